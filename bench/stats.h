@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What a run measured: latencies and slowdowns by decile of message size,
+ * failures by kind, generator lag, bytes, CPU time. Only RPCs whose intended
+ * start lies in the measured window count. An RPC that ended without a response
+ * is "censored": its age when it ended is recorded as its latency, since it
+ * would have taken at least that long; leaving it out would flatter whoever
+ * loses the slowest RPCs.
+ */
+#ifndef HOMA_BENCH_STATS_H
+#define HOMA_BENCH_STATS_H
+
+#include "bench.h"
+#include "hist.h"
+
+/** Different errnos that are told apart. */
+#define BENCH_ERROR_KINDS 16
+
+/** Slowdowns are kept in 1/1000. */
+#define BENCH_SLOWDOWN_SCALE 1000
+
+/**
+ * struct bench_denominators - best unloaded RTT by message size
+ * @sizes, @rtt_ns: @count points of increasing size.
+ */
+struct bench_denominators {
+	uint32_t count;
+	double sizes[BENCH_MAX_SIZES * 4];
+	double rtt_ns[BENCH_MAX_SIZES * 4];
+};
+
+/** struct bench_class - a decile's results */
+struct bench_class {
+	struct homa_hist latency;
+	struct homa_hist slowdown;
+	uint64_t failed;	/* no response, or never sent */
+	uint64_t censored;	/* of these, recorded at their age */
+	uint64_t bytes;		/* request and response payload, completed */
+};
+
+/** struct bench_cpu - CPU time at one moment, seconds */
+struct bench_cpu {
+	double user, system;		/* this process */
+	double busy, total;		/* the whole machine, all cores */
+	double steal;			/* taken by the hypervisor */
+	uint64_t voluntary, involuntary;/* context switches of this process */
+	uint64_t wall_ns;
+};
+
+/** Network devices that are looked at. */
+#define BENCH_NETDEVS 16
+
+/** struct bench_netdev - counters of a network device since it exists */
+struct bench_netdev {
+	char name[16];
+	uint64_t rx_bytes, rx_packets, rx_dropped;
+	uint64_t tx_bytes, tx_packets, tx_dropped;
+};
+
+/** struct bench_netdevs - the devices of this namespace at one moment */
+struct bench_netdevs {
+	uint32_t count;
+	struct bench_netdev list[BENCH_NETDEVS];
+};
+
+/** struct bench_stats - everything measured by one process */
+struct bench_stats {
+	struct bench_denominators denominators;
+	struct bench_class classes[HOMA_DECILES];
+	uint32_t class_count;
+	struct homa_hist lag;
+
+	uint64_t issued;		/* all, warm-up included */
+	uint64_t measured;		/* arrivals in the window */
+	uint64_t overflow;		/* of these, dropped unsent */
+	uint64_t unfinished;		/* in flight when the drain ended */
+
+	uint64_t offered_bytes;		/* payload of measured arrivals, both ways */
+	uint64_t offered_wire_bytes;
+	uint64_t window_completed;	/* RPCs that ended in the window */
+	uint64_t window_tx_bytes;	/* their requests' payload */
+	uint64_t window_rx_bytes;	/* their responses' */
+	uint64_t window_wire_bytes;	/* both on the wire, headers included */
+
+	int error_codes[BENCH_ERROR_KINDS];
+	uint64_t error_counts[BENCH_ERROR_KINDS];
+
+	struct bench_cpu cpu_start, cpu_end;
+	struct bench_netdevs net_start, net_end;
+	uint64_t window_start_ns, window_end_ns;
+	uint64_t drained_ns;		/* time from the window's end to the last RPC */
+};
+
+/** bench_stats_init() - Return: 0 or -ENOMEM */
+int bench_stats_init(struct bench_stats *stats,
+		     const struct bench_config *config);
+void bench_stats_free(struct bench_stats *stats);
+
+/** bench_stats_record() - a measured RPC of @size bytes took @ns */
+static inline void bench_stats_latency(struct bench_stats *stats,
+				       uint32_t class, uint64_t ns)
+{
+	homa_hist_record(&stats->classes[class].latency, ns);
+}
+
+/** bench_stats_slowdown() - the same RPC's slowdown, if denominators are there */
+void bench_stats_slowdown(struct bench_stats *stats, uint32_t class,
+			  uint32_t size, uint64_t ns);
+
+/** bench_stats_error() - count a failure by errno (positive or negative) */
+void bench_stats_error(struct bench_stats *stats, int error);
+
+/** bench_stats_errors() - all failures counted */
+uint64_t bench_stats_errors(const struct bench_stats *stats);
+
+/** bench_denominators_load() - from a result with "unloaded" or a merged file */
+int bench_denominators_load(struct bench_denominators *d, const char *path,
+			    char *err, size_t errlen);
+
+/**
+ * bench_denominator() - unloaded RTT of a message of @size bytes, ns
+ * Linear in size between two measured sizes: an idle network takes a constant
+ * plus a time per byte, which a straight line reproduces exactly.
+ */
+double bench_denominator(const struct bench_denominators *d, uint32_t size);
+
+/** bench_cpu_now() - CPU time so far */
+void bench_cpu_now(struct bench_cpu *cpu);
+
+/** bench_netdevs_now() - device counters so far */
+void bench_netdevs_now(struct bench_netdevs *devs);
+
+/** bench_netdev_find() - one of them by name, or NULL */
+const struct bench_netdev *bench_netdev_find(const struct bench_netdevs *devs,
+					     const char *name);
+
+/** bench_window_opens(), bench_window_closes() - note time and all counters */
+void bench_window_opens(struct bench_stats *stats);
+void bench_window_closes(struct bench_stats *stats);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * TCP sockets the way the transports want them; see tcp_setup.h.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "tcp_setup.h"
+
+/* A blocking read looks up this often, for signals and the run's end. */
+#define BLOCK_US 50000
+
+static int set_options(int fd, bool block)
+{
+	struct timeval timeout = { 0, BLOCK_US };
+	int one = 1;
+
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
+		return -errno;
+	if (block && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout,
+				sizeof(timeout)))
+		return -errno;
+	return 0;
+}
+
+static int set_congestion(int fd, const char *name)
+{
+	if (!name)
+		return 0;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name,
+		       (socklen_t)strlen(name)))
+		return -errno;
+	return 0;
+}
+
+static void read_sysctl(const char *path, char *text, size_t size)
+{
+	FILE *file = fopen(path, "re");
+
+	text[0] = '\0';
+	if (!file)
+		return;
+	if (!fgets(text, (int)size, file))
+		text[0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	fclose(file);
+}
+
+int tcp_setup_check(const struct bench_config *config, char *err, size_t errlen)
+{
+	struct rlimit limit;
+	char have[256];
+	int fd, ret;
+
+	/* A pool can need thousands of descriptors. */
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	if (!config->congestion)
+		return 0;
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	ret = set_congestion(fd, config->congestion);
+	close(fd);
+	if (ret) {
+		read_sysctl("/proc/sys/net/ipv4/tcp_available_congestion_control",
+			    have, sizeof(have));
+		snprintf(err, errlen,
+			 "--cc: congestion control '%s' cannot be used (%s); this kernel has: %s",
+			 config->congestion, strerror(-ret), have);
+	}
+	return ret;
+}
+
+int tcp_setup_listen(const struct bench_config *config, char *where,
+		     size_t wherelen, char *err, size_t errlen)
+{
+	struct sockaddr_storage addr;
+	uint32_t addrlen;
+	int fd, ret, one = 1;
+
+	if (bench_resolve(config->bind, &addr, &addrlen)) {
+		snprintf(err, errlen,
+			 "--bind '%s' is not ADDRESS:PORT with a numeric address",
+			 config->bind);
+		return -EINVAL;
+	}
+	fd = socket(addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	ret = set_options(fd, config->wait == BENCH_WAIT_BLOCK);
+	if (!ret)
+		ret = set_congestion(fd, config->congestion);
+	if (!ret && (bind(fd, (struct sockaddr *)&addr, addrlen) ||
+		     listen(fd, 4096) ||
+		     fcntl(fd, F_SETFL, O_NONBLOCK) < 0))
+		ret = -errno;
+	if (ret) {
+		snprintf(err, errlen, "--bind %s: %s%s", config->bind,
+			 strerror(-ret),
+			 ret == -EADDRINUSE ?
+				 "; another process serves this TCP port, choose another" :
+			 ret == -EADDRNOTAVAIL ?
+				 "; this host has no such address, see 'ip address'" : "");
+		close(fd);
+		return ret;
+	}
+	addrlen = sizeof(addr);
+	getsockname(fd, (struct sockaddr *)&addr, &addrlen);
+	bench_address_text(&addr, where, wherelen);
+	return fd;
+}
+
+int tcp_setup_accept(int listen_fd)
+{
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+
+	/* Options and congestion control are inherited from the listener. */
+	return fd < 0 ? -errno : fd;
+}
+
+/* Bind a client to the address that --bind names, if any. */
+static int bind_local(const struct bench_config *config, int fd)
+{
+	struct sockaddr_storage addr;
+	uint32_t addrlen;
+	int one = 1;
+
+	if (!config->bind)
+		return 0;
+	if (bench_resolve(config->bind, &addr, &addrlen))
+		return -EINVAL;
+	if (addr.ss_family == AF_INET6)
+		((struct sockaddr_in6 *)&addr)->sin6_port = 0;
+	else
+		((struct sockaddr_in *)&addr)->sin_port = 0;
+	setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &one, sizeof(one));
+	return bind(fd, (struct sockaddr *)&addr, addrlen) ? -errno : 0;
+}
+
+int tcp_setup_connect(const struct bench_config *config,
+		      const struct sockaddr_storage *addr, uint32_t addrlen,
+		      bool *connecting)
+{
+	int fd, ret;
+
+	fd = socket(addr->ss_family,
+		    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	ret = set_options(fd, config->wait == BENCH_WAIT_BLOCK);
+	if (!ret)
+		ret = set_congestion(fd, config->congestion);
+	if (!ret)
+		ret = bind_local(config, fd);
+	if (!ret && connect(fd, (const struct sockaddr *)addr, addrlen))
+		ret = -errno;
+	*connecting = ret == -EINPROGRESS;
+	if (!ret || *connecting) {
+		/* From here on MSG_DONTWAIT decides, see tcp_conn.c. */
+		fcntl(fd, F_SETFL, 0);
+		return fd;
+	}
+	close(fd);
+	return ret;
+}
+
+int tcp_setup_connected(int fd)
+{
+	socklen_t len = sizeof(int);
+	int error = 0;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
+		return -errno;
+	return -error;
+}
+
+void tcp_setup_report(const struct bench_config *config, cJSON *json)
+{
+	static const char *const settings[] = {
+		"tcp_congestion_control", "tcp_slow_start_after_idle",
+		"tcp_rmem", "tcp_wmem", "tcp_notsent_lowat", "tcp_autocorking",
+	};
+	char path[128], text[128];
+	cJSON *sysctl = cJSON_AddObjectToObject(json, "sysctl");
+	size_t i;
+
+	for (i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		snprintf(path, sizeof(path), "/proc/sys/net/ipv4/%s",
+			 settings[i]);
+		read_sysctl(path, text, sizeof(text));
+		if (text[0])
+			cJSON_AddStringToObject(sysctl, settings[i], text);
+		if (i == 0)
+			cJSON_AddStringToObject(json, "congestion_control",
+						config->congestion ?
+						config->congestion : text);
+	}
+}

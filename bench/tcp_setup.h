@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Socket options of the TCP transports, in one place: no Nagle delay, the
+ * chosen congestion control on both sides, nothing else changed.
+ */
+#ifndef HOMA_BENCH_TCP_SETUP_H
+#define HOMA_BENCH_TCP_SETUP_H
+
+#include "transport.h"
+
+/** tcp_setup_check() - is the congestion control available? 0 or -errno, @err */
+int tcp_setup_check(const struct bench_config *config, char *err,
+		    size_t errlen);
+
+/** tcp_setup_listen() - listening socket; its address goes to @where */
+int tcp_setup_listen(const struct bench_config *config, char *where,
+		     size_t wherelen, char *err, size_t errlen);
+
+/** tcp_setup_accept() - next connection, or a negative errno */
+int tcp_setup_accept(int listen_fd);
+
+/**
+ * tcp_setup_connect() - start to connect
+ * @connecting: set if the handshake is still under way.
+ * Return: descriptor or a negative errno.
+ */
+int tcp_setup_connect(const struct bench_config *config,
+		      const struct sockaddr_storage *addr, uint32_t addrlen,
+		      bool *connecting);
+
+/** tcp_setup_connected() - how the handshake ended: 0 or a negative errno */
+int tcp_setup_connected(int fd);
+
+/** tcp_setup_report() - kernel settings that shape TCP's results */
+void tcp_setup_report(const struct bench_config *config, cJSON *json);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Hashing for the engine's tables. Whatever a peer can choose - its address,
+ * its RPC ids - is hashed with the engine's secret seed, so that nobody can
+ * aim all his RPCs at one bucket.
+ */
+#ifndef HOMA_HASH_H
+#define HOMA_HASH_H
+
+#include "homa_addr.h"
+
+static inline u64 homa_rotl64(u64 v, int n)
+{
+	return v << n | v >> (64 - n);
+}
+
+/**
+ * homa_hash_mix() - a bijection of 64-bit words in which every input bit
+ *	changes every output bit with probability about 1/2
+ *
+ * The finaliser of Steele, Lea, Flood: "Fast splittable pseudorandom number
+ * generators", OOPSLA 2014, with Stafford's constants (variant 13).
+ */
+static inline u64 homa_hash_mix(u64 v)
+{
+	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9ull;
+	v = (v ^ v >> 27) * 0x94d049bb133111ebull;
+	return v ^ v >> 31;
+}
+
+/**
+ * homa_hash_id() - hash of an RPC; the same for a client's and a server's id
+ *
+ * The lowest bit of an id only says which side it belongs to. Cheap enough
+ * for each packet; the seed hides which ids share a bucket.
+ */
+static inline u64 homa_hash_id(u64 id, u64 seed)
+{
+	return homa_hash_mix((id >> 1) ^ seed);
+}
+
+struct homa_siphash {
+	u64 v0, v1, v2, v3;
+};
+
+static inline void homa_siphash_round(struct homa_siphash *s)
+{
+	s->v0 += s->v1;
+	s->v1 = homa_rotl64(s->v1, 13) ^ s->v0;
+	s->v0 = homa_rotl64(s->v0, 32);
+	s->v2 += s->v3;
+	s->v3 = homa_rotl64(s->v3, 16) ^ s->v2;
+	s->v0 += s->v3;
+	s->v3 = homa_rotl64(s->v3, 21) ^ s->v0;
+	s->v2 += s->v1;
+	s->v1 = homa_rotl64(s->v1, 17) ^ s->v2;
+	s->v2 = homa_rotl64(s->v2, 32);
+}
+
+static inline void homa_siphash_word(struct homa_siphash *s, u64 word)
+{
+	s->v3 ^= word;
+	homa_siphash_round(s);
+	s->v0 ^= word;
+}
+
+/* SipHash reads words in little-endian order on every machine. */
+static inline u64 homa_get_le64(const void *p)
+{
+	u64 v = homa_get_be64(p);
+
+	return __builtin_bswap64(v);
+}
+
+/**
+ * homa_siphash_addr() - SipHash-1-3 of the 20 bytes of an address
+ * @k0, @k1: the 128-bit key.
+ *
+ * Aumasson, Bernstein: "SipHash: a fast short-input PRF", INDOCRYPT 2012.
+ */
+static inline u64 homa_siphash_addr(const struct homa_addr *addr, u64 k0,
+				    u64 k1)
+{
+	struct homa_siphash s = {
+		.v0 = k0 ^ 0x736f6d6570736575ull,
+		.v1 = k1 ^ 0x646f72616e646f6dull,
+		.v2 = k0 ^ 0x6c7967656e657261ull,
+		.v3 = k1 ^ 0x7465646279746573ull,
+	};
+	const u8 *b = (const u8 *)addr + 16;
+	u64 last = 20ull << 56;
+
+	homa_siphash_word(&s, homa_get_le64(addr->ip));
+	homa_siphash_word(&s, homa_get_le64(addr->ip + 8));
+	last |= (u64)b[0] | (u64)b[1] << 8 | (u64)b[2] << 16 | (u64)b[3] << 24;
+	homa_siphash_word(&s, last);
+	s.v2 ^= 0xff;
+	homa_siphash_round(&s);
+	homa_siphash_round(&s);
+	homa_siphash_round(&s);
+	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+}
+
+/** homa_hash_addr() - keyed hash of a peer's address */
+static inline u64 homa_hash_addr(const struct homa_addr *addr, u64 seed)
+{
+	return homa_siphash_addr(addr, seed, homa_hash_mix(~seed));
+}
+
+HOMA_STATIC_ASSERT(sizeof(struct homa_addr) == 20, "hashed as 20 bytes");
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Intrusive doubly linked list: a ring through a head. A node that is in no
+ * list points to itself, so that leaving a list twice is harmless and "is it
+ * queued?" needs no flag.
+ */
+#ifndef HOMA_LIST_H
+#define HOMA_LIST_H
+
+#include "homa_plat.h"
+
+/** struct homa_list - head of a list, or a node in one */
+struct homa_list {
+	struct homa_list *next;
+	struct homa_list *prev;
+};
+
+/** homa_list_init() - make a head empty, or a node belong to no list */
+static inline void homa_list_init(struct homa_list *list)
+{
+	list->next = list;
+	list->prev = list;
+}
+
+static inline bool homa_list_empty(const struct homa_list *head)
+{
+	return head->next == head;
+}
+
+/** homa_list_linked() - is this node in a list? (It was initialised.) */
+static inline bool homa_list_linked(const struct homa_list *node)
+{
+	return node->next != node;
+}
+
+static inline void homa_list_link(struct homa_list *node,
+				  struct homa_list *prev,
+				  struct homa_list *next)
+{
+	node->prev = prev;
+	node->next = next;
+	prev->next = node;
+	next->prev = node;
+}
+
+/** homa_list_add_head() - @node, which is in no list, becomes the first */
+static inline void homa_list_add_head(struct homa_list *head,
+				      struct homa_list *node)
+{
+	homa_list_link(node, head, head->next);
+}
+
+/** homa_list_add_tail() - @node, which is in no list, becomes the last */
+static inline void homa_list_add_tail(struct homa_list *head,
+				      struct homa_list *node)
+{
+	homa_list_link(node, head->prev, head);
+}
+
+/** homa_list_del() - leave the list, if in one; the node is initialised then */
+static inline void homa_list_del(struct homa_list *node)
+{
+	node->prev->next = node->next;
+	node->next->prev = node->prev;
+	homa_list_init(node);
+}
+
+/** homa_list_pop() - remove and return the first node, NULL if empty */
+static inline struct homa_list *homa_list_pop(struct homa_list *head)
+{
+	struct homa_list *node = head->next;
+
+	if (node == head)
+		return NULL;
+	homa_list_del(node);
+	return node;
+}
+
+/** homa_list_move_tail() - leave any list and become the last of @head's */
+static inline void homa_list_move_tail(struct homa_list *head,
+				       struct homa_list *node)
+{
+	node->prev->next = node->next;
+	node->next->prev = node->prev;
+	homa_list_add_tail(head, node);
+}
+
+/** homa_list_splice_tail() - append all nodes of @from, which becomes empty */
+static inline void homa_list_splice_tail(struct homa_list *head,
+					 struct homa_list *from)
+{
+	if (homa_list_empty(from))
+		return;
+	from->next->prev = head->prev;
+	from->prev->next = head;
+	head->prev->next = from->next;
+	head->prev = from->prev;
+	homa_list_init(from);
+}
+
+#define homa_list_entry(ptr, type, member) homa_container_of(ptr, type, member)
+
+/** homa_list_first() - the first node, NULL if empty */
+static inline struct homa_list *homa_list_first(const struct homa_list *head)
+{
+	return head->next == head ? NULL : head->next;
+}
+
+/* @pos: struct homa_list *. The list must not change meanwhile ... */
+#define homa_list_for_each(pos, head) \
+	for (pos = (head)->next; pos != (head); pos = pos->next)
+
+/* ... except that here @pos itself may leave it. @tmp: struct homa_list *. */
+#define homa_list_for_each_safe(pos, tmp, head)                  \
+	for (pos = (head)->next, tmp = pos->next; pos != (head); \
+	     pos = tmp, tmp = pos->next)
+
+#endif

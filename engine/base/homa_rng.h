@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Random numbers that a seed determines: simulations and failed tests can be
+ * repeated. SplitMix64 (Steele, Lea, Flood, OOPSLA 2014); not for secrets
+ * beyond hash seeds and id epochs.
+ */
+#ifndef HOMA_RNG_H
+#define HOMA_RNG_H
+
+#include "homa_hash.h"
+
+struct homa_rng {
+	u64 state;
+};
+
+static inline void homa_rng_init(struct homa_rng *rng, u64 seed)
+{
+	rng->state = seed;
+}
+
+static inline u64 homa_rng_next(struct homa_rng *rng)
+{
+	rng->state += 0x9e3779b97f4a7c15ull;
+	return homa_hash_mix(rng->state);
+}
+
+/** homa_rng_below() - 0..@n - 1, @n > 0; bias below n / 2^32 */
+static inline u32 homa_rng_below(struct homa_rng *rng, u32 n)
+{
+	return (u32)(((homa_rng_next(rng) >> 32) * n) >> 32);
+}
+
+#endif

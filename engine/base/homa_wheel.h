@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Timer wheel: 64 slots of one tick each and a bitmap of those in use. Adding
+ * and removing cost O(1), finding the next deadline one rotation and a
+ * count of zeros. A deadline beyond the 64 ticks waits in the last slot: it
+ * comes out early, and the caller, who has to look at the RPC anyway, adds
+ * it again. Nothing else comes out early, and nothing is late by more than
+ * a tick.
+ */
+#ifndef HOMA_WHEEL_H
+#define HOMA_WHEEL_H
+
+#include "homa_list.h"
+
+#define HOMA_WHEEL_SLOTS 64
+
+/**
+ * struct homa_wheel_node - embedded in what waits
+ * @list: in its slot.
+ * @deadline: ns, as given; compare with now after homa_wheel_pop().
+ * @slot: index of its slot.
+ */
+struct homa_wheel_node {
+	struct homa_list list;
+	u64 deadline;
+	u32 slot;
+};
+
+/**
+ * struct homa_wheel - the slots
+ * @occupied: bit i: slot[i] is not empty.
+ * @base: first tick that may have nodes; slot i holds the tick in
+ *	[@base, @base + 63] that is i modulo 64.
+ * @shift: a tick is 2^shift ns.
+ * @count: nodes.
+ * @slot: nodes of each tick in order of arrival.
+ */
+struct homa_wheel {
+	u64 occupied;
+	u64 base;
+	u32 shift;
+	u32 count;
+	struct homa_list slot[HOMA_WHEEL_SLOTS];
+};
+
+/**
+ * homa_wheel_init() - an empty wheel
+ * @tick_ns: resolution, rounded up to a power of two; the horizon is 64 of it.
+ * @now: ns.
+ */
+void homa_wheel_init(struct homa_wheel *wheel, u64 tick_ns, u64 now);
+
+/** homa_wheel_node_init() - make @node wait for nothing */
+static inline void homa_wheel_node_init(struct homa_wheel_node *node)
+{
+	homa_list_init(&node->list);
+	node->deadline = 0;
+	node->slot = 0;
+}
+
+static inline bool homa_wheel_linked(const struct homa_wheel_node *node)
+{
+	return homa_list_linked(&node->list);
+}
+
+/**
+ * homa_wheel_add() - wait until @deadline; a node that waits already is moved
+ * @deadline: ns; one in the past comes out at the next homa_wheel_pop().
+ */
+void homa_wheel_add(struct homa_wheel *wheel, struct homa_wheel_node *node,
+		    u64 deadline);
+
+/** homa_wheel_del() - stop waiting; harmless if @node does not wait */
+void homa_wheel_del(struct homa_wheel *wheel, struct homa_wheel_node *node);
+
+/**
+ * homa_wheel_pop() - take out a node whose time has come, or NULL
+ * @now: ns, never less than before.
+ *
+ * Call until NULL. The node's deadline may be beyond the horizon that the
+ * wheel had when it was added: add it again if deadline > now. A node that
+ * is added again with a deadline that has passed comes out of the same loop.
+ */
+struct homa_wheel_node *homa_wheel_pop(struct homa_wheel *wheel, u64 now);
+
+/**
+ * homa_wheel_next() - when homa_wheel_pop() will return something, ns
+ *
+ * At most one tick after the earliest deadline (or at the horizon, if that
+ * is nearer); UINT64_MAX if nothing waits.
+ */
+u64 homa_wheel_next(const struct homa_wheel *wheel);
+
+#endif

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Making an engine out of memory the host hands in, and the tables that
+ * describe its settings and counters. All sizes are fixed here; nothing grows.
+ */
+#include "homa_impl.h"
+
+#define HOMA_ALIGN 64u
+#define HOMA_WHEEL_TICK_NS 500000u
+
+const struct homa_param_info homa_param_table[] = {
+#define PARAM(name, def, min, max, unit, text) \
+	{ #name, unit, text, def, min, max, offsetof(struct homa_params, name) },
+#include "homa_params.def"
+#undef PARAM
+};
+const u32 homa_param_count = HOMA_ARRAY_SIZE(homa_param_table);
+
+const struct homa_metric_info homa_metric_table[HOMA_M_COUNT] = {
+#define METRIC(name, text) { #name, text },
+#include "homa_metrics.def"
+#undef METRIC
+};
+
+static u32 *homa_param_field(struct homa_params *params, u32 i)
+{
+	return (u32 *)((char *)params + homa_param_table[i].offset);
+}
+
+void homa_params_default(struct homa_params *params)
+{
+	u32 i;
+
+	for (i = 0; i < homa_param_count; i++)
+		*homa_param_field(params, i) = homa_param_table[i].def;
+}
+
+void homa_params_sigcomm(struct homa_params *params)
+{
+	homa_params_default(params);
+	params->sigcomm_grants = 1;
+	params->last_rtt_unsched = 1;
+	params->prio_by_remaining = 1;
+	params->max_overcommit = 7;
+	params->grant_fifo_fraction = 0;
+	params->pacer_fifo_fraction = 0;
+	params->incast_rpcs = 0;
+	params->unsched_bytes = 10000;
+}
+
+static bool homa_name_equal(const char *a, const char *b)
+{
+	while (*a && *a == *b) {
+		a++;
+		b++;
+	}
+	return *a == *b;
+}
+
+int homa_param_set(struct homa_params *params, const char *name, u32 value)
+{
+	u32 i;
+
+	for (i = 0; i < homa_param_count; i++) {
+		const struct homa_param_info *info = &homa_param_table[i];
+
+		if (!homa_name_equal(info->name, name))
+			continue;
+		if (value < info->min || value > info->max)
+			return -HOMA_EINVAL;
+		*homa_param_field(params, i) = value;
+		return 0;
+	}
+	return -HOMA_EINVAL;
+}
+
+static int homa_params_check(const struct homa_params *params)
+{
+	struct homa_params copy = *params;
+	u32 i;
+
+	for (i = 0; i < homa_param_count; i++) {
+		u32 value = *homa_param_field(&copy, i);
+
+		if (value < homa_param_table[i].min ||
+		    value > homa_param_table[i].max)
+			return -HOMA_EINVAL;
+	}
+	return 0;
+}
+
+/* ---- sizes ---- */
+
+static size_t homa_align(size_t n)
+{
+	return (n + HOMA_ALIGN - 1) & ~(size_t)(HOMA_ALIGN - 1);
+}
+
+static size_t homa_shard_bytes(const struct homa_limits *limits)
+{
+	size_t tombs = limits->tombstones / limits->shards;
+
+	return homa_align(limits->buckets * sizeof(struct homa_list)) +
+	       homa_align(tombs * sizeof(u64)) + homa_align(tombs * sizeof(u32));
+}
+
+size_t homa_engine_size(const struct homa_limits *limits)
+{
+	return homa_align(sizeof(struct homa_engine)) +
+	       homa_align(limits->shards * sizeof(struct homa_shard)) +
+	       limits->shards * homa_shard_bytes(limits) +
+	       HOMA_PEER_STRIPES * HOMA_PEER_BUCKETS * sizeof(struct homa_list);
+}
+
+size_t homa_sock_size(const struct homa_limits *limits)
+{
+	return sizeof(struct homa_sock) + limits->sock_priv;
+}
+
+size_t homa_peer_size(const struct homa_limits *limits)
+{
+	return sizeof(struct homa_peer) + limits->peer_priv;
+}
+
+size_t homa_rpc_size(const struct homa_limits *limits)
+{
+	return sizeof(struct homa_rpc) + limits->rpc_priv;
+}
+
+size_t homa_range_size(void)
+{
+	return sizeof(struct homa_range);
+}
+
+/* ---- set-up ---- */
+
+static bool homa_power_of_two(u32 n)
+{
+	return n && !(n & (n - 1));
+}
+
+static char *homa_shard_init(struct homa_engine *engine, u32 index, char *mem,
+			     u64 now)
+{
+	const struct homa_limits *limits = &engine->limits;
+	struct homa_shard *shard = &engine->shards[index];
+	u32 tombs = limits->tombstones / limits->shards;
+	u32 i;
+
+	homa_lock_init(&shard->lock, HOMA_LOCK_SHARD);
+	shard->index = index;
+	shard->bucket_mask = limits->buckets - 1;
+	shard->next_generation = 0;
+	shard->buckets = (struct homa_list *)mem;
+	for (i = 0; i < limits->buckets; i++)
+		homa_list_init(&shard->buckets[i]);
+	mem += homa_align(limits->buckets * sizeof(struct homa_list));
+	homa_wheel_init(&shard->wheel, HOMA_WHEEL_TICK_NS, now);
+	shard->tombs_used = 0;
+	if (tombs >= 4) {
+		shard->tombs = (u64 *)mem;
+		mem += homa_align(tombs * sizeof(u64));
+		shard->tombs_ms = (u32 *)mem;
+		mem += homa_align(tombs * sizeof(u32));
+		shard->tomb_mask = tombs - 1;
+		memset(shard->tombs, 0, tombs * sizeof(u64));
+		memset(shard->tombs_ms, 0, tombs * sizeof(u32));
+	} else {
+		shard->tombs = NULL;
+		mem += homa_align(tombs * sizeof(u64)) +
+		       homa_align(tombs * sizeof(u32));
+	}
+	return mem;
+}
+
+static void homa_peers_init(struct homa_engine *engine, char *mem)
+{
+	u32 i, b;
+
+	engine->max_peers_per_stripe = homa_max_u32(
+		1, engine->params.max_peers / HOMA_PEER_STRIPES);
+	for (i = 0; i < HOMA_PEER_STRIPES; i++) {
+		struct homa_peer_stripe *stripe = &engine->peers[i];
+
+		homa_lock_init(&stripe->lock, HOMA_LOCK_PEER_TABLE);
+		stripe->count = 0;
+		stripe->clock = 0;
+		stripe->buckets = (struct homa_list *)mem;
+		mem += HOMA_PEER_BUCKETS * sizeof(struct homa_list);
+		for (b = 0; b < HOMA_PEER_BUCKETS; b++)
+			homa_list_init(&stripe->buckets[b]);
+	}
+}
+
+static void homa_guard_set(struct homa_engine *engine)
+{
+	const struct homa_params *params = &engine->params;
+	u64 us = params->restart_guard_us;
+
+	/* A client that met our past life gives up within its timeout and a
+	 * quarter (homa_timer.c); only then may its requests count as new. */
+	if (!us)
+		us = (params->timeout_us ? params->timeout_us : 100000) * 5ull / 4;
+	engine->guard_until = us == 1 ? 0 : engine->start + us * 1000;
+}
+
+int homa_engine_init(struct homa_engine *engine,
+		     const struct homa_limits *limits,
+		     const struct homa_params *params, u64 seed, u64 now)
+{
+	char *mem = (char *)engine + homa_align(sizeof(*engine));
+	struct homa_rng rng;
+	u32 i;
+
+	if (!homa_power_of_two(limits->shards) ||
+	    !homa_power_of_two(limits->buckets) ||
+	    (limits->tombstones && !homa_power_of_two(limits->tombstones)) ||
+	    homa_params_check(params))
+		return -HOMA_EINVAL;
+	memset(engine, 0, sizeof(*engine));
+	engine->params = *params;
+	engine->limits = *limits;
+	homa_rng_init(&rng, seed);
+	engine->seed = homa_rng_next(&rng);
+	/* Even, and never near the end of the 64-bit space. A restarted engine
+	 * starts elsewhere, so its ids do not meet those of its past life. */
+	engine->next_id = (homa_rng_next(&rng) >> 1 & ~1ull) + 2;
+	engine->next_port = (u16)homa_rng_next(&rng);
+	engine->start = now;
+	engine->maintain_at = now;
+	homa_guard_set(engine);
+	homa_lock_init(&engine->sock_lock, HOMA_LOCK_SOCK_TABLE);
+	for (i = 0; i < HOMA_SOCK_BUCKETS; i++)
+		homa_list_init(&engine->sock_buckets[i]);
+	engine->shards = (struct homa_shard *)mem;
+	mem += homa_align(limits->shards * sizeof(struct homa_shard));
+	for (i = 0; i < limits->shards; i++)
+		mem = homa_shard_init(engine, i, mem, now);
+	homa_peers_init(engine, mem);
+	homa_prio_init(engine);
+	return 0;
+}
+
+int homa_engine_set_params(struct homa_ctx *ctx,
+			   const struct homa_params *params)
+{
+	struct homa_engine *engine = ctx->engine;
+
+	if (homa_params_check(params))
+		return -HOMA_EINVAL;
+	engine->params = *params;
+	engine->max_peers_per_stripe = homa_max_u32(
+		1, params->max_peers / HOMA_PEER_STRIPES);
+	return 0;
+}
+
+const struct homa_params *homa_engine_params(const struct homa_engine *engine)
+{
+	return &engine->params;
+}
+
+void homa_ctx_init(struct homa_ctx *ctx, struct homa_engine *engine, u32 cpu)
+{
+	memset(ctx, 0, sizeof(*ctx));
+	ctx->engine = engine;
+	ctx->cpu = cpu;
+}
+
+/* ---- spare memory ---- */
+
+void homa_ctx_give_rpc(struct homa_ctx *ctx, void *mem)
+{
+	struct homa_rpc *rpc = mem;
+
+	homa_list_init(&rpc->sock_rpcs);
+	rpc->hash.next = (struct homa_list *)ctx->spare_rpc;
+	ctx->spare_rpc = rpc;
+	ctx->spare_rpcs++;
+}
+
+void homa_ctx_give_peer(struct homa_ctx *ctx, void *mem)
+{
+	struct homa_peer *peer = mem;
+
+	peer->hash.next = (struct homa_list *)ctx->spare_peer;
+	ctx->spare_peer = peer;
+	ctx->spare_peers++;
+}
+
+void homa_ctx_give_range(struct homa_ctx *ctx, void *mem)
+{
+	struct homa_range *range = mem;
+
+	range->next = ctx->spare_range;
+	ctx->spare_range = range;
+	ctx->spare_ranges++;
+}
+
+struct homa_rpc *homa_retired_rpc(struct homa_ctx *ctx)
+{
+	struct homa_rpc *rpc;
+
+	if (ctx->num_acks)
+		homa_rx_owed(ctx);
+	rpc = ctx->retired_rpc;
+	if (rpc)
+		ctx->retired_rpc = (struct homa_rpc *)rpc->hash.next;
+	return rpc;
+}
+
+struct homa_peer *homa_retired_peer(struct homa_ctx *ctx)
+{
+	struct homa_peer *peer = ctx->retired_peer;
+
+	if (peer)
+		ctx->retired_peer = (struct homa_peer *)peer->hash.next;
+	return peer;
+}
+
+u32 homa_engine_shards(const struct homa_engine *engine)
+{
+	return engine->limits.shards;
+}
+
+void homa_engine_counts(const struct homa_engine *engine,
+			struct homa_counts *counts)
+{
+	counts->rpcs = (u32)HOMA_READ_ONCE(engine->num_rpcs);
+	counts->peers = (u32)HOMA_READ_ONCE(engine->num_peers);
+	counts->socks = (u32)HOMA_READ_ONCE(engine->num_socks);
+}

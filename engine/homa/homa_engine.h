@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The engine's contract with its hosts. The engine is the Homa protocol and
+ * nothing else: no I/O, no clock, no allocation, no thread. A host hands in
+ * packets, time and memory; it takes out verdicts on packets, packets to send,
+ * events and objects to free. Payload bytes never pass through here: the
+ * engine says which bytes of which message are where.
+ *
+ * One call at a time per struct homa_ctx; any number of contexts may call at
+ * once if the engine was built with HOMA_MT. The host holds no engine lock
+ * when it calls (there is none that it could hold).
+ *
+ * Typical loop of a host:
+ *
+ *	n = receive(pkts);
+ *	ctx->now = clock();
+ *	homa_rx(ctx, link, pkts, n);
+ *	for each pkts[i] with verdict HOMA_RX_DATA: copy payload, then
+ *		homa_rx_copied(ctx, &pkts[i]);
+ *	homa_rx_flush(ctx);
+ *	while (homa_event_next(ctx, &event)) queue it for the application;
+ *	while (homa_tx(ctx, link, segs, &desc) == HOMA_TX_PACKET) {
+ *		transmit; homa_tx_done(ctx, &desc, 0);
+ *	}
+ *	if (ctx->now >= deadline) deadline = homa_timer(ctx, shard, budget);
+ *	while ((rpc = homa_retired_rpc(ctx))) reuse or free it;
+ *	refill spares;
+ */
+#ifndef HOMA_ENGINE_H
+#define HOMA_ENGINE_H
+
+#include "homa_addr.h"
+#include "homa_plat.h"
+#include "homa_wire.h"
+
+struct homa_engine;
+struct homa_link;
+struct homa_sock;
+struct homa_peer;
+struct homa_rpc;
+struct homa_range;
+
+#define HOMA_NEVER ((u64)-1)
+#define HOMA_MAX_BPAGES 16u		/* pages of one pooled message */
+#define HOMA_BPAGE_SHIFT 16
+#define HOMA_BPAGE_SIZE (1u << HOMA_BPAGE_SHIFT)
+
+/* Negative results are errno values; these are the ones the engine uses. */
+enum {
+	HOMA_EINTR = 4,
+	HOMA_EAGAIN = 11,
+	HOMA_ENOMEM = 12,
+	HOMA_EINVAL = 22,
+	HOMA_EPROTONOSUPPORT = 93,
+	HOMA_EADDRINUSE = 98,
+	HOMA_ENOBUFS = 105,
+	HOMA_ENOTCONN = 107,
+	HOMA_ESHUTDOWN = 108,
+	HOMA_ETIMEDOUT = 110,
+	HOMA_EHOSTUNREACH = 113,
+};
+
+/* struct homa_params - settings; see homa_params.def */
+struct homa_params {
+#define PARAM(name, def, min, max, unit, text) u32 name;
+#include "homa_params.def"
+#undef PARAM
+};
+
+struct homa_param_info {
+	const char *name;
+	const char *unit;
+	const char *text;
+	u32 def, min, max;
+	u32 offset;	/* in struct homa_params */
+};
+extern const struct homa_param_info homa_param_table[];
+extern const u32 homa_param_count;
+
+/* Counters, one list for every host; see homa_metrics.def. */
+enum homa_metric {
+#define METRIC(name, text) HOMA_M_##name,
+#include "homa_metrics.def"
+#undef METRIC
+	HOMA_M_COUNT,
+};
+struct homa_metric_info {
+	const char *name;
+	const char *text;
+};
+extern const struct homa_metric_info homa_metric_table[HOMA_M_COUNT];
+
+/*
+ * struct homa_limits - sizes fixed at homa_engine_init()
+ * @shards: lock domains of the RPC table, a power of two.
+ * @buckets: hash buckets per shard, a power of two.
+ * @tombstones: finished requests remembered, over all shards, power of two.
+ * @sock_priv, @peer_priv, @rpc_priv: bytes the host keeps with each object,
+ *	after the engine's own (homa_rpc_priv() and so on), 8-byte aligned.
+ */
+struct homa_limits {
+	u32 shards;
+	u32 buckets;
+	u32 tombstones;
+	u32 sock_priv;
+	u32 peer_priv;
+	u32 rpc_priv;
+};
+
+/* struct homa_handle - names an RPC across calls; stale ones are detected */
+struct homa_handle {
+	u64 id;		/* the RPC's id at this end (even at clients) */
+	u32 generation;
+};
+
+/* What became of a packet. */
+enum homa_verdict {
+	HOMA_RX_CONTROL = 0,	/* consumed */
+	HOMA_RX_DROP,		/* not used; homa_rx_pkt.reason is a metric */
+	HOMA_RX_DATA,		/* payload to copy, then homa_rx_copied() */
+	HOMA_RX_NO_LISTENER,	/* the host should answer "port unreachable" */
+};
+
+/*
+ * struct homa_rx_pkt - one packet handed to homa_rx()
+ * @data: Homa header; only the header is read, never the payload.
+ * @len: Homa header and payload in bytes.
+ * @src: sender; copied when kept.
+ * @sender_congested, @prio: what the network layer saw.
+ * @verdict: out: enum homa_verdict.
+ * @reason: out, HOMA_RX_DROP: enum homa_metric that counted it.
+ * @rpc: out, HOMA_RX_DATA: pinned until homa_rx_copied().
+ * @skip: out, HOMA_RX_DATA: bytes from @data to the first byte to copy.
+ * @offset: out, HOMA_RX_DATA: its place in the message.
+ * @length: out, HOMA_RX_DATA: bytes to copy (may repeat bytes held already
+ *	when a packet spans several gaps; they are the same bytes).
+ * @fresh: out, HOMA_RX_DATA: how many of them are new.
+ */
+struct homa_rx_pkt {
+	const void *data;
+	u32 len;
+	const struct homa_addr *src;
+	u8 prio;
+	u8 verdict;
+	u16 reason;
+	struct homa_rpc *rpc;
+	u32 skip;
+	u32 offset;
+	u32 length;
+	u32 fresh;
+};
+
+/* What homa_tx() returns. */
+enum homa_tx_result {
+	HOMA_TX_IDLE = 0,	/* nothing to send */
+	HOMA_TX_PACKET,		/* desc is filled */
+	HOMA_TX_WAIT,		/* paced: nothing until desc->not_before */
+};
+
+/*
+ * struct homa_tx_desc - packets to transmit: one, or several segments of one
+ *	message
+ * @dst: receiver.
+ * @rpc: whose message; NULL for control packets. Pinned until homa_tx_done().
+ * @link: where it was pulled from.
+ * @offset, @length: message bytes, DATA only.
+ * @seg_size: message bytes per packet; @length <= @seg_size means one packet.
+ * @prio: priority 0..7, after the priority map.
+ * @hdr, @hdr_len: Homa header of the first packet; homa_tx_segment() makes
+ *	that of the others.
+ * @not_before: with HOMA_TX_WAIT: when to ask again, ns.
+ */
+struct homa_tx_desc {
+	struct homa_addr dst;
+	struct homa_rpc *rpc;
+	struct homa_link *link;
+	u32 offset;
+	u32 length;
+	u32 seg_size;
+	u8 prio;
+	u8 hdr_len;
+	bool retransmit;
+	u64 not_before;
+	u8 hdr[96];
+};
+
+/* Something the application should learn of. */
+enum homa_event_kind {
+	HOMA_EV_REQUEST = 1,	/* a whole request is there */
+	HOMA_EV_RESPONSE,	/* a whole response is there */
+	HOMA_EV_FAILED,		/* one of our requests failed */
+};
+
+/*
+ * struct homa_event - taken by homa_event_next()
+ * @rpc: only to reach the private bytes; valid until the next engine call.
+ */
+struct homa_event {
+	enum homa_event_kind kind;
+	struct homa_handle handle;
+	struct homa_sock *sock;
+	struct homa_rpc *rpc;
+	bool private_rpc;
+};
+
+/*
+ * struct homa_msg_info - an incoming message given to the application
+ * @kind: as the event's.
+ * @error: 0, or the positive errno of HOMA_EV_FAILED.
+ * @length: bytes.
+ * @pages: @num_pages region offsets, one for each 64 KiB of the message; now
+ *	the host's until homa_pool_release().
+ */
+struct homa_msg_info {
+	enum homa_event_kind kind;
+	int error;
+	u32 length;
+	u64 id;
+	u64 cookie;
+	struct homa_addr peer;
+	u16 peer_port;
+	u32 num_pages;
+	u32 pages[HOMA_MAX_BPAGES];
+};
+
+/* A control packet on its way to a link's queue. */
+struct homa_ctrl {
+	struct homa_addr dst;
+	u16 sport, dport;
+	u64 sender_id;
+	u8 type;
+	u8 priority;		/* GRANT, RESEND: the field in the packet */
+	u16 num;		/* ACK: count; CUTOFFS: version */
+	union {
+		struct {
+			u32 offset, length;	/* GRANT, RESEND */
+		};
+		u32 cutoffs[HOMA_PRIORITIES];
+		struct {
+			u64 ids[HOMA_MAX_ACKS];
+			u16 ports[HOMA_MAX_ACKS];
+		} acks;
+	};
+};
+
+#define HOMA_CTX_CTRL 16u
+#define HOMA_CTX_ACKS 16u
+
+/* An ack that came with DATA, to be worked off after what is urgent. */
+struct homa_owed {
+	struct homa_addr peer;
+	u64 client_id;
+};
+
+/*
+ * struct homa_ctx - one caller of the engine (a CPU, a thread)
+ * @now: in: time in ns, any origin, never backwards; set before each call.
+ * @cpu: in: small number that spreads page leases.
+ * The rest is the engine's; use the functions below.
+ */
+struct homa_ctx {
+	struct homa_engine *engine;
+	u64 now;
+	u32 cpu;
+	u32 num_ctrl;
+	u32 spare_rpcs, spare_peers, spare_ranges;
+	struct homa_rpc *spare_rpc;
+	struct homa_peer *spare_peer;
+	struct homa_range *spare_range;
+	struct homa_rpc *retired_rpc;
+	struct homa_peer *retired_peer;
+	struct homa_rpc *event_head, *event_tail;
+	struct homa_link *ctrl_link;	/* where ctrl[] goes */
+	struct homa_link *grant_link;	/* its grants need a look at flush */
+	struct homa_link *tx_link;	/* link that got work since last asked */
+	u64 metrics[HOMA_M_COUNT];
+	struct homa_ctrl ctrl[HOMA_CTX_CTRL];
+	u32 num_acks;
+	struct homa_owed acks[HOMA_CTX_ACKS];
+};
+
+/* ---- set-up ---- */
+
+/** homa_params_default() - fill in every default. */
+void homa_params_default(struct homa_params *params);
+/** homa_params_sigcomm() - the settings of the SIGCOMM'18 study. */
+void homa_params_sigcomm(struct homa_params *params);
+/** homa_param_set() - set by name; -EINVAL unknown name or out of range. */
+int homa_param_set(struct homa_params *params, const char *name, u32 value);
+
+size_t homa_engine_size(const struct homa_limits *limits);
+size_t homa_sock_size(const struct homa_limits *limits);
+size_t homa_peer_size(const struct homa_limits *limits);
+size_t homa_rpc_size(const struct homa_limits *limits);
+size_t homa_range_size(void);
+size_t homa_link_size(u32 ctrl_slots);
+/** homa_pool_size() - memory for the bookkeeping of a receive region. */
+size_t homa_pool_size(u32 pages);
+
+/**
+ * homa_engine_init() - make an engine in @mem (homa_engine_size() bytes, 64-byte
+ * aligned, any content)
+ * @seed: random; ids, hashes and ports come from it.
+ * @now: current time in ns.
+ */
+int homa_engine_init(struct homa_engine *mem, const struct homa_limits *limits,
+		     const struct homa_params *params, u64 seed, u64 now);
+/** homa_engine_set_params() - change settings at run time. */
+int homa_engine_set_params(struct homa_ctx *ctx, const struct homa_params *params);
+const struct homa_params *homa_engine_params(const struct homa_engine *engine);
+void homa_ctx_init(struct homa_ctx *ctx, struct homa_engine *engine, u32 cpu);
+
+/**
+ * homa_link_init() - an egress (and ingress) device
+ * @rate_mbps: 0: unknown; then nothing is paced here.
+ * @mtu: IP MTU in bytes.
+ * @ctrl_slots: control packets that may wait, a power of two.
+ */
+void homa_link_init(struct homa_link *mem, struct homa_engine *engine,
+		    u32 rate_mbps, u32 mtu, u32 ctrl_slots);
+/**
+ * homa_link_pace_by_room() - the host will report the device's room instead
+ * of having it estimated; homa_link_room() then sets it.
+ */
+void homa_link_pace_by_room(struct homa_link *link);
+void homa_link_room(struct homa_link *link, u64 bytes);
+
+/* Spare memory. The engine never allocates; without a spare a packet is a
+ * counted drop and a send fails with -ENOBUFS. */
+void homa_ctx_give_rpc(struct homa_ctx *ctx, void *mem);
+void homa_ctx_give_peer(struct homa_ctx *ctx, void *mem);
+void homa_ctx_give_range(struct homa_ctx *ctx, void *mem);
+/* Objects that nothing refers to any more, the caller's again; NULL: none.
+ * Called after transmission, the first also does what could wait until then:
+ * it ends RPCs whose acks came with DATA. */
+struct homa_rpc *homa_retired_rpc(struct homa_ctx *ctx);
+struct homa_peer *homa_retired_peer(struct homa_ctx *ctx);
+
+void *homa_rpc_priv(struct homa_rpc *rpc);
+void *homa_sock_priv(struct homa_sock *sock);
+struct homa_sock *homa_rpc_sock(struct homa_rpc *rpc);
+struct homa_handle homa_rpc_handle(const struct homa_rpc *rpc);
+
+/* ---- sockets ---- */
+
+/** homa_sock_open() - client socket with an automatic port; -EADDRINUSE: all taken. */
+int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *mem);
+/** homa_sock_bind() - -EINVAL (port), -EADDRINUSE. Makes it a server. */
+int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port);
+u16 homa_sock_port(const struct homa_sock *sock);
+/**
+ * homa_sock_set_pool() - received messages go to a region of @pages 64 KiB pages
+ * @mem: homa_pool_size(pages) bytes. Without a pool the host finds the place
+ * of a message itself (simulator).
+ */
+int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
+		       u32 pages);
+/** homa_sock_close() - end up to @budget RPCs; -EAGAIN: call again; 0: memory is the host's. */
+int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget);
+/** homa_pool_release() - give pages of a taken message back; -EINVAL: not out. */
+int homa_pool_release(struct homa_ctx *ctx, struct homa_sock *sock,
+		      const u32 *pages, u32 num);
+
+/* ---- messages out ---- */
+
+enum { HOMA_SEND_PRIVATE = 1 };
+
+/**
+ * struct homa_send - a request to send
+ * @available: bytes of the message that may be sent already; the rest follows
+ *	by homa_msg_supply().
+ * @flags: HOMA_SEND_PRIVATE: its events are marked private.
+ */
+struct homa_send {
+	struct homa_addr dst;
+	u16 port;
+	u16 flags;
+	u32 length;
+	u32 available;
+	u64 cookie;
+};
+
+/**
+ * homa_rpc_send() - start an RPC as client
+ * @rpc: out: where to put private bytes, before the next engine call.
+ * Errors: -EINVAL, -ENOBUFS (no spare, or max_rpcs), -ESHUTDOWN.
+ */
+int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
+		  struct homa_link *link, const struct homa_send *send,
+		  struct homa_handle *handle, struct homa_rpc **rpc);
+/**
+ * homa_rpc_reply() - send the response to a taken request
+ * Errors: -EINVAL (replied already, not a taken request), -ENOENT-like 0 when
+ * the RPC is gone: then *rpc is NULL and nothing is sent.
+ */
+int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
+		   u32 available, struct homa_rpc **rpc);
+/** homa_msg_supply() - the first @available bytes may be sent now. */
+void homa_msg_supply(struct homa_ctx *ctx, struct homa_handle handle,
+		     u32 available);
+/** homa_rpc_abort() - end a client RPC; @error 0: silently, else an event.
+ * -EINVAL: no such RPC. */
+int homa_rpc_abort(struct homa_ctx *ctx, struct homa_handle handle, int error);
+/** homa_rpc_lookup() - handle of a client RPC by its id, for aborts by id. */
+bool homa_rpc_lookup(struct homa_ctx *ctx, u64 id, struct homa_handle *handle);
+
+/* ---- packets ---- */
+
+void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
+	     struct homa_rx_pkt *pkts, u32 n);
+/** homa_rx_copied() - the payload of a HOMA_RX_DATA packet is in place; unpins. */
+void homa_rx_copied(struct homa_ctx *ctx, struct homa_rx_pkt *pkt);
+/** homa_rx_place() - region offset of a message byte and how many follow it there. */
+u32 homa_rx_place(const struct homa_rpc *rpc, u32 offset, u32 *contiguous);
+/** homa_rx_flush() - issue grants and queue control packets; after each batch. */
+void homa_rx_flush(struct homa_ctx *ctx);
+/** homa_icmp() - an ICMP error quoting one of our packets (@id 0: unknown). */
+void homa_icmp(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
+	       u16 dport, u64 id, int error);
+
+/** homa_path_mtu() - IP MTU of the path to a peer, from routes or ICMP; messages
+ * started later use it. */
+void homa_path_mtu(struct homa_ctx *ctx, struct homa_link *link,
+		   const struct homa_addr *dst, u32 mtu);
+
+/**
+ * homa_tx() - the next packet to send on @link
+ * @max_segs: packets of one message the host can take at once, >= 1.
+ */
+enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,
+			    u32 max_segs, struct homa_tx_desc *desc);
+/** homa_tx_segment() - header of the segment at @desc->offset + @skip, into @hdr. */
+u32 homa_tx_segment(const struct homa_tx_desc *desc, u32 skip, void *hdr);
+/** homa_tx_done() - unpin; @err != 0: not sent, to be sent again. */
+void homa_tx_done(struct homa_ctx *ctx, struct homa_tx_desc *desc, int err);
+
+/* ---- events ---- */
+
+bool homa_event_next(struct homa_ctx *ctx, struct homa_event *event);
+/**
+ * homa_rx_take() - give a complete message or failure to the application
+ * A client RPC ends with this and is acknowledged; a server RPC waits for
+ * homa_rpc_reply(). Errors: -EINVAL (gone or not ready).
+ */
+int homa_rx_take(struct homa_ctx *ctx, struct homa_handle handle,
+		 struct homa_msg_info *info);
+
+/* ---- time ---- */
+
+/** homa_timer() - run due timers of a shard, at most @budget RPCs.
+ * Returns when to call again (ctx->now if the budget ran out). */
+u64 homa_timer(struct homa_ctx *ctx, u32 shard, u32 budget);
+u32 homa_engine_shards(const struct homa_engine *engine);
+
+/* ---- looking in ---- */
+
+/* struct homa_link_state - for tools and tests */
+struct homa_link_state {
+	u32 rtt_bytes, max_incoming, resend_us, timeout_us, rtt_us;
+	u32 sending, granting, waiting;
+	u64 backlog_ns;
+};
+void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
+		     struct homa_link_state *state);
+/* Numbers of live objects, for leak tests. */
+struct homa_counts {
+	u32 rpcs, peers, socks;
+};
+void homa_engine_counts(const struct homa_engine *engine,
+			struct homa_counts *counts);
+
+#endif

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Peers: what is known of a remote host across RPCs - the cutoffs it asked
+ * for, acks it is owed, whether it answers. The table is striped; a peer that
+ * no RPC uses may be evicted under its stripe's lock, because new references
+ * are taken only there. A hostile sender can fill the table with addresses,
+ * so it is capped and the longest idle go first.
+ */
+#include "homa_impl.h"
+
+static u64 homa_peer_hash(const struct homa_engine *engine,
+			  const struct homa_addr *addr)
+{
+	return homa_siphash_addr(addr, engine->seed, ~engine->seed);
+}
+
+static u32 homa_now_ms(const struct homa_ctx *ctx)
+{
+	return (u32)homa_div64(ctx->now, 1000000);
+}
+
+static u16 homa_seg_size(const struct homa_addr *addr, u32 mtu)
+{
+	u32 headers = (homa_addr_is_v4(addr) ? 20 : 40) +
+		      (addr->encap ? 8 : 0) + HOMA_DATA_HDR;
+
+	if (mtu > 65535)
+		mtu = 65535;
+	return mtu > headers + 64 ? (u16)(mtu - headers) : 64;
+}
+
+static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
+			   struct homa_link *link, const struct homa_addr *addr,
+			   u64 key)
+{
+	u32 level = homa_min_u32(HOMA_NEW_PEER_LEVEL,
+				 ctx->engine->params.num_priorities - 1);
+	u32 i;
+
+	memset(peer, 0, sizeof(*peer));
+	peer->link = link;
+	peer->addr = *addr;
+	peer->key = key;
+	peer->mtu_seg = homa_seg_size(addr, link->mtu);
+	homa_lock_init(&peer->lock, HOMA_LOCK_PEER);
+	homa_ref_init(&peer->refs, 0);
+	homa_heap_init(&peer->waiting);
+	homa_heap_node_init(&peer->grant_node);
+	for (i = 0; i < HOMA_PRIORITIES; i++)
+		peer->cutoffs[i] = i <= level ? 0x7fffffff : 0;
+	peer->heard_at = ctx->now;
+	peer->cutoffs_sent_ms = homa_now_ms(ctx) - 1;
+}
+
+/* Forget one idle peer of a stripe, starting where the last search ended. */
+static bool homa_peer_evict(struct homa_ctx *ctx,
+			    struct homa_peer_stripe *stripe, u32 idle_ms,
+			    u32 buckets)
+{
+	u32 now = homa_now_ms(ctx);
+	struct homa_list *pos;
+	u32 i;
+
+	for (i = 0; i < buckets; i++) {
+		struct homa_list *head = &stripe->buckets[
+			stripe->clock++ & (HOMA_PEER_BUCKETS - 1)];
+
+		homa_list_for_each(pos, head) {
+			struct homa_peer *peer = homa_list_entry(
+				pos, struct homa_peer, hash);
+
+			if (homa_ref_read(&peer->refs) ||
+			    now - peer->used_at_ms < idle_ms)
+				continue;
+			homa_list_del(&peer->hash);
+			HOMA_WRITE_ONCE(stripe->count, stripe->count - 1);
+			homa_counter_add(&ctx->engine->num_peers, (u64)-1);
+			homa_count(ctx, HOMA_M_peers_evicted, 1);
+			peer->hash.next = (struct homa_list *)ctx->retired_peer;
+			ctx->retired_peer = peer;
+			return true;
+		}
+	}
+	return false;
+}
+
+static struct homa_peer *homa_peer_find(struct homa_list *head,
+					const struct homa_link *link,
+					const struct homa_addr *addr)
+{
+	struct homa_list *pos;
+
+	homa_list_for_each(pos, head) {
+		struct homa_peer *peer = homa_list_entry(pos, struct homa_peer,
+							 hash);
+
+		if (peer->link == link && homa_addr_equal(&peer->addr, addr))
+			return peer;
+	}
+	return NULL;
+}
+
+struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
+				const struct homa_addr *addr, bool create)
+{
+	struct homa_engine *engine = ctx->engine;
+	u64 hash = homa_peer_hash(engine, addr);
+	struct homa_peer_stripe *stripe =
+		&engine->peers[hash & (HOMA_PEER_STRIPES - 1)];
+	struct homa_list *head = &stripe->buckets[
+		(hash >> 32) & (HOMA_PEER_BUCKETS - 1)];
+	struct homa_peer *peer;
+
+	homa_lock(&stripe->lock);
+	peer = homa_peer_find(head, link, addr);
+	if (!peer && create && ctx->spare_peer) {
+		if (stripe->count >= engine->max_peers_per_stripe &&
+		    !homa_peer_evict(ctx, stripe, 0, HOMA_PEER_BUCKETS))
+			goto out;
+		peer = ctx->spare_peer;
+		ctx->spare_peer = (struct homa_peer *)peer->hash.next;
+		ctx->spare_peers--;
+		homa_peer_init(ctx, peer, link, addr, hash);
+		homa_list_add_head(head, &peer->hash);
+		HOMA_WRITE_ONCE(stripe->count, stripe->count + 1);
+		homa_counter_add(&engine->num_peers, 1);
+	}
+	if (peer) {
+		homa_ref_get(&peer->refs);
+		peer->used_at_ms = homa_now_ms(ctx);
+	}
+out:
+	homa_unlock(&stripe->lock);
+	return peer;
+}
+
+void homa_peer_put(struct homa_ctx *ctx, struct homa_peer *peer)
+{
+	(void)ctx;
+	/* At zero it stays in the table, where it may be found or evicted. */
+	(void)homa_ref_put(&peer->refs);
+}
+
+void homa_peer_collect(struct homa_ctx *ctx, u32 budget)
+{
+	struct homa_engine *engine = ctx->engine;
+	u32 i;
+
+	for (i = 0; i < HOMA_PEER_STRIPES && budget; i++) {
+		struct homa_peer_stripe *stripe = &engine->peers[i];
+
+		if (!HOMA_READ_ONCE(stripe->count))
+			continue;
+		homa_lock(&stripe->lock);
+		while (budget && homa_peer_evict(ctx, stripe,
+						 engine->params.peer_idle_ms,
+						 8))
+			budget--;
+		homa_unlock(&stripe->lock);
+	}
+}
+
+u8 homa_peer_unsched_prio(struct homa_peer *peer, u32 bytes)
+{
+	u32 i = HOMA_PRIORITIES - 1;
+
+	while (i && HOMA_READ_ONCE(peer->cutoffs[i]) < bytes)
+		i--;
+	return (u8)i;
+}
+
+void homa_peer_set_cutoffs(struct homa_peer *peer, const u32 *cutoffs,
+			   u16 version)
+{
+	u32 i;
+
+	homa_lock(&peer->lock);
+	for (i = 0; i < HOMA_PRIORITIES; i++)
+		HOMA_WRITE_ONCE(peer->cutoffs[i], cutoffs[i]);
+	HOMA_WRITE_ONCE(peer->cutoff_version, version);
+	homa_unlock(&peer->lock);
+}
+
+void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	struct homa_peer *peer = rpc->peer;
+	struct homa_ctrl *ctrl;
+	u32 n;
+
+	homa_lock(&peer->lock);
+	n = peer->num_acks;
+	if (n < HOMA_MAX_ACKS) {
+		peer->ack_ids[n] = rpc->id;
+		peer->ack_ports[n] = rpc->dport;
+		HOMA_WRITE_ONCE(peer->num_acks, (u8)(n + 1));
+		homa_unlock(&peer->lock);
+		return;
+	}
+	ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_ACK);
+	memcpy(ctrl->acks.ids, peer->ack_ids, sizeof(peer->ack_ids));
+	memcpy(ctrl->acks.ports, peer->ack_ports, sizeof(peer->ack_ports));
+	ctrl->num = HOMA_MAX_ACKS;
+	HOMA_WRITE_ONCE(peer->num_acks, 0);
+	homa_unlock(&peer->lock);
+}
+
+u32 homa_peer_take_acks(struct homa_peer *peer, struct homa_ack *acks, u32 max)
+{
+	u32 n = 0, left;
+
+	homa_lock(&peer->lock);
+	left = peer->num_acks;
+	while (left && n < max) {
+		left--;
+		acks[n].client_id = peer->ack_ids[left];
+		acks[n].server_port = peer->ack_ports[left];
+		n++;
+	}
+	HOMA_WRITE_ONCE(peer->num_acks, (u8)left);
+	homa_unlock(&peer->lock);
+	return n;
+}
+
+/* What is owed to one peer, as an ACK of its own; stripe locked. */
+static void homa_peer_send_acks(struct homa_ctx *ctx, struct homa_peer *peer,
+				u16 sport)
+{
+	struct homa_ack acks[HOMA_MAX_ACKS];
+	u32 i, n = homa_peer_take_acks(peer, acks, HOMA_MAX_ACKS);
+	struct homa_ctrl *ctrl;
+
+	if (!n)
+		return;
+	ctrl = homa_ctrl_to(ctx, peer->link, &peer->addr, HOMA_ACK);
+	ctrl->sport = sport;
+	ctrl->dport = acks[0].server_port;
+	ctrl->sender_id = acks[0].client_id;
+	ctrl->num = (u16)(n - 1);
+	for (i = 1; i < n; i++) {
+		ctrl->acks.ids[i - 1] = acks[i].client_id;
+		ctrl->acks.ports[i - 1] = acks[i].server_port;
+	}
+}
+
+void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport)
+{
+	struct homa_list *pos;
+	u32 i, b;
+
+	for (i = 0; i < HOMA_PEER_STRIPES; i++) {
+		struct homa_peer_stripe *stripe = &ctx->engine->peers[i];
+
+		if (!HOMA_READ_ONCE(stripe->count))
+			continue;
+		homa_lock(&stripe->lock);
+		for (b = 0; b < HOMA_PEER_BUCKETS; b++)
+			homa_list_for_each(pos, &stripe->buckets[b])
+				homa_peer_send_acks(ctx, homa_list_entry(
+					pos, struct homa_peer, hash), sport);
+		homa_unlock(&stripe->lock);
+	}
+}
+
+void homa_path_mtu(struct homa_ctx *ctx, struct homa_link *link,
+		   const struct homa_addr *dst, u32 mtu)
+{
+	struct homa_peer *peer = homa_peer_get(ctx, link, dst, true);
+
+	if (!peer)
+		return;
+	HOMA_WRITE_ONCE(peer->mtu_seg, homa_seg_size(dst, mtu));
+	homa_peer_put(ctx, peer);
+}

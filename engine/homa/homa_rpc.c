@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Life and death of an RPC. Born hashed under its shard's lock; dies by being
+ * unhashed and taken out of its socket and both schedulers; retired when the
+ * last reference (a packet being copied, one being transmitted, an event not
+ * yet fetched) is gone. Only then do its receive pages, gap records, socket
+ * and peer go back, because until then somebody may still write through them.
+ */
+#include "homa_impl.h"
+
+struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u64 hash, u64 id,
+			       const struct homa_addr *peer)
+{
+	struct homa_list *head = &shard->buckets[hash & shard->bucket_mask];
+	struct homa_list *pos;
+
+	homa_list_for_each(pos, head) {
+		struct homa_rpc *rpc = homa_list_entry(pos, struct homa_rpc,
+						       hash);
+
+		if (rpc->id == id &&
+		    (!peer || homa_addr_equal(&rpc->peer->addr, peer)))
+			return rpc;
+	}
+	return NULL;
+}
+
+static struct homa_list *homa_rpc_bucket(struct homa_engine *engine,
+					 struct homa_shard *shard, u64 id)
+{
+	return &shard->buckets[homa_rpc_hash(engine, id) & shard->bucket_mask];
+}
+
+struct homa_rpc *homa_rpc_find_handle(struct homa_engine *engine,
+				      struct homa_shard *shard,
+				      struct homa_handle handle)
+{
+	struct homa_list *head = homa_rpc_bucket(engine, shard, handle.id);
+	struct homa_list *pos;
+
+	homa_list_for_each(pos, head) {
+		struct homa_rpc *rpc = homa_list_entry(pos, struct homa_rpc,
+						       hash);
+
+		if (rpc->id == handle.id &&
+		    rpc->generation == handle.generation)
+			return rpc;
+	}
+	return NULL;
+}
+
+static void homa_rpc_reset(struct homa_rpc *rpc)
+{
+	homa_heap_node_init(&rpc->starving);
+	homa_wheel_node_init(&rpc->timer);
+	homa_ranges_init(&rpc->ranges);
+	memset(&rpc->in, 0, sizeof(rpc->in));
+	memset(&rpc->out, 0, sizeof(rpc->out));
+	homa_heap_node_init(&rpc->in.node);
+	homa_list_init(&rpc->in.age);
+	homa_heap_node_init(&rpc->out.node);
+	homa_heap_node_init(&rpc->out.fifo);
+	rpc->event_next = NULL;
+	rpc->cookie = 0;
+	rpc->probe_at = 0;
+	rpc->probes = 0;
+	rpc->event_queued = 0;
+	rpc->error = 0;
+	rpc->copied = 0;
+	rpc->num_pages = 0;
+	rpc->resp_limit_kib = 0;
+}
+
+struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
+				 struct homa_sock *sock, struct homa_peer *peer,
+				 struct homa_link *link, u64 id, u16 dport,
+				 u8 flags)
+{
+	struct homa_engine *engine = ctx->engine;
+	struct homa_rpc *rpc = ctx->spare_rpc;
+
+	if (!rpc || HOMA_READ_ONCE(engine->num_rpcs) >= engine->params.max_rpcs)
+		return NULL;
+	homa_lock(&sock->lock);
+	if (sock->closing) {
+		homa_unlock(&sock->lock);
+		return NULL;
+	}
+	ctx->spare_rpc = (struct homa_rpc *)rpc->hash.next;
+	ctx->spare_rpcs--;
+	homa_list_add_tail(&sock->rpcs, &rpc->sock_rpcs);
+	homa_unlock(&sock->lock);
+	homa_ref_get(&sock->refs);
+	homa_rpc_reset(rpc);
+	rpc->id = id;
+	rpc->generation = ++shard->next_generation;
+	homa_ref_init(&rpc->refs, 1);
+	rpc->sock = sock;
+	rpc->peer = peer;
+	rpc->link = link;
+	rpc->shard = shard;
+	rpc->birth = ctx->now;
+	rpc->heard_at = ctx->now;
+	rpc->sport = homa_sock_port(sock);
+	rpc->dport = dport;
+	rpc->flags = flags;
+	homa_list_add_head(homa_rpc_bucket(engine, shard, id), &rpc->hash);
+	homa_counter_add(&engine->num_rpcs, 1);
+	if (flags & HOMA_RPC_CLIENT)
+		homa_counter_add(&engine->num_client_rpcs, 1);
+	return rpc;
+}
+
+void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	homa_out_cancel(rpc);
+	if (rpc->in.length)
+		homa_grant_remove(ctx, rpc);
+	homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
+}
+
+void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	struct homa_engine *engine = ctx->engine;
+	struct homa_sock *sock = rpc->sock;
+
+	if (rpc->state == HOMA_RPC_DEAD)
+		return;
+	homa_rpc_unschedule(ctx, rpc);
+	if (rpc->flags & HOMA_RPC_EXECUTED)
+		homa_tombstone_add(ctx, rpc->shard, rpc->peer, rpc->id);
+	rpc->state = HOMA_RPC_DEAD;
+	homa_list_del(&rpc->hash);
+	homa_lock(&sock->lock);
+	homa_list_del(&rpc->sock_rpcs);
+	if (homa_heap_linked(&rpc->starving))
+		homa_heap_remove(&sock->starving, &rpc->starving);
+	homa_unlock(&sock->lock);
+	homa_counter_add(&engine->num_rpcs, (u64)-1);
+	if (homa_rpc_is_client(rpc)) {
+		homa_counter_add(&engine->num_client_rpcs, (u64)-1);
+	} else {
+		homa_lock(&rpc->peer->lock);
+		rpc->peer->server_rpcs--;
+		homa_unlock(&rpc->peer->lock);
+	}
+	homa_rpc_put(ctx, rpc);
+}
+
+void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error)
+{
+	if (rpc->state == HOMA_RPC_DEAD || rpc->state == HOMA_RPC_FAILED)
+		return;
+	homa_rpc_unschedule(ctx, rpc);
+	homa_lock(&rpc->sock->lock);
+	if (homa_heap_linked(&rpc->starving))
+		homa_heap_remove(&rpc->sock->starving, &rpc->starving);
+	homa_unlock(&rpc->sock->lock);
+	rpc->state = HOMA_RPC_FAILED;
+	rpc->error = error;
+	homa_count(ctx, HOMA_M_rpcs_failed, 1);
+	homa_event_add(ctx, rpc);
+}
+
+/* The last reference is gone: give back what the RPC held. */
+static void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	struct homa_sock *sock = rpc->sock;
+	struct homa_range *first = rpc->ranges.first;
+
+	while (first) {
+		struct homa_range *next = first->next;
+
+		first->next = ctx->spare_range;
+		ctx->spare_range = first;
+		ctx->spare_ranges++;
+		first = next;
+	}
+	if (rpc->flags & HOMA_RPC_OWN_PAGES) {
+		homa_lock(&sock->lock);
+		homa_pool_free(sock->pool, rpc->pages, rpc->num_pages);
+		homa_unlock(&sock->lock);
+	}
+	homa_peer_put(ctx, rpc->peer);
+	homa_sock_put(sock);
+	rpc->hash.next = (struct homa_list *)ctx->retired_rpc;
+	ctx->retired_rpc = rpc;
+}
+
+void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	if (homa_ref_put(&rpc->refs))
+		homa_rpc_retire(ctx, rpc);
+}
+
+void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline)
+{
+	homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
+	homa_wheel_add(&rpc->shard->wheel, &rpc->timer, deadline);
+}
+
+/* ---- events ---- */
+
+void homa_event_add(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	if (rpc->event_queued)
+		return;
+	rpc->event_queued = 1;
+	rpc->event_next = NULL;
+	homa_ref_get(&rpc->refs);
+	if (ctx->event_tail)
+		ctx->event_tail->event_next = rpc;
+	else
+		ctx->event_head = rpc;
+	ctx->event_tail = rpc;
+}
+
+bool homa_event_next(struct homa_ctx *ctx, struct homa_event *event)
+{
+	struct homa_rpc *rpc;
+	bool found = false;
+
+	while (!found && (rpc = ctx->event_head)) {
+		ctx->event_head = rpc->event_next;
+		if (!ctx->event_head)
+			ctx->event_tail = NULL;
+		homa_lock(&rpc->shard->lock);
+		rpc->event_queued = 0;
+		if (rpc->state == HOMA_RPC_READY) {
+			event->kind = homa_rpc_is_client(rpc) ?
+				HOMA_EV_RESPONSE : HOMA_EV_REQUEST;
+			found = true;
+		} else if (rpc->state == HOMA_RPC_FAILED) {
+			event->kind = HOMA_EV_FAILED;
+			found = true;
+		}
+		event->handle = homa_rpc_handle(rpc);
+		event->sock = rpc->sock;
+		event->rpc = rpc;
+		event->private_rpc = rpc->flags & HOMA_RPC_PRIVATE;
+		homa_unlock(&rpc->shard->lock);
+		homa_rpc_put(ctx, rpc);
+	}
+	return found;
+}
+
+/* ---- duplicates of finished requests ---- */
+
+#define HOMA_TOMB_WAYS 4u
+
+static u64 homa_tomb_key(const struct homa_peer *peer, u64 id)
+{
+	return homa_hash_mix(peer->key ^ id) | 1;
+}
+
+bool homa_tombstone_has(struct homa_ctx *ctx, struct homa_shard *shard,
+			const struct homa_peer *peer, u64 id)
+{
+	u64 key;
+	u32 slot, i, now;
+
+	if (!shard->tombs_used)
+		return false;
+	key = homa_tomb_key(peer, id);
+	slot = (u32)(key >> 32) & shard->tomb_mask & ~(HOMA_TOMB_WAYS - 1);
+	now = (u32)homa_div64(ctx->now, 1000000);
+	for (i = slot; i < slot + HOMA_TOMB_WAYS; i++)
+		if (shard->tombs[i] == key)
+			return (s32)(shard->tombs_ms[i] - now) > 0;
+	return false;
+}
+
+void homa_tombstone_add(struct homa_ctx *ctx, struct homa_shard *shard,
+			const struct homa_peer *peer, u64 id)
+{
+	u32 now = (u32)homa_div64(ctx->now, 1000000);
+	u32 slot, i, oldest;
+	u64 key;
+
+	if (!shard->tombs || !ctx->engine->params.tombstone_ms)
+		return;
+	key = homa_tomb_key(peer, id);
+	slot = (u32)(key >> 32) & shard->tomb_mask & ~(HOMA_TOMB_WAYS - 1);
+	oldest = slot;
+	for (i = slot; i < slot + HOMA_TOMB_WAYS; i++) {
+		if (!shard->tombs[i] || (s32)(shard->tombs_ms[i] - now) <= 0) {
+			oldest = i;
+			break;
+		}
+		if ((s32)(shard->tombs_ms[i] - shard->tombs_ms[oldest]) < 0)
+			oldest = i;
+	}
+	shard->tombs[oldest] = key;
+	shard->tombs_ms[oldest] = now + ctx->engine->params.tombstone_ms + 1;
+	shard->tombs_used = 1;
+}
+
+/* ---- small things hosts ask ---- */
+
+struct homa_handle homa_rpc_handle(const struct homa_rpc *rpc)
+{
+	return (struct homa_handle){ .id = rpc->id,
+				     .generation = rpc->generation };
+}
+
+void *homa_rpc_priv(struct homa_rpc *rpc)
+{
+	return rpc + 1;
+}
+
+struct homa_sock *homa_rpc_sock(struct homa_rpc *rpc)
+{
+	return rpc->sock;
+}
+
+void *homa_sock_priv(struct homa_sock *sock)
+{
+	return sock + 1;
+}

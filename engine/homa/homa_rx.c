@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Packets in. A batch is decoded once; acks are handled first because they
+ * free memory for what follows, then each packet under its RPC's shard lock,
+ * which is kept while consecutive packets stay in one shard (a long message,
+ * or a host with a single shard). This file finds or makes the RPC and deals
+ * with DATA; homa_rx_ctrl.c has one function per control packet.
+ */
+#include "homa_rx.h"
+
+static const u16 homa_wire_drops[HOMA_WIRE_ERROR_LIMIT] = {
+	[HOMA_WIRE_SHORT] = HOMA_M_drop_short,
+	[HOMA_WIRE_TYPE] = HOMA_M_drop_type,
+	[HOMA_WIRE_LENGTH] = HOMA_M_drop_length,
+	[HOMA_WIRE_OFFSET] = HOMA_M_drop_offset,
+	[HOMA_WIRE_EMPTY] = HOMA_M_drop_empty,
+	[HOMA_WIRE_COUNT] = HOMA_M_drop_count,
+};
+
+static void homa_rx_drop(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
+			 enum homa_metric reason)
+{
+	pkt->verdict = HOMA_RX_DROP;
+	pkt->reason = (u16)reason;
+	homa_count(ctx, reason, 1);
+}
+
+/* A sign of life from the peer, about this RPC. */
+static void homa_rx_heard(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	rpc->heard_at = ctx->now;
+	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
+}
+
+/* ---- the first packet of a message ---- */
+
+/* Pages for a message, or a place in the socket's queue. False: refused. */
+static bool homa_rx_buffers(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			    u32 length)
+{
+	struct homa_sock *sock = rpc->sock;
+	u64 lease = ctx->engine->params.bpage_lease_us * 1000ull;
+	bool ok = true;
+
+	if (!sock->pool)
+		return true;
+	homa_lock(&sock->lock);
+	if (length > homa_min_u32(HOMA_MAX_BPAGES, sock->pool->num_pages) *
+			     HOMA_BPAGE_SIZE) {
+		ok = false;
+	} else if (homa_heap_min(&sock->starving) ||
+		   homa_pool_alloc(sock->pool, ctx->now, lease, ctx->cpu,
+				   length, rpc->pages, &rpc->num_pages)) {
+		rpc->flags |= HOMA_RPC_NO_BUFFER;
+		rpc->starving.key = length;
+		rpc->starving.tie = rpc->birth;
+		homa_heap_insert(&sock->starving, &rpc->starving);
+	} else {
+		rpc->flags |= HOMA_RPC_OWN_PAGES;
+	}
+	homa_unlock(&sock->lock);
+	return ok;
+}
+
+bool homa_rx_begin(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
+		   u32 granted)
+{
+	if (length > ctx->engine->params.max_message_length ||
+	    !homa_rx_buffers(ctx, rpc, length))
+		return false;
+	rpc->state = HOMA_RPC_INCOMING;
+	rpc->in.length = length;
+	rpc->in.birth = rpc->birth;
+	homa_prio_saw(ctx->engine, length);
+	if (rpc->flags & HOMA_RPC_NO_BUFFER) {
+		homa_count(ctx, HOMA_M_buffer_waits, 1);
+		return true;
+	}
+	HOMA_WRITE_ONCE(rpc->in.granted, homa_min_u32(granted, length));
+	homa_grant_add(ctx, rpc);
+	return true;
+}
+
+/* The response to one of our requests begins. */
+static bool homa_rx_response(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			     u32 length, u32 granted)
+{
+	u64 first = rpc->out.first_at;
+
+	if (first && rpc->out.length <= rpc->out.seg_size && !rpc->probes)
+		homa_link_rtt_sample(ctx, rpc->link, ctx->now - first);
+	homa_out_cancel(rpc);
+	return homa_rx_begin(ctx, rpc, length, granted);
+}
+
+/* May a past life of this engine have executed what is sent again now? */
+static bool homa_rx_guarded(const struct homa_ctx *ctx,
+			    const struct homa_link *link)
+{
+	const struct homa_engine *engine = ctx->engine;
+
+	if (!engine->guard_until)
+		return false;
+	/* Clients of a slow link wait longer than the engine's default. */
+	return ctx->now < engine->guard_until ||
+	       (!engine->params.restart_guard_us &&
+		ctx->now < engine->start + HOMA_READ_ONCE(link->derived.restart_ns));
+}
+
+/* May this packet start an RPC here? Else a reason to drop it. */
+static u16 homa_rx_admit(struct homa_ctx *ctx, const struct homa_rx_in *in,
+			 const struct homa_peer *peer, u64 id, bool retransmit)
+{
+	struct homa_engine *engine = ctx->engine;
+
+	if (homa_tombstone_has(ctx, in->shard, peer, id))
+		return HOMA_M_drop_tombstone;
+	if (retransmit && homa_rx_guarded(ctx, in->link))
+		return HOMA_M_drop_restart;
+	if (!ctx->spare_rpc ||
+	    HOMA_READ_ONCE(engine->num_rpcs) >= engine->params.max_rpcs)
+		return HOMA_M_drop_no_rpc;
+	return 0;
+}
+
+static bool homa_peer_admit(struct homa_ctx *ctx, struct homa_peer *peer)
+{
+	bool ok;
+
+	homa_lock(&peer->lock);
+	ok = peer->server_rpcs < ctx->engine->params.max_server_rpcs_per_peer;
+	if (ok)
+		peer->server_rpcs++;
+	homa_unlock(&peer->lock);
+	return ok;
+}
+
+static void homa_peer_unadmit(struct homa_peer *peer)
+{
+	homa_lock(&peer->lock);
+	peer->server_rpcs--;
+	homa_unlock(&peer->lock);
+}
+
+/* A request of an RPC we do not know yet. NULL: @pkt has its verdict. */
+static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
+					const struct homa_rx_in *in,
+					struct homa_rx_pkt *pkt,
+					const struct homa_hdr *hdr,
+					bool retransmit)
+{
+	u64 id = hdr->sender_id ^ 1;
+	struct homa_sock *sock;
+	struct homa_peer *peer = NULL;
+	struct homa_rpc *rpc = NULL;
+	u16 reason;
+
+	sock = homa_sock_find(ctx->engine, hdr->dport);
+	if (!sock || !HOMA_READ_ONCE(sock->server)) {
+		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_listener);
+		pkt->verdict = HOMA_RX_NO_LISTENER;
+		goto out;
+	}
+	peer = homa_peer_get(ctx, in->link, pkt->src, true);
+	if (!peer) {
+		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_peer);
+		goto out;
+	}
+	reason = homa_rx_admit(ctx, in, peer, id, retransmit);
+	if (reason) {
+		homa_rx_drop(ctx, pkt, reason);
+		goto out;
+	}
+	if (!homa_peer_admit(ctx, peer)) {
+		homa_rx_drop(ctx, pkt, HOMA_M_drop_peer_limit);
+		goto out;
+	}
+	rpc = homa_rpc_create(ctx, in->shard, sock, peer, in->link, id,
+			      hdr->sport, 0);
+	if (rpc) {
+		homa_rpc_arm(rpc, ctx->now +
+			     HOMA_READ_ONCE(in->link->derived.resend_ns));
+		peer = NULL;
+	} else {
+		homa_peer_unadmit(peer);
+		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_rpc);
+	}
+out:
+	if (sock)
+		homa_sock_put(sock);
+	if (peer)
+		homa_peer_put(ctx, peer);
+	return rpc;
+}
+
+/* Find the RPC a DATA or START_MSG belongs to, ready to take bytes. */
+static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
+					 const struct homa_rx_in *in,
+					 struct homa_rx_pkt *pkt,
+					 const struct homa_hdr *hdr, u32 length,
+					 u32 granted, bool retransmit)
+{
+	bool from_client = !(hdr->sender_id & 1);
+	struct homa_rpc *rpc = homa_rpc_find(in->shard, in->hash,
+					     hdr->sender_id ^ 1, pkt->src);
+	bool begun = true;
+
+	if (!rpc && from_client) {
+		rpc = homa_rx_request(ctx, in, pkt, hdr, retransmit);
+		if (!rpc)
+			return NULL;
+		begun = homa_rx_begin(ctx, rpc, length, granted);
+	} else if (!rpc) {
+		homa_rx_drop(ctx, pkt, HOMA_M_drop_unknown_rpc);
+		return NULL;
+	} else if (!from_client && rpc->state == HOMA_RPC_OUTGOING) {
+		begun = homa_rx_response(ctx, rpc, length, granted);
+	}
+	if (!begun || rpc->in.length != length) {
+		homa_rx_drop(ctx, pkt, HOMA_M_drop_length);
+		if (!begun && from_client)
+			homa_rpc_kill(ctx, rpc);
+		else if (!begun)
+			homa_rpc_fail(ctx, rpc, HOMA_ENOBUFS);
+		return NULL;
+	}
+	homa_rx_heard(ctx, rpc);
+	if (rpc->state != HOMA_RPC_INCOMING) {
+		homa_rx_drop(ctx, pkt, HOMA_M_rx_duplicates);
+		return NULL;
+	}
+	rpc->probes = 0;
+	return rpc;
+}
+
+/* ---- DATA ---- */
+
+/* Tell the sender which cutoffs it should use, at most once a millisecond. */
+static void homa_rx_cutoffs_stale(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	struct homa_prio *prio = &ctx->engine->prio;
+	u32 now = (u32)homa_div64(ctx->now, 1000000);
+	struct homa_peer *peer = rpc->peer;
+	struct homa_ctrl *ctrl;
+	bool due;
+
+	homa_lock(&peer->lock);
+	due = peer->cutoffs_sent_ms != now;
+	peer->cutoffs_sent_ms = now;
+	homa_unlock(&peer->lock);
+	if (!due)
+		return;
+	ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_CUTOFFS);
+	homa_lock(&prio->lock);
+	memcpy(ctrl->cutoffs, prio->cutoffs, sizeof(ctrl->cutoffs));
+	ctrl->num = prio->version;
+	homa_unlock(&prio->lock);
+}
+
+static void homa_rx_data(struct homa_ctx *ctx, const struct homa_rx_in *in,
+			 struct homa_rx_pkt *pkt, const struct homa_packet *p)
+{
+	const struct homa_data *d = &p->data;
+	u32 end = d->offset + d->payload_len;
+	u32 fresh_start, fresh_end, gaps;
+	struct homa_rpc *rpc;
+	int fresh;
+
+	homa_count(ctx, HOMA_M_rx_data, 1);
+	homa_count(ctx, HOMA_M_rx_bytes, d->payload_len);
+	if (d->retransmit)
+		homa_count(ctx, HOMA_M_rx_retransmits, 1);
+	rpc = homa_rx_incoming(ctx, in, pkt, &p->hdr, d->length,
+			       homa_max_u32(d->incoming, end), d->retransmit);
+	if (!rpc)
+		return;
+	if (d->resp_limit_kib)
+		rpc->resp_limit_kib = d->resp_limit_kib;
+	if (unlikely(d->cutoff_version !=
+		     HOMA_READ_ONCE(ctx->engine->prio.version)))
+		homa_rx_cutoffs_stale(ctx, rpc);
+	if (unlikely(rpc->flags & HOMA_RPC_NO_BUFFER)) {
+		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_buffer);
+		return;
+	}
+	gaps = rpc->ranges.gaps;
+	fresh = homa_ranges_add(&rpc->ranges, d->offset, end, &ctx->spare_range,
+				&fresh_start, &fresh_end);
+	ctx->spare_ranges -= rpc->ranges.gaps - gaps;
+	if (unlikely(fresh <= 0)) {
+		homa_rx_drop(ctx, pkt, fresh ? HOMA_M_drop_no_range :
+					       HOMA_M_rx_duplicates);
+		return;
+	}
+	homa_count(ctx, HOMA_M_rx_fresh_bytes, (u32)fresh);
+	homa_grant_received(ctx, rpc, (u32)fresh);
+	homa_ref_get(&rpc->refs);
+	pkt->verdict = HOMA_RX_DATA;
+	pkt->rpc = rpc;
+	pkt->skip = HOMA_DATA_HDR + fresh_start - d->offset;
+	pkt->offset = fresh_start;
+	pkt->length = fresh_end - fresh_start;
+	pkt->fresh = (u32)fresh;
+}
+
+static void homa_rx_start(struct homa_ctx *ctx, const struct homa_rx_in *in,
+			  struct homa_rx_pkt *pkt, const struct homa_packet *p)
+{
+	homa_count(ctx, HOMA_M_rx_start, 1);
+	homa_rx_incoming(ctx, in, pkt, &p->hdr, p->start.length, 0, false);
+}
+
+void homa_rx_copied(struct homa_ctx *ctx, struct homa_rx_pkt *pkt)
+{
+	struct homa_rpc *rpc = pkt->rpc;
+
+	homa_lock(&rpc->shard->lock);
+	rpc->copied += pkt->fresh;
+	if (rpc->copied == rpc->in.length && rpc->state == HOMA_RPC_INCOMING) {
+		rpc->state = HOMA_RPC_READY;
+		homa_grant_remove(ctx, rpc);
+		homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
+		homa_event_add(ctx, rpc);
+	}
+	homa_unlock(&rpc->shard->lock);
+	pkt->rpc = NULL;
+	homa_rpc_put(ctx, rpc);
+}
+
+u32 homa_rx_place(const struct homa_rpc *rpc, u32 offset, u32 *contiguous)
+{
+	u32 in_page = offset & (HOMA_BPAGE_SIZE - 1);
+
+	*contiguous = homa_min_u32(HOMA_BPAGE_SIZE - in_page,
+				   rpc->in.length - offset);
+	return rpc->pages[offset >> HOMA_BPAGE_SHIFT] + in_page;
+}
+
+/* ---- the batch ---- */
+
+/* Decode and check one packet; false: it has its verdict. */
+static bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
+			   struct homa_packet *p)
+{
+	int err = homa_packet_decode(p, pkt->data, pkt->len);
+
+	pkt->verdict = HOMA_RX_CONTROL;
+	pkt->rpc = NULL;
+	if (unlikely(err)) {
+		homa_rx_drop(ctx, pkt, homa_wire_drops[-err]);
+		return false;
+	}
+	if (unlikely(!p->hdr.sport || !p->hdr.dport)) {
+		homa_rx_drop(ctx, pkt, p->hdr.type == HOMA_FREEZE ?
+			     HOMA_M_drop_freeze : HOMA_M_drop_id);
+		return false;
+	}
+	return true;
+}
+
+/* End the RPCs whose acks were put off. No lock held. */
+void homa_rx_owed(struct homa_ctx *ctx)
+{
+	u32 i, n = ctx->num_acks;
+
+	ctx->num_acks = 0;
+	for (i = 0; i < n; i++)
+		homa_rx_ack(ctx, &ctx->acks[i].peer, ctx->acks[i].client_id);
+}
+
+/* Packets with acks change other RPCs than their own: no lock is held. The one
+ * that rides on DATA can wait; ending an RPC is no part of answering another. */
+static void homa_rx_acks(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
+			 const struct homa_packet *p)
+{
+	u32 i;
+
+	if (p->hdr.type == HOMA_DATA) {
+		if (ctx->num_acks == HOMA_CTX_ACKS)
+			homa_rx_owed(ctx);
+		ctx->acks[ctx->num_acks].peer = *pkt->src;
+		ctx->acks[ctx->num_acks++].client_id = p->data.ack.client_id;
+		return;
+	}
+	homa_count(ctx, HOMA_M_rx_ack, 1);
+	homa_rx_ack(ctx, pkt->src, p->hdr.sender_id);
+	for (i = 0; i < p->ack.num; i++)
+		homa_rx_ack(ctx, pkt->src, p->ack.ack[i].client_id);
+}
+
+/* One packet; keeps or changes the locked shard in @in. */
+static void homa_rx_one(struct homa_ctx *ctx, struct homa_rx_in *in,
+			struct homa_rx_pkt *pkt)
+{
+	struct homa_shard *shard;
+	struct homa_packet p;
+
+	if (!homa_rx_decode(ctx, pkt, &p))
+		return;
+	if (p.hdr.type == HOMA_ACK ||
+	    (p.hdr.type == HOMA_DATA && p.data.ack.client_id)) {
+		if (in->shard)
+			homa_unlock(&in->shard->lock);
+		in->shard = NULL;
+		homa_rx_acks(ctx, pkt, &p);
+		if (p.hdr.type == HOMA_ACK)
+			return;
+	}
+	in->hash = homa_rpc_hash(ctx->engine, p.hdr.sender_id);
+	shard = homa_shard_at(ctx->engine, in->hash);
+	if (shard != in->shard) {
+		if (in->shard)
+			homa_unlock(&in->shard->lock);
+		homa_lock(&shard->lock);
+		in->shard = shard;
+	}
+	if (likely(p.hdr.type == HOMA_DATA))
+		homa_rx_data(ctx, in, pkt, &p);
+	else if (p.hdr.type == HOMA_START_MSG)
+		homa_rx_start(ctx, in, pkt, &p);
+	else
+		homa_rx_control(ctx, in, pkt, &p);
+}
+
+static bool homa_rx_is_ack(const struct homa_rx_pkt *pkt)
+{
+	return pkt->len >= HOMA_COMMON_HDR &&
+	       homa_peek_type(pkt->data) == HOMA_ACK;
+}
+
+void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
+	     struct homa_rx_pkt *pkts, u32 n)
+{
+	struct homa_rx_in in = { .link = link };
+	bool acks = false;
+	u32 i;
+
+	homa_count(ctx, HOMA_M_rx_packets, n);
+	for (i = 0; i < n && n > 1; i++) {
+		if (homa_rx_is_ack(&pkts[i])) {
+			homa_rx_one(ctx, &in, &pkts[i]);
+			acks = true;
+		}
+	}
+	for (i = 0; i < n; i++)
+		if (!acks || !homa_rx_is_ack(&pkts[i]))
+			homa_rx_one(ctx, &in, &pkts[i]);
+	if (in.shard)
+		homa_unlock(&in.shard->lock);
+	if (unlikely(ctx->now >= HOMA_READ_ONCE(ctx->engine->maintain_at)))
+		homa_maintain(ctx, link);
+}
+
+void homa_rx_flush(struct homa_ctx *ctx)
+{
+	struct homa_link *link = ctx->grant_link;
+
+	if (link) {
+		ctx->grant_link = NULL;
+		homa_grant_run(ctx, link);
+	}
+	if (ctx->num_ctrl)
+		homa_ctrl_flush(ctx);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What homa_rx.c and homa_rx_ctrl.c share. Unless it says otherwise a function
+ * runs under the lock of the packet's shard.
+ */
+#ifndef HOMA_RX_H
+#define HOMA_RX_H
+
+#include "homa_impl.h"
+
+/*
+ * struct homa_rx_in - where a packet came in and where its RPC belongs
+ * @hash: homa_rpc_hash() of its id; @shard follows from it and is locked.
+ */
+struct homa_rx_in {
+	struct homa_link *link;
+	struct homa_shard *shard;
+	u64 hash;
+};
+
+/* A message of @length of which @granted bytes may come; false: too long. */
+bool homa_rx_begin(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
+		   u32 granted);
+
+/* homa_rx_ctrl.c */
+/* Anything but DATA, START_MSG and ACK. */
+void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
+		     struct homa_rx_pkt *pkt, const struct homa_packet *p);
+/* @peer has finished its RPC @client_id. No lock held. */
+void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
+		 u64 client_id);
+
+/* homa_timer.c: ask for what is missing of @rpc's granted bytes; how many asked. */
+u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u8 prio);
+
+#endif

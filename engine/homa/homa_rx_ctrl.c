@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Control packets in: one function per type. All numbers in them come from
+ * outside; the codec has bounded them, here they are clamped to the message
+ * they are about. None of these functions believes that the peer's view of an
+ * RPC matches ours.
+ */
+#include "homa_rx.h"
+
+static void homa_ctrl_heard(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	rpc->heard_at = ctx->now;
+	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
+}
+
+static void homa_ctrl_drop(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
+			   enum homa_metric reason)
+{
+	pkt->verdict = HOMA_RX_DROP;
+	pkt->reason = (u16)reason;
+	homa_count(ctx, reason, 1);
+}
+
+static u8 homa_ctrl_level(const struct homa_ctx *ctx, u8 priority)
+{
+	u32 top = ctx->engine->params.num_priorities - 1;
+
+	return (u8)homa_min_u32(priority, top);
+}
+
+/* Is @rpc sending a message that GRANT and RESEND can be about? */
+static bool homa_is_sending(const struct homa_rpc *rpc)
+{
+	return rpc->state == HOMA_RPC_OUTGOING && rpc->out.active;
+}
+
+static void homa_rx_grant(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			  struct homa_rx_pkt *pkt, const struct homa_packet *p)
+{
+	if (!homa_is_sending(rpc)) {
+		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_state);
+		return;
+	}
+	homa_ctrl_heard(ctx, rpc);
+	rpc->probes = 0;
+	if (p->grant.offset > HOMA_READ_ONCE(rpc->out.limit))
+		homa_out_grant(ctx, rpc, p->grant.offset,
+			       homa_ctrl_level(ctx, p->grant.priority));
+}
+
+/*
+ * The peer misses bytes. What we have sent goes out again; what it has granted
+ * (a GRANT got lost) becomes sendable; if neither applies we are BUSY.
+ */
+static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			   struct homa_rx_pkt *pkt, const struct homa_packet *p)
+{
+	u8 prio = homa_ctrl_level(ctx, p->resend.priority);
+	u32 start = p->resend.offset;
+	u32 next, end;
+
+	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
+	if (!homa_is_sending(rpc)) {
+		/* Our own clock goes on: if a part of the request is missing,
+		 * a client that keeps asking must not keep us from asking. */
+		if (homa_rpc_is_client(rpc))
+			homa_ctrl_drop(ctx, pkt, HOMA_M_drop_state);
+		else
+			homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
+		return;
+	}
+	/* A peer with another idea of the length must die of it: BUSY would
+	 * keep it waiting for bytes that will never be. */
+	if (start >= rpc->out.length) {
+		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_offset);
+		return;
+	}
+	rpc->heard_at = ctx->now;
+	next = HOMA_READ_ONCE(rpc->out.next);
+	if (p->resend.length == HOMA_RESEND_ALL)
+		end = next;
+	else
+		end = homa_min_u32(start + p->resend.length, rpc->out.length);
+	if (end > HOMA_READ_ONCE(rpc->out.limit))
+		homa_out_grant(ctx, rpc, end, prio);
+	if (start < homa_min_u32(end, next))
+		homa_out_resend(ctx, rpc, start, homa_min_u32(end, next), prio);
+	else if (end <= next || HOMA_READ_ONCE(rpc->out.queued))
+		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
+}
+
+static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			    struct homa_rx_pkt *pkt)
+{
+	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
+	if (!homa_rpc_is_client(rpc)) {
+		homa_count(ctx, HOMA_M_server_discards, 1);
+		homa_rpc_kill(ctx, rpc);
+		return;
+	}
+	/* A request that the server has never seen, or has forgotten; in the
+	 * latter case its at-most-once memory decides what happens. */
+	if (!homa_is_sending(rpc) ||
+	    HOMA_READ_ONCE(rpc->out.num_rtx)) {
+		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_state);
+		return;
+	}
+	/* The server's restart guard and its tombstones count on this: nobody
+	 * starts again long after the last sign of the server that may have
+	 * executed the request. */
+	if (ctx->now - homa_max_u64(rpc->heard_at,
+				    HOMA_READ_ONCE(rpc->out.sent_at)) >=
+	    HOMA_READ_ONCE(rpc->link->derived.restart_ns)) {
+		homa_count(ctx, HOMA_M_rpc_timeouts, 1);
+		homa_rpc_fail(ctx, rpc, HOMA_ETIMEDOUT);
+		return;
+	}
+	homa_count(ctx, HOMA_M_restarts, 1);
+	homa_out_resend(ctx, rpc, 0, HOMA_READ_ONCE(rpc->out.next),
+			rpc->out.unsched_prio);
+}
+
+/* The server wants to forget an RPC of which we have not said "done". */
+static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			     struct homa_rx_pkt *pkt)
+{
+	struct homa_ctrl *ctrl;
+
+	if (!homa_rpc_is_client(rpc)) {
+		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_id);
+		return;
+	}
+	/* The peer lives, but only bytes bring this RPC forward: if the two
+	 * ends disagree about the response, ours must be able to die. */
+	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
+	if (rpc->state == HOMA_RPC_READY) {
+		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_ACK);
+		ctrl->num = 0;
+		return;
+	}
+	if (rpc->state == HOMA_RPC_OUTGOING) {
+		/* Nothing of the response has come: ask for all of it. */
+		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
+		ctrl->offset = 0;
+		ctrl->length = HOMA_RESEND_ALL;
+		ctrl->priority = homa_ctrl_level(ctx, 7);
+		return;
+	}
+	if (rpc->state == HOMA_RPC_INCOMING &&
+	    ctx->now - rpc->probe_at < HOMA_READ_ONCE(rpc->link->derived.resend_ns))
+		return;
+	if (!homa_resend_missing(ctx, rpc, homa_ctrl_level(ctx, 7)))
+		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
+	else
+		rpc->probe_at = ctx->now;
+}
+
+/* NEED_ACK for an RPC that we have finished and forgotten. */
+static void homa_rx_need_ack_done(struct homa_ctx *ctx, struct homa_link *link,
+				  struct homa_rx_pkt *pkt,
+				  const struct homa_hdr *hdr)
+{
+	struct homa_peer *peer = homa_peer_get(ctx, link, pkt->src, false);
+	struct homa_ctrl *ctrl = homa_ctrl_to(ctx, link, pkt->src, HOMA_ACK);
+	struct homa_ack acks[HOMA_MAX_ACKS];
+	u32 i;
+
+	ctrl->sport = hdr->dport;
+	ctrl->dport = hdr->sport;
+	ctrl->sender_id = hdr->sender_id ^ 1;
+	if (!peer)
+		return;
+	ctrl->num = (u16)homa_peer_take_acks(peer, acks, HOMA_MAX_ACKS);
+	for (i = 0; i < ctrl->num; i++) {
+		ctrl->acks.ids[i] = acks[i].client_id;
+		ctrl->acks.ports[i] = acks[i].server_port;
+	}
+	homa_peer_put(ctx, peer);
+}
+
+static void homa_rx_cutoffs(struct homa_ctx *ctx, struct homa_link *link,
+			    struct homa_rx_pkt *pkt,
+			    const struct homa_packet *p)
+{
+	struct homa_peer *peer = homa_peer_get(ctx, link, pkt->src, false);
+	u32 cutoffs[HOMA_PRIORITIES];
+
+	homa_count(ctx, HOMA_M_rx_cutoffs, 1);
+	if (!peer) {
+		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_unknown_rpc);
+		return;
+	}
+	memcpy(cutoffs, p->cutoffs.cutoff, sizeof(cutoffs));
+	homa_peer_set_cutoffs(peer, cutoffs, p->cutoffs.version);
+	HOMA_WRITE_ONCE(peer->heard_at, ctx->now);
+	homa_peer_put(ctx, peer);
+}
+
+/* About an RPC that does not exist here. */
+static void homa_rx_no_rpc(struct homa_ctx *ctx, struct homa_link *link,
+			   struct homa_rx_pkt *pkt, const struct homa_hdr *hdr)
+{
+	struct homa_ctrl *ctrl;
+
+	if (hdr->type == HOMA_RESEND) {
+		ctrl = homa_ctrl_to(ctx, link, pkt->src, HOMA_RPC_UNKNOWN);
+		ctrl->sport = hdr->dport;
+		ctrl->dport = hdr->sport;
+		ctrl->sender_id = hdr->sender_id ^ 1;
+	} else if (hdr->type == HOMA_NEED_ACK && (hdr->sender_id & 1)) {
+		homa_rx_need_ack_done(ctx, link, pkt, hdr);
+	} else {
+		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_unknown_rpc);
+	}
+}
+
+void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
+		     struct homa_rx_pkt *pkt, const struct homa_packet *p)
+{
+	static const u16 metric[HOMA_TYPES] = {
+		[HOMA_GRANT - HOMA_TYPE_FIRST] = HOMA_M_rx_grant,
+		[HOMA_RESEND - HOMA_TYPE_FIRST] = HOMA_M_rx_resend,
+		[HOMA_RPC_UNKNOWN - HOMA_TYPE_FIRST] = HOMA_M_rx_unknown,
+		[HOMA_BUSY - HOMA_TYPE_FIRST] = HOMA_M_rx_busy,
+		[HOMA_NEED_ACK - HOMA_TYPE_FIRST] = HOMA_M_rx_need_ack,
+	};
+	struct homa_rpc *rpc;
+
+	switch (p->hdr.type) {
+	case HOMA_CUTOFFS:
+		homa_rx_cutoffs(ctx, in->link, pkt, p);
+		return;
+	case HOMA_FREEZE:
+		homa_count(ctx, HOMA_M_rx_freeze, 1);
+		if (!ctx->engine->params.freeze)
+			homa_ctrl_drop(ctx, pkt, HOMA_M_drop_freeze);
+		return;
+	}
+	homa_count(ctx, metric[p->hdr.type - HOMA_TYPE_FIRST], 1);
+	rpc = homa_rpc_find(in->shard, in->hash, p->hdr.sender_id ^ 1, pkt->src);
+	if (!rpc) {
+		homa_rx_no_rpc(ctx, in->link, pkt, &p->hdr);
+		return;
+	}
+	switch (p->hdr.type) {
+	case HOMA_GRANT:
+		homa_rx_grant(ctx, rpc, pkt, p);
+		break;
+	case HOMA_RESEND:
+		homa_rx_resend(ctx, rpc, pkt, p);
+		break;
+	case HOMA_RPC_UNKNOWN:
+		homa_rx_unknown(ctx, rpc, pkt);
+		break;
+	case HOMA_BUSY:
+		homa_ctrl_heard(ctx, rpc);
+		break;
+	case HOMA_NEED_ACK:
+		homa_rx_need_ack(ctx, rpc, pkt);
+		break;
+	}
+}
+
+void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
+		 u64 client_id)
+{
+	u64 hash = homa_rpc_hash(ctx->engine, client_id);
+	struct homa_shard *shard = homa_shard_at(ctx->engine, hash);
+	struct homa_rpc *rpc;
+
+	if (client_id & 1)
+		return;
+	homa_lock(&shard->lock);
+	rpc = homa_rpc_find(shard, hash, client_id ^ 1, peer);
+	/* Only a response can be acknowledged; anything else is a mistake of
+	 * the sender's, and believing it would lose the request. */
+	if (rpc && rpc->state == HOMA_RPC_OUTGOING) {
+		HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
+		homa_rpc_kill(ctx, rpc);
+	}
+	homa_unlock(&shard->lock);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Sockets: ports, their receive pools, and closing. A socket lives until its
+ * last RPC let go of it; closing ends RPCs a few at a time, so that no host
+ * spends unbounded time in one call.
+ */
+#include "homa_impl.h"
+
+static struct homa_list *homa_sock_bucket(struct homa_engine *engine, u16 port)
+{
+	return &engine->sock_buckets[port & (HOMA_SOCK_BUCKETS - 1)];
+}
+
+static struct homa_sock *homa_sock_lookup(struct homa_engine *engine, u16 port)
+{
+	struct homa_list *pos;
+
+	homa_list_for_each(pos, homa_sock_bucket(engine, port)) {
+		struct homa_sock *sock = homa_list_entry(pos, struct homa_sock,
+							 hash);
+
+		if (sock->port == port)
+			return sock;
+	}
+	return NULL;
+}
+
+struct homa_sock *homa_sock_find(struct homa_engine *engine, u16 port)
+{
+	struct homa_sock *sock;
+
+	homa_lock(&engine->sock_lock);
+	sock = homa_sock_lookup(engine, port);
+	if (sock)
+		homa_ref_get(&sock->refs);
+	homa_unlock(&engine->sock_lock);
+	return sock;
+}
+
+void homa_sock_put(struct homa_sock *sock)
+{
+	/* homa_sock_close() waits for the count to reach its own reference. */
+	(void)homa_ref_put(&sock->refs);
+}
+
+int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *sock)
+{
+	struct homa_engine *engine = ctx->engine;
+	u32 tries;
+	int err = -HOMA_EADDRINUSE;
+
+	memset(sock, 0, sizeof(*sock));
+	homa_ref_init(&sock->refs, 1);
+	homa_lock_init(&sock->lock, HOMA_LOCK_SOCK);
+	homa_list_init(&sock->rpcs);
+	homa_heap_init(&sock->starving);
+	homa_lock(&engine->sock_lock);
+	for (tries = 0; tries < 0x8000; tries++) {
+		u16 port = engine->next_port | HOMA_MIN_CLIENT_PORT;
+
+		engine->next_port++;
+		if (homa_sock_lookup(engine, port))
+			continue;
+		sock->port = port;
+		homa_list_add_head(homa_sock_bucket(engine, port), &sock->hash);
+		homa_counter_add(&engine->num_socks, 1);
+		err = 0;
+		break;
+	}
+	homa_unlock(&engine->sock_lock);
+	return err;
+}
+
+int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port)
+{
+	struct homa_engine *engine = ctx->engine;
+	int err = 0;
+
+	if (!port || port >= HOMA_MIN_CLIENT_PORT)
+		return -HOMA_EINVAL;
+	homa_lock(&engine->sock_lock);
+	if (sock->port != port) {
+		if (homa_sock_lookup(engine, port)) {
+			err = -HOMA_EADDRINUSE;
+		} else {
+			homa_list_del(&sock->hash);
+			HOMA_WRITE_ONCE(sock->port, port);
+			homa_list_add_head(homa_sock_bucket(engine, port),
+					   &sock->hash);
+		}
+	}
+	if (!err)
+		HOMA_WRITE_ONCE(sock->server, true);
+	homa_unlock(&engine->sock_lock);
+	return err;
+}
+
+u16 homa_sock_port(const struct homa_sock *sock)
+{
+	return HOMA_READ_ONCE(sock->port);
+}
+
+int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
+		       u32 pages)
+{
+	(void)ctx;
+	if (pages < 1 || pages > 65536)
+		return -HOMA_EINVAL;
+	homa_pool_init(mem, pages);
+	homa_lock(&sock->lock);
+	sock->pool = mem;
+	homa_unlock(&sock->lock);
+	return 0;
+}
+
+int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget)
+{
+	struct homa_engine *engine = ctx->engine;
+	struct homa_list *first;
+	bool first_call = false;
+
+	homa_lock(&engine->sock_lock);
+	if (homa_list_linked(&sock->hash)) {
+		homa_list_del(&sock->hash);
+		homa_counter_add(&engine->num_socks, (u64)-1);
+		first_call = true;
+	}
+	homa_unlock(&engine->sock_lock);
+	/* A client that ends should not leave its servers waiting. */
+	if (first_call)
+		homa_peer_flush_acks(ctx, sock->port);
+	do {
+		struct homa_rpc *rpc = NULL;
+
+		homa_lock(&sock->lock);
+		sock->closing = true;
+		first = homa_list_first(&sock->rpcs);
+		if (first) {
+			rpc = homa_list_entry(first, struct homa_rpc,
+					      sock_rpcs);
+			homa_ref_get(&rpc->refs);
+		}
+		homa_unlock(&sock->lock);
+		if (!rpc)
+			break;
+		homa_lock(&rpc->shard->lock);
+		homa_rpc_kill(ctx, rpc);
+		homa_unlock(&rpc->shard->lock);
+		homa_rpc_put(ctx, rpc);
+	} while (budget-- > 1);
+	homa_rx_flush(ctx);
+	return homa_ref_read(&sock->refs) == 1 ? 0 : -HOMA_EAGAIN;
+}
+
+int homa_pool_release(struct homa_ctx *ctx, struct homa_sock *sock,
+		      const u32 *pages, u32 num)
+{
+	int err = -HOMA_EINVAL;
+	bool starving = false;
+
+	homa_lock(&sock->lock);
+	if (sock->pool) {
+		err = homa_pool_free(sock->pool, pages, num);
+		starving = homa_heap_min(&sock->starving) != NULL;
+	}
+	homa_unlock(&sock->lock);
+	if (starving) {
+		homa_sock_feed(ctx, sock);
+		homa_rx_flush(ctx);
+	}
+	return err;
+}

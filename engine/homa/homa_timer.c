@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Time: what to do about silence. Each RPC that waits for its peer has one
+ * deadline in its shard's wheel. The deadline is lazy: packets only note when
+ * they came, and when the deadline fires it is computed anew. Loss is repaired
+ * by the receiver: it asks with RESEND for what was granted and did not come.
+ * Retries are kept few on purpose: one RESEND at a time to a peer that does
+ * not answer, intervals that double, no clock while the delay is our own
+ * (ungranted, unsent, no buffers, in service). Eager retries were measured
+ * elsewhere to multiply traffic twentyfold just when the network is full.
+ */
+#include "homa_rx.h"
+
+#define HOMA_MAX_GAP_RESENDS 16u
+#define HOMA_MAINTAIN_NS 100000000u
+#define HOMA_MIN_PROBES 2u	/* questions before silence means death */
+
+/* ---- receive buffers came back ---- */
+
+/* The shortest message that waits for buffers gets some, if there are. A
+ * reference to it is the caller's. */
+static struct homa_rpc *homa_sock_feed_one(struct homa_ctx *ctx,
+					   struct homa_sock *sock)
+{
+	u64 lease = ctx->engine->params.bpage_lease_us * 1000ull;
+	struct homa_heap_node *node;
+	struct homa_rpc *rpc = NULL;
+
+	homa_lock(&sock->lock);
+	node = homa_heap_min(&sock->starving);
+	if (node) {
+		rpc = homa_container_of(node, struct homa_rpc, starving);
+		if (homa_pool_alloc(sock->pool, ctx->now, lease, ctx->cpu,
+				    (u32)node->key, rpc->pages,
+				    &rpc->num_pages)) {
+			rpc = NULL;
+		} else {
+			homa_heap_remove(&sock->starving, node);
+			homa_ref_get(&rpc->refs);
+		}
+	}
+	homa_unlock(&sock->lock);
+	return rpc;
+}
+
+/*
+ * A message that waited starts over: ask for as much as could have come
+ * unscheduled. Requests and responses alike, else responses, whose senders
+ * hold grants, would starve requests.
+ */
+static void homa_rpc_fed(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	u32 first = homa_min_u32(rpc->in.length,
+				 HOMA_READ_ONCE(rpc->link->derived.rtt_bytes));
+	u32 top = ctx->engine->params.num_priorities - 1;
+	struct homa_ctrl *ctrl;
+
+	homa_lock(&rpc->shard->lock);
+	rpc->flags |= HOMA_RPC_OWN_PAGES;
+	if (rpc->state == HOMA_RPC_INCOMING) {
+		rpc->flags &= (u8)~HOMA_RPC_NO_BUFFER;
+		HOMA_WRITE_ONCE(rpc->in.granted, first);
+		homa_grant_add(ctx, rpc);
+		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
+		ctrl->offset = 0;
+		ctrl->length = first;
+		ctrl->priority = (u8)(top ? top - 1 : 0);
+		rpc->heard_at = ctx->now;
+		homa_rpc_arm(rpc, ctx->now +
+			     HOMA_READ_ONCE(rpc->link->derived.resend_ns));
+	}
+	homa_unlock(&rpc->shard->lock);
+	homa_rpc_put(ctx, rpc);
+}
+
+void homa_sock_feed(struct homa_ctx *ctx, struct homa_sock *sock)
+{
+	struct homa_rpc *rpc;
+
+	while ((rpc = homa_sock_feed_one(ctx, sock)) != NULL)
+		homa_rpc_fed(ctx, rpc);
+}
+
+/* ---- asking the peer ---- */
+
+u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u8 prio)
+{
+	u32 granted = HOMA_READ_ONCE(rpc->in.granted);
+	struct homa_ranges_iter iter;
+	u32 start, end, n = 0;
+
+	if (rpc->flags & HOMA_RPC_NO_BUFFER)
+		return 0;
+	homa_ranges_iter_init(&iter, &rpc->ranges);
+	while (n < HOMA_MAX_GAP_RESENDS &&
+	       homa_ranges_missing(&iter, granted, &start, &end)) {
+		struct homa_ctrl *ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
+
+		ctrl->offset = start;
+		ctrl->length = end - start;
+		ctrl->priority = prio;
+		n++;
+	}
+	return n;
+}
+
+/*
+ * May a question go to this peer? If the last one is open and nothing was
+ * heard for @interval, wait for its answer: a peer that is silent needs no more
+ * than one per interval. One that speaks may be asked about every RPC, or many
+ * that lost a packet at once would be repaired one by one.
+ */
+static bool homa_peer_may_ask(struct homa_ctx *ctx, struct homa_peer *peer,
+			      u64 interval)
+{
+	u64 heard;
+	bool ok;
+
+	homa_lock(&peer->lock);
+	heard = HOMA_READ_ONCE(peer->heard_at);
+	if (heard >= peer->resend_at)
+		peer->probes = 0;
+	ok = !peer->probes || ctx->now - heard < interval ||
+	     ctx->now - peer->resend_at >= interval;
+	if (ok) {
+		peer->resend_at = ctx->now;
+		if (peer->probes < 255)
+			peer->probes++;
+	}
+	homa_unlock(&peer->lock);
+	if (!ok)
+		homa_count(ctx, HOMA_M_resends_deferred, 1);
+	return ok;
+}
+
+/* Has this RPC, or its peer as a whole, been asked often enough in vain? */
+static bool homa_rpc_is_lost(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			     u64 quiet)
+{
+	u64 timeout = HOMA_READ_ONCE(rpc->link->derived.timeout_ns);
+	struct homa_peer *peer = rpc->peer;
+	u64 heard;
+	bool lost;
+
+	if (quiet < timeout)
+		return false;
+	if (rpc->probes >= HOMA_MIN_PROBES)
+		return true;
+	homa_lock(&peer->lock);
+	heard = HOMA_READ_ONCE(peer->heard_at);
+	lost = heard < peer->resend_at && peer->probes >= HOMA_MIN_PROBES &&
+	       ctx->now - heard >= timeout;
+	homa_unlock(&peer->lock);
+	return lost;
+}
+
+static u64 homa_backoff(const struct homa_rpc *rpc, u64 base)
+{
+	u64 cap = HOMA_READ_ONCE(rpc->link->derived.timeout_ns) / 4;
+	u32 shift = homa_min_u32(rpc->probes, 3);
+
+	return homa_max_u64(base, homa_min_u64(base << shift, cap));
+}
+
+enum homa_question {
+	HOMA_ASK_RESPONSE,	/* client: is there a response? */
+	HOMA_ASK_MISSING,	/* receiver: bytes that should have come */
+	HOMA_ASK_ACK,		/* server: have you got the response? */
+};
+
+static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			 enum homa_question question)
+{
+	u8 top = (u8)(ctx->engine->params.num_priorities - 1);
+	struct homa_ctrl *ctrl;
+
+	switch (question) {
+	case HOMA_ASK_RESPONSE:
+		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
+		ctrl->offset = 0;
+		ctrl->length = HOMA_RESEND_ALL;
+		ctrl->priority = top;
+		break;
+	case HOMA_ASK_MISSING:
+		homa_resend_missing(ctx, rpc, top);
+		break;
+	case HOMA_ASK_ACK:
+		homa_ctrl_rpc(ctx, rpc, HOMA_NEED_ACK);
+		break;
+	}
+	rpc->probe_at = ctx->now;
+	if (rpc->probes < 255)
+		rpc->probes++;
+}
+
+/* ---- one RPC's deadline ---- */
+
+static void homa_rpc_give_up(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	homa_count(ctx, HOMA_M_rpc_timeouts, 1);
+	if (homa_rpc_is_client(rpc)) {
+		homa_rpc_fail(ctx, rpc, HOMA_ETIMEDOUT);
+	} else {
+		homa_count(ctx, HOMA_M_server_discards, 1);
+		homa_rpc_kill(ctx, rpc);
+	}
+}
+
+/* New bytes that could go out but have not: the silence is our own. Bytes to
+ * be sent again do not count, or the peer could keep us waiting for ever. */
+static bool homa_out_pending(const struct homa_rpc *rpc)
+{
+	return HOMA_READ_ONCE(rpc->out.queued) &&
+	       HOMA_READ_ONCE(rpc->out.next) < HOMA_READ_ONCE(rpc->out.limit);
+}
+
+/* What does this RPC wait for from its peer? False: nothing. */
+static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			       enum homa_question *question, u64 *base)
+{
+	const struct homa_derived *d = &rpc->link->derived;
+	struct homa_ranges_iter iter;
+	u32 start, end;
+
+	*base = HOMA_READ_ONCE(d->resend_ns);
+	switch (rpc->state) {
+	case HOMA_RPC_OUTGOING:
+		if (homa_out_pending(rpc))
+			return false;
+		if (homa_rpc_is_client(rpc)) {
+			*question = HOMA_ASK_RESPONSE;
+			return true;
+		}
+		*question = HOMA_ASK_ACK;
+		if (HOMA_READ_ONCE(rpc->out.next) == rpc->out.length)
+			*base = ctx->engine->params.need_ack_us * 1000ull;
+		return true;
+	case HOMA_RPC_INCOMING:
+		/* Counting bytes would not do: some may be from beyond. */
+		homa_ranges_iter_init(&iter, &rpc->ranges);
+		if ((rpc->flags & HOMA_RPC_NO_BUFFER) ||
+		    !homa_ranges_missing(&iter, HOMA_READ_ONCE(rpc->in.granted),
+					 &start, &end))
+			return false;
+		*question = HOMA_ASK_MISSING;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Returns the next deadline, 0 if the RPC has none any more. */
+static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	enum homa_question question;
+	u64 base, since, due, death;
+
+	if (!homa_rpc_waits_for(ctx, rpc, &question, &base)) {
+		if (rpc->state != HOMA_RPC_OUTGOING &&
+		    rpc->state != HOMA_RPC_INCOMING)
+			return 0;
+		/* Ours to move; the peer's silence starts afterwards. If all
+		 * messages wait for grants, no packet makes us grant. */
+		if (rpc->state == HOMA_RPC_INCOMING)
+			homa_grant_due(ctx, rpc->link);
+		rpc->heard_at = ctx->now;
+		rpc->probes = 0;
+		return ctx->now + base;
+	}
+	since = rpc->heard_at;
+	if (rpc->state == HOMA_RPC_OUTGOING)
+		since = homa_max_u64(since, HOMA_READ_ONCE(rpc->out.sent_at));
+	if (homa_rpc_is_lost(ctx, rpc, ctx->now - since)) {
+		homa_rpc_give_up(ctx, rpc);
+		return 0;
+	}
+	death = homa_max_u64(since + HOMA_READ_ONCE(
+					rpc->link->derived.timeout_ns),
+			     ctx->now + base);
+	due = homa_max_u64(since, rpc->probe_at) + homa_backoff(rpc, base);
+	if (ctx->now < due)
+		return homa_min_u64(due, death);
+	if (!homa_peer_may_ask(ctx, rpc->peer,
+			       HOMA_READ_ONCE(rpc->link->derived.resend_ns)))
+		return ctx->now + base / 2;	/* an answer frees us soon */
+	homa_rpc_ask(ctx, rpc, question);
+	return homa_min_u64(ctx->now + homa_backoff(rpc, base), death);
+}
+
+/* ---- a shard's turn ---- */
+
+/* Messages without buffers, seen by homa_timer(); one socket per turn. */
+static void homa_timer_feed(struct homa_ctx *ctx, struct homa_sock *sock)
+{
+	if (!sock)
+		return;
+	homa_sock_feed(ctx, sock);
+	homa_sock_put(sock);
+}
+
+void homa_maintain(struct homa_ctx *ctx, struct homa_link *link)
+{
+	struct homa_engine *engine = ctx->engine;
+
+	HOMA_WRITE_ONCE(engine->maintain_at, ctx->now + HOMA_MAINTAIN_NS);
+	homa_peer_collect(ctx, 16);
+	homa_prio_recompute(ctx, link);
+}
+
+u64 homa_timer(struct homa_ctx *ctx, u32 index, u32 budget)
+{
+	struct homa_shard *shard = &ctx->engine->shards[index];
+	struct homa_sock *starving = NULL;
+	struct homa_wheel_node *node;
+	u64 next;
+
+	if (ctx->num_acks)
+		homa_rx_owed(ctx);
+	homa_lock(&shard->lock);
+	while (budget && (node = homa_wheel_pop(&shard->wheel, ctx->now))) {
+		struct homa_rpc *rpc = homa_container_of(node, struct homa_rpc,
+							 timer);
+		u64 deadline;
+
+		budget--;
+		if (node->deadline > ctx->now) {
+			homa_wheel_add(&shard->wheel, node, node->deadline);
+			continue;
+		}
+		if ((rpc->flags & HOMA_RPC_NO_BUFFER) && !starving) {
+			starving = rpc->sock;
+			homa_ref_get(&starving->refs);
+		}
+		deadline = homa_rpc_deadline(ctx, rpc);
+		if (deadline)
+			homa_wheel_add(&shard->wheel, node,
+				       homa_max_u64(deadline, ctx->now + 1));
+	}
+	next = homa_wheel_next(&shard->wheel);
+	homa_unlock(&shard->lock);
+	homa_timer_feed(ctx, starving);
+	homa_rx_flush(ctx);
+	return budget ? next : ctx->now;
+}
+
+/* ---- ICMP ---- */
+
+/* Port unreachable ends both sides' RPCs; other errors concern clients. */
+static void homa_icmp_rpc(struct homa_ctx *ctx, struct homa_rpc *rpc, int error)
+{
+	homa_count(ctx, HOMA_M_icmp_errors, 1);
+	if (homa_rpc_is_client(rpc)) {
+		/* Once a response has begun, the server has existed; an error
+		 * that arrives now is late or forged. */
+		if (rpc->state == HOMA_RPC_OUTGOING)
+			homa_rpc_fail(ctx, rpc, error);
+	} else if (error == HOMA_ENOTCONN) {
+		homa_rpc_kill(ctx, rpc);
+	}
+}
+
+void homa_icmp(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
+	       u16 dport, u64 id, int error)
+{
+	struct homa_engine *engine = ctx->engine;
+	struct homa_list *pos, *tmp;
+	u32 first = 0, last = engine->limits.shards;
+	u32 i, b;
+
+	if (id) {
+		first = homa_shard_of(engine, id)->index;
+		last = first + 1;
+	}
+	for (i = first; i < last; i++) {
+		struct homa_shard *shard = &engine->shards[i];
+
+		homa_lock(&shard->lock);
+		for (b = 0; b <= shard->bucket_mask; b++) {
+			homa_list_for_each_safe(pos, tmp, &shard->buckets[b]) {
+				struct homa_rpc *rpc = homa_list_entry(
+					pos, struct homa_rpc, hash);
+
+				if ((id && rpc->id != id) ||
+				    (sport && rpc->sport != sport) ||
+				    (dport && rpc->dport != dport) ||
+				    !homa_addr_equal(&rpc->peer->addr, dst))
+					continue;
+				homa_icmp_rpc(ctx, rpc, error);
+			}
+		}
+		homa_unlock(&shard->lock);
+	}
+	homa_rx_flush(ctx);
+}

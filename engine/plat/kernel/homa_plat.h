@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The seam between the engine and the Linux kernel: the same names as
+ * engine/plat/user/homa_plat.h, over the kernel's own headers. The engine
+ * runs here in softirq as well as in system calls, so its locks keep bottom
+ * halves away; lockdep plays the part of the lock-order checker, one lock
+ * class key per enum homa_lock_class.
+ */
+#ifndef HOMA_PLAT_H
+#define HOMA_PLAT_H
+
+#include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/bug.h>
+#include <linux/build_bug.h>
+#include <linux/compiler.h>
+#include <linux/container_of.h>
+#include <linux/limits.h>
+#include <linux/lockdep.h>
+#include <linux/math64.h>
+#include <linux/prefetch.h>
+#include <linux/refcount.h>
+#include <linux/spinlock.h>
+#include <linux/stddef.h>
+#include <linux/string.h>
+#include <linux/types.h>
+#include <linux/version.h>
+
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
+#include <linux/unaligned.h>
+#else
+#include <asm/unaligned.h>
+#endif
+
+typedef __be16 homa_be16;
+typedef __be32 homa_be32;
+typedef __be64 homa_be64;
+
+#ifndef UINT32_MAX
+#define UINT32_MAX U32_MAX
+#endif
+#ifndef UINT64_MAX
+#define UINT64_MAX U64_MAX
+#endif
+
+#define homa_prefetch(p) prefetch(p)
+#define homa_container_of(ptr, type, member) \
+	((type *)((char *)(ptr)-offsetof(type, member)))
+#define HOMA_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+#define HOMA_STATIC_ASSERT(cond, msg) _Static_assert(cond, msg)
+
+static inline u32 homa_min_u32(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u32 homa_max_u32(u32 a, u32 b)
+{
+	return a > b ? a : b;
+}
+
+static inline u64 homa_min_u64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u64 homa_max_u64(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* A wrong assertion about the engine is a bug report, not a panic. */
+#ifdef HOMA_DEBUG
+#define homa_assert(cond) WARN_ON_ONCE(!(cond))
+#else
+#define homa_assert(cond)                  \
+	do {                               \
+		(void)sizeof((cond) != 0); \
+	} while (0)
+#endif
+
+static inline u16 homa_get_be16(const void *p)
+{
+	return get_unaligned_be16(p);
+}
+
+static inline u32 homa_get_be32(const void *p)
+{
+	return get_unaligned_be32(p);
+}
+
+static inline u64 homa_get_be64(const void *p)
+{
+	return get_unaligned_be64(p);
+}
+
+static inline void homa_put_be16(void *p, u16 v)
+{
+	put_unaligned_be16(v, p);
+}
+
+static inline void homa_put_be32(void *p, u32 v)
+{
+	put_unaligned_be32(v, p);
+}
+
+static inline void homa_put_be64(void *p, u64 v)
+{
+	put_unaligned_be64(v, p);
+}
+
+static inline u64 homa_div64(u64 a, u64 b)
+{
+	return div64_u64(a, b);
+}
+
+static inline int homa_fls32(u32 v)
+{
+	return fls(v);
+}
+
+static inline int homa_ctz64(u64 v)
+{
+	return (int)__ffs64(v);
+}
+
+/* Locks, in the order in which they may be taken. */
+enum homa_lock_class {
+	HOMA_LOCK_SHARD,
+	HOMA_LOCK_SOCK_TABLE,
+	HOMA_LOCK_SOCK,
+	HOMA_LOCK_PEER_TABLE,
+	HOMA_LOCK_PEER,
+	HOMA_LOCK_GRANT,
+	HOMA_LOCK_LINK,
+	HOMA_LOCK_CLASSES,
+};
+
+#define HOMA_READ_ONCE(x) READ_ONCE(x)
+#define HOMA_WRITE_ONCE(x, v) WRITE_ONCE(x, v)
+
+struct homa_lock {
+	spinlock_t spin;
+};
+
+/* Defined once in host/kernel, one key per class. */
+extern struct lock_class_key homa_plat_lock_keys[HOMA_LOCK_CLASSES];
+
+static inline void homa_lock_init(struct homa_lock *lock,
+				  enum homa_lock_class lock_class)
+{
+	spin_lock_init(&lock->spin);
+	lockdep_set_class(&lock->spin, &homa_plat_lock_keys[lock_class]);
+}
+
+static inline bool homa_trylock(struct homa_lock *lock)
+{
+	return spin_trylock_bh(&lock->spin);
+}
+
+static inline void homa_lock(struct homa_lock *lock)
+{
+	spin_lock_bh(&lock->spin);
+}
+
+static inline void homa_unlock(struct homa_lock *lock)
+{
+	spin_unlock_bh(&lock->spin);
+}
+
+/* Reference count; the one who drops the last reference owns the object. */
+struct homa_ref {
+	refcount_t count;
+};
+
+static inline void homa_ref_init(struct homa_ref *ref, u32 n)
+{
+	refcount_set(&ref->count, (int)n);
+}
+
+static inline void homa_ref_get(struct homa_ref *ref)
+{
+	refcount_inc(&ref->count);
+}
+
+static inline bool homa_ref_put(struct homa_ref *ref)
+{
+	return refcount_dec_and_test(&ref->count);
+}
+
+static inline u32 homa_ref_read(const struct homa_ref *ref)
+{
+	return refcount_read(&ref->count);
+}
+
+/* A counter that several threads draw numbers from. */
+static inline u64 homa_counter_add(u64 *counter, u64 n)
+{
+	atomic64_t *a = (atomic64_t *)counter;
+
+	BUILD_BUG_ON(sizeof(atomic64_t) != sizeof(u64));
+	return (u64)atomic64_fetch_add_relaxed((s64)n, a);
+}
+
+#endif

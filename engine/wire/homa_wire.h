@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What a Homa packet looks like on the wire, revision "jul26": the one place
+ * where layout, sizes and limits stand. Everything is big-endian and nothing
+ * is aligned; homa_codec.h turns these bytes into values and back, so nobody
+ * else dereferences these structures. docs/protocol.md draws the same layout.
+ *
+ * The first 20 bytes imitate a TCP header so that NICs segment, hash and
+ * offload Homa packets as if they were TCP. There is no version field: peers
+ * of another revision are recognised only by lengths that do not fit.
+ */
+#ifndef HOMA_WIRE_H
+#define HOMA_WIRE_H
+
+#include "homa_plat.h"
+
+/* Encapsulations. */
+#define HOMA_IPPROTO 146      /* native, on IPv4 and IPv6 */
+#define HOMA_IPPROTO_HIJACK 6 /* disguised as TCP; see HOMA_FLAGS */
+#define HOMA_UDP_PORT 54321   /* UDP encapsulation, both ports */
+
+/**
+ * enum homa_type - packet types, byte 11 of the header
+ * @HOMA_DATA: a range of a message, perhaps with an acknowledgment.
+ * @HOMA_GRANT: receiver to sender: send up to this offset.
+ * @HOMA_RESEND: receiver to sender: this range is missing.
+ * @HOMA_RPC_UNKNOWN: answer to a packet for an RPC we do not have.
+ * @HOMA_BUSY: answer to RESEND: alive, but not sending that now.
+ * @HOMA_CUTOFFS: priorities for unscheduled packets toward the sender of this.
+ * @HOMA_FREEZE: debugging aid of the Linux module.
+ * @HOMA_NEED_ACK: server to client: acknowledge, I want to forget the RPC.
+ * @HOMA_ACK: client to server: these RPCs are finished.
+ * @HOMA_START_MSG: a wholly scheduled message begins (newer revision; we
+ *	accept it and do not send it).
+ */
+enum homa_type {
+	HOMA_DATA = 0x10,
+	HOMA_GRANT = 0x11,
+	HOMA_RESEND = 0x12,
+	HOMA_RPC_UNKNOWN = 0x13,
+	HOMA_BUSY = 0x14,
+	HOMA_CUTOFFS = 0x15,
+	HOMA_FREEZE = 0x16,
+	HOMA_NEED_ACK = 0x17,
+	HOMA_ACK = 0x18,
+	HOMA_START_MSG = 0x19,
+};
+
+#define HOMA_TYPE_FIRST HOMA_DATA
+#define HOMA_TYPE_LAST HOMA_START_MSG
+#define HOMA_TYPES (HOMA_TYPE_LAST - HOMA_TYPE_FIRST + 1)
+
+/* Values of fields that carry no information. */
+#define HOMA_FLAGS 6	    /* TCP flags SYN|RST, which TCP never sends */
+#define HOMA_URGENT 0xb97d  /* with HOMA_FLAGS: "this TCP is Homa" */
+#define HOMA_DOFF_DATA 14   /* header length in 32-bit words */
+#define HOMA_DOFF_GSO 13    /* multi-segment: seg.offset counts as payload */
+#define HOMA_DOFF_CONTROL 5 /* some NICs drop other values */
+
+/* Limits. */
+#define HOMA_MAX_ACKS 5
+#define HOMA_PRIORITIES 8
+#define HOMA_MAX_WIRE_LENGTH 0x7fffffffu /* longest message, bytes */
+#define HOMA_MIN_CLIENT_PORT 0x8000	 /* servers 1..0x7fff, clients above */
+#define HOMA_OFFSET_IN_SEQUENCE 0xffffffffu /* seg.offset: see sequence */
+#define HOMA_RESEND_ALL 0xffffffffu	    /* RESEND length: to the end */
+
+/* Our extension in DATA's padding; zero means the reference's behaviour. */
+#define HOMA_EXT_INCAST 0x01	/* client: limit unscheduled response */
+#define HOMA_EXT_CONGESTED 0x02 /* sender: my uplink is the bottleneck */
+
+/**
+ * struct homa_wire_common - first 28 bytes of every packet
+ * @sport, @dport: Homa ports of sender and receiver.
+ * @sequence: DATA: message offset of the payload, authoritative only if
+ *	seg_offset is HOMA_OFFSET_IN_SEQUENCE (TCP segmentation advances it).
+ * @ack_high: unused, 0.
+ * @type: enum homa_type.
+ * @doff: high nibble: TCP data offset; ignored by receivers.
+ * @flags: HOMA_FLAGS.
+ * @window: unused, 0.
+ * @checksum: 0, or a TCP checksum; not verified.
+ * @urgent: HOMA_URGENT.
+ * @sender_id: the RPC's id at the sender; even at clients. The receiver's
+ *	id of the same RPC is this XOR 1.
+ */
+struct homa_wire_common {
+	homa_be16 sport;
+	homa_be16 dport;
+	homa_be32 sequence;
+	u8 ack_high[3];
+	u8 type;
+	u8 doff;
+	u8 flags;
+	homa_be16 window;
+	homa_be16 checksum;
+	homa_be16 urgent;
+	homa_be64 sender_id;
+} __attribute__((packed));
+
+/**
+ * struct homa_wire_ack - one finished RPC
+ * @client_id: its id at the client; 0 means none.
+ * @server_port: which socket of the server.
+ */
+struct homa_wire_ack {
+	homa_be64 client_id;
+	homa_be16 server_port;
+} __attribute__((packed));
+
+/**
+ * struct homa_wire_data - DATA, payload follows
+ * @length: bytes in the whole message.
+ * @incoming: the sender will send up to here without a grant.
+ * @ack: an RPC that the sender, as a client, has finished.
+ * @cutoff_version: which CUTOFFS of the receiver the sender used.
+ * @retransmit: 1 if this answers a RESEND or RPC_UNKNOWN.
+ * @ext: our extension, HOMA_EXT_*; padding in the reference.
+ * @resp_limit_kib: our extension: unscheduled limit for the response, KiB;
+ *	0 means the sender's default.
+ * @seg_offset: message offset of the payload or HOMA_OFFSET_IN_SEQUENCE.
+ */
+struct homa_wire_data {
+	struct homa_wire_common common;
+	homa_be32 length;
+	homa_be32 incoming;
+	struct homa_wire_ack ack;
+	homa_be16 cutoff_version;
+	u8 retransmit;
+	u8 ext;
+	homa_be16 resp_limit_kib;
+	homa_be32 seg_offset;
+} __attribute__((packed));
+
+/**
+ * struct homa_wire_grant - GRANT
+ * @offset: the sender may transmit all bytes before this one.
+ * @priority: level for the message's scheduled packets from now on.
+ */
+struct homa_wire_grant {
+	struct homa_wire_common common;
+	homa_be32 offset;
+	u8 priority;
+} __attribute__((packed));
+
+/**
+ * struct homa_wire_resend - RESEND
+ * @offset: first missing byte.
+ * @length: bytes missing, or HOMA_RESEND_ALL.
+ * @priority: level for the retransmission.
+ */
+struct homa_wire_resend {
+	struct homa_wire_common common;
+	homa_be32 offset;
+	homa_be32 length;
+	u8 priority;
+} __attribute__((packed));
+
+/**
+ * struct homa_wire_cutoffs - CUTOFFS
+ * @cutoff: longest message that goes at each level; 0 for unused levels.
+ * @version: to be echoed in DATA.
+ */
+struct homa_wire_cutoffs {
+	struct homa_wire_common common;
+	homa_be32 cutoff[HOMA_PRIORITIES];
+	homa_be16 version;
+} __attribute__((packed));
+
+/**
+ * struct homa_wire_acks - ACK
+ * @num: how many of @ack are valid, 0..HOMA_MAX_ACKS. The RPC of the common
+ *	header is acknowledged in any case.
+ */
+struct homa_wire_acks {
+	struct homa_wire_common common;
+	homa_be16 num;
+	struct homa_wire_ack ack[HOMA_MAX_ACKS];
+} __attribute__((packed));
+
+/** struct homa_wire_start - START_MSG; @length: bytes in the whole message */
+struct homa_wire_start {
+	struct homa_wire_common common;
+	homa_be32 length;
+} __attribute__((packed));
+
+/* Sizes: the whole packet, for DATA without payload. */
+#define HOMA_COMMON_HDR 28
+#define HOMA_DATA_HDR 56
+#define HOMA_GRANT_LEN 33
+#define HOMA_RESEND_LEN 37
+#define HOMA_CUTOFFS_LEN 62
+#define HOMA_ACK_LEN 80
+#define HOMA_START_LEN 32
+#define HOMA_MAX_HDR 80
+
+#define HOMA_WIRE_AT(type, member, offset)                              \
+	HOMA_STATIC_ASSERT(offsetof(struct homa_wire_##type, member) == \
+				   (offset),                            \
+			   #type "." #member " is at byte " #offset)
+
+HOMA_WIRE_AT(common, sequence, 4);
+HOMA_WIRE_AT(common, type, 11);
+HOMA_WIRE_AT(common, doff, 12);
+HOMA_WIRE_AT(common, flags, 13);
+HOMA_WIRE_AT(common, checksum, 16);
+HOMA_WIRE_AT(common, urgent, 18);
+HOMA_WIRE_AT(common, sender_id, 20);
+HOMA_WIRE_AT(data, length, 28);
+HOMA_WIRE_AT(data, incoming, 32);
+HOMA_WIRE_AT(data, ack, 36);
+HOMA_WIRE_AT(data, cutoff_version, 46);
+HOMA_WIRE_AT(data, retransmit, 48);
+HOMA_WIRE_AT(data, ext, 49);
+HOMA_WIRE_AT(data, resp_limit_kib, 50);
+HOMA_WIRE_AT(data, seg_offset, 52);
+HOMA_WIRE_AT(grant, priority, 32);
+HOMA_WIRE_AT(resend, length, 32);
+HOMA_WIRE_AT(resend, priority, 36);
+HOMA_WIRE_AT(cutoffs, cutoff, 28);
+HOMA_WIRE_AT(cutoffs, version, 60);
+HOMA_WIRE_AT(acks, num, 28);
+HOMA_WIRE_AT(acks, ack, 30);
+HOMA_WIRE_AT(start, length, 28);
+HOMA_STATIC_ASSERT(sizeof(struct homa_wire_common) == HOMA_COMMON_HDR, "size");
+HOMA_STATIC_ASSERT(sizeof(struct homa_wire_ack) == 10, "size");
+HOMA_STATIC_ASSERT(sizeof(struct homa_wire_data) == HOMA_DATA_HDR, "size");
+HOMA_STATIC_ASSERT(sizeof(struct homa_wire_grant) == HOMA_GRANT_LEN, "size");
+HOMA_STATIC_ASSERT(sizeof(struct homa_wire_resend) == HOMA_RESEND_LEN, "size");
+HOMA_STATIC_ASSERT(sizeof(struct homa_wire_cutoffs) == HOMA_CUTOFFS_LEN,
+		   "size");
+HOMA_STATIC_ASSERT(sizeof(struct homa_wire_acks) == HOMA_ACK_LEN, "size");
+HOMA_STATIC_ASSERT(sizeof(struct homa_wire_start) == HOMA_START_LEN, "size");
+HOMA_STATIC_ASSERT(HOMA_MAX_HDR >= HOMA_ACK_LEN, "largest header");
+
+#endif

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Calls of the application that do not wait: bind, request, reply, release,
+ * abort. A send leaves at once, on the caller's thread, unless the caller is
+ * in the middle of a batch: while more messages lie ready for it, sends wait
+ * a few microseconds for the others, because one trip to the device for many
+ * packets is most of what a high rate needs.
+ */
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "embedded.h"
+#include "homa_sockaddr.h"
+
+#define DEFER_MAX 32u	     /* sends */
+#define DEFER_NS 10000u	     /* since the first of them */
+#define DEFER_CLOCK 4u	     /* the clock is read for every fourth of them */
+#define ROUTE_NS 1000000000u /* how long a route is believed */
+#define COPY_LOCKED 4096u    /* longer messages are copied without the lock */
+#define TIMER_LAG 500000u
+
+static void now_for_send(struct homa_emb *e)
+{
+	if (!e->ready_count || e->deferred % DEFER_CLOCK == 0)
+		homa_emb_now(e);
+}
+
+static bool defer(struct homa_emb *e)
+{
+	if (!e->ready_count || e->closing)
+		return false;
+	if (!e->deferred)
+		e->deferred_at = e->ctx.now;
+	if (++e->deferred >= DEFER_MAX ||
+	    e->ctx.now - e->deferred_at > DEFER_NS)
+		return false;
+	e->counters.deferrals++;
+	return true;
+}
+
+/* After something was handed to the engine that makes it send. */
+static void submitted(struct homa_emb *e)
+{
+	e->deadline = homa_min_u64(e->deadline, e->ctx.now + TIMER_LAG);
+	if (!defer(e)) {
+		homa_emb_tx(e);
+		homa_emb_reap(e);
+	}
+	homa_emb_unlock(e, true);
+}
+
+static void gather(u8 *to, const struct homa_out *out)
+{
+	int i;
+
+	for (i = 0; i < out->iovcnt; i++) {
+		memcpy(to, out->iov[i].iov_base, out->iov[i].iov_len);
+		to += out->iov[i].iov_len;
+	}
+}
+
+/* A private copy of the message; called and returns with the lock held. */
+static u8 *copy_out(struct homa_emb *e, const struct homa_out *out)
+{
+	u8 *copy = homa_msgbuf_get(&e->bufs, (u32)out->length);
+
+	if (!copy) {
+		e->counters.out_of_memory++;
+		return NULL;
+	}
+	if (out->length <= COPY_LOCKED) {
+		gather(copy, out);
+		return copy;
+	}
+	e->inside++;
+	homa_turn_unlock(&e->lock);
+	gather(copy, out);
+	homa_emb_lock(e);
+	homa_emb_now(e);
+	e->inside--;
+	return copy;
+}
+
+static u32 route_slot(const struct homa_addr *addr)
+{
+	u32 mix = homa_get_be32(addr->ip + 12) ^ homa_get_be32(addr->ip + 8);
+
+	return ((mix ^ addr->encap) * 2654435761u) >> 26;
+}
+
+HOMA_STATIC_ASSERT(HOMA_EMB_ROUTES == 1u << (32 - 26), "route_slot() fits");
+
+static bool unspecified(const struct homa_addr *addr)
+{
+	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(addr->ip, any, 16) || !memcmp(addr->ip, any_v4, 16);
+}
+
+/* The unspecified address means this host, as it does to connect(). */
+static void name_ourselves(const struct homa_emb *e, struct homa_addr *dst)
+{
+	static const u8 loopback[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
+
+	if (likely(!unspecified(dst)))
+		return;
+	memcpy(dst->ip,
+	       unspecified(&e->info->address) ? loopback : e->info->address.ip,
+	       16);
+}
+
+/* Is our socket bound to an address of the other IP version? */
+static bool other_family(const struct homa_emb *e, const struct homa_addr *dst)
+{
+	return e->encap && !unspecified(&e->info->address) &&
+	       homa_addr_is_v4(&e->info->address) != homa_addr_is_v4(dst);
+}
+
+/* Is there a way to @dst? Tells the engine how long packets may be there. */
+static int check_route(struct homa_emb *e, const struct homa_addr *dst)
+{
+	u32 mtu, slot = route_slot(dst);
+	int rc;
+
+	if (likely(homa_addr_equal(&e->routes[slot], dst) &&
+		   e->ctx.now - e->routes_at[slot] < ROUTE_NS))
+		return 0;
+	rc = nic_route(e->nic, dst, &mtu);
+	if (rc)
+		return other_family(e, dst) ? -EAFNOSUPPORT : rc;
+	homa_emb_refill(e);
+	homa_path_mtu(&e->ctx, e->link, dst, mtu);
+	e->routes[slot] = *dst;
+	e->routes_at[slot] = e->ctx.now;
+	return 0;
+}
+
+int homa_emb_request(void *host, const struct sockaddr *dest,
+		     const struct homa_out *out, uint64_t cookie,
+		     unsigned int flags, uint64_t *id)
+{
+	struct homa_emb *e = host;
+	struct homa_send send = {
+		.length = (u32)out->length,
+		.available = (u32)out->length,
+		.cookie = cookie,
+		.flags = flags & HOMA_PRIVATE ? HOMA_SEND_PRIVATE : 0,
+	};
+	struct homa_emb_rpc *priv;
+	struct homa_handle handle;
+	struct homa_rpc *rpc;
+	u8 *copy = NULL;
+	int rc;
+
+	rc = homa_sockaddr_to_addr(dest, e->encap, &send.dst, &send.port);
+	if (rc)
+		return rc;
+	if (!e->encap && homa_sockaddr_encap(dest))
+		return -EPROTONOSUPPORT;
+	name_ourselves(e, &send.dst);
+	homa_emb_lock(e);
+	now_for_send(e);
+	rc = check_route(e, &send.dst);
+	if (rc)
+		goto fail;
+	rc = -ENOMEM;
+	copy = copy_out(e, out);
+	if (!copy)
+		goto fail;
+	rc = -ESHUTDOWN;
+	if (e->closing)
+		goto fail;
+	homa_emb_refill(e);
+	rc = homa_rpc_send(&e->ctx, e->sock, e->link, &send, &handle, &rpc);
+	if (rc)
+		goto fail;
+	priv = homa_rpc_priv(rpc);
+	priv->out = copy;
+	priv->out_size = send.length;
+	priv->handle = handle;
+	homa_list_add_tail(&e->clients, &priv->client);
+	*id = handle.id;
+	submitted(e);
+	return 0;
+fail:
+	homa_msgbuf_put(&e->bufs, copy, send.length);
+	homa_emb_unlock(e, false);
+	return rc;
+}
+
+int homa_emb_reply(void *host, const struct homa_message *request,
+		   const struct homa_out *out)
+{
+	struct homa_handle handle = {
+		.id = request->priv[8],
+		.generation = (u32)(request->priv[9] >> 32),
+	};
+	struct homa_emb *e = host;
+	struct homa_emb_rpc *priv;
+	struct homa_rpc *rpc = NULL;
+	struct homa_addr peer;
+	u32 length = (u32)out->length;
+	u8 *copy;
+	u16 port;
+	int rc;
+
+	rc = homa_sockaddr_to_addr((const struct sockaddr *)&request->peer,
+				   e->encap, &peer, &port);
+	if (rc)
+		return rc;
+	homa_emb_lock(e);
+	now_for_send(e);
+	/* Only for the packet size; an unreachable client is its own problem. */
+	check_route(e, &peer);
+	copy = copy_out(e, out);
+	rc = !copy ? -ENOMEM : e->closing ? -ESHUTDOWN : 0;
+	if (!rc)
+		rc = homa_rpc_reply(&e->ctx, handle, length, length, &rpc);
+	if (rc || !rpc) {
+		homa_msgbuf_put(&e->bufs, copy, length);
+		homa_emb_unlock(e, false);
+		return rc;
+	}
+	priv = homa_rpc_priv(rpc);
+	priv->out = copy;
+	priv->out_size = length;
+	priv->handle = handle;
+	submitted(e);
+	return 0;
+}
+
+int homa_emb_release(void *host, struct homa_message *msg)
+{
+	struct homa_emb *e = host;
+	int rc;
+
+	homa_emb_lock(e);
+	rc = homa_pool_release(&e->ctx, e->sock, (const u32 *)&msg->priv[0],
+			       (u32)msg->priv[9]);
+	/* Messages that had no buffers may be waiting for these; then the
+	 * poller grants to them, or we do if it sleeps. */
+	if (unlikely(e->ctx.metrics[HOMA_M_buffer_waits])) {
+		homa_emb_now(e);
+		homa_rx_flush(&e->ctx);
+		if (!e->poller || e->blocked)
+			homa_emb_tx(e);
+	}
+	homa_emb_unlock(e, false);
+	return rc;
+}
+
+static void abort_all(struct homa_emb *e, int error)
+{
+	struct homa_list *node;
+
+	/* Nothing leaves the list before homa_emb_reap(). */
+	for (node = e->clients.next; node != &e->clients; node = node->next) {
+		struct homa_emb_rpc *priv =
+			homa_container_of(node, struct homa_emb_rpc, client);
+
+		homa_rpc_abort(&e->ctx, priv->handle, error);
+	}
+}
+
+int homa_emb_abort(void *host, uint64_t id, int error)
+{
+	struct homa_emb *e = host;
+	struct homa_handle handle;
+	int rc = 0;
+
+	homa_emb_lock(e);
+	homa_emb_now(e);
+	if (id == 0)
+		abort_all(e, error);
+	else if (!homa_rpc_lookup(&e->ctx, id, &handle))
+		rc = -EINVAL;
+	else
+		rc = homa_rpc_abort(&e->ctx, handle, error);
+	homa_emb_events(e);
+	homa_emb_reap(e);
+	homa_emb_unlock(e, false);
+	return rc;
+}
+
+int homa_emb_bind(void *host, uint16_t port)
+{
+	struct homa_emb *e = host;
+	int rc = -EINVAL;
+
+	homa_emb_lock(e);
+	homa_emb_now(e);
+	if (!e->bound)
+		rc = homa_sock_bind(&e->ctx, e->sock, port);
+	if (!rc)
+		e->bound = true;
+	/* Requests may come now: somebody has to watch. */
+	homa_emb_unlock(e, true);
+	return rc;
+}
+
+int homa_emb_getsockname(void *host, struct sockaddr_storage *addr)
+{
+	struct homa_emb *e = host;
+	struct homa_addr ours = e->info->address;
+
+	homa_emb_lock(e);
+	if (e->encap)
+		ours.encap = e->info->address.encap;
+	homa_sockaddr_from_addr(addr, &ours, homa_sock_port(e->sock));
+	homa_emb_unlock(e, false);
+	return 0;
+}
+
+uint16_t homa_emb_udp_port(void *host)
+{
+	struct homa_emb *e = host;
+
+	return e->encap ? e->info->address.encap : 0;
+}
+
+int homa_emb_fd(void *host)
+{
+	struct homa_emb *e = host;
+	int rc;
+
+	homa_emb_lock(e);
+	homa_emb_now(e);
+	if (e->ready_fd < 0) {
+		e->ready_fd =
+			eventfd(e->ready_count > 0, EFD_NONBLOCK | EFD_CLOEXEC);
+		e->ready_signalled = e->ready_count > 0;
+	}
+	rc = e->ready_fd < 0 ? -errno : e->ready_fd;
+	/* The progress thread must watch from now on. */
+	if (rc >= 0 && e->progress.on)
+		homa_emb_progress_arm(e, 1);
+	homa_emb_unlock(e, false);
+	return rc;
+}
+
+int homa_emb_poll(void *host)
+{
+	struct homa_emb *e = host;
+
+	homa_emb_lock(e);
+	if (!e->poller)
+		homa_emb_round(e);
+	homa_emb_unlock(e, false);
+	return 0;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The embedded host: the engine inside the application's process, over one
+ * nic. Whoever waits for a message runs the protocol itself, to completion,
+ * on its own thread (wait.c, loop.c); a progress thread (progress.c) does so
+ * only when the application is busy elsewhere.
+ *
+ * One lock (struct homa_turn) protects everything here, the engine and the
+ * nic. It is held for one round of the loop, never while sleeping. A second
+ * notion, the poller, says which waiting thread is responsible for the nic:
+ * the one that spins on it or sleeps in ppoll() on it.
+ */
+#ifndef HOMA_EMBEDDED_H
+#define HOMA_EMBEDDED_H
+
+#include <pthread.h>
+#include "homa_backend.h"
+#include "homa_clock.h"
+#include "homa_engine.h"
+#include "homa_list.h"
+#include "homa_msgbuf.h"
+#include "homa_slab.h"
+#include "homa_turn.h"
+#include "nic.h"
+
+#define HOMA_EMB_BATCH 32    /* packets per nic_rx() */
+#define HOMA_EMB_TX_BATCH 64 /* packets per nic_tx(), >= segments of a unit */
+#define HOMA_EMB_ROUTES 64   /* destinations known to be reachable */
+
+/* struct homa_msg_info and struct homa_message agree on the number of pieces. */
+HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) /
+				   sizeof(struct iovec) ==
+			   HOMA_MAX_BPAGES,
+		   "one piece per page");
+
+/**
+ * struct homa_emb_rpc - the host's bytes in every RPC
+ * @ready: in homa_emb.ready while complete and waiting for the application.
+ * @client: in homa_emb.clients while we are its client and it lives.
+ * @handle: names the RPC; valid from its first event or its sending.
+ * @order: stamp of its place among ready messages.
+ * @out: private copy of the outgoing message, NULL if none.
+ * @out_size: bytes in @out.
+ */
+struct homa_emb_rpc {
+	struct homa_list ready;
+	struct homa_list client;
+	struct homa_handle handle;
+	u64 order;
+	u8 *out;
+	u32 out_size;
+};
+
+/**
+ * struct homa_emb_waiter - a thread inside homa_receive(), on its stack
+ * @list: in homa_emb.waiters.
+ * @msg: where the message goes.
+ * @id: the one RPC waited for, or 0.
+ * @flags: HOMA_RECV_REQUEST, HOMA_RECV_RESPONSE.
+ * @result: valid when @done.
+ * @wake: signalled when done, or when it shall become the poller.
+ */
+struct homa_emb_waiter {
+	struct homa_list list;
+	struct homa_message *msg;
+	u64 id;
+	u32 flags;
+	int result;
+	bool done;
+	struct homa_wake wake;
+};
+
+enum homa_emb_queue {
+	HOMA_EMB_REQUESTS,
+	HOMA_EMB_RESPONSES, /* and failures */
+	HOMA_EMB_QUEUES,
+};
+
+/**
+ * struct homa_emb_progress - the progress thread; see progress.c
+ * @on: it runs.
+ * @parked: it watches nothing and must be told when the application leaves.
+ * @wake_at: when it will wake up by itself, ns; HOMA_NEVER.
+ * @tick_ns: how long the application may be away.
+ * @entries_seen: homa_emb.entries when it last looked.
+ */
+struct homa_emb_progress {
+	pthread_t thread;
+	bool on;
+	bool parked;
+	int epoll_fd;
+	int timer_fd;
+	u64 wake_at;
+	u64 tick_ns;
+	u64 entries_seen;
+};
+
+/* Counters of this host, for homa_metrics(). */
+#define HOMA_EMB_COUNTERS(X)                                           \
+	X(rounds, "rounds of the protocol loop")                       \
+	X(blocks, "times a receive slept on the packet interface")     \
+	X(handoffs, "messages handed to another waiting thread")       \
+	X(deferrals, "sends left to the next round to leave together") \
+	X(progress_rounds, "rounds run by the progress thread")        \
+	X(progress_wakeups, "times the progress thread woke up")       \
+	X(progress_takeovers, "times it found the application absent") \
+	X(out_of_memory, "allocations for messages or objects that failed")
+
+struct homa_emb_counters {
+#define X(name, text) u64 name;
+	HOMA_EMB_COUNTERS(X)
+#undef X
+};
+
+/**
+ * struct homa_emb - an open embedded host; all under @lock unless said
+ * @encap: peers are IP and UDP port.
+ * @deadline: no homa_timer() needed before, ns.
+ * @tx_at: when the pacer wants to be asked again, ns; HOMA_NEVER.
+ * @tx_blocked: the nic had no room; packets wait in the engine.
+ * @deferred: sends since the engine was last asked for packets.
+ * @deferred_at: time of the first of them, ns.
+ * @ready: complete messages by kind, oldest first; @ready_count over both.
+ * @order: stamps ready messages.
+ * @clients: our open client RPCs.
+ * @waiters: threads inside homa_receive(), newest first.
+ * @poller: who is responsible for the nic; NULL: nobody.
+ * @blocked: the poller sleeps in ppoll(); @blocked_until: until when, ns.
+ * @kick_fd: eventfd that wakes it.
+ * @ready_fd: eventfd behind homa_fd(), -1 until asked for.
+ * @entries: grows with each call; the progress thread sees activity by it.
+ * @inside: threads in calls that may sleep.
+ * @region, @region_size: where messages arrive.
+ * @routes, @routes_at: destinations found reachable, and when, ns.
+ */
+struct homa_emb {
+	struct homa_turn lock;
+	struct nic *nic;
+	const struct nic_info *info;
+	struct homa_engine *engine;
+	struct homa_link *link;
+	struct homa_sock *sock;
+	struct homa_ctx ctx;
+	bool encap;
+	bool bound;
+	bool closing;
+
+	u64 deadline;
+	u64 tx_at;
+	bool tx_blocked;
+	u32 deferred;
+	u64 deferred_at;
+
+	struct homa_list ready[HOMA_EMB_QUEUES];
+	u32 ready_count;
+	u64 order;
+	struct homa_list clients;
+	struct homa_list waiters;
+	struct homa_emb_waiter *poller;
+	bool blocked;
+	u64 blocked_until;
+	int kick_fd;
+	int ready_fd;
+	bool ready_signalled;
+	u64 entries;
+	u32 inside;
+
+	s64 spin_ns; /* -1: for ever */
+	u8 *region;
+	size_t region_size;
+	void *pool;
+	struct homa_msgbufs bufs;
+	struct homa_slab rpcs, peers, ranges;
+	struct homa_addr routes[HOMA_EMB_ROUTES];
+	u64 routes_at[HOMA_EMB_ROUTES];
+	struct homa_emb_progress progress;
+	struct homa_emb_counters counters;
+
+	struct nic_rx rx[HOMA_EMB_BATCH];
+	struct homa_rx_pkt pkts[HOMA_EMB_BATCH];
+	struct nic_tx tx[HOMA_EMB_TX_BATCH];
+	struct homa_tx_desc descs[HOMA_EMB_TX_BATCH];
+	u8 headers[HOMA_EMB_TX_BATCH][96];
+};
+
+/* embedded.c */
+int homa_emb_open(void **out, const struct homa_backend_options *options,
+		  char *err, size_t errlen);
+void homa_emb_close(void *host);
+
+/* memory.c: spare objects for the engine, messages it is done with */
+int homa_emb_memory_init(struct homa_emb *e, const struct homa_limits *limits,
+			 u32 max_rpcs, u32 max_peers);
+void homa_emb_refill(struct homa_emb *e);
+void homa_emb_reap(struct homa_emb *e);
+void homa_emb_memory_free(struct homa_emb *e);
+
+/* rxpath.c, txpath.c: each returns how many packets it moved */
+int homa_emb_rx(struct homa_emb *e);
+int homa_emb_tx(struct homa_emb *e);
+void homa_emb_icmp(struct homa_emb *e);
+
+/* loop.c */
+int homa_emb_round(struct homa_emb *e);
+u64 homa_emb_next_deadline(struct homa_emb *e);
+void homa_emb_now(struct homa_emb *e);
+void homa_emb_lock(struct homa_emb *e);
+void homa_emb_unlock(struct homa_emb *e, bool submitted);
+
+/* ready.c: from the engine's events to the application's messages */
+void homa_emb_events(struct homa_emb *e);
+int homa_emb_take(struct homa_emb *e, struct homa_emb_waiter *w);
+void homa_emb_unready(struct homa_emb *e, struct homa_emb_rpc *priv);
+void homa_emb_gone(struct homa_emb *e, u64 id);
+
+/* calls.c, wait.c, metrics.c: the functions of struct homa_backend_ops */
+int homa_emb_bind(void *host, uint16_t port);
+int homa_emb_getsockname(void *host, struct sockaddr_storage *addr);
+uint16_t homa_emb_udp_port(void *host);
+int homa_emb_request(void *host, const struct sockaddr *dest,
+		     const struct homa_out *out, uint64_t cookie,
+		     unsigned int flags, uint64_t *id);
+int homa_emb_reply(void *host, const struct homa_message *request,
+		   const struct homa_out *out);
+int homa_emb_release(void *host, struct homa_message *msg);
+int homa_emb_abort(void *host, uint64_t id, int error);
+int homa_emb_fd(void *host);
+int homa_emb_poll(void *host);
+int homa_emb_receive(void *host, struct homa_message *msg, uint64_t id,
+		     unsigned int flags, int64_t timeout_ns);
+void homa_emb_shutdown_waiters(struct homa_emb *e);
+void homa_emb_kick(struct homa_emb *e);
+void homa_emb_metrics(void *host,
+		      void (*visit)(void *arg, const char *name,
+				    const char *description, uint64_t value),
+		      void *arg);
+
+/* progress.c */
+int homa_emb_progress_start(struct homa_emb *e);
+void homa_emb_progress_stop(struct homa_emb *e);
+void homa_emb_progress_arm(struct homa_emb *e, u64 delay_ns);
+
+#endif

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * One round of the run-to-completion loop: packets in, events to whoever
+ * waits for them, packets out, timers when they are due. Every thread that
+ * runs the protocol does so by this function and under the lock.
+ */
+#include "embedded.h"
+
+/* The engine does not say that a send or a packet set an earlier timer, so
+ * after either it is asked again this much later at the latest, ns. */
+#define TIMER_LAG 500000u
+#define TIMER_BUDGET 64u
+/* No RPC needs its first timer much earlier than this after it was sent, ns. */
+#define FIRST_TIMER 6000000u
+
+void homa_emb_now(struct homa_emb *e)
+{
+	u64 now = homa_clock_ns();
+
+	/* Another thread's reading may be later than ours. */
+	if (now > e->ctx.now)
+		e->ctx.now = now;
+}
+
+/* Enter a call. The clock is not read: many calls can do with its last value. */
+void homa_emb_lock(struct homa_emb *e)
+{
+	homa_turn_lock(&e->lock);
+	__atomic_store_n(&e->entries, e->entries + 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * Leave a call. If the progress thread has stopped watching, or does not know
+ * that there is something to wait for now (@submitted), it gets an alarm.
+ */
+void homa_emb_unlock(struct homa_emb *e, bool submitted)
+{
+	struct homa_emb_progress *p = &e->progress;
+
+	if (submitted && e->blocked &&
+	    e->blocked_until > e->ctx.now + FIRST_TIMER)
+		homa_emb_kick(e);
+	if (p->on && !e->poller && (p->parked || submitted) &&
+	    p->wake_at > e->ctx.now + 2 * p->tick_ns)
+		homa_emb_progress_arm(e, p->tick_ns);
+	homa_turn_unlock(&e->lock);
+}
+
+static void run_timer(struct homa_emb *e)
+{
+	homa_emb_refill(e);
+	e->deadline = homa_timer(&e->ctx, 0, TIMER_BUDGET);
+	homa_rx_flush(&e->ctx);
+}
+
+/* Returns how much was done; 0: nothing to do now. */
+int homa_emb_round(struct homa_emb *e)
+{
+	int done;
+
+	homa_emb_now(e);
+	e->counters.rounds++;
+	done = homa_emb_rx(e);
+	if (unlikely(e->ctx.now >= e->deadline)) {
+		homa_emb_icmp(e);
+		run_timer(e);
+	}
+	if (done) {
+		e->deadline = homa_min_u64(e->deadline, e->ctx.now + TIMER_LAG);
+		homa_emb_events(e);
+	} else if (unlikely(e->ctx.event_head)) {
+		homa_emb_events(e);
+		done = 1;
+	}
+	/* Nothing new to send: the usual case while polling. */
+	if (done || e->ctx.tx_link || e->ctx.retired_rpc || e->deferred ||
+	    e->tx_blocked || e->ctx.now >= e->tx_at) {
+		done += homa_emb_tx(e);
+		homa_emb_reap(e);
+	}
+	return done;
+}
+
+/* When the loop must run again if no packet arrives, exact; HOMA_NEVER. */
+u64 homa_emb_next_deadline(struct homa_emb *e)
+{
+	u64 next;
+
+	homa_emb_icmp(e);
+	run_timer(e);
+	homa_emb_events(e);
+	if (homa_emb_tx(e))
+		e->deadline = e->ctx.now;
+	homa_emb_reap(e);
+	next = homa_min_u64(e->deadline, e->tx_at);
+	/* No interface tells when a full nic has room again. */
+	if (e->tx_blocked)
+		next = homa_min_u64(next, e->ctx.now + TIMER_LAG);
+	return next;
+}

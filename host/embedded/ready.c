@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Complete messages: handed to a thread that waits for them, or kept until
+ * one asks. A message waits inside its RPC, linked through the host's bytes
+ * there, so that nothing is left over when the RPC ends in another way
+ * (taken by id, aborted, given up by the client). Private RPCs wait in the
+ * engine alone: only a receive by id can want them.
+ */
+#include <errno.h>
+#include <unistd.h>
+#include "embedded.h"
+#include "homa_sockaddr.h"
+
+HOMA_STATIC_ASSERT((int)HOMA_EV_REQUEST == (int)HOMA_REQUEST &&
+			   (int)HOMA_EV_RESPONSE == (int)HOMA_RESPONSE &&
+			   (int)HOMA_EV_FAILED == (int)HOMA_ERROR,
+		   "kinds are the same");
+
+static void ready_signal(struct homa_emb *e)
+{
+	u64 value = 1;
+
+	if (e->ready_fd < 0 || (e->ready_count > 0) == e->ready_signalled)
+		return;
+	/* Neither can block or fail: the counter is 0 or 1. */
+	if (e->ready_count)
+		e->ready_signalled =
+			write(e->ready_fd, &value, sizeof(value)) > 0;
+	else
+		e->ready_signalled =
+			read(e->ready_fd, &value, sizeof(value)) < 0;
+}
+
+void homa_emb_unready(struct homa_emb *e, struct homa_emb_rpc *priv)
+{
+	if (!priv->ready.next || !homa_list_linked(&priv->ready))
+		return;
+	homa_list_del(&priv->ready);
+	e->ready_count--;
+	ready_signal(e);
+}
+
+static void fill(struct homa_emb *e, struct homa_handle handle,
+		 const struct homa_msg_info *info, struct homa_message *msg)
+{
+	u32 *pages = (u32 *)&msg->priv[0];
+	u32 i, left = info->length;
+
+	msg->kind = (enum homa_kind)info->kind;
+	msg->error = -info->error;
+	msg->id = info->id;
+	msg->cookie = info->cookie;
+	msg->length = info->error ? 0 : info->length;
+	msg->iovcnt = (int)info->num_pages;
+	for (i = 0; i < info->num_pages; i++) {
+		u32 n = homa_min_u32(left, HOMA_BPAGE_SIZE);
+
+		msg->iov[i].iov_base = e->region + info->pages[i];
+		msg->iov[i].iov_len = n;
+		pages[i] = info->pages[i];
+		left -= n;
+	}
+	homa_sockaddr_from_addr(&msg->peer, &info->peer, info->peer_port);
+	msg->priv[8] = handle.id;
+	msg->priv[9] = (u64)handle.generation << 32 | info->num_pages;
+}
+
+static int take_handle(struct homa_emb *e, struct homa_handle handle,
+		       struct homa_message *msg)
+{
+	struct homa_msg_info info;
+	int rc;
+
+	rc = homa_rx_take(&e->ctx, handle, &info);
+	if (rc)
+		return -EAGAIN;
+	fill(e, handle, &info, msg);
+	return 0;
+}
+
+/* The oldest message that @flags ask for, or NULL. */
+static struct homa_emb_rpc *oldest(struct homa_emb *e, u32 flags)
+{
+	static const u32 wanted[HOMA_EMB_QUEUES] = {
+		[HOMA_EMB_REQUESTS] = HOMA_RECV_REQUEST,
+		[HOMA_EMB_RESPONSES] = HOMA_RECV_RESPONSE,
+	};
+	struct homa_emb_rpc *best = NULL;
+	int i;
+
+	for (i = 0; i < HOMA_EMB_QUEUES; i++) {
+		struct homa_emb_rpc *priv;
+
+		if (!(flags & wanted[i]) || homa_list_empty(&e->ready[i]))
+			continue;
+		priv = homa_container_of(e->ready[i].next, struct homa_emb_rpc,
+					 ready);
+		if (!best || priv->order < best->order)
+			best = priv;
+	}
+	return best;
+}
+
+/* 0 with *w->msg filled, -EAGAIN: not there yet, -ENOENT: never will be. */
+int homa_emb_take(struct homa_emb *e, struct homa_emb_waiter *w)
+{
+	struct homa_emb_rpc *priv;
+	struct homa_handle handle;
+	int rc = -EAGAIN;
+
+	if (w->id) {
+		if (!homa_rpc_lookup(&e->ctx, w->id, &handle))
+			return -ENOENT;
+		rc = take_handle(e, handle, w->msg);
+		/* A shared one leaves its queue by this. */
+		if (!rc)
+			homa_emb_reap(e);
+		return rc;
+	}
+	while (rc && (priv = oldest(e, w->flags))) {
+		handle = priv->handle;
+		homa_emb_unready(e, priv);
+		rc = take_handle(e, handle, w->msg);
+	}
+	/* Once for the batch. */
+	if (!e->ready_count)
+		homa_emb_reap(e);
+	return rc;
+}
+
+static void finish(struct homa_emb *e, struct homa_emb_waiter *w, int result)
+{
+	w->result = result;
+	w->done = true;
+	homa_list_del(&w->list);
+	if (w != e->poller) {
+		e->counters.handoffs++;
+		homa_wake_signal(&w->wake);
+	} else if (e->blocked) {
+		/* Ended by another thread's call, not by a packet. */
+		homa_emb_kick(e);
+	}
+}
+
+/* Who gets this message? By id first, then the thread that is awake anyway. */
+static struct homa_emb_waiter *find_waiter(struct homa_emb *e,
+					   const struct homa_event *event)
+{
+	u32 flag = event->kind == HOMA_EV_REQUEST ? HOMA_RECV_REQUEST :
+						    HOMA_RECV_RESPONSE;
+	struct homa_emb_waiter *any = NULL;
+	struct homa_list *node;
+
+	for (node = e->waiters.next; node != &e->waiters; node = node->next) {
+		struct homa_emb_waiter *w =
+			homa_container_of(node, struct homa_emb_waiter, list);
+
+		if (w->id) {
+			if (w->id == event->handle.id)
+				return w;
+		} else if ((w->flags & flag) && !event->private_rpc &&
+			   (!any || w == e->poller)) {
+			any = w;
+		}
+	}
+	return any;
+}
+
+void homa_emb_events(struct homa_emb *e)
+{
+	enum homa_emb_queue queue;
+	struct homa_event event;
+
+	while (homa_event_next(&e->ctx, &event)) {
+		struct homa_emb_rpc *priv = homa_rpc_priv(event.rpc);
+		struct homa_emb_waiter *w = find_waiter(e, &event);
+
+		priv->handle = event.handle;
+		if (w) {
+			if (!take_handle(e, event.handle, w->msg))
+				finish(e, w, 0);
+		} else if (!event.private_rpc) {
+			/* An RPC that fails may be queued as complete already. */
+			homa_emb_unready(e, priv);
+			homa_list_init(&priv->ready);
+			priv->order = e->order++;
+			queue = event.kind == HOMA_EV_REQUEST ?
+					HOMA_EMB_REQUESTS :
+					HOMA_EMB_RESPONSES;
+			homa_list_add_tail(&e->ready[queue], &priv->ready);
+			e->ready_count++;
+			ready_signal(e);
+		}
+	}
+}
+
+/* An RPC is no more; whoever waits for just that one must not wait on. */
+void homa_emb_gone(struct homa_emb *e, u64 id)
+{
+	struct homa_list *node = e->waiters.next;
+
+	while (node != &e->waiters) {
+		struct homa_emb_waiter *w =
+			homa_container_of(node, struct homa_emb_waiter, list);
+
+		node = node->next;
+		if (w->id == id)
+			finish(e, w, -ENOENT);
+	}
+}

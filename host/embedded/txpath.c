@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Packets out: the engine is asked for packets only as long as the nic has
+ * room, so that the shortest message wins at the last moment, and a batch
+ * goes to the nic in one call. Payload is copied by the nic, from the
+ * message's private copy.
+ */
+#include "embedded.h"
+
+/* Turn a descriptor of one or several segments into packets; returns how many. */
+static int segments(struct homa_emb *e, struct homa_tx_desc *desc, int at)
+{
+	struct homa_emb_rpc *priv = desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
+	u32 skip = 0;
+	int n = 0;
+
+	do {
+		struct nic_tx *tx = &e->tx[at + n];
+		u32 left = desc->length - skip;
+
+		tx->dst = desc->dst;
+		tx->prio = desc->prio;
+		if (skip == 0) {
+			tx->hdr = desc->hdr;
+			tx->hdr_len = desc->hdr_len;
+		} else {
+			tx->hdr = e->headers[at + n];
+			tx->hdr_len =
+				homa_tx_segment(desc, skip, e->headers[at + n]);
+		}
+		tx->payload = NULL;
+		tx->payload_len = 0;
+		if (priv && left) {
+			tx->payload = priv->out + desc->offset + skip;
+			tx->payload_len = homa_min_u32(left, desc->seg_size);
+		}
+		skip += tx->payload_len;
+		n++;
+	} while (skip < desc->length && at + n < HOMA_EMB_TX_BATCH);
+	return n;
+}
+
+/* Hand @n packets of @count descriptors over; false: the nic was full. */
+static bool transmit(struct homa_emb *e, const u8 *packets, int count, int n)
+{
+	int i, end = 0, sent = nic_tx(e->nic, e->tx, n);
+
+	for (i = 0; i < count; i++) {
+		end += packets[i];
+		homa_tx_done(&e->ctx, &e->descs[i],
+			     end <= sent ? 0 : -HOMA_ENOBUFS);
+	}
+	return sent >= n;
+}
+
+int homa_emb_tx(struct homa_emb *e)
+{
+	u8 packets[HOMA_EMB_TX_BATCH];
+	enum homa_tx_result result = HOMA_TX_PACKET;
+	int total = 0;
+
+	e->deferred = 0;
+	e->ctx.tx_link = NULL;
+	e->tx_at = HOMA_NEVER;
+	e->tx_blocked = false;
+	while (result == HOMA_TX_PACKET) {
+		int count = 0, n = 0;
+		int room = nic_tx_room(e->nic);
+
+		if (room > HOMA_EMB_TX_BATCH)
+			room = HOMA_EMB_TX_BATCH;
+		if (room <= 0) {
+			e->tx_blocked = true;
+			break;
+		}
+		while (n < room) {
+			struct homa_tx_desc *desc = &e->descs[count];
+			u32 segs = homa_min_u32(e->info->max_segs,
+						(u32)(room - n));
+
+			result = homa_tx(&e->ctx, e->link, segs, desc);
+			if (result != HOMA_TX_PACKET)
+				break;
+			packets[count] = (u8)segments(e, desc, n);
+			n += packets[count++];
+		}
+		if (result == HOMA_TX_WAIT)
+			e->tx_at = e->descs[count].not_before;
+		if (n && !transmit(e, packets, count, n)) {
+			e->tx_blocked = true;
+			total += n;
+			break;
+		}
+		total += n;
+	}
+	if (total)
+		nic_flush(e->nic);
+	return total;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What stands between libhoma's thin core and a host that runs the protocol:
+ * one table of functions. The core checks arguments, words errors and chooses
+ * the host; a host behind this table never prints and never words an error
+ * except for homa_backend_ops.open().
+ *
+ * A host is a plug-in opened on demand (libhoma-<name>.so exports
+ * homa_backend_get()), so that a program that uses another host never loads
+ * the packet I/O libraries. The static variant links it in.
+ */
+#ifndef HOMA_BACKEND_H
+#define HOMA_BACKEND_H
+
+#include <homa/libhoma.h>
+
+/* Grows when this header changes; core and plug-in must agree. */
+#define HOMA_BACKEND_ABI 2u
+
+/* struct homa_message.priv, as shared by core and hosts. */
+enum {
+	HOMA_PRIV_HOST = 0,    /* 0..9: the host's */
+	HOMA_PRIV_HANDLE = 10, /* the core's: which handle received it */
+	HOMA_PRIV_HELD = 11,   /* the core's: 1 until released */
+};
+
+/**
+ * struct homa_backend_options - settings after defaults and environment
+ * @nic: packet I/O: "afxdp" or "udp".
+ * @interface: the device to use ("afxdp") or whose packet size and rate to
+ *	expect ("udp"); NULL: unknown.
+ * @address: local numeric address or NULL.
+ * @udp_port, @link_mbps: 0: not given.
+ * @rcvbuf: bytes, a multiple of 64 KiB.
+ * @spin_us: -1 or microseconds.
+ * @flags: HOMA_OPEN_*.
+ * @config: up to two strings of settings, applied in this order, or NULL.
+ */
+struct homa_backend_options {
+	const char *nic;
+	const char *interface;
+	const char *address;
+	uint16_t udp_port;
+	uint32_t link_mbps;
+	size_t rcvbuf;
+	int32_t spin_us;
+	uint32_t flags;
+	const char *config[2];
+};
+
+/**
+ * struct homa_out - a message to send
+ * @iov, @iovcnt: its pieces.
+ * @length: their sum, 1 .. HOMA_MAX_MESSAGE.
+ */
+struct homa_out {
+	const struct iovec *iov;
+	int iovcnt;
+	size_t length;
+};
+
+/**
+ * struct homa_backend_ops - a host
+ * @abi: HOMA_BACKEND_ABI.
+ * @open: @err receives one sentence on failure.
+ * @close: ends calls of other threads with -ESHUTDOWN, then frees.
+ * @receive: @id 0: any message that @flags ask for; waits for ever if
+ *	@timeout_ns is negative.
+ *
+ * All return 0 or a negative errno, with the meanings of libhoma.h. Arguments
+ * have been checked by the core. Any thread may call any of them at any time
+ * between @open and @close.
+ */
+struct homa_backend_ops {
+	unsigned int abi;
+	int (*open)(void **out, const struct homa_backend_options *options,
+		    char *err, size_t errlen);
+	void (*close)(void *host);
+	int (*bind)(void *host, uint16_t port);
+	int (*getsockname)(void *host, struct sockaddr_storage *addr);
+	uint16_t (*udp_port)(void *host);
+	int (*request)(void *host, const struct sockaddr *dest,
+		       const struct homa_out *out, uint64_t cookie,
+		       unsigned int flags, uint64_t *id);
+	int (*reply)(void *host, const struct homa_message *request,
+		     const struct homa_out *out);
+	int (*receive)(void *host, struct homa_message *msg, uint64_t id,
+		       unsigned int flags, int64_t timeout_ns);
+	int (*release)(void *host, struct homa_message *msg);
+	int (*abort)(void *host, uint64_t id, int error);
+	int (*fd)(void *host);
+	int (*poll)(void *host);
+	void (*metrics)(void *host,
+			void (*visit)(void *arg, const char *name,
+				      const char *description, uint64_t value),
+			void *arg);
+};
+
+/** homa_backend_get() - exported by a plug-in. */
+__attribute__((visibility("default"))) const struct homa_backend_ops *
+homa_backend_get(void);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Memory of outgoing messages: a private copy lives until its RPC is retired.
+ * Sizes are powers of two from 256 bytes to 1 MiB with a free list each, so
+ * that a steady load never reaches malloc; what is kept idle is bounded.
+ *
+ * Not thread-safe: the host's lock protects it.
+ */
+#ifndef HOMA_MSGBUF_H
+#define HOMA_MSGBUF_H
+
+#include "homa_plat.h"
+
+#define HOMA_MSGBUF_MIN_SHIFT 8
+#define HOMA_MSGBUF_MAX_SHIFT 20
+#define HOMA_MSGBUF_CLASSES (HOMA_MSGBUF_MAX_SHIFT - HOMA_MSGBUF_MIN_SHIFT + 1)
+
+/**
+ * struct homa_msgbufs - the free lists
+ * @free: first free buffer of each size; linked through their first bytes.
+ * @idle: buffers in each list.
+ * @used: bytes handed out.
+ */
+struct homa_msgbufs {
+	void *free[HOMA_MSGBUF_CLASSES];
+	u32 idle[HOMA_MSGBUF_CLASSES];
+	u64 used;
+};
+
+/** homa_msgbuf_get() - @size bytes, 1 .. 1 MiB; NULL: no memory. */
+void *homa_msgbuf_get(struct homa_msgbufs *bufs, u32 size);
+/** homa_msgbuf_put() - give back; @size as it was asked for. NULL is fine. */
+void homa_msgbuf_put(struct homa_msgbufs *bufs, void *buf, u32 size);
+/** homa_msgbuf_drain() - free what is idle. */
+void homa_msgbuf_drain(struct homa_msgbufs *bufs);
+
+#endif

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/**
+ * libhoma: remote procedure calls over the Homa transport.
+ *
+ * A program opens a handle, sends requests to servers and receives their
+ * responses; a server binds a port, receives requests and replies. Messages
+ * are 1 .. HOMA_MAX_MESSAGE bytes, each is delivered whole or not at all, in
+ * no order relative to other messages, and a request is executed at most once.
+ *
+ * One handle may be used by several threads at once. A handle is not usable
+ * in the child after fork(); open a new one there.
+ *
+ * Errors: every function that returns int gives 0 (or a count) on success and
+ * a negative errno on failure; homa_error() then has one sentence on what was
+ * wrong and how to mend it. Nothing is ever printed.
+ *
+ * Which host runs the protocol is chosen by homa_open() (see struct
+ * homa_options.via) and does not change how a program is written.
+ */
+#ifndef HOMA_LIBHOMA_H
+#define HOMA_LIBHOMA_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Longest message that can be sent, in bytes. */
+#define HOMA_MAX_MESSAGE 1000000u
+
+/** Ports below this can be bound by servers; the others are for clients. */
+#define HOMA_MIN_CLIENT_PORT 0x8000
+
+/** An open Homa endpoint (opaque). */
+struct homa;
+
+/**
+ * struct homa_options - how to open a handle; all zero is a good default
+ * @via: which host to use: NULL or "auto" (the environment variable HOMA_VIA
+ *	if set, else the best that works here), "afxdp", "udp" (later also
+ *	"kernel" and "service"). A forced host that cannot run is an error,
+ *	never a silent change.
+ * @interface: network interface for "afxdp"; NULL: $HOMA_INTERFACE, else the
+ *	one that has @address. "auto" tries "afxdp" only if one of these names
+ *	a network device, and otherwise uses "udp".
+ * @address: local address (numeric IPv4 or IPv6); NULL: any ("udp"), or the
+ *	interface's first address ("afxdp"), or $HOMA_ADDRESS.
+ * @udp_port: encapsulation port to use with "udp"; 0: 54321 if free, else any
+ *	free one.
+ * @link_mbps: link rate in Mbit/s used for pacing and for RTTbytes; 0: asked
+ *	$HOMA_LINK_MBPS if set, else what the device says; if it says nothing,
+ *	output is not paced.
+ * @rcvbuf: bytes of receive buffer, a multiple of 64 KiB; 0: 32 MiB.
+ * @spin_us: how long a receive polls before it blocks, in microseconds; 0:
+ *	50; -1: never blocks while a call is waiting (lowest latency, uses a
+ *	whole core).
+ * @flags: HOMA_OPEN_* below.
+ * @config: NULL or a string of protocol settings "name=value,name=value"
+ *	(docs/protocol.md lists them), applied after those of $HOMA_CONFIG; for
+ *	experiments. RPCs fail after timeout_us=500000 of silence unless set.
+ */
+struct homa_options {
+	const char *via;
+	const char *interface;
+	const char *address;
+	uint16_t udp_port;
+	uint32_t link_mbps;
+	size_t rcvbuf;
+	int32_t spin_us;
+	uint32_t flags;
+	const char *config;
+};
+
+/** Do not run a progress thread: the program calls receive or homa_poll often. */
+#define HOMA_OPEN_NO_THREAD 0x1u
+
+/** What a received message is. */
+enum homa_kind {
+	HOMA_REQUEST = 1,	/* a client's request; answer with homa_reply() */
+	HOMA_RESPONSE = 2,	/* the response to one of our requests */
+	HOMA_ERROR = 3,		/* one of our requests failed; see @error */
+};
+
+/**
+ * struct homa_message - a message (or failure) taken by homa_receive()
+ * @kind: see enum homa_kind.
+ * @error: 0, or the negative errno the RPC ended with (-ETIMEDOUT,
+ *	-ENOTCONN, -EHOSTUNREACH, or what homa_abort() was given).
+ * @id: the RPC's id; with @peer what homa_reply() needs.
+ * @cookie: what homa_request() was given (responses and errors).
+ * @length: bytes in the message.
+ * @iov: @iovcnt pieces of the message, in order, inside the receive buffer
+ *	(zero copy); valid until homa_release().
+ * @peer: who sent it.
+ */
+struct homa_message {
+	enum homa_kind kind;
+	int error;
+	uint64_t id;
+	uint64_t cookie;
+	size_t length;
+	int iovcnt;
+	struct iovec iov[16];
+	struct sockaddr_storage peer;
+	uint64_t priv[12];	/* the library's; do not touch */
+};
+
+/** homa_receive() flags: what to wait for. 0 means requests and responses. */
+#define HOMA_RECV_REQUEST 0x1u
+#define HOMA_RECV_RESPONSE 0x2u
+#define HOMA_RECV_NONBLOCK 0x4u
+
+/** homa_request() flags. */
+#define HOMA_PRIVATE 0x1u	/* only homa_receive_id() returns this RPC */
+
+/**
+ * homa_open() - open an endpoint
+ * @out: receives the handle.
+ * @options: NULL or options; copied.
+ *
+ * Errors: -EINVAL (a bad option), -EPERM or -EACCES (needs root or
+ * CAP_NET_ADMIN), -ENODEV (no such interface), -EOPNOTSUPP (that host is not
+ * available here), -ENOMEM. homa_open_error() tells more.
+ */
+int homa_open(struct homa **out, const struct homa_options *options);
+
+/** homa_open_error() - why the last homa_open() of this thread failed. */
+const char *homa_open_error(void);
+
+/** homa_close() - close; open RPCs end at once, received messages die. */
+void homa_close(struct homa *h);
+
+/** homa_error() - one sentence about this thread's last failure on @h. */
+const char *homa_error(struct homa *h);
+
+/** homa_via() - name of the host in use: "afxdp", "udp", ... */
+const char *homa_via(struct homa *h);
+
+/** homa_via_reason() - why that host was chosen ("" if it was the first choice). */
+const char *homa_via_reason(struct homa *h);
+
+/**
+ * homa_bind() - become a server on a port
+ * @port: 1 .. 32767, host byte order.
+ * Errors: -EADDRINUSE, -EINVAL.
+ */
+int homa_bind(struct homa *h, uint16_t port);
+
+/**
+ * homa_getsockname() - our address: IP, and the Homa port (bound or
+ * automatic) in the port field. With "udp", homa_udp_port() gives the
+ * encapsulation port.
+ */
+int homa_getsockname(struct homa *h, struct sockaddr_storage *addr);
+uint16_t homa_udp_port(struct homa *h);
+
+/**
+ * homa_parse_address() - "10.0.0.1:4000", "[fd00::1]:4000", with an optional
+ * encapsulation port "10.0.0.1:4000/40001"
+ * An encapsulation port other than 54321 is kept inside the address and stays
+ * with it when the structure is copied: in sin_zero ("HE", then the port in
+ * network order) or in sin6_flowinfo (htonl(0xE0000000 | port)). Addresses in
+ * homa_message.peer carry it likewise, so a peer once heard of can be written to.
+ * A zone may follow a link-local address: "[fe80::1%eth0]:4000".
+ * Errors: -EINVAL; homa_open_error() has the sentence.
+ */
+int homa_parse_address(const char *text, struct sockaddr_storage *addr);
+
+/** homa_format_address() - the reverse; returns @text. */
+char *homa_format_address(const struct sockaddr_storage *addr, char *text,
+			  size_t size);
+
+/**
+ * homa_request() - send a request; returns before the response
+ * @dest: server address, AF_INET or AF_INET6; 0.0.0.0 and :: mean this host.
+ * @buf: @length bytes; may be reused as soon as the call returns.
+ * @cookie: returned with the response or failure.
+ * @flags: 0 or HOMA_PRIVATE.
+ * @id: receives the RPC's id (may be NULL).
+ * Errors: -EINVAL (length 0, address family), -EMSGSIZE (too long),
+ * -EHOSTUNREACH (no route), -ENOBUFS (too many RPCs), -ESHUTDOWN.
+ */
+int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
+		 const void *buf, size_t length, uint64_t cookie,
+		 unsigned int flags, uint64_t *id);
+int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
+		  const struct iovec *iov, int iovcnt, uint64_t cookie,
+		  unsigned int flags, uint64_t *id);
+
+/**
+ * homa_reply() - answer a request
+ * @request: what homa_receive() gave; may already be released.
+ * Returns 0 also when the client is gone meanwhile.
+ * Errors: -EINVAL (not a request, length 0, replied already), -EMSGSIZE.
+ */
+int homa_reply(struct homa *h, const struct homa_message *request,
+	       const void *buf, size_t length);
+int homa_replyv(struct homa *h, const struct homa_message *request,
+		const struct iovec *iov, int iovcnt);
+
+/**
+ * homa_receive() - take the next message
+ * @flags: HOMA_RECV_*.
+ * @timeout_ms: -1 waits for ever.
+ * Returns 0 with @msg filled (a failed RPC too: kind HOMA_ERROR), or
+ * -EAGAIN (nothing within the time), -ESHUTDOWN (handle closing), -EINTR.
+ * The message's buffers belong to the caller until homa_release().
+ */
+int homa_receive(struct homa *h, struct homa_message *msg, unsigned int flags,
+		 int timeout_ms);
+
+/**
+ * homa_receive_ns() - the same with the time in nanoseconds
+ * For programs that have something to do at a given moment. -1 waits for ever.
+ */
+int homa_receive_ns(struct homa *h, struct homa_message *msg,
+		    unsigned int flags, int64_t timeout_ns);
+
+/** homa_receive_id() - the same for one RPC, private or shared. -ENOENT: no such RPC. */
+int homa_receive_id(struct homa *h, struct homa_message *msg, uint64_t id,
+		    int timeout_ms);
+
+/** homa_release() - give a message's buffers back; harmless if done twice. */
+void homa_release(struct homa *h, struct homa_message *msg);
+
+/** homa_copy() - copy a message's bytes out; returns how many were copied. */
+size_t homa_copy(const struct homa_message *msg, void *buf, size_t size);
+
+/**
+ * homa_call() - request and wait for its response
+ * Returns 0 with the response in @msg, or the failure as negative errno
+ * (also what the RPC failed with).
+ */
+int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
+	      const void *buf, size_t length, struct homa_message *msg,
+	      int timeout_ms);
+
+/**
+ * homa_abort() - end our outstanding requests
+ * @id: an RPC, or 0 for all of them.
+ * @error: 0: they vanish; else a positive errno with which they fail.
+ * Errors: -EINVAL (no such RPC).
+ */
+int homa_abort(struct homa *h, uint64_t id, int error);
+
+/**
+ * homa_fd() - a descriptor for poll, select and epoll: readable when
+ * homa_receive() would return a shared RPC at once. Do not read it.
+ */
+int homa_fd(struct homa *h);
+
+/** homa_poll() - let the protocol run once; for programs that never block. */
+int homa_poll(struct homa *h);
+
+/**
+ * homa_metrics() - visit every counter
+ * @visit: called with its name, one line of description and value.
+ */
+void homa_metrics(struct homa *h,
+		  void (*visit)(void *arg, const char *name,
+				const char *description, uint64_t value),
+		  void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

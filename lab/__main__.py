@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The command line of the laboratory: arguments in, one function called, a status out.
+
+Errors are one line on standard error: what is wrong and how to mend it; status 2 if the
+command line is wrong, 1 for everything else, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Optional
+
+import click
+import typer
+
+from lab.console import console
+from lab.errors import LabError, UsageError
+from lab.paths import check_output
+
+app = typer.Typer(add_completion=False, no_args_is_help=False, rich_markup_mode=None)
+JSON_HELP = "Write everything that was measured to this file."
+
+
+@app.callback()
+def main_options() -> None:
+    """Experiments with Homa and kernel TCP on one machine."""
+
+
+@app.command()
+def demo(
+    hosts: int = typer.Option(3, help="Hosts around the switch, all of them client and server."),
+    seconds: float = typer.Option(
+        10.0, help="Length of each measurement; there are two per transport."
+    ),
+    workload: str = typer.Option("w4", help="w1 to w5, fixed:BYTES, or a CSV file of sizes."),
+    load: float = typer.Option(0.8, help="Share of each host's link that the arrivals take."),
+    link: str = typer.Option("200mbit", help="Rate of every link."),
+    seed: int = typer.Option(1, help="Seed of the arrivals; all transports get the same."),
+    transports: str = typer.Option("homa,tcp-pool,tcp", help="What to compare."),
+    homa_config: str = typer.Option(
+        "", help="Protocol settings, name=value,... (docs/protocol.md).", show_default=False
+    ),
+    json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
+    plot: Optional[Path] = typer.Option(
+        None, help="Where the figure goes (.png, .pdf or .svg).", show_default=False
+    ),
+) -> None:
+    """Homa and TCP under the same load through a switch with priorities: tail latency by size."""
+    from lab import demo as run
+    from lab.settings import check
+
+    settings = check(hosts, seconds, workload, load, link, seed, transports, plot, homa_config)
+    check_output(plot, "--plot")
+    check_output(json_file, "--json")
+    enter_namespace()
+    run.main(settings, json_file, plot)
+
+
+@app.command()
+def bench(
+    what: str = typer.Argument(..., metavar="rtt|rate|goodput"),
+    rounds: int = typer.Option(5, help="Rounds; every configuration runs once in each."),
+    seconds: float = typer.Option(1.0, help="Length of each measurement."),
+    json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
+) -> None:
+    """Round trip, RPC rate or goodput of Homa and of TCP in every sensible configuration."""
+    from lab import bench as run
+
+    run.check(what, rounds, seconds)
+    check_output(json_file, "--json")
+    enter_namespace()
+    run.main(what, rounds, seconds, json_file)
+
+
+@app.command()
+def targets(
+    names: Optional[list[str]] = typer.Argument(None, metavar="[NAME]..."),
+    json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
+    list_only: bool = typer.Option(False, "--list", help="Only say what there is."),
+) -> None:
+    """The scoreboard: every goal of the project against what this machine measures."""
+    from lab import machine, scoreboard
+    from lab import targets as run
+
+    check_output(json_file, "--json")
+    chosen = run.choose(run.load_targets(), names or [])
+    out = console()
+    if list_only:
+        out.print(scoreboard.list_table(chosen))
+        return
+    here = machine.describe()
+    outcomes = run.measure(chosen)
+    out.print(here.one_line(), markup=False)
+    if here.warning():
+        out.print(here.warning(), markup=False)
+    out.print(scoreboard.outcome_table(outcomes))
+    for outcome in outcomes:
+        if outcome.problem:
+            out.print(f"{outcome.target.name}: {outcome.problem}", markup=False)
+    if json_file:
+        write_json(json_file, run.as_json(here, outcomes))
+    if any(outcome.problem for outcome in outcomes):
+        raise LabError("some targets could not be measured; the reasons are above")
+
+
+@app.command()
+def clean() -> None:
+    """Remove namespaces that laboratories left behind (none should)."""
+    from lab import guardian
+
+    removed = [name for prefix in guardian.leftovers() for name in guardian.remove(prefix)]
+    console().print(f"removed {len(removed)} namespaces" if removed else "nothing was left behind")
+
+
+def enter_namespace() -> None:
+    """Without root: run this command in a user namespace if there can be one; end as it ends."""
+    from lab import rootless
+
+    status = rootless.enter(sys.argv[1:])
+    if status is not None:
+        raise typer.Exit(status)
+
+
+def write_json(path: Path, document: object) -> None:
+    """Write `document` to `path`; LabError if that is impossible."""
+    try:
+        path.write_text(json.dumps(document, indent=1) + "\n")
+    except OSError as error:
+        raise LabError(
+            f"cannot write {path}: {error.strerror}; name another file with --json"
+        ) from None
+
+
+def say(line: str) -> None:
+    """One line of error text."""
+    print(f"homa: {' '.join(line.split())}", file=sys.stderr)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line `argv`; the exit status."""
+    # An ordinary kill takes the same way out as Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    command = typer.main.get_command(app)
+    try:
+        status = command.main(args=argv, prog_name="./homa", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except click.UsageError as error:
+        name = error.ctx.info_name if error.ctx and error.ctx.info_name else "lab"
+        where = f"./homa {name} --help" if name in command.commands else "./homa help"  # type: ignore[attr-defined]
+        say(f"{error.format_message().rstrip('.')}; {where} lists what can be given")
+        return UsageError.exit_code
+    except LabError as error:
+        say(str(error))
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        say("interrupted; everything was removed")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

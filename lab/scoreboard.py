@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""How the targets are shown."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from lab.console import table
+from lab.targets import Outcome, Target
+
+
+def number(value: float) -> str:
+    """Three significant digits, thousands apart."""
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _goal(target: Target) -> str:
+    return f"{'≤' if target.better == 'lower' else '≥'} {number(target.goal)}"
+
+
+def list_table(targets: list[Target]) -> Table:
+    """What there is to be measured."""
+    result = table("targets", "name", "goal", "why", left=3)
+    for target in targets:
+        result.add_row(target.name, _goal(target), target.why)
+    return result
+
+
+def outcome_table(outcomes: list[Outcome]) -> Table:
+    """Goals and values; what could not be measured is listed with its reason."""
+    result = table("", "target", "goal", "median", "spread", "", left=1)
+    for outcome in outcomes:
+        name = outcome.target.name
+        if outcome.value is None:
+            result.add_row(name, _goal(outcome.target), "–", "–", "[yellow]not measured[/]")
+            continue
+        value = outcome.value
+        spread = f"{number(value.low)} … {number(value.high)}" if value.rounds > 1 else "one run"
+        verdict = "[green]met[/]" if outcome.met else "[red]missed[/]"
+        result.add_row(name, _goal(outcome.target), number(value.median), spread, verdict)
+    return result

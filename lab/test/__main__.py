@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""`./homa test`: run the stages, show failures, end with the count."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+
+from lab.test import builds, namespaces, process
+from lab.test.context import Context, Tally
+from lab.test.stages import STAGES, Stage
+
+SHOWN_LINES = 40
+
+
+def main(arguments: list[str]) -> int:
+    args = _parse(arguments)
+    process.prepare()
+    context = Context(args.verbose, args.only or [])
+    try:
+        if args.list:
+            _list(context)
+            return 0
+        plan = _plan(context, args.only or [])
+        return _run(context, plan)
+    except builds.BuildError as error:
+        print(f"homa test: the build failed:\n{error}", file=sys.stderr)
+        return 1
+    except process.Stopped as stopped:
+        print("\nhoma test: stopped", file=sys.stderr)
+        return 128 + stopped.args[0]
+    finally:
+        process.kill_all()
+        left = namespaces.remove(process.started | {os.getpid()})
+        if left:
+            print(f"homa test: removed namespaces {', '.join(left)}", file=sys.stderr)
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="./homa test",
+        description="Run the tests. The last line is 'N passed, N failed, N skipped'.",
+        epilog="Stages: " + "; ".join(f"{s.name} ({s.what})" for s in STAGES) + ".",
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="stages, or tests as --list names them"
+    )
+    parser.add_argument("--list", action="store_true", help="name the stages and their tests")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show all output as it comes")
+    return parser.parse_args(arguments)
+
+
+def _compiled_tests(context: Context) -> dict[str, list[str]]:
+    """Names of the compiled tests by suite."""
+    found: dict[str, list[str]] = {}
+    for test in builds.introspect(builds.ensure(context, "plain"), "tests"):
+        for suite in builds.suites_of(test):
+            found.setdefault(suite, []).append(test["name"])
+    return found
+
+
+def _list(context: Context) -> None:
+    known = _compiled_tests(context)
+    for stage in STAGES:
+        print(f"{stage.name:<12}{stage.what}")
+        for name in sorted(known.get(stage.suite, [])):
+            print(f"            {name}")
+
+
+def _plan(context: Context, only: list[str]) -> list[tuple[Stage, list[str]]]:
+    """Stages to run, each with the tests to run in it (none: all)."""
+    if not only:
+        return [(stage, []) for stage in STAGES]
+    stages = {s.name for s in STAGES}
+    names = [n for n in only if n not in stages]
+    known = _compiled_tests(context) if names else {}
+    for name in names:
+        if not any(name in tests for tests in known.values()):
+            print(
+                f"homa test: no stage or test '{name}'; ./homa test --list names them",
+                file=sys.stderr,
+            )
+            raise SystemExit(2)
+    plan = []
+    for stage in STAGES:
+        inside = [n for n in names if n in known.get(stage.suite, [])]
+        if stage.name in only:
+            plan.append((stage, []))
+        elif inside:
+            plan.append((stage, inside))
+    return plan
+
+
+def _run(context: Context, plan: list[tuple[Stage, list[str]]]) -> int:
+    total = Tally()
+    for stage, names in plan:
+        begun = time.monotonic()
+        print(f"{stage.name:<12}", end="", flush=True)
+        try:
+            tally = stage.run(context, names)
+        except builds.BuildError as error:
+            tally = Tally()
+            if "build" in (s.name for s, _ in plan):
+                tally.skip(stage.name, "its build failed")
+            else:
+                tally.fail(f"{stage.name}: its build failed", str(error))
+        process.kill_all()
+        _show(tally, time.monotonic() - begun)
+        total.add(tally)
+    print(f"logs: {context.logs}")
+    print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
+    return 1 if total.failed or not total.passed else 0
+
+
+def _show(tally: Tally, seconds: float) -> None:
+    counts = f"{tally.passed} passed"
+    if tally.failed:
+        counts += f", {tally.failed} FAILED"
+    if tally.skipped:
+        counts += f", {tally.skipped} skipped"
+    print(f"{counts:<40}{seconds:8.1f} s")
+    for note in tally.notes:
+        print(f"    {note}")
+    for failure in tally.failures:
+        print(f"  FAILED {failure.name}")
+        lines = failure.output.splitlines()
+        if len(lines) > SHOWN_LINES:
+            print(f"    ... {len(lines) - SHOWN_LINES} lines before these are in the log")
+        for line in lines[-SHOWN_LINES:]:
+            print(f"    {line}")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The builds that tests run: plain, two with sanitizers, one for fuzzing.
+
+Each has a directory that runs share, under a lock while it is being built: of two runs
+at once the second finds its work done. Only what the tests need is compiled.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.test import process
+from lab.test.context import ROOT, Context
+
+# Not meson's "supports arguments -Werror: YES".
+_ERROR = re.compile(r"(?<![Ww])error:|\bERROR\b|undefined reference")
+_COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
+BUILD_TIMEOUT = 900
+ALL_SUITES = ("purity", "unit", "pair", "threads")
+
+
+class BuildError(Exception):
+    """The message is the end of the compiler's output."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """A configuration: its options, and the suites whose tests it runs (none: all)."""
+
+    name: str
+    why: str
+    options: tuple[str, ...]
+    suites: tuple[str, ...] = ()
+    compiler: str = "gcc"
+    env: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+_ASAN = {
+    "ASAN_OPTIONS": "detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+}
+_TSAN = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+
+BUILDS = {
+    b.name: b
+    for b in (
+        Build("plain", "gcc, warnings are errors", ("--werror",)),
+        Build(
+            "asan",
+            "ASan and UBSan",
+            ("-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dassertions=true"),
+            suites=("unit", "pair"),
+            env=_ASAN,
+        ),
+        Build(
+            "tsan",
+            "TSan and the lock-order checker",
+            (
+                "-Db_sanitize=thread",
+                "-Db_lundef=false",
+                "-Dlock_check=true",
+                "-Dassertions=true",
+            ),
+            suites=("threads",),
+            env=_TSAN,
+        ),
+        Build(
+            "fuzz",
+            "clang with libFuzzer, ASan and UBSan",
+            (
+                "-Db_sanitize=address,undefined",
+                "-Db_lundef=false",
+                "-Dfuzz=true",
+                "-Dassertions=true",
+            ),
+            suites=("fuzz",),
+            compiler="clang",
+            env=_ASAN,
+        ),
+    )
+}
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Nobody else builds in `directory` meanwhile."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def ensure(context: Context, name: str) -> Path:
+    """The build directory, up to date; BuildError. Once per run."""
+    build = BUILDS[name]
+    directory = context.builds / name
+    if name in context.built:
+        if context.built[name]:
+            raise BuildError(context.built[name])
+        return directory
+    context.built[name] = "interrupted"
+    try:
+        with locked(directory):
+            _configure(context, build, directory)
+            _compile(context, build, directory)
+    except BuildError as error:
+        context.built[name] = str(error) or "the build failed"
+        raise
+    context.built[name] = ""
+    return directory
+
+
+def _configure(context: Context, build: Build, directory: Path) -> None:
+    stamp = directory / ".source"
+    signature = f"{ROOT}\n{build.compiler} {' '.join(build.options)}\n"
+    known = stamp.read_text() if stamp.exists() else ""
+    if known == signature and (directory / "build.ninja").exists():
+        return
+    for entry in directory.iterdir():
+        if entry.name != ".lock":
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+    command = ["meson", "setup", *build.options, str(directory), str(ROOT)]
+    _must(context, build, command, {"CC": build.compiler})
+    stamp.write_text(signature)
+
+
+def _compile(context: Context, build: Build, directory: Path) -> None:
+    command = ["ninja", "-j2", "-C", str(directory)]
+    # build.ninja first: the list of tests must be that of today's files.
+    _must(context, build, [*command, "build.ninja"], {})
+    if build.suites:
+        files = needed(directory, build.suites)
+    else:
+        # "all" alone leaves out what only tests need.
+        files = ["all", *needed(directory, ALL_SUITES)]
+    if files:
+        _must(context, build, [*command, *files], {})
+
+
+def _must(context: Context, build: Build, command: list[str], env: dict[str, str]) -> None:
+    log = context.log(f"build-{build.name}")
+    status = process.run(
+        command, log, cwd=ROOT, env=env, timeout=BUILD_TIMEOUT, verbose=context.verbose
+    )
+    if status != 0:
+        raise BuildError(_complaint(log.read_text(errors="replace")))
+
+
+def _complaint(text: str) -> str:
+    """The interesting lines of a failed build."""
+    lines = _COLOUR.sub("", text).splitlines()
+    hits = [i for i, line in enumerate(lines) if _ERROR.search(line)]
+    if not hits:
+        return "\n".join(lines[-25:])
+    return "\n".join(lines[max(0, hits[0] - 1) : hits[0] + 25])
+
+
+def introspect(directory: Path, what: str) -> list[dict]:
+    done = subprocess.run(
+        ["meson", "introspect", str(directory), f"--{what}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def suites_of(test: dict) -> set[str]:
+    """{"unit"} of "homa:unit"; a test that names no suite is a unit test."""
+    return {s.partition(":")[2] for s in test["suite"] if ":" in s} or {"unit"}
+
+
+def tests(directory: Path, suites: tuple[str, ...]) -> list[dict]:
+    return [t for t in introspect(directory, "tests") if suites_of(t) & set(suites)]
+
+
+def needed(directory: Path, suites: tuple[str, ...]) -> list[str]:
+    """Ninja targets that the tests (or the fuzz targets) of the suites need."""
+    wanted = {d for t in tests(directory, suites) for d in t["depends"]}
+    files = []
+    for target in introspect(directory, "targets"):
+        in_fuzz = "fuzz" in suites and "/tests/fuzz/" in target["defined_in"]
+        if target["id"] in wanted or in_fuzz:
+            files += [os.path.relpath(f, directory) for f in target["filename"]]
+    return files

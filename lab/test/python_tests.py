@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Tests written in Python: the purity checks and what pytest runs."""
+
+from __future__ import annotations
+
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+from lab.test import builds, process, tap
+from lab.test.context import ROOT, Context, Tally
+
+
+def purity(context: Context, names: list[str]) -> Tally:
+    tally = Tally()
+    log = context.log("purity")
+    main = ROOT / "tests/purity/main.py"
+    command = [sys.executable, main, *names]
+    status = process.run(command, log, cwd=ROOT, timeout=300, verbose=context.verbose)
+    output = tap.parse(log.read_text(errors="replace"))
+    for case in output.cases:
+        if case.outcome == "passed":
+            tally.passed += 1
+        elif case.outcome == "skipped":
+            tally.skip(case.name, " ".join(case.notes[:1]))
+        else:
+            tally.fail(f"purity: {case.name}", "\n".join(case.notes))
+    if len(output.cases) < output.planned or (status != 0 and not tally.failed):
+        tally.fail("purity", f"ended with status {status}\n{_tail(log)}")
+    return tally
+
+
+def pytest(context: Context, folder: str, names: list[str], timeout: float) -> Tally:
+    """Run tests/`folder` against the plain build."""
+    tally = Tally()
+    tests = ROOT / "tests" / folder
+    if not list(tests.glob("**/test_*.py")):
+        tally.skip(folder, "there are no such tests yet")
+        return tally
+    directory = builds.ensure(context, "plain")
+    log = context.log(folder)
+    report = context.logs / f"{folder}.xml"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-ra", "-q"]
+    command += [f"--junitxml={report}", str(tests)]
+    if names:
+        command += ["-k", " or ".join(names)]
+    env = {
+        "HOMA_BUILD": str(directory),
+        "HOMA_TEST_PREFIX": context.prefix,
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    status = process.run(
+        command, log, cwd=ROOT, env=env, timeout=timeout, verbose=context.verbose
+    )
+    if report.exists():
+        _count(tally, report)
+    if status is None:
+        tally.fail(f"{folder}: timed out after {timeout:.0f} s", _tail(log))
+    elif status not in (0, 1, 5) or (status == 1 and not tally.failed):
+        tally.fail(f"{folder}: pytest ended with status {status}", _tail(log))
+    elif status == 5 and not tally.skipped:
+        tally.fail(f"{folder}: pytest found no test", _tail(log))
+    return tally
+
+
+def _count(tally: Tally, report: Path) -> None:
+    for case in ElementTree.parse(report).getroot().iter("testcase"):
+        name = f"{case.get('classname', '')}.{case.get('name', '')}"
+        bad = [*case.iter("failure"), *case.iter("error")]
+        skips = list(case.iter("skipped"))
+        if bad:
+            tally.fail(name, bad[0].text or bad[0].get("message", ""))
+        elif skips:
+            tally.skip(name, skips[0].get("message", ""))
+        else:
+            tally.passed += 1
+
+
+def _tail(log: Path, lines: int = 60) -> str:
+    return "\n".join(log.read_text(errors="replace").strip().splitlines()[-lines:])

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The stages of a run, in order. A stage's function takes the context and the names of
+the tests to run (none: all) and returns a tally."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from lab.test import builds, compiled, fuzz, python_tests
+from lab.test.context import Context, Tally
+
+FUZZ_SECONDS = 60
+PYTEST_SECONDS = 1200
+
+Run = Callable[[Context, list[str]], Tally]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """`suite`: the meson suite whose tests it runs, if any."""
+
+    name: str
+    what: str
+    run: Run
+    suite: str = ""
+
+
+def build(context: Context, _names: list[str]) -> Tally:
+    tally = Tally()
+    for name, configuration in builds.BUILDS.items():
+        if not shutil.which(configuration.compiler):
+            tally.skip(f"build {name}", f"{configuration.compiler} is not installed")
+            continue
+        try:
+            builds.ensure(context, name)
+            tally.passed += 1
+        except builds.BuildError as error:
+            tally.fail(f"build {name} ({configuration.why})", str(error))
+    return tally
+
+
+def in_builds(context: Context, names: list[str], *, suite: str, where: tuple[str, ...]) -> Tally:
+    tally = Tally()
+    for name in where:
+        tally.add(compiled.run(context, name, suite, names))
+    return tally
+
+
+def namespaces(context: Context, names: list[str]) -> Tally:
+    if os.geteuid() != 0:
+        tally = Tally()
+        tally.skip("namespaces", "network namespaces need root")
+        return tally
+    return python_tests.pytest(context, "net", names, PYTEST_SECONDS)
+
+
+def lab(context: Context, names: list[str]) -> Tally:
+    return python_tests.pytest(context, "lab", names, PYTEST_SECONDS)
+
+
+def _compiled(suite: str, what: str, *where: str) -> Stage:
+    return Stage(suite, what, partial(in_builds, suite=suite, where=where), suite)
+
+
+STAGES = (
+    Stage("build", "every configuration compiles", build),
+    Stage("purity", "the engine asks nothing of the outside", python_tests.purity),
+    _compiled("unit", "one file per source; plain, ASan and UBSan", "plain", "asan"),
+    _compiled("pair", "engines under virtual time; plain, ASan and UBSan", "plain", "asan"),
+    _compiled("threads", "one engine, several threads; TSan, lock order", "tsan"),
+    Stage("fuzz", f"libFuzzer, {FUZZ_SECONDS} s in all", partial(fuzz.smoke, total=FUZZ_SECONDS)),
+    Stage("namespaces", "real packets between network namespaces", namespaces),
+    Stage("lab", "experiments, figures, the launcher", lab),
+)

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The calls of libhoma.h: check the arguments, word what is wrong with them,
+ * and hand over to the host that homa_open() chose. Nothing here knows the
+ * protocol. Sizes, address families and who owns a message are checked once,
+ * here, so that hosts need not.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include "libhoma_impl.h"
+
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+
+static int bad_handle(const struct homa *h, const char *op)
+{
+	if (!h)
+		return homa_fail(NULL, -EINVAL, "%s: no handle", op);
+	return homa_fail(h, -EINVAL,
+			 "%s: a handle cannot be used in the child after fork(); open a new one there",
+			 op);
+}
+
+static inline int usable(const struct homa *h)
+{
+	return LIKELY(h && h->fork_generation == homa_fork_generation);
+}
+
+static int check_out(const struct homa *h, const char *op, struct homa_out *out)
+{
+	int i;
+
+	out->length = 0;
+	if (out->iovcnt < 0 || (out->iovcnt && !out->iov))
+		return homa_fail(h, -EINVAL, "%s: no message", op);
+	for (i = 0; i < out->iovcnt; i++) {
+		if (out->iov[i].iov_len && !out->iov[i].iov_base)
+			return homa_fail(h, -EINVAL, "%s: a piece of the message is NULL", op);
+		if (out->iov[i].iov_len > HOMA_MAX_MESSAGE - out->length) {
+			size_t total = out->length;
+
+			for (; i < out->iovcnt; i++)
+				total += out->iov[i].iov_len;
+			return homa_fail(h, -EMSGSIZE,
+					 "%s: a message of %zu bytes is too long; the limit is %u",
+					 op, total, HOMA_MAX_MESSAGE);
+		}
+		out->length += out->iov[i].iov_len;
+	}
+	if (out->length == 0)
+		return homa_fail(h, -EINVAL,
+				 "%s: a message has at least 1 byte, this has 0", op);
+	return 0;
+}
+
+static int check_dest(const struct homa *h, const char *op,
+		      const struct sockaddr *dest, socklen_t len)
+{
+	if (!dest || len < (socklen_t)sizeof(sa_family_t))
+		return homa_fail(h, -EINVAL, "%s: no destination address", op);
+	if ((dest->sa_family == AF_INET &&
+	     len >= (socklen_t)sizeof(struct sockaddr_in)) ||
+	    (dest->sa_family == AF_INET6 &&
+	     len >= (socklen_t)sizeof(struct sockaddr_in6))) {
+		/* The port is in the same place in both. */
+		if (((const struct sockaddr_in *)dest)->sin_port)
+			return 0;
+		return homa_fail(h, -EINVAL, "%s: the destination port is 0", op);
+	}
+	if (dest->sa_family == AF_INET || dest->sa_family == AF_INET6)
+		return homa_fail(h, -EINVAL,
+				 "%s: the destination address is cut off at %u bytes",
+				 op, (unsigned int)len);
+	return homa_fail(h, -EINVAL,
+			 "%s: address family %d; destinations are AF_INET or AF_INET6",
+			 op, dest->sa_family);
+}
+
+static inline int result(uint64_t serial, const char *op, int rc)
+{
+	return LIKELY(rc >= 0) ? rc : homa_fail_op(serial, op, rc);
+}
+
+int homa_bind(struct homa *h, uint16_t port)
+{
+	int rc;
+
+	if (!usable(h))
+		return bad_handle(h, "homa_bind");
+	if (port == 0 || port >= HOMA_MIN_CLIENT_PORT)
+		return homa_fail(h, -EINVAL,
+				 "homa_bind: port %u: servers use ports 1 to %d",
+				 port, HOMA_MIN_CLIENT_PORT - 1);
+	rc = h->ops->bind(h->host, port);
+	if (rc == -EADDRINUSE)
+		return homa_fail(h, rc, "homa_bind: port %u is taken; choose another one",
+				 port);
+	if (rc == -EINVAL)
+		return homa_fail(h, rc, "homa_bind: the handle is bound to a port already");
+	return result(h->serial, "homa_bind", rc);
+}
+
+int homa_getsockname(struct homa *h, struct sockaddr_storage *addr)
+{
+	if (!usable(h))
+		return bad_handle(h, "homa_getsockname");
+	if (!addr)
+		return homa_fail(h, -EINVAL, "homa_getsockname: no place for the address");
+	memset(addr, 0, sizeof(*addr));
+	return result(h->serial, "homa_getsockname", h->ops->getsockname(h->host, addr));
+}
+
+uint16_t homa_udp_port(struct homa *h)
+{
+	return usable(h) ? h->ops->udp_port(h->host) : 0;
+}
+
+int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
+		  const struct iovec *iov, int iovcnt, uint64_t cookie,
+		  unsigned int flags, uint64_t *id)
+{
+	struct homa_out out = { .iov = iov, .iovcnt = iovcnt };
+	uint64_t unused;
+	int rc;
+
+	if (!usable(h))
+		return bad_handle(h, "homa_request");
+	rc = check_out(h, "homa_request", &out);
+	if (!rc)
+		rc = check_dest(h, "homa_request", dest, destlen);
+	if (rc)
+		return rc;
+	if (flags & ~HOMA_PRIVATE)
+		return homa_fail(h, -EINVAL, "homa_request: unknown flags 0x%x",
+				 flags & ~HOMA_PRIVATE);
+	rc = h->ops->request(h->host, dest, &out, cookie, flags,
+			     id ? id : &unused);
+	return result(h->serial, "homa_request", rc);
+}
+
+int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
+		 const void *buf, size_t length, uint64_t cookie,
+		 unsigned int flags, uint64_t *id)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, length };
+
+	return homa_requestv(h, dest, destlen, &iov, 1, cookie, flags, id);
+}
+
+int homa_replyv(struct homa *h, const struct homa_message *request,
+		const struct iovec *iov, int iovcnt)
+{
+	struct homa_out out = { .iov = iov, .iovcnt = iovcnt };
+	int rc;
+
+	if (!usable(h))
+		return bad_handle(h, "homa_reply");
+	if (!request || request->kind != HOMA_REQUEST ||
+	    request->priv[HOMA_PRIV_HANDLE] != h->serial)
+		return homa_fail(h, -EINVAL,
+				 "homa_reply: this is not a request received on this handle");
+	rc = check_out(h, "homa_reply", &out);
+	if (rc)
+		return rc;
+	rc = h->ops->reply(h->host, request, &out);
+	if (rc == -EINVAL)
+		return homa_fail(h, rc, "homa_reply: this request was answered already");
+	return result(h->serial, "homa_reply", rc);
+}
+
+int homa_reply(struct homa *h, const struct homa_message *request,
+	       const void *buf, size_t length)
+{
+	struct iovec iov = { (void *)(uintptr_t)buf, length };
+
+	return homa_replyv(h, request, &iov, 1);
+}
+
+static int64_t ns(int timeout_ms)
+{
+	return timeout_ms < 0 ? -1 : timeout_ms * 1000000ll;
+}
+
+static int receive(struct homa *h, struct homa_message *msg, uint64_t id,
+		   unsigned int flags, int64_t timeout_ns, const char *op)
+{
+	uint64_t serial = h->serial;
+	int rc;
+
+	/* When this returns -ESHUTDOWN, *h is no more. */
+	rc = h->ops->receive(h->host, msg, id, flags, timeout_ns);
+	if (rc)
+		return homa_fail_op(serial, op, rc);
+	msg->priv[HOMA_PRIV_HANDLE] = serial;
+	msg->priv[HOMA_PRIV_HELD] = 1;
+	return 0;
+}
+
+int homa_receive_ns(struct homa *h, struct homa_message *msg,
+		    unsigned int flags, int64_t timeout_ns)
+{
+	const unsigned int kinds = HOMA_RECV_REQUEST | HOMA_RECV_RESPONSE;
+
+	if (!usable(h))
+		return bad_handle(h, "homa_receive");
+	if (!msg)
+		return homa_fail(h, -EINVAL, "homa_receive: no place for the message");
+	if (flags & ~(kinds | HOMA_RECV_NONBLOCK))
+		return homa_fail(h, -EINVAL, "homa_receive: unknown flags 0x%x",
+				 flags & ~(kinds | HOMA_RECV_NONBLOCK));
+	if (!(flags & kinds))
+		flags |= kinds;
+	return receive(h, msg, 0, flags, timeout_ns, "homa_receive");
+}
+
+int homa_receive(struct homa *h, struct homa_message *msg, unsigned int flags,
+		 int timeout_ms)
+{
+	return homa_receive_ns(h, msg, flags, ns(timeout_ms));
+}
+
+int homa_receive_id(struct homa *h, struct homa_message *msg, uint64_t id,
+		    int timeout_ms)
+{
+	if (!usable(h))
+		return bad_handle(h, "homa_receive_id");
+	if (!msg)
+		return homa_fail(h, -EINVAL, "homa_receive_id: no place for the message");
+	if (id == 0)
+		return homa_fail(h, -ENOENT, "homa_receive_id: 0 is not the id of an RPC");
+	return receive(h, msg, id, 0, ns(timeout_ms), "homa_receive_id");
+}
+
+void homa_release(struct homa *h, struct homa_message *msg)
+{
+	if (!usable(h) || !msg || !msg->priv[HOMA_PRIV_HELD] ||
+	    msg->priv[HOMA_PRIV_HANDLE] != h->serial)
+		return;
+	msg->priv[HOMA_PRIV_HELD] = 0;
+	if (msg->iovcnt)
+		h->ops->release(h->host, msg);
+	msg->iovcnt = 0;
+}
+
+size_t homa_copy(const struct homa_message *msg, void *buf, size_t size)
+{
+	size_t done = 0;
+	int i;
+
+	for (i = 0; i < msg->iovcnt && done < size; i++) {
+		size_t n = msg->iov[i].iov_len;
+
+		if (n > size - done)
+			n = size - done;
+		memcpy((char *)buf + done, msg->iov[i].iov_base, n);
+		done += n;
+	}
+	return done;
+}
+
+int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
+	      const void *buf, size_t length, struct homa_message *msg,
+	      int timeout_ms)
+{
+	uint64_t id;
+	int rc;
+
+	if (!msg)
+		return usable(h) ? homa_fail(h, -EINVAL,
+					     "homa_call: no place for the response") :
+				   bad_handle(h, "homa_call");
+	rc = homa_request(h, dest, destlen, buf, length, 0, HOMA_PRIVATE, &id);
+	if (rc)
+		return rc;
+	rc = receive(h, msg, id, 0, ns(timeout_ms), "homa_call");
+	if (rc == -ESHUTDOWN)
+		return rc;
+	if (rc) {
+		/* -EAGAIN, -EINTR: nobody else will fetch a private response. */
+		h->ops->abort(h->host, id, 0);
+		return rc == -EAGAIN ? homa_fail_op(h->serial, "homa_call",
+						    -ETIMEDOUT) : rc;
+	}
+	if (msg->kind != HOMA_ERROR)
+		return 0;
+	rc = msg->error;
+	homa_release(h, msg);
+	return homa_fail_op(h->serial, "homa_call", rc);
+}
+
+int homa_abort(struct homa *h, uint64_t id, int error)
+{
+	int rc;
+
+	if (!usable(h))
+		return bad_handle(h, "homa_abort");
+	if (error < 0 || error > 4095)
+		return homa_fail(h, -EINVAL,
+				 "homa_abort: error %d; give 0 or a positive errno",
+				 error);
+	rc = h->ops->abort(h->host, id, error);
+	if (rc == -EINVAL)
+		return homa_fail(h, rc,
+				 "homa_abort: there is no such RPC: it was received or aborted already");
+	return result(h->serial, "homa_abort", rc);
+}
+
+int homa_fd(struct homa *h)
+{
+	if (!usable(h))
+		return bad_handle(h, "homa_fd");
+	return result(h->serial, "homa_fd", h->ops->fd(h->host));
+}
+
+int homa_poll(struct homa *h)
+{
+	if (!usable(h))
+		return bad_handle(h, "homa_poll");
+	return result(h->serial, "homa_poll", h->ops->poll(h->host));
+}
+
+void homa_metrics(struct homa *h,
+		  void (*visit)(void *arg, const char *name,
+				const char *description, uint64_t value),
+		  void *arg)
+{
+	if (usable(h) && visit)
+		h->ops->metrics(h->host, visit, arg);
+}

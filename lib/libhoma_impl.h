@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* What the files of libhoma's core share; nothing here is seen outside. */
+#ifndef LIBHOMA_IMPL_H
+#define LIBHOMA_IMPL_H
+
+#include "homa_backend.h"
+
+#define HOMA_TEXT 256
+
+/**
+ * struct homa - an open handle
+ * @ops, @host: who runs the protocol.
+ * @serial: tells handles apart, also one that got the address of an old one.
+ * @fork_generation: homa_fork_generation when it was opened.
+ * @via: name of the host.
+ * @reason: why it was chosen.
+ */
+struct homa {
+	const struct homa_backend_ops *ops;
+	void *host;
+	uint64_t serial;
+	unsigned int fork_generation;
+	const char *via;
+	char reason[HOMA_TEXT];
+};
+
+/**
+ * struct homa_choice - what homa_choose() decided
+ * @via: host to open: "afxdp" or "udp".
+ * @fallback: on failure try "udp" and say so.
+ * @interface: for afxdp.
+ * @address: local address or NULL.
+ * @reason: why not a better one, or "".
+ */
+struct homa_choice {
+	const char *via;
+	int fallback;
+	char interface[32];
+	const char *address;
+	char reason[HOMA_TEXT];
+};
+
+/** homa_choose() - which host; @err receives one sentence on failure. */
+int homa_choose(const struct homa_options *options, struct homa_choice *choice,
+		char *err, size_t errlen);
+
+/** homa_settle_options() - defaults and environment into @out, checked. */
+int homa_settle_options(const struct homa_options *in,
+			struct homa_backend_options *out, char *err,
+			size_t errlen);
+
+/** homa_load_embedded() - the embedded host's table; NULL with @err filled. */
+const struct homa_backend_ops *homa_load_embedded(char *err, size_t errlen);
+
+/** homa_fail() - remember this thread's error on @h (NULL: of homa_open()). */
+int homa_fail(const struct homa *h, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/**
+ * homa_fail_op() - the same, worded by operation and code
+ * @serial: of the handle, which another thread may have closed meanwhile.
+ */
+int homa_fail_op(uint64_t serial, const char *op, int code);
+/** homa_last_error() - what this thread's last failure on @h was. */
+const char *homa_last_error(const struct homa *h);
+/** homa_strerror() - the plain meaning of an RPC's or a call's errno. */
+const char *homa_code_text(int code);
+
+/** How often this process is the child of a fork(); 0 in the first. */
+extern unsigned int homa_fork_generation;
+void homa_watch_forks(void);
+
+#endif

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Opening and closing a handle: settle the options, choose the host, load it,
+ * and fall back where "auto" allows it. A child of fork() shares descriptors
+ * and rings with its parent but not its threads, so a handle is dead there:
+ * every call finds out by comparing a number that fork() changes.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "libhoma_impl.h"
+
+unsigned int homa_fork_generation;
+
+static void in_child(void)
+{
+	homa_fork_generation++;
+}
+
+static void register_child(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+void homa_watch_forks(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_child);
+}
+
+static int open_host(struct homa *h, const struct homa_choice *choice,
+		     struct homa_backend_options *options, char *err,
+		     size_t errlen)
+{
+	char first[HOMA_TEXT - 64];	/* leaves room for what is put before */
+	int rc;
+
+	options->nic = choice->via;
+	/* With udp it tells packet size and link rate. */
+	options->interface = choice->interface[0] ? choice->interface : NULL;
+	options->address = choice->address;
+	h->via = choice->via;
+	snprintf(h->reason, sizeof(h->reason), "%s", choice->reason);
+	rc = h->ops->open(&h->host, options, err, errlen);
+	if (!rc || !choice->fallback)
+		return rc;
+	/* Whatever AF_XDP cannot do here; a bad setting fails again below. */
+
+	snprintf(first, sizeof(first), "%.*s", (int)sizeof(first) - 1, err);
+	options->nic = h->via = "udp";
+	rc = h->ops->open(&h->host, options, err, errlen);
+	if (!rc)
+		snprintf(h->reason, sizeof(h->reason), "AF_XDP on %s: %s",
+			 choice->interface, first);
+	return rc;
+}
+
+int homa_open(struct homa **out, const struct homa_options *options)
+{
+	static const struct homa_options defaults;
+	static uint64_t serials;
+	struct homa_backend_options settled;
+	struct homa_choice choice;
+	char err[HOMA_TEXT] = "";
+	struct homa *h = NULL;
+	int rc;
+
+	if (!out)
+		return homa_fail(NULL, -EINVAL, "homa_open: no place for the handle");
+	*out = NULL;
+	if (!options)
+		options = &defaults;
+	rc = homa_settle_options(options, &settled, err, sizeof(err));
+	if (!rc)
+		rc = homa_choose(options, &choice, err, sizeof(err));
+	if (rc)
+		goto fail;
+	h = calloc(1, sizeof(*h));
+	if (!h) {
+		snprintf(err, sizeof(err), "out of memory");
+		rc = -ENOMEM;
+		goto fail;
+	}
+	homa_watch_forks();
+	h->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
+	h->fork_generation = homa_fork_generation;
+	h->ops = homa_load_embedded(err, sizeof(err));
+	rc = h->ops ? open_host(h, &choice, &settled, err, sizeof(err)) :
+		      -EOPNOTSUPP;
+	if (rc)
+		goto fail;
+	*out = h;
+	return 0;
+fail:
+	free(h);
+	return homa_fail(NULL, rc, "%s", *err ? err : homa_code_text(rc));
+}
+
+const char *homa_open_error(void)
+{
+	return homa_last_error(NULL);
+}
+
+void homa_close(struct homa *h)
+{
+	if (!h)
+		return;
+	/* In a child of fork() the host is the parent's: leave it alone. */
+	if (h->fork_generation == homa_fork_generation)
+		h->ops->close(h->host);
+	free(h);
+}
+
+const char *homa_error(struct homa *h)
+{
+	return homa_last_error(h);
+}
+
+const char *homa_via(struct homa *h)
+{
+	return h ? h->via : "";
+}
+
+const char *homa_via_reason(struct homa *h)
+{
+	return h ? h->reason : "";
+}

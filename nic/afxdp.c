@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The AF_XDP backend: opening it, and its list of calls. Opening goes from what
+ * can be refused cheaply (interface, MTU, queue taken) to what changes the
+ * system (the XDP program), so that a refusal leaves nothing behind.
+ */
+#include "afxdp.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void close_all(struct afxdp *x)
+{
+	/* The program goes first, so that no packet is steered to a socket that
+	 * is being taken down. */
+	afxdp_prog_detach(&x->prog);
+	afxdp_umem_close(x);
+	for (u32 i = 0; i < x->n_queues; i++)
+		if (x->q[i].claim >= 0)
+			close(x->q[i].claim);
+	afxdp_ctl_close(x);
+	free(x);
+}
+
+static void afxdp_close(struct nic *nic)
+{
+	afxdp_flush(nic);
+	close_all(afxdp_of(nic));
+}
+
+static void update_stats(struct nic *nic)
+{
+	struct afxdp *x = afxdp_of(nic);
+
+	for (u32 i = 0; i < x->n_queues; i++) {
+		struct xdp_statistics s;
+		socklen_t len = sizeof(s);
+		u64 dropped;
+
+		memset(&s, 0, sizeof(s));
+		if (getsockopt(x->q[i].fd, SOL_XDP, XDP_STATISTICS, &s, &len))
+			continue;
+		/* rx_fill_ring_empty_descs counts the same packets again. */
+		dropped = s.rx_dropped + s.rx_ring_full;
+		nic->stats.rx_dropped += dropped - x->q[i].dropped;
+		x->q[i].dropped = dropped;
+	}
+}
+
+static const struct nic_ops afxdp_ops = {
+	.close = afxdp_close,
+	.rx = afxdp_rx,
+	.rx_release = afxdp_rx_release,
+	.tx_room = afxdp_tx_room,
+	.tx = afxdp_tx,
+	.flush = afxdp_flush,
+	.errors = afxdp_errors,
+	.port_unreachable = afxdp_port_unreachable,
+	.fd = afxdp_fd,
+	.arm = afxdp_arm,
+	.route = afxdp_route,
+	.update_stats = update_stats,
+};
+
+static int check_netif(struct afxdp *x, char *err, size_t errlen)
+{
+	const struct nic_netif *netif = &x->netif;
+
+	if (!netif->ethernet)
+		return nic_fail(
+			err, errlen, -EOPNOTSUPP,
+			"%s is not an Ethernet interface; use UDP (HOMA_VIA=udp)",
+			netif->name);
+	if (!netif->up)
+		return nic_fail(
+			err, errlen, -ENETDOWN,
+			"%s is down; bring it up with: ip link set %s up",
+			netif->name, netif->name);
+	if (netif->mtu < NIC_MIN_MTU)
+		return nic_fail(
+			err, errlen, -EINVAL,
+			"the MTU of %s is %u, Homa needs at least %u; raise it with: ip link set %s mtu 1500",
+			netif->name, netif->mtu, NIC_MIN_MTU, netif->name);
+	if (!netif->n_addrs)
+		return nic_fail(
+			err, errlen, -EADDRNOTAVAIL,
+			"%s has no IP address; give it one with: ip address add ADDRESS/LENGTH dev %s",
+			netif->name, netif->name);
+	return 0;
+}
+
+static int set_address(struct afxdp *x, const char *text, char *err,
+		       size_t errlen)
+{
+	if (!text) {
+		x->nic.info.address = x->netif.addrs[0];
+		return 0;
+	}
+	if (nic_addr_parse(text, &x->bound))
+		return nic_fail(err, errlen, -EINVAL,
+				"\"%s\" is not a numeric IPv4 or IPv6 address",
+				text);
+	if (!nic_netif_has(&x->netif, &x->bound))
+		return nic_fail(err, errlen, -EADDRNOTAVAIL,
+				"%s does not have the address %s",
+				x->netif.name, text);
+	x->has_bound = true;
+	x->nic.info.address = x->bound;
+	return 0;
+}
+
+static int size_frames(struct afxdp *x, const struct nic_config *config,
+		       char *err, size_t errlen)
+{
+	u32 wire = x->netif.mtu + NIC_ETH_HLEN;
+	u32 rx_share;
+
+	if (!x->netif.rx_queues)
+		x->netif.rx_queues = 1;
+	if (config->queue >= x->netif.rx_queues ||
+	    config->queues > x->netif.rx_queues - config->queue)
+		return nic_fail(err, errlen, -EINVAL,
+				"%s has %u queue%s, numbered from 0",
+				x->netif.name, x->netif.rx_queues,
+				x->netif.rx_queues == 1 ? "" : "s");
+	/* A queue that nobody serves would lose the peers whose packets the
+	 * device sends there. */
+	x->n_queues = config->queues ?
+			      config->queues :
+			      homa_min_u32(x->netif.rx_queues - config->queue,
+					   AFXDP_QUEUES_MAX);
+	if (x->n_queues > AFXDP_QUEUES_MAX)
+		return nic_fail(err, errlen, -EINVAL,
+				"%u queues asked for, at most %u can be served",
+				x->n_queues, AFXDP_QUEUES_MAX);
+	x->frame_size = wire + AFXDP_HEADROOM <= 2048 ? 2048 : 4096;
+	/* 342: what the kernel puts behind a packet (skb_shared_info), rounded. */
+	x->multi_buffer = wire + AFXDP_HEADROOM + 342 > 4096;
+	rx_share = x->n_queues * AFXDP_RING;
+	x->frames = config->frames ? config->frames :
+				     rx_share + x->n_queues * 2 * AFXDP_TX_RING;
+	x->frames = homa_max_u32(x->frames, x->n_queues * 2 * AFXDP_TX_RING);
+	x->rx_max = x->frames - x->n_queues * AFXDP_TX_RING;
+	return 0;
+}
+
+static bool is_zero_copy(const struct afxdp *x)
+{
+	struct xdp_options options = { 0 };
+	socklen_t len = sizeof(options);
+
+	return !getsockopt(x->q[0].fd, SOL_XDP, XDP_OPTIONS, &options, &len) &&
+	       options.flags & XDP_OPTIONS_ZEROCOPY;
+}
+
+static int open_mode(struct afxdp *x, const struct nic_config *config,
+		     bool generic, u32 bind_flags, char *err, size_t errlen)
+{
+	int rc = afxdp_umem_open(x, config, bind_flags, err, errlen);
+
+	if (rc)
+		return rc;
+	rc = afxdp_prog_attach(&x->prog, &x->netif, generic, err, errlen);
+	if (!rc && x->prog.shared && x->prog.generic != generic &&
+	    config->mode) {
+		rc = nic_fail(
+			err, errlen, -EBUSY,
+			"another process serves %s in %s mode; use the same",
+			x->netif.name, x->prog.generic ? "generic" : "native");
+		afxdp_prog_detach(&x->prog);
+	}
+	if (rc)
+		afxdp_umem_close(x);
+	return rc;
+}
+
+/* Generic mode measured faster on virtual devices, where native mode converts
+ * each packet; with hardware the driver's own path wins. */
+static int choose_mode(struct afxdp *x, const struct nic_config *config,
+		       char *err, size_t errlen)
+{
+	int rc;
+
+	switch (config->mode) {
+	case 1:
+		return open_mode(x, config, true, XDP_COPY, err, errlen);
+	case 2:
+		return open_mode(x, config, false, XDP_COPY, err, errlen);
+	case 3:
+		return open_mode(x, config, false, XDP_ZEROCOPY, err, errlen);
+	case 0:
+		break;
+	default:
+		return nic_fail(err, errlen, -EINVAL,
+				"AF_XDP mode %d does not exist; use 0 to 3",
+				config->mode);
+	}
+	if (!x->netif.virtual_device) {
+		rc = open_mode(x, config, false, 0, err, errlen);
+		if (rc != -EOPNOTSUPP)
+			return rc;
+	}
+	return open_mode(x, config, true, XDP_COPY, err, errlen);
+}
+
+static int steer(struct afxdp *x, char *err, size_t errlen)
+{
+	int rc = afxdp_prog_addresses(&x->prog, &x->netif);
+
+	for (u32 i = 0; !rc && i < x->n_queues; i++)
+		rc = afxdp_prog_add(&x->prog, x->q[i].id, x->q[i].fd);
+	if (rc)
+		return nic_fail(
+			err, errlen, rc,
+			"cannot steer packets of %s to the AF_XDP socket: %s",
+			x->netif.name, strerror(-rc));
+	return 0;
+}
+
+static void describe(struct afxdp *x)
+{
+	struct nic_info *info = &x->nic.info;
+	char queues[32];
+
+	if (x->n_queues == 1)
+		snprintf(queues, sizeof(queues), "queue %u", x->q[0].id);
+	else
+		snprintf(queues, sizeof(queues), "queues %u-%u", x->q[0].id,
+			 x->q[x->n_queues - 1].id);
+	snprintf(info->detail, sizeof(info->detail), "%s %s of %u, %s %s mode",
+		 x->netif.name, queues, x->netif.rx_queues,
+		 x->prog.generic ? "generic" : "native",
+		 x->zero_copy ? "zero-copy" : "copy");
+	info->name = "afxdp";
+	info->mtu = x->netif.mtu;
+	info->link_mbps = x->netif.mbps;
+	info->max_segs = 1;
+}
+
+int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,
+		   size_t errlen)
+{
+	struct afxdp *x;
+	int rc;
+
+	if (!config->interface)
+		return nic_fail(err, errlen, -EINVAL,
+				"AF_XDP needs to know the network interface");
+	x = calloc(1, sizeof(*x));
+	if (!x)
+		return nic_fail(err, errlen, -ENOMEM, "out of memory");
+	x->nic.ops = &afxdp_ops;
+	x->epfd = -1;
+	for (u32 i = 0; i < AFXDP_QUEUES_MAX; i++)
+		x->q[i].claim = -1;
+	x->rtnl.fd = x->rtnl.events_fd = -1;
+	x->icmp.fd4 = x->icmp.fd6 = -1;
+	x->prog.link_fd = x->prog.xsks_fd = x->prog.addrs_fd = -1;
+	rc = nic_rtnl_open(&x->rtnl,
+			   RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_IFADDR |
+				   RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |
+				   RTMGRP_IPV6_ROUTE);
+	if (rc) {
+		nic_fail(err, errlen, rc, "cannot open a netlink socket: %s",
+			 strerror(-rc));
+		goto fail;
+	}
+	rc = nic_netif_get(&x->rtnl, config->interface, &x->netif, err, errlen);
+	if (!rc)
+		rc = check_netif(x, err, errlen);
+	if (!rc)
+		rc = set_address(x, config->address, err, errlen);
+	if (!rc)
+		rc = size_frames(x, config, err, errlen);
+	if (!rc)
+		rc = choose_mode(x, config, err, errlen);
+	if (!rc)
+		rc = afxdp_ctl_open(x, err, errlen);
+	if (!rc)
+		rc = steer(x, err, errlen);
+	if (rc)
+		goto fail;
+	x->zero_copy = is_zero_copy(x);
+	x->busy_poll = config->busy_poll;
+	afxdp_ctl_addresses(x);
+	describe(x);
+	*out = &x->nic;
+	return 0;
+fail:
+	close_all(x);
+	return rc;
+}

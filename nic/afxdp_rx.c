@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Receiving: descriptors from the ring become packets in place; the caller
+ * gets pointers into the UMEM and gives them back. A packet that spans several
+ * frames (MTU above a frame) is the exception: it is copied together, because
+ * everything above expects contiguous bytes.
+ */
+#include "afxdp.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+/* Refill in batches: each refill touches a cache line shared with the kernel. */
+#define FILL_BATCH 64
+
+static void put_frame(struct afxdp *x, u64 addr)
+{
+	x->free[x->n_free++] = addr & ~(u64)(x->frame_size - 1);
+	x->rx_owned--;
+}
+
+/* The address we are bound to, or any of the interface: usually the last one. */
+static bool for_us(struct afxdp *x, const struct homa_addr *dst)
+{
+	if (likely(homa_addr_equal(dst, &x->last_dst)))
+		return true;
+	memset(&x->last_src, 0, sizeof(x->last_src));
+	if (x->has_bound ? !homa_addr_equal(dst, &x->bound) :
+			   !nic_netif_has(&x->netif, dst))
+		return false;
+	x->last_dst = *dst;
+	return true;
+}
+
+/* With several addresses an answer must come from the one that was asked. */
+static void note_pair(struct afxdp *x, const struct nic_rx *pkt)
+{
+	if (homa_addr_equal(&pkt->src, &x->last_src))
+		return;
+	x->last_src = pkt->src;
+	if (!x->has_bound && x->several)
+		nic_path_heard(&x->paths, &pkt->src, &pkt->dst);
+}
+
+static bool parse(struct afxdp *x, const u8 *frame, u32 len, struct nic_rx *pkt)
+{
+	if (unlikely(nic_frame_parse(frame, len, pkt) ||
+		     !for_us(x, &pkt->dst))) {
+		x->nic.stats.rx_malformed++;
+		return false;
+	}
+	note_pair(x, pkt);
+	x->nic.stats.rx_packets++;
+	x->nic.stats.rx_bytes += pkt->len;
+	return true;
+}
+
+static void jumbo_end(struct afxdp *x, struct afxdp_queue *q)
+{
+	if (q->jumbo >= 0)
+		x->jumbo_free[x->n_jumbo_free++] = (u16)q->jumbo;
+	q->jumbo = -1;
+	q->jumbo_len = 0;
+}
+
+/* One piece of a multi-buffer packet; true when @pkt is complete. */
+static bool jumbo_piece(struct afxdp *x, struct afxdp_queue *q, const u8 *data,
+			u32 len, bool more, struct nic_rx *pkt)
+{
+	bool complete = false;
+
+	if (q->jumbo < 0 && !q->jumbo_len && x->n_jumbo_free)
+		q->jumbo = x->jumbo_free[--x->n_jumbo_free];
+	if (q->jumbo >= 0 && len <= x->jumbo_size - q->jumbo_len) {
+		u8 *slot = x->jumbo + (size_t)q->jumbo * x->jumbo_size;
+
+		memcpy(slot + q->jumbo_len, data, len);
+		q->jumbo_len += len;
+		if (!more && parse(x, slot, q->jumbo_len, pkt)) {
+			pkt->token = AFXDP_TOKEN_JUMBO | (u64)q->jumbo;
+			q->jumbo = -1; /* now the caller's */
+			complete = true;
+		}
+	} else {
+		/* no room: skip to the packet's end */
+		if (q->jumbo >= 0)
+			jumbo_end(x, q);
+		q->jumbo_len = x->jumbo_size;
+		if (!more)
+			x->nic.stats.rx_dropped++;
+	}
+	if (!more)
+		jumbo_end(x, q);
+	return complete;
+}
+
+static int rx_queue(struct afxdp *x, struct afxdp_queue *q, struct nic_rx *pkts,
+		    int n)
+{
+	u32 idx = 0;
+	u32 waiting = xsk_cons_nb_avail(&q->rx, AFXDP_RING);
+	u32 got = xsk_ring_cons__peek(&q->rx, (u32)n, &idx);
+	int out = 0;
+
+	if (!got)
+		return 0;
+	if (waiting > q->burst) {
+		q->burst = waiting;
+		if (waiting * AFXDP_BURSTS > q->fill_target)
+			q->fill_target = AFXDP_RING;
+	}
+	/* Headers were written by another core or a device: fetch them all at
+	 * once rather than wait for one after the other. */
+	for (u32 i = 0; i < got; i++) {
+		const u8 *data =
+			x->area + xsk_ring_cons__rx_desc(&q->rx, idx + i)->addr;
+
+		homa_prefetch(data);
+		homa_prefetch(data + 64);
+	}
+	for (u32 i = 0; i < got; i++) {
+		const struct xdp_desc *desc =
+			xsk_ring_cons__rx_desc(&q->rx, idx + i);
+		const u8 *data = x->area + desc->addr;
+		bool more = desc->options & XDP_PKT_CONTD;
+
+		if (unlikely(more || q->jumbo_len)) {
+			out += jumbo_piece(x, q, data, desc->len, more,
+					   &pkts[out]);
+			put_frame(x, desc->addr);
+		} else if (parse(x, data, desc->len, &pkts[out])) {
+			pkts[out++].token = desc->addr;
+		} else {
+			put_frame(x, desc->addr);
+		}
+	}
+	xsk_ring_cons__release(&q->rx, got);
+	return out;
+}
+
+static void refill(struct afxdp *x, struct afxdp_queue *q)
+{
+	if (xsk_prod_nb_free(&q->fill, AFXDP_RING) >=
+	    AFXDP_RING - q->fill_target + FILL_BATCH)
+		afxdp_fill(x, q);
+	if (xsk_ring_prod__needs_wakeup(&q->fill)) {
+		recvfrom(q->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
+		x->nic.stats.syscalls++;
+	}
+}
+
+int afxdp_rx(struct nic *nic, struct nic_rx *pkts, int n)
+{
+	struct afxdp *x = afxdp_of(nic);
+	int got = 0;
+
+	afxdp_ctl(x);
+	if (unlikely(nic_loop_waiting(&x->loop))) {
+		got = nic_loop_rx(&x->loop, pkts, n);
+		for (int i = 0; i < got; i++) {
+			pkts[i].token |= AFXDP_TOKEN_LOOP;
+			nic->stats.rx_packets++;
+			nic->stats.rx_bytes += pkts[i].len;
+		}
+	}
+	for (u32 i = 0; i < x->n_queues && got < n; i++) {
+		struct afxdp_queue *q = &x->q[x->next_queue];
+
+		if (++x->next_queue == x->n_queues)
+			x->next_queue = 0;
+		if (x->busy_poll) {
+			recvfrom(q->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
+			nic->stats.syscalls++;
+		}
+		got += rx_queue(x, q, pkts + got, n - got);
+		refill(x, q);
+	}
+	return got;
+}
+
+void afxdp_rx_release(struct nic *nic, const struct nic_rx *pkts, int n)
+{
+	struct afxdp *x = afxdp_of(nic);
+
+	for (int i = 0; i < n; i++) {
+		u64 token = pkts[i].token;
+
+		if (likely(!(token & (AFXDP_TOKEN_LOOP | AFXDP_TOKEN_JUMBO))))
+			put_frame(x, token);
+		else if (token & AFXDP_TOKEN_LOOP)
+			nic_loop_release(&x->loop, (u32)token);
+		else
+			x->jumbo_free[x->n_jumbo_free++] = (u16)token;
+	}
+}
+
+bool afxdp_rx_waiting(struct afxdp *x)
+{
+	if (nic_loop_waiting(&x->loop))
+		return true;
+	for (u32 i = 0; i < x->n_queues; i++)
+		if (xsk_cons_nb_avail(&x->q[i].rx, 1))
+			return true;
+	return false;
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Sending: headers from the path's template, then the Homa packet, copied into
+ * a frame. The device is told once per batch ("kick"); in copy mode the kick is
+ * where the kernel does the sending, at most 32 packets per call.
+ */
+#include "afxdp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define KICK_BATCH 32
+
+static void reap(struct afxdp *x, struct afxdp_queue *q)
+{
+	u32 idx = 0;
+	u32 done = xsk_ring_cons__peek(&q->comp, AFXDP_TX_RING, &idx);
+
+	for (u32 i = 0; i < done; i++) {
+		u64 addr = *xsk_ring_cons__comp_addr(&q->comp, idx + i);
+
+		x->free[x->n_free++] = addr & ~(u64)(x->frame_size - 1);
+	}
+	if (done) {
+		xsk_ring_cons__release(&q->comp, done);
+		q->in_flight -= done;
+	}
+}
+
+/* Packets that the kernel has not taken out of the send ring. */
+static u32 unsent(const struct afxdp_queue *q)
+{
+	return *q->tx.producer -
+	       __atomic_load_n(q->tx.consumer, __ATOMIC_ACQUIRE);
+}
+
+static void kick(struct afxdp *x, struct afxdp_queue *q)
+{
+	u32 tries = AFXDP_TX_RING / KICK_BATCH + 1;
+
+	q->unkicked = 0;
+	if (!xsk_ring_prod__needs_wakeup(&q->tx))
+		return;
+	do {
+		int rc = (int)sendto(q->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
+
+		x->nic.stats.syscalls++;
+		if (rc < 0 && errno != EAGAIN && errno != EINTR)
+			break; /* the device is full or down: next time */
+	} while (!x->zero_copy && unsent(q) && --tries);
+}
+
+/* Frames that one packet of the largest size takes. */
+static u32 frames_per_packet(const struct afxdp *x)
+{
+	if (!x->multi_buffer)
+		return 1;
+	return (x->netif.mtu + NIC_ETH_HLEN + x->frame_size - 1) /
+	       x->frame_size;
+}
+
+static u32 queue_room(struct afxdp *x, struct afxdp_queue *q)
+{
+	u32 room = AFXDP_TX_RING - q->in_flight;
+
+	if (room < AFXDP_TX_RING / 2) {
+		reap(x, q);
+		room = AFXDP_TX_RING - q->in_flight;
+	}
+	return homa_min_u32(room, x->n_free);
+}
+
+int afxdp_tx_room(struct nic *nic)
+{
+	struct afxdp *x = afxdp_of(nic);
+	u32 room = AFXDP_TX_RING;
+
+	for (u32 i = 0; i < x->n_queues; i++)
+		room = homa_min_u32(room, queue_room(x, &x->q[i]));
+	return (int)(room / frames_per_packet(x));
+}
+
+static void put_desc(struct afxdp *x, struct afxdp_queue *q, u64 addr, u32 len,
+		     bool more)
+{
+	struct xdp_desc *desc;
+	u32 idx = 0;
+
+	xsk_ring_prod__reserve(&q->tx, 1, &idx);
+	desc = xsk_ring_prod__tx_desc(&q->tx, idx);
+	desc->addr = addr;
+	desc->len = len;
+	desc->options = more ? XDP_PKT_CONTD : 0;
+	q->in_flight++;
+	(void)x;
+}
+
+/* A packet that fits one frame: the usual case. */
+static void put_single(struct afxdp *x, struct afxdp_queue *q,
+		       const struct nic_path *path, const struct nic_tx *pkt)
+{
+	u64 addr = x->free[--x->n_free];
+	u8 *out = x->area + addr;
+	u32 l4 = pkt->hdr_len + pkt->payload_len;
+
+	nic_frame_build(&path->frame, out, l4, pkt->prio, pkt->hdr);
+	out += path->frame.len;
+	memcpy(out, pkt->hdr, pkt->hdr_len);
+	if (pkt->payload_len)
+		memcpy(out + pkt->hdr_len, pkt->payload, pkt->payload_len);
+	put_desc(x, q, addr, path->frame.len + l4, false);
+	xsk_ring_prod__submit(&q->tx, 1);
+}
+
+/* The headers fit the first frame, the payload runs over as many as needed. */
+static void put_multi(struct afxdp *x, struct afxdp_queue *q,
+		      const struct nic_path *path, const struct nic_tx *pkt)
+{
+	u32 used = path->frame.len + pkt->hdr_len;
+	const u8 *from = pkt->payload;
+	u32 left = pkt->payload_len;
+	u32 descs = 0;
+	u64 addr = x->free[--x->n_free];
+
+	nic_frame_build(&path->frame, x->area + addr,
+			pkt->hdr_len + pkt->payload_len, pkt->prio, pkt->hdr);
+	memcpy(x->area + addr + path->frame.len, pkt->hdr, pkt->hdr_len);
+	for (;;) {
+		u32 piece = homa_min_u32(left, x->frame_size - used);
+
+		memcpy(x->area + addr + used, from, piece);
+		from += piece;
+		left -= piece;
+		put_desc(x, q, addr, used + piece, left > 0);
+		descs++;
+		if (!left)
+			break;
+		addr = x->free[--x->n_free];
+		used = 0;
+	}
+	xsk_ring_prod__submit(&q->tx, descs);
+}
+
+static void put_packet(struct afxdp *x, const struct nic_path *path,
+		       struct afxdp_queue *q, const struct nic_tx *pkt)
+{
+	u32 len = path->frame.len + pkt->hdr_len + pkt->payload_len;
+
+	if (likely(len <= x->frame_size))
+		put_single(x, q, path, pkt);
+	else
+		put_multi(x, q, path, pkt);
+	q->unkicked++;
+	x->nic.stats.tx_packets++;
+	x->nic.stats.tx_bytes += pkt->hdr_len + pkt->payload_len;
+}
+
+static struct afxdp_queue *queue_for(struct afxdp *x,
+				     const struct homa_addr *dst)
+{
+	if (x->n_queues == 1)
+		return &x->q[0];
+	return &x->q[(homa_get_be32(dst->ip + 12) * 0x9e3779b1U >> 16) %
+		     x->n_queues];
+}
+
+static void refuse(struct afxdp *x, const struct nic_tx *pkt, int error,
+		   u32 mtu)
+{
+	struct nic_error e =
+		nic_error_for(&pkt->dst, pkt->hdr, pkt->hdr_len, error, mtu);
+
+	nic_errq_push(&x->nic.errq, &e);
+	x->nic.stats.tx_errors++;
+}
+
+static bool too_large(const struct nic_path *path, const struct nic_tx *pkt)
+{
+	u32 ip = homa_addr_is_v4(&path->dst) ? NIC_IPV4_HLEN : NIC_IPV6_HLEN;
+
+	return ip + pkt->hdr_len + pkt->payload_len > path->mtu;
+}
+
+void afxdp_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
+		   int error)
+{
+	struct afxdp *x = arg;
+	struct afxdp_queue *q = queue_for(x, &pkt->dst);
+
+	if (error)
+		refuse(x, pkt, error, 0);
+	else if (too_large(path, pkt))
+		refuse(x, pkt, EMSGSIZE, path->mtu);
+	else if (path->state == NIC_PATH_READY &&
+		 queue_room(x, q) >= frames_per_packet(x))
+		put_packet(x, path, q, pkt);
+	else
+		x->nic.stats.tx_no_neighbour++;
+}
+
+/* The cases that are not "put it in the ring"; false: not now. */
+static bool tx_slow(struct afxdp *x, struct nic_path *path,
+		    const struct nic_tx *pkt)
+{
+	int rc;
+
+	if (!path) {
+		x->nic.stats.tx_errors++;
+		return true;
+	}
+	switch (path->state) {
+	case NIC_PATH_RESOLVING:
+		x->nic.stats.tx_no_neighbour++;
+		x->ctl_calls = 1; /* the answer comes soon */
+		if (too_large(path, pkt))
+			refuse(x, pkt, EMSGSIZE, path->mtu);
+		else
+			nic_path_hold(&x->paths, path, pkt);
+		return true;
+	case NIC_PATH_FAILED:
+		refuse(x, pkt, path->error, 0);
+		return true;
+	case NIC_PATH_LOCAL:
+		rc = nic_loop_tx(&x->loop, pkt, &path->src, x->netif.mtu);
+		if (rc == -EAGAIN)
+			return false;
+		if (rc == -ENOBUFS)
+			x->nic.stats.rx_dropped++;
+		else if (rc)
+			x->nic.stats.tx_errors++;
+		else
+			x->nic.stats.tx_packets++;
+		return true;
+	default:
+		return false;
+	}
+}
+
+int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n)
+{
+	struct afxdp *x = afxdp_of(nic);
+	u32 need = frames_per_packet(x);
+	struct nic_path *path = NULL;
+	int i;
+
+	/* Early, so that few frames are in use and those stay in the cache. */
+	for (u32 k = 0; k < x->n_queues; k++)
+		if (x->q[k].in_flight >= KICK_BATCH)
+			reap(x, &x->q[k]);
+	for (i = 0; i < n; i++) {
+		const struct nic_tx *pkt = &pkts[i];
+		struct afxdp_queue *q = queue_for(x, &pkt->dst);
+
+		if (!path || memcmp(path->dst.ip, pkt->dst.ip, 16))
+			path = nic_path_find(&x->paths, &pkt->dst);
+		if (unlikely(!path || path->state != NIC_PATH_READY)) {
+			if (!tx_slow(x, path, pkt))
+				break;
+			continue;
+		}
+		path->used = true;
+		if (unlikely(too_large(path, pkt))) {
+			refuse(x, pkt, EMSGSIZE, path->mtu);
+			continue;
+		}
+		if (unlikely(queue_room(x, q) < need)) {
+			kick(x, q);
+			if (queue_room(x, q) < need)
+				break;
+		}
+		put_packet(x, path, q, pkt);
+		if (q->unkicked >= KICK_BATCH)
+			kick(x, q);
+	}
+	return i;
+}
+
+void afxdp_flush(struct nic *nic)
+{
+	struct afxdp *x = afxdp_of(nic);
+
+	for (u32 i = 0; i < x->n_queues; i++)
+		if (x->q[i].unkicked || (!x->zero_copy && unsent(&x->q[i])))
+			kick(x, &x->q[i]);
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Takes Homa packets (IP protocol 146) that are addressed to this host out of
+ * the receive path and into the AF_XDP socket of their queue. Everything else
+ * goes on to the kernel: other protocols, fragments (the kernel reassembles),
+ * packets that are only passing through, and queues nobody has bound.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "homa_xdp.h"
+
+#define IPPROTO_HOMA 146
+#define IP_MF_OFFSET 0x3fff
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__uint(max_entries, HOMA_XDP_QUEUES);
+	__type(key, __u32);
+	__type(value, __u32);
+} homa_xsks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct homa_xdp_addrs);
+} homa_addrs SEC(".maps");
+
+static __always_inline int ours_v4(const struct homa_xdp_addrs *addrs,
+				   __u32 dst)
+{
+#pragma unroll
+	for (__u32 i = 0; i < HOMA_XDP_ADDRS; i++) {
+		if (i >= addrs->n4)
+			break;
+		if (addrs->v4[i] == dst)
+			return 1;
+	}
+	return addrs->any;
+}
+
+static __always_inline int ours_v6(const struct homa_xdp_addrs *addrs,
+				   const struct in6_addr *dst)
+{
+	__u64 a, b;
+
+	__builtin_memcpy(&a, &dst->in6_u.u6_addr8[0], 8);
+	__builtin_memcpy(&b, &dst->in6_u.u6_addr8[8], 8);
+#pragma unroll
+	for (__u32 i = 0; i < HOMA_XDP_ADDRS; i++) {
+		if (i >= addrs->n6)
+			break;
+		if (addrs->v6[i][0] == a && addrs->v6[i][1] == b)
+			return 1;
+	}
+	return addrs->any;
+}
+
+SEC("xdp.frags")
+int homa_xdp(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data;
+	void *end = (void *)(long)ctx->data_end;
+	const struct homa_xdp_addrs *addrs;
+	struct ethhdr *eth = data;
+	__u32 zero = 0;
+
+	if ((void *)(eth + 1) > end)
+		return XDP_PASS;
+	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
+		struct iphdr *ip = (void *)(eth + 1);
+
+		if ((void *)(ip + 1) > end || ip->protocol != IPPROTO_HOMA ||
+		    ip->frag_off & bpf_htons(IP_MF_OFFSET))
+			return XDP_PASS;
+		addrs = bpf_map_lookup_elem(&homa_addrs, &zero);
+		if (!addrs || !ours_v4(addrs, ip->daddr))
+			return XDP_PASS;
+	} else if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
+		struct ipv6hdr *ip = (void *)(eth + 1);
+
+		if ((void *)(ip + 1) > end || ip->nexthdr != IPPROTO_HOMA)
+			return XDP_PASS;
+		addrs = bpf_map_lookup_elem(&homa_addrs, &zero);
+		if (!addrs || !ours_v6(addrs, &ip->daddr))
+			return XDP_PASS;
+	} else {
+		return XDP_PASS;
+	}
+	return bpf_redirect_map(&homa_xsks, ctx->rx_queue_index, XDP_PASS);
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What the XDP program and its loader agree on. Uses only the types that both
+ * <linux/types.h> and the loader know.
+ */
+#ifndef HOMA_XDP_H
+#define HOMA_XDP_H
+
+#include <linux/types.h>
+
+#define HOMA_XDP_QUEUES 64
+#define HOMA_XDP_ADDRS 16
+
+/**
+ * struct homa_xdp_addrs - the addresses whose Homa packets are taken
+ * @any: more addresses than fit: take Homa packets to any address.
+ * @n4: IPv4 addresses in @v4.
+ * @n6: IPv6 addresses in @v6.
+ * @v4: network order.
+ * @v6: network order, as two 64-bit words each.
+ */
+struct homa_xdp_addrs {
+	__u32 any;
+	__u32 n4;
+	__u32 n6;
+	__u32 v4[HOMA_XDP_ADDRS];
+	__u64 v6[HOMA_XDP_ADDRS][2];
+};
+
+#endif

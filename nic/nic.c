@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Packet I/O: picks the backend and passes each call on to it. One indirect
+ * call per batch is the whole cost of having several backends.
+ */
+#include "nic_backend.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const backend_names[] = { "afxdp", "udp", NULL };
+
+const char *const *nic_backends(void)
+{
+	return backend_names;
+}
+
+int nic_fail(char *err, size_t errlen, int code, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (err && errlen) {
+		va_start(ap, fmt);
+		vsnprintf(err, errlen, fmt, ap);
+		va_end(ap);
+	}
+	return code;
+}
+
+int nic_open(struct nic **out, const struct nic_config *config, char *err,
+	     size_t errlen)
+{
+	*out = NULL;
+	if (!config->backend)
+		return nic_fail(
+			err, errlen, -EINVAL,
+			"no packet I/O backend named; use afxdp or udp");
+	if (!strcmp(config->backend, "afxdp"))
+		return nic_afxdp_open(out, config, err, errlen);
+	if (!strcmp(config->backend, "udp"))
+		return nic_udp_open(out, config, err, errlen);
+	return nic_fail(err, errlen, -EINVAL,
+			"unknown packet I/O backend \"%s\"; use afxdp or udp",
+			config->backend);
+}
+
+void nic_close(struct nic *nic)
+{
+	if (nic)
+		nic->ops->close(nic);
+}
+
+const struct nic_info *nic_info(const struct nic *nic)
+{
+	return &nic->info;
+}
+
+void nic_stats(const struct nic *nic, struct nic_stats *stats)
+{
+	/* The backend owns the object; refreshing its counters is no change
+	 * that a caller could see otherwise. */
+	if (nic->ops->update_stats)
+		nic->ops->update_stats((struct nic *)nic);
+	*stats = nic->stats;
+}
+
+int nic_rx(struct nic *nic, struct nic_rx *pkts, int n)
+{
+	return nic->ops->rx(nic, pkts, n);
+}
+
+void nic_rx_release(struct nic *nic, const struct nic_rx *pkts, int n)
+{
+	nic->ops->rx_release(nic, pkts, n);
+}
+
+int nic_tx_room(struct nic *nic)
+{
+	return nic->ops->tx_room(nic);
+}
+
+int nic_tx(struct nic *nic, const struct nic_tx *pkts, int n)
+{
+	int taken = nic->ops->tx(nic, pkts, n);
+
+	if (taken < n)
+		nic->stats.tx_full++;
+	return taken;
+}
+
+void nic_flush(struct nic *nic)
+{
+	nic->ops->flush(nic);
+}
+
+int nic_errors(struct nic *nic, struct nic_error *errors, int n)
+{
+	return nic->ops->errors(nic, errors, n);
+}
+
+void nic_port_unreachable(struct nic *nic, const struct nic_rx *pkt)
+{
+	nic->ops->port_unreachable(nic, pkt);
+}
+
+int nic_fd(const struct nic *nic)
+{
+	return nic->ops->fd(nic);
+}
+
+bool nic_arm(struct nic *nic)
+{
+	return nic->ops->arm(nic);
+}
+
+int nic_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu)
+{
+	return nic->ops->route(nic, dst, mtu);
+}
+
+void nic_errq_push(struct nic_errq *q, const struct nic_error *error)
+{
+	if (q->tail - q->head < NIC_ERRQ_SIZE)
+		q->slots[q->tail++ % NIC_ERRQ_SIZE] = *error;
+}
+
+int nic_errq_take(struct nic_errq *q, struct nic_error *errors, int n)
+{
+	int taken = 0;
+
+	while (taken < n && q->head != q->tail)
+		errors[taken++] = q->slots[q->head++ % NIC_ERRQ_SIZE];
+	return taken;
+}
+
+struct nic_error nic_error_for(const struct homa_addr *dst, const u8 *hdr,
+			       u32 len, int error, u32 mtu)
+{
+	struct nic_error e;
+
+	memset(&e, 0, sizeof(e));
+	e.dst = *dst;
+	e.error = error;
+	e.mtu = mtu;
+	if (hdr && len >= 4) {
+		e.sport = homa_get_be16(hdr);
+		e.dport = homa_get_be16(hdr + 2);
+	}
+	if (hdr && len >= 28)
+		e.sender_id = homa_get_be64(hdr + 20);
+	return e;
+}
+
+u64 nic_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (u64)ts.tv_sec * 1000 + (u64)ts.tv_nsec / 1000000;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Packet I/O for the user-space hosts: Homa packets in, Homa packets out. A
+ * backend (afxdp.c, udp.c, memory.c) knows how they travel; nothing here knows
+ * the protocol. Headers below the Homa header (Ethernet, IP, UDP) are built
+ * and removed here, neighbours and routes come from the kernel by netlink.
+ *
+ * A nic is used by one thread at a time; the caller serialises.
+ */
+#ifndef HOMA_NIC_H
+#define HOMA_NIC_H
+
+#include <stddef.h>
+#include "homa_addr.h"
+
+struct nic;
+
+/**
+ * struct nic_config - how to open a backend
+ * @backend: "afxdp", "udp" (or "memory" in tests, opened by its own function).
+ * @interface: interface name for afxdp; udp: NULL, or the one whose link-local
+ *	addresses are meant.
+ * @address: local numeric address, or NULL (afxdp: the interface's first
+ *	address; udp: any).
+ * @udp_port: udp: local port; 0: 54321 if free, else ephemeral.
+ * @queue: afxdp: first receive queue to serve (default 0).
+ * @queues: afxdp: how many from there on; 0: all that the device uses, at most
+ *	16. Packets on a queue that nobody serves go to the kernel, which
+ *	answers that it does not know the protocol.
+ * @frames: packet buffers to allocate; 0: backend's default.
+ * @mode: afxdp: 0 choose at start-up (generic on virtual devices), 1 generic
+ *	(SKB), 2 native copy, 3 native zero-copy.
+ * @no_offload: udp: use neither GSO nor GRO.
+ * @busy_poll: afxdp: set SO_PREFER_BUSY_POLL.
+ */
+struct nic_config {
+	const char *backend;
+	const char *interface;
+	const char *address;
+	u16 udp_port;
+	u32 queue;
+	u32 queues;
+	u32 frames;
+	int mode;
+	bool no_offload;
+	bool busy_poll;
+};
+
+/**
+ * struct nic_rx - one received packet, valid until nic_rx_release()
+ * @data: first byte of the Homa header.
+ * @len: Homa header and payload, bytes; link padding already removed.
+ * @prio: priority from the top three bits of TOS or traffic class.
+ * @ecn: low two bits of it.
+ * @src: sender (observed source port under UDP).
+ * @dst: which of our addresses.
+ * @token: the backend's.
+ */
+struct nic_rx {
+	const u8 *data;
+	u32 len;
+	u8 prio;
+	u8 ecn;
+	struct homa_addr src;
+	struct homa_addr dst;
+	u64 token;
+};
+
+/**
+ * struct nic_tx - one packet to send; bytes are copied or sent before
+ *	nic_tx() returns
+ * @dst: receiver.
+ * @hdr: @hdr_len bytes of Homa header.
+ * @payload: @payload_len bytes of message, in @iovcnt == 1 contiguous piece.
+ * @prio: 0..7, written into the top three bits of TOS or traffic class.
+ */
+struct nic_tx {
+	struct homa_addr dst;
+	const u8 *hdr;
+	const u8 *payload;
+	u32 hdr_len;
+	u32 payload_len;
+	u8 prio;
+};
+
+/**
+ * struct nic_error - an ICMP error that came back for something we sent
+ * @dst: where it had been sent.
+ * @sport, @dport: ports of the Homa header it quotes; 0 if unknown.
+ * @sender_id: its RPC id; 0 if unknown.
+ * @error: positive errno: ECONNREFUSED (port unreachable), EHOSTUNREACH,
+ *	ENETUNREACH, EPROTONOSUPPORT, EMSGSIZE.
+ * @mtu: for EMSGSIZE: the path's MTU, counted as in struct nic_info.
+ */
+struct nic_error {
+	struct homa_addr dst;
+	u16 sport;
+	u16 dport;
+	u64 sender_id;
+	int error;
+	u32 mtu;
+};
+
+/**
+ * struct nic_info - what a backend is and can do
+ * @name: "afxdp" or "udp".
+ * @detail: e.g. "veth0 queue 0, generic copy mode".
+ * @address: our address; IPv6 unspecified when bound to any.
+ * @mtu: IP MTU; under UDP less the 8 bytes of the UDP header, so that in both
+ *	cases a packet may take @mtu less its IP header (20 or 40 bytes).
+ * @link_mbps: link rate, 0 if unknown (virtual devices only make one up).
+ * @max_segs: packets of one message worth handing over together (GSO), >= 1.
+ * @ephemeral: the usual port or queue was taken and another one is used.
+ */
+struct nic_info {
+	const char *name;
+	char detail[96];
+	struct homa_addr address;
+	u32 mtu;
+	u32 link_mbps;
+	u32 max_segs;
+	bool ephemeral;
+};
+
+/** struct nic_stats - counters, all since open */
+struct nic_stats {
+	u64 rx_packets, rx_bytes, tx_packets, tx_bytes;
+	u64 rx_dropped;	     /* by the kernel or for lack of buffers */
+	u64 rx_malformed;    /* not a Homa packet in a valid IP packet */
+	u64 tx_full;	     /* nic_tx() took fewer than offered */
+	u64 tx_no_neighbour; /* dropped or delayed: no link address yet */
+	u64 tx_errors;
+	u64 icmp_errors;
+	u64 syscalls;
+};
+
+/**
+ * nic_open() - open a backend
+ * @out: receives the nic.
+ * @err: receives one sentence on failure: what is wrong and how to mend it.
+ * Returns 0 or a negative errno: -EINVAL, -ENODEV, -EPERM, -EBUSY (queue
+ * taken), -EADDRINUSE, -EOPNOTSUPP, -ENOMEM. Leaves nothing behind on failure.
+ */
+int nic_open(struct nic **out, const struct nic_config *config, char *err,
+	     size_t errlen);
+void nic_close(struct nic *nic);
+const struct nic_info *nic_info(const struct nic *nic);
+void nic_stats(const struct nic *nic, struct nic_stats *stats);
+
+/**
+ * nic_rx() - receive up to @n packets without waiting; returns how many
+ *
+ * This is also where a backend does its slow work (neighbours, ICMP, refilling
+ * rings): a host calls it regularly, even when it only sends.
+ */
+int nic_rx(struct nic *nic, struct nic_rx *pkts, int n);
+/** nic_rx_release() - give the buffers of exactly these packets back. */
+void nic_rx_release(struct nic *nic, const struct nic_rx *pkts, int n);
+
+/** nic_tx_room() - packets that nic_tx() would take now. */
+int nic_tx_room(struct nic *nic);
+/**
+ * nic_tx() - send; packets for one peer of one size, in order, may leave as
+ * one GSO unit. Returns how many were taken (the first ones); a packet that
+ * cannot be delivered (no neighbour, unreachable) counts as taken and is
+ * counted as dropped. Never blocks.
+ */
+int nic_tx(struct nic *nic, const struct nic_tx *pkts, int n);
+/** nic_flush() - kick the device if the last nic_tx() left it asleep. */
+void nic_flush(struct nic *nic);
+
+/** nic_errors() - take up to @n ICMP errors. */
+int nic_errors(struct nic *nic, struct nic_error *errors, int n);
+/** nic_port_unreachable() - answer this packet with an ICMP error, if the backend can. */
+void nic_port_unreachable(struct nic *nic, const struct nic_rx *pkt);
+
+/** nic_fd() - descriptor that is readable when packets or errors wait, or there
+ *  is room again for sending; valid after nic_arm() until the next nic_rx(). */
+int nic_fd(const struct nic *nic);
+/** nic_arm() - ask for a wake-up of nic_fd(); returns true if packets or errors
+ *  wait already: then do not sleep. */
+bool nic_arm(struct nic *nic);
+
+/** nic_route() - can this destination be reached here, and with which path MTU?
+ * Returns 0, -EHOSTUNREACH or -ENETUNREACH. Fills @mtu, counted as in struct nic_info. */
+int nic_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
+
+/** nic_backends() - NULL-terminated list of names. */
+const char *const *nic_backends(void);
+
+#endif

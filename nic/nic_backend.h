@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What a packet I/O backend gives to nic.c, and the few things that all
+ * backends share: failing with a sentence, and a bounded list of ICMP errors.
+ * A backend embeds struct nic as its first member; nic.c never looks further.
+ */
+#ifndef HOMA_NIC_BACKEND_H
+#define HOMA_NIC_BACKEND_H
+
+#include "nic.h"
+
+#ifndef IPPROTO_HOMA
+#define IPPROTO_HOMA 146
+#endif
+
+/** Room that every path must have: IPv6 header, UDP header, a DATA header and
+ *  one byte of message. */
+#define NIC_MIN_MTU (40 + 8 + 56 + 1)
+
+/** struct nic_ops - a backend; each call as described in nic.h. */
+struct nic_ops {
+	void (*close)(struct nic *nic);
+	int (*rx)(struct nic *nic, struct nic_rx *pkts, int n);
+	void (*rx_release)(struct nic *nic, const struct nic_rx *pkts, int n);
+	int (*tx_room)(struct nic *nic);
+	int (*tx)(struct nic *nic, const struct nic_tx *pkts, int n);
+	void (*flush)(struct nic *nic);
+	int (*errors)(struct nic *nic, struct nic_error *errors, int n);
+	void (*port_unreachable)(struct nic *nic, const struct nic_rx *pkt);
+	int (*fd)(const struct nic *nic);
+	bool (*arm)(struct nic *nic);
+	int (*route)(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
+	/** refresh counters that the kernel keeps; may be NULL */
+	void (*update_stats)(struct nic *nic);
+};
+
+#define NIC_ERRQ_SIZE 64
+
+/**
+ * struct nic_errq - errors waiting for nic_errors(); when full the oldest
+ *	stay and new ones are dropped, which only delays an RPC's end
+ * @slots: the ring.
+ * @head: next to take, counts up for ever.
+ * @tail: next to fill.
+ */
+struct nic_errq {
+	struct nic_error slots[NIC_ERRQ_SIZE];
+	u32 head;
+	u32 tail;
+};
+
+/**
+ * struct nic - first member of every backend's object
+ * @ops: the backend.
+ * @info: filled by the backend's open, mtu and link_mbps may change later.
+ * @stats: counters since open.
+ * @errq: ICMP errors not yet taken.
+ */
+struct nic {
+	const struct nic_ops *ops;
+	struct nic_info info;
+	struct nic_stats stats;
+	struct nic_errq errq;
+};
+
+/** nic_fail() - write the sentence for the user and return @code. */
+int nic_fail(char *err, size_t errlen, int code, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+void nic_errq_push(struct nic_errq *q, const struct nic_error *error);
+int nic_errq_take(struct nic_errq *q, struct nic_error *errors, int n);
+
+/**
+ * nic_error_for() - the error for a packet that we could not even send
+ * @dst: where it should have gone.
+ * @hdr: its Homa header (source port, destination port, id at 20), or NULL.
+ * @len: bytes of @hdr.
+ * @error: positive errno.
+ * @mtu: for EMSGSIZE.
+ */
+struct nic_error nic_error_for(const struct homa_addr *dst, const u8 *hdr,
+			       u32 len, int error, u32 mtu);
+
+/** nic_now_ms() - coarse monotonic clock, milliseconds. */
+u64 nic_now_ms(void);
+
+int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,
+		   size_t errlen);
+int nic_udp_open(struct nic **out, const struct nic_config *config, char *err,
+		 size_t errlen);
+
+#endif

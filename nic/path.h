@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The way to each peer, for a backend that builds its own frames: route, next
+ * hop, link address and the finished header template, cached per destination.
+ * Packets for a peer whose link address is not known yet are held, a few of
+ * them, until the kernel has resolved it.
+ */
+#ifndef HOMA_NIC_PATH_H
+#define HOMA_NIC_PATH_H
+
+#include "frame.h"
+#include "neigh.h"
+#include "netif.h"
+#include "route.h"
+
+#define NIC_PATH_HOLD 32      /* packets held per destination */
+#define NIC_PATH_HOLD_ALL 512 /* and in all */
+#define NIC_PATH_MAX 16384    /* destinations remembered */
+
+enum nic_path_state {
+	NIC_PATH_RESOLVING, /* waiting for the link address */
+	NIC_PATH_READY,	    /* the template is complete */
+	NIC_PATH_LOCAL,	    /* our own address */
+	NIC_PATH_FAILED,    /* see error */
+};
+
+/**
+ * struct nic_path - one destination
+ * @next: hash chain.
+ * @dst: key.
+ * @frame: header template, valid when ready.
+ * @state: see above.
+ * @error: FAILED: positive errno (ENETUNREACH, EHOSTUNREACH).
+ * @mtu: IP MTU towards it, bytes.
+ * @generation: of the table when it was resolved; an older one is looked up again.
+ * @hop: next hop.
+ * @src: our address towards it.
+ * @heard: the address of ours that it last sent to, if that is not the one we
+ *	would choose; unspecified otherwise. Answers must come from there.
+ * @used: a packet was sent since the last tick.
+ * @lasting: the neighbour entry was set by hand and needs no refreshing.
+ * @refreshed_ms: when the kernel was last told that the neighbour is in use.
+ * @resolved_ms: when the state was last decided; failures are retried later.
+ * @pmtu: MTU learned from ICMP, 0 if none.
+ * @pmtu_ms: when it was learned; forgotten after ten minutes (RFC 1191 6.3).
+ * @held: packets waiting, oldest first.
+ * @n_held: how many.
+ */
+struct nic_path {
+	struct nic_path *next;
+	struct homa_addr dst;
+	struct nic_frame_template frame;
+	enum nic_path_state state;
+	int error;
+	u32 mtu;
+	u32 generation;
+	struct homa_addr hop;
+	struct homa_addr src;
+	struct homa_addr heard;
+	bool used;
+	bool lasting;
+	u64 refreshed_ms;
+	u64 resolved_ms;
+	u32 pmtu;
+	u64 pmtu_ms;
+	struct nic_held *held;
+	u32 n_held;
+};
+
+/** struct nic_held - a copy of a packet; hdr and payload point behind it */
+struct nic_held {
+	struct nic_held *next;
+	struct nic_tx pkt;
+	u8 bytes[];
+};
+
+/**
+ * nic_path_done - what became of a held packet
+ * @error: 0: the path is ready, send it now; else positive errno.
+ */
+typedef void (*nic_path_done)(void *arg, struct nic_path *path,
+			      const struct nic_tx *pkt, int error);
+
+/** nic_path_touch - have the kernel use a neighbour; false if that failed */
+typedef bool (*nic_path_touch)(void *arg, const struct homa_addr *hop);
+
+/**
+ * struct nic_paths - the table
+ * @buckets: hash table, @mask + 1 chains.
+ * @count: entries.
+ * @held: packets held in all.
+ * @generation: raised when routes, addresses or the link change.
+ * @rtnl: for questions to the kernel; borrowed.
+ * @netif: our interface; borrowed, its address list is refreshed here.
+ * @mtu_max: what the backend's buffers were made for; an MTU raised later is
+ *	used up to here.
+ * @bound: the only source address to use, or NULL.
+ * @done: takes held packets.
+ * @touch: makes the kernel resolve or probe a neighbour.
+ * @arg: for both.
+ * @tick_ms: last tick.
+ * @changed: interface or addresses changed; the owner clears it.
+ */
+struct nic_paths {
+	struct nic_path **buckets;
+	u32 mask;
+	u32 count;
+	u32 held;
+	u32 generation;
+	struct nic_rtnl *rtnl;
+	struct nic_netif *netif;
+	u32 mtu_max;
+	const struct homa_addr *bound;
+	nic_path_done done;
+	nic_path_touch touch;
+	void *arg;
+	u64 tick_ms;
+	bool changed;
+};
+
+int nic_paths_init(struct nic_paths *paths, struct nic_rtnl *rtnl,
+		   struct nic_netif *netif, const struct homa_addr *bound,
+		   nic_path_done done, nic_path_touch touch, void *arg);
+void nic_paths_fini(struct nic_paths *paths);
+
+/** nic_path_find() - the path to @dst, resolved as far as the kernel knows it;
+ *  NULL only for lack of memory. */
+struct nic_path *nic_path_find(struct nic_paths *paths,
+			       const struct homa_addr *dst);
+
+/** nic_path_hold() - keep a copy until the path is resolved; false if the
+ *  bounded queue is full. */
+bool nic_path_hold(struct nic_paths *paths, struct nic_path *path,
+		   const struct nic_tx *pkt);
+
+/** nic_path_set_pmtu() - an ICMP error told the path's MTU. */
+void nic_path_set_pmtu(struct nic_paths *paths, const struct homa_addr *dst,
+		       u32 mtu);
+
+/** nic_path_heard() - @peer sent to @local, one of several addresses of ours. */
+void nic_path_heard(struct nic_paths *paths, const struct homa_addr *peer,
+		    const struct homa_addr *local);
+
+/** nic_paths_events() - take in notifications: neighbours, routes, link. */
+void nic_paths_events(struct nic_paths *paths);
+
+/** nic_paths_tick() - now and then: refresh the neighbours in use, and end
+ *  resolutions of which nothing was heard. */
+void nic_paths_tick(struct nic_paths *paths, u64 now_ms);
+
+#endif

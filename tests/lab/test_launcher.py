@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The launcher as a stranger meets it: no arguments, wrong arguments, missing packages.
+
+Installing is tested with a package list of one line and an apt-get that only notes what
+it was asked, in a copy of the launcher; nothing is installed here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = ("demo", "bench", "targets", "build", "test", "fuzz", "clean")
+LATER = ("sim", "ss", "top", "trace")
+
+
+def homa(
+    *arguments: str, root: Path = ROOT, cwd: Path | None = None, **env: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [root / "homa", *arguments],
+        cwd=cwd or root,
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("arguments", [(), ("help",), ("--help",), ("-h",)])
+def test_help__lists_what_there_is(arguments: tuple[str, ...]) -> None:
+    done = homa(*arguments)
+    assert done.returncode == 0 and not done.stderr
+    listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert set(COMMANDS) <= set(listed)
+    assert not set(LATER) & set(listed)
+
+
+@pytest.mark.parametrize("command", ["nope", "--nope", "dem", *LATER])
+def test_unknown_command__one_line_and_status_2(command: str) -> None:
+    done = homa(command)
+    assert done.returncode == 2 and not done.stdout
+    assert len(done.stderr.splitlines()) == 1 and command in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("build", "--nope"), ("clean", "now"), ("test", "--nope"), ("fuzz", "--nope")]
+)
+def test_unknown_argument__status_2(arguments: tuple[str, ...]) -> None:
+    done = homa(*arguments)
+    assert done.returncode == 2
+    assert arguments[1] in done.stderr
+
+
+@pytest.mark.parametrize("command", ["test", "fuzz", "build", "clean"])
+def test_command_help__needs_no_build(command: str, tmp_path: Path) -> None:
+    done = homa(command, "--help", HOMA_BUILD=str(tmp_path / "build"))
+    assert done.returncode == 0 and "usage" in done.stdout.lower()
+    assert not (tmp_path / "build").exists()
+
+
+def test_called_from_elsewhere__finds_its_tree(tmp_path: Path) -> None:
+    link = tmp_path / "link-to-homa"
+    link.symlink_to(ROOT / "homa")
+    done = subprocess.run(
+        [link, "test", "--help"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and "--only" in done.stdout
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A launcher whose list names one package, with a tool that is nowhere."""
+    root = tmp_path / "tree"
+    root.mkdir()
+    shutil.copy(ROOT / "homa", root / "homa")
+    shutil.copytree(ROOT / "packaging/launcher", root / "packaging/launcher")
+    (root / "packaging/dependencies").write_text(
+        "# list\n[build]\nno-such-a|no-such-b   cmd:homa-no-such-tool  # why\n[optional]\n"
+    )
+    return root
+
+
+def fake_tools(folder: Path, uid: int, installs: bool) -> Path:
+    """id, apt-get, apt-cache and flock that only note what they are asked."""
+    folder.mkdir()
+    tool = folder / "homa-no-such-tool"
+    note = f'echo "$(basename $0) $*" >>{folder}/asked\n'
+    install = f'case "$*" in *install*) touch {tool}; chmod +x {tool} ;; esac\n'
+    scripts = {
+        "id": f"echo {uid}\n",
+        "apt-get": note + (install if installs else ""),
+        "apt-cache": 'case "$*" in *no-such-b*) exit 0 ;; *) exit 1 ;; esac\n',
+        "flock": 'shift\nexec "$@"\n',
+        "sudo": "exit 1\n",
+        "meson": note + 'mkdir -p "$HOMA_BUILD"; touch "$HOMA_BUILD/build.ninja"\n',
+        "ninja": note,
+    }
+    for name, text in scripts.items():
+        (folder / name).write_text("#!/bin/sh\n" + text)
+        (folder / name).chmod(0o755)
+    return folder
+
+
+def test_missing_package__installed_by_root(copy: Path, tmp_path: Path) -> None:
+    tools = fake_tools(tmp_path / "bin", 0, installs=True)
+    done = homa("build", root=copy, PATH=f"{tools}:{os.environ['PATH']}", HOMA_BUILD="build")
+    assert done.returncode == 0, done.stderr
+    assert "installing: no-such-b" in done.stderr
+    asked = (tools / "asked").read_text().splitlines()
+    assert [line.split()[-1] for line in asked[:2]] == ["update", "no-such-b"]
+
+
+def test_missing_package__still_missing_is_status_3(copy: Path, tmp_path: Path) -> None:
+    tools = fake_tools(tmp_path / "bin", 0, installs=False)
+    done = homa("build", root=copy, PATH=f"{tools}:{os.environ['PATH']}", HOMA_BUILD="build")
+    assert done.returncode == 3
+    assert "no-such" in done.stderr.splitlines()[-1]
+
+
+def test_missing_package__plain_user_is_told_the_command(copy: Path, tmp_path: Path) -> None:
+    tools = fake_tools(tmp_path / "bin", 1000, installs=True)
+    done = homa("build", root=copy, PATH=f"{tools}:{os.environ['PATH']}", HOMA_BUILD="build")
+    assert done.returncode == 3
+    assert "sudo apt-get install -y --no-install-recommends no-such-b" in done.stderr.replace(
+        "sudo apt-get update && ", ""
+    )
+    assert not (tools / "asked").exists()
+
+
+def test_nothing_missing__apt_is_not_asked(copy: Path, tmp_path: Path) -> None:
+    tools = fake_tools(tmp_path / "bin", 0, installs=True)
+    (copy / "packaging/dependencies").write_text("[build]\nsh   cmd:sh\n")
+    done = homa("build", root=copy, PATH=f"{tools}:{os.environ['PATH']}", HOMA_BUILD="build")
+    assert done.returncode == 0, done.stderr
+    assert "apt-get" not in (tools / "asked").read_text()
+
+
+def test_build__unwritable_place_is_said(copy: Path, tmp_path: Path) -> None:
+    tools = fake_tools(tmp_path / "bin", 0, installs=True)
+    (copy / "packaging/dependencies").write_text("[build]\nsh   cmd:sh\n")
+    (tmp_path / "file").write_text("")
+    place = str(tmp_path / "file/build")
+    done = homa("build", root=copy, PATH=f"{tools}:{os.environ['PATH']}", HOMA_BUILD=place)
+    assert done.returncode == 1
+    assert "HOMA_BUILD" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_dependencies__every_line_has_a_known_probe() -> None:
+    lines = (ROOT / "packaging/dependencies").read_text().splitlines()
+    entries = [line.partition("#")[0].split() for line in lines]
+    for entry in (e for e in entries if e and not e[0].startswith("[")):
+        assert len(entry) == 2, entry
+        assert entry[1].partition(":")[0] in ("cmd", "pc", "py", "file", "rt"), entry

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The switch: its sizes, and on real namespaces its priorities and its shared buffer."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+from conftest import needs_root
+
+from lab import switch
+from lab.net import Lab, run
+from lab.runner import Job, run_jobs
+
+
+def test_buffer__grows_with_the_rate_and_has_a_floor() -> None:
+    assert switch.buffer_bytes(10**7) == switch.MIN_BUFFER
+    assert switch.buffer_bytes(200 * 10**6) == switch.MIN_BUFFER
+    big = switch.buffer_bytes(10**10)
+    bdp = 10**10 / 8 * switch.nominal_rtt(10**10)
+    assert big % 1024 == 0
+    assert switch.BUFFER_BDPS * bdp - 1024 <= big <= switch.BUFFER_BDPS * bdp
+
+
+def test_port_commands__one_class_per_level() -> None:
+    lines = switch.port_commands("p", 10**8, 5000).splitlines()
+    assert sum("bfifo limit 5000" in line for line in lines) == 8
+    assert any("classid 1:17" in line and "prio 0" in line for line in lines)
+    assert any("classid 1:10" in line and "prio 7" in line for line in lines)
+    assert len(switch.u32_commands("p").splitlines()) == 16
+
+
+SEND = """
+import socket, sys
+family = socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET
+out = socket.socket(family, socket.SOCK_DGRAM)
+for group in sys.argv[2:]:
+    level, count = map(int, group.split("x"))
+    if family == socket.AF_INET:
+        out.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, level << 5)
+    else:
+        out.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_TCLASS, level << 5)
+    for n in range(count):
+        out.sendto(bytes([level]) * 1400, (sys.argv[1], 9))
+"""
+
+# Reports the level of every packet in the order of arrival.
+RECEIVE = """
+import json, socket, sys
+inlet = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+inlet.bind(("::", 9))
+inlet.settimeout(20)
+order = [inlet.recv(2000)[0] for n in range(int(sys.argv[1]))]
+json.dump(order, open(sys.argv[2], "w"))
+"""
+
+
+def _send(net: switch.Switch, address: str, *groups: str) -> Job:
+    return Job("sender", [sys.executable, "-c", SEND, address, *groups], net.hosts[0])
+
+
+@needs_root
+@pytest.mark.parametrize("bpf", [True, False])
+def test_switch__buffer_in_bytes(bpf: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not bpf:
+        monkeypatch.setattr(switch, "port_program", lambda: None)
+    size, frame = 64 * 1024, 1400 + 42
+    with Lab() as lab:
+        # So slow a port that what is sent at once is still queued when it is counted.
+        net = switch.build_switch(lab, 2, 10**6, size)
+        assert net.shared == bpf
+        run_jobs([_send(net, "10.9.0.2", "0x80", "7x80")], 30)
+        port = net.counters()[1]
+        full = size if bpf else 2 * size
+        assert port.backlog <= full
+        assert not bpf or full - frame <= port.peak_backlog <= full
+        assert port.drops >= 160 - full // frame - 10  # ten may have left in the meantime
+        net.set_buffer(4 * size)
+        assert all(port.drops == 0 and port.backlog == 0 for port in net.counters())
+
+
+@needs_root
+@pytest.mark.parametrize("bpf", [True, False])
+@pytest.mark.parametrize("address", ["10.9.0.2", "fd09::2"])
+def test_switch__strict_priorities(
+    bpf: bool, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not bpf:
+        monkeypatch.setattr(switch, "port_program", lambda: None)
+    with Lab() as lab:
+        net = switch.build_switch(lab, 2, 10**6, 256 * 1024)
+        for number, host in enumerate(net.hosts, 1):
+            run(
+                [
+                    "ip",
+                    "-n",
+                    host.namespace,
+                    "addr",
+                    "add",
+                    f"fd09::{number}/64",
+                    "dev",
+                    host.device,
+                    "nodad",
+                ]
+            )
+        receiver = Job("receiver", [sys.executable, "-c", RECEIVE, "35", "{json}"], net.hosts[1])
+        listening = f"ip netns exec {net.hosts[1].namespace} ss -Huln | grep -q :9"
+        waiting = f'while ! {listening}; do sleep 0.05; done; exec "$@"'
+        sender = _send(net, address, "0x15", "3x10", "7x10")
+        sender = replace(sender, argv=["sh", "-c", waiting, "sh", *sender.argv], host=None)
+        sender = replace(sender, argv=[*sender.argv[:4], *net.hosts[0].command(sender.argv[4:])])
+        order = run_jobs([receiver, sender], 60)[0]
+        assert sorted(order) == [0] * 15 + [3] * 10 + [7] * 10
+        # A level waits for all above it: only what left before the others came may be ahead.
+        last = {
+            level: max(i for i, seen in enumerate(order) if seen == level) for level in (0, 3, 7)
+        }
+        assert last[7] < last[3] < last[0]
+        assert order[-5:] == [0] * 5

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The test runner must not call a run good that was not: crashes, missing cases, nothing run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lab.test import __main__ as runner
+from lab.test import compiled, namespaces, process, python_tests, tap
+from lab.test.context import Context, Tally
+from lab.test.stages import Stage
+
+CMOCKA = """1..3
+ok 1 - heap__push
+not ok 2 - heap__pop
+# 0x1 != 0x2
+# ../t.c:8: error: Failure!
+not ok 3 # SKIP heap__huge
+# not ok - tests
+1..1
+ok 1 - heap__clear
+# ok - more tests
+"""
+
+
+def result(stdout: str, status: str = "OK", code: int = 0) -> dict:
+    return {"name": "homa:unit / heap", "stdout": stdout, "result": status, "returncode": code}
+
+
+def counted(*results: dict) -> tuple[int, int, int]:
+    tally = Tally()
+    for one in results:
+        compiled.count(tally, "unit", one)
+    return tally.passed, tally.failed, tally.skipped
+
+
+def test_tap__cmocka_groups() -> None:
+    output = tap.parse(CMOCKA)
+    assert output.planned == 4
+    assert [c.outcome for c in output.cases] == ["passed", "failed", "skipped", "passed"]
+    assert output.cases[1].name == "heap__pop"
+    assert "../t.c:8: error: Failure!" in output.cases[1].notes
+    assert (output.cases[2].name, output.cases[2].notes) == ("heap__huge", [])
+
+
+def test_tap__reason_of_a_skip() -> None:
+    (case,) = tap.parse("ok 1 - kernel # SKIP no headers\n").cases
+    assert (case.name, case.outcome, case.notes) == ("kernel", "skipped", ["no headers"])
+
+
+def test_count__cases_not_programs() -> None:
+    assert counted(result(CMOCKA, "FAIL", 1)) == (2, 1, 1)
+
+
+def test_count__program_without_cases_is_one() -> None:
+    assert counted(result("hello\n")) == (1, 0, 0)
+    assert counted(result("hello\n", "FAIL", 1)) == (0, 1, 0)
+
+
+def test_count__crash_after_a_case_fails() -> None:
+    assert counted(result("1..3\nok 1 - a\n", "FAIL", -11)) == (1, 1, 0)
+
+
+def test_count__crash_before_any_case_fails() -> None:
+    assert counted(result("1..3\n", "FAIL", -6)) == (0, 1, 0)
+
+
+def test_count__leak_after_good_cases_fails() -> None:
+    assert counted(result("1..1\nok 1 - a\n", "FAIL", 1)) == (1, 1, 0)
+
+
+def test_count__sanitizer_report_is_shown_from_its_beginning() -> None:
+    tally = Tally()
+    report = "WARNING: ThreadSanitizer: data race\n" + "  #1 frame\n" * 200
+    compiled.count(tally, "threads", result("1..2\nok 1 - a\n" + report, "FAIL", 66))
+    assert tally.failures[0].output.startswith("WARNING: ThreadSanitizer")
+
+
+def test_count__timeout_fails() -> None:
+    assert counted(result("", "TIMEOUT", -9)) == (0, 1, 0)
+
+
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Context:
+    monkeypatch.setenv("HOMA_BUILD", str(tmp_path / "build"))
+    # The runner's descendants are pytest's here, other tests' processes among them.
+    monkeypatch.setattr(process, "kill_all", lambda: None)
+    return Context(False, [])
+
+
+def stage(passed: int, failures: int, skipped: int) -> Stage:
+    def run(_context: Context, _names: list[str]) -> Tally:
+        tally = Tally(passed=passed, skipped=skipped)
+        for number in range(failures):
+            tally.fail(f"case {number}", "it broke")
+        return tally
+
+    return Stage("some", "stage", run)
+
+
+@pytest.mark.parametrize(
+    ("counts", "status"),
+    [((3, 0, 1), 0), ((3, 1, 0), 1), ((0, 0, 5), 1), ((0, 0, 0), 1)],
+)
+def test_run__last_line_and_status(
+    context: Context, capsys: pytest.CaptureFixture[str], counts: tuple[int, int, int], status: int
+) -> None:
+    assert runner._run(context, [(stage(*counts), [])]) == status
+    passed, failed, skipped = counts
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == f"{passed} passed, {failed} failed, {skipped} skipped"
+
+
+def test_run__shows_what_failed(context: Context, capsys: pytest.CaptureFixture[str]) -> None:
+    runner._run(context, [(stage(1, 1, 0), [])])
+    out = capsys.readouterr().out
+    assert "FAILED case 0" in out and "it broke" in out
+
+
+def test_pytest_report__counts_each_outcome(tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").write_text(
+        "import pytest\n"
+        "def test_good(): pass\n"
+        "def test_bad(): assert 1 == 2\n"
+        "def test_skip(): pytest.skip('no root')\n"
+        "@pytest.fixture\n"
+        "def broken(): raise RuntimeError('set-up')\n"
+        "def test_error(broken): pass\n"
+    )
+    report = tmp_path / "report.xml"
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", tmp_path],
+        capture_output=True,
+        check=False,
+    )
+    tally = Tally()
+    python_tests._count(tally, report)
+    assert (tally.passed, tally.failed, tally.skipped) == (1, 2, 1)
+    assert "1 == 2" in tally.failures[0].output
+    assert any("no root" in note for note in tally.notes)
+
+
+def test_namespaces__only_those_of_this_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("hmt12-a", "hmt12", "hmt123-a", "hmt12x", "other", "hmt7-b"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(namespaces, "FOLDER", tmp_path)
+    assert namespaces.leftovers({12}) == ["hmt12", "hmt12-a", "hmt12x"]
+
+
+GRANDCHILD = """
+import subprocess, sys, time
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from lab.test import process
+process.prepare()
+try:
+    # A child that ignores polite requests and leaves a grandchild in its own session.
+    process.run(["sh", "-c", "trap '' INT TERM; setsid sleep 1000 & echo $! > {pid}; wait"],
+                Path({log!r}), cwd=Path("/"), timeout=100)
+except process.Stopped:
+    process.kill_all()
+    sys.exit(7)
+"""
+
+
+def test_stopped__no_descendant_survives(tmp_path: Path) -> None:
+    root = str(Path(runner.__file__).resolve().parents[2])
+    pid_file = tmp_path / "pid"
+    script = GRANDCHILD.format(root=root, pid=pid_file, log=str(tmp_path / "log"))
+    child = subprocess.Popen([sys.executable, "-c", script])
+    while not (pid_file.exists() and pid_file.read_text().strip()):
+        assert child.poll() is None
+        time.sleep(0.02)
+    grandchild = int(pid_file.read_text())
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(30) == 7
+    with pytest.raises(ProcessLookupError):
+        os.kill(grandchild, 0)
+
+
+ORPHAN = """
+import os, subprocess, sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from lab.test import process
+process.prepare()
+# The orphan ends while its grandparent still runs, and must then be gone from /proc.
+script = "(sh -c 'echo $$ >{pid}; exec sleep 0.1' &) ; until test -s {pid}; do sleep 0.01; done; "
+script += "while test -e /proc/$(cat {pid}); do sleep 0.01; done"
+status = process.run(["sh", "-c", script], Path({log!r}), cwd=Path("/"), timeout=60)
+sys.exit(0 if status == 0 else 1)
+"""
+
+
+def test_orphans__are_buried(tmp_path: Path) -> None:
+    root = str(Path(runner.__file__).resolve().parents[2])
+    script = ORPHAN.format(root=root, pid=tmp_path / "pid", log=str(tmp_path / "log"))
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -1,0 +1,439 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""homa-bench: what it measures and reports, between two namespaces and on nonsense."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from netns import ROOT, Namespace, Net, Process, eventually
+
+BUILD = Path(os.environ.get("HOMA_BUILD") or ROOT / "build").resolve()
+PROGRAM = BUILD / "bench" / "homa-bench"
+SCHEMA = json.loads((ROOT / "bench" / "schema.json").read_text())
+
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
+
+Result = dict[str, Any]
+
+
+def bench(*words: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(PROGRAM), *words], capture_output=True, text=True, timeout=timeout, check=False)
+
+
+TRANSPORTS = ["tcp", "tcp-pool", "udp"]
+if PROGRAM.exists():
+    TRANSPORTS = [t["name"] for t in json.loads(bench("list", "--json").stdout)["transports"]]
+    # Each way that libhoma can take is a transport of its own here.
+    TRANSPORTS = [v for t in TRANSPORTS for v in (["homa/afxdp", "homa/udp"] if t == "homa" else [t])]
+STREAMS = [t for t in TRANSPORTS if t != "udp"]
+
+
+def transport_words(transport: str) -> list[str]:
+    name, _, via = transport.partition("/")
+    return ["--transport", name, *(["--via", via] if via else [])]
+
+
+def problems(value: Any, schema: dict[str, Any], where: str = "result") -> list[str]:
+    """Why `value` does not follow `schema`: the part of JSON Schema that bench/schema.json uses."""
+    if "$ref" in schema:
+        return problems(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]], where)
+    if "enum" in schema and value not in schema["enum"]:
+        return [f"{where}: {value!r} is not one of {schema['enum']}"]
+    kinds = schema.get("type", [])
+    python = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+    allowed = [kinds] if isinstance(kinds, str) else kinds
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    fits = [
+        (number and (kind == "number" or float(value).is_integer()))
+        if kind in ("number", "integer")
+        else isinstance(value, python[kind])
+        for kind in allowed
+    ]
+    if allowed and not any(fits):
+        return [f"{where}: {value!r} is not {kinds}"]
+    found = []
+    if number and value < schema.get("minimum", value):
+        found.append(f"{where}: {value} is below {schema['minimum']}")
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            found += problems(item, schema.get("items", {}), f"{where}[{number}]")
+    if isinstance(value, dict):
+        found += [f"{where}: {name} is missing" for name in schema.get("required", []) if name not in value]
+        for name, item in value.items():
+            inner = schema.get("properties", {}).get(name, schema.get("additionalProperties", {}))
+            if inner is False:
+                found.append(f"{where}: {name} is not in the schema")
+            else:
+                found += problems(item, inner, f"{where}.{name}")
+    return found
+
+
+def load(path: Path) -> Result:
+    result = json.loads(path.read_text())
+    assert problems(result, SCHEMA) == []
+    return result
+
+
+@pytest.fixture
+def pair():
+    with Net() as net:
+        yield net.pair()
+
+
+def serve(space: Namespace, transport: str, address: str, *words: str) -> Process:
+    """Start a server and wait until it is ready."""
+    argv = [str(PROGRAM), "server", *transport_words(transport), "--bind", address, *words]
+    server = space.start(argv)
+    line = server.stderr.line(20)
+    assert line and "ready" in line, f"{line}{server.stderr.rest(5)}"
+    return server
+
+
+def client(space: Namespace, tmp_path: Path, transport: str, peer: str, *words: str, status: int = 0) -> Result:
+    """Run a client to its end and give its checked result."""
+    path = tmp_path / "client.json"
+    argv = [str(PROGRAM), "client", *transport_words(transport), "--peer", peer, "--json", str(path), *words]
+    done = space.run(argv, check=False, timeout=60)
+    assert done.returncode == status, done.stderr
+    return load(path)
+
+
+def at(address: str) -> str:
+    return f"[{address}]:4000" if ":" in address else f"{address}:4000"
+
+
+def consistent(result: Result) -> None:
+    """What must hold in any result of a client."""
+    rpcs = result["rpcs"]
+    assert rpcs["measured"] == rpcs["completed"] + rpcs["failed"]
+    assert result["latency_ns"]["count"] == rpcs["completed"] + rpcs["censored"]
+    assert sum(result["errors"].values()) == rpcs["failed"]
+    classes = result["deciles"] or [result]
+    assert sum(c["latency_ns"]["count"] for c in classes) == result["latency_ns"]["count"]
+    for one in classes:
+        histogram = one["latency_ns"].get("histogram")
+        if histogram:
+            assert sum(histogram["counts"]) == histogram["count"] == one["latency_ns"]["count"]
+            assert histogram["values"] == sorted(histogram["values"])
+
+
+@needs_root
+@pytest.mark.parametrize("family", ["v4", "v6"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_closed_loop__counts_agree_on_both_sides(pair, tmp_path: Path, transport: str, family: str) -> None:
+    a, b = pair
+    peer = at(getattr(b, family))
+    served = tmp_path / "server.json"
+    server = serve(b, transport, peer, "--json", str(served))
+    result = client(a, tmp_path, transport, peer, "--size", "500", "--outstanding", "4", "--duration", "0.5")
+    consistent(result)
+    assert result["complete"] and not result["interrupted"]
+    assert result["rpcs"]["completed"] > 0
+    if transport != "udp":
+        assert result["rpcs"]["failed"] == 0 and result["errors"] == {}
+    assert result["throughput"]["rps"] > 0 and result["cpu"]["user_s"] + result["cpu"]["system_s"] > 0
+    status, _, _ = server.stop()
+    assert status == 0
+    counts = load(served)["server"]
+    # Everything that the client sent, and its probes.
+    assert counts["requests"] >= result["rpcs"]["completed"]
+    assert counts["response_bytes"] >= 500 * result["rpcs"]["completed"]
+
+
+@needs_root
+@pytest.mark.parametrize("transport", STREAMS)
+def test_response_size__may_differ_from_the_request(pair, tmp_path: Path, transport: str) -> None:
+    a, b = pair
+    serve(b, transport, at(b.v4))
+    result = client(
+        a, tmp_path, transport, at(b.v4), "--size", "200000", "--response-size", "100", "--duration", "0.5"
+    )
+    consistent(result)
+    assert result["rpcs"]["failed"] == 0 and result["rpcs"]["completed"] > 0
+    throughput = result["throughput"]
+    assert throughput["request_gbps"] == pytest.approx(2000 * throughput["response_gbps"], rel=0.01)
+
+
+@needs_root
+@pytest.mark.parametrize("transport", STREAMS)
+def test_open_loop__same_arrivals_for_every_transport(pair, tmp_path: Path, transport: str) -> None:
+    a, b = pair
+    serve(b, transport, at(b.v4))
+    words = ["--workload", "w3", "--rate", "400", "--duration", "1", "--warmup", "0.2", "--seed", "7"]
+    result = client(a, tmp_path, transport, at(b.v4), *words, "--timeout", "60", "--drain", "20")
+    consistent(result)
+    # Fixed by the seed alone: the same number whatever the transport.
+    assert result["rpcs"]["measured"] == 418
+    assert result["rpcs"]["failed"] == 0
+    assert [d["latency_ns"]["count"] for d in result["deciles"]] == [44, 41, 29, 36, 59, 43, 41, 41, 41, 43]
+    assert result["generator"]["lag_ns"]["count"] == 418
+
+
+@needs_root
+@pytest.mark.parametrize("transport", STREAMS)
+def test_nodes__each_is_client_and_server(pair, tmp_path: Path, transport: str) -> None:
+    spaces, running = pair, []
+    for index, space in enumerate(spaces):
+        other = spaces[1 - index]
+        argv = [str(PROGRAM), "node", *transport_words(transport), "--bind", at(space.v4), "--peer", at(other.v4)]
+        argv += ["--workload", "w2", "--load", "0.2", "--link", "20mbit", "--duration", "1", "--drain", "20"]
+        argv += ["--timeout", "60", "--host-index", str(index), "--json", str(tmp_path / f"{index}.json")]
+        running.append(space.start(argv))
+    for process in running:
+        status, _, errors = process.wait(60)
+        assert status == 0, errors
+    results = [load(tmp_path / f"{index}.json") for index in range(2)]
+    for result, other in zip(results, reversed(results), strict=True):
+        consistent(result)
+        assert result["rpcs"]["failed"] == 0
+        assert other["server"]["requests"] >= result["rpcs"]["completed"] > 50
+        assert 0 < result["throughput"]["offered_load"] < 1
+
+
+@needs_root
+def test_unloaded__gives_denominators_for_slowdowns(pair, tmp_path: Path) -> None:
+    a, b = pair
+    serve(b, "tcp", at(b.v4))
+    result = client(a, tmp_path, "tcp", at(b.v4), "--unloaded", "--workload", "w4", "--samples", "5")
+    sizes = [row["size"] for row in result["unloaded"]]
+    assert sizes == sorted(set(sizes)) and sizes[0] == 53 and sizes[-1] == 1_000_000
+    assert all(big <= 2.1 * small + 2 for small, big in zip(sizes, sizes[1:], strict=False))
+    table = tmp_path / "best.json"
+    table.write_text(json.dumps({"unloaded": [{"size": 100, "p50_ns": 1000}, {"size": 200, "p50_ns": 2000}]}))
+    words = ["--size", "150", "--duration", "0.3", "--denominators", str(table)]
+    result = client(a, tmp_path, "tcp", at(b.v4), *words)
+    # Halfway between the two sizes an idle network takes 1500 ns.
+    for name in ("p50", "p99", "max"):
+        assert result["slowdown"][name] == pytest.approx(result["latency_ns"][name] / 1500, rel=0.01, abs=0.01)
+
+
+@needs_root
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_killed_peer__gives_errors_and_an_end(pair, tmp_path: Path, transport: str) -> None:
+    a, b = pair
+    server = serve(b, transport, at(b.v4))
+    path = tmp_path / "client.json"
+    argv = [str(PROGRAM), "client", *transport_words(transport), "--peer", at(b.v4), "--json", str(path)]
+    argv += ["--size", "1000", "--rate", "500", "--duration", "60", "--timeout", "1", "--give-up", "0.5"]
+    running = a.start(argv)
+    eventually(lambda: b.run(["cat", f"/proc/{server.pid}/stat"], check=False).returncode == 0)
+    with pytest.raises(subprocess.TimeoutExpired):
+        running._popen.wait(1.5)
+    server.send_signal(signal.SIGKILL)
+    status, _, errors = running.wait(30)
+    assert status == 1
+    assert "gave up" in errors and b.v4 in errors
+    result = load(path)
+    consistent(result)
+    assert not result["complete"] and not result["interrupted"] and result["ended_by"]
+    assert result["rpcs"]["failed"] > 0 and result["rpcs"]["completed"] > 0
+
+
+@needs_root
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("transport", STREAMS)
+def test_signal__partial_result(pair, tmp_path: Path, transport: str, number: int) -> None:
+    a, b = pair
+    serve(b, transport, at(b.v4))
+    path = tmp_path / "client.json"
+    argv = [str(PROGRAM), "client", *transport_words(transport), "--peer", at(b.v4), "--json", str(path)]
+    running = a.start([*argv, "--size", "1000", "--outstanding", "3", "--duration", "60"])
+    with pytest.raises(subprocess.TimeoutExpired):
+        running._popen.wait(1)
+    status, _, _ = running.stop(number)
+    assert status == 0
+    result = load(path)
+    consistent(result)
+    assert result["interrupted"] and not result["complete"]
+    assert result["rpcs"]["completed"] > 0 and result["time"]["window_s"] < 30
+
+
+@needs_root
+def test_overload__drops_are_counted_as_failures(pair, tmp_path: Path) -> None:
+    a, b = pair
+    a.run(["tc", "qdisc", "add", "dev", a.device, "root", "tbf", "rate", "1mbit", "burst", "3k", "limit", "30k"])
+    serve(b, "tcp-pool", at(b.v4))
+    words = ["--size", "20000", "--rate", "200", "--max-outstanding", "20", "--duration", "1", "--drain", "0.5"]
+    result = client(a, tmp_path, "tcp-pool", at(b.v4), *words)
+    consistent(result)
+    rpcs = result["rpcs"]
+    assert rpcs["dropped"] == result["errors"]["overflow"] > 50
+    # At most 20 were in flight, and what did not end is in the histogram at its age.
+    assert 0 < rpcs["unfinished"] <= 21
+    assert rpcs["censored"] == rpcs["failed"] - rpcs["dropped"]
+
+
+@needs_root
+def test_lossy_udp__lost_datagrams_are_timeouts(pair, tmp_path: Path) -> None:
+    a, b = pair
+    a.run(["tc", "qdisc", "add", "dev", a.device, "root", "tbf", "rate", "1mbit", "burst", "3k", "limit", "10k"])
+    serve(b, "udp", at(b.v4))
+    words = ["--size", "1400", "--rate", "500", "--duration", "1", "--timeout", "0.3", "--drain", "1"]
+    result = client(a, tmp_path, "udp", at(b.v4), *words)
+    consistent(result)
+    assert result["errors"]["timeout"] > 50 and result["rpcs"]["completed"] > 10
+
+
+@needs_root
+@pytest.mark.parametrize("wait", ["block", "spin", "yield", "epoll"])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_wait__every_way_works(pair, tmp_path: Path, transport: str, wait: str) -> None:
+    a, b = pair
+    serve(b, transport, at(b.v4), "--wait", wait)
+    result = client(a, tmp_path, transport, at(b.v4), "--mode", "rtt", "--wait", wait, "--duration", "0.3")
+    consistent(result)
+    assert result["rpcs"]["completed"] > 0
+    assert result["config"]["outstanding"] == 1 and result["config"]["wait"] == wait
+
+
+@needs_root
+def test_tcp__connections_and_coalescing(pair, tmp_path: Path) -> None:
+    a, b = pair
+    serve(b, "tcp", at(b.v4))
+    words = ["--mode", "rate", "--duration", "0.5"]
+    one = client(a, tmp_path, "tcp", at(b.v4), *words)
+    assert one["transport"]["connections"] == 1
+    # One write for each request, and one for the probe.
+    assert one["transport"]["writes"] >= one["rpcs"]["completed"]
+    many = client(a, tmp_path, "tcp", at(b.v4), *words, "--connections", "16")
+    assert many["transport"]["connections"] == 16
+    shared = client(a, tmp_path, "tcp", at(b.v4), *words, "--coalesce")
+    assert shared["transport"]["writes"] < shared["rpcs"]["completed"]
+    pool = client(a, tmp_path, "tcp-pool", at(b.v4), *words, "--connections", "64")
+    assert pool["transport"]["connections"] >= 64
+    assert pool["rpcs"]["failed"] == 0
+
+
+@needs_root
+def test_tcp_server__survives_hostile_bytes(pair, tmp_path: Path) -> None:
+    a, b = pair
+    served = tmp_path / "server.json"
+    server = serve(b, "tcp", at(b.v4), "--json", str(served))
+    attack = (
+        "import os,socket,sys\n"
+        "for bytes in (b'\\0' * 12, b'\\xff' * 12, os.urandom(4096), b'\\0\\0\\0\\5', b''):\n"
+        "    s = socket.create_connection((sys.argv[1], 4000)); s.sendall(bytes); s.close()\n"
+    )
+    a.run(["python3", "-c", attack, b.v4])
+    result = client(a, tmp_path, "tcp", at(b.v4), "--size", "100", "--duration", "0.3")
+    assert result["rpcs"]["failed"] == 0 and result["rpcs"]["completed"] > 0
+    assert server.stop()[0] == 0
+    assert load(served)["transport"]["protocol_errors"] >= 2
+
+
+BAD = [
+    ([], "what shall I do"),
+    (["serve"], "unknown command 'serve'"),
+    (["--quiet"], "the command comes first"),
+    (["client", "--bogus"], "unknown option '--bogus'"),
+    (["client", "--peer"], "'--peer' needs a value"),
+    (["client", "extra", "--peer", "1.2.3.4:5"], "unexpected argument 'extra'"),
+    (["client", "--size", "10"], "at least one --peer"),
+    (["client", "--peer", "1.2.3.4:5"], "what shall be sent"),
+    (["client", "--peer", "1.2.3.4:5", "--workload", "w9"], "unknown workload 'w9'"),
+    (["client", "--peer", "1.2.3.4:5", "--workload", "/no/such.csv"], "/no/such.csv: cannot be opened"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "0"], "--size: '0' is not a number from 1 to 1000000"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "1000001"], "from 1 to 1000000"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--response-size", "1000001"], "from 1 to 1000000"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--workload", "w1"], "exclude each other"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--load", "0.5"], "say which with --link"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--link", "10"], "such as 200mbit"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--load", "0.5", "--rate", "3"], "exclude each other"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--mtu", "100"], "--mtu: '100'"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--wait", "sleep"], "not one of epoll"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--outstanding", "2", "--rate", "9"], "closed loop"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--wait", "block", "--rate", "9"], "would miss arrivals"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--denominators", "/no/such"], "/no/such: cannot be read"),
+    (["client", "--peer", "1.2.3.4:5", "--mode", "fast"], "not one of rtt, rate, goodput"),
+    (["client", "--peer", "1.2.3.4:5", "--sizes", "5,4"], "must increase"),
+    (["client", "--peer", "1.2.3.4:5", "--sizes", "5,x"], "not a whole number"),
+    (["client", "--peer", "1.2.3.4", "--size", "9"], "'1.2.3.4' is not ADDRESS:PORT"),
+    (["client", "--peer", "host:5", "--size", "9"], "numeric address"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--pin", "4000"], "cannot run on CPU 4000"),
+    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--cc", "warp"], "congestion control 'warp'"),
+    (["server", "--transport", "quic"], "'quic' is not one of"),
+    (["server", "--peer", "1.2.3.4:5"], "a server has no --peer"),
+    (["server", "--transport", "tcp", "--bind", "nowhere"], "not ADDRESS:PORT"),
+    (["server", "--transport", "tcp", "--bind", "192.0.2.1:4000"], "no such address"),
+    (["list", "--all"], "unknown option '--all'"),
+]
+
+
+@pytest.mark.parametrize(("words", "reason"), BAD, ids=[" ".join(words) or "nothing" for words, _ in BAD])
+def test_bad_input__one_line_and_status_2(words: list[str], reason: str) -> None:
+    is_client = words[:1] == ["client"] and "--transport" not in words
+    with_tcp = ["client", "--transport", "tcp", *words[1:]] if is_client else words
+    done = bench(*with_tcp)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert re.fullmatch(r"homa-bench: [^\n]+\n", done.stderr), done.stderr
+    assert reason in done.stderr
+
+
+def test_bad_input__csv_names_the_line(tmp_path: Path) -> None:
+    sizes = tmp_path / "sizes.csv"
+    sizes.write_text("size_bytes,cumulative_probability\n10,0.5\n20,0.4\n")
+    done = bench("client", "--transport", "tcp", "--peer", "1.2.3.4:5", "--workload", str(sizes))
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"homa-bench: --workload: {sizes}:3: cumulative probability 0.4 is not above the previous line's 0.5\n"
+    )
+
+
+def test_bad_input__udp_message_longer_than_a_datagram() -> None:
+    done = bench("client", "--transport", "udp", "--peer", "1.2.3.4:5", "--workload", "w4")
+    assert done.returncode == 2 and "at most 1440 bytes" in done.stderr
+
+
+# Not homa/udp: another process has another encapsulation port, so its ports are its own.
+@needs_root
+@pytest.mark.parametrize("transport", [t for t in TRANSPORTS if t != "homa/udp"])
+def test_bad_input__port_taken(pair, transport: str) -> None:
+    a, _ = pair
+    serve(a, transport, at(a.v4))
+    done = a.run([str(PROGRAM), "server", *transport_words(transport), "--bind", at(a.v4)], check=False)
+    assert done.returncode == 2
+    assert re.fullmatch(r"homa-bench: [^\n]+\n", done.stderr), done.stderr
+
+
+@needs_root
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_absent_peer__says_so(pair, tmp_path: Path, transport: str) -> None:
+    a, b = pair
+    words = [str(PROGRAM), "client", *transport_words(transport), "--peer", at(b.v4), "--size", "10"]
+    done = a.run([*words, "--connect-timeout", "0.4"], check=False)
+    assert done.returncode == 1
+    assert re.fullmatch(r"homa-bench: peer [^\n]+ does not answer [^\n]+\n", done.stderr), done.stderr
+
+
+@needs_root
+@pytest.mark.skipif("homa/afxdp" not in TRANSPORTS, reason="built without libhoma")
+def test_bad_input__no_such_interface(pair) -> None:
+    a, _ = pair
+    words = ["server", "--transport", "homa", "--via", "afxdp", "--interface", "nope0", "--bind", at(a.v4)]
+    done = a.run([str(PROGRAM), *words], check=False)
+    assert done.returncode == 2
+    assert "nope0" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_help__lists_every_option() -> None:
+    text = bench("--help").stdout
+    source = (ROOT / "bench" / "options.c").read_text()
+    options = re.findall(r'\{ "([a-z-]+)", (?:required|no)_argument', source)
+    assert len(options) > 40
+    assert [name for name in options if f"--{name}" not in text] == []
+
+
+def test_list__workloads_and_transports() -> None:
+    found = json.loads(bench("list", "--json").stdout)
+    assert [w["name"] for w in found["workloads"]] == ["w1", "w2", "w3", "w4", "w5"]
+    assert {"tcp", "tcp-pool", "udp"} <= {t["name"] for t in found["transports"]}
+    assert all(len(w["deciles"]) == 11 for w in found["workloads"])

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The public header, the exported symbols and the manual pages name the same functions."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from apitool import BUILD
+from netns import ROOT
+
+PAGES = sorted((ROOT / "docs" / "man").glob("*.3"))
+
+
+def declared() -> set[str]:
+    text = (ROOT / "include" / "homa" / "libhoma.h").read_text()
+    code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    return set(re.findall(r"\b(homa_\w+)\(", code))
+
+
+def test_exported__what_is_declared() -> None:
+    text = (ROOT / "lib" / "libhoma.map").read_text()
+    assert set(re.findall(r"\b(homa_\w+);", text)) == declared()
+
+
+def test_manual__names_every_function_once() -> None:
+    named: list[str] = []
+    for page in PAGES:
+        named += re.findall(r"^\.Nm (homa_\w+)", page.read_text(), flags=re.MULTILINE)
+    assert sorted(named) == sorted(declared())
+
+
+def test_manual__refers_to_pages_that_exist() -> None:
+    names = {page.stem for page in PAGES}
+    for page in PAGES:
+        for name in re.findall(r"^\.Xr (homa_\w+) 3", page.read_text(), flags=re.MULTILINE):
+            assert name in names, f"{page.name} refers to {name}(3)"
+
+
+@pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_manual__lint(page) -> None:
+    done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", str(page)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_examples__short_and_from_the_public_header() -> None:
+    for name in ("echo_client.c", "echo_server.c"):
+        text = (ROOT / "examples" / name).read_text()
+        assert len(text.splitlines()) < 60
+        assert '#include "' not in text
+
+
+def test_core__does_not_load_packet_io() -> None:
+    """A program that uses another host must not get libxdp with libhoma."""
+    library = BUILD / "lib" / "libhoma.so"
+    if not library.exists():
+        pytest.skip(f"{library} is not built")
+    done = subprocess.run(["readelf", "-d", str(library)], capture_output=True, text=True, check=True)
+    needed = re.findall(r"Shared library: \[([^\]]+)\]", done.stdout)
+    assert needed and not [name for name in needed if "xdp" in name or "bpf" in name], needed

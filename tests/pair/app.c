@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Applications and the book. An RPC is written down when it starts; who meets
+ * it later finds its line by client host and id, which also shows that ids are
+ * never reused. Payload bytes are a function of the line, so a receiver can
+ * tell every byte that is wrong, and a request that is executed twice.
+ */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void pair_pattern(u8 *buf, u64 key, u32 offset, u32 len)
+{
+	u64 word = pair_mix(key + offset / 8);
+	u32 i;
+
+	for (i = 0; i < len; i++) {
+		if (((offset + i) & 7) == 0)
+			word = pair_mix(key + (offset + i) / 8);
+		buf[i] = (u8)(word >> 8 * ((offset + i) & 7));
+	}
+}
+
+static u64 key_of(const struct pair_world *w, const struct pair_rpc *rpc,
+		  bool response)
+{
+	return pair_mix(w->cfg.seed ^ ((u64)rpc->index << 1 | response)) | 1;
+}
+
+static u32 bucket(u8 client, u64 id)
+{
+	return pair_mix(id ^ (u64)client << 56) % PAIR_BOOK_BUCKETS;
+}
+
+struct pair_rpc *pair_book_find(struct pair_world *w, u8 client, u64 id)
+{
+	struct pair_rpc *rpc;
+
+	for (rpc = w->by_id[bucket(client, id)]; rpc; rpc = rpc->next)
+		if (rpc->client == client && rpc->handle.id == id)
+			return rpc;
+	return NULL;
+}
+
+static struct pair_rpc *book_add(struct pair_world *w)
+{
+	struct pair_rpc *rpc = calloc(1, sizeof(*rpc));
+
+	if (w->num_rpcs == w->cap_rpcs) {
+		w->cap_rpcs = w->cap_rpcs ? 2 * w->cap_rpcs : 64;
+		w->book = realloc(w->book, w->cap_rpcs * sizeof(*w->book));
+	}
+	if (!rpc || !w->book)
+		abort();
+	rpc->index = w->num_rpcs;
+	w->book[w->num_rpcs++] = rpc;
+	return rpc;
+}
+
+void pair_rpc_ended(struct pair_world *w, struct pair_rpc *rpc,
+		    enum pair_state state, int error)
+{
+	pair_check(w, rpc->state == PAIR_PENDING, "rpc %u ends twice", rpc->index);
+	rpc->state = state;
+	rpc->error = error;
+	rpc->end = w->now;
+	w->pending--;
+	if (w->on_end && state != PAIR_GONE)
+		w->on_end(w, rpc);
+}
+
+/* ---- sending ---- */
+
+/* Bytes handed in bit by bit; @priv: the RPC's, NULL once it is retired. */
+struct pair_supply {
+	struct homa_handle handle;
+	struct pair_priv *priv;
+	u32 available, length;
+};
+
+static void supply_end(struct pair_supply *s)
+{
+	if (s->priv)
+		s->priv->supply = NULL;
+	free(s);
+}
+
+void pair_priv_retire(struct pair_priv *priv)
+{
+	free(priv->in);
+	if (priv->supply)
+		priv->supply->priv = NULL;
+}
+
+static void supply_due(struct pair_host *h, void *arg, bool stale)
+{
+	struct pair_world *w = h->world;
+	struct pair_supply *s = arg;
+
+	if (stale) {
+		free(s);
+		return;
+	}
+	s->available += w->cfg.supply_step;
+	if (s->available > s->length)
+		s->available = s->length;
+	if (s->priv)
+		s->priv->out_available = s->available;
+	h->ctx.now = w->now;
+	homa_msg_supply(&h->ctx, s->handle, s->available);
+	pair_poll(h);
+	if (s->available < s->length)
+		pair_event_add(h, w->now + pair_below(&w->rng_app, 20000),
+			       supply_due, s);
+	else
+		supply_end(s);
+}
+
+static u32 first_supply(struct pair_world *w, u32 length)
+{
+	u32 step = w->cfg.supply_step;
+
+	return step && step < length ? pair_below(&w->rng_app, 2) * step : length;
+}
+
+static void set_out(struct pair_host *h, struct homa_rpc *rpc,
+		    struct homa_handle handle, u64 key, u32 length, u32 available)
+{
+	struct pair_priv *priv = homa_rpc_priv(rpc);
+	struct pair_supply *s;
+
+	priv->has_out = true;
+	priv->out_key = key;
+	priv->out_length = length;
+	priv->out_available = available;
+	if (available == length)
+		return;
+	s = malloc(sizeof(*s));
+	if (!s)
+		abort();
+	*s = (struct pair_supply){ handle, priv, available, length };
+	priv->supply = s;
+	pair_event_add(h, h->world->now, supply_due, s);
+}
+
+struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
+				u8 server, u16 port, u32 request_length,
+				u32 response_length, int *err)
+{
+	struct pair_host *h = &w->hosts[client];
+	struct pair_rpc *rpc = book_add(w);
+	struct homa_rpc *obj = NULL;
+	struct homa_send send = {
+		.dst = w->hosts[server].addr, .port = port,
+		.length = request_length,
+		.available = first_supply(w, request_length),
+		.cookie = pair_mix(rpc->index + 77),
+	};
+	int ret;
+
+	rpc->client = client;
+	rpc->client_sock = sock;
+	rpc->client_life = h->life;
+	rpc->client_port = h->socks[sock].port;
+	rpc->server = server;
+	rpc->server_port = port;
+	rpc->request_length = request_length;
+	rpc->response_length = response_length;
+	rpc->cookie = send.cookie;
+	rpc->start = w->now;
+	h->ctx.now = w->now;
+	ret = homa_rpc_send(&h->ctx, h->socks[sock].sock, h->link, &send,
+			    &rpc->handle, &obj);
+	if (err)
+		*err = ret;
+	if (ret) {
+		w->num_rpcs--;
+		free(rpc);
+		pair_poll(h);
+		return NULL;
+	}
+	pair_check(w, !(rpc->handle.id & 1) && rpc->handle.id, "client id %llx",
+		   (unsigned long long)rpc->handle.id);
+	pair_check(w, !pair_book_find(w, client, rpc->handle.id), "id %llx used again",
+		   (unsigned long long)rpc->handle.id);
+	rpc->next = w->by_id[bucket(client, rpc->handle.id)];
+	w->by_id[bucket(client, rpc->handle.id)] = rpc;
+	w->pending++;
+	set_out(h, obj, rpc->handle, key_of(w, rpc, false), request_length,
+		send.available);
+	pair_poll(h);
+	return rpc;
+}
+
+struct pair_rpc *pair_rpc(struct pair_world *w, u8 client, u8 server,
+			  u32 request_length, u32 response_length)
+{
+	int err;
+	struct pair_rpc *rpc = pair_rpc_start(w, client, 1, server,
+					      PAIR_SERVER_PORT, request_length,
+					      response_length, &err);
+
+	pair_check(w, rpc != NULL, "homa_rpc_send: %d", err);
+	return rpc;
+}
+
+int pair_rpc_abort(struct pair_world *w, struct pair_rpc *rpc, int error)
+{
+	struct pair_host *h = &w->hosts[rpc->client];
+	int ret;
+
+	h->ctx.now = w->now;
+	ret = homa_rpc_abort(&h->ctx, rpc->handle, error);
+	if (!ret && !error)
+		pair_rpc_ended(w, rpc, PAIR_ABORTED, 0);
+	pair_poll(h);
+	return ret;
+}
+
+/* ---- the server's application ---- */
+
+struct reply {
+	struct homa_handle handle;
+	struct pair_rpc *rpc;
+};
+
+static void reply_send(struct pair_host *h, void *arg, bool stale)
+{
+	struct pair_world *w = h->world;
+	struct reply *r = arg;
+	struct pair_rpc *rpc = r->rpc;
+	u32 available = first_supply(w, rpc->response_length);
+	struct homa_rpc *obj = NULL;
+	int err;
+
+	if (!stale) {
+		h->ctx.now = w->now;
+		err = homa_rpc_reply(&h->ctx, r->handle, rpc->response_length,
+				     available, &obj);
+		pair_check(w, !err, "homa_rpc_reply: %d", err);
+		if (obj) {
+			rpc->replies++;
+			rpc->replied_at = w->now;
+			set_out(h, obj, r->handle, key_of(w, rpc, true),
+				rpc->response_length, available);
+		}
+		pair_poll(h);
+	}
+	free(r);
+}
+
+struct release {
+	u32 sock, serial;
+	u32 num;
+	u32 pages[HOMA_MAX_BPAGES];
+};
+
+static void release_due(struct pair_host *h, void *arg, bool stale)
+{
+	struct release *r = arg;
+	struct pair_sock *s = &h->socks[r->sock];
+	int err;
+
+	if (!stale && s->open && s->serial == r->serial) {
+		h->ctx.now = h->world->now;
+		err = homa_pool_release(&h->ctx, s->sock, r->pages, r->num);
+		pair_check(h->world, !err, "homa_pool_release: %d", err);
+		s->pages_out -= r->num;
+		pair_poll(h);
+	}
+	free(r);
+}
+
+static u64 app_delay(struct pair_world *w, u64 max)
+{
+	return max ? pair_rand(&w->rng_app) % max : 0;
+}
+
+static void give_back(struct pair_host *h, u32 sock,
+		      const struct homa_msg_info *info)
+{
+	struct pair_world *w = h->world;
+	struct release *r;
+
+	if (!info->num_pages)
+		return;
+	r = malloc(sizeof(*r));
+	if (!r)
+		abort();
+	r->sock = sock;
+	r->serial = h->socks[sock].serial;
+	r->num = info->num_pages;
+	memcpy(r->pages, info->pages, sizeof(r->pages));
+	h->socks[sock].pages_out += r->num;
+	if (w->cfg.release_delay_ns)
+		pair_event_add(h, w->now + app_delay(w, w->cfg.release_delay_ns),
+			       release_due, r);
+	else
+		release_due(h, r, false);
+}
+
+/* ---- taking messages ---- */
+
+/* A message the application has heard of; without a pool its bytes are here. */
+struct arrival {
+	struct homa_handle handle;
+	enum homa_event_kind kind;
+	u32 sock, serial;
+	u8 *in;
+	u32 in_size;
+};
+
+static void verify(struct pair_world *w, const struct pair_rpc *rpc,
+		   bool response, const u8 *got, u32 offset, u32 len)
+{
+	u8 want[4096];
+	u32 done, n, i;
+
+	if (w->corrupting)
+		return;
+	for (done = 0; done < len; done += n) {
+		n = len - done < sizeof(want) ? len - done : sizeof(want);
+		pair_pattern(want, key_of(w, rpc, response), offset + done, n);
+		if (!memcmp(want, got + done, n))
+			continue;
+		for (i = 0; want[i] == got[done + i]; i++)
+			;
+		pair_fail(w, "rpc %u (%u -> %u): byte %u of its %s is wrong",
+			  rpc->index, rpc->client, rpc->server,
+			  offset + done + i, response ? "response" : "request");
+	}
+}
+
+static void verify_message(struct pair_host *h, const struct arrival *a,
+			   const struct pair_rpc *rpc, bool response,
+			   const struct homa_msg_info *info)
+{
+	struct pair_world *w = h->world;
+	struct pair_sock *s = &h->socks[a->sock];
+	u32 i, want = response ? rpc->response_length : rpc->request_length;
+
+	pair_check(w, info->length == want || w->corrupting,
+		   "rpc %u: length %u, not %u", rpc->index, info->length, want);
+	if (!s->pool) {
+		pair_check(w, a->in_size >= info->length || w->corrupting,
+			   "rpc %u: %u of %u bytes came", rpc->index, a->in_size,
+			   info->length);
+		if (!w->corrupting)
+			verify(w, rpc, response, a->in, 0, info->length);
+		return;
+	}
+	pair_check(w, info->num_pages ==
+		   (info->length + HOMA_BPAGE_SIZE - 1) / HOMA_BPAGE_SIZE,
+		   "rpc %u: %u pages for %u bytes", rpc->index, info->num_pages,
+		   info->length);
+	for (i = 0; i < info->num_pages; i++) {
+		u32 offset = i * HOMA_BPAGE_SIZE;
+		u32 n = info->length - offset;
+
+		if (n > HOMA_BPAGE_SIZE)
+			n = HOMA_BPAGE_SIZE;
+		pair_check(w, (u64)info->pages[i] + n <=
+			   (u64)s->region_pages * HOMA_BPAGE_SIZE,
+			   "rpc %u: page offset %u", rpc->index, info->pages[i]);
+		verify(w, rpc, response, s->region + info->pages[i], offset, n);
+	}
+}
+
+static void got_request(struct pair_host *h, const struct arrival *a,
+			const struct homa_msg_info *info)
+{
+	struct pair_world *w = h->world;
+	int client = pair_host_of(w, &info->peer);
+	struct pair_rpc *rpc = client < 0 ? NULL :
+			       pair_book_find(w, (u8)client, info->id ^ 1);
+	struct homa_rpc *obj = NULL;
+	struct reply *r;
+	u64 delay;
+
+	if (w->corrupting && (!rpc || rpc->executed)) {
+		/* Invented by damage. An answer, lest it stay in service. */
+		homa_rpc_reply(&h->ctx, a->handle, 1, 1, &obj);
+		if (obj)
+			set_out(h, obj, a->handle, 1, 1, 1);
+		return;
+	}
+	pair_check(w, rpc && (info->id & 1), "host %u: request %llx of nobody",
+		   h->index, (unsigned long long)info->id);
+	rpc->executed++;
+	rpc->executed_at = w->now;
+	pair_check(w, rpc->executed == 1 || w->corrupting, "rpc %u (id %llx) executed twice",
+		   rpc->index, (unsigned long long)rpc->handle.id);
+	pair_check(w, (rpc->server == h->index && info->peer_port == rpc->client_port &&
+		       h->socks[a->sock].port == rpc->server_port) || w->corrupting,
+		   "rpc %u: request reached host %u from port %u", rpc->index,
+		   h->index, info->peer_port);
+	verify_message(h, a, rpc, false, info);
+	if (w->on_execute)
+		w->on_execute(w, rpc);
+	if (rpc->no_reply)
+		return;
+	r = malloc(sizeof(*r));
+	if (!r)
+		abort();
+	*r = (struct reply){ a->handle, rpc };
+	delay = rpc->reply_delay_set ? rpc->reply_delay :
+		app_delay(w, w->cfg.reply_delay_ns);
+	if (delay)
+		pair_event_add(h, w->now + delay, reply_send, r);
+	else
+		reply_send(h, r, false);
+}
+
+static void got_outcome(struct pair_host *h, const struct arrival *a,
+			const struct homa_msg_info *info)
+{
+	struct pair_world *w = h->world;
+	struct pair_rpc *rpc = pair_book_find(w, h->index, info->id);
+
+	pair_check(w, rpc && rpc->client_life == h->life,
+		   "host %u: outcome of an RPC that it did not start", h->index);
+	rpc->taken++;
+	pair_check(w, rpc->taken == 1 && rpc->state == PAIR_PENDING,
+		   "rpc %u ends again, state %d", rpc->index, rpc->state);
+	pair_check(w, info->cookie == rpc->cookie, "rpc %u: cookie", rpc->index);
+	if (info->kind == HOMA_EV_FAILED) {
+		pair_check(w, info->error > 0, "rpc %u: failed with %d",
+			   rpc->index, info->error);
+		pair_rpc_ended(w, rpc, PAIR_FAILED, info->error);
+		return;
+	}
+	pair_check(w, (rpc->executed == 1 && rpc->replies) || w->corrupting,
+		   "rpc %u: response, but %u executions", rpc->index,
+		   rpc->executed);
+	verify_message(h, a, rpc, true, info);
+	pair_rpc_ended(w, rpc, PAIR_OK, 0);
+}
+
+static void take(struct pair_host *h, struct arrival *a)
+{
+	struct pair_world *w = h->world;
+	struct homa_msg_info info;
+	int err;
+
+	memset(&info, 0xa5, sizeof(info));
+	h->ctx.now = w->now;
+	err = homa_rx_take(&h->ctx, a->handle, &info);
+	if (err) {	/* aborted, failed or discarded meanwhile */
+		pair_check(w, err == -HOMA_EINVAL, "homa_rx_take: %d", err);
+		return;
+	}
+	pair_check(w, info.id == a->handle.id, "taken: another RPC");
+	/* A response may have turned into a failure since the event. */
+	pair_check(w, (info.kind == HOMA_EV_REQUEST) == (a->kind == HOMA_EV_REQUEST),
+		   "event kind %d, taken kind %d", a->kind, info.kind);
+	if (info.kind == HOMA_EV_REQUEST)
+		got_request(h, a, &info);
+	else
+		got_outcome(h, a, &info);
+	give_back(h, a->sock, &info);
+}
+
+static void take_due(struct pair_host *h, void *arg, bool stale)
+{
+	struct arrival *a = arg;
+
+	if (!stale && h->socks[a->sock].open &&
+	    h->socks[a->sock].serial == a->serial) {
+		take(h, a);
+		pair_poll(h);
+	}
+	free(a->in);
+	free(a);
+}
+
+static u32 sock_index(struct pair_host *h, const struct homa_sock *sock)
+{
+	u32 i;
+
+	for (i = 0; i < PAIR_MAX_SOCKS; i++)
+		if (h->socks[i].sock == sock)
+			return i;
+	pair_fail(h->world, "host %u: event for a socket that is gone", h->index);
+}
+
+void pair_app_events(struct pair_host *h)
+{
+	struct pair_world *w = h->world;
+	struct homa_event ev;
+	struct pair_priv *priv;
+	struct arrival *a;
+	u64 delay;
+
+	while (!h->hold_events && homa_event_next(&h->ctx, &ev)) {
+		pair_check(w, ev.kind >= HOMA_EV_REQUEST && ev.kind <= HOMA_EV_FAILED,
+			   "event kind %d", ev.kind);
+		a = calloc(1, sizeof(*a));
+		if (!a)
+			abort();
+		a->handle = ev.handle;
+		a->kind = ev.kind;
+		a->sock = sock_index(h, ev.sock);
+		a->serial = h->socks[a->sock].serial;
+		if (ev.kind != HOMA_EV_FAILED) {
+			priv = homa_rpc_priv(ev.rpc);
+			a->in = priv->in;
+			a->in_size = priv->in_size;
+			priv->in = NULL;
+			priv->in_size = 0;
+		}
+		delay = app_delay(w, w->cfg.take_delay_ns);
+		if (delay)
+			pair_event_add(h, w->now + delay, take_due, a);
+		else
+			take_due(h, a, false);
+	}
+}

@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Whole engines under virtual time: 2 to 64 hosts, each with an engine of its
+ * own, joined by a switch whose ports have a rate and eight strict priorities,
+ * over paths that lose, duplicate, delay, damage and cut. Everything that
+ * happens follows from the seed, so a failure is a number that can be run again
+ * (PAIR_SEED=n).
+ *
+ * The harness is a host in the sense of homa_engine.h and deliberately an
+ * unpleasant one: spares may run out, payload is copied late, transmissions are
+ * confirmed late or fail, applications are slow. And it is an auditor: a book
+ * lists every RPC that was ever started, every payload byte follows from the
+ * RPC's place in the book, every object is its own malloc() so that ASan sees
+ * a use after the end, and pair_finish() wants everything back.
+ *
+ *	world.c  events, memory, seeds		net.c   paths and switch ports
+ *	host.c   the host's loop		sock.c  sockets, restarts
+ *	app.c    applications and the book	check.c what must hold
+ */
+#ifndef PAIR_HARNESS_H
+#define PAIR_HARNESS_H
+
+#include "homa_codec.h"
+#include "homa_engine.h"
+
+#define PAIR_MAX_HOSTS 64
+#define PAIR_MAX_SOCKS 8
+#define PAIR_MAX_FILTERS 16
+#define PAIR_SERVER_PORT 100
+#define PAIR_ANY 0xff
+
+#define PAIR_US 1000ull
+#define PAIR_MS 1000000ull
+#define PAIR_S 1000000000ull
+
+struct pair_world;
+struct pair_host;
+struct pair_supply;
+
+/** struct pair_rng - splitmix64; one per concern so that they do not shift each other */
+struct pair_rng {
+	u64 s;
+};
+
+u64 pair_rand(struct pair_rng *rng);
+/** pair_below() - 0..n-1; 0 if n is 0 */
+u32 pair_below(struct pair_rng *rng, u32 n);
+/** pair_chance() - true in @permille of 1000 cases */
+bool pair_chance(struct pair_rng *rng, u32 permille);
+u64 pair_mix(u64 v);
+
+/** struct pair_faults - what a directed path does to packets; ‰ and ns */
+struct pair_faults {
+	u32 loss;
+	u32 dup;
+	u64 dup_max_ns;
+	u32 reorder;
+	u64 reorder_max_ns;
+	u32 corrupt;
+	bool cut;
+};
+
+/**
+ * struct pair_filter - loses chosen packets
+ * @type: Homa packet type, 0: any.
+ * @src, @dst: host index or PAIR_ANY.
+ * @skip: let so many matching packets pass first.
+ * @count: then lose so many.
+ * @hits: out: lost so far.
+ */
+struct pair_filter {
+	u8 type;
+	u8 src, dst;
+	u32 skip;
+	u32 count;
+	u32 hits;
+};
+
+/**
+ * struct pair_config - a world; pair_config_default() first
+ * @rate_mbps: of every host's link; 0: infinitely fast and unpaced.
+ * @latency_ns: one way, without serialisation.
+ * @max_segs: packets per homa_tx(), drawn from 1..max_segs each time.
+ * @pool_pages: receive region per socket, 64 KiB pages; 0: without pool.
+ * @by_room: report device room instead of having it estimated.
+ * @nic_queue_ns: the host asks for packets while its device has less queued.
+ * @port_limit: bytes that a switch port holds; 0: unlimited.
+ * @rx_delay_ns: from arrival to homa_rx(); packets batch up meanwhile.
+ * @copy_delay_ns, @done_delay_ns: most time until homa_rx_copied(), tx_done.
+ * @tx_fail: ‰ of transmissions that the device refuses.
+ * @starve: ‰ of occasions on which spares are not refilled.
+ * @take_delay_ns, @reply_delay_ns, @release_delay_ns: most time that an
+ *	application takes to fetch a message, to answer, to give pages back.
+ * @supply_step: bytes handed in at a time; 0: whole messages.
+ * @max_packets: livelock guard for the world's life.
+ * @timer_budget: RPCs per homa_timer() call.
+ */
+struct pair_config {
+	u64 seed;
+	u32 hosts;
+	u32 rate_mbps;
+	u64 latency_ns;
+	u32 mtu;
+	bool v6;
+	u16 encap;
+	u32 max_segs;
+	u32 shards, buckets, tombstones, ctrl_slots;
+	u32 pool_pages;
+	bool by_room;
+	u64 nic_queue_ns;
+	u32 port_limit;
+	u64 rx_delay_ns;
+	u64 copy_delay_ns;
+	u64 done_delay_ns;
+	u32 tx_fail;
+	u32 starve;
+	u64 take_delay_ns;
+	u64 reply_delay_ns;
+	u64 release_delay_ns;
+	u32 supply_step;
+	u32 timer_budget;
+	u64 max_packets;
+	struct pair_faults faults;
+	struct homa_params params;
+};
+
+/* How an RPC of the book ended, as its client saw it. */
+enum pair_state {
+	PAIR_PENDING = 0,
+	PAIR_OK,
+	PAIR_FAILED,	/* error in pair_rpc.error */
+	PAIR_ABORTED,	/* silently, by its application */
+	PAIR_GONE,	/* its socket or host went away */
+};
+
+/**
+ * struct pair_rpc - a line of the book
+ * @client_life: incarnation of the client host that started it.
+ * @no_reply: the server's application never answers.
+ * @executed: times that a server's application was given the request.
+ * @taken: times that the client's application was given the outcome.
+ */
+struct pair_rpc {
+	u32 index;
+	u8 client, server;
+	u32 client_life;
+	u16 client_port, server_port;
+	u8 client_sock;
+	struct homa_handle handle;
+	u32 request_length, response_length;
+	u64 cookie;
+	u64 reply_delay;
+	bool reply_delay_set;
+	bool no_reply;
+	enum pair_state state;
+	int error;
+	u32 executed;
+	u32 taken;
+	u32 replies;
+	u64 start, executed_at, replied_at, end;
+	struct pair_rpc *next;	/* hash chain */
+};
+
+struct pair_pkt {
+	struct pair_pkt *next;
+	u8 src, dst, prio;
+	bool damaged;
+	u32 len;
+	struct pair_faults *faults;
+	u8 data[];
+};
+
+struct pair_queue {
+	struct pair_pkt *head, **tail;
+	u32 count;
+};
+
+/** struct pair_port - down-link of a switch: strict priorities, bytes */
+struct pair_port {
+	struct pair_queue queue[8];
+	u32 bytes, peak;
+	u64 drops;
+	bool busy;
+};
+
+struct pair_sock {
+	struct homa_sock *sock;
+	struct homa_pool *pool;
+	u8 *region;
+	u16 port;
+	bool open, server;
+	u32 serial;		/* tells successive sockets of a slot apart */
+	u32 region_pages;
+	u32 pages_out;		/* with applications */
+};
+
+/** struct pair_alloc - header of everything a host has allocated */
+struct pair_alloc {
+	struct pair_alloc *prev, *next;
+	u8 *body;
+	size_t size;
+	u32 kind;
+};
+
+enum { PAIR_MEM_MISC, PAIR_MEM_RPC, PAIR_MEM_PEER, PAIR_MEM_RANGE, PAIR_MEM_KINDS };
+
+struct pair_host {
+	struct pair_world *world;
+	u8 index;
+	u32 life;		/* incarnation */
+	bool up;
+	bool polling;
+	bool hold_events;	/* the application does not look */
+	struct homa_addr addr;
+	struct homa_engine *engine;
+	struct homa_link *link;
+	struct homa_ctx ctx;
+	struct pair_sock socks[PAIR_MAX_SOCKS];
+	u64 deadline[64];
+	u64 wake_at;
+	u64 nic_free_at;
+	struct pair_queue rx;
+	bool rx_scheduled;
+	struct pair_port port;
+	struct pair_alloc mem;
+	u32 live[PAIR_MEM_KINDS];
+	u32 pins;		/* delayed copies and transmissions */
+	u64 metrics[HOMA_M_COUNT];	/* of former lives */
+	u64 tx_packets, tx_bytes, rx_delivered;
+};
+
+struct pair_event {
+	u64 at, seq;
+	struct pair_host *host;
+	u32 life;
+	void (*fn)(struct pair_host *host, void *arg, bool stale);
+	void *arg;
+};
+
+#define PAIR_BOOK_BUCKETS 4096
+
+struct pair_world {
+	struct pair_config cfg;
+	struct homa_limits limits;
+	u64 now;
+	u64 event_seq;
+	u32 sock_serial;
+	struct pair_event *heap;
+	u32 heap_len, heap_cap;
+	struct pair_rng rng_net, rng_host, rng_app, rng_test;
+	struct pair_host hosts[PAIR_MAX_HOSTS];
+	struct pair_faults paths[PAIR_MAX_HOSTS][PAIR_MAX_HOSTS];
+	struct pair_filter filters[PAIR_MAX_FILTERS];
+	u32 num_filters;
+	struct pair_rpc **book;
+	u32 num_rpcs, cap_rpcs;
+	u32 pending;
+	struct pair_rpc *by_id[PAIR_BOOK_BUCKETS];
+	u64 packets;
+	u64 by_type[HOMA_TYPES];
+	u64 data_bytes;
+	u64 digest;
+	bool corrupting;	/* contents and at-most-once cannot be judged */
+	/* fuzzer: packets come here instead of going out; true: taken */
+	bool (*intercept)(struct pair_world *w, struct pair_pkt *pkt);
+	/* test's own look at packets about to travel; true: lose it */
+	bool (*tap)(struct pair_world *w, struct pair_pkt *pkt, void *arg);
+	void *tap_arg;
+	/* told about each ended RPC */
+	void (*on_end)(struct pair_world *w, struct pair_rpc *rpc);
+	/* told about each executed request */
+	void (*on_execute)(struct pair_world *w, struct pair_rpc *rpc);
+	void *user;
+};
+
+/* world.c */
+void pair_config_default(struct pair_config *cfg);
+struct pair_world *pair_world_new(const struct pair_config *cfg);
+void pair_world_free(struct pair_world *w);
+void pair_event_add(struct pair_host *host, u64 at,
+		    void (*fn)(struct pair_host *host, void *arg, bool stale),
+		    void *arg);
+/** pair_run() - let events happen up to and including @until */
+void pair_run(struct pair_world *w, u64 until);
+/** pair_run_for() - the same, relative */
+void pair_run_for(struct pair_world *w, u64 ns);
+/** pair_run_while_pending() - until all RPCs ended; false: not by now + @limit */
+bool pair_run_while_pending(struct pair_world *w, u64 limit);
+void *pair_alloc(struct pair_host *host, size_t size, u32 kind);
+void pair_free(struct pair_host *host, void *mem);
+void pair_free_all(struct pair_host *host);
+/** pair_seed() - PAIR_SEED, else @def; pair_seed_fixed(): was it given? */
+u64 pair_seed(u64 def);
+bool pair_seed_fixed(void);
+
+/* net.c */
+void pair_net_send(struct pair_host *from, struct pair_pkt *pkt);
+struct pair_pkt *pair_pkt_new(u8 src, u8 dst, u8 prio, u32 len);
+/** pair_net_deliver() - to the host at once, past the network */
+void pair_net_deliver(struct pair_world *w, struct pair_pkt *pkt);
+void pair_trace(struct pair_world *w, const char *what, const struct pair_pkt *pkt);
+u64 pair_wire_ns(const struct pair_world *w, u32 homa_len);
+void pair_faults_all(struct pair_world *w, const struct pair_faults *faults);
+struct pair_filter *pair_filter_add(struct pair_world *w, u8 type, u8 src,
+				    u8 dst, u32 skip, u32 count);
+/** pair_cut() - partition: both directions between two hosts */
+void pair_cut(struct pair_world *w, u8 a, u8 b, bool cut);
+void pair_queue_init(struct pair_queue *q);
+void pair_queue_put(struct pair_queue *q, struct pair_pkt *pkt);
+struct pair_pkt *pair_queue_get(struct pair_queue *q);
+int pair_host_of(const struct pair_world *w, const struct homa_addr *addr);
+
+/* host.c */
+/** pair_poll() - the host's loop once: events, transmissions, timers, spares */
+void pair_poll(struct pair_host *host);
+void pair_rx_arrived(struct pair_host *host, struct pair_pkt *pkt);
+void pair_icmp(struct pair_host *host, const struct homa_addr *dst, u16 sport,
+	       u16 dport, u64 id);
+
+/* sock.c */
+void pair_host_start(struct pair_host *host);
+void pair_host_stop(struct pair_host *host);
+/** pair_restart() - the host loses everything and comes back with a new seed */
+void pair_restart(struct pair_host *host);
+/** pair_sock_open() - @port 0: client; returns its index */
+u32 pair_sock_open(struct pair_host *host, u16 port);
+/** pair_sock_close() - with this budget per call, polling in between */
+void pair_sock_close(struct pair_host *host, u32 index, u32 budget);
+
+/* app.c */
+/** pair_rpc_start() - NULL if the engine refused (errno in *err, may be NULL) */
+struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
+				u8 server, u16 port, u32 request_length,
+				u32 response_length, int *err);
+/** pair_rpc() - the usual: client socket to PAIR_SERVER_PORT, must succeed */
+struct pair_rpc *pair_rpc(struct pair_world *w, u8 client, u8 server,
+			  u32 request_length, u32 response_length);
+int pair_rpc_abort(struct pair_world *w, struct pair_rpc *rpc, int error);
+void pair_app_events(struct pair_host *host);
+void pair_rpc_ended(struct pair_world *w, struct pair_rpc *rpc,
+		    enum pair_state state, int error);
+void pair_pattern(u8 *buf, u64 key, u32 offset, u32 len);
+struct pair_rpc *pair_book_find(struct pair_world *w, u8 client, u64 id);
+
+/**
+ * struct pair_priv - the host's part of an RPC
+ * @in: message coming in, without a pool.
+ * @out_key: what its outgoing bytes are made from.
+ * @out_length, @out_available: of the outgoing message.
+ * @supply: who hands in the rest of the bytes, if not all are there.
+ */
+struct pair_priv {
+	u8 *in;
+	u32 in_size;
+	u32 out_length;
+	u64 out_key;
+	u32 out_available;
+	bool has_out;
+	struct pair_supply *supply;
+};
+/** pair_priv_retire() - the RPC's memory is about to go */
+void pair_priv_retire(struct pair_priv *priv);
+
+/* check.c */
+/** pair_fail() - stop the test, with seed and time */
+void pair_fail(struct pair_world *w, const char *fmt, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+extern void (*pair_fail_hook)(const char *text);
+#define pair_check(w, cond, ...)                   \
+	do {                                       \
+		if (!(cond))                       \
+			pair_fail((w), __VA_ARGS__); \
+	} while (0)
+/** pair_drain() - run until nothing lives; fails after @limit ns */
+void pair_drain(struct pair_world *w, u64 limit);
+/** pair_finish() - drain, audit, free the world */
+void pair_finish(struct pair_world *w);
+/** pair_metric() - over all hosts and their former lives */
+u64 pair_metric(struct pair_world *w, enum homa_metric metric);
+u64 pair_host_metric(struct pair_host *host, enum homa_metric metric);
+/** pair_count_state() - lines of the book in that state */
+u32 pair_count_state(struct pair_world *w, enum pair_state state);
+void pair_dump(struct pair_world *w);
+
+#endif

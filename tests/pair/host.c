@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The loop of a host, as homa_engine.h describes it, with everything that a
+ * real one may do late: copying payload, confirming transmissions, refilling
+ * spares. Every packet that leaves is decoded and compared with the descriptor
+ * it was made from.
+ */
+#include "harness.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RX_BATCH 32
+#define SPARE_RPCS 4
+#define SPARE_PEERS 2
+#define SPARE_RANGES 8
+
+/* A verdict that waits for its copy, or a transmission for its confirmation. */
+struct late_copy {
+	struct homa_rx_pkt rx;
+	struct pair_pkt *pkt;
+	struct pair_sock *sock;
+};
+
+static void host_refill(struct pair_host *h, bool always)
+{
+	struct pair_world *w = h->world;
+	struct homa_limits *l = &w->limits;
+
+	if (!always && pair_chance(&w->rng_host, w->cfg.starve))
+		return;
+	while (h->ctx.spare_rpcs < SPARE_RPCS)
+		homa_ctx_give_rpc(&h->ctx, pair_alloc(h, homa_rpc_size(l),
+						      PAIR_MEM_RPC));
+	while (h->ctx.spare_peers < SPARE_PEERS)
+		homa_ctx_give_peer(&h->ctx, pair_alloc(h, homa_peer_size(l),
+						       PAIR_MEM_PEER));
+	while (h->ctx.spare_ranges < SPARE_RANGES)
+		homa_ctx_give_range(&h->ctx, pair_alloc(h, homa_range_size(),
+							PAIR_MEM_RANGE));
+}
+
+static void host_retire(struct pair_host *h)
+{
+	struct homa_rpc *rpc;
+	struct homa_peer *peer;
+
+	while ((rpc = homa_retired_rpc(&h->ctx))) {
+		pair_priv_retire(homa_rpc_priv(rpc));
+		pair_free(h, rpc);
+	}
+	while ((peer = homa_retired_peer(&h->ctx)))
+		pair_free(h, peer);
+}
+
+/* ---- payload in ---- */
+
+static struct pair_sock *sock_of(struct pair_host *h, struct homa_rpc *rpc)
+{
+	struct homa_sock *sock = homa_rpc_sock(rpc);
+	u32 i;
+
+	for (i = 0; i < PAIR_MAX_SOCKS; i++)
+		if (h->socks[i].sock && h->socks[i].sock == sock)
+			return &h->socks[i];
+	pair_fail(h->world, "host %u: payload for an RPC of no socket", h->index);
+}
+
+static void copy_pooled(struct pair_host *h, struct homa_rx_pkt *rx,
+			struct pair_sock *sock)
+{
+	const u8 *src = (const u8 *)rx->data + rx->skip;
+	u32 offset = rx->offset, left = rx->length;
+
+	while (left) {
+		u32 room = 0;
+		u32 at = homa_rx_place(rx->rpc, offset, &room);
+		u32 n = room < left ? room : left;
+		u64 size = (u64)sock->region_pages * HOMA_BPAGE_SIZE;
+
+		pair_check(h->world, room && (u64)at + n <= size,
+			   "host %u: place %u + %u outside the region of %llu",
+			   h->index, at, n, (unsigned long long)size);
+		memcpy(sock->region + at, src, n);
+		src += n;
+		offset += n;
+		left -= n;
+	}
+}
+
+static void copy_private(struct homa_rx_pkt *rx)
+{
+	struct pair_priv *priv = homa_rpc_priv(rx->rpc);
+	u32 end = rx->offset + rx->length;
+
+	if (end > priv->in_size) {
+		u32 size = priv->in_size * 2 > end ? priv->in_size * 2 : end;
+
+		priv->in = realloc(priv->in, size);
+		if (!priv->in)
+			abort();
+		memset(priv->in + priv->in_size, 0xee, size - priv->in_size);
+		priv->in_size = size;
+	}
+	memcpy(priv->in + rx->offset, (const u8 *)rx->data + rx->skip, rx->length);
+}
+
+static void copy_now(struct pair_host *h, struct homa_rx_pkt *rx)
+{
+	struct pair_sock *sock = sock_of(h, rx->rpc);
+
+	if (sock->pool)
+		copy_pooled(h, rx, sock);
+	else
+		copy_private(rx);
+	h->ctx.now = h->world->now;
+	homa_rx_copied(&h->ctx, rx);
+}
+
+static void late_copy_due(struct pair_host *h, void *arg, bool stale)
+{
+	struct late_copy *late = arg;
+
+	if (!stale) {
+		h->pins--;
+		copy_now(h, &late->rx);
+		pair_poll(h);
+	}
+	free(late->pkt);
+	free(late);
+}
+
+static void no_listener(struct pair_host *h, struct pair_pkt *pkt)
+{
+	struct homa_packet p;
+
+	if (homa_packet_decode(&p, pkt->data, pkt->len))
+		return;
+	pair_icmp(&h->world->hosts[pkt->src], &h->addr, p.hdr.sport, p.hdr.dport,
+		  p.hdr.sender_id);
+}
+
+/* Returns true if @pkt was kept. */
+static bool rx_verdict(struct pair_host *h, struct homa_rx_pkt *rx,
+		       struct pair_pkt *pkt)
+{
+	struct pair_world *w = h->world;
+	struct late_copy *late;
+
+	switch (rx->verdict) {
+	case HOMA_RX_CONTROL:
+		return false;
+	case HOMA_RX_DROP:
+		pair_check(w, rx->reason < HOMA_M_COUNT, "bad drop reason");
+		return false;
+	case HOMA_RX_NO_LISTENER:
+		no_listener(h, pkt);
+		return false;
+	case HOMA_RX_DATA:
+		break;
+	default:
+		pair_fail(w, "verdict %u", rx->verdict);
+	}
+	pair_check(w, rx->rpc && rx->length && rx->fresh <= rx->length &&
+		   rx->skip >= HOMA_DATA_HDR && rx->skip + rx->length <= rx->len,
+		   "host %u: verdict skip %u length %u fresh %u of %u", h->index,
+		   rx->skip, rx->length, rx->fresh, rx->len);
+	if (!w->cfg.copy_delay_ns || pair_chance(&w->rng_host, 300)) {
+		copy_now(h, rx);
+		return false;
+	}
+	late = calloc(1, sizeof(*late));
+	if (!late)
+		abort();
+	late->rx = *rx;
+	late->pkt = pkt;
+	h->pins++;
+	pair_event_add(h, w->now + pair_rand(&w->rng_host) % w->cfg.copy_delay_ns,
+		       late_copy_due, late);
+	return true;
+}
+
+static void rx_batch(struct pair_host *h)
+{
+	struct pair_pkt *pkts[RX_BATCH];
+	struct homa_rx_pkt rx[RX_BATCH];
+	struct homa_addr src[RX_BATCH];
+	u32 n = 0, i;
+
+	memset(rx, 0, sizeof(rx));
+	while (n < RX_BATCH && (pkts[n] = pair_queue_get(&h->rx))) {
+		rx[n].data = pkts[n]->data;
+		rx[n].len = pkts[n]->len;
+		src[n] = h->world->hosts[pkts[n]->src].addr;
+		rx[n].src = &src[n];
+		rx[n].prio = pkts[n]->prio;
+		rx[n].verdict = 0xff;
+		pair_trace(h->world, "gets", pkts[n]);
+		n++;
+	}
+	if (!n)
+		return;
+	h->rx_delivered += n;
+	h->ctx.now = h->world->now;
+	homa_rx(&h->ctx, h->link, rx, n);
+	memset(src, 0xa5, sizeof(src));	/* nobody may have kept a pointer */
+	for (i = 0; i < n; i++)
+		if (!rx_verdict(h, &rx[i], pkts[i]))
+			free(pkts[i]);
+}
+
+static void rx_due(struct pair_host *h, void *arg, bool stale)
+{
+	(void)arg;
+	if (stale)
+		return;
+	h->rx_scheduled = false;
+	while (h->rx.head) {
+		rx_batch(h);
+		pair_poll(h);
+	}
+}
+
+void pair_rx_arrived(struct pair_host *h, struct pair_pkt *pkt)
+{
+	pair_queue_put(&h->rx, pkt);
+	if (h->rx_scheduled)
+		return;
+	h->rx_scheduled = true;
+	if (h->world->cfg.rx_delay_ns)
+		pair_event_add(h, h->world->now + h->world->cfg.rx_delay_ns,
+			       rx_due, NULL);
+	else
+		rx_due(h, NULL, false);
+}
+
+struct icmp {
+	struct homa_addr dst;
+	u16 sport, dport;
+	u64 id;
+};
+
+static void icmp_due(struct pair_host *h, void *arg, bool stale)
+{
+	struct icmp *icmp = arg;
+
+	if (!stale) {
+		h->ctx.now = h->world->now;
+		homa_icmp(&h->ctx, &icmp->dst, icmp->sport, icmp->dport, icmp->id,
+			  HOMA_ENOTCONN);
+		pair_poll(h);
+	}
+	free(icmp);
+}
+
+void pair_icmp(struct pair_host *h, const struct homa_addr *dst, u16 sport,
+	       u16 dport, u64 id)
+{
+	struct icmp *icmp = malloc(sizeof(*icmp));
+
+	if (!icmp)
+		abort();
+	*icmp = (struct icmp){ *dst, sport, dport, id };
+	pair_event_add(h, h->world->now + h->world->cfg.latency_ns, icmp_due, icmp);
+}
+
+/* ---- payload out ---- */
+
+static void late_done_due(struct pair_host *h, void *arg, bool stale)
+{
+	if (!stale) {
+		h->pins--;
+		h->ctx.now = h->world->now;
+		homa_tx_done(&h->ctx, arg, 0);
+		pair_poll(h);
+	}
+	free(arg);
+}
+
+static void tx_segment(struct pair_host *h, struct homa_tx_desc *desc, int dst,
+		       u32 skip)
+{
+	struct pair_world *w = h->world;
+	u32 payload = desc->rpc ? desc->length - skip : 0;
+	u8 hdr[96];
+	u32 hdr_len = desc->hdr_len;
+	struct pair_pkt *pkt;
+	struct homa_packet p;
+	struct pair_priv *priv = NULL;
+	u32 limit = w->cfg.mtu - (w->cfg.v6 ? 40 : 20) - (w->cfg.encap ? 8 : 0);
+	int err;
+
+	if (payload > desc->seg_size && desc->rpc)
+		payload = desc->seg_size;
+	if (skip)
+		hdr_len = homa_tx_segment(desc, skip, hdr);
+	else
+		memcpy(hdr, desc->hdr, hdr_len);
+	pkt = pair_pkt_new(h->index, (u8)dst, desc->prio, hdr_len + payload);
+	memcpy(pkt->data, hdr, hdr_len);
+	if (desc->rpc) {
+		priv = homa_rpc_priv(desc->rpc);
+		pair_check(w, priv->has_out &&
+			   desc->offset + desc->length <= priv->out_available,
+			   "host %u sends %u + %u of %u bytes", h->index,
+			   desc->offset, desc->length, priv->out_available);
+		pair_pattern(pkt->data + hdr_len, priv->out_key,
+			     desc->offset + skip, payload);
+	}
+	err = homa_packet_decode(&p, pkt->data, pkt->len);
+	pair_check(w, !err, "host %u sends a packet that does not decode: %d, type %x",
+		   h->index, err, pkt->data[11]);
+	pair_check(w, pkt->len <= limit, "host %u sends %u bytes, limit %u",
+		   h->index, pkt->len, limit);
+	pair_check(w, (p.hdr.type == HOMA_DATA) == (desc->rpc != NULL),
+		   "descriptor and header disagree on the type");
+	if (desc->rpc) {
+		pair_check(w, p.data.offset == desc->offset + skip &&
+			   p.data.payload_len == payload &&
+			   p.data.length == priv->out_length,
+			   "header says %u + %u of %u, descriptor %u + %u of %u",
+			   p.data.offset, p.data.payload_len, p.data.length,
+			   desc->offset + skip, payload, priv->out_length);
+		w->data_bytes += payload;
+	}
+	pair_net_send(h, pkt);
+}
+
+static void tx_desc(struct pair_host *h, struct homa_tx_desc *desc, u32 max_segs)
+{
+	struct pair_world *w = h->world;
+	int dst = pair_host_of(w, &desc->dst);
+	u32 skip = 0;
+
+	pair_check(w, dst >= 0 || w->corrupting, "packet to nobody");
+	pair_check(w, desc->prio < 8 && desc->hdr_len <= sizeof(desc->hdr),
+		   "descriptor: prio %u, header %u", desc->prio, desc->hdr_len);
+	if (desc->rpc)
+		pair_check(w, desc->length && desc->seg_size &&
+			   desc->length <= (u64)desc->seg_size * max_segs,
+			   "descriptor: %u bytes in segments of %u, asked for %u",
+			   desc->length, desc->seg_size, max_segs);
+	if (dst < 0)
+		return;
+	do {
+		tx_segment(h, desc, dst, skip);
+		skip += desc->seg_size;
+	} while (desc->rpc && skip < desc->length);
+}
+
+/* Gives one descriptor to the device; false: it refused, try again later. */
+static bool tx_one(struct pair_host *h, struct homa_tx_desc *desc, u32 segs)
+{
+	struct pair_world *w = h->world;
+	struct homa_tx_desc *late;
+
+	if (pair_chance(&w->rng_host, w->cfg.tx_fail)) {
+		homa_tx_done(&h->ctx, desc, -HOMA_EAGAIN);
+		return false;
+	}
+	tx_desc(h, desc, segs);
+	if (!w->cfg.done_delay_ns || pair_chance(&w->rng_host, 300)) {
+		homa_tx_done(&h->ctx, desc, 0);
+		return true;
+	}
+	late = malloc(sizeof(*late));
+	if (!late)
+		abort();
+	*late = *desc;
+	h->pins++;
+	pair_event_add(h, w->now + pair_rand(&w->rng_host) % w->cfg.done_delay_ns,
+		       late_done_due, late);
+	return true;
+}
+
+static void wake_due(struct pair_host *h, void *arg, bool stale)
+{
+	(void)arg;
+	if (stale || h->wake_at > h->world->now)
+		return;
+	h->wake_at = HOMA_NEVER;
+	pair_poll(h);
+}
+
+static void wake(struct pair_host *h, u64 at)
+{
+	if (at <= h->world->now)
+		at = h->world->now + 1;
+	if (at >= h->wake_at)
+		return;
+	h->wake_at = at;
+	pair_event_add(h, at, wake_due, NULL);
+}
+
+static u64 nic_queued(const struct pair_host *h)
+{
+	return h->nic_free_at > h->world->now ? h->nic_free_at - h->world->now : 0;
+}
+
+static void tx_loop(struct pair_host *h)
+{
+	struct pair_world *w = h->world;
+	struct homa_tx_desc desc;
+	u32 segs;
+
+	for (;;) {
+		u64 queued = nic_queued(h);
+
+		if (w->cfg.rate_mbps && queued > w->cfg.nic_queue_ns) {
+			wake(h, h->nic_free_at - w->cfg.nic_queue_ns);
+			return;
+		}
+		h->ctx.now = w->now;
+		if (w->cfg.by_room)
+			homa_link_room(h->link, w->cfg.rate_mbps ?
+				       (w->cfg.nic_queue_ns - queued) *
+				       w->cfg.rate_mbps / 8000 + w->cfg.mtu :
+				       1u << 20);
+		segs = 1 + pair_below(&w->rng_host, w->cfg.max_segs);
+		memset(&desc, 0xa5, sizeof(desc));
+		switch (homa_tx(&h->ctx, h->link, segs, &desc)) {
+		case HOMA_TX_IDLE:
+			return;
+		case HOMA_TX_WAIT:
+			pair_check(w, desc.not_before > w->now,
+				   "host %u: wait until now", h->index);
+			wake(h, desc.not_before);
+			return;
+		case HOMA_TX_PACKET:
+			break;
+		default:
+			pair_fail(w, "bad homa_tx result");
+		}
+		if (!tx_one(h, &desc, segs)) {
+			wake(h, w->now + 10 * PAIR_US);
+			return;
+		}
+		host_retire(h);
+	}
+}
+
+static void timers(struct pair_host *h)
+{
+	struct pair_world *w = h->world;
+	struct homa_counts counts;
+	u32 i;
+
+	homa_engine_counts(h->engine, &counts);
+	for (i = 0; i < w->cfg.shards; i++) {
+		/* Work may have made an earlier deadline than was known. */
+		if (h->deadline[i] > w->now + PAIR_MS && counts.rpcs)
+			h->deadline[i] = w->now + PAIR_MS;
+		if (h->deadline[i] <= w->now) {
+			h->ctx.now = w->now;
+			h->deadline[i] = homa_timer(&h->ctx, i,
+						    w->cfg.timer_budget);
+			pair_check(w, h->deadline[i] >= w->now,
+				   "host %u: next deadline has passed", h->index);
+		}
+		if (h->deadline[i] != HOMA_NEVER)
+			wake(h, h->deadline[i]);
+	}
+}
+
+void pair_poll(struct pair_host *h)
+{
+	if (h->polling || !h->up)
+		return;
+	h->polling = true;
+	h->ctx.now = h->world->now;
+	homa_rx_flush(&h->ctx);
+	pair_app_events(h);
+	timers(h);
+	h->ctx.now = h->world->now;
+	homa_rx_flush(&h->ctx);
+	pair_app_events(h);
+	tx_loop(h);
+	host_retire(h);
+	host_refill(h, h->ctx.spare_rpcs == 0 && !h->world->cfg.starve);
+	h->polling = false;
+}

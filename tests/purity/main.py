@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Purity is proved, not promised: everything that docs/architecture.md says of
+the source tree and that a program can check. Prints TAP; the self-test, which
+shows each check a tree it must refuse, is part of every run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+
+import graph  # noqa: E402
+import kernel  # noqa: E402
+import link  # noqa: E402
+import selftest  # noqa: E402
+import style  # noqa: E402
+import text  # noqa: E402
+from source import Skip, Tree  # noqa: E402
+
+Check = Callable[[Tree], list[str]]
+
+
+def checks() -> dict[str, Check]:
+    found: dict[str, Check] = {}
+    for seam in link.SEAMS:
+        for bits in (64, 32):
+            found[f"link__{seam}_{bits}"] = partial(link.check_link, seam=seam, bits=bits)
+    for seam in ("st", "mt"):
+        found[f"sparse__{seam}"] = partial(link.check_sparse, seam=seam)
+    found["build__lists_every_file"] = link.check_listed
+    found["engine__no_kernel_condition"] = text.check_no_kernel_condition
+    found["engine__no_floating_point"] = text.check_no_float
+    found["engine__includes_only_itself"] = text.check_engine_includes
+    found["size__files"] = text.check_file_length
+    found["size__functions"] = text.check_function_length
+    found["graph__no_circles"] = graph.check_circles
+    found["graph__no_arrow_upward"] = graph.check_arrows
+    found["style__license"] = style.check_license
+    found["style__white_space"] = style.check_whitespace
+    found["style__c_layout"] = style.check_c_layout
+    found["style__no_machine_paths"] = style.check_no_machine_paths
+    found["kernel__headers_compile"] = kernel.check_kernel
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Check the purity of the source tree.")
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2])
+    parser.add_argument("names", nargs="*", help="only checks whose name contains one of these")
+    args = parser.parse_args()
+
+    tree = Tree(args.root)
+    todo = {name: partial(check, tree) for name, check in checks().items()}
+    todo |= selftest.checks()
+    if args.names:
+        todo = {k: v for k, v in todo.items() if any(n in k for n in args.names)}
+    print(f"1..{len(todo)}")
+    failed = 0
+    for number, (name, check) in enumerate(todo.items(), 1):
+        try:
+            problems = check()
+        except Skip as reason:
+            print(f"ok {number} - {name} # SKIP {reason}", flush=True)
+            continue
+        if problems:
+            failed += 1
+        print(f"{'not ok' if problems else 'ok'} {number} - {name}", flush=True)
+        for line in "\n".join(problems).splitlines():
+            print(f"# {line}", flush=True)
+    return 1 if failed or not todo else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

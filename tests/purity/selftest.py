@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""A check that cannot fail checks nothing. Each case below is a small tree with
+one sin; the check must name it. And a clean tree must pass every check."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import graph
+import kernel
+import link
+import style
+import text
+from source import Skip, Tree
+
+PLAT = """#ifndef HOMA_PLAT_H
+#define HOMA_PLAT_H
+#include <stdint.h>
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+#ifdef __CHECKER__
+typedef u32 __attribute__((bitwise)) homa_be32;
+#else
+typedef u32 homa_be32;
+#endif
+void homa_plat_lock_slow(void *lock);
+void *memcpy(void *dst, const void *src, __SIZE_TYPE__ n);
+#endif
+"""
+HEADER = '#include "homa_plat.h"\nu64 homa_good(u64 a, u32 b);\n'
+GOOD = """#include "homa_good.h"
+/* a comment may say float, 1.5 and __KERNEL__ */
+u64 homa_good(u64 a, u32 b)
+{
+	homa_plat_lock_slow(&b);
+	return a + b;
+}
+"""
+MESON = "engine_sources = files(\n  'base/homa_good.c',\n)\n"
+
+CLEAN = {
+    "engine/plat/user/homa_plat.h": PLAT,
+    "engine/base/homa_good.h": HEADER,
+    "engine/base/homa_good.c": GOOD,
+    "nic/nic.h": '#include "homa_good.h"\n',
+    "host/embedded/host.h": '#include "nic.h"\n#include <homa/libhoma.h>\n',
+    "include/homa/libhoma.h": "int homa_open(void);\n",
+}
+
+
+CLEAN = {name: f"/* {style.LICENSE} */\n{content}" for name, content in CLEAN.items()}
+CLEAN["engine/meson.build"] = MESON
+
+
+def body(lines: str) -> str:
+    """A source whose only function contains the given lines."""
+    return f'#include "homa_good.h"\nu64 homa_good(u64 a, u32 b)\n{{\n{lines}\n}}\n'
+
+
+LONG_FUNCTION = body("\n".join("\ta += b;" for _ in range(90)) + "\n\treturn a;")
+LONG_FILE = GOOD + "\n" * text.MAX_FILE_LINES
+NAKED = "u32 naked(void);\nu32 naked(void)\n{\n\treturn 1;\n}\n"
+KERNEL_PLAT = PLAT.replace("<stdint.h>", "<linux/types.h>").replace("uint", "u_int")
+
+# name: (what the tree has besides or instead of CLEAN, check, part of the complaint)
+SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
+    "undefined_symbol": (
+        {
+            "engine/base/homa_good.c": "int printf(const char *f, ...);\n"
+            + body('\tprintf("x%d", (int)b);\n\treturn a;')
+        },
+        partial(link.check_link, seam="st", bits=64),
+        "printf",
+    ),
+    "undefined_symbol_mt": (
+        {
+            "engine/base/homa_good.c": "#ifdef HOMA_MT\nint pthread_yield(void);\n#else\n"
+            "static inline int pthread_yield(void)\n{\n\treturn 0;\n}\n#endif\n"
+            + body("\treturn a + b + (u64)pthread_yield();")
+        },
+        partial(link.check_link, seam="mt", bits=64),
+        "pthread_yield",
+    ),
+    "division_on_32_bits": (
+        {"engine/base/homa_good.c": body("\treturn a / b;")},
+        partial(link.check_link, seam="st", bits=32),
+        "__udivdi3",
+    ),
+    "symbol_without_prefix": (
+        {"engine/base/homa_good.c": GOOD + NAKED},
+        partial(link.check_link, seam="st", bits=64),
+        "naked",
+    ),
+    "big_stack_frame": (
+        {
+            "engine/base/homa_good.c": body(
+                "\tvolatile char frame[2000];\n\n\tframe[b] = 1;\n\treturn a + (u64)frame[b];"
+            )
+        },
+        partial(link.check_link, seam="st", bits=64),
+        "frame size",
+    ),
+    "floating_registers": (
+        {"engine/base/homa_good.c": body("\treturn (u64)((double)a * b);")},
+        partial(link.check_link, seam="st", bits=64),
+        "error",
+    ),
+    "missing_prototype": (
+        {"engine/base/homa_good.c": GOOD + "u32 homa_new(void)\n{\n\treturn 1;\n}\n"},
+        partial(link.check_link, seam="st", bits=64),
+        "homa_new",
+    ),
+    "endian_mixed": (
+        {"engine/base/homa_good.c": body("\thoma_be32 x = b;\n\n\treturn a + x;")},
+        partial(link.check_sparse, seam="st"),
+        "incorrect type",
+    ),
+    "file_not_listed": (
+        {"engine/base/homa_other.c": GOOD},
+        link.check_listed,
+        "homa_other.c",
+    ),
+    "kernel_condition": (
+        {"engine/base/homa_good.c": "#if defined(__KERNEL__)\n#endif\n" + GOOD},
+        text.check_no_kernel_condition,
+        "homa_good.c:1",
+    ),
+    "float": (
+        {"engine/base/homa_good.h": HEADER + "double homa_share(u32 a);\n"},
+        text.check_no_float,
+        "homa_good.h:3",
+    ),
+    "float_constant": (
+        {"engine/base/homa_good.c": body("\treturn (u64)(b * 1.5);")},
+        text.check_no_float,
+        "1.5",
+    ),
+    "system_header": (
+        {"engine/base/homa_good.h": "#include <stdio.h>\n" + HEADER},
+        text.check_engine_includes,
+        "stdio.h",
+    ),
+    "include_leaves_engine": (
+        {"engine/base/homa_good.h": '#include "../../nic/nic.h"\n' + HEADER},
+        text.check_engine_includes,
+        "nic.h",
+    ),
+    "include_from_above": (
+        {"engine/base/homa_good.h": '#include "nic.h"\n' + HEADER},
+        text.check_engine_includes,
+        "nic.h",
+    ),
+    "long_file": ({"bench/long.c": LONG_FILE}, text.check_file_length, "long.c"),
+    "long_function": (
+        {"lib/long.c": LONG_FUNCTION},
+        text.check_function_length,
+        "homa_good() has",
+    ),
+    "hidden_function": (
+        {"lib/hidden.c": "int homa_hidden(void) {\n\treturn 1;\n}\n"},
+        text.check_function_length,
+        "hidden.c:1",
+    ),
+    "circle": (
+        {"nic/a.h": '#include "b.h"\n', "nic/b.h": '#include "a.h"\n'},
+        graph.check_circles,
+        "nic/a.h -> nic/b.h -> nic/a.h",
+    ),
+    "arrow_from_engine": (
+        {"engine/base/homa_good.h": '#include "nic.h"\n' + HEADER},
+        graph.check_arrows,
+        "engine/ may not include nic/nic.h",
+    ),
+    "arrow_from_nic": (
+        {"nic/up.c": '#include "host.h"\n'},
+        graph.check_arrows,
+        "nic/ may not include host",
+    ),
+    "arrow_from_host": (
+        {"lib/lib.h": "\n", "host/embedded/up.c": '#include "lib.h"\n'},
+        graph.check_arrows,
+        "host/ may not include lib",
+    ),
+    "arrow_from_example": (
+        {"examples/e.c": '#include "nic.h"\n'},
+        graph.check_arrows,
+        "examples/ may not include nic",
+    ),
+    "license_missing": ({"nic/n.c": "/* mine */\n"}, style.check_license, "nic/n.c"),
+    "trailing_space": ({"lab/x.py": "x = 1 \n"}, style.check_whitespace, "lab/x.py:1"),
+    "no_last_newline": ({"lab/x.py": "x = 1"}, style.check_whitespace, "lab/x.py"),
+    "space_indent": (
+        {"nic/n.c": "int x;\n        int y;\n"},
+        style.check_c_layout,
+        "nic/n.c:2: indented",
+    ),
+    "wide_line": (
+        {"nic/n.c": "\t\t/* " + "x" * 90 + " */\n"},
+        style.check_c_layout,
+        "nic/n.c:1: wider",
+    ),
+    "machine_path": (
+        {"docs/a.md": "see " + "/".join(["", "home", "someone", "x"]) + "\n"},
+        style.check_no_machine_paths,
+        "docs/a.md:1",
+    ),
+    "kernel_compile": (
+        {
+            "engine/plat/kernel/homa_plat.h": KERNEL_PLAT,
+            "engine/base/homa_good.c": body("\treturn no_such_function(a);"),
+        },
+        kernel.check_kernel,
+        "no_such_function",
+    ),
+}
+
+
+def plant(root: Path, files: dict[str, str]) -> Tree:
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return Tree(root)
+
+
+def must_refuse(extra: dict[str, str], check: Callable[[Tree], list[str]], part: str) -> list[str]:
+    with tempfile.TemporaryDirectory(prefix="homa-selftest-") as scratch:
+        problems = check(plant(Path(scratch), CLEAN | extra))
+    if any(part in p for p in problems):
+        return []
+    return [f"a tree that must be refused for '{part}' was not; complaints: {problems}"]
+
+
+def must_accept() -> list[str]:
+    """Every check that a sin above is shown to passes the clean tree."""
+    problems: list[str] = []
+    unique = {str(check): check for _, check, _ in SINS.values()}
+    with tempfile.TemporaryDirectory(prefix="homa-selftest-") as scratch:
+        tree = plant(Path(scratch), CLEAN)
+        for check in unique.values():
+            try:
+                problems += check(tree)
+            except Skip:
+                continue
+    return problems
+
+
+def checks() -> dict[str, Callable[[], list[str]]]:
+    found: dict[str, Callable[[], list[str]]] = {"selftest__accepts_clean_tree": must_accept}
+    for name, (extra, check, part) in SINS.items():
+        found[f"selftest__refuses_{name}"] = partial(must_refuse, extra, check, part)
+    return found

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Four threads on one engine, made for TSan and the checker of lock order:
+ * messages of all kinds, lost and repeated packets, aborts, sockets closed
+ * while others use them. Nothing is asserted about speed; at the end nothing
+ * may be left. HAMMER_SECONDS sets how long each case runs (2).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "hammer.h"
+
+static void hammer(u32 shards, u32 lose, u32 length, u32 aborts)
+{
+	const char *text = getenv("HAMMER_SECONDS");
+	struct hammer *h = hammer_new(4, shards);
+	struct homa_counts counts;
+	u64 delivered = 0, ended = 0;
+	u32 i;
+
+	h->lose = lose;
+	h->repeat = lose;
+	h->length = length;
+	h->abort = aborts;
+	h->outstanding = 16;
+	h->any_link = true;
+	hammer_run(h, text ? atof(text) : 2);
+	for (i = 0; i < h->threads; i++) {
+		delivered += h->thread[i].delivered;
+		ended += h->thread[i].ended;
+	}
+	homa_engine_counts(h->engine, &counts);
+	print_message("%llu RPCs, %llu data packets\n", (unsigned long long)ended,
+		      (unsigned long long)delivered);
+	assert_int_equal(counts.rpcs, 0);
+	assert_true(ended > 0);
+	assert_int_equal(hammer_free(h), 0);
+}
+
+static void hammer__short_messages(void **state)
+{
+	(void)state;
+	hammer(4, 0, 1000, 0);
+}
+
+static void hammer__one_shard(void **state)
+{
+	(void)state;
+	hammer(1, 10, 20000, 20);
+}
+
+static void hammer__long_messages(void **state)
+{
+	(void)state;
+	hammer(16, 0, 300000, 0);
+}
+
+static void hammer__losses_aborts_and_closed_sockets(void **state)
+{
+	(void)state;
+	hammer(4, 20, 30000, 50);
+	hammer(64, 20, 5000, 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hammer__short_messages),
+		cmocka_unit_test(hammer__one_shard),
+		cmocka_unit_test(hammer__long_messages),
+		cmocka_unit_test(hammer__losses_aborts_and_closed_sockets),
+	};
+
+	if (getenv("HAMMER_TEST"))
+		cmocka_set_test_filter(getenv("HAMMER_TEST"));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
