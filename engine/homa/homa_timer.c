@@ -50,14 +50,15 @@ static struct homa_rpc *homa_sock_feed_one(struct homa_ctx *ctx,
  */
 static void homa_rpc_fed(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
-	u32 first = homa_min_u32(rpc->in.length,
-				 HOMA_READ_ONCE(rpc->link->derived.rtt_bytes));
 	u32 top = ctx->engine->params.num_priorities - 1;
 	struct homa_ctrl *ctrl;
+	u32 first;
 
 	homa_lock(&rpc->shard->lock);
 	rpc->flags |= HOMA_RPC_OWN_PAGES;
 	if (rpc->state == HOMA_RPC_INCOMING) {
+		first = homa_min_u32(rpc->in.length, HOMA_READ_ONCE(
+					rpc->link->derived.rtt_bytes));
 		rpc->flags &= (u8)~HOMA_RPC_NO_BUFFER;
 		HOMA_WRITE_ONCE(rpc->in.granted, first);
 		homa_grant_add(ctx, rpc);
