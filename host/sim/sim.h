@@ -101,12 +101,12 @@ struct sim_config {
  * system, so a stale packet may look at @serial
  * @serial: identifies it for the run's life; 0 in a free slot.
  * @length: bytes. @src, @dst: hosts.
- * @request: the request that this one answers, else NULL (RPC runs).
+ * @request: the request that this one answers, else NULL (RPC runs); a
+ *	reference to it is held.
  * @quantile: its place in the workload's distribution, 0..1.
  * @created: when the application sent it, ps; @ideal_ps: what it takes alone.
  * @measured: counts in the statistics.
- * @wait_ps, @lag_ps: of the packet that completed it (set by the transport's
- *	last packet, see sim_delivered()).
+ * @wait_ps, @lag_ps: of the packet that completed it, from sim_delivered().
  * @tx, @rx: the transport's state at the sender and the receiver.
  * @refs: 1 for traffic, 1 for each side the transport keeps it.
  */
@@ -179,6 +179,7 @@ struct sim {
 	struct sim_net *net;	/* net.c's and topology.c's */
 	struct sim_pkt *free_pkts;
 	struct sim_msg *free_msgs;
+	struct msg_slab *msg_slabs;
 	u64 last_serial;
 	struct homa_prng rng_net, rng_proto;
 	struct sim_counts counts;
