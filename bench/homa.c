@@ -28,12 +28,14 @@
  * struct homa_endpoint - the transport's endpoint
  * @peers: servers, config->peer_count of them.
  * @ids: RPC ids by slot, for abandon().
+ * @request_flags: HOMA_BORROW if the bytes of all requests are the same.
  */
 struct homa_endpoint {
 	struct bench_endpoint base;
 	struct homa *h;
 	struct sockaddr_storage *peers;
 	uint64_t *ids;
+	unsigned int request_flags;
 	uint64_t replies_failed;
 };
 
@@ -56,8 +58,8 @@ static int homa_bench_request(struct bench_endpoint *base, uint32_t peer,
 	if (size >= sizeof(wanted))
 		memcpy(bench_payload, &wanted, sizeof(wanted));
 	return homa_request(ep->h, (const struct sockaddr *)dest,
-			    sizeof(*dest), bench_payload, size, cookie, 0,
-			    &ep->ids[cookie & SLOT_MASK]);
+			    sizeof(*dest), bench_payload, size, cookie,
+			    ep->request_flags, &ep->ids[cookie & SLOT_MASK]);
 }
 
 static void homa_bench_abandon(struct bench_endpoint *base, uint32_t cookie)
@@ -297,6 +299,9 @@ static int homa_bench_open(struct bench_endpoint **out,
 	if (!ep)
 		return -ENOMEM;
 	ep->base.config = config;
+	/* The length of the response is in the request's bytes. */
+	if (config->response)
+		ep->request_flags = HOMA_BORROW;
 	ep->peers = calloc(config->peer_count + 1, sizeof(*ep->peers));
 	ep->ids = calloc(SLOT_MASK + 1, sizeof(*ep->ids));
 	if (ep->peers && ep->ids)

@@ -130,9 +130,9 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen
 		rc = check_dest(h, "homa_request", dest, destlen);
 	if (rc)
 		return rc;
-	if (flags & ~HOMA_PRIVATE)
+	if (flags & ~(HOMA_PRIVATE | HOMA_BORROW))
 		return homa_fail(h, -EINVAL, "homa_request: unknown flags 0x%x",
-				 flags & ~HOMA_PRIVATE);
+				 flags & ~(HOMA_PRIVATE | HOMA_BORROW));
 	rc = h->ops->request(h->host, dest, &out, cookie, flags,
 			     id ? id : &unused);
 	return result(h->serial, "homa_request", rc);

@@ -81,6 +81,18 @@ static u8 *copy_out(struct homa_emb *e, const struct homa_out *out)
 	return copy;
 }
 
+/*
+ * What to send from: the caller's own bytes if he lends them, else a copy. A
+ * request is never read after its response began to come in or its RPC ended,
+ * and nobody sees either before this lock was released.
+ */
+static u8 *borrow_or_copy(struct homa_emb *e, const struct homa_out *out,
+			  unsigned int flags, bool *borrowed)
+{
+	*borrowed = (flags & HOMA_BORROW) && out->iovcnt == 1;
+	return *borrowed ? out->iov[0].iov_base : copy_out(e, out);
+}
+
 static u32 route_slot(const struct homa_addr *addr)
 {
 	u32 mix = homa_get_be32(addr->ip + 12) ^ homa_get_be32(addr->ip + 8);
@@ -149,7 +161,8 @@ int homa_emb_request(void *host, const struct sockaddr *dest,
 	struct homa_emb_rpc *priv;
 	struct homa_handle handle;
 	struct homa_rpc *rpc;
-	u8 *copy = NULL;
+	bool borrowed = false;
+	u8 *bytes = NULL;
 	int rc;
 
 	rc = homa_sockaddr_to_addr(dest, e->encap, &send.dst, &send.port);
@@ -164,8 +177,8 @@ int homa_emb_request(void *host, const struct sockaddr *dest,
 	if (rc)
 		goto fail;
 	rc = -ENOMEM;
-	copy = copy_out(e, out);
-	if (!copy)
+	bytes = borrow_or_copy(e, out, flags, &borrowed);
+	if (!bytes)
 		goto fail;
 	rc = -ESHUTDOWN;
 	if (e->closing)
@@ -175,15 +188,17 @@ int homa_emb_request(void *host, const struct sockaddr *dest,
 	if (rc)
 		goto fail;
 	priv = homa_rpc_priv(rpc);
-	priv->out = copy;
+	priv->out = bytes;
 	priv->out_size = send.length;
+	priv->borrowed = borrowed;
 	priv->handle = handle;
 	homa_list_add_tail(&e->clients, &priv->client);
 	*id = handle.id;
 	submitted(e);
 	return 0;
 fail:
-	homa_msgbuf_put(&e->bufs, copy, send.length);
+	if (!borrowed)
+		homa_msgbuf_put(&e->bufs, bytes, send.length);
 	homa_emb_unlock(e, false);
 	return rc;
 }

@@ -39,7 +39,8 @@ HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) /
  * @client: in homa_emb.clients while we are its client and it lives.
  * @handle: names the RPC; valid from its first event or its sending.
  * @order: stamp of its place among ready messages.
- * @out: private copy of the outgoing message, NULL if none.
+ * @out: the outgoing message, NULL if none: a private copy, or if @borrowed
+ *	the application's own bytes.
  * @out_size: bytes in @out.
  */
 struct homa_emb_rpc {
@@ -49,6 +50,7 @@ struct homa_emb_rpc {
 	u64 order;
 	u8 *out;
 	u32 out_size;
+	bool borrowed;
 };
 
 /**

@@ -67,7 +67,8 @@ static void reap_rpc(struct homa_emb *e, struct homa_rpc *rpc)
 		homa_list_del(&priv->client);
 	if (priv->handle.id)
 		homa_emb_gone(e, priv->handle.id);
-	homa_msgbuf_put(&e->bufs, priv->out, priv->out_size);
+	if (!priv->borrowed)
+		homa_msgbuf_put(&e->bufs, priv->out, priv->out_size);
 	memset(priv, 0, sizeof(*priv));
 	if (e->ctx.spare_rpcs < SPARES)
 		homa_ctx_give_rpc(&e->ctx, rpc);

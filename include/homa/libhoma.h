@@ -116,6 +116,13 @@ struct homa_message {
 
 /** homa_request() flags. */
 #define HOMA_PRIVATE 0x1u	/* only homa_receive_id() returns this RPC */
+/**
+ * Do not copy the message: the caller leaves it valid and unchanged until the
+ * response or failure was received, or homa_abort() or homa_close() returned.
+ * Saves one of two copies of a long request. Only a hint: messages in several
+ * pieces, and hosts that must copy, copy.
+ */
+#define HOMA_BORROW 0x2u
 
 /**
  * homa_open() - open an endpoint
@@ -177,9 +184,10 @@ char *homa_format_address(const struct sockaddr_storage *addr, char *text,
 /**
  * homa_request() - send a request; returns before the response
  * @dest: server address, AF_INET or AF_INET6; 0.0.0.0 and :: mean this host.
- * @buf: @length bytes; may be reused as soon as the call returns.
+ * @buf: @length bytes; may be reused as soon as the call returns (later with
+ *	HOMA_BORROW).
  * @cookie: returned with the response or failure.
- * @flags: 0 or HOMA_PRIVATE.
+ * @flags: 0 or HOMA_PRIVATE | HOMA_BORROW.
  * @id: receives the RPC's id (may be NULL).
  * Errors: -EINVAL (length 0, address family), -EMSGSIZE (too long),
  * -EHOSTUNREACH (no route), -ENOBUFS (too many RPCs), -ESHUTDOWN.

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,6 +113,35 @@ static void check_async(void)
 	}
 	API_CHECK(homa_receive(h, &msg, HOMA_RECV_NONBLOCK, -1) == -EAGAIN,
 		  "one response too many");
+}
+
+/* A lent message is sent as it lies there, and not touched once its RPC is over:
+ * its memory is gone then. Nor after an abort, in the middle of sending. */
+static void check_borrow(void)
+{
+	static const size_t sizes[] = { 1, 1500, 70000, 999998 };
+	struct homa_message msg;
+	int i;
+
+	for (i = 0; i < 40; i++) {
+		size_t length = sizes[i % 4];
+		unsigned char *lent = mmap(NULL, length, PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint64_t id;
+
+		API_CHECK(lent != MAP_FAILED, "no memory");
+		api_fill(lent, length, (unsigned int)i);
+		id = request(lent, length, (uint64_t)i, HOMA_BORROW);
+		if (i % 10 == 9) {
+			API_CHECK(!homa_abort(h, id, 0), "%s", homa_error(h));
+		} else {
+			receive(&msg);
+			api_verify(&msg, length, (unsigned int)i);
+			homa_release(h, &msg);
+		}
+		munmap(lent, length);
+	}
+	echo(100000, 1);
 }
 
 /* Private RPCs are for receive_id alone, in any order. */
@@ -514,6 +544,7 @@ static const struct {
 	{ "async", check_async, 0, 0 },
 	{ "spinning", check_async, 0, -1 },
 	{ "blocking", check_async, 0, 1 },
+	{ "borrow", check_borrow, 0, 0 },
 	{ "private", check_private, 0, 0 },
 	{ "receive_id", check_receive_id, 0, 0 },
 	{ "abort", check_abort, 0, 0 },

@@ -18,6 +18,7 @@ CHECKS = [
     "async",
     "spinning",
     "blocking",
+    "borrow",
     "private",
     "receive_id",
     "abort",
