@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What the files of the network share: net.c moves packets, topology.c makes
+ * nodes and ports, routes.c knows where to, queue_*.c in what order.
+ */
+#ifndef SIM_NET_IMPL_H
+#define SIM_NET_IMPL_H
+
+#include "transport.h"
+
+#define SIM_CUT_BYTES 64u	/* a cut-through switch knows where to after these */
+#define SIM_NO_PORT UINT32_MAX
+
+struct pkt_slab;
+
+/** struct sim_group - ports that lead equally near to somewhere */
+struct sim_group {
+	u32 first;	/* in net->members */
+	u32 count;
+};
+
+/**
+ * struct sim_switch - what a switch has besides its ports
+ * @buffered: bytes in all its queues.
+ * @edge: its number among the edge switches, SIM_NO_PORT if hosts are not on it.
+ */
+struct sim_switch {
+	u64 buffered;
+	u32 edge;
+	u32 salt;	/* ECMP: switches hash differently */
+};
+
+/** struct sim_link_failure - a failure of the configuration and its two ports */
+struct sim_link_failure {
+	struct sim_event begin, end;
+	struct sim_net *net;
+	u32 ports[2];
+};
+
+/**
+ * struct sim_net - the network's own
+ * @edges: number of edge switches.
+ * @host_edge, @host_down: of each host: edge switch (node), port index toward it.
+ * @next: group for [switch][edge switch].
+ * @groups, @members: equal-cost next hops: port indices.
+ * @adjacent, @first_port: ports of each node, in order of their index.
+ * @failed_at, @failures_now: of each port: the last failure's time, how many hold.
+ * @headers_in_row: of each port: sent while data waited (queue_trim.c).
+ * @pulling: the host port whose transport is being asked right now.
+ */
+struct sim_net {
+	u32 hosts, switches, edges;
+	u32 *host_edge, *host_down;
+	struct sim_switch *sw;
+	u16 *next;
+	struct sim_group *groups;
+	u32 num_groups, max_groups;
+	u32 *members;
+	u32 num_members, max_members;
+	u32 *first_port;
+	u32 *adjacent;
+	u32 max_ports;
+	u64 *failed_at;
+	u32 *failures_now;
+	u8 *headers_in_row;
+	struct sim_link_failure failures[SIM_MAX_FAILURES];
+	struct sim_port *pulling;
+	struct pkt_slab *slabs;
+};
+
+/* ---- topology.c ---- */
+
+/** sim_topology_build() - nodes and ports; -EINVAL, -ENOMEM with a sentence */
+int sim_topology_build(struct sim *sim, char *err, size_t errlen);
+/** sim_port_between() - index of the port from @node to @peer or SIM_NO_PORT */
+u32 sim_port_between(const struct sim *sim, u32 node, u32 peer);
+
+/* ---- routes.c ---- */
+
+/** sim_routes_build() - next hops over the links that are up; again after a change */
+int sim_routes_build(struct sim *sim);
+void sim_routes_free(struct sim_net *net);
+/** sim_route() - the port by which @pkt leaves switch @node, NULL: no way */
+struct sim_port *sim_route(struct sim *sim, u32 node, const struct sim_pkt *pkt);
+
+/* ---- queue_*.c ---- */
+
+int sim_rank_init(struct sim *sim, struct sim_port *port);
+void sim_rank_free(struct sim_port *port);
+
+static inline void sim_fifo_init(struct sim_fifo *fifo)
+{
+	fifo->head = NULL;
+	fifo->tail = &fifo->head;
+	fifo->bytes = 0;
+	fifo->packets = 0;
+}
+
+static inline void sim_fifo_put(struct sim_fifo *fifo, struct sim_pkt *pkt)
+{
+	pkt->next = NULL;
+	*fifo->tail = pkt;
+	fifo->tail = &pkt->next;
+	fifo->bytes += pkt->wire;
+	fifo->packets++;
+}
+
+/* Of a fifo that is not empty. */
+static inline struct sim_pkt *sim_fifo_get(struct sim_fifo *fifo)
+{
+	struct sim_pkt *pkt = fifo->head;
+
+	fifo->head = pkt->next;
+	if (!fifo->head)
+		fifo->tail = &fifo->head;
+	fifo->bytes -= pkt->wire;
+	fifo->packets--;
+	return pkt;
+}
+
+/**
+ * sim_port_room() - whether the buffer takes @bytes more: the port's own limit,
+ * and of a shared buffer what is free, of which a port may hold alpha / 256 times.
+ */
+static inline bool sim_port_room(const struct sim *sim, const struct sim_port *port,
+				 u32 bytes)
+{
+	const u64 shared = sim->cfg.shared_bytes;
+	u64 used;
+
+	if (port->limit && port->bytes + bytes > port->limit)
+		return false;
+	if (!shared)
+		return true;
+	used = sim->net->sw[port->node - sim->net->hosts].buffered;
+	if (used + bytes > shared)
+		return false;
+	return port->bytes + bytes <= (shared - used) * sim->cfg.shared_alpha / 256;
+}
+
+#endif
