@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * PIAS (Bai et al., "Information-Agnostic Flow Scheduling for Commodity Data
+ * Centers", NSDI'15): a message begins at the highest of eight priorities and
+ * falls a level whenever the bytes it has sent pass a threshold, so that short
+ * messages go first although nobody knows sizes. Rate control is DCTCP; each
+ * message is a stream with a window of its own.
+ *
+ * Parameters: initial window 70 packets, least time-out 2 ms, K = 65 packets a
+ * port, an ack per packet (the settings of the authors' simulations, which
+ * SIGCOMM'18 used); 360 KB of buffer a port (240 packets, [inferred]). A
+ * second time-out in a row puts a stream back to the highest level (the
+ * paper's remedy for starvation). Acks go at the highest priority. The sending
+ * host serves its streams by level, in turn within one.
+ *
+ * Thresholds. The paper chooses them for the least mean completion time of a
+ * queueing model of one link. We do that with the exact mean response time of
+ * an M/G/1 multilevel queue, first come first served within a level (Kleinrock,
+ * Queueing Systems II, 4.7): a message of size x that ends in the level of
+ * (a, b] takes (W(b) + x) / (1 - rho(a)), where rho(y) and W(y) are load and
+ * mean unfinished work if all messages were cut off at y bytes. A level's cost
+ * depends on its two ends alone, so the best thresholds on a grid of packet
+ * counts, 10 % apart, follow by dynamic programming. They depend on workload
+ * and load only. Messages smaller than one packet never meet a threshold.
+ */
+#include <stdlib.h>
+
+#include "window.h"
+
+#define PIAS_GRID 160
+#define PIAS_SIZES 1000	/* per stretch of the distribution */
+#define PIAS_PORT_PACKETS 240
+
+#define PIAS_THRESHOLD(n) \
+	{ "threshold-" #n, 0, 0, 1ull << 32, "bytes", \
+	  "sent bytes after which a message falls to level " #n \
+	  " (0: best for workload and load)" }
+
+static const struct sim_option pias_options[] = {
+	WINDOW_OPTIONS(70, 2000, 1, 1),
+	WINDOW_ECN_OPTIONS,
+	PIAS_THRESHOLD(1),
+	PIAS_THRESHOLD(2),
+	PIAS_THRESHOLD(3),
+	PIAS_THRESHOLD(4),
+	PIAS_THRESHOLD(5),
+	PIAS_THRESHOLD(6),
+	PIAS_THRESHOLD(7),
+	{ NULL, 0, 0, 0, NULL, NULL },
+};
+
+/* ---- thresholds ---- */
+
+/**
+ * struct pias_model - the distribution, cut at every grid point
+ * @at: bytes, increasing; at[0] = 0, at[last] the largest message.
+ * @share: of messages of at most @at; @sum: mean of their bytes, others 0.
+ * @load, @work: rho() and W() of the heading; a byte takes a unit of time.
+ */
+struct pias_model {
+	u32 last;
+	double at[PIAS_GRID];
+	double share[PIAS_GRID], sum[PIAS_GRID];
+	double load[PIAS_GRID], work[PIAS_GRID];
+};
+
+/* Packet counts some 10 % apart, and the largest message at the end. */
+static void pias_grid(struct pias_model *m, double largest, u32 mss)
+{
+	double packets = 1;
+
+	m->at[0] = 0;
+	m->last = 1;
+	while (m->last < PIAS_GRID - 1 && packets * mss < largest) {
+		m->at[m->last++] = packets * mss;
+		packets = (double)(u64)(packets * 1.1 + 1);
+	}
+	m->at[m->last] = largest;
+}
+
+/* Add messages of @size that are @weight of all. */
+static void pias_count(struct pias_model *m, double size, double weight)
+{
+	double part;
+	u32 i;
+
+	for (i = 1; i <= m->last; i++) {
+		part = size < m->at[i] ? size : m->at[i];
+		m->load[i] += weight * part;
+		m->work[i] += weight * part * part;
+		if (size > m->at[i])
+			continue;
+		m->share[i] += weight;
+		m->sum[i] += weight * size;
+	}
+}
+
+/* The tail is a small share of the messages and most of the bytes: look closer. */
+static void pias_measure(struct pias_model *m, const struct homa_workload *workload)
+{
+	static const double edge[] = { 0, 0.99, 0.9999, 1 };
+	double width;
+	u32 i, j;
+
+	for (i = 0; i + 1 < sizeof(edge) / sizeof(edge[0]); i++) {
+		width = (edge[i + 1] - edge[i]) / PIAS_SIZES;
+		for (j = 0; j < PIAS_SIZES; j++)
+			pias_count(m, homa_workload_size(workload,
+							 edge[i] + (j + 0.5) * width),
+				   width);
+	}
+}
+
+static void pias_model(struct pias_model *m, const struct homa_workload *workload,
+		       double load, u32 mss)
+{
+	double rate;
+	u32 i;
+
+	*m = (struct pias_model){ 0 };
+	pias_grid(m, homa_workload_size(workload, 0.999999999), mss);
+	pias_measure(m, workload);
+	rate = load / m->load[m->last];
+	for (i = 1; i <= m->last; i++) {
+		m->load[i] *= rate;
+		m->work[i] *= rate / 2 / (1 - m->load[i]);
+	}
+}
+
+/* What the messages that end in the level from point @i to point @j add to the mean. */
+static double pias_cost(const struct pias_model *m, u32 i, u32 j)
+{
+	double share = m->share[j] - m->share[i];
+	double sum = m->sum[j] - m->sum[i];
+
+	return (m->work[j] * share + sum) / (1 - m->load[i]);
+}
+
+void pias_thresholds(const struct homa_workload *workload, double load, u32 mss,
+		     u64 threshold[WINDOW_LEVELS - 1])
+{
+	u16 from[WINDOW_LEVELS][PIAS_GRID];
+	double best[2][PIAS_GRID], cost;
+	struct pias_model m;
+	u32 level, i, j;
+
+	load = load < 0.05 ? 0.05 : load > 0.95 ? 0.95 : load;
+	pias_model(&m, workload, load, mss);
+	for (j = 0; j <= m.last; j++)
+		best[0][j] = pias_cost(&m, 0, j);
+	for (level = 1; level < WINDOW_LEVELS; level++) {
+		for (j = 0; j <= m.last; j++) {
+			best[level & 1][j] = best[~level & 1][j];
+			from[level][j] = (u16)j;	/* an empty level */
+			for (i = 1; i < j; i++) {
+				cost = best[~level & 1][i] + pias_cost(&m, i, j);
+				if (cost >= best[level & 1][j])
+					continue;
+				best[level & 1][j] = cost;
+				from[level][j] = (u16)i;
+			}
+		}
+	}
+	for (j = m.last, level = WINDOW_LEVELS - 1; level > 0; level--) {
+		j = from[level][j];
+		threshold[level - 1] = (u64)m.at[j];
+	}
+}
+
+/* ---- protocol ---- */
+
+static u8 pias_level(const struct window *w, const struct window_flow *f, u64 seq)
+{
+	u64 sent = seq > f->level_base ? seq - f->level_base : 0;
+	u8 level = 0;
+
+	while (level < WINDOW_LEVELS - 1 && sent >= w->threshold[level])
+		level++;
+	return level;
+}
+
+static const struct window_policy pias_policy = {
+	.ecn = true,
+	.data_prio = SIM_PRIORITIES - 1,
+	.ack_prio = SIM_PRIORITIES - 1,
+	.acked = dctcp_acked,
+	.level = pias_level,
+};
+
+static int pias_defaults(struct sim_config *cfg)
+{
+	window_defaults(cfg, pias_options);
+	cfg->port_bytes = (u64)PIAS_PORT_PACKETS * 1500;
+	cfg->ecn_bytes = WINDOW_ECN_AUTO;
+	return 0;
+}
+
+/* What the user sets holds; a level can not begin before the one above it. */
+static int pias_start(struct sim *sim)
+{
+	int res = window_start(sim, &pias_policy);
+	u64 least = 0, set;
+	struct window *w;
+	u32 i;
+
+	if (res)
+		return res;
+	w = window_of(sim);
+	pias_thresholds(&sim->workload, sim->cfg.load, w->mss, w->threshold);
+	for (i = 0; i < WINDOW_LEVELS - 1; i++) {
+		set = sim->cfg.option[WINDOW_THRESHOLD + i];
+		if (set)
+			w->threshold[i] = set;
+		if (w->threshold[i] < least)
+			w->threshold[i] = least;
+		least = w->threshold[i];
+	}
+	return 0;
+}
+
+static void pias_metrics(struct sim *sim,
+			 void (*put)(void *arg, const char *name, double value),
+			 void *arg)
+{
+	static const char *const name[WINDOW_LEVELS - 1] = {
+		"threshold_1", "threshold_2", "threshold_3", "threshold_4",
+		"threshold_5", "threshold_6", "threshold_7",
+	};
+	u32 i;
+
+	window_metrics(sim, put, arg);
+	for (i = 0; i < WINDOW_LEVELS - 1; i++)
+		put(arg, name[i], (double)window_of(sim)->threshold[i]);
+}
+
+const struct sim_transport sim_pias = {
+	.name = "pias",
+	.title = "PIAS",
+	.text = "PIAS: priority by bytes sent, on DCTCP, a stream per message (NSDI'15)",
+	.options = pias_options,
+	.defaults = pias_defaults,
+	.start = pias_start,
+	.stop = window_stop,
+	.send = window_send,
+	.tx = window_tx,
+	.rx = window_rx,
+	.metrics = pias_metrics,
+};

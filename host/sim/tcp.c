@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * TCP as ATC'21 ("A Linux Kernel Implementation of the Homa Transport
+ * Protocol", Ousterhout) compares Homa with it: a connection for each pair of
+ * hosts, whose messages share one stream in the order in which they were sent,
+ * so that a short message waits for the long ones before it.
+ *
+ * Congestion control is NewReno, loss recovery without SACK; window.h lists
+ * the RFCs and what the model leaves out. What sets it apart from Linux as
+ * measured there: NewReno instead of Cubic, no SACK, no RACK, no segmentation
+ * offload, no CPU time.
+ *
+ * Parameters: initial window 10 (RFC 6928), least time-out 200 ms and largest
+ * window 6 MB (Linux's defaults), an ack for every second segment or after
+ * 0.5 ms (RFC 5681 allows 500 ms, Linux takes 40 or more, but acks at once
+ * where it guesses that the sender waits). Switches have 13 MB of buffer that
+ * their ports share, each at most as much as is still free: our assumption for
+ * a 2020 top-of-rack switch; ports of unlimited length would let every window
+ * grow to its maximum.
+ */
+#include "window.h"
+
+static const struct sim_option tcp_options[] = {
+	WINDOW_OPTIONS(10, 200000, 0, 2),
+	{ NULL, 0, 0, 0, NULL, NULL },
+};
+
+static const struct window_policy tcp_policy = {
+	.ecn = false,
+};
+
+static int tcp_defaults(struct sim_config *cfg)
+{
+	window_defaults(cfg, tcp_options);
+	cfg->shared_bytes = WINDOW_SWITCH_BYTES;
+	cfg->shared_alpha = 256;
+	return 0;
+}
+
+static int tcp_start(struct sim *sim)
+{
+	return window_start(sim, &tcp_policy);
+}
+
+const struct sim_transport sim_tcp = {
+	.name = "tcp",
+	.title = "TCP",
+	.text = "TCP NewReno, one stream per pair of hosts (RFC 5681, 6582, 6298)",
+	.options = tcp_options,
+	.defaults = tcp_defaults,
+	.start = tcp_start,
+	.stop = window_stop,
+	.send = window_send,
+	.tx = window_tx,
+	.rx = window_rx,
+	.metrics = window_metrics,
+};

@@ -1,0 +1,626 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Streams of the window protocols: how messages become segments, which of a
+ * host's streams its NIC serves next, and how the receiver puts segments
+ * together and acks them. window_loss.c decides how much may be sent; see
+ * window.h for what is modelled.
+ *
+ * A stream that can send stands in its host's list of its level; the NIC takes
+ * one segment from the first of the highest level, which then goes to the end
+ * of the list of its new level. A stream that turns out to be unable to send
+ * just leaves, and comes back when an ack or the application wakes it: neither
+ * costs more than a few words touched.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "window.h"
+
+#define FLOWS_PER_SLAB 256
+
+struct window_slab {
+	struct window_slab *next;
+	struct window_flow flows[FLOWS_PER_SLAB];
+};
+
+/* The words of a packet: x[]. */
+enum { X_SEQ, X_FLOW, X_SERIAL, X_MARKED };
+
+/* ---- set up ---- */
+
+void window_defaults(struct sim_config *cfg, const struct sim_option *options)
+{
+	u32 i;
+
+	for (i = 0; options[i].name; i++)
+		cfg->option[i] = options[i].def;
+	cfg->queue = SIM_QUEUE_PRIORITY;
+	cfg->balance = SIM_ECMP;
+}
+
+static void window_settings(struct sim *sim, struct window *w)
+{
+	struct sim_config *cfg = &sim->cfg;
+	const u64 *option = cfg->option;
+
+	w->mss = cfg->mtu - WINDOW_HEADERS;
+	w->initial = option[WINDOW_INITIAL] * w->mss;
+	w->max = option[WINDOW_MAX];
+	if (w->max < 2ull * w->mss)
+		w->max = 2ull * w->mss;
+	if (w->initial > w->max)
+		w->initial = w->max;
+	w->rto_min = option[WINDOW_RTO_MIN] * SIM_US;
+	w->dup_limit = (u32)option[WINDOW_DUPACKS];
+	w->per_message = option[WINDOW_STREAMS] != 0;
+	w->ack_every = (u32)option[WINDOW_ACK_EVERY];
+	w->ack_delay = option[WINDOW_ACK_DELAY] * SIM_US;
+	if (!w->policy->ecn)
+		return;
+	w->gain = (u32)option[WINDOW_GAIN];
+	if (cfg->ecn_bytes == WINDOW_ECN_AUTO)
+		cfg->ecn_bytes = option[WINDOW_K] * sim_wire(cfg->mtu) *
+				 cfg->host_mbps / 10000;
+}
+
+int window_start(struct sim *sim, const struct window_policy *policy)
+{
+	struct window *w = calloc(1, sizeof(*w));
+	u32 i;
+
+	if (!w)
+		return -ENOMEM;
+	sim->proto = w;
+	w->policy = policy;
+	if (sim->cfg.mtu <= WINDOW_HEADERS)
+		return -EINVAL;
+	window_settings(sim, w);
+	w->hosts = calloc(sim->cfg.hosts, sizeof(*w->hosts));
+	if (!w->hosts)
+		return -ENOMEM;
+	for (i = 0; i < sim->cfg.hosts; i++) {
+		struct window_host *wh = &w->hosts[i];
+
+		sim->hosts[i].proto = wh;
+		wh->acks.tail = &wh->acks.head;
+		if (w->per_message)
+			continue;
+		wh->to = calloc(sim->cfg.hosts, sizeof(struct window_flow *));
+		if (!wh->to)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void window_host_free(struct sim *sim, struct window_host *wh)
+{
+	struct sim_pkt *pkt;
+
+	while ((pkt = wh->acks.head) != NULL) {
+		wh->acks.head = pkt->next;
+		sim_pkt_free(sim, pkt);
+	}
+	free(wh->to);
+}
+
+void window_stop(struct sim *sim)
+{
+	struct window *w = sim->proto;
+	u32 i;
+
+	if (!w)
+		return;
+	for (i = 0; w->hosts && i < sim->cfg.hosts; i++)
+		window_host_free(sim, &w->hosts[i]);
+	while (w->slabs) {
+		struct window_slab *slab = w->slabs;
+
+		for (i = 0; i < FLOWS_PER_SLAB; i++) {
+			sim_event_cancel(sim->agenda, &slab->flows[i].timer);
+			sim_event_cancel(sim->agenda, &slab->flows[i].ack_timer);
+			free(slab->flows[i].ranges);
+		}
+		w->slabs = slab->next;
+		free(slab);
+	}
+	free(w->hosts);
+	free(w);
+	sim->proto = NULL;
+}
+
+/* ---- streams ---- */
+
+static void window_ack_timer(struct sim *sim, struct sim_event *ev);
+
+static bool window_grow_pool(struct window *w)
+{
+	struct window_slab *slab = calloc(1, sizeof(*slab));
+	u32 i;
+
+	if (!slab)
+		return false;
+	slab->next = w->slabs;
+	w->slabs = slab;
+	for (i = FLOWS_PER_SLAB; i-- > 0;) {
+		slab->flows[i].timer.fn = window_timer;
+		slab->flows[i].ack_timer.fn = window_ack_timer;
+		slab->flows[i].next = w->free_flows;
+		w->free_flows = &slab->flows[i];
+	}
+	return true;
+}
+
+/* Everything of @f is new but its timers, which do not run, and its ranges' memory. */
+static void window_flow_init(struct window *w, struct window_flow *f)
+{
+	struct window_range *ranges = f->ranges;
+	u32 max_ranges = f->max_ranges;
+
+	memset(f, 0, offsetof(struct window_flow, timer));
+	f->ranges = ranges;
+	f->max_ranges = max_ranges;
+	f->serial = ++w->last_serial;
+	f->ecmp = (u32)f->serial * 2;
+	f->cwnd = w->initial;
+	f->ssthresh = UINT64_MAX;
+	f->rto = w->rto_min;
+	f->deadline = SIM_NEVER;
+	f->alpha = 1u << 20;
+	w->counts.streams++;
+}
+
+static struct window_flow *window_flow_new(struct window *w, u32 src, u32 dst)
+{
+	struct window_flow *f;
+
+	if (!w->free_flows && !window_grow_pool(w))
+		return NULL;
+	f = w->free_flows;
+	w->free_flows = f->next;
+	window_flow_init(w, f);
+	f->src = (u16)src;
+	f->dst = (u16)dst;
+	return f;
+}
+
+/* A queued stream leaves its host's list first; window_pull() sees to that. */
+static void window_flow_free(struct sim *sim, struct window_flow *f)
+{
+	struct window *w = window_of(sim);
+
+	sim_event_cancel(sim->agenda, &f->timer);
+	sim_event_cancel(sim->agenda, &f->ack_timer);
+	f->next = w->free_flows;
+	w->free_flows = f;
+}
+
+void window_flow_done(struct sim *sim, struct window_flow *f)
+{
+	f->serial = 0;
+	if (!f->queued)
+		window_flow_free(sim, f);
+}
+
+static struct window_flow *window_flow_for(struct window *w, const struct sim_msg *msg)
+{
+	struct window_flow **slot;
+
+	if (w->per_message)
+		return window_flow_new(w, msg->src, msg->dst);
+	slot = &w->hosts[msg->src].to[msg->dst];
+	if (!*slot)
+		*slot = window_flow_new(w, msg->src, msg->dst);
+	return *slot;
+}
+
+void window_send(struct sim *sim, struct sim_host *host, struct sim_msg *msg)
+{
+	struct window *w = window_of(sim);
+	struct window_flow *f = window_flow_for(w, msg);
+
+	(void)host;
+	if (!f) {
+		sim_failed(sim, msg, ENOMEM);
+		return;
+	}
+	sim_msg_get(msg);
+	if (f->snd_una == f->written && sim->now - f->last_tx > f->rto &&
+	    f->cwnd > w->initial)
+		f->cwnd = w->initial;
+	f->written += msg->length;
+	msg->x[0] = f->written;
+	msg->tx = NULL;
+	if (f->head)
+		f->tail->tx = msg;
+	else
+		f->head = msg;
+	f->tail = msg;
+	if (!f->cursor)
+		f->cursor = msg;
+	window_wake(sim, f);
+}
+
+/* ---- sending ---- */
+
+static bool window_can_send(const struct window *w, const struct window_flow *f)
+{
+	u64 flight = f->snd_nxt - f->snd_una;
+	u64 bytes = f->written - f->snd_nxt;
+
+	if (f->rexmit)
+		return true;
+	if (!bytes)
+		return false;
+	if (bytes > w->mss)
+		bytes = w->mss;
+	return !flight || flight + bytes <= window_usable(w, f);
+}
+
+static void window_enqueue(struct window *w, struct window_flow *f)
+{
+	struct window_host *wh = &w->hosts[f->src];
+	u8 level = 0;
+
+	if (w->policy->level)
+		level = w->policy->level(w, f, f->rexmit ? f->snd_una : f->snd_nxt);
+	f->level = level;
+	f->queued = true;
+	f->next = NULL;
+	if (wh->mask & (1u << level))
+		wh->ready[level].tail->next = f;
+	else
+		wh->ready[level].head = f;
+	wh->ready[level].tail = f;
+	wh->mask |= (u8)(1u << level);
+}
+
+void window_wake(struct sim *sim, struct window_flow *f)
+{
+	struct window *w = window_of(sim);
+
+	if (f->queued || !window_can_send(w, f))
+		return;
+	window_enqueue(w, f);
+	sim_port_kick(sim, sim->hosts[f->src].up);
+}
+
+/* The next stream in turn, taken out of its list, or NULL. */
+static struct window_flow *window_dequeue(struct window_host *wh)
+{
+	struct window_flow *f;
+	u32 level;
+
+	if (!wh->mask)
+		return NULL;
+	level = (u32)__builtin_ctz(wh->mask);
+	f = wh->ready[level].head;
+	wh->ready[level].head = f->next;
+	if (!f->next)
+		wh->mask &= (u8)~(1u << level);
+	f->queued = false;
+	return f;
+}
+
+static struct window_flow *window_pull(struct sim *sim, struct window_host *wh)
+{
+	struct window_flow *f;
+
+	while ((f = window_dequeue(wh)) != NULL) {
+		if (!f->serial)
+			window_flow_free(sim, f);
+		else if (window_can_send(window_of(sim), f))
+			return f;
+	}
+	return NULL;
+}
+
+/* The first of a packet's messages that still exists, where it begins in it. */
+static void window_pkt_msg(struct sim_pkt *pkt, struct sim_msg *msg, u64 seq)
+{
+	u64 start = msg ? window_msg_end(msg) - msg->length : 0;
+
+	pkt->msg = NULL;
+	pkt->msg_serial = 0;
+	pkt->offset = 0;
+	if (!msg || start > seq || window_msg_end(msg) <= seq)
+		return;
+	pkt->msg = msg;
+	pkt->msg_serial = msg->serial;
+	pkt->offset = (u32)(seq - start);
+}
+
+/* Move the edges over @bytes at @seq; is it sent again? */
+static bool window_advance(struct sim *sim, struct window_flow *f, u64 seq, u32 bytes)
+{
+	bool again = seq < f->snd_max;
+
+	f->last_tx = sim->now;
+	if (f->rexmit) {
+		f->rexmit = false;
+		f->timed_seq = 0;
+		if (f->snd_nxt > seq)
+			return again;
+	}
+	f->snd_nxt = seq + bytes;
+	while (f->cursor && window_msg_end(f->cursor) <= f->snd_nxt)
+		f->cursor = f->cursor->tx;
+	if (f->snd_nxt > f->snd_max)
+		f->snd_max = f->snd_nxt;
+	if (again) {
+		f->timed_seq = 0;
+	} else if (!f->timed_seq) {
+		f->timed_seq = f->snd_nxt;
+		f->timed_at = sim->now;
+	}
+	return again;
+}
+
+static struct sim_pkt *window_segment(struct sim *sim, struct window_flow *f)
+{
+	struct window *w = window_of(sim);
+	u64 seq = f->rexmit ? f->snd_una : f->snd_nxt;
+	u64 bytes = (f->rexmit ? f->snd_max : f->written) - seq;
+	struct sim_pkt *pkt = sim_pkt_new(sim);
+	u8 level = 0;
+
+	if (!pkt)
+		return NULL;
+	if (bytes > w->mss)
+		bytes = w->mss;
+	if (w->policy->level)
+		level = w->policy->level(w, f, seq);
+	pkt->type = WINDOW_DATA;
+	pkt->src = f->src;
+	pkt->dst = f->dst;
+	pkt->prio = (u8)(w->policy->data_prio - level);
+	pkt->flow = f->ecmp;
+	pkt->payload = (u32)bytes;
+	pkt->wire = sim_wire((u32)bytes + WINDOW_HEADERS);
+	pkt->rank = 0;
+	pkt->flags = w->policy->ecn ? SIM_ECN_CAPABLE : 0;
+	window_pkt_msg(pkt, f->rexmit ? f->head : f->cursor, seq);
+	pkt->x[X_SEQ] = seq;
+	pkt->x[X_FLOW] = (uintptr_t)f;
+	pkt->x[X_SERIAL] = f->serial;
+	pkt->x[X_MARKED] = 0;
+	if (window_advance(sim, f, seq, (u32)bytes)) {
+		pkt->flags |= SIM_RETRANSMIT;
+		w->counts.retransmits++;
+	}
+	w->counts.data++;
+	window_arm(sim, f);
+	return pkt;
+}
+
+struct sim_pkt *window_tx(struct sim *sim, struct sim_host *host)
+{
+	struct window *w = window_of(sim);
+	struct window_host *wh = host->proto;
+	struct sim_pkt *pkt = wh->acks.head;
+	struct window_flow *f;
+
+	if (pkt) {
+		wh->acks.head = pkt->next;
+		if (!pkt->next)
+			wh->acks.tail = &wh->acks.head;
+		pkt->next = NULL;
+		return pkt;
+	}
+	f = window_pull(sim, wh);
+	if (!f)
+		return NULL;
+	pkt = window_segment(sim, f);
+	if (window_can_send(w, f))
+		window_enqueue(w, f);
+	return pkt;
+}
+
+/* ---- receiving ---- */
+
+static bool window_reserve(struct window_flow *f)
+{
+	u32 max = f->max_ranges ? 2 * f->max_ranges : 8;
+	struct window_range *ranges;
+
+	if (f->num_ranges < f->max_ranges)
+		return true;
+	ranges = realloc(f->ranges, max * sizeof(*ranges));
+	if (!ranges)
+		return false;
+	f->ranges = ranges;
+	f->max_ranges = max;
+	return true;
+}
+
+/* Keep [from, to), beyond rcv_nxt, in the sorted list; true if it was all there. */
+static bool window_keep(struct window_flow *f, u64 from, u64 to)
+{
+	u32 first = f->num_ranges, last;
+
+	/* Nearly always it belongs at the end. */
+	while (first > 0 && f->ranges[first - 1].to >= from)
+		first--;
+	last = first;
+	while (last < f->num_ranges && f->ranges[last].from <= to)
+		last++;
+	if (first == last) {
+		if (!window_reserve(f))
+			return true;	/* as if lost */
+		memmove(&f->ranges[first + 1], &f->ranges[first],
+			(f->num_ranges - first) * sizeof(*f->ranges));
+		f->ranges[first] = (struct window_range){ from, to };
+		f->num_ranges++;
+		return false;
+	}
+	if (f->ranges[first].from <= from && f->ranges[first].to >= to)
+		return true;
+	if (f->ranges[first].from > from)
+		f->ranges[first].from = from;
+	if (f->ranges[last - 1].to > to)
+		to = f->ranges[last - 1].to;
+	f->ranges[first].to = to;
+	memmove(&f->ranges[first + 1], &f->ranges[last],
+		(f->num_ranges - last) * sizeof(*f->ranges));
+	f->num_ranges -= last - first - 1;
+	return false;
+}
+
+static void window_consume(struct window_flow *f)
+{
+	u32 n = 0;
+
+	while (n < f->num_ranges && f->ranges[n].from <= f->rcv_nxt) {
+		if (f->ranges[n].to > f->rcv_nxt)
+			f->rcv_nxt = f->ranges[n].to;
+		n++;
+	}
+	if (!n)
+		return;
+	f->num_ranges -= n;
+	memmove(f->ranges, f->ranges + n, f->num_ranges * sizeof(*f->ranges));
+}
+
+/* Messages are whole in their order. The stream outlives this: acks end it. */
+static void window_deliver(struct sim *sim, struct window_flow *f, const struct sim_pkt *pkt)
+{
+	struct sim_msg *msg;
+
+	while ((msg = f->head) != NULL && window_msg_end(msg) <= f->rcv_nxt) {
+		f->head = msg->tx;
+		if (f->cursor == msg)
+			f->cursor = f->head;
+		sim_delivered(sim, msg, pkt);
+		sim_msg_put(sim, msg);
+	}
+}
+
+/* @pkt, which has done its duty, carries the ack back. */
+static void window_put_ack(struct sim *sim, struct window_flow *f, struct sim_pkt *pkt, bool ce)
+{
+	struct window *w = window_of(sim);
+	struct window_host *wh = &w->hosts[f->dst];
+
+	pkt->type = WINDOW_ACK;
+	pkt->src = f->dst;
+	pkt->dst = f->src;
+	pkt->prio = w->policy->ack_prio;
+	pkt->flags = SIM_CONTROL;
+	pkt->flow = f->ecmp + 1;
+	pkt->wire = SIM_MIN_WIRE;
+	pkt->payload = 0;
+	pkt->offset = 0;
+	pkt->msg = NULL;
+	pkt->msg_serial = 0;
+	pkt->rank = 0;
+	pkt->wait_ps = 0;
+	pkt->lag_ps = 0;
+	pkt->lag_mark = 0;
+	pkt->hops = 0;
+	pkt->x[X_SEQ] = f->rcv_nxt;
+	pkt->x[X_FLOW] = (uintptr_t)f;
+	pkt->x[X_SERIAL] = f->serial;
+	pkt->x[X_MARKED] = ce;
+	pkt->next = NULL;
+	*wh->acks.tail = pkt;
+	wh->acks.tail = &pkt->next;
+	f->unacked = 0;
+	w->counts.acks++;
+	sim_port_kick(sim, sim->hosts[f->dst].up);
+}
+
+static void window_ack_timer(struct sim *sim, struct sim_event *ev)
+{
+	struct window_flow *f = homa_container_of(ev, struct window_flow, ack_timer);
+	struct sim_pkt *pkt;
+
+	if (!f->unacked)
+		return;
+	pkt = sim_pkt_new(sim);
+	if (pkt)
+		window_put_ack(sim, f, pkt, f->ce);
+}
+
+/* May the ack of an in-order segment wait for the next one? */
+static bool window_delay_ack(struct sim *sim, struct window_flow *f)
+{
+	struct window *w = window_of(sim);
+
+	if (++f->unacked >= w->ack_every)
+		return false;
+	if (!sim_event_pending(&f->ack_timer))
+		sim_event_add(sim->agenda, &f->ack_timer, sim->now + w->ack_delay);
+	return true;
+}
+
+/*
+ * RFC 8257, 3.2: when the mark changes, what was received before it is acked
+ * with the old state at once, so that an ack speaks for segments of one kind.
+ */
+static void window_mark_state(struct sim *sim, struct window_flow *f, bool ce)
+{
+	struct sim_pkt *pkt;
+
+	if (f->ce != ce && f->unacked) {
+		pkt = sim_pkt_new(sim);
+		if (pkt)
+			window_put_ack(sim, f, pkt, f->ce);
+	}
+	f->ce = ce;
+}
+
+static void window_rx_data(struct sim *sim, struct window_flow *f, struct sim_pkt *pkt)
+{
+	u64 from = pkt->x[X_SEQ], to = from + pkt->payload;
+	bool ce = (pkt->flags & SIM_ECN_CE) != 0;
+	bool in_order = false;
+
+	window_mark_state(sim, f, ce);
+	if (to <= f->rcv_nxt) {
+		window_of(sim)->counts.duplicates++;
+	} else if (from <= f->rcv_nxt) {
+		f->rcv_nxt = to;
+		in_order = !f->num_ranges;
+		window_consume(f);
+		window_deliver(sim, f, pkt);
+	} else if (window_keep(f, from, to)) {
+		window_of(sim)->counts.duplicates++;
+	}
+	if (in_order && window_delay_ack(sim, f))
+		sim_pkt_free(sim, pkt);
+	else
+		window_put_ack(sim, f, pkt, ce);
+}
+
+void window_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt)
+{
+	struct window_flow *f = (struct window_flow *)(uintptr_t)pkt->x[X_FLOW];
+	u64 seq = pkt->x[X_SEQ];
+	bool marked = pkt->x[X_MARKED] != 0;
+
+	(void)host;
+	if (f->serial != pkt->x[X_SERIAL]) {
+		sim_pkt_free(sim, pkt);
+	} else if (pkt->type == WINDOW_DATA) {
+		window_rx_data(sim, f, pkt);
+	} else {
+		sim_pkt_free(sim, pkt);
+		window_ack(sim, f, seq, marked);
+	}
+}
+
+void window_metrics(struct sim *sim,
+		    void (*put)(void *arg, const char *name, double value), void *arg)
+{
+	const struct window_counts *c = &window_of(sim)->counts;
+
+	put(arg, "data_packets", (double)c->data);
+	put(arg, "ack_packets", (double)c->acks);
+	put(arg, "retransmitted_packets", (double)c->retransmits);
+	put(arg, "duplicate_packets", (double)c->duplicates);
+	put(arg, "fast_retransmits", (double)c->fast);
+	put(arg, "partial_acks", (double)c->partial);
+	put(arg, "timeouts", (double)c->timeouts);
+	put(arg, "ecn_reductions", (double)c->cuts);
+	put(arg, "streams", (double)c->streams);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What TCP, DCTCP and PIAS have in common: a stream of bytes from one host to
+ * another, a congestion window, cumulative acks, and recovery from loss. A
+ * protocol adds a struct window_policy: whether it listens to ECN, how an
+ * ack moves its window, at which priority a stream sends.
+ *
+ *	window.c       streams, the sender's order of service, the receiver
+ *	window_loss.c  acks, window growth, fast recovery, time-outs
+ *
+ * Sources: slow start, congestion avoidance, fast retransmit: RFC 5681;
+ * recovery without SACK: RFC 6582 (NewReno, "impatient"); one new segment for
+ * each of the first two duplicate acks: RFC 3042; growth counts bytes, at most
+ * two segments an ack: RFC 3465; time-out: RFC 6298, timing one segment at a
+ * time (Karn); a window that is not used does not grow, as RFC 7661 asks, and
+ * is the initial one again after idleness longer than a time-out (RFC 5681).
+ *
+ * Simplifications. Connections exist before the run: no handshake, and the
+ * first time-out is RTOmin instead of a second, for the round-trip time is
+ * known and far below it. A stream has one direction; what flows back are
+ * acks of their own and none is piggybacked. No SACK, no timestamps. The
+ * receiver always has room for the largest window. Segments are cut where the
+ * stream happens to be, so that one may hold several short messages (there is
+ * no Nagle delay: what is there is sent). The host does not fill its NIC with a window's worth
+ * of packets: the NIC takes one from each stream in turn, acks first.
+ */
+#ifndef SIM_WINDOW_H
+#define SIM_WINDOW_H
+
+#include "transport.h"
+
+#define WINDOW_HEADERS 40u	/* IP and TCP, no options */
+#define WINDOW_LEVELS 8
+#define WINDOW_MAX_BACKOFF 6	/* RTO at most 64-fold */
+#define WINDOW_SWITCH_BYTES (13ull << 20) /* shared buffer of a switch, see tcp.c */
+#define WINDOW_ECN_AUTO UINT64_MAX /* cfg->ecn_bytes: by option K and the rate */
+
+enum window_type { WINDOW_DATA = 1, WINDOW_ACK };
+
+/** The settings that begin every table here; DCTCP and PIAS go on with K, gain. */
+enum window_option {
+	WINDOW_INITIAL,		/* packets */
+	WINDOW_MAX,		/* bytes */
+	WINDOW_RTO_MIN,		/* us */
+	WINDOW_DUPACKS,
+	WINDOW_STREAMS,		/* 0: one per pair of hosts, 1: one per message */
+	WINDOW_ACK_EVERY,	/* segments */
+	WINDOW_ACK_DELAY,	/* us */
+	WINDOW_K,		/* packets at 10 Gbit/s */
+	WINDOW_GAIN,		/* DCTCP's g is 2^-gain */
+	WINDOW_THRESHOLD,	/* PIAS: seven of them, bytes */
+};
+
+#define WINDOW_OPTIONS(initial, rto_min, streams, ack_every) \
+	{ "initial-window", initial, 1, 10000, "packets", \
+	  "congestion window of a new stream" }, \
+	{ "max-window", 6291456, 2920, 1ull << 32, "bytes", \
+	  "largest window; Linux lets a receiver offer 6 MB" }, \
+	{ "rto-min", rto_min, 10, 60000000, "us", \
+	  "least time-out (RFC 6298; 200 ms in Linux)" }, \
+	{ "dupacks", 3, 1, 1000, "packets", \
+	  "duplicate acks that mean loss (RFC 5681)" }, \
+	{ "message-streams", streams, 0, 1, "", \
+	  "0: one stream per pair of hosts; 1: one per message" }, \
+	{ "ack-every", ack_every, 1, 64, "packets", \
+	  "segments per ack; more than 1 are delayed acks (RFC 5681)" }, \
+	{ "ack-delay", 500, 1, 500000, "us", \
+	  "longest delay of a delayed ack" }
+
+#define WINDOW_ECN_OPTIONS \
+	{ "k", 65, 0, 100000, "packets", \
+	  "marking threshold at 10 Gbit/s, scaled to the host link's rate; " \
+	  "--ecn overrides it (DCTCP, SIGCOMM'10)" }, \
+	{ "gain", 4, 0, 10, "", "g = 2^-gain of the marked share (RFC 8257)" }
+
+struct window;
+struct window_flow;
+
+/**
+ * struct window_policy - what makes the protocol
+ * @ecn: its data packets may be marked.
+ * @acked: @bytes > 0 were acked, @ce: by an ack that echoes a mark. Called
+ *	after @f->snd_una moved. Return: may the window grow by them? NULL: yes.
+ * @level: 0 (first) .. 7 of the next packet, which begins at @seq. NULL: 0.
+ * @data_prio: packet priority at level 0; one less per level.
+ * @ack_prio: of acks.
+ */
+struct window_policy {
+	bool ecn;
+	u8 data_prio, ack_prio;
+	bool (*acked)(struct window *w, struct window_flow *f, u32 bytes, bool ce);
+	u8 (*level)(const struct window *w, const struct window_flow *f, u64 seq);
+};
+
+/** struct window_range - bytes that came out of order, [from, to) */
+struct window_range {
+	u64 from, to;
+};
+
+/**
+ * struct window_flow - a stream; both ends, which share nothing but the list
+ * of messages. Slots are recycled; packets carry address and @serial.
+ * @next: in the host's list of its level while @queued, or free.
+ * @head, @tail, @cursor: messages not yet received whole, in order, linked by
+ *	msg->tx, ending at msg->x[0]; the first that ends after @snd_nxt.
+ * @snd_una, @snd_nxt, @snd_max: first byte not acked, next to send, first
+ *	never sent; @written: end of what the application gave.
+ * @rexmit: the segment at @snd_una must be sent again.
+ * @recover: with fast recovery, see RFC 6582.
+ * @backoff: time-outs in a row without an ack.
+ * @deadline: of the time-out, SIM_NEVER if nothing is out; @timer fires at
+ *	it or earlier, then it waits on.
+ * @timed_seq: the ack that ends the running measurement, 0: none.
+ * @alpha: marked share, 2^-20ths; @alpha_end: when it is brought up to date;
+ *	@cwr_end: no second reduction before this is acked.
+ * @level_base: PIAS counts bytes sent from here.
+ * @rcv_nxt, @ranges: receiver; @unacked: segments without ack yet; @ce: state
+ *	of RFC 8257, the mark of the last segment.
+ */
+struct window_flow {
+	struct window_flow *next;
+	u64 serial;
+	u16 src, dst;
+	u8 level;
+	bool queued, rexmit, recovering, partial_seen;
+	u8 backoff;
+	u32 ecmp;
+	u32 dupacks;
+	u64 snd_una, snd_nxt, snd_max, written;
+	u64 cwnd, ssthresh, ca_bytes;
+	u64 recover;
+	u64 deadline, last_tx;
+	u64 srtt, rttvar, rto;
+	u64 timed_seq, timed_at;
+	u32 alpha;
+	u64 alpha_end, alpha_acked, alpha_marked, cwr_end;
+	u64 level_base;
+	struct sim_msg *head, *tail, *cursor;
+	u64 rcv_nxt;
+	struct window_range *ranges;
+	u32 num_ranges, max_ranges;
+	u32 unacked;
+	bool ce;
+	struct sim_event timer, ack_timer;
+};
+
+/** struct window_host - @mask: bit per non-empty list; @to: streams per receiver */
+struct window_host {
+	struct sim_fifo acks;
+	u8 mask;
+	struct {
+		struct window_flow *head, *tail;
+	} ready[WINDOW_LEVELS];
+	struct window_flow **to;
+};
+
+struct window_counts {
+	u64 data, acks, retransmits, fast, partial, timeouts;
+	u64 duplicates, cuts, streams;
+};
+
+struct window_slab;
+
+/** struct window - sim->proto of these protocols; times in ps, sizes in bytes */
+struct window {
+	const struct window_policy *policy;
+	u32 mss;
+	u64 initial, max;
+	u64 rto_min;
+	u32 dup_limit;
+	bool per_message;
+	u32 ack_every;
+	u64 ack_delay;
+	u32 gain;
+	u64 threshold[WINDOW_LEVELS - 1];
+	u64 last_serial;
+	struct window_host *hosts;
+	struct window_flow *free_flows;
+	struct window_slab *slabs;
+	struct window_counts counts;
+};
+
+static inline struct window *window_of(const struct sim *sim)
+{
+	return sim->proto;
+}
+
+static inline u64 window_msg_end(const struct sim_msg *msg)
+{
+	return msg->x[0];
+}
+
+/* ---- window.c ---- */
+
+/** window_defaults() - cfg->option from @options; priority queues, ECMP */
+void window_defaults(struct sim_config *cfg, const struct sim_option *options);
+/** window_start() - 0, -ENOMEM; afterwards sim->proto is a struct window */
+int window_start(struct sim *sim, const struct window_policy *policy);
+void window_stop(struct sim *sim);
+void window_send(struct sim *sim, struct sim_host *host, struct sim_msg *msg);
+struct sim_pkt *window_tx(struct sim *sim, struct sim_host *host);
+void window_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt);
+void window_metrics(struct sim *sim,
+		    void (*put)(void *arg, const char *name, double value), void *arg);
+/** window_wake() - @f may have become able to send: let its NIC know */
+void window_wake(struct sim *sim, struct window_flow *f);
+/** window_flow_done() - all is acked: free the stream of one message */
+void window_flow_done(struct sim *sim, struct window_flow *f);
+
+/* ---- window_loss.c ---- */
+
+/** window_ack() - bytes below @ack have been received; @ce: a mark is echoed */
+void window_ack(struct sim *sim, struct window_flow *f, u64 ack, bool ce);
+/** window_arm() - something is out: see to it that the time-out runs */
+void window_arm(struct sim *sim, struct window_flow *f);
+/** window_timer() - event of @f->timer */
+void window_timer(struct sim *sim, struct sim_event *ev);
+/** window_usable() - how far the window reaches: bytes that may be out */
+u64 window_usable(const struct window *w, const struct window_flow *f);
+
+/* ---- dctcp.c: also PIAS ---- */
+
+bool dctcp_acked(struct window *w, struct window_flow *f, u32 bytes, bool ce);
+
+/* ---- pias.c ---- */
+
+/**
+ * pias_thresholds() - the seven sizes at which a message falls a level
+ * @load: 0..1, share of the link; @mss: bytes in a packet. See pias.c.
+ */
+void pias_thresholds(const struct homa_workload *workload, double load, u32 mss,
+		     u64 threshold[WINDOW_LEVELS - 1]);
+
+#endif
