@@ -62,6 +62,17 @@ static bool pkts_grow(struct sim *sim)
 	return true;
 }
 
+/* All but the header bytes, in lines: a plain memset() becomes a slow string instruction. */
+static inline void pkt_clear(struct sim_pkt *pkt)
+{
+	char *p = (char *)pkt;
+	size_t i;
+
+	for (i = 0; i < (offsetof(struct sim_pkt, hdr) & ~63ul); i += 64)
+		memset(p + i, 0, 64);
+	memset(p + i, 0, offsetof(struct sim_pkt, hdr) % 64);
+}
+
 struct sim_pkt *sim_pkt_new(struct sim *sim)
 {
 	struct sim_pkt *pkt;
@@ -70,7 +81,7 @@ struct sim_pkt *sim_pkt_new(struct sim *sim)
 		return NULL;
 	pkt = sim->free_pkts;
 	sim->free_pkts = pkt->next;
-	memset(pkt, 0, offsetof(struct sim_pkt, hdr));
+	pkt_clear(pkt);
 	sim->counts.pkts_live++;
 	return pkt;
 }
@@ -133,7 +144,18 @@ void sim_net_stats_reset(struct sim *sim)
 /* ---- sending ---- */
 
 static void pkt_at_host(struct sim *sim, struct sim_event *ev);
-static void pkt_at_switch(struct sim *sim, struct sim_event *ev);
+static void pkt_at_first_edge(struct sim *sim, struct sim_event *ev);
+static void pkt_at_core(struct sim *sim, struct sim_event *ev);
+static void pkt_at_last_edge(struct sim *sim, struct sim_event *ev);
+
+static const sim_fn arrival[SIM_LEVELS] = {
+	[SIM_HOST_UP] = pkt_at_first_edge,
+	[SIM_TOR_UP] = pkt_at_core,
+	[SIM_CORE_UP] = pkt_at_core,
+	[SIM_CORE_DOWN] = pkt_at_core,
+	[SIM_TOR_DOWN] = pkt_at_last_edge,
+	[SIM_HOST_DOWN] = pkt_at_host,
+};
 
 static void port_lose(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt)
 {
@@ -166,17 +188,12 @@ static inline void port_transmit(struct sim *sim, struct sim_port *port, struct 
 		port_lose(sim, port, pkt);
 		return;
 	}
-	if (port->level == SIM_HOST_DOWN) {
-		pkt->ev.fn = pkt_at_host;
-		sim_event_add(sim->agenda, &pkt->ev, pkt->tail_at);
-	} else if (unlikely(sim->cfg.cut_through)) {
-		pkt->ev.fn = pkt_at_switch;
+	pkt->ev.fn = arrival[port->level];
+	if (unlikely(sim->cfg.cut_through) && port->level != SIM_HOST_DOWN)
 		sim_event_add(sim->agenda, &pkt->ev,
 			      pkt->head_at + SIM_CUT_BYTES * port->ps_per_byte);
-	} else {
-		pkt->ev.fn = pkt_at_switch;
+	else
 		sim_event_add(sim->agenda, &pkt->ev, pkt->tail_at);
-	}
 }
 
 /* ---- ports of switches ---- */
@@ -321,39 +338,57 @@ static void pkt_at_host(struct sim *sim, struct sim_event *ev)
 	sim->cfg.transport->rx(sim, host, pkt);
 }
 
-/* Cut through to a faster link: now the whole packet is there. */
-static void pkt_is_whole(struct sim *sim, struct sim_event *ev)
+/* @pkt is at a switch and has not been cut; @port: where to, NULL: nowhere. */
+static inline void pkt_goes_on(struct sim *sim, struct sim_pkt *pkt, struct sim_port *port)
 {
-	struct sim_pkt *pkt = homa_container_of(ev, struct sim_pkt, ev);
-	struct sim_port *port = sim_route(sim, pkt->via->peer, pkt);
-
-	if (port)
-		sim_port_put(sim, port, pkt);
-	else
+	if (unlikely(!port))
 		port_lose(sim, pkt->via, pkt);
+	else if (unlikely(sim->cfg.cut_through) && sim->now < pkt->tail_at &&
+		 port->ps_per_byte < pkt->via->ps_per_byte)
+		/* Come back when all of it is there. */
+		sim_event_add(sim->agenda, &pkt->ev, pkt->tail_at);
+	else
+		sim_port_put(sim, port, pkt);
 }
 
-static void pkt_at_switch(struct sim *sim, struct sim_event *ev)
+/*
+ * Where a packet goes depends on where it comes from, so there is a function
+ * for each place. (When links have failed the way may lead down and up again.)
+ */
+static void pkt_at_first_edge(struct sim *sim, struct sim_event *ev)
 {
 	struct sim_pkt *pkt = homa_container_of(ev, struct sim_pkt, ev);
-	struct sim_port *port;
+	const u32 node = pkt->via->peer;
 
-	if (unlikely(sim->cfg.num_failures) && pkt_was_cut(sim, pkt)) {
+	if (unlikely(sim->cfg.num_failures) && pkt_was_cut(sim, pkt))
 		port_lose(sim, pkt->via, pkt);
-		return;
-	}
-	port = sim_route(sim, pkt->via->peer, pkt);
-	if (unlikely(!port)) {
+	else if (sim->net->host_edge[pkt->dst] == node)
+		pkt_goes_on(sim, pkt, &sim->ports[sim->net->host_down[pkt->dst]]);
+	else
+		pkt_goes_on(sim, pkt, sim_route(sim, node, pkt));
+}
+
+static void pkt_at_core(struct sim *sim, struct sim_event *ev)
+{
+	struct sim_pkt *pkt = homa_container_of(ev, struct sim_pkt, ev);
+
+	if (unlikely(sim->cfg.num_failures) && pkt_was_cut(sim, pkt))
 		port_lose(sim, pkt->via, pkt);
-		return;
-	}
-	if (unlikely(sim->cfg.cut_through) && port->ps_per_byte < pkt->via->ps_per_byte &&
-	    sim->now < pkt->tail_at) {
-		pkt->ev.fn = pkt_is_whole;
-		sim_event_add(sim->agenda, &pkt->ev, pkt->tail_at);
-		return;
-	}
-	sim_port_put(sim, port, pkt);
+	else
+		pkt_goes_on(sim, pkt, sim_route(sim, pkt->via->peer, pkt));
+}
+
+static void pkt_at_last_edge(struct sim *sim, struct sim_event *ev)
+{
+	struct sim_pkt *pkt = homa_container_of(ev, struct sim_pkt, ev);
+	const u32 node = pkt->via->peer;
+
+	if (unlikely(sim->cfg.num_failures) && pkt_was_cut(sim, pkt))
+		port_lose(sim, pkt->via, pkt);
+	else if (unlikely(sim->net->host_edge[pkt->dst] != node))
+		pkt_goes_on(sim, pkt, sim_route(sim, node, pkt));
+	else
+		pkt_goes_on(sim, pkt, &sim->ports[sim->net->host_down[pkt->dst]]);
 }
 
 /* ---- failures ---- */

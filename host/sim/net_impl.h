@@ -80,8 +80,39 @@ u32 sim_port_between(const struct sim *sim, u32 node, u32 peer);
 /** sim_routes_build() - next hops over the links that are up; again after a change */
 int sim_routes_build(struct sim *sim);
 void sim_routes_free(struct sim_net *net);
-/** sim_route() - the port by which @pkt leaves switch @node, NULL: no way */
-struct sim_port *sim_route(struct sim *sim, u32 node, const struct sim_pkt *pkt);
+/* Any of @n, by the upper bits; @n is far below 2^32, so the bias is nothing. */
+static inline u32 sim_spread(u32 word, u32 n)
+{
+	return (u32)((u64)word * n >> 32);
+}
+
+static inline u32 sim_flow_hash(const struct sim_pkt *pkt, u32 salt)
+{
+	u64 h = (u64)pkt->flow << 32 | (u32)pkt->src << 16 | pkt->dst;
+
+	h = (h ^ salt) * 0x9e3779b97f4a7c15ull;
+	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
+	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
+	return (u32)(h >> 32);
+}
+
+/** sim_route() - the port by which @pkt leaves @node, not its last switch; NULL: no way */
+static inline struct sim_port *sim_route(struct sim *sim, u32 node, const struct sim_pkt *pkt)
+{
+	const struct sim_net *net = sim->net;
+	const u32 edge = net->host_edge[pkt->dst] - net->hosts;
+	const struct sim_group *group;
+	u32 word;
+
+	group = &net->groups[net->next[(node - net->hosts) * net->edges + edge]];
+	if (group->count <= 1)
+		return group->count ? &sim->ports[net->members[group->first]] : NULL;
+	if (sim->cfg.balance == SIM_SPRAY)
+		word = (u32)(homa_prng_next(&sim->rng_net) >> 32);
+	else
+		word = sim_flow_hash(pkt, net->sw[node - net->hosts].salt);
+	return &sim->ports[net->members[group->first + sim_spread(word, group->count)]];
+}
 
 /* ---- queue_*.c ---- */
 

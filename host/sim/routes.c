@@ -164,41 +164,6 @@ void sim_routes_free(struct sim_net *net)
 
 /* ---- per packet ---- */
 
-/* Any of @n, by the upper bits; @n is far below 2^32, so the bias is nothing. */
-static inline u32 spread(u32 word, u32 n)
-{
-	return (u32)((u64)word * n >> 32);
-}
-
-static inline u32 flow_hash(const struct sim_pkt *pkt, u32 salt)
-{
-	u64 h = (u64)pkt->flow << 32 | (u32)pkt->src << 16 | pkt->dst;
-
-	h = (h ^ salt) * 0x9e3779b97f4a7c15ull;
-	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
-	h = (h ^ h >> 32) * 0xd6e8feb86659fd93ull;
-	return (u32)(h >> 32);
-}
-
-struct sim_port *sim_route(struct sim *sim, u32 node, const struct sim_pkt *pkt)
-{
-	const struct sim_net *net = sim->net;
-	const u32 edge = net->host_edge[pkt->dst];
-	const struct sim_group *group;
-	u32 word;
-
-	if (edge == node)
-		return &sim->ports[net->host_down[pkt->dst]];
-	group = &net->groups[net->next[(node - net->hosts) * net->edges + edge - net->hosts]];
-	if (group->count <= 1)
-		return group->count ? &sim->ports[net->members[group->first]] : NULL;
-	if (sim->cfg.balance == SIM_SPRAY)
-		word = (u32)(homa_prng_next(&sim->rng_net) >> 32);
-	else
-		word = flow_hash(pkt, net->sw[node - net->hosts].salt);
-	return &sim->ports[net->members[group->first + spread(word, group->count)]];
-}
-
 u32 sim_path(const struct sim *sim, u32 src, u32 dst, u32 *ps_per_byte, u64 *delay_ps)
 {
 	const struct sim_net *net = sim->net;
