@@ -6,38 +6,51 @@
  * messages go first although nobody knows sizes. Rate control is DCTCP; each
  * message is a stream with a window of its own.
  *
- * Parameters: initial window 70 packets, least time-out 2 ms, K = 65 packets a
- * port, an ack per packet (the settings of the authors' simulations, which
- * SIGCOMM'18 used); 360 KB of buffer a port (240 packets, [inferred]). A
- * second time-out in a row puts a stream back to the highest level (the
+ * A second time-out in a row puts a stream back to the highest level (the
  * paper's remedy for starvation). Acks go at the highest priority. The sending
- * host serves its streams by level, in turn within one.
+ * host serves its streams by level, in turn within one; its own queue is no
+ * queue that marks, as it is in ns-2.
+ *
+ * Preset sigcomm18: what the Homa study ran, from its published ns-2 scripts:
+ * initial window 7, K = 15 packets a port, least time-out 200 us, buffers of
+ * 250 packets a port, windows below that, a random path for every packet and
+ * therefore no fast retransmit, an ack per packet, g = 1/16; and for W1-W5 the
+ * thresholds that its optimiser had found. Where we differ: there losses are
+ * repaired with SACK, ten connections of a pair take turns and keep alpha from
+ * one message to the next, and W1 and W2 had 150 packets of buffer.
+ *
+ * Preset nsdi15: initial window 70, K = 65, least time-out 2 ms, a path per
+ * stream; 267 packets of buffer as in the authors' ns-2 scripts.
  *
  * Thresholds. The paper chooses them for the least mean completion time of a
- * queueing model of one link. We do that with the exact mean response time of
- * an M/G/1 multilevel queue, first come first served within a level (Kleinrock,
- * Queueing Systems II, 4.7): a message of size x that ends in the level of
- * (a, b] takes (W(b) + x) / (1 - rho(a)), where rho(y) and W(y) are load and
- * mean unfinished work if all messages were cut off at y bytes. A level's cost
- * depends on its two ends alone, so the best thresholds on a grid of packet
- * counts, 10 % apart, follow by dynamic programming. They depend on workload
- * and load only. Messages smaller than one packet never meet a threshold.
+ * queueing model of one link. Where the study's are not to be had, we do that
+ * with the exact mean response time of an M/G/1 multilevel queue, first come
+ * first served within a level (Kleinrock, Queueing Systems II, 4.7): a message
+ * of size x that ends in the level of (a, b] takes (W(b) + x) / (1 - rho(a)),
+ * where rho(y) and W(y) are load and mean unfinished work if all messages were
+ * cut off at y bytes. A level's cost depends on its two ends alone, so the best
+ * thresholds on a grid of packet counts, 10 % apart, follow by dynamic
+ * programming. They depend on workload and load only. (The paper bounds a
+ * level's load from above and counts one waiting time per level, whatever its
+ * length; that leads to thresholds close together near the largest messages.)
+ * A packet is tagged by the bytes before it, so that messages of one packet
+ * never meet a threshold, and thresholds below one differ in nothing.
  */
-#include <stdlib.h>
+#include <errno.h>
+#include <string.h>
 
 #include "window.h"
 
 #define PIAS_GRID 160
 #define PIAS_SIZES 1000	/* per stretch of the distribution */
-#define PIAS_PORT_PACKETS 240
 
 #define PIAS_THRESHOLD(n) \
 	{ "threshold-" #n, 0, 0, 1ull << 32, "bytes", \
 	  "sent bytes after which a message falls to level " #n \
-	  " (0: best for workload and load)" }
+	  " (0: the study's or the best, see pias.c)" }
 
 static const struct sim_option pias_options[] = {
-	WINDOW_OPTIONS(70, 2000, 1, 1),
+	WINDOW_OPTIONS(7, 200, 1, 1),
 	WINDOW_ECN_OPTIONS,
 	PIAS_THRESHOLD(1),
 	PIAS_THRESHOLD(2),
@@ -187,12 +200,64 @@ static const struct window_policy pias_policy = {
 	.level = pias_level,
 };
 
+static const char *const pias_presets[] = { "sigcomm18", "nsdi15", NULL };
+
+static bool pias_is_study(const struct sim_config *cfg)
+{
+	return !cfg->preset[0] || !strcmp(cfg->preset, pias_presets[0]);
+}
+
 static int pias_defaults(struct sim_config *cfg)
 {
 	window_defaults(cfg, pias_options);
-	cfg->port_bytes = (u64)PIAS_PORT_PACKETS * 1500;
 	cfg->ecn_bytes = WINDOW_ECN_AUTO;
+	if (pias_is_study(cfg)) {
+		cfg->balance = SIM_SPRAY;
+		cfg->port_bytes = 250 * 1500;
+		cfg->option[WINDOW_K] = 15;
+		cfg->option[WINDOW_MAX] = 249 * 1460;
+		cfg->option[WINDOW_DUPACKS] = WINDOW_NO_DUPACKS;
+		return 0;
+	}
+	if (strcmp(cfg->preset, pias_presets[1]))
+		return -EINVAL;
+	cfg->port_bytes = 267 * 1500;
+	cfg->option[WINDOW_INITIAL] = 70;
+	cfg->option[WINDOW_RTO_MIN] = 2000;
 	return 0;
+}
+
+/* The study's thresholds for its workloads at 80 and at 50 % load. */
+static const struct {
+	const char *name;
+	u64 high[WINDOW_LEVELS - 1], low[WINDOW_LEVELS - 1];
+} pias_study[] = {
+	{ "w1", { 183, 259, 287, 314, 332, 352, 367 },
+	  { 207, 268, 287, 306, 318, 329, 336 } },
+	{ "w2", { 368, 410, 422, 435, 442, 451, 457 },
+	  { 382, 414, 422, 431, 437, 441, 444 } },
+	{ "w3", { 436, 554, 633, 720, 784, 865, 939 },
+	  { 466, 579, 631, 693, 736, 774, 799 } },
+	{ "w4", { 38210, 48958, 50905, 68384, 73799, 76588, 78129 },
+	  { 43898, 49621, 50878, 64461, 70549, 73131, 74788 } },
+	{ "w5", { 1327140, 1940340, 2406080, 2861600, 3128780, 3412020, 3626640 },
+	  { 1546140, 2061520, 2398780, 2728740, 2931680, 3087900, 3188640 } },
+};
+
+static void pias_choose(struct sim *sim, struct window *w)
+{
+	u32 i;
+
+	for (i = 0; i < sizeof(pias_study) / sizeof(pias_study[0]); i++) {
+		if (!pias_is_study(&sim->cfg) ||
+		    strcmp(pias_study[i].name, sim->workload.name))
+			continue;
+		memcpy(w->threshold,
+		       sim->cfg.load > 0.65 ? pias_study[i].high : pias_study[i].low,
+		       sizeof(w->threshold));
+		return;
+	}
+	pias_thresholds(&sim->workload, sim->cfg.load, w->mss, w->threshold);
 }
 
 /* What the user sets holds; a level can not begin before the one above it. */
@@ -206,7 +271,7 @@ static int pias_start(struct sim *sim)
 	if (res)
 		return res;
 	w = window_of(sim);
-	pias_thresholds(&sim->workload, sim->cfg.load, w->mss, w->threshold);
+	pias_choose(sim, w);
 	for (i = 0; i < WINDOW_LEVELS - 1; i++) {
 		set = sim->cfg.option[WINDOW_THRESHOLD + i];
 		if (set)
@@ -238,6 +303,7 @@ const struct sim_transport sim_pias = {
 	.title = "PIAS",
 	.text = "PIAS: priority by bytes sent, on DCTCP, a stream per message (NSDI'15)",
 	.options = pias_options,
+	.presets = pias_presets,
 	.defaults = pias_defaults,
 	.start = pias_start,
 	.stop = window_stop,

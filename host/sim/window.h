@@ -5,8 +5,9 @@
  * protocol adds a struct window_policy: whether it listens to ECN, how an
  * ack moves its window, at which priority a stream sends.
  *
- *	window.c       streams, the sender's order of service, the receiver
- *	window_loss.c  acks, window growth, fast recovery, time-outs
+ *	window.c          streams, segments, the sender's order of service
+ *	window_loss.c     acks, window growth, fast recovery, time-outs
+ *	window_receive.c  putting segments together, acking them
  *
  * Sources: slow start, congestion avoidance, fast retransmit: RFC 5681;
  * recovery without SACK: RFC 6582 (NewReno, "impatient"); one new segment for
@@ -21,8 +22,9 @@
  * acks of their own and none is piggybacked. No SACK, no timestamps. The
  * receiver always has room for the largest window. Segments are cut where the
  * stream happens to be, so that one may hold several short messages (there is
- * no Nagle delay: what is there is sent). The host does not fill its NIC with a window's worth
- * of packets: the NIC takes one from each stream in turn, acks first.
+ * no Nagle delay: what is there is sent). A host does not fill its NIC with a
+ * window's worth of packets: the NIC takes one of each stream in turn, acks
+ * first.
  */
 #ifndef SIM_WINDOW_H
 #define SIM_WINDOW_H
@@ -31,11 +33,15 @@
 
 #define WINDOW_HEADERS 40u	/* IP and TCP, no options */
 #define WINDOW_LEVELS 8
+#define WINDOW_NO_DUPACKS 1000000u /* they never mean loss: packets overtake */
 #define WINDOW_MAX_BACKOFF 6	/* RTO at most 64-fold */
 #define WINDOW_SWITCH_BYTES (13ull << 20) /* shared buffer of a switch, see tcp.c */
 #define WINDOW_ECN_AUTO UINT64_MAX /* cfg->ecn_bytes: by option K and the rate */
 
 enum window_type { WINDOW_DATA = 1, WINDOW_ACK };
+
+/** The words of a packet, x[]: first byte or ack, its stream, a mark is echoed. */
+enum window_word { WINDOW_X_SEQ, WINDOW_X_FLOW, WINDOW_X_SERIAL, WINDOW_X_MARKED };
 
 /** The settings that begin every table here; DCTCP and PIAS go on with K, gain. */
 enum window_option {
@@ -58,8 +64,8 @@ enum window_option {
 	  "largest window; Linux lets a receiver offer 6 MB" }, \
 	{ "rto-min", rto_min, 10, 60000000, "us", \
 	  "least time-out (RFC 6298; 200 ms in Linux)" }, \
-	{ "dupacks", 3, 1, 1000, "packets", \
-	  "duplicate acks that mean loss (RFC 5681)" }, \
+	{ "dupacks", 3, 1, WINDOW_NO_DUPACKS, "packets", \
+	  "duplicate acks that mean loss (RFC 5681); more than any window: none" }, \
 	{ "message-streams", streams, 0, 1, "", \
 	  "0: one stream per pair of hosts; 1: one per message" }, \
 	{ "ack-every", ack_every, 1, 64, "packets", \
@@ -199,13 +205,19 @@ int window_start(struct sim *sim, const struct window_policy *policy);
 void window_stop(struct sim *sim);
 void window_send(struct sim *sim, struct sim_host *host, struct sim_msg *msg);
 struct sim_pkt *window_tx(struct sim *sim, struct sim_host *host);
-void window_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt);
 void window_metrics(struct sim *sim,
 		    void (*put)(void *arg, const char *name, double value), void *arg);
 /** window_wake() - @f may have become able to send: let its NIC know */
 void window_wake(struct sim *sim, struct window_flow *f);
 /** window_flow_done() - all is acked: free the stream of one message */
 void window_flow_done(struct sim *sim, struct window_flow *f);
+
+/* ---- window_receive.c ---- */
+
+/** window_rx() - a packet for @host: data or an ack */
+void window_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt);
+/** window_ack_timer() - event of @f->ack_timer */
+void window_ack_timer(struct sim *sim, struct sim_event *ev);
 
 /* ---- window_loss.c ---- */
 

@@ -15,7 +15,7 @@ u64 window_usable(const struct window *w, const struct window_flow *f)
 	u64 usable = f->cwnd;
 
 	/* Limited transmit; in recovery the window is inflated instead. */
-	if (!f->recovering && f->dupacks)
+	if (f->dupacks && !f->recovering && w->dup_limit != WINDOW_NO_DUPACKS)
 		usable += (u64)(f->dupacks < 2 ? f->dupacks : 2) * w->mss;
 	return usable < w->max ? usable : w->max;
 }
