@@ -58,15 +58,17 @@ struct sim_pkt {
 	u16 src, dst;
 	u8 prio, type, flags, hops;
 	u32 flow;
+	/* a hop touches what is above and these 64 bytes, nothing else */
+	struct sim_port *via;	/* the port that sends or sent it last */
+	u64 head_at, tail_at, queued_at;
+	u64 wait_ps, lag_ps;
+	u64 rank;
+	u64 sent_at;
 	u32 offset, payload;
 	struct sim_msg *msg;
 	u64 msg_serial;
-	u64 rank;
-	u64 sent_at, head_at, tail_at, queued_at;
-	u64 wait_ps, lag_ps;
 	u64 lag_mark;
 	u64 x[4];
-	struct sim_port *via;	/* the port that sends or sent it last */
 	u8 hdr_len;
 	u8 hdr[SIM_MAX_HDR];
 };
@@ -108,11 +110,11 @@ enum sim_level {
 
 /** struct sim_port_stats - since the last sim_net_stats_reset() */
 struct sim_port_stats {
+	u64 byte_ns;	/* integral of queued bytes over time, byte * ns */
+	u64 peak;	/* bytes */
 	u64 tx_bytes, tx_packets;
 	u64 prio_bytes[SIM_PRIORITIES];
 	u64 drops, drop_bytes, marks, trims, lost;
-	u64 byte_ns;	/* integral of queued bytes over time, byte * ns */
-	u64 peak;	/* bytes */
 };
 
 /**
@@ -128,6 +130,7 @@ struct sim_port {
 	u64 busy_until;
 	u64 delay_ps;
 	u32 ps_per_byte;
+	u32 packets;
 	u32 node, peer;
 	u32 index;		/* in sim->ports */
 	u8 level;		/* enum sim_level */
@@ -136,13 +139,12 @@ struct sim_port {
 	u8 sending_prio;
 	u64 sending_rank;
 	u64 bytes;
-	u32 packets;
-	u64 limit;		/* bytes, 0: unlimited */
 	u64 account_at;
-	struct sim_fifo fifo[SIM_PRIORITIES];
+	u64 limit;		/* bytes, 0: unlimited */
 	void *priv;		/* the discipline's */
 	struct sim_port_stats stats;
-};
+	struct sim_fifo fifo[SIM_PRIORITIES];
+} __attribute__((aligned(64)));
 
 struct sim_pkt *sim_pkt_new(struct sim *sim);
 void sim_pkt_free(struct sim *sim, struct sim_pkt *pkt);
