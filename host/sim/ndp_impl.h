@@ -57,6 +57,7 @@ struct ndp_tx {
  * @received: packets; @have: which ones.
  * @needed: PULLs that the sender needs: packets beyond the first window and
  *	trimmed ones. @asked: sent and queued, @queued: of which not sent.
+ * @held: counts in the host's @held, because not all PULLs are sent.
  */
 struct ndp_rx {
 	struct homa_heap_node turn;
@@ -64,6 +65,7 @@ struct ndp_rx {
 	struct sim_msg *msg;
 	u32 packets, received;
 	u32 needed, asked, queued;
+	bool held;
 	u64 *have;
 	u32 cap_words;
 };
@@ -72,6 +74,7 @@ struct ndp_rx {
  * struct ndp_host - both sides of a host
  * @ready: messages that may send. @control: ACKs, NACKs and PULLs to send.
  * @pulls: messages with PULLs to send. @pacer: when the next one goes.
+ * @held: incoming messages of which something is not asked for.
  */
 struct ndp_host {
 	struct homa_list ready;
@@ -81,6 +84,7 @@ struct ndp_host {
 	struct sim_host *host;
 	u64 next_pull;
 	u64 turns;
+	u32 held;
 };
 
 struct ndp_counts {

@@ -6,8 +6,11 @@
  * other in turn, which is fair and what the paper does, or the one that needs
  * the fewest packets first.
  *
- * For the report of wasted bandwidth, a message is held back while a PULL for
- * it waits for the pacer.
+ * For the report of wasted bandwidth, a message is held back while there is
+ * something of it that its sender may not send because the PULL for it has not
+ * left: because it waits for its turn, or because the whole window of the
+ * message waits at a sender that is busy with others. The latter is what NDP,
+ * which never asks for more than a window of a message, cannot avoid.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +24,17 @@ void ndp_receiver_init(struct ndp_host *nh, struct sim_host *host)
 	nh->host = host;
 	nh->pacer.fn = ndp_pacer;
 	homa_heap_init(&nh->pulls);
+}
+
+static void ndp_held(struct sim *sim, struct ndp_host *nh, struct ndp_rx *rx)
+{
+	bool held = rx->msg && rx->asked - rx->queued < rx->needed;
+
+	if (held == rx->held)
+		return;
+	rx->held = held;
+	nh->held += held ? 1 : -1;
+	sim_withheld(sim, nh->host, nh->held);
 }
 
 /* ---- messages ---- */
@@ -72,9 +86,11 @@ static struct ndp_rx *ndp_rx_new(struct sim *sim, struct sim_msg *msg)
 	rx->needed = packets > ndp->window ? packets - ndp->window : 0;
 	rx->asked = 0;
 	rx->queued = 0;
+	rx->held = false;
 	sim_msg_get(msg);
 	msg->rx = rx;
 	homa_list_add_tail(&ndp->receivers, &rx->all);
+	ndp_held(sim, sim->hosts[msg->dst].proto, rx);
 	return rx;
 }
 
@@ -82,15 +98,14 @@ static void ndp_rx_done(struct sim *sim, struct ndp_host *nh, struct ndp_rx *rx)
 {
 	struct ndp *ndp = ndp_of(sim);
 
-	if (homa_heap_linked(&rx->turn)) {
+	if (homa_heap_linked(&rx->turn))
 		homa_heap_remove(&nh->pulls, &rx->turn);
-		sim_withheld(sim, nh->host, nh->pulls.count);
-	}
 	homa_list_del(&rx->all);
 	homa_list_add_head(&ndp->spare_rx, &rx->all);
 	rx->msg->rx = NULL;
 	sim_msg_put(sim, rx->msg);
 	rx->msg = NULL;
+	ndp_held(sim, nh, rx);
 }
 
 /* ---- PULLs ---- */
@@ -102,7 +117,6 @@ static void ndp_turn(struct sim *sim, struct ndp_host *nh, struct ndp_rx *rx)
 	else
 		rx->turn.key = ++nh->turns;
 	homa_heap_insert(&nh->pulls, &rx->turn);
-	sim_withheld(sim, nh->host, nh->pulls.count);
 }
 
 static void ndp_pull(struct sim *sim, struct ndp_host *nh, struct ndp_rx *rx)
@@ -133,8 +147,7 @@ static void ndp_pacer(struct sim *sim, struct sim_event *ev)
 	nh->next_pull = sim->now + ndp->pull_ps;
 	if (rx->queued)
 		ndp_turn(sim, nh, rx);
-	else
-		sim_withheld(sim, nh->host, nh->pulls.count);
+	ndp_held(sim, nh, rx);
 	if (nh->pulls.count)
 		sim_event_add(sim->agenda, &nh->pacer, nh->next_pull);
 	ndp_control(sim, nh->host, rx->msg, NDP_PULL, rx->asked - rx->queued);
@@ -168,6 +181,7 @@ void ndp_data_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *pk
 	if (pkt->flags & SIM_TRIMMED) {
 		ndp->counts.trimmed++;
 		rx->needed++;
+		ndp_held(sim, nh, rx);
 		ndp_control(sim, host, msg, NDP_NACK, seq);
 		ndp_pull(sim, nh, rx);
 		return;
