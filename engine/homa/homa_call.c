@@ -137,6 +137,20 @@ int homa_rpc_abort(struct homa_ctx *ctx, struct homa_handle handle, int error)
 	return err;
 }
 
+int homa_rpc_forget(struct homa_ctx *ctx, struct homa_handle handle)
+{
+	struct homa_shard *shard = homa_shard_of(ctx->engine, handle.id);
+	struct homa_rpc *rpc;
+
+	homa_lock(&shard->lock);
+	rpc = homa_rpc_find_handle(ctx->engine, shard, handle);
+	if (rpc)
+		homa_rpc_kill(ctx, rpc);
+	homa_unlock(&shard->lock);
+	homa_rx_flush(ctx);
+	return rpc ? 0 : -HOMA_EINVAL;
+}
+
 bool homa_rpc_lookup(struct homa_ctx *ctx, u64 id, struct homa_handle *handle)
 {
 	u64 hash = homa_rpc_hash(ctx->engine, id);

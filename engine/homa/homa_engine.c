@@ -104,12 +104,18 @@ static size_t homa_shard_bytes(const struct homa_limits *limits)
 	       homa_align(tombs * sizeof(u64)) + homa_align(tombs * sizeof(u32));
 }
 
+static u32 homa_peer_buckets(const struct homa_limits *limits)
+{
+	return limits->peer_buckets ? limits->peer_buckets : HOMA_PEER_BUCKETS;
+}
+
 size_t homa_engine_size(const struct homa_limits *limits)
 {
 	return homa_align(sizeof(struct homa_engine)) +
 	       homa_align(limits->shards * sizeof(struct homa_shard)) +
 	       limits->shards * homa_shard_bytes(limits) +
-	       HOMA_PEER_STRIPES * HOMA_PEER_BUCKETS * sizeof(struct homa_list);
+	       HOMA_PEER_STRIPES * homa_peer_buckets(limits) *
+		       sizeof(struct homa_list);
 }
 
 size_t homa_sock_size(const struct homa_limits *limits)
@@ -177,6 +183,7 @@ static void homa_peers_init(struct homa_engine *engine, char *mem)
 {
 	u32 i, b;
 
+	engine->peer_buckets = homa_peer_buckets(&engine->limits);
 	engine->max_peers_per_stripe = homa_max_u32(
 		1, engine->params.max_peers / HOMA_PEER_STRIPES);
 	for (i = 0; i < HOMA_PEER_STRIPES; i++) {
@@ -186,8 +193,8 @@ static void homa_peers_init(struct homa_engine *engine, char *mem)
 		stripe->count = 0;
 		stripe->clock = 0;
 		stripe->buckets = (struct homa_list *)mem;
-		mem += HOMA_PEER_BUCKETS * sizeof(struct homa_list);
-		for (b = 0; b < HOMA_PEER_BUCKETS; b++)
+		mem += engine->peer_buckets * sizeof(struct homa_list);
+		for (b = 0; b < engine->peer_buckets; b++)
 			homa_list_init(&stripe->buckets[b]);
 	}
 }
@@ -214,6 +221,7 @@ int homa_engine_init(struct homa_engine *engine,
 
 	if (!homa_power_of_two(limits->shards) ||
 	    !homa_power_of_two(limits->buckets) ||
+	    !homa_power_of_two(homa_peer_buckets(limits)) ||
 	    (limits->tombstones && !homa_power_of_two(limits->tombstones)) ||
 	    homa_params_check(params))
 		return -HOMA_EINVAL;

@@ -95,6 +95,8 @@ extern const struct homa_metric_info homa_metric_table[HOMA_M_COUNT];
  * @shards: lock domains of the RPC table, a power of two.
  * @buckets: hash buckets per shard, a power of two.
  * @tombstones: finished requests remembered, over all shards, power of two.
+ * @peer_buckets: hash buckets for peers in each of the peer table's 16 parts,
+ *	a power of two; 0: 1024.
  * @sock_priv, @peer_priv, @rpc_priv: bytes the host keeps with each object,
  *	after the engine's own (homa_rpc_priv() and so on), 8-byte aligned.
  */
@@ -102,6 +104,7 @@ struct homa_limits {
 	u32 shards;
 	u32 buckets;
 	u32 tombstones;
+	u32 peer_buckets;
 	u32 sock_priv;
 	u32 peer_priv;
 	u32 rpc_priv;
@@ -307,6 +310,17 @@ int homa_engine_init(struct homa_engine *mem, const struct homa_limits *limits,
 		     const struct homa_params *params, u64 seed, u64 now);
 /** homa_engine_set_params() - change settings at run time. */
 int homa_engine_set_params(struct homa_ctx *ctx, const struct homa_params *params);
+/**
+ * homa_engine_set_cutoffs() - unscheduled priorities agreed on beforehand
+ * All hosts set the same ones before any traffic, so that nobody has to learn
+ * them from CUTOFFS packets; cutoff_interval_ms is 0 then, or they change.
+ * @levels: priorities for unscheduled packets.
+ * @sizes: @levels - 1 of them, ascending: the longest messages (with
+ *	prio_by_remaining: most bytes left) on each but the lowest, highest first.
+ * -EINVAL: more levels than num_priorities, or not ascending.
+ */
+int homa_engine_set_cutoffs(struct homa_engine *engine, u32 levels,
+			    const u32 *sizes);
 const struct homa_params *homa_engine_params(const struct homa_engine *engine);
 void homa_ctx_init(struct homa_ctx *ctx, struct homa_engine *engine, u32 cpu);
 
@@ -401,6 +415,15 @@ void homa_msg_supply(struct homa_ctx *ctx, struct homa_handle handle,
 /** homa_rpc_abort() - end a client RPC; @error 0: silently, else an event.
  * -EINVAL: no such RPC. */
 int homa_rpc_abort(struct homa_ctx *ctx, struct homa_handle handle, int error);
+/**
+ * homa_rpc_forget() - end either side's RPC at once: no event, no packet; bytes
+ * not yet sent are not sent, and pages not yet given to the application go
+ * back. For hosts that know by other means that the RPC is over: the simulator
+ * ends a one-way message at both ends when it has been delivered. (The peer
+ * finds out by itself otherwise, as if this end had restarted.) A request that
+ * the application has seen is remembered against duplicates. -EINVAL: no such RPC.
+ */
+int homa_rpc_forget(struct homa_ctx *ctx, struct homa_handle handle);
 /** homa_rpc_lookup() - handle of a client RPC by its id, for aborts by id. */
 bool homa_rpc_lookup(struct homa_ctx *ctx, u64 id, struct homa_handle *handle);
 
@@ -462,6 +485,9 @@ struct homa_link_state {
 };
 void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
 		     struct homa_link_state *state);
+/** homa_link_withheld() - incoming messages that get no grants although their
+ * senders get none for other messages either; 0: overcommitment suffices. */
+u32 homa_link_withheld(const struct homa_link *link);
 /* Numbers of live objects, for leak tests. */
 struct homa_counts {
 	u32 rpcs, peers, socks;

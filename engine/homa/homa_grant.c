@@ -32,6 +32,7 @@
  * struct homa_grant_pass - what one run needs to know, read once
  * @max_incoming, @window, @quantum, @packet: bytes.
  * @ceiling: max_incoming, less what is kept for a better message.
+ * @grid: how exactly the message at hand is granted: 1, or in whole packets.
  * @rtt_bytes: size of the end that is granted at unscheduled priority, or 0.
  * @levels: scheduled levels.
  * @exception: this run has not yet granted beyond max_incoming.
@@ -43,6 +44,7 @@ struct homa_grant_pass {
 	u32 window;
 	u32 quantum;
 	u32 packet;
+	u32 grid;
 	u32 rtt_bytes;
 	u32 levels;
 	bool exception;
@@ -200,6 +202,18 @@ static u8 homa_grant_level(u32 levels, u32 rank, u32 active)
 	return top > rank ? (u8)(top - 1 - rank) : 0;
 }
 
+/* The first place on the grid, from what is granted on, that is not below @to. */
+static u64 homa_grant_grid(const struct homa_grant_pass *pass, u32 granted,
+			   u64 to)
+{
+	u32 n;
+
+	if (pass->grid == 1 || to <= granted)
+		return to;
+	n = (u32)(to - granted) + pass->grid - 1;
+	return (u64)granted + n - n % pass->grid;
+}
+
 /*
  * How far a message may be granted, given what is outstanding altogether;
  * in->granted if it gets nothing now.
@@ -210,7 +224,9 @@ static u32 homa_grant_target(const struct homa_link *link,
 {
 	u32 received = HOMA_READ_ONCE(in->received);
 	u32 granted = in->granted;
-	u64 target = homa_min_u64((u64)received + pass->window, limit);
+	u64 target = homa_min_u64(
+		homa_grant_grid(pass, granted, (u64)received + pass->window),
+		limit);
 	/* A sender may be ahead of its grants: what has come needs no room. */
 	bool idle = received >= granted;
 	u32 base = idle ? received : granted;
@@ -248,10 +264,16 @@ static void homa_grant_one(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 rank,
 
 	level = homa_grant_tail_level(&rpc->link->grants, in, level);
 	pass->limited = false;
+	pass->grid = ctx->engine->params.sigcomm_grants ?
+			     HOMA_READ_ONCE(rpc->peer->mtu_seg) :
+			     1;
 	if (pass->rtt_bytes) {
 		if (in->length - in->granted > pass->rtt_bytes) {
 			/* Two levels need two grants; stop at the border. */
 			limit = in->length - pass->rtt_bytes;
+			limit = (u32)homa_min_u64(
+				homa_grant_grid(pass, in->granted, limit),
+				in->length);
 			target = homa_grant_target(rpc->link, in, pass, limit);
 			if (target != in->granted)
 				homa_grant_emit(ctx, rpc, target, level);
@@ -302,7 +324,8 @@ static void homa_grant_measure(struct homa_ctx *ctx, struct homa_link *link,
 	if (window == grants->window && pass->quantum == grants->step)
 		return;
 	HOMA_WRITE_ONCE(grants->window, window);
-	HOMA_WRITE_ONCE(grants->low_water, window - pass->quantum);
+	HOMA_WRITE_ONCE(grants->low_water,
+			window - (params->sigcomm_grants ? 1 : pass->quantum));
 	HOMA_WRITE_ONCE(grants->step, pass->quantum);
 }
 

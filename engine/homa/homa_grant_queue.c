@@ -9,6 +9,8 @@
  *	the best waiting message is not better than the worst active one,
  *	comparing by (rank among its peer's, bytes to receive, birth).
  *
+ * The SIGCOMM'18 rule leaves slots empty rather than give a peer two.
+ *
  * Bytes that arrive for active messages only make those better, so both stay
  * true without work; they have to be restored when a message comes, goes, or
  * receives while it waits. Each restoration is a few swaps of O(log n).
@@ -172,12 +174,30 @@ static bool homa_settle_peer(struct homa_ctx *ctx, struct homa_grants *grants,
 	return true;
 }
 
+/* The rule for peers has changed. */
+static bool homa_settle_slots(struct homa_grants *grants, bool one_each)
+{
+	bool changed = false;
+	struct homa_rpc *worst;
+
+	grants->one_each = one_each;
+	while (one_each && (worst = homa_worst(grants, NULL)) != NULL &&
+	       worst->peer->slots > 1) {
+		homa_demote(grants, worst);
+		changed = true;
+	}
+	return changed;
+}
+
 /* Restore the second invariant; returns whether the set has changed. */
 static bool homa_settle(struct homa_ctx *ctx, struct homa_grants *grants,
 			u32 max)
 {
+	bool one_each = ctx->engine->params.sigcomm_grants;
 	bool changed = false;
 
+	if (unlikely(one_each != grants->one_each))
+		changed = homa_settle_slots(grants, one_each);
 	for (;;) {
 		struct homa_heap_node *first = homa_heap_min(&grants->peers);
 		struct homa_rpc *worst;
@@ -187,7 +207,7 @@ static bool homa_settle(struct homa_ctx *ctx, struct homa_grants *grants,
 			changed = true;
 			continue;
 		}
-		if (!first)
+		if (!first || (one_each && first->key >> 32))
 			return changed;
 		if (grants->num_active == max) {
 			u64 key;
@@ -216,6 +236,7 @@ void homa_grant_queue_settle(struct homa_ctx *ctx, struct homa_grants *grants,
 			     u32 max)
 {
 	if (grants->num_active > max ||
+	    grants->one_each != ctx->engine->params.sigcomm_grants ||
 	    (grants->num_active < max && grants->num_waiting))
 		homa_settle(ctx, grants, max);
 }

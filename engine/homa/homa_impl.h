@@ -25,7 +25,7 @@
 #define HOMA_OUT_RTX 4u		/* ranges to retransmit kept per message */
 #define HOMA_SOCK_BUCKETS 256u
 #define HOMA_PEER_STRIPES 16u
-#define HOMA_PEER_BUCKETS 1024u
+#define HOMA_PEER_BUCKETS 1024u	/* per stripe, unless limits say otherwise */
 #define HOMA_MAX_ACTIVE 32u
 #define HOMA_MAX_TAILS 8u
 #define HOMA_WIRE_OVERHEAD 24u	/* preamble, CRC, inter-frame gap */
@@ -317,6 +317,8 @@ struct homa_derived {
  * @window, @low_water, @step: values of the last run, read anywhere: bytes a
  *	message may have outstanding, how many left of them make a grant
  *	worth its packet, how many received are worth accounting.
+ * @one_each: no two active messages of one peer (SIGCOMM'18); as of the last
+ *	time the active set was settled.
  * @limited: the last run gave less than it would for max_incoming's sake.
  * @tails: granted to the end, but early bytes wait on lower levels.
  */
@@ -333,6 +335,7 @@ struct homa_grants {
 	u32 window;
 	u32 low_water;
 	u32 step;
+	bool one_each;
 	bool limited;
 	u32 num_tails;
 	struct homa_rpc *tails[HOMA_MAX_TAILS];
@@ -394,6 +397,7 @@ struct homa_peer_stripe {
 /*
  * struct homa_prio - unscheduled priorities we ask our peers to use
  * @cutoffs, @version: written under @lock (peer class), read anywhere.
+ * @agreed: peers know @cutoffs without being told; see homa_engine_set_cutoffs().
  * @bins: bytes received by message size, decayed at each recomputation.
  */
 struct homa_prio {
@@ -401,6 +405,7 @@ struct homa_prio {
 	u32 cutoffs[HOMA_PRIORITIES];
 	u16 version;
 	u8 sched_levels;	/* levels 0 .. sched_levels-1 are for grants */
+	bool agreed;
 	u64 recompute_at;
 	u64 bins[HOMA_SIZE_BINS];	/* messages of that size, counter */
 };
@@ -419,6 +424,7 @@ struct homa_engine {
 	u64 num_socks;
 	u32 shard_shift;
 	u32 max_peers_per_stripe;
+	u32 peer_buckets;	/* per stripe, a power of two */
 	u16 next_port;
 	struct homa_shard *shards;
 	struct homa_lock sock_lock;

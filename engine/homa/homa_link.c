@@ -522,6 +522,15 @@ void homa_link_room(struct homa_link *link, u64 bytes)
 	homa_unlock(&link->lock);
 }
 
+u32 homa_link_withheld(const struct homa_link *link)
+{
+	const struct homa_grants *grants = &link->grants;
+	const struct homa_heap_node *first = homa_heap_min(&grants->peers);
+
+	/* The key's upper half: how many of the peer's messages are active. */
+	return first && !(first->key >> 32) ? grants->num_waiting : 0;
+}
+
 void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
 		     struct homa_link_state *state)
 {

@@ -33,6 +33,7 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 			   struct homa_link *link, const struct homa_addr *addr,
 			   u64 key)
 {
+	const struct homa_prio *prio = &ctx->engine->prio;
 	u32 level = homa_min_u32(HOMA_NEW_PEER_LEVEL,
 				 ctx->engine->params.num_priorities - 1);
 	u32 i;
@@ -47,7 +48,11 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 	homa_heap_init(&peer->waiting);
 	homa_heap_node_init(&peer->grant_node);
 	for (i = 0; i < HOMA_PRIORITIES; i++)
-		peer->cutoffs[i] = i <= level ? 0x7fffffff : 0;
+		peer->cutoffs[i] = prio->agreed ? prio->cutoffs[i] :
+				   i <= level	? 0x7fffffff :
+						  0;
+	if (prio->agreed)
+		peer->cutoff_version = prio->version;
 	peer->heard_at = ctx->now;
 	peer->cutoffs_sent_ms = homa_now_ms(ctx) - 1;
 }
@@ -63,7 +68,7 @@ static bool homa_peer_evict(struct homa_ctx *ctx,
 
 	for (i = 0; i < buckets; i++) {
 		struct homa_list *head = &stripe->buckets[
-			stripe->clock++ & (HOMA_PEER_BUCKETS - 1)];
+			stripe->clock++ & (ctx->engine->peer_buckets - 1)];
 
 		homa_list_for_each(pos, head) {
 			struct homa_peer *peer = homa_list_entry(
@@ -108,14 +113,14 @@ struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
 	struct homa_peer_stripe *stripe =
 		&engine->peers[hash & (HOMA_PEER_STRIPES - 1)];
 	struct homa_list *head = &stripe->buckets[
-		(hash >> 32) & (HOMA_PEER_BUCKETS - 1)];
+		(hash >> 32) & (engine->peer_buckets - 1)];
 	struct homa_peer *peer;
 
 	homa_lock(&stripe->lock);
 	peer = homa_peer_find(head, link, addr);
 	if (!peer && create && ctx->spare_peer) {
 		if (stripe->count >= engine->max_peers_per_stripe &&
-		    !homa_peer_evict(ctx, stripe, 0, HOMA_PEER_BUCKETS))
+		    !homa_peer_evict(ctx, stripe, 0, engine->peer_buckets))
 			goto out;
 		peer = ctx->spare_peer;
 		ctx->spare_peer = (struct homa_peer *)peer->hash.next;
@@ -253,7 +258,7 @@ void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport)
 		if (!HOMA_READ_ONCE(stripe->count))
 			continue;
 		homa_lock(&stripe->lock);
-		for (b = 0; b < HOMA_PEER_BUCKETS; b++)
+		for (b = 0; b < ctx->engine->peer_buckets; b++)
 			homa_list_for_each(pos, &stripe->buckets[b])
 				homa_peer_send_acks(ctx, homa_list_entry(
 					pos, struct homa_peer, hash), sport);

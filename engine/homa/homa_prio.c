@@ -209,6 +209,24 @@ void homa_prio_init(struct homa_engine *engine)
 	prio->version = 1;
 }
 
+int homa_engine_set_cutoffs(struct homa_engine *engine, u32 levels,
+			    const u32 *sizes)
+{
+	struct homa_prio *prio = &engine->prio;
+	u32 num = engine->params.num_priorities;
+	u32 i;
+
+	if (!levels || levels > num)
+		return -HOMA_EINVAL;
+	for (i = 1; i + 1 < levels; i++)
+		if (sizes[i] < sizes[i - 1])
+			return -HOMA_EINVAL;
+	homa_prio_layout(prio->cutoffs, num, levels, sizes);
+	prio->sched_levels = homa_prio_sched_levels(num, levels);
+	prio->agreed = true;
+	return 0;
+}
+
 void homa_prio_saw(struct homa_engine *engine, u32 message_length)
 {
 	homa_counter_add(&engine->prio.bins[homa_prio_bin(message_length)], 1);

@@ -197,48 +197,79 @@ static void grant_received__another_link_is_run_at_once(void **state)
 	world_free(&g.w);
 }
 
-/* SIGCOMM'18: RTTbytes in flight, a packet per grant, its last RTTbytes at
- * unscheduled priority by what is left. */
+/* SIGCOMM'18: RTTbytes in flight, whole packets, one per packet that comes, the
+ * last RTTbytes at unscheduled priority by what is left. */
 static void grant_run__sigcomm_rule(void **state)
 {
-	u32 rtt, offset, grants = 0;
+	const u32 seg = MTU - 76;
+	u32 rtt, offset, length, received = 0, last = 0;
 	struct homa_rpc *rpc;
 	struct few f;
 
 	(void)state;
 	few_init(&f);
 	homa_params_sigcomm(&f.w.engine->params);
-	f.w.engine->params.sigcomm_grants = 1;
-	f.w.engine->params.last_rtt_unsched = 1;
-	f.w.engine->params.grant_fifo_fraction = 0;
 	homa_link_derive(f.w.link);
 	rtt = f.w.link->derived.rtt_bytes;
-	rpc = few_add(&f, 0, 10 * rtt, rtt);
+	length = 10 * rtt;
+	offset = (rtt + seg - 1) / seg * seg;
+	rpc = few_add(&f, 0, length, offset);
 	few_flush(&f);
 	assert_null(world_ctrl(&f.w));
-	for (offset = rtt; offset < 10 * rtt; grants++) {
-		const struct homa_ctrl *ctrl;
-		u32 left = 10 * rtt - offset;
+	while (offset < length) {
+		u32 left = length - offset;
+		u32 next = homa_min_u32(offset + seg, length);
 
-		homa_grant_received(&f.w.ctx, rpc, PACKET);
+		homa_grant_received(&f.w.ctx, rpc, seg);
+		received += seg;
 		few_flush(&f);
-		ctrl = world_ctrl(&f.w);
-		assert_non_null(ctrl);
-		assert_true(ctrl->offset < offset + 2 * PACKET);
-		assert_int_equal(ctrl->priority,
-				 left > rtt ? 0 :
-					      homa_prio_unsched(f.w.engine, left));
-		offset = ctrl->offset;
-		ctrl = world_ctrl(&f.w);
-		if (ctrl) {
-			/* The border between the two levels. */
-			assert_int_equal(offset, 9 * rtt);
-			offset = ctrl->offset;
-		}
+		expect_grant(&f, rpc, next,
+			     left > rtt ? 0 : homa_prio_unsched(f.w.engine, left));
+		assert_null(world_ctrl(&f.w));
+		assert_true(offset - received < rtt);
+		last += left <= rtt;
+		offset = next;
 	}
-	assert_int_equal(offset, 10 * rtt);
-	assert_true(grants >= 9 * rtt / PACKET);
+	assert_true(last >= rtt / seg);
 	assert_int_equal(rpc->in.state, HOMA_GRANTEE_IDLE);
+	world_free(&f.w);
+}
+
+/* Never two messages of one sender, though slots are free; and what is held
+ * back is held back only if its sender could send something else to us. */
+static void grant_run__sigcomm_one_message_of_a_sender(void **state)
+{
+	struct homa_rpc *a, *b;
+	struct few f;
+
+	(void)state;
+	few_init(&f);
+	homa_params_sigcomm(&f.w.engine->params);
+	f.w.engine->params.max_overcommit = 2;
+	homa_link_derive(f.w.link);
+	a = few_add(&f, 0, 500000, 0);
+	b = few_add(&f, 0, 400000, 0);
+	assert_int_equal(a->in.state, HOMA_GRANTEE_WAITING);
+	assert_int_equal(b->in.state, HOMA_GRANTEE_ACTIVE);
+	assert_int_equal(homa_link_withheld(f.w.link), 0);
+	few_add(&f, 1, 600000, 0);
+	assert_int_equal(homa_link_withheld(f.w.link), 0);
+	few_add(&f, 2, 700000, 0);
+	assert_int_equal(homa_link_withheld(f.w.link), 2);
+	homa_grant_remove(&f.w.ctx, b);
+	assert_int_equal(a->in.state, HOMA_GRANTEE_ACTIVE);
+	assert_int_equal(homa_link_withheld(f.w.link), 1);
+	/* The rule is taken back and comes again. */
+	f.w.engine->params.sigcomm_grants = 0;
+	f.w.engine->params.max_overcommit = 4;
+	b = few_add(&f, 0, 300000, 0);
+	assert_int_equal(a->in.state, HOMA_GRANTEE_ACTIVE);
+	assert_int_equal(b->in.state, HOMA_GRANTEE_ACTIVE);
+	f.w.engine->params.sigcomm_grants = 1;
+	homa_grant_run(&f.w.ctx, f.w.link);
+	assert_int_equal(a->in.state, HOMA_GRANTEE_WAITING);
+	assert_int_equal(b->in.state, HOMA_GRANTEE_ACTIVE);
+	assert_int_equal(homa_link_withheld(f.w.link), 0);
 	world_free(&f.w);
 }
 
@@ -254,6 +285,7 @@ int main(void)
 		cmocka_unit_test(grant_run__dead_peers_do_not_stop_the_others),
 		cmocka_unit_test(grant_received__another_link_is_run_at_once),
 		cmocka_unit_test(grant_run__sigcomm_rule),
+		cmocka_unit_test(grant_run__sigcomm_one_message_of_a_sender),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,8 @@ u32 grant_model_choose(struct model *m)
 			struct msg *msg = &m->msg[i];
 
 			if (msg->wants && !msg->chosen &&
+			    !(slots[msg->peer] &&
+			      m->w.engine->params.sigcomm_grants) &&
 			    (!best || before(msg, slots[msg->peer], best,
 					     slots[best->peer])))
 				best = msg;
@@ -81,6 +83,18 @@ static u32 model_quantum(const struct model *m, u32 window)
 	return homa_min_u32(quantum, window);
 }
 
+/* SIGCOMM'18 grants whole packets. */
+static u64 model_grid(const struct model *m, const struct msg *msg, u64 to)
+{
+	u64 at = msg->granted;
+
+	if (!m->w.engine->params.sigcomm_grants)
+		return to;
+	while (at < to)
+		at += m->peer[msg->peer].mtu_seg;
+	return at;
+}
+
 /*
  * Grant up to @limit at @level, keeping @reserved of max_incoming free; returns
  * whether the limit was reached.
@@ -89,7 +103,8 @@ static bool model_step(struct model *m, struct msg *msg, u32 limit, u32 level,
 		       u32 window, u32 reserved)
 {
 	u32 quantum = model_quantum(m, window);
-	u64 target = homa_min_u64((u64)msg->received + window, limit);
+	u64 target = homa_min_u64(
+		model_grid(m, msg, (u64)msg->received + window), limit);
 	bool idle = msg->received >= msg->granted;
 	s64 room = (s64)m->w.link->derived.max_incoming - reserved - m->incoming;
 	s64 base = idle ? msg->received : msg->granted;
@@ -160,7 +175,10 @@ static void model_grant(struct model *m, struct msg *msg, u32 rank, u32 active)
 
 	level = model_level(m, msg, level);
 	if (left > rtt &&
-	    !model_step(m, msg, msg->length - rtt, level, window, reserved))
+	    !model_step(m, msg,
+			(u32)homa_min_u64(model_grid(m, msg, msg->length - rtt),
+					  msg->length),
+			level, window, reserved))
 		return;
 	left = msg->length - msg->granted;
 	if (left)

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Memory for engines, which allocate nothing themselves. What every host has
+ * - engine, link, sockets, context - lies in one piece of a few KB, because a
+ * run goes from host to host with every event and each should find its state
+ * in few cache lines and few pages. Tables are sized for a simulated host: it
+ * has some dozen RPCs open and as many peers as there are hosts.
+ *
+ * RPCs, peers and gap records come from slabs that all hosts share and that
+ * are returned with the run.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "homa_host.h"
+
+#define ALIGN 64u
+#define CTRL_SLOTS 128u
+#define BUCKETS 128u
+#define SLAB_BYTES (64u << 10)
+
+struct sim_homa_slab {
+	struct sim_homa_slab *next;
+	char pad[ALIGN - sizeof(void *)];
+};
+
+static size_t aligned(size_t n)
+{
+	return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+/* ---- objects ---- */
+
+/* Zeroed objects of @size on @list; false: no memory. */
+static bool slab_add(struct sim_homa_pool *pool, void **list, size_t size)
+{
+	size_t head = aligned(sizeof(struct sim_homa_slab));
+	size_t bytes = aligned(SLAB_BYTES + head + size);
+	struct sim_homa_slab *slab = aligned_alloc(ALIGN, bytes);
+	char *at;
+
+	if (!slab)
+		return false;
+	memset(slab, 0, bytes);
+	slab->next = pool->slabs;
+	pool->slabs = slab;
+	pool->bytes += bytes;
+	/* The lowest address is to be given out first. */
+	for (at = (char *)slab + head + (bytes - head) / size * size - size;
+	     at >= (char *)slab + head; at -= size) {
+		*(void **)at = *list;
+		*list = at;
+	}
+	return true;
+}
+
+static inline void *take(struct sim_homa_pool *pool, void **list, size_t size)
+{
+	void *object = *list;
+
+	if (unlikely(!object)) {
+		if (!slab_add(pool, list, size))
+			return NULL;
+		object = *list;
+	}
+	*list = *(void **)object;
+	return object;
+}
+
+static inline void put(void **list, void *object)
+{
+	*(void **)object = *list;
+	*list = object;
+}
+
+bool sim_homa_refill(struct sim_homa *homa, struct homa_ctx *ctx)
+{
+	struct sim_homa_pool *pool = &homa->pool;
+	void *mem;
+
+	if (!ctx->spare_rpcs) {
+		mem = take(pool, &pool->rpcs, pool->rpc_size);
+		if (!mem)
+			return false;
+		homa_ctx_give_rpc(ctx, mem);
+	}
+	if (unlikely(!ctx->spare_peers)) {
+		mem = take(pool, &pool->peers, pool->peer_size);
+		if (!mem)
+			return false;
+		homa_ctx_give_peer(ctx, mem);
+	}
+	while (unlikely(ctx->spare_ranges < 2)) {
+		mem = take(pool, &pool->ranges, pool->range_size);
+		if (!mem)
+			return false;
+		homa_ctx_give_range(ctx, mem);
+	}
+	return true;
+}
+
+void sim_homa_give_back(struct sim_homa *homa, struct homa_rpc *rpc)
+{
+	put(&homa->pool.rpcs, rpc);
+}
+
+void sim_homa_give_back_peer(struct sim_homa *homa, struct homa_peer *peer)
+{
+	put(&homa->pool.peers, peer);
+}
+
+/* ---- hosts ---- */
+
+/* An IPv4 address that tells the host's number. */
+static void host_addr(struct homa_addr *addr, u32 index)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->ip[10] = 0xff;
+	addr->ip[11] = 0xff;
+	addr->ip[12] = 10;
+	addr->ip[13] = (u8)(index >> 16);
+	addr->ip[14] = (u8)(index >> 8);
+	addr->ip[15] = (u8)index;
+}
+
+static int host_init(struct sim *sim, struct sim_homa *homa, struct sim_homa_host *hh)
+{
+	int err;
+
+	err = homa_engine_init(hh->engine, &homa->limits, &homa->params,
+			       homa_prng_next(&sim->rng_proto), 0);
+	if (!err && homa->levels)
+		err = homa_engine_set_cutoffs(hh->engine, homa->levels, homa->cutoffs);
+	if (err)
+		return err;
+	homa_ctx_init(&hh->ctx, hh->engine, 0);
+	hh->ctx.now = SIM_HOMA_EPOCH_NS;
+	homa_link_init(hh->link, hh->engine, sim->cfg.host_mbps, homa->mtu, CTRL_SLOTS);
+	/* The port asks for a packet when it can send it: there is always room. */
+	homa_link_pace_by_room(hh->link);
+	homa_link_room(hh->link, HOMA_NEVER);
+	host_addr(&hh->addr, hh->host->index);
+	err = homa_sock_open(&hh->ctx, hh->client);
+	if (!err)
+		err = homa_sock_open(&hh->ctx, hh->server);
+	if (!err)
+		err = homa_sock_bind(&hh->ctx, hh->server, SIM_HOMA_PORT);
+	return err;
+}
+
+static void limits_init(struct sim *sim, struct sim_homa *homa)
+{
+	const struct sim_config *cfg = &sim->cfg;
+	u32 peer_buckets = 4;
+
+	while (peer_buckets * 16 < cfg->hosts)
+		peer_buckets *= 2;
+	homa->limits = (struct homa_limits){
+		.shards = 1,
+		.buckets = BUCKETS,
+		/* Late duplicates of a message that is over exist only where
+		 * packets are lost; homa.c ends the few others by itself. */
+		.tombstones = cfg->loss_ppm || cfg->port_bytes || cfg->shared_bytes ||
+				cfg->num_failures || cfg->rpc ? 1024 : 0,
+		.peer_buckets = peer_buckets,
+		.rpc_priv = sizeof(struct sim_homa_priv),
+	};
+	homa->pool.rpc_size = aligned(homa_rpc_size(&homa->limits));
+	homa->pool.peer_size = aligned(homa_peer_size(&homa->limits));
+	homa->pool.range_size = homa_range_size();
+}
+
+int sim_homa_memory_init(struct sim *sim, struct sim_homa *homa)
+{
+	size_t engine, link, sock, each;
+	u32 i;
+
+	limits_init(sim, homa);
+	engine = aligned(homa_engine_size(&homa->limits));
+	link = aligned(homa_link_size(CTRL_SLOTS));
+	sock = aligned(homa_sock_size(&homa->limits));
+	/* An odd number of lines, or all hosts would share few cache sets. */
+	each = (engine + link + 2 * sock) | ALIGN;
+	homa->host_mem = aligned_alloc(ALIGN, each * sim->cfg.hosts);
+	homa->hosts = aligned_alloc(ALIGN, aligned(sizeof(*homa->hosts) * sim->cfg.hosts));
+	if (!homa->host_mem || !homa->hosts)
+		return -ENOMEM;
+	memset(homa->hosts, 0, sizeof(*homa->hosts) * sim->cfg.hosts);
+	homa->pool.bytes += (each + sizeof(*homa->hosts)) * sim->cfg.hosts;
+	for (i = 0; i < sim->cfg.hosts; i++) {
+		struct sim_homa_host *hh = &homa->hosts[i];
+		char *mem = (char *)homa->host_mem + i * each;
+		int err;
+
+		hh->host = &sim->hosts[i];
+		hh->host->proto = hh;
+		hh->timer.fn = sim_homa_timer;
+		hh->engine = (struct homa_engine *)mem;
+		hh->link = (struct homa_link *)(mem + engine);
+		hh->client = (struct homa_sock *)(mem + engine + link);
+		hh->server = (struct homa_sock *)(mem + engine + link + sock);
+		err = host_init(sim, homa, hh);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+void sim_homa_memory_free(struct sim_homa *homa)
+{
+	while (homa->pool.slabs) {
+		struct sim_homa_slab *slab = homa->pool.slabs;
+
+		homa->pool.slabs = slab->next;
+		free(slab);
+	}
+	free(homa->hosts);
+	free(homa->host_mem);
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The settings of two studies.
+ *
+ * "sigcomm18": Montazeri et al., SIGCOMM'18, with the parameters of its
+ * published simulator configurations. One RTTbytes is what a host sends in the
+ * time from a full packet's departure to the arrival of the grant for it, in
+ * thousands of bytes on the wire: 10,000 in the study's network, where that
+ * time is worth 9,680. The engine counts message bytes: 9,328. Each workload
+ * has its split of the eight levels; as many messages are granted to as there
+ * are scheduled levels. Cutoffs between unscheduled levels are known to all
+ * hosts from the beginning.
+ *
+ * "linux": Ousterhout, ATC'21: 40 hosts at 25 Gbit/s on one switch, RPCs, true
+ * headers, all of the engine's settings as they are when it ships. The hosts'
+ * software takes so long that 100 bytes are echoed in 15.1 us, as measured
+ * there; how it spends that time (and where it queues) is not modelled.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "homa_host.h"
+
+#define DEFAULT_LEVELS 7u	/* scheduled, for workloads that the study has not */
+
+const char *const sim_homa_presets[] = { "sigcomm18", "linux", NULL };
+
+const struct sim_option sim_homa_options[] = {
+	[SIM_HOMA_SCHEDULED] = {
+		"scheduled-levels", 0, 0, 8, "levels",
+		"priorities for scheduled packets and messages granted to at once; 0 = of the preset" },
+	[SIM_HOMA_UNSCHEDULED] = {
+		"unscheduled-levels", 0, 0, 8, "levels",
+		"priorities for unscheduled packets; 0 = the others of eight" },
+	[SIM_HOMA_CUTOFFS] = {
+		"fixed-cutoffs", SIM_HOMA_CUTOFFS_FIXED, 0, 1, "bool",
+		"unscheduled cutoffs computed from the workload and known to all hosts, not learnt from traffic" },
+	{ 0 },
+};
+
+/**
+ * struct study - SIGCOMM'18's split of the levels and its cutoffs, ascending
+ * (facts section 2; test_homa.c compares them with sim_homa_cutoffs())
+ */
+static const struct study {
+	const char *workload;
+	u32 scheduled, unscheduled;
+	u32 cutoffs[HOMA_PRIORITIES - 1];
+} studies[] = {
+	{ "w1", 1, 7, { 11, 125, 273, 468, 764, 1275 } },
+	{ "w2", 3, 5, { 269, 366, 512, 1463 } },
+	{ "w3", 4, 4, { 433, 2339, 6756 } },
+	{ "w4", 7, 1, { 0 } },
+	{ "w5", 7, 1, { 0 } },
+};
+
+static const struct study *study_of(const struct homa_workload *workload)
+{
+	u32 i;
+
+	for (i = 0; i < HOMA_ARRAY_SIZE(studies); i++)
+		if (!strcmp(studies[i].workload, workload->name))
+			return &studies[i];
+	return NULL;
+}
+
+/* ---- before the user's flags ---- */
+
+static void linux_defaults(struct sim_config *cfg)
+{
+	homa_params_default(&cfg->homa);
+	cfg->topology = SIM_ONE_SWITCH;
+	cfg->hosts = 40;
+	cfg->host_mbps = 25000;
+	cfg->sigcomm_headers = false;
+	cfg->rpc = true;
+	cfg->load_kind = SIM_LOAD_PAYLOAD;
+	cfg->cut = HOMA_WORKLOAD_CUT;
+	cfg->send_ps = 3600 * SIM_NS;
+	cfg->recv_ps = 3600 * SIM_NS;
+	cfg->option[SIM_HOMA_CUTOFFS] = SIM_HOMA_CUTOFFS_LEARNT;
+}
+
+static void sigcomm_defaults(struct sim_config *cfg)
+{
+	homa_params_sigcomm(&cfg->homa);
+	cfg->homa.unsched_bytes = 0;		/* from the network */
+	cfg->homa.max_incoming = 0x7fffffff;	/* the study has no such limit */
+	/* Nor has it time-outs; patience lest starved messages are asked for. */
+	cfg->homa.resend_interval_us = 100000;
+	cfg->homa.timeout_us = 10000000;
+	cfg->option[SIM_HOMA_CUTOFFS] = SIM_HOMA_CUTOFFS_FIXED;
+}
+
+int sim_homa_defaults(struct sim_config *cfg)
+{
+	cfg->queue = SIM_QUEUE_PRIORITY;
+	cfg->balance = SIM_SPRAY;
+	memset(cfg->option, 0, sizeof(cfg->option));
+	if (!cfg->preset[0])
+		strcpy(cfg->preset, sim_homa_presets[0]);
+	if (!strcmp(cfg->preset, "sigcomm18"))
+		sigcomm_defaults(cfg);
+	else if (!strcmp(cfg->preset, "linux"))
+		linux_defaults(cfg);
+	else
+		return -EINVAL;
+	return 0;
+}
+
+int sim_homa_set(struct sim_config *cfg, const char *name, u64 value)
+{
+	u32 i;
+
+	if (value > UINT32_MAX || homa_param_set(&cfg->homa, name, (u32)value))
+		return -EINVAL;
+	for (i = 0; i < homa_param_count; i++)
+		if (!strcmp(homa_param_table[i].name, name))
+			cfg->option[SIM_HOMA_GIVEN] |= 1ull << i;
+	return 0;
+}
+
+/* Did the user set it? */
+static bool given(const struct sim_config *cfg, size_t offset)
+{
+	u32 i;
+
+	for (i = 0; i < homa_param_count; i++)
+		if (homa_param_table[i].offset == offset)
+			return cfg->option[SIM_HOMA_GIVEN] >> i & 1;
+	return false;
+}
+
+#define GIVEN(cfg, name) given(cfg, offsetof(struct homa_params, name))
+
+/* ---- when the network is there ---- */
+
+/* Picoseconds that an IP packet takes from host to host when nobody is about. */
+static u64 path_ps(const struct sim *sim, u32 src, u32 dst, u32 ip_bytes)
+{
+	u32 ps[8], hops, i;
+	u64 delay[8], sum = 0;
+
+	hops = sim_path(sim, src, dst, ps, delay);
+	for (i = 0; i < hops; i++)
+		sum += (u64)sim_wire(ip_bytes) * ps[i] + delay[i];
+	return sum;
+}
+
+/* RTTbytes, in message bytes; see above. */
+static u32 network_rtt_bytes(const struct sim *sim)
+{
+	const struct sim_config *cfg = &sim->cfg;
+	u32 segment = sim_homa_segment(cfg), last = cfg->hosts - 1;
+	u32 full = sim_wire(sim_homa_data_ip(cfg, segment));
+	u64 ps = path_ps(sim, 0, last, sim_homa_data_ip(cfg, segment)) +
+		 path_ps(sim, last, 0, sim_homa_ctrl_ip(cfg, HOMA_GRANT_LEN));
+	u64 wire = (ps / sim->hosts[0].up->ps_per_byte + 999) / 1000 * 1000;
+	u32 packets = (u32)(wire / full), rest = (u32)(wire % full);
+	u32 header = full - segment;
+
+	return packets * segment + (rest > header ? rest - header : 0);
+}
+
+static void settle_levels(const struct sim *sim, struct sim_homa *homa)
+{
+	const struct sim_config *cfg = &sim->cfg;
+	const struct study *study = study_of(&sim->workload);
+	struct homa_params *params = &homa->params;
+	u32 scheduled = (u32)cfg->option[SIM_HOMA_SCHEDULED];
+	u32 unscheduled = (u32)cfg->option[SIM_HOMA_UNSCHEDULED];
+	u32 total = params->num_priorities;
+
+	if (!scheduled && GIVEN(cfg, max_overcommit))
+		scheduled = homa_min_u32(params->max_overcommit, total);
+	if (!unscheduled && GIVEN(cfg, unsched_levels))
+		unscheduled = params->unsched_levels;
+	if (!scheduled)
+		scheduled = study ? study->scheduled : DEFAULT_LEVELS;
+	if (!unscheduled)
+		unscheduled = scheduled < total ? total - scheduled : 1;
+	if (!GIVEN(cfg, num_priorities))
+		total = homa_min_u32(scheduled + unscheduled, HOMA_PRIORITIES);
+	params->num_priorities = total;
+	if (!GIVEN(cfg, max_overcommit))
+		params->max_overcommit = scheduled;
+	params->unsched_levels = homa_min_u32(unscheduled, total > 1 ? total - 1 : 0);
+	if (cfg->option[SIM_HOMA_CUTOFFS] != SIM_HOMA_CUTOFFS_FIXED)
+		return;
+	params->cutoff_interval_ms = 0;
+	homa->levels = homa_min_u32(unscheduled, total);
+	if (study && homa->levels == study->unscheduled && !GIVEN(cfg, unsched_bytes))
+		memcpy(homa->cutoffs, study->cutoffs, sizeof(study->cutoffs));
+	else
+		sim_homa_cutoffs(&sim->workload, sim_homa_segment(cfg), params->unsched_bytes,
+				 homa->levels, homa->cutoffs);
+}
+
+void sim_homa_settle(const struct sim *sim, struct sim_homa *homa)
+{
+	const struct sim_config *cfg = &sim->cfg;
+	bool sigcomm = !strcmp(cfg->preset, "sigcomm18");
+
+	homa->params = cfg->homa;
+	/* What the engine believes to be its MTU makes segments of the header
+	 * model's size. */
+	homa->mtu = sim_homa_segment(cfg) + 20 + HOMA_DATA_HDR;
+	if (sigcomm && !GIVEN(cfg, unsched_bytes) && !homa->params.unsched_bytes)
+		homa->params.unsched_bytes = network_rtt_bytes(sim);
+	if (sigcomm || cfg->option[SIM_HOMA_CUTOFFS] == SIM_HOMA_CUTOFFS_FIXED)
+		settle_levels(sim, homa);
+}
+
+/* ---- cutoffs ---- */
+
+#define SAMPLES 20000u
+#define BINS 4096u	/* of bytes left; what counts have few left */
+
+/* Unscheduled bytes of packets that leave with so many bytes left, per bin. */
+static void cutoff_message(u32 length, u32 segment, u32 rtt_bytes, u32 width, double *bins)
+{
+	u32 first = (rtt_bytes + segment - 1) / segment * segment;
+	u32 at, n;
+
+	for (at = 0; at < length; at += n) {
+		u32 left = length - at;
+
+		/* Between the first and the last RTTbytes all is scheduled. */
+		if (at >= first && left > rtt_bytes) {
+			n = (left - rtt_bytes + segment - 1) / segment * segment;
+			continue;
+		}
+		n = left < segment ? left : segment;
+		bins[left / width < BINS ? left / width : BINS - 1] += n;
+	}
+}
+
+void sim_homa_cutoffs(const struct homa_workload *workload, u32 segment, u32 rtt_bytes,
+		      u32 levels, u32 *sizes)
+{
+	double bins[BINS] = { 0 };
+	u32 width = (rtt_bytes + segment + BINS - 1) / BINS, i, level = 0;
+	double all = 0, sum = 0;
+
+	for (i = 0; i < SAMPLES; i++)
+		cutoff_message(homa_workload_size(workload, (i + 0.5) / SAMPLES), segment,
+			       rtt_bytes, width, bins);
+	for (i = 0; i < BINS; i++)
+		all += bins[i];
+	for (i = 0; i < BINS && level + 1 < levels; i++) {
+		sum += bins[i];
+		while (level + 1 < levels && sum >= all * (level + 1) / levels)
+			sizes[level++] = (i + 1) * width - 1;
+	}
+	while (level + 1 < levels)
+		sizes[level++] = 0x7fffffff;
+}
