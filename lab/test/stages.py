@@ -62,8 +62,8 @@ def lab(context: Context, names: list[str]) -> Tally:
     return python_tests.pytest(context, "lab", names, PYTEST_SECONDS)
 
 
-def _compiled(suite: str, what: str, *where: str) -> Stage:
-    return Stage(suite, what, partial(in_builds, suite=suite, where=where), suite)
+def _compiled(suite: str, what: str, *where: str, name: str = "") -> Stage:
+    return Stage(name or suite, what, partial(in_builds, suite=suite, where=where), suite)
 
 
 STAGES = (
@@ -71,6 +71,9 @@ STAGES = (
     Stage("purity", "the engine asks nothing of the outside", python_tests.purity),
     _compiled("unit", "one file per source; plain, ASan and UBSan", "plain", "asan"),
     _compiled("pair", "engines under virtual time; plain, ASan and UBSan", "plain", "asan"),
+    _compiled(
+        "sim", "the simulator's models; plain, ASan and UBSan", "plain", "asan", name="simulator"
+    ),
     _compiled("threads", "one engine, several threads; TSan, lock order", "tsan"),
     Stage("fuzz", f"libFuzzer, {FUZZ_SECONDS} s in all", partial(fuzz.smoke, total=FUZZ_SECONDS)),
     Stage("namespaces", "real packets between network namespaces", namespaces),
