@@ -180,6 +180,28 @@ static inline u64 world_lossy(const struct sim_transport *transport, u64 seed, u
 	return digest;
 }
 
+/* A link of the core and one host's fail in mid-traffic and come back: all is delivered. */
+static inline void world_test_failure(const struct sim_transport *transport)
+{
+	struct sim_config cfg;
+
+	world_cfg(&cfg, transport, 8);
+	cfg.topology = SIM_LEAF_SPINE;
+	cfg.racks = 2;
+	cfg.spines = 2;
+	cfg.option[WINDOW_RTO_MIN] = 1000;
+	cfg.num_failures = 2;
+	cfg.failures[0] = (struct sim_failure){ 8, 10, 500 * SIM_US, 3 * SIM_MS };
+	cfg.failures[1] = (struct sim_failure){ 3, 8, 1 * SIM_MS, 4 * SIM_MS };
+	world_new(&cfg);
+	world_random_traffic(200);
+	world_run(10 * SIM_S);
+	assert_int_equal(world.arrived, world.sent);
+	assert_int_equal(world.sim->counts.pkts_live, 0);
+	assert_true(world.sim->counts.pkts_dropped > 0);
+	world_end();
+}
+
 /* The properties that every window protocol must keep under loss. */
 static inline void world_test_loss(const struct sim_transport *transport)
 {
@@ -191,6 +213,7 @@ static inline void world_test_loss(const struct sim_transport *transport)
 		world_lossy(transport, seed + i, 200000, 1 + i % 2);
 		world_lossy(transport, seed + i, 0, 1 + i % 2);
 	}
+	world_test_failure(transport);
 	digest = world_lossy(transport, seed, 30000, 1);
 	assert_true(digest == world_lossy(transport, seed, 30000, 1));
 	assert_true(digest != world_lossy(transport, seed + 1, 30000, 1));
