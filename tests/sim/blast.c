@@ -50,9 +50,10 @@ static struct sim_pkt *blast_tx(struct sim *sim, struct sim_host *host)
 	struct blast_host *bh = host->proto;
 	struct sim_pkt *pkt = bh->fifo.head;
 
-	(void)sim;
 	if (!pkt)
 		return NULL;
+	/* A transport may kick its port at any time. */
+	sim_port_kick(sim, host->up);
 	bh->fifo.head = pkt->next;
 	if (!pkt->next)
 		bh->fifo.tail = &bh->fifo.head;

@@ -141,16 +141,54 @@ static void failure_host__loses_what_is_on_the_link(void **state)
 	sim = blast_new(&cfg);
 	for (i = 0; i < 20; i++)
 		blast_send(sim, blast_pkt(sim, 1 + i % 2, 0, 1538, 0));
-	sim_run(sim, 79 * SIM_US);
+	sim_run(sim, 70 * SIM_US);
 	assert_int_equal(sim->counts.pkts_received, 10);
 	assert_int_equal(sim->counts.pkts_dropped, 10);
 	assert_int_equal(sim->counts.pkts_live, 0);
 	assert_int_equal(sim->hosts[0].down->stats.lost, 10);
 	assert_int_equal(sim->hosts[0].down->bytes, 0);
+	/* What comes while the link is down is lost at once. */
+	blast_send(sim, blast_pkt(sim, 1, 0, 84, 0));
+	sim_run(sim, 79 * SIM_US);
+	assert_int_equal(sim->counts.pkts_dropped, 11);
 	sim_run(sim, 81 * SIM_US);
 	blast_send(sim, blast_pkt(sim, 1, 0, 1538, 0));
 	sim_run(sim, SIM_MS);
 	assert_int_equal(sim->counts.pkts_received, 11);
+	sim_free(sim);
+}
+
+static void note_time(struct sim *sim, struct sim_pkt *pkt, void *arg)
+{
+	((u64 *)arg)[pkt->src] = sim->now;
+}
+
+/*
+ * Down and up again while one packet is on the link. When it would have been
+ * free two new ones arrive at once, before the port notices.
+ */
+static void failure_short__port_sends_one_at_a_time(void **state)
+{
+	const u64 arrive = WIRE_PS + 1250 * SIM_NS;
+	struct sim_config cfg;
+	u64 at[5] = { 0 };
+	struct sim *sim;
+
+	(void)state;
+	small(&cfg);
+	cfg.topology = SIM_ONE_SWITCH;
+	fails(&cfg, 0, 6, arrive + 100, arrive + 200);
+	sim = blast_new(&cfg);
+	blast_on_rx(sim, note_time, at);
+	blast_send(sim, blast_pkt(sim, 1, 0, 1538, 0));
+	blast_send(sim, blast_pkt(sim, 2, 0, 1538, 0));
+	blast_send_at(sim, blast_pkt(sim, 3, 0, 1538, 0), WIRE_PS);
+	blast_send_at(sim, blast_pkt(sim, 4, 0, 1538, 0), WIRE_PS);
+	sim_run(sim, SIM_NEVER);
+	assert_int_equal(at[1], 0);
+	assert_int_equal(at[2], 0);
+	assert_int_equal(at[3], arrive + 2 * WIRE_PS + 500 * SIM_NS);
+	assert_int_equal(at[4], arrive + 3 * WIRE_PS + 500 * SIM_NS);
 	sim_free(sim);
 }
 
@@ -208,6 +246,7 @@ int main(void)
 		cmocka_unit_test(failure_valley__is_found),
 		cmocka_unit_test(failure_no_way__is_a_drop),
 		cmocka_unit_test(failure_host__loses_what_is_on_the_link),
+		cmocka_unit_test(failure_short__port_sends_one_at_a_time),
 		cmocka_unit_test(failure_uplink__the_host_waits),
 		cmocka_unit_test(loss__as_often_as_asked_on_every_link),
 	};

@@ -164,6 +164,27 @@ static void net_wait__behind_an_equal_is_queueing(void **state)
 	sim_free(sim);
 }
 
+/* What was before a reset does not count, what is queued then does. */
+static void net_stats__start_again(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+
+	(void)state;
+	one_switch(&cfg, 3);
+	sim = blast_new(&cfg);
+	blast_send(sim, blast_pkt(sim, 1, 0, 1538, 3));
+	blast_send(sim, blast_pkt(sim, 2, 0, 1538, 3));
+	/* The second waits from 1538 * 800 + 1250 ns on for as long again. */
+	sim_run(sim, 1538 * 800 + NS(1250 + 1000));
+	sim_net_stats_reset(sim);
+	assert_int_equal(sim->hosts[0].down->stats.peak, 1538);
+	sim_run(sim, SIM_NEVER);
+	assert_in_range(sim->hosts[0].down->stats.byte_ns, 1538 * 230, 1538 * 231);
+	assert_int_equal(sim->hosts[0].down->stats.tx_packets, 1);
+	sim_free(sim);
+}
+
 static void net_wait__behind_a_lower_one_is_lag(void **state)
 {
 	struct seen seen = { .n = 0 };
@@ -446,6 +467,7 @@ int main(void)
 		cmocka_unit_test(net_time__fat_tree),
 		cmocka_unit_test(net_time__follows_from_the_path),
 		cmocka_unit_test(net_wait__behind_an_equal_is_queueing),
+		cmocka_unit_test(net_stats__start_again),
 		cmocka_unit_test(net_wait__behind_a_lower_one_is_lag),
 		cmocka_unit_test(net_withheld__idle_downlink_is_waste),
 		cmocka_unit_test(net_host__pulls_one_by_one),
