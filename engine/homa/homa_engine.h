@@ -321,6 +321,13 @@ int homa_engine_set_params(struct homa_ctx *ctx, const struct homa_params *param
  */
 int homa_engine_set_cutoffs(struct homa_engine *engine, u32 levels,
 			    const u32 *sizes);
+/**
+ * homa_engine_learn_cutoffs() - the same, chosen by the engine for traffic of
+ * which @sizes are a sample of at least 100 message lengths. All hosts are given
+ * the same sample and settings.
+ */
+int homa_engine_learn_cutoffs(struct homa_ctx *ctx, struct homa_link *link,
+			      const u32 *sizes, u32 n);
 const struct homa_params *homa_engine_params(const struct homa_engine *engine);
 void homa_ctx_init(struct homa_ctx *ctx, struct homa_engine *engine, u32 cpu);
 

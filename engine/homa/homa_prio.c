@@ -338,6 +338,13 @@ static void homa_prio_choose(struct homa_ctx *ctx, u32 rtt_bytes, u32 packet)
 	}
 }
 
+static u32 homa_prio_packet(const struct homa_link *link)
+{
+	return link->mtu > HOMA_PRIO_HEADERS + 1 ?
+		       link->mtu - HOMA_PRIO_HEADERS :
+		       1;
+}
+
 void homa_prio_recompute(struct homa_ctx *ctx, struct homa_link *link)
 {
 	struct homa_prio *prio = &ctx->engine->prio;
@@ -349,9 +356,25 @@ void homa_prio_recompute(struct homa_ctx *ctx, struct homa_link *link)
 	if (ctx->now >= prio->recompute_at) {
 		HOMA_WRITE_ONCE(prio->recompute_at, ctx->now + interval);
 		homa_prio_choose(ctx, HOMA_READ_ONCE(link->derived.rtt_bytes),
-				 link->mtu > HOMA_PRIO_HEADERS + 1 ?
-					 link->mtu - HOMA_PRIO_HEADERS :
-					 1);
+				 homa_prio_packet(link));
 	}
 	homa_unlock(&prio->lock);
+}
+
+int homa_engine_learn_cutoffs(struct homa_ctx *ctx, struct homa_link *link,
+			      const u32 *sizes, u32 n)
+{
+	struct homa_prio *prio = &ctx->engine->prio;
+	u32 i;
+
+	if (n < HOMA_PRIO_MIN_MESSAGES)
+		return -HOMA_EINVAL;
+	for (i = 0; i < n; i++)
+		homa_prio_saw(ctx->engine, sizes[i]);
+	homa_lock(&prio->lock);
+	homa_prio_choose(ctx, HOMA_READ_ONCE(link->derived.rtt_bytes),
+			 homa_prio_packet(link));
+	prio->agreed = true;
+	homa_unlock(&prio->lock);
+	return 0;
 }

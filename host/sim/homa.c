@@ -337,12 +337,13 @@ void sim_homa_timer(struct sim *sim, struct sim_event *ev)
 static int homa_sim_start(struct sim *sim)
 {
 	struct sim_homa *homa = calloc(1, sizeof(*homa));
+	int err;
 
 	if (!homa)
 		return -ENOMEM;
 	sim->proto = homa;
-	sim_homa_settle(sim, homa);
-	return sim_homa_memory_init(sim, homa);
+	err = sim_homa_settle(sim, homa);
+	return err ? err : sim_homa_memory_init(sim, homa);
 }
 
 static void homa_sim_stop(struct sim *sim)

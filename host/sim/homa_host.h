@@ -24,7 +24,7 @@ enum sim_homa_option {
 
 enum sim_homa_cutoffs {
 	SIM_HOMA_CUTOFFS_LEARNT,	/* from traffic, told by CUTOFFS packets */
-	SIM_HOMA_CUTOFFS_FIXED,		/* from the workload, known to all */
+	SIM_HOMA_CUTOFFS_KNOWN,		/* from the workload, known from the beginning */
 };
 
 /**
@@ -67,7 +67,8 @@ struct sim_homa_host {
 /**
  * struct sim_homa - sim->proto
  * @host_mem: hosts[], engines, links and sockets, in one piece.
- * @levels, @cutoffs: fixed unscheduled levels; 0: none are fixed.
+ * @levels, @cutoffs: unscheduled levels and their cutoffs; 0: not given, then
+ * @sample: message sizes from which engines learn them; NULL: from traffic.
  */
 struct sim_homa {
 	struct sim_homa_host *hosts;
@@ -78,7 +79,10 @@ struct sim_homa {
 	u32 mtu;
 	u32 levels;
 	u32 cutoffs[HOMA_PRIORITIES];
+	u32 *sample;
 };
+
+#define SIM_HOMA_SAMPLE 5000u
 
 /* ---- homa_memory.c ---- */
 
@@ -96,14 +100,8 @@ extern const struct sim_option sim_homa_options[];
 extern const char *const sim_homa_presets[];
 int sim_homa_defaults(struct sim_config *cfg);
 int sim_homa_set(struct sim_config *cfg, const char *name, u64 value);
-/** sim_homa_settle() - settings that follow from network and workload */
-void sim_homa_settle(const struct sim *sim, struct sim_homa *homa);
-/**
- * sim_homa_cutoffs() - @levels - 1 sizes, ascending, that spread unscheduled
- * packets evenly over @levels when each goes by what is left of its message
- */
-void sim_homa_cutoffs(const struct homa_workload *workload, u32 segment, u32 rtt_bytes,
-		      u32 levels, u32 *sizes);
+/** sim_homa_settle() - settings that follow from network and workload; -ENOMEM */
+int sim_homa_settle(const struct sim *sim, struct sim_homa *homa);
 
 /* ---- homa.c ---- */
 

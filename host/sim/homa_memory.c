@@ -140,6 +140,11 @@ static int host_init(struct sim *sim, struct sim_homa *homa, struct sim_homa_hos
 	/* The port asks for a packet when it can send it: there is always room. */
 	homa_link_pace_by_room(hh->link);
 	homa_link_room(hh->link, HOMA_NEVER);
+	if (homa->sample)
+		err = homa_engine_learn_cutoffs(&hh->ctx, hh->link, homa->sample,
+						SIM_HOMA_SAMPLE);
+	if (err)
+		return err;
 	host_addr(&hh->addr, hh->host->index);
 	err = homa_sock_open(&hh->ctx, hh->client);
 	if (!err)
@@ -215,6 +220,7 @@ void sim_homa_memory_free(struct sim_homa *homa)
 		homa->pool.slabs = slab->next;
 		free(slab);
 	}
+	free(homa->sample);
 	free(homa->hosts);
 	free(homa->host_mem);
 }

@@ -8,15 +8,17 @@
  * thousands of bytes on the wire: 10,000 in the study's network, where that
  * time is worth 9,680. The engine counts message bytes: 9,328. Each workload
  * has its split of the eight levels; as many messages are granted to as there
- * are scheduled levels. Cutoffs between unscheduled levels are known to all
- * hosts from the beginning.
+ * are scheduled levels. Where the study has no split or no cutoffs for it the
+ * engine chooses the cutoffs.
  *
  * "linux": Ousterhout, ATC'21: 40 hosts at 25 Gbit/s on one switch, RPCs, true
- * headers, all of the engine's settings as they are when it ships. The hosts'
+ * headers, all of the engine's settings as they are when it ships. Its cutoffs
+ * are those that it would learn from the traffic within seconds. The hosts'
  * software takes so long that 100 bytes are echoed in 15.1 us, as measured
  * there; how it spends that time (and where it queues) is not modelled.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "homa_host.h"
@@ -31,16 +33,17 @@ const struct sim_option sim_homa_options[] = {
 		"priorities for scheduled packets and messages granted to at once; 0 = of the preset" },
 	[SIM_HOMA_UNSCHEDULED] = {
 		"unscheduled-levels", 0, 0, 8, "levels",
-		"priorities for unscheduled packets; 0 = the others of eight" },
+		"priorities for unscheduled packets; 0 = of the preset" },
 	[SIM_HOMA_CUTOFFS] = {
-		"fixed-cutoffs", SIM_HOMA_CUTOFFS_FIXED, 0, 1, "bool",
-		"unscheduled cutoffs computed from the workload and known to all hosts, not learnt from traffic" },
+		"known-cutoffs", SIM_HOMA_CUTOFFS_KNOWN, 0, 1, "bool",
+		"unscheduled cutoffs fit the workload and are known to all from the beginning; 0 = learnt from traffic" },
 	{ 0 },
 };
 
 /**
  * struct study - SIGCOMM'18's split of the levels and its cutoffs, ascending
- * (facts section 2; test_homa.c compares them with sim_homa_cutoffs())
+ * (W4 and W5 have one level); test_homa.c compares them with what the engine
+ * would choose
  */
 static const struct study {
 	const char *workload;
@@ -78,7 +81,7 @@ static void linux_defaults(struct sim_config *cfg)
 	cfg->cut = HOMA_WORKLOAD_CUT;
 	cfg->send_ps = 3600 * SIM_NS;
 	cfg->recv_ps = 3600 * SIM_NS;
-	cfg->option[SIM_HOMA_CUTOFFS] = SIM_HOMA_CUTOFFS_LEARNT;
+	cfg->option[SIM_HOMA_CUTOFFS] = SIM_HOMA_CUTOFFS_KNOWN;
 }
 
 static void sigcomm_defaults(struct sim_config *cfg)
@@ -89,7 +92,7 @@ static void sigcomm_defaults(struct sim_config *cfg)
 	/* Nor has it time-outs; patience lest starved messages are asked for. */
 	cfg->homa.resend_interval_us = 100000;
 	cfg->homa.timeout_us = 10000000;
-	cfg->option[SIM_HOMA_CUTOFFS] = SIM_HOMA_CUTOFFS_FIXED;
+	cfg->option[SIM_HOMA_CUTOFFS] = SIM_HOMA_CUTOFFS_KNOWN;
 }
 
 int sim_homa_defaults(struct sim_config *cfg)
@@ -178,28 +181,24 @@ static void settle_levels(const struct sim *sim, struct sim_homa *homa)
 	if (!scheduled)
 		scheduled = study ? study->scheduled : DEFAULT_LEVELS;
 	if (!unscheduled)
-		unscheduled = scheduled < total ? total - scheduled : 1;
+		unscheduled = study ? study->unscheduled : HOMA_PRIORITIES - DEFAULT_LEVELS;
 	if (!GIVEN(cfg, num_priorities))
 		total = homa_min_u32(scheduled + unscheduled, HOMA_PRIORITIES);
 	params->num_priorities = total;
 	if (!GIVEN(cfg, max_overcommit))
 		params->max_overcommit = scheduled;
 	params->unsched_levels = homa_min_u32(unscheduled, total > 1 ? total - 1 : 0);
-	if (cfg->option[SIM_HOMA_CUTOFFS] != SIM_HOMA_CUTOFFS_FIXED)
-		return;
-	params->cutoff_interval_ms = 0;
-	homa->levels = homa_min_u32(unscheduled, total);
-	if (study && homa->levels == study->unscheduled && !GIVEN(cfg, unsched_bytes))
+	if (study && params->unsched_levels == study->unscheduled && !GIVEN(cfg, unsched_bytes)) {
+		homa->levels = study->unscheduled;
 		memcpy(homa->cutoffs, study->cutoffs, sizeof(study->cutoffs));
-	else
-		sim_homa_cutoffs(&sim->workload, sim_homa_segment(cfg), params->unsched_bytes,
-				 homa->levels, homa->cutoffs);
+	}
 }
 
-void sim_homa_settle(const struct sim *sim, struct sim_homa *homa)
+int sim_homa_settle(const struct sim *sim, struct sim_homa *homa)
 {
 	const struct sim_config *cfg = &sim->cfg;
 	bool sigcomm = !strcmp(cfg->preset, "sigcomm18");
+	u32 i;
 
 	homa->params = cfg->homa;
 	/* What the engine believes to be its MTU makes segments of the header
@@ -207,51 +206,21 @@ void sim_homa_settle(const struct sim *sim, struct sim_homa *homa)
 	homa->mtu = sim_homa_segment(cfg) + 20 + HOMA_DATA_HDR;
 	if (sigcomm && !GIVEN(cfg, unsched_bytes) && !homa->params.unsched_bytes)
 		homa->params.unsched_bytes = network_rtt_bytes(sim);
-	if (sigcomm || cfg->option[SIM_HOMA_CUTOFFS] == SIM_HOMA_CUTOFFS_FIXED)
+	if (sigcomm || cfg->option[SIM_HOMA_SCHEDULED] || cfg->option[SIM_HOMA_UNSCHEDULED])
 		settle_levels(sim, homa);
-}
-
-/* ---- cutoffs ---- */
-
-#define SAMPLES 20000u
-#define BINS 4096u	/* of bytes left; what counts have few left */
-
-/* Unscheduled bytes of packets that leave with so many bytes left, per bin. */
-static void cutoff_message(u32 length, u32 segment, u32 rtt_bytes, u32 width, double *bins)
-{
-	u32 first = (rtt_bytes + segment - 1) / segment * segment;
-	u32 at, n;
-
-	for (at = 0; at < length; at += n) {
-		u32 left = length - at;
-
-		/* Between the first and the last RTTbytes all is scheduled. */
-		if (at >= first && left > rtt_bytes) {
-			n = (left - rtt_bytes + segment - 1) / segment * segment;
-			continue;
-		}
-		n = left < segment ? left : segment;
-		bins[left / width < BINS ? left / width : BINS - 1] += n;
+	if (!cfg->option[SIM_HOMA_CUTOFFS]) {
+		homa->levels = 0;
+		return 0;
 	}
-}
-
-void sim_homa_cutoffs(const struct homa_workload *workload, u32 segment, u32 rtt_bytes,
-		      u32 levels, u32 *sizes)
-{
-	double bins[BINS] = { 0 };
-	u32 width = (rtt_bytes + segment + BINS - 1) / BINS, i, level = 0;
-	double all = 0, sum = 0;
-
-	for (i = 0; i < SAMPLES; i++)
-		cutoff_message(homa_workload_size(workload, (i + 0.5) / SAMPLES), segment,
-			       rtt_bytes, width, bins);
-	for (i = 0; i < BINS; i++)
-		all += bins[i];
-	for (i = 0; i < BINS && level + 1 < levels; i++) {
-		sum += bins[i];
-		while (level + 1 < levels && sum >= all * (level + 1) / levels)
-			sizes[level++] = (i + 1) * width - 1;
-	}
-	while (level + 1 < levels)
-		sizes[level++] = 0x7fffffff;
+	if (sigcomm && !GIVEN(cfg, cutoff_interval_ms))
+		homa->params.cutoff_interval_ms = 0;
+	if (homa->levels)
+		return 0;
+	homa->sample = calloc(SIM_HOMA_SAMPLE, sizeof(*homa->sample));
+	if (!homa->sample)
+		return -ENOMEM;
+	for (i = 0; i < SIM_HOMA_SAMPLE; i++)
+		homa->sample[i] = homa_workload_size(&sim->workload,
+						     (i + 0.5) / SIM_HOMA_SAMPLE);
+	return 0;
 }
