@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What the files of the traces share: trace.c opens and closes and listens,
+ * trace_file.c writes, trace_json.c and trace_pcap.c say what, trace_lanes.c
+ * gives each message under way a line of its own in the picture.
+ */
+#ifndef SIM_TRACE_IMPL_H
+#define SIM_TRACE_IMPL_H
+
+#include "trace.h"
+#include "transport.h"
+
+#define TRACE_BUFFER (1u << 16)
+#define TRACE_TAIL   16u
+
+/**
+ * struct trace_file - a file that grows at its end and is readable all the time
+ * @tail: what must stand behind the last byte to make the file complete (it
+ *	is overwritten by what comes next), at most TRACE_TAIL bytes.
+ * @size: bytes in the file, without the tail. @len: in @buf, not written yet.
+ * @error: errno of the write that failed; then nothing more is written.
+ * @cut: @max was reached.
+ */
+struct trace_file {
+	int fd;
+	bool seekable;
+	bool cut;
+	int error;
+	const char *tail;
+	u64 size, max;
+	size_t len;
+	char *buf;
+};
+
+/** trace_file_open() - 0 or a negative errno with a sentence */
+int trace_file_open(struct trace_file *f, const char *path, const char *tail, u64 max,
+		    char *err, size_t errlen);
+/** trace_file_add() - all of @data or, after an error or at the end of room, nothing */
+void trace_file_add(struct trace_file *f, const void *data, size_t len);
+/** trace_file_room() - false: no more will be written */
+static inline bool trace_file_room(struct trace_file *f)
+{
+	if (f->size + f->len >= f->max)
+		f->cut = true;
+	return !f->error && !f->cut;
+}
+/** trace_file_close() - 0, -EFBIG or another negative errno with a sentence */
+int trace_file_close(struct trace_file *f, const char *path, char *err, size_t errlen);
+
+/* ---- lanes ---- */
+
+#define TRACE_MAX_LANES 400u	/* per host and direction */
+#define TRACE_NO_LANE UINT32_MAX
+
+enum trace_side { TRACE_OUT, TRACE_IN, TRACE_SIDES };
+
+/**
+ * struct trace_place - which lane of which host a message has on a side
+ * @key: by serial and side, 0: free; or another name of a message.
+ * @other: a message's other name, 0: none; or the serial that such a name means.
+ */
+struct trace_place {
+	u64 key, other;
+	u32 host, lane;
+};
+
+/**
+ * struct trace_lanes - lanes of all hosts
+ * @busy: bit per lane, TRACE_LANE_WORDS words for each host and side.
+ * @used: lanes that each host and side ever had.
+ * @table: hash by message and side, @mask + 1 places.
+ */
+#define TRACE_LANE_WORDS ((TRACE_MAX_LANES + 63) / 64)
+struct trace_lanes {
+	u64 *busy;
+	u32 *used;
+	struct trace_place *table;
+	u32 mask, count;
+};
+
+int trace_lanes_init(struct trace_lanes *lanes, u32 hosts);
+void trace_lanes_free(struct trace_lanes *lanes);
+/** trace_lane_take() - lowest free lane, TRACE_NO_LANE: none; @fresh: never used before */
+u32 trace_lane_take(struct trace_lanes *lanes, u64 serial, enum trace_side side, u32 host,
+		    bool *fresh);
+/** trace_lane_find() - TRACE_NO_LANE: it has none; @host receives where */
+u32 trace_lane_find(const struct trace_lanes *lanes, u64 serial, enum trace_side side,
+		    u32 *host);
+/** trace_lane_give() - it is over; returns the lane it had and its @host */
+u32 trace_lane_give(struct trace_lanes *lanes, u64 serial, enum trace_side side, u32 *host);
+/** trace_lane_alias() - a message with a lane at its sender has another name */
+void trace_lane_alias(struct trace_lanes *lanes, u64 serial, u64 alias);
+/** trace_lane_serial() - serial of the message with that other name, 0: none */
+u64 trace_lane_serial(const struct trace_lanes *lanes, u64 alias);
+/** trace_lane_busy() - somebody has it */
+static inline bool trace_lane_busy(const struct trace_lanes *lanes, u32 host,
+				   enum trace_side side, u32 lane)
+{
+	const u64 *words = &lanes->busy[(host * TRACE_SIDES + side) * TRACE_LANE_WORDS];
+
+	return words[lane / 64] >> (lane % 64) & 1;
+}
+
+/* ---- the two formats ---- */
+
+struct trace_json {
+	struct trace_file file;
+	struct trace_lanes lanes;
+	u64 from, until;
+	u64 beyond;	/* messages without a lane */
+	bool begun, done;
+};
+
+int trace_json_open(struct trace_json *j, struct sim *sim, const struct sim_trace_options *o,
+		    char *err, size_t errlen);
+void trace_json_sent(struct trace_json *j, struct sim *sim, const struct sim_pkt *pkt);
+void trace_json_received(struct trace_json *j, struct sim *sim, const struct sim_pkt *pkt);
+void trace_json_dropped(struct trace_json *j, struct sim *sim, const struct sim_port *port,
+			const struct sim_pkt *pkt);
+void trace_json_queued(struct trace_json *j, struct sim *sim, const struct sim_port *port);
+void trace_json_started(struct trace_json *j, struct sim *sim, const struct sim_msg *msg);
+void trace_json_delivered(struct trace_json *j, struct sim *sim, const struct sim_msg *msg);
+int trace_json_close(struct trace_json *j, struct sim *sim, const char *path, char *err,
+		     size_t errlen);
+
+struct trace_pcap {
+	struct trace_file file;
+	u64 from, until;
+};
+
+/** What happens to a captured packet; the first two are pcapng's directions. */
+enum trace_fate { TRACE_RECEIVED = 1, TRACE_SENT = 2, TRACE_DROPPED = 3 };
+
+int trace_pcap_open(struct trace_pcap *p, struct sim *sim, const struct sim_trace_options *o,
+		    char *err, size_t errlen);
+void trace_pcap_packet(struct trace_pcap *p, struct sim *sim, const struct sim_pkt *pkt,
+		       enum trace_fate fate, const struct sim_port *port);
+int trace_pcap_close(struct trace_pcap *p, const char *path, char *err, size_t errlen);
+
+/* ---- names ---- */
+
+/** trace_type_name() - "DATA", "GRANT", "PULL" ... */
+const char *trace_type_name(const struct sim *sim, const struct sim_pkt *pkt);
+/** trace_node_name() - "host 3", "switch 145" */
+void trace_node_name(const struct sim *sim, u32 node, char *name, size_t size);
+
+#endif
