@@ -218,6 +218,20 @@ int pair_rpc_abort(struct pair_world *w, struct pair_rpc *rpc, int error)
 	return ret;
 }
 
+void pair_rpc_forget(struct pair_world *w, struct pair_rpc *rpc)
+{
+	struct pair_host *client = &w->hosts[rpc->client];
+	struct pair_host *server = &w->hosts[rpc->server];
+
+	client->ctx.now = w->now;
+	server->ctx.now = w->now;
+	homa_rpc_forget(&server->ctx, rpc->server_handle);
+	if (!homa_rpc_forget(&client->ctx, rpc->handle) && rpc->state == PAIR_PENDING)
+		pair_rpc_ended(w, rpc, PAIR_ABORTED, 0);
+	pair_poll(server);
+	pair_poll(client);
+}
+
 /* ---- the server's application ---- */
 
 struct reply {
@@ -389,6 +403,7 @@ static void got_request(struct pair_host *h, const struct arrival *a,
 		   h->index, (unsigned long long)info->id);
 	rpc->executed++;
 	rpc->executed_at = w->now;
+	rpc->server_handle = a->handle;
 	pair_check(w, rpc->executed == 1 || w->corrupting, "rpc %u (id %llx) executed twice",
 		   rpc->index, (unsigned long long)rpc->handle.id);
 	pair_check(w, (rpc->server == h->index && info->peer_port == rpc->client_port &&

@@ -135,6 +135,7 @@ enum pair_state {
 
 /**
  * struct pair_rpc - a line of the book
+ * @server_handle: the server's end, once its application has the request.
  * @client_life: incarnation of the client host that started it.
  * @no_reply: the server's application never answers.
  * @executed: times that a server's application was given the request.
@@ -146,7 +147,7 @@ struct pair_rpc {
 	u32 client_life;
 	u16 client_port, server_port;
 	u8 client_sock;
-	struct homa_handle handle;
+	struct homa_handle handle, server_handle;
 	u32 request_length, response_length;
 	u64 cookie;
 	u64 reply_delay;
@@ -336,6 +337,8 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 struct pair_rpc *pair_rpc(struct pair_world *w, u8 client, u8 server,
 			  u32 request_length, u32 response_length);
 int pair_rpc_abort(struct pair_world *w, struct pair_rpc *rpc, int error);
+/** pair_rpc_forget() - both ends end it silently; an end that is gone is fine */
+void pair_rpc_forget(struct pair_world *w, struct pair_rpc *rpc);
 void pair_app_events(struct pair_host *host);
 void pair_rpc_ended(struct pair_world *w, struct pair_rpc *rpc,
 		    enum pair_state state, int error);

@@ -357,6 +357,79 @@ static void throughput__one_long_message(void **state)
 	pair_finish(w);
 }
 
+static void forget_both(struct pair_world *w, struct pair_rpc *rpc)
+{
+	rpc->no_reply = true;
+	pair_rpc_forget(w, rpc);
+}
+
+/* One-way messages: no packet says that they are over, nothing is left. */
+static void forget__one_way_messages(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	u32 i, packets;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.hosts = 3;
+	w = pair_world_new(&cfg);
+	w->on_execute = forget_both;
+	for (i = 0; i < HOMA_ARRAY_SIZE(lengths); i++) {
+		pair_rpc(w, 0, 1, lengths[i], 1);
+		pair_rpc(w, 2, 1, lengths[i], 1);
+		assert_true(pair_run_while_pending(w, PAIR_S));
+		packets = (u32)w->packets;
+		pair_run_for(w, 10 * PAIR_MS);
+		assert_int_equal(w->packets, packets);
+	}
+	assert_int_equal(pair_count_state(w, PAIR_ABORTED), w->num_rpcs);
+	assert_int_equal(pair_metric(w, HOMA_M_tx_ack) + pair_metric(w, HOMA_M_tx_need_ack) +
+				 pair_metric(w, HOMA_M_tx_resend), 0);
+	pair_finish(w);
+}
+
+/* A client that forgets leaves a server that finds out by itself. */
+static void forget__by_the_client_alone(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *rpc;
+
+	(void)state;
+	pair_config_default(&cfg);
+	w = pair_world_new(&cfg);
+	rpc = pair_rpc(w, 0, 1, 1000000, 1);
+	pair_run_for(w, 200 * PAIR_US);
+	pair_rpc_forget(w, rpc);
+	assert_int_equal(rpc->state, PAIR_ABORTED);
+	assert_int_equal(homa_rpc_forget(&w->hosts[0].ctx, rpc->handle), -HOMA_EINVAL);
+	pair_drain(w, PAIR_S);
+	assert_int_equal(rpc->executed, 0);
+	pair_finish(w);
+}
+
+/* A server that forgets what it has executed does not execute it again. */
+static void forget__by_the_server_alone(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *rpc;
+
+	(void)state;
+	pair_config_default(&cfg);
+	w = pair_world_new(&cfg);
+	rpc = pair_rpc(w, 0, 1, 100, 1);
+	rpc->no_reply = true;
+	pair_run_for(w, 200 * PAIR_US);
+	assert_int_equal(rpc->executed, 1);
+	assert_int_equal(homa_rpc_forget(&w->hosts[1].ctx, rpc->server_handle), 0);
+	assert_true(pair_run_while_pending(w, 10 * PAIR_S));
+	assert_int_equal(rpc->state, PAIR_FAILED);
+	assert_true(pair_metric(w, HOMA_M_drop_tombstone) > 0);
+	pair_finish(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +452,9 @@ int main(void)
 		cmocka_unit_test(rpc__short_costs_three_packets),
 		cmocka_unit_test(acks__ride_on_data),
 		cmocka_unit_test(throughput__one_long_message),
+		cmocka_unit_test(forget__one_way_messages),
+		cmocka_unit_test(forget__by_the_client_alone),
+		cmocka_unit_test(forget__by_the_server_alone),
 	};
 
 	pair_test_setup();

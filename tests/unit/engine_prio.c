@@ -325,6 +325,67 @@ static void prio_recompute__version_zero_is_skipped(void **state)
 	world_free(&w);
 }
 
+/* Cutoffs that all have agreed on: what homa_engine.h says they are. */
+static void set_cutoffs__levels_of_sizes(void **state)
+{
+	static const u32 sizes[] = { 100, 200, 5000 }, bad[] = { 100, 99 };
+	struct world w;
+
+	(void)state;
+	world_init(&w, 10000, 1500);
+	assert_int_equal(homa_engine_set_cutoffs(w.engine, 9, sizes), -HOMA_EINVAL);
+	assert_int_equal(homa_engine_set_cutoffs(w.engine, 0, sizes), -HOMA_EINVAL);
+	assert_int_equal(homa_engine_set_cutoffs(w.engine, 3, bad), -HOMA_EINVAL);
+	assert_false(w.engine->prio.agreed);
+	assert_int_equal(homa_engine_set_cutoffs(w.engine, 4, sizes), 0);
+	assert_true(w.engine->prio.agreed);
+	assert_int_equal(w.engine->prio.sched_levels, 4);
+	assert_int_equal(homa_prio_unsched(w.engine, 1), 7);
+	assert_int_equal(homa_prio_unsched(w.engine, 100), 7);
+	assert_int_equal(homa_prio_unsched(w.engine, 101), 6);
+	assert_int_equal(homa_prio_unsched(w.engine, 5000), 5);
+	assert_int_equal(homa_prio_unsched(w.engine, 5001), 4);
+	assert_int_equal(homa_prio_unsched(w.engine, 0x7fffffff), 4);
+	assert_int_equal(homa_engine_set_cutoffs(w.engine, 1, NULL), 0);
+	assert_int_equal(homa_prio_unsched(w.engine, 1), 7);
+	assert_int_equal(homa_prio_unsched(w.engine, 0x7fffffff), 7);
+	assert_int_equal(w.engine->prio.sched_levels, 7);
+	w.engine->params.num_priorities = 1;
+	assert_int_equal(homa_engine_set_cutoffs(w.engine, 1, NULL), 0);
+	assert_int_equal(homa_prio_unsched(w.engine, 5), 0);
+	assert_int_equal(w.engine->prio.sched_levels, 1);
+	world_free(&w);
+}
+
+/* From a sample, they are what the engine chooses when it sees that traffic. */
+static void learn_cutoffs__as_from_traffic(void **state)
+{
+	struct homa_workload load;
+	u32 sizes[10000], i;
+	struct world a, b;
+
+	(void)state;
+	parse(&load, "w3");
+	world_init(&a, 10000, 1500);
+	world_init(&b, 10000, 1500);
+	for (i = 0; i < 10000; i++) {
+		sizes[i] = homa_workload_size(&load, (i + 0.5) / 10000);
+		homa_prio_saw(b.engine, sizes[i]);
+	}
+	assert_int_equal(homa_engine_learn_cutoffs(&a.ctx, a.link, sizes, 99),
+			 -HOMA_EINVAL);
+	assert_int_equal(homa_engine_learn_cutoffs(&a.ctx, a.link, sizes, 10000), 0);
+	b.ctx.now += SECOND;
+	homa_prio_recompute(&b.ctx, b.link);
+	assert_true(a.engine->prio.agreed && !b.engine->prio.agreed);
+	assert_int_equal(a.engine->prio.sched_levels, b.engine->prio.sched_levels);
+	assert_memory_equal(a.engine->prio.cutoffs, b.engine->prio.cutoffs,
+			    sizeof(a.engine->prio.cutoffs));
+	homa_workload_free(&load);
+	world_free(&a);
+	world_free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +399,8 @@ int main(void)
 		cmocka_unit_test(prio_recompute__not_before_its_time),
 		cmocka_unit_test(prio_saw__extreme_lengths),
 		cmocka_unit_test(prio_recompute__version_zero_is_skipped),
+		cmocka_unit_test(set_cutoffs__levels_of_sizes),
+		cmocka_unit_test(learn_cutoffs__as_from_traffic),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
