@@ -30,5 +30,6 @@ void homa_arrivals_next(struct homa_arrivals *a, struct homa_arrival *arrival)
 	arrival->at_ns = (uint64_t)a->at_ns;
 	arrival->size = homa_workload_size(a->workload, u);
 	arrival->decile = homa_decile(u);
+	arrival->quantile = u;
 	arrival->peer = (uint32_t)(who * a->peers);
 }

@@ -19,12 +19,14 @@
  * @size: bytes.
  * @peer: 0 .. peers - 1, uniform.
  * @decile: tenth of all messages by size that it belongs to, 0..9.
+ * @quantile: its place among all messages by size, the draw itself, 0 .. 1.
  */
 struct homa_arrival {
 	uint64_t at_ns;
 	uint32_t size;
 	uint32_t peer;
 	uint32_t decile;
+	double quantile;
 };
 
 /** struct homa_arrivals - one host's stream; the workload must outlive it */

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * homa-sim: one run of the simulator (or a search made of many), told by
+ * options, with a result as JSON. The run goes on in small steps of simulated
+ * time, between which the program looks at the clock and for signals; they do
+ * not influence what is simulated.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "limit.h"
+#include "options.h"
+#include "stats.h"
+#include "trace.h"
+#include "traffic.h"
+
+#define STEP (5 * SIM_US)
+#define PROGRESS_MS 200
+
+static volatile sig_atomic_t interrupted;
+
+static void on_signal(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+static double wall(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static int complain(const char *sentence)
+{
+	fprintf(stderr, "homa-sim: %s\n", sentence);
+	return SIM_EXIT_RUNTIME;
+}
+
+static void report_progress(const struct sim *sim, int fd, double begun)
+{
+	char line[128];
+	int len = snprintf(line, sizeof(line), "%llu %llu %llu %.0f\n",
+			   (unsigned long long)sim_ns(sim->now),
+			   (unsigned long long)sim_ns(sim->traffic->end_at),
+			   (unsigned long long)sim->counts.msgs_delivered,
+			   (wall() - begun) * 1e3);
+
+	/* Whoever reads may be gone; the run is not worth less for it. */
+	if (write(fd, line, (size_t)len) < 0)
+		return;
+}
+
+static void run(struct sim *sim, const struct sim_options *o, double begun)
+{
+	double next = begun, now;
+	u32 i = 0;
+
+	while (!sim->stop && !interrupted) {
+		sim_run(sim, sim->now + STEP);
+		if (++i % 8 || o->progress < 0)
+			continue;
+		now = wall();
+		if (now < next)
+			continue;
+		next = now + PROGRESS_MS * 1e-3;
+		report_progress(sim, o->progress, begun);
+	}
+	if (o->progress >= 0)
+		report_progress(sim, o->progress, begun);
+}
+
+cJSON *sim_run_once(const struct sim_options *o, const struct sim_config *cfg, bool *usage,
+		    char *err, size_t errlen)
+{
+	struct sim_trace_options trace = { .json = o->trace, .pcap = o->pcap,
+					   .from = o->trace_from, .until = o->trace_until };
+	struct sim_report_run about = { .label = o->label };
+	double begun = wall();
+	cJSON *json = NULL;
+	char warning[256];
+	struct sim *sim = sim_new(cfg, err, errlen);
+
+	*usage = true;
+	if (!sim)
+		return NULL;
+	if (sim_traffic_start(sim, err, errlen) ||
+	    sim_trace_open(sim, &trace, err, errlen))
+		goto out;
+	*usage = false;
+	sim->traffic->abort_unstable = o->abort_unstable;
+	run(sim, o, begun);
+	sim_traffic_finish(sim);
+	about.wall_s = wall() - begun;
+	about.interrupted = interrupted;
+	json = sim_report(sim, &about);
+	if (!json)
+		snprintf(err, errlen, "out of memory");
+	else if (sim->traffic->error)
+		complain(strerror(sim->traffic->error));
+	if (sim_trace_close(sim, warning, sizeof(warning)))
+		complain(warning);
+out:
+	sim_traffic_free(sim);
+	sim_free(sim);
+	return json;
+}
+
+static int put_result(const struct sim_options *o, const cJSON *json)
+{
+	char err[512];
+
+	if (o->json && homa_json_write(json, o->json, err, sizeof(err)))
+		return complain(err);
+	if (!o->quiet && (!o->json || strcmp(o->json, "-") != 0)) {
+		if (o->find_limit)
+			sim_limit_print(json);
+		else
+			sim_report_print(json);
+	}
+	return 0;
+}
+
+static int do_it(const struct sim_options *o)
+{
+	char err[512] = "";
+	bool usage = false;
+	cJSON *json;
+	int code;
+
+	if (o->find_limit)
+		json = sim_limit_find(o, &usage, err, sizeof(err));
+	else
+		json = sim_run_once(o, &o->cfg, &usage, err, sizeof(err));
+	if (!json) {
+		complain(err);
+		return usage ? SIM_EXIT_USAGE : SIM_EXIT_RUNTIME;
+	}
+	code = put_result(o, json);
+	if (!o->find_limit && cJSON_HasObjectItem(json, "ended_by") &&
+	    !cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetObjectItem(
+			    cJSON_GetObjectItem(json, "sim"), "backlog"), "aborted")))
+		code = SIM_EXIT_RUNTIME;
+	cJSON_Delete(json);
+	return code;
+}
+
+bool sim_interrupted(void)
+{
+	return interrupted;
+}
+
+int main(int argc, char **argv)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	static struct sim_options options;
+	char err[512] = "";
+
+	if (sim_options_parse(&options, argc, argv, err, sizeof(err))) {
+		complain(err);
+		return SIM_EXIT_USAGE;
+	}
+	if (options.version) {
+		puts("homa-sim 0.1.0");
+		return 0;
+	}
+	if (options.help) {
+		sim_options_help();
+		return 0;
+	}
+	if (options.list)
+		return sim_options_list();
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	return do_it(&options);
+}

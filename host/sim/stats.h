@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What a run measured. Messages are filed by their quantile, their place by
+ * size among all messages, into 50 bins of two percent each, so that each has
+ * equally many whatever the workload; five bins are a decile. What was counted
+ * in the network is copied when the window closes, before the rest drains.
+ *
+ * Recording a message costs three histogram increments: W1 has a hundred
+ * times more messages than packets take time elsewhere.
+ */
+#ifndef SIM_STATS_H
+#define SIM_STATS_H
+
+
+#include "json.h"
+#include "sim.h"
+
+#define SIM_BINS 50
+#define SIM_BINS_PER_DECILE (SIM_BINS / HOMA_DECILES)
+#define SIM_SLOWDOWN_SCALE 1000	/* as in homa-bench */
+#define SIM_SAMPLES 250		/* of the backlog, in the window */
+
+struct sim_causes;
+
+/** struct sim_bin - messages of two percent of all sizes; slowdowns in 1/1000 */
+struct sim_bin {
+	struct homa_hist slowdown;
+	u32 min_bytes, max_bytes;
+};
+
+/** struct sim_level_stats - the queues of a level in the window, bytes */
+struct sim_level_stats {
+	u32 ports;
+	double mean, mean_worst;
+	u64 max;
+};
+
+/** struct sim_net_stats - what the network counted in the window */
+struct sim_net_stats {
+	struct sim_level_stats level[SIM_LEVELS];
+	u64 down_bytes, up_bytes;	/* on host links */
+	u64 prio_bytes[SIM_PRIORITIES];	/* of host-up links */
+	u64 drops, drop_bytes, marks, trims, lost;
+	u64 waste_ps;
+	u64 switch_peak;	/* most bytes in one switch, sampled */
+};
+
+/** struct sim_trend - a straight line through the samples of the backlog */
+struct sim_trend {
+	double start, end;	/* of the line, bytes */
+	double growth;		/* bytes per second */
+	bool stable;
+};
+
+/**
+ * struct sim_stats - results so far
+ * @latency: per decile, ns. @failed, @censored: per decile.
+ * @one, @more: slowdown of messages of one packet and of more.
+ * @incast, @incast_latency: of messages of incast bursts, which are in no bin.
+ * @at_open: counters when the window opened. @delivered: in the window.
+ * @backlog: bytes, at equal intervals @sample_ps.
+ */
+struct sim_stats {
+	struct sim_bin bin[SIM_BINS];
+	struct homa_hist latency[HOMA_DECILES];
+	u64 failed[HOMA_DECILES], censored[HOMA_DECILES];
+	struct homa_hist one, more, incast, incast_latency;
+	struct sim_causes *causes;
+	u32 segment;
+	u64 measured, unfinished, timeouts, memory_errors, other_errors;
+	u64 window_msgs, window_bytes;
+	struct sim_net_stats net;
+	struct sim_counts at_open, at_close;
+	u64 sample_ps;
+	u32 samples;
+	double backlog[SIM_SAMPLES];
+	struct sim_trend trend;
+};
+
+/** sim_stats_new() - NULL: no memory */
+struct sim_stats *sim_stats_new(const struct sim *sim);
+void sim_stats_free(struct sim_stats *stats);
+
+/**
+ * sim_stats_record() - a measured message is over
+ * @msg: it, in an RPC run the request; @last: what completed it, whose waits count.
+ * @ps, @ideal: what it took and would take alone, in an RPC run there and back.
+ */
+void sim_stats_record(struct sim_stats *stats, const struct sim_msg *msg,
+		      const struct sim_msg *last, u64 ps, u64 ideal);
+/** sim_stats_failed() - a measured message was given up or not finished, at this age */
+void sim_stats_failed(struct sim_stats *stats, const struct sim_msg *msg, u64 ps,
+		      u64 ideal, int error);
+
+void sim_stats_open(struct sim *sim);
+void sim_stats_close(struct sim *sim);
+/** sim_stats_sample() - look at backlog and switches; @bytes: the backlog */
+void sim_stats_sample(struct sim *sim, u64 bytes);
+/**
+ * sim_stats_trend() - fit the samples
+ * @offered: bytes per second that are created.
+ */
+void sim_stats_trend(const struct sim_stats *stats, double offered, struct sim_trend *trend);
+
+/* ---- causes.c ---- */
+
+struct sim_causes *sim_causes_new(void);
+void sim_causes_free(struct sim_causes *causes);
+/** sim_causes_add() - a short message: slowdown (1/1000), delay and parts of it */
+void sim_causes_add(struct sim_causes *causes, u64 slowdown, u64 late_ps,
+		    const struct sim_msg *last);
+cJSON *sim_causes_json(const struct sim_causes *causes);
+
+/* ---- report.c ---- */
+
+/** struct sim_report_run - what the program knows about its run */
+struct sim_report_run {
+	double wall_s;
+	bool interrupted;
+	const char *label;
+};
+
+cJSON *sim_report(struct sim *sim, const struct sim_report_run *run);
+/** sim_report_print() - the same for people, on standard output */
+void sim_report_print(const cJSON *json);
+
+/* ---- report_config.c ---- */
+
+cJSON *sim_config_json(const struct sim *sim);
+cJSON *sim_machine_json(void);
+
+#endif

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Messages come into being here and are judged when they are over; see
+ * traffic.h. Each host draws from its own stream (common/arrivals), so every
+ * protocol meets the same messages; a recorded trace or bursts of incast may
+ * take its place or be added.
+ *
+ * In an RPC run a request that is delivered is answered at once with as many
+ * bytes; the response holds the request until it is delivered in its turn.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stats.h"
+#include "traffic.h"
+#include "transport.h"
+
+#define INCAST_STREAM (3ull << 40)
+#define UNSTABLE_AFTER (SIM_SAMPLES / 5)
+#define UNSTABLE_SHARE 0.08
+
+/* A host's stream; @next is created when @ev happens. */
+struct traffic_source {
+	struct sim_event ev;
+	struct homa_arrival next;
+	struct homa_arrivals arrivals;
+	u32 host;
+};
+
+/* A measured message. The slot is void when the message is not measured any
+ * more or another one has its place. */
+struct traffic_open {
+	struct sim_msg *msg;
+	u64 serial;
+};
+
+static inline bool open_is(const struct traffic_open *open)
+{
+	return open->msg->serial == open->serial && open->msg->measured;
+}
+
+/* ---- the list of measured messages ---- */
+
+static bool open_grow(struct sim_traffic *t)
+{
+	size_t room = t->room ? t->room * 2 : 4096, i, n = 0;
+	struct traffic_open *grown;
+
+	for (i = 0; i < t->used; i++)
+		if (open_is(&t->open[i]))
+			t->open[n++] = t->open[i];
+	t->used = n;
+	if (n < t->room / 2)
+		return true;
+	grown = realloc(t->open, room * sizeof(*grown));
+	if (!grown)
+		return false;
+	t->open = grown;
+	t->room = room;
+	return true;
+}
+
+static bool open_add(struct sim_traffic *t, struct sim_msg *msg)
+{
+	if (t->used == t->room && !open_grow(t))
+		return false;
+	t->open[t->used++] = (struct traffic_open){ msg, msg->serial };
+	t->num_open++;
+	return true;
+}
+
+/* ---- ends of the run ---- */
+
+static void close_window(struct sim *sim)
+{
+	struct sim_traffic *t = sim->traffic;
+
+	if (!t->opened || t->closed)
+		return;
+	t->closed = true;
+	t->closed_at = sim->now;
+	sim_event_cancel(sim->agenda, &t->close_ev);
+	sim_event_cancel(sim->agenda, &t->sample_ev);
+	sim_stats_close(sim);
+}
+
+static void fail_run(struct sim *sim, int error)
+{
+	sim->traffic->error = error;
+	sim->stop = true;
+}
+
+/* Nothing more will change the results? */
+static void check_done(struct sim *sim)
+{
+	struct sim_traffic *t = sim->traffic;
+
+	if (t->closed ? t->num_open == 0 : !t->sources && !t->pending)
+		sim->stop = true;
+}
+
+static void source_ends(struct sim *sim)
+{
+	sim->traffic->sources--;
+	check_done(sim);
+}
+
+static bool enough(const struct sim *sim)
+{
+	const struct sim_traffic *t = sim->traffic;
+
+	return t->calm || (sim->cfg.max_messages && t->created >= sim->cfg.max_messages);
+}
+
+/* ---- creating ---- */
+
+static void message_start(struct sim *sim, struct sim_msg *msg)
+{
+	struct sim_traffic *t = sim->traffic;
+
+	msg->ideal_ps = sim_ideal_ps(sim, msg->src, msg->dst, msg->length);
+	t->backlog += msg->length;
+	if (t->opened && !t->closed) {
+		t->offered.msgs++;
+		t->offered.payload += msg->length;
+		t->offered.wire += sim_load_wire(&sim->cfg, msg->length);
+	}
+	sim_send(sim, msg);
+}
+
+static void message_new(struct sim *sim, u32 src, u32 dst, u32 length, float quantile,
+			bool incast)
+{
+	struct sim_traffic *t = sim->traffic;
+	struct sim_msg *msg = sim_msg_new(sim);
+
+	if (unlikely(!msg)) {
+		fail_run(sim, ENOMEM);
+		return;
+	}
+	msg->src = (u16)src;
+	msg->dst = (u16)dst;
+	msg->length = length;
+	msg->quantile = quantile;
+	msg->incast = incast;
+	msg->measured = t->opened && !t->closed;
+	t->created++;
+	t->pending++;
+	if (msg->measured) {
+		sim->stats->measured++;
+		if (unlikely(!open_add(t, msg))) {
+			fail_run(sim, ENOMEM);
+			return;
+		}
+	}
+	message_start(sim, msg);
+}
+
+static void source_fires(struct sim *sim, struct sim_event *ev)
+{
+	struct traffic_source *source = homa_container_of(ev, struct traffic_source, ev);
+	const struct homa_arrival *next = &source->next;
+
+	if (enough(sim)) {
+		source_ends(sim);
+		return;
+	}
+	message_new(sim, source->host, next->peer + (next->peer >= source->host), next->size,
+		    (float)next->quantile, false);
+	homa_arrivals_next(&source->arrivals, &source->next);
+	sim_event_add(sim->agenda, ev, next->at_ns * SIM_NS);
+}
+
+static void recorded_fires(struct sim *sim, struct sim_event *ev)
+{
+	struct sim_traffic *t = sim->traffic;
+	const struct sim_recorded *r = &t->recording.list[t->next_recorded];
+
+	if (!enough(sim)) {
+		message_new(sim, r->src, r->dst, r->length, r->quantile, false);
+		if (++t->next_recorded < t->recording.count) {
+			sim_event_add(sim->agenda, ev, r[1].at_ns * SIM_NS);
+			return;
+		}
+	}
+	source_ends(sim);
+}
+
+/*
+ * One-way: some hosts send to one at the same time. RPC: one sends requests to
+ * some at the same time, and their answers meet.
+ */
+static void incast_fires(struct sim *sim, struct sim_event *ev)
+{
+	const struct sim_config *cfg = &sim->cfg;
+	struct sim_traffic *t = sim->traffic;
+	u32 i, one, other;
+
+	if (enough(sim)) {
+		source_ends(sim);
+		return;
+	}
+	/* The first incast + 1 of a random order. */
+	for (i = 0; i <= cfg->incast; i++) {
+		u32 j = i + homa_prng_below(&t->incast_rng, cfg->hosts - i);
+		u16 host = t->incast_hosts[j];
+
+		t->incast_hosts[j] = t->incast_hosts[i];
+		t->incast_hosts[i] = host;
+	}
+	one = t->incast_hosts[0];
+	for (i = 1; i <= cfg->incast; i++) {
+		other = t->incast_hosts[i];
+		message_new(sim, cfg->rpc ? one : other, cfg->rpc ? other : one,
+			    cfg->incast_bytes, 0, true);
+	}
+	sim_event_add(sim->agenda, ev, sim->now + cfg->incast_ps);
+}
+
+/* ---- ending ---- */
+
+/* @msg: the message, or an RPC's request, whose fate is known. */
+static void message_over(struct sim *sim, struct sim_msg *msg)
+{
+	struct sim_traffic *t = sim->traffic;
+
+	t->pending--;
+	if (msg->measured) {
+		msg->measured = false;
+		t->num_open--;
+	}
+	check_done(sim);
+}
+
+static void respond(struct sim *sim, struct sim_msg *request)
+{
+	struct sim_msg *response = sim_msg_new(sim);
+
+	if (unlikely(!response)) {
+		fail_run(sim, ENOMEM);
+		return;
+	}
+	response->src = request->dst;
+	response->dst = request->src;
+	response->length = request->length;
+	response->quantile = request->quantile;
+	response->incast = request->incast;
+	response->request = request;	/* with traffic's reference */
+	message_start(sim, response);
+}
+
+static void delivered(struct sim *sim, struct sim_msg *msg)
+{
+	struct sim_msg *first = msg->request ? msg->request : msg;
+	struct sim_traffic *t = sim->traffic;
+	u64 ideal = msg->ideal_ps;
+
+	t->backlog -= msg->length;
+	if (t->opened && !t->closed) {
+		sim->stats->window_bytes += msg->length;
+		sim->stats->window_msgs += !sim->cfg.rpc || first != msg;
+	}
+	if (sim->cfg.rpc && first == msg) {
+		respond(sim, msg);
+		return;
+	}
+	if (first != msg) {
+		ideal += first->ideal_ps;
+		msg->wait_ps += first->wait_ps;
+		msg->lag_ps += first->lag_ps;
+	}
+	if (first->measured)
+		sim_stats_record(sim->stats, first, msg, sim->now - first->created, ideal);
+	message_over(sim, first);
+	sim_msg_put(sim, msg);
+}
+
+static u64 whole_ideal(const struct sim *sim, const struct sim_msg *first)
+{
+	if (!sim->cfg.rpc)
+		return first->ideal_ps;
+	return first->ideal_ps + sim_ideal_ps(sim, first->dst, first->src, first->length);
+}
+
+static void failed(struct sim *sim, struct sim_msg *msg, int error)
+{
+	struct sim_msg *first = msg->request ? msg->request : msg;
+
+	sim->traffic->backlog -= msg->length;
+	if (first->measured)
+		sim_stats_failed(sim->stats, first, sim->now - first->created,
+				 whole_ideal(sim, first), error);
+	message_over(sim, first);
+	sim_msg_put(sim, msg);
+}
+
+/* What is measured and not over counts with its age. */
+static void judge_the_rest(struct sim *sim)
+{
+	struct sim_traffic *t = sim->traffic;
+	size_t i;
+
+	for (i = 0; i < t->used; i++) {
+		struct sim_msg *msg = t->open[i].msg;
+
+		if (!open_is(&t->open[i]))
+			continue;
+		sim_stats_failed(sim->stats, msg, sim->now - msg->created,
+				 whole_ideal(sim, msg), ETIME);
+		msg->measured = false;
+		t->num_open--;
+	}
+	t->used = 0;
+}
+
+/* ---- the clock of the run ---- */
+
+static void window_opens(struct sim *sim, struct sim_event *ev)
+{
+	struct sim_traffic *t = sim->traffic;
+
+	(void)ev;
+	t->opened = true;
+	t->opened_at = sim->now;
+	sim_stats_open(sim);
+	sim_event_add(sim->agenda, &t->sample_ev, sim->now);
+}
+
+static void window_closes(struct sim *sim, struct sim_event *ev)
+{
+	(void)ev;
+	close_window(sim);
+	check_done(sim);
+}
+
+/* No judgement on the network's account: it falls behind by so much. */
+static bool hopeless(const struct sim *sim)
+{
+	const struct sim_traffic *t = sim->traffic;
+	double seconds = (double)(sim->now - t->opened_at) / SIM_S;
+	double offered = (double)t->offered.payload / seconds;
+	struct sim_trend trend;
+
+	if (sim->stats->samples < UNSTABLE_AFTER)
+		return false;
+	sim_stats_trend(sim->stats, offered, &trend);
+	return trend.growth > UNSTABLE_SHARE * offered && trend.end > 2 * trend.start;
+}
+
+static void sample(struct sim *sim, struct sim_event *ev)
+{
+	struct sim_traffic *t = sim->traffic;
+
+	sim_stats_sample(sim, t->backlog);
+	if (t->abort_unstable && hopeless(sim)) {
+		t->aborted = true;
+		close_window(sim);
+		sim->stop = true;
+		return;
+	}
+	sim_event_add(sim->agenda, ev, sim->now + sim->stats->sample_ps);
+}
+
+static void load_ends(struct sim *sim, struct sim_event *ev)
+{
+	(void)ev;
+	sim->traffic->calm = true;
+}
+
+static void time_is_up(struct sim *sim, struct sim_event *ev)
+{
+	(void)ev;
+	sim->traffic->late = true;
+	sim->stop = true;
+}
+
+static u64 later(u64 at, u64 by)
+{
+	return by > SIM_NEVER - 1 - at ? SIM_NEVER - 1 : at + by;
+}
+
+static void plan_clock(struct sim *sim)
+{
+	const struct sim_config *cfg = &sim->cfg;
+	struct sim_traffic *t = sim->traffic;
+	const u64 half = cfg->measure_ps / 2;
+	u64 close = later(cfg->warmup_ps, cfg->measure_ps);
+	u64 sampled = cfg->measure_ps;
+
+	/* A recording without a window: until all of it is over. */
+	if (!cfg->measure_ps && t->recording.count) {
+		sampled = t->recording.list[t->recording.count - 1].at_ns * SIM_NS + SIM_US;
+		close = later(sampled, cfg->drain_ps);
+	}
+	t->end_at = close;
+	t->open_ev.fn = window_opens;
+	t->close_ev.fn = window_closes;
+	t->calm_ev.fn = load_ends;
+	t->late_ev.fn = time_is_up;
+	t->sample_ev.fn = sample;
+	sim->stats->sample_ps = sampled / (SIM_SAMPLES - 1);
+	if (!sim->stats->sample_ps)
+		sim->stats->sample_ps = 1;
+	sim_event_add(sim->agenda, &t->open_ev, cfg->warmup_ps);
+	sim_event_add(sim->agenda, &t->close_ev, close);
+	sim_event_add(sim->agenda, &t->calm_ev,
+		      later(close, half < cfg->drain_ps ? half : cfg->drain_ps));
+	sim_event_add(sim->agenda, &t->late_ev, later(close, cfg->drain_ps));
+}
+
+/* ---- begin and end ---- */
+
+static int plan_sources(struct sim *sim)
+{
+	const struct sim_config *cfg = &sim->cfg;
+	struct sim_traffic *t = sim->traffic;
+	u32 i;
+
+	if (t->load.gap_ns <= 0)
+		return 0;
+	t->source = calloc(cfg->hosts, sizeof(*t->source));
+	if (!t->source)
+		return -ENOMEM;
+	for (i = 0; i < cfg->hosts; i++) {
+		struct traffic_source *source = &t->source[i];
+
+		source->host = i;
+		source->ev.fn = source_fires;
+		homa_arrivals_init(&source->arrivals, &sim->workload, t->load.gap_ns,
+				   cfg->hosts - 1, cfg->seed, i);
+		homa_arrivals_next(&source->arrivals, &source->next);
+		sim_event_add(sim->agenda, &source->ev, source->next.at_ns * SIM_NS);
+		t->sources++;
+	}
+	return 0;
+}
+
+static int plan_incast(struct sim *sim)
+{
+	const struct sim_config *cfg = &sim->cfg;
+	struct sim_traffic *t = sim->traffic;
+	u32 i;
+
+	if (!cfg->incast)
+		return 0;
+	t->incast_hosts = calloc(cfg->hosts, sizeof(*t->incast_hosts));
+	if (!t->incast_hosts)
+		return -ENOMEM;
+	for (i = 0; i < cfg->hosts; i++)
+		t->incast_hosts[i] = (u16)i;
+	homa_prng_seed(&t->incast_rng, cfg->seed, INCAST_STREAM);
+	t->incast_ev.fn = incast_fires;
+	sim_event_add(sim->agenda, &t->incast_ev, cfg->incast_ps);
+	t->sources++;
+	return 0;
+}
+
+static void plan_recording(struct sim *sim)
+{
+	struct sim_traffic *t = sim->traffic;
+
+	if (!t->recording.count)
+		return;
+	t->arrival.fn = recorded_fires;
+	sim_event_add(sim->agenda, &t->arrival, t->recording.list[0].at_ns * SIM_NS);
+	t->sources++;
+}
+
+int sim_traffic_start(struct sim *sim, char *err, size_t errlen)
+{
+	struct sim_traffic *t = calloc(1, sizeof(*t));
+	int res;
+
+	sim->traffic = t;
+	sim->stats = t ? sim_stats_new(sim) : NULL;
+	snprintf(err, errlen, "out of memory");
+	if (!t || !sim->stats)
+		return -ENOMEM;
+	sim->on_delivered = delivered;
+	sim->on_failed = failed;
+	if (sim->cfg.arrivals[0]) {
+		res = sim_recording_load(&t->recording, sim->cfg.arrivals, sim->cfg.hosts,
+					 err, errlen);
+		if (res)
+			return res;
+	} else {
+		sim_load_compute(&sim->cfg, &sim->workload, &t->load);
+	}
+	/* First, so that the window is open for what happens at its first instant. */
+	plan_clock(sim);
+	plan_recording(sim);
+	res = plan_sources(sim);
+	if (!res)
+		res = plan_incast(sim);
+	if (!res && !t->sources) {
+		snprintf(err, errlen,
+			 "there is nothing to send: give a --load above 0, --arrivals FILE or --incast N:BYTES:PERIOD");
+		res = -EINVAL;
+	}
+	return res;
+}
+
+void sim_traffic_finish(struct sim *sim)
+{
+	close_window(sim);
+	judge_the_rest(sim);
+}
+
+void sim_traffic_free(struct sim *sim)
+{
+	struct sim_traffic *t = sim->traffic;
+
+	sim_stats_free(sim->stats);
+	sim->stats = NULL;
+	sim->on_delivered = NULL;
+	sim->on_failed = NULL;
+	sim->traffic = NULL;
+	if (!t)
+		return;
+	sim_recording_free(&t->recording);
+	free(t->source);
+	free(t->open);
+	free(t->incast_hosts);
+	free(t);
+}
