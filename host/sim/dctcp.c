@@ -19,7 +19,7 @@
 #define ALPHA_ONE (1u << 20)
 
 static const struct sim_option dctcp_options[] = {
-	WINDOW_OPTIONS(10, 10000, 0, 2),
+	WINDOW_OPTIONS(10, 10000, 2, WINDOW_STREAMS_OPTION),
 	WINDOW_ECN_OPTIONS,
 	{ NULL, 0, 0, 0, NULL, NULL },
 };

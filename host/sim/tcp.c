@@ -23,7 +23,7 @@
 #include "window.h"
 
 static const struct sim_option tcp_options[] = {
-	WINDOW_OPTIONS(10, 10000, 0, 2),
+	WINDOW_OPTIONS(10, 10000, 2, WINDOW_STREAMS_OPTION),
 	{ NULL, 0, 0, 0, NULL, NULL },
 };
 

@@ -49,7 +49,9 @@ static void window_settings(struct sim *sim, struct window *w)
 		w->initial = w->max;
 	w->rto_min = option[WINDOW_RTO_MIN] * SIM_US;
 	w->dup_limit = (u32)option[WINDOW_DUPACKS];
-	w->per_message = option[WINDOW_STREAMS] != 0;
+	w->per_message = w->policy->per_message || option[WINDOW_STREAMS];
+	w->extra = SIM_FRAMING;
+	w->least = SIM_MIN_WIRE;
 	w->ack_every = (u32)option[WINDOW_ACK_EVERY];
 	w->ack_delay = option[WINDOW_ACK_DELAY] * SIM_US;
 	if (!w->policy->ecn)
@@ -370,7 +372,7 @@ static struct sim_pkt *window_segment(struct sim *sim, struct window_flow *f)
 	pkt->prio = (u8)(w->policy->data_prio - level);
 	pkt->flow = f->ecmp;
 	pkt->payload = (u32)bytes;
-	pkt->wire = sim_wire((u32)bytes + WINDOW_HEADERS);
+	pkt->wire = window_wire(w, (u32)bytes);
 	pkt->rank = 0;
 	pkt->flags = w->policy->ecn ? SIM_ECN_CAPABLE : 0;
 	window_pkt_msg(pkt, f->rexmit ? f->head : f->cursor, seq);

@@ -49,7 +49,8 @@ enum window_option {
 	WINDOW_MAX,		/* bytes */
 	WINDOW_RTO_MIN,		/* us */
 	WINDOW_DUPACKS,
-	WINDOW_STREAMS,		/* 0: one per pair of hosts, 1: one per message */
+	WINDOW_STREAMS,		/* 0: one per pair of hosts, 1: one per message; */
+	WINDOW_NS2_SIZES = WINDOW_STREAMS, /* PIAS: always 1, so its place is free */
 	WINDOW_ACK_EVERY,	/* segments */
 	WINDOW_ACK_DELAY,	/* us */
 	WINDOW_K,		/* packets at 10 Gbit/s */
@@ -57,7 +58,7 @@ enum window_option {
 	WINDOW_THRESHOLD,	/* PIAS: seven of them, bytes */
 };
 
-#define WINDOW_OPTIONS(initial, rto_min, streams, ack_every) \
+#define WINDOW_OPTIONS(initial, rto_min, ack_every, ...) \
 	{ "initial-window", initial, 1, 10000, "packets", \
 	  "congestion window of a new stream" }, \
 	{ "max-window", 6291456, 2920, 1ull << 32, "bytes", \
@@ -66,12 +67,15 @@ enum window_option {
 	  "least time-out (RFC 6298; 200 ms in Linux)" }, \
 	{ "dupacks", 3, 1, WINDOW_NO_DUPACKS, "packets", \
 	  "duplicate acks that mean loss (RFC 5681); more than any window: none" }, \
-	{ "message-streams", streams, 0, 1, "", \
-	  "0: one stream per pair of hosts; 1: one per message" }, \
+	__VA_ARGS__, \
 	{ "ack-every", ack_every, 1, 64, "packets", \
 	  "segments per ack; more than 1 are delayed acks (RFC 5681)" }, \
 	{ "ack-delay", 500, 1, 500000, "us", \
 	  "longest delay of a delayed ack" }
+
+#define WINDOW_STREAMS_OPTION \
+	{ "message-streams", 0, 0, 1, "", \
+	  "0: one stream per pair of hosts; 1: one per message" }
 
 #define WINDOW_ECN_OPTIONS \
 	{ "k", 65, 0, 100000, "packets", \
@@ -85,6 +89,7 @@ struct window_flow;
 /**
  * struct window_policy - what makes the protocol
  * @ecn: its data packets may be marked.
+ * @per_message: a stream for each message, whatever the settings.
  * @acked: @bytes > 0 were acked, @ce: by an ack that echoes a mark. Called
  *	after @f->snd_una moved. Return: may the window grow by them? NULL: yes.
  * @level: 0 (first) .. 7 of the next packet, which begins at @seq. NULL: 0.
@@ -92,7 +97,7 @@ struct window_flow;
  * @ack_prio: of acks.
  */
 struct window_policy {
-	bool ecn;
+	bool ecn, per_message;
 	u8 data_prio, ack_prio;
 	bool (*acked)(struct window *w, struct window_flow *f, u32 bytes, bool ce);
 	u8 (*level)(const struct window *w, const struct window_flow *f, u64 seq);
@@ -167,10 +172,14 @@ struct window_counts {
 
 struct window_slab;
 
-/** struct window - sim->proto of these protocols; times in ps, sizes in bytes */
+/**
+ * struct window - sim->proto of these protocols; times in ps, sizes in bytes
+ * @extra, @least: what a frame adds to payload and WINDOW_HEADERS, and its
+ *	smallest size: Ethernet's, or nothing (setting ns2-sizes of PIAS).
+ */
 struct window {
 	const struct window_policy *policy;
-	u32 mss;
+	u32 mss, extra, least;
 	u64 initial, max;
 	u64 rto_min;
 	u32 dup_limit;
@@ -189,6 +198,14 @@ struct window {
 static inline struct window *window_of(const struct sim *sim)
 {
 	return sim->proto;
+}
+
+/** window_wire() - bytes on the wire of @payload */
+static inline u32 window_wire(const struct window *w, u32 payload)
+{
+	u32 wire = payload + WINDOW_HEADERS + w->extra;
+
+	return wire < w->least ? w->least : wire;
 }
 
 static inline u64 window_msg_end(const struct sim_msg *msg)

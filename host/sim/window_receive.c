@@ -101,7 +101,7 @@ static void window_put_ack(struct sim *sim, struct window_flow *f, struct sim_pk
 	pkt->prio = w->policy->ack_prio;
 	pkt->flags = SIM_CONTROL;
 	pkt->flow = f->ecmp + 1;
-	pkt->wire = SIM_MIN_WIRE;
+	pkt->wire = window_wire(w, 0);
 	pkt->payload = 0;
 	pkt->offset = 0;
 	pkt->msg = NULL;

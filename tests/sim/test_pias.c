@@ -196,6 +196,42 @@ static void test_short_goes_first(void **state)
 	assert_true(short_takes(true, 0, 10 * MSS) < 21 * SIM_US);
 }
 
+static u64 wire_data, wire_acks;
+
+static bool count_wire(struct sim *sim, const struct sim_pkt *pkt)
+{
+	(void)sim;
+	*(pkt->type == WINDOW_ACK ? &wire_acks : &wire_data) += pkt->wire;
+	return false;
+}
+
+static void check_sizes(u64 ns2, u32 length, u64 data, u64 acks)
+{
+	struct sim_config cfg;
+
+	pias_cfg(&cfg, 2);
+	cfg.option[WINDOW_NS2_SIZES] = ns2;
+	world_new(&cfg);
+	world.eat = count_wire;
+	wire_data = 0;
+	wire_acks = 0;
+	world_send(0, 1, length);
+	world_run(10 * SIM_MS);
+	assert_int_equal(world.arrived, 1);
+	assert_int_equal(wire_data, data);
+	assert_int_equal(wire_acks, acks);
+	world_end();
+}
+
+static void test_sizes(void **state)
+{
+	(void)state;
+	check_sizes(0, 1, 84, 84);
+	check_sizes(0, 1461, 1538 + 84, 168);
+	check_sizes(1, 1, 41, 40);
+	check_sizes(1, 1461, 1500 + 41, 80);
+}
+
 /* ---- losses ---- */
 
 static u64 deaf_until;
@@ -272,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_level_falls),
 		cmocka_unit_test(test_initial_window),
 		cmocka_unit_test(test_short_goes_first),
+		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_two_time_outs),
 		cmocka_unit_test(test_streams_end),
 		cmocka_unit_test(test_loss),
