@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What models of protocols have in common that number the packets of a message
+ * (pFabric, pHost): the packets themselves, those that a host has yet to send
+ * because of what arrived, those that are under way, and those that have
+ * arrived. A message has a window's worth of packets under way, a dozen or so,
+ * which is why they are searched one by one.
+ */
+#ifndef SIM_PACKETS_H
+#define SIM_PACKETS_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport.h"
+
+#define SIM_MODEL_HEADERS 40u	/* IP and transport, of data and of control packets */
+
+static inline u32 sim_packets(u32 length, u32 segment)
+{
+	return length ? (length - 1) / segment + 1 : 1;
+}
+
+/** sim_packet_bytes() - message bytes in packet @seq */
+static inline u32 sim_packet_bytes(u32 length, u32 seq, u32 segment)
+{
+	u32 rest = length - seq * segment;
+
+	return rest < segment ? rest : segment;
+}
+
+/** sim_model_pkt() - a packet of @msg from @src to @dst without message bytes; NULL: no memory */
+static inline struct sim_pkt *sim_model_pkt(struct sim *sim, struct sim_msg *msg, u32 src,
+					    u32 dst, u8 type)
+{
+	struct sim_pkt *pkt = sim_pkt_new(sim);
+
+	if (!pkt)
+		return NULL;
+	pkt->wire = sim_wire(SIM_MODEL_HEADERS);
+	pkt->src = (u16)src;
+	pkt->dst = (u16)dst;
+	pkt->type = type;
+	pkt->flow = (u32)msg->serial;
+	pkt->msg = msg;
+	pkt->msg_serial = msg->serial;
+	return pkt;
+}
+
+/** sim_model_data() - put the message bytes of packet @seq into it */
+static inline void sim_model_data(struct sim_pkt *pkt, u32 seq, u32 segment)
+{
+	pkt->x[0] = seq;
+	pkt->offset = seq * segment;
+	pkt->payload = sim_packet_bytes(pkt->msg->length, seq, segment);
+	pkt->wire = sim_wire(SIM_MODEL_HEADERS + pkt->payload);
+}
+
+/* ---- control packets that a host has to send, in order ---- */
+
+struct sim_control {
+	struct sim_pkt *head, **tail;
+};
+
+static inline void sim_control_init(struct sim_control *queue)
+{
+	queue->head = NULL;
+	queue->tail = &queue->head;
+}
+
+static inline void sim_control_put(struct sim_control *queue, struct sim_pkt *pkt)
+{
+	pkt->flags |= SIM_CONTROL;
+	pkt->prio = SIM_PRIORITIES - 1;
+	pkt->next = NULL;
+	*queue->tail = pkt;
+	queue->tail = &pkt->next;
+}
+
+static inline struct sim_pkt *sim_control_take(struct sim_control *queue)
+{
+	struct sim_pkt *pkt = queue->head;
+
+	if (!pkt)
+		return NULL;
+	queue->head = pkt->next;
+	if (!queue->head)
+		queue->tail = &queue->head;
+	pkt->next = NULL;
+	return pkt;
+}
+
+/* ---- packets of a message that are under way or were lost ---- */
+
+/** struct sim_slot - @lost: it has to come again; else it is under way, sent @at */
+struct sim_slot {
+	u64 at;
+	u32 seq;
+	bool lost;
+};
+
+/** struct sim_flight - @slot: memory of its owner; @count of them, @lost of which are lost */
+struct sim_flight {
+	struct sim_slot *slot;
+	u32 count, lost;
+};
+
+static inline u32 sim_flight_under_way(const struct sim_flight *flight)
+{
+	return flight->count - flight->lost;
+}
+
+static inline void sim_flight_add(struct sim_flight *flight, u32 seq, u64 at)
+{
+	struct sim_slot *slot = &flight->slot[flight->count++];
+
+	slot->at = at;
+	slot->seq = seq;
+	slot->lost = false;
+}
+
+/** sim_flight_remove() - @seq has arrived; when it was sent, SIM_NEVER: not one of them */
+static inline u64 sim_flight_remove(struct sim_flight *flight, u32 seq)
+{
+	u64 at;
+	u32 i;
+
+	for (i = 0; i < flight->count; i++) {
+		if (flight->slot[i].seq != seq)
+			continue;
+		at = flight->slot[i].at;
+		flight->lost -= flight->slot[i].lost;
+		flight->slot[i] = flight->slot[--flight->count];
+		return at;
+	}
+	return SIM_NEVER;
+}
+
+/** sim_flight_lose() - what was sent before @limit will not arrive */
+static inline void sim_flight_lose(struct sim_flight *flight, u64 limit)
+{
+	u32 i;
+
+	for (i = 0; i < flight->count; i++) {
+		if (flight->slot[i].lost || flight->slot[i].at >= limit)
+			continue;
+		flight->slot[i].lost = true;
+		flight->lost++;
+	}
+}
+
+/** sim_flight_again() - the first of the lost ones, of which there are some, goes again @at */
+static inline u32 sim_flight_again(struct sim_flight *flight, u64 at)
+{
+	struct sim_slot *first = NULL;
+	u32 i;
+
+	for (i = 0; i < flight->count; i++)
+		if (flight->slot[i].lost && (!first || flight->slot[i].seq < first->seq))
+			first = &flight->slot[i];
+	first->lost = false;
+	first->at = at;
+	flight->lost--;
+	return first->seq;
+}
+
+/* ---- packets of a message that have arrived ---- */
+
+/** struct sim_arrived - a bit for each; the memory is kept for the next message */
+struct sim_arrived {
+	u64 *word;
+	u32 words;
+};
+
+/** sim_arrived_clear() - none of @packets; false: no memory */
+static inline bool sim_arrived_clear(struct sim_arrived *arrived, u32 packets)
+{
+	u32 words = (packets + 63) / 64;
+
+	if (arrived->words < words) {
+		free(arrived->word);
+		arrived->word = malloc(words * sizeof(*arrived->word));
+		arrived->words = arrived->word ? words : 0;
+		if (!arrived->word)
+			return false;
+	}
+	memset(arrived->word, 0, words * sizeof(*arrived->word));
+	return true;
+}
+
+static inline bool sim_arrived_has(const struct sim_arrived *arrived, u32 seq)
+{
+	return arrived->word[seq / 64] >> (seq % 64) & 1;
+}
+
+static inline void sim_arrived_add(struct sim_arrived *arrived, u32 seq)
+{
+	arrived->word[seq / 64] |= 1ull << (seq % 64);
+}
+
+#endif

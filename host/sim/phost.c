@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * pHost: Gao, Narayan, Kumar, Agarwal, Ratnasamy, Shenker, "pHost: Distributed
+ * Near-Optimal Datacenter Transport Over Commodity Network Fabric", CoNEXT
+ * 2015. Written from the paper.
+ *
+ * A sender announces a message with an RTS and sends its first packets with
+ * free tokens, which come with the message. For every other packet it needs a
+ * token from the receiver, which gives out one per packet time of its link, to
+ * the message with the fewest missing packets. A token is good for one packet
+ * and a short while; a sender with tokens of several messages uses those of
+ * the one with the least left. So a receiver bets on one sender at a time. If
+ * that one is busy elsewhere, its tokens expire and bandwidth is lost, until
+ * the receiver has handed out a window of them in vain and leaves the message
+ * alone for a while (it is downgraded). What did not arrive is given a new
+ * token; when all has, the receiver says so.
+ *
+ * Switches are ordinary: a queue in order of arrival for each of few
+ * priorities. RTS, tokens and acknowledgements go at the highest, the packets
+ * that have free tokens at the next, all others at the third. Every packet takes a
+ * random path.
+ *
+ * Parameters, in packet times as in the paper's simulations: 8 free tokens
+ * and a window of 8 tokens (a bandwidth-delay product), tokens expire after
+ * 1.5, a downgrade lasts 25, an overdue packet gets a new token after 9; 36,864
+ * bytes per port; packets of 1500 bytes of which 40 are headers; all control
+ * packets are shortest frames.
+ *
+ * Simplifications: downgrading is of a message, not of all that its sender
+ * has; packets with free tokens count against the window until they arrive, so
+ * that a receiver does not ask for more than it can take; an RTS comes again
+ * after 45 us without any answer, then after twice that and so on, because a
+ * receiver does not answer an RTS before it has a token to give.
+ */
+#include <errno.h>
+
+#include "phost_impl.h"
+
+#define PHOST_PORT_BYTES 36864u
+#define PHOST_FREE_PRIO	 6
+#define PHOST_PRIO	 5
+#define PHOST_MAX_BACKOFF 6
+
+enum phost_option {
+	PHOST_OPT_FREE,
+	PHOST_OPT_WINDOW,
+	PHOST_OPT_EXPIRY,
+	PHOST_OPT_DOWNGRADE,
+	PHOST_OPT_RESEND,
+	PHOST_OPT_RTS,
+	PHOST_OPTIONS
+};
+
+static const struct sim_option phost_options[] = {
+	[PHOST_OPT_FREE] = { "free_tokens", 8, 0, 1000, "packets",
+			     "packets of a message that need no token (pHost §3.2)" },
+	[PHOST_OPT_WINDOW] = { "window", 8, 1, 1000, "packets",
+			       "tokens in vain until a message is downgraded (pHost §3.3)" },
+	[PHOST_OPT_EXPIRY] = { "token_expiry", 150, 1, 100000, "percent",
+			       "of a packet time, then a token is void (pHost §3.3)" },
+	[PHOST_OPT_DOWNGRADE] = { "downgrade", 25, 1, 100000, "packet times",
+				  "for which a downgraded message gets no token" },
+	[PHOST_OPT_RESEND] = { "resend", 9, 1, 100000, "packet times",
+			       "until an overdue packet is given a new token" },
+	[PHOST_OPT_RTS] = { "rts_timeout", 45, 1, 1000000, "us",
+			    "until an RTS is sent again; doubles each time" },
+	[PHOST_OPTIONS] = { "", 0, 0, 0, "", "" },
+};
+
+/* ---- a message at its sender ---- */
+
+static void phost_timer(struct sim *sim, struct sim_event *ev);
+
+static struct phost_tx *phost_tx_new(struct phost *phost)
+{
+	const size_t size = sizeof(struct phost_tx) + phost->window * sizeof(struct phost_token) +
+			    phost->free * sizeof(u32);
+	struct homa_list *spare = homa_list_pop(&phost->spare_tx);
+	struct phost_tx *tx;
+
+	tx = spare ? homa_list_entry(spare, struct phost_tx, all) : malloc(size);
+	if (!tx)
+		return NULL;
+	memset(tx, 0, sizeof(*tx));
+	tx->owed = (u32 *)&tx->token[phost->window];
+	tx->timer.fn = phost_timer;
+	homa_heap_node_init(&tx->turn);
+	homa_list_init(&tx->all);
+	return tx;
+}
+
+static void phost_rts(struct sim *sim, struct sim_host *host, struct phost_tx *tx)
+{
+	struct phost_host *ph = host->proto;
+	struct sim_msg *msg = tx->msg;
+	struct sim_pkt *pkt = sim_model_pkt(sim, msg, host->index, msg->dst, PHOST_RTS);
+
+	if (pkt)
+		sim_control_put(&ph->control, pkt);
+	sim_event_add(sim->agenda, &tx->timer,
+		      sim->now + (phost_of(sim)->rts_ps << tx->backoff));
+}
+
+static void phost_key(struct phost_host *ph, struct phost_tx *tx)
+{
+	if (!homa_heap_linked(&tx->turn)) {
+		tx->turn.key = tx->left;
+		homa_heap_insert(&ph->senders, &tx->turn);
+	} else if (tx->turn.key != tx->left) {
+		homa_heap_update(&ph->senders, &tx->turn, tx->left, tx->turn.tie);
+	}
+}
+
+static void phost_send(struct sim *sim, struct sim_host *host, struct sim_msg *msg)
+{
+	struct phost *phost = phost_of(sim);
+	struct phost_tx *tx = phost_tx_new(phost);
+
+	if (!tx) {
+		sim_failed(sim, msg, ENOMEM);
+		return;
+	}
+	sim_msg_get(msg);
+	msg->tx = tx;
+	tx->msg = msg;
+	tx->packets = sim_packets(msg->length, phost->segment);
+	tx->left = tx->packets;
+	while (tx->num_owed < tx->packets && tx->num_owed < phost->free) {
+		tx->owed[tx->num_owed] = tx->num_owed;
+		tx->num_owed++;
+	}
+	tx->heard_at = sim->now;
+	tx->turn.tie = msg->serial;
+	homa_list_add_tail(&phost->senders, &tx->all);
+	if (tx->num_owed)
+		phost_key(host->proto, tx);
+	phost_rts(sim, host, tx);
+	sim_port_kick(sim, host->up);
+}
+
+static void phost_tx_done(struct sim *sim, struct phost_host *ph, struct phost_tx *tx)
+{
+	sim_event_cancel(sim->agenda, &tx->timer);
+	if (homa_heap_linked(&tx->turn))
+		homa_heap_remove(&ph->senders, &tx->turn);
+	homa_list_del(&tx->all);
+	homa_list_add_head(&phost_of(sim)->spare_tx, &tx->all);
+	tx->msg->tx = NULL;
+	sim_msg_put(sim, tx->msg);
+	tx->msg = NULL;
+}
+
+/* ---- tokens ---- */
+
+static u32 phost_token_pop(struct phost *phost, struct phost_tx *tx)
+{
+	u32 seq = tx->token[tx->first].seq;
+
+	tx->first = (tx->first + 1) % phost->window;
+	tx->num--;
+	return seq;
+}
+
+static void phost_token_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt)
+{
+	struct sim_msg *msg = sim_pkt_msg(pkt);
+	struct phost_tx *tx = msg ? msg->tx : NULL;
+	struct phost *phost = phost_of(sim);
+	struct phost_token *token;
+
+	if (!tx)
+		return;
+	tx->heard_at = sim->now;
+	tx->backoff = 0;
+	if (tx->num == phost->window) {
+		phost_token_pop(phost, tx); /* the oldest, which is about to expire */
+		phost->counts.expired++;
+	}
+	token = &tx->token[(tx->first + tx->num++) % phost->window];
+	token->seq = (u32)pkt->x[0];
+	token->expires = sim->now + phost->expiry_ps;
+	tx->left = (u32)pkt->x[1];
+	phost_key(host->proto, tx);
+	sim_port_kick(sim, host->up);
+}
+
+static u32 phost_owed_pop(struct phost *phost, struct phost_tx *tx)
+{
+	u32 seq = tx->owed[tx->first_owed];
+
+	tx->first_owed = (tx->first_owed + 1) % phost->free;
+	tx->num_owed--;
+	return seq;
+}
+
+static bool phost_owes(const struct phost *phost, const struct phost_tx *tx, u32 seq)
+{
+	u32 i;
+
+	for (i = 0; i < tx->num_owed; i++)
+		if (tx->owed[(tx->first_owed + i) % phost->free] == seq)
+			return true;
+	return false;
+}
+
+/*
+ * The packet that @tx may send now. Tokens do not keep, so they are used up
+ * before free ones; but packets go in order: one whose token came while
+ * earlier ones were owed is owed in the place of the one that is sent.
+ */
+static bool phost_choose(struct sim *sim, struct phost_tx *tx, u32 *seq)
+{
+	struct phost *phost = phost_of(sim);
+
+	while (tx->num && tx->token[tx->first].expires < sim->now) {
+		phost_token_pop(phost, tx);
+		phost->counts.expired++;
+	}
+	if (!tx->num && !tx->num_owed)
+		return false;
+	if (!tx->num) {
+		*seq = phost_owed_pop(phost, tx);
+		return true;
+	}
+	*seq = phost_token_pop(phost, tx);
+	if (tx->num_owed) {
+		u32 with_token = *seq;
+		bool owed = phost_owes(phost, tx, with_token);
+
+		*seq = phost_owed_pop(phost, tx);
+		if (!owed)
+			tx->owed[(tx->first_owed + tx->num_owed++) % phost->free] = with_token;
+	}
+	return true;
+}
+
+static struct sim_pkt *phost_tx(struct sim *sim, struct sim_host *host)
+{
+	struct phost_host *ph = host->proto;
+	struct sim_pkt *pkt = sim_control_take(&ph->control);
+	struct phost *phost = phost_of(sim);
+	struct phost_tx *tx;
+	u32 seq;
+
+	if (pkt)
+		return pkt;
+	for (;;) {
+		if (!ph->senders.root)
+			return NULL;
+		tx = homa_container_of(homa_heap_min(&ph->senders), struct phost_tx, turn);
+		if (phost_choose(sim, tx, &seq))
+			break;
+		homa_heap_remove(&ph->senders, &tx->turn); /* all its tokens expired */
+	}
+	pkt = sim_model_pkt(sim, tx->msg, host->index, tx->msg->dst, PHOST_DATA);
+	if (!pkt)
+		return NULL; /* as if lost */
+	sim_model_data(pkt, seq, phost->segment);
+	pkt->prio = seq < phost->free ? PHOST_FREE_PRIO : PHOST_PRIO;
+	if (tx->left > 1)
+		tx->left--;
+	if (tx->num || tx->num_owed)
+		phost_key(ph, tx);
+	else
+		homa_heap_remove(&ph->senders, &tx->turn);
+	return pkt;
+}
+
+/* Nothing was heard for long: the RTS may be lost, or the acknowledgement. */
+static void phost_timer(struct sim *sim, struct sim_event *ev)
+{
+	struct phost_tx *tx = homa_container_of(ev, struct phost_tx, timer);
+	struct sim_host *host = &sim->hosts[tx->msg->src];
+	struct phost *phost = phost_of(sim);
+	u64 due = tx->heard_at + (phost->rts_ps << tx->backoff);
+
+	if (due > sim->now) {
+		sim_event_add(sim->agenda, &tx->timer, due);
+		return;
+	}
+	if (tx->backoff < PHOST_MAX_BACKOFF)
+		tx->backoff++;
+	phost->counts.rts_again++;
+	tx->heard_at = sim->now;
+	phost_rts(sim, host, tx);
+	sim_port_kick(sim, host->up);
+}
+
+static void phost_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt)
+{
+	struct sim_msg *msg;
+
+	switch (pkt->type) {
+	case PHOST_DATA:
+		phost_data_arrived(sim, host, pkt);
+		break;
+	case PHOST_RTS:
+		phost_rts_arrived(sim, host, pkt);
+		break;
+	case PHOST_TOKEN:
+		phost_token_arrived(sim, host, pkt);
+		break;
+	case PHOST_ACK:
+		msg = sim_pkt_msg(pkt);
+		if (msg && msg->tx)
+			phost_tx_done(sim, host->proto, msg->tx);
+		break;
+	}
+	sim_pkt_free(sim, pkt);
+}
+
+/* ---- the run ---- */
+
+static int phost_defaults(struct sim_config *cfg)
+{
+	u32 i;
+
+	for (i = 0; i < PHOST_OPTIONS; i++)
+		cfg->option[i] = phost_options[i].def;
+	cfg->queue = SIM_QUEUE_PRIORITY;
+	cfg->balance = SIM_SPRAY;
+	cfg->port_bytes = PHOST_PORT_BYTES;
+	cfg->shared_bytes = 0;
+	cfg->ecn_bytes = 0;
+	return 0;
+}
+
+static void phost_prepare(struct phost *phost, const struct sim_config *cfg)
+{
+	const u64 *option = cfg->option;
+
+	homa_list_init(&phost->senders);
+	homa_list_init(&phost->receivers);
+	homa_list_init(&phost->spare_tx);
+	homa_list_init(&phost->spare_rx);
+	phost->segment = cfg->mtu - SIM_MODEL_HEADERS;
+	phost->free = (u32)option[PHOST_OPT_FREE];
+	phost->window = (u32)option[PHOST_OPT_WINDOW];
+	phost->slots = phost->free > phost->window ? phost->free : phost->window;
+	phost->packet_ps = (u64)sim_wire(cfg->mtu) * (8000000u / cfg->host_mbps);
+	phost->expiry_ps = phost->packet_ps * option[PHOST_OPT_EXPIRY] / 100;
+	phost->downgrade_ps = phost->packet_ps * option[PHOST_OPT_DOWNGRADE];
+	phost->resend_ps = phost->packet_ps * option[PHOST_OPT_RESEND];
+	phost->rts_ps = option[PHOST_OPT_RTS] * SIM_US;
+}
+
+static int phost_start(struct sim *sim)
+{
+	struct phost *phost = calloc(1, sizeof(*phost));
+	u32 i;
+
+	if (!phost)
+		return -ENOMEM;
+	sim->proto = phost;
+	phost_prepare(phost, &sim->cfg);
+	phost->hosts = calloc(sim->cfg.hosts, sizeof(*phost->hosts));
+	if (!phost->hosts)
+		return -ENOMEM; /* sim_free() calls phost_stop() */
+	for (i = 0; i < sim->cfg.hosts; i++) {
+		struct phost_host *ph = &phost->hosts[i];
+
+		homa_heap_init(&ph->senders);
+		sim_control_init(&ph->control);
+		phost_receiver_init(ph, &sim->hosts[i]);
+		sim->hosts[i].proto = ph;
+	}
+	return 0;
+}
+
+static void phost_senders_free(struct homa_list *list)
+{
+	struct homa_list *node;
+
+	while ((node = homa_list_pop(list)) != NULL)
+		free(homa_list_entry(node, struct phost_tx, all));
+}
+
+static void phost_stop(struct sim *sim)
+{
+	struct phost *phost = phost_of(sim);
+
+	if (!phost)
+		return;
+	phost_senders_free(&phost->senders);
+	phost_senders_free(&phost->spare_tx);
+	phost_receivers_free(&phost->receivers);
+	phost_receivers_free(&phost->spare_rx);
+	free(phost->hosts);
+	free(phost);
+	sim->proto = NULL;
+}
+
+static void phost_metrics(struct sim *sim,
+			  void (*put)(void *arg, const char *name, double value), void *arg)
+{
+	const struct phost_counts *counts = &phost_of(sim)->counts;
+
+	put(arg, "tokens", (double)counts->tokens);
+	put(arg, "tokens_again", (double)counts->tokens_again);
+	put(arg, "tokens_expired", (double)counts->expired);
+	put(arg, "downgrades", (double)counts->downgrades);
+	put(arg, "rts_again", (double)counts->rts_again);
+	put(arg, "duplicates", (double)counts->duplicates);
+}
+
+const struct sim_transport sim_phost = {
+	.name = "phost",
+	.title = "pHost",
+	.text = "pHost (CoNEXT'15): receivers give out tokens, one packet at a time",
+	.options = phost_options,
+	.defaults = phost_defaults,
+	.start = phost_start,
+	.stop = phost_stop,
+	.send = phost_send,
+	.tx = phost_tx,
+	.rx = phost_rx,
+	.metrics = phost_metrics,
+};
