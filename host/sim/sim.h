@@ -104,6 +104,7 @@ struct sim_config {
  * @request: the request that this one answers, else NULL (RPC runs); a
  *	reference to it is held.
  * @quantile: its place in the workload's distribution, 0..1.
+ * @arrived: bytes that have reached the receiving host, traffic.c counts them.
  * @created: when the application sent it, ps; @ideal_ps: what it takes alone.
  * @measured: counts in the statistics.
  * @wait_ps, @lag_ps: of the packet that completed it, from sim_delivered().
@@ -117,6 +118,7 @@ struct sim_msg {
 	u32 refs;
 	bool measured, delivered, incast;
 	float quantile;
+	u32 arrived;
 	u64 created, done, ideal_ps;
 	u64 wait_ps, lag_ps;
 	struct sim_msg *request;

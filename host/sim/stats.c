@@ -144,7 +144,8 @@ static void ports_settle(struct sim *sim)
 	u32 i;
 
 	for (i = 0; i < sim->num_ports; i++)
-		sim_port_account(sim, &sim->ports[i], 0, 0);
+		if (sim->ports[i].level != SIM_HOST_UP)
+			sim_port_account(sim, &sim->ports[i], 0, 0);
 	/* Counts wasted time until now. */
 	for (i = 0; i < sim->cfg.hosts; i++)
 		sim_downlink_starts(sim, &sim->hosts[i]);

@@ -219,6 +219,38 @@ static void incast_fires(struct sim *sim, struct sim_event *ev)
 	sim_event_add(sim->agenda, ev, sim->now + cfg->incast_ps);
 }
 
+/* ---- arriving ---- */
+
+static inline void bytes_arrive(struct sim *sim, struct sim_msg *msg, u32 bytes)
+{
+	struct sim_traffic *t = sim->traffic;
+
+	if (bytes > msg->length - msg->arrived)
+		bytes = msg->length - msg->arrived;
+	msg->arrived += bytes;
+	t->backlog -= bytes;
+	if (t->opened && !t->closed)
+		sim->stats->window_bytes += bytes;
+}
+
+/*
+ * What a message has received is counted packet by packet, or else a window
+ * would have to be long against the longest messages. Duplicates cannot make
+ * it more than there is; delivered() makes up for packets that hold parts of
+ * several messages.
+ */
+static void packet_arrives(void *arg, struct sim *sim, const struct sim_pkt *pkt)
+{
+	struct sim_msg *msg;
+
+	(void)arg;
+	if (pkt->flags & (SIM_CONTROL | SIM_TRIMMED) || !pkt->payload)
+		return;
+	msg = sim_pkt_msg(pkt);
+	if (msg)
+		bytes_arrive(sim, msg, pkt->payload);
+}
+
 /* ---- ending ---- */
 
 /* @msg: the message, or an RPC's request, whose fate is known. */
@@ -257,11 +289,9 @@ static void delivered(struct sim *sim, struct sim_msg *msg)
 	struct sim_traffic *t = sim->traffic;
 	u64 ideal = msg->ideal_ps;
 
-	t->backlog -= msg->length;
-	if (t->opened && !t->closed) {
-		sim->stats->window_bytes += msg->length;
+	bytes_arrive(sim, msg, msg->length);
+	if (t->opened && !t->closed)
 		sim->stats->window_msgs += !sim->cfg.rpc || first != msg;
-	}
 	if (sim->cfg.rpc && first == msg) {
 		respond(sim, msg);
 		return;
@@ -288,7 +318,7 @@ static void failed(struct sim *sim, struct sim_msg *msg, int error)
 {
 	struct sim_msg *first = msg->request ? msg->request : msg;
 
-	sim->traffic->backlog -= msg->length;
+	sim->traffic->backlog -= msg->length - msg->arrived;
 	if (first->measured)
 		sim_stats_failed(sim->stats, first, sim->now - first->created,
 				 whole_ideal(sim, first), error);
@@ -480,6 +510,9 @@ int sim_traffic_start(struct sim *sim, char *err, size_t errlen)
 		return -ENOMEM;
 	sim->on_delivered = delivered;
 	sim->on_failed = failed;
+	t->tap.received = packet_arrives;
+	t->tap.next = sim->taps;
+	sim->taps = &t->tap;
 	if (sim->cfg.arrivals[0]) {
 		res = sim_recording_load(&t->recording, sim->cfg.arrivals, sim->cfg.hosts,
 					 err, errlen);
@@ -511,6 +544,7 @@ void sim_traffic_finish(struct sim *sim)
 void sim_traffic_free(struct sim *sim)
 {
 	struct sim_traffic *t = sim->traffic;
+	struct sim_tap **tap;
 
 	sim_stats_free(sim->stats);
 	sim->stats = NULL;
@@ -519,6 +553,11 @@ void sim_traffic_free(struct sim *sim)
 	sim->traffic = NULL;
 	if (!t)
 		return;
+	for (tap = &sim->taps; *tap; tap = &(*tap)->next)
+		if (*tap == &t->tap) {
+			*tap = t->tap.next;
+			break;
+		}
 	sim_recording_free(&t->recording);
 	free(t->source);
 	free(t->open);

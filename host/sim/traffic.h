@@ -85,7 +85,8 @@ struct sim_bytes {
  * @created: messages (RPCs) so far, incast included.
  * @open: measured ones that are not over: @num_open of the first @used.
  * @pending: messages (RPCs) not over, measured or not.
- * @backlog: payload bytes created and not delivered.
+ * @tap: counts what arrives.
+ * @backlog: payload bytes created that have not reached their receiver.
  * @offered: created in the window, responses included.
  * @opened, @closed, @calm: the window, and that no more is created.
  * @late: the time to drain is over.
@@ -101,6 +102,7 @@ struct sim_traffic {
 	u64 created, pending;
 	struct traffic_open *open;
 	size_t num_open, used, room;
+	struct sim_tap tap;
 	u64 backlog;
 	struct sim_bytes offered;
 	struct homa_prng incast_rng;
