@@ -20,6 +20,7 @@ import typer
 from lab.console import console
 from lab.errors import LabError, UsageError
 from lab.paths import check_output
+from lab.sim.cli import sim
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, rich_markup_mode=None)
 JSON_HELP = "Write everything that was measured to this file."
@@ -27,7 +28,7 @@ JSON_HELP = "Write everything that was measured to this file."
 
 @app.callback()
 def main_options() -> None:
-    """Experiments with Homa and kernel TCP on one machine."""
+    """Experiments with Homa and kernel TCP on one machine, and simulations."""
 
 
 @app.command()
@@ -140,18 +141,27 @@ def say(line: str) -> None:
     print(f"homa: {' '.join(line.split())}", file=sys.stderr)
 
 
+def _help_of(error: click.UsageError) -> str:
+    """How to get the help that explains `error`: "./homa sim run --help"."""
+    names = []
+    ctx = error.ctx
+    while ctx and ctx.parent:
+        names.insert(0, ctx.info_name or "")
+        ctx = ctx.parent
+    return f"./homa {' '.join(names)} --help" if names else "./homa help"
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv`; the exit status."""
     # An ordinary kill takes the same way out as Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     command = typer.main.get_command(app)
+    command.add_command(sim)  # type: ignore[attr-defined]
     try:
         status = command.main(args=argv, prog_name="./homa", standalone_mode=False)
         return status if isinstance(status, int) else 0
     except click.UsageError as error:
-        name = error.ctx.info_name if error.ctx and error.ctx.info_name else "lab"
-        where = f"./homa {name} --help" if name in command.commands else "./homa help"  # type: ignore[attr-defined]
-        say(f"{error.format_message().rstrip('.')}; {where} lists what can be given")
+        say(f"{error.format_message().rstrip('.')}; {_help_of(error)} lists what can be given")
         return UsageError.exit_code
     except LabError as error:
         say(str(error))

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The papers' figures by name."""
+
+from __future__ import annotations
+
+from lab.errors import UsageError
+from lab.sim.figures import atc, inside, limits, lowqueue, slowdown
+from lab.sim.figures.base import Figure
+
+_ORDER = (
+    "fig10", "fig11", "fig12", "fig13", "fig14", "table1", "unsched",
+    "atc3", "atc4", "atc5", "atc6", "atc55", "lowqueue",
+)  # fmt: skip
+_ALL = {f.name: f for part in (slowdown, inside, limits, atc, lowqueue) for f in part.FIGURES}
+FIGURES: dict[str, Figure] = {name: _ALL[name] for name in _ORDER}
+
+
+def choose(name: str) -> list[Figure]:
+    """The figure called `name`, or all; UsageError if there is none."""
+    if name == "all":
+        return list(FIGURES.values())
+    if name not in FIGURES:
+        raise UsageError(f"no figure is called '{name}'; ./homa sim figure --list shows them")
+    return [FIGURES[name]]

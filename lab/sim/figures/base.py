@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""What all figures share: how long a run is, results by point and seed, files that come out.
+
+A figure is a function: it asks a lab for the results of some specs and gives an Output, which is
+written in the same way for all. `--quick` changes lengths and numbers only, never what is done.
+"""
+
+from __future__ import annotations
+
+import csv
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.sim import compare, draw
+from lab.sim.compare import Row
+from lab.sim.pool import Lab
+from lab.sim.spec import Spec, merge
+from lab.sim.stats import Stat, stat
+from lab.sim.store import write
+from lab.sim.sweep import pick
+
+WORKLOADS = ("w1", "w2", "w3", "w4", "w5")
+
+# Simulated ms to warm up and to measure. Full: long enough for some 10,000 messages in each
+# fiftieth of the sizes (W1 to W4); W5's largest message alone takes 24 ms of its link.
+_FULL = {"w1": (1, 20), "w2": (2, 40), "w3": (4, 80), "w4": (20, 200), "w5": (40, 400)}
+_QUICK = {"w1": (0.3, 1.0), "w2": (0.5, 2), "w3": (1.5, 4), "w4": (8, 8), "w5": (15, 12)}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line says about a figure; `scale` multiplies simulated times."""
+
+    quick: bool = False
+    seeds: int = 0
+    headers: str = "sigcomm18"
+    scale: float = 1.0
+    protocols: tuple[str, ...] = ()
+
+    def seed_list(self) -> list[int]:
+        """1 to the number of seeds: three if quick, else five, unless told."""
+        return list(range(1, (self.seeds or (3 if self.quick else 5)) + 1))
+
+    def timing(self, workload: str, times: float = 1.0) -> Spec:
+        """Flags for the length of a run, `times` as long as usual."""
+        warmup, measure = (_QUICK if self.quick else _FULL)[workload]
+        factor = self.scale * times
+        drain = measure if self.quick else 2 * measure
+        return {
+            "warmup": f"{warmup * factor:.6g}ms",
+            "measure": f"{measure * factor:.6g}ms",
+            "drain": f"{max(1.0, drain * factor):.6g}ms",
+        }
+
+    def chosen(self, protocols: Sequence[str]) -> list[str]:
+        """`protocols` as far as the command line wants them."""
+        return [p for p in protocols if not self.protocols or p in self.protocols]
+
+    def words(self) -> str:
+        """For subtitles."""
+        count = len(self.seed_list())
+        how = "short runs (--quick)" if self.quick else "full length"
+        return f"{how}, {count} seed{'s' if count != 1 else ''}"
+
+
+@dataclass
+class Output:
+    """What a figure computed: `records` for CSV, `rows` to compare, `paint` draws into a file."""
+
+    title: str
+    columns: list[str]
+    records: list[list[object]]
+    rows: list[Row]
+    paint: Callable[[Path], list[Path]]
+    values: dict[str, object] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure by its name; `compute` does the work."""
+
+    name: str
+    title: str
+    compute: Callable[[Lab, Options], Output]
+
+
+def sigcomm(workload: str, load: float, options: Options, **more: object) -> Spec:
+    """A run in the network of SIGCOMM'18 with Homa unless `more` says otherwise."""
+    base: Spec = {
+        "protocol": "homa",
+        "topology": "leaf-spine",
+        "workload": workload,
+        "load": round(load, 4),
+        "headers": options.headers,
+    }
+    return merge(base, options.timing(workload), dict(more))
+
+
+class Points:
+    """Results of several points, each with several seeds, from one request to the lab."""
+
+    def __init__(self, lab: Lab, options: Options, specs: dict[object, Spec]) -> None:
+        seeds = options.seed_list()
+        wanted = [merge(spec, {"seed": seed}) for spec in specs.values() for seed in seeds]
+        found = lab.results(wanted)
+        self._found: dict[object, list[dict]] = {}
+        for index, key in enumerate(specs):
+            part = found[index * len(seeds) : (index + 1) * len(seeds)]
+            self._found[key] = [result for result in part if result]
+
+    def __getitem__(self, key: object) -> list[dict]:
+        return self._found.get(key, [])
+
+    def keys(self) -> list[object]:
+        """Points that have at least one result."""
+        return [key for key, results in self._found.items() if results]
+
+    def stat(self, key: object, *place: str, scale: float = 1.0) -> Stat | None:
+        """Mean over seeds of the number at `place`."""
+        values = [pick(result, place) for result in self[key]]
+        return stat(v * scale for v in values if v is not None)
+
+
+def bins_of(results: list[dict]) -> list[dict]:
+    """The size bins of `results`, each percentile a Stat over seeds; empty bins dropped."""
+    merged: dict[float, list[dict]] = {}
+    for result in results:
+        for row in result.get("sim", {}).get("bins", []):
+            if row.get("count"):
+                merged.setdefault(round(row["from"], 6), []).append(row)
+    bins = []
+    for start in sorted(merged):
+        rows = merged[start]
+        bins.append(
+            {
+                "from": start,
+                "to": rows[0]["to"],
+                "min_bytes": min(r["min_bytes"] for r in rows),
+                "max_bytes": max(r["max_bytes"] for r in rows),
+                "count": sum(r["count"] for r in rows),
+                **{p: stat(r.get(p) for r in rows) for p in ("p50", "p99", "p999", "mean")},
+            }
+        )
+    return bins
+
+
+def middle(row: dict) -> float:
+    """Where a bin is drawn."""
+    return (row["from"] + row["to"]) / 2
+
+
+def means(bins: list[dict], percentile: str) -> list[float | None]:
+    """One percentile of every bin."""
+    return [row[percentile].mean if row[percentile] else None for row in bins]
+
+
+def network_words(options: Options) -> str:
+    """For subtitles of SIGCOMM figures."""
+    return f"144 hosts at 10 Gbit/s, leaf-spine; {options.headers} headers; {options.words()}"
+
+
+def cell(value: Stat | None) -> list[object]:
+    """Mean and interval for a CSV row."""
+    if value is None:
+        return ["", ""]
+    return [f"{value.mean:.6g}", "" if value.half is None else f"{value.half:.6g}"]
+
+
+def deliver(figure: Figure, output: Output, options: Options, folder: Path) -> list[Path]:
+    """Write all files of a figure into `folder`."""
+    stem = folder / figure.name
+    files = [stem.with_name(stem.name + suffix) for suffix in (".csv", ".json", ".md")]
+    try:
+        with files[0].open("w", newline="") as out:
+            writer = csv.writer(out)
+            writer.writerow(output.columns)
+            writer.writerows(output.records)
+        files[2].write_text(markdown(figure, output, options))
+    except OSError as error:
+        raise LabError(f"cannot write {files[0]}: {error.strerror}; give another --out") from None
+    write(files[1], document(figure, output, options))
+    return [*files, *output.paint(stem)]
+
+
+def document(figure: Figure, output: Output, options: Options) -> dict[str, object]:
+    """The figure as JSON: what was compared and every number drawn."""
+    judged = [row for row in output.rows if row.met is not None]
+    return {
+        "figure": figure.name,
+        "title": output.title,
+        "quick": options.quick,
+        "seeds": len(options.seed_list()),
+        "headers": options.headers,
+        "values": output.values,
+        "rows": [row.as_json() for row in output.rows],
+        "met": sum(row.met is True for row in judged),
+        "missed": sum(row.met is False for row in judged),
+        "notes": output.notes,
+        "data": [dict(zip(output.columns, record, strict=True)) for record in output.records],
+    }
+
+
+def markdown(figure: Figure, output: Output, options: Options) -> str:
+    """The comparison as a page."""
+    text = f"# {output.title}\n\n{options.words()}; ± is a 95 % confidence interval.\n\n"
+    if output.rows:
+        text += compare.as_markdown(output.rows) + "\n"
+    text += "".join(f"* {note}\n" for note in output.notes)
+    return text + f"\n![{figure.title}]({figure.name}.png)\n"
+
+
+def median(values: Sequence[float]) -> float | None:
+    """None of nothing."""
+    return statistics.median(values) if values else None
+
+
+def finish(figure, stem: Path) -> list[Path]:  # noqa: ANN001 (matplotlib is imported late)
+    """Save into both formats."""
+    return draw.save(figure, stem)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Progress on standard error: a bar on a terminal, a line now and then when piped."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+
+from rich.progress import BarColumn, Progress, TextColumn
+
+from lab.console import console
+from lab.sim import program
+
+_LINE_EVERY_S = 15.0
+
+
+def clock(seconds: float) -> str:
+    """"0:42", "1:02:03"."""
+    whole = int(seconds + 0.5)
+    hours, minutes, left = whole // 3600, whole // 60 % 60, whole % 60
+    return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"
+
+
+def simulated(nanoseconds: float) -> str:
+    """Simulated time with a unit: "12.3 ms"."""
+    for scale, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if nanoseconds >= scale:
+            return f"{nanoseconds / scale:.3g} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
+class _Bar:
+    """A rich bar, or lines if standard error is no terminal."""
+
+    def __init__(self, total: float) -> None:
+        self._out = console(sys.stderr)
+        self._said = time.monotonic()
+        self._bar: Progress | None = None
+        if self._out.is_terminal:
+            self._bar = Progress(
+                BarColumn(32),
+                TextColumn("{task.percentage:>3.0f} %  {task.description}"),
+                console=self._out,
+                transient=True,
+            )
+            self._task = self._bar.add_task("", total=total)
+
+    def show(self, done: float, text: str) -> None:
+        if self._bar:
+            self._bar.update(self._task, completed=done, description=text)
+        elif time.monotonic() - self._said >= _LINE_EVERY_S:
+            self._said = time.monotonic()
+            self._out.print(f"… {text}", style="dim", markup=False)
+
+    def __enter__(self) -> _Bar:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+
+class Board(_Bar):
+    """Several runs: how many have ended, and when all will have."""
+
+    def __init__(self, title: str, runs: int, where: str) -> None:
+        super().__init__(runs)
+        self._title, self._runs, self._where = title, runs, where
+        self._start = time.monotonic()
+        self._shares: dict[int, float] = {}
+        self._ended: set[int] = set()
+        self._lock = threading.Lock()
+
+    def tell(self, index: int, share: float) -> None:
+        """Run `index` has come so far; called from any thread."""
+        with self._lock:
+            if index not in self._ended:
+                self._shares[index] = share
+            self._draw()
+
+    def ended(self, index: int) -> None:
+        """Run `index` is over."""
+        with self._lock:
+            self._ended.add(index)
+            self._shares[index] = 1.0
+            self._draw()
+
+    def _draw(self) -> None:
+        done = sum(self._shares.values())
+        spent = time.monotonic() - self._start
+        left = f"{clock(spent / done * (self._runs - done))} left" if done > 0.2 else "estimating"
+        self.show(
+            done,
+            f"{self._title}: {len(self._ended)} of {self._runs} runs, {self._where}, "
+            f"{clock(spent)} passed, {left}",
+        )
+
+
+class Single(_Bar):
+    """One run: simulated time, wall time, messages, time left."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0)
+
+    def tell(self, progress: program.Progress) -> None:
+        """For program.run()."""
+        share, spent = progress.share, progress.wall_s
+        left = f"{clock(spent / share - spent)} left" if share > 0.01 else "estimating"
+        self.show(
+            share,
+            f"{simulated(progress.simulated_ns)} of {simulated(progress.end_ns)} simulated "
+            f"in {clock(spent)}, {progress.messages:,} messages, {left}",
+        )
