@@ -32,6 +32,8 @@ typedef void (*sim_fn)(struct sim *sim, struct sim_event *ev);
 /**
  * struct sim_event - something that will happen; zeroed before first use
  * @fn: set by the owner.
+ * @soon: memory that @fn will want besides the event, set by the owner or NULL;
+ *	it is only ever prefetched.
  * The rest belongs to event.c.
  */
 struct sim_event {
@@ -39,6 +41,7 @@ struct sim_event {
 	uint64_t at;
 	uint64_t seq;
 	sim_fn fn;
+	const void *soon;
 };
 
 static inline uint64_t sim_ns(uint64_t ps)

@@ -49,6 +49,8 @@ enum sim_pkt_flags {
  * @wait_ps: time spent waiting in queues so far, of which
  * @lag_ps: waiting for the rest of a packet that would have been served later
  *	had both been there (preemption lag).
+ * @via: the port that sends or sent it last; @to: the one that it takes next, at
+ *	the node that it is on its way to.
  * @x: the transport's own words. @hdr, @hdr_len: header bytes, if it has any.
  */
 struct sim_pkt {
@@ -56,17 +58,17 @@ struct sim_pkt {
 	struct sim_pkt *next;
 	u32 wire;
 	u16 src, dst;
+	/* a hop touches what is above and these 64 bytes, nothing else */
 	u8 prio, type, flags, hops;
 	u32 flow;
-	/* a hop touches what is above and these 64 bytes, nothing else */
-	struct sim_port *via;	/* the port that sends or sent it last */
+	struct sim_port *via, *to;
 	u64 head_at, tail_at, queued_at;
 	u64 wait_ps, lag_ps;
-	u64 rank;
-	u64 sent_at;
 	u32 offset, payload;
 	struct sim_msg *msg;
 	u64 msg_serial;
+	u64 rank;
+	u64 sent_at;
 	u64 lag_mark;
 	u64 x[4];
 	u8 hdr_len;
@@ -128,7 +130,6 @@ struct sim_port {
 	struct sim_event free;
 	const struct sim_queue *queue;
 	u64 busy_until;
-	u64 delay_ps;
 	u32 ps_per_byte;
 	u32 packets;
 	u32 node, peer;
@@ -140,6 +141,7 @@ struct sim_port {
 	u64 sending_rank;
 	u64 bytes;
 	u64 account_at;
+	u64 delay_ps;
 	u64 limit;		/* bytes, 0: unlimited */
 	void *priv;		/* the discipline's */
 	struct sim_port_stats stats;
