@@ -12,7 +12,7 @@
 #define SIM_HOMA_PORT 1u
 /* The engine's clock is so far ahead: past the time in which a young engine
  * distrusts retransmissions. */
-#define SIM_HOMA_EPOCH_NS 1000000000ull
+#define SIM_HOMA_EPOCH_NS 2000000000ull
 
 /* cfg->option[] */
 enum sim_homa_option {

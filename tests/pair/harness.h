@@ -80,6 +80,8 @@ struct pair_filter {
  * struct pair_config - a world; pair_config_default() first
  * @rate_mbps: of every host's link; 0: infinitely fast and unpaced.
  * @latency_ns: one way, without serialisation.
+ * @latency_step_ns: as much more from host 1, twice as much from host 2 ...; so
+ *	that packets of hosts in step do not reach the switch at one time.
  * @max_segs: packets per homa_tx(), drawn from 1..max_segs each time.
  * @pool_pages: receive region per socket, 64 KiB pages; 0: without pool.
  * @by_room: report device room instead of having it estimated.
@@ -100,6 +102,7 @@ struct pair_config {
 	u32 hosts;
 	u32 rate_mbps;
 	u64 latency_ns;
+	u64 latency_step_ns;
 	u32 mtu;
 	bool v6;
 	u16 encap;
@@ -219,6 +222,7 @@ struct pair_host {
 	struct pair_sock socks[PAIR_MAX_SOCKS];
 	u64 deadline[64];
 	u64 wake_at;
+	u64 nic_wake_at;
 	u64 nic_free_at;
 	struct pair_queue rx;
 	bool rx_scheduled;

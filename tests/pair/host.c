@@ -22,6 +22,8 @@ struct late_copy {
 	struct pair_sock *sock;
 };
 
+#define USED_MEMORY 6	/* as the state of an RPC: dead (homa_impl.h) */
+
 static void host_refill(struct pair_host *h, bool always)
 {
 	struct pair_world *w = h->world;
@@ -29,9 +31,13 @@ static void host_refill(struct pair_host *h, bool always)
 
 	if (!always && pair_chance(&w->rng_host, w->cfg.starve))
 		return;
-	while (h->ctx.spare_rpcs < SPARE_RPCS)
-		homa_ctx_give_rpc(&h->ctx, pair_alloc(h, homa_rpc_size(l),
-						      PAIR_MEM_RPC));
+	while (h->ctx.spare_rpcs < SPARE_RPCS) {
+		void *rpc = pair_alloc(h, homa_rpc_size(l), PAIR_MEM_RPC);
+
+		/* As hosts do that use it again: whatever was in it. */
+		memset(rpc, USED_MEMORY, homa_rpc_size(l) - l->rpc_priv);
+		homa_ctx_give_rpc(&h->ctx, rpc);
+	}
 	while (h->ctx.spare_peers < SPARE_PEERS)
 		homa_ctx_give_peer(&h->ctx, pair_alloc(h, homa_peer_size(l),
 						       PAIR_MEM_PEER));
@@ -392,6 +398,25 @@ static void wake(struct pair_host *h, u64 at)
 	pair_event_add(h, at, wake_due, NULL);
 }
 
+/* The device has room. What arrives at this very time is served first. */
+static void nic_due(struct pair_host *h, void *arg, bool stale)
+{
+	if (stale)
+		return;
+	if (!arg)
+		pair_event_add(h, h->world->now, nic_due, h);
+	else
+		pair_poll(h);
+}
+
+static void nic_wake(struct pair_host *h, u64 at)
+{
+	if (at == h->nic_wake_at)
+		return;
+	h->nic_wake_at = at;
+	pair_event_add(h, at, nic_due, NULL);
+}
+
 static u64 nic_queued(const struct pair_host *h)
 {
 	return h->nic_free_at > h->world->now ? h->nic_free_at - h->world->now : 0;
@@ -407,7 +432,7 @@ static void tx_loop(struct pair_host *h)
 		u64 queued = nic_queued(h);
 
 		if (w->cfg.rate_mbps && queued > w->cfg.nic_queue_ns) {
-			wake(h, h->nic_free_at - w->cfg.nic_queue_ns);
+			nic_wake(h, h->nic_free_at - w->cfg.nic_queue_ns);
 			return;
 		}
 		h->ctx.now = w->now;

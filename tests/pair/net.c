@@ -230,7 +230,7 @@ static void travel(struct pair_world *w, struct pair_pkt *pkt, u64 left_at,
 		   bool again)
 {
 	struct pair_faults *f = &w->paths[pkt->src][pkt->dst];
-	u64 at = left_at + w->cfg.latency_ns;
+	u64 at = left_at + w->cfg.latency_ns + pkt->src * w->cfg.latency_step_ns;
 
 	if (pair_chance(&w->rng_net, f->loss)) {
 		free(pkt);

@@ -19,6 +19,7 @@ void pair_host_start(struct pair_host *h)
 	h->polling = false;
 	h->rx_scheduled = false;
 	h->wake_at = HOMA_NEVER;
+	h->nic_wake_at = HOMA_NEVER;
 	h->nic_free_at = w->now;
 	h->pins = 0;
 	pair_queue_init(&h->rx);

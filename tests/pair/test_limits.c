@@ -233,6 +233,35 @@ static void rpcs__capped(void **state)
 	pair_finish(w);
 }
 
+/*
+ * A request that no pool can hold, or longer than allowed, is refused before
+ * its RPC has become anything. The memory it was given has had another life.
+ */
+static void rpcs__refused(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct homa_counts counts;
+	u32 i;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.pool_pages = 2;
+	cfg.params.max_message_length = 200000;
+	cfg.params.timeout_us = 20000;
+	w = pair_world_new(&cfg);
+	for (i = 0; i < 20; i++)
+		pair_rpc(w, 1, 0, i % 2 ? 140000 : 250000, 10);
+	assert_true(pair_run_while_pending(w, 10 * PAIR_S));
+	assert_int_equal(pair_count_state(w, PAIR_FAILED), 20);
+	homa_engine_counts(w->hosts[0].engine, &counts);
+	assert_int_equal(counts.rpcs, 0);
+	pair_sock_close(&w->hosts[0], 0, 1);
+	pair_run_for(w, PAIR_S);
+	assert_null(w->hosts[0].socks[0].sock);
+	pair_finish(w);
+}
+
 static void rpcs__capped_per_peer(void **state)
 {
 	struct pair_config cfg;
@@ -329,6 +358,7 @@ int main(void)
 		cmocka_unit_test(spares__run_out),
 		cmocka_unit_test(peers__capped_and_collected),
 		cmocka_unit_test(rpcs__capped),
+		cmocka_unit_test(rpcs__refused),
 		cmocka_unit_test(rpcs__capped_per_peer),
 		cmocka_unit_test(burst__lost_at_once),
 		cmocka_unit_test(control__queue_full),
