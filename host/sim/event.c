@@ -252,19 +252,29 @@ static bool agenda_jump(struct sim_agenda *a, u64 until)
 }
 
 /*
- * Events are strewn over more memory than the nearest cache has. The one after
- * the next is asked for now; what it belongs to begins with it.
+ * Events and what they belong to are strewn over more memory than the nearest
+ * caches have. So the event after the next is asked for now, and what the next
+ * one points to, which was itself asked for one event ago.
  */
 static inline void agenda_look_ahead(const struct wheel *w, u32 slot)
 {
+	struct sim_event *const *base = &w->slot[slot / 64 * 64];
 	u64 here = w->bits[slot / 64] & ~1ull << slot % 64;
+	const struct sim_event *ev;
 
-	here &= here - 1;
-	if (here) {
-		slot = slot / 64 * 64 + (u32)__builtin_ctzll(here);
-		homa_prefetch(w->slot[slot]);
-		homa_prefetch((const char *)w->slot[slot] + 64);
+	if (!here)
+		return;
+	ev = base[__builtin_ctzll(here)];
+	if (likely(ev != NULL)) {
+		homa_prefetch(ev->soon);
+		homa_prefetch((const char *)((uintptr_t)ev->soon + 64));
 	}
+	here &= here - 1;
+	if (!here)
+		return;
+	ev = base[__builtin_ctzll(here)];
+	homa_prefetch(ev);
+	homa_prefetch((const char *)ev + 64);
 }
 
 struct sim_event *sim_event_take(struct sim_agenda *agenda, uint64_t until)

@@ -144,23 +144,22 @@ void sim_net_stats_reset(struct sim *sim)
 /* ---- sending ---- */
 
 static void pkt_at_host(struct sim *sim, struct sim_event *ev);
-static void pkt_at_first_edge(struct sim *sim, struct sim_event *ev);
-static void pkt_at_core(struct sim *sim, struct sim_event *ev);
-static void pkt_at_last_edge(struct sim *sim, struct sim_event *ev);
-
-static const sim_fn arrival[SIM_LEVELS] = {
-	[SIM_HOST_UP] = pkt_at_first_edge,
-	[SIM_TOR_UP] = pkt_at_core,
-	[SIM_CORE_UP] = pkt_at_core,
-	[SIM_CORE_DOWN] = pkt_at_core,
-	[SIM_TOR_DOWN] = pkt_at_last_edge,
-	[SIM_HOST_DOWN] = pkt_at_host,
-};
+static void pkt_at_switch(struct sim *sim, struct sim_event *ev);
 
 static void port_lose(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt)
 {
 	port->stats.lost++;
 	sim_drop(sim, port, pkt);
+}
+
+/* When the switch that @pkt goes to can begin to send it on. */
+static inline u64 pkt_ready_at(const struct sim *sim, const struct sim_port *port,
+			       const struct sim_pkt *pkt)
+{
+	if (likely(!sim->cfg.cut_through) || !pkt->to ||
+	    pkt->to->ps_per_byte < port->ps_per_byte)
+		return pkt->tail_at;
+	return pkt->head_at + SIM_CUT_BYTES * port->ps_per_byte;
 }
 
 /* @pkt occupies the port from now on. */
@@ -174,7 +173,8 @@ static inline void port_transmit(struct sim *sim, struct sim_port *port, struct 
 		sim_downlink_starts(sim, &sim->hosts[port->peer]);
 	port->busy_until = done;
 	port->sending_prio = pkt->prio;
-	port->sending_rank = pkt->rank;
+	if (sim->cfg.queue == SIM_QUEUE_RANK)
+		port->sending_rank = pkt->rank;
 	port->stats.tx_packets++;
 	port->stats.tx_bytes += pkt->wire;
 	port->stats.prio_bytes[pkt->prio] += pkt->wire;
@@ -188,15 +188,28 @@ static inline void port_transmit(struct sim *sim, struct sim_port *port, struct 
 		port_lose(sim, port, pkt);
 		return;
 	}
-	pkt->ev.fn = arrival[port->level];
-	if (unlikely(sim->cfg.cut_through) && port->level != SIM_HOST_DOWN)
-		sim_event_add(sim->agenda, &pkt->ev,
-			      pkt->head_at + SIM_CUT_BYTES * port->ps_per_byte);
-	else
+	if (port->level == SIM_HOST_DOWN) {
+		pkt->ev.fn = pkt_at_host;
+		pkt->ev.soon = NULL;
 		sim_event_add(sim->agenda, &pkt->ev, pkt->tail_at);
+		return;
+	}
+	/* Where it goes from there is settled now, so that the port can be prefetched. */
+	pkt->to = sim_route(sim, port->peer, pkt);
+	pkt->ev.fn = pkt_at_switch;
+	pkt->ev.soon = pkt->to;
+	sim_event_add(sim->agenda, &pkt->ev, pkt_ready_at(sim, port, pkt));
 }
 
 /* ---- ports of switches ---- */
+
+/* Packets wait: look again when the one under way is out. */
+static inline void port_wait(struct sim *sim, struct sim_port *port)
+{
+	if (port->busy_levels)
+		port->free.soon = port->fifo[sim_port_level(port)].head;
+	sim_event_add(sim->agenda, &port->free, port->busy_until);
+}
 
 static void port_next(struct sim *sim, struct sim_port *port)
 {
@@ -207,7 +220,7 @@ static void port_next(struct sim *sim, struct sim_port *port)
 	pkt->wait_ps += sim->now - pkt->queued_at;
 	port_transmit(sim, port, pkt);
 	if (port->packets)
-		sim_event_add(sim->agenda, &port->free, port->busy_until);
+		port_wait(sim, port);
 }
 
 static void port_free(struct sim *sim, struct sim_event *ev)
@@ -338,57 +351,23 @@ static void pkt_at_host(struct sim *sim, struct sim_event *ev)
 	sim->cfg.transport->rx(sim, host, pkt);
 }
 
-/* @pkt is at a switch and has not been cut; @port: where to, NULL: nowhere. */
-static inline void pkt_goes_on(struct sim *sim, struct sim_pkt *pkt, struct sim_port *port)
-{
-	if (unlikely(!port))
-		port_lose(sim, pkt->via, pkt);
-	else if (unlikely(sim->cfg.cut_through) && sim->now < pkt->tail_at &&
-		 port->ps_per_byte < pkt->via->ps_per_byte)
-		/* Come back when all of it is there. */
-		sim_event_add(sim->agenda, &pkt->ev, pkt->tail_at);
-	else
-		sim_port_put(sim, port, pkt);
-}
-
-/*
- * Where a packet goes depends on where it comes from, so there is a function
- * for each place. (When links have failed the way may lead down and up again.)
- */
-static void pkt_at_first_edge(struct sim *sim, struct sim_event *ev)
-{
-	struct sim_pkt *pkt = homa_container_of(ev, struct sim_pkt, ev);
-	const u32 node = pkt->via->peer;
-
-	if (unlikely(sim->cfg.num_failures) && pkt_was_cut(sim, pkt))
-		port_lose(sim, pkt->via, pkt);
-	else if (sim->net->host_edge[pkt->dst] == node)
-		pkt_goes_on(sim, pkt, &sim->ports[sim->net->host_down[pkt->dst]]);
-	else
-		pkt_goes_on(sim, pkt, sim_route(sim, node, pkt));
-}
-
-static void pkt_at_core(struct sim *sim, struct sim_event *ev)
+static void pkt_at_switch(struct sim *sim, struct sim_event *ev)
 {
 	struct sim_pkt *pkt = homa_container_of(ev, struct sim_pkt, ev);
 
-	if (unlikely(sim->cfg.num_failures) && pkt_was_cut(sim, pkt))
-		port_lose(sim, pkt->via, pkt);
-	else
-		pkt_goes_on(sim, pkt, sim_route(sim, pkt->via->peer, pkt));
-}
-
-static void pkt_at_last_edge(struct sim *sim, struct sim_event *ev)
-{
-	struct sim_pkt *pkt = homa_container_of(ev, struct sim_pkt, ev);
-	const u32 node = pkt->via->peer;
-
-	if (unlikely(sim->cfg.num_failures) && pkt_was_cut(sim, pkt))
-		port_lose(sim, pkt->via, pkt);
-	else if (unlikely(sim->net->host_edge[pkt->dst] != node))
-		pkt_goes_on(sim, pkt, sim_route(sim, node, pkt));
-	else
-		pkt_goes_on(sim, pkt, &sim->ports[sim->net->host_down[pkt->dst]]);
+	if (unlikely(sim->cfg.num_failures)) {
+		if (pkt_was_cut(sim, pkt)) {
+			port_lose(sim, pkt->via, pkt);
+			return;
+		}
+		if (!pkt->to || pkt->to->down)
+			pkt->to = sim_route(sim, pkt->via->peer, pkt);
+		if (!pkt->to) {
+			port_lose(sim, pkt->via, pkt);
+			return;
+		}
+	}
+	sim_port_put(sim, pkt->to, pkt);
 }
 
 /* ---- failures ---- */

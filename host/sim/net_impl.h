@@ -96,15 +96,17 @@ static inline u32 sim_flow_hash(const struct sim_pkt *pkt, u32 salt)
 	return (u32)(h >> 32);
 }
 
-/** sim_route() - the port by which @pkt leaves @node, not its last switch; NULL: no way */
+/** sim_route() - the port by which @pkt leaves switch @node, NULL: no way */
 static inline struct sim_port *sim_route(struct sim *sim, u32 node, const struct sim_pkt *pkt)
 {
 	const struct sim_net *net = sim->net;
-	const u32 edge = net->host_edge[pkt->dst] - net->hosts;
+	const u32 edge = net->host_edge[pkt->dst];
 	const struct sim_group *group;
 	u32 word;
 
-	group = &net->groups[net->next[(node - net->hosts) * net->edges + edge]];
+	if (edge == node)
+		return &sim->ports[net->host_down[pkt->dst]];
+	group = &net->groups[net->next[(node - net->hosts) * net->edges + edge - net->hosts]];
 	if (group->count <= 1)
 		return group->count ? &sim->ports[net->members[group->first]] : NULL;
 	if (sim->cfg.balance == SIM_SPRAY)
@@ -147,6 +149,12 @@ static inline struct sim_pkt *sim_fifo_get(struct sim_fifo *fifo)
 	fifo->bytes -= pkt->wire;
 	fifo->packets--;
 	return pkt;
+}
+
+/** sim_port_level() - the highest level at which a packet waits; there is one */
+static inline u32 sim_port_level(const struct sim_port *port)
+{
+	return 31 - (u32)__builtin_clz(port->busy_levels);
 }
 
 /**

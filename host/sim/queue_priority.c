@@ -32,7 +32,7 @@ static struct sim_pkt *priority_get(struct sim *sim, struct sim_port *port)
 
 	if (!port->busy_levels)
 		return NULL;
-	level = 31 - (u32)__builtin_clz(port->busy_levels);
+	level = sim_port_level(port);
 	pkt = sim_fifo_get(&port->fifo[level]);
 	if (!port->fifo[level].head)
 		port->busy_levels &= (u8)~(1u << level);
