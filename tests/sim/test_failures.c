@@ -59,6 +59,38 @@ static void failure_spine__others_take_over(void **state)
 	sim_free(sim);
 }
 
+/* A packet's next port is settled when it is sent; what happens meanwhile counts. */
+static void failure_meanwhile__packets_on_their_way_turn(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+	u32 i;
+
+	(void)state;
+	small(&cfg);
+	cfg.send_ps = 100 * SIM_US;
+	fails(&cfg, 6, 9, 50 * SIM_US, SIM_NEVER);
+	sim = blast_new(&cfg);
+	for (i = 0; i < 30; i++)
+		blast_send(sim, blast_pkt(sim, 0, 3, 1538, 0));
+	sim_run(sim, SIM_MS);
+	assert_int_equal(sim->counts.pkts_received, 30);
+	assert_int_equal(sent_by(sim, 6, 10), 30);
+	sim_free(sim);
+
+	/* And the other way round: no way when it is sent, but when it is there. */
+	small(&cfg);
+	cfg.send_ps = 100 * SIM_US;
+	fails(&cfg, 6, 9, 0, 50 * SIM_US);
+	fails(&cfg, 6, 10, 0, SIM_NEVER);
+	sim = blast_new(&cfg);
+	sim_run(sim, 0);
+	blast_send(sim, blast_pkt(sim, 0, 3, 1538, 0));
+	sim_run(sim, SIM_MS);
+	assert_int_equal(sim->counts.pkts_received, 1);
+	sim_free(sim);
+}
+
 /* The spine's way down is broken: the leaf must not send there for that rack only. */
 static void failure_below_a_spine__only_that_rack_avoids_it(void **state)
 {
@@ -242,6 +274,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(failure_spine__others_take_over),
+		cmocka_unit_test(failure_meanwhile__packets_on_their_way_turn),
 		cmocka_unit_test(failure_below_a_spine__only_that_rack_avoids_it),
 		cmocka_unit_test(failure_valley__is_found),
 		cmocka_unit_test(failure_no_way__is_a_drop),

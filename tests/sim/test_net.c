@@ -210,6 +210,35 @@ static void net_wait__behind_a_lower_one_is_lag(void **state)
 	sim_free(sim);
 }
 
+/* With ranks it is the rank that says who would have been first. */
+static void net_wait__behind_a_larger_rank_is_lag(void **state)
+{
+	struct seen seen = { .n = 0 };
+	struct sim_config cfg;
+	struct sim *sim;
+	u32 i;
+
+	(void)state;
+	one_switch(&cfg, 3);
+	cfg.queue = SIM_QUEUE_RANK;
+	sim = blast_new(&cfg);
+	blast_on_rx(sim, see, &seen);
+	for (i = 0; i < 4; i++) {
+		struct sim_pkt *pkt = blast_pkt(sim, 1 + i % 2, 0, 1538, (u8)i);
+
+		/* 500 then 400, and later 500 then 600. */
+		pkt->rank = i == 1 ? 400 : i == 3 ? 600 : 500;
+		blast_send_at(sim, pkt, i * SIM_NS + i / 2 * 100 * SIM_US);
+	}
+	sim_run(sim, SIM_NEVER);
+	assert_int_equal(seen.n, 4);
+	assert_int_equal(seen.wait[1], 1538 * 800 - NS(1));
+	assert_int_equal(seen.lag[1], 1538 * 800 - NS(1));
+	assert_int_equal(seen.wait[3], 1538 * 800 - NS(1));
+	assert_int_equal(seen.lag[3], 0);
+	sim_free(sim);
+}
+
 static void net_withheld__idle_downlink_is_waste(void **state)
 {
 	struct sim_config cfg;
@@ -469,6 +498,7 @@ int main(void)
 		cmocka_unit_test(net_wait__behind_an_equal_is_queueing),
 		cmocka_unit_test(net_stats__start_again),
 		cmocka_unit_test(net_wait__behind_a_lower_one_is_lag),
+		cmocka_unit_test(net_wait__behind_a_larger_rank_is_lag),
 		cmocka_unit_test(net_withheld__idle_downlink_is_waste),
 		cmocka_unit_test(net_host__pulls_one_by_one),
 		cmocka_unit_test(net_port__strict_and_never_idle),
