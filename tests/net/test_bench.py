@@ -45,6 +45,9 @@ def problems(value: Any, schema: dict[str, Any], where: str = "result") -> list[
     """Why `value` does not follow `schema`: the part of JSON Schema that bench/schema.json uses."""
     if "$ref" in schema:
         return problems(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]], where)
+    if "anyOf" in schema:
+        # Of several schemas all of which are broken, the one broken least is the one that was meant.
+        return min((problems(value, one, where) for one in schema["anyOf"]), key=len)
     if "enum" in schema and value not in schema["enum"]:
         return [f"{where}: {value!r} is not one of {schema['enum']}"]
     kinds = schema.get("type", [])
