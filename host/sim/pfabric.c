@@ -30,6 +30,10 @@
  * is not acknowledged as the packet leaves; the time-out counts from when a
  * packet is on the wire, so waiting in one's own host is never a loss; there
  * is no handshake.
+ *
+ * Simulated by its authors in ns-2, a packet is payload and 40 bytes, an ack 40
+ * bytes, without framing or a least size. That makes short messages far cheaper
+ * than they are; the setting ns2-sizes does the same, for comparison only.
  */
 #include <errno.h>
 
@@ -45,6 +49,7 @@ enum pfabric_option {
 	PFABRIC_OPT_MAX_WINDOW,
 	PFABRIC_OPT_RTO,
 	PFABRIC_OPT_PROBE_AFTER,
+	PFABRIC_OPT_NS2_SIZES,
 	PFABRIC_OPTIONS
 };
 
@@ -57,6 +62,9 @@ static const struct sim_option pfabric_options[] = {
 			      "time-out, three round trips (pFabric §5)" },
 	[PFABRIC_OPT_PROBE_AFTER] = { "probe_after", 5, 1, 1000, "time-outs",
 				      "in a row, then probe mode (pFabric §4.3)" },
+	[PFABRIC_OPT_NS2_SIZES] = { "ns2-sizes", 0, 0, 1, "",
+				    "1: frames of payload + 40 bytes, acks of 40, as in the "
+				    "paper's ns-2 runs; only to compare with its numbers" },
 	[PFABRIC_OPTIONS] = { "", 0, 0, 0, "", "" },
 };
 
@@ -103,6 +111,7 @@ struct pfabric {
 	struct pfabric_host *hosts;
 	struct homa_list senders, receivers, spare_tx, spare_rx;
 	u32 segment, window, max_window, probe_after;
+	bool ns2_sizes;
 	u64 rto_ps;
 	struct pfabric_counts counts;
 };
@@ -197,8 +206,8 @@ static void pfabric_tx_done(struct sim *sim, struct sim_host *host, struct pfabr
 	tx->msg = NULL;
 }
 
-static struct sim_pkt *pfabric_next(struct sim *sim, struct sim_host *host,
-				    struct pfabric_tx *tx)
+static struct sim_pkt *pfabric_packet(struct sim *sim, struct sim_host *host,
+				      struct pfabric_tx *tx)
 {
 	struct pfabric *pf = pfabric_of(sim);
 	struct sim_msg *msg = tx->msg;
@@ -228,7 +237,7 @@ static struct sim_pkt *pfabric_next(struct sim *sim, struct sim_host *host,
 	return pkt;
 }
 
-static struct sim_pkt *pfabric_tx(struct sim *sim, struct sim_host *host)
+static struct sim_pkt *pfabric_next(struct sim *sim, struct sim_host *host)
 {
 	struct pfabric_host *ph = host->proto;
 	struct sim_pkt *pkt = sim_control_take(&ph->control);
@@ -237,9 +246,18 @@ static struct sim_pkt *pfabric_tx(struct sim *sim, struct sim_host *host)
 	if (pkt || !ph->turns.root)
 		return pkt;
 	tx = homa_container_of(homa_heap_min(&ph->turns), struct pfabric_tx, turn);
-	pkt = pfabric_next(sim, host, tx);
+	pkt = pfabric_packet(sim, host, tx);
 	if (!pfabric_may_send(tx))
 		homa_heap_remove(&ph->turns, &tx->turn);
+	return pkt;
+}
+
+static struct sim_pkt *pfabric_tx(struct sim *sim, struct sim_host *host)
+{
+	struct sim_pkt *pkt = pfabric_next(sim, host);
+
+	if (pkt && pfabric_of(sim)->ns2_sizes)
+		pkt->wire = SIM_MODEL_HEADERS + pkt->payload;
 	return pkt;
 }
 
@@ -460,6 +478,7 @@ static int pfabric_start(struct sim *sim)
 		pf->max_window = pf->window;
 	pf->rto_ps = option[PFABRIC_OPT_RTO] * SIM_US;
 	pf->probe_after = (u32)option[PFABRIC_OPT_PROBE_AFTER];
+	pf->ns2_sizes = option[PFABRIC_OPT_NS2_SIZES];
 	pf->hosts = calloc(sim->cfg.hosts, sizeof(*pf->hosts));
 	if (!pf->hosts)
 		return -ENOMEM; /* sim_free() calls pfabric_stop() */

@@ -31,6 +31,10 @@
  * that a receiver does not ask for more than it can take; an RTS comes again
  * after 45 us without any answer, then after twice that and so on, because a
  * receiver does not answer an RTS before it has a token to give.
+ *
+ * Simulated by its authors, a packet is payload and 40 bytes, a control packet
+ * 40 bytes, without framing or a least size; the setting bare-sizes does the
+ * same, for comparison only.
  */
 #include <errno.h>
 
@@ -39,7 +43,6 @@
 #define PHOST_PORT_BYTES 36864u
 #define PHOST_FREE_PRIO	 6
 #define PHOST_PRIO	 5
-#define PHOST_MAX_BACKOFF 6
 
 enum phost_option {
 	PHOST_OPT_FREE,
@@ -48,6 +51,7 @@ enum phost_option {
 	PHOST_OPT_DOWNGRADE,
 	PHOST_OPT_RESEND,
 	PHOST_OPT_RTS,
+	PHOST_OPT_BARE_SIZES,
 	PHOST_OPTIONS
 };
 
@@ -64,6 +68,9 @@ static const struct sim_option phost_options[] = {
 			       "until an overdue packet is given a new token" },
 	[PHOST_OPT_RTS] = { "rts_timeout", 45, 1, 1000000, "us",
 			    "until an RTS is sent again; doubles each time" },
+	[PHOST_OPT_BARE_SIZES] = { "bare-sizes", 0, 0, 1, "",
+				   "1: frames of payload + 40 bytes, control packets of 40, as "
+				   "in the paper's simulations; only to compare with its numbers" },
 	[PHOST_OPTIONS] = { "", 0, 0, 0, "", "" },
 };
 
@@ -97,8 +104,16 @@ static void phost_rts(struct sim *sim, struct sim_host *host, struct phost_tx *t
 
 	if (pkt)
 		sim_control_put(&ph->control, pkt);
-	sim_event_add(sim->agenda, &tx->timer,
-		      sim->now + (phost_of(sim)->rts_ps << tx->backoff));
+	tx->heard_at = sim->now;
+	sim_port_kick(sim, host->up);
+}
+
+/* While it has yet to send what needs no token, any delay is its own. */
+static void phost_wait(struct sim *sim, struct phost_tx *tx)
+{
+	if (!tx->num_owed && !sim_event_pending(&tx->timer))
+		sim_event_add(sim->agenda, &tx->timer,
+			      sim->now + (phost_of(sim)->rts_ps << tx->backoff));
 }
 
 static void phost_key(struct phost_host *ph, struct phost_tx *tx)
@@ -129,13 +144,12 @@ static void phost_send(struct sim *sim, struct sim_host *host, struct sim_msg *m
 		tx->owed[tx->num_owed] = tx->num_owed;
 		tx->num_owed++;
 	}
-	tx->heard_at = sim->now;
 	tx->turn.tie = msg->serial;
 	homa_list_add_tail(&phost->senders, &tx->all);
 	if (tx->num_owed)
 		phost_key(host->proto, tx);
 	phost_rts(sim, host, tx);
-	sim_port_kick(sim, host->up);
+	phost_wait(sim, tx);
 }
 
 static void phost_tx_done(struct sim *sim, struct phost_host *ph, struct phost_tx *tx)
@@ -234,7 +248,7 @@ static bool phost_choose(struct sim *sim, struct phost_tx *tx, u32 *seq)
 	return true;
 }
 
-static struct sim_pkt *phost_tx(struct sim *sim, struct sim_host *host)
+static struct sim_pkt *phost_next(struct sim *sim, struct sim_host *host)
 {
 	struct phost_host *ph = host->proto;
 	struct sim_pkt *pkt = sim_control_take(&ph->control);
@@ -253,16 +267,26 @@ static struct sim_pkt *phost_tx(struct sim *sim, struct sim_host *host)
 		homa_heap_remove(&ph->senders, &tx->turn); /* all its tokens expired */
 	}
 	pkt = sim_model_pkt(sim, tx->msg, host->index, tx->msg->dst, PHOST_DATA);
-	if (!pkt)
-		return NULL; /* as if lost */
-	sim_model_data(pkt, seq, phost->segment);
-	pkt->prio = seq < phost->free ? PHOST_FREE_PRIO : PHOST_PRIO;
+	phost_wait(sim, tx);
 	if (tx->left > 1)
 		tx->left--;
 	if (tx->num || tx->num_owed)
 		phost_key(ph, tx);
 	else
 		homa_heap_remove(&ph->senders, &tx->turn);
+	if (!pkt)
+		return NULL; /* as if lost */
+	sim_model_data(pkt, seq, phost->segment);
+	pkt->prio = seq < phost->free ? PHOST_FREE_PRIO : PHOST_PRIO;
+	return pkt;
+}
+
+static struct sim_pkt *phost_tx(struct sim *sim, struct sim_host *host)
+{
+	struct sim_pkt *pkt = phost_next(sim, host);
+
+	if (pkt && phost_of(sim)->bare_sizes)
+		pkt->wire = SIM_MODEL_HEADERS + pkt->payload;
 	return pkt;
 }
 
@@ -270,7 +294,6 @@ static struct sim_pkt *phost_tx(struct sim *sim, struct sim_host *host)
 static void phost_timer(struct sim *sim, struct sim_event *ev)
 {
 	struct phost_tx *tx = homa_container_of(ev, struct phost_tx, timer);
-	struct sim_host *host = &sim->hosts[tx->msg->src];
 	struct phost *phost = phost_of(sim);
 	u64 due = tx->heard_at + (phost->rts_ps << tx->backoff);
 
@@ -281,9 +304,8 @@ static void phost_timer(struct sim *sim, struct sim_event *ev)
 	if (tx->backoff < PHOST_MAX_BACKOFF)
 		tx->backoff++;
 	phost->counts.rts_again++;
-	tx->heard_at = sim->now;
-	phost_rts(sim, host, tx);
-	sim_port_kick(sim, host->up);
+	phost_rts(sim, &sim->hosts[tx->msg->src], tx);
+	phost_wait(sim, tx);
 }
 
 static void phost_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt)
@@ -337,7 +359,9 @@ static void phost_prepare(struct phost *phost, const struct sim_config *cfg)
 	phost->free = (u32)option[PHOST_OPT_FREE];
 	phost->window = (u32)option[PHOST_OPT_WINDOW];
 	phost->slots = phost->free > phost->window ? phost->free : phost->window;
-	phost->packet_ps = (u64)sim_wire(cfg->mtu) * (8000000u / cfg->host_mbps);
+	phost->bare_sizes = option[PHOST_OPT_BARE_SIZES];
+	phost->packet_ps = (u64)(phost->bare_sizes ? cfg->mtu : sim_wire(cfg->mtu)) *
+			   (8000000u / cfg->host_mbps);
 	phost->expiry_ps = phost->packet_ps * option[PHOST_OPT_EXPIRY] / 100;
 	phost->downgrade_ps = phost->packet_ps * option[PHOST_OPT_DOWNGRADE];
 	phost->resend_ps = phost->packet_ps * option[PHOST_OPT_RESEND];

@@ -12,6 +12,8 @@
 #include "homa_list.h"
 #include "packets.h"
 
+#define PHOST_MAX_BACKOFF 6u	/* doublings of a time-out */
+
 enum phost_type { PHOST_DATA = 1, PHOST_RTS, PHOST_TOKEN, PHOST_ACK };
 
 /** struct phost_token - the right to send packet @seq until @expires */
@@ -50,7 +52,7 @@ struct phost_tx {
  * @next: first packet that never had a token.
  * @flight: packets with tokens that have not arrived, also those with free
  *	ones; lost: to be given a new one.
- * @active_at: last token to it or arrival from it.
+ * @active_at: last token to it or arrival from it. @silences: since an arrival.
  */
 struct phost_rx {
 	struct homa_heap_node turn;
@@ -59,6 +61,7 @@ struct phost_rx {
 	struct sim_msg *msg;
 	u32 packets, next, received;
 	u64 active_at;
+	u32 silences;
 	struct sim_arrived arrived;
 	struct sim_flight flight;
 	struct sim_slot slot[];
@@ -86,6 +89,7 @@ struct phost {
 	struct phost_host *hosts;
 	struct homa_list senders, receivers, spare_tx, spare_rx;
 	u32 segment, free, window, slots;
+	bool bare_sizes;
 	u64 packet_ps, expiry_ps, resend_ps, downgrade_ps, rts_ps;
 	struct phost_counts counts;
 };

@@ -12,7 +12,8 @@
  * Silence. With a whole window out and nothing coming the message is
  * downgraded: it gets no token for a while, others do, and then all that is
  * missing is given new ones. When every packet had its token, what is overdue
- * gets another, sooner. The clock of both restarts with each token to the
+ * gets another, sooner, but each time in vain after twice as long, lest overload
+ * be answered with tokens. The clock of both restarts with each token to the
  * message and each packet of it.
  *
  * For the report of wasted bandwidth, a message is held back while it could be
@@ -81,7 +82,7 @@ static u64 phost_patience(const struct phost *phost, const struct phost_rx *rx)
 	if (!sim_flight_under_way(&rx->flight))
 		return 0;
 	if (!phost_wants(rx))
-		return phost->resend_ps;
+		return phost->resend_ps << rx->silences;
 	return phost_blocked(phost, rx) ? phost->downgrade_ps : 0;
 }
 
@@ -109,6 +110,8 @@ static void phost_silence(struct sim *sim, struct sim_event *ev)
 	}
 	if (phost_wants(rx))
 		phost->counts.downgrades++;
+	else if (rx->silences < PHOST_MAX_BACKOFF)
+		rx->silences++;
 	sim_flight_lose(&rx->flight, SIM_NEVER);
 	phost_check(sim, sim->hosts[rx->msg->dst].proto, rx);
 }
@@ -149,6 +152,7 @@ static struct phost_rx *phost_rx_new(struct sim *sim, struct sim_msg *msg)
 	rx->turn.tie = msg->serial;
 	rx->packets = packets;
 	rx->received = 0;
+	rx->silences = 0;
 	rx->next = packets < phost->free ? packets : phost->free;
 	for (i = 0; i < rx->next; i++)
 		sim_flight_add(&rx->flight, i, sim->now + i * phost->packet_ps);
@@ -264,6 +268,7 @@ void phost_data_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *
 		phost_of(sim)->counts.duplicates++;
 		return;
 	}
+	rx->silences = 0;
 	sim_arrived_add(&rx->arrived, seq);
 	phost_overtaken(phost_of(sim), rx, sim_flight_remove(&rx->flight, seq));
 	if (++rx->received < rx->packets) {

@@ -235,6 +235,25 @@ static void pfabric_one_loss__repaired_after_the_timeout(void **state)
 	world_end();
 }
 
+/* The setting that is for comparison with the paper's own simulations. */
+static void pfabric_ns2_sizes__as_simulated_by_its_authors(void **state)
+{
+	struct sim_config cfg;
+	u32 i;
+
+	(void)state;
+	world_cfg(&cfg, &sim_pfabric, 2);
+	for (i = 0; sim_pfabric.options[i].name[0]; i++)
+		if (!strcmp(sim_pfabric.options[i].name, "ns2-sizes"))
+			cfg.option[i] = 1;
+	world_new(&cfg);
+	world_send(1, 0, 1460 * 100);
+	world_send(1, 0, 1);
+	world_finish();
+	assert_int_equal(world.sim->counts.wire_sent, 100 * 1500 + 41 + 101 * 40);
+	world_end();
+}
+
 /* ---- always ---- */
 
 static void pfabric_storms__same_seed_same_digest_all_arrives(void **state)
@@ -266,6 +285,7 @@ int main(void)
 		cmocka_unit_test(pfabric_incast__heavy_loss_best_order),
 		cmocka_unit_test(pfabric_silence__only_probes),
 		cmocka_unit_test(pfabric_one_loss__repaired_after_the_timeout),
+		cmocka_unit_test(pfabric_ns2_sizes__as_simulated_by_its_authors),
 		cmocka_unit_test(pfabric_storms__same_seed_same_digest_all_arrives),
 		cmocka_unit_test(pfabric_failure__all_arrives),
 		cmocka_unit_test(pfabric_stop__in_the_middle),
