@@ -80,7 +80,7 @@ class Dask:
             )
             futures[future] = index
         try:
-            for future in self._module.as_completed(list(futures)):
+            for future in self._module.as_completed(list(futures), loop=self._client.loop):
                 yield self._outcome(futures[future], future)
                 future.release()
         finally:
@@ -168,7 +168,7 @@ def _make_task() -> Callable[..., str]:
                 return json.dumps({"problem": lines[-1].removeprefix("homa-sim: ")})
             result = json.loads(out.read_text())
         if shared and not result.get("interrupted"):
-            beside = target.with_name(f".part-{os.getpid()}-{target.name}")
+            beside = target.with_name(f".part-{os.getpid()}-{target.stem}")
             beside.write_text(json.dumps({**about, "result": result}) + "\n")
             os.replace(beside, target)
         return json.dumps({"result": result})

@@ -59,7 +59,7 @@ def ramp(count: int) -> list[str]:
 
 
 @contextmanager
-def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **shared: bool) -> Iterator:
+def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **shared: object) -> Iterator:
     """A figure with `rows` x `columns` panels (an array) in this project's style."""
     # Matplotlib keeps a font cache in the home directory, which a service may not have.
     if not os.access(Path.home(), os.W_OK):
@@ -106,6 +106,22 @@ def headline(figure, title: str, subtitle: str, left: float = 0.07) -> None:  # 
     height = figure.get_figheight()
     figure.text(left, 1 - 0.25 / height, title, fontsize=13, fontweight="bold", va="center")
     figure.text(left, 1 - 0.50 / height, subtitle, fontsize=8.8, color=GREY, va="center")
+
+
+def legend(figure, handles: Sequence, labels: Sequence[str], columns: int = 4) -> None:  # noqa: ANN001
+    """A legend below the headline, at the right; panels have to begin an inch below the top."""
+    height = figure.get_figheight()
+    figure.legend(
+        handles,
+        labels,
+        loc="upper right",
+        bbox_to_anchor=(0.995, 1 - 0.58 / height),
+        ncols=columns,
+        frameon=False,
+        fontsize=8.5,
+        handlelength=1.6,
+        columnspacing=1.4,
+    )
 
 
 def plain(panel, grid: str = "y") -> None:  # noqa: ANN001

@@ -124,6 +124,8 @@ def check(flag: Flag, value: object) -> str:
     if flag.kind == "flag":
         if isinstance(value, bool):
             return "true" if value else "false"
+        if value in ("true", "false"):
+            return str(value)
         raise UsageError(f"'{value}' is not true or false")
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise UsageError(f"'{value}' is not a single value; {_WANTED[flag.kind](flag)}")

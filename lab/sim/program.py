@@ -87,6 +87,14 @@ def presets(protocol: str) -> list[str]:
     return []
 
 
+def has_setting(protocol: str, name: str) -> bool:
+    """Whether a protocol can be told `name` with --set."""
+    for row in catalogue()["protocols"]:
+        if row["name"] == protocol:
+            return any(s["name"] == name for part in ("settings", "engine") for s in row.get(part) or [])
+    return False
+
+
 def check(spec: Spec) -> None:
     """UsageError for a protocol or preset that homa-sim does not have."""
     names = [row["name"] for row in catalogue()["protocols"]]

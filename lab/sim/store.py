@@ -76,7 +76,7 @@ def finished(result: dict) -> bool:
 
 def write(path: Path, document: object) -> None:
     """Write JSON to `path` whole or not at all; LabError if it cannot be."""
-    beside = path.with_name(f"{_BESIDE}{os.getpid()}-{path.name}")
+    beside = path.with_name(f"{_BESIDE}{os.getpid()}-{path.stem}")
     try:
         with beside.open("w") as out:
             json.dump(document, out)

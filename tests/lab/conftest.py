@@ -33,6 +33,20 @@ needs_bench = pytest.mark.skipif(
 
 
 @pytest.fixture
+def fake_sim(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Puts fake_homa_sim.py in homa-sim's place; the file that has a line per run of it."""
+    from lab.sim import program
+
+    log = tmp_path / "fake.log"
+    log.touch()
+    monkeypatch.setenv("HOMA_SIM", str(Path(__file__).with_name("fake_homa_sim.py")))
+    monkeypatch.setenv("FAKE_LOG", str(log))
+    program.catalogue.cache_clear()
+    yield log
+    program.catalogue.cache_clear()
+
+
+@pytest.fixture
 def cli(capsys: pytest.CaptureFixture[str]):
     """Runs the command line: (status, standard output, standard error)."""
     import signal

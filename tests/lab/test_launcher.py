@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("demo", "bench", "targets", "build", "test", "fuzz", "clean")
-LATER = ("sim", "ss", "top", "trace")
+COMMANDS = ("demo", "bench", "sim", "targets", "build", "test", "fuzz", "clean")
+LATER = ("ss", "top", "trace")
 
 
 def homa(

@@ -200,7 +200,7 @@ def atc4(lab: Lab, options: Options) -> Output:
 
     def paint(stem: Path) -> list[Path]:
         with draw.canvas(10.6, 7.6, 2, 2, sharex=True, sharey=True) as (figure, panels):
-            figure.subplots_adjust(left=0.075, right=0.985, top=0.88, bottom=0.08, hspace=0.2,
+            figure.subplots_adjust(left=0.075, right=0.985, top=0.855, bottom=0.08, hspace=0.2,
                                    wspace=0.08)  # fmt: skip
             draw.headline(
                 figure,
@@ -214,9 +214,7 @@ def atc4(lab: Lab, options: Options) -> Output:
                 panel.set_xlabel("round trip, µs")
             for panel in panels[:, 0]:
                 panel.set_ylabel("share of messages that take longer")
-            handles, labels = panels[0, 0].get_legend_handles_labels()
-            figure.legend(handles, labels, loc="upper right", bbox_to_anchor=(0.99, 0.945),
-                          ncols=3, frameon=False)  # fmt: skip
+            draw.legend(figure, *panels[0, 0].get_legend_handles_labels())
             return finish(figure, stem)
 
     return Output(
@@ -286,12 +284,12 @@ def atc5(lab: Lab, options: Options) -> Output:
                     for load in LOADS:
                         rows = bins.get((p, w, load), [])
                         if rows:
-                            curves.append((p, f"{draw.TITLES[p]} {load:.0%}", "", rows))
+                            curves.append((p, f"{draw.TITLES[p]} {100 * load:.0f} %", "", rows))
                 if not curves:
                     continue
                 highest = 1.0
                 for p, label, _, rows in curves:
-                    thin = label.endswith("50%")
+                    thin = label.endswith("50 %")
                     xs = [(r["from"] + r["to"]) / 2 for r in rows]
                     draw.curve(panel, xs, means(rows, "p99"), p, linewidth=1.0 if thin else 2.0,
                                alpha=0.7 if thin else 1, markersize=3 if thin else 4.5)  # fmt: skip
@@ -306,7 +304,7 @@ def atc5(lab: Lab, options: Options) -> Output:
 
     rows = [
         compare.info(
-            f"{draw.TITLES[p]} {w.upper()} at {load:.0%}, short messages, P99",
+            f"{draw.TITLES[p]} {w.upper()} at {100 * load:.0f} %, short messages, P99",
             published()["atc"][p][w][1] if load == 0.8 else None,
             points.stat((p, w, load), "sim", "short", "p99_us"),
             "µs",
@@ -411,7 +409,7 @@ def atc55(lab: Lab, options: Options) -> Output:
 
     def paint(stem: Path) -> list[Path]:
         with draw.canvas(7.8, 4.4) as (figure, panels):
-            figure.subplots_adjust(left=0.1, right=0.985, top=0.8, bottom=0.08)
+            figure.subplots_adjust(left=0.1, right=0.985, top=0.77, bottom=0.08)
             draw.headline(figure, "Peak of the switch’s buffer, 80 % load (ATC’21, §5.5, simulated)",
                           _words(options), 0.1)  # fmt: skip
             panel = panels[0, 0]
@@ -435,8 +433,7 @@ def atc55(lab: Lab, options: Options) -> Output:
             panel.set_xticks(range(len(WORKLOADS)), [w.upper() for w in WORKLOADS], fontsize=10)
             panel.tick_params(axis="x", length=0)
             panel.set_ylabel("KB, all ports together")
-            figure.legend(loc="upper right", bbox_to_anchor=(0.99, 0.895), ncols=4, frameon=False,
-                          fontsize=8.5)  # fmt: skip
+            draw.legend(figure, *panel.get_legend_handles_labels())
             return finish(figure, stem)
 
     return Output(

@@ -134,7 +134,7 @@ def fig10(lab: Lab, options: Options) -> Output:
 
 def _label(protocol: str, workload: str) -> str:
     load = load_of(protocol, workload)
-    return draw.TITLES[protocol] + ("" if load == 0.8 else f" at {load:.0%}")
+    return draw.TITLES[protocol] + ("" if load == 0.8 else f" at {100 * load:.0f} %")
 
 
 def _fig10_panel(panel, workload: str, curves: list) -> None:  # noqa: ANN001
@@ -268,6 +268,16 @@ def _fig10_values(points: Points, bins: dict, protocols: list[str]) -> dict[str,
     }
 
 
+def _averages(worse: list[dict], better: list[dict]) -> list[float]:
+    """Seed by seed: geometric mean of P99 over all sizes, one to the other."""
+    found = []
+    for a, b in zip(worse, better, strict=False):
+        one, other = average(bins_of([a])), average(bins_of([b]))
+        if one and other:
+            found.append(one.mean / other.mean)
+    return found
+
+
 def unsched(lab: Lab, options: Options) -> Output:
     """W1 with 1, 2, 3 and 7 levels for unscheduled packets."""
     specs = {
@@ -278,12 +288,7 @@ def unsched(lab: Lab, options: Options) -> Output:
     bins = {n: bins_of(points[n]) for n in points.keys()}
     tail = {n: points.stat(n, "slowdown", "p99") for n in LEVELS}
     shades = dict(zip(LEVELS, draw.ramp(len(LEVELS)), strict=True))
-    ratio = None
-    if tail[1] and tail[7]:
-        pairs = zip(points[1], points[7], strict=False)
-        ratio = stat(
-            a["slowdown"]["p99"] / b["slowdown"]["p99"] for a, b in pairs if b["slowdown"]["p99"]
-        )
+    ratio = stat(_averages(points[1], points[7]))
 
     def paint(stem: Path) -> list[Path]:
         with draw.canvas(9.2, 4.6) as (figure, panels):
@@ -309,8 +314,8 @@ def unsched(lab: Lab, options: Options) -> Output:
             return finish(figure, stem)
 
     factor = published()["unsched"]["one_level_factor"]
-    rows = [compare.info("W1, P99 of one level to that of seven", factor, ratio)]
-    rows += [compare.info(f"W1, {n} levels, P99 of all messages", None, tail[n]) for n in LEVELS]
+    rows = [compare.info("W1, P99 of one level to that of seven (mean over sizes)", factor, ratio)]
+    rows += [compare.info(f"W1, {n} level{'s' if n > 1 else ''}, P99 of all messages", None, tail[n]) for n in LEVELS]
     return Output(
         "Sweep of unscheduled priorities, W1",
         ["levels", *COLUMNS],

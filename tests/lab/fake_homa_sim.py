@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Stands in for homa-sim: takes its flags, simulates nothing, writes a plausible result.
+
+FAKE_LOG: a line per run is appended there. FAKE_SECONDS: how long a run takes. FAKE_FAIL: runs
+whose arguments contain this text fail.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+
+PROTOCOLS = ("homa", "pfabric", "phost", "pias", "ndp", "dctcp", "tcp", "oracle")
+WORST = {"homa": 2.0, "pfabric": 2.1, "phost": 5, "pias": 6, "ndp": 9, "dctcp": 60, "tcp": 90, "oracle": 1}
+LIMIT = {"homa": 0.88, "pfabric": 0.85, "phost": 0.7, "pias": 0.83, "ndp": 0.73}
+stopped = False
+
+
+def percentiles(p99: float) -> dict:
+    return {"count": 100, "p50": p99 / 2, "p99": p99, "p999": p99 * 2, "mean": p99 / 1.5}
+
+
+def listing() -> dict:
+    option = {"name": "ns2-sizes", "default": 0, "min": 0, "max": 1, "unit": "bool", "text": "x"}
+    presets = {"homa": ["sigcomm18", "linux", "lowqueue"]}
+    return {
+        "protocols": [
+            {"name": p, "title": p, "text": p, "presets": presets.get(p, []), "settings": [option]}
+            for p in PROTOCOLS
+        ]
+    }
+
+
+def result(argv: list[str]) -> dict:
+    flags = dict(zip(argv[::2], argv[1::2]))
+    protocol, load = flags.get("--protocol", "homa"), float(flags.get("--load", 0.8))
+    p99 = WORST[protocol] * (1 + int(flags.get("--seed", 1)) / 100)
+    low = flags.get("--preset") == "lowqueue"
+    bins = [
+        {"from": n / 50, "to": (n + 1) / 50, "min_bytes": 10 * n + 1, "max_bytes": 10 * n + 10}
+        | percentiles(p99)
+        for n in range(50)
+    ]
+    shape = {"values": [1000, 2000], "counts": [90, 10]}
+    latency = {"count": 100, "sum": 110000, "min": 1000, "max": 2000, **shape}
+    decile = {
+        "decile": 1, "size_min": 1, "size_max": 10, "slowdown": percentiles(p99),
+        "latency_ns": {"count": 100, "p50": 1000, "p99": 2000, "histogram": latency},
+    }  # fmt: skip
+    queue = {"mean_bytes": 1500, "max_bytes": 20000 if low else 70000, "mean_bytes_worst_port": 9000}
+    sim = {
+        "bins": bins,
+        "queues": {port: queue for port in ("tor-up", "tor-down", "host-down")},
+        "switch_peak_bytes": 300000,
+        "utilisation": {"application": load * 0.9, "total": load},
+        "waste": 0.05,
+        "priorities": [0.1] * 8,
+        "causes": {"messages": 9, "wait_us": 0.5, "lag_us": 1.0, "share_lag": 0.67},
+        "backlog": {"start_bytes": 1, "end_bytes": 1, "stable": load <= LIMIT.get(protocol, 1)},
+        "single_packet": percentiles(p99),
+        "multi_packet": percentiles(3 * p99),
+        "short": {"count": 100, "p50_us": 2 * p99, "p99_us": 10 * p99},
+        "unfinished": 0,
+        "counts": {"packets_sent": 10, "packets_dropped": 0, "hops": 40},
+        "digest": "0123", "wall_s": 0.1, "simulated_s": 0.01, "hops_per_s": 6e6,
+        "memory_bytes": 2**24, "build": "fake",
+    }  # fmt: skip
+    return {
+        "schema": "homa-bench/1", "complete": not stopped, "interrupted": stopped,
+        "slowdown": percentiles(p99), "latency_ns": {"count": 100, "p50": 1, "p99": 2},
+        "deciles": [decile], "sim": sim,
+    }  # fmt: skip
+
+
+def stop(*_: object) -> None:
+    global stopped
+    stopped = True
+
+
+def main(argv: list[str]) -> int:
+    if "--list" in argv:
+        print(json.dumps(listing()))
+        return 0
+    signal.signal(signal.SIGINT, stop)
+    seconds = float(os.environ.get("FAKE_SECONDS", 0))
+    if log := os.environ.get("FAKE_LOG"):
+        with open(log, "a") as out:
+            out.write(f"{os.getpid()} {' '.join(argv)}\n")
+    if (bad := os.environ.get("FAKE_FAIL")) and bad in " ".join(argv):
+        print("homa-sim: it went wrong", file=sys.stderr)
+        return 1
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and not stopped:
+        if "--progress" in argv:
+            line = f"{int(1e6 * (1 - (end - time.monotonic()) / seconds))} 1000000 7 10\n"
+            try:
+                os.write(int(argv[argv.index("--progress") + 1]), line.encode())
+            except OSError:
+                return 1
+        time.sleep(0.02)
+    with open(argv[argv.index("--json") + 1], "w") as out:
+        json.dump(result(argv), out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
