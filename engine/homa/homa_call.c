@@ -46,7 +46,8 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	if (!rpc) {
 		homa_unlock(&shard->lock);
 		homa_peer_put(ctx, peer);
-		return sock->closing ? -HOMA_ESHUTDOWN : -HOMA_ENOBUFS;
+		return HOMA_READ_ONCE(sock->closing) ? -HOMA_ESHUTDOWN :
+						       -HOMA_ENOBUFS;
 	}
 	rpc->state = HOMA_RPC_OUTGOING;
 	rpc->cookie = send->cookie;

@@ -308,7 +308,8 @@ size_t homa_pool_size(u32 pages);
  */
 int homa_engine_init(struct homa_engine *mem, const struct homa_limits *limits,
 		     const struct homa_params *params, u64 seed, u64 now);
-/** homa_engine_set_params() - change settings at run time. */
+/** homa_engine_set_params() - change settings at run time; no other call on
+ * this engine may be under way, for settings are read everywhere. */
 int homa_engine_set_params(struct homa_ctx *ctx, const struct homa_params *params);
 /**
  * homa_engine_set_cutoffs() - unscheduled priorities agreed on beforehand
@@ -494,7 +495,7 @@ void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
 		     struct homa_link_state *state);
 /** homa_link_withheld() - incoming messages that get no grants although their
  * senders get none for other messages either; 0: overcommitment suffices. */
-u32 homa_link_withheld(const struct homa_link *link);
+u32 homa_link_withheld(struct homa_link *link);
 /* Numbers of live objects, for leak tests. */
 struct homa_counts {
 	u32 rpcs, peers, socks;

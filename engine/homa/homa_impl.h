@@ -140,6 +140,7 @@ struct homa_grantee {
 /* ---- RPCs ---- */
 
 enum homa_rpc_state {
+	HOMA_RPC_NEW = 0,	/* being made, or refused before it was anything */
 	HOMA_RPC_OUTGOING = 1,	/* client: request going out; server: response */
 	HOMA_RPC_INCOMING,	/* message coming in */
 	HOMA_RPC_READY,		/* message complete, application has not taken it */

@@ -325,7 +325,7 @@ static void homa_link_take(struct homa_ctx *ctx, struct homa_link *link,
 		}
 		desc->length = n;
 		if (!out->first_at)
-			out->first_at = ctx->now;
+			HOMA_WRITE_ONCE(out->first_at, ctx->now);
 		HOMA_WRITE_ONCE(out->next, out->next + n);
 		HOMA_WRITE_ONCE(out->sent_at, ctx->now);
 	}
@@ -522,13 +522,18 @@ void homa_link_room(struct homa_link *link, u64 bytes)
 	homa_unlock(&link->lock);
 }
 
-u32 homa_link_withheld(const struct homa_link *link)
+u32 homa_link_withheld(struct homa_link *link)
 {
-	const struct homa_grants *grants = &link->grants;
-	const struct homa_heap_node *first = homa_heap_min(&grants->peers);
+	struct homa_grants *grants = &link->grants;
+	const struct homa_heap_node *first;
+	u32 n;
 
+	homa_lock(&grants->lock);
+	first = homa_heap_min(&grants->peers);
 	/* The key's upper half: how many of the peer's messages are active. */
-	return first && !(first->key >> 32) ? grants->num_waiting : 0;
+	n = first && !(first->key >> 32) ? grants->num_waiting : 0;
+	homa_unlock(&grants->lock);
+	return n;
 }
 
 void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
@@ -537,8 +542,10 @@ void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
 	memset(state, 0, sizeof(*state));
 	state->rtt_bytes = HOMA_READ_ONCE(link->derived.rtt_bytes);
 	state->max_incoming = HOMA_READ_ONCE(link->derived.max_incoming);
-	state->resend_us = (u32)homa_div64(link->derived.resend_ns, 1000);
-	state->timeout_us = (u32)homa_div64(link->derived.timeout_ns, 1000);
+	state->resend_us = (u32)homa_div64(
+		HOMA_READ_ONCE(link->derived.resend_ns), 1000);
+	state->timeout_us = (u32)homa_div64(
+		HOMA_READ_ONCE(link->derived.timeout_ns), 1000);
 	homa_lock(&link->grants.lock);
 	state->granting = link->grants.num_active;
 	state->waiting = link->grants.num_waiting;

@@ -60,6 +60,7 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	homa_list_init(&rpc->in.age);
 	homa_heap_node_init(&rpc->out.node);
 	homa_heap_node_init(&rpc->out.fifo);
+	rpc->state = HOMA_RPC_NEW;
 	rpc->event_next = NULL;
 	rpc->cookie = 0;
 	rpc->probe_at = 0;
@@ -78,22 +79,14 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 {
 	struct homa_engine *engine = ctx->engine;
 	struct homa_rpc *rpc = ctx->spare_rpc;
+	bool closing;
 
 	if (!rpc || HOMA_READ_ONCE(engine->num_rpcs) >= engine->params.max_rpcs)
 		return NULL;
-	homa_lock(&sock->lock);
-	if (sock->closing) {
-		homa_unlock(&sock->lock);
-		return NULL;
-	}
-	ctx->spare_rpc = (struct homa_rpc *)rpc->hash.next;
-	ctx->spare_rpcs--;
-	homa_list_add_tail(&sock->rpcs, &rpc->sock_rpcs);
-	homa_unlock(&sock->lock);
-	homa_ref_get(&sock->refs);
+	/* Whole before anybody sees it: who closes the socket finds it there. */
 	homa_rpc_reset(rpc);
 	rpc->id = id;
-	rpc->generation = ++shard->next_generation;
+	rpc->generation = shard->next_generation + 1;
 	homa_ref_init(&rpc->refs, 1);
 	rpc->sock = sock;
 	rpc->peer = peer;
@@ -104,6 +97,18 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 	rpc->sport = homa_sock_port(sock);
 	rpc->dport = dport;
 	rpc->flags = flags;
+	homa_lock(&sock->lock);
+	closing = sock->closing;
+	if (!closing) {
+		homa_ref_get(&sock->refs);
+		homa_list_add_tail(&sock->rpcs, &rpc->sock_rpcs);
+	}
+	homa_unlock(&sock->lock);
+	if (closing)
+		return NULL;
+	shard->next_generation++;
+	ctx->spare_rpc = (struct homa_rpc *)rpc->hash.next;
+	ctx->spare_rpcs--;
 	homa_list_add_head(homa_rpc_bucket(engine, shard, id), &rpc->hash);
 	homa_counter_add(&engine->num_rpcs, 1);
 	if (flags & HOMA_RPC_CLIENT)

@@ -42,7 +42,7 @@ static bool homa_rx_buffers(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	u64 lease = ctx->engine->params.bpage_lease_us * 1000ull;
 	bool ok = true;
 
-	if (!sock->pool)
+	if (!HOMA_READ_ONCE(sock->pool))
 		return true;
 	homa_lock(&sock->lock);
 	if (length > homa_min_u32(HOMA_MAX_BPAGES, sock->pool->num_pages) *
@@ -85,7 +85,7 @@ bool homa_rx_begin(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 static bool homa_rx_response(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			     u32 length, u32 granted)
 {
-	u64 first = rpc->out.first_at;
+	u64 first = HOMA_READ_ONCE(rpc->out.first_at);
 
 	if (first && rpc->out.length <= rpc->out.seg_size && !rpc->probes)
 		homa_link_rtt_sample(ctx, rpc->link, ctx->now - first);

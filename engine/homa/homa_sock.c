@@ -108,7 +108,7 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 		return -HOMA_EINVAL;
 	homa_pool_init(mem, pages);
 	homa_lock(&sock->lock);
-	sock->pool = mem;
+	HOMA_WRITE_ONCE(sock->pool, mem);
 	homa_unlock(&sock->lock);
 	return 0;
 }
@@ -133,7 +133,7 @@ int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget)
 		struct homa_rpc *rpc = NULL;
 
 		homa_lock(&sock->lock);
-		sock->closing = true;
+		HOMA_WRITE_ONCE(sock->closing, true);
 		first = homa_list_first(&sock->rpcs);
 		if (first) {
 			rpc = homa_list_entry(first, struct homa_rpc,

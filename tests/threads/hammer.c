@@ -3,7 +3,8 @@
  * Four threads on one engine, made for TSan and the checker of lock order:
  * messages of all kinds, lost and repeated packets, aborts, sockets closed
  * while others use them. Nothing is asserted about speed; at the end nothing
- * may be left. HAMMER_SECONDS sets how long each case runs (2).
+ * may be left. HAMMER_SECONDS sets how long each case runs (2), HAMMER_SEED
+ * what happens (as far as four threads can be told), HAMMER_TEST which cases.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,18 +15,13 @@
 
 #include "hammer.h"
 
-static void hammer(u32 shards, u32 lose, u32 length, u32 aborts)
+static void hammer_all(struct hammer *h)
 {
 	const char *text = getenv("HAMMER_SECONDS");
-	struct hammer *h = hammer_new(4, shards);
 	struct homa_counts counts;
 	u64 delivered = 0, ended = 0;
 	u32 i;
 
-	h->lose = lose;
-	h->repeat = lose;
-	h->length = length;
-	h->abort = aborts;
 	h->outstanding = 16;
 	h->any_link = true;
 	hammer_run(h, text ? atof(text) : 2);
@@ -39,6 +35,18 @@ static void hammer(u32 shards, u32 lose, u32 length, u32 aborts)
 	assert_int_equal(counts.rpcs, 0);
 	assert_true(ended > 0);
 	assert_int_equal(hammer_free(h), 0);
+}
+
+static void hammer(u32 shards, u32 lose, u32 length, u32 aborts)
+{
+	struct hammer *h = hammer_new(4, shards, 64, 42);
+
+	h->lose = lose;
+	h->repeat = lose;
+	h->length = length;
+	h->abort = aborts;
+	h->reopen = aborts ? 500 : 0;
+	hammer_all(h);
 }
 
 static void hammer__short_messages(void **state)
@@ -66,6 +74,44 @@ static void hammer__losses_aborts_and_closed_sockets(void **state)
 	hammer(64, 20, 5000, 100);
 }
 
+/* A request may come, or be sent, at the very moment when its socket closes. */
+static void hammer__sockets_come_and_go(void **state)
+{
+	struct hammer *h = hammer_new(4, 16, 64, 43);
+
+	(void)state;
+	h->length = 1000;
+	h->reopen = 10;
+	h->unguarded = true;
+	hammer_all(h);
+}
+
+/* Messages wait for pages, are fed, aborted and closed meanwhile. */
+static void hammer__few_pages(void **state)
+{
+	struct hammer *h = hammer_new(4, 16, 3, 44);
+
+	(void)state;
+	h->length = 150000;
+	h->lose = 5;
+	h->abort = 20;
+	h->reopen = 200;
+	hammer_all(h);
+}
+
+static void hammer__pieces(void **state)
+{
+	struct hammer *h = hammer_new(4, 16, 64, 45);
+
+	(void)state;
+	h->length = 50000;
+	h->lose = 5;
+	h->repeat = 20;
+	h->abort = 20;
+	h->pieces = true;
+	hammer_all(h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -73,6 +119,9 @@ int main(void)
 		cmocka_unit_test(hammer__one_shard),
 		cmocka_unit_test(hammer__long_messages),
 		cmocka_unit_test(hammer__losses_aborts_and_closed_sockets),
+		cmocka_unit_test(hammer__sockets_come_and_go),
+		cmocka_unit_test(hammer__few_pages),
+		cmocka_unit_test(hammer__pieces),
 	};
 
 	if (getenv("HAMMER_TEST"))

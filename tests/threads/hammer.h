@@ -62,6 +62,7 @@ struct hammer_thread {
 	u64 loops;		/* atomic: read by all */
 	struct hammer_dead *dead;
 	struct homa_handle recent[64];
+	u32 lengths[64];
 	u64 sent, delivered, ended;
 	u64 given_rpcs, retired_rpcs, given_peers, retired_peers, given_ranges;
 };
@@ -72,6 +73,11 @@ struct hammer_thread {
  * @length: most bytes of a message.
  * @outstanding: RPCs per thread at a time.
  * @any_link: peers are reached over all links, not over one each.
+ * @reopen: one in so many of a thread's rounds closes a socket, 0: none.
+ * @pages: of a socket's receive pool; few make messages wait.
+ * @pieces: messages are handed in piece by piece.
+ * @unguarded: sockets are closed while others send through them; the memory
+ *	stays until they have noticed.
  * @stop: atomic; 1: no new RPCs, 2: threads return.
  */
 struct hammer {
@@ -85,14 +91,17 @@ struct hammer {
 	u32 lose, repeat, abort;
 	u32 length;
 	u32 outstanding;
-	bool any_link;
+	bool any_link, pieces, unguarded;
+	u32 reopen, pages;
+	u64 seed;
 	int stop;
 	s64 open_rpcs;		/* atomic */
 };
 
 u64 hammer_now(void);
 u32 hammer_rand(struct hammer_thread *t, u32 n);
-struct hammer *hammer_new(u32 threads, u32 shards);
+/** hammer_new() - @pages in each pool; HAMMER_SEED in the environment or @seed */
+struct hammer *hammer_new(u32 threads, u32 shards, u32 pages, u64 seed);
 /** hammer_round() - one turn of a thread's loop */
 void hammer_round(struct hammer_thread *t);
 /** hammer_run() - all threads, @seconds, then until nothing lives or 60 s */

@@ -167,17 +167,33 @@ static void send_one(struct hammer_thread *t)
 		.length = 1 + hammer_rand(t, h->length),
 	};
 	struct homa_handle handle;
+	struct homa_sock *sock;
 	struct homa_rpc *rpc;
 
-	send.available = send.length;
+	send.available = h->pieces ? hammer_rand(t, send.length + 1) : send.length;
 	pthread_rwlock_rdlock(&slot->lock);
-	if (slot->sock && !homa_rpc_send(&t->ctx, slot->sock, h->link[link], &send,
-					 &handle, &rpc)) {
+	sock = slot->sock;
+	if (h->unguarded)
+		pthread_rwlock_unlock(&slot->lock);
+	if (sock && !homa_rpc_send(&t->ctx, sock, h->link[link], &send, &handle, &rpc)) {
 		*(u64 *)homa_rpc_priv(rpc) = handle.id;
+		t->lengths[t->sent % 64] = send.length;
 		t->recent[t->sent++ % 64] = handle;
 		__atomic_fetch_add(&h->open_rpcs, 1, __ATOMIC_RELAXED);
 	}
-	pthread_rwlock_unlock(&slot->lock);
+	if (!h->unguarded)
+		pthread_rwlock_unlock(&slot->lock);
+}
+
+/* More of a request, all of it in the end. */
+static void supply(struct hammer_thread *t, u32 i)
+{
+	u32 length = t->lengths[i];
+
+	if (!t->recent[i].id)
+		return;
+	homa_msg_supply(&t->ctx, t->recent[i],
+			hammer_rand(t, 2) ? length : hammer_rand(t, length));
 }
 
 static void release(struct hammer_thread *t, u64 where,
@@ -192,6 +208,16 @@ static void release(struct hammer_thread *t, u64 where,
 	    homa_pool_release(&t->ctx, slot->sock, info->pages, info->num_pages))
 		abort();
 	pthread_rwlock_unlock(&slot->lock);
+}
+
+/* Now and then what an onlooker sees, from any thread. */
+static void look(struct hammer_thread *t, u32 l)
+{
+	struct homa_link_state state;
+
+	homa_link_state(&t->ctx, t->h->link[l], &state);
+	if (homa_link_withheld(t->h->link[l]) > 1000000)
+		abort();
 }
 
 static void events(struct hammer_thread *t)
@@ -247,6 +273,8 @@ static void receive(struct hammer_thread *t, u32 l)
 
 	if (!n)
 		return;
+	if (!hammer_rand(t, 64))
+		homa_path_mtu(&t->ctx, h->link[l], &pkts[0]->src, 1000 + hammer_rand(t, 500));
 	memset(rx, 0, sizeof(rx));
 	for (i = 0; i < n; i++) {
 		rx[i].data = pkts[i]->hdr;
@@ -330,6 +358,11 @@ void hammer_round(struct hammer_thread *t)
 		if (hammer_rand(t, 1000) < h->abort)
 			abort_one(t);
 	}
+	/* To the end, also when no new ones are begun. */
+	for (i = 0; h->pieces && i < 64; i++)
+		supply(t, i);
+	if (!hammer_rand(t, 100))
+		look(t, hammer_rand(t, HAMMER_LINKS));
 	if (t->ctx.now >= t->deadline) {
 		for (i = t->index; i < shards; i += h->threads)
 			homa_timer(&t->ctx, i, 50);
@@ -348,7 +381,7 @@ static void *thread_main(void *arg)
 
 	while ((stop = __atomic_load_n(&t->h->stop, __ATOMIC_ACQUIRE)) != 2) {
 		hammer_round(t);
-		if (!stop && t->h->abort && !t->index && !hammer_rand(t, 500))
+		if (!stop && t->h->reopen && !t->index && !hammer_rand(t, t->h->reopen))
 			hammer_reopen(t, hammer_rand(t, HAMMER_SOCKS));
 		if (stop)
 			sched_yield();
@@ -387,14 +420,14 @@ static void slot_open(struct hammer_thread *t, u32 i)
 	struct hammer *h = t->h;
 	struct hammer_slot *slot = &h->slot[i];
 	struct homa_sock *sock = must_alloc(homa_sock_size(&h->limits));
-	void *pool = must_alloc(homa_pool_size(64));
+	void *pool = must_alloc(homa_pool_size(h->pages));
 
 	/* Once it is bound, requests may come; all must be ready by then. */
 	pthread_rwlock_wrlock(&slot->lock);
 	slot->serial++;
 	*(u64 *)homa_sock_priv(sock) = slot->serial * HAMMER_SOCKS + i;
 	if (homa_sock_open(&t->ctx, sock) ||
-	    homa_sock_set_pool(&t->ctx, sock, pool, 64) ||
+	    homa_sock_set_pool(&t->ctx, sock, pool, h->pages) ||
 	    (i < HAMMER_SOCKS / 2 &&
 	     homa_sock_bind(&t->ctx, sock, (u16)(HAMMER_PORT + i))))
 		abort();
@@ -427,8 +460,9 @@ void hammer_reopen(struct hammer_thread *t, u32 slot)
 	slot_open(t, slot);
 }
 
-struct hammer *hammer_new(u32 threads, u32 shards)
+struct hammer *hammer_new(u32 threads, u32 shards, u32 pages, u64 seed)
 {
+	const char *text = getenv("HAMMER_SEED");
 	struct hammer *h = must_alloc(sizeof(*h));
 	struct homa_params params;
 	u32 i;
@@ -437,10 +471,12 @@ struct hammer *hammer_new(u32 threads, u32 shards)
 					  .tombstones = 4096, .sock_priv = 8,
 					  .peer_priv = 8, .rpc_priv = 8 };
 	h->threads = threads;
+	h->pages = pages;
+	h->seed = text ? strtoull(text, NULL, 0) : seed;
 	homa_params_default(&params);
 	params.peer_idle_ms = 1;
 	h->engine = must_alloc(homa_engine_size(&h->limits));
-	if (homa_engine_init(h->engine, &h->limits, &params, 42, hammer_now()))
+	if (homa_engine_init(h->engine, &h->limits, &params, h->seed, hammer_now()))
 		abort();
 	for (i = 0; i < HAMMER_LINKS; i++) {
 		h->link[i] = must_alloc(homa_link_size(1024));
@@ -453,7 +489,8 @@ struct hammer *hammer_new(u32 threads, u32 shards)
 
 		t->h = h;
 		t->index = i;
-		t->seed = 12345 + i * 7919;
+		t->seed = (u32)(h->seed * 2654435761u) + 12345 + i * 7919;
+		t->seed = t->seed ? t->seed : 1;
 		homa_ctx_init(&t->ctx, h->engine, i);
 		t->ctx.now = hammer_now();
 		memory(t);
