@@ -1,0 +1,613 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Traffic: does a load mean what it says, are the right messages measured, is
+ * an overloaded network recognised, are bad recordings refused by line.
+ */
+#include "unit.h"
+
+#include <math.h>
+#include <unistd.h>
+
+#include "pipe.h"
+#include "stats.h"
+#include "traffic.h"
+
+struct watch {
+	struct sim_tap tap;
+	u64 sent, bytes;
+	double squares;
+	struct { u64 at; u32 length; u16 src, dst; bool measured; } msg[32768];
+};
+
+static void on_started(void *arg, struct sim *sim, const struct sim_msg *msg)
+{
+	struct watch *w = arg;
+
+	if (w->sent < sizeof(w->msg) / sizeof(w->msg[0])) {
+		w->msg[w->sent].at = sim->now;
+		w->msg[w->sent].length = msg->length;
+		w->msg[w->sent].src = msg->src;
+		w->msg[w->sent].dst = msg->dst;
+		w->msg[w->sent].measured = msg->measured;
+	}
+	w->sent++;
+	w->bytes += msg->length;
+	w->squares += (double)msg->length * msg->length;
+}
+
+static struct watch watch;
+
+static void base(struct sim_config *cfg)
+{
+	pipe_settings = (struct pipe_settings){ 0 };
+	memset(&watch, 0, sizeof(watch));
+	sim_config_default(cfg);
+	cfg->transport = &sim_pipe;
+	cfg->topology = SIM_ONE_SWITCH;
+	cfg->hosts = 10;
+	cfg->warmup_ps = SIM_MS;
+	cfg->measure_ps = 10 * SIM_MS;
+	cfg->drain_ps = 20 * SIM_MS;
+}
+
+static struct sim *begin(const struct sim_config *cfg)
+{
+	char err[256] = "";
+	struct sim *sim = sim_new(cfg, err, sizeof(err));
+
+	if (!sim || sim_traffic_start(sim, err, sizeof(err)))
+		fail_msg("%s", err);
+	watch.tap = (struct sim_tap){ .arg = &watch, .started = on_started, .next = sim->taps };
+	sim->taps = &watch.tap;
+	return sim;
+}
+
+static struct sim *run(const struct sim_config *cfg)
+{
+	struct sim *sim = begin(cfg);
+
+	while (!sim->stop)
+		sim_run(sim, sim->now + 100 * SIM_US);
+	sim_traffic_finish(sim);
+	return sim;
+}
+
+static void end(struct sim *sim)
+{
+	sim_traffic_free(sim);
+	sim_free(sim);
+}
+
+/* ---- what a load is ---- */
+
+/*
+ * Published: application / wire bytes are .65, .80, .89, .90, .90. Ours differ
+ * by up to .011 and for known reasons: W1 has no messages below 8 bytes here,
+ * of which the study's own table has a fifth (with that table: .653); a packet
+ * of a long message carries 1,442 bytes instead of 1,456 (with those: .898).
+ */
+static void load_ratio__as_in_the_study(void **state)
+{
+	static const double ratio[] = { .65, .80, .89, .90, .90 };
+	struct homa_workload w;
+	struct sim_config cfg;
+	struct sim_load load;
+	char name[] = "w1", err[256];
+	u32 i;
+
+	(void)state;
+	sim_config_default(&cfg);
+	for (i = 0; i < 5; i++) {
+		name[1] = (char)('1' + i);
+		assert_int_equal(homa_workload_parse(&w, name, UINT32_MAX, err, sizeof(err)), 0);
+		sim_load_compute(&cfg, &w, &load);
+		if (fabs(load.payload / load.wire - ratio[i]) > 0.012)
+			fail_msg("%s: %.4f instead of %.2f", name, load.payload / load.wire,
+				 ratio[i]);
+		assert_true(fabs(load.wire_load - 0.8) < 1e-9);
+		assert_true(fabs(load.payload_load - 0.8 * load.payload / load.wire) < 1e-9);
+	}
+}
+
+/* The closed form against all of a fine grid of draws, with and without a cut. */
+static void load_means__exact(void **state)
+{
+	static const u32 cuts[] = { UINT32_MAX, 1000000, 20000, 1442, 100 };
+	enum { DRAWS = 200000 };
+	struct homa_workload w;
+	struct sim_config cfg;
+	struct sim_load load;
+	char name[] = "w1", err[256];
+	u32 i, j, k;
+
+	(void)state;
+	sim_config_default(&cfg);
+	for (i = 0; i < 25; i++) {
+		double wire = 0, payload = 0;
+
+		j = i / 5;
+		name[1] = (char)('1' + i % 5);
+		assert_int_equal(homa_workload_parse(&w, name, cuts[j], err, sizeof(err)), 0);
+		sim_load_compute(&cfg, &w, &load);
+		for (k = 0; k < DRAWS; k++) {
+			u32 size = homa_workload_size(&w, (k + 0.5) / DRAWS);
+
+			wire += (double)sim_load_wire(&cfg, size) / DRAWS;
+			payload += (double)size / DRAWS;
+		}
+		if (fabs(load.wire / wire - 1) > 2e-3 || fabs(load.payload / payload - 1) > 2e-3)
+			fail_msg("%s cut at %u: wire %.3f, by draws %.3f; payload %.3f, by draws %.3f",
+				 name, cuts[j], load.wire, wire, load.payload, payload);
+	}
+}
+
+static void load_wire__packets_and_grants(void **state)
+{
+	struct sim_config cfg;
+
+	(void)state;
+	sim_config_default(&cfg);
+	assert_int_equal(sim_load_wire(&cfg, 1), 97);
+	assert_int_equal(sim_load_wire(&cfg, 1442), 1538);
+	assert_int_equal(sim_load_wire(&cfg, 1443), 1538 + 97);
+	assert_int_equal(sim_load_wire(&cfg, 7 * 1442), 7 * 1538);
+	assert_int_equal(sim_load_wire(&cfg, 8 * 1442), 8 * 1538 + 84);
+	assert_int_equal(sim_load_wire(&cfg, 100 * 1442), 100 * 1538 + 93 * 84);
+	cfg.sigcomm_headers = false;
+	assert_int_equal(sim_load_wire(&cfg, 1), 38 + 20 + 56 + 1);
+}
+
+/* Offered and asked for agree within five standard errors of the sampling. */
+static void offered(struct sim_config *cfg, double ways)
+{
+	struct sim *sim = run(cfg);
+	const struct sim_traffic *t = sim->traffic;
+	double n = (double)t->offered.msgs / ways;
+	double mean = (double)t->offered.payload / (double)t->offered.msgs;
+	double square = watch.squares / (double)watch.sent;
+	double seconds = (double)(t->closed_at - t->opened_at) / SIM_S;
+	double link = cfg->hosts * cfg->host_mbps * 1e6 / 8 * seconds;
+	double got = cfg->load_kind == SIM_LOAD_WIRE ? (double)t->offered.wire / link :
+		     (double)t->offered.payload / link;
+	double error = sqrt(square / n) / mean;
+
+	assert_true(n > 1000);
+	if (fabs(got / cfg->load - 1) > 5 * error)
+		fail_msg("%s: load %.4f instead of %.4f, standard error %.4f of it",
+			 cfg->workload, got, cfg->load, error);
+	/* In RPC runs some responses fall out of the window, and some into it. */
+	assert_true(fabs((double)sim->stats->measured * ways / (double)t->offered.msgs - 1) <
+		    (ways > 1 ? 0.01 : 1e-9));
+	end(sim);
+}
+
+static void load_offered__as_asked(void **state)
+{
+	struct sim_config cfg;
+
+	(void)state;
+	base(&cfg);
+	strcpy(cfg.workload, "w2");
+	cfg.load = 0.5;
+	offered(&cfg, 1);
+	cfg.load_kind = SIM_LOAD_PAYLOAD;
+	offered(&cfg, 1);
+	cfg.rpc = true;
+	offered(&cfg, 2);
+	strcpy(cfg.workload, "w3");
+	cfg.load_kind = SIM_LOAD_WIRE;
+	offered(&cfg, 2);
+	strcpy(cfg.workload, "fixed:1000");
+	offered(&cfg, 2);
+	cfg.sigcomm_headers = false;
+	cfg.host_mbps = 25000;
+	offered(&cfg, 2);
+}
+
+/* ---- who and when ---- */
+
+static void messages__measured_in_the_window_only(void **state)
+{
+	u32 seen[10] = { 0 }, i;
+	struct sim_config cfg;
+	u64 measured = 0, last = 0;
+	struct sim *sim;
+
+	(void)state;
+	base(&cfg);
+	strcpy(cfg.workload, "fixed:20000");
+	sim = run(&cfg);
+	assert_in_range(watch.sent, 1000, 32767);
+	for (i = 0; i < watch.sent; i++) {
+		bool in = watch.msg[i].at >= SIM_MS && watch.msg[i].at < 11 * SIM_MS;
+
+		assert_int_equal(watch.msg[i].measured, in);
+		assert_true(watch.msg[i].at >= last);
+		last = watch.msg[i].at;
+		assert_true(watch.msg[i].src != watch.msg[i].dst);
+		assert_true(watch.msg[i].dst < 10);
+		seen[watch.msg[i].dst]++;
+		measured += in;
+	}
+	for (i = 0; i < 10; i++)
+		assert_in_range(seen[i], watch.sent / 20, watch.sent / 5);
+	assert_int_equal(sim->stats->measured, measured);
+	/* All takes its ideal time: the run is over at the last measured one. */
+	assert_true(sim->now < 12 * SIM_MS);
+	assert_int_equal(sim->stats->one.count + sim->stats->more.count, measured);
+	assert_int_equal(sim->stats->more.min, 1000);
+	assert_int_equal(sim->stats->more.max, 1000);
+	end(sim);
+}
+
+/* The load stays on while measured messages are under way, for half a window. */
+static void load_after_the_window__half_as_long(void **state)
+{
+	struct sim_config cfg;
+	u64 last = 0;
+	struct sim *sim;
+	u32 i;
+
+	(void)state;
+	base(&cfg);
+	strcpy(cfg.workload, "fixed:20000");
+	pipe_settings.lose = 50;
+	sim = run(&cfg);
+	assert_int_equal(sim->now, 31 * SIM_MS);
+	for (i = 0; i < watch.sent; i++)
+		last = watch.msg[i].at;
+	assert_in_range(watch.sent, 1000, 32767);
+	assert_in_range(last, 15800 * SIM_US, 16 * SIM_MS);
+	assert_true(sim->stats->unfinished > 10);
+	end(sim);
+}
+
+static void unfinished__counted_with_their_age(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+	u64 failed = 0;
+	u32 i;
+
+	(void)state;
+	base(&cfg);
+	strcpy(cfg.workload, "fixed:20000");
+	cfg.load = 0.3;
+	pipe_settings.lose = 10;
+	sim = run(&cfg);
+	for (i = 0; i < HOMA_DECILES; i++)
+		failed += sim->stats->failed[i];
+	assert_in_range(failed, sim->stats->measured / 11, sim->stats->measured / 9);
+	assert_int_equal(failed, sim->stats->unfinished);
+	assert_int_equal(sim->stats->more.count, sim->stats->measured);
+	/* The first of them was created 1 ms after the start and is judged at 31 ms. */
+	assert_true(homa_hist_percentile(&sim->stats->more, 89) == 1000);
+	assert_true(homa_hist_percentile(&sim->stats->more, 91) > 1000 * 900);
+	assert_int_equal(sim->traffic->num_open, 0);
+	end(sim);
+}
+
+static void failed__counted_by_kind(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+
+	(void)state;
+	base(&cfg);
+	strcpy(cfg.workload, "w2");
+	cfg.load = 0.1;
+	pipe_settings.fail = 5;
+	sim = run(&cfg);
+	assert_in_range(sim->stats->timeouts, sim->stats->measured / 6,
+			sim->stats->measured / 4);
+	assert_int_equal(sim->stats->unfinished, 0);
+	assert_int_equal(sim->traffic->num_open, 0);
+	cfg.rpc = true;
+	end(sim);
+	sim = run(&cfg);
+	assert_in_range(sim->stats->timeouts, sim->stats->measured / 4,
+			sim->stats->measured / 2);
+	assert_int_equal(sim->traffic->num_open, 0);
+	end(sim);
+}
+
+/* RPC: there and back, and every message slot comes back. */
+static void rpc__answered_by_as_many_bytes(void **state)
+{
+	struct sim_config cfg;
+	struct sim_msg *msg;
+	struct sim *sim;
+	u64 slots = 0;
+
+	(void)state;
+	base(&cfg);
+	cfg.rpc = true;
+	strcpy(cfg.workload, "fixed:5000");
+	cfg.load = 0.2;
+	sim = run(&cfg);
+	assert_int_equal(sim->stats->more.min, 1000);
+	assert_int_equal(sim->stats->more.max, 1000);
+	assert_true(sim->stats->latency[5].min >=
+		    2 * sim_ns(sim_ideal_ps(sim, 0, 1, 5000)));
+	/* Payload both ways: what was created in the window arrived, more or less. */
+	assert_in_range(sim->stats->window_bytes, sim->traffic->offered.payload * 9 / 10,
+			sim->traffic->offered.payload * 11 / 10);
+	sim->traffic->calm = true;
+	sim->stop = false;
+	while (sim->traffic->pending)
+		sim_run(sim, sim->now + SIM_MS);
+	for (msg = sim->free_msgs; msg; msg = msg->next)
+		slots++;
+	assert_int_equal(slots % 1024, 0);
+	assert_int_equal(sim->traffic->backlog, 0);
+	end(sim);
+}
+
+static void max_messages__no_more(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+
+	(void)state;
+	base(&cfg);
+	cfg.warmup_ps = 0;
+	cfg.max_messages = 777;
+	strcpy(cfg.workload, "w3");
+	sim = run(&cfg);
+	assert_int_equal(watch.sent, 777);
+	assert_int_equal(sim->stats->measured, 777);
+	assert_true(sim->now < 10 * SIM_MS);
+	assert_true(sim->traffic->closed);
+	end(sim);
+}
+
+static u64 digest(struct sim_config *cfg, u64 step)
+{
+	struct sim *sim = begin(cfg);
+	u64 sum;
+
+	while (!sim->stop)
+		sim_run(sim, sim->now + step);
+	sum = sim->digest ^ sim->now;
+	end(sim);
+	return sum;
+}
+
+static void seed__same_messages_however_the_run_is_cut(void **state)
+{
+	struct sim_config cfg;
+	u64 one;
+
+	(void)state;
+	base(&cfg);
+	cfg.measure_ps = 3 * SIM_MS;
+	strcpy(cfg.workload, "w4");
+	one = digest(&cfg, SIM_MS);
+	assert_true(digest(&cfg, 777 * SIM_NS) == one);
+	cfg.seed++;
+	assert_true(digest(&cfg, SIM_MS) != one);
+}
+
+/* ---- overload ---- */
+
+static const struct sim_trend *trend(struct sim_config *cfg, double load, struct sim **sim)
+{
+	cfg->load = load;
+	*sim = run(cfg);
+	return &(*sim)->stats->trend;
+}
+
+static void backlog__grows_if_the_load_is_too_much(void **state)
+{
+	const struct sim_trend *t;
+	struct sim_config cfg;
+	struct sim *sim;
+
+	(void)state;
+	base(&cfg);
+	cfg.load_kind = SIM_LOAD_PAYLOAD;
+	strcpy(cfg.workload, "fixed:1000");
+	cfg.measure_ps = 20 * SIM_MS;
+	cfg.drain_ps = 0;
+	pipe_settings.percent = 50;
+	t = trend(&cfg, 0.4, &sim);
+	assert_true(t->stable);
+	end(sim);
+	t = trend(&cfg, 0.55, &sim);
+	assert_false(t->stable);
+	/* What comes in beyond 50 % piles up: 5 % of 10 links of 10 Gbit/s. */
+	assert_true(fabs(t->growth / (0.05 * 10 * 1.25e9) - 1) < 0.2);
+	end(sim);
+	t = trend(&cfg, 0.8, &sim);
+	assert_false(t->stable);
+	end(sim);
+}
+
+static void abort_unstable__ends_early(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+
+	(void)state;
+	base(&cfg);
+	strcpy(cfg.workload, "fixed:1000");
+	pipe_settings.percent = 50;
+	sim = begin(&cfg);
+	sim->traffic->abort_unstable = true;
+	sim_run(sim, SIM_S);
+	assert_true(sim->traffic->aborted);
+	assert_true(sim->now < 6 * SIM_MS);
+	end(sim);
+	pipe_settings.percent = 100;
+	sim = begin(&cfg);
+	sim->traffic->abort_unstable = true;
+	sim_run(sim, SIM_S);
+	assert_false(sim->traffic->aborted);
+	end(sim);
+}
+
+/* ---- incast ---- */
+
+static void incast__all_to_one_at_once(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+	u32 i, j, burst, rpc;
+
+	(void)state;
+	for (rpc = 0; rpc < 2; rpc++) {
+		base(&cfg);
+		cfg.rpc = rpc;
+		cfg.load = 0;
+		cfg.incast = 9;
+		cfg.incast_bytes = 5000;
+		cfg.incast_ps = 500 * SIM_US;
+		sim = run(&cfg);
+		burst = rpc ? 18 : 9;
+		assert_true(watch.sent >= 20 * burst && watch.sent % burst == 0);
+		for (i = 0; i < watch.sent; i += burst) {
+			u32 seen = 0;
+
+			for (j = i; j < i + 9; j++) {
+				u16 one = rpc ? watch.msg[j].src : watch.msg[j].dst;
+				u16 first = rpc ? watch.msg[i].src : watch.msg[i].dst;
+				u16 other = rpc ? watch.msg[j].dst : watch.msg[j].src;
+
+				assert_int_equal(watch.msg[j].length, 5000);
+				assert_int_equal(watch.msg[j].at % (500 * SIM_US), 0);
+				assert_int_equal(one, first);
+				seen |= 1u << other;
+			}
+			assert_int_equal(__builtin_popcount(seen), 9);
+		}
+		assert_int_equal(sim->stats->incast.count, sim->stats->measured);
+		assert_int_equal(sim->stats->one.count + sim->stats->more.count, 0);
+		end(sim);
+	}
+}
+
+/* ---- recordings ---- */
+
+static char path[64];
+
+static void write_file(const char *text)
+{
+	FILE *file;
+	int fd;
+
+	strcpy(path, "/tmp/homa-sim-test-XXXXXX");
+	fd = mkstemp(path);
+	assert_true(fd >= 0);
+	file = fdopen(fd, "w");
+	fputs(text, file);
+	fclose(file);
+}
+
+static void recording__played_as_written(void **state)
+{
+	struct sim_config cfg;
+	struct sim *sim;
+
+	(void)state;
+	base(&cfg);
+	write_file("# a comment\ntime_ns,src,dst,bytes\n\n5000,3,4,100\n 7 , 0 ,1, 9999\r\n5000,2,1,1\n");
+	snprintf(cfg.arrivals, sizeof(cfg.arrivals), "%s", path);
+	cfg.warmup_ps = 0;
+	cfg.measure_ps = 0;
+	sim = run(&cfg);
+	assert_int_equal(watch.sent, 3);
+	assert_int_equal(watch.msg[0].at, 7 * SIM_NS);
+	assert_int_equal(watch.msg[0].length, 9999);
+	assert_int_equal(watch.msg[1].at, 5 * SIM_US);
+	assert_int_equal(watch.msg[1].src, 3);
+	assert_int_equal(watch.msg[2].src, 2);
+	assert_int_equal(sim->stats->measured, 3);
+	/* By size: the shortest in the first third of the bins, ... */
+	assert_int_equal(sim->stats->bin[8].max_bytes, 1);
+	assert_int_equal(sim->stats->bin[25].max_bytes, 100);
+	assert_int_equal(sim->stats->bin[41].max_bytes, 9999);
+	end(sim);
+	unlink(path);
+}
+
+static void recording__refused_with_line_and_reason(void **state)
+{
+	static const struct { const char *text, *line, *reason; } bad[] = {
+		{ "1,2,3\n", ":1:", "four whole numbers" },
+		{ "1,2,3,4,5\n", ":1:", "four whole numbers" },
+		{ "1,2,3,4\n1,2,3,x\n", ":2:", "four whole numbers" },
+		{ "1,2,3,-4\n", ":1:", "four whole numbers" },
+		{ "1.5,2,3,4\n", ":1:", "four whole numbers" },
+		{ "# c\n\n1,2,10,4\n", ":3:", "there is no host 10: hosts are 0 to 9" },
+		{ "1,99999999999999999999,1,4\n", ":1:", "four whole numbers" },
+		{ "1,2,2,4\n", ":1:", "does not send to itself" },
+		{ "1,2,3,0\n", ":1:", "1 to 2147483647 bytes" },
+		{ "1,2,3,2147483648\n", ":1:", "1 to 2147483647 bytes" },
+		{ "9999999999999999,2,3,1\n", ":1:", "at most 1e15" },
+		{ "1,2,3,4\ntime_ns,src,dst,bytes\n", ":2:", "four whole numbers" },
+		{ "", ":0:", "no message" },
+		{ "# nothing\n", ":1:", "no message" },
+	};
+	struct sim_recording rec;
+	char err[256], line[512];
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		write_file(bad[i].text);
+		assert_int_equal(sim_recording_load(&rec, path, 10, err, sizeof(err)), -EINVAL);
+		if (!strstr(err, bad[i].line) || !strstr(err, bad[i].reason) ||
+		    strncmp(err, path, strlen(path)) != 0 || strchr(err, '\n'))
+			fail_msg("'%s' gave: %s", bad[i].text, err);
+		assert_null(rec.list);
+		unlink(path);
+	}
+	memset(line, '1', sizeof(line));
+	line[sizeof(line) - 1] = '\0';
+	write_file(line);
+	assert_int_equal(sim_recording_load(&rec, path, 10, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "too long"));
+	unlink(path);
+	assert_int_equal(sim_recording_load(&rec, path, 10, err, sizeof(err)), -ENOENT);
+	assert_non_null(strstr(err, path));
+}
+
+static void nothing_to_send__refused(void **state)
+{
+	struct sim_config cfg;
+	char err[256] = "";
+	struct sim *sim;
+
+	(void)state;
+	base(&cfg);
+	cfg.load = 0;
+	sim = sim_new(&cfg, err, sizeof(err));
+	assert_int_equal(sim_traffic_start(sim, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "nothing to send"));
+	end(sim);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(load_ratio__as_in_the_study),
+		cmocka_unit_test(load_means__exact),
+		cmocka_unit_test(load_wire__packets_and_grants),
+		cmocka_unit_test(load_offered__as_asked),
+		cmocka_unit_test(messages__measured_in_the_window_only),
+		cmocka_unit_test(load_after_the_window__half_as_long),
+		cmocka_unit_test(unfinished__counted_with_their_age),
+		cmocka_unit_test(failed__counted_by_kind),
+		cmocka_unit_test(rpc__answered_by_as_many_bytes),
+		cmocka_unit_test(max_messages__no_more),
+		cmocka_unit_test(seed__same_messages_however_the_run_is_cut),
+		cmocka_unit_test(backlog__grows_if_the_load_is_too_much),
+		cmocka_unit_test(abort_unstable__ends_early),
+		cmocka_unit_test(incast__all_to_one_at_once),
+		cmocka_unit_test(recording__played_as_written),
+		cmocka_unit_test(recording__refused_with_line_and_reason),
+		cmocka_unit_test(nothing_to_send__refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
