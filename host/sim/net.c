@@ -8,6 +8,10 @@
  * at all. A host's port asks its transport for the next packet when it is
  * free, and goes to sleep when there is none until somebody kicks it.
  *
+ * Which port a packet takes at the next node is settled when it is sent, and
+ * again only if links have failed meanwhile: so the agenda can prefetch that
+ * port, which in a large network is in no cache, before the packet is there.
+ *
  * Delays. delay_ps of a port is what passes between the wire and the next
  * node's decision: propagation, then a switch's fixed delay or a host's
  * receive delay; for a host's port also its send delay, which is latency and
