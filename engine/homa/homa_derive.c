@@ -105,7 +105,11 @@ static u32 homa_max_incoming(const struct homa_link *link, u32 rtt_bytes,
  */
 static u32 homa_reserved(const struct homa_link *link, u32 max_incoming)
 {
-	if (link->engine->params.sigcomm_grants || !link->rate_mbps ||
+	const struct homa_params *params = &link->engine->params;
+
+	if (params->reserved_incoming)
+		return homa_min_u32(params->reserved_incoming, max_incoming);
+	if (params->sigcomm_grants || !link->rate_mbps ||
 	    link->rate_mbps >= HOMA_FAST_MBPS)
 		return 0;
 	return max_incoming / 2;

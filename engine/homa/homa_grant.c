@@ -22,6 +22,7 @@
  * too high by a step per message in flight, never too low.
  */
 #include "homa_grant_queue.h"
+#include "homa_grant_quiet.h"
 #include "homa_grant_tail.h"
 
 #define HOMA_DEFAULT_MBPS 25000u
@@ -31,7 +32,8 @@
 /*
  * struct homa_grant_pass - what one run needs to know, read once
  * @max_incoming, @window, @quantum, @packet: bytes.
- * @ceiling: max_incoming, less what is kept for a better message.
+ * @ceiling: max_incoming, less what is kept for a better message, plus what
+ *	quiet senders hold.
  * @grid: how exactly the message at hand is granted: 1, or in whole packets.
  * @rtt_bytes: size of the end that is granted at unscheduled priority, or 0.
  * @levels: scheduled levels.
@@ -165,6 +167,8 @@ void homa_grant_received(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 fresh)
 	HOMA_WRITE_ONCE(in->received, received);
 	if (!in->counted)
 		return;
+	if (unlikely(ctx->engine->params.quiet_us))
+		HOMA_WRITE_ONCE(rpc->peer->active_at, ctx->now);
 	HOMA_WRITE_ONCE(in->in_order, homa_ranges_in_order(&rpc->ranges));
 	granted = HOMA_READ_ONCE(in->granted);
 	state = HOMA_READ_ONCE(in->state);
@@ -183,6 +187,7 @@ static void homa_grant_emit(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	struct homa_ctrl *ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_GRANT);
 
 	homa_grant_tail_note(in, priority);
+	HOMA_WRITE_ONCE(rpc->peer->active_at, ctx->now);
 	ctrl->offset = offset;
 	ctrl->priority = priority;
 	homa_counter_add(&rpc->link->grants.incoming, offset - in->granted);
@@ -385,7 +390,8 @@ static bool homa_grant_pass(struct homa_ctx *ctx, struct homa_link *link,
 	homa_grant_measure(ctx, link, pass);
 	homa_grant_tail_expire(grants);
 	homa_grant_queue_sort(grants);
-	pass->ceiling = pass->max_incoming;
+	pass->ceiling = pass->max_incoming +
+			homa_grant_quiet(ctx, grants, pass->window);
 	for (rank = 0; rank < active; rank++) {
 		struct homa_rpc *rpc = grants->active[rank];
 

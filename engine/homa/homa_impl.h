@@ -221,6 +221,8 @@ static inline bool homa_rpc_is_client(const struct homa_rpc *rpc)
  * version (written under the lock, read anywhere), @resend_*: the one open
  * RESEND to a silent peer, @heard_at.
  * Grant lock: @waiting, @grant_node, @slots, @grant_heap.
+ * @active_at: with quiet_us: when it last sent us DATA or was granted
+ *	something; written under the shard or the grant lock, read anywhere.
  */
 struct homa_peer {
 	struct homa_link *link;
@@ -242,6 +244,7 @@ struct homa_peer {
 	u64 ack_ids[HOMA_MAX_ACKS];
 	u64 resend_at;
 	u64 heard_at;
+	u64 active_at;
 	u64 key;			/* keyed hash of @addr */
 	struct homa_heap waiting;
 	struct homa_heap_node grant_node;

@@ -11,6 +11,12 @@
  * are scheduled levels. Where the study has no split or no cutoffs for it the
  * engine chooses the cutoffs.
  *
+ * "low-queue": ours, the first with a third of its queues or less for somewhat
+ * longer messages; docs/low-queue.md has what it costs. Little more than two
+ * RTTbytes may be outstanding toward a receiver, two thirds of one kept for its
+ * best message; silent senders' grants make room (engine/homa/homa_grant_quiet.h);
+ * five eighths of RTTbytes are unscheduled.
+ *
  * "linux": Ousterhout, ATC'21: 40 hosts at 25 Gbit/s on one switch, RPCs, true
  * headers, all of the engine's settings as they are when it ships. Its cutoffs
  * are those that it would learn from the traffic within seconds. The hosts'
@@ -25,7 +31,7 @@
 
 #define DEFAULT_LEVELS 7u	/* scheduled, for workloads that the study has not */
 
-const char *const sim_homa_presets[] = { "sigcomm18", "linux", NULL };
+const char *const sim_homa_presets[] = { "sigcomm18", "low-queue", "linux", NULL };
 
 const struct sim_option sim_homa_options[] = {
 	[SIM_HOMA_SCHEDULED] = {
@@ -95,6 +101,11 @@ static void sigcomm_defaults(struct sim_config *cfg)
 	cfg->option[SIM_HOMA_CUTOFFS] = SIM_HOMA_CUTOFFS_KNOWN;
 }
 
+static bool sigcomm_like(const struct sim_config *cfg)
+{
+	return !strcmp(cfg->preset, "sigcomm18") || !strcmp(cfg->preset, "low-queue");
+}
+
 int sim_homa_defaults(struct sim_config *cfg)
 {
 	cfg->queue = SIM_QUEUE_PRIORITY;
@@ -102,7 +113,7 @@ int sim_homa_defaults(struct sim_config *cfg)
 	memset(cfg->option, 0, sizeof(cfg->option));
 	if (!cfg->preset[0])
 		strcpy(cfg->preset, sim_homa_presets[0]);
-	if (!strcmp(cfg->preset, "sigcomm18"))
+	if (sigcomm_like(cfg))
 		sigcomm_defaults(cfg);
 	else if (!strcmp(cfg->preset, "linux"))
 		linux_defaults(cfg);
@@ -194,10 +205,29 @@ static void settle_levels(const struct sim *sim, struct sim_homa *homa)
 	}
 }
 
+/* In RTTbytes of @rtt_bytes; docs/low-queue.md says where the factors come from. */
+static void settle_low_queue(const struct sim *sim, struct homa_params *params, u32 rtt_bytes)
+{
+	const struct sim_config *cfg = &sim->cfg;
+	u32 segment = sim_homa_segment(cfg);
+	u64 rtt_ps = (u64)rtt_bytes * sim->hosts[0].up->ps_per_byte;
+
+	if (!GIVEN(cfg, unsched_bytes))
+		params->unsched_bytes = homa_max_u32(rtt_bytes * 5 / 8 / segment, 1) * segment;
+	if (!GIVEN(cfg, window))
+		params->window = rtt_bytes;
+	if (!GIVEN(cfg, max_incoming))
+		params->max_incoming = 2 * rtt_bytes + segment;
+	if (!GIVEN(cfg, reserved_incoming))
+		params->reserved_incoming = rtt_bytes * 2 / 3;
+	if (!GIVEN(cfg, quiet_us))
+		params->quiet_us = (u32)homa_max_u64(rtt_ps * 4 / 3 / SIM_US, 1);
+}
+
 int sim_homa_settle(const struct sim *sim, struct sim_homa *homa)
 {
 	const struct sim_config *cfg = &sim->cfg;
-	bool sigcomm = !strcmp(cfg->preset, "sigcomm18");
+	bool sigcomm = sigcomm_like(cfg);
 	u32 i;
 
 	homa->params = cfg->homa;
@@ -206,6 +236,8 @@ int sim_homa_settle(const struct sim *sim, struct sim_homa *homa)
 	homa->mtu = sim_homa_segment(cfg) + 20 + HOMA_DATA_HDR;
 	if (sigcomm && !GIVEN(cfg, unsched_bytes) && !homa->params.unsched_bytes)
 		homa->params.unsched_bytes = network_rtt_bytes(sim);
+	if (!strcmp(cfg->preset, "low-queue"))
+		settle_low_queue(sim, &homa->params, network_rtt_bytes(sim));
 	if (sigcomm || cfg->option[SIM_HOMA_SCHEDULED] || cfg->option[SIM_HOMA_UNSCHEDULED])
 		settle_levels(sim, homa);
 	if (!cfg->option[SIM_HOMA_CUTOFFS]) {

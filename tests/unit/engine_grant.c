@@ -273,6 +273,87 @@ static void grant_run__sigcomm_one_message_of_a_sender(void **state)
 	world_free(&f.w);
 }
 
+/* Two messages fill max_incoming, then nothing comes of the first for 11 us. */
+static struct homa_rpc *quiet_world(struct few *f, u32 quiet_us)
+{
+	struct homa_rpc *a, *b, *c;
+
+	few_init(f);
+	f->w.engine->params.window = 10000;
+	f->w.engine->params.grant_quantum = 2500;
+	f->w.engine->params.max_incoming = 20000;
+	f->w.engine->params.quiet_us = quiet_us;
+	homa_link_derive(f->w.link);
+	a = few_add(f, 0, 100000, 0);
+	b = few_add(f, 1, 200000, 0);
+	c = few_add(f, 2, 300000, 0);
+	few_flush(f);
+	expect_grant(f, a, 10000, 2);
+	expect_grant(f, b, 10000, 1);
+	/* The packet that every message without outstanding bytes may get. */
+	expect_grant(f, c, PACKET, 0);
+	f->w.ctx.now += 11000;
+	homa_grant_received(&f->w.ctx, b, 2500);
+	few_flush(f);
+	return b;
+}
+
+static void grant_quiet__off_what_is_granted_counts_for_ever(void **state)
+{
+	struct few f;
+
+	(void)state;
+	quiet_world(&f, 0);
+	assert_null(world_ctrl(&f.w));
+	world_free(&f.w);
+}
+
+static void grant_quiet__makes_room_for_one_window(void **state)
+{
+	struct homa_rpc *b;
+	struct few f;
+
+	(void)state;
+	b = quiet_world(&f, 10);
+	/* The first's 10000 and the third's packet are more than a window. */
+	expect_grant(&f, b, 12500, 1);
+	expect_grant(&f, &f.rpc[2], 10000, 0);
+	assert_null(world_ctrl(&f.w));
+	assert_int_equal(f.w.link->grants.incoming, 30000);
+	/* It speaks again: all that is outstanding counts. */
+	homa_grant_received(&f.w.ctx, &f.rpc[0], 2500);
+	few_flush(&f);
+	assert_null(world_ctrl(&f.w));
+	assert_int_equal(f.w.link->grants.incoming, 27500);
+	world_free(&f.w);
+}
+
+static void grant_reserved__is_for_the_best_message(void **state)
+{
+	struct homa_rpc *a, *b;
+	struct few f;
+
+	(void)state;
+	few_init(&f);
+	f.w.engine->params.window = 10000;
+	f.w.engine->params.grant_quantum = 2500;
+	f.w.engine->params.max_incoming = 20000;
+	f.w.engine->params.reserved_incoming = 6000;
+	homa_link_derive(f.w.link);
+	b = few_add(&f, 0, 200000, 0);
+	few_flush(&f);
+	expect_grant(&f, b, 10000, 0);
+	few_add(&f, 1, 300000, 0);
+	few_flush(&f);
+	expect_grant(&f, &f.rpc[1], 4000, 0);
+	/* A shorter one appears and finds the 6000 that were left. */
+	a = few_add(&f, 2, 100000, 0);
+	few_flush(&f);
+	expect_grant(&f, a, 6000, 2);
+	assert_null(world_ctrl(&f.w));
+	world_free(&f.w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -286,6 +367,9 @@ int main(void)
 		cmocka_unit_test(grant_received__another_link_is_run_at_once),
 		cmocka_unit_test(grant_run__sigcomm_rule),
 		cmocka_unit_test(grant_run__sigcomm_one_message_of_a_sender),
+		cmocka_unit_test(grant_quiet__off_what_is_granted_counts_for_ever),
+		cmocka_unit_test(grant_quiet__makes_room_for_one_window),
+		cmocka_unit_test(grant_reserved__is_for_the_best_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
