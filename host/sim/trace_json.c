@@ -227,8 +227,9 @@ static void pkt_args(const struct sim_pkt *pkt, u64 serial, char *text, size_t s
 	struct homa_packet p;
 	int n;
 
-	n = snprintf(text, size, "'message':%" PRIu64 ",'priority':%u,'wire_bytes':%u",
-		     serial, pkt->prio, pkt->wire);
+	n = snprintf(text, size, "'priority':%u,'wire_bytes':%u", pkt->prio, pkt->wire);
+	if (serial)
+		n += snprintf(text + n, size - (size_t)n, ",'message':%" PRIu64, serial);
 	if (!(pkt->flags & SIM_CONTROL))
 		n += snprintf(text + n, size - (size_t)n, ",'offset':%u,'bytes':%u%s%s",
 			      pkt->offset, pkt->payload,
