@@ -88,7 +88,7 @@ static int dctcp_start(struct sim *sim)
 const struct sim_transport sim_dctcp = {
 	.name = "dctcp",
 	.title = "DCTCP",
-	.text = "DCTCP, one stream per pair of hosts (SIGCOMM'10, RFC 8257)",
+	.text = "DCTCP over lasting connections (SIGCOMM'10, RFC 8257)",
 	.options = dctcp_options,
 	.defaults = dctcp_defaults,
 	.start = dctcp_start,

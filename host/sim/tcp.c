@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * TCP as ATC'21 ("A Linux Kernel Implementation of the Homa Transport
- * Protocol", Ousterhout) compares Homa with it: a connection for each pair of
- * hosts, whose messages share one stream in the order in which they were sent,
- * so that a short message waits for the long ones before it.
+ * Protocol", Ousterhout) compares Homa with it: connections between each pair
+ * of hosts that last, each a stream that its messages share in the order in
+ * which they were sent, so that a short message waits for the long ones before
+ * it. That study's benchmark has 32 from each client to each server (4 ports by
+ * 8, in the scripts of its published module); a request takes one at random,
+ * and its response comes back on it.
  *
  * Congestion control is NewReno, loss recovery without SACK; window.h lists
  * the RFCs and what the model leaves out. What sets it apart from Linux as
@@ -47,7 +50,7 @@ static int tcp_start(struct sim *sim)
 const struct sim_transport sim_tcp = {
 	.name = "tcp",
 	.title = "TCP",
-	.text = "TCP NewReno, one stream per pair of hosts (RFC 5681, 6582, 6298)",
+	.text = "TCP NewReno over lasting connections (RFC 5681, 6582, 6298)",
 	.options = tcp_options,
 	.defaults = tcp_defaults,
 	.start = tcp_start,

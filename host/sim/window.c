@@ -49,7 +49,8 @@ static void window_settings(struct sim *sim, struct window *w)
 		w->initial = w->max;
 	w->rto_min = option[WINDOW_RTO_MIN] * SIM_US;
 	w->dup_limit = (u32)option[WINDOW_DUPACKS];
-	w->per_message = w->policy->per_message || option[WINDOW_STREAMS];
+	w->streams = w->policy->per_message ? 0 : (u32)option[WINDOW_STREAMS];
+	w->per_message = !w->streams;
 	w->extra = SIM_FRAMING;
 	w->least = SIM_MIN_WIRE;
 	w->ack_every = (u32)option[WINDOW_ACK_EVERY];
@@ -84,7 +85,8 @@ int window_start(struct sim *sim, const struct window_policy *policy)
 		wh->acks.tail = &wh->acks.head;
 		if (w->per_message)
 			continue;
-		wh->to = calloc(sim->cfg.hosts, sizeof(struct window_flow *));
+		wh->to = calloc(window_slot(w, sim->cfg.hosts, false, 0),
+				sizeof(struct window_flow *));
 		if (!wh->to)
 			return -ENOMEM;
 	}
@@ -198,13 +200,20 @@ void window_flow_done(struct sim *sim, struct window_flow *f)
 		window_flow_free(sim, f);
 }
 
-static struct window_flow *window_flow_for(struct window *w, const struct sim_msg *msg)
+/* A response takes the connection on which the request came. */
+static struct window_flow *window_flow_for(struct sim *sim, struct sim_msg *msg)
 {
+	struct window *w = window_of(sim);
 	struct window_flow **slot;
 
 	if (w->per_message)
 		return window_flow_new(w, msg->src, msg->dst);
-	slot = &w->hosts[msg->src].to[msg->dst];
+	if (msg->request)
+		msg->x[1] = msg->request->x[1];
+	else
+		msg->x[1] = homa_prng_below(&sim->rng_proto, w->streams);
+	slot = &w->hosts[msg->src].to[window_slot(w, msg->dst, msg->request != NULL,
+						  (u32)msg->x[1])];
 	if (!*slot)
 		*slot = window_flow_new(w, msg->src, msg->dst);
 	return *slot;
@@ -213,7 +222,7 @@ static struct window_flow *window_flow_for(struct window *w, const struct sim_ms
 void window_send(struct sim *sim, struct sim_host *host, struct sim_msg *msg)
 {
 	struct window *w = window_of(sim);
-	struct window_flow *f = window_flow_for(w, msg);
+	struct window_flow *f = window_flow_for(sim, msg);
 
 	(void)host;
 	if (!f) {

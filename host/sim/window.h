@@ -49,8 +49,8 @@ enum window_option {
 	WINDOW_MAX,		/* bytes */
 	WINDOW_RTO_MIN,		/* us */
 	WINDOW_DUPACKS,
-	WINDOW_STREAMS,		/* 0: one per pair of hosts, 1: one per message; */
-	WINDOW_NS2_SIZES = WINDOW_STREAMS, /* PIAS: always 1, so its place is free */
+	WINDOW_STREAMS,		/* of a pair of hosts; 0: one per message */
+	WINDOW_NS2_SIZES = WINDOW_STREAMS, /* PIAS: always 0, so its place is free */
 	WINDOW_ACK_EVERY,	/* segments */
 	WINDOW_ACK_DELAY,	/* us */
 	WINDOW_K,		/* packets at 10 Gbit/s */
@@ -74,8 +74,9 @@ enum window_option {
 	  "longest delay of a delayed ack" }
 
 #define WINDOW_STREAMS_OPTION \
-	{ "message-streams", 0, 0, 1, "", \
-	  "0: one stream per pair of hosts; 1: one per message" }
+	{ "streams", 32, 0, 1024, "", \
+	  "connections from each host to each other, one of which at random takes " \
+	  "a message (ATC'21: 4 client by 8 server ports); 0: one per message" }
 
 #define WINDOW_ECN_OPTIONS \
 	{ "k", 65, 0, 100000, "packets", \
@@ -155,7 +156,10 @@ struct window_flow {
 	struct sim_event timer, ack_timer;
 };
 
-/** struct window_host - @mask: bit per non-empty list; @to: streams per receiver */
+/**
+ * struct window_host - @mask: bit per non-empty list; @to: window_slot() of
+ * each stream, NULL before its first message
+ */
 struct window_host {
 	struct sim_fifo acks;
 	u8 mask;
@@ -184,6 +188,7 @@ struct window {
 	u64 rto_min;
 	u32 dup_limit;
 	bool per_message;
+	u32 streams;		/* per pair of client and server */
 	u32 ack_every;
 	u64 ack_delay;
 	u32 gain;
@@ -198,6 +203,12 @@ struct window {
 static inline struct window *window_of(const struct sim *sim)
 {
 	return sim->proto;
+}
+
+/* Place of a stream in a host's table: those of its responses follow the others. */
+static inline u32 window_slot(const struct window *w, u32 dst, bool response, u32 which)
+{
+	return (dst * 2 + response) * w->streams + which;
 }
 
 /** window_wire() - bytes on the wire of @payload */

@@ -303,7 +303,7 @@ static u64 short_after_long(u64 streams)
 	/* Another host's message does not wait. */
 	assert_true(world.done[4] < 20 * SIM_US);
 	took = world.done[3];
-	if (!streams) {
+	if (streams == 1) {
 		assert_int_equal(world.order[0], 1);
 		assert_int_equal(world.order[3], 4);
 		/* The three shared the last segments of the stream. */
@@ -316,8 +316,65 @@ static u64 short_after_long(u64 streams)
 static void test_head_of_line(void **state)
 {
 	(void)state;
-	assert_true(short_after_long(0) > 4 * SIM_MS);
-	assert_true(short_after_long(1) < 20 * SIM_US);
+	assert_true(short_after_long(1) > 4 * SIM_MS);
+	assert_true(short_after_long(0) < 20 * SIM_US);
+}
+
+/* Requests spread over the connections; a response takes its request's. */
+static struct sim_msg *response_to(struct sim_msg *request)
+{
+	struct sim_msg *msg = sim_msg_new(world.sim);
+
+	msg->src = request->dst;
+	msg->dst = request->src;
+	msg->length = request->length;
+	msg->request = request;
+	sim_msg_get(request);
+	return msg;
+}
+
+static u32 request_flow[100], response_flow[100];
+
+static void answer(struct sim *sim, struct sim_msg *msg)
+{
+	if (msg->request)
+		response_flow[world.arrived++] = (u32)msg->x[1];
+	else
+		sim_send(sim, response_to(msg));
+	sim_msg_put(sim, msg);
+}
+
+static void test_responses(void **state)
+{
+	struct sim_config cfg;
+	struct sim_msg *msg;
+	struct window *w;
+	u32 i, used = 0;
+
+	(void)state;
+	world_cfg(&cfg, &sim_tcp, 2);
+	cfg.option[WINDOW_STREAMS] = 4;
+	w = world_new(&cfg);
+	world.sim->on_delivered = answer;
+	for (i = 0; i < 100; i++) {
+		msg = sim_msg_new(world.sim);
+		msg->dst = 1;
+		msg->length = 100;
+		sim_send(world.sim, msg);
+		request_flow[i] = (u32)msg->x[1];
+		used |= 1u << request_flow[i];
+		world_run(50 * SIM_US);
+		assert_int_equal(world.arrived, i + 1);
+	}
+	assert_int_equal(used, 15);
+	assert_memory_equal(request_flow, response_flow, sizeof(request_flow));
+	assert_int_equal(w->counts.streams, 8);
+	for (i = 0; i < 4; i++) {
+		assert_non_null(w->hosts[0].to[window_slot(w, 1, false, i)]);
+		assert_null(w->hosts[0].to[window_slot(w, 1, true, i)]);
+		assert_non_null(w->hosts[1].to[window_slot(w, 0, true, i)]);
+	}
+	world_end();
 }
 
 static void test_hosts_take_turns(void **state)
@@ -355,6 +412,7 @@ int main(void)
 		cmocka_unit_test(test_sawtooth),
 		cmocka_unit_test(test_two_streams_share),
 		cmocka_unit_test(test_head_of_line),
+		cmocka_unit_test(test_responses),
 		cmocka_unit_test(test_hosts_take_turns),
 		cmocka_unit_test(test_loss),
 	};

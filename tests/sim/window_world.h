@@ -56,6 +56,9 @@ static inline void world_cfg(struct sim_config *cfg, const struct sim_transport 
 	cfg->hosts = hosts;
 	cfg->transport = transport;
 	assert_int_equal(transport->defaults(cfg), 0);
+	/* One stream each way, which a test can look at. */
+	if (transport != &sim_pias)
+		cfg->option[WINDOW_STREAMS] = 1;
 }
 
 /** world_neck() - two racks of @hosts joined by one link of 1 Gbit/s */
@@ -115,7 +118,9 @@ static inline void world_run(u64 ps)
 
 static inline struct window_flow *world_flow(u32 src, u32 dst)
 {
-	return window_of(world.sim)->hosts[src].to[dst];
+	struct window *w = window_of(world.sim);
+
+	return w->hosts[src].to[window_slot(w, dst, false, 0)];
 }
 
 /** world_port() - the busiest port of @level */
@@ -164,6 +169,8 @@ static inline u64 world_lossy(const struct sim_transport *transport, u64 seed, u
 	cfg.loss_ppm = loss_ppm;
 	cfg.option[WINDOW_RTO_MIN] = 1000;
 	cfg.option[WINDOW_ACK_EVERY] = ack_every;
+	if (transport != &sim_pias)
+		cfg.option[WINDOW_STREAMS] = seed % 4;
 	world_new(&cfg);
 	world_random_traffic(400);
 	world_run(60 * SIM_S);
