@@ -93,11 +93,15 @@ def _one(figure: Figure, lab: Lab, wanted: Options, folder: Path) -> None:
     for note in output.notes:
         out.print(f"• {note}", markup=False)
     out.print(
-        f"{lab.fresh} runs made, {lab.found} found; {wanted.words()}; ± is a 95 % interval",
+        f"{_runs(lab.fresh)} made, {lab.found} found; {wanted.words()}; ± is a 95 % interval",
         markup=False,
     )
     out.print(f"wrote {folder / figure.name}.{{{','.join(f.suffix[1:] for f in files)}}}\n", markup=False)
     _tell(lab)
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count != 1 else ''}"
 
 
 def _tell(lab: Lab) -> None:
@@ -110,7 +114,7 @@ def _tell(lab: Lab) -> None:
     more = len(lab.problems) - _SHOWN_PROBLEMS
     if more > 0:
         out.print(f"… and {more} more", markup=False)
-    raise LabError(f"{len(lab.problems)} runs failed; give the same command again to repeat them")
+    raise LabError(f"{_runs(len(lab.problems))} failed; give the same command again to repeat them")
 
 
 def sweep(path: Path, folder: Path | None, jobs: int, scheduler: str | None) -> None:
@@ -127,7 +131,7 @@ def sweep(path: Path, folder: Path | None, jobs: int, scheduler: str | None) -> 
     out = console()
     out.print(sweeps.summary(grid, results))
     out.print(
-        f"{lab.fresh} runs made, {lab.found} found finished; results in {place}", markup=False
+        f"{_runs(lab.fresh)} made, {lab.found} found finished; results in {place}", markup=False
     )
     _tell(lab)
 

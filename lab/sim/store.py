@@ -70,8 +70,11 @@ class Store:
 
 
 def finished(result: dict) -> bool:
-    """Whether homa-sim measured all it was to measure."""
-    return not result.get("interrupted", False) and bool(result.get("complete", True))
+    """Whether homa-sim measured all it was to measure, or saw that the load cannot be carried."""
+    if result.get("interrupted", False):
+        return False
+    aborted = result.get("sim", {}).get("backlog", {}).get("aborted", False)
+    return bool(aborted or result.get("complete", True))
 
 
 def write(path: Path, document: object) -> None:

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -IS
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """Stands in for homa-sim: takes its flags, simulates nothing, writes a plausible result.
 
@@ -6,6 +6,7 @@ FAKE_LOG: a line per run is appended there. FAKE_SECONDS: how long a run takes. 
 whose arguments contain this text fail.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -34,7 +35,7 @@ def listing() -> dict:
 
 
 def result(argv: list[str]) -> dict:
-    flags = dict(zip(argv[::2], argv[1::2]))
+    flags = {a: b for a, b in itertools.pairwise(argv) if a.startswith("--")}
     protocol, load = flags.get("--protocol", "homa"), float(flags.get("--load", 0.8))
     p99 = WORST[protocol] * (1 + int(flags.get("--seed", 1)) / 100)
     low = flags.get("--preset") == "lowqueue"

@@ -126,10 +126,10 @@ def test_run_is_killed__others_go_on_and_it_is_repeated(
     os.kill(victim, signal.SIGKILL)
     out, err = process.communicate()
     assert process.returncode == 1
-    assert "ended by signal 9" in out and "1 runs failed" in err
+    assert "ended by signal 9" in out and "1 run failed" in err
     assert len(finished(sweep_file)) == RUNS - 1
     _, out, _ = cli("sim", "sweep", str(sweep_file))
-    assert f"1 runs made, {RUNS - 1} found" in out
+    assert f"1 run made, {RUNS - 1} found" in out
 
 
 def test_runs_that_fail__are_told(
@@ -145,7 +145,7 @@ def test_damaged_file__is_made_again(cli, sweep_file: Path) -> None:
     cli("sim", "sweep", str(sweep_file))
     finished(sweep_file)[0].write_text('{"run": {}, "resu')
     _, out, _ = cli("sim", "sweep", str(sweep_file))
-    assert f"1 runs made, {RUNS - 1} found" in out
+    assert f"1 run made, {RUNS - 1} found" in out
 
 
 def test_two_at_once__the_second_is_told(cli, sweep_file: Path, fake_sim: Path) -> None:

@@ -32,7 +32,7 @@ from lab.sim.stats import Stat, stat
 WORKLOADS = ("w2", "w3", "w4", "w5")
 PROTOCOLS = ("homa", "dctcp", "tcp")
 _FULL = {"w2": (5, 50), "w3": (10, 100), "w4": (20, 200), "w5": (20, 200)}
-_QUICK = {"w2": (1, 2), "w3": (2, 4), "w4": (4, 8), "w5": (4, 8)}
+_QUICK = {"w2": (2, 3), "w3": (3, 6), "w4": (8, 12), "w5": (8, 12)}
 _SOFTWARE = {"send-delay": "3600ns", "receive-delay": "3600ns"}
 
 

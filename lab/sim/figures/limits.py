@@ -27,24 +27,43 @@ from lab.sim.sweep import pick
 
 PROTOCOLS = ("homa", "pfabric", "phost", "pias", "ndp")
 LOWEST, HIGHEST = 0.40, 1.00
-# Protocols with other settings, shown as protocols of their own: pFabric and PIAS ran in ns-2 in the
-# study, which counted no Ethernet framing and no shortest frame.
-VARIANTS = {"pfabric-ns2": "pfabric", "pias-ns2": "pias"}
-_NS2 = "ns2-sizes"
+# Protocols with the packet sizes that their simulators in the study counted (no Ethernet framing, no
+# shortest frame), shown as protocols of their own: which protocol, which setting.
+VARIANTS = {
+    "pfabric-sizes": ("pfabric", "ns2-sizes"),
+    "phost-sizes": ("phost", "bare-sizes"),
+    "pias-sizes": ("pias", "ns2-sizes"),
+}
+_ABORT: Spec = {"abort-unstable": True}
 
 
 @dataclass(frozen=True)
 class Limit:
-    """The highest load that was carried and what the receivers' links did there, 0 to 1."""
+    """The highest load that was carried, 0 to 1, and the runs that carried it."""
 
     load: float
-    application: float
-    total: float
+    results: list[dict]
+
+    def use(self, what: str) -> Stat | None:
+        """Percent of the receivers' links: "application" or "total"."""
+        values = (pick(result, ("sim", "utilisation", what)) for result in self.results)
+        return stat(100 * v for v in values if v is not None)
 
 
-def stable(result: dict) -> bool:
-    """Whether the network kept up with the arrivals."""
-    return bool(result.get("sim", {}).get("backlog", {}).get("stable", False))
+def growth(result: dict) -> float:
+    """How much of what is created the backlog grows by; 1 for a run that was given up."""
+    backlog = result.get("sim", {}).get("backlog", {})
+    if backlog.get("aborted"):
+        return 1.0
+    return float(backlog.get("growth_share", 0.0 if backlog.get("stable") else 1.0))
+
+
+def carried(results: list[dict], tolerance: float) -> bool:
+    """Whether a load is carried: over all seeds the backlog grows by no more than `tolerance`.
+
+    One run cannot tell: in a window of milliseconds a single large message makes the backlog grow.
+    """
+    return bool(results) and sum(map(growth, results)) / len(results) <= tolerance
 
 
 def bisect(step: float) -> Iterator[float]:
@@ -59,21 +78,24 @@ def bisect(step: float) -> Iterator[float]:
         low, high = (load, high) if carried else (low, load)
 
 
-def search(lab: Lab, cases: dict[object, Spec], step: float) -> dict[object, Limit | None]:
+def search(lab: Lab, cases: dict[object, Spec], options: Options) -> dict[object, Limit | None]:
     """The limit of every case; all searches advance together so that all cores have work."""
-    searches = {key: bisect(step) for key in cases}
+    seeds = options.seed_list()
+    searches = {key: bisect(options.limit_step()) for key in cases}
     wanted = {key: next(one) for key, one in searches.items()}
     best: dict[object, Limit | None] = dict.fromkeys(cases)
     while wanted:
         keys = list(wanted)
-        found = lab.results([merge(cases[key], {"load": wanted[key]}) for key in keys])
-        for key, result in zip(keys, found, strict=True):
-            carried = result is not None and stable(result)
-            if carried and result:
-                use = result["sim"]["utilisation"]
-                best[key] = Limit(wanted[key], use["application"], use["total"])
+        found = lab.results(
+            [merge(cases[key], {"load": wanted[key], "seed": s}) for key in keys for s in seeds]
+        )
+        for index, key in enumerate(keys):
+            results = [r for r in found[index * len(seeds) : (index + 1) * len(seeds)] if r]
+            held = carried(results, options.limit_tolerance())
+            if held:
+                best[key] = Limit(wanted[key], results)
             try:
-                wanted[key] = searches[key].send(carried)
+                wanted[key] = searches[key].send(held)
             except StopIteration:
                 del wanted[key]
     return best
@@ -81,43 +103,41 @@ def search(lab: Lab, cases: dict[object, Spec], step: float) -> dict[object, Lim
 
 def _case(protocol: str, workload: str, options: Options) -> Spec:
     if protocol in VARIANTS:
-        return sigcomm(workload, 0.8, options, protocol=VARIANTS[protocol], set={_NS2: 1})
+        base, setting = VARIANTS[protocol]
+        return sigcomm(workload, 0.8, options, protocol=base, set={setting: 1})
     return sigcomm(workload, 0.8, options, protocol=protocol)
 
 
 def _title(protocol: str) -> str:
     if protocol in VARIANTS:
-        return f"{draw.TITLES[VARIANTS[protocol]]} (ns-2 sizes)"
+        return f"{draw.TITLES[_base(protocol)]}, the study's sizes"
     return draw.TITLES[protocol]
+
+
+def _base(protocol: str) -> str:
+    return VARIANTS[protocol][0] if protocol in VARIANTS else protocol
 
 
 def fig12(lab: Lab, options: Options) -> Output:
     """Highest load that each protocol sustains."""
-    step = 0.04 if options.quick else 0.01
     protocols = options.chosen(PROTOCOLS)
     if options.quick and not options.protocols:
         protocols = ["homa"]  # the others: without --quick, or --protocols all
-    protocols += [v for v, p in VARIANTS.items() if p in protocols and program.has_setting(p, _NS2)]
+    protocols += [v for v, (p, s) in VARIANTS.items() if p in protocols and program.has_setting(p, s)]
     cases = {
-        (p, w, seed): merge(_case(p, w, options), options.limit_timing(w), {"seed": seed})
+        (p, w): merge(_case(p, w, options), options.limit(w), _ABORT)
         for p in protocols
         for w in WORKLOADS
-        for seed in options.seed_list()
     }
-    limits = search(lab, cases, step)
-    use: dict[tuple[str, str], list[Stat | None]] = {}
-    for p in protocols:
-        for w in WORKLOADS:
-            found = [limit for s in options.seed_list() if (limit := limits[p, w, s])]
-            use[p, w] = [
-                stat(x.application * 100 for x in found),
-                stat(x.total * 100 for x in found),
-                stat(x.load * 100 for x in found),
-            ]
+    limits = search(lab, cases, options)
+    use: dict[tuple[str, str], tuple[Stat | None, Stat | None, float | None]] = {
+        (p, w): (one.use("application"), one.use("total"), 100 * one.load) if one else (None,) * 3
+        for (p, w), one in limits.items()
+    }
     theirs = published()["fig12"]
     rows = []
     for (p, w), (application, total, _) in use.items():
-        numbers = theirs.get(VARIANTS.get(p, p), {}).get(w)
+        numbers = theirs.get(_base(p), {}).get(w)
         for index, (name, ours) in enumerate((("application", application), ("total", total))):
             what = f"{_title(p)} {w.upper()}, {name}"
             if numbers and p == "homa":
@@ -138,8 +158,8 @@ def fig12(lab: Lab, options: Options) -> Output:
     ]
     return Output(
         "Figure 12: highest sustainable load",
-        ["workload", "protocol", "application", "application_ci95", "total", "total_ci95", "load", "load_ci95"],
-        [[w, p, *(v for s in values for v in cell(s))] for (p, w), values in use.items()],
+        ["workload", "protocol", "application", "application_ci95", "total", "total_ci95", "load"],
+        [[w, p, *cell(a), *cell(t), load] for (p, w), (a, t, load) in use.items()],
         rows,
         paint,
         {
@@ -151,9 +171,15 @@ def fig12(lab: Lab, options: Options) -> Output:
             },
         },
         [
-            f"The search halves the interval from {LOWEST:.0%} to {HIGHEST:.0%} until it is "
-            f"{step:.0%} wide, for each seed by itself; a load counts as carried if the backlog "
-            "does not grow (docs/simulator.md)."
+            f"The search halves the interval from {100 * LOWEST:.0f} to {100 * HIGHEST:.0f} % until it "
+            f"is {100 * options.limit_step():.0f} % wide; a load counts as carried if over all seeds the "
+            f"backlog grows by at most {100 * options.limit_tolerance():.0f} % of what is created.",
+            *(
+                ["Quick: three racks (48 hosts) instead of nine, so that the backlog has time to "
+                 "become stationary within a minute."]
+                if options.quick
+                else []
+            ),
         ],
     )  # fmt: skip
 
@@ -165,7 +191,7 @@ def _paint_limits(stem: Path, options: Options, protocols: list[str], use: dict)
         draw.headline(
             figure,
             "Highest load that the network sustains (SIGCOMM’18, Figure 12)",
-            network_words(options),
+            network_words(options, options.limit_hosts()),
             0.065,
         )
         panel = panels[0, 0]
@@ -175,7 +201,7 @@ def _paint_limits(stem: Path, options: Options, protocols: list[str], use: dict)
             for index, p in enumerate(protocols):
                 x = at + (index - (len(protocols) - 1) / 2) * width
                 application, total, _ = use[p, w]
-                color = draw.COLORS[VARIANTS.get(p, p)]
+                color = draw.COLORS[_base(p)]
                 if application and total:
                     panel.bar(x, total.mean, width * 0.88, color=color, alpha=0.38)
                     panel.bar(
@@ -186,7 +212,7 @@ def _paint_limits(stem: Path, options: Options, protocols: list[str], use: dict)
                         _title(p), (x, 1.5), rotation=90, ha="center", va="bottom",
                         fontsize=8.2, color="white", fontweight="bold",
                     )  # fmt: skip
-                for value in theirs.get(VARIANTS.get(p, p), {}).get(w, []):
+                for value in theirs.get(_base(p), {}).get(w, []):
                     panel.plot(
                         [x - width * 0.46, x + width * 0.46], [value] * 2,
                         color=draw.PAPER, linewidth=1.6, solid_capstyle="butt", zorder=5,
@@ -214,13 +240,12 @@ def _limit_legend(figure, protocol: str) -> None:  # noqa: ANN001
 LEVELS = (1, 2, 3, 4, 5, 6, 7)
 _QUICK_LEVELS = (1, 2, 4, 7)
 _LOADS = (0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
-_QUICK_LOADS = (0.4, 0.6, 0.75, 0.9)
+_QUICK_LOADS = (0.5, 0.7, 0.9)
 
 
 def _levels_spec(options: Options, levels: int, load: float) -> Spec:
-    return sigcomm(
-        "w4", load, options, set={"scheduled-levels": levels, "unscheduled-levels": 1}
-    )
+    settings = {"scheduled-levels": levels, "unscheduled-levels": 1}
+    return merge(sigcomm("w4", load, options, set=settings), options.limit("w4"))
 
 
 def fig13(lab: Lab, options: Options) -> Output:
@@ -230,23 +255,12 @@ def fig13(lab: Lab, options: Options) -> Output:
     points = Points(
         lab, options, {(n, load): _levels_spec(options, n, load) for n in levels for load in loads}
     )
-    step = 0.04 if options.quick else 0.01
     searched = [n for n in levels if not options.quick or n in (1, 7)]
     found = search(
-        lab,
-        {
-            (n, seed): merge(
-                _levels_spec(options, n, 0.8), options.limit_timing("w4"), {"seed": seed}
-            )
-            for n in searched
-            for seed in options.seed_list()
-        },
-        step,
+        lab, {n: merge(_levels_spec(options, n, 0.8), _ABORT) for n in searched}, options
     )
-    limit = {
-        n: stat(one.load * 100 for s in options.seed_list() if (one := found[n, s]))
-        for n in searched
-    }
+    limit = {n: Stat(100 * one.load, None, len(one.results)) if (one := found[n]) else None
+             for n in searched}  # fmt: skip
     waste = {key: points.stat(key, "sim", "waste", scale=100) for key in points.keys()}
     theirs = published()["fig13"]
     rows = [
@@ -270,9 +284,9 @@ def fig13(lab: Lab, options: Options) -> Output:
     one, seven = limit.get(1), limit.get(7)
     return Output(
         "Figure 13: wasted bandwidth by load and scheduled priorities, W4",
-        ["scheduled_levels", "load", "waste_percent", "waste_ci95", "stable_runs", "runs"],
+        ["scheduled_levels", "load", "waste_percent", "waste_ci95", "carried", "runs"],
         [
-            [n, load, *cell(waste.get((n, load))), sum(map(stable, points[n, load])), len(points[n, load])]
+            [n, load, *cell(waste.get((n, load))), carried(points[n, load], options.limit_tolerance()), len(points[n, load])]
             for n in levels
             for load in loads
         ],
@@ -295,12 +309,12 @@ def fig13(lab: Lab, options: Options) -> Output:
 def _paint_waste(stem: Path, options: Options, levels, loads, points: Points, waste: dict) -> list[Path]:  # noqa: ANN001
     theirs = published()["fig13"]["sustained"]
     shades = dict(zip(levels, draw.ramp(len(levels)), strict=True))
-    with draw.canvas(8.6, 5.0) as (figure, panels):
+    with draw.canvas(9.2, 5.0) as (figure, panels):
         figure.subplots_adjust(left=0.08, right=0.87, top=0.85, bottom=0.11)
         draw.headline(
             figure,
-            "Bandwidth wasted by too little overcommitment, W4 (SIGCOMM’18, Figure 13)",
-            network_words(options),
+            "Bandwidth wasted for want of overcommitment, W4 (SIGCOMM’18, Figure 13)",
+            network_words(options, options.limit_hosts()),
             0.08,
         )
         panel = panels[0, 0]
@@ -318,7 +332,7 @@ def _paint_waste(stem: Path, options: Options, levels, loads, points: Points, wa
                 elinewidth=0.8, capsize=2,
             )  # fmt: skip
             for x, y, (load, _) in zip(xs, ys, here, strict=True):
-                kept = all(map(stable, points[n, load]))
+                kept = carried(points[n, load], options.limit_tolerance())
                 panel.plot(
                     x, y, "o", color=shades[n], markerfacecolor=shades[n] if kept else "white",
                     markersize=5.5, zorder=4,
@@ -340,12 +354,6 @@ def _paint_waste(stem: Path, options: Options, levels, loads, points: Points, wa
         panel.legend(loc="upper left", frameon=False, fontsize=8.5)
         draw.names(panel, ends, log=False)
         return finish(figure, stem)
-
-
-def limit_of(result: dict) -> float | None:
-    """Total utilisation of one run in percent, for sweeps by hand."""
-    value = pick(result, ("sim", "utilisation", "total"))
-    return None if value is None else 100 * value
 
 
 FIGURES = [

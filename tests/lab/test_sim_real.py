@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The laboratory with the real homa-sim: small runs, and all that the lab reads is there."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from lab.errors import LabError, UsageError
+from lab.sim import program
+from lab.sim import spec as specs
+from lab.sim.figures import slowdown
+from lab.sim.figures.base import bins_of
+from lab.sim.flags import FLAGS
+from lab.sim.sweep import pick
+
+
+def _built() -> bool:
+    try:
+        return bool(program.path())
+    except LabError:
+        return False
+
+
+pytestmark = pytest.mark.skipif(not _built(), reason="homa-sim is not built; ./homa build does it")
+SMALL = {
+    "topology": "one-switch", "hosts": 8, "workload": "w2", "load": 0.5,
+    "warmup": "100us", "measure": "500us", "drain": "5ms",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def fresh_catalogue() -> None:
+    program.catalogue.cache_clear()
+
+
+def test_flags__are_the_programs() -> None:
+    """Every flag of the lab is one of homa-sim's."""
+    words = subprocess.run([program.path(), "--help"], capture_output=True, text=True).stdout
+    theirs = {w.lstrip("-") for w in words.split() if w.startswith("--")}
+    assert set(FLAGS) <= theirs
+
+
+@pytest.mark.parametrize("protocol", ["homa", "pfabric", "phost", "pias", "ndp", "tcp", "dctcp", "oracle"])
+def test_protocol__gives_what_the_lab_reads(protocol: str) -> None:
+    result = program.run(specs.normal({**SMALL, "protocol": protocol}))
+    for place in (
+        "slowdown p99", "sim single_packet p99", "sim short p99_us", "sim waste",
+        "sim utilisation application", "sim utilisation total", "sim hops_per_s", "sim wall_s",
+        "sim simulated_s", "sim memory_bytes", "sim switch_peak_bytes",
+    ):  # fmt: skip
+        assert pick(result, tuple(place.split())) is not None, place
+    assert isinstance(result["sim"]["backlog"]["stable"], bool)
+    assert len(result["sim"]["priorities"]) == 8 and len(result["deciles"]) == 10
+    bins = bins_of([result])
+    assert bins and bins[0]["p99"].mean >= 0.9 and slowdown.average(bins)
+    if protocol != "oracle":
+        assert pick(result, ("sim", "queues", "host-down", "max_bytes")) is not None
+
+
+def test_run__shows_tables_and_writes_json(cli, tmp_path: Path) -> None:
+    flags = [word for name, value in SMALL.items() for word in (f"--{name}", str(value))]
+    status, out, _ = cli("sim", "run", *flags, "--json", str(tmp_path / "r.json"))
+    assert status == 0 and "all sizes" in out and "switch to host" in out and "digest" in out
+    assert json.loads((tmp_path / "r.json").read_text())["program"].startswith("homa-sim")
+
+
+def test_run__topology_from_a_file(cli, tmp_path: Path) -> None:
+    file = tmp_path / "net.toml"
+    file.write_text('kind = "leaf-spine"\nracks = 2\nhosts-per-rack = 3\nspines = 2\n')
+    status, _, err = cli(
+        "sim", "run", "--topology", str(file), "--workload", "w2", "--warmup", "0", "--measure",
+        "200us", "--drain", "2ms", "--json", str(tmp_path / "r.json"),
+    )  # fmt: skip
+    assert status == 0, err
+    assert json.loads((tmp_path / "r.json").read_text())["config"]["network"]["hosts"] == 6
+
+
+def test_run__what_the_program_refuses_is_its_own_sentence() -> None:
+    with pytest.raises(UsageError, match="no setting 'nonsense'"):
+        program.run(specs.normal({**SMALL, "set": {"nonsense": 1}}))
+
+
+def test_run__list_has_presets_and_settings(cli) -> None:
+    status, out, _ = cli("sim", "run", "--list")
+    assert status == 0 and "sigcomm18, linux" in out and "scheduled-levels" in out
+
+
+def test_same_seed__same_digest() -> None:
+    one, two = (program.run(specs.normal({**SMALL, "seed": 5}))["sim"]["digest"] for _ in range(2))
+    assert one == two != program.run(specs.normal({**SMALL, "seed": 6}))["sim"]["digest"]
+
+
+def test_ctrl_c__shows_what_was_measured(tmp_path: Path) -> None:
+    out = tmp_path / "r.json"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lab", "sim", "run", "--measure", "100s", "--json", str(out)],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    for _ in range(1500):
+        if any("homa-sim" in _command(pid) for pid in _children(process.pid)):
+            break
+        time.sleep(0.02)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    said, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and "interrupted" in err, err
+    assert "all sizes" in said and json.loads(out.read_text())["interrupted"]
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += [int(word) for word in task.read_text().split()]
+    return found
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+def test_figure__from_tiny_runs(cli, tmp_path: Path) -> None:
+    status, out, err = cli(
+        "sim", "figure", "fig14", "--quick", "--scale", "0.03", "--seeds", "2",
+        "--out", str(tmp_path),
+    )  # fmt: skip
+    assert status == 0, err
+    data = json.loads((tmp_path / "fig14.json").read_text())
+    assert len(data["data"]) == 24 and (tmp_path / "fig14.png").stat().st_size > 10_000
