@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * What models of protocols have in common that number the packets of a message
- * (pFabric, pHost): the packets themselves, those that a host has yet to send
- * because of what arrived, those that are under way, and those that have
- * arrived. A message has a window's worth of packets under way, a dozen or so,
- * which is why they are searched one by one.
+ * (pFabric, pHost): a message at one of its ends, the packets, those that a
+ * host has yet to send because of what arrived, those that are under way, and
+ * those that have arrived. A message has a window's worth of packets under way,
+ * a dozen or so, which is why they are searched one by one.
  */
 #ifndef SIM_PACKETS_H
 #define SIM_PACKETS_H
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "homa_list.h"
 #include "transport.h"
 
 #define SIM_MODEL_HEADERS 40u	/* IP and transport, of data and of control packets */
@@ -173,20 +173,7 @@ struct sim_arrived {
 };
 
 /** sim_arrived_clear() - none of @packets; false: no memory */
-static inline bool sim_arrived_clear(struct sim_arrived *arrived, u32 packets)
-{
-	u32 words = (packets + 63) / 64;
-
-	if (arrived->words < words) {
-		free(arrived->word);
-		arrived->word = malloc(words * sizeof(*arrived->word));
-		arrived->words = arrived->word ? words : 0;
-		if (!arrived->word)
-			return false;
-	}
-	memset(arrived->word, 0, words * sizeof(*arrived->word));
-	return true;
-}
+bool sim_arrived_clear(struct sim_arrived *arrived, u32 packets);
 
 static inline bool sim_arrived_has(const struct sim_arrived *arrived, u32 seq)
 {
@@ -197,5 +184,38 @@ static inline void sim_arrived_add(struct sim_arrived *arrived, u32 seq)
 {
 	arrived->word[seq / 64] |= 1ull << (seq % 64);
 }
+
+/* ---- messages ---- */
+
+/**
+ * struct sim_side - a message at its sender or its receiver; a model's own
+ * struct begins with it
+ * @received, @arrived: of receivers; sim_arrived_clear() first.
+ */
+struct sim_side {
+	struct homa_list all;
+	struct sim_msg *msg;
+	u32 packets, received;
+	struct sim_arrived arrived;
+};
+
+/** struct sim_sides - all of one kind; memory of @size each, zeroed up to @clear, is kept */
+struct sim_sides {
+	struct homa_list used, spare;
+	size_t clear, size;
+};
+
+/** sim_sides_init() - of structs of @clear bytes with @extra bytes behind */
+void sim_sides_init(struct sim_sides *sides, size_t clear, size_t extra);
+/** sim_sides_free() - all of them, as the run ends */
+void sim_sides_free(struct sim_sides *sides);
+/** sim_side_new() - for @msg, to which it holds a reference; NULL: no memory */
+void *sim_side_new(struct sim_sides *sides, struct sim_msg *msg, u32 segment);
+/** sim_side_done() - @side is over; the caller has forgotten it */
+void sim_side_done(struct sim *sim, struct sim_sides *sides, struct sim_side *side);
+
+/** sim_model_defaults() - of settings, and of a network with a random path per packet */
+void sim_model_defaults(struct sim_config *cfg, const struct sim_option *options,
+			enum sim_queue_kind queue, u64 port_bytes);
 
 #endif

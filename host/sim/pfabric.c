@@ -36,9 +36,9 @@
  * than they are; the setting ns2-sizes does the same, for comparison only.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "homa_heap.h"
-#include "homa_list.h"
 #include "packets.h"
 
 #define PFABRIC_PORT_BYTES 36864u
@@ -71,30 +71,21 @@ static const struct sim_option pfabric_options[] = {
 /**
  * struct pfabric_tx - a message at its sender
  * @turn: in the host's heap while it may send; its key is @left.
- * @packets, @next, @acked: how many, first never sent, acknowledged ones.
+ * @next, @acked: first packet never sent; how many are acknowledged.
  * @left: bytes that are not acknowledged: the rank of its packets.
  * @grown: acknowledgements since the window grew last, beyond @threshold.
  * @timeouts: in a row. @probe_due: the next packet is a probe.
  */
 struct pfabric_tx {
+	struct sim_side side;
 	struct homa_heap_node turn;
-	struct homa_list all;
 	struct sim_event timer;
-	struct sim_msg *msg;
-	u32 packets, next, acked, left;
+	u32 next, acked, left;
 	u32 window, threshold, grown;
 	u32 timeouts;
 	bool probing, probe_due;
 	struct sim_flight flight;
 	struct sim_slot slot[];
-};
-
-/** struct pfabric_rx - a message of several packets at its receiver */
-struct pfabric_rx {
-	struct homa_list all;
-	struct sim_msg *msg;
-	u32 packets, received;
-	struct sim_arrived arrived;
 };
 
 /** struct pfabric_host - @turns: messages that may send. @control: what goes before them */
@@ -109,7 +100,7 @@ struct pfabric_counts {
 
 struct pfabric {
 	struct pfabric_host *hosts;
-	struct homa_list senders, receivers, spare_tx, spare_rx;
+	struct sim_sides senders, receivers;
 	u32 segment, window, max_window, probe_after;
 	bool ns2_sizes;
 	u64 rto_ps;
@@ -125,29 +116,12 @@ static inline struct pfabric *pfabric_of(const struct sim *sim)
 
 static void pfabric_timer(struct sim *sim, struct sim_event *ev);
 
-static struct pfabric_tx *pfabric_tx_new(struct pfabric *pf)
-{
-	const size_t size = sizeof(struct pfabric_tx) + pf->max_window * sizeof(struct sim_slot);
-	struct homa_list *spare = homa_list_pop(&pf->spare_tx);
-	struct pfabric_tx *tx;
-
-	tx = spare ? homa_list_entry(spare, struct pfabric_tx, all) : malloc(size);
-	if (!tx)
-		return NULL;
-	memset(tx, 0, sizeof(*tx));
-	tx->flight.slot = tx->slot;
-	tx->timer.fn = pfabric_timer;
-	homa_heap_node_init(&tx->turn);
-	homa_list_init(&tx->all);
-	return tx;
-}
-
 static bool pfabric_may_send(const struct pfabric_tx *tx)
 {
 	if (tx->probing)
 		return tx->probe_due;
 	return sim_flight_under_way(&tx->flight) < tx->window &&
-	       (tx->flight.lost || tx->next < tx->packets);
+	       (tx->flight.lost || tx->next < tx->side.packets);
 }
 
 /* In the heap exactly while it may send, with the key that is true now. */
@@ -174,21 +148,20 @@ static void pfabric_check(struct sim *sim, struct sim_host *host, struct pfabric
 static void pfabric_send(struct sim *sim, struct sim_host *host, struct sim_msg *msg)
 {
 	struct pfabric *pf = pfabric_of(sim);
-	struct pfabric_tx *tx = pfabric_tx_new(pf);
+	struct pfabric_tx *tx = sim_side_new(&pf->senders, msg, pf->segment);
 
 	if (!tx) {
 		sim_failed(sim, msg, ENOMEM);
 		return;
 	}
-	sim_msg_get(msg);
 	msg->tx = tx;
-	tx->msg = msg;
-	tx->packets = sim_packets(msg->length, pf->segment);
+	tx->flight.slot = tx->slot;
+	tx->timer.fn = pfabric_timer;
+	homa_heap_node_init(&tx->turn);
+	tx->turn.tie = msg->serial;
 	tx->left = msg->length;
 	tx->window = pf->window;
 	tx->threshold = pf->max_window;
-	tx->turn.tie = msg->serial;
-	homa_list_add_tail(&pf->senders, &tx->all);
 	pfabric_check(sim, host, tx);
 }
 
@@ -199,18 +172,15 @@ static void pfabric_tx_done(struct sim *sim, struct sim_host *host, struct pfabr
 	sim_event_cancel(sim->agenda, &tx->timer);
 	if (homa_heap_linked(&tx->turn))
 		homa_heap_remove(&ph->turns, &tx->turn);
-	homa_list_del(&tx->all);
-	homa_list_add_head(&pfabric_of(sim)->spare_tx, &tx->all);
-	tx->msg->tx = NULL;
-	sim_msg_put(sim, tx->msg);
-	tx->msg = NULL;
+	tx->side.msg->tx = NULL;
+	sim_side_done(sim, &pfabric_of(sim)->senders, &tx->side);
 }
 
 static struct sim_pkt *pfabric_packet(struct sim *sim, struct sim_host *host,
 				      struct pfabric_tx *tx)
 {
 	struct pfabric *pf = pfabric_of(sim);
-	struct sim_msg *msg = tx->msg;
+	struct sim_msg *msg = tx->side.msg;
 	struct sim_pkt *pkt = sim_model_pkt(sim, msg, host->index, msg->dst, PFABRIC_DATA);
 	u32 seq;
 
@@ -307,7 +277,7 @@ static void pfabric_timer(struct sim *sim, struct sim_event *ev)
 		}
 		pfabric_timeout(pf, tx);
 	}
-	pfabric_check(sim, &sim->hosts[tx->msg->src], tx);
+	pfabric_check(sim, &sim->hosts[tx->side.msg->src], tx);
 }
 
 /* ---- what the receiver says ---- */
@@ -339,7 +309,7 @@ static void pfabric_acked(struct sim *sim, struct sim_host *host, const struct s
 	if (pkt->type == PFABRIC_ACK && sim_flight_remove(&tx->flight, seq) != SIM_NEVER) {
 		tx->left -= sim_packet_bytes(msg->length, seq, pf->segment);
 		pfabric_grow(pf, tx);
-		if (++tx->acked == tx->packets) {
+		if (++tx->acked == tx->side.packets) {
 			pfabric_tx_done(sim, host, tx);
 			return;
 		}
@@ -349,36 +319,23 @@ static void pfabric_acked(struct sim *sim, struct sim_host *host, const struct s
 
 /* ---- a message at its receiver ---- */
 
-static struct pfabric_rx *pfabric_rx_new(struct sim *sim, struct sim_msg *msg)
+/* Only one of several packets needs a state; false: no memory. */
+static bool pfabric_rx_ready(struct sim *sim, struct sim_msg *msg)
 {
 	struct pfabric *pf = pfabric_of(sim);
-	struct homa_list *spare = homa_list_pop(&pf->spare_rx);
-	struct pfabric_rx *rx;
+	struct sim_side *rx = msg->rx;
 
-	rx = spare ? homa_list_entry(spare, struct pfabric_rx, all) : calloc(1, sizeof(*rx));
+	if (rx || msg->delivered || msg->length <= pf->segment)
+		return true;
+	rx = sim_side_new(&pf->receivers, msg, pf->segment);
 	if (!rx)
-		return NULL;
-	rx->packets = sim_packets(msg->length, pf->segment);
-	rx->received = 0;
+		return false;
 	if (!sim_arrived_clear(&rx->arrived, rx->packets)) {
-		free(rx);
-		return NULL;
+		sim_side_done(sim, &pf->receivers, rx);
+		return false;
 	}
-	homa_list_init(&rx->all);
-	homa_list_add_tail(&pf->receivers, &rx->all);
-	sim_msg_get(msg);
-	rx->msg = msg;
 	msg->rx = rx;
-	return rx;
-}
-
-static void pfabric_rx_done(struct sim *sim, struct pfabric_rx *rx)
-{
-	homa_list_del(&rx->all);
-	homa_list_add_head(&pfabric_of(sim)->spare_rx, &rx->all);
-	rx->msg->rx = NULL;
-	sim_msg_put(sim, rx->msg);
-	rx->msg = NULL;
+	return true;
 }
 
 static void pfabric_answer(struct sim *sim, struct sim_host *host, struct sim_msg *msg,
@@ -400,7 +357,7 @@ static void pfabric_answer(struct sim *sim, struct sim_host *host, struct sim_ms
 static bool pfabric_completes(struct sim *sim, struct sim_msg *msg, u32 seq)
 {
 	struct pfabric *pf = pfabric_of(sim);
-	struct pfabric_rx *rx = msg->rx;
+	struct sim_side *rx = msg->rx;
 
 	if (!rx && !msg->delivered && msg->length <= pf->segment)
 		return true;
@@ -411,7 +368,8 @@ static bool pfabric_completes(struct sim *sim, struct sim_msg *msg, u32 seq)
 	sim_arrived_add(&rx->arrived, seq);
 	if (++rx->received < rx->packets)
 		return false;
-	pfabric_rx_done(sim, rx);
+	msg->rx = NULL;
+	sim_side_done(sim, &pf->receivers, rx);
 	return true;
 }
 
@@ -421,9 +379,8 @@ static void pfabric_data(struct sim *sim, struct sim_host *host, struct sim_pkt 
 
 	if (!msg)
 		return;
-	if (pkt->type == PFABRIC_DATA && !msg->rx && !msg->delivered &&
-	    msg->length > pfabric_of(sim)->segment && !pfabric_rx_new(sim, msg))
-		return; /* no memory: as if lost */
+	if (pkt->type == PFABRIC_DATA && !pfabric_rx_ready(sim, msg))
+		return; /* as if lost */
 	pfabric_answer(sim, host, msg, pkt);
 	if (pkt->type == PFABRIC_PROBE)
 		return;
@@ -446,15 +403,7 @@ static void pfabric_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *p
 
 static int pfabric_defaults(struct sim_config *cfg)
 {
-	u32 i;
-
-	for (i = 0; i < PFABRIC_OPTIONS; i++)
-		cfg->option[i] = pfabric_options[i].def;
-	cfg->queue = SIM_QUEUE_RANK;
-	cfg->balance = SIM_SPRAY;
-	cfg->port_bytes = PFABRIC_PORT_BYTES;
-	cfg->shared_bytes = 0;
-	cfg->ecn_bytes = 0;
+	sim_model_defaults(cfg, pfabric_options, SIM_QUEUE_RANK, PFABRIC_PORT_BYTES);
 	return 0;
 }
 
@@ -467,10 +416,6 @@ static int pfabric_start(struct sim *sim)
 	if (!pf)
 		return -ENOMEM;
 	sim->proto = pf;
-	homa_list_init(&pf->senders);
-	homa_list_init(&pf->receivers);
-	homa_list_init(&pf->spare_tx);
-	homa_list_init(&pf->spare_rx);
 	pf->segment = sim->cfg.mtu - SIM_MODEL_HEADERS;
 	pf->window = (u32)option[PFABRIC_OPT_WINDOW];
 	pf->max_window = (u32)option[PFABRIC_OPT_MAX_WINDOW];
@@ -479,6 +424,9 @@ static int pfabric_start(struct sim *sim)
 	pf->rto_ps = option[PFABRIC_OPT_RTO] * SIM_US;
 	pf->probe_after = (u32)option[PFABRIC_OPT_PROBE_AFTER];
 	pf->ns2_sizes = option[PFABRIC_OPT_NS2_SIZES];
+	sim_sides_init(&pf->senders, sizeof(struct pfabric_tx),
+		       pf->max_window * sizeof(struct sim_slot));
+	sim_sides_init(&pf->receivers, sizeof(struct sim_side), 0);
 	pf->hosts = calloc(sim->cfg.hosts, sizeof(*pf->hosts));
 	if (!pf->hosts)
 		return -ENOMEM; /* sim_free() calls pfabric_stop() */
@@ -490,36 +438,14 @@ static int pfabric_start(struct sim *sim)
 	return 0;
 }
 
-static void pfabric_free_rx(struct homa_list *list)
-{
-	struct homa_list *node;
-
-	while ((node = homa_list_pop(list)) != NULL) {
-		struct pfabric_rx *rx = homa_list_entry(node, struct pfabric_rx, all);
-
-		free(rx->arrived.word);
-		free(rx);
-	}
-}
-
-static void pfabric_free_tx(struct homa_list *list)
-{
-	struct homa_list *node;
-
-	while ((node = homa_list_pop(list)) != NULL)
-		free(homa_list_entry(node, struct pfabric_tx, all));
-}
-
 static void pfabric_stop(struct sim *sim)
 {
 	struct pfabric *pf = pfabric_of(sim);
 
 	if (!pf)
 		return;
-	pfabric_free_tx(&pf->senders);
-	pfabric_free_tx(&pf->spare_tx);
-	pfabric_free_rx(&pf->receivers);
-	pfabric_free_rx(&pf->spare_rx);
+	sim_sides_free(&pf->senders);
+	sim_sides_free(&pf->receivers);
 	free(pf->hosts);
 	free(pf);
 	sim->proto = NULL;

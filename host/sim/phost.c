@@ -37,6 +37,7 @@
  * same, for comparison only.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "phost_impl.h"
 
@@ -78,28 +79,10 @@ static const struct sim_option phost_options[] = {
 
 static void phost_timer(struct sim *sim, struct sim_event *ev);
 
-static struct phost_tx *phost_tx_new(struct phost *phost)
-{
-	const size_t size = sizeof(struct phost_tx) + phost->window * sizeof(struct phost_token) +
-			    phost->free * sizeof(u32);
-	struct homa_list *spare = homa_list_pop(&phost->spare_tx);
-	struct phost_tx *tx;
-
-	tx = spare ? homa_list_entry(spare, struct phost_tx, all) : malloc(size);
-	if (!tx)
-		return NULL;
-	memset(tx, 0, sizeof(*tx));
-	tx->owed = (u32 *)&tx->token[phost->window];
-	tx->timer.fn = phost_timer;
-	homa_heap_node_init(&tx->turn);
-	homa_list_init(&tx->all);
-	return tx;
-}
-
 static void phost_rts(struct sim *sim, struct sim_host *host, struct phost_tx *tx)
 {
 	struct phost_host *ph = host->proto;
-	struct sim_msg *msg = tx->msg;
+	struct sim_msg *msg = tx->side.msg;
 	struct sim_pkt *pkt = sim_model_pkt(sim, msg, host->index, msg->dst, PHOST_RTS);
 
 	if (pkt)
@@ -129,23 +112,22 @@ static void phost_key(struct phost_host *ph, struct phost_tx *tx)
 static void phost_send(struct sim *sim, struct sim_host *host, struct sim_msg *msg)
 {
 	struct phost *phost = phost_of(sim);
-	struct phost_tx *tx = phost_tx_new(phost);
+	struct phost_tx *tx = sim_side_new(&phost->senders, msg, phost->segment);
 
 	if (!tx) {
 		sim_failed(sim, msg, ENOMEM);
 		return;
 	}
-	sim_msg_get(msg);
 	msg->tx = tx;
-	tx->msg = msg;
-	tx->packets = sim_packets(msg->length, phost->segment);
-	tx->left = tx->packets;
-	while (tx->num_owed < tx->packets && tx->num_owed < phost->free) {
+	tx->owed = (u32 *)&tx->token[phost->window];
+	tx->timer.fn = phost_timer;
+	homa_heap_node_init(&tx->turn);
+	tx->turn.tie = msg->serial;
+	tx->left = tx->side.packets;
+	while (tx->num_owed < tx->side.packets && tx->num_owed < phost->free) {
 		tx->owed[tx->num_owed] = tx->num_owed;
 		tx->num_owed++;
 	}
-	tx->turn.tie = msg->serial;
-	homa_list_add_tail(&phost->senders, &tx->all);
 	if (tx->num_owed)
 		phost_key(host->proto, tx);
 	phost_rts(sim, host, tx);
@@ -157,11 +139,8 @@ static void phost_tx_done(struct sim *sim, struct phost_host *ph, struct phost_t
 	sim_event_cancel(sim->agenda, &tx->timer);
 	if (homa_heap_linked(&tx->turn))
 		homa_heap_remove(&ph->senders, &tx->turn);
-	homa_list_del(&tx->all);
-	homa_list_add_head(&phost_of(sim)->spare_tx, &tx->all);
-	tx->msg->tx = NULL;
-	sim_msg_put(sim, tx->msg);
-	tx->msg = NULL;
+	tx->side.msg->tx = NULL;
+	sim_side_done(sim, &phost_of(sim)->senders, &tx->side);
 }
 
 /* ---- tokens ---- */
@@ -266,7 +245,7 @@ static struct sim_pkt *phost_next(struct sim *sim, struct sim_host *host)
 			break;
 		homa_heap_remove(&ph->senders, &tx->turn); /* all its tokens expired */
 	}
-	pkt = sim_model_pkt(sim, tx->msg, host->index, tx->msg->dst, PHOST_DATA);
+	pkt = sim_model_pkt(sim, tx->side.msg, host->index, tx->side.msg->dst, PHOST_DATA);
 	phost_wait(sim, tx);
 	if (tx->left > 1)
 		tx->left--;
@@ -304,7 +283,7 @@ static void phost_timer(struct sim *sim, struct sim_event *ev)
 	if (tx->backoff < PHOST_MAX_BACKOFF)
 		tx->backoff++;
 	phost->counts.rts_again++;
-	phost_rts(sim, &sim->hosts[tx->msg->src], tx);
+	phost_rts(sim, &sim->hosts[tx->side.msg->src], tx);
 	phost_wait(sim, tx);
 }
 
@@ -335,30 +314,18 @@ static void phost_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt
 
 static int phost_defaults(struct sim_config *cfg)
 {
-	u32 i;
-
-	for (i = 0; i < PHOST_OPTIONS; i++)
-		cfg->option[i] = phost_options[i].def;
-	cfg->queue = SIM_QUEUE_PRIORITY;
-	cfg->balance = SIM_SPRAY;
-	cfg->port_bytes = PHOST_PORT_BYTES;
-	cfg->shared_bytes = 0;
-	cfg->ecn_bytes = 0;
+	sim_model_defaults(cfg, phost_options, SIM_QUEUE_PRIORITY, PHOST_PORT_BYTES);
 	return 0;
 }
 
 static void phost_prepare(struct phost *phost, const struct sim_config *cfg)
 {
 	const u64 *option = cfg->option;
+	u32 slots;
 
-	homa_list_init(&phost->senders);
-	homa_list_init(&phost->receivers);
-	homa_list_init(&phost->spare_tx);
-	homa_list_init(&phost->spare_rx);
 	phost->segment = cfg->mtu - SIM_MODEL_HEADERS;
 	phost->free = (u32)option[PHOST_OPT_FREE];
 	phost->window = (u32)option[PHOST_OPT_WINDOW];
-	phost->slots = phost->free > phost->window ? phost->free : phost->window;
 	phost->bare_sizes = option[PHOST_OPT_BARE_SIZES];
 	phost->packet_ps = (u64)(phost->bare_sizes ? cfg->mtu : sim_wire(cfg->mtu)) *
 			   (8000000u / cfg->host_mbps);
@@ -366,6 +333,11 @@ static void phost_prepare(struct phost *phost, const struct sim_config *cfg)
 	phost->downgrade_ps = phost->packet_ps * option[PHOST_OPT_DOWNGRADE];
 	phost->resend_ps = phost->packet_ps * option[PHOST_OPT_RESEND];
 	phost->rts_ps = option[PHOST_OPT_RTS] * SIM_US;
+	slots = phost->free > phost->window ? phost->free : phost->window;
+	sim_sides_init(&phost->senders, sizeof(struct phost_tx),
+		       phost->window * sizeof(struct phost_token) + phost->free * sizeof(u32));
+	sim_sides_init(&phost->receivers, sizeof(struct phost_rx),
+		       slots * sizeof(struct sim_slot));
 }
 
 static int phost_start(struct sim *sim)
@@ -391,24 +363,14 @@ static int phost_start(struct sim *sim)
 	return 0;
 }
 
-static void phost_senders_free(struct homa_list *list)
-{
-	struct homa_list *node;
-
-	while ((node = homa_list_pop(list)) != NULL)
-		free(homa_list_entry(node, struct phost_tx, all));
-}
-
 static void phost_stop(struct sim *sim)
 {
 	struct phost *phost = phost_of(sim);
 
 	if (!phost)
 		return;
-	phost_senders_free(&phost->senders);
-	phost_senders_free(&phost->spare_tx);
-	phost_receivers_free(&phost->receivers);
-	phost_receivers_free(&phost->spare_rx);
+	sim_sides_free(&phost->senders);
+	sim_sides_free(&phost->receivers);
 	free(phost->hosts);
 	free(phost);
 	sim->proto = NULL;

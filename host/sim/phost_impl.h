@@ -9,7 +9,6 @@
 #define SIM_PHOST_IMPL_H
 
 #include "homa_heap.h"
-#include "homa_list.h"
 #include "packets.h"
 
 #define PHOST_MAX_BACKOFF 6u	/* doublings of a time-out */
@@ -25,19 +24,17 @@ struct phost_token {
 /**
  * struct phost_tx - a message at its sender
  * @turn: in the host's heap while it may have a token; its key is @left.
- * @rts_due: the next packet is an RTS.
- * @packets, @left: how many, not sent as far as this side knows.
+ * @left: packets not sent, as far as this side knows.
  * @owed: packets that may be sent at any time: those with free tokens; a ring
  *	of phost->free, @num_owed from @first_owed.
  * @token: a ring of phost->window, @num from @first, in order of expiry.
  * @heard_at: last sign of the receiver. @backoff: doublings of the wait.
  */
 struct phost_tx {
+	struct sim_side side;
 	struct homa_heap_node turn;
-	struct homa_list all;
 	struct sim_event timer;
-	struct sim_msg *msg;
-	u32 packets, left;
+	u32 left;
 	u32 *owed, first_owed, num_owed;
 	u64 heard_at;
 	u32 backoff;
@@ -55,14 +52,11 @@ struct phost_tx {
  * @active_at: last token to it or arrival from it. @silences: since an arrival.
  */
 struct phost_rx {
+	struct sim_side side;
 	struct homa_heap_node turn;
-	struct homa_list all;
 	struct sim_event timer;
-	struct sim_msg *msg;
-	u32 packets, next, received;
 	u64 active_at;
-	u32 silences;
-	struct sim_arrived arrived;
+	u32 next, silences;
 	struct sim_flight flight;
 	struct sim_slot slot[];
 };
@@ -87,8 +81,8 @@ struct phost_counts {
 /** struct phost - @packet_ps: time of a full packet on a host's link */
 struct phost {
 	struct phost_host *hosts;
-	struct homa_list senders, receivers, spare_tx, spare_rx;
-	u32 segment, free, window, slots;
+	struct sim_sides senders, receivers;
+	u32 segment, free, window;
 	bool bare_sizes;
 	u64 packet_ps, expiry_ps, resend_ps, downgrade_ps, rts_ps;
 	struct phost_counts counts;
@@ -104,7 +98,5 @@ static inline struct phost *phost_of(const struct sim *sim)
 void phost_receiver_init(struct phost_host *ph, struct sim_host *host);
 void phost_rts_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt);
 void phost_data_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt);
-/** phost_receivers_free() - give the messages of a list back to the system */
-void phost_receivers_free(struct homa_list *list);
 
 #endif

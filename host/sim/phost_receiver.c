@@ -31,18 +31,6 @@ void phost_receiver_init(struct phost_host *ph, struct sim_host *host)
 	homa_heap_init(&ph->wanting);
 }
 
-void phost_receivers_free(struct homa_list *list)
-{
-	struct homa_list *node;
-
-	while ((node = homa_list_pop(list)) != NULL) {
-		struct phost_rx *rx = homa_list_entry(node, struct phost_rx, all);
-
-		free(rx->arrived.word);
-		free(rx);
-	}
-}
-
 /* ---- who may have a token ---- */
 
 static bool phost_blocked(const struct phost *phost, const struct phost_rx *rx)
@@ -52,14 +40,14 @@ static bool phost_blocked(const struct phost *phost, const struct phost_rx *rx)
 
 static bool phost_wants(const struct phost_rx *rx)
 {
-	return rx->flight.lost || rx->next < rx->packets;
+	return rx->flight.lost || rx->next < rx->side.packets;
 }
 
 /* In the heap exactly while it may have one, with the key that is true now. */
 static void phost_check(struct sim *sim, struct phost_host *ph, struct phost_rx *rx)
 {
 	struct phost *phost = phost_of(sim);
-	u32 missing = rx->packets - rx->received;
+	u32 missing = rx->side.packets - rx->side.received;
 
 	if (!phost_wants(rx) || phost_blocked(phost, rx)) {
 		if (homa_heap_linked(&rx->turn))
@@ -113,53 +101,30 @@ static void phost_silence(struct sim *sim, struct sim_event *ev)
 	else if (rx->silences < PHOST_MAX_BACKOFF)
 		rx->silences++;
 	sim_flight_lose(&rx->flight, SIM_NEVER);
-	phost_check(sim, sim->hosts[rx->msg->dst].proto, rx);
+	phost_check(sim, sim->hosts[rx->side.msg->dst].proto, rx);
 }
 
 /* ---- messages ---- */
-
-static struct phost_rx *phost_rx_alloc(struct phost *phost, u32 packets)
-{
-	const size_t size = sizeof(struct phost_rx) + phost->slots * sizeof(struct sim_slot);
-	struct homa_list *spare = homa_list_pop(&phost->spare_rx);
-	struct phost_rx *rx;
-
-	rx = spare ? homa_list_entry(spare, struct phost_rx, all) : calloc(1, size);
-	if (!rx)
-		return NULL;
-	if (!sim_arrived_clear(&rx->arrived, packets)) {
-		free(rx);
-		return NULL;
-	}
-	homa_heap_node_init(&rx->turn);
-	homa_list_init(&rx->all);
-	rx->timer.fn = phost_silence;
-	rx->flight.slot = rx->slot;
-	rx->flight.count = 0;
-	rx->flight.lost = 0;
-	return rx;
-}
 
 /* The packets with free tokens are on their way. */
 static struct phost_rx *phost_rx_new(struct sim *sim, struct sim_msg *msg)
 {
 	struct phost *phost = phost_of(sim);
-	u32 packets = sim_packets(msg->length, phost->segment), i;
-	struct phost_rx *rx = phost_rx_alloc(phost, packets);
+	struct phost_rx *rx = sim_side_new(&phost->receivers, msg, phost->segment);
 
 	if (!rx)
 		return NULL;
-	rx->turn.tie = msg->serial;
-	rx->packets = packets;
-	rx->received = 0;
-	rx->silences = 0;
-	rx->next = packets < phost->free ? packets : phost->free;
-	for (i = 0; i < rx->next; i++)
-		sim_flight_add(&rx->flight, i, sim->now + i * phost->packet_ps);
-	sim_msg_get(msg);
-	rx->msg = msg;
+	if (!sim_arrived_clear(&rx->side.arrived, rx->side.packets)) {
+		sim_side_done(sim, &phost->receivers, &rx->side);
+		return NULL;
+	}
 	msg->rx = rx;
-	homa_list_add_tail(&phost->receivers, &rx->all);
+	homa_heap_node_init(&rx->turn);
+	rx->turn.tie = msg->serial;
+	rx->timer.fn = phost_silence;
+	rx->flight.slot = rx->slot;
+	for (; rx->next < rx->side.packets && rx->next < phost->free; rx->next++)
+		sim_flight_add(&rx->flight, rx->next, sim->now + rx->next * phost->packet_ps);
 	phost_active(sim, rx);
 	phost_check(sim, sim->hosts[msg->dst].proto, rx);
 	return rx;
@@ -172,15 +137,13 @@ static void phost_rx_done(struct sim *sim, struct phost_host *ph, struct phost_r
 		homa_heap_remove(&ph->wanting, &rx->turn);
 		sim_withheld(sim, ph->host, ph->wanting.count);
 	}
-	homa_list_del(&rx->all);
-	homa_list_add_head(&phost_of(sim)->spare_rx, &rx->all);
-	rx->msg->rx = NULL;
-	sim_msg_put(sim, rx->msg);
-	rx->msg = NULL;
+	rx->side.msg->rx = NULL;
+	sim_side_done(sim, &phost_of(sim)->receivers, &rx->side);
 }
 
 /* ---- packets out ---- */
 
+/* @missing: packets that have not arrived, which orders messages at the sender. */
 static void phost_control(struct sim *sim, struct phost_host *ph, struct sim_msg *msg,
 			  enum phost_type type, u32 seq, u32 missing)
 {
@@ -216,7 +179,8 @@ static void phost_pacer(struct sim *sim, struct sim_event *ev)
 	ph->next_token = sim->now + phost->packet_ps;
 	phost_active(sim, rx);
 	phost_check(sim, ph, rx);
-	phost_control(sim, ph, rx->msg, PHOST_TOKEN, seq, rx->packets - rx->received);
+	phost_control(sim, ph, rx->side.msg, PHOST_TOKEN, seq,
+		      rx->side.packets - rx->side.received);
 }
 
 /* ---- packets in ---- */
@@ -264,19 +228,19 @@ void phost_data_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *
 
 	if (!rx)
 		return;
-	if (sim_arrived_has(&rx->arrived, seq)) {
+	if (sim_arrived_has(&rx->side.arrived, seq)) {
 		phost_of(sim)->counts.duplicates++;
 		return;
 	}
 	rx->silences = 0;
-	sim_arrived_add(&rx->arrived, seq);
+	sim_arrived_add(&rx->side.arrived, seq);
 	phost_overtaken(phost_of(sim), rx, sim_flight_remove(&rx->flight, seq));
-	if (++rx->received < rx->packets) {
+	if (++rx->side.received < rx->side.packets) {
 		phost_active(sim, rx);
 		phost_check(sim, ph, rx);
 		return;
 	}
-	msg = rx->msg;
+	msg = rx->side.msg;
 	sim_msg_get(msg);
 	phost_rx_done(sim, ph, rx);
 	phost_control(sim, ph, msg, PHOST_ACK, 0, 0);
