@@ -133,11 +133,12 @@ void window_stop(struct sim *sim)
 
 static bool window_grow_pool(struct window *w)
 {
-	struct window_slab *slab = calloc(1, sizeof(*slab));
+	struct window_slab *slab = aligned_alloc(64, sizeof(*slab));
 	u32 i;
 
 	if (!slab)
 		return false;
+	memset(slab, 0, sizeof(*slab));
 	slab->next = w->slabs;
 	w->slabs = slab;
 	for (i = FLOWS_PER_SLAB; i-- > 0;) {

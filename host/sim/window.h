@@ -138,23 +138,25 @@ struct window_flow {
 	u8 backoff;
 	u32 ecmp;
 	u32 dupacks;
-	u64 snd_una, snd_nxt, snd_max, written;
-	u64 cwnd, ssthresh, ca_bytes;
-	u64 recover;
-	u64 deadline, last_tx;
-	u64 srtt, rttvar, rto;
-	u64 timed_seq, timed_at;
-	u32 alpha;
-	u64 alpha_end, alpha_acked, alpha_marked, cwr_end;
-	u64 level_base;
+	u64 snd_una, snd_nxt, snd_max;
+	/* the second line of memory: with the first, all that sending needs */
+	u64 written, cwnd;
 	struct sim_msg *head, *tail, *cursor;
+	u64 last_tx, rto, deadline;
+	/* the third: the receiver */
 	u64 rcv_nxt;
 	struct window_range *ranges;
 	u32 num_ranges, max_ranges;
 	u32 unacked;
 	bool ce;
+	u64 timed_seq, timed_at, srtt, rttvar;
+	/* and what is seldom looked at, or only by DCTCP */
+	u64 ssthresh, ca_bytes, recover;
+	u32 alpha;
+	u64 alpha_end, alpha_acked, alpha_marked, cwr_end;
+	u64 level_base;
 	struct sim_event timer, ack_timer;
-};
+} __attribute__((aligned(64)));
 
 /**
  * struct window_host - @mask: bit per non-empty list; @to: window_slot() of
