@@ -45,7 +45,7 @@ static int complain(ERR, const char *flag, const char *arg, const char *wanted)
 	static int name(struct sim_options *o, const char *arg, ERR)                     \
 	{                                                                                \
 		u64 value;                                                               \
-                                                                                         \
+											\
 		if (sim_parse_number(arg, max, &value) && value >= (min)) {              \
 			o->member = (u32)value;                                          \
 			return 0;                                                        \
@@ -111,7 +111,7 @@ static int set_earlier(struct sim_options *o, const char *arg, ERR)
 	static int name(struct sim_options *o, const char *arg, ERR)                     \
 	{                                                                                \
 		u64 value;                                                               \
-                                                                                         \
+											\
 		if (!sim_parse_number(arg, max, &value) || value < (min))                \
 			return complain(err, errlen, flag, arg,                          \
 					"a whole number from " #min " to " #max);        \
@@ -156,7 +156,7 @@ static int choice(const char *arg, const char *const *words)
 	{                                                                                \
 		static const char *const words[] = { __VA_ARGS__, NULL };                \
 		int n = choice(arg, words);                                              \
-                                                                                         \
+											\
 		if (n < 0)                                                               \
 			return complain(err, errlen, flag, arg, "one of " list);         \
 		o->member = (kind)n;                                                     \

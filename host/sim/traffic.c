@@ -467,7 +467,7 @@ static int plan_sources(struct sim *sim)
 	return 0;
 }
 
-static int plan_incast(struct sim *sim)
+static int plan_incast(struct sim *sim, char *err, size_t errlen)
 {
 	const struct sim_config *cfg = &sim->cfg;
 	struct sim_traffic *t = sim->traffic;
@@ -475,6 +475,11 @@ static int plan_incast(struct sim *sim)
 
 	if (!cfg->incast)
 		return 0;
+	if (cfg->incast >= cfg->hosts) {
+		snprintf(err, errlen, "incast of %u senders needs more than %u hosts",
+			 cfg->incast, cfg->hosts);
+		return -EINVAL;
+	}
 	t->incast_hosts = calloc(cfg->hosts, sizeof(*t->incast_hosts));
 	if (!t->incast_hosts)
 		return -ENOMEM;
@@ -526,7 +531,7 @@ int sim_traffic_start(struct sim *sim, char *err, size_t errlen)
 	plan_recording(sim);
 	res = plan_sources(sim);
 	if (!res)
-		res = plan_incast(sim);
+		res = plan_incast(sim, err, errlen);
 	if (!res && !t->sources) {
 		snprintf(err, errlen,
 			 "there is nothing to send: give a --load above 0, --arrivals FILE or --incast N:BYTES:PERIOD");
@@ -541,11 +546,28 @@ void sim_traffic_finish(struct sim *sim)
 	judge_the_rest(sim);
 }
 
+/* Others may still cancel theirs, which are linked with ours. */
+static void cancel_all(struct sim *sim)
+{
+	struct sim_traffic *t = sim->traffic;
+	struct sim_event *const events[] = { &t->arrival,  &t->open_ev, &t->close_ev,
+					     &t->calm_ev,  &t->late_ev, &t->sample_ev,
+					     &t->incast_ev };
+	u32 i;
+
+	for (i = 0; i < HOMA_ARRAY_SIZE(events); i++)
+		sim_event_cancel(sim->agenda, events[i]);
+	for (i = 0; t->source && i < sim->cfg.hosts; i++)
+		sim_event_cancel(sim->agenda, &t->source[i].ev);
+}
+
 void sim_traffic_free(struct sim *sim)
 {
 	struct sim_traffic *t = sim->traffic;
 	struct sim_tap **tap;
 
+	if (t)
+		cancel_all(sim);
 	sim_stats_free(sim->stats);
 	sim->stats = NULL;
 	sim->on_delivered = NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Traffic: does a load mean what it says, are the right messages measured, is
- * an overloaded network recognised, are bad recordings refused by line.
+ * an overloaded network recognised.
  */
 #include "unit.h"
 
@@ -530,48 +530,6 @@ static void recording__played_as_written(void **state)
 	unlink(path);
 }
 
-static void recording__refused_with_line_and_reason(void **state)
-{
-	static const struct { const char *text, *line, *reason; } bad[] = {
-		{ "1,2,3\n", ":1:", "four whole numbers" },
-		{ "1,2,3,4,5\n", ":1:", "four whole numbers" },
-		{ "1,2,3,4\n1,2,3,x\n", ":2:", "four whole numbers" },
-		{ "1,2,3,-4\n", ":1:", "four whole numbers" },
-		{ "1.5,2,3,4\n", ":1:", "four whole numbers" },
-		{ "# c\n\n1,2,10,4\n", ":3:", "there is no host 10: hosts are 0 to 9" },
-		{ "1,99999999999999999999,1,4\n", ":1:", "four whole numbers" },
-		{ "1,2,2,4\n", ":1:", "does not send to itself" },
-		{ "1,2,3,0\n", ":1:", "1 to 2147483647 bytes" },
-		{ "1,2,3,2147483648\n", ":1:", "1 to 2147483647 bytes" },
-		{ "9999999999999999,2,3,1\n", ":1:", "at most 1e15" },
-		{ "1,2,3,4\ntime_ns,src,dst,bytes\n", ":2:", "four whole numbers" },
-		{ "", ":0:", "no message" },
-		{ "# nothing\n", ":1:", "no message" },
-	};
-	struct sim_recording rec;
-	char err[256], line[512];
-	u32 i;
-
-	(void)state;
-	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		write_file(bad[i].text);
-		assert_int_equal(sim_recording_load(&rec, path, 10, err, sizeof(err)), -EINVAL);
-		if (!strstr(err, bad[i].line) || !strstr(err, bad[i].reason) ||
-		    strncmp(err, path, strlen(path)) != 0 || strchr(err, '\n'))
-			fail_msg("'%s' gave: %s", bad[i].text, err);
-		assert_null(rec.list);
-		unlink(path);
-	}
-	memset(line, '1', sizeof(line));
-	line[sizeof(line) - 1] = '\0';
-	write_file(line);
-	assert_int_equal(sim_recording_load(&rec, path, 10, err, sizeof(err)), -EINVAL);
-	assert_non_null(strstr(err, "too long"));
-	unlink(path);
-	assert_int_equal(sim_recording_load(&rec, path, 10, err, sizeof(err)), -ENOENT);
-	assert_non_null(strstr(err, path));
-}
-
 static void nothing_to_send__refused(void **state)
 {
 	struct sim_config cfg;
@@ -605,7 +563,6 @@ int main(void)
 		cmocka_unit_test(abort_unstable__ends_early),
 		cmocka_unit_test(incast__all_to_one_at_once),
 		cmocka_unit_test(recording__played_as_written),
-		cmocka_unit_test(recording__refused_with_line_and_reason),
 		cmocka_unit_test(nothing_to_send__refused),
 	};
 
