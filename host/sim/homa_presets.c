@@ -12,9 +12,8 @@
  * engine chooses the cutoffs.
  *
  * "low-queue": ours, the first with a third of its queues or less for somewhat
- * longer messages; docs/low-queue.md has what it costs. Little more than two
- * RTTbytes may be outstanding toward a receiver, two thirds of one kept for its
- * best message; silent senders' grants make room (engine/homa/homa_grant_quiet.h);
+ * longer messages; docs/low-queue.md has what it costs. Less than two RTTbytes
+ * may be outstanding toward a receiver, half of one kept for its best message; silent senders' grants make room (engine/homa/homa_grant_quiet.h);
  * five eighths of RTTbytes are unscheduled.
  *
  * "linux": Ousterhout, ATC'21: 40 hosts at 25 Gbit/s on one switch, RPCs, true
@@ -217,9 +216,9 @@ static void settle_low_queue(const struct sim *sim, struct homa_params *params, 
 	if (!GIVEN(cfg, window))
 		params->window = rtt_bytes;
 	if (!GIVEN(cfg, max_incoming))
-		params->max_incoming = 2 * rtt_bytes + segment;
+		params->max_incoming = homa_max_u32(2 * rtt_bytes - segment, rtt_bytes);
 	if (!GIVEN(cfg, reserved_incoming))
-		params->reserved_incoming = rtt_bytes * 2 / 3;
+		params->reserved_incoming = rtt_bytes / 2;
 	if (!GIVEN(cfg, quiet_us))
 		params->quiet_us = (u32)homa_max_u64(rtt_ps * 4 / 3 / SIM_US, 1);
 }
