@@ -359,6 +359,9 @@ static enum homa_tx_result homa_tx_ctrl(struct homa_ctx *ctx,
 	desc->prio = (u8)(link->engine->params.num_priorities - 1);
 	desc->hdr_len = (u8)homa_ctrl_encode(ctrl, desc->hdr);
 	link->ctrl_head++;
+	/* An empty ring begins anew: then few of its slots need be in a cache. */
+	if (link->ctrl_head == link->ctrl_tail)
+		link->ctrl_head = link->ctrl_tail = 0;
 	homa_link_charge(link, ctx->now, homa_wire_bytes(&desc->dst,
 							 desc->hdr_len));
 	homa_unlock(&link->lock);

@@ -229,6 +229,9 @@ int homa_engine_set_cutoffs(struct homa_engine *engine, u32 levels,
 
 void homa_prio_saw(struct homa_engine *engine, u32 message_length)
 {
+	/* Nobody will look. */
+	if (!engine->params.cutoff_interval_ms)
+		return;
 	homa_counter_add(&engine->prio.bins[homa_prio_bin(message_length)], 1);
 }
 
@@ -370,7 +373,7 @@ int homa_engine_learn_cutoffs(struct homa_ctx *ctx, struct homa_link *link,
 	if (n < HOMA_PRIO_MIN_MESSAGES)
 		return -HOMA_EINVAL;
 	for (i = 0; i < n; i++)
-		homa_prio_saw(ctx->engine, sizes[i]);
+		homa_counter_add(&prio->bins[homa_prio_bin(sizes[i])], 1);
 	homa_lock(&prio->lock);
 	homa_prio_choose(ctx, HOMA_READ_ONCE(link->derived.rtt_bytes),
 			 homa_prio_packet(link));

@@ -77,10 +77,16 @@ static void host_retire(struct sim *sim, struct sim_homa_host *hh)
 		sim_homa_give_back_peer(homa, peer);
 }
 
+static inline void host_clean(struct sim *sim, struct sim_homa_host *hh)
+{
+	if (hh->ctx.retired_rpc || hh->ctx.num_acks || hh->ctx.retired_peer)
+		host_retire(sim, hh);
+}
+
 /* After every visit to an engine. */
 static void host_leave(struct sim *sim, struct sim_homa_host *hh)
 {
-	host_retire(sim, hh);
+	host_clean(sim, hh);
 	sim_withheld(sim, hh->host, homa_link_withheld(hh->link));
 	if (!sim_event_pending(&hh->timer)) {
 		struct homa_counts counts;
@@ -154,6 +160,33 @@ static inline void host_events(struct sim *sim, struct sim_homa_host *hh,
 }
 
 /*
+ * A run goes from host to host, and what it finds there has mostly left the
+ * caches since the last time. So ask early for the lines of RPCs that will be
+ * needed. (Offsets of what homa_rpc_kill() and the grant scheduler touch.)
+ */
+static inline void fetch_rpc(const void *rpc)
+{
+	const char *line = rpc;
+
+	__builtin_prefetch(line, 1);
+	__builtin_prefetch(line + 64, 1);
+	__builtin_prefetch(line + 128, 1);
+	__builtin_prefetch(line + 192);
+	__builtin_prefetch(line + 320, 1);
+	__builtin_prefetch(line + 512, 1);
+	__builtin_prefetch(line + 640, 1);
+}
+
+static inline void fetch_early(const struct sim *sim, const struct sim_msg *msg,
+			       const struct sim_pkt *pkt)
+{
+	if (msg->rx)
+		fetch_rpc(msg->rx);
+	if (!sim->cfg.rpc && pkt->payload == msg->length)
+		fetch_rpc(msg->tx);
+}
+
+/*
  * Payload came for an RPC. One that is new here belongs to the packet's
  * message; if that is over, the packet is a late duplicate and has brought an
  * RPC into being that should not be.
@@ -172,6 +205,7 @@ static void host_data(struct sim_homa_host *hh, struct homa_rx_pkt *rx,
 		if (!stray) {
 			sim_msg_get(msg);
 			priv->in = msg;
+			msg->rx = rx->rpc;
 		}
 	}
 	homa_rx_copied(&hh->ctx, rx);
@@ -190,9 +224,17 @@ static void homa_sim_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *
 		.prio = pkt->prio,
 	};
 
-	if (unlikely(pkt->flags & SIM_TRIMMED) || unlikely(!sim_homa_refill(homa_of(sim), ctx))) {
-		sim_pkt_free(sim, pkt);
-		return;
+	if (pkt->type == HOMA_DATA) {
+		const struct sim_msg *msg = sim_pkt_msg(pkt);
+		bool fresh = !msg || !msg->rx || ctx->spare_ranges < 2;
+
+		if (msg)
+			fetch_early(sim, msg, pkt);
+		if (unlikely(pkt->flags & SIM_TRIMMED) ||
+		    (fresh && !sim_homa_refill(homa_of(sim), ctx))) {
+			sim_pkt_free(sim, pkt);
+			return;
+		}
 	}
 	homa_rx(ctx, hh->link, &rx, 1);
 	if (rx.verdict == HOMA_RX_DATA)
@@ -244,6 +286,7 @@ static void homa_sim_send(struct sim *sim, struct sim_host *host, struct sim_msg
 
 		sim_msg_get(msg);
 		priv->out = msg;
+		msg->tx = rpc;
 	} else {
 		/* A response whose RPC the engine has given up: its client did, too. */
 		sim_failed(sim, msg, err ? err : ETIMEDOUT);

@@ -28,7 +28,8 @@ enum sim_homa_cutoffs {
 };
 
 /**
- * struct sim_homa_priv - the host's part of an RPC
+ * struct sim_homa_priv - the host's part of an RPC; msg->tx and msg->rx point
+ * back to the RPCs at its two ends, which may be gone: not to be followed
  * @out, @in: messages it sends and receives; a reference to each is held.
  * @error: what @out failed of, positive errno.
  */
@@ -89,7 +90,7 @@ struct sim_homa {
 /** sim_homa_memory_init() - engines, links, sockets of all hosts; -ENOMEM, -EINVAL */
 int sim_homa_memory_init(struct sim *sim, struct sim_homa *homa);
 void sim_homa_memory_free(struct sim_homa *homa);
-/** sim_homa_refill() - what one packet or one message may use up; false: no memory */
+/** sim_homa_refill() - what a message, or DATA of a new one, may use up; false: no memory */
 bool sim_homa_refill(struct sim_homa *homa, struct homa_ctx *ctx);
 void sim_homa_give_back(struct sim_homa *homa, struct homa_rpc *rpc);
 void sim_homa_give_back_peer(struct sim_homa *homa, struct homa_peer *peer);

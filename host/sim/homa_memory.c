@@ -7,18 +7,21 @@
  * has some dozen RPCs open and as many peers as there are hosts.
  *
  * RPCs, peers and gap records come from slabs that all hosts share and that
- * are returned with the run.
+ * are returned with the run. Whatever is large is asked for in huge pages: with
+ * small ones a visit to a host costs more in page tables than in cache misses.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "homa_host.h"
 
 #define ALIGN 64u
 #define CTRL_SLOTS 128u
 #define BUCKETS 128u
-#define SLAB_BYTES (64u << 10)
+#define SLAB_FIRST (64u << 10)
+#define HUGE (2u << 20)
 
 struct sim_homa_slab {
 	struct sim_homa_slab *next;
@@ -32,17 +35,33 @@ static size_t aligned(size_t n)
 
 /* ---- objects ---- */
 
+/* Zeroed; aligned to huge pages if it fills some. */
+static void *memory_new(size_t bytes)
+{
+	bool huge = bytes >= HUGE;
+	void *mem;
+
+	if (huge)
+		bytes = (bytes + HUGE - 1) / HUGE * HUGE;
+	mem = aligned_alloc(huge ? HUGE : ALIGN, bytes);
+	if (!mem)
+		return NULL;
+	if (huge)
+		madvise(mem, bytes, MADV_HUGEPAGE);
+	memset(mem, 0, bytes);
+	return mem;
+}
+
 /* Zeroed objects of @size on @list; false: no memory. */
 static bool slab_add(struct sim_homa_pool *pool, void **list, size_t size)
 {
 	size_t head = aligned(sizeof(struct sim_homa_slab));
-	size_t bytes = aligned(SLAB_BYTES + head + size);
-	struct sim_homa_slab *slab = aligned_alloc(ALIGN, bytes);
+	size_t bytes = pool->bytes < 64 * SLAB_FIRST ? SLAB_FIRST : HUGE;
+	struct sim_homa_slab *slab = memory_new(bytes);
 	char *at;
 
 	if (!slab)
 		return false;
-	memset(slab, 0, bytes);
 	slab->next = pool->slabs;
 	pool->slabs = slab;
 	pool->bytes += bytes;
@@ -187,11 +206,10 @@ int sim_homa_memory_init(struct sim *sim, struct sim_homa *homa)
 	sock = aligned(homa_sock_size(&homa->limits));
 	/* An odd number of lines, or all hosts would share few cache sets. */
 	each = (engine + link + 2 * sock) | ALIGN;
-	homa->host_mem = aligned_alloc(ALIGN, each * sim->cfg.hosts);
-	homa->hosts = aligned_alloc(ALIGN, aligned(sizeof(*homa->hosts) * sim->cfg.hosts));
+	homa->host_mem = memory_new(each * sim->cfg.hosts);
+	homa->hosts = memory_new(aligned(sizeof(*homa->hosts) * sim->cfg.hosts));
 	if (!homa->host_mem || !homa->hosts)
 		return -ENOMEM;
-	memset(homa->hosts, 0, sizeof(*homa->hosts) * sim->cfg.hosts);
 	homa->pool.bytes += (each + sizeof(*homa->hosts)) * sim->cfg.hosts;
 	for (i = 0; i < sim->cfg.hosts; i++) {
 		struct sim_homa_host *hh = &homa->hosts[i];
