@@ -3,29 +3,6 @@
 #include "transport.h"
 
 const struct sim_transport *const sim_transports[] = {
-#ifdef HAVE_HOMA
-	&sim_homa,
-#endif
-#ifdef HAVE_PFABRIC
-	&sim_pfabric,
-#endif
-#ifdef HAVE_PHOST
-	&sim_phost,
-#endif
-#ifdef HAVE_PIAS
-	&sim_pias,
-#endif
-#ifdef HAVE_NDP
-	&sim_ndp,
-#endif
-#ifdef HAVE_DCTCP
-	&sim_dctcp,
-#endif
-#ifdef HAVE_TCP
-	&sim_tcp,
-#endif
-#ifdef HAVE_ORACLE
-	&sim_oracle,
-#endif
-	NULL,
+	&sim_homa, &sim_pfabric, &sim_phost, &sim_pias,	 &sim_ndp,
+	&sim_dctcp, &sim_tcp,	 &sim_oracle, NULL,
 };
