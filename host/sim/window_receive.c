@@ -109,7 +109,6 @@ static void window_put_ack(struct sim *sim, struct window_flow *f, struct sim_pk
 	pkt->rank = 0;
 	pkt->wait_ps = 0;
 	pkt->lag_ps = 0;
-	pkt->lag_mark = 0;
 	pkt->hops = 0;
 	pkt->x[WINDOW_X_SEQ] = f->rcv_nxt;
 	pkt->x[WINDOW_X_FLOW] = (uintptr_t)f;
