@@ -100,6 +100,8 @@ static void idle__linux_rpcs(void **state)
 	assert_int_equal(cfg.hosts, 40);
 	assert_true(cfg.rpc);
 	assert_false(cfg.sigcomm_headers);
+	/* News of cutoffs would go before a response, rarely. */
+	cfg.homa.cutoff_interval_ms = 0;
 	sizes_alone(&cfg, 7, 39);
 }
 
