@@ -2,7 +2,7 @@
 /*
  * The highest load that is sustained, by bisection. A load is sustained if in
  * most of some runs with different seeds the backlog does not grow over the
- * measured window (stats.c says what growing is). The search begins with both
+ * measured window faster than the oracle's (stats.c says why). The search begins with both
  * ends of the interval, so that the answer is always bracketed by a load that
  * was seen to hold and one that was seen not to; runs of a load end early as
  * soon as the majority is clear, and runs that fall behind hopelessly are cut
@@ -40,14 +40,16 @@ static void note(struct limit *limit, double load, u64 seed, const cJSON *result
 	cJSON_AddBoolToObject(item, "aborted", cJSON_IsTrue(get(backlog, "aborted")));
 	cJSON_AddNumberToObject(item, "growth_share",
 				homa_json_number(backlog, "growth_share", 0));
+	cJSON_AddNumberToObject(item, "excess_share",
+				homa_json_number(backlog, "excess_share", 0));
 	cJSON_AddNumberToObject(item, "application", homa_json_number(use, "application", 0));
 	cJSON_AddNumberToObject(item, "total", homa_json_number(use, "total", 0));
 	cJSON_AddNumberToObject(item, "wall_s", homa_json_number(sim, "wall_s", 0));
 	cJSON_AddItemToArray(limit->probes, item);
-	fprintf(stderr, "load %.4f seed %llu: %s, backlog grows by %.2f %% of the load\n", load,
-		(unsigned long long)seed,
+	fprintf(stderr, "load %.4f seed %llu: %s, backlog grows by %.2f %% of the load more than the oracle's\n",
+		load, (unsigned long long)seed,
 		cJSON_IsTrue(get(backlog, "stable")) ? "stable" : "unstable",
-		homa_json_number(backlog, "growth_share", 0) * 100);
+		homa_json_number(backlog, "excess_share", 0) * 100);
 }
 
 /* 1: @load is sustained, 0: not, -1: with a sentence. */
@@ -136,6 +138,7 @@ cJSON *sim_limit_find(const struct sim_options *o, bool *usage, char *err, size_
 	int res;
 
 	limit.run.abort_unstable = true;
+	limit.run.against_oracle = true;
 	limit.probes = cJSON_AddArrayToObject(json, "probes");
 	res = search(&limit, &low, &high);
 	if (res < 0) {

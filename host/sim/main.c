@@ -76,18 +76,48 @@ static void run(struct sim *sim, const struct sim_options *o, double begun)
 		report_progress(sim, o->progress, begun);
 }
 
+/* The oracle under the same messages, to the end of the window. */
+static bool refer(const struct sim_options *o, const struct sim_config *cfg,
+		  struct sim_reference *reference, char *err, size_t errlen)
+{
+	struct sim_config oracle = *cfg;
+	struct sim *sim;
+	bool ok;
+
+	oracle.transport = sim_transport_find("oracle");
+	oracle.drain_ps = 0;
+	sim = sim_new(&oracle, err, errlen);
+	if (!sim)
+		return false;
+	ok = !sim_traffic_start(sim, err, errlen);
+	if (ok) {
+		run(sim, o, wall());
+		sim_traffic_finish(sim);
+		reference->samples = sim->stats->samples;
+		memcpy(reference->backlog, sim->stats->backlog, sizeof(reference->backlog));
+	}
+	sim_traffic_free(sim);
+	sim_free(sim);
+	return ok;
+}
+
 cJSON *sim_run_once(const struct sim_options *o, const struct sim_config *cfg, bool *usage,
 		    char *err, size_t errlen)
 {
 	struct sim_trace_options trace = { .json = o->trace, .pcap = o->pcap,
 					   .from = o->trace_from, .until = o->trace_until };
 	struct sim_report_run about = { .label = o->label };
-	double begun = wall();
+	static struct sim_reference reference;
+	double begun;
 	cJSON *json = NULL;
 	char warning[256];
-	struct sim *sim = sim_new(cfg, err, errlen);
+	struct sim *sim;
 
 	*usage = true;
+	if (o->against_oracle && !refer(o, cfg, &reference, err, errlen))
+		return NULL;
+	begun = wall();
+	sim = sim_new(cfg, err, errlen);
 	if (!sim)
 		return NULL;
 	if (sim_traffic_start(sim, err, errlen) ||
@@ -95,6 +125,8 @@ cJSON *sim_run_once(const struct sim_options *o, const struct sim_config *cfg, b
 		goto out;
 	*usage = false;
 	sim->traffic->abort_unstable = o->abort_unstable;
+	if (o->against_oracle)
+		sim->stats->reference = &reference;
 	run(sim, o, begun);
 	sim_traffic_finish(sim);
 	about.wall_s = wall() - begun;

@@ -23,7 +23,7 @@ struct sim_options {
 	u64 trace_from, trace_until;
 	int progress;
 	bool quiet, list, help, version;
-	bool abort_unstable;
+	bool abort_unstable, against_oracle;
 	bool find_limit;
 	double limit_low, limit_high, limit_step;
 	u32 seeds;

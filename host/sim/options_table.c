@@ -96,6 +96,7 @@ TEXT_FLAG(set_label, label)
 BOOL_FLAG(set_cut_through, cfg.cut_through)
 BOOL_FLAG(set_quiet, quiet)
 BOOL_FLAG(set_abort, abort_unstable)
+BOOL_FLAG(set_against, against_oracle)
 
 /* Seen to before all others, in sim_options_parse(). */
 static int set_earlier(struct sim_options *o, const char *arg, ERR)
@@ -398,6 +399,7 @@ const struct sim_flag sim_flags[] = {
 	{ "measure", "T", "messages created in this time are measured (20ms)", set_measure },
 	{ "drain", "T", "at most so long to finish them (1s); the load stays on for the first part", set_drain },
 	{ "abort-unstable", NULL, "end when the network clearly cannot carry the load", set_abort },
+	{ "against-oracle", NULL, "run the oracle first; stable: the backlog grows no faster than its", set_against },
 	{ "NETWORK", NULL, NULL, NULL },
 	{ "topology", "NAME", "one-switch, leaf-spine or fat-tree (leaf-spine)", set_topology },
 	{ "hosts", "N", "hosts (144)", set_hosts },

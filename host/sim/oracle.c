@@ -86,8 +86,13 @@ static u64 oracle_wire(const struct sim_config *cfg, u32 length)
 /* The two links of a message have carried it since it was matched. */
 static void oracle_account(struct sim *sim, const struct oracle_job *job)
 {
+	const struct oracle_msg *om = homa_container_of(job, struct oracle_msg, job);
 	struct oracle *oracle = sim->proto;
 	u64 bytes = (sim->now - job->since) / oracle->ps_per_byte;
+
+	if (sim->on_arrived && !om->sent)
+		sim->on_arrived(sim, om->msg, (u32)(bytes * om->msg->length /
+						    oracle_wire(&sim->cfg, om->msg->length)));
 
 	sim->hosts[job->tx].up->stats.tx_bytes += bytes;
 	sim->hosts[job->rx - sim->cfg.hosts].down->stats.tx_bytes += bytes;

@@ -306,7 +306,11 @@ static void add_backlog(cJSON *json, const struct sim *sim)
 	homa_json_round(item, "end_bytes", trend->end, 0);
 	homa_json_round(item, "growth_per_s", trend->growth, 0);
 	homa_json_round(item, "growth_share", share(trend->growth, offered), 5);
-	cJSON_AddBoolToObject(item, "stable", trend->stable && !sim->traffic->aborted);
+	if (sim->stats->reference)
+		homa_json_round(item, "excess_share",
+				share(sim->stats->excess.growth, offered), 5);
+	cJSON_AddBoolToObject(item, "stable", !sim->traffic->aborted &&
+			      sim_stats_growth(sim->stats, offered) <= SIM_STABLE_SHARE);
 	cJSON_AddBoolToObject(item, "aborted", sim->traffic->aborted);
 }
 

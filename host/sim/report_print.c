@@ -95,10 +95,13 @@ static void print_network(const cJSON *json, const cJSON *sim)
 		printf("\n  late short messages: %.3f us queueing, %.3f us preemption lag",
 		       number(item, "wait_us"), number(item, "lag_us"));
 	backlog = get(sim, "backlog");
-	printf("\n  backlog: %.0f B, then %.0f B, grows by %.2f %% of the load: %s\n",
+	printf("\n  backlog: %.0f B, then %.0f B, grows by %.2f %% of the load",
 	       number(backlog, "start_bytes"), number(backlog, "end_bytes"),
-	       number(backlog, "growth_share") * 100,
-	       cJSON_IsTrue(get(backlog, "stable")) ? "stable" : "UNSTABLE");
+	       number(backlog, "growth_share") * 100);
+	if (get(backlog, "excess_share"))
+		printf(" (%.2f %% more than the oracle's)",
+		       number(backlog, "excess_share") * 100);
+	printf(": %s\n", cJSON_IsTrue(get(backlog, "stable")) ? "stable" : "UNSTABLE");
 	item = get(sim, "counts");
 	printf("  dropped %.0f, lost %.0f, trimmed %.0f, marked %.0f; digest %s\n",
 	       number(item, "window_drops") - number(item, "window_lost"),

@@ -193,6 +193,8 @@ struct sim {
 	/* traffic.c listens here; kept as a pointer so that arrows point down */
 	void (*on_delivered)(struct sim *sim, struct sim_msg *msg);
 	void (*on_failed)(struct sim *sim, struct sim_msg *msg, int error);
+	/* and for bytes of a message that arrive without packets (the oracle) */
+	void (*on_arrived)(struct sim *sim, struct sim_msg *msg, u32 bytes);
 	bool stop;
 };
 

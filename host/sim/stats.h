@@ -49,7 +49,15 @@ struct sim_net_stats {
 struct sim_trend {
 	double start, end;	/* of the line, bytes */
 	double growth;		/* bytes per second */
-	bool stable;
+};
+
+/**
+ * struct sim_reference - the oracle's backlog in the same window under the same
+ * messages, which is no protocol's fault
+ */
+struct sim_reference {
+	u32 samples;
+	double backlog[SIM_SAMPLES];
 };
 
 /**
@@ -58,7 +66,8 @@ struct sim_trend {
  * @one, @more: slowdown of messages of one packet and of more.
  * @incast, @incast_latency: of messages of incast bursts, which are in no bin.
  * @at_open: counters when the window opened. @delivered: in the window.
- * @backlog: bytes, at equal intervals @sample_ps.
+ * @backlog: bytes, at equal intervals @sample_ps; @reference: or NULL.
+ * @trend, @excess: of the backlog, and of what it is more than the reference.
  */
 struct sim_stats {
 	struct sim_bin bin[SIM_BINS];
@@ -74,7 +83,8 @@ struct sim_stats {
 	u64 sample_ps;
 	u32 samples;
 	double backlog[SIM_SAMPLES];
-	struct sim_trend trend;
+	const struct sim_reference *reference;
+	struct sim_trend trend, excess;
 };
 
 /** sim_stats_new() - NULL: no memory */
@@ -96,11 +106,12 @@ void sim_stats_open(struct sim *sim);
 void sim_stats_close(struct sim *sim);
 /** sim_stats_sample() - look at backlog and switches; @bytes: the backlog */
 void sim_stats_sample(struct sim *sim, u64 bytes);
-/**
- * sim_stats_trend() - fit the samples
- * @offered: bytes per second that are created.
- */
-void sim_stats_trend(const struct sim_stats *stats, double offered, struct sim_trend *trend);
+/** sim_stats_trend() - fit the samples, or what they are more than @reference */
+void sim_stats_trend(const struct sim_stats *stats, const struct sim_reference *reference,
+		     struct sim_trend *trend);
+/** sim_stats_growth() - of trend or excess, as a share of @offered bytes per second */
+double sim_stats_growth(const struct sim_stats *stats, double offered);
+#define SIM_STABLE_SHARE 0.01
 
 /* ---- causes.c ---- */
 

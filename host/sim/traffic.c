@@ -18,7 +18,7 @@
 #include "transport.h"
 
 #define INCAST_STREAM (3ull << 40)
-#define UNSTABLE_AFTER (SIM_SAMPLES / 5)
+#define UNSTABLE_AFTER (SIM_SAMPLES / 4)
 #define UNSTABLE_SHARE 0.08
 
 /* A host's stream; @next is created when @ev happens. */
@@ -251,6 +251,12 @@ static void packet_arrives(void *arg, struct sim *sim, const struct sim_pkt *pkt
 		bytes_arrive(sim, msg, pkt->payload);
 }
 
+/* Of transports without packets. */
+static void some_arrived(struct sim *sim, struct sim_msg *msg, u32 bytes)
+{
+	bytes_arrive(sim, msg, bytes);
+}
+
 /* ---- ending ---- */
 
 /* @msg: the message, or an RPC's request, whose fate is known. */
@@ -365,7 +371,7 @@ static void window_closes(struct sim *sim, struct sim_event *ev)
 	check_done(sim);
 }
 
-/* No judgement on the network's account: it falls behind by so much. */
+/* It falls behind by so much that the rest of the window cannot make up for it. */
 static bool hopeless(const struct sim *sim)
 {
 	const struct sim_traffic *t = sim->traffic;
@@ -375,8 +381,9 @@ static bool hopeless(const struct sim *sim)
 
 	if (sim->stats->samples < UNSTABLE_AFTER)
 		return false;
-	sim_stats_trend(sim->stats, offered, &trend);
-	return trend.growth > UNSTABLE_SHARE * offered && trend.end > 2 * trend.start;
+	sim_stats_trend(sim->stats, sim->stats->reference, &trend);
+	return trend.growth > UNSTABLE_SHARE * offered &&
+	       (sim->stats->reference || trend.end > 2 * trend.start);
 }
 
 static void sample(struct sim *sim, struct sim_event *ev)
@@ -515,6 +522,7 @@ int sim_traffic_start(struct sim *sim, char *err, size_t errlen)
 		return -ENOMEM;
 	sim->on_delivered = delivered;
 	sim->on_failed = failed;
+	sim->on_arrived = some_arrived;
 	t->tap.received = packet_arrives;
 	t->tap.next = sim->taps;
 	sim->taps = &t->tap;
@@ -572,6 +580,7 @@ void sim_traffic_free(struct sim *sim)
 	sim->stats = NULL;
 	sim->on_delivered = NULL;
 	sim->on_failed = NULL;
+	sim->on_arrived = NULL;
 	sim->traffic = NULL;
 	if (!t)
 		return;

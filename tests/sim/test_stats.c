@@ -183,23 +183,30 @@ static void causes__shortest_fifth_in_one_packet(void **state)
 static void trend__a_line(void **state)
 {
 	struct sim_stats stats = { .sample_ps = SIM_US };
+	struct sim_reference reference = { .samples = 90 };
 	struct sim_trend t;
 	u32 i;
 
 	(void)state;
-	for (i = 0; i < 100; i++)
+	for (i = 0; i < 100; i++) {
 		stats.backlog[i] = 5000 + 20.0 * i + (i % 2 ? 7 : -7);
+		reference.backlog[i] = 1000 + 15.0 * i + (i % 2 ? 7 : -7);
+	}
 	stats.samples = 100;
-	sim_stats_trend(&stats, 20e6 * 101, &t);
+	sim_stats_trend(&stats, NULL, &t);
 	assert_true(fabs(t.growth - 20e6) < 1e5);
 	assert_true(fabs(t.start - 5000) < 10 && fabs(t.end - 6980) < 10);
-	assert_true(t.stable);	/* 20 MB/s are less than 1 % of what is created */
-	sim_stats_trend(&stats, 20e6 * 99, &t);
-	assert_false(t.stable);
+	stats.trend = t;
+	assert_true(fabs(sim_stats_growth(&stats, 20e8) - 0.01) < 1e-4);
+	sim_stats_trend(&stats, &reference, &stats.excess);
+	assert_true(fabs(stats.excess.growth - 5e6) < 1);
+	assert_true(fabs(stats.excess.start - 4000) < 1 && fabs(stats.excess.end - 4445) < 1);
+	stats.reference = &reference;
+	assert_true(fabs(sim_stats_growth(&stats, 5e8) - 0.01) < 1e-6);
 	for (i = 0; i < 100; i++)
 		stats.backlog[i] = 1e9 - 1e6 * i;
-	sim_stats_trend(&stats, 1, &t);
-	assert_true(t.stable && t.growth < 0);
+	sim_stats_trend(&stats, NULL, &t);
+	assert_true(t.growth < 0);
 }
 
 /* ---- the network ---- */
