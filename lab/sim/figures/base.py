@@ -33,7 +33,7 @@ _QUICK = {"w1": (0.3, 1.0), "w2": (0.5, 2), "w3": (2, 4), "w4": (10, 8), "w5": (
 # For the highest load: what counts is whether the backlog grows, and it has to be stationary
 # first. Quick runs get that time by having three racks of the nine only.
 _FULL_LIMIT = {"w1": (2, 10), "w2": (10, 30), "w3": (40, 60), "w4": (80, 120), "w5": (150, 200)}
-_QUICK_LIMIT = {"w1": (0.5, 1.5), "w2": (8, 8), "w3": (30, 20), "w4": (50, 50), "w5": (80, 60)}
+_QUICK_LIMIT = {"w1": (0.3, 0.7), "w2": (5, 5), "w3": (20, 15), "w4": (35, 35), "w5": (50, 50)}
 _QUICK_RACKS = 3
 
 
