@@ -13,8 +13,9 @@
  *
  * "low-queue": ours, the first with a third of its queues or less for somewhat
  * longer messages; docs/low-queue.md has what it costs. Less than two RTTbytes
- * may be outstanding toward a receiver, half of one kept for its best message; silent senders' grants make room (engine/homa/homa_grant_quiet.h);
- * five eighths of RTTbytes are unscheduled.
+ * may be outstanding toward a receiver, half of one kept for its best message;
+ * silent senders' grants make room (engine/homa/homa_grant_quiet.h); five
+ * eighths of RTTbytes are unscheduled.
  *
  * "linux": Ousterhout, ATC'21: 40 hosts at 25 Gbit/s on one switch, RPCs, true
  * headers, all of the engine's settings as they are when it ships. Its cutoffs
