@@ -149,10 +149,16 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	if (rpc->state == HOMA_RPC_INCOMING &&
 	    ctx->now - rpc->probe_at < HOMA_READ_ONCE(rpc->link->derived.resend_ns))
 		return;
-	if (!homa_resend_missing(ctx, rpc, homa_ctrl_level(ctx, 7)))
+	if (!homa_resend_missing(ctx, rpc, homa_ctrl_level(ctx, 7))) {
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
-	else
-		rpc->probe_at = ctx->now;
+		return;
+	}
+	/* A question like the timer's, which waits for its answer now: if it
+	 * did not count, a server that asks again and again and sends nothing
+	 * that fits would keep us from giving up. */
+	rpc->probe_at = ctx->now;
+	if (rpc->probes < 255)
+		rpc->probes++;
 }
 
 /* NEED_ACK for an RPC that we have finished and forgotten. */

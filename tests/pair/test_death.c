@@ -295,6 +295,52 @@ static void server__client_gone_while_in_service(void **state)
 	pair_finish(w);
 }
 
+/* Once, a response's first packet says that the message is longer than it is. */
+static bool lengthen(struct pair_world *w, struct pair_pkt *pkt, void *arg)
+{
+	bool *done = arg;
+	struct homa_wire_data *d = (struct homa_wire_data *)pkt->data;
+
+	if (*done || homa_peek_type(pkt->data) != HOMA_DATA || pkt->src != 1)
+		return false;
+	*done = true;
+	w->corrupting = true;
+	homa_put_be32(&d->length, 539005);
+	return false;
+}
+
+/*
+ * Both ends have another idea of the response, and the server, which has sent
+ * all of it, keeps asking for the ack. The client gives up all the same.
+ */
+static void disagree(u32 need_ack_us)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	bool done = false;
+
+	pair_config_default(&cfg);
+	cfg.params.resend_interval_us = 5000;
+	cfg.params.need_ack_us = need_ack_us;
+	w = pair_world_new(&cfg);
+	w->tap = lengthen;
+	w->tap_arg = &done;
+	pair_rpc(w, 0, 1, 12, 14717);
+	assert_true(pair_run_while_pending(w, 10 * PAIR_S));
+	assert_int_equal(pair_count_state(w, PAIR_FAILED), 1);
+	pair_finish(w);
+}
+
+static void ends__disagree_about_length(void **state)
+{
+	u32 us;
+
+	(void)state;
+	/* Some of these come just before our own question would, each time. */
+	for (us = 200; us < 3000; us += 100)
+		disagree(us);
+}
+
 static void restarts_and_duplicates(u64 seed)
 {
 	struct pair_config cfg;
@@ -380,6 +426,7 @@ int main(void)
 		cmocka_unit_test(server__slow_application),
 		cmocka_unit_test(server__slow_to_take),
 		cmocka_unit_test(server__client_gone_while_in_service),
+		cmocka_unit_test(ends__disagree_about_length),
 		cmocka_unit_test(at_most_once__client_restarts_and_duplicates),
 		cmocka_unit_test(at_most_once__server_restarts),
 	};
