@@ -233,19 +233,20 @@ struct homa_peer {
 	struct homa_ref refs;
 	u32 used_at_ms;
 	struct homa_lock lock;
-	u32 cutoffs[HOMA_PRIORITIES];
-	u32 cutoffs_sent_ms;
-	u16 server_rpcs;		/* open incoming RPCs; peer lock */
 	u8 num_acks;
 	u8 grant_heap;			/* 1: in homa_grants.peers */
 	u8 probes;			/* RESENDs and NEED_ACKs unanswered */
+	u16 server_rpcs;		/* open incoming RPCs; peer lock */
 	u16 slots;
-	u16 ack_ports[HOMA_MAX_ACKS];
-	u64 ack_ids[HOMA_MAX_ACKS];
-	u64 resend_at;
+	u32 cutoffs[HOMA_PRIORITIES];
 	u64 heard_at;
 	u64 active_at;
 	u64 key;			/* keyed hash of @addr */
+	u32 cutoffs_sent_ms;
+	/* What short messages need are two cache lines, to here. */
+	u64 resend_at;
+	u64 ack_ids[HOMA_MAX_ACKS];
+	u16 ack_ports[HOMA_MAX_ACKS];
 	struct homa_heap waiting;
 	struct homa_heap_node grant_node;
 };
