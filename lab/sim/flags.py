@@ -109,7 +109,9 @@ def _time() -> list[Flag]:
         Flag("warmup", "time", "simulated time before measuring", "5ms", g),
         Flag("measure", "time", "arrivals in this time are measured", "20ms", g),
         Flag("drain", "time", "most time for them to finish; the load goes on for its first part", "1s", g),
+        Flag("warm-start", "time", "begin with what the oracle leaves unfinished after so long", "0", g),
         Flag("abort-unstable", "flag", "end when the network clearly cannot carry the load", "", g),
+        Flag("against-oracle", "flag", "a load is carried if the backlog grows no faster than the oracle's", "", g),
     ]  # fmt: skip
 
 

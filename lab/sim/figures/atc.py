@@ -200,13 +200,13 @@ def atc4(lab: Lab, options: Options) -> Output:
 
     def paint(stem: Path) -> list[Path]:
         with draw.canvas(10.6, 7.6, 2, 2, sharex=True, sharey=True) as (figure, panels):
-            figure.subplots_adjust(left=0.075, right=0.985, top=0.855, bottom=0.08, hspace=0.2,
+            figure.subplots_adjust(left=0.105, right=0.985, top=0.855, bottom=0.08, hspace=0.2,
                                    wspace=0.08)  # fmt: skip
             draw.headline(
                 figure,
                 "Round trips of the shortest tenth of messages, 80 % load (ATC’21, Figure 4, simulated)",
                 _words(options) + "; diamonds: the paper's P99",
-                0.075,
+                0.105,
             )
             for panel, w in zip(panels.flat, WORKLOADS, strict=True):
                 _tail_panel(panel, w, shapes)
@@ -427,6 +427,7 @@ def atc55(lab: Lab, options: Options) -> Output:
                     panel.plot([at - 0.42, at - 0.42 + width], [theirs[w]] * 2, color=draw.PAPER,
                                linewidth=2, label="published (Homa)" if w == "w2" else None)  # fmt: skip
             panel.set_yscale("log")
+            panel.set_ylim(30, 40000)
             from matplotlib.ticker import FuncFormatter
 
             panel.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))

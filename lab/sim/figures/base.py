@@ -24,16 +24,14 @@ from lab.sim.sweep import pick
 
 WORKLOADS = ("w1", "w2", "w3", "w4", "w5")
 
-# Simulated ms to warm up and to measure. Full: long enough for some 10,000 messages in each
-# fiftieth of the sizes (W1 to W4); W5's largest message alone takes 24 ms of its link.
-# Tails of short messages settle at once; the backlog of W4 and W5 only after some 50 ms, so
-# quick runs show those two before they are as loaded as the figure says.
-_FULL = {"w1": (1, 20), "w2": (4, 40), "w3": (20, 80), "w4": (60, 200), "w5": (100, 400)}
-_QUICK = {"w1": (0.3, 1.0), "w2": (0.5, 2), "w3": (2, 4), "w4": (10, 8), "w5": (20, 12)}
-# For the highest load: what counts is whether the backlog grows, and it has to be stationary
-# first. Quick runs get that time by having three racks of the nine only.
-_FULL_LIMIT = {"w1": (2, 10), "w2": (10, 30), "w3": (40, 60), "w4": (80, 120), "w5": (150, 200)}
-_QUICK_LIMIT = {"w1": (0.3, 0.7), "w2": (5, 5), "w3": (20, 15), "w4": (35, 35), "w5": (50, 50)}
+# Simulated ms: what the oracle does before the run (--warm-start: the large messages of W3 to W5
+# need that long until as many are under way as the load says), to warm up, to measure. Full: some
+# 10,000 messages in each fiftieth of the sizes (W1 to W4); W5's largest alone takes 24 ms.
+_FULL = {"w1": (0, 1, 20), "w2": (10, 2, 40), "w3": (100, 5, 80), "w4": (400, 20, 200), "w5": (800, 30, 400)}
+_QUICK = {"w1": (0, 0.3, 0.7), "w2": (5, 0.5, 2), "w3": (30, 1, 4), "w4": (150, 3, 8), "w5": (300, 5, 12)}
+# For the highest load. Quick runs take three racks of the nine, to see more time.
+_FULL_LIMIT = {"w1": (0, 1, 10), "w2": (20, 4, 30), "w3": (200, 10, 60), "w4": (600, 20, 120), "w5": (1000, 30, 200)}
+_QUICK_LIMIT = {"w1": (0, 0.3, 0.7), "w2": (10, 1, 4), "w3": (60, 4, 12), "w4": (300, 15, 45), "w5": (500, 25, 75)}
 _QUICK_RACKS = 3
 
 
@@ -53,22 +51,17 @@ class Options:
 
     def timing(self, workload: str) -> Spec:
         """Flags for the length of a run."""
-        warmup, measure = (_QUICK if self.quick else _FULL)[workload]
-        drain = measure if self.quick else 2 * measure
-        return {
-            "warmup": f"{warmup * self.scale:.6g}ms",
-            "measure": f"{measure * self.scale:.6g}ms",
-            "drain": f"{max(1.0, drain * self.scale):.6g}ms",
-        }
+        start, warmup, measure = (_QUICK if self.quick else _FULL)[workload]
+        return self._times(start, warmup, measure, measure if self.quick else 2 * measure)
+
+    def _times(self, start: float, warmup: float, measure: float, drain: float) -> Spec:
+        flags = {"warmup": warmup, "measure": measure, "drain": drain, "warm-start": start}
+        return {name: f"{ms * self.scale:.6g}ms" for name, ms in flags.items()}
 
     def limit(self, workload: str) -> Spec:
         """Flags for a run in which the backlog is to be stationary if the load is carried."""
-        warmup, measure = (_QUICK_LIMIT if self.quick else _FULL_LIMIT)[workload]
-        flags: Spec = {
-            "warmup": f"{warmup * self.scale:.6g}ms",
-            "measure": f"{measure * self.scale:.6g}ms",
-            "drain": "0ns",
-        }
+        flags = self._times(*(_QUICK_LIMIT if self.quick else _FULL_LIMIT)[workload], 0)
+        flags["against-oracle"] = True
         return merge(flags, {"racks": _QUICK_RACKS} if self.quick else {})
 
     def limit_step(self) -> float:

@@ -50,45 +50,30 @@ class Limit:
 
 
 def growth(result: dict) -> float:
-    """How much of what is created the backlog grows by; 1 for a run that was given up."""
+    """How much faster the backlog grows than the oracle's, as a share of what is created.
+
+    1 for a run that was given up. In a window that can be afforded the backlog of W3 to W5 grows or
+    shrinks by many percent with the few large messages that happen to come; the oracle has the same
+    ones and keeps up with whatever can be kept up with, so that the accident cancels.
+    """
     backlog = result.get("sim", {}).get("backlog", {})
     if backlog.get("aborted"):
         return 1.0
-    return float(backlog.get("growth_share", 0.0 if backlog.get("stable") else 1.0))
+    return float(backlog.get("excess_share", 0.0 if backlog.get("stable") else 1.0))
 
 
-def excess(results: list[dict | None], oracles: list[dict | None]) -> float | None:
-    """Growth of the backlog beyond the oracle's under the same arrivals, mean over seeds.
-
-    In a window that can be afforded the backlog of W3 to W5 grows or shrinks by many percent with
-    the few large messages that happen to come. The oracle carries whatever can be carried; what it
-    does not keep up with in this window no protocol could, and the accident of arrivals cancels.
-    """
-    pairs = [(a, b) for a, b in zip(results, oracles, strict=True) if a and b]
-    if not pairs:
-        return None
-    return sum(growth(a) - growth(b) for a, b in pairs) / len(pairs)
-
-
-def _oracle(spec: Spec) -> Spec:
-    """The same arrivals in the same network for the oracle."""
-    kept = {k: v for k, v in spec.items() if k not in ("set", "preset")}
-    return merge(kept, {"protocol": "oracle"})
+def carried(results: list[dict], tolerance: float) -> bool:
+    """Whether a load is carried: over all seeds the backlog grows by no more than `tolerance`."""
+    return bool(results) and sum(map(growth, results)) / len(results) <= tolerance
 
 
 def probe(lab: Lab, specs: dict[object, Spec], options: Options) -> dict[object, list[dict] | None]:
     """For each spec, all seeds: its results if the load is carried, else None."""
-    seeds = options.seed_list()
-    plan = [merge(spec, {"seed": s}) for spec in specs.values() for s in seeds]
-    found = lab.results([*plan, *map(_oracle, plan)])
-    half, verdicts = len(plan), {}
-    for index, key in enumerate(specs):
-        part = slice(index * len(seeds), (index + 1) * len(seeds))
-        results, oracles = found[:half][part], found[half:][part]
-        more = excess(results, oracles)
-        held = more is not None and more <= options.limit_tolerance()
-        verdicts[key] = [r for r in results if r] if held else None
-    return verdicts
+    points = Points(lab, options, specs)
+    return {
+        key: points[key] if carried(points[key], options.limit_tolerance()) else None
+        for key in specs
+    }
 
 
 def bisect(step: float) -> Iterator[float]:
@@ -127,6 +112,11 @@ def _case(protocol: str, workload: str, options: Options) -> Spec:
     return sigcomm(workload, 0.8, options, protocol=protocol)
 
 
+def _variants(protocol: str) -> list[str]:
+    """The other forms of a protocol that this homa-sim knows."""
+    return [v for v, (p, s) in VARIANTS.items() if p == protocol and program.has_setting(p, s)]
+
+
 def _title(protocol: str) -> str:
     if protocol in VARIANTS:
         return f"{draw.TITLES[_base(protocol)]}, the study's sizes"
@@ -142,7 +132,7 @@ def fig12(lab: Lab, options: Options) -> Output:
     protocols = options.chosen(PROTOCOLS)
     if options.quick and not options.protocols:
         protocols = ["homa"]  # the others: without --quick, or --protocols all
-    protocols += [v for v, (p, s) in VARIANTS.items() if p in protocols and program.has_setting(p, s)]
+    protocols = [shown for p in protocols for shown in (p, *_variants(p))]
     cases = {
         (p, w): merge(_case(p, w, options), options.limit(w))
         for p in protocols
@@ -275,11 +265,11 @@ def fig13(lab: Lab, options: Options) -> Output:
     points = Points(
         lab, options, {(n, load): _levels_spec(options, n, load) for n in levels for load in loads}
     )
-    kept = probe(
-        lab,
-        {(n, load): _levels_spec(options, n, load) for n in levels for load in loads},
-        options,
-    )
+    kept = {
+        (n, load): carried(points[n, load], options.limit_tolerance())
+        for n in levels
+        for load in loads
+    }
     searched = [n for n in levels if not options.quick or n in (1, 7)]
     found = search(
         lab, {n: _levels_spec(options, n, 0.8) for n in searched}, options
@@ -311,7 +301,7 @@ def fig13(lab: Lab, options: Options) -> Output:
         "Figure 13: wasted bandwidth by load and scheduled priorities, W4",
         ["scheduled_levels", "load", "waste_percent", "waste_ci95", "carried", "runs"],
         [
-            [n, load, *cell(waste.get((n, load))), bool(kept[n, load]), len(points[n, load])]
+            [n, load, *cell(waste.get((n, load))), kept[n, load], len(points[n, load])]
             for n in levels
             for load in loads
         ],
