@@ -76,9 +76,19 @@ static void run(struct sim *sim, const struct sim_options *o, double begun)
 		report_progress(sim, o->progress, begun);
 }
 
-/* The oracle under the same messages, to the end of the window. */
-static bool refer(const struct sim_options *o, const struct sim_config *cfg,
-		  struct sim_reference *reference, char *err, size_t errlen)
+/* What the oracle can tell about a run beforehand. */
+struct foreknowledge {
+	struct sim_rest rest;
+	struct sim_reference reference;
+};
+
+/*
+ * The oracle under the same load. With o->warm_start: what it leaves unfinished
+ * after that time, with other messages than the run's. Else to the end of the
+ * run's window, under the same messages.
+ */
+static bool ask_oracle(const struct sim_options *o, const struct sim_config *cfg, bool start,
+		       struct foreknowledge *known, char *err, size_t errlen)
 {
 	struct sim_config oracle = *cfg;
 	struct sim *sim;
@@ -86,19 +96,43 @@ static bool refer(const struct sim_options *o, const struct sim_config *cfg,
 
 	oracle.transport = sim_transport_find("oracle");
 	oracle.drain_ps = 0;
+	if (start) {
+		oracle.warmup_ps = 0;
+		oracle.measure_ps = o->warm_start;
+		oracle.max_messages = 0;
+		oracle.incast = 0;
+		oracle.seed = ~cfg->seed;
+	}
 	sim = sim_new(&oracle, err, errlen);
 	if (!sim)
 		return false;
 	ok = !sim_traffic_start(sim, err, errlen);
 	if (ok) {
+		if (known->rest.count)
+			sim_traffic_begin_with(sim, &known->rest);
 		run(sim, o, wall());
+		if (start && sim_traffic_rest(sim, &known->rest)) {
+			snprintf(err, errlen, "out of memory");
+			ok = false;
+		}
 		sim_traffic_finish(sim);
-		reference->samples = sim->stats->samples;
-		memcpy(reference->backlog, sim->stats->backlog, sizeof(reference->backlog));
+		known->reference.samples = sim->stats->samples;
+		memcpy(known->reference.backlog, sim->stats->backlog,
+		       sizeof(known->reference.backlog));
 	}
 	sim_traffic_free(sim);
 	sim_free(sim);
 	return ok;
+}
+
+static bool foresee(const struct sim_options *o, const struct sim_config *cfg,
+		    struct foreknowledge *known, char *err, size_t errlen)
+{
+	free(known->rest.list);
+	memset(known, 0, sizeof(*known));
+	if (o->warm_start && !ask_oracle(o, cfg, true, known, err, errlen))
+		return false;
+	return !o->against_oracle || ask_oracle(o, cfg, false, known, err, errlen);
 }
 
 cJSON *sim_run_once(const struct sim_options *o, const struct sim_config *cfg, bool *usage,
@@ -107,14 +141,14 @@ cJSON *sim_run_once(const struct sim_options *o, const struct sim_config *cfg, b
 	struct sim_trace_options trace = { .json = o->trace, .pcap = o->pcap,
 					   .from = o->trace_from, .until = o->trace_until };
 	struct sim_report_run about = { .label = o->label };
-	static struct sim_reference reference;
+	static struct foreknowledge known;
 	double begun;
 	cJSON *json = NULL;
 	char warning[256];
 	struct sim *sim;
 
 	*usage = true;
-	if (o->against_oracle && !refer(o, cfg, &reference, err, errlen))
+	if (!foresee(o, cfg, &known, err, errlen))
 		return NULL;
 	begun = wall();
 	sim = sim_new(cfg, err, errlen);
@@ -125,8 +159,10 @@ cJSON *sim_run_once(const struct sim_options *o, const struct sim_config *cfg, b
 		goto out;
 	*usage = false;
 	sim->traffic->abort_unstable = o->abort_unstable;
+	if (known.rest.count)
+		sim_traffic_begin_with(sim, &known.rest);
 	if (o->against_oracle)
-		sim->stats->reference = &reference;
+		sim->stats->reference = &known.reference;
 	run(sim, o, begun);
 	sim_traffic_finish(sim);
 	about.wall_s = wall() - begun;

@@ -24,6 +24,7 @@ struct sim_options {
 	int progress;
 	bool quiet, list, help, version;
 	bool abort_unstable, against_oracle;
+	u64 warm_start;
 	bool find_limit;
 	double limit_low, limit_high, limit_step;
 	u32 seeds;

@@ -79,6 +79,7 @@ TIME_FLAG(set_switch_delay, "switch-delay", cfg.switch_ps)
 TIME_FLAG(set_send_delay, "send-delay", cfg.send_ps)
 TIME_FLAG(set_receive_delay, "receive-delay", cfg.recv_ps)
 TIME_FLAG(set_drain, "drain", cfg.drain_ps)
+TIME_FLAG(set_warm_start, "warm-start", warm_start)
 TIME_FLAG(set_trace_from, "trace-from", trace_from)
 TIME_FLAG(set_trace_until, "trace-until", trace_until)
 BYTES_FLAG(set_port_buffer, "port-buffer", cfg.port_bytes)
@@ -396,6 +397,7 @@ const struct sim_flag sim_flags[] = {
 	{ "seed", "N", "same seed and options: same result (1)", set_seed },
 	{ "HOW LONG (simulated time)", NULL, NULL, NULL },
 	{ "warmup", "T", "not measured (5ms)", set_warmup },
+	{ "warm-start", "T", "begin with what the oracle leaves unfinished after so long (0)", set_warm_start },
 	{ "measure", "T", "messages created in this time are measured (20ms)", set_measure },
 	{ "drain", "T", "at most so long to finish them (1s); the load stays on for the first part", set_drain },
 	{ "abort-unstable", NULL, "end when the network clearly cannot carry the load", set_abort },

@@ -309,7 +309,9 @@ static void add_backlog(cJSON *json, const struct sim *sim)
 	if (sim->stats->reference)
 		homa_json_round(item, "excess_share",
 				share(sim->stats->excess.growth, offered), 5);
+	/* More than the wire carries is more than the oracle carries, too. */
 	cJSON_AddBoolToObject(item, "stable", !sim->traffic->aborted &&
+			      sim->traffic->load.wire_load <= 1 &&
 			      sim_stats_growth(sim->stats, offered) <= SIM_STABLE_SHARE);
 	cJSON_AddBoolToObject(item, "aborted", sim->traffic->aborted);
 }

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "stats.h"
-#include "traffic.h"
+#include "traffic_impl.h"
 #include "transport.h"
 
 #define INCAST_STREAM (3ull << 40)
@@ -29,18 +29,6 @@ struct traffic_source {
 	u32 host;
 };
 
-/* A measured message. The slot is void when the message is not measured any
- * more or another one has its place. */
-struct traffic_open {
-	struct sim_msg *msg;
-	u64 serial;
-};
-
-static inline bool open_is(const struct traffic_open *open)
-{
-	return open->msg->serial == open->serial && open->msg->measured;
-}
-
 /* ---- the list of measured messages ---- */
 
 static bool open_grow(struct sim_traffic *t)
@@ -49,7 +37,7 @@ static bool open_grow(struct sim_traffic *t)
 	struct traffic_open *grown;
 
 	for (i = 0; i < t->used; i++)
-		if (open_is(&t->open[i]))
+		if (sim_traffic_is_open(&t->open[i]))
 			t->open[n++] = t->open[i];
 	t->used = n;
 	if (n < t->room / 2)
@@ -130,8 +118,8 @@ static void message_start(struct sim *sim, struct sim_msg *msg)
 	sim_send(sim, msg);
 }
 
-static void message_new(struct sim *sim, u32 src, u32 dst, u32 length, float quantile,
-			bool incast)
+void sim_traffic_message(struct sim *sim, u32 src, u32 dst, u32 length, float quantile,
+			 bool incast)
 {
 	struct sim_traffic *t = sim->traffic;
 	struct sim_msg *msg = sim_msg_new(sim);
@@ -167,8 +155,8 @@ static void source_fires(struct sim *sim, struct sim_event *ev)
 		source_ends(sim);
 		return;
 	}
-	message_new(sim, source->host, next->peer + (next->peer >= source->host), next->size,
-		    (float)next->quantile, false);
+	sim_traffic_message(sim, source->host, next->peer + (next->peer >= source->host),
+			    next->size, (float)next->quantile, false);
 	homa_arrivals_next(&source->arrivals, &source->next);
 	sim_event_add(sim->agenda, ev, next->at_ns * SIM_NS);
 }
@@ -179,7 +167,7 @@ static void recorded_fires(struct sim *sim, struct sim_event *ev)
 	const struct sim_recorded *r = &t->recording.list[t->next_recorded];
 
 	if (!enough(sim)) {
-		message_new(sim, r->src, r->dst, r->length, r->quantile, false);
+		sim_traffic_message(sim, r->src, r->dst, r->length, r->quantile, false);
 		if (++t->next_recorded < t->recording.count) {
 			sim_event_add(sim->agenda, ev, r[1].at_ns * SIM_NS);
 			return;
@@ -213,8 +201,8 @@ static void incast_fires(struct sim *sim, struct sim_event *ev)
 	one = t->incast_hosts[0];
 	for (i = 1; i <= cfg->incast; i++) {
 		other = t->incast_hosts[i];
-		message_new(sim, cfg->rpc ? one : other, cfg->rpc ? other : one,
-			    cfg->incast_bytes, 0, true);
+		sim_traffic_message(sim, cfg->rpc ? one : other, cfg->rpc ? other : one,
+				    cfg->incast_bytes, 0, true);
 	}
 	sim_event_add(sim->agenda, ev, sim->now + cfg->incast_ps);
 }
@@ -341,7 +329,7 @@ static void judge_the_rest(struct sim *sim)
 	for (i = 0; i < t->used; i++) {
 		struct sim_msg *msg = t->open[i].msg;
 
-		if (!open_is(&t->open[i]))
+		if (!sim_traffic_is_open(&t->open[i]))
 			continue;
 		sim_stats_failed(sim->stats, msg, sim->now - msg->created,
 				 whole_ideal(sim, msg), ETIME);
@@ -381,6 +369,8 @@ static bool hopeless(const struct sim *sim)
 
 	if (sim->stats->samples < UNSTABLE_AFTER)
 		return false;
+	if (t->load.wire_load > 1)
+		return true;
 	sim_stats_trend(sim->stats, sim->stats->reference, &trend);
 	return trend.growth > UNSTABLE_SHARE * offered &&
 	       (sim->stats->reference || trend.end > 2 * trend.start);
@@ -560,7 +550,7 @@ static void cancel_all(struct sim *sim)
 	struct sim_traffic *t = sim->traffic;
 	struct sim_event *const events[] = { &t->arrival,  &t->open_ev, &t->close_ev,
 					     &t->calm_ev,  &t->late_ev, &t->sample_ev,
-					     &t->incast_ev };
+					     &t->incast_ev, &t->rest_ev };
 	u32 i;
 
 	for (i = 0; i < HOMA_ARRAY_SIZE(events); i++)

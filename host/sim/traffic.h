@@ -73,6 +73,12 @@ void sim_recording_free(struct sim_recording *rec);
 struct traffic_source;
 struct traffic_open;
 
+/** struct sim_rest - what a run left unfinished: sizes are what is missing */
+struct sim_rest {
+	struct sim_recorded *list;
+	size_t count;
+};
+
 /** struct sim_bytes - messages and their bytes */
 struct sim_bytes {
 	u64 msgs, payload, wire;
@@ -82,6 +88,7 @@ struct sim_bytes {
  * struct sim_traffic - the run's traffic
  * @load: what was asked for.
  * @sources: hosts that still create messages; one for a recording.
+ * @rest: messages to begin with, or NULL.
  * @created: messages (RPCs) so far, incast included.
  * @open: measured ones that are not over: @num_open of the first @used.
  * @pending: messages (RPCs) not over, measured or not.
@@ -98,6 +105,8 @@ struct sim_traffic {
 	u32 sources;
 	struct sim_recording recording;
 	size_t next_recorded;
+	const struct sim_rest *rest;
+	struct sim_event rest_ev;
 	struct sim_event arrival, open_ev, close_ev, calm_ev, late_ev, sample_ev, incast_ev;
 	u64 created, pending;
 	struct traffic_open *open;
@@ -115,6 +124,10 @@ struct sim_traffic {
 
 /** sim_traffic_start() - plan the run of a fresh @sim; also makes sim->stats */
 int sim_traffic_start(struct sim *sim, char *err, size_t errlen);
+/** sim_traffic_begin_with() - create these messages at time 0, not measured; one-way */
+void sim_traffic_begin_with(struct sim *sim, const struct sim_rest *rest);
+/** sim_traffic_rest() - what is measured and not over; -ENOMEM. Free rest->list. */
+int sim_traffic_rest(const struct sim *sim, struct sim_rest *rest);
 /** sim_traffic_finish() - SIGINT, or the run is over: close the window, judge the rest */
 void sim_traffic_finish(struct sim *sim);
 void sim_traffic_free(struct sim *sim);

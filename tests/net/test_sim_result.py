@@ -99,10 +99,21 @@ def test_abort_unstable__ends_early() -> None:
     assert report["time"]["window_s"] < 0.02
 
 
+def test_warm_start__the_network_is_busy_from_the_beginning() -> None:
+    words = ["--workload", "w4", "--load", "0.7", "--warmup", "200us", "--measure", "1ms", "--drain", "0",
+             "--topology", "one-switch", "--hosts", "20", "--against-oracle"]
+    cold, warm = result(*words), result(*words, "--warm-start", "200ms")
+    assert warm["sim"]["backlog"]["start_bytes"] > 2 * cold["sim"]["backlog"]["start_bytes"]
+    assert warm["sim"]["utilisation"]["total"] > cold["sim"]["utilisation"]["total"]
+    assert warm["rpcs"]["measured"] == cold["rpcs"]["measured"]
+    assert "excess_share" in warm["sim"]["backlog"]
+    assert warm["sim"]["digest"] == result(*words, "--warm-start", "200ms")["sim"]["digest"]
+
+
 def test_find_limit__brackets() -> None:
     done = sim("--find-limit", "0.2:1.6:0.2", "--seeds", "1", "--workload", "fixed:1442", "--load-kind", "wire",
                "--warmup", "1ms", "--measure", "5ms", "--topology", "one-switch", "--hosts", "4",
-               "--protocol", "oracle", "--json", "-")
+               "--json", "-")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     limit = found["limit"]

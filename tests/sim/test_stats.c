@@ -275,6 +275,26 @@ static void waste__idle_while_holding_back(void **state)
 	end(sim);
 }
 
+static void nothing_to_send__refused(void **state)
+{
+	struct sim_config cfg;
+	char err[256] = "";
+	struct sim *sim;
+
+	(void)state;
+	sim_config_default(&cfg);
+	cfg.transport = &sim_blast;
+	cfg.load = 0;
+	sim = sim_new(&cfg, err, sizeof(err));
+	assert_int_equal(sim_traffic_start(sim, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "nothing to send"));
+	sim_traffic_free(sim);
+	sim->cfg.incast = 144;
+	assert_int_equal(sim_traffic_start(sim, err, sizeof(err)), -EINVAL);
+	assert_non_null(strstr(err, "more than 144 hosts"));
+	end(sim);
+}
+
 /* ---- the report ---- */
 
 static double number(const cJSON *json, const char *path)
@@ -341,6 +361,7 @@ int main(void)
 		cmocka_unit_test(trend__a_line),
 		cmocka_unit_test(network__two_to_one),
 		cmocka_unit_test(waste__idle_while_holding_back),
+		cmocka_unit_test(nothing_to_send__refused),
 		cmocka_unit_test(report__says_what_was_counted),
 	};
 

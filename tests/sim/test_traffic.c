@@ -361,6 +361,44 @@ static void max_messages__no_more(void **state)
 	end(sim);
 }
 
+/* What one run leaves unfinished another one begins with, unmeasured. */
+static void rest__begins_the_next_run(void **state)
+{
+	struct sim_config cfg;
+	struct sim_rest rest;
+	struct sim *sim;
+	u64 bytes = 0, i;
+
+	(void)state;
+	base(&cfg);
+	cfg.warmup_ps = 0;
+	cfg.drain_ps = 0;
+	strcpy(cfg.workload, "fixed:50000");
+	pipe_settings.lose = 3;
+	sim = begin(&cfg);
+	sim_run(sim, SIM_S);
+	assert_int_equal(sim_traffic_rest(sim, &rest), 0);
+	assert_true(rest.count > 50);
+	for (i = 0; i < rest.count; i++)
+		bytes += rest.list[i].length;
+	assert_int_equal(bytes, sim->traffic->backlog);
+	end(sim);
+	base(&cfg);
+	cfg.max_messages = rest.count;	/* no others */
+	sim = begin(&cfg);
+	sim_traffic_begin_with(sim, &rest);
+	sim_run(sim, SIM_NS);
+	assert_int_equal(watch.sent, rest.count);
+	for (i = 0; i < rest.count; i++) {
+		assert_int_equal(watch.msg[i].length, rest.list[i].length);
+		assert_int_equal(watch.msg[i].src, rest.list[i].src);
+		assert_int_equal(watch.msg[i].dst, rest.list[i].dst);
+		assert_false(watch.msg[i].measured);
+	}
+	free(rest.list);
+	end(sim);
+}
+
 static u64 digest(struct sim_config *cfg, u64 step)
 {
 	struct sim *sim = begin(cfg);
@@ -528,21 +566,6 @@ static void recording__played_as_written(void **state)
 	unlink(path);
 }
 
-static void nothing_to_send__refused(void **state)
-{
-	struct sim_config cfg;
-	char err[256] = "";
-	struct sim *sim;
-
-	(void)state;
-	base(&cfg);
-	cfg.load = 0;
-	sim = sim_new(&cfg, err, sizeof(err));
-	assert_int_equal(sim_traffic_start(sim, err, sizeof(err)), -EINVAL);
-	assert_non_null(strstr(err, "nothing to send"));
-	end(sim);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -556,12 +579,12 @@ int main(void)
 		cmocka_unit_test(failed__counted_by_kind),
 		cmocka_unit_test(rpc__answered_by_as_many_bytes),
 		cmocka_unit_test(max_messages__no_more),
+		cmocka_unit_test(rest__begins_the_next_run),
 		cmocka_unit_test(seed__same_messages_however_the_run_is_cut),
 		cmocka_unit_test(backlog__grows_if_the_load_is_too_much),
 		cmocka_unit_test(abort_unstable__ends_early),
 		cmocka_unit_test(incast__all_to_one_at_once),
 		cmocka_unit_test(recording__played_as_written),
-		cmocka_unit_test(nothing_to_send__refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

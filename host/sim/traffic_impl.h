@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* What the files of traffic share. */
+#ifndef SIM_TRAFFIC_IMPL_H
+#define SIM_TRAFFIC_IMPL_H
+
+#include "traffic.h"
+
+/**
+ * struct traffic_open - a measured message; void when it is not measured any
+ * more or another one has its place
+ */
+struct traffic_open {
+	struct sim_msg *msg;
+	u64 serial;
+};
+
+static inline bool sim_traffic_is_open(const struct traffic_open *open)
+{
+	return open->msg->serial == open->serial && open->msg->measured;
+}
+
+/** sim_traffic_message() - create a message (RPC) now */
+void sim_traffic_message(struct sim *sim, u32 src, u32 dst, u32 length, float quantile,
+			 bool incast);
+
+#endif
