@@ -17,9 +17,11 @@ CLIENT = PROGRAMS / "api_client"
 PORT = 4000
 # A busy machine may stop a process for longer than the default timeout. The guard against
 # requests of before a restart would otherwise last as long. Servers have to forget clients that
-# ended without an acknowledgement before the test looks for leaks.
-PATIENT = "timeout_us=20000000,restart_guard_us=1"
-SERVER = "timeout_us=3000000,restart_guard_us=1"
+# ended without an acknowledgement before the test looks for leaks. A client starts a request again
+# that the server does not know, because all of it was dropped, for no longer than the latter
+# remembers what it has executed: tombstone_ms, so that is long, too.
+PATIENT = "timeout_us=20000000,tombstone_ms=25000,restart_guard_us=1"
+SERVER = "timeout_us=3000000,tombstone_ms=25000,restart_guard_us=1"
 
 
 def environment(**values: str) -> list[str]:
