@@ -30,8 +30,8 @@ WORKLOADS = ("w1", "w2", "w3", "w4", "w5")
 _FULL = {"w1": (0, 1, 20), "w2": (10, 2, 40), "w3": (100, 5, 80), "w4": (400, 20, 200), "w5": (800, 30, 400)}
 _QUICK = {"w1": (0, 0.3, 0.7), "w2": (5, 0.5, 2), "w3": (30, 1, 4), "w4": (150, 3, 8), "w5": (300, 5, 12)}
 # For the highest load. Quick runs take three racks of the nine, to see more time.
-_FULL_LIMIT = {"w1": (0, 1, 10), "w2": (20, 4, 30), "w3": (200, 10, 60), "w4": (600, 20, 120), "w5": (1000, 30, 200)}
-_QUICK_LIMIT = {"w1": (0, 0.3, 0.7), "w2": (10, 1, 4), "w3": (60, 4, 12), "w4": (300, 15, 45), "w5": (500, 25, 75)}
+_FULL_LIMIT = {"w1": (0, 1, 10), "w2": (20, 6, 30), "w3": (200, 30, 60), "w4": (600, 60, 120), "w5": (1000, 80, 200)}
+_QUICK_LIMIT = {"w1": (0, 0.3, 0.7), "w2": (10, 2, 4), "w3": (60, 10, 12), "w4": (300, 50, 50), "w5": (500, 50, 60)}
 _QUICK_RACKS = 3
 
 
@@ -67,10 +67,6 @@ class Options:
     def limit_step(self) -> float:
         """How closely the highest load is searched."""
         return 0.04 if self.quick else 0.01
-
-    def limit_tolerance(self) -> float:
-        """Growth of the backlog that counts as none, as a share of what is created."""
-        return 0.02 if self.quick else 0.01
 
     def limit_hosts(self) -> int:
         """Hosts in the network of such a run."""
