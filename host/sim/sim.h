@@ -144,15 +144,19 @@ struct sim_host {
 	u64 waste_ps;
 };
 
-/** struct sim_tap - looks at what happens; NULL members are not called */
+/**
+ * struct sim_tap - looks at what happens; NULL members are not called
+ * @sent: a packet begins to leave its host; @received: it has reached its host.
+ * @queued: the length of a port's queue has changed.
+ */
 struct sim_tap {
 	struct sim_tap *next;
 	void *arg;
-	void (*sent)(void *arg, struct sim *sim, const struct sim_pkt *pkt);	   /* leaves its host */
-	void (*received)(void *arg, struct sim *sim, const struct sim_pkt *pkt); /* reached its host */
+	void (*sent)(void *arg, struct sim *sim, const struct sim_pkt *pkt);
+	void (*received)(void *arg, struct sim *sim, const struct sim_pkt *pkt);
 	void (*dropped)(void *arg, struct sim *sim, const struct sim_port *port,
 			const struct sim_pkt *pkt);
-	void (*queued)(void *arg, struct sim *sim, const struct sim_port *port);   /* length changed */
+	void (*queued)(void *arg, struct sim *sim, const struct sim_port *port);
 	void (*started)(void *arg, struct sim *sim, const struct sim_msg *msg);
 	void (*delivered)(void *arg, struct sim *sim, const struct sim_msg *msg);
 };
