@@ -13,7 +13,8 @@
  * that one is busy elsewhere, its tokens expire and bandwidth is lost, until
  * the receiver has handed out a window of them in vain and leaves the message
  * alone for a while (it is downgraded). What did not arrive is given a new
- * token; when all has, the receiver says so.
+ * token; when all has, the receiver says so. What comes with free tokens takes the
+ * place of tokens, so that all together is no more than the link carries.
  *
  * Switches are ordinary: a queue in order of arrival for each of few
  * priorities. RTS, tokens and acknowledgements go at the highest, the packets
@@ -201,7 +202,7 @@ static bool phost_owes(const struct phost *phost, const struct phost_tx *tx, u32
  * before free ones; but packets go in order: one whose token came while
  * earlier ones were owed is owed in the place of the one that is sent.
  */
-static bool phost_choose(struct sim *sim, struct phost_tx *tx, u32 *seq)
+static bool phost_choose(struct sim *sim, struct phost_tx *tx, u32 *seq, bool *free)
 {
 	struct phost *phost = phost_of(sim);
 
@@ -211,6 +212,7 @@ static bool phost_choose(struct sim *sim, struct phost_tx *tx, u32 *seq)
 	}
 	if (!tx->num && !tx->num_owed)
 		return false;
+	*free = !tx->num;
 	if (!tx->num) {
 		*seq = phost_owed_pop(phost, tx);
 		return true;
@@ -233,6 +235,7 @@ static struct sim_pkt *phost_next(struct sim *sim, struct sim_host *host)
 	struct sim_pkt *pkt = sim_control_take(&ph->control);
 	struct phost *phost = phost_of(sim);
 	struct phost_tx *tx;
+	bool free;
 	u32 seq;
 
 	if (pkt)
@@ -241,14 +244,12 @@ static struct sim_pkt *phost_next(struct sim *sim, struct sim_host *host)
 		if (!ph->senders.root)
 			return NULL;
 		tx = homa_container_of(homa_heap_min(&ph->senders), struct phost_tx, turn);
-		if (phost_choose(sim, tx, &seq))
+		if (phost_choose(sim, tx, &seq, &free))
 			break;
 		homa_heap_remove(&ph->senders, &tx->turn); /* all its tokens expired */
 	}
 	pkt = sim_model_pkt(sim, tx->side.msg, host->index, tx->side.msg->dst, PHOST_DATA);
 	phost_wait(sim, tx);
-	if (tx->left > 1)
-		tx->left--;
 	if (tx->num || tx->num_owed)
 		phost_key(ph, tx);
 	else
@@ -256,6 +257,7 @@ static struct sim_pkt *phost_next(struct sim *sim, struct sim_host *host)
 	if (!pkt)
 		return NULL; /* as if lost */
 	sim_model_data(pkt, seq, phost->segment);
+	pkt->x[1] = free;
 	pkt->prio = seq < phost->free ? PHOST_FREE_PRIO : PHOST_PRIO;
 	return pkt;
 }

@@ -24,7 +24,7 @@ struct phost_token {
 /**
  * struct phost_tx - a message at its sender
  * @turn: in the host's heap while it may have a token; its key is @left.
- * @left: packets not sent, as far as this side knows.
+ * @left: packets that the receiver lacks, as the last token said.
  * @owed: packets that may be sent at any time: those with free tokens; a ring
  *	of phost->free, @num_owed from @first_owed.
  * @token: a ring of phost->window, @num from @first, in order of expiry.

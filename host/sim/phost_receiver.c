@@ -167,6 +167,10 @@ static void phost_pacer(struct sim *sim, struct sim_event *ev)
 
 	if (!first)
 		return; /* what there was needs none any more */
+	if (ph->next_token > sim->now) {
+		sim_event_add(sim->agenda, ev, ph->next_token);
+		return;
+	}
 	rx = homa_container_of(first, struct phost_rx, turn);
 	if (rx->flight.lost) {
 		seq = sim_flight_again(&rx->flight, sim->now);
@@ -219,6 +223,14 @@ void phost_rts_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *p
 	phost_rx_of(sim, host, pkt);
 }
 
+/* Bytes that we did not ask for come at the cost of those that we may ask for. */
+static void phost_hold(const struct sim *sim, struct phost_host *ph, const struct sim_pkt *pkt)
+{
+	if (ph->next_token < sim->now)
+		ph->next_token = sim->now;
+	ph->next_token += (u64)pkt->wire * ph->host->down->ps_per_byte;
+}
+
 void phost_data_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt)
 {
 	struct phost_rx *rx = phost_rx_of(sim, host, pkt);
@@ -226,6 +238,8 @@ void phost_data_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *
 	u32 seq = (u32)pkt->x[0];
 	struct sim_msg *msg;
 
+	if (pkt->x[1])
+		phost_hold(sim, ph, pkt);
 	if (!rx)
 		return;
 	if (sim_arrived_has(&rx->side.arrived, seq)) {

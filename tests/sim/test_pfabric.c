@@ -111,6 +111,25 @@ static void pfabric_sender__shortest_first(void **state)
 	world_end();
 }
 
+/* What is left counts, not the length: 20 of 100 packets are fewer than 50. */
+static void pfabric_sender__least_left_first(void **state)
+{
+	struct sim_msg *longer, *shorter;
+	struct sim_config cfg;
+
+	(void)state;
+	world_cfg(&cfg, &sim_pfabric, 3);
+	world_new(&cfg);
+	longer = world_send(0, 1, 100 * 1460);
+	world_run(80 * WORLD_PKT_PS);
+	shorter = world_send(0, 2, 50 * 1460);
+	world_finish();
+	assert_in_range(longer->done, world_data_ps(longer->length),
+			world_data_ps(longer->length) + 6 * SIM_US);
+	assert_true(shorter->done > longer->done);
+	world_end();
+}
+
 static void pfabric_drops__never_the_most_urgent(void **state)
 {
 	struct sim_config cfg;
@@ -206,32 +225,107 @@ static void pfabric_silence__only_probes(void **state)
 	world_end();
 }
 
-static u32 eaten_once;
+/* @seq is lost the first @times[seq] times; @again: what was sent again, in order. */
+static u32 times[64], again[64], num_again;
+static u64 window_until;
+static u32 window_sent;
 
-static bool eat_one(struct sim *sim, const struct sim_pkt *pkt)
+static bool eat_some(struct sim *sim, const struct sim_pkt *pkt)
 {
 	(void)sim;
-	return pkt->type == DATA && pkt->x[0] == 3 && eaten_once++ == 0;
+	if (pkt->type != DATA || pkt->x[0] >= 64 || !times[pkt->x[0]])
+		return false;
+	times[pkt->x[0]]--;
+	return true;
 }
 
-/* One packet lost in the middle: seen by the time-out alone, and only it comes again. */
-static void pfabric_one_loss__repaired_after_the_timeout(void **state)
+static void watch_again(struct sim *sim, const struct sim_pkt *pkt)
+{
+	if (pkt->type != DATA)
+		return;
+	if (pkt->flags & SIM_RETRANSMIT && num_again < 64)
+		again[num_again++] = (u32)pkt->x[0];
+	if (num_again && sim->now < window_until)
+		window_sent++;
+}
+
+static void loss_new(const struct sim_config *cfg)
+{
+	world_new(cfg);
+	world.eat = eat_some;
+	world.watch = watch_again;
+	memset(times, 0, sizeof(times));
+	num_again = 0;
+	window_until = 0;
+	window_sent = 0;
+}
+
+/* Two packets lost: seen by the time-out alone, and only they come again, in order. */
+static void pfabric_loss__repaired_after_the_timeout(void **state)
 {
 	struct sim_config cfg;
 	struct sim_msg *msg;
+	u64 trip;
 
 	(void)state;
 	world_cfg(&cfg, &sim_pfabric, 2);
-	world_new(&cfg);
-	world.eat = eat_one;
-	eaten_once = 0;
+	loss_new(&cfg);
+	times[3] = 1;
+	times[9] = 1;
 	msg = world_send(1, 0, 12 * 1460);
 	world_finish();
-	assert_int_equal(eaten_once, 2);
-	assert_int_equal(world_metric("retransmits"), 1);
+	assert_int_equal(num_again, 2);
+	assert_int_equal(again[0], 3);
+	assert_int_equal(again[1], 9);
+	assert_int_equal(world_metric("retransmits"), 2);
 	assert_int_equal(world_metric("timeouts"), 1);
 	assert_int_equal(world_metric("duplicates"), 0);
-	assert_int_equal(msg->done, 3 * WORLD_PKT_PS + 45 * SIM_US + world_alone_ps(1, 0, 1460));
+	/* The window is one packet: the other waits for the acknowledgement of the first. */
+	trip = world_alone_ps(1, 0, 1460);
+	assert_int_equal(msg->done, 3 * WORLD_PKT_PS + 45 * SIM_US + 2 * trip +
+					    world_alone_ps(0, 1, 0));
+	world_end();
+}
+
+/* Four time-outs and again four are not eight in a row. */
+static void pfabric_probes__only_after_timeouts_in_a_row(void **state)
+{
+	struct sim_config cfg;
+
+	(void)state;
+	world_cfg(&cfg, &sim_pfabric, 2);
+	loss_new(&cfg);
+	times[3] = 4;
+	times[40] = 4;
+	world_send(1, 0, 60 * 1460);
+	world_finish();
+	assert_true(world_metric("timeouts") > 5);
+	assert_int_equal(world_metric("probe_modes"), 0);
+	world_end();
+}
+
+/*
+ * On a link so long that the window limits: after a time-out it is 1, 2, 4
+ * packets per round trip, then, beyond half of what it was, 6, 7, 8.
+ */
+static void pfabric_window__starts_over(void **state)
+{
+	struct sim_config cfg;
+	u64 trip;
+	u32 i;
+
+	(void)state;
+	world_cfg(&cfg, &sim_pfabric, 2);
+	cfg.switch_ps = 20 * SIM_US;
+	cfg.option[RTO] = 100;
+	loss_new(&cfg);
+	for (i = 0; i < 12; i++)
+		times[i] = 1;
+	trip = world_alone_ps(1, 0, 1460) + world_alone_ps(0, 1, 0);
+	world_send(1, 0, 200 * 1460);
+	window_until = 100 * SIM_US + 5 * trip - SIM_US;
+	world_finish();
+	assert_in_range(window_sent, 1 + 2 + 4 + 6 + 7, 1 + 2 + 4 + 6 + 8);
 	world_end();
 }
 
@@ -281,10 +375,13 @@ int main(void)
 		cmocka_unit_test(pfabric_one_packet__takes_its_time_alone),
 		cmocka_unit_test(pfabric_short__passes_long_at_every_hop),
 		cmocka_unit_test(pfabric_sender__shortest_first),
+		cmocka_unit_test(pfabric_sender__least_left_first),
 		cmocka_unit_test(pfabric_drops__never_the_most_urgent),
 		cmocka_unit_test(pfabric_incast__heavy_loss_best_order),
 		cmocka_unit_test(pfabric_silence__only_probes),
-		cmocka_unit_test(pfabric_one_loss__repaired_after_the_timeout),
+		cmocka_unit_test(pfabric_loss__repaired_after_the_timeout),
+		cmocka_unit_test(pfabric_probes__only_after_timeouts_in_a_row),
+		cmocka_unit_test(pfabric_window__starts_over),
 		cmocka_unit_test(pfabric_ns2_sizes__as_simulated_by_its_authors),
 		cmocka_unit_test(pfabric_storms__same_seed_same_digest_all_arrives),
 		cmocka_unit_test(pfabric_failure__all_arrives),
