@@ -52,7 +52,8 @@ class Store:
             target = self.file(spec)
             write(target, {"run": spec, "build": self.build, "result": result})
             return target
-        raise LabError(f"the run '{specs.words(spec)}' is not finished, so it is not kept")
+        why = result.get("ended_by") or "interrupted"
+        raise LabError(f"it ended early ({why}), so its result is not kept")
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:

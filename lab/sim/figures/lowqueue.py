@@ -76,11 +76,11 @@ def lowqueue(lab: Lab, options: Options) -> Output:
             compare.at_least(f"{w.upper()}, peak queue, default to {name}", theirs["queue_factor"], times)
         )
         rows.append(
-            compare.at_most(f"{w.upper()}, P99, all sizes, {name} to default", theirs["p99_price"], price[w])
+            compare.at_most(f"{w.upper()}, price in P99, all sizes", theirs["p99_price"], price[w])
         )
         if sizes := price_by_size(bins.get(("low", w), []), bins.get(("default", w), [])):
             worst[w] = max(sizes)
-            what = f"{w.upper()}, P99, worst tenth of sizes, {name} to default"
+            what = f"{w.upper()}, price in P99, worst tenth of sizes"
             rows.append(compare.at_most(what, theirs["p99_price"], Stat(worst[w], None, 1)))
     both = {"default": draw.BLUE, "low": draw.ORANGE}
     label = {"default": "default", "low": name}
