@@ -37,6 +37,7 @@ def listing() -> dict:
 def result(argv: list[str]) -> dict:
     flags = {a: b for a, b in itertools.pairwise(argv) if a.startswith("--")}
     protocol, load = flags.get("--protocol", "homa"), float(flags.get("--load", 0.8))
+    carried = min(load, LIMIT.get(protocol, 1))
     p99 = WORST[protocol] * (1 + int(flags.get("--seed", 1)) / 100)
     low = flags.get("--preset") == "lowqueue"
     bins = [
@@ -55,7 +56,7 @@ def result(argv: list[str]) -> dict:
         "bins": bins,
         "queues": {port: queue for port in ("tor-up", "tor-down", "host-down")},
         "switch_peak_bytes": 300000,
-        "utilisation": {"application": load * 0.9, "total": load},
+        "utilisation": {"application": carried * 0.9, "total": carried},
         "waste": 0.05,
         "priorities": [0.1] * 8,
         "causes": {"messages": 9, "wait_us": 0.5, "lag_us": 1.0, "share_lag": 0.67},

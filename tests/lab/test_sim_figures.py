@@ -10,7 +10,7 @@ from lab import targets
 from lab.errors import UsageError
 from lab.sim import compare, draw, figures
 from lab.sim.figures import limits, slowdown
-from lab.sim.figures.base import bins_of
+from lab.sim.figures.base import Options, bins_of
 from lab.sim.flags import FLAGS
 from lab.sim.published import FILE, published
 from lab.sim.stats import Stat, geometric, stat, t95
@@ -146,17 +146,32 @@ def test_published__has_the_facts_numbers() -> None:
             assert cell == ("–" if ours is None else f"{ours[0]}/{ours[1]}"), protocol
 
 
-def test_bisect__finds_what_is_carried() -> None:
-    for limit in (0.41, 0.63, 0.89, 0.995):
-        search = limits.bisect(0.01)
-        load, best = next(search), 0.0
-        try:
-            while True:
-                best = max(best, load) if load <= limit else best
-                load = search.send(load <= limit)
-        except StopIteration:
-            pass
-        assert limit - 0.0101 <= max(best, limits.LOWEST) <= limit
+def _utilised(total: float) -> dict:
+    return {"sim": {"utilisation": {"application": total / 2, "total": total}}}
+
+
+def test_search__finds_the_most_that_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also of a network that delivers less and less when it is offered too much."""
+    for peak, after in ((0.63, 0.0), (0.72, 0.8), (0.91, 0.5), (1.0, 0.0)):
+
+        def points(_lab: object, _options: object, asked: dict, peak=peak, after=after) -> dict:  # noqa: ANN001
+            return {
+                key: [_utilised(min(load, peak) - after * max(0.0, load - peak))]
+                for key in asked
+                for load in [asked[key]["load"]]
+            }
+
+        monkeypatch.setattr(limits, "Points", points)
+        found = limits.search(None, {"x": {}}, Options())  # type: ignore[arg-type]
+        assert found.best["x"]
+        total = found.best["x"].use("total")
+        assert total and total.mean == pytest.approx(100 * peak, abs=2.51 * max(after, 1))
+        offered = [load for _, load, _ in found.probes]
+        assert len(offered) == len(set(offered)) <= 10
+
+
+def test_search__no_result() -> None:
+    assert limits.delivered([]) == 0 and limits.delivered([{"sim": {}}]) == 0
 
 
 def test_fig12__finds_the_stand_ins_limit(cli, fake_sim: Path, tmp_path: Path) -> None:

@@ -61,12 +61,15 @@ class Options:
     def limit(self, workload: str) -> Spec:
         """Flags for a run in which the backlog is to be stationary if the load is carried."""
         flags = self._times(*(_QUICK_LIMIT if self.quick else _FULL_LIMIT)[workload], 0)
-        flags["against-oracle"] = True
         return merge(flags, {"racks": _QUICK_RACKS} if self.quick else {})
+
+    def limit_loads(self) -> tuple[float, ...]:
+        """Offered loads that the search for the highest one begins with; evenly spaced."""
+        return (0.8, 1.0, 1.2) if self.quick else (0.6, 0.8, 1.0, 1.2)
 
     def limit_step(self) -> float:
         """How closely the highest load is searched."""
-        return 0.04 if self.quick else 0.01
+        return 0.1 if self.quick else 0.025
 
     def limit_hosts(self) -> int:
         """Hosts in the network of such a run."""

@@ -24,6 +24,7 @@ from lab.sim.figures.base import (
 from lab.sim.pool import Lab
 from lab.sim.published import published
 from lab.sim.stats import Stat, geometric, stat
+from lab.sim.sweep import pick
 
 PROTOCOLS = ("homa", "pfabric", "phost", "pias", "ndp", "oracle")
 LEVELS = (1, 2, 3, 7)
@@ -157,9 +158,21 @@ def _fig10_panel(panel, workload: str, curves: list) -> None:  # noqa: ANN001
     label_ends(panel, curves)
 
 
-def short_place(workload: str) -> tuple[str, ...]:
-    """Where "short messages, P99" stands in a result: W5's shortest fill a packet."""
-    return ("sim", "single_packet", "p99")
+def short_p99(results: list[dict], workload: str) -> Stat | None:
+    """P99 slowdown of short messages, mean over seeds.
+
+    The paper does not say what is short. Here: the shortest half of all messages (mean over their
+    bins), but of W5, where a tenth fills two packets already, those of one packet.
+    """
+    found = []
+    for result in results:
+        sim = result.get("sim", {})
+        rows = [r["p99"] for r in sim.get("bins", []) if r.get("count") and middle(r) <= 0.5]
+        if workload == "w5":
+            found.append(pick(result, ("sim", "single_packet", "p99")))
+        elif rows:
+            found.append(sum(rows) / len(rows))
+    return stat(found)
 
 
 def average(bins: list[dict], first: float = 0.0, last: float = 1.0) -> Stat | None:
@@ -184,13 +197,13 @@ def _fig10_rows(points: Points, bins: dict, protocols: list[str]) -> list[compar
     theirs = published()["fig10"]
     rows = []
     for workload in WORKLOADS if "homa" in protocols else ():
-        rows.append(
-            compare.at_most(
-                f"Homa {workload.upper()}, single-packet messages, P99",
-                theirs["short_p99"],
-                points.stat(("homa", workload), *short_place(workload)),
-            )
-        )
+        name = f"Homa {workload.upper()}"
+        short = "single-packet" if workload == "w5" else "shortest half of the"
+        ours = short_p99(points["homa", workload], workload)
+        rows.append(compare.at_most(f"{name}, {short} messages, P99", theirs["short_p99"], ours))
+        if workload != "w5":
+            ours = points.stat(("homa", workload), "sim", "single_packet", "p99")
+            rows.append(compare.info(f"{name}, single-packet messages, P99", None, ours))
     if "pias" in protocols:
         rows.append(
             compare.at_least(
@@ -250,7 +263,7 @@ def _fig10_values(points: Points, bins: dict, protocols: list[str]) -> dict[str,
     short = {
         w: value.mean
         for w in WORKLOADS
-        if (value := points.stat(("homa", w), *short_place(w))) is not None
+        if (value := short_p99(points["homa", w], w)) is not None
     }
     order = _order_rows(bins, protocols)
     pias = points.stat(("pias", "w4"), "sim", "multi_packet", "p99")
