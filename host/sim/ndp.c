@@ -44,7 +44,7 @@ static const struct sim_option ndp_options[] = {
 	[NDP_OPT_SRPT] = { "srpt_pulls", 0, 0, 1, "bool",
 			   "PULL the message with the fewest missing packets "
 			   "instead of all in turn" },
-	[NDP_OPT_SRPT + 1] = { "", 0, 0, 0, "", "" },
+	[NDP_OPT_SRPT + 1] = { NULL, 0, 0, 0, NULL, NULL },
 };
 
 /* ---- control packets ---- */
@@ -375,7 +375,7 @@ static int ndp_defaults(struct sim_config *cfg)
 {
 	u32 i;
 
-	for (i = 0; ndp_options[i].name[0]; i++)
+	for (i = 0; ndp_options[i].name; i++)
 		cfg->option[i] = ndp_options[i].def;
 	cfg->queue = SIM_QUEUE_TRIM;
 	cfg->trim_packets = 8;

@@ -169,7 +169,10 @@ void sim_port_put(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt);
 void sim_port_account(struct sim *sim, struct sim_port *port, s64 bytes, s32 packets);
 /** sim_drop() - counted, then freed */
 void sim_drop(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt);
-/** sim_path_hops() - links between two hosts; @ps_per_byte[], @delay_ps[] of each (<= 8) */
+/**
+ * sim_path() - links between two hosts as routes lead now, at most 8; 0: no way
+ * @ps_per_byte, @delay_ps: of each.
+ */
 u32 sim_path(const struct sim *sim, u32 src, u32 dst, u32 *ps_per_byte, u64 *delay_ps);
 void sim_net_stats_reset(struct sim *sim);
 /** sim_queue_init() - private memory of a discipline for @port; -ENOMEM */

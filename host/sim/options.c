@@ -126,7 +126,7 @@ static int defaults(struct sim_options *o, const char *protocol, const char *pre
 	}
 	if (preset)
 		snprintf(o->cfg.preset, sizeof(o->cfg.preset), "%s", preset);
-	for (i = 0; t->options && t->options[i].name && t->options[i].name[0]; i++)
+	for (i = 0; t->options && t->options[i].name; i++)
 		o->cfg.option[i] = t->options[i].def;
 	if (t->defaults && t->defaults(&o->cfg)) {
 		snprintf(err, errlen, "--preset: %s does not know '%s'", t->name, o->cfg.preset);

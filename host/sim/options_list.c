@@ -38,7 +38,7 @@ static cJSON *settings_json(const struct sim_transport *t)
 	const struct sim_option *o = t->options;
 	cJSON *list = cJSON_CreateArray(), *item;
 
-	for (; o && o->name && o->name[0]; o++) {
+	for (; o && o->name; o++) {
 		item = cJSON_CreateObject();
 		cJSON_AddStringToObject(item, "name", o->name);
 		cJSON_AddNumberToObject(item, "default", (double)o->def);

@@ -339,7 +339,7 @@ static const struct sim_option *option_find(const struct sim_transport *t, const
 {
 	u32 i;
 
-	for (i = 0; t->options && t->options[i].name && t->options[i].name[0]; i++) {
+	for (i = 0; t->options && t->options[i].name; i++) {
 		if (!strcmp(t->options[i].name, name)) {
 			*index = i;
 			return &t->options[i];
@@ -437,7 +437,7 @@ const struct sim_flag sim_flags[] = {
 	{ "trace-until", "T", "to here (the end)", set_trace_until },
 	{ "progress", "FD", "write lines 'simulated_ns end_ns messages wall_ms' to this descriptor", set_progress },
 	{ "quiet", NULL, "print no summary", set_quiet },
-	{ "find-limit", "LOW:HIGH:STEP", "search the highest load that is sustained, by bisection", set_find_limit },
+	{ "find-limit", "LOW:HIGH:STEP", "bisect for the highest stable load (for W3 to W5: ./homa sim figure fig12)", set_find_limit },
 	{ "seeds", "N", "runs of each load in that search; most of them must be stable (3)", set_seeds },
 	{ "list", NULL, "print protocols, presets and settings as JSON", set_earlier },
 	{ "help", NULL, "print this", set_earlier },

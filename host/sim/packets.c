@@ -88,7 +88,7 @@ void sim_model_defaults(struct sim_config *cfg, const struct sim_option *options
 {
 	u32 i;
 
-	for (i = 0; options[i].name[0]; i++)
+	for (i = 0; options[i].name; i++)
 		cfg->option[i] = options[i].def;
 	cfg->queue = queue;
 	cfg->balance = SIM_SPRAY;

@@ -65,7 +65,7 @@ static const struct sim_option pfabric_options[] = {
 	[PFABRIC_OPT_NS2_SIZES] = { "ns2-sizes", 0, 0, 1, "",
 				    "1: frames of payload + 40 bytes, acks of 40, as in the "
 				    "paper's ns-2 runs; only to compare with its numbers" },
-	[PFABRIC_OPTIONS] = { "", 0, 0, 0, "", "" },
+	[PFABRIC_OPTIONS] = { NULL, 0, 0, 0, NULL, NULL },
 };
 
 /**

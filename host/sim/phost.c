@@ -73,7 +73,7 @@ static const struct sim_option phost_options[] = {
 	[PHOST_OPT_BARE_SIZES] = { "bare-sizes", 0, 0, 1, "",
 				   "1: frames of payload + 40 bytes, control packets of 40, as "
 				   "in the paper's simulations; only to compare with its numbers" },
-	[PHOST_OPTIONS] = { "", 0, 0, 0, "", "" },
+	[PHOST_OPTIONS] = { NULL, 0, 0, 0, NULL, NULL },
 };
 
 /* ---- a message at its sender ---- */

@@ -71,7 +71,7 @@ static void add_settings(cJSON *json, const struct sim_config *cfg)
 	cJSON *settings = cJSON_AddObjectToObject(json, "settings");
 	u32 i;
 
-	for (i = 0; o && i < SIM_MAX_OPTIONS && o[i].name && o[i].name[0]; i++)
+	for (i = 0; o && i < SIM_MAX_OPTIONS && o[i].name; i++)
 		cJSON_AddNumberToObject(settings, o[i].name, (double)cfg->option[i]);
 	if (cfg->transport->set)
 		add_engine(json, cfg);

@@ -10,7 +10,8 @@
  *	stats.h      slowdowns, queues, waste, causes of delay; the JSON report
  *	trace.h      Perfetto and pcapng
  *
- * Arrows: main -> traffic, stats, trace -> transports -> net -> event. A
+ * Arrows: main -> traffic, stats, trace -> transports -> net -> event; ideal.c
+ * (sizes of packets, times on the idle network) stands below transports. A
  * transport knows nothing of traffic; it is told to send messages and tells
  * with sim_delivered() when one has arrived whole.
  */

@@ -5,12 +5,11 @@
  * equally many whatever the workload; five bins are a decile. What was counted
  * in the network is copied when the window closes, before the rest drains.
  *
- * Recording a message costs three histogram increments: W1 has a hundred
- * times more messages than packets take time elsewhere.
+ * Recording a message costs three histogram increments: a run of W1 has
+ * hundreds of thousands of messages per simulated millisecond.
  */
 #ifndef SIM_STATS_H
 #define SIM_STATS_H
-
 
 #include "json.h"
 #include "sim.h"

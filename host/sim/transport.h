@@ -21,7 +21,7 @@ struct sim_option {
 /**
  * struct sim_transport - a protocol
  * @name: as in --protocol. @title: as in figures. @text: one line for --help.
- * @options: ends with an empty name; NULL: none.
+ * @options: ends with a NULL name; NULL: none.
  * @presets: NULL-terminated names, the first is the default; NULL: none.
  * @defaults: what the protocol wants of the network (queue discipline,
  *	buffers, marking, balance) and its settings; before the user's flags.

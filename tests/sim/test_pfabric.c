@@ -337,7 +337,7 @@ static void pfabric_ns2_sizes__as_simulated_by_its_authors(void **state)
 
 	(void)state;
 	world_cfg(&cfg, &sim_pfabric, 2);
-	for (i = 0; sim_pfabric.options[i].name[0]; i++)
+	for (i = 0; sim_pfabric.options[i].name; i++)
 		if (!strcmp(sim_pfabric.options[i].name, "ns2-sizes"))
 			cfg.option[i] = 1;
 	world_new(&cfg);

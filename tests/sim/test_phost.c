@@ -421,7 +421,7 @@ static void phost_bare_sizes__as_simulated_by_its_authors(void **state)
 
 	(void)state;
 	world_cfg(&cfg, &sim_phost, 2);
-	for (i = 0; sim_phost.options[i].name[0]; i++)
+	for (i = 0; sim_phost.options[i].name; i++)
 		if (!strcmp(sim_phost.options[i].name, "bare-sizes"))
 			cfg.option[i] = 1;
 	world_new(&cfg);
