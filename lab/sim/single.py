@@ -150,7 +150,7 @@ def facts_table(result: dict) -> Table:
         ),
         (
             "load",
-            ("carried" if backlog.get("stable") else "NOT carried: the backlog grows")
+            ("carried" if backlog.get("stable") else "the backlog grew (or the window is short)")
             + f"; {sim.get('unfinished', 0):,} messages unfinished",
         ),
         (
