@@ -3,9 +3,9 @@
  * xoshiro256** seeded by splitmix64; see prng.h. Seed and stream are mixed
  * separately, so that host 1 with seed 2 shares nothing with host 2, seed 1.
  */
-#include <math.h>
 
 #include "prng.h"
+#include "samemath.h"
 
 static uint64_t splitmix64(uint64_t *state)
 {
@@ -54,7 +54,7 @@ double homa_prng_double(struct homa_prng *rng)
 double homa_prng_exp(struct homa_prng *rng, double mean)
 {
 	/* 1 - u is in (0, 1], so the logarithm is finite. */
-	return -mean * log(1.0 - homa_prng_double(rng)) + 1e-9;
+	return -mean * homa_log(1.0 - homa_prng_double(rng)) + 1e-9;
 }
 
 uint32_t homa_prng_below(struct homa_prng *rng, uint32_t n)

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "samemath.h"
 #include "workload.h"
 
 static int parse_fixed(struct homa_workload *w, const char *text, uint32_t cut,
@@ -115,7 +116,7 @@ uint32_t homa_workload_size(const struct homa_workload *w, double u)
 		double f = (u - a->probability) /
 			   (b->probability - a->probability);
 
-		bytes = rint(a->bytes * exp(f * log(b->bytes / a->bytes)));
+		bytes = rint(a->bytes * homa_exp(f * homa_log(b->bytes / a->bytes)));
 	}
 	if (bytes >= w->cut)
 		return w->cut;
@@ -134,10 +135,10 @@ static double segment_mean(const struct homa_quantile *a,
 	if (a->bytes == b->bytes)
 		return p * b->bytes;
 	/* size = a e^(f ln(b/a)); its integral over f is (b - a) / ln(b/a). */
-	growth = log(b->bytes / a->bytes);
+	growth = homa_log(b->bytes / a->bytes);
 	if (b->bytes <= cut)
 		return p * (b->bytes - a->bytes) / growth;
-	below = log(cut / a->bytes) / growth;
+	below = homa_log(cut / a->bytes) / growth;
 	return p * ((cut - a->bytes) / growth + (1 - below) * cut);
 }
 

@@ -14,8 +14,8 @@
  * In RPC runs (ATC'21) each direction of a host's link carries its requests
  * and the responses that it gives, which are as long.
  */
-#include <math.h>
 
+#include "samemath.h"
 #include "traffic.h"
 
 #define GRANT_WIRE SIM_MIN_WIRE
@@ -44,7 +44,7 @@ static double tail(const struct homa_workload *w, double x)
 	a = &w->points[i - 1];
 	b = &w->points[i];
 	return 1 - a->probability - (b->probability - a->probability) *
-	       log(x / a->bytes) / log(b->bytes / a->bytes);
+	       homa_log(x / a->bytes) / homa_log(b->bytes / a->bytes);
 }
 
 static u32 unscheduled_packets(u32 segment)
