@@ -317,7 +317,7 @@ cJSON *bench_result(struct bench_run *run)
 	if (outcome && outcome != -EINTR)
 		cJSON_AddStringToObject(json, "ended_by", strerror(-outcome));
 	cJSON_AddItemToObject(json, "config", bench_config_json(config));
-	cJSON_AddItemToObject(json, "machine", bench_machine_json());
+	cJSON_AddItemToObject(json, "machine", homa_json_machine());
 	item = cJSON_AddObjectToObject(json, "time");
 	cJSON_AddNumberToObject(item, "unix_s", (double)time(NULL));
 	homa_json_round(item, "window_s", seconds, 6);

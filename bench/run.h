@@ -140,9 +140,8 @@ void bench_load_next(struct bench_run *run, uint64_t now);
 /** bench_result() - the whole result as JSON */
 cJSON *bench_result(struct bench_run *run);
 
-/** bench_config_json(), bench_machine_json() - parts of it */
+/** bench_config_json() - part of it */
 cJSON *bench_config_json(const struct bench_config *config);
-cJSON *bench_machine_json(void);
 
 /** bench_report() - a summary for people, on standard output */
 void bench_report(const cJSON *result);

@@ -45,6 +45,8 @@ void homa_json_round(cJSON *object, const char *name, double value, int digits);
  */
 cJSON *homa_json_summary(const struct homa_hist *h, double scale);
 
+/** homa_json_machine() - {cpu, cores, kernel, arch, memory_mib, load_average} of this one */
+cJSON *homa_json_machine(void);
 /**
  * homa_json_hist() - a histogram as {count, sum, min, max, values[], counts[]}
  * Only buckets in use; values[i] is the smallest value of its bucket.

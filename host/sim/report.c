@@ -420,7 +420,7 @@ cJSON *sim_report(struct sim *sim, const struct sim_report_run *run)
 	else if (t->aborted)
 		cJSON_AddStringToObject(json, "ended_by", "the backlog grew: unstable");
 	cJSON_AddItemToObject(json, "config", sim_config_json(sim));
-	cJSON_AddItemToObject(json, "machine", sim_machine_json());
+	cJSON_AddItemToObject(json, "machine", homa_json_machine());
 	add_time(json, sim);
 	add_counts(json, sim);
 	add_throughput(json, sim);

@@ -137,6 +137,5 @@ void sim_report_print(const cJSON *json);
 /* ---- report_config.c ---- */
 
 cJSON *sim_config_json(const struct sim *sim);
-cJSON *sim_machine_json(void);
 
 #endif
