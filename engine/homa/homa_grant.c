@@ -187,7 +187,8 @@ static void homa_grant_emit(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	struct homa_ctrl *ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_GRANT);
 
 	homa_grant_tail_note(in, priority);
-	HOMA_WRITE_ONCE(rpc->peer->active_at, ctx->now);
+	if (unlikely(ctx->engine->params.quiet_us))
+		HOMA_WRITE_ONCE(rpc->peer->active_at, ctx->now);
 	ctrl->offset = offset;
 	ctrl->priority = priority;
 	homa_counter_add(&rpc->link->grants.incoming, offset - in->granted);
