@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * homa-sim: one run of the simulator (or a search made of many), told by
- * options, with a result as JSON. The run goes on in small steps of simulated
- * time, between which the program looks at the clock and for signals; they do
- * not influence what is simulated.
+ * homa-sim: one run of the simulator, told by options, with a result as JSON.
+ * The run goes on in small steps of simulated time, between which the program
+ * looks at the clock and for signals; they do not influence what is simulated.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "limit.h"
 #include "options.h"
 #include "stats.h"
 #include "trace.h"
@@ -135,9 +133,13 @@ static bool foresee(const struct sim_options *o, const struct sim_config *cfg,
 	return !o->against_oracle || ask_oracle(o, cfg, false, known, err, errlen);
 }
 
-cJSON *sim_run_once(const struct sim_options *o, const struct sim_config *cfg, bool *usage,
-		    char *err, size_t errlen)
+/*
+ * From beginning to end; the result, or NULL with a sentence in @err. @usage:
+ * the request made no sense.
+ */
+static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size_t errlen)
 {
+	const struct sim_config *cfg = &o->cfg;
 	struct sim_trace_options trace = { .json = o->trace, .pcap = o->pcap,
 					   .from = o->trace_from, .until = o->trace_until };
 	struct sim_report_run about = { .label = o->label };
@@ -186,12 +188,8 @@ static int put_result(const struct sim_options *o, const cJSON *json)
 
 	if (o->json && homa_json_write(json, o->json, err, sizeof(err)))
 		return complain(err);
-	if (!o->quiet && (!o->json || strcmp(o->json, "-") != 0)) {
-		if (o->find_limit)
-			sim_limit_print(json);
-		else
-			sim_report_print(json);
-	}
+	if (!o->quiet && (!o->json || strcmp(o->json, "-") != 0))
+		sim_report_print(json);
 	return 0;
 }
 
@@ -202,26 +200,18 @@ static int do_it(const struct sim_options *o)
 	cJSON *json;
 	int code;
 
-	if (o->find_limit)
-		json = sim_limit_find(o, &usage, err, sizeof(err));
-	else
-		json = sim_run_once(o, &o->cfg, &usage, err, sizeof(err));
+	json = run_once(o, &usage, err, sizeof(err));
 	if (!json) {
 		complain(err);
 		return usage ? SIM_EXIT_USAGE : SIM_EXIT_RUNTIME;
 	}
 	code = put_result(o, json);
-	if (!o->find_limit && cJSON_HasObjectItem(json, "ended_by") &&
+	if (cJSON_HasObjectItem(json, "ended_by") &&
 	    !cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetObjectItem(
 			    cJSON_GetObjectItem(json, "sim"), "backlog"), "aborted")))
 		code = SIM_EXIT_RUNTIME;
 	cJSON_Delete(json);
 	return code;
-}
-
-bool sim_interrupted(void)
-{
-	return interrupted;
 }
 
 int main(int argc, char **argv)

@@ -217,15 +217,6 @@ static int check(struct sim_options *o, char *err, size_t errlen)
 			 cfg->hosts);
 		return -EINVAL;
 	}
-	if (!o->find_limit)
-		return 0;
-	if (cfg->arrivals[0])
-		return wrong(err, errlen,
-			     "--find-limit varies the load of a workload; it cannot vary --arrivals");
-	if (o->limit_low >= o->limit_high)
-		return wrong(err, errlen, "--find-limit LOW:HIGH: the first must be less");
-	if (o->trace || o->pcap)
-		return wrong(err, errlen, "--find-limit makes many runs: no --trace, no --pcap");
 	return 0;
 }
 
@@ -238,10 +229,6 @@ int sim_options_parse(struct sim_options *o, int argc, char *const *argv, char *
 
 	memset(o, 0, sizeof(*o));
 	o->progress = -1;
-	o->limit_low = 0.4;
-	o->limit_high = 1.0;
-	o->limit_step = 0.01;
-	o->seeds = 3;
 	sim_config_default(&o->cfg);
 	for (i = 1; i < argc;) {
 		flag = flag_next(argc, argv, &i, &arg, err, errlen);

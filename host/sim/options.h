@@ -15,7 +15,6 @@
  * struct sim_options - what is to be done
  * @json: file of the result, "-": standard output; NULL: print for people.
  * @progress: descriptor for progress lines, -1 none.
- * @find_limit: search the highest load that can be sustained; @seeds of each.
  */
 struct sim_options {
 	struct sim_config cfg;
@@ -25,9 +24,6 @@ struct sim_options {
 	bool quiet, list, help, version;
 	bool abort_unstable, against_oracle;
 	u64 warm_start;
-	bool find_limit;
-	double limit_low, limit_high, limit_step;
-	u32 seeds;
 	/* while reading */
 	u32 hosts, per_rack;
 	bool warmup_given, measure_given, racks_given, spines_given, k_given;

@@ -89,7 +89,6 @@ NUMBER_FLAG(set_hosts, "hosts", hosts, 2, 65535)
 NUMBER_FLAG(set_per_rack, "hosts-per-rack", per_rack, 1, 65535)
 NUMBER_FLAG(set_trim, "trim-packets", cfg.trim_packets, 1, 1000000)
 NUMBER_FLAG(set_mtu, "mtu", cfg.mtu, 256, 9216)
-NUMBER_FLAG(set_seeds, "seeds", seeds, 1, 1000)
 TEXT_FLAG(set_json, json)
 TEXT_FLAG(set_trace, trace)
 TEXT_FLAG(set_pcap, pcap)
@@ -320,20 +319,6 @@ static int set_progress(struct sim_options *o, const char *arg, ERR)
 	return 0;
 }
 
-static int set_find_limit(struct sim_options *o, const char *arg, ERR)
-{
-	char copy[128], *part[3];
-
-	if (!split(arg, copy, sizeof(copy), ':', part, 3) ||
-	    !sim_parse_real(part[0], 0.01, 2, &o->limit_low) ||
-	    !sim_parse_real(part[1], 0.01, 2, &o->limit_high) ||
-	    !sim_parse_real(part[2], 0.0001, 1, &o->limit_step))
-		return complain(err, errlen, "find-limit", arg,
-				"LOW:HIGH:STEP such as 0.5:1:0.01");
-	o->find_limit = true;
-	return 0;
-}
-
 static const struct sim_option *option_find(const struct sim_transport *t, const char *name,
 					    u32 *index)
 {
@@ -437,8 +422,6 @@ const struct sim_flag sim_flags[] = {
 	{ "trace-until", "T", "to here (the end)", set_trace_until },
 	{ "progress", "FD", "write lines 'simulated_ns end_ns messages wall_ms' to this descriptor", set_progress },
 	{ "quiet", NULL, "print no summary", set_quiet },
-	{ "find-limit", "LOW:HIGH:STEP", "bisect for the highest stable load (for W3 to W5: ./homa sim figure fig12)", set_find_limit },
-	{ "seeds", "N", "runs of each load in that search; most of them must be stable (3)", set_seeds },
 	{ "list", NULL, "print protocols, presets and settings as JSON", set_earlier },
 	{ "help", NULL, "print this", set_earlier },
 	{ "version", NULL, "print the version", set_earlier },

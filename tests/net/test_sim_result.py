@@ -110,19 +110,6 @@ def test_warm_start__the_network_is_busy_from_the_beginning() -> None:
     assert warm["sim"]["digest"] == result(*words, "--warm-start", "200ms")["sim"]["digest"]
 
 
-def test_find_limit__brackets() -> None:
-    done = sim("--find-limit", "0.2:1.6:0.2", "--seeds", "1", "--workload", "fixed:1442", "--load-kind", "wire",
-               "--warmup", "1ms", "--measure", "5ms", "--topology", "one-switch", "--hosts", "4",
-               "--json", "-")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    limit = found["limit"]
-    assert found["bracketed"] and limit["not_sustained"] - limit["sustained"] <= 0.2001
-    assert 0.6 <= limit["sustained"] <= 1.0
-    loads = {p["load"] for p in found["probes"]}
-    assert limit["sustained"] in loads and limit["not_sustained"] in loads
-
-
 @pytest.mark.parametrize("words", [["--lod", "1"], ["--load", "x"], ["--workload", "w9"], ["--link", "7gbit"]])
 def test_nonsense__one_line_and_status_2(words: list[str]) -> None:
     done = sim(*words)

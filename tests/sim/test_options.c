@@ -289,10 +289,6 @@ static const struct { const char *line, *says; } bad[] = {
 	{ "--fail 1-2:1ms", "NODE-NODE:FROM:UNTIL" },
 	{ "--fail 1-2:2ms:1ms", "the end after the beginning" },
 	{ "--workload=", "a name" },
-	{ "--find-limit 0.5", "LOW:HIGH:STEP" },
-	{ "--find-limit 0.9:0.5:0.1", "must be less" },
-	{ "--find-limit 0.5:0.9:0.1 --trace x", "no --trace" },
-	{ "--seeds 0", "from 1 to 1000" },
 };
 
 static void options__nonsense_refused_in_one_line(void **state)
