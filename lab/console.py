@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Self, TextIO
 
 from rich import box
 from rich.console import Console
@@ -41,13 +41,12 @@ def table(title: str, *columns: str, left: int = 1, tight: bool = False) -> Tabl
     return result
 
 
-class Steps:
-    """A progress bar over steps of known duration; lines on standard error when piped."""
+class Bar:
+    """A bar on standard error that is there only on a terminal; a context."""
 
-    def __init__(self, total_seconds: float) -> None:
+    def __init__(self, total: float) -> None:
         self._out = console(sys.stderr)
         self._bar: Progress | None = None
-        self._spent = 0.0
         if self._out.is_terminal:
             self._bar = Progress(
                 BarColumn(32),
@@ -55,7 +54,28 @@ class Steps:
                 console=self._out,
                 transient=True,
             )
-            self._task = self._bar.add_task("", total=total_seconds)
+            self._task = self._bar.add_task("", total=total)
+
+    def say(self, text: str) -> None:
+        """A line for those who have no bar."""
+        self._out.print(f"… {text}", style="dim", markup=False)
+
+    def __enter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+
+class Steps(Bar):
+    """A progress bar over steps of known duration; lines on standard error when piped."""
+
+    def __init__(self, total_seconds: float) -> None:
+        super().__init__(total_seconds)
+        self._spent = 0.0
 
     @contextmanager
     def __call__(self, text: str, seconds: float) -> Iterator[Step]:
@@ -63,7 +83,7 @@ class Steps:
         if self._bar:
             self._bar.update(self._task, description=text)
         else:
-            self._out.print(f"… {text}", style="dim")
+            self.say(text)
         yield Step(self, time.monotonic(), seconds)
         self._spent += seconds
         self.show(0.0)
@@ -72,15 +92,6 @@ class Steps:
         """Set the bar to `seconds` into the present step."""
         if self._bar:
             self._bar.update(self._task, completed=self._spent + seconds)
-
-    def __enter__(self) -> Steps:
-        if self._bar:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar:
-            self._bar.stop()
 
 
 class Step:

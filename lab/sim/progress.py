@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 
-from rich.progress import BarColumn, Progress, TextColumn
-
-from lab.console import console
+from lab.console import Bar
 from lab.sim import program
 
 _LINE_EVERY_S = 15.0
@@ -30,40 +27,22 @@ def simulated(nanoseconds: float) -> str:
     return f"{nanoseconds:.0f} ns"
 
 
-class _Bar:
-    """A rich bar, or lines if standard error is no terminal."""
+class _Line(Bar):
+    """A bar with a text that changes, or a line with it now and then."""
 
     def __init__(self, total: float) -> None:
-        self._out = console(sys.stderr)
+        super().__init__(total)
         self._said = time.monotonic()
-        self._bar: Progress | None = None
-        if self._out.is_terminal:
-            self._bar = Progress(
-                BarColumn(32),
-                TextColumn("{task.percentage:>3.0f} %  {task.description}"),
-                console=self._out,
-                transient=True,
-            )
-            self._task = self._bar.add_task("", total=total)
 
     def show(self, done: float, text: str) -> None:
         if self._bar:
             self._bar.update(self._task, completed=done, description=text)
         elif time.monotonic() - self._said >= _LINE_EVERY_S:
             self._said = time.monotonic()
-            self._out.print(f"… {text}", style="dim", markup=False)
-
-    def __enter__(self) -> _Bar:
-        if self._bar:
-            self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar:
-            self._bar.stop()
+            self.say(text)
 
 
-class Board(_Bar):
+class Board(_Line):
     """Several runs: how many have ended, and when all will have."""
 
     def __init__(self, title: str, runs: int, where: str) -> None:
@@ -99,7 +78,7 @@ class Board(_Bar):
         )
 
 
-class Single(_Bar):
+class Single(_Line):
     """One run: simulated time, wall time, messages, time left."""
 
     def __init__(self) -> None:
