@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What homad and the applications attached to it share: the messages on the
+ * attach socket and the layout of the shared memory. Both sides are built
+ * against this header; the version is checked when an application attaches.
+ *
+ * An application has one *attachment* for each open handle: a connection to
+ * the attach socket (SOCK_SEQPACKET), whose end is the end of the attachment,
+ * and memory that homad made, sealed against resizing, charged and prefaulted:
+ *
+ *	queues	struct homa_shm_header, then the rings
+ *	data	segment 0 of bytes to send; more segments on demand
+ *	pool	64 KiB pages where messages arrive; the application reads them
+ *
+ *	submission rings (one for each thread)	application -> homad
+ *	release ring	pages given back	application -> homad
+ *	completion ring				homad -> application
+ *
+ * Every ring has one producer and one consumer at a time; indices count up
+ * for ever, an entry is at index & (entries - 1). A producer fills entries,
+ * then stores the index (release); a consumer loads it (acquire).
+ *
+ * Trust: homad believes nothing that it reads here. It reads each value once,
+ * checks it, and ends the attachment if it is impossible (state becomes
+ * HOMA_SHM_EVICTED). Applications trust homad.
+ *
+ * Sleeping: homad stops looking at an attachment that is quiet; it sets
+ * need_kick then, and after a submission the application signals the kick
+ * eventfd if that is set. An application that wants to sleep sets @armed, looks
+ * at the completion ring once more, and waits for its wake eventfd (and for the
+ * end of the connection). Each side stores its word and then loads the other's
+ * with a full barrier between.
+ */
+#ifndef HOMA_ABI_SHM_H
+#define HOMA_ABI_SHM_H
+
+#include <stdint.h>
+
+#define HOMA_SHM_MAGIC 0x616d6f48u /* "Homa" */
+#define HOMA_SHM_VERSION 1u
+
+#define HOMA_SHM_SOCKET "/run/homa/homad.sock" /* $HOMA_SERVICE_SOCKET */
+
+#define HOMA_SHM_LINE 64u
+#define HOMA_SHM_SQS 8u		/* submission rings of an attachment */
+#define HOMA_SHM_SQ_ENTRIES 256u
+#define HOMA_SHM_CQ_ENTRIES 1024u
+#define HOMA_SHM_RELEASES 8192u /* entries of the release ring */
+#define HOMA_SHM_SEGMENTS 64u	/* of bytes to send */
+#define HOMA_SHM_STAGE (64u << 10) /* bytes for short messages of one ring */
+#define HOMA_SHM_COPY_MAX 4096u /* longest message copied when submitted */
+#define HOMA_SHM_PAGES 16u	/* of one message */
+#define HOMA_SHM_TEXT 224u
+
+/* ---- the attach socket ---- */
+
+enum homa_ctl_op {
+	/* first; answer carries HOMA_CTL_ATTACH_FDS descriptors */
+	HOMA_CTL_ATTACH = 1,
+	HOMA_CTL_BIND,	    /* become a server on a port */
+	HOMA_CTL_POOL,	    /* another receive pool; answer: its memory */
+	HOMA_CTL_SEGMENT,   /* one more data segment; answer: its memory */
+	HOMA_CTL_ROUTE,	    /* can this destination be reached? */
+	HOMA_CTL_READY_FD,  /* answer: the eventfd behind homa_fd() */
+	HOMA_CTL_METRICS,   /* answer: @total, then packets of homa_ctl_metric */
+	HOMA_CTL_RPCS,	    /* answer: @total, then packets of homa_ctl_rpc */
+	HOMA_CTL_SHUTDOWN,  /* end all RPCs, take no new ones; stay attached */
+};
+
+/**
+ * struct homa_ctl_request - application to homad, one packet
+ * @magic, @version: HOMA_SHM_MAGIC, HOMA_SHM_VERSION.
+ * @op: enum homa_ctl_op.
+ * @bytes: ATTACH, POOL: of the receive pool, a multiple of 64 KiB, 0: homad's
+ *	default; SEGMENT: of the segment.
+ * @port: BIND; ROUTE: unused.
+ * @encap, @ip: ROUTE: the destination, as in struct homa_sqe.
+ * @name: ATTACH: what to show for it, NUL-terminated.
+ */
+struct homa_ctl_request {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t op;
+	uint64_t bytes;
+	uint16_t port;
+	uint16_t encap;
+	uint32_t reserved;
+	uint8_t ip[16];
+	char name[32];
+};
+
+/**
+ * struct homa_ctl_answer - homad to application, one packet for each request
+ * @error: 0 or a negative errno.
+ * @version: homad's, also when it refuses another one.
+ * @port: our Homa port (ATTACH: automatic; BIND: the bound one).
+ * @encap: ATTACH: homad's UDP encapsulation port, 0: none.
+ * @native: ATTACH: addresses without an encapsulation port go out natively.
+ * @ip: ATTACH: an address of this host; ROUTE: -.
+ * @queues_bytes, @data_bytes, @pool_bytes: sizes of the memory in the answer.
+ * @max_rpcs: ATTACH: how many requests may be open at once, <= 65536.
+ * @max_segments: ATTACH: data segments allowed, segment 0 included.
+ * @total: METRICS, RPCS: records that follow.
+ * @text: with an error: one sentence, what is wrong and how to mend it.
+ */
+struct homa_ctl_answer {
+	int32_t error;
+	uint16_t version;
+	uint16_t op;
+	uint16_t port;
+	uint16_t encap;
+	uint32_t native;
+	uint8_t ip[16];
+	uint64_t queues_bytes;
+	uint64_t data_bytes;
+	uint64_t pool_bytes;
+	uint32_t max_rpcs;
+	uint32_t max_segments;
+	uint32_t segment;
+	uint32_t total;
+	char text[HOMA_SHM_TEXT];
+};
+
+/* Descriptors of ATTACH's answer, in this order. POOL and SEGMENT bring one. */
+enum {
+	HOMA_CTL_FD_QUEUES,
+	HOMA_CTL_FD_DATA,
+	HOMA_CTL_FD_POOL,
+	HOMA_CTL_FD_WAKE, /* homad signals, the application waits */
+	HOMA_CTL_FD_KICK, /* the application signals, homad waits */
+	HOMA_CTL_ATTACH_FDS,
+};
+
+#define HOMA_CTL_BATCH 16u /* records in one packet after METRICS and RPCS */
+
+struct homa_ctl_metric {
+	uint64_t value;
+	char name[48];
+	char text[104];
+};
+
+/**
+ * struct homa_ctl_rpc - one open RPC of the attachment
+ * @id: as the application knows it.
+ * @client: 1 if we are its client.
+ */
+struct homa_ctl_rpc {
+	uint64_t id;
+	uint64_t cookie;
+	uint8_t ip[16];
+	uint16_t encap;
+	uint16_t port;
+	uint32_t client;
+	uint32_t tx_length, tx_sent, tx_granted;
+	uint32_t rx_length, rx_remaining, rx_granted;
+	uint32_t ready; /* complete, not yet taken */
+};
+
+/* ---- rings ---- */
+
+enum homa_sqe_op {
+	HOMA_SQE_REQUEST = 1,
+	HOMA_SQE_REPLY,
+	HOMA_SQE_ABORT,
+};
+
+enum {
+	HOMA_SQE_PRIVATE = 1, /* REQUEST: completes with HOMA_CQE_PRIVATE */
+	/* REQUEST, REPLY, @length <= HOMA_SHM_COPY_MAX: the bytes are the
+	 * application's again when the ring's head has passed this entry.
+	 * Otherwise they are when HOMA_CQE_FREE says so. */
+	HOMA_SQE_COPY = 2,
+};
+
+/**
+ * struct homa_sqe - a command
+ * @length: of the message, 1 .. 1,000,000; ABORT: positive errno or 0.
+ * @segment, @offset: where its bytes are.
+ * @ip, @port: REQUEST: the server (IPv4 as ::ffff:a.b.c.d).
+ * @encap: REQUEST: its UDP encapsulation port, 0: the default way.
+ * @cookie: REQUEST: comes back with the response.
+ * @token: REQUEST: the application's name for the RPC, not 0; its low 16 bits
+ *	are below max_rpcs and unique among open requests. REPLY: the request's
+ *	token. ABORT: a request's token, 0: all.
+ */
+struct homa_sqe {
+	uint8_t op;
+	uint8_t flags;
+	uint16_t port;
+	uint32_t length;
+	uint32_t offset;
+	uint16_t segment;
+	uint16_t encap;
+	uint8_t ip[16];
+	uint64_t cookie;
+	uint64_t token;
+	uint64_t reserved[2];
+};
+
+enum homa_cqe_kind {
+	HOMA_CQE_REQUEST = 1, /* a whole request is there; @token is for REPLY */
+	HOMA_CQE_RESPONSE,    /* @token is ours */
+	HOMA_CQE_FAILED,      /* our request failed with @error */
+	HOMA_CQE_GONE,	      /* our request was aborted with errno 0 */
+	HOMA_CQE_FREE,	      /* bytes at @length (offset) of segment @num_pages
+			       * are the application's again */
+};
+
+enum { HOMA_CQE_PRIVATE = 1 };
+
+/**
+ * struct homa_cqe - something happened
+ * @error: positive errno of FAILED.
+ * @id: REQUEST: the RPC's id at this end.
+ * @pages: @num_pages offsets into the pool, one for each 64 KiB of the message;
+ *	the application's until it puts each into the release ring.
+ */
+struct homa_cqe {
+	uint8_t kind;
+	uint8_t flags;
+	uint16_t port;
+	uint32_t error;
+	uint32_t length;
+	uint32_t num_pages;
+	uint64_t id;
+	uint64_t cookie;
+	uint64_t token;
+	uint8_t ip[16];
+	uint16_t encap;
+	uint16_t reserved[3];
+	uint32_t pages[HOMA_SHM_PAGES];
+};
+
+/* A ring's two indices, a cache line each. */
+struct homa_shm_ring {
+	uint32_t tail; /* producer's */
+	uint32_t pad0[15];
+	uint32_t head; /* consumer's */
+	uint32_t pad1[15];
+};
+
+enum homa_shm_state {
+	HOMA_SHM_RUNNING = 0,
+	HOMA_SHM_STOPPING, /* homad is ending */
+	HOMA_SHM_EVICTED,  /* this attachment broke the rules */
+	HOMA_SHM_CLOSED,   /* after HOMA_CTL_SHUTDOWN */
+};
+
+enum {
+	HOMA_SHM_ARM_SHARED = 1, /* wake for a shared message */
+	HOMA_SHM_ARM_ANY = 2,	 /* wake for anything */
+};
+
+/**
+ * struct homa_shm_header - begin of the queues memory
+ * @magic, @version, @bytes: written before the application sees it.
+ * @armed: the application's: what to signal the wake eventfd for; homad clears
+ *	it when it signals.
+ * @need_kick: homad's: submissions need the kick eventfd.
+ * @state: homad's: enum homa_shm_state.
+ */
+struct homa_shm_header {
+	uint32_t magic;
+	uint32_t version;
+	uint64_t bytes;
+	uint32_t pad0[12];
+	uint32_t armed;
+	uint32_t pad1[15];
+	uint32_t need_kick;
+	uint32_t state;
+	uint32_t pad2[14];
+	struct homa_shm_ring sq[HOMA_SHM_SQS];
+	struct homa_shm_ring release;
+	struct homa_shm_ring cq;
+};
+
+/**
+ * struct homa_shm_queues - the whole of the queues memory
+ */
+struct homa_shm_queues {
+	struct homa_shm_header h;
+	struct homa_sqe sqe[HOMA_SHM_SQS][HOMA_SHM_SQ_ENTRIES];
+	struct homa_cqe cqe[HOMA_SHM_CQ_ENTRIES];
+	uint32_t released[HOMA_SHM_RELEASES];
+};
+
+/* Segment 0: what homad gives at once; short messages are staged in its first
+ * HOMA_SHM_SQS * HOMA_SHM_STAGE bytes, one part for each submission ring. That
+ * is the application's own affair: homad only checks bounds. */
+
+#ifdef __cplusplus
+#define HOMA_ABI_ASSERT(cond, text) static_assert(cond, text)
+#else
+#define HOMA_ABI_ASSERT(cond, text) _Static_assert(cond, text)
+#endif
+HOMA_ABI_ASSERT(sizeof(struct homa_ctl_request) == 72, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_ctl_answer) == 72 + HOMA_SHM_TEXT, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_ctl_metric) == 160, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_ctl_rpc) == 72, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_sqe) == 64, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_cqe) == 128, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_shm_ring) == 2 * HOMA_SHM_LINE, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_shm_header) == 192 + 10 * 128, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_shm_queues) ==
+			1472 + 8 * 256 * 64 + 1024 * 128 + 8192 * 4,
+		"ABI");
+
+#endif

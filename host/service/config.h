@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * homad's settings: defaults, the configuration file, the command line, in this
+ * order. Everything is checked before it gets here.
+ */
+#ifndef HOMAD_CONFIG_H
+#define HOMAD_CONFIG_H
+
+#include <stdio.h>
+#include <sys/types.h>
+#include "homa_engine.h"
+
+#define HOMAD_MAX_PORTS 8    /* interfaces, and UDP */
+#define HOMAD_MAX_THREADS 16 /* fast-path threads */
+#define HOMAD_MAX_RULES 64
+
+enum homad_mode { HOMAD_SHARED, HOMAD_DEDICATED };
+enum homad_log_format { HOMAD_LOG_TEXT, HOMAD_LOG_JSON };
+enum homad_bulk { HOMAD_BULK_AUTO, HOMAD_BULK_OFF, HOMAD_BULK_ON };
+
+/**
+ * struct homad_rule - who may attach and which ports they may bind
+ * The first rule that matches uid or gid decides.
+ * @any: matches everybody; else @by_gid: @id is a group (also supplementary).
+ * @allow: may attach.
+ * @port_min, @port_max: ports that may be bound; 0, 0: none.
+ */
+struct homad_rule {
+	bool any;
+	bool by_gid;
+	u32 id;
+	bool allow;
+	u16 port_min, port_max;
+};
+
+/**
+ * struct homad_quota - limits of one attachment unless said otherwise
+ * @attachments: of one user; @total_attachments: of all.
+ * @rpcs: requests open at once, and requests received but not answered.
+ * @rcvbuf_default, @rcvbuf_max: receive pool, bytes, multiples of 64 KiB.
+ * @send_max: bytes of data segments.
+ * @user_memory: bytes of shared memory of one user over all attachments.
+ */
+struct homad_quota {
+	u32 attachments;
+	u32 total_attachments;
+	u32 rpcs;
+	u64 rcvbuf_default, rcvbuf_max;
+	u64 send_max;
+	u64 user_memory;
+};
+
+/**
+ * struct homad_config - all settings
+ * @cores: dedicated: CPU of each fast-path thread, @num_cores of them.
+ * @interfaces: AF_XDP devices; none: every one that is up and can, if
+ *	@auto_interfaces, else UDP only.
+ * @address: local address to use on the (only) interface, or "".
+ * @afxdp: 0 off, 1 if it works (the reason is logged), 2 must work.
+ * @xdp_mode: as nic_config.mode.
+ * @udp: serve UDP encapsulation, too. @udp_port: 54321 by default.
+ * @bulk, @bulk_min: send messages of at least so many bytes over UDP, whose
+ *	segmentation offload is faster, when the peer understands it. AUTO: on
+ *	virtual devices.
+ * @link_mbps: link rate, 0: what the device says.
+ * @spin_us: shared: longest time that a thread polls without work before it
+ *	blocks; it adapts below that. @spin_min_us: shortest.
+ * @scale: dedicated: let the number of threads follow the load; @scale_idle
+ *	(1.25): a thread goes if more cores than that are idle; @scale_busy (0.2):
+ *	one comes if fewer are; in hundredths. @scale_ms: interval.
+ * @socket, @socket_mode, @socket_group: the attach socket.
+ * @monitor: the monitoring socket of ./homa ss, top, trace; "" none.
+ * @metrics: "" none, "unix:PATH" or "127.0.0.1:PORT".
+ * @params: protocol settings.
+ * @user: drop to this user after start, "": stay.
+ * @file: where it came from, or "".
+ */
+struct homad_config {
+	enum homad_mode mode;
+	u32 cores[HOMAD_MAX_THREADS];
+	u32 num_cores;
+	char interfaces[HOMAD_MAX_PORTS - 1][16];
+	u32 num_interfaces;
+	bool auto_interfaces;
+	char address[64];
+	int afxdp;
+	int xdp_mode;
+	bool udp;
+	u16 udp_port;
+	enum homad_bulk bulk;
+	u32 bulk_min;
+	u32 link_mbps;
+	u32 spin_us, spin_min_us;
+	bool scale;
+	u32 scale_idle, scale_busy, scale_ms;
+	char socket[108];
+	mode_t socket_mode;
+	char socket_group[32];
+	char monitor[108];
+	char metrics[128];
+	struct homad_rule rules[HOMAD_MAX_RULES];
+	u32 num_rules;
+	struct homad_quota quota;
+	struct homa_params params;
+	int log_level;
+	enum homad_log_format log_format;
+	char user[32];
+	char file[256];
+};
+
+/** homad_config_default() - what holds without a file. */
+void homad_config_default(struct homad_config *config);
+/**
+ * homad_config_load() - read a TOML file over @config
+ * Every error is printed to @errors, one a line, "FILE:LINE: what is wrong and
+ * how to mend it". Returns 0, or how many errors there were.
+ */
+int homad_config_load(struct homad_config *config, const char *file,
+		      FILE *errors);
+
+#endif

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * homad from the inside: the transport as an OS service for many applications
+ * that trust neither each other nor are trusted.
+ *
+ * Two kinds of threads. *Fast-path* threads (one in shared mode) run rounds:
+ * packets in, commands of applications, packets out, completions; they alone
+ * call the engine and touch the rings. The *slow path* is the main thread: it
+ * makes and frees attachments, answers questions on sockets, and reaches the
+ * fast path only by homad_call(), which runs a function on a fast-path thread
+ * between two rounds.
+ *
+ *	slow path	main.c slowpath.c attach.c app.c quota.c monitor.c ...
+ *	fast path	thread.c idle.c round.c rxpath.c txpath.c local.c
+ *			commands.c complete.c session.c dest.c memory.c
+ *	between		mailbox.c
+ */
+#ifndef HOMAD_SERVICE_H
+#define HOMAD_SERVICE_H
+
+#include <pthread.h>
+#include "config.h"
+#include "hist.h"
+#include "homa_clock.h"
+#include "homa_engine.h"
+#include "homa_list.h"
+#include "homa_msgbuf.h"
+#include "homa_slab.h"
+#include "nic.h"
+#include "shm.h"
+
+#define HOMAD_BATCH 32	  /* packets per nic_rx() */
+#define HOMAD_TX_BATCH 64 /* packets per nic_tx(), >= segments of a unit */
+#define HOMAD_DESTS 1024  /* destinations remembered by a thread */
+#define HOMAD_SPARES (2 * HOMAD_BATCH)
+#define HOMAD_MAX_APPS 16384
+
+struct homad;
+struct homad_app;
+struct homad_trace;
+
+/**
+ * struct homad_port - a way out of this host
+ * @nic: packet I/O; NULL for messages between our own applications.
+ * @link: the engine's.
+ * @info: of @nic.
+ * @thread: index of the thread that serves it.
+ * @encap: peers are IP and UDP port.
+ * @tx_at: when the pacer wants to be asked again, ns; HOMA_NEVER.
+ * @tx_blocked: the nic had no room; packets wait in the engine.
+ * @name: "eth0", "udp", "local".
+ */
+struct homad_port {
+	struct nic *nic;
+	struct homa_link *link;
+	const struct nic_info *info;
+	u32 index;
+	u32 thread;
+	bool encap;
+	u64 tx_at;
+	bool tx_blocked;
+	char name[32];
+};
+
+/* struct homad_dest - the way to a destination, believed for a second */
+struct homad_dest {
+	struct homa_addr addr;
+	u64 checked;
+	struct homad_port *port;
+	int error;
+};
+
+/**
+ * struct homad_rpc - the daemon's bytes in every RPC
+ * @ready: in homad_app.ready while an event waits for room in the ring.
+ * @app: whose; NULL until known.
+ * @handle, @event: valid while @ready or @slot are.
+ * @token: how the application calls it; 0: it does not know of it.
+ * @out: bytes of the outgoing message: a copy of ours if @copied, else inside a
+ *	data segment, to be announced as free at the end.
+ * @sent_ns: client: when it was submitted.
+ */
+struct homad_rpc {
+	struct homa_list ready;
+	struct homad_app *app;
+	struct homa_handle handle;
+	u64 token;
+	u8 *out;
+	u64 sent_ns;
+	u32 out_size;
+	u32 offset;
+	u16 segment;
+	u8 event;
+	bool client;
+	bool copied;
+	bool is_private;
+};
+
+/* struct homad_slot - one open RPC of an attachment, by token */
+struct homad_slot {
+	struct homa_handle handle;
+	u64 token; /* 0: free */
+	u32 next;  /* free list of server slots */
+};
+
+/* struct homad_segment - memory with bytes to send */
+struct homad_segment {
+	u8 *base;
+	u32 bytes;
+};
+
+/* Counters of one attachment; written by the fast path, read racily. */
+#define HOMAD_APP_COUNTERS(X)                                         \
+	X(requests, "requests submitted")                             \
+	X(replies, "replies submitted")                               \
+	X(aborts, "aborts submitted")                                 \
+	X(delivered, "messages and failures delivered")               \
+	X(tx_bytes, "message bytes submitted")                        \
+	X(rx_bytes, "message bytes delivered")                        \
+	X(refused, "submissions that failed at once")                 \
+	X(wakeups, "times it was woken")                              \
+	X(ring_full, "times its completion ring had no room")         \
+	X(budget_out, "rounds that ended its turn before its commands did")
+
+struct homad_app_counters {
+#define X(name, text) u64 name;
+	HOMAD_APP_COUNTERS(X)
+#undef X
+};
+
+enum homad_app_phase {
+	HOMAD_APP_OPEN,
+	HOMAD_APP_CLOSING, /* its RPCs are being ended */
+	HOMAD_APP_DEAD,	   /* nothing in the engine refers to it */
+};
+
+/**
+ * struct homad_app - an attachment: one open handle of an application
+ *
+ * Slow path's, fixed while open:
+ * @id: number, never used twice. @name, @pid, @uid, @gid: whose.
+ * @queues, @pool, @seg, @num_segs: shared memory, hostile content.
+ * @wake_fd, @kick_fd, @ready_fd: eventfds; @ready_fd -1 until asked for.
+ * @max_rpcs: size of @client_slots and @server_slots.
+ * @slow: the slow path's own record of it.
+ *
+ * Fast path's:
+ * @thread: home: the only one that polls its rings.
+ * @lock: protects the completion side when there are several threads.
+ * @sock, @pool_mem: the engine's.
+ * @sq_head, @release_head, @cq_tail: our own, trusted indices.
+ * @sq_next: where the next turn begins.
+ * @polled: in homad_thread.polled; else it must kick.
+ * @quiet_since: when its rings were last seen with something, ns.
+ * @ready: RPCs with an event that it has not been told of.
+ * @freed: data to announce as free when the ring has room.
+ * @touched: in homad_thread.touched: completions were added in this round.
+ * @wake_want: what happened: HOMA_SHM_ARM_*.
+ * @rpcs: RPCs that point here; 0 before it may die.
+ */
+struct homad_app {
+	u64 id;
+	char name[32];
+	pid_t pid;
+	uid_t uid;
+	gid_t gid;
+	struct homa_shm_queues *queues;
+	u8 *pool;
+	size_t pool_bytes;
+	struct homad_segment seg[HOMA_SHM_SEGMENTS];
+	u32 num_segs;
+	int wake_fd, kick_fd, ready_fd;
+	u32 max_rpcs;
+	void *slow;
+
+	struct homad_thread *thread;
+	struct homa_lock lock;
+	struct homa_sock *sock;
+	void *pool_mem;
+	enum homad_app_phase phase;
+	u32 sq_head[HOMA_SHM_SQS];
+	u32 sq_next;
+	u32 release_head;
+	u32 cq_tail;
+	bool is_polled, is_touched, evicted, fd_signalled;
+	u32 wake_want;
+	u64 quiet_since;
+	struct homa_list polled;
+	struct homa_list touched;
+	struct homa_list ready;
+	struct homad_slot *client_slots;
+	struct homad_slot *server_slots;
+	u32 server_free;
+	struct homad_freed {
+		u32 offset;
+		u16 segment;
+	} *freed;
+	u32 num_freed;
+	u32 rpcs;
+	struct homad_app_counters counters;
+};
+
+/* Counters of one fast-path thread. */
+#define HOMAD_COUNTERS(X)                                              \
+	X(rounds, "rounds of the fast path")                           \
+	X(idle_rounds, "rounds that found nothing to do")              \
+	X(yields, "times it gave the processor away while idle")       \
+	X(blocks, "times it went to sleep")                            \
+	X(busy_ns, "time in rounds with work, ns")                     \
+	X(idle_ns, "time in rounds without work, ns")                  \
+	X(commands, "commands taken from applications")                \
+	X(completions, "entries put into completion rings")            \
+	X(wakeups, "applications woken")                               \
+	X(kicks, "times an application woke us")                       \
+	X(local_packets, "packets between applications of this host")  \
+	X(evictions, "applications that broke the rules")              \
+	X(out_of_memory, "allocations for messages or objects that failed") \
+	X(jobs, "requests of the slow path")
+
+struct homad_counters {
+#define X(name, text) u64 name;
+	HOMAD_COUNTERS(X)
+#undef X
+};
+
+/* struct homad_job - something for a fast-path thread to do; see mailbox.c */
+struct homad_job {
+	struct homad_job *next;
+	int (*run)(struct homad_thread *t, void *arg);
+	void *arg;
+	int result;
+	u32 done; /* futex */
+};
+
+/**
+ * struct homad_thread - a fast-path thread
+ * @active: takes part; an inactive one sleeps (dedicated mode, core scaling).
+ * @ports: those it serves.
+ * @deadline: no homa_timer() needed before, ns; one for each shard it runs.
+ * @polled: attachments whose rings it looks at, in order of turns.
+ * @touched: attachments that got completions in this round.
+ * @closing: attachments whose RPCs are being ended.
+ * @asleep: blocked in epoll_wait(); set before the last look at the rings.
+ * @spin_ns: present adaptive limit of polling without work.
+ * @rtt: RPCs by latency from submission to completion, ns.
+ * @trace: not NULL: packets and events are recorded.
+ */
+struct homad_thread {
+	struct homad *d;
+	u32 index;
+	int core; /* -1: any */
+	pthread_t thread;
+	bool running;
+	bool active;
+	bool stop;
+	int epfd;
+	int mail_fd;
+	struct homad_job *mail; /* atomic stack */
+	struct homa_ctx ctx;
+	u64 deadline[HOMAD_MAX_THREADS];
+	struct homad_port *ports[HOMAD_MAX_PORTS + 1];
+	u32 num_ports;
+	struct homa_list polled;
+	u32 num_polled;
+	struct homa_list touched;
+	struct homa_list closing;
+	u32 asleep;
+	u64 spin_ns;
+	u64 busy_at;
+	u64 epoll_at;
+	struct homad_counters counters;
+	struct homa_hist rtt;
+	struct homad_trace *trace;
+	struct homa_msgbufs bufs;
+	struct homa_slab rpcs, peers, ranges;
+	struct homad_dest dests[HOMAD_DESTS];
+	struct nic_rx rx[HOMAD_BATCH];
+	struct homa_rx_pkt pkts[HOMAD_BATCH];
+	struct nic_tx tx[HOMAD_TX_BATCH];
+	struct homa_tx_desc descs[HOMAD_TX_BATCH];
+	u8 headers[HOMAD_TX_BATCH][96];
+};
+
+/**
+ * struct homad - the daemon
+ * @ports: NICs, then UDP if served, then "local", the last.
+ * @dead_fd: eventfd by which the fast path tells that @dead is not empty.
+ * @dead: attachments for homad_app_free(); atomic stack through @slow.
+ */
+struct homad {
+	struct homad_config config;
+	struct homa_engine *engine;
+	struct homa_limits limits;
+	struct homad_port ports[HOMAD_MAX_PORTS + 1];
+	u32 num_ports;
+	struct homad_port *local;
+	struct homad_port *udp;
+	struct homad_thread *threads[HOMAD_MAX_THREADS];
+	u32 num_threads;
+	u64 started_ns;
+	int dead_fd;
+	struct homad_app *dead;
+	void *slow; /* struct homad_slow, slowpath.h */
+};
+
+/* ---- core.c: engine, ports and threads ---- */
+
+/** homad_start() - open the NICs, make the engine, start the threads. @err
+ *  receives one sentence on failure; what did not work but need not is logged. */
+int homad_start(struct homad *d, char *err, size_t errlen);
+/** homad_stop() - applications see HOMA_SHM_STOPPING; threads end. */
+void homad_stop(struct homad *d);
+
+/* ---- mailbox.c ---- */
+
+/**
+ * homad_call() - run @fn(thread, @arg) on a fast-path thread between two
+ * rounds, and wait for it. From the slow path only. Returns @fn's result.
+ */
+int homad_call(struct homad_thread *t, int (*fn)(struct homad_thread *, void *),
+	       void *arg);
+/** homad_mail() - fast path: run what the slow path wants; returns how much. */
+int homad_mail(struct homad_thread *t);
+
+/* ---- session.c: attachments as the fast path sees them; via homad_call() ---- */
+
+/** homad_session_open() - @arg: struct homad_app with its memory in place; opens
+ *  a socket with an automatic port and begins to poll. */
+int homad_session_open(struct homad_thread *t, void *arg);
+/** homad_session_close() - @arg: struct homad_app; ends RPCs over the next rounds and
+ *  then hands it to homad.dead. Harmless twice. */
+int homad_session_close(struct homad_thread *t, void *arg);
+
+struct homad_bind {
+	struct homad_app *app;
+	u16 port;
+};
+/** homad_session_bind() - @arg: struct homad_bind; -EINVAL, -EADDRINUSE. */
+int homad_session_bind(struct homad_thread *t, void *arg);
+
+struct homad_pool {
+	struct homad_app *app;
+	u8 *pool;
+	size_t bytes;
+	void *pool_mem; /* homa_pool_size() bytes; out: the old one, to be freed */
+};
+/** homad_session_pool() - @arg: struct homad_pool; exchange the receive pool;
+ *  -EBUSY if messages have been received; the old memory is the caller's. */
+int homad_session_pool(struct homad_thread *t, void *arg);
+
+struct homad_route {
+	struct homad_app *app;
+	struct homa_addr addr;
+};
+/** homad_session_route() - @arg: struct homad_route; 0, -EHOSTUNREACH, -ENETUNREACH. */
+int homad_session_route(struct homad_thread *t, void *arg);
+/** homad_session_shutdown() - @arg: struct homad_app; HOMA_CTL_SHUTDOWN. */
+int homad_session_shutdown(struct homad_thread *t, void *arg);
+/** homad_app_evict() - it broke the rules: ends, and the slow path hears of it. */
+void homad_app_evict(struct homad_thread *t, struct homad_app *app,
+		     const char *why);
+void homad_sessions_close(struct homad_thread *t);
+
+/* ---- round.c, idle.c, thread.c ---- */
+int homad_round(struct homad_thread *t);
+u64 homad_next_deadline(struct homad_thread *t);
+void homad_now(struct homad_thread *t);
+void homad_idle(struct homad_thread *t);
+int homad_thread_start(struct homad *d, u32 index, char *err, size_t errlen);
+void homad_thread_stop(struct homad_thread *t);
+
+/* ---- rxpath.c, txpath.c, local.c: return how many packets they moved ---- */
+int homad_rx(struct homad_thread *t, struct homad_port *port);
+int homad_tx(struct homad_thread *t, struct homad_port *port);
+int homad_local(struct homad_thread *t, struct homad_port *port);
+void homad_icmp(struct homad_thread *t, struct homad_port *port);
+void homad_copy_payload(struct homad_thread *t, const struct homa_rx_pkt *pkt,
+			const u8 *payload);
+
+/* ---- commands.c, complete.c ---- */
+int homad_commands(struct homad_thread *t);
+bool homad_app_waiting(const struct homad_app *app);
+void homad_events(struct homad_thread *t);
+void homad_touch(struct homad_thread *t, struct homad_app *app, u32 want);
+void homad_deliver(struct homad_thread *t);
+void homad_unready(struct homad_rpc *priv);
+
+/* ---- dest.c ---- */
+/** homad_dest() - the port towards @addr; may complete @addr (unspecified
+ *  address, default encapsulation, bulk). 0 or a negative errno. */
+int homad_dest(struct homad_thread *t, struct homa_addr *addr, u32 length,
+	       struct homad_port **port);
+
+/* ---- memory.c ---- */
+int homad_memory_init(struct homad_thread *t);
+void homad_memory_free(struct homad_thread *t);
+void homad_refill(struct homad_thread *t);
+void homad_reap(struct homad_thread *t);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The slow path: one thread, one epoll set, and whatever waits in it: the
+ * attach socket and its connections, processes that may die, signals, the
+ * monitoring and metrics sockets, dead attachments. With nothing attached it
+ * sleeps without any timer.
+ */
+#ifndef HOMAD_SLOWPATH_H
+#define HOMAD_SLOWPATH_H
+
+#include "service.h"
+
+/**
+ * struct homad_source - a descriptor that the slow path waits for; embedded in
+ *	what it belongs to
+ * @ready: called with EPOLL* bits; may remove and free any source: those of
+ *	the same batch that were removed are not called any more.
+ */
+struct homad_source {
+	int fd;
+	void (*ready)(struct homad *d, struct homad_source *source, u32 events);
+	struct homa_list removed;
+	bool watched;
+};
+
+/**
+ * struct homad_slow - the slow path's state; homad.slow
+ * @apps: all attachments (struct homad_attached.list), in order of attaching;
+ *	only this thread touches the list, so tools may walk it.
+ * @num_apps: how many.
+ */
+struct homad_slow {
+	struct homad *d;
+	int epfd;
+	bool stop;
+	struct homa_list apps;
+	u32 num_apps;
+	u64 attached, detached, refused, evicted;
+};
+
+/* struct homad_attached - the slow path's record of an attachment */
+struct homad_attached {
+	struct homa_list list;
+	struct homad_app *app;
+	u64 since_ns;
+	u16 port; /* last known */
+};
+
+static inline struct homad_slow *homad_slow(struct homad *d)
+{
+	return d->slow;
+}
+
+int homad_watch(struct homad *d, struct homad_source *source, u32 events);
+void homad_unwatch(struct homad *d, struct homad_source *source);
+/** homad_slow_run() - until SIGTERM or SIGINT. */
+int homad_slow_run(struct homad *d);
+
+/** homad_timer_set() - a repeating timer as a source's descriptor (timerfd);
+ *  0 disarms. Only armed while somebody needs it. */
+int homad_timer_open(void);
+int homad_timer_set(int fd, u64 interval_ns);
+
+/* What hangs on the slow path; each returns 0 or a negative errno with @err. */
+int homad_attach_start(struct homad *d, char *err, size_t errlen);
+void homad_attach_stop(struct homad *d);
+int homad_monitor_start(struct homad *d, char *err, size_t errlen);
+void homad_monitor_stop(struct homad *d);
+int homad_metrics_start(struct homad *d, char *err, size_t errlen);
+void homad_metrics_stop(struct homad *d);
+int homad_scaling_start(struct homad *d, char *err, size_t errlen);
+void homad_scaling_stop(struct homad *d);
+
+#endif
