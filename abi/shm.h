@@ -24,12 +24,14 @@
  * checks it, and ends the attachment if it is impossible (state becomes
  * HOMA_SHM_EVICTED). Applications trust homad.
  *
- * Sleeping: homad stops looking at an attachment that is quiet; it sets
- * need_kick then, and after a submission the application signals the kick
- * eventfd if that is set. An application that wants to sleep sets @armed, looks
- * at the completion ring once more, and waits for its wake eventfd (and for the
- * end of the connection). Each side stores its word and then loads the other's
- * with a full barrier between.
+ * Sleeping: homad stops looking at an attachment that is quiet and says in
+ * @need_kick what it wants to be told of by the kick eventfd: submissions
+ * (always), pages given back (messages wait for them), completions consumed (the
+ * ring was full; an application need only look if it found the ring full). An
+ * application that wants to sleep sets @armed, looks at the completion ring once
+ * more, and waits for its wake eventfd (and for the end of the connection). Each
+ * side stores its index or word and then loads the other's word, with a full
+ * barrier between.
  */
 #ifndef HOMA_ABI_SHM_H
 #define HOMA_ABI_SHM_H
@@ -246,17 +248,27 @@ enum homa_shm_state {
 	HOMA_SHM_CLOSED,   /* after HOMA_CTL_SHUTDOWN */
 };
 
+/* What the application wants to be woken for; homad clears a bit when it has
+ * signalled for it. */
 enum {
-	HOMA_SHM_ARM_SHARED = 1, /* wake for a shared message */
-	HOMA_SHM_ARM_ANY = 2,	 /* wake for anything */
+	HOMA_SHM_ARM_SHARED = 1, /* wake eventfd: a shared message */
+	HOMA_SHM_ARM_ANY = 2,	 /* wake eventfd: any completion */
+	HOMA_SHM_ARM_FD = 4,	 /* HOMA_CTL_READY_FD: a shared message */
+};
+
+/* What homad wants to be kicked for. */
+enum {
+	HOMA_SHM_KICK_SUBMIT = 1,  /* an entry in a submission ring */
+	HOMA_SHM_KICK_RELEASE = 2, /* an entry in the release ring */
+	HOMA_SHM_KICK_CONSUME = 4, /* the completion ring is not full any more */
 };
 
 /**
  * struct homa_shm_header - begin of the queues memory
  * @magic, @version, @bytes: written before the application sees it.
- * @armed: the application's: what to signal the wake eventfd for; homad clears
- *	it when it signals.
- * @need_kick: homad's: submissions need the kick eventfd.
+ * @armed: the application's: HOMA_SHM_ARM_*.
+ * @sqs: the application's: submission rings in use, from the first; 1 at first.
+ * @need_kick: homad's: HOMA_SHM_KICK_*.
  * @state: homad's: enum homa_shm_state.
  */
 struct homa_shm_header {
@@ -265,7 +277,8 @@ struct homa_shm_header {
 	uint64_t bytes;
 	uint32_t pad0[12];
 	uint32_t armed;
-	uint32_t pad1[15];
+	uint32_t sqs;
+	uint32_t pad1[14];
 	uint32_t need_kick;
 	uint32_t state;
 	uint32_t pad2[14];
