@@ -113,6 +113,16 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 	return 0;
 }
 
+bool homa_sock_starved(struct homa_sock *sock)
+{
+	bool starved;
+
+	homa_lock(&sock->lock);
+	starved = homa_heap_min(&sock->starving) != NULL;
+	homa_unlock(&sock->lock);
+	return starved;
+}
+
 int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget)
 {
 	struct homa_engine *engine = ctx->engine;

@@ -27,6 +27,7 @@
 #include "homa_msgbuf.h"
 #include "homa_slab.h"
 #include "nic.h"
+#include "rtnl.h"
 #include "shm.h"
 
 #define HOMAD_BATCH 32	  /* packets per nic_rx() */
@@ -57,6 +58,8 @@ struct homad_port {
 	u32 index;
 	u32 thread;
 	bool encap;
+	int ifindex;
+	bool virtual_device;
 	u64 tx_at;
 	bool tx_blocked;
 	char name[32];
@@ -96,12 +99,24 @@ struct homad_rpc {
 	bool is_private;
 };
 
-/* struct homad_slot - one open RPC of an attachment, by token */
+/**
+ * struct homad_slot - one open RPC of an attachment, by token
+ * @token: 0: free.
+ * @cookie, @error, @kind, @flags: of a client RPC that ended without the engine:
+ *	it was refused, or aborted without a failure.
+ * @next: server: free list; client: list of those that ended so.
+ */
 struct homad_slot {
 	struct homa_handle handle;
-	u64 token; /* 0: free */
-	u32 next;  /* free list of server slots */
+	u64 token;
+	u64 cookie;
+	u32 next;
+	u32 error;
+	u8 kind;
+	u8 flags;
 };
+
+#define HOMAD_NO_SLOT 0xffffffffu
 
 /* struct homad_segment - memory with bytes to send */
 struct homad_segment {
@@ -156,7 +171,8 @@ enum homad_app_phase {
  * @freed: data to announce as free when the ring has room.
  * @touched: in homad_thread.touched: completions were added in this round.
  * @wake_want: what happened: HOMA_SHM_ARM_*.
- * @rpcs: RPCs that point here; 0 before it may die.
+ * @rpcs: RPCs that point here; 0 before it may die. Atomic.
+ * @evicted, @why: it broke the rules.
  */
 struct homad_app {
 	u64 id;
@@ -182,7 +198,10 @@ struct homad_app {
 	u32 sq_next;
 	u32 release_head;
 	u32 cq_tail;
-	bool is_polled, is_touched, evicted, fd_signalled;
+	bool is_polled, is_touched, evicted, shut;
+	const char *why;
+	struct homa_list member; /* of homad_thread.apps */
+	struct homa_list closing;
 	u32 wake_want;
 	u64 quiet_since;
 	struct homa_list polled;
@@ -191,12 +210,15 @@ struct homad_app {
 	struct homad_slot *client_slots;
 	struct homad_slot *server_slots;
 	u32 server_free;
+	u32 ended_first, ended_last; /* client slots to tell of */
 	struct homad_freed {
 		u32 offset;
 		u16 segment;
 	} *freed;
 	u32 num_freed;
+	u32 max_freed;
 	u32 rpcs;
+	struct homad_app *next_dead;
 	struct homad_app_counters counters;
 };
 
@@ -237,6 +259,7 @@ struct homad_job {
  * @active: takes part; an inactive one sleeps (dedicated mode, core scaling).
  * @ports: those it serves.
  * @deadline: no homa_timer() needed before, ns; one for each shard it runs.
+ * @apps: all attachments at home here.
  * @polled: attachments whose rings it looks at, in order of turns.
  * @touched: attachments that got completions in this round.
  * @closing: attachments whose RPCs are being ended.
@@ -260,11 +283,11 @@ struct homad_thread {
 	u64 deadline[HOMAD_MAX_THREADS];
 	struct homad_port *ports[HOMAD_MAX_PORTS + 1];
 	u32 num_ports;
+	struct homa_list apps;
 	struct homa_list polled;
-	u32 num_polled;
 	struct homa_list touched;
 	struct homa_list closing;
-	u32 asleep;
+	bool asleep;
 	u64 spin_ns;
 	u64 busy_at;
 	u64 epoll_at;
@@ -273,6 +296,7 @@ struct homad_thread {
 	struct homad_trace *trace;
 	struct homa_msgbufs bufs;
 	struct homa_slab rpcs, peers, ranges;
+	struct nic_rtnl rtnl;
 	struct homad_dest dests[HOMAD_DESTS];
 	struct nic_rx rx[HOMAD_BATCH];
 	struct homa_rx_pkt pkts[HOMAD_BATCH];
@@ -285,7 +309,7 @@ struct homad_thread {
  * struct homad - the daemon
  * @ports: NICs, then UDP if served, then "local", the last.
  * @dead_fd: eventfd by which the fast path tells that @dead is not empty.
- * @dead: attachments for homad_app_free(); atomic stack through @slow.
+ * @dead: attachments for homad_session_free(); atomic stack by @next_dead.
  */
 struct homad {
 	struct homad_config config;
@@ -359,7 +383,11 @@ int homad_session_shutdown(struct homad_thread *t, void *arg);
 /** homad_app_evict() - it broke the rules: ends, and the slow path hears of it. */
 void homad_app_evict(struct homad_thread *t, struct homad_app *app,
 		     const char *why);
-void homad_sessions_close(struct homad_thread *t);
+/** homad_session_free() - slow path: what session_open() allocated; the
+ *  attachment came from homad.dead. */
+void homad_session_free(struct homad_app *app);
+/** homad_sessions_closing() - a budget's worth of ending RPCs; returns how much. */
+int homad_sessions_closing(struct homad_thread *t);
 
 /* ---- round.c, idle.c, thread.c ---- */
 int homad_round(struct homad_thread *t);

@@ -197,6 +197,14 @@ enum homa_lock_class {
 #define HOMA_READ_ONCE(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define HOMA_WRITE_ONCE(x, v) __atomic_store_n(&(x), v, __ATOMIC_RELAXED)
 
+/*
+ * True while only one thread calls the engine: locks and atomic instructions
+ * are skipped then, which saves a host that does not know beforehand how many
+ * threads it will run a second copy of the engine. Changed only while nobody
+ * is inside; plat/user/lock.c.
+ */
+extern bool homa_plat_alone;
+
 struct homa_lock {
 	u32 word;	/* 0 free, 1 held */
 #ifdef HOMA_LOCK_CHECK
@@ -226,7 +234,8 @@ static inline bool homa_trylock(struct homa_lock *lock)
 {
 	u32 expected = 0;
 
-	if (!__atomic_compare_exchange_n(&lock->word, &expected, 1, false,
+	if (!homa_plat_alone &&
+	    !__atomic_compare_exchange_n(&lock->word, &expected, 1, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return false;
 #ifdef HOMA_LOCK_CHECK
@@ -239,7 +248,8 @@ static inline void homa_lock(struct homa_lock *lock)
 {
 	u32 expected = 0;
 
-	if (unlikely(!__atomic_compare_exchange_n(&lock->word, &expected, 1,
+	if (!homa_plat_alone &&
+	    unlikely(!__atomic_compare_exchange_n(&lock->word, &expected, 1,
 						  false, __ATOMIC_ACQUIRE,
 						  __ATOMIC_RELAXED)))
 		homa_plat_lock_slow(lock);
@@ -253,7 +263,8 @@ static inline void homa_unlock(struct homa_lock *lock)
 #ifdef HOMA_LOCK_CHECK
 	homa_plat_lock_released(lock);
 #endif
-	__atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
+	if (!homa_plat_alone)
+		__atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
 }
 
 /* Reference count; the one who drops the last reference owns the object. */
@@ -268,11 +279,18 @@ static inline void homa_ref_init(struct homa_ref *ref, u32 n)
 
 static inline void homa_ref_get(struct homa_ref *ref)
 {
-	__atomic_fetch_add(&ref->count, 1, __ATOMIC_RELAXED);
+	if (homa_plat_alone)
+		__atomic_store_n(&ref->count, ref->count + 1, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_add(&ref->count, 1, __ATOMIC_RELAXED);
 }
 
 static inline bool homa_ref_put(struct homa_ref *ref)
 {
+	if (homa_plat_alone) {
+		__atomic_store_n(&ref->count, ref->count - 1, __ATOMIC_RELAXED);
+		return ref->count == 0;
+	}
 	return __atomic_fetch_sub(&ref->count, 1, __ATOMIC_ACQ_REL) == 1;
 }
 
@@ -284,6 +302,13 @@ static inline u32 homa_ref_read(const struct homa_ref *ref)
 /* A counter that several threads draw numbers from. */
 static inline u64 homa_counter_add(u64 *counter, u64 n)
 {
+	u64 old;
+
+	if (homa_plat_alone) {
+		old = *counter;
+		__atomic_store_n(counter, old + n, __ATOMIC_RELAXED);
+		return old;
+	}
 	return __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 

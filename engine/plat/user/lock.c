@@ -21,6 +21,8 @@
 
 #ifdef HOMA_MT
 
+bool homa_plat_alone;
+
 /* Attempts before the first yield: about one microsecond in all. */
 #define HOMA_LOCK_SPINS 32
 
