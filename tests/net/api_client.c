@@ -72,10 +72,11 @@ static void echo(size_t length, unsigned int seed)
 /* Every size around a segment's, a page's and the limits. */
 static void check_sizes(void)
 {
-	static const size_t edges[] = { 1,	2,     64,    1000,   1416,
-					1424,	1444,  2832,  8900,   10000,
-					40000,	65464, 65536, 100000, 131072,
-					196608, 500000, 983040, 999998 };
+	static const size_t edges[] = { 1,	2,     64,    1000,   1384,
+					1416,	1424,  1444,  2832,   4096,
+					8900,	10000, 40000, 65464,  65536,
+					100000, 131072, 196608, 500000, 983040,
+					999998 };
 	size_t i;
 	int d;
 

@@ -22,6 +22,27 @@ PORT = 4000
 # remembers what it has executed: tombstone_ms, so that is long, too.
 PATIENT = "timeout_us=20000000,tombstone_ms=25000,restart_guard_us=1"
 SERVER = "timeout_us=3000000,tombstone_ms=25000,restart_guard_us=1"
+# What api_client can check against an api_server, over any host.
+CHECKS = [
+    "sizes",
+    "async",
+    "spinning",
+    "blocking",
+    "borrow",
+    "private",
+    "receive_id",
+    "abort",
+    "abort_waiting",
+    "fd",
+    "release_order",
+    "no_buffers",
+    "compute",
+    "slow_server",
+    "self",
+    "poll",
+    "fork",
+    "idle",
+]
 
 
 def environment(**values: str) -> list[str]:
@@ -51,31 +72,40 @@ class Server:
 class Bed:
     """Server and client in namespaces `b` and `a`, or without any on loopback.
 
-    RPCs time out after 20 s unless `config` says otherwise, "" for the defaults.
+    Each side's host is a name (`via`, and `server_via` if the server's is another), with
+    "service" the attach socket of its homad in `sockets` = (client's, server's). RPCs time out
+    after 20 s unless `config` says otherwise, "" for the defaults; a homad has its own settings.
     """
 
     def __init__(
         self, via: str, family: str, a: Namespace | None = None, b: Namespace | None = None,
-        config: str = PATIENT,
+        config: str = PATIENT, server_via: str = "", sockets: tuple[Path | str, Path | str] = ("", ""),
     ) -> None:  # fmt: skip
         self.via, self.a, self.b, self.config = via, a, b, config
+        self.server_via, self.sockets = server_via or via, sockets
         if a and b:
             self.client_ip = a.v4 if family == "v4" else a.v6
             self.server_ip = b.v4 if family == "v4" else b.v6
         else:
             self.client_ip = self.server_ip = "127.0.0.1" if family == "v4" else "::1"
 
-    def argv(self, ip: str, *words: str, config: str | None = None) -> list[str]:
+    def argv(self, ip: str, *words: str, config: str | None = None, via: str = "") -> list[str]:
         """The command `words` with libhoma's variables set for local address `ip`."""
         settings = self.config if config is None else config
-        return [*environment(HOMA_VIA=self.via, HOMA_ADDRESS=ip, HOMA_CONFIG=settings), *words]
+        return [*environment(HOMA_VIA=via or self.via, HOMA_ADDRESS=ip, HOMA_CONFIG=settings), *words]
+
+    def _side(self, number: int, *words: str, config: str | None = None) -> list[str]:
+        via = (self.via, self.server_via)[number]
+        if via == "service":
+            return [*environment(HOMA_VIA=via, HOMA_SERVICE_SOCKET=str(self.sockets[number])), *words]
+        return self.argv((self.client_ip, self.server_ip)[number], *words, config=config, via=via)
 
     def server(self, *words: str, port: int = PORT, program: str = "api_server") -> Server:
-        argv = self.argv(self.server_ip, str(PROGRAMS / program), str(port), *words, config=SERVER)
+        argv = self._side(1, str(PROGRAMS / program), str(port), *words, config=SERVER)
         return Server(self.b.start(argv) if self.b else Process(argv), self.server_ip)
 
     def start(self, check: str, address: str, *words: str) -> Process:
-        argv = self.argv(self.client_ip, str(CLIENT), check, address, *words)
+        argv = self._side(0, str(CLIENT), check, address, *words)
         return self.a.start(argv) if self.a else Process(argv)
 
     def check(self, check: str, address: str, *words: str, timeout: float = 90) -> None:

@@ -7,32 +7,11 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from apitool import CLIENT, Bed, Server, run_local
+from apitool import CHECKS, CLIENT, Bed, Server, run_local
 from netns import Net
 
 pytestmark = pytest.mark.skipif(not CLIENT.exists(), reason=f"{CLIENT} is not built")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
-
-CHECKS = [
-    "sizes",
-    "async",
-    "spinning",
-    "blocking",
-    "borrow",
-    "private",
-    "receive_id",
-    "abort",
-    "abort_waiting",
-    "fd",
-    "release_order",
-    "no_buffers",
-    "compute",
-    "slow_server",
-    "self",
-    "poll",
-    "fork",
-    "idle",
-]
 
 
 @pytest.fixture(scope="module", params=["v4", "v6"])
@@ -67,7 +46,7 @@ def between(request: pytest.FixtureRequest) -> Iterator[tuple[Bed, Server]]:
 @pytest.mark.parametrize("check", CHECKS)
 def test_namespaces(between: tuple[Bed, Server], check: str) -> None:
     bed, server = between
-    assert server.via == bed.via
+    assert server.via == bed.server_via
     bed.check(check, server.address)
 
 
