@@ -50,7 +50,7 @@ enum bench_loop {
 
 /**
  * struct bench_config - a run's configuration; times in seconds
- * @transport: "homa", "tcp", "tcp-pool", "udp".
+ * @transport: "homa", "tcp", "tcp-pool", "udp", "unix", "unix-packet".
  * @bind: "ADDRESS:PORT" to serve, or a client's local address; NULL: any.
  * @peers: "ADDRESS:PORT" of each server, @peer_count of them.
  * @workload_text, @size: as given; @workload is what they mean.

@@ -54,7 +54,7 @@ static void list_transports(cJSON *list)
 		cJSON *item;
 
 		if (!list) {
-			printf("  %-9s %s\n", t->name, t->summary);
+			printf("  %-11s %s\n", t->name, t->summary);
 			continue;
 		}
 		item = cJSON_CreateObject();

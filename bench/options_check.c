@@ -10,6 +10,7 @@
 
 #include "options.h"
 #include "transport.h"
+#include "unix.h"
 
 static int check_transport(struct bench_config *config)
 {
@@ -232,7 +233,11 @@ int bench_options_check(struct bench_config *config)
 		config->connections =
 			strcmp(config->transport, "tcp-pool") == 0 ? 16 : 1;
 	if ((config->role & BENCH_SERVER) && !config->bind)
-		config->bind = ":4000";
+		config->bind = bench_is_unix(config) ? "@homa-bench" : ":4000";
+	if (config->coalesce && !strcmp(config->transport, "unix-packet")) {
+		bench_complain("--coalesce joins messages of a stream; unix-packet has one packet for each, use --transport unix");
+		return -EINVAL;
+	}
 	if (config->role & BENCH_CLIENT)
 		return check_client(config);
 	if (config->peer_count) {

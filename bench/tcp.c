@@ -20,6 +20,7 @@
 
 #include "tcp_conn.h"
 #include "tcp_setup.h"
+#include "unix.h"
 
 /* Connections of a pool kept ready beyond those in use, per peer. */
 #define POOL_RESERVE 4
@@ -47,8 +48,9 @@ struct tcp_peer {
 
 static uint32_t max_message(const struct bench_config *config)
 {
-	(void)config;
-	return BENCH_MAX_MESSAGE;
+	return bench_is_unix(config) &&
+			       bench_unix_type(config) == SOCK_SEQPACKET ?
+		       UNIX_PACKET_MAX : BENCH_MAX_MESSAGE;
 }
 
 static struct tcp_conn *connect_peer(struct tcp_endpoint *ep, uint32_t index,
@@ -389,7 +391,8 @@ static int64_t tcp_report(struct bench_endpoint *base, cJSON *json)
 	cJSON_AddNumberToObject(json, "retransmitted_segments",
 				(double)segments);
 	cJSON_AddNumberToObject(json, "retransmitted_bytes", (double)bytes);
-	tcp_setup_report(ep->base.config, json);
+	if (!bench_is_unix(base->config))
+		tcp_setup_report(ep->base.config, json);
 	return (int64_t)segments;
 }
 
@@ -455,11 +458,12 @@ static int open_peers(struct tcp_endpoint *ep, char *err, size_t errlen)
 	for (i = 0; i < config->peer_count; i++) {
 		struct tcp_peer *peer = &ep->peers[i];
 
-		if (bench_resolve(config->peers[i], &peer->addr,
-				  &peer->addrlen) ||
-		    !bench_port(&peer->addr)) {
+		if (tcp_setup_resolve(config, "peer", config->peers[i],
+				      &peer->addr, &peer->addrlen, err, errlen))
+			return -EINVAL;
+		if (!bench_is_unix(config) && !bench_port(&peer->addr)) {
 			snprintf(err, errlen,
-				 "peer '%s' is not ADDRESS:PORT with a numeric address",
+				 "peer '%s' is not ADDRESS:PORT: it has no port",
 				 config->peers[i]);
 			return -EINVAL;
 		}
@@ -525,6 +529,28 @@ const struct bench_transport bench_tcp_pool = {
 	.max_message = max_message,
 	.open = tcp_open,
 	.prepare = pool_prepare,
+	.request = tcp_request,
+	.poll = tcp_poll,
+	.report = tcp_report,
+	.close = tcp_close,
+};
+
+const struct bench_transport bench_unix = {
+	.name = "unix",
+	.summary = "UNIX stream socket on one machine, addresses are @NAME",
+	.max_message = max_message,
+	.open = tcp_open,
+	.request = tcp_request,
+	.poll = tcp_poll,
+	.report = tcp_report,
+	.close = tcp_close,
+};
+
+const struct bench_transport bench_unix_packet = {
+	.name = "unix-packet",
+	.summary = "UNIX packet socket, one packet per message, @NAME",
+	.max_message = max_message,
+	.open = tcp_open,
 	.request = tcp_request,
 	.poll = tcp_poll,
 	.report = tcp_report,

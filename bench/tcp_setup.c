@@ -14,18 +14,20 @@
 #include <unistd.h>
 
 #include "tcp_setup.h"
+#include "unix.h"
 
 /* A blocking read looks up this often, for signals and the run's end. */
 #define BLOCK_US 50000
 
-static int set_options(int fd, bool block)
+static int set_options(const struct bench_config *config, int fd)
 {
 	struct timeval timeout = { 0, BLOCK_US };
 	int one = 1;
 
-	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
+	if (!bench_is_unix(config) &&
+	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
 		return -errno;
-	if (block && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout,
+	if (config->wait == BENCH_WAIT_BLOCK && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout,
 				sizeof(timeout)))
 		return -errno;
 	return 0;
@@ -82,6 +84,30 @@ int tcp_setup_check(const struct bench_config *config, char *err, size_t errlen)
 	return ret;
 }
 
+int tcp_setup_resolve(const struct bench_config *config, const char *what,
+		      const char *text, struct sockaddr_storage *addr,
+		      uint32_t *addrlen, char *err, size_t errlen)
+{
+	bool is_unix = bench_is_unix(config);
+	int ret = is_unix ? bench_unix_resolve(text, addr, addrlen) :
+			    bench_resolve(text, addr, addrlen);
+
+	if (ret && is_unix)
+		snprintf(err, errlen,
+			 "%s '%s' is not @NAME, a name of up to 107 bytes for a UNIX socket",
+			 what, text);
+	else if (ret)
+		snprintf(err, errlen,
+			 "%s '%s' is not ADDRESS:PORT with a numeric address",
+			 what, text);
+	return ret;
+}
+
+static int socket_type(const struct bench_config *config)
+{
+	return bench_is_unix(config) ? bench_unix_type(config) : SOCK_STREAM;
+}
+
 int tcp_setup_listen(const struct bench_config *config, char *where,
 		     size_t wherelen, char *err, size_t errlen)
 {
@@ -89,17 +115,15 @@ int tcp_setup_listen(const struct bench_config *config, char *where,
 	uint32_t addrlen;
 	int fd, ret, one = 1;
 
-	if (bench_resolve(config->bind, &addr, &addrlen)) {
-		snprintf(err, errlen,
-			 "--bind '%s' is not ADDRESS:PORT with a numeric address",
-			 config->bind);
-		return -EINVAL;
-	}
-	fd = socket(addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	ret = tcp_setup_resolve(config, "--bind", config->bind, &addr, &addrlen,
+				err, errlen);
+	if (ret)
+		return ret;
+	fd = socket(addr.ss_family, socket_type(config) | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	ret = set_options(fd, config->wait == BENCH_WAIT_BLOCK);
+	ret = set_options(config, fd);
 	if (!ret)
 		ret = set_congestion(fd, config->congestion);
 	if (!ret && (bind(fd, (struct sockaddr *)&addr, addrlen) ||
@@ -110,11 +134,15 @@ int tcp_setup_listen(const struct bench_config *config, char *where,
 		snprintf(err, errlen, "--bind %s: %s%s", config->bind,
 			 strerror(-ret),
 			 ret == -EADDRINUSE ?
-				 "; another process serves this TCP port, choose another" :
+				 "; another process serves there, choose another port or name" :
 			 ret == -EADDRNOTAVAIL ?
 				 "; this host has no such address, see 'ip address'" : "");
 		close(fd);
 		return ret;
+	}
+	if (bench_is_unix(config)) {
+		snprintf(where, wherelen, "%s", config->bind);
+		return fd;
 	}
 	addrlen = sizeof(addr);
 	getsockname(fd, (struct sockaddr *)&addr, &addrlen);
@@ -137,7 +165,7 @@ static int bind_local(const struct bench_config *config, int fd)
 	uint32_t addrlen;
 	int one = 1;
 
-	if (!config->bind)
+	if (!config->bind || bench_is_unix(config))
 		return 0;
 	if (bench_resolve(config->bind, &addr, &addrlen))
 		return -EINVAL;
@@ -156,10 +184,10 @@ int tcp_setup_connect(const struct bench_config *config,
 	int fd, ret;
 
 	fd = socket(addr->ss_family,
-		    SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		    socket_type(config) | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	ret = set_options(fd, config->wait == BENCH_WAIT_BLOCK);
+	ret = set_options(config, fd);
 	if (!ret)
 		ret = set_congestion(fd, config->congestion);
 	if (!ret)

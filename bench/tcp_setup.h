@@ -12,6 +12,14 @@
 int tcp_setup_check(const struct bench_config *config, char *err,
 		    size_t errlen);
 
+/**
+ * tcp_setup_resolve() - an address, of the kind that the transport has
+ * Return: 0, or -EINVAL and a sentence in @err about @what ("peer", "--bind").
+ */
+int tcp_setup_resolve(const struct bench_config *config, const char *what,
+		      const char *text, struct sockaddr_storage *addr,
+		      uint32_t *addrlen, char *err, size_t errlen);
+
 /** tcp_setup_listen() - listening socket; its address goes to @where */
 int tcp_setup_listen(const struct bench_config *config, char *where,
 		     size_t wherelen, char *err, size_t errlen);

@@ -20,6 +20,8 @@ const struct bench_transport *const bench_transports[] = {
 	&bench_tcp,
 	&bench_tcp_pool,
 	&bench_udp,
+	&bench_unix,
+	&bench_unix_packet,
 	NULL,
 };
 

@@ -79,6 +79,8 @@ struct bench_transport {
 extern const struct bench_transport bench_tcp;
 extern const struct bench_transport bench_tcp_pool;
 extern const struct bench_transport bench_udp;
+extern const struct bench_transport bench_unix;
+extern const struct bench_transport bench_unix_packet;
 #ifdef HAVE_LIBHOMA
 extern const struct bench_transport bench_homa;
 #endif

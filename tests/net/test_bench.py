@@ -32,6 +32,8 @@ TRANSPORTS = ["tcp", "tcp-pool", "udp"]
 if PROGRAM.exists():
     TRANSPORTS = [t["name"] for t in json.loads(bench("list", "--json").stdout)["transports"]]
     # Each way that libhoma can take is a transport of its own here.
+    # UNIX sockets end at the machine: they have tests of their own.
+    TRANSPORTS = [t for t in TRANSPORTS if not t.startswith("unix")]
     TRANSPORTS = [v for t in TRANSPORTS for v in (["homa/afxdp", "homa/udp"] if t == "homa" else [t])]
 STREAMS = [t for t in TRANSPORTS if t != "udp"]
 
@@ -313,6 +315,42 @@ def test_tcp__connections_and_coalescing(pair, tmp_path: Path) -> None:
     pool = client(a, tmp_path, "tcp-pool", at(b.v4), *words, "--connections", "64")
     assert pool["transport"]["connections"] >= 64
     assert pool["rpcs"]["failed"] == 0
+
+
+@pytest.fixture
+def space():
+    with Net() as net:
+        yield net.pair()[0]
+
+
+@needs_root
+@pytest.mark.parametrize("wait", ["block", "yield", "epoll"])
+@pytest.mark.parametrize("transport", ["unix", "unix-packet"])
+def test_unix__a_write_for_each_message(space, tmp_path: Path, transport: str, wait: str) -> None:
+    served = tmp_path / "server.json"
+    server = serve(space, transport, "@echo", "--wait", wait, "--json", str(served))
+    result = client(space, tmp_path, transport, "@echo", "--mode", "rate", "--wait", wait, "--duration", "0.3")
+    consistent(result)
+    assert result["rpcs"]["failed"] == 0 and result["rpcs"]["completed"] > 0
+    assert result["transport"]["writes"] >= result["rpcs"]["completed"]
+    if transport == "unix-packet":
+        assert result["transport"]["reads"] >= result["rpcs"]["completed"]
+    assert server.stop()[0] == 0
+    assert load(served)["server"]["requests"] >= result["rpcs"]["completed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["unix", "--peer", "10.0.0.1:4000", "--size", "100"], "is not @NAME"),
+        (["unix", "--peer", "@" + "x" * 200, "--size", "100"], "is not @NAME"),
+        (["unix-packet", "--peer", "@echo", "--size", "200000"], "at most 100000 bytes"),
+        (["unix-packet", "--peer", "@echo", "--size", "100", "--coalesce"], "one packet for each"),
+    ],
+)
+def test_unix__refuses_what_cannot_be(words: list[str], reason: str) -> None:
+    done = bench("client", "--transport", *words)
+    assert done.returncode == 2 and reason in done.stderr
 
 
 @needs_root
