@@ -498,6 +498,8 @@ void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
 /** homa_link_withheld() - incoming messages that get no grants although their
  * senders get none for other messages either; 0: overcommitment suffices. */
 u32 homa_link_withheld(struct homa_link *link);
+/* One RPC, all RPCs, all peers: homa_look.h. */
+
 /* Numbers of live objects, for leak tests. */
 struct homa_counts {
 	u32 rpcs, peers, socks;

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Looking in: how far an RPC has come, which RPCs and peers there are. For
+ * tools, so the cost is theirs: one lock at a time for a short while, a bounded
+ * number of buckets in each call, and a cursor to go on from. Between two calls
+ * the tables change; an object that stays is seen at least once unless its own
+ * bucket changed in the middle of being read, where a neighbour may be seen
+ * twice or not at all. Nothing here changes anything.
+ */
+#include "homa_look.h"
+
+#include "homa_impl.h"
+
+static u8 homa_look_phase(const struct homa_rpc *rpc)
+{
+	switch (rpc->state) {
+	case HOMA_RPC_OUTGOING:
+		return HOMA_LOOK_OUTGOING;
+	case HOMA_RPC_INCOMING:
+		return rpc->flags & HOMA_RPC_NO_BUFFER ? HOMA_LOOK_NO_BUFFER :
+							 HOMA_LOOK_INCOMING;
+	case HOMA_RPC_READY:
+		return HOMA_LOOK_READY;
+	case HOMA_RPC_IN_SERVICE:
+		return HOMA_LOOK_IN_SERVICE;
+	case HOMA_RPC_FAILED:
+		return HOMA_LOOK_FAILED;
+	default:
+		return HOMA_LOOK_NEW;
+	}
+}
+
+/* Shard locked; takes the link's lock. */
+static void homa_look_fill(struct homa_rpc *rpc, struct homa_rpc_look *look)
+{
+	memset(look, 0, sizeof(*look));
+	look->handle = homa_rpc_handle(rpc);
+	look->sock = rpc->sock;
+	look->link = rpc->link;
+	look->peer = rpc->peer->addr;
+	look->port = rpc->sport;
+	look->peer_port = rpc->dport;
+	look->client = homa_rpc_is_client(rpc);
+	look->phase = homa_look_phase(rpc);
+	look->probes = rpc->probes;
+	look->error = rpc->error;
+	look->cookie = rpc->cookie;
+	look->birth = rpc->birth;
+	look->heard_at = rpc->heard_at;
+	look->rx_length = rpc->in.length;
+	look->rx_received = HOMA_READ_ONCE(rpc->in.received);
+	look->rx_granted = HOMA_READ_ONCE(rpc->in.granted);
+	homa_lock(&rpc->link->lock);
+	look->tx_length = rpc->out.length;
+	look->tx_sent = homa_min_u32(rpc->out.next, rpc->out.length);
+	look->tx_granted = homa_min_u32(rpc->out.limit, rpc->out.length);
+	homa_unlock(&rpc->link->lock);
+}
+
+int homa_rpc_look(struct homa_ctx *ctx, struct homa_handle handle,
+		  struct homa_rpc_look *look)
+{
+	struct homa_shard *shard = homa_shard_of(ctx->engine, handle.id);
+	struct homa_rpc *rpc;
+
+	homa_lock(&shard->lock);
+	rpc = homa_rpc_find_handle(ctx->engine, shard, handle);
+	if (rpc)
+		homa_look_fill(rpc, look);
+	homa_unlock(&shard->lock);
+	return rpc ? 0 : -HOMA_EINVAL;
+}
+
+/* As much of one bucket as fits; false: there is more of it. */
+static bool homa_look_bucket(struct homa_list *head,
+			     struct homa_look_cursor *at,
+			     const struct homa_sock *sock,
+			     struct homa_rpc_look *out, u32 max, u32 *n)
+{
+	struct homa_list *pos;
+	u32 i = 0;
+
+	homa_list_for_each(pos, head) {
+		struct homa_rpc *rpc = homa_list_entry(pos, struct homa_rpc,
+						       hash);
+
+		if (i++ < at->skip || (sock && rpc->sock != sock))
+			continue;
+		if (*n == max) {
+			at->skip = i - 1;
+			return false;
+		}
+		homa_look_fill(rpc, &out[(*n)++]);
+	}
+	return true;
+}
+
+u32 homa_rpcs_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
+		   const struct homa_sock *sock, struct homa_rpc_look *out,
+		   u32 max)
+{
+	const struct homa_limits *limits = &ctx->engine->limits;
+	u32 budget = HOMA_LOOK_BUCKETS, n = 0;
+	bool whole = true;
+
+	while (!at->end && whole && n < max && budget) {
+		struct homa_shard *shard = &ctx->engine->shards[at->part];
+
+		homa_lock(&shard->lock);
+		while (whole && at->bucket < limits->buckets && budget) {
+			whole = homa_look_bucket(&shard->buckets[at->bucket],
+						 at, sock, out, max, &n);
+			if (whole) {
+				at->bucket++;
+				at->skip = 0;
+			}
+			budget--;
+		}
+		homa_unlock(&shard->lock);
+		if (at->bucket < limits->buckets)
+			continue;
+		at->bucket = 0;
+		at->end = ++at->part == limits->shards;
+	}
+	return n;
+}
+
+/* Stripe locked; takes the peer's lock. */
+static void homa_peer_look_fill(struct homa_ctx *ctx, struct homa_peer *peer,
+				struct homa_peer_look *look)
+{
+	memset(look, 0, sizeof(*look));
+	look->addr = peer->addr;
+	look->link = peer->link;
+	look->rpcs = homa_ref_read(&peer->refs);
+	look->idle_ms = (u32)homa_div64(ctx->now, 1000000) - peer->used_at_ms;
+	look->seg_size = HOMA_READ_ONCE(peer->mtu_seg);
+	homa_lock(&peer->lock);
+	look->server_rpcs = peer->server_rpcs;
+	look->acks_owed = peer->num_acks;
+	look->probes = peer->probes;
+	look->cutoff_version = peer->cutoff_version;
+	memcpy(look->cutoffs, peer->cutoffs, sizeof(look->cutoffs));
+	homa_unlock(&peer->lock);
+}
+
+static bool homa_look_peer_bucket(struct homa_ctx *ctx, struct homa_list *head,
+				  struct homa_look_cursor *at,
+				  struct homa_peer_look *out, u32 max, u32 *n)
+{
+	struct homa_list *pos;
+	u32 i = 0;
+
+	homa_list_for_each(pos, head) {
+		if (i++ < at->skip)
+			continue;
+		if (*n == max) {
+			at->skip = i - 1;
+			return false;
+		}
+		homa_peer_look_fill(ctx,
+				    homa_list_entry(pos, struct homa_peer, hash),
+				    &out[(*n)++]);
+	}
+	return true;
+}
+
+u32 homa_peers_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
+		    struct homa_peer_look *out, u32 max)
+{
+	const u32 buckets = ctx->engine->peer_buckets;
+	u32 budget = HOMA_LOOK_BUCKETS, n = 0;
+	bool whole = true;
+
+	while (!at->end && whole && n < max && budget) {
+		struct homa_peer_stripe *stripe = &ctx->engine->peers[at->part];
+
+		/* Most parts of the table are empty on most hosts. */
+		if (!HOMA_READ_ONCE(stripe->count))
+			at->bucket = buckets;
+		homa_lock(&stripe->lock);
+		while (whole && at->bucket < buckets && budget) {
+			whole = homa_look_peer_bucket(
+				ctx, &stripe->buckets[at->bucket], at, out, max,
+				&n);
+			if (whole) {
+				at->bucket++;
+				at->skip = 0;
+			}
+			budget--;
+		}
+		homa_unlock(&stripe->lock);
+		if (at->bucket < buckets)
+			continue;
+		at->bucket = 0;
+		at->end = ++at->part == HOMA_PEER_STRIPES;
+	}
+	return n;
+}
