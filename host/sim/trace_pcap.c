@@ -15,19 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trace_impl.h"
 #include "homa_wire.h"
+#include "pcapng.h"
+#include "trace_impl.h"
 
-#define BLOCK_SECTION	0x0a0d0d0au
-#define BLOCK_INTERFACE 1u
-#define BLOCK_PACKET	6u
-#define BYTE_ORDER_MAGIC 0x1a2b3c4du
-#define LINK_ETHERNET	1u
 #define SNAPLEN		256u
 #define BLOCK_MAX	1024u
-
-enum { OPT_END = 0, OPT_COMMENT = 1, OPT_NAME = 2, OPT_DESCRIPTION = 3, OPT_FLAGS = 2,
-       OPT_USERAPPL = 4, OPT_IPV4 = 4, OPT_MAC = 6, OPT_SPEED = 8, OPT_TSRESOL = 9 };
 
 #define ETHERNET_HDR 14u
 #define IP_HDR	     20u
@@ -45,56 +38,6 @@ struct model_header {
 	homa_be64 rank;
 } __attribute__((packed));
 
-/** struct block - a pcapng block being built; words are in this machine's order */
-struct block {
-	u8 data[BLOCK_MAX];
-	u32 len;
-};
-
-static void put_bytes(struct block *b, const void *data, u32 len)
-{
-	const u32 padded = (len + 3) & ~3u;
-
-	if (len)
-		memcpy(b->data + b->len, data, len);
-	memset(b->data + b->len + len, 0, padded - len);
-	b->len += padded;
-}
-
-static void put32(struct block *b, u32 v)
-{
-	put_bytes(b, &v, 4);
-}
-
-static void put_pair(struct block *b, u16 first, u16 second)
-{
-	const u16 pair[2] = { first, second };
-
-	put_bytes(b, pair, 4);
-}
-
-static void put_option(struct block *b, u16 code, const void *data, size_t len)
-{
-	put_pair(b, code, (u16)len);
-	put_bytes(b, data, (u32)len);
-}
-
-static void block_begin(struct block *b, u32 type)
-{
-	b->len = 0;
-	put32(b, type);
-	put32(b, 0); /* length: block_end() */
-}
-
-static void block_end(struct block *b, struct trace_file *f)
-{
-	u32 total = b->len + 4;
-
-	put32(b, total);
-	memcpy(b->data + 4, &total, 4);
-	trace_file_add(f, b->data, total);
-}
-
 /* ---- head ---- */
 
 static void host_mac(u8 mac[6], u32 host)
@@ -111,51 +54,35 @@ static void host_ip(u8 ip[4], u32 host)
 
 static void section(struct trace_pcap *p, const struct sim *sim)
 {
-	static const char program[] = "homa-sim";
-	struct block b;
+	u8 block[BLOCK_MAX];
 	char comment[128];
 
 	snprintf(comment, sizeof(comment), "protocol %s, %u hosts, seed %llu",
 		 sim->cfg.transport->name, sim->cfg.hosts,
 		 (unsigned long long)sim->cfg.seed);
-	block_begin(&b, BLOCK_SECTION);
-	put32(&b, BYTE_ORDER_MAGIC);
-	put_pair(&b, 1, 0);
-	put32(&b, UINT32_MAX); /* length of the section: 64 ones, not known */
-	put32(&b, UINT32_MAX);
-	put_option(&b, OPT_COMMENT, comment, strlen(comment));
-	put_option(&b, OPT_USERAPPL, program, strlen(program));
-	put_option(&b, OPT_END, NULL, 0);
-	block_end(&b, &p->file);
+	trace_file_add(&p->file, block,
+		       homa_pcapng_section(block, sizeof(block), "homa-sim", comment));
 }
 
 /* @host: sim->cfg.hosts stands for the network. */
 static void interface(struct trace_pcap *p, const struct sim *sim, u32 host)
 {
-	const u64 speed = sim->cfg.host_mbps * 1000000ull;
-	const u8 resolution = 9;
-	u8 mac[6], ip[8] = { [4] = 255 };
-	struct block b;
+	struct homa_pcapng_interface i = { .link = HOMA_PCAPNG_ETHERNET, .snap = SNAPLEN };
+	u8 block[BLOCK_MAX], mac[6], ip[4];
 	char name[32];
 
-	if (host < sim->cfg.hosts)
-		snprintf(name, sizeof(name), "host%u", host);
-	else
-		snprintf(name, sizeof(name), "dropped");
-	block_begin(&b, BLOCK_INTERFACE);
-	put_pair(&b, LINK_ETHERNET, 0);
-	put32(&b, SNAPLEN);
-	put_option(&b, OPT_NAME, name, strlen(name));
 	if (host < sim->cfg.hosts) {
+		snprintf(name, sizeof(name), "host%u", host);
 		host_mac(mac, host);
 		host_ip(ip, host);
-		put_option(&b, OPT_IPV4, ip, sizeof(ip));
-		put_option(&b, OPT_MAC, mac, sizeof(mac));
-		put_option(&b, OPT_SPEED, &speed, sizeof(speed));
+		i.mac = mac;
+		i.ipv4 = ip;
+		i.bits_per_s = sim->cfg.host_mbps * 1000000ull;
+	} else {
+		snprintf(name, sizeof(name), "dropped");
 	}
-	put_option(&b, OPT_TSRESOL, &resolution, 1);
-	put_option(&b, OPT_END, NULL, 0);
-	block_end(&b, &p->file);
+	i.name = name;
+	trace_file_add(&p->file, block, homa_pcapng_interface(block, sizeof(block), &i));
 }
 
 int trace_pcap_open(struct trace_pcap *p, struct sim *sim, const struct sim_trace_options *o,
@@ -210,25 +137,22 @@ static u32 transport_header(u8 *at, const struct sim_pkt *pkt, u32 *left)
 	return UDP_HDR + (u32)sizeof(*h);
 }
 
-static void ip_header(u8 *ip, const struct sim_pkt *pkt, u32 total)
+static void ip_header(u8 *out, const struct sim_pkt *pkt, u32 payload)
 {
 	const u8 ecn = pkt->flags & SIM_ECN_CE ? 3 : pkt->flags & SIM_ECN_CAPABLE ? 2 : 0;
-	u32 sum = 0, i;
+	u8 src[16] = { [10] = 0xff, [11] = 0xff }, dst[16] = { [10] = 0xff, [11] = 0xff };
+	const struct homa_pcapng_ip ip = {
+		.src = src,
+		.dst = dst,
+		.protocol = pkt->hdr_len ? HOMA_IPPROTO : 17,
+		.tos = (u8)(pkt->prio << 5 | ecn),
+		.ttl = (u8)(64 - pkt->hops),
+		.payload = payload,
+	};
 
-	memset(ip, 0, IP_HDR);
-	ip[0] = 0x45;
-	ip[1] = (u8)(pkt->prio << 5 | ecn);
-	homa_put_be16((homa_be16 *)(ip + 2), (u16)total);
-	ip[6] = 0x40; /* do not fragment */
-	ip[8] = (u8)(64 - pkt->hops);
-	ip[9] = pkt->hdr_len ? HOMA_IPPROTO : 17;
-	host_ip(ip + 12, pkt->src);
-	host_ip(ip + 16, pkt->dst);
-	for (i = 0; i < IP_HDR; i += 2)
-		sum += (u32)ip[i] << 8 | ip[i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	homa_put_be16((homa_be16 *)(ip + 10), (u16)~sum);
+	host_ip(src + 12, pkt->src);
+	host_ip(dst + 12, pkt->dst);
+	homa_pcapng_ip_header(out, &ip);
 }
 
 /* @frame: room for SNAPLEN. Returns the bytes captured; *@whole: on the wire, without FCS. */
@@ -241,7 +165,7 @@ static u32 frame_build(u8 *frame, const struct sim_pkt *pkt, u32 *whole)
 	frame[12] = 8; /* IPv4 */
 	frame[13] = 0;
 	header = transport_header(frame + ETHERNET_HDR + IP_HDR, pkt, &left);
-	ip_header(frame + ETHERNET_HDR, pkt, IP_HDR + header + left);
+	ip_header(frame + ETHERNET_HDR, pkt, header + left);
 	*whole = ETHERNET_HDR + IP_HDR + header + left;
 	return ETHERNET_HDR + IP_HDR + header;
 }
@@ -249,34 +173,26 @@ static u32 frame_build(u8 *frame, const struct sim_pkt *pkt, u32 *whole)
 void trace_pcap_packet(struct trace_pcap *p, struct sim *sim, const struct sim_pkt *pkt,
 		       enum trace_fate fate, const struct sim_port *port)
 {
-	const u32 interface = fate == TRACE_SENT ? pkt->src :
-			      fate == TRACE_RECEIVED ? pkt->dst : sim->cfg.hosts;
-	const u64 ns = sim_ns(sim->now);
+	struct homa_pcapng_packet out = {
+		.interface = fate == TRACE_SENT	    ? pkt->src :
+			     fate == TRACE_RECEIVED ? pkt->dst :
+						      sim->cfg.hosts,
+		.ns = sim_ns(sim->now),
+	};
 	char from[32], to[32], comment[96];
-	u32 captured, whole;
-	u8 frame[SNAPLEN];
-	struct block b;
+	u8 frame[SNAPLEN], block[BLOCK_MAX];
 
 	if (sim->now < p->from || sim->now >= p->until || !trace_file_room(&p->file))
 		return;
-	captured = frame_build(frame, pkt, &whole);
-	block_begin(&b, BLOCK_PACKET);
-	put32(&b, interface);
-	put32(&b, (u32)(ns >> 32));
-	put32(&b, (u32)ns);
-	put32(&b, captured);
-	put32(&b, whole);
-	put_bytes(&b, frame, captured);
+	out.frame = frame;
+	out.captured = frame_build(frame, pkt, &out.length);
 	if (fate == TRACE_DROPPED) {
 		trace_node_name(sim, port->node, from, sizeof(from));
 		trace_node_name(sim, port->peer, to, sizeof(to));
 		snprintf(comment, sizeof(comment), "dropped at %s on the way to %s", from, to);
-		put_option(&b, OPT_COMMENT, comment, strlen(comment));
+		out.comment = comment;
 	} else {
-		u32 flags = fate;
-
-		put_option(&b, OPT_FLAGS, &flags, sizeof(flags));
+		out.direction = fate; /* the same numbers */
 	}
-	put_option(&b, OPT_END, NULL, 0);
-	block_end(&b, &p->file);
+	trace_file_add(&p->file, block, homa_pcapng_packet(block, sizeof(block), &out));
 }
