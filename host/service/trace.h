@@ -1,22 +1,115 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * Recording packets and the life of RPCs on the fast path. Off, it costs one
- * test of homad_thread.trace; on, a thread writes fixed-size records into a ring of
- * its own that the slow path drains; a full ring loses records and counts them.
+ * test of homad_thread.trace; on, a thread writes records into a ring of its
+ * own that the slow path drains (trace_stream.c); a full ring loses records and
+ * counts them, so a trace never slows an application down by more than its
+ * copies. What is not wanted is left out here, before it costs room.
  */
 #ifndef HOMAD_TRACE_H
 #define HOMAD_TRACE_H
 
 #include "service.h"
 
+#define HOMAD_TRACE_MEMORY (8u << 20) /* ring of a thread, bytes */
+#define HOMAD_TRACE_SNAP 128u	      /* bytes of a packet unless asked */
+#define HOMAD_TRACE_SNAP_MAX 16384u
+#define HOMAD_TRACE_APPS 32u /* in one filter */
+
 enum homad_trace_kind {
 	HOMAD_TRACE_RX = 1, /* packet */
 	HOMAD_TRACE_TX,
 	HOMAD_TRACE_LOCAL,
-	HOMAD_TRACE_SUBMIT, /* request or reply taken from the application */
+	HOMAD_TRACE_SUBMIT,  /* request or reply taken from the application */
 	HOMAD_TRACE_DELIVER, /* request, response or failure put into its ring */
-	HOMAD_TRACE_END,    /* RPC retired */
+	HOMAD_TRACE_END,     /* RPC retired */
+	HOMAD_TRACE_LOST,    /* @rpc records did not fit before this one */
 };
+
+enum {
+	HOMAD_TRACE_CLIENT = 1
+};
+
+/**
+ * struct homad_trace_record - what happened; also on the monitor socket, where
+ *	@captured bytes follow, padded to 8: lab/ops/records.py reads it
+ * @at_ns: homa_clock_ns(); on the socket: since 1970.
+ * @app: SUBMIT, DELIVER, END: homad_app.id.
+ * @rpc: its id at this end; packets: as this end would call it, 0: none.
+ * @kind: enum homad_trace_kind. @port: index of the homad_port.
+ * @flags: HOMAD_TRACE_CLIENT: RPC events: we are the client.
+ * @captured: bytes of the packet behind the record. @thread: whose.
+ * @length: packets: Homa header and payload, bytes; RPC events: of the message.
+ * @error: DELIVER: positive errno or 0.
+ * @own_port, @peer_port: Homa ports; RPC events: 0 if not known any more.
+ * @src, @dst, @src_encap, @dst_encap: of the packet; RPC events: @dst is the peer.
+ */
+struct homad_trace_record {
+	u64 at_ns;
+	u64 app;
+	u64 rpc;
+	u8 kind;
+	u8 port;
+	u8 prio;
+	u8 flags;
+	u16 captured;
+	u16 thread;
+	u32 length;
+	s32 error;
+	u16 own_port, peer_port;
+	u16 src_encap, dst_encap;
+	u8 src[16], dst[16];
+};
+HOMA_STATIC_ASSERT(sizeof(struct homad_trace_record) == 80,
+		   "lab/ops/records.py knows this layout");
+
+/**
+ * struct homad_trace_want - what to record
+ * @packets, @rpcs: kinds. @snap: bytes of a packet.
+ * @by_app: only @num_apps attachments, by id and Homa port; the slow path may
+ *	change these while the fast path reads.
+ * @by_peer: only this address. @port: 0 or a Homa port of either side.
+ */
+struct homad_trace_want {
+	bool packets, rpcs;
+	bool by_app, by_peer;
+	u32 snap;
+	u32 num_apps;
+	u64 app[HOMAD_TRACE_APPS];
+	u16 app_port[HOMAD_TRACE_APPS];
+	u8 peer[16];
+	u16 port;
+};
+
+/**
+ * struct homad_trace - ring of one thread
+ * @want: shared by all rings of a session.
+ * @slots: @mask + 1 of @slot_bytes each, a record and its bytes.
+ * @head: next to be read, slow path's. @tail: next to be written, fast path's.
+ * @lost: records for which there was no room; fast path's.
+ */
+struct homad_trace {
+	const struct homad_trace_want *want;
+	u8 *slots;
+	u32 slot_bytes;
+	u32 mask;
+	u64 head __attribute__((aligned(64)));
+	u64 tail __attribute__((aligned(64)));
+	u64 lost;
+};
+
+/** homad_trace_new() - a ring of at most @memory bytes; NULL: no memory. */
+struct homad_trace *homad_trace_new(const struct homad_trace_want *want,
+				    size_t memory);
+void homad_trace_free(struct homad_trace *trace);
+/** homad_trace_peek() - the oldest record, or NULL; its bytes stand behind it. */
+const struct homad_trace_record *
+homad_trace_peek(const struct homad_trace *trace);
+void homad_trace_pop(struct homad_trace *trace);
+/** homad_trace_attach() - for homad_call(); @arg: struct homad_trace or NULL. */
+int homad_trace_attach(struct homad_thread *t, void *arg);
+
+/* ---- hooks of the fast path ---- */
 
 void homad_trace_rx_slow(struct homad_thread *t, const struct homad_port *port,
 			 const struct nic_rx *pkt);
