@@ -63,14 +63,29 @@ def demo(
 
 @app.command()
 def bench(
-    what: str = typer.Argument(..., metavar="rtt|rate|goodput"),
+    what: str = typer.Argument(..., metavar="rtt|rate|goodput|service"),
     rounds: int = typer.Option(5, help="Rounds; every configuration runs once in each."),
     seconds: float = typer.Option(1.0, help="Length of each measurement."),
+    groups: str = typer.Option(
+        "", help="service: which groups, e.g. rtt,rate; without it all.", show_default=False
+    ),
     json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
 ) -> None:
-    """Round trip, RPC rate or goodput of Homa and of TCP in every sensible configuration."""
+    """Round trip, RPC rate or goodput of Homa and of TCP in every sensible configuration.
+
+    service: the same and more through homad, beside TCP and UNIX sockets.
+    """
+    if what == "service":
+        from lab import bench_service as service
+
+        chosen = service.check(groups, rounds, seconds)
+        check_output(json_file, "--json")
+        service.main(chosen, rounds, seconds, json_file)
+        return
     from lab import bench as run
 
+    if groups:
+        raise UsageError("--groups is for ./homa bench service")
     run.check(what, rounds, seconds)
     check_output(json_file, "--json")
     enter_namespace()

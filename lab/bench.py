@@ -177,7 +177,7 @@ def measure(what: str, rounds: int, seconds: float) -> tuple[list[Series], dict[
 def check(what: str, rounds: int, seconds: float) -> None:
     """Refuse what cannot be meant."""
     if what not in METRICS:
-        raise UsageError(f"unknown measurement '{what}'; use rtt, rate or goodput")
+        raise UsageError(f"unknown measurement '{what}'; use rtt, rate, goodput or service")
     if not 1 <= rounds <= 1000:
         raise UsageError(f"--rounds {rounds} is out of range; use 1 to 1000 (5 is usual)")
     if not 0.05 <= seconds <= 600:

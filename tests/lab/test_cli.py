@@ -22,7 +22,7 @@ WRONG = [
     (["demo", "--json", "no-such-folder/x.json"], "no-such-folder"),
     (["demo", "--loda", "0.5"], "./homa demo --help"),
     (["bench"], "./homa bench --help"),
-    (["bench", "speed"], "rtt, rate or goodput"),
+    (["bench", "speed"], "rtt, rate, goodput or service"),
     (["bench", "rtt", "--rounds", "0"], "1 to 1000"),
     (["bench", "rtt", "--seconds", "-1"], "0.05 to 600"),
     (["targets", "nonsense"], "--list"),

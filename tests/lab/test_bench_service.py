@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+import io
+import json
+
+import pytest
+from conftest import needs_bench, needs_root
+from test_results import canned, summary
+
+from lab import bench_service, homad, machine, service_cases, targets
+from lab.bench_service import Series
+from lab.errors import LabError, UsageError
+from lab.net import Lab
+from lab.service_cases import GROUPS, RATIOS
+
+ALL = {group.key for group in GROUPS}
+BY_KEY = {group.key: group for group in GROUPS}
+
+
+def one(key: str, rounds: list[dict[str, float] | None]) -> Series:
+    (case,) = [case for case in service_cases.cases(ALL) if case.key == key]
+    return Series(case, rounds)
+
+
+def test_cases__keys_are_unique_and_every_group_has_some() -> None:
+    keys = [case.key for case in service_cases.cases(ALL)]
+    assert len(set(keys)) == len(keys)
+    assert {case.group for case in service_cases.cases(ALL)} == ALL
+    assert {case.group for case in service_cases.cases({"rtt"})} == {"rtt"}
+
+
+def test_ratios__are_of_cases_that_exist_in_one_group_each() -> None:
+    by_key = {case.key: case for case in service_cases.cases(ALL)}
+    for ratio in RATIOS:
+        mine = by_key[ratio.over]
+        assert mine.transport == "homa"
+        assert ratio.metric in BY_KEY[mine.group].metrics
+        for key in ratio.under:
+            if key in by_key:  # a machine with one core has fewer
+                assert by_key[key].group == mine.group
+
+
+def test_targets__every_row_of_service_names_a_value() -> None:
+    rows = [t for t in targets.load_targets() if t.command.startswith("./homa bench service ")]
+    assert len(rows) >= 11
+    cases = {case.key: case for case in service_cases.cases(ALL)}
+    ratios = {ratio.key for ratio in RATIOS}
+    for row in rows:
+        kind, key, *metric = row.path.split(".")
+        if kind == "ratios":
+            assert key in ratios and not metric
+        else:
+            assert kind == "cases"
+            assert metric[0] in {m.name for m in BY_KEY[cases[key].group].metrics}
+
+
+def test_compare__to_the_best_of_the_same_round_and_without_failed_ones() -> None:
+    rows = [
+        one("tcp_1_hog", [{"rate": 10.0}, {"rate": 20.0}, None]),
+        one("tcp_16_hog", [{"rate": 5.0}, None, None]),
+        one("homad_rate_hog", [{"rate": 30.0}, {"rate": 20.0}, {"rate": 50.0}]),
+    ]
+    found = bench_service.compare(rows)
+    assert list(found) == ["hog_to_tcp"]
+    assert found["hog_to_tcp"]["rounds"] == [3.0, 1.0]
+    rows[2].rounds = [None, None, None]
+    assert bench_service.compare(rows) == {}
+
+
+def test_compare__a_round_trip_is_better_when_shorter() -> None:
+    rows = [
+        one("tcp_block", [{"median": 70.0}]),
+        one("tcp_block_same", [{"median": 6.0}]),
+        one("homad_rtt", [{"median": 9.0}]),
+    ]
+    found = bench_service.compare(rows)
+    assert found["rtt_to_tcp_best"]["median"] == 1.5
+    assert found["rtt_to_tcp_unpinned"]["median"] == pytest.approx(9 / 70)
+
+
+def test_extract__many_applications() -> None:
+    data = {**canned(), "deciles": [], "latency_ns": summary([5000, 6000, 9000])}
+    data["rpcs"]["failed"] = 0
+    slow = {**data, "throughput": {**data["throughput"], "rps": data["throughput"]["rps"] / 2}}
+    found = bench_service.extract(BY_KEY["apps"], [data, slow])
+    assert found["share"] == pytest.approx(2.0)
+    assert found["rate"] == pytest.approx(1.5 * data["throughput"]["rps"])
+    assert set(found) == {"rate", "share", "cpu_us"}
+    found = bench_service.extract(BY_KEY["rtt"], [data])
+    assert found["median"] == pytest.approx(6, rel=1e-3)
+
+
+def test_extract__failures_are_not_passed_over() -> None:
+    data = {**canned(), "deciles": [], "latency_ns": summary([5000])}
+    data = {**data, "rpcs": {**data["rpcs"], "failed": 3}}
+    with pytest.raises(LabError, match="3 RPCs failed"):
+        bench_service.extract(BY_KEY["rate"], [data])
+    data = {**data, "throughput": {**data["throughput"], "rps": 0}}
+    with pytest.raises(LabError, match="no RPC"):
+        bench_service.extract(BY_KEY["rate"], [data])
+
+
+def test_check__refuses_what_cannot_be_meant() -> None:
+    assert [group.key for group in bench_service.check("rate,rtt", 1, 1.0)] == ["rtt", "rate"]
+    assert bench_service.check("", 1, 1.0) == list(GROUPS)
+    for groups, rounds, seconds in (("x", 1, 1.0), ("rtt", 0, 1.0), ("rtt", 1, 0.0)):
+        with pytest.raises(UsageError):
+            bench_service.check(groups, rounds, seconds)
+
+
+def test_effort__of_two_moments() -> None:
+    before, after = homad.Effort(1.0, 0.5, 10), homad.Effort(3.0, 0.6, 16)
+    assert after.since(before) == (pytest.approx(5.0), 3.0)
+    assert homad.effort(1).sleeps > 0
+    with pytest.raises(LabError):
+        homad.effort(2**30)
+
+
+def test_tables_and_document__a_case_that_failed_is_left_out() -> None:
+    rows = [
+        one("tcp_1_hog", [{"rate": 1e5, "cpu_us": 18.0}, {"rate": 2e5, "cpu_us": 17.0}]),
+        one("homad_rate_hog", [None, {"rate": 3e5, "cpu_us": 5.0}]),
+    ]
+    rows[1].problem = "round 1: it rained"
+    group = BY_KEY["hog"]
+    ratios = bench_service.compare(rows)
+    text = io.StringIO()
+    out = bench_service.console(text)
+    out.print(bench_service.group_table(group, rows))
+    out.print(bench_service.ratio_table(ratios))
+    assert "homad" in text.getvalue() and "300–300" in text.getvalue()
+    document = bench_service.as_json([group], rows, ratios, machine.describe(), {}, 1.0)
+    document = json.loads(json.dumps(document))
+    assert document["cases"]["homad_rate_hog"]["rate"]["median"] == 3e5
+    assert document["cases"]["homad_rate_hog"]["problem"]
+    assert document["ratios"]["hog_to_tcp"]["median"] == 1.5
+
+
+@needs_bench
+@needs_root
+def test_runner__kernel_transports_pinned_in_sessions_and_on_one_host() -> None:
+    chosen = {"tcp_block_same": "rtt", "tcp_1_sessions": "sessions", "unix_packet": "local"}
+    with Lab() as lab:
+        runner = bench_service.Runner(lab.pair("s", 11, offloads=True), 0.1)
+        for key, group in chosen.items():
+            values = runner.run(one(key, []).case, BY_KEY[group])
+            assert all(value > 0 for value in values.values()), key
