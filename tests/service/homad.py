@@ -67,6 +67,12 @@ def toml(settings: Settings) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def protocol(settings: str) -> Settings:
+    """A configuration with libhoma's "name=value,name=value" (HOMA_CONFIG) as protocol settings."""
+    pairs = (pair.split("=") for pair in settings.split(",") if pair)
+    return {"protocol": {name: int(value) for name, value in pairs}}
+
+
 class Homad:
     """A daemon, perhaps started several times; `log` collects its standard error over all of them.
 
@@ -157,7 +163,7 @@ class Homad:
         except AssertionError:
             raise AssertionError(f"no line with {pattern!r}:\n{self.log()}") from None
 
-    def signal(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         assert self._popen
         self._popen.send_signal(number)
 
@@ -175,7 +181,7 @@ class Homad:
     def stop(self, number: int = signal.SIGTERM, timeout: float = 30) -> int:
         """Ask it to end; its status."""
         if self.running():
-            self.signal(number)
+            self.send_signal(number)
         return self.wait(timeout)
 
     def kill(self) -> None:
