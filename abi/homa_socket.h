@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The Homa socket API: what a program needs to use Homa through
+ * socket(AF_INET or AF_INET6, SOCK_DGRAM, IPPROTO_HOMA). Names, numbers and
+ * layouts are those of the Linux module's homa.h of July 2026, so that its
+ * programs compile and run here; the asserts at the end freeze them.
+ * include/compat/homa.h makes this reachable under the usual name.
+ *
+ * A request is sent by sendmsg() with a struct homa_sendmsg_args in
+ * msg_control (and msg_controllen 0); recvmsg() with a struct
+ * homa_recvmsg_args in msg_control waits for requests, responses and
+ * failures. Message bytes arrive in a region that the application maps and
+ * hands over once by setsockopt(IPPROTO_HOMA, SO_HOMA_RCVBUF): recvmsg() says
+ * at which offsets they are, and the next recvmsg() takes the offsets back.
+ */
+#ifndef HOMA_ABI_SOCKET_H
+#define HOMA_ABI_SOCKET_H
+
+#include <linux/types.h>
+#ifndef __KERNEL__
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#endif
+
+#ifndef IPPROTO_HOMA
+#define IPPROTO_HOMA 146
+#endif
+
+/* Longest request or response, in bytes; the shortest has 1. */
+#define HOMA_MAX_MESSAGE_LENGTH 1000000
+
+/* Pieces of the receive region, in bytes; how many one message can take. */
+#define HOMA_BPAGE_SHIFT 16
+#define HOMA_BPAGE_SIZE (1 << HOMA_BPAGE_SHIFT)
+#define HOMA_MAX_BPAGES                                \
+	((HOMA_MAX_MESSAGE_LENGTH + HOMA_BPAGE_SIZE - 1) >> \
+	 HOMA_BPAGE_SHIFT)
+
+/* Servers bind ports below this; those from here on are given to clients. */
+#define HOMA_MIN_DEFAULT_PORT 0x8000
+
+/**
+ * struct homa_sendmsg_args - msg_control of sendmsg()
+ * @id: 0: a new request, and receives its id. Otherwise the request that this
+ *	is the response to, as recvmsg() gave it; msg_name is then its sender.
+ * @completion_cookie: request: comes back with the response. Response: 0.
+ * @flags: HOMA_SENDMSG_*.
+ * @reserved: 0.
+ */
+struct homa_sendmsg_args {
+	__u64 id;
+	__u64 completion_cookie;
+	__u32 flags;
+	__u32 reserved;
+};
+
+/* The response is for recvmsg() with this id only, and poll() ignores it. */
+#define HOMA_SENDMSG_PRIVATE 0x01
+#define HOMA_SENDMSG_VALID_FLAGS 0x01
+
+/**
+ * struct homa_recvmsg_args - msg_control of recvmsg(), msg_controllen is its size
+ * @id: in: 0 for any RPC that is not private, else one that is; out: whose
+ *	message this is (also when the RPC failed).
+ * @completion_cookie: out: of the request, if this is a response, else 0.
+ * @num_bpages: in: how many offsets are given back, out: how many are valid.
+ * @reserved: 0.
+ * @bpage_offsets: where the message is in the receive region. Each entry but
+ *	the last is a page of HOMA_BPAGE_SIZE bytes and aligned to that.
+ */
+struct homa_recvmsg_args {
+	__u64 id;
+	__u64 completion_cookie;
+	__u32 num_bpages;
+	__u32 reserved;
+	__u32 bpage_offsets[HOMA_MAX_BPAGES];
+};
+
+/**
+ * struct homa_abort_args - argument of HOMAIOCABORT
+ * @id: one of our requests, 0: all of them.
+ * @error: 0: they vanish, else a positive errno with which they fail.
+ */
+struct homa_abort_args {
+	__u64 id;
+	__u32 error;
+	__u32 _pad1;
+	__u64 _pad2[2];
+};
+
+/* Options of level IPPROTO_HOMA. */
+#define SO_HOMA_RCVBUF 10 /* struct homa_rcvbuf_args: the receive region */
+#define SO_HOMA_SERVER 11 /* int: take requests? bind() says yes, too */
+
+/**
+ * struct homa_rcvbuf_args - argument of SO_HOMA_RCVBUF
+ * @start: address of the region, on a page boundary.
+ * @length: its bytes.
+ */
+struct homa_rcvbuf_args {
+	__u64 start;
+	size_t length;
+};
+
+/* A bit of the module's sysctl net.homa.flags. */
+#define HOMA_FLAG_DONT_THROTTLE 2
+
+/**
+ * struct homa_rpc_info - one RPC, as HOMAIOCINFO describes it
+ * @id: odd: we are its server, even: its client.
+ * @peer: the other end, in the socket's address family.
+ * @completion_cookie: of our request, else 0.
+ * @tx_length: of the message we send, -1: none yet.
+ * @tx_sent: bytes of it that left at least once.
+ * @tx_granted: bytes of it that may leave.
+ * @tx_prio: level at which they do.
+ * @rx_length: of the message we receive, -1: not known yet.
+ * @rx_remaining: bytes of it that did not arrive yet.
+ * @rx_gaps, @rx_gap_bytes: holes in what arrived.
+ * @rx_granted: bytes of it that its sender may send.
+ * @flags: HOMA_RPC_*.
+ */
+struct homa_rpc_info {
+	__u64 id;
+	union {
+		struct sockaddr_storage storage;
+		struct sockaddr_in in4;
+		struct sockaddr_in6 in6;
+	} peer;
+	__u64 completion_cookie;
+	__s32 tx_length;
+	__u32 tx_sent;
+	__u32 tx_granted;
+	__u32 tx_prio;
+	__s32 rx_length;
+	__u32 rx_remaining;
+	__u32 rx_gaps;
+	__u32 rx_gap_bytes;
+	__u32 rx_granted;
+	__u16 flags;
+};
+
+#define HOMA_RPC_BUF_STALL 1 /* waits for room in the receive region */
+#define HOMA_RPC_PRIVATE 2
+#define HOMA_RPC_RX_READY 4 /* complete, waits for recvmsg() */
+#define HOMA_RPC_RX_COPY 8  /* bytes arrived that are not in the region yet */
+
+#define HOMA_ERROR_MSG_SIZE 100
+
+/**
+ * struct homa_info - argument of HOMAIOCINFO
+ * @rpc_info: in: where to put records of RPCs.
+ * @rpc_info_length: in: room there, in bytes.
+ * @bpool_avail_bytes: out: free bytes of the receive region.
+ * @port: out: our port.
+ * @num_rpcs: out: open RPCs, also those there was no room for.
+ * @error_msg: out: a sentence on the last error of a call on this socket.
+ */
+struct homa_info {
+	struct homa_rpc_info *rpc_info;
+	size_t rpc_info_length;
+	__u64 bpool_avail_bytes;
+	__u32 port;
+	__u32 num_rpcs;
+	char error_msg[HOMA_ERROR_MSG_SIZE];
+};
+
+#define HOMAIOCINFO _IOWR('h', 0x90, struct homa_info)
+#define HOMAIOCABORT _IOWR('h', 0x91, struct homa_abort_args)
+#define HOMAIOCFREEZE _IO('h', 0x92)
+
+/* ---- what must never change (64-bit machines) ---- */
+
+#ifdef __cplusplus
+#define HOMA_SOCKET_ASSERT(cond) static_assert(cond, "Homa socket ABI")
+#else
+#define HOMA_SOCKET_ASSERT(cond) _Static_assert(cond, "Homa socket ABI")
+#endif
+#define HOMA_SOCKET_AT(type, field, offset) \
+	HOMA_SOCKET_ASSERT(offsetof(struct type, field) == (offset))
+
+HOMA_SOCKET_ASSERT(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
+HOMA_SOCKET_ASSERT(sizeof(struct homa_sendmsg_args) == 24);
+HOMA_SOCKET_AT(homa_sendmsg_args, completion_cookie, 8);
+HOMA_SOCKET_AT(homa_sendmsg_args, flags, 16);
+HOMA_SOCKET_AT(homa_sendmsg_args, reserved, 20);
+HOMA_SOCKET_ASSERT(sizeof(struct homa_recvmsg_args) == 88);
+HOMA_SOCKET_AT(homa_recvmsg_args, completion_cookie, 8);
+HOMA_SOCKET_AT(homa_recvmsg_args, num_bpages, 16);
+HOMA_SOCKET_AT(homa_recvmsg_args, reserved, 20);
+HOMA_SOCKET_AT(homa_recvmsg_args, bpage_offsets, 24);
+HOMA_SOCKET_ASSERT(sizeof(struct homa_abort_args) == 32);
+HOMA_SOCKET_AT(homa_abort_args, error, 8);
+#if defined(__LP64__)
+HOMA_SOCKET_ASSERT(sizeof(struct homa_rcvbuf_args) == 16);
+HOMA_SOCKET_AT(homa_rcvbuf_args, length, 8);
+HOMA_SOCKET_ASSERT(sizeof(struct homa_rpc_info) == 184);
+HOMA_SOCKET_AT(homa_rpc_info, peer, 8);
+HOMA_SOCKET_AT(homa_rpc_info, completion_cookie, 136);
+HOMA_SOCKET_AT(homa_rpc_info, tx_length, 144);
+HOMA_SOCKET_AT(homa_rpc_info, tx_sent, 148);
+HOMA_SOCKET_AT(homa_rpc_info, tx_granted, 152);
+HOMA_SOCKET_AT(homa_rpc_info, tx_prio, 156);
+HOMA_SOCKET_AT(homa_rpc_info, rx_length, 160);
+HOMA_SOCKET_AT(homa_rpc_info, rx_remaining, 164);
+HOMA_SOCKET_AT(homa_rpc_info, rx_gaps, 168);
+HOMA_SOCKET_AT(homa_rpc_info, rx_gap_bytes, 172);
+HOMA_SOCKET_AT(homa_rpc_info, rx_granted, 176);
+HOMA_SOCKET_AT(homa_rpc_info, flags, 180);
+HOMA_SOCKET_ASSERT(sizeof(struct homa_info) == 136);
+HOMA_SOCKET_AT(homa_info, rpc_info_length, 8);
+HOMA_SOCKET_AT(homa_info, bpool_avail_bytes, 16);
+HOMA_SOCKET_AT(homa_info, port, 24);
+HOMA_SOCKET_AT(homa_info, num_rpcs, 28);
+HOMA_SOCKET_AT(homa_info, error_msg, 32);
+HOMA_SOCKET_ASSERT(HOMAIOCINFO == 0xC0886890);
+#endif
+HOMA_SOCKET_ASSERT(HOMAIOCABORT == 0xC0206891 && HOMAIOCFREEZE == 0x6892);
+
+#endif
