@@ -52,6 +52,7 @@
 #define HOMA_SHM_STAGE (64u << 10) /* bytes for short messages of one ring */
 #define HOMA_SHM_COPY_MAX 4096u /* longest message copied when submitted */
 #define HOMA_SHM_PAGES 16u	/* of one message */
+#define HOMA_SHM_MESSAGE_MAX 1000000u
 #define HOMA_SHM_TEXT 224u
 
 /* ---- the attach socket ---- */

@@ -377,6 +377,8 @@ u16 homa_sock_port(const struct homa_sock *sock);
  */
 int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 		       u32 pages);
+/** homa_sock_idle() - no RPC of either side is open on it. */
+bool homa_sock_idle(struct homa_sock *sock);
 /** homa_sock_starved() - do messages wait for receive buffers? */
 bool homa_sock_starved(struct homa_sock *sock);
 /** homa_sock_close() - end up to @budget RPCs; -EAGAIN: call again; 0: memory is the host's. */

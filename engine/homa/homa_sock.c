@@ -113,6 +113,16 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 	return 0;
 }
 
+bool homa_sock_idle(struct homa_sock *sock)
+{
+	bool idle;
+
+	homa_lock(&sock->lock);
+	idle = homa_list_empty(&sock->rpcs);
+	homa_unlock(&sock->lock);
+	return idle;
+}
+
 bool homa_sock_starved(struct homa_sock *sock)
 {
 	bool starved;

@@ -26,6 +26,7 @@
 #include "homa_list.h"
 #include "homa_msgbuf.h"
 #include "homa_slab.h"
+#include "homa_turn.h"
 #include "nic.h"
 #include "rtnl.h"
 #include "shm.h"
@@ -68,6 +69,7 @@ struct homad_port {
 /* struct homad_dest - the way to a destination, believed for a second */
 struct homad_dest {
 	struct homa_addr addr;
+	struct homa_addr way; /* with the encapsulation that is used */
 	u64 checked;
 	struct homad_port *port;
 	int error;
@@ -155,7 +157,8 @@ enum homad_app_phase {
  * Slow path's, fixed while open:
  * @id: number, never used twice. @name, @pid, @uid, @gid: whose.
  * @queues, @pool, @seg, @num_segs: shared memory, hostile content.
- * @wake_fd, @kick_fd, @ready_fd: eventfds; @ready_fd -1 until asked for.
+ * @wake_fd, @ready_fd: write ends of pipes; @ready_fd -1 until asked for,
+ *	@ready_every: signalled for every message. @kick_fd: eventfd, never read.
  * @max_rpcs: size of @client_slots and @server_slots.
  * @slow: the slow path's own record of it.
  *
@@ -172,6 +175,7 @@ enum homad_app_phase {
  * @touched: in homad_thread.touched: completions were added in this round.
  * @wake_want: what happened: HOMA_SHM_ARM_*.
  * @rpcs: RPCs that point here; 0 before it may die. Atomic.
+ * @cq_blocked: its completion ring was full.
  * @evicted, @why: it broke the rules.
  */
 struct homad_app {
@@ -186,11 +190,12 @@ struct homad_app {
 	struct homad_segment seg[HOMA_SHM_SEGMENTS];
 	u32 num_segs;
 	int wake_fd, kick_fd, ready_fd;
+	bool ready_every;
 	u32 max_rpcs;
 	void *slow;
 
 	struct homad_thread *thread;
-	struct homa_lock lock;
+	struct homa_turn lock;
 	struct homa_sock *sock;
 	void *pool_mem;
 	enum homad_app_phase phase;
@@ -198,7 +203,7 @@ struct homad_app {
 	u32 sq_next;
 	u32 release_head;
 	u32 cq_tail;
-	bool is_polled, is_touched, evicted, shut;
+	bool is_polled, is_touched, cq_blocked, evicted, shut;
 	const char *why;
 	struct homa_list member; /* of homad_thread.apps */
 	struct homa_list closing;
@@ -258,7 +263,7 @@ struct homad_job {
  * struct homad_thread - a fast-path thread
  * @active: takes part; an inactive one sleeps (dedicated mode, core scaling).
  * @ports: those it serves.
- * @deadline: no homa_timer() needed before, ns; one for each shard it runs.
+ * @deadline: no homa_timer() needed before, ns, in the shards that it runs.
  * @apps: all attachments at home here.
  * @polled: attachments whose rings it looks at, in order of turns.
  * @touched: attachments that got completions in this round.
@@ -280,7 +285,7 @@ struct homad_thread {
 	int mail_fd;
 	struct homad_job *mail; /* atomic stack */
 	struct homa_ctx ctx;
-	u64 deadline[HOMAD_MAX_THREADS];
+	u64 deadline;
 	struct homad_port *ports[HOMAD_MAX_PORTS + 1];
 	u32 num_ports;
 	struct homa_list apps;
@@ -291,6 +296,7 @@ struct homad_thread {
 	u64 spin_ns;
 	u64 busy_at;
 	u64 epoll_at;
+	u64 evictions_seen;
 	struct homad_counters counters;
 	struct homa_hist rtt;
 	struct homad_trace *trace;
@@ -308,6 +314,7 @@ struct homad_thread {
 /**
  * struct homad - the daemon
  * @ports: NICs, then UDP if served, then "local", the last.
+ * @num_active: threads that take part, the first ones. Atomic.
  * @dead_fd: eventfd by which the fast path tells that @dead is not empty.
  * @dead: attachments for homad_session_free(); atomic stack by @next_dead.
  */
@@ -321,6 +328,7 @@ struct homad {
 	struct homad_port *udp;
 	struct homad_thread *threads[HOMAD_MAX_THREADS];
 	u32 num_threads;
+	u32 num_active;
 	u64 started_ns;
 	int dead_fd;
 	struct homad_app *dead;
@@ -393,9 +401,17 @@ int homad_sessions_closing(struct homad_thread *t);
 int homad_round(struct homad_thread *t);
 u64 homad_next_deadline(struct homad_thread *t);
 void homad_now(struct homad_thread *t);
+/** homad_idle() - after a round without work: yield, spin or block. */
 void homad_idle(struct homad_thread *t);
-int homad_thread_start(struct homad *d, u32 index, char *err, size_t errlen);
+/** homad_listen() - after a round with work: now and then, kicks. */
+void homad_listen(struct homad_thread *t);
+/** homad_thread_make() - homad.threads[@index], not yet running. */
+int homad_thread_make(struct homad *d, u32 index);
+/** homad_thread_serve() - the thread serves a port from now on. */
+int homad_thread_serve(struct homad_thread *t, struct homad_port *port);
+int homad_thread_start(struct homad_thread *t);
 void homad_thread_stop(struct homad_thread *t);
+void homad_thread_free(struct homad_thread *t);
 
 /* ---- rxpath.c, txpath.c, local.c: return how many packets they moved ---- */
 int homad_rx(struct homad_thread *t, struct homad_port *port);
@@ -405,13 +421,50 @@ void homad_icmp(struct homad_thread *t, struct homad_port *port);
 void homad_copy_payload(struct homad_thread *t, const struct homa_rx_pkt *pkt,
 			const u8 *payload);
 
-/* ---- commands.c, complete.c ---- */
+/* ---- commands.c: from the submission rings ---- */
+/** homad_commands() - a turn for each polled application; returns commands. */
 int homad_commands(struct homad_thread *t);
-bool homad_app_waiting(const struct homad_app *app);
+/** homad_poll_app() - look at its rings from now on. */
+void homad_poll_app(struct homad_thread *t, struct homad_app *app);
+/** homad_unpoll_app() - look at them no more. */
+void homad_unpoll_app(struct homad_app *app);
+/** homad_ask_kicks() - before sleeping: ask everybody for kicks; true if there
+ *  is something in a ring already: do not sleep. */
+bool homad_ask_kicks(struct homad_thread *t);
+/** homad_drop_kicks() - awake again. */
+void homad_drop_kicks(struct homad_thread *t);
+
+/* ---- complete.c: to the completion rings ---- */
 void homad_events(struct homad_thread *t);
+/** homad_touch() - it has something to be told; @want: HOMA_SHM_ARM_*. */
 void homad_touch(struct homad_thread *t, struct homad_app *app, u32 want);
+/** homad_deliver() - fill the rings of those touched, and wake them. */
 void homad_deliver(struct homad_thread *t);
 void homad_unready(struct homad_rpc *priv);
+/** homad_refuse() - a request that the engine never saw fails. */
+void homad_refuse(struct homad_thread *t, struct homad_app *app, u64 token,
+		  u64 cookie, u8 flags, int error);
+/** homad_free_bytes() - bytes of a data segment are the application's again;
+ *  false: it has more of them than it can have. */
+bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
+		      u16 segment, u32 offset);
+/** homad_forget() - an RPC of an application is retired. */
+void homad_forget(struct homad_thread *t, struct homad_rpc *priv);
+u64 homad_slot_new(struct homad_app *app, struct homa_handle handle);
+void homad_slot_free(struct homad_app *app, u64 token);
+
+/* Only needed with several fast-path threads. */
+static inline void homad_lock(struct homad_app *app)
+{
+	if (!homa_plat_alone)
+		homa_turn_lock(&app->lock);
+}
+
+static inline void homad_unlock(struct homad_app *app)
+{
+	if (!homa_plat_alone)
+		homa_turn_unlock(&app->lock);
+}
 
 /* ---- dest.c ---- */
 /** homad_dest() - the port towards @addr; may complete @addr (unspecified

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * From the engine's events to the applications' completion rings. An event
+ * waits inside its RPC until the ring has room, so an application that does
+ * not read costs memory of its own quota and nobody's time. Rings are filled
+ * and applications woken once a round.
+ */
+#include <errno.h>
+#include <unistd.h>
+#include "probes.h"
+#include "service.h"
+#include "trace.h"
+
+void homad_touch(struct homad_thread *t, struct homad_app *app, u32 want)
+{
+	app->wake_want |= want;
+	if (app->is_touched)
+		return;
+	app->is_touched = true;
+	homa_list_add_tail(&t->touched, &app->touched);
+}
+
+void homad_unready(struct homad_rpc *priv)
+{
+	if (priv->ready.next && homa_list_linked(&priv->ready))
+		homa_list_del(&priv->ready);
+}
+
+/* What HOMA_CTL_READY_FD and blocked receives of shared messages wait for. */
+static u32 want_of(const struct homad_rpc *priv)
+{
+	return priv->is_private ? HOMA_SHM_ARM_ANY :
+				  HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED;
+}
+
+void homad_events(struct homad_thread *t)
+{
+	struct homa_event event;
+
+	while (homa_event_next(&t->ctx, &event)) {
+		struct homad_rpc *priv = homa_rpc_priv(event.rpc);
+		struct homad_app *app =
+			*(struct homad_app **)homa_sock_priv(event.sock);
+
+		homad_lock(app);
+		if (!priv->app) {
+			priv->app = app;
+			app->rpcs++;
+		}
+		priv->handle = event.handle;
+		priv->event = (u8)event.kind;
+		priv->is_private = event.private_rpc;
+		/* An RPC that fails may be waiting as complete already. */
+		homad_unready(priv);
+		homa_list_init(&priv->ready);
+		homa_list_add_tail(&app->ready, &priv->ready);
+		homad_touch(t, app, want_of(priv));
+		homad_unlock(app);
+	}
+}
+
+/* Tell of a client RPC that ends without an event. */
+static void slot_ended(struct homad_app *app, u32 index, u8 kind, u32 error)
+{
+	struct homad_slot *slot = &app->client_slots[index];
+
+	slot->kind = kind;
+	slot->error = error;
+	slot->next = HOMAD_NO_SLOT;
+	if (app->ended_first == HOMAD_NO_SLOT)
+		app->ended_first = index;
+	else
+		app->client_slots[app->ended_last].next = index;
+	app->ended_last = index;
+}
+
+void homad_refuse(struct homad_thread *t, struct homad_app *app, u64 token,
+		  u64 cookie, u8 flags, int error)
+{
+	struct homad_slot *slot = &app->client_slots[token & 0xffff];
+
+	slot->token = token;
+	slot->cookie = cookie;
+	slot->flags = flags & HOMA_SQE_PRIVATE ? HOMA_CQE_PRIVATE : 0;
+	slot_ended(app, (u32)(token & 0xffff), HOMA_CQE_FAILED, (u32)-error);
+	app->counters.refused++;
+	homad_touch(t, app,
+		    flags & HOMA_SQE_PRIVATE ?
+			    HOMA_SHM_ARM_ANY :
+			    HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
+}
+
+bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
+		      u16 segment, u32 offset)
+{
+	if (app->num_freed == app->max_freed)
+		return false;
+	app->freed[app->num_freed].segment = segment;
+	app->freed[app->num_freed++].offset = offset;
+	homad_touch(t, app, HOMA_SHM_ARM_ANY);
+	return true;
+}
+
+/* The engine is done with an RPC that an application knows of. */
+void homad_forget(struct homad_thread *t, struct homad_rpc *priv)
+{
+	struct homad_app *app = priv->app;
+
+	homad_lock(app);
+	homad_unready(priv);
+	if (priv->token && priv->client) {
+		slot_ended(app, (u32)(priv->token & 0xffff), HOMA_CQE_GONE, 0);
+		homad_touch(t, app, HOMA_SHM_ARM_ANY);
+	} else if (priv->token) {
+		homad_slot_free(app, priv->token);
+	}
+	if (priv->out && !priv->copied)
+		homad_free_bytes(t, app, priv->segment, priv->offset);
+	app->rpcs--;
+	homad_unlock(app);
+}
+
+u64 homad_slot_new(struct homad_app *app, struct homa_handle handle)
+{
+	u32 index = app->server_free;
+	struct homad_slot *slot;
+
+	if (index == HOMAD_NO_SLOT)
+		return 0;
+	slot = &app->server_slots[index];
+	app->server_free = slot->next;
+	slot->handle = handle;
+	/* Never 0, and another one each time the place is used. */
+	slot->cookie++;
+	slot->token = slot->cookie << 16 | index;
+	return slot->token;
+}
+
+void homad_slot_free(struct homad_app *app, u64 token)
+{
+	u32 index = (u32)(token & 0xffff);
+	struct homad_slot *slot = &app->server_slots[index];
+
+	slot->token = 0;
+	slot->next = app->server_free;
+	app->server_free = index;
+}
+
+static struct homa_cqe *next_cqe(struct homad_app *app)
+{
+	return &app->queues->cqe[app->cq_tail++ & (HOMA_SHM_CQ_ENTRIES - 1)];
+}
+
+static void tell_freed(struct homad_app *app, u32 *room)
+{
+	while (app->num_freed && *room) {
+		struct homa_cqe *cqe = next_cqe(app);
+
+		app->num_freed--;
+		cqe->kind = HOMA_CQE_FREE;
+		cqe->flags = HOMA_CQE_PRIVATE;
+		cqe->num_pages = app->freed[app->num_freed].segment;
+		cqe->length = app->freed[app->num_freed].offset;
+		(*room)--;
+	}
+}
+
+static void tell_ended(struct homad_app *app, u32 *room)
+{
+	while (app->ended_first != HOMAD_NO_SLOT && *room) {
+		struct homad_slot *slot = &app->client_slots[app->ended_first];
+		struct homa_cqe *cqe = next_cqe(app);
+
+		app->ended_first = slot->next;
+		cqe->kind = slot->kind;
+		cqe->flags = slot->flags;
+		cqe->error = slot->error;
+		cqe->length = 0;
+		cqe->num_pages = 0;
+		cqe->token = slot->token;
+		cqe->cookie = slot->cookie;
+		slot->token = 0;
+		slot->kind = 0;
+		app->counters.delivered++;
+		(*room)--;
+	}
+}
+
+static void fill(struct homa_cqe *cqe, const struct homa_msg_info *info,
+		 const struct homad_rpc *priv)
+{
+	u32 i;
+
+	cqe->kind = (u8)info->kind;
+	cqe->flags = priv->is_private ? HOMA_CQE_PRIVATE : 0;
+	cqe->port = info->peer_port;
+	cqe->error = (u32)info->error;
+	cqe->length = info->error ? 0 : info->length;
+	cqe->num_pages = info->num_pages;
+	cqe->id = info->id;
+	cqe->cookie = info->cookie;
+	cqe->token = priv->token;
+	memcpy(cqe->ip, info->peer.ip, sizeof(cqe->ip));
+	cqe->encap = info->peer.encap;
+	for (i = 0; i < info->num_pages; i++)
+		cqe->pages[i] = info->pages[i];
+}
+
+HOMA_STATIC_ASSERT((int)HOMA_EV_REQUEST == (int)HOMA_CQE_REQUEST &&
+			   (int)HOMA_EV_RESPONSE == (int)HOMA_CQE_RESPONSE &&
+			   (int)HOMA_EV_FAILED == (int)HOMA_CQE_FAILED,
+		   "kinds are the same");
+
+/* Give one message to the application; false: not now. */
+static bool tell_message(struct homad_thread *t, struct homad_app *app,
+			 struct homad_rpc *priv)
+{
+	struct homa_msg_info info;
+
+	if (priv->event == HOMA_EV_REQUEST) {
+		if (app->server_free == HOMAD_NO_SLOT)
+			return false; /* its quota of unanswered requests */
+		priv->token = homad_slot_new(app, priv->handle);
+	}
+	homad_unready(priv);
+	if (homa_rx_take(&t->ctx, priv->handle, &info)) {
+		/* It ended in another way; what is left is told when it is reaped. */
+		if (priv->event == HOMA_EV_REQUEST) {
+			homad_slot_free(app, priv->token);
+			priv->token = 0;
+		}
+		return true;
+	}
+	fill(next_cqe(app), &info, priv);
+	app->counters.delivered++;
+	app->counters.rx_bytes += info.error ? 0 : info.length;
+	homad_trace_rpc(t, HOMAD_TRACE_DELIVER, priv, info.length, info.error);
+	HOMAD_PROBE4(deliver, app->id, info.id, info.length, info.error);
+	if (priv->client) {
+		if (!info.error)
+			homa_hist_record(&t->rtt, t->ctx.now - priv->sent_ns);
+		app->client_slots[priv->token & 0xffff].token = 0;
+		priv->token = 0;
+	}
+	return true;
+}
+
+/* Requests over the quota must not hold up responses behind them. */
+static void tell_messages(struct homad_thread *t, struct homad_app *app,
+			  u32 *room)
+{
+	struct homa_list *node = app->ready.next;
+
+	while (node != &app->ready && *room) {
+		struct homad_rpc *priv =
+			homa_container_of(node, struct homad_rpc, ready);
+		u32 before = app->cq_tail;
+
+		node = node->next;
+		if (tell_message(t, app, priv))
+			*room -= app->cq_tail - before;
+	}
+}
+
+static void signal_fd(struct homad_thread *t, struct homad_app *app, int fd)
+{
+	u64 one = 1;
+
+	/* Never blocks: our end of the pipe is ours alone. Full means that it
+	 * is readable. */
+	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
+		return;
+	app->counters.wakeups++;
+	t->counters.wakeups++;
+}
+
+static void wake(struct homad_thread *t, struct homad_app *app, u32 want)
+{
+	u32 *word = &app->queues->h.armed;
+	u32 armed, hit;
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	armed = __atomic_load_n(word, __ATOMIC_RELAXED);
+	if (want & HOMA_SHM_ARM_SHARED)
+		want |= HOMA_SHM_ARM_FD;
+	hit = armed & want;
+	if (app->ready_every)
+		hit |= want & HOMA_SHM_ARM_FD;
+	if (likely(!hit))
+		return;
+	__atomic_fetch_and(word, ~hit, __ATOMIC_SEQ_CST);
+	if (hit & (HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED))
+		signal_fd(t, app, app->wake_fd);
+	if (hit & HOMA_SHM_ARM_FD)
+		signal_fd(t, app, app->ready_fd);
+}
+
+/* Returns false if something is left for which the ring has no room. */
+static bool deliver(struct homad_thread *t, struct homad_app *app)
+{
+	struct homa_shm_ring *ring = &app->queues->h.cq;
+	u32 head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
+	u32 before = app->cq_tail, room;
+
+	if (unlikely(before - head > HOMA_SHM_CQ_ENTRIES)) {
+		homad_app_evict(t, app, "completion ring: impossible head");
+		return true;
+	}
+	room = HOMA_SHM_CQ_ENTRIES - (before - head);
+	tell_freed(app, &room);
+	tell_ended(app, &room);
+	tell_messages(t, app, &room);
+	if (app->cq_tail != before) {
+		__atomic_store_n(&ring->tail, app->cq_tail, __ATOMIC_RELEASE);
+		t->counters.completions += app->cq_tail - before;
+		wake(t, app, app->wake_want);
+		app->wake_want = 0;
+	}
+	return room > 0;
+}
+
+/*
+ * The ring is full and more is waiting: ask to be told when that changes. Seen
+ * again in each turn of the application's, see commands.c.
+ */
+static void ring_full(struct homad_app *app)
+{
+	app->counters.ring_full++;
+	app->cq_blocked = true;
+	__atomic_fetch_or(&app->queues->h.need_kick, HOMA_SHM_KICK_CONSUME,
+			  __ATOMIC_SEQ_CST);
+}
+
+void homad_deliver(struct homad_thread *t)
+{
+	while (!homa_list_empty(&t->touched)) {
+		struct homad_app *app = homa_container_of(
+			t->touched.next, struct homad_app, touched);
+
+		homad_lock(app);
+		homa_list_del(&app->touched);
+		app->is_touched = false;
+		if (app->phase == HOMAD_APP_OPEN && !app->evicted &&
+		    !deliver(t, app))
+			ring_full(app);
+		homad_unlock(app);
+		/* It will answer soon. */
+		homad_poll_app(t, app);
+	}
+}

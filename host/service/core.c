@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Putting the daemon together: the ways out of this host, the engine, and the
+ * threads that run it. What is configured and cannot be had is an error; what
+ * is only better if it works is logged.
+ */
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include "log.h"
+#include "netif.h"
+#include "service.h"
+
+#define ALIGN 64u
+#define CTRL_SLOTS 8192u
+#define BUCKETS 16384u
+#define TOMBSTONES 65536u
+#define LOCAL_MTU 65535u
+
+static void *aligned(size_t size)
+{
+	void *mem = aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);
+
+	if (mem)
+		memset(mem, 0, size);
+	return mem;
+}
+
+static u32 power_of_two(u32 n)
+{
+	u32 p = 1;
+
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+static int make_engine(struct homad *d, char *err, size_t errlen)
+{
+	u64 seed;
+	int rc;
+
+	homa_plat_alone = d->num_threads == 1;
+	d->limits.shards = power_of_two(d->num_threads);
+	d->limits.buckets = BUCKETS;
+	d->limits.tombstones = TOMBSTONES;
+	d->limits.sock_priv = sizeof(struct homad_app *);
+	d->limits.rpc_priv = sizeof(struct homad_rpc);
+	d->engine = aligned(homa_engine_size(&d->limits));
+	rc = -ENOMEM;
+	if (d->engine) {
+		rc = getrandom(&seed, sizeof(seed), 0) == sizeof(seed) ? 0 :
+									 -errno;
+		if (!rc)
+			rc = homa_engine_init(d->engine, &d->limits,
+					      &d->config.params, seed,
+					      homa_clock_ns());
+	}
+	if (rc)
+		snprintf(err, errlen, "cannot make the engine: %s",
+			 strerror(-rc));
+	return rc;
+}
+
+static int add_port(struct homad *d, const char *name, struct nic *nic)
+{
+	struct homad_port *port = &d->ports[d->num_ports];
+	const struct nic_info *info = nic ? nic_info(nic) : NULL;
+	u32 rate = 0, mtu = LOCAL_MTU;
+
+	port->link = aligned(homa_link_size(CTRL_SLOTS));
+	if (!port->link)
+		return -ENOMEM;
+	if (nic) {
+		mtu = info->mtu;
+		rate = d->config.link_mbps ? d->config.link_mbps :
+					     info->link_mbps;
+		port->encap = info->address.encap != 0;
+	}
+	port->nic = nic;
+	port->info = info;
+	port->index = d->num_ports++;
+	port->tx_at = HOMA_NEVER;
+	snprintf(port->name, sizeof(port->name), "%s", name);
+	homa_link_init(port->link, d->engine, rate, mtu, CTRL_SLOTS);
+	return 0;
+}
+
+static int open_device(struct homad *d, const char *name, u32 queue, u32 queues,
+		       char *err, size_t errlen)
+{
+	const struct homad_config *c = &d->config;
+	struct nic_config config = {
+		.backend = "afxdp",
+		.interface = name,
+		.address = c->address[0] ? c->address : NULL,
+		.queue = queue,
+		.queues = queues,
+		.mode = c->xdp_mode,
+	};
+	struct homad_port *port;
+	struct nic *nic;
+	int rc;
+
+	if (d->num_ports >= HOMAD_MAX_PORTS - 1) {
+		snprintf(err, errlen, "more devices than %d",
+			 HOMAD_MAX_PORTS - 1);
+		return -ENOSPC;
+	}
+	rc = nic_open(&nic, &config, err, errlen);
+	if (rc)
+		return rc;
+	rc = add_port(d, name, nic);
+	if (rc) {
+		nic_close(nic);
+		return rc;
+	}
+	port = &d->ports[d->num_ports - 1];
+	port->ifindex = (int)if_nametoindex(name);
+	homad_log(HOMAD_INFO, "serving a device\tdevice=%s how=\"%s\" mtu=%u mbps=%u",
+		  name, port->info->detail, port->info->mtu,
+		  port->info->link_mbps);
+	return 0;
+}
+
+/* A queue for each thread if there are several, else all of them at once. */
+static int open_queues(struct homad *d, const char *name, char *err,
+		       size_t errlen)
+{
+	struct nic_netif netif;
+	struct nic_rtnl rtnl;
+	u32 i, queues = 1;
+	int rc;
+
+	rc = nic_rtnl_open(&rtnl, 0);
+	if (rc)
+		return rc;
+	rc = nic_netif_get(&rtnl, name, &netif, err, errlen);
+	nic_rtnl_close(&rtnl);
+	if (rc)
+		return rc;
+	if (d->num_threads > 1)
+		queues = homa_min_u32(netif.rx_queues, d->num_threads);
+	if (queues <= 1)
+		rc = open_device(d, name, 0, 0, err, errlen);
+	for (i = 0; queues > 1 && i < queues && !rc; i++)
+		rc = open_device(d, name, i, 1, err, errlen);
+	for (i = 0; i < d->num_ports; i++)
+		if (d->ports[i].ifindex == netif.index)
+			d->ports[i].virtual_device = netif.virtual_device;
+	return rc;
+}
+
+/* Devices that carry traffic: up, with an address, not the loopback. */
+static bool worth_serving(struct nic_rtnl *rtnl, const char *name)
+{
+	struct nic_netif netif;
+	char err[160];
+	u32 i;
+
+	if (nic_netif_get(rtnl, name, &netif, err, sizeof(err)) || !netif.up ||
+	    !netif.ethernet)
+		return false;
+	for (i = 0; i < netif.n_addrs; i++)
+		if (!nic_addr_link_local(&netif.addrs[i]))
+			return true;
+	return false;
+}
+
+static void find_devices(struct homad *d)
+{
+	struct homad_config *c = &d->config;
+	struct if_nameindex *list = if_nameindex(), *i;
+	struct nic_rtnl rtnl;
+
+	if (!list)
+		return;
+	if (!nic_rtnl_open(&rtnl, 0)) {
+		for (i = list; i->if_index; i++) {
+			if (c->num_interfaces >= HOMAD_MAX_PORTS - 2 ||
+			    !strcmp(i->if_name, "lo") ||
+			    !worth_serving(&rtnl, i->if_name))
+				continue;
+			snprintf(c->interfaces[c->num_interfaces++],
+				 sizeof(c->interfaces[0]), "%s", i->if_name);
+		}
+		nic_rtnl_close(&rtnl);
+	}
+	if_freenameindex(list);
+}
+
+static int open_devices(struct homad *d, char *err, size_t errlen)
+{
+	struct homad_config *c = &d->config;
+	char why[256];
+	u32 i;
+	int rc;
+
+	if (!c->afxdp)
+		return 0;
+	if (c->auto_interfaces && !c->num_interfaces)
+		find_devices(d);
+	for (i = 0; i < c->num_interfaces; i++) {
+		why[0] = '\0';
+		rc = open_queues(d, c->interfaces[i], why, sizeof(why));
+		if (!rc)
+			continue;
+		if (c->afxdp == 2 || rc == -ENODEV) {
+			snprintf(err, errlen, "%s: %s", c->interfaces[i],
+				 why[0] ? why : strerror(-rc));
+			return rc;
+		}
+		homad_log(HOMAD_WARNING,
+			  "no AF_XDP on a device, Homa goes over UDP there\tdevice=%s reason=\"%s\"",
+			  c->interfaces[i], why[0] ? why : strerror(-rc));
+	}
+	return 0;
+}
+
+static int open_udp(struct homad *d, char *err, size_t errlen)
+{
+	const struct homad_config *c = &d->config;
+	struct nic_config config = {
+		.backend = "udp",
+		.interface = d->num_ports ? d->ports[0].name : NULL,
+		.address = c->address[0] ? c->address : NULL,
+		.udp_port = c->udp_port,
+	};
+	struct nic *nic;
+	int rc;
+
+	if (!c->udp)
+		return 0;
+	rc = nic_open(&nic, &config, err, errlen);
+	if (rc && d->num_ports) {
+		homad_log(HOMAD_WARNING,
+			  "no UDP encapsulation: peers that need it cannot be reached\treason=\"%s\"",
+			  err);
+		return 0;
+	}
+	if (rc)
+		return rc;
+	rc = add_port(d, "udp", nic);
+	if (rc) {
+		nic_close(nic);
+		return rc;
+	}
+	d->udp = &d->ports[d->num_ports - 1];
+	homad_log(HOMAD_INFO, "serving UDP encapsulation\thow=\"%s\"",
+		  d->udp->info->detail);
+	return 0;
+}
+
+static int open_ports(struct homad *d, char *err, size_t errlen)
+{
+	int rc;
+
+	rc = open_devices(d, err, errlen);
+	if (!rc)
+		rc = open_udp(d, err, errlen);
+	if (!rc && !d->num_ports) {
+		snprintf(err, errlen,
+			 "there is no way out of this host: no device takes AF_XDP and UDP is off; allow one of them in [network]");
+		rc = -ENODEV;
+	}
+	if (!rc)
+		rc = add_port(d, "local", NULL);
+	if (!rc)
+		d->local = &d->ports[d->num_ports - 1];
+	return rc;
+}
+
+static int start_threads(struct homad *d)
+{
+	u32 i, next = 0;
+	int rc = 0;
+
+	for (i = 0; i < d->num_threads && !rc; i++)
+		rc = homad_thread_make(d, i);
+	/* Each way out gets a thread, queues of one device different ones. */
+	for (i = 0; i < d->num_ports && !rc; i++) {
+		if (!d->ports[i].nic)
+			continue;
+		rc = homad_thread_serve(d->threads[next], &d->ports[i]);
+		next = (next + 1) % d->num_threads;
+	}
+	d->num_active = d->num_threads;
+	for (i = 0; i < d->num_threads && !rc; i++)
+		rc = homad_thread_start(d->threads[i]);
+	return rc;
+}
+
+int homad_start(struct homad *d, char *err, size_t errlen)
+{
+	int rc;
+
+	d->num_threads = d->config.mode == HOMAD_DEDICATED ?
+				 d->config.num_cores :
+				 1;
+	d->started_ns = homa_clock_ns();
+	err[0] = '\0';
+	rc = make_engine(d, err, errlen);
+	if (!rc)
+		rc = open_ports(d, err, errlen);
+	if (!rc)
+		rc = start_threads(d);
+	if (rc) {
+		if (!err[0])
+			snprintf(err, errlen, "cannot start: %s",
+				 strerror(-rc));
+		homad_stop(d);
+	}
+	return rc;
+}
+
+static int tell_stopping(struct homad_thread *t, void *arg)
+{
+	struct homa_list *node;
+
+	(void)arg;
+	for (node = t->apps.next; node != &t->apps; node = node->next) {
+		struct homad_app *app =
+			homa_container_of(node, struct homad_app, member);
+
+		__atomic_store_n(&app->queues->h.state, HOMA_SHM_STOPPING,
+				 __ATOMIC_RELEASE);
+	}
+	return 0;
+}
+
+void homad_stop(struct homad *d)
+{
+	u32 i;
+
+	for (i = 0; i < d->num_threads; i++) {
+		if (!d->threads[i])
+			continue;
+		homad_call(d->threads[i], tell_stopping, NULL);
+		homad_thread_stop(d->threads[i]);
+	}
+	for (i = 0; i < d->num_threads; i++) {
+		homad_thread_free(d->threads[i]);
+		d->threads[i] = NULL;
+	}
+	for (i = 0; i < d->num_ports; i++) {
+		if (d->ports[i].nic)
+			nic_close(d->ports[i].nic);
+		free(d->ports[i].link);
+	}
+	d->num_ports = 0;
+	free(d->engine);
+	d->engine = NULL;
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * One round of a fast-path thread: packets in, commands in, the engine's
+ * answers out, to the network and to the applications. A round is bounded in
+ * every part, so nobody waits long for his turn.
+ */
+#include "service.h"
+
+/* The engine does not say that a send or a packet set an earlier timer, so
+ * after either it is asked again this much later at the latest, ns. */
+#define TIMER_LAG 500000u
+#define TIMER_BUDGET 64u
+
+void homad_now(struct homad_thread *t)
+{
+	t->ctx.now = homa_clock_ns();
+}
+
+/* Shards are shared out over the active threads. */
+static u64 run_timers(struct homad_thread *t)
+{
+	u32 shards = homa_engine_shards(t->d->engine);
+	u32 active = __atomic_load_n(&t->d->num_active, __ATOMIC_RELAXED);
+	u64 next = HOMA_NEVER;
+	u32 s;
+
+	for (s = t->index; s < shards; s += active) {
+		homad_refill(t);
+		next = homa_min_u64(next, homa_timer(&t->ctx, s, TIMER_BUDGET));
+	}
+	homa_rx_flush(&t->ctx);
+	t->deadline = next;
+	return next;
+}
+
+static int receive(struct homad_thread *t)
+{
+	u32 i;
+	int n = 0;
+
+	for (i = 0; i < t->num_ports; i++)
+		n += homad_rx(t, t->ports[i]);
+	return n;
+}
+
+static void icmp(struct homad_thread *t)
+{
+	u32 i;
+
+	for (i = 0; i < t->num_ports; i++)
+		homad_icmp(t, t->ports[i]);
+}
+
+/* @all: ask every port; else only those that wait for room or the pacer. */
+static int send(struct homad_thread *t, bool all)
+{
+	int n = 0;
+	u32 i;
+
+	t->ctx.tx_link = NULL;
+	for (i = 0; i < t->num_ports; i++) {
+		struct homad_port *port = t->ports[i];
+
+		if (all || port->tx_blocked || t->ctx.now >= port->tx_at)
+			n += homad_tx(t, port);
+	}
+	return n;
+}
+
+/* Returns how much was done; 0: nothing to do now. */
+int homad_round(struct homad_thread *t)
+{
+	int done;
+
+	homad_now(t);
+	t->counters.rounds++;
+	done = homad_mail(t);
+	done += receive(t);
+	done += homad_commands(t);
+	if (unlikely(t->ctx.now >= t->deadline)) {
+		icmp(t);
+		run_timers(t);
+	}
+	if (done)
+		t->deadline = homa_min_u64(t->deadline, t->ctx.now + TIMER_LAG);
+	done += homad_local(t, t->d->local);
+	if (done || t->ctx.event_head)
+		homad_events(t);
+	done += send(t, done || t->ctx.tx_link);
+	if (done || t->ctx.retired_rpc || t->ctx.retired_peer)
+		homad_reap(t);
+	homad_deliver(t);
+	if (unlikely(!homa_list_empty(&t->closing) ||
+		     t->evictions_seen != t->counters.evictions))
+		done += homad_sessions_closing(t);
+	return done;
+}
+
+/* When a round is needed if nothing comes in, exact; HOMA_NEVER. */
+u64 homad_next_deadline(struct homad_thread *t)
+{
+	u64 next;
+	u32 i;
+
+	icmp(t);
+	next = run_timers(t);
+	homad_local(t, t->d->local);
+	homad_events(t);
+	if (send(t, true))
+		next = t->ctx.now;
+	homad_reap(t);
+	homad_deliver(t);
+	for (i = 0; i < t->num_ports; i++) {
+		struct homad_port *port = t->ports[i];
+
+		next = homa_min_u64(next, port->tx_at);
+		/* No interface tells when a full nic has room again. */
+		if (port->tx_blocked)
+			next = homa_min_u64(next, t->ctx.now + TIMER_LAG);
+	}
+	return next;
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Packets in: a batch from a nic through the engine, payload copied once,
+ * from the packet into the receiver's own pool.
+ */
+#include <errno.h>
+#include "service.h"
+#include "trace.h"
+
+void homad_copy_payload(struct homad_thread *t, const struct homa_rx_pkt *pkt,
+			const u8 *src)
+{
+	const struct homad_app *app =
+		*(struct homad_app **)homa_sock_priv(homa_rpc_sock(pkt->rpc));
+	u32 offset = pkt->offset, left = pkt->length;
+
+	(void)t;
+	while (left) {
+		u32 room, n;
+		size_t place = homa_rx_place(pkt->rpc, offset, &room);
+
+		n = homa_min_u32(left, room);
+		/* The engine's arithmetic, checked where it would hurt. */
+		if (unlikely(n == 0 || place + n > app->pool_bytes))
+			return;
+		memcpy(app->pool + place, src, n);
+		src += n;
+		offset += n;
+		left -= n;
+	}
+}
+
+int homad_rx(struct homad_thread *t, struct homad_port *port)
+{
+	int i, n;
+
+	n = nic_rx(port->nic, t->rx, HOMAD_BATCH);
+	if (n <= 0)
+		return 0;
+	for (i = 0; i < n; i++) {
+		struct homa_rx_pkt *pkt = &t->pkts[i];
+
+		homa_prefetch(t->rx[i].data);
+		pkt->data = t->rx[i].data;
+		pkt->len = t->rx[i].len;
+		pkt->src = &t->rx[i].src;
+		pkt->prio = t->rx[i].prio;
+		homad_trace_rx(t, port, &t->rx[i]);
+	}
+	homad_refill(t);
+	homa_rx(&t->ctx, port->link, t->pkts, (u32)n);
+	for (i = 0; i < n; i++) {
+		struct homa_rx_pkt *pkt = &t->pkts[i];
+
+		if (likely(pkt->verdict == HOMA_RX_DATA)) {
+			homad_copy_payload(t, pkt,
+					   (const u8 *)pkt->data + pkt->skip);
+			homa_rx_copied(&t->ctx, pkt);
+		} else if (unlikely(pkt->verdict == HOMA_RX_NO_LISTENER)) {
+			nic_port_unreachable(port->nic, &t->rx[i]);
+		}
+	}
+	nic_rx_release(port->nic, t->rx, n);
+	homa_rx_flush(&t->ctx);
+	return n;
+}
+
+/* How the engine calls what an ICMP message reports. */
+static int verdict_of(int error)
+{
+	return error == ECONNREFUSED	? HOMA_ENOTCONN :
+	       error == EPROTONOSUPPORT ? HOMA_EPROTONOSUPPORT :
+	       error == EMSGSIZE	? EMSGSIZE :
+					  HOMA_EHOSTUNREACH;
+}
+
+void homad_icmp(struct homad_thread *t, struct homad_port *port)
+{
+	struct nic_error errors[8];
+	int i, n;
+
+	n = nic_errors(port->nic, errors, 8);
+	for (i = 0; i < n; i++) {
+		/* Messages under way keep their packet size, so this one ends
+		 * too; the next one fits. */
+		if (errors[i].error == EMSGSIZE && errors[i].mtu)
+			homa_path_mtu(&t->ctx, port->link, &errors[i].dst,
+				      errors[i].mtu);
+		homa_icmp(&t->ctx, &errors[i].dst, errors[i].sport,
+			  errors[i].dport, errors[i].sender_id,
+			  verdict_of(errors[i].error));
+	}
+}

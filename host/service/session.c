@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The life of an attachment on the fast path. It opens a socket of the engine
+ * over the application's receive pool; when it closes, its RPCs are ended a few
+ * in each round, so that an application that dies with thousands of them does not
+ * hold up the others, and when nothing in the engine knows it any more, the
+ * slow path gets its memory.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include "log.h"
+#include "service.h"
+
+#define ALIGN 64u
+#define CLOSE_BUDGET 64u /* RPCs ended per round */
+
+static void *aligned(size_t size)
+{
+	void *mem = aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);
+
+	if (mem)
+		memset(mem, 0, size);
+	return mem;
+}
+
+static int make_slots(struct homad_app *app)
+{
+	u32 i, n = app->max_rpcs;
+
+	app->client_slots = calloc(n, sizeof(*app->client_slots));
+	app->server_slots = calloc(n, sizeof(*app->server_slots));
+	app->max_freed = 2 * n;
+	app->freed = calloc(app->max_freed, sizeof(*app->freed));
+	if (!app->client_slots || !app->server_slots || !app->freed)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		app->server_slots[i].next = i + 1 < n ? i + 1 : HOMAD_NO_SLOT;
+	app->server_free = 0;
+	app->ended_first = HOMAD_NO_SLOT;
+	return 0;
+}
+
+/* Server slots stay taken between delivery and reply only; calloc() leaves the
+ * tables without memory behind them until they are used. */
+int homad_session_open(struct homad_thread *t, void *arg)
+{
+	struct homad_app *app = arg;
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET,
+				  .data.ptr = app };
+	u32 pages = (u32)(app->pool_bytes >> HOMA_BPAGE_SHIFT);
+	int rc = -ENOMEM;
+
+	homa_list_init(&app->ready);
+	app->thread = t;
+	app->phase = HOMAD_APP_OPEN;
+	app->sock = aligned(homa_sock_size(&t->d->limits));
+	app->pool_mem = aligned(homa_pool_size(pages));
+	if (!app->sock || !app->pool_mem || make_slots(app))
+		goto fail;
+	homad_now(t);
+	rc = homa_sock_open(&t->ctx, app->sock);
+	if (rc)
+		goto fail;
+	*(struct homad_app **)homa_sock_priv(app->sock) = app;
+	rc = homa_sock_set_pool(&t->ctx, app->sock, app->pool_mem, pages);
+	if (!rc && epoll_ctl(t->epfd, EPOLL_CTL_ADD, app->kick_fd, &ev) < 0)
+		rc = -errno;
+	if (rc) {
+		homa_sock_close(&t->ctx, app->sock, 1);
+		goto fail;
+	}
+	homa_list_add_tail(&t->apps, &app->member);
+	homad_poll_app(t, app);
+	return 0;
+fail:
+	homad_session_free(app);
+	return rc;
+}
+
+void homad_session_free(struct homad_app *app)
+{
+	free(app->sock);
+	free(app->pool_mem);
+	free(app->client_slots);
+	free(app->server_slots);
+	free(app->freed);
+	app->sock = NULL;
+	app->pool_mem = NULL;
+	app->client_slots = app->server_slots = NULL;
+	app->freed = NULL;
+}
+
+static void begin_close(struct homad_thread *t, struct homad_app *app)
+{
+	if (app->phase != HOMAD_APP_OPEN)
+		return;
+	app->phase = HOMAD_APP_CLOSING;
+	homad_unpoll_app(app);
+	epoll_ctl(t->epfd, EPOLL_CTL_DEL, app->kick_fd, NULL);
+	homa_list_del(&app->member);
+	homa_list_add_tail(&t->closing, &app->closing);
+}
+
+int homad_session_close(struct homad_thread *t, void *arg)
+{
+	begin_close(t, arg);
+	return 0;
+}
+
+void homad_app_evict(struct homad_thread *t, struct homad_app *app,
+		     const char *why)
+{
+	if (app->evicted || app->phase != HOMAD_APP_OPEN)
+		return;
+	app->evicted = true;
+	app->why = why;
+	t->counters.evictions++;
+	__atomic_store_n(&app->queues->h.state, HOMA_SHM_EVICTED,
+			 __ATOMIC_RELEASE);
+	homad_log(HOMAD_WARNING,
+		  "attachment ended: it broke the rules\tapp=%llu name=%s pid=%d uid=%u reason=\"%s\"",
+		  (unsigned long long)app->id, app->name, (int)app->pid,
+		  (unsigned int)app->uid, why);
+	/* On its home thread it ends in this round's end. */
+	homad_unpoll_app(app);
+}
+
+/* Those that were evicted in this round, wherever that was noticed. */
+static void close_evicted(struct homad_thread *t)
+{
+	struct homa_list *node = t->apps.next;
+
+	if (likely(t->evictions_seen == t->counters.evictions))
+		return;
+	t->evictions_seen = t->counters.evictions;
+	while (node != &t->apps) {
+		struct homad_app *app =
+			homa_container_of(node, struct homad_app, member);
+
+		node = node->next;
+		if (app->evicted)
+			begin_close(t, app);
+	}
+}
+
+static void hand_over(struct homad *d, struct homad_app *app)
+{
+	u64 one = 1;
+
+	app->phase = HOMAD_APP_DEAD;
+	app->next_dead = __atomic_load_n(&d->dead, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&d->dead, &app->next_dead, app,
+					    false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+	if (write(d->dead_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it is readable */
+}
+
+int homad_sessions_closing(struct homad_thread *t)
+{
+	struct homa_list *node;
+	int n = 0;
+
+	close_evicted(t);
+	node = t->closing.next;
+	while (node != &t->closing) {
+		struct homad_app *app =
+			homa_container_of(node, struct homad_app, closing);
+		int rc;
+
+		node = node->next;
+		n++;
+		homad_refill(t);
+		rc = homa_sock_close(&t->ctx, app->sock, CLOSE_BUDGET);
+		homad_reap(t);
+		if (rc == 0 && !__atomic_load_n(&app->rpcs, __ATOMIC_ACQUIRE) &&
+		    !app->is_touched) {
+			homa_list_del(&app->closing);
+			hand_over(t->d, app);
+		}
+	}
+	return n;
+}
+
+int homad_session_bind(struct homad_thread *t, void *arg)
+{
+	struct homad_bind *bind = arg;
+
+	if (bind->app->phase != HOMAD_APP_OPEN)
+		return -ESHUTDOWN;
+	homad_now(t);
+	homad_poll_app(t, bind->app);
+	return homa_sock_bind(&t->ctx, bind->app->sock, bind->port);
+}
+
+int homad_session_pool(struct homad_thread *t, void *arg)
+{
+	struct homad_pool *change = arg;
+	struct homad_app *app = change->app;
+	void *old = app->pool_mem;
+	int rc;
+
+	if (app->phase != HOMAD_APP_OPEN)
+		return -ESHUTDOWN;
+	if (app->counters.rx_bytes || !homa_sock_idle(app->sock))
+		return -EBUSY;
+	rc = homa_sock_set_pool(&t->ctx, app->sock, change->pool_mem,
+				(u32)(change->bytes >> HOMA_BPAGE_SHIFT));
+	if (rc)
+		return rc;
+	app->pool = change->pool;
+	app->pool_bytes = change->bytes;
+	app->pool_mem = change->pool_mem;
+	change->pool_mem = old;
+	return 0;
+}
+
+int homad_session_route(struct homad_thread *t, void *arg)
+{
+	struct homad_route *route = arg;
+	struct homad_port *port;
+
+	homad_now(t);
+	return homad_dest(t, &route->addr, 1, &port);
+}
+
+int homad_session_shutdown(struct homad_thread *t, void *arg)
+{
+	struct homad_app *app = arg;
+	u32 i;
+
+	if (app->phase != HOMAD_APP_OPEN)
+		return -ESHUTDOWN;
+	app->shut = true;
+	__atomic_store_n(&app->queues->h.state, HOMA_SHM_CLOSED,
+			 __ATOMIC_RELEASE);
+	homad_now(t);
+	for (i = 0; i < app->max_rpcs; i++)
+		if (app->client_slots[i].token && !app->client_slots[i].kind)
+			homa_rpc_abort(&t->ctx, app->client_slots[i].handle, 0);
+	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
+	return 0;
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Packets out: the engine is asked for packets only as long as the nic has
+ * room, so that the shortest message of all applications wins at the last
+ * moment, and a batch goes to the nic in one call. Payload of long messages is
+ * read from the application's memory now: what it changes there in between is
+ * what the receiver gets, and no more than that.
+ */
+#include "service.h"
+#include "trace.h"
+
+/* Turn a descriptor of one or several segments into packets; returns how many. */
+static int segments(struct homad_thread *t, struct homa_tx_desc *desc, int at)
+{
+	struct homad_rpc *priv = desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
+	u32 skip = 0;
+	int n = 0;
+
+	do {
+		struct nic_tx *tx = &t->tx[at + n];
+		u32 left = desc->length - skip;
+
+		tx->dst = desc->dst;
+		tx->prio = desc->prio;
+		if (skip == 0) {
+			tx->hdr = desc->hdr;
+			tx->hdr_len = desc->hdr_len;
+		} else {
+			tx->hdr = t->headers[at + n];
+			tx->hdr_len =
+				homa_tx_segment(desc, skip, t->headers[at + n]);
+		}
+		tx->payload = NULL;
+		tx->payload_len = 0;
+		if (priv && left) {
+			tx->payload = priv->out + desc->offset + skip;
+			tx->payload_len = homa_min_u32(left, desc->seg_size);
+		}
+		skip += tx->payload_len;
+		n++;
+	} while (skip < desc->length && at + n < HOMAD_TX_BATCH);
+	return n;
+}
+
+/* Hand @n packets of @count descriptors over; false: the nic was full. */
+static bool transmit(struct homad_thread *t, struct homad_port *port,
+		     const u8 *packets, int count, int n)
+{
+	int i, end = 0, sent = nic_tx(port->nic, t->tx, n);
+
+	for (i = 0; i < sent; i++)
+		homad_trace_tx(t, port, HOMAD_TRACE_TX, &t->tx[i]);
+	for (i = 0; i < count; i++) {
+		end += packets[i];
+		homa_tx_done(&t->ctx, &t->descs[i],
+			     end <= sent ? 0 : -HOMA_ENOBUFS);
+	}
+	return sent >= n;
+}
+
+int homad_tx(struct homad_thread *t, struct homad_port *port)
+{
+	u8 packets[HOMAD_TX_BATCH];
+	enum homa_tx_result result = HOMA_TX_PACKET;
+	int total = 0;
+
+	port->tx_at = HOMA_NEVER;
+	port->tx_blocked = false;
+	while (result == HOMA_TX_PACKET) {
+		int count = 0, n = 0;
+		int room = nic_tx_room(port->nic);
+
+		if (room > HOMAD_TX_BATCH)
+			room = HOMAD_TX_BATCH;
+		if (room <= 0) {
+			port->tx_blocked = true;
+			break;
+		}
+		while (n < room) {
+			struct homa_tx_desc *desc = &t->descs[count];
+			u32 segs = homa_min_u32(port->info->max_segs,
+						(u32)(room - n));
+
+			result = homa_tx(&t->ctx, port->link, segs, desc);
+			if (result != HOMA_TX_PACKET)
+				break;
+			packets[count] = (u8)segments(t, desc, n);
+			n += packets[count++];
+		}
+		if (result == HOMA_TX_WAIT)
+			port->tx_at = t->descs[count].not_before;
+		total += n;
+		if (n && !transmit(t, port, packets, count, n)) {
+			port->tx_blocked = true;
+			break;
+		}
+	}
+	if (total)
+		nic_flush(port->nic);
+	return total;
+}
