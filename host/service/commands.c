@@ -28,10 +28,12 @@ static u32 read_once(const u32 *word)
 /* The bytes of a message; NULL: there are none there. */
 static u8 *bytes_at(const struct homad_app *app, const struct homa_sqe *sqe)
 {
-	const struct homad_segment *seg = &app->seg[sqe->segment];
+	const struct homad_segment *seg;
 
-	if (sqe->segment >= app->num_segs || sqe->length > seg->bytes ||
-	    sqe->offset > seg->bytes - sqe->length)
+	if (sqe->segment >= app->num_segs)
+		return NULL;
+	seg = &app->seg[sqe->segment];
+	if (sqe->length > seg->bytes || sqe->offset > seg->bytes - sqe->length)
 		return NULL;
 	return seg->base + sqe->offset;
 }
@@ -189,7 +191,7 @@ static const char *reply(struct homad_thread *t, struct homad_app *app,
 		homad_slot_free(app, sqe->token);
 		priv->token = 0;
 		/* A request may have waited for the slot. */
-		if (!homa_list_empty(&app->ready))
+		if (!homa_list_empty(&app->ready[HOMAD_READY_REQUESTS]))
 			homad_touch(t, app, 0);
 	} else {
 		drop_bytes(t, app, sqe, out);
@@ -293,7 +295,9 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		__asm__ volatile("" ::: "memory");
 		wrong = command(t, app, &sqe);
 		done++;
-		(*budget)--;
+		/* Ending everything is a turn's work by itself. */
+		*budget = sqe.op == HOMA_SQE_ABORT && !sqe.token ? 0 :
+								   *budget - 1;
 		if (sqe.flags & HOMA_SQE_COPY)
 			*bytes -= homa_min_u32(*bytes, sqe.length);
 	}

@@ -53,7 +53,10 @@ void homad_events(struct homad_thread *t)
 		/* An RPC that fails may be waiting as complete already. */
 		homad_unready(priv);
 		homa_list_init(&priv->ready);
-		homa_list_add_tail(&app->ready, &priv->ready);
+		homa_list_add_tail(&app->ready[event.kind == HOMA_EV_REQUEST ?
+						       HOMAD_READY_REQUESTS :
+						       HOMAD_READY_RESPONSES],
+				   &priv->ready);
 		homad_touch(t, app, want_of(priv));
 		homad_unlock(app);
 	}
@@ -245,20 +248,17 @@ static bool tell_message(struct homad_thread *t, struct homad_app *app,
 	return true;
 }
 
-/* Requests over the quota must not hold up responses behind them. */
 static void tell_messages(struct homad_thread *t, struct homad_app *app,
-			  u32 *room)
+			  struct homa_list *ready, u32 *room)
 {
-	struct homa_list *node = app->ready.next;
-
-	while (node != &app->ready && *room) {
+	while (!homa_list_empty(ready) && *room) {
 		struct homad_rpc *priv =
-			homa_container_of(node, struct homad_rpc, ready);
+			homa_container_of(ready->next, struct homad_rpc, ready);
 		u32 before = app->cq_tail;
 
-		node = node->next;
-		if (tell_message(t, app, priv))
-			*room -= app->cq_tail - before;
+		if (!tell_message(t, app, priv))
+			break;
+		*room -= app->cq_tail - before;
 	}
 }
 
@@ -309,7 +309,8 @@ static bool deliver(struct homad_thread *t, struct homad_app *app)
 	room = HOMA_SHM_CQ_ENTRIES - (before - head);
 	tell_freed(app, &room);
 	tell_ended(app, &room);
-	tell_messages(t, app, &room);
+	tell_messages(t, app, &app->ready[HOMAD_READY_RESPONSES], &room);
+	tell_messages(t, app, &app->ready[HOMAD_READY_REQUESTS], &room);
 	if (app->cq_tail != before) {
 		__atomic_store_n(&ring->tail, app->cq_tail, __ATOMIC_RELEASE);
 		t->counters.completions += app->cq_tail - before;

@@ -145,6 +145,9 @@ struct homad_app_counters {
 #undef X
 };
 
+/* Requests wait apart: those over the quota must not hold up responses. */
+enum { HOMAD_READY_RESPONSES, HOMAD_READY_REQUESTS, HOMAD_READY };
+
 enum homad_app_phase {
 	HOMAD_APP_OPEN,
 	HOMAD_APP_CLOSING, /* its RPCs are being ended */
@@ -211,7 +214,7 @@ struct homad_app {
 	u64 quiet_since;
 	struct homa_list polled;
 	struct homa_list touched;
-	struct homa_list ready;
+	struct homa_list ready[HOMAD_READY];
 	struct homad_slot *client_slots;
 	struct homad_slot *server_slots;
 	u32 server_free;

@@ -52,7 +52,8 @@ int homad_session_open(struct homad_thread *t, void *arg)
 	u32 pages = (u32)(app->pool_bytes >> HOMA_BPAGE_SHIFT);
 	int rc = -ENOMEM;
 
-	homa_list_init(&app->ready);
+	homa_list_init(&app->ready[HOMAD_READY_RESPONSES]);
+	homa_list_init(&app->ready[HOMAD_READY_REQUESTS]);
 	app->thread = t;
 	app->phase = HOMAD_APP_OPEN;
 	app->sock = aligned(homa_sock_size(&t->d->limits));
