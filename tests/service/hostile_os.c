@@ -72,13 +72,33 @@ void live_memory(struct hostile *h)
 	raw_close(&r);
 }
 
+/* As much as goes into a descriptor, whichever end of whatever it is. */
+static void stuff(int fd)
+{
+	static const char junk[4096];
+	uint64_t most = ~1ull;
+	char path[64];
+	int again;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	(void)!write(fd, &most, sizeof(most));
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	again = open(path, O_WRONLY | O_NONBLOCK);
+	if (again < 0)
+		return;
+	while (write(again, junk, sizeof(junk)) > 0)
+		;
+	close(again);
+}
+
 /*
- * The eventfds' flags and counters are shared with homad: full, emptied, made
- * blocking, owned by somebody else, closed.
+ * Flags and content of descriptors that homad signals by, or is signalled by,
+ * may be shared with it: full, emptied, made blocking, owned by somebody else,
+ * closed.
  */
 void live_eventfds(struct hostile *h)
 {
-	uint64_t most = ~1ull, any;
+	char any[64];
 	struct raw r;
 
 	hostile_attach(h, &r);
@@ -90,14 +110,13 @@ void live_eventfds(struct hostile *h)
 			fcntl(*fd, F_SETFL, below(h, 4) ? 0 : O_NONBLOCK);
 			break;
 		case 1:
-			fcntl(*fd, F_SETFL, O_NONBLOCK);
-			(void)!write(*fd, &most, sizeof(most));
+			stuff(*fd);
 			/* Homad is to find it full and blocking. */
 			fcntl(*fd, F_SETFL, 0);
 			break;
 		case 2:
 			fcntl(*fd, F_SETFL, O_NONBLOCK);
-			(void)!read(*fd, &any, sizeof(any));
+			(void)!read(*fd, any, sizeof(any));
 			fcntl(*fd, F_SETFL, 0);
 			break;
 		case 3:

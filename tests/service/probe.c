@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * One thing about the attach socket, said in one line, for tests in Python:
+ *
+ *	probe attach		"ok PORT MAX_RPCS" or "error ERRNO TEXT"
+ *	probe version N		attach with another version of the ABI
+ *	probe magic		attach with another magic number
+ *	probe bind PORT...	"ok" or "error ERRNO" for each, a line each
+ *	probe pool BYTES	attach with a receive pool of that size
+ *	probe segments BYTES	data segments until refused: "COUNT ERRNO TEXT"
+ *	probe attachments N	up to N attachments at once: "COUNT ERRNO TEXT"
+ *	probe hold		attach, print "held", and stay until killed
+ *	probe early		ask before attaching
+ *	probe twice		attach twice over one connection
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "raw.h"
+
+static int say(int rc, const struct homa_ctl_answer *answer)
+{
+	if (rc)
+		printf("error %d %s\n", -rc, answer->text);
+	else
+		printf("ok %u %u\n", answer->port, answer->max_rpcs);
+	fflush(stdout);
+	return 0;
+}
+
+static int attach_as(uint32_t magic, uint16_t version)
+{
+	struct homa_ctl_request request = raw_request(HOMA_CTL_ATTACH);
+	struct homa_ctl_answer answer;
+	int fds[HOMA_CTL_ATTACH_FDS], sock = raw_connect(), rc;
+
+	request.magic = magic;
+	request.version = version;
+	rc = sock < 0 ? sock :
+			raw_ask(sock, &request, &answer, fds, HOMA_CTL_ATTACH_FDS);
+	if (sock >= 0 && rc && answer.version != HOMA_SHM_VERSION)
+		printf("answer of version %u; ", answer.version);
+	return say(rc, &answer);
+}
+
+static int segments(struct raw *r, uint64_t bytes)
+{
+	struct homa_ctl_request request = raw_request(HOMA_CTL_SEGMENT);
+	struct homa_ctl_answer answer;
+	int n, fd, rc = 0;
+
+	request.bytes = bytes;
+	for (n = 0; n < 1000; n++) {
+		rc = raw_ask(r->sock, &request, &answer, &fd, 1);
+		if (rc)
+			break;
+		close(fd);
+	}
+	printf("%d %d %s\n", n, -rc, answer.text);
+	return 0;
+}
+
+static int attachments(int most)
+{
+	struct raw r = { .sock = -1 };
+	int n, rc = 0;
+
+	for (n = 0; n < most; n++) {
+		rc = raw_attach(&r, 2 << 20);
+		if (rc)
+			break;
+	}
+	printf("%d %d %s\n", n, -rc, rc ? r.answer.text : "");
+	return 0;
+}
+
+static int twice(struct raw *r)
+{
+	struct homa_ctl_request request = raw_request(HOMA_CTL_ATTACH);
+	struct homa_ctl_answer answer;
+	int fds[HOMA_CTL_ATTACH_FDS];
+
+	return say(raw_ask(r->sock, &request, &answer, fds, HOMA_CTL_ATTACH_FDS),
+		   &answer);
+}
+
+static int early(void)
+{
+	struct homa_ctl_request request = raw_request(HOMA_CTL_BIND);
+	struct homa_ctl_answer answer;
+	int sock = raw_connect();
+
+	request.port = 4000;
+	return say(sock < 0 ? sock : raw_ask(sock, &request, &answer, NULL, 0),
+		   &answer);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	uint64_t number = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
+	struct raw r;
+	int i, rc;
+
+	if (!strcmp(what, "version"))
+		return attach_as(HOMA_SHM_MAGIC, (uint16_t)number);
+	if (!strcmp(what, "magic"))
+		return attach_as(0x12345678, HOMA_SHM_VERSION);
+	if (!strcmp(what, "attachments"))
+		return attachments((int)number);
+	if (!strcmp(what, "early"))
+		return early();
+	rc = raw_attach(&r, !strcmp(what, "pool") ? number : 2 << 20);
+	if (rc || !strcmp(what, "attach") || !strcmp(what, "pool"))
+		return say(rc, &r.answer);
+	if (!strcmp(what, "segments"))
+		return segments(&r, number);
+	if (!strcmp(what, "twice"))
+		return twice(&r);
+	if (!strcmp(what, "hold")) {
+		printf("held\n");
+		fflush(stdout);
+		pause();
+	}
+	if (strcmp(what, "bind"))
+		raw_die("probe: what?");
+	for (i = 2; i < argc; i++) {
+		rc = raw_bind(&r, (uint16_t)atoi(argv[i]));
+		printf(rc ? "error %d\n" : "ok\n", -rc);
+	}
+	return 0;
+}
