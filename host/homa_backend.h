@@ -14,12 +14,15 @@
 
 #include <homa/libhoma.h>
 
+struct homa_ctl_rpc;
+
 /* Grows when this header changes; core and plug-in must agree. */
-#define HOMA_BACKEND_ABI 2u
+#define HOMA_BACKEND_ABI 3u
 
 /* struct homa_message.priv, as shared by core and hosts. */
 enum {
-	HOMA_PRIV_HOST = 0,    /* 0..9: the host's */
+	HOMA_PRIV_PAGES = 0,   /* 0..7: u32[16], offset of each piece in the region */
+	HOMA_PRIV_HOST = 8,    /* 8, 9: the host's */
 	HOMA_PRIV_HANDLE = 10, /* the core's: which handle received it */
 	HOMA_PRIV_HELD = 11,   /* the core's: 1 until released */
 };
@@ -35,6 +38,9 @@ enum {
  * @spin_us: -1 or microseconds.
  * @flags: HOMA_OPEN_*.
  * @config: up to two strings of settings, applied in this order, or NULL.
+ * @own_rcvbuf: @rcvbuf is what the program asked for, not the default.
+ * @region: @rcvbuf bytes of the caller's where messages shall arrive, aligned to
+ *	a page of memory; NULL: the host's own.
  */
 struct homa_backend_options {
 	const char *nic;
@@ -46,6 +52,8 @@ struct homa_backend_options {
 	int32_t spin_us;
 	uint32_t flags;
 	const char *config[2];
+	int own_rcvbuf;
+	void *region;
 };
 
 /**
@@ -66,6 +74,15 @@ struct homa_out {
  * @close: ends calls of other threads with -ESHUTDOWN, then frees.
  * @receive: @id 0: any message that @flags ask for; waits for ever if
  *	@timeout_ns is negative.
+ * @fd_edges: from now on the descriptor of @fd has an edge (as epoll sees it)
+ *	for every further message, not only when it becomes readable.
+ * @set_region: exchange the region for @bytes at @region (NULL: the host's own);
+ *	-EBUSY if a message has been received or an RPC is open.
+ * @release_pages: give pieces back by their offsets; -EINVAL if one was not out
+ *	(the others are given back).
+ * @rpcs: visit the open RPCs.
+ * @shutdown: end all RPCs; later calls and those that wait get -ESHUTDOWN, and the
+ *	descriptor of @fd is readable for ever; only @close remains.
  *
  * All return 0 or a negative errno, with the meanings of libhoma.h. Arguments
  * have been checked by the core. Any thread may call any of them at any time
@@ -94,6 +111,14 @@ struct homa_backend_ops {
 			void (*visit)(void *arg, const char *name,
 				      const char *description, uint64_t value),
 			void *arg);
+	int (*fd_edges)(void *host);
+	int (*set_region)(void *host, void *region, size_t bytes);
+	int (*release_pages)(void *host, const uint32_t *pages,
+			     unsigned int num);
+	int (*rpcs)(void *host,
+		    void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
+		    void *arg);
+	int (*shutdown)(void *host);
 };
 
 /** homa_backend_get() - exported by a plug-in. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "libhoma_impl.h"
+#include "libhoma_internal.h"
 
 unsigned int homa_fork_generation;
 
@@ -58,7 +59,8 @@ static int open_host(struct homa *h, const struct homa_choice *choice,
 	return rc;
 }
 
-int homa_open(struct homa **out, const struct homa_options *options)
+int homa_internal_open(struct homa **out, const struct homa_options *options,
+		       void *region)
 {
 	static const struct homa_options defaults;
 	static uint64_t serials;
@@ -74,6 +76,7 @@ int homa_open(struct homa **out, const struct homa_options *options)
 	if (!options)
 		options = &defaults;
 	rc = homa_settle_options(options, &settled, err, sizeof(err));
+	settled.region = region;
 	if (!rc)
 		rc = homa_choose(options, &choice, err, sizeof(err));
 	if (rc)
@@ -97,6 +100,11 @@ int homa_open(struct homa **out, const struct homa_options *options)
 fail:
 	free(h);
 	return homa_fail(NULL, rc, "%s", *err ? err : homa_code_text(rc));
+}
+
+int homa_open(struct homa **out, const struct homa_options *options)
+{
+	return homa_internal_open(out, options, NULL);
 }
 
 const char *homa_open_error(void)

@@ -43,6 +43,8 @@ int homa_settle_options(const struct homa_options *in,
 	out->udp_port = in->udp_port;
 	out->link_mbps = in->link_mbps;
 	out->rcvbuf = in->rcvbuf ? in->rcvbuf : RCVBUF_DEFAULT;
+	out->own_rcvbuf = in->rcvbuf != 0;
+	out->region = NULL;
 	out->spin_us = in->spin_us ? in->spin_us : SPIN_DEFAULT;
 	out->flags = in->flags;
 	out->config[0] = getenv("HOMA_CONFIG");

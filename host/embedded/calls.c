@@ -244,6 +244,18 @@ int homa_emb_reply(void *host, const struct homa_message *request,
 	return 0;
 }
 
+/* Messages that had no buffers may be waiting for these; then the poller grants
+ * to them, or we do if it sleeps. */
+void homa_emb_released(struct homa_emb *e)
+{
+	if (likely(!e->ctx.metrics[HOMA_M_buffer_waits]))
+		return;
+	homa_emb_now(e);
+	homa_rx_flush(&e->ctx);
+	if (!e->poller || e->blocked)
+		homa_emb_tx(e);
+}
+
 int homa_emb_release(void *host, struct homa_message *msg)
 {
 	struct homa_emb *e = host;
@@ -252,14 +264,7 @@ int homa_emb_release(void *host, struct homa_message *msg)
 	homa_emb_lock(e);
 	rc = homa_pool_release(&e->ctx, e->sock, (const u32 *)&msg->priv[0],
 			       (u32)msg->priv[9]);
-	/* Messages that had no buffers may be waiting for these; then the
-	 * poller grants to them, or we do if it sleeps. */
-	if (unlikely(e->ctx.metrics[HOMA_M_buffer_waits])) {
-		homa_emb_now(e);
-		homa_rx_flush(&e->ctx);
-		if (!e->poller || e->blocked)
-			homa_emb_tx(e);
-	}
+	homa_emb_released(e);
 	homa_emb_unlock(e, false);
 	return rc;
 }

@@ -51,16 +51,14 @@ static int open_nic(struct homa_emb *e, const struct homa_backend_options *o,
 	return 0;
 }
 
-static int open_region(struct homa_emb *e, size_t bytes)
+static int open_region(struct homa_emb *e, void *lent, size_t bytes)
 {
 	u32 pages = (u32)(bytes / HOMA_BPAGE_SIZE);
 
-	e->region = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (e->region == MAP_FAILED) {
-		e->region = NULL;
+	e->region = homa_emb_region(lent, bytes);
+	if (!e->region)
 		return -ENOMEM;
-	}
+	e->lent = lent != NULL;
 	e->region_size = bytes;
 	e->pool = aligned(homa_pool_size(pages));
 	if (!e->pool)
@@ -126,7 +124,7 @@ static void free_all(struct homa_emb *e)
 	if (e->nic)
 		nic_close(e->nic);
 	homa_emb_memory_free(e);
-	if (e->region)
+	if (e->region && !e->lent)
 		munmap(e->region, e->region_size);
 	free(e->pool);
 	free(e->sock);
@@ -177,7 +175,7 @@ int homa_emb_open(void **out, const struct homa_backend_options *options,
 	e->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	rc = e->kick_fd < 0 ? -errno : open_engine(e, &params, options);
 	if (!rc)
-		rc = open_region(e, options->rcvbuf);
+		rc = open_region(e, options->region, options->rcvbuf);
 	if (!rc && !(options->flags & HOMA_OPEN_NO_THREAD))
 		rc = homa_emb_progress_start(e);
 	if (rc)

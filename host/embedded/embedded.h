@@ -132,7 +132,9 @@ struct homa_emb_counters {
  * @ready_fd: eventfd behind homa_fd(), -1 until asked for.
  * @entries: grows with each call; the progress thread sees activity by it.
  * @inside: threads in calls that may sleep.
- * @region, @region_size: where messages arrive.
+ * @fd_edges: that has an edge for each message.
+ * @region, @region_size: where messages arrive; @lent: it is the caller's.
+ * @received: a message has been taken.
  * @routes, @routes_at: destinations found reachable, and when, ns.
  */
 struct homa_emb {
@@ -164,12 +166,15 @@ struct homa_emb {
 	int kick_fd;
 	int ready_fd;
 	bool ready_signalled;
+	bool fd_edges;
 	u64 entries;
 	u32 inside;
 
 	s64 spin_ns; /* -1: for ever */
 	u8 *region;
 	size_t region_size;
+	bool lent;
+	bool received;
 	void *pool;
 	struct homa_msgbufs bufs;
 	struct homa_slab rpcs, peers, ranges;
@@ -225,6 +230,7 @@ int homa_emb_request(void *host, const struct sockaddr *dest,
 int homa_emb_reply(void *host, const struct homa_message *request,
 		   const struct homa_out *out);
 int homa_emb_release(void *host, struct homa_message *msg);
+void homa_emb_released(struct homa_emb *e);
 int homa_emb_abort(void *host, uint64_t id, int error);
 int homa_emb_fd(void *host);
 int homa_emb_poll(void *host);
@@ -236,6 +242,16 @@ void homa_emb_metrics(void *host,
 		      void (*visit)(void *arg, const char *name,
 				    const char *description, uint64_t value),
 		      void *arg);
+
+/* socket.c */
+u8 *homa_emb_region(void *lent, size_t bytes);
+int homa_emb_set_region(void *host, void *lent, size_t bytes);
+int homa_emb_release_pages(void *host, const uint32_t *pages, unsigned int num);
+int homa_emb_rpcs(void *host,
+		  void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
+		  void *arg);
+int homa_emb_fd_edges(void *host);
+int homa_emb_shutdown(void *host);
 
 /* progress.c */
 int homa_emb_progress_start(struct homa_emb *e);

@@ -19,6 +19,11 @@ const struct homa_backend_ops *homa_backend_get(void)
 		.fd = homa_emb_fd,
 		.poll = homa_emb_poll,
 		.metrics = homa_emb_metrics,
+		.fd_edges = homa_emb_fd_edges,
+		.set_region = homa_emb_set_region,
+		.release_pages = homa_emb_release_pages,
+		.rpcs = homa_emb_rpcs,
+		.shutdown = homa_emb_shutdown,
 	};
 
 	return &ops;

@@ -20,9 +20,10 @@ static void ready_signal(struct homa_emb *e)
 {
 	u64 value = 1;
 
-	if (e->ready_fd < 0 || (e->ready_count > 0) == e->ready_signalled)
+	if (e->ready_fd < 0 || e->closing ||
+	    (e->ready_count > 0) == e->ready_signalled)
 		return;
-	/* Neither can block or fail: the counter is 0 or 1. */
+	/* Neither can block or fail: the counter is small. */
 	if (e->ready_count)
 		e->ready_signalled =
 			write(e->ready_fd, &value, sizeof(value)) > 0;
@@ -37,6 +38,14 @@ void homa_emb_unready(struct homa_emb *e, struct homa_emb_rpc *priv)
 		return;
 	homa_list_del(&priv->ready);
 	e->ready_count--;
+	ready_signal(e);
+}
+
+/* One more message is there, for those who wait for edges. */
+static void ready_edge(struct homa_emb *e)
+{
+	if (e->fd_edges)
+		e->ready_signalled = false;
 	ready_signal(e);
 }
 
@@ -74,6 +83,7 @@ static int take_handle(struct homa_emb *e, struct homa_handle handle,
 	rc = homa_rx_take(&e->ctx, handle, &info);
 	if (rc)
 		return -EAGAIN;
+	e->received = true;
 	fill(e, handle, &info, msg);
 	return 0;
 }
@@ -189,7 +199,7 @@ void homa_emb_events(struct homa_emb *e)
 					HOMA_EMB_RESPONSES;
 			homa_list_add_tail(&e->ready[queue], &priv->ready);
 			e->ready_count++;
-			ready_signal(e);
+			ready_edge(e);
 		}
 	}
 }
