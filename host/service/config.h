@@ -70,6 +70,7 @@ struct homad_quota {
  *	one comes if fewer are; in hundredths. @scale_ms: interval.
  * @socket, @socket_mode, @socket_group: the attach socket.
  * @monitor: the monitoring socket of ./homa ss, top, trace; "" none.
+ * @monitor_group: group that may use it beside root and our own user; "" none.
  * @metrics: "" none, "unix:PATH" or "127.0.0.1:PORT".
  * @params: protocol settings.
  * @user: drop to this user after start, "": stay.
@@ -97,6 +98,7 @@ struct homad_config {
 	mode_t socket_mode;
 	char socket_group[32];
 	char monitor[108];
+	char monitor_group[32];
 	char metrics[128];
 	struct homad_rule rules[HOMAD_MAX_RULES];
 	u32 num_rules;
