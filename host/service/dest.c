@@ -99,6 +99,29 @@ static int resolve(struct homad_thread *t, struct homa_addr *addr,
 	return 0;
 }
 
+struct homad_dest *homad_dest_find(struct homad_thread *t,
+				   const struct homa_addr *addr)
+{
+	struct homad_dest *dest = &t->dests[slot_of(addr)];
+
+	return dest->checked && homa_addr_equal(&dest->addr, addr) ? dest :
+								     NULL;
+}
+
+/* What is known of how the peer likes long messages outlives the route. */
+static void look_up(struct homad_thread *t, struct homad_dest *dest,
+		    const struct homa_addr *addr)
+{
+	if (!dest->checked || !homa_addr_equal(&dest->addr, addr)) {
+		memset(dest, 0, sizeof(*dest));
+		dest->addr = *addr;
+	}
+	dest->way = *addr;
+	dest->port = NULL;
+	dest->error = resolve(t, &dest->way, &dest->port);
+	dest->checked = t->ctx.now;
+}
+
 int homad_dest(struct homad_thread *t, struct homa_addr *addr, u32 length,
 	       struct homad_port **port)
 {
@@ -110,17 +133,13 @@ int homad_dest(struct homad_thread *t, struct homa_addr *addr, u32 length,
 		return 0;
 	}
 	if (unlikely(!homa_addr_equal(&dest->addr, addr) || !dest->checked ||
-		     t->ctx.now - dest->checked > BELIEVE_NS)) {
-		dest->addr = *addr;
-		dest->way = *addr;
-		dest->port = NULL;
-		dest->error = resolve(t, &dest->way, &dest->port);
-		dest->checked = t->ctx.now;
-	}
-	if (dest->error)
+		     t->ctx.now - dest->checked > BELIEVE_NS))
+		look_up(t, dest, addr);
+	if (unlikely(dest->error))
 		return dest->error;
+	if (homad_bulk(t, dest, length, addr, port))
+		return 0;
 	*addr = dest->way;
 	*port = dest->port;
-	(void)length;
 	return 0;
 }

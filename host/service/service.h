@@ -66,13 +66,22 @@ struct homad_port {
 	char name[32];
 };
 
-/* struct homad_dest - the way to a destination, believed for a second */
+enum { HOMAD_BULK_ASKED = 1, HOMAD_BULK_YES, HOMAD_BULK_NO };
+
+/**
+ * struct homad_dest - the way to a destination, believed for a second
+ * @addr: as applications name it. @way: with the encapsulation that is used.
+ * @bulk, @bulk_at, @bulk_wait: does it understand UDP (bulk.c), asked when, to
+ *	be asked again after how long; @bulk_wait 0: never asked.
+ */
 struct homad_dest {
 	struct homa_addr addr;
-	struct homa_addr way; /* with the encapsulation that is used */
+	struct homa_addr way;
 	u64 checked;
 	struct homad_port *port;
 	int error;
+	u8 bulk;
+	u64 bulk_at, bulk_wait;
 };
 
 /**
@@ -307,6 +316,7 @@ struct homad_thread {
 	struct homa_slab rpcs, peers, ranges;
 	struct nic_rtnl rtnl;
 	struct homad_dest dests[HOMAD_DESTS];
+	u32 asked; /* questions of bulk.c under way */
 	struct nic_rx rx[HOMAD_BATCH];
 	struct homa_rx_pkt pkts[HOMAD_BATCH];
 	struct nic_tx tx[HOMAD_TX_BATCH];
@@ -474,6 +484,20 @@ static inline void homad_unlock(struct homad_app *app)
  *  address, default encapsulation, bulk). 0 or a negative errno. */
 int homad_dest(struct homad_thread *t, struct homa_addr *addr, u32 length,
 	       struct homad_port **port);
+
+/** homad_dest_find() - what is known of @addr, or NULL. */
+struct homad_dest *homad_dest_find(struct homad_thread *t,
+				   const struct homa_addr *addr);
+
+/* ---- bulk.c ---- */
+/** homad_bulk() - if a message of @length goes better over UDP: true, with @addr
+ *  and @port changed. */
+bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
+		struct homa_addr *addr, struct homad_port **port);
+/** homad_bulk_heard() - a packet came over UDP while we wait for answers. */
+void homad_bulk_heard(struct homad_thread *t, const struct nic_rx *pkt);
+/** homad_bulk_refused() - an ICMP error from @where. */
+void homad_bulk_refused(struct homad_thread *t, const struct homa_addr *where);
 
 /* ---- memory.c ---- */
 int homad_memory_init(struct homad_thread *t);
