@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Sudden death of applications and of the daemon: peers learn, ports are free, nothing stays.
+
+HOMA_CHURN_CYCLES=10000 is the whole of it (`./homa fuzz --churn`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from apitool import CLIENT, PATIENT
+from homad import API_PROGRAMS, PROGRAMS, needs_homad, needs_root, one_host, protocol, two_hosts
+from netns import eventually
+from test_hostile import STEADY, echo_server, ended_well, going
+
+pytestmark = [needs_homad, needs_root]
+
+CYCLES = int(os.environ.get("HOMA_CHURN_CYCLES") or 60)
+RPCS = 1000
+# Memory that the daemon may keep for the next application, kB: slabs grow to the highest use.
+KEPT_KB = 16 << 10
+
+
+def test_attach_and_kill__leaves_nothing() -> None:
+    """1,000 RPCs in flight each time; another application goes on and has only right answers."""
+    with one_host(config={**protocol(PATIENT), "log": {"level": "warning"}}) as host:
+        echo_server(host, 4000)
+        target = echo_server(host, 4001)
+        alone = going(host.start([STEADY, host.address(host, 4000), "2", "8", "100"]))
+        _, median, p99, _ = ended_well(alone)
+        warm_up = host.run([PROGRAMS / "churn", "10", str(RPCS), host.v4, "4001"], timeout=600)
+        assert warm_up.stdout == "10 cycles\n"
+        before, memory = host.homad.resources(), host.homad.rss()
+        steady = going(host.start([STEADY, host.address(host, 4000), "0", "8", "100"]))
+        begun = time.monotonic()
+        done = host.run([PROGRAMS / "churn", str(CYCLES), str(RPCS), host.v4, "4001"], timeout=60 + CYCLES * 2)
+        took = time.monotonic() - begun
+        assert done.stdout == f"{CYCLES} cycles\n"
+        _, other_median, other_p99, _ = ended_well(steady)
+        host.homad.await_resources(before, 60)
+        grown = host.homad.rss() - memory
+        print(f"{CYCLES} cycles in {took:.1f} s; memory grew by {grown} kB; others' median {median} -> {other_median} us,"
+              f" P99 {p99} -> {other_p99} us: {other_p99 / max(p99, 1):.2f} times")  # fmt: skip
+        assert grown < KEPT_KB, grown
+        assert target.running() and target.stop(timeout=60)[0] == 0
+
+
+def test_port__is_free_at_once() -> None:
+    """A server killed and started again on the same port, ten times."""
+    with one_host(config=protocol(PATIENT)) as host:
+        for _ in range(10):
+            server = echo_server(host, 4000)
+            host.run([CLIENT, "receive_id", host.address(host, 4000)])
+            server.send_signal(signal.SIGKILL)
+            server.wait()
+
+
+def test_server_killed__peers_get_errors() -> None:
+    """On this machine and on the other one, long before any timeout."""
+    with two_hosts(config=protocol(PATIENT)) as (a, b):
+        for client in (a, b):
+            server = echo_server(b, 4000)
+            steady = going(client.start([STEADY, client.address(b, 4000), "0", "16"]))
+            server.send_signal(signal.SIGKILL)
+            begun = time.monotonic()
+            status, _, err = steady.wait(60)
+            assert status == 1 and "failed" in err, err
+            assert time.monotonic() - begun < 15, "it timed out instead"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_daemon_ends__applications_are_told(number: int) -> None:
+    """Whoever waits in a call comes out of it with a clear error, and a new handle works."""
+    with one_host(config=protocol(PATIENT)) as host:
+        server = host.start([API_PROGRAMS / "api_server", "4000"])
+        server.line()
+        steady = going(host.start([STEADY, host.address(host, 4000)]))
+        host.homad.stop(number)
+        status, _, err = steady.wait(30)
+        assert status == 1, err
+        assert "homad" in err or "daemon" in err or "service" in err, err
+        server.send_signal(signal.SIGKILL)
+        server.wait()
+        host.homad.start()
+        echo_server(host, 4000)
+        host.run([CLIENT, "async", host.address(host, 4000)])
+
+
+def test_daemon_killed__others_are_not_confused() -> None:
+    """The other host's RPCs fail or succeed, and go on when the daemon is back, several times."""
+    with two_hosts(config=protocol("timeout_us=500000,restart_guard_us=1")) as (a, b):
+        for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
+            server = echo_server(b, 4000)
+            a.run([CLIENT, "async", a.address(b, 4000)])
+            steady = going(a.start([STEADY, a.address(b, 4000)]))
+            b.homad.stop(number)
+            status, _, err = steady.wait(30)
+            assert status == 1 and "failed" in err, err
+            server.send_signal(signal.SIGKILL)
+            server.wait()
+            b.homad.start()
+        a.homad.check()
+
+
+def test_killed_daemon__its_socket_file_does_not_matter() -> None:
+    with one_host() as host:
+        host.homad.kill()
+        assert host.homad.socket.exists()
+        host.homad.start()
+        host.run([PROGRAMS / "probe", "attach"])
+
+
+def test_both_die__again_and_again() -> None:
+    """Applications and the daemon killed at random moments of each other's lives."""
+    with one_host(config=protocol(PATIENT)) as host:
+        for turn in range(6):
+            server = echo_server(host, 4000)
+            clients = [going(host.start([STEADY, host.address(host, 4000)])) for _ in range(3)]
+            time.sleep(0.03 * turn)
+            clients[0].send_signal(signal.SIGKILL)
+            if turn % 2:
+                host.homad.kill()
+                host.homad.start()
+            clients[1].send_signal(signal.SIGKILL)
+            server.send_signal(signal.SIGKILL)
+            for process in (*clients, server):
+                process.wait(60)
+            eventually(lambda: host.homad.maps() == 0, 30)
+        host.homad.check()

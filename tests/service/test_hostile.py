@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Applications that break the rules: nothing but they themselves is harmed.
+
+HOMA_HOSTILE_SECONDS and HOMA_HOSTILE_SEED make the fuzzer's run longer or repeat one (`./homa fuzz --shm`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+from apitool import PATIENT
+from homad import API_PROGRAMS, HOMAD, PROGRAMS, Host, needs_homad, needs_root, one_host, protocol, two_hosts
+from netns import Process
+
+pytestmark = [needs_homad, needs_root]
+
+HOSTILE, RULES, STEADY = PROGRAMS / "hostile", PROGRAMS / "rules", PROGRAMS / "steady"
+SECONDS = float(os.environ.get("HOMA_HOSTILE_SECONDS") or 15)
+SEED = int(os.environ.get("HOMA_HOSTILE_SEED") or time.time_ns() // 1000 % 10**9)
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+# Nobody starves the others of attachments or of memory; there is plenty for each in the tests.
+CONFIG = {**protocol(PATIENT), "quota": {"attachments": 40, "user_memory": "1024MiB"}}
+
+
+def echo_server(host: Host, port: int) -> Process:
+    server = host.start([API_PROGRAMS / "api_server", str(port), "2"])
+    server.line()
+    return server
+
+
+def going(process: Process) -> Process:
+    assert process.line(60) == "going"
+    return process
+
+
+def ended_well(process: Process, number: int = signal.SIGTERM) -> tuple[int, int, int, int]:
+    """(count, median, p99, most) of a steady, which says so if any byte was wrong."""
+    status, out, err = process.stop(number, timeout=90)
+    assert status == 0, err
+    count, median, p99, most = map(int, out.split()[-4:])
+    assert count > 0
+    return count, median, p99, most
+
+
+def rules() -> list[str]:
+    if not RULES.exists():
+        return ["none"]
+    return subprocess.run([RULES, "list"], capture_output=True, text=True, check=True).stdout.split()
+
+
+@pytest.fixture(scope="module")
+def lawful() -> Iterator[Host]:
+    with one_host(config=protocol(PATIENT)) as host:
+        echo_server(host, 4000)
+        before = host.homad.resources()
+        yield host
+        host.homad.await_resources(before)
+
+
+@pytest.mark.parametrize("rule", rules())
+def test_rule__broken_once(lawful: Host, rule: str) -> None:
+    """The attachment ends or lives on as the rule wants, and the next one is served."""
+    done = lawful.run([RULES, rule, lawful.v4, "4000"])
+    assert done.stdout == "ok\n"
+    lawful.homad.check()
+
+
+def test_hostile__only_itself_is_harmed() -> None:
+    """Steady applications on both hosts, while another user's breaks every rule for a while."""
+    if not HOMAD.exists():
+        pytest.skip("homad is not built")
+    with two_hosts(config=CONFIG) as (a, b):
+        servers = [echo_server(a, 4000), echo_server(b, 4000)]
+        # One for the hostile application, so that no order of its to end the server matters.
+        target = echo_server(a, 4001)
+        before = a.homad.resources()
+        fields = [
+            going(a.start([STEADY, a.address(a, 4000)])),
+            going(a.start([STEADY, a.address(b, 4000)])),
+            going(b.start([STEADY, b.address(a, 4000, "v6")])),
+        ]
+        hostile = a.start([*NOBODY, str(HOSTILE), str(SEED), str(SECONDS), a.v4, "4001"])
+        status, out, err = hostile.wait(SECONDS + 120)
+        assert status == 0, f"{out}{err}\n{a.homad.log()[-4000:]}"
+        print(out)
+        for steady in fields:
+            assert steady.running(), f"seed {SEED}: {steady.wait(10)}"
+            ended_well(steady)
+        for host in (a, b):
+            host.homad.check()
+        # The hostile ones and the steady ones are gone.
+        a.homad.await_resources(before, 60)
+        for server in (*servers, target):
+            assert server.running(), server.wait()
+            assert server.stop(timeout=60)[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["eventfds", "ctl_deaf", "unread", "memory", "stopped"])
+def test_hostile__one_kind(lawful: Host, kind: str) -> None:
+    """Each of those that could block the daemon rather than break it, alone, so that the culprit is named."""
+    steady = going(lawful.start([STEADY, lawful.address(lawful, 4000)]))
+    for life in range(4):
+        lawful.run([*NOBODY, HOSTILE, str(SEED), f"life={life}", kind, lawful.v4, "4000"], timeout=120)
+    ended_well(steady)
+    lawful.homad.check()
+
+
+def test_one_does_not_read__others_go_on() -> None:
+    """Its ring and its quota are full for ever; a stopped server keeps nobody else waiting."""
+    with one_host(config=protocol(PATIENT)) as host:
+        echo_server(host, 4000)
+        deaf = host.start([API_PROGRAMS / "api_server", "4001"])
+        deaf.line()
+        deaf.send_signal(signal.SIGSTOP)
+        asking = [host.start([STEADY, host.address(host, 4001), "0", "64", str(n)]) for n in (100, 100, 100000)]
+        steady = going(host.start([STEADY, host.address(host, 4000)]))
+        time.sleep(1)
+        assert ended_well(steady)[0] > 100
+        assert all(process.running() for process in asking)
+        deaf.send_signal(signal.SIGCONT)
+        for process in asking:
+            ended_well(going(process))
+        assert deaf.stop(timeout=60)[0] == 0
+
+
+def test_many_applications__all_make_progress() -> None:
+    """64 at once, half of them with long messages: nobody starves."""
+    count = 64
+    with one_host(config={**protocol(PATIENT), "quota": {"rcvbuf_default": "4MiB"}}) as host:
+        echo_server(host, 4000)
+        echo_server(host, 4001)
+        before = host.homad.resources()
+        all_of_them = [
+            host.start([STEADY, host.address(host, 4000 + n % 2), "0", "4", "100" if n % 2 else "20000"])
+            for n in range(count)
+        ]
+        for each in all_of_them:
+            going(each)
+        time.sleep(2)
+        for each in all_of_them:
+            each.send_signal(signal.SIGTERM)
+        counts = [ended_well(each)[0] for each in all_of_them]
+        short = sorted(counts[1::2])
+        print(f"short messages: {short[0]} to {short[-1]}; long: {sorted(counts[::2])}")
+        assert min(counts) > 8, counts
+        host.homad.await_resources(before, 60)
