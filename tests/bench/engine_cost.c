@@ -13,11 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <valgrind/callgrind.h>
 
+#include "callgrind.h"
 #include "homa_engine.h"
 #include "json.h"
 #include "prng.h"
@@ -372,44 +371,6 @@ static int run_trace(void)
 
 /* ---- under callgrind ---- */
 
-/*
- * Sum of the costs in callgrind's output but for those of this file: the marks
- * themselves are instructions, too. The format names the current file in fl=,
- * fi= and fe= lines, "(number) name" when it is new and "(number)" later; a
- * line after calls= repeats what is counted elsewhere.
- */
-static int read_cost(const char *path, double *instructions)
-{
-	static bool ours[4096];
-	FILE *f = fopen(path, "r");
-	char line[1024];
-	bool skip = false, own = false;
-	double sum = 0, cost;
-	unsigned int id;
-
-	if (!f)
-		return -1;
-	while (fgets(line, sizeof(line), f)) {
-		if (!strncmp(line, "fl=(", 4) || !strncmp(line, "fi=(", 4) ||
-		    !strncmp(line, "fe=(", 4)) {
-			id = (unsigned int)atoi(line + 4) % 4096;
-			if (strstr(line, ") "))
-				ours[id] = strstr(line, "engine_cost.c") != NULL;
-			own = ours[id];
-		} else if (!strncmp(line, "calls=", 6)) {
-			skip = true;
-		} else if (strchr("0123456789+-*", line[0])) {
-			if (!skip && !own &&
-			    sscanf(line, "%*s %lf", &cost) == 1)
-				sum += cost;
-			skip = false;
-		}
-	}
-	fclose(f);
-	*instructions = sum;
-	return sum > 0 ? 0 : -1;
-}
-
 static int usage(void)
 {
 	fprintf(stderr, "usage: engine_cost [--json FILE] [--profile FILE]\n"
@@ -437,39 +398,23 @@ static int report(const char *path, double cost, const double *v)
 	return ret || v[2] > 0;
 }
 
-static int measure(const char *self, const char *json, const char *profile)
+static int measure(const char *json, const char *profile)
 {
-	char out[] = "/tmp/engine_cost.XXXXXX", command[1024];
+	char line[256];
 	double cost = 0, v[5];
-	FILE *child;
-	int n, status, fd = mkstemp(out);
 
-	if (fd < 0) {
-		perror("engine_cost: temporary file");
+	if (bench_callgrind("--trace", profile, "engine_cost.c", line,
+			    sizeof(line), &cost))
 		return 1;
-	}
-	close(fd);
-	snprintf(command, sizeof(command),
-		 "valgrind --tool=callgrind --collect-atstart=no --log-file=/dev/null --callgrind-out-file='%s' '%s' --trace",
-		 profile ? profile : out, self);
-	child = popen(command, "r");
-	n = child ? fscanf(child, "%lf %lf %lf %lf %lf", &v[0], &v[1], &v[2],
-			   &v[3], &v[4]) : 0;
-	status = child ? pclose(child) : -1;
-	if (n != 5 || status || read_cost(profile ? profile : out, &cost)) {
-		fprintf(stderr, "engine_cost: the run under callgrind failed; is valgrind installed?\n");
-		unlink(out);
+	if (sscanf(line, "%lf %lf %lf %lf %lf", &v[0], &v[1], &v[2], &v[3],
+		   &v[4]) != 5)
 		return 1;
-	}
-	unlink(out);
 	return report(json, cost, v);
 }
 
 int main(int argc, char **argv)
 {
 	const char *json = NULL, *profile = NULL;
-	char self[512];
-	ssize_t n;
 	int i;
 
 	for (i = 1; i < argc; i++) {
@@ -482,9 +427,5 @@ int main(int argc, char **argv)
 		else
 			return usage();
 	}
-	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n <= 0)
-		return 1;
-	self[n] = 0;
-	return measure(self, json, profile);
+	return measure(json, profile);
 }
