@@ -6,18 +6,69 @@
  *
  *	COUNT P50_US P99_US MAX_US
  *
- *	steady ADDRESS [SECONDS|0 [OUTSTANDING [LENGTH|0]]]
+ *	steady ADDRESS [SECONDS|0 [OUTSTANDING [LENGTH|0 [mend]]]]
  *
  * With length 0 they are mixed. Latency is that of messages up to 1000 bytes.
+ * With "mend" what fails because a daemon or the server ended is sent again,
+ * until it works; "mended" is printed after the first success after a failure.
  */
 #include <errno.h>
 #include <signal.h>
+#include <unistd.h>
 #include "api_common.h"
 
 enum { MOST = 64, SAMPLES = 1 << 18 };
 
-static int stop;
+static int stop, mend, broken;
 static unsigned int samples[SAMPLES];
+static unsigned int taken;
+static double sent_at[MOST];
+static size_t length_of[MOST];
+
+static void on_term(int sig)
+{
+	(void)sig;
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	unsigned int x = *(const unsigned int *)a, y = *(const unsigned int *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void submit(struct homa *h, struct sockaddr_storage *server,
+		   unsigned int slot, unsigned int serial, size_t length)
+{
+	static const size_t sizes[] = { 100, 1, 1500, 100, 5000, 100, 70000, 100 };
+	static unsigned char data[HOMA_MAX_MESSAGE];
+
+	length_of[slot] = length ? length : sizes[serial % 8];
+	if (!length && serial % 500 == 499)
+		length_of[slot] = HOMA_MAX_MESSAGE;
+	api_fill(data, length_of[slot], serial);
+	sent_at[slot] = api_now();
+	for (;;) {
+		int rc = homa_request(h, (struct sockaddr *)server,
+				      sizeof(*server), data, length_of[slot],
+				      (uint64_t)serial << 8 | slot, 0, NULL);
+
+		if (!rc)
+			return;
+		API_CHECK(mend && rc == -ECONNREFUSED, "%s", homa_error(h));
+		broken = 1;
+		usleep(5000);
+	}
+}
+
+static int can_be_mended(int error)
+{
+	return mend && (error == -ECONNRESET || error == -ENOTCONN ||
+			error == -ETIMEDOUT || error == -EPROTONOSUPPORT ||
+			error == -ECONNREFUSED);
+}
+
 static unsigned int taken;
 static double sent_at[MOST];
 static size_t length_of[MOST];
@@ -61,11 +112,23 @@ static unsigned int take(struct homa *h)
 	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_RESPONSE, 60000), "%s",
 		  homa_error(h));
 	slot = msg.cookie & 0xff;
-	API_CHECK(msg.kind == HOMA_RESPONSE, "RPC %llu failed: %d (%s)",
-		  (unsigned long long)msg.cookie >> 8, msg.error, strerror(-msg.error));
+	API_CHECK(msg.kind == HOMA_RESPONSE || can_be_mended(msg.error),
+		  "RPC %llu failed: %d (%s)", (unsigned long long)msg.cookie >> 8,
+		  msg.error, strerror(-msg.error));
 	API_CHECK(slot < MOST && length_of[slot], "cookie %llx",
 		  (unsigned long long)msg.cookie);
+	if (msg.kind != HOMA_RESPONSE) {
+		broken = 1;
+		usleep(1000);
+		homa_release(h, &msg);
+		return slot;
+	}
 	api_verify(&msg, length_of[slot], (unsigned int)(msg.cookie >> 8));
+	if (broken) {
+		broken = 0;
+		printf("mended\n");
+		fflush(stdout);
+	}
 	if (length_of[slot] <= 1000)
 		samples[taken++ % SAMPLES] =
 			(unsigned int)((api_now() - sent_at[slot]) * 1e6);
@@ -84,6 +147,7 @@ int main(int argc, char **argv)
 	struct sockaddr_storage server;
 	struct homa *h;
 
+	mend = argc > 5 && !strcmp(argv[5], "mend");
 	API_CHECK(argc > 1 && outstanding >= 1 && outstanding <= MOST, "usage");
 	API_CHECK(!homa_parse_address(argv[1], &server), "%s", homa_open_error());
 	sigaction(SIGTERM, &action, NULL);
