@@ -69,40 +69,6 @@ static int can_be_mended(int error)
 			error == -ECONNREFUSED);
 }
 
-static unsigned int taken;
-static double sent_at[MOST];
-static size_t length_of[MOST];
-
-static void on_term(int sig)
-{
-	(void)sig;
-	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	unsigned int x = *(const unsigned int *)a, y = *(const unsigned int *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void submit(struct homa *h, struct sockaddr_storage *server,
-		   unsigned int slot, unsigned int serial, size_t length)
-{
-	static const size_t sizes[] = { 100, 1, 1500, 100, 5000, 100, 70000, 100 };
-	static unsigned char data[HOMA_MAX_MESSAGE];
-
-	length_of[slot] = length ? length : sizes[serial % 8];
-	if (!length && serial % 500 == 499)
-		length_of[slot] = HOMA_MAX_MESSAGE;
-	api_fill(data, length_of[slot], serial);
-	sent_at[slot] = api_now();
-	API_CHECK(!homa_request(h, (struct sockaddr *)server, sizeof(*server), data,
-				length_of[slot],
-				(uint64_t)serial << 8 | slot, 0, NULL),
-		  "%s", homa_error(h));
-}
-
 static unsigned int take(struct homa *h)
 {
 	struct homa_message msg;
