@@ -34,12 +34,16 @@ class BuildError(Exception):
 
 @dataclass(frozen=True)
 class Build:
-    """A configuration: its options, and the suites whose tests it runs (none: all)."""
+    """A configuration: its options, and the suites whose tests it runs (none: all).
+
+    `programs`: executables that tests outside of meson start.
+    """
 
     name: str
     why: str
     options: tuple[str, ...]
     suites: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
     compiler: str = "gcc"
     env: dict[str, str] = field(default_factory=dict, hash=False)
 
@@ -59,6 +63,7 @@ BUILDS = {
             "ASan and UBSan",
             ("-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dassertions=true"),
             suites=("unit", "pair", "sim"),
+            programs=("homad",),
             env=_ASAN,
         ),
         Build(
@@ -138,7 +143,7 @@ def _compile(context: Context, build: Build, directory: Path) -> None:
     # build.ninja first: the list of tests must be that of today's files.
     _must(context, build, [*command, "build.ninja"], {})
     if build.suites:
-        files = needed(directory, build.suites)
+        files = needed(directory, build.suites, build.programs)
     else:
         # "all" alone leaves out what only tests need.
         files = ["all", *needed(directory, ALL_SUITES)]
@@ -183,12 +188,23 @@ def tests(directory: Path, suites: tuple[str, ...]) -> list[dict]:
     return [t for t in introspect(directory, "tests") if suites_of(t) & set(suites)]
 
 
-def needed(directory: Path, suites: tuple[str, ...]) -> list[str]:
-    """Ninja targets that the tests (or the fuzz targets) of the suites need."""
+def needed(
+    directory: Path, suites: tuple[str, ...], programs: tuple[str, ...] = ()
+) -> list[str]:
+    """Ninja targets that the tests (or the fuzz targets) of the suites need, and the programs."""
     wanted = {d for t in tests(directory, suites) for d in t["depends"]}
     files = []
     for target in introspect(directory, "targets"):
         in_fuzz = "fuzz" in suites and "/tests/fuzz/" in target["defined_in"]
-        if target["id"] in wanted or in_fuzz:
+        named = target["type"] == "executable" and target["name"] in programs
+        if target["id"] in wanted or in_fuzz or named:
             files += [os.path.relpath(f, directory) for f in target["filename"]]
     return files
+
+
+def program(directory: Path, name: str) -> Path | None:
+    """Where the executable `name` is built, None if there is none."""
+    for target in introspect(directory, "targets"):
+        if target["type"] == "executable" and target["name"] == name:
+            return Path(target["filename"][0])
+    return None

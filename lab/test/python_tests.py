@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
 from pathlib import Path
 
 from lab.test import builds, process, tap
@@ -30,37 +31,65 @@ def purity(context: Context, names: list[str]) -> Tally:
     return tally
 
 
-def pytest(context: Context, folder: str, names: list[str], timeout: float) -> Tally:
-    """Run tests/`folder` against the plain build."""
+def pytest(
+    context: Context,
+    folder: str,
+    names: list[str],
+    timeout: float,
+    label: str = "",
+    env: Mapping[str, str] | None = None,
+) -> Tally:
+    """Run tests/`folder` against the plain build, with `env` on top; `label` names its log."""
     tally = Tally()
+    label = label or folder
     tests = ROOT / "tests" / folder
     if not list(tests.glob("**/test_*.py")):
         tally.skip(folder, "there are no such tests yet")
         return tally
     directory = builds.ensure(context, "plain")
-    log = context.log(folder)
-    report = context.logs / f"{folder}.xml"
+    log = context.log(label)
+    report = context.logs / f"{label}.xml"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-ra", "-q"]
     command += [f"--junitxml={report}", str(tests)]
     if names:
         command += ["-k", " or ".join(names)]
-    env = {
+    full = {
         "HOMA_BUILD": str(directory),
         "HOMA_TEST_PREFIX": context.prefix,
         "PYTHONPATH": str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
+        **(env or {}),
     }
     status = process.run(
-        command, log, cwd=ROOT, env=env, timeout=timeout, verbose=context.verbose
+        command, log, cwd=ROOT, env=full, timeout=timeout, verbose=context.verbose
     )
     if report.exists():
         _count(tally, report)
     if status is None:
-        tally.fail(f"{folder}: timed out after {timeout:.0f} s", _tail(log))
+        tally.fail(f"{label}: timed out after {timeout:.0f} s", _tail(log))
     elif status not in (0, 1, 5) or (status == 1 and not tally.failed):
-        tally.fail(f"{folder}: pytest ended with status {status}", _tail(log))
+        tally.fail(f"{label}: pytest ended with status {status}", _tail(log))
     elif status == 5 and not tally.skipped:
-        tally.fail(f"{folder}: pytest found no test", _tail(log))
+        tally.fail(f"{label}: pytest found no test", _tail(log))
+    return tally
+
+
+def daemon(context: Context, names: list[str], timeout: float) -> Tally:
+    """homad as it is, and what is marked for it once more with homad under ASan and UBSan."""
+    tally = pytest(context, "service", names, timeout)
+    sanitized = builds.program(builds.ensure(context, "asan"), "homad")
+    if not sanitized:
+        tally.skip("service with sanitizers", "homad is not built")
+        return tally
+    env = {
+        "HOMA_HOMAD": str(sanitized),
+        "HOMA_SANITIZED": "1",
+        **builds.BUILDS["asan"].env,
+    }
+    again = pytest(context, "service", names, timeout, "service-asan", env)
+    for failure in again.failures:
+        failure.name += " (asan)"
+    tally.add(again)
     return tally
 
 

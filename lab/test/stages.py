@@ -58,6 +58,14 @@ def namespaces(context: Context, names: list[str]) -> Tally:
     return python_tests.pytest(context, "net", names, PYTEST_SECONDS)
 
 
+def daemon(context: Context, names: list[str]) -> Tally:
+    if os.geteuid() != 0:
+        tally = Tally()
+        tally.skip("daemon", "network namespaces need root")
+        return tally
+    return python_tests.daemon(context, names, PYTEST_SECONDS)
+
+
 def lab(context: Context, names: list[str]) -> Tally:
     return python_tests.pytest(context, "lab", names, PYTEST_SECONDS)
 
@@ -77,5 +85,6 @@ STAGES = (
     _compiled("threads", "one engine, several threads; TSan, lock order", "tsan"),
     Stage("fuzz", f"libFuzzer, {FUZZ_SECONDS} s in all", partial(fuzz.smoke, total=FUZZ_SECONDS)),
     Stage("namespaces", "real packets between network namespaces", namespaces),
+    Stage("daemon", "homad and applications of all kinds; plain, ASan and UBSan", daemon),
     Stage("lab", "experiments, figures, the launcher", lab),
 )

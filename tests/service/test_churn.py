@@ -16,7 +16,7 @@ from homad import PROGRAMS, needs_homad, needs_root, one_host, protocol, two_hos
 from netns import eventually
 from test_hostile import STEADY, echo_server, ended_well, going
 
-pytestmark = [needs_homad, needs_root]
+pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 CYCLES = int(os.environ.get("HOMA_CHURN_CYCLES") or 60)
 RPCS = 1000

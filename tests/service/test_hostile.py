@@ -17,7 +17,7 @@ from apitool import PATIENT
 from homad import API_PROGRAMS, HOMAD, PROGRAMS, Host, needs_homad, needs_root, one_host, protocol, two_hosts
 from netns import Process
 
-pytestmark = [needs_homad, needs_root]
+pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 HOSTILE, RULES, STEADY = PROGRAMS / "hostile", PROGRAMS / "rules", PROGRAMS / "steady"
 SECONDS = float(os.environ.get("HOMA_HOSTILE_SECONDS") or 15)
