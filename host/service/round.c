@@ -24,7 +24,8 @@ static u64 run_timers(struct homad_thread *t)
 	u64 next = HOMA_NEVER;
 	u32 s;
 
-	for (s = t->index; s < shards; s += active) {
+	/* One that does not take part has no shard. */
+	for (s = t->active ? t->index : shards; s < shards; s += active) {
 		homad_refill(t);
 		next = homa_min_u64(next, homa_timer(&t->ctx, s, TIMER_BUDGET));
 	}

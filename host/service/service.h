@@ -301,6 +301,7 @@ struct homad_thread {
 	struct homad_port *ports[HOMAD_MAX_PORTS + 1];
 	u32 num_ports;
 	struct homa_list apps;
+	u32 num_apps;
 	struct homa_list polled;
 	struct homa_list touched;
 	struct homa_list closing;
@@ -346,6 +347,7 @@ struct homad {
 	int dead_fd;
 	struct homad_app *dead;
 	void *slow; /* struct homad_slow, slowpath.h */
+	struct homad_scaling *scaling;
 };
 
 /* ---- core.c: engine, ports and threads ---- */
@@ -355,6 +357,12 @@ struct homad {
 int homad_start(struct homad *d, char *err, size_t errlen);
 /** homad_stop() - applications see HOMA_SHM_STOPPING; threads end. */
 void homad_stop(struct homad *d);
+
+/* ---- scaling.c ---- */
+/** homad_thread_for_app() - where a new attachment should live. */
+struct homad_thread *homad_thread_for_app(struct homad *d);
+/** homad_scale_to() - make the first @active threads the active ones. */
+void homad_scale_to(struct homad *d, u32 active);
 
 /* ---- mailbox.c ---- */
 
@@ -375,6 +383,11 @@ int homad_session_open(struct homad_thread *t, void *arg);
 /** homad_session_close() - @arg: struct homad_app; ends RPCs over the next rounds and
  *  then hands it to homad.dead. Harmless twice. */
 int homad_session_close(struct homad_thread *t, void *arg);
+
+/** homad_session_give() - one of this thread's attachments, at home nowhere now;
+ *  NULL: it has none. homad_session_take(): make another thread its home. */
+struct homad_app *homad_session_give(struct homad_thread *t);
+int homad_session_take(struct homad_thread *t, struct homad_app *app);
 
 struct homad_bind {
 	struct homad_app *app;

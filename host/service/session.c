@@ -44,11 +44,31 @@ static int make_slots(struct homad_app *app)
 
 /* Server slots stay taken between delivery and reply only; calloc() leaves the
  * tables without memory behind them until they are used. */
+static int move_in(struct homad_thread *t, struct homad_app *app)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET,
+				  .data.ptr = app };
+
+	if (epoll_ctl(t->epfd, EPOLL_CTL_ADD, app->kick_fd, &ev) < 0)
+		return -errno;
+	app->thread = t;
+	homa_list_add_tail(&t->apps, &app->member);
+	t->num_apps++;
+	homad_poll_app(t, app);
+	return 0;
+}
+
+static void move_out(struct homad_thread *t, struct homad_app *app)
+{
+	homad_unpoll_app(app);
+	epoll_ctl(t->epfd, EPOLL_CTL_DEL, app->kick_fd, NULL);
+	homa_list_del(&app->member);
+	t->num_apps--;
+}
+
 int homad_session_open(struct homad_thread *t, void *arg)
 {
 	struct homad_app *app = arg;
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET,
-				  .data.ptr = app };
 	u32 pages = (u32)(app->pool_bytes >> HOMA_BPAGE_SHIFT);
 	int rc = -ENOMEM;
 
@@ -66,14 +86,12 @@ int homad_session_open(struct homad_thread *t, void *arg)
 		goto fail;
 	*(struct homad_app **)homa_sock_priv(app->sock) = app;
 	rc = homa_sock_set_pool(&t->ctx, app->sock, app->pool_mem, pages);
-	if (!rc && epoll_ctl(t->epfd, EPOLL_CTL_ADD, app->kick_fd, &ev) < 0)
-		rc = -errno;
+	if (!rc)
+		rc = move_in(t, app);
 	if (rc) {
 		homa_sock_close(&t->ctx, app->sock, 1);
 		goto fail;
 	}
-	homa_list_add_tail(&t->apps, &app->member);
-	homad_poll_app(t, app);
 	return 0;
 fail:
 	homad_session_free(app);
@@ -98,10 +116,24 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 	if (app->phase != HOMAD_APP_OPEN)
 		return;
 	app->phase = HOMAD_APP_CLOSING;
-	homad_unpoll_app(app);
-	epoll_ctl(t->epfd, EPOLL_CTL_DEL, app->kick_fd, NULL);
-	homa_list_del(&app->member);
+	move_out(t, app);
 	homa_list_add_tail(&t->closing, &app->closing);
+}
+
+struct homad_app *homad_session_give(struct homad_thread *t)
+{
+	struct homad_app *app;
+
+	if (homa_list_empty(&t->apps))
+		return NULL;
+	app = homa_container_of(t->apps.next, struct homad_app, member);
+	move_out(t, app);
+	return app;
+}
+
+int homad_session_take(struct homad_thread *t, struct homad_app *app)
+{
+	return move_in(t, app);
 }
 
 int homad_session_close(struct homad_thread *t, void *arg)
