@@ -26,5 +26,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "HOMA_SANITIZED" not in os.environ:
         return
     others = [item for item in items if not item.get_closest_marker("sanitized")]
-    config.hook.pytest_deselected(others)
+    config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item.get_closest_marker("sanitized")]
