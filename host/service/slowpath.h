@@ -19,15 +19,20 @@
 struct homad_source {
 	int fd;
 	void (*ready)(struct homad *d, struct homad_source *source, u32 events);
-	struct homa_list removed;
 	bool watched;
 };
+
+#define HOMAD_EVENTS 64 /* descriptors in one turn of the loop */
+struct epoll_event;
 
 /**
  * struct homad_slow - the slow path's state; homad.slow
  * @apps: all attachments (struct homad_attached.list), in order of attaching;
  *	only this thread touches the list, so tools may walk it.
  * @num_apps: how many.
+ * @batch, @batch_len: of the turn under way, so that a source that is removed
+ *	is not called.
+ * @attached, @detached, @refused, @evicted: attachments since start.
  */
 struct homad_slow {
 	struct homad *d;
@@ -35,6 +40,9 @@ struct homad_slow {
 	bool stop;
 	struct homa_list apps;
 	u32 num_apps;
+	struct epoll_event *batch;
+	int batch_len;
+	struct homad_attach *attach; /* attach.h */
 	u64 attached, detached, refused, evicted;
 };
 
@@ -51,9 +59,13 @@ static inline struct homad_slow *homad_slow(struct homad *d)
 	return d->slow;
 }
 
+/** homad_slow_init() - homad.slow and homad.dead_fd, before anything else here. */
+int homad_slow_init(struct homad *d);
+void homad_slow_free(struct homad *d);
+/** homad_watch() - call @source->ready for @events; again to change them. */
 int homad_watch(struct homad *d, struct homad_source *source, u32 events);
 void homad_unwatch(struct homad *d, struct homad_source *source);
-/** homad_slow_run() - until SIGTERM or SIGINT. */
+/** homad_slow_run() - until homad_slow.stop. 0 or a negative errno. */
 int homad_slow_run(struct homad *d);
 
 /** homad_timer_set() - a repeating timer as a source's descriptor (timerfd);

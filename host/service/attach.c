@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Clients: connections to the attach socket. A connection costs a descriptor, so
+ * those that have not attached yet are few for each user and in all; a further
+ * one pushes out the oldest, and no timer is needed. Every client is watched
+ * twice: its connection, and its process by a pidfd, since a forked child could
+ * keep a dead process's connection open. One request is read at a time, and none
+ * while an answer has not been taken.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "attach.h"
+#include "log.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define ACCEPTS 32 /* in one turn of the loop */
+#define REQUESTS 8 /* of one client in one turn */
+
+/* ---- begin and end ---- */
+
+/* Its process, also if the number has been given to another one since. -1: cannot
+ * be watched (another pid namespace, an old kernel); -ESRCH: it is dead. */
+static int open_process(int conn, pid_t pid)
+{
+	socklen_t size = sizeof(int);
+	int fd = -1;
+
+	if (getsockopt(conn, SOL_SOCKET, SO_PEERPIDFD, &fd, &size) == 0)
+		return fd;
+	if (errno == ESRCH || errno == EINVAL)
+		return -ESRCH;
+	fd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	if (fd < 0 && pid > 0 && errno == ESRCH)
+		return -ESRCH;
+	return fd < 0 ? -1 : fd;
+}
+
+void homad_client_free(struct homad *d, struct homad_client *client)
+{
+	struct homad_attach *attach = homad_attach(d);
+	struct homad_app *app = client->app;
+
+	homad_unwatch(d, &client->conn);
+	homad_unwatch(d, &client->process);
+	homad_answer_drop(client);
+	close(client->conn.fd);
+	if (client->process.fd >= 0)
+		close(client->process.fd);
+	homa_list_del(&client->list);
+	if (app) {
+		homad_attachment(app)->client = NULL;
+		client->user->attachments--;
+		homad_slow(d)->detached++;
+		homad_log(HOMAD_DEBUG, "detached\tapp=%llu pid=%d",
+			  (unsigned long long)app->id, (int)client->pid);
+		if (app->phase == HOMAD_APP_OPEN)
+			homad_call(app->thread, homad_session_close, app);
+	} else {
+		attach->num_fresh--;
+		client->user->fresh--;
+	}
+	homad_user_put(client->user);
+	free(client);
+}
+
+void homad_client_attached(struct homad *d, struct homad_client *client)
+{
+	struct homad_attach *attach = homad_attach(d);
+
+	homa_list_del(&client->list);
+	homa_list_add_tail(&attach->clients, &client->list);
+	attach->num_fresh--;
+	client->user->fresh--;
+	client->user->attachments++;
+	homad_slow(d)->attached++;
+}
+
+static void process_ready(struct homad *d, struct homad_source *source,
+			  u32 events)
+{
+	(void)events;
+	homad_client_free(d, homa_container_of(source, struct homad_client,
+					       process));
+}
+
+/* ---- requests ---- */
+
+/* Send what is in the outbox. false: the client is gone. */
+static bool flush(struct homad *d, struct homad_client *client)
+{
+	int rc = homad_answer_flush(client);
+
+	if (rc < 0 || (rc == 0 && client->hopeless)) {
+		homad_client_free(d, client);
+		return false;
+	}
+	return homad_watch(d, &client->conn,
+			   rc ? EPOLLOUT : EPOLLIN | EPOLLRDHUP) == 0;
+}
+
+static void client_ready(struct homad *d, struct homad_source *source,
+			 u32 events)
+{
+	struct homad_client *client =
+		homa_container_of(source, struct homad_client, conn);
+	struct homa_ctl_request request;
+	ssize_t n;
+	int i;
+
+	if (events & (EPOLLHUP | EPOLLERR)) {
+		homad_client_free(d, client);
+		return;
+	}
+	if (client->out.pending && !flush(d, client))
+		return;
+	for (i = 0; i < REQUESTS && !client->out.pending; i++) {
+		/* Without room for control data the kernel drops descriptors
+		 * that were passed along. */
+		n = recv(client->conn.fd, &request, sizeof(request),
+			 MSG_DONTWAIT | MSG_TRUNC);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			homad_client_free(d, client);
+			return;
+		}
+		homad_ctl(d, client, &request, (size_t)n);
+		if (client->out.pending && !flush(d, client))
+			return;
+	}
+}
+
+/* ---- accept ---- */
+
+static void get_groups(struct homad_client *client)
+{
+	gid_t groups[1024];
+	socklen_t size = sizeof(groups);
+
+	if (getsockopt(client->conn.fd, SOL_SOCKET, SO_PEERGROUPS, groups,
+		       &size))
+		return;
+	client->num_groups = homa_min_u32(size / sizeof(*groups), HOMAD_GROUPS);
+	memcpy(client->groups, groups, client->num_groups * sizeof(*groups));
+}
+
+/* Room for one more connection of @user: the oldest of this user goes, or the
+ * oldest of all. */
+static void make_room(struct homad *d, const struct homad_user *user)
+{
+	struct homad_attach *attach = homad_attach(d);
+	bool own = user->fresh > HOMAD_FRESH_PER_USER;
+	struct homa_list *node = attach->fresh.next;
+	struct homad_client *client;
+
+	if (!own && attach->num_fresh <= HOMAD_FRESH)
+		return;
+	for (; node != &attach->fresh; node = node->next) {
+		client = homa_container_of(node, struct homad_client, list);
+		if (own && client->user != user)
+			continue;
+		homad_slow(d)->refused++;
+		homad_client_free(d, client);
+		return;
+	}
+}
+
+static int new_client(struct homad *d, int fd)
+{
+	struct homad_attach *attach = homad_attach(d);
+	struct homad_client *client = calloc(1, sizeof(*client));
+	struct ucred cred;
+	socklen_t size = sizeof(cred);
+	int rc = -ENOMEM;
+
+	if (!client)
+		return rc;
+	client->conn = (struct homad_source){ .fd = fd, .ready = client_ready };
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size)) {
+		rc = -errno;
+		goto no_client;
+	}
+	client->pid = cred.pid;
+	client->uid = cred.uid;
+	client->gid = cred.gid;
+	get_groups(client);
+	client->process.ready = process_ready;
+	client->process.fd = open_process(fd, cred.pid);
+	rc = client->process.fd;
+	if (rc == -ESRCH)
+		goto no_client;
+	rc = -ENOMEM;
+	client->user = homad_user_get(d, cred.uid);
+	if (!client->user)
+		goto no_process;
+	client->user->fresh++;
+	attach->num_fresh++;
+	homa_list_add_tail(&attach->fresh, &client->list);
+	rc = homad_watch(d, &client->conn, EPOLLIN | EPOLLRDHUP);
+	if (!rc && client->process.fd >= 0)
+		rc = homad_watch(d, &client->process, EPOLLIN);
+	if (rc) {
+		homad_client_free(d, client);
+		return 0;
+	}
+	make_room(d, client->user);
+	return 0;
+no_process:
+	if (client->process.fd >= 0)
+		close(client->process.fd);
+no_client:
+	free(client);
+	return rc;
+}
+
+/* No descriptor left: without taking the connection the loop would not rest. */
+static void refuse_one(struct homad *d, int listen_fd)
+{
+	struct homad_attach *attach = homad_attach(d);
+	int fd;
+
+	homad_log(
+		HOMAD_WARNING,
+		"out of file descriptors, an application was turned away; raise LimitNOFILE of homad's unit, or quota.total_attachments is too high");
+	if (attach->spare_fd >= 0)
+		close(attach->spare_fd);
+	fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0)
+		close(fd);
+	attach->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	homad_slow(d)->refused++;
+}
+
+void homad_accept(struct homad *d, struct homad_source *source, u32 events)
+{
+	int i, fd;
+
+	(void)events;
+	for (i = 0; i < ACCEPTS; i++) {
+		fd = accept4(source->fd, NULL, NULL,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+			refuse_one(d, source->fd);
+			return;
+		}
+		if (fd < 0)
+			return;
+		if (new_client(d, fd))
+			close(fd);
+	}
+}
+
+/* ---- attachments that have ended ---- */
+
+static void bury(struct homad *d, struct homad_app *app)
+{
+	struct homad_attachment *a = homad_attachment(app);
+
+	if (app->evicted) {
+		homad_slow(d)->evicted++;
+		homad_log(
+			HOMAD_WARNING,
+			"an application broke the rules and was detached\tapp=%llu pid=%d uid=%u name=%s why=%s",
+			(unsigned long long)app->id, (int)app->pid,
+			(unsigned int)app->uid, app->name,
+			app->why ? app->why : "?");
+	}
+	if (a->client)
+		homad_client_free(d, a->client);
+	homad_session_free(app);
+	homad_app_drop(d, app);
+}
+
+static void dead_ready(struct homad *d, struct homad_source *source, u32 events)
+{
+	struct homad_app *app, *next;
+	u64 count;
+
+	(void)events;
+	if (read(source->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		return;
+	app = __atomic_exchange_n(&d->dead, NULL, __ATOMIC_ACQUIRE);
+	for (; app; app = next) {
+		next = app->next_dead;
+		bury(d, app);
+	}
+}
+
+int homad_attach_start(struct homad *d, char *err, size_t errlen)
+{
+	struct homad_attach *attach = calloc(1, sizeof(*attach));
+	u32 i;
+	int rc;
+
+	if (!attach) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
+	attach->d = d;
+	attach->listen.fd = attach->claim.fd = attach->lock_fd = -1;
+	attach->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	homa_list_init(&attach->fresh);
+	homa_list_init(&attach->clients);
+	for (i = 0; i < HOMAD_USER_BUCKETS; i++)
+		homa_list_init(&attach->users[i]);
+	homad_slow(d)->attach = attach;
+	err[0] = '\0';
+	attach->dead =
+		(struct homad_source){ .fd = d->dead_fd, .ready = dead_ready };
+	rc = homad_watch(d, &attach->dead, EPOLLIN);
+	if (!rc)
+		rc = homad_claim(d, err, errlen);
+	if (!rc)
+		rc = homad_attach_listen(d, err, errlen);
+	if (rc && !err[0])
+		snprintf(err, errlen, "cannot make the attach socket: %s",
+			 strerror(-rc));
+	if (rc)
+		homad_attach_stop(d);
+	return rc;
+}
+
+/* The fast path has stopped: nobody else knows the attachments. */
+void homad_attach_stop(struct homad *d)
+{
+	struct homad_attach *attach = homad_attach(d);
+	struct homa_list *apps = &homad_slow(d)->apps;
+	struct homad_attached *attached;
+
+	if (!attach)
+		return;
+	homad_attach_listen_stop(d);
+	while (!homa_list_empty(apps)) {
+		attached = homa_container_of(apps->next, struct homad_attached,
+					     list);
+		attached->app->phase = HOMAD_APP_DEAD;
+		bury(d, attached->app);
+	}
+	while (!homa_list_empty(&attach->fresh))
+		homad_client_free(d,
+				  homa_container_of(attach->fresh.next,
+						    struct homad_client, list));
+	homad_unwatch(d, &attach->dead);
+	if (attach->spare_fd >= 0)
+		close(attach->spare_fd);
+	free(attach);
+	homad_slow(d)->attach = NULL;
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What holds without a file. It has to work on any machine: AF_XDP where that
+ * goes, UDP everywhere, one fast-path thread that shares its core, everybody may
+ * attach and nobody may take more than a fair part of the memory. Ports below
+ * 1024 are root's, as with TCP.
+ */
+#include <string.h>
+#include <unistd.h>
+#include "config.h"
+#include "log.h"
+#include "shm.h"
+
+#define MIB ((u64)1 << 20)
+/* Small machines stop a process for 100 ms now and then; an RPC must live on. */
+#define TIMEOUT_US 500000u
+#define UDP_PORT 54321u
+
+/* A quarter of the machine, but not more than 4 GiB. */
+static u64 user_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+	u64 quarter = pages > 0 && size > 0 ? (u64)pages * (u64)size / 4 : 0;
+
+	if (quarter < 64 * MIB)
+		return 64 * MIB;
+	return quarter > 4096 * MIB ? 4096 * MIB : quarter;
+}
+
+void homad_config_default(struct homad_config *config)
+{
+	memset(config, 0, sizeof(*config));
+	config->mode = HOMAD_SHARED;
+	config->auto_interfaces = true;
+	config->afxdp = 1;
+	config->udp = true;
+	config->udp_port = UDP_PORT;
+	config->bulk = HOMAD_BULK_AUTO;
+	config->bulk_min = 65536;
+	config->spin_us = 50;
+	config->spin_min_us = 5;
+	config->scale = true;
+	config->scale_idle = 125;
+	config->scale_busy = 20;
+	config->scale_ms = 10;
+	strcpy(config->socket, HOMA_SHM_SOCKET);
+	strcpy(config->monitor, "/run/homa/monitor.sock");
+	config->socket_mode = 0666;
+	config->rules[0] = (struct homad_rule){
+		.id = 0,
+		.allow = true,
+		.port_min = 1,
+		.port_max = 32767,
+	};
+	config->rules[1] = (struct homad_rule){
+		.any = true,
+		.allow = true,
+		.port_min = 1024,
+		.port_max = 32767,
+	};
+	config->num_rules = 2;
+	config->quota = (struct homad_quota){
+		.attachments = 1024,
+		.total_attachments = 4096,
+		.rpcs = 4096,
+		.rcvbuf_default = 8 * MIB,
+		.rcvbuf_max = 256 * MIB,
+		.send_max = 64 * MIB,
+		.user_memory = user_memory(),
+	};
+	homa_params_default(&config->params);
+	config->params.timeout_us = TIMEOUT_US;
+	config->log_level = HOMAD_INFO;
+	config->log_format = HOMAD_LOG_TEXT;
+}

@@ -1,0 +1,451 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Requests on the attach socket. Each is checked in full, whoever sends it, and
+ * each gets one answer; a mistake costs its sender an error and a sentence, and
+ * only a client that does not speak our language at all is dropped. What concerns
+ * the fast path is done there between two rounds (homad_call()).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "attach.h"
+#include "log.h"
+#include "stats.h"
+
+#define PAGE 4096u
+#define POOL_PAGE 65536u
+#define POOL_MIN (2 * POOL_PAGE)
+#define POOLS 8u /* exchanges of one attachment: each costs us page clearing */
+#define SEGMENT_MAX ((u64)1 << 30)
+
+typedef void homad_op(struct homad *d, struct homad_client *client,
+		      const struct homa_ctl_request *r);
+
+static bool check_pool(struct homad *d, struct homad_client *client,
+		       const struct homa_ctl_request *r, u64 *bytes)
+{
+	const struct homad_quota *quota = &d->config.quota;
+
+	*bytes = r->bytes ? r->bytes : quota->rcvbuf_default;
+	if (*bytes % POOL_PAGE == 0 && *bytes >= POOL_MIN &&
+	    *bytes <= quota->rcvbuf_max)
+		return true;
+	homad_answer_error(
+		client, r->op, -EINVAL,
+		"receive buffer of %llu bytes: homad gives multiples of %u from %u to %llu; ask for less or raise quota.rcvbuf_max",
+		(unsigned long long)*bytes, POOL_PAGE, POOL_MIN,
+		(unsigned long long)quota->rcvbuf_max);
+	return false;
+}
+
+/* The active thread with the fewest attachments. */
+static struct homad_thread *choose_home(struct homad *d)
+{
+	u32 homes[HOMAD_MAX_THREADS] = { 0 }, i, best = 0;
+	struct homa_list *node, *apps = &homad_slow(d)->apps;
+	const struct homad_app *app;
+
+	for (node = apps->next; node != apps; node = node->next) {
+		app = homa_container_of(node, struct homad_attached, list)->app;
+		if (app->thread)
+			homes[app->thread->index]++;
+	}
+	for (i = 1; i < d->num_threads; i++)
+		if (d->threads[i]->active &&
+		    (!d->threads[best]->active || homes[i] < homes[best]))
+			best = i;
+	return d->threads[best];
+}
+
+static void fill_attached(struct homad *d, struct homad_app *app,
+			  struct homa_ctl_answer *a)
+{
+	struct homad_attachment *record = homad_attachment(app);
+	u32 i;
+
+	record->attached.port = homa_sock_port(app->sock);
+	a->port = record->attached.port;
+	a->encap = d->udp ? d->udp->info->address.encap : 0;
+	for (i = 0; i < d->num_ports; i++) {
+		const struct homad_port *port = &d->ports[i];
+
+		if (!port->info)
+			continue;
+		if (!port->encap)
+			a->native = 1;
+		if (a->ip[15] == 0 && a->ip[0] == 0)
+			memcpy(a->ip, port->info->address.ip, sizeof(a->ip));
+	}
+	a->queues_bytes = record->queues_bytes;
+	a->data_bytes = app->seg[0].bytes;
+	a->pool_bytes = app->pool_bytes;
+	a->max_rpcs = app->max_rpcs;
+	a->max_segments = HOMA_SHM_SEGMENTS;
+}
+
+static void op_attach(struct homad *d, struct homad_client *client,
+		      const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	int fds[HOMA_CTL_ATTACH_FDS], i, rc;
+	struct homad_app *app;
+	char name[sizeof(r->name)];
+	u64 bytes;
+
+	if (client->app) {
+		homad_answer_error(
+			client, r->op, -EISCONN,
+			"this connection is attached already; make another one for another handle");
+		return;
+	}
+	memcpy(name, r->name, sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	rc = homad_may_attach(d, client, answer.text, sizeof(answer.text));
+	if (!rc && !check_pool(d, client, r, &bytes))
+		return;
+	if (!rc)
+		rc = homad_app_new(d, client, name, bytes, fds, &app,
+				   answer.text, sizeof(answer.text));
+	if (rc) {
+		homad_slow(d)->refused++;
+		homad_log(HOMAD_INFO,
+			  "attach refused\tpid=%d uid=%u error=%d reason=%s",
+			  (int)client->pid, (unsigned int)client->uid, -rc,
+			  answer.text);
+		homad_answer_error(client, r->op, rc, "%s", answer.text);
+		return;
+	}
+	rc = homad_call(choose_home(d), homad_session_open, app);
+	if (rc) {
+		for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
+			close(fds[i]);
+		homad_app_drop(d, app);
+		homad_answer_error(client, r->op, rc, "cannot attach: %s",
+				   strerror(-rc));
+		return;
+	}
+	client->app = app;
+	homad_client_attached(d, client);
+	fill_attached(d, app, &answer);
+	homad_log(HOMAD_DEBUG,
+		  "attached\tapp=%llu pid=%d uid=%u name=%s port=%u",
+		  (unsigned long long)app->id, (int)app->pid,
+		  (unsigned int)app->uid, app->name, answer.port);
+	homad_answer(client, &answer, fds, HOMA_CTL_ATTACH_FDS, NULL, 0, 0);
+}
+
+static void op_bind(struct homad *d, struct homad_client *client,
+		    const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op, .port = r->port };
+	struct homad_bind bind = { .app = client->app, .port = r->port };
+	int rc;
+
+	/* What can never be a server's port is wrong, not forbidden. */
+	rc = r->port == 0 || r->port >= HOMA_MIN_CLIENT_PORT ?
+		     0 :
+		     homad_may_bind(d, client, r->port, answer.text,
+				    sizeof(answer.text));
+	if (!rc)
+		rc = homad_call(client->app->thread, homad_session_bind, &bind);
+	if (!rc)
+		homad_attachment(client->app)->attached.port = r->port;
+	else if (rc == -EADDRINUSE)
+		snprintf(answer.text, sizeof(answer.text),
+			 "port %u is another handle's of this homad", r->port);
+	else if (!answer.text[0])
+		snprintf(answer.text, sizeof(answer.text),
+			 "cannot bind port %u: %s", r->port, strerror(-rc));
+	answer.error = rc;
+	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
+}
+
+static void op_pool(struct homad *d, struct homad_client *client,
+		    const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	struct homad_app *app = client->app;
+	struct homad_pool change = { .app = app };
+	u8 *old = app->pool;
+	size_t old_bytes = app->pool_bytes, size;
+	int fd = -1, rc;
+	u64 bytes;
+
+	if (!check_pool(d, client, r, &bytes))
+		return;
+	if (client->pools >= POOLS) {
+		homad_answer_error(
+			client, r->op, -EBUSY,
+			"the receive buffer was exchanged %u times; open another handle",
+			POOLS);
+		return;
+	}
+	client->pools++;
+	rc = homad_app_memory(d, app, "homa-pool", bytes, &change.pool, &fd,
+			      answer.text, sizeof(answer.text));
+	if (rc) {
+		homad_answer_error(client, r->op, rc, "%s", answer.text);
+		return;
+	}
+	change.bytes = bytes;
+	size = (homa_pool_size((u32)(bytes / POOL_PAGE)) + 63) / 64 * 64;
+	change.pool_mem = aligned_alloc(64, size);
+	if (change.pool_mem)
+		memset(change.pool_mem, 0, size);
+	rc = change.pool_mem ?
+		     homad_call(app->thread, homad_session_pool, &change) :
+		     -ENOMEM;
+	free(change.pool_mem); /* the old one, or the new one if it failed */
+	if (rc) {
+		close(fd);
+		homad_app_unmap(app, change.pool, bytes);
+		homad_answer_error(client, r->op, rc,
+				   "cannot exchange the receive buffer: %s",
+				   rc == -EBUSY ? "it has received messages" :
+						  strerror(-rc));
+		return;
+	}
+	homad_app_unmap(app, old, old_bytes);
+	answer.pool_bytes = bytes;
+	homad_answer(client, &answer, &fd, 1, NULL, 0, 0);
+}
+
+struct new_segment {
+	struct homad_app *app;
+	struct homad_segment segment;
+};
+
+static int add_segment(struct homad_thread *t, void *arg)
+{
+	struct new_segment *new = arg;
+
+	(void)t;
+	new->app->seg[new->app->num_segs] = new->segment;
+	new->app->num_segs++;
+	return 0;
+}
+
+static void op_segment(struct homad *d, struct homad_client *client,
+		       const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	struct homad_app *app = client->app;
+	struct homad_attachment *record = homad_attachment(app);
+	struct new_segment new = { .app = app };
+	u64 max = d->config.quota.send_max;
+	int fd = -1, rc;
+
+	if (r->bytes == 0 || r->bytes % PAGE || r->bytes > SEGMENT_MAX) {
+		homad_answer_error(
+			client, r->op, -EINVAL,
+			"data segment of %llu bytes: it must be a multiple of %u up to %llu",
+			(unsigned long long)r->bytes, PAGE,
+			(unsigned long long)SEGMENT_MAX);
+		return;
+	}
+	if (app->num_segs >= HOMA_SHM_SEGMENTS || record->send_bytes > max ||
+	    r->bytes > max - record->send_bytes) {
+		homad_answer_error(
+			client, r->op, -EDQUOT,
+			"%llu KiB of send memory in %u segments are in use and the limit is %llu KiB in %u; wait for replies, or raise quota.send_max",
+			(unsigned long long)record->send_bytes >> 10,
+			app->num_segs, (unsigned long long)max >> 10,
+			HOMA_SHM_SEGMENTS);
+		return;
+	}
+	rc = homad_app_memory(d, app, "homa-data", r->bytes, &new.segment.base,
+			      &fd, answer.text, sizeof(answer.text));
+	if (rc) {
+		homad_answer_error(client, r->op, rc, "%s", answer.text);
+		return;
+	}
+	new.segment.bytes = (u32)r->bytes;
+	record->send_bytes += r->bytes;
+	answer.segment = app->num_segs;
+	answer.data_bytes = r->bytes;
+	homad_call(app->thread, add_segment, &new);
+	homad_answer(client, &answer, &fd, 1, NULL, 0, 0);
+}
+
+static void op_route(struct homad *d, struct homad_client *client,
+		     const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	struct homad_route route = { .app = client->app,
+				     .addr.encap = r->encap };
+
+	(void)d;
+	memcpy(route.addr.ip, r->ip, sizeof(route.addr.ip));
+	answer.error =
+		homad_call(client->app->thread, homad_session_route, &route);
+	if (answer.error)
+		snprintf(answer.text, sizeof(answer.text), "%s",
+			 strerror(-answer.error));
+	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
+}
+
+static int set_ready_fd(struct homad_thread *t, void *arg)
+{
+	struct homad_app *app = arg;
+
+	(void)t;
+	app->ready_fd = homad_attachment(app)->new_ready_fd;
+	app->ready_every = homad_attachment(app)->new_ready_every;
+	return 0;
+}
+
+static void op_ready_fd(struct homad *d, struct homad_client *client,
+			const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	struct homad_app *app = client->app;
+	int ends[2];
+
+	(void)d;
+	if (app->ready_fd >= 0) {
+		homad_answer_error(client, r->op, -EALREADY,
+				   "homad has given this descriptor already");
+		return;
+	}
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK)) {
+		homad_answer_error(client, r->op, -errno,
+				   "homad has no file descriptor left: %s",
+				   strerror(errno));
+		return;
+	}
+	homad_attachment(app)->new_ready_fd = ends[1];
+	homad_attachment(app)->new_ready_every = r->bytes == 1;
+	homad_call(app->thread, set_ready_fd, app);
+	homad_answer(client, &answer, &ends[0], 1, NULL, 0, 0);
+}
+
+/* ---- looking in ---- */
+
+struct records {
+	struct homa_ctl_metric *metrics;
+	u32 count, room;
+};
+
+static void add_metric(void *arg, const char *name, const char *text, u64 value)
+{
+	struct records *r = arg;
+	struct homa_ctl_metric *grown, *m;
+
+	if (r->count == r->room) {
+		grown = realloc(r->metrics, (r->room + 64) * sizeof(*grown));
+		if (!grown)
+			return;
+		r->metrics = grown;
+		r->room += 64;
+	}
+	m = &r->metrics[r->count++];
+	memset(m, 0, sizeof(*m));
+	m->value = value;
+	snprintf(m->name, sizeof(m->name), "%s", name);
+	snprintf(m->text, sizeof(m->text), "%s", text);
+}
+
+static void op_metrics(struct homad *d, struct homad_client *client,
+		       const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	struct records records = { 0 };
+
+	homad_stats_metrics(d, client->app, add_metric, &records);
+	answer.total = records.count;
+	homad_answer(client, &answer, NULL, 0, records.metrics, records.count,
+		     sizeof(*records.metrics));
+}
+
+static void op_rpcs(struct homad *d, struct homad_client *client,
+		    const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	u32 max = 2 * client->app->max_rpcs;
+	struct homa_ctl_rpc *rpcs = calloc(max, sizeof(*rpcs));
+
+	(void)d;
+	if (!rpcs) {
+		homad_answer_error(client, r->op, -ENOMEM,
+				   "homad is out of memory");
+		return;
+	}
+	answer.total = homad_stats_rpcs(client->app, rpcs, max);
+	homad_answer(client, &answer, NULL, 0, rpcs, answer.total,
+		     sizeof(*rpcs));
+}
+
+static void op_shutdown(struct homad *d, struct homad_client *client,
+			const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+
+	(void)d;
+	answer.error = homad_call(client->app->thread, homad_session_shutdown,
+				  client->app);
+	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
+}
+
+static homad_op *const ops[] = {
+	[HOMA_CTL_ATTACH] = op_attach,	   [HOMA_CTL_BIND] = op_bind,
+	[HOMA_CTL_POOL] = op_pool,	   [HOMA_CTL_SEGMENT] = op_segment,
+	[HOMA_CTL_ROUTE] = op_route,	   [HOMA_CTL_READY_FD] = op_ready_fd,
+	[HOMA_CTL_METRICS] = op_metrics,   [HOMA_CTL_RPCS] = op_rpcs,
+	[HOMA_CTL_SHUTDOWN] = op_shutdown,
+};
+
+/* Does it speak our language? Only these eight bytes are the same for ever. */
+static bool understood(struct homad_client *client,
+		       const struct homa_ctl_request *r, size_t length)
+{
+	if (length < offsetof(struct homa_ctl_request, bytes) ||
+	    r->magic != HOMA_SHM_MAGIC) {
+		client->hopeless = true;
+		homad_answer_error(
+			client, 0, -EPROTO,
+			"this is homad's attach socket, and what came is no request to homad; use libhoma");
+		return false;
+	}
+	if (r->version != HOMA_SHM_VERSION) {
+		client->hopeless = true;
+		homad_answer_error(
+			client, r->op, -EPROTO,
+			"the program speaks version %u of homad's interface and this homad version %u; update the older of libhoma and homad",
+			r->version, HOMA_SHM_VERSION);
+		return false;
+	}
+	if (length != sizeof(*r)) {
+		homad_answer_error(client, r->op, -EINVAL,
+				   "a request has %zu bytes, this one had %zu",
+				   sizeof(*r), length);
+		return false;
+	}
+	return true;
+}
+
+void homad_ctl(struct homad *d, struct homad_client *client,
+	       const struct homa_ctl_request *request, size_t length)
+{
+	if (!understood(client, request, length))
+		return;
+	if (request->op >= HOMA_ARRAY_SIZE(ops) || !ops[request->op]) {
+		homad_answer_error(client, request->op, -EOPNOTSUPP,
+				   "homad does not know operation %u",
+				   request->op);
+		return;
+	}
+	if (!client->app && request->op != HOMA_CTL_ATTACH) {
+		homad_answer_error(client, request->op, -ENOTCONN,
+				   "the first request must be to attach");
+		return;
+	}
+	if (client->app && client->app->phase != HOMAD_APP_OPEN) {
+		homad_answer_error(client, request->op, -ESHUTDOWN,
+				   "this attachment is being ended by homad");
+		return;
+	}
+	ops[request->op](d, client, request);
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The log. Three things may not happen: that a line blocks the daemon (a pipe
+ * that nobody reads, a stopped terminal), that a line ends it (EPIPE, a full
+ * disk), and that an application can write lines of its own choice or fill the
+ * disk. So a line is built in a buffer, control characters are replaced, and it
+ * goes out in one write(2) only if poll(2) says that there is room; each call
+ * site may log SITE_LINES lines in SITE_WINDOW and then says how many were left
+ * out. What cannot be written is counted and told of in the next line that can.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "homa_clock.h"
+#include "log.h"
+
+#define LINE 1024u /* of the message; < PIPE_BUF when escaped */
+#define SITES 256u /* power of two */
+#define SITE_LINES 20u
+#define SITE_WINDOW 5000000000ull /* ns */
+
+/* struct site - a place in the code that logs, known by its format's address */
+struct site {
+	const char *format;
+	u64 since;
+	u32 lines;
+	u32 left_out;
+};
+
+static struct {
+	pthread_mutex_t lock;
+	int level;
+	enum homad_log_format format;
+	struct site sites[SITES];
+	unsigned long lost, told;
+} state = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.level = HOMAD_INFO,
+};
+
+static const char *const levels[] = { "error", "warning", "info", "debug" };
+
+void homad_log_init(int level, enum homad_log_format format)
+{
+	pthread_mutex_lock(&state.lock);
+	state.level = level;
+	state.format = format;
+	pthread_mutex_unlock(&state.lock);
+}
+
+unsigned long homad_log_lost(void)
+{
+	return __atomic_load_n(&state.lost, __ATOMIC_RELAXED);
+}
+
+static struct site *find_site(const char *format)
+{
+	u32 hash = (u32)(((uintptr_t)format * 0x9e3779b97f4a7c15ull) >> 40);
+	u32 i;
+
+	for (i = 0; i < SITES; i++) {
+		struct site *site = &state.sites[(hash + i) & (SITES - 1)];
+
+		if (!site->format)
+			site->format = format;
+		if (site->format == format)
+			return site;
+	}
+	return NULL;
+}
+
+/* May this site log now? @left_out: lines it kept to itself before. */
+static bool allowed(const char *format, u32 *left_out)
+{
+	struct site *site = find_site(format);
+	u64 now = homa_clock_ns();
+
+	*left_out = 0;
+	if (!site)
+		return true;
+	if (now - site->since > SITE_WINDOW) {
+		site->since = now;
+		site->lines = 0;
+		*left_out = site->left_out;
+		site->left_out = 0;
+	}
+	if (site->lines >= SITE_LINES) {
+		site->left_out++;
+		return false;
+	}
+	site->lines++;
+	return true;
+}
+
+/* ---- text ---- */
+
+struct line {
+	char text[4096];
+	size_t used;
+};
+
+static void put(struct line *line, const char *text, size_t length)
+{
+	size_t room = sizeof(line->text) - 2 - line->used;
+
+	if (length > room)
+		length = room;
+	memcpy(line->text + line->used, text, length);
+	line->used += length;
+}
+
+static void put_string(struct line *line, const char *text)
+{
+	put(line, text, strlen(text));
+}
+
+static void put_time(struct line *line)
+{
+	struct timespec now;
+	struct tm tm;
+	char text[48];
+	size_t used;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	used = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + used, sizeof(text) - used, ".%03ldZ",
+		 now.tv_nsec / 1000000);
+	put_string(line, text);
+}
+
+static void put_plain(struct line *line, const char *text, size_t length)
+{
+	size_t i;
+
+	for (i = 0; i < length; i++)
+		put(line, (u8)text[i] < ' ' || text[i] == 127 ? "?" : text + i,
+		    1);
+}
+
+static void put_json(struct line *line, const char *text, size_t length)
+{
+	char escape[8];
+	size_t i;
+
+	put(line, "\"", 1);
+	for (i = 0; i < length; i++) {
+		u8 c = (u8)text[i];
+
+		/* Bytes beyond ASCII may be no UTF-8; names of files only. */
+		if (c == '"' || c == '\\')
+			snprintf(escape, sizeof(escape), "\\%c", c);
+		else if (c < ' ' || c >= 127)
+			snprintf(escape, sizeof(escape), "\\u%04x", c);
+		else
+			snprintf(escape, sizeof(escape), "%c", c);
+		put_string(line, escape);
+	}
+	put(line, "\"", 1);
+}
+
+/* Length of the pair at @text: until the next " key=". */
+static size_t pair_length(const char *text)
+{
+	const char *p = text, *q;
+
+	while ((p = strchr(p, ' '))) {
+		for (q = p + 1; (*q >= 'a' && *q <= 'z') || *q == '_'; q++)
+			;
+		if (q > p + 1 && *q == '=')
+			return (size_t)(p - text);
+		p++;
+	}
+	return strlen(text);
+}
+
+static void put_json_pairs(struct line *line, const char *pairs)
+{
+	const char *equals;
+	size_t length;
+
+	for (; *pairs; pairs += length + (pairs[length] == ' ')) {
+		length = pair_length(pairs);
+		equals = memchr(pairs, '=', length);
+		if (!equals)
+			continue;
+		put_string(line, ",");
+		put_json(line, pairs, (size_t)(equals - pairs));
+		put_string(line, ":");
+		equals++;
+		length = pair_length(pairs);
+		if (strspn(equals, "0123456789") ==
+			    (size_t)(pairs + length - equals) &&
+		    pairs + length > equals && pairs + length - equals < 16 &&
+		    (*equals != '0' || pairs + length == equals + 1))
+			put(line, equals, (size_t)(pairs + length - equals));
+		else
+			put_json(line, equals,
+				 (size_t)(pairs + length - equals));
+	}
+}
+
+static void build(struct line *line, int level, const char *text,
+		  const char *pairs)
+{
+	if (state.format == HOMAD_LOG_JSON) {
+		put_string(line, "{\"time\":\"");
+		put_time(line);
+		put_string(line, "\",\"level\":\"");
+		put_string(line, levels[level]);
+		put_string(line, "\",\"message\":");
+		put_json(line, text, strlen(text));
+		put_json_pairs(line, pairs);
+		put_string(line, "}");
+	} else {
+		put_time(line);
+		put_string(line, " ");
+		put_string(line, levels[level]);
+		put_string(line, " ");
+		put_plain(line, text, strlen(text));
+		if (*pairs) {
+			put_string(line, " ");
+			put_plain(line, pairs, strlen(pairs));
+		}
+	}
+	line->text[line->used++] = '\n';
+}
+
+static bool write_line(const struct line *line)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	/* A pipe is writable when PIPE_BUF bytes fit, more than a line has. */
+	if (poll(&p, 1, 0) != 1 || !(p.revents & POLLOUT))
+		return false;
+	return write(STDERR_FILENO, line->text, line->used) ==
+	       (ssize_t)line->used;
+}
+
+void homad_log(int level, const char *format, ...)
+{
+	char text[LINE], note[96], *pairs;
+	struct line line;
+	u32 left_out;
+	va_list args;
+	size_t used;
+
+	if (level > __atomic_load_n(&state.level, __ATOMIC_RELAXED))
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	pthread_mutex_lock(&state.lock);
+	if (!allowed(format, &left_out))
+		goto out;
+	pairs = strchr(text, '\t');
+	if (pairs)
+		*pairs++ = '\0';
+	else
+		pairs = text + strlen(text);
+	if (left_out || state.lost != state.told) {
+		used = strlen(pairs);
+		snprintf(note, sizeof(note), "%sleft_out=%u lost=%lu",
+			 used ? " " : "", left_out, state.lost - state.told);
+		if (pairs + used + strlen(note) < text + sizeof(text))
+			strcpy(pairs + used, note);
+	}
+	line.used = 0;
+	build(&line, level, text, pairs);
+	if (write_line(&line))
+		state.told = state.lost;
+	else
+		__atomic_store_n(&state.lost, state.lost + 1, __ATOMIC_RELAXED);
+out:
+	pthread_mutex_unlock(&state.lock);
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The command line. It is read twice: first only for the name of the file, then,
+ * when the file has been read, for everything that overrides it. Options are a
+ * table, so that help and parser cannot disagree.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "homa_settings.h"
+#include "log.h"
+#include "options.h"
+
+#define DEFAULT_FILE "/etc/homa/homad.toml"
+
+/**
+ * struct option - one option
+ * @value: name of its value, NULL if it has none.
+ * @set: 0, or -EINVAL with what would be right in @err.
+ */
+struct option {
+	const char *name;
+	const char *value;
+	const char *text;
+	int (*set)(struct homad_config *c, const char *arg, char *err,
+		   size_t errlen);
+};
+
+static int copy(char *to, size_t size, const char *arg, char *err,
+		size_t errlen)
+{
+	if (strlen(arg) >= size) {
+		snprintf(err, errlen, "at most %zu characters are possible",
+			 size - 1);
+		return -EINVAL;
+	}
+	memset(to, 0, size);
+	memcpy(to, arg, strlen(arg));
+	return 0;
+}
+
+static int set_socket(struct homad_config *c, const char *arg, char *err,
+		      size_t errlen)
+{
+	if (!*arg) {
+		snprintf(err, errlen, "it must be a path");
+		return -EINVAL;
+	}
+	/* Room for ".lock" beside it is checked by nobody else. */
+	return copy(c->socket, sizeof(c->socket), arg, err, errlen);
+}
+
+static int set_monitor(struct homad_config *c, const char *arg, char *err,
+		       size_t errlen)
+{
+	return copy(c->monitor, sizeof(c->monitor), arg, err, errlen);
+}
+
+static int set_metrics(struct homad_config *c, const char *arg, char *err,
+		       size_t errlen)
+{
+	return copy(c->metrics, sizeof(c->metrics), arg, err, errlen);
+}
+
+static bool given; /* --interface was: the first one replaces the file's */
+
+static int set_interface(struct homad_config *c, const char *arg, char *err,
+			 size_t errlen)
+{
+	if (!given)
+		c->num_interfaces = 0;
+	given = true;
+	c->auto_interfaces = false;
+	if (c->num_interfaces == HOMA_ARRAY_SIZE(c->interfaces)) {
+		snprintf(err, errlen, "at most %zu interfaces are possible",
+			 HOMA_ARRAY_SIZE(c->interfaces));
+		return -EINVAL;
+	}
+	return copy(c->interfaces[c->num_interfaces++],
+		    sizeof(c->interfaces[0]), arg, err, errlen);
+}
+
+static int set_udp_only(struct homad_config *c, const char *arg, char *err,
+			size_t errlen)
+{
+	(void)arg;
+	(void)err;
+	(void)errlen;
+	c->afxdp = 0;
+	c->udp = true;
+	c->auto_interfaces = false;
+	c->num_interfaces = 0;
+	return 0;
+}
+
+static int set_mode(struct homad_config *c, const char *arg, char *err,
+		    size_t errlen)
+{
+	if (!strcmp(arg, "shared")) {
+		c->mode = HOMAD_SHARED;
+		return 0;
+	}
+	if (!strcmp(arg, "dedicated")) {
+		c->mode = HOMAD_DEDICATED;
+		return 0;
+	}
+	snprintf(err, errlen, "it must be shared or dedicated");
+	return -EINVAL;
+}
+
+static int add_cores(struct homad_config *c, unsigned long first,
+		     unsigned long last)
+{
+	for (; first <= last; first++) {
+		if (c->num_cores == HOMAD_MAX_THREADS || first > 65535)
+			return -EINVAL;
+		c->cores[c->num_cores++] = (u32)first;
+	}
+	return 0;
+}
+
+static int set_cores(struct homad_config *c, const char *arg, char *err,
+		     size_t errlen)
+{
+	unsigned long first, last;
+	char *end;
+
+	c->num_cores = 0;
+	for (;; arg = end + 1) {
+		first = last = strtoul(arg, &end, 10);
+		if (isdigit((unsigned char)*arg) && *end == '-' &&
+		    isdigit((unsigned char)end[1]))
+			last = strtoul(end + 1, &end, 10);
+		if (!isdigit((unsigned char)*arg) || (*end && *end != ',') ||
+		    last < first || add_cores(c, first, last))
+			break;
+		if (!*end)
+			return 0;
+	}
+	snprintf(
+		err, errlen,
+		"it must be a list of at most %d CPU numbers such as 2,3 or 4-7",
+		HOMAD_MAX_THREADS);
+	return -EINVAL;
+}
+
+static int set_log_level(struct homad_config *c, const char *arg, char *err,
+			 size_t errlen)
+{
+	static const char *const names[] = { "error", "warning", "info",
+					     "debug" };
+	u32 i;
+
+	for (i = 0; i < HOMA_ARRAY_SIZE(names); i++) {
+		if (strcmp(arg, names[i]) == 0) {
+			c->log_level = (int)i;
+			return 0;
+		}
+	}
+	snprintf(err, errlen, "it must be error, warning, info or debug");
+	return -EINVAL;
+}
+
+static int set_log_json(struct homad_config *c, const char *arg, char *err,
+			size_t errlen)
+{
+	(void)arg;
+	(void)err;
+	(void)errlen;
+	c->log_format = HOMAD_LOG_JSON;
+	return 0;
+}
+
+static int set_param(struct homad_config *c, const char *arg, char *err,
+		     size_t errlen)
+{
+	return homa_settings_parse(&c->params, arg, err, errlen);
+}
+
+static const struct option options[] = {
+	{ "config", "FILE",
+	  "read this file; without it " DEFAULT_FILE " if that exists", NULL },
+	{ "check-config", NULL,
+	  "check the file and the command line, say what is wrong, and end",
+	  NULL },
+	{ "config-help", NULL, "list everything that the file may set", NULL },
+	{ "socket", "PATH", "where applications attach", set_socket },
+	{ "monitor", "PATH",
+	  "where ./homa ss, top and trace ask; \"\": nowhere", set_monitor },
+	{ "metrics", "ADDR",
+	  "serve Prometheus metrics on unix:PATH or 127.0.0.1:PORT",
+	  set_metrics },
+	{ "interface", "IF",
+	  "use this interface with AF_XDP; may be given several times",
+	  set_interface },
+	{ "udp-only", NULL, "no AF_XDP: Homa in UDP only, which needs no root",
+	  set_udp_only },
+	{ "mode", "shared|dedicated",
+	  "one thread that shares its core, or a spinning thread on each of --cores",
+	  set_mode },
+	{ "cores", "LIST", "CPUs for the dedicated mode, such as 2,3 or 4-7",
+	  set_cores },
+	{ "log-level", "LEVEL", "error, warning, info or debug",
+	  set_log_level },
+	{ "log-json", NULL, "log JSON objects, one a line", set_log_json },
+	{ "set", "NAME=VALUE",
+	  "a setting of the protocol, see homad.toml(5); may be given several times",
+	  set_param },
+	{ "version", NULL, "say the version and end", NULL },
+	{ "help", NULL, "say this and end", NULL },
+};
+
+static void help(void)
+{
+	char left[48];
+	u32 i;
+
+	printf("usage: homad [OPTION]...\n"
+	       "\n"
+	       "The Homa transport as a service for all applications of this machine. Stays in the\n"
+	       "foreground and logs to standard error. Options override the file:\n\n");
+	for (i = 0; i < HOMA_ARRAY_SIZE(options); i++) {
+		snprintf(left, sizeof(left), "--%s%s%s", options[i].name,
+			 options[i].value ? " " : "",
+			 options[i].value ? options[i].value : "");
+		printf("  %-26s %s\n", left, options[i].text);
+	}
+	printf("\n"
+	       "Without root: homad --udp-only --socket $XDG_RUNTIME_DIR/homad.sock --monitor \"\"\n"
+	       "SIGHUP reads the file again, SIGTERM ends. See homad(8) and homad.toml(5).\n");
+}
+
+static const struct option *find_option(const char *word, size_t length)
+{
+	u32 i;
+
+	for (i = 0; i < HOMA_ARRAY_SIZE(options); i++)
+		if (strlen(options[i].name) == length &&
+		    memcmp(options[i].name, word, length) == 0)
+			return &options[i];
+	return NULL;
+}
+
+/* The option at argv[*i] and its value; *i goes on to what follows. */
+static const struct option *next_option(char **argv, int argc, int *i,
+					const char **arg, FILE *errors)
+{
+	const char *word = argv[*i], *equals = strchr(word, '=');
+	const struct option *option = NULL;
+
+	if (strcmp(word, "-h") == 0)
+		word = "--help";
+	if (strncmp(word, "--", 2) == 0)
+		option = find_option(word + 2,
+				     equals ? (size_t)(equals - word - 2) :
+					      strlen(word + 2));
+	if (!option) {
+		fprintf(errors,
+			"homad: unknown option '%.60s'; homad --help lists them all\n",
+			word);
+		return NULL;
+	}
+	*arg = NULL;
+	(*i)++;
+	if (!option->value && equals) {
+		fprintf(errors, "homad: option --%s takes no value\n",
+			option->name);
+		return NULL;
+	}
+	if (!option->value)
+		return option;
+	*arg = equals ? equals + 1 : *i < argc ? argv[(*i)++] : NULL;
+	if (!*arg) {
+		fprintf(errors, "homad: option --%s needs a value: --%s %s\n",
+			option->name, option->name, option->value);
+		return NULL;
+	}
+	return option;
+}
+
+/* What is wanted at all, and from which file. */
+static int first_pass(int argc, char **argv, const char **file,
+		      enum homad_action *action, FILE *errors)
+{
+	const struct option *option;
+	const char *arg;
+	int i = 1;
+
+	*file = NULL;
+	*action = HOMAD_RUN;
+	while (i < argc) {
+		option = next_option(argv, argc, &i, &arg, errors);
+		if (!option)
+			return 2;
+		if (strcmp(option->name, "config") == 0)
+			*file = arg;
+		else if (strcmp(option->name, "check-config") == 0)
+			*action = HOMAD_CHECK;
+		else if (strcmp(option->name, "config-help") == 0)
+			*action = HOMAD_CONFIG_HELP;
+		else if (strcmp(option->name, "help") == 0) {
+			help();
+			*action = HOMAD_SAID;
+			return 0;
+		} else if (strcmp(option->name, "version") == 0) {
+			printf("homad %s\n", HOMAD_VERSION);
+			*action = HOMAD_SAID;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+static int second_pass(struct homad_config *config, int argc, char **argv,
+		       FILE *errors)
+{
+	const struct option *option;
+	char err[256];
+	const char *arg;
+	int i = 1;
+
+	given = false;
+	while (i < argc) {
+		option = next_option(argv, argc, &i, &arg, errors);
+		if (!option)
+			return 2;
+		err[0] = '\0';
+		if (!option->set || !option->set(config, arg, err, sizeof(err)))
+			continue;
+		fprintf(errors, "homad: --%s %s: %s\n", option->name,
+			arg ? arg : "", err);
+		return 2;
+	}
+	if (config->mode == HOMAD_DEDICATED && !config->num_cores) {
+		fprintf(errors,
+			"homad: dedicated mode needs CPUs of its own: give --cores, or cores in [threads] of the file\n");
+		return 2;
+	}
+	return 0;
+}
+
+static int read_all(struct homad_config *config, int argc, char **argv,
+		    enum homad_action *action, FILE *errors)
+{
+	const char *file;
+	int rc;
+
+	homad_config_default(config);
+	rc = first_pass(argc, argv, &file, action, errors);
+	if (rc || *action == HOMAD_SAID)
+		return rc;
+	if (!file && access(DEFAULT_FILE, F_OK) == 0)
+		file = DEFAULT_FILE;
+	if (file && homad_config_load(config, file, errors))
+		return 1;
+	return second_pass(config, argc, argv, errors);
+}
+
+int homad_options(struct homad_config *config, int argc, char **argv,
+		  enum homad_action *action)
+{
+	return read_all(config, argc, argv, action, stderr);
+}
+
+int homad_options_again(struct homad_config *config, int argc, char **argv,
+			FILE *errors)
+{
+	enum homad_action action;
+
+	return read_all(config, argc, argv, &action, errors);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Who may do what, and how much of it. Rules decide on attaching and on ports:
+ * the first that matches the user or one of its groups. Accounts are kept for
+ * users, not for processes, since a user can have as many of those as it likes.
+ * Both are asked anew each time, so that a new configuration holds at once for
+ * whatever is asked from then on; what was given is not taken back.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "attach.h"
+
+struct homad_user *homad_user_get(struct homad *d, uid_t uid)
+{
+	struct homa_list *bucket =
+		&homad_attach(d)->users[uid % HOMAD_USER_BUCKETS];
+	struct homa_list *node;
+	struct homad_user *user;
+
+	for (node = bucket->next; node != bucket; node = node->next) {
+		user = homa_container_of(node, struct homad_user, list);
+		if (user->uid == uid)
+			return user;
+	}
+	user = calloc(1, sizeof(*user));
+	if (user) {
+		user->uid = uid;
+		homa_list_add_head(bucket, &user->list);
+	}
+	return user;
+}
+
+void homad_user_put(struct homad_user *user)
+{
+	if (user->fresh || user->attachments || user->memory)
+		return;
+	homa_list_del(&user->list);
+	free(user);
+}
+
+int homad_charge(struct homad *d, struct homad_user *user, u64 bytes, char *err,
+		 size_t errlen)
+{
+	u64 limit = d->config.quota.user_memory;
+
+	if (bytes > limit || user->memory > limit - bytes) {
+		snprintf(
+			err, errlen,
+			"user %u has %llu KiB of shared memory and %llu KiB more would pass the limit of %llu KiB; close handles, ask for less, or raise quota.user_memory",
+			(unsigned int)user->uid,
+			(unsigned long long)user->memory >> 10,
+			(unsigned long long)bytes >> 10,
+			(unsigned long long)limit >> 10);
+		return -EDQUOT;
+	}
+	user->memory += bytes;
+	return 0;
+}
+
+static bool in_group(const struct homad_client *client, gid_t gid)
+{
+	u32 i;
+
+	if (client->gid == gid)
+		return true;
+	for (i = 0; i < client->num_groups; i++)
+		if (client->groups[i] == gid)
+			return true;
+	return false;
+}
+
+static const struct homad_rule *find_rule(const struct homad *d,
+					  const struct homad_client *client)
+{
+	u32 i;
+
+	for (i = 0; i < d->config.num_rules; i++) {
+		const struct homad_rule *rule = &d->config.rules[i];
+
+		if (rule->any || (rule->by_gid ? in_group(client, rule->id) :
+						 client->uid == rule->id))
+			return rule;
+	}
+	return NULL;
+}
+
+int homad_may_attach(struct homad *d, const struct homad_client *client,
+		     char *err, size_t errlen)
+{
+	const struct homad_quota *quota = &d->config.quota;
+	const struct homad_rule *rule = find_rule(d, client);
+
+	if (!rule || !rule->allow) {
+		snprintf(
+			err, errlen,
+			"user %u may not attach to this homad; a [[rule]] in its configuration can allow it",
+			(unsigned int)client->uid);
+		return -EACCES;
+	}
+	if (client->user->attachments >= quota->attachments) {
+		snprintf(
+			err, errlen,
+			"user %u has %u handles open, the limit; close some or raise quota.attachments",
+			(unsigned int)client->uid, client->user->attachments);
+		return -EDQUOT;
+	}
+	if (homad_slow(d)->num_apps >= quota->total_attachments) {
+		snprintf(
+			err, errlen,
+			"homad has %u handles open, the limit for all users; quota.total_attachments can be raised",
+			homad_slow(d)->num_apps);
+		return -EUSERS;
+	}
+	return 0;
+}
+
+int homad_may_bind(struct homad *d, const struct homad_client *client, u16 port,
+		   char *err, size_t errlen)
+{
+	const struct homad_rule *rule = find_rule(d, client);
+
+	if (rule && rule->allow && rule->port_min && port >= rule->port_min &&
+	    port <= rule->port_max)
+		return 0;
+	if (rule && rule->allow && rule->port_min)
+		snprintf(
+			err, errlen,
+			"user %u may bind ports %u to %u, not %u; a [[rule]] in homad's configuration can allow it",
+			(unsigned int)client->uid, rule->port_min,
+			rule->port_max, port);
+	else
+		snprintf(
+			err, errlen,
+			"user %u may not bind ports; a [[rule]] in homad's configuration can allow it",
+			(unsigned int)client->uid);
+	return -EACCES;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* Reading the configuration again (SIGHUP). */
+#ifndef HOMAD_RELOAD_H
+#define HOMAD_RELOAD_H
+
+#include "service.h"
+
+/** homad_reload() - take over what can change while running, say what cannot; a
+ *  file that is wrong changes nothing. */
+void homad_reload(struct homad *d, int argc, char **argv);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* Signals, the watchdog, and faults in the memory of attachments. */
+#ifndef HOMAD_SIGNALS_H
+#define HOMAD_SIGNALS_H
+
+#include "slowpath.h"
+
+/** homad_signals_args() - the command line, for reloading. */
+void homad_signals_args(int argc, char **argv);
+/** homad_signals_start() - before any thread is made, they inherit the mask. */
+int homad_signals_start(struct homad *d, char *err, size_t errlen);
+void homad_signals_stop(struct homad *d);
+
+#endif
