@@ -246,14 +246,29 @@ class Homad:
             total += int(match.group(1)) if match else 0
         return total
 
-    def resources(self) -> tuple[int, int]:
-        """What must be the same again when applications are gone: descriptors and their memory."""
+    def _resources(self) -> tuple[int, int]:
         return len(self.fds()), self.maps()
 
+    def resources(self) -> tuple[int, int]:
+        """What must be the same again when applications are gone: descriptors and their memory.
+
+        Taken twice: at its start a daemon has a descriptor now and then for a moment.
+        """
+        while True:
+            first = self._resources()
+            time.sleep(0.1)
+            if self._resources() == first:
+                return first
+
     def await_resources(self, before: tuple[int, int], timeout: float = 30) -> None:
-        """Wait until resources() are as `before`; an AssertionError that names them if not."""
+        """Wait until resources() are no more than `before`; an AssertionError that names them if not."""
+
+        def gone() -> bool:
+            now = self._resources()
+            return now[0] <= before[0] and now[1] <= before[1]
+
         try:
-            eventually(lambda: self.resources() == before, timeout)
+            eventually(gone, timeout)
         except AssertionError:
             kinds = sorted(self.fds().values())
             raise AssertionError(f"{self.resources()} instead of {before}: {kinds}\n{self.log()[-4000:]}") from None

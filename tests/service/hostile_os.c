@@ -91,6 +91,16 @@ static void stuff(int fd)
 	close(again);
 }
 
+/* The daemon's process. */
+static pid_t homad(const struct raw *r)
+{
+	struct ucred peer = { .pid = getpid() };
+	socklen_t length = sizeof(peer);
+
+	getsockopt(r->sock, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+	return peer.pid;
+}
+
 /*
  * Flags and content of descriptors that homad signals by, or is signalled by,
  * may be shared with it: full, emptied, made blocking, owned by somebody else,
@@ -120,8 +130,9 @@ void live_eventfds(struct hostile *h)
 			fcntl(*fd, F_SETFL, 0);
 			break;
 		case 3:
-			fcntl(*fd, F_SETFL, O_ASYNC);
-			fcntl(*fd, F_SETOWN, getppid());
+			/* A signal on every event, to homad. */
+			fcntl(*fd, F_SETOWN, homad(&r));
+			fcntl(*fd, F_SETFL, O_ASYNC | O_NONBLOCK);
 			break;
 		case 4:
 			if (below(h, 50))

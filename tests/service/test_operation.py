@@ -74,7 +74,7 @@ def test_quota__of_attachments_memory_and_segments() -> None:
         assert (count, len(text) > 5) == ("3", True), text
         assert int(code) in (errno.EDQUOT, errno.EMFILE, errno.EAGAIN, errno.ENOSPC, errno.EUSERS), code
         # All of them are gone with the process, and the quota is free again.
-        eventually(lambda: host.homad.resources() == before)
+        host.homad.await_resources(before)
         assert probe(host, "attachments", "3")[0].startswith("3 0")
         assert probe(host, "pool", str(64 << 20))[0].startswith("error ")
         count, code, *text = probe(host, "segments", str(1 << 20))[0].split()
