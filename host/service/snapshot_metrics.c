@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The picture in Prometheus' text exposition format, version 0.0.4. Each family
+ * stands together under its HELP and TYPE; counters end in _total, times are
+ * seconds, sizes bytes. The lists of counters (homa_metrics.def, HOMAD_COUNTERS,
+ * HOMAD_APP_COUNTERS) make the families, so a new counter appears by itself.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "attach.h"
+#include "monitor.h"
+
+#define MAX_APPS 1000u /* with series of their own */
+#define LABELS 256u
+
+static void family(FILE *out, const char *name, const char *type,
+		   const char *help)
+{
+	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void sample(FILE *out, const char *name, const char *labels, u64 value)
+{
+	fprintf(out, "%s%s %" PRIu64 "\n", name, labels, value);
+}
+
+static void seconds(FILE *out, const char *name, const char *labels, u64 ns)
+{
+	fprintf(out, "%s%s %" PRIu64 ".%09" PRIu64 "\n", name, labels,
+		ns / 1000000000, ns % 1000000000);
+}
+
+/* A counter of ns is shown in seconds: "busy_ns" as "busy_seconds". */
+static bool full_name(char *name, size_t size, const char *prefix,
+		      const char *counter)
+{
+	const size_t len = strlen(counter);
+	const bool ns = len > 3 && !strcmp(counter + len - 3, "_ns");
+
+	if (ns)
+		snprintf(name, size, "%s_%.*s_seconds_total", prefix,
+			 (int)len - 3, counter);
+	else
+		snprintf(name, size, "%s_%s_total", prefix, counter);
+	return ns;
+}
+
+static void single(FILE *out, const char *name, const char *type,
+		   const char *help, u64 value)
+{
+	family(out, name, type, help);
+	sample(out, name, "", value);
+}
+
+/* ---- the daemon ---- */
+
+static void put_daemon(FILE *out, struct homad *d, const struct homad_stats *s)
+{
+	const struct homad_slow *slow = homad_slow(d);
+
+	family(out, "homa_build_info", "gauge", "version of homad, always 1");
+	fprintf(out, "homa_build_info{version=\"%s\",mode=\"%s\"} 1\n",
+		HOMAD_VERSION,
+		d->config.mode == HOMAD_SHARED ? "shared" : "dedicated");
+	family(out, "homa_uptime_seconds", "gauge", "time since homad started");
+	seconds(out, "homa_uptime_seconds", "", s->now_ns - d->started_ns);
+	single(out, "homa_attachments", "gauge", "applications attached now",
+	       slow->num_apps);
+	single(out, "homa_attached_total", "counter",
+	       "applications that ever attached", slow->attached);
+	single(out, "homa_detached_total", "counter",
+	       "applications that left or died", slow->detached);
+	single(out, "homa_refused_total", "counter",
+	       "applications that were not let in", slow->refused);
+	single(out, "homa_evicted_total", "counter",
+	       "applications thrown out because they broke the rules",
+	       slow->evicted);
+	single(out, "homa_rpcs", "gauge", "RPCs alive now", s->counts.rpcs);
+	single(out, "homa_peers", "gauge", "peers remembered now",
+	       s->counts.peers);
+	single(out, "homa_log_lost_total", "counter",
+	       "lines of the log that could not be written", s->log_lost);
+}
+
+static void put_latency(FILE *out, const struct homad_latency *l)
+{
+	static const char name[] = "homa_rpc_latency_seconds";
+	u32 i;
+
+	family(out, name, "histogram",
+	       "time from an application's request to its response");
+	for (i = 0; i < HOMAD_LATENCY_BOUNDS; i++)
+		fprintf(out, "%s_bucket{le=\"%g\"} %" PRIu64 "\n", name,
+			(double)homad_latency_bound(i) / 1e9, l->below[i]);
+	fprintf(out, "%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", name, l->count);
+	seconds(out, "homa_rpc_latency_seconds_sum", "", l->sum);
+	sample(out, "homa_rpc_latency_seconds_count", "", l->count);
+}
+
+/* ---- threads ---- */
+
+static void put_thread_counter(FILE *out, const struct homad_stats *s,
+			       const char *prefix, const char *counter,
+			       const char *help, size_t offset)
+{
+	char name[96], labels[32];
+	bool ns = full_name(name, sizeof(name), prefix, counter);
+	u32 i;
+
+	family(out, name, "counter", help);
+	for (i = 0; i < s->num_threads; i++) {
+		u64 value;
+
+		memcpy(&value, (const char *)&s->threads[i] + offset, 8);
+		snprintf(labels, sizeof(labels), "{thread=\"%u\"}",
+			 s->threads[i].index);
+		(ns ? seconds : sample)(out, name, labels, value);
+	}
+}
+
+static void put_threads(FILE *out, const struct homad_stats *s)
+{
+	u32 i;
+
+	for (i = 0; i < HOMA_M_COUNT; i++)
+		put_thread_counter(out, s, "homa", homa_metric_table[i].name,
+				   homa_metric_table[i].text,
+				   offsetof(struct homad_thread_stats, engine) +
+					   i * sizeof(u64));
+#define X(name, text)                                                      \
+	put_thread_counter(out, s, "homa_thread", #name, text,             \
+			   offsetof(struct homad_thread_stats, counters) + \
+				   offsetof(struct homad_counters, name));
+	HOMAD_COUNTERS(X)
+#undef X
+	put_thread_counter(out, s, "homa_thread", "cpu_ns",
+			   "processor time that the thread has used",
+			   offsetof(struct homad_thread_stats, cpu_ns));
+	family(out, "homa_thread_active", "gauge",
+	       "1 if the thread takes part, 0 if core scaling put it aside");
+	for (i = 0; i < s->num_threads; i++)
+		fprintf(out, "homa_thread_active{thread=\"%u\"} %d\n",
+			s->threads[i].index, s->threads[i].active);
+	family(out, "homa_thread_attachments", "gauge",
+	       "applications whose rings the thread looks at now");
+	for (i = 0; i < s->num_threads; i++)
+		fprintf(out, "homa_thread_attachments{thread=\"%u\"} %u\n",
+			s->threads[i].index, s->threads[i].apps);
+}
+
+/* ---- ports ---- */
+
+static void port_labels(char *labels, size_t size,
+			const struct homad_port_stats *p)
+{
+	snprintf(labels, size, "{port=\"%s\",backend=\"%s\"}", p->port->name,
+		 p->port->info ? p->port->info->name : "memory");
+}
+
+/* struct nic_family - the @index'th counter of a nic, for every port */
+struct nic_family {
+	FILE *out;
+	const char *labels;
+	u32 index, at;
+	bool head;
+};
+
+static void put_nic_counter(void *arg, const char *name, const char *text,
+			    u64 value)
+{
+	struct nic_family *f = arg;
+	char full[96];
+
+	if (f->at++ != f->index)
+		return;
+	full_name(full, sizeof(full), "homa_port", name + strlen("nic_"));
+	if (f->head)
+		family(f->out, full, "counter", text);
+	f->head = false;
+	sample(f->out, full, f->labels, value);
+}
+
+static void put_nics(FILE *out, const struct homad_stats *s)
+{
+	const u32 counters = sizeof(struct nic_stats) / sizeof(u64);
+	char labels[LABELS];
+	u32 i, index;
+
+	for (index = 0; index < counters; index++) {
+		struct nic_family f = { .out = out,
+					.index = index,
+					.head = true };
+
+		for (i = 0; i < s->num_ports; i++) {
+			if (!s->ports[i].has_nic)
+				continue;
+			port_labels(labels, sizeof(labels), &s->ports[i]);
+			f.labels = labels;
+			f.at = 0;
+			homad_nic_visit(&s->ports[i].nic, put_nic_counter, &f);
+		}
+	}
+}
+
+static void put_links(FILE *out, const struct homad_stats *s)
+{
+	char labels[LABELS];
+	u32 i;
+
+#define LINK(name, help, print, value)                                       \
+	do {                                                                 \
+		family(out, "homa_port_" name, "gauge", help);               \
+		for (i = 0; i < s->num_ports; i++) {                         \
+			const struct homa_link_state *l = &s->ports[i].link; \
+                                                                             \
+			port_labels(labels, sizeof(labels), &s->ports[i]);   \
+			print(out, "homa_port_" name, labels, value);        \
+		}                                                            \
+	} while (0)
+	LINK("sending", "messages with bytes that may be sent", sample,
+	     l->sending);
+	LINK("granting", "messages that are being granted to", sample,
+	     l->granting);
+	LINK("waiting", "messages that wait for grants", sample, l->waiting);
+	LINK("rtt_bytes", "unscheduled bytes that a message may have", sample,
+	     l->rtt_bytes);
+	LINK("max_incoming_bytes", "bytes granted at most over all messages",
+	     sample, l->max_incoming);
+	LINK("rtt_seconds", "measured round trip of short messages", seconds,
+	     l->rtt_us * 1000ull);
+	LINK("backlog_seconds", "estimated queue of the device", seconds,
+	     l->backlog_ns);
+#undef LINK
+}
+
+/* ---- attachments ---- */
+
+/* As the value of a label: \, " and line ends escaped, the rest as it is. */
+static void escape(char *out, size_t size, const char *text)
+{
+	size_t n = 0;
+
+	for (; *text && n + 3 < size; text++) {
+		const unsigned char c = (unsigned char)*text;
+
+		if (c == '\\' || c == '"')
+			out[n++] = '\\';
+		out[n++] = c < ' ' || c >= 0x7f ? '?' : (char)c;
+	}
+	out[n] = '\0';
+}
+
+static void app_labels(char *labels, size_t size, const struct homad_app *app)
+{
+	char name[2 * sizeof(app->name) + 4];
+
+	escape(name, sizeof(name), app->name);
+	snprintf(labels, size,
+		 "{app=\"%" PRIu64 "\",name=\"%s\",pid=\"%d\",uid=\"%u\"}",
+		 app->id, name, (int)app->pid, app->uid);
+}
+
+static void put_app_family(FILE *out, struct homad *d, const char *name,
+			   const char *type, const char *help,
+			   u64 (*value)(struct homad_app *app, size_t offset),
+			   size_t offset)
+{
+	struct homa_list *pos;
+	char labels[LABELS];
+	u32 n = 0;
+
+	family(out, name, type, help);
+	homa_list_for_each(pos, &homad_slow(d)->apps) {
+		struct homad_app *app =
+			homa_list_entry(pos, struct homad_attached, list)->app;
+
+		if (n++ == MAX_APPS)
+			return;
+		app_labels(labels, sizeof(labels), app);
+		sample(out, name, labels, value(app, offset));
+	}
+}
+
+static u64 app_counter(struct homad_app *app, size_t offset)
+{
+	const u64 *counter =
+		(const u64 *)((const char *)&app->counters + offset);
+
+	return HOMA_READ_ONCE(*counter);
+}
+
+static u64 app_rpcs(struct homad_app *app, size_t offset)
+{
+	(void)offset;
+	return HOMA_READ_ONCE(app->rpcs);
+}
+
+static u64 app_memory(struct homad_app *app, size_t offset)
+{
+	(void)offset;
+	return homad_attachment(app)->memory;
+}
+
+static void put_apps(FILE *out, struct homad *d)
+{
+	const u32 apps = homad_slow(d)->num_apps;
+
+#define X(name, text)                                                       \
+	put_app_family(out, d, "homa_app_" #name "_total", "counter", text, \
+		       app_counter,                                         \
+		       offsetof(struct homad_app_counters, name));
+	HOMAD_APP_COUNTERS(X)
+#undef X
+	put_app_family(out, d, "homa_app_rpcs", "gauge", "its open RPCs",
+		       app_rpcs, 0);
+	put_app_family(out, d, "homa_app_memory_bytes", "gauge",
+		       "shared memory that it has", app_memory, 0);
+	single(out, "homa_apps_left_out", "gauge",
+	       "attachments without series of their own: there are too many",
+	       apps > MAX_APPS ? apps - MAX_APPS : 0);
+}
+
+char *homad_metrics_text(struct homad *d, size_t *length)
+{
+	struct homad_stats *s = malloc(sizeof(*s));
+	char *text = NULL;
+	FILE *out;
+
+	if (!s)
+		return NULL;
+	out = open_memstream(&text, length);
+	if (out) {
+		homad_stats_collect(d, s);
+		put_daemon(out, d, s);
+		put_latency(out, &s->latency);
+		put_threads(out, s);
+		put_nics(out, s);
+		put_links(out, s);
+		put_apps(out, d);
+		if (fclose(out)) {
+			free(text);
+			text = NULL;
+		}
+	}
+	free(s);
+	return text;
+}
