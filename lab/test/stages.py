@@ -70,6 +70,10 @@ def lab(context: Context, names: list[str]) -> Tally:
     return python_tests.pytest(context, "lab", names, PYTEST_SECONDS)
 
 
+def dissector(context: Context, names: list[str]) -> Tally:
+    return python_tests.pytest(context, "dissector", names, PYTEST_SECONDS)
+
+
 def _compiled(suite: str, what: str, *where: str, name: str = "") -> Stage:
     return Stage(name or suite, what, partial(in_builds, suite=suite, where=where), suite)
 
@@ -86,5 +90,6 @@ STAGES = (
     Stage("fuzz", f"libFuzzer, {FUZZ_SECONDS} s in all", partial(fuzz.smoke, total=FUZZ_SECONDS)),
     Stage("namespaces", "real packets between network namespaces", namespaces),
     Stage("daemon", "homad and applications of all kinds; plain, ASan and UBSan", daemon),
+    Stage("dissector", "Homa in Wireshark, by tshark", dissector),
     Stage("lab", "experiments, figures, the launcher", lab),
 )
