@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "config_schema.h"
 #include "log.h"
 #include "notify.h"
 #include "options.h"
@@ -88,6 +89,10 @@ int main(int argc, char **argv)
 	rc = homad_options(&d->config, argc, argv, &action);
 	if (rc || action == HOMAD_SAID)
 		goto out;
+	if (action == HOMAD_CONFIG_HELP) {
+		homad_config_help(stdout);
+		goto out;
+	}
 	if (action == HOMAD_CHECK) {
 		printf("%s: the configuration is right\n",
 		       d->config.file[0] ? d->config.file : "homad");

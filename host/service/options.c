@@ -349,7 +349,7 @@ static int read_all(struct homad_config *config, int argc, char **argv,
 
 	homad_config_default(config);
 	rc = first_pass(argc, argv, &file, action, errors);
-	if (rc || *action == HOMAD_SAID)
+	if (rc || *action == HOMAD_SAID || *action == HOMAD_CONFIG_HELP)
 		return rc;
 	if (!file && access(DEFAULT_FILE, F_OK) == 0)
 		file = DEFAULT_FILE;

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Every setting of the file, once: what it is called, what it may be, where it
+ * goes and what it does. The reader of the file, --config-help, the manual page
+ * and reloading all go by this table.
+ */
+#ifndef HOMAD_CONFIG_SCHEMA_H
+#define HOMAD_CONFIG_SCHEMA_H
+
+#include "config.h"
+
+enum homad_setting_type {
+	HOMAD_SET_BOOL,	      /* bool */
+	HOMAD_SET_NUMBER,     /* u32 */
+	HOMAD_SET_PORT,	      /* u16 */
+	HOMAD_SET_HUNDREDTHS, /* u32: a number with a fraction, times 100 */
+	HOMAD_SET_SIZE,	      /* u64: bytes, or "8 MiB" */
+	HOMAD_SET_CHOICE,     /* int: index of a word */
+	HOMAD_SET_STRING,     /* char[@max] */
+	HOMAD_SET_MODE,	      /* mode_t: "0660" */
+	HOMAD_SET_USER,	      /* char[@max]: a user that exists, or "" */
+	HOMAD_SET_GROUP,      /* char[@max]: a group that exists, or "" */
+	HOMAD_SET_CORES,      /* cores */
+	HOMAD_SET_INTERFACES, /* interfaces */
+};
+
+/**
+ * struct homad_setting - one of them
+ * @key: "table.name".
+ * @offset: in struct homad_config.
+ * @min, @max: of numbers; @max: room of strings.
+ * @choices: words for 0, 1, ...
+ * @live: a reload changes it in a running homad.
+ * @text: what it does.
+ */
+struct homad_setting {
+	const char *key;
+	enum homad_setting_type type;
+	size_t offset;
+	u64 min, max;
+	const char *const *choices;
+	bool live;
+	const char *text;
+};
+
+extern const struct homad_setting homad_settings[];
+extern const u32 homad_num_settings;
+
+/* The keys of a [[rule]], for suggestions and help. */
+extern const char *const homad_rule_keys[][2];
+extern const u32 homad_num_rule_keys;
+
+/** homad_setting_size() - bytes of it in struct homad_config. */
+size_t homad_setting_size(const struct homad_setting *setting);
+/** homad_setting_range() - "a whole number from 0 to 100", for errors and help. */
+void homad_setting_range(const struct homad_setting *setting, char *text,
+			 size_t size);
+/** homad_setting_value() - its value in @config as in the file. */
+void homad_setting_value(const struct homad_setting *setting,
+			 const struct homad_config *config, char *text,
+			 size_t size);
+/** homad_config_help() - all of it for people. */
+void homad_config_help(FILE *out);
+
+#endif
