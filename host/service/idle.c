@@ -3,12 +3,10 @@
  * What a fast-path thread does when a round found nothing. In shared mode it
  * must leave the cores to the applications: it yields after each empty round,
  * so that whoever has work runs at once, and after a while without work it
- * blocks until a packet, a kick or a deadline. Waking a blocked thread on
- * another core costs some 30 us, so it does not block at once. In dedicated
- * mode it owns its core and spins.
+ * blocks until a packet, a kick or a deadline; homa_spin.h says after which. In
+ * dedicated mode it owns its core and spins.
  */
 #include <errno.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "service.h"
@@ -76,7 +74,7 @@ static bool arm_nics(struct homad_thread *t)
 static void block(struct homad_thread *t)
 {
 	struct epoll_event ev[EVENTS];
-	u64 until = homad_next_deadline(t);
+	u64 from, until = homad_next_deadline(t);
 
 	if (until <= t->ctx.now)
 		return;
@@ -90,8 +88,10 @@ static void block(struct homad_thread *t)
 	take_events(t, ev, wait_events(t, ev, until));
 	t->asleep = false;
 	homad_drop_kicks(t);
+	from = t->ctx.now;
 	homad_now(t);
-	t->busy_at = t->epoll_at = t->ctx.now;
+	homa_spin_slept(&t->spin, from, t->ctx.now);
+	t->epoll_at = t->ctx.now;
 }
 
 void homad_idle(struct homad_thread *t)
@@ -101,9 +101,8 @@ void homad_idle(struct homad_thread *t)
 		homad_listen(t);
 		return;
 	}
-	if (t->active && t->ctx.now - t->busy_at < t->spin_ns) {
+	if (t->active && homa_spin_idle(&t->spin, t->ctx.now)) {
 		t->counters.yields++;
-		sched_yield();
 		return;
 	}
 	block(t);

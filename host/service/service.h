@@ -26,6 +26,7 @@
 #include "homa_list.h"
 #include "homa_msgbuf.h"
 #include "homa_slab.h"
+#include "homa_spin.h"
 #include "homa_turn.h"
 #include "nic.h"
 #include "rtnl.h"
@@ -281,7 +282,7 @@ struct homad_job {
  * @touched: attachments that got completions in this round.
  * @closing: attachments whose RPCs are being ended.
  * @asleep: blocked in epoll_wait(); set before the last look at the rings.
- * @spin_ns: present adaptive limit of polling without work.
+ * @spin: how long it polls without work; adapts.
  * @rtt: RPCs by latency from submission to completion, ns.
  * @trace: not NULL: packets and events are recorded.
  */
@@ -306,8 +307,7 @@ struct homad_thread {
 	struct homa_list touched;
 	struct homa_list closing;
 	bool asleep;
-	u64 spin_ns;
-	u64 busy_at;
+	struct homa_spin spin;
 	u64 epoll_at;
 	u64 evictions_seen;
 	struct homad_counters counters;

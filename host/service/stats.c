@@ -77,7 +77,7 @@ static void collect_thread(struct homad_stats *s, const struct homad_thread *t)
 	to->core = t->core;
 	to->active = HOMA_READ_ONCE(t->active);
 	to->asleep = HOMA_READ_ONCE(t->asleep);
-	to->spin_ns = HOMA_READ_ONCE(t->spin_ns);
+	to->spin_ns = HOMA_READ_ONCE(t->spin.limit);
 	to->cpu_ns = cpu_time(t);
 	to->out_bytes = HOMA_READ_ONCE(t->bufs.used);
 #define X(name, text)                                         \

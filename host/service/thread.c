@@ -32,7 +32,7 @@ static void *thread_main(void *arg)
 	bool busy = false;
 
 	homad_now(t);
-	t->busy_at = t->ctx.now;
+	homa_spin_work(&t->spin, t->ctx.now);
 	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
 		u64 from = t->ctx.now;
 		int done = homad_round(t);
@@ -40,7 +40,7 @@ static void *thread_main(void *arg)
 		account(t, from, busy);
 		busy = done != 0;
 		if (busy) {
-			t->busy_at = t->ctx.now;
+			homa_spin_work(&t->spin, t->ctx.now);
 			homad_listen(t);
 		} else {
 			homad_idle(t);
@@ -88,13 +88,14 @@ int homad_thread_make(struct homad *d, u32 index)
 			  (int)d->config.cores[index] :
 			  -1;
 	t->epfd = t->mail_fd = t->rtnl.fd = t->rtnl.events_fd = -1;
-	t->spin_ns = d->config.spin_us * 1000ull;
 	homa_list_init(&t->apps);
 	homa_list_init(&t->polled);
 	homa_list_init(&t->touched);
 	homa_list_init(&t->closing);
 	homa_ctx_init(&t->ctx, d->engine, index);
 	homad_now(t);
+	homa_spin_init(&t->spin, d->config.spin_min_us * 1000ull,
+		       d->config.spin_us * 1000ull, t->ctx.now);
 	rc = open_fds(t);
 	if (!rc)
 		rc = homa_hist_init(&t->rtt);
