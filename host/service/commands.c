@@ -378,20 +378,22 @@ void homad_poll_app(struct homad_thread *t, struct homad_app *app)
 	    app->phase != HOMAD_APP_OPEN || app->evicted)
 		return;
 	app->is_polled = true;
+	t->num_polled++;
 	homa_list_add_tail(&t->polled, &app->polled);
 	__atomic_store_n(&app->queues->h.need_kick, 0, __ATOMIC_RELAXED);
 }
 
-void homad_unpoll_app(struct homad_app *app)
+void homad_unpoll_app(struct homad_thread *t, struct homad_app *app)
 {
-	if (!app->is_polled)
+	if (!app->is_polled || app->thread != t)
 		return;
 	app->is_polled = false;
+	t->num_polled--;
 	homa_list_del(&app->polled);
 }
 
 /* Quiet for long: it must kick from now on, unless it just did something. */
-static void park(struct homad_app *app)
+static void park(struct homad_thread *t, struct homad_app *app)
 {
 	ask_kick(app);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -400,7 +402,7 @@ static void park(struct homad_app *app)
 				 __ATOMIC_RELAXED);
 		return;
 	}
-	homad_unpoll_app(app);
+	homad_unpoll_app(t, app);
 }
 
 int homad_commands(struct homad_thread *t)
@@ -423,7 +425,7 @@ int homad_commands(struct homad_thread *t)
 		if (done)
 			app->quiet_since = t->ctx.now;
 		else if (t->ctx.now - app->quiet_since > QUIET_NS)
-			park(app);
+			park(t, app);
 	}
 	/* Somebody else begins the next round. */
 	if (!homa_list_empty(&t->polled)) {

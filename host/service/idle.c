@@ -39,7 +39,7 @@ void homad_listen(struct homad_thread *t)
 {
 	struct epoll_event ev[EVENTS];
 
-	if (t->ctx.now - t->epoll_at < KICKS_NS)
+	if (t->num_polled == t->num_apps || t->ctx.now - t->epoll_at < KICKS_NS)
 		return;
 	t->epoll_at = t->ctx.now;
 	take_events(t, ev, epoll_wait(t->epfd, ev, EVENTS, 0));

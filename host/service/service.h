@@ -51,6 +51,7 @@ struct homad_trace;
  * @encap: peers are IP and UDP port.
  * @tx_at: when the pacer wants to be asked again, ns; HOMA_NEVER.
  * @tx_blocked: the nic had no room; packets wait in the engine.
+ * @rx_at: not looked into before, ns.
  * @name: "eth0", "udp", "local".
  */
 struct homad_port {
@@ -64,6 +65,7 @@ struct homad_port {
 	bool virtual_device;
 	u64 tx_at;
 	bool tx_blocked;
+	u64 rx_at;
 	char name[32];
 };
 
@@ -304,6 +306,7 @@ struct homad_thread {
 	struct homa_list apps;
 	u32 num_apps;
 	struct homa_list polled;
+	u32 num_polled;
 	struct homa_list touched;
 	struct homa_list closing;
 	bool asleep;
@@ -453,7 +456,7 @@ int homad_commands(struct homad_thread *t);
 /** homad_poll_app() - look at its rings from now on. */
 void homad_poll_app(struct homad_thread *t, struct homad_app *app);
 /** homad_unpoll_app() - look at them no more. */
-void homad_unpoll_app(struct homad_app *app);
+void homad_unpoll_app(struct homad_thread *t, struct homad_app *app);
 /** homad_ask_kicks() - before sleeping: ask everybody for kicks; true if there
  *  is something in a ring already: do not sleep. */
 bool homad_ask_kicks(struct homad_thread *t);

@@ -60,7 +60,7 @@ static int move_in(struct homad_thread *t, struct homad_app *app)
 
 static void move_out(struct homad_thread *t, struct homad_app *app)
 {
-	homad_unpoll_app(app);
+	homad_unpoll_app(t, app);
 	epoll_ctl(t->epfd, EPOLL_CTL_DEL, app->kick_fd, NULL);
 	homa_list_del(&app->member);
 	t->num_apps--;
@@ -157,7 +157,7 @@ void homad_app_evict(struct homad_thread *t, struct homad_app *app,
 		  (unsigned long long)app->id, app->name, (int)app->pid,
 		  (unsigned int)app->uid, why);
 	/* On its home thread it ends in this round's end. */
-	homad_unpoll_app(app);
+	homad_unpoll_app(t, app);
 }
 
 /* Those that were evicted in this round, wherever that was noticed. */
