@@ -268,15 +268,8 @@ static void bury(struct homad *d, struct homad_app *app)
 {
 	struct homad_attachment *a = homad_attachment(app);
 
-	if (app->evicted) {
+	if (app->evicted)
 		homad_slow(d)->evicted++;
-		homad_log(
-			HOMAD_WARNING,
-			"an application broke the rules and was detached\tapp=%llu pid=%d uid=%u name=%s why=%s",
-			(unsigned long long)app->id, (int)app->pid,
-			(unsigned int)app->uid, app->name,
-			app->why ? app->why : "?");
-	}
 	if (a->client)
 		homad_client_free(d, a->client);
 	homad_session_free(app);

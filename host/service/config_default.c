@@ -61,7 +61,7 @@ void homad_config_default(struct homad_config *config)
 	config->num_rules = 2;
 	config->quota = (struct homad_quota){
 		.attachments = 1024,
-		.total_attachments = 4096,
+		.total_attachments = 2048,
 		.rpcs = 4096,
 		.rcvbuf_default = 8 * MIB,
 		.rcvbuf_max = 256 * MIB,

@@ -12,6 +12,7 @@
 #include <sys/random.h>
 #include "log.h"
 #include "netif.h"
+#include "privileges.h"
 #include "service.h"
 
 #define ALIGN 64u
@@ -305,6 +306,8 @@ int homad_start(struct homad *d, char *err, size_t errlen)
 	rc = make_engine(d, err, errlen);
 	if (!rc)
 		rc = open_ports(d, err, errlen);
+	if (!rc)
+		rc = homad_privileges_drop(d, err, errlen);
 	if (!rc)
 		rc = start_threads(d);
 	if (rc) {

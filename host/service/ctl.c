@@ -41,25 +41,6 @@ static bool check_pool(struct homad *d, struct homad_client *client,
 	return false;
 }
 
-/* The active thread with the fewest attachments. */
-static struct homad_thread *choose_home(struct homad *d)
-{
-	u32 homes[HOMAD_MAX_THREADS] = { 0 }, i, best = 0;
-	struct homa_list *node, *apps = &homad_slow(d)->apps;
-	const struct homad_app *app;
-
-	for (node = apps->next; node != apps; node = node->next) {
-		app = homa_container_of(node, struct homad_attached, list)->app;
-		if (app->thread)
-			homes[app->thread->index]++;
-	}
-	for (i = 1; i < d->num_threads; i++)
-		if (d->threads[i]->active &&
-		    (!d->threads[best]->active || homes[i] < homes[best]))
-			best = i;
-	return d->threads[best];
-}
-
 static void fill_attached(struct homad *d, struct homad_app *app,
 			  struct homa_ctl_answer *a)
 {
@@ -118,7 +99,7 @@ static void op_attach(struct homad *d, struct homad_client *client,
 		homad_answer_error(client, r->op, rc, "%s", answer.text);
 		return;
 	}
-	rc = homad_call(choose_home(d), homad_session_open, app);
+	rc = homad_call(homad_thread_for_app(d), homad_session_open, app);
 	if (rc) {
 		for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
 			close(fds[i]);

@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include "attach.h"
 #include "log.h"
+#include "privileges.h"
 
 #define CLAIM "homad-one-per-network-namespace"
 #define BACKLOG 1024
@@ -92,7 +93,7 @@ int homad_claim(struct homad *d, char *err, size_t errlen)
 			"another homad runs in this network namespace, which can have only one");
 		return -EADDRINUSE;
 	}
-	if (geteuid() == 0 && cred.uid != 0) {
+	if (homad_privileged() && cred.uid != 0 && cred.uid != geteuid()) {
 		homad_log(
 			HOMAD_WARNING,
 			"a process of another user claims to be this network namespace's homad; going on without regard to it\tpid=%d uid=%u",

@@ -164,11 +164,16 @@ static void put_json(struct line *line, const char *text, size_t length)
 	put(line, "\"", 1);
 }
 
-/* Length of the pair at @text: until the next " key=". */
+/* Length of the pair at @text: until the closing quote of key="...", or until
+ * the next " key=". */
 static size_t pair_length(const char *text)
 {
-	const char *p = text, *q;
+	const char *equals = strchr(text, '='), *p = text, *q;
 
+	if (equals && equals[1] == '"') {
+		p = strchr(equals + 2, '"');
+		return p ? (size_t)(p + 1 - text) : strlen(text);
+	}
 	while ((p = strchr(p, ' '))) {
 		for (q = p + 1; (*q >= 'a' && *q <= 'z') || *q == '_'; q++)
 			;
@@ -177,6 +182,24 @@ static size_t pair_length(const char *text)
 		p++;
 	}
 	return strlen(text);
+}
+
+/* Numbers as numbers, the rest as strings; quotes around them are for people. */
+static void put_json_value(struct line *line, const char *value, size_t length)
+{
+	bool number = length && length < 16 &&
+		      strspn(value, "0123456789") >= length &&
+		      (*value != '0' || length == 1);
+
+	if (number) {
+		put(line, value, length);
+		return;
+	}
+	if (length >= 2 && value[0] == '"' && value[length - 1] == '"') {
+		value++;
+		length -= 2;
+	}
+	put_json(line, value, length);
 }
 
 static void put_json_pairs(struct line *line, const char *pairs)
@@ -192,16 +215,8 @@ static void put_json_pairs(struct line *line, const char *pairs)
 		put_string(line, ",");
 		put_json(line, pairs, (size_t)(equals - pairs));
 		put_string(line, ":");
-		equals++;
-		length = pair_length(pairs);
-		if (strspn(equals, "0123456789") ==
-			    (size_t)(pairs + length - equals) &&
-		    pairs + length > equals && pairs + length - equals < 16 &&
-		    (*equals != '0' || pairs + length == equals + 1))
-			put(line, equals, (size_t)(pairs + length - equals));
-		else
-			put_json(line, equals,
-				 (size_t)(pairs + length - equals));
+		put_json_value(line, equals + 1,
+			       (size_t)(pairs + length - equals - 1));
 	}
 }
 

@@ -14,6 +14,7 @@
 #include "log.h"
 #include "notify.h"
 #include "options.h"
+#include "privileges.h"
 #include "signals.h"
 #include "slowpath.h"
 
@@ -100,6 +101,7 @@ int main(int argc, char **argv)
 	}
 	homad_log_init(d->config.log_level, d->config.log_format);
 	homad_signals_args(argc, argv);
+	homad_limits_raise(d);
 	rc = serve(d);
 out:
 	free(d);

@@ -5,6 +5,9 @@
 
 #include "service.h"
 
+/** homad_reload_init() - remember what was read; before homad_start(). */
+void homad_reload_init(const struct homad *d);
+void homad_reload_free(void);
 /** homad_reload() - take over what can change while running, say what cannot; a
  *  file that is wrong changes nothing. */
 void homad_reload(struct homad *d, int argc, char **argv);

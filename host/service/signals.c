@@ -105,6 +105,7 @@ int homad_signals_start(struct homad *d, char *err, size_t errlen)
 	sigset_t set;
 	int rc;
 
+	homad_reload_init(d);
 	state.signals.fd = state.watchdog.fd = state.faults.fd = -1;
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
@@ -145,6 +146,7 @@ static void stop(struct homad *d, struct homad_source *source)
 void homad_signals_stop(struct homad *d)
 {
 	homad_guard_start(-1);
+	homad_reload_free();
 	stop(d, &state.signals);
 	stop(d, &state.watchdog);
 	stop(d, &state.faults);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* Privileges and limits: used while starting, given up before work begins. */
+#ifndef HOMAD_PRIVILEGES_H
+#define HOMAD_PRIVILEGES_H
+
+#include "service.h"
+
+/** homad_privileged() - can we take devices (CAP_NET_ADMIN)? */
+bool homad_privileged(void);
+/** homad_limits_raise() - descriptors and locked memory, as far as we may. */
+void homad_limits_raise(struct homad *d);
+/**
+ * homad_privileges_drop() - keep what running needs, become config.user
+ * Devices are open, no thread exists yet: capabilities belong to threads.
+ */
+int homad_privileges_drop(struct homad *d, char *err, size_t errlen);
+
+#endif
