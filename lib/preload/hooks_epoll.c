@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Hooks of epoll. Waiting is the kernel's; what is registered is the socket's
+ * readiness descriptor, and if that cannot say that the socket is writable,
+ * beside it one that always is, with the same data. With EPOLLET libhoma
+ * signals every message, not only the first of several.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include "hook.h"
+#include "sock.h"
+
+#define OUT_EVENTS (EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
+#define SLICE_MS 20
+
+static int epoll_real(int epfd, int op, int fd, struct epoll_event *event)
+{
+	return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event) ? -errno : 0;
+}
+
+/* The descriptor beside it: in the set exactly if @event asks for output. */
+static int register_out(struct homa_pl_sock *s, int epfd, int op,
+			const struct epoll_event *event)
+{
+	struct epoll_event out = { 0 };
+	int rc, fd;
+
+	if (op == EPOLL_CTL_DEL || !(event->events & OUT_EVENTS)) {
+		if (s->out_fd >= 0 && op != EPOLL_CTL_ADD)
+			epoll_real(epfd, EPOLL_CTL_DEL, s->out_fd, &out);
+		return 0;
+	}
+	homa_pl_lock_fds();
+	if (s->out_fd < 0) {
+		fd = homa_pl_placeholder(true);
+		s->out_fd = fd < 0 ? -1 : fd;
+	}
+	homa_pl_unlock_fds();
+	out.events = event->events & (OUT_EVENTS | EPOLLET | EPOLLONESHOT);
+	out.data = event->data;
+	rc = epoll_real(epfd, EPOLL_CTL_MOD, s->out_fd, &out);
+	return rc == -ENOENT ? epoll_real(epfd, EPOLL_CTL_ADD, s->out_fd, &out) :
+			       rc;
+}
+
+static int control(struct homa_pl_sock *s, int epfd, int op, int fd,
+		   struct epoll_event *event)
+{
+	int rc = 0;
+
+	if (op != EPOLL_CTL_DEL) {
+		if (!event)
+			return -EFAULT;
+		rc = homa_pl_arm(s, event->events & EPOLLET);
+	}
+	if (!rc)
+		rc = epoll_real(epfd, op, fd, event);
+	if (!rc && s->no_out)
+		rc = register_out(s, epfd, op, event);
+	return rc;
+}
+
+HOMA_PL_HOOK int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	int rc, cancel;
+
+	if (!s)
+		return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event);
+	rc = homa_pl_begin(s, &cancel);
+	if (!rc) {
+		rc = control(s, epfd, op, fd, event);
+		homa_pl_end(cancel);
+	}
+	return (int)homa_pl_result(s, rc);
+}
+
+/*
+ * While a port is still the parent's: wait in slices. @ns: -1 for ever.
+ */
+static int wait_sliced(int epfd, struct epoll_event *events, int max,
+		       int64_t ns, const sigset_t *mask)
+{
+	int64_t until = ns < 0 ? INT64_MAX : homa_pl_now() + ns;
+	int rc, ms;
+
+	do {
+		int64_t left = until - homa_pl_now();
+
+		homa_pl_claim_ports();
+		ms = SLICE_MS;
+		if (left < SLICE_MS * 1000000ll)
+			ms = left > 0 ? (int)((left + 999999) / 1000000) : 0;
+		rc = HOMA_PL_REAL(epoll_pwait)(epfd, events, max, ms, mask);
+	} while (!rc && homa_pl_now() < until);
+	return rc;
+}
+
+static int64_t from_ms(int ms)
+{
+	return ms < 0 ? -1 : ms * 1000000ll;
+}
+
+HOMA_PL_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max,
+			    int timeout)
+{
+	if (HOMA_PL_LIKELY(!homa_pl_missing_ports))
+		return HOMA_PL_REAL(epoll_wait)(epfd, events, max, timeout);
+	return wait_sliced(epfd, events, max, from_ms(timeout), NULL);
+}
+
+HOMA_PL_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max,
+			     int timeout, const sigset_t *mask)
+{
+	if (HOMA_PL_LIKELY(!homa_pl_missing_ports))
+		return HOMA_PL_REAL(epoll_pwait)(epfd, events, max, timeout,
+						 mask);
+	return wait_sliced(epfd, events, max, from_ms(timeout), mask);
+}
+
+HOMA_PL_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
+			      const struct timespec *timeout,
+			      const sigset_t *mask)
+{
+	int64_t ns = -1;
+
+	if (HOMA_PL_LIKELY(!homa_pl_missing_ports)) {
+		if (HOMA_PL_REAL(epoll_pwait2))
+			return HOMA_PL_REAL(epoll_pwait2)(epfd, events, max,
+							  timeout, mask);
+		errno = ENOSYS;
+		return -1;
+	}
+	if (timeout && timeout->tv_sec < INT64_MAX / 2000000000)
+		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
+	return wait_sliced(epfd, events, max, ns, mask);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Hooks of the calls that close, copy and configure descriptors, whatever they
+ * are of.
+ */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <unistd.h>
+#include "hook.h"
+
+HOMA_PL_HOOK int close(int fd)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (!s)
+		return HOMA_PL_REAL(close)(fd);
+	return (int)homa_pl_result(s, homa_pl_close(fd));
+}
+
+static void close_from_to(unsigned int first, unsigned int last)
+{
+	int fd = first > INT32_MAX ? -1 : homa_pl_table_next((int)first);
+
+	while (fd >= 0 && (unsigned int)fd <= last) {
+		close(fd);
+		fd = homa_pl_table_next(fd + 1);
+	}
+}
+
+HOMA_PL_HOOK int close_range(unsigned int first, unsigned int last, int flags)
+{
+	if (homa_pl_live && first <= last && !(flags & CLOSE_RANGE_CLOEXEC))
+		close_from_to(first, last);
+	if (!HOMA_PL_REAL(close_range)) {
+		errno = ENOSYS;
+		return -1;
+	}
+	return HOMA_PL_REAL(close_range)(first, last, flags);
+}
+
+HOMA_PL_HOOK void closefrom(int low)
+{
+	if (homa_pl_live)
+		close_from_to(low < 0 ? 0 : (unsigned int)low, INT32_MAX);
+	HOMA_PL_REAL(closefrom)(low);
+}
+
+HOMA_PL_HOOK int dup(int old)
+{
+	struct homa_pl_sock *s = homa_pl_find(old);
+
+	if (!s)
+		return HOMA_PL_REAL(dup)(old);
+	return (int)homa_pl_result(s, homa_pl_dup(s, old, 0, false));
+}
+
+/* dup2() and dup3() of different numbers, one of them a Homa socket's. */
+static int dup_to(int old, int fd, int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find(old);
+	int rc = homa_pl_dup_to(s, old, fd, flags);
+
+	if (s)
+		homa_pl_put(s);
+	if (rc >= 0)
+		return rc;
+	errno = -rc;
+	return -1;
+}
+
+static bool of_homa(int fd)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (s)
+		homa_pl_put(s);
+	return s != NULL;
+}
+
+HOMA_PL_HOOK int dup2(int old, int fd)
+{
+	if (old == fd || (!of_homa(old) && !of_homa(fd)))
+		return HOMA_PL_REAL(dup2)(old, fd);
+	return dup_to(old, fd, 0);
+}
+
+HOMA_PL_HOOK int dup3(int old, int fd, int flags)
+{
+	if (old == fd || (!of_homa(old) && !of_homa(fd)))
+		return HOMA_PL_REAL(dup3)(old, fd, flags);
+	return dup_to(old, fd, flags);
+}
+
+static int control(struct homa_pl_sock *s, int fd, int cmd, void *arg)
+{
+	int rc;
+
+	switch (cmd) {
+	case F_DUPFD:
+	case F_DUPFD_CLOEXEC:
+		return homa_pl_dup(s, fd, (int)(intptr_t)arg,
+				   cmd == F_DUPFD_CLOEXEC);
+	case F_GETFL:
+		return O_RDWR | s->status;
+	case F_SETFL:
+		/* Not of the real descriptor: libhoma relies on that. */
+		s->status = (int)(intptr_t)arg & O_NONBLOCK;
+		return 0;
+	}
+	rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
+	return rc < 0 ? -errno : rc;
+}
+
+HOMA_PL_HOOK int fcntl(int fd, int cmd, ...)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	va_list args;
+	void *arg;
+
+	va_start(args, cmd);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (!s)
+		return HOMA_PL_REAL(fcntl)(fd, cmd, arg);
+	return (int)homa_pl_result(s, control(s, fd, cmd, arg));
+}
+
+HOMA_PL_HOOK int fcntl64(int fd, int cmd, ...)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	va_list args;
+	void *arg;
+
+	va_start(args, cmd);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (!s)
+		return HOMA_PL_REAL(fcntl64)(fd, cmd, arg);
+	return (int)homa_pl_result(s, control(s, fd, cmd, arg));
+}
+
+HOMA_PL_HOOK int ioctl(int fd, unsigned long request, ...)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	va_list args;
+	void *arg;
+
+	va_start(args, request);
+	arg = va_arg(args, void *);
+	va_end(args);
+	if (!s)
+		return HOMA_PL_REAL(ioctl)(fd, request, arg);
+	return (int)homa_pl_result(s, homa_pl_ioctl(s, fd, request, arg));
+}
+
+/*
+ * A child that shares our memory until it calls exec would close and replace
+ * descriptors in our table, too. POSIX lets vfork() be fork().
+ */
+HOMA_PL_HOOK pid_t vfork(void)
+{
+	return fork();
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Hooks of the calls that move bytes. Only sendmsg(), recvmsg() and their
+ * plural forms can carry what Homa needs to know; all others fail on a Homa
+ * socket as they do in the kernel, instead of reading the descriptor that
+ * stands for it.
+ */
+#include "hook.h"
+
+static int64_t one_send(struct homa_pl_sock *s, const struct msghdr *msg,
+			int flags)
+{
+	int cancel;
+	int64_t rc = homa_pl_begin(s, &cancel);
+
+	if (rc)
+		return rc;
+	rc = homa_pl_sendmsg(s, msg, flags);
+	homa_pl_end(cancel);
+	return rc;
+}
+
+static int64_t one_receive(struct homa_pl_sock *s, struct msghdr *msg,
+			   int flags)
+{
+	int cancel;
+	int64_t rc = homa_pl_begin(s, &cancel);
+
+	if (rc)
+		return rc;
+	rc = homa_pl_recvmsg(s, msg, flags);
+	homa_pl_end(cancel);
+	return rc;
+}
+
+HOMA_PL_HOOK ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (!s)
+		return HOMA_PL_REAL(sendmsg)(fd, msg, flags);
+	return homa_pl_result(s, one_send(s, msg, flags));
+}
+
+HOMA_PL_HOOK ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (!s)
+		return HOMA_PL_REAL(recvmsg)(fd, msg, flags);
+	return homa_pl_result(s, one_receive(s, msg, flags));
+}
+
+HOMA_PL_HOOK int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
+			  int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	unsigned int i;
+	int64_t rc = 0;
+
+	if (!s)
+		return HOMA_PL_REAL(sendmmsg)(fd, msgs, count, flags);
+	for (i = 0; i < count && rc >= 0; i++) {
+		rc = one_send(s, &msgs[i].msg_hdr, flags);
+		if (rc < 0)
+			break;
+		msgs[i].msg_len = (unsigned int)rc;
+	}
+	return (int)homa_pl_result(s, i ? (int64_t)i : rc);
+}
+
+HOMA_PL_HOOK int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
+			  int flags, struct timespec *timeout)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	int64_t rc = 0, until = -1;
+	unsigned int i;
+
+	if (!s)
+		return HOMA_PL_REAL(recvmmsg)(fd, msgs, count, flags, timeout);
+	if (timeout)
+		until = homa_pl_now() + timeout->tv_sec * 1000000000ll +
+			timeout->tv_nsec;
+	for (i = 0; i < count; i++) {
+		/* As in the kernel, looked at only between two messages. */
+		if (i && until >= 0 && homa_pl_now() >= until)
+			break;
+		if (i && (flags & MSG_WAITFORONE))
+			flags |= MSG_DONTWAIT;
+		rc = one_receive(s, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
+		if (rc < 0)
+			break;
+		msgs[i].msg_len = (unsigned int)rc;
+	}
+	return (int)homa_pl_result(s, i ? (int64_t)i : rc);
+}
+
+/* A call that says nothing of ids: the kernel answers EINVAL. */
+static ssize_t refuse(struct homa_pl_sock *s)
+{
+	homa_pl_error(s, -EINVAL,
+		      "Homa sockets are read and written by sendmsg() and recvmsg() with msg_control only");
+	return homa_pl_result(s, -EINVAL);
+}
+
+HOMA_PL_HOOK ssize_t send(int fd, const void *buf, size_t size, int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) : HOMA_PL_REAL(send)(fd, buf, size, flags);
+}
+
+HOMA_PL_HOOK ssize_t sendto(int fd, const void *buf, size_t size, int flags,
+			    const struct sockaddr *addr, socklen_t len)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) :
+		   HOMA_PL_REAL(sendto)(fd, buf, size, flags, addr, len);
+}
+
+HOMA_PL_HOOK ssize_t recv(int fd, void *buf, size_t size, int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) : HOMA_PL_REAL(recv)(fd, buf, size, flags);
+}
+
+HOMA_PL_HOOK ssize_t recvfrom(int fd, void *buf, size_t size, int flags,
+			      struct sockaddr *addr, socklen_t *len)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) :
+		   HOMA_PL_REAL(recvfrom)(fd, buf, size, flags, addr, len);
+}
+
+HOMA_PL_HOOK ssize_t read(int fd, void *buf, size_t size)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) : HOMA_PL_REAL(read)(fd, buf, size);
+}
+
+HOMA_PL_HOOK ssize_t write(int fd, const void *buf, size_t size)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) : HOMA_PL_REAL(write)(fd, buf, size);
+}
+
+HOMA_PL_HOOK ssize_t readv(int fd, const struct iovec *iov, int count)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) : HOMA_PL_REAL(readv)(fd, iov, count);
+}
+
+HOMA_PL_HOOK ssize_t writev(int fd, const struct iovec *iov, int count)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) : HOMA_PL_REAL(writev)(fd, iov, count);
+}
+
+/* What -D_FORTIFY_SOURCE makes of them. */
+
+HOMA_PL_HOOK ssize_t __read_chk(int fd, void *buf, size_t size, size_t room)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) : HOMA_PL_REAL(__read_chk)(fd, buf, size, room);
+}
+
+HOMA_PL_HOOK ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room,
+				int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) :
+		   HOMA_PL_REAL(__recv_chk)(fd, buf, size, room, flags);
+}
+
+HOMA_PL_HOOK ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room,
+				    int flags, struct sockaddr *addr,
+				    socklen_t *len)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	return s ? refuse(s) :
+		   HOMA_PL_REAL(__recvfrom_chk)(fd, buf, size, room, flags,
+						addr, len);
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Hooks of the calls that make, name and set up sockets. socket() asks the
+ * kernel first: where Homa's module is loaded, programs use that and nothing
+ * here touches their sockets.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include "hook.h"
+#include "sock.h"
+
+int homa_pl_begin(struct homa_pl_sock *s, int *cancel)
+{
+	int rc = homa_pl_enter();
+
+	if (rc)
+		return rc;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+	rc = homa_pl_ready(s);
+	if (rc)
+		homa_pl_end(*cancel);
+	return rc;
+}
+
+void homa_pl_end(int cancel)
+{
+	pthread_setcancelstate(cancel, NULL);
+	homa_pl_leave();
+}
+
+static bool switched_off(void)
+{
+	const char *value = getenv("HOMA_PRELOAD");
+
+	return value && (!strcmp(value, "off") || !strcmp(value, "0"));
+}
+
+static bool ours(int family, int type, int protocol)
+{
+	return protocol == IPPROTO_HOMA &&
+	       (family == AF_INET || family == AF_INET6) &&
+	       (type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK)) == SOCK_DGRAM;
+}
+
+HOMA_PL_HOOK int socket(int family, int type, int protocol)
+{
+	/* Each attempt makes the kernel look for a module on the disk. */
+	static bool no_module;
+	int fd, rc, cancel;
+
+	if (HOMA_PL_LIKELY(!ours(family, type, protocol)) || switched_off())
+		return HOMA_PL_REAL(socket)(family, type, protocol);
+	if (!__atomic_load_n(&no_module, __ATOMIC_RELAXED)) {
+		fd = HOMA_PL_REAL(socket)(family, type, protocol);
+		if (fd >= 0 || errno == EMFILE || errno == ENFILE)
+			return fd;
+		__atomic_store_n(&no_module, true, __ATOMIC_RELAXED);
+	}
+	rc = homa_pl_enter();
+	if (!rc) {
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+		rc = homa_pl_socket(family, type);
+		homa_pl_end(cancel);
+	}
+	if (rc >= 0)
+		return rc;
+	errno = -rc;
+	return -1;
+}
+
+HOMA_PL_HOOK int bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	int rc, cancel;
+
+	if (!s)
+		return HOMA_PL_REAL(bind)(fd, addr, len);
+	rc = homa_pl_begin(s, &cancel);
+	if (!rc) {
+		rc = homa_pl_bind(s, addr, len);
+		homa_pl_end(cancel);
+	}
+	return (int)homa_pl_result(s, rc);
+}
+
+HOMA_PL_HOOK int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	int rc, cancel;
+
+	if (!s)
+		return HOMA_PL_REAL(getsockname)(fd, addr, len);
+	rc = homa_pl_begin(s, &cancel);
+	if (!rc) {
+		rc = homa_pl_getsockname(s, addr, len);
+		homa_pl_end(cancel);
+	}
+	return (int)homa_pl_result(s, rc);
+}
+
+HOMA_PL_HOOK int shutdown(int fd, int how)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	int rc, cancel;
+
+	if (!s)
+		return HOMA_PL_REAL(shutdown)(fd, how);
+	rc = homa_pl_begin(s, &cancel);
+	if (!rc) {
+		rc = homa_pl_shutdown(s);
+		homa_pl_end(cancel);
+	}
+	return (int)homa_pl_result(s, rc);
+}
+
+HOMA_PL_HOOK int setsockopt(int fd, int level, int name, const void *value,
+			    socklen_t len)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	int rc, cancel;
+
+	if (!s)
+		return HOMA_PL_REAL(setsockopt)(fd, level, name, value, len);
+	rc = homa_pl_begin(s, &cancel);
+	if (!rc) {
+		rc = homa_pl_setsockopt(s, level, name, value, len);
+		homa_pl_end(cancel);
+	}
+	return (int)homa_pl_result(s, rc);
+}
+
+HOMA_PL_HOOK int getsockopt(int fd, int level, int name, void *value,
+			    socklen_t *len)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (!s)
+		return HOMA_PL_REAL(getsockopt)(fd, level, name, value, len);
+	return (int)homa_pl_result(s, homa_pl_getsockopt(s, level, name, value,
+							 len));
+}
+
+/* Homa has no connections: these say so. */
+
+HOMA_PL_HOOK int connect(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (!s)
+		return HOMA_PL_REAL(connect)(fd, addr, len);
+	return (int)homa_pl_result(s, -EOPNOTSUPP);
+}
+
+HOMA_PL_HOOK int listen(int fd, int backlog)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (!s)
+		return HOMA_PL_REAL(listen)(fd, backlog);
+	return (int)homa_pl_result(s, -EOPNOTSUPP);
+}
+
+HOMA_PL_HOOK int accept(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (!s)
+		return HOMA_PL_REAL(accept)(fd, addr, len);
+	return (int)homa_pl_result(s, -EOPNOTSUPP);
+}
+
+HOMA_PL_HOOK int accept4(int fd, struct sockaddr *addr, socklen_t *len,
+			 int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (!s)
+		return HOMA_PL_REAL(accept4)(fd, addr, len, flags);
+	return (int)homa_pl_result(s, -EOPNOTSUPP);
+}
+
+HOMA_PL_HOOK int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (!s)
+		return HOMA_PL_REAL(getpeername)(fd, addr, len);
+	return (int)homa_pl_result(s, -ENOTCONN);
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Hooks of the calls that wait for descriptors. The kernel does the waiting,
+ * as the descriptors are real; what is left for us:
+ *
+ *	* the descriptor of a Homa socket is made one that tells of messages
+ *	  when it is waited for the first time (homa_pl_arm());
+ *	* a Homa socket is always writable, but libhoma's descriptor may not be;
+ *	* after fork(), a child may have to wait for its parent's port to become
+ *	  free, which nothing tells: waiting is cut into slices then.
+ */
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include "hook.h"
+
+#define SLICE_NS 20000000
+#define OUT_EVENTS (POLLOUT | POLLWRNORM | POLLWRBAND)
+
+/* Returns with @no_out if we have to say that it is writable. */
+static bool prepare(int fd, bool *no_out)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+	int old = errno, cancel;
+
+	if (!s)
+		return false;
+	if (!homa_pl_begin(s, &cancel)) {
+		homa_pl_arm(s, false);
+		homa_pl_end(cancel);
+	}
+	*no_out = s->no_out;
+	homa_pl_put(s);
+	errno = old;
+	return true;
+}
+
+static struct timespec *to_timespec(int64_t ns, struct timespec *ts)
+{
+	ts->tv_sec = ns / 1000000000;
+	ts->tv_nsec = ns % 1000000000;
+	return ns < 0 ? NULL : ts;
+}
+
+static int64_t from_timespec(const struct timespec *ts)
+{
+	if (!ts)
+		return -1;
+	if (ts->tv_sec > INT64_MAX / 2000000000)
+		return -1;
+	return ts->tv_sec * 1000000000ll + ts->tv_nsec;
+}
+
+/*
+ * How long to wait now, out of @ns (-1: for ever). @until: when the whole
+ * waiting ends, 0: not known yet. Returns true if it is not the last slice.
+ */
+static bool slice(int64_t *ns, int64_t *until)
+{
+	int64_t now;
+
+	if (HOMA_PL_LIKELY(!homa_pl_missing_ports))
+		return false;
+	homa_pl_claim_ports();
+	now = homa_pl_now();
+	if (!*until)
+		*until = *ns < 0 ? INT64_MAX : now + *ns;
+	*ns = *until > now ? *until - now : 0;
+	if (*ns <= SLICE_NS)
+		return false;
+	*ns = SLICE_NS;
+	return true;
+}
+
+/* ---- poll ---- */
+
+/* Is one of ours writable that the kernel does not know to be? */
+static bool prepare_poll(struct pollfd *fds, nfds_t n)
+{
+	bool no_out, any = false;
+	nfds_t i;
+
+	for (i = 0; i < n; i++)
+		if (prepare(fds[i].fd, &no_out) && no_out &&
+		    (fds[i].events & OUT_EVENTS))
+			any = true;
+	return any;
+}
+
+static int add_writable(struct pollfd *fds, nfds_t n, int count)
+{
+	bool no_out;
+	nfds_t i;
+
+	for (i = 0; i < n; i++) {
+		if (!(fds[i].events & OUT_EVENTS) ||
+		    !prepare(fds[i].fd, &no_out) || !no_out)
+			continue;
+		count += !fds[i].revents;
+		fds[i].revents |= (short)(fds[i].events & OUT_EVENTS);
+	}
+	return count;
+}
+
+static int poll_ns(struct pollfd *fds, nfds_t n, int64_t ns,
+		   const sigset_t *mask)
+{
+	struct timespec ts;
+	int64_t until = 0;
+	bool more;
+	int rc;
+
+	if (prepare_poll(fds, n)) {
+		rc = HOMA_PL_REAL(ppoll)(fds, n, to_timespec(0, &ts), mask);
+		return rc < 0 ? rc : add_writable(fds, n, rc);
+	}
+	do {
+		more = slice(&ns, &until);
+		rc = HOMA_PL_REAL(ppoll)(fds, n, to_timespec(ns, &ts), mask);
+	} while (more && !rc);
+	return rc;
+}
+
+static int64_t from_ms(int ms)
+{
+	return ms < 0 ? -1 : ms * 1000000ll;
+}
+
+HOMA_PL_HOOK int poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	if (HOMA_PL_LIKELY(!homa_pl_live) || !fds)
+		return HOMA_PL_REAL(poll)(fds, n, timeout);
+	return poll_ns(fds, n, from_ms(timeout), NULL);
+}
+
+HOMA_PL_HOOK int ppoll(struct pollfd *fds, nfds_t n,
+		       const struct timespec *timeout, const sigset_t *mask)
+{
+	if (HOMA_PL_LIKELY(!homa_pl_live) || !fds)
+		return HOMA_PL_REAL(ppoll)(fds, n, timeout, mask);
+	return poll_ns(fds, n, from_timespec(timeout), mask);
+}
+
+HOMA_PL_HOOK int __poll_chk(struct pollfd *fds, nfds_t n, int timeout,
+			    size_t room)
+{
+	if (HOMA_PL_LIKELY(!homa_pl_live) || room / sizeof(*fds) < n)
+		return HOMA_PL_REAL(__poll_chk)(fds, n, timeout, room);
+	return poll(fds, n, timeout);
+}
+
+HOMA_PL_HOOK int __ppoll_chk(struct pollfd *fds, nfds_t n,
+			     const struct timespec *timeout,
+			     const sigset_t *mask, size_t room)
+{
+	if (HOMA_PL_LIKELY(!homa_pl_live) || room / sizeof(*fds) < n)
+		return HOMA_PL_REAL(__ppoll_chk)(fds, n, timeout, mask, room);
+	return ppoll(fds, n, timeout, mask);
+}
+
+/* ---- select ---- */
+
+/* Descriptors in @writes that are ours and writable leave it for @ours. */
+static bool prepare_select(int n, const fd_set *reads, fd_set *writes,
+			   fd_set *ours)
+{
+	int fd = homa_pl_table_next(0);
+	bool no_out, any = false;
+
+	FD_ZERO(ours);
+	for (; fd >= 0 && fd < n && fd < FD_SETSIZE;
+	     fd = homa_pl_table_next(fd + 1)) {
+		bool out = writes && FD_ISSET(fd, writes);
+
+		if (!out && !(reads && FD_ISSET(fd, reads)))
+			continue;
+		if (!prepare(fd, &no_out) || !no_out || !out)
+			continue;
+		FD_CLR(fd, writes);
+		FD_SET(fd, ours);
+		any = true;
+	}
+	return any;
+}
+
+static int give_writable(int n, fd_set *writes, const fd_set *ours)
+{
+	int fd, count = 0;
+
+	for (fd = 0; fd < n && fd < FD_SETSIZE; fd++) {
+		if (!FD_ISSET(fd, ours))
+			continue;
+		FD_SET(fd, writes);
+		count++;
+	}
+	return count;
+}
+
+static int select_ns(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
+		     int64_t ns, const sigset_t *mask)
+{
+	fd_set ours, kept[3];
+	fd_set *sets[3] = { reads, writes, excepts };
+	struct timespec ts;
+	int64_t until = 0;
+	bool more;
+	int i, rc;
+
+	if (prepare_select(n, reads, writes, &ours)) {
+		rc = HOMA_PL_REAL(pselect)(n, reads, writes, excepts,
+					   to_timespec(0, &ts), mask);
+		return rc < 0 ? rc : rc + give_writable(n, writes, &ours);
+	}
+	more = slice(&ns, &until);
+	if (HOMA_PL_LIKELY(!more) || n > FD_SETSIZE)
+		return HOMA_PL_REAL(pselect)(n, reads, writes, excepts,
+					     to_timespec(ns, &ts), mask);
+	/* A timeout empties the sets. */
+	for (i = 0; i < 3; i++)
+		if (sets[i])
+			kept[i] = *sets[i];
+	for (;;) {
+		rc = HOMA_PL_REAL(pselect)(n, reads, writes, excepts,
+					   to_timespec(ns, &ts), mask);
+		if (rc || !more)
+			return rc;
+		more = slice(&ns, &until);
+		for (i = 0; i < 3; i++)
+			if (sets[i])
+				*sets[i] = kept[i];
+	}
+}
+
+HOMA_PL_HOOK int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
+			struct timeval *timeout)
+{
+	int64_t begin, rest, ns = -1;
+	int rc;
+
+	if (HOMA_PL_LIKELY(!homa_pl_live))
+		return HOMA_PL_REAL(select)(n, reads, writes, excepts, timeout);
+	if (!timeout)
+		return select_ns(n, reads, writes, excepts, -1, NULL);
+	if (timeout->tv_sec < 0 || timeout->tv_usec < 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (timeout->tv_sec < INT64_MAX / 2000000000)
+		ns = timeout->tv_sec * 1000000000ll + timeout->tv_usec * 1000ll;
+	begin = homa_pl_now();
+	rc = select_ns(n, reads, writes, excepts, ns, NULL);
+	/* Linux tells what is left of the time. */
+	rest = ns - (homa_pl_now() - begin);
+	rest = rest > 0 ? rest : 0;
+	timeout->tv_sec = rest / 1000000000;
+	timeout->tv_usec = rest % 1000000000 / 1000;
+	return rc;
+}
+
+HOMA_PL_HOOK int pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
+			 const struct timespec *timeout, const sigset_t *mask)
+{
+	if (HOMA_PL_LIKELY(!homa_pl_live))
+		return HOMA_PL_REAL(pselect)(n, reads, writes, excepts, timeout,
+					     mask);
+	return select_ns(n, reads, writes, excepts, from_timespec(timeout),
+			 mask);
+}

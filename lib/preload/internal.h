@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* Small things that files of the preload library do for each other. */
+#ifndef HOMA_PRELOAD_INTERNAL_H
+#define HOMA_PRELOAD_INTERNAL_H
+
+#include "preload.h"
+
+/** homa_pl_table_get() - what the table has; no reference. */
+struct homa_pl_sock *homa_pl_table_get(int fd);
+/** homa_pl_wake_returned() - tell threads that wait for room in the region. */
+void homa_pl_wake_returned(struct homa_pl_sock *s);
+/** homa_pl_port() - bound or automatic. */
+uint16_t homa_pl_port(struct homa_pl_sock *s);
+
+/**
+ * homa_pl_region_lend() - let messages arrive in the region itself
+ * If libhoma cannot do that now, they are copied there.
+ */
+void homa_pl_region_lend(struct homa_pl_sock *s);
+/** homa_pl_region_again() - in the child of fork(), where all of it is free. */
+void homa_pl_region_again(struct homa_pl_sock *s);
+
+#endif

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The application's receive region. Whole 64 KiB pieces of a message get pages
+ * of their own; what is left, and short messages, share a page as slices, so
+ * that a small region holds many short messages. A page is free again when all
+ * that lies in it was given back. Pages fill one after the other from the
+ * begin, as far as there is a choice: a region is mostly memory that no
+ * message has touched yet.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "../libhoma_internal.h"
+#include "internal.h"
+
+#define ALIGN 64u /* slices begin on a cache line */
+#define MIN_BYTES ((size_t)2 << 20)
+#define MAX_BYTES ((size_t)4 << 30)
+
+/* Is there memory at all of it? */
+static bool mapped(uint8_t *start, size_t length)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t pages = (length + page - 1) / page, done = 0;
+	unsigned char seen[1024];
+
+	while (done < pages) {
+		size_t n = pages - done < sizeof(seen) ? pages - done :
+							 sizeof(seen);
+
+		if (mincore(start + done * page, n * page, seen))
+			return false;
+		done += n;
+	}
+	return true;
+}
+
+int homa_pl_region_set(struct homa_pl_sock *s, uint64_t start, size_t length)
+{
+	struct homa_pl_region *r = &s->region;
+	size_t min = MIN_BYTES +
+		     (size_t)sysconf(_SC_NPROCESSORS_ONLN) * HOMA_BPAGE_SIZE;
+
+	if (r->start)
+		return homa_pl_error(s, -EINVAL,
+				     "SO_HOMA_RCVBUF: the socket has a receive region already");
+	if (!start || !mapped((uint8_t *)(uintptr_t)(start & ~4095ull), length))
+		return homa_pl_error(s, -EFAULT,
+				     "SO_HOMA_RCVBUF: there is no memory at that address");
+	if (start & ((uint64_t)sysconf(_SC_PAGESIZE) - 1))
+		return homa_pl_error(s, -EINVAL,
+				     "SO_HOMA_RCVBUF: the region does not begin on a page boundary");
+	if (length < min || length > MAX_BYTES)
+		return homa_pl_error(s, -EINVAL,
+				     "SO_HOMA_RCVBUF: a region has 2 MiB and 64 KiB for each CPU, at most 4 GiB");
+	r->pages = (uint32_t)(length >> HOMA_BPAGE_SHIFT);
+	r->refs = calloc(r->pages, sizeof(*r->refs));
+	if (!r->refs)
+		return -ENOMEM;
+	r->free = r->pages;
+	r->slices = -1;
+	r->start = (uint8_t *)(uintptr_t)start;
+	return 0;
+}
+
+static uint32_t get_page(struct homa_pl_region *r)
+{
+	while (r->refs[r->next])
+		r->next = (r->next + 1) % r->pages;
+	r->refs[r->next] = 1;
+	r->free--;
+	return r->next;
+}
+
+static void put_page(struct homa_pl_region *r, uint32_t page)
+{
+	if (--r->refs[page])
+		return;
+	r->free++;
+	if (page < r->next)
+		r->next = page;
+}
+
+int homa_pl_region_get(struct homa_pl_region *r, size_t length,
+		       uint32_t *offsets)
+{
+	uint32_t whole = (uint32_t)(length >> HOMA_BPAGE_SHIFT);
+	uint32_t rest = (uint32_t)(length & (HOMA_BPAGE_SIZE - 1));
+	uint32_t i, size = (rest + ALIGN - 1) & ~(ALIGN - 1);
+	bool fresh = rest && (r->slices < 0 ||
+			      r->used + size > HOMA_BPAGE_SIZE);
+
+	/* Nobody else has anything in the shared page: begin it again. */
+	if (fresh && r->slices >= 0 && r->refs[r->slices] == 1) {
+		r->used = 0;
+		fresh = false;
+	}
+	if (r->free < whole + fresh)
+		return -ENOBUFS;
+	for (i = 0; i < whole; i++)
+		offsets[i] = get_page(r) << HOMA_BPAGE_SHIFT;
+	if (!rest)
+		return (int)whole;
+	if (fresh) {
+		if (r->slices >= 0)
+			put_page(r, (uint32_t)r->slices);
+		r->slices = get_page(r);
+		r->used = 0;
+	}
+	offsets[whole] = ((uint32_t)r->slices << HOMA_BPAGE_SHIFT) + r->used;
+	r->used += size;
+	r->refs[r->slices]++;
+	return (int)whole + 1;
+}
+
+void homa_pl_region_note(struct homa_pl_region *r, uint32_t num,
+			 const uint32_t *offsets)
+{
+	uint32_t i;
+
+	for (i = 0; i < num; i++)
+		r->free -= !r->refs[offsets[i] >> HOMA_BPAGE_SHIFT]++;
+}
+
+int homa_pl_region_put(struct homa_pl_region *r, uint32_t num,
+		       const uint32_t *offsets)
+{
+	uint32_t i;
+	int rc = 0;
+
+	for (i = 0; i < num; i++) {
+		uint32_t page = offsets[i] >> HOMA_BPAGE_SHIFT;
+		/* The shared page has one reference that is our own. */
+		uint32_t own = page == r->slices;
+
+		if (page >= r->pages || r->refs[page] <= own)
+			rc = -EINVAL;
+		else
+			put_page(r, page);
+	}
+	return rc;
+}
+
+uint64_t homa_pl_region_avail(const struct homa_pl_region *r)
+{
+	uint64_t rest = 0;
+
+	if (r->start && r->slices >= 0)
+		rest = HOMA_BPAGE_SIZE - r->used;
+	return ((uint64_t)r->free << HOMA_BPAGE_SHIFT) + rest;
+}
+
+void homa_pl_region_lend(struct homa_pl_sock *s)
+{
+	struct homa_pl_region *r = &s->region;
+
+	s->lent = !homa_internal_set_region(s->h, r->start,
+					    (size_t)r->pages << HOMA_BPAGE_SHIFT);
+	if (!s->lent)
+		homa_pl_debug("messages are copied into the receive region: %s",
+			      homa_error(s->h));
+}
+
+void homa_pl_region_again(struct homa_pl_sock *s)
+{
+	struct homa_pl_region *r = &s->region;
+
+	memset(r->refs, 0, r->pages * sizeof(*r->refs));
+	r->free = r->pages;
+	r->next = 0;
+	r->slices = -1;
+	homa_pl_region_lend(s);
+}

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Life of a Homa socket: made by socket(), shared by descriptors and the calls
+ * that are using it, closed when the last of them lets go, as the kernel does
+ * it. The handle of libhoma behind it may change: a child of fork() opens its
+ * own the first time it uses the socket.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../libhoma_internal.h"
+#include "internal.h"
+#include "real.h"
+#include "sock.h"
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct homa_pl_sock *free_socks;
+struct homa_pl_sock *homa_pl_all;
+unsigned int homa_pl_generation;
+uint32_t homa_pl_missing_ports;
+
+void homa_pl_debug(const char *format, ...)
+{
+	char text[512] = "homa-preload: ";
+	size_t n = strlen(text);
+	va_list args;
+
+	if (!getenv("HOMA_PRELOAD_DEBUG"))
+		return;
+	va_start(args, format);
+	vsnprintf(text + n, sizeof(text) - n - 1, format, args);
+	va_end(args);
+	strcat(text, "\n");
+	if (HOMA_PL_REAL(write)(STDERR_FILENO, text, strlen(text)) < 0)
+		return;
+}
+
+int homa_pl_error(struct homa_pl_sock *s, int rc, const char *text)
+{
+	/* The last byte stays 0, whoever writes at the same time. */
+	snprintf(s->error, sizeof(s->error), "%s", text);
+	return rc;
+}
+
+void homa_pl_lock_open(void)
+{
+	pthread_mutex_lock(&open_lock);
+}
+
+void homa_pl_unlock_open(void)
+{
+	pthread_mutex_unlock(&open_lock);
+}
+
+void homa_pl_reset_open(void)
+{
+	pthread_mutex_init(&open_lock, NULL);
+}
+
+/* As the kernel says it where there is no Homa. */
+static int open_errno(int rc)
+{
+	switch (rc) {
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOMEM:
+		return rc;
+	default:
+		return -EPROTONOSUPPORT;
+	}
+}
+
+static int open_handle(struct homa_pl_sock *s)
+{
+	int rc = homa_open(&s->h, NULL);
+
+	if (rc) {
+		s->h = NULL;
+		homa_pl_debug("no Homa here: %s", homa_open_error());
+		return open_errno(rc);
+	}
+	s->generation = homa_pl_generation;
+	homa_pl_debug("socket over %s%s%s", homa_via(s->h),
+		      *homa_via_reason(s->h) ? ": " : "",
+		      homa_via_reason(s->h));
+	return 0;
+}
+
+/* Memory for one; with open_lock. */
+static struct homa_pl_sock *get_sock(int family, int status)
+{
+	struct homa_pl_sock *s = free_socks;
+
+	if (s) {
+		free_socks = s->next_free;
+	} else {
+		s = calloc(1, sizeof(*s));
+		if (!s)
+			return NULL;
+		pthread_mutex_init(&s->lock, NULL);
+		s->next = homa_pl_all;
+		homa_pl_all = s;
+	}
+	/* @refs stays 0 for threads that still look at the old one. */
+	memset((char *)s + offsetof(struct homa_pl_sock, h), 0,
+	       offsetof(struct homa_pl_sock, next) -
+		       offsetof(struct homa_pl_sock, h));
+	s->family = family;
+	s->status = status;
+	s->rcvtimeo = s->sndtimeo = -1;
+	s->out_fd = -1;
+	s->held_end = &s->held;
+	return s;
+}
+
+static void put_sock(struct homa_pl_sock *s)
+{
+	s->next_free = free_socks;
+	free_socks = s;
+}
+
+int homa_pl_socket(int family, int type)
+{
+	struct homa_pl_sock *s;
+	int fd, rc;
+
+	homa_pl_watch_forks();
+	/* First, so that it is the lowest free number, as socket() promises. */
+	fd = homa_pl_placeholder(type & SOCK_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	rc = homa_pl_table_room(fd);
+	if (rc)
+		goto fail_fd;
+	homa_pl_lock_open();
+	s = get_sock(family, type & SOCK_NONBLOCK);
+	rc = s ? open_handle(s) : -ENOMEM;
+	if (rc) {
+		if (s)
+			put_sock(s);
+		homa_pl_unlock_open();
+		goto fail_fd;
+	}
+	__atomic_store_n(&s->refs, 1, __ATOMIC_RELEASE);
+	homa_pl_unlock_open();
+	__atomic_fetch_add(&homa_pl_live, 1, __ATOMIC_RELEASE);
+	homa_pl_table_set(fd, s);
+	return fd;
+fail_fd:
+	HOMA_PL_REAL(close)(fd);
+	return rc;
+}
+
+static void free_held(struct homa_pl_sock *s)
+{
+	while (s->held) {
+		struct homa_pl_held *held = s->held;
+
+		s->held = held->next;
+		free(held);
+	}
+	s->held_end = &s->held;
+}
+
+static void destroy(struct homa_pl_sock *s)
+{
+	if (s->port_missing)
+		__atomic_fetch_sub(&homa_pl_missing_ports, 1, __ATOMIC_RELAXED);
+	homa_close(s->h);
+	if (s->out_fd >= 0)
+		HOMA_PL_REAL(close)(s->out_fd);
+	homa_pl_rpcs_free(s);
+	free_held(s);
+	free(s->region.refs);
+	__atomic_fetch_sub(&homa_pl_live, 1, __ATOMIC_RELEASE);
+	homa_pl_lock_open();
+	put_sock(s);
+	homa_pl_unlock_open();
+}
+
+void homa_pl_put(struct homa_pl_sock *s)
+{
+	if (!__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL))
+		destroy(s);
+}
+
+/* A child of fork() has the descriptor but not the handle. */
+static int open_again(struct homa_pl_sock *s)
+{
+	int rc;
+
+	/* Leaves what is the parent's alone. */
+	homa_close(s->h);
+	s->h = NULL;
+	homa_pl_rpcs_free(s);
+	free_held(s);
+	rc = open_handle(s);
+	if (rc)
+		return homa_pl_error(s, rc, "cannot open Homa again after fork()");
+	s->armed = s->edges = false;
+	if (s->region.start)
+		homa_pl_region_again(s);
+	if (s->port) {
+		s->port_missing = true;
+		__atomic_fetch_add(&homa_pl_missing_ports, 1, __ATOMIC_RELAXED);
+	}
+	return 0;
+}
+
+int homa_pl_ready(struct homa_pl_sock *s)
+{
+	int rc = 0;
+
+	if (HOMA_PL_LIKELY(__atomic_load_n(&s->generation, __ATOMIC_ACQUIRE) ==
+			   homa_pl_generation))
+		return 0;
+	homa_pl_lock_open();
+	if (s->generation != homa_pl_generation)
+		rc = open_again(s);
+	homa_pl_unlock_open();
+	if (!rc)
+		homa_pl_claim_port(s);
+	return rc;
+}
+
+void homa_pl_claim_port(struct homa_pl_sock *s)
+{
+	if (HOMA_PL_LIKELY(!__atomic_load_n(&s->port_missing, __ATOMIC_RELAXED)))
+		return;
+	homa_pl_lock_open();
+	if (s->port_missing && s->generation == homa_pl_generation &&
+	    !homa_bind(s->h, s->port)) {
+		s->port_missing = false;
+		__atomic_fetch_sub(&homa_pl_missing_ports, 1, __ATOMIC_RELAXED);
+	}
+	homa_pl_unlock_open();
+}
+
+void homa_pl_claim_ports(void)
+{
+	int fd = -1;
+
+	while ((fd = homa_pl_table_next(fd + 1)) >= 0) {
+		struct homa_pl_sock *s = homa_pl_find(fd);
+
+		if (!s)
+			continue;
+		homa_pl_claim_port(s);
+		homa_pl_put(s);
+	}
+}
+
+int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
+		 socklen_t len)
+{
+	uint16_t port;
+	int rc;
+
+	if (!addr)
+		return -EFAULT;
+	if (len < (s->family == AF_INET ? sizeof(struct sockaddr_in) :
+					  sizeof(struct sockaddr_in6)))
+		return homa_pl_error(s, -EINVAL, "bind: the address is cut off");
+	if (addr->sa_family != s->family)
+		return homa_pl_error(s, -EAFNOSUPPORT,
+				     "bind: the address is of another family than the socket");
+	/* In the same place in both families. */
+	port = ntohs(((const struct sockaddr_in *)addr)->sin_port);
+	if (!port || port == s->port)
+		return 0;
+	if (port >= HOMA_MIN_DEFAULT_PORT)
+		return homa_pl_error(s, -EINVAL, "bind: servers use ports below 32768");
+	if (s->port)
+		return homa_pl_error(s, -EINVAL, "bind: the socket is bound already");
+	rc = homa_bind(s->h, port);
+	if (rc)
+		return homa_pl_error(s, rc, homa_error(s->h));
+	s->port = port;
+	s->server = true;
+	return 0;
+}
+
+uint16_t homa_pl_port(struct homa_pl_sock *s)
+{
+	struct sockaddr_storage ours;
+
+	if (s->port)
+		return s->port;
+	if (homa_getsockname(s->h, &ours))
+		return 0;
+	return ntohs(((struct sockaddr_in *)&ours)->sin_port);
+}
+
+int homa_pl_getsockname(struct homa_pl_sock *s, struct sockaddr *addr,
+			socklen_t *len)
+{
+	struct sockaddr_storage name = { .ss_family = (sa_family_t)s->family };
+	socklen_t size = s->family == AF_INET ? sizeof(struct sockaddr_in) :
+						sizeof(struct sockaddr_in6);
+
+	if (!addr || !len)
+		return -EFAULT;
+	((struct sockaddr_in *)&name)->sin_port = htons(homa_pl_port(s));
+	memcpy(addr, &name, *len < size ? *len : size);
+	*len = size;
+	return 0;
+}
+
+int homa_pl_shutdown(struct homa_pl_sock *s)
+{
+	bool before;
+	int rc;
+
+	/* Later polls must see it, so it is armed first. */
+	rc = homa_pl_arm(s, false);
+	if (rc)
+		return rc;
+	before = __atomic_exchange_n(&s->shut, true, __ATOMIC_ACQ_REL);
+	if (before)
+		return 0;
+	rc = homa_internal_shutdown(s->h);
+	/* Who waits for room in the region. */
+	homa_pl_wake_returned(s);
+	return rc;
+}
