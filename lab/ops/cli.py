@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The command lines of `./homa ss`, `./homa top` and `./homa trace`.
+
+Errors are one line on standard error; status 2 if the command line is wrong, 1 for everything
+else, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+import typer
+
+from lab.console import console
+from lab.errors import LabError, UsageError
+from lab.ops.connection import Connection, default_path
+
+app = typer.Typer(add_completion=False, no_args_is_help=False, rich_markup_mode=None)
+PROGRAM = os.environ.get("HOMA_PROGRAM") or "./homa"
+
+MONITOR = typer.Option(
+    "", help="homad's monitoring socket; otherwise $HOMA_MONITOR or /run/homa/monitor.sock."
+)
+PEER = typer.Option("", help="Only with this IP address.", show_default=False)
+PORT = typer.Option(0, help="Only with this Homa port on either side.", show_default=False)
+
+
+@app.callback()
+def main_options() -> None:
+    """A running homad, looked at from outside."""
+
+
+@app.command()
+def ss(
+    rpcs: bool = typer.Option(False, "--rpcs", "-r", help="Open RPCs and how far they have come."),
+    peers: bool = typer.Option(False, "--peers", "-p", help="Hosts that homad remembers."),
+    ports: bool = typer.Option(False, "--interfaces", "-i", help="Interfaces and their counters."),
+    everything: bool = typer.Option(False, "--all", "-a", help="All of these and the sockets."),
+    application: str = typer.Option("", "--app", help="Only this application: name or number."),
+    peer: str = PEER,
+    port: int = PORT,
+    state: str = typer.Option("", help="Only RPCs in this state.", show_default=False),
+    as_json: bool = typer.Option(False, "--json", help="For programs."),
+    monitor: str = MONITOR,
+) -> None:
+    """Sockets of the applications attached to homad; RPCs, peers and interfaces if asked."""
+    from lab.ops import ss as run
+    from lab.ops.filters import check
+
+    wanted = check(application, peer, port, state)
+    chosen = [
+        name
+        for name, on in zip(run.SECTIONS[1:], (rpcs or bool(state), peers, ports), strict=True)
+        if on
+    ]
+    sections = run.SECTIONS if everything else chosen or run.SECTIONS[:1]
+    with Connection(monitor or default_path()) as connection:
+        found = run.look(connection, sections, wanted)
+    if as_json:
+        print(run.show_json(found))
+    else:
+        out = console()
+        if out.is_terminal:
+            out.width = max(80, out.size.width)
+        else:
+            out.width = 160
+        run.show(found, out)
+
+
+@app.command()
+def top(
+    interval: float = typer.Option(1.0, help="Seconds from picture to picture."),
+    once: bool = typer.Option(False, "--once", help="One picture as text, then end."),
+    as_json: bool = typer.Option(False, "--json", help="A line of JSON each time; or with --once."),
+    monitor: str = MONITOR,
+) -> None:
+    """Live: RPC rates, latency percentiles, grants, queues, threads and their cores."""
+    from lab.ops import top as run
+
+    run.check(interval)
+    with Connection(monitor or default_path()) as connection:
+        if once:
+            print(run.once(connection, interval, as_json, 200))
+        elif as_json:
+            for line in run.stream(connection, interval):
+                print(line, flush=True)
+        elif not sys.stdout.isatty():
+            raise UsageError("top needs a terminal; give --once or --json for a file or a pipe")
+        else:
+            try:
+                run.live(connection, interval)
+            except KeyboardInterrupt:
+                pass
+
+
+@app.command()
+def trace(
+    pcap: str = typer.Option(
+        "", help="Packets as pcapng, for Wireshark and tshark; - is standard output.",
+        show_default=False,
+    ),
+    perfetto: str = typer.Option(
+        "", help="RPC timelines as JSON, for ui.perfetto.dev and chrome://tracing.",
+        show_default=False,
+    ),
+    duration: float = typer.Option(0.0, help="Seconds; until Ctrl-C otherwise.", show_default=False),
+    snap: int = typer.Option(
+        0, help="Bytes of each packet, from the Homa header on; 128 otherwise.", show_default=False
+    ),
+    application: str = typer.Option("", "--app", help="Only this application: name or number."),
+    peer: str = PEER,
+    port: int = PORT,
+    monitor: str = MONITOR,
+) -> None:  # fmt: skip
+    """What homad's fast path does, packet by packet; without a file as lines of text."""
+    from lab.ops import trace as run
+    from lab.ops.filters import check
+
+    settings = run.Settings(
+        monitor or default_path(), pcap, perfetto, duration, snap, check(application, peer, port)
+    )
+    print(f"homa: {run.run(settings)}", file=sys.stderr)
+
+
+def say(line: str) -> None:
+    """One line of error text."""
+    print(f"homa: {' '.join(line.split())}", file=sys.stderr)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line `argv`; the exit status."""
+    command = typer.main.get_command(app)
+    try:
+        status = command.main(args=argv, prog_name=PROGRAM, standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except click.UsageError as error:
+        name = error.ctx.info_name if error.ctx and error.ctx.parent else ""
+        where = f"{PROGRAM} {name} --help" if name else f"{PROGRAM} --help"
+        say(f"{error.format_message().rstrip('.')}; {where} lists what can be given")
+        return UsageError.exit_code
+    except LabError as error:
+        say(str(error))
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        say("interrupted")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""What happened between two snapshots, per second: the numbers of `./homa top`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+
+from lab.ops.connection import Json
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Of the RPCs that ended in between, ns; None: there were none."""
+
+    count: int = 0
+    mean: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    p999: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True)
+class Thread:
+    """`cpu`, `busy`: shares of one core, 0 to 1. The rest per second."""
+
+    thread: int
+    core: int
+    active: bool
+    asleep: bool
+    attachments: int
+    cpu: float
+    busy: float
+    rounds: float
+    commands: float
+    completions: float
+    wakeups: float
+    kicks: float
+    sleeps: float
+    spin_ns: int
+
+
+@dataclass(frozen=True)
+class Port:
+    """Packets and bytes per second; messages being sent, granted to, waiting for grants now."""
+
+    name: str
+    backend: str
+    rx_packets: float
+    rx_bytes: float
+    tx_packets: float
+    tx_bytes: float
+    lost: float
+    sending: int
+    granting: int
+    waiting: int
+    backlog_ns: int
+    rtt_ns: int
+
+
+@dataclass(frozen=True)
+class App:
+    """Per second; `rpcs`, `submitted`, `completed`: now (RPCs open, entries in its rings)."""
+
+    app: int
+    name: str
+    pid: int
+    port: int
+    rpcs: int
+    submitted: int
+    completed: int
+    requests: float
+    replies: float
+    delivered: float
+    rx_bytes: float
+    tx_bytes: float
+    refused: float
+    wakeups: float
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The whole picture. `engine`: its counters per second."""
+
+    seconds: float
+    homad: Json
+    latency: Latency
+    engine: dict[str, float]
+    threads: list[Thread] = field(default_factory=list)
+    ports: list[Port] = field(default_factory=list)
+    apps: list[App] = field(default_factory=list)
+
+    def as_json(self) -> Json:
+        """For programs."""
+        return asdict(self)
+
+
+def between(before: Json, after: Json) -> Rates:
+    """The rates from one snapshot to the next; both of one daemon."""
+    seconds = max(1e-6, (int(after["time_ns"]) - int(before["time_ns"])) / 1e9)
+    old_threads = {t["thread"]: t for t in before["threads"]}
+    old_ports = {p["name"]: p for p in before["ports"]}
+    old_apps = {a["app"]: a for a in before["apps"]}
+    return Rates(
+        seconds,
+        after["homad"],
+        latency(before["latency"], after["latency"]),
+        per_second(before["engine"], after["engine"], seconds),
+        [_thread(old_threads.get(t["thread"], t), t, seconds) for t in after["threads"]],
+        [_port(old_ports.get(p["name"], p), p, seconds) for p in after["ports"]],
+        [_app(old_apps.get(a["app"]), a, seconds) for a in after["apps"]],
+    )
+
+
+def per_second(
+    before: Mapping[str, int], after: Mapping[str, int], seconds: float
+) -> dict[str, float]:
+    """Differences of counters; one that is new counts from 0."""
+    return {name: (value - before.get(name, 0)) / seconds for name, value in after.items()}
+
+
+def latency(before: Json, after: Json) -> Latency:
+    """Percentiles of the values that came in between."""
+    old = dict(zip(before["values"], before["counts"], strict=True))
+    fresh = [
+        (value, count - old.get(value, 0))
+        for value, count in zip(after["values"], after["counts"], strict=True)
+        if count > old.get(value, 0)
+    ]
+    total = sum(count for _, count in fresh)
+    if not total:
+        return Latency()
+
+    def percentile(percent: float) -> float:
+        rank = max(1, math.ceil(total * percent / 100 - 1e-9))
+        seen = 0
+        for value, count in fresh:
+            seen += count
+            if seen >= rank:
+                return float(value)
+        return float(fresh[-1][0])
+
+    mean = sum(value * count for value, count in fresh) / total
+    return Latency(
+        total, mean, percentile(50), percentile(90), percentile(99), percentile(99.9), fresh[-1][0]
+    )
+
+
+def _thread(before: Json, after: Json, seconds: float) -> Thread:
+    rate = per_second(before["counters"], after["counters"], seconds)
+    return Thread(
+        after["thread"], after["core"], after["active"], after["asleep"], after["attachments"],
+        (after["cpu_ns"] - before["cpu_ns"]) / seconds / 1e9, rate["busy_ns"] / 1e9,
+        rate["rounds"], rate["commands"], rate["completions"], rate["wakeups"], rate["kicks"],
+        rate["blocks"], after["spin_ns"],
+    )  # fmt: skip
+
+
+def _port(before: Json, after: Json, seconds: float) -> Port:
+    rate = per_second(before.get("nic", {}), after.get("nic", {}), seconds)
+    link = after["link"]
+    lost = sum(rate.get(f"nic_{n}", 0) for n in ("rx_dropped", "tx_errors", "rx_malformed"))
+    return Port(
+        after["name"], after["backend"], rate.get("nic_rx_packets", 0), rate.get("nic_rx_bytes", 0),
+        rate.get("nic_tx_packets", 0), rate.get("nic_tx_bytes", 0), lost,
+        link["sending"], link["granting"], link["waiting"], link["backlog_ns"],
+        link["rtt_us"] * 1000,
+    )  # fmt: skip
+
+
+def _app(before: Json | None, after: Json, seconds: float) -> App:
+    rate = per_second(before["counters"] if before else {}, after["counters"], seconds)
+    return App(
+        after["app"], after["name"], after["pid"], after["port"], after["rpcs"],
+        after.get("submitted", 0), after.get("completed", 0), rate["requests"], rate["replies"],
+        rate["delivered"], rate["rx_bytes"], rate["tx_bytes"], rate["refused"], rate["wakeups"],
+    )  # fmt: skip

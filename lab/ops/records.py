@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The records of a trace, as `host/service/trace.h` lays them out, and what is in a Homa header."""
+
+from __future__ import annotations
+
+import ipaddress
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lab.errors import LabError
+
+RX, TX, LOCAL, SUBMIT, DELIVER, END, LOST = range(1, 8)
+PACKETS = (RX, TX, LOCAL)
+
+_LAYOUT = struct.Struct("=QQQBBBBHHIiHHHH16s16s")
+BYTES = _LAYOUT.size
+
+DATA, GRANT, RESEND, UNKNOWN, BUSY, CUTOFFS, FREEZE, NEED_ACK, ACK, START = range(0x10, 0x1A)
+TYPES = dict(
+    zip(
+        range(0x10, 0x1A),
+        "DATA GRANT RESEND RPC_UNKNOWN BUSY CUTOFFS FREEZE NEED_ACK ACK START_MSG".split(),
+        strict=True,
+    )
+)
+
+
+class Record(NamedTuple):
+    """One record; `data` are the captured bytes of a packet, from its Homa header on."""
+
+    at_ns: int
+    app: int
+    rpc: int
+    kind: int
+    port: int
+    prio: int
+    flags: int
+    captured: int
+    thread: int
+    length: int
+    error: int
+    own_port: int
+    peer_port: int
+    src_encap: int
+    dst_encap: int
+    src: bytes
+    dst: bytes
+    data: bytes
+
+    @property
+    def client(self) -> bool:
+        """RPC events: this host is the client; packets: an even id is a client's."""
+        return self.rpc % 2 == 0 if self.kind in PACKETS else bool(self.flags & 1)
+
+    @property
+    def peer(self) -> str:
+        """Address of the other side."""
+        return address(self.src if self.kind == RX else self.dst)
+
+
+class Reader:
+    """Cuts a stream of bytes into records."""
+
+    def __init__(self, record_bytes: int) -> None:
+        if record_bytes != BYTES:
+            raise LabError(
+                f"homad's trace has records of {record_bytes} bytes, not {BYTES}: "
+                "it is of another version; use the tools that came with it"
+            )
+        self._rest = b""
+
+    def feed(self, chunk: bytes) -> Iterator[Record]:
+        """All whole records there are now."""
+        data = self._rest + chunk
+        at, end = 0, len(data)
+        while end - at >= BYTES:
+            fields = _LAYOUT.unpack_from(data, at)
+            captured = fields[7]
+            after = at + BYTES + (captured + 7 & ~7)
+            if after > end:
+                break
+            yield Record(*fields, data[at + BYTES : at + BYTES + captured])
+            at = after
+        self._rest = data[at:]
+
+
+def address(ip: bytes) -> str:
+    """16 bytes as text; IPv4 without its prefix."""
+    v6 = ipaddress.IPv6Address(ip)
+    return str(v6.ipv4_mapped or v6)
+
+
+class Packet(NamedTuple):
+    """What a Homa header says. `name`: "DATA"; `args`: its fields for people."""
+
+    kind: int
+    name: str
+    args: dict[str, int]
+
+
+def packet(record: Record) -> Packet:
+    """The header of a packet record; what was not captured is left out."""
+    data = record.data
+    kind = data[11] if len(data) >= 28 else 0
+    args: dict[str, int] = {}
+    if kind == DATA and len(data) >= 56:
+        length, incoming = struct.unpack_from(">II", data, 28)
+        offset = struct.unpack_from(">I", data, 52)[0]
+        if offset == 0xFFFFFFFF:
+            offset = struct.unpack_from(">I", data, 4)[0]
+        args = {"offset": offset, "bytes": record.length - 56, "of": length, "unscheduled_to": incoming}
+        if data[48]:
+            args["retransmission"] = 1
+    elif kind == GRANT and len(data) >= 33:
+        args = {"grant_to": struct.unpack_from(">I", data, 28)[0], "grant_priority": data[32]}
+    elif kind == RESEND and len(data) >= 37:
+        start, count = struct.unpack_from(">II", data, 28)
+        args = {"resend_from": start, "resend_bytes": count, "resend_priority": data[36]}
+    args["priority"] = record.prio
+    return Packet(kind, TYPES.get(kind, f"type {kind:#x}"), args)
