@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from lab.test import builds, process
+from lab.test import builds, hostile, process
 from lab.test.context import ROOT, Context, Tally
 
 _STAT = re.compile(r"^stat::(\w+):\s+(\d+)", re.M)
@@ -155,10 +155,18 @@ def as_json(outcomes: list[Outcome]) -> dict:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="./homa fuzz", description="Fuzz the engine; what is found is kept and named."
+        prog="./homa fuzz", description="Fuzz the engine, or homad; what is found is kept and named."
     )
     parser.add_argument("targets", nargs="*", help="default: all, two at a time")
     parser.add_argument("--seconds", type=int, default=600, help="per target (default 600)")
+    parser.add_argument(
+        "--hostile", type=int, metavar="SECONDS", default=0, help="a hostile application at homad"
+    )
+    parser.add_argument(
+        "--churn", type=int, metavar="CYCLES", default=0, help="attach to homad and be killed"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of --hostile (default: random)")
+    parser.add_argument("--sanitized", action="store_true", help="homad under ASan and UBSan")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--list", action="store_true", help="only name the targets")
     parser.add_argument("-v", "--verbose", action="store_true", help="show libFuzzer's output")
@@ -169,6 +177,10 @@ def main(arguments: list[str]) -> int:
     process.prepare()
     context = Context(args.verbose, [])
     try:
+        if args.hostile or args.churn:
+            return hostile.main(
+                context, args.hostile, args.churn, args.seed, args.sanitized, args.json
+            )
         known = targets(builds.ensure(context, "fuzz"))
         for name in args.targets:
             if name not in known:

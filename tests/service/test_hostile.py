@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """Applications that break the rules: nothing but they themselves is harmed.
 
-HOMA_HOSTILE_SECONDS and HOMA_HOSTILE_SEED make the fuzzer's run longer or repeat one (`./homa fuzz --shm`).
+HOMA_HOSTILE_SECONDS and HOMA_HOSTILE_SEED make the fuzzer's run longer or repeat one (`./homa fuzz --hostile`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,17 @@ from collections.abc import Iterator
 
 import pytest
 from apitool import PATIENT
-from homad import API_PROGRAMS, HOMAD, PROGRAMS, Host, needs_homad, needs_root, one_host, protocol, two_hosts
+from homad import (
+    API_PROGRAMS,
+    PROGRAMS,
+    Host,
+    needs_homad,
+    needs_root,
+    one_host,
+    protocol,
+    report,
+    two_hosts,
+)
 from netns import Process
 
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
@@ -72,8 +82,6 @@ def test_rule__broken_once(lawful: Host, rule: str) -> None:
 
 def test_hostile__only_itself_is_harmed() -> None:
     """Steady applications on both hosts, while another user's breaks every rule for a while."""
-    if not HOMAD.exists():
-        pytest.skip("homad is not built")
     with two_hosts(config=CONFIG) as (a, b):
         servers = [echo_server(a, 4000), echo_server(b, 4000)]
         # One for the hostile application, so that no order of its to end the server matters.
@@ -87,10 +95,13 @@ def test_hostile__only_itself_is_harmed() -> None:
         hostile = a.start([*NOBODY, str(HOSTILE), str(SEED), str(SECONDS), a.v4, "4001"])
         status, out, err = hostile.wait(SECONDS + 120)
         assert status == 0, f"{out}{err}\n{a.homad.log()[-4000:]}"
-        print(out)
+        rpcs = 0
         for steady in fields:
             assert steady.running(), f"seed {SEED}: {steady.wait(10)}"
-            ended_well(steady)
+            rpcs += ended_well(steady)[0]
+        evicted = a.homad.log().count("it broke the rules")
+        report(seed=SEED, seconds=SECONDS, lives=int(out.split(" lives,")[0].split()[-1]), evicted=evicted,
+               rpcs_of_others=rpcs, harmed=0)  # fmt: skip
         for host in (a, b):
             host.homad.check()
         # The hostile ones and the steady ones are gone.
