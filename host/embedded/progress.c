@@ -163,6 +163,9 @@ static int create_thread(struct homa_emb *e)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&e->progress.thread, &attr, progress_main, e);
+	/* A program's thread-local variables lie in every stack. */
+	if (rc == EINVAL)
+		rc = pthread_create(&e->progress.thread, NULL, progress_main, e);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
 	return -rc;
