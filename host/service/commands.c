@@ -89,6 +89,21 @@ static void own_bytes(struct homad_rpc *priv, const struct homa_sqe *sqe, u8 *ou
 	priv->offset = sqe->offset;
 }
 
+/*
+ * With several threads another one could pull the message before our own bytes
+ * in the RPC are in place; then the engine is told of its bytes afterwards.
+ */
+static u32 at_first(u32 length)
+{
+	return homa_plat_alone ? length : 0;
+}
+
+static void go_on(struct homad_thread *t, struct homa_handle handle, u32 length)
+{
+	if (!homa_plat_alone)
+		homa_msg_supply(&t->ctx, handle, length);
+}
+
 static int start_rpc(struct homad_thread *t, struct homad_app *app,
 		     const struct homa_sqe *sqe, struct homa_send *send, u8 *out)
 {
@@ -119,6 +134,7 @@ static int start_rpc(struct homad_thread *t, struct homad_app *app,
 	priv->sent_ns = t->ctx.now;
 	app->rpcs++;
 	homad_trace_rpc(t, HOMAD_TRACE_SUBMIT, priv, sqe->length, 0);
+	go_on(t, slot->handle, sqe->length);
 	HOMAD_PROBE4(request, app->id, slot->handle.id, sqe->length, sqe->port);
 	return 0;
 }
@@ -130,7 +146,7 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 		.port = sqe->port,
 		.flags = sqe->flags & HOMA_SQE_PRIVATE ? HOMA_SEND_PRIVATE : 0,
 		.length = sqe->length,
-		.available = sqe->length,
+		.available = at_first(sqe->length),
 		.cookie = sqe->cookie,
 	};
 	const char *wrong = check_message(app, sqe);
@@ -182,14 +198,15 @@ static const char *reply(struct homad_thread *t, struct homad_app *app,
 	/* Another token there: the client gave up, and the slot is used again. */
 	if (app->server_slots[index].token == sqe->token &&
 	    homa_rpc_reply(&t->ctx, app->server_slots[index].handle,
-			   sqe->length, sqe->length, &rpc))
+			   sqe->length, at_first(sqe->length), &rpc))
 		rpc = NULL;
 	if (rpc) {
 		priv = homa_rpc_priv(rpc);
 		own_bytes(priv, sqe, out);
-		homad_trace_rpc(t, HOMAD_TRACE_SUBMIT, priv, sqe->length, 0);
-		homad_slot_free(app, sqe->token);
 		priv->token = 0;
+		homad_trace_rpc(t, HOMAD_TRACE_SUBMIT, priv, sqe->length, 0);
+		go_on(t, app->server_slots[index].handle, sqe->length);
+		homad_slot_free(app, sqe->token);
 		/* A request may have waited for the slot. */
 		if (!homa_list_empty(&app->ready[HOMAD_READY_REQUESTS]))
 			homad_touch(t, app, 0);
@@ -373,9 +390,11 @@ static void ask_kick(struct homad_app *app)
 
 void homad_poll_app(struct homad_thread *t, struct homad_app *app)
 {
+	/* Everything else here is its home thread's. */
+	if (__atomic_load_n(&app->thread, __ATOMIC_RELAXED) != t)
+		return;
 	app->quiet_since = t->ctx.now;
-	if (app->is_polled || app->thread != t ||
-	    app->phase != HOMAD_APP_OPEN || app->evicted)
+	if (app->is_polled || app->phase != HOMAD_APP_OPEN || app->evicted)
 		return;
 	app->is_polled = true;
 	t->num_polled++;
@@ -385,7 +404,8 @@ void homad_poll_app(struct homad_thread *t, struct homad_app *app)
 
 void homad_unpoll_app(struct homad_thread *t, struct homad_app *app)
 {
-	if (!app->is_polled || app->thread != t)
+	if (__atomic_load_n(&app->thread, __ATOMIC_RELAXED) != t ||
+	    !app->is_polled)
 		return;
 	app->is_polled = false;
 	t->num_polled--;

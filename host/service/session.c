@@ -51,7 +51,7 @@ static int move_in(struct homad_thread *t, struct homad_app *app)
 
 	if (epoll_ctl(t->epfd, EPOLL_CTL_ADD, app->kick_fd, &ev) < 0)
 		return -errno;
-	app->thread = t;
+	__atomic_store_n(&app->thread, t, __ATOMIC_RELAXED);
 	homa_list_add_tail(&t->apps, &app->member);
 	t->num_apps++;
 	homad_poll_app(t, app);
