@@ -10,6 +10,9 @@
  *	probe segments BYTES	data segments until refused: "COUNT ERRNO TEXT"
  *	probe attachments N	up to N attachments at once: "COUNT ERRNO TEXT"
  *	probe hold		attach, print "held", and stay until killed
+ *	probe spray N		N attachments that each ask themselves, at as many
+ *				addresses of this host as they may have RPCs, and
+ *				never answer; print "sprayed", stay until killed
  *	probe early		ask before attaching
  *	probe twice		attach twice over one connection
  */
@@ -75,6 +78,40 @@ static int attachments(int most)
 	return 0;
 }
 
+static int spray(int most)
+{
+	uint8_t ip[16] = { [10] = 0xff, 0xff, 127 };
+	uint32_t i, address = 256;
+	int n, wait;
+
+	for (n = 0; n < most; n++) {
+		struct raw r;
+		int rc = raw_attach(&r, 2 << 20);
+
+		if (rc || raw_bind(&r, (uint16_t)(22000 + n)))
+			raw_die("cannot attach and bind: %s", r.answer.text);
+		for (i = 0; i < r.answer.max_rpcs; i++, address++) {
+			struct homa_sqe sqe;
+
+			ip[13] = (uint8_t)(address >> 16);
+			ip[14] = (uint8_t)(address >> 8);
+			ip[15] = (uint8_t)address;
+			sqe = raw_sqe(&r, ip, (uint16_t)(22000 + n), 0, 10);
+			sqe.flags = HOMA_SQE_COPY;
+			for (wait = 0; !raw_push(&r, 0, &sqe); wait++) {
+				if (wait > 100000)
+					raw_die("homad takes no commands");
+				usleep(100);
+			}
+		}
+		/* Left open, not given back. */
+	}
+	printf("sprayed\n");
+	fflush(stdout);
+	pause();
+	return 0;
+}
+
 static int twice(struct raw *r)
 {
 	struct homa_ctl_request request = raw_request(HOMA_CTL_ATTACH);
@@ -109,6 +146,8 @@ int main(int argc, char **argv)
 		return attach_as(0x12345678, HOMA_SHM_VERSION);
 	if (!strcmp(what, "attachments"))
 		return attachments((int)number);
+	if (!strcmp(what, "spray"))
+		return spray((int)number);
 	if (!strcmp(what, "early"))
 		return early();
 	rc = raw_attach(&r, !strcmp(what, "pool") ? number : 2 << 20);

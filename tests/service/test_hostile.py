@@ -160,3 +160,19 @@ def test_many_applications__all_make_progress() -> None:
         print(f"short messages: {short[0]} to {short[-1]}; long: {sorted(counts[::2])}")
         assert min(counts) > 8, counts
         host.homad.await_resources(before, 60)
+
+
+@pytest.mark.parametrize("attachments", [1, 8])
+def test_many_peers_and_rpcs_of_one_user__others_reach_new_peers(attachments: int) -> None:
+    """What an engine remembers of peers and RPCs is limited; no user may take all of it."""
+    with two_hosts(config=protocol(PATIENT)) as (a, b):
+        echo_server(b, 4000)
+        echo_server(a, 4000)
+        before = a.homad.resources()
+        spray = a.start([*NOBODY, PROGRAMS / "probe", "spray", str(attachments)])
+        assert spray.line(60) == "sprayed"
+        for host in (a, b):
+            ended_well(going(a.start([STEADY, a.address(host, 4000, "v6"), "1"])))
+            ended_well(going(a.start([STEADY, a.address(host, 4000), "1"])))
+        spray.stop(signal.SIGKILL)
+        a.homad.await_resources(before, 60)
