@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Programs for Homa sockets over homad: on one machine, between two, across forks and restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from homad import Host, needs_homad, needs_root, one_host, two_hosts
+from preloadtool import CHECKS, LIBRARY, PATH_CHECKS, SERVERS, client, errors, said_ok, server
+
+pytestmark = [needs_homad, needs_root, pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built")]
+
+
+def check_from(host: Host, family: str, other: Host, check: str) -> None:
+    argv = client(family, other.v4 if family == "v4" else other.v6, check)
+    said_ok(host.start(argv).wait(90), argv)
+
+
+@pytest.fixture(scope="module")
+def machine() -> Iterator[Host]:
+    with one_host() as host:
+        yield host
+
+
+@pytest.fixture(scope="module", params=["v4", "v6"])
+def local(request: pytest.FixtureRequest, machine: Host) -> Iterator[tuple[str, Host]]:
+    process = machine.start(server(request.param))
+    assert process.line() == "ready"
+    yield request.param, machine
+    assert process.running(), process.stderr.rest(5)
+    process.stop()
+
+
+@pytest.fixture(scope="module")
+def wire() -> Iterator[tuple[Host, Host]]:
+    with two_hosts() as (a, b):
+        process = b.start(server("v4"))
+        assert process.line() == "ready"
+        yield a, b
+        assert process.running(), process.stderr.rest(5)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_client__same_machine(local: tuple[str, Host], check: str) -> None:
+    family, host = local
+    check_from(host, family, host, check)
+
+
+@pytest.mark.parametrize("check", PATH_CHECKS)
+def test_client__over_the_wire(wire: tuple[Host, Host], check: str) -> None:
+    check_from(wire[0], "v4", wire[1], check)
+
+
+@pytest.mark.parametrize("how", [*SERVERS, "fork"])
+def test_server__waits_in_all_ways(machine: Host, how: str) -> None:
+    """"fork": a child serves on the port that its parent had, until the namespace ends."""
+    port = 4002 if how == "fork" else 4001
+    process = machine.start(server("v4", how, port=port))
+    assert process.line() == "ready"
+    for check in ("sizes", "async", "threads"):
+        argv = client("v4", machine.v4, check, port=port)
+        said_ok(machine.start(argv).wait(90), argv)
+    process.stop()
+
+
+@pytest.mark.parametrize("family", ["v4", "v6"])
+def test_errors__as_the_kernel_says(family: str) -> None:
+    with one_host() as host:
+        argv = errors(family, "taken")
+        said_ok(host.start(argv).wait(60), argv)
+
+
+def test_restart__sockets_live_on() -> None:
+    """Server and client keep their sockets over a restart of the daemon."""
+    with one_host() as host:
+        process = host.start(server("v4", "epoll"))
+        assert process.line() == "ready"
+        check_from(host, "v4", host, "sizes")
+        host.homad.kill()
+        host.homad.start()
+        check_from(host, "v4", host, "sizes")
+        assert process.running(), process.stderr.rest(5)
