@@ -124,6 +124,11 @@ def trace(
     print(f"homa: {run.run(settings)}", file=sys.stderr)
 
 
+def _named(tool: str) -> str:
+    """How `tool` is called here: "./homa ss" in the tree, "homa-ss" where it is installed."""
+    return f"{PROGRAM} {tool}" if PROGRAM == "./homa" else f"{PROGRAM}-{tool}"
+
+
 def say(line: str) -> None:
     """One line of error text."""
     print(f"homa: {' '.join(line.split())}", file=sys.stderr)
@@ -137,7 +142,7 @@ def main(argv: list[str] | None = None) -> int:
         return status if isinstance(status, int) else 0
     except click.UsageError as error:
         name = error.ctx.info_name if error.ctx and error.ctx.parent else ""
-        where = f"{PROGRAM} {name} --help" if name else f"{PROGRAM} --help"
+        where = f"{_named(name)} --help" if name else f"{PROGRAM} help"
         say(f"{error.format_message().rstrip('.')}; {where} lists what can be given")
         return UsageError.exit_code
     except LabError as error:

@@ -8,6 +8,8 @@ from typing import TextIO
 
 from lab.ops.records import DELIVER, END, LOST, PACKETS, RX, SUBMIT, TX, Record, packet
 
+_KNOWN = 100_000  # RPCs remembered
+
 
 class Lines:
     """Prints records as they come."""
@@ -15,6 +17,7 @@ class Lines:
     def __init__(self, out: TextIO, ports: list[str]) -> None:
         self._out = out
         self._ports = ports
+        self._known: dict[int, None] = {}
         self.count = 0
         self.lost = 0
 
@@ -23,6 +26,8 @@ class Lines:
         if record.kind == LOST:
             self.lost += record.rpc
             text = f"{record.rpc} records lost"
+        elif not self._belongs(record):
+            return
         elif record.kind in PACKETS:
             text = self._packet(record)
         else:
@@ -31,6 +36,15 @@ class Lines:
         second, rest = divmod(record.at_ns, 1_000_000_000)
         clock = time.strftime("%H:%M:%S", time.localtime(second))
         self._out.write(f"{clock}.{rest // 1000:06} {text}\n")
+
+    def _belongs(self, record: Record) -> bool:
+        """The end of an RPC has no address; it is wanted if its beginning was."""
+        if record.kind in PACKETS or record.peer_port:
+            self._known[record.rpc] = None
+            if len(self._known) > _KNOWN:
+                del self._known[next(iter(self._known))]
+            return True
+        return record.rpc in self._known
 
     def _packet(self, record: Record) -> str:
         what = packet(record)

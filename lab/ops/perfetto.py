@@ -116,12 +116,17 @@ class Timelines:
         rpc.last = record.at_ns
         name = what.name + (suffix or " sent")
         args = dict(what.args)
+        if "of" in args and rpc.client != bool(suffix):
+            rpc.request = rpc.request or args["of"]
+        elif "of" in args:
+            rpc.response = rpc.response or args["of"]
         self._event("i", rpc.app, self._tid(rpc), record.at_ns, s="t", cat="packet", name=name, args=args)
 
     def _step(self, record: Record) -> None:
         rpc = self._open.get(record.rpc)
         if not rpc:
-            if record.kind == END or record.rpc in self._done:
+            # Without an address it is the end of one that began before us, or is not wanted.
+            if record.kind == END or not record.peer_port or record.rpc in self._done:
                 return
             rpc = self._begin(record, record.rpc, record.app, record.client)
             if not rpc:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Protocol
 
 from lab.errors import UsageError
 from lab.ops.capture import Capture
-from lab.ops.connection import Connection, Gone, Json
+from lab.ops.connection import CHUNK, Connection, Gone, Json
 from lab.ops.files import TraceFile
 from lab.ops.filters import Filter, host_of
 from lab.ops.lines import Lines
@@ -22,6 +23,8 @@ from lab.ops.perfetto import TAIL, Timelines
 from lab.ops.records import Reader, Record
 
 _LAST = 10.0  # seconds that homad may take to send what is still in its rings
+_MEMORY = 256 << 20  # bytes of records kept in memory, more in a file
+_HEADERS = 80  # bytes of a packet that timelines need
 
 
 @dataclass(frozen=True)
@@ -58,8 +61,8 @@ def request(settings: Settings) -> Json:
     """What homad is asked for."""
     wanted = settings.wanted
     result: Json = {"op": "trace", "format": "pcapng" if settings.pcap else "records"}
-    if settings.snap:
-        result["snap"] = settings.snap
+    if settings.snap or settings.perfetto:
+        result["snap"] = settings.snap or _HEADERS
     if wanted.app:
         result["app"] = int(wanted.app) if wanted.app.isdigit() else wanted.app
     if wanted.peer:
@@ -82,12 +85,55 @@ def run(settings: Settings) -> str:
                 capture = Capture(out)
                 return _pump(settings, connection, capture, capture.feed, out.flush)
         if settings.perfetto:
-            with TraceFile(settings.perfetto, TAIL) as out:
+            with TraceFile(settings.perfetto, TAIL) as out, Spool() as spool:
                 timelines = Timelines(out, apps)
-                feed = _records(head, timelines.record)
-                return _pump(settings, connection, timelines, feed, out.flush)
+                converted = Converted(spool, timelines, _records(head, timelines.record))
+                return _pump(settings, connection, converted, spool.add, lambda: None)
         lines = Lines(sys.stdout, list(head["ports"]))
         return _pump(settings, connection, lines, _records(head, lines.record), sys.stdout.flush)
+
+
+class Spool:
+    """Records as they come; making sense of them takes longer than homad waits. A context."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.SpooledTemporaryFile(max_size=_MEMORY)  # noqa: SIM115
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def add(self, chunk: bytes) -> None:
+        """Keep some bytes."""
+        try:
+            self._file.write(chunk)
+        except OSError as error:
+            raise Gone(f"no room to record more in {tempfile.gettempdir()}: {error.strerror}") from None
+
+    def chunks(self) -> Iterator[bytes]:
+        """All of them again."""
+        self._file.seek(0)
+        while chunk := self._file.read(CHUNK):
+            yield chunk
+
+
+class Converted:
+    """A sink that is filled from the spool at the end."""
+
+    def __init__(self, spool: Spool, sink: Sink, feed: Callable[[bytes], None]) -> None:
+        self._spool, self._sink, self._feed = spool, sink, feed
+
+    def finish(self) -> None:
+        """Make the file."""
+        for chunk in self._spool.chunks():
+            self._feed(chunk)
+        self._sink.finish()
+
+    def summary(self) -> str:
+        """One line about it."""
+        return self._sink.summary()
 
 
 def _known(settings: Settings, connection: Connection) -> None:
