@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Which host runs the protocol. A forced host is used or is an error. "auto"
- * must never surprise: AF_XDP takes over Homa packets of an interface, so it
+ * takes homad where one can be attached to, unless the program or the environment
+ * says something that is homad's to decide: interface, address, UDP port, link
+ * rate, protocol settings. Beyond that it must never surprise: AF_XDP takes over Homa packets of an interface, so it
  * is tried only when the program or the environment names the interface, or
  * a local address that belongs to one; everything else goes over UDP, which
  * needs nothing. Whatever was not taken is told by homa_via_reason().
@@ -113,6 +115,15 @@ static int choose_auto(int found, struct homa_choice *choice)
 	return 0;
 }
 
+/* Nothing was asked for that an attachment could not give. */
+static int homad_will_do(const struct homa_options *options,
+			 const char *interface, const char *address)
+{
+	return !interface && !address && !options->udp_port &&
+	       !options->link_mbps && !env("HOMA_LINK_MBPS") &&
+	       !options->config && !env("HOMA_CONFIG");
+}
+
 int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 		char *err, size_t errlen)
 {
@@ -129,22 +140,30 @@ int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 		interface = env("HOMA_INTERFACE");
 	choice->address = options->address ? options->address : env("HOMA_ADDRESS");
 
-	if (!strcmp(via, "kernel") || !strcmp(via, "service")) {
+	if (!strcmp(via, "kernel")) {
 		snprintf(err, errlen,
-			 "host '%s' is not available in this build; use auto, afxdp or udp",
+			 "host '%s' is not available in this build; use auto, service, afxdp or udp",
 			 via);
 		return -EOPNOTSUPP;
 	}
+	if (!strcmp(via, "service")) {
+		choice->via = "service";
+		return 0;
+	}
 	if (strcmp(via, "auto") && strcmp(via, "afxdp") && strcmp(via, "udp")) {
-		snprintf(err, errlen, "unknown host '%s'; use auto, afxdp or udp",
+		snprintf(err, errlen,
+			 "unknown host '%s'; use auto, service, afxdp or udp",
 			 via);
 		return -EINVAL;
 	}
 	found = find_interface(interface, choice, err, errlen);
 	if (found < 0)
 		return found;
-	if (!strcmp(via, "auto"))
+	if (!strcmp(via, "auto")) {
+		choice->try_service = homad_will_do(options, interface,
+						    choice->address);
 		return choose_auto(found, choice);
+	}
 	if (!strcmp(via, "udp")) {
 		choice->via = "udp";
 		return 0;

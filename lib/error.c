@@ -87,6 +87,12 @@ const char *homa_code_text(int code)
 		return "the peer did not answer in time; it is down, unreachable or too busy";
 	case EPROTONOSUPPORT:
 		return "the peer does not speak Homa this way: open with via=udp if it uses UDP encapsulation, without if not";
+	case ECONNREFUSED:
+		return "homad is not running at present; start it, the handle attaches again by itself";
+	case ECONNRESET:
+		return "homad ended while the RPC was open; send it again, the handle attaches again by itself";
+	case ECONNABORTED:
+		return "homad ended this attachment because its shared memory was overwritten; see homad's log and open a new handle";
 	case EADDRINUSE:
 		return "that port is taken by another handle; choose another one";
 	case ENOENT:

@@ -26,13 +26,15 @@ struct homa {
 
 /**
  * struct homa_choice - what homa_choose() decided
- * @via: host to open: "afxdp" or "udp".
+ * @try_service: homad first; on failure @via.
+ * @via: host to open: "service", "afxdp" or "udp".
  * @fallback: on failure try "udp" and say so.
  * @interface: for afxdp.
  * @address: local address or NULL.
  * @reason: why not a better one, or "".
  */
 struct homa_choice {
+	int try_service;
 	const char *via;
 	int fallback;
 	char interface[32];
@@ -51,6 +53,9 @@ int homa_settle_options(const struct homa_options *in,
 
 /** homa_load_embedded() - the embedded host's table; NULL with @err filled. */
 const struct homa_backend_ops *homa_load_embedded(char *err, size_t errlen);
+
+/** homa_svc_get() - the service host's table. */
+const struct homa_backend_ops *homa_svc_get(void);
 
 /** homa_fail() - remember this thread's error on @h (NULL: of homa_open()). */
 int homa_fail(const struct homa *h, int code, const char *format, ...)

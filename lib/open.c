@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Opening and closing a handle: settle the options, choose the host, load it,
+ * Opening and closing a handle: settle the options, choose the host, open it,
  * and fall back where "auto" allows it. A child of fork() shares descriptors
  * and rings with its parent but not its threads, so a handle is dead there:
  * every call finds out by comparing a number that fork() changes.
@@ -32,24 +32,42 @@ void homa_watch_forks(void)
 	pthread_once(&once, register_child);
 }
 
-static int open_host(struct homa *h, const struct homa_choice *choice,
-		     struct homa_backend_options *options, char *err,
-		     size_t errlen)
+/* Attach to homad. "auto" goes on without, but remembers why. */
+static int open_service(struct homa *h, struct homa_backend_options *options,
+			char *err, size_t errlen)
+{
+	int rc;
+
+	h->ops = homa_svc_get();
+	h->via = "service";
+	rc = h->ops->open(&h->host, options, err, errlen);
+	if (rc == -ECONNREFUSED)
+		snprintf(h->reason, sizeof(h->reason), "homad is not running");
+	else if (rc)
+		snprintf(h->reason, sizeof(h->reason), "homad: %.*s",
+			 HOMA_TEXT / 2, err);
+	return rc;
+}
+
+static int open_embedded(struct homa *h, const struct homa_choice *choice,
+			 struct homa_backend_options *options, char *err,
+			 size_t errlen)
 {
 	char first[HOMA_TEXT - 64];	/* leaves room for what is put before */
 	int rc;
 
+	h->ops = homa_load_embedded(err, errlen);
+	if (!h->ops)
+		return -EOPNOTSUPP;
 	options->nic = choice->via;
 	/* With udp it tells packet size and link rate. */
 	options->interface = choice->interface[0] ? choice->interface : NULL;
 	options->address = choice->address;
 	h->via = choice->via;
-	snprintf(h->reason, sizeof(h->reason), "%s", choice->reason);
 	rc = h->ops->open(&h->host, options, err, errlen);
 	if (!rc || !choice->fallback)
 		return rc;
 	/* Whatever AF_XDP cannot do here; a bad setting fails again below. */
-
 	snprintf(first, sizeof(first), "%.*s", (int)sizeof(first) - 1, err);
 	options->nic = h->via = "udp";
 	rc = h->ops->open(&h->host, options, err, errlen);
@@ -57,6 +75,23 @@ static int open_host(struct homa *h, const struct homa_choice *choice,
 		snprintf(h->reason, sizeof(h->reason), "AF_XDP on %s: %s",
 			 choice->interface, first);
 	return rc;
+}
+
+static int open_host(struct homa *h, const struct homa_choice *choice,
+		     struct homa_backend_options *options, char *err,
+		     size_t errlen)
+{
+	size_t used;
+
+	if (!strcmp(choice->via, "service"))
+		return open_service(h, options, err, errlen);
+	if (choice->try_service && !open_service(h, options, err, errlen))
+		return 0;
+	used = strlen(h->reason);
+	if (*choice->reason)
+		snprintf(h->reason + used, sizeof(h->reason) - used, "%s%s",
+			 used ? "; " : "", choice->reason);
+	return open_embedded(h, choice, options, err, errlen);
 }
 
 int homa_internal_open(struct homa **out, const struct homa_options *options,
@@ -90,9 +125,7 @@ int homa_internal_open(struct homa **out, const struct homa_options *options,
 	homa_watch_forks();
 	h->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
 	h->fork_generation = homa_fork_generation;
-	h->ops = homa_load_embedded(err, sizeof(err));
-	rc = h->ops ? open_host(h, &choice, &settled, err, sizeof(err)) :
-		      -EOPNOTSUPP;
+	rc = open_host(h, &choice, &settled, err, sizeof(err));
 	if (rc)
 		goto fail;
 	*out = h;

@@ -48,8 +48,9 @@ static void opening(void)
 	bad_open(o, -EINVAL, "'carrier-pigeon'");
 	o = (struct homa_options){ .via = "kernel" };
 	bad_open(o, -EOPNOTSUPP, "not available in this build");
+	setenv("HOMA_SERVICE_SOCKET", "/nonexistent/homad.sock", 1);
 	o = (struct homa_options){ .via = "service" };
-	bad_open(o, -EOPNOTSUPP, "not available in this build");
+	bad_open(o, -ECONNREFUSED, "start homad");
 	o = (struct homa_options){ .via = "afxdp" };
 	bad_open(o, -EINVAL, "network device");
 	o = (struct homa_options){ .via = "afxdp", .interface = "nosuch0" };

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * An attachment begins: connect, say who we are, map what homad sends. Mappings
+ * of rings and of bytes to send do not go to a child of fork(), which must not
+ * write there; the receive pool does, for a child may read what its parent had
+ * received.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "client.h"
+
+#define ANSWER_S 5 /* after which homad counts as dead */
+
+static int connect_sentence(int code, const char *path, char *err, size_t errlen)
+{
+	if (code == ENOENT || code == ECONNREFUSED) {
+		snprintf(err, errlen,
+			 "nobody listens at %s: start homad ('systemctl start homad', or 'homad' as root), or name its socket by HOMA_SERVICE_SOCKET",
+			 path);
+		return -ECONNREFUSED;
+	}
+	if (code == EACCES || code == EPERM) {
+		snprintf(err, errlen,
+			 "not permitted to write to %s: join the group of homad's socket, or see mode and group under [attach] in homad.toml",
+			 path);
+		return -EACCES;
+	}
+	snprintf(err, errlen, "cannot connect to homad at %s: %s", path,
+		 strerror(code));
+	return -code;
+}
+
+static int dial(const char *path, char *err, size_t errlen)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct timeval patience = { .tv_sec = ANSWER_S };
+	int fd, rc;
+
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return connect_sentence(errno, path, err, errlen);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
+	do {
+		rc = connect(fd, (struct sockaddr *)&sun, sizeof(sun));
+	} while (rc && errno == EINTR);
+	if (rc) {
+		rc = connect_sentence(errno, path, err, errlen);
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+static int ask_attach(struct homa_svc *c, struct homa_svc_att *att, int *fds,
+		      char *err, size_t errlen)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_ATTACH,
+					    .bytes = c->rcvbuf };
+	struct homa_ctl_answer *answer = &att->answer;
+	int i, rc;
+
+	snprintf(request.name, sizeof(request.name), "%s",
+		 program_invocation_short_name);
+	rc = homa_svc_ask(att, &request, answer, fds, HOMA_CTL_ATTACH_FDS);
+	if (rc) {
+		snprintf(err, errlen,
+			 "homad at %s did not answer; see its log, or restart it",
+			 c->path);
+		return rc;
+	}
+	if (answer->version != HOMA_SHM_VERSION) {
+		snprintf(err, errlen,
+			 "homad at %s has version %u of the shared memory, this library has %u; install both from one release",
+			 c->path, answer->version, HOMA_SHM_VERSION);
+		return -EPROTONOSUPPORT;
+	}
+	if (answer->error) {
+		snprintf(err, errlen, "homad refused: %s",
+			 *answer->text ? answer->text :
+					 strerror(-answer->error));
+		return answer->error;
+	}
+	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++) {
+		if (fds[i] < 0) {
+			snprintf(err, errlen,
+				 "homad's descriptors did not arrive; raise the limit of open files (ulimit -n)");
+			return -EMFILE;
+		}
+	}
+	return 0;
+}
+
+static void *map(int fd, u64 bytes)
+{
+	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (mem == MAP_FAILED)
+		return NULL;
+	madvise(mem, bytes, MADV_DONTFORK);
+	return mem;
+}
+
+int homa_svc_map_pool(struct homa_svc_att *att, int fd, u64 bytes, void *at)
+{
+	int flags = MAP_SHARED | (at ? MAP_FIXED : 0);
+	int prot = PROT_READ | (at ? PROT_WRITE : 0);
+	u8 *pool, *out;
+
+	out = mmap(NULL, bytes / HOMA_SVC_GRANULE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (out == MAP_FAILED)
+		return -ENOMEM;
+	pool = mmap(at, bytes, prot, flags, fd, 0);
+	if (pool == MAP_FAILED) {
+		munmap(out, bytes / HOMA_SVC_GRANULE);
+		return -ENOMEM;
+	}
+	att->pool = pool;
+	att->pool_bytes = bytes;
+	att->lent = at != NULL;
+	att->out = out;
+	return 0;
+}
+
+static int map_all(struct homa_svc *c, struct homa_svc_att *att, const int *fds)
+{
+	const struct homa_ctl_answer *answer = &att->answer;
+	const struct homa_shm_header *h;
+
+	if (answer->queues_bytes < sizeof(*att->queues) ||
+	    answer->data_bytes < HOMA_SVC_STAGES ||
+	    (c->region && answer->pool_bytes != c->rcvbuf))
+		return -EPROTO;
+	att->queues = map(fds[HOMA_CTL_FD_QUEUES], answer->queues_bytes);
+	att->seg[0] = map(fds[HOMA_CTL_FD_DATA], answer->data_bytes);
+	if (!att->queues || !att->seg[0])
+		return -ENOMEM;
+	h = &att->queues->h;
+	if (h->magic != HOMA_SHM_MAGIC || h->version != HOMA_SHM_VERSION)
+		return -EPROTO;
+	att->seg_bytes[0] = answer->data_bytes;
+	att->num_segs = 1;
+	if (homa_svc_heap_init(&att->heap[0],
+			       answer->data_bytes - HOMA_SVC_STAGES))
+		return -ENOMEM;
+	return homa_svc_map_pool(att, fds[HOMA_CTL_FD_POOL], answer->pool_bytes,
+				 c->region);
+}
+
+/* Nobody uses it any more. */
+static void destroy(struct homa_svc_att *att)
+{
+	u32 i;
+
+	if (att->sock >= 0)
+		close(att->sock);
+	if (att->wake_fd >= 0)
+		close(att->wake_fd);
+	if (att->kick_fd >= 0)
+		close(att->kick_fd);
+	if (att->queues)
+		munmap(att->queues, att->answer.queues_bytes);
+	for (i = 0; i < HOMA_SHM_SEGMENTS; i++) {
+		if (att->seg[i])
+			munmap(att->seg[i], att->seg_bytes[i] ?
+						    att->seg_bytes[i] :
+						    att->answer.data_bytes);
+		homa_svc_heap_free(&att->heap[i]);
+	}
+	/* Lent memory becomes the caller's again when the handle is closed. */
+	if (att->pool && !att->lent)
+		munmap(att->pool, att->pool_bytes);
+	if (att->out)
+		munmap(att->out, att->pool_bytes / HOMA_SVC_GRANULE);
+	free(att);
+}
+
+void homa_svc_att_put(struct homa_svc_att *att)
+{
+	if (__atomic_sub_fetch(&att->refs, 1, __ATOMIC_ACQ_REL) == 0)
+		destroy(att);
+}
+
+int homa_svc_attach(struct homa_svc *c, struct homa_svc_att **out, char *err,
+		    size_t errlen)
+{
+	struct homa_svc_att *att = calloc(1, sizeof(*att));
+	int fds[HOMA_CTL_ATTACH_FDS] = { -1, -1, -1, -1, -1 };
+	int i, rc;
+
+	if (!att) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
+	att->refs = 1;
+	att->wake_fd = att->kick_fd = -1;
+	homa_list_init(&att->old);
+	att->sock = dial(c->path, err, errlen);
+	rc = att->sock < 0 ? att->sock : ask_attach(c, att, fds, err, errlen);
+	if (rc)
+		goto out;
+	att->wake_fd = fds[HOMA_CTL_FD_WAKE];
+	att->kick_fd = fds[HOMA_CTL_FD_KICK];
+	fds[HOMA_CTL_FD_WAKE] = fds[HOMA_CTL_FD_KICK] = -1;
+	rc = map_all(c, att, fds);
+	if (rc)
+		snprintf(err, errlen, "cannot use homad's memory: %s",
+			 rc == -EPROTO ?
+				 "it has another layout; install homad and libhoma from one release" :
+				 strerror(-rc));
+out:
+	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	if (rc)
+		homa_svc_att_put(att);
+	else
+		*out = att;
+	return rc;
+}
+
+static void swap(struct homa_svc *c, struct homa_svc_att *att)
+{
+	struct homa_svc_att *old = c->att;
+	u64 pages = att->pool_bytes / 65536;
+	u32 i;
+
+	att->generation = ++c->generations;
+	c->cq_head = c->cq_tail = 0;
+	c->release_tail = c->release_shown = 0;
+	__atomic_store_n(&c->sqs, 1, __ATOMIC_RELAXED);
+	/* A small pool needs each page back at once. */
+	c->release_batch = pages >= 512 ? 8 : (u32)(pages / 64);
+	for (i = 0; i < HOMA_SHM_SQS; i++) {
+		c->rings[i].tail = c->rings[i].head = 0;
+		c->rings[i].stage_tail = c->rings[i].stage_head = 0;
+	}
+	__atomic_fetch_add(&c->route_epoch, 1, __ATOMIC_RELAXED);
+	homa_svc_slots_limit(c, att->answer.max_rpcs);
+	c->att = att;
+	if (!old)
+		return;
+	/* It lives on while messages in it are held. */
+	if (old->pieces_taken != old->pieces_released && !old->lent)
+		homa_list_add_tail(&c->old, &old->old);
+	else
+		homa_svc_att_put(old);
+}
+
+void homa_svc_adopt(struct homa_svc *c, struct homa_svc_att *att)
+{
+	u32 i;
+
+	homa_turn_lock(&c->lock);
+	for (i = 0; i < HOMA_SHM_SQS; i++)
+		homa_turn_lock(&c->rings[i].lock);
+	homa_turn_lock(&c->release_lock);
+	swap(c, att);
+	c->counters.attaches++;
+	__atomic_store_n(&c->state, HOMA_SVC_UP, __ATOMIC_RELEASE);
+	homa_turn_unlock(&c->release_lock);
+	for (i = 0; i < HOMA_SHM_SQS; i++)
+		homa_turn_unlock(&c->rings[i].lock);
+	homa_svc_fd_touch(c);
+	homa_turn_unlock(&c->lock);
+}

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Completions: handed to a thread that waits for them, or kept until one asks.
+ * The thread that looks takes what is its own straight out of the ring; only what
+ * it finds before that, and nobody waits for, is copied. A response waits in its
+ * slot's item; a private one nowhere else, since only a receive by id can want it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "client.h"
+#include "homa_sockaddr.h"
+
+#define CHUNK 64 /* items for requests that are allocated at once */
+
+HOMA_STATIC_ASSERT((int)HOMA_CQE_REQUEST == (int)HOMA_REQUEST &&
+			   (int)HOMA_CQE_RESPONSE == (int)HOMA_RESPONSE &&
+			   (int)HOMA_CQE_FAILED == (int)HOMA_ERROR,
+		   "kinds are the same");
+HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) /
+				   sizeof(struct iovec) == HOMA_SHM_PAGES,
+		   "one piece per page");
+
+struct chunk {
+	struct chunk *next;
+	struct homa_svc_item items[CHUNK];
+};
+
+void homa_svc_nudge(struct homa_svc *c)
+{
+	u64 value = 1;
+
+	/* Fails only if the counter is full, and then it is readable. */
+	if (write(c->nudge_fd, &value, sizeof(value)) < 0)
+		return;
+}
+
+/* ---- into the application's message ---- */
+
+/* Its pieces are the application's from now on. */
+static void own_pieces(struct homa_svc_att *att, const struct homa_cqe *cqe)
+{
+	u32 i;
+
+	for (i = 0; i < cqe->num_pages; i++)
+		att->out[cqe->pages[i] / HOMA_SVC_GRANULE] = 1;
+	att->pieces_taken += cqe->num_pages;
+}
+
+static void fill_peer(struct homa_svc *c, const struct homa_cqe *cqe,
+		      struct homa_message *msg)
+{
+	struct homa_addr peer = { .encap = cqe->encap };
+	const struct homa_svc_slot *slot;
+
+	if (cqe->kind != HOMA_CQE_FAILED) {
+		memcpy(peer.ip, cqe->ip, sizeof(peer.ip));
+		homa_sockaddr_from_addr(&msg->peer, &peer, cqe->port);
+		return;
+	}
+	/* Whom we asked. */
+	slot = &c->slots[cqe->token & 0xffff];
+	homa_sockaddr_from_addr(&msg->peer, &slot->peer, slot->port);
+}
+
+static void fill(struct homa_svc *c, const struct homa_svc_att *att,
+		 const struct homa_cqe *cqe, struct homa_message *msg)
+{
+	u32 *pages = (u32 *)&msg->priv[HOMA_PRIV_PAGES];
+	u32 i, left = cqe->length;
+
+	msg->kind = (enum homa_kind)cqe->kind;
+	msg->error = cqe->kind == HOMA_CQE_FAILED ? -(int)cqe->error : 0;
+	msg->id = cqe->kind == HOMA_CQE_REQUEST ? cqe->id : cqe->token << 1;
+	msg->cookie = cqe->cookie;
+	msg->length = cqe->length;
+	msg->iovcnt = (int)cqe->num_pages;
+	for (i = 0; i < cqe->num_pages; i++) {
+		u32 n = homa_min_u32(left, 65536);
+
+		msg->iov[i].iov_base = att->pool + cqe->pages[i];
+		msg->iov[i].iov_len = n;
+		pages[i] = cqe->pages[i];
+		left -= n;
+	}
+	fill_peer(c, cqe, msg);
+	msg->priv[HOMA_PRIV_HOST] = cqe->token;
+	msg->priv[HOMA_PRIV_HOST + 1] = (u64)att->generation << 32 |
+					cqe->num_pages;
+}
+
+/* ---- waiting threads ---- */
+
+static void finish(struct homa_svc *c, struct homa_svc_waiter *w,
+		   struct homa_svc_waiter *self, int result)
+{
+	w->result = result;
+	w->done = true;
+	homa_list_del(&w->list);
+	if (w == self)
+		return;
+	if (w != c->poller) {
+		c->counters.handoffs++;
+		homa_wake_signal(&w->wake);
+	} else if (c->blocked) {
+		homa_svc_nudge(c);
+	}
+}
+
+/* Who gets this message? By id first, then the thread that is awake anyway. */
+static struct homa_svc_waiter *pick(struct homa_svc *c,
+				    const struct homa_cqe *cqe,
+				    struct homa_svc_waiter *self)
+{
+	bool ours = cqe->kind != HOMA_CQE_REQUEST;
+	bool is_private = cqe->flags & HOMA_CQE_PRIVATE;
+	u32 flag = ours ? HOMA_RECV_RESPONSE : HOMA_RECV_REQUEST;
+	struct homa_svc_waiter *any = NULL;
+	struct homa_list *node;
+
+	if (self && !self->done &&
+	    (self->token ? ours && self->token == cqe->token :
+			   !is_private && (self->flags & flag)))
+		any = self;
+	if (any && self->token)
+		return self;
+	for (node = c->waiters.next; node != &c->waiters; node = node->next) {
+		struct homa_svc_waiter *w =
+			homa_container_of(node, struct homa_svc_waiter, list);
+
+		if (w->token) {
+			if (ours && w->token == cqe->token)
+				return w;
+		} else if ((w->flags & flag) && !is_private &&
+			   (!any || (w == c->poller && any != self))) {
+			any = w;
+		}
+	}
+	return any;
+}
+
+/* ---- messages that wait ---- */
+
+static struct homa_svc_item *new_item(struct homa_svc *c)
+{
+	struct chunk *chunk;
+	int i;
+
+	if (homa_list_empty(&c->items)) {
+		chunk = calloc(1, sizeof(*chunk));
+		if (!chunk)
+			return NULL;
+		chunk->next = c->chunks;
+		c->chunks = chunk;
+		for (i = 0; i < CHUNK; i++)
+			homa_list_add_tail(&c->items, &chunk->items[i].list);
+	}
+	return homa_container_of(homa_list_pop(&c->items), struct homa_svc_item,
+				 list);
+}
+
+static void queue(struct homa_svc *c, struct homa_svc_item *item,
+		  struct homa_svc_att *att, const struct homa_cqe *cqe)
+{
+	enum homa_svc_queue which = cqe->kind == HOMA_CQE_REQUEST ?
+					    HOMA_SVC_REQUESTS :
+					    HOMA_SVC_RESPONSES;
+
+	item->cqe = *cqe;
+	item->att = att;
+	item->order = c->order++;
+	if (cqe->kind != HOMA_CQE_REQUEST && (cqe->flags & HOMA_CQE_PRIVATE)) {
+		homa_list_init(&item->list);
+		return;
+	}
+	homa_list_add_tail(&c->ready[which], &item->list);
+	c->ready_count++;
+}
+
+static void unqueue(struct homa_svc *c, struct homa_svc_item *item)
+{
+	if (!homa_list_linked(&item->list))
+		return;
+	homa_list_del(&item->list);
+	c->ready_count--;
+}
+
+/* Our request is over: @cqe says how. */
+static void respond(struct homa_svc *c, struct homa_svc_slot *slot,
+		    const struct homa_cqe *cqe, struct homa_svc_waiter *self)
+{
+	struct homa_svc_waiter *w;
+
+	if (cqe->kind == HOMA_CQE_FAILED) {
+		c->failed++;
+		if (cqe->error == EHOSTUNREACH || cqe->error == ENETUNREACH)
+			__atomic_fetch_add(&c->route_epoch, 1, __ATOMIC_RELAXED);
+	}
+	w = slot->gone ? NULL : pick(c, cqe, self);
+	if (likely(w != NULL)) {
+		fill(c, c->att, cqe, w->msg);
+		homa_svc_slot_put(c, slot);
+		finish(c, w, self, 0);
+	} else if (slot->gone) {
+		homa_svc_discard(c, c->att, cqe);
+		homa_svc_slot_put(c, slot);
+	} else {
+		slot->state = HOMA_SVC_DONE;
+		queue(c, &c->slot_items[slot - c->slots], c->att, cqe);
+	}
+}
+
+/* false: no memory to keep it; it stays in the ring. */
+static bool got_request(struct homa_svc *c, const struct homa_cqe *cqe,
+			struct homa_svc_waiter *self)
+{
+	struct homa_svc_waiter *w = pick(c, cqe, self);
+	struct homa_svc_item *item = NULL;
+
+	if (!w) {
+		item = new_item(c);
+		if (!item)
+			return false;
+	}
+	own_pieces(c->att, cqe);
+	c->rx_bytes += cqe->length;
+	__atomic_store_n(&c->requests[cqe->token & 0xffff], cqe->token,
+			 __ATOMIC_RELEASE);
+	if (likely(w != NULL)) {
+		fill(c, c->att, cqe, w->msg);
+		finish(c, w, self, 0);
+	} else {
+		queue(c, item, c->att, cqe);
+	}
+	return true;
+}
+
+void homa_svc_forget(struct homa_svc *c, u64 token)
+{
+	struct homa_svc_slot *slot = homa_svc_slot(c, token);
+	struct homa_list *node = c->waiters.next;
+	struct homa_svc_item *item;
+
+	while (node != &c->waiters) {
+		struct homa_svc_waiter *w =
+			homa_container_of(node, struct homa_svc_waiter, list);
+
+		node = node->next;
+		if (w->token == token)
+			finish(c, w, NULL, -ENOENT);
+	}
+	if (!slot || slot->state != HOMA_SVC_DONE)
+		return;
+	item = &c->slot_items[slot - c->slots];
+	unqueue(c, item);
+	homa_svc_discard(c, item->att, &item->cqe);
+	homa_svc_slot_put(c, slot);
+}
+
+void homa_svc_fail(struct homa_svc *c, struct homa_svc_slot *slot, u64 token,
+		   u32 error)
+{
+	struct homa_cqe cqe = {
+		.kind = HOMA_CQE_FAILED,
+		.flags = slot->is_private ? HOMA_CQE_PRIVATE : 0,
+		.error = error,
+		.token = token,
+		.cookie = slot->cookie,
+	};
+
+	respond(c, slot, &cqe, NULL);
+}
+
+/* Requests that nobody has taken: with homad, who asked them has gone. */
+void homa_svc_drop_requests(struct homa_svc *c)
+{
+	struct homa_list *node;
+	u32 i;
+
+	while ((node = homa_list_pop(&c->ready[HOMA_SVC_REQUESTS]))) {
+		struct homa_svc_item *item =
+			homa_container_of(node, struct homa_svc_item, list);
+
+		c->ready_count--;
+		homa_svc_discard(c, item->att, &item->cqe);
+		homa_list_add_head(&c->items, &item->list);
+	}
+	for (i = 0; i < HOMA_SVC_SLOTS; i++)
+		if (__atomic_load_n(&c->requests[i], __ATOMIC_RELAXED))
+			__atomic_store_n(&c->requests[i], 0, __ATOMIC_RELAXED);
+}
+
+/* ---- the ring ---- */
+
+static bool one(struct homa_svc *c, const struct homa_cqe *cqe,
+		struct homa_svc_waiter *self)
+{
+	struct homa_svc_slot *slot;
+
+	if (cqe->kind == HOMA_CQE_FREE) {
+		homa_svc_long_put(c->att, cqe->num_pages, cqe->length);
+		return true;
+	}
+	if (cqe->kind == HOMA_CQE_REQUEST)
+		return got_request(c, cqe, self);
+	slot = homa_svc_slot(c, cqe->token);
+	if (cqe->kind == HOMA_CQE_GONE) {
+		homa_svc_forget(c, cqe->token);
+		if (slot && slot->token)
+			homa_svc_slot_put(c, slot);
+		return true;
+	}
+	own_pieces(c->att, cqe);
+	c->rx_bytes += cqe->length;
+	if (likely(slot && slot->state == HOMA_SVC_OPEN))
+		respond(c, slot, cqe, self);
+	else
+		homa_svc_discard(c, c->att, cqe);
+	return true;
+}
+
+u32 homa_svc_drain(struct homa_svc *c, struct homa_svc_waiter *self)
+{
+	struct homa_shm_queues *q = c->att->queues;
+	bool was_full = false;
+	u32 n = 0;
+
+	while (!self || !self->done) {
+		const struct homa_cqe *cqe;
+
+		if (c->cq_head == c->cq_tail) {
+			c->cq_tail = __atomic_load_n(&q->h.cq.tail,
+						     __ATOMIC_ACQUIRE);
+			if (c->cq_head == c->cq_tail)
+				break;
+			was_full |= c->cq_tail - c->cq_head >=
+				    HOMA_SHM_CQ_ENTRIES;
+		}
+		cqe = &q->cqe[c->cq_head % HOMA_SHM_CQ_ENTRIES];
+		homa_prefetch(&q->cqe[(c->cq_head + 1) % HOMA_SHM_CQ_ENTRIES]);
+		if (!one(c, cqe, self))
+			break;
+		c->cq_head++;
+		n++;
+		__atomic_store_n(&q->h.cq.head, c->cq_head, __ATOMIC_RELEASE);
+	}
+	if (unlikely(was_full)) {
+		__atomic_store_n(&q->h.cq.head, c->cq_head, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&q->h.need_kick, __ATOMIC_SEQ_CST) &
+		    HOMA_SHM_KICK_CONSUME)
+			homa_svc_kick(c, c->att);
+	}
+	return n;
+}
+
+/* ---- what was kept ---- */
+
+/* The oldest message that @flags ask for, or NULL. */
+static struct homa_svc_item *oldest(struct homa_svc *c, u32 flags)
+{
+	static const u32 wanted[HOMA_SVC_QUEUES] = {
+		[HOMA_SVC_REQUESTS] = HOMA_RECV_REQUEST,
+		[HOMA_SVC_RESPONSES] = HOMA_RECV_RESPONSE,
+	};
+	struct homa_svc_item *best = NULL;
+	int i;
+
+	for (i = 0; i < HOMA_SVC_QUEUES; i++) {
+		struct homa_svc_item *item;
+
+		if (!(flags & wanted[i]) || homa_list_empty(&c->ready[i]))
+			continue;
+		item = homa_container_of(c->ready[i].next, struct homa_svc_item,
+					 list);
+		if (!best || item->order < best->order)
+			best = item;
+	}
+	return best;
+}
+
+static void take_item(struct homa_svc *c, struct homa_svc_item *item,
+		      struct homa_message *msg)
+{
+	unqueue(c, item);
+	fill(c, item->att, &item->cqe, msg);
+	if (item->cqe.kind == HOMA_CQE_REQUEST)
+		homa_list_add_head(&c->items, &item->list);
+	else
+		homa_svc_slot_put(c, &c->slots[item->cqe.token & 0xffff]);
+}
+
+int homa_svc_take(struct homa_svc *c, struct homa_svc_waiter *w)
+{
+	struct homa_svc_slot *slot;
+	struct homa_svc_item *item;
+
+	if (w->token) {
+		slot = homa_svc_slot(c, w->token);
+		if (!slot || slot->gone)
+			return -ENOENT;
+		if (slot->state != HOMA_SVC_DONE)
+			return -EAGAIN;
+		take_item(c, &c->slot_items[slot - c->slots], w->msg);
+		return 0;
+	}
+	if (likely(!c->ready_count))
+		return -EAGAIN;
+	item = oldest(c, w->flags);
+	if (!item)
+		return -EAGAIN;
+	take_item(c, item, w->msg);
+	return 0;
+}

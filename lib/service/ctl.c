@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Questions to homad over the attach socket: one packet there, one back, one
+ * question at a time. homad answers from its slow path, so none of this belongs
+ * into a path that is repeated. No answer within seconds counts as its end: an
+ * answer that comes later would be taken for that of another question.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "client.h"
+#include "homa_sockaddr.h"
+
+static void keep_fds(struct msghdr *msg, int *fds, u32 num_fds)
+{
+	struct cmsghdr *cmsg;
+
+	for (cmsg = CMSG_FIRSTHDR(msg); cmsg; cmsg = CMSG_NXTHDR(msg, cmsg)) {
+		u32 i, n;
+
+		if (cmsg->cmsg_level != SOL_SOCKET ||
+		    cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (u32)((cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		for (i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int),
+			       sizeof(fd));
+			if (i < num_fds && fds[i] < 0)
+				fds[i] = fd;
+			else
+				close(fd);
+		}
+	}
+}
+
+/* 0 with @answer filled, also if that says no; -ECONNRESET: homad is gone. */
+int homa_svc_ask(struct homa_svc_att *att, struct homa_ctl_request *request,
+		 struct homa_ctl_answer *answer, int *fds, u32 num_fds)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(HOMA_CTL_ATTACH_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = { answer, sizeof(*answer) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t n;
+	u32 i;
+
+	for (i = 0; i < num_fds; i++)
+		fds[i] = -1;
+	request->magic = HOMA_SHM_MAGIC;
+	request->version = HOMA_SHM_VERSION;
+	do {
+		n = send(att->sock, request, sizeof(*request), MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -ECONNRESET;
+	do {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = sizeof(control);
+		n = recvmsg(att->sock, &msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n > 0)
+		keep_fds(&msg, fds, num_fds);
+	/* A refusal of our version may come from a header of another length. */
+	if (n < (ssize_t)offsetof(struct homa_ctl_answer, port))
+		goto bad;
+	memset((char *)answer + n, 0, sizeof(*answer) - (size_t)n);
+	answer->text[sizeof(answer->text) - 1] = '\0';
+	if (answer->version == HOMA_SHM_VERSION && answer->op != request->op)
+		goto bad;
+	return 0;
+bad:
+	for (i = 0; i < num_fds; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return -ECONNRESET;
+}
+
+ssize_t homa_svc_next(struct homa_svc_att *att, void *buf, size_t size)
+{
+	ssize_t n;
+
+	do {
+		n = recv(att->sock, buf, size, 0);
+	} while (n < 0 && errno == EINTR);
+	return n;
+}
+
+int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
+		      struct homa_ctl_answer *answer, int *fd)
+{
+	int rc = homa_svc_revive_locked(c);
+
+	if (rc)
+		return rc;
+	rc = homa_svc_ask(c->att, request, answer, fd, fd ? 1 : 0);
+	if (!rc)
+		return answer->error;
+	homa_turn_lock(&c->lock);
+	homa_svc_lost(c, HOMA_SVC_LOST);
+	homa_turn_unlock(&c->lock);
+	return -ECONNREFUSED;
+}
+
+int homa_svc_bind(void *host, uint16_t port)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_BIND, .port = port };
+	struct homa_ctl_answer answer;
+	struct homa_svc *c = host;
+	int rc = -EINVAL;
+
+	pthread_mutex_lock(&c->ctl);
+	if (!c->bound)
+		rc = homa_svc_question(c, &request, &answer, NULL);
+	if (!rc) {
+		c->bound = port;
+		c->att->answer.port = port;
+	}
+	pthread_mutex_unlock(&c->ctl);
+	return rc;
+}
+
+int homa_svc_route(struct homa_svc *c, const struct homa_addr *addr)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_ROUTE,
+					    .encap = addr->encap };
+	struct homa_ctl_answer answer;
+	int rc;
+
+	memcpy(request.ip, addr->ip, sizeof(request.ip));
+	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&c->ctl);
+	rc = __atomic_load_n(&c->closing, __ATOMIC_SEQ_CST) ?
+		     -ESHUTDOWN :
+		     homa_svc_question(c, &request, &answer, NULL);
+	c->counters.routes++;
+	pthread_mutex_unlock(&c->ctl);
+	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);
+	return rc;
+}
+
+int homa_svc_getsockname(void *host, struct sockaddr_storage *addr)
+{
+	struct homa_svc *c = host;
+	struct homa_addr ours = { .encap = 0 };
+	const struct homa_ctl_answer *answer;
+
+	pthread_mutex_lock(&c->ctl);
+	answer = &c->att->answer;
+	memcpy(ours.ip, answer->ip, sizeof(ours.ip));
+	if (!answer->native)
+		ours.encap = answer->encap;
+	homa_sockaddr_from_addr(addr, &ours, answer->port);
+	pthread_mutex_unlock(&c->ctl);
+	return 0;
+}
+
+uint16_t homa_svc_udp_port(void *host)
+{
+	struct homa_svc *c = host;
+	uint16_t port;
+
+	pthread_mutex_lock(&c->ctl);
+	port = c->att->answer.encap;
+	pthread_mutex_unlock(&c->ctl);
+	return port;
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * homa_fd(): readable if and only if a shared message could be taken at once. It
+ * is an epoll set, so that its number stays when homad is restarted, of
+ *
+ *	level_fd	ours: messages that we have taken out of the ring
+ *	ready_fd	homad's: it signals once for each time we armed it
+ *	the connection	hung up: something to learn
+ *	timer_fd	while homad is away: time to try again
+ *
+ * homad clears HOMA_SHM_ARM_FD when it signals, so one signal is owed to us for
+ * each bit that we find gone, and is read before we arm again. A program that
+ * wants edges asks homad to signal for every message instead.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include "client.h"
+
+#define OWED_TRIES 1000 /* homad is between clearing the bit and signalling */
+
+static int watch(struct homa_svc *c, int fd, u32 events)
+{
+	struct epoll_event ev = { .events = events };
+
+	return epoll_ctl(c->ep_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+}
+
+static void set_timer(struct homa_svc *c, u64 at)
+{
+	struct itimerspec when = { 0 };
+
+	when.it_value.tv_sec = (time_t)(at / 1000000000u);
+	when.it_value.tv_nsec = (long)(at % 1000000000u);
+	/* A new setting makes it unreadable; zero disarms it. */
+	timerfd_settime(c->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static void set_level(struct homa_svc *c, bool level)
+{
+	u64 value = 1;
+
+	if (c->level == level)
+		return;
+	/* Neither can block or fail: the counter is 0 or 1. */
+	if (level)
+		c->level = write(c->level_fd, &value, sizeof(value)) > 0;
+	else
+		c->level = read(c->level_fd, &value, sizeof(value)) < 0;
+}
+
+/* Read all signals; at least one is there or on its way if @owed. */
+static void read_signals(struct homa_svc *c, bool owed)
+{
+	char bytes[64];
+	int i = 0;
+
+	for (;;) {
+		if (read(c->ready_fd, bytes, sizeof(bytes)) > 0) {
+			owed = false;
+			continue;
+		}
+		if (!owed || ++i > OWED_TRIES)
+			return;
+		sched_yield();
+	}
+}
+
+/* Nothing is there for the application: have homad tell us. */
+static void arm(struct homa_svc *c)
+{
+	u32 *armed = &c->att->queues->h.armed;
+	bool gone;
+
+	if (c->fd_edges) {
+		read_signals(c, false);
+		return;
+	}
+	gone = !(__atomic_load_n(armed, __ATOMIC_ACQUIRE) & HOMA_SHM_ARM_FD);
+	if (c->fd_armed && !gone)
+		return;
+	if (c->fd_armed)
+		read_signals(c, true);
+	c->fd_armed = true;
+	__atomic_fetch_or(armed, HOMA_SHM_ARM_FD, __ATOMIC_SEQ_CST);
+}
+
+void homa_svc_fd_update(struct homa_svc *c)
+{
+	u32 state = homa_svc_state(c);
+
+	if (c->closing || state == HOMA_SVC_SHUT || state == HOMA_SVC_EVICTED) {
+		set_level(c, true);
+		return;
+	}
+	if (state == HOMA_SVC_LOST) {
+		set_level(c, c->ready_count > 0);
+		return;
+	}
+	do {
+		homa_svc_drain(c, NULL);
+		if (!c->ready_count)
+			arm(c);
+	} while (homa_svc_pending(c) && homa_svc_drain(c, NULL));
+	set_level(c, c->ready_count > 0);
+}
+
+/* homad is away. Under the lock, but ready_fd is only changed under @ctl, too. */
+void homa_svc_fd_detach(struct homa_svc *c)
+{
+	u64 next = __atomic_load_n(&c->next_try, __ATOMIC_RELAXED);
+
+	epoll_ctl(c->ep_fd, EPOLL_CTL_DEL, c->att->sock, NULL);
+	if (c->ready_fd >= 0)
+		epoll_ctl(c->ep_fd, EPOLL_CTL_DEL, c->ready_fd, NULL);
+	if (homa_svc_state(c) == HOMA_SVC_LOST)
+		set_timer(c, next ? next : 1);
+}
+
+/* Under @ctl. */
+int homa_svc_fd_attach(struct homa_svc *c, struct homa_svc_att *att)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_READY_FD,
+					    .bytes = c->fd_edges };
+	struct homa_ctl_answer answer;
+	int fd, rc;
+
+	rc = homa_svc_ask(att, &request, &answer, &fd, 1);
+	if (!rc)
+		rc = answer.error;
+	if (!rc && fd < 0)
+		rc = -EMFILE;
+	if (rc)
+		return rc;
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	homa_turn_lock(&c->lock);
+	if (c->ready_fd >= 0)
+		close(c->ready_fd);
+	c->ready_fd = fd;
+	c->fd_armed = false;
+	rc = watch(c, fd, EPOLLIN);
+	if (!rc)
+		rc = watch(c, att->sock, EPOLLRDHUP);
+	if (rc == -EEXIST)
+		rc = 0;
+	set_timer(c, 0);
+	homa_turn_unlock(&c->lock);
+	return rc;
+}
+
+static int make_set(struct homa_svc *c)
+{
+	int rc;
+
+	c->ep_fd = epoll_create1(EPOLL_CLOEXEC);
+	c->level_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (c->ep_fd < 0 || c->level_fd < 0 || c->timer_fd < 0)
+		return -errno;
+	rc = watch(c, c->level_fd, EPOLLIN);
+	return rc ? rc : watch(c, c->timer_fd, EPOLLIN);
+}
+
+void homa_svc_fd_close(struct homa_svc *c)
+{
+	int *fds[] = { &c->ep_fd, &c->level_fd, &c->ready_fd, &c->timer_fd };
+	u32 i;
+
+	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+int homa_svc_fd(void *host)
+{
+	struct homa_svc *c = host;
+	int rc = 0;
+
+	if (c->ep_fd >= 0)
+		return c->ep_fd;
+	pthread_mutex_lock(&c->ctl);
+	if (c->ep_fd < 0) {
+		homa_turn_lock(&c->lock);
+		rc = make_set(c);
+		homa_turn_unlock(&c->lock);
+		if (!rc && homa_svc_state(c) == HOMA_SVC_UP)
+			rc = homa_svc_fd_attach(c, c->att);
+		homa_turn_lock(&c->lock);
+		if (rc)
+			homa_svc_fd_close(c);
+		else if (homa_svc_state(c) == HOMA_SVC_LOST)
+			set_timer(c, 1);
+		homa_svc_fd_touch(c);
+		homa_turn_unlock(&c->lock);
+	}
+	pthread_mutex_unlock(&c->ctl);
+	return rc ? rc : c->ep_fd;
+}
+
+int homa_svc_fd_edges(void *host)
+{
+	struct homa_svc *c = host;
+	int rc = 0;
+
+	pthread_mutex_lock(&c->ctl);
+	c->fd_edges = true;
+	if (c->ep_fd >= 0 && homa_svc_state(c) == HOMA_SVC_UP)
+		rc = homa_svc_fd_attach(c, c->att);
+	homa_turn_lock(&c->lock);
+	homa_svc_fd_touch(c);
+	homa_turn_unlock(&c->lock);
+	pthread_mutex_unlock(&c->ctl);
+	return rc;
+}

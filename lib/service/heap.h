@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Room for long messages in one data segment: blocks of 4 KiB units, next fit,
+ * neighbours that are free become one. Its book-keeping lies in our own memory,
+ * not in what homad sees.
+ */
+#ifndef HOMA_SVC_HEAP_H
+#define HOMA_SVC_HEAP_H
+
+#include "homa_plat.h"
+
+#define HOMA_SVC_UNIT 4096u
+
+/**
+ * struct homa_svc_heap - the units of a segment
+ * @tags: for each unit that is the first or last of a block, the block's length
+ *	in units times two, plus one if it is taken.
+ * @units: how many.
+ * @rover: begin of the block where the next search starts.
+ * @used: units taken.
+ */
+struct homa_svc_heap {
+	u32 *tags;
+	u32 units;
+	u32 rover;
+	u32 used;
+};
+
+/** homa_svc_heap_init() - @bytes of room; 0 or -ENOMEM. */
+int homa_svc_heap_init(struct homa_svc_heap *heap, u64 bytes);
+void homa_svc_heap_free(struct homa_svc_heap *heap);
+/** homa_svc_heap_get() - offset of @bytes (> 0), or -ENOBUFS. */
+s64 homa_svc_heap_get(struct homa_svc_heap *heap, u32 bytes);
+/** homa_svc_heap_put() - give it back; -EINVAL: nothing begins there. */
+int homa_svc_heap_put(struct homa_svc_heap *heap, u32 offset);
+
+#endif

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Opening and closing a handle of the service host. A child of fork() has copies
+ * of our descriptors, and with them homad would not see its parent die: so they
+ * are closed there, and nothing else is touched.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "client.h"
+#include "homa_clock.h"
+
+#define SPIN_DEFAULT_US 50 /* as in options.c */
+#define SPIN_MIN_US 5
+
+static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct homa_list handles = { &handles, &handles };
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&handles_lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&handles_lock);
+}
+
+static void close_one(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void in_child(void)
+{
+	struct homa_list *node;
+
+	for (node = handles.next; node != &handles; node = node->next) {
+		struct homa_svc *c =
+			homa_container_of(node, struct homa_svc, all);
+
+		close_one(c->att->sock);
+		close_one(c->att->wake_fd);
+		close_one(c->att->kick_fd);
+		close_one(c->nudge_fd);
+		homa_svc_fd_close(c);
+	}
+	homa_list_init(&handles);
+	pthread_mutex_unlock(&handles_lock);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+static void list_handle(struct homa_svc *c)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_forks);
+	pthread_mutex_lock(&handles_lock);
+	homa_list_add_tail(&handles, &c->all);
+	pthread_mutex_unlock(&handles_lock);
+}
+
+/* The default adapts downwards, what a program asks for does not. */
+static void set_spin(struct homa_svc *c, int32_t spin_us)
+{
+	u64 max = (u64)(spin_us < 0 ? SPIN_DEFAULT_US : spin_us) * 1000;
+	u64 min = spin_us == SPIN_DEFAULT_US ? SPIN_MIN_US * 1000 : max;
+
+	c->never_sleep = spin_us < 0;
+	homa_spin_init(&c->spin, min, max, homa_clock_ns());
+}
+
+static struct homa_svc *new_handle(const struct homa_backend_options *options)
+{
+	struct homa_svc *c = aligned_alloc(64, sizeof(*c));
+	int i;
+
+	if (!c)
+		return NULL;
+	memset(c, 0, sizeof(*c));
+	c->nudge_fd = c->ep_fd = c->level_fd = c->ready_fd = c->timer_fd = -1;
+	set_spin(c, options->spin_us);
+	c->rcvbuf = options->own_rcvbuf || options->region ? options->rcvbuf : 0;
+	c->region = options->region;
+	homa_list_init(&c->all);
+	homa_list_init(&c->waiters);
+	homa_list_init(&c->items);
+	homa_list_init(&c->old);
+	for (i = 0; i < HOMA_SVC_QUEUES; i++)
+		homa_list_init(&c->ready[i]);
+	pthread_mutex_init(&c->ctl, NULL);
+	return c;
+}
+
+/* Messages that are held die, too, as they do in every host. */
+static void free_handle(struct homa_svc *c)
+{
+	struct homa_list *node;
+	void *chunk, *next;
+
+	homa_svc_fd_close(c);
+	while ((node = homa_list_pop(&c->old)))
+		homa_svc_att_put(homa_container_of(node, struct homa_svc_att,
+						   old));
+	if (c->att)
+		homa_svc_att_put(c->att);
+	/* What was lent is plain memory again. */
+	if (c->region && c->att &&
+	    mmap(c->region, c->rcvbuf, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
+		 0) == MAP_FAILED)
+		madvise(c->region, c->rcvbuf, MADV_DONTNEED);
+	for (chunk = c->chunks; chunk; chunk = next) {
+		memcpy(&next, chunk, sizeof(next));
+		free(chunk);
+	}
+	homa_svc_slots_free(c);
+	if (c->nudge_fd >= 0)
+		close(c->nudge_fd);
+	pthread_mutex_destroy(&c->ctl);
+	free(c);
+}
+
+static int set_path(struct homa_svc *c, char *err, size_t errlen)
+{
+	const char *path = getenv("HOMA_SERVICE_SOCKET");
+
+	if (!path || !*path)
+		path = HOMA_SHM_SOCKET;
+	if (strlen(path) >= sizeof(c->path)) {
+		snprintf(err, errlen,
+			 "HOMA_SERVICE_SOCKET is longer than %zu bytes; a UNIX socket's path cannot be",
+			 sizeof(c->path) - 1);
+		return -ENAMETOOLONG;
+	}
+	snprintf(c->path, sizeof(c->path), "%s", path);
+	return 0;
+}
+
+int homa_svc_open(void **out, const struct homa_backend_options *options,
+		  char *err, size_t errlen)
+{
+	struct homa_svc *c = new_handle(options);
+	struct homa_svc_att *att = NULL;
+	int rc = -ENOMEM;
+
+	err[0] = '\0';
+	if (!c)
+		return rc;
+	rc = set_path(c, err, errlen);
+	if (!rc)
+		rc = homa_svc_attach(c, &att, err, errlen);
+	if (rc)
+		goto fail;
+	rc = homa_svc_slots_init(c);
+	c->nudge_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (!rc && c->nudge_fd < 0)
+		rc = -errno;
+	if (rc)
+		goto fail;
+	homa_svc_adopt(c, att);
+	list_handle(c);
+	*out = c;
+	return 0;
+fail:
+	if (att)
+		homa_svc_att_put(att);
+	if (!err[0])
+		snprintf(err, errlen, "cannot attach to homad: %s",
+			 strerror(-rc));
+	free_handle(c);
+	return rc;
+}
+
+void homa_svc_close(void *host)
+{
+	struct homa_svc *c = host;
+
+	pthread_mutex_lock(&handles_lock);
+	homa_list_del(&c->all);
+	pthread_mutex_unlock(&handles_lock);
+	homa_turn_lock(&c->lock);
+	__atomic_store_n(&c->closing, 1, __ATOMIC_SEQ_CST);
+	homa_svc_end_waits(c);
+	homa_turn_unlock(&c->lock);
+	/* The end of the connection is the end of the attachment. */
+	free_handle(c);
+}
+
+const struct homa_backend_ops *homa_svc_get(void)
+{
+	static const struct homa_backend_ops ops = {
+		.abi = HOMA_BACKEND_ABI,
+		.open = homa_svc_open,
+		.close = homa_svc_close,
+		.bind = homa_svc_bind,
+		.getsockname = homa_svc_getsockname,
+		.udp_port = homa_svc_udp_port,
+		.request = homa_svc_request,
+		.reply = homa_svc_reply,
+		.receive = homa_svc_receive,
+		.release = homa_svc_release,
+		.abort = homa_svc_abort,
+		.fd = homa_svc_fd,
+		.poll = homa_svc_poll,
+		.metrics = homa_svc_metrics,
+		.fd_edges = homa_svc_fd_edges,
+		.set_region = homa_svc_set_region,
+		.release_pages = homa_svc_release_pages,
+		.rpcs = homa_svc_rpcs,
+		.shutdown = homa_svc_shutdown,
+	};
+
+	return &ops;
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * When homad ends. Our open requests fail with -ECONNRESET, requests that came
+ * in are forgotten, messages already received stay. Then the handle attaches
+ * again by itself, with its old port: a thread that waits tries with growing
+ * pauses, any other call tries once if the pause is over. Nothing here is for
+ * ever except that homad has thrown us out.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+#include "client.h"
+#include "homa_clock.h"
+
+#define BACKOFF_MIN 1000000u   /* ns */
+#define BACKOFF_MAX 250000000u /* ns */
+
+int homa_svc_error(const struct homa_svc *c)
+{
+	if (__atomic_load_n(&c->closing, __ATOMIC_SEQ_CST))
+		return -ESHUTDOWN;
+	switch (homa_svc_state(c)) {
+	case HOMA_SVC_EVICTED:
+		return -ECONNABORTED;
+	case HOMA_SVC_SHUT:
+		return -ESHUTDOWN;
+	default:
+		return 0;
+	}
+}
+
+static void fail_all(struct homa_svc *c, u32 error)
+{
+	u32 i, top = __atomic_load_n(&c->fresh, __ATOMIC_RELAXED);
+
+	for (i = 0; i < top; i++) {
+		struct homa_svc_slot *slot = &c->slots[i];
+		u64 token = __atomic_load_n(&slot->token, __ATOMIC_ACQUIRE);
+
+		if (!token || slot->state == HOMA_SVC_DONE)
+			continue;
+		homa_svc_fail(c, slot, token, error);
+	}
+}
+
+/* Threads that wait look at the state again. */
+static void wake_all(struct homa_svc *c)
+{
+	struct homa_list *node;
+
+	for (node = c->waiters.next; node != &c->waiters; node = node->next)
+		homa_wake_signal(&homa_container_of(node, struct homa_svc_waiter,
+						    list)
+					  ->wake);
+	if (c->blocked)
+		homa_svc_nudge(c);
+}
+
+void homa_svc_lost(struct homa_svc *c, u32 state)
+{
+	u32 i;
+
+	if (homa_svc_state(c) != HOMA_SVC_UP)
+		return;
+	/* The last of what it said; its memory is still there. */
+	homa_svc_drain(c, NULL);
+	__atomic_store_n(&c->state, state, __ATOMIC_RELEASE);
+	/* Those that did not see that yet have submitted after this. */
+	for (i = 0; i < HOMA_SHM_SQS; i++) {
+		homa_turn_lock(&c->rings[i].lock);
+		homa_turn_unlock(&c->rings[i].lock);
+	}
+	fail_all(c, state == HOMA_SVC_LOST    ? ECONNRESET :
+		    state == HOMA_SVC_EVICTED ? ECONNABORTED :
+						ESHUTDOWN);
+	homa_svc_drop_requests(c);
+	__atomic_store_n(&c->backoff, BACKOFF_MIN, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->next_try, 0, __ATOMIC_RELAXED);
+	if (state != HOMA_SVC_SHUT)
+		c->counters.losses++;
+	if (c->ep_fd >= 0)
+		homa_svc_fd_detach(c);
+	homa_svc_fd_touch(c);
+	wake_all(c);
+}
+
+static bool hung_up(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+void homa_svc_check(struct homa_svc *c)
+{
+	const u32 *word = &c->att->queues->h.state;
+	u32 state = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+
+	if (homa_svc_state(c) != HOMA_SVC_UP)
+		return;
+	if (state == HOMA_SHM_RUNNING && !hung_up(c->att->sock))
+		return;
+	/* Set before it hangs up. */
+	state = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	if (state == HOMA_SHM_CLOSED)
+		return;
+	homa_svc_lost(c, state == HOMA_SHM_EVICTED ? HOMA_SVC_EVICTED :
+						     HOMA_SVC_LOST);
+}
+
+static int bind_again(struct homa_svc *c, struct homa_svc_att *att)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_BIND,
+					    .port = c->bound };
+	struct homa_ctl_answer answer;
+	int rc;
+
+	if (!c->bound)
+		return 0;
+	rc = homa_svc_ask(att, &request, &answer, NULL, 0);
+	if (rc || answer.error)
+		return rc ? rc : answer.error;
+	att->answer.port = c->bound;
+	return 0;
+}
+
+int homa_svc_revive_locked(struct homa_svc *c)
+{
+	struct homa_svc_att *att = NULL;
+	u64 now, backoff;
+	char why[256];
+	int rc;
+
+	rc = homa_svc_error(c);
+	if (rc || homa_svc_state(c) == HOMA_SVC_UP)
+		return rc;
+	now = homa_clock_ns();
+	if (now < __atomic_load_n(&c->next_try, __ATOMIC_RELAXED))
+		return -ECONNREFUSED;
+	rc = homa_svc_attach(c, &att, why, sizeof(why));
+	if (!rc)
+		rc = bind_again(c, att);
+	if (!rc && c->ep_fd >= 0)
+		rc = homa_svc_fd_attach(c, att);
+	if (!rc) {
+		homa_svc_adopt(c, att);
+		return 0;
+	}
+	if (att)
+		homa_svc_att_put(att);
+	backoff = __atomic_load_n(&c->backoff, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->next_try, now + backoff, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->backoff, homa_min_u64(2 * backoff, BACKOFF_MAX),
+			 __ATOMIC_RELAXED);
+	homa_turn_lock(&c->lock);
+	if (c->ep_fd >= 0)
+		homa_svc_fd_detach(c);
+	homa_turn_unlock(&c->lock);
+	return -ECONNREFUSED;
+}
+
+int homa_svc_revive(struct homa_svc *c)
+{
+	int rc;
+
+	pthread_mutex_lock(&c->ctl);
+	rc = homa_svc_revive_locked(c);
+	pthread_mutex_unlock(&c->ctl);
+	return rc;
+}

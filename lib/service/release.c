@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Receive buffers given back. homad ends an attachment that gives back what it
+ * does not have, so we know which pieces are out: a program that releases twice,
+ * or a copy of a message, harms nobody. Entries are shown to homad a few at a
+ * time, or when a receive finds nothing to do, or when homad waits for them.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <unistd.h>
+#include "client.h"
+
+#define FULL_TRIES 100000
+
+/* Under release_lock. */
+static void show(struct homa_svc *c)
+{
+	struct homa_shm_header *h = &c->att->queues->h;
+
+	if (c->release_shown == c->release_tail)
+		return;
+	__atomic_store_n(&h->release.tail, c->release_tail, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&c->release_shown, c->release_tail, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&h->need_kick, __ATOMIC_SEQ_CST) &
+	    HOMA_SHM_KICK_RELEASE)
+		homa_svc_kick(c, c->att);
+}
+
+/* More than homad has taken back: it is at work on them. */
+static void wait_for_room(struct homa_svc *c)
+{
+	struct homa_shm_ring *ring = &c->att->queues->h.release;
+	int i;
+
+	for (i = 0; i < FULL_TRIES; i++) {
+		if (c->release_tail -
+			    __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) <
+		    HOMA_SHM_RELEASES)
+			return;
+		show(c);
+		if (i == 0)
+			homa_svc_kick(c, c->att);
+		sched_yield();
+	}
+}
+
+static int put(struct homa_svc *c, struct homa_svc_att *att, u32 page)
+{
+	struct homa_shm_queues *q = att->queues;
+
+	if (page >= att->pool_bytes || page % HOMA_SVC_GRANULE ||
+	    !att->out[page / HOMA_SVC_GRANULE])
+		return -EINVAL;
+	att->out[page / HOMA_SVC_GRANULE] = 0;
+	att->pieces_released++;
+	if (att != c->att || homa_svc_state(c) != HOMA_SVC_UP)
+		return 0;
+	if (unlikely(c->release_tail - c->release_shown >=
+		     HOMA_SHM_RELEASES - 64))
+		show(c);
+	if (unlikely(c->release_tail -
+			     __atomic_load_n(&q->h.release.head,
+					     __ATOMIC_ACQUIRE) >=
+		     HOMA_SHM_RELEASES))
+		wait_for_room(c);
+	q->released[c->release_tail % HOMA_SHM_RELEASES] = page;
+	__atomic_store_n(&c->release_tail, c->release_tail + 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+static void put_all(struct homa_svc *c, struct homa_svc_att *att,
+		    const u32 *pages, u32 num, int *rc)
+{
+	u32 i;
+
+	for (i = 0; i < num; i++)
+		if (put(c, att, pages[i]))
+			*rc = -EINVAL;
+	if (unlikely(att != c->att)) {
+		/* All of a former homad's are back. */
+		if (att->pieces_taken == att->pieces_released) {
+			homa_list_del(&att->old);
+			homa_svc_att_put(att);
+		}
+		return;
+	}
+	if (c->release_tail - c->release_shown > c->release_batch ||
+	    unlikely(__atomic_load_n(&att->queues->h.need_kick,
+				     __ATOMIC_RELAXED) &
+		     HOMA_SHM_KICK_RELEASE))
+		show(c);
+}
+
+static struct homa_svc_att *att_of(struct homa_svc *c, u32 generation)
+{
+	struct homa_list *node;
+
+	if (likely(c->att->generation == generation))
+		return c->att;
+	for (node = c->old.next; node != &c->old; node = node->next) {
+		struct homa_svc_att *att =
+			homa_container_of(node, struct homa_svc_att, old);
+
+		if (att->generation == generation)
+			return att;
+	}
+	return NULL;
+}
+
+int homa_svc_release(void *host, struct homa_message *msg)
+{
+	const u32 *pages = (const u32 *)&msg->priv[HOMA_PRIV_PAGES];
+	u64 host_word = msg->priv[HOMA_PRIV_HOST + 1];
+	struct homa_svc *c = host;
+	struct homa_svc_att *att;
+	int rc = 0;
+
+	homa_turn_lock(&c->release_lock);
+	att = att_of(c, (u32)(host_word >> 32));
+	if (likely(att != NULL))
+		put_all(c, att, pages,
+			homa_min_u32((u32)host_word, HOMA_SHM_PAGES), &rc);
+	homa_turn_unlock(&c->release_lock);
+	return rc;
+}
+
+int homa_svc_release_pages(void *host, const uint32_t *pages, unsigned int num)
+{
+	struct homa_svc *c = host;
+	int rc = 0;
+
+	homa_turn_lock(&c->release_lock);
+	put_all(c, c->att, pages, num, &rc);
+	homa_turn_unlock(&c->release_lock);
+	return rc;
+}
+
+void homa_svc_discard(struct homa_svc *c, struct homa_svc_att *att,
+		      const struct homa_cqe *cqe)
+{
+	int rc = 0;
+
+	if (!cqe->num_pages)
+		return;
+	homa_turn_lock(&c->release_lock);
+	put_all(c, att, cqe->pages, cqe->num_pages, &rc);
+	homa_turn_unlock(&c->release_lock);
+}
+
+void homa_svc_show_releases(struct homa_svc *c)
+{
+	if (likely(__atomic_load_n(&c->release_shown, __ATOMIC_RELAXED) ==
+		   __atomic_load_n(&c->release_tail, __ATOMIC_RELAXED)))
+		return;
+	homa_turn_lock(&c->release_lock);
+	if (homa_svc_state(c) == HOMA_SVC_UP)
+		show(c);
+	homa_turn_unlock(&c->release_lock);
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What the application sends: requests, replies, aborts. A request names its RPC
+ * itself, so nothing has to come back before the call returns; whether there is
+ * a way to a destination is asked once.
+ */
+#include <errno.h>
+#include <string.h>
+#include "client.h"
+#include "homa_sockaddr.h"
+
+/**
+ * struct outgoing - a message on its way into shared memory
+ * @att: with a long one: the attachment it lies in, referred to; else NULL.
+ */
+struct outgoing {
+	const struct homa_out *out;
+	u32 length;
+	struct homa_svc_att *att;
+	u32 segment, offset;
+};
+
+static void gather(u8 *to, const struct homa_out *out)
+{
+	int i;
+
+	if (likely(out->iovcnt == 1)) {
+		memcpy(to, out->iov[0].iov_base, out->iov[0].iov_len);
+		return;
+	}
+	for (i = 0; i < out->iovcnt; i++) {
+		memcpy(to, out->iov[i].iov_base, out->iov[i].iov_len);
+		to += out->iov[i].iov_len;
+	}
+}
+
+/* Without a lock: a megabyte takes a while. */
+static int put_long(struct homa_svc *c, struct outgoing *o)
+{
+	int rc;
+
+	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
+	rc = homa_svc_long_get(c, o->length, &o->att, &o->segment, &o->offset);
+	if (rc)
+		o->att = NULL;
+	else
+		gather(o->att->seg[o->segment] + o->offset, o->out);
+	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);
+	return rc;
+}
+
+static void drop_long(struct outgoing *o)
+{
+	if (!o->att)
+		return;
+	homa_svc_long_put(o->att, o->segment, o->offset);
+	homa_svc_att_put(o->att);
+	o->att = NULL;
+}
+
+/* A ring with room for the message, whose bytes are in place if it is long. */
+static int start(struct homa_svc *c, struct outgoing *o,
+		 struct homa_svc_ring **ring)
+{
+	bool is_long = o->length > HOMA_SHM_COPY_MAX;
+	int rc;
+
+	for (;;) {
+		if (is_long && !o->att) {
+			rc = put_long(c, o);
+			if (rc)
+				return rc;
+		}
+		rc = homa_svc_begin(c, is_long ? 0 : o->length, ring);
+		if (rc || !is_long || likely(c->att == o->att))
+			break;
+		/* homad has ended and is back: its memory is another one. */
+		homa_turn_unlock(&(*ring)->lock);
+		drop_long(o);
+	}
+	if (rc)
+		drop_long(o);
+	return rc;
+}
+
+/* Fill the part of @sqe that says where the bytes are. */
+static void place(struct homa_svc *c, struct homa_svc_ring *ring,
+		  struct outgoing *o, struct homa_sqe *sqe)
+{
+	sqe->length = o->length;
+	if (o->att) {
+		sqe->segment = (u16)o->segment;
+		sqe->offset = o->offset;
+		homa_svc_att_put(o->att);
+		return;
+	}
+	sqe->flags |= HOMA_SQE_COPY;
+	gather(homa_svc_stage(c, ring, o->length, &sqe->offset), o->out);
+}
+
+/* ---- requests ---- */
+
+static bool knows(struct homa_svc *c, struct homa_svc_ring *ring,
+		  const struct homa_addr *to)
+{
+	u32 epoch = __atomic_load_n(&c->route_epoch, __ATOMIC_RELAXED), i;
+
+	if (unlikely(ring->route_epoch != epoch)) {
+		ring->route_epoch = epoch;
+		memset(ring->routes, 0, sizeof(ring->routes));
+		/* The unspecified address is no sign of a free place. */
+		for (i = 0; i < HOMA_SVC_ROUTES; i++)
+			ring->routes[i].zero = 1;
+	}
+	for (i = 0; i < HOMA_SVC_ROUTES; i++)
+		if (homa_addr_equal(&ring->routes[i], to))
+			return true;
+	return false;
+}
+
+static void learn(struct homa_svc_ring *ring, const struct homa_addr *to)
+{
+	ring->routes[ring->next_route++ % HOMA_SVC_ROUTES] = *to;
+}
+
+/* A ring, locked, and a name for the RPC; asks for the route if need be. */
+static int start_request(struct homa_svc *c, struct outgoing *o,
+			 const struct homa_addr *to, struct homa_svc_ring **ring,
+			 struct homa_svc_slot **slot, u64 *token)
+{
+	bool drained = false, asked = false;
+	int rc;
+
+	for (;;) {
+		rc = start(c, o, ring);
+		if (rc)
+			return rc;
+		if (likely(knows(c, *ring, to)) || asked) {
+			*slot = homa_svc_slot_get(c, token);
+			if (likely(*slot)) {
+				if (unlikely(asked))
+					learn(*ring, to);
+				return 0;
+			}
+			homa_turn_unlock(&(*ring)->lock);
+			rc = -ENOBUFS;
+			if (drained)
+				break;
+			/* Aborted ones may have come to their end meanwhile. */
+			homa_turn_lock(&c->lock);
+			homa_svc_drain(c, NULL);
+			homa_svc_fd_touch(c);
+			homa_turn_unlock(&c->lock);
+			drained = true;
+			continue;
+		}
+		homa_turn_unlock(&(*ring)->lock);
+		rc = homa_svc_route(c, to);
+		if (rc)
+			break;
+		asked = true;
+	}
+	drop_long(o);
+	return rc;
+}
+
+int homa_svc_request(void *host, const struct sockaddr *dest,
+		     const struct homa_out *out, uint64_t cookie,
+		     unsigned int flags, uint64_t *id)
+{
+	struct outgoing o = { .out = out, .length = (u32)out->length };
+	struct homa_svc *c = host;
+	struct homa_svc_slot *slot;
+	struct homa_svc_ring *ring;
+	struct homa_sqe *sqe;
+	struct homa_addr to;
+	u64 token;
+	u16 port;
+	int rc;
+
+	rc = homa_sockaddr_to_addr(dest, false, &to, &port);
+	if (rc)
+		return rc;
+	to.encap = homa_sockaddr_encap(dest);
+	rc = start_request(c, &o, &to, &ring, &slot, &token);
+	if (rc)
+		return rc;
+	slot->is_private = (flags & HOMA_PRIVATE) != 0;
+	slot->peer = to;
+	slot->port = port;
+	slot->cookie = cookie;
+	homa_svc_slot_open(slot, token);
+	sqe = homa_svc_entry(c, ring);
+	*sqe = (struct homa_sqe){
+		.op = HOMA_SQE_REQUEST,
+		.flags = flags & HOMA_PRIVATE ? HOMA_SQE_PRIVATE : 0,
+		.port = port,
+		.encap = to.encap,
+		.cookie = cookie,
+		.token = token,
+	};
+	memcpy(sqe->ip, to.ip, sizeof(sqe->ip));
+	place(c, ring, &o, sqe);
+	homa_svc_submit(c, ring);
+	*id = token << 1;
+	return 0;
+}
+
+/* ---- replies ---- */
+
+/* May this request be answered? Then it cannot be a second time. */
+static int claim(struct homa_svc *c, u64 token)
+{
+	u64 *place = &c->requests[token & 0xffff];
+	u64 found = token;
+
+	if (likely(__atomic_compare_exchange_n(place, &found, 0, false,
+					       __ATOMIC_ACQ_REL,
+					       __ATOMIC_RELAXED)))
+		return 1;
+	/* Another one is there: the client gave up. None: it was answered. */
+	return found ? 0 : -EINVAL;
+}
+
+int homa_svc_reply(void *host, const struct homa_message *request,
+		   const struct homa_out *out)
+{
+	struct outgoing o = { .out = out, .length = (u32)out->length };
+	u64 token = request->priv[HOMA_PRIV_HOST];
+	u32 generation = (u32)(request->priv[HOMA_PRIV_HOST + 1] >> 32);
+	struct homa_svc *c = host;
+	struct homa_svc_ring *ring;
+	struct homa_sqe *sqe;
+	u32 state = homa_svc_state(c);
+	int rc;
+
+	/* The homad that has it is no more, so nor is the RPC. */
+	if (state == HOMA_SVC_LOST)
+		return 0;
+	rc = start(c, &o, &ring);
+	if (rc)
+		return rc == -ECONNREFUSED ? 0 : rc;
+	rc = c->att->generation == generation ? claim(c, token) : 0;
+	if (unlikely(rc <= 0)) {
+		homa_turn_unlock(&ring->lock);
+		drop_long(&o);
+		return rc;
+	}
+	sqe = homa_svc_entry(c, ring);
+	*sqe = (struct homa_sqe){ .op = HOMA_SQE_REPLY, .token = token };
+	place(c, ring, &o, sqe);
+	homa_svc_submit(c, ring);
+	return 0;
+}
+
+/* ---- aborts ---- */
+
+static int send_abort(struct homa_svc *c, u64 token, int error)
+{
+	struct homa_svc_ring *ring;
+	struct homa_sqe *sqe;
+	int rc;
+
+	rc = homa_svc_begin(c, 0, &ring);
+	/* Without homad it has failed already. */
+	if (rc)
+		return rc == -ECONNREFUSED ? 0 : rc;
+	sqe = homa_svc_entry(c, ring);
+	*sqe = (struct homa_sqe){ .op = HOMA_SQE_ABORT,
+				  .length = (u32)error,
+				  .token = token };
+	homa_svc_submit(c, ring);
+	return 0;
+}
+
+/* Under the lock. 1: homad has to be told. */
+static int end_slot(struct homa_svc *c, u64 token, int error)
+{
+	struct homa_svc_slot *slot = homa_svc_slot(c, token);
+
+	if (!slot || slot->gone)
+		return -EINVAL;
+	if (slot->state == HOMA_SVC_DONE) {
+		/* Complete: an error comes too late, vanishing does not. */
+		if (!error)
+			homa_svc_forget(c, token);
+		return 0;
+	}
+	if (!error) {
+		slot->gone = 1;
+		homa_svc_forget(c, token);
+	}
+	return 1;
+}
+
+static int abort_one(struct homa_svc *c, u64 token, int error)
+{
+	int rc;
+
+	homa_turn_lock(&c->lock);
+	homa_svc_drain(c, NULL);
+	rc = end_slot(c, token, error);
+	homa_svc_fd_touch(c);
+	homa_turn_unlock(&c->lock);
+	return rc > 0 ? send_abort(c, token, error) : rc;
+}
+
+/* One by one: a command for all could overtake another thread's next request. */
+int homa_svc_abort(void *host, uint64_t id, int error)
+{
+	struct homa_svc *c = host;
+	int rc = homa_svc_error(c);
+	u32 i, top;
+
+	if (rc)
+		return rc;
+	if (id)
+		return id & 1 ? -EINVAL : abort_one(c, id >> 1, error);
+	top = __atomic_load_n(&c->fresh, __ATOMIC_RELAXED);
+	for (i = 0; i < top && !rc; i++) {
+		u64 token = __atomic_load_n(&c->slots[i].token,
+					    __ATOMIC_ACQUIRE);
+
+		if (token)
+			rc = abort_one(c, token, error);
+		/* It came to its end by itself. */
+		if (rc == -EINVAL)
+			rc = 0;
+	}
+	return rc;
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Our open requests. We name them ourselves: a token is a place in this table
+ * (low 16 bits) and how often the place was used, so that a stale one is noticed.
+ * Free places form a stack with a tag against reuse in the middle of a pop;
+ * senders pop without any lock but their ring's. The last place given back is the
+ * next one taken, so few cache lines are in use.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include "client.h"
+
+static void *reserve(size_t bytes)
+{
+	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+int homa_svc_slots_init(struct homa_svc *c)
+{
+	u32 seed;
+
+	/* Memory comes with use: most programs need a few of them. */
+	c->slots = reserve(HOMA_SVC_SLOTS * sizeof(*c->slots));
+	c->slot_items = reserve(HOMA_SVC_SLOTS * sizeof(*c->slot_items));
+	c->requests = reserve(HOMA_SVC_SLOTS * sizeof(*c->requests));
+	if (!c->slots || !c->slot_items || !c->requests)
+		return -ENOMEM;
+	/* Another program's or another run's id should mean nothing here. */
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return -errno;
+	c->uses0 = 1 + (u64)(seed & 0x3fffffff);
+	return 0;
+}
+
+void homa_svc_slots_free(struct homa_svc *c)
+{
+	if (c->slots)
+		munmap(c->slots, HOMA_SVC_SLOTS * sizeof(*c->slots));
+	if (c->slot_items)
+		munmap(c->slot_items, HOMA_SVC_SLOTS * sizeof(*c->slot_items));
+	if (c->requests)
+		munmap(c->requests, HOMA_SVC_SLOTS * sizeof(*c->requests));
+}
+
+static void push(struct homa_svc *c, u32 index)
+{
+	u64 old = __atomic_load_n(&c->free, __ATOMIC_RELAXED), new;
+
+	do {
+		__atomic_store_n(&c->slots[index].next, (u32)old,
+				 __ATOMIC_RELAXED);
+		new = ((old >> 32) + 1) << 32 | (index + 1);
+	} while (!__atomic_compare_exchange_n(&c->free, &old, new, false,
+					      __ATOMIC_RELEASE,
+					      __ATOMIC_RELAXED));
+}
+
+/* 1 + a free place, 0: none. */
+static u32 pop(struct homa_svc *c)
+{
+	u64 old = __atomic_load_n(&c->free, __ATOMIC_ACQUIRE), new;
+	u32 fresh;
+
+	while ((u32)old) {
+		u32 next = __atomic_load_n(&c->slots[(u32)old - 1].next,
+					   __ATOMIC_RELAXED);
+
+		new = ((old >> 32) + 1) << 32 | next;
+		if (__atomic_compare_exchange_n(&c->free, &old, new, false,
+						__ATOMIC_ACQUIRE,
+						__ATOMIC_ACQUIRE))
+			return (u32)old;
+	}
+	fresh = __atomic_load_n(&c->fresh, __ATOMIC_RELAXED);
+	while (fresh < c->max_rpcs)
+		if (__atomic_compare_exchange_n(&c->fresh, &fresh, fresh + 1,
+						false, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED))
+			return fresh + 1;
+	return 0;
+}
+
+/* Under all locks. A former homad may have allowed more, or fewer. */
+void homa_svc_slots_limit(struct homa_svc *c, u32 max_rpcs)
+{
+	u32 i, top;
+
+	c->max_rpcs = homa_min_u32(max_rpcs, HOMA_SVC_SLOTS);
+	top = homa_min_u32(c->fresh, c->max_rpcs);
+	__atomic_store_n(&c->free, c->free & ~0xffffffffull, __ATOMIC_RELAXED);
+	for (i = top; i > 0; i--)
+		if (!c->slots[i - 1].token)
+			push(c, i - 1);
+}
+
+/* With a ring's lock held, so that nothing changes under it. */
+struct homa_svc_slot *homa_svc_slot_get(struct homa_svc *c, u64 *token)
+{
+	u32 found = pop(c), index = found - 1;
+	struct homa_svc_slot *slot;
+
+	if (unlikely(!found))
+		return NULL;
+	slot = &c->slots[index];
+	*token = (c->uses0 + slot->uses++) << 16 | index;
+	return slot;
+}
+
+void homa_svc_slot_put(struct homa_svc *c, struct homa_svc_slot *slot)
+{
+	u32 index = (u32)(slot - c->slots);
+
+	slot->state = HOMA_SVC_OPEN;
+	slot->gone = 0;
+	__atomic_store_n(&slot->token, 0, __ATOMIC_RELEASE);
+	if (likely(index < c->max_rpcs))
+		push(c, index);
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What libhoma-preload needs besides libhoma.h: a receive pool over memory of the
+ * application's, the list of RPCs, shutdown.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "client.h"
+
+/* The pool of an attachment that has received nothing is another one from now on. */
+static void exchange(struct homa_svc *c, struct homa_svc_att *with)
+{
+	struct homa_svc_att *att = c->att, old;
+
+	homa_turn_lock(&c->lock);
+	homa_turn_lock(&c->release_lock);
+	old = *att;
+	att->pool = with->pool;
+	att->pool_bytes = with->pool_bytes;
+	att->lent = with->lent;
+	att->out = with->out;
+	c->release_batch = (u32)homa_min_u64(8, att->pool_bytes / 65536 / 64);
+	homa_turn_unlock(&c->release_lock);
+	homa_turn_unlock(&c->lock);
+	if (!old.lent)
+		munmap(old.pool, old.pool_bytes);
+	munmap(old.out, old.pool_bytes / HOMA_SVC_GRANULE);
+}
+
+int homa_svc_set_region(void *host, void *region, size_t bytes)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_POOL,
+					    .bytes = bytes };
+	struct homa_ctl_answer answer = { 0 };
+	struct homa_svc_att with = { 0 };
+	struct homa_svc *c = host;
+	int fd = -1, rc = -EBUSY;
+
+	pthread_mutex_lock(&c->ctl);
+	if (!c->rx_bytes && !c->att->pieces_taken)
+		rc = homa_svc_question(c, &request, &answer, &fd);
+	if (!rc && (fd < 0 || answer.pool_bytes != bytes))
+		rc = fd < 0 ? -EMFILE : -EPROTO;
+	if (!rc)
+		rc = homa_svc_map_pool(&with, fd, bytes, region);
+	if (!rc) {
+		exchange(c, &with);
+		c->region = region;
+		c->rcvbuf = bytes;
+	}
+	if (fd >= 0)
+		close(fd);
+	pthread_mutex_unlock(&c->ctl);
+	return rc;
+}
+
+/* All records, for they are told of without a lock. NULL: none, or *@rc. */
+static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 *total, int *rc)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_RPCS };
+	struct homa_ctl_answer answer = { 0 };
+	struct homa_ctl_rpc *rpcs = NULL, batch[HOMA_CTL_BATCH];
+	u32 got = 0;
+
+	*rc = homa_svc_question(c, &request, &answer, NULL);
+	if (*rc)
+		return NULL;
+	rpcs = calloc(answer.total + 1, sizeof(*rpcs));
+	while (got < answer.total) {
+		ssize_t n = homa_svc_next(c->att, batch, sizeof(batch));
+		u32 records = n > 0 ? (u32)((size_t)n / sizeof(*batch)) : 0;
+
+		if (!records || records > answer.total - got) {
+			*rc = -ECONNRESET;
+			break;
+		}
+		if (rpcs)
+			memcpy(&rpcs[got], batch, records * sizeof(*batch));
+		got += records;
+	}
+	if (!rpcs && !*rc)
+		*rc = -ENOMEM;
+	*total = got;
+	return rpcs;
+}
+
+int homa_svc_rpcs(void *host,
+		  void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
+		  void *arg)
+{
+	struct homa_svc *c = host;
+	struct homa_ctl_rpc *rpcs;
+	u32 i, total = 0;
+	int rc;
+
+	pthread_mutex_lock(&c->ctl);
+	rpcs = ask_rpcs(c, &total, &rc);
+	pthread_mutex_unlock(&c->ctl);
+	for (i = 0; i < total && !rc; i++) {
+		/* We are their client: our name for it, not homad's. */
+		if (rpcs[i].client)
+			rpcs[i].id <<= 1;
+		visit(arg, &rpcs[i]);
+	}
+	free(rpcs);
+	return rc ? rc : (int)total;
+}
+
+int homa_svc_shutdown(void *host)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_SHUTDOWN };
+	struct homa_ctl_answer answer;
+	struct homa_svc *c = host;
+
+	pthread_mutex_lock(&c->ctl);
+	/* Whatever it says: without homad, or thrown out, it is the same. */
+	homa_svc_question(c, &request, &answer, NULL);
+	homa_turn_lock(&c->lock);
+	if (homa_svc_state(c) == HOMA_SVC_UP)
+		homa_svc_lost(c, HOMA_SVC_SHUT);
+	else
+		__atomic_store_n(&c->state, HOMA_SVC_SHUT, __ATOMIC_RELEASE);
+	homa_svc_fd_touch(c);
+	homa_turn_unlock(&c->lock);
+	pthread_mutex_unlock(&c->ctl);
+	return 0;
+}

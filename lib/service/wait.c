@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Waiting for a message. The first thread that waits becomes the poller: it looks
+ * at the completion ring, yields the processor between looks, and after spin_us
+ * without anything asks homad to be woken and sleeps. The others wait for their
+ * message, or to inherit the role when the poller leaves with its own. Yielding
+ * lets homad and the peer run on a machine with two cores.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+#include "client.h"
+#include "homa_clock.h"
+
+#define LOOKS_PER_YIELD 4
+#define CHECK_NS 5000000u /* while spinning, between looks whether homad lives */
+#define CHECK_ASKS 64u	  /* the same for programs that only ever ask */
+
+static inline void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
+static void swallow(int fd)
+{
+	char bytes[64];
+
+	if (read(fd, bytes, sizeof(bytes)) < 0)
+		return;
+}
+
+/* Somebody else becomes responsible for the ring. */
+static void pass_role(struct homa_svc *c)
+{
+	struct homa_svc_waiter *next;
+
+	c->poller = NULL;
+	if (homa_list_empty(&c->waiters))
+		return;
+	next = homa_container_of(c->waiters.next, struct homa_svc_waiter, list);
+	c->poller = next;
+	homa_wake_signal(&next->wake);
+}
+
+/* ppoll() until a time of the monotonic clock, without the lock. */
+static int sleep_on(struct homa_svc *c, struct pollfd *fds, u32 num, u64 until)
+{
+	struct timespec ts;
+	u64 now = homa_clock_ns(), wait;
+	int rc;
+
+	if (now >= until)
+		return 0;
+	wait = until - now;
+	c->blocked = true;
+	c->counters.blocks++;
+	homa_turn_unlock(&c->lock);
+	ts.tv_sec = (time_t)(wait / 1000000000u);
+	ts.tv_nsec = (long)(wait % 1000000000u);
+	rc = ppoll(fds, num, until == HOMA_SVC_NEVER ? NULL : &ts, NULL);
+	rc = rc < 0 && errno == EINTR ? -EINTR : 0;
+	homa_turn_lock(&c->lock);
+	c->blocked = false;
+	return rc;
+}
+
+/* Sleep until homad wakes us or has ended. Returns 0 or -EINTR. */
+static int block(struct homa_svc *c, u64 until)
+{
+	struct homa_svc_att *att = c->att;
+	struct homa_shm_header *h = &att->queues->h;
+	struct pollfd fds[3] = {
+		{ .fd = c->nudge_fd, .events = POLLIN },
+		{ .fd = att->wake_fd, .events = POLLIN },
+		{ .fd = att->sock, .events = POLLRDHUP },
+	};
+	int rc = 0;
+
+	__atomic_fetch_or(&h->armed, HOMA_SHM_ARM_ANY, __ATOMIC_SEQ_CST);
+	if (!homa_svc_pending(c) && !c->poller->done &&
+	    __atomic_load_n(&h->state, __ATOMIC_SEQ_CST) == HOMA_SHM_RUNNING) {
+		homa_svc_att_get(att);
+		rc = sleep_on(c, fds, 3, until);
+		if (fds[0].revents & POLLIN)
+			swallow(c->nudge_fd);
+		if (fds[1].revents & POLLIN)
+			swallow(att->wake_fd);
+		if (att == c->att && fds[2].revents)
+			homa_svc_check(c);
+		homa_svc_att_put(att);
+	} else if (!homa_svc_pending(c)) {
+		homa_svc_check(c);
+	}
+	if (att == c->att)
+		__atomic_fetch_and(&h->armed, ~(u32)HOMA_SHM_ARM_ANY,
+				   __ATOMIC_SEQ_CST);
+	return rc;
+}
+
+/* homad is away: try to attach again, then sleep for a while. */
+static int away_step(struct homa_svc *c, u64 until)
+{
+	struct pollfd nudge = { .fd = c->nudge_fd, .events = POLLIN };
+	u64 next;
+	int rc;
+
+	homa_turn_unlock(&c->lock);
+	rc = homa_svc_revive(c);
+	homa_turn_lock(&c->lock);
+	if (rc != -ECONNREFUSED || c->poller->done)
+		return rc == -ECONNREFUSED ? 0 : rc;
+	next = __atomic_load_n(&c->next_try, __ATOMIC_RELAXED);
+	rc = sleep_on(c, &nudge, 1, homa_min_u64(next, until));
+	if (nudge.revents & POLLIN)
+		swallow(c->nudge_fd);
+	return !rc && homa_clock_ns() >= until ? -EAGAIN : rc;
+}
+
+/* Nothing to do at @now: let others run, or sleep. */
+static int idle_step(struct homa_svc *c, u64 now, u64 until)
+{
+	bool awake = true;
+	int rc;
+
+	if (now - c->alive_at > CHECK_NS) {
+		c->alive_at = now;
+		homa_svc_check(c);
+	}
+	homa_turn_unlock(&c->lock);
+	if (c->never_sleep)
+		sched_yield();
+	else
+		awake = homa_spin_idle(&c->spin, now);
+	homa_turn_lock(&c->lock);
+	if (awake)
+		return 0;
+	rc = block(c, until);
+	homa_spin_slept(&c->spin, now, homa_clock_ns());
+	return rc;
+}
+
+/* One step of the poller. */
+static int poll_step(struct homa_svc *c, struct homa_svc_waiter *w, u64 until)
+{
+	bool busy = false;
+	u64 now;
+	int i;
+
+	if (unlikely(homa_svc_state(c) != HOMA_SVC_UP))
+		return away_step(c, until);
+	for (i = 0; i < LOOKS_PER_YIELD; i++) {
+		if (homa_svc_pending(c) && homa_svc_drain(c, w)) {
+			homa_svc_fd_touch(c);
+			busy = true;
+			break;
+		}
+		relax();
+	}
+	if (!busy)
+		homa_svc_show_releases(c);
+	now = homa_clock_ns();
+	if (busy)
+		homa_spin_work(&c->spin, now);
+	if (w->done)
+		return 0;
+	if (now >= until)
+		return -EAGAIN;
+	return busy ? 0 : idle_step(c, now, until);
+}
+
+/* Wait for the poller to hand over our message, or its role. */
+static int passive_step(struct homa_svc *c, struct homa_svc_waiter *w, u64 until)
+{
+	u64 spin = c->never_sleep ? HOMA_WAKE_SPIN : c->spin.limit;
+	int rc;
+
+	homa_turn_unlock(&c->lock);
+	rc = homa_wake_wait(&w->wake, spin, until);
+	homa_turn_lock(&c->lock);
+	homa_wake_reset(&w->wake);
+	return rc == -ETIMEDOUT ? -EAGAIN : rc;
+}
+
+static int wait_for(struct homa_svc *c, struct homa_svc_waiter *w, u64 until)
+{
+	int rc = 0;
+
+	homa_list_add_head(&c->waiters, &w->list);
+	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
+	while (!rc && !w->done) {
+		rc = homa_svc_error(c);
+		if (rc)
+			break;
+		if (!c->poller) {
+			c->poller = w;
+			c->spin.since = homa_clock_ns();
+		}
+		rc = c->poller == w ? poll_step(c, w, until) :
+				      passive_step(c, w, until);
+	}
+	homa_list_del(&w->list);
+	if (c->poller == w)
+		pass_role(c);
+	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);
+	return w->done ? w->result : rc;
+}
+
+/* What is there already. */
+static int look(struct homa_svc *c, struct homa_svc_waiter *w)
+{
+	int rc = homa_svc_error(c);
+
+	if (unlikely(rc))
+		return rc;
+	rc = homa_svc_take(c, w);
+	if (rc != -EAGAIN || homa_svc_state(c) != HOMA_SVC_UP ||
+	    !homa_svc_pending(c))
+		return rc;
+	c->counters.progress_rounds += homa_svc_drain(c, w);
+	if (w->done)
+		return w->result;
+	/* It may have been among them, or have vanished. */
+	return w->token ? homa_svc_take(c, w) : -EAGAIN;
+}
+
+/* Nothing there, and the caller does not wait. */
+static int asked_in_vain(struct homa_svc *c, struct homa_svc_waiter *w)
+{
+	if (++c->asks % CHECK_ASKS == 0 ||
+	    c->att->queues->h.state != HOMA_SHM_RUNNING || c->ep_fd >= 0)
+		homa_svc_check(c);
+	if (homa_svc_state(c) == HOMA_SVC_LOST) {
+		homa_turn_unlock(&c->lock);
+		homa_svc_revive(c);
+		homa_turn_lock(&c->lock);
+	}
+	homa_svc_show_releases(c);
+	/* A program that only ever asks lets the protocol run; one that has a
+	 * descriptor to wait for will. */
+	if (c->ep_fd < 0) {
+		homa_turn_unlock(&c->lock);
+		sched_yield();
+		homa_turn_lock(&c->lock);
+	}
+	return look(c, w);
+}
+
+int homa_svc_receive(void *host, struct homa_message *msg, uint64_t id,
+		     unsigned int flags, int64_t timeout_ns)
+{
+	struct homa_svc *c = host;
+	struct homa_svc_waiter w = {
+		.msg = msg,
+		.token = id >> 1,
+		.flags = id ? 0 : flags,
+	};
+	u64 until;
+	int rc;
+
+	if (id & 1)
+		return -ENOENT;
+	homa_list_init(&w.list);
+	homa_turn_lock(&c->lock);
+	rc = look(c, &w);
+	if (rc == -EAGAIN && ((flags & HOMA_RECV_NONBLOCK) || !timeout_ns)) {
+		rc = asked_in_vain(c, &w);
+	} else if (rc == -EAGAIN) {
+		until = timeout_ns < 0 ? HOMA_SVC_NEVER :
+					 homa_clock_ns() + (u64)timeout_ns;
+		rc = wait_for(c, &w, until);
+	}
+	homa_svc_fd_touch(c);
+	homa_turn_unlock(&c->lock);
+	return rc;
+}
+
+int homa_svc_poll(void *host)
+{
+	struct homa_svc *c = host;
+	int rc;
+
+	/* Two processes of one core: the protocol runs in the other one. */
+	sched_yield();
+	homa_turn_lock(&c->lock);
+	rc = homa_svc_error(c);
+	if (!rc && homa_svc_state(c) == HOMA_SVC_UP) {
+		homa_svc_drain(c, NULL);
+		if (++c->asks % CHECK_ASKS == 0)
+			homa_svc_check(c);
+		homa_svc_show_releases(c);
+	}
+	homa_svc_fd_touch(c);
+	homa_turn_unlock(&c->lock);
+	return rc;
+}
+
+void homa_svc_end_waits(struct homa_svc *c)
+{
+	struct homa_list *node;
+
+	while (__atomic_load_n(&c->inside, __ATOMIC_SEQ_CST)) {
+		for (node = c->waiters.next; node != &c->waiters;
+		     node = node->next)
+			homa_wake_signal(&homa_container_of(
+						  node, struct homa_svc_waiter,
+						  list)
+						  ->wake);
+		homa_svc_nudge(c);
+		homa_turn_unlock(&c->lock);
+		sched_yield();
+		homa_turn_lock(&c->lock);
+	}
+}
