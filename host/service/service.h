@@ -189,7 +189,7 @@ enum homad_app_phase {
  * @freed: data to announce as free when the ring has room.
  * @touched: in homad_thread.touched: completions were added in this round.
  * @wake_want: what happened: HOMA_SHM_ARM_*.
- * @rpcs: RPCs that point here; 0 before it may die. Atomic.
+ * @rpcs: RPCs that point here; 0 before it may die. Under @lock.
  * @cq_blocked: its completion ring was full.
  * @evicted, @why: it broke the rules.
  */

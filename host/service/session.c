@@ -64,6 +64,8 @@ static void move_out(struct homad_thread *t, struct homad_app *app)
 	epoll_ctl(t->epfd, EPOLL_CTL_DEL, app->kick_fd, NULL);
 	homa_list_del(&app->member);
 	t->num_apps--;
+	/* Until another thread takes it, nobody polls it. */
+	__atomic_store_n(&app->thread, NULL, __ATOMIC_RELAXED);
 }
 
 int homad_session_open(struct homad_thread *t, void *arg)
@@ -117,6 +119,7 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 		return;
 	app->phase = HOMAD_APP_CLOSING;
 	move_out(t, app);
+	app->thread = t;
 	homa_list_add_tail(&t->closing, &app->closing);
 }
 
@@ -192,6 +195,17 @@ static void hand_over(struct homad *d, struct homad_app *app)
 		return; /* the counter is full: it is readable */
 }
 
+/* Does no thread have anything of it? */
+static bool let_go(struct homad_app *app)
+{
+	bool free;
+
+	homad_lock(app);
+	free = app->rpcs == 0 && !app->is_touched;
+	homad_unlock(app);
+	return free;
+}
+
 int homad_sessions_closing(struct homad_thread *t)
 {
 	struct homa_list *node;
@@ -209,8 +223,7 @@ int homad_sessions_closing(struct homad_thread *t)
 		homad_refill(t);
 		rc = homa_sock_close(&t->ctx, app->sock, CLOSE_BUDGET);
 		homad_reap(t);
-		if (rc == 0 && !__atomic_load_n(&app->rpcs, __ATOMIC_ACQUIRE) &&
-		    !app->is_touched) {
+		if (rc == 0 && let_go(app)) {
 			homa_list_del(&app->closing);
 			hand_over(t->d, app);
 		}

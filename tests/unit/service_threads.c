@@ -58,8 +58,11 @@ static void *call(void *arg)
 			cqe = receive(a->side);
 		while (cqe.kind == HOMA_CQE_FREE);
 		memcpy(&got, a->side->app.pool + cqe.pages[0], 4);
-		if (cqe.kind != HOMA_CQE_RESPONSE || got != i)
+		if (cqe.kind != HOMA_CQE_RESPONSE || got != i) {
+			print_message("RPC %u: kind %u, error %u, answer %u\n", i,
+				      cqe.kind, cqe.error, got);
 			a->wrong++;
+		}
 		release(a->side, &cqe);
 	}
 	return NULL;
