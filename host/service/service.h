@@ -284,7 +284,7 @@ struct homad_job {
  * @touched: attachments that got completions in this round.
  * @closing: attachments whose RPCs are being ended.
  * @asleep: blocked in epoll_wait(); set before the last look at the rings.
- * @spin: how long it polls without work; adapts.
+ * @spin: how long it polls without work.
  * @rtt: RPCs by latency from submission to completion, ns.
  * @trace: not NULL: packets and events are recorded.
  */

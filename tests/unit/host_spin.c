@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/user_common/spin.c: what the limit does in each situation, with the
- * times of the caller; sched_yield() and the clock are replaced.
+ * host/user_common/spin.c: alone, beside a hog, and beside one that comes now and
+ * then; sched_yield() and the clock are replaced.
  */
 #include "unit.h"
 
@@ -48,108 +48,96 @@ static void sleep_for(struct homa_spin *spin, u64 ns)
 	homa_spin_slept(spin, from, clock_ns);
 }
 
-static void plain__spins_all_the_time_that_it_may(void **state)
+static void plain__looks_as_long_as_it_may(void **state)
 {
 	struct homa_spin spin;
 	int i;
 
 	(void)state;
-	yield_takes = 3000;
 	homa_spin_init(&spin, MIN, MAX, clock_ns);
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < 40; i++) {
+		yield_takes = i % 2 ? 3000 : 300;
 		assert_in_range(until_sleep(&spin), MAX, MAX + 3100);
 		sleep_for(&spin, 20000);
-		homa_spin_work(&spin, clock_ns);
 	}
-	assert_int_equal(spin.limit, MAX);
-}
-
-static void groups__gets_out_of_the_way(void **state)
-{
-	struct homa_spin spin;
-	int i;
-
-	(void)state;
+	assert_int_equal(spin.hogs, 0);
+	/* Work begins it anew. */
 	yield_takes = 300;
-	homa_spin_init(&spin, MIN, MAX, clock_ns);
-	for (i = 0; i < 20; i++) {
-		until_sleep(&spin);
-		sleep_for(&spin, 20000);
-		homa_spin_work(&spin, clock_ns);
-	}
-	assert_int_equal(spin.limit, MIN);
-	/* Work that comes while it looks brings the patience back. */
-	for (i = 0; i < 100; i++) {
-		assert_true(homa_spin_idle(&spin, clock_ns));
-		homa_spin_work(&spin, clock_ns);
-	}
-	assert_int_equal(spin.limit, MAX);
-}
-
-static void long_sleep__says_nothing(void **state)
-{
-	struct homa_spin spin;
-
-	(void)state;
-	yield_takes = 300;
-	homa_spin_init(&spin, MIN, MAX, clock_ns);
-	until_sleep(&spin);
-	sleep_for(&spin, 10000000);
-	assert_int_equal(spin.limit, MAX);
+	assert_true(homa_spin_idle(&spin, clock_ns));
+	clock_ns += MAX;
+	homa_spin_work(&spin, clock_ns);
+	assert_true(homa_spin_idle(&spin, clock_ns));
 }
 
 static void hog__no_yields_for_a_while(void **state)
 {
 	struct homa_spin spin;
-	unsigned int before;
+	unsigned int before, before_any = yields;
 	u64 first;
 
 	(void)state;
 	homa_spin_init(&spin, MIN, MAX, clock_ns);
 	yield_takes = 4000000;
-	assert_true(homa_spin_idle(&spin, clock_ns));
-	assert_int_equal(spin.hogs, 1);
+	while (!spin.hogs) {
+		homa_spin_work(&spin, clock_ns);
+		assert_true(homa_spin_idle(&spin, clock_ns));
+	}
+	assert_in_range(yields - before_any, 2, 3);
 	before = yields;
 	homa_spin_work(&spin, clock_ns);
-	assert_in_range(until_sleep(&spin), 1000, MIN);
+	assert_in_range(until_sleep(&spin), MIN, 2 * MIN);
 	assert_int_equal(yields, before);
 	/* It tries again, and the second guard is longer. */
 	first = spin.guard;
 	clock_ns = spin.guard_until;
-	homa_spin_work(&spin, clock_ns);
-	assert_true(homa_spin_idle(&spin, clock_ns));
-	assert_int_equal(yields, before + 1);
+	while (spin.hogs == 1) {
+		homa_spin_work(&spin, clock_ns);
+		assert_true(homa_spin_idle(&spin, clock_ns));
+	}
 	assert_int_equal(spin.guard, 2 * first);
-	/* Gone: after a quiet time the guard is short again. */
-	yield_takes = 300;
+	/* Gone for long: the next guard is short again. */
 	clock_ns = spin.guard_until + 10 * spin.guard;
-	homa_spin_work(&spin, clock_ns);
-	assert_true(homa_spin_idle(&spin, clock_ns));
-	yield_takes = 4000000;
-	assert_true(homa_spin_idle(&spin, clock_ns));
+	while (spin.hogs == 2) {
+		homa_spin_work(&spin, clock_ns);
+		assert_true(homa_spin_idle(&spin, clock_ns));
+	}
 	assert_int_equal(spin.guard, first);
 }
 
-static void equal_limits__do_not_adapt(void **state)
+static void hog__now_and_then_is_none(void **state)
+{
+	struct homa_spin spin;
+	int i;
+
+	(void)state;
+	homa_spin_init(&spin, MIN, MAX, clock_ns);
+	yield_takes = 3000000;
+	for (i = 0; i < 50; i++) {
+		homa_spin_work(&spin, clock_ns);
+		assert_true(homa_spin_idle(&spin, clock_ns));
+		clock_ns += 100000000;
+	}
+	assert_int_equal(spin.hogs, 0);
+}
+
+static void limits__the_shorter_one_is_never_above_the_longer(void **state)
 {
 	struct homa_spin spin;
 
 	(void)state;
-	yield_takes = 300;
 	homa_spin_init(&spin, 2 * MAX, MAX, clock_ns);
-	until_sleep(&spin);
-	sleep_for(&spin, 20000);
-	assert_int_equal(spin.limit, MAX);
+	assert_int_equal(spin.min, MAX);
+	homa_spin_init(&spin, 0, 0, clock_ns);
+	assert_false(homa_spin_idle(&spin, clock_ns));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain__spins_all_the_time_that_it_may),
-		cmocka_unit_test(groups__gets_out_of_the_way),
-		cmocka_unit_test(long_sleep__says_nothing),
+		cmocka_unit_test(plain__looks_as_long_as_it_may),
 		cmocka_unit_test(hog__no_yields_for_a_while),
-		cmocka_unit_test(equal_limits__do_not_adapt),
+		cmocka_unit_test(hog__now_and_then_is_none),
+		cmocka_unit_test(limits__the_shorter_one_is_never_above_the_longer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
