@@ -15,7 +15,7 @@ struct homad_complaint {
 
 /**
  * struct homad_loader - a file being read
- * @rule_lines: of each rule, 0: none seen. @ports_seen: elements of its ports.
+ * @rule_lines: of each rule, 0: none seen. @ports_wrong: that was said.
  * @who_seen: it has user or group.
  * @lines: where each setting of homad_settings stands, 0: not in the file.
  */
@@ -25,7 +25,7 @@ struct homad_loader {
 	u32 num;
 	u32 num_rules;
 	u32 rule_lines[HOMAD_MAX_RULES];
-	u8 ports_seen[HOMAD_MAX_RULES];
+	bool ports_wrong[HOMAD_MAX_RULES];
 	bool who_seen[HOMAD_MAX_RULES];
 	struct homad_rule rules[HOMAD_MAX_RULES];
 	u32 lines[];

@@ -59,20 +59,21 @@ static void set_ports(struct homad_loader *l,
 		      const struct homad_toml_item *item)
 {
 	struct homad_rule *rule = &l->rules[item->table];
+	bool *wrong = &l->ports_wrong[item->table];
 
-	l->ports_seen[item->table]++;
 	if (item->kind == HOMAD_TOML_EMPTY) {
 		rule->port_min = rule->port_max = 0;
 		return;
 	}
+	if (*wrong)
+		return; /* told with its first element */
 	if (item->kind != HOMAD_TOML_INTEGER || item->integer < 1 ||
 	    item->integer > LAST_PORT || item->count != 2) {
-		/* Once for both elements. */
-		if (l->ports_seen[item->table] < 2 || item->count == 2)
-			homad_complain(
-				l, item->line,
-				"rule.ports must be [first, last] within 1 to %d, or [] for none",
-				LAST_PORT);
+		*wrong = true;
+		homad_complain(
+			l, item->line,
+			"rule.ports must be [first, last] within 1 to %d, or [] for none",
+			LAST_PORT);
 		return;
 	}
 	if (item->index == 0)
@@ -84,6 +85,13 @@ static void set_ports(struct homad_loader *l,
 			l, item->line,
 			"rule.ports: the first port, %u, is above the last, %u",
 			rule->port_min, rule->port_max);
+}
+
+static void no_rule(struct homad_loader *l, const struct homad_toml_item *item)
+{
+	homad_complain(
+		l, item->line,
+		"rules are tables: write [[rule]] on a line of its own, and below it user, group, allow or ports");
 }
 
 static bool begin(struct homad_loader *l, const struct homad_toml_item *item)
@@ -99,6 +107,9 @@ static bool begin(struct homad_loader *l, const struct homad_toml_item *item)
 	}
 	if (l->rule_lines[item->table])
 		return true;
+	/* A [[rule]] is announced before what is in it, a [rule] is not. */
+	if (item->kind != HOMAD_TOML_TABLE)
+		no_rule(l, item);
 	l->rule_lines[item->table] = item->line;
 	l->rules[item->table] = (struct homad_rule){
 		.any = true,
