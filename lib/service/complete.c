@@ -45,7 +45,8 @@ static void own_pieces(struct homa_svc_att *att, const struct homa_cqe *cqe)
 
 	for (i = 0; i < cqe->num_pages; i++)
 		att->out[cqe->pages[i] / HOMA_SVC_GRANULE] = 1;
-	att->pieces_taken += cqe->num_pages;
+	__atomic_store_n(&att->pieces_taken, att->pieces_taken + cqe->num_pages,
+			 __ATOMIC_RELAXED);
 }
 
 static void fill_peer(struct homa_svc *c, const struct homa_cqe *cqe,

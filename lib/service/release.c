@@ -12,17 +12,34 @@
 
 #define FULL_TRIES 100000
 
+/*
+ * Could homad be short of pages on our account? It says so when it knows, but
+ * messages may run out of room after it has stopped looking at us. Then at least
+ * half of the pool is with us or in the release ring, for what is still coming in
+ * will be with us in a moment; each piece keeps at most one page.
+ */
+static bool may_starve(const struct homa_svc_att *att)
+{
+	u64 taken = __atomic_load_n(&att->pieces_taken, __ATOMIC_RELAXED);
+	u32 back = __atomic_load_n(&att->queues->h.release.head,
+				   __ATOMIC_RELAXED);
+
+	return (u32)taken - back >= att->pool_bytes / 65536 / 2;
+}
+
 /* Under release_lock. */
 static void show(struct homa_svc *c)
 {
 	struct homa_shm_header *h = &c->att->queues->h;
+	u32 wanted;
 
 	if (c->release_shown == c->release_tail)
 		return;
 	__atomic_store_n(&h->release.tail, c->release_tail, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&c->release_shown, c->release_tail, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&h->need_kick, __ATOMIC_SEQ_CST) &
-	    HOMA_SHM_KICK_RELEASE)
+	wanted = __atomic_load_n(&h->need_kick, __ATOMIC_SEQ_CST);
+	if (unlikely(wanted) &&
+	    ((wanted & HOMA_SHM_KICK_RELEASE) || may_starve(c->att)))
 		homa_svc_kick(c, c->att);
 }
 
