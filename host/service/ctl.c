@@ -271,9 +271,11 @@ static void op_route(struct homad *d, struct homad_client *client,
 static int set_ready_fd(struct homad_thread *t, void *arg)
 {
 	struct homad_app *app = arg;
+	int before = app->ready_fd;
 
 	(void)t;
 	app->ready_fd = homad_attachment(app)->new_ready_fd;
+	homad_attachment(app)->new_ready_fd = before;
 	app->ready_every = homad_attachment(app)->new_ready_every;
 	return 0;
 }
@@ -286,11 +288,7 @@ static void op_ready_fd(struct homad *d, struct homad_client *client,
 	int ends[2];
 
 	(void)d;
-	if (app->ready_fd >= 0) {
-		homad_answer_error(client, r->op, -EALREADY,
-				   "homad has given this descriptor already");
-		return;
-	}
+	/* Asked again, it is another one, perhaps signalled more often. */
 	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK)) {
 		homad_answer_error(client, r->op, -errno,
 				   "homad has no file descriptor left: %s",
@@ -300,6 +298,8 @@ static void op_ready_fd(struct homad *d, struct homad_client *client,
 	homad_attachment(app)->new_ready_fd = ends[1];
 	homad_attachment(app)->new_ready_every = r->bytes == 1;
 	homad_call(app->thread, set_ready_fd, app);
+	if (homad_attachment(app)->new_ready_fd >= 0)
+		close(homad_attachment(app)->new_ready_fd);
 	homad_answer(client, &answer, &ends[0], 1, NULL, 0, 0);
 }
 
