@@ -69,6 +69,7 @@ struct homa_pl_held {
  * @pages: of 64 KiB.
  * @free: of them.
  * @refs: for each: messages and pieces of messages in it.
+ * @out: a bit for each 64 bytes: a piece that the application has begins there.
  * @next: where to look for a free page.
  * @slices: the page that short messages share, or -1; @used: bytes of it.
  */
@@ -77,6 +78,7 @@ struct homa_pl_region {
 	uint32_t pages;
 	uint32_t free;
 	uint32_t *refs;
+	uint64_t *out;
 	uint32_t next;
 	int64_t slices;
 	uint32_t used;
@@ -88,6 +90,8 @@ struct homa_pl_region {
  * @h: libhoma's handle; @generation: the process it belongs to.
  * @family: AF_INET or AF_INET6.
  * @status: O_NONBLOCK or 0.
+ * @reborn: opened again in the child of fork(); it may give back what came
+ *	before.
  * @lent: messages arrive in the application's region; else they are copied.
  * @armed: the descriptors are libhoma's readiness descriptor.
  * @no_out: poll() never finds them writable, so hooks say it.
@@ -111,6 +115,7 @@ struct homa_pl_sock {
 	unsigned int generation;
 	int family;
 	int status;
+	bool reborn;
 	bool lent;
 	bool armed;
 	bool no_out;
@@ -221,6 +226,7 @@ void homa_pl_region_note(struct homa_pl_region *r, uint32_t num,
 /** homa_pl_region_put() - -EINVAL if one of them is not in use. */
 int homa_pl_region_put(struct homa_pl_region *r, uint32_t num,
 		       const uint32_t *offsets);
+void homa_pl_region_free(struct homa_pl_region *r);
 uint64_t homa_pl_region_avail(const struct homa_pl_region *r);
 
 /* ---- rpcs.c: under the socket's lock ---- */

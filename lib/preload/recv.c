@@ -110,12 +110,12 @@ static int give_back(struct homa_pl_sock *s, struct homa_recvmsg_args *args)
 						  args->bpage_offsets) :
 			       -EINVAL;
 	pthread_mutex_unlock(&s->lock);
-	if (s->lent && homa_internal_release_pages(s->h, args->bpage_offsets,
-						   num))
-		rc = -EINVAL;
-	else if (!s->lent)
+	/* libhoma may have forgotten them, if homad was restarted meanwhile. */
+	if (s->lent)
+		homa_internal_release_pages(s->h, args->bpage_offsets, num);
+	else
 		homa_pl_wake_returned(s);
-	return rc ? homa_pl_error(s, -EINVAL,
+	return rc && !s->reborn ? homa_pl_error(s, -EINVAL,
 				  "recvmsg: an entry of bpage_offsets was not given to the application") :
 		    0;
 }
@@ -218,6 +218,15 @@ static int hold(struct homa_pl_sock *s, const struct homa_message *msg)
 	return 0;
 }
 
+/* Requests after SO_HOMA_SERVER was set to 0, or of a family we cannot name. */
+static bool unwanted(const struct homa_pl_sock *s,
+		     const struct homa_message *msg)
+{
+	return msg->kind == HOMA_REQUEST &&
+	       (!s->server || (s->family == AF_INET &&
+			       msg->peer.ss_family != AF_INET));
+}
+
 /* The next message that is not private; also when its RPC failed. */
 static int shared(struct homa_pl_sock *s, struct receipt *r)
 {
@@ -247,6 +256,10 @@ static int shared(struct homa_pl_sock *s, struct receipt *r)
 			continue;
 		if (rc || r->msg.kind == HOMA_ERROR)
 			return rc;
+		if (unwanted(s, &r->msg)) {
+			homa_release(s->h, &r->msg);
+			continue;
+		}
 		rc = place(s, r, &r->msg);
 		if (rc != -ENOBUFS)
 			return rc;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The application's receive region. Whole 64 KiB pieces of a message get pages
+ * The application's receive region, and what of it is out. If libhoma could be
+ * given the region, it decides what lies where; else we do. Whole 64 KiB pieces of a message get pages
  * of their own; what is left, and short messages, share a page as slices, so
  * that a small region holds many short messages. A page is free again when all
- * that lies in it was given back. Pages fill one after the other from the
- * begin, as far as there is a choice: a region is mostly memory that no
- * message has touched yet.
+ * that lies in it was given back. A bit for each 64 bytes says where a piece
+ * that is out begins, so that what was never given, or comes back twice, is
+ * refused for certain.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,8 +17,27 @@
 #include "internal.h"
 
 #define ALIGN 64u /* slices begin on a cache line */
+#define WORDS (HOMA_BPAGE_SIZE / ALIGN / 64) /* of bits for a page */
 #define MIN_BYTES ((size_t)2 << 20)
 #define MAX_BYTES ((size_t)4 << 30)
+
+void homa_pl_region_free(struct homa_pl_region *r)
+{
+	free(r->refs);
+	free(r->out);
+	r->refs = NULL;
+	r->out = NULL;
+}
+
+static uint64_t *word(struct homa_pl_region *r, uint32_t offset)
+{
+	return &r->out[offset / ALIGN / 64];
+}
+
+static uint64_t bit(uint32_t offset)
+{
+	return 1ull << (offset / ALIGN % 64);
+}
 
 /* Is there memory at all of it? */
 static bool mapped(uint8_t *start, size_t length)
@@ -57,8 +77,11 @@ int homa_pl_region_set(struct homa_pl_sock *s, uint64_t start, size_t length)
 				     "SO_HOMA_RCVBUF: a region has 2 MiB and 64 KiB for each CPU, at most 4 GiB");
 	r->pages = (uint32_t)(length >> HOMA_BPAGE_SHIFT);
 	r->refs = calloc(r->pages, sizeof(*r->refs));
-	if (!r->refs)
+	r->out = calloc(r->pages, WORDS * sizeof(*r->out));
+	if (!r->refs || !r->out) {
+		homa_pl_region_free(r);
 		return -ENOMEM;
+	}
 	r->free = r->pages;
 	r->slices = -1;
 	r->start = (uint8_t *)(uintptr_t)start;
@@ -99,8 +122,10 @@ int homa_pl_region_get(struct homa_pl_region *r, size_t length,
 	}
 	if (r->free < whole + fresh)
 		return -ENOBUFS;
-	for (i = 0; i < whole; i++)
+	for (i = 0; i < whole; i++) {
 		offsets[i] = get_page(r) << HOMA_BPAGE_SHIFT;
+		*word(r, offsets[i]) |= bit(offsets[i]);
+	}
 	if (!rest)
 		return (int)whole;
 	if (fresh) {
@@ -110,6 +135,7 @@ int homa_pl_region_get(struct homa_pl_region *r, size_t length,
 		r->used = 0;
 	}
 	offsets[whole] = ((uint32_t)r->slices << HOMA_BPAGE_SHIFT) + r->used;
+	*word(r, offsets[whole]) |= bit(offsets[whole]);
 	r->used += size;
 	r->refs[r->slices]++;
 	return (int)whole + 1;
@@ -120,8 +146,10 @@ void homa_pl_region_note(struct homa_pl_region *r, uint32_t num,
 {
 	uint32_t i;
 
-	for (i = 0; i < num; i++)
+	for (i = 0; i < num; i++) {
 		r->free -= !r->refs[offsets[i] >> HOMA_BPAGE_SHIFT]++;
+		*word(r, offsets[i]) |= bit(offsets[i]);
+	}
 }
 
 int homa_pl_region_put(struct homa_pl_region *r, uint32_t num,
@@ -132,13 +160,14 @@ int homa_pl_region_put(struct homa_pl_region *r, uint32_t num,
 
 	for (i = 0; i < num; i++) {
 		uint32_t page = offsets[i] >> HOMA_BPAGE_SHIFT;
-		/* The shared page has one reference that is our own. */
-		uint32_t own = page == r->slices;
 
-		if (page >= r->pages || r->refs[page] <= own)
+		if (page >= r->pages || offsets[i] % ALIGN ||
+		    !(*word(r, offsets[i]) & bit(offsets[i]))) {
 			rc = -EINVAL;
-		else
-			put_page(r, page);
+			continue;
+		}
+		*word(r, offsets[i]) &= ~bit(offsets[i]);
+		put_page(r, page);
 	}
 	return rc;
 }
@@ -168,6 +197,7 @@ void homa_pl_region_again(struct homa_pl_sock *s)
 	struct homa_pl_region *r = &s->region;
 
 	memset(r->refs, 0, r->pages * sizeof(*r->refs));
+	memset(r->out, 0, r->pages * WORDS * sizeof(*r->out));
 	r->free = r->pages;
 	r->next = 0;
 	r->slices = -1;

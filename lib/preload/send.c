@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,8 @@ static int check_message(struct homa_pl_sock *s, const struct msghdr *msg)
 {
 	size_t i, length = 0;
 
+	if (msg->msg_iovlen > IOV_MAX)
+		return -EMSGSIZE;
 	if (msg->msg_iovlen && !msg->msg_iov)
 		return -EFAULT;
 	for (i = 0; i < msg->msg_iovlen; i++) {

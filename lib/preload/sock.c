@@ -175,7 +175,7 @@ static void destroy(struct homa_pl_sock *s)
 		HOMA_PL_REAL(close)(s->out_fd);
 	homa_pl_rpcs_free(s);
 	free_held(s);
-	free(s->region.refs);
+	homa_pl_region_free(&s->region);
 	__atomic_fetch_sub(&homa_pl_live, 1, __ATOMIC_RELEASE);
 	homa_pl_lock_open();
 	put_sock(s);
@@ -202,6 +202,7 @@ static int open_again(struct homa_pl_sock *s)
 	if (rc)
 		return homa_pl_error(s, rc, "cannot open Homa again after fork()");
 	s->armed = s->edges = false;
+	s->reborn = true;
 	if (s->region.start)
 		homa_pl_region_again(s);
 	if (s->port) {
@@ -231,7 +232,9 @@ void homa_pl_claim_port(struct homa_pl_sock *s)
 {
 	if (HOMA_PL_LIKELY(!__atomic_load_n(&s->port_missing, __ATOMIC_RELAXED)))
 		return;
-	homa_pl_lock_open();
+	/* Whoever has the lock may be waiting for us. */
+	if (pthread_mutex_trylock(&open_lock))
+		return;
 	if (s->port_missing && s->generation == homa_pl_generation &&
 	    !homa_bind(s->h, s->port)) {
 		s->port_missing = false;
@@ -244,6 +247,9 @@ void homa_pl_claim_ports(void)
 {
 	int fd = -1;
 
+	/* Also libhoma itself waits. */
+	if (homa_pl_enter())
+		return;
 	while ((fd = homa_pl_table_next(fd + 1)) >= 0) {
 		struct homa_pl_sock *s = homa_pl_find(fd);
 
@@ -252,6 +258,7 @@ void homa_pl_claim_ports(void)
 		homa_pl_claim_port(s);
 		homa_pl_put(s);
 	}
+	homa_pl_leave();
 }
 
 int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
