@@ -73,10 +73,13 @@ static unsigned int take(struct homa *h)
 {
 	struct homa_message msg;
 	unsigned int slot;
+	int rc;
 
 	/* Longer than an RPC may last: something has to come. */
-	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_RESPONSE, 60000), "%s",
-		  homa_error(h));
+	do
+		rc = homa_receive(h, &msg, HOMA_RECV_RESPONSE, 60000);
+	while (rc == -EINTR);
+	API_CHECK(!rc, "%s", homa_error(h));
 	slot = msg.cookie & 0xff;
 	API_CHECK(msg.kind == HOMA_RESPONSE || can_be_mended(msg.error),
 		  "RPC %llu failed: %d (%s)", (unsigned long long)msg.cookie >> 8,
