@@ -80,6 +80,34 @@ static int send(struct homad_thread *t, bool all)
 	return n;
 }
 
+/*
+ * A message found no buffers: its application, even one that is quiet, must now
+ * tell when it gives pages back. Polling it does that, as parking it asks anew.
+ */
+static void watch_starved(struct homad_thread *t)
+{
+	u64 waits = t->ctx.metrics[HOMA_M_buffer_waits];
+	struct homa_list *node;
+	u32 i;
+
+	if (unlikely(waits != t->waits_seen)) {
+		t->waits_seen = waits;
+		/* It may be at home with another thread. */
+		for (i = 0; i < t->d->num_threads; i++)
+			HOMA_WRITE_ONCE(t->d->threads[i]->some_starved, true);
+	}
+	if (likely(!HOMA_READ_ONCE(t->some_starved)))
+		return;
+	HOMA_WRITE_ONCE(t->some_starved, false);
+	for (node = t->apps.next; node != &t->apps; node = node->next) {
+		struct homad_app *app =
+			homa_container_of(node, struct homad_app, member);
+
+		if (homa_sock_starved(app->sock))
+			homad_poll_app(t, app);
+	}
+}
+
 /* Returns how much was done; 0: nothing to do now. */
 int homad_round(struct homad_thread *t)
 {
@@ -103,6 +131,7 @@ int homad_round(struct homad_thread *t)
 	if (done || t->ctx.retired_rpc || t->ctx.retired_peer)
 		homad_reap(t);
 	homad_deliver(t);
+	watch_starved(t);
 	if (unlikely(!homa_list_empty(&t->closing) ||
 		     t->evictions_seen != t->counters.evictions))
 		done += homad_sessions_closing(t);

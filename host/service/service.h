@@ -313,6 +313,8 @@ struct homad_thread {
 	struct homa_spin spin;
 	u64 epoll_at;
 	u64 evictions_seen;
+	u64 waits_seen;
+	bool some_starved;
 	struct homad_counters counters;
 	struct homa_hist rtt;
 	struct homad_trace *trace;
