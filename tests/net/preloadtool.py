@@ -13,10 +13,10 @@ RUN = ROOT / "lib" / "preload" / "homa-run"
 PROGRAMS = BUILD / "tests" / "preload"
 PORT = 4000
 # What does not depend on how a packet goes.
-LOCAL_CHECKS = ["information", "polls", "epoll_level", "dups", "signals"]
+LOCAL_CHECKS = ["information", "polls", "epoll_level", "dups", "signals", "handlers"]
 PATH_CHECKS = [
     "sizes", "async", "private", "aborts", "shuts", "failures", "nonblocking", "epoll_edge",
-    "forks", "threads", "slices", "exhaust", "late_region", "many",
+    "forks", "threads", "slices", "exhaust", "exhaust_copied", "late_region", "many",
 ]  # fmt: skip
 CHECKS = LOCAL_CHECKS + PATH_CHECKS
 # How a server waits; "fork" needs a port that can change hands.

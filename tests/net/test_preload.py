@@ -61,6 +61,25 @@ def test_client__over_udp(bed: tuple[str, Namespace, Namespace], check: str) -> 
 
 
 @needs_root
+def test_client__no_room_for_more(hosts: tuple[Namespace, Namespace]) -> None:
+    """A socket waits for room as long as SO_SNDTIMEO lets it."""
+    a, b = hosts
+    process = b.start(words(server("v4"), HOMA_CONFIG=SERVER))
+    assert process.line() == "ready"
+    argv = words(client("v4", b.v4, "full"), HOMA_CONFIG="max_rpcs=64")
+    said_ok(a.start(argv).wait(60), argv)
+    process.stop()
+
+
+@needs_root
+@pytest.mark.parametrize("check", ["sizes", "async"])
+def test_client__v4_to_a_v6_socket(bed: tuple[str, Namespace, Namespace], check: str) -> None:
+    _family, a, b = bed
+    argv = words(client("v4", b.v4, check))
+    said_ok(a.start(argv).wait(90), argv)
+
+
+@needs_root
 @pytest.mark.parametrize("check", ["sizes", "async", "failures", "information"])
 def test_client__v4_mapped(bed: tuple[str, Namespace, Namespace], check: str) -> None:
     """An AF_INET6 socket reaches IPv4 servers as ::ffff:a.b.c.d and hears of them so."""

@@ -8,6 +8,7 @@
  */
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
@@ -149,6 +150,7 @@ static void information(void)
 	union address us;
 	socklen_t size = sizeof(us);
 	uint64_t id;
+	int i;
 
 	CHECK(!getsockname(s.fd, &us.sa, &size) && size == size_of(family), "%u", size);
 	CHECK(ntohs(us.in4.sin_port) >= HOMA_MIN_DEFAULT_PORT, "port");
@@ -158,7 +160,11 @@ static void information(void)
 	CHECK(info.bpool_avail_bytes == REGION, "%llu", (unsigned long long)info.bpool_avail_bytes);
 	request(&s, &server, ignore, 1, 5, 0);
 	id = request(&s, &server, ignore, 1, 7, HOMA_SENDMSG_PRIVATE);
-	CHECK(!ioctl(s.fd, HOMAIOCINFO, &info), "info");
+	/* They may still be on their way to who runs the protocol. */
+	for (i = 0; i < 200 && info.num_rpcs < 2; i++) {
+		usleep(10000);
+		CHECK(!ioctl(s.fd, HOMAIOCINFO, &info), "info");
+	}
 	CHECK(info.num_rpcs == 2, "%u RPCs", info.num_rpcs);
 	if (rpcs[0].id != id)
 		rpcs[0] = rpcs[1];
@@ -510,13 +516,19 @@ static void slices(void)
 }
 
 /* All of the region is held; messages come when some of it goes back. */
-static void exhaust(void)
+static void hold_all(bool late_region)
 {
 	struct sock s = open_bare(family, 0);
 	struct homa_recvmsg_args held[3];
+	uint64_t id;
 	int i;
 
+	/* Then messages cannot come into the region directly. */
+	if (late_region)
+		request(&s, &server, late, 1, 0, 0);
 	give_region(&s, ((size_t)2 << 20) + 16 * 65536);
+	if (late_region)
+		CHECK(receive(&s, 0, 0) == 1, "receive");
 	fill(buf, 1000000, 1);
 	for (i = 0; i < 3; i++) {
 		request(&s, &server, buf, 1000000, 0, 0);
@@ -531,7 +543,96 @@ static void exhaust(void)
 	s.args = held[1];
 	CHECK(receive(&s, 0, 0) == 1000000 && s.args.completion_cookie == 9, "not given");
 	verify(&s, 1000000, 1);
+	/* The same by id, while the region is full again. */
+	held[1] = s.args;
+	id = request(&s, &server, buf, 1000000, 10, HOMA_SENDMSG_PRIVATE);
+	s.args.num_bpages = 0;
+	usleep(100000);
+	FAILS(receive(&s, id, MSG_DONTWAIT), EAGAIN);
+	FAILS(receive(&s, id, MSG_DONTWAIT), EAGAIN);
+	s.args = held[2];
+	CHECK(receive(&s, id, 0) == 1000000 && s.args.completion_cookie == 10, "not given");
+	verify(&s, 1000000, 1);
 	close_sock(&s);
+}
+
+static void exhaust(void)
+{
+	hold_all(false);
+}
+
+static void exhaust_copied(void)
+{
+	hold_all(true);
+}
+
+/* No room for more requests, the host lets us have a few only: SO_SNDTIMEO. */
+static void full(void)
+{
+	struct timeval tv = { .tv_usec = 100000 };
+	struct sock s = open_sock(family, 0);
+	struct homa_sendmsg_args args = { 0 };
+	struct homa_abort_args all = { 0 };
+	double begin;
+	int i;
+
+	for (i = 0; i < 100000; i++) {
+		args.id = 0;
+		if (send_raw(s.fd, &server, size_of(family), ignore, 1, &args, MSG_DONTWAIT))
+			break;
+	}
+	CHECK(i < 100000 && errno == EAGAIN, "never full");
+	CHECK(!setsockopt(s.fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)), "SO_SNDTIMEO");
+	begin = now();
+	args.id = 0;
+	FAILS(send_raw(s.fd, &server, size_of(family), ignore, 1, &args, 0), EAGAIN);
+	CHECK(now() - begin > 0.09, "did not wait");
+	/* Room again; the server still has what it ignores. */
+	CHECK(!ioctl(s.fd, HOMAIOCABORT, &all), "abort");
+	CHECK(!send_raw(s.fd, &server, size_of(family), ignore, 1, &args, 0), "send");
+	CHECK(args.id, "no id");
+	close_sock(&s);
+}
+
+static struct sock handled;
+
+/* A signal handler may do with descriptors what it likes. */
+static void in_handler(int sig)
+{
+	struct pollfd p = { .fd = handled.fd, .events = POLLIN };
+	int old = errno, fd = dup(handled.fd);
+
+	(void)sig;
+	if (fd >= 0)
+		close(fd);
+	poll(&p, 1, 0);
+	errno = old;
+}
+
+static void handlers(void)
+{
+	struct sigaction action = { .sa_handler = in_handler, .sa_flags = SA_RESTART };
+	struct itimerval often = { { .tv_usec = 500 }, { .tv_usec = 500 } };
+	double end = now() + 2;
+	unsigned int i;
+
+	handled = open_sock(family, 0);
+	sigaction(SIGALRM, &action, NULL);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (i = 0; now() < end; i++) {
+		ssize_t n;
+
+		fill(buf, 2000, i);
+		request(&handled, &server, buf, 2000, i, 0);
+		do {
+			n = receive(&handled, 0, 0);
+		} while (n < 0 && errno == EINTR);
+		CHECK(n == 2000 && handled.args.completion_cookie == i, "%zd", n);
+		verify(&handled, 2000, i);
+	}
+	memset(&often, 0, sizeof(often));
+	setitimer(ITIMER_REAL, &often, NULL);
+	close_sock(&handled);
 }
 
 /* The region comes late: after an RPC was started. */
@@ -618,7 +719,8 @@ static const struct {
 	{ "forks", forks },	      { "threads", threads },
 	{ "slices", slices },	      { "exhaust", exhaust },
 	{ "late_region", late_region }, { "many", many },
-	{ "signals", signals },
+	{ "signals", signals },	      { "handlers", handlers },
+	{ "full", full },	      { "exhaust_copied", exhaust_copied },
 };
 
 int main(int argc, char **argv)

@@ -113,8 +113,13 @@ static void nonblock(void)
 
 static void daemonize(void)
 {
+	int null = open("/dev/null", O_RDWR);
+
 	if (fork())
 		_exit(0);
+	setsid();
+	CHECK(dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2, "dup2");
+	close(null);
 }
 
 int main(int argc, char **argv)

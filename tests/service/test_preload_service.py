@@ -61,7 +61,17 @@ def test_server__waits_in_all_ways(machine: Host, how: str) -> None:
     for check in ("sizes", "async", "threads"):
         argv = client("v4", machine.v4, check, port=port)
         said_ok(machine.start(argv).wait(90), argv)
+    assert process.running() == (how != "fork"), process.stderr.rest(5)
     process.stop()
+
+
+def test_client__no_room_for_more() -> None:
+    """A socket waits for room as long as SO_SNDTIMEO lets it."""
+    with one_host(config={"quota": {"rpcs": 64}}) as host:
+        process = host.start(server("v4"))
+        assert process.line() == "ready"
+        check_from(host, "v4", host, "full")
+        process.stop()
 
 
 @pytest.mark.parametrize("family", ["v4", "v6"])
