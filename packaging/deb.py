@@ -25,7 +25,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = ROOT / "packaging/debian"
-MAINTAINER = "The Homa project <homa@localhost.localdomain>"
+NAME = os.environ.get("DEBFULLNAME", "The Homa project")
+MAINTAINER = f"{NAME} <{os.environ.get('DEBEMAIL', 'maintainers@homa.invalid')}>"
 MANUAL = "usr/share/man/man"
 
 
@@ -97,10 +98,12 @@ PACKAGES = (
     Package(
         "homa-tools",
         "net",
-        "Homa transport, load generator and simulator",
-        "homa-bench measures round trips, rates and goodput of Homa and of kernel\n"
-        "TCP; homa-sim simulates data center networks packet by packet.",
-        ("usr/bin/homa-bench", "usr/bin/homa-sim", MANUAL + "1/homa-*"),
+        "Homa transport, tools",
+        "homa-ss, homa-top and homa-trace look into a running homad; homa-bench\n"
+        "measures round trips, rates and goodput of Homa and of kernel TCP; homa-sim\n"
+        "simulates data center networks packet by packet.",
+        ("usr/bin/homa-*", "usr/share/homa/*", MANUAL + "1/homa-*"),
+        depends=("python3 (>= 3.10)", "python3-typer", "python3-rich"),
     ),
     Package(
         "homad",
@@ -140,6 +143,7 @@ class Build:
     """One run: where things are, and what the machine is called."""
 
     work: Path
+    tree: Path
     architecture: str
     multiarch: str
     version: str
@@ -179,7 +183,7 @@ def installed(tree: Path) -> list[str]:
 
 def install(build: Build, buildtype: str) -> None:
     """Compile and install everything below build.root."""
-    tree = build.work / "build"
+    tree = build.tree
     if not (tree / "build.ninja").exists():
         run("meson", "setup", "--prefix=/usr", "--sysconfdir=/etc", f"--libdir=lib/{build.multiarch}",
             f"--buildtype={buildtype}", "-Dtests=false", tree, ROOT)  # fmt: skip
@@ -315,17 +319,22 @@ def pack(build: Build, package: Package, files: list[Path], output: Path) -> Pat
     for path in [folder, *folder.rglob("*")]:
         if path.is_dir():
             path.chmod(0o755)
+        elif ".so" in path.name and not path.is_symlink():
+            path.chmod(0o644)
     target = output / f"{package.name}_{build.version}_{build.architecture}.deb"
     run("dpkg-deb", "--root-owner-group", "--build", folder, target,
         SOURCE_DATE_EPOCH=str(source_date()))  # fmt: skip
     return target
 
 
-def make(work: Path, output: Path, buildtype: str = "debugoptimized") -> list[Path]:
-    """All packages, in `output`."""
+def make(
+    work: Path, output: Path, buildtype: str = "debugoptimized", tree: Path | None = None
+) -> list[Path]:
+    """All packages, in `output`; `tree`: a build folder to be used again (work/build)."""
     check_tools()
     build = Build(
         work,
+        tree or work / "build",
         capture("dpkg", "--print-architecture"),
         capture("dpkg-architecture", "-qDEB_HOST_MULTIARCH"),
         version(),

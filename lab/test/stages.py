@@ -74,6 +74,10 @@ def dissector(context: Context, names: list[str]) -> Tally:
     return python_tests.pytest(context, "dissector", names, PYTEST_SECONDS)
 
 
+def packaging(context: Context, names: list[str]) -> Tally:
+    return python_tests.pytest(context, "packaging", names, PYTEST_SECONDS)
+
+
 def _compiled(suite: str, what: str, *where: str, name: str = "") -> Stage:
     return Stage(name or suite, what, partial(in_builds, suite=suite, where=where), suite)
 
@@ -91,5 +95,6 @@ STAGES = (
     Stage("namespaces", "real packets between network namespaces", namespaces),
     Stage("daemon", "homad and applications of all kinds; plain, ASan and UBSan", daemon),
     Stage("dissector", "Homa in Wireshark, by tshark", dissector),
+    Stage("packaging", "what is installed, Debian packages, the unit", packaging),
     Stage("lab", "experiments, figures, the launcher", lab),
 )

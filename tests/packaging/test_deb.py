@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The Debian packages: what is in them, what they need, what they do when installed and removed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import deb
+import pytest
+
+# What lintian says of us and we know: (package, tag).
+KNOWN = {
+    ("libhoma0", "lacks-unversioned-link-to-shared-library"),  # plug-ins are opened by their full name
+    ("libhoma-preload", "shared-library-lacks-version"),  # nothing is linked with it
+    ("homad", "maintainer-script-calls-systemctl"),  # the unit ends with the program; no debhelper here
+}
+
+
+def field(package: Path, name: str) -> str:
+    done = subprocess.run(["dpkg-deb", "-f", package, name], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def contents(package: Path) -> dict[str, tuple[str, str]]:
+    """Mode and owner of each path."""
+    done = subprocess.run(["dpkg-deb", "-c", package], capture_output=True, text=True, check=True)
+    rows = [line.split(maxsplit=5) for line in done.stdout.splitlines()]
+    return {row[5].removeprefix("./").split(" -> ")[0]: (row[0], row[1]) for row in rows}
+
+
+def test_packages__all_are_made(packages: dict[str, Path]) -> None:
+    assert set(packages) == {p.name for p in deb.PACKAGES}
+    for name, path in packages.items():
+        assert path.name == f"{name}_{deb.version()}_{field(path, 'Architecture')}.deb"
+        assert set(contents(path).values()) and {o for _, o in contents(path).values()} == {"root/root"}
+
+
+def test_packages__depend_on_what_they_link(packages: dict[str, Path]) -> None:
+    version = deb.version()
+    for name in ("libhoma-dev", "libhoma-preload"):
+        assert f"libhoma0 (= {version})" in field(packages[name], "Depends")
+    for name in ("homad", "libhoma0", "homa-tools"):
+        depends = field(packages[name], "Depends")
+        assert "libc6" in depends and "libxdp1" in depends and "libhoma" not in depends, name
+    assert "wireshark" in field(packages["homa-wireshark"], "Depends")
+
+
+def test_packages__no_file_is_in_two(packages: dict[str, Path]) -> None:
+    seen: dict[str, str] = {}
+    for name, path in packages.items():
+        for entry in contents(path):
+            if entry and not entry.endswith("/"):
+                assert entry not in seen, f"{entry} is in {seen.get(entry)} and {name}"
+                seen[entry] = name
+
+
+def test_share__file_that_nobody_wants_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "root/usr/libexec").mkdir(parents=True)
+    (tmp_path / "root/usr/libexec/novelty").touch()
+    with pytest.raises(deb.PackagingError, match="novelty"):
+        deb.share(deb.Build(tmp_path, tmp_path, "amd64", "x86_64-linux-gnu", "1"))
+
+
+@pytest.mark.skipif(not shutil.which("lintian"), reason="lintian is not installed")
+def test_packages__lintian(packages: dict[str, Path]) -> None:
+    words = ["--allow-root"] if os.geteuid() == 0 else []
+    done = subprocess.run(
+        ["lintian", *words, *packages.values()], capture_output=True, text=True, timeout=300
+    )
+    said = {tuple(line.split()[1:3]) for line in done.stdout.splitlines() if line[:3] in ("E: ", "W: ")}
+    said = {(name.rstrip(":"), tag) for name, tag in said}
+    assert not said - KNOWN, done.stdout + done.stderr
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """An empty machine for dpkg."""
+    root = tmp_path / "machine"
+    for folder in ("var/lib/dpkg/info", "var/lib/dpkg/updates", "etc", "tmp"):
+        (root / folder).mkdir(parents=True)
+    (root / "var/lib/dpkg/status").touch()
+    (root / "var/lib/dpkg/available").touch()
+    return root
+
+
+def dpkg(root: Path, *words: str | Path) -> str:
+    """dpkg on that machine; its scripts see DPKG_ROOT instead of a chroot."""
+    done = subprocess.run(
+        ["dpkg", f"--root={root}", "--force-script-chrootless,depends,not-root", f"--log={root}/log", *words],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="dpkg gives files to root, so it needs root")
+def test_homad__install_change_upgrade_remove_purge(packages: dict[str, Path], machine: Path) -> None:
+    """The configuration is the administrator's; nothing is started or enabled; purge leaves nothing."""
+    dpkg(machine, "-i", packages["homad"])
+    config = machine / "etc/homa/homad.toml"
+    assert (machine / "usr/sbin/homad").exists() and config.exists()
+    assert any(x.startswith("homa:") for x in (machine / "etc/group").read_text().splitlines())
+    assert not list((machine / "etc").rglob("*.wants"))
+    config.write_text("# ours\n")
+    dpkg(machine, "-i", packages["homad"])
+    assert config.read_text() == "# ours\n"
+    dpkg(machine, "-r", "homad")
+    assert not (machine / "usr/sbin/homad").exists() and config.read_text() == "# ours\n"
+    dpkg(machine, "-P", "homad")
+    assert not (machine / "etc/homa").exists()
+    assert not list((machine / "usr").rglob("*homa*"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="dpkg gives files to root, so it needs root")
+def test_packages__all_install_together(packages: dict[str, Path], machine: Path) -> None:
+    """dpkg finds no conflict, and what it unpacked is what was packed."""
+    dpkg(machine, "-i", *packages.values())
+    assert dpkg(machine, "--verify") == ""
