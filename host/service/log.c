@@ -5,8 +5,8 @@
  * disk), and that an application can write lines of its own choice or fill the
  * disk. So a line is built in a buffer, control characters are replaced, and it
  * goes out in one write(2) only if poll(2) says that there is room; each call
- * site may log SITE_LINES lines in SITE_WINDOW and then says how many were left
- * out. What cannot be written is counted and told of in the next line that can.
+ * site may log SITE_BURST lines at once and one more in each SITE_INTERVAL, and
+ * says how many it left out. What cannot be written is counted and told of in the next line that can.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,14 +21,18 @@
 
 #define LINE 1024u /* of the message; < PIPE_BUF when escaped */
 #define SITES 256u /* power of two */
-#define SITE_LINES 20u
-#define SITE_WINDOW 5000000000ull /* ns */
+#define SITE_BURST 20u
+#define SITE_INTERVAL 250000000ull /* ns */
 
-/* struct site - a place in the code that logs, known by its format's address */
+/**
+ * struct site - a place in the code that logs, known by its format's address
+ * @paid_until: each line moves it on by an interval; not further than a burst
+ *	before the present.
+ * @left_out: lines since the last that it was allowed.
+ */
 struct site {
 	const char *format;
-	u64 since;
-	u32 lines;
+	u64 paid_until;
 	u32 left_out;
 };
 
@@ -83,17 +87,15 @@ static bool allowed(const char *format, u32 *left_out)
 	*left_out = 0;
 	if (!site)
 		return true;
-	if (now - site->since > SITE_WINDOW) {
-		site->since = now;
-		site->lines = 0;
-		*left_out = site->left_out;
-		site->left_out = 0;
-	}
-	if (site->lines >= SITE_LINES) {
+	if (site->paid_until + SITE_BURST * SITE_INTERVAL < now)
+		site->paid_until = now - SITE_BURST * SITE_INTERVAL;
+	if (site->paid_until + SITE_INTERVAL > now) {
 		site->left_out++;
 		return false;
 	}
-	site->lines++;
+	site->paid_until += SITE_INTERVAL;
+	*left_out = site->left_out;
+	site->left_out = 0;
 	return true;
 }
 
