@@ -48,6 +48,7 @@ def test_attach_and_kill__leaves_nothing() -> None:
         # A sanitizer keeps freed memory for a while.
         assert SANITIZED or grown < KEPT_KB, grown
         assert target.running() and target.stop(timeout=60)[0] == 0
+        host.homad.check()
 
 
 def test_port__is_free_at_once() -> None:

@@ -66,9 +66,10 @@ def rules() -> list[str]:
 @pytest.fixture(scope="module")
 def lawful() -> Iterator[Host]:
     with one_host(config=protocol(PATIENT)) as host:
-        echo_server(host, 4000)
         before = host.homad.resources()
+        echo_server(host, 4000)
         yield host
+        host.space.stop()
         host.homad.await_resources(before)
 
 
@@ -83,10 +84,10 @@ def test_rule__broken_once(lawful: Host, rule: str) -> None:
 def test_hostile__only_itself_is_harmed() -> None:
     """Steady applications on both hosts, while another user's breaks every rule for a while."""
     with two_hosts(config=CONFIG) as (a, b):
+        before = a.homad.resources()
         servers = [echo_server(a, 4000), echo_server(b, 4000)]
         # One for the hostile application, so that no order of its to end the server matters.
         target = echo_server(a, 4001)
-        before = a.homad.resources()
         fields = [
             going(a.start([STEADY, a.address(a, 4000)])),
             going(a.start([STEADY, a.address(b, 4000)])),
@@ -104,11 +105,10 @@ def test_hostile__only_itself_is_harmed() -> None:
                rpcs_of_others=rpcs, harmed=0)  # fmt: skip
         for host in (a, b):
             host.homad.check()
-        # The hostile ones and the steady ones are gone.
-        a.homad.await_resources(before, 60)
         for server in (*servers, target):
             assert server.running(), server.wait()
             assert server.stop(timeout=60)[0] == 0
+        a.homad.await_resources(before, 60)
 
 
 @pytest.mark.parametrize("kind", ["eventfds", "ctl_deaf", "unread", "memory", "stopped"])
@@ -143,9 +143,9 @@ def test_many_applications__all_make_progress() -> None:
     """64 at once, half of them with long messages: nobody starves."""
     count = 64
     with one_host(config={**protocol(PATIENT), "quota": {"rcvbuf_default": "4MiB"}}) as host:
+        before = host.homad.resources()
         echo_server(host, 4000)
         echo_server(host, 4001)
-        before = host.homad.resources()
         all_of_them = [
             host.start([STEADY, host.address(host, 4000 + n % 2), "0", "4", "100" if n % 2 else "20000"])
             for n in range(count)
@@ -159,6 +159,7 @@ def test_many_applications__all_make_progress() -> None:
         short = sorted(counts[1::2])
         print(f"short messages: {short[0]} to {short[-1]}; long: {sorted(counts[::2])}")
         assert min(counts) > 8, counts
+        host.space.stop()
         host.homad.await_resources(before, 60)
 
 
@@ -166,13 +167,13 @@ def test_many_applications__all_make_progress() -> None:
 def test_many_peers_and_rpcs_of_one_user__others_reach_new_peers(attachments: int) -> None:
     """What an engine remembers of peers and RPCs is limited; no user may take all of it."""
     with two_hosts(config=protocol(PATIENT)) as (a, b):
+        before = a.homad.resources()
         echo_server(b, 4000)
         echo_server(a, 4000)
-        before = a.homad.resources()
         spray = a.start([*NOBODY, PROGRAMS / "probe", "spray", str(attachments)])
         assert spray.line(60) == "sprayed"
         for host in (a, b):
             ended_well(going(a.start([STEADY, a.address(host, 4000, "v6"), "1"])))
             ended_well(going(a.start([STEADY, a.address(host, 4000), "1"])))
-        spray.stop(signal.SIGKILL)
+        a.space.stop()
         a.homad.await_resources(before, 60)

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Attaching to homad, packet by packet: what one gets, and what bad manners cost."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import signal
+import socket
+import stat
+from collections.abc import Iterator
+
+import pytest
+from attachtool import (
+    ATTACH,
+    BIND,
+    METRIC,
+    METRICS,
+    POOL,
+    READY_FD,
+    RPCS,
+    SEGMENT,
+    SHUTDOWN,
+    Client,
+    gone,
+    request,
+)
+from homad import Host, needs_homad, needs_root, one_host
+from netns import eventually
+
+pytestmark = [needs_homad, needs_root]
+
+F_GET_SEALS = 1034
+SEALED = 0x1 | 0x2 | 0x4  # seal, shrink, grow
+FRESH_PER_USER = 16  # HOMAD_FRESH_PER_USER
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[Host]:
+    with one_host(config={"quota": {"send_max": "4 MiB"}}, arguments=["--udp-only"]) as host:
+        yield host
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing(host: Host) -> Iterator[None]:
+    before = host.homad.resources()
+    yield
+    host.homad.await_resources(before)
+    host.homad.check()
+
+
+def test_attach__memory_is_sealed_and_of_the_size_told(host: Host) -> None:
+    with Client(host.homad.socket) as client:
+        answer = client.attach(size=4 << 20)
+        assert len(client.fds) == 5
+        for fd, size in zip(client.fds, answer.sizes, strict=False):
+            assert os.fstat(fd).st_size == size
+            assert fcntl.fcntl(fd, F_GET_SEALS) & SEALED == SEALED
+            # As much as is promised is there already.
+            assert os.fstat(fd).st_blocks * 512 >= size
+            for cut in (0, 2 * size):
+                with pytest.raises(OSError):
+                    os.ftruncate(fd, cut)
+        assert answer.sizes[2] == 4 << 20
+        assert 32768 <= answer.port
+
+
+def test_attach__wake_is_a_pipe_of_which_it_only_gets_the_end(host: Host) -> None:
+    """Of an eventfd it could clear O_NONBLOCK, fill the counter, and stop homad for good."""
+    with Client(host.homad.socket) as client:
+        client.attach()
+        wake = client.fds[3]
+        assert client.ask(READY_FD).error == 0
+        for fd in (wake, client.fds[5]):
+            assert stat.S_ISFIFO(os.fstat(fd).st_mode)
+            with pytest.raises(OSError, match=os.strerror(errno.EBADF)):
+                os.write(fd, b"x")
+
+
+def test_requests__wrong_ones_are_answered_and_others_go_on(host: Host) -> None:
+    with Client(host.homad.socket) as client:
+        assert client.ask(BIND, port=99).error == -errno.ENOTCONN
+        client.attach()
+        wrong = [
+            (request(0), errno.EOPNOTSUPP),
+            (request(77), errno.EOPNOTSUPP),
+            (request(65535), errno.EOPNOTSUPP),
+            (request(ATTACH), errno.EISCONN),
+            (request(BIND, port=0), errno.EINVAL),
+            (request(BIND, port=40000), errno.EINVAL),
+            (request(POOL, size=1), errno.EINVAL),
+            (request(POOL, size=1 << 63), errno.EINVAL),
+            (request(SEGMENT), errno.EINVAL),
+            (request(SEGMENT, size=4097), errno.EINVAL),
+            (request(SEGMENT, size=(1 << 64) - 4096), errno.EINVAL),
+            (request(SEGMENT, size=8 << 20), errno.EDQUOT),
+            (request(BIND, port=99)[:-1], errno.EINVAL),
+            (request(BIND, port=99) + b"x", errno.EINVAL),
+            (request(BIND, port=99) * 100, errno.EINVAL),
+        ]
+        for packet, error in wrong:
+            client.send(packet)
+            answer = client.answer()
+            assert answer and answer.error == -error and len(answer.text) > 15, (packet, answer)
+        assert client.ask(BIND, port=99).error == 0
+        assert client.ask(SEGMENT, size=65536).segment == 1
+        assert client.ask(POOL, size=1 << 20).sizes[2] == 1 << 20
+        assert client.ask(SHUTDOWN).error == 0
+
+
+def test_requests__hopeless_ones_end_the_connection(host: Host) -> None:
+    for packet in (b"GET / HTTP/1.1\r\n\r\n", b"x", request(ATTACH, magic=1), request(ATTACH, version=9)):
+        with Client(host.homad.socket) as client:
+            client.send(packet)
+            answer = client.answer()
+            assert answer and answer.error == -errno.EPROTO and answer.version == 1, answer
+            assert gone(client)
+
+
+def test_requests__descriptors_that_come_along_are_closed(host: Host) -> None:
+    with Client(host.homad.socket) as client:
+        client.attach()
+        before = len(host.homad.fds())
+        for _ in range(50):
+            socket.send_fds(client.socket, [request(BIND, port=99)], [0, 1, 2])
+            answer = client.answer()
+            assert answer and answer.error == 0
+        assert len(host.homad.fds()) == before
+
+
+def test_pools__are_exchanged_only_so_often(host: Host) -> None:
+    """Each costs homad the clearing of its pages."""
+    with Client(host.homad.socket) as client:
+        client.attach()
+        maps = host.homad.maps()
+        answers = [client.ask(POOL, size=131072).error for _ in range(20)]
+        assert answers[0] == 0 and answers[-1] == -errno.EBUSY
+        assert host.homad.maps() == maps
+
+
+def test_who_does_not_read__waits_alone(host: Host) -> None:
+    with Client(host.homad.socket) as deaf:
+        deaf.attach()
+        deaf.socket.setblocking(False)
+        sent = 0
+        try:
+            while sent < 100000:
+                deaf.send(request(METRICS if sent % 2 else RPCS))
+                sent += 1
+        except BlockingIOError:
+            pass
+        assert sent < 100000
+        for _ in range(5):
+            with Client(host.homad.socket) as other:
+                other.attach()
+                assert other.ask(METRICS).total > 50
+        # And all of its answers are there when it reads.
+        deaf.socket.settimeout(30)
+        for i in range(sent):
+            answer = deaf.answer()
+            assert answer and answer.error == 0 and answer.op == (METRICS if i % 2 else RPCS)
+            deaf.records(answer.total, METRIC.size)
+
+
+def test_process__its_end_counts_even_if_a_child_keeps_the_connection(host: Host) -> None:
+    before = host.homad.resources()
+    said, say = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        client = Client(host.homad.socket)
+        client.attach()
+        child = os.fork()
+        if child:
+            os.write(say, f"{child}\n".encode())
+        signal.pause()
+        os._exit(0)
+    os.close(say)
+    child = int(os.read(said, 32))
+    os.close(said)
+    try:
+        assert host.homad.resources() > before
+        os.kill(parent, signal.SIGKILL)
+        os.waitpid(parent, 0)
+        host.homad.await_resources(before)
+        os.kill(child, 0)
+    finally:
+        os.kill(child, signal.SIGKILL)
+
+
+def test_connections__without_attaching_are_few(host: Host) -> None:
+    before = len(host.homad.fds())
+    idle = [Client(host.homad.socket) for _ in range(300)]
+    try:
+        # Each has a descriptor for itself and one for its process.
+        eventually(lambda: len(host.homad.fds()) <= before + 2 * FRESH_PER_USER)
+        with Client(host.homad.socket) as client:
+            client.attach()
+        assert gone(idle[0])
+    finally:
+        for client in idle:
+            client.close()
+
+
+def test_descriptors__when_they_are_used_up_some_are_turned_away() -> None:
+    with one_host(arguments=["--udp-only"], prefix=["prlimit", "--nofile=100:100"]) as host:
+        before = host.homad.resources()
+        clients: list[Client] = []
+        refused = 0
+        try:
+            for _ in range(60):
+                client = Client(host.homad.socket)
+                clients.append(client)
+                try:
+                    client.send(request(ATTACH))
+                    answer = client.answer()
+                except ConnectionError:
+                    answer = None
+                refused += answer is None or answer.error != 0
+            assert 5 < len(clients) - refused < 30 and refused
+            # Who is in stays in.
+            assert clients[0].ask(BIND, port=99).error == 0
+        finally:
+            for client in clients:
+                client.close()
+        host.homad.await_resources(before)
+        with Client(host.homad.socket) as client:
+            client.attach()
+        assert "descriptor" in host.homad.log()
