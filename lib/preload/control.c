@@ -97,8 +97,9 @@ static int abort_rpc(struct homa_pl_sock *s, const struct homa_abort_args *arg)
 	if (!arg)
 		return -EFAULT;
 	if (arg->_pad1 || arg->_pad2[0] || arg->_pad2[1] || arg->error > 4095)
-		return homa_pl_error(s, -EINVAL,
-				     "abort: reserved fields are not 0, or the error is not an errno");
+		return homa_pl_error(
+			s, -EINVAL,
+			"abort: reserved fields are not 0, or the error is not an errno");
 	rc = homa_abort(s->h, arg->id, (int)arg->error);
 	if (rc)
 		return homa_pl_error(s, rc, homa_error(s->h));
@@ -113,7 +114,8 @@ static int abort_rpc(struct homa_pl_sock *s, const struct homa_abort_args *arg)
 /* SIOCGIFADDR and its like: by a socket that knows them. */
 static int by_udp(unsigned long request, void *arg)
 {
-	int rc, fd = HOMA_PL_REAL(socket)(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc, fd = HOMA_PL_REAL(socket)(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC,
+					  0);
 
 	if (fd < 0)
 		return -errno;

@@ -163,8 +163,8 @@ static int fill_in(struct homa_pl_sock *s, int ready)
 		if (homa_pl_table_get(fd) != s)
 			continue;
 		flags = HOMA_PL_REAL(fcntl)(fd, F_GETFD);
-		if (HOMA_PL_REAL(dup3)(ready, fd, flags & FD_CLOEXEC ?
-							  O_CLOEXEC : 0) < 0)
+		if (HOMA_PL_REAL(dup3)(ready, fd,
+				       flags & FD_CLOEXEC ? O_CLOEXEC : 0) < 0)
 			return -errno;
 	}
 	return 0;

@@ -39,8 +39,9 @@ static int register_out(struct homa_pl_sock *s, int epfd, int op,
 	out.events = event->events & (OUT_EVENTS | EPOLLET | EPOLLONESHOT);
 	out.data = event->data;
 	rc = epoll_real(epfd, EPOLL_CTL_MOD, s->out_fd, &out);
-	return rc == -ENOENT ? epoll_real(epfd, EPOLL_CTL_ADD, s->out_fd, &out) :
-			       rc;
+	return rc == -ENOENT ?
+		       epoll_real(epfd, EPOLL_CTL_ADD, s->out_fd, &out) :
+		       rc;
 }
 
 static int control(struct homa_pl_sock *s, int epfd, int op, int fd,

@@ -98,8 +98,9 @@ HOMA_PL_HOOK int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 /* A call that says nothing of ids: the kernel answers EINVAL. */
 static ssize_t refuse(struct homa_pl_sock *s)
 {
-	homa_pl_error(s, -EINVAL,
-		      "Homa sockets are read and written by sendmsg() and recvmsg() with msg_control only");
+	homa_pl_error(
+		s, -EINVAL,
+		"Homa sockets are read and written by sendmsg() and recvmsg() with msg_control only");
 	return homa_pl_result(s, -EINVAL);
 }
 

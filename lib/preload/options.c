@@ -15,8 +15,9 @@ static int set_region(struct homa_pl_sock *s, const void *value, socklen_t len)
 	int rc;
 
 	if (len != sizeof(*args))
-		return homa_pl_error(s, -EINVAL,
-				     "SO_HOMA_RCVBUF: the value is not a struct homa_rcvbuf_args");
+		return homa_pl_error(
+			s, -EINVAL,
+			"SO_HOMA_RCVBUF: the value is not a struct homa_rcvbuf_args");
 	pthread_mutex_lock(&s->lock);
 	rc = homa_pl_region_set(s, args->start, args->length);
 	pthread_mutex_unlock(&s->lock);
@@ -31,7 +32,8 @@ static int set_server(struct homa_pl_sock *s, const void *value, socklen_t len)
 	int on;
 
 	if (len != sizeof(on))
-		return homa_pl_error(s, -EINVAL, "SO_HOMA_SERVER: the value is not an int");
+		return homa_pl_error(s, -EINVAL,
+				     "SO_HOMA_SERVER: the value is not an int");
 	memcpy(&on, value, sizeof(on));
 	s->server = on != 0;
 	return 0;
@@ -102,7 +104,8 @@ int homa_pl_setsockopt(struct homa_pl_sock *s, int level, int name,
 		return set_region(s, value, len);
 	if (name == SO_HOMA_SERVER)
 		return set_server(s, value, len);
-	return homa_pl_error(s, -ENOPROTOOPT, "setsockopt: Homa has no such option");
+	return homa_pl_error(s, -ENOPROTOOPT,
+			     "setsockopt: Homa has no such option");
 }
 
 static int give(void *value, socklen_t *len, const void *from, size_t size)
@@ -175,7 +178,8 @@ static int get_homa(struct homa_pl_sock *s, int name, void *value,
 			return -EINVAL;
 		return give(value, len, &on, sizeof(on));
 	}
-	return homa_pl_error(s, -ENOPROTOOPT, "getsockopt: Homa has no such option");
+	return homa_pl_error(s, -ENOPROTOOPT,
+			     "getsockopt: Homa has no such option");
 }
 
 int homa_pl_getsockopt(struct homa_pl_sock *s, int level, int name, void *value,

@@ -12,9 +12,9 @@ struct homa_pl_real homa_pl_real;
 
 void homa_pl_resolve(void)
 {
-#define X(ret, name, args)                                         \
-	__atomic_store_n((void **)&homa_pl_real.name,              \
-			 dlsym(RTLD_NEXT, #name), __ATOMIC_RELAXED);
+#define X(ret, name, args)                                                     \
+	__atomic_store_n((void **)&homa_pl_real.name, dlsym(RTLD_NEXT, #name), \
+			 __ATOMIC_RELAXED);
 	HOMA_PL_FUNCTIONS(X)
 #undef X
 }

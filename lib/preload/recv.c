@@ -90,7 +90,8 @@ static int wait_returned(struct homa_pl_sock *s, const struct receipt *r,
 	if (!ns)
 		return -EAGAIN;
 	if (syscall(SYS_futex, &s->returned, FUTEX_WAIT_PRIVATE, seen,
-		    ns < 0 ? NULL : &ts) && errno == EINTR)
+		    ns < 0 ? NULL : &ts) &&
+	    errno == EINTR)
 		return -EINTR;
 	return 0;
 }
@@ -101,23 +102,26 @@ static int give_back(struct homa_pl_sock *s, struct homa_recvmsg_args *args)
 	int rc;
 
 	if (num > HOMA_MAX_BPAGES)
-		return homa_pl_error(s, -EINVAL, "recvmsg: num_bpages is larger than 16");
+		return homa_pl_error(s, -EINVAL,
+				     "recvmsg: num_bpages is larger than 16");
 	if (!num)
 		return 0;
 	args->num_bpages = 0;
 	pthread_mutex_lock(&s->lock);
-	rc = s->region.start ? homa_pl_region_put(&s->region, num,
-						  args->bpage_offsets) :
-			       -EINVAL;
+	rc = s->region.start ?
+		     homa_pl_region_put(&s->region, num, args->bpage_offsets) :
+		     -EINVAL;
 	pthread_mutex_unlock(&s->lock);
 	/* libhoma may have forgotten them, if homad was restarted meanwhile. */
 	if (s->lent)
 		homa_internal_release_pages(s->h, args->bpage_offsets, num);
 	else
 		homa_pl_wake_returned(s);
-	return rc && !s->reborn ? homa_pl_error(s, -EINVAL,
-				  "recvmsg: an entry of bpage_offsets was not given to the application") :
-		    0;
+	return rc && !s->reborn ?
+		       homa_pl_error(
+			       s, -EINVAL,
+			       "recvmsg: an entry of bpage_offsets was not given to the application") :
+		       0;
 }
 
 /* From libhoma's memory to the application's. */
@@ -133,7 +137,8 @@ static void copy(const struct homa_pl_sock *s, const struct homa_message *msg,
 
 		/* Both sides have pieces of at most 64 KiB, in step. */
 		memcpy(s->region.start + offsets[done >> HOMA_BPAGE_SHIFT] +
-			       (done & (HOMA_BPAGE_SIZE - 1)), from, n);
+			       (done & (HOMA_BPAGE_SIZE - 1)),
+		       from, n);
 		done += n;
 	}
 }
@@ -157,8 +162,9 @@ static int place(struct homa_pl_sock *s, struct receipt *r,
 	}
 	if (!s->region.start) {
 		homa_release(s->h, msg);
-		return homa_pl_error(s, -ENOMEM,
-				     "recvmsg: a message came, but there is no receive region; set SO_HOMA_RCVBUF first");
+		return homa_pl_error(
+			s, -ENOMEM,
+			"recvmsg: a message came, but there is no receive region; set SO_HOMA_RCVBUF first");
 	}
 	pthread_mutex_lock(&s->lock);
 	n = homa_pl_region_get(&s->region, msg->length, offsets);
@@ -223,8 +229,8 @@ static bool unwanted(const struct homa_pl_sock *s,
 		     const struct homa_message *msg)
 {
 	return msg->kind == HOMA_REQUEST &&
-	       (!s->server || (s->family == AF_INET &&
-			       msg->peer.ss_family != AF_INET));
+	       (!s->server ||
+		(s->family == AF_INET && msg->peer.ss_family != AF_INET));
 }
 
 /* The next message that is not private; also when its RPC failed. */
@@ -277,14 +283,16 @@ static int wait_private(struct homa_pl_sock *s, struct receipt *r, uint64_t id)
 	int64_t ns = left(r);
 	int rc, ms;
 
-	ms = ns < 0 ? -1 : ns > INT32_MAX * 1000000ll ? INT32_MAX :
-			   (int)((ns + 999999) / 1000000);
+	ms = ns < 0			? -1 :
+	     ns > INT32_MAX * 1000000ll ? INT32_MAX :
+					  (int)((ns + 999999) / 1000000);
 	rc = homa_receive_id(s->h, &r->msg, id, ms);
 	if (rc == -ENOENT) {
 		pthread_mutex_lock(&s->lock);
 		homa_pl_rpc_forget(s, id);
 		pthread_mutex_unlock(&s->lock);
-		return homa_pl_error(s, -EINVAL, "recvmsg: the RPC was aborted");
+		return homa_pl_error(s, -EINVAL,
+				     "recvmsg: the RPC was aborted");
 	}
 	if (rc || r->msg.kind == HOMA_ERROR)
 		return rc;
@@ -307,8 +315,9 @@ static int private_one(struct homa_pl_sock *s, struct receipt *r, uint64_t id)
 	if (__atomic_load_n(&s->shut, __ATOMIC_ACQUIRE))
 		return -ESHUTDOWN;
 	if (!rpc)
-		return homa_pl_error(s, -EINVAL,
-				     "recvmsg: the id is not that of an open private RPC");
+		return homa_pl_error(
+			s, -EINVAL,
+			"recvmsg: the id is not that of an open private RPC");
 	for (;;) {
 		seen = __atomic_load_n(&s->returned, __ATOMIC_ACQUIRE);
 		rc = held ? place(s, r, &r->msg) : wait_private(s, r, id);
@@ -354,12 +363,14 @@ static int check(struct homa_pl_sock *s, const struct msghdr *hdr)
 		return -EFAULT;
 	args = hdr->msg_control;
 	if (hdr->msg_controllen != sizeof(*args))
-		return homa_pl_error(s, -EINVAL,
-				     "recvmsg: msg_controllen is not the size of struct homa_recvmsg_args");
+		return homa_pl_error(
+			s, -EINVAL,
+			"recvmsg: msg_controllen is not the size of struct homa_recvmsg_args");
 	if (!args)
 		return -EFAULT;
 	if (args->reserved)
-		return homa_pl_error(s, -EINVAL, "recvmsg: the reserved field is not 0");
+		return homa_pl_error(s, -EINVAL,
+				     "recvmsg: the reserved field is not 0");
 	return 0;
 }
 
@@ -391,7 +402,8 @@ int64_t homa_pl_recvmsg(struct homa_pl_sock *s, struct msghdr *hdr, int flags)
 	if (rc && !r.msg.kind)
 		return rc;
 	r.args->id = r.msg.id;
-	r.args->completion_cookie = r.msg.kind == HOMA_REQUEST ? 0 : r.msg.cookie;
+	r.args->completion_cookie = r.msg.kind == HOMA_REQUEST ? 0 :
+								 r.msg.cookie;
 	fill_name(s, hdr, &r.msg);
 	hdr->msg_flags = 0;
 	if (rc)

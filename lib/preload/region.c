@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The application's receive region, and what of it is out. If libhoma could be
- * given the region, it decides what lies where; else we do. Whole 64 KiB pieces of a message get pages
- * of their own; what is left, and short messages, share a page as slices, so
- * that a small region holds many short messages. A page is free again when all
- * that lies in it was given back. A bit for each 64 bytes says where a piece
- * that is out begins, so that what was never given, or comes back twice, is
- * refused for certain.
+ * given the region, it decides what lies where; else we do. Whole 64 KiB pieces
+ * of a message get pages of their own; what is left, and short messages, share
+ * a page as slices, so that a small region holds many short messages. A page is
+ * free again when all that lies in it was given back. A bit for each 64 bytes
+ * says where a piece that is out begins, so that what was never given, or comes
+ * back twice, is refused for certain.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 #include "../libhoma_internal.h"
 #include "internal.h"
 
-#define ALIGN 64u /* slices begin on a cache line */
+#define ALIGN 64u			     /* slices begin on a cache line */
 #define WORDS (HOMA_BPAGE_SIZE / ALIGN / 64) /* of bits for a page */
 #define MIN_BYTES ((size_t)2 << 20)
 #define MAX_BYTES ((size_t)4 << 30)
@@ -64,17 +64,21 @@ int homa_pl_region_set(struct homa_pl_sock *s, uint64_t start, size_t length)
 		     (size_t)sysconf(_SC_NPROCESSORS_ONLN) * HOMA_BPAGE_SIZE;
 
 	if (r->start)
-		return homa_pl_error(s, -EINVAL,
-				     "SO_HOMA_RCVBUF: the socket has a receive region already");
+		return homa_pl_error(
+			s, -EINVAL,
+			"SO_HOMA_RCVBUF: the socket has a receive region already");
 	if (!start || !mapped((uint8_t *)(uintptr_t)(start & ~4095ull), length))
-		return homa_pl_error(s, -EFAULT,
-				     "SO_HOMA_RCVBUF: there is no memory at that address");
+		return homa_pl_error(
+			s, -EFAULT,
+			"SO_HOMA_RCVBUF: there is no memory at that address");
 	if (start & ((uint64_t)sysconf(_SC_PAGESIZE) - 1))
-		return homa_pl_error(s, -EINVAL,
-				     "SO_HOMA_RCVBUF: the region does not begin on a page boundary");
+		return homa_pl_error(
+			s, -EINVAL,
+			"SO_HOMA_RCVBUF: the region does not begin on a page boundary");
 	if (length < min || length > MAX_BYTES)
-		return homa_pl_error(s, -EINVAL,
-				     "SO_HOMA_RCVBUF: a region has 2 MiB and 64 KiB for each CPU, at most 4 GiB");
+		return homa_pl_error(
+			s, -EINVAL,
+			"SO_HOMA_RCVBUF: a region has 2 MiB and 64 KiB for each CPU, at most 4 GiB");
 	r->pages = (uint32_t)(length >> HOMA_BPAGE_SHIFT);
 	r->refs = calloc(r->pages, sizeof(*r->refs));
 	r->out = calloc(r->pages, WORDS * sizeof(*r->out));
@@ -112,8 +116,8 @@ int homa_pl_region_get(struct homa_pl_region *r, size_t length,
 	uint32_t whole = (uint32_t)(length >> HOMA_BPAGE_SHIFT);
 	uint32_t rest = (uint32_t)(length & (HOMA_BPAGE_SIZE - 1));
 	uint32_t i, size = (rest + ALIGN - 1) & ~(ALIGN - 1);
-	bool fresh = rest && (r->slices < 0 ||
-			      r->used + size > HOMA_BPAGE_SIZE);
+	bool fresh = rest &&
+		     (r->slices < 0 || r->used + size > HOMA_BPAGE_SIZE);
 
 	/* Nobody else has anything in the shared page: begin it again. */
 	if (fresh && r->slices >= 0 && r->refs[r->slices] == 1) {
@@ -185,8 +189,8 @@ void homa_pl_region_lend(struct homa_pl_sock *s)
 {
 	struct homa_pl_region *r = &s->region;
 
-	s->lent = !homa_internal_set_region(s->h, r->start,
-					    (size_t)r->pages << HOMA_BPAGE_SHIFT);
+	s->lent = !homa_internal_set_region(
+		s->h, r->start, (size_t)r->pages << HOMA_BPAGE_SHIFT);
 	if (!s->lent)
 		homa_pl_debug("messages are copied into the receive region: %s",
 			      homa_error(s->h));

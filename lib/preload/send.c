@@ -14,7 +14,7 @@
 #include <time.h>
 #include "internal.h"
 
-#define RETRY_MIN 20000	   /* ns */
+#define RETRY_MIN 20000 /* ns */
 #define RETRY_MAX 2000000
 
 int64_t homa_pl_now(void)
@@ -32,14 +32,19 @@ static int check_name(struct homa_pl_sock *s, const struct msghdr *msg)
 					       sizeof(struct sockaddr_in6);
 
 	if (!name)
-		return homa_pl_error(s, -EINVAL, "sendmsg: msg_name is NULL; it is the peer's address");
+		return homa_pl_error(
+			s, -EINVAL,
+			"sendmsg: msg_name is NULL; it is the peer's address");
 	if (msg->msg_namelen < sizeof(sa_family_t))
-		return homa_pl_error(s, -EINVAL, "sendmsg: the address is cut off");
+		return homa_pl_error(s, -EINVAL,
+				     "sendmsg: the address is cut off");
 	if (name->sa_family != s->family)
-		return homa_pl_error(s, -EAFNOSUPPORT,
-				     "sendmsg: the address is of another family than the socket");
+		return homa_pl_error(
+			s, -EAFNOSUPPORT,
+			"sendmsg: the address is of another family than the socket");
 	if (msg->msg_namelen < len)
-		return homa_pl_error(s, -EINVAL, "sendmsg: the address is cut off");
+		return homa_pl_error(s, -EINVAL,
+				     "sendmsg: the address is cut off");
 	return 0;
 }
 
@@ -57,12 +62,14 @@ static int check_message(struct homa_pl_sock *s, const struct msghdr *msg)
 		if (iov->iov_len && !iov->iov_base)
 			return -EFAULT;
 		if (iov->iov_len > HOMA_MAX_MESSAGE_LENGTH - length)
-			return homa_pl_error(s, -EINVAL,
-					     "sendmsg: a message has at most 1000000 bytes");
+			return homa_pl_error(
+				s, -EINVAL,
+				"sendmsg: a message has at most 1000000 bytes");
 		length += iov->iov_len;
 	}
-	return length ? 0 : homa_pl_error(s, -EINVAL,
-					  "sendmsg: a message has at least 1 byte");
+	return length ? 0 :
+			homa_pl_error(s, -EINVAL,
+				      "sendmsg: a message has at least 1 byte");
 }
 
 static int check(struct homa_pl_sock *s, const struct msghdr *msg)
@@ -77,18 +84,22 @@ static int check(struct homa_pl_sock *s, const struct msghdr *msg)
 		return rc;
 	/* The kernel would take it for control messages. */
 	if (msg->msg_controllen)
-		return homa_pl_error(s, -EINVAL,
-				     "sendmsg: msg_controllen is not 0; only msg_control is used");
+		return homa_pl_error(
+			s, -EINVAL,
+			"sendmsg: msg_controllen is not 0; only msg_control is used");
 	args = msg->msg_control;
 	if (!args)
-		return homa_pl_error(s, -EINVAL,
-				     "sendmsg: msg_control is NULL; it is a struct homa_sendmsg_args");
+		return homa_pl_error(
+			s, -EINVAL,
+			"sendmsg: msg_control is NULL; it is a struct homa_sendmsg_args");
 	if (args->flags & ~HOMA_SENDMSG_VALID_FLAGS || args->reserved)
-		return homa_pl_error(s, -EINVAL,
-				     "sendmsg: unknown flags, or the reserved field is not 0");
+		return homa_pl_error(
+			s, -EINVAL,
+			"sendmsg: unknown flags, or the reserved field is not 0");
 	if (args->id && args->completion_cookie)
-		return homa_pl_error(s, -EINVAL,
-				     "sendmsg: a response has no completion_cookie");
+		return homa_pl_error(
+			s, -EINVAL,
+			"sendmsg: a response has no completion_cookie");
 	return check_message(s, msg);
 }
 

@@ -200,7 +200,8 @@ static int open_again(struct homa_pl_sock *s)
 	free_held(s);
 	rc = open_handle(s);
 	if (rc)
-		return homa_pl_error(s, rc, "cannot open Homa again after fork()");
+		return homa_pl_error(s, rc,
+				     "cannot open Homa again after fork()");
 	s->armed = s->edges = false;
 	s->reborn = true;
 	if (s->region.start)
@@ -230,7 +231,8 @@ int homa_pl_ready(struct homa_pl_sock *s)
 
 void homa_pl_claim_port(struct homa_pl_sock *s)
 {
-	if (HOMA_PL_LIKELY(!__atomic_load_n(&s->port_missing, __ATOMIC_RELAXED)))
+	if (HOMA_PL_LIKELY(
+		    !__atomic_load_n(&s->port_missing, __ATOMIC_RELAXED)))
 		return;
 	/* Whoever has the lock may be waiting for us. */
 	if (pthread_mutex_trylock(&open_lock))
@@ -271,18 +273,22 @@ int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 		return -EFAULT;
 	if (len < (s->family == AF_INET ? sizeof(struct sockaddr_in) :
 					  sizeof(struct sockaddr_in6)))
-		return homa_pl_error(s, -EINVAL, "bind: the address is cut off");
+		return homa_pl_error(s, -EINVAL,
+				     "bind: the address is cut off");
 	if (addr->sa_family != s->family)
-		return homa_pl_error(s, -EAFNOSUPPORT,
-				     "bind: the address is of another family than the socket");
+		return homa_pl_error(
+			s, -EAFNOSUPPORT,
+			"bind: the address is of another family than the socket");
 	/* In the same place in both families. */
 	port = ntohs(((const struct sockaddr_in *)addr)->sin_port);
 	if (!port || port == s->port)
 		return 0;
 	if (port >= HOMA_MIN_DEFAULT_PORT)
-		return homa_pl_error(s, -EINVAL, "bind: servers use ports below 32768");
+		return homa_pl_error(s, -EINVAL,
+				     "bind: servers use ports below 32768");
 	if (s->port)
-		return homa_pl_error(s, -EINVAL, "bind: the socket is bound already");
+		return homa_pl_error(s, -EINVAL,
+				     "bind: the socket is bound already");
 	rc = homa_bind(s->h, port);
 	if (rc)
 		return homa_pl_error(s, rc, homa_error(s->h));

@@ -91,8 +91,8 @@ int homa_pl_table_next(int fd)
 	if (fd < 0)
 		fd = 0;
 	while (fd < CHUNK * CHUNKS) {
-		entry *chunk = __atomic_load_n(&chunks[fd / CHUNK],
-					       __ATOMIC_ACQUIRE);
+		entry *chunk =
+			__atomic_load_n(&chunks[fd / CHUNK], __ATOMIC_ACQUIRE);
 
 		if (!chunk) {
 			fd = (fd / CHUNK + 1) * CHUNK;

@@ -15,7 +15,7 @@ PORT = 4000
 # What does not depend on how a packet goes.
 LOCAL_CHECKS = ["information", "polls", "epoll_level", "dups", "signals", "handlers"]
 PATH_CHECKS = [
-    "sizes", "async", "private", "aborts", "shuts", "failures", "nonblocking", "epoll_edge",
+    "sizes", "async", "private_rpc", "aborts", "shuts", "failures", "nonblocking", "epoll_edge",
     "forks", "threads", "slices", "exhaust", "exhaust_copied", "late_region", "many",
 ]  # fmt: skip
 CHECKS = LOCAL_CHECKS + PATH_CHECKS

@@ -20,24 +20,26 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHECK(cond, ...)                                       \
-	do {                                                   \
-		if (!(cond)) {                                 \
-			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #cond); \
-			fprintf(stderr, __VA_ARGS__);          \
-			fprintf(stderr, " (errno %d %s)\n", errno, strerror(errno)); \
-			exit(1);                               \
-		}                                              \
+#define CHECK(cond, ...)                                                   \
+	do {                                                               \
+		if (!(cond)) {                                             \
+			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, \
+				#cond);                                    \
+			fprintf(stderr, __VA_ARGS__);                      \
+			fprintf(stderr, " (errno %d %s)\n", errno,         \
+				strerror(errno));                          \
+			exit(1);                                           \
+		}                                                          \
 	} while (0)
 
 /* expects -1 and an errno */
-#define FAILS(call, number)                                            \
-	do {                                                           \
-		long long fails_rc;                                    \
-		errno = 0;                                             \
-		fails_rc = (long long)(call);                          \
-		CHECK(fails_rc == -1 && errno == (number),             \
-		      "gave %lld, not errno %d", fails_rc, (number));  \
+#define FAILS(call, number)                                           \
+	do {                                                          \
+		long long fails_rc;                                   \
+		errno = 0;                                            \
+		fails_rc = (long long)(call);                         \
+		CHECK(fails_rc == -1 && errno == (number),            \
+		      "gave %lld, not errno %d", fails_rc, (number)); \
 	} while (0)
 
 #define REGION ((size_t)8 << 20)
@@ -45,8 +47,8 @@
 /* First byte of a request: what the server does with it. */
 enum {
 	ECHO = 'E',
-	IGNORE = 'I',	/* never responds */
-	LATE = 'L',	/* responds after 100 ms, then goes on */
+	IGNORE = 'I', /* never responds */
+	LATE = 'L',   /* responds after 100 ms, then goes on */
 };
 
 union address {
@@ -93,9 +95,9 @@ static inline union address address(int family, const char *ip, int port)
 		return a;
 	snprintf(mapped, sizeof(mapped), "%s%s",
 		 family == AF_INET6 && !strchr(ip, ':') ? "::ffff:" : "", ip);
-	CHECK(inet_pton(family, mapped, family == AF_INET ?
-					(void *)&a.in4.sin_addr :
-					(void *)&a.in6.sin6_addr) == 1,
+	CHECK(inet_pton(family, mapped,
+			family == AF_INET ? (void *)&a.in4.sin_addr :
+					    (void *)&a.in6.sin6_addr) == 1,
 	      "%s is no address", mapped);
 	return a;
 }
@@ -111,7 +113,8 @@ static inline void give_region(struct sock *s, size_t size)
 	args.start = (uintptr_t)s->region;
 	args.length = size;
 	CHECK(!setsockopt(s->fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &args,
-			  sizeof(args)), "no region");
+			  sizeof(args)),
+	      "no region");
 }
 
 static inline struct sock open_bare(int family, int flags)
@@ -147,12 +150,13 @@ static inline void bind_sock(struct sock *s, int port)
 	CHECK(!bind(s->fd, &a.sa, size_of(s->family)), "bind to %d", port);
 }
 
-static inline ssize_t send_raw(int fd, const union address *to, socklen_t to_size,
-			       const void *buf, size_t size,
+static inline ssize_t send_raw(int fd, const union address *to,
+			       socklen_t to_size, const void *buf, size_t size,
 			       struct homa_sendmsg_args *args, int flags)
 {
 	struct iovec iov[2] = { { (void *)(uintptr_t)buf, size / 3 },
-				{ (char *)(uintptr_t)buf + size / 3, size - size / 3 } };
+				{ (char *)(uintptr_t)buf + size / 3,
+				  size - size / 3 } };
 	struct msghdr hdr = {
 		.msg_name = (void *)(uintptr_t)to,
 		.msg_namelen = to_size,
@@ -174,7 +178,8 @@ static inline uint64_t request(struct sock *s, const union address *to,
 
 	CHECK(send_raw(s->fd, to, size_of(s->family), buf, size, &args, 0) == 0,
 	      "cannot send %zu bytes", size);
-	CHECK(args.id && !(args.id & 1), "id %llu", (unsigned long long)args.id);
+	CHECK(args.id && !(args.id & 1), "id %llu",
+	      (unsigned long long)args.id);
 	return args.id;
 }
 
@@ -193,8 +198,10 @@ static inline ssize_t receive(struct sock *s, uint64_t id, int flags)
 	memset(&s->from, 0, sizeof(s->from));
 	n = recvmsg(s->fd, &hdr, flags);
 	if (n >= 0) {
-		CHECK(hdr.msg_namelen == size_of(s->family), "%u", hdr.msg_namelen);
-		CHECK(s->from.sa.sa_family == s->family, "%d", s->from.sa.sa_family);
+		CHECK(hdr.msg_namelen == size_of(s->family), "%u",
+		      hdr.msg_namelen);
+		CHECK(s->from.sa.sa_family == s->family, "%d",
+		      s->from.sa.sa_family);
 		CHECK(hdr.msg_controllen == sizeof(s->args), "controllen");
 	}
 	s->from_size = hdr.msg_namelen;

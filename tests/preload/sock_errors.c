@@ -15,7 +15,8 @@ static int region(int fd, void *start, size_t length)
 {
 	struct homa_rcvbuf_args args = { (uintptr_t)start, length };
 
-	return setsockopt(fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &args, sizeof(args));
+	return setsockopt(fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &args,
+			  sizeof(args));
 }
 
 static void regions(void)
@@ -28,19 +29,26 @@ static void regions(void)
 	int zero = 0;
 
 	CHECK(!getsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &got, &len) &&
-		      !got.start && !got.length, "before");
+		      !got.start && !got.length,
+	      "before");
 	FAILS(region(s.fd, mem + 100, REGION), EINVAL);
 	FAILS(region(s.fd, mem, 65536), EINVAL);
 	FAILS(region(s.fd, NULL, REGION), EFAULT);
 	munmap(mem + REGION, REGION);
 	FAILS(region(s.fd, mem, 2 * REGION), EFAULT);
-	FAILS(setsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &zero, sizeof(zero)), EINVAL);
-	FAILS(setsockopt(s.fd, IPPROTO_HOMA, 99, &zero, sizeof(zero)), ENOPROTOOPT);
-	FAILS(setsockopt(s.fd, IPPROTO_TCP, 1, &zero, sizeof(zero)), ENOPROTOOPT);
+	FAILS(setsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &zero,
+			 sizeof(zero)),
+	      EINVAL);
+	FAILS(setsockopt(s.fd, IPPROTO_HOMA, 99, &zero, sizeof(zero)),
+	      ENOPROTOOPT);
+	FAILS(setsockopt(s.fd, IPPROTO_TCP, 1, &zero, sizeof(zero)),
+	      ENOPROTOOPT);
 	CHECK(!region(s.fd, mem, REGION - 1000), "region");
 	FAILS(region(s.fd, mem, REGION), EINVAL);
-	CHECK(!getsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &got, &len), "getsockopt");
-	CHECK(got.start == (uintptr_t)mem && got.length == REGION - 65536, "%zu", got.length);
+	CHECK(!getsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &got, &len),
+	      "getsockopt");
+	CHECK(got.start == (uintptr_t)mem && got.length == REGION - 65536,
+	      "%zu", got.length);
 	close_sock(&s);
 	munmap(mem, REGION);
 }
@@ -49,7 +57,8 @@ static void binds(void)
 {
 	struct sock s = open_sock(family, 0), t = open_sock(family, 0);
 	union address a = address(family, NULL, 4000);
-	union address other = address(family == AF_INET ? AF_INET6 : AF_INET, NULL, 4000);
+	union address other =
+		address(family == AF_INET ? AF_INET6 : AF_INET, NULL, 4000);
 	socklen_t len = sizeof(a);
 	int on = 5;
 
@@ -60,13 +69,19 @@ static void binds(void)
 	a.in4.sin_port = 0;
 	CHECK(!bind(s.fd, &a.sa, size_of(family)), "port 0");
 	len = sizeof(on);
-	CHECK(!getsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_SERVER, &on, &len) && on == 0, "%d", on);
+	CHECK(!getsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_SERVER, &on, &len) &&
+		      on == 0,
+	      "%d", on);
 	a.in4.sin_port = htons(4000);
 	CHECK(!bind(s.fd, &a.sa, size_of(family)), "bind");
-	CHECK(!getsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_SERVER, &on, &len) && on == 1, "%d", on);
+	CHECK(!getsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_SERVER, &on, &len) &&
+		      on == 1,
+	      "%d", on);
 	len = sizeof(a);
-	CHECK(!getsockname(s.fd, &a.sa, &len) && len == size_of(family), "%u", len);
-	CHECK(ntohs(a.in4.sin_port) == 4000 && a.sa.sa_family == family, "name");
+	CHECK(!getsockname(s.fd, &a.sa, &len) && len == size_of(family), "%u",
+	      len);
+	CHECK(ntohs(a.in4.sin_port) == 4000 && a.sa.sa_family == family,
+	      "name");
 	FAILS(getpeername(s.fd, &a.sa, &len), ENOTCONN);
 	FAILS(connect(s.fd, &a.sa, size_of(family)), EOPNOTSUPP);
 	FAILS(listen(s.fd, 1), EOPNOTSUPP);
@@ -92,17 +107,22 @@ static void sends(void)
 	struct sock s = open_sock(family, 0);
 	const char *ip = family == AF_INET ? "127.0.0.1" : "::1";
 	union address to = address(family, ip, 4000);
-	union address other = address(family == AF_INET ? AF_INET6 : AF_INET, NULL, 4000);
+	union address other =
+		address(family == AF_INET ? AF_INET6 : AF_INET, NULL, 4000);
 	struct homa_sendmsg_args args = { 0 };
 	struct iovec iov = { buf, 10 };
-	struct msghdr hdr = { .msg_name = &to, .msg_namelen = size_of(family),
-			      .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr hdr = { .msg_name = &to,
+			      .msg_namelen = size_of(family),
+			      .msg_iov = &iov,
+			      .msg_iovlen = 1 };
 
 	FAILS(send_raw(s.fd, &to, size_of(family), buf, 0, &args, 0), EINVAL);
-	FAILS(send_raw(s.fd, &to, size_of(family), buf, sizeof(buf), &args, 0), EINVAL);
+	FAILS(send_raw(s.fd, &to, size_of(family), buf, sizeof(buf), &args, 0),
+	      EINVAL);
 	FAILS(send_raw(s.fd, NULL, 0, buf, 10, &args, 0), EINVAL);
 	FAILS(send_raw(s.fd, &to, 6, buf, 10, &args, 0), EINVAL);
-	FAILS(send_raw(s.fd, &other, sizeof(other), buf, 10, &args, 0), EAFNOSUPPORT);
+	FAILS(send_raw(s.fd, &other, sizeof(other), buf, 10, &args, 0),
+	      EAFNOSUPPORT);
 	args.flags = 2;
 	FAILS(send_raw(s.fd, &to, size_of(family), buf, 10, &args, 0), EINVAL);
 	args.flags = 0;
@@ -114,7 +134,8 @@ static void sends(void)
 	FAILS(send_raw(s.fd, &to, size_of(family), buf, 10, &args, 0), EINVAL);
 	/* A response to an RPC that is no more. */
 	args.completion_cookie = 0;
-	CHECK(send_raw(s.fd, &to, size_of(family), buf, 10, &args, 0) == 0, "unknown RPC");
+	CHECK(send_raw(s.fd, &to, size_of(family), buf, 10, &args, 0) == 0,
+	      "unknown RPC");
 	FAILS(sendmsg(s.fd, &hdr, 0), EINVAL);
 	hdr.msg_control = &args;
 	hdr.msg_controllen = sizeof(args);
@@ -129,7 +150,8 @@ static void receives(void)
 {
 	struct sock s = open_sock(family, 0);
 	struct homa_recvmsg_args args = { 0 };
-	struct msghdr hdr = { .msg_control = &args, .msg_controllen = sizeof(args) };
+	struct msghdr hdr = { .msg_control = &args,
+			      .msg_controllen = sizeof(args) };
 
 	FAILS(recvmsg(s.fd, &hdr, MSG_DONTWAIT), EAGAIN);
 	hdr.msg_controllen = sizeof(args) - 8;
@@ -163,16 +185,24 @@ static void options(void)
 
 	CHECK(fcntl(s.fd, F_GETFD) == FD_CLOEXEC, "SOCK_CLOEXEC");
 	CHECK(!fstat(s.fd, &st), "fstat");
-	CHECK(!setsockopt(s.fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)), "SNDTIMEO");
-	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_SNDTIMEO, &got, &len), "SNDTIMEO");
+	CHECK(!setsockopt(s.fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)),
+	      "SNDTIMEO");
+	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_SNDTIMEO, &got, &len),
+	      "SNDTIMEO");
 	CHECK(got.tv_sec == 2 && got.tv_usec == 500000, "SNDTIMEO");
 	len = sizeof(n);
-	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_TYPE, &n, &len) && n == SOCK_DGRAM, "SO_TYPE");
-	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_PROTOCOL, &n, &len) && n == 146, "SO_PROTOCOL");
-	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_DOMAIN, &n, &len) && n == family, "SO_DOMAIN");
+	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_TYPE, &n, &len) &&
+		      n == SOCK_DGRAM,
+	      "SO_TYPE");
+	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_PROTOCOL, &n, &len) && n == 146,
+	      "SO_PROTOCOL");
+	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_DOMAIN, &n, &len) && n == family,
+	      "SO_DOMAIN");
 	n = 100000;
-	CHECK(!setsockopt(s.fd, SOL_SOCKET, SO_RCVBUF, &n, sizeof(n)), "SO_RCVBUF");
-	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_RCVBUF, &n, &len) && n == 200000, "%d", n);
+	CHECK(!setsockopt(s.fd, SOL_SOCKET, SO_RCVBUF, &n, sizeof(n)),
+	      "SO_RCVBUF");
+	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_RCVBUF, &n, &len) && n == 200000,
+	      "%d", n);
 	FAILS(getsockopt(s.fd, IPPROTO_IP, 1, &n, &len), ENOPROTOOPT);
 	FAILS(getsockopt(s.fd, IPPROTO_HOMA, 12, &n, &len), ENOPROTOOPT);
 	CHECK(!ioctl(s.fd, HOMAIOCFREEZE), "freeze");
@@ -193,7 +223,8 @@ static void numbers(void)
 	CHECK(s[0].fd == before, "%d, not %d", s[0].fd, before);
 	for (i = 1; i < 8; i++)
 		s[i] = open_sock(family, 0);
-	CHECK(!ioctl(s[3].fd, SIOCGIFINDEX, &ifr) && ifr.ifr_ifindex > 0, "SIOCGIFINDEX");
+	CHECK(!ioctl(s[3].fd, SIOCGIFINDEX, &ifr) && ifr.ifr_ifindex > 0,
+	      "SIOCGIFINDEX");
 	for (i = 0; i < 8; i++)
 		close_sock(&s[i]);
 	i = open("/dev/null", O_RDONLY);

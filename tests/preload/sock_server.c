@@ -85,7 +85,8 @@ static void with_epoll(unsigned int flags)
 
 	CHECK(!epoll_ctl(ep, EPOLL_CTL_ADD, shared.fd, &event), "epoll_ctl");
 	for (;;) {
-		CHECK(epoll_wait(ep, &event, 1, -1) == 1 || errno == EINTR, "epoll_wait");
+		CHECK(epoll_wait(ep, &event, 1, -1) == 1 || errno == EINTR,
+		      "epoll_wait");
 		do {
 			n = receive(&shared, 0, MSG_DONTWAIT);
 			CHECK(n >= 0 || errno == EAGAIN, "receive");
@@ -118,7 +119,8 @@ static void daemonize(void)
 	if (fork())
 		_exit(0);
 	setsid();
-	CHECK(dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2, "dup2");
+	CHECK(dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2,
+	      "dup2");
 	close(null);
 }
 

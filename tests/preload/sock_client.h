@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* What the files of sock_client share: whom to ask, and each check. */
+#ifndef TESTS_PRELOAD_SOCK_CLIENT_H
+#define TESTS_PRELOAD_SOCK_CLIENT_H
+
+#include "sock.h"
+
+/* The server; a port of its machine where nobody listens; room for a message. */
+extern int family;
+extern union address server, nobody;
+extern unsigned char buf[HOMA_MAX_MESSAGE_LENGTH];
+extern const char ignore[1], late[1];
+
+/* One request and its response. */
+void sock_call(struct sock *s, size_t size, unsigned int seed);
+
+#define CHECKS(X) \
+	X(sizes) X(async) X(private_rpc) X(aborts) X(information) X(shuts) \
+	X(failures) X(nonblocking) X(polls) X(epoll_level) X(epoll_edge) X(dups) \
+	X(forks) X(threads) X(slices) X(exhaust) X(exhaust_copied) X(late_region) \
+	X(many) X(signals) X(handlers) X(full)
+
+#define X(name) void check_##name(void);
+CHECKS(X)
+#undef X
+
+#endif

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* RPCs: sizes, many at once, private ones, aborts, failures, information. */
+#include "sock_client.h"
+
+void check_sizes(void)
+{
+	static const size_t all[] = { 1,      2,      100,    1400,  1500,
+				      9000,   65535,  65536,  65537, 131072,
+				      500000, 999999, 1000000 };
+	struct sock s = open_sock(family, 0);
+	unsigned int i;
+
+	for (i = 0; i < 3 * sizeof(all) / sizeof(*all); i++)
+		sock_call(&s, all[i % (sizeof(all) / sizeof(*all))], i + 1);
+	close_sock(&s);
+}
+
+void check_async(void)
+{
+	struct sock s = open_sock(family, 0);
+	unsigned char seen[200] = { 0 };
+	unsigned int i;
+
+	for (i = 0; i < sizeof(seen); i++) {
+		fill(buf, 100 + i * 50, i);
+		request(&s, &server, buf, 100 + i * 50, 1000 + i, 0);
+	}
+	for (i = 0; i < sizeof(seen); i++) {
+		ssize_t n = receive(&s, 0, 0);
+		uint64_t which = s.args.completion_cookie - 1000;
+
+		CHECK(which < sizeof(seen) && !seen[which]++, "cookie");
+		CHECK(n == 100 + (ssize_t)which * 50, "%zd bytes", n);
+		verify(&s, (size_t)n, (unsigned int)which);
+	}
+	close_sock(&s);
+}
+
+void check_private_rpc(void)
+{
+	struct sock s = open_sock(family, 0);
+	uint64_t one, two, common;
+	ssize_t n;
+
+	fill(buf, 500, 1);
+	one = request(&s, &server, buf, 500, 11, HOMA_SENDMSG_PRIVATE);
+	fill(buf, 700000, 2);
+	two = request(&s, &server, buf, 700000, 22, HOMA_SENDMSG_PRIVATE);
+	/* Invisible but by id. */
+	usleep(200000);
+	CHECK(!readable(s.fd, 0), "poll sees a private RPC");
+	FAILS(receive(&s, 0, MSG_DONTWAIT), EAGAIN);
+	n = receive(&s, two, 0);
+	CHECK(n == 700000 && s.args.id == two && s.args.completion_cookie == 22,
+	      "%zd", n);
+	verify(&s, 700000, 2);
+	n = receive(&s, one, 0);
+	CHECK(n == 500 && s.args.id == one && s.args.completion_cookie == 11,
+	      "%zd", n);
+	verify(&s, 500, 1);
+	/* Received, unknown, not private. */
+	FAILS(receive(&s, one, 0), EINVAL);
+	FAILS(receive(&s, 0x123456, 0), EINVAL);
+	common = request(&s, &server, buf, 10, 0, 0);
+	FAILS(receive(&s, common, 0), EINVAL);
+	CHECK(receive(&s, 0, 0) == 10 && s.args.id == common, "shared");
+	close_sock(&s);
+}
+
+void check_aborts(void)
+{
+	struct sock s = open_sock(family, 0);
+	struct homa_abort_args a = { 0 };
+
+	/* With an error it comes back with id and cookie. */
+	a.id = request(&s, &server, ignore, 1, 5, 0);
+	a.error = ECANCELED;
+	CHECK(!ioctl(s.fd, HOMAIOCABORT, &a), "abort");
+	FAILS(receive(&s, 0, 0), ECANCELED);
+	CHECK(s.args.id == a.id && s.args.completion_cookie == 5, "id, cookie");
+	FAILS(ioctl(s.fd, HOMAIOCABORT, &a), EINVAL);
+	/* Without one it vanishes. */
+	a.id = request(&s, &server, ignore, 1, 6, 0);
+	a.error = 0;
+	CHECK(!ioctl(s.fd, HOMAIOCABORT, &a), "abort");
+	FAILS(receive(&s, 0, MSG_DONTWAIT), EAGAIN);
+	/* All at once; private ones, too. */
+	request(&s, &server, ignore, 1, 7, 0);
+	request(&s, &server, ignore, 1, 8, 0);
+	a.id = 0;
+	a.error = ETIME;
+	CHECK(!ioctl(s.fd, HOMAIOCABORT, &a), "abort");
+	FAILS(receive(&s, 0, 0), ETIME);
+	FAILS(receive(&s, 0, 0), ETIME);
+	a.id = request(&s, &server, ignore, 1, 9, HOMA_SENDMSG_PRIVATE);
+	a.error = 0;
+	CHECK(!ioctl(s.fd, HOMAIOCABORT, &a), "abort");
+	FAILS(receive(&s, a.id, 0), EINVAL);
+	sock_call(&s, 100, 3);
+	close_sock(&s);
+}
+
+void check_information(void)
+{
+	struct sock s = open_sock(family, 0);
+	struct homa_rpc_info rpcs[4];
+	struct homa_info info = { .rpc_info = rpcs,
+				  .rpc_info_length = sizeof(rpcs) };
+	union address us;
+	socklen_t size = sizeof(us);
+	uint64_t id;
+	int i;
+
+	CHECK(!getsockname(s.fd, &us.sa, &size) && size == size_of(family),
+	      "%u", size);
+	CHECK(ntohs(us.in4.sin_port) >= HOMA_MIN_DEFAULT_PORT, "port");
+	CHECK(!ioctl(s.fd, HOMAIOCINFO, &info), "info");
+	CHECK(info.port == ntohs(us.in4.sin_port), "port %u", info.port);
+	CHECK(info.num_rpcs == 0, "%u RPCs", info.num_rpcs);
+	CHECK(info.bpool_avail_bytes == REGION, "%llu",
+	      (unsigned long long)info.bpool_avail_bytes);
+	request(&s, &server, ignore, 1, 5, 0);
+	id = request(&s, &server, ignore, 1, 7, HOMA_SENDMSG_PRIVATE);
+	/* They may still be on their way to who runs the protocol. */
+	for (i = 0; i < 200 && info.num_rpcs < 2; i++) {
+		usleep(10000);
+		CHECK(!ioctl(s.fd, HOMAIOCINFO, &info), "info");
+	}
+	CHECK(info.num_rpcs == 2, "%u RPCs", info.num_rpcs);
+	if (rpcs[0].id != id)
+		rpcs[0] = rpcs[1];
+	CHECK(rpcs[0].id == id && rpcs[0].completion_cookie == 7, "id, cookie");
+	CHECK(rpcs[0].flags & HOMA_RPC_PRIVATE, "flags %x", rpcs[0].flags);
+	CHECK(rpcs[0].tx_length == 1, "%d", rpcs[0].tx_length);
+	CHECK(rpcs[0].peer.in4.sin_family == family &&
+		      rpcs[0].peer.in4.sin_port == server.in4.sin_port,
+	      "peer");
+	/* Less room than RPCs. */
+	info.rpc_info_length = sizeof(rpcs[0]) + 5;
+	rpcs[1].id = 99;
+	CHECK(!ioctl(s.fd, HOMAIOCINFO, &info) && info.num_rpcs == 2, "info");
+	CHECK(rpcs[1].id == 99, "written beyond the end");
+	FAILS(receive(&s, 0x998, 0), EINVAL);
+	CHECK(!ioctl(s.fd, HOMAIOCINFO, &info) && strlen(info.error_msg) > 10,
+	      "'%s'", info.error_msg);
+	close_sock(&s);
+}
+
+void check_failures(void)
+{
+	struct sock s = open_sock(family, 0);
+	uint64_t id;
+
+	id = request(&s, &nobody, buf, 10, 77, 0);
+	FAILS(receive(&s, 0, 0), ENOTCONN);
+	CHECK(s.args.id == id && s.args.completion_cookie == 77, "id, cookie");
+	CHECK(s.from.in4.sin_port == nobody.in4.sin_port, "port");
+	id = request(&s, &nobody, buf, 10, 78, HOMA_SENDMSG_PRIVATE);
+	FAILS(receive(&s, id, 0), ENOTCONN);
+	CHECK(s.args.id == id && s.args.completion_cookie == 78, "id, cookie");
+	FAILS(receive(&s, id, 0), EINVAL);
+	sock_call(&s, 10, 1);
+	close_sock(&s);
+}
+
+void check_many(void)
+{
+	struct mmsghdr msgs[3];
+	struct homa_sendmsg_args out[3];
+	struct homa_recvmsg_args in[3];
+	struct iovec iov = { buf, 100 };
+	struct sock s = open_sock(family, 0);
+	int i, got = 0, n;
+
+	memset(msgs, 0, sizeof(msgs));
+	memset(out, 0, sizeof(out));
+	memset(in, 0, sizeof(in));
+	fill(buf, 100, 1);
+	for (i = 0; i < 3; i++) {
+		msgs[i].msg_hdr.msg_name = &server;
+		msgs[i].msg_hdr.msg_namelen = size_of(family);
+		msgs[i].msg_hdr.msg_iov = &iov;
+		msgs[i].msg_hdr.msg_iovlen = 1;
+		msgs[i].msg_hdr.msg_control = &out[i];
+	}
+	CHECK(sendmmsg(s.fd, msgs, 3, 0) == 3 && out[2].id, "sendmmsg");
+	while (got < 3) {
+		memset(msgs, 0, sizeof(msgs));
+		for (i = got; i < 3; i++) {
+			msgs[i].msg_hdr.msg_control = &in[i];
+			msgs[i].msg_hdr.msg_controllen = sizeof(in[i]);
+		}
+		n = recvmmsg(s.fd, msgs + got, (unsigned int)(3 - got),
+			     MSG_WAITFORONE, NULL);
+		CHECK(n > 0 && msgs[got].msg_len == 100, "recvmmsg %d", n);
+		got += n;
+	}
+	close_sock(&s);
+}
