@@ -110,7 +110,8 @@ def test_requests__wrong_ones_are_answered_and_others_go_on(host: Host) -> None:
 
 
 def test_requests__hopeless_ones_end_the_connection(host: Host) -> None:
-    for packet in (b"GET / HTTP/1.1\r\n\r\n", b"x", request(ATTACH, magic=1), request(ATTACH, version=9)):
+    garbage = [b"GET / HTTP/1.1\r\n\r\n", b"x"]
+    for packet in (*garbage, request(ATTACH, magic=1), request(ATTACH, version=9)):
         with Client(host.homad.socket) as client:
             client.send(packet)
             answer = client.answer()
