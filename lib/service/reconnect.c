@@ -70,10 +70,11 @@ void homa_svc_lost(struct homa_svc *c, u32 state)
 		homa_turn_lock(&c->rings[i].lock);
 		homa_turn_unlock(&c->rings[i].lock);
 	}
-	fail_all(c, state == HOMA_SVC_LOST    ? ECONNRESET :
-		    state == HOMA_SVC_EVICTED ? ECONNABORTED :
-						ESHUTDOWN);
-	homa_svc_drop_requests(c);
+	/* Otherwise every call fails from now on, and says why. */
+	if (state == HOMA_SVC_LOST) {
+		fail_all(c, ECONNRESET);
+		homa_svc_drop_requests(c);
+	}
 	__atomic_store_n(&c->backoff, BACKOFF_MIN, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->next_try, 0, __ATOMIC_RELAXED);
 	if (state != HOMA_SVC_SHUT)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * A homad for tests of libhoma's service host: it speaks the attach protocol on a
+ * thread, and the test plays the rings, entry by entry, so that every order of
+ * events can be made. One attachment at a time.
+ */
+#ifndef FAKE_H
+#define FAKE_H
+
+#include <homa/libhoma.h>
+#include <pthread.h>
+#include "homa_plat.h"
+#include "shm.h"
+
+#define FAKE_DATA (4u << 20)
+#define FAKE_POOL (4u << 20)
+
+/**
+ * struct fake - a homad that does what the test says
+ * @version: 0: ours. @refuse: error of ATTACH with @text.
+ * @max_rpcs, @max_segments: of the next attachment.
+ * @unreachable: last byte of an address that has no route.
+ * @routes, @binds, @attaches: questions so far; atomic. @bound: last port.
+ * @echo: a thread answers every request with its own bytes.
+ */
+struct fake {
+	u16 version;
+	int refuse;
+	const char *text;
+	u32 max_rpcs, max_segments;
+	u8 unreachable;
+	u32 routes, binds, attaches;
+	u16 bound;
+	char name[32];
+
+	char path[100];
+	int listen_fd, conn, stop_fd;
+	pthread_t thread, echo_thread;
+	bool echo;
+	struct homa_shm_queues *q;
+	u8 *seg[HOMA_SHM_SEGMENTS];
+	u64 seg_bytes[HOMA_SHM_SEGMENTS];
+	u32 segs;
+	u8 *pool;
+	int wake_fd, ready_fd, kick_fd;
+	u32 sq_head[HOMA_SHM_SQS], sq_last, cq_tail, next_page;
+};
+
+/** fake_start() - listen and serve; the path goes to HOMA_SERVICE_SOCKET. */
+void fake_start(struct fake *f);
+/** fake_kill() - as if by SIGKILL: the connection and the socket end. */
+void fake_kill(struct fake *f);
+/** fake_evict() - the attachment is ended. */
+void fake_evict(struct fake *f);
+
+/** fake_next() - the next entry of any submission ring, waited for; consumed. */
+struct homa_sqe fake_next(struct fake *f);
+/** fake_quiet() - does none come within a moment? */
+bool fake_quiet(struct fake *f);
+/** fake_bytes() - where a message lies. */
+const u8 *fake_bytes(struct fake *f, const struct homa_sqe *sqe);
+/** fake_put() - a completion, with @length bytes at a place of the pool. */
+void fake_put(struct fake *f, struct homa_cqe cqe, const void *bytes);
+/** fake_respond(), fake_request() - the usual ones. */
+void fake_respond(struct fake *f, u64 token, const void *bytes, u32 length);
+void fake_request(struct fake *f, u64 token, const void *bytes, u32 length);
+/** fake_released() - how many pieces came back so far. */
+u32 fake_released(struct fake *f);
+/** fake_echo() - let a thread answer from now on, until fake_kill(). */
+void fake_echo(struct fake *f);
+
+#endif

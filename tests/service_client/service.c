@@ -1,0 +1,803 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * libhoma's service host against a homad of the test's own making: what goes into
+ * the rings, what comes out of them, and what happens when homad refuses, is full,
+ * ends, comes back or throws us out.
+ */
+#include "unit.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "fake.h"
+#include "libhoma_internal.h"
+
+static struct fake f;
+static struct homa *h;
+static struct sockaddr_storage server;
+static u8 data[HOMA_MAX_MESSAGE];
+
+static int setup(void **state)
+{
+	u32 i;
+
+	(void)state;
+	memset(&f, 0, sizeof(f));
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = (u8)(i * 7 + i / 251);
+	fake_start(&f);
+	return homa_parse_address("10.1.2.3:4000", &server);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	homa_close(h);
+	h = NULL;
+	fake_kill(&f);
+	return 0;
+}
+
+static void open_handle(void)
+{
+	struct homa_options options = { .via = "service" };
+
+	if (homa_open(&h, &options))
+		fail_msg("%s", homa_open_error());
+}
+
+static u64 request(const void *buf, u32 length, unsigned int flags)
+{
+	u64 id;
+
+	if (homa_request(h, (struct sockaddr *)&server, sizeof(server), buf,
+			 length, 7, flags, &id))
+		fail_msg("%s", homa_error(h));
+	return id;
+}
+
+static int try_request(u32 length)
+{
+	return homa_request(h, (struct sockaddr *)&server, sizeof(server), data,
+			    length, 7, 0, NULL);
+}
+
+static void receive(struct homa_message *msg, int kind)
+{
+	if (homa_receive(h, msg, 0, 20000))
+		fail_msg("%s", homa_error(h));
+	assert_int_equal(msg->kind, kind);
+}
+
+/* ---- opening ---- */
+
+static void open__attaches(void **state)
+{
+	struct sockaddr_storage us;
+	char text[80];
+
+	(void)state;
+	open_handle();
+	assert_string_equal(homa_via(h), "service");
+	assert_string_equal(homa_via_reason(h), "");
+	assert_int_equal(homa_getsockname(h, &us), 0);
+	assert_string_equal(homa_format_address(&us, text, sizeof(text)),
+			    "127.0.0.1:40000");
+	assert_int_equal(homa_udp_port(h), 54321);
+	assert_true(strlen(f.name) > 0);
+	assert_int_equal(homa_bind(h, 99), 0);
+	assert_int_equal(homa_bind(h, 98), -EINVAL);
+	homa_getsockname(h, &us);
+	assert_int_equal(ntohs(((struct sockaddr_in *)&us)->sin_port), 99);
+}
+
+static void refused(int code, const char *words)
+{
+	struct homa_options options = { .via = "service" };
+
+	assert_int_equal(homa_open(&h, &options), code);
+	if (!strstr(homa_open_error(), words))
+		fail_msg("'%s' does not say '%s'", homa_open_error(), words);
+	assert_null(h);
+}
+
+static void open__no_homad(void **state)
+{
+	(void)state;
+	setenv("HOMA_SERVICE_SOCKET", "/nonexistent/socket", 1);
+	refused(-ECONNREFUSED, "start homad");
+}
+
+static void open__other_version(void **state)
+{
+	(void)state;
+	f.version = HOMA_SHM_VERSION + 1;
+	refused(-EPROTONOSUPPORT, "version 2");
+}
+
+static void open__refusal_in_its_own_words(void **state)
+{
+	(void)state;
+	f.refuse = -EACCES;
+	f.text = "users of your kind may not attach";
+	refused(-EACCES, f.text);
+}
+
+/* Only where nothing is asked for that homad decides. */
+static void open__auto(void **state)
+{
+	struct homa_options local = { .address = "127.0.0.1" };
+
+	(void)state;
+	assert_int_equal(homa_open(&h, NULL), 0);
+	assert_string_equal(homa_via(h), "service");
+	homa_close(h);
+	assert_int_equal(homa_open(&h, &local), 0);
+	assert_string_equal(homa_via(h), "udp");
+	homa_close(h);
+	f.refuse = -EPERM;
+	f.text = "not you";
+	assert_int_equal(homa_open(&h, NULL), 0);
+	assert_string_equal(homa_via(h), "udp");
+	assert_non_null(strstr(homa_via_reason(h), "not you"));
+	homa_close(h);
+	setenv("HOMA_SERVICE_SOCKET", "/nonexistent/socket", 1);
+	assert_int_equal(homa_open(&h, NULL), 0);
+	assert_non_null(strstr(homa_via_reason(h), "homad is not running"));
+}
+
+/* ---- requests ---- */
+
+static void request__short(void **state)
+{
+	struct homa_message msg;
+	struct homa_sqe sqe;
+	u64 id;
+
+	(void)state;
+	open_handle();
+	id = request(data, 100, 0);
+	sqe = fake_next(&f);
+	assert_int_equal(sqe.op, HOMA_SQE_REQUEST);
+	assert_int_equal(sqe.flags, HOMA_SQE_COPY);
+	assert_int_equal(sqe.length, 100);
+	assert_int_equal(sqe.port, 4000);
+	assert_int_equal(sqe.cookie, 7);
+	assert_int_equal(sqe.ip[15], 3);
+	assert_int_equal(sqe.token << 1, id);
+	assert_true((sqe.token & 0xffff) < 1000);
+	assert_memory_equal(fake_bytes(&f, &sqe), data, 100);
+	fake_respond(&f, sqe.token, "answer", 6);
+	receive(&msg, HOMA_RESPONSE);
+	assert_int_equal(msg.id, id);
+	assert_int_equal(msg.cookie, 7);
+	assert_int_equal(msg.length, 6);
+	assert_memory_equal(msg.iov[0].iov_base, "answer", 6);
+	assert_int_equal(homa_receive_id(h, &msg, id, 0), -ENOENT);
+}
+
+static void request__long(void **state)
+{
+	struct homa_sqe a, b;
+	struct homa_cqe done = { .kind = HOMA_CQE_FREE,
+				 .flags = HOMA_CQE_PRIVATE };
+	struct iovec iov[2] = { { data, 300000 }, { data + 300000, 400000 } };
+	struct homa_message msg;
+
+	(void)state;
+	open_handle();
+	assert_int_equal(homa_requestv(h, (struct sockaddr *)&server,
+				       sizeof(server), iov, 2, 0, 0, NULL), 0);
+	a = fake_next(&f);
+	assert_int_equal(a.flags, 0);
+	assert_memory_equal(fake_bytes(&f, &a), data, 700000);
+	request(data, 5000, 0);
+	b = fake_next(&f);
+	assert_true(b.segment != a.segment || b.offset >= a.offset + 700000 ||
+		    b.offset + 5000 <= a.offset);
+	assert_memory_equal(fake_bytes(&f, &a), data, 700000);
+	fake_respond(&f, a.token, data, 500000);
+	receive(&msg, HOMA_RESPONSE);
+	assert_int_equal(msg.iovcnt, 8);
+	assert_memory_equal(msg.iov[7].iov_base, data + 7 * 65536,
+			    500000 - 7 * 65536);
+	done.num_pages = a.segment;
+	done.length = a.offset;
+	fake_put(&f, done, NULL);
+}
+
+/* Nothing comes back: all segments are used, then there is no room. */
+static void request__segments_exhausted(void **state)
+{
+	struct homa_cqe done = { .kind = HOMA_CQE_FREE };
+	struct homa_sqe sqe = { 0 };
+	int i, rc = 0, count = 0;
+
+	(void)state;
+	f.max_segments = 3;
+	open_handle();
+	for (i = 0; i < 100 && !rc; i++) {
+		rc = try_request(900000);
+		if (!rc) {
+			sqe = fake_next(&f);
+			count++;
+		}
+	}
+	assert_int_equal(rc, -ENOBUFS);
+	assert_int_equal(f.segs, 3);
+	/* 3.5 MiB of the first segment, 4 MiB of each other. */
+	assert_int_equal(count, 3 * 4);
+	done.num_pages = sqe.segment;
+	done.length = sqe.offset;
+	fake_put(&f, done, NULL);
+	assert_int_equal(try_request(900000), 0);
+	assert_int_equal(try_request(900000), -ENOBUFS);
+	/* Short ones have room of their own. */
+	assert_int_equal(try_request(100), 0);
+}
+
+static void request__too_many(void **state)
+{
+	struct homa_cqe failed = { .kind = HOMA_CQE_FAILED, .error = ETIMEDOUT };
+	struct homa_message msg;
+	int i;
+
+	(void)state;
+	f.max_rpcs = 16;
+	open_handle();
+	for (i = 0; i < 16; i++)
+		assert_int_equal(try_request(10), 0);
+	assert_int_equal(try_request(10), -ENOBUFS);
+	failed.token = fake_next(&f).token;
+	fake_put(&f, failed, NULL);
+	/* A failed one counts until it was received. */
+	assert_int_equal(try_request(10), -ENOBUFS);
+	receive(&msg, HOMA_ERROR);
+	assert_int_equal(msg.error, -ETIMEDOUT);
+	assert_int_equal(try_request(10), 0);
+	assert_int_equal(try_request(10), -ENOBUFS);
+}
+
+static void request__asks_for_a_route_once(void **state)
+{
+	struct homa_cqe failed = { .kind = HOMA_CQE_FAILED,
+				   .error = EHOSTUNREACH };
+	struct homa_message msg;
+
+	(void)state;
+	f.unreachable = 9;
+	open_handle();
+	request(data, 10, 0);
+	request(data, 10, 0);
+	assert_int_equal(f.routes, 1);
+	homa_parse_address("10.1.2.9:4000", &server);
+	assert_int_equal(try_request(10), -EHOSTUNREACH);
+	assert_int_equal(try_request(100000), -EHOSTUNREACH);
+	assert_int_equal(f.routes, 3);
+	/* What was reachable is asked for again after it was not. */
+	failed.token = fake_next(&f).token;
+	fake_put(&f, failed, NULL);
+	receive(&msg, HOMA_ERROR);
+	homa_parse_address("10.1.2.3:4000", &server);
+	assert_int_equal(try_request(10), 0);
+	assert_int_equal(f.routes, 4);
+}
+
+static void *consume_later(void *arg)
+{
+	u32 i, *count = arg;
+
+	usleep(100000);
+	for (i = 0; i < *count; i++)
+		fake_next(&f);
+	return NULL;
+}
+
+static void request__waits_for_room(void **state)
+{
+	u32 count = HOMA_SHM_SQ_ENTRIES + 20, i;
+	pthread_t thread;
+
+	(void)state;
+	open_handle();
+	pthread_create(&thread, NULL, consume_later, &count);
+	for (i = 0; i < count; i++)
+		assert_int_equal(try_request(1), 0);
+	pthread_join(thread, NULL);
+	/* The stage is full before the ring is. */
+	count = 40;
+	pthread_create(&thread, NULL, consume_later, &count);
+	for (i = 0; i < count; i++)
+		assert_int_equal(try_request(HOMA_SHM_COPY_MAX), 0);
+	pthread_join(thread, NULL);
+	for (i = 0; i < HOMA_SHM_SQ_ENTRIES; i++)
+		assert_int_equal(try_request(1), 0);
+	assert_int_equal(try_request(1), -ENOBUFS);
+}
+
+static void *kill_later(void *arg)
+{
+	(void)arg;
+	usleep(100000);
+	fake_kill(&f);
+	return NULL;
+}
+
+static void request__waiting_ends_with_homad(void **state)
+{
+	pthread_t thread;
+	int i, rc = 0;
+
+	(void)state;
+	open_handle();
+	request(data, 1, 0);
+	pthread_create(&thread, NULL, kill_later, NULL);
+	for (i = 0; i < 10 * (int)HOMA_SHM_SQ_ENTRIES && !rc; i++)
+		rc = try_request(1);
+	assert_int_equal(rc, -ECONNREFUSED);
+	assert_non_null(strstr(homa_error(h), "homad is not running"));
+	pthread_join(thread, NULL);
+	fake_start(&f);
+}
+
+/* ---- replies, aborts, buffers ---- */
+
+static void reply__once(void **state)
+{
+	struct homa_message msg, copy;
+	struct homa_sqe sqe;
+
+	(void)state;
+	open_handle();
+	fake_request(&f, 0x50003, "question", 8);
+	receive(&msg, HOMA_REQUEST);
+	assert_int_equal(msg.id, 0x50003 * 2 + 1);
+	copy = msg;
+	homa_release(h, &msg);
+	assert_int_equal(homa_reply(h, &copy, "x", 1), 0);
+	sqe = fake_next(&f);
+	assert_int_equal(sqe.op, HOMA_SQE_REPLY);
+	assert_int_equal(sqe.token, 0x50003);
+	assert_int_equal(homa_reply(h, &copy, "x", 1), -EINVAL);
+	assert_int_equal(homa_reply(h, &copy, data, 100000), -EINVAL);
+	assert_true(fake_quiet(&f));
+	/* Its place is used again: the first client had given up. */
+	fake_request(&f, 0x60003, "question", 8);
+	receive(&msg, HOMA_REQUEST);
+	fake_request(&f, 0x70003, "question", 8);
+	receive(&copy, HOMA_REQUEST);
+	assert_int_equal(homa_reply(h, &msg, "x", 1), 0);
+	assert_true(fake_quiet(&f));
+	assert_int_equal(homa_reply(h, &copy, "x", 1), 0);
+	assert_int_equal(fake_next(&f).token, 0x70003);
+}
+
+static void abort__vanishes_at_once(void **state)
+{
+	struct homa_message msg;
+	struct homa_sqe sqe;
+	u64 id;
+
+	(void)state;
+	open_handle();
+	id = request(data, 10, 0);
+	sqe = fake_next(&f);
+	assert_int_equal(homa_abort(h, id, 0), 0);
+	assert_int_equal(homa_abort(h, id, 0), -EINVAL);
+	assert_int_equal(homa_abort(h, id | 1, 0), -EINVAL);
+	assert_int_equal(homa_receive_id(h, &msg, id, 1000), -ENOENT);
+	assert_int_equal(fake_next(&f).op, HOMA_SQE_ABORT);
+	/* The response was on its way already: nobody gets it, nothing is lost. */
+	fake_respond(&f, sqe.token, data, 70000);
+	assert_int_equal(homa_receive(h, &msg, 0, 20), -EAGAIN);
+	homa_poll(h);
+	assert_int_equal(fake_released(&f), 2);
+	assert_int_equal(try_request(10), 0);
+}
+
+static void abort__complete_ones(void **state)
+{
+	struct homa_message msg;
+	u64 a, b;
+
+	(void)state;
+	open_handle();
+	a = request(data, 10, 0);
+	b = request(data, 10, 0);
+	fake_respond(&f, a >> 1, "a", 1);
+	fake_respond(&f, b >> 1, "b", 1);
+	/* With an error it comes too late, without it they vanish. */
+	assert_int_equal(homa_abort(h, a, ECANCELED), 0);
+	assert_int_equal(homa_abort(h, b, 0), 0);
+	receive(&msg, HOMA_RESPONSE);
+	assert_int_equal(msg.id, a);
+	assert_int_equal(homa_receive(h, &msg, 0, 20), -EAGAIN);
+	a = request(data, 10, 0);
+	b = request(data, 10, HOMA_PRIVATE);
+	assert_int_equal(homa_abort(h, 0, EINTR), 0);
+	fake_next(&f);
+	fake_next(&f);
+	fake_next(&f);
+	fake_next(&f);
+	assert_int_equal(fake_next(&f).length, EINTR);
+	assert_int_equal(fake_next(&f).length, EINTR);
+}
+
+static void release__once(void **state)
+{
+	struct homa_message msg, copy;
+	u32 page;
+
+	(void)state;
+	open_handle();
+	fake_respond(&f, request(data, 10, 0) >> 1, data, 200000);
+	receive(&msg, HOMA_RESPONSE);
+	copy = msg;
+	page = homa_internal_pages(&msg)[1];
+	homa_release(h, &msg);
+	homa_release(h, &msg);
+	homa_release(h, &copy);
+	assert_int_equal(homa_internal_release_pages(h, &page, 1), -EINVAL);
+	page = 64;
+	assert_int_equal(homa_internal_release_pages(h, &page, 1), -EINVAL);
+	page = 0xffffffc0;
+	assert_int_equal(homa_internal_release_pages(h, &page, 1), -EINVAL);
+	homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0);
+	assert_int_equal(fake_released(&f), 4);
+}
+
+static void region__messages_land_there(void **state)
+{
+	static u8 mine[2 << 20] __attribute__((aligned(4096)));
+	struct homa_message msg;
+
+	(void)state;
+	open_handle();
+	assert_int_equal(homa_internal_set_region(h, mine, sizeof(mine)), 0);
+	fake_respond(&f, request(data, 10, 0) >> 1, data, 100000);
+	receive(&msg, HOMA_RESPONSE);
+	assert_ptr_equal(msg.iov[1].iov_base,
+			 mine + homa_internal_pages(&msg)[1]);
+	assert_memory_equal(msg.iov[0].iov_base, data, 65536);
+	assert_int_equal(homa_internal_set_region(h, NULL, sizeof(mine)), -EBUSY);
+	homa_close(h);
+	h = NULL;
+	/* Plain memory again. */
+	mine[0] = 1;
+}
+
+/* ---- sleeping ---- */
+
+static void *respond_later(void *arg)
+{
+	usleep(200000);
+	fake_respond(&f, *(u64 *)arg, "late", 4);
+	return NULL;
+}
+
+static void receive__sleeps_and_is_woken(void **state)
+{
+	struct homa_message msg;
+	pthread_t thread;
+	u64 token;
+	int i;
+
+	(void)state;
+	open_handle();
+	for (i = 0; i < 3; i++) {
+		u64 id = request(data, 10, 0);
+
+		token = id >> 1;
+		pthread_create(&thread, NULL, respond_later, &token);
+		if (i == 1)
+			assert_int_equal(homa_receive_id(h, &msg, id, -1), 0);
+		else
+			receive(&msg, HOMA_RESPONSE);
+		assert_int_equal(msg.id, id);
+		pthread_join(thread, NULL);
+	}
+	assert_int_equal(f.q->h.armed & HOMA_SHM_ARM_ANY, 0);
+}
+
+static void submit__kicks_who_sleeps(void **state)
+{
+	u64 count;
+
+	(void)state;
+	open_handle();
+	request(data, 10, 0);
+	assert_int_equal(read(f.kick_fd, &count, sizeof(count)), -1);
+	f.q->h.need_kick = HOMA_SHM_KICK_SUBMIT;
+	request(data, 10, 0);
+	assert_int_equal(read(f.kick_fd, &count, sizeof(count)), 8);
+}
+
+static bool readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void fd__readable_if_a_message_is_there(void **state)
+{
+	struct homa_message msg;
+	u64 shared, private;
+	int fd, i;
+
+	(void)state;
+	open_handle();
+	fd = homa_fd(h);
+	assert_true(fd >= 0);
+	assert_int_equal(homa_fd(h), fd);
+	for (i = 0; i < 5; i++) {
+		struct homa_cqe cqe = { .kind = HOMA_CQE_RESPONSE,
+					.flags = HOMA_CQE_PRIVATE,
+					.length = 1 };
+
+		assert_false(readable(fd));
+		shared = request(data, 10, 0);
+		private = request(data, 10, HOMA_PRIVATE);
+		cqe.token = private >> 1;
+		fake_put(&f, cqe, "p");
+		assert_false(readable(fd));
+		fake_respond(&f, shared >> 1, "s", 1);
+		assert_true(readable(fd));
+		assert_int_equal(homa_receive_id(h, &msg, private, 0), 0);
+		assert_true(readable(fd));
+		fake_request(&f, 0x10000u * (u32)(i + 1), "q", 1);
+		assert_int_equal(homa_receive(h, &msg, HOMA_RECV_RESPONSE, 0), 0);
+		assert_true(readable(fd));
+		assert_int_equal(homa_receive(h, &msg, 0, 0), 0);
+	}
+	assert_false(readable(fd));
+	fake_kill(&f);
+	assert_true(readable(fd));
+	assert_int_equal(homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0), -EAGAIN);
+	fake_start(&f);
+	/* The time to try again comes by itself. */
+	for (i = 0; i < 100 && f.attaches < 2; i++) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+
+		poll(&p, 1, 1000);
+		homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0);
+	}
+	assert_int_equal(f.attaches, 2);
+	assert_false(readable(fd));
+	fake_request(&f, 0x90000, "q", 1);
+	assert_true(readable(fd));
+}
+
+/* ---- homad ends ---- */
+
+static void *restart_later(void *arg)
+{
+	(void)arg;
+	usleep(100000);
+	fake_kill(&f);
+	usleep(100000);
+	fake_start(&f);
+	while (!__atomic_load_n(&f.binds, __ATOMIC_SEQ_CST))
+		usleep(1000);
+	usleep(10000);
+	fake_request(&f, 0x10000, "new", 3);
+	return NULL;
+}
+
+static void restart__a_server_serves_on(void **state)
+{
+	struct homa_message held, before, msg;
+	pthread_t thread;
+	u64 id;
+
+	(void)state;
+	open_handle();
+	assert_int_equal(homa_bind(h, 77), 0);
+	fake_request(&f, 0x10000, "held", 4);
+	receive(&held, HOMA_REQUEST);
+	fake_request(&f, 0x10001, "before", 6);
+	receive(&before, HOMA_REQUEST);
+	id = request(data, 10, HOMA_PRIVATE);
+	f.binds = 0;
+	pthread_create(&thread, NULL, restart_later, NULL);
+	/* Without an end of its own. */
+	assert_int_equal(homa_receive(h, &msg, HOMA_RECV_REQUEST, -1), 0);
+	assert_memory_equal(msg.iov[0].iov_base, "new", 3);
+	pthread_join(thread, NULL);
+	assert_int_equal(f.bound, 77);
+	/* What was received stays until released; whom it came from has gone. */
+	assert_memory_equal(held.iov[0].iov_base, "held", 4);
+	assert_int_equal(homa_reply(h, &held, "x", 1), 0);
+	assert_true(fake_quiet(&f));
+	homa_release(h, &held);
+	assert_memory_equal(before.iov[0].iov_base, "before", 6);
+	homa_release(h, &before);
+	assert_int_equal(fake_released(&f), 0);
+	/* A request that was open has failed. */
+	assert_int_equal(homa_receive_id(h, &held, id, 0), 0);
+	assert_int_equal(held.kind, HOMA_ERROR);
+	assert_int_equal(held.error, -ECONNRESET);
+	assert_int_equal(homa_reply(h, &msg, "y", 1), 0);
+	assert_int_equal(fake_next(&f).token, 0x10000);
+	homa_release(h, &msg);
+}
+
+static void restart__calls_fail_clearly(void **state)
+{
+	struct homa_message msg;
+	u64 ids[3];
+	int i;
+
+	(void)state;
+	open_handle();
+	for (i = 0; i < 3; i++)
+		ids[i] = request(data, 10, 0);
+	fake_respond(&f, ids[0] >> 1, "just in time", 12);
+	fake_kill(&f);
+	receive(&msg, HOMA_RESPONSE);
+	assert_memory_equal(msg.iov[0].iov_base, "just in time", 12);
+	for (i = 1; i < 3; i++) {
+		struct homa_message bad;
+
+		receive(&bad, HOMA_ERROR);
+		assert_int_equal(bad.error, -ECONNRESET);
+		assert_int_equal(bad.cookie, 7);
+		assert_int_equal(bad.peer.ss_family, AF_INET);
+	}
+	assert_int_equal(homa_receive(h, &msg, 0, 30), -EAGAIN);
+	assert_int_equal(try_request(10), -ECONNREFUSED);
+	assert_int_equal(homa_bind(h, 5), -ECONNREFUSED);
+	assert_int_equal(homa_abort(h, ids[1], 0), -EINVAL);
+	fake_start(&f);
+	for (i = 0; i < 1000 && try_request(10); i++)
+		usleep(1000);
+	assert_true(i < 1000);
+	assert_int_equal(fake_next(&f).length, 10);
+}
+
+static void eviction__is_said(void **state)
+{
+	struct homa_message msg;
+
+	(void)state;
+	open_handle();
+	request(data, 10, 0);
+	fake_evict(&f);
+	assert_int_equal(homa_receive(h, &msg, 0, 20000), -ECONNABORTED);
+	assert_non_null(strstr(homa_error(h), "overwritten"));
+	assert_int_equal(try_request(10), -ECONNABORTED);
+	assert_int_equal(homa_receive(h, &msg, 0, 0), -ECONNABORTED);
+	assert_int_equal(homa_bind(h, 7), -ECONNABORTED);
+	assert_int_equal(homa_abort(h, 0, 0), -ECONNABORTED);
+	assert_int_equal(f.attaches, 1);
+}
+
+static void shutdown__ends_calls(void **state)
+{
+	struct homa_message msg;
+	int fd;
+
+	(void)state;
+	open_handle();
+	fd = homa_fd(h);
+	request(data, 10, 0);
+	assert_int_equal(homa_internal_shutdown(h), 0);
+	assert_int_equal(homa_receive(h, &msg, 0, -1), -ESHUTDOWN);
+	assert_int_equal(try_request(10), -ESHUTDOWN);
+	assert_true(readable(fd));
+}
+
+/* A child has no part in it, and does not keep it alive. */
+static void fork__child_holds_nothing(void **state)
+{
+	int status, pipes[2];
+	pid_t pid;
+	char byte;
+
+	(void)state;
+	open_handle();
+	request(data, 10, 0);
+	assert_int_equal(pipe(pipes), 0);
+	pid = fork();
+	if (pid == 0) {
+		struct homa_message msg;
+		int rc = homa_receive(h, &msg, 0, 0) != -EINVAL;
+
+		homa_close(h);
+		close(pipes[1]);
+		if (read(pipes[0], &byte, 1) < 0)
+			rc = 1;
+		_exit(rc);
+	}
+	close(pipes[0]);
+	request(data, 10, 0);
+	homa_close(h);
+	h = NULL;
+	/* homad sees the end although the child lives. */
+	while (__atomic_load_n(&f.conn, __ATOMIC_SEQ_CST) >= 0)
+		usleep(1000);
+	close(pipes[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/* ---- threads ---- */
+
+#define THREADS 12
+#define CALLS 300
+
+static void *call_many(void *arg)
+{
+	u32 seed = (u32)(uintptr_t)arg, i;
+	struct homa_message msg;
+	u8 buf[6000];
+
+	for (i = 0; i < CALLS; i++) {
+		u32 length = i % 20 ? 100 + seed : 5000 + seed;
+
+		memset(buf, (int)(seed + i), length);
+		if (homa_call(h, (struct sockaddr *)&server, sizeof(server), buf,
+			      length, &msg, 60000) ||
+		    msg.length != length ||
+		    memcmp(msg.iov[0].iov_base, buf, length))
+			return (void *)(uintptr_t)(i + 1);
+		homa_release(h, &msg);
+	}
+	return NULL;
+}
+
+static void threads__share_a_handle(void **state)
+{
+	pthread_t threads[THREADS];
+	void *failed;
+	uintptr_t i;
+
+	(void)state;
+	open_handle();
+	fake_echo(&f);
+	for (i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, call_many, (void *)i);
+	for (i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], &failed);
+		assert_null(failed);
+	}
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(open__attaches),
+		T(open__no_homad),
+		T(open__other_version),
+		T(open__refusal_in_its_own_words),
+		T(open__auto),
+		T(request__short),
+		T(request__long),
+		T(request__segments_exhausted),
+		T(request__too_many),
+		T(request__asks_for_a_route_once),
+		T(request__waits_for_room),
+		T(request__waiting_ends_with_homad),
+		T(reply__once),
+		T(abort__vanishes_at_once),
+		T(abort__complete_ones),
+		T(release__once),
+		T(region__messages_land_there),
+		T(receive__sleeps_and_is_woken),
+		T(submit__kicks_who_sleeps),
+		T(fd__readable_if_a_message_is_there),
+		T(restart__a_server_serves_on),
+		T(restart__calls_fail_clearly),
+		T(eviction__is_said),
+		T(shutdown__ends_calls),
+		T(fork__child_holds_nothing),
+		T(threads__share_a_handle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
