@@ -32,6 +32,7 @@ class Answer:
     op: int
     port: int
     sizes: tuple[int, int, int]
+    max_rpcs: int
     segment: int
     total: int
     text: str
@@ -69,7 +70,7 @@ class Client:
             return None
         error, version, op, port, _, _, _, *rest = _ANSWER.unpack(packet)
         text = rest[7].split(b"\0", 1)[0].decode()
-        return Answer(error, version, op, port, tuple(rest[:3]), rest[5], rest[6], text)
+        return Answer(error, version, op, port, tuple(rest[:3]), rest[3], rest[5], rest[6], text)
 
     def ask(self, op: int, size: int = 0, port: int = 0) -> Answer:
         self.send(request(op, size, port))

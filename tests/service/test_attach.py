@@ -140,6 +140,20 @@ def test_pools__are_exchanged_only_so_often(host: Host) -> None:
         assert host.homad.maps() == maps
 
 
+def test_rpcs__of_a_user_are_shared_by_its_handles() -> None:
+    quota = {"rpcs": 1000, "user_rpcs": 4096}
+    with one_host(config={"quota": quota}, arguments=["--udp-only"]) as host:
+        for _ in range(2):
+            clients = [Client(host.homad.socket) for _ in range(15)]
+            shares = [client.attach(131072).max_rpcs for client in clients]
+            for client in clients:
+                client.close()
+            # From a part of all to what one can work with, and all of it comes back.
+            assert shares[0] == 512 and shares == sorted(shares, reverse=True)
+            assert sum(shares) <= 4096 and shares[-1] >= 64
+            eventually(lambda: host.homad.maps() == 0)
+
+
 def test_who_does_not_read__waits_alone(host: Host) -> None:
     with Client(host.homad.socket) as deaf:
         deaf.attach()

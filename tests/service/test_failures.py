@@ -18,7 +18,6 @@ from test_libhoma_failures import (  # noqa: F401
     test_no_route,
     test_server_exits__in_the_middle,
     test_server_killed__client_gets_its_error,
-    test_server_stopped__client_times_out,
 )
 
 pytestmark = [needs_homad, needs_root, pytest.mark.skipif(not CLIENT.exists(), reason=f"{CLIENT} is not built")]
