@@ -195,7 +195,8 @@ int homad_app_new(struct homad *d, struct homad_client *client,
 	app->uid = client->uid;
 	app->gid = client->gid;
 	app->wake_fd = app->kick_fd = app->ready_fd = -1;
-	app->max_rpcs = d->config.quota.rpcs;
+	app->max_rpcs = homad_share_rpcs(d, client->user);
+	client->user->rpcs += app->max_rpcs;
 	app->slow = &a->attached;
 	a->client = client;
 	a->user = client->user;
@@ -242,6 +243,7 @@ void homad_app_drop(struct homad *d, struct homad_app *app)
 	close_fd(app->ready_fd);
 	homa_list_del(&a->attached.list);
 	homad_slow(d)->num_apps--;
+	a->user->rpcs -= app->max_rpcs;
 	homad_user_put(a->user);
 	free(a);
 }

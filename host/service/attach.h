@@ -22,6 +22,7 @@
  * struct homad_user - account of a user id
  * @fresh: connections that have not attached. @attachments: open.
  * @memory: bytes of shared memory, and of answers not yet sent.
+ * @rpcs: sum of max_rpcs.
  */
 struct homad_user {
 	struct homa_list list;
@@ -29,6 +30,7 @@ struct homad_user {
 	u32 fresh;
 	u32 attachments;
 	u64 memory;
+	u64 rpcs;
 };
 
 /**
@@ -200,6 +202,8 @@ void homad_user_put(struct homad_user *user);
 /** homad_charge() - 0, or -EDQUOT with a sentence. */
 int homad_charge(struct homad *d, struct homad_user *user, u64 bytes, char *err,
 		 size_t errlen);
+/** homad_share_rpcs() - how many RPCs a new attachment of @user gets. */
+u32 homad_share_rpcs(struct homad *d, const struct homad_user *user);
 /** homad_may_attach() - rules and numbers; 0, -EACCES, -EDQUOT, -EUSERS. */
 int homad_may_attach(struct homad *d, const struct homad_client *client,
 		     char *err, size_t errlen);

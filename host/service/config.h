@@ -37,6 +37,8 @@ struct homad_rule {
  * struct homad_quota - limits of one attachment unless said otherwise
  * @attachments: of one user; @total_attachments: of all.
  * @rpcs: requests open at once, and requests received but not answered.
+ * @user_rpcs: sum of @rpcs over the attachments of one user; when it runs short an
+ *	attachment gets fewer.
  * @rcvbuf_default, @rcvbuf_max: receive pool, bytes, multiples of 64 KiB.
  * @send_max: bytes of data segments.
  * @user_memory: bytes of shared memory of one user over all attachments.
@@ -45,6 +47,7 @@ struct homad_quota {
 	u32 attachments;
 	u32 total_attachments;
 	u32 rpcs;
+	u32 user_rpcs;
 	u64 rcvbuf_default, rcvbuf_max;
 	u64 send_max;
 	u64 user_memory;

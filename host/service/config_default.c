@@ -63,6 +63,7 @@ void homad_config_default(struct homad_config *config)
 		.attachments = 1024,
 		.total_attachments = 2048,
 		.rpcs = 4096,
+		.user_rpcs = 262144,
 		.rcvbuf_default = 8 * MIB,
 		.rcvbuf_max = 256 * MIB,
 		.send_max = 64 * MIB,

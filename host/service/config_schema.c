@@ -98,6 +98,8 @@ const struct homad_setting homad_settings[] = {
 	       true, "handles of all users"),
 	NUMBER("quota.rpcs", quota.rpcs, 1, 65536, true,
 	       "requests that a handle may have open, and received requests it may leave unanswered"),
+	NUMBER("quota.user_rpcs", quota.user_rpcs, 64, 16777216, true,
+	       "sum of that over the handles of one user; when it runs short a handle gets fewer, at least 64"),
 	SIZE("quota.rcvbuf_default", quota.rcvbuf_default, 2 * POOL_PAGE,
 	     4 * GIB - POOL_PAGE, true,
 	     "receive buffer of a handle that asks for none"),

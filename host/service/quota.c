@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include "attach.h"
 
+/* Of what its user has left an attachment gets at most 1 / RPC_SHARE. */
+#define RPC_SHARE 8u
+#define FEW_RPCS 64u
+
 struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 {
 	struct homa_list *bucket =
@@ -56,6 +60,18 @@ int homad_charge(struct homad *d, struct homad_user *user, u64 bytes, char *err,
 	}
 	user->memory += bytes;
 	return 0;
+}
+
+u32 homad_share_rpcs(struct homad *d, const struct homad_user *user)
+{
+	const struct homad_quota *quota = &d->config.quota;
+	u64 left = quota->user_rpcs > user->rpcs ?
+			   quota->user_rpcs - user->rpcs :
+			   0;
+
+	/* Something is left for the next ones, and each can work. */
+	return homa_min_u32(quota->rpcs,
+			    homa_max_u32((u32)(left / RPC_SHARE), FEW_RPCS));
 }
 
 static bool in_group(const struct homad_client *client, gid_t gid)

@@ -83,6 +83,27 @@ static void take_rules(struct homad *d, const struct homad_config *new)
 	homad_log(HOMAD_INFO, "rules changed\trules=%u", new->num_rules);
 }
 
+static int respin(struct homad_thread *t, void *arg)
+{
+	const struct homad_config *c = arg;
+
+	homa_spin_init(&t->spin, c->spin_min_us * 1000ull, c->spin_us * 1000ull,
+		       t->ctx.now);
+	return 0;
+}
+
+/* Threads have it in figures of their own. */
+static void take_spin(struct homad *d, u32 spin_us, u32 spin_min_us)
+{
+	u32 i;
+
+	if (d->config.spin_us == spin_us &&
+	    d->config.spin_min_us == spin_min_us)
+		return;
+	for (i = 0; i < d->num_threads; i++)
+		homad_call(d->threads[i], respin, &d->config);
+}
+
 static int set_params(struct homad_thread *t, void *arg)
 {
 	return homa_engine_set_params(&t->ctx, arg);
@@ -157,6 +178,7 @@ static bool read_again(struct homad_config *new, int argc, char **argv)
 
 void homad_reload(struct homad *d, int argc, char **argv)
 {
+	u32 spin_us = d->config.spin_us, spin_min_us = d->config.spin_min_us;
 	struct homad_config *new = malloc(sizeof(*new));
 	char text[96];
 
@@ -169,6 +191,7 @@ void homad_reload(struct homad *d, int argc, char **argv)
 			"the configuration stays as it was; mend the file and send SIGHUP again");
 	} else {
 		take_settings(d, new);
+		take_spin(d, spin_us, spin_min_us);
 		take_rules(d, new);
 		take_params(d, new);
 		homad_log_init(d->config.log_level, d->config.log_format);
