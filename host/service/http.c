@@ -102,12 +102,26 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *connection,
 
 /* ---- as sources of the slow path ---- */
 
+static unsigned int connections(void)
+{
+	return MHD_get_daemon_info(http.mhd,
+				   MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
+		->num_connections;
+}
+
 static void run(struct homad *d)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
+	unsigned int before, now = connections();
 
 	(void)d;
-	MHD_run(http.mhd);
+	/* At the limit of connections it stops listening, and begins again in the
+	 * turn after the one in which a connection has gone. */
+	do {
+		before = now;
+		MHD_run(http.mhd);
+		now = connections();
+	} while (now < before);
 	/* At once means: when its epoll set is readable, which we watch. */
 	if (MHD_get_timeout(http.mhd, &ms) == MHD_YES)
 		homad_timer_set(http.timer.fd, (ms ? ms : 1) * 1000000u);
