@@ -258,6 +258,15 @@ static u64 homa_tomb_key(const struct homa_peer *peer, u64 id)
 	return homa_hash_mix(peer->key ^ id) | 1;
 }
 
+/* Eight ids in a row share two cache lines. */
+static u32 homa_tomb_slot(const struct homa_shard *shard,
+			  const struct homa_peer *peer, u64 id)
+{
+	u64 set = (homa_hash_mix(peer->key ^ id >> 4) & ~3ull) | (id >> 1 & 3);
+
+	return (u32)set * HOMA_TOMB_WAYS & shard->tomb_mask;
+}
+
 bool homa_tombstone_has(struct homa_ctx *ctx, struct homa_shard *shard,
 			const struct homa_peer *peer, u64 id)
 {
@@ -267,7 +276,7 @@ bool homa_tombstone_has(struct homa_ctx *ctx, struct homa_shard *shard,
 	if (!shard->tombs_used)
 		return false;
 	key = homa_tomb_key(peer, id);
-	slot = (u32)(key >> 32) & shard->tomb_mask & ~(HOMA_TOMB_WAYS - 1);
+	slot = homa_tomb_slot(shard, peer, id);
 	now = (u32)homa_div64(ctx->now, 1000000);
 	for (i = slot; i < slot + HOMA_TOMB_WAYS; i++)
 		if (shard->tombs[i] == key)
@@ -285,7 +294,7 @@ void homa_tombstone_add(struct homa_ctx *ctx, struct homa_shard *shard,
 	if (!shard->tombs || !ctx->engine->params.tombstone_ms)
 		return;
 	key = homa_tomb_key(peer, id);
-	slot = (u32)(key >> 32) & shard->tomb_mask & ~(HOMA_TOMB_WAYS - 1);
+	slot = homa_tomb_slot(shard, peer, id);
 	oldest = slot;
 	for (i = slot; i < slot + HOMA_TOMB_WAYS; i++) {
 		if (!shard->tombs[i] || (s32)(shard->tombs_ms[i] - now) <= 0) {
