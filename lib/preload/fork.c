@@ -20,7 +20,7 @@ static void before(void)
 	locked = !homa_pl_inside();
 	if (!locked)
 		return;
-	homa_pl_lock_open();
+	homa_pl_lock_list();
 	homa_pl_lock_fds();
 	for (s = homa_pl_all; s; s = s->next)
 		pthread_mutex_lock(&s->lock);
@@ -35,7 +35,7 @@ static void in_parent(void)
 	for (s = homa_pl_all; s; s = s->next)
 		pthread_mutex_unlock(&s->lock);
 	homa_pl_unlock_fds();
-	homa_pl_unlock_open();
+	homa_pl_unlock_list();
 }
 
 static void in_child(void)
@@ -44,7 +44,7 @@ static void in_child(void)
 	int fd = -1;
 
 	homa_pl_generation++;
-	homa_pl_reset_open();
+	homa_pl_reset_locks();
 	homa_pl_reset_fds();
 	homa_pl_live = 0;
 	homa_pl_missing_ports = 0;

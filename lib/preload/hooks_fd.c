@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Hooks of the calls that close, copy and configure descriptors, whatever they
- * are of.
+ * are of; and of munmap(), as receive regions are in use until then.
  */
 #include <fcntl.h>
 #include <stdarg.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "hook.h"
 
@@ -151,6 +152,21 @@ HOMA_PL_HOOK int ioctl(int fd, unsigned long request, ...)
 	if (!s)
 		return HOMA_PL_REAL(ioctl)(fd, request, arg);
 	return (int)homa_pl_result(s, homa_pl_ioctl(s, fd, request, arg));
+}
+
+HOMA_PL_HOOK int munmap(void *start, size_t length)
+{
+	int rc;
+
+	/* Calls of libhoma's own come from inside. */
+	if (HOMA_PL_LIKELY(!homa_pl_live) || homa_pl_enter())
+		return HOMA_PL_REAL(munmap)(start, length);
+	rc = homa_pl_region_unmap(start, length);
+	homa_pl_leave();
+	if (!rc)
+		return 0;
+	errno = -rc;
+	return -1;
 }
 
 /*

@@ -65,7 +65,8 @@ struct homa_pl_held {
 
 /**
  * struct homa_pl_region - the application's receive region
- * @start: NULL until SO_HOMA_RCVBUF.
+ * @start: NULL until SO_HOMA_RCVBUF; @length: as given.
+ * @unmapped: the application unmapped it; done when the socket is closed.
  * @pages: of 64 KiB.
  * @free: of them.
  * @refs: for each: messages and pieces of messages in it.
@@ -75,6 +76,8 @@ struct homa_pl_held {
  */
 struct homa_pl_region {
 	uint8_t *start;
+	size_t length;
+	bool unmapped;
 	uint32_t pages;
 	uint32_t free;
 	uint32_t *refs;
@@ -226,7 +229,10 @@ void homa_pl_region_note(struct homa_pl_region *r, uint32_t num,
 /** homa_pl_region_put() - -EINVAL if one of them is not in use. */
 int homa_pl_region_put(struct homa_pl_region *r, uint32_t num,
 		       const uint32_t *offsets);
-void homa_pl_region_free(struct homa_pl_region *r);
+/** homa_pl_region_free() - the socket is closed. */
+void homa_pl_region_free(struct homa_pl_sock *s);
+/** homa_pl_region_unmap() - munmap() of memory that may be of a region. */
+int homa_pl_region_unmap(uint8_t *start, size_t length);
 uint64_t homa_pl_region_avail(const struct homa_pl_region *r);
 
 /* ---- rpcs.c: under the socket's lock ---- */

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -56,6 +57,7 @@ typedef unsigned long homa_pl_request_t;
 	X(int, close, (int))                                                   \
 	X(int, close_range, (unsigned int, unsigned int, int))                 \
 	X(void, closefrom, (int))                                              \
+	X(int, munmap, (void *, size_t))                                       \
 	X(int, dup, (int))                                                     \
 	X(int, dup2, (int, int))                                               \
 	X(int, dup3, (int, int, int))                                          \

@@ -15,18 +15,80 @@
 #include <unistd.h>
 #include "../libhoma_internal.h"
 #include "internal.h"
+#include "real.h"
+#include "sock.h"
 
 #define ALIGN 64u			     /* slices begin on a cache line */
 #define WORDS (HOMA_BPAGE_SIZE / ALIGN / 64) /* of bits for a page */
 #define MIN_BYTES ((size_t)2 << 20)
 #define MAX_BYTES ((size_t)4 << 30)
 
-void homa_pl_region_free(struct homa_pl_region *r)
+static void forget(struct homa_pl_region *r)
 {
 	free(r->refs);
 	free(r->out);
 	r->refs = NULL;
 	r->out = NULL;
+}
+
+void homa_pl_region_free(struct homa_pl_sock *s)
+{
+	struct homa_pl_region *r = &s->region;
+	uint8_t *start;
+
+	pthread_mutex_lock(&s->lock);
+	forget(r);
+	start = r->start;
+	r->start = NULL;
+	pthread_mutex_unlock(&s->lock);
+	if (start && r->unmapped)
+		HOMA_PL_REAL(munmap)(start, r->length);
+}
+
+/*
+ * Until a socket is closed, messages arrive in its region, and libhoma makes it
+ * plain memory again then. So it stays until that time.
+ */
+static bool keep(struct homa_pl_sock *s, uint8_t *start, uint8_t *end,
+		 uint8_t **from, uint8_t **to)
+{
+	struct homa_pl_region *r = &s->region;
+	bool ours;
+
+	pthread_mutex_lock(&s->lock);
+	*from = r->start;
+	*to = r->start + r->length;
+	ours = r->start && *from<end && * to> start &&
+	       s->generation == homa_pl_generation;
+	/* A part of it: stays, too, for good. */
+	if (ours && start <= *from && end >= *to)
+		r->unmapped = true;
+	/* Of the parent's socket: a child that opens it again has none. */
+	if (!ours && r->start && *from<end && * to> start) {
+		r->start = NULL;
+		forget(r);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return ours;
+}
+
+int homa_pl_region_unmap(uint8_t *start, size_t length)
+{
+	uint8_t *end = start + length, *from, *to;
+	struct homa_pl_sock *s;
+	int rc = 0;
+
+	for (s = homa_pl_all; s; s = s->next) {
+		if (!s->region.start || !keep(s, start, end, &from, &to))
+			continue;
+		if (start < from)
+			rc = homa_pl_region_unmap(start,
+						  (size_t)(from - start));
+		if (!rc && to < end)
+			rc = homa_pl_region_unmap(to, (size_t)(end - to));
+		return rc;
+	}
+	return HOMA_PL_REAL(munmap)(start, length) ? -errno : 0;
 }
 
 static uint64_t *word(struct homa_pl_region *r, uint32_t offset)
@@ -83,11 +145,12 @@ int homa_pl_region_set(struct homa_pl_sock *s, uint64_t start, size_t length)
 	r->refs = calloc(r->pages, sizeof(*r->refs));
 	r->out = calloc(r->pages, WORDS * sizeof(*r->out));
 	if (!r->refs || !r->out) {
-		homa_pl_region_free(r);
+		forget(r);
 		return -ENOMEM;
 	}
 	r->free = r->pages;
 	r->slices = -1;
+	r->length = length;
 	r->start = (uint8_t *)(uintptr_t)start;
 	return 0;
 }

@@ -17,7 +17,11 @@
 #include "real.h"
 #include "sock.h"
 
+/* One thread at a time gives a socket a handle. libhoma has locks of its own
+ * then, which fork() takes in an order we do not know, so it does not take this. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+/* Of the two lists of sockets; nothing is done under it but that. */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct homa_pl_sock *free_socks;
 struct homa_pl_sock *homa_pl_all;
 unsigned int homa_pl_generation;
@@ -46,18 +50,19 @@ int homa_pl_error(struct homa_pl_sock *s, int rc, const char *text)
 	return rc;
 }
 
-void homa_pl_lock_open(void)
+void homa_pl_lock_list(void)
 {
-	pthread_mutex_lock(&open_lock);
+	pthread_mutex_lock(&list_lock);
 }
 
-void homa_pl_unlock_open(void)
+void homa_pl_unlock_list(void)
 {
-	pthread_mutex_unlock(&open_lock);
+	pthread_mutex_unlock(&list_lock);
 }
 
-void homa_pl_reset_open(void)
+void homa_pl_reset_locks(void)
 {
+	pthread_mutex_init(&list_lock, NULL);
 	pthread_mutex_init(&open_lock, NULL);
 }
 
@@ -90,20 +95,25 @@ static int open_handle(struct homa_pl_sock *s)
 	return 0;
 }
 
-/* Memory for one; with open_lock. */
+/* Memory for one. */
 static struct homa_pl_sock *get_sock(int family, int status)
 {
-	struct homa_pl_sock *s = free_socks;
+	struct homa_pl_sock *s;
 
-	if (s) {
+	homa_pl_lock_list();
+	s = free_socks;
+	if (s)
 		free_socks = s->next_free;
-	} else {
+	homa_pl_unlock_list();
+	if (!s) {
 		s = calloc(1, sizeof(*s));
 		if (!s)
 			return NULL;
 		pthread_mutex_init(&s->lock, NULL);
+		homa_pl_lock_list();
 		s->next = homa_pl_all;
 		homa_pl_all = s;
+		homa_pl_unlock_list();
 	}
 	/* @refs stays 0 for threads that still look at the old one. */
 	memset((char *)s + offsetof(struct homa_pl_sock, h), 0,
@@ -119,8 +129,10 @@ static struct homa_pl_sock *get_sock(int family, int status)
 
 static void put_sock(struct homa_pl_sock *s)
 {
+	homa_pl_lock_list();
 	s->next_free = free_socks;
 	free_socks = s;
+	homa_pl_unlock_list();
 }
 
 int homa_pl_socket(int family, int type)
@@ -136,17 +148,14 @@ int homa_pl_socket(int family, int type)
 	rc = homa_pl_table_room(fd);
 	if (rc)
 		goto fail_fd;
-	homa_pl_lock_open();
 	s = get_sock(family, type & SOCK_NONBLOCK);
 	rc = s ? open_handle(s) : -ENOMEM;
 	if (rc) {
 		if (s)
 			put_sock(s);
-		homa_pl_unlock_open();
 		goto fail_fd;
 	}
 	__atomic_store_n(&s->refs, 1, __ATOMIC_RELEASE);
-	homa_pl_unlock_open();
 	__atomic_fetch_add(&homa_pl_live, 1, __ATOMIC_RELEASE);
 	homa_pl_table_set(fd, s);
 	return fd;
@@ -168,6 +177,10 @@ static void free_held(struct homa_pl_sock *s)
 
 static void destroy(struct homa_pl_sock *s)
 {
+	/* In the middle of a call or not: what libhoma does is its own. */
+	int cancel, inside = homa_pl_enter();
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (s->port_missing)
 		__atomic_fetch_sub(&homa_pl_missing_ports, 1, __ATOMIC_RELAXED);
 	homa_close(s->h);
@@ -175,11 +188,12 @@ static void destroy(struct homa_pl_sock *s)
 		HOMA_PL_REAL(close)(s->out_fd);
 	homa_pl_rpcs_free(s);
 	free_held(s);
-	homa_pl_region_free(&s->region);
+	homa_pl_region_free(s);
 	__atomic_fetch_sub(&homa_pl_live, 1, __ATOMIC_RELEASE);
-	homa_pl_lock_open();
 	put_sock(s);
-	homa_pl_unlock_open();
+	pthread_setcancelstate(cancel, NULL);
+	if (!inside)
+		homa_pl_leave();
 }
 
 void homa_pl_put(struct homa_pl_sock *s)
@@ -191,11 +205,12 @@ void homa_pl_put(struct homa_pl_sock *s)
 /* A child of fork() has the descriptor but not the handle. */
 static int open_again(struct homa_pl_sock *s)
 {
+	struct homa *before = s->h;
 	int rc;
 
 	/* Leaves what is the parent's alone. */
-	homa_close(s->h);
 	s->h = NULL;
+	homa_close(before);
 	homa_pl_rpcs_free(s);
 	free_held(s);
 	rc = open_handle(s);
@@ -220,10 +235,10 @@ int homa_pl_ready(struct homa_pl_sock *s)
 	if (HOMA_PL_LIKELY(__atomic_load_n(&s->generation, __ATOMIC_ACQUIRE) ==
 			   homa_pl_generation))
 		return 0;
-	homa_pl_lock_open();
+	pthread_mutex_lock(&open_lock);
 	if (s->generation != homa_pl_generation)
 		rc = open_again(s);
-	homa_pl_unlock_open();
+	pthread_mutex_unlock(&open_lock);
 	if (!rc)
 		homa_pl_claim_port(s);
 	return rc;
@@ -242,7 +257,7 @@ void homa_pl_claim_port(struct homa_pl_sock *s)
 		s->port_missing = false;
 		__atomic_fetch_sub(&homa_pl_missing_ports, 1, __ATOMIC_RELAXED);
 	}
-	homa_pl_unlock_open();
+	pthread_mutex_unlock(&open_lock);
 }
 
 void homa_pl_claim_ports(void)

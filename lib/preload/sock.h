@@ -10,10 +10,10 @@ extern struct homa_pl_sock *homa_pl_all;
 /** homa_pl_generation - how often this process is a child of fork(). */
 extern unsigned int homa_pl_generation;
 
-/* sock.c: one thread at a time opens handles, and none while fork() runs. */
-void homa_pl_lock_open(void);
-void homa_pl_unlock_open(void);
-void homa_pl_reset_open(void);
+/* sock.c: no socket begins or ends while fork() runs. */
+void homa_pl_lock_list(void);
+void homa_pl_unlock_list(void);
+void homa_pl_reset_locks(void);
 
 /* descriptors.c: one thread at a time changes which descriptors there are. */
 void homa_pl_lock_fds(void);

@@ -153,3 +153,98 @@ void check_shuts(void)
 	CHECK(!shutdown(s.fd, SHUT_RDWR), "a second shutdown");
 	close_sock(&s);
 }
+
+/* Everything at once: does anything reach the wrong descriptor, or block? */
+static struct sock common;
+static int stop;
+
+static int going(void)
+{
+	return !__atomic_load_n(&stop, __ATOMIC_RELAXED);
+}
+
+static void *copier(void *arg)
+{
+	struct pollfd p = { .events = POLLIN };
+
+	while (going()) {
+		int fd = dup(common.fd);
+
+		CHECK(fd >= 0, "dup");
+		p.fd = fd;
+		CHECK(poll(&p, 1, 0) >= 0, "poll");
+		CHECK(fcntl(fd, F_GETFL) >= 0, "F_GETFL");
+		CHECK(!close(fd), "close");
+	}
+	return arg;
+}
+
+static void *piper(void *arg)
+{
+	char in[9], out[9] = "pipe pip";
+	int fds[2];
+
+	while (going()) {
+		CHECK(!pipe(fds), "pipe");
+		CHECK(write(fds[1], out, 9) == 9 && read(fds[0], in, 9) == 9 &&
+			      !strcmp(in, out),
+		      "a pipe is something else");
+		CHECK(!close(fds[0]) && !close(fds[1]), "close");
+	}
+	return arg;
+}
+
+static void *opener(void *arg)
+{
+	while (going()) {
+		struct sock s = open_sock(family, SOCK_CLOEXEC);
+		struct homa_sendmsg_args args = {
+			.flags = HOMA_SENDMSG_PRIVATE
+		};
+
+		CHECK(!send_raw(s.fd, &server, size_of(family), "Ehello", 6,
+				&args, 0),
+		      "send");
+		CHECK(receive(&s, args.id, 0) == 6, "receive");
+		close_sock(&s);
+	}
+	return arg;
+}
+
+static void *forker(void *arg)
+{
+	while (going()) {
+		int status;
+		pid_t pid = fork();
+
+		CHECK(pid >= 0, "fork");
+		if (!pid) {
+			close(common.fd);
+			_exit(0);
+		}
+		CHECK(waitpid(pid, &status, 0) == pid && !status, "child");
+		usleep(2000);
+	}
+	return arg;
+}
+
+void check_storm(void)
+{
+	static void *(*const runs[])(void *) = { copier, piper, opener, forker,
+						 copier };
+	pthread_t ids[sizeof(runs) / sizeof(*runs)];
+	double end = now() + 3;
+	unsigned int i, calls = 0;
+
+	common = open_sock(family, 0);
+	for (i = 0; i < sizeof(runs) / sizeof(*runs); i++)
+		CHECK(!pthread_create(&ids[i], NULL, runs[i], NULL), "thread");
+	while (now() < end)
+		sock_call(&common, 1 + calls * 997 % 100000, calls + 1),
+			calls++;
+	stop = 1;
+	for (i = 0; i < sizeof(runs) / sizeof(*runs); i++)
+		pthread_join(ids[i], NULL);
+	CHECK(calls > 10, "%u calls", calls);
+	close_sock(&common);
+}

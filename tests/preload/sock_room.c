@@ -137,3 +137,27 @@ void check_late_region(void)
 	CHECK(s.args.completion_cookie == 32, "cookie");
 	close_sock(&s);
 }
+
+/* The region outlives the socket, and a program may unmap it before. */
+void check_unmap(void)
+{
+	unsigned char *region, seen[1];
+	struct sock s = open_sock(family, 0);
+
+	sock_call(&s, 100000, 1);
+	region = s.region;
+	CHECK(!close(s.fd), "close");
+	region[0] = region[REGION - 1] = 1;
+	CHECK(!munmap(region, REGION), "munmap");
+	FAILS(mincore(region, 4096, seen), ENOMEM);
+
+	s = open_sock(family, 0);
+	sock_call(&s, 100000, 1);
+	request(&s, &server, late, 1, 0, 0);
+	region = s.region;
+	CHECK(!munmap(region, REGION), "munmap");
+	usleep(300000);
+	CHECK(readable(s.fd, 10000), "nothing came");
+	CHECK(!close(s.fd), "close");
+	FAILS(mincore(region, 4096, seen), ENOMEM);
+}
