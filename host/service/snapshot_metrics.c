@@ -206,18 +206,18 @@ static void put_nics(FILE *out, const struct homad_stats *s)
 
 static void put_links(FILE *out, const struct homad_stats *s)
 {
+	const struct homa_link_state *l;
 	char labels[LABELS];
 	u32 i;
 
-#define LINK(name, help, print, value)                                       \
-	do {                                                                 \
-		family(out, "homa_port_" name, "gauge", help);               \
-		for (i = 0; i < s->num_ports; i++) {                         \
-			const struct homa_link_state *l = &s->ports[i].link; \
-                                                                             \
-			port_labels(labels, sizeof(labels), &s->ports[i]);   \
-			print(out, "homa_port_" name, labels, value);        \
-		}                                                            \
+#define LINK(name, help, print, value)                                    \
+	do {                                                              \
+		family(out, "homa_port_" name, "gauge", help);            \
+		for (i = 0; i < s->num_ports; i++) {                      \
+			l = &s->ports[i].link;                            \
+			port_labels(labels, sizeof(labels), &s->ports[i]); \
+			print(out, "homa_port_" name, labels, value);     \
+		}                                                         \
 	} while (0)
 	LINK("sending", "messages with bytes that may be sent", sample,
 	     l->sending);

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 import click
 import typer
@@ -89,10 +90,8 @@ def top(
         elif not sys.stdout.isatty():
             raise UsageError("top needs a terminal; give --once or --json for a file or a pipe")
         else:
-            try:
+            with suppress(KeyboardInterrupt):
                 run.live(connection, interval)
-            except KeyboardInterrupt:
-                pass
 
 
 @app.command()
@@ -105,7 +104,9 @@ def trace(
         "", help="RPC timelines as JSON, for ui.perfetto.dev and chrome://tracing.",
         show_default=False,
     ),
-    duration: float = typer.Option(0.0, help="Seconds; until Ctrl-C otherwise.", show_default=False),
+    duration: float = typer.Option(
+        0.0, help="Seconds; until Ctrl-C otherwise.", show_default=False
+    ),
     snap: int = typer.Option(
         0, help="Bytes of each packet, from the Homa header on; 128 otherwise.", show_default=False
     ),

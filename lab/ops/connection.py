@@ -113,4 +113,5 @@ def _why(path: str, error: OSError) -> str:
         return f"no homad answers at {path}; start one (homad), or name its socket with --monitor"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{path} is not for you; run this as root, or join homad's monitor_group"
-    return f"cannot connect to {path}: {error.strerror or error}; name homad's socket with --monitor"
+    why = error.strerror or error
+    return f"cannot connect to {path}: {why}; name homad's socket with --monitor"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from lab.errors import LabError, UsageError
@@ -92,7 +93,5 @@ class TraceFile:
         self._write_quietly(self._tail)
 
     def _write_quietly(self, data: bytes) -> None:
-        try:
+        with suppress(OSError):
             self._write(data)
-        except OSError:
-            pass

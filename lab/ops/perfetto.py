@@ -114,13 +114,13 @@ class Timelines:
                 return
         rpc.packets += 1
         rpc.last = record.at_ns
-        name = what.name + (suffix or " sent")
-        args = dict(what.args)
+        args = what.args
         if "of" in args and rpc.client != bool(suffix):
             rpc.request = rpc.request or args["of"]
         elif "of" in args:
             rpc.response = rpc.response or args["of"]
-        self._event("i", rpc.app, self._tid(rpc), record.at_ns, s="t", cat="packet", name=name, args=args)
+        members = {"s": "t", "cat": "packet", "name": what.name + (suffix or " sent"), "args": args}
+        self._event("i", rpc.app, self._tid(rpc), record.at_ns, **members)
 
     def _step(self, record: Record) -> None:
         rpc = self._open.get(record.rpc)

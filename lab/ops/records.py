@@ -80,7 +80,7 @@ class Reader:
             after = at + BYTES + (captured + 7 & ~7)
             if after > end:
                 break
-            yield Record(*fields, data[at + BYTES : at + BYTES + captured])
+            yield Record._make((*fields, data[at + BYTES : at + BYTES + captured]))
             at = after
         self._rest = data[at:]
 
@@ -109,7 +109,8 @@ def packet(record: Record) -> Packet:
         offset = struct.unpack_from(">I", data, 52)[0]
         if offset == 0xFFFFFFFF:
             offset = struct.unpack_from(">I", data, 4)[0]
-        args = {"offset": offset, "bytes": record.length - 56, "of": length, "unscheduled_to": incoming}
+        size = record.length - 56
+        args = {"offset": offset, "bytes": size, "of": length, "unscheduled_to": incoming}
         if data[48]:
             args["retransmission"] = 1
     elif kind == GRANT and len(data) >= 33:

@@ -121,8 +121,8 @@ def _row(cells: Sequence[str], columns: Sequence[Column]) -> str:
 
 
 _THREAD = [
-    Column("thread", 6), Column("core", 4), Column("state", -6), Column("CPU", 5), Column("work", 5),
-    Column("rounds", 7), Column("cmds", 6), Column("compl", 6), Column("wakes", 6),
+    Column("thread", 6), Column("core", 4), Column("state", -6), Column("CPU", 5),
+    Column("work", 5), Column("rounds", 7), Column("cmds", 6), Column("compl", 6), Column("wakes", 6),
     Column("kicks", 6), Column("sleeps", 6), Column("apps", 5), Column("spin", 6),
 ]  # fmt: skip
 
@@ -130,7 +130,8 @@ _THREAD = [
 def _thread(t: Thread) -> list[str]:
     state = "aside" if not t.active else "asleep" if t.asleep else "awake"
     return [
-        str(t.thread), str(t.core) if t.core >= 0 else "any", state, f"{t.cpu:.0%}", f"{t.busy:.0%}",
+        str(t.thread), str(t.core) if t.core >= 0 else "any", state, f"{t.cpu:.0%}",
+        f"{t.busy:.0%}",
         number(t.rounds), number(t.commands), number(t.completions), number(t.wakeups),
         number(t.kicks), number(t.sleeps), str(t.attachments), duration(t.spin_ns),
     ]  # fmt: skip

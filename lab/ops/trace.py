@@ -29,7 +29,7 @@ _HEADERS = 80  # bytes of a packet that timelines need
 
 @dataclass(frozen=True)
 class Settings:
-    """Of one trace. `seconds` 0: until interrupted; `snap`: bytes of a packet, 0: homad's choice."""
+    """Of one trace. `seconds` 0: until interrupted; `snap`: bytes of a packet, 0: the usual."""
 
     monitor: str
     pcap: str = ""
@@ -110,7 +110,8 @@ class Spool:
         try:
             self._file.write(chunk)
         except OSError as error:
-            raise Gone(f"no room to record more in {tempfile.gettempdir()}: {error.strerror}") from None
+            place = tempfile.gettempdir()
+            raise Gone(f"no room to record more in {place}: {error.strerror}") from None
 
     def chunks(self) -> Iterator[bytes]:
         """All of them again."""

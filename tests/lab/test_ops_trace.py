@@ -155,7 +155,10 @@ def test_file__is_a_document_after_every_flush(tmp_path: Path) -> None:
 
 def timelines(tmp_path: Path, *parts: bytes) -> tuple[list[dict], Timelines]:
     path = tmp_path / "t.json"
-    apps = [{"app": 3, "name": "client", "pid": 9, "port": 40000}, {"app": 4, "name": "server", "pid": 10, "port": 4000}]
+    apps = [
+        {"app": 3, "name": "client", "pid": 9, "port": 40000},
+        {"app": 4, "name": "server", "pid": 10, "port": 4000},
+    ]
     with TraceFile(str(path), TAIL) as out:
         lines = Timelines(out, apps)
         for one in records.Reader(records.BYTES).feed(b"".join(parts)):

@@ -152,7 +152,8 @@ def test_pcap__tshark_reads_it(tmp_path: Path) -> None:
         with Tracing(a, "--pcap", str(path)):
             ask(a, b, 5)
     done = subprocess.run(
-        ["tshark", "-r", str(path), "-Y", "ip.proto == 146", "-T", "fields", "-e", "ip.src", "-e", "frame.interface_name"],
+        ["tshark", "-r", str(path), "-Y", "ip.proto == 146", "-T", "fields", "-e", "ip.src", "-e",
+         "frame.interface_name"],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     rows = {tuple(row.split("\t")) for row in done.stdout.splitlines()}
