@@ -119,12 +119,14 @@ struct homa_svc_slot {
 /**
  * struct homa_svc_item - a message that waits for the application
  * @list: in homa_svc.ready; free requests: in homa_svc.items.
- * @att: where its bytes are.
+ * @pool, @generation: of the attachment it came by, which lives only as long as
+ *	pieces of messages in it are held; this one may have none.
  */
 struct homa_svc_item {
 	struct homa_list list;
 	u64 order;
-	struct homa_svc_att *att;
+	u8 *pool;
+	u32 generation;
 	struct homa_cqe cqe;
 };
 
@@ -383,7 +385,7 @@ void homa_svc_end_waits(struct homa_svc *c);
 int homa_svc_release(void *host, struct homa_message *msg);
 int homa_svc_release_pages(void *host, const uint32_t *pages, unsigned int num);
 /** homa_svc_discard() - under @lock: nobody will have this message. */
-void homa_svc_discard(struct homa_svc *c, struct homa_svc_att *att,
+void homa_svc_discard(struct homa_svc *c, u32 generation,
 		      const struct homa_cqe *cqe);
 void homa_svc_show_releases(struct homa_svc *c);
 

@@ -65,7 +65,7 @@ static void fill_peer(struct homa_svc *c, const struct homa_cqe *cqe,
 	homa_sockaddr_from_addr(&msg->peer, &slot->peer, slot->port);
 }
 
-static void fill(struct homa_svc *c, const struct homa_svc_att *att,
+static void fill(struct homa_svc *c, u8 *pool, u32 generation,
 		 const struct homa_cqe *cqe, struct homa_message *msg)
 {
 	u32 *pages = (u32 *)&msg->priv[HOMA_PRIV_PAGES];
@@ -80,15 +80,14 @@ static void fill(struct homa_svc *c, const struct homa_svc_att *att,
 	for (i = 0; i < cqe->num_pages; i++) {
 		u32 n = homa_min_u32(left, 65536);
 
-		msg->iov[i].iov_base = att->pool + cqe->pages[i];
+		msg->iov[i].iov_base = pool + cqe->pages[i];
 		msg->iov[i].iov_len = n;
 		pages[i] = cqe->pages[i];
 		left -= n;
 	}
 	fill_peer(c, cqe, msg);
 	msg->priv[HOMA_PRIV_HOST] = cqe->token;
-	msg->priv[HOMA_PRIV_HOST + 1] = (u64)att->generation << 32 |
-					cqe->num_pages;
+	msg->priv[HOMA_PRIV_HOST + 1] = (u64)generation << 32 | cqe->num_pages;
 }
 
 /* ---- waiting threads ---- */
@@ -162,14 +161,15 @@ static struct homa_svc_item *new_item(struct homa_svc *c)
 }
 
 static void queue(struct homa_svc *c, struct homa_svc_item *item,
-		  struct homa_svc_att *att, const struct homa_cqe *cqe)
+		  const struct homa_cqe *cqe)
 {
 	enum homa_svc_queue which = cqe->kind == HOMA_CQE_REQUEST ?
 					    HOMA_SVC_REQUESTS :
 					    HOMA_SVC_RESPONSES;
 
 	item->cqe = *cqe;
-	item->att = att;
+	item->pool = c->att->pool;
+	item->generation = c->att->generation;
 	item->order = c->order++;
 	if (cqe->kind != HOMA_CQE_REQUEST && (cqe->flags & HOMA_CQE_PRIVATE)) {
 		homa_list_init(&item->list);
@@ -200,15 +200,15 @@ static void respond(struct homa_svc *c, struct homa_svc_slot *slot,
 	}
 	w = slot->gone ? NULL : pick(c, cqe, self);
 	if (likely(w != NULL)) {
-		fill(c, c->att, cqe, w->msg);
+		fill(c, c->att->pool, c->att->generation, cqe, w->msg);
 		homa_svc_slot_put(c, slot);
 		finish(c, w, self, 0);
 	} else if (slot->gone) {
-		homa_svc_discard(c, c->att, cqe);
+		homa_svc_discard(c, c->att->generation, cqe);
 		homa_svc_slot_put(c, slot);
 	} else {
 		slot->state = HOMA_SVC_DONE;
-		queue(c, &c->slot_items[slot - c->slots], c->att, cqe);
+		queue(c, &c->slot_items[slot - c->slots], cqe);
 	}
 }
 
@@ -229,10 +229,10 @@ static bool got_request(struct homa_svc *c, const struct homa_cqe *cqe,
 	__atomic_store_n(&c->requests[cqe->token & 0xffff], cqe->token,
 			 __ATOMIC_RELEASE);
 	if (likely(w != NULL)) {
-		fill(c, c->att, cqe, w->msg);
+		fill(c, c->att->pool, c->att->generation, cqe, w->msg);
 		finish(c, w, self, 0);
 	} else {
-		queue(c, item, c->att, cqe);
+		queue(c, item, cqe);
 	}
 	return true;
 }
@@ -255,7 +255,7 @@ void homa_svc_forget(struct homa_svc *c, u64 token)
 		return;
 	item = &c->slot_items[slot - c->slots];
 	unqueue(c, item);
-	homa_svc_discard(c, item->att, &item->cqe);
+	homa_svc_discard(c, item->generation, &item->cqe);
 	homa_svc_slot_put(c, slot);
 }
 
@@ -284,7 +284,7 @@ void homa_svc_drop_requests(struct homa_svc *c)
 			homa_container_of(node, struct homa_svc_item, list);
 
 		c->ready_count--;
-		homa_svc_discard(c, item->att, &item->cqe);
+		homa_svc_discard(c, item->generation, &item->cqe);
 		homa_list_add_head(&c->items, &item->list);
 	}
 	for (i = 0; i < HOMA_SVC_SLOTS; i++)
@@ -317,7 +317,7 @@ static bool one(struct homa_svc *c, const struct homa_cqe *cqe,
 	if (likely(slot && slot->state == HOMA_SVC_OPEN))
 		respond(c, slot, cqe, self);
 	else
-		homa_svc_discard(c, c->att, cqe);
+		homa_svc_discard(c, c->att->generation, cqe);
 	return true;
 }
 
@@ -384,7 +384,7 @@ static void take_item(struct homa_svc *c, struct homa_svc_item *item,
 		      struct homa_message *msg)
 {
 	unqueue(c, item);
-	fill(c, item->att, &item->cqe, msg);
+	fill(c, item->pool, item->generation, &item->cqe, msg);
 	if (item->cqe.kind == HOMA_CQE_REQUEST)
 		homa_list_add_head(&c->items, &item->list);
 	else

@@ -152,15 +152,18 @@ int homa_svc_release_pages(void *host, const uint32_t *pages, unsigned int num)
 	return rc;
 }
 
-void homa_svc_discard(struct homa_svc *c, struct homa_svc_att *att,
+void homa_svc_discard(struct homa_svc *c, u32 generation,
 		      const struct homa_cqe *cqe)
 {
+	struct homa_svc_att *att;
 	int rc = 0;
 
 	if (!cqe->num_pages)
 		return;
 	homa_turn_lock(&c->release_lock);
-	put_all(c, att, cqe->pages, cqe->num_pages, &rc);
+	att = att_of(c, generation);
+	if (att)
+		put_all(c, att, cqe->pages, cqe->num_pages, &rc);
 	homa_turn_unlock(&c->release_lock);
 }
 

@@ -82,7 +82,7 @@ static void forget_memory(struct fake *f)
 	if (!f->q)
 		return;
 	munmap(f->q, sizeof(*f->q));
-	munmap(f->pool, FAKE_POOL);
+	munmap(f->pool, f->pool_bytes);
 	for (i = 0; i < f->segs; i++)
 		munmap(f->seg[i], f->seg_bytes[i]);
 	f->q = NULL;
@@ -113,7 +113,8 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	f->kick_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	fds[HOMA_CTL_FD_KICK] = dup(f->kick_fd);
 	memset(f->sq_head, 0, sizeof(f->sq_head));
-	f->cq_tail = 0;
+	f->cq_tail = f->release_head = 0;
+	memset(f->out, 0, sizeof(f->out));
 	f->q->h.magic = HOMA_SHM_MAGIC;
 	f->q->h.version = HOMA_SHM_VERSION;
 	f->q->h.sqs = 1;
@@ -122,7 +123,7 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	memcpy(a->ip, (u8[16]){ [10] = 0xff, 0xff, 127, 0, 0, 1 }, 16);
 	a->queues_bytes = sizeof(*f->q);
 	a->data_bytes = FAKE_DATA;
-	a->pool_bytes = FAKE_POOL;
+	a->pool_bytes = f->pool_bytes = FAKE_POOL;
 	a->max_rpcs = f->max_rpcs ? f->max_rpcs : 1000;
 	a->max_segments = f->max_segments ? f->max_segments : 4;
 	answer(f, a, fds, HOMA_CTL_ATTACH_FDS);
@@ -155,9 +156,9 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 		a.data_bytes = r->bytes;
 		break;
 	case HOMA_CTL_POOL:
-		munmap(f->pool, FAKE_POOL);
+		munmap(f->pool, f->pool_bytes);
 		fd = memory(&f->pool, r->bytes);
-		a.pool_bytes = r->bytes;
+		a.pool_bytes = f->pool_bytes = r->bytes;
 		break;
 	case HOMA_CTL_READY_FD:
 		fd = channel(&f->ready_fd);
@@ -186,12 +187,12 @@ static void *serve(void *arg)
 			fd = accept4(f->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 			if (fd >= 0) {
 				close(f->conn);
-				f->conn = fd;
+				__atomic_store_n(&f->conn, fd, __ATOMIC_SEQ_CST);
 			}
 		} else if (fds[2].revents) {
 			if (recv(f->conn, &r, sizeof(r), 0) != sizeof(r)) {
 				close(f->conn);
-				f->conn = -1;
+				__atomic_store_n(&f->conn, -1, __ATOMIC_SEQ_CST);
 			} else {
 				control(f, &r);
 			}
@@ -243,7 +244,7 @@ void fake_kill(struct fake *f)
 void fake_evict(struct fake *f)
 {
 	__atomic_store_n(&f->q->h.state, HOMA_SHM_EVICTED, __ATOMIC_SEQ_CST);
-	shutdown(f->conn, SHUT_RDWR);
+	shutdown(__atomic_load_n(&f->conn, __ATOMIC_SEQ_CST), SHUT_RDWR);
 }
 
 /* ---- rings ---- */
@@ -324,6 +325,34 @@ static void signal_bits(struct fake *f, u32 want)
 		must(write(f->ready_fd, &one, sizeof(one)) > 0);
 }
 
+/* What the application gave back, and a page that it does not have. */
+static u32 free_page(struct fake *f)
+{
+	struct homa_shm_ring *ring = &f->q->h.release;
+	int tries;
+
+	for (tries = 0; tries < WAIT_TRIES; tries++) {
+		u32 page = f->next_page++ % (u32)(f->pool_bytes / 65536);
+
+		while (f->release_head !=
+		       __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE)) {
+			u32 back = f->q->released[f->release_head++ %
+						  HOMA_SHM_RELEASES];
+
+			must(f->out[back / 65536]);
+			f->out[back / 65536] = false;
+		}
+		__atomic_store_n(&ring->head, f->release_head, __ATOMIC_RELEASE);
+		if (!f->out[page]) {
+			f->out[page] = true;
+			return page;
+		}
+		sched_yield();
+	}
+	must(!"a page");
+	return 0;
+}
+
 void fake_put(struct fake *f, struct homa_cqe cqe, const void *bytes)
 {
 	u32 i, left = cqe.length;
@@ -331,7 +360,7 @@ void fake_put(struct fake *f, struct homa_cqe cqe, const void *bytes)
 
 	for (i = 0; left && bytes; i++) {
 		u32 n = homa_min_u32(left, 65536);
-		u32 page = f->next_page++ % (FAKE_POOL / 65536) * 65536;
+		u32 page = free_page(f) * 65536;
 
 		/* Not at the begin of the page: pieces may be anywhere. */
 		if (n < 60000)
@@ -393,9 +422,6 @@ static void *echo(void *arg)
 	while (__atomic_load_n(&f->echo, __ATOMIC_SEQ_CST)) {
 		struct homa_cqe cqe = { .kind = HOMA_CQE_RESPONSE };
 
-		/* The pool is used round and round: as if all came back. */
-		__atomic_store_n(&f->q->h.release.head, fake_released(f),
-				 __ATOMIC_RELEASE);
 		if (!next(f, &sqe)) {
 			sched_yield();
 			continue;

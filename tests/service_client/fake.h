@@ -42,8 +42,11 @@ struct fake {
 	u64 seg_bytes[HOMA_SHM_SEGMENTS];
 	u32 segs;
 	u8 *pool;
+	u64 pool_bytes;
 	int wake_fd, ready_fd, kick_fd;
-	u32 sq_head[HOMA_SHM_SQS], sq_last, cq_tail, next_page;
+	u32 sq_head[HOMA_SHM_SQS], sq_last, cq_tail, release_head;
+	u32 next_page;
+	bool out[FAKE_POOL / 65536];
 };
 
 /** fake_start() - listen and serve; the path goes to HOMA_SERVICE_SOCKET. */
