@@ -29,7 +29,7 @@ from attachtool import (
 from homad import Host, needs_homad, needs_root, one_host
 from netns import eventually
 
-pytestmark = [needs_homad, needs_root]
+pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 F_GET_SEALS = 1034
 SEALED = 0x1 | 0x2 | 0x4  # seal, shrink, grow
