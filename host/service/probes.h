@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* Static probe points for bpftrace and perf; nothing where sys/sdt.h is missing. */
+/*
+ * Static probe points (USDT) for bpftrace and perf; an instruction that does
+ * nothing until somebody looks, and not even that where sys/sdt.h is missing.
+ * docs/operating.md has recipes. Provider homad:
+ *
+ *	request	attachment, RPC, bytes, server's port	taken from an application
+ *	reply	attachment, token, bytes, 1: RPC is gone
+ *	deliver	attachment, RPC, bytes, errno	given to an application
+ *	rx	port, Homa header, bytes, address (16)	from the network
+ *	tx	port, Homa header, bytes, address (16)	to the network, or to
+ *						another application of this host
+ */
 #ifndef HOMAD_PROBES_H
 #define HOMAD_PROBES_H
 

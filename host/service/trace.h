@@ -9,6 +9,7 @@
 #ifndef HOMAD_TRACE_H
 #define HOMAD_TRACE_H
 
+#include "probes.h"
 #include "service.h"
 
 #define HOMAD_TRACE_MEMORY (8u << 20) /* ring of a thread, bytes */
@@ -122,6 +123,7 @@ static inline void homad_trace_rx(struct homad_thread *t,
 				  const struct homad_port *port,
 				  const struct nic_rx *pkt)
 {
+	HOMAD_PROBE4(rx, port->index, pkt->data, pkt->len, pkt->src.ip);
 	if (unlikely(t->trace))
 		homad_trace_rx_slow(t, port, pkt);
 }
@@ -131,6 +133,8 @@ static inline void homad_trace_tx(struct homad_thread *t,
 				  enum homad_trace_kind kind,
 				  const struct nic_tx *pkt)
 {
+	HOMAD_PROBE4(tx, port->index, pkt->hdr,
+		     pkt->hdr_len + pkt->payload_len, pkt->dst.ip);
 	if (unlikely(t->trace))
 		homad_trace_tx_slow(t, port, kind, pkt);
 }
