@@ -88,7 +88,7 @@ static unsigned int take(struct homa *h)
 		  (unsigned long long)msg.cookie);
 	if (msg.kind != HOMA_RESPONSE) {
 		broken = 1;
-		usleep(1000);
+		usleep(20000);
 		homa_release(h, &msg);
 		return slot;
 	}

@@ -95,7 +95,7 @@ def test_daemon_ends__applications_are_told_and_come_back(number: int) -> None:
 
 def test_daemon_killed__others_are_not_confused() -> None:
     """The other host's RPCs fail or succeed, and go on when the daemon and its server are back, several times."""
-    with two_hosts(config=protocol("timeout_us=3000000,restart_guard_us=1")) as (a, b):
+    with two_hosts(config=protocol(PATIENT)) as (a, b):
         server = echo_server(b, 4000)
         mending = going(a.start([STEADY, a.address(b, 4000), "0", "16", "0", "mend"]))
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):

@@ -81,6 +81,9 @@ def test_example_config__is_right_and_shows_the_defaults(tmp_path: Path) -> None
     file.write_text(text)
     done = homad("--check-config", "--config", str(file))
     assert done.returncode == 0, done.stderr
+    file.write_text(text + "wrong = 1\n")
+    done = homad("--check-config", "--config", str(file))
+    assert done.returncode == 2 and "protocol.wrong" in done.stderr, done
     # What is commented out is right, too, and every setting is there.
     live = re.sub(r"^#(?=\w+ = )", "", text, flags=re.M).replace("cores = [2, 3]", "cores = []")
     file.write_text(live)
