@@ -354,7 +354,7 @@ static int read_all(struct homad_config *config, int argc, char **argv,
 	if (!file && access(DEFAULT_FILE, F_OK) == 0)
 		file = DEFAULT_FILE;
 	if (file && homad_config_load(config, file, errors))
-		return 1;
+		return 2;
 	return second_pass(config, argc, argv, errors);
 }
 

@@ -16,8 +16,8 @@ enum homad_action {
  * homad_options() - defaults, the file, the command line, in this order
  * @config: filled in.
  * @action: what is wanted.
- * Returns 0, or the exit status after having said on standard error what is
- * wrong: 2 for the command line, 1 for the file.
+ * Returns 0, or the exit status 2 after having said on standard error what is
+ * wrong.
  */
 int homad_options(struct homad_config *config, int argc, char **argv,
 		  enum homad_action *action);
