@@ -6,7 +6,8 @@
  * disk. So a line is built in a buffer, control characters are replaced, and it
  * goes out in one write(2) only if poll(2) says that there is room; each call
  * site may log SITE_BURST lines at once and one more in each SITE_INTERVAL, and
- * says how many it left out. What cannot be written is counted and told of in the next line that can.
+ * says how many it left out. What cannot be written is counted and told of in
+ * the next line that can.
  */
 #include <errno.h>
 #include <poll.h>
