@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "../libhoma_internal.h"
 #include "internal.h"
@@ -278,6 +279,23 @@ void homa_pl_claim_ports(void)
 	homa_pl_leave();
 }
 
+/*
+ * close() gives a port back at once in the kernel; homad learns of it a moment
+ * later, and so may a server that is started anew.
+ */
+static int bind_patiently(struct homa_pl_sock *s, uint16_t port)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	int rc, tries = 50;
+
+	for (;;) {
+		rc = homa_bind(s->h, port);
+		if (rc != -EADDRINUSE || !tries--)
+			return rc;
+		nanosleep(&pause, NULL);
+	}
+}
+
 int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 		 socklen_t len)
 {
@@ -304,7 +322,7 @@ int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 	if (s->port)
 		return homa_pl_error(s, -EINVAL,
 				     "bind: the socket is bound already");
-	rc = homa_bind(s->h, port);
+	rc = bind_patiently(s, port);
 	if (rc)
 		return homa_pl_error(s, rc, homa_error(s->h));
 	s->port = port;
