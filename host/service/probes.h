@@ -8,8 +8,7 @@
  *	reply	attachment, token, bytes, 1: RPC is gone
  *	deliver	attachment, RPC, bytes, errno	given to an application
  *	rx	port, Homa header, bytes, address (16)	from the network
- *	tx	port, Homa header, bytes, address (16)	to the network, or to
- *						another application of this host
+ *	tx	port, Homa header, bytes, address (16)	to the network
  */
 #ifndef HOMAD_PROBES_H
 #define HOMAD_PROBES_H
