@@ -47,6 +47,8 @@ int homa_fail(const struct homa *h, int code, const char *format, ...)
 	struct slot *slot = slot_of(h ? h->serial : 0);
 	va_list args;
 
+	/* Whatever homad said about it: this sentence is the better one. */
+	homa_svc_why();
 	slot->op = NULL;
 	slot->code = code;
 	va_start(args, format);
@@ -61,6 +63,16 @@ int homa_fail_op(uint64_t serial, const char *op, int code)
 
 	slot->op = op;
 	slot->code = code;
+	return code;
+}
+
+int homa_fail_text(uint64_t serial, const char *op, int code, const char *text)
+{
+	struct slot *slot = slot_of(serial);
+
+	slot->op = NULL;
+	slot->code = code;
+	snprintf(slot->text, sizeof(slot->text), "%s: %s", op, text);
 	return code;
 }
 

@@ -76,9 +76,17 @@ static int check_dest(const struct homa *h, const char *op,
 			 op, dest->sa_family);
 }
 
+static int failed(uint64_t serial, const char *op, int rc)
+{
+	const char *why = homa_svc_why();
+
+	return why ? homa_fail_text(serial, op, rc, why) :
+		     homa_fail_op(serial, op, rc);
+}
+
 static inline int result(uint64_t serial, const char *op, int rc)
 {
-	return LIKELY(rc >= 0) ? rc : homa_fail_op(serial, op, rc);
+	return LIKELY(rc >= 0) ? rc : failed(serial, op, rc);
 }
 
 int homa_bind(struct homa *h, uint16_t port)

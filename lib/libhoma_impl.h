@@ -56,6 +56,9 @@ const struct homa_backend_ops *homa_load_embedded(char *err, size_t errlen);
 
 /** homa_svc_get() - the service host's table. */
 const struct homa_backend_ops *homa_svc_get(void);
+/** homa_svc_why() - homad's own sentence about what it just refused this thread,
+ *  once; NULL: none. */
+const char *homa_svc_why(void);
 
 /** homa_fail() - remember this thread's error on @h (NULL: of homa_open()). */
 int homa_fail(const struct homa *h, int code, const char *format, ...)
@@ -65,6 +68,8 @@ int homa_fail(const struct homa *h, int code, const char *format, ...)
  * @serial: of the handle, which another thread may have closed meanwhile.
  */
 int homa_fail_op(uint64_t serial, const char *op, int code);
+/** homa_fail_text() - the same with a sentence that came from elsewhere. */
+int homa_fail_text(uint64_t serial, const char *op, int code, const char *text);
 /** homa_last_error() - what this thread's last failure on @h was. */
 const char *homa_last_error(const struct homa *h);
 /** homa_strerror() - the plain meaning of an RPC's or a call's errno. */

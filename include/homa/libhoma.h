@@ -41,9 +41,13 @@ struct homa;
 /**
  * struct homa_options - how to open a handle; all zero is a good default
  * @via: which host to use: NULL or "auto" (the environment variable HOMA_VIA
- *	if set, else the best that works here), "afxdp", "udp" (later also
- *	"kernel" and "service"). A forced host that cannot run is an error,
- *	never a silent change.
+ *	if set, else the best that works here), "service" (homad, through the
+ *	socket $HOMA_SERVICE_SOCKET or /run/homa/homad.sock), "afxdp", "udp"
+ *	(later also "kernel"). A forced host that cannot run is an error, never
+ *	a silent change. "auto" takes "service" if homad can be attached to and
+ *	nothing is given, here or in the environment, that is homad's to decide:
+ *	@interface, @address, @udp_port, @link_mbps, @config. Under "service"
+ *	these five have no effect.
  * @interface: network interface for "afxdp"; NULL: $HOMA_INTERFACE, else the
  *	one that has @address. "auto" tries "afxdp" only if one of these names
  *	a network device, and otherwise uses "udp".
@@ -54,7 +58,8 @@ struct homa;
  * @link_mbps: link rate in Mbit/s used for pacing and for RTTbytes; 0: asked
  *	$HOMA_LINK_MBPS if set, else what the device says; if it says nothing,
  *	output is not paced.
- * @rcvbuf: bytes of receive buffer, a multiple of 64 KiB; 0: 32 MiB.
+ * @rcvbuf: bytes of receive buffer, a multiple of 64 KiB; 0: 32 MiB, under
+ *	"service" what homad gives.
  * @spin_us: how long a receive polls before it blocks, in microseconds; 0:
  *	50; -1: never blocks while a call is waiting (lowest latency, uses a
  *	whole core).
@@ -89,7 +94,8 @@ enum homa_kind {
  * struct homa_message - a message (or failure) taken by homa_receive()
  * @kind: see enum homa_kind.
  * @error: 0, or the negative errno the RPC ended with (-ETIMEDOUT,
- *	-ENOTCONN, -EHOSTUNREACH, or what homa_abort() was given).
+ *	-ENOTCONN, -EHOSTUNREACH, -ECONNRESET: homad ended, or what
+ *	homa_abort() was given).
  * @id: the RPC's id; with @peer what homa_reply() needs.
  * @cookie: what homa_request() was given (responses and errors).
  * @length: bytes in the message.
@@ -130,8 +136,9 @@ struct homa_message {
  * @options: NULL or options; copied.
  *
  * Errors: -EINVAL (a bad option), -EPERM or -EACCES (needs root or
- * CAP_NET_ADMIN), -ENODEV (no such interface), -EOPNOTSUPP (that host is not
- * available here), -ENOMEM. homa_open_error() tells more.
+ * CAP_NET_ADMIN, or homad's rules forbid it), -ENODEV (no such interface),
+ * -ECONNREFUSED (homad is not running), -EOPNOTSUPP (that host is not available
+ * here), -ENOMEM. homa_open_error() tells more.
  */
 int homa_open(struct homa **out, const struct homa_options *options);
 
@@ -144,7 +151,7 @@ void homa_close(struct homa *h);
 /** homa_error() - one sentence about this thread's last failure on @h. */
 const char *homa_error(struct homa *h);
 
-/** homa_via() - name of the host in use: "afxdp", "udp", ... */
+/** homa_via() - name of the host in use: "service", "afxdp", "udp". */
 const char *homa_via(struct homa *h);
 
 /** homa_via_reason() - why that host was chosen ("" if it was the first choice). */
@@ -190,7 +197,9 @@ char *homa_format_address(const struct sockaddr_storage *addr, char *text,
  * @flags: 0 or HOMA_PRIVATE | HOMA_BORROW.
  * @id: receives the RPC's id (may be NULL).
  * Errors: -EINVAL (length 0, address family), -EMSGSIZE (too long),
- * -EHOSTUNREACH (no route), -ENOBUFS (too many RPCs), -ESHUTDOWN.
+ * -EHOSTUNREACH (no route), -ENOBUFS (too many RPCs, or too many bytes on their
+ * way under "service"), -ECONNREFUSED (homad is away; the handle attaches again by
+ * itself), -ECONNABORTED (homad ended the attachment for good), -ESHUTDOWN.
  */
 int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 		 const void *buf, size_t length, uint64_t cookie,
@@ -203,7 +212,7 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen
  * homa_reply() - answer a request
  * @request: what homa_receive() gave; may already be released.
  * Returns 0 also when the client is gone meanwhile.
- * Errors: -EINVAL (not a request, length 0, replied already), -EMSGSIZE.
+ * Errors: -EINVAL (not a request, length 0, replied already), -EMSGSIZE, -ENOBUFS.
  */
 int homa_reply(struct homa *h, const struct homa_message *request,
 	       const void *buf, size_t length);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include "client.h"
 
-#define ANSWER_S 5 /* after which homad counts as dead */
+#define ANSWER_S 30 /* after which homad counts as dead */
 
 static int connect_sentence(int code, const char *path, char *err, size_t errlen)
 {

@@ -10,6 +10,21 @@
 #include <unistd.h>
 #include "client.h"
 #include "homa_sockaddr.h"
+#include "libhoma_impl.h"
+
+/* What homad said when it refused this thread something last, until it is told. */
+static _Thread_local char why[HOMA_SHM_TEXT];
+
+const char *homa_svc_why(void)
+{
+	static _Thread_local char told[HOMA_SHM_TEXT];
+
+	if (!why[0])
+		return NULL;
+	memcpy(told, why, sizeof(told));
+	why[0] = '\0';
+	return told;
+}
 
 static void keep_fds(struct msghdr *msg, int *fds, u32 num_fds)
 {
@@ -97,8 +112,12 @@ int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
 	if (rc)
 		return rc;
 	rc = homa_svc_ask(c->att, request, answer, fd, fd ? 1 : 0);
-	if (!rc)
+	if (!rc) {
+		memcpy(why, answer->text, sizeof(why));
+		if (!answer->error)
+			why[0] = '\0';
 		return answer->error;
+	}
 	homa_turn_lock(&c->lock);
 	homa_svc_lost(c, HOMA_SVC_LOST);
 	homa_turn_unlock(&c->lock);

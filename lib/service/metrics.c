@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "client.h"
+#include "libhoma_impl.h"
 
 typedef void visitor(void *arg, const char *name, const char *description,
 		     uint64_t value);
@@ -33,8 +34,10 @@ static struct homa_ctl_metric *ask(struct homa_svc *c, u32 *total)
 	u32 got = 0;
 
 	*total = 0;
-	if (homa_svc_question(c, &request, &answer, NULL))
+	if (homa_svc_question(c, &request, &answer, NULL)) {
+		homa_svc_why();
 		return NULL;
+	}
 	all = calloc(answer.total + 1, sizeof(*all));
 	while (got < answer.total) {
 		ssize_t n = homa_svc_next(c->att, batch, sizeof(batch));

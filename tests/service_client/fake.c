@@ -140,6 +140,10 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 		attach(f, r, &a);
 		return;
 	case HOMA_CTL_BIND:
+		if (r->port == 13) {
+			a.error = -EPERM;
+			snprintf(a.text, sizeof(a.text), "port 13 is not yours");
+		}
 		f->bound = a.port = r->port;
 		__atomic_fetch_add(&f->binds, 1, __ATOMIC_SEQ_CST);
 		break;

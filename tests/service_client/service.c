@@ -88,6 +88,10 @@ static void open__attaches(void **state)
 			    "127.0.0.1:40000");
 	assert_int_equal(homa_udp_port(h), 54321);
 	assert_true(strlen(f.name) > 0);
+	assert_int_equal(homa_bind(h, 13), -EPERM);
+	assert_string_equal(homa_error(h), "homa_bind: port 13 is not yours");
+	assert_int_equal(homa_bind(h, 0), -EINVAL);
+	assert_non_null(strstr(homa_error(h), "1 to 32767"));
 	assert_int_equal(homa_bind(h, 99), 0);
 	assert_int_equal(homa_bind(h, 98), -EINVAL);
 	homa_getsockname(h, &us);
