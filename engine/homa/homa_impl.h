@@ -533,6 +533,9 @@ void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit,
 		    u8 prio);
 void homa_out_supply(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 available);
+/* The peer knows nothing of the message: from its beginning, with what may be sent
+ * unasked; grants come anew. */
+void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 		     u32 end, u8 prio);
 void homa_out_cancel(struct homa_rpc *rpc);

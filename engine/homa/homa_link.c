@@ -211,6 +211,28 @@ void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 	ctx->tx_link = link;
 }
 
+void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	struct homa_link *link = rpc->link;
+	struct homa_out *out = &rpc->out;
+
+	homa_lock(&link->lock);
+	/* Grants were given by a life of the peer that has ended. */
+	if (out->active && out->next > out->unsched) {
+		HOMA_WRITE_ONCE(out->num_rtx, 0);
+		out->limit = out->next;
+		homa_out_queue(link, rpc); /* its place is about to change */
+		HOMA_WRITE_ONCE(out->next, out->unsched);
+		out->limit = out->unsched;
+	}
+	if (out->active && out->next) {
+		homa_rtx_add(out, 0, out->next, out->unsched_prio);
+		homa_out_queue(link, rpc);
+	}
+	homa_unlock(&link->lock);
+	ctx->tx_link = link;
+}
+
 void homa_out_cancel(struct homa_rpc *rpc)
 {
 	struct homa_link *link = rpc->link;

@@ -116,8 +116,7 @@ static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		return;
 	}
 	homa_count(ctx, HOMA_M_restarts, 1);
-	homa_out_resend(ctx, rpc, 0, HOMA_READ_ONCE(rpc->out.next),
-			rpc->out.unsched_prio);
+	homa_out_restart(ctx, rpc);
 }
 
 /* The server wants to forget an RPC of which we have not said "done". */

@@ -408,6 +408,33 @@ static void at_most_once__server_restarts(void **state)
 	each_seed(20, server_restarts_under_loss);
 }
 
+/*
+ * A server that came back guards itself against old requests for a while; each
+ * attempt then must not cost all that had been sent of a long request.
+ */
+static void restart__a_long_request_begins_with_its_unscheduled_bytes(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	u32 i;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.rate_mbps = 10000;
+	w = pair_world_new(&cfg);
+	for (i = 0; i < 8; i++)
+		pair_rpc(w, 0, 1, 1000000, 100);
+	pair_run_for(w, 4 * PAIR_MS);
+	pair_host_stop(&w->hosts[1]);
+	pair_run_for(w, 20 * PAIR_MS);
+	pair_host_start(&w->hosts[1]);
+	assert_true(pair_run_while_pending(w, 20 * PAIR_S));
+	assert_true(pair_metric(w, HOMA_M_restarts) >= 1);
+	assert_true(pair_metric(w, HOMA_M_tx_retransmit_bytes) <=
+		    pair_metric(w, HOMA_M_restarts) * 150000);
+	pair_finish(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -429,6 +456,7 @@ int main(void)
 		cmocka_unit_test(ends__disagree_about_length),
 		cmocka_unit_test(at_most_once__client_restarts_and_duplicates),
 		cmocka_unit_test(at_most_once__server_restarts),
+		cmocka_unit_test(restart__a_long_request_begins_with_its_unscheduled_bytes),
 	};
 
 	pair_test_setup();
