@@ -157,12 +157,13 @@ static void get_groups(struct homad_client *client)
 }
 
 /* Room for one more connection of @user: the oldest of this user goes, or the
- * oldest of all. */
+ * oldest of all; unless its request has come meanwhile. */
 static void make_room(struct homad *d, const struct homad_user *user)
 {
 	struct homad_attach *attach = homad_attach(d);
 	bool own = user->fresh > HOMAD_FRESH_PER_USER;
 	struct homa_list *node = attach->fresh.next;
+	u32 before = attach->num_fresh;
 	struct homad_client *client;
 
 	if (!own && attach->num_fresh <= HOMAD_FRESH)
@@ -171,6 +172,9 @@ static void make_room(struct homad *d, const struct homad_user *user)
 		client = homa_container_of(node, struct homad_client, list);
 		if (own && client->user != user)
 			continue;
+		client_ready(d, &client->conn, EPOLLIN);
+		if (attach->num_fresh < before)
+			return;
 		homad_slow(d)->refused++;
 		homad_client_free(d, client);
 		return;

@@ -14,7 +14,7 @@
 #include "slowpath.h"
 
 #define HOMAD_USER_BUCKETS 256u
-#define HOMAD_FRESH_PER_USER 16u /* connections that have not attached yet */
+#define HOMAD_FRESH_PER_USER 128u /* connections that have not attached yet */
 #define HOMAD_FRESH 512u
 #define HOMAD_GROUPS 64u /* supplementary groups that rules can match */
 

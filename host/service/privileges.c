@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "attach.h"
 #include "log.h"
 #include "privileges.h"
 
@@ -28,7 +29,7 @@
 
 /* Descriptors: of an attachment connection, process, wake, kick, readiness. */
 #define FDS_PER_APP 5u
-#define FDS_OWN 256u
+#define FDS_OWN (256u + 2 * HOMAD_FRESH)
 
 bool homad_privileged(void)
 {

@@ -33,7 +33,7 @@ pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 F_GET_SEALS = 1034
 SEALED = 0x1 | 0x2 | 0x4  # seal, shrink, grow
-FRESH_PER_USER = 16  # HOMAD_FRESH_PER_USER
+FRESH_PER_USER = 128  # HOMAD_FRESH_PER_USER
 
 
 @pytest.fixture(scope="module")
@@ -205,15 +205,33 @@ def test_process__its_end_counts_even_if_a_child_keeps_the_connection(host: Host
 
 def test_connections__without_attaching_are_few(host: Host) -> None:
     before = len(host.homad.fds())
-    idle = [Client(host.homad.socket) for _ in range(300)]
+    idle = [Client(host.homad.socket) for _ in range(3 * FRESH_PER_USER)]
     try:
         # Each has a descriptor for itself and one for its process.
         eventually(lambda: len(host.homad.fds()) <= before + 2 * FRESH_PER_USER)
         with Client(host.homad.socket) as client:
             client.attach()
         assert gone(idle[0])
+        idle[-1].attach()
     finally:
         for client in idle:
+            client.close()
+
+
+def test_connections__many_at_once_are_all_served(host: Host) -> None:
+    clients = [Client(host.homad.socket) for _ in range(FRESH_PER_USER)]
+    try:
+        for client in clients:
+            client.send(request(ATTACH, size=131072))
+        # Those whose request is there are not pushed out by newer ones.
+        idle = [Client(host.homad.socket) for _ in range(FRESH_PER_USER)]
+        for client in clients:
+            answer = client.answer()
+            assert answer and answer.error == 0
+        for client in idle:
+            client.close()
+    finally:
+        for client in clients:
             client.close()
 
 
