@@ -95,7 +95,8 @@ def test_daemon_ends__applications_are_told_and_come_back(number: int) -> None:
 
 def test_daemon_killed__others_are_not_confused() -> None:
     """The other host's RPCs fail or succeed, and go on when the daemon and its server are back, several times."""
-    with two_hosts(config=protocol(PATIENT)) as (a, b):
+    # A response that had begun is waited for until the timeout: nobody knows of its RPC any more.
+    with two_hosts(config=protocol("timeout_us=5000000,restart_guard_us=1")) as (a, b):
         server = echo_server(b, 4000)
         mending = going(a.start([STEADY, a.address(b, 4000), "0", "16", "0", "mend"]))
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
