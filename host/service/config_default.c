@@ -15,6 +15,8 @@
 /* Small machines stop a process for 100 ms now and then; an RPC must live on. */
 #define TIMEOUT_US 500000u
 #define UDP_PORT 54321u
+/* More than one user's RPCs can go to. */
+#define MAX_PEERS 600000u
 
 /* A quarter of the machine, but not more than 4 GiB. */
 static u64 user_memory(void)
@@ -71,6 +73,7 @@ void homad_config_default(struct homad_config *config)
 	};
 	homa_params_default(&config->params);
 	config->params.timeout_us = TIMEOUT_US;
+	config->params.max_peers = MAX_PEERS;
 	config->log_level = HOMAD_INFO;
 	config->log_format = HOMAD_LOG_TEXT;
 }

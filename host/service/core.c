@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include "log.h"
 #include "netif.h"
 #include "privileges.h"
@@ -20,6 +21,8 @@
 #define BUCKETS 16384u
 #define TOMBSTONES 65536u
 #define LOCAL_MTU 65535u
+#define STOP_MS 2000 /* for RPCs to end when we stop */
+#define PEER_BUCKETS 4096u
 
 static void *aligned(size_t size)
 {
@@ -48,6 +51,7 @@ static int make_engine(struct homad *d, char *err, size_t errlen)
 	d->limits.shards = power_of_two(d->num_threads);
 	d->limits.buckets = BUCKETS;
 	d->limits.tombstones = TOMBSTONES;
+	d->limits.peer_buckets = PEER_BUCKETS;
 	d->limits.sock_priv = sizeof(struct homad_app *);
 	d->limits.rpc_priv = sizeof(struct homad_rpc);
 	d->engine = aligned(homa_engine_size(&d->limits));
@@ -319,31 +323,55 @@ int homad_start(struct homad *d, char *err, size_t errlen)
 	return rc;
 }
 
-static int tell_stopping(struct homad_thread *t, void *arg)
+static int close_all(struct homad_thread *t, void *arg)
 {
-	struct homa_list *node;
-
 	(void)arg;
-	for (node = t->apps.next; node != &t->apps; node = node->next) {
-		struct homad_app *app =
-			homa_container_of(node, struct homad_app, member);
+	while (!homa_list_empty(&t->apps)) {
+		struct homad_app *app = homa_container_of(
+			t->apps.next, struct homad_app, member);
 
 		__atomic_store_n(&app->queues->h.state, HOMA_SHM_STOPPING,
 				 __ATOMIC_RELEASE);
+		homad_session_close(t, app);
 	}
 	return 0;
+}
+
+static int still_closing(struct homad_thread *t, void *arg)
+{
+	(void)arg;
+	return !homa_list_empty(&t->closing);
+}
+
+/* So that peers hear of it, and nothing is left of anybody. */
+static void end_sessions(struct homad *d)
+{
+	const struct timespec ms = { 0, 1000000 };
+	int tries, left = 1;
+	u32 i;
+
+	for (i = 0; i < d->num_threads; i++)
+		if (d->threads[i])
+			homad_call(d->threads[i], close_all, NULL);
+	for (tries = 0; left && tries < STOP_MS; tries++) {
+		left = 0;
+		for (i = 0; i < d->num_threads; i++)
+			if (d->threads[i] && d->threads[i]->running)
+				left += homad_call(d->threads[i], still_closing,
+						   NULL);
+		if (left)
+			nanosleep(&ms, NULL);
+	}
 }
 
 void homad_stop(struct homad *d)
 {
 	u32 i;
 
-	for (i = 0; i < d->num_threads; i++) {
-		if (!d->threads[i])
-			continue;
-		homad_call(d->threads[i], tell_stopping, NULL);
-		homad_thread_stop(d->threads[i]);
-	}
+	end_sessions(d);
+	for (i = 0; i < d->num_threads; i++)
+		if (d->threads[i])
+			homad_thread_stop(d->threads[i]);
 	for (i = 0; i < d->num_threads; i++) {
 		homad_thread_free(d->threads[i]);
 		d->threads[i] = NULL;

@@ -70,6 +70,18 @@ static int over_udp(struct homad_thread *t, struct homa_addr *addr,
 	return 0;
 }
 
+/*
+ * Messages to ourselves: as with the kernel they come from the address they were
+ * sent to, except that all of 127.0.0.0/8 is one host, or one application could
+ * make a peer of each of its addresses.
+ */
+static void name_ourselves(struct homa_addr *addr)
+{
+	addr->encap = 0;
+	if (homa_addr_is_v4(addr) && addr->ip[12] == 127)
+		memcpy(addr->ip + 13, "\0\0\1", 3);
+}
+
 static int resolve(struct homad_thread *t, struct homa_addr *addr,
 		   struct homad_port **port)
 {
@@ -83,7 +95,7 @@ static int resolve(struct homad_thread *t, struct homa_addr *addr,
 	if (route.local &&
 	    (!addr->encap ||
 	     (t->d->udp && addr->encap == t->d->udp->info->address.encap))) {
-		addr->encap = 0;
+		name_ourselves(addr);
 		*port = t->d->local;
 		return 0;
 	}
