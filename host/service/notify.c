@@ -27,7 +27,7 @@ void homad_notify(const char *text)
 	if (fd < 0)
 		return;
 	/* A manager that does not listen is no reason not to work. */
-	if (sendto(fd, text, strlen(text), MSG_NOSIGNAL,
+	if (sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
 		   (struct sockaddr *)&addr,
 		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
 			       length)) < 0) {
