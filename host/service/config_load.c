@@ -416,6 +416,18 @@ static void together(struct homad_loader *l, bool wrong, const char *a,
 		homad_complain(l, line, "%s", what);
 }
 
+/* What the file does not name follows what it names. */
+static void follow(struct homad_loader *l)
+{
+	struct homad_config *c = l->config;
+
+	if (!line_of(l, "threads.spin_min_us"))
+		c->spin_min_us = homa_min_u32(c->spin_min_us, c->spin_us);
+	if (!line_of(l, "quota.rcvbuf_default"))
+		c->quota.rcvbuf_default = homa_min_u64(c->quota.rcvbuf_default,
+						       c->quota.rcvbuf_max);
+}
+
 static void check_together(struct homad_loader *l)
 {
 	const struct homad_config *c = l->config;
@@ -436,9 +448,6 @@ static void check_together(struct homad_loader *l)
 	together(l, q->rcvbuf_max % 65536 != 0, "quota.rcvbuf_max",
 		 "quota.rcvbuf_max",
 		 "quota.rcvbuf_max must be a multiple of 64 KiB");
-	together(l, q->rcvbuf_max > q->user_memory, "quota.rcvbuf_max",
-		 "quota.user_memory",
-		 "quota.rcvbuf_max must not be above quota.user_memory");
 	together(l, c->socket[0] == '\0', "attach.socket", "attach.socket",
 		 "attach.socket must be a path");
 	together(
@@ -500,6 +509,7 @@ int homad_config_load(struct homad_config *config, const char *file,
 	l->config = config;
 	homad_toml_parse(text, visit, complain, l);
 	homad_rules_end(l);
+	follow(l);
 	if (!l->num)
 		check_together(l);
 	print_complaints(l, file, errors);

@@ -111,6 +111,16 @@ static void config__every_setting_arrives(void **state)
 	assert_int_equal(config.params.max_overcommit, 3);
 }
 
+static void config__what_is_not_named_follows(void **state)
+{
+	(void)state;
+	assert_int_equal(load("[threads]\nspin_us = 1\n[quota]\n"
+			      "rcvbuf_max = \"1 MiB\"\nuser_memory = \"16 MiB\"\n"),
+			 0);
+	assert_int_equal(config.spin_min_us, 1);
+	assert_int_equal(config.quota.rcvbuf_default, 1 << 20);
+}
+
 static void config__rules_replace_the_default_ones(void **state)
 {
 	(void)state;
@@ -286,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(config__defaults_are_what_the_schema_allows),
 		cmocka_unit_test(config__every_setting_arrives),
+		cmocka_unit_test(config__what_is_not_named_follows),
 		cmocka_unit_test(config__rules_replace_the_default_ones),
 		cmocka_unit_test(config__each_mistake_has_its_line),
 		cmocka_unit_test(
