@@ -10,7 +10,8 @@
 #include "internal.h"
 #include "sock.h"
 
-static bool locked;
+/* Two threads may fork at once. */
+static __thread bool locked;
 
 static void before(void)
 {

@@ -287,6 +287,8 @@ static int wait_private(struct homa_pl_sock *s, struct receipt *r, uint64_t id)
 	     ns > INT32_MAX * 1000000ll ? INT32_MAX :
 					  (int)((ns + 999999) / 1000000);
 	rc = homa_receive_id(s->h, &r->msg, id, ms);
+	if (rc == -ENOENT && __atomic_load_n(&s->shut, __ATOMIC_ACQUIRE))
+		return -ESHUTDOWN;
 	if (rc == -ENOENT) {
 		pthread_mutex_lock(&s->lock);
 		homa_pl_rpc_forget(s, id);

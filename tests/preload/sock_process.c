@@ -126,25 +126,33 @@ static void *blocked(void *arg)
 {
 	struct sock *s = arg;
 
-	FAILS(receive(s, 0, 0), ESHUTDOWN);
+	FAILS(receive(s, s->args.id, 0), ESHUTDOWN);
 	return NULL;
 }
 
 void check_shuts(void)
 {
-	struct sock s = open_sock(family, 0), copy = s;
+	struct sock s = open_sock(family, 0), copies[2];
 	struct homa_sendmsg_args args = { 0 };
-	pthread_t thread;
+	pthread_t threads[2];
+	int i;
 
+	/* One thread waits for anything, one for a private RPC. */
 	sock_call(&s, 10, 1);
-	copy = s;
-	copy.args.num_bpages = 0;
-	request(&s, &server, ignore, 1, 0, 0);
-	CHECK(!pthread_create(&thread, NULL, blocked, &copy), "thread");
+	for (i = 0; i < 2; i++) {
+		copies[i] = s;
+		copies[i].args.num_bpages = 0;
+		copies[i].args.id = request(&s, &server, ignore, 1, 0,
+					    i ? HOMA_SENDMSG_PRIVATE : 0);
+		copies[i].args.id *= (uint64_t)i;
+		CHECK(!pthread_create(&threads[i], NULL, blocked, &copies[i]),
+		      "thread");
+	}
 	usleep(50000);
 	CHECK(!readable(s.fd, 0), "readable");
 	CHECK(!shutdown(s.fd, SHUT_RD), "shutdown");
-	pthread_join(thread, NULL);
+	for (i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
 	CHECK(readable(s.fd, 1000), "not readable after shutdown");
 	CHECK(readable(s.fd, 0), "not readable for ever");
 	FAILS(receive(&s, 0, 0), ESHUTDOWN);

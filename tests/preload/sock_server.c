@@ -4,7 +4,8 @@
  *
  *	sock_server 4|6 PORT block|poll|epoll|edge|threads|fork|nonblock
  *
- * "fork" leaves the serving to a child, as daemons do. Prints "ready" when it
+ * "fork" leaves the serving to a child, as daemons do; "fork-poll" and
+ * "fork-epoll" to one that waits before its parent ends. Prints "ready" when it
  * serves.
  */
 #include <fcntl.h>
@@ -112,12 +113,14 @@ static void nonblock(void)
 	}
 }
 
-static void daemonize(void)
+static void daemonize(int late_end)
 {
 	int null = open("/dev/null", O_RDWR);
 
-	if (fork())
+	if (fork()) {
+		usleep(late_end ? 300000 : 0);
 		_exit(0);
+	}
 	setsid();
 	CHECK(dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2,
 	      "dup2");
@@ -136,8 +139,10 @@ int main(int argc, char **argv)
 	bind_sock(&shared, atoi(argv[2]));
 	printf("ready\n");
 	fflush(stdout);
-	if (!strcmp(how, "fork"))
-		daemonize();
+	if (!strncmp(how, "fork", 4)) {
+		daemonize(how[4] == '-');
+		how += how[4] == '-' ? 5 : 4;
+	}
 	if (!strcmp(how, "poll"))
 		with_poll();
 	if (!strcmp(how, "epoll"))
