@@ -278,3 +278,20 @@ def test_reader_that_does_not_read__loses_records_and_slows_nobody() -> None:
         lost = sum(r.rpc for r in got if r.kind == records.LOST)
         assert lost + len(got) > 9000 and lost > 0
         assert host.homad.rss() < 400_000
+
+
+@pytest.mark.sanitized
+def test_homad_is_stopped__while_it_is_traced_and_scraped(tmp_path: Path) -> None:
+    """It ends well, and so does the trace."""
+    path = tmp_path / "x.json"
+    with one_host() as host, serving(host):
+        with Tracing(host, "--perfetto", str(path)) as tracing, Raw(host.homad.monitor) as raw:
+            assert "homad" in raw.ask({"op": "snapshot"})
+            ask(host, host, 20)
+            time.sleep(0.2)  # that it is read; the file is made at the end
+            assert host.homad.stop() == 0
+            eventually(lambda: tracing._popen.poll() is not None)
+        assert tracing.status == 1 and "went away" in tracing.err
+        assert not host.homad.monitor.exists()
+        events = json.loads(path.read_text())["traceEvents"]
+        assert len([e for e in events if e["ph"] == "X" and "rpc" in e["args"]]) == 40
