@@ -97,10 +97,9 @@ static void block(struct homad_thread *t)
 void homad_idle(struct homad_thread *t)
 {
 	t->counters.idle_rounds++;
-	if (t->d->config.mode == HOMAD_DEDICATED && t->active) {
-		homad_listen(t);
+	homad_listen(t);
+	if (t->d->config.mode == HOMAD_DEDICATED && t->active)
 		return;
-	}
 	if (t->active && homa_spin_idle(&t->spin, t->ctx.now)) {
 		t->counters.yields++;
 		return;
