@@ -59,6 +59,7 @@ void homad_client_free(struct homad *d, struct homad_client *client)
 	if (client->process.fd >= 0)
 		close(client->process.fd);
 	homa_list_del(&client->list);
+	homa_list_del(&client->waiting);
 	if (app) {
 		homad_attachment(app)->client = NULL;
 		client->user->attachments--;
@@ -97,6 +98,17 @@ static void process_ready(struct homad *d, struct homad_source *source,
 
 /* ---- requests ---- */
 
+int homad_client_watch(struct homad *d, struct homad_client *client)
+{
+	u32 events = EPOLLRDHUP | EPOLLIN;
+
+	if (client->out.pending)
+		events = EPOLLOUT;
+	else if (homa_list_linked(&client->waiting))
+		events = EPOLLRDHUP;
+	return homad_watch(d, &client->conn, events);
+}
+
 /* Send what is in the outbox. false: the client is gone. */
 static bool flush(struct homad *d, struct homad_client *client)
 {
@@ -106,8 +118,7 @@ static bool flush(struct homad *d, struct homad_client *client)
 		homad_client_free(d, client);
 		return false;
 	}
-	return homad_watch(d, &client->conn,
-			   rc ? EPOLLOUT : EPOLLIN | EPOLLRDHUP) == 0;
+	return homad_client_watch(d, client) == 0;
 }
 
 static void client_ready(struct homad *d, struct homad_source *source,
@@ -126,6 +137,10 @@ static void client_ready(struct homad *d, struct homad_source *source,
 	if (client->out.pending && !flush(d, client))
 		return;
 	for (i = 0; i < REQUESTS && !client->out.pending; i++) {
+		if (!(events & EPOLLRDHUP) && homad_throttle(d, client)) {
+			homad_client_watch(d, client);
+			return;
+		}
 		/* Without room for control data the kernel drops descriptors
 		 * that were passed along. */
 		n = recv(client->conn.fd, &request, sizeof(request),
@@ -136,6 +151,7 @@ static void client_ready(struct homad *d, struct homad_source *source,
 			homad_client_free(d, client);
 			return;
 		}
+		homad_throttle_count(client);
 		homad_ctl(d, client, &request, (size_t)n);
 		if (client->out.pending && !flush(d, client))
 			return;
@@ -211,6 +227,7 @@ static int new_client(struct homad *d, int fd)
 		goto no_process;
 	client->user->fresh++;
 	attach->num_fresh++;
+	homa_list_init(&client->waiting);
 	homa_list_add_tail(&attach->fresh, &client->list);
 	rc = homad_watch(d, &client->conn, EPOLLIN | EPOLLRDHUP);
 	if (!rc && client->process.fd >= 0)
@@ -307,6 +324,7 @@ int homad_attach_start(struct homad *d, char *err, size_t errlen)
 	}
 	attach->d = d;
 	attach->listen.fd = attach->claim.fd = attach->lock_fd = -1;
+	attach->pause.fd = -1;
 	attach->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	homa_list_init(&attach->fresh);
 	homa_list_init(&attach->clients);
@@ -317,6 +335,8 @@ int homad_attach_start(struct homad *d, char *err, size_t errlen)
 	attach->dead =
 		(struct homad_source){ .fd = d->dead_fd, .ready = dead_ready };
 	rc = homad_watch(d, &attach->dead, EPOLLIN);
+	if (!rc)
+		rc = homad_throttle_start(d);
 	if (!rc)
 		rc = homad_claim(d, err, errlen);
 	if (!rc)
@@ -350,6 +370,7 @@ void homad_attach_stop(struct homad *d)
 				  homa_container_of(attach->fresh.next,
 						    struct homad_client, list));
 	homad_unwatch(d, &attach->dead);
+	homad_throttle_stop(d);
 	if (attach->spare_fd >= 0)
 		close(attach->spare_fd);
 	free(attach);

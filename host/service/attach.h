@@ -57,6 +57,8 @@ struct homad_outbox {
  * @app: NULL before it has attached.
  * @pools: how often its receive pool was exchanged.
  * @hopeless: to be dropped when the outbox is empty.
+ * @waiting: in homad_attach.waiting while it asks too often; @paid_until: ns, see
+ *	throttle.c.
  */
 struct homad_client {
 	struct homa_list list;
@@ -71,6 +73,8 @@ struct homad_client {
 	struct homad_app *app;
 	u32 pools;
 	bool hopeless;
+	struct homa_list waiting;
+	u64 paid_until;
 	struct homad_outbox out;
 };
 
@@ -107,6 +111,7 @@ struct homad_attachment {
  *	used up.
  * @fresh: clients that have not attached, oldest first; @num_fresh.
  * @clients: those that have.
+ * @waiting: those that ask too often; @pause: timer that lets them go on.
  */
 struct homad_attach {
 	struct homad *d;
@@ -119,6 +124,8 @@ struct homad_attach {
 	struct homa_list fresh;
 	u32 num_fresh;
 	struct homa_list clients;
+	struct homa_list waiting;
+	struct homad_source pause;
 	struct homa_list users[HOMAD_USER_BUCKETS];
 	u64 next_id;
 };
@@ -148,6 +155,18 @@ void homad_accept(struct homad *d, struct homad_source *source, u32 events);
 void homad_client_free(struct homad *d, struct homad_client *client);
 /** homad_client_attached() - it is not fresh any more. */
 void homad_client_attached(struct homad *d, struct homad_client *client);
+
+/** homad_client_watch() - wait for what can be done for it. */
+int homad_client_watch(struct homad *d, struct homad_client *client);
+
+/* ---- throttle.c: not too many requests ---- */
+
+int homad_throttle_start(struct homad *d);
+void homad_throttle_stop(struct homad *d);
+/** homad_throttle() - may it ask? true: not now, it is among those waiting. */
+bool homad_throttle(struct homad *d, struct homad_client *client);
+/** homad_throttle_count() - it has asked. */
+void homad_throttle_count(struct homad_client *client);
 
 /* ---- ctl.c: requests ---- */
 

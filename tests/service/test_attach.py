@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import stat
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -176,6 +177,21 @@ def test_who_does_not_read__waits_alone(host: Host) -> None:
             answer = deaf.answer()
             assert answer and answer.error == 0 and answer.op == (METRICS if i % 2 else RPCS)
             deaf.records(answer.total, METRIC.size)
+
+
+def test_who_asks_too_often__is_served_at_a_rate(host: Host) -> None:
+    with Client(host.homad.socket) as busy, Client(host.homad.socket) as other:
+        busy.attach()
+        other.attach()
+        begin = time.monotonic()
+        for _ in range(2000):
+            assert busy.ask(BIND, port=99).error == 0
+        # A burst of 512, then 2,000 a second; nothing is lost.
+        assert time.monotonic() - begin > 0.6
+        assert other.ask(BIND, port=98).error == 0
+        # Also who goes away while it waits is noticed.
+        for _ in range(100):
+            busy.send(request(BIND, port=99))
 
 
 def test_process__its_end_counts_even_if_a_child_keeps_the_connection(host: Host) -> None:
