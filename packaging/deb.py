@@ -71,7 +71,7 @@ PACKAGES = (
         "Homa sockets for unmodified programs",
         "A library to be preloaded into programs that use the Homa socket API of the\n"
         "Linux kernel module: their sockets become attachments to homad.",
-        ("{lib}/libhoma-preload.so*", "usr/bin/homa-run", MANUAL + "?/libhoma-preload.*",
+        ("{lib}/libhoma-preload.so*", "usr/bin/homa-run", MANUAL + "7/homa-preload.*",
          MANUAL + "1/homa-run.*"),
         own=("libhoma0",),
         multi_arch="same",

@@ -25,3 +25,38 @@ def test_protocol__lists_no_setting_that_is_gone() -> None:
     page = (ROOT / "docs/protocol.md").read_text().split("### All settings")[1]
     known = {name for name, *_ in PARAM.findall((ROOT / "engine/homa/homa_params.def").read_text())}
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) == known
+
+
+CODE = ("engine", "host", "lib", "nic")
+
+
+def _sources() -> dict[Path, str]:
+    return {
+        path.relative_to(ROOT): path.read_text()
+        for folder in CODE
+        for path in (ROOT / folder).rglob("*.[ch]")
+    }
+
+
+def test_trace_a_message__names_what_exists() -> None:
+    """Each file and each function that the walk passes is in the tree."""
+    page = (ROOT / "docs/trace-a-message.md").read_text()
+    sources = _sources()
+    names = {str(path) for path in sources}
+    everything = "\n".join(sources.values())
+    files = re.findall(r"`((?:[\w-]+/)*[\w-]+\.[ch])`", page)
+    assert len(files) > 30
+    for name in files:
+        assert any(known == name or known.endswith(f"/{name}") for known in names), name
+    functions = set(re.findall(r"`(\w+)\(\)`", page)) - {"write", "ppoll", "fork"}
+    assert len(functions) > 30
+    for name in functions:
+        assert re.search(rf"\b{name}\(", everything), name
+
+
+def test_pages__links_lead_somewhere() -> None:
+    """Relative links of all pages, to files and to headings of other pages."""
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[\w-]*)?\)", page.read_text()):
+            if "://" not in target:
+                assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -50,7 +50,7 @@ def test_install__everything_is_there(tree: Path, multiarch: str) -> None:
     for name in (
         "usr/sbin/homad", "usr/bin/homa-bench", "usr/bin/homa-sim", f"{lib}/libhoma.so.0", f"{lib}/libhoma.so",
         f"{lib}/libhoma-embedded.so.0", f"{lib}/libhoma-preload.so", f"{lib}/pkgconfig/libhoma.pc",
-        "usr/include/homa/libhoma.h", "usr/share/man/man3/homa_open.3", "usr/share/man/man8/homad.8",
+        "usr/include/homa/libhoma.h", "usr/include/homa/compat/homa.h", "usr/share/man/man3/homa_open.3", "usr/share/man/man8/homad.8",
         "usr/share/man/man5/homad.toml.5", "usr/lib/systemd/system/homad.service", "usr/lib/sysusers.d/homa.conf",
         "etc/homa/homad.toml", f"{lib}/wireshark/plugins/homa.lua",
     ):  # fmt: skip
@@ -93,6 +93,26 @@ def test_install__program_by_pkg_config(
     assert via == "via udp"
     assert {os.path.dirname(m) for m in maps} == {str(lib)}
     assert any("libhoma-embedded.so.0" in m for m in maps)
+
+
+def test_install__program_for_homa_sockets(
+    tree: Path, multiarch: str, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """A program that includes the module's homa.h compiles against ours and runs by homa-run."""
+    source = tmp_path / "socket.c"
+    source.write_text(
+        "#include <sys/socket.h>\n#include <netinet/in.h>\n#include <stdio.h>\n#include <homa.h>\n"
+        "int main(void) { int fd = socket(AF_INET, SOCK_DGRAM, IPPROTO_HOMA); if (fd < 0) perror(0);\n"
+        "return fd < 0; }\n"
+    )
+    program = tmp_path / "socket"
+    include = tree / "usr/include"
+    subprocess.run(["gcc", "-o", program, source, f"-I{include}/homa/compat", f"-I{include}"], check=True)
+    env = environment | {"HOMA_PRELOAD_LIB": str(tree / "usr/lib" / multiarch / "libhoma-preload.so")}
+    words = [tree / "usr/bin/homa-run", "--via", "udp", program]
+    env["HOMA_UDP_PORT"] = "0"
+    done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_install__homad_accepts_its_example(tree: Path, environment: dict[str, str], tmp_path: Path) -> None:
