@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,6 +21,15 @@ from netns import ROOT, eventually
 from ops_tools import RPCS, Raw, ask, serving, snapshot, tool
 
 pytestmark = [needs_homad, needs_root]
+
+READ = """
+import contextlib, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+with contextlib.suppress(BrokenPipeError):  # it has been refused already, with a sentence
+    s.sendall(b'{"op":"snapshot"}\\n')
+print(s.makefile().readline())
+"""
 
 
 def sockets(homad: Homad, *argv: str) -> list[dict]:
@@ -132,15 +142,30 @@ def test_monitor__others_are_refused() -> None:
     with one_host() as host:
         assert host.homad.monitor.stat().st_mode & 0o777 == 0o600
         host.homad.monitor.chmod(0o666)
-        script = (
-            "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
-            "print(s.makefile().readline())"
-        )
         done = subprocess.run(
-            ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "/usr/bin/python3", "-c", script,
+            ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "/usr/bin/python3", "-c", READ,
              str(host.homad.monitor)], capture_output=True, text=True, timeout=30,
         )  # fmt: skip
         assert "only root" in done.stdout
+
+
+def test_monitor__its_group_is_let_in_by_a_homad_without_privileges() -> None:
+    """The socket is made while homad may still give it away."""
+    with one_host(config={"process": {"user": "nobody"}, "monitor": {"group": "daemon"}}) as host:
+        path, folder = host.homad.monitor, host.homad.folder
+        assert (path.stat().st_mode & 0o777, path.group()) == (0o660, "daemon")
+
+        def read_as(*groups: str) -> str:
+            done = subprocess.run(
+                ["setpriv", "--reuid", "games", *groups, "/usr/bin/python3", "-c", READ, str(path)],
+                capture_output=True, text=True, timeout=30,
+            )  # fmt: skip
+            return done.stdout
+
+        assert '"pid"' in read_as("--regid", "daemon", "--clear-groups")
+        assert '"pid"' in read_as("--regid", "games", "--groups", "mail,daemon")
+        assert not read_as("--regid", "games", "--clear-groups")
+        shutil.chown(folder, "nobody")  # so that it can take its sockets away
 
 
 @pytest.mark.sanitized
