@@ -7,6 +7,7 @@
  *
  *	hostile SEED SECONDS IP PORT		random lives
  *	hostile SEED life=N [NAME] IP PORT	life number N again, perhaps of a kind
+ *	hostile SEED SECONDS NAME IP PORT	random lives of a kind
  *
  * Prints every 100th life and at the end how many of each kind there were.
  */
@@ -38,6 +39,7 @@ static const struct {
 	{ "eventfds", live_eventfds },
 	{ "ctl_garbage", live_ctl_garbage },
 	{ "ctl_deaf", live_ctl_deaf },
+	{ "silent", live_silent },
 	{ "attach_many", live_attach_many },
 	{ "killed", live_killed },
 	{ "stopped", live_stopped },
@@ -216,7 +218,8 @@ int main(int argc, char **argv)
 	}
 	end = now_ms() + (int64_t)(atof(argv[2]) * 1000);
 	while (now_ms() < end)
-		one_life(seed, number++, NULL, argv[3], argv[4]);
+		one_life(seed, number++, argc > 5 ? argv[3] : NULL,
+			 argv[argc - 2], argv[argc - 1]);
 	printf("%lu lives, %lu refused:", number, refused);
 	for (i = 0; i < KINDS; i++)
 		printf(" %s=%lu", kinds[i].name, lived[i]);

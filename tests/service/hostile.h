@@ -51,6 +51,7 @@ void live_memory(struct hostile *h);
 void live_eventfds(struct hostile *h);
 void live_ctl_garbage(struct hostile *h);
 void live_ctl_deaf(struct hostile *h);
+void live_silent(struct hostile *h);
 void live_attach_many(struct hostile *h);
 void live_killed(struct hostile *h);
 void live_stopped(struct hostile *h);

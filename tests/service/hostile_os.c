@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -228,6 +229,25 @@ void live_ctl_deaf(struct hostile *h)
 			usleep(1000);
 	}
 	raw_close(&r);
+}
+
+/* Connections from which nothing ever comes, as many as there can be. */
+void live_silent(struct hostile *h)
+{
+	static int socks[4000];
+	struct rlimit files = { 4100, 4100 };
+	int i, n = 0;
+
+	setrlimit(RLIMIT_NOFILE, &files);
+	while (going(h)) {
+		while (n < 4000 && (socks[n] = raw_connect()) >= 0)
+			n++;
+		usleep(1000);
+		for (i = 0; i < n / 2; i++)
+			close(socks[--n]);
+	}
+	for (i = 0; i < n; i++)
+		close(socks[i]);
 }
 
 void live_attach_many(struct hostile *h)

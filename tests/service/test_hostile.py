@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from apitool import PATIENT
+from apitool import CLIENT, PATIENT
 from homad import (
     API_PROGRAMS,
     PROGRAMS,
@@ -119,6 +119,22 @@ def test_hostile__one_kind(lawful: Host, kind: str) -> None:
         lawful.run([*NOBODY, HOSTILE, str(SEED), f"life={life}", kind, lawful.v4, "4000"], timeout=120)
     ended_well(steady)
     lawful.homad.check()
+
+
+@pytest.mark.parametrize("kind", ["silent", "attach_many", "ctl_garbage"])
+def test_attach_socket_under_attack__others_attach(kind: str) -> None:
+    """Somebody else's connections are not in the way of those who want in."""
+    with one_host(config=CONFIG) as host:
+        before = host.homad.resources()
+        echo_server(host, 4000)
+        hostile = host.start([*NOBODY, HOSTILE, str(SEED), "5", kind, host.v4, "4000"])
+        served = 0
+        while hostile.running():
+            host.run([CLIENT, "receive_id", host.address(host, 4000)])
+            served += 1
+        assert hostile.wait()[0] == 0 and served > 1
+        host.space.stop()
+        host.homad.await_resources(before, 60)
 
 
 def test_one_does_not_read__others_go_on() -> None:
