@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""homad with cores of its own: threads that come and go with the load, device queues that follow them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from homad import Homad, Host, finishing, needs_homad, needs_root
+from netns import Net
+from test_hostile import STEADY, echo_server, ended_well, going
+
+pytestmark = [needs_homad, needs_root, pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core")]
+
+# Two spinning daemons on a test machine's cores: RPCs are slow, they must not fail.
+SLOW = {"protocol": {"timeout_us": 60_000_000}}
+
+
+@contextmanager
+def dedicated(threads: dict[str, object]) -> Iterator[tuple[Host, Host]]:
+    """Two hosts on a veth pair with two queues; the first has a dedicated daemon, the second a usual one."""
+    with Net() as net:
+        a, b = net.pair(queues=2)
+        first = Host(a, Homad(a, {"threads": {"mode": "dedicated", "cores": [0, 1]} | threads} | SLOW))
+        second = Host(b, Homad(b, SLOW))
+        with finishing(first.homad, second.homad):
+            first.homad.start()
+            second.homad.start()
+            yield first, second
+
+
+def serves_two_ways(a: Host, b: Host) -> None:
+    """RPCs from `b` to `a` and back, through both of `a`'s threads and on the same machine."""
+    servers = [echo_server(a, 4000), echo_server(a, 4001), echo_server(b, 4000)]
+    runs = [
+        going(b.start([STEADY, b.address(a, 4000), "0", "8"])),
+        going(b.start([STEADY, b.address(a, 4001), "0", "8"])),
+        going(a.start([STEADY, a.address(b, 4000), "0", "8"])),
+        going(a.start([STEADY, a.address(a, 4001), "0", "8"])),
+    ]
+    for run in runs:
+        ended_well(run)
+    for server in servers:
+        server.stop()
+
+
+def test_dedicated__a_queue_for_each_thread() -> None:
+    with dedicated({"scale": False}) as (a, b):
+        assert a.homad.log().count("serving a device") == 2, a.homad.log()
+        serves_two_ways(a, b)
+
+
+def test_dedicated__cores_come_and_go() -> None:
+    """With any load a thread comes, without it goes, every 10 ms, and no RPC is hurt by it."""
+    with dedicated({"scale": True, "scale_busy": 0.9, "scale_idle": 0.95, "scale_ms": 10}) as (a, b):
+        serves_two_ways(a, b)
+        a.homad.await_log("fast path changed its cores.*from=1 to=2")
+        a.homad.await_log("fast path changed its cores.*from=2 to=1")
