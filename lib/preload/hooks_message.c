@@ -7,6 +7,14 @@
  */
 #include "hook.h"
 
+/* Both are cancellation points, but only before anything of ours is held. */
+static struct homa_pl_sock *find_or_cancel(int fd)
+{
+	if (homa_pl_live)
+		pthread_testcancel();
+	return homa_pl_find(fd);
+}
+
 static int64_t one_send(struct homa_pl_sock *s, const struct msghdr *msg,
 			int flags)
 {
@@ -35,7 +43,7 @@ static int64_t one_receive(struct homa_pl_sock *s, struct msghdr *msg,
 
 HOMA_PL_HOOK ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = find_or_cancel(fd);
 
 	if (!s)
 		return HOMA_PL_REAL(sendmsg)(fd, msg, flags);
@@ -44,7 +52,7 @@ HOMA_PL_HOOK ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 
 HOMA_PL_HOOK ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	struct homa_pl_sock *s = homa_pl_find(fd);
+	struct homa_pl_sock *s = find_or_cancel(fd);
 
 	if (!s)
 		return HOMA_PL_REAL(recvmsg)(fd, msg, flags);

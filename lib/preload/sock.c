@@ -18,6 +18,8 @@
 #include "real.h"
 #include "sock.h"
 
+#define USUAL_UDP_PORT 54321
+
 /* One thread at a time gives a socket a handle. libhoma has locks of its own
  * then, which fork() takes in an order we do not know, so it does not take this. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -327,6 +329,10 @@ int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 		return homa_pl_error(s, rc, homa_error(s->h));
 	s->port = port;
 	s->server = true;
+	if (homa_udp_port(s->h) && homa_udp_port(s->h) != USUAL_UDP_PORT)
+		homa_pl_debug(
+			"server port %u is at UDP port %u, where clients do not look, as %u is taken",
+			port, homa_udp_port(s->h), USUAL_UDP_PORT);
 	return 0;
 }
 
