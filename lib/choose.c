@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Which host runs the protocol. A forced host is used or is an error. "auto"
- * takes homad where one can be attached to, unless the program or the environment
- * says something that is homad's to decide: interface, address, UDP port, link
- * rate, protocol settings. Beyond that it must never surprise: AF_XDP takes over Homa packets of an interface, so it
- * is tried only when the program or the environment names the interface, or
- * a local address that belongs to one; everything else goes over UDP, which
- * needs nothing. Whatever was not taken is told by homa_via_reason().
+ * takes homad where one can be attached to, unless the program or the
+ * environment says something that is homad's to decide: interface, address, UDP
+ * port, link rate, protocol settings. Beyond that it must never surprise:
+ * AF_XDP takes over Homa packets of an interface, so it is tried only when the
+ * program or the environment names the interface, or a local address that
+ * belongs to one; everything else goes over UDP, which needs nothing. Whatever
+ * was not taken is told by homa_via_reason().
  */
 #include <arpa/inet.h>
 #include <errno.h>
