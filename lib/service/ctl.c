@@ -113,8 +113,9 @@ int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
 		return rc;
 	rc = homa_svc_ask(c->att, request, answer, fd, fd ? 1 : 0);
 	if (!rc) {
+		/* What is wrong with a route we say better. */
 		memcpy(why, answer->text, sizeof(why));
-		if (!answer->error)
+		if (!answer->error || request->op == HOMA_CTL_ROUTE)
 			why[0] = '\0';
 		return answer->error;
 	}

@@ -198,7 +198,7 @@ static int wait_for(struct homa_svc *c, struct homa_svc_waiter *w, u64 until)
 			break;
 		if (!c->poller) {
 			c->poller = w;
-			c->spin.since = homa_clock_ns();
+			homa_spin_work(&c->spin, homa_clock_ns());
 		}
 		rc = c->poller == w ? poll_step(c, w, until) :
 				      passive_step(c, w, until);
