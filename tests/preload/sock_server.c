@@ -5,8 +5,8 @@
  *	sock_server 4|6 PORT block|poll|epoll|edge|threads|fork|nonblock
  *
  * "fork" leaves the serving to a child, as daemons do; "fork-poll" and
- * "fork-epoll" to one that waits before its parent ends. Prints "ready" when it
- * serves.
+ * "fork-epoll" to one that waits before its parent ends, "handover" to one whose
+ * parent closes the socket and lives on. Prints "ready" when it serves.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -113,18 +113,38 @@ static void nonblock(void)
 	}
 }
 
-static void daemonize(int late_end)
+/* As daemons do; who awaits the end of our output must not wait for a child. */
+static void detach(void)
 {
 	int null = open("/dev/null", O_RDWR);
 
-	if (fork()) {
-		usleep(late_end ? 300000 : 0);
-		_exit(0);
-	}
 	setsid();
 	CHECK(dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2,
 	      "dup2");
 	close(null);
+}
+
+static void daemonize(int late_end)
+{
+	if (fork()) {
+		usleep(late_end ? 300000 : 0);
+		_exit(0);
+	}
+	detach();
+}
+
+/* The child has the socket now; we live on without it. */
+static void hand_over(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		detach();
+		return;
+	}
+	close_sock(&shared);
+	waitpid(child, NULL, 0);
+	_exit(0);
 }
 
 int main(int argc, char **argv)
@@ -143,6 +163,8 @@ int main(int argc, char **argv)
 		daemonize(how[4] == '-');
 		how += how[4] == '-' ? 5 : 4;
 	}
+	if (!strcmp(how, "handover"))
+		hand_over();
 	if (!strcmp(how, "poll"))
 		with_poll();
 	if (!strcmp(how, "epoll"))

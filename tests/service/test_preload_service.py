@@ -53,15 +53,16 @@ def test_client__over_the_wire(wire: tuple[Host, Host], check: str) -> None:
     check_from(wire[0], "v4", wire[1], check)
 
 
-@pytest.mark.parametrize("how", [*SERVERS, "fork", "fork-poll", "fork-epoll"])
+@pytest.mark.parametrize("how", [*SERVERS, "fork", "fork-poll", "fork-epoll", "handover"])
 def test_server__waits_in_all_ways(machine: Host, how: str) -> None:
     """"fork": a child serves on the port that its parent had, until the namespace ends; it may wait
     for messages already while its parent still has it."""
-    port = 4001 + len(how) if how.startswith("fork") else 4001
+    port = 4001 + len(how) if how not in SERVERS else 4001
     process = machine.start(server("v4", how, port=port))
     assert process.line() == "ready"
-    if how.startswith("fork"):
-        process.wait()
+    if how not in SERVERS:
+        if how != "handover":
+            process.wait()
         time.sleep(0.5)  # the child takes over
     for check in ("sizes", "async", "threads"):
         argv = client("v4", machine.v4, check, port=port)
