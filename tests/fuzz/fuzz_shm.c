@@ -48,9 +48,23 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 u64 fuzz_clock;
 
 enum op {
-	OP_ROUNDS, OP_COMMAND, OP_POKE, OP_INDEX, OP_CONSUME, OP_RELEASE,
-	OP_BYTES, OP_TIME, OP_BIND, OP_POOL, OP_SHUTDOWN, OP_RESTART,
-	OP_PACKET, OP_ASK_EVIL, OP_REPLY, OP_BURST, OPS,
+	OP_ROUNDS,
+	OP_COMMAND,
+	OP_POKE,
+	OP_INDEX,
+	OP_CONSUME,
+	OP_RELEASE,
+	OP_BYTES,
+	OP_TIME,
+	OP_BIND,
+	OP_POOL,
+	OP_SHUTDOWN,
+	OP_RESTART,
+	OP_PACKET,
+	OP_ASK_EVIL,
+	OP_REPLY,
+	OP_BURST,
+	OPS,
 };
 
 struct script {
@@ -80,7 +94,8 @@ static u64 inputs, handled;
 /* Commands count like packets here. */
 static void report(void)
 {
-	fprintf(stderr, "%llu inputs, %llu packets and commands, %.1f s of processor time\n",
+	fprintf(stderr,
+		"%llu inputs, %llu packets and commands, %.1f s of processor time\n",
 		(unsigned long long)inputs, (unsigned long long)handled,
 		(double)clock() / CLOCKS_PER_SEC);
 }
@@ -132,8 +147,10 @@ static u32 word(struct script *s)
 /* Mostly small, sometimes at an edge, sometimes anything. */
 static u32 number(struct script *s)
 {
-	static const u32 edges[] = { 0, 1, 4096, 4097, 65535, 65536, DATA - 1, DATA,
-				     1000000, 1000001, 0x7fffffff, 0x80000000,
+	static const u32 edges[] = { 0,		 1,	     4096,
+				     4097,	 65535,	     65536,
+				     DATA - 1,	 DATA,	     1000000,
+				     1000001,	 0x7fffffff, 0x80000000,
 				     0xfffffffe, 0xffffffff };
 	u32 how = byte(s);
 
@@ -191,7 +208,8 @@ static void start(void)
 	d.num_threads = d.num_active = 1;
 	d.dead_fd = eventfd(0, EFD_NONBLOCK);
 	d.engine = aligned(homa_engine_size(&d.limits));
-	MUST(!homa_engine_init(d.engine, &d.limits, &d.config.params, 1, fuzz_clock));
+	MUST(!homa_engine_init(d.engine, &d.limits, &d.config.params, 1,
+			       fuzz_clock));
 	MUST(!nic_memory_create(&network, &link));
 	MUST(!nic_memory_attach(network, &here, &nic));
 	MUST(!nic_memory_attach(network, &there, &outside));
@@ -358,10 +376,13 @@ static bool serve(u32 length, u8 mark)
 			good.asking = false;
 		} else if (cqe.kind == HOMA_CQE_RESPONSE) {
 			MUST(cqe.length == length);
-			MUST(cqe.num_pages == (length - 1) / HOMA_BPAGE_SIZE + 1);
+			MUST(cqe.num_pages ==
+			     (length - 1) / HOMA_BPAGE_SIZE + 1);
 			for (i = 0; i < length; i += 97)
-				MUST(good.app.pool[cqe.pages[i >> HOMA_BPAGE_SHIFT] +
-						   (i & (HOMA_BPAGE_SIZE - 1))] == mark);
+				MUST(good.app.pool
+					     [cqe.pages[i >> HOMA_BPAGE_SHIFT] +
+					      (i & (HOMA_BPAGE_SIZE - 1))] ==
+				     mark);
 			mine = true;
 		} else if (cqe.kind == HOMA_CQE_REQUEST) {
 			/* The same memory is sent again: an echo of our own. */
@@ -496,7 +517,8 @@ static void change_pool(struct script *s)
  * a forged message from a true one, and its buffers are as many as they are. */
 static void packet(struct script *s)
 {
-	static const u8 types[] = { 0x10, 0x10, 0x11, 0x12, 0x13, 0x14, 0x17, 0x18 };
+	static const u8 types[] = { 0x10, 0x10, 0x11, 0x12,
+				    0x13, 0x14, 0x17, 0x18 };
 	struct nic_tx tx = {
 		.dst = { .ip = { [10] = 0xff, 0xff, 10, 0, 0, 1 } },
 	};
@@ -537,27 +559,51 @@ static void step(struct script *s)
 	if (!evil.open)
 		attach(&evil, EVIL_POOL);
 	switch (op) {
-	case OP_ROUNDS: rounds(1 + byte(s) % 8); break;
-	case OP_COMMAND: command(s); break;
-	case OP_POKE: poke(s); break;
-	case OP_INDEX: set_index(s); break;
-	case OP_CONSUME: consume(s); break;
+	case OP_ROUNDS:
+		rounds(1 + byte(s) % 8);
+		break;
+	case OP_COMMAND:
+		command(s);
+		break;
+	case OP_POKE:
+		poke(s);
+		break;
+	case OP_INDEX:
+		set_index(s);
+		break;
+	case OP_CONSUME:
+		consume(s);
+		break;
 	case OP_RELEASE:
 		n = number(s);
 		if (byte(s) & 1)
 			n = n % 8 << HOMA_BPAGE_SHIFT;
 		release(&evil, &n, 1);
 		break;
-	case OP_BYTES: memset(evil.app.seg[0].base, (int)byte(s), 4096); break;
-	case OP_TIME: fuzz_clock += (u64)word(s) << (byte(s) % 16); break;
-	case OP_BIND: bind_to(&evil, byte(s) & 1 ? EVIL_PORT : (u16)word(s)); break;
-	case OP_POOL: change_pool(s); break;
+	case OP_BYTES:
+		memset(evil.app.seg[0].base, (int)byte(s), 4096);
+		break;
+	case OP_TIME:
+		fuzz_clock += (u64)word(s) << (byte(s) % 16);
+		break;
+	case OP_BIND:
+		bind_to(&evil, byte(s) & 1 ? EVIL_PORT : (u16)word(s));
+		break;
+	case OP_POOL:
+		change_pool(s);
+		break;
 	case OP_SHUTDOWN:
 		homad_call(d.threads[0], homad_session_shutdown, &evil.app);
 		break;
-	case OP_RESTART: detach(&evil); break;
-	case OP_PACKET: packet(s); break;
-	case OP_ASK_EVIL: ask_evil(s); break;
+	case OP_RESTART:
+		detach(&evil);
+		break;
+	case OP_PACKET:
+		packet(s);
+		break;
+	case OP_ASK_EVIL:
+		ask_evil(s);
+		break;
 	case OP_REPLY:
 		sqe = request(&evil, 0, 1 + byte(s));
 		sqe.op = HOMA_SQE_REPLY;
@@ -566,7 +612,8 @@ static void step(struct script *s)
 		break;
 	case OP_BURST:
 		for (n = byte(s); n; n--) {
-			sqe = request(&evil, byte(s) & 1 ? EVIL_PORT : GOOD_PORT,
+			sqe = request(&evil,
+				      byte(s) & 1 ? EVIL_PORT : GOOD_PORT,
 				      1 + word(s));
 			push(&evil, &sqe);
 		}

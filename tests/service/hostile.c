@@ -78,10 +78,10 @@ uint32_t below(struct hostile *h, uint32_t n)
 uint64_t bits(struct hostile *h)
 {
 	static const uint64_t sore[] = {
-		0,	    1,		2,	     255,	  256,
-		257,	    1023,	1024,	     1025,	  4095,
-		4096,	    4097,	8192,	     65535,	  65536,
-		1000000,    1000001,	0x7fffffff,  0x80000000,  0xffffffff,
+		0,	    1,		2,	    255,	256,
+		257,	    1023,	1024,	    1025,	4095,
+		4096,	    4097,	8192,	    65535,	65536,
+		1000000,    1000001,	0x7fffffff, 0x80000000, 0xffffffff,
 		0xfffffffe, 1ull << 32, 1ull << 63, ~0ull,
 	};
 
@@ -110,7 +110,7 @@ void hostile_attach(struct hostile *h, struct raw *r)
 
 struct homa_sqe hostile_sqe(struct hostile *h, struct raw *r, int evil)
 {
-	static const uint32_t lengths[] = { 1,	  100,	1500,	4096,
+	static const uint32_t lengths[] = { 1,	  100,	 1500,	 4096,
 					    5000, 70000, 300000, 1000000 };
 	uint32_t length = lengths[below(h, below(h, 10) ? 5 : 8)];
 	uint32_t room = (uint32_t)r->answer.data_bytes;
@@ -123,17 +123,39 @@ struct homa_sqe hostile_sqe(struct hostile *h, struct raw *r, int evil)
 		sqe.flags |= HOMA_SQE_COPY;
 	while (evil-- > 0) {
 		switch (below(h, 11)) {
-		case 0: sqe.op = (uint8_t)below(h, below(h, 2) ? 5 : 256); break;
-		case 1: sqe.flags = (uint8_t)bits(h); break;
-		case 2: sqe.length = (uint32_t)bits(h); break;
-		case 3: sqe.offset = (uint32_t)bits(h); break;
-		case 4: sqe.segment = (uint16_t)bits(h); break;
-		case 5: sqe.token = bits(h); break;
-		case 6: sqe.token = below(h, r->token + 1); break;
-		case 7: sqe.encap = (uint16_t)bits(h); break;
-		case 8: sqe.ip[below(h, 16)] = (uint8_t)bits(h); break;
-		case 9: sqe.port = (uint16_t)bits(h); break;
-		case 10: sqe.cookie = bits(h); break;
+		case 0:
+			sqe.op = (uint8_t)below(h, below(h, 2) ? 5 : 256);
+			break;
+		case 1:
+			sqe.flags = (uint8_t)bits(h);
+			break;
+		case 2:
+			sqe.length = (uint32_t)bits(h);
+			break;
+		case 3:
+			sqe.offset = (uint32_t)bits(h);
+			break;
+		case 4:
+			sqe.segment = (uint16_t)bits(h);
+			break;
+		case 5:
+			sqe.token = bits(h);
+			break;
+		case 6:
+			sqe.token = below(h, r->token + 1);
+			break;
+		case 7:
+			sqe.encap = (uint16_t)bits(h);
+			break;
+		case 8:
+			sqe.ip[below(h, 16)] = (uint8_t)bits(h);
+			break;
+		case 9:
+			sqe.port = (uint16_t)bits(h);
+			break;
+		case 10:
+			sqe.cookie = bits(h);
+			break;
 		}
 	}
 	return sqe;
@@ -195,8 +217,8 @@ static void one_life(uint64_t seed, unsigned long number, const char *wanted,
 	if (WIFEXITED(status) && WEXITSTATUS(status) == REFUSED)
 		refused++;
 	else if (WIFEXITED(status) && WEXITSTATUS(status))
-		raw_die("seed %llu, life %lu (%s) says it", (unsigned long long)seed,
-			number, kinds[kind].name);
+		raw_die("seed %llu, life %lu (%s) says it",
+			(unsigned long long)seed, number, kinds[kind].name);
 }
 
 int main(int argc, char **argv)
@@ -213,7 +235,8 @@ int main(int argc, char **argv)
 	printf("seed %llu\n", (unsigned long long)seed);
 	if (!strncmp(argv[2], "life=", 5)) {
 		one_life(seed, strtoul(argv[2] + 5, NULL, 0),
-			 argc > 5 ? argv[3] : NULL, argv[argc - 2], argv[argc - 1]);
+			 argc > 5 ? argv[3] : NULL, argv[argc - 2],
+			 argv[argc - 1]);
 		return 0;
 	}
 	end = now_ms() + (int64_t)(atof(argv[2]) * 1000);

@@ -49,22 +49,25 @@ void live_memory(struct hostile *h)
 			must_fail(ftruncate(fd, (off_t)at), "cut off", fd);
 			break;
 		case 1:
-			must_fail(ftruncate(fd, (off_t)bytes + 4096), "extended", fd);
+			must_fail(ftruncate(fd, (off_t)bytes + 4096),
+				  "extended", fd);
 			break;
 		case 2:
 			must_fail(fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE),
 				  "made read-only", fd);
 			break;
 		case 3:
-			(void)!fallocate(fd, FALLOC_FL_PUNCH_HOLE |
-						     FALLOC_FL_KEEP_SIZE,
-					 (off_t)at, (off_t)(bytes - at));
+			(void)!fallocate(
+				fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				(off_t)at, (off_t)(bytes - at));
 			break;
 		case 4:
-			madvise((char *)maps[which] + at, bytes - at, MADV_REMOVE);
+			madvise((char *)maps[which] + at, bytes - at,
+				MADV_REMOVE);
 			break;
 		case 5:
-			madvise((char *)maps[which] + at, bytes - at, MADV_DONTNEED);
+			madvise((char *)maps[which] + at, bytes - at,
+				MADV_DONTNEED);
 			break;
 		default:
 			push(h, &r);
@@ -154,8 +157,8 @@ void live_eventfds(struct hostile *h)
 static void send_garbage(struct hostile *h, int sock)
 {
 	static uint8_t packet[70000];
-	struct homa_ctl_request request = raw_request(
-		(enum homa_ctl_op)below(h, HOMA_CTL_SHUTDOWN + 3));
+	struct homa_ctl_request request =
+		raw_request((enum homa_ctl_op)below(h, HOMA_CTL_SHUTDOWN + 3));
 	union {
 		char bytes[CMSG_SPACE(sizeof(int) * 8)];
 		struct cmsghdr align;
@@ -182,7 +185,8 @@ static void send_garbage(struct hostile *h, int sock)
 		c->cmsg_type = SCM_RIGHTS;
 		c->cmsg_len = CMSG_LEN(sizeof(int) * 8);
 		for (i = 0; i < 8; i++)
-			memcpy(CMSG_DATA(c) + i * (int)sizeof(int), &sock, sizeof(int));
+			memcpy(CMSG_DATA(c) + i * (int)sizeof(int), &sock,
+			       sizeof(int));
 	}
 	sendmsg(sock, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -205,7 +209,8 @@ void live_ctl_garbage(struct hostile *h)
 		if (below(h, 2))
 			hostile_attach(h, &r);
 		else
-			memset(&r, 0, sizeof(r)), memset(r.fd, 0xff, sizeof(r.fd)),
+			memset(&r, 0, sizeof(r)),
+				memset(r.fd, 0xff, sizeof(r.fd)),
 				r.sock = raw_connect();
 		for (i = 0; i < n && r.sock >= 0; i++) {
 			send_garbage(h, r.sock);

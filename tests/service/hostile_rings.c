@@ -73,7 +73,8 @@ void live_header(struct hostile *h)
 		uint32_t *words = (uint32_t *)r.q;
 		size_t i = below(h, offsetof(struct homa_shm_header, sq) / 4);
 
-		__atomic_store_n(&words[i], (uint32_t)bits(h), __ATOMIC_SEQ_CST);
+		__atomic_store_n(&words[i], (uint32_t)bits(h),
+				 __ATOMIC_SEQ_CST);
 		if (below(h, 20) == 0)
 			push(h, &r, 0);
 	}
@@ -106,7 +107,8 @@ static void *scribble(void *arg)
 			*word = (uint32_t)bits(&h);
 			*word = old;
 		}
-		memset(s->r->data + below(&h, 60000), (int)below(&h, 128), 1000);
+		memset(s->r->data + below(&h, 60000), (int)below(&h, 128),
+		       1000);
 		s->r->q->released[below(&h, HOMA_SHM_RELEASES)] =
 			below(&h, 3) ? below(&h, 64) << 16 : (uint32_t)bits(&h);
 	}

@@ -40,8 +40,9 @@ static int attach_as(uint32_t magic, uint16_t version)
 
 	request.magic = magic;
 	request.version = version;
-	rc = sock < 0 ? sock :
-			raw_ask(sock, &request, &answer, fds, HOMA_CTL_ATTACH_FDS);
+	rc = sock < 0 ?
+		     sock :
+		     raw_ask(sock, &request, &answer, fds, HOMA_CTL_ATTACH_FDS);
 	if (sock >= 0 && rc && answer.version != HOMA_SHM_VERSION)
 		printf("answer of version %u; ", answer.version);
 	return say(rc, &answer);
@@ -118,7 +119,8 @@ static int twice(struct raw *r)
 	struct homa_ctl_answer answer;
 	int fds[HOMA_CTL_ATTACH_FDS];
 
-	return say(raw_ask(r->sock, &request, &answer, fds, HOMA_CTL_ATTACH_FDS),
+	return say(raw_ask(r->sock, &request, &answer, fds,
+			   HOMA_CTL_ATTACH_FDS),
 		   &answer);
 }
 

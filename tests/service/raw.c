@@ -86,7 +86,8 @@ static int receive(int sock, struct homa_ctl_answer *answer, int *fds, int max)
 
 		if (c->cmsg_type == SCM_RIGHTS)
 			memcpy(fds, CMSG_DATA(c),
-			       sizeof(int) * (size_t)(count < max ? count : max));
+			       sizeof(int) *
+				       (size_t)(count < max ? count : max));
 	}
 	return answer->error;
 }
@@ -130,8 +131,8 @@ int raw_attach(struct raw *r, uint64_t pool_bytes)
 	/* The application only reads it; perhaps it may no more than that. */
 	r->pool = map(r->fd[HOMA_CTL_FD_POOL], r->answer.pool_bytes);
 	if (!r->pool && r->fd[HOMA_CTL_FD_POOL] >= 0)
-		r->pool = mmap(NULL, r->answer.pool_bytes, PROT_READ, MAP_SHARED,
-			       r->fd[HOMA_CTL_FD_POOL], 0);
+		r->pool = mmap(NULL, r->answer.pool_bytes, PROT_READ,
+			       MAP_SHARED, r->fd[HOMA_CTL_FD_POOL], 0);
 	if (!r->q || !r->data || !r->pool || r->pool == MAP_FAILED)
 		return -ENOMEM;
 	return 0;
@@ -242,7 +243,8 @@ void raw_release(struct raw *r, const struct homa_cqe *cqe)
 	uint32_t i, tail = ring->tail;
 
 	for (i = 0; i < cqe->num_pages && i < HOMA_SHM_PAGES; i++)
-		r->q->released[tail++ & (HOMA_SHM_RELEASES - 1)] = cqe->pages[i];
+		r->q->released[tail++ & (HOMA_SHM_RELEASES - 1)] =
+			cqe->pages[i];
 	__atomic_store_n(&ring->tail, tail, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->q->h.need_kick, __ATOMIC_SEQ_CST))
 		raw_kick(r);
@@ -253,12 +255,14 @@ bool raw_evicted(struct raw *r, int ms)
 	int64_t end = now_ms() + ms;
 
 	do {
-		struct pollfd fd = { .fd = r->sock, .events = POLLIN | POLLRDHUP };
+		struct pollfd fd = { .fd = r->sock,
+				     .events = POLLIN | POLLRDHUP };
 
 		if (__atomic_load_n(&r->q->h.state, __ATOMIC_ACQUIRE) ==
 		    HOMA_SHM_EVICTED)
 			return true;
-		if (poll(&fd, 1, 1) == 1 && (fd.revents & (POLLHUP | POLLRDHUP)))
+		if (poll(&fd, 1, 1) == 1 &&
+		    (fd.revents & (POLLHUP | POLLRDHUP)))
 			return true;
 	} while (now_ms() < end);
 	return false;

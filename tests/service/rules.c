@@ -15,7 +15,9 @@
 #include <string.h>
 #include "raw.h"
 
-enum { WAIT_MS = 20000 };
+enum {
+	WAIT_MS = 20000
+};
 
 static uint8_t server_ip[16];
 static uint16_t server_port;
@@ -115,12 +117,12 @@ static void release_twice(struct raw *r)
 	raw_release(r, &cqe);
 }
 
-#define SPOILED(name, how)                         \
-	static void name(struct raw *r)            \
-	{                                          \
-		struct homa_sqe sqe = proper(r);   \
-		how;                               \
-		push(r, &sqe);                     \
+#define SPOILED(name, how)                       \
+	static void name(struct raw *r)          \
+	{                                        \
+		struct homa_sqe sqe = proper(r); \
+		how;                             \
+		push(r, &sqe);                   \
 	}
 
 SPOILED(op_zero, sqe.op = 0)
@@ -133,10 +135,12 @@ SPOILED(offset_end, sqe.offset = (uint32_t)r->answer.data_bytes - 99)
 SPOILED(offset_wraps, sqe.offset = 0xffffffff - 50)
 SPOILED(segment_none, sqe.segment = 1)
 SPOILED(segment_far, sqe.segment = 65535)
-SPOILED(copy_long, sqe.length = HOMA_SHM_COPY_MAX + 1; sqe.flags = HOMA_SQE_COPY)
+SPOILED(copy_long, sqe.length = HOMA_SHM_COPY_MAX + 1;
+	sqe.flags = HOMA_SQE_COPY)
 SPOILED(token_zero, sqe.token = 0)
 SPOILED(token_range, sqe.token = 1 << 16 | 0xffff)
-SPOILED(reply_token_range, sqe.op = HOMA_SQE_REPLY; sqe.token = 1 << 16 | 0xffff)
+SPOILED(reply_token_range, sqe.op = HOMA_SQE_REPLY;
+	sqe.token = 1 << 16 | 0xffff)
 SPOILED(reply_length_zero, sqe.op = HOMA_SQE_REPLY; sqe.length = 0)
 SPOILED(abort_errno, sqe.op = HOMA_SQE_ABORT; sqe.length = 5000)
 /* Nobody's: possible after a client gave up. */
@@ -179,23 +183,29 @@ static const struct {
 	void (*run)(struct raw *r);
 	bool lives;
 } rules[] = {
-#define ENDS(name) { #name, name, false }
-#define LIVES(name) { #name, name, true }
-	ENDS(tail_beyond),	   ENDS(tail_back),
-	ENDS(tail_of_last_ring),   ENDS(consumer_ahead),
-	ENDS(release_beyond),	   ENDS(release_nothing_out),
-	ENDS(release_no_page),	   ENDS(release_outside),
-	ENDS(release_twice),	   ENDS(op_zero),
-	ENDS(op_unknown),	   ENDS(op_far),
-	ENDS(length_zero),	   ENDS(length_long),
-	ENDS(length_huge),	   ENDS(offset_end),
-	ENDS(offset_wraps),	   ENDS(segment_none),
-	ENDS(segment_far),	   ENDS(copy_long),
-	ENDS(token_zero),	   ENDS(token_range),
-	ENDS(token_twice),	   ENDS(reply_token_range),
-	ENDS(reply_length_zero),   ENDS(abort_errno),
-	LIVES(reply_to_nobody),	   LIVES(abort_of_nobody),
-	LIVES(no_rings),	   LIVES(all_rings),
+#define ENDS(name)                 \
+	{                          \
+#name, name, false \
+	}
+#define LIVES(name)               \
+	{                         \
+#name, name, true \
+	}
+	ENDS(tail_beyond),	 ENDS(tail_back),
+	ENDS(tail_of_last_ring), ENDS(consumer_ahead),
+	ENDS(release_beyond),	 ENDS(release_nothing_out),
+	ENDS(release_no_page),	 ENDS(release_outside),
+	ENDS(release_twice),	 ENDS(op_zero),
+	ENDS(op_unknown),	 ENDS(op_far),
+	ENDS(length_zero),	 ENDS(length_long),
+	ENDS(length_huge),	 ENDS(offset_end),
+	ENDS(offset_wraps),	 ENDS(segment_none),
+	ENDS(segment_far),	 ENDS(copy_long),
+	ENDS(token_zero),	 ENDS(token_range),
+	ENDS(token_twice),	 ENDS(reply_token_range),
+	ENDS(reply_length_zero), ENDS(abort_errno),
+	LIVES(reply_to_nobody),	 LIVES(abort_of_nobody),
+	LIVES(no_rings),	 LIVES(all_rings),
 	LIVES(header_spoiled),
 };
 
@@ -219,9 +229,11 @@ static void run(size_t i)
 		if (!raw_evicted(&r, WAIT_MS))
 			raw_die("%s did not end the attachment", rules[i].name);
 		if (r.q->h.state != HOMA_SHM_EVICTED)
-			raw_die("state %u after %s", r.q->h.state, rules[i].name);
+			raw_die("state %u after %s", r.q->h.state,
+				rules[i].name);
 		if (poll(&fd, 1, WAIT_MS) != 1 || recv(r.sock, &byte, 1, 0) > 0)
-			raw_die("the connection lives on after %s", rules[i].name);
+			raw_die("the connection lives on after %s",
+				rules[i].name);
 	}
 	echo(&bystander, "bystander after");
 	raw_close(&r);

@@ -17,7 +17,10 @@
 #include <unistd.h>
 #include "api_common.h"
 
-enum { MOST = 64, SAMPLES = 1 << 18 };
+enum {
+	MOST = 64,
+	SAMPLES = 1 << 18
+};
 
 static int stop, mend, broken;
 static unsigned int samples[SAMPLES];
@@ -41,7 +44,9 @@ static int by_value(const void *a, const void *b)
 static void submit(struct homa *h, struct sockaddr_storage *server,
 		   unsigned int slot, unsigned int serial, size_t length)
 {
-	static const size_t sizes[] = { 100, 1, 1500, 100, 5000, 100, 70000, 100 };
+	static const size_t sizes[] = {
+		100, 1, 1500, 100, 5000, 100, 70000, 100
+	};
 	static unsigned char data[HOMA_MAX_MESSAGE];
 
 	length_of[slot] = length ? length : sizes[serial % 8];
@@ -82,8 +87,9 @@ static unsigned int take(struct homa *h)
 	API_CHECK(!rc, "%s", homa_error(h));
 	slot = msg.cookie & 0xff;
 	API_CHECK(msg.kind == HOMA_RESPONSE || can_be_mended(msg.error),
-		  "RPC %llu failed: %d (%s)", (unsigned long long)msg.cookie >> 8,
-		  msg.error, strerror(-msg.error));
+		  "RPC %llu failed: %d (%s)",
+		  (unsigned long long)msg.cookie >> 8, msg.error,
+		  strerror(-msg.error));
 	API_CHECK(slot < MOST && length_of[slot], "cookie %llx",
 		  (unsigned long long)msg.cookie);
 	if (msg.kind != HOMA_RESPONSE) {
@@ -109,7 +115,8 @@ static unsigned int take(struct homa *h)
 int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_handler = on_term };
-	double end = argc > 2 && atof(argv[2]) > 0 ? api_now() + atof(argv[2]) : 1e18;
+	double end = argc > 2 && atof(argv[2]) > 0 ? api_now() + atof(argv[2]) :
+						     1e18;
 	unsigned int outstanding = argc > 3 ? (unsigned int)atoi(argv[3]) : 8;
 	size_t length = argc > 4 ? (size_t)atol(argv[4]) : 0;
 	unsigned int serial = 0, got = 0, n;
@@ -118,7 +125,8 @@ int main(int argc, char **argv)
 
 	mend = argc > 5 && !strcmp(argv[5], "mend");
 	API_CHECK(argc > 1 && outstanding >= 1 && outstanding <= MOST, "usage");
-	API_CHECK(!homa_parse_address(argv[1], &server), "%s", homa_open_error());
+	API_CHECK(!homa_parse_address(argv[1], &server), "%s",
+		  homa_open_error());
 	sigaction(SIGTERM, &action, NULL);
 	API_CHECK(!homa_open(&h, NULL), "%s", homa_open_error());
 	while (serial < outstanding) {
@@ -132,15 +140,16 @@ int main(int argc, char **argv)
 			printf("going\n");
 			fflush(stdout);
 		}
-		if (!__atomic_load_n(&stop, __ATOMIC_RELAXED) && api_now() < end)
+		if (!__atomic_load_n(&stop, __ATOMIC_RELAXED) &&
+		    api_now() < end)
 			submit(h, &server, slot, serial++, length);
 	}
 	homa_close(h);
 	n = taken < SAMPLES ? taken : SAMPLES;
 	qsort(samples, n, sizeof(samples[0]), by_value);
 	if (n)
-		printf("%u %u %u %u\n", got, samples[n / 2], samples[n / 100 * 99],
-		       samples[n - 1]);
+		printf("%u %u %u %u\n", got, samples[n / 2],
+		       samples[n / 100 * 99], samples[n - 1]);
 	else
 		printf("%u 0 0 0\n", got);
 	return 0;
