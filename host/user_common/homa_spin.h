@@ -6,6 +6,8 @@
  * keep the processor from those whose work it waits for. sched_yield() hands
  * the processor to whoever has work and costs next to nothing if nobody has: so
  * looking and yielding in turn, for longer than a round trip takes, is right.
+ * What others ran meanwhile does not count: with many applications at work each
+ * gets its turn late, and sleeping would cost all of them more than looking.
  *
  * Unless there is a hog, a process that computes without pause. Each yield may
  * give it a whole slice, milliseconds, and the scheduler charges the yielder
@@ -20,15 +22,15 @@
 
 /**
  * struct homa_spin - one thread's patience; times in ns
- * @limit: longest time without work before sleeping; beside a hog @min.
- * @since: when there was last work.
+ * @limit: longest time of ours without work before sleeping; beside a hog @min.
+ * @spent: of it, since there was last work; @last: accounted until then.
  * @lost: time lost in long yields, less what is forgiven since @lost_at.
  * @guard_until: no yields before; @guard: length of the last guard.
  * @hogs: guards so far.
  */
 struct homa_spin {
 	u64 limit, min;
-	u64 since;
+	u64 spent, last;
 	u64 lost, lost_at;
 	u64 guard_until, guard;
 	u64 hogs;
@@ -39,7 +41,8 @@ void homa_spin_init(struct homa_spin *spin, u64 min, u64 max, u64 now);
 /** homa_spin_work() - there was work at @now. */
 static inline void homa_spin_work(struct homa_spin *spin, u64 now)
 {
-	spin->since = now;
+	spin->spent = 0;
+	spin->last = now;
 }
 
 /**
@@ -52,7 +55,7 @@ bool homa_spin_idle(struct homa_spin *spin, u64 now);
 static inline void homa_spin_slept(struct homa_spin *spin, u64 from, u64 now)
 {
 	(void)from;
-	spin->since = now;
+	homa_spin_work(spin, now);
 }
 
 #endif

@@ -6,8 +6,11 @@
 #include "homa_clock.h"
 #include "homa_spin.h"
 
+/* What a look, and a yield, cost us at most; the rest of it others ran. */
+#define LOOK_NS 5000u
+#define YIELD_NS 1000u
 /* A yield that takes longer met a hog: the others here give way sooner. */
-#define LONG_NS 700000u
+#define LONG_NS 1500000u
 /* So much time may be lost at once: other programs run now and then ... */
 #define LOST_NS 6000000u
 /* ... and this part of all time. */
@@ -29,7 +32,7 @@ void homa_spin_init(struct homa_spin *spin, u64 min, u64 max, u64 now)
 	*spin = (struct homa_spin){
 		.limit = max,
 		.min = homa_min_u64(min, max),
-		.since = now,
+		.last = now,
 		.lost_at = now,
 	};
 }
@@ -62,16 +65,20 @@ bool homa_spin_idle(struct homa_spin *spin, u64 now)
 	bool guard = now < spin->guard_until;
 	u64 before, took;
 
-	if (now - spin->since >= (unlikely(guard) ? spin->min : spin->limit))
+	if (spin->spent >= (unlikely(guard) ? spin->min : spin->limit))
 		return false;
+	before = homa_clock_ns();
+	spin->spent += homa_min_u64(before - spin->last, LOOK_NS);
+	spin->last = before;
 	if (unlikely(guard)) {
 		cpu_relax();
 		return true;
 	}
-	before = homa_clock_ns();
 	sched_yield();
-	took = homa_clock_ns() - before;
+	spin->last = homa_clock_ns();
+	took = spin->last - before;
+	spin->spent += homa_min_u64(took, YIELD_NS);
 	if (unlikely(took > LONG_NS))
-		lose(spin, took, before + took);
+		lose(spin, took, spin->last);
 	return true;
 }
