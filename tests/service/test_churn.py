@@ -87,7 +87,8 @@ def test_daemon_ends__applications_are_told_and_come_back(number: int) -> None:
             assert mending.line(60) == "mended"
         ended_well(mending)
         status, _, err = steady.wait(30)
-        assert status == 1 and "reset" in err, err
+        # Its next request may be refused before it hears of those that were open.
+        assert status == 1 and ("reset" in err or "homad is not running" in err), err
         # The same server, on the port that it bound before.
         host.run([CLIENT, "async", host.address(host, 4000)])
         assert server.stop(timeout=60)[0] == 0
