@@ -15,8 +15,9 @@ PORT = 4000
 # What does not depend on how a packet goes.
 LOCAL_CHECKS = ["information", "polls", "epoll_level", "dups", "signals", "handlers"]
 PATH_CHECKS = [
-    "sizes", "async", "private_rpc", "aborts", "shuts", "failures", "nonblocking", "epoll_edge",
-    "forks", "threads", "storm", "slices", "exhaust", "exhaust_copied", "late_region", "many", "unmap",
+    "sizes", "async", "private_rpc", "aborts", "shuts", "failures", "nonblocking",
+    "epoll_edge", "forks", "threads", "storm", "slices", "exhaust", "exhaust_copied",
+    "late_region", "many", "unmap",
 ]  # fmt: skip
 CHECKS = LOCAL_CHECKS + PATH_CHECKS
 # How a server waits; "fork" needs a port that can change hands.

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 from apitool import PATIENT, SERVER, environment
 from netns import ROOT, Namespace, Net
-from preloadtool import CHECKS, LIBRARY, PROGRAMS, RUN, SERVERS, client, errors, said_ok, script, server, under
+from preloadtool import (
+    CHECKS, LIBRARY, PROGRAMS, RUN, SERVERS, client, errors, said_ok, script, server, under,
+)  # fmt: skip
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes namespaces, so it needs root")
 
 HOMA_SOCKET = "socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 146)"
 TRY = f"""
@@ -33,7 +35,8 @@ def words(argv: list[str], **env: str) -> list[str]:
 
 
 def run(argv: list[str], **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(words(argv, **env), capture_output=True, text=True, timeout=60, check=False)
+    argv = words(argv, **env)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.fixture(scope="module")
@@ -113,12 +116,25 @@ def test_socket__off() -> None:
     assert run(script(TRY)).stdout.startswith("open ")
 
 
+def test_socket__leaves_it_to_a_kernel_with_homa() -> None:
+    """The kernel's socket is the program's; with_module.so plays the kernel."""
+    code = f"""
+import socket
+s = {HOMA_SOCKET}
+print(s.getsockopt(socket.SOL_SOCKET, 38), s.sendto(b"x", ("127.0.0.1", 9)))
+"""
+    assert run(script(code), LD_PRELOAD=str(PROGRAMS / "with_module.so")).stdout == "17 1\n"
+    # Ours does not take sendto().
+    assert "[Errno 22]" in run(script(code)).stderr
+
+
 def test_socket__no_host_says_why(tmp_path: Path) -> None:
     env = {"HOMA_VIA": "service", "HOMA_SERVICE_SOCKET": str(tmp_path / "none")}
     quiet = run(script(TRY), **env)
-    assert (quiet.stdout, quiet.stderr) == (f"errno {EPROTONOSUPPORT}\n", "")
+    assert quiet.stdout == f"errno {EPROTONOSUPPORT}\n" and quiet.stderr == ""
     told = run(script(TRY), HOMA_PRELOAD_DEBUG="1", **env)
-    assert told.stdout == quiet.stdout and "homa-preload: no Homa here: " in told.stderr, told.stderr
+    assert told.stdout == quiet.stdout
+    assert "homa-preload: no Homa here: " in told.stderr, told.stderr
 
 
 OTHERS = """
@@ -177,12 +193,14 @@ def test_run__status_and_arguments(tmp_path: Path) -> None:
     done = run([str(RUN), "--nonsense"])
     assert done.returncode == 2 and "--help" in done.stderr
     assert "--via" in run([str(RUN), "--help"]).stdout
-    done = run(under("--via", "afxdp", "--socket", "/x", "sh", "-c", "echo $HOMA_VIA $HOMA_SERVICE_SOCKET"))
+    show = ["sh", "-c", "echo $HOMA_VIA $HOMA_SERVICE_SOCKET"]
+    done = run(under("--via", "afxdp", "--socket", "/x", *show))
     assert done.stdout == "afxdp /x\n", done.stderr
     alone = tmp_path / "homa-run"
     alone.write_bytes(RUN.read_bytes())
     done = run(["sh", str(alone), "true"])
-    assert done.returncode in (0, 127) and ("not installed" in done.stderr) == (done.returncode == 127)
+    assert done.returncode in (0, 127)
+    assert ("not installed" in done.stderr) == (done.returncode == 127)
 
 
 @pytest.mark.parametrize(("compiler", "language"), [("cc", "c"), ("c++", "c++")])
@@ -199,5 +217,6 @@ def test_header__compiles(compiler: str, language: str, tmp_path: Path) -> None:
 
 def test_programs__know_nothing_of_libhoma() -> None:
     for name in ("sock_client", "sock_server", "sock_errors"):
-        symbols = subprocess.run(["nm", "-D", PROGRAMS / name], capture_output=True, text=True, check=True).stdout
-        assert "homa" not in symbols
+        command = ["nm", "-D", PROGRAMS / name]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert "homa" not in done.stdout

@@ -10,7 +10,11 @@ import pytest
 from homad import Host, needs_homad, needs_root, one_host, two_hosts
 from preloadtool import CHECKS, LIBRARY, PATH_CHECKS, SERVERS, client, errors, said_ok, server
 
-pytestmark = [needs_homad, needs_root, pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built")]
+pytestmark = [
+    needs_homad,
+    needs_root,
+    pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not built"),
+]
 
 
 def check_from(host: Host, family: str, other: Host, check: str) -> None:
