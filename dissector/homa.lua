@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 --
--- Homa for Wireshark and tshark (3.6 and newer): every packet type of wire
+-- Homa for Wireshark and tshark (tested with 4.0): every packet type of wire
 -- revision jul26, natively (IP protocol 146), in UDP (port 54321, or any other
 -- by its markers) and disguised as TCP. docs/wireshark.md says how to install
 -- and use it.

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+TOOLS_NEED = ("typer", "rich")
 PROGRAM = """
 #include <homa/libhoma.h>
 #include <stdio.h>
@@ -113,6 +114,25 @@ def test_install__program_for_homa_sockets(
     env["HOMA_UDP_PORT"] = "0"
     done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("tool", ["ss", "top", "trace"])
+def test_install__tools_have_all_their_modules(tree: Path, tool: str, environment: dict[str, str]) -> None:
+    """homa-ss and the others find every module in the installation, without the source tree."""
+    script = (tree / f"usr/bin/homa-{tool}").read_text()
+    place = re.search(r"PYTHONPATH=(\S+?)\$", script)
+    assert place and place[1] == "/usr/share/homa"
+    modules = tree / place[1][1:]
+    names = [".".join(p.relative_to(modules).with_suffix("").parts) for p in (modules / "lab/ops").glob("*.py")]
+    names = [n for n in names if not n.endswith(("__main__", "__init__"))]
+    if any(subprocess.run(["/usr/bin/python3", "-c", f"import {m}"], capture_output=True).returncode for m in TOOLS_NEED):
+        pytest.skip(f"one of {', '.join(TOOLS_NEED)} is not installed for /usr/bin/python3")
+    code = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)"
+    done = subprocess.run(
+        ["/usr/bin/python3", "-c", code, *names], capture_output=True, text=True, cwd="/",
+        env=environment | {"PYTHONPATH": str(modules)},
+    )  # fmt: skip
+    assert names and done.returncode == 0, done.stderr
 
 
 def test_install__homad_accepts_its_example(tree: Path, environment: dict[str, str], tmp_path: Path) -> None:
