@@ -441,6 +441,11 @@ static void send_head(struct homad *d, struct stream *s)
 		capture_begin(d, s);
 }
 
+pid_t homad_trace_pid(void)
+{
+	return running ? running->v->pid : 0;
+}
+
 void homad_trace_begin(struct homad_viewer *v, const cJSON *request)
 {
 	struct stream *s;

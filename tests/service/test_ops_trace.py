@@ -16,7 +16,7 @@ import pytest
 from homad import Host, needs_homad, needs_root, one_host, two_hosts
 from lab.ops import records
 from netns import ROOT, eventually
-from ops_tools import RPCS, Raw, ask, serving, tool
+from ops_tools import RPCS, Raw, ask, serving, snapshot, tool
 
 pytestmark = [needs_homad, needs_root]
 IN, OUT = 1, 2
@@ -86,13 +86,7 @@ class Tracing:
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.status, self.out, self.err = -1, "", ""
-        with_trace = {"op": "trace", "format": "records"}
-
-        def on() -> bool:
-            with Raw(host.homad.monitor) as raw:
-                return "tracing already" in raw.ask(with_trace).get("error", "")
-
-        eventually(on, 20)
+        eventually(lambda: snapshot(host.homad)["homad"]["tracing"] == self._popen.pid, 20)
 
     def __enter__(self) -> Tracing:
         return self
