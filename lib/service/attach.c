@@ -243,8 +243,8 @@ static void swap(struct homa_svc *c, struct homa_svc_att *att)
 	for (i = 0; i < HOMA_SHM_SQS; i++) {
 		c->rings[i].tail = c->rings[i].head = 0;
 		c->rings[i].stage_tail = c->rings[i].stage_head = 0;
+		homa_svc_unlearn(&c->rings[i], NULL);
 	}
-	__atomic_fetch_add(&c->route_epoch, 1, __ATOMIC_RELAXED);
 	homa_svc_slots_limit(c, att->answer.max_rpcs);
 	c->att = att;
 	if (!old)

@@ -37,7 +37,7 @@
 #include "shm.h"
 
 #define HOMA_SVC_SLOTS 65536u
-#define HOMA_SVC_ROUTES 8u /* destinations a ring knows to be reachable */
+#define HOMA_SVC_ROUTES 256u /* destinations a ring knows to be reachable */
 #define HOMA_SVC_THREADS 64u /* whose choice of a ring is remembered */
 #define HOMA_SVC_NEVER (~(u64)0)
 #define HOMA_SVC_GRANULE 64u /* a piece of a message begins at a multiple */
@@ -79,14 +79,12 @@ struct homa_svc_att {
  * @tail, @head: ours; homad's as last seen.
  * @stage_tail, @stage_head: bytes staged and given back, counting up for ever.
  * @stage_end: for each entry, @stage_tail after it.
- * @routes: reachable destinations, valid in @route_epoch.
+ * @routes: reachable destinations by their hash; @zero is 1 in a free place.
  */
 struct homa_svc_ring {
 	struct homa_turn lock;
 	u32 tail, head;
 	u32 stage_tail, stage_head;
-	u32 next_route;
-	u32 route_epoch;
 	struct homa_addr routes[HOMA_SVC_ROUTES];
 	u32 stage_end[HOMA_SHM_SQ_ENTRIES];
 } __attribute__((aligned(64)));
@@ -197,7 +195,7 @@ struct homa_svc_counters {
  * @sqs: rings that homad looks at. @rings_given, @ring_of: 1 + the ring of a
  *	thread. Atomic.
  * @requests: unanswered requests by the low bits of their token; atomic words.
- * @route_epoch: routes believed before are asked for again; atomic.
+ * @routes_since, @routes_asked: questions for a route in this second; under @ctl.
  * @release_tail, @release_shown: ours; what homad may see. Under @release_lock.
  * @ep_fd: homa_fd(), or -1; the rest of its parts beside it, see fd.c.
  * @rx_bytes, @failed: for metrics.
@@ -232,7 +230,6 @@ struct homa_svc {
 	u32 rings_given;
 	u8 ring_of[HOMA_SVC_THREADS];
 	u64 uses0;
-	u32 route_epoch;
 
 	struct homa_turn release_lock __attribute__((aligned(64)));
 	u32 release_tail, release_shown, release_batch;
@@ -245,6 +242,8 @@ struct homa_svc {
 	u16 bound;
 	u64 next_try, backoff;
 	u32 generations;
+	u64 routes_since;
+	u32 routes_asked;
 	int nudge_fd;
 
 	int ep_fd, level_fd, ready_fd, timer_fd;
@@ -349,6 +348,8 @@ static inline void homa_svc_slot_open(struct homa_svc_slot *slot, u64 token)
 }
 
 /* send.c */
+/** homa_svc_unlearn() - with the ring's lock: ask again for @to, NULL: for all. */
+void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to);
 int homa_svc_request(void *host, const struct sockaddr *dest,
 		     const struct homa_out *out, uint64_t cookie,
 		     unsigned int flags, uint64_t *id);

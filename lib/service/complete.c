@@ -187,6 +187,18 @@ static void unqueue(struct homa_svc *c, struct homa_svc_item *item)
 	c->ready_count--;
 }
 
+/* A destination cannot be reached any more: the next request asks again. */
+static void unlearn(struct homa_svc *c, const struct homa_addr *to)
+{
+	u32 i;
+
+	for (i = 0; i < HOMA_SHM_SQS; i++) {
+		homa_turn_lock(&c->rings[i].lock);
+		homa_svc_unlearn(&c->rings[i], to);
+		homa_turn_unlock(&c->rings[i].lock);
+	}
+}
+
 /* Our request is over: @cqe says how. */
 static void respond(struct homa_svc *c, struct homa_svc_slot *slot,
 		    const struct homa_cqe *cqe, struct homa_svc_waiter *self)
@@ -196,7 +208,7 @@ static void respond(struct homa_svc *c, struct homa_svc_slot *slot,
 	if (cqe->kind == HOMA_CQE_FAILED) {
 		c->failed++;
 		if (cqe->error == EHOSTUNREACH || cqe->error == ENETUNREACH)
-			__atomic_fetch_add(&c->route_epoch, 1, __ATOMIC_RELAXED);
+			unlearn(c, &slot->peer);
 	}
 	w = slot->gone ? NULL : pick(c, cqe, self);
 	if (likely(w != NULL)) {

@@ -9,8 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 #include "client.h"
+#include "homa_clock.h"
 #include "homa_sockaddr.h"
 #include "libhoma_impl.h"
+
+#define ROUTES_A_SECOND 200u
 
 /* What homad said when it refused this thread something last, until it is told. */
 static _Thread_local char why[HOMA_SHM_TEXT];
@@ -143,6 +146,19 @@ int homa_svc_bind(void *host, uint16_t port)
 	return rc;
 }
 
+/* Asking is a courtesy: a missing route is also told by the RPC's failure. Who
+ * writes to very many destinations shall not wait for each. */
+static bool may_ask(struct homa_svc *c)
+{
+	u64 now = homa_clock_ns();
+
+	if (now - c->routes_since > 1000000000u) {
+		c->routes_since = now;
+		c->routes_asked = 0;
+	}
+	return c->routes_asked++ < ROUTES_A_SECOND;
+}
+
 int homa_svc_route(struct homa_svc *c, const struct homa_addr *addr)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_ROUTE,
@@ -153,10 +169,11 @@ int homa_svc_route(struct homa_svc *c, const struct homa_addr *addr)
 	memcpy(request.ip, addr->ip, sizeof(request.ip));
 	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&c->ctl);
-	rc = __atomic_load_n(&c->closing, __ATOMIC_SEQ_CST) ?
-		     -ESHUTDOWN :
-		     homa_svc_question(c, &request, &answer, NULL);
-	c->counters.routes++;
+	rc = homa_svc_error(c);
+	if (!rc && may_ask(c)) {
+		rc = homa_svc_question(c, &request, &answer, NULL);
+		c->counters.routes++;
+	}
 	pthread_mutex_unlock(&c->ctl);
 	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);
 	return rc;

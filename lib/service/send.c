@@ -100,27 +100,28 @@ static void place(struct homa_svc *c, struct homa_svc_ring *ring,
 
 /* ---- requests ---- */
 
-static bool knows(struct homa_svc *c, struct homa_svc_ring *ring,
-		  const struct homa_addr *to)
+static struct homa_addr *route(struct homa_svc_ring *ring,
+			       const struct homa_addr *to)
 {
-	u32 epoch = __atomic_load_n(&c->route_epoch, __ATOMIC_RELAXED), i;
+	u32 mix = homa_get_be32(to->ip + 12) ^ homa_get_be32(to->ip + 8);
 
-	if (unlikely(ring->route_epoch != epoch)) {
-		ring->route_epoch = epoch;
-		memset(ring->routes, 0, sizeof(ring->routes));
-		/* The unspecified address is no sign of a free place. */
-		for (i = 0; i < HOMA_SVC_ROUTES; i++)
-			ring->routes[i].zero = 1;
-	}
-	for (i = 0; i < HOMA_SVC_ROUTES; i++)
-		if (homa_addr_equal(&ring->routes[i], to))
-			return true;
-	return false;
+	return &ring->routes[((mix ^ to->encap) * 2654435761u) >> 24];
 }
 
-static void learn(struct homa_svc_ring *ring, const struct homa_addr *to)
+HOMA_STATIC_ASSERT(HOMA_SVC_ROUTES == 1u << (32 - 24), "route() fits");
+
+void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to)
 {
-	ring->routes[ring->next_route++ % HOMA_SVC_ROUTES] = *to;
+	u32 i;
+
+	if (to) {
+		if (homa_addr_equal(route(ring, to), to))
+			route(ring, to)->zero = 1;
+		return;
+	}
+	/* The unspecified address is an address, too. */
+	for (i = 0; i < HOMA_SVC_ROUTES; i++)
+		ring->routes[i].zero = 1;
 }
 
 /* A ring, locked, and a name for the RPC; asks for the route if need be. */
@@ -135,11 +136,11 @@ static int start_request(struct homa_svc *c, struct outgoing *o,
 		rc = start(c, o, ring);
 		if (rc)
 			return rc;
-		if (likely(knows(c, *ring, to)) || asked) {
+		if (likely(homa_addr_equal(route(*ring, to), to)) || asked) {
 			*slot = homa_svc_slot_get(c, token);
 			if (likely(*slot)) {
 				if (unlikely(asked))
-					learn(*ring, to);
+					*route(*ring, to) = *to;
 				return 0;
 			}
 			homa_turn_unlock(&(*ring)->lock);

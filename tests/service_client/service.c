@@ -226,6 +226,24 @@ static void request__asks_for_a_route_once(void **state)
 	assert_int_equal(f.routes, 4);
 }
 
+/* Whoever writes to very many destinations does not wait for each. */
+static void request__asks_for_few_routes(void **state)
+{
+	char text[40];
+	u32 i;
+
+	(void)state;
+	open_handle();
+	for (i = 0; i < 700; i++) {
+		snprintf(text, sizeof(text), "10.2.%u.%u:4000", i / 250, i % 250);
+		homa_parse_address(text, &server);
+		assert_int_equal(try_request(10), 0);
+		fake_next(&f);
+	}
+	/* 200 a second. */
+	assert_in_range(f.routes, 100, 600);
+}
+
 static void *consume_later(void *arg)
 {
 	u32 i, *count = arg;
@@ -422,6 +440,7 @@ int main(void)
 		T(request__segments_exhausted),
 		T(request__too_many),
 		T(request__asks_for_a_route_once),
+		T(request__asks_for_few_routes),
 		T(request__waits_for_room),
 		T(request__waiting_ends_with_homad),
 		T(reply__once),
