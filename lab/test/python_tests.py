@@ -5,11 +5,15 @@ from __future__ import annotations
 
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from lab.test import builds, process, tap
 from lab.test.context import ROOT, Context, Tally
+
+PARALLEL = 2
 
 
 def purity(context: Context, names: list[str]) -> Tally:
@@ -38,8 +42,10 @@ def pytest(
     timeout: float,
     label: str = "",
     env: Mapping[str, str] | None = None,
+    files: Sequence[Path] = (),
 ) -> Tally:
-    """Run tests/`folder` against the plain build, with `env` on top; `label` names its log."""
+    """Run tests/`folder`, or these `files` of it, against the plain build, with `env` on top;
+    `label` names the log."""
     tally = Tally()
     label = label or folder
     tests = ROOT / "tests" / folder
@@ -50,7 +56,7 @@ def pytest(
     log = context.log(label)
     report = context.logs / f"{label}.xml"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-ra", "-q"]
-    command += [f"--junitxml={report}", str(tests)]
+    command += [f"--junitxml={report}", *map(str, files or [tests])]
     if names:
         command += ["-k", " or ".join(names)]
     full = {
@@ -75,21 +81,32 @@ def pytest(
 
 
 def daemon(context: Context, names: list[str], timeout: float) -> Tally:
-    """homad as it is, and what is marked for it once more with homad under ASan and UBSan."""
-    tally = pytest(context, "service", names, timeout)
+    """homad as it is, and what is marked for it once more with homad under ASan and UBSan; most
+    of the time is waiting, so two go on at a time."""
+    api = ROOT / "tests/service/test_api.py"
+    others = [f for f in sorted(api.parent.glob("test_*.py")) if f != api]
+    builds.ensure(context, "plain")
     sanitized = builds.program(builds.ensure(context, "asan"), "homad")
+    env = {"HOMA_HOMAD": str(sanitized), "HOMA_SANITIZED": "1", **builds.BUILDS["asan"].env}
+    run = partial(pytest, context, "service", names, timeout)
+    jobs = [partial(run, "service", files=others), partial(run, "service-api", files=[api])]
+    if sanitized:
+        jobs.insert(1, partial(run, "service-asan", env))
+    tally = Tally()
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        futures = [pool.submit(job) for job in jobs]
+        try:
+            results = [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            process.kill_all()
+            raise
+    for job, result in zip(jobs, results, strict=True):
+        for failure in result.failures:
+            failure.name += " (asan)" if "service-asan" in job.args else ""
+        tally.add(result)
     if not sanitized:
         tally.skip("service with sanitizers", "homad is not built")
-        return tally
-    env = {
-        "HOMA_HOMAD": str(sanitized),
-        "HOMA_SANITIZED": "1",
-        **builds.BUILDS["asan"].env,
-    }
-    again = pytest(context, "service", names, timeout, "service-asan", env)
-    for failure in again.failures:
-        failure.name += " (asan)"
-    tally.add(again)
     return tally
 
 

@@ -12,40 +12,20 @@
  * Each piece of shared memory is an allocation of its own, so that ASan sees
  * every access beside it.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
-#include "fuzz_clock.h"
-#include "log.h"
-#include "nic_memory.h"
-#include "route.h"
-#include "service.h"
+#include "shm_bed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-#define MUST(cond)                        \
-	do {                              \
-		if (!(cond))              \
-			__builtin_trap(); \
-	} while (0)
-
-#define RPCS 16u /* the last one: of the good one to the other */
 #define EVIL_POOL (3u << HOMA_BPAGE_SHIFT)
 #define GOOD_POOL (32u << HOMA_BPAGE_SHIFT)
-#define DATA (160u << 10)
 #define GOOD_PORT 77
 #define EVIL_PORT 78
-#define WIRE 7 /* interface index of the nic */
 #define MAX_OPS 400
-#define ROUND_NS 2000u
-#define MAX_ROUNDS 20000
-
-u64 fuzz_clock;
 
 enum op {
 	OP_ROUNDS,
@@ -71,32 +51,15 @@ struct script {
 	const u8 *at, *end;
 };
 
-/**
- * struct side - an application
- * @tail, @head: its submission ring 0 and completion ring, as it believes.
- * @released: of the release ring.
- * @open: attached.
- * @asking: has an RPC to the other one.
- */
-struct side {
-	struct homad_app app;
-	u32 tail, head, released;
-	u32 serial;
-	bool open, asking;
-};
-
-static struct homad d;
-static struct nic_memory *network;
-static struct nic *outside;
-static struct side evil, good;
-static u64 inputs, handled;
+static struct shm_side evil, good;
+static u64 inputs;
 
 /* Commands count like packets here. */
 static void report(void)
 {
 	fprintf(stderr,
 		"%llu inputs, %llu packets and commands, %.1f s of processor time\n",
-		(unsigned long long)inputs, (unsigned long long)handled,
+		(unsigned long long)inputs, (unsigned long long)shm_handled,
 		(double)clock() / CLOCKS_PER_SEC);
 }
 
@@ -105,28 +68,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	atexit(report);
-	return 0;
-}
-
-/* ---- what the fast path asks of the rest ---- */
-
-void homad_log(int level, const char *format, ...)
-{
-	(void)level;
-	(void)format;
-}
-
-/* 10.0.0.1 is ours, 10.0.0.2 on the wire, nothing else anywhere. */
-int nic_route_get(struct nic_rtnl *rtnl, const struct homa_addr *dst, int oif,
-		  struct nic_route_result *result)
-{
-	(void)rtnl;
-	(void)oif;
-	memset(result, 0, sizeof(*result));
-	if (!homa_addr_is_v4(dst) || dst->ip[12] != 10)
-		return -ENETUNREACH;
-	result->local = dst->ip[15] == 1;
-	result->ifindex = WIRE;
 	return 0;
 }
 
@@ -147,11 +88,12 @@ static u32 word(struct script *s)
 /* Mostly small, sometimes at an edge, sometimes anything. */
 static u32 number(struct script *s)
 {
-	static const u32 edges[] = { 0,		 1,	     4096,
-				     4097,	 65535,	     65536,
-				     DATA - 1,	 DATA,	     1000000,
-				     1000001,	 0x7fffffff, 0x80000000,
-				     0xfffffffe, 0xffffffff };
+	static const u32 edges[] = {
+		0,	    1,	       4096,	     4097,
+		65535,	    65536,     SHM_DATA - 1, SHM_DATA,
+		1000000,    1000001,   0x7fffffff,   0x80000000,
+		0xfffffffe, 0xffffffff
+	};
 	u32 how = byte(s);
 
 	if (how < 128)
@@ -161,207 +103,6 @@ static u32 number(struct script *s)
 	return word(s) | word(s) << 16;
 }
 
-/* ---- the daemon ---- */
-
-static void *aligned(size_t size)
-{
-	void *mem = aligned_alloc(64, (size + 63) / 64 * 64);
-
-	MUST(mem);
-	memset(mem, 0, size);
-	return mem;
-}
-
-static void add_port(const char *name, struct nic *nic)
-{
-	struct homad_port *port = &d.ports[d.num_ports];
-
-	memset(port, 0, sizeof(*port));
-	port->link = aligned(homa_link_size(64));
-	port->nic = nic;
-	port->info = nic ? nic_info(nic) : NULL;
-	port->index = d.num_ports++;
-	port->tx_at = HOMA_NEVER;
-	port->ifindex = nic ? WIRE : 0;
-	memcpy(port->name, name, strlen(name) + 1);
-	homa_link_init(port->link, d.engine, 0, nic ? 1500 : 65535, 64);
-}
-
-static void start(void)
-{
-	static const struct nic_memory_config link = { .seed = 1 };
-	struct homa_addr here = { .ip = { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
-	struct homa_addr there = { .ip = { [10] = 0xff, 0xff, 10, 0, 0, 2 } };
-	struct nic *nic;
-
-	memset(&d, 0, sizeof(d));
-	homa_plat_alone = true;
-	homa_params_default(&d.config.params);
-	d.config.params.max_rpcs = 2000;
-	d.config.params.max_peers = 1000;
-	d.config.params.timeout_us = 100000;
-	d.config.spin_us = 50;
-	d.limits.shards = 1;
-	d.limits.buckets = d.limits.tombstones = 256;
-	d.limits.sock_priv = sizeof(struct homad_app *);
-	d.limits.rpc_priv = sizeof(struct homad_rpc);
-	d.num_threads = d.num_active = 1;
-	d.dead_fd = eventfd(0, EFD_NONBLOCK);
-	d.engine = aligned(homa_engine_size(&d.limits));
-	MUST(!homa_engine_init(d.engine, &d.limits, &d.config.params, 1,
-			       fuzz_clock));
-	MUST(!nic_memory_create(&network, &link));
-	MUST(!nic_memory_attach(network, &here, &nic));
-	MUST(!nic_memory_attach(network, &there, &outside));
-	add_port("wire", nic);
-	add_port("local", NULL);
-	d.local = &d.ports[1];
-	MUST(!homad_thread_make(&d, 0));
-	d.threads[0]->active = true;
-	MUST(!homad_thread_serve(d.threads[0], &d.ports[0]));
-}
-
-static void stop(void)
-{
-	const struct homad_counters *c = &d.threads[0]->counters;
-
-	inputs++;
-	handled += c->commands + c->local_packets + c->completions;
-	homad_thread_free(d.threads[0]);
-	nic_close(d.ports[0].nic);
-	nic_close(outside);
-	nic_memory_destroy(network);
-	free(d.ports[0].link);
-	free(d.ports[1].link);
-	free(d.engine);
-	close(d.dead_fd);
-}
-
-/* What reaches the network ends there. */
-static void swallow(void)
-{
-	struct nic_rx rx[32];
-	int n;
-
-	while ((n = nic_rx(outside, rx, 32)) > 0)
-		nic_rx_release(outside, rx, n);
-}
-
-static void rounds(u32 n)
-{
-	while (n--) {
-		fuzz_clock += ROUND_NS;
-		homad_round(d.threads[0]);
-		swallow();
-	}
-}
-
-/* ---- applications ---- */
-
-/* The kernel's clearing of fresh pages would be most of the work: what is not
- * read before it is written is kept from one input to the next. */
-static void attach(struct side *s, u32 pool)
-{
-	struct homad_app *app = &s->app;
-	struct homa_shm_queues *queues = app->queues;
-	u8 *old_pool = app->pool, *data = app->seg[0].base;
-
-	if (old_pool && app->pool_bytes != pool) {
-		free(old_pool);
-		old_pool = NULL;
-	}
-	memset(s, 0, sizeof(*s));
-	app->id = 1;
-	app->queues = queues ? queues : aligned(sizeof(*app->queues));
-	memset(app->queues, 0, sizeof(*app->queues));
-	app->pool = old_pool ? old_pool : aligned(pool);
-	app->pool_bytes = pool;
-	app->seg[0].base = data ? data : aligned(DATA);
-	app->seg[0].bytes = DATA;
-	app->num_segs = 1;
-	app->max_rpcs = RPCS;
-	app->wake_fd = app->ready_fd = -1;
-	app->kick_fd = eventfd(0, EFD_NONBLOCK);
-	MUST(app->kick_fd >= 0);
-	app->queues->h.sqs = 1;
-	MUST(!homad_call(d.threads[0], homad_session_open, app));
-	s->open = true;
-}
-
-static void detach(struct side *s)
-{
-	struct homad_app *app = &s->app;
-	u32 i;
-
-	homad_call(d.threads[0], homad_session_close, app);
-	for (i = 0; i < MAX_ROUNDS && app->phase != HOMAD_APP_DEAD; i++) {
-		rounds(1);
-		fuzz_clock += 100000;
-	}
-	MUST(app->phase == HOMAD_APP_DEAD);
-	MUST(app->rpcs == 0);
-	d.dead = NULL;
-	homad_session_free(app);
-	close(app->kick_fd);
-	s->open = false;
-}
-
-static void push(struct side *s, const struct homa_sqe *sqe)
-{
-	struct homa_shm_queues *q = s->app.queues;
-
-	q->sqe[0][s->tail++ & (HOMA_SHM_SQ_ENTRIES - 1)] = *sqe;
-	q->h.sq[0].tail = s->tail;
-	/* As a kick does. */
-	homad_poll_app(d.threads[0], &s->app);
-}
-
-static struct homa_sqe request(struct side *s, u16 port, u32 length)
-{
-	struct homa_sqe sqe = {
-		.op = HOMA_SQE_REQUEST,
-		.flags = length <= HOMA_SHM_COPY_MAX ? HOMA_SQE_COPY : 0,
-		.port = port,
-		.length = length,
-		.ip = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
-		.token = (u64)(s->serial / (RPCS - 1) + 1) << 16 |
-			 s->serial % (RPCS - 1),
-	};
-
-	s->serial++;
-	return sqe;
-}
-
-static bool next(struct side *s, struct homa_cqe *cqe)
-{
-	struct homa_shm_queues *q = s->app.queues;
-
-	if (q->h.cq.tail == s->head)
-		return false;
-	*cqe = q->cqe[s->head++ & (HOMA_SHM_CQ_ENTRIES - 1)];
-	q->h.cq.head = s->head;
-	homad_poll_app(d.threads[0], &s->app);
-	return true;
-}
-
-static void release(struct side *s, const u32 *pages, u32 n)
-{
-	struct homa_shm_queues *q = s->app.queues;
-
-	while (n--)
-		q->released[s->released++ & (HOMA_SHM_RELEASES - 1)] = *pages++;
-	q->h.release.tail = s->released;
-	homad_poll_app(d.threads[0], &s->app);
-}
-
-static void bind_to(struct side *s, u16 port)
-{
-	struct homad_bind bind = { &s->app, port };
-
-	homad_call(d.threads[0], homad_session_bind, &bind);
-}
-
-/* The good one, also answering what the other asks it; true: its response. */
 static bool serve(u32 length, u8 mark)
 {
 	struct homa_cqe cqe;
@@ -369,9 +110,9 @@ static bool serve(u32 length, u8 mark)
 	bool mine = false;
 	u32 i;
 
-	while (next(&good, &cqe)) {
+	while (shm_next(&good, &cqe)) {
 		if (cqe.kind != HOMA_CQE_REQUEST && cqe.kind != HOMA_CQE_FREE &&
-		    (cqe.token & 0xffff) == RPCS - 1) {
+		    (cqe.token & 0xffff) == SHM_RPCS - 1) {
 			MUST(good.asking && cqe.num_pages <= HOMA_SHM_PAGES);
 			good.asking = false;
 		} else if (cqe.kind == HOMA_CQE_RESPONSE) {
@@ -391,12 +132,12 @@ static bool serve(u32 length, u8 mark)
 				.length = length,
 				.token = cqe.token,
 			};
-			push(&good, &sqe);
+			shm_push(&good, &sqe);
 		} else {
 			MUST(cqe.kind == HOMA_CQE_FREE);
 		}
 		if (cqe.kind != HOMA_CQE_FREE)
-			release(&good, cqe.pages, cqe.num_pages);
+			shm_release(&good, cqe.pages, cqe.num_pages);
 	}
 	return mine;
 }
@@ -411,10 +152,10 @@ static void good_works(u32 length)
 	/* Answers to the other one are still being sent from there; its
 	 * contents are its own affair. */
 	memset(good.app.seg[0].base, mark, length);
-	sqe = request(&good, GOOD_PORT, length);
-	push(&good, &sqe);
-	for (i = 0; i < MAX_ROUNDS && !done; i++) {
-		rounds(1);
+	sqe = shm_request(&good, GOOD_PORT, length);
+	shm_push(&good, &sqe);
+	for (i = 0; i < SHM_MAX_ROUNDS && !done; i++) {
+		shm_rounds(1);
 		fuzz_clock += 50000;
 		done = serve(length, mark);
 	}
@@ -426,7 +167,7 @@ static void good_works(u32 length)
 
 static void command(struct script *s)
 {
-	struct homa_sqe sqe = request(&evil, GOOD_PORT, 1 + byte(s) * 300);
+	struct homa_sqe sqe = shm_request(&evil, GOOD_PORT, 1 + byte(s) * 300);
 	u32 spoil = byte(s);
 
 	if (spoil & 1)
@@ -436,7 +177,7 @@ static void command(struct script *s)
 	if (spoil & 8)
 		sqe.op = (u8)(byte(s) % 5);
 	if (spoil & 16)
-		sqe.token = (u64)byte(s) << 16 | byte(s) % (RPCS + 1);
+		sqe.token = (u64)byte(s) << 16 | byte(s) % (SHM_RPCS + 1);
 	if (spoil & 32)
 		sqe.flags = (u8)byte(s);
 	if (spoil & 64)
@@ -446,7 +187,7 @@ static void command(struct script *s)
 		sqe.segment = (u16)(byte(s) > 250 ? word(s) : 0);
 		sqe.encap = (u16)(byte(s) > 200 ? word(s) : 0);
 	}
-	push(&evil, &sqe);
+	shm_push(&evil, &sqe);
 }
 
 static void poke(struct script *s)
@@ -472,7 +213,7 @@ static void set_index(struct script *s)
 	*index = how & 1 ? *index + (u32)(int8_t)byte(s) : number(s);
 	if (how & 2)
 		h->sqs = number(s);
-	homad_poll_app(d.threads[0], &evil.app);
+	homad_poll_app(shm_homad.threads[0], &evil.app);
 }
 
 static void consume(struct script *s)
@@ -480,7 +221,7 @@ static void consume(struct script *s)
 	struct homa_cqe cqe;
 	u32 n = byte(s) % 32;
 
-	while (n-- && next(&evil, &cqe)) {
+	while (n-- && shm_next(&evil, &cqe)) {
 		if (cqe.kind == HOMA_CQE_REQUEST && byte(s) & 1) {
 			struct homa_sqe sqe = {
 				.op = HOMA_SQE_REPLY,
@@ -488,10 +229,10 @@ static void consume(struct script *s)
 				.token = cqe.token,
 			};
 
-			push(&evil, &sqe);
+			shm_push(&evil, &sqe);
 		}
 		if (cqe.num_pages <= HOMA_SHM_PAGES && byte(s) & 3)
-			release(&evil, cqe.pages, cqe.num_pages);
+			shm_release(&evil, cqe.pages, cqe.num_pages);
 	}
 }
 
@@ -500,13 +241,13 @@ static void change_pool(struct script *s)
 	u32 pages = 1 + byte(s) % 8;
 	struct homad_pool change = {
 		.app = &evil.app,
-		.pool = aligned((size_t)pages << HOMA_BPAGE_SHIFT),
+		.pool = shm_aligned((size_t)pages << HOMA_BPAGE_SHIFT),
 		.bytes = (size_t)pages << HOMA_BPAGE_SHIFT,
-		.pool_mem = aligned(homa_pool_size(pages)),
+		.pool_mem = shm_aligned(homa_pool_size(pages)),
 	};
 	u8 *old = evil.app.pool;
 
-	if (homad_call(d.threads[0], homad_session_pool, &change))
+	if (homad_call(shm_homad.threads[0], homad_session_pool, &change))
 		free(change.pool);
 	else
 		free(old);
@@ -536,19 +277,19 @@ static void packet(struct script *s)
 		homa_put_be16(bytes + 2, EVIL_PORT);
 	tx.hdr = bytes;
 	tx.hdr_len = n;
-	nic_tx(outside, &tx, 1);
+	nic_tx(shm_outside, &tx, 1);
 }
 
 /* It may answer, refuse, or never answer. */
 static void ask_evil(struct script *s)
 {
-	struct homa_sqe sqe = request(&good, EVIL_PORT, 1 + byte(s));
+	struct homa_sqe sqe = shm_request(&good, EVIL_PORT, 1 + byte(s));
 
 	if (good.asking)
 		return;
 	good.asking = true;
-	sqe.token = (u64)good.serial << 16 | (RPCS - 1);
-	push(&good, &sqe);
+	sqe.token = (u64)good.serial << 16 | (SHM_RPCS - 1);
+	shm_push(&good, &sqe);
 }
 
 static void step(struct script *s)
@@ -557,10 +298,10 @@ static void step(struct script *s)
 	u32 op = byte(s) % OPS, n;
 
 	if (!evil.open)
-		attach(&evil, EVIL_POOL);
+		shm_attach(&evil, EVIL_POOL);
 	switch (op) {
 	case OP_ROUNDS:
-		rounds(1 + byte(s) % 8);
+		shm_rounds(1 + byte(s) % 8);
 		break;
 	case OP_COMMAND:
 		command(s);
@@ -578,7 +319,7 @@ static void step(struct script *s)
 		n = number(s);
 		if (byte(s) & 1)
 			n = n % 8 << HOMA_BPAGE_SHIFT;
-		release(&evil, &n, 1);
+		shm_release(&evil, &n, 1);
 		break;
 	case OP_BYTES:
 		memset(evil.app.seg[0].base, (int)byte(s), 4096);
@@ -587,16 +328,17 @@ static void step(struct script *s)
 		fuzz_clock += (u64)word(s) << (byte(s) % 16);
 		break;
 	case OP_BIND:
-		bind_to(&evil, byte(s) & 1 ? EVIL_PORT : (u16)word(s));
+		shm_bind(&evil, byte(s) & 1 ? EVIL_PORT : (u16)word(s));
 		break;
 	case OP_POOL:
 		change_pool(s);
 		break;
 	case OP_SHUTDOWN:
-		homad_call(d.threads[0], homad_session_shutdown, &evil.app);
+		homad_call(shm_homad.threads[0], homad_session_shutdown,
+			   &evil.app);
 		break;
 	case OP_RESTART:
-		detach(&evil);
+		shm_detach(&evil);
 		break;
 	case OP_PACKET:
 		packet(s);
@@ -605,17 +347,17 @@ static void step(struct script *s)
 		ask_evil(s);
 		break;
 	case OP_REPLY:
-		sqe = request(&evil, 0, 1 + byte(s));
+		sqe = shm_request(&evil, 0, 1 + byte(s));
 		sqe.op = HOMA_SQE_REPLY;
-		sqe.token = (u64)(byte(s) % 8) << 16 | byte(s) % RPCS;
-		push(&evil, &sqe);
+		sqe.token = (u64)(byte(s) % 8) << 16 | byte(s) % SHM_RPCS;
+		shm_push(&evil, &sqe);
 		break;
 	case OP_BURST:
 		for (n = byte(s); n; n--) {
-			sqe = request(&evil,
-				      byte(s) & 1 ? EVIL_PORT : GOOD_PORT,
-				      1 + word(s));
-			push(&evil, &sqe);
+			sqe = shm_request(&evil,
+					  byte(s) & 1 ? EVIL_PORT : GOOD_PORT,
+					  1 + word(s));
+			shm_push(&evil, &sqe);
 		}
 		break;
 	}
@@ -627,20 +369,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	struct script s = { bytes, bytes + len };
 	u32 ops = 0;
 
+	inputs++;
 	fuzz_clock = 1000000000;
-	start();
-	attach(&good, GOOD_POOL);
-	bind_to(&good, GOOD_PORT);
+	shm_start();
+	shm_attach(&good, GOOD_POOL);
+	shm_bind(&good, GOOD_PORT);
 	while (s.at < s.end && ops++ < MAX_OPS)
 		step(&s);
 	good_works(1);
 	good_works(100000);
 	if (evil.open)
-		detach(&evil);
+		shm_detach(&evil);
 	good_works(5000);
-	detach(&good);
-	MUST(homa_list_empty(&d.threads[0]->apps));
-	MUST(homa_list_empty(&d.threads[0]->closing));
-	stop();
+	shm_detach(&good);
+	MUST(homa_list_empty(&shm_homad.threads[0]->apps));
+	MUST(homa_list_empty(&shm_homad.threads[0]->closing));
+	shm_stop();
 	return 0;
 }

@@ -111,8 +111,10 @@ static void release_twice(struct raw *r)
 	struct homa_cqe cqe;
 
 	push(r, &sqe);
-	if (!raw_next(r, &cqe, WAIT_MS) || cqe.kind != HOMA_CQE_RESPONSE)
-		raw_die("no response");
+	do {
+		if (!raw_next(r, &cqe, WAIT_MS))
+			raw_die("no response");
+	} while (cqe.kind == HOMA_CQE_FREE);
 	raw_release(r, &cqe);
 	raw_release(r, &cqe);
 }
