@@ -70,21 +70,27 @@ static void read_signals(struct homa_svc *c, bool owed)
 	}
 }
 
+/* Has homad signalled since we armed it, and nobody read that? */
+static bool signalled(const struct homa_svc *c)
+{
+	return c->fd_armed &&
+	       !(__atomic_load_n(&c->att->queues->h.armed, __ATOMIC_ACQUIRE) &
+		 HOMA_SHM_ARM_FD);
+}
+
 /* Nothing is there for the application: have homad tell us. */
 static void arm(struct homa_svc *c)
 {
 	u32 *armed = &c->att->queues->h.armed;
-	bool gone;
 
 	if (c->fd_edges) {
 		read_signals(c, false);
 		return;
 	}
-	gone = !(__atomic_load_n(armed, __ATOMIC_ACQUIRE) & HOMA_SHM_ARM_FD);
-	if (c->fd_armed && !gone)
-		return;
-	if (c->fd_armed)
+	if (signalled(c))
 		read_signals(c, true);
+	else if (c->fd_armed)
+		return;
 	c->fd_armed = true;
 	__atomic_fetch_or(armed, HOMA_SHM_ARM_FD, __ATOMIC_SEQ_CST);
 }
@@ -106,7 +112,9 @@ void homa_svc_fd_update(struct homa_svc *c)
 		if (!c->ready_count)
 			arm(c);
 	} while (homa_svc_pending(c) && homa_svc_drain(c, NULL));
-	set_level(c, c->ready_count > 0);
+	/* Its signal serves as well as one of ours. */
+	if (c->fd_edges || !c->ready_count || !signalled(c))
+		set_level(c, c->ready_count > 0);
 }
 
 /* homad is away. Under the lock, but ready_fd is only changed under @ctl, too. */
