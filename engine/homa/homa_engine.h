@@ -377,6 +377,13 @@ u16 homa_sock_port(const struct homa_sock *sock);
  */
 int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 		       u32 pages);
+/** homa_sock_listening() - the server socket on a port, NULL: none. For hosts with
+ *  one thread: nothing keeps it from being closed. */
+struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port);
+/** homa_pages_take() - pages for a message that the host delivers by itself; they
+ *  come back by homa_pool_release(). -ENOBUFS: not enough are free. */
+int homa_pages_take(struct homa_ctx *ctx, struct homa_sock *sock, u32 length,
+		   u32 *pages, u32 *num);
 /** homa_sock_idle() - no RPC of either side is open on it. */
 bool homa_sock_idle(struct homa_sock *sock);
 /** homa_sock_starved() - do messages wait for receive buffers? */

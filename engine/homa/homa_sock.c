@@ -113,6 +113,35 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 	return 0;
 }
 
+struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port)
+{
+	struct homa_engine *engine = ctx->engine;
+	struct homa_sock *sock;
+
+	homa_lock(&engine->sock_lock);
+	sock = homa_sock_lookup(engine, port);
+	homa_unlock(&engine->sock_lock);
+	return sock && HOMA_READ_ONCE(sock->server) &&
+			       !HOMA_READ_ONCE(sock->closing) ?
+		       sock :
+		       NULL;
+}
+
+int homa_pages_take(struct homa_ctx *ctx, struct homa_sock *sock, u32 length,
+		   u32 *pages, u32 *num)
+{
+	int err = -HOMA_ENOBUFS;
+
+	homa_lock(&sock->lock);
+	/* Who waits for pages already is first. */
+	if (sock->pool && !homa_heap_min(&sock->starving))
+		err = homa_pool_alloc(sock->pool, ctx->now,
+				      ctx->engine->params.bpage_lease_us * 1000ull,
+				      ctx->cpu, length, pages, num);
+	homa_unlock(&sock->lock);
+	return err;
+}
+
 bool homa_sock_idle(struct homa_sock *sock)
 {
 	bool idle;

@@ -105,19 +105,14 @@ static void go_on(struct homad_thread *t, struct homa_handle handle, u32 length)
 }
 
 static int start_rpc(struct homad_thread *t, struct homad_app *app,
-		     const struct homa_sqe *sqe, struct homa_send *send, u8 *out)
+		     const struct homa_sqe *sqe, struct homad_port *port,
+		     struct homa_send *send, u8 *out)
 {
 	struct homad_slot *slot = &app->client_slots[sqe->token & 0xffff];
-	struct homad_port *port;
 	struct homad_rpc *priv;
 	struct homa_rpc *rpc;
 	int rc;
 
-	if (app->shut)
-		return -ESHUTDOWN;
-	rc = homad_dest(t, &send->dst, send->length, &port);
-	if (rc)
-		return rc;
 	homad_refill(t);
 	rc = homa_rpc_send(&t->ctx, app->sock, port->link, send, &slot->handle,
 			   &rpc);
@@ -150,7 +145,8 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 		.cookie = sqe->cookie,
 	};
 	const char *wrong = check_message(app, sqe);
-	u8 *out;
+	struct homad_port *port;
+	u8 *out = NULL;
 	int rc;
 
 	if (wrong)
@@ -162,13 +158,19 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 	send.dst.encap = sqe->encap;
 	app->counters.requests++;
 	app->counters.tx_bytes += sqe->length;
+	rc = app->shut ? -ESHUTDOWN :
+			 homad_dest(t, &send.dst, send.length, &port);
+	if (!rc && port == t->d->local &&
+	    homad_direct_request(t, app, sqe, &send.dst, bytes_at(app, sqe)))
+		return NULL;
 	if (!take_bytes(t, app, sqe, &out)) {
 		homad_refuse(t, app, sqe->token, sqe->cookie, sqe->flags,
 			     -ENOMEM);
 		return NULL;
 	}
 	homad_lock(app);
-	rc = start_rpc(t, app, sqe, &send, out);
+	if (!rc)
+		rc = start_rpc(t, app, sqe, port, &send, out);
 	if (rc) {
 		homad_refuse(t, app, sqe->token, sqe->cookie, sqe->flags, rc);
 		drop_bytes(t, app, sqe, out);
@@ -192,6 +194,11 @@ static const char *reply(struct homad_thread *t, struct homad_app *app,
 		return "reply token";
 	app->counters.replies++;
 	app->counters.tx_bytes += sqe->length;
+	if (app->server_slots[index].token == sqe->token &&
+	    app->server_slots[index].direct) {
+		homad_direct_reply(t, app, sqe, bytes_at(app, sqe));
+		return NULL;
+	}
 	if (!take_bytes(t, app, sqe, &out))
 		return NULL; /* the client will time out */
 	homad_lock(app);
@@ -236,8 +243,12 @@ static const char *abort_rpcs(struct homad_thread *t, struct homad_app *app,
 		const struct homad_slot *slot = &app->client_slots[i];
 
 		/* Those that have ended already are just on their way. */
-		if (slot->token && slot->kind == 0 &&
-		    (!sqe->token || slot->token == sqe->token))
+		if (!slot->token || slot->kind ||
+		    (sqe->token && slot->token != sqe->token))
+			continue;
+		if (slot->direct)
+			homad_direct_abort(t, slot->direct, (int)sqe->length);
+		else
 			homa_rpc_abort(&t->ctx, slot->handle, (int)sqe->length);
 	}
 	return NULL;
@@ -350,6 +361,8 @@ static u32 turn(struct homad_thread *t, struct homad_app *app)
 	if (unlikely(app->cq_blocked))
 		look_at_full_ring(t, app);
 	done = releases(t, app);
+	if (unlikely(!homa_list_empty(&app->direct_waiting)))
+		homad_direct_retry(t, app);
 	for (i = 0; i < sqs && budget && bytes && !app->evicted; i++) {
 		if (++app->sq_next >= sqs)
 			app->sq_next = 0;
@@ -385,6 +398,8 @@ static void ask_kick(struct homad_app *app)
 		want |= HOMA_SHM_KICK_CONSUME;
 	if (homa_sock_starved(app->sock))
 		want |= HOMA_SHM_KICK_RELEASE;
+	if (!homa_list_empty(&app->direct_waiting))
+		want |= HOMA_SHM_KICK_RELEASE | HOMA_SHM_KICK_CONSUME;
 	__atomic_store_n(&app->queues->h.need_kick, want, __ATOMIC_SEQ_CST);
 }
 

@@ -77,20 +77,28 @@ static void slot_ended(struct homad_app *app, u32 index, u8 kind, u32 error)
 	app->ended_last = index;
 }
 
-void homad_refuse(struct homad_thread *t, struct homad_app *app, u64 token,
-		  u64 cookie, u8 flags, int error)
+void homad_end_slot(struct homad_thread *t, struct homad_app *app, u64 token,
+		    int error, u64 cookie, bool is_private)
 {
 	struct homad_slot *slot = &app->client_slots[token & 0xffff];
 
 	slot->token = token;
 	slot->cookie = cookie;
-	slot->flags = flags & HOMA_SQE_PRIVATE ? HOMA_CQE_PRIVATE : 0;
-	slot_ended(app, (u32)(token & 0xffff), HOMA_CQE_FAILED, (u32)-error);
-	app->counters.refused++;
+	slot->flags = is_private ? HOMA_CQE_PRIVATE : 0;
+	slot_ended(app, (u32)(token & 0xffff),
+		   error ? HOMA_CQE_FAILED : HOMA_CQE_GONE, (u32)error);
 	homad_touch(t, app,
-		    flags & HOMA_SQE_PRIVATE ?
+		    is_private || !error ?
 			    HOMA_SHM_ARM_ANY :
 			    HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
+}
+
+void homad_refuse(struct homad_thread *t, struct homad_app *app, u64 token,
+		  u64 cookie, u8 flags, int error)
+{
+	app->counters.refused++;
+	homad_end_slot(t, app, token, -error, cookie,
+		       flags & HOMA_SQE_PRIVATE);
 }
 
 bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
@@ -149,7 +157,7 @@ void homad_slot_free(struct homad_app *app, u64 token)
 	app->server_free = index;
 }
 
-static struct homa_cqe *next_cqe(struct homad_app *app)
+struct homa_cqe *homad_next_cqe(struct homad_app *app)
 {
 	return &app->queues->cqe[app->cq_tail++ & (HOMA_SHM_CQ_ENTRIES - 1)];
 }
@@ -157,7 +165,7 @@ static struct homa_cqe *next_cqe(struct homad_app *app)
 static void tell_freed(struct homad_app *app, u32 *room)
 {
 	while (app->num_freed && *room) {
-		struct homa_cqe *cqe = next_cqe(app);
+		struct homa_cqe *cqe = homad_next_cqe(app);
 
 		app->num_freed--;
 		cqe->kind = HOMA_CQE_FREE;
@@ -172,7 +180,7 @@ static void tell_ended(struct homad_app *app, u32 *room)
 {
 	while (app->ended_first != HOMAD_NO_SLOT && *room) {
 		struct homad_slot *slot = &app->client_slots[app->ended_first];
-		struct homa_cqe *cqe = next_cqe(app);
+		struct homa_cqe *cqe = homad_next_cqe(app);
 
 		app->ended_first = slot->next;
 		cqe->kind = slot->kind;
@@ -234,7 +242,7 @@ static bool tell_message(struct homad_thread *t, struct homad_app *app,
 		}
 		return true;
 	}
-	fill(next_cqe(app), &info, priv);
+	fill(homad_next_cqe(app), &info, priv);
 	app->counters.delivered++;
 	app->counters.rx_bytes += info.error ? 0 : info.length;
 	homad_trace_rpc(t, HOMAD_TRACE_DELIVER, priv, info.length, info.error);
@@ -302,6 +310,7 @@ static bool deliver(struct homad_thread *t, struct homad_app *app)
 	u32 head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
 	u32 before = app->cq_tail, room;
 
+	app->cq_head = head;
 	if (unlikely(before - head > HOMA_SHM_CQ_ENTRIES)) {
 		homad_app_evict(t, app, "completion ring: impossible head");
 		return true;
@@ -311,9 +320,10 @@ static bool deliver(struct homad_thread *t, struct homad_app *app)
 	tell_ended(app, &room);
 	tell_messages(t, app, &app->ready[HOMAD_READY_RESPONSES], &room);
 	tell_messages(t, app, &app->ready[HOMAD_READY_REQUESTS], &room);
-	if (app->cq_tail != before) {
+	if (app->cq_tail != app->cq_published) {
 		__atomic_store_n(&ring->tail, app->cq_tail, __ATOMIC_RELEASE);
-		t->counters.completions += app->cq_tail - before;
+		t->counters.completions += app->cq_tail - app->cq_published;
+		app->cq_published = app->cq_tail;
 		wake(t, app, app->wake_want);
 		app->wake_want = 0;
 	}

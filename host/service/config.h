@@ -66,6 +66,7 @@ struct homad_quota {
  *	segmentation offload is faster, when the peer understands it. AUTO: on
  *	virtual devices.
  * @link_mbps: link rate, 0: what the device says.
+ * @direct: short RPCs between applications of this host go without packets.
  * @spin_us: shared: longest time that a thread polls without work before it
  *	blocks; it adapts below that. @spin_min_us: shortest.
  * @scale: dedicated: let the number of threads follow the load; @scale_idle
@@ -94,6 +95,7 @@ struct homad_config {
 	enum homad_bulk bulk;
 	u32 bulk_min;
 	u32 link_mbps;
+	bool direct;
 	u32 spin_us, spin_min_us;
 	bool scale;
 	u32 scale_idle, scale_busy, scale_ms;

@@ -39,6 +39,7 @@ void homad_config_default(struct homad_config *config)
 	config->udp_port = UDP_PORT;
 	config->bulk = HOMAD_BULK_AUTO;
 	config->bulk_min = 65536;
+	config->direct = true;
 	config->spin_us = 50;
 	config->spin_min_us = 5;
 	config->scale = true;

@@ -82,6 +82,8 @@ const struct homad_setting homad_settings[] = {
 	       "send long messages over UDP, whose segmentation offload is faster; auto: on virtual devices"),
 	NUMBER("network.bulk_min", bulk_min, 1, 1000000, false,
 	       "bytes from which a message is long"),
+	BOOL("network.direct", direct, false,
+	     "short RPCs between applications of this host go from memory to memory, without packets"),
 	NUMBER("network.link_mbps", link_mbps, 0, 10000000, false,
 	       "rate of the link for pacing, Mbit/s; 0: what the device says"),
 

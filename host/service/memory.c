@@ -19,6 +19,7 @@ int homad_memory_init(struct homad_thread *t)
 	homa_slab_init(&t->peers, homa_peer_size(limits),
 		       params->max_peers + HOMAD_SPARES);
 	homa_slab_init(&t->ranges, homa_range_size(), 4 * rpcs);
+	homa_slab_init(&t->directs, sizeof(struct homad_direct), rpcs);
 	homad_refill(t);
 	if (!t->ctx.spare_rpcs || !t->ctx.spare_peers || !t->ctx.spare_ranges)
 		return -ENOMEM;
@@ -31,6 +32,7 @@ void homad_memory_free(struct homad_thread *t)
 	homa_slab_drain(&t->rpcs);
 	homa_slab_drain(&t->peers);
 	homa_slab_drain(&t->ranges);
+	homa_slab_drain(&t->directs);
 }
 
 static void refill_slow(struct homad_thread *t)

@@ -165,7 +165,7 @@ void homad_viewer_push(struct homad_viewer *v)
 /* struct walk - a task: @peers, else RPCs */
 struct walk {
 	struct homad_task task;
-	struct homa_look_cursor at;
+	struct homad_rpc_cursor at;
 	bool peers;
 	u64 count;
 };
@@ -183,10 +183,11 @@ static u32 walk_rpcs(struct homad *d, struct homad_viewer *v, struct walk *w)
 static u32 walk_peers(struct homad *d, struct homad_viewer *v, struct walk *w)
 {
 	struct homa_peer_look look[PIECE];
-	u32 i, n = homad_stats_some_peers(d, &w->at, look, PIECE);
+	u32 i, n = homad_stats_some_peers(d, &w->at.engine, look, PIECE);
 
 	for (i = 0; i < n; i++)
 		homad_viewer_json(v, homad_peer_json(d, &look[i]));
+	w->at.end = w->at.engine.end;
 	return n;
 }
 

@@ -115,6 +115,7 @@ struct homad_rpc {
 
 /**
  * struct homad_slot - one open RPC of an attachment, by token
+ * @direct: the RPC if it goes the short way (direct.c); then @handle is nothing.
  * @token: 0: free.
  * @cookie, @error, @kind, @flags: of a client RPC that ended without the engine:
  *	it was refused, or aborted without a failure.
@@ -122,6 +123,7 @@ struct homad_rpc {
  */
 struct homad_slot {
 	struct homa_handle handle;
+	struct homad_direct *direct;
 	u64 token;
 	u64 cookie;
 	u32 next;
@@ -131,6 +133,27 @@ struct homad_slot {
 };
 
 #define HOMAD_NO_SLOT 0xffffffffu
+
+/**
+ * struct homad_direct - an RPC between applications of this host; direct.c
+ * @client, @of_client: who asked; NULL when that one has no interest any more.
+ * @server, @of_server: who has to answer; NULL when that is done.
+ * @addr, @client_port, @server_port: what each sees of the other.
+ * @waiting, @wait: the response waits for room at the client; @out, @length: it,
+ *	a copy of ours if @copied, else in a segment of @lender, whose list
+ *	@of_server then is in.
+ */
+struct homad_direct {
+	struct homa_list of_client, of_server, wait;
+	struct homad_app *client, *server, *lender;
+	u64 client_token, server_token;
+	u64 cookie, id, sent_ns;
+	struct homa_addr addr;
+	u8 *out;
+	u32 request_length, length, offset;
+	u16 segment, client_port, server_port;
+	bool is_private, copied, waiting;
+};
 
 /* struct homad_segment - memory with bytes to send */
 struct homad_segment {
@@ -217,7 +240,8 @@ struct homad_app {
 	u32 sq_head[HOMA_SHM_SQS];
 	u32 sq_next;
 	u32 release_head;
-	u32 cq_tail;
+	u32 cq_tail, cq_published;
+	u32 cq_head; /* last seen */
 	bool is_polled, is_touched, cq_blocked, evicted, shut;
 	const char *why;
 	struct homa_list member; /* of homad_thread.apps */
@@ -231,6 +255,7 @@ struct homad_app {
 	struct homad_slot *server_slots;
 	u32 server_free;
 	u32 ended_first, ended_last; /* client slots to tell of */
+	struct homa_list direct_client, direct_server, direct_waiting;
 	struct homad_freed {
 		u32 offset;
 		u16 segment;
@@ -255,6 +280,7 @@ struct homad_app {
 	X(wakeups, "applications woken")                               \
 	X(kicks, "times an application woke us")                       \
 	X(local_packets, "packets between applications of this host")  \
+	X(direct, "RPCs between applications of this host, the short way") \
 	X(evictions, "applications that broke the rules")              \
 	X(out_of_memory, "allocations for messages or objects that failed") \
 	X(jobs, "requests of the slow path")
@@ -319,7 +345,8 @@ struct homad_thread {
 	struct homa_hist rtt;
 	struct homad_trace *trace;
 	struct homa_msgbufs bufs;
-	struct homa_slab rpcs, peers, ranges;
+	struct homa_slab rpcs, peers, ranges, directs;
+	u64 direct_id;
 	struct nic_rtnl rtnl;
 	struct homad_dest dests[HOMAD_DESTS];
 	u32 asked; /* questions of bulk.c under way */
@@ -481,6 +508,11 @@ bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
 		      u16 segment, u32 offset);
 /** homad_forget() - an RPC of an application is retired. */
 void homad_forget(struct homad_thread *t, struct homad_rpc *priv);
+/** homad_end_slot() - a client RPC that the engine does not know ends: failed, or
+ *  gone if @error is 0. */
+void homad_end_slot(struct homad_thread *t, struct homad_app *app, u64 token,
+		    int error, u64 cookie, bool is_private);
+struct homa_cqe *homad_next_cqe(struct homad_app *app);
 u64 homad_slot_new(struct homad_app *app, struct homa_handle handle);
 void homad_slot_free(struct homad_app *app, u64 token);
 
@@ -496,6 +528,20 @@ static inline void homad_unlock(struct homad_app *app)
 	if (!homa_plat_alone)
 		homa_turn_unlock(&app->lock);
 }
+
+/* ---- direct.c: the short way between applications of this host ---- */
+/** homad_direct_request() - false: not now, send it the usual way. */
+bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
+			  const struct homa_sqe *sqe,
+			  const struct homa_addr *addr, const u8 *bytes);
+/** homad_direct_reply() - to a request that came so. */
+void homad_direct_reply(struct homad_thread *t, struct homad_app *server,
+			const struct homa_sqe *sqe, u8 *bytes);
+/** homad_direct_retry() - there may be room for responses that wait. */
+void homad_direct_retry(struct homad_thread *t, struct homad_app *client);
+void homad_direct_abort(struct homad_thread *t, struct homad_direct *d, int error);
+/** homad_direct_close() - @app ends. */
+void homad_direct_close(struct homad_thread *t, struct homad_app *app);
 
 /* ---- dest.c ---- */
 /** homad_dest() - the port towards @addr; may complete @addr (unspecified

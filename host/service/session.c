@@ -76,6 +76,9 @@ int homad_session_open(struct homad_thread *t, void *arg)
 
 	homa_list_init(&app->ready[HOMAD_READY_RESPONSES]);
 	homa_list_init(&app->ready[HOMAD_READY_REQUESTS]);
+	homa_list_init(&app->direct_client);
+	homa_list_init(&app->direct_server);
+	homa_list_init(&app->direct_waiting);
 	app->thread = t;
 	app->phase = HOMAD_APP_OPEN;
 	app->sock = aligned(homa_sock_size(&t->d->limits));
@@ -118,6 +121,7 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 	if (app->phase != HOMAD_APP_OPEN)
 		return;
 	app->phase = HOMAD_APP_CLOSING;
+	homad_direct_close(t, app);
 	move_out(t, app);
 	app->thread = t;
 	homa_list_add_tail(&t->closing, &app->closing);
@@ -284,9 +288,16 @@ int homad_session_shutdown(struct homad_thread *t, void *arg)
 	__atomic_store_n(&app->queues->h.state, HOMA_SHM_CLOSED,
 			 __ATOMIC_RELEASE);
 	homad_now(t);
-	for (i = 0; i < app->max_rpcs; i++)
-		if (app->client_slots[i].token && !app->client_slots[i].kind)
-			homa_rpc_abort(&t->ctx, app->client_slots[i].handle, 0);
+	for (i = 0; i < app->max_rpcs; i++) {
+		const struct homad_slot *slot = &app->client_slots[i];
+
+		if (!slot->token || slot->kind)
+			continue;
+		if (slot->direct)
+			homad_direct_abort(t, slot->direct, 0);
+		else
+			homa_rpc_abort(&t->ctx, slot->handle, 0);
+	}
 	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
 	return 0;
 }

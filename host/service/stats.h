@@ -82,8 +82,19 @@ void homad_nic_visit(const struct nic_stats *s, homad_visitor *visit,
 /** homad_stats_rpcs() - open RPCs of an attachment, at most @max; returns how many. */
 u32 homad_stats_rpcs(struct homad_app *app, struct homa_ctl_rpc *out, u32 max);
 
+/**
+ * struct homad_rpc_cursor - all zero: begin; @end: everything was seen
+ * @app, @slot: after the engine's: attachment and place in its tables.
+ */
+struct homad_rpc_cursor {
+	struct homa_look_cursor engine;
+	u64 app;
+	u32 slot;
+	bool end;
+};
+
 /** homad_stats_some_rpcs() - the next RPCs of all, as homa_rpcs_look(). */
-u32 homad_stats_some_rpcs(struct homad *d, struct homa_look_cursor *at,
+u32 homad_stats_some_rpcs(struct homad *d, struct homad_rpc_cursor *at,
 			  struct homa_rpc_look *out, u32 max);
 /** homad_stats_some_peers() - the next peers, as homa_peers_look(). */
 u32 homad_stats_some_peers(struct homad *d, struct homa_look_cursor *at,

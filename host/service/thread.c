@@ -94,6 +94,7 @@ int homad_thread_make(struct homad *d, u32 index)
 	homa_list_init(&t->closing);
 	homa_ctx_init(&t->ctx, d->engine, index);
 	homad_now(t);
+	t->direct_id = t->ctx.now & ~1ull;
 	homa_spin_init(&t->spin, d->config.spin_min_us * 1000ull,
 		       d->config.spin_us * 1000ull, t->ctx.now);
 	rc = open_fds(t);

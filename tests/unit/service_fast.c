@@ -170,6 +170,128 @@ static void service__who_breaks_the_rules_is_evicted(void **state)
 	daemon_free(d);
 }
 
+static void reply_with(struct side *server, u64 token, u32 length)
+{
+	struct homa_sqe sqe = { .op = HOMA_SQE_REPLY,
+				.flags = length <= HOMA_SHM_COPY_MAX ? HOMA_SQE_COPY : 0,
+				.length = length,
+				.token = token };
+
+	submit(server, &sqe);
+}
+
+/* The next completion that is not about bytes given back. */
+static struct homa_cqe message(struct side *s)
+{
+	struct homa_cqe cqe;
+
+	do
+		cqe = receive(s);
+	while (cqe.kind == HOMA_CQE_FREE);
+	return cqe;
+}
+
+static void service__responses_wait_for_the_clients_pages(void **state)
+{
+	struct homad *d = daemon_new(1);
+	struct side *client = attach(d), *server = attach(d);
+	struct homa_cqe got[6], cqe;
+	struct homa_sqe sqe;
+	u32 i;
+
+	(void)state;
+	bind_to(server, 99);
+	for (i = 0; i < 6; i++) {
+		sqe = request_to(server, (u64)(i + 1) << 16 | i, 100);
+		submit(client, &sqe);
+		cqe = message(server);
+		release(server, &cqe);
+		reply_with(server, cqe.token, 1000000);
+	}
+	/* Four of them fill the pool of 4 MiB; then pages come back one by one. */
+	for (i = 0; i < 4; i++)
+		got[i] = message(client);
+	for (; i < 6; i++) {
+		release(client, &got[i - 4]);
+		got[i] = message(client);
+		assert_int_equal(got[i].kind, HOMA_CQE_RESPONSE);
+		assert_int_equal(got[i].length, 1000000);
+	}
+	detach(client);
+	detach(server);
+	daemon_free(d);
+}
+
+static void service__the_end_of_one_side_is_the_end_for_the_other(void **state)
+{
+	struct homad *d = daemon_new(1);
+	struct side *client = attach(d), *server = attach(d);
+	struct homa_sqe sqe;
+	struct homa_cqe cqe;
+
+	(void)state;
+	bind_to(server, 99);
+	sqe = request_to(server, 1 << 16, 100);
+	submit(client, &sqe);
+	cqe = message(server);
+	detach(client);
+	reply_with(server, cqe.token, 100);
+	/* It goes on with others. */
+	client = attach(d);
+	sqe = request_to(server, 1 << 16, 100);
+	submit(client, &sqe);
+	message(server);
+	detach(server);
+	cqe = message(client);
+	assert_int_equal(cqe.kind, HOMA_CQE_FAILED);
+	assert_int_equal(cqe.error, ENOTCONN);
+	detach(client);
+	daemon_free(d);
+}
+
+static void service__a_waiting_response_ends_with_either_side(void **state)
+{
+	struct homad *d = daemon_new(1);
+	u32 way, i;
+
+	(void)state;
+	for (way = 0; way < 3; way++) {
+		struct side *client = attach(d), *server = attach(d);
+		struct homa_sqe sqe;
+		struct homa_cqe cqe;
+
+		bind_to(server, 99);
+		for (i = 0; i < 6; i++) {
+			sqe = request_to(server, (u64)(i + 1) << 16 | i, 100);
+			submit(client, &sqe);
+			cqe = message(server);
+			reply_with(server, cqe.token, 1000000);
+		}
+		for (i = 0; i < 4; i++)
+			message(client);
+		if (way == 0) {
+			sqe = (struct homa_sqe){ .op = HOMA_SQE_ABORT,
+						 .length = EINTR };
+			submit(client, &sqe);
+			assert_int_equal(message(client).error, EINTR);
+			assert_int_equal(message(client).error, EINTR);
+		}
+		detach(way == 2 ? server : client);
+		detach(way == 2 ? client : server);
+	}
+	daemon_free(d);
+}
+
+static int both_ways(const struct CMUnitTest *tests, size_t n)
+{
+	int failed;
+
+	failed = _cmocka_run_group_tests("the short way", tests, n, NULL, NULL);
+	world_through_the_engine = true;
+	return failed + _cmocka_run_group_tests("through the engine", tests, n,
+						NULL, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,7 +300,10 @@ int main(void)
 		cmocka_unit_test(service__a_request_to_nobody_fails),
 		cmocka_unit_test(service__an_abort_ends_the_token_with_or_without_a_failure),
 		cmocka_unit_test(service__who_breaks_the_rules_is_evicted),
+		cmocka_unit_test(service__responses_wait_for_the_clients_pages),
+		cmocka_unit_test(service__the_end_of_one_side_is_the_end_for_the_other),
+		cmocka_unit_test(service__a_waiting_response_ends_with_either_side),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return both_ways(tests, sizeof(tests) / sizeof(*tests));
 }
