@@ -40,6 +40,7 @@ class Thread:
     wakeups: float
     kicks: float
     sleeps: float
+    direct: float
     spin_ns: int
 
 
@@ -155,7 +156,7 @@ def _thread(before: Json, after: Json, seconds: float) -> Thread:
         after["thread"], after["core"], after["active"], after["asleep"], after["attachments"],
         (after["cpu_ns"] - before["cpu_ns"]) / seconds / 1e9, rate["busy_ns"] / 1e9,
         rate["rounds"], rate["commands"], rate["completions"], rate["wakeups"], rate["kicks"],
-        rate["blocks"], after["spin_ns"],
+        rate["blocks"], rate.get("direct", 0), after["spin_ns"],
     )  # fmt: skip
 
 

@@ -59,6 +59,7 @@ def _worth(threads: Sequence[Thread], room: int) -> Sequence[Thread]:
 
 def _head(rates: Rates, width: int) -> list[Text]:
     homad, e, lat = rates.homad, rates.engine, rates.latency
+    local = sum(t.direct for t in rates.threads)  # both asked and served here
     first = (
         f"homad {homad['version']} ({homad['mode']}, pid {homad['pid']})  "
         f"up {age(homad['uptime_ns'] // 10**9)}  {homad['attachments']} attached  "
@@ -67,7 +68,8 @@ def _head(rates: Rates, width: int) -> list[Text]:
     rows = [
         (
             "RPCs/s",
-            f"asked {number(e['requests_sent'])}  served {number(e['replies_sent'])}  "
+            f"asked {number(e['requests_sent'] + local)}  "
+            f"served {number(e['replies_sent'] + local)}  within {number(local)}  "
             f"failed {number(e['rpcs_failed'])}  timeouts {number(e['rpc_timeouts'])}",
         ),
         (

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Which RPCs are open: those in the engine, which its hash table lists, and
+ * those between applications of this host that went the short way (direct.c),
+ * which only the tables of their applications know. Both are shown alike. Each
+ * piece is one bounded job on the thread that may look.
+ */
+#include "slowpath.h"
+#include "stats.h"
+
+#define RPCS_AT_ONCE 64u    /* of the engine, looked up by one job */
+#define SLOTS_AT_ONCE 2048u /* looked through by one job */
+
+/* ---- the short way ---- */
+
+/* One end of a direct RPC, as the engine would show it; false: it is none. */
+static bool look_at_direct(const struct homad_app *app,
+			   const struct homad_slot *slot, bool client,
+			   struct homa_rpc_look *look)
+{
+	const struct homad_direct *d = slot->direct;
+	const struct homad_app *other;
+
+	if (!slot->token || !d)
+		return false;
+	other = client ? d->server : d->client;
+	memset(look, 0, sizeof(*look));
+	look->handle.id = client ? d->id : d->id | 1;
+	look->sock = app->sock;
+	look->link = app->thread->d->local->link;
+	look->peer = d->addr;
+	look->port = homa_sock_port(app->sock);
+	look->peer_port = other	 ? homa_sock_port(other->sock) :
+			  client ? d->server_port :
+				   0;
+	look->client = client;
+	look->phase = !client	 ? HOMA_LOOK_IN_SERVICE :
+		      d->waiting ? HOMA_LOOK_NO_BUFFER :
+				   HOMA_LOOK_OUTGOING;
+	look->cookie = d->cookie;
+	look->birth = d->sent_ns;
+	look->heard_at = d->sent_ns;
+	if (client) {
+		look->tx_length = look->tx_sent = d->request_length;
+		look->tx_granted = d->request_length;
+		look->rx_length = look->rx_granted = d->waiting ? d->length : 0;
+	} else {
+		look->rx_length = look->rx_received = d->request_length;
+		look->rx_granted = d->request_length;
+	}
+	return true;
+}
+
+/* Slots by one number: the client's, then the server's. */
+static const struct homad_slot *slot_at(const struct homad_app *app, u32 index,
+					bool *client)
+{
+	*client = index < app->max_rpcs;
+	return *client ? &app->client_slots[index] :
+			 &app->server_slots[index - app->max_rpcs];
+}
+
+/* struct slots - a job: direct RPCs of one attachment, from @next on */
+struct slots {
+	struct homad_app *app;
+	u32 next;
+	struct homa_rpc_look *out;
+	u32 n, max;
+	bool end;
+};
+
+static int look_at_slots(struct homad_thread *t, void *arg)
+{
+	struct slots *s = arg;
+	u32 budget = SLOTS_AT_ONCE;
+
+	(void)t;
+	if (s->app->phase != HOMAD_APP_OPEN)
+		s->next = 2 * s->app->max_rpcs;
+	while (s->next < 2 * s->app->max_rpcs && s->n < s->max && budget--) {
+		bool client;
+		const struct homad_slot *slot =
+			slot_at(s->app, s->next++, &client);
+
+		if (look_at_direct(s->app, slot, client, &s->out[s->n]))
+			s->n++;
+	}
+	s->end = s->next >= 2 * s->app->max_rpcs;
+	return 0;
+}
+
+/* The first attachment from number @id on that may have direct RPCs, or NULL. */
+static struct homad_app *next_app(struct homad *d, u64 id)
+{
+	struct homa_list *pos;
+
+	homa_list_for_each(pos, &homad_slow(d)->apps) {
+		struct homad_app *app =
+			homa_list_entry(pos, struct homad_attached, list)->app;
+
+		if (app->id >= id &&
+		    HOMA_READ_ONCE(app->phase) == HOMAD_APP_OPEN &&
+		    (!homa_list_empty(&app->direct_client) ||
+		     !homa_list_empty(&app->direct_server)))
+			return app;
+	}
+	return NULL;
+}
+
+static u32 some_direct(struct homad *d, struct homad_rpc_cursor *at,
+		       struct homa_rpc_look *out, u32 max)
+{
+	struct slots s = { .out = out, .max = max, .next = at->slot };
+
+	s.app = next_app(d, at->app);
+	if (!s.app) {
+		at->end = true;
+		return 0;
+	}
+	if (s.app->id != at->app)
+		s.next = 0;
+	homad_call(s.app->thread, look_at_slots, &s);
+	at->app = s.end ? s.app->id + 1 : s.app->id;
+	at->slot = s.end ? 0 : s.next;
+	return s.n;
+}
+
+/* ---- for tools ---- */
+
+struct some {
+	struct homa_look_cursor *at;
+	void *out;
+	u32 n, max;
+};
+
+static int some_rpcs(struct homad_thread *t, void *arg)
+{
+	struct some *some = arg;
+
+	homad_now(t);
+	some->n = homa_rpcs_look(&t->ctx, some->at, NULL, some->out, some->max);
+	return 0;
+}
+
+static int some_peers(struct homad_thread *t, void *arg)
+{
+	struct some *some = arg;
+
+	homad_now(t);
+	some->n = homa_peers_look(&t->ctx, some->at, some->out, some->max);
+	return 0;
+}
+
+u32 homad_stats_some_rpcs(struct homad *d, struct homad_rpc_cursor *at,
+			  struct homa_rpc_look *out, u32 max)
+{
+	struct some some = { .at = &at->engine, .out = out, .max = max };
+
+	if (at->engine.end)
+		return some_direct(d, at, out, max);
+	homad_call(d->threads[0], some_rpcs, &some);
+	return some.n;
+}
+
+u32 homad_stats_some_peers(struct homad *d, struct homa_look_cursor *at,
+			   struct homa_peer_look *out, u32 max)
+{
+	struct some some = { .at = at, .out = out, .max = max };
+
+	homad_call(d->threads[0], some_peers, &some);
+	return some.n;
+}
+
+/* ---- for an application ---- */
+
+/*
+ * struct app_rpcs - what a job of homad_stats_rpcs() goes on with
+ * @slot: next slot; after all of them @at goes on among requests received.
+ */
+struct app_rpcs {
+	struct homad_app *app;
+	u32 slot;
+	struct homa_look_cursor at;
+	struct homa_ctl_rpc *out;
+	u32 n, max;
+};
+
+static void add_rpc(struct app_rpcs *some, u64 id,
+		    const struct homa_rpc_look *look)
+{
+	struct homa_ctl_rpc *to = &some->out[some->n++];
+
+	memset(to, 0, sizeof(*to));
+	to->id = id;
+	to->cookie = look->cookie;
+	memcpy(to->ip, look->peer.ip, sizeof(to->ip));
+	to->encap = look->peer.encap;
+	to->port = look->peer_port;
+	to->client = look->client;
+	to->tx_length = look->tx_length;
+	to->tx_sent = look->tx_sent;
+	to->tx_granted = look->tx_granted;
+	to->rx_length = look->rx_length;
+	to->rx_remaining = look->rx_length - look->rx_received;
+	to->rx_granted = look->rx_granted;
+	to->ready = look->phase == HOMA_LOOK_READY ||
+		    look->phase == HOMA_LOOK_FAILED;
+}
+
+/* The client's in the engine or not, of the server's only those that are not. */
+static void add_slot(struct homad_thread *t, struct app_rpcs *some, u32 index)
+{
+	struct homa_rpc_look look;
+	bool client;
+	const struct homad_slot *slot = slot_at(some->app, index, &client);
+
+	if (look_at_direct(some->app, slot, client, &look))
+		add_rpc(some, client ? slot->token : look.handle.id, &look);
+	else if (client && slot->token &&
+		 !homa_rpc_look(&t->ctx, slot->handle, &look))
+		add_rpc(some, slot->token, &look);
+}
+
+static int look_at_app(struct homad_thread *t, void *arg)
+{
+	struct app_rpcs *some = arg;
+	struct homad_app *app = some->app;
+	struct homa_rpc_look look[RPCS_AT_ONCE];
+	u32 i, n, budget = SLOTS_AT_ONCE;
+
+	if (app->phase != HOMAD_APP_OPEN)
+		some->at.end = true;
+	while (!some->at.end && some->slot < 2 * app->max_rpcs) {
+		if (!budget-- || some->n == some->max)
+			return 0;
+		add_slot(t, some, some->slot++);
+	}
+	if (some->at.end || some->n == some->max)
+		return 0;
+	n = homa_rpcs_look(&t->ctx, &some->at, app->sock, look, RPCS_AT_ONCE);
+	for (i = 0; i < n && some->n < some->max; i++)
+		if (!look[i].client)
+			add_rpc(some, look[i].handle.id, &look[i]);
+	return 0;
+}
+
+u32 homad_stats_rpcs(struct homad_app *app, struct homa_ctl_rpc *out, u32 max)
+{
+	struct app_rpcs some = { .app = app, .out = out, .max = max };
+
+	while (!some.at.end && some.n < max)
+		homad_call(app->thread, look_at_app, &some);
+	return some.n;
+}
