@@ -206,7 +206,9 @@ static void poke(struct script *s)
 static void set_index(struct script *s)
 {
 	struct homa_shm_header *h = &evil.app.queues->h;
-	struct homa_shm_ring *ring = &h->sq[byte(s) % (HOMA_SHM_SQS + 2)];
+	/* sq, release and cq lie one behind the other. */
+	struct homa_shm_ring *rings = h->sq;
+	struct homa_shm_ring *ring = &rings[byte(s) % (HOMA_SHM_SQS + 2)];
 	u32 *index = byte(s) & 1 ? &ring->tail : &ring->head;
 	u32 how = byte(s);
 
