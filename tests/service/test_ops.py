@@ -84,6 +84,9 @@ def test_rpcs__more_than_one_piece_of_the_answer() -> None:
         # Each of them has two ends on one machine.
         eventually(lambda: len(rows()) == 600)
         assert len({r["rpc"] for r in rows()}) == 600
+        assert {(r["client"], r["phase"], r["via"], r["name"]) for r in rows()} == {
+            (True, "outgoing", "local", "raw"), (False, "in-service", "local", "raw"),
+        }  # fmt: skip
         client.stop(signal.SIGKILL)
 
 
