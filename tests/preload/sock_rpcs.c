@@ -197,3 +197,36 @@ void check_many(void)
 	}
 	close_sock(&s);
 }
+
+/*
+ * Who runs the protocol is killed and started again meanwhile: an open request
+ * fails, and the socket goes on when there is somebody again.
+ */
+void check_restart(void)
+{
+	struct sock s = open_sock(family, 0);
+	struct homa_sendmsg_args args = { 0 };
+	double end = now() + 60;
+	ssize_t n = -1;
+	uint64_t id;
+
+	sock_call(&s, 100000, 1);
+	id = request(&s, &server, ignore, 1, 33, 0);
+	printf("waiting\n");
+	fflush(stdout);
+	FAILS(receive(&s, 0, 0), ECONNRESET);
+	CHECK(s.args.id == id && s.args.completion_cookie == 33, "id, cookie");
+	while (n < 0 && now() < end) {
+		args.id = 0;
+		usleep(20000);
+		if (!send_raw(s.fd, &server, size_of(family), "Eagain", 6,
+			      &args, 0))
+			n = receive(&s, 0, 0);
+		CHECK(n == 6 || errno == ECONNREFUSED || errno == ENOTCONN ||
+			      errno == ETIMEDOUT,
+		      "%zd", n);
+	}
+	CHECK(n == 6, "did not come back");
+	sock_call(&s, 100000, 2);
+	close_sock(&s);
+}

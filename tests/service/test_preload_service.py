@@ -93,12 +93,15 @@ def test_errors__as_the_kernel_says(family: str) -> None:
 
 
 def test_restart__sockets_live_on() -> None:
-    """Server and client keep their sockets over a restart of the daemon."""
+    """Server and client keep their sockets over a crash of the daemon; an open request fails."""
     with one_host() as host:
         process = host.start(server("v4", "epoll"))
         assert process.line() == "ready"
-        check_from(host, "v4", host, "sizes")
+        argv = client("v4", host.v4, "restart")
+        waiting = host.start(argv)
+        assert waiting.line() == "waiting"
         host.homad.kill()
         host.homad.start()
+        said_ok(waiting.wait(90), argv)
         check_from(host, "v4", host, "sizes")
         assert process.running(), process.stderr.rest(5)
