@@ -17,7 +17,8 @@ from lab.ops.files import TraceFile
 from lab.ops.records import DELIVER, END, LOCAL, LOST, PACKETS, RX, SUBMIT, Record, packet
 
 TAIL = b"\n]}\n"
-_LANES = 1000  # thread numbers of one side of an application
+_LANES = 1_000_000  # what an application serves stands below what it asks
+_FIRST_TID = 1_000_000  # no number of a process
 _OPEN = 100_000  # RPCs followed at a time; more are not shown
 
 
@@ -65,6 +66,7 @@ class Timelines:
         self._done: dict[int, None] = {}
         self._lanes: dict[tuple[int, bool], Lanes] = {}
         self._named: set[int] = set()
+        self._tids: dict[tuple[int, bool, int], int] = {}
         self._start = 0
         self._last = 0
         self._first = True
@@ -197,7 +199,9 @@ class Timelines:
     # -- the file
 
     def _tid(self, rpc: Rpc) -> int:
-        tid = (0 if rpc.client else _LANES) + rpc.lane % _LANES + 1
+        # The viewer wants thread numbers that are unique in the whole file.
+        key = rpc.app, rpc.client, rpc.lane
+        tid = self._tids.setdefault(key, _FIRST_TID + len(self._tids))
         lanes = self._lanes[rpc.app, rpc.client]
         if rpc.app not in self._named:
             self._named.add(rpc.app)
@@ -207,7 +211,8 @@ class Timelines:
             lanes.named.add(rpc.lane)
             text = f"{'asks' if rpc.client else 'serves'} {rpc.lane}"
             self._event("M", rpc.app, tid, 0, name="thread_name", args={"name": text})
-            self._event("M", rpc.app, tid, 0, name="thread_sort_index", args={"sort_index": tid})
+            order = rpc.lane + (0 if rpc.client else _LANES)
+            self._event("M", rpc.app, tid, 0, name="thread_sort_index", args={"sort_index": order})
         return tid
 
     def _bar(self, rpc: Rpc, tid: int, name: str, begin: int, end: int, args: Json) -> None:

@@ -213,6 +213,16 @@ def test_timelines__rpcs_at_once_have_lanes_of_their_own(tmp_path: Path) -> None
     assert bars[5]["args"]["open_at_the_end"] is True
 
 
+def test_timelines__thread_numbers_are_unique(tmp_path: Path) -> None:
+    """Over all processes, and no process has one of them: the viewer would put them together."""
+    parts = [record(records.SUBMIT, 100 * app + 2 * i, 1000, app=app, flags=1) for app in (3, 4) for i in range(9)]
+    parts += [record(records.DELIVER, 901 + 2 * i, 1000, app=4, own_port=4000) for i in range(9)]
+    events, _ = timelines(tmp_path, *parts)
+    lanes = {(e["tid"], e["pid"]) for e in events if e["ph"] == "X"}
+    assert len(lanes) == len({tid for tid, _ in lanes}) == 27
+    assert not {tid for tid, _ in lanes} & {pid for _, pid in lanes}
+
+
 def test_timelines__lost_records_are_told(tmp_path: Path) -> None:
     _, lines = timelines(tmp_path, record(records.LOST, 17))
     assert lines.summary() == "0 RPCs, 17 records were lost"
