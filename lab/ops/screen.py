@@ -125,7 +125,8 @@ def _row(cells: Sequence[str], columns: Sequence[Column]) -> str:
 _THREAD = [
     Column("thread", 6), Column("core", 4), Column("state", -6), Column("CPU", 5),
     Column("work", 5), Column("rounds", 7), Column("cmds", 6), Column("compl", 6),
-    Column("wakes", 6), Column("kicks", 6), Column("sleeps", 6), Column("apps", 5), Column("spin", 6),
+    Column("wakes", 6), Column("kicks", 6), Column("sleeps", 6), Column("apps", 5),
+    Column("spin", 6),
 ]  # fmt: skip
 
 
