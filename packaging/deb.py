@@ -181,12 +181,26 @@ def installed(tree: Path) -> list[str]:
     return [str(p.relative_to(tree)) for p in made if str(p) in known]
 
 
+def hardening(buildtype: str) -> dict[str, str]:
+    """The distribution's compiler flags; some of them need optimisation."""
+    if buildtype == "debug":
+        return {}
+    env = {**os.environ, "DEB_BUILD_MAINT_OPTIONS": "hardening=+bindnow"}
+    names = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
+    return {
+        name: subprocess.run(
+            ["dpkg-buildflags", "--get", name], env=env, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in names
+    }
+
+
 def install(build: Build, buildtype: str) -> None:
     """Compile and install everything below build.root."""
     tree = build.tree
     if not (tree / "build.ninja").exists():
         run("meson", "setup", "--prefix=/usr", "--sysconfdir=/etc", f"--libdir=lib/{build.multiarch}",
-            f"--buildtype={buildtype}", "-Dtests=false", tree, ROOT)  # fmt: skip
+            f"--buildtype={buildtype}", "-Dtests=false", tree, ROOT, **hardening(buildtype))  # fmt: skip
     run("ninja", "-C", tree, *installed(tree))
     shutil.rmtree(build.root, ignore_errors=True)
     run("meson", "install", "-C", tree, "--no-rebuild", "--quiet", "--strip", DESTDIR=str(build.root))
