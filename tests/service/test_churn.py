@@ -30,7 +30,9 @@ def test_attach_and_kill__leaves_nothing() -> None:
         echo_server(host, 4000)
         target = echo_server(host, 4001)
         alone = going(host.start([STEADY, host.address(host, 4000), "2", "8", "100"]))
-        _, median, p99, _ = ended_well(alone)
+        status, out, err = alone.wait(60)
+        assert status == 0, err
+        _, median, p99, _ = map(int, out.split()[-4:])
         warm_up = host.run([PROGRAMS / "churn", "10", str(RPCS), host.v4, "4001"], timeout=600)
         assert warm_up.stdout == "10 cycles\n"
         before, memory = host.homad.resources(), host.homad.rss()
