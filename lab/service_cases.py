@@ -127,6 +127,7 @@ def _others() -> list[Case]:
         Case("homad_local", "homad", "local", local=True),
         Case("homad_1_app", "1 application, 64 outstanding", "apps"),
         Case("homad_apps", f"{APPS} applications, 16 each", "apps", apps=APPS, outstanding=16),
+        Case("homad_apps_4", f"{APPS} applications, 4 each", "apps", apps=APPS, outstanding=4),
         Case("homad_apps_1", f"{APPS} applications, 1 each", "apps", apps=APPS, outstanding=1),
         Case("homad_idle", "nothing attached", "idle", apps=0),
         Case("homad_idle_apps", "an application attached, quiet", "idle", apps=1),
