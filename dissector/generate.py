@@ -98,9 +98,7 @@ def _struct(
             if not match:
                 raise LayoutError(f"{HEADER.name}: generate.py cannot read the member '{name}'")
             count = _count(match[2], constants) if match[2] else 1
-            fields.append(
-                Field(match[1], offset, size, count, short, docs.get(match[1], ""))
-            )
+            fields.append(Field(match[1], offset, size, count, short, docs.get(match[1], "")))
             offset += size * count
     return fields, offset
 

@@ -71,11 +71,15 @@ PACKAGES = (
         "Homa sockets for unmodified programs",
         "A library to be preloaded into programs that use the Homa socket API of the\n"
         "Linux kernel module: their sockets become attachments to homad.",
-        ("{lib}/libhoma-preload.so*", "usr/bin/homa-run", MANUAL + "7/homa-preload.*",
-         MANUAL + "1/homa-run.*"),
+        (
+            "{lib}/libhoma-preload.so*",
+            "usr/bin/homa-run",
+            MANUAL + "7/homa-preload.*",
+            MANUAL + "1/homa-run.*",
+        ),
         own=("libhoma0",),
         multi_arch="same",
-    ),  # fmt: skip
+    ),
     Package(
         "libhoma0",
         "libs",
@@ -112,11 +116,17 @@ PACKAGES = (
         "One daemon per network namespace paces, grants and prioritises for the whole\n"
         "machine; applications attach to it through shared memory. It is installed\n"
         "but not started: see systemctl enable --now homad.",
-        ("usr/sbin/homad", "etc/homa/*", "usr/lib/systemd/system/*", "usr/lib/sysusers.d/*",
-         MANUAL + "8/homad.*", MANUAL + "5/homad.*"),
+        (
+            "usr/sbin/homad",
+            "etc/homa/*",
+            "usr/lib/systemd/system/*",
+            "usr/lib/sysusers.d/*",
+            MANUAL + "8/homad.*",
+            MANUAL + "5/homad.*",
+        ),
         recommends=("systemd",),
     ),
-)  # fmt: skip
+)
 
 
 def run(*argv: str | Path, cwd: Path = ROOT, **env: str) -> str:
@@ -177,7 +187,11 @@ def installed(tree: Path) -> list[str]:
     """What ninja has to make of all that is installed: not the tests' programs."""
     places = json.loads(capture("meson", "introspect", "--installed", tree))
     made = [Path(p) for p in places if Path(p).is_relative_to(tree)]
-    known = {f for t in json.loads(capture("meson", "introspect", "--targets", tree)) for f in t["filename"]}
+    known = {
+        f
+        for t in json.loads(capture("meson", "introspect", "--targets", tree))
+        for f in t["filename"]
+    }
     return [str(p.relative_to(tree)) for p in made if str(p) in known]
 
 
@@ -203,7 +217,16 @@ def install(build: Build, buildtype: str) -> None:
             f"--buildtype={buildtype}", "-Dtests=false", tree, ROOT, **hardening(buildtype))  # fmt: skip
     run("ninja", "-C", tree, *installed(tree))
     shutil.rmtree(build.root, ignore_errors=True)
-    run("meson", "install", "-C", tree, "--no-rebuild", "--quiet", "--strip", DESTDIR=str(build.root))
+    run(
+        "meson",
+        "install",
+        "-C",
+        tree,
+        "--no-rebuild",
+        "--quiet",
+        "--strip",
+        DESTDIR=str(build.root),
+    )
 
 
 def share(build: Build) -> dict[str, list[Path]]:
@@ -280,7 +303,9 @@ def add_documents(build: Build, package: Package, folder: Path) -> None:
     place.mkdir(parents=True)
     shutil.copy(SCRIPTS / "copyright", place / "copyright")
     stamp = capture("date", "-R", "-d", f"@{source_date()}")
-    entry = f"homa ({build.version}) unstable; urgency=medium\n\n  * See CHANGELOG.md of the source.\n"
+    entry = (
+        f"homa ({build.version}) unstable; urgency=medium\n\n  * See CHANGELOG.md of the source.\n"
+    )
     entry += f"\n -- {MAINTAINER}  {stamp}\n"
     compress(place / "changelog.gz", entry.encode())
     for page in (folder / "usr/share/man").glob("man?/*"):

@@ -127,12 +127,17 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1 + check:
         print((__doc__ or "").strip(), file=sys.stderr)
         return 2
-    done = subprocess.run([arguments[-1], "--config-help"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [arguments[-1], "--config-help"], capture_output=True, text=True, check=True
+    )
     page = render(parse(done.stdout))
     old = PAGE.read_text() if PAGE.exists() else ""
     if check:
         if page != old:
-            print("docs/man/homad.toml.5 is out of date: run packaging/manual.py HOMAD", file=sys.stderr)
+            print(
+                "docs/man/homad.toml.5 is out of date: run packaging/manual.py HOMAD",
+                file=sys.stderr,
+            )
         return int(page != old)
     PAGE.write_text(page)
     return 0

@@ -60,12 +60,16 @@ def flows() -> dict[str, list[Vector]]:
     return found
 
 
-def ip(payload: bytes, protocol: int = 146, tos: int = 0, v6: bool = False, back: bool = False) -> bytes:
+def ip(
+    payload: bytes, protocol: int = 146, tos: int = 0, v6: bool = False, back: bool = False
+) -> bytes:
     """An IP packet between 10.9.0.1 and .2, or fd09::1 and ::2; `back`: from 2 to 1."""
     hosts = (2, 1) if back else (1, 2)
     if v6:
         head = struct.pack(">IHBB", 6 << 28 | tos << 20, len(payload), protocol, 64)
-        return head + b"".join(bytes.fromhex("fd09") + bytes(13) + bytes([h]) for h in hosts) + payload
+        return (
+            head + b"".join(bytes.fromhex("fd09") + bytes(13) + bytes([h]) for h in hosts) + payload
+        )
     head = struct.pack(">BBHHHBBH", 0x45, tos, 20 + len(payload), 0, 0x4000, 64, protocol, 0)
     return head + b"".join(bytes([10, 9, 0, h]) for h in hosts) + payload
 
@@ -74,8 +78,12 @@ def udp(payload: bytes, sport: int = 54321, dport: int = 54321, **how: bool | in
     return ip(struct.pack(">HHHH", sport, dport, 8 + len(payload), 0) + payload, 17, **how)
 
 
-def common(kind: int, sender_id: int, sport: int = 32768, dport: int = 4000, sequence: int = 0) -> bytes:
-    return struct.pack(">HHI3xBBBHHHQ", sport, dport, sequence, kind, 0x50, 6, 0, 0, 0xB97D, sender_id)
+def common(
+    kind: int, sender_id: int, sport: int = 32768, dport: int = 4000, sequence: int = 0
+) -> bytes:
+    return struct.pack(
+        ">HHI3xBBBHHHQ", sport, dport, sequence, kind, 0x50, 6, 0, 0, 0xB97D, sender_id
+    )
 
 
 def data(
@@ -84,20 +92,33 @@ def data(
 ) -> bytes:  # fmt: skip
     """A DATA packet with a payload of zeros."""
     body = struct.pack(
-        ">IIQHHBBHI", length, length if incoming is None else incoming, 0, 0, 0, retransmit, ext, limit, offset
+        ">IIQHHBBHI",
+        length,
+        length if incoming is None else incoming,
+        0,
+        0,
+        0,
+        retransmit,
+        ext,
+        limit,
+        offset,
     )
     payload = bytes(length - offset if size is None else size)
     return common(0x10, sender_id, sport, dport, offset) + body + payload
 
 
-def write(path: Path, frames: Sequence[bytes], lengths: Sequence[int] | None = None, step: float = 0.001) -> Path:
+def write(
+    path: Path, frames: Sequence[bytes], lengths: Sequence[int] | None = None, step: float = 0.001
+) -> Path:
     """A capture, a frame each `step` seconds; `lengths`: of the frames before they were cut off."""
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, RAW_IP))
         for number, frame in enumerate(frames):
             when = round(number * step * 1e9)
             length = lengths[number] if lengths else len(frame)
-            file.write(struct.pack("<IIII", when // 10**9, when % 10**9, len(frame), length) + frame)
+            file.write(
+                struct.pack("<IIII", when // 10**9, when % 10**9, len(frame), length) + frame
+            )
     return path
 
 
@@ -109,7 +130,11 @@ def tshark(capture: Path, *words: str, script: bool = True) -> str:
         capture_output=True,
         text=True,
         timeout=120,
-        env={**os.environ, "WIRESHARK_CONFIG_DIR": str(capture.parent / "wireshark"), "HOME": str(capture.parent)},
+        env={
+            **os.environ,
+            "WIRESHARK_CONFIG_DIR": str(capture.parent / "wireshark"),
+            "HOME": str(capture.parent),
+        },
     )
     complaints = [line for line in done.stderr.splitlines() if "dangerous" not in line]
     assert done.returncode == 0 and not complaints, f"{done.returncode}: {done.stderr}"
@@ -120,7 +145,17 @@ def fields(capture: Path, names: Sequence[str], *words: str) -> list[dict[str, l
     """For each frame the values of each field, in order of appearance."""
     wanted = [word for name in names for word in ("-e", name)]
     text = tshark(
-        capture, "-T", "fields", "-E", "separator=/t", "-E", "aggregator=;", "-E", "occurrence=a", *wanted, *words
+        capture,
+        "-T",
+        "fields",
+        "-E",
+        "separator=/t",
+        "-E",
+        "aggregator=;",
+        "-E",
+        "occurrence=a",
+        *wanted,
+        *words,
     )
     rows = [line.split("\t") for line in text.splitlines()]
     return [{n: v.split(";") if v else [] for n, v in zip(names, row, strict=True)} for row in rows]

@@ -27,14 +27,22 @@ NAMES = ["homa.encap", "homa.type", "homa.stream", "homa.priority"]
     ],
     ids=["native", "udp", "udp-client", "udp-other-port", "tcp"],
 )
-def test_encapsulation__is_found(wrap: Callable[..., bytes], encap: str, v6: bool, tmp_path: Path) -> None:
-    frames = [wrap(data(100, 50), tos=0xE0, v6=v6), wrap(common(0x14, 101), tos=0x40, v6=v6, back=True)]
+def test_encapsulation__is_found(
+    wrap: Callable[..., bytes], encap: str, v6: bool, tmp_path: Path
+) -> None:
+    frames = [
+        wrap(data(100, 50), tos=0xE0, v6=v6),
+        wrap(common(0x14, 101), tos=0x40, v6=v6, back=True),
+    ]
     rows = fields(write(tmp_path / "c.pcap", frames), NAMES)
     assert [r["homa.encap"] for r in rows] == [[encap], [encap]]
     assert [int(r["homa.type"][0], 0) for r in rows] == [0x10, 0x14]
     assert [r["homa.priority"] for r in rows] == [["7"], ["2"]]
     # A datagram back between other ports than the first one's, swapped, is another peer's.
-    ports = [f[-len(p) - 8 : -len(p) - 4] for f, p in zip(frames, (data(100, 50), common(0x14, 101)), strict=True)]
+    ports = [
+        f[-len(p) - 8 : -len(p) - 4]
+        for f, p in zip(frames, (data(100, 50), common(0x14, 101)), strict=True)
+    ]
     same = encap != "UDP" or ports[0][:2] == ports[1][2:]
     assert [r["homa.stream"] for r in rows] == [["0"], ["0" if same else "1"]]
 
@@ -58,7 +66,9 @@ def test_udp__many_packets_in_one_datagram(size: int, last: int, tmp_path: Path)
     pieces = [data(100, length, n, min(size, length - n), incoming=0) for n in offsets]
     reply = udp(data(101, 1, sport=4000, dport=32768), back=True)
     capture = write(tmp_path / "c.pcap", [udp(b"".join(pieces)), reply])
-    rows = fields(capture, ["homa.offset", "homa.payload_length", "homa.stream", "homa.request_complete_in"])
+    rows = fields(
+        capture, ["homa.offset", "homa.payload_length", "homa.stream", "homa.request_complete_in"]
+    )
     assert rows[0]["homa.offset"] == [str(n) for n in offsets]
     assert rows[0]["homa.payload_length"] == [str(min(size, length - n)) for n in offsets]
     assert set(rows[0]["homa.stream"]) == {"0"}
@@ -75,19 +85,32 @@ def test_udp__others_are_left_alone(tmp_path: Path) -> None:
     frames = [udp(b"\x00" * 60), udp(b"hello"), udp(bytes(almost), 1, 2), udp(unknown, 1, 2)]
     rows = fields(write(tmp_path / "c.pcap", frames), ["homa.type", "_ws.col.Protocol"])
     assert [r["homa.type"] for r in rows] == [[], [], [], []]
-    assert [r["_ws.col.Protocol"] for r in rows if r["_ws.col.Protocol"] != ["Homa"]] == [["UDP"]] * 3
+    assert [r["_ws.col.Protocol"] for r in rows if r["_ws.col.Protocol"] != ["Homa"]] == [
+        ["UDP"]
+    ] * 3
 
 
 def tcp(flags: int, payload: bytes = b"", sequence: int = 1, back: bool = False) -> bytes:
     ports = (80, 40000) if back else (40000, 80)
-    return ip(struct.pack(">HHIIBBHHH", *ports, sequence, 0, 0x50, flags, 1000, 0, 0) + payload, 6, back=back)
+    return ip(
+        struct.pack(">HHIIBBHHH", *ports, sequence, 0, 0x50, flags, 1000, 0, 0) + payload,
+        6,
+        back=back,
+    )
 
 
 def test_tcp__ordinary_segments_look_as_without_the_script(tmp_path: Path) -> None:
     """Also one with SYN and RST, and one whose urgent pointer is ours."""
     odd = bytearray(tcp(0x10, b"x"))
     odd[20 + 18 : 20 + 20] = b"\xb9\x7d"
-    frames = [tcp(2), tcp(0x12, back=True), tcp(0x10), tcp(0x18, b"GET / HTTP/1.1\r\n\r\n"), tcp(6), bytes(odd)]
+    frames = [
+        tcp(2),
+        tcp(0x12, back=True),
+        tcp(0x10),
+        tcp(0x18, b"GET / HTTP/1.1\r\n\r\n"),
+        tcp(6),
+        bytes(odd),
+    ]
     capture = write(tmp_path / "c.pcap", frames)
     same = ["-T", "fields", *(w for n in ("tcp.stream", "tcp.seq", "tcp.flags", "http.request.method", "_ws.col.Info",
                                           "_ws.col.Protocol", "tcp.analysis.flags") for w in ("-e", n))]  # fmt: skip
@@ -105,7 +128,12 @@ def test_tcp__cut_off_header_is_no_error_of_ours(tmp_path: Path) -> None:
 
 
 def test_preferences__switch_recognition_off(tmp_path: Path) -> None:
-    frames = [ip(data(100, 9), 6), udp(data(102, 9), 1, 2), udp(data(104, 9), 7000, 7000), udp(data(106, 9))]
+    frames = [
+        ip(data(100, 9), 6),
+        udp(data(102, 9), 1, 2),
+        udp(data(104, 9), 7000, 7000),
+        udp(data(106, 9)),
+    ]
     capture = write(tmp_path / "c.pcap", frames)
     off = ["-o", "homa.tcp:FALSE", "-o", "homa.any_port:FALSE", "-o", "homa.ports:7000-7001"]
     rows = fields(capture, ["homa.encap", "homa.id"], *off)
@@ -126,7 +154,12 @@ def test_rpc__reused_id_after_silence_is_another(tmp_path: Path) -> None:
 
 
 def test_extension__bits_and_limit(tmp_path: Path) -> None:
-    packets = [data(100, 9), data(102, 9, ext=1, limit=2), data(104, 9, ext=2), data(106, 9, ext=0xFC)]
+    packets = [
+        data(100, 9),
+        data(102, 9, ext=1, limit=2),
+        data(104, 9, ext=2),
+        data(106, 9, ext=0xFC),
+    ]
     names = ["homa.data.ext.incast", "homa.data.ext.congested", "homa.data.resp_limit_kib"]
     rows = fields(write(tmp_path / "c.pcap", [ip(p) for p in packets]), names)
     said = [[int(r[n][0] in ("1", "True")) for n in names[:2]] for r in rows]

@@ -19,7 +19,9 @@ def test_trace__every_rpc_of_a_client_is_followed(tmp_path: Path) -> None:
     """Over AF_XDP and UDP and between applications of one machine; times are plausible."""
     capture = tmp_path / "homad.pcapng"
     with two_hosts() as (a, b), serving(b), serving(a, port=4001):
-        trace = a.space.start([sys.executable, "-c", RECORD, str(ROOT), str(a.homad.monitor), str(capture)])
+        trace = a.space.start(
+            [sys.executable, "-c", RECORD, str(ROOT), str(a.homad.monitor), str(capture)]
+        )
         assert trace.line() == "recording"
         ask(a, b, 20, 100)
         ask(a, b, 3, 300_000)

@@ -12,7 +12,18 @@ from shark import common, data, experts, fields, ip, needs_tshark, udp, vectors,
 
 pytestmark = needs_tshark
 
-SIZES = {0x10: 56, 0x11: 33, 0x12: 37, 0x13: 28, 0x14: 28, 0x15: 62, 0x16: 28, 0x17: 28, 0x18: 80, 0x19: 32}
+SIZES = {
+    0x10: 56,
+    0x11: 33,
+    0x12: 37,
+    0x13: 28,
+    0x14: 28,
+    0x15: 62,
+    0x16: 28,
+    0x17: 28,
+    0x18: 80,
+    0x19: 32,
+}
 REMARKED = {0x12: {"resend"}, 0x13: {"rpc_unknown"}}  # also when nothing is wrong
 OTHER_SIDE = {0x18}  # sent by clients, the others here by servers
 
@@ -86,7 +97,9 @@ def test_random__never_breaks_the_script(tmp_path: Path) -> None:
     for _ in range(3000):
         packet = bytearray(chance.choice(genuine).homa[:1500])
         for _ in range(chance.choice((0, 1, 2, 8, 60))):
-            packet[chance.randrange(len(packet))] = chance.choice((0, 1, 0x10, 0x7F, 0xFF, chance.randrange(256)))
+            packet[chance.randrange(len(packet))] = chance.choice(
+                (0, 1, 0x10, 0x7F, 0xFF, chance.randrange(256))
+            )
         if chance.random() < 0.3:
             del packet[chance.randrange(len(packet)) :]
         if chance.random() < 0.2:

@@ -71,7 +71,9 @@ def test_live__datagrams_of_real_programs(tmp_path: Path) -> None:
     capture = tmp_path / "live.pcap"
     with Net() as net:
         client, server = net.pair()
-        dump = client.start(["tcpdump", "-ni", "eth0", "-U", "-w", str(capture), "--immediate-mode", "udp"])
+        dump = client.start(
+            ["tcpdump", "-ni", "eth0", "-U", "-w", str(capture), "--immediate-mode", "udp"]
+        )
         eventually(lambda: capture.exists() and capture.stat().st_size >= 24)
         over_udp = ["env", "HOMA_VIA=udp"]
         serving = server.start([*over_udp, str(SERVER), "4000"])
@@ -81,7 +83,9 @@ def test_live__datagrams_of_real_programs(tmp_path: Path) -> None:
         dump.stop()
     remarks = set().union(*experts(capture))
     assert remarks <= {"retransmit", "resend", "rpc_unknown"}
-    rows = fields(capture, ["homa.encap", "homa.stream", "homa.message_length", "homa.response_time"])
+    rows = fields(
+        capture, ["homa.encap", "homa.stream", "homa.message_length", "homa.response_time"]
+    )
     assert rows and all(set(r["homa.encap"]) == {"UDP"} for r in rows)
     assert {n for r in rows for n in r["homa.message_length"]} >= {"100", "60000"}
     assert sum(len(r["homa.response_time"]) for r in rows) == 2

@@ -10,7 +10,18 @@ from shark import Vector, experts, fields, flows, needs_tshark, tshark, vectors,
 
 pytestmark = needs_tshark
 
-COMMON = ["sport", "dport", "sequence", "type", "doff", "flags", "window", "checksum", "urgent", "sender_id"]
+COMMON = [
+    "sport",
+    "dport",
+    "sequence",
+    "type",
+    "doff",
+    "flags",
+    "window",
+    "checksum",
+    "urgent",
+    "sender_id",
+]
 BODY = {
     "DATA": {"message_length": "data.length", "incoming": "data.incoming", "cutoff_version": "data.cutoff_version",
              "retransmit": "data.retransmit", "seg_offset": "data.seg_offset", "data_offset": "offset",
@@ -22,7 +33,9 @@ BODY = {
 }  # fmt: skip
 TYPES = ["DATA", "GRANT", "RESEND", "RPC_UNKNOWN", "BUSY", "CUTOFFS", "FREEZE", "NEED_ACK", "ACK"]
 DERIVED = ["id", "from_client", "priority", "encap", "ack.client_id", "ack.server_port", "stream"]
-ALL = [f"homa.{n}" for n in [*COMMON, *DERIVED, *{f for body in BODY.values() for f in body.values()}]]
+ALL = [
+    f"homa.{n}" for n in [*COMMON, *DERIVED, *{f for body in BODY.values() for f in body.values()}]
+]
 VECTORS = vectors()
 FLOWS = flows()
 
@@ -33,7 +46,10 @@ def number(text: str) -> int:
 
 def check(row: dict[str, list[str]], vector: Vector) -> None:
     """One packet's row against its statement."""
-    stated, said = vector.stated, {n.removeprefix("homa."): [v for v in vs] for n, vs in row.items()}
+    stated, said = (
+        vector.stated,
+        {n.removeprefix("homa."): [v for v in vs] for n, vs in row.items()},
+    )
     kind = stated["type"]
     assert number(said["type"][0]) == 0x10 + TYPES.index(kind)
     for name in COMMON:
@@ -47,14 +63,18 @@ def check(row: dict[str, list[str]], vector: Vector) -> None:
     for other, body in BODY.items():
         for field in body.values():
             assert other == kind or field in BODY.get(kind, {}).values() or not said[field], field
-    acks = stated.get("acks", [])[: stated.get("num_acks", 0)] or [stated.get("ack", {"client_id": 0})]
+    acks = stated.get("acks", [])[: stated.get("num_acks", 0)] or [
+        stated.get("ack", {"client_id": 0})
+    ]
     acks = [a for a in acks if a["client_id"]]
     assert [number(v) for v in said["ack.client_id"]] == [a["client_id"] for a in acks]
     assert [number(v) for v in said["ack.server_port"]] == [a["server_port"] for a in acks]
     network = stated.get("ip", stated)
     tos = network.get("tos", network.get("traffic_class"))
     assert [number(v) for v in said["priority"]] == [tos >> 5]
-    assert said["encap"] == ["TCP" if network.get("proto", network.get("ip_proto")) == 6 else "native"]
+    assert said["encap"] == [
+        "TCP" if network.get("proto", network.get("ip_proto")) == 6 else "native"
+    ]
     assert number(said["id"][0]) == stated["sender_id"] & ~1
     assert number(said["from_client"][0]) == 1 - (stated["sender_id"] & 1)
 
@@ -109,7 +129,12 @@ def test_flows__are_linked(flow: str, tmp_path: Path) -> None:
         first = {}
         for side in (0, 1):
             first[side] = next(
-                (n for n in mine if packets[n].stated["type"] == "DATA" and packets[n].stated["sender_id"] & 1 == side),
+                (
+                    n
+                    for n in mine
+                    if packets[n].stated["type"] == "DATA"
+                    and packets[n].stated["sender_id"] & 1 == side
+                ),
                 None,
             )
         for n in mine:
@@ -133,7 +158,10 @@ def test_vectors__filters(tmp_path: Path) -> None:
         ("homa.id == 1500", lambda s: s["sender_id"] in (1500, 1501)),
         ("homa.priority == 7", lambda s: s["ip"].get("tos", s["ip"].get("traffic_class")) == 224),
         ("homa.data.retransmit == 1", lambda s: s.get("retransmit") == 1),
-        ("homa.unscheduled == 0", lambda s: s["type"] == "DATA" and s["data_offset"] >= s["incoming"]),
+        (
+            "homa.unscheduled == 0",
+            lambda s: s["type"] == "DATA" and s["data_offset"] >= s["incoming"],
+        ),
     ):
         text = tshark(capture, "-Y", words, "-T", "fields", "-e", "frame.number")
         want = [n + 1 for n, v in enumerate(VECTORS) if predicate(v.stated)]
@@ -142,7 +170,9 @@ def test_vectors__filters(tmp_path: Path) -> None:
 
 def test_vectors__info_column(tmp_path: Path) -> None:
     capture = write(tmp_path / "v.pcap", [v.frame for v in VECTORS])
-    text = tshark(capture, "-T", "fields", "-e", "_ws.col.Protocol", "-e", "_ws.col.Info").splitlines()
+    text = tshark(
+        capture, "-T", "fields", "-e", "_ws.col.Protocol", "-e", "_ws.col.Info"
+    ).splitlines()
     said = dict(zip((v.name for v in VECTORS), text, strict=True))
     assert said["data_multi_last_v4"] == "Homa\t32771 → 4000 DATA RPC 1300, [1424..1499] of 1500"
     assert said["grant_v4"].endswith("GRANT RPC 1500, to 60000 at priority 0")

@@ -22,7 +22,9 @@ def test_containerfile__names_packages_and_paths_that_exist(tree: Path) -> None:
     assert program and (tree / program[1]).exists()
     for source in re.findall(r"^COPY (packaging/\S+)", text, re.M):
         assert (ROOT / source).exists(), source
-    usage = subprocess.run([ROOT / "homa", "build", "--help"], capture_output=True, text=True, check=True)
+    usage = subprocess.run(
+        [ROOT / "homa", "build", "--help"], capture_output=True, text=True, check=True
+    )
     assert "homa build --deb" in text and "build --deb" in usage.stdout
 
 

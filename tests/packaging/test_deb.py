@@ -13,14 +13,22 @@ import pytest
 
 # What lintian says of us and we know: (package, tag).
 KNOWN = {
-    ("libhoma0", "lacks-unversioned-link-to-shared-library"),  # plug-ins are opened by their full name
+    (
+        "libhoma0",
+        "lacks-unversioned-link-to-shared-library",
+    ),  # plug-ins are opened by their full name
     ("libhoma-preload", "shared-library-lacks-version"),  # nothing is linked with it
-    ("homad", "maintainer-script-calls-systemctl"),  # the unit ends with the program; no debhelper here
+    (
+        "homad",
+        "maintainer-script-calls-systemctl",
+    ),  # the unit ends with the program; no debhelper here
 }
 
 
 def field(package: Path, name: str) -> str:
-    done = subprocess.run(["dpkg-deb", "-f", package, name], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["dpkg-deb", "-f", package, name], capture_output=True, text=True, check=True
+    )
     return done.stdout.strip()
 
 
@@ -35,7 +43,9 @@ def test_packages__all_are_made(packages: dict[str, Path]) -> None:
     assert set(packages) == {p.name for p in deb.PACKAGES}
     for name, path in packages.items():
         assert path.name == f"{name}_{deb.version()}_{field(path, 'Architecture')}.deb"
-        assert set(contents(path).values()) and {o for _, o in contents(path).values()} == {"root/root"}
+        assert set(contents(path).values()) and {o for _, o in contents(path).values()} == {
+            "root/root"
+        }
 
 
 def test_packages__depend_on_what_they_link(packages: dict[str, Path]) -> None:
@@ -70,7 +80,9 @@ def test_packages__lintian(packages: dict[str, Path]) -> None:
     done = subprocess.run(
         ["lintian", *words, *packages.values()], capture_output=True, text=True, timeout=300
     )
-    said = {tuple(line.split()[1:3]) for line in done.stdout.splitlines() if line[:3] in ("E: ", "W: ")}
+    said = {
+        tuple(line.split()[1:3]) for line in done.stdout.splitlines() if line[:3] in ("E: ", "W: ")
+    }
     said = {(name.rstrip(":"), tag) for name, tag in said}
     assert not said - KNOWN, done.stdout + done.stderr
 
@@ -97,7 +109,9 @@ def dpkg(root: Path, *words: str | Path) -> str:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="dpkg gives files to root, so it needs root")
-def test_homad__install_change_upgrade_remove_purge(packages: dict[str, Path], machine: Path) -> None:
+def test_homad__install_change_upgrade_remove_purge(
+    packages: dict[str, Path], machine: Path
+) -> None:
     """The configuration is the administrator's; nothing is started or enabled; purge leaves nothing."""
     dpkg(machine, "-i", packages["homad"])
     config = machine / "etc/homa/homad.toml"

@@ -64,7 +64,9 @@ def test_install__no_trace_of_the_build_folder(tree: Path) -> None:
     files = elf_files(tree)
     assert len(files) >= 5
     for path in files:
-        text = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(
+            ["readelf", "-d", path], capture_output=True, text=True, check=True
+        ).stdout
         assert not re.search(r"R(UN)?PATH", text), path
         assert "/packaging/tree" not in text, path
 
@@ -76,16 +78,34 @@ def test_install__program_by_pkg_config(
     moved = tmp_path / "elsewhere"
     shutil.copytree(tree, moved, symlinks=True)
     lib = moved / "usr/lib" / multiarch
-    env = environment | {"PKG_CONFIG_SYSROOT_DIR": str(moved), "PKG_CONFIG_LIBDIR": str(lib / "pkgconfig")}
+    env = environment | {
+        "PKG_CONFIG_SYSROOT_DIR": str(moved),
+        "PKG_CONFIG_LIBDIR": str(lib / "pkgconfig"),
+    }
     words = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", "libhoma"], capture_output=True, text=True, check=True, env=env
+        ["pkg-config", "--cflags", "--libs", "libhoma"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=env,
     ).stdout.split()
     source = tmp_path / "program.c"
     source.write_text(PROGRAM)
     program = tmp_path / "program"
     # As with a sysroot: the flags without prefix, then the moved folders.
     subprocess.run(
-        ["gcc", "-Wall", "-Werror", "-o", program, source, f"-I{moved}/usr/include", *words, f"-L{lib}"], check=True
+        [
+            "gcc",
+            "-Wall",
+            "-Werror",
+            "-o",
+            program,
+            source,
+            f"-I{moved}/usr/include",
+            *words,
+            f"-L{lib}",
+        ],
+        check=True,
     )
     env = environment | {"LD_LIBRARY_PATH": str(lib), "HOMA_VIA": "udp", "HOMA_UDP_PORT": "0"}
     done = subprocess.run([program], capture_output=True, text=True, env=env, timeout=60)
@@ -108,8 +128,12 @@ def test_install__program_for_homa_sockets(
     )
     program = tmp_path / "socket"
     include = tree / "usr/include"
-    subprocess.run(["gcc", "-o", program, source, f"-I{include}/homa/compat", f"-I{include}"], check=True)
-    env = environment | {"HOMA_PRELOAD_LIB": str(tree / "usr/lib" / multiarch / "libhoma-preload.so")}
+    subprocess.run(
+        ["gcc", "-o", program, source, f"-I{include}/homa/compat", f"-I{include}"], check=True
+    )
+    env = environment | {
+        "HOMA_PRELOAD_LIB": str(tree / "usr/lib" / multiarch / "libhoma-preload.so")
+    }
     words = [tree / "usr/bin/homa-run", "--via", "udp", program]
     env["HOMA_UDP_PORT"] = "0"
     done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=60)
@@ -117,15 +141,23 @@ def test_install__program_for_homa_sockets(
 
 
 @pytest.mark.parametrize("tool", ["ss", "top", "trace"])
-def test_install__tools_have_all_their_modules(tree: Path, tool: str, environment: dict[str, str]) -> None:
+def test_install__tools_have_all_their_modules(
+    tree: Path, tool: str, environment: dict[str, str]
+) -> None:
     """homa-ss and the others find every module in the installation, without the source tree."""
     script = (tree / f"usr/bin/homa-{tool}").read_text()
     place = re.search(r"PYTHONPATH=(\S+?)\$", script)
     assert place and place[1] == "/usr/share/homa"
     modules = tree / place[1][1:]
-    names = [".".join(p.relative_to(modules).with_suffix("").parts) for p in (modules / "lab/ops").glob("*.py")]
+    names = [
+        ".".join(p.relative_to(modules).with_suffix("").parts)
+        for p in (modules / "lab/ops").glob("*.py")
+    ]
     names = [n for n in names if not n.endswith(("__main__", "__init__"))]
-    if any(subprocess.run(["/usr/bin/python3", "-c", f"import {m}"], capture_output=True).returncode for m in TOOLS_NEED):
+    if any(
+        subprocess.run(["/usr/bin/python3", "-c", f"import {m}"], capture_output=True).returncode
+        for m in TOOLS_NEED
+    ):
         pytest.skip(f"one of {', '.join(TOOLS_NEED)} is not installed for /usr/bin/python3")
     code = "import importlib, sys\nfor name in sys.argv[1:]:\n    importlib.import_module(name)"
     done = subprocess.run(
@@ -135,7 +167,9 @@ def test_install__tools_have_all_their_modules(tree: Path, tool: str, environmen
     assert names and done.returncode == 0, done.stderr
 
 
-def test_install__homad_accepts_its_example(tree: Path, environment: dict[str, str], tmp_path: Path) -> None:
+def test_install__homad_accepts_its_example(
+    tree: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
     """The example configuration is right, with the group that sysusers makes."""
     homad = tree / "usr/sbin/homad"
     example = (tree / "etc/homa/homad.toml").read_text()
@@ -143,14 +177,22 @@ def test_install__homad_accepts_its_example(tree: Path, environment: dict[str, s
     config = tmp_path / "homad.toml"
     config.write_text(example.replace('"homa"', '"root"'))
     done = subprocess.run(
-        [homad, "--config", config, "--check-config"], capture_output=True, text=True, env=environment, timeout=60
+        [homad, "--config", config, "--check-config"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr + done.stdout
-    done = subprocess.run([homad, "--version"], capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run(
+        [homad, "--version"], capture_output=True, text=True, env=environment, timeout=60
+    )
     assert done.returncode == 0 and re.search(r"\d+\.\d+\.\d+", done.stdout)
 
 
-@pytest.mark.skipif(not shutil.which("systemd-sysusers"), reason="systemd-sysusers is not installed")
+@pytest.mark.skipif(
+    not shutil.which("systemd-sysusers"), reason="systemd-sysusers is not installed"
+)
 def test_sysusers__makes_user_and_group(tree: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
     (root / "usr/lib/sysusers.d").mkdir(parents=True)
@@ -166,7 +208,9 @@ def test_sysusers__makes_user_and_group(tree: Path, tmp_path: Path) -> None:
 def test_manual__pages_are_correct(tree: Path) -> None:
     pages = sorted((tree / "usr/share/man").glob("man*/*"))
     assert len(pages) >= 6
-    done = subprocess.run(["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True)
+    done = subprocess.run(
+        ["mandoc", "-T", "lint", "-W", "warning", *pages], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -179,7 +223,9 @@ def test_manual__every_program_has_a_page(tree: Path) -> None:
 def test_manual__settings_are_homads(tree: Path) -> None:
     """homad.toml(5) has every setting of homad with its default; packaging/manual.py writes it."""
     done = subprocess.run(
-        [ROOT / "packaging/manual.py", "--check", tree / "usr/sbin/homad"], capture_output=True, text=True
+        [ROOT / "packaging/manual.py", "--check", tree / "usr/sbin/homad"],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
 
@@ -190,11 +236,15 @@ def test_unit__systemd_accepts_it(tree: Path, tmp_path: Path) -> None:
     unit = tmp_path / "homad.service"
     text = (tree / "usr/lib/systemd/system/homad.service").read_text()
     # The manual's pages and the program are not in this machine's places.
-    unit.write_text(text.replace("/usr/sbin/homad", f"{tree}/usr/sbin/homad").replace("man:", "file:///"))
+    unit.write_text(
+        text.replace("/usr/sbin/homad", f"{tree}/usr/sbin/homad").replace("man:", "file:///")
+    )
     done = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr.strip(), done.stderr
     done = subprocess.run(
-        ["systemd-analyze", "security", "--offline=true", "--threshold=35", unit], capture_output=True, text=True
+        ["systemd-analyze", "security", "--offline=true", "--threshold=35", unit],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout[-600:]
 

@@ -23,8 +23,22 @@ from pathlib import Path
 
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x4000000, 0x8000000
 CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
-MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
-PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = 1, 8, 24, 38, 47
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = (
+    1,
+    2,
+    4,
+    32,
+    4096,
+    16384,
+    1 << 18,
+)
+PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT = (
+    1,
+    8,
+    24,
+    38,
+    47,
+)
 PR_CAP_AMBIENT_RAISE, PR_CAP_AMBIENT_CLEAR_ALL = 2, 4
 IDS = 65536
 
@@ -39,7 +53,14 @@ def call(name: str, *words: object) -> None:
 
 
 def mount(source: str, target: Path, kind: str, flags: int, options: str = "") -> None:
-    call("mount", source.encode(), bytes(target), kind.encode(), ctypes.c_ulong(flags), options.encode())
+    call(
+        "mount",
+        source.encode(),
+        bytes(target),
+        kind.encode(),
+        ctypes.c_ulong(flags),
+        options.encode(),
+    )
 
 
 def build_root(root: Path, binds: list[list[str]]) -> None:
@@ -69,7 +90,11 @@ def drop(uid: int, groups: list[int], kept: list[int]) -> None:
     os.setresuid(uid, uid, uid)
     # A header (version 3, this process) and effective, permitted, inheritable: low halves, then high ones.
     sets = [sum(1 << c - 32 * half for c in kept if c // 32 == half) for half in (0, 1)]
-    call("capset", (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)(*([sets[0]] * 3 + [sets[1]] * 3)))
+    call(
+        "capset",
+        (ctypes.c_uint32 * 2)(0x20080522, 0),
+        (ctypes.c_uint32 * 6)(*([sets[0]] * 3 + [sets[1]] * 3)),
+    )
     for capability in kept:
         call("prctl", PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0)
     call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -102,7 +127,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--user", type=int)
     parser.add_argument("--uid", type=int, default=0)
     for option in ("--groups", "--capabilities"):
-        parser.add_argument(option, type=lambda text: [int(word) for word in text.split(",")], default=[])
+        parser.add_argument(
+            option, type=lambda text: [int(word) for word in text.split(",")], default=[]
+        )
     parser.add_argument("--bind", nargs=2, action="append", default=[])
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("root", type=Path)

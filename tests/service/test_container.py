@@ -22,7 +22,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from homad import BUILD, Homad, Host, Settings, finishing, needs_homad, needs_root, one_host, two_hosts
+from homad import (
+    BUILD,
+    Homad,
+    Host,
+    Settings,
+    finishing,
+    needs_homad,
+    needs_root,
+    one_host,
+    two_hosts,
+)
 from netns import ROOT, Net, Process, eventually
 from ops_tools import tool
 
@@ -68,13 +78,22 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The file system of all containers here."""
     root = tmp_path_factory.mktemp("image")
     env = {**os.environ, "DESTDIR": str(root)}
-    subprocess.run(["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"], check=True, env=env, timeout=300)
+    subprocess.run(
+        ["meson", "install", "-C", BUILD, "--no-rebuild", "--quiet"],
+        check=True,
+        env=env,
+        timeout=300,
+    )
     place = root / PREFIX
     pkgconfig = next(place.glob("lib/**/libhoma.pc")).parent
     lib = pkgconfig.parent
     env |= {"PKG_CONFIG_SYSROOT_DIR": str(root), "PKG_CONFIG_LIBDIR": str(pkgconfig)}
     words = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", "libhoma"], capture_output=True, text=True, check=True, env=env
+        ["pkg-config", "--cflags", "--libs", "libhoma"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=env,
     ).stdout.split()
     (root / "app").mkdir()
     programs = []
@@ -84,7 +103,9 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     if SOCKETS.exists():
         shutil.copy(SOCKETS, root / "app")
         shutil.copy(SOCKETS.with_name("sock_client"), root / "app")
-    for path in libraries(place / "sbin/homad", *lib.glob("libhoma-embedded.so.0"), Path("/bin/sh")):
+    for path in libraries(
+        place / "sbin/homad", *lib.glob("libhoma-embedded.so.0"), Path("/bin/sh")
+    ):
         (root / path[1:]).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, root / path[1:])
     for folder in ("proc", "tmp", "run/homa", "etc"):
@@ -127,7 +148,9 @@ def serving(
     host: Host, image: Path, port: int = 4000, **how: int | bool | Sequence[int] | None
 ) -> Iterator[Process]:
     """An echo server in a container on `host`."""
-    server = host.space.start(contained(image, host.homad.folder, ["/app/echo_server", str(port)], **how))
+    server = host.space.start(
+        contained(image, host.homad.folder, ["/app/echo_server", str(port)], **how)
+    )
     line = server.line()
     assert line.startswith(f"serving port {port} over service"), line
     try:
@@ -136,7 +159,9 @@ def serving(
         server.stop(signal.SIGKILL)
 
 
-def call(host: Host, image: Path, address: str, **how: int | bool | Sequence[int] | None) -> subprocess.CompletedProcess:
+def call(
+    host: Host, image: Path, address: str, **how: int | bool | Sequence[int] | None
+) -> subprocess.CompletedProcess:
     """One RPC from a container on `host`."""
     words = contained(image, host.homad.folder, ["/app/echo_client", address, TEXT], **how)
     return host.space.run(words, check=False, timeout=60)
@@ -153,7 +178,9 @@ def attached(homad: Homad) -> list[dict]:
 
 
 def namespaces(pid: int) -> dict[str, str]:
-    return {kind: os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("user", "net", *OTHER_NAMESPACES)}
+    return {
+        kind: os.readlink(f"/proc/{pid}/ns/{kind}") for kind in ("user", "net", *OTHER_NAMESPACES)
+    }
 
 
 @pytest.mark.parametrize("user", [None, OUTER], ids=["machine-ids", "mapped-ids"])
@@ -163,7 +190,9 @@ def test_application__in_its_own_namespaces(image: Path, user: int | None) -> No
         pid = child_of(server)
         status = Path(f"/proc/{pid}/status").read_text()
         assert len(re.findall(r"^Cap\w+:\s+0{16}$", status, re.M)) == 5
-        assert re.search(r"^NSpid:\s+\d+\s+1$", status, re.M) and re.search(r"^NoNewPrivs:\s+1$", status, re.M)
+        assert re.search(r"^NSpid:\s+\d+\s+1$", status, re.M) and re.search(
+            r"^NoNewPrivs:\s+1$", status, re.M
+        )
         outside, inside = namespaces(b.homad.pid), namespaces(pid)
         assert all(outside[kind] != inside[kind] for kind in OTHER_NAMESPACES)
         assert (outside["user"] != inside["user"]) == (user is not None)
@@ -184,12 +213,19 @@ def test_preload__unmodified_program(image: Path) -> None:
     library = next((image / PREFIX).glob("lib/**/libhoma-preload.so")).relative_to(image)
     env = {"LD_PRELOAD": f"/{library}"}
     with two_hosts() as (a, b):
-        server = b.space.start(contained(image, b.homad.folder, ["/app/sock_server", "4", "4000", "block"], env=env))
+        server = b.space.start(
+            contained(image, b.homad.folder, ["/app/sock_server", "4", "4000", "block"], env=env)
+        )
         assert server.line() == "ready"
         done = a.space.run(
-            contained(image, a.homad.folder, ["/app/sock_client", "4", b.v4, "4000", "sizes"], env=env), check=False
+            contained(
+                image, a.homad.folder, ["/app/sock_client", "4", b.v4, "4000", "sizes"], env=env
+            ),
+            check=False,
         )
-        assert done.returncode == 0 and done.stdout.splitlines()[-1] == "ok", done.stdout + done.stderr
+        assert done.returncode == 0 and done.stdout.splitlines()[-1] == "ok", (
+            done.stdout + done.stderr
+        )
         server.stop(signal.SIGKILL)
 
 
@@ -235,7 +271,9 @@ allow = false
             for refused in ({"uid": 1001}, {"uid": 0}, {"uid": 1001, "groups": [5, 8]}):
                 done = call(host, image, address, user=OUTER, **refused)
                 assert done.returncode == 1 and not done.stdout, refused
-                assert done.stderr.startswith("echo_client: ") and len(done.stderr.splitlines()) == 1, done.stderr
+                assert (
+                    done.stderr.startswith("echo_client: ") and len(done.stderr.splitlines()) == 1
+                ), done.stderr
         # The right user, another port.
         words = contained(image, host.homad.folder, ["/app/echo_server", "4001"], user=OUTER)
         done = host.space.run(words, check=False)
@@ -246,7 +284,13 @@ class Sidecar(Homad):
     """homad from the image in a container of its own."""
 
     def __init__(
-        self, space: object, image: Path, config: Settings | str, uid: int, user: int | None, rights: Sequence[int]
+        self,
+        space: object,
+        image: Path,
+        config: Settings | str,
+        uid: int,
+        user: int | None,
+        rights: Sequence[int],
     ) -> None:
         super().__init__(space, config, [] if rights else ["--udp-only"])
         self.image, self.uid, self.user, self.rights = image, uid, user, rights
@@ -260,21 +304,31 @@ class Sidecar(Homad):
         options += ["--capabilities", ",".join(map(str, self.rights))] if self.rights else []
         words = [f"/{PREFIX}/sbin/homad", *super().argv()[super().argv().index("--config") :]]
         assert self.space
-        return self.space.command([sys.executable, str(CONTAINER), *options, str(self.image), *words])
+        return self.space.command(
+            [sys.executable, str(CONTAINER), *options, str(self.image), *words]
+        )
 
     @property
     def pid(self) -> int:
         assert self._popen
-        return int(Path(f"/proc/{self._popen.pid}/task/{self._popen.pid}/children").read_text().split()[0])
+        return int(
+            Path(f"/proc/{self._popen.pid}/task/{self._popen.pid}/children").read_text().split()[0]
+        )
 
 
 @contextmanager
 def sidecars(
-    image: Path, config: Settings | str = "", uid: int = 4242, user: int | None = None, rights: Sequence[int] = ()
+    image: Path,
+    config: Settings | str = "",
+    uid: int = 4242,
+    user: int | None = None,
+    rights: Sequence[int] = (),
 ) -> Iterator[list[Host]]:
     """Two pods: a network namespace with a homad in a container of its own each; without `rights` in UDP."""
     with Net() as net:
-        hosts = [Host(space, Sidecar(space, image, config, uid, user, rights)) for space in net.pair()]
+        hosts = [
+            Host(space, Sidecar(space, image, config, uid, user, rights)) for space in net.pair()
+        ]
         with finishing(*(h.homad for h in hosts)):
             for host in hosts:
                 host.homad.start()

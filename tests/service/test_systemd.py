@@ -26,7 +26,9 @@ def values(name: str) -> list[str]:
 
 def filtered() -> set[str]:
     """System calls that the unit's SystemCallFilter lets through, by systemd's own lists."""
-    text = subprocess.run(["systemd-analyze", "syscall-filter"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(
+        ["systemd-analyze", "syscall-filter"], capture_output=True, text=True, check=True
+    ).stdout
     groups: dict[str, set[str]] = {}
     for line in text.splitlines():
         word = line.strip()
@@ -67,7 +69,11 @@ def test_unit__allows_all_system_calls_of_a_life(tmp_path: Path) -> None:
         b.homad.await_log("configuration read again")
         subprocess.run(["kill", "-TERM", *children], check=True)
         assert b.homad.wait() == 0
-    used = {w for w in re.findall(r"^\s*(\w+)\s*$", record.read_text(), re.M) if w not in ("syscall", "total", "name")}
+    used = {
+        w
+        for w in re.findall(r"^\s*(\w+)\s*$", record.read_text(), re.M)
+        if w not in ("syscall", "total", "name")
+    }
     assert {"bpf", "memfd_create", "accept4", "epoll_wait"} <= used | {"epoll_wait"}
     assert not used - allowed, f"the unit forbids {', '.join(sorted(used - allowed))}"
 
@@ -82,7 +88,14 @@ def test_unit__address_families_are_enough() -> None:
         mine = [line for line in text.splitlines() if f"pid={host.homad.pid}," in line]
     kinds = {line.split()[0].split("_")[0] for line in mine}
     assert mine and {"u", "udp", "xdp"} & kinds
-    known = {"u": "AF_UNIX", "udp": "AF_INET", "raw": "AF_INET", "xdp": "AF_XDP", "nl": "AF_NETLINK", "p": "AF_PACKET"}
+    known = {
+        "u": "AF_UNIX",
+        "udp": "AF_INET",
+        "raw": "AF_INET",
+        "xdp": "AF_XDP",
+        "nl": "AF_NETLINK",
+        "p": "AF_PACKET",
+    }
     assert {known.get(kind, kind) for kind in kinds} <= families | {"AF_INET6"}
 
 
@@ -91,10 +104,14 @@ def test_notify__a_manager_that_does_not_read_does_no_harm(tmp_path: Path) -> No
     path = tmp_path / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(path))
-        with one_host(arguments=["--udp-only"], start=False, env={"NOTIFY_SOCKET": str(path)}) as host:
+        with one_host(
+            arguments=["--udp-only"], start=False, env={"NOTIFY_SOCKET": str(path)}
+        ) as host:
             host.homad.start(wait=False)
             host.homad.await_log(" ready ")
             for count in range(1, 16):
                 host.homad.send_signal(signal.SIGHUP)
-                eventually(lambda count=count: host.homad.log().count("configuration read again") >= count)
+                eventually(
+                    lambda count=count: host.homad.log().count("configuration read again") >= count
+                )
             assert host.homad.stop() == 0
