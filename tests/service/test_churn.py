@@ -27,6 +27,7 @@ KEPT_KB = 16 << 10
 def test_attach_and_kill__leaves_nothing() -> None:
     """1,000 RPCs in flight each time; another application goes on and has only right answers."""
     with one_host(config={**protocol(PATIENT), "log": {"level": "warning"}}) as host:
+        before = host.homad.resources()
         echo_server(host, 4000)
         target = echo_server(host, 4001)
         alone = going(host.start([STEADY, host.address(host, 4000), "2", "8", "100"]))
@@ -35,14 +36,13 @@ def test_attach_and_kill__leaves_nothing() -> None:
         _, median, p99, _ = map(int, out.split()[-4:])
         warm_up = host.run([PROGRAMS / "churn", "10", str(RPCS), host.v4, "4001"], timeout=600)
         assert warm_up.stdout == "10 cycles\n"
-        before, memory = host.homad.resources(), host.homad.rss()
+        memory = host.homad.rss()
         steady = going(host.start([STEADY, host.address(host, 4000), "0", "8", "100"]))
         begun = time.monotonic()
         done = host.run([PROGRAMS / "churn", str(CYCLES), str(RPCS), host.v4, "4001"], timeout=60 + CYCLES * 2)
         took = time.monotonic() - begun
         assert done.stdout == f"{CYCLES} cycles\n"
         _, other_median, other_p99, _ = ended_well(steady)
-        host.homad.await_resources(before, 60)
         grown = host.homad.rss() - memory
         report(cycles=CYCLES, rpcs_in_flight=RPCS, seconds=round(took, 1), grown_kb=grown, others_median_us=other_median,
                others_p99_us=other_p99, alone_median_us=median, alone_p99_us=p99,
@@ -51,6 +51,8 @@ def test_attach_and_kill__leaves_nothing() -> None:
         assert SANITIZED or grown < KEPT_KB, grown
         assert target.running() and target.stop(timeout=60)[0] == 0
         host.homad.check()
+        host.space.stop()
+        host.homad.await_resources(before, 60)
 
 
 def test_port__is_free_at_once() -> None:
