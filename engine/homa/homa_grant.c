@@ -361,6 +361,8 @@ static void homa_grant_fifo(struct homa_ctx *ctx, struct homa_link *link,
 	if (late)
 		return;
 	rpc = homa_grant_queue_oldest(grants);
+	if (unlikely(!rpc))
+		return;
 	received = HOMA_READ_ONCE(rpc->in.received);
 	outstanding = rpc->in.granted > received ? rpc->in.granted - received :
 						   0;
