@@ -28,7 +28,7 @@ def bed_of(via: str, settings: str) -> Iterator[Bed]:
         a, b = net.pair()
         if via == "machine":
             b = a
-        daemons = {space: Homad(space, protocol(settings)) for space in (a, b)}
+        daemons = {space: Homad(space, protocol(settings)) for space in dict.fromkeys((a, b))}
         with finishing(*daemons.values()):
             for daemon in daemons.values():
                 daemon.start()
