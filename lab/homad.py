@@ -157,11 +157,21 @@ def homads(
             running.append(Homad(host, prefix, arguments))
         yield running
     except BaseException:
-        for one in running:
-            try:
-                one.stop()
-            except LabError as error:  # its death explains what failed, better than the failure
-                raise error from None
+        deaths = _stop_all(running)
+        if deaths:  # explain what failed better than the failure itself
+            raise deaths[0] from None
         raise
+    deaths = _stop_all(running)
+    if deaths:
+        raise deaths[0]
+
+
+def _stop_all(running: list[Homad]) -> list[LabError]:
+    """End all of them; what those that had died say."""
+    deaths = []
     for one in running:
-        one.stop()
+        try:
+            one.stop()
+        except LabError as error:
+            deaths.append(error)
+    return deaths

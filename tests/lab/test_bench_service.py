@@ -144,3 +144,27 @@ def test_runner__kernel_transports_pinned_in_sessions_and_on_one_host() -> None:
         for key, group in chosen.items():
             values = runner.run(one(key, []).case, BY_KEY[group])
             assert all(value > 0 for value in values.values()), key
+
+
+def test_homads__one_that_died_does_not_leave_the_others_running(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stopped = []
+
+    class Fake:
+        def __init__(self, host: str, *_: object) -> None:
+            self.host = host
+
+        def stop(self) -> None:
+            stopped.append(self.host)
+            if self.host == "a":
+                raise LabError("homad died: of boredom")
+
+    monkeypatch.setattr(homad, "Homad", Fake)
+    with pytest.raises(LabError, match="boredom"), homad.homads(("a", "b")):
+        pass
+    assert stopped == ["a", "b"]
+    with pytest.raises(LabError, match="boredom"), homad.homads(("b", "a")):
+        raise LabError("no RPC was completed")
+    with pytest.raises(LabError, match="no RPC"), homad.homads(("b",)):
+        raise LabError("no RPC was completed")
