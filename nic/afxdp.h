@@ -27,7 +27,8 @@
 #endif
 
 #define AFXDP_QUEUES_MAX 16
-#define AFXDP_RING 2048	      /* descriptors per receive and fill ring */
+#define AFXDP_RING 4096	      /* descriptors per receive and fill ring */
+#define AFXDP_FILL 512	      /* frames that a fill ring has at least */
 #define AFXDP_TX_RING 1024    /* per send and completion ring */
 #define AFXDP_BURSTS 8	      /* bursts that the fill ring is kept ready for */
 #define AFXDP_HEADROOM 256    /* what the kernel keeps in front of a packet */

@@ -259,7 +259,7 @@ void afxdp_fill(struct afxdp *x, struct afxdp_queue *q)
 
 void afxdp_fill_adapt(struct afxdp *x, struct afxdp_queue *q)
 {
-	u32 least = x->netif.virtual_device ? AFXDP_RING / 4 : AFXDP_RING / 2;
+	u32 least = x->netif.virtual_device ? AFXDP_FILL : 2 * AFXDP_FILL;
 	u32 want = homa_max_u32(q->burst * AFXDP_BURSTS, least);
 
 	q->fill_target = homa_min_u32(want, AFXDP_RING);

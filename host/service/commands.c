@@ -18,6 +18,8 @@
 #define TURN_COMMANDS 32u      /* entries in a turn */
 #define TURN_BYTES (256u << 10) /* bytes of copied messages in a turn */
 #define TURN_RELEASES 256u
+/* And in a round over all applications, so that packets are not left waiting. */
+#define ROUND_COMMANDS 256u
 #define QUIET_NS 200000u /* until an application must kick */
 
 static u32 read_once(const u32 *word)
@@ -442,31 +444,25 @@ static void park(struct homad_thread *t, struct homad_app *app)
 
 int homad_commands(struct homad_thread *t)
 {
-	struct homa_list *node, *next;
-	u32 total = 0;
+	u32 left = t->num_polled, total = 0, done;
 
-	for (node = t->polled.next; node != &t->polled; node = next) {
+	/* Who has had his turn goes to the end; who has not is first next time. */
+	while (left-- && total < ROUND_COMMANDS) {
+		struct homa_list *node = t->polled.next;
 		struct homad_app *app =
 			homa_container_of(node, struct homad_app, polled);
-		u32 done;
 
-		next = node->next;
-		if (next != &t->polled)
-			homa_prefetch(&homa_container_of(next, struct homad_app,
-							 polled)
-					       ->queues->h.sq[0].tail);
+		homa_prefetch(&homa_container_of(node->next, struct homad_app,
+						 polled)
+				       ->queues);
+		homa_list_del(node);
+		homa_list_add_tail(&t->polled, node);
 		done = turn(t, app);
 		total += done;
 		if (done)
 			app->quiet_since = t->ctx.now;
 		else if (t->ctx.now - app->quiet_since > QUIET_NS)
 			park(t, app);
-	}
-	/* Somebody else begins the next round. */
-	if (!homa_list_empty(&t->polled)) {
-		node = t->polled.next;
-		homa_list_del(node);
-		homa_list_add_tail(&t->polled, node);
 	}
 	t->counters.commands += total;
 	return (int)total;

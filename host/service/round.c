@@ -34,9 +34,24 @@ static u64 run_timers(struct homad_thread *t)
 	return next;
 }
 
-/* To look into a UDP socket is a system call, into AF_XDP's rings a load: while
- * nothing comes by UDP it is looked into less often than the others. */
-#define UDP_PAUSE_NS 10000u
+/* To look into a UDP socket is a system call, into AF_XDP's rings a load: when
+ * nothing has come by UDP for a while it is looked into less often. */
+#define UDP_QUIET_NS 300000u
+#define UDP_PAUSE_NS 50000u
+
+/* As many batches as commands may make packets in a round, or a ring would fill. */
+#define RX_BATCHES 8
+
+static int receive_from(struct homad_thread *t, struct homad_port *port)
+{
+	int i, n = HOMAD_BATCH, total = 0;
+
+	for (i = 0; i < RX_BATCHES && n == HOMAD_BATCH; i++) {
+		n = homad_rx(t, port);
+		total += n;
+	}
+	return total;
+}
 
 static int receive(struct homad_thread *t)
 {
@@ -48,8 +63,11 @@ static int receive(struct homad_thread *t)
 
 		if (port->encap && t->ctx.now < port->rx_at)
 			continue;
-		n = homad_rx(t, port);
-		if (!n && t->num_ports > 1)
+		n = receive_from(t, port);
+		if (n)
+			port->heard_at = t->ctx.now;
+		else if (t->num_ports > 1 &&
+			 t->ctx.now - port->heard_at > UDP_QUIET_NS)
 			port->rx_at = t->ctx.now + UDP_PAUSE_NS;
 		total += n;
 	}

@@ -51,7 +51,7 @@ struct homad_trace;
  * @encap: peers are IP and UDP port.
  * @tx_at: when the pacer wants to be asked again, ns; HOMA_NEVER.
  * @tx_blocked: the nic had no room; packets wait in the engine.
- * @rx_at: not looked into before, ns.
+ * @rx_at: not looked into before, ns. @heard_at: something came last, ns.
  * @name: "eth0", "udp", "local".
  */
 struct homad_port {
@@ -65,7 +65,7 @@ struct homad_port {
 	bool virtual_device;
 	u64 tx_at;
 	bool tx_blocked;
-	u64 rx_at;
+	u64 rx_at, heard_at;
 	char name[32];
 };
 
