@@ -14,8 +14,8 @@
 /*
  * Sum of the costs in callgrind's output but for those of @own. The format
  * names the current file in fl=, fi= and fe= lines, "(number) name" when it is
- * new and "(number)" later; a line after calls= repeats what is counted
- * elsewhere.
+ * new and "(number)" later, and the file of a function that is called in cfi= and
+ * cfl= lines; a line after calls= repeats what is counted elsewhere.
  */
 static int read_cost(const char *path, const char *own, double *instructions)
 {
@@ -36,6 +36,11 @@ static int read_cost(const char *path, const char *own, double *instructions)
 			if (strstr(line, ") "))
 				ours[id] = strstr(line, own) != NULL;
 			inside = ours[id];
+		} else if (!strncmp(line, "cfi=(", 5) ||
+			   !strncmp(line, "cfl=(", 5)) {
+			id = (unsigned int)atoi(line + 5) % 4096;
+			if (strstr(line, ") "))
+				ours[id] = strstr(line, own) != NULL;
 		} else if (!strncmp(line, "calls=", 6)) {
 			skip = true;
 		} else if (strchr("0123456789+-*", line[0])) {
