@@ -195,7 +195,7 @@ static void homa_rtx_add(struct homa_out *out, u32 start, u32 end, u8 prio)
 		*last = (struct homa_out_range){ start, end, prio };
 }
 
-void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
+HOMA_RARE void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 		     u32 end, u8 prio)
 {
 	struct homa_link *link = rpc->link;
@@ -211,7 +211,7 @@ void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 	ctx->tx_link = link;
 }
 
-void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
+HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_link *link = rpc->link;
 	struct homa_out *out = &rpc->out;

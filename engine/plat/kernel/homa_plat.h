@@ -43,6 +43,8 @@ typedef __be64 homa_be64;
 #define UINT64_MAX U64_MAX
 #endif
 
+/* A function off the usual way, kept out of those on it. */
+#define HOMA_RARE noinline __cold
 #define homa_prefetch(p) prefetch(p)
 #define homa_container_of(ptr, type, member) \
 	((type *)((char *)(ptr)-offsetof(type, member)))

@@ -51,6 +51,8 @@ int memcmp(const void *a, const void *b, size_t n);
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #endif
+/* A function off the usual way, kept out of those on it. */
+#define HOMA_RARE __attribute__((noinline, cold))
 #define homa_prefetch(p) __builtin_prefetch(p)
 #define homa_container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
