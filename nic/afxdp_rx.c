@@ -107,7 +107,9 @@ static int rx_queue(struct afxdp *x, struct afxdp_queue *q, struct nic_rx *pkts,
 	if (waiting > q->burst) {
 		q->burst = waiting;
 		if (waiting * AFXDP_BURSTS > q->fill_target)
-			q->fill_target = AFXDP_RING;
+			q->fill_target =
+				homa_min_u32(2 * waiting * AFXDP_BURSTS,
+					     AFXDP_RING);
 	}
 	/* Headers were written by another core or a device: fetch them all at
 	 * once rather than wait for one after the other. */

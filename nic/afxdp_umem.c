@@ -236,7 +236,7 @@ void afxdp_umem_close(struct afxdp *x)
  * Every frame in the fill ring is used in turn, so a full ring walks through
  * megabytes and misses the cache with each packet (10 % of the rate of small
  * packets on veth). It is therefore kept only as full as eight times the
- * largest recent burst asks for, and filled up as soon as a larger one shows.
+ * largest recent burst asks for, and for twice that as soon as a larger one shows.
  */
 void afxdp_fill(struct afxdp *x, struct afxdp_queue *q)
 {
