@@ -122,16 +122,24 @@ struct nic_info {
 	bool ephemeral;
 };
 
-/** struct nic_stats - counters, all since open */
+/* Counters, all since open: X(name, "what one count means"). */
+#define NIC_STATS(X)                                                  \
+	X(rx_packets, "packets received by the packet interface")     \
+	X(rx_bytes, "bytes in them, Homa header and payload")         \
+	X(tx_packets, "packets sent by the packet interface")         \
+	X(tx_bytes, "bytes in them, Homa header and payload")         \
+	X(rx_dropped, "packets lost before us, for lack of buffers")  \
+	X(rx_malformed, "packets that were not Homa in valid IP")     \
+	X(tx_full, "times the device took fewer packets than offered") \
+	X(tx_no_neighbour, "packets without a link address to send to") \
+	X(tx_errors, "packets the kernel refused")                    \
+	X(icmp_errors, "ICMP errors that came back")                  \
+	X(syscalls, "system calls made for packets")
+
 struct nic_stats {
-	u64 rx_packets, rx_bytes, tx_packets, tx_bytes;
-	u64 rx_dropped;	     /* by the kernel or for lack of buffers */
-	u64 rx_malformed;    /* not a Homa packet in a valid IP packet */
-	u64 tx_full;	     /* nic_tx() took fewer than offered */
-	u64 tx_no_neighbour; /* dropped or delayed: no link address yet */
-	u64 tx_errors;
-	u64 icmp_errors;
-	u64 syscalls;
+#define X(name, text) u64 name;
+	NIC_STATS(X)
+#undef X
 };
 
 /**

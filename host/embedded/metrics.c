@@ -5,31 +5,6 @@
 typedef void visitor(void *arg, const char *name, const char *description,
 		     uint64_t value);
 
-static void visit_nic(const struct nic_stats *s, visitor *visit, void *arg)
-{
-	visit(arg, "nic_rx_packets", "packets received by the packet interface",
-	      s->rx_packets);
-	visit(arg, "nic_rx_bytes", "bytes in them, Homa header and payload",
-	      s->rx_bytes);
-	visit(arg, "nic_tx_packets", "packets sent by the packet interface",
-	      s->tx_packets);
-	visit(arg, "nic_tx_bytes", "bytes in them, Homa header and payload",
-	      s->tx_bytes);
-	visit(arg, "nic_rx_dropped",
-	      "packets lost before us, for lack of buffers", s->rx_dropped);
-	visit(arg, "nic_rx_malformed", "packets that were not Homa in valid IP",
-	      s->rx_malformed);
-	visit(arg, "nic_tx_full",
-	      "times the device took fewer packets than offered", s->tx_full);
-	visit(arg, "nic_tx_no_neighbour",
-	      "packets without a link address to send to", s->tx_no_neighbour);
-	visit(arg, "nic_tx_errors", "packets the kernel refused", s->tx_errors);
-	visit(arg, "nic_icmp_errors", "ICMP errors that came back",
-	      s->icmp_errors);
-	visit(arg, "nic_syscalls", "system calls made for packets",
-	      s->syscalls);
-}
-
 void homa_emb_metrics(void *host, visitor *visit, void *arg)
 {
 	struct homa_emb *e = host;
@@ -52,7 +27,9 @@ void homa_emb_metrics(void *host, visitor *visit, void *arg)
 	for (i = 0; i < HOMA_M_COUNT; i++)
 		visit(arg, homa_metric_table[i].name, homa_metric_table[i].text,
 		      engine[i]);
-	visit_nic(&stats, visit, arg);
+#define X(name, text) visit(arg, "nic_" #name, text, stats.name);
+	NIC_STATS(X)
+#undef X
 #define X(name, text) visit(arg, "host_" #name, text, counters.name);
 	HOMA_EMB_COUNTERS(X)
 #undef X

@@ -155,27 +155,9 @@ void homad_stats_collect(struct homad *d, struct homad_stats *s)
 
 void homad_nic_visit(const struct nic_stats *s, homad_visitor *visit, void *arg)
 {
-	visit(arg, "nic_rx_packets", "packets received by the packet interface",
-	      s->rx_packets);
-	visit(arg, "nic_rx_bytes", "bytes in them, Homa header and payload",
-	      s->rx_bytes);
-	visit(arg, "nic_tx_packets", "packets sent by the packet interface",
-	      s->tx_packets);
-	visit(arg, "nic_tx_bytes", "bytes in them, Homa header and payload",
-	      s->tx_bytes);
-	visit(arg, "nic_rx_dropped",
-	      "packets lost before us, for lack of buffers", s->rx_dropped);
-	visit(arg, "nic_rx_malformed", "packets that were not Homa in valid IP",
-	      s->rx_malformed);
-	visit(arg, "nic_tx_full",
-	      "times the device took fewer packets than offered", s->tx_full);
-	visit(arg, "nic_tx_no_neighbour",
-	      "packets without a link address to send to", s->tx_no_neighbour);
-	visit(arg, "nic_tx_errors", "packets the kernel refused", s->tx_errors);
-	visit(arg, "nic_icmp_errors", "ICMP errors that came back",
-	      s->icmp_errors);
-	visit(arg, "nic_syscalls", "system calls made for packets",
-	      s->syscalls);
+#define X(name, text) visit(arg, "nic_" #name, text, s->name);
+	NIC_STATS(X)
+#undef X
 }
 
 static struct nic_stats sum_nics(const struct homad_stats *s)
@@ -183,14 +165,10 @@ static struct nic_stats sum_nics(const struct homad_stats *s)
 	struct nic_stats sum = { 0 };
 	u32 i;
 
-	/* Eleven counters and nothing else: see struct nic_stats. */
 	for (i = 0; i < s->num_ports; i++) {
-		const u64 *from = (const u64 *)&s->ports[i].nic;
-		u64 *to = (u64 *)&sum;
-		size_t k;
-
-		for (k = 0; k < sizeof(sum) / sizeof(u64); k++)
-			to[k] += from[k];
+#define X(name, text) sum.name += s->ports[i].nic.name;
+		NIC_STATS(X)
+#undef X
 	}
 	return sum;
 }
