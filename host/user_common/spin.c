@@ -18,15 +18,6 @@
 #define GUARD_NS 100000000u
 #define GUARD_MAX_NS 1600000000u
 
-static inline void cpu_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield" ::: "memory");
-#endif
-}
-
 void homa_spin_init(struct homa_spin *spin, u64 min, u64 max, u64 now)
 {
 	*spin = (struct homa_spin){
@@ -71,7 +62,7 @@ bool homa_spin_idle(struct homa_spin *spin, u64 now)
 	spin->spent += homa_min_u64(before - spin->last, LOOK_NS);
 	spin->last = before;
 	if (unlikely(guard)) {
-		cpu_relax();
+		homa_cpu_relax();
 		return true;
 	}
 	sched_yield();

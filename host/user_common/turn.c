@@ -15,15 +15,6 @@
 #define PAUSES 100
 #define YIELDS 100
 
-static inline void cpu_relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield" ::: "memory");
-#endif
-}
-
 static long futex(u32 *word, int op, u32 val, const struct timespec *timeout)
 {
 	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, val, timeout,
@@ -40,7 +31,7 @@ void homa_turn_lock_slow(struct homa_turn *turn)
 		    homa_turn_trylock(turn))
 			goto held;
 		if (i < PAUSES)
-			cpu_relax();
+			homa_cpu_relax();
 		else
 			sched_yield();
 	}

@@ -17,15 +17,6 @@
 #define CHECK_NS 5000000u /* while spinning, between looks whether homad lives */
 #define CHECK_ASKS 64u	  /* the same for programs that only ever ask */
 
-static inline void relax(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield" ::: "memory");
-#endif
-}
-
 static void swallow(int fd)
 {
 	char bytes[64];
@@ -159,7 +150,7 @@ static int poll_step(struct homa_svc *c, struct homa_svc_waiter *w, u64 until)
 			busy = true;
 			break;
 		}
-		relax();
+		homa_cpu_relax();
 	}
 	if (!busy)
 		homa_svc_show_releases(c);

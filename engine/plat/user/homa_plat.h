@@ -151,6 +151,16 @@ static inline void homa_put_be64(void *p, u64 v)
 	memcpy(p, &v, sizeof(v));
 }
 
+/* While waiting for another core: gives the pipeline to its sibling thread. */
+static inline void homa_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#endif
+}
+
 /* 64-bit division: a function on 32-bit machines, so that the engine never
  * pulls in the compiler's run-time library. */
 #if __SIZEOF_POINTER__ >= 8

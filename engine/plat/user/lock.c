@@ -26,15 +26,6 @@ bool homa_plat_alone;
 /* Attempts before the first yield: about one microsecond in all. */
 #define HOMA_LOCK_SPINS 32
 
-static inline void homa_lock_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield" ::: "memory");
-#endif
-}
-
 static bool homa_lock_attempt(struct homa_lock *lock)
 {
 	u32 expected = 0;
@@ -57,7 +48,7 @@ void homa_plat_lock_slow(struct homa_lock *lock)
 	for (i = 0; i < HOMA_LOCK_SPINS; i++) {
 		if (homa_lock_attempt(lock))
 			return;
-		homa_lock_pause();
+		homa_cpu_relax();
 	}
 	while (!homa_lock_attempt(lock))
 		sched_yield();
