@@ -19,7 +19,8 @@
 #include "homa_engine.h"
 #include "homa_list.h"
 #include "homa_msgbuf.h"
-#include "homa_slab.h"
+#include "homa_packets.h"
+#include "homa_spares.h"
 #include "homa_turn.h"
 #include "nic.h"
 
@@ -177,7 +178,7 @@ struct homa_emb {
 	bool received;
 	void *pool;
 	struct homa_msgbufs bufs;
-	struct homa_slab rpcs, peers, ranges;
+	struct homa_spares spares;
 	struct homa_addr routes[HOMA_EMB_ROUTES];
 	u64 routes_at[HOMA_EMB_ROUTES];
 	struct homa_emb_progress progress;
@@ -198,8 +199,11 @@ void homa_emb_close(void *host);
 /* memory.c: spare objects for the engine, messages it is done with */
 int homa_emb_memory_init(struct homa_emb *e, const struct homa_limits *limits,
 			 u32 max_rpcs, u32 max_peers);
-void homa_emb_refill(struct homa_emb *e);
 void homa_emb_reap(struct homa_emb *e);
+static inline void homa_emb_refill(struct homa_emb *e)
+{
+	homa_spares_refill(&e->spares, &e->ctx);
+}
 void homa_emb_memory_free(struct homa_emb *e);
 
 /* rxpath.c, txpath.c: each returns how many packets it moved */

@@ -7,26 +7,6 @@
 #include <errno.h>
 #include "embedded.h"
 
-static void copy_payload(struct homa_emb *e, struct homa_rx_pkt *pkt)
-{
-	const u8 *src = (const u8 *)pkt->data + pkt->skip;
-	u32 offset = pkt->offset, left = pkt->length;
-
-	while (left) {
-		u32 room, n;
-		size_t place = homa_rx_place(pkt->rpc, offset, &room);
-
-		n = homa_min_u32(left, room);
-		/* The engine's arithmetic, checked where it would hurt. */
-		if (unlikely(n == 0 || place + n > e->region_size))
-			return;
-		memcpy(e->region + place, src, n);
-		src += n;
-		offset += n;
-		left -= n;
-	}
-}
-
 int homa_emb_rx(struct homa_emb *e)
 {
 	int i, n;
@@ -49,7 +29,8 @@ int homa_emb_rx(struct homa_emb *e)
 		struct homa_rx_pkt *pkt = &e->pkts[i];
 
 		if (likely(pkt->verdict == HOMA_RX_DATA)) {
-			copy_payload(e, pkt);
+			homa_payload_in(pkt, (const u8 *)pkt->data + pkt->skip,
+					e->region, e->region_size);
 			homa_rx_copied(&e->ctx, pkt);
 		} else if (unlikely(pkt->verdict == HOMA_RX_NO_LISTENER)) {
 			nic_port_unreachable(e->nic, &e->rx[i]);
@@ -58,15 +39,6 @@ int homa_emb_rx(struct homa_emb *e)
 	nic_rx_release(e->nic, e->rx, n);
 	homa_rx_flush(&e->ctx);
 	return n;
-}
-
-/* How the engine calls what an ICMP message reports. */
-static int verdict_of(int error)
-{
-	return error == ECONNREFUSED	? HOMA_ENOTCONN :
-	       error == EPROTONOSUPPORT ? HOMA_EPROTONOSUPPORT :
-	       error == EMSGSIZE	? EMSGSIZE :
-					  HOMA_EHOSTUNREACH;
 }
 
 void homa_emb_icmp(struct homa_emb *e)
@@ -83,6 +55,6 @@ void homa_emb_icmp(struct homa_emb *e)
 				      errors[i].mtu);
 		homa_icmp(&e->ctx, &errors[i].dst, errors[i].sport,
 			  errors[i].dport, errors[i].sender_id,
-			  verdict_of(errors[i].error));
+			  homa_icmp_errno(errors[i].error));
 	}
 }

@@ -7,37 +7,12 @@
  */
 #include "embedded.h"
 
-/* Turn a descriptor of one or several segments into packets; returns how many. */
-static int segments(struct homa_emb *e, struct homa_tx_desc *desc, int at)
+static int segments(struct homa_emb *e, const struct homa_tx_desc *desc, int at)
 {
-	struct homa_emb_rpc *priv = desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
-	u32 skip = 0;
-	int n = 0;
+	const struct homa_emb_rpc *priv = desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
 
-	do {
-		struct nic_tx *tx = &e->tx[at + n];
-		u32 left = desc->length - skip;
-
-		tx->dst = desc->dst;
-		tx->prio = desc->prio;
-		if (skip == 0) {
-			tx->hdr = desc->hdr;
-			tx->hdr_len = desc->hdr_len;
-		} else {
-			tx->hdr = e->headers[at + n];
-			tx->hdr_len =
-				homa_tx_segment(desc, skip, e->headers[at + n]);
-		}
-		tx->payload = NULL;
-		tx->payload_len = 0;
-		if (priv && left) {
-			tx->payload = priv->out + desc->offset + skip;
-			tx->payload_len = homa_min_u32(left, desc->seg_size);
-		}
-		skip += tx->payload_len;
-		n++;
-	} while (skip < desc->length && at + n < HOMA_EMB_TX_BATCH);
-	return n;
+	return homa_packets_out(desc, priv ? priv->out : NULL, &e->tx[at],
+				&e->headers[at], HOMA_EMB_TX_BATCH - at);
 }
 
 /* Hand @n packets of @count descriptors over; false: the nic was full. */

@@ -61,7 +61,7 @@ static int batch(struct homad_thread *t, struct homad_port *port)
 		struct homa_rx_pkt *pkt = &t->pkts[i];
 
 		if (likely(pkt->verdict == HOMA_RX_DATA)) {
-			homad_copy_payload(t, pkt,
+			homad_copy_payload(pkt,
 					   payload_of(desc) + pkt->skip -
 						   desc->hdr_len);
 			homa_rx_copied(&t->ctx, pkt);

@@ -5,70 +5,25 @@
  * back gives up what it held of an application: its name in the table of open
  * RPCs, and the bytes it was sent from.
  */
-#include <errno.h>
 #include "service.h"
 #include "trace.h"
 
 int homad_memory_init(struct homad_thread *t)
 {
-	const struct homa_limits *limits = &t->d->limits;
 	const struct homa_params *params = &t->d->config.params;
-	u32 rpcs = params->max_rpcs < 0x40000000 ? params->max_rpcs : 0x40000000;
 
-	homa_slab_init(&t->rpcs, homa_rpc_size(limits), rpcs + HOMAD_SPARES);
-	homa_slab_init(&t->peers, homa_peer_size(limits),
-		       params->max_peers + HOMAD_SPARES);
-	homa_slab_init(&t->ranges, homa_range_size(), 4 * rpcs);
-	homa_slab_init(&t->directs, sizeof(struct homad_direct), rpcs);
-	homad_refill(t);
-	if (!t->ctx.spare_rpcs || !t->ctx.spare_peers || !t->ctx.spare_ranges)
-		return -ENOMEM;
-	return 0;
+	homa_slab_init(&t->directs, sizeof(struct homad_direct),
+		       params->max_rpcs);
+	return homa_spares_init(&t->spares, &t->ctx, &t->d->limits,
+				params->max_rpcs, params->max_peers,
+				HOMAD_SPARES, &t->counters.out_of_memory);
 }
 
 void homad_memory_free(struct homad_thread *t)
 {
 	homa_msgbuf_drain(&t->bufs);
-	homa_slab_drain(&t->rpcs);
-	homa_slab_drain(&t->peers);
-	homa_slab_drain(&t->ranges);
 	homa_slab_drain(&t->directs);
-}
-
-static void refill_slow(struct homad_thread *t)
-{
-	void *mem;
-
-	while (t->ctx.spare_rpcs < HOMAD_SPARES) {
-		mem = homa_slab_get(&t->rpcs);
-		if (!mem)
-			goto none;
-		memset(homa_rpc_priv(mem), 0, sizeof(struct homad_rpc));
-		homa_ctx_give_rpc(&t->ctx, mem);
-	}
-	while (t->ctx.spare_peers < HOMAD_SPARES) {
-		mem = homa_slab_get(&t->peers);
-		if (!mem)
-			goto none;
-		homa_ctx_give_peer(&t->ctx, mem);
-	}
-	while (t->ctx.spare_ranges < HOMAD_SPARES) {
-		mem = homa_slab_get(&t->ranges);
-		if (!mem)
-			goto none;
-		homa_ctx_give_range(&t->ctx, mem);
-	}
-	return;
-none:
-	t->counters.out_of_memory++;
-}
-
-void homad_refill(struct homad_thread *t)
-{
-	if (unlikely(t->ctx.spare_rpcs < HOMAD_SPARES / 2 ||
-		     t->ctx.spare_peers < HOMAD_SPARES / 2 ||
-		     t->ctx.spare_ranges < HOMAD_SPARES / 2))
-		refill_slow(t);
+	homa_spares_drain(&t->spares);
 }
 
 static void reap_rpc(struct homad_thread *t, struct homa_rpc *rpc)
@@ -81,20 +36,14 @@ static void reap_rpc(struct homad_thread *t, struct homa_rpc *rpc)
 	}
 	if (priv->copied)
 		homa_msgbuf_put(&t->bufs, priv->out, priv->out_size);
-	memset(priv, 0, sizeof(*priv));
-	if (t->ctx.spare_rpcs < HOMAD_SPARES)
-		homa_ctx_give_rpc(&t->ctx, rpc);
-	else
-		homa_slab_put(&t->rpcs, rpc);
+	homa_spares_take_rpc(&t->spares, &t->ctx, rpc);
 }
 
 void homad_reap(struct homad_thread *t)
 {
 	struct homa_rpc *rpc;
-	struct homa_peer *peer;
 
 	while ((rpc = homa_retired_rpc(&t->ctx)))
 		reap_rpc(t, rpc);
-	while ((peer = homa_retired_peer(&t->ctx)))
-		homa_slab_put(&t->peers, peer);
+	homa_spares_take_peers(&t->spares, &t->ctx);
 }

@@ -7,27 +7,12 @@
 #include "service.h"
 #include "trace.h"
 
-void homad_copy_payload(struct homad_thread *t, const struct homa_rx_pkt *pkt,
-			const u8 *src)
+void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload)
 {
 	const struct homad_app *app =
 		*(struct homad_app **)homa_sock_priv(homa_rpc_sock(pkt->rpc));
-	u32 offset = pkt->offset, left = pkt->length;
 
-	(void)t;
-	while (left) {
-		u32 room, n;
-		size_t place = homa_rx_place(pkt->rpc, offset, &room);
-
-		n = homa_min_u32(left, room);
-		/* The engine's arithmetic, checked where it would hurt. */
-		if (unlikely(n == 0 || place + n > app->pool_bytes))
-			return;
-		memcpy(app->pool + place, src, n);
-		src += n;
-		offset += n;
-		left -= n;
-	}
+	homa_payload_in(pkt, payload, app->pool, app->pool_bytes);
 }
 
 int homad_rx(struct homad_thread *t, struct homad_port *port)
@@ -55,8 +40,8 @@ int homad_rx(struct homad_thread *t, struct homad_port *port)
 		struct homa_rx_pkt *pkt = &t->pkts[i];
 
 		if (likely(pkt->verdict == HOMA_RX_DATA)) {
-			homad_copy_payload(t, pkt,
-					   (const u8 *)pkt->data + pkt->skip);
+			homad_copy_payload(pkt, (const u8 *)pkt->data +
+							pkt->skip);
 			homa_rx_copied(&t->ctx, pkt);
 		} else if (unlikely(pkt->verdict == HOMA_RX_NO_LISTENER)) {
 			nic_port_unreachable(port->nic, &t->rx[i]);
@@ -65,15 +50,6 @@ int homad_rx(struct homad_thread *t, struct homad_port *port)
 	nic_rx_release(port->nic, t->rx, n);
 	homa_rx_flush(&t->ctx);
 	return n;
-}
-
-/* How the engine calls what an ICMP message reports. */
-static int verdict_of(int error)
-{
-	return error == ECONNREFUSED	? HOMA_ENOTCONN :
-	       error == EPROTONOSUPPORT ? HOMA_EPROTONOSUPPORT :
-	       error == EMSGSIZE	? EMSGSIZE :
-					  HOMA_EHOSTUNREACH;
 }
 
 void homad_icmp(struct homad_thread *t, struct homad_port *port)
@@ -91,6 +67,6 @@ void homad_icmp(struct homad_thread *t, struct homad_port *port)
 				      errors[i].mtu);
 		homa_icmp(&t->ctx, &errors[i].dst, errors[i].sport,
 			  errors[i].dport, errors[i].sender_id,
-			  verdict_of(errors[i].error));
+			  homa_icmp_errno(errors[i].error));
 	}
 }

@@ -25,7 +25,8 @@
 #include "homa_engine.h"
 #include "homa_list.h"
 #include "homa_msgbuf.h"
-#include "homa_slab.h"
+#include "homa_packets.h"
+#include "homa_spares.h"
 #include "homa_spin.h"
 #include "homa_turn.h"
 #include "nic.h"
@@ -36,7 +37,6 @@
 #define HOMAD_TX_BATCH 64 /* packets per nic_tx(), >= segments of a unit */
 #define HOMAD_DESTS 1024  /* destinations remembered by a thread */
 #define HOMAD_SPARES (2 * HOMAD_BATCH)
-#define HOMAD_MAX_APPS 16384
 
 struct homad;
 struct homad_app;
@@ -345,7 +345,8 @@ struct homad_thread {
 	struct homa_hist rtt;
 	struct homad_trace *trace;
 	struct homa_msgbufs bufs;
-	struct homa_slab rpcs, peers, ranges, directs;
+	struct homa_spares spares;
+	struct homa_slab directs;
 	u64 direct_id;
 	struct nic_rtnl rtnl;
 	struct homad_dest dests[HOMAD_DESTS];
@@ -476,8 +477,7 @@ int homad_rx(struct homad_thread *t, struct homad_port *port);
 int homad_tx(struct homad_thread *t, struct homad_port *port);
 int homad_local(struct homad_thread *t, struct homad_port *port);
 void homad_icmp(struct homad_thread *t, struct homad_port *port);
-void homad_copy_payload(struct homad_thread *t, const struct homa_rx_pkt *pkt,
-			const u8 *payload);
+void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload);
 
 /* ---- commands.c: from the submission rings ---- */
 /** homad_commands() - a turn for each polled application; returns commands. */
@@ -566,7 +566,10 @@ void homad_bulk_refused(struct homad_thread *t, const struct homa_addr *where);
 /* ---- memory.c ---- */
 int homad_memory_init(struct homad_thread *t);
 void homad_memory_free(struct homad_thread *t);
-void homad_refill(struct homad_thread *t);
 void homad_reap(struct homad_thread *t);
+static inline void homad_refill(struct homad_thread *t)
+{
+	homa_spares_refill(&t->spares, &t->ctx);
+}
 
 #endif

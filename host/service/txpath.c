@@ -9,37 +9,12 @@
 #include "service.h"
 #include "trace.h"
 
-/* Turn a descriptor of one or several segments into packets; returns how many. */
-static int segments(struct homad_thread *t, struct homa_tx_desc *desc, int at)
+static int segments(struct homad_thread *t, const struct homa_tx_desc *desc, int at)
 {
-	struct homad_rpc *priv = desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
-	u32 skip = 0;
-	int n = 0;
+	const struct homad_rpc *priv = desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
 
-	do {
-		struct nic_tx *tx = &t->tx[at + n];
-		u32 left = desc->length - skip;
-
-		tx->dst = desc->dst;
-		tx->prio = desc->prio;
-		if (skip == 0) {
-			tx->hdr = desc->hdr;
-			tx->hdr_len = desc->hdr_len;
-		} else {
-			tx->hdr = t->headers[at + n];
-			tx->hdr_len =
-				homa_tx_segment(desc, skip, t->headers[at + n]);
-		}
-		tx->payload = NULL;
-		tx->payload_len = 0;
-		if (priv && left) {
-			tx->payload = priv->out + desc->offset + skip;
-			tx->payload_len = homa_min_u32(left, desc->seg_size);
-		}
-		skip += tx->payload_len;
-		n++;
-	} while (skip < desc->length && at + n < HOMAD_TX_BATCH);
-	return n;
+	return homa_packets_out(desc, priv ? priv->out : NULL, &t->tx[at],
+				&t->headers[at], HOMAD_TX_BATCH - at);
 }
 
 /* Hand @n packets of @count descriptors over; false: the nic was full. */
