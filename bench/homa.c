@@ -318,7 +318,7 @@ static int homa_bench_open(struct bench_endpoint **out,
 
 const struct bench_transport bench_homa = {
 	.name = "homa",
-	.summary = "Homa through libhoma (--via afxdp, udp)",
+	.summary = "Homa through libhoma (--via kernel, service, afxdp, udp)",
 	.max_message = max_message,
 	.open = homa_bench_open,
 	.request = homa_bench_request,

@@ -63,18 +63,49 @@ def demo(
 
 @app.command()
 def bench(
-    what: str = typer.Argument(..., metavar="rtt|rate|goodput|service"),
+    what: str = typer.Argument(..., metavar="rtt|rate|goodput|service|kernel"),
+    part: str = typer.Argument(
+        "", metavar="[icount|profile|rtt|rate|bulk|w4]", help="kernel: what is measured."
+    ),
     rounds: int = typer.Option(5, help="Rounds; every configuration runs once in each."),
     seconds: float = typer.Option(1.0, help="Length of each measurement."),
     groups: str = typer.Option(
         "", help="service: which groups, e.g. rtt,rate; without it all.", show_default=False
     ),
+    kernel: str = typer.Option("6.1", help="kernel: which Linux."),
+    offloads: str = typer.Option(
+        "", help="kernel: of the interfaces: default, gro or off.", show_default=False
+    ),
+    cases: str = typer.Option(
+        "", help="kernel profile: which cases, e.g. tcp_1,homa_poll_16.", show_default=False
+    ),
+    top: int = typer.Option(30, help="kernel profile: how many functions."),
+    module: Optional[Path] = typer.Option(
+        None, help="kernel: this homa.ko instead of a new build.", show_default=False
+    ),
+    no_module: bool = typer.Option(False, "--no-module", help="kernel: only TCP."),
     json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
 ) -> None:
     """Round trip, RPC rate or goodput of Homa and of TCP in every sensible configuration.
 
-    service: the same and more through homad, beside TCP and UNIX sockets.
+    service: the same and more through homad, beside TCP and UNIX sockets. kernel: the kernel
+    module beside TCP in a small virtual machine; icount counts kernel instructions per RPC,
+    profile says in which functions they are.
     """
+    if what == "kernel":
+        from lab.vm_bench import cli
+
+        wish = cli.Wish(
+            part, kernel, rounds, seconds, offloads, cases, top, module, no_module
+        )
+        cli.check(wish)
+        check_output(json_file, "--json")
+        document = cli.main(wish)
+        if json_file:
+            write_json(json_file, document)
+        return
+    if part:
+        raise UsageError(f"./homa bench {what} {part}: only kernel has parts")
     if what == "service":
         from lab import bench_service as service
 

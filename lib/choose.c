@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Which host runs the protocol. A forced host is used or is an error. "auto"
- * takes homad where one can be attached to, unless the program or the
- * environment says something that is homad's to decide: interface, address, UDP
- * port, link rate, protocol settings. Beyond that it must never surprise:
+ * takes the kernel where its module is loaded, then homad where one can be
+ * attached to, unless the program or the environment says something that is
+ * theirs to decide: interface, address, UDP port, link rate, protocol settings.
+ * Beyond that it must never surprise:
  * AF_XDP takes over Homa packets of an interface, so it is tried only when the
  * program or the environment names the interface, or a local address that
  * belongs to one; everything else goes over UDP, which needs nothing. Whatever
@@ -116,8 +117,8 @@ static int choose_auto(int found, struct homa_choice *choice)
 	return 0;
 }
 
-/* Nothing was asked for that an attachment could not give. */
-static int homad_will_do(const struct homa_options *options,
+/* Nothing was asked for that a socket or an attachment could not give. */
+static int shared_will_do(const struct homa_options *options,
 			 const char *interface, const char *address)
 {
 	return !interface && !address && !options->udp_port &&
@@ -141,19 +142,16 @@ int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 		interface = env("HOMA_INTERFACE");
 	choice->address = options->address ? options->address : env("HOMA_ADDRESS");
 
-	if (!strcmp(via, "kernel")) {
-		snprintf(err, errlen,
-			 "host '%s' is not available in this build; use auto, service, afxdp or udp",
-			 via);
-		return -EOPNOTSUPP;
-	}
-	if (!strcmp(via, "service")) {
-		choice->via = "service";
+	/* Inside libhoma-preload, which is where sockets come from. */
+	if (!strcmp(via, "kernel") && !homa_knl_get())
+		via = "auto";
+	if (!strcmp(via, "kernel") || !strcmp(via, "service")) {
+		choice->via = !strcmp(via, "kernel") ? "kernel" : "service";
 		return 0;
 	}
 	if (strcmp(via, "auto") && strcmp(via, "afxdp") && strcmp(via, "udp")) {
 		snprintf(err, errlen,
-			 "unknown host '%s'; use auto, service, afxdp or udp",
+			 "unknown host '%s'; use auto, kernel, service, afxdp or udp",
 			 via);
 		return -EINVAL;
 	}
@@ -161,8 +159,9 @@ int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 	if (found < 0)
 		return found;
 	if (!strcmp(via, "auto")) {
-		choice->try_service = homad_will_do(options, interface,
-						    choice->address);
+		choice->try_service = shared_will_do(options, interface,
+						     choice->address);
+		choice->try_kernel = choice->try_service && homa_knl_get();
 		return choose_auto(found, choice);
 	}
 	if (!strcmp(via, "udp")) {

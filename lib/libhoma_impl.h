@@ -3,6 +3,8 @@
 #ifndef LIBHOMA_IMPL_H
 #define LIBHOMA_IMPL_H
 
+#include <stdbool.h>
+#include <string.h>
 #include "homa_backend.h"
 
 #define HOMA_TEXT 256
@@ -26,14 +28,16 @@ struct homa {
 
 /**
  * struct homa_choice - what homa_choose() decided
- * @try_service: homad first; on failure @via.
- * @via: host to open: "service", "afxdp" or "udp".
+ * @try_kernel: the kernel first, if its module is loaded.
+ * @try_service: then homad; on failure @via.
+ * @via: host to open: "kernel", "service", "afxdp" or "udp".
  * @fallback: on failure try "udp" and say so.
  * @interface: for afxdp.
  * @address: local address or NULL.
  * @reason: why not a better one, or "".
  */
 struct homa_choice {
+	int try_kernel;
 	int try_service;
 	const char *via;
 	int fallback;
@@ -53,6 +57,16 @@ int homa_settle_options(const struct homa_options *in,
 
 /** homa_load_embedded() - the embedded host's table; NULL with @err filled. */
 const struct homa_backend_ops *homa_load_embedded(char *err, size_t errlen);
+
+/** homa_knl_get() - the kernel host's table; NULL: not in this library. */
+#ifdef HOMA_NO_KERNEL
+static inline const struct homa_backend_ops *homa_knl_get(void)
+{
+	return NULL;
+}
+#else
+const struct homa_backend_ops *homa_knl_get(void);
+#endif
 
 /** homa_svc_get() - the service host's table. */
 const struct homa_backend_ops *homa_svc_get(void);
@@ -74,6 +88,14 @@ int homa_fail_text(uint64_t serial, const char *op, int code, const char *text);
 const char *homa_last_error(const struct homa *h);
 /** homa_strerror() - the plain meaning of an RPC's or a call's errno. */
 const char *homa_code_text(int code);
+
+/** homa_is_among() - one of @names, which end with NULL? */
+static inline bool homa_is_among(const char *name, const char *const *names)
+{
+	while (*names && strcmp(name, *names))
+		names++;
+	return *names != NULL;
+}
 
 /** How often this process is the child of a fork(); 0 in the first. */
 extern unsigned int homa_fork_generation;

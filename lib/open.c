@@ -7,9 +7,11 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "libhoma_impl.h"
 #include "libhoma_internal.h"
 
@@ -32,6 +34,50 @@ void homa_watch_forks(void)
 	pthread_once(&once, register_child);
 }
 
+/* Why another host than this one was taken. */
+__attribute__((format(printf, 2, 3))) static void
+add_reason(struct homa *h, const char *format, ...)
+{
+	size_t used = strlen(h->reason);
+	va_list args;
+
+	if (used)
+		used += (size_t)snprintf(h->reason + used,
+					 sizeof(h->reason) - used, "; ");
+	if (used >= sizeof(h->reason))
+		return;
+	va_start(args, format);
+	vsnprintf(h->reason + used, sizeof(h->reason) - used, format, args);
+	va_end(args);
+}
+
+static int open_kernel(struct homa *h, struct homa_backend_options *options,
+		       char *err, size_t errlen)
+{
+	h->ops = homa_knl_get();
+	h->via = "kernel";
+	return h->ops->open(&h->host, options, err, errlen);
+}
+
+/*
+ * "auto" asks for a socket only where the module is loaded: to ask for one has
+ * the kernel look for a module on the disk, and might load it.
+ */
+static int try_kernel(struct homa *h, struct homa_backend_options *options,
+		      char *err, size_t errlen)
+{
+	int rc;
+
+	if (access("/proc/net/homa_metrics", F_OK)) {
+		add_reason(h, "the kernel's module is not loaded");
+		return -EOPNOTSUPP;
+	}
+	rc = open_kernel(h, options, err, errlen);
+	if (rc)
+		add_reason(h, "kernel: %.*s", HOMA_TEXT / 2, err);
+	return rc;
+}
+
 /* Attach to homad. "auto" goes on without, but remembers why. */
 static int open_service(struct homa *h, struct homa_backend_options *options,
 			char *err, size_t errlen)
@@ -42,10 +88,9 @@ static int open_service(struct homa *h, struct homa_backend_options *options,
 	h->via = "service";
 	rc = h->ops->open(&h->host, options, err, errlen);
 	if (rc == -ECONNREFUSED)
-		snprintf(h->reason, sizeof(h->reason), "homad is not running");
+		add_reason(h, "homad is not running");
 	else if (rc)
-		snprintf(h->reason, sizeof(h->reason), "homad: %.*s",
-			 HOMA_TEXT / 2, err);
+		add_reason(h, "homad: %.*s", HOMA_TEXT / 2, err);
 	return rc;
 }
 
@@ -72,8 +117,7 @@ static int open_embedded(struct homa *h, const struct homa_choice *choice,
 	options->nic = h->via = "udp";
 	rc = h->ops->open(&h->host, options, err, errlen);
 	if (!rc)
-		snprintf(h->reason, sizeof(h->reason), "AF_XDP on %s: %s",
-			 choice->interface, first);
+		add_reason(h, "AF_XDP on %s: %s", choice->interface, first);
 	return rc;
 }
 
@@ -81,16 +125,16 @@ static int open_host(struct homa *h, const struct homa_choice *choice,
 		     struct homa_backend_options *options, char *err,
 		     size_t errlen)
 {
-	size_t used;
-
+	if (!strcmp(choice->via, "kernel"))
+		return open_kernel(h, options, err, errlen);
 	if (!strcmp(choice->via, "service"))
 		return open_service(h, options, err, errlen);
+	if (choice->try_kernel && !try_kernel(h, options, err, errlen))
+		return 0;
 	if (choice->try_service && !open_service(h, options, err, errlen))
 		return 0;
-	used = strlen(h->reason);
 	if (*choice->reason)
-		snprintf(h->reason + used, sizeof(h->reason) - used, "%s%s",
-			 used ? "; " : "", choice->reason);
+		add_reason(h, "%s", choice->reason);
 	return open_embedded(h, choice, options, err, errlen);
 }
 

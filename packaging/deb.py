@@ -126,6 +126,28 @@ PACKAGES = (
         ),
         recommends=("systemd",),
     ),
+    Package(
+        "homa-dkms",
+        "kernel",
+        "Homa transport, sources of the kernel module",
+        "The module homa.ko gives programs Homa sockets of the kernel's own. DKMS builds\n"
+        "it for each kernel whose headers are installed; nothing loads it until a\n"
+        "program or modprobe asks for it.",
+        ("usr/src/*",),
+        depends=("dkms (>= 2.8)", "make"),
+        recommends=("linux-headers-generic | linux-headers",),
+        architecture="all",
+    ),
+)
+# Of the tree, what DKMS needs: below /usr/src/homa-VERSION as it stands here.
+MODULE = (
+    "dkms.conf",
+    "abi/*.h",
+    "engine/**/*.[ch]",
+    "engine/**/*.def",
+    "host/kernel/Kbuild",
+    "host/kernel/Makefile",
+    "host/kernel/*.[ch]",
 )
 
 
@@ -227,6 +249,19 @@ def install(build: Build, buildtype: str) -> None:
         "--strip",
         DESTDIR=str(build.root),
     )
+
+
+def add_module(build: Build) -> None:
+    """Sources of the kernel module, in the installation's root."""
+    place = build.root / f"usr/src/homa-{build.version}"
+    for path in (p for pattern in MODULE for p in ROOT.glob(pattern)):
+        target = place / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+        target.chmod(0o644)
+    text = (place / "dkms.conf").read_text()
+    if f'PACKAGE_VERSION="{build.version}"' not in text:
+        raise PackagingError("dkms.conf has another version than meson.build; make them the same")
 
 
 def share(build: Build) -> dict[str, list[Path]]:
@@ -360,7 +395,8 @@ def pack(build: Build, package: Package, files: list[Path], output: Path) -> Pat
             path.chmod(0o755)
         elif ".so" in path.name and not path.is_symlink():
             path.chmod(0o644)
-    target = output / f"{package.name}_{build.version}_{build.architecture}.deb"
+    architecture = "all" if package.architecture == "all" else build.architecture
+    target = output / f"{package.name}_{build.version}_{architecture}.deb"
     run("dpkg-deb", "--root-owner-group", "--build", folder, target,
         SOURCE_DATE_EPOCH=str(source_date()))  # fmt: skip
     return target
@@ -381,6 +417,7 @@ def make(
     output.mkdir(parents=True, exist_ok=True)
     work.mkdir(parents=True, exist_ok=True)
     install(build, buildtype)
+    add_module(build)
     shared = share(build)
     return [pack(build, p, shared[p.name], output) for p in PACKAGES if p.name in shared]
 

@@ -39,7 +39,7 @@ static inline void homa_list_link(struct homa_list *node,
 {
 	node->prev = prev;
 	node->next = next;
-	prev->next = node;
+	homa_publish(&prev->next, node);
 	next->prev = node;
 }
 
@@ -114,5 +114,17 @@ static inline struct homa_list *homa_list_first(const struct homa_list *head)
 #define homa_list_for_each_safe(pos, tmp, head)                  \
 	for (pos = (head)->next, tmp = pos->next; pos != (head); \
 	     pos = tmp, tmp = pos->next)
+
+/*
+ * A walk without the list's lock (HOMA_RCU): nodes may leave it and be used
+ * anew meanwhile, so a walk can end anywhere or go in circles. It is short, and
+ * what it does not find must be looked for again with the lock.
+ */
+#define HOMA_LIST_GLANCE 8u
+
+#define homa_list_glance(pos, n, head)                             \
+	for (n = 0, pos = HOMA_READ_ONCE((head)->next);            \
+	     n < HOMA_LIST_GLANCE && pos && pos != (head);         \
+	     n++, pos = HOMA_READ_ONCE(pos->next))
 
 #endif

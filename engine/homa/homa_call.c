@@ -189,8 +189,34 @@ static void homa_fill_info(struct homa_rpc *rpc, struct homa_msg_info *info)
 		info->num_pages = rpc->num_pages;
 		memcpy(info->pages, rpc->pages,
 		       rpc->num_pages * sizeof(rpc->pages[0]));
-		rpc->flags &= (u8)~HOMA_RPC_OWN_PAGES;
+		rpc->flags &= 0xff ^ HOMA_RPC_OWN_PAGES;
 	}
+}
+
+void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	rpc->state = HOMA_RPC_IN_SERVICE;
+	rpc->flags |= HOMA_RPC_EXECUTED;
+	homa_count(ctx, HOMA_M_requests_received, 1);
+}
+
+void homa_rpc_end(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	if (rpc->state == HOMA_RPC_READY) {
+		homa_peer_add_ack(ctx, rpc);
+		homa_count(ctx, HOMA_M_responses_taken, 1);
+	}
+	homa_rpc_kill(ctx, rpc);
+}
+
+void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
+		   struct homa_msg_info *info)
+{
+	homa_fill_info(rpc, info);
+	if (homa_rpc_is_client(rpc))
+		homa_rpc_end(ctx, rpc);
+	else
+		homa_rpc_serve(ctx, rpc);
 }
 
 int homa_rx_take(struct homa_ctx *ctx, struct homa_handle handle,
@@ -207,18 +233,7 @@ int homa_rx_take(struct homa_ctx *ctx, struct homa_handle handle,
 		err = -HOMA_EINVAL;
 		goto out;
 	}
-	homa_fill_info(rpc, info);
-	if (!homa_rpc_is_client(rpc)) {
-		rpc->state = HOMA_RPC_IN_SERVICE;
-		rpc->flags |= HOMA_RPC_EXECUTED;
-		homa_count(ctx, HOMA_M_requests_received, 1);
-		goto out;
-	}
-	if (rpc->state == HOMA_RPC_READY) {
-		homa_peer_add_ack(ctx, rpc);
-		homa_count(ctx, HOMA_M_responses_taken, 1);
-	}
-	homa_rpc_kill(ctx, rpc);
+	homa_rpc_give(ctx, rpc, info);
 out:
 	homa_unlock(&shard->lock);
 	if (ctx->num_ctrl)

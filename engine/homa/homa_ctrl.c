@@ -52,14 +52,14 @@ void homa_ctrl_flush(struct homa_ctx *ctx)
 	}
 	homa_unlock(&link->lock);
 	ctx->num_ctrl = 0;
-	ctx->tx_link = link;
+	homa_tx_wanted(ctx, link);
 	if (unlikely(lost))
 		homa_count(ctx, HOMA_M_tx_ctrl_full, lost);
 }
 
 u32 homa_ctrl_encode(const struct homa_ctrl *ctrl, void *hdr)
 {
-	struct homa_packet p;
+	struct homa_packet p HOMA_NOINIT;
 	u32 i;
 
 	p.hdr.sport = ctrl->sport;

@@ -3,7 +3,7 @@
  * Making an engine out of memory the host hands in, and the tables that
  * describe its settings and counters. All sizes are fixed here; nothing grows.
  */
-#include "homa_impl.h"
+#include "homa_rx.h"
 
 #define HOMA_ALIGN 64u
 #define HOMA_WHEEL_TICK_NS 500000u
@@ -74,7 +74,7 @@ int homa_param_set(struct homa_params *params, const char *name, u32 value)
 	return -HOMA_EINVAL;
 }
 
-static int homa_params_check(const struct homa_params *params)
+bool homa_params_valid(const struct homa_params *params)
 {
 	struct homa_params copy = *params;
 	u32 i;
@@ -84,9 +84,9 @@ static int homa_params_check(const struct homa_params *params)
 
 		if (value < homa_param_table[i].min ||
 		    value > homa_param_table[i].max)
-			return -HOMA_EINVAL;
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 /* ---- sizes ---- */
@@ -223,7 +223,7 @@ int homa_engine_init(struct homa_engine *engine,
 	    !homa_power_of_two(limits->buckets) ||
 	    !homa_power_of_two(homa_peer_buckets(limits)) ||
 	    (limits->tombstones && !homa_power_of_two(limits->tombstones)) ||
-	    homa_params_check(params))
+	    !homa_params_valid(params))
 		return -HOMA_EINVAL;
 	memset(engine, 0, sizeof(*engine));
 	engine->params = *params;
@@ -254,7 +254,7 @@ int homa_engine_set_params(struct homa_ctx *ctx,
 {
 	struct homa_engine *engine = ctx->engine;
 
-	if (homa_params_check(params))
+	if (!homa_params_valid(params))
 		return -HOMA_EINVAL;
 	engine->params = *params;
 	engine->max_peers_per_stripe = homa_max_u32(
@@ -302,6 +302,39 @@ void homa_ctx_give_range(struct homa_ctx *ctx, void *mem)
 	range->next = ctx->spare_range;
 	ctx->spare_range = range;
 	ctx->spare_ranges++;
+}
+
+void *homa_ctx_take_rpc(struct homa_ctx *ctx)
+{
+	struct homa_rpc *rpc = ctx->spare_rpc;
+
+	if (rpc) {
+		ctx->spare_rpc = (struct homa_rpc *)rpc->hash.next;
+		ctx->spare_rpcs--;
+	}
+	return rpc;
+}
+
+void *homa_ctx_take_peer(struct homa_ctx *ctx)
+{
+	struct homa_peer *peer = ctx->spare_peer;
+
+	if (peer) {
+		ctx->spare_peer = (struct homa_peer *)peer->hash.next;
+		ctx->spare_peers--;
+	}
+	return peer;
+}
+
+void *homa_ctx_take_range(struct homa_ctx *ctx)
+{
+	struct homa_range *range = ctx->spare_range;
+
+	if (range) {
+		ctx->spare_range = range->next;
+		ctx->spare_ranges--;
+	}
+	return range;
 }
 
 struct homa_rpc *homa_retired_rpc(struct homa_ctx *ctx)

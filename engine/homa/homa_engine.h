@@ -97,6 +97,9 @@ extern const struct homa_metric_info homa_metric_table[HOMA_M_COUNT];
  * @tombstones: finished requests remembered, over all shards, power of two.
  * @peer_buckets: hash buckets for peers in each of the peer table's 16 parts,
  *	a power of two; 0: 1024.
+ * @tell_gone: 1: a request that ends before the application has taken it - its
+ *	client is silent or does not know it - makes a HOMA_EV_GONE, for hosts that
+ *	keep packets with it.
  * @sock_priv, @peer_priv, @rpc_priv: bytes the host keeps with each object,
  *	after the engine's own (homa_rpc_priv() and so on), 8-byte aligned.
  */
@@ -105,6 +108,7 @@ struct homa_limits {
 	u32 buckets;
 	u32 tombstones;
 	u32 peer_buckets;
+	u32 tell_gone;
 	u32 sock_priv;
 	u32 peer_priv;
 	u32 rpc_priv;
@@ -122,6 +126,23 @@ enum homa_verdict {
 	HOMA_RX_DROP,		/* not used; homa_rx_pkt.reason is a metric */
 	HOMA_RX_DATA,		/* payload to copy, then homa_rx_copied() */
 	HOMA_RX_NO_LISTENER,	/* the host should answer "port unreachable" */
+	HOMA_RX_MESSAGE,	/* a whole message, given away; see homa_sock_give() */
+};
+
+/*
+ * struct homa_rx_message - with HOMA_RX_MESSAGE: what homa_rx_take() would say
+ * @sock: whose it is. It and @handle's RPC may be gone with the next call.
+ * @page: region offset of the message; now the host's until homa_pool_release().
+ * @peer_port, @cookie, @kind: as in struct homa_msg_info. The peer is
+ *	homa_rx_pkt.src, the length homa_rx_pkt.length.
+ */
+struct homa_rx_message {
+	struct homa_sock *sock;
+	struct homa_handle handle;
+	u64 cookie;
+	u32 page;
+	u16 peer_port;
+	u8 kind;
 };
 
 /*
@@ -133,11 +154,14 @@ enum homa_verdict {
  * @verdict: out: enum homa_verdict.
  * @reason: out, HOMA_RX_DROP: enum homa_metric that counted it.
  * @rpc: out, HOMA_RX_DATA: pinned until homa_rx_copied().
- * @skip: out, HOMA_RX_DATA: bytes from @data to the first byte to copy.
- * @offset: out, HOMA_RX_DATA: its place in the message.
- * @length: out, HOMA_RX_DATA: bytes to copy (may repeat bytes held already
- *	when a packet spans several gaps; they are the same bytes).
- * @fresh: out, HOMA_RX_DATA: how many of them are new.
+ * The rest is out, HOMA_RX_DATA and HOMA_RX_MESSAGE:
+ * @skip: bytes from @data to the first byte to copy.
+ * @offset: its place in the message.
+ * @length: bytes to copy (may repeat bytes held already when a packet spans
+ *	several gaps; they are the same bytes).
+ * @fresh: how many of them are new.
+ * @whole: with it all of the message has arrived.
+ * @message: HOMA_RX_MESSAGE only.
  */
 struct homa_rx_pkt {
 	const void *data;
@@ -151,6 +175,8 @@ struct homa_rx_pkt {
 	u32 offset;
 	u32 length;
 	u32 fresh;
+	bool whole;
+	struct homa_rx_message message;
 };
 
 /* What homa_tx() returns. */
@@ -171,6 +197,7 @@ enum homa_tx_result {
  * @prio: priority 0..7, after the priority map.
  * @hdr, @hdr_len: Homa header of the first packet; homa_tx_segment() makes
  *	that of the others.
+ * @more: there was something else to send, perhaps paced.
  * @not_before: with HOMA_TX_WAIT: when to ask again, ns.
  */
 struct homa_tx_desc {
@@ -183,6 +210,7 @@ struct homa_tx_desc {
 	u8 prio;
 	u8 hdr_len;
 	bool retransmit;
+	bool more;
 	u64 not_before;
 	u8 hdr[96];
 };
@@ -192,6 +220,7 @@ enum homa_event_kind {
 	HOMA_EV_REQUEST = 1,	/* a whole request is there */
 	HOMA_EV_RESPONSE,	/* a whole response is there */
 	HOMA_EV_FAILED,		/* one of our requests failed */
+	HOMA_EV_GONE,		/* a request ended before it was taken; see limits */
 };
 
 /*
@@ -247,6 +276,7 @@ struct homa_ctrl {
 };
 
 #define HOMA_CTX_CTRL 16u
+#define HOMA_CTX_PEERS 8u
 #define HOMA_CTX_ACKS 16u
 
 /* An ack that came with DATA, to be worked off after what is urgent. */
@@ -259,6 +289,9 @@ struct homa_owed {
  * struct homa_ctx - one caller of the engine (a CPU, a thread)
  * @now: in: time in ns, any origin, never backwards; set before each call.
  * @cpu: in: small number that spreads page leases.
+ * @tx_now: in: NULL, or where homa_rpc_send() and homa_rpc_reply() may put the packet
+ *	of a message that has only one and nothing before it, as homa_tx() would; NULL
+ *	then, and homa_tx_done() is due. Set before each such call.
  * The rest is the engine's; use the functions below.
  */
 struct homa_ctx {
@@ -266,6 +299,7 @@ struct homa_ctx {
 	u64 now;
 	u32 cpu;
 	u32 num_ctrl;
+	struct homa_tx_desc *tx_now;
 	u32 spare_rpcs, spare_peers, spare_ranges;
 	struct homa_rpc *spare_rpc;
 	struct homa_peer *spare_peer;
@@ -276,10 +310,13 @@ struct homa_ctx {
 	struct homa_link *ctrl_link;	/* where ctrl[] goes */
 	struct homa_link *grant_link;	/* its grants need a look at flush */
 	struct homa_link *tx_link;	/* link that got work since last asked */
+	bool tx_more;			/* so did others */
 	u64 metrics[HOMA_M_COUNT];
 	struct homa_ctrl ctrl[HOMA_CTX_CTRL];
 	u32 num_acks;
 	struct homa_owed acks[HOMA_CTX_ACKS];
+	u32 peers_epoch;		/* of peers[], see homa_peer.c */
+	struct homa_peer *peers[HOMA_CTX_PEERS];
 };
 
 /* ---- set-up ---- */
@@ -290,6 +327,8 @@ void homa_params_default(struct homa_params *params);
 void homa_params_sigcomm(struct homa_params *params);
 /** homa_param_set() - set by name; -EINVAL unknown name or out of range. */
 int homa_param_set(struct homa_params *params, const char *name, u32 value);
+/** homa_params_valid() - all within their ranges? */
+bool homa_params_valid(const struct homa_params *params);
 
 size_t homa_engine_size(const struct homa_limits *limits);
 size_t homa_sock_size(const struct homa_limits *limits);
@@ -329,6 +368,12 @@ int homa_engine_set_cutoffs(struct homa_engine *engine, u32 levels,
  */
 int homa_engine_learn_cutoffs(struct homa_ctx *ctx, struct homa_link *link,
 			      const u32 *sizes, u32 n);
+/** homa_engine_fix_cutoffs() - an administrator's choice, which peers are told; as
+ *  homa_engine_set_cutoffs(). @levels 0: the engine chooses again. */
+int homa_engine_fix_cutoffs(struct homa_ctx *ctx, u32 levels, const u32 *sizes);
+/** homa_engine_cutoffs() - those in force, by level; returns their version. */
+u16 homa_engine_cutoffs(const struct homa_engine *engine,
+			u32 cutoffs[HOMA_PRIORITIES]);
 const struct homa_params *homa_engine_params(const struct homa_engine *engine);
 void homa_ctx_init(struct homa_ctx *ctx, struct homa_engine *engine, u32 cpu);
 
@@ -340,11 +385,15 @@ void homa_ctx_init(struct homa_ctx *ctx, struct homa_engine *engine, u32 cpu);
  */
 void homa_link_init(struct homa_link *mem, struct homa_engine *engine,
 		    u32 rate_mbps, u32 mtu, u32 ctrl_slots);
+/** homa_link_set() - what a device is like now; peers keep their packet size. */
+void homa_link_set(struct homa_link *link, u32 rate_mbps, u32 mtu);
 /**
  * homa_link_pace_by_room() - the host will report the device's room instead
  * of having it estimated; homa_link_room() then sets it.
  */
 void homa_link_pace_by_room(struct homa_link *link);
+/** homa_link_pace_by_rate() - it is estimated again. */
+void homa_link_pace_by_rate(struct homa_link *link);
 void homa_link_room(struct homa_link *link, u64 bytes);
 
 /* Spare memory. The engine never allocates; without a spare a packet is a
@@ -352,16 +401,36 @@ void homa_link_room(struct homa_link *link, u64 bytes);
 void homa_ctx_give_rpc(struct homa_ctx *ctx, void *mem);
 void homa_ctx_give_peer(struct homa_ctx *ctx, void *mem);
 void homa_ctx_give_range(struct homa_ctx *ctx, void *mem);
+/* Spares back, when the context ends; NULL: none. */
+void *homa_ctx_take_rpc(struct homa_ctx *ctx);
+void *homa_ctx_take_peer(struct homa_ctx *ctx);
+void *homa_ctx_take_range(struct homa_ctx *ctx);
 /* Objects that nothing refers to any more, the caller's again; NULL: none.
  * Called after transmission, the first also does what could wait until then:
  * it ends RPCs whose acks came with DATA. */
 struct homa_rpc *homa_retired_rpc(struct homa_ctx *ctx);
 struct homa_peer *homa_retired_peer(struct homa_ctx *ctx);
+/** homa_peers_drain() - retire all peers without RPCs: the engine's end. */
+void homa_peers_drain(struct homa_ctx *ctx);
 
 void *homa_rpc_priv(struct homa_rpc *rpc);
 void *homa_sock_priv(struct homa_sock *sock);
 struct homa_sock *homa_rpc_sock(struct homa_rpc *rpc);
 struct homa_handle homa_rpc_handle(const struct homa_rpc *rpc);
+
+/* An RPC that the host keeps a pointer to must be held, or it may be retired at
+ * any time. Holding does not keep it from ending. */
+/** homa_rpc_hold() - find by id: a client's (@peer NULL, even @id) or a server's;
+ *  NULL: none. */
+struct homa_rpc *homa_rpc_hold(struct homa_ctx *ctx, u64 id,
+			       const struct homa_addr *peer);
+/** homa_rpc_hold_more() - once more, by someone who holds it. */
+void homa_rpc_hold_more(struct homa_rpc *rpc);
+void homa_rpc_release(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/** homa_ctx_next_rpc() - private bytes of the RPC that the next homa_rpc_send() of
+ *  this context makes: what other threads need as soon as they see it. NULL: no
+ *  spare. */
+void *homa_ctx_next_rpc(struct homa_ctx *ctx);
 
 /* ---- sockets ---- */
 
@@ -369,6 +438,8 @@ struct homa_handle homa_rpc_handle(const struct homa_rpc *rpc);
 int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *mem);
 /** homa_sock_bind() - -EINVAL (port), -EADDRINUSE. Makes it a server. */
 int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port);
+/** homa_sock_serve() - take requests on the port it has, or no longer. */
+void homa_sock_serve(struct homa_sock *sock, bool server);
 u16 homa_sock_port(const struct homa_sock *sock);
 /**
  * homa_sock_set_pool() - received messages go to a region of @pages 64 KiB pages
@@ -377,6 +448,10 @@ u16 homa_sock_port(const struct homa_sock *sock);
  */
 int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 		       u32 pages);
+/** homa_sock_give() - may a message that is whole in one packet be given to the application
+ * at once? Verdict HOMA_RX_MESSAGE: the host copies it to its page and calls nothing
+ * more. Not for private RPCs, nor without a pool. At first off. */
+void homa_sock_give(struct homa_sock *sock, bool give);
 /** homa_sock_listening() - the server socket on a port, NULL: none. For hosts with
  *  one thread: nothing keeps it from being closed. */
 struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port);
@@ -384,6 +459,8 @@ struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port);
  *  come back by homa_pool_release(). -ENOBUFS: not enough are free. */
 int homa_pages_take(struct homa_ctx *ctx, struct homa_sock *sock, u32 length,
 		   u32 *pages, u32 *num);
+/** homa_pool_avail() - bytes in free pages of the receive region. */
+u64 homa_pool_avail(struct homa_sock *sock);
 /** homa_sock_idle() - no RPC of either side is open on it. */
 bool homa_sock_idle(struct homa_sock *sock);
 /** homa_sock_starved() - do messages wait for receive buffers? */
@@ -393,6 +470,10 @@ int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget);
 /** homa_pool_release() - give pages of a taken message back; -EINVAL: not out. */
 int homa_pool_release(struct homa_ctx *ctx, struct homa_sock *sock,
 		      const u32 *pages, u32 num);
+/** homa_pool_return() - the same in two steps, the first without a context: 1: messages
+ *  wait for pages, homa_pool_feed() is wanted; 0: done; -EINVAL: not out. */
+int homa_pool_return(struct homa_sock *sock, const u32 *pages, u32 num);
+void homa_pool_feed(struct homa_ctx *ctx, struct homa_sock *sock);
 
 /* ---- messages out ---- */
 
@@ -454,6 +535,9 @@ void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
 void homa_rx_copied(struct homa_ctx *ctx, struct homa_rx_pkt *pkt);
 /** homa_rx_place() - region offset of a message byte and how many follow it there. */
 u32 homa_rx_place(const struct homa_rpc *rpc, u32 offset, u32 *contiguous);
+/** homa_rx_placed() - has the message pages? Not if it began before its socket had a
+ *  region. */
+bool homa_rx_placed(const struct homa_rpc *rpc);
 /** homa_rx_flush() - issue grants and queue control packets; after each batch. */
 void homa_rx_flush(struct homa_ctx *ctx);
 /** homa_icmp() - an ICMP error quoting one of our packets (@id 0: unknown). */
@@ -479,6 +563,8 @@ void homa_tx_done(struct homa_ctx *ctx, struct homa_tx_desc *desc, int err);
 /* ---- events ---- */
 
 bool homa_event_next(struct homa_ctx *ctx, struct homa_event *event);
+/** homa_event_hold() - the same; the caller holds event->rpc, for homa_rpc_release(). */
+bool homa_event_hold(struct homa_ctx *ctx, struct homa_event *event);
 /**
  * homa_rx_take() - give a complete message or failure to the application
  * A client RPC ends with this and is acknowledged; a server RPC waits for
@@ -486,6 +572,14 @@ bool homa_event_next(struct homa_ctx *ctx, struct homa_event *event);
  */
 int homa_rx_take(struct homa_ctx *ctx, struct homa_handle handle,
 		 struct homa_msg_info *info);
+
+/**
+ * homa_rx_finish() - homa_rx_copied(), and if the message is complete with that,
+ * homa_rx_take() at once and no event. 1: @info is filled; 0: not complete, or not
+ * any more.
+ */
+int homa_rx_finish(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
+		   struct homa_msg_info *info);
 
 /* ---- time ---- */
 
@@ -495,21 +589,8 @@ u64 homa_timer(struct homa_ctx *ctx, u32 shard, u32 budget);
 u32 homa_engine_shards(const struct homa_engine *engine);
 
 /* ---- looking in ---- */
-
-/* struct homa_link_state - for tools and tests */
-struct homa_link_state {
-	u32 rtt_bytes, max_incoming, resend_us, timeout_us, rtt_us;
-	u32 sending, granting, waiting;
-	u64 backlog_ns;
-};
-void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
-		     struct homa_link_state *state);
-/** homa_link_withheld() - incoming messages that get no grants although their
- * senders get none for other messages either; 0: overcommitment suffices. */
-u32 homa_link_withheld(struct homa_link *link);
-/* One RPC, all RPCs, all peers: homa_look.h. */
-
-/* Numbers of live objects, for leak tests. */
+/* A link, one RPC, all RPCs, all peers: homa_look.h. Numbers of live objects, for
+ * leak tests: */
 struct homa_counts {
 	u32 rpcs, peers, socks;
 };

@@ -39,6 +39,14 @@ static inline void homa_count(struct homa_ctx *ctx, enum homa_metric metric,
 	ctx->metrics[metric] += n;
 }
 
+/* @link has something to send. */
+static inline void homa_tx_wanted(struct homa_ctx *ctx, struct homa_link *link)
+{
+	if (ctx->tx_link && ctx->tx_link != link)
+		ctx->tx_more = true;
+	ctx->tx_link = link;
+}
+
 /* ---- outgoing messages: what a link's send scheduler knows ---- */
 
 struct homa_out_range {
@@ -152,6 +160,7 @@ enum homa_rpc_state {
 enum homa_rpc_flags {
 	HOMA_RPC_CLIENT = 1,
 	HOMA_RPC_PRIVATE = 2,
+	HOMA_RPC_TELL_GONE = 4,		/* dead, and the host should know */
 	HOMA_RPC_NO_BUFFER = 8,		/* waits in sock->starving */
 	HOMA_RPC_EXECUTED = 64,		/* request went to the application */
 	HOMA_RPC_OWN_PAGES = 128,	/* pages not yet given away */
@@ -210,12 +219,10 @@ static inline bool homa_rpc_is_client(const struct homa_rpc *rpc)
 	return rpc->flags & HOMA_RPC_CLIENT;
 }
 
-/* ---- peers ---- */
-
 /*
  * struct homa_peer - a remote host (or process, under UDP encapsulation) as
  * reached over one link: each link's grant scheduler has its own
- * @hash, @refs: peer table's stripe lock (@refs atomic). One reference per RPC.
+ * @hash, @refs: peer table's stripe lock (@refs atomic). One reference per RPC and the table's.
  * @used_at_ms: last creation of an RPC with it, for collection.
  * Peer lock: @acks (a ring used last-in first-out), @cutoffs and their
  * version (written under the lock, read anywhere), @resend_*: the one open
@@ -250,7 +257,8 @@ struct homa_peer {
 	struct homa_heap waiting;
 	struct homa_heap_node grant_node;
 };
-HOMA_STATIC_ASSERT(sizeof(struct homa_peer) <= 256, "peer state grew");
+HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 256,
+		   "peer state grew");
 
 /* ---- sockets ---- */
 
@@ -282,6 +290,7 @@ struct homa_pool {
  * struct homa_sock - a port
  * @hash: sock table lock. @rpcs, @starving, @pool, @closing: sock lock.
  * @starving: messages without receive buffers, shortest first.
+ * @give: see homa_sock_give(); read and written anywhere.
  */
 struct homa_sock {
 	struct homa_list hash;
@@ -291,6 +300,7 @@ struct homa_sock {
 	bool server;
 	bool closing;
 	bool hashed;
+	bool give;
 	struct homa_list rpcs;
 	struct homa_heap starving;
 	struct homa_pool *pool;
@@ -411,6 +421,7 @@ struct homa_prio {
 	u16 version;
 	u8 sched_levels;	/* levels 0 .. sched_levels-1 are for grants */
 	bool agreed;
+	bool fixed;	/* chosen by an administrator */
 	u64 recompute_at;
 	u64 bins[HOMA_SIZE_BINS];	/* messages of that size, counter */
 };
@@ -430,6 +441,7 @@ struct homa_engine {
 	u32 shard_shift;
 	u32 max_peers_per_stripe;
 	u32 peer_buckets;	/* per stripe, a power of two */
+	u32 peers_epoch;	/* counts evictions; see homa_peer_get() */
 	u16 next_port;
 	struct homa_shard *shards;
 	struct homa_lock sock_lock;
@@ -474,6 +486,12 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* A client RPC ends with an error its application will see; shard locked. */
 void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error);
 void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* homa_call.c: what is ready or failed is given away; shard locked. */
+void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
+		   struct homa_msg_info *info);
+/* The two ends of that: a request begins its service, a client's RPC is over. */
+void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc);
+void homa_rpc_end(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_event_add(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* Takes the RPC out of both schedulers. */
 void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc);
@@ -485,7 +503,7 @@ void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline);
 
 /* ---- homa_ctrl.c: control packets on their way out ---- */
 
-/* Room for a packet to @rpc's peer, of the given type, with ids filled in. */
+/* Room for a packet to @rpc's peer, with ids filled in. */
 struct homa_ctrl *homa_ctrl_rpc(struct homa_ctx *ctx, struct homa_rpc *rpc,
 				u8 type);
 struct homa_ctrl *homa_ctrl_to(struct homa_ctx *ctx, struct homa_link *link,
@@ -570,11 +588,6 @@ u8 homa_prio_unsched(const struct homa_engine *engine, u32 bytes);
 void homa_link_derive(struct homa_link *link);
 /* One sample of the time from a short request to its response. */
 void homa_link_rtt_sample(struct homa_ctx *ctx, struct homa_link *link, u64 ns);
-
-/* ---- homa_rx.c ---- */
-
-/* Work off acks that came with DATA; no lock held. */
-void homa_rx_owed(struct homa_ctx *ctx);
 
 /* ---- homa_timer.c ---- */
 

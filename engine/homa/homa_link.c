@@ -85,7 +85,7 @@ static u32 homa_wire_bytes(const struct homa_addr *dst, u32 len)
 static void homa_out_header(struct homa_rpc *rpc)
 {
 	struct homa_out *out = &rpc->out;
-	struct homa_packet p;
+	struct homa_packet p HOMA_NOINIT;
 
 	p.hdr.sport = rpc->sport;
 	p.hdr.dport = rpc->dport;
@@ -98,41 +98,6 @@ static void homa_out_header(struct homa_rpc *rpc)
 	p.data.resp_limit_kib = out->resp_limit_kib;
 	homa_packet_encode(out->hdr, &p);
 	out->wire_bytes = (u16)homa_wire_bytes(&rpc->peer->addr, HOMA_DATA_HDR);
-}
-
-void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
-		    u32 available, u32 unsched)
-{
-	struct homa_link *link = rpc->link;
-	struct homa_out *out = &rpc->out;
-	u32 seg = HOMA_READ_ONCE(rpc->peer->mtu_seg);
-
-	if (unsched >= length || unsched + seg - 1 >= length)
-		unsched = length;
-	else
-		unsched += seg - 1 - (unsched + seg - 1) % seg;
-	out->length = length;
-	out->next = 0;
-	out->limit = unsched;
-	out->unsched = unsched;
-	out->available = homa_min_u32(available, length);
-	out->seg_size = (u16)seg;
-	out->num_rtx = 0;
-	out->sched_prio = 0;
-	out->sent_at = ctx->now;
-	out->first_at = 0;
-	/* Now, not when the packet leaves: a client that takes many responses
-	 * and sends many requests before the device is fed would overflow
-	 * the few acks kept per peer. */
-	if (HOMA_READ_ONCE(rpc->peer->num_acks))
-		homa_peer_take_acks(rpc->peer, &out->ack, 1);
-	out->unsched_prio = homa_peer_unsched_prio(rpc->peer, length);
-	homa_out_header(rpc);
-	homa_lock(&link->lock);
-	out->active = 1;
-	homa_out_queue(link, rpc);
-	homa_unlock(&link->lock);
-	ctx->tx_link = link;
 }
 
 void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit,
@@ -149,7 +114,7 @@ void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit,
 		homa_out_queue(link, rpc);
 	}
 	homa_unlock(&link->lock);
-	ctx->tx_link = link;
+	homa_tx_wanted(ctx, link);
 }
 
 void homa_out_supply(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 available)
@@ -164,7 +129,7 @@ void homa_out_supply(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 available)
 		homa_out_queue(link, rpc);
 	}
 	homa_unlock(&link->lock);
-	ctx->tx_link = link;
+	homa_tx_wanted(ctx, link);
 }
 
 /* Merge a range into the list of those to send again; link locked. */
@@ -208,7 +173,7 @@ HOMA_RARE void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 s
 		homa_out_queue(link, rpc);
 	}
 	homa_unlock(&link->lock);
-	ctx->tx_link = link;
+	homa_tx_wanted(ctx, link);
 }
 
 HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
@@ -230,7 +195,7 @@ HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		homa_out_queue(link, rpc);
 	}
 	homa_unlock(&link->lock);
-	ctx->tx_link = link;
+	homa_tx_wanted(ctx, link);
 }
 
 void homa_out_cancel(struct homa_rpc *rpc)
@@ -378,6 +343,7 @@ static enum homa_tx_result homa_tx_ctrl(struct homa_ctx *ctx,
 	desc->length = 0;
 	desc->seg_size = 0;
 	desc->retransmit = false;
+	desc->more = true;
 	desc->prio = (u8)(link->engine->params.num_priorities - 1);
 	desc->hdr_len = (u8)homa_ctrl_encode(ctrl, desc->hdr);
 	link->ctrl_head++;
@@ -426,6 +392,76 @@ static void homa_tx_account(struct homa_ctx *ctx, struct homa_link *link,
 	if (link->heap.count > 1 && link->fifo_bytes < HOMA_FIFO_CREDIT_MAX)
 		link->fifo_bytes += (s64)desc->length *
 				    link->engine->params.pacer_fifo_fraction;
+}
+
+/*
+ * A message that is all there and fits one packet, on a link where nothing else
+ * waits, is what homa_tx() would choose now: it need not be queued for that. Link
+ * locked; the header is the caller's.
+ */
+static bool homa_tx_at_once(struct homa_ctx *ctx, struct homa_link *link,
+			    struct homa_rpc *rpc)
+{
+	struct homa_tx_desc *desc = ctx->tx_now;
+	struct homa_out *out = &rpc->out;
+	u64 later;
+
+	if (out->length > out->seg_size || out->available < out->length ||
+	    out->limit < out->length || link->heap.count ||
+	    link->ctrl_head != link->ctrl_tail || link->by_room ||
+	    !homa_link_ready(link, out, ctx->now, &later))
+		return false;
+	homa_link_take(ctx, link, rpc, 1, desc);
+	homa_link_charge(link, ctx->now, desc->length + out->wire_bytes);
+	homa_tx_account(ctx, link, desc, 1);
+	homa_ref_get(&rpc->refs);
+	desc->more = false;
+	desc->rpc = rpc;
+	desc->link = link;
+	return true;
+}
+
+void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
+		    u32 available, u32 unsched)
+{
+	struct homa_link *link = rpc->link;
+	struct homa_out *out = &rpc->out;
+	u32 seg = HOMA_READ_ONCE(rpc->peer->mtu_seg);
+	bool now;
+
+	if (unsched >= length || unsched + seg - 1 >= length)
+		unsched = length;
+	else
+		unsched += seg - 1 - (unsched + seg - 1) % seg;
+	out->length = length;
+	out->next = 0;
+	out->limit = unsched;
+	out->unsched = unsched;
+	out->available = homa_min_u32(available, length);
+	out->seg_size = (u16)seg;
+	out->num_rtx = 0;
+	out->sched_prio = 0;
+	out->sent_at = ctx->now;
+	out->first_at = 0;
+	/* Now, not when the packet leaves: a client that takes many responses
+	 * and sends many requests before the device is fed would overflow
+	 * the few acks kept per peer. */
+	if (HOMA_READ_ONCE(rpc->peer->num_acks))
+		homa_peer_take_acks(rpc->peer, &out->ack, 1);
+	out->unsched_prio = homa_peer_unsched_prio(rpc->peer, length);
+	homa_out_header(rpc);
+	homa_lock(&link->lock);
+	out->active = 1;
+	now = ctx->tx_now && homa_tx_at_once(ctx, link, rpc);
+	if (!now)
+		homa_out_queue(link, rpc);
+	homa_unlock(&link->lock);
+	if (!now) {
+		homa_tx_wanted(ctx, link);
+		return;
+	}
+	homa_tx_header(rpc, ctx->tx_now);
+	ctx->tx_now = NULL;
 }
 
 enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,
@@ -478,6 +514,7 @@ enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,
 		homa_out_queue(link, rpc);
 	}
 	homa_ref_get(&rpc->refs);
+	desc->more = link->heap.count != 0;
 	homa_unlock(&link->lock);
 	desc->rpc = rpc;
 	desc->link = link;
@@ -533,6 +570,13 @@ void homa_link_init(struct homa_link *link, struct homa_engine *engine,
 	homa_link_derive(link);
 }
 
+void homa_link_set(struct homa_link *link, u32 rate_mbps, u32 mtu)
+{
+	HOMA_WRITE_ONCE(link->rate_mbps, rate_mbps);
+	HOMA_WRITE_ONCE(link->mtu, mtu);
+	homa_link_derive(link);
+}
+
 void homa_link_pace_by_room(struct homa_link *link)
 {
 	homa_lock(&link->lock);
@@ -540,45 +584,16 @@ void homa_link_pace_by_room(struct homa_link *link)
 	homa_unlock(&link->lock);
 }
 
+void homa_link_pace_by_rate(struct homa_link *link)
+{
+	homa_lock(&link->lock);
+	link->by_room = false;
+	homa_unlock(&link->lock);
+}
+
 void homa_link_room(struct homa_link *link, u64 bytes)
 {
 	homa_lock(&link->lock);
 	link->room = bytes;
-	homa_unlock(&link->lock);
-}
-
-u32 homa_link_withheld(struct homa_link *link)
-{
-	struct homa_grants *grants = &link->grants;
-	const struct homa_heap_node *first;
-	u32 n;
-
-	homa_lock(&grants->lock);
-	first = homa_heap_min(&grants->peers);
-	/* The key's upper half: how many of the peer's messages are active. */
-	n = first && !(first->key >> 32) ? grants->num_waiting : 0;
-	homa_unlock(&grants->lock);
-	return n;
-}
-
-void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
-		     struct homa_link_state *state)
-{
-	memset(state, 0, sizeof(*state));
-	state->rtt_bytes = HOMA_READ_ONCE(link->derived.rtt_bytes);
-	state->max_incoming = HOMA_READ_ONCE(link->derived.max_incoming);
-	state->resend_us = (u32)homa_div64(
-		HOMA_READ_ONCE(link->derived.resend_ns), 1000);
-	state->timeout_us = (u32)homa_div64(
-		HOMA_READ_ONCE(link->derived.timeout_ns), 1000);
-	homa_lock(&link->grants.lock);
-	state->granting = link->grants.num_active;
-	state->waiting = link->grants.num_waiting;
-	homa_unlock(&link->grants.lock);
-	homa_lock(&link->lock);
-	state->rtt_us = link->rtt_ns / 1000;
-	state->sending = link->heap.count;
-	if (link->idle_at > ctx->now)
-		state->backlog_ns = link->idle_at - ctx->now;
 	homa_unlock(&link->lock);
 }

@@ -50,6 +50,9 @@ static void homa_look_fill(struct homa_rpc *rpc, struct homa_rpc_look *look)
 	look->rx_length = rpc->in.length;
 	look->rx_received = HOMA_READ_ONCE(rpc->in.received);
 	look->rx_granted = HOMA_READ_ONCE(rpc->in.granted);
+	look->rx_gaps = rpc->ranges.gaps;
+	look->rx_gap_bytes = rpc->ranges.end - look->rx_received;
+	look->is_private = rpc->flags & HOMA_RPC_PRIVATE;
 	homa_lock(&rpc->link->lock);
 	look->tx_length = rpc->out.length;
 	look->tx_sent = homa_min_u32(rpc->out.next, rpc->out.length);
@@ -132,7 +135,7 @@ static void homa_peer_look_fill(struct homa_ctx *ctx, struct homa_peer *peer,
 	memset(look, 0, sizeof(*look));
 	look->addr = peer->addr;
 	look->link = peer->link;
-	look->rpcs = homa_ref_read(&peer->refs);
+	look->rpcs = homa_ref_read(&peer->refs) - 1;
 	look->idle_ms = (u32)homa_div64(ctx->now, 1000000) - peer->used_at_ms;
 	look->seg_size = HOMA_READ_ONCE(peer->mtu_seg);
 	homa_lock(&peer->lock);
@@ -196,4 +199,42 @@ u32 homa_peers_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 		at->end = ++at->part == HOMA_PEER_STRIPES;
 	}
 	return n;
+}
+
+/* ---- a link ---- */
+
+u32 homa_link_withheld(struct homa_link *link)
+{
+	struct homa_grants *grants = &link->grants;
+	const struct homa_heap_node *first;
+	u32 n;
+
+	homa_lock(&grants->lock);
+	first = homa_heap_min(&grants->peers);
+	/* The key's upper half: how many of the peer's messages are active. */
+	n = first && !(first->key >> 32) ? grants->num_waiting : 0;
+	homa_unlock(&grants->lock);
+	return n;
+}
+
+void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
+		     struct homa_link_state *state)
+{
+	memset(state, 0, sizeof(*state));
+	state->rtt_bytes = HOMA_READ_ONCE(link->derived.rtt_bytes);
+	state->max_incoming = HOMA_READ_ONCE(link->derived.max_incoming);
+	state->resend_us = (u32)homa_div64(
+		HOMA_READ_ONCE(link->derived.resend_ns), 1000);
+	state->timeout_us = (u32)homa_div64(
+		HOMA_READ_ONCE(link->derived.timeout_ns), 1000);
+	homa_lock(&link->grants.lock);
+	state->granting = link->grants.num_active;
+	state->waiting = link->grants.num_waiting;
+	homa_unlock(&link->grants.lock);
+	homa_lock(&link->lock);
+	state->rtt_us = link->rtt_ns / 1000;
+	state->sending = link->heap.count;
+	if (link->idle_at > ctx->now)
+		state->backlog_ns = link->idle_at - ctx->now;
+	homa_unlock(&link->lock);
 }

@@ -32,6 +32,8 @@ enum homa_look_phase {
  * @tx_length: bytes of the outgoing message, 0: none yet; @tx_sent: of them sent
  *	at least once; @tx_granted: of them unscheduled or granted.
  * @rx_length, @rx_received, @rx_granted: the same of the incoming one.
+ * @rx_gaps, @rx_gap_bytes: holes in what has arrived of it.
+ * @is_private: begun with HOMA_SEND_PRIVATE.
  */
 struct homa_rpc_look {
 	struct homa_handle handle;
@@ -47,6 +49,8 @@ struct homa_rpc_look {
 	u64 birth, heard_at;
 	u32 tx_length, tx_sent, tx_granted;
 	u32 rx_length, rx_received, rx_granted;
+	u32 rx_gaps, rx_gap_bytes;
+	bool is_private;
 };
 
 /*
@@ -90,5 +94,19 @@ u32 homa_rpcs_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 /** homa_peers_look() - some peers, as homa_rpcs_look(). */
 u32 homa_peers_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 		    struct homa_peer_look *out, u32 max);
+
+/* ---- a link ---- */
+
+/* struct homa_link_state - for tools and tests */
+struct homa_link_state {
+	u32 rtt_bytes, max_incoming, resend_us, timeout_us, rtt_us;
+	u32 sending, granting, waiting;
+	u64 backlog_ns;
+};
+void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
+		     struct homa_link_state *state);
+/** homa_link_withheld() - incoming messages that get no grants although their
+ * senders get none for other messages either; 0: overcommitment suffices. */
+u32 homa_link_withheld(struct homa_link *link);
 
 #endif

@@ -44,7 +44,6 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 	peer->key = key;
 	peer->mtu_seg = homa_seg_size(addr, link->mtu);
 	homa_lock_init(&peer->lock, HOMA_LOCK_PEER);
-	homa_ref_init(&peer->refs, 0);
 	homa_heap_init(&peer->waiting);
 	homa_heap_node_init(&peer->grant_node);
 	for (i = 0; i < HOMA_PRIORITIES; i++)
@@ -55,6 +54,9 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 		peer->cutoff_version = prio->version;
 	peer->heard_at = ctx->now;
 	peer->cutoffs_sent_ms = homa_now_ms(ctx) - 1;
+	/* Last: who still finds what this memory was before may take it now. */
+	homa_write_barrier();
+	homa_ref_init(&peer->refs, 1);	/* the table's */
 }
 
 /* Forget one idle peer of a stripe, starting where the last search ended. */
@@ -74,10 +76,13 @@ static bool homa_peer_evict(struct homa_ctx *ctx,
 			struct homa_peer *peer = homa_list_entry(
 				pos, struct homa_peer, hash);
 
-			if (homa_ref_read(&peer->refs) ||
-			    now - peer->used_at_ms < idle_ms)
+			if (homa_ref_read(&peer->refs) > 1 ||
+			    now - peer->used_at_ms < idle_ms ||
+			    !homa_ref_drop_last(&peer->refs))
 				continue;
 			homa_list_del(&peer->hash);
+			if (HOMA_RCU)
+				homa_counter_bump(&ctx->engine->peers_epoch);
 			HOMA_WRITE_ONCE(stripe->count, stripe->count - 1);
 			homa_counter_add(&ctx->engine->num_peers, (u64)-1);
 			homa_count(ctx, HOMA_M_peers_evicted, 1);
@@ -105,8 +110,35 @@ static struct homa_peer *homa_peer_find(struct homa_list *head,
 	return NULL;
 }
 
-struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
-				const struct homa_addr *addr, bool create)
+/* The same without the stripe's lock; NULL: perhaps it is there all the same. */
+static struct homa_peer *homa_peer_glance(struct homa_list *head,
+					  const struct homa_link *link,
+					  const struct homa_addr *addr)
+{
+	struct homa_list *pos;
+	u32 n;
+
+	homa_list_glance(pos, n, head) {
+		struct homa_peer *peer = homa_list_entry(pos, struct homa_peer,
+							 hash);
+
+		if (peer->link != link || !homa_addr_equal(&peer->addr, addr))
+			continue;
+		if (!homa_ref_get_live(&peer->refs))
+			return NULL;
+		/* Now that it stays: is it still the one? */
+		if (peer->link == link && homa_addr_equal(&peer->addr, addr))
+			return peer;
+		(void)homa_ref_put(&peer->refs);
+		return NULL;
+	}
+	return NULL;
+}
+
+static struct homa_peer *homa_peer_find_or_make(struct homa_ctx *ctx,
+						struct homa_link *link,
+						const struct homa_addr *addr,
+						bool create)
 {
 	struct homa_engine *engine = ctx->engine;
 	u64 hash = homa_peer_hash(engine, addr);
@@ -114,8 +146,14 @@ struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
 		&engine->peers[hash & (HOMA_PEER_STRIPES - 1)];
 	struct homa_list *head = &stripe->buckets[
 		(hash >> 32) & (engine->peer_buckets - 1)];
-	struct homa_peer *peer;
+	struct homa_peer *peer = NULL;
 
+	if (HOMA_RCU)
+		peer = homa_peer_glance(head, link, addr);
+	if (peer) {
+		HOMA_WRITE_ONCE(peer->used_at_ms, homa_now_ms(ctx));
+		return peer;
+	}
 	homa_lock(&stripe->lock);
 	peer = homa_peer_find(head, link, addr);
 	if (!peer && create && ctx->spare_peer) {
@@ -139,11 +177,70 @@ out:
 	return peer;
 }
 
+/*
+ * The peers a context met last, without even a hash of the address, for that is
+ * keyed and so not cheap. A pointer kept here outlives no eviction: whoever
+ * evicts counts first and frees after a grace period, in which we are.
+ */
+static struct homa_peer **homa_peer_seen(struct homa_ctx *ctx,
+					 const struct homa_addr *addr)
+{
+	u32 epoch = HOMA_READ_ONCE(ctx->engine->peers_epoch);
+
+	if (unlikely(ctx->peers_epoch != epoch)) {
+		memset(ctx->peers, 0, sizeof(ctx->peers));
+		ctx->peers_epoch = epoch;
+	}
+	return &ctx->peers[(addr->ip[15] ^ addr->ip[13]) % HOMA_CTX_PEERS];
+}
+
+static bool homa_peer_is(const struct homa_peer *peer, const struct homa_link *link,
+			 const struct homa_addr *addr)
+{
+	return peer->link == link && homa_addr_equal(&peer->addr, addr);
+}
+
+struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
+				const struct homa_addr *addr, bool create)
+{
+	struct homa_peer **seen, *peer;
+
+	if (!HOMA_RCU)
+		return homa_peer_find_or_make(ctx, link, addr, create);
+	seen = homa_peer_seen(ctx, addr);
+	peer = *seen;
+	if (likely(peer && homa_peer_is(peer, link, addr) &&
+		   homa_ref_get_live(&peer->refs))) {
+		if (likely(homa_peer_is(peer, link, addr))) {
+			HOMA_WRITE_ONCE(peer->used_at_ms, homa_now_ms(ctx));
+			return peer;
+		}
+		(void)homa_ref_put(&peer->refs);
+	}
+	peer = homa_peer_find_or_make(ctx, link, addr, create);
+	*seen = peer;
+	return peer;
+}
+
 void homa_peer_put(struct homa_ctx *ctx, struct homa_peer *peer)
 {
 	(void)ctx;
-	/* At zero it stays in the table, where it may be found or evicted. */
+	/* The table's stays, so that it may be found again or evicted. */
 	(void)homa_ref_put(&peer->refs);
+}
+
+void homa_peers_drain(struct homa_ctx *ctx)
+{
+	u32 i;
+
+	for (i = 0; i < HOMA_PEER_STRIPES; i++) {
+		struct homa_peer_stripe *stripe = &ctx->engine->peers[i];
+
+		homa_lock(&stripe->lock);
+		while (homa_peer_evict(ctx, stripe, 0, ctx->engine->peer_buckets))
+			;
+		homa_unlock(&stripe->lock);
+	}
 }
 
 void homa_peer_collect(struct homa_ctx *ctx, u32 budget)

@@ -353,7 +353,8 @@ void homa_prio_recompute(struct homa_ctx *ctx, struct homa_link *link)
 	struct homa_prio *prio = &ctx->engine->prio;
 	u64 interval = ctx->engine->params.cutoff_interval_ms * 1000000ull;
 
-	if (!interval || ctx->now < HOMA_READ_ONCE(prio->recompute_at))
+	if (!interval || HOMA_READ_ONCE(prio->fixed) ||
+	    ctx->now < HOMA_READ_ONCE(prio->recompute_at))
 		return;
 	homa_lock(&prio->lock);
 	if (ctx->now >= prio->recompute_at) {
@@ -380,4 +381,36 @@ int homa_engine_learn_cutoffs(struct homa_ctx *ctx, struct homa_link *link,
 	prio->agreed = true;
 	homa_unlock(&prio->lock);
 	return 0;
+}
+
+int homa_engine_fix_cutoffs(struct homa_ctx *ctx, u32 levels, const u32 *sizes)
+{
+	struct homa_prio *prio = &ctx->engine->prio;
+	u32 num = ctx->engine->params.num_priorities;
+	u32 cutoffs[HOMA_PRIORITIES], i;
+
+	if (levels > num)
+		return -HOMA_EINVAL;
+	for (i = 1; i + 1 < levels; i++)
+		if (sizes[i] < sizes[i - 1])
+			return -HOMA_EINVAL;
+	homa_lock(&prio->lock);
+	HOMA_WRITE_ONCE(prio->fixed, levels != 0);
+	if (levels) {
+		homa_prio_layout(cutoffs, num, levels, sizes);
+		homa_prio_publish(ctx, cutoffs,
+				  homa_prio_sched_levels(num, levels));
+	}
+	homa_unlock(&prio->lock);
+	return 0;
+}
+
+u16 homa_engine_cutoffs(const struct homa_engine *engine,
+			u32 cutoffs[HOMA_PRIORITIES])
+{
+	u32 i;
+
+	for (i = 0; i < HOMA_PRIORITIES; i++)
+		cutoffs[i] = HOMA_READ_ONCE(engine->prio.cutoffs[i]);
+	return HOMA_READ_ONCE(engine->prio.version);
 }

@@ -55,7 +55,8 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	homa_wheel_node_init(&rpc->timer);
 	homa_ranges_init(&rpc->ranges);
 	memset(&rpc->in, 0, sizeof(rpc->in));
-	memset(&rpc->out, 0, sizeof(rpc->out));
+	/* What follows counts only if num_rtx or active say so. */
+	memset(&rpc->out, 0, offsetof(struct homa_out, rtx));
 	homa_heap_node_init(&rpc->in.node);
 	homa_list_init(&rpc->in.age);
 	homa_heap_node_init(&rpc->out.node);
@@ -132,6 +133,11 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	if (rpc->state == HOMA_RPC_DEAD)
 		return;
 	homa_rpc_unschedule(ctx, rpc);
+	if (engine->limits.tell_gone && !homa_rpc_is_client(rpc) &&
+	    (rpc->state == HOMA_RPC_INCOMING || rpc->state == HOMA_RPC_READY)) {
+		rpc->flags |= HOMA_RPC_TELL_GONE;
+		homa_event_add(ctx, rpc);
+	}
 	if (rpc->flags & HOMA_RPC_EXECUTED)
 		homa_tombstone_add(ctx, rpc->shard, rpc->peer, rpc->id);
 	rpc->state = HOMA_RPC_DEAD;
@@ -220,7 +226,7 @@ void homa_event_add(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	ctx->event_tail = rpc;
 }
 
-bool homa_event_next(struct homa_ctx *ctx, struct homa_event *event)
+bool homa_event_hold(struct homa_ctx *ctx, struct homa_event *event)
 {
 	struct homa_rpc *rpc;
 	bool found = false;
@@ -238,15 +244,27 @@ bool homa_event_next(struct homa_ctx *ctx, struct homa_event *event)
 		} else if (rpc->state == HOMA_RPC_FAILED) {
 			event->kind = HOMA_EV_FAILED;
 			found = true;
+		} else if (rpc->flags & HOMA_RPC_TELL_GONE) {
+			event->kind = HOMA_EV_GONE;
+			found = true;
 		}
 		event->handle = homa_rpc_handle(rpc);
 		event->sock = rpc->sock;
 		event->rpc = rpc;
 		event->private_rpc = rpc->flags & HOMA_RPC_PRIVATE;
 		homa_unlock(&rpc->shard->lock);
-		homa_rpc_put(ctx, rpc);
+		if (!found)
+			homa_rpc_put(ctx, rpc);
 	}
 	return found;
+}
+
+bool homa_event_next(struct homa_ctx *ctx, struct homa_event *event)
+{
+	if (!homa_event_hold(ctx, event))
+		return false;
+	homa_rpc_put(ctx, event->rpc);
+	return true;
 }
 
 /* ---- duplicates of finished requests ---- */
@@ -258,11 +276,11 @@ static u64 homa_tomb_key(const struct homa_peer *peer, u64 id)
 	return homa_hash_mix(peer->key ^ id) | 1;
 }
 
-/* Eight ids in a row share two cache lines. */
+/* Eight ids in a row have a set each, and share four cache lines. */
 static u32 homa_tomb_slot(const struct homa_shard *shard,
 			  const struct homa_peer *peer, u64 id)
 {
-	u64 set = (homa_hash_mix(peer->key ^ id >> 4) & ~3ull) | (id >> 1 & 3);
+	u64 set = (homa_hash_mix(peer->key ^ id >> 4) & ~7ull) | (id >> 1 & 7);
 
 	return (u32)set * HOMA_TOMB_WAYS & shard->tomb_mask;
 }
@@ -307,6 +325,40 @@ void homa_tombstone_add(struct homa_ctx *ctx, struct homa_shard *shard,
 	shard->tombs[oldest] = key;
 	shard->tombs_ms[oldest] = now + ctx->engine->params.tombstone_ms + 1;
 	shard->tombs_used = 1;
+}
+
+/* ---- RPCs that hosts hold ---- */
+
+struct homa_rpc *homa_rpc_hold(struct homa_ctx *ctx, u64 id,
+			       const struct homa_addr *peer)
+{
+	u64 hash = homa_rpc_hash(ctx->engine, id);
+	struct homa_shard *shard = homa_shard_at(ctx->engine, hash);
+	struct homa_rpc *rpc = NULL;
+
+	if ((id & 1) != (peer != NULL))
+		return NULL;
+	homa_lock(&shard->lock);
+	rpc = homa_rpc_find(shard, hash, id, peer);
+	if (rpc)
+		homa_ref_get(&rpc->refs);
+	homa_unlock(&shard->lock);
+	return rpc;
+}
+
+void homa_rpc_hold_more(struct homa_rpc *rpc)
+{
+	homa_ref_get(&rpc->refs);
+}
+
+void homa_rpc_release(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	homa_rpc_put(ctx, rpc);
+}
+
+void *homa_ctx_next_rpc(struct homa_ctx *ctx)
+{
+	return ctx->spare_rpc ? homa_rpc_priv(ctx->spare_rpc) : NULL;
 }
 
 /* ---- small things hosts ask ---- */

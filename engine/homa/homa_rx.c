@@ -142,6 +142,12 @@ static void homa_peer_unadmit(struct homa_peer *peer)
 	homa_unlock(&peer->lock);
 }
 
+/* If nothing more comes, ask. */
+static void homa_rx_arm(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	homa_rpc_arm(rpc, ctx->now + HOMA_READ_ONCE(rpc->link->derived.resend_ns));
+}
+
 /* A request of an RPC we do not know yet. NULL: @pkt has its verdict. */
 static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 					const struct homa_rx_in *in,
@@ -178,8 +184,8 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 	rpc = homa_rpc_create(ctx, in->shard, sock, peer, in->link, id,
 			      hdr->sport, 0);
 	if (rpc) {
-		homa_rpc_arm(rpc, ctx->now +
-			     HOMA_READ_ONCE(in->link->derived.resend_ns));
+		if (!in->whole)
+			homa_rx_arm(ctx, rpc);
 		peer = NULL;
 	} else {
 		homa_peer_unadmit(peer);
@@ -216,7 +222,8 @@ static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 	} else if (!from_client && rpc->state == HOMA_RPC_OUTGOING) {
 		begun = homa_rx_response(ctx, rpc, length, granted);
 	}
-	if (!begun || rpc->in.length != length) {
+	/* One that failed before its response began has no length. */
+	if (!begun || (rpc->in.length && rpc->in.length != length)) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_length);
 		if (!begun && from_client)
 			homa_rpc_kill(ctx, rpc);
@@ -226,7 +233,8 @@ static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 	}
 	homa_rx_heard(ctx, rpc);
 	if (rpc->state != HOMA_RPC_INCOMING) {
-		homa_rx_drop(ctx, pkt, HOMA_M_rx_duplicates);
+		homa_rx_drop(ctx, pkt, rpc->state == HOMA_RPC_FAILED ?
+			     HOMA_M_drop_state : HOMA_M_rx_duplicates);
 		return NULL;
 	}
 	rpc->probes = 0;
@@ -257,7 +265,7 @@ static void homa_rx_cutoffs_stale(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_unlock(&prio->lock);
 }
 
-static void homa_rx_data(struct homa_ctx *ctx, const struct homa_rx_in *in,
+static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 			 struct homa_rx_pkt *pkt, const struct homa_packet *p)
 {
 	const struct homa_data *d = &p->data;
@@ -270,6 +278,7 @@ static void homa_rx_data(struct homa_ctx *ctx, const struct homa_rx_in *in,
 	homa_count(ctx, HOMA_M_rx_bytes, d->payload_len);
 	if (d->retransmit)
 		homa_count(ctx, HOMA_M_rx_retransmits, 1);
+	in->whole = d->payload_len == d->length;
 	rpc = homa_rx_incoming(ctx, in, pkt, &p->hdr, d->length,
 			       homa_max_u32(d->incoming, end), d->retransmit);
 	if (!rpc)
@@ -279,6 +288,12 @@ static void homa_rx_data(struct homa_ctx *ctx, const struct homa_rx_in *in,
 	if (unlikely(d->cutoff_version !=
 		     HOMA_READ_ONCE(ctx->engine->prio.version)))
 		homa_rx_cutoffs_stale(ctx, rpc);
+	if (in->whole) {
+		if (homa_rx_give(ctx, rpc, pkt))
+			return;
+		if (!homa_wheel_linked(&rpc->timer))
+			homa_rx_arm(ctx, rpc);
+	}
 	if (unlikely(rpc->flags & HOMA_RPC_NO_BUFFER)) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_buffer);
 		return;
@@ -301,12 +316,14 @@ static void homa_rx_data(struct homa_ctx *ctx, const struct homa_rx_in *in,
 	pkt->offset = fresh_start;
 	pkt->length = fresh_end - fresh_start;
 	pkt->fresh = (u32)fresh;
+	pkt->whole = rpc->in.received == rpc->in.length;
 }
 
-static void homa_rx_start(struct homa_ctx *ctx, const struct homa_rx_in *in,
+static void homa_rx_start(struct homa_ctx *ctx, struct homa_rx_in *in,
 			  struct homa_rx_pkt *pkt, const struct homa_packet *p)
 {
 	homa_count(ctx, HOMA_M_rx_start, 1);
+	in->whole = false;
 	homa_rx_incoming(ctx, in, pkt, &p->hdr, p->start.length, 0, false);
 }
 
@@ -327,6 +344,29 @@ void homa_rx_copied(struct homa_ctx *ctx, struct homa_rx_pkt *pkt)
 	homa_rpc_put(ctx, rpc);
 }
 
+int homa_rx_finish(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
+		   struct homa_msg_info *info)
+{
+	struct homa_rpc *rpc = pkt->rpc;
+	int done = 0;
+
+	homa_lock(&rpc->shard->lock);
+	rpc->copied += pkt->fresh;
+	if (rpc->copied == rpc->in.length && rpc->state == HOMA_RPC_INCOMING) {
+		rpc->state = HOMA_RPC_READY;
+		homa_grant_remove(ctx, rpc);
+		homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
+		homa_rpc_give(ctx, rpc, info);
+		done = 1;
+	}
+	homa_unlock(&rpc->shard->lock);
+	pkt->rpc = NULL;
+	homa_rpc_put(ctx, rpc);
+	if (ctx->num_ctrl)
+		homa_ctrl_flush(ctx);
+	return done;
+}
+
 u32 homa_rx_place(const struct homa_rpc *rpc, u32 offset, u32 *contiguous)
 {
 	u32 in_page = offset & (HOMA_BPAGE_SIZE - 1);
@@ -334,6 +374,11 @@ u32 homa_rx_place(const struct homa_rpc *rpc, u32 offset, u32 *contiguous)
 	*contiguous = homa_min_u32(HOMA_BPAGE_SIZE - in_page,
 				   rpc->in.length - offset);
 	return rpc->pages[offset >> HOMA_BPAGE_SHIFT] + in_page;
+}
+
+bool homa_rx_placed(const struct homa_rpc *rpc)
+{
+	return rpc->num_pages != 0;
 }
 
 /* ---- the batch ---- */
@@ -350,7 +395,8 @@ static bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 		homa_rx_drop(ctx, pkt, homa_wire_drops[-err]);
 		return false;
 	}
-	if (unlikely(!p->hdr.sport || !p->hdr.dport)) {
+	/* Ids begin with 2; 0 means "any" to applications. */
+	if (unlikely(!p->hdr.sport || !p->hdr.dport || p->hdr.sender_id < 2)) {
 		homa_rx_drop(ctx, pkt, p->hdr.type == HOMA_FREEZE ?
 			     HOMA_M_drop_freeze : HOMA_M_drop_id);
 		return false;
@@ -393,7 +439,7 @@ static void homa_rx_one(struct homa_ctx *ctx, struct homa_rx_in *in,
 			struct homa_rx_pkt *pkt)
 {
 	struct homa_shard *shard;
-	struct homa_packet p;
+	struct homa_packet p HOMA_NOINIT;
 
 	if (!homa_rx_decode(ctx, pkt, &p))
 		return;

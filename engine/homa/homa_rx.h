@@ -11,16 +11,25 @@
 /*
  * struct homa_rx_in - where a packet came in and where its RPC belongs
  * @hash: homa_rpc_hash() of its id; @shard follows from it and is locked.
+ * @whole: it is DATA, and all of its message.
  */
 struct homa_rx_in {
 	struct homa_link *link;
 	struct homa_shard *shard;
 	u64 hash;
+	bool whole;
 };
 
 /* A message of @length of which @granted bytes may come; false: too long. */
 bool homa_rx_begin(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 		   u32 granted);
+
+/* Work off acks that came with DATA; no lock held. */
+void homa_rx_owed(struct homa_ctx *ctx);
+
+/* homa_give.c: all of @rpc's message is in @pkt; false: no, it takes the usual way. */
+bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
+		  struct homa_rx_pkt *pkt);
 
 /* homa_rx_ctrl.c */
 /* Anything but DATA, START_MSG and ACK. */

@@ -25,10 +25,30 @@ static struct homa_sock *homa_sock_lookup(struct homa_engine *engine, u16 port)
 	return NULL;
 }
 
+/* Without the table's lock; NULL: perhaps it is there all the same. */
+static struct homa_sock *homa_sock_glance(struct homa_engine *engine, u16 port)
+{
+	struct homa_list *pos;
+	u32 n;
+
+	homa_list_glance(pos, n, homa_sock_bucket(engine, port)) {
+		struct homa_sock *sock = homa_list_entry(pos, struct homa_sock,
+							 hash);
+
+		if (HOMA_READ_ONCE(sock->port) == port)
+			return homa_ref_get_live(&sock->refs) ? sock : NULL;
+	}
+	return NULL;
+}
+
 struct homa_sock *homa_sock_find(struct homa_engine *engine, u16 port)
 {
-	struct homa_sock *sock;
+	struct homa_sock *sock = NULL;
 
+	if (HOMA_RCU)
+		sock = homa_sock_glance(engine, port);
+	if (sock)
+		return sock;
 	homa_lock(&engine->sock_lock);
 	sock = homa_sock_lookup(engine, port);
 	if (sock)
@@ -95,6 +115,11 @@ int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port)
 	return err;
 }
 
+void homa_sock_serve(struct homa_sock *sock, bool server)
+{
+	HOMA_WRITE_ONCE(sock->server, server);
+}
+
 u16 homa_sock_port(const struct homa_sock *sock)
 {
 	return HOMA_READ_ONCE(sock->port);
@@ -140,6 +165,16 @@ int homa_pages_take(struct homa_ctx *ctx, struct homa_sock *sock, u32 length,
 				      ctx->cpu, length, pages, num);
 	homa_unlock(&sock->lock);
 	return err;
+}
+
+u64 homa_pool_avail(struct homa_sock *sock)
+{
+	u64 pages;
+
+	homa_lock(&sock->lock);
+	pages = sock->pool ? sock->pool->num_free : 0;
+	homa_unlock(&sock->lock);
+	return pages * HOMA_BPAGE_SIZE;
 }
 
 bool homa_sock_idle(struct homa_sock *sock)
@@ -198,24 +233,39 @@ int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget)
 		homa_rpc_put(ctx, rpc);
 	} while (budget-- > 1);
 	homa_rx_flush(ctx);
-	return homa_ref_read(&sock->refs) == 1 ? 0 : -HOMA_EAGAIN;
+	/* Gone already, if the host did not look at what the last call said. */
+	return homa_ref_drop_last(&sock->refs) || !homa_ref_read(&sock->refs) ?
+		       0 :
+		       -HOMA_EAGAIN;
+}
+
+int homa_pool_return(struct homa_sock *sock, const u32 *pages, u32 num)
+{
+	int rc = -HOMA_EINVAL;
+
+	homa_lock(&sock->lock);
+	if (sock->pool) {
+		rc = homa_pool_free(sock->pool, pages, num);
+		if (!rc && homa_heap_min(&sock->starving))
+			rc = 1;
+	}
+	homa_unlock(&sock->lock);
+	return rc;
+}
+
+void homa_pool_feed(struct homa_ctx *ctx, struct homa_sock *sock)
+{
+	homa_sock_feed(ctx, sock);
+	homa_rx_flush(ctx);
 }
 
 int homa_pool_release(struct homa_ctx *ctx, struct homa_sock *sock,
 		      const u32 *pages, u32 num)
 {
-	int err = -HOMA_EINVAL;
-	bool starving = false;
+	int rc = homa_pool_return(sock, pages, num);
 
-	homa_lock(&sock->lock);
-	if (sock->pool) {
-		err = homa_pool_free(sock->pool, pages, num);
-		starving = homa_heap_min(&sock->starving) != NULL;
-	}
-	homa_unlock(&sock->lock);
-	if (starving) {
-		homa_sock_feed(ctx, sock);
-		homa_rx_flush(ctx);
-	}
-	return err;
+	if (rc <= 0)
+		return rc;
+	homa_pool_feed(ctx, sock);
+	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* All counters of a handle: the engine's, the nic's and the host's own. */
 #include "embedded.h"
+#include "homa_look.h"
 
 typedef void visitor(void *arg, const char *name, const char *description,
 		     uint64_t value);

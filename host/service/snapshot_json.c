@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include "attach.h"
+#include "homa_look.h"
 #include "monitor.h"
 
 void homad_json_u64(cJSON *object, const char *name, u64 value)

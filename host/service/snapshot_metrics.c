@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "attach.h"
+#include "homa_look.h"
 #include "monitor.h"
 
 #define MAX_APPS 1000u /* with series of their own */

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include "log.h"
+#include "homa_look.h"
 #include "slowpath.h"
 #include "stats.h"
 

@@ -21,6 +21,7 @@
 
 #include "homa_codec.h"
 #include "homa_host.h"
+#include "homa_look.h"
 
 #define TIMER_BUDGET 1000u
 

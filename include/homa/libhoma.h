@@ -41,13 +41,14 @@ struct homa;
 /**
  * struct homa_options - how to open a handle; all zero is a good default
  * @via: which host to use: NULL or "auto" (the environment variable HOMA_VIA
- *	if set, else the best that works here), "service" (homad, through the
- *	socket $HOMA_SERVICE_SOCKET or /run/homa/homad.sock), "afxdp", "udp"
- *	(later also "kernel"). A forced host that cannot run is an error, never
- *	a silent change. "auto" takes "service" if homad can be attached to and
- *	nothing is given, here or in the environment, that is homad's to decide:
- *	@interface, @address, @udp_port, @link_mbps, @config. Under "service"
- *	these five have no effect.
+ *	if set, else the best that works here), "kernel" (Homa sockets of the
+ *	kernel's module), "service" (homad, through the socket
+ *	$HOMA_SERVICE_SOCKET or /run/homa/homad.sock), "afxdp", "udp". A forced
+ *	host that cannot run is an error, never a silent change. "auto" takes
+ *	"kernel" if the module is loaded, else "service" if homad can be attached
+ *	to, unless something is given, here or in the environment, that is theirs
+ *	to decide: @interface, @address, @udp_port, @link_mbps, @config. Under
+ *	"kernel" and "service" these five have no effect.
  * @interface: network interface for "afxdp"; NULL: $HOMA_INTERFACE, else the
  *	one that has @address. "auto" tries "afxdp" only if one of these names
  *	a network device, and otherwise uses "udp".
@@ -138,7 +139,7 @@ struct homa_message {
  * Errors: -EINVAL (a bad option), -EPERM or -EACCES (needs root or
  * CAP_NET_ADMIN, or homad's rules forbid it), -ENODEV (no such interface),
  * -ECONNREFUSED (homad is not running), -EOPNOTSUPP (that host is not available
- * here), -ENOMEM. homa_open_error() tells more.
+ * here; "kernel": its module is not loaded), -ENOMEM. homa_open_error() tells more.
  */
 int homa_open(struct homa **out, const struct homa_options *options);
 
@@ -151,7 +152,7 @@ void homa_close(struct homa *h);
 /** homa_error() - one sentence about this thread's last failure on @h. */
 const char *homa_error(struct homa *h);
 
-/** homa_via() - name of the host in use: "service", "afxdp", "udp". */
+/** homa_via() - name of the host in use: "kernel", "service", "afxdp", "udp". */
 const char *homa_via(struct homa *h);
 
 /** homa_via_reason() - why that host was chosen ("" if it was the first choice). */
@@ -198,7 +199,8 @@ char *homa_format_address(const struct sockaddr_storage *addr, char *text,
  * @id: receives the RPC's id (may be NULL).
  * Errors: -EINVAL (length 0, address family), -EMSGSIZE (too long),
  * -EHOSTUNREACH (no route), -ENOBUFS (too many RPCs, or too many bytes on their
- * way under "service"), -ECONNREFUSED (homad is away; the handle attaches again by
+ * way under "kernel" and "service"), -EPROTONOSUPPORT (under "kernel": the address
+ * names a UDP port), -ECONNREFUSED (homad is away; the handle attaches again by
  * itself), -ECONNABORTED (homad ended the attachment for good), -ESHUTDOWN.
  */
 int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,

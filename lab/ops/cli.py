@@ -16,7 +16,8 @@ import typer
 
 from lab.console import console
 from lab.errors import LabError, UsageError
-from lab.ops.connection import Connection, default_path
+from lab.ops.connection import Absent, Connection, default_path
+from lab.ops.kernel import KernelSource, loaded
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, rich_markup_mode=None)
 PROGRAM = os.environ.get("HOMA_PROGRAM") or "./homa"
@@ -24,13 +25,30 @@ PROGRAM = os.environ.get("HOMA_PROGRAM") or "./homa"
 MONITOR = typer.Option(
     "", help="homad's monitoring socket; otherwise $HOMA_MONITOR or /run/homa/monitor.sock."
 )
+KERNEL = typer.Option(
+    False, "--kernel", help="The kernel's module, which is also asked where no homad runs."
+)
 PEER = typer.Option("", help="Only with this IP address.", show_default=False)
 PORT = typer.Option(0, help="Only with this Homa port on either side.", show_default=False)
 
 
 @app.callback()
 def main_options() -> None:
-    """A running homad, looked at from outside."""
+    """A running homad or the kernel's module, looked at from outside."""
+
+
+def source(kernel: bool, monitor: str) -> Connection | KernelSource:
+    """Who is asked; a context."""
+    if kernel and monitor:
+        raise UsageError("--kernel and --monitor: give one of them")
+    if kernel:
+        return KernelSource()
+    try:
+        return Connection(monitor or default_path())
+    except Absent:
+        if monitor or not loaded():
+            raise
+    return KernelSource()
 
 
 @app.command()
@@ -45,8 +63,9 @@ def ss(
     state: str = typer.Option("", help="Only RPCs in this state.", show_default=False),
     as_json: bool = typer.Option(False, "--json", help="For programs."),
     monitor: str = MONITOR,
+    kernel: bool = KERNEL,
 ) -> None:
-    """Sockets of the applications attached to homad; RPCs, peers and interfaces if asked."""
+    """Sockets of homad's applications or of the kernel; RPCs, peers and interfaces if asked."""
     from lab.ops import ss as run
     from lab.ops.filters import check
 
@@ -57,7 +76,7 @@ def ss(
         if on
     ]
     sections = run.SECTIONS if everything else chosen or run.SECTIONS[:1]
-    with Connection(monitor or default_path()) as connection:
+    with source(kernel, monitor) as connection:
         found = run.look(connection, sections, wanted)
     if as_json:
         print(run.show_json(found))
@@ -76,12 +95,13 @@ def top(
     once: bool = typer.Option(False, "--once", help="One picture as text, then end."),
     as_json: bool = typer.Option(False, "--json", help="A line of JSON each time; or with --once."),
     monitor: str = MONITOR,
+    kernel: bool = KERNEL,
 ) -> None:
     """Live: RPC rates, latency percentiles, grants, queues, threads and their cores."""
     from lab.ops import top as run
 
     run.check(interval)
-    with Connection(monitor or default_path()) as connection:
+    with source(kernel, monitor) as connection:
         if once:
             print(run.once(connection, interval, as_json, 200))
         elif as_json:
@@ -114,15 +134,25 @@ def trace(
     peer: str = PEER,
     port: int = PORT,
     monitor: str = MONITOR,
+    kernel: bool = KERNEL,
 ) -> None:  # fmt: skip
-    """What homad's fast path does, packet by packet; without a file as lines of text."""
+    """What homad or the kernel's module does, packet by packet; without a file as lines of text."""
     from lab.ops import trace as run
     from lab.ops.filters import check
 
     settings = run.Settings(
         monitor or default_path(), pcap, perfetto, duration, snap, check(application, peer, port)
     )
-    print(f"homa: {run.run(settings)}", file=sys.stderr)
+    run.check(settings)
+    with source(kernel, monitor) as asked:
+        of_kernel = isinstance(asked, KernelSource)
+    if of_kernel:
+        from lab.ops import kernel_trace
+
+        said = kernel_trace.run(duration, pcap, perfetto, settings.wanted)
+    else:
+        said = run.run(settings)
+    print(f"homa: {said}", file=sys.stderr)
 
 
 def _named(tool: str) -> str:

@@ -8,15 +8,30 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from lab.errors import LabError
 
 DEFAULT = "/run/homa/monitor.sock"
 TIMEOUT = 30.0
 CHUNK = 1 << 18
+_ABSENT = (errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR)
 
 Json = dict[str, Any]
+
+
+class Source(Protocol):
+    """Who is asked: a homad, or the kernel's module (lab.ops.kernel)."""
+
+    def ask(self, op: str) -> Json:
+        """A request with one answer."""
+
+    def each(self, op: str) -> Iterator[Json]:
+        """A request with an answer for each thing."""
+
+
+class Absent(LabError):
+    """No homad runs there."""
 
 
 class Gone(LabError):
@@ -40,7 +55,8 @@ class Connection:
             self._socket.connect(path)
         except OSError as error:
             self._socket.close()
-            raise LabError(_why(path, error)) from None
+            absent = error.errno in _ABSENT
+            raise (Absent if absent else LabError)(_why(path, error)) from None
 
     def __enter__(self) -> Connection:
         return self
@@ -109,7 +125,7 @@ class Connection:
 
 
 def _why(path: str, error: OSError) -> str:
-    if error.errno in (errno.ENOENT, errno.ECONNREFUSED, errno.ENOTDIR):
+    if error.errno in _ABSENT:
         return f"no homad answers at {path}; start one (homad), or name its socket with --monitor"
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"{path} is not for you; run this as root, or join homad's monitor_group"

@@ -16,7 +16,7 @@ class Lines:
 
     def __init__(self, out: TextIO, ports: list[str]) -> None:
         self._out = out
-        self._ports = ports
+        self.ports = ports
         self._known: dict[int, None] = {}
         self.count = 0
         self.lost = 0
@@ -48,7 +48,7 @@ class Lines:
 
     def _packet(self, record: Record) -> str:
         what = packet(record)
-        port = self._ports[record.port] if record.port < len(self._ports) else "?"
+        port = self.ports[record.port] if record.port < len(self.ports) else "?"
         arrow = {RX: "<", TX: ">"}.get(record.kind, "=")
         args = " ".join(f"{name} {value}" for name, value in what.args.items())
         return (

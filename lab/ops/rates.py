@@ -83,6 +83,22 @@ class App:
 
 
 @dataclass(frozen=True)
+class Socket:
+    """Of the kernel's module, now: open RPCs, bytes to send, free and all receive buffers."""
+
+    socket: int
+    name: str
+    pid: int
+    port: int
+    server: bool
+    rpcs: int
+    tx_bytes: int
+    avail_bytes: int
+    region_bytes: int
+    starved: bool
+
+
+@dataclass(frozen=True)
 class Rates:
     """The whole picture. `engine`: its counters per second."""
 
@@ -93,6 +109,12 @@ class Rates:
     threads: list[Thread] = field(default_factory=list)
     ports: list[Port] = field(default_factory=list)
     apps: list[App] = field(default_factory=list)
+    sockets: list[Socket] = field(default_factory=list)
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's release if it is its module that was looked at, else nothing."""
+        return str(self.homad.get("kernel", ""))
 
     def as_json(self) -> Json:
         """For programs."""
@@ -105,6 +127,7 @@ def between(before: Json, after: Json) -> Rates:
     old_threads = {t["thread"]: t for t in before["threads"]}
     old_ports = {p["name"]: p for p in before["ports"]}
     old_apps = {a["app"]: a for a in before["apps"]}
+    in_kernel = "kernel" in after["homad"]
     return Rates(
         seconds,
         after["homad"],
@@ -112,7 +135,8 @@ def between(before: Json, after: Json) -> Rates:
         per_second(before["engine"], after["engine"], seconds),
         [_thread(old_threads.get(t["thread"], t), t, seconds) for t in after["threads"]],
         [_port(old_ports.get(p["name"], p), p, seconds) for p in after["ports"]],
-        [_app(old_apps.get(a["app"]), a, seconds) for a in after["apps"]],
+        [_app(old_apps.get(a["app"]), a, seconds) for a in after["apps"] if not in_kernel],
+        [_socket(a) for a in after["apps"] if in_kernel],
     )
 
 
@@ -178,4 +202,12 @@ def _app(before: Json | None, after: Json, seconds: float) -> App:
         after["app"], after["name"], after["pid"], after["port"], after["rpcs"],
         after.get("submitted", 0), after.get("completed", 0), rate["requests"], rate["replies"],
         rate["delivered"], rate["rx_bytes"], rate["tx_bytes"], rate["refused"], rate["wakeups"],
+    )  # fmt: skip
+
+
+def _socket(sock: Json) -> Socket:
+    return Socket(
+        sock["app"], sock["name"], sock["pid"], sock.get("port", 0), bool(sock.get("server")),
+        sock["rpcs"], sock.get("tx_bytes", 0), sock.get("avail_bytes", 0),
+        sock.get("region_bytes", 0), bool(sock.get("starved")),
     )  # fmt: skip

@@ -110,7 +110,9 @@ def packet(record: Record) -> Packet:
         if offset == 0xFFFFFFFF:
             offset = struct.unpack_from(">I", data, 4)[0]
         size = record.length - 56
-        args = {"offset": offset, "bytes": size, "of": length, "unscheduled_to": incoming}
+        args = {"offset": offset, "bytes": size}
+        if length:  # 0: not known, from the kernel
+            args |= {"of": length, "unscheduled_to": incoming}
         if data[48]:
             args["retransmission"] = 1
     elif kind == GRANT and len(data) >= 33:

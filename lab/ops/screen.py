@@ -8,9 +8,14 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from lab.ops.rates import App, Port, Rates, Thread
-from lab.ops.text import age, duration, number
+from lab.ops.rates import App, Port, Rates, Socket, Thread
+from lab.ops.text import age, duration, number, size
 
+_SOCKET_SORTS: dict[str, Callable[[Socket], float]] = {
+    "r": lambda sock: sock.port,
+    "b": lambda sock: sock.tx_bytes,
+    "o": lambda sock: sock.rpcs,
+}
 SORTS: dict[str, Callable[[App], float]] = {
     "r": lambda app: app.requests + app.replies,
     "b": lambda app: app.rx_bytes + app.tx_bytes,
@@ -29,6 +34,8 @@ class Column:
 
 def lines(rates: Rates, width: int, height: int, sort: str = "r", keys: bool = True) -> list[Text]:
     """At most `height` lines of at most `width` characters."""
+    if rates.kernel:
+        return _kernel(rates, width, height, sort, keys)
     head = [*_head(rates, width), Text()]
     ports = _table(_PORT, [_port(p) for p in rates.ports], width)
     room = height - len(head) - len(ports) - 1 - 3 - 1
@@ -50,6 +57,21 @@ def lines(rates: Rates, width: int, height: int, sort: str = "r", keys: bool = T
     return result[:height]
 
 
+def _kernel(rates: Rates, width: int, height: int, sort: str, keys: bool) -> list[Text]:
+    """The same of the kernel's module, which has neither threads nor counters of each socket."""
+    result = [*_head(rates, width), Text()]
+    result += [*_table(_DEVICE, [_device(p) for p in rates.ports], width), Text()]
+    socks = sorted(rates.sockets, key=lambda s: (-_SOCKET_SORTS[sort](s), s.socket))
+    shown = socks[: max(0, height - len(result) - 2)]
+    result += _table(_SOCKET, [_socket(s) for s in shown], width)
+    text = f"… and {len(socks) - len(shown)} more sockets" if len(socks) > len(shown) else ""
+    if keys:
+        names = {"r": "port", "b": "bytes to send", "o": "open RPCs"}
+        text += ("   " if text else "") + f"q quits; r, b, o sort, now by {names[sort]}"
+    result.append(Text(text[:width], style="dim"))
+    return result[:height]
+
+
 def _worth(threads: Sequence[Thread], room: int) -> Sequence[Thread]:
     """With many threads the active ones, busiest first."""
     if len(threads) <= max(1, room):
@@ -60,11 +82,14 @@ def _worth(threads: Sequence[Thread], room: int) -> Sequence[Thread]:
 def _head(rates: Rates, width: int) -> list[Text]:
     homad, e, lat = rates.homad, rates.engine, rates.latency
     local = sum(t.direct for t in rates.threads)  # both asked and served here
-    first = (
-        f"homad {homad['version']} ({homad['mode']}, pid {homad['pid']})  "
-        f"up {age(homad['uptime_ns'] // 10**9)}  {homad['attachments']} attached  "
-        f"{homad['rpcs']} RPCs  {homad['peers']} peers"
-    )
+    if rates.kernel:
+        first = f"homa.ko (Linux {rates.kernel})  {homad['sockets']} sockets  "
+    else:
+        first = (
+            f"homad {homad['version']} ({homad['mode']}, pid {homad['pid']})  "
+            f"up {age(homad['uptime_ns'] // 10**9)}  {homad['attachments']} attached  "
+        )
+    first += f"{homad['rpcs']} RPCs  {homad['peers']} peers"
     rows = [
         (
             "RPCs/s",
@@ -89,12 +114,21 @@ def _head(rates: Rates, width: int) -> list[Text]:
             f"waiting for buffers {number(e['buffer_waits'])}",
         ),
     ]
+    if rates.kernel:
+        rows[1] = "receives", _receives(e)
     result = [Text(first[:width], style="bold")]
     for name, text in rows:
         line = Text(f"{name:<9}", style="cyan")
         line.append(text[: max(0, width - 9)], style="default")
         result.append(line)
     return result
+
+
+def _receives(engine: dict[str, float]) -> str:
+    """How threads in recvmsg() got their messages."""
+    names = {"handed over": "handoffs", "polling": "polls", "asleep": "sleeps"}
+    parts = [f"{text} {number(engine.get(f'host_{name}', 0))}" for text, name in names.items()]
+    return "  ".join([*parts, f"copied {number(engine.get('host_copied_bytes', 0))} B"])
 
 
 def _drops(engine: dict[str, float]) -> float:
@@ -152,6 +186,34 @@ def _port(p: Port) -> list[str]:
         p.name, p.backend, number(p.rx_packets), number(p.rx_bytes), number(p.tx_packets),
         number(p.tx_bytes), number(p.lost), str(p.sending), str(p.granting), str(p.waiting),
         duration(p.rtt_ns or None), duration(p.backlog_ns),
+    ]  # fmt: skip
+
+
+_DEVICE = [
+    Column("device", -15), Column("sends", 6), Column("grants", 6), Column("waits", 6),
+    Column("RTT", 7), Column("backlog", 7),
+]  # fmt: skip
+
+
+def _device(p: Port) -> list[str]:
+    return [
+        p.name, str(p.sending), str(p.granting), str(p.waiting), duration(p.rtt_ns or None),
+        duration(p.backlog_ns),
+    ]  # fmt: skip
+
+
+_SOCKET = [
+    Column("socket", 8), Column("name", -16), Column("pid", 7), Column("port", 5),
+    Column("is", -6), Column("RPCs", 6), Column("to send", 7), Column("free", 6),
+    Column("of", 6), Column("waits", -10),
+]  # fmt: skip
+
+
+def _socket(s: Socket) -> list[str]:
+    return [
+        str(s.socket), s.name, str(s.pid or "-"), str(s.port), "server" if s.server else "client",
+        str(s.rpcs), size(s.tx_bytes), size(s.avail_bytes), size(s.region_bytes),
+        "no buffers" if s.starved else "",
     ]  # fmt: skip
 
 

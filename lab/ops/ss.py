@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""`./homa ss`: who is attached, what is under way, with whom, over which interfaces."""
+"""`./homa ss`: who has a socket, what is under way, with whom, over which interfaces."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.console import table
-from lab.ops.connection import Connection, Json
+from lab.ops.connection import Json, Source
 from lab.ops.filters import Filter
 from lab.ops.text import duration, size
 
 SECTIONS = ("sockets", "rpcs", "peers", "ports")
+_INET6 = 10
 
 
-def look(connection: Connection, sections: Sequence[str], wanted: Filter) -> Json:
+def look(connection: Source, sections: Sequence[str], wanted: Filter) -> Json:
     """What there is, by section."""
     found: Json = {}
     if "sockets" in sections or "ports" in sections:
@@ -46,7 +47,9 @@ def show_json(found: Json) -> str:
 
 
 def sockets(apps: Sequence[Json]) -> Table:
-    """Attachments; each is one socket."""
+    """Attachments; each is one socket. Of the kernel: sockets."""
+    if apps and "inode" in apps[0]:
+        return kernel_sockets(apps)
     result = table(
         f"{len(apps)} sockets", "app", "name", "pid", "uid", "port", "state", "RPCs", "to take",
         "requests", "replies", "in", "out", "memory", "age", left=2, tight=True,
@@ -62,10 +65,31 @@ def sockets(apps: Sequence[Json]) -> Table:
     return result
 
 
+def kernel_sockets(socks: Sequence[Json]) -> Table:
+    """Sockets of the kernel's module; "to send": bytes that have not been
+    acknowledged; "unread": short messages that nobody has taken."""
+    result = table(
+        f"{len(socks)} sockets", "socket", "name", "pid", "uid", "IPv", "port", "state", "RPCs",
+        "to send", "buffers", "free", "to copy", "unread", "over", left=2, tight=True,
+    )  # fmt: skip
+    for sock in sorted(socks, key=lambda s: int(s.get("port", 0))):
+        state = _state(sock) + (", no buffers" if sock.get("starved") else "")
+        encap = sock.get("encap", 0)
+        result.add_row(
+            str(sock["app"]), sock["name"], str(sock["pid"] or "-"), str(sock.get("uid", "-")),
+            "6" if sock.get("family") == _INET6 else "4", str(sock.get("port", "-")), state,
+            str(sock["rpcs"]), size(sock.get("tx_bytes", 0)), size(sock.get("region_bytes", 0)),
+            size(sock.get("avail_bytes", 0)), size(sock.get("partial_bytes", 0)),
+            str(sock.get("messages", 0)),
+            "IP" if not encap else "TCP" if encap == 6 else f"UDP {encap}",
+        )  # fmt: skip
+    return result
+
+
 def _state(app: Json) -> str:
     if app["phase"] != "open":
         return str(app["phase"])
-    return "server" if app["server"] else "client"
+    return "server" if app.get("server") else "client"
 
 
 def rpcs(rows: Sequence[Json]) -> Table:

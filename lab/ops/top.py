@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""`./homa top`: rates, latency, grants, queues and cores of a running homad, as they change."""
+"""`./homa top`: rates, latency, grants, queues and cores of a homad or the kernel's module."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.live import Live
 
 from lab.errors import UsageError
 from lab.ops import screen
-from lab.ops.connection import Connection, Json
+from lab.ops.connection import Json, Source
 from lab.ops.rates import Rates, between
 
 
@@ -28,7 +28,7 @@ def check(interval: float) -> None:
         raise UsageError("--interval is a number of seconds, 0.1 to 3600")
 
 
-def pictures(connection: Connection, interval: float) -> Iterator[Rates]:
+def pictures(connection: Source, interval: float) -> Iterator[Rates]:
     """One after each interval; sleeps in between."""
     before = connection.ask("snapshot")
     while True:
@@ -38,7 +38,7 @@ def pictures(connection: Connection, interval: float) -> Iterator[Rates]:
         before = after
 
 
-def once(connection: Connection, interval: float, as_json: bool, width: int) -> str:
+def once(connection: Source, interval: float, as_json: bool, width: int) -> str:
     """One picture as text or JSON."""
     rates = next(pictures(connection, interval))
     if as_json:
@@ -47,7 +47,7 @@ def once(connection: Connection, interval: float, as_json: bool, width: int) -> 
     return "\n".join(line.plain.rstrip() for line in rows).rstrip()
 
 
-def stream(connection: Connection, interval: float) -> Iterator[str]:
+def stream(connection: Source, interval: float) -> Iterator[str]:
     """A line of JSON after each interval."""
     for rates in pictures(connection, interval):
         yield json.dumps(rates.as_json())
@@ -80,7 +80,7 @@ class View:
         return Group(*screen.lines(rates, width, height, self.sort, keys))
 
 
-def live(connection: Connection, interval: float) -> None:
+def live(connection: Source, interval: float) -> None:
     """The picture on the terminal until q or Ctrl-C."""
     out = Console(highlight=False, emoji=False)
     view = View(connection.ask("snapshot"))

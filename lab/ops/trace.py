@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Protocol
 
 from lab.errors import UsageError
@@ -21,6 +18,7 @@ from lab.ops.filters import Filter, host_of
 from lab.ops.lines import Lines
 from lab.ops.perfetto import TAIL, Timelines
 from lab.ops.records import Reader, Record
+from lab.ops.signals import interruptible
 
 _LAST = 10.0  # seconds that homad may take to send what is still in its rings
 _MEMORY = 256 << 20  # bytes of records kept in memory, more in a file
@@ -186,7 +184,7 @@ def _read_all(
 ) -> None:
     deadline = time.monotonic() + settings.seconds if settings.seconds else float("inf")
     stopped = False
-    with _interruptible() as interrupted:
+    with interruptible() as interrupted:
         while True:
             now = time.monotonic()
             if not stopped and (interrupted() or now >= deadline):
@@ -203,22 +201,3 @@ def _read_all(
             feed(chunk)
     if not stopped:
         raise Gone("homad went away")
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM end the trace in good order; a second one at once."""
-    seen = False
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        nonlocal seen
-        if seen:
-            raise KeyboardInterrupt
-        seen = True
-
-    before = {s: signal.signal(s, handler) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: seen
-    finally:
-        for number, old in before.items():
-            signal.signal(number, old)

@@ -18,7 +18,7 @@ SHOWN_LINES = 40
 def main(arguments: list[str]) -> int:
     args = _parse(arguments)
     process.prepare()
-    context = Context(args.verbose, args.only or [])
+    context = Context(args.verbose, args.only or [], vm_debug=args.vm_debug)
     try:
         if args.list:
             _list(context)
@@ -48,6 +48,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--only", nargs="+", metavar="NAME", help="stages, or tests as --list names them"
     )
     parser.add_argument("--list", action="store_true", help="name the stages and their tests")
+    parser.add_argument(
+        "--vm-debug",
+        action="store_true",
+        help="build the debug kernel for stage vm if it is not there (ten minutes, once)",
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="show all output as it comes")
     return parser.parse_args(arguments)
 

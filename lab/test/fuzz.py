@@ -21,8 +21,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from lab.test import builds, hostile, process
+from lab.test import builds, fuzz_kernel, hostile, process
 from lab.test.context import ROOT, Context, Tally
+from lab.vm import VmError
 
 _STAT = re.compile(r"^stat::(\w+):\s+(\d+)", re.M)
 PREFIX = "fuzz_"
@@ -155,17 +156,34 @@ def as_json(outcomes: list[Outcome]) -> dict:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
-        prog="./homa fuzz", description="Fuzz the engine, or homad; what is found is kept and named."
+        prog="./homa fuzz",
+        description="Fuzz the engine, homad or the kernel's module; what is found is named.",
     )
-    parser.add_argument("targets", nargs="*", help="default: all, two at a time")
-    parser.add_argument("--seconds", type=int, default=600, help="per target (default 600)")
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        help="default: all, two at a time; with --kernel: packets, calls, default both by turns",
+    )
+    parser.add_argument(
+        "--seconds", type=int, default=600, help="per target, of --kernel in all (default 600)"
+    )
+    parser.add_argument(
+        "--kernel",
+        action="store_true",
+        help="homa.ko in virtual machines with the debug kernel (built once, ten minutes)",
+    )
     parser.add_argument(
         "--hostile", type=int, metavar="SECONDS", default=0, help="a hostile application at homad"
     )
     parser.add_argument(
         "--churn", type=int, metavar="CYCLES", default=0, help="attach to homad and be killed"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of --hostile (default: random)")
+    parser.add_argument(
+        "--replay", type=Path, metavar="LOG", help="of --kernel: what this log's guest did"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of --hostile and --kernel (default: random)"
+    )
     parser.add_argument("--sanitized", action="store_true", help="homad under ASan and UBSan")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--list", action="store_true", help="only name the targets")
@@ -177,6 +195,13 @@ def main(arguments: list[str]) -> int:
     process.prepare()
     context = Context(args.verbose, [])
     try:
+        if args.kernel:
+            unknown = set(args.targets) - set(fuzz_kernel.KINDS)
+            if unknown:
+                parser.error(f"--kernel has {' and '.join(fuzz_kernel.KINDS)}, no {min(unknown)}")
+            return fuzz_kernel.main(
+                context, args.targets, args.seconds, args.seed, args.replay, args.json
+            )
         if args.hostile or args.churn:
             return hostile.main(
                 context, args.hostile, args.churn, args.seed, args.sanitized, args.json
@@ -191,8 +216,8 @@ def main(arguments: list[str]) -> int:
         chosen = {k: v for k, v in known.items() if not args.targets or k in args.targets}
         print(f"fuzzing {', '.join(chosen)}, {args.seconds} s each; logs in {context.logs}")
         outcomes = run_all(context, chosen, args.seconds, keep=True)
-    except builds.BuildError as error:
-        print(error, file=sys.stderr)
+    except (builds.BuildError, VmError) as error:
+        print(f"homa fuzz: {error}", file=sys.stderr)
         return 1
     except process.Stopped as stopped:
         process.kill_all()

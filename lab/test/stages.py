@@ -10,11 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from lab.test import builds, compiled, fuzz, python_tests
+from lab.test import builds, compiled, fuzz, python_tests, vm_tests
 from lab.test.context import Context, Tally
 
 FUZZ_SECONDS = 60
 PYTEST_SECONDS = 1200
+VM_SECONDS = 1500
 
 Run = Callable[[Context, list[str]], Tally]
 
@@ -70,6 +71,10 @@ def lab(context: Context, names: list[str]) -> Tally:
     return python_tests.pytest(context, "lab", names, PYTEST_SECONDS)
 
 
+def virtual(context: Context, names: list[str]) -> Tally:
+    return vm_tests.run(context, names, VM_SECONDS)
+
+
 def dissector(context: Context, names: list[str]) -> Tally:
     return python_tests.pytest(context, "dissector", names, PYTEST_SECONDS)
 
@@ -94,6 +99,7 @@ STAGES = (
     Stage("fuzz", f"libFuzzer, {FUZZ_SECONDS} s in all", partial(fuzz.smoke, total=FUZZ_SECONDS)),
     Stage("namespaces", "real packets between network namespaces", namespaces),
     Stage("daemon", "homad and applications of all kinds; plain, ASan and UBSan", daemon),
+    Stage("vm", "homa.ko in virtual machines under several kernels", virtual),
     Stage("dissector", "Homa in Wireshark, by tshark", dissector),
     Stage("packaging", "what is installed, Debian packages, the unit", packaging),
     Stage("lab", "experiments, figures, the launcher", lab),

@@ -13,17 +13,7 @@ typedef void visitor(void *arg, const char *name, const char *description,
 
 /* Counted here for this handle; homad's of the same name are left out. */
 static const char *const ours[] = { "host_out_bytes", "rx_fresh_bytes",
-				    "rpcs_failed" };
-
-static bool is_ours(const char *name)
-{
-	u32 i;
-
-	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-		if (!strcmp(name, ours[i]))
-			return true;
-	return false;
-}
+				    "rpcs_failed", NULL };
 
 /* homad's, or NULL; under @ctl. */
 static struct homa_ctl_metric *ask(struct homa_svc *c, u32 *total)
@@ -91,7 +81,7 @@ void homa_svc_metrics(void *host, visitor *visit, void *arg)
 		m->name[sizeof(m->name) - 1] = '\0';
 		m->text[sizeof(m->text) - 1] = '\0';
 		rpcs |= !strcmp(m->name, "rpcs");
-		if (!is_ours(m->name))
+		if (!homa_is_among(m->name, ours))
 			visit(arg, m->name, m->text, m->value);
 	}
 	free(all);

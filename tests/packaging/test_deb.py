@@ -87,6 +87,48 @@ def test_packages__lintian(packages: dict[str, Path]) -> None:
     assert not said - KNOWN, done.stdout + done.stderr
 
 
+def test_dkms__the_tree_builds_what_it_needs(packages: dict[str, Path], tmp_path: Path) -> None:
+    """What dkms would run in its copy of the sources, as far as the kernel's part of it."""
+    subprocess.run(["dpkg-deb", "-x", packages["homa-dkms"], tmp_path], check=True)
+    (source,) = (tmp_path / "usr/src").iterdir()
+    assert source.name == f"homa-{deb.version()}"
+    script = """. ./dkms.conf; printf '%s\\n' "${MAKE[0]%%&&*}" "${BUILT_MODULE_LOCATION[0]}" "$PACKAGE_VERSION"
+    eval "${MAKE[0]%%&&*}" >&2"""
+    done = subprocess.run(
+        ["bash", "-ec", script], cwd=source, text=True, capture_output=True, check=False,
+        env=os.environ | {"kernel_source_dir": "/k", "dkms_tree": "/d"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    make, place, version = done.stdout.splitlines()
+    assert "host/kernel" in make and version == deb.version()
+    tree = source / place
+    assert (tree / "Kbuild").exists() and (tree / "engine/homa/homa_engine.h").exists()
+    made = {p.name for p in tree.rglob("*.c")}
+    wanted = {
+        p.name for folder in ("engine", "host/kernel") for p in (deb.ROOT / folder).rglob("*.c")
+    }
+    assert made == wanted
+
+
+HEADERS = sorted(Path("/usr/src").glob("linux-headers-*/Module.symvers"))
+
+
+@pytest.mark.skipif(not HEADERS, reason="no kernel headers are installed")
+def test_dkms__module_builds(packages: dict[str, Path], tmp_path: Path) -> None:
+    """The commands of dkms.conf, in the folders that DKMS has, make homa.ko."""
+    subprocess.run(["dpkg-deb", "-x", packages["homa-dkms"], tmp_path / "x"], check=True)
+    (source,) = (tmp_path / "x/usr/src").iterdir()
+    build = tmp_path / "dkms/homa" / deb.version() / "build"
+    shutil.copytree(source, build)
+    done = subprocess.run(
+        ["bash", "-ec", '. ./dkms.conf; eval "${MAKE[0]}"'], cwd=build, text=True, timeout=900,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        env=os.environ | {"kernel_source_dir": str(HEADERS[0].parent), "dkms_tree": str(tmp_path / "dkms")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert (build / "ko/homa.ko").exists()
+
+
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
     """An empty machine for dpkg."""

@@ -157,6 +157,8 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 		.available = first_supply(w, request_length),
 		.cookie = pair_mix(rpc->index + 77),
 	};
+	struct homa_tx_desc desc;
+	bool now;
 	int ret;
 
 	rpc->client = client;
@@ -170,8 +172,11 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 	rpc->cookie = send.cookie;
 	rpc->start = w->now;
 	h->ctx.now = w->now;
+	h->ctx.tx_now = w->cfg.at_once ? &desc : NULL;
 	ret = homa_rpc_send(&h->ctx, h->socks[sock].sock, h->link, &send,
 			    &rpc->handle, &obj);
+	now = w->cfg.at_once && !h->ctx.tx_now;
+	h->ctx.tx_now = NULL;
 	if (err)
 		*err = ret;
 	if (ret) {
@@ -189,6 +194,8 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 	w->pending++;
 	set_out(h, obj, rpc->handle, key_of(w, rpc, false), request_length,
 		send.available);
+	if (now)
+		pair_tx_now(h, &desc);
 	pair_poll(h);
 	return rpc;
 }
@@ -246,12 +253,17 @@ static void reply_send(struct pair_host *h, void *arg, bool stale)
 	struct pair_rpc *rpc = r->rpc;
 	u32 available = first_supply(w, rpc->response_length);
 	struct homa_rpc *obj = NULL;
+	struct homa_tx_desc desc;
+	bool now;
 	int err;
 
 	if (!stale) {
 		h->ctx.now = w->now;
+		h->ctx.tx_now = w->cfg.at_once ? &desc : NULL;
 		err = homa_rpc_reply(&h->ctx, r->handle, rpc->response_length,
 				     available, &obj);
+		now = w->cfg.at_once && !h->ctx.tx_now;
+		h->ctx.tx_now = NULL;
 		pair_check(w, !err, "homa_rpc_reply: %d", err);
 		if (obj) {
 			rpc->replies++;
@@ -259,6 +271,8 @@ static void reply_send(struct pair_host *h, void *arg, bool stale)
 			set_out(h, obj, r->handle, key_of(w, rpc, true),
 				rpc->response_length, available);
 		}
+		if (now)
+			pair_tx_now(h, &desc);
 		pair_poll(h);
 	}
 	free(r);
@@ -489,6 +503,35 @@ static void take_due(struct pair_host *h, void *arg, bool stale)
 	free(a);
 }
 
+void pair_app_message(struct pair_host *h, const struct homa_rx_pkt *rx)
+{
+	const struct homa_rx_message *m = &rx->message;
+	struct arrival a = {
+		.handle = m->handle,
+		.kind = m->kind,
+		.sock = (u32)(pair_sock_of(h, m->sock) - h->socks),
+	};
+	struct homa_msg_info info = {
+		.kind = m->kind,
+		.length = rx->length,
+		.id = m->handle.id,
+		.cookie = m->cookie,
+		.peer = *rx->src,
+		.peer_port = m->peer_port,
+		.num_pages = 1,
+		.pages = { m->page },
+	};
+
+	/* It closes, a few RPCs at a time. */
+	if (!h->socks[a.sock].open)
+		return;
+	if (m->kind == HOMA_EV_REQUEST)
+		got_request(h, &a, &info);
+	else
+		got_outcome(h, &a, &info);
+	give_back(h, a.sock, &info);
+}
+
 static u32 sock_index(struct pair_host *h, const struct homa_sock *sock)
 {
 	u32 i;
@@ -508,6 +551,10 @@ void pair_app_events(struct pair_host *h)
 	u64 delay;
 
 	while (!h->hold_events && homa_event_next(&h->ctx, &ev)) {
+		if (ev.kind == HOMA_EV_GONE && w->cfg.tell_gone) {
+			w->gone++;
+			continue;
+		}
 		pair_check(w, ev.kind >= HOMA_EV_REQUEST && ev.kind <= HOMA_EV_FAILED,
 			   "event kind %d", ev.kind);
 		a = calloc(1, sizeof(*a));

@@ -6,6 +6,7 @@
  */
 #include "harness.h"
 #include "homa_impl.h"
+#include "homa_look.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -96,6 +96,9 @@ struct pair_filter {
  * @supply_step: bytes handed in at a time; 0: whole messages.
  * @max_packets: livelock guard for the world's life.
  * @timer_budget: RPCs per homa_timer() call.
+ * @tell_gone: see struct homa_limits; pair_world.gone counts.
+ * @give: see homa_sock_give(); pair_world.given counts.
+ * @at_once: see homa_ctx.tx_now; pair_world.sent_at_once counts.
  */
 struct pair_config {
 	u64 seed;
@@ -122,6 +125,9 @@ struct pair_config {
 	u64 release_delay_ns;
 	u32 supply_step;
 	u32 timer_budget;
+	bool tell_gone;
+	bool give;
+	bool at_once;
 	u64 max_packets;
 	struct pair_faults faults;
 	struct homa_params params;
@@ -265,6 +271,9 @@ struct pair_world {
 	u64 by_type[HOMA_TYPES];
 	u64 data_bytes;
 	u64 digest;
+	u32 gone;
+	u32 given;
+	u32 sent_at_once;
 	bool corrupting;	/* contents and at-most-once cannot be judged */
 	/* fuzzer: packets come here instead of going out; true: taken */
 	bool (*intercept)(struct pair_world *w, struct pair_pkt *pkt);
@@ -344,6 +353,12 @@ int pair_rpc_abort(struct pair_world *w, struct pair_rpc *rpc, int error);
 /** pair_rpc_forget() - both ends end it silently; an end that is gone is fine */
 void pair_rpc_forget(struct pair_world *w, struct pair_rpc *rpc);
 void pair_app_events(struct pair_host *host);
+/** pair_app_message() - a message that the engine gave away with its packet, in place */
+void pair_app_message(struct pair_host *host, const struct homa_rx_pkt *rx);
+/** pair_tx_now() - a packet that the engine handed out with its message */
+void pair_tx_now(struct pair_host *host, struct homa_tx_desc *desc);
+/** pair_sock_of() - what the host keeps with an engine socket that is open */
+struct pair_sock *pair_sock_of(struct pair_host *host, const struct homa_sock *sock);
 void pair_rpc_ended(struct pair_world *w, struct pair_rpc *rpc,
 		    enum pair_state state, int error);
 void pair_pattern(u8 *buf, u64 key, u32 offset, u32 len);

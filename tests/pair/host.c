@@ -61,9 +61,8 @@ static void host_retire(struct pair_host *h)
 
 /* ---- payload in ---- */
 
-static struct pair_sock *sock_of(struct pair_host *h, struct homa_rpc *rpc)
+struct pair_sock *pair_sock_of(struct pair_host *h, const struct homa_sock *sock)
 {
-	struct homa_sock *sock = homa_rpc_sock(rpc);
 	u32 i;
 
 	for (i = 0; i < PAIR_MAX_SOCKS; i++)
@@ -113,7 +112,7 @@ static void copy_private(struct homa_rx_pkt *rx)
 
 static void copy_now(struct pair_host *h, struct homa_rx_pkt *rx)
 {
-	struct pair_sock *sock = sock_of(h, rx->rpc);
+	struct pair_sock *sock = pair_sock_of(h, homa_rpc_sock(rx->rpc));
 
 	if (sock->pool)
 		copy_pooled(h, rx, sock);
@@ -121,6 +120,25 @@ static void copy_now(struct pair_host *h, struct homa_rx_pkt *rx)
 		copy_private(rx);
 	h->ctx.now = h->world->now;
 	homa_rx_copied(&h->ctx, rx);
+}
+
+/* The application has it already; nobody calls the engine about it any more. */
+static void message(struct pair_host *h, const struct homa_rx_pkt *rx)
+{
+	struct pair_world *w = h->world;
+	struct pair_sock *sock = pair_sock_of(h, rx->message.sock);
+
+	pair_check(w, w->cfg.give && sock->pool && rx->whole && !rx->offset &&
+			   rx->fresh == rx->length &&
+			   rx->skip + rx->length == rx->len &&
+			   rx->message.page + (u64)rx->length <=
+				   (u64)sock->region_pages * HOMA_BPAGE_SIZE,
+		   "host %u: message of %u bytes at %u", h->index, rx->length,
+		   rx->message.page);
+	memcpy(sock->region + rx->message.page, (const u8 *)rx->data + rx->skip,
+	       rx->length);
+	w->given++;
+	pair_app_message(h, rx);
 }
 
 static void late_copy_due(struct pair_host *h, void *arg, bool stale)
@@ -161,6 +179,9 @@ static bool rx_verdict(struct pair_host *h, struct homa_rx_pkt *rx,
 		return false;
 	case HOMA_RX_NO_LISTENER:
 		no_listener(h, pkt);
+		return false;
+	case HOMA_RX_MESSAGE:
+		message(h, rx);
 		return false;
 	case HOMA_RX_DATA:
 		break;
@@ -210,9 +231,11 @@ static void rx_batch(struct pair_host *h)
 	h->ctx.now = h->world->now;
 	homa_rx(&h->ctx, h->link, rx, n);
 	memset(src, 0xa5, sizeof(src));	/* nobody may have kept a pointer */
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		src[i] = h->world->hosts[pkts[i]->src].addr;
 		if (!rx_verdict(h, &rx[i], pkts[i]))
 			free(pkts[i]);
+	}
 }
 
 static void rx_due(struct pair_host *h, void *arg, bool stale)
@@ -420,6 +443,13 @@ static void nic_wake(struct pair_host *h, u64 at)
 static u64 nic_queued(const struct pair_host *h)
 {
 	return h->nic_free_at > h->world->now ? h->nic_free_at - h->world->now : 0;
+}
+
+void pair_tx_now(struct pair_host *h, struct homa_tx_desc *desc)
+{
+	h->world->sent_at_once++;
+	if (!tx_one(h, desc, 1))
+		wake(h, h->world->now + 10 * PAIR_US);
 }
 
 static void tx_loop(struct pair_host *h)

@@ -134,6 +134,7 @@ u32 pair_sock_open(struct pair_host *h, u16 port)
 		err = homa_sock_set_pool(&h->ctx, s->sock, s->pool,
 					 s->region_pages);
 		pair_check(w, !err, "homa_sock_set_pool: %d", err);
+		homa_sock_give(s->sock, w->cfg.give);
 	}
 	s->open = true;
 	s->serial = ++w->sock_serial;

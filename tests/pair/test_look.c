@@ -78,6 +78,9 @@ static void look__an_rpc_on_its_way(void **state)
 	assert_int_equal(at_server[0].rx_length, 1000000);
 	assert_true(at_server[0].rx_received > 0);
 	assert_true(at_server[0].rx_received <= look.tx_sent);
+	assert_int_equal(at_server[0].rx_gaps, 0);
+	assert_int_equal(at_server[0].rx_gap_bytes, 0);
+	assert_false(at_server[0].is_private);
 	assert_true(at_server[0].rx_granted >= look.tx_granted);
 	assert_int_equal(at_server[0].port, PAIR_SERVER_PORT);
 	assert_true(at_server[0].handle.id == (look.handle.id ^ 1));

@@ -5,6 +5,7 @@
  * unscheduled priorities that follow the traffic.
  */
 #include "pair_test.h"
+#include "homa_look.h"
 
 static struct pair_world *world(u32 hosts, bool sigcomm)
 {

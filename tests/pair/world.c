@@ -206,6 +206,7 @@ struct pair_world *pair_world_new(const struct pair_config *cfg)
 	w->rng_app.s = pair_mix(cfg->seed ^ 0x617070);
 	w->rng_test.s = pair_mix(cfg->seed ^ 0x74657374);
 	w->limits = (struct homa_limits){
+		.tell_gone = cfg->tell_gone,
 		.shards = cfg->shards, .buckets = cfg->buckets,
 		.tombstones = cfg->tombstones, .sock_priv = 16,
 		.peer_priv = 16, .rpc_priv = sizeof(struct pair_priv),

@@ -44,6 +44,12 @@
 
 #define REGION ((size_t)8 << 20)
 
+/* Is this the kernel's Homa? A few things only a library can, or cannot, do. */
+static inline int in_kernel(void)
+{
+	return !access("/proc/net/homa_metrics", F_OK);
+}
+
 /* First byte of a request: what the server does with it. */
 enum {
 	ECHO = 'E',

@@ -154,7 +154,8 @@ void check_failures(void)
 	id = request(&s, &nobody, buf, 10, 77, 0);
 	FAILS(receive(&s, 0, 0), ENOTCONN);
 	CHECK(s.args.id == id && s.args.completion_cookie == 77, "id, cookie");
-	CHECK(s.from.in4.sin_port == nobody.in4.sin_port, "port");
+	/* The kernel gives no name with a call that fails. */
+	CHECK(in_kernel() || s.from.in4.sin_port == nobody.in4.sin_port, "port");
 	id = request(&s, &nobody, buf, 10, 78, HOMA_SENDMSG_PRIVATE);
 	FAILS(receive(&s, id, 0), ENOTCONN);
 	CHECK(s.args.id == id && s.args.completion_cookie == 78, "id, cookie");

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """The engine compiled by the kernel's own build over engine/plat/kernel, for
-each set of kernel headers that is installed. Compiled, not linked: a module
-comes with the kernel host."""
+each set of kernel headers that is installed. Compiled, not linked: what is
+tested here is that the engine compiles alone; homa.ko is built by lab/vm."""
 
 from __future__ import annotations
 

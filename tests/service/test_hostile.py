@@ -111,12 +111,16 @@ def test_hostile__only_itself_is_harmed() -> None:
         a.homad.await_resources(before, 60)
 
 
-@pytest.mark.parametrize("kind", ["eventfds", "ctl_deaf", "unread", "memory", "stopped"])
-def test_hostile__one_kind(lawful: Host, kind: str) -> None:
-    """Each of those that could block the daemon rather than break it, alone, so that the culprit is named."""
+@pytest.mark.parametrize(
+    ("kind", "port"), [("eventfds", 4001), ("ctl_deaf", 4002), ("unread", 4003), ("memory", 4004), ("stopped", 4005)]
+)
+def test_hostile__one_kind(lawful: Host, kind: str, port: int) -> None:
+    """Each of those that could block the daemon rather than break it, alone, so that the culprit is named.
+    Its requests may say that the server shall end, so they go to one of its own."""
+    echo_server(lawful, port)
     steady = going(lawful.start([STEADY, lawful.address(lawful, 4000)]))
     for life in range(4):
-        lawful.run([*NOBODY, HOSTILE, str(SEED), f"life={life}", kind, lawful.v4, "4000"], timeout=120)
+        lawful.run([*NOBODY, HOSTILE, str(SEED), f"life={life}", kind, lawful.v4, str(port)], timeout=120)
     ended_well(steady)
     lawful.homad.check()
 

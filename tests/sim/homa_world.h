@@ -12,6 +12,7 @@
 #include "unit.h"
 
 #include "homa_host.h"
+#include "homa_look.h"
 
 #define WORLD_MSGS 20000
 

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "hammer.h"
+#include "homa_look.h"
 
 u64 hammer_now(void)
 {

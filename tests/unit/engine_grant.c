@@ -4,6 +4,7 @@
  * counted by hand. engine_grant_random.c holds it against a model.
  */
 #include "engine_world.h"
+#include "homa_look.h"
 
 #define MTU 1500
 #define PACKET (MTU - 104)

@@ -2,9 +2,10 @@
 /*
  * The seam between the engine and the Linux kernel: the same names as
  * engine/plat/user/homa_plat.h, over the kernel's own headers. The engine
- * runs here in softirq as well as in system calls, so its locks keep bottom
- * halves away; lockdep plays the part of the lock-order checker, one lock
- * class key per enum homa_lock_class.
+ * runs here in softirq as well as in system calls, and its caller has turned
+ * bottom halves off for all of its calls (homa_enter() in host/kernel), so plain
+ * spinlocks do. lockdep plays the part of the lock-order checker, one lock class
+ * key per enum homa_lock_class, and notices a call with bottom halves on.
  */
 #ifndef HOMA_PLAT_H
 #define HOMA_PLAT_H
@@ -41,6 +42,13 @@ typedef __be64 homa_be64;
 #endif
 #ifndef UINT64_MAX
 #define UINT64_MAX U64_MAX
+#endif
+
+/* A variable that is filled before use: not to be zeroed (INIT_STACK_ALL_ZERO). */
+#if __has_attribute(__uninitialized__)
+#define HOMA_NOINIT __attribute__((__uninitialized__))
+#else
+#define HOMA_NOINIT
 #endif
 
 /* A function off the usual way, kept out of those on it. */
@@ -145,29 +153,36 @@ struct homa_lock {
 	spinlock_t spin;
 };
 
-/* Defined once in host/kernel, one key per class. */
+/* Defined once in host/kernel, one key and name per class: lockdep wants the
+ * same name, by its address, wherever a lock of a class is made. */
 extern struct lock_class_key homa_plat_lock_keys[HOMA_LOCK_CLASSES];
+extern const char *const homa_plat_lock_names[HOMA_LOCK_CLASSES];
 
 static inline void homa_lock_init(struct homa_lock *lock,
 				  enum homa_lock_class lock_class)
 {
 	spin_lock_init(&lock->spin);
-	lockdep_set_class(&lock->spin, &homa_plat_lock_keys[lock_class]);
+	lockdep_set_class_and_name(&lock->spin, &homa_plat_lock_keys[lock_class],
+				   homa_plat_lock_names[lock_class]);
 }
 
 static inline bool homa_trylock(struct homa_lock *lock)
 {
-	return spin_trylock_bh(&lock->spin);
+	return spin_trylock(&lock->spin);
 }
 
+/* sparse cannot follow locks that one function takes and another gives back, or that
+ * are kept over some turns of a loop; it is told nothing of them. lockdep sees all. */
 static inline void homa_lock(struct homa_lock *lock)
 {
-	spin_lock_bh(&lock->spin);
+	spin_lock(&lock->spin);
+	__release(&lock->spin);
 }
 
 static inline void homa_unlock(struct homa_lock *lock)
 {
-	spin_unlock_bh(&lock->spin);
+	__acquire(&lock->spin);
+	spin_unlock(&lock->spin);
 }
 
 /* Reference count; the one who drops the last reference owns the object. */
@@ -195,6 +210,27 @@ static inline u32 homa_ref_read(const struct homa_ref *ref)
 	return refcount_read(&ref->count);
 }
 
+/* Another one, unless the object is at its end. */
+static inline bool homa_ref_get_live(struct homa_ref *ref)
+{
+	return refcount_inc_not_zero(&ref->count);
+}
+
+/* Let go of the last one; false: it is not the last. */
+static inline bool homa_ref_drop_last(struct homa_ref *ref)
+{
+	return refcount_dec_if_one(&ref->count);
+}
+
+/*
+ * Lookups without a lock: whoever calls the engine is an RCU reader (bottom
+ * halves are off), and the host frees peers and sockets only after a grace
+ * period, or reuses a peer's memory as another peer (SLAB_TYPESAFE_BY_RCU).
+ */
+#define HOMA_RCU 1
+#define homa_publish(p, v) smp_store_release(p, v)
+#define homa_write_barrier() smp_wmb()
+
 /* A counter that several threads draw numbers from. */
 static inline u64 homa_counter_add(u64 *counter, u64 n)
 {
@@ -202,6 +238,12 @@ static inline u64 homa_counter_add(u64 *counter, u64 n)
 
 	BUILD_BUG_ON(sizeof(atomic64_t) != sizeof(u64));
 	return (u64)atomic64_fetch_add_relaxed((s64)n, a);
+}
+
+/* One that only says whether something has happened. */
+static inline void homa_counter_bump(u32 *counter)
+{
+	atomic_inc((atomic_t *)counter);
 }
 
 #endif

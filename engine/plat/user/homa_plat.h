@@ -51,6 +51,8 @@ int memcmp(const void *a, const void *b, size_t n);
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #endif
+/* A variable that is filled before use; matters where the compiler clears all. */
+#define HOMA_NOINIT
 /* A function off the usual way, kept out of those on it. */
 #define HOMA_RARE __attribute__((noinline, cold))
 #define homa_prefetch(p) __builtin_prefetch(p)
@@ -311,6 +313,20 @@ static inline u32 homa_ref_read(const struct homa_ref *ref)
 	return __atomic_load_n(&ref->count, __ATOMIC_ACQUIRE);
 }
 
+static inline bool homa_ref_get_live(struct homa_ref *ref)
+{
+	homa_ref_get(ref);
+	return true;
+}
+
+static inline bool homa_ref_drop_last(struct homa_ref *ref)
+{
+	u32 one = 1;
+
+	return __atomic_compare_exchange_n(&ref->count, &one, 0, false,
+					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 /* A counter that several threads draw numbers from. */
 static inline u64 homa_counter_add(u64 *counter, u64 n)
 {
@@ -380,6 +396,20 @@ static inline u32 homa_ref_read(const struct homa_ref *ref)
 	return ref->count;
 }
 
+static inline bool homa_ref_get_live(struct homa_ref *ref)
+{
+	ref->count++;
+	return true;
+}
+
+static inline bool homa_ref_drop_last(struct homa_ref *ref)
+{
+	if (ref->count != 1)
+		return false;
+	ref->count = 0;
+	return true;
+}
+
 static inline u64 homa_counter_add(u64 *counter, u64 n)
 {
 	u64 old = *counter;
@@ -389,5 +419,16 @@ static inline u64 homa_counter_add(u64 *counter, u64 n)
 }
 
 #endif /* HOMA_MT */
+
+/* One that only says whether something has happened. */
+static inline void homa_counter_bump(u32 *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+/* No lookups without a lock here: memory may go at once. */
+#define HOMA_RCU 0
+#define homa_publish(p, v) (*(p) = (v))
+#define homa_write_barrier() ((void)0)
 
 #endif

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * A QEMU plugin (TCG) that counts the guest's instructions between two marks
+ * (mark.h), kernel and user apart, and on request says where they were spent.
+ * Under -icount every run executes the same instructions, so the counts repeat
+ * to the instruction and a change of one is seen.
+ *
+ *	-plugin insn_count.so,out=FILE[,profile=on]
+ *
+ * Each end mark appends to FILE a line
+ *	count KERNEL USER
+ * and with profile=on before it, for each block of kernel code that ran since
+ * the begin mark (blocks begin where jumps and calls lead to),
+ *	block ADDRESS INSTRUCTIONS EXECUTIONS
+ * and for each pair of a block that ends with a call and where it led to
+ *	call FROM TO TIMES
+ * A block is counted whole when it is entered; one that faults on its way is
+ * counted too long by a few instructions, in every run the same.
+ *
+ * PLUGIN_API is the version of the interface that the emulator wants: 1 up to
+ * QEMU 8, at least 3 later, where instruction bytes are copied out. The
+ * declarations are written out because distributions ship no header.
+ */
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mark.h"
+
+#ifndef PLUGIN_API
+#define PLUGIN_API 4
+#endif
+#define EXPORTED __attribute__((visibility("default")))
+
+/* ---- of the emulator's interface, what is used here ---- */
+
+typedef uint64_t qemu_plugin_id_t;
+struct qemu_info_t;
+struct qemu_plugin_tb;
+struct qemu_plugin_insn;
+enum { NO_REGISTERS };
+typedef void run_callback(unsigned int vcpu, void *data);
+void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
+					   void (*cb)(qemu_plugin_id_t,
+						      struct qemu_plugin_tb *));
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, run_callback *cb,
+					  int registers, void *data);
+void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
+					    run_callback *cb, int registers, void *data);
+size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
+uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
+struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb,
+						 size_t index);
+size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
+#if PLUGIN_API < 3
+const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
+#else
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size);
+#endif
+EXPORTED int qemu_plugin_version = PLUGIN_API;
+EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info,
+				 int argc, char **argv);
+
+/* ---- counting ---- */
+
+#define BUCKETS 65536u
+
+/* struct block - a piece of code without jumps into it; executions in all, and at begin */
+struct block {
+	struct block *next;
+	uint64_t address;
+	uint32_t insns;
+	bool kernel;
+	enum ending { ENDS_OTHERWISE, ENDS_IN_CALL, IS_TRAMPOLINE } ending;
+	uint64_t runs, before;
+};
+
+/* struct edge - a call, made since the begin mark */
+struct edge {
+	struct edge *next;
+	const struct block *from, *to;
+	uint64_t times;
+};
+
+static struct block *blocks[BUCKETS];
+static struct edge *edges[BUCKETS];
+static const struct block *caller;
+static uint64_t kernel, user, kernel_before, user_before;
+static bool profile;
+static FILE *out;
+
+static uint32_t hash_of(uint64_t a)
+{
+	return (uint32_t)(((a ^ a >> 16) * 0x9e3779b97f4a7c15u) >> 48) % BUCKETS;
+}
+
+static void count_call(const struct block *from, const struct block *to)
+{
+	struct edge **head = &edges[hash_of(from->address + 3 * to->address)];
+	struct edge *edge;
+
+	for (edge = *head; edge; edge = edge->next)
+		if (edge->from == from && edge->to == to) {
+			edge->times++;
+			return;
+		}
+	edge = calloc(1, sizeof(*edge));
+	if (!edge)
+		abort();
+	*edge = (struct edge){ *head, from, to, 1 };
+	*head = edge;
+}
+
+/* With -icount one thread runs all CPUs: nothing here needs a lock. */
+static void on_block(unsigned int vcpu, void *data)
+{
+	struct block *block = data;
+
+	(void)vcpu;
+	block->runs++;
+	if (block->kernel)
+		kernel += block->insns;
+	else
+		user += block->insns;
+	if (!profile)
+		return;
+	if (caller && block->kernel)
+		count_call(caller, block);
+	if (block->ending != IS_TRAMPOLINE)
+		caller = block->ending == ENDS_IN_CALL ? block : NULL;
+}
+
+/* The same code may be translated anew at any time: it is found again. */
+static struct block *find_block(uint64_t address, uint32_t insns)
+{
+	struct block **head = &blocks[hash_of(address)];
+	struct block *block;
+
+	for (block = *head; block; block = block->next)
+		if (block->address == address && block->insns == insns)
+			return block;
+	block = calloc(1, sizeof(*block));
+	if (!block)
+		abort();	/* counts would be wrong from here on */
+	block->address = address;
+	block->insns = insns;
+	block->kernel = address >> 63;
+	block->next = *head;
+	*head = block;
+	return block;
+}
+
+static void on_begin(unsigned int vcpu, void *data)
+{
+	(void)vcpu;
+	(void)data;
+	kernel_before = kernel;
+	user_before = user;
+	if (!profile)
+		return;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (struct block *block = blocks[i]; block; block = block->next)
+			block->before = block->runs;
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		for (struct edge *edge = edges[i]; edge; edge = edge->next)
+			edge->times = 0;
+}
+
+static void write_profile(uint32_t i)
+{
+	for (const struct block *block = blocks[i]; block; block = block->next)
+		if (block->kernel && block->runs != block->before)
+			fprintf(out, "block %" PRIx64 " %" PRIu32 " %" PRIu64 "\n",
+				block->address, block->insns,
+				block->runs - block->before);
+	for (const struct edge *edge = edges[i]; edge; edge = edge->next)
+		if (edge->from->kernel && edge->times)
+			fprintf(out, "call %" PRIx64 " %" PRIx64 " %" PRIu64 "\n",
+				edge->from->address, edge->to->address, edge->times);
+}
+
+static void on_end(unsigned int vcpu, void *data)
+{
+	(void)vcpu;
+	(void)data;
+	for (uint32_t i = 0; profile && i < BUCKETS; i++)
+		write_profile(i);
+	fprintf(out, "count %" PRIu64 " %" PRIu64 "\n", kernel - kernel_before,
+		user - user_before);
+	fflush(out);
+}
+
+/* The first bytes of an instruction, up to MARK_SIZE; how many it has. */
+static size_t bytes_of(const struct qemu_plugin_insn *insn, unsigned char *bytes)
+{
+	size_t size = qemu_plugin_insn_size(insn);
+	size_t shown = size < MARK_SIZE ? size : MARK_SIZE;
+
+	memset(bytes, 0, MARK_SIZE);
+#if PLUGIN_API < 3
+	memcpy(bytes, qemu_plugin_insn_data(insn), shown);
+#else
+	qemu_plugin_insn_data(insn, bytes, shown);
+#endif
+	return size;
+}
+
+/*
+ * Direct calls, and indirect ones with or without a prefix. The kernel makes
+ * indirect calls by way of two instructions of which the last jumps.
+ */
+static enum ending ending_of(struct qemu_plugin_tb *tb, size_t insns)
+{
+	unsigned char bytes[MARK_SIZE];
+	const unsigned char *op = bytes;
+
+	bytes_of(qemu_plugin_tb_get_insn(tb, insns - 1), bytes);
+	while ((*op & 0xf0) == 0x40 || *op == 0x2e || *op == 0x3e)
+		op++;
+	if (op[0] == 0xe8 || (op[0] == 0xff && (op[1] & 0x38) == 0x10))
+		return ENDS_IN_CALL;
+	if (op[0] == 0xff && (op[1] & 0x38) == 0x20 && insns <= 2)
+		return IS_TRAMPOLINE;
+	return ENDS_OTHERWISE;
+}
+
+/* The number of the mark that this instruction is; 0: an ordinary one. */
+static int mark_of(const struct qemu_plugin_insn *insn)
+{
+	static const unsigned char head[] = MARK_HEAD, tail[] = MARK_TAIL;
+	unsigned char bytes[MARK_SIZE];
+
+	if (qemu_plugin_insn_size(insn) != MARK_SIZE)
+		return 0;
+	bytes_of(insn, bytes);
+	if (memcmp(bytes, head, sizeof(head)) ||
+	    memcmp(bytes + sizeof(head) + 1, tail, sizeof(tail)))
+		return 0;
+	return bytes[sizeof(head)];
+}
+
+static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	size_t n = qemu_plugin_tb_n_insns(tb);
+	struct block *block = find_block(qemu_plugin_tb_vaddr(tb), (uint32_t)n);
+
+	(void)id;
+	if (profile && n)
+		block->ending = ending_of(tb, n);
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, on_block, NO_REGISTERS, block);
+	for (size_t i = 0; i < n; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		int mark = mark_of(insn);
+
+		if (mark == MARK_BEGIN || mark == MARK_END)
+			qemu_plugin_register_vcpu_insn_exec_cb(
+				insn, mark == MARK_BEGIN ? on_begin : on_end,
+				NO_REGISTERS, NULL);
+	}
+}
+
+EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info,
+				 int argc, char **argv)
+{
+	const char *path = NULL;
+
+	(void)info;
+	for (int i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "out=", 4)) {
+			path = argv[i] + 4;
+		} else if (!strcmp(argv[i], "profile=on")) {
+			profile = true;
+		} else {
+			fprintf(stderr, "insn_count: unknown argument '%s'\n", argv[i]);
+			return -1;
+		}
+	}
+	out = path ? fopen(path, "a") : NULL;
+	if (!out) {
+		fprintf(stderr, "insn_count: cannot write out=FILE\n");
+		return -1;
+	}
+	qemu_plugin_register_vcpu_tb_trans_cb(id, on_translate);
+	return 0;
+}

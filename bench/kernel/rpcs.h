@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * homa-kernel-bench: RPCs between two network namespaces of one kernel, over
+ * kernel TCP, UDP or the kernel's Homa sockets, with as little as possible
+ * around the system calls. It exists beside homa-bench because what is measured
+ * here is the kernel: the program is static, so that it runs alone in a small
+ * guest, takes no time stamps while instructions are counted, and tells the
+ * emulator where the measured part begins and ends (mark.h).
+ *
+ * TCP carries one send() and one receive per message, never several messages in
+ * a call.
+ */
+#ifndef HOMA_KERNEL_BENCH_RPCS_H
+#define HOMA_KERNEL_BENCH_RPCS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#define RPCS_MAX_MESSAGE 1000000u
+#define RPCS_MAX_OUTSTANDING 256u
+
+/* How to wait for a message. */
+enum rpcs_wait {
+	RPCS_BLOCK,	/* in the receiving call */
+	RPCS_YIELD,	/* receive without waiting, sched_yield() in between */
+	RPCS_SPIN,	/* receive without waiting, again and again */
+	RPCS_POLL,	/* as RPCS_YIELD for a while, then as RPCS_BLOCK */
+};
+
+/*
+ * struct rpcs_config - a run
+ * @poll_usecs: for RPCS_POLL; @poll_ticks: the same in the processor's.
+ * @request, @response: message bytes, both ways.
+ * @outstanding: RPCs kept in flight.
+ * @warmup, @count: RPCs before and in the measured part.
+ * @times: take the time of every RPC.
+ * @mark: tell the emulator about the measured part.
+ * @peer: the server's address, @peerlen of it.
+ */
+struct rpcs_config {
+	const char *proto;
+	enum rpcs_wait wait;
+	uint32_t poll_usecs;
+	uint64_t poll_ticks;
+	uint32_t request, response;
+	uint32_t outstanding;
+	uint32_t warmup, count;
+	uint32_t sndbuf;
+	bool times;
+	bool mark;
+	int client_cpu, server_cpu;
+	const char *client_net, *server_net;
+	const char *address;
+	const char *label;
+	uint16_t port;
+	struct sockaddr_storage peer;
+	socklen_t peerlen;
+};
+
+/*
+ * struct rpcs_proto - a transport; calls end the program when they fail
+ * @listen: server: ready for clients when it returns.
+ * @serve: server: answers for ever.
+ * @connect: client: ready to send when it returns.
+ * @send: start RPC number @slot (below config.outstanding).
+ * @receive: wait for a response; its slot.
+ */
+struct rpcs_proto {
+	const char *name;
+	void (*listen)(const struct rpcs_config *config);
+	void (*serve)(const struct rpcs_config *config);
+	void (*connect)(const struct rpcs_config *config);
+	void (*send)(const struct rpcs_config *config, uint32_t slot);
+	uint32_t (*receive)(const struct rpcs_config *config);
+};
+
+extern const struct rpcs_proto rpcs_tcp, rpcs_udp, rpcs_homa;
+
+/** rpcs_die() - print the message and errno's text, end the program */
+__attribute__((noreturn, format(printf, 1, 2))) void rpcs_die(const char *format,
+							      ...);
+
+/** rpcs_wait_flags() - for the first receive of a message */
+int rpcs_wait_flags(const struct rpcs_config *config);
+/** rpcs_wait_turn() - a receive found nothing; flags for the next. @since: of the
+ *  message, 0 at first. */
+int rpcs_wait_turn(const struct rpcs_config *config, uint64_t *since);
+
+#endif

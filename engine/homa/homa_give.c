@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Messages that are whole in one packet. Where the host says so (homa_sock_give())
+ * such a message is the application's as soon as it is received: no deadline is
+ * set for bytes that are here, the grant scheduler never sees it, and the steps
+ * between arrival, copy and taking fall away. The host copies the payload to its
+ * page afterwards; nobody but the application looks there.
+ */
+#include "homa_rx.h"
+
+void homa_sock_give(struct homa_sock *sock, bool give)
+{
+	HOMA_WRITE_ONCE(sock->give, give);
+}
+
+bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
+		  struct homa_rx_pkt *pkt)
+{
+	struct homa_rx_message *m = &pkt->message;
+
+	/* All of it has come once already: somebody copies it now. */
+	if (rpc->in.received || !HOMA_READ_ONCE(rpc->sock->give) ||
+	    !(rpc->flags & HOMA_RPC_OWN_PAGES) || rpc->flags & HOMA_RPC_PRIVATE)
+		return false;
+	homa_count(ctx, HOMA_M_rx_fresh_bytes, rpc->in.length);
+	rpc->in.received = rpc->in.length;
+	rpc->copied = rpc->in.length;
+	rpc->flags &= 0xff ^ HOMA_RPC_OWN_PAGES;
+	pkt->verdict = HOMA_RX_MESSAGE;
+	pkt->skip = HOMA_DATA_HDR;
+	pkt->offset = 0;
+	pkt->length = rpc->in.length;
+	pkt->fresh = rpc->in.length;
+	pkt->whole = true;
+	m->sock = rpc->sock;
+	m->handle = homa_rpc_handle(rpc);
+	m->cookie = rpc->cookie;
+	m->page = rpc->pages[0];
+	m->peer_port = rpc->dport;
+	m->kind = HOMA_EV_REQUEST;
+	if (!homa_rpc_is_client(rpc)) {
+		/* A START_MSG may have come before. */
+		homa_grant_remove(ctx, rpc);
+		homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
+		homa_rpc_serve(ctx, rpc);
+		return true;
+	}
+	m->kind = HOMA_EV_RESPONSE;
+	rpc->state = HOMA_RPC_READY;
+	homa_rpc_end(ctx, rpc);
+	return true;
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Ports and names. A Homa socket has a port from the start; bind() gives it one
+ * of a server's, and the address in it is ignored: ports belong to the
+ * namespace. Peers are named in the socket's own family, IPv4 ones of an
+ * AF_INET6 socket as ::ffff:a.b.c.d. What else is needed to reach a peer travels
+ * in parts of the name that would be zero: the interface in sin6_scope_id, and the
+ * UDP port of a peer that is reached at another than the usual one in sin_zero
+ * or sin6_flowinfo, as libhoma has it.
+ */
+#include <net/ipv6.h>
+
+#include "homa_sockets.h"
+
+#define HOMA_FLOW_MARK 0xe0000000u
+#define HOMA_FLOW_MASK 0xffff0000u
+
+static int homa_name_size(const struct sock *sk)
+{
+	return sk->sk_family == AF_INET ? sizeof(struct sockaddr_in) :
+					  sizeof(struct sockaddr_in6);
+}
+
+/* ---- our own name ---- */
+
+static int homa_bind_locked(struct homa_ksock *hsk, u16 port)
+{
+	struct homa_cpu *cpu;
+	u16 before;
+	int err;
+
+	if (READ_ONCE(hsk->shutdown))
+		return -ESHUTDOWN;
+	before = homa_sock_port(hsk->engine_sock);
+	if (before == port)
+		return 0;
+	if (before < HOMA_MIN_DEFAULT_PORT)
+		return homa_error_text(hsk, -EINVAL,
+				       "bind: the socket is bound already");
+	cpu = homa_enter_wait(hsk->hnet);
+	if (!cpu)
+		return -ENETDOWN;
+	err = homa_sock_bind(&cpu->ctx, hsk->engine_sock, port);
+	homa_leave(cpu);
+	if (err)
+		return homa_error_text(hsk, err, "bind: the port is taken");
+	WRITE_ONCE(hsk->server, true);
+	return 0;
+}
+
+int homa_bind(struct socket *sock, homa_bind_addr *addr, int len)
+{
+	const struct sockaddr *name = (const struct sockaddr *)addr;
+	struct homa_ksock *hsk = homa_ksk(sock->sk);
+	u16 port;
+	int err;
+
+	if (len < homa_name_size(sock->sk))
+		return homa_error_text(hsk, -EINVAL, "bind: the address is cut off");
+	if (name->sa_family != sock->sk->sk_family)
+		return homa_error_text(hsk, -EAFNOSUPPORT,
+				       "bind: the address is of another family than the socket");
+	/* In the same place in both families. */
+	port = ntohs(((const struct sockaddr_in *)name)->sin_port);
+	if (!port)
+		return 0;
+	if (port >= HOMA_MIN_DEFAULT_PORT)
+		return homa_error_text(hsk, -EINVAL,
+				       "bind: servers use ports below 32768");
+	lock_sock(sock->sk);
+	err = homa_bind_locked(hsk, port);
+	release_sock(sock->sk);
+	return err;
+}
+
+int homa_getname(struct socket *sock, struct sockaddr *addr, int peer)
+{
+	struct homa_ksock *hsk = homa_ksk(sock->sk);
+	int size = homa_name_size(sock->sk);
+
+	if (peer)
+		return -ENOTCONN;
+	memset(addr, 0, size);
+	addr->sa_family = sock->sk->sk_family;
+	((struct sockaddr_in *)addr)->sin_port =
+		htons(homa_sock_port(hsk->engine_sock));
+	return size;
+}
+
+/* ---- names of peers ---- */
+
+static int homa_name_v4(struct homa_ksock *hsk, const struct sockaddr_in *in,
+			struct homa_name *name)
+{
+	__be32 ip = in->sin_addr.s_addr;
+
+	if (ipv4_is_multicast(ip) || ipv4_is_lbcast(ip))
+		return homa_error_text(hsk, -EINVAL,
+				       "sendmsg: the peer cannot be a group");
+	if (!ip)
+		ip = htonl(INADDR_LOOPBACK);
+	homa_addr_v4(&name->addr, ip, hsk->encap);
+	if (in->sin_zero[0] == 'H' && in->sin_zero[1] == 'E') {
+		name->addr.encap = homa_get_be16(in->sin_zero + 2);
+		name->marked = true;
+	}
+	return 0;
+}
+
+static int homa_scope(struct homa_ksock *hsk, const struct sockaddr_in6 *in6)
+{
+	int bound = READ_ONCE(hsk->inet.sk.sk_bound_dev_if);
+	int scope = (int)in6->sin6_scope_id;
+
+	if (!(ipv6_addr_type(&in6->sin6_addr) & IPV6_ADDR_LINKLOCAL))
+		return 0;
+	if (!scope)
+		scope = bound;
+	if (scope <= 0 || (bound && scope != bound))
+		return homa_error_text(hsk, -EINVAL,
+				       "sendmsg: a link-local peer needs its interface in sin6_scope_id");
+	return scope;
+}
+
+static int homa_name_v6(struct homa_ksock *hsk, const struct sockaddr_in6 *in6,
+			struct homa_name *name)
+{
+	const struct sock *sk = &hsk->inet.sk;
+	u32 flow = ntohl(in6->sin6_flowinfo);
+	struct in6_addr ip = in6->sin6_addr;
+	int scope;
+
+	if (ipv6_addr_v4mapped(&ip)) {
+		struct sockaddr_in in = { .sin_addr.s_addr = ip.s6_addr32[3] };
+		int err;
+
+		if (ipv6_only_sock(sk))
+			return -ENETUNREACH;
+		err = homa_name_v4(hsk, &in, name);
+		if (err)
+			return err;
+	} else {
+		if (ipv6_addr_is_multicast(&ip))
+			return homa_error_text(hsk, -EINVAL,
+					       "sendmsg: the peer cannot be a group");
+		if (ipv6_addr_any(&ip))
+			ip = in6addr_loopback;
+		scope = homa_scope(hsk, in6);
+		if (scope < 0)
+			return scope;
+		homa_addr_v6_at(&name->addr, &ip, hsk->encap, scope);
+	}
+	if ((flow & HOMA_FLOW_MASK) == HOMA_FLOW_MARK) {
+		name->addr.encap = (u16)flow;
+		name->marked = true;
+	}
+	return 0;
+}
+
+int homa_name_get(struct homa_ksock *hsk, const struct msghdr *msg,
+		  struct homa_name *name)
+{
+	const struct sockaddr *sa = msg->msg_name;
+
+	if (!sa)
+		return homa_error_text(hsk, -EINVAL,
+				       "sendmsg: msg_name is NULL; it is the peer's address");
+	if (msg->msg_namelen < (int)sizeof(sa->sa_family))
+		goto cut;
+	if (sa->sa_family != hsk->inet.sk.sk_family)
+		return homa_error_text(hsk, -EAFNOSUPPORT,
+				       "sendmsg: the address is of another family than the socket");
+	if (msg->msg_namelen < homa_name_size(&hsk->inet.sk))
+		goto cut;
+	/* In the same place in both families. */
+	name->port = ntohs(((const struct sockaddr_in *)sa)->sin_port);
+	name->marked = false;
+	if (sa->sa_family == AF_INET)
+		return homa_name_v4(hsk, (const struct sockaddr_in *)sa, name);
+	return homa_name_v6(hsk, (const struct sockaddr_in6 *)sa, name);
+cut:
+	return homa_error_text(hsk, -EINVAL, "sendmsg: the address is cut off");
+}
+
+/* A UDP port that has to travel with the name. */
+static bool homa_name_marks(u16 encap)
+{
+	return encap && encap != HOMA_UDP_PORT && encap != HOMA_ENCAP_TCP;
+}
+
+int homa_name_put(const struct homa_ksock *hsk, const struct homa_addr *peer,
+		  u16 port, struct sockaddr_storage *to)
+{
+	int size = homa_name_size(&hsk->inet.sk);
+
+	memset(to, 0, size);
+	if (hsk->inet.sk.sk_family == AF_INET) {
+		struct sockaddr_in *in = (struct sockaddr_in *)to;
+
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		in->sin_addr.s_addr = homa_addr_get_v4(peer);
+		if (homa_name_marks(peer->encap)) {
+			in->sin_zero[0] = 'H';
+			in->sin_zero[1] = 'E';
+			homa_put_be16(in->sin_zero + 2, peer->encap);
+		}
+	} else {
+		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
+
+		in6->sin6_family = AF_INET6;
+		in6->sin6_port = htons(port);
+		in6->sin6_scope_id = homa_addr_get_v6(peer, &in6->sin6_addr);
+		if (homa_name_marks(peer->encap))
+			in6->sin6_flowinfo = htonl(HOMA_FLOW_MARK | peer->encap);
+	}
+	return size;
+}
+
+bool homa_name_fits(const struct homa_ksock *hsk, const struct homa_addr *peer)
+{
+	const struct sock *sk = &hsk->inet.sk;
+
+	if (homa_addr_is_v4(peer))
+		return !ipv6_only_sock(sk);
+	return sk->sk_family == AF_INET6;
+}

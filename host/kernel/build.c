@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Packets from what the engine says: an skb with IP header, perhaps a UDP one,
+ * Homa header and payload. Headers and the bytes of short messages stand in one
+ * fragment from this CPU's pool; the payload of long ones is references to the
+ * message's pages. Nothing is kept: a retransmission builds a new skb.
+ *
+ * Natively the Homa checksum is 0. In TCP disguise and under UDP it is left to
+ * the device (CHECKSUM_PARTIAL), which may leave it to software.
+ */
+#include <linux/udp.h>
+#include <net/ip.h>
+#include <net/ip6_checksum.h>
+#include <net/ipv6.h>
+#include <net/tcp.h>
+#include <net/udp.h>
+
+#include "homa_codec.h"
+#include "homa_tx.h"
+
+static u32 homa_udp_len(const struct homa_addr *dst)
+{
+	return homa_encap_udp(dst) ? sizeof(struct udphdr) : 0;
+}
+
+/* Packets of one RPC take one way through queues and networks. */
+static u32 homa_tx_hash(const struct homa_tx_desc *desc)
+{
+	return homa_get_be32(desc->hdr + offsetof(struct homa_wire_common,
+						  sender_id) + 4) *
+	       GOLDEN_RATIO_32;
+}
+
+static u8 homa_tx_tos(const struct homa_net *hnet, const struct homa_tx_desc *desc)
+{
+	u32 prio = desc->prio & (HOMA_PRIORITIES - 1);
+
+	return (u8)(READ_ONCE(hnet->settings.priority_map[prio]) << 5);
+}
+
+/* The checksum of TCP: of the pseudo-header, the rest later. For packets in
+ * disguise, and for adapters that take us for TCP when they segment. */
+static void homa_tx_tcp_csum(struct sk_buff *skb, const struct homa_route *route)
+{
+	struct homa_wire_common *w = (struct homa_wire_common *)skb->data;
+	__sum16 sum;
+
+	if (homa_route_v4(route))
+		sum = ~tcp_v4_check((int)skb->len, route->v4.saddr,
+				    route->v4.daddr, 0);
+	else
+		sum = ~tcp_v6_check((int)skb->len, &route->v6.saddr,
+				    &route->v6.daddr, 0);
+	memcpy(&w->checksum, &sum, sizeof(sum));
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = (u16)(skb->data - skb->head);
+	skb->csum_offset = offsetof(struct homa_wire_common, checksum);
+}
+
+static void homa_tx_udp(struct sk_buff *skb, const struct homa_route *route,
+			u16 port)
+{
+	struct udphdr *uh = __skb_push(skb, sizeof(*uh));
+
+	skb_reset_transport_header(skb);
+	uh->source = htons(HOMA_UDP_PORT);
+	uh->dest = htons(port);
+	uh->len = htons((u16)skb->len);
+	uh->check = 0;
+	if (homa_route_v4(route))
+		udp_set_csum(false, skb, route->v4.saddr, route->v4.daddr,
+			     (int)skb->len);
+	else
+		udp6_set_csum(false, skb, &route->v6.saddr, &route->v6.daddr,
+			      (int)skb->len);
+	if (!skb_is_gso(skb))
+		return;
+	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->csum_start = (u16)(skb->data - skb->head);
+	skb->csum_offset = offsetof(struct udphdr, check);
+}
+
+/* The rest of the IP header - lengths, checksum - is ip_local_out()'s. */
+static void homa_tx_ip(struct sk_buff *skb, const struct homa_route *route, u8 tos,
+		       u32 hash)
+{
+	if (homa_route_v4(route)) {
+		struct iphdr *ip = __skb_push(skb, sizeof(*ip));
+
+		memcpy(ip, &route->v4, sizeof(*ip));
+		ip->tos = tos;
+	} else {
+		struct ipv6hdr *ip = __skb_push(skb, sizeof(*ip));
+
+		memcpy(ip, &route->v6, sizeof(*ip));
+		ip6_flow_hdr(ip, tos, htonl(hash >> 12));
+	}
+	skb_reset_network_header(skb);
+}
+
+/* Homa header and payload; @small: the message's bytes, to be copied. */
+static int homa_tx_body(struct sk_buff *skb, const struct homa_tx_piece *piece,
+			const u8 *small)
+{
+	const struct homa_tx_desc *desc = piece->desc;
+	u32 offset = desc->offset + piece->skip;
+	void *hdr = __skb_put(skb, desc->hdr_len);
+
+	if (!piece->msg) {
+		memcpy(hdr, desc->hdr, desc->hdr_len);
+		return 0;
+	}
+	memcpy(hdr, desc->hdr, HOMA_DATA_HDR);
+	if (unlikely(piece->skip))
+		homa_data_segment(hdr, offset);
+	if (likely(small)) {
+		__skb_put_data(skb, small + offset, piece->length);
+		return 0;
+	}
+	if (unlikely(piece->length > piece->seg &&
+		     (piece->form == HOMA_GSO_INTERLEAVED ||
+		      piece->form == HOMA_GSO_UDP)))
+		return homa_gso_interleave(piece->msg, skb, piece->form, offset,
+					   piece->length, piece->seg);
+	return homa_msg_to_skb(piece->msg, skb, offset, piece->length);
+}
+
+struct sk_buff *homa_tx_build(struct homa_cpu *cpu, const struct homa_tx_piece *piece)
+{
+	const struct homa_tx_desc *desc = piece->desc;
+	const struct homa_route *route = piece->route;
+	struct dst_entry *dst = piece->dst;
+	const u8 *small = NULL;
+	u32 size = desc->hdr_len;
+	u32 hash = homa_tx_hash(desc);
+	struct sk_buff *skb;
+	int err;
+
+	if (likely(piece->msg))
+		small = homa_msg_small(piece->msg, desc->offset + piece->skip +
+						   piece->length);
+	if (small || (piece->msg && piece->length <= HOMA_TX_COPY))
+		size += piece->length;
+	skb = homa_tx_alloc(LL_RESERVED_SPACE(dst->dev) + dst->header_len +
+			    route->ip_len + homa_udp_len(&desc->dst),
+			    size + dst->trailer_len);
+	if (unlikely(!skb))
+		return ERR_PTR(-ENOMEM);
+	err = homa_tx_body(skb, piece, small);
+	if (unlikely(err)) {
+		kfree_skb(skb);
+		return ERR_PTR(err);
+	}
+	skb_reset_transport_header(skb);
+	if (piece->length > piece->seg)
+		homa_gso_mark(skb, piece->form, piece->seg, piece->length,
+			      homa_route_v4(route));
+	if (unlikely(desc->dst.encap || (skb_is_gso(skb) &&
+					 piece->form == HOMA_GSO_INTERLEAVED))) {
+		if (!homa_encap_udp(&desc->dst))
+			homa_tx_tcp_csum(skb, route);
+		else
+			homa_tx_udp(skb, route, desc->dst.encap);
+	}
+	homa_tx_ip(skb, route, homa_tx_tos(cpu->hnet, desc), hash);
+	if (piece->sk) {
+		skb_set_owner_w(skb, piece->sk);
+		skb->priority = READ_ONCE(piece->sk->sk_priority);
+		skb->mark = READ_ONCE(piece->sk->sk_mark);
+	}
+	__skb_set_sw_hash(skb, hash, true);
+	skb_dst_set_noref(skb, dst);
+	return skb;
+}

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Devices and the engine's links: loopback and each device are paced apart. A
+ * link is made when the first packet meets its device and lives as long as the
+ * namespace, because peers and RPCs point to it; only the device goes away.
+ * The rate of real hardware is asked from the driver, later and in a work item
+ * since that takes the RTNL; virtual devices tell fictions (veth: 10 Gbit/s)
+ * and are paced only if link_mbps says so.
+ */
+#include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
+#include <linux/slab.h>
+
+#include "homa_kernel.h"
+#include "homa_net.h"
+
+#define HOMA_CTRL_SLOTS 128u
+#define HOMA_DEV_LINK ALIGN(sizeof(struct homa_dev), 64)
+
+struct homa_dev *homa_dev_of(struct homa_link *link)
+{
+	return (struct homa_dev *)((char *)link - HOMA_DEV_LINK);
+}
+
+static struct hlist_head *homa_dev_bucket(struct homa_net *hnet, int ifindex)
+{
+	return &hnet->devs[(u32)ifindex % HOMA_DEV_BUCKETS];
+}
+
+static struct homa_dev *homa_dev_find(struct homa_net *hnet, int ifindex)
+{
+	struct homa_dev *hdev;
+
+	hlist_for_each_entry_rcu(hdev, homa_dev_bucket(hnet, ifindex), node,
+				 lockdep_is_held(&hnet->dev_lock))
+		if (hdev->ifindex == ifindex)
+			return hdev;
+	return NULL;
+}
+
+/* ---- pulling again ---- */
+
+static void homa_dev_pull(struct homa_dev *hdev)
+{
+	struct homa_cpu *cpu = homa_enter(hdev->hnet);
+
+	if (unlikely(!cpu)) {
+		/* Settings change; nobody else would ask for this device. */
+		hrtimer_start(&hdev->timer, ms_to_ktime(1), HRTIMER_MODE_REL_SOFT);
+		return;
+	}
+	homa_xmit(cpu, hdev);
+	homa_leave(cpu);
+}
+
+static void homa_dev_again(struct tasklet_struct *t)
+{
+	homa_dev_pull(container_of(t, struct homa_dev, again));
+}
+
+static enum hrtimer_restart homa_dev_timer(struct hrtimer *timer)
+{
+	/* May start it again. */
+	homa_dev_pull(container_of(timer, struct homa_dev, timer));
+	return HRTIMER_NORESTART;
+}
+
+/* ---- rates ---- */
+
+static u32 homa_dev_speed(struct net_device *dev)
+{
+	struct ethtool_link_ksettings settings;
+
+	if (!dev->dev.parent || __ethtool_get_link_ksettings(dev, &settings) ||
+	    settings.base.speed == (u32)SPEED_UNKNOWN)
+		return 0;
+	return settings.base.speed;
+}
+
+/* RTNL held. */
+static void homa_dev_measure(struct homa_dev *hdev, struct net_device *dev)
+{
+	u32 mbps = homa_dev_speed(dev);
+
+	if (!mbps && !(dev->flags & IFF_LOOPBACK))
+		mbps = READ_ONCE(hdev->hnet->settings.link_mbps);
+	WRITE_ONCE(hdev->rate_mbps, mbps);
+	homa_link_set(hdev->link, mbps, READ_ONCE(dev->mtu));
+}
+
+static void homa_dev_work(struct work_struct *work)
+{
+	struct homa_dev *hdev = container_of(work, struct homa_dev, measure);
+	struct net_device *dev;
+
+	rtnl_lock();
+	dev = rtnl_dereference(hdev->dev);
+	if (dev)
+		homa_dev_measure(hdev, dev);
+	rtnl_unlock();
+}
+
+/* Settings changed: what follows from them. No one is in the engine. */
+void homa_devs_derive(struct homa_net *hnet)
+{
+	struct homa_dev *hdev;
+	int i;
+
+	spin_lock_bh(&hnet->dev_lock);
+	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
+		hlist_for_each_entry(hdev, &hnet->devs[i], node)
+			schedule_work(&hdev->measure);
+	spin_unlock_bh(&hnet->dev_lock);
+}
+
+/* ---- coming and going ---- */
+
+static struct homa_dev *homa_dev_make(struct homa_net *hnet,
+				      struct net_device *dev)
+{
+	size_t size = HOMA_DEV_LINK + homa_link_size(HOMA_CTRL_SLOTS);
+	struct homa_dev *hdev = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN);
+
+	if (!hdev)
+		return NULL;
+	hdev->hnet = hnet;
+	hdev->ifindex = dev->ifindex;
+	hdev->link = (struct homa_link *)((char *)hdev + HOMA_DEV_LINK);
+	homa_link_init(hdev->link, hnet->engine, 0, READ_ONCE(dev->mtu),
+		       HOMA_CTRL_SLOTS);
+	homa_hrtimer_setup(&hdev->timer, homa_dev_timer, HRTIMER_MODE_ABS_SOFT);
+	tasklet_setup(&hdev->again, homa_dev_again);
+	INIT_WORK(&hdev->measure, homa_dev_work);
+	RCU_INIT_POINTER(hdev->dev, dev);
+	return hdev;
+}
+
+struct homa_dev *homa_dev_get(struct homa_net *hnet, struct net_device *dev)
+{
+	struct homa_dev *hdev = homa_dev_find(hnet, dev->ifindex);
+
+	if (likely(hdev))
+		return hdev;
+	spin_lock_bh(&hnet->dev_lock);
+	hdev = homa_dev_find(hnet, dev->ifindex);
+	/* After NETREG_REGISTERED the notifier has been; no use to begin. */
+	if (!hdev && dev->reg_state == NETREG_REGISTERED &&
+	    net_eq(dev_net(dev), hnet->net)) {
+		hdev = homa_dev_make(hnet, dev);
+		if (hdev) {
+			hlist_add_head_rcu(&hdev->node,
+					   homa_dev_bucket(hnet, dev->ifindex));
+			schedule_work(&hdev->measure);
+		}
+	}
+	spin_unlock_bh(&hnet->dev_lock);
+	return hdev;
+}
+
+static void homa_dev_gone(struct homa_net *hnet, struct net_device *dev)
+{
+	struct homa_dev *hdev;
+
+	spin_lock_bh(&hnet->dev_lock);
+	hdev = homa_dev_find(hnet, dev->ifindex);
+	if (hdev)
+		RCU_INIT_POINTER(hdev->dev, NULL);
+	spin_unlock_bh(&hnet->dev_lock);
+	homa_routes_flush(hnet);
+}
+
+static int homa_dev_event(struct notifier_block *nb, unsigned long event, void *ptr)
+{
+	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
+	struct homa_net *hnet = homa_net(dev_net(dev));
+	struct homa_dev *hdev;
+
+	if (!homa_net_engine(hnet))
+		return NOTIFY_DONE;
+	switch (event) {
+	case NETDEV_UNREGISTER:
+		homa_dev_gone(hnet, dev);
+		break;
+	case NETDEV_CHANGE:
+	case NETDEV_UP:
+	case NETDEV_CHANGEMTU:
+		/* Drivers may sleep when they are asked, and want other locks than
+		 * those held here. */
+		rcu_read_lock();
+		hdev = homa_dev_find(hnet, dev->ifindex);
+		if (hdev)
+			schedule_work(&hdev->measure);
+		rcu_read_unlock();
+		break;
+	}
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block homa_dev_notifier = {
+	.notifier_call = homa_dev_event,
+};
+
+int __init homa_dev_init(void)
+{
+	return register_netdevice_notifier(&homa_dev_notifier);
+}
+
+void homa_dev_exit(void)
+{
+	unregister_netdevice_notifier(&homa_dev_notifier);
+}
+
+void homa_devs_stop(struct homa_net *hnet)
+{
+	struct homa_dev *hdev;
+	int i;
+
+	for (i = 0; i < HOMA_DEV_BUCKETS; i++) {
+		hlist_for_each_entry(hdev, &hnet->devs[i], node) {
+			cancel_work_sync(&hdev->measure);
+			hrtimer_cancel(&hdev->timer);
+			tasklet_kill(&hdev->again);
+			hrtimer_cancel(&hdev->timer);
+		}
+	}
+}
+
+void homa_devs_free(struct homa_net *hnet)
+{
+	struct homa_dev *hdev;
+	struct hlist_node *tmp;
+	int i;
+
+	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
+		hlist_for_each_entry_safe(hdev, tmp, &hnet->devs[i], node)
+			kfree(hdev);
+}

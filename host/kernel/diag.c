@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What is open now, for `homa ss` and others: sockets, RPCs, peers and devices by
+ * generic netlink (homa_diag.h). inet_diag would show the sockets, but not
+ * RPCs, which are what matters here; and a module may be built without it.
+ *
+ * A dump is resumed for each buffer that the reader brings; between two calls only
+ * a place in a table is kept (homa_diag_at), so objects that come and go meanwhile
+ * may be missed or seen twice, as with ss. One visit to the engine looks at no
+ * more RPCs than fit the buffer, with bottom halves off for a bounded time.
+ */
+#include <linux/capability.h>
+#include <linux/slab.h>
+#include <net/genetlink.h>
+#include <net/sock.h>
+
+#include "homa_diag.h"
+#include "homa_kernel.h"
+
+#define HOMA_DIAG_BATCH 16u	/* RPCs or peers looked at in one visit */
+#define HOMA_DIAG_ROOM 512u	/* bytes that one object's attributes may take */
+
+/* Where a dump is, in netlink_callback.ctx. */
+struct homa_diag_at {
+	struct homa_look_cursor cursor;
+	u32 index;
+};
+
+/* struct homa_diag_dump - one call of a dump; may see everything if @admin */
+struct homa_diag_dump {
+	struct sk_buff *skb;
+	struct netlink_callback *cb;
+	struct homa_net *hnet;
+	struct homa_diag_at *at;
+	struct user_namespace *user_ns;
+	kuid_t uid;
+	bool admin;
+	u8 command;
+};
+
+static struct genl_family homa_diag_family;
+
+static void homa_diag_begin(struct homa_diag_dump *d, struct sk_buff *skb,
+			    struct netlink_callback *cb, u8 command)
+{
+	struct net *net = sock_net(skb->sk);
+
+	BUILD_BUG_ON(sizeof(struct homa_diag_at) > sizeof(cb->ctx));
+	d->skb = skb;
+	d->cb = cb;
+	d->hnet = homa_net(net);
+	d->at = (struct homa_diag_at *)cb->ctx;
+	d->user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk);
+	d->uid = NETLINK_CREDS(cb->skb)->uid;
+	d->admin = netlink_ns_capable(cb->skb, net->user_ns, CAP_NET_ADMIN);
+	d->command = command;
+}
+
+static void *homa_diag_open(struct homa_diag_dump *d)
+{
+	return genlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid,
+			   d->cb->nlh->nlmsg_seq, &homa_diag_family, NLM_F_MULTI,
+			   d->command);
+}
+
+/* false: it did not fit. */
+static bool homa_diag_close(struct homa_diag_dump *d, void *head, int err)
+{
+	if (err) {
+		genlmsg_cancel(d->skb, head);
+		return false;
+	}
+	genlmsg_end(d->skb, head);
+	return true;
+}
+
+static int homa_put_u64(struct sk_buff *skb, int attr, u64 value)
+{
+	return nla_put_u64_64bit(skb, attr, value, HOMA_DIAG_A_PAD);
+}
+
+/* ---- sockets ---- */
+
+/* struct homa_diag_owner - of a socket; @known: found */
+struct homa_diag_owner {
+	kuid_t uid;
+	u64 inode;
+	bool known;
+};
+
+/* Under homa_net.sock_lock. */
+static void homa_diag_owner(struct homa_ksock *hsk, struct homa_diag_owner *owner)
+{
+	struct sock *sk = (struct sock *)hsk;
+
+	owner->uid = READ_ONCE(sk->sk_uid);
+	owner->inode = sock_i_ino(sk);
+	owner->known = true;
+}
+
+static bool homa_diag_shown(const struct homa_diag_dump *d,
+			    const struct homa_diag_owner *owner)
+{
+	return d->admin || (owner->known && uid_eq(owner->uid, d->uid));
+}
+
+static int homa_diag_put_owner(struct homa_diag_dump *d,
+			       const struct homa_diag_owner *owner)
+{
+	if (!owner->known)
+		return 0;
+	return nla_put_u32(d->skb, HOMA_DIAG_A_UID,
+			   from_kuid_munged(d->user_ns, owner->uid)) ||
+	       homa_put_u64(d->skb, HOMA_DIAG_A_INODE, owner->inode);
+}
+
+static bool homa_diag_sock(struct homa_diag_dump *d, struct homa_ksock *hsk,
+			   const struct homa_diag_owner *owner)
+{
+	const struct sock *sk = (const struct sock *)hsk;
+	struct sk_buff *skb = d->skb;
+	void *head = homa_diag_open(d);
+	int err;
+
+	if (!head)
+		return false;
+	err = homa_diag_put_owner(d, owner) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_FAMILY, (u8)sk->sk_family) ||
+	      nla_put_u16(skb, HOMA_DIAG_A_PORT,
+			  homa_sock_port(hsk->engine_sock)) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_SERVER, READ_ONCE(hsk->server)) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_SHUTDOWN, READ_ONCE(hsk->shutdown)) ||
+	      nla_put_u16(skb, HOMA_DIAG_A_ENCAP, READ_ONCE(hsk->encap)) ||
+	      homa_put_u64(skb, HOMA_DIAG_A_TX_BYTES,
+			   (u64)atomic64_read(&hsk->tx_bytes)) ||
+	      homa_put_u64(skb, HOMA_DIAG_A_REGION_BYTES,
+			   READ_ONCE(hsk->region_size)) ||
+	      homa_put_u64(skb, HOMA_DIAG_A_AVAIL_BYTES,
+			   homa_pool_avail(hsk->engine_sock)) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_PARTIAL_BYTES,
+			  READ_ONCE(hsk->partial_bytes)) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_MESSAGES,
+			  skb_queue_len_lockless(&hsk->messages)) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_STARVED,
+			 homa_sock_starved(hsk->engine_sock));
+	return homa_diag_close(d, head, err);
+}
+
+static int homa_diag_socks(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct homa_diag_owner owner;
+	struct homa_diag_dump d;
+	struct homa_ksock *hsk;
+	u32 index = 0;
+
+	homa_diag_begin(&d, skb, cb, HOMA_DIAG_SOCKS);
+	spin_lock_bh(&d.hnet->sock_lock);
+	list_for_each_entry(hsk, &d.hnet->socks, all) {
+		if (index++ < d.at->index)
+			continue;
+		homa_diag_owner(hsk, &owner);
+		if (hsk->engine_sock && homa_diag_shown(&d, &owner) &&
+		    !homa_diag_sock(&d, hsk, &owner))
+			break;
+		d.at->index = index;
+	}
+	spin_unlock_bh(&d.hnet->sock_lock);
+	return skb->len;
+}
+
+/* ---- RPCs ---- */
+
+/* Whose RPCs these are; @owners is of zeros. */
+static void homa_diag_owners(struct homa_diag_dump *d,
+			     const struct homa_rpc_look *looks,
+			     struct homa_diag_owner *owners, u32 n)
+{
+	struct homa_ksock *hsk;
+	u32 i;
+
+	spin_lock_bh(&d->hnet->sock_lock);
+	list_for_each_entry(hsk, &d->hnet->socks, all)
+		for (i = 0; i < n; i++)
+			if (looks[i].sock == hsk->engine_sock)
+				homa_diag_owner(hsk, &owners[i]);
+	spin_unlock_bh(&d->hnet->sock_lock);
+}
+
+static int homa_diag_put_addr(struct sk_buff *skb, const struct homa_addr *addr,
+			      struct homa_link *link)
+{
+	struct in6_addr ip;
+
+	homa_addr_get_v6(addr, &ip);
+	return nla_put_in6_addr(skb, HOMA_DIAG_A_PEER, &ip) ||
+	       nla_put_u16(skb, HOMA_DIAG_A_ENCAP, addr->encap) ||
+	       nla_put_u32(skb, HOMA_DIAG_A_IFINDEX,
+			   (u32)homa_dev_of(link)->ifindex);
+}
+
+static int homa_diag_put_lengths(struct sk_buff *skb,
+				 const struct homa_rpc_look *look)
+{
+	return nla_put_u32(skb, HOMA_DIAG_A_TX_LENGTH, look->tx_length) ||
+	       nla_put_u32(skb, HOMA_DIAG_A_TX_SENT, look->tx_sent) ||
+	       nla_put_u32(skb, HOMA_DIAG_A_TX_GRANTED, look->tx_granted) ||
+	       nla_put_u32(skb, HOMA_DIAG_A_RX_LENGTH, look->rx_length) ||
+	       nla_put_u32(skb, HOMA_DIAG_A_RX_RECEIVED, look->rx_received) ||
+	       nla_put_u32(skb, HOMA_DIAG_A_RX_GRANTED, look->rx_granted) ||
+	       nla_put_u32(skb, HOMA_DIAG_A_RX_GAPS, look->rx_gaps) ||
+	       nla_put_u32(skb, HOMA_DIAG_A_RX_GAP_BYTES, look->rx_gap_bytes);
+}
+
+/* To the engine a message comes in until recvmsg() has copied it. */
+static u8 homa_diag_phase(const struct homa_rpc_look *look)
+{
+	if (look->phase == HOMA_LOOK_INCOMING && look->rx_length &&
+	    look->rx_received == look->rx_length)
+		return HOMA_LOOK_READY;
+	return look->phase;
+}
+
+static bool homa_diag_rpc(struct homa_diag_dump *d,
+			  const struct homa_rpc_look *look,
+			  const struct homa_diag_owner *owner, u64 now)
+{
+	struct sk_buff *skb = d->skb;
+	void *head = homa_diag_open(d);
+	int err;
+
+	if (!head)
+		return false;
+	err = homa_diag_put_owner(d, owner) ||
+	      (d->admin &&
+	       homa_put_u64(skb, HOMA_DIAG_A_ID, look->handle.id)) ||
+	      homa_put_u64(skb, HOMA_DIAG_A_COOKIE, look->cookie) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_CLIENT, look->client) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_PRIVATE, look->is_private) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_PHASE, homa_diag_phase(look)) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_PROBES, look->probes) ||
+	      nla_put_s32(skb, HOMA_DIAG_A_ERROR, look->error) ||
+	      nla_put_u16(skb, HOMA_DIAG_A_PORT, look->port) ||
+	      nla_put_u16(skb, HOMA_DIAG_A_PEER_PORT, look->peer_port) ||
+	      homa_diag_put_addr(skb, &look->peer,
+				 (struct homa_link *)look->link) ||
+	      homa_put_u64(skb, HOMA_DIAG_A_AGE_NS, now - look->birth) ||
+	      homa_put_u64(skb, HOMA_DIAG_A_SILENT_NS, now - look->heard_at) ||
+	      homa_diag_put_lengths(skb, look);
+	return homa_diag_close(d, head, err);
+}
+
+/* How many objects of a visit surely fit the buffer. */
+static u32 homa_diag_fit(const struct sk_buff *skb)
+{
+	return min_t(u32, HOMA_DIAG_BATCH, skb_tailroom(skb) / HOMA_DIAG_ROOM);
+}
+
+/* struct homa_diag_rpcs - what one visit found, too much for the stack */
+struct homa_diag_rpcs {
+	struct homa_rpc_look looks[HOMA_DIAG_BATCH];
+	struct homa_diag_owner owners[HOMA_DIAG_BATCH];
+};
+
+static int homa_diag_rpcs_visit(struct homa_diag_dump *d,
+				struct homa_diag_rpcs *found, u32 max)
+{
+	struct homa_cpu *cpu = homa_enter_wait(d->hnet);
+	u64 now;
+	u32 n, i;
+
+	if (!cpu) {
+		d->at->cursor.end = true;
+		return 0;
+	}
+	now = cpu->ctx.now;
+	n = homa_rpcs_look(&cpu->ctx, &d->at->cursor, NULL, found->looks, max);
+	homa_leave(cpu);
+	memset(found->owners, 0, sizeof(found->owners));
+	homa_diag_owners(d, found->looks, found->owners, n);
+	for (i = 0; i < n; i++)
+		if (homa_diag_shown(d, &found->owners[i]) &&
+		    WARN_ON_ONCE(!homa_diag_rpc(d, &found->looks[i],
+						&found->owners[i], now)))
+			return -EMSGSIZE;
+	return 0;
+}
+
+static int homa_diag_rpcs(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct homa_diag_rpcs *found;
+	struct homa_diag_dump d;
+	int err = 0;
+	u32 max;
+
+	homa_diag_begin(&d, skb, cb, HOMA_DIAG_RPCS);
+	found = kmalloc(sizeof(*found), GFP_KERNEL);
+	if (!found)
+		return -ENOMEM;
+	while (!err && !d.at->cursor.end) {
+		max = homa_diag_fit(skb);
+		if (!max)
+			break;
+		err = homa_diag_rpcs_visit(&d, found, max);
+		cond_resched();
+	}
+	kfree(found);
+	return err ?: skb->len;
+}
+
+/* ---- peers ---- */
+
+static bool homa_diag_peer(struct homa_diag_dump *d,
+			   const struct homa_peer_look *look)
+{
+	struct sk_buff *skb = d->skb;
+	void *head = homa_diag_open(d);
+	int err;
+
+	if (!head)
+		return false;
+	err = homa_diag_put_addr(skb, &look->addr,
+				 (struct homa_link *)look->link) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_NUM_RPCS, look->rpcs) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_SERVER_RPCS, look->server_rpcs) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_IDLE_MS, look->idle_ms) ||
+	      nla_put_u16(skb, HOMA_DIAG_A_SEG_SIZE, look->seg_size) ||
+	      nla_put_u16(skb, HOMA_DIAG_A_CUTOFF_VERSION,
+			  look->cutoff_version) ||
+	      nla_put(skb, HOMA_DIAG_A_CUTOFFS, sizeof(look->cutoffs),
+		      look->cutoffs) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_ACKS_OWED, look->acks_owed) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_PROBES, look->probes);
+	return homa_diag_close(d, head, err);
+}
+
+static int homa_diag_peers_visit(struct homa_diag_dump *d,
+				 struct homa_peer_look *looks, u32 max)
+{
+	struct homa_cpu *cpu = homa_enter_wait(d->hnet);
+	u32 n, i;
+
+	if (!cpu) {
+		d->at->cursor.end = true;
+		return 0;
+	}
+	n = homa_peers_look(&cpu->ctx, &d->at->cursor, looks, max);
+	homa_leave(cpu);
+	for (i = 0; i < n; i++)
+		if (WARN_ON_ONCE(!homa_diag_peer(d, &looks[i])))
+			return -EMSGSIZE;
+	return 0;
+}
+
+static int homa_diag_peers(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct homa_peer_look *looks;
+	struct homa_diag_dump d;
+	int err = 0;
+	u32 max;
+
+	homa_diag_begin(&d, skb, cb, HOMA_DIAG_PEERS);
+	looks = kmalloc_array(HOMA_DIAG_BATCH, sizeof(*looks), GFP_KERNEL);
+	if (!looks)
+		return -ENOMEM;
+	while (!err && !d.at->cursor.end) {
+		max = homa_diag_fit(skb);
+		if (!max)
+			break;
+		err = homa_diag_peers_visit(&d, looks, max);
+		cond_resched();
+	}
+	kfree(looks);
+	return err ?: skb->len;
+}
+
+/* ---- devices ---- */
+
+static int homa_diag_put_device(struct sk_buff *skb, struct homa_dev *hdev)
+{
+	const struct net_device *dev = rcu_dereference(hdev->dev);
+
+	if (!dev)
+		return 0;
+	return nla_put_string(skb, HOMA_DIAG_A_IFNAME, dev->name) ||
+	       nla_put_u32(skb, HOMA_DIAG_A_MTU, READ_ONCE(dev->mtu));
+}
+
+/* In the engine: an RCU read side. */
+static bool homa_diag_dev(struct homa_diag_dump *d, struct homa_cpu *cpu,
+			  struct homa_dev *hdev)
+{
+	struct homa_link_state s;
+	struct sk_buff *skb = d->skb;
+	void *head = homa_diag_open(d);
+	int err;
+
+	if (!head)
+		return false;
+	homa_link_state(&cpu->ctx, hdev->link, &s);
+	err = nla_put_u32(skb, HOMA_DIAG_A_IFINDEX, (u32)hdev->ifindex) ||
+	      homa_diag_put_device(skb, hdev) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_RTT_BYTES, s.rtt_bytes) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_MAX_INCOMING, s.max_incoming) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_RESEND_US, s.resend_us) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_TIMEOUT_US, s.timeout_us) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_RTT_US, s.rtt_us) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_SENDING, s.sending) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_GRANTING, s.granting) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_WAITING, s.waiting) ||
+	      nla_put_u32(skb, HOMA_DIAG_A_WITHHELD,
+			  homa_link_withheld(hdev->link)) ||
+	      homa_put_u64(skb, HOMA_DIAG_A_BACKLOG_NS, s.backlog_ns);
+	return homa_diag_close(d, head, err);
+}
+
+static int homa_diag_devs(struct sk_buff *skb, struct netlink_callback *cb)
+{
+	struct homa_diag_dump d;
+	struct homa_dev *hdev;
+	struct homa_cpu *cpu;
+	u32 i, index = 0;
+
+	homa_diag_begin(&d, skb, cb, HOMA_DIAG_DEVS);
+	cpu = homa_enter_wait(d.hnet);
+	if (!cpu)
+		return 0;
+	rcu_read_lock();
+	for (i = 0; i < HOMA_DEV_BUCKETS; i++) {
+		hlist_for_each_entry_rcu(hdev, &d.hnet->devs[i], node) {
+			if (index++ < d.at->index)
+				continue;
+			if (!homa_diag_dev(&d, cpu, hdev))
+				goto out;
+			d.at->index = index;
+		}
+	}
+out:
+	rcu_read_unlock();
+	homa_leave(cpu);
+	return skb->len;
+}
+
+/* ---- the family ---- */
+
+static const struct genl_ops homa_diag_ops[] = {
+	{ .cmd = HOMA_DIAG_SOCKS, .dumpit = homa_diag_socks },
+	{ .cmd = HOMA_DIAG_RPCS, .dumpit = homa_diag_rpcs },
+	{ .cmd = HOMA_DIAG_PEERS, .dumpit = homa_diag_peers },
+	{ .cmd = HOMA_DIAG_DEVS, .dumpit = homa_diag_devs },
+};
+
+/* No attributes to ask with yet: maxattr 0. */
+static struct genl_family homa_diag_family = {
+	.name = HOMA_DIAG_FAMILY,
+	.version = HOMA_DIAG_VERSION,
+	.netnsok = true,
+	.parallel_ops = true,
+	.module = THIS_MODULE,
+	.ops = homa_diag_ops,
+	.n_ops = ARRAY_SIZE(homa_diag_ops),
+	.resv_start_op = HOMA_DIAG_DEVS + 1,
+};
+
+int __init homa_diag_init(void)
+{
+	return genl_register_family(&homa_diag_family);
+}
+
+void homa_diag_exit(void)
+{
+	genl_unregister_family(&homa_diag_family);
+}

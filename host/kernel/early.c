@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The early path. IP looks up in its routing tables, for each packet, that it is
+ * for this host. TCP and UDP are spared that by their sockets; other protocols
+ * cannot have it. So a netfilter hook before routing gives a Homa packet the
+ * input route that the last packet between the same addresses on the same device
+ * had, as long as routing says that it holds: every change of addresses, routes
+ * or rules ends it, and the next packet is looked up and judged (reverse path
+ * filter) anew.
+ *
+ * Where a packet with such a route would only walk on to us - no firewall on
+ * the way in, no IPsec, no raw socket that wants a copy - it is taken at once.
+ *
+ * The hook is asked for other packets, too, which costs them some ten
+ * instructions each; hence a switch, and none while the namespace has no Homa
+ * socket. It comes last of its place: after NAT, connection tracking and rules.
+ *
+ * Each CPU has its own table, used with bottom halves off. A route found here
+ * is borrowed for the RCU read side that the packet's whole way in runs in.
+ */
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <linux/slab.h>
+#include <net/addrconf.h>
+#include <net/ip.h>
+#include <net/ip6_fib.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
+#include <net/raw.h>
+#include <net/rawv6.h>
+#include <net/xfrm.h>
+
+#include "homa_rx.h"
+
+#define HOMA_EARLY_BITS 5u
+#define HOMA_EARLY_SLOTS (1u << HOMA_EARLY_BITS)
+
+/* Addresses, then the device's index and the mark. */
+struct homa_early_key {
+	u64 w[5];
+};
+
+struct homa_early_slot {
+	struct dst_entry *dst;
+	u32 cookie;
+	struct homa_early_key key;
+};
+
+struct homa_early {
+	struct homa_early_slot slot[HOMA_EARLY_SLOTS];
+};
+
+#ifdef CONFIG_NETFILTER
+
+static void homa_early_key(struct homa_early_key *key, const struct sk_buff *skb)
+{
+	if (ip_hdr(skb)->version == 4) {
+		key->w[0] = (__force u64)ip_hdr(skb)->saddr << 32 |
+			    (__force u32)ip_hdr(skb)->daddr;
+		key->w[1] = key->w[2] = key->w[3] = 0;
+	} else {
+		memcpy(&key->w[0], &ipv6_hdr(skb)->saddr, 16);
+		memcpy(&key->w[2], &ipv6_hdr(skb)->daddr, 16);
+	}
+	key->w[4] = (u64)skb->mark << 32 | (u32)skb->dev->ifindex;
+}
+
+static bool homa_early_same(const struct homa_early_key *a,
+			    const struct homa_early_key *b)
+{
+	return !((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) | (a->w[2] ^ b->w[2]) |
+		 (a->w[3] ^ b->w[3]) | (a->w[4] ^ b->w[4]));
+}
+
+static struct homa_early_slot *homa_early_slot(struct homa_net *hnet,
+					       const struct homa_early_key *key)
+{
+	struct homa_early __percpu *tables = READ_ONCE(hnet->early);
+	const u64 *w = key->w;
+	u64 hash;
+
+	if (!tables)
+		return NULL;
+	hash = (w[0] ^ w[1] ^ (w[2] << 7) ^ w[3] ^ w[4]) * GOLDEN_RATIO_64;
+	return &this_cpu_ptr(tables)->slot[hash >> (64 - HOMA_EARLY_BITS)];
+}
+
+void homa_early_learn(struct homa_net *hnet, const struct sk_buff *skb)
+{
+	struct dst_entry *dst = skb_dst(skb);
+	struct homa_early_slot *slot;
+	struct homa_early_key key HOMA_NOINIT;
+
+	if (!dst)
+		return;
+	homa_early_key(&key, skb);
+	slot = homa_early_slot(hnet, &key);
+	if (!slot || (slot->dst == dst && homa_early_same(&slot->key, &key)))
+		return;
+	if (!dst_hold_safe(dst))
+		return;
+	dst_release(slot->dst);
+	slot->dst = dst;
+	slot->key = key;
+	slot->cookie = 0;
+	if (ip_hdr(skb)->version == 6)
+		slot->cookie = rt6_get_cookie(container_of(dst, struct rt6_info,
+							   dst));
+}
+
+/* The input route for @skb, borrowed; NULL: IP must look. */
+static struct dst_entry *homa_early_find(struct homa_net *hnet,
+					 const struct sk_buff *skb)
+{
+	struct homa_early_slot *slot;
+	struct homa_early_key key HOMA_NOINIT;
+
+	homa_early_key(&key, skb);
+	slot = homa_early_slot(hnet, &key);
+	if (!slot || !slot->dst || !homa_early_same(&slot->key, &key))
+		return NULL;
+	return dst_check(slot->dst, slot->cookie);
+}
+
+/* Does nobody else look at what is delivered here? */
+static bool homa_early_alone(const struct net *net,
+			     const struct nf_hook_entries __rcu *input,
+			     const struct raw_hashinfo *raw)
+{
+	return !rcu_access_pointer(input) &&
+	       hlist_empty(&raw->ht[raw_hashfunc(net, HOMA_IPPROTO)]);
+}
+
+/* @skb, with its IP header of @len bytes and a route, has nothing before it but
+ * the way to us. */
+static unsigned int homa_early_take(struct homa_net *hnet, struct sk_buff *skb,
+				    u32 len)
+{
+	__skb_pull(skb, len);
+	skb_reset_transport_header(skb);
+	homa_rx_skb(hnet, skb, 0);
+	return NF_STOLEN;
+}
+
+static unsigned int homa_early_v4(void *priv, struct sk_buff *skb,
+				  const struct nf_hook_state *state)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+	struct homa_net *hnet;
+	struct dst_entry *dst;
+
+	if (likely(ip->protocol != HOMA_IPPROTO))
+		return NF_ACCEPT;
+	if (ip->ihl != 5 || ip_is_fragment(ip) || skb_dst(skb) ||
+	    skb->pkt_type != PACKET_HOST)
+		return NF_ACCEPT;
+	hnet = homa_net(state->net);
+	dst = homa_early_find(hnet, skb);
+	if (!dst)
+		return NF_ACCEPT;
+	skb_dst_set_noref(skb, dst);
+	if (!homa_early_alone(state->net,
+			      state->net->nf.hooks_ipv4[NF_INET_LOCAL_IN],
+			      &raw_v4_hashinfo) ||
+	    !xfrm4_policy_check(NULL, XFRM_POLICY_IN, skb))
+		return NF_ACCEPT;
+	__IP_INC_STATS(state->net, IPSTATS_MIB_INDELIVERS);
+	return homa_early_take(hnet, skb, sizeof(*ip));
+}
+
+static unsigned int homa_early_v6(void *priv, struct sk_buff *skb,
+				  const struct nf_hook_state *state)
+{
+	const struct ipv6hdr *ip = ipv6_hdr(skb);
+	struct homa_net *hnet;
+	struct dst_entry *dst;
+
+	if (likely(ip->nexthdr != HOMA_IPPROTO))
+		return NF_ACCEPT;
+	if (skb_dst(skb) || skb->pkt_type != PACKET_HOST)
+		return NF_ACCEPT;
+	hnet = homa_net(state->net);
+	dst = homa_early_find(hnet, skb);
+	if (!dst)
+		return NF_ACCEPT;
+	skb_dst_set_noref(skb, dst);
+	if (!homa_early_alone(state->net,
+			      state->net->nf.hooks_ipv6[NF_INET_LOCAL_IN],
+			      &raw_v6_hashinfo) ||
+	    !xfrm6_policy_check(NULL, XFRM_POLICY_IN, skb))
+		return NF_ACCEPT;
+	__IP6_INC_STATS(state->net, __in6_dev_get(skb->dev),
+			IPSTATS_MIB_INDELIVERS);
+	return homa_early_take(hnet, skb, sizeof(*ip));
+}
+
+static const struct nf_hook_ops homa_early_hooks[] = {
+	{
+		.hook = homa_early_v4,
+		.pf = NFPROTO_IPV4,
+		.hooknum = NF_INET_PRE_ROUTING,
+		.priority = NF_IP_PRI_LAST,
+	}, {
+		.hook = homa_early_v6,
+		.pf = NFPROTO_IPV6,
+		.hooknum = NF_INET_PRE_ROUTING,
+		.priority = NF_IP6_PRI_LAST,
+	},
+};
+
+int homa_early_on(struct homa_net *hnet)
+{
+	struct homa_early __percpu *tables = alloc_percpu(struct homa_early);
+	int err;
+
+	if (!tables)
+		return -ENOMEM;
+	WRITE_ONCE(hnet->early, tables);
+	err = nf_register_net_hooks(hnet->net, homa_early_hooks,
+				    ARRAY_SIZE(homa_early_hooks));
+	if (err) {
+		WRITE_ONCE(hnet->early, NULL);
+		free_percpu(tables);
+	}
+	return err;
+}
+
+void homa_early_off(struct homa_net *hnet)
+{
+	struct homa_early __percpu *tables = hnet->early;
+	u32 i;
+	int c;
+
+	nf_unregister_net_hooks(hnet->net, homa_early_hooks,
+				ARRAY_SIZE(homa_early_hooks));
+	WRITE_ONCE(hnet->early, NULL);
+	synchronize_net();
+	for_each_possible_cpu(c)
+		for (i = 0; i < HOMA_EARLY_SLOTS; i++)
+			dst_release(per_cpu_ptr(tables, c)->slot[i].dst);
+	free_percpu(tables);
+}
+
+#else
+
+void homa_early_learn(struct homa_net *hnet, const struct sk_buff *skb)
+{
+}
+
+int homa_early_on(struct homa_net *hnet)
+{
+	return -EOPNOTSUPP;
+}
+
+void homa_early_off(struct homa_net *hnet)
+{
+}
+
+#endif

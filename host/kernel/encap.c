@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What is switched on the way in. Receiving in disguise: inside UDP
+ * (encap_udp.c) and as TCP (encap_tcp.c), each switched per namespace and off
+ * unless asked for. While off, nothing of it is in the way of other traffic: no
+ * socket, no hook, no static key. The early path (early.c) has a switch of the
+ * same kind.
+ *
+ * A host that only receives disguised packets needs the switch too, unlike with
+ * the existing module, which looks at all of TCP always. Packets that arrive
+ * in a disguise are answered in it: it is part of the peer's address.
+ */
+#include <linux/slab.h>
+
+#include "homa_rx.h"
+
+/* struct homa_encap - what is on; under @lock */
+struct homa_encap {
+	struct mutex lock;
+	struct socket *udp[2];
+	bool tcp;
+};
+
+int homa_encap_init(struct homa_net *hnet)
+{
+	struct homa_encap *encap = kzalloc(sizeof(*encap), GFP_KERNEL);
+
+	if (!encap)
+		return -ENOMEM;
+	mutex_init(&encap->lock);
+	hnet->encap = encap;
+	return 0;
+}
+
+int homa_early_set(struct homa_net *hnet, bool on)
+{
+	struct homa_encap *encap = hnet->encap;
+	int err = 0;
+
+	mutex_lock(&encap->lock);
+	if (on && !hnet->early)
+		err = homa_early_on(hnet);
+	else if (!on && hnet->early)
+		homa_early_off(hnet);
+	mutex_unlock(&encap->lock);
+	return err;
+}
+
+int homa_encap_set(struct homa_net *hnet, bool udp, bool tcp)
+{
+	struct homa_encap *encap = hnet->encap;
+	bool udp_is = false, new_udp = false;
+	int err = 0;
+
+	mutex_lock(&encap->lock);
+	udp_is = encap->udp[0];
+	if (udp && !udp_is) {
+		err = homa_udp_on(hnet, encap->udp);
+		new_udp = !err;
+	}
+	if (!err && tcp && !encap->tcp) {
+		err = homa_tcp_on(hnet->net);
+		encap->tcp = !err;
+		if (err && new_udp)
+			homa_udp_off(encap->udp);
+	}
+	if (!err && !udp && udp_is)
+		homa_udp_off(encap->udp);
+	if (!err && !tcp && encap->tcp) {
+		homa_tcp_off(hnet->net);
+		encap->tcp = false;
+	}
+	mutex_unlock(&encap->lock);
+	return err;
+}
+
+void homa_encap_free(struct homa_net *hnet)
+{
+	struct homa_encap *encap = hnet->encap;
+
+	if (!encap)
+		return;
+	homa_early_set(hnet, false);
+	homa_encap_set(hnet, false, false);
+	synchronize_net();	/* a packet may be on its way through */
+	hnet->encap = NULL;
+	mutex_destroy(&encap->lock);
+	kfree(encap);
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Homa disguised as TCP, received: packets of IP protocol 6 whose flags are SYN
+ * and RST, which TCP never sends, and whose urgent pointer is our mark. A
+ * netfilter hook on what IP delivers to this host takes them, after every rule
+ * of the host's firewall has had its say. It does not depend on GRO (TCP's
+ * leaves packets with such flags alone), nor on there being a TCP socket.
+ *
+ * ICMP errors about disguised packets are read here too: TCP, to which the
+ * kernel gives them, knows of no such connection.
+ */
+#include <linux/icmp.h>
+#include <linux/icmpv6.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <linux/tcp.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+
+#include "homa_rx.h"
+
+#ifdef CONFIG_NETFILTER
+
+#define HOMA_TCP_HDR 20
+
+/* Is there one of ours at @at? */
+static bool homa_tcp_marked(const struct sk_buff *skb, int at)
+{
+	const struct homa_wire_common *hdr;
+	u8 buf[HOMA_TCP_HDR];
+
+	hdr = skb_header_pointer(skb, at, sizeof(buf), buf);
+	return hdr && hdr->flags == HOMA_FLAGS &&
+	       homa_get_be16(&hdr->urgent) == HOMA_URGENT;
+}
+
+static unsigned int homa_tcp_take(struct sk_buff *skb, struct net *net, int at)
+{
+	__skb_pull(skb, at);
+	skb_reset_transport_header(skb);
+	homa_rx_skb(homa_net(net), skb, HOMA_ENCAP_TCP);
+	return NF_STOLEN;
+}
+
+/* An ICMP message at @at; it is only looked at. */
+static void homa_tcp_icmp_v4(struct sk_buff *skb, struct net *net, int at)
+{
+	struct {
+		struct icmphdr icmp;
+		struct iphdr ip;
+	} buf, *q;
+	struct homa_addr peer;
+
+	q = skb_header_pointer(skb, at, sizeof(buf), &buf);
+	if (!q || q->icmp.type != ICMP_DEST_UNREACH || q->ip.version != 4 ||
+	    q->ip.ihl < 5 || q->ip.protocol != IPPROTO_TCP)
+		return;
+	at += sizeof(q->icmp) + q->ip.ihl * 4;
+	if (!homa_tcp_marked(skb, at))
+		return;
+	homa_addr_v4(&peer, q->ip.daddr, HOMA_ENCAP_TCP);
+	homa_icmp_quoted(homa_net(net), skb, at, &peer,
+			 homa_icmp_errno_v4(q->icmp.type, q->icmp.code),
+			 ntohs(q->icmp.un.frag.mtu));
+}
+
+static void homa_tcp_icmp_v6(struct sk_buff *skb, struct net *net, int at)
+{
+	struct {
+		struct icmp6hdr icmp;
+		struct ipv6hdr ip;
+	} buf, *q;
+	struct homa_addr peer;
+	int err;
+
+	q = skb_header_pointer(skb, at, sizeof(buf), &buf);
+	if (!q || q->ip.version != 6 || q->ip.nexthdr != IPPROTO_TCP)
+		return;
+	err = homa_icmp_errno_v6(q->icmp.icmp6_type, q->icmp.icmp6_code);
+	at += sizeof(*q);
+	if (!err || !homa_tcp_marked(skb, at))
+		return;
+	homa_addr_v6_at(&peer, &q->ip.daddr, HOMA_ENCAP_TCP,
+			skb->dev->ifindex);
+	homa_icmp_quoted(homa_net(net), skb, at, &peer, err,
+			 ntohl(q->icmp.icmp6_mtu));
+}
+
+static unsigned int homa_tcp_hook_v4(void *priv, struct sk_buff *skb,
+				     const struct nf_hook_state *state)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+	int at = ip->ihl * 4;
+
+	if (ip->protocol == IPPROTO_TCP) {
+		if (unlikely(homa_tcp_marked(skb, at)))
+			return homa_tcp_take(skb, state->net, at);
+	} else if (ip->protocol == IPPROTO_ICMP) {
+		homa_tcp_icmp_v4(skb, state->net, at);
+	}
+	return NF_ACCEPT;
+}
+
+static unsigned int homa_tcp_hook_v6(void *priv, struct sk_buff *skb,
+				     const struct nf_hook_state *state)
+{
+	const struct ipv6hdr *ip = ipv6_hdr(skb);
+	int at = sizeof(*ip);
+
+	if (ip->nexthdr == IPPROTO_TCP) {
+		if (unlikely(homa_tcp_marked(skb, at)))
+			return homa_tcp_take(skb, state->net, at);
+	} else if (ip->nexthdr == IPPROTO_ICMPV6) {
+		homa_tcp_icmp_v6(skb, state->net, at);
+	}
+	return NF_ACCEPT;
+}
+
+static const struct nf_hook_ops homa_tcp_hooks[] = {
+	{
+		.hook = homa_tcp_hook_v4,
+		.pf = NFPROTO_IPV4,
+		.hooknum = NF_INET_LOCAL_IN,
+		.priority = NF_IP_PRI_LAST,
+	}, {
+		.hook = homa_tcp_hook_v6,
+		.pf = NFPROTO_IPV6,
+		.hooknum = NF_INET_LOCAL_IN,
+		.priority = NF_IP6_PRI_LAST,
+	},
+};
+
+int homa_tcp_on(struct net *net)
+{
+	return nf_register_net_hooks(net, homa_tcp_hooks,
+				     ARRAY_SIZE(homa_tcp_hooks));
+}
+
+void homa_tcp_off(struct net *net)
+{
+	nf_unregister_net_hooks(net, homa_tcp_hooks, ARRAY_SIZE(homa_tcp_hooks));
+}
+
+#else
+
+int homa_tcp_on(struct net *net)
+{
+	return -EOPNOTSUPP;
+}
+
+void homa_tcp_off(struct net *net)
+{
+}
+
+#endif

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Entering and leaving the engine. A context belongs to a CPU and is used with
+ * bottom halves off, so a system call and the softirq that interrupts it never
+ * meet in one. The objects the engine needs are kept at hand before it is
+ * called, for it allocates nothing; what it retires comes back here.
+ */
+#include <linux/slab.h>
+
+#include "homa_net.h"
+#include "homa_tx.h"
+
+#define HOMA_FILL (HOMA_SPARES + 4u)
+#define HOMA_LEAVE_TURNS 8	/* events make packets, packets make events */
+
+static struct kmem_cache *homa_rpc_cache;
+static struct kmem_cache *homa_peer_cache;
+static struct kmem_cache *homa_range_cache;
+
+/* ---- spares ---- */
+
+static void homa_give_rpc(struct homa_ctx *ctx, void *mem)
+{
+	struct homa_krpc *krpc = homa_rpc_priv(mem);
+
+	memset(krpc, 0, sizeof(*krpc));
+	krpc->rpc = mem;
+	INIT_LIST_HEAD(&krpc->list);
+	homa_ctx_give_rpc(ctx, mem);
+}
+
+static bool homa_stocked(const struct homa_ctx *ctx)
+{
+	return ctx->spare_rpcs >= HOMA_SPARES && ctx->spare_peers >= HOMA_SPARES &&
+	       ctx->spare_ranges >= HOMA_SPARES;
+}
+
+void homa_refill(struct homa_cpu *cpu)
+{
+	struct homa_ctx *ctx = &cpu->ctx;
+	gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
+	void *mem;
+
+	if (homa_stocked(ctx))
+		return;
+	while (ctx->spare_rpcs < HOMA_FILL) {
+		mem = kmem_cache_alloc(homa_rpc_cache, gfp);
+		if (!mem)
+			goto none;
+		homa_give_rpc(ctx, mem);
+	}
+	while (ctx->spare_peers < HOMA_FILL) {
+		mem = kmem_cache_alloc(homa_peer_cache, gfp);
+		if (!mem)
+			goto none;
+		homa_ctx_give_peer(ctx, mem);
+	}
+	while (ctx->spare_ranges < HOMA_FILL) {
+		mem = kmem_cache_alloc(homa_range_cache, gfp);
+		if (!mem)
+			goto none;
+		homa_ctx_give_range(ctx, mem);
+	}
+	return;
+none:
+	homa_host_count(cpu, HOMA_H_host_spares_failed, 1);
+}
+
+/* Objects that nothing refers to any more. */
+static void homa_reap(struct homa_cpu *cpu)
+{
+	struct homa_ctx *ctx = &cpu->ctx;
+	struct homa_peer *peer;
+	struct homa_rpc *rpc;
+
+	while ((rpc = homa_retired_rpc(ctx))) {
+		homa_krpc_retired(homa_krpc(rpc));
+		if (ctx->spare_rpcs < 2 * HOMA_FILL)
+			homa_give_rpc(ctx, rpc);
+		else
+			kmem_cache_free(homa_rpc_cache, rpc);
+	}
+	while ((peer = homa_retired_peer(ctx)))
+		kmem_cache_free(homa_peer_cache, peer);
+}
+
+/* ---- in and out ---- */
+
+struct homa_cpu *homa_enter(struct homa_net *hnet)
+{
+	struct homa_cpu *cpu;
+
+	if (unlikely(!homa_net_engine(hnet)))
+		return NULL;
+	local_bh_disable();
+	cpu = this_cpu_ptr(hnet->cpus);
+	/* Inside already: IP gave back at once what we sent (tc's mirred can). */
+	if (unlikely(READ_ONCE(hnet->paused) || cpu->in)) {
+		homa_host_count(cpu, HOMA_H_host_paused, 1);
+		local_bh_enable();
+		return NULL;
+	}
+	cpu->in = true;
+	cpu->ctx.now = ktime_get_ns();
+	if (unlikely(!homa_stocked(&cpu->ctx)))
+		homa_refill(cpu);
+	return cpu;
+}
+
+struct homa_cpu *homa_enter_wait(struct homa_net *hnet)
+{
+	struct homa_cpu *cpu;
+
+	for (;;) {
+		cpu = homa_enter(hnet);
+		if (likely(cpu) || !homa_net_engine(hnet))
+			return cpu;
+		/* Settings change: whoever does holds the lock. */
+		mutex_lock(&hnet->lock);
+		mutex_unlock(&hnet->lock);
+		cond_resched();
+	}
+}
+
+static void homa_events(struct homa_cpu *cpu)
+{
+	struct homa_event event;
+
+	while (homa_event_hold(&cpu->ctx, &event))
+		homa_inbox_event(cpu, &event);
+}
+
+static void homa_transmit(struct homa_cpu *cpu)
+{
+	struct homa_ctx *ctx = &cpu->ctx;
+	struct homa_link *link = ctx->tx_link;
+	bool more = ctx->tx_more;
+
+	ctx->tx_link = NULL;
+	ctx->tx_more = false;
+	if (more)
+		homa_xmit_all(cpu);
+	else
+		homa_xmit(cpu, homa_dev_of(link));
+}
+
+/* Is there anything to work off? */
+static bool homa_left(const struct homa_ctx *ctx)
+{
+	return ctx->event_head || ctx->tx_link || ctx->retired_rpc ||
+	       ctx->num_acks || ctx->retired_peer;
+}
+
+static void homa_work_off(struct homa_cpu *cpu)
+{
+	struct homa_ctx *ctx = &cpu->ctx;
+	int turn;
+
+	for (turn = 0; turn < HOMA_LEAVE_TURNS && homa_left(ctx); turn++) {
+		if (ctx->event_head)
+			homa_events(cpu);
+		if (ctx->tx_link)
+			homa_transmit(cpu);
+		if (ctx->retired_rpc || ctx->num_acks || ctx->retired_peer)
+			homa_reap(cpu);
+	}
+	if (unlikely(ctx->tx_link))
+		tasklet_schedule(&homa_dev_of(ctx->tx_link)->again);
+}
+
+void homa_leave(struct homa_cpu *cpu)
+{
+	if (homa_left(&cpu->ctx))
+		homa_work_off(cpu);
+	if (unlikely(READ_ONCE(cpu->hnet->timer_rests)))
+		homa_timer_want(cpu->hnet);
+	cpu->in = false;
+	local_bh_enable();
+}
+
+/* ---- set-up ---- */
+
+int homa_cpus_alloc(struct homa_net *hnet, struct homa_engine *engine)
+{
+	int i;
+
+	hnet->cpus = alloc_percpu(struct homa_cpu);
+	if (!hnet->cpus)
+		return -ENOMEM;
+	for_each_possible_cpu(i) {
+		struct homa_cpu *cpu = per_cpu_ptr(hnet->cpus, i);
+
+		homa_ctx_init(&cpu->ctx, engine, i);
+		cpu->hnet = hnet;
+	}
+	return 0;
+}
+
+static void homa_cpu_drain(struct homa_cpu *cpu)
+{
+	struct homa_ctx *ctx = &cpu->ctx;
+
+	/* The engine keeps its spares in lists of its own kind. */
+	while (ctx->spare_rpc)
+		kmem_cache_free(homa_rpc_cache, homa_ctx_take_rpc(ctx));
+	while (ctx->spare_peer)
+		kmem_cache_free(homa_peer_cache, homa_ctx_take_peer(ctx));
+	while (ctx->spare_range)
+		kmem_cache_free(homa_range_cache, homa_ctx_take_range(ctx));
+}
+
+void homa_cpus_free(struct homa_net *hnet)
+{
+	struct homa_cpu *cpu;
+	struct homa_counts counts;
+	int i;
+
+	local_bh_disable();
+	cpu = this_cpu_ptr(hnet->cpus);
+	homa_peers_drain(&cpu->ctx);
+	for_each_possible_cpu(i) {
+		cpu = per_cpu_ptr(hnet->cpus, i);
+		homa_reap(cpu);
+		homa_cpu_drain(cpu);
+	}
+	local_bh_enable();
+	homa_engine_counts(hnet->engine, &counts);
+	WARN_ONCE(counts.rpcs || counts.socks || counts.peers,
+		  "homa: namespace ends with %u RPCs, %u sockets, %u peers\n",
+		  counts.rpcs, counts.socks, counts.peers);
+	free_percpu(hnet->cpus);
+}
+
+int __init homa_memory_init(void)
+{
+	homa_rpc_cache = kmem_cache_create("homa_rpc", homa_rpc_size(&homa_limits),
+					   0, SLAB_HWCACHE_ALIGN, NULL);
+	homa_peer_cache = kmem_cache_create("homa_peer",
+					    homa_peer_size(&homa_limits), 0,
+					    SLAB_HWCACHE_ALIGN |
+						    SLAB_TYPESAFE_BY_RCU, NULL);
+	homa_range_cache = kmem_cache_create("homa_range", homa_range_size(), 0,
+					     0, NULL);
+	if (homa_rpc_cache && homa_peer_cache && homa_range_cache)
+		return 0;
+	homa_memory_exit();
+	return -ENOMEM;
+}
+
+void homa_memory_exit(void)
+{
+	homa_msgs_exit();
+	kmem_cache_destroy(homa_rpc_cache);
+	kmem_cache_destroy(homa_peer_cache);
+	kmem_cache_destroy(homa_range_cache);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Messages that came whole in one packet. The engine gives them away as it receives
+ * them (homa_sock_give()), so the softirq is done with the RPC, and the skb goes to a
+ * reader as a message: what recvmsg() must say of it is in its cb. The reader
+ * copies, and enters no engine. Most messages of most workloads are of this
+ * kind.
+ *
+ * They are short, so they go before longer messages that are ready, but not for
+ * ever. When many packets wait to be copied the engine stops giving: then the
+ * way over the RPC's queue (inbox.c) applies, where a packet can be refused.
+ */
+#include "homa_sockets.h"
+#include "homa_trace.h"
+
+#define HOMA_GIVEN_RUN 8u	/* messages before a longer one's turn */
+#define HOMA_GIVEN_PURGE 64
+
+/* Packets wait for a reader: is there little, or much? */
+static bool homa_given_below(const struct homa_ksock *hsk, u32 part)
+{
+	return (u32)atomic_read(&hsk->inet.sk.sk_rmem_alloc) <
+	       homa_rmem_limit(hsk) / part;
+}
+
+/* Both at once, for who looks at the one relies on the other. */
+static void homa_given_switch(struct homa_ksock *hsk, struct homa_sock *engine_sock,
+			      bool on)
+{
+	spin_lock_bh(&hsk->lock);
+	WRITE_ONCE(hsk->giving, on);
+	homa_sock_give(engine_sock, on);
+	spin_unlock_bh(&hsk->lock);
+}
+
+void homa_given_start(struct homa_ksock *hsk)
+{
+	homa_given_switch(hsk, hsk->engine_sock, true);
+}
+
+static void homa_given_stop(struct homa_ksock *hsk, struct homa_sock *engine_sock)
+{
+	homa_given_switch(hsk, engine_sock, false);
+	/* A reader may have freed the last of it in between. */
+	smp_mb();
+	if (homa_given_below(hsk, 4))
+		homa_given_switch(hsk, engine_sock, true);
+}
+
+void homa_given_free(struct homa_ksock *hsk, struct sk_buff *skb)
+{
+	atomic_sub((int)skb->truesize, &hsk->inet.sk.sk_rmem_alloc);
+	/* First the bytes, then the look; homa_given_stop() does it the other way round. */
+	smp_mb__after_atomic();
+	consume_skb(skb);
+	if (unlikely(!READ_ONCE(hsk->giving)) && !READ_ONCE(hsk->shutdown) &&
+	    homa_given_below(hsk, 4))
+		homa_given_start(hsk);
+}
+
+/* ---- in ---- */
+
+/* A request from a peer whose address this socket's family cannot tell: nobody's, so
+ * its page and its RPC go back. */
+static void homa_given_undo(struct homa_cpu *cpu, const struct homa_rx_message *m)
+{
+	homa_pool_release(&cpu->ctx, m->sock, &m->page, 1);
+	homa_rpc_forget(&cpu->ctx, m->handle);
+}
+
+static void homa_given_trace(const struct homa_rx_message *m)
+{
+	struct homa_event event = {
+		.kind = m->kind,
+		.handle = m->handle,
+	};
+
+	trace_homa_msg_ready(&event);
+}
+
+/* To a thread that waits, or to those who come. True: tell those who poll(). */
+static bool homa_given_place(struct homa_cpu *cpu, struct homa_ksock *hsk,
+			     struct sk_buff *skb)
+{
+	struct homa_waiter *waiter = homa_waiter_pick(hsk);
+
+	atomic_add((int)skb->truesize, &hsk->inet.sk.sk_rmem_alloc);
+	if (!waiter) {
+		__skb_queue_tail(&hsk->messages, skb);
+		return true;
+	}
+	list_del_init(&waiter->list);
+	trace_homa_handoff(homa_given_cb(skb)->id, true, waiter->task);
+	homa_host_count(cpu, HOMA_H_host_handoffs, 1);
+	waiter->skb = skb;
+	homa_rouse(waiter, HOMA_WAITED_MESSAGE);
+	return false;
+}
+
+void homa_given_add(struct homa_cpu *cpu, const struct homa_rx_pkt *pkt,
+		    struct sk_buff *skb, u32 at)
+{
+	const struct homa_rx_message *m = &pkt->message;
+	struct homa_ksock *hsk = homa_ksock_of(m->sock);
+	struct homa_given_cb *cb = homa_given_cb(skb);
+	bool keep = false, tell = false;
+
+	cb->id = m->handle.id;
+	cb->cookie = m->cookie;
+	memcpy(cb->ip, pkt->src->ip, sizeof(cb->ip));
+	cb->page = m->page;
+	cb->at = at;
+	cb->length = pkt->length;
+	cb->encap = pkt->src->encap;
+	cb->port = m->peer_port;
+	if (trace_homa_msg_ready_enabled())
+		homa_given_trace(m);
+	if (unlikely(m->kind == HOMA_EV_REQUEST && !homa_name_fits(hsk, pkt->src))) {
+		homa_given_undo(cpu, m);
+	} else {
+		spin_lock(&hsk->lock);
+		/* Who closes it ends its RPCs and frees its pages. */
+		keep = !hsk->shutdown;
+		if (likely(keep))
+			tell = homa_given_place(cpu, hsk, skb);
+		spin_unlock(&hsk->lock);
+	}
+	if (unlikely(!keep)) {
+		kfree_skb(skb);
+		return;
+	}
+	/* The socket's memory outlives this: SOCK_RCU_FREE. */
+	if (tell) {
+		if (unlikely(!homa_given_below(hsk, 2)))
+			homa_given_stop(hsk, m->sock);
+		hsk->inet.sk.sk_data_ready(&hsk->inet.sk);
+	}
+}
+
+/* ---- out ---- */
+
+struct sk_buff *homa_given_take(struct homa_ksock *hsk)
+{
+	if (unlikely(hsk->run >= HOMA_GIVEN_RUN) && !list_empty(&hsk->ready)) {
+		hsk->run = 0;
+		return NULL;
+	}
+	hsk->run++;
+	return __skb_dequeue(&hsk->messages);
+}
+
+bool homa_given_purge(struct homa_ksock *hsk)
+{
+	struct sk_buff *skb;
+	int i;
+
+	for (i = 0; i < HOMA_GIVEN_PURGE; i++) {
+		spin_lock(&hsk->lock);
+		skb = __skb_dequeue(&hsk->messages);
+		spin_unlock(&hsk->lock);
+		if (!skb)
+			return false;
+		homa_given_free(hsk, skb);
+	}
+	return true;
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Batches of packets. What one poll of a device brings from one host for this
+ * host travels through IP once: whole packets - of any message, DATA and
+ * control alike - are chained behind the first one, and rx.c takes the chain
+ * apart. That saves, for each packet, the way through netfilter and routing
+ * and a turn in and out of the engine.
+ *
+ * A chain is an ordinary "fraglist" GSO buffer: lengths and memory are added
+ * up, the kernel frees it, clones it and, should it be forwarded after all
+ * (a bridge, a NAT rule), takes it apart again through homa_offload_segment().
+ * Each member keeps its own IP header, so that its priority is not lost.
+ *
+ * Only packets of one sender for one address meet in a chain: what IP and
+ * netfilter decide about the first is then right for all. And only packets for
+ * an address of this host: a router shall forward what it received.
+ *
+ * Buffers that others refer to need care. A shared one is not touched, a cloned
+ * one does not become the head of a chain, for its clones would become one too.
+ */
+#include <linux/inetdevice.h>
+#include <net/addrconf.h>
+#include <net/gro.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/protocol.h>
+
+#include "homa_rx.h"
+
+#define HOMA_GRO_PACKETS 16u	/* two calls of the engine */
+#define HOMA_GRO_BYTES 65000u	/* IP's length field has 16 bits */
+
+/* ---- a device's poll ---- */
+
+/* Is @skb for this host itself? Data at the IP header. */
+static bool homa_gro_local(const struct sk_buff *skb)
+{
+	struct net *net = dev_net(skb->dev);
+
+	if (skb->protocol == htons(ETH_P_IP))
+		return __ip_dev_find(net, ip_hdr(skb)->daddr, false);
+	return ipv6_chk_addr(net, &ipv6_hdr(skb)->daddr, NULL, 0);
+}
+
+static bool homa_gro_fits(const struct sk_buff *held, const struct sk_buff *skb)
+{
+	return NAPI_GRO_CB(held)->count < HOMA_GRO_PACKETS &&
+	       held->len + skb_gro_len(skb) <= HOMA_GRO_BYTES &&
+	       (held->ip_summed == CHECKSUM_PARTIAL) ==
+		       (skb->ip_summed == CHECKSUM_PARTIAL);
+}
+
+/* Chain @skb, whose IP header is in its linear part, behind @held. */
+static void homa_gro_chain(struct sk_buff *held, struct sk_buff *skb)
+{
+	u32 len = skb_gro_len(skb);
+
+	/* What they are charged to would be given back the wrong amounts. */
+	skb_orphan(held);
+	skb_orphan(skb);
+	__skb_pull(skb, skb_gro_offset(skb));
+	if (NAPI_GRO_CB(held)->last == held)
+		skb_shinfo(held)->frag_list = skb;
+	else
+		NAPI_GRO_CB(held)->last->next = skb;
+	skb->next = NULL;
+	NAPI_GRO_CB(held)->last = skb;
+	NAPI_GRO_CB(held)->count++;
+	held->len += len;
+	held->data_len += len;
+	held->truesize += skb->truesize;
+	if (skb_shinfo(held)->gso_size < len)
+		skb_shinfo(held)->gso_size = len;
+	NAPI_GRO_CB(skb)->same_flow = 1;
+}
+
+static struct sk_buff *homa_gro_receive(struct list_head *head,
+					struct sk_buff *skb)
+{
+	u32 offset = skb_gro_offset(skb), len = skb_gro_len(skb);
+	struct sk_buff *held;
+
+	if (NAPI_GRO_CB(skb)->flush || len < HOMA_COMMON_HDR || skb_shared(skb))
+		goto alone;
+	list_for_each_entry(held, head, list) {
+		if (!NAPI_GRO_CB(held)->same_flow)
+			continue;
+		if (!homa_gro_fits(held, skb)) {
+			NAPI_GRO_CB(skb)->flush |= skb_cloned(skb);
+			return held;
+		}
+		if (NAPI_GRO_CB(held)->count == 1 && !homa_gro_local(held))
+			goto alone;
+		if (!pskb_may_pull(skb, offset + min_t(u32, len, HOMA_DATA_HDR)))
+			goto alone;
+		homa_gro_chain(held, skb);
+		return NAPI_GRO_CB(held)->count == HOMA_GRO_PACKETS ? held : NULL;
+	}
+	if (!skb_cloned(skb))
+		return NULL;
+alone:
+	NAPI_GRO_CB(skb)->flush = 1;
+	return NULL;
+}
+
+static int homa_gro_complete(struct sk_buff *skb, int offset)
+{
+	skb_shinfo(skb)->gso_type |= SKB_GSO_FRAGLIST;
+	skb_shinfo(skb)->gso_segs = NAPI_GRO_CB(skb)->count;
+	if (skb->ip_summed != CHECKSUM_PARTIAL)
+		skb->ip_summed = CHECKSUM_NONE;	/* it covers one packet at most */
+	return 0;
+}
+
+/* ---- apart again, here ---- */
+
+struct sk_buff *homa_gro_split(struct sk_buff *skb)
+{
+	struct skb_shared_info *shinfo = skb_shinfo(skb);
+	struct sk_buff *list = NULL, **end = &list, *member, *next;
+	bool cloned = skb_cloned(skb);
+	u32 len = 0;
+
+	/* IP's reassembly also leaves a frag_list: that is one packet. */
+	if (!skb_is_gso(skb) || !(shinfo->gso_type & SKB_GSO_FRAGLIST))
+		return NULL;
+	for (member = shinfo->frag_list; member; member = next) {
+		next = member->next;
+		len += member->len;
+		skb->truesize -= member->truesize;
+		if (cloned) {
+			/* The chain is also that of the clones. */
+			member = skb_clone(member, GFP_ATOMIC | __GFP_NOWARN);
+		} else {
+			member->next = NULL;
+			member = skb_share_check(member,
+						 GFP_ATOMIC | __GFP_NOWARN);
+		}
+		if (!member)
+			continue;	/* lost, like any packet may be */
+		member->next = NULL;
+		member->dev = skb->dev;
+		member->skb_iif = skb->skb_iif;
+		member->pkt_type = skb->pkt_type;
+		memcpy(member->cb, skb->cb, sizeof(member->cb));
+		skb_dst_drop(member);
+		if (skb_dst(skb))
+			skb_dst_set_noref(member, skb_dst(skb));
+		*end = member;
+		end = &member->next;
+	}
+	/* These are this clone's own, the list need not be taken off. */
+	skb->len -= len;
+	skb->data_len -= len;
+	if (!cloned) {
+		shinfo->frag_list = NULL;
+		skb_gso_reset(skb);
+	}
+	return list;
+}
+
+/* ---- apart again, on the way to elsewhere ---- */
+
+/* On the way, the first one's IP header may have been changed (TTL, NAT). */
+static int homa_gro_headers(struct sk_buff *segs)
+{
+	u32 len = skb_network_header_len(segs);
+	struct sk_buff *skb;
+	u8 tos;
+
+	for (skb = segs->next; skb; skb = skb->next) {
+		if (skb_cloned(skb) && pskb_expand_head(skb, 0, 0, GFP_ATOMIC))
+			return -ENOMEM;
+		if (ip_hdr(skb)->version == 4) {
+			tos = ip_hdr(skb)->tos;
+			memcpy(ip_hdr(skb), ip_hdr(segs), len);
+			ip_hdr(skb)->tos = tos;
+		} else {
+			memcpy(&ipv6_hdr(skb)->payload_len,
+			       &ipv6_hdr(segs)->payload_len, len - 4);
+		}
+	}
+	return 0;
+}
+
+static struct sk_buff *homa_offload_segment(struct sk_buff *skb,
+					    netdev_features_t features)
+{
+	struct sk_buff *segs;
+
+	if (!skb_has_frag_list(skb) ||
+	    !(skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST))
+		return homa_gso_segment(skb, features);
+	segs = skb_segment_list(skb, features, skb_mac_header_len(skb));
+	if (!IS_ERR(segs) && homa_gro_headers(segs)) {
+		kfree_skb_list(segs);
+		return ERR_PTR(-ENOMEM);
+	}
+	return segs;
+}
+
+/* ---- set-up ---- */
+
+static const struct net_offload homa_offload = {
+	.callbacks = {
+		.gso_segment = homa_offload_segment,
+		.gro_receive = homa_gro_receive,
+		.gro_complete = homa_gro_complete,
+	},
+};
+
+int homa_gro_init(void)
+{
+	int err = inet_add_offload(&homa_offload, HOMA_IPPROTO);
+
+	if (err)
+		return err;
+	err = inet6_add_offload(&homa_offload, HOMA_IPPROTO);
+	if (err)
+		inet_del_offload(&homa_offload, HOMA_IPPROTO);
+	return err;
+}
+
+void homa_gro_exit(void)
+{
+	inet6_del_offload(&homa_offload, HOMA_IPPROTO);
+	inet_del_offload(&homa_offload, HOMA_IPPROTO);
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Several segments of a message in one skb, so that IP, filters and queues are
+ * passed once. Three forms, by what will take it apart:
+ *
+ * One piece, for all devices unless told otherwise: a header, then the payload.
+ * Software devices (loopback, veth, bond ...) take it as it is, and our own
+ * receiver as one large packet. No hardware knows this kind (the type is that of
+ * lists, without a list), so the stack brings it here before a device that sends
+ * real packets. Then packets are made of it at the last moment, as of TCP's, for
+ * a third of what building each one costs. Where segmentation is switched off
+ * the type has one more bit, which no software device takes. gso_size counts the
+ * header, for the stack adds none of its own when it compares such sizes with an
+ * MTU.
+ *
+ * Interleaved, for adapters that segment TCP: each segment begins with its own
+ * 4-byte offset, since an adapter need not count in a protocol it does not know.
+ * Some spoil what they do not know, so that is for the administrator to choose
+ * (max_gso_size).
+ *
+ * As TCP, for packets in TCP disguise: the sequence number tells the offset and
+ * whoever segments TCP advances it.
+ *
+ * Datagrams, for packets inside UDP: whoever segments UDP cuts without looking, so
+ * each segment brings its whole header.
+ */
+#include <linux/skbuff.h>
+
+#include "homa_codec.h"
+#include "homa_rx.h"
+#include "homa_tx.h"
+
+#define HOMA_GSO_SLACK 320u	/* headers of all layers, as TCP leaves */
+#define HOMA_GSO_OFFSET 4u	/* an interleaved segment's own header */
+#define HOMA_GSO_HDR (HOMA_DATA_HDR - HOMA_GSO_OFFSET)
+#define HOMA_GSO_INTERLEAVED_SEGS 7u	/* two fragments each */
+
+/* ---- sending ---- */
+
+enum homa_gso_form homa_gso_form(const struct homa_net *hnet,
+				 const struct net_device *dev, u16 encap, bool v4)
+{
+	netdev_features_t tso = v4 ? NETIF_F_TSO : NETIF_F_TSO6;
+	if (!(dev->features & NETIF_F_SG) ||
+	    READ_ONCE(hnet->settings.gso_force_software))
+		return HOMA_GSO_NONE;
+	tso &= dev->features & NETIF_F_GSO ? dev->features : 0;
+	if (encap == HOMA_ENCAP_TCP)
+		return tso ? HOMA_GSO_TCP : HOMA_GSO_NONE;
+	if (encap)
+		return dev->features & NETIF_F_GSO ? HOMA_GSO_UDP : HOMA_GSO_NONE;
+	if (!(dev->features & NETIF_F_GSO))
+		return HOMA_GSO_APART;
+	if (tso && READ_ONCE(hnet->settings.max_gso_size) &&
+	    !(dev->features & NETIF_F_GSO_FRAGLIST))
+		return HOMA_GSO_INTERLEAVED;
+	return HOMA_GSO_ONE_PIECE;
+}
+
+/* Bytes that stand before each segment's payload, but the first one's. */
+static u32 homa_gso_own(enum homa_gso_form form)
+{
+	return form == HOMA_GSO_UDP ? HOMA_DATA_HDR : HOMA_GSO_OFFSET;
+}
+
+u32 homa_gso_bytes(const struct homa_net *hnet, const struct net_device *dev,
+		   enum homa_gso_form form, u32 seg)
+{
+	u32 asked = READ_ONCE(hnet->settings.max_gso_size);
+	u32 most = min(READ_ONCE(dev->gso_max_size), 65536u);
+	u32 segs;
+
+	if (asked)
+		most = min(most, asked);
+	if (most < HOMA_GSO_SLACK + 2 * seg)
+		return seg;
+	segs = (most - HOMA_GSO_SLACK) / (seg + homa_gso_own(form));
+	segs = min_t(u32, segs, READ_ONCE(dev->gso_max_segs));
+	if (form == HOMA_GSO_INTERLEAVED || form == HOMA_GSO_UDP)
+		segs = min(segs, HOMA_GSO_INTERLEAVED_SEGS);
+	return max(segs, 1u) * seg;
+}
+
+/* One header that stands for all segments. */
+static void homa_gso_header(struct sk_buff *skb, enum homa_gso_form form)
+{
+	struct homa_wire_data *w = (struct homa_wire_data *)skb->data;
+
+	switch (form) {
+	case HOMA_GSO_ONE_PIECE:
+	case HOMA_GSO_APART:
+		w->common.doff |= HOMA_DOFF_ONE_PIECE;
+		break;
+	case HOMA_GSO_INTERLEAVED:
+		w->common.doff = HOMA_DOFF_GSO << 4;
+		break;
+	case HOMA_GSO_UDP:
+		break;
+	default:
+		homa_put_be32(&w->seg_offset, HOMA_OFFSET_IN_SEQUENCE);
+		break;
+	}
+}
+
+void homa_gso_mark(struct sk_buff *skb, enum homa_gso_form form, u32 seg, u32 length,
+		   bool v4)
+{
+	struct skb_shared_info *shinfo = skb_shinfo(skb);
+
+	homa_gso_header(skb, form);
+	shinfo->gso_segs = (u16)((length + seg - 1) / seg);
+	if (form == HOMA_GSO_ONE_PIECE || form == HOMA_GSO_APART) {
+		shinfo->gso_size = (u16)(seg + HOMA_DATA_HDR);
+		shinfo->gso_type = SKB_GSO_FRAGLIST;
+		if (form == HOMA_GSO_APART)
+			shinfo->gso_type |= SKB_GSO_PARTIAL;
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+		return;
+	}
+	shinfo->gso_size = (u16)seg;
+	if (form == HOMA_GSO_UDP) {
+		shinfo->gso_size += HOMA_DATA_HDR;
+		shinfo->gso_type = SKB_GSO_UDP_L4;
+		return;
+	}
+	if (form == HOMA_GSO_INTERLEAVED)
+		shinfo->gso_size += HOMA_GSO_OFFSET;
+	shinfo->gso_type = v4 ? SKB_GSO_TCPV4 : SKB_GSO_TCPV6;
+}
+
+/* What stands before a later segment: its offset, or all of the first one's header. */
+static void homa_gso_before(void *at, enum homa_gso_form form, const void *first,
+			    u32 offset)
+{
+	if (form == HOMA_GSO_UDP) {
+		memcpy(at, first, HOMA_DATA_HDR);
+		homa_data_segment(at, offset);
+	} else {
+		homa_put_be32(at, offset);
+	}
+}
+
+int homa_gso_interleave(const struct homa_msg *msg, struct sk_buff *skb,
+			enum homa_gso_form form, u32 offset, u32 length, u32 seg)
+{
+	u32 segs = (length + seg - 1) / seg, own = homa_gso_own(form), i;
+	u8 *heads = napi_alloc_frag(segs * own);
+	struct page *page;
+	int err = 0;
+
+	if (!heads)
+		return -ENOMEM;
+	page = virt_to_head_page(heads);
+	for (i = 0; i < segs && !err; i++) {
+		u32 n = min(seg, length - i * seg);
+		u8 *head = heads + i * own;
+
+		if (i) {
+			homa_gso_before(head, form, skb->data, offset + i * seg);
+			err = homa_skb_add(skb, page,
+					   (u32)(head - (u8 *)page_address(page)), own);
+		}
+		if (!err)
+			err = homa_msg_to_skb(msg, skb, offset + i * seg, n);
+	}
+	skb_free_frag(heads);
+	return err;
+}
+
+/* ---- taking apart, for devices that cannot ---- */
+
+/* @skb->data at the Homa header of @hdr_len bytes; segments of @size after it. */
+static struct sk_buff *homa_gso_cut(struct sk_buff *skb, netdev_features_t features,
+				    u32 hdr_len, u32 size)
+{
+	struct sk_buff *segs;
+	u16 was;
+
+	if (skb->len <= hdr_len + size)
+		return ERR_PTR(-EINVAL);
+	/* What is shared with a clone must not change under it. */
+	if (skb_unclone(skb, GFP_ATOMIC))
+		return ERR_PTR(-ENOMEM);
+	was = skb_shinfo(skb)->gso_size;
+	__skb_pull(skb, hdr_len);
+	skb_shinfo(skb)->gso_size = (u16)size;
+	/* There is no checksum: let nobody compute one. */
+	segs = skb_segment(skb, features | NETIF_F_HW_CSUM);
+	skb_shinfo(skb)->gso_size = was;
+	return segs;
+}
+
+static struct homa_wire_data *homa_gso_seg_header(struct sk_buff *skb)
+{
+	struct homa_wire_data *w = (void *)skb_transport_header(skb);
+
+	w->common.doff = HOMA_DOFF_DATA << 4;
+	memset(&w->common.checksum, 0, sizeof(w->common.checksum));
+	skb->ip_summed = CHECKSUM_NONE;
+	return w;
+}
+
+/* As homa_tx_build() made it, or nearly: a header, and payload in pages of ours. */
+static bool homa_gso_is_simple(const struct sk_buff *skb, netdev_features_t features)
+{
+	const struct skb_shared_info *shinfo = skb_shinfo(skb);
+
+	return softirq_count() && features & NETIF_F_SG &&
+	       skb_headlen(skb) == HOMA_DATA_HDR && !skb_has_frag_list(skb) &&
+	       !skb->encapsulation && !skb->pp_recycle && !shinfo->flags &&
+	       !shinfo->tx_flags && skb_mac_header_was_set(skb);
+}
+
+/* struct homa_gso_from - progress in the payload of @skb: @i-th fragment, byte @at */
+struct homa_gso_from {
+	struct sk_buff *skb;
+	u32 i, at;
+};
+
+/* The next @n bytes to @one, by reference. */
+static int homa_gso_refer(struct homa_gso_from *from, struct sk_buff *one, u32 n)
+{
+	const struct skb_shared_info *shinfo = skb_shinfo(from->skb);
+	int err = 0;
+
+	while (n && !err) {
+		const skb_frag_t *frag = &shinfo->frags[from->i];
+		u32 has, some;
+
+		if (unlikely(from->i >= shinfo->nr_frags))
+			return -EINVAL;
+		has = skb_frag_size(frag) - from->at;
+		some = min(n, has);
+		err = homa_skb_add(one, skb_frag_page(frag),
+				   skb_frag_off(frag) + from->at, some);
+		n -= some;
+		from->at += some;
+		if (some == has) {
+			from->i++;
+			from->at = 0;
+		}
+	}
+	return err;
+}
+
+/* One segment of @n bytes: headers copied from the MAC's on, @head bytes. */
+static struct sk_buff *homa_gso_one(struct homa_gso_from *from, u32 head, u32 n)
+{
+	struct sk_buff *skb = from->skb, *one;
+	u32 room = (u32)(skb_mac_header(skb) - skb->head);
+
+	/* With the same room, offsets of headers stay what they are. */
+	one = homa_tx_alloc(room, head);
+	if (unlikely(!one))
+		return NULL;
+	__skb_put_data(one, skb_mac_header(skb), head);
+	skb_copy_header(one, skb);
+	skb_gso_reset(one);
+	if (likely(!homa_gso_refer(from, one, n)))
+		return one;
+	kfree_skb(one);
+	return NULL;
+}
+
+/*
+ * What skb_segment() does for all kinds of skbs, for ours, with half its
+ * instructions. NULL: no memory.
+ */
+static struct sk_buff *homa_gso_quick(struct sk_buff *skb, u32 seg)
+{
+	struct homa_gso_from from = { .skb = skb };
+	u32 head = (u32)(skb->data - skb_mac_header(skb)) + HOMA_DATA_HDR;
+	u32 left = skb->data_len;
+	struct sk_buff *segs = NULL, **end = &segs, *one;
+
+	do {
+		u32 n = min(left, seg);
+
+		one = homa_gso_one(&from, head, n);
+		if (unlikely(!one)) {
+			kfree_skb_list(segs);
+			return NULL;
+		}
+		*end = one;
+		end = &one->next;
+		left -= n;
+	} while (left);
+	*end = NULL;
+	segs->prev = one;	/* the stack looks for the last one there */
+	if (skb->destructor == sock_wfree) {
+		swap(one->truesize, skb->truesize);
+		swap(one->destructor, skb->destructor);
+		swap(one->sk, skb->sk);
+	}
+	return segs;
+}
+
+static struct sk_buff *homa_gso_one_piece(struct sk_buff *skb,
+					  netdev_features_t features)
+{
+	const struct homa_wire_data *w = (const void *)skb->data;
+	u32 offset = homa_get_be32(&w->seg_offset);
+	u32 seg = skb_shinfo(skb)->gso_size;
+	struct sk_buff *segs, *one;
+
+	/* The header is not copied from a packet that came by a wire. */
+	if (seg <= HOMA_DATA_HDR || skb_shinfo(skb)->gso_type & SKB_GSO_DODGY)
+		return ERR_PTR(-EINVAL);
+	seg -= HOMA_DATA_HDR;
+	if (skb->len <= HOMA_DATA_HDR + seg)
+		return ERR_PTR(-EINVAL);
+	segs = homa_gso_is_simple(skb, features) ? homa_gso_quick(skb, seg) : NULL;
+	if (!segs)
+		segs = homa_gso_cut(skb, features, HOMA_DATA_HDR, seg);
+	if (IS_ERR_OR_NULL(segs))
+		return segs;
+	for (one = segs; one; one = one->next) {
+		homa_data_segment(homa_gso_seg_header(one), offset);
+		offset += seg;
+	}
+	return segs;
+}
+
+static struct sk_buff *homa_gso_interleaved(struct sk_buff *skb,
+					    netdev_features_t features)
+{
+	u32 size = skb_shinfo(skb)->gso_size;
+	struct sk_buff *segs, *one;
+
+	if (size <= HOMA_GSO_OFFSET)
+		return ERR_PTR(-EINVAL);
+	/* The device does it; only the number of segments was in doubt. */
+	if (skb_gso_ok(skb, features | NETIF_F_GSO_ROBUST)) {
+		if (skb->len <= HOMA_GSO_HDR)
+			return ERR_PTR(-EINVAL);
+		skb_shinfo(skb)->gso_segs =
+			DIV_ROUND_UP(skb->len - HOMA_GSO_HDR, size);
+		return NULL;
+	}
+	segs = homa_gso_cut(skb, features, HOMA_GSO_HDR, size);
+	if (IS_ERR_OR_NULL(segs))
+		return segs;
+	for (one = segs; one; one = one->next) {
+		struct homa_wire_data *w = homa_gso_seg_header(one);
+		int at = skb_transport_offset(one) + (int)HOMA_GSO_HDR;
+
+		skb_copy_bits(one, at, &w->common.sequence, HOMA_GSO_OFFSET);
+	}
+	return segs;
+}
+
+struct sk_buff *homa_gso_segment(struct sk_buff *skb, netdev_features_t features)
+{
+	u8 doff;
+
+	if (!pskb_may_pull(skb, HOMA_DATA_HDR))
+		return ERR_PTR(-EINVAL);
+	doff = ((const struct homa_wire_common *)skb->data)->doff;
+	if (doff >> 4 == HOMA_DOFF_GSO)
+		return homa_gso_interleaved(skb, features);
+	if (doff & HOMA_DOFF_ONE_PIECE &&
+	    homa_peek_type(skb->data) == HOMA_DATA)
+		return homa_gso_one_piece(skb, features);
+	return ERR_PTR(-EPROTONOSUPPORT);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Where Linux 6.1, 6.12 and 7.2 differ. Nowhere else in the module stands a
+ * version number.
+ */
+#ifndef HOMA_COMPAT_H
+#define HOMA_COMPAT_H
+
+#include <linux/version.h>
+#include <linux/hrtimer.h>
+#include <linux/net.h>
+#include <linux/socket.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/sock.h>
+
+/* 6.13: hrtimer_setup() sets the function, hrtimer_init() is going. */
+static inline void homa_hrtimer_setup(struct hrtimer *timer,
+				      enum hrtimer_restart (*fn)(struct hrtimer *),
+				      enum hrtimer_mode mode)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, fn, CLOCK_MONOTONIC, mode);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, mode);
+	timer->function = fn;
+#endif
+}
+
+/* 6.11: handlers of sysctls may not change the table. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#define HOMA_CTL_CONST const
+#else
+#define HOMA_CTL_CONST
+#endif
+
+/* 6.6: the size of a table is given; before, an entry of zeros ends it. */
+static inline struct ctl_table_header *
+homa_register_sysctl(struct net *net, const char *path, struct ctl_table *table,
+		     size_t count)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+	return register_net_sysctl_sz(net, path, table, count);
+#else
+	return register_net_sysctl(net, path, table);
+#endif
+}
+
+/* 6.10: a tracepoint's string knows its source already. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#define HOMA_ASSIGN_STR(dst, src) __assign_str(dst)
+#else
+#define HOMA_ASSIGN_STR(dst, src) __assign_str(dst, src)
+#endif
+
+/* 6.19: addresses of any length have a type of their own. */
+static inline int homa_kernel_bind(struct socket *sock, void *addr, int len)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+	return kernel_bind(sock, (struct sockaddr_unsized *)addr, len);
+#else
+	return kernel_bind(sock, (struct sockaddr *)addr, len);
+#endif
+}
+
+/* 6.6: where a socket's IPv6 part is; before, at its end. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
+#define HOMA_PROTO_INET6(type, member) .ipv6_pinfo_offset = offsetof(type, member),
+#else
+#define HOMA_PROTO_INET6(type, member)
+#endif
+
+/* 6.19: bind() gets an address whose size the compiler does not guess. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+typedef struct sockaddr_unsized homa_bind_addr;
+#else
+typedef struct sockaddr homa_bind_addr;
+#endif
+
+/* 6.7: what is asked for and what leaves are counted apart. */
+static inline void homa_ip_count_out(struct net *net, u32 bytes)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+	IP_INC_STATS(net, IPSTATS_MIB_OUTREQUESTS);
+#endif
+	IP_UPD_PO_STATS(net, IPSTATS_MIB_OUT, bytes);
+}
+
+static inline void homa_ip6_count_out(struct net *net, struct inet6_dev *idev,
+				      u32 bytes)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
+	IP6_INC_STATS(net, idev, IPSTATS_MIB_OUTREQUESTS);
+#endif
+	IP6_UPD_PO_STATS(net, idev, IPSTATS_MIB_OUT, bytes);
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* What the files of the socket API share. */
+#ifndef HOMA_SOCKETS_H
+#define HOMA_SOCKETS_H
+
+#include "homa_kernel.h"
+
+/* ---- bind.c: names ---- */
+
+/*
+ * struct homa_name - a peer as the application names it
+ * @marked: it says how the peer is reached (a UDP port of its own).
+ */
+struct homa_name {
+	struct homa_addr addr;
+	u16 port;
+	bool marked;
+};
+
+int homa_bind(struct socket *sock, homa_bind_addr *addr, int len);
+int homa_getname(struct socket *sock, struct sockaddr *addr, int peer);
+/** homa_name_get() - from msg_name; -EINVAL, -EAFNOSUPPORT, -ENETUNREACH. */
+int homa_name_get(struct homa_ksock *hsk, const struct msghdr *msg,
+		  struct homa_name *name);
+/** homa_name_put() - to @to, which has room for any; its size. */
+int homa_name_put(const struct homa_ksock *hsk, const struct homa_addr *peer,
+		  u16 port, struct sockaddr_storage *to);
+/** homa_name_fits() - can the socket's address family name it? */
+bool homa_name_fits(const struct homa_ksock *hsk, const struct homa_addr *peer);
+
+/* ---- option.c ---- */
+
+int homa_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
+		    unsigned int len);
+int homa_getsockopt(struct socket *sock, int level, int name, char __user *value,
+		    int __user *len);
+
+/** homa_pool_delete() - bookkeeping of a receive region, or NULL. */
+void homa_pool_delete(void *pool);
+
+/* ---- inbox.c: the reader's side ---- */
+
+#define HOMA_PIPE_BYTES 65536u	/* so many to copy are worth waking a reader */
+#define HOMA_POLL_BYTES (256u << 10) /* the same for poll() */
+
+/**
+ * homa_inbox_next() - what is there for any thread, into @waiter->what: a shared RPC to
+ * read, now the caller's, with the list's hold; or a message. HOMA_WAITS: nothing, and
+ * @waiter waits from now on if @wait.
+ */
+void homa_inbox_next(struct homa_ksock *hsk, struct homa_waiter *waiter, bool wait);
+/** homa_inbox_private() - the same for one private RPC, which the caller holds. */
+bool homa_inbox_private(struct homa_ksock *hsk, struct homa_krpc *krpc,
+			struct homa_waiter *waiter, bool wait);
+/** homa_inbox_unwait() - it waits no longer; waiter->what says what it was handed at the
+ *  last moment. */
+void homa_inbox_unwait(struct homa_ksock *hsk, struct homa_krpc *krpc,
+		       struct homa_waiter *waiter);
+/** homa_waiter_pick() - who gets the next shared RPC; NULL: nobody waits. Socket locked. */
+struct homa_waiter *homa_waiter_pick(struct homa_ksock *hsk);
+/** homa_rouse() - @waiter, in no list any more, has got @what. Socket locked. */
+void homa_rouse(struct homa_waiter *waiter, enum homa_waited what);
+/**
+ * homa_inbox_back() - after @batch was dealt with, in the engine; @done: the RPC is over
+ * or the application has its message. True: there is more to read, now in @batch;
+ * false: the RPC is not the caller's any more, nor is its hold.
+ */
+bool homa_inbox_back(struct homa_cpu *cpu, struct homa_ksock *hsk,
+		     struct homa_krpc *krpc, struct homa_batch *batch, bool done);
+/** homa_batch_free() - of copied or dropped packets. In the engine. */
+void homa_batch_free(struct homa_ksock *hsk, struct homa_batch *batch);
+/** homa_inbox_forget() - an RPC was aborted silently; the caller holds it. In the engine. */
+void homa_inbox_forget(struct homa_cpu *cpu, struct homa_ksock *hsk,
+		       struct homa_krpc *krpc);
+
+/* ---- given.c: messages that came whole ---- */
+
+/** homa_given_take() - the next one, if it is its turn; NULL: none. Socket locked. */
+struct sk_buff *homa_given_take(struct homa_ksock *hsk);
+/** homa_given_free() - it was copied or is not wanted; any context. */
+void homa_given_free(struct homa_ksock *hsk, struct sk_buff *skb);
+/** homa_given_start() - the socket has a receive region. */
+void homa_given_start(struct homa_ksock *hsk);
+/** homa_given_purge() - the socket closes; some at a time: true while there is more. */
+bool homa_given_purge(struct homa_ksock *hsk);
+
+/* Bytes of packets that may wait to be copied. */
+static inline u32 homa_rmem_limit(const struct homa_ksock *hsk)
+{
+	return (u32)clamp_t(u64, 8ull * hsk->region_size, 4u << 20, 1u << 30);
+}
+
+/* ---- wait.c ---- */
+
+/**
+ * homa_wait() - until @waiter is handed something or woken, *@timeo is over or a signal
+ * comes. @krpc: the private one it waits for, or NULL. 0: see waiter->what; -EAGAIN,
+ * -EINTR, -ERESTARTSYS: it waits no longer.
+ */
+int homa_wait(struct homa_ksock *hsk, struct homa_krpc *krpc,
+	      struct homa_waiter *waiter, long *timeo, enum homa_host_metric *how);
+/** homa_wait_room() - until there is room to send; 0 or an error as above. */
+int homa_wait_room(struct homa_ksock *hsk, long *timeo);
+/** homa_wait_tick() - a moment: objects are short. 0 or an error. */
+int homa_wait_tick(struct homa_ksock *hsk, long *timeo);
+/** homa_write_space() - sk_write_space: senders and pollers that wait for room. */
+void homa_write_space(struct sock *sk);
+
+static inline void homa_waiter_init(struct homa_waiter *waiter, u64 id)
+{
+	INIT_LIST_HEAD(&waiter->list);
+	waiter->next = NULL;
+	waiter->task = current;
+	waiter->id = id;
+	waiter->what = HOMA_WAITS;
+	waiter->asleep = false;
+}
+
+#endif

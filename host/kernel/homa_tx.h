@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What the transmitting files share: tx.c (pulling and sending), build.c (skbs),
+ * route.c (where to), gso.c (several segments at once), msg.c (bytes).
+ */
+#ifndef HOMA_TX_H
+#define HOMA_TX_H
+
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <net/dst.h>
+
+#include "homa_kernel.h"
+
+/*
+ * What decides about a route.
+ * @dst: whereto, and in which guise.
+ * @ifindex: the device the socket is bound to; 0: as routing says. (Link-local
+ *	addresses have their device in themselves.)
+ * @master: device of the routing domain (VRF) we are in; 0: none.
+ * @mark, @uid: of the socket; 0 and root's for control packets.
+ */
+struct homa_route_key {
+	struct homa_addr dst;
+	int ifindex;
+	int master;
+	u32 mark;
+	u32 uid;
+};
+
+/*
+ * struct homa_route - one slot of a CPU's cache, used with bottom halves off
+ * @dst: holds a reference; NULL: empty. Anyone may take it away by xchg(), so
+ *	it is read once, inside an RCU read side that lasts as long as its use.
+ * @cookie: for dst_check().
+ * @learned: count of the learned source addresses in whose light it was made.
+ * @ip_len: of the header.
+ * @checked_at: when dst_check() last agreed, homa_ctx.now.
+ * @v4, @v6: a header to begin with: addresses, protocol, hop limit.
+ */
+struct homa_route {
+	struct dst_entry *dst;
+	u32 cookie;
+	u16 learned;
+	u16 ip_len;
+	u64 checked_at;
+	struct homa_route_key key;
+	union {
+		struct iphdr v4;
+		struct ipv6hdr v6;
+	};
+};
+
+static inline bool homa_route_v4(const struct homa_route *route)
+{
+	return route->ip_len == sizeof(route->v4);
+}
+
+/**
+ * homa_route_get() - the way for packets from @hdev's link to @dst; @sk: whose, or
+ * NULL. RCU read side, bottom halves off. ERR_PTR: none. @slot: out.
+ */
+struct dst_entry *homa_route_get(struct homa_cpu *cpu, struct homa_dev *hdev,
+				 const struct homa_addr *dst,
+				 const struct sock *sk,
+				 const struct homa_route **slot);
+
+/** homa_tx_out() - as ip_local_out() or ip6_local_out(), sooner if possible; @skb
+ *  has no IP options and is no longer than the path's MTU, or GSO. out.c */
+int homa_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4);
+
+/* How several segments go in one skb; see gso.c. */
+enum homa_gso_form {
+	HOMA_GSO_NONE,		/* not at all */
+	HOMA_GSO_ONE_PIECE,	/* one header, then the payload */
+	HOMA_GSO_APART,		/* the same, taken apart before the device */
+	HOMA_GSO_INTERLEAVED,	/* before each segment's payload its offset */
+	HOMA_GSO_TCP,		/* as TCP does it */
+	HOMA_GSO_UDP,		/* datagrams, each with a whole header of ours */
+};
+
+/** homa_gso_form() - what @dev takes from a sender of @encap. */
+enum homa_gso_form homa_gso_form(const struct homa_net *hnet,
+				 const struct net_device *dev, u16 encap, bool v4);
+/** homa_gso_bytes() - of message in one such skb, at most, in whole segments. */
+u32 homa_gso_bytes(const struct homa_net *hnet, const struct net_device *dev,
+		   enum homa_gso_form form, u32 seg);
+/** homa_gso_mark() - @skb->data at the Homa header: make it a multi-segment skb. */
+void homa_gso_mark(struct sk_buff *skb, enum homa_gso_form form, u32 seg,
+		   u32 length, bool v4);
+/** homa_gso_interleave() - payload of the interleaved form or of datagrams;
+ *  @skb->data is the first segment's header. As homa_msg_to_skb(). */
+int homa_gso_interleave(const struct homa_msg *msg, struct sk_buff *skb,
+			enum homa_gso_form form, u32 offset, u32 length, u32 seg);
+/** homa_skb_add() - append part of a page, with a reference; 0 or -EMSGSIZE. */
+int homa_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length);
+
+/**
+ * struct homa_tx_piece - what goes into one skb
+ * @desc: what the engine gave.
+ * @dst, @route: where it goes.
+ * @sk: whose; NULL: a control packet.
+ * @skip, @length: which part of @desc.
+ * @seg: message bytes of one packet on the wire; less than @length: GSO.
+ * @form: then: which.
+ */
+struct homa_tx_piece {
+	const struct homa_tx_desc *desc;
+	struct dst_entry *dst;
+	const struct homa_route *route;
+	struct sock *sk;
+	const struct homa_msg *msg;
+	u32 skip;
+	u32 length;
+	u32 seg;
+	enum homa_gso_form form;
+};
+
+/* An skb with @room bytes for headers and @size for what follows. Bottom halves off. */
+static inline struct sk_buff *homa_tx_alloc(u32 room, u32 size)
+{
+	u32 total = SKB_DATA_ALIGN(room + size) +
+		    SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
+	struct sk_buff *skb;
+	void *data;
+
+	/* Where memory errors are hunted, give them edges to run over. */
+	if (IS_ENABLED(CONFIG_KASAN)) {
+		skb = alloc_skb(room + size, GFP_ATOMIC | __GFP_NOWARN);
+	} else {
+		data = napi_alloc_frag(total);
+		if (unlikely(!data))
+			return NULL;
+		skb = napi_build_skb(data, total);
+		if (unlikely(!skb))
+			skb_free_frag(data);
+	}
+	if (likely(skb))
+		skb_reserve(skb, room);
+	return skb;
+}
+
+/** homa_tx_build() - the packet, from its IP header on; ERR_PTR: -ENOMEM, or -EMSGSIZE:
+ *  fewer segments. */
+struct sk_buff *homa_tx_build(struct homa_cpu *cpu,
+			      const struct homa_tx_piece *piece);
+/** homa_msg_sock() - whose message; it stays at least as long. */
+struct sock *homa_msg_sock(const struct homa_msg *msg);
+/** homa_msg_small() - its bytes, of which there are @end, if its packets are to be
+ *  copies; else NULL. */
+const u8 *homa_msg_small(const struct homa_msg *msg, u32 end);
+
+/* A copy of up to so many bytes is cheaper than a reference to a page. */
+#define HOMA_TX_COPY 256u
+
+/* Bytes that "homa" qdiscs of a device want more of. */
+static inline s32 homa_q_left(const struct homa_dev *hdev)
+{
+	return atomic_read(&hdev->q_room) - atomic_read(&hdev->q_bytes);
+}
+
+/* UDP encapsulation. */
+static inline bool homa_encap_udp(const struct homa_addr *addr)
+{
+	return addr->encap && addr->encap != HOMA_ENCAP_TCP;
+}
+
+#endif

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * From the engine to readers. Packets with payload queue at their RPC; an RPC
+ * with something for the application is in exactly one place: a list of its
+ * socket, or with the thread that reads it. The lists are
+ *
+ *	ready	  shared RPCs whose message is all here, or that failed, oldest first
+ *	partial	  shared ones with the beginning of a message
+ *	privates  private ones with either
+ *
+ * (Messages that are whole in one packet need none of this: given.c.)
+ *
+ * A thread that waits is handed an RPC at once: the newest waiter, for its cache is
+ * warm, and one that still polls before one that sleeps. Bytes of a long
+ * message are handed over in pieces, so that they are copied while more arrive.
+ *
+ * Who holds what: a queued packet pins its RPC as the engine gave it, a list holds
+ * the RPC besides, and a hand-over passes the list's hold. An RPC may end while it
+ * is in a list, or while it is read. Nobody looks for it then: whoever
+ * comes to it finds homa_rx_take() refused and lets go. That is why a thread
+ * about to sleep first reads even short beginnings, which may belong to the dead.
+ */
+#include "homa_sockets.h"
+#include "homa_trace.h"
+
+#define HOMA_PURGE 64		/* RPCs let go of in a turn */
+#define HOMA_PICK 4		/* waiters looked at for one that polls */
+
+/* ---- queues of packets (homa_ksock.lock) ---- */
+
+static void homa_queue_add(struct homa_krpc *krpc, struct sk_buff *skb)
+{
+	skb->next = NULL;
+	if (krpc->rx_tail)
+		krpc->rx_tail->next = skb;
+	else
+		krpc->rx_head = skb;
+	krpc->rx_tail = skb;
+	krpc->rx_bytes += homa_rx_cb(skb)->length;
+}
+
+static struct sk_buff *homa_queue_take(struct homa_krpc *krpc)
+{
+	struct sk_buff *skbs = krpc->rx_head;
+
+	krpc->rx_head = NULL;
+	krpc->rx_tail = NULL;
+	krpc->rx_bytes = 0;
+	return skbs;
+}
+
+static void homa_batch_take(struct homa_krpc *krpc, struct homa_batch *batch)
+{
+	batch->whole = krpc->whole;
+	batch->over = krpc->over;
+	batch->skbs = homa_queue_take(krpc);
+}
+
+/* ---- lists (homa_ksock.lock) ---- */
+
+static void homa_list_out(struct homa_ksock *hsk, struct homa_krpc *krpc)
+{
+	if (krpc->on == HOMA_LIST_PARTIAL)
+		hsk->partial_bytes -= krpc->rx_bytes;
+	list_del_init(&krpc->list);
+	krpc->on = HOMA_LIST_NONE;
+}
+
+static void homa_list_in(struct homa_ksock *hsk, struct homa_krpc *krpc)
+{
+	if (krpc->is_private) {
+		krpc->on = HOMA_LIST_PRIVATE;
+		list_add_tail(&krpc->list, &hsk->privates);
+	} else if (krpc->whole || krpc->over) {
+		krpc->on = HOMA_LIST_READY;
+		list_add_tail(&krpc->list, &hsk->ready);
+	} else {
+		krpc->on = HOMA_LIST_PARTIAL;
+		hsk->partial_bytes += krpc->rx_bytes;
+		list_add_tail(&krpc->list, &hsk->partial);
+	}
+}
+
+/* ---- threads (homa_ksock.lock) ---- */
+
+/*
+ * Its thread may be gone as soon as it sees @what, but a task's memory stays for a
+ * grace period; so it is woken by a queue of ours and not of its own.
+ */
+void homa_rouse(struct homa_waiter *waiter, enum homa_waited what)
+{
+	struct task_struct *task = waiter->task;
+	struct wait_queue_entry entry HOMA_NOINIT;
+	struct wait_queue_head wq HOMA_NOINIT;
+
+	rcu_read_lock();
+	smp_store_release(&waiter->what, (u8)what);
+	/* Pairs with set_current_state() before its last look (wait.c). */
+	smp_mb();
+	if (!task_is_running(task)) {
+		init_waitqueue_head(&wq);
+		init_waitqueue_entry(&entry, task);
+		__add_wait_queue(&wq, &entry);
+		/* In step with us: it need not run before we are done. */
+		__wake_up_sync_key(&wq, TASK_INTERRUPTIBLE, NULL);
+	}
+	rcu_read_unlock();
+}
+
+static void homa_hand_over(struct homa_cpu *cpu, struct homa_waiter *waiter,
+			   struct homa_krpc *krpc)
+{
+	list_del_init(&waiter->list);
+	krpc->on = HOMA_LIST_READER;
+	homa_batch_take(krpc, &waiter->batch);
+	trace_homa_handoff(homa_rpc_handle(krpc->rpc).id, krpc->over, waiter->task);
+	homa_host_count(cpu, HOMA_H_host_handoffs, 1);
+	waiter->given = krpc;
+	homa_rouse(waiter, HOMA_WAITED_RPC);
+}
+
+struct homa_waiter *homa_waiter_pick(struct homa_ksock *hsk)
+{
+	struct homa_waiter *waiter, *best = NULL;
+	int n = 0;
+
+	list_for_each_entry(waiter, &hsk->waiters, list) {
+		if (!best)
+			best = waiter;
+		if (!READ_ONCE(waiter->asleep))
+			return waiter;
+		if (++n == HOMA_PICK)
+			break;
+	}
+	return best;
+}
+
+static void homa_wake(struct homa_waiter *waiter)
+{
+	list_del_init(&waiter->list);
+	homa_rouse(waiter, HOMA_WAITED_LOOK);
+}
+
+/* All who wait for a private RPC look again. */
+static void homa_wake_private(struct homa_krpc *krpc)
+{
+	struct homa_waiter *waiter = krpc->waiter;
+
+	krpc->waiter = NULL;
+	while (waiter) {
+		struct homa_waiter *next = waiter->next;
+
+		homa_wake(waiter);
+		waiter = next;
+	}
+}
+
+/* Is it worth a thread's while? */
+static bool homa_ripe(const struct homa_ksock *hsk, const struct homa_krpc *krpc)
+{
+	return krpc->whole || krpc->over || krpc->rx_bytes >= HOMA_PIPE_BYTES ||
+	       hsk->partial_bytes + krpc->rx_bytes >= HOMA_POLL_BYTES;
+}
+
+/* Whom it could be handed to, taken out of where it waits for a private one. */
+static struct homa_waiter *homa_taker(struct homa_ksock *hsk,
+				      struct homa_krpc *krpc)
+{
+	struct homa_waiter *waiter;
+
+	if (!krpc->is_private)
+		return homa_waiter_pick(hsk);
+	waiter = krpc->waiter;
+	if (waiter)
+		krpc->waiter = waiter->next;
+	return waiter;
+}
+
+/*
+ * @krpc, in no list, has something: to a waiter, or into a list. A hold on it is
+ * the caller's to pass. True: those who poll() should know.
+ */
+static bool homa_offer(struct homa_cpu *cpu, struct homa_ksock *hsk,
+		       struct homa_krpc *krpc)
+{
+	struct homa_waiter *waiter = NULL;
+
+	if (homa_ripe(hsk, krpc))
+		waiter = homa_taker(hsk, krpc);
+	if (waiter) {
+		homa_hand_over(cpu, waiter, krpc);
+		return false;
+	}
+	homa_list_in(hsk, krpc);
+	return krpc->on == HOMA_LIST_READY ||
+	       (krpc->on == HOMA_LIST_PARTIAL &&
+		hsk->partial_bytes >= HOMA_POLL_BYTES);
+}
+
+/* In a list already, and more has come. */
+static bool homa_offer_again(struct homa_cpu *cpu, struct homa_ksock *hsk,
+			     struct homa_krpc *krpc)
+{
+	/* Nothing changes for those at their place, or that nobody wants yet. */
+	if (krpc->on == HOMA_LIST_READY ||
+	    (krpc->on == HOMA_LIST_PRIVATE && !krpc->waiter))
+		return false;
+	if (krpc->on == HOMA_LIST_PARTIAL && !krpc->whole && !krpc->over &&
+	    list_empty(&hsk->waiters))
+		return hsk->partial_bytes >= HOMA_POLL_BYTES;
+	homa_list_out(hsk, krpc);
+	return homa_offer(cpu, hsk, krpc);
+}
+
+/* ---- from the engine ---- */
+
+/* What packets may take, which is more than their payload. */
+static bool homa_rmem_full(const struct homa_ksock *hsk)
+{
+	return (u32)atomic_read(&hsk->inet.sk.sk_rmem_alloc) > homa_rmem_limit(hsk);
+}
+
+/* A packet that cannot be kept: the engine believes it is here, so its RPC ends. */
+static void homa_refuse(struct homa_cpu *cpu, struct homa_rpc *rpc)
+{
+	struct homa_handle handle = homa_rpc_handle(rpc);
+
+	if (homa_rpc_abort(&cpu->ctx, handle, ENOBUFS))
+		homa_rpc_forget(&cpu->ctx, handle);
+	homa_host_count(cpu, HOMA_H_host_rx_nomem, 1);
+}
+
+/* The queue has one more packet: where does the RPC belong now? */
+static bool homa_place(struct homa_cpu *cpu, struct homa_ksock *hsk,
+		       struct homa_krpc *krpc)
+{
+	switch (krpc->on) {
+	case HOMA_LIST_READER:
+		return false;
+	case HOMA_LIST_NONE:
+		homa_rpc_hold_more(krpc->rpc);
+		return homa_offer(cpu, hsk, krpc);
+	default:
+		return homa_offer_again(cpu, hsk, krpc);
+	}
+}
+
+void homa_inbox_data(struct homa_cpu *cpu, struct homa_rx_pkt *pkt,
+		     struct sk_buff *skb, u32 at)
+{
+	struct homa_rpc *rpc = pkt->rpc;
+	struct homa_ksock *hsk = homa_ksock_of(homa_rpc_sock(rpc));
+	struct homa_krpc *krpc = homa_krpc(rpc);
+	struct sock *sk = &hsk->inet.sk;
+	bool tell = false, keep, full = false;
+
+	pkt->rpc = NULL;
+	*homa_rx_cb(skb) = (struct homa_rx_cb){
+		.rpc = rpc,
+		.offset = pkt->offset,
+		.length = pkt->length,
+		.fresh = pkt->fresh,
+		.at = at,
+	};
+	spin_lock(&hsk->lock);
+	keep = !hsk->shutdown && !krpc->gone;
+	if (keep && unlikely(homa_rmem_full(hsk))) {
+		keep = false;
+		full = true;
+	}
+	if (likely(keep)) {
+		atomic_add(skb->truesize, &sk->sk_rmem_alloc);
+		if (krpc->on == HOMA_LIST_PARTIAL)
+			hsk->partial_bytes += pkt->length;
+		homa_queue_add(krpc, skb);
+		krpc->whole |= pkt->whole;
+		tell = homa_place(cpu, hsk, krpc);
+	}
+	spin_unlock(&hsk->lock);
+	/* The socket's memory outlives this: SOCK_RCU_FREE. */
+	if (tell)
+		sk->sk_data_ready(sk);
+	if (likely(keep))
+		return;
+	if (full)
+		homa_refuse(cpu, rpc);
+	homa_rpc_release(&cpu->ctx, rpc);
+	kfree_skb(skb);
+}
+
+void homa_inbox_event(struct homa_cpu *cpu, struct homa_event *event)
+{
+	struct homa_ksock *hsk = homa_ksock_of(event->sock);
+	struct homa_krpc *krpc = homa_krpc(event->rpc);
+	struct sock *sk = &hsk->inet.sk;
+	bool tell = false, passed = false;
+
+	if (event->kind == HOMA_EV_GONE) {
+		homa_inbox_forget(cpu, hsk, krpc);
+		homa_rpc_release(&cpu->ctx, event->rpc);
+		return;
+	}
+	trace_homa_msg_ready(event);
+	spin_lock(&hsk->lock);
+	if (!hsk->shutdown) {
+		krpc->over = true;
+		passed = krpc->on == HOMA_LIST_NONE;
+		if (passed)
+			tell = homa_offer(cpu, hsk, krpc);
+		else if (krpc->on != HOMA_LIST_READER)
+			tell = homa_offer_again(cpu, hsk, krpc);
+	}
+	spin_unlock(&hsk->lock);
+	if (tell)
+		sk->sk_data_ready(sk);
+	if (!passed)
+		homa_rpc_release(&cpu->ctx, event->rpc);
+}
+
+/* ---- letting go ---- */
+
+/* In the engine: the packets of @batch were not copied. */
+static void homa_batch_drop(struct homa_cpu *cpu, struct homa_ksock *hsk,
+			    struct homa_batch *batch)
+{
+	struct sk_buff *skb;
+
+	for (skb = batch->skbs; skb; skb = skb->next)
+		homa_rpc_release(&cpu->ctx, homa_rx_cb(skb)->rpc);
+	homa_batch_free(hsk, batch);
+}
+
+void homa_batch_free(struct homa_ksock *hsk, struct homa_batch *batch)
+{
+	struct sk_buff *skb = batch->skbs;
+	int truesize = 0;
+
+	while (skb) {
+		struct sk_buff *next = skb->next;
+
+		truesize += skb->truesize;
+		skb_mark_not_on_list(skb);
+		/* In the engine, so bottom halves are off: where packets are made, too. */
+		napi_consume_skb(skb, 1);
+		skb = next;
+	}
+	batch->skbs = NULL;
+	if (truesize)
+		atomic_sub(truesize, &hsk->inet.sk.sk_rmem_alloc);
+}
+
+void homa_inbox_forget(struct homa_cpu *cpu, struct homa_ksock *hsk,
+		       struct homa_krpc *krpc)
+{
+	struct homa_batch batch;
+	bool listed;
+
+	spin_lock(&hsk->lock);
+	krpc->gone = true;
+	listed = krpc->on != HOMA_LIST_NONE && krpc->on != HOMA_LIST_READER;
+	if (listed)
+		homa_list_out(hsk, krpc);
+	batch.skbs = krpc->on == HOMA_LIST_READER ? NULL :
+						    homa_queue_take(krpc);
+	homa_wake_private(krpc);
+	spin_unlock(&hsk->lock);
+	homa_batch_drop(cpu, hsk, &batch);
+	if (listed)
+		homa_rpc_release(&cpu->ctx, krpc->rpc);
+}
+
+static struct homa_krpc *homa_any(struct homa_ksock *hsk)
+{
+	struct list_head *lists[] = { &hsk->ready, &hsk->partial, &hsk->privates };
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++)
+		if (!list_empty(lists[i]))
+			return list_first_entry(lists[i], struct homa_krpc, list);
+	return NULL;
+}
+
+bool homa_inbox_purge(struct homa_cpu *cpu, struct homa_ksock *hsk)
+{
+	struct homa_batch batch;
+	struct homa_krpc *krpc;
+	int i;
+
+	for (i = 0; i < HOMA_PURGE; i++) {
+		spin_lock(&hsk->lock);
+		krpc = homa_any(hsk);
+		if (krpc) {
+			homa_list_out(hsk, krpc);
+			batch.skbs = homa_queue_take(krpc);
+		}
+		spin_unlock(&hsk->lock);
+		if (!krpc)
+			return false;
+		homa_batch_drop(cpu, hsk, &batch);
+		homa_rpc_release(&cpu->ctx, krpc->rpc);
+	}
+	return true;
+}
+
+void homa_krpc_retired(struct homa_krpc *krpc)
+{
+	trace_homa_rpc_end(krpc);
+	WARN_ON_ONCE(krpc->rx_head || krpc->on != HOMA_LIST_NONE);
+	if (krpc->msg)
+		homa_msg_free(krpc->msg);
+	krpc->msg = NULL;
+}
+
+void homa_inbox_wake_all(struct homa_ksock *hsk)
+{
+	struct homa_waiter *waiter, *next;
+
+	spin_lock_bh(&hsk->lock);
+	list_for_each_entry_safe(waiter, next, &hsk->waiters, list)
+		homa_wake(waiter);
+	/* They take themselves out of their RPC's chain. */
+	list_for_each_entry_safe(waiter, next, &hsk->private_waiters, list)
+		homa_wake(waiter);
+	spin_unlock_bh(&hsk->lock);
+}
+
+/* ---- to readers ---- */
+
+static struct homa_krpc *homa_first(struct list_head *list)
+{
+	return list_first_entry_or_null(list, struct homa_krpc, list);
+}
+
+/* In a list: it is the caller's to read now. */
+static void homa_claim(struct homa_ksock *hsk, struct homa_krpc *krpc,
+		       struct homa_waiter *waiter)
+{
+	homa_list_out(hsk, krpc);
+	krpc->on = HOMA_LIST_READER;
+	homa_batch_take(krpc, &waiter->batch);
+	waiter->given = krpc;
+	waiter->what = HOMA_WAITED_RPC;
+}
+
+/* Something to read, from any of the lists. */
+static void homa_find(struct homa_ksock *hsk, struct homa_waiter *waiter)
+{
+	struct homa_krpc *krpc;
+
+	waiter->skb = homa_given_take(hsk);
+	if (waiter->skb) {
+		waiter->what = HOMA_WAITED_MESSAGE;
+		return;
+	}
+	krpc = homa_first(&hsk->ready);
+	if (!krpc)
+		krpc = homa_first(&hsk->partial);
+	if (krpc)
+		homa_claim(hsk, krpc, waiter);
+}
+
+void homa_inbox_next(struct homa_ksock *hsk, struct homa_waiter *waiter, bool wait)
+{
+	spin_lock_bh(&hsk->lock);
+	if (unlikely(hsk->shutdown))
+		waiter->what = HOMA_WAITED_LOOK;
+	else
+		homa_find(hsk, waiter);
+	if (wait && waiter->what == HOMA_WAITS)
+		list_add(&waiter->list, &hsk->waiters);
+	spin_unlock_bh(&hsk->lock);
+}
+
+bool homa_inbox_private(struct homa_ksock *hsk, struct homa_krpc *krpc,
+			struct homa_waiter *waiter, bool wait)
+{
+	bool mine;
+
+	spin_lock_bh(&hsk->lock);
+	mine = krpc->on == HOMA_LIST_PRIVATE && !hsk->shutdown;
+	if (mine) {
+		homa_claim(hsk, krpc, waiter);
+	} else if (hsk->shutdown || krpc->gone) {
+		waiter->what = HOMA_WAITED_LOOK;
+	} else if (wait) {
+		waiter->next = krpc->waiter;
+		krpc->waiter = waiter;
+		list_add(&waiter->list, &hsk->private_waiters);
+	}
+	spin_unlock_bh(&hsk->lock);
+	return mine;
+}
+
+void homa_inbox_unwait(struct homa_ksock *hsk, struct homa_krpc *krpc,
+		       struct homa_waiter *waiter)
+{
+	struct homa_waiter **p;
+
+	spin_lock_bh(&hsk->lock);
+	list_del_init(&waiter->list);
+	for (p = krpc ? &krpc->waiter : NULL; p && *p; p = &(*p)->next) {
+		if (*p != waiter)
+			continue;
+		*p = waiter->next;
+		break;
+	}
+	spin_unlock_bh(&hsk->lock);
+}
+
+bool homa_inbox_back(struct homa_cpu *cpu, struct homa_ksock *hsk,
+		     struct homa_krpc *krpc, struct homa_batch *batch, bool done)
+{
+	struct homa_batch rest = { .skbs = NULL };
+	bool again = false, hold = false;
+
+	spin_lock(&hsk->lock);
+	if (done || krpc->gone) {
+		/* What comes now is for nobody. */
+		krpc->gone = true;
+		rest.skbs = homa_queue_take(krpc);
+		krpc->on = HOMA_LIST_NONE;
+		homa_wake_private(krpc);
+	} else if (krpc->over && !batch->over) {
+		again = true;
+	} else if (!krpc->rx_head) {
+		krpc->on = HOMA_LIST_NONE;
+	} else if (krpc->is_private || krpc->whole || list_empty(&hsk->ready)) {
+		again = true;
+	} else {
+		/* Others are whole already and come first. */
+		homa_list_in(hsk, krpc);
+		hold = true;
+	}
+	if (again)
+		homa_batch_take(krpc, batch);
+	spin_unlock(&hsk->lock);
+	if (rest.skbs)
+		homa_batch_drop(cpu, hsk, &rest);
+	if (!again && !hold)
+		homa_rpc_release(&cpu->ctx, krpc->rpc);
+	return again;
+}

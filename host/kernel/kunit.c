@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Runs the test suites when a module parameter is written: by KUnit where the kernel
+ * has it, else by a few lines of our own (see homa_kunit.h). Not when the module is
+ * loaded, as KUnit would: it does so before sockets can be made. Tests may run again
+ * and again, and beside traffic.
+ */
+#include <linux/module.h>
+#include <linux/moduleparam.h>
+
+#include "homa_kunit.h"
+
+static struct kunit_suite *const homa_kunit_suites[] = {
+#define SUITE(suite) &suite,
+	HOMA_KUNIT_SUITES(SUITE)
+#undef SUITE
+};
+
+static DEFINE_MUTEX(homa_kunit_lock);
+
+#if IS_ENABLED(CONFIG_KUNIT)
+
+static bool homa_kunit_suite(struct kunit_suite *suite, u32 number)
+{
+	kunit_run_tests(suite);
+	return kunit_suite_has_succeeded(suite) != KUNIT_FAILURE;
+}
+
+#else
+
+static bool homa_kunit_case(const struct kunit_suite *suite,
+			    const struct kunit_case *c, u32 number)
+{
+	struct kunit test = {};
+
+	if (suite->init && suite->init(&test)) {
+		test.failed = true;
+	} else {
+		c->run_case(&test);
+		if (suite->exit)
+			suite->exit(&test);
+	}
+	pr_info("    %s %u %s\n", test.failed ? "not ok" : "ok", number, c->name);
+	cond_resched();
+	return !test.failed;
+}
+
+static bool homa_kunit_suite(struct kunit_suite *suite, u32 number)
+{
+	const struct kunit_case *c;
+	bool ok = true;
+	u32 n = 0;
+
+	pr_info("    # Subtest: %s\n", suite->name);
+	for (c = suite->test_cases; c->run_case; c++)
+		ok &= homa_kunit_case(suite, c, ++n);
+	pr_info("    1..%u\n", n);
+	pr_info("%s %u %s\n", ok ? "ok" : "not ok", number, suite->name);
+	return ok;
+}
+
+#endif
+
+/* Writing anything runs them all; -EIO: one failed. */
+static int homa_kunit_run(const char *value, const struct kernel_param *param)
+{
+	bool ok = true;
+	u32 i;
+
+	/* Not on the command line: nothing is set up then. */
+	if (READ_ONCE(THIS_MODULE->state) != MODULE_STATE_LIVE)
+		return -EBUSY;
+	mutex_lock(&homa_kunit_lock);
+	pr_info("KTAP version 1\n");
+	pr_info("1..%zu\n", ARRAY_SIZE(homa_kunit_suites));
+	for (i = 0; i < ARRAY_SIZE(homa_kunit_suites); i++)
+		ok &= homa_kunit_suite(homa_kunit_suites[i], i + 1);
+	mutex_unlock(&homa_kunit_lock);
+	return ok ? 0 : -EIO;
+}
+
+static const struct kernel_param_ops homa_kunit_ops = { .set = homa_kunit_run };
+module_param_cb(selftest, &homa_kunit_ops, NULL, 0200);
+MODULE_PARM_DESC(selftest, "write to run the tests of the glue");

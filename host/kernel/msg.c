@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Bytes of outgoing messages. They are copied once from the application and
+ * stay until the RPC is retired, for any of them may have to be sent again.
+ *
+ * A message of up to HOMA_MSG_SMALL bytes is one allocation with its bytes
+ * behind it; its packets get copies. The shortest are kept for the next ones.
+ * A longer one is cut in chunks of 32 KiB, each in one compound page, and its
+ * packets refer to those. The last chunk takes only what it needs of a page that
+ * others use too. Pages that come back with no reference left but ours are kept,
+ * some per CPU, since an order-3 page costs more than the copy of what is in it.
+ *
+ * A message is charged to its socket: homa_ksock.tx_bytes, which wmem_max
+ * limits, and sk_wmem_alloc, which also keeps the socket's memory alive. The
+ * pages count toward the memory cgroup of whoever made the page come to be.
+ */
+#include <linux/percpu.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "homa_tx.h"
+
+#define HOMA_MSG_SMALL 1536u
+#define HOMA_CHUNK_ORDER 3
+#define HOMA_CHUNK_SHIFT (PAGE_SHIFT + HOMA_CHUNK_ORDER)
+#define HOMA_POOL_PAGES 64u	/* per CPU: 2 MiB */
+#define HOMA_TINY 256u		/* messages with all they need */
+#define HOMA_POOL_TINY 64u	/* per CPU */
+#define HOMA_FRAG_ALIGN 64u
+
+/*
+ * struct homa_msg - see homa_kernel.h
+ * @charge: bytes accounted.
+ * @shift: chunks are 1 << @shift bytes; 0: the message is @small.
+ * @num: chunks filled or begun.
+ */
+struct homa_msg {
+	struct homa_ksock *hsk;
+	u32 length;
+	u32 filled;
+	u32 charge;
+	u16 shift;
+	u16 num;
+	union {
+		DECLARE_FLEX_ARRAY(struct page_frag, chunks);
+		DECLARE_FLEX_ARRAY(u8, small);
+	};
+};
+
+/* ---- pages ---- */
+
+/*
+ * struct homa_pages - pages a CPU has at hand (bottom halves off)
+ * @free: nobody else has a reference.
+ * @part: a page handed out piece by piece; its reference is ours.
+ * @part_used: bytes of it.
+ * @tiny: memory of HOMA_TINY bytes.
+ */
+struct homa_pages {
+	u32 num_tiny;
+	u32 num;
+	u32 part_used;
+	struct page *part;
+	struct page *free[HOMA_POOL_PAGES];
+	void *tiny[HOMA_POOL_TINY];
+};
+
+static DEFINE_PER_CPU(struct homa_pages, homa_pages);
+
+static struct page *homa_page_pop(void)
+{
+	struct homa_pages *pages;
+	struct page *page = NULL;
+
+	local_bh_disable();
+	pages = this_cpu_ptr(&homa_pages);
+	if (pages->num)
+		page = pages->free[--pages->num];
+	local_bh_enable();
+	return page;
+}
+
+/* A reference is given back; the last one gives the page to the pool. */
+static void homa_page_put(struct page *page)
+{
+	struct homa_pages *pages;
+
+	if (page_ref_count(page) == 1 && folio_order(page_folio(page)) == HOMA_CHUNK_ORDER &&
+	    page_to_nid(page) == numa_mem_id() && !page_is_pfmemalloc(page)) {
+		local_bh_disable();
+		pages = this_cpu_ptr(&homa_pages);
+		if (pages->num < HOMA_POOL_PAGES) {
+			pages->free[pages->num++] = page;
+			page = NULL;
+		}
+		local_bh_enable();
+	}
+	if (page)
+		put_page(page);
+}
+
+/* A whole page, from the pool or new. Falls back on trying hard if @hard. */
+static struct page *homa_page_get(bool hard)
+{
+	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_COMP | __GFP_NOWARN;
+	struct page *page = homa_page_pop();
+
+	if (page)
+		return page;
+	if (!hard)
+		gfp = (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NORETRY;
+	return alloc_pages(gfp, HOMA_CHUNK_ORDER);
+}
+
+/* @size bytes of the page in use, if that many are left. */
+static bool homa_part_take(struct page_frag *frag, u32 size)
+{
+	struct homa_pages *pages;
+	bool taken = false;
+
+	local_bh_disable();
+	pages = this_cpu_ptr(&homa_pages);
+	/* All pieces have come back: from the beginning. */
+	if (pages->part && page_ref_count(pages->part) == 1)
+		pages->part_used = 0;
+	if (pages->part && pages->part_used + size <= PAGE_SIZE << HOMA_CHUNK_ORDER) {
+		frag->page = pages->part;
+		frag->offset = pages->part_used;
+		frag->size = size;
+		get_page(frag->page);
+		pages->part_used += size;
+		taken = true;
+	}
+	local_bh_enable();
+	return taken;
+}
+
+/* From now on pieces come from @page. */
+static void homa_part_new(struct page *page)
+{
+	struct homa_pages *pages;
+	struct page *old;
+
+	local_bh_disable();
+	pages = this_cpu_ptr(&homa_pages);
+	old = pages->part;
+	pages->part = page;
+	pages->part_used = 0;
+	local_bh_enable();
+	if (old)
+		homa_page_put(old);
+}
+
+/* Memory for a chunk of @size bytes, at most 1 << HOMA_CHUNK_SHIFT. */
+static int homa_chunk_get(struct page_frag *frag, u32 size, bool hard)
+{
+	struct page *page;
+	int tries;
+
+	size = ALIGN(size, HOMA_FRAG_ALIGN);
+	if (size > 1u << (HOMA_CHUNK_SHIFT - 1)) {
+		frag->page = homa_page_get(hard);
+		frag->offset = 0;
+		frag->size = 1u << HOMA_CHUNK_SHIFT;
+		return frag->page ? 0 : -ENOMEM;
+	}
+	/* The thread may move to another CPU in between, or be overtaken. */
+	for (tries = 0; tries < 3; tries++) {
+		if (homa_part_take(frag, size))
+			return 0;
+		page = homa_page_get(hard);
+		if (!page)
+			return -ENOMEM;
+		homa_part_new(page);
+	}
+	return -ENOMEM;
+}
+
+/* ---- memory of the shortest messages ---- */
+
+static void *homa_tiny_get(void)
+{
+	struct homa_pages *pages;
+	void *mem = NULL;
+
+	local_bh_disable();
+	pages = this_cpu_ptr(&homa_pages);
+	if (likely(pages->num_tiny))
+		mem = pages->tiny[--pages->num_tiny];
+	local_bh_enable();
+	if (unlikely(!mem))
+		mem = kmalloc(HOMA_TINY, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	return mem;
+}
+
+static void homa_tiny_put(void *mem)
+{
+	struct homa_pages *pages;
+
+	/* Where memory errors are hunted, what is freed is freed. Bottom halves are
+	 * off, but for errors before sending. */
+	if (!IS_ENABLED(CONFIG_KASAN) && likely(softirq_count())) {
+		pages = this_cpu_ptr(&homa_pages);
+		if (likely(pages->num_tiny < HOMA_POOL_TINY)) {
+			pages->tiny[pages->num_tiny++] = mem;
+			return;
+		}
+	}
+	kfree(mem);
+}
+
+void homa_msgs_exit(void)
+{
+	int i;
+
+	for_each_possible_cpu(i) {
+		struct homa_pages *pages = per_cpu_ptr(&homa_pages, i);
+
+		while (pages->num)
+			put_page(pages->free[--pages->num]);
+		while (pages->num_tiny)
+			kfree(pages->tiny[--pages->num_tiny]);
+		if (pages->part)
+			put_page(pages->part);
+		pages->part = NULL;
+	}
+}
+
+/* ---- messages ---- */
+
+static void homa_msg_charge(struct homa_msg *msg, struct homa_ksock *hsk)
+{
+	struct sock *sk = (struct sock *)hsk;
+
+	msg->hsk = hsk;
+	atomic64_add(msg->charge, &hsk->tx_bytes);
+	refcount_add(msg->charge, &sk->sk_wmem_alloc);
+}
+
+/* Wakes writers when there is room again; lets go of the socket last. */
+static void homa_msg_uncharge(struct homa_msg *msg)
+{
+	struct homa_ksock *hsk = msg->hsk;
+	struct sock *sk = (struct sock *)hsk;
+
+	atomic64_sub(msg->charge, &hsk->tx_bytes);
+	smp_mb__after_atomic();
+	if (unlikely(READ_ONCE(hsk->tx_full)))
+		sk->sk_write_space(sk);
+	/* All but one byte cannot be the last; sk_free() takes that one. */
+	WARN_ON_ONCE(refcount_sub_and_test(msg->charge - 1, &sk->sk_wmem_alloc));
+	sk_free(sk);
+}
+
+static struct homa_msg *homa_msg_new_small(u32 length)
+{
+	struct homa_msg *msg;
+	size_t size = struct_size(msg, small, length);
+
+	if (likely(size <= HOMA_TINY)) {
+		size = HOMA_TINY;
+		msg = homa_tiny_get();
+	} else {
+		msg = kmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	}
+	if (unlikely(!msg))
+		return NULL;
+	msg->shift = 0;
+	msg->num = 0;
+	msg->charge = (u32)size;
+	return msg;
+}
+
+/*
+ * The size of chunks is decided by the first one: if a page of 32 KiB is not to
+ * be had without effort, the message is made of single pages.
+ */
+static struct homa_msg *homa_msg_new_long(u32 length)
+{
+	struct page_frag first;
+	struct homa_msg *msg;
+	u32 shift = HOMA_CHUNK_SHIFT;
+	size_t num, size;
+
+	if (homa_chunk_get(&first, min(length, 1u << shift), false)) {
+		shift = PAGE_SHIFT;
+		first.page = NULL;
+	}
+	num = (length - 1) / (1u << shift) + 1;
+	size = struct_size(msg, chunks, num);
+	msg = num > U16_MAX ? NULL : kmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!msg) {
+		if (first.page)
+			homa_page_put(first.page);
+		return NULL;
+	}
+	msg->shift = (u16)shift;
+	msg->num = 0;
+	if (first.page)
+		msg->chunks[msg->num++] = first;
+	msg->charge = (u32)(size + ALIGN(length, HOMA_FRAG_ALIGN));
+	return msg;
+}
+
+struct homa_msg *homa_msg_new(struct homa_ksock *hsk, u32 length)
+{
+	struct homa_msg *msg;
+
+	if (length <= HOMA_MSG_SMALL)
+		msg = homa_msg_new_small(length);
+	else
+		msg = homa_msg_new_long(length);
+	if (unlikely(!msg))
+		return ERR_PTR(-ENOMEM);
+	msg->length = length;
+	msg->filled = 0;
+	homa_msg_charge(msg, hsk);
+	return msg;
+}
+
+/* Memory for the chunk that message byte msg->filled is in. */
+static int homa_msg_grow(struct homa_msg *msg)
+{
+	struct page_frag *chunk = &msg->chunks[msg->num];
+	u32 left = msg->length - msg->filled;
+	int err = 0;
+
+	if (msg->shift == HOMA_CHUNK_SHIFT) {
+		err = homa_chunk_get(chunk, min(left, 1u << HOMA_CHUNK_SHIFT), true);
+	} else {
+		chunk->page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		chunk->offset = 0;
+		chunk->size = PAGE_SIZE;
+		if (!chunk->page)
+			err = -ENOMEM;
+	}
+	if (!err)
+		msg->num++;
+	return err;
+}
+
+int homa_msg_fill(struct homa_msg *msg, struct iov_iter *from, u32 upto)
+{
+	upto = min(upto, msg->length);
+	while (msg->filled < upto) {
+		u32 n = upto - msg->filled;
+		void *to;
+		int err;
+
+		if (!msg->shift) {
+			to = msg->small + msg->filled;
+		} else {
+			u32 in = msg->filled & ((1u << msg->shift) - 1);
+			u32 i = msg->filled >> msg->shift;
+
+			if (i >= msg->num) {
+				err = homa_msg_grow(msg);
+				if (err)
+					return err;
+			}
+			n = min(n, (1u << msg->shift) - in);
+			to = page_address(msg->chunks[i].page) +
+			     msg->chunks[i].offset + in;
+		}
+		/* Inside our own memory as computed above; the usual function
+		 * would look up again what kind of memory that is. */
+		if (unlikely(_copy_from_iter(to, n, from) != n))
+			return -EFAULT;
+		WRITE_ONCE(msg->filled, msg->filled + n);
+	}
+	return 0;
+}
+
+void homa_msg_free(struct homa_msg *msg)
+{
+	u32 i;
+
+	bool tiny = !msg->shift && msg->charge == HOMA_TINY;
+
+	homa_msg_uncharge(msg);
+	if (likely(tiny)) {
+		homa_tiny_put(msg);
+		return;
+	}
+	for (i = 0; i < msg->num; i++)
+		homa_page_put(msg->chunks[i].page);
+	kfree(msg);
+}
+
+u32 homa_msg_length(const struct homa_msg *msg)
+{
+	return msg->length;
+}
+
+struct sock *homa_msg_sock(const struct homa_msg *msg)
+{
+	return (struct sock *)msg->hsk;
+}
+
+int homa_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length)
+{
+	struct skb_shared_info *shinfo = skb_shinfo(skb);
+	int i = shinfo->nr_frags;
+
+	if (skb_can_coalesce(skb, i, page, (int)offset)) {
+		skb_frag_size_add(&shinfo->frags[i - 1], (int)length);
+	} else {
+		if (unlikely(i >= MAX_SKB_FRAGS))
+			return -EMSGSIZE;
+		get_page(page);
+		skb_fill_page_desc(skb, i, page, (int)offset, (int)length);
+	}
+	skb->len += length;
+	skb->data_len += length;
+	skb->truesize += length;
+	return 0;
+}
+
+int homa_msg_to_skb(const struct homa_msg *msg, struct sk_buff *skb, u32 offset,
+		    u32 length)
+{
+	bool copy = !skb_is_nonlinear(skb) && skb_availroom(skb) >= (int)length;
+	u32 filled = READ_ONCE(msg->filled);
+	u32 mask = (1u << msg->shift) - 1;
+
+	/* The engine says what was handed in; should it be wrong, say nothing
+	 * that was not written. */
+	if (WARN_ON_ONCE(offset > filled || length > filled - offset))
+		return -EMSGSIZE;
+	if (!msg->shift) {
+		if (!copy)
+			return -EMSGSIZE;
+		skb_put_data(skb, msg->small + offset, length);
+		return 0;
+	}
+	while (length) {
+		const struct page_frag *chunk = &msg->chunks[offset >> msg->shift];
+		u32 in = offset & mask;
+		u32 n = min(length, mask + 1 - in);
+		int err = 0;
+
+		if (copy)
+			skb_put_data(skb, page_address(chunk->page) +
+					  chunk->offset + in, n);
+		else
+			err = homa_skb_add(skb, chunk->page, chunk->offset + in, n);
+		if (err)
+			return err;
+		offset += n;
+		length -= n;
+	}
+	return 0;
+}
+
+const u8 *homa_msg_small(const struct homa_msg *msg, u32 end)
+{
+	return msg->shift || end > READ_ONCE(msg->filled) ? NULL : msg->small;
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Socket options. SO_HOMA_RCVBUF gives the socket a region of the application's
+ * memory where received messages will be. Nothing of it is pinned: a reader
+ * copies there as the thread it is, so pages may be swapped, unmapped or another
+ * process's copies, and what cannot be written is that application's -EFAULT.
+ * The checks here are for programs that have it wrong, not for safety.
+ */
+#include <linux/mm.h>
+#include <linux/sched/mm.h>
+#include <linux/uaccess.h>
+#include <net/ipv6.h>
+
+#include "homa_sockets.h"
+
+#define HOMA_REGION_MIN ((u64)2 << 20)
+#define HOMA_REGION_MAX ((u64)4 << 30)
+
+/* ---- the receive region ---- */
+
+/* Is there memory that can be written, all of it? */
+static bool homa_region_mapped(unsigned long start, unsigned long length)
+{
+	unsigned long at = start, end = start + length;
+	struct mm_struct *mm = current->mm;
+	bool ok = true;
+
+	if (!access_ok((void __user *)start, length))
+		return false;
+	if (mmap_read_lock_killable(mm))
+		return false;
+	while (ok && at < end) {
+		struct vm_area_struct *vma = find_vma(mm, at);
+
+		ok = vma && vma->vm_start <= at && (vma->vm_flags & VM_WRITE);
+		if (ok)
+			at = vma->vm_end;
+	}
+	mmap_read_unlock(mm);
+	return ok;
+}
+
+static int homa_region_check(struct homa_ksock *hsk,
+			     const struct homa_rcvbuf_args *args)
+{
+	u64 min = HOMA_REGION_MIN + (u64)num_online_cpus() * HOMA_BPAGE_SIZE;
+
+	if (hsk->pool)
+		return homa_error_text(hsk, -EINVAL,
+				       "SO_HOMA_RCVBUF: the socket has a receive region already");
+	if (args->start & ~PAGE_MASK)
+		return homa_error_text(hsk, -EINVAL,
+				       "SO_HOMA_RCVBUF: the region does not begin on a page boundary");
+	if (args->length < min || args->length > HOMA_REGION_MAX)
+		return homa_error_text(hsk, -EINVAL,
+				       "SO_HOMA_RCVBUF: a region has 2 MiB and 64 KiB for each CPU, at most 4 GiB");
+	if (!args->start || !homa_region_mapped(args->start, args->length))
+		return homa_error_text(hsk, -EFAULT,
+				       "SO_HOMA_RCVBUF: there is no memory at that address");
+	return 0;
+}
+
+/* Packets on their way look at it without a reference, like the socket's own. */
+struct homa_pool_mem {
+	struct rcu_head rcu;
+	u8 pool[] __aligned(sizeof(u64));
+};
+
+static void *homa_pool_new(u32 pages)
+{
+	struct homa_pool_mem *mem = kvzalloc(sizeof(*mem) + homa_pool_size(pages),
+					     GFP_KERNEL_ACCOUNT);
+
+	return mem ? mem->pool : NULL;
+}
+
+void homa_pool_delete(void *pool)
+{
+	struct homa_pool_mem *mem = container_of(pool, struct homa_pool_mem, pool);
+
+	if (pool)
+		kvfree_rcu(mem, rcu);
+}
+
+static int homa_region_set(struct homa_ksock *hsk,
+			   const struct homa_rcvbuf_args *args)
+{
+	u32 pages = (u32)(args->length >> HOMA_BPAGE_SHIFT);
+	struct homa_cpu *cpu;
+	void *pool;
+	int err;
+
+	pool = homa_pool_new(pages);
+	if (!pool)
+		return -ENOMEM;
+	/* Where, before the engine puts anything there. */
+	hsk->region = args->start;
+	hsk->region_size = (size_t)pages << HOMA_BPAGE_SHIFT;
+	hsk->region_pages = pages;
+	cpu = homa_enter_wait(hsk->hnet);
+	if (!cpu) {
+		homa_pool_delete(pool);
+		return -ENETDOWN;
+	}
+	err = homa_sock_set_pool(&cpu->ctx, hsk->engine_sock, pool, pages);
+	homa_leave(cpu);
+	if (err) {
+		homa_pool_delete(pool);
+		return err;
+	}
+	hsk->pool = pool;
+	homa_given_start(hsk);
+	return 0;
+}
+
+static int homa_set_region(struct homa_ksock *hsk, sockptr_t value,
+			   unsigned int len)
+{
+	struct homa_rcvbuf_args args;
+	int err;
+
+	if (len != sizeof(args))
+		return homa_error_text(hsk, -EINVAL,
+				       "SO_HOMA_RCVBUF: the value is not a struct homa_rcvbuf_args");
+	if (copy_from_sockptr(&args, value, sizeof(args)))
+		return -EFAULT;
+	lock_sock(&hsk->inet.sk);
+	err = READ_ONCE(hsk->shutdown) ? -ESHUTDOWN :
+					 homa_region_check(hsk, &args);
+	if (!err)
+		err = homa_region_set(hsk, &args);
+	release_sock(&hsk->inet.sk);
+	return err;
+}
+
+/* ---- the others ---- */
+
+static int homa_get_int(sockptr_t value, unsigned int len, int *to)
+{
+	if (len != sizeof(*to))
+		return -EINVAL;
+	return copy_from_sockptr(to, value, sizeof(*to)) ? -EFAULT : 0;
+}
+
+static int homa_set_server(struct homa_ksock *hsk, sockptr_t value,
+			   unsigned int len)
+{
+	int on, err = homa_get_int(value, len, &on);
+
+	if (err)
+		return homa_error_text(hsk, err,
+				       "SO_HOMA_SERVER: the value is not an int");
+	lock_sock(&hsk->inet.sk);
+	WRITE_ONCE(hsk->server, on != 0);
+	homa_sock_serve(hsk->engine_sock, on != 0);
+	release_sock(&hsk->inet.sk);
+	return 0;
+}
+
+/* Of IPv6's own options this one concerns Homa. */
+static int homa_set_v6only(struct sock *sk, sockptr_t value, unsigned int len)
+{
+	int on, err = homa_get_int(value, len, &on);
+
+	if (err)
+		return err;
+	lock_sock(sk);
+	/* As with others: not once it has a port of its own. */
+	if (homa_sock_port(homa_ksk(sk)->engine_sock) < HOMA_MIN_DEFAULT_PORT)
+		err = -EINVAL;
+	else
+		sk->sk_ipv6only = on != 0;
+	release_sock(sk);
+	return err;
+}
+
+int homa_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
+		    unsigned int len)
+{
+	struct homa_ksock *hsk = homa_ksk(sock->sk);
+
+	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY &&
+	    sock->sk->sk_family == AF_INET6)
+		return homa_set_v6only(sock->sk, value, len);
+	if (level != IPPROTO_HOMA)
+		return -ENOPROTOOPT;
+	if (name == SO_HOMA_RCVBUF)
+		return homa_set_region(hsk, value, len);
+	if (name == SO_HOMA_SERVER)
+		return homa_set_server(hsk, value, len);
+	return homa_error_text(hsk, -ENOPROTOOPT,
+			       "setsockopt: Homa has no such option");
+}
+
+static int homa_give_option(const void *from, int size, char __user *value,
+			    int __user *len)
+{
+	int room;
+
+	if (get_user(room, len))
+		return -EFAULT;
+	if (room < size)
+		return -EINVAL;
+	if (put_user(size, len) || copy_to_user(value, from, size))
+		return -EFAULT;
+	return 0;
+}
+
+int homa_getsockopt(struct socket *sock, int level, int name, char __user *value,
+		    int __user *len)
+{
+	struct homa_ksock *hsk = homa_ksk(sock->sk);
+	struct homa_rcvbuf_args args;
+	int number;
+
+	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY &&
+	    sock->sk->sk_family == AF_INET6) {
+		number = ipv6_only_sock(sock->sk);
+		return homa_give_option(&number, sizeof(number), value, len);
+	}
+	if (level != IPPROTO_HOMA)
+		return -ENOPROTOOPT;
+	switch (name) {
+	case SO_HOMA_RCVBUF:
+		memset(&args, 0, sizeof(args));
+		lock_sock(sock->sk);
+		if (hsk->pool) {
+			args.start = hsk->region;
+			args.length = hsk->region_size;
+		}
+		release_sock(sock->sk);
+		return homa_give_option(&args, sizeof(args), value, len);
+	case SO_HOMA_SERVER:
+		number = READ_ONCE(hsk->server);
+		return homa_give_option(&number, sizeof(number), value, len);
+	}
+	return homa_error_text(hsk, -ENOPROTOOPT,
+			       "getsockopt: Homa has no such option");
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * How much may leave, and how much Homa may put into the "homa" discipline. A queue
+ * behind us spoils every order we make, so it must be short, and we must know
+ * when there is room in it. Who tells, the best first:
+ *
+ * - a shaper above us: it asks when it wants a packet;
+ * - the link's rate, if it is known: what was handed on is being sent since then,
+ *   and no more than max_nic_queue_usecs' worth is handed on, whosever it is. All
+ *   queues of a device share its link, so they share the estimate. Where the
+ *   driver counts what it has (byte queue limits), that corrects it: what is not
+ *   there need not be waited for, so too low a rate does no harm;
+ * - byte queue limits alone: the queue is stopped when they are reached, and we are
+ *   asked when there is room. They are what the device needs, and grow with how
+ *   late its driver hears of what was sent;
+ * - else the driver, which stops its queue when its ring is full.
+ *
+ * The engine is paced by room: it keeps a few packets here, enough to bridge the
+ * time until the puller runs, and is woken when half of them are gone. Only who
+ * knows the rate and wants no limit (0) is left to the engine's own pacing.
+ */
+#include "homa_q.h"
+
+#define HOMA_Q_ROOM 65536u	/* bytes, at most: SRPT ends where they begin */
+#define HOMA_Q_FRAME 24u	/* preamble, checksum and gap of a frame, bytes */
+
+/* ---- the estimate ---- */
+
+/* The time that the device takes for @bytes; 0: unknown. */
+static u64 homa_q_ns(const struct homa_dev *hdev, u64 bytes)
+{
+	u32 usage = READ_ONCE(hdev->hnet->params.max_link_usage);
+	u64 mbps = READ_ONCE(hdev->rate_mbps);
+
+	return mbps ? div64_u64(bytes * 800000, mbps * max(usage, 1u)) : 0;
+}
+
+/* How much of it may be handed on at a time: as the setting says, but so that a
+ * packet is there while another is sent. 0: no limit. */
+static u64 homa_q_limit_ns(const struct homa_dev *hdev, const struct net_device *dev)
+{
+	u32 usecs = READ_ONCE(hdev->hnet->settings.max_nic_queue_usecs);
+	u64 least = homa_q_ns(hdev, 2 * (psched_mtu(dev) + HOMA_Q_FRAME));
+
+	return usecs && least ? max(usecs * (u64)NSEC_PER_USEC, least) : 0;
+}
+
+/* Bytes that the device takes in @ns. */
+static u64 homa_q_bytes(const struct homa_dev *hdev, u64 ns)
+{
+	return div64_u64(ns * READ_ONCE(hdev->rate_mbps), 8000);
+}
+
+/* Bytes that the driver says it has; it may learn late of what was sent. */
+static u64 homa_q_in_device(const struct Qdisc *sch)
+{
+#ifdef CONFIG_BQL
+	const struct dql *dql = &sch->dev_queue->dql;
+	unsigned int queued = READ_ONCE(dql->num_queued);
+
+	if (queued)
+		return queued - READ_ONCE(dql->num_completed);
+#endif
+	return U32_MAX;	/* it does not */
+}
+
+bool homa_q_open(struct Qdisc *sch, struct homa_q *q)
+{
+	u64 limit, now, really;
+	s64 idle;
+
+	if (!q->by_time)
+		return true;
+	now = ktime_get_ns();
+	limit = homa_q_limit_ns(q->hdev, qdisc_dev(sch));
+	idle = atomic64_read(&q->hdev->q_idle_at);
+	if (!limit || (u64)idle <= now + limit)
+		return true;
+	really = homa_q_ns(q->hdev, homa_q_in_device(sch));
+	if (really < limit) {
+		/* Counted on from there: much may be taken before it says more. */
+		atomic64_try_cmpxchg(&q->hdev->q_idle_at, &idle, (s64)(now + really));
+		return true;
+	}
+	qdisc_watchdog_schedule_ns(&q->watchdog, (u64)idle - limit);
+	return false;
+}
+
+void homa_q_spent(struct homa_q *q, const struct sk_buff *skb)
+{
+	u32 frames = max_t(u32, skb_shinfo(skb)->gso_segs, 1);
+	s64 idle, then;
+	u64 ns;
+
+	if (!q->by_time)
+		return;
+	ns = homa_q_ns(q->hdev, qdisc_pkt_len(skb) + frames * HOMA_Q_FRAME);
+	idle = atomic64_read(&q->hdev->q_idle_at);
+	do {
+		then = max_t(s64, idle, (s64)ktime_get_ns()) + (s64)ns;
+	} while (!atomic64_try_cmpxchg(&q->hdev->q_idle_at, &idle, then));
+}
+
+/* ---- room for the engine ---- */
+
+void homa_q_attach(struct Qdisc *sch, struct homa_q *q)
+{
+	struct net_device *dev = qdisc_dev(sch);
+	struct homa_net *hnet = homa_net(dev_net(dev));
+
+	if (!homa_net_engine(hnet))
+		return;
+	q->hdev = homa_dev_get(hnet, dev);
+	/* Forwarded Homa may be here already. */
+	if (q->hdev)
+		atomic_add((int)q->homa_bytes, &q->hdev->q_bytes);
+}
+
+void homa_q_set_room(struct homa_q *q, u32 room)
+{
+	struct homa_dev *hdev = q->hdev;
+
+	if (!hdev || room == q->room)
+		return;
+	/* Queues of one device may come and go at the same time. */
+	spin_lock(&hdev->hnet->dev_lock);
+	atomic_add((int)(room - q->room), &hdev->q_room);
+	if (!q->room && atomic_inc_return(&hdev->q_limits) == 1)
+		homa_link_pace_by_room(hdev->link);
+	if (!room && atomic_dec_and_test(&hdev->q_limits))
+		homa_link_pace_by_rate(hdev->link);
+	spin_unlock(&hdev->hnet->dev_lock);
+	q->room = room;
+}
+
+/* Nobody above us but the device, or mq? */
+static bool homa_q_is_last(const struct Qdisc *sch)
+{
+	return rcu_access_pointer(sch->dev_queue->qdisc) == sch;
+}
+
+/* Bytes, if nobody above us limits; 0: the engine paces. */
+static u32 homa_q_own_room(const struct Qdisc *sch, struct homa_q *q)
+{
+	u64 limit = homa_q_limit_ns(q->hdev, qdisc_dev(sch));
+
+	q->by_time = limit;
+	if (limit)
+		return (u32)min_t(u64, homa_q_bytes(q->hdev, limit), HOMA_Q_ROOM);
+#ifdef CONFIG_BQL
+	if (READ_ONCE(sch->dev_queue->dql.num_queued))
+		return min(READ_ONCE(sch->dev_queue->dql.limit), HOMA_Q_ROOM);
+#endif
+	return READ_ONCE(q->hdev->rate_mbps) ? 0 : HOMA_Q_ROOM;
+}
+
+void homa_q_find_room(struct Qdisc *sch, struct homa_q *q)
+{
+	u32 least = 4 * psched_mtu(qdisc_dev(sch)), room;
+
+	if (unlikely(!q->hdev))
+		return;
+	if (!homa_q_is_last(sch)) {
+		q->by_time = false;
+		room = least;
+	} else {
+		room = homa_q_own_room(sch, q);
+		room = room ? max(room, least) : 0;
+	}
+	homa_q_set_room(q, room);
+}
+
+void homa_q_count(struct homa_q *q, s32 bytes)
+{
+	struct homa_dev *hdev = q->hdev;
+
+	q->homa_bytes += (u32)bytes;
+	if (!hdev)
+		return;
+	atomic_add(bytes, &hdev->q_bytes);
+	if (bytes > 0)
+		return;
+	/* Pairs with homa_tx_room(): the bytes are off before we look. */
+	smp_mb__after_atomic();
+	if (READ_ONCE(hdev->q_waits) &&
+	    homa_q_left(hdev) >= atomic_read(&hdev->q_room) / 2) {
+		WRITE_ONCE(hdev->q_waits, false);
+		homa_q_metric(q, HOMA_H_host_q_pulls, 1);
+		tasklet_schedule(&hdev->again);
+	}
+}

@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * recvmsg(): give back pages, read an RPC, say where its message is. Reading is
+ * copying the packets that wait at an RPC to its pages in the application's
+ * region, which is done while the rest of the message is on its way; when all of
+ * it is in place the engine is told and gives the message away, in one section.
+ *
+ * The region is memory of the thread that calls. If it cannot be written, the
+ * message is lost for the application: our request fails with -EFAULT, a
+ * client's is forgotten as if it had never come. Both are the end of the RPC, so
+ * a bad region costs its owner and nobody else.
+ */
+#include <linux/instrumented.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "homa_sockets.h"
+#include "homa_trace.h"
+
+/*
+ * struct homa_receipt - one recvmsg()
+ * @info: message or failure, if the call ends with one.
+ * @held: a private RPC that is held besides, while it is waited for.
+ * @how: how the wait before ended, to be counted; HOMA_H_COUNT: there was none.
+ */
+struct homa_receipt {
+	struct homa_recvmsg_args args;
+	struct homa_msg_info info;
+	struct homa_rpc *held;
+	enum homa_host_metric how;
+	long timeo;
+};
+
+/* ---- copying ---- */
+
+/*
+ * Part of a fragment. What copy_to_user() finds out besides, packet by packet - that
+ * the memory is no stack and no slab of other size - is known of a fragment's page.
+ */
+static bool homa_copy_raw(void __user *to, const void *from, u32 n)
+{
+	might_fault();
+	instrument_copy_to_user(to, from, n);
+	return raw_copy_to_user(to, from, n) == 0;
+}
+
+/* Bytes from @skb's fragments. 1: somebody else must do it. */
+static int homa_copy_frags(const struct sk_buff *skb, u32 at, void __user *to, u32 n)
+{
+	const struct skb_shared_info *shinfo = skb_shinfo(skb);
+	u32 i;
+
+	if (unlikely(!access_ok(to, n)))
+		return -EFAULT;
+	at -= skb_headlen(skb);
+	for (i = 0; i < shinfo->nr_frags; i++) {
+		const skb_frag_t *frag = &shinfo->frags[i];
+		u32 has = skb_frag_size(frag), some;
+		const u8 *from;
+
+		if (at >= has) {
+			at -= has;
+			continue;
+		}
+		from = skb_frag_address_safe(frag);
+		if (unlikely(!from))
+			return 1;	/* no address here, or no page at all */
+		some = min(n, has - at);
+		if (unlikely(!homa_copy_raw(to, from + at, some)))
+			return -EFAULT;
+		to += some;
+		n -= some;
+		if (!n)
+			return 0;
+		at = 0;
+	}
+	return 1;
+}
+
+static int homa_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
+{
+	struct iov_iter iter;
+	struct iovec iov;
+	int err = 1;
+
+	if (likely(at + n <= skb_headlen(skb)))
+		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
+	if (at >= skb_headlen(skb))
+		err = homa_copy_frags(skb, at, to, n);
+	if (likely(err <= 0))
+		return err;
+	iov.iov_base = to;
+	iov.iov_len = n;
+	iov_iter_init(&iter, ITER_DEST, &iov, 1, n);
+	return skb_copy_datagram_iter(skb, at, &iter, n);
+}
+
+static int homa_copy_packet(struct homa_ksock *hsk, struct sk_buff *skb)
+{
+	const struct homa_rx_cb *cb = homa_rx_cb(skb);
+	u32 done = 0;
+	int err = 0;
+
+	while (!err && done < cb->length) {
+		u32 room;
+		u32 place = homa_rx_place(cb->rpc, cb->offset + done, &room);
+		u32 n = min(room, cb->length - done);
+
+		err = homa_copy_piece(skb, cb->at + done,
+				      (void __user *)(hsk->region + place), n);
+		done += n;
+	}
+	return err;
+}
+
+static int homa_copy_batch(struct homa_ksock *hsk, const struct homa_batch *batch)
+{
+	struct sk_buff *skb;
+	int err = 0;
+
+	/* It began before there was a region. */
+	if (batch->skbs && !homa_rx_placed(homa_rx_cb(batch->skbs)->rpc))
+		return -ENOMEM;
+	for (skb = batch->skbs; skb && !err; skb = skb->next)
+		err = homa_copy_packet(hsk, skb);
+	return err;
+}
+
+/* ---- the engine's part ---- */
+
+/* Tell of all packets at once: a lock for the batch instead of one for each. 1: with
+ * that the message is complete, and given away into @info. */
+static int homa_copied(struct homa_cpu *cpu, const struct homa_batch *batch, bool lost,
+		       struct homa_msg_info *info)
+{
+	struct homa_rx_pkt pkt HOMA_NOINIT;
+	struct sk_buff *skb;
+	u32 bytes = 0;
+
+	pkt.rpc = NULL;
+	pkt.fresh = 0;
+	for (skb = batch->skbs; skb; skb = skb->next) {
+		const struct homa_rx_cb *cb = homa_rx_cb(skb);
+
+		pkt.fresh += cb->fresh;
+		bytes += cb->length;
+		if (pkt.rpc || lost)
+			homa_rpc_release(&cpu->ctx, cb->rpc);
+		else
+			pkt.rpc = cb->rpc;
+	}
+	if (!pkt.rpc)
+		return 0;
+	homa_host_count(cpu, HOMA_H_host_copied_bytes, bytes);
+	if (batch->whole)
+		return homa_rx_finish(&cpu->ctx, &pkt, info);
+	homa_rx_copied(&cpu->ctx, &pkt);
+	return 0;
+}
+
+/* A request from a peer whose address this socket's family cannot tell. */
+static bool homa_unwanted(struct homa_cpu *cpu, struct homa_ksock *hsk,
+			  struct homa_handle handle, const struct homa_msg_info *info)
+{
+	if (info->kind != HOMA_EV_REQUEST || homa_name_fits(hsk, &info->peer))
+		return false;
+	if (info->num_pages)
+		homa_pool_release(&cpu->ctx, hsk->engine_sock, info->pages,
+				  info->num_pages);
+	homa_rpc_forget(&cpu->ctx, handle);
+	return true;
+}
+
+/*
+ * Take the message or failure if there is one. 1: @info has it; 0: not yet;
+ * -EINVAL: the RPC is no more; other errors: the call's.
+ */
+static int homa_take(struct homa_cpu *cpu, struct homa_ksock *hsk,
+		     struct homa_rpc *rpc, const struct homa_batch *batch, int lost,
+		     struct homa_msg_info *info)
+{
+	struct homa_handle handle = homa_rpc_handle(rpc);
+	int rc = homa_copied(cpu, batch, lost, info);
+
+	if (lost && homa_rpc_abort(&cpu->ctx, handle, -lost)) {
+		homa_rpc_forget(&cpu->ctx, handle);
+		return lost;
+	}
+	/* Failed, or whole without us: an event said so. A message that is whole
+	 * but not complete waits for a packet on its way here. */
+	if (!rc && (lost || batch->over))
+		rc = homa_rx_take(&cpu->ctx, handle, info) ? -EINVAL : 1;
+	if (rc <= 0)
+		return rc;
+	if (homa_unwanted(cpu, hsk, handle, info))
+		return -EINVAL;
+	trace_homa_rpc_take(info);
+	return 1;
+}
+
+/* Read an RPC that is ours to read. 1: done; 0: nothing for the application. */
+static int homa_read(struct homa_ksock *hsk, struct homa_krpc *krpc,
+		     struct homa_batch *batch, struct homa_receipt *r)
+{
+	struct homa_rpc *rpc = krpc->rpc;
+	struct homa_cpu *cpu;
+	bool again;
+	int lost, rc;
+
+	do {
+		lost = homa_copy_batch(hsk, batch);
+		cpu = homa_enter_wait(hsk->hnet);
+		if (r->how != HOMA_H_COUNT)
+			homa_host_count(cpu, r->how, 1);
+		r->how = HOMA_H_COUNT;
+		rc = homa_take(cpu, hsk, rpc, batch, lost, &r->info);
+		homa_batch_free(hsk, batch);
+		again = homa_inbox_back(cpu, hsk, krpc, batch, rc != 0);
+		if (r->held)
+			homa_rpc_release(&cpu->ctx, r->held);
+		r->held = NULL;
+		homa_leave(cpu);
+	} while (again);
+	return rc == -EINVAL ? 0 : rc;
+}
+
+/* ---- pages and messages back ---- */
+
+static int homa_give_back(struct homa_ksock *hsk, const u32 *pages, u32 num)
+{
+	struct homa_cpu *cpu;
+	int rc;
+
+	if (!num)
+		return 0;
+	local_bh_disable();
+	rc = homa_pool_return(hsk->engine_sock, pages, num);
+	local_bh_enable();
+	if (likely(!rc))
+		return 0;
+	if (rc < 0)
+		return homa_error_text(hsk, -EINVAL,
+				       "recvmsg: an entry of bpage_offsets was not given to the application");
+	cpu = homa_enter_wait(hsk->hnet);
+	homa_pool_feed(&cpu->ctx, hsk->engine_sock);
+	homa_leave(cpu);
+	return 0;
+}
+
+/* The application has not learned of its message: nobody has it now. */
+static void homa_receipt_undo(struct homa_ksock *hsk, const struct homa_receipt *r)
+{
+	const struct homa_msg_info *info = &r->info;
+	struct homa_handle handle;
+	struct homa_rpc *rpc;
+	struct homa_cpu *cpu;
+
+	homa_give_back(hsk, info->pages, info->num_pages);
+	if (info->kind != HOMA_EV_REQUEST)
+		return;
+	cpu = homa_enter_wait(hsk->hnet);
+	rpc = homa_rpc_hold(&cpu->ctx, info->id, &info->peer);
+	if (rpc) {
+		handle = homa_rpc_handle(rpc);
+		homa_rpc_forget(&cpu->ctx, handle);
+		homa_rpc_release(&cpu->ctx, rpc);
+	}
+	homa_leave(cpu);
+}
+
+/* ---- messages that came whole ---- */
+
+static void homa_count_reader(struct homa_ksock *hsk, enum homa_host_metric metric,
+			      u32 n)
+{
+	this_cpu_add(hsk->hnet->cpus->metrics[metric], n);
+}
+
+/* It could not be copied. 1: the application hears that its RPC failed. */
+static int homa_lost(struct homa_ksock *hsk, struct homa_receipt *r, int err)
+{
+	homa_receipt_undo(hsk, r);
+	if (r->info.kind == HOMA_EV_REQUEST)
+		return err;
+	r->info.kind = HOMA_EV_FAILED;
+	r->info.error = -err;
+	r->info.length = 0;
+	r->info.num_pages = 0;
+	return 1;
+}
+
+static int homa_read_message(struct homa_ksock *hsk, struct sk_buff *skb,
+			     struct homa_receipt *r)
+{
+	const struct homa_given_cb *cb = homa_given_cb(skb);
+	struct homa_msg_info *info = &r->info;
+	int err;
+
+	info->kind = cb->id & 1 ? HOMA_EV_REQUEST : HOMA_EV_RESPONSE;
+	info->error = 0;
+	info->length = cb->length;
+	info->id = cb->id;
+	info->cookie = cb->cookie;
+	memcpy(info->peer.ip, cb->ip, sizeof(cb->ip));
+	info->peer.encap = cb->encap;
+	info->peer.zero = 0;
+	info->peer_port = cb->port;
+	info->num_pages = 1;
+	info->pages[0] = cb->page;
+	err = homa_copy_piece(skb, cb->at, (void __user *)(hsk->region + cb->page),
+			      cb->length);
+	homa_given_free(hsk, skb);
+	if (r->how != HOMA_H_COUNT)
+		homa_count_reader(hsk, r->how, 1);
+	homa_count_reader(hsk, HOMA_H_host_copied_bytes, info->length);
+	if (unlikely(err))
+		return homa_lost(hsk, r, err);
+	trace_homa_rpc_take(info);
+	return 1;
+}
+
+/* ---- shared RPCs ---- */
+
+static int homa_receive_shared(struct homa_ksock *hsk, struct homa_receipt *r)
+{
+	struct homa_waiter waiter HOMA_NOINIT;
+	int rc;
+
+	for (;;) {
+		if (READ_ONCE(hsk->shutdown))
+			return -ESHUTDOWN;
+		homa_waiter_init(&waiter, 0);
+		homa_inbox_next(hsk, &waiter, r->timeo);
+		if (waiter.what == HOMA_WAITS) {
+			if (!r->timeo)
+				return -EAGAIN;
+			rc = homa_wait(hsk, NULL, &waiter, &r->timeo, &r->how);
+			if (rc)
+				return rc;
+		}
+		if (likely(waiter.what == HOMA_WAITED_MESSAGE))
+			return homa_read_message(hsk, waiter.skb, r);
+		if (waiter.what != HOMA_WAITED_RPC)
+			continue;
+		rc = homa_read(hsk, waiter.given, &waiter.batch, r);
+		if (rc)
+			return rc;
+	}
+}
+
+/* ---- private RPCs ---- */
+
+/* Find it, and take it to read or wait for it. 1: *@krpc is to be read; 0: it is
+ * waited for and held. */
+static int homa_find_private(struct homa_ksock *hsk, struct homa_receipt *r,
+			     struct homa_waiter *waiter, struct homa_krpc **krpc)
+{
+	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+	struct homa_rpc *rpc;
+	int rc = -EINVAL;
+
+	rpc = homa_rpc_hold(&cpu->ctx, r->args.id, NULL);
+	if (rpc && homa_rpc_sock(rpc) == hsk->engine_sock &&
+	    homa_krpc(rpc)->is_private) {
+		*krpc = homa_krpc(rpc);
+		rc = homa_inbox_private(hsk, *krpc, waiter, r->timeo);
+	}
+	/* What is read has the list's hold. */
+	if (rpc && rc)
+		homa_rpc_release(&cpu->ctx, rpc);
+	else
+		r->held = rpc;
+	homa_leave(cpu);
+	return rc;
+}
+
+static void homa_let_go(struct homa_ksock *hsk, struct homa_receipt *r)
+{
+	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+
+	homa_rpc_release(&cpu->ctx, r->held);
+	homa_leave(cpu);
+	r->held = NULL;
+}
+
+static int homa_receive_private(struct homa_ksock *hsk, struct homa_receipt *r)
+{
+	struct homa_waiter waiter HOMA_NOINIT;
+	struct homa_krpc *krpc;
+	int rc, err;
+
+	for (;;) {
+		if (READ_ONCE(hsk->shutdown))
+			return -ESHUTDOWN;
+		homa_waiter_init(&waiter, r->args.id);
+		rc = homa_find_private(hsk, r, &waiter, &krpc);
+		if (rc < 0)
+			return homa_error_text(hsk, rc,
+					       "recvmsg: the id is not that of an open private RPC");
+		err = rc || r->timeo ? 0 : -EAGAIN;
+		if (!rc && !err) {
+			err = homa_wait(hsk, krpc, &waiter, &r->timeo, &r->how);
+			rc = waiter.what == HOMA_WAITED_RPC;
+		}
+		if (rc)
+			rc = homa_read(hsk, krpc, &waiter.batch, r);
+		else
+			homa_let_go(hsk, r);
+		if (rc || err)
+			return rc ? rc : err;
+	}
+}
+
+/* ---- the call ---- */
+
+static int homa_receipt_begin(struct homa_ksock *hsk, const struct msghdr *msg,
+			      int flags, struct homa_receipt *r)
+{
+	if (flags & (MSG_OOB | MSG_PEEK | MSG_ERRQUEUE))
+		return homa_error_text(hsk, -EOPNOTSUPP,
+				       "recvmsg: Homa has no MSG_OOB, MSG_PEEK, MSG_ERRQUEUE");
+	if (!msg->msg_control || !msg->msg_control_is_user ||
+	    msg->msg_controllen != sizeof(r->args))
+		return homa_error_text(hsk, -EINVAL,
+				       "recvmsg: msg_control is not a struct homa_recvmsg_args with its size in msg_controllen");
+	if (copy_from_user(&r->args, msg->msg_control_user, sizeof(r->args)))
+		return -EFAULT;
+	if (r->args.reserved)
+		return homa_error_text(hsk, -EINVAL,
+				       "recvmsg: the reserved field is not 0");
+	if (r->args.num_bpages > HOMA_MAX_BPAGES)
+		return homa_error_text(hsk, -EINVAL,
+				       "recvmsg: num_bpages is larger than 16");
+	r->held = NULL;
+	r->how = HOMA_H_COUNT;
+	r->timeo = sock_rcvtimeo(&hsk->inet.sk, flags & MSG_DONTWAIT);
+	return 0;
+}
+
+static int homa_receipt_end(struct homa_ksock *hsk, struct msghdr *msg,
+			    struct homa_receipt *r)
+{
+	const struct homa_msg_info *info = &r->info;
+
+	r->args.id = info->id;
+	r->args.completion_cookie =
+		info->kind == HOMA_EV_REQUEST ? 0 : info->cookie;
+	r->args.num_bpages = info->num_pages;
+	memcpy(r->args.bpage_offsets, info->pages,
+	       info->num_pages * sizeof(info->pages[0]));
+	if (copy_to_user(msg->msg_control_user, &r->args, sizeof(r->args))) {
+		homa_receipt_undo(hsk, r);
+		return -EFAULT;
+	}
+	if (msg->msg_name)
+		msg->msg_namelen = homa_name_put(hsk, &info->peer, info->peer_port,
+						 msg->msg_name);
+	/* What the system call calls msg_controllen is how far this moved. */
+	msg->msg_control_user = (char __user *)msg->msg_control_user + sizeof(r->args);
+	msg->msg_controllen = 0;
+	if (info->kind == HOMA_EV_FAILED)
+		return homa_error_text(hsk, -info->error, "the RPC failed");
+	return (int)info->length;
+}
+
+int homa_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+{
+	struct homa_ksock *hsk = homa_ksk(sk);
+	struct homa_receipt r HOMA_NOINIT;
+	int rc;
+
+	rc = homa_receipt_begin(hsk, msg, flags, &r);
+	if (rc)
+		return rc;
+	rc = homa_give_back(hsk, r.args.bpage_offsets, r.args.num_bpages);
+	if (rc)
+		return rc;
+	rc = r.args.id ? homa_receive_private(hsk, &r) :
+			 homa_receive_shared(hsk, &r);
+	if (rc > 0)
+		return homa_receipt_end(hsk, msg, &r);
+	/* The pages are back: a call that is made again must not give them twice. */
+	if (r.args.num_bpages) {
+		r.args.num_bpages = 0;
+		if (copy_to_user(msg->msg_control_user, &r.args, sizeof(r.args)))
+			return -EFAULT;
+	}
+	return rc;
+}

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Where packets go. A look-up in the routing tables costs more than all else
+ * that is done for a short packet, so each CPU keeps what it found: a small
+ * table of routes by receiver and by what else routing depends on. The kernel
+ * says of each use whether it still holds (dst_check()): routes, addresses and
+ * path MTUs may change at any time.
+ *
+ * Answers leave from the address the question came to. That matters only where
+ * routing would choose another, so only these cases are remembered, per
+ * namespace, and the cached routes made before one was learned are left.
+ *
+ * A slot's reference to a route is taken away by xchg(): by its CPU to replace
+ * it, or by anyone to empty it when a device goes. Users are inside an RCU read
+ * side, and the memory of a route outlives those.
+ */
+#include <linux/slab.h>
+#include <net/ip.h>
+#include <net/ip6_fib.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
+#include <net/l3mdev.h>
+#include <net/route.h>
+
+#include "homa_tx.h"
+
+#define HOMA_ROUTE_BITS 7u
+#define HOMA_ROUTE_SLOTS (1u << HOMA_ROUTE_BITS)
+#define HOMA_LEARNED_BITS 8u
+#define HOMA_LEARNED_SLOTS (1u << HOMA_LEARNED_BITS)
+
+struct homa_route_table {
+	struct homa_route slot[HOMA_ROUTE_SLOTS];
+};
+
+/*
+ * struct homa_learned - we send to @peer (homa_addr.ip) from @local
+ * @valid: else it is not ours any more.
+ * @count: raised at each change.
+ */
+struct homa_learned {
+	u8 peer[16];
+	struct in6_addr local;
+	bool valid;
+	u16 count;
+};
+
+/*
+ * struct homa_routes - of a namespace
+ * @tables: per CPU, made when that CPU first sends.
+ * @learned: made when first needed; under @lock, but for the counts, which are
+ *	read anywhere.
+ * @root: user of control packets.
+ */
+struct homa_routes {
+	struct homa_route_table *__percpu *tables;
+	spinlock_t lock;
+	struct homa_learned *learned;
+	u32 root;
+};
+
+static u64 homa_route_mix(u64 a, u64 b, u64 c)
+{
+	return ((a ^ (b << 23 | b >> 41)) + c) * GOLDEN_RATIO_64;
+}
+
+static u64 homa_addr_hash(const void *ip)
+{
+	return homa_route_mix(get_unaligned((const u64 *)ip),
+			      get_unaligned((const u64 *)ip + 1), 0);
+}
+
+/*
+ * struct homa_want - a key in registers
+ * @dst: as three words, the last of four bytes.
+ */
+struct homa_want {
+	u64 ip0, ip1;
+	u32 encap;
+	int ifindex;
+	int master;
+	u32 mark;
+	u32 uid;
+};
+
+static u32 homa_route_slot(const struct homa_want *w)
+{
+	return homa_route_mix(w->ip0, w->ip1, w->encap + w->ifindex + w->master +
+					      w->mark + w->uid) >>
+	       (64 - HOMA_ROUTE_BITS);
+}
+
+static bool homa_route_same(const struct homa_route_key *key, const struct homa_want *w)
+{
+	const u64 *ip = (const u64 *)&key->dst;
+
+	BUILD_BUG_ON(offsetof(struct homa_route_key, ifindex) != 20);
+	return !((ip[0] ^ w->ip0) | (ip[1] ^ w->ip1) |
+		 (((const u32 *)ip)[4] ^ w->encap) | (u32)(key->ifindex ^ w->ifindex) |
+		 (u32)(key->master ^ w->master) | (key->mark ^ w->mark) |
+		 (key->uid ^ w->uid));
+}
+
+/* ---- learned source addresses ---- */
+
+static u32 homa_learned_slot(const struct homa_addr *peer)
+{
+	return homa_addr_hash(peer->ip) >> (64 - HOMA_LEARNED_BITS);
+}
+
+/* How many changes this slot has seen: a route made before the last is stale. */
+static u16 homa_learned_count(const struct homa_routes *routes,
+			      const struct homa_addr *peer)
+{
+	const struct homa_learned *learned = READ_ONCE(routes->learned);
+
+	if (likely(!learned))
+		return 0;
+	return READ_ONCE(learned[homa_learned_slot(peer)].count);
+}
+
+/* The address to send to @peer from, if one was learned. */
+static bool homa_learned_get(struct homa_routes *routes,
+			     const struct homa_addr *peer,
+			     struct in6_addr *local)
+{
+	struct homa_learned *learned;
+	bool found = false;
+
+	if (!READ_ONCE(routes->learned))
+		return false;
+	spin_lock_bh(&routes->lock);
+	learned = &routes->learned[homa_learned_slot(peer)];
+	if (learned->valid && !memcmp(learned->peer, peer->ip, sizeof(peer->ip))) {
+		*local = learned->local;
+		found = true;
+	}
+	spin_unlock_bh(&routes->lock);
+	return found;
+}
+
+/* @local NULL: it is not ours any more. */
+static void homa_learned_set(struct homa_routes *routes,
+			     const struct homa_addr *peer,
+			     const struct in6_addr *local)
+{
+	struct homa_learned *learned;
+
+	spin_lock_bh(&routes->lock);
+	if (!routes->learned)
+		WRITE_ONCE(routes->learned,
+			   kcalloc(HOMA_LEARNED_SLOTS, sizeof(*learned),
+				   GFP_ATOMIC | __GFP_NOWARN));
+	if (routes->learned) {
+		learned = &routes->learned[homa_learned_slot(peer)];
+		memcpy(learned->peer, peer->ip, sizeof(peer->ip));
+		if (local)
+			learned->local = *local;
+		learned->valid = local;
+		WRITE_ONCE(learned->count, learned->count == U16_MAX ? 1 :
+					   learned->count + 1);
+	}
+	spin_unlock_bh(&routes->lock);
+}
+
+/* ---- looking up ---- */
+
+static u8 homa_addr_proto(const struct homa_addr *dst)
+{
+	if (likely(!dst->encap))
+		return HOMA_IPPROTO;
+	return dst->encap == HOMA_ENCAP_TCP ? IPPROTO_TCP : IPPROTO_UDP;
+}
+
+static int homa_key_oif(const struct homa_route_key *key)
+{
+	return key->ifindex ? key->ifindex : key->master;
+}
+
+static struct dst_entry *homa_lookup_v4(struct net *net, struct homa_route *route,
+					const struct sock *sk, const u8 *local)
+{
+	const struct homa_route_key *key = &route->key;
+	struct flowi4 fl4 = {
+		.flowi4_oif = homa_key_oif(key),
+		.flowi4_mark = key->mark,
+		.flowi4_uid = KUIDT_INIT(key->uid),
+		.flowi4_proto = homa_addr_proto(&key->dst),
+		.daddr = homa_addr_get_v4(&key->dst),
+	};
+	struct rtable *rt;
+
+	if (local)
+		memcpy(&fl4.saddr, local, 4);
+	rt = ip_route_output_flow(net, &fl4, sk);
+	if (IS_ERR(rt))
+		return ERR_CAST(rt);
+	if (rt->rt_flags & (RTCF_BROADCAST | RTCF_MULTICAST)) {
+		ip_rt_put(rt);
+		return ERR_PTR(-EACCES);
+	}
+	route->ip_len = sizeof(route->v4);
+	route->cookie = 0;
+	route->v4 = (struct iphdr){
+		.version = 4,
+		.ihl = 5,
+		.frag_off = htons(IP_DF),
+		.ttl = ip4_dst_hoplimit(&rt->dst),
+		.protocol = fl4.flowi4_proto,
+		.saddr = fl4.saddr,
+		.daddr = fl4.daddr,
+	};
+	return &rt->dst;
+}
+
+static struct dst_entry *homa_lookup_v6(struct net *net, struct homa_route *route,
+					const struct sock *sk,
+					const struct in6_addr *local)
+{
+	const struct homa_route_key *key = &route->key;
+	struct flowi6 fl6 = {
+		.flowi6_oif = homa_key_oif(key),
+		.flowi6_mark = key->mark,
+		.flowi6_uid = KUIDT_INIT(key->uid),
+		.flowi6_proto = homa_addr_proto(&key->dst),
+	};
+	struct dst_entry *dst;
+	int scope;
+
+	scope = homa_addr_get_v6(&key->dst, &fl6.daddr);
+	if (scope)
+		fl6.flowi6_oif = scope;
+	if (ipv6_addr_is_multicast(&fl6.daddr))
+		return ERR_PTR(-EACCES);
+	if (local)
+		fl6.saddr = *local;
+	dst = ip6_dst_lookup_flow(net, sk, &fl6, NULL);
+	if (IS_ERR(dst))
+		return dst;
+	route->ip_len = sizeof(route->v6);
+	route->cookie = rt6_get_cookie(container_of(dst, struct rt6_info, dst));
+	route->v6 = (struct ipv6hdr){
+		.version = 6,
+		.nexthdr = fl6.flowi6_proto,
+		.hop_limit = ip6_dst_hoplimit(dst),
+		.saddr = fl6.saddr,
+		.daddr = fl6.daddr,
+	};
+	return dst;
+}
+
+/* Is @local still ours? Routing for IPv4 asks by itself. */
+static bool homa_local_v6(struct net *net, const struct homa_route_key *key,
+			  const struct in6_addr *local)
+{
+	struct net_device *dev = NULL;
+	struct in6_addr ip;
+	int scope = homa_addr_get_v6(&key->dst, &ip);
+
+	if (scope)
+		dev = dev_get_by_index_rcu(net, scope);
+	return ipv6_chk_addr(net, local, dev, 0);
+}
+
+/* Fill @route, whose key is set, from the routing tables. */
+static struct dst_entry *homa_lookup(struct homa_net *hnet, struct homa_route *route,
+				     const struct sock *sk)
+{
+	const struct homa_addr *to = &route->key.dst;
+	bool v4 = homa_addr_is_v4(to);
+	struct dst_entry *dst;
+	struct in6_addr local;
+
+	if (homa_learned_get(hnet->routes, to, &local)) {
+		if (v4)
+			dst = homa_lookup_v4(hnet->net, route, sk,
+					     &local.s6_addr[12]);
+		else if (homa_local_v6(hnet->net, &route->key, &local))
+			dst = homa_lookup_v6(hnet->net, route, sk, &local);
+		else
+			dst = ERR_PTR(-EINVAL);
+		if (!IS_ERR(dst))
+			return dst;
+		homa_learned_set(hnet->routes, to, NULL);
+	}
+	return v4 ? homa_lookup_v4(hnet->net, route, sk, NULL) :
+		    homa_lookup_v6(hnet->net, route, sk, NULL);
+}
+
+/* ---- the cache ---- */
+
+static __always_inline void homa_want(struct homa_want *w, const struct homa_net *hnet,
+				      const struct homa_dev *hdev,
+				      const struct homa_addr *dst,
+				      const struct sock *sk)
+{
+	const struct net_device *dev;
+
+	w->ip0 = get_unaligned((const u64 *)dst->ip);
+	w->ip1 = get_unaligned((const u64 *)dst->ip + 1);
+	w->encap = get_unaligned((const u32 *)&dst->encap);
+	w->ifindex = 0;
+	w->master = 0;
+	w->mark = 0;
+	w->uid = hnet->routes->root;
+	if (sk) {
+		w->ifindex = READ_ONCE(sk->sk_bound_dev_if);
+		w->mark = READ_ONCE(sk->sk_mark);
+		w->uid = __kuid_val(sock_net_uid(hnet->net, sk));
+	}
+	if (!hdev)
+		return;
+	dev = rcu_dereference(hdev->dev);
+	if (unlikely(dev && netif_is_l3_slave((struct net_device *)dev)))
+		w->master = l3mdev_master_ifindex_rcu(dev);
+}
+
+static struct homa_route_table *homa_route_table(struct homa_routes *routes)
+{
+	struct homa_route_table **table = this_cpu_ptr(routes->tables);
+
+	if (unlikely(!*table))
+		*table = kzalloc(sizeof(**table), GFP_ATOMIC | __GFP_NOWARN);
+	return *table;
+}
+
+/* Look up what @route is to be for from now on. */
+static noinline struct dst_entry *homa_route_new(struct homa_cpu *cpu,
+						 struct homa_route *route,
+						 const struct homa_want *w,
+						 const struct homa_addr *to,
+						 const struct sock *sk)
+{
+	struct homa_net *hnet = cpu->hnet;
+	struct dst_entry *dst;
+
+	dst_release(xchg(&route->dst, NULL));
+	route->key.dst = *to;
+	route->key.ifindex = w->ifindex;
+	route->key.master = w->master;
+	route->key.mark = w->mark;
+	route->key.uid = w->uid;
+	route->learned = homa_learned_count(hnet->routes, to);
+	dst = homa_lookup(hnet, route, sk);
+	if (!IS_ERR(dst)) {
+		route->checked_at = cpu->ctx.now;
+		/* The slot is empty: nobody else fills it. */
+		smp_store_release(&route->dst, dst);
+	}
+	return dst;
+}
+
+/* The cached route, or one looked up now. */
+static __always_inline struct dst_entry *
+homa_route_find(struct homa_cpu *cpu, const struct homa_dev *hdev,
+		const struct homa_addr *to, const struct sock *sk,
+		const struct homa_route **slot)
+{
+	struct homa_net *hnet = cpu->hnet;
+	struct homa_route_table *table = homa_route_table(hnet->routes);
+	struct homa_route *route;
+	struct dst_entry *dst;
+	struct homa_want w;
+
+	if (unlikely(!table))
+		return ERR_PTR(-ENOMEM);
+	homa_want(&w, hnet, hdev, to, sk);
+	route = &table->slot[homa_route_slot(&w)];
+	dst = READ_ONCE(route->dst);
+	*slot = route;
+	if (likely(dst && homa_route_same(&route->key, &w) &&
+		   route->learned == homa_learned_count(hnet->routes, to))) {
+		/* Once for all that is done at a time. */
+		if (route->checked_at == cpu->ctx.now)
+			return dst;
+		if (likely(dst_check(dst, route->cookie))) {
+			route->checked_at = cpu->ctx.now;
+			return dst;
+		}
+	}
+	return homa_route_new(cpu, route, &w, to, sk);
+}
+
+struct dst_entry *homa_route_get(struct homa_cpu *cpu, struct homa_dev *hdev,
+				 const struct homa_addr *dst,
+				 const struct sock *sk,
+				 const struct homa_route **slot)
+{
+	return homa_route_find(cpu, hdev, dst, sk, slot);
+}
+
+struct homa_dev *homa_route_out(struct homa_cpu *cpu, struct homa_ksock *hsk,
+				const struct homa_addr *to, u32 *mtu)
+{
+	const struct homa_route *route;
+	struct homa_dev *hdev;
+	struct dst_entry *dst;
+
+	rcu_read_lock();
+	dst = homa_route_find(cpu, NULL, to, (const struct sock *)hsk, &route);
+	if (IS_ERR(dst)) {
+		hdev = ERR_CAST(dst);
+	} else {
+		hdev = homa_dev_get(cpu->hnet, dst->dev);
+		*mtu = dst_mtu(dst);
+		if (unlikely(!hdev))
+			hdev = ERR_PTR(-ENETDOWN);
+	}
+	rcu_read_unlock();
+	return hdev;
+}
+
+static bool homa_route_from(const struct homa_route *route, const struct in6_addr *local)
+{
+	if (homa_route_v4(route))
+		return !memcmp(&local->s6_addr[12], &route->v4.saddr, 4);
+	return ipv6_addr_equal(local, &route->v6.saddr);
+}
+
+void homa_route_learn(struct homa_cpu *cpu, struct homa_dev *hdev,
+		      const struct homa_addr *peer, const struct in6_addr *local)
+{
+	const struct homa_route *route;
+	struct dst_entry *dst;
+
+	rcu_read_lock();
+	dst = homa_route_get(cpu, hdev, peer, NULL, &route);
+	if (!IS_ERR(dst) && unlikely(!homa_route_from(route, local)))
+		homa_learned_set(cpu->hnet->routes, peer, local);
+	rcu_read_unlock();
+}
+
+/* ---- set-up ---- */
+
+int homa_routes_init(struct homa_net *hnet)
+{
+	struct homa_routes *routes = kzalloc(sizeof(*routes), GFP_KERNEL);
+
+	if (!routes)
+		return -ENOMEM;
+	spin_lock_init(&routes->lock);
+	routes->root = __kuid_val(make_kuid(hnet->net->user_ns, 0));
+	routes->tables = alloc_percpu(struct homa_route_table *);
+	if (!routes->tables) {
+		kfree(routes);
+		return -ENOMEM;
+	}
+	hnet->routes = routes;
+	return 0;
+}
+
+static void homa_table_flush(struct homa_route_table *table)
+{
+	u32 i;
+
+	for (i = 0; i < HOMA_ROUTE_SLOTS; i++)
+		dst_release(xchg(&table->slot[i].dst, NULL));
+}
+
+void homa_routes_flush(struct homa_net *hnet)
+{
+	struct homa_route_table *table;
+	int i;
+
+	for_each_possible_cpu(i) {
+		table = READ_ONCE(*per_cpu_ptr(hnet->routes->tables, i));
+		if (table)
+			homa_table_flush(table);
+	}
+}
+
+void homa_routes_free(struct homa_net *hnet)
+{
+	int i;
+
+	homa_routes_flush(hnet);
+	for_each_possible_cpu(i)
+		kfree(*per_cpu_ptr(hnet->routes->tables, i));
+	free_percpu(hnet->routes->tables);
+	kfree(hnet->routes->learned);
+	kfree(hnet->routes);
+}

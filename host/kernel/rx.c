@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * From buffers to the engine. A buffer may hold one packet; a batch of whole
+ * packets that GRO chained; or one that was never segmented, because a device
+ * on this machine took it as it was. The engine sees packets: a header, copied
+ * aside where it is not in one piece, and a length. Payload stays where it is;
+ * what the engine wants of it goes to the reader with its buffer.
+ *
+ * A buffer that was never segmented comes in two forms. In one piece (our own
+ * over lo, veth and the like; also TCP's, in disguise) it is one large packet.
+ * With a segment header before each segment's payload (made for network cards,
+ * seen here when a virtual one leaves it) it is many packets: the common 52
+ * bytes, then each segment's own 4.
+ *
+ * Nothing here pulls or writes packet data: clones of the buffer may exist.
+ */
+#include <linux/icmp.h>
+#include <linux/icmpv6.h>
+#include <net/dsfield.h>
+#include <net/icmp.h>
+#include <net/ip.h>
+#include <net/ipv6.h>
+#include <net/protocol.h>
+#include <net/route.h>
+
+#include "homa_codec.h"
+#include "homa_rx.h"
+#include "homa_trace.h"
+
+#define HOMA_RX_BATCH HOMA_SPARES	/* packets per call of the engine */
+#define HOMA_RX_TURN 2			/* such calls before others get the CPU */
+#define HOMA_GSO_HDR (HOMA_DATA_HDR - 4)	/* without the segment header */
+
+/* One packet on its way through the engine. */
+struct homa_rx_slot {
+	struct sk_buff *skb;
+	u32 at;		/* where the packet begins, if its payload did not move */
+	u8 hdr[HOMA_MAX_HDR];
+};
+
+/*
+ * struct homa_rx_in - what is received now
+ * @skb, @more: buffer at hand, and those after it.
+ * @segment, @segments: progress in @skb; @segments 0: not looked at yet.
+ * @seg_size: bytes per segment, with its header.
+ * @refused: packets for ports where nobody listens, for the ICMP answer.
+ * @batch: it was the first of a batch; it still says so if clones of it exist.
+ * @learned: the sender has been told of.
+ * @looked_up: routing was asked about the buffer, and told nobody yet.
+ */
+struct homa_rx_in {
+	struct homa_net *hnet;
+	struct sk_buff *skb, *more;
+	u32 segment, segments, seg_size;
+	struct sk_buff *refused;
+	struct homa_addr src;
+	struct in6_addr local;
+	const struct sk_buff *batch;
+	bool learned, looked_up;
+};
+
+/* The last sender that homa_route_learn() was told of on this CPU. */
+struct homa_rx_teller {
+	const struct homa_dev *hdev;
+	struct homa_addr src;
+	struct in6_addr local;
+	u32 left;	/* requests until it is told again */
+};
+
+static DEFINE_PER_CPU(struct homa_rx_teller, homa_rx_teller);
+#define HOMA_RX_TELL 64u
+
+/* ---- addresses ---- */
+
+static bool homa_rx_is_v4(const struct sk_buff *skb)
+{
+	return ip_hdr(skb)->version == 4;
+}
+
+static u8 homa_rx_prio(const struct sk_buff *skb)
+{
+	if (homa_rx_is_v4(skb))
+		return ip_hdr(skb)->tos >> 5;
+	return ipv6_get_dsfield(ipv6_hdr(skb)) >> 5;
+}
+
+/* An address that an IPv6 packet of ours can bear. IPv4's stand for IPv4 peers
+ * inside: nobody may speak for them from here. */
+static bool homa_rx_is_host_v6(const struct in6_addr *addr)
+{
+	return !ipv6_addr_is_multicast(addr) && !ipv6_addr_any(addr) &&
+	       !ipv6_addr_v4mapped(addr);
+}
+
+/* Sender and our own address; false: not from one host to us alone. (Of IPv4's
+ * senders, routing has looked at that.) */
+static bool homa_rx_addresses(struct homa_rx_in *in, const struct sk_buff *skb,
+			      u16 encap)
+{
+	if (skb->pkt_type != PACKET_HOST)
+		return false;
+	if (homa_rx_is_v4(skb)) {
+		const struct rtable *rt = skb_rtable(skb);
+
+		if (rt && (rt->rt_flags & (RTCF_BROADCAST | RTCF_MULTICAST)))
+			return false;
+		homa_addr_v4(&in->src, ip_hdr(skb)->saddr, encap);
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &in->local);
+		return true;
+	}
+	if (!homa_rx_is_host_v6(&ipv6_hdr(skb)->saddr) ||
+	    !homa_rx_is_host_v6(&ipv6_hdr(skb)->daddr))
+		return false;
+	homa_addr_v6_at(&in->src, &ipv6_hdr(skb)->saddr, encap, inet6_iif(skb));
+	in->local = ipv6_hdr(skb)->daddr;
+	return true;
+}
+
+/* ---- buffers to packets ---- */
+
+/* Plan for a buffer that was never segmented; false: it cannot be read. */
+static bool homa_rx_gso_begin(struct homa_rx_in *in, struct sk_buff *skb)
+{
+	u32 type = skb_shinfo(skb)->gso_type;
+	u32 size = skb_shinfo(skb)->gso_size;
+	const struct homa_wire_common *hdr;
+	struct homa_wire_common buf;
+
+	in->segments = 1;
+	if (skb->len <= HOMA_GSO_HDR)
+		return true;	/* the engine judges */
+	hdr = skb_header_pointer(skb, 0, sizeof(buf), &buf);
+	if (!hdr)
+		return false;
+	if (hdr->type != HOMA_DATA)
+		return skb->len <= HOMA_MAX_HDR;
+	if (type & SKB_GSO_FRAGLIST)
+		/* Else a batch of GRO's whose boundaries somebody lost. */
+		return hdr->doff & HOMA_DOFF_ONE_PIECE;
+	if (hdr->doff >> 4 != HOMA_DOFF_GSO)
+		return true;
+	if (size <= 4 || skb->len - HOMA_GSO_HDR <= size)
+		return true;	/* a single one, like any other packet */
+	in->seg_size = size;
+	in->segments = DIV_ROUND_UP(skb->len - HOMA_GSO_HDR, size);
+	return true;
+}
+
+/* The next segment of in->skb as a packet of its own; false: cannot be. */
+static bool homa_rx_gso_next(struct homa_rx_in *in, struct homa_rx_slot *slot,
+			     struct homa_rx_pkt *pkt)
+{
+	u32 at = HOMA_GSO_HDR + in->segment * in->seg_size;
+	u32 left = in->skb->len - at;
+
+	if (skb_copy_bits(in->skb, 0, slot->hdr, HOMA_GSO_HDR) ||
+	    skb_copy_bits(in->skb, at, slot->hdr + HOMA_GSO_HDR, 4))
+		return false;
+	slot->skb = in->skb;
+	if (in->segment + 1 < in->segments) {
+		slot->skb = skb_clone(in->skb, GFP_ATOMIC | __GFP_NOWARN);
+		if (!slot->skb)
+			return false;
+	}
+	slot->at = at - HOMA_GSO_HDR;
+	pkt->data = slot->hdr;
+	pkt->len = HOMA_GSO_HDR + min(left, in->seg_size);
+	return true;
+}
+
+/* A buffer that is one packet. */
+static bool homa_rx_plain(struct sk_buff *skb, struct homa_rx_slot *slot,
+			  struct homa_rx_pkt *pkt)
+{
+	slot->skb = skb;
+	slot->at = 0;
+	pkt->len = skb->len;
+	pkt->data = skb_header_pointer(skb, 0, min_t(u32, skb->len, HOMA_MAX_HDR),
+				       slot->hdr);
+	return pkt->data;
+}
+
+/* Fill in the next packet; false: none is left, or none can be had. */
+static bool homa_rx_next(struct homa_rx_in *in, struct homa_cpu *cpu,
+			 struct homa_rx_slot *slot, struct homa_rx_pkt *pkt)
+{
+	struct sk_buff *skb;
+	bool ok;
+
+	while (in->skb || in->more) {
+		if (!in->skb) {
+			in->skb = in->more;
+			in->more = in->more->next;
+			in->skb->next = NULL;
+			in->segment = 0;
+			in->segments = 0;
+		}
+		skb = in->skb;
+		ok = true;
+		if (!in->segments) {
+			in->segments = 1;
+			homa_host_count(cpu, HOMA_H_host_rx_skbs, 1);
+			if (in->more)
+				homa_host_count(cpu, HOMA_H_host_rx_gro, 1);
+			if (unlikely(skb_is_gso(skb) && skb != in->batch)) {
+				homa_host_count(cpu, HOMA_H_host_rx_gso, 1);
+				ok = homa_rx_gso_begin(in, skb);
+			}
+		}
+		pkt->src = &in->src;
+		pkt->prio = homa_rx_prio(skb);
+		if (ok)
+			ok = in->segments == 1 ? homa_rx_plain(skb, slot, pkt) :
+						 homa_rx_gso_next(in, slot, pkt);
+		if (!ok || ++in->segment == in->segments)
+			in->skb = NULL;
+		if (ok)
+			return true;
+		homa_host_count(cpu, HOMA_H_host_rx_nomem, 1);
+		kfree_skb_reason(skb, SKB_DROP_REASON_NOMEM);
+	}
+	return false;
+}
+
+/* ---- verdicts ---- */
+
+static enum skb_drop_reason homa_rx_reason(u32 metric)
+{
+	switch (metric) {
+	case HOMA_M_drop_short:
+	case HOMA_M_drop_empty:
+		return SKB_DROP_REASON_PKT_TOO_SMALL;
+	case HOMA_M_drop_no_rpc:
+	case HOMA_M_drop_no_peer:
+	case HOMA_M_drop_no_range:
+		return SKB_DROP_REASON_NOMEM;
+	case HOMA_M_drop_no_buffer:
+		return SKB_DROP_REASON_SOCKET_RCVBUFF;
+	case HOMA_M_drop_unknown_rpc:
+	case HOMA_M_drop_no_listener:
+		return SKB_DROP_REASON_NO_SOCKET;
+	case HOMA_M_rx_duplicates:
+	case HOMA_M_drop_tombstone:
+		return SKB_DROP_REASON_TCP_OLD_DATA;
+	}
+	return SKB_DROP_REASON_NOT_SPECIFIED;
+}
+
+/* Let go of what must not outlive the softirq, before a reader gets the skb. */
+static void homa_rx_detach(struct sk_buff *skb)
+{
+	skb_orphan(skb);
+	skb_dst_drop(skb);
+	nf_reset_ct(skb);
+	skb_ext_reset(skb);
+	skb->dev = NULL;
+}
+
+static void homa_rx_verdict(struct homa_rx_in *in, struct homa_cpu *cpu,
+			    struct sk_buff *skb, u32 at, struct homa_rx_pkt *pkt)
+{
+	if (in->looked_up && (homa_rx_has_data(pkt) ||
+			      pkt->verdict == HOMA_RX_CONTROL)) {
+		in->looked_up = false;
+		homa_early_learn(in->hnet, skb);
+	}
+	switch (pkt->verdict) {
+	case HOMA_RX_DATA:
+		homa_rx_detach(skb);
+		homa_inbox_data(cpu, pkt, skb, at + pkt->skip);
+		break;
+	case HOMA_RX_MESSAGE:
+		homa_rx_detach(skb);
+		homa_given_add(cpu, pkt, skb, at + pkt->skip);
+		break;
+	case HOMA_RX_CONTROL:
+		consume_skb(skb);
+		break;
+	case HOMA_RX_NO_LISTENER:
+		skb->next = in->refused;
+		in->refused = skb;
+		break;
+	default:
+		kfree_skb_reason(skb, homa_rx_reason(pkt->reason));
+	}
+}
+
+/* Part of a request that was taken? */
+static bool homa_rx_is_request(const struct homa_rx_pkt *pkt)
+{
+	const struct homa_wire_common *hdr = pkt->data;
+
+	return homa_rx_has_data(pkt) && !(homa_get_be64(&hdr->sender_id) & 1);
+}
+
+/* Answers shall leave from the address that requests come to. */
+static void homa_rx_learn(struct homa_rx_in *in, struct homa_cpu *cpu,
+			  struct homa_dev *hdev)
+{
+	struct homa_rx_teller *last = this_cpu_ptr(&homa_rx_teller);
+
+	in->learned = true;
+	if (last->left && last->hdev == hdev &&
+	    homa_addr_equal(&last->src, &in->src) &&
+	    ipv6_addr_equal(&last->local, &in->local)) {
+		last->left--;
+		return;
+	}
+	last->hdev = hdev;
+	last->src = in->src;
+	last->local = in->local;
+	last->left = HOMA_RX_TELL;
+	homa_route_learn(cpu, hdev, &in->src, &in->local);
+}
+
+/* The usual case: one packet, its header in one piece. */
+static bool homa_rx_is_single(const struct homa_rx_in *in)
+{
+	const struct sk_buff *skb = in->skb;
+
+	if (in->more || !skb || in->segments || skb_is_gso(skb))
+		return false;
+	return !skb->data_len || (skb_headlen(skb) >= HOMA_DATA_HDR &&
+				  homa_peek_type(skb->data) == HOMA_DATA);
+}
+
+static void homa_rx_single(struct homa_rx_in *in, struct homa_cpu *cpu,
+			   struct homa_dev *hdev)
+{
+	struct sk_buff *skb = in->skb;
+	struct homa_rx_pkt pkt HOMA_NOINIT;
+	bool request;
+
+	homa_host_count(cpu, HOMA_H_host_rx_skbs, 1);
+	pkt.data = skb->data;
+	pkt.len = skb->len;
+	pkt.src = &in->src;
+	pkt.prio = homa_rx_prio(skb);
+	in->skb = NULL;
+	homa_rx(&cpu->ctx, hdev->link, &pkt, 1);
+	request = homa_rx_is_request(&pkt);
+	homa_trace_rx(hdev, &pkt);
+	homa_rx_verdict(in, cpu, skb, 0, &pkt);
+	homa_rx_flush(&cpu->ctx);
+	if (request)
+		homa_rx_learn(in, cpu, hdev);
+}
+
+/* Packets of one call of the engine: too many for a stack. Used between
+ * homa_enter() and homa_leave(), where nothing is received inside. */
+struct homa_rx_work {
+	struct homa_rx_slot slots[HOMA_RX_BATCH];
+	struct homa_rx_pkt pkts[HOMA_RX_BATCH];
+};
+
+static DEFINE_PER_CPU(struct homa_rx_work, homa_rx_work);
+
+/* One call of the engine; false: nothing was left. */
+static bool homa_rx_batch(struct homa_rx_in *in, struct homa_cpu *cpu,
+			  struct homa_dev *hdev)
+{
+	struct homa_rx_work *work = this_cpu_ptr(&homa_rx_work);
+	struct homa_rx_slot *slots = work->slots;
+	struct homa_rx_pkt *pkts = work->pkts;
+	bool request = false;
+	u32 i, n = 0;
+
+	while (n < HOMA_RX_BATCH && homa_rx_next(in, cpu, &slots[n], &pkts[n]))
+		n++;
+	if (!n)
+		return false;
+	homa_rx(&cpu->ctx, hdev->link, pkts, n);
+	for (i = 0; i < n; i++) {
+		request |= homa_rx_is_request(&pkts[i]);
+		homa_trace_rx(hdev, &pkts[i]);
+		homa_rx_verdict(in, cpu, slots[i].skb, slots[i].at, &pkts[i]);
+	}
+	homa_rx_flush(&cpu->ctx);
+	if (request && !in->learned)
+		homa_rx_learn(in, cpu, hdev);
+	return in->skb || in->more;
+}
+
+/* Up to some calls of the engine. */
+static void homa_rx_turn(struct homa_rx_in *in, struct homa_cpu *cpu,
+			 struct homa_dev *hdev)
+{
+	u32 turn;
+
+	if (likely(homa_rx_is_single(in))) {
+		homa_rx_single(in, cpu, hdev);
+		return;
+	}
+	for (turn = 0; turn < HOMA_RX_TURN; turn++) {
+		if (turn)
+			homa_refill(cpu);
+		if (!homa_rx_batch(in, cpu, hdev))
+			break;
+	}
+}
+
+/* ---- the buffer ---- */
+
+static void homa_rx_unreachable(struct sk_buff *skb)
+{
+	if (homa_rx_is_v4(skb))
+		icmp_send(skb, ICMP_DEST_UNREACH, ICMP_PORT_UNREACH, 0);
+	else
+		icmpv6_send(skb, ICMPV6_DEST_UNREACH, ICMPV6_PORT_UNREACH, 0);
+}
+
+static bool homa_rx_is_data(const struct sk_buff *skb)
+{
+	u8 buf[HOMA_COMMON_HDR];
+	const void *hdr = skb_header_pointer(skb, 0, sizeof(buf), buf);
+
+	return hdr && homa_peek_type(hdr) == HOMA_DATA;
+}
+
+static void homa_rx_drop_list(struct sk_buff *skb)
+{
+	struct sk_buff *next;
+
+	for (; skb; skb = next) {
+		next = skb->next;
+		skb->next = NULL;
+		kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED);
+	}
+}
+
+/* Answer for packets that nobody wanted, out of the engine: this transmits. */
+static void homa_rx_refuse(struct sk_buff *skb)
+{
+	struct sk_buff *next;
+
+	for (; skb; skb = next) {
+		next = skb->next;
+		skb->next = NULL;
+		homa_rx_unreachable(skb);
+		kfree_skb_reason(skb, SKB_DROP_REASON_NO_SOCKET);
+	}
+}
+
+/* No Homa socket was ever made in this namespace, or it stands still. */
+static void homa_rx_nobody(struct homa_rx_in *in)
+{
+	if (in->skb && !homa_net_engine(in->hnet) && homa_rx_is_data(in->skb)) {
+		homa_rx_refuse(in->skb);
+		in->skb = NULL;
+	}
+	homa_rx_drop_list(in->skb);
+	homa_rx_drop_list(in->more);
+}
+
+void homa_rx_routed(struct homa_net *hnet, struct sk_buff *skb, u16 encap,
+		    bool looked_up)
+{
+	struct net_device *dev = skb->dev;
+	struct homa_rx_in in HOMA_NOINIT;
+	struct homa_cpu *cpu;
+	struct homa_dev *hdev;
+
+	skb = skb_share_check(skb, GFP_ATOMIC);
+	if (unlikely(!skb))
+		return;
+	in.hnet = hnet;
+	in.refused = NULL;
+	in.learned = false;
+	in.looked_up = looked_up;
+	in.segment = 0;
+	in.segments = 0;
+	if (unlikely(!homa_rx_addresses(&in, skb, encap))) {
+		kfree_skb_reason(skb, SKB_DROP_REASON_OTHERHOST);
+		return;
+	}
+	in.skb = skb;
+	in.more = NULL;
+	in.batch = NULL;
+	if (unlikely(skb_has_frag_list(skb))) {
+		in.batch = skb;
+		in.more = homa_gro_split(skb);
+	}
+	do {
+		cpu = homa_enter(hnet);
+		if (unlikely(!cpu)) {
+			homa_rx_nobody(&in);
+			break;
+		}
+		hdev = homa_dev_get(hnet, dev);
+		if (unlikely(!hdev)) {
+			homa_leave(cpu);
+			homa_rx_drop_list(in.skb);
+			homa_rx_drop_list(in.more);
+			break;
+		}
+		homa_rx_turn(&in, cpu, hdev);
+		homa_leave(cpu);
+	} while (in.skb || in.more);
+	if (unlikely(in.refused))
+		homa_rx_refuse(in.refused);
+}
+
+void homa_rx_skb(struct homa_net *hnet, struct sk_buff *skb, u16 encap)
+{
+	homa_rx_routed(hnet, skb, encap, false);
+}
+
+/* ---- IP's side ---- */
+
+static int homa_rx_ip(struct sk_buff *skb)
+{
+	struct homa_net *hnet = homa_net(dev_net(skb->dev));
+
+	homa_rx_routed(hnet, skb, 0, READ_ONCE(hnet->early));
+	return 0;
+}
+
+static const struct net_protocol homa_protocol_v4 = {
+	.handler = homa_rx_ip,
+	.err_handler = homa_icmp_err_v4,
+};
+
+static const struct inet6_protocol homa_protocol_v6 = {
+	.handler = homa_rx_ip,
+	.err_handler = homa_icmp_err_v6,
+	.flags = INET6_PROTO_FINAL,
+};
+
+int homa_rx_init(void)
+{
+	int err = inet_add_protocol(&homa_protocol_v4, HOMA_IPPROTO);
+
+	if (err)
+		return err;
+	err = inet6_add_protocol(&homa_protocol_v6, HOMA_IPPROTO);
+	if (err)
+		goto no_v6;
+	err = homa_gro_init();
+	if (!err)
+		return 0;
+	inet6_del_protocol(&homa_protocol_v6, HOMA_IPPROTO);
+no_v6:
+	inet_del_protocol(&homa_protocol_v4, HOMA_IPPROTO);
+	return err;
+}
+
+void homa_rx_exit(void)
+{
+	homa_gro_exit();
+	inet6_del_protocol(&homa_protocol_v6, HOMA_IPPROTO);
+	inet_del_protocol(&homa_protocol_v4, HOMA_IPPROTO);
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * sendmsg(): a request if the id is 0, else the response to one that was
+ * received. The beginning of a message is copied and handed to the engine, which
+ * sends it; a long one is copied on in pieces while packets of the first ones
+ * leave. Whoever copies holds the RPC meanwhile, for it may be over at any
+ * time; a message that cannot be read to its end ends its RPC.
+ */
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "homa_sockets.h"
+#include "homa_trace.h"
+
+#define HOMA_SEND_STEP 65536u	/* copied between two turns of the engine */
+
+/* struct homa_sending - one sendmsg() */
+struct homa_sending {
+	struct homa_sendmsg_args args;
+	struct homa_name name;
+	u32 length;
+	u32 filled;
+	struct homa_msg *msg;
+	struct homa_handle handle;
+	struct homa_rpc *rpc;	/* held while there is more to copy */
+};
+
+/* ---- checks ---- */
+
+static int homa_send_check(struct homa_ksock *hsk, const struct msghdr *msg,
+			   size_t len, struct homa_sending *s)
+{
+	int err = homa_name_get(hsk, msg, &s->name);
+
+	if (err)
+		return err;
+	if (!msg->msg_control || !msg->msg_control_is_user || msg->msg_controllen)
+		return homa_error_text(hsk, -EINVAL,
+				       "sendmsg: msg_control is not a struct homa_sendmsg_args with msg_controllen 0");
+	if (copy_from_user(&s->args, msg->msg_control_user, sizeof(s->args)))
+		return -EFAULT;
+	if ((s->args.flags & ~HOMA_SENDMSG_VALID_FLAGS) || s->args.reserved)
+		return homa_error_text(hsk, -EINVAL,
+				       "sendmsg: unknown flags, or the reserved field is not 0");
+	if (s->args.id && s->args.completion_cookie)
+		return homa_error_text(hsk, -EINVAL,
+				       "sendmsg: a response has no completion_cookie");
+	if (!len || len > HOMA_MAX_MESSAGE_LENGTH)
+		return homa_error_text(hsk, -EINVAL,
+				       "sendmsg: a message has 1 to 1000000 bytes");
+	if (!s->args.id && !s->name.port)
+		return homa_error_text(hsk, -EINVAL,
+				       "sendmsg: the peer's port is 0");
+	s->length = (u32)len;
+	return 0;
+}
+
+/* The message, with its first bytes. */
+static int homa_send_begin(struct homa_ksock *hsk, struct msghdr *msg,
+			   struct homa_sending *s)
+{
+	int err;
+
+	s->rpc = NULL;
+	s->filled = min(s->length, HOMA_SEND_STEP);
+	s->msg = homa_msg_new(hsk, s->length);
+	if (IS_ERR(s->msg))
+		return PTR_ERR(s->msg);
+	err = homa_msg_fill(s->msg, &msg->msg_iter, s->filled);
+	if (err)
+		homa_msg_free(s->msg);
+	return err;
+}
+
+/* ---- the rest of a long message ---- */
+
+static void homa_send_abort(struct homa_cpu *cpu, struct homa_handle handle)
+{
+	if (homa_rpc_abort(&cpu->ctx, handle, 0))
+		homa_rpc_forget(&cpu->ctx, handle);
+}
+
+/* Copy what is left and hand it on. The RPC is held, its message stays. */
+static int homa_send_rest(struct homa_ksock *hsk, struct msghdr *msg,
+			  struct homa_sending *s)
+{
+	struct homa_cpu *cpu;
+	int err = 0;
+
+	while (s->rpc) {
+		u32 upto = min(s->length, s->filled + HOMA_SEND_STEP);
+
+		err = homa_msg_fill(s->msg, &msg->msg_iter, upto);
+		cpu = homa_enter_wait(hsk->hnet);
+		if (err) {
+			homa_send_abort(cpu, s->handle);
+			homa_inbox_forget(cpu, hsk, homa_krpc(s->rpc));
+		} else {
+			s->filled = upto;
+			homa_msg_supply(&cpu->ctx, s->handle, upto);
+		}
+		if (err || upto == s->length) {
+			homa_rpc_release(&cpu->ctx, s->rpc);
+			s->rpc = NULL;
+		}
+		homa_leave(cpu);
+	}
+	return err;
+}
+
+/* The engine may have handed out the message's only packet with it. */
+static void homa_send_now(struct homa_cpu *cpu, struct homa_tx_desc *desc)
+{
+	if (!cpu->ctx.tx_now)
+		homa_xmit_now(cpu, desc);
+	cpu->ctx.tx_now = NULL;
+}
+
+/* ---- requests ---- */
+
+/* In the engine. The message is the RPC's if this is 0. */
+static int homa_send_rpc(struct homa_cpu *cpu, struct homa_ksock *hsk,
+			 struct homa_sending *s)
+{
+	struct homa_send send = {
+		.dst = s->name.addr,
+		.port = s->name.port,
+		.length = s->length,
+		.available = s->filled,
+		.cookie = s->args.completion_cookie,
+	};
+	struct homa_krpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
+	struct homa_tx_desc desc HOMA_NOINIT;
+	struct net_device *dev;
+	struct homa_dev *hdev;
+	u32 mtu = 0;
+	int err;
+
+	if (!krpc)
+		return -ENOBUFS;
+	hdev = homa_route_out(cpu, hsk, &s->name.addr, &mtu);
+	if (IS_ERR_OR_NULL(hdev))
+		return hdev ? PTR_ERR(hdev) : -ENETUNREACH;
+	dev = rcu_dereference_bh(hdev->dev);
+	if (dev && mtu && mtu != READ_ONCE(dev->mtu))
+		homa_path_mtu(&cpu->ctx, hdev->link, &s->name.addr, mtu);
+	if (s->args.flags & HOMA_SENDMSG_PRIVATE)
+		send.flags = HOMA_SEND_PRIVATE;
+	krpc->msg = s->msg;
+	krpc->is_private = send.flags & HOMA_SEND_PRIVATE;
+	cpu->ctx.tx_now = &desc;
+	err = homa_rpc_send(&cpu->ctx, hsk->engine_sock, hdev->link, &send,
+			    &s->handle, NULL);
+	if (err) {
+		cpu->ctx.tx_now = NULL;
+		/* Still a spare. */
+		krpc->msg = NULL;
+		krpc->is_private = false;
+		return err;
+	}
+	trace_homa_rpc_begin(hsk, s->handle.id, &send);
+	homa_send_now(cpu, &desc);
+	/* Anybody may have ended it since: found again, it is safe. */
+	if (s->filled < s->length)
+		s->rpc = homa_rpc_hold(&cpu->ctx, s->handle.id, NULL);
+	return 0;
+}
+
+/* The application cannot be told the id: as if nothing had been sent. */
+static int homa_send_untold(struct homa_ksock *hsk, struct homa_sending *s)
+{
+	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+	struct homa_rpc *rpc = homa_rpc_hold(&cpu->ctx, s->handle.id, NULL);
+
+	homa_rpc_abort(&cpu->ctx, s->handle, 0);
+	if (rpc) {
+		homa_inbox_forget(cpu, hsk, homa_krpc(rpc));
+		homa_rpc_release(&cpu->ctx, rpc);
+	}
+	if (s->rpc)
+		homa_rpc_release(&cpu->ctx, s->rpc);
+	s->rpc = NULL;
+	homa_leave(cpu);
+	return -EFAULT;
+}
+
+static int homa_send_request(struct homa_ksock *hsk, struct msghdr *msg,
+			     struct homa_sending *s)
+{
+	struct homa_sendmsg_args __user *args = msg->msg_control_user;
+	struct homa_cpu *cpu;
+	int err;
+
+	err = homa_send_begin(hsk, msg, s);
+	if (err)
+		return err;
+	cpu = homa_enter_wait(hsk->hnet);
+	err = cpu ? homa_send_rpc(cpu, hsk, s) : -ENETDOWN;
+	if (cpu)
+		homa_leave(cpu);
+	if (err) {
+		homa_msg_free(s->msg);
+		return err;
+	}
+	if (put_user(s->handle.id, &args->id))
+		return homa_send_untold(hsk, s);
+	return homa_send_rest(hsk, msg, s);
+}
+
+/* ---- responses ---- */
+
+/* The RPC, held. How its request came is not in the peer's name. */
+static struct homa_rpc *homa_find_served(struct homa_cpu *cpu,
+					 struct homa_ksock *hsk,
+					 const struct homa_sending *s)
+{
+	const u16 ways[] = { s->name.addr.encap, 0, HOMA_UDP_PORT, HOMA_ENCAP_TCP };
+	struct homa_addr peer = s->name.addr;
+	struct homa_rpc *rpc = NULL;
+	size_t i;
+
+	for (i = 0; !rpc && i < (s->name.marked ? 1 : ARRAY_SIZE(ways)); i++) {
+		peer.encap = ways[i];
+		rpc = homa_rpc_hold(&cpu->ctx, s->args.id, &peer);
+	}
+	if (rpc && homa_rpc_sock(rpc) != hsk->engine_sock) {
+		homa_rpc_release(&cpu->ctx, rpc);
+		rpc = NULL;
+	}
+	return rpc;
+}
+
+/* In the engine. *@ours: the message is still the caller's. */
+static int homa_send_reply(struct homa_cpu *cpu, struct homa_ksock *hsk,
+			   struct homa_sending *s, bool *ours)
+{
+	struct homa_rpc *rpc = homa_find_served(cpu, hsk, s), *alive;
+	struct homa_tx_desc desc HOMA_NOINIT;
+	struct homa_krpc *krpc;
+	int err;
+
+	/* It ended meanwhile, or was answered: nobody waits for this. */
+	if (!rpc)
+		return 0;
+	krpc = homa_krpc(rpc);
+	if (cmpxchg(&krpc->msg, NULL, s->msg))
+		goto out;
+	s->handle = homa_rpc_handle(rpc);
+	cpu->ctx.tx_now = &desc;
+	err = homa_rpc_reply(&cpu->ctx, s->handle, s->length, s->filled, &alive);
+	if (alive)
+		trace_homa_rpc_reply(s->handle.id, s->length);
+	homa_send_now(cpu, &desc);
+	if (err) {
+		krpc->msg = NULL;
+		homa_rpc_release(&cpu->ctx, rpc);
+		return err;
+	}
+	*ours = false;
+	if (alive && s->filled < s->length) {
+		s->rpc = rpc;
+		return 0;
+	}
+out:
+	homa_rpc_release(&cpu->ctx, rpc);
+	return 0;
+}
+
+static int homa_send_response(struct homa_ksock *hsk, struct msghdr *msg,
+			      struct homa_sending *s)
+{
+	struct homa_cpu *cpu;
+	bool ours = true;
+	int err;
+
+	err = homa_send_begin(hsk, msg, s);
+	if (err)
+		return err;
+	cpu = homa_enter_wait(hsk->hnet);
+	err = cpu ? homa_send_reply(cpu, hsk, s, &ours) : -ENETDOWN;
+	if (cpu)
+		homa_leave(cpu);
+	if (ours)
+		homa_msg_free(s->msg);
+	if (err == -EINVAL)
+		homa_error_text(hsk, err,
+				"sendmsg: the request has not been received yet");
+	return err ? err : homa_send_rest(hsk, msg, s);
+}
+
+/* ---- the call ---- */
+
+int homa_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
+{
+	struct homa_ksock *hsk = homa_ksk(sk);
+	const struct iov_iter from = msg->msg_iter;
+	struct homa_sending s HOMA_NOINIT;
+	long timeo;
+	int err;
+
+	err = homa_send_check(hsk, msg, len, &s);
+	if (err)
+		return err;
+	timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
+	for (;;) {
+		if (READ_ONCE(hsk->shutdown))
+			return -ESHUTDOWN;
+		if (unlikely(!homa_sock_room(hsk))) {
+			err = homa_wait_room(hsk, &timeo);
+			if (err)
+				return err;
+			continue;
+		}
+		err = s.args.id ? homa_send_response(hsk, msg, &s) :
+				  homa_send_request(hsk, msg, &s);
+		if (likely(err != -ENOBUFS))
+			break;
+		/* Objects are short, or there are too many RPCs. */
+		err = homa_wait_tick(hsk, &timeo);
+		if (err)
+			return err;
+		msg->msg_iter = from;
+	}
+	switch (err) {
+	case -ENETUNREACH:
+	case -EHOSTUNREACH:
+		homa_error_text(hsk, err, "sendmsg: there is no route to the peer");
+		break;
+	}
+	return err;
+}

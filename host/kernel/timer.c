@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Time for the engine. A high-resolution timer starts a work item, which walks
+ * the shards with a budget each and may be preempted now and then, so that
+ * bottom halves are never off for long. Nothing ticks while no RPC waits for
+ * anything: the work notes that it rests, and whoever leaves the engine with
+ * RPCs open starts the timer again.
+ */
+#include "homa_kernel.h"
+
+#define HOMA_TICK_NS 1000000u		/* as the existing module's */
+#define HOMA_SOON_NS (4 * HOMA_TICK_NS)	/* less than any deadline of a new RPC */
+#define HOMA_SHARD_BUDGET 32
+#define HOMA_TURN_NS 10000u	/* with bottom halves off, before the next shard */
+
+/* Run shards from *@shard on, for a moment; when is the first of them due again? */
+static u64 homa_timer_some(struct homa_net *hnet, u32 *shard, u32 shards)
+{
+	struct homa_cpu *cpu = homa_enter(hnet);
+	u64 first = HOMA_NEVER, begun;
+
+	if (!cpu) {
+		*shard = shards;
+		return ktime_get_ns() + HOMA_TICK_NS;
+	}
+	begun = cpu->ctx.now;
+	do {
+		first = min(first, homa_timer(&cpu->ctx, (*shard)++,
+					      HOMA_SHARD_BUDGET));
+		cpu->ctx.now = ktime_get_ns();
+	} while (*shard < shards && cpu->ctx.now - begun < HOMA_TURN_NS);
+	homa_leave(cpu);
+	return first;
+}
+
+/* Run every shard once; when is the first due again? */
+static u64 homa_timer_round(struct homa_net *hnet)
+{
+	u32 shard = 0, shards = homa_engine_shards(hnet->engine);
+	u64 first = HOMA_NEVER;
+
+	while (shard < shards) {
+		first = min(first, homa_timer_some(hnet, &shard, shards));
+		cond_resched();
+	}
+	return first;
+}
+
+static void homa_timer_work(struct work_struct *work)
+{
+	struct homa_net *hnet = container_of(work, struct homa_net, timer_work);
+	u64 now, next;
+
+	/* Said before looking: who opens an RPC meanwhile arms the timer. */
+	smp_store_mb(hnet->timer_rests, true);
+	next = homa_timer_round(hnet);
+	if (next == HOMA_NEVER || READ_ONCE(hnet->paused))
+		return;
+	now = ktime_get_ns();
+	next = max(next, now + HOMA_TICK_NS);
+	if (next > now + HOMA_SOON_NS || xchg(&hnet->timer_rests, false))
+		hrtimer_start(&hnet->timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
+}
+
+static enum hrtimer_restart homa_timer_fired(struct hrtimer *timer)
+{
+	struct homa_net *hnet = container_of(timer, struct homa_net, timer);
+
+	queue_work(system_wq, &hnet->timer_work);
+	return HRTIMER_NORESTART;
+}
+
+void homa_timer_want(struct homa_net *hnet)
+{
+	struct homa_counts counts;
+
+	if (likely(!READ_ONCE(hnet->timer_rests)))
+		return;
+	homa_engine_counts(hnet->engine, &counts);
+	if (!counts.rpcs || READ_ONCE(hnet->paused) ||
+	    !xchg(&hnet->timer_rests, false))
+		return;
+	hrtimer_start(&hnet->timer, ns_to_ktime(ktime_get_ns() + 2 * HOMA_TICK_NS),
+		      HRTIMER_MODE_ABS_SOFT);
+}
+
+void homa_timers_init(struct homa_net *hnet)
+{
+	hnet->timer_rests = true;
+	homa_hrtimer_setup(&hnet->timer, homa_timer_fired, HRTIMER_MODE_ABS_SOFT);
+	INIT_WORK(&hnet->timer_work, homa_timer_work);
+}
+
+/* The namespace is paused: nobody starts them any more. */
+void homa_timers_stop(struct homa_net *hnet)
+{
+	hrtimer_cancel(&hnet->timer);
+	cancel_work_sync(&hnet->timer_work);
+	hrtimer_cancel(&hnet->timer);
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Transmission: packets are pulled from the engine one after the other, when
+ * they can be sent, so that its choice is made at the last moment. A turn is
+ * bounded; what is left is for the device's tasklet, and between the turns the
+ * receiving side of loopback and veth gets to empty its queue.
+ *
+ * What goes wrong. No memory or a full queue: the range goes back to the engine
+ * and the link rests for a moment. No route: the RPC fails as by an ICMP error.
+ * Dropped by a filter, or by the neighbour that does not answer: like a loss in
+ * the network, which the receiver or a timeout will notice.
+ */
+#include "homa_trace.h"
+#include "homa_tx.h"
+
+#define HOMA_TURN_PACKETS 64u
+#define HOMA_TURN_BYTES (256u << 10)
+#define HOMA_TX_REST (250 * NSEC_PER_USEC)
+
+/* struct homa_turn - what a call of homa_xmit() may still do */
+struct homa_turn {
+	struct homa_cpu *cpu;
+	struct homa_dev *hdev;
+	int packets;
+	int bytes;
+};
+
+/* Ask again at @when, unless that is so already. */
+static void homa_tx_arm(struct homa_dev *hdev, u64 when)
+{
+	ktime_t at = ns_to_ktime(when);
+
+	if (when >= KTIME_MAX)
+		return;
+	if (hrtimer_is_queued(&hdev->timer) &&
+	    hrtimer_get_softexpires(&hdev->timer) <= at)
+		return;
+	hrtimer_start(&hdev->timer, at, HRTIMER_MODE_ABS_SOFT);
+}
+
+/* Hand a packet to IP. 0; 1: could not be sent now; -errno: is lost. */
+static int homa_tx_send(struct homa_cpu *cpu, struct sk_buff *skb, struct sock *sk,
+			bool v4)
+{
+	struct net *net = cpu->hnet->net;
+	bool several = skb_is_gso(skb);
+	int err;
+
+	err = homa_tx_out(net, sk, skb, v4);
+	if (likely(err == NET_XMIT_SUCCESS || err == NET_XMIT_CN)) {
+		homa_host_count(cpu, HOMA_H_host_tx_skbs, 1);
+		if (several)
+			homa_host_count(cpu, HOMA_H_host_tx_gso, 1);
+		return 0;
+	}
+	homa_host_count(cpu, HOMA_H_host_tx_error, 1);
+	if (err > 0 || err == -ENOBUFS || err == -ENOMEM || err == -EAGAIN)
+		return 1;
+	return err;
+}
+
+/* There is no way to @desc->dst: ends the RPC, whoever's it is. */
+static void homa_tx_no_route(struct homa_cpu *cpu, struct homa_tx_desc *desc)
+{
+	const struct homa_wire_common *w = (const void *)desc->hdr;
+
+	bool data = desc->rpc;
+
+	homa_host_count(cpu, HOMA_H_host_tx_noroute, 1);
+	homa_tx_done(&cpu->ctx, desc, 0);
+	if (!data)
+		return;
+	homa_icmp(&cpu->ctx, &desc->dst, homa_get_be16(&w->sport),
+		  homa_get_be16(&w->dport), homa_get_be64(&w->sender_id),
+		  HOMA_EHOSTUNREACH);
+}
+
+/* Message bytes that a packet may carry now; the path may have become narrower
+ * since the message was begun. */
+static u32 homa_tx_seg(const struct homa_tx_piece *piece)
+{
+	const struct homa_tx_desc *desc = piece->desc;
+	u32 head = piece->route->ip_len + desc->hdr_len +
+		   (homa_encap_udp(&desc->dst) ? 8 : 0);
+	u32 mtu;
+
+	/* Every path takes so many, IPv4's smallest as well. */
+	if (desc->length <= 256)
+		return desc->seg_size;
+	mtu = dst_mtu(piece->dst);
+	return min(desc->seg_size, mtu > head + 256 ? mtu - head : 256);
+}
+
+/* How much of @desc goes in one skb. */
+static u32 homa_tx_most(const struct homa_turn *turn, struct homa_tx_piece *piece)
+{
+	const struct homa_tx_desc *desc = piece->desc;
+	const struct homa_net *hnet = turn->cpu->hnet;
+	const struct net_device *dev = piece->dst->dev;
+
+	piece->seg = 0;
+	if (!desc->rpc)
+		return 0;
+	piece->seg = homa_tx_seg(piece);
+	if (desc->length <= piece->seg)
+		return piece->seg;
+	piece->form = homa_gso_form(hnet, dev, desc->dst.encap,
+				    homa_route_v4(piece->route));
+	if (piece->form == HOMA_GSO_NONE)
+		return piece->seg;
+	return homa_gso_bytes(hnet, dev, piece->form, piece->seg);
+}
+
+/* Send all of @desc, in as many packets as it takes; results as homa_tx_send(). */
+static int homa_tx_all(struct homa_turn *turn, struct homa_tx_desc *desc,
+		       struct homa_tx_piece *piece)
+{
+	u32 left = desc->length;
+	u32 most = homa_tx_most(turn, piece);
+	struct sk_buff *skb;
+	int err;
+
+	do {
+		piece->length = min(left, most);
+		skb = homa_tx_build(turn->cpu, piece);
+		if (IS_ERR(skb)) {
+			if (PTR_ERR(skb) == -EMSGSIZE && most > piece->seg) {
+				most = piece->seg;
+				continue;
+			}
+			homa_host_count(turn->cpu, HOMA_H_host_tx_nomem, 1);
+			return 1;
+		}
+		turn->bytes -= (int)skb->len;
+		turn->packets--;
+		err = homa_tx_send(turn->cpu, skb, piece->sk,
+				   homa_route_v4(piece->route));
+		if (unlikely(err > 0))
+			return err;
+		piece->skip += piece->length;
+		left -= piece->length;
+	} while (left);
+	return 0;
+}
+
+/* One descriptor; false: the link must rest. */
+static bool homa_tx_desc(struct homa_turn *turn, struct homa_tx_desc *desc)
+{
+	struct homa_cpu *cpu = turn->cpu;
+	struct homa_tx_piece piece;
+
+	piece.desc = desc;
+	piece.msg = NULL;
+	piece.sk = NULL;
+	piece.skip = 0;
+	if (likely(desc->rpc)) {
+		piece.msg = homa_krpc(desc->rpc)->msg;
+		if (WARN_ON_ONCE(!piece.msg)) {
+			homa_tx_done(&cpu->ctx, desc, 0);
+			return true;
+		}
+		piece.sk = homa_msg_sock(piece.msg);
+	}
+	piece.dst = homa_route_get(cpu, turn->hdev, &desc->dst, piece.sk,
+				   &piece.route);
+	if (IS_ERR(piece.dst)) {
+		if (PTR_ERR(piece.dst) != -ENOMEM) {
+			homa_tx_no_route(cpu, desc);
+			turn->packets--;
+			return true;
+		}
+		homa_host_count(cpu, HOMA_H_host_tx_nomem, 1);
+	} else if (likely(homa_tx_all(turn, desc, &piece) <= 0)) {
+		homa_tx_done(&cpu->ctx, desc, 0);
+		return true;
+	}
+	/* What was sent is sent. */
+	desc->offset += piece.skip;
+	desc->length -= piece.skip;
+	homa_tx_done(&cpu->ctx, desc, -ENOBUFS);
+	return false;
+}
+
+/*
+ * The engine waits for room that the "homa" qdisc has on this device. Has some
+ * come about meanwhile? @had: what it was told last. Else the next packet that
+ * leaves the qdisc makes us pull again.
+ */
+static bool homa_tx_room(struct homa_dev *hdev, s32 *had)
+{
+	s32 left;
+
+	WRITE_ONCE(hdev->q_waits, true);
+	smp_mb();	/* pairs with homa_q_count() */
+	left = homa_q_left(hdev);
+	if (atomic_read(&hdev->q_bytes)) {
+		if (left <= *had)
+			return false;
+	} else if (!atomic_read(&hdev->q_limits)) {
+		left = max(left, 65536);	/* nothing leaves: no one would ask */
+	}
+	WRITE_ONCE(hdev->q_waits, false);
+	*had = left;
+	homa_link_room(hdev->link, (u64)left);
+	return true;
+}
+
+/* How many segments to ask the engine for at once; roughly, for homa_tx_most()
+ * looks at the receiver as well. */
+static u32 homa_tx_segs(const struct homa_net *hnet, const struct net_device *dev)
+{
+	u16 encap = READ_ONCE(hnet->settings.hijack_tcp) ? HOMA_ENCAP_TCP : 0;
+
+	if (homa_gso_form(hnet, dev, encap, true) == HOMA_GSO_NONE)
+		return 1;
+	return max(65536 / READ_ONCE(dev->mtu), 1u);
+}
+
+/* The packet of @desc could not be sent: the link rests for a moment. */
+static void homa_tx_rest(struct homa_cpu *cpu, struct homa_dev *hdev)
+{
+	homa_tx_arm(hdev, cpu->ctx.now + HOMA_TX_REST);
+	/* What was given back is no news. */
+	if (cpu->ctx.tx_link == hdev->link)
+		cpu->ctx.tx_link = NULL;
+}
+
+void homa_xmit_now(struct homa_cpu *cpu, struct homa_tx_desc *desc)
+{
+	struct homa_dev *hdev = homa_dev_of(desc->link);
+	struct homa_turn turn = { .cpu = cpu, .hdev = hdev };
+
+	rcu_read_lock();
+	trace_homa_tx(hdev, desc);
+	if (unlikely(!homa_tx_desc(&turn, desc)))
+		homa_tx_rest(cpu, hdev);
+	rcu_read_unlock();
+}
+
+void homa_xmit(struct homa_cpu *cpu, struct homa_dev *hdev)
+{
+	struct homa_turn turn = {
+		.cpu = cpu,
+		.hdev = hdev,
+		.packets = HOMA_TURN_PACKETS,
+		.bytes = HOMA_TURN_BYTES,
+	};
+	const struct net_device *dev;
+	struct homa_tx_desc desc HOMA_NOINIT;
+	s32 room = 0;
+	u32 segs;
+
+	if (unlikely(atomic_read(&hdev->q_limits))) {
+		room = max(homa_q_left(hdev), 0);
+		homa_link_room(hdev->link, (u64)room);
+	}
+	rcu_read_lock();
+	dev = rcu_dereference(hdev->dev);
+	segs = dev ? homa_tx_segs(cpu->hnet, dev) : 1;
+	for (;;) {
+		enum homa_tx_result got;
+
+		if (unlikely(turn.packets <= 0 || turn.bytes <= 0)) {
+			tasklet_schedule(&hdev->again);
+			break;
+		}
+		got = homa_tx(&cpu->ctx, hdev->link, segs, &desc);
+		if (got == HOMA_TX_IDLE)
+			break;
+		if (got == HOMA_TX_WAIT) {
+			/* Perhaps since our own first packet showed that there is a limit. */
+			if (desc.not_before == HOMA_NEVER &&
+			    atomic_read(&hdev->q_limits) && homa_tx_room(hdev, &room))
+				continue;
+			homa_tx_arm(hdev, desc.not_before);
+			break;
+		}
+		trace_homa_tx(hdev, &desc);
+		if (unlikely(!homa_tx_desc(&turn, &desc))) {
+			homa_tx_rest(cpu, hdev);
+			break;
+		}
+		if (!desc.more)
+			break;
+	}
+	rcu_read_unlock();
+}
+
+void homa_xmit_all(struct homa_cpu *cpu)
+{
+	struct homa_dev *hdev;
+	int i;
+
+	rcu_read_lock();
+	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
+		hlist_for_each_entry_rcu(hdev, &cpu->hnet->devs[i], node)
+			homa_xmit(cpu, hdev);
+	rcu_read_unlock();
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Waiting: for a message, and for room to send. A thread that waits for a message
+ * polls for a short time first, as that is cheaper than a sleep and a wake-up
+ * when the answer is a few microseconds away. Between two looks it lets others
+ * run whether they ask for it or not: on a machine with one CPU the message
+ * comes from a thread that waits for this one to stop.
+ */
+#include <linux/sched/signal.h>
+
+#include "homa_sockets.h"
+
+/* Has something happened? */
+static bool homa_waited(struct homa_waiter *waiter)
+{
+	return smp_load_acquire(&waiter->what) != HOMA_WAITS;
+}
+
+static bool homa_poll_given(struct homa_ksock *hsk, struct homa_waiter *waiter)
+{
+	u32 usecs = READ_ONCE(hsk->hnet->settings.poll_usecs);
+	u64 end;
+
+	if (homa_waited(waiter))
+		return true;
+	if (!usecs)
+		return false;
+	end = ktime_get_ns() + (u64)usecs * NSEC_PER_USEC;
+	do {
+		schedule();
+		if (homa_waited(waiter))
+			return true;
+		cpu_relax();
+	} while (ktime_get_ns() < end && !signal_pending(current));
+	return false;
+}
+
+static int homa_sleep_given(struct homa_waiter *waiter, long *timeo)
+{
+	int err = 0;
+
+	WRITE_ONCE(waiter->asleep, true);
+	for (;;) {
+		/* With a full barrier: our state is seen, or we see what was given. */
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (homa_waited(waiter))
+			break;
+		if (signal_pending(current)) {
+			err = sock_intr_errno(*timeo);
+			break;
+		}
+		if (!*timeo) {
+			err = -EAGAIN;
+			break;
+		}
+		*timeo = schedule_timeout(*timeo);
+	}
+	__set_current_state(TASK_RUNNING);
+	return err;
+}
+
+int homa_wait(struct homa_ksock *hsk, struct homa_krpc *krpc,
+	      struct homa_waiter *waiter, long *timeo, enum homa_host_metric *how)
+{
+	int err = 0;
+
+	*how = HOMA_H_host_polls;
+	if (!homa_poll_given(hsk, waiter)) {
+		*how = HOMA_H_host_sleeps;
+		err = homa_sleep_given(waiter, timeo);
+	}
+	if (likely(homa_waited(waiter)))
+		return 0;
+	homa_inbox_unwait(hsk, krpc, waiter);
+	return waiter->what == HOMA_WAITS ? err : 0;
+}
+
+/* ---- room to send ---- */
+
+void homa_write_space(struct sock *sk)
+{
+	struct homa_ksock *hsk = homa_ksk(sk);
+	struct socket_wq *wq;
+
+	/* After the bytes were taken off; pairs with those who wait. */
+	smp_mb();
+	if (!READ_ONCE(hsk->tx_full) || !homa_sock_room(hsk))
+		return;
+	WRITE_ONCE(hsk->tx_full, false);
+	rcu_read_lock();
+	wq = rcu_dereference(sk->sk_wq);
+	if (skwq_has_sleeper(wq))
+		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM |
+						      EPOLLWRBAND);
+	rcu_read_unlock();
+}
+
+int homa_wait_room(struct homa_ksock *hsk, long *timeo)
+{
+	DEFINE_WAIT_FUNC(wait, woken_wake_function);
+	struct sock *sk = &hsk->inet.sk;
+	int err = 0;
+
+	add_wait_queue(sk_sleep(sk), &wait);
+	for (;;) {
+		WRITE_ONCE(hsk->tx_full, true);
+		smp_mb();
+		if (homa_sock_room(hsk) || READ_ONCE(hsk->shutdown))
+			break;
+		err = -EAGAIN;
+		if (!*timeo)
+			break;
+		err = sock_intr_errno(*timeo);
+		if (signal_pending(current))
+			break;
+		err = 0;
+		*timeo = wait_woken(&wait, TASK_INTERRUPTIBLE, *timeo);
+	}
+	remove_wait_queue(sk_sleep(sk), &wait);
+	return err;
+}
+
+int homa_wait_tick(struct homa_ksock *hsk, long *timeo)
+{
+	long before = *timeo;
+
+	if (!before)
+		return -EAGAIN;
+	schedule_timeout_interruptible(1);
+	if (before != MAX_SCHEDULE_TIMEOUT)
+		*timeo = before - 1;
+	return signal_pending(current) ? sock_intr_errno(before) : 0;
+}

@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""A virtual machine that runs shell scripts and says what happened.
+
+Two serial lines: the kernel's log on the first, on the second what scripts print, between
+marks (init.sh is the other end). The emulator is killed when the thread that started it ends,
+however it ends, and when a script takes longer than it may.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from lab.vm import initramfs, klog, tools
+from lab.vm.errors import VmError
+from lab.vm.kernels import Kernel
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+BOOT_S = 90
+# Under load about one boot of the debug kernel in fifty crashes in the emulated interrupt
+# controller, long before anything of ours runs. That says nothing about what is tested.
+BOOTS = 3
+LEAKS_S = 150
+SLOW = 4
+TICK_S = 0.01
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a guest is made. All sizes in MiB, all times in seconds.
+
+    `files` go into the image (guest path → bytes or a file of this machine), `programs` into
+    /usr/bin with their libraries, `homa` and `modules` (files ending in .ko) are loaded at the
+    start with `arguments`. `icount`: one instruction is one nanosecond, every run is the same
+    (one processor only). `netns`: the emulator runs in this namespace, for tap devices.
+    `leaks`: the debug kernel looks for lost memory at the end, which takes 20 seconds or more.
+    """
+
+    smp: int = 2
+    memory: int = 0
+    icount: bool = False
+    modules: tuple[Path, ...] = ()
+    arguments: str = ""
+    programs: tuple[Path | str, ...] = ()
+    files: dict[str, bytes | str | Path] = field(default_factory=dict)
+    append: str = ""
+    netdevs: tuple[str, ...] = ()
+    # More properties of the network cards, e.g. "tx=timer,x-txtimer=1000000,x-txburst=8": eight
+    # packets a millisecond.
+    nic: str = ""
+    drives: tuple[Path, ...] = ()
+    plugins: tuple[str, ...] = ()
+    netns: str = ""
+    load: tuple[str, ...] = ()
+    leaks: bool = False
+    # Lines of the kernel's log that look like mistakes but are meant by the test (a pattern).
+    expected: str = ""
+
+
+@dataclass(frozen=True)
+class Done:
+    """One script: its exit status and what it printed."""
+
+    status: int
+    output: str
+
+    def check(self) -> str:
+        """The output; VmError if the status is not 0."""
+        if self.status != 0:
+            raise VmError(f"a script in the guest ended with {self.status}:\n{self.output}")
+        return self.output
+
+
+@dataclass(frozen=True)
+class Result(Done):
+    """A whole run: the script's end, the kernel's log, problems in it and how long it took."""
+
+    log: str
+    problems: str
+    seconds: float
+
+    def check(self) -> str:
+        """The output; VmError if the status is not 0 or the kernel complained."""
+        if self.problems:
+            raise VmError(f"the kernel complained:\n{self.problems}\noutput:\n{self.output}")
+        return super().check()
+
+
+def run(kernel: Kernel, script: str, options: Options | None = None, timeout: float = 60) -> Result:
+    """Boot, run `script`, power off. `timeout` is the script's, four times as long under the
+    debug kernel."""
+    begun = time.monotonic()
+    with Guest(kernel, options, first=script) as guest:
+        done = guest.wait(timeout)
+        log = guest.finish()
+    problems = klog.report(log, (options or Options()).expected)
+    return Result(done.status, done.output, log, problems, time.monotonic() - begun)
+
+
+class Guest:
+    """A running guest; a context that powers it off. Scripts run one after the other."""
+
+    def __init__(self, kernel: Kernel, options: Options | None = None, first: str = "") -> None:
+        self.kernel = kernel
+        self.options = options or Options()
+        self._first = first
+        self._unread = b""
+        self._log: str | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output: io.FileIO | None = None
+
+    def __enter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory(prefix="homa-vm-")
+        try:
+            self._boot(Path(self._folder.name))
+            self._read_until("@@homa-up ", BOOT_S)
+        except BaseException:
+            self._kill()
+            self._folder.cleanup()
+            raise
+        return self
+
+    def __exit__(self, kind: type | None, *_: object) -> None:
+        try:
+            if kind is None and self._log is None:
+                problems = klog.report(self.finish(), self.options.expected)
+                if problems:
+                    raise VmError(f"the kernel complained:\n{problems}")
+        finally:
+            self._kill()
+            self._folder.cleanup()
+
+    def run(self, script: str, timeout: float = 60) -> Done:
+        """Run a script in the guest and wait for its end."""
+        text = script.encode() + b"\n"
+        self._send(f"{len(text)}\n".encode() + text, timeout)
+        return self.wait(timeout)
+
+    def start(self, script: str) -> None:
+        """Run a script without waiting; wait() does."""
+        text = script.encode() + b"\n"
+        self._send(f"{len(text)}\n".encode() + text, 60)
+
+    def wait(self, timeout: float = 60) -> Done:
+        """Wait for the script that runs."""
+        self._read_until("@@homa-begin", timeout)
+        output, line = self._read_until("\n@@homa-end ", timeout)
+        return Done(int(line), output)
+
+    def said(self) -> str:
+        """What the script that runs has printed so far."""
+        return self._unread.decode(errors="replace")
+
+    def finish(self) -> str:
+        """Power off; the whole kernel log. The guest is gone afterwards."""
+        if self._log is None:
+            self._send(b"bye\n", 30)
+            self._read_until("@@homa-log", LEAKS_S if self.options.leaks else 30)
+            self._log = self._read_until("@@homa-bye", 60)[0]
+            self._send(b"off\n", 10)
+            try:
+                self._process.wait(20)
+            except subprocess.TimeoutExpired:
+                raise VmError(f"the guest does not power off\n{self._tail()}") from None
+            late = self.console()
+            if klog.problems(late[-20000:]) and not klog.problems(self._log):
+                self._log += late[-20000:]
+        return self._log
+
+    def console(self) -> str:
+        """What the kernel has written to its console so far."""
+        return self._console.read_text(errors="replace") if self._console.exists() else ""
+
+    def _boot(self, folder: Path) -> None:
+        """Up to the first program; a kernel that crashes before it is started again."""
+        for attempt in range(BOOTS):
+            self._start(folder)
+            try:
+                self._read_until("@@homa-init", BOOT_S)
+                return
+            except VmError as error:
+                if attempt + 1 == BOOTS or self._process.poll() is None:
+                    raise
+                print(f"homa: crashed at boot, once more: {error}", file=sys.stderr, flush=True)
+                self._kill()
+
+    def _start(self, folder: Path) -> None:
+        emulator = tools.qemu()
+        self._unread = b""
+        (folder / "initrd").write_bytes(image(self.kernel, self.options, self._first))
+        self._console = folder / "console"
+        words = [*emulator.words, *machine(self.kernel, self.options)]
+        words += ["-display", "none", "-monitor", "none"]
+        words += ["-initrd", str(folder / "initrd"), "-serial", f"file:{self._console}"]
+        # A file takes everything at once; a socket with a slow reader would hold the guest up
+        # (and with counted instructions make one run differ from the other).
+        talk = f"file,id=talk,path={folder / 'out'},input-path={folder / 'in'}"
+        words += ["-chardev", talk, "-serial", "chardev:talk"]
+        for name in ("in", "out"):
+            (folder / name).unlink(missing_ok=True)
+        os.mkfifo(folder / "in")
+        self._input = os.open(folder / "in", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        (folder / "out").touch()
+        self._output = (folder / "out").open("rb", buffering=0)
+        if self.options.netns:
+            words = ["ip", "netns", "exec", self.options.netns, *words]
+        self._complaints = folder / "qemu"
+        with self._complaints.open("wb") as out:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **emulator.env},
+                preexec_fn=die_with_parent(),
+            )
+
+    def _send(self, data: bytes, timeout: float) -> None:
+        deadline = time.monotonic() + timeout * self._slowness()
+        while data:
+            try:
+                data = data[os.write(self._input, data) :]
+            except BlockingIOError:
+                if time.monotonic() > deadline or self._process.poll() is not None:
+                    raise VmError(f"the guest takes no input\n{self._tail()}") from None
+                time.sleep(TICK_S)
+
+    def _slowness(self) -> float:
+        """Timeouts are for an idle machine; a busy one gives a guest its share of the time."""
+        crowd = os.getloadavg()[0] / (os.cpu_count() or 1)
+        return (SLOW if self.kernel.is_debug else 1) * max(1.0, crowd)
+
+    def _read_until(self, mark: str, timeout: float) -> tuple[str, str]:
+        """What comes before `mark`, and the rest of its line."""
+        wanted = mark.encode()
+        deadline = time.monotonic() + timeout * self._slowness()
+        while True:
+            before, found, after = self._unread.partition(wanted)
+            rest, newline, after = after.partition(b"\n")
+            if found and newline:
+                self._unread = after
+                return before.decode(errors="replace"), rest.decode(errors="replace")
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise VmError(
+                    f"the guest ({self.kernel.release}) is silent after {timeout:.0f} s; "
+                    f"waiting for {mark.strip()}\n{self._tail()}"
+                )
+            ended = self._process.poll() is not None
+            chunk = self._output.read(1 << 20)
+            self._unread += chunk
+            if not chunk and ended:
+                raise VmError(f"the guest ({self.kernel.release}) went down\n{self._tail()}")
+            if not chunk:
+                time.sleep(TICK_S)
+
+    def _tail(self) -> str:
+        """The most telling end of what is known: the kernel's complaint, else its last words."""
+        console = self.console()
+        kernel = klog.report(console, self.options.expected)
+        kernel = kernel or "\n".join(console.splitlines()[-30:])
+        said = self._unread.decode(errors="replace")[-4000:]
+        emulator = self._complaints.read_text(errors="replace")[-1000:]
+        parts = (("output", said), ("kernel", kernel), ("emulator", emulator))
+        return "\n".join(f"--- {name}:\n{text}" for name, text in parts if text.strip())
+
+    def _kill(self) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+        if self._output:
+            self._output.close()
+            self._output = None
+            os.close(self._input)
+
+
+def die_with_parent():  # noqa: ANN201
+    """For preexec_fn: killed when the thread that starts it is gone."""
+    parent = os.getpid()
+
+    def before() -> None:
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return before
+
+
+def machine(kernel: Kernel, options: Options, quiet: bool = False) -> list[str]:
+    """The emulator's arguments, serial lines and image excepted."""
+    memory = options.memory or (1024 if kernel.is_debug else 768)
+    # A crash ends the guest at once; its words are on the console. A starved emulator is late
+    # with the timer, which makes a kernel that checks it give up.
+    append = f"console=ttyS0 loglevel={3 if quiet else 5} panic=-1 oops=panic"
+    append += " random.trust_cpu=on no_timer_check"
+    if kernel.is_debug and not options.leaks:
+        # Keeping account of all memory takes a third of the time, and nobody will ask for it.
+        append += " kmemleak=off"
+    words = ["-nodefaults", "-no-user-config", "-no-reboot", "-m", str(memory)]
+    words += ["-kernel", str(kernel.image)]
+    # Entropy from the processor starts a guest sooner, and would make each run another.
+    words += ["-cpu", "qemu64" if options.icount else "qemu64,+rdrand"]
+    if options.icount:
+        words += ["-seed", "1"]
+        words += ["-accel", "tcg,thread=single", "-smp", "1", "-icount", "shift=0,sleep=off"]
+        words += ["-rtc", "clock=vm,base=2026-01-01"]
+        append += " nokaslr"
+    else:
+        words += ["-accel", os.environ.get("HOMA_VM_ACCEL", "tcg,thread=multi")]
+        words += ["-smp", str(options.smp)]
+    for number, netdev in enumerate(options.netdevs):
+        words += ["-netdev", re.sub(r"^(\w+)", rf"\1,id=n{number}", netdev)]
+        device = f"virtio-net-pci,netdev=n{number},romfile=,mac={_mac()}"
+        words += ["-device", ",".join(filter(None, (device, options.nic)))]
+    for number, drive in enumerate(options.drives):
+        words += ["-drive", f"file={drive},format=raw,if=virtio,id=d{number}"]
+    for plugin in options.plugins:
+        words += ["-plugin", plugin]
+    return [*words, "-append", f"{append} {options.append}".strip()]
+
+
+def wire(folder: Path, name: str = "wire") -> tuple[str, str]:
+    """Both ends of a wire between two guests, for Options.netdevs; its files are in `folder`."""
+    ends = [folder / f"{name}.{side}" for side in "ab"]
+    made = [
+        f"dgram,local.type=unix,local.path={here},remote.type=unix,remote.path={there}"
+        for here, there in (ends, reversed(ends))
+    ]
+    return made[0], made[1]
+
+
+def _mac() -> str:
+    """An address nobody else has."""
+    return "02:" + ":".join(f"{b:02x}" for b in os.urandom(5))
+
+
+def image(kernel: Kernel, options: Options, first: str = "") -> bytes:
+    """The guest's root: the kernel's base image and behind it what this guest adds."""
+    named = tuple(p for p in options.programs if isinstance(p, str))
+    archive = initramfs.Archive()
+    prepare = "".join(
+        f"modprobe_file {m}\n" for m in initramfs.add_modules(archive, kernel, options.load)
+    )
+    for path in options.modules:
+        content = path.read_bytes()
+        for needed in initramfs.add_modules(archive, kernel, tuple(initramfs.depends(content))):
+            prepare += f"modprobe_file {needed}\n"
+        archive.file(f"homa/own/{path.name}", content)
+        prepare += f"insmod /homa/own/{path.name} {options.arguments} || exit 1\n"
+    prepare = 'modprobe_file() { insmod "$1" 2>/dev/null; true; }\n' + prepare
+    archive.file("homa/prepare", prepare.encode(), 0o755)
+    for program in options.programs:
+        if isinstance(program, Path):
+            initramfs.add_program(archive, program)
+    for name, content in options.files.items():
+        if isinstance(content, Path):
+            archive.file(name, content.read_bytes(), content.stat().st_mode & 0o777)
+        else:
+            data = content.encode() if isinstance(content, str) else content
+            archive.file(name, data, 0o755 if data.startswith(b"#!") else 0o644)
+    if options.leaks:
+        archive.file("homa/leaks", b"")
+    if first:
+        archive.file("homa/first", first.encode() + b"\n")
+    return initramfs.base(kernel, named) + archive.bytes()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""`./homa bench kernel icount|profile|rtt|rate|bulk|w4`: what is asked for, and the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError, UsageError
+from lab.vm import NAMES, Kernel, VmError, prepare
+from lab.vm_bench import hosts
+
+PARTS = ("icount", "profile", "rtt", "rate", "bulk", "w4")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the command line asks for.
+
+    `module`: a homa.ko instead of the one built from this tree. `no_module`: only the rivals.
+    `cases`: for profile, which cases are shown. `top`: how many functions.
+    """
+
+    part: str
+    kernel: str = "6.1"
+    rounds: int = 5
+    seconds: float = 1.0
+    offloads: str = ""
+    cases: str = ""
+    top: int = 30
+    module: Path | None = None
+    no_module: bool = False
+
+
+def check(wish: Wish) -> None:
+    """Refuse what cannot be meant."""
+    if wish.part not in PARTS:
+        raise UsageError(f"./homa bench kernel {wish.part or '...'}: use {', '.join(PARTS)}")
+    if wish.kernel not in NAMES:
+        raise UsageError(f"--kernel {wish.kernel}: known are {', '.join(NAMES)}")
+    if wish.offloads and wish.offloads not in hosts.OFFLOADS:
+        raise UsageError(f"--offloads {wish.offloads}: known are {', '.join(hosts.OFFLOADS)}")
+    if wish.rounds < 1 or wish.seconds <= 0 or wish.top < 1:
+        raise UsageError("--rounds, --seconds and --top must be positive")
+
+
+def main(wish: Wish) -> dict[str, object]:
+    """Measure, print, and give the document for --json."""
+    from lab.vm_bench import report_counts, report_times
+
+    shows: dict[str, Callable[[Wish, Kernel, Path | None], dict[str, object]]] = {
+        "icount": report_counts.icount,
+        "profile": report_counts.profile,
+        "rtt": report_times.show,
+        "rate": report_times.show,
+        "bulk": report_times.show,
+        "w4": report_times.show_w4,
+    }
+    try:
+        kernel = prepare(wish.kernel)
+        module = None if wish.no_module else hosts.module_for(kernel, wish.module)
+        return {"what": wish.part, "kernel": kernel.release, **shows[wish.part](wish, kernel, module)}
+    except VmError as error:
+        raise LabError(str(error)) from None

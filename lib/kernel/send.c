@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What the application sends. Nothing here waits: a socket that has too much to
+ * send says so, and the caller hears -ENOBUFS. An IPv6 socket speaks IPv4, too,
+ * so one is enough for a handle.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include "homa_sockaddr.h"
+#include "knl.h"
+
+static bool is_any(const struct homa_addr *addr)
+{
+	static const u8 zero[16];
+
+	return !memcmp(addr->ip, zero, 16) ||
+	       (homa_addr_is_v4(addr) && !memcmp(addr->ip + 12, zero, 4));
+}
+
+/* @sa as the socket's family has it; its size, or an error. */
+static int name_of(const struct homa_knl *c, const struct sockaddr *sa,
+		   struct sockaddr_in6 *name)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)name;
+	struct homa_addr addr;
+	u16 port;
+
+	if (homa_sockaddr_to_addr(sa, false, &addr, &port))
+		return -EAFNOSUPPORT;
+	/* Somebody who is reached by UDP; the kernel's Homa is none. */
+	if (homa_sockaddr_encap(sa))
+		return -EPROTONOSUPPORT;
+	memset(name, 0, sizeof(*name));
+	if (is_any(&addr)) {
+		memset(addr.ip, 0, 10);
+		addr.ip[10] = addr.ip[11] = 0xff;
+		addr.ip[12] = 127;
+		addr.ip[15] = 1;
+	}
+	if (c->family == AF_INET) {
+		if (!homa_addr_is_v4(&addr))
+			return -EAFNOSUPPORT;
+		in->sin_family = AF_INET;
+		in->sin_port = htons(port);
+		memcpy(&in->sin_addr, addr.ip + 12, 4);
+		return sizeof(*in);
+	}
+	name->sin6_family = AF_INET6;
+	name->sin6_port = htons(port);
+	memcpy(&name->sin6_addr, addr.ip, 16);
+	if (sa->sa_family == AF_INET6)
+		name->sin6_scope_id =
+			((const struct sockaddr_in6 *)sa)->sin6_scope_id;
+	return sizeof(*name);
+}
+
+static int code(int error)
+{
+	return error == EAGAIN ? -ENOBUFS : -error;
+}
+
+/* More pieces than a system call takes. */
+static int send_joined(struct homa_knl *c, struct msghdr *hdr,
+		       const struct homa_out *out)
+{
+	struct iovec joined = { malloc(out->length), 0 };
+	int i, rc;
+
+	if (!joined.iov_base)
+		return -ENOMEM;
+	for (i = 0; i < out->iovcnt; i++) {
+		if (!out->iov[i].iov_len)
+			continue;
+		memcpy((u8 *)joined.iov_base + joined.iov_len,
+		       out->iov[i].iov_base, out->iov[i].iov_len);
+		joined.iov_len += out->iov[i].iov_len;
+	}
+	hdr->msg_iov = &joined;
+	hdr->msg_iovlen = 1;
+	rc = sendmsg(c->fd, hdr, MSG_DONTWAIT) < 0 ? code(errno) : 0;
+	free(joined.iov_base);
+	return rc;
+}
+
+static int send_out(struct homa_knl *c, struct sockaddr_in6 *to, int tolen,
+		    const struct homa_out *out, struct homa_sendmsg_args *args)
+{
+	struct msghdr hdr = {
+		.msg_name = to,
+		.msg_namelen = (socklen_t)tolen,
+		.msg_iov = (struct iovec *)(uintptr_t)out->iov,
+		.msg_iovlen = (size_t)out->iovcnt,
+		.msg_control = args,
+	};
+	int rc;
+
+	if (unlikely(out->iovcnt > IOV_MAX))
+		return send_joined(c, &hdr, out);
+	do
+		rc = sendmsg(c->fd, &hdr, MSG_DONTWAIT) < 0 ? code(errno) : 0;
+	while (unlikely(rc == -EINTR));
+	return rc;
+}
+
+int homa_knl_request(void *host, const struct sockaddr *dest,
+		     const struct homa_out *out, uint64_t cookie,
+		     unsigned int flags, uint64_t *id)
+{
+	struct homa_sendmsg_args args = { 0 };
+	struct homa_knl *c = host;
+	struct homa_knl_slot *slot;
+	struct sockaddr_in6 to;
+	u64 token;
+	int rc, tolen = name_of(c, dest, &to);
+
+	if (tolen < 0)
+		return tolen;
+	if (flags & HOMA_PRIVATE)
+		args.flags = HOMA_SENDMSG_PRIVATE;
+	homa_turn_lock(&c->lock);
+	slot = homa_knl_slot_get(c);
+	if (!slot) {
+		homa_turn_unlock(&c->lock);
+		return -ENOBUFS;
+	}
+	slot->is_private = (flags & HOMA_PRIVATE) != 0;
+	slot->cookie = cookie;
+	memcpy(&slot->peer, dest,
+	       dest->sa_family == AF_INET ? sizeof(struct sockaddr_in) :
+					    sizeof(struct sockaddr_in6));
+	c->asked_shared |= !slot->is_private;
+	token = slot->token;
+	homa_turn_unlock(&c->lock);
+
+	args.completion_cookie = token;
+	rc = send_out(c, &to, tolen, out, &args);
+
+	homa_turn_lock(&c->lock);
+	/* It may be answered, and the answer taken, by now. */
+	if (unlikely(rc))
+		homa_knl_slot_put(c, slot);
+	else if (slot->token == token)
+		slot->id = args.id;
+	homa_turn_unlock(&c->lock);
+	*id = token << 1;
+	return rc;
+}
+
+int homa_knl_reply(void *host, const struct homa_message *request,
+		   const struct homa_out *out)
+{
+	struct homa_sendmsg_args args = { .id = request->id };
+	u64 token = request->priv[HOMA_PRIV_HOST];
+	struct homa_knl *c = host;
+	struct sockaddr_in6 to;
+	int rc, tolen;
+	bool first;
+
+	tolen = name_of(c, (const struct sockaddr *)&request->peer, &to);
+	if (tolen < 0)
+		return tolen;
+	homa_turn_lock(&c->lock);
+	first = homa_knl_answer(c, token);
+	homa_turn_unlock(&c->lock);
+	if (!first)
+		return -EINVAL;
+	rc = send_out(c, &to, tolen, out, &args);
+	homa_turn_lock(&c->lock);
+	homa_knl_answered(c, token, rc == -ENOBUFS || rc == -ENOMEM);
+	homa_turn_unlock(&c->lock);
+	/* The client is gone, or cannot be reached any more. */
+	if (rc == -EINVAL || rc == -EHOSTUNREACH || rc == -ENETUNREACH)
+		return 0;
+	return rc;
+}
+
+/* ---- aborts ---- */
+
+/* Under the lock. The kernel's id, or 0: nothing to tell it, @rc is the answer. */
+static u64 to_abort(struct homa_knl *c, u64 token, int error, int *rc)
+{
+	struct homa_knl_slot *slot = homa_knl_slot(c, token);
+
+	*rc = !slot || slot->gone ? -EINVAL : 0;
+	if (*rc)
+		return 0;
+	if (slot->done) {
+		/* Complete: an error comes too late, vanishing does not. */
+		if (!error)
+			homa_knl_forget(c, slot);
+		return 0;
+	}
+	/* Another thread is just sending it: it is not yet anybody's to end. */
+	if (slot->id && !error)
+		slot->gone = true;
+	return slot->id;
+}
+
+static int abort_one(struct homa_knl *c, u64 token, int error)
+{
+	struct homa_abort_args args = { .error = (u32)error };
+	struct homa_knl_slot *slot;
+	int rc;
+
+	homa_turn_lock(&c->lock);
+	homa_knl_drain(c);
+	args.id = to_abort(c, token, error, &rc);
+	homa_turn_unlock(&c->lock);
+	if (!args.id)
+		return rc;
+	rc = ioctl(c->fd, HOMAIOCABORT, &args) ? -errno : 0;
+	/* Another thread is just receiving it, and will find it gone. */
+	if (rc == -EINVAL)
+		return 0;
+	if (rc || error)
+		return rc;
+	homa_turn_lock(&c->lock);
+	slot = homa_knl_slot(c, token);
+	if (slot)
+		homa_knl_forget(c, slot);
+	homa_turn_unlock(&c->lock);
+	return 0;
+}
+
+/* One by one: all at once could catch another thread's next request. */
+int homa_knl_abort(void *host, uint64_t id, int error)
+{
+	struct homa_knl *c = host;
+	int rc = homa_knl_error(c);
+	u32 i, top;
+
+	if (rc)
+		return rc;
+	if (id)
+		return id & 1 ? -EINVAL : abort_one(c, id >> 1, error);
+	homa_turn_lock(&c->lock);
+	top = c->fresh;
+	homa_turn_unlock(&c->lock);
+	for (i = 0; i < top && !rc; i++) {
+		u64 token;
+
+		homa_turn_lock(&c->lock);
+		token = c->slots[i].token;
+		homa_turn_unlock(&c->lock);
+		if (token)
+			rc = abort_one(c, token, error);
+		/* It came to its end by itself. */
+		if (rc == -EINVAL)
+			rc = 0;
+	}
+	return rc;
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Two tables, whose memory comes with use. Our open requests: a token is a place
+ * (low 16 bits) and how often the place was used, so that a stale one is noticed;
+ * the kernel knows it as the completion cookie. And the requests of others that
+ * we may answer, since the socket would silently take a second answer: a word for
+ * each, odd while it may be answered, 0 during sendmsg(), else the next free one.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include "knl.h"
+
+static void *reserve(size_t bytes)
+{
+	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+int homa_knl_slots_init(struct homa_knl *c)
+{
+	u32 seed;
+
+	c->slots = reserve(HOMA_KNL_SLOTS * sizeof(*c->slots));
+	c->items = reserve(HOMA_KNL_SLOTS * sizeof(*c->items));
+	c->asked = reserve(HOMA_KNL_ASKED * sizeof(*c->asked));
+	if (!c->slots || !c->items || !c->asked)
+		return -ENOMEM;
+	/* Another program's or another run's id should mean nothing here. */
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		return -errno;
+	c->uses0 = 1 + (u64)(seed & 0x3fffffff);
+	return 0;
+}
+
+void homa_knl_slots_free(struct homa_knl *c)
+{
+	if (c->slots)
+		munmap(c->slots, HOMA_KNL_SLOTS * sizeof(*c->slots));
+	if (c->items)
+		munmap(c->items, HOMA_KNL_SLOTS * sizeof(*c->items));
+	if (c->asked)
+		munmap(c->asked, HOMA_KNL_ASKED * sizeof(*c->asked));
+}
+
+struct homa_knl_slot *homa_knl_slot_get(struct homa_knl *c)
+{
+	struct homa_knl_slot *slot;
+	u32 index;
+
+	if (c->free) {
+		index = c->free - 1;
+		c->free = c->slots[index].next;
+	} else if (c->fresh < HOMA_KNL_SLOTS) {
+		index = c->fresh++;
+	} else {
+		return NULL;
+	}
+	slot = &c->slots[index];
+	slot->token = (c->uses0 + slot->uses++) << 16 | index;
+	slot->id = 0;
+	slot->is_private = slot->done = slot->gone = false;
+	homa_list_init(&c->items[index].list);
+	return slot;
+}
+
+void homa_knl_slot_put(struct homa_knl *c, struct homa_knl_slot *slot)
+{
+	slot->token = 0;
+	slot->next = c->free;
+	c->free = (u32)(slot - c->slots) + 1;
+}
+
+/* A token: how many there were, 20 bits of place, 1. */
+u64 homa_knl_asked(struct homa_knl *c)
+{
+	u64 token;
+	u32 index;
+
+	if (c->asked_free) {
+		index = c->asked_free - 1;
+		c->asked_free = (u32)(c->asked[index] >> 1);
+	} else if (c->asked_fresh < HOMA_KNL_ASKED) {
+		index = c->asked_fresh++;
+	} else {
+		/* A million unanswered ones: the oldest are forgotten. */
+		index = (u32)(c->asked_count % HOMA_KNL_ASKED);
+	}
+	token = ++c->asked_count << 21 | (u64)index << 1 | 1;
+	c->asked[index] = token;
+	return token;
+}
+
+static u64 *place(struct homa_knl *c, u64 token)
+{
+	return &c->asked[(token >> 1) % HOMA_KNL_ASKED];
+}
+
+bool homa_knl_answer(struct homa_knl *c, u64 token)
+{
+	if (!(token & 1) || *place(c, token) != token)
+		return false;
+	*place(c, token) = 0;
+	return true;
+}
+
+void homa_knl_answered(struct homa_knl *c, u64 token, bool again)
+{
+	if (*place(c, token))
+		return;
+	if (again) {
+		*place(c, token) = token;
+		return;
+	}
+	*place(c, token) = (u64)c->asked_free << 1;
+	c->asked_free = (u32)((token >> 1) % HOMA_KNL_ASKED) + 1;
+}

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * One recvmsg(), and the way of what it brings: to the thread that waits for just
+ * this, else to the one that received it, else to another, else into a list until
+ * a thread asks. A cookie tells an RPC of ours, and that a call failed because
+ * the RPC did: they are never 0.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "homa_sockaddr.h"
+#include "knl.h"
+
+#define PULLS 64 /* by one call that wants none of them */
+
+HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) /
+				   sizeof(struct iovec) == HOMA_MAX_BPAGES,
+		   "one piece per page");
+
+void homa_knl_nudge(struct homa_knl *c)
+{
+	u64 value = 1;
+
+	/* Fails only if the counter is full, and then it is readable. */
+	if (write(c->nudge_fd, &value, sizeof(value)) < 0)
+		return;
+}
+
+int homa_knl_recv(struct homa_knl *c, u64 id, int flags,
+		  struct homa_knl_got *got)
+{
+	struct msghdr hdr = {
+		.msg_name = &got->from,
+		.msg_namelen = sizeof(got->from),
+		.msg_control = &got->args,
+		.msg_controllen = sizeof(got->args),
+	};
+	ssize_t n;
+
+	got->args.id = id;
+	got->args.completion_cookie = 0;
+	got->args.reserved = 0;
+	homa_knl_pages_back(c, &got->args);
+	n = recvmsg(c->fd, &hdr, flags);
+	if (unlikely(n < 0)) {
+		if (!got->args.completion_cookie)
+			return -errno;
+		got->error = errno;
+		got->length = 0;
+		got->args.num_bpages = 0;
+		return 0;
+	}
+	got->error = 0;
+	got->length = (size_t)n;
+	homa_knl_pages_out(c, &got->args);
+	return 0;
+}
+
+/* ---- into the application's message ---- */
+
+static void fill_peer(const struct homa_knl_got *got, struct homa_message *msg)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&msg->peer;
+
+	if (got->from.sin6_family == AF_INET6 &&
+	    IN6_IS_ADDR_V4MAPPED(&got->from.sin6_addr)) {
+		memset(in, 0, sizeof(*in));
+		in->sin_family = AF_INET;
+		in->sin_port = got->from.sin6_port;
+		memcpy(&in->sin_addr, got->from.sin6_addr.s6_addr + 12, 4);
+		return;
+	}
+	memcpy(&msg->peer, &got->from, sizeof(got->from));
+	/* No flow label that might be taken for a UDP port. */
+	homa_sockaddr_set_encap((struct sockaddr *)&msg->peer, 0);
+}
+
+static void fill_pieces(struct homa_knl *c, const struct homa_knl_got *got,
+			struct homa_message *msg)
+{
+	u32 *pages = (u32 *)&msg->priv[HOMA_PRIV_PAGES];
+	size_t left = got->length;
+	u32 i;
+
+	msg->length = got->length;
+	msg->iovcnt = (int)got->args.num_bpages;
+	for (i = 0; i < got->args.num_bpages; i++) {
+		size_t n = left < HOMA_BPAGE_SIZE ? left : HOMA_BPAGE_SIZE;
+
+		pages[i] = got->args.bpage_offsets[i];
+		msg->iov[i].iov_base = c->region + pages[i];
+		msg->iov[i].iov_len = n;
+		left -= n;
+	}
+}
+
+void homa_knl_fill(struct homa_knl *c, const struct homa_knl_got *got,
+		   const struct homa_knl_slot *slot, struct homa_message *msg)
+{
+	fill_pieces(c, got, msg);
+	c->rx_bytes += got->length;
+	msg->error = -got->error;
+	if (!slot) {
+		msg->kind = HOMA_REQUEST;
+		msg->id = got->args.id;
+		msg->cookie = 0;
+		fill_peer(got, msg);
+		msg->priv[HOMA_PRIV_HOST] = homa_knl_asked(c);
+		return;
+	}
+	msg->kind = got->error ? HOMA_ERROR : HOMA_RESPONSE;
+	msg->id = slot->token << 1;
+	msg->cookie = slot->cookie;
+	c->failed += got->error != 0;
+	if (got->error)
+		msg->peer = slot->peer;
+	else
+		fill_peer(got, msg);
+}
+
+/* ---- waiting threads ---- */
+
+static void finish(struct homa_knl *c, struct homa_knl_waiter *w,
+		   struct homa_knl_waiter *self, int result)
+{
+	w->result = result;
+	w->done = true;
+	homa_list_del(&w->list);
+	if (w == self)
+		return;
+	c->counters.handoffs++;
+	if (w == c->poller && c->sleeping)
+		homa_knl_nudge(c);
+	else
+		homa_wake_signal(&w->wake);
+}
+
+/* By name first, then whoever is awake anyway. */
+static struct homa_knl_waiter *pick(struct homa_knl *c, u64 token, u32 flag,
+				    struct homa_knl_waiter *self)
+{
+	struct homa_knl_waiter *any = NULL;
+	struct homa_list *node;
+
+	if (self && !self->done &&
+	    (self->token ? self->token == token : self->flags & flag))
+		any = self;
+	for (node = c->waiters.next; node != &c->waiters; node = node->next) {
+		struct homa_knl_waiter *w = homa_container_of(
+			node, struct homa_knl_waiter, list);
+
+		if (w->direct)
+			continue;
+		if (w->token && w->token == token)
+			return w;
+		if (!any && !w->token && (w->flags & flag))
+			any = w;
+	}
+	return any;
+}
+
+static void discard(struct homa_knl *c, const struct homa_knl_got *got)
+{
+	homa_knl_release_pages(c, got->args.bpage_offsets,
+			       got->args.num_bpages);
+}
+
+static void keep(struct homa_knl *c, const struct homa_knl_got *got,
+		 struct homa_knl_slot *slot)
+{
+	struct homa_knl_item *item;
+
+	item = slot ? homa_knl_item(c, slot) : malloc(sizeof(*item));
+	if (!item) {
+		/* To its sender as if the server never came to it. */
+		discard(c, got);
+		return;
+	}
+	homa_knl_fill(c, got, slot, &item->msg);
+	if (slot)
+		slot->done = true;
+	homa_list_add_tail(&c->ready, &item->list);
+	c->counters.queued++;
+	homa_knl_fd_touch(c);
+}
+
+void homa_knl_deliver(struct homa_knl *c, const struct homa_knl_got *got,
+		      struct homa_knl_waiter *self)
+{
+	u64 token = got->args.completion_cookie;
+	struct homa_knl_slot *slot = homa_knl_slot(c, token);
+	struct homa_knl_waiter *w;
+
+	if (token && (!slot || slot->gone)) {
+		discard(c, got);
+		if (slot)
+			homa_knl_slot_put(c, slot);
+		return;
+	}
+	w = pick(c, token, slot ? HOMA_RECV_RESPONSE : HOMA_RECV_REQUEST, self);
+	if (unlikely(!w)) {
+		keep(c, got, slot);
+		return;
+	}
+	homa_knl_fill(c, got, slot, w->msg);
+	if (slot)
+		homa_knl_slot_put(c, slot);
+	finish(c, w, self, 0);
+}
+
+int homa_knl_pull(struct homa_knl *c, struct homa_knl_waiter *self)
+{
+	struct homa_knl_got got;
+	int rc, n = 0;
+
+	while (n < PULLS && !(self && self->done)) {
+		rc = homa_knl_recv(c, 0, MSG_DONTWAIT, &got);
+		if (rc)
+			return n ? n : rc;
+		homa_knl_deliver(c, &got, self);
+		n++;
+	}
+	return n;
+}
+
+void homa_knl_drain(struct homa_knl *c)
+{
+	int n = 0;
+
+	if (!c->direct && !homa_knl_error(c))
+		n = homa_knl_pull(c, NULL);
+	if (n > 0)
+		c->counters.progress_rounds += (u64)n;
+}
+
+/* ---- what was kept ---- */
+
+static struct homa_knl_item *oldest(struct homa_knl *c, u32 flags)
+{
+	struct homa_list *node;
+
+	for (node = c->ready.next; node != &c->ready; node = node->next) {
+		struct homa_knl_item *item =
+			homa_container_of(node, struct homa_knl_item, list);
+
+		if (flags & (item->msg.kind == HOMA_REQUEST ?
+				     HOMA_RECV_REQUEST :
+				     HOMA_RECV_RESPONSE))
+			return item;
+	}
+	return NULL;
+}
+
+static void take_item(struct homa_knl *c, struct homa_knl_item *item,
+		      struct homa_message *msg)
+{
+	*msg = item->msg;
+	homa_list_del(&item->list);
+	if (msg->kind == HOMA_REQUEST)
+		free(item);
+	else
+		homa_knl_slot_put(c, &c->slots[item - c->items]);
+	homa_knl_fd_touch(c);
+}
+
+int homa_knl_take(struct homa_knl *c, struct homa_knl_waiter *w)
+{
+	struct homa_knl_item *item;
+	struct homa_knl_slot *slot;
+
+	if (w->token) {
+		slot = homa_knl_slot(c, w->token);
+		if (!slot || slot->gone)
+			return -ENOENT;
+		if (!slot->done)
+			return -EAGAIN;
+		item = homa_knl_item(c, slot);
+	} else {
+		item = oldest(c, w->flags);
+		if (likely(!item))
+			return -EAGAIN;
+	}
+	take_item(c, item, w->msg);
+	return 0;
+}
+
+void homa_knl_forget(struct homa_knl *c, struct homa_knl_slot *slot)
+{
+	struct homa_knl_item *item = homa_knl_item(c, slot);
+	struct homa_list *node = c->waiters.next;
+
+	while (node != &c->waiters) {
+		struct homa_knl_waiter *w = homa_container_of(
+			node, struct homa_knl_waiter, list);
+
+		node = node->next;
+		if (w->token == slot->token)
+			finish(c, w, NULL, -ENOENT);
+	}
+	if (slot->done) {
+		homa_knl_release(c, &item->msg);
+		homa_list_del(&item->list);
+		homa_knl_fd_touch(c);
+	}
+	homa_knl_slot_put(c, slot);
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Waiting for a message; knl.h says which threads wait where. Whenever the last
+ * direct thread leaves the kernel, or the poller its role, those that wait to be
+ * handed something are woken and look again at what they may do.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <unistd.h>
+#include "homa_clock.h"
+#include "knl.h"
+
+static u64 deadline(int64_t timeout_ns)
+{
+	return timeout_ns < 0 ? HOMA_KNL_NEVER :
+				homa_clock_ns() + (u64)timeout_ns;
+}
+
+/* Is there something that may come and that it does not want? */
+static bool particular(const struct homa_knl *c, const struct homa_knl_waiter *w)
+{
+	return w->token || (w->flags == HOMA_RECV_REQUEST && c->asked_shared) ||
+	       (w->flags == HOMA_RECV_RESPONSE && c->bound);
+}
+
+static bool may_be_direct(const struct homa_knl *c,
+			  const struct homa_knl_waiter *w)
+{
+	return !particular(c, w) &&
+	       (!c->direct || c->direct_flags == w->flags);
+}
+
+static void look_again(struct homa_knl *c, const struct homa_knl_waiter *self)
+{
+	struct homa_list *node;
+
+	for (node = c->waiters.next; node != &c->waiters; node = node->next) {
+		struct homa_knl_waiter *w = homa_container_of(
+			node, struct homa_knl_waiter, list);
+
+		if (w != self && !w->direct)
+			homa_wake_signal(&w->wake);
+	}
+}
+
+static int direct_step(struct homa_knl *c, struct homa_knl_waiter *w)
+{
+	struct homa_knl_got got;
+	int rc = -EAGAIN;
+
+	w->direct = true;
+	c->direct++;
+	c->direct_flags = w->flags;
+	homa_turn_unlock(&c->lock);
+	if (!w->spun)
+		rc = homa_knl_spin(c, 0, w->until, &got);
+	w->spun = true;
+	if (rc == -EAGAIN)
+		rc = homa_knl_block(c, 0, w->until, &got);
+	homa_turn_lock(&c->lock);
+	w->direct = false;
+	c->direct--;
+	if (!rc)
+		homa_knl_deliver(c, &got, w);
+	if (!c->direct)
+		look_again(c, w);
+	return rc;
+}
+
+static void swallow(int fd)
+{
+	char bytes[64];
+
+	if (read(fd, bytes, sizeof(bytes)) < 0)
+		return;
+}
+
+/* Until the socket has a message, or somebody calls. */
+static int poller_sleep(struct homa_knl *c, u64 until)
+{
+	struct pollfd fds[2] = {
+		{ .fd = c->fd, .events = POLLIN },
+		{ .fd = c->nudge_fd, .events = POLLIN },
+	};
+	u64 now = homa_clock_ns(), left;
+	struct timespec ts;
+	int rc;
+
+	if (now >= until)
+		return -EAGAIN;
+	left = until - now;
+	ts.tv_sec = (time_t)(left / 1000000000u);
+	ts.tv_nsec = (long)(left % 1000000000u);
+	c->sleeping = true;
+	homa_turn_unlock(&c->lock);
+	if (c->spin_ns == HOMA_KNL_NEVER) {
+		sched_yield();
+		ts.tv_sec = ts.tv_nsec = 0;
+		rc = ppoll(fds, 2, &ts, NULL);
+	} else {
+		rc = ppoll(fds, 2, until == HOMA_KNL_NEVER ? NULL : &ts, NULL);
+	}
+	rc = rc < 0 ? -errno : 0;
+	homa_turn_lock(&c->lock);
+	c->sleeping = false;
+	if (!rc && fds[1].revents)
+		swallow(c->nudge_fd);
+	return rc;
+}
+
+static int poller_step(struct homa_knl *c, struct homa_knl_waiter *w)
+{
+	int rc = homa_knl_pull(c, w);
+
+	if (rc != -EAGAIN)
+		return rc < 0 ? rc : 0;
+	return poller_sleep(c, w->until);
+}
+
+static int passive_step(struct homa_knl *c, struct homa_knl_waiter *w)
+{
+	int rc;
+
+	homa_turn_unlock(&c->lock);
+	rc = homa_wake_wait(&w->wake,
+			    c->spin_ns == HOMA_KNL_NEVER ? HOMA_WAKE_SPIN : 0,
+			    w->until);
+	homa_turn_lock(&c->lock);
+	homa_wake_reset(&w->wake);
+	return rc == -ETIMEDOUT ? -EAGAIN : rc;
+}
+
+static int wait_for(struct homa_knl *c, struct homa_knl_waiter *w)
+{
+	int rc = 0;
+
+	homa_list_add_tail(&c->waiters, &w->list);
+	while (!rc && !w->done) {
+		rc = homa_knl_error(c);
+		if (rc)
+			break;
+		if (likely(may_be_direct(c, w))) {
+			/* Queued while it was not waiting to be handed it. */
+			rc = homa_knl_take(c, w);
+			if (!rc)
+				w->done = true;
+			else if (rc == -EAGAIN)
+				rc = direct_step(c, w);
+			continue;
+		}
+		if (!c->direct && (!c->poller || c->poller == w)) {
+			c->poller = w;
+			rc = poller_step(c, w);
+			if (!c->direct)
+				continue;
+		}
+		if (c->poller == w)
+			c->poller = NULL;
+		if (!rc && !w->done)
+			rc = passive_step(c, w);
+	}
+	homa_list_del(&w->list);
+	if (c->poller == w) {
+		c->poller = NULL;
+		look_again(c, w);
+	}
+	return w->done ? w->result : rc;
+}
+
+/* Does not wait. What is not for it stays in the kernel while others are there. */
+static int ask(struct homa_knl *c, struct homa_knl_waiter *w)
+{
+	int rc;
+
+	if (c->direct && !may_be_direct(c, w))
+		return -EAGAIN;
+	rc = homa_knl_pull(c, w);
+	if (w->done)
+		return w->result;
+	return rc < 0 && rc != -EAGAIN ? rc : homa_knl_take(c, w);
+}
+
+static int receive_shared(struct homa_knl *c, struct homa_knl_waiter *w,
+			  bool wait)
+{
+	int rc = homa_knl_take(c, w);
+
+	if (rc != -EAGAIN)
+		return rc;
+	return wait ? wait_for(c, w) : ask(c, w);
+}
+
+/* Under the lock, which is given up meanwhile. */
+static int receive_private(struct homa_knl *c, u64 token,
+			   struct homa_message *msg, u64 until, bool wait)
+{
+	struct homa_knl_slot *slot = homa_knl_slot(c, token);
+	struct homa_knl_got got;
+	u64 id = slot->id;
+	int rc;
+
+	homa_turn_unlock(&c->lock);
+	if (!wait) {
+		rc = homa_knl_recv(c, id, MSG_DONTWAIT, &got);
+	} else {
+		rc = homa_knl_spin(c, id, until, &got);
+		if (rc == -EAGAIN)
+			rc = homa_knl_block(c, id, until, &got);
+	}
+	homa_turn_lock(&c->lock);
+	/* The kernel does not know it: it was aborted. */
+	if (rc == -EINVAL)
+		return -ENOENT;
+	if (rc)
+		return rc;
+	slot = homa_knl_slot(c, token);
+	if (unlikely(!slot || slot->gone)) {
+		homa_knl_release_pages(c, got.args.bpage_offsets,
+				       got.args.num_bpages);
+		if (slot)
+			homa_knl_forget(c, slot);
+		return -ENOENT;
+	}
+	homa_knl_fill(c, &got, slot, msg);
+	homa_knl_slot_put(c, slot);
+	return 0;
+}
+
+int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
+		     unsigned int flags, int64_t timeout_ns)
+{
+	bool wait = !(flags & HOMA_RECV_NONBLOCK) && timeout_ns;
+	struct homa_knl_waiter w = {
+		.msg = msg,
+		.token = id >> 1,
+		.flags = id ? 0 : flags & HOMA_KNL_ANY,
+	};
+	const struct homa_knl_slot *slot;
+	struct homa_knl *c = host;
+	int rc;
+
+	if (id & 1)
+		return -ENOENT;
+	if (wait)
+		w.until = deadline(timeout_ns);
+	homa_list_init(&w.list);
+	homa_turn_lock(&c->lock);
+	c->inside++;
+	rc = homa_knl_error(c);
+	slot = homa_knl_slot(c, w.token);
+	if (!rc && slot && slot->is_private)
+		rc = slot->gone ? -ENOENT :
+				  receive_private(c, w.token, msg, w.until, wait);
+	else if (!rc)
+		rc = receive_shared(c, &w, wait);
+	c->inside--;
+	homa_turn_unlock(&c->lock);
+	return rc;
+}
+
+int homa_knl_poll(void *host)
+{
+	struct homa_knl *c = host;
+
+	/* The protocol is the kernel's; what is the peer's may need this core. */
+	sched_yield();
+	return homa_knl_error(c);
+}
+
+void homa_knl_end_waits(struct homa_knl *c)
+{
+	while (c->inside) {
+		look_again(c, NULL);
+		homa_knl_nudge(c);
+		homa_turn_unlock(&c->lock);
+		sched_yield();
+		homa_turn_lock(&c->lock);
+	}
+}

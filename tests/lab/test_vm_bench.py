@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""What lab/vm_bench makes of numbers; no guest is started."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from lab.errors import UsageError
+from lab.vm import VmError
+from lab.vm_bench import cli, counting, glue, hosts, profile, timing
+from lab.vm_bench.parts import part_of
+from lab.vm_bench.symbols import Function, Symbols
+
+KALLSYMS = """\
+ffffffff81000000 T tcp_sendmsg
+ffffffff81000100 T __x64_sys_sendto
+ffffffff81000200 t schedule
+ffffffffc0000000 t homa_rx\t[homa]
+ffffffffc0000080 t homa_rx\t[other]
+"""
+PLUGIN = """\
+block ffffffff81000000 10 4
+block ffffffff81000010 5 2
+block ffffffffc0000004 8 2
+call ffffffff81000010 ffffffffc0000000 2
+block ffffffffc0000000 3 2
+count 72 9
+block ffffffff81000200 7 2
+count 14 1
+"""
+
+
+def test_symbols__function_of_an_address() -> None:
+    symbols = Symbols(KALLSYMS)
+    assert symbols.find(0xFFFFFFFF81000000).name == "tcp_sendmsg"
+    assert symbols.find(0xFFFFFFFF810000FF).name == "tcp_sendmsg"
+    assert symbols.find(0xFFFFFFFFC0000081) == Function(0xFFFFFFFFC0000080, "homa_rx", "other")
+    assert symbols.find(0x1000).name == "?"
+
+
+def test_symbols__as_a_guest_tells_them() -> None:
+    packed = base64.b64encode(gzip.compress(KALLSYMS.encode())).decode()
+    symbols = Symbols.from_output(f"RESULT {{}}\n@@symbols {packed}\n")
+    assert symbols.find(0xFFFFFFFF81000100).name == "__x64_sys_sendto"
+    for broken in ("nothing", f"@@symbols {packed[:40]}", "@@symbols !"):
+        with pytest.raises(VmError, match="symbols"):
+            Symbols.from_output(broken)
+
+
+def test_profile__instructions_calls_and_callers_per_rpc() -> None:
+    first, second = profile.sections(PLUGIN.splitlines())
+    assert (first.kernel, first.user, second.kernel) == (72, 9, 14)
+    first.rpcs = 2
+    rows = {row.function.name: row for row in profile.functions(first, Symbols(KALLSYMS))}
+    assert (rows["tcp_sendmsg"].instructions, rows["tcp_sendmsg"].calls) == (25, 2)
+    assert (rows["homa_rx"].instructions, rows["homa_rx"].calls) == (11, 1)
+    assert rows["homa_rx"].callers == {"tcp_sendmsg": 1}
+    assert sum(row.instructions for row in rows.values()) == 36
+    assert profile.by_part(list(rows.values())) == {"TCP": 25, "homa.ko": 11}
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "part"),
+    [
+        ("tcp_ack", "", "TCP"),
+        ("schedule", "", "wake-up and schedule"),
+        ("kmem_cache_alloc_node", "", "skb and slab"),
+        ("ip_rcv_core", "", "IP in"),
+        ("ip_finish_output2", "", "IP out"),
+        ("tcp_like", "homa", "homa.ko"),
+        ("veth_xmit", "veth", "veth and softirq"),
+        ("no_such_thing_at_all", "", "other"),
+    ],
+)
+def test_part(name: str, module: str, part: str) -> None:
+    assert part_of(Function(0, name, module)) == part
+
+
+def test_counting__tcp_goes_before_the_module_and_once_more_after_it() -> None:
+    text = counting.script(counting.CASES, "default", Path("homa.ko"), profile=True)
+    rows = text.splitlines()
+    loaded = rows.index(f"insmod /{hosts.MODULE}")
+    homa = [n for n, row in enumerate(rows) if "--proto homa" in row]
+    tcp = [n for n, row in enumerate(rows) if "--proto tcp" in row]
+    assert homa and min(homa) > loaded
+    assert [n for n in tcp if n < loaded] and [n for n in tcp if n > max(homa)]
+    assert all("--mark" in rows[n] for n in homa + tcp)
+    alone = counting.script(counting.CASES, "default", None, profile=False)
+    assert "insmod" not in alone and "--proto homa" not in alone and "kallsyms" not in alone
+
+
+def test_hosts__what_a_guest_says() -> None:
+    line = json.dumps({"label": "tcp_1", "count": 5})
+    said = hosts.parse(f"OFFLOADS tso: on\nRESULT {line}\nFAILED --proto homa\nnoise\n")
+    assert said.results == [{"label": "tcp_1", "count": 5}]
+    assert (said.offloads, said.failed) == ("tso: on", ["FAILED --proto homa"])
+
+
+def _times(lower: bool = True) -> timing.Times:
+    group = timing.groups("rtt" if lower else "rate", 1.0)[0]
+    return timing.Times(
+        group,
+        {
+            "tcp": [10.0, 20.0],
+            "tcp_same": [20.0, 10.0],
+            "tcp_poll": [4.0, 40.0],
+            "homa": [5.0, 20.0],
+            "homa_same": [8.0, None],
+        },
+    )
+
+
+def test_times__ratios_are_within_a_round() -> None:
+    times = _times()
+    assert times.blocking() == ["tcp", "tcp_same"]
+    assert times.ratios("homa", times.blocking()) == [0.5, 2.0]
+    assert times.ratios("homa", ["tcp"]) == [0.5, 1.0]
+    assert times.ratios("homa_same", times.blocking()) == [0.8]
+    assert times.best_ratios(times.blocking()) == [0.5, 2.0]
+    assert times.best_ratios(times.tcp()) == [1.25, 2.0]
+    faster = _times(lower=False)
+    assert faster.best_ratios(faster.blocking()) == [0.4, 1.0]
+
+
+@pytest.mark.parametrize("part", ["rtt", "rate", "bulk"])
+def test_times__what_homa_may_do_tcp_may_do(part: str) -> None:
+    for group in timing.groups(part, 1.0):
+        keys = {case.key for case in group.cases}
+        assert {*group.plain} <= keys
+        ours = [case for case in group.cases if case.is_homa]
+        theirs = [case for case in group.cases if not case.is_homa]
+        polls = any(("poll_usecs", str(timing.POLL_USECS)) in case.settings for case in ours)
+        assert polls == any(str(timing.POLL_USECS) in case.options for case in theirs)
+        for word in ("spin", "--client-cpu"):
+            assert any(word in c.options for c in ours) == any(word in c.options for c in theirs)
+        for case in theirs:
+            assert (case.key in group.blocking) == ("--wait" not in case.options)
+
+
+def test_times__every_case_is_in_the_script_as_often_as_there_are_rounds() -> None:
+    part = timing.groups("bulk", 1.0)
+    rows = timing.script(part, 3, "off", Path("homa.ko")).splitlines()
+    labels = [row.split("--label ")[-1].split()[0] for row in rows if "--label" in row]
+    assert len(labels) == len(set(labels)) == 3 * sum(len(group.cases) for group in part)
+
+
+def test_glue__code_is_what_is_neither_empty_nor_comment(tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("/* one\n * two\n */\n\nint a;\n// three\nint b; /* four */\n")
+    (tmp_path / "a.txt").write_text("int c;\n")
+    assert glue.lines(tmp_path) == 2
+
+
+@pytest.mark.parametrize(
+    ("wish", "says"),
+    [
+        (cli.Wish(""), "icount"),
+        (cli.Wish("fast"), "icount"),
+        (cli.Wish("icount", kernel="2.4"), "--kernel 2.4"),
+        (cli.Wish("icount", offloads="some"), "--offloads some"),
+        (cli.Wish("rtt", rounds=0), "--rounds"),
+        (cli.Wish("rtt", seconds=0), "--seconds"),
+    ],
+)
+def test_cli__refuses_what_cannot_be_meant(wish: cli.Wish, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        cli.check(wish)

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Messages that are the application's with their one packet (homa_sock_give()):
+ * which ones are, that nothing else changes, and what duplicates, silence and a
+ * socket that ends do to them.
+ */
+#include "pair_test.h"
+
+static struct pair_world *world(bool give)
+{
+	struct pair_config cfg;
+
+	pair_config_default(&cfg);
+	cfg.hosts = 2;
+	cfg.give = give;
+	return pair_world_new(&cfg);
+}
+
+static u64 metric(struct pair_world *w, enum homa_metric m)
+{
+	return w->hosts[0].ctx.metrics[m] + w->hosts[1].ctx.metrics[m];
+}
+
+static void give__only_what_is_whole_in_one_packet(void **state)
+{
+	static const struct {
+		u32 request, response, given;
+	} cases[] = {
+		{ 1, 1, 2 }, { 100, 100, 2 }, { 100, 20000, 1 },
+		{ 20000, 100, 1 }, { 70000, 70000, 0 },
+	};
+	struct pair_world *w = world(true);
+	u32 i, before;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pair_rpc *r;
+
+		before = w->given;
+		r = pair_rpc(w, 0, 1, cases[i].request, cases[i].response);
+		assert_true(pair_run_while_pending(w, PAIR_S));
+		assert_int_equal(r->state, PAIR_OK);
+		assert_int_equal(w->given - before, cases[i].given);
+	}
+	pair_finish(w);
+}
+
+/* The wire cannot tell, nor can the counters. */
+static void give__is_not_seen_from_outside(void **state)
+{
+	static const enum homa_metric same[] = {
+		HOMA_M_rx_packets, HOMA_M_tx_data, HOMA_M_rx_fresh_bytes,
+		HOMA_M_requests_received, HOMA_M_responses_taken, HOMA_M_rx_ack,
+		HOMA_M_rx_duplicates, HOMA_M_tx_resend,
+	};
+	u64 found[2][sizeof(same) / sizeof(same[0])];
+	u32 on, i;
+
+	(void)state;
+	for (on = 0; on < 2; on++) {
+		struct pair_world *w = world(on);
+
+		for (i = 0; i < 50; i++) {
+			pair_rpc(w, i & 1, !(i & 1), 1 + i * 100, 1 + i * 70);
+			pair_run_for(w, 3 * PAIR_US);
+		}
+		assert_true(pair_run_while_pending(w, PAIR_S));
+		for (i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+			found[on][i] = metric(w, same[i]);
+		assert_int_equal(w->given != 0, on);
+		pair_finish(w);
+	}
+	assert_memory_equal(found[0], found[1], sizeof(found[0]));
+}
+
+static void give__a_duplicate_is_not_executed(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	u32 i;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.hosts = 2;
+	cfg.give = true;
+	cfg.faults.dup = 1000;
+	cfg.faults.dup_max_ns = 5 * PAIR_MS;
+	w = pair_world_new(&cfg);
+	for (i = 0; i < 200; i++)
+		pair_rpc(w, 0, 1, 100, 100);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	pair_run_for(w, 20 * PAIR_MS);
+	/* The book would have failed a second execution. */
+	assert_int_equal(w->given, 400);
+	assert_true(metric(w, HOMA_M_rx_duplicates) +
+			    metric(w, HOMA_M_drop_tombstone) > 0);
+	pair_finish(w);
+}
+
+/* A request that is served and never answered keeps nothing running. */
+static void give__no_timer_for_a_request_in_service(void **state)
+{
+	struct pair_world *w = world(true);
+	struct pair_rpc *r = pair_rpc(w, 0, 1, 100, 100);
+
+	(void)state;
+	r->no_reply = true;
+	pair_run_for(w, 20 * PAIR_US);
+	assert_int_equal(r->executed, 1);
+	pair_run_for(w, PAIR_MS);
+	assert_int_equal(w->hosts[1].ctx.metrics[HOMA_M_tx_resend], 0);
+	pair_rpc_forget(w, r);
+	pair_finish(w);
+}
+
+static void give__private_rpcs_and_switched_off_sockets_take_the_usual_way(void **state)
+{
+	struct pair_world *w = world(true);
+	struct pair_rpc *r;
+
+	(void)state;
+	homa_sock_give(w->hosts[1].socks[0].sock, false);
+	r = pair_rpc(w, 0, 1, 100, 100);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(r->state, PAIR_OK);
+	assert_int_equal(w->given, 1);	/* the response */
+	homa_sock_give(w->hosts[1].socks[0].sock, true);
+	pair_rpc(w, 0, 1, 100, 100);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(w->given, 3);
+	pair_finish(w);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(give__only_what_is_whole_in_one_packet),
+		cmocka_unit_test(give__is_not_seen_from_outside),
+		cmocka_unit_test(give__a_duplicate_is_not_executed),
+		cmocka_unit_test(give__no_timer_for_a_request_in_service),
+		cmocka_unit_test(give__private_rpcs_and_switched_off_sockets_take_the_usual_way),
+	};
+
+	pair_test_setup();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Messages whose one packet is handed out with them (homa_ctx.tx_now): which ones
+ * are, and that losing it, or a device that refuses it, is as harmless as with any
+ * other packet.
+ */
+#include "pair_test.h"
+
+static void config(struct pair_config *cfg)
+{
+	pair_config_default(cfg);
+	cfg->hosts = 2;
+	cfg->at_once = true;
+}
+
+static void run(struct pair_world *w)
+{
+	assert_true(pair_run_while_pending(w, PAIR_S));
+}
+
+static void now__only_single_packets_of_an_idle_link(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+
+	(void)state;
+	config(&cfg);
+	cfg.rate_mbps = 1000;
+	cfg.nic_queue_ns = 2000;
+	w = pair_world_new(&cfg);
+	/* With the first response goes a control packet: the cutoffs. */
+	pair_rpc(w, 0, 1, 100, 100);
+	run(w);
+	pair_run_for(w, 5 * PAIR_MS);
+	w->sent_at_once = 0;
+	pair_rpc(w, 0, 1, 100, 100);
+	assert_int_equal(w->sent_at_once, 1);
+	run(w);
+	assert_int_equal(w->sent_at_once, 2);
+	/* Two packets; and then the link has something waiting. */
+	pair_rpc(w, 0, 1, 100000, 100);
+	assert_int_equal(w->sent_at_once, 2);
+	pair_rpc(w, 0, 1, 100, 100);
+	assert_int_equal(w->sent_at_once, 2);
+	run(w);
+	pair_finish(w);
+}
+
+static void now__a_lost_packet_is_sent_again(void **state)
+{
+	struct pair_filter *lost;
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *r;
+
+	(void)state;
+	config(&cfg);
+	w = pair_world_new(&cfg);
+	lost = pair_filter_add(w, HOMA_DATA, 0, 1, 0, 1);
+	r = pair_rpc(w, 0, 1, 100, 100);
+	assert_int_equal(w->sent_at_once, 1);
+	run(w);
+	assert_int_equal(lost->hits, 1);
+	assert_int_equal(r->state, PAIR_OK);
+	assert_true(pair_metric(w, HOMA_M_tx_retransmits) > 0);
+	pair_finish(w);
+}
+
+static void now__a_refused_packet_is_sent_again(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	u32 i;
+
+	(void)state;
+	config(&cfg);
+	cfg.tx_fail = 500;
+	w = pair_world_new(&cfg);
+	for (i = 0; i < 50; i++) {
+		pair_rpc(w, 0, 1, 1 + i, 50);
+		pair_run_for(w, 20 * PAIR_US);
+	}
+	run(w);
+	assert_true(w->sent_at_once > 10);
+	pair_finish(w);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(now__only_single_packets_of_an_idle_link),
+		cmocka_unit_test(now__a_lost_packet_is_sent_again),
+		cmocka_unit_test(now__a_refused_packet_is_sent_again),
+	};
+
+	pair_test_setup();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

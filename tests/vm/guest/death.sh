@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+#
+# The module, its namespaces and its devices go while there is traffic.
+. /t/tap.sh
+
+MODULE=$(ls /homa/own/*.ko)
+
+# traffic NS IP PORT: endless clients
+traffic() {
+	background "$1" sh -c "while :; do rpc load 4 $2 $3 5 200 16 100000 2; done"
+	TRAFFIC=$!
+}
+
+not() {
+	! "$@"
+}
+
+# Children of a killed shell go on by themselves otherwise.
+halt() {
+	quiesce
+	killall -9 rpc 2>/dev/null
+	i=0
+	while pidof rpc >/dev/null; do
+		i=$((i + 1))
+		[ $i -gt 100 ] && break
+		sleep 0.1
+	done
+}
+
+slab() { # active objects of our and the sockets' caches
+	awk '/^(homa|HOMA|sock_inode_cache|skbuff)/ { n += $2 } END { print n + 0 }' /proc/slabinfo
+}
+
+# A closed socket is freed after a grace period of RCU, and holds the module till then.
+gone() {
+	tries=0
+	until rmmod homa 2>/dev/null; do
+		tries=$((tries + 1))
+		[ $tries -lt $((100 * SLOW)) ] || return 1
+		sleep 0.1
+	done
+}
+
+round=0
+while [ $round -lt 3 ]; do
+	round=$((round + 1))
+	pair a b 1
+	background b rpc serve 4 4004 2
+	check "a server answers, round $round" ip netns exec a rpc wait 4 10.1.0.2 4004 60
+	traffic a 10.1.0.2 4004
+	sleep 0.7
+	expect "the module does not go under traffic, round $round" not rmmod homa
+	expect "it still works, round $round" ip netns exec a rpc edges 4 10.1.0.2 4004 1500
+	halt
+	case $round in
+	1) ip netns del a; ip netns del b ;;
+	esac
+	expect "it goes when no socket is left, round $round" gone
+	expect "and is gone, round $round" not grep -q '^homa ' /proc/modules
+	expect "no socket of that kind can be made, round $round" not rpc wait 4 127.0.0.1 1 0
+	[ $round = 1 ] || { ip netns del a; ip netns del b; }
+	expect "it comes again, round $round" insmod $MODULE
+done
+
+# Namespaces that go with sockets in them, under traffic.
+before=$(slab)
+round=0
+while [ $round -lt 4 ]; do
+	round=$((round + 1))
+	pair a b $round
+	background b rpc serve 4 4004 2
+	ip netns exec a rpc wait 4 10.$round.0.2 4004 60 >/dev/null
+	traffic a 10.$round.0.2 4004
+	sleep 0.5
+	if [ $((round % 2)) = 0 ]; then
+		# The name goes first, the rest with the last process.
+		ip netns del a
+		ip netns del b
+		sleep 0.3
+		halt
+	else
+		# The device goes first.
+		ip -n a link del eth0
+		sleep 0.3
+		halt
+		ip netns del a
+		ip netns del b
+	fi
+done
+pair c d 9
+background d rpc serve 4 4004 2
+check "another namespace works after them" ip netns exec c rpc wait 4 10.9.0.2 4004 60
+check "with all sizes" ip netns exec c rpc edges 4 10.9.0.2 4004 1500
+
+# Devices that come and go, addresses, MTUs, routes under traffic.
+traffic c 10.9.0.2 4004
+for n in 1 2 3; do
+	ip -n c link set eth0 down; sleep 0.1; ip -n c link set eth0 up
+	ip -n c addr del 10.9.0.1/24 dev eth0; ip -n c addr add 10.9.0.1/24 dev eth0
+	ip -n d link set eth0 mtu 1400; ip -n c link set eth0 mtu 1400
+	ip -n d link set eth0 mtu 1500; ip -n c link set eth0 mtu 1500
+	offload c gro off tso off; offload c gro on tso on
+	tc -n c qdisc replace dev eth0 root pfifo limit 100; tc -n c qdisc del dev eth0 root
+	in_ns c sh -c "echo $((n * 10000)) >/proc/sys/net/homa/unsched_bytes"
+done
+halt
+background d rpc serve 4 4005 2
+check "it works after devices, addresses and MTUs changed" ip netns exec c rpc wait 4 10.9.0.2 4005 60
+check "with all sizes again" ip netns exec c rpc edges 4 10.9.0.2 4005 1500
+expect "no RPC is left in c" rpcs_gone c
+halt
+expect "no RPC is left in d" rpcs_gone d
+expect "no socket is left" [ "$(metric c socks)$(metric d socks)" = 00 ]
+ip netns del c
+ip netns del d
+sleep 1
+after=$(slab)
+echo "# objects in the caches: $before before, $after after"
+expect "the caches have not grown by much" [ $((after - before)) -lt 3000 ]
+expect "the module goes" rmmod homa
+finish

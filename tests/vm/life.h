@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* What the files of `life` share. */
+#ifndef TESTS_VM_LIFE_H
+#define TESTS_VM_LIFE_H
+
+#include "guest.h"
+
+extern int family;
+extern const char *ip; /* ours */
+extern union address server;
+extern unsigned char buf[HOMA_MAX_MESSAGE_LENGTH];
+
+/** start_server() - in a process of its own on @port; sets `server`. */
+pid_t start_server(int port);
+/** end() - kill a process and wait for it. */
+void end(pid_t pid);
+/** call() - one request and its response. */
+void call(struct sock *s, size_t size, unsigned int seed);
+
+/* life_send.c */
+void life_full(void);
+void life_full_timeout(void);
+void life_full_signal(void);
+void life_full_wakes(void);
+void life_full_poll(void);
+void life_bad_memory(void);
+void life_bad_region(void);
+void life_unread(void);
+
+#define LIFE_SEND_CHECKS                                                      \
+	{ "a full socket says EAGAIN, an abort makes room", life_full },      \
+		{ "a full socket waits for SO_SNDTIMEO", life_full_timeout }, \
+		{ "a signal ends the wait for room", life_full_signal },      \
+		{ "the wait for room ends when there is some",                \
+		  life_full_wakes },                                          \
+		{ "poll says whether there is room", life_full_poll },        \
+		{ "sending from memory that is not there", life_bad_memory }, \
+		{ "receiving into memory that is not there",                  \
+		  life_bad_region },                                          \
+	{                                                                     \
+		"13,000 short messages wait to be read", life_unread           \
+	}
+
+#endif

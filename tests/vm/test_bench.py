@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""./homa bench kernel measures: the numbers are there, and counts repeat to the instruction."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.vm import Kernel
+from lab.vm_bench import counting, profile, timing
+from lab.vm_bench.counting import Counts
+
+pytestmark = pytest.mark.once
+
+CASES = tuple(c for c in counting.CASES if c.key in ("tcp_1", "homa_block_1", "homa_poll_16"))
+
+
+@pytest.fixture
+def counted(kernel: Kernel) -> Kernel:
+    """The kernel that is compared with TCP; elsewhere the same code would only run again."""
+    if kernel.name != "6.1":
+        pytest.skip("counted under 6.1 only")
+    return kernel
+
+
+def _count(kernel: Kernel, module: Path, monkeypatch: pytest.MonkeyPatch, **more: bool) -> Counts:
+    monkeypatch.setattr(counting, "WARMUP", 50)
+    monkeypatch.setattr(counting, "COUNT", 100)
+    return counting.measure(kernel, module, cases=CASES, **more)
+
+
+def test_icount__two_runs_are_the_same_to_the_instruction(
+    counted: Kernel, module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (_count(counted, module, monkeypatch) for _ in range(2))
+    assert first.failed == []
+    keys = {*(case.key for case in CASES), "tcp_1_with_module"}
+    assert set(first.counts) == keys
+    for key in keys:
+        assert first.counts[key].section == second.counts[key].section
+        assert first.counts[key].kernel > first.counts[key].user > 0
+    assert "tcp-segmentation-offload" in first.offloads
+
+
+def test_profile__every_instruction_is_in_some_function(
+    counted: Kernel, module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = _count(counted, module, monkeypatch, profile=True)
+    assert found.symbols is not None
+    for key in ("tcp_1", "homa_block_1"):
+        count = found.counts[key]
+        rows = profile.functions(count.section, found.symbols)
+        assert sum(row.instructions for row in rows) == pytest.approx(count.kernel)
+        named = {row.function.name: row for row in rows}
+        call = "tcp_sendmsg" if key == "tcp_1" else "homa_sendmsg"
+        # One on either side for each RPC.
+        assert named[call].calls == pytest.approx(2, abs=0.1)
+        assert any(row.part == "homa.ko" for row in rows) == (key != "tcp_1")
+
+
+def test_times__every_case_has_one(counted: Kernel, module: Path) -> None:
+    groups = tuple(g for part in ("rtt", "rate", "bulk") for g in timing.groups(part, 0.01))
+    found, said = timing.measure(
+        counted, module, groups, rounds=1, seconds=0.01, offloads="default"
+    )
+    assert said.failed == []
+    for times, group in zip(found, groups, strict=True):
+        assert set(times.values) == {case.key for case in group.cases}
+        assert all(value and value > 0 for (value,) in times.values.values())
+        assert len(times.best_ratios(times.tcp())) == 1

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""homa.ko as programs use it: over loopback, veth and bridges, under loss, in sickness and death."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from conftest import BUILD, RunGuest
+from taps import Tap, options, tap
+
+from lab.vm import Kernel, Result
+
+__all__ = ["tap"]
+
+PRELOAD = BUILD.resolve() / "tests/preload"
+SOCK = tuple(PRELOAD / name for name in ("sock_client", "sock_server", "sock_errors"))
+
+
+def run(guest: RunGuest, script: str, timeout: float, *programs: str | Path) -> Result:
+    """A script of tests/vm/guest in a fresh guest; the result is for tap() to judge."""
+    return guest(
+        f". /t/{script}.sh", *programs, options=options(), timeout=timeout, check=False
+    )
+
+
+@pytest.mark.debug
+def test_lo__api_sizes_and_life(guest: RunGuest, tap: Tap) -> None:
+    tap(run(guest, "lo", 300, "rpc", "life", *SOCK))
+
+
+def test_veth__offloads_mtus_and_a_bridge(guest: RunGuest, tap: Tap) -> None:
+    tap(run(guest, "veth", 300, "rpc"))
+
+
+def test_death__module_namespaces_and_devices(guest: RunGuest, tap: Tap) -> None:
+    tap(run(guest, "death", 300, "rpc"))
+
+
+@pytest.mark.once
+def test_loss__reordering_duplicates_and_delay(guest: RunGuest, tap: Tap) -> None:
+    tap(run(guest, "loss", 300, "rpc"))
+
+
+def test_memory__allocations_that_fail(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
+    if not kernel.is_debug:
+        pytest.skip("only the debug kernel fails on demand")
+    tap(run(guest, "nomem", 600, "rpc", "fuzz_calls"))

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The laboratory itself: what it must notice, and what guests can do, without homa.ko."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab.vm import Guest, Kernel, Options, VmError, guest, run, wire
+from lab.vm.module import ROOT, compile_in
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def bad(kernel: Kernel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    work = tmp_path_factory.mktemp("bad")
+    shutil.copytree(HERE / "bad", work, dirs_exist_ok=True)
+    return compile_in(kernel, work)
+
+
+@pytest.mark.debug
+def test_guest__status_output_and_log(kernel: Kernel, bad: Path) -> None:
+    script = "echo out; echo err >&2; echo spoken >/dev/kmsg; nproc; uname -r; exit 7"
+    result = run(kernel, script, Options(modules=(bad,), programs=("id",), files={"x/y": "text\n"}))
+    assert result.status == 7
+    assert result.output.split() == ["out", "err", "2", kernel.release]
+    assert "spoken" in result.log
+    assert result.problems == ""
+
+
+MISTAKES = {1: "WARNING", 2: "NULL pointer"}
+DEBUG_MISTAKES = {3: "KASAN", 4: "sleeping function", 5: "circular locking", 6: "unreferenced"}
+LEAK = 6
+
+
+@pytest.mark.debug
+@pytest.mark.parametrize("mistake", [*MISTAKES, *DEBUG_MISTAKES])
+def test_mistake_of_a_module__is_noticed(kernel: Kernel, bad: Path, mistake: int) -> None:
+    if mistake in DEBUG_MISTAKES and not kernel.is_debug:
+        pytest.skip("only the debug kernel sees it")
+    script = f"insmod /mistake/bad.ko mistake={mistake}; true"
+    words = {**MISTAKES, **DEBUG_MISTAKES}[mistake]
+    options = Options(files={"mistake/bad.ko": bad}, leaks=mistake == LEAK)
+    with pytest.raises(VmError, match=words):
+        run(kernel, script, options).check()
+
+
+@pytest.mark.once
+def test_script__that_does_not_end_is_ended(kernel: Kernel) -> None:
+    with pytest.raises(VmError, match="silent"), Guest(kernel) as machine:
+        machine.run("echo begun; sleep 1000", timeout=1)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("crashes", [2, 3])
+def test_crash_before_our_first_program__boots_again(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch, crashes: int
+) -> None:
+    machine, boots = guest.machine, []
+
+    def sick(kernel: Kernel, options: Options) -> list[str]:
+        boots.append(options)
+        append = "rdinit=/nothing" if len(boots) <= crashes else ""
+        return machine(kernel, replace(options, append=append))
+
+    monkeypatch.setattr(guest, "machine", sick)
+    if crashes < guest.BOOTS:
+        assert run(kernel, "echo well").check() == "well\n"
+    else:
+        with pytest.raises(VmError, match="went down"):
+            run(kernel, "true")
+    assert len(boots) == guest.BOOTS
+
+
+@pytest.mark.once
+def test_two_guests__one_wire(kernel: Kernel, tmp_path: Path) -> None:
+    left, right = wire(tmp_path)
+    with (
+        Guest(kernel, Options(smp=1, netdevs=(left,))) as a,
+        Guest(kernel, Options(smp=1, netdevs=(right,))) as b,
+    ):
+        for number, end in ((1, a), (2, b)):
+            end.run(f"ip link set eth0 up; ip addr add 10.1.0.{number}/24 dev eth0").check()
+        assert "0% packet loss" in a.run("busybox ping -c 3 10.1.0.2").check()
+
+
+@pytest.mark.once
+def test_icount__every_run_is_the_same(kernel: Kernel) -> None:
+    if kernel.is_debug:
+        pytest.skip("four times as slow, and nothing is counted there")
+    script = "ip netns add a; cat /proc/uptime /proc/interrupts; cat /proc/sys/kernel/random/uuid"
+    first, second = (run(kernel, script, Options(icount=True)) for _ in range(2))
+    assert first.check() == second.check()
+
+
+@pytest.mark.once
+def test_emulator__goes_when_its_owner_is_killed(kernel: Kernel, tmp_path: Path) -> None:
+    code = (
+        "import sys, time\n"
+        "from lab.vm import Guest, prepare\n"
+        f"with Guest(prepare({kernel.name!r}, build_debug=False)) as guest:\n"
+        "    print(guest._process.pid, flush=True)\n"
+        "    time.sleep(100)\n"
+    )
+    owner = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+    )
+    try:
+        pid = int(owner.stdout.readline())
+        assert Path(f"/proc/{pid}").exists()
+    finally:
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+    deadline = time.monotonic() + 30
+    while _runs(pid):
+        assert time.monotonic() < deadline, "the emulator lives on"
+        time.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

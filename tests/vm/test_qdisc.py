@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The homa qdisc: how Homa and TCP share a link, and that they can while it changes.
+
+Shares and waiting times are asked on counted instructions, where time is the guest's own and
+every run of a build is the same; the rest runs on two processors and asks for no time.
+"""
+
+from __future__ import annotations
+
+import pytest
+from conftest import RunGuest
+from taps import Tap, options, tap
+
+from lab.vm import Kernel, Options
+
+__all__ = ["tap"]
+
+
+@pytest.mark.once
+def test_shares__who_gets_what_and_who_waits(guest: RunGuest, tap: Tap) -> None:
+    counted = options(Options(icount=True))
+    script = ". /t/qdisc.sh"
+    tap(guest(script, "share", "rpc", options=counted, timeout=400, check=False))
+
+
+def test_change__comes_and_goes_under_traffic(
+    kernel: Kernel, guest: RunGuest, tap: Tap
+) -> None:
+    script = f"ROUNDS={2 if kernel.is_debug else 6}; . /t/qdisc_change.sh"
+    tap(guest(script, "share", "rpc", options=options(), timeout=400, check=False))
+
+
+def test_device__byte_queue_limits_and_time(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
+    if kernel.is_debug:
+        pytest.skip("virtual time passes slowly there, and nothing else is checked")
+    slow = Options(
+        icount=True,
+        netdevs=("hubport,hubid=0", "hubport,hubid=0"),
+        nic="tx=timer,x-txtimer=1000000,x-txburst=8",
+    )
+    script = ". /t/qdisc_device.sh"
+    tap(guest(script, "share", options=options(slow), timeout=400, check=False))
