@@ -79,6 +79,8 @@ void homa_q_attach(struct Qdisc *sch, struct homa_q *q);
 void homa_q_set_room(struct homa_q *q, u32 room);
 /** homa_q_find_room() - set it to what it should be. */
 void homa_q_find_room(struct Qdisc *sch, struct homa_q *q);
+/** homa_q_wants() - Homa waits here, or will when the puller has run. */
+bool homa_q_wants(const struct homa_q *q);
 /** homa_q_count() - Homa bytes came (positive) or went. */
 void homa_q_count(struct homa_q *q, s32 bytes);
 /** homa_q_open() - may a packet leave? Else the watchdog is set. */

@@ -215,27 +215,35 @@ static s32 homa_q_share(const struct Qdisc *sch, const struct homa_q *q)
 	return (s32)clamp(share, 1u, 99u);
 }
 
+/* A packet of @len bytes leaves while both kinds wait. What Homa misses while none of
+ * its packets is here it gets when they are, but not more than its room. */
+static void homa_q_charge(const struct Qdisc *sch, struct homa_q *q, u32 len, bool homa)
+{
+	s32 share = homa_q_share(sch, q);
+	s64 most = q->homa_bytes || homa ? HOMA_Q_BALANCE : (s64)q->room * share;
+	s64 balance = q->balance + (s64)len * (homa ? share - 100 : share);
+
+	if (balance > q->balance)
+		balance = max_t(s64, q->balance, min(balance, most));
+	q->balance = (s32)clamp_t(s64, balance, -HOMA_Q_BALANCE, HOMA_Q_BALANCE);
+}
+
 static struct sk_buff *homa_q_dequeue(struct Qdisc *sch)
 {
 	struct homa_q *q = qdisc_priv(sch);
-	bool both = q->homa_bytes && q->other;
+	bool both = q->other && homa_q_wants(q);
 	bool homa = homa_q_homas_turn(q);
 	struct sk_buff *skb;
-	s64 change;
 
 	if (!sch->q.qlen || !homa_q_open(sch, q))
 		return NULL;
 	skb = homa ? homa_q_take_homa(q) : homa_q_take_other(sch, q);
 	if (!skb)
 		return NULL;
-	if (!both) {
+	if (both)
+		homa_q_charge(sch, q, qdisc_pkt_len(skb), homa);
+	else
 		q->balance = 0;
-	} else {
-		change = (s64)qdisc_pkt_len(skb) *
-			 (homa ? homa_q_share(sch, q) - 100 : homa_q_share(sch, q));
-		q->balance = (s32)clamp_t(s64, q->balance + change, -HOMA_Q_BALANCE,
-					  HOMA_Q_BALANCE);
-	}
 	homa_q_spent(q, skb);
 	homa_q_metric(q, homa ? HOMA_H_host_q_homa_bytes : HOMA_H_host_q_other_bytes,
 		      qdisc_pkt_len(skb));

@@ -170,6 +170,15 @@ void homa_q_find_room(struct Qdisc *sch, struct homa_q *q)
 	homa_q_set_room(q, room);
 }
 
+bool homa_q_wants(const struct homa_q *q)
+{
+	const struct homa_dev *hdev = q->hdev;
+
+	return q->homa_bytes ||
+	       (q->room && (READ_ONCE(hdev->q_waits) ||
+			    test_bit(TASKLET_STATE_SCHED, &hdev->again.state)));
+}
+
 void homa_q_count(struct homa_q *q, s32 bytes)
 {
 	struct homa_dev *hdev = q->hdev;

@@ -27,15 +27,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """HOMA_VM_ONCE=0: leave out what is marked "once" (another process runs it). HOMA_VM_DEBUG=0:
-    under the debug kernel only what is marked "debug"."""
+    """HOMA_VM_ONCE=0: leave out what is marked "once" (another process runs it), but under the debug
+    kernel what is marked "debug", too. HOMA_VM_DEBUG=0: nothing else there."""
     only_elsewhere = os.environ.get("HOMA_VM_ONCE") == "0"
     only_marked = os.environ.get("HOMA_VM_DEBUG") == "0"
     left_out = []
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
         name = item.callspec.params.get("kernel", "") if hasattr(item, "callspec") else ""
-        elsewhere = only_elsewhere and ("once" in marks or not name)
+        here = name == "debug" and "debug" in marks
+        elsewhere = only_elsewhere and not here and ("once" in marks or not name)
         slow = only_marked and name == "debug" and "debug" not in marks
         if elsewhere or slow:
             left_out.append(item)

@@ -39,7 +39,8 @@ mq() {
 }
 
 # Another arrangement in each round. A handle is never of two kinds.
-WHATS="below_tbf tbf_without_it none below_mq below_htb below_mq_and_tbf root below_prio"
+ALL="below_tbf tbf_without_it none below_mq below_htb below_mq_and_tbf root below_prio"
+WHATS=${WHATS:-$ALL}
 arrange() {
 	case $(($2 % 8)) in
 	0) shape "$1" tbf rate 200mbit burst 30kb latency 50ms ;;
@@ -70,8 +71,10 @@ check "b answers" ip netns exec a rpc wait 4 10.1.0.2 4004 60
 listens b 4000
 
 # Each arrangement by itself, with what is sent checked
-n=0
-for what in $WHATS; do
+n=-1
+for what in $ALL; do
+	n=$((n + 1))
+	case " $WHATS " in *" $what "*) ;; *) continue ;; esac
 	for ns in a b; do expect "$what in $ns" arrange $ns $n; done
 	background a share run 10.1.0.2 $PORT tcp=2 tcpdown=1 homa=2 ms=600000
 	check "load, $what" ip netns exec a rpc load 4 10.1.0.2 4004 $n 60 16 200000 2
@@ -81,7 +84,6 @@ for what in $WHATS; do
 	tbf_without_it | none) ;;
 	*) expect "both kinds went through, $what" [ "$(sent a)" -gt 1000000 ] ;;
 	esac
-	n=$((n + 1))
 done
 expect "room is asked for where something limits" [ "$(metric a host_q_pulls)" -gt 0 ]
 

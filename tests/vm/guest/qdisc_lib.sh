@@ -67,6 +67,10 @@ backlog() {
 	of_qdisc "$1" | awk '/backlog/ { n += $3 } END { print n + 0 }'
 }
 
+in_order() {
+	[ "$1" -le "$2" ] && [ "$2" -le "$3" ]
+}
+
 tcp_retransmits() {
 	in_ns "$1" awk '/^Tcp:/ && $2 ~ /^[0-9]/ { print $13 }' /proc/net/snmp
 }
