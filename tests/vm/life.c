@@ -112,7 +112,7 @@ static void kill_client(void)
 	pid_t pid = start_server(4010);
 	int i;
 
-	for (i = 0; i < 12; i++) {
+	for (i = 0; i < 5; i++) {
 		pid_t child = fork();
 
 		if (!child) {

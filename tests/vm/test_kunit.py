@@ -19,6 +19,7 @@ def tests(kernel: Kernel) -> Path:
     return build(kernel, arguments=("HOMA_KUNIT=1",))
 
 
+@pytest.mark.once
 @pytest.mark.debug
 def test_kunit__all_pass(kernel: Kernel, tests: Path) -> None:
     script = "echo 1 >/sys/module/homa/parameters/selftest; dmesg"

@@ -42,6 +42,7 @@ DEBUG_MISTAKES = {3: "KASAN", 4: "sleeping function", 5: "circular locking", 6: 
 LEAK = 6
 
 
+@pytest.mark.once
 @pytest.mark.debug
 @pytest.mark.parametrize("mistake", [*MISTAKES, *DEBUG_MISTAKES])
 def test_mistake_of_a_module__is_noticed(kernel: Kernel, bad: Path, mistake: int) -> None:
