@@ -23,7 +23,8 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	    !(rpc->flags & HOMA_RPC_OWN_PAGES) || rpc->flags & HOMA_RPC_PRIVATE)
 		return false;
 	homa_count(ctx, HOMA_M_rx_fresh_bytes, rpc->in.length);
-	rpc->in.received = rpc->in.length;
+	/* After a START_MSG the grant scheduler has it, and looks. */
+	HOMA_WRITE_ONCE(rpc->in.received, rpc->in.length);
 	rpc->copied = rpc->in.length;
 	rpc->flags &= 0xff ^ HOMA_RPC_OWN_PAGES;
 	pkt->verdict = HOMA_RX_MESSAGE;

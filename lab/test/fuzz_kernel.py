@@ -165,7 +165,8 @@ def main(
     programs = tuple(directory / f"tests/vm/vm_fuzz_{kind}" for kind in KINDS)
     options = Options(modules=(build(kernel),), programs=programs)
     seed = seed or (again[0].seed if again else 0) or random.SystemRandom().randrange(1, 1 << 31)
-    print(f"fuzzing homa.ko under {kernel.release}, {seconds} s from seed {seed}", flush=True)
+    what = f"again what {replay} has" if replay else f"{seconds} s from seed {seed}"
+    print(f"fuzzing homa.ko under {kernel.release}, {what}", flush=True)
     guests = []
     begun = time.monotonic()
     for guest in again or plan(kinds or list(KINDS), seconds, seed):
@@ -180,7 +181,7 @@ def main(
         if kind in figures:
             print(f"{kind}: " + ", ".join(f"{n:,} {what}" for what, n in figures[kind].items()))
     took = time.monotonic() - begun
-    print(f"{len(guests)} guests in {took:.0f} s, {figures['findings']} findings")
+    print(f"guests: {len(guests)}, {figures['findings']} findings in {took:.0f} s")
     if out:
         out.write_text(json.dumps(figures, indent=2) + "\n")
     return 1 if figures["findings"] else 0

@@ -2,9 +2,10 @@
 /*
  * Four threads on one engine, made for TSan and the checker of lock order:
  * messages of all kinds, lost and repeated packets, aborts, sockets closed
- * while others use them. Nothing is asserted about speed; at the end nothing
- * may be left. HAMMER_SECONDS sets how long each case runs (2), HAMMER_SEED
- * what happens (as far as four threads can be told), HAMMER_TEST which cases.
+ * while others use them, short messages given away with their packet or handed
+ * out with their call. Nothing is asserted about speed; at the end nothing may
+ * be left. HAMMER_SECONDS sets how long each case runs (2), HAMMER_SEED what
+ * happens (as far as four threads can be told), HAMMER_TEST which cases.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,21 +20,31 @@ static void hammer_all(struct hammer *h)
 {
 	const char *text = getenv("HAMMER_SECONDS");
 	struct homa_counts counts;
-	u64 delivered = 0, ended = 0;
+	u64 delivered = 0, ended = 0, given = 0, at_once = 0, elsewhere = 0;
 	u32 i;
 
 	h->outstanding = 16;
 	h->any_link = true;
+	h->give = true;
 	hammer_run(h, text ? atof(text) : 2);
 	for (i = 0; i < h->threads; i++) {
 		delivered += h->thread[i].delivered;
 		ended += h->thread[i].ended;
+		given += h->thread[i].given;
+		at_once += h->thread[i].at_once;
+		elsewhere += h->thread[i].elsewhere;
 	}
 	homa_engine_counts(h->engine, &counts);
-	print_message("%llu RPCs, %llu data packets\n", (unsigned long long)ended,
-		      (unsigned long long)delivered);
+	print_message("%llu RPCs, %llu data packets, %llu messages given, "
+		      "%llu sent at once, %llu read by another thread\n",
+		      (unsigned long long)ended, (unsigned long long)delivered,
+		      (unsigned long long)given, (unsigned long long)at_once,
+		      (unsigned long long)elsewhere);
 	assert_int_equal(counts.rpcs, 0);
+	assert_int_equal(hammer_lost_pages(h), 0);
 	assert_true(ended > 0);
+	if (h->length <= 1000)
+		assert_true(given && at_once && elsewhere);
 	assert_int_equal(hammer_free(h), 0);
 }
 
@@ -72,6 +83,18 @@ static void hammer__losses_aborts_and_closed_sockets(void **state)
 	(void)state;
 	hammer(4, 20, 30000, 50);
 	hammer(64, 20, 5000, 100);
+}
+
+/* Messages that others announce: they wait for grants when they are given away. */
+static void hammer__announced(void **state)
+{
+	struct hammer *h = hammer_new(4, 16, 64, 46);
+
+	(void)state;
+	h->length = 1000;
+	h->announce = 900;
+	h->abort = 20;
+	hammer_all(h);
 }
 
 /* A request may come, or be sent, at the very moment when its socket closes. */
@@ -119,6 +142,7 @@ int main(void)
 		cmocka_unit_test(hammer__one_shard),
 		cmocka_unit_test(hammer__long_messages),
 		cmocka_unit_test(hammer__losses_aborts_and_closed_sockets),
+		cmocka_unit_test(hammer__announced),
 		cmocka_unit_test(hammer__sockets_come_and_go),
 		cmocka_unit_test(hammer__few_pages),
 		cmocka_unit_test(hammer__pieces),

@@ -2,6 +2,7 @@
 /*
  * The loop of a thread: packets, events, timers, transmissions, memory. All
  * threads do everything, so that every pair of engine calls meets some time.
+ * What applications do with messages is in app.c.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 
 #include "hammer.h"
+#include "homa_codec.h"
 #include "homa_look.h"
 
 u64 hammer_now(void)
@@ -27,7 +29,7 @@ u32 hammer_rand(struct hammer_thread *t, u32 n)
 	return n ? t->seed % n : 0;
 }
 
-static void *must_alloc(size_t size)
+void *hammer_alloc(size_t size)
 {
 	void *mem;
 
@@ -66,7 +68,7 @@ static u32 queue_get(struct hammer_queue *q, struct hammer_pkt **pkts, u32 max)
 	return n;
 }
 
-static struct homa_addr peer_addr(u32 i)
+struct homa_addr hammer_addr(u32 i)
 {
 	struct homa_addr addr = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 127 } };
 
@@ -75,20 +77,21 @@ static struct homa_addr peer_addr(u32 i)
 }
 
 /* All addresses are ours; the two of a pair see each other. */
-static struct homa_addr seen_as(const struct homa_addr *dst)
+struct homa_addr hammer_seen_as(const struct homa_addr *dst)
 {
-	return peer_addr(((u32)dst->ip[15] - 1) ^ 1);
+	return hammer_addr(((u32)dst->ip[15] - 1) ^ 1);
 }
 
 /* ---- memory ---- */
 
-static void bury(struct hammer_thread *t, void *mem, void *extra)
+static void bury(struct hammer_thread *t, void *mem, void *pool, void *region)
 {
-	struct hammer_dead *dead = must_alloc(sizeof(*dead));
+	struct hammer_dead *dead = hammer_alloc(sizeof(*dead));
 	u32 i;
 
-	dead->mem = mem;
-	dead->extra = extra;
+	dead->mem[0] = mem;
+	dead->mem[1] = pool;
+	dead->mem[2] = region;
 	for (i = 0; i < t->h->threads; i++)
 		dead->seen[i] = __atomic_load_n(&t->h->thread[i].loops,
 						__ATOMIC_ACQUIRE);
@@ -110,6 +113,7 @@ static bool passed(const struct hammer *h, const struct hammer_dead *dead)
 static void free_dead(struct hammer_thread *t, bool all)
 {
 	struct hammer_dead **pos = &t->dead;
+	u32 i;
 
 	while (*pos) {
 		struct hammer_dead *dead = *pos;
@@ -119,8 +123,8 @@ static void free_dead(struct hammer_thread *t, bool all)
 			continue;
 		}
 		*pos = dead->next;
-		free(dead->mem);
-		free(dead->extra);
+		for (i = 0; i < 3; i++)
+			free(dead->mem[i]);
 		free(dead);
 	}
 }
@@ -131,117 +135,45 @@ static void memory(struct hammer_thread *t)
 	struct homa_peer *peer;
 
 	while ((rpc = homa_retired_rpc(&t->ctx))) {
-		bury(t, rpc, NULL);
+		bury(t, rpc, NULL, NULL);
 		t->retired_rpcs++;
 	}
 	while ((peer = homa_retired_peer(&t->ctx))) {
-		bury(t, peer, NULL);
+		bury(t, peer, NULL, NULL);
 		t->retired_peers++;
 	}
 	while (t->ctx.spare_rpcs < 40) {
-		homa_ctx_give_rpc(&t->ctx, must_alloc(homa_rpc_size(&t->h->limits)));
+		homa_ctx_give_rpc(&t->ctx, hammer_alloc(homa_rpc_size(&t->h->limits)));
 		t->given_rpcs++;
 	}
 	while (t->ctx.spare_peers < 4) {
-		homa_ctx_give_peer(&t->ctx, must_alloc(homa_peer_size(&t->h->limits)));
+		homa_ctx_give_peer(&t->ctx, hammer_alloc(homa_peer_size(&t->h->limits)));
 		t->given_peers++;
 	}
 	while (t->ctx.spare_ranges < 40) {
-		homa_ctx_give_range(&t->ctx, must_alloc(homa_range_size()));
+		homa_ctx_give_range(&t->ctx, hammer_alloc(homa_range_size()));
 		t->given_ranges++;
 	}
 	free_dead(t, false);
 }
 
-/* ---- applications ---- */
-
-static void send_one(struct hammer_thread *t)
-{
-	struct hammer *h = t->h;
-	struct hammer_slot *slot = &h->slot[hammer_rand(t, HAMMER_SOCKS)];
-	u32 peer = hammer_rand(t, HAMMER_PEERS);
-	u32 link = h->any_link ? hammer_rand(t, HAMMER_LINKS) :
-				 peer / 2 % HAMMER_LINKS;
-	struct homa_send send = {
-		.dst = peer_addr(peer),
-		.port = (u16)(HAMMER_PORT + hammer_rand(t, HAMMER_SOCKS / 2)),
-		.length = 1 + hammer_rand(t, h->length),
-	};
-	struct homa_handle handle;
-	struct homa_sock *sock;
-	struct homa_rpc *rpc;
-
-	send.available = h->pieces ? hammer_rand(t, send.length + 1) : send.length;
-	pthread_rwlock_rdlock(&slot->lock);
-	sock = slot->sock;
-	if (h->unguarded)
-		pthread_rwlock_unlock(&slot->lock);
-	if (sock && !homa_rpc_send(&t->ctx, sock, h->link[link], &send, &handle, &rpc)) {
-		*(u64 *)homa_rpc_priv(rpc) = handle.id;
-		t->lengths[t->sent % 64] = send.length;
-		t->recent[t->sent++ % 64] = handle;
-		__atomic_fetch_add(&h->open_rpcs, 1, __ATOMIC_RELAXED);
-	}
-	if (!h->unguarded)
-		pthread_rwlock_unlock(&slot->lock);
-}
-
-/* More of a request, all of it in the end. */
-static void supply(struct hammer_thread *t, u32 i)
-{
-	u32 length = t->lengths[i];
-
-	if (!t->recent[i].id)
-		return;
-	homa_msg_supply(&t->ctx, t->recent[i],
-			hammer_rand(t, 2) ? length : hammer_rand(t, length));
-}
-
-static void release(struct hammer_thread *t, u64 where,
-		    const struct homa_msg_info *info)
-{
-	struct hammer_slot *slot = &t->h->slot[where % HAMMER_SOCKS];
-
-	if (!info->num_pages)
-		return;
-	pthread_rwlock_rdlock(&slot->lock);
-	if (slot->sock && slot->serial == where / HAMMER_SOCKS &&
-	    homa_pool_release(&t->ctx, slot->sock, info->pages, info->num_pages))
-		abort();
-	pthread_rwlock_unlock(&slot->lock);
-}
+/* ---- others ---- */
 
 /* Now and then what an onlooker sees, from any thread. */
 static void look(struct hammer_thread *t, u32 l)
 {
+	struct homa_look_cursor at = { 0 };
+	struct homa_rpc_look rpcs[16];
 	struct homa_link_state state;
+	u32 i, n;
 
 	homa_link_state(&t->ctx, t->h->link[l], &state);
 	if (homa_link_withheld(t->h->link[l]) > 1000000)
 		abort();
-}
-
-static void events(struct hammer_thread *t)
-{
-	struct homa_msg_info info;
-	struct homa_event ev;
-	struct homa_rpc *rpc;
-
-	while (homa_event_next(&t->ctx, &ev)) {
-		u64 where = *(u64 *)homa_sock_priv(ev.sock);
-
-		if (homa_rx_take(&t->ctx, ev.handle, &info))
-			continue;
-		release(t, where, &info);
-		if (info.kind == HOMA_EV_REQUEST) {
-			u32 length = 1 + hammer_rand(t, t->h->length);
-
-			homa_rpc_reply(&t->ctx, ev.handle, length, length, &rpc);
-		} else {
-			t->ended++;
-			__atomic_fetch_sub(&t->h->open_rpcs, 1, __ATOMIC_RELAXED);
-		}
-	}
+	n = homa_rpcs_look(&t->ctx, &at, NULL, rpcs, 16);
+	for (i = 0; i < n; i++)
+		if (rpcs[i].rx_received > rpcs[i].rx_length)
+			abort();
 }
 
 static void abort_one(struct hammer_thread *t)
@@ -270,7 +202,7 @@ static void receive(struct hammer_thread *t, u32 l)
 	struct hammer *h = t->h;
 	struct hammer_pkt *pkts[16];
 	struct homa_rx_pkt rx[16];
-	u32 n = queue_get(&h->queue[l], pkts, 1 + hammer_rand(t, 16)), i, room;
+	u32 n = queue_get(&h->queue[l], pkts, 1 + hammer_rand(t, 16)), i;
 
 	if (!n)
 		return;
@@ -284,12 +216,14 @@ static void receive(struct hammer_thread *t, u32 l)
 	}
 	homa_rx(&t->ctx, h->link[l], rx, n);
 	for (i = 0; i < n; i++) {
+		t->delivered += rx[i].verdict == HOMA_RX_DATA ||
+				rx[i].verdict == HOMA_RX_MESSAGE;
 		if (rx[i].verdict == HOMA_RX_DATA) {
-			homa_rx_place(rx[i].rpc, rx[i].offset, &room);
-			homa_rx_copied(&t->ctx, &rx[i]);
-			t->delivered++;
+			hammer_copy(t, &rx[i], pkts[i]->word);
+		} else if (rx[i].verdict == HOMA_RX_MESSAGE) {
+			hammer_given(t, &rx[i], pkts[i]->word);
 		} else if (rx[i].verdict == HOMA_RX_NO_LISTENER) {
-			struct homa_addr dst = seen_as(&pkts[i]->src);
+			struct homa_addr dst = hammer_seen_as(&pkts[i]->src);
 
 			homa_icmp(&t->ctx, &dst, homa_get_be16(pkts[i]->hdr),
 				  homa_get_be16(pkts[i]->hdr + 2),
@@ -304,40 +238,71 @@ static void receive(struct hammer_thread *t, u32 l)
 	homa_rx_flush(&t->ctx);
 }
 
+static void lose_or_queue(struct hammer_thread *t, u32 l, struct hammer_pkt *pkt)
+{
+	if (hammer_rand(t, 1000) < t->h->lose)
+		free(pkt);
+	else
+		queue_put(&t->h->queue[l], pkt);
+}
+
+/* What hosts of a newer revision may send before a message's first bytes. */
+static void announce(struct hammer_thread *t, u32 l, const struct hammer_pkt *first)
+{
+	struct hammer_pkt *pkt = hammer_alloc(sizeof(*pkt));
+	struct homa_packet p;
+	u32 length;
+
+	if (homa_packet_decode(&p, first->hdr, first->len))
+		abort();
+	length = p.data.length;
+	p.hdr.type = HOMA_START_MSG;
+	p.start.length = length;
+	pkt->src = first->src;
+	pkt->len = homa_packet_encode(pkt->hdr, &p);
+	lose_or_queue(t, l, pkt);
+}
+
+void hammer_put(struct hammer_thread *t, struct homa_tx_desc *desc)
+{
+	u32 lose = t->h->lose, l = desc->link != t->h->link[0], skip;
+
+	for (skip = 0; ; skip += desc->seg_size) {
+		struct hammer_pkt *pkt = hammer_alloc(sizeof(*pkt));
+		u32 payload = desc->length - skip;
+
+		if (payload > desc->seg_size)
+			payload = desc->seg_size;
+		pkt->src = hammer_seen_as(&desc->dst);
+		if (skip)
+			homa_tx_segment(desc, skip, pkt->hdr);
+		else
+			memcpy(pkt->hdr, desc->hdr, desc->hdr_len);
+		pkt->len = desc->hdr_len;
+		if (desc->rpc) {
+			pkt->len += payload;
+			pkt->word = *(u64 *)homa_rpc_priv(desc->rpc);
+			if (!skip && !desc->offset && hammer_rand(t, 1000) < t->h->announce)
+				announce(t, l, pkt);
+		}
+		lose_or_queue(t, l, pkt);
+		if (!desc->rpc || skip + desc->seg_size >= desc->length)
+			break;
+	}
+	homa_tx_done(&t->ctx, desc, hammer_rand(t, 1000) < lose ? -HOMA_EAGAIN : 0);
+}
+
 static void transmit(struct hammer_thread *t, u32 l)
 {
-	struct hammer *h = t->h;
 	struct homa_tx_desc desc;
-	u32 n, skip;
+	u32 n;
 
 	for (n = 0; n < 16; n++) {
 		u32 segs = 1 + hammer_rand(t, 4);
 
-		if (homa_tx(&t->ctx, h->link[l], segs, &desc) != HOMA_TX_PACKET)
+		if (homa_tx(&t->ctx, t->h->link[l], segs, &desc) != HOMA_TX_PACKET)
 			return;
-		for (skip = 0; ; skip += desc.seg_size) {
-			struct hammer_pkt *pkt = must_alloc(sizeof(*pkt));
-			u32 payload = desc.length - skip;
-
-			if (payload > desc.seg_size)
-				payload = desc.seg_size;
-			if (!desc.rpc)
-				payload = 0;
-			pkt->src = seen_as(&desc.dst);
-			pkt->len = desc.hdr_len + payload;
-			if (skip)
-				homa_tx_segment(&desc, skip, pkt->hdr);
-			else
-				memcpy(pkt->hdr, desc.hdr, desc.hdr_len);
-			if (hammer_rand(t, 1000) < h->lose)
-				free(pkt);
-			else
-				queue_put(&h->queue[l], pkt);
-			if (!desc.rpc || skip + desc.seg_size >= desc.length)
-				break;
-		}
-		homa_tx_done(&t->ctx, &desc,
-			     hammer_rand(t, 1000) < h->lose ? -HOMA_EAGAIN : 0);
+		hammer_put(t, &desc);
 	}
 }
 
@@ -345,30 +310,35 @@ void hammer_round(struct hammer_thread *t)
 {
 	struct hammer *h = t->h;
 	u32 shards = h->limits.shards, i;
+	struct homa_counts counts;
 
 	__atomic_fetch_add(&t->loops, 1, __ATOMIC_RELEASE);
 	t->ctx.now = hammer_now();
 	memory(t);
 	for (i = 0; i < HAMMER_LINKS; i++)
 		receive(t, i);
-	events(t);
+	hammer_events(t);
+	hammer_read(t, hammer_rand(t, HAMMER_SOCKS));
 	if (!__atomic_load_n(&h->stop, __ATOMIC_RELAXED)) {
-		if (__atomic_load_n(&h->open_rpcs, __ATOMIC_RELAXED) <
-		    (s64)(h->outstanding * h->threads))
-			send_one(t);
+		homa_engine_counts(h->engine, &counts);
+		/* Most have two ends here. */
+		if (counts.rpcs < 2 * h->outstanding * h->threads)
+			hammer_send(t);
 		if (hammer_rand(t, 1000) < h->abort)
 			abort_one(t);
+		if (h->give && !hammer_rand(t, 16))
+			hammer_switch(t, hammer_rand(t, HAMMER_SOCKS));
 	}
 	/* To the end, also when no new ones are begun. */
 	for (i = 0; h->pieces && i < 64; i++)
-		supply(t, i);
+		hammer_supply(t, i);
 	if (!hammer_rand(t, 100))
 		look(t, hammer_rand(t, HAMMER_LINKS));
 	if (t->ctx.now >= t->deadline) {
 		for (i = t->index; i < shards; i += h->threads)
 			homa_timer(&t->ctx, i, 50);
 		homa_rx_flush(&t->ctx);
-		events(t);
+		hammer_events(t);
 		t->deadline = t->ctx.now + 500000;
 	}
 	for (i = 0; i < HAMMER_LINKS; i++)
@@ -420,20 +390,24 @@ static void slot_open(struct hammer_thread *t, u32 i)
 {
 	struct hammer *h = t->h;
 	struct hammer_slot *slot = &h->slot[i];
-	struct homa_sock *sock = must_alloc(homa_sock_size(&h->limits));
-	void *pool = must_alloc(homa_pool_size(h->pages));
+	struct homa_sock *sock = hammer_alloc(homa_sock_size(&h->limits));
+	void *pool = hammer_alloc(homa_pool_size(h->pages));
+	struct hammer_home *home = homa_sock_priv(sock);
+	u8 *region = malloc((size_t)h->pages * HOMA_BPAGE_SIZE);
 
 	/* Once it is bound, requests may come; all must be ready by then. */
 	pthread_rwlock_wrlock(&slot->lock);
 	slot->serial++;
-	*(u64 *)homa_sock_priv(sock) = slot->serial * HAMMER_SOCKS + i;
-	if (homa_sock_open(&t->ctx, sock) ||
+	home->where = slot->serial * HAMMER_SOCKS + i;
+	home->region = region;
+	if (!region || homa_sock_open(&t->ctx, sock) ||
 	    homa_sock_set_pool(&t->ctx, sock, pool, h->pages) ||
 	    (i < HAMMER_SOCKS / 2 &&
 	     homa_sock_bind(&t->ctx, sock, (u16)(HAMMER_PORT + i))))
 		abort();
 	slot->sock = sock;
 	slot->pool = pool;
+	slot->region = region;
 	pthread_rwlock_unlock(&slot->lock);
 }
 
@@ -441,18 +415,20 @@ static void slot_close(struct hammer_thread *t, u32 i)
 {
 	struct hammer_slot *slot = &t->h->slot[i];
 	struct homa_sock *sock;
-	void *pool;
+	void *pool, *region;
 
 	pthread_rwlock_wrlock(&slot->lock);
 	sock = slot->sock;
 	pool = slot->pool;
+	region = slot->region;
 	slot->sock = NULL;
+	hammer_purge(slot);
 	pthread_rwlock_unlock(&slot->lock);
 	if (!sock)
 		return;
 	while (homa_sock_close(&t->ctx, sock, 1 + hammer_rand(t, 5)))
 		hammer_round(t);
-	bury(t, sock, pool);
+	bury(t, sock, pool, region);
 }
 
 void hammer_reopen(struct hammer_thread *t, u32 slot)
@@ -464,23 +440,24 @@ void hammer_reopen(struct hammer_thread *t, u32 slot)
 struct hammer *hammer_new(u32 threads, u32 shards, u32 pages, u64 seed)
 {
 	const char *text = getenv("HAMMER_SEED");
-	struct hammer *h = must_alloc(sizeof(*h));
+	struct hammer *h = hammer_alloc(sizeof(*h));
 	struct homa_params params;
 	u32 i;
 
 	h->limits = (struct homa_limits){ .shards = shards, .buckets = 64,
-					  .tombstones = 4096, .sock_priv = 8,
+					  .tombstones = 4096,
+					  .sock_priv = sizeof(struct hammer_home),
 					  .peer_priv = 8, .rpc_priv = 8 };
 	h->threads = threads;
 	h->pages = pages;
 	h->seed = text ? strtoull(text, NULL, 0) : seed;
 	homa_params_default(&params);
 	params.peer_idle_ms = 1;
-	h->engine = must_alloc(homa_engine_size(&h->limits));
+	h->engine = hammer_alloc(homa_engine_size(&h->limits));
 	if (homa_engine_init(h->engine, &h->limits, &params, h->seed, hammer_now()))
 		abort();
 	for (i = 0; i < HAMMER_LINKS; i++) {
-		h->link[i] = must_alloc(homa_link_size(1024));
+		h->link[i] = hammer_alloc(homa_link_size(1024));
 		homa_link_init(h->link[i], h->engine, i ? 10000 : 0, 1500, 1024);
 		pthread_mutex_init(&h->queue[i].lock, NULL);
 		h->queue[i].tail = &h->queue[i].head;
@@ -498,6 +475,7 @@ struct hammer *hammer_new(u32 threads, u32 shards, u32 pages, u64 seed)
 	}
 	for (i = 0; i < HAMMER_SOCKS; i++) {
 		pthread_rwlock_init(&h->slot[i].lock, NULL);
+		pthread_mutex_init(&h->slot[i].inbox_lock, NULL);
 		slot_open(&h->thread[0], i);
 	}
 	return h;
