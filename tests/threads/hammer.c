@@ -85,14 +85,16 @@ static void hammer__losses_aborts_and_closed_sockets(void **state)
 	hammer(64, 20, 5000, 100);
 }
 
-/* Messages that others announce: they wait for grants when they are given away. */
-static void hammer__announced(void **state)
+/* Announced, messages wait for grants when they are given away; repeated, they
+ * come while others copy them. */
+static void hammer__announced_and_repeated(void **state)
 {
 	struct hammer *h = hammer_new(4, 16, 64, 46);
 
 	(void)state;
 	h->length = 1000;
 	h->announce = 900;
+	h->repeat = 200;
 	h->abort = 20;
 	hammer_all(h);
 }
@@ -142,7 +144,7 @@ int main(void)
 		cmocka_unit_test(hammer__one_shard),
 		cmocka_unit_test(hammer__long_messages),
 		cmocka_unit_test(hammer__losses_aborts_and_closed_sockets),
-		cmocka_unit_test(hammer__announced),
+		cmocka_unit_test(hammer__announced_and_repeated),
 		cmocka_unit_test(hammer__sockets_come_and_go),
 		cmocka_unit_test(hammer__few_pages),
 		cmocka_unit_test(hammer__pieces),

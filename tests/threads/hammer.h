@@ -85,7 +85,7 @@ struct hammer_thread {
 
 /**
  * struct hammer - engine, links, sockets, threads
- * @lose, @repeat: ‰ of packets.
+ * @lose, @repeat: ‰ of packets; they come again at once, and once more later.
  * @length: most bytes of a message, besides its word.
  * @outstanding: RPCs per thread at a time.
  * @announce: ‰ of messages that a START_MSG comes before, more or less.

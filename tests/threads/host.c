@@ -240,10 +240,18 @@ static void receive(struct hammer_thread *t, u32 l)
 
 static void lose_or_queue(struct hammer_thread *t, u32 l, struct hammer_pkt *pkt)
 {
-	if (hammer_rand(t, 1000) < t->h->lose)
+	struct hammer_pkt *twin;
+
+	if (hammer_rand(t, 1000) < t->h->lose) {
 		free(pkt);
-	else
-		queue_put(&t->h->queue[l], pkt);
+		return;
+	}
+	if (hammer_rand(t, 1000) < t->h->repeat) {
+		twin = hammer_alloc(sizeof(*twin));
+		*twin = *pkt;
+		queue_put(&t->h->queue[l], twin);
+	}
+	queue_put(&t->h->queue[l], pkt);
 }
 
 /* What hosts of a newer revision may send before a message's first bytes. */
@@ -445,7 +453,7 @@ struct hammer *hammer_new(u32 threads, u32 shards, u32 pages, u64 seed)
 	u32 i;
 
 	h->limits = (struct homa_limits){ .shards = shards, .buckets = 64,
-					  .tombstones = 4096,
+					  .tombstones = 1 << 17,
 					  .sock_priv = sizeof(struct hammer_home),
 					  .peer_priv = 8, .rpc_priv = 8 };
 	h->threads = threads;
