@@ -4,7 +4,7 @@
  * finds its RPC under the shard's lock, changes its state, and leaves the
  * moving of bytes to the schedulers.
  */
-#include "homa_impl.h"
+#include "homa_busy.h"
 
 /* How many RPCs a client may have open before it asks for short unscheduled
  * responses (SIGCOMM'18 section 3.6). */
@@ -89,6 +89,7 @@ int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
 	rpc->heard_at = ctx->now;
 	rpc->probes = 0;
 	rpc->probe_at = 0;
+	homa_busy_over(rpc);
 	homa_rpc_arm(rpc, ctx->now + engine->params.need_ack_us * 1000ull);
 	unsched = HOMA_READ_ONCE(rpc->link->derived.rtt_bytes);
 	if (rpc->resp_limit_kib && rpc->resp_limit_kib * 1024u < unsched) {

@@ -162,6 +162,7 @@ enum homa_rpc_flags {
 	HOMA_RPC_PRIVATE = 2,
 	HOMA_RPC_TELL_GONE = 4,		/* dead, and the host should know */
 	HOMA_RPC_NO_BUFFER = 8,		/* waits in sock->starving */
+	HOMA_RPC_BUSY = 16,		/* says the peer; asked again at probe_at */
 	HOMA_RPC_EXECUTED = 64,		/* request went to the application */
 	HOMA_RPC_OWN_PAGES = 128,	/* pages not yet given away */
 };
@@ -174,8 +175,7 @@ enum homa_rpc_flags {
  * @refs: one for being hashed, one per pinned packet, event and caller.
  * @birth: creation time, ns.
  * @heard_at: last sign of life from the peer that concerns this RPC, ns.
- * @probe_at: when the last RESEND or NEED_ACK went out, ns; 0: none.
- * @probes: how many without an answer (back-off).
+ * @probe_at, @probes: when the last RESEND or NEED_ACK went out, ns; how many in vain.
  * @copied: bytes the host has copied (in.received counts bytes arrived).
  * @resp_limit_kib: server: the client's wish (incast control), 0: none.
  */
@@ -250,6 +250,7 @@ struct homa_peer {
 	u64 active_at;
 	u64 key;			/* keyed hash of @addr */
 	u32 cutoffs_sent_ms;
+	u32 num_busy;			/* RPCs with HOMA_RPC_BUSY; peer lock */
 	/* What short messages need are two cache lines, to here. */
 	u64 resend_at;
 	u64 ack_ids[HOMA_MAX_ACKS];

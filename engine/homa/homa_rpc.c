@@ -6,7 +6,7 @@
  * yet fetched) is gone. Only then do its receive pages, gap records, socket
  * and peer go back, because until then somebody may still write through them.
  */
-#include "homa_impl.h"
+#include "homa_busy.h"
 
 struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u64 hash, u64 id,
 			       const struct homa_addr *peer)
@@ -120,6 +120,7 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	homa_out_cancel(rpc);
+	homa_busy_over(rpc);
 	if (rpc->in.length)
 		homa_grant_remove(ctx, rpc);
 	homa_wheel_del(&rpc->shard->wheel, &rpc->timer);

@@ -6,6 +6,7 @@
  * or a host with a single shard). This file finds or makes the RPC and deals
  * with DATA; homa_rx_ctrl.c has one function per control packet.
  */
+#include "homa_busy.h"
 #include "homa_rx.h"
 
 static const u16 homa_wire_drops[HOMA_WIRE_ERROR_LIMIT] = {
@@ -238,6 +239,7 @@ static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 		return NULL;
 	}
 	rpc->probes = 0;
+	homa_busy_over(rpc);
 	return rpc;
 }
 

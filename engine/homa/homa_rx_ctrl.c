@@ -5,6 +5,7 @@
  * they are about. None of these functions believes that the peer's view of an
  * RPC matches ours.
  */
+#include "homa_busy.h"
 #include "homa_rx.h"
 
 static void homa_ctrl_heard(struct homa_ctx *ctx, struct homa_rpc *rpc)
@@ -43,6 +44,7 @@ static void homa_rx_grant(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	}
 	homa_ctrl_heard(ctx, rpc);
 	rpc->probes = 0;
+	homa_busy_over(rpc);
 	if (p->grant.offset > HOMA_READ_ONCE(rpc->out.limit))
 		homa_out_grant(ctx, rpc, p->grant.offset,
 			       homa_ctrl_level(ctx, p->grant.priority));
@@ -155,9 +157,7 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	/* A question like the timer's, which waits for its answer now: if it
 	 * did not count, a server that asks again and again and sends nothing
 	 * that fits would keep us from giving up. */
-	rpc->probe_at = ctx->now;
-	if (rpc->probes < 255)
-		rpc->probes++;
+	homa_rpc_asked(ctx, rpc);
 }
 
 /* NEED_ACK for an RPC that we have finished and forgotten. */
@@ -259,6 +259,7 @@ void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		break;
 	case HOMA_BUSY:
 		homa_ctrl_heard(ctx, rpc);
+		homa_busy(ctx, rpc);
 		break;
 	case HOMA_NEED_ACK:
 		homa_rx_need_ack(ctx, rpc, pkt);

@@ -6,9 +6,12 @@
  * by the receiver: it asks with RESEND for what was granted and did not come.
  * Retries are kept few on purpose: one RESEND at a time to a peer that does
  * not answer, intervals that double, no clock while the delay is our own
- * (ungranted, unsent, no buffers, in service). Eager retries were measured
+ * (ungranted, unsent, no buffers, in service). A peer that says BUSY has the RPC and
+ * speaks up by itself (DATA, NEED_ACK), so it is asked so many times per interval
+ * and no more, however many RPCs wait for it. Eager retries were measured
  * elsewhere to multiply traffic twentyfold just when the network is full.
  */
+#include "homa_busy.h"
 #include "homa_rx.h"
 
 #define HOMA_MAX_GAP_RESENDS 16u
@@ -157,10 +160,7 @@ static bool homa_rpc_is_lost(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 static u64 homa_backoff(const struct homa_rpc *rpc, u64 base)
 {
-	u64 cap = HOMA_READ_ONCE(rpc->link->derived.timeout_ns) / 4;
-	u32 shift = homa_min_u32(rpc->probes, 3);
-
-	return homa_max_u64(base, homa_min_u64(base << shift, cap));
+	return homa_ask_after(rpc, base, homa_min_u32(rpc->probes, HOMA_DOUBLINGS));
 }
 
 enum homa_question {
@@ -189,9 +189,7 @@ static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		homa_ctrl_rpc(ctx, rpc, HOMA_NEED_ACK);
 		break;
 	}
-	rpc->probe_at = ctx->now;
-	if (rpc->probes < 255)
-		rpc->probes++;
+	homa_rpc_asked(ctx, rpc);
 }
 
 /* ---- one RPC's deadline ---- */
@@ -275,10 +273,14 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		homa_rpc_give_up(ctx, rpc);
 		return 0;
 	}
+	due = homa_max_u64(since, rpc->probe_at) + homa_backoff(rpc, base);
+	if (rpc->flags & HOMA_RPC_BUSY) {
+		due = rpc->probe_at;
+		since = homa_max_u64(since, HOMA_READ_ONCE(rpc->peer->heard_at));
+	}
 	death = homa_max_u64(since + HOMA_READ_ONCE(
 					rpc->link->derived.timeout_ns),
 			     ctx->now + base);
-	due = homa_max_u64(since, rpc->probe_at) + homa_backoff(rpc, base);
 	if (ctx->now < due)
 		return homa_min_u64(due, death);
 	if (!homa_peer_may_ask(ctx, rpc->peer,

@@ -91,6 +91,30 @@ static void look__an_rpc_on_its_way(void **state)
 	pair_finish(w);
 }
 
+/* It never had ranges: nothing is missing between them. */
+static void look__a_message_that_was_given_away(void **state)
+{
+	struct homa_rpc_look look[MAX_RPCS];
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *r;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.give = true;
+	w = pair_world_new(&cfg);
+	r = pair_rpc(w, 0, 1, 100, 100);
+	r->reply_delay = PAIR_MS;
+	r->reply_delay_set = true;
+	pair_run_for(w, 500 * PAIR_US);
+	assert_int_equal(w->given, 1);
+	assert_int_equal(all_rpcs(w, 1, NULL, 8, look), 1);
+	assert_int_equal(look[0].rx_received, 100);
+	assert_int_equal(look[0].rx_gap_bytes, 0);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	pair_finish(w);
+}
+
 static void look__stale_handle(void **state)
 {
 	struct pair_world *w = world(64, 1);
@@ -194,6 +218,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(look__an_rpc_on_its_way),
+		cmocka_unit_test(look__a_message_that_was_given_away),
 		cmocka_unit_test(look__stale_handle),
 		cmocka_unit_test(look_all__each_once),
 		cmocka_unit_test(look_all__of_a_socket),

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Peers that say BUSY. They have the RPC and speak up by themselves, with DATA or
+ * NEED_ACK; a question serves only to notice one that has forgotten it. If each
+ * RPC asked by its own clock, a client with thousands of requests at a slow
+ * server would send it nothing but questions, and a machine that is slow because
+ * it is busy would never get out of that. So a peer is asked a fixed number of
+ * times per interval: the more RPCs it is busy with, the longer each waits. That
+ * the peer as a whole is gone is still noticed at once (homa_timer.c).
+ */
+#include "homa_busy.h"
+
+#define HOMA_PATIENT 16u	/* questions to a busy peer per RESEND interval */
+
+void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	u64 base = HOMA_READ_ONCE(rpc->link->derived.resend_ns);
+	struct homa_peer *peer = rpc->peer;
+	u64 round;
+
+	rpc->probes = 0;
+	if ((rpc->flags & HOMA_RPC_BUSY) || (rpc->state != HOMA_RPC_OUTGOING &&
+					     rpc->state != HOMA_RPC_INCOMING))
+		return;
+	rpc->flags |= HOMA_RPC_BUSY;
+	homa_lock(&peer->lock);
+	round = ++peer->num_busy * base / HOMA_PATIENT;
+	homa_unlock(&peer->lock);
+	rpc->probe_at = ctx->now + homa_max_u64(round, homa_ask_after(rpc, base,
+								     HOMA_DOUBLINGS));
+}
+
+void homa_busy_ends(struct homa_rpc *rpc)
+{
+	struct homa_peer *peer = rpc->peer;
+
+	rpc->flags &= (u8)~HOMA_RPC_BUSY;
+	homa_lock(&peer->lock);
+	peer->num_busy--;
+	homa_unlock(&peer->lock);
+}

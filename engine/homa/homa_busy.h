@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * When a peer is asked about an RPC, and when again. All under the shard's lock.
+ */
+#ifndef HOMA_BUSY_H
+#define HOMA_BUSY_H
+
+#include "homa_impl.h"
+
+#define HOMA_DOUBLINGS 3u	/* of the interval between questions, at most */
+
+/* How long to wait for an answer, ns: @base, doubled so often. */
+static inline u64 homa_ask_after(const struct homa_rpc *rpc, u64 base, u32 doublings)
+{
+	u64 cap = HOMA_READ_ONCE(rpc->link->derived.timeout_ns) / 4;
+
+	return homa_max_u64(base, homa_min_u64(base << doublings, cap));
+}
+
+/* The peer has @rpc and works on it: it is asked again in its turn. */
+void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc);
+void homa_busy_ends(struct homa_rpc *rpc);
+
+/* It has said something else, or nothing is waited for any more. */
+static inline void homa_busy_over(struct homa_rpc *rpc)
+{
+	if (rpc->flags & HOMA_RPC_BUSY)
+		homa_busy_ends(rpc);
+}
+
+/* A question about @rpc goes out. */
+static inline void homa_rpc_asked(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	homa_busy_over(rpc);
+	rpc->probe_at = ctx->now;
+	if (rpc->probes < 255)
+		rpc->probes++;
+}
+
+#endif
