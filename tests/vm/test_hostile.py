@@ -14,7 +14,7 @@ from taps import Tap, options, tap
 
 __all__ = ["tap"]
 
-SECONDS = float(os.environ.get("HOMA_VM_FUZZ_SECONDS", "5"))
+SECONDS = float(os.environ.get("HOMA_VM_FUZZ_SECONDS", "4"))
 SEED = int(os.environ.get("HOMA_VM_FUZZ_SEED", "1"))
 
 
