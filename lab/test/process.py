@@ -157,3 +157,11 @@ def _wait(child: subprocess.Popen[bytes], log: Path, timeout: float, verbose: bo
                 raise subprocess.TimeoutExpired(child.args, timeout)
             _bury_orphans()
             time.sleep(0.03)
+
+
+def runs(pid: int) -> bool:
+    """It has not ended; whose child it has become may be slow to ask for its status."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -7,13 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from conftest import ROOT, needs_root
 
 from lab import guardian, net
 from lab.errors import LabError
+from lab.test.process import runs
 
 # Makes a network with a busy process in it, says so, and waits to be ended.
 OWNER = """
@@ -46,14 +46,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
             return
         time.sleep(0.05)
     pytest.fail("still not so after 30 s")
-
-
-def runs(pid: int) -> bool:
-    """It has not ended; whose child it has become may be slow to ask for its status."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
 
 
 @needs_root

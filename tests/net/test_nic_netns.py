@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from netns import CommandError, Net, eventually
 
+from lab.test.process import runs
+
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
 
 OWNER = """
@@ -40,7 +42,7 @@ def test_net__is_removed_when_its_owner_is_killed(number: int) -> None:
     owner.send_signal(number)
     owner.wait()
     eventually(lambda: not names(prefix), 20)
-    eventually(lambda: not Path(f"/proc/{sleeper}").exists(), 20)
+    eventually(lambda: not runs(int(sleeper)), 20)
 
 
 def test_net__two_at_a_time() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.test.process import runs
 from lab.vm import Guest, Kernel, Options, VmError, guest, run, wire
 from lab.vm.module import ROOT, compile_in
 
@@ -125,13 +126,6 @@ def test_emulator__goes_when_its_owner_is_killed(kernel: Kernel, tmp_path: Path)
         owner.send_signal(signal.SIGKILL)
         owner.wait()
     deadline = time.monotonic() + 30
-    while _runs(pid):
+    while runs(pid):
         assert time.monotonic() < deadline, "the emulator lives on"
         time.sleep(0.05)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
