@@ -127,6 +127,7 @@ def test_command__without_findings_ends_well(
     assert "0 findings" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("no_guests")
 def test_command__names_what_it_can_fuzz(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         fuzz.main(["--kernel", "wire"])
