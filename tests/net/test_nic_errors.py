@@ -48,8 +48,10 @@ def test_port_unreachable__is_limited_in_rate(pair, tool: Tool) -> None:
     tool.run(a, "--seconds", "10", "send", b.v4)  # the neighbour is known now
     got = tool.run(a, "--count", "4000", "--window", "2", "--seconds", "1", "send", b.v4)
     errors = pick(got, "stats")[0]["icmp_errors"]
-    # Not all arrive when the machine is busy: the kernel drops them before or in a full socket.
-    assert 1 <= errors < pick(server.stop(), "stats")[0]["rx_packets"] <= 4001
+    stats = pick(server.stop(), "stats")[0]
+    assert 1 <= errors < stats["rx_packets"] <= 4001
+    # A full socket's drops are told with its next packet, which may never come.
+    assert tool.backend == "udp" or stats["rx_packets"] + stats["rx_dropped"] == 4001
 
 
 @pytest.mark.parametrize("family", ["v4", "v6"])
