@@ -35,39 +35,11 @@ static void homa_rx_heard(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 /* ---- the first packet of a message ---- */
 
-/* Pages for a message, or a place in the socket's queue. False: refused. */
-static bool homa_rx_buffers(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			    u32 length)
-{
-	struct homa_sock *sock = rpc->sock;
-	u64 lease = ctx->engine->params.bpage_lease_us * 1000ull;
-	bool ok = true;
-
-	if (!HOMA_READ_ONCE(sock->pool))
-		return true;
-	homa_lock(&sock->lock);
-	if (length > homa_min_u32(HOMA_MAX_BPAGES, sock->pool->num_pages) *
-			     HOMA_BPAGE_SIZE) {
-		ok = false;
-	} else if (homa_heap_min(&sock->starving) ||
-		   homa_pool_alloc(sock->pool, ctx->now, lease, ctx->cpu,
-				   length, rpc->pages, &rpc->num_pages)) {
-		rpc->flags |= HOMA_RPC_NO_BUFFER;
-		rpc->starving.key = length;
-		rpc->starving.tie = rpc->birth;
-		homa_heap_insert(&sock->starving, &rpc->starving);
-	} else {
-		rpc->flags |= HOMA_RPC_OWN_PAGES;
-	}
-	homa_unlock(&sock->lock);
-	return ok;
-}
-
 bool homa_rx_begin(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 		   u32 granted)
 {
 	if (length > ctx->engine->params.max_message_length ||
-	    !homa_rx_buffers(ctx, rpc, length))
+	    !homa_rpc_find_pages(ctx, rpc, length))
 		return false;
 	rpc->state = HOMA_RPC_INCOMING;
 	rpc->in.length = length;
