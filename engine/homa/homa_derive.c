@@ -214,7 +214,8 @@ static void homa_rtt_update(struct homa_link *link, u64 now, u32 ns)
 
 	if (now >= link->rtt_epoch_at) {
 		/* After a longer silence the last epoch's minimum is stale. */
-		bool stale = now - link->rtt_epoch_at >= HOMA_RTT_EPOCH_NS;
+		bool stale = homa_since(now, link->rtt_epoch_at) >=
+			     HOMA_RTT_EPOCH_NS;
 
 		HOMA_WRITE_ONCE(link->rtt_epoch_at, now + HOMA_RTT_EPOCH_NS);
 		link->rtt_prev_ns = stale ? 0 : link->rtt_next_ns;

@@ -356,7 +356,7 @@ static void homa_grant_fifo(struct homa_ctx *ctx, struct homa_link *link,
 	interval = homa_div64(increment * 8000000ull,
 			      (u64)rate * params->grant_fifo_fraction);
 	/* Grants were not continuously wanted: there is no overload. */
-	late = ctx->now - grants->fifo_at > interval;
+	late = homa_since(ctx->now, grants->fifo_at) > interval;
 	grants->fifo_at = ctx->now + interval;
 	if (late)
 		return;

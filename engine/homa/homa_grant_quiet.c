@@ -15,9 +15,8 @@ u32 homa_grant_quiet(const struct homa_ctx *ctx, const struct homa_grants *grant
 		u32 received = HOMA_READ_ONCE(rpc->in.received);
 		u64 since = HOMA_READ_ONCE(rpc->peer->active_at);
 
-		/* Another CPU's clock may be ahead of ours. */
-		if (rpc->in.granted > received && ctx->now > since &&
-		    ctx->now - since > quiet_ns)
+		if (rpc->in.granted > received &&
+		    homa_since(ctx->now, since) > quiet_ns)
 			sum += rpc->in.granted - received;
 	}
 	return (u32)homa_min_u64(sum, most);

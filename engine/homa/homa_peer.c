@@ -77,7 +77,7 @@ static bool homa_peer_evict(struct homa_ctx *ctx,
 				pos, struct homa_peer, hash);
 
 			if (homa_ref_read(&peer->refs) > 1 ||
-			    now - peer->used_at_ms < idle_ms ||
+			    homa_since_ms(now, peer->used_at_ms) < idle_ms ||
 			    !homa_ref_drop_last(&peer->refs))
 				continue;
 			homa_list_del(&peer->hash);

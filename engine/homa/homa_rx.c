@@ -61,7 +61,7 @@ static bool homa_rx_response(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	u64 first = HOMA_READ_ONCE(rpc->out.first_at);
 
 	if (first && rpc->out.length <= rpc->out.seg_size && !rpc->probes)
-		homa_link_rtt_sample(ctx, rpc->link, ctx->now - first);
+		homa_link_rtt_sample(ctx, rpc->link, homa_since(ctx->now, first));
 	homa_out_cancel(rpc);
 	return homa_rx_begin(ctx, rpc, length, granted);
 }

@@ -110,8 +110,8 @@ static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	/* The server's restart guard and its tombstones count on this: nobody
 	 * starts again long after the last sign of the server that may have
 	 * executed the request. */
-	if (ctx->now - homa_max_u64(rpc->heard_at,
-				    HOMA_READ_ONCE(rpc->out.sent_at)) >=
+	if (homa_since(ctx->now, homa_max_u64(rpc->heard_at,
+					      HOMA_READ_ONCE(rpc->out.sent_at))) >=
 	    HOMA_READ_ONCE(rpc->link->derived.restart_ns)) {
 		homa_count(ctx, HOMA_M_rpc_timeouts, 1);
 		homa_rpc_fail(ctx, rpc, HOMA_ETIMEDOUT);
@@ -148,7 +148,8 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		return;
 	}
 	if (rpc->state == HOMA_RPC_INCOMING &&
-	    ctx->now - rpc->probe_at < HOMA_READ_ONCE(rpc->link->derived.resend_ns))
+	    homa_since(ctx->now, rpc->probe_at) <
+		    HOMA_READ_ONCE(rpc->link->derived.resend_ns))
 		return;
 	if (!homa_resend_missing(ctx, rpc, homa_ctrl_level(ctx, 7))) {
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);

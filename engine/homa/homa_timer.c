@@ -57,8 +57,8 @@ static bool homa_peer_may_ask(struct homa_ctx *ctx, struct homa_peer *peer,
 	heard = HOMA_READ_ONCE(peer->heard_at);
 	if (heard >= peer->resend_at)
 		peer->probes = 0;
-	ok = !peer->probes || ctx->now - heard < interval ||
-	     ctx->now - peer->resend_at >= interval;
+	ok = !peer->probes || homa_since(ctx->now, heard) < interval ||
+	     homa_since(ctx->now, peer->resend_at) >= interval;
 	if (ok) {
 		peer->resend_at = ctx->now;
 		if (peer->probes < 255)
@@ -86,7 +86,7 @@ static bool homa_rpc_is_lost(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	homa_lock(&peer->lock);
 	heard = HOMA_READ_ONCE(peer->heard_at);
 	lost = heard < peer->resend_at && peer->probes >= HOMA_MIN_PROBES &&
-	       ctx->now - heard >= timeout;
+	       homa_since(ctx->now, heard) >= timeout;
 	homa_unlock(&peer->lock);
 	return lost;
 }
@@ -202,7 +202,7 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	since = rpc->heard_at;
 	if (rpc->state == HOMA_RPC_OUTGOING)
 		since = homa_max_u64(since, HOMA_READ_ONCE(rpc->out.sent_at));
-	if (homa_rpc_is_lost(ctx, rpc, ctx->now - since)) {
+	if (homa_rpc_is_lost(ctx, rpc, homa_since(ctx->now, since))) {
 		homa_rpc_give_up(ctx, rpc);
 		return 0;
 	}

@@ -18,6 +18,22 @@ struct homa_rpc;
 struct homa_range;
 
 #define HOMA_NEVER ((u64)-1)
+
+/*
+ * Time from @then to @now, ns. A time that another CPU wrote may be a little ahead of
+ * this caller's, who looked at the clock before: then no time has passed.
+ */
+static inline u64 homa_since(u64 now, u64 then)
+{
+	return now > then ? now - then : 0;
+}
+
+/* The same for counters of milliseconds that wrap. */
+static inline u32 homa_since_ms(u32 now, u32 then)
+{
+	return then - now < 1000 ? 0 : now - then;
+}
+
 #define HOMA_MAX_BPAGES 16u		/* pages of one pooled message */
 #define HOMA_BPAGE_SHIFT 16
 #define HOMA_BPAGE_SIZE (1u << HOMA_BPAGE_SHIFT)

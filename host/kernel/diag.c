@@ -243,8 +243,8 @@ static bool homa_diag_rpc(struct homa_diag_dump *d,
 	      nla_put_u16(skb, HOMA_DIAG_A_PEER_PORT, look->peer_port) ||
 	      homa_diag_put_addr(skb, &look->peer,
 				 (struct homa_link *)look->link) ||
-	      homa_put_u64(skb, HOMA_DIAG_A_AGE_NS, now - look->birth) ||
-	      homa_put_u64(skb, HOMA_DIAG_A_SILENT_NS, now - look->heard_at) ||
+	      homa_put_u64(skb, HOMA_DIAG_A_AGE_NS, homa_since(now, look->birth)) ||
+	      homa_put_u64(skb, HOMA_DIAG_A_SILENT_NS, homa_since(now, look->heard_at)) ||
 	      homa_diag_put_lengths(skb, look);
 	return homa_diag_close(d, head, err);
 }

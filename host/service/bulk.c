@@ -60,7 +60,7 @@ bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
 	    dest->port == d->local || !wanted(d, dest->port) ||
 	    d->udp->thread != t->index)
 		return false;
-	if (!dest->bulk_wait || t->ctx.now - dest->bulk_at > dest->bulk_wait)
+	if (!dest->bulk_wait || homa_since(t->ctx.now, dest->bulk_at) > dest->bulk_wait)
 		ask(t, dest);
 	if (dest->bulk != HOMAD_BULK_YES)
 		return false;

@@ -461,7 +461,7 @@ int homad_commands(struct homad_thread *t)
 		total += done;
 		if (done)
 			app->quiet_since = t->ctx.now;
-		else if (t->ctx.now - app->quiet_since > QUIET_NS)
+		else if (homa_since(t->ctx.now, app->quiet_since) > QUIET_NS)
 			park(t, app);
 	}
 	t->counters.commands += total;

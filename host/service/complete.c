@@ -249,7 +249,7 @@ static bool tell_message(struct homad_thread *t, struct homad_app *app,
 	HOMAD_PROBE4(deliver, app->id, info.id, info.length, info.error);
 	if (priv->client) {
 		if (!info.error)
-			homa_hist_record(&t->rtt, t->ctx.now - priv->sent_ns);
+			homa_hist_record(&t->rtt, homa_since(t->ctx.now, priv->sent_ns));
 		app->client_slots[priv->token & 0xffff].token = 0;
 		priv->token = 0;
 	}

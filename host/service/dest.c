@@ -145,7 +145,7 @@ int homad_dest(struct homad_thread *t, struct homa_addr *addr, u32 length,
 		return 0;
 	}
 	if (unlikely(!homa_addr_equal(&dest->addr, addr) || !dest->checked ||
-		     t->ctx.now - dest->checked > BELIEVE_NS))
+		     homa_since(t->ctx.now, dest->checked) > BELIEVE_NS))
 		look_up(t, dest, addr);
 	if (unlikely(dest->error))
 		return dest->error;

@@ -225,7 +225,7 @@ static bool finish(struct homad_thread *t, struct homad_direct *d,
 	cqe->cookie = d->cookie;
 	cqe->token = d->client_token;
 	put_address(cqe, d, d->server_port);
-	homa_hist_record(&t->rtt, t->ctx.now - d->sent_ns);
+	homa_hist_record(&t->rtt, homa_since(t->ctx.now, d->sent_ns));
 	homad_touch(t, client,
 		    d->is_private ? HOMA_SHM_ARM_ANY :
 				    HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);

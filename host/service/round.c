@@ -67,7 +67,7 @@ static int receive(struct homad_thread *t)
 		if (n)
 			port->heard_at = t->ctx.now;
 		else if (t->num_ports > 1 &&
-			 t->ctx.now - port->heard_at > UDP_QUIET_NS)
+			 homa_since(t->ctx.now, port->heard_at) > UDP_QUIET_NS)
 			port->rx_at = t->ctx.now + UDP_PAUSE_NS;
 		total += n;
 	}

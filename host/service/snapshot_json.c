@@ -303,9 +303,9 @@ cJSON *homad_rpc_json(struct homad *d, const struct homa_rpc_look *look)
 	cJSON_AddStringToObject(json, "via", port_of_link(d, look->link));
 	cJSON_AddStringToObject(json, "phase", phases[look->phase]);
 	homad_json_u64(json, "age_ns",
-		       now > look->birth ? now - look->birth : 0);
+		       homa_since(now, look->birth));
 	homad_json_u64(json, "silent_ns",
-		       now > look->heard_at ? now - look->heard_at : 0);
+		       homa_since(now, look->heard_at));
 	cJSON_AddNumberToObject(json, "probes", look->probes);
 	cJSON_AddNumberToObject(json, "error", look->error);
 	cJSON_AddNumberToObject(json, "tx_length", look->tx_length);

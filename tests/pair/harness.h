@@ -96,6 +96,8 @@ struct pair_filter {
  * @supply_step: bytes handed in at a time; 0: whole messages.
  * @max_packets: livelock guard for the world's life.
  * @timer_budget: RPCs per homa_timer() call.
+ * @timer_behind_ns: how far the clock of timers is behind that of packets, as when
+ *	another CPU looked at it before.
  * @tell_gone: see struct homa_limits; pair_world.gone counts.
  * @give: see homa_sock_give(); pair_world.given counts.
  * @at_once: see homa_ctx.tx_now; pair_world.sent_at_once counts.
@@ -125,6 +127,7 @@ struct pair_config {
 	u64 release_delay_ns;
 	u32 supply_step;
 	u32 timer_budget;
+	u64 timer_behind_ns;
 	bool tell_gone;
 	bool give;
 	bool at_once;

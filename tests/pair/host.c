@@ -497,6 +497,7 @@ static void tx_loop(struct pair_host *h)
 static void timers(struct pair_host *h)
 {
 	struct pair_world *w = h->world;
+	u64 now = w->now - w->cfg.timer_behind_ns;
 	struct homa_counts counts;
 	u32 i;
 
@@ -505,15 +506,15 @@ static void timers(struct pair_host *h)
 		/* Work may have made an earlier deadline than was known. */
 		if (h->deadline[i] > w->now + PAIR_MS && counts.rpcs)
 			h->deadline[i] = w->now + PAIR_MS;
-		if (h->deadline[i] <= w->now) {
-			h->ctx.now = w->now;
+		if (h->deadline[i] <= now) {
+			h->ctx.now = now;
 			h->deadline[i] = homa_timer(&h->ctx, i,
 						    w->cfg.timer_budget);
-			pair_check(w, h->deadline[i] >= w->now,
+			pair_check(w, h->deadline[i] >= now,
 				   "host %u: next deadline has passed", h->index);
 		}
 		if (h->deadline[i] != HOMA_NEVER)
-			wake(h, h->deadline[i]);
+			wake(h, h->deadline[i] + w->cfg.timer_behind_ns);
 	}
 }
 
