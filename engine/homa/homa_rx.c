@@ -369,8 +369,11 @@ static bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 		homa_rx_drop(ctx, pkt, homa_wire_drops[-err]);
 		return false;
 	}
-	/* Ids begin with 2; 0 means "any" to applications. */
-	if (unlikely(!p->hdr.sport || !p->hdr.dport || p->hdr.sender_id < 2)) {
+	/* Ids begin with 2; 0 means "any" to applications. But homads have asked
+	 * with 1 whether somebody is there, and want their answer. */
+	if (unlikely(!p->hdr.sport || !p->hdr.dport ||
+		     (p->hdr.sender_id < 2 &&
+		      (p->hdr.type != HOMA_NEED_ACK || !p->hdr.sender_id)))) {
 		homa_rx_drop(ctx, pkt, p->hdr.type == HOMA_FREEZE ?
 			     HOMA_M_drop_freeze : HOMA_M_drop_id);
 		return false;

@@ -31,8 +31,10 @@ static void ask(struct homad_thread *t, struct homad_dest *dest)
 			.dport = HOMA_MIN_CLIENT_PORT,
 			.type = HOMA_NEED_ACK,
 			/* A server's id that nobody has: our RPCs' ids begin at
-			 * random places, and count up from there. */
-			.sender_id = 1,
+			 * random places, and count up from there. Not 1, which
+			 * older homads ask with: ids below 2 are refused in
+			 * all that is no such question. */
+			.sender_id = 3,
 		},
 	};
 	u8 hdr[HOMA_MAX_HDR];
@@ -66,6 +68,7 @@ bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
 		return false;
 	addr->encap = HOMA_ENCAP_PORT;
 	*port = d->udp;
+	t->counters.bulk++;
 	return true;
 }
 

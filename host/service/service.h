@@ -281,6 +281,7 @@ struct homad_app {
 	X(kicks, "times an application woke us")                       \
 	X(local_packets, "packets between applications of this host")  \
 	X(direct, "RPCs between applications of this host, the short way") \
+	X(bulk, "requests that went over UDP because they are long")   \
 	X(evictions, "applications that broke the rules")              \
 	X(out_of_memory, "allocations for messages or objects that failed") \
 	X(jobs, "requests of the slow path")
