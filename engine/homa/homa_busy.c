@@ -10,8 +10,6 @@
  */
 #include "homa_busy.h"
 
-#define HOMA_PATIENT 16u	/* questions to a busy peer per RESEND interval */
-
 void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	u64 base = HOMA_READ_ONCE(rpc->link->derived.resend_ns);
@@ -24,7 +22,7 @@ void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		return;
 	rpc->flags |= HOMA_RPC_BUSY;
 	homa_lock(&peer->lock);
-	round = ++peer->num_busy * base / HOMA_PATIENT;
+	round = homa_busy_round(++peer->num_busy, base);
 	homa_unlock(&peer->lock);
 	rpc->probe_at = ctx->now + homa_max_u64(round, homa_ask_after(rpc, base,
 								     HOMA_DOUBLINGS));

@@ -17,6 +17,14 @@ static inline u64 homa_ask_after(const struct homa_rpc *rpc, u64 base, u32 doubl
 	return homa_max_u64(base, homa_min_u64(base << doublings, cap));
 }
 
+#define HOMA_PATIENT 16u	/* questions to a busy peer per RESEND interval */
+
+/* How long it takes to ask a busy peer about @rpcs once, ns; @base: RESEND interval. */
+static inline u64 homa_busy_round(u32 rpcs, u64 base)
+{
+	return rpcs * base / HOMA_PATIENT;
+}
+
 /* The peer has @rpc and works on it: it is asked again in its turn. */
 void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_busy_ends(struct homa_rpc *rpc);

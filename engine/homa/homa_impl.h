@@ -160,6 +160,12 @@ void homa_maintain(struct homa_ctx *ctx, struct homa_link *link);
 /* Pages for a message, or a place in the socket's queue; shard locked. False: it is
  * too long for the region. */
 bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length);
+/* It waits for none any more; sock lock held, not in the grant scheduler. */
+void homa_rpc_unstarve(struct homa_rpc *rpc);
+/* May a message of so many bytes take pages before those that wait? Sock lock held. */
+bool homa_sock_may_take(const struct homa_sock *sock, u32 length);
+/* When a request that waits for pages is given up unless its client is heard, ns. */
+u64 homa_starving_until(const struct homa_rpc *rpc);
 /* Pages came back: give them to starving messages; sock lock not held. */
 void homa_sock_feed(struct homa_ctx *ctx, struct homa_sock *sock);
 

@@ -110,7 +110,8 @@ enum homa_grantee_state {
  * struct homa_grantee - an incoming message in its link's grant scheduler
  *	(grant lock unless said otherwise)
  * @node: in its peer's heap while waiting; key = bytes to receive, at most
- *	homa_grants.step too many; tie = @birth.
+ *	homa_grants.step too many; tie = @birth. With HOMA_RPC_NO_BUFFER, when it is
+ *	not in the scheduler: in homa_sock.starving (sock lock).
  * @age: in the list of all messages that need grants, oldest first.
  * @birth: when it joined the scheduler, ns, unique on its link.
  * @received: bytes held; written under the shard lock, read under the grant lock.
@@ -175,6 +176,8 @@ enum homa_rpc_flags {
  * @refs: one for being hashed, one per pinned packet, event and caller.
  * @birth: creation time, ns.
  * @heard_at: last sign of life from the peer that concerns this RPC, ns.
+ * @fresh_at: when the last new bytes of its message came, or the silence since was
+ *	our own doing, ns; while INCOMING.
  * @probe_at, @probes: when the last RESEND or NEED_ACK went out, ns; how many in vain.
  * @copied: bytes the host has copied (in.received counts bytes arrived).
  * @resp_limit_kib: server: the client's wish (incast control), 0: none.
@@ -194,6 +197,7 @@ struct homa_rpc {
 	u64 cookie;
 	u64 birth;
 	u64 heard_at;
+	u64 fresh_at;
 	u64 probe_at;
 	u16 sport, dport;
 	u16 resp_limit_kib;
@@ -205,7 +209,6 @@ struct homa_rpc {
 	u32 copied;
 	u32 num_pages;
 	struct homa_rangeset ranges;
-	struct homa_heap_node starving;	/* sock lock */
 	u32 pages[HOMA_MAX_BPAGES];
 	struct homa_grantee in;
 	struct homa_out out;

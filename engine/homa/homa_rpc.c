@@ -51,7 +51,6 @@ struct homa_rpc *homa_rpc_find_handle(struct homa_engine *engine,
 
 static void homa_rpc_reset(struct homa_rpc *rpc)
 {
-	homa_heap_node_init(&rpc->starving);
 	homa_wheel_node_init(&rpc->timer);
 	homa_ranges_init(&rpc->ranges);
 	memset(&rpc->in, 0, sizeof(rpc->in));
@@ -145,8 +144,7 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_list_del(&rpc->hash);
 	homa_lock(&sock->lock);
 	homa_list_del(&rpc->sock_rpcs);
-	if (homa_heap_linked(&rpc->starving))
-		homa_heap_remove(&sock->starving, &rpc->starving);
+	homa_rpc_unstarve(rpc);
 	homa_unlock(&sock->lock);
 	homa_counter_add(&engine->num_rpcs, (u64)-1);
 	if (homa_rpc_is_client(rpc)) {
@@ -165,8 +163,7 @@ void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error)
 		return;
 	homa_rpc_unschedule(ctx, rpc);
 	homa_lock(&rpc->sock->lock);
-	if (homa_heap_linked(&rpc->starving))
-		homa_heap_remove(&rpc->sock->starving, &rpc->starving);
+	homa_rpc_unstarve(rpc);
 	homa_unlock(&rpc->sock->lock);
 	rpc->state = HOMA_RPC_FAILED;
 	rpc->error = error;

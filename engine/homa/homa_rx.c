@@ -44,6 +44,7 @@ bool homa_rx_begin(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 	rpc->state = HOMA_RPC_INCOMING;
 	rpc->in.length = length;
 	rpc->in.birth = rpc->birth;
+	rpc->fresh_at = ctx->now;
 	homa_prio_saw(ctx->engine, length);
 	if (rpc->flags & HOMA_RPC_NO_BUFFER) {
 		homa_count(ctx, HOMA_M_buffer_waits, 1);
@@ -282,6 +283,7 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 		return;
 	}
 	homa_count(ctx, HOMA_M_rx_fresh_bytes, (u32)fresh);
+	rpc->fresh_at = ctx->now;
 	homa_grant_received(ctx, rpc, (u32)fresh);
 	homa_ref_get(&rpc->refs);
 	pkt->verdict = HOMA_RX_DATA;

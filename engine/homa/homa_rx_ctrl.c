@@ -64,7 +64,10 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 	if (!homa_is_sending(rpc)) {
 		/* Our own clock goes on: if a part of the request is missing,
-		 * a client that keeps asking must not keep us from asking. */
+		 * a client that keeps asking must not keep us from asking. If
+		 * we have no room for it, that it asks is all we can know. */
+		if (rpc->flags & HOMA_RPC_NO_BUFFER)
+			rpc->heard_at = ctx->now;
 		if (homa_rpc_is_client(rpc))
 			homa_ctrl_drop(ctx, pkt, HOMA_M_drop_state);
 		else
@@ -147,6 +150,9 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		ctrl->priority = homa_ctrl_level(ctx, 7);
 		return;
 	}
+	/* It has the response, for which we have no room. */
+	if (rpc->flags & HOMA_RPC_NO_BUFFER)
+		rpc->heard_at = ctx->now;
 	if (rpc->state == HOMA_RPC_INCOMING &&
 	    homa_since(ctx->now, rpc->probe_at) <
 		    HOMA_READ_ONCE(rpc->link->derived.resend_ns))

@@ -158,8 +158,7 @@ int homa_pages_take(struct homa_ctx *ctx, struct homa_sock *sock, u32 length,
 	int err = -HOMA_ENOBUFS;
 
 	homa_lock(&sock->lock);
-	/* Who waits for pages already is first. */
-	if (sock->pool && !homa_heap_min(&sock->starving))
+	if (sock->pool && homa_sock_may_take(sock, length))
 		err = homa_pool_alloc(sock->pool, ctx->now,
 				      ctx->engine->params.bpage_lease_us * 1000ull,
 				      ctx->cpu, length, pages, num);

@@ -3,7 +3,15 @@
  * Messages and receive pages: a message takes its pages when its first packet
  * arrives, or waits for some, shortest first, and starts over when it has them.
  */
-#include "homa_impl.h"
+#include "homa_busy.h"
+
+/* Shortest first: those that wait for more keep it from nothing that is there. */
+bool homa_sock_may_take(const struct homa_sock *sock, u32 length)
+{
+	const struct homa_heap_node *first = homa_heap_min(&sock->starving);
+
+	return !first || length < first->key;
+}
 
 /* Pages for a message, or a place in the socket's queue. False: refused. */
 bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length)
@@ -18,18 +26,45 @@ bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length)
 	if (length > homa_min_u32(HOMA_MAX_BPAGES, sock->pool->num_pages) *
 			     HOMA_BPAGE_SIZE) {
 		ok = false;
-	} else if (homa_heap_min(&sock->starving) ||
+	} else if (!homa_sock_may_take(sock, length) ||
 		   homa_pool_alloc(sock->pool, ctx->now, lease, ctx->cpu,
 				   length, rpc->pages, &rpc->num_pages)) {
 		rpc->flags |= HOMA_RPC_NO_BUFFER;
-		rpc->starving.key = length;
-		rpc->starving.tie = rpc->birth;
-		homa_heap_insert(&sock->starving, &rpc->starving);
+		rpc->in.node.key = length;
+		rpc->in.node.tie = rpc->birth;
+		homa_heap_insert(&sock->starving, &rpc->in.node);
 	} else {
 		rpc->flags |= HOMA_RPC_OWN_PAGES;
 	}
 	homa_unlock(&sock->lock);
 	return ok;
+}
+
+void homa_rpc_unstarve(struct homa_rpc *rpc)
+{
+	if (homa_heap_linked(&rpc->in.node))
+		homa_heap_remove(&rpc->sock->starving, &rpc->in.node);
+}
+
+/* ---- how long they wait ---- */
+
+/*
+ * A request that waits here for pages is its client's to ask about: it had no
+ * response. A client with many of them at us asks in turn (homa_busy.c), so one
+ * that speaks gets the time for two turns.
+ */
+u64 homa_starving_until(const struct homa_rpc *rpc)
+{
+	const struct homa_derived *d = &rpc->link->derived;
+	const struct homa_peer *peer = rpc->peer;
+	u64 timeout = HOMA_READ_ONCE(d->timeout_ns);
+	u64 until = rpc->heard_at + timeout;
+
+	if (HOMA_READ_ONCE(peer->heard_at) <= rpc->heard_at)
+		return until;
+	return homa_min_u64(HOMA_READ_ONCE(peer->heard_at) + timeout,
+			    until + 2 * homa_busy_round(HOMA_READ_ONCE(peer->server_rpcs),
+							HOMA_READ_ONCE(d->resend_ns)));
 }
 
 /* ---- receive buffers came back ---- */
@@ -46,7 +81,7 @@ static struct homa_rpc *homa_sock_feed_one(struct homa_ctx *ctx,
 	homa_lock(&sock->lock);
 	node = homa_heap_min(&sock->starving);
 	if (node) {
-		rpc = homa_container_of(node, struct homa_rpc, starving);
+		rpc = homa_container_of(node, struct homa_rpc, in.node);
 		if (homa_pool_alloc(sock->pool, ctx->now, lease, ctx->cpu,
 				    (u32)node->key, rpc->pages,
 				    &rpc->num_pages)) {
@@ -84,6 +119,8 @@ static void homa_rpc_fed(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		ctrl->length = first;
 		ctrl->priority = (u8)(top ? top - 1 : 0);
 		rpc->heard_at = ctx->now;
+		rpc->fresh_at = ctx->now;
+		rpc->probes = 0;
 		homa_rpc_arm(rpc, ctx->now +
 			     HOMA_READ_ONCE(rpc->link->derived.resend_ns));
 	}

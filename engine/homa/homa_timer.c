@@ -17,6 +17,7 @@
 #define HOMA_MAX_GAP_RESENDS 16u
 #define HOMA_MAINTAIN_NS 100000000u
 #define HOMA_MIN_PROBES 2u	/* questions before silence means death */
+#define HOMA_STALLED 4u		/* timeouts that a request may stay as it is */
 
 /* ---- asking the peer ---- */
 
@@ -99,6 +100,7 @@ static u64 homa_backoff(const struct homa_rpc *rpc, u64 base)
 enum homa_question {
 	HOMA_ASK_RESPONSE,	/* client: is there a response? */
 	HOMA_ASK_MISSING,	/* receiver: bytes that should have come */
+	HOMA_ASK_ALIVE,		/* client: have you still got the response? */
 	HOMA_ASK_ACK,		/* server: have you got the response? */
 };
 
@@ -117,6 +119,12 @@ static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		break;
 	case HOMA_ASK_MISSING:
 		homa_resend_missing(ctx, rpc, top);
+		break;
+	case HOMA_ASK_ALIVE:
+		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
+		ctrl->offset = 0;
+		ctrl->length = 1;
+		ctrl->priority = 0;
 		break;
 	case HOMA_ASK_ACK:
 		homa_ctrl_rpc(ctx, rpc, HOMA_NEED_ACK);
@@ -168,10 +176,15 @@ static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			*base = ctx->engine->params.need_ack_us * 1000ull;
 		return true;
 	case HOMA_RPC_INCOMING:
+		if (rpc->flags & HOMA_RPC_NO_BUFFER) {
+			/* Now and then, for the answer has no room either. */
+			*base = HOMA_READ_ONCE(d->timeout_ns) / 2;
+			*question = HOMA_ASK_ALIVE;
+			return homa_rpc_is_client(rpc);
+		}
 		/* Counting bytes would not do: some may be from beyond. */
 		homa_ranges_iter_init(&iter, &rpc->ranges);
-		if ((rpc->flags & HOMA_RPC_NO_BUFFER) ||
-		    !homa_ranges_missing(&iter, HOMA_READ_ONCE(rpc->in.granted),
+		if (!homa_ranges_missing(&iter, HOMA_READ_ONCE(rpc->in.granted),
 					 &start, &end))
 			return false;
 		*question = HOMA_ASK_MISSING;
@@ -181,24 +194,52 @@ static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	}
 }
 
+/*
+ * A request that nobody seems to want any more: it has no pages and its client
+ * does not ask, or its client says that it lives, by BUSY or by what we have
+ * already, and sends nothing new.
+ */
+static bool homa_request_is_stale(const struct homa_ctx *ctx,
+				  const struct homa_rpc *rpc)
+{
+	u64 timeout = HOMA_READ_ONCE(rpc->link->derived.timeout_ns);
+
+	if (rpc->state != HOMA_RPC_INCOMING || homa_rpc_is_client(rpc))
+		return false;
+	return ctx->now >= (rpc->flags & HOMA_RPC_NO_BUFFER ?
+			    homa_starving_until(rpc) :
+			    rpc->fresh_at + HOMA_STALLED * timeout);
+}
+
+/* Nothing to ask the peer: it is ours to move, and its silence begins afterwards. */
+static u64 homa_rpc_ours(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	if (rpc->state == HOMA_RPC_INCOMING) {
+		if (rpc->flags & HOMA_RPC_NO_BUFFER)
+			return homa_starving_until(rpc);
+		/* If all messages wait for grants, no packet makes us grant. */
+		homa_grant_due(ctx, rpc->link);
+		rpc->fresh_at = ctx->now;
+	} else if (rpc->state != HOMA_RPC_OUTGOING) {
+		return 0;
+	}
+	rpc->heard_at = ctx->now;
+	rpc->probes = 0;
+	return ctx->now + HOMA_READ_ONCE(rpc->link->derived.resend_ns);
+}
+
 /* Returns the next deadline, 0 if the RPC has none any more. */
 static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	enum homa_question question;
 	u64 base, since, due, death;
 
-	if (!homa_rpc_waits_for(ctx, rpc, &question, &base)) {
-		if (rpc->state != HOMA_RPC_OUTGOING &&
-		    rpc->state != HOMA_RPC_INCOMING)
-			return 0;
-		/* Ours to move; the peer's silence starts afterwards. If all
-		 * messages wait for grants, no packet makes us grant. */
-		if (rpc->state == HOMA_RPC_INCOMING)
-			homa_grant_due(ctx, rpc->link);
-		rpc->heard_at = ctx->now;
-		rpc->probes = 0;
-		return ctx->now + base;
+	if (homa_request_is_stale(ctx, rpc)) {
+		homa_rpc_give_up(ctx, rpc);
+		return 0;
 	}
+	if (!homa_rpc_waits_for(ctx, rpc, &question, &base))
+		return homa_rpc_ours(ctx, rpc);
 	since = rpc->heard_at;
 	if (rpc->state == HOMA_RPC_OUTGOING)
 		since = homa_max_u64(since, HOMA_READ_ONCE(rpc->out.sent_at));
@@ -268,6 +309,9 @@ u64 homa_timer(struct homa_ctx *ctx, u32 index, u32 budget)
 			homa_ref_get(&starving->refs);
 		}
 		deadline = homa_rpc_deadline(ctx, rpc);
+		if (deadline && rpc->flags & HOMA_RPC_NO_BUFFER)
+			deadline = homa_min_u64(deadline, ctx->now +
+				HOMA_READ_ONCE(rpc->link->derived.resend_ns));
 		if (deadline)
 			homa_wheel_add(&shard->wheel, node,
 				       homa_max_u64(deadline, ctx->now + 1));

@@ -278,6 +278,7 @@ struct pair_world {
 	u32 given;
 	u32 sent_at_once;
 	bool corrupting;	/* contents and at-most-once cannot be judged */
+	bool strangers;		/* packets to addresses of nobody are lost */
 	/* fuzzer: packets come here instead of going out; true: taken */
 	bool (*intercept)(struct pair_world *w, struct pair_pkt *pkt);
 	/* test's own look at packets about to travel; true: lose it */

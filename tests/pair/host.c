@@ -361,7 +361,7 @@ static void tx_desc(struct pair_host *h, struct homa_tx_desc *desc, u32 max_segs
 	int dst = pair_host_of(w, &desc->dst);
 	u32 skip = 0;
 
-	pair_check(w, dst >= 0 || w->corrupting, "packet to nobody");
+	pair_check(w, dst >= 0 || w->corrupting || w->strangers, "packet to nobody");
 	pair_check(w, desc->prio < 8 && desc->hdr_len <= sizeof(desc->hdr),
 		   "descriptor: prio %u, header %u", desc->prio, desc->hdr_len);
 	if (desc->rpc)
