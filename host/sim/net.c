@@ -60,6 +60,7 @@ static bool pkts_grow(struct sim *sim)
 	slab->next = sim->net->slabs;
 	sim->net->slabs = slab;
 	for (i = PKTS_PER_SLAB; i-- > 0;) {
+		slab->rooms[i].pkt.via = NULL;
 		slab->rooms[i].pkt.next = sim->free_pkts;
 		sim->free_pkts = &slab->rooms[i].pkt;
 	}
@@ -92,9 +93,22 @@ struct sim_pkt *sim_pkt_new(struct sim *sim)
 
 void sim_pkt_free(struct sim *sim, struct sim_pkt *pkt)
 {
+	pkt->via = NULL;
 	pkt->next = sim->free_pkts;
 	sim->free_pkts = pkt;
 	sim->counts.pkts_live--;
+}
+
+u64 sim_pkts_on_their_way(const struct sim *sim)
+{
+	const struct pkt_slab *slab;
+	u64 n = 0;
+	u32 i;
+
+	for (slab = sim->net->slabs; slab; slab = slab->next)
+		for (i = 0; i < PKTS_PER_SLAB; i++)
+			n += slab->rooms[i].pkt.via != NULL;
+	return n;
 }
 
 void sim_drop(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt)

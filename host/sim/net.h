@@ -150,6 +150,14 @@ struct sim_port {
 
 struct sim_pkt *sim_pkt_new(struct sim *sim);
 void sim_pkt_free(struct sim *sim, struct sim_pkt *pkt);
+/**
+ * sim_pkts_on_their_way() - packets that have left their host and were neither received
+ * nor dropped
+ *
+ * Counted by looking at every packet in memory, so that a test may hold it against the
+ * counts of what was sent, received and dropped.
+ */
+u64 sim_pkts_on_their_way(const struct sim *sim);
 /** sim_wire() - bytes on the wire of an IP packet of @ip_bytes */
 static inline u32 sim_wire(u32 ip_bytes)
 {

@@ -347,6 +347,7 @@ static void add_run_counts(cJSON *json, const struct sim *sim)
 	count(item, "packets_received", c->pkts_received);
 	count(item, "packets_dropped", c->pkts_dropped);
 	count(item, "packets_live", c->pkts_live);
+	count(item, "packets_on_their_way", sim_pkts_on_their_way(sim));
 	count(item, "hops", c->hops);
 	count(item, "events", c->events);
 	count(item, "messages_started", c->msgs_started);

@@ -162,7 +162,10 @@ struct sim_tap {
 	void (*delivered)(void *arg, struct sim *sim, const struct sim_msg *msg);
 };
 
-/** struct sim_counts - conservation: created = delivered + dropped + in flight */
+/**
+ * struct sim_counts - conservation: sent = received + dropped + on their way
+ * @pkts_live: packets in memory, those that their host has not sent yet included.
+ */
 struct sim_counts {
 	u64 pkts_sent, pkts_received, pkts_dropped, pkts_live;
 	u64 wire_sent, wire_received, wire_dropped, wire_trimmed;

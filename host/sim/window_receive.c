@@ -114,6 +114,7 @@ static void window_put_ack(struct sim *sim, struct window_flow *f, struct sim_pk
 	pkt->x[WINDOW_X_FLOW] = (uintptr_t)f;
 	pkt->x[WINDOW_X_SERIAL] = f->serial;
 	pkt->x[WINDOW_X_MARKED] = ce;
+	pkt->via = NULL;
 	pkt->next = NULL;
 	*wh->acks.tail = pkt;
 	wh->acks.tail = &pkt->next;

@@ -32,7 +32,7 @@ def run(context: Context, build_name: str, suite: str, names: list[str]) -> Tall
     known = [t["name"] for t in builds.tests(directory, (suite,))]
     chosen = [n for n in known if n in names] if names else known
     if not chosen:
-        tally.skip(suite, "there are no such tests yet")
+        tally.fail(suite, "the build has no such tests")
         return tally
 
     base = f"homa-{context.prefix}-{build_name}-{suite}"

@@ -14,6 +14,8 @@ from lab.test import builds, process, tap
 from lab.test.context import ROOT, Context, Tally
 
 PARALLEL = 2
+# A line of this beginning in what pytest prints is shown below the stage's counts.
+NOTE = "homa-note: "
 
 
 def purity(context: Context, names: list[str]) -> Tally:
@@ -50,7 +52,7 @@ def pytest(
     label = label or folder
     tests = ROOT / "tests" / folder
     if not list(tests.glob("**/test_*.py")):
-        tally.skip(folder, "there are no such tests yet")
+        tally.fail(folder, f"{tests} has no test_*.py")
         return tally
     directory = builds.ensure(context, "plain")
     log = context.log(label)
@@ -71,6 +73,8 @@ def pytest(
     )
     if report.exists():
         _count(tally, report)
+    said = log.read_text(errors="replace").splitlines() if log.exists() else []
+    tally.notes += [line.removeprefix(NOTE) for line in said if line.startswith(NOTE)]
     if status is None:
         tally.fail(f"{label}: timed out after {timeout:.0f} s", _tail(log))
     elif status not in (0, 1, 5) or (status == 1 and not tally.failed):

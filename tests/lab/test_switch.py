@@ -72,7 +72,8 @@ def test_switch__buffer_in_bytes(bpf: bool, monkeypatch: pytest.MonkeyPatch) -> 
         port = net.counters()[1]
         full = size if bpf else 2 * size
         assert port.backlog <= full
-        assert not bpf or full - frame <= port.peak_backlog <= full
+        if bpf:
+            assert full - frame <= port.peak_backlog <= full
         assert port.drops >= 160 - full // frame - 10  # ten may have left in the meantime
         net.set_buffer(4 * size)
         assert all(port.drops == 0 and port.backlog == 0 for port in net.counters())

@@ -13,6 +13,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
+import audit  # noqa: E402
 import graph  # noqa: E402
 import kernel  # noqa: E402
 import link  # noqa: E402
@@ -43,6 +44,9 @@ def checks() -> dict[str, Check]:
     found["style__white_space"] = style.check_whitespace
     found["style__c_layout"] = style.check_c_layout
     found["style__no_machine_paths"] = style.check_no_machine_paths
+    found["tests__every_assertion_can_fail"] = audit.check_assertions
+    found["tests__every_test_asserts"] = audit.check_tests_assert
+    found["tests__every_file_is_run"] = audit.check_tests_listed
     found["kernel__headers_compile"] = kernel.check_kernel
     return found
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import audit
 import graph
 import kernel
 import link
@@ -207,6 +208,54 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         {"docs/a.md": "see " + "/".join(["", "home", "someone", "x"]) + "\n"},
         style.check_no_machine_paths,
         "docs/a.md:1",
+    ),
+    "assertion_with_a_way_out": (
+        {"tests/lab/test_a.py": "def test_a():\n    assert f() == 1 or g() > 0\n"},
+        audit.check_assertions,
+        "test_a.py:2",
+    ),
+    "assertion_of_itself": (
+        {"tests/lab/test_a.py": "def test_a():\n    assert x.y == x.y\n"},
+        audit.check_assertions,
+        "both sides",
+    ),
+    "assertion_of_a_constant": (
+        {"tests/lab/test_a.py": "def test_a():\n    assert (f() == 1, 'so')\n"},
+        audit.check_assertions,
+        "constant",
+    ),
+    "assertion_in_c_with_a_way_out": (
+        {"tests/unit/a.c": "\nvoid f(void)\n{\n\tassert_true(a == 1 ||\n\t\t    b);\n}\n"},
+        audit.check_assertions,
+        "a.c:4",
+    ),
+    "test_without_assertion": (
+        {"tests/lab/test_a.py": "def helper():\n    pass\n\n\ndef test_a():\n    helper()\n"},
+        audit.check_tests_assert,
+        "test_a()",
+    ),
+    "test_in_c_without_assertion": (
+        {
+            "tests/unit/a.c": "static void go(void)\n{\n\twork();\n}\n"
+            "static void a__b(void **s)\n{\n\tgo();\n}\nx = { cmocka_unit_test(a__b) };\n"
+        },
+        audit.check_tests_assert,
+        "a__b()",
+    ),
+    "test_not_compiled": (
+        {"tests/unit/meson.build": "x = ['b']\n", "tests/unit/a.c": "int a;\n"},
+        audit.check_tests_listed,
+        "tests/unit/a.c",
+    ),
+    "test_that_may_vanish": (
+        {"tests/unit/meson.build": "if fs.exists('a.c')\nendif\n"},
+        audit.check_tests_listed,
+        "fs.exists",
+    ),
+    "test_not_collected": (
+        {"tests/lab/other.py": "def test_a():\n    assert f()\n"},
+        audit.check_tests_listed,
+        "other.py",
     ),
     "kernel_compile": (
         {

@@ -119,7 +119,8 @@ class Homad:
 
     def start(self, wait: bool = True) -> Homad:
         """Start it, and wait until it is ready unless told not to."""
-        assert self._popen is None or self._popen.poll() is not None, "it runs already"
+        if self._popen is not None:
+            assert self._popen.poll() is not None, "it runs already"
         ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         path = self.folder / "notify.sock"
         path.unlink(missing_ok=True)

@@ -188,7 +188,10 @@ def test_other_places__are_refused_with_the_remedy(place: str) -> None:
     with one_host(start=False, arguments=["--metrics", place]) as host:
         host.homad.start(wait=False)
         assert host.homad.wait() != 0
-        assert "127.0.0.1:9464" in host.homad.log() or "unix:" in host.homad.log()
+        remedy = f"'{place}' is neither unix:PATH nor a loopback address with a port, such as 127.0.0.1:9464"
+        if place == "unix:":
+            remedy = "unix: needs a path of at most"
+        assert f"metrics: {remedy}" in host.homad.log()
 
 
 def test_labels__an_applications_name_cannot_break_the_format(host: Host) -> None:

@@ -189,13 +189,12 @@ static inline u64 world_alone_ps(u32 src, u32 dst, u32 payload)
 	return ps;
 }
 
-/* Random messages between a dozen hosts in different racks; the digest of the run. */
-static inline u64 world_storm(const struct sim_transport *transport, u64 seed, u32 loss_ppm,
-			      u64 *lost)
+/* Random messages between a dozen hosts in different racks. */
+static inline void world_storm(const struct sim_transport *transport, u64 seed, u32 loss_ppm,
+			       u64 *lost)
 {
 	struct sim_config cfg;
 	struct homa_prng rng;
-	u64 digest;
 	u32 i;
 
 	world_cfg(&cfg, transport, 0);
@@ -213,20 +212,15 @@ static inline u64 world_storm(const struct sim_transport *transport, u64 seed, u
 	}
 	world_finish();
 	*lost = world.sim->counts.pkts_dropped;
-	digest = world.sim->digest;
 	world_end();
-	return digest;
 }
 
-/* What every protocol must keep: determinism, delivery in spite of loss and failures. */
+/* What every protocol must keep: delivery in spite of loss and failures. */
 static inline void world_test_storms(const struct sim_transport *transport)
 {
-	u64 seed = unit_seed(), lost, digest;
+	u64 seed = unit_seed(), lost;
 	u32 i;
 
-	digest = world_storm(transport, seed, 10000, &lost);
-	unit_assert(seed, digest == world_storm(transport, seed, 10000, &lost));
-	unit_assert(seed, digest != world_storm(transport, seed + 1, 10000, &lost));
 	for (i = 0; i < 3; i++) {
 		world_storm(transport, seed + i, 30000, &lost);
 		unit_assert(seed, lost > 100);

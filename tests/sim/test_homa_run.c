@@ -166,26 +166,6 @@ static void run__late_duplicates_leave_nothing(void **state)
 	world_end();
 }
 
-static void run__digest_follows_from_the_seed(void **state)
-{
-	u64 digest[3];
-	u32 i;
-
-	(void)state;
-	for (i = 0; i < 3; i++) {
-		struct sim_config cfg = world_config("sigcomm18");
-
-		cfg.seed = 5 + i / 2;
-		cfg.loss_ppm = 100;
-		cfg.homa.resend_interval_us = 1000;
-		strcpy(cfg.workload, "w2");
-		digest[i] = run_random(&cfg, 50, 1000)->digest;
-		world_end();
-	}
-	assert_true(digest[0] == digest[1]);
-	assert_true(digest[0] != digest[2]);
-}
-
 /* Everybody sends to one at once. */
 static void run__incast(void **state)
 {
@@ -211,7 +191,6 @@ int main(void)
 		cmocka_unit_test(run__rpcs),
 		cmocka_unit_test(run__losses_are_recovered),
 		cmocka_unit_test(run__late_duplicates_leave_nothing),
-		cmocka_unit_test(run__digest_follows_from_the_seed),
 		cmocka_unit_test(run__incast),
 	};
 

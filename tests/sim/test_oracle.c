@@ -221,12 +221,11 @@ static void ref_run(const struct run *run, struct ref *ref)
 	}
 }
 
-static u64 against_reference(u64 seed, u32 hosts, u32 messages, u32 longest, u32 gap_ns)
+static void against_reference(u64 seed, u32 hosts, u32 messages, u32 longest, u32 gap_ns)
 {
 	struct ref ref[MESSAGES];
 	struct homa_prng rng;
 	struct run run;
-	u64 digest;
 	u32 i;
 
 	memset(ref, 0, sizeof(ref));
@@ -250,9 +249,7 @@ static u64 against_reference(u64 seed, u32 hosts, u32 messages, u32 longest, u32
 				 (unsigned long long)due, (unsigned long long)seed);
 		unit_assert(seed, run.msg[i]->done - run.msg[i]->created >= least);
 	}
-	digest = run.sim->digest;
 	run_finish(&run);
-	return digest;
 }
 
 static void oracle_reference__same_times(void **state)
@@ -267,15 +264,6 @@ static void oracle_reference__same_times(void **state)
 		against_reference(seed + i, 10, 60, 1000000, 0);     /* all at once */
 	}
 	against_reference(seed, HOSTS, MESSAGES, 100000, 1000);
-}
-
-static void oracle_digest__same_seed_same_digest(void **state)
-{
-	(void)state;
-	assert_true(against_reference(5, 8, 100, 20000, 2000) ==
-		    against_reference(5, 8, 100, 20000, 2000));
-	assert_true(against_reference(5, 8, 100, 20000, 2000) !=
-		    against_reference(6, 8, 100, 20000, 2000));
 }
 
 static void oracle_stop__in_the_middle(void **state)
@@ -298,7 +286,6 @@ int main(void)
 		cmocka_unit_test(oracle_one_link__least_mean_of_all_orders),
 		cmocka_unit_test(oracle_preemption__costs_nothing),
 		cmocka_unit_test(oracle_reference__same_times),
-		cmocka_unit_test(oracle_digest__same_seed_same_digest),
 		cmocka_unit_test(oracle_stop__in_the_middle),
 	};
 

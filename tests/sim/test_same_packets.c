@@ -370,7 +370,8 @@ static void add(u64 at_ns, u32 src, u32 dst, u32 length)
 	u32 i = scenario.msgs++;
 
 	assert_true(i < MAX_MSGS);
-	assert_true(i == 0 || scenario.msg[i - 1].at_ns < at_ns);
+	if (i)
+		assert_true(scenario.msg[i - 1].at_ns < at_ns);
 	scenario.msg[i].at_ns = at_ns;
 	scenario.msg[i].src = (u8)src;
 	scenario.msg[i].dst = (u8)dst;

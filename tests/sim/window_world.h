@@ -153,13 +153,12 @@ static inline void world_random_traffic(u32 count)
 	}
 }
 
-/* A run with random loss: all is delivered, nothing is left over. Its digest. */
-static inline u64 world_lossy(const struct sim_transport *transport, u64 seed, u32 loss_ppm,
-			      u32 ack_every)
+/* A run with random loss: all is delivered, nothing is left over. */
+static inline void world_lossy(const struct sim_transport *transport, u64 seed, u32 loss_ppm,
+			       u32 ack_every)
 {
 	struct sim_config cfg;
 	struct sim_counts *c;
-	u64 digest;
 
 	world_cfg(&cfg, transport, 8);
 	cfg.topology = SIM_LEAF_SPINE;
@@ -182,9 +181,7 @@ static inline u64 world_lossy(const struct sim_transport *transport, u64 seed, u
 	unit_assert(seed, c->pkts_live == 0);
 	unit_assert(seed, !loss_ppm == !c->pkts_dropped);
 	unit_assert(seed, !loss_ppm == !window_of(world.sim)->counts.retransmits);
-	digest = world.sim->digest;
 	world_end();
-	return digest;
 }
 
 /* A link of the core and one host's fail in mid-traffic and come back: all is delivered. */
@@ -212,7 +209,7 @@ static inline void world_test_failure(const struct sim_transport *transport)
 /* The properties that every window protocol must keep under loss. */
 static inline void world_test_loss(const struct sim_transport *transport)
 {
-	u64 seed = unit_seed(), digest;
+	u64 seed = unit_seed();
 	u32 i;
 
 	for (i = 0; i < 4; i++) {
@@ -221,9 +218,6 @@ static inline void world_test_loss(const struct sim_transport *transport)
 		world_lossy(transport, seed + i, 0, 1 + i % 2);
 	}
 	world_test_failure(transport);
-	digest = world_lossy(transport, seed, 30000, 1);
-	assert_true(digest == world_lossy(transport, seed, 30000, 1));
-	assert_true(digest != world_lossy(transport, seed + 1, 30000, 1));
 }
 
 #endif

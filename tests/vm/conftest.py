@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.vm import guest as guests
 from lab.vm import NAMES, Guest, Kernel, Missing, Options, Result, build, prepare, run
 
 BUILD = Path(os.environ.get("HOMA_BUILD") or Path(__file__).resolve().parents[2] / "build")
@@ -42,6 +43,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             left_out.append(item)
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How often a guest had to be started again is part of the result."""
+    for name in sorted(set(guests.crashes)):
+        count = f"{guests.crashes.count(name)} of {guests.boots.count(name)}"
+        terminalreporter.write_line(f"homa-note: {count} boots of kernel {name} crashed before our first program")
 
 
 @pytest.fixture(scope="session", params=KERNELS)
