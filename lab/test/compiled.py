@@ -31,8 +31,10 @@ def run(context: Context, build_name: str, suite: str, names: list[str]) -> Tall
     directory = builds.ensure(context, build_name)
     known = [t["name"] for t in builds.tests(directory, (suite,))]
     chosen = [n for n in known if n in names] if names else known
-    if not chosen:
+    if not known:
         tally.fail(suite, "the build has no such tests")
+        return tally
+    if not chosen:
         return tally
 
     base = f"homa-{context.prefix}-{build_name}-{suite}"

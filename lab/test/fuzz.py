@@ -127,10 +127,11 @@ def smoke(context: Context, names: list[str], total: int) -> Tally:
     if not shutil.which("clang"):
         tally.skip("fuzz", "clang is not installed")
         return tally
-    chosen = targets(builds.ensure(context, "fuzz"))
-    chosen = {k: v for k, v in chosen.items() if not names or k in names}
-    if not chosen:
+    known = targets(builds.ensure(context, "fuzz"))
+    chosen = {k: v for k, v in known.items() if not names or k in names}
+    if not known:
         tally.fail("fuzz", "the build has no fuzz targets")
+    if not chosen:
         return tally
     rounds = -(-len(chosen) // PARALLEL)
     for outcome in run_all(context, chosen, max(2, total // rounds), keep=False):
