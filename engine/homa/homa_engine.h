@@ -139,10 +139,12 @@ struct homa_rpc *homa_rpc_hold(struct homa_ctx *ctx, u64 id,
 /** homa_rpc_hold_more() - once more, by someone who holds it. */
 void homa_rpc_hold_more(struct homa_rpc *rpc);
 void homa_rpc_release(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/** homa_ctx_next_rpc() - private bytes of the RPC that the next homa_rpc_send() of
- *  this context makes: what other threads need as soon as they see it. NULL: no
- *  spare. */
+/** homa_ctx_next_rpc() - private bytes of the RPC that the next homa_rpc_send() or
+ *  homa_rx() of this context makes: what other threads need as soon as they see it.
+ *  NULL: no spare. */
 void *homa_ctx_next_rpc(struct homa_ctx *ctx);
+/** homa_ctx_rpc_after() - those of the one after it, for a batch of packets. */
+void *homa_ctx_rpc_after(struct homa_rpc *spare);
 
 /* ---- sockets ---- */
 

@@ -299,6 +299,12 @@ void *homa_ctx_next_rpc(struct homa_ctx *ctx)
 	return ctx->spare_rpc ? homa_rpc_priv(ctx->spare_rpc) : NULL;
 }
 
+void *homa_ctx_rpc_after(struct homa_rpc *spare)
+{
+	spare = (struct homa_rpc *)spare->hash.next;
+	return spare ? homa_rpc_priv(spare) : NULL;
+}
+
 /* ---- small things hosts ask ---- */
 
 struct homa_handle homa_rpc_handle(const struct homa_rpc *rpc)

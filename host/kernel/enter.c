@@ -174,6 +174,7 @@ void homa_leave(struct homa_cpu *cpu)
 		homa_work_off(cpu);
 	if (unlikely(READ_ONCE(cpu->hnet->timer_rests)))
 		homa_timer_want(cpu->hnet);
+	cpu->heard = NULL;
 	cpu->in = false;
 	local_bh_enable();
 }

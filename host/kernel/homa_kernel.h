@@ -129,10 +129,23 @@ enum homa_host_metric {
 	HOMA_H_COUNT,
 };
 
-/* struct homa_cpu - one CPU's caller of a namespace's engine (bottom halves off) */
+/*
+ * struct homa_ends - where a packet came from, and the address of ours that it came to
+ * @local: as IPv6 has it, IPv4's mapped; all 0: routing chooses one.
+ */
+struct homa_ends {
+	struct homa_addr src;
+	struct in6_addr local;
+};
+
+/*
+ * struct homa_cpu - one CPU's caller of a namespace's engine (bottom halves off)
+ * @heard: of the packets that are worked off now; NULL: none are.
+ */
 struct homa_cpu {
 	struct homa_ctx ctx;
 	struct homa_net *hnet;
+	const struct homa_ends *heard;
 	bool in;		/* between enter and leave: must not nest */
 	u64 metrics[HOMA_H_COUNT];
 };
@@ -223,6 +236,9 @@ enum homa_krpc_list {
 /*
  * struct homa_krpc - the host's bytes of an RPC
  * @rpc: whose they are; set when the memory is made.
+ * @local: our address: all of its packets leave from there. At a server the one that
+ *	the request came to, at a client the one that routing chose for the request.
+ *	Set before the engine has made the RPC of this memory (homa_ctx_next_rpc()).
  * @msg: outgoing message; set before the engine knows of it, freed when the RPC
  *	is retired.
  * Under homa_ksock.lock:
@@ -237,6 +253,7 @@ enum homa_krpc_list {
  */
 struct homa_krpc {
 	struct homa_rpc *rpc;
+	struct in6_addr local;
 	struct homa_msg *msg;
 	struct list_head list;
 	struct sk_buff *rx_head, *rx_tail;
@@ -502,13 +519,11 @@ void homa_xmit_all(struct homa_cpu *cpu);
 
 /**
  * homa_route_out() - where packets to @dst go, for sendmsg(): the device (RCU,
- * bottom halves off) and the path's MTU. Errors as ERR_PTR: -ENETUNREACH ...
+ * bottom halves off), the path's MTU and our address. Errors as ERR_PTR: -ENETUNREACH ...
  */
 struct homa_dev *homa_route_out(struct homa_cpu *cpu, struct homa_ksock *hsk,
-				const struct homa_addr *dst, u32 *mtu);
-/** homa_route_learn() - @peer sent to our address @local: answers leave from there. */
-void homa_route_learn(struct homa_cpu *cpu, struct homa_dev *hdev,
-		      const struct homa_addr *peer, const struct in6_addr *local);
+				const struct homa_addr *dst, u32 *mtu,
+				struct in6_addr *local);
 int homa_routes_init(struct homa_net *hnet);
 void homa_routes_free(struct homa_net *hnet);
 /** homa_routes_flush() - a device goes: let go of all routes. May sleep. */

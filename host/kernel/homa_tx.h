@@ -15,6 +15,7 @@
 /*
  * What decides about a route.
  * @dst: whereto, and in which guise.
+ * @local: from which address of ours; 0: as routing says.
  * @ifindex: the device the socket is bound to; 0: as routing says. (Link-local
  *	addresses have their device in themselves.)
  * @master: device of the routing domain (VRF) we are in; 0: none.
@@ -23,6 +24,7 @@
 struct homa_route_key {
 	struct homa_addr dst;
 	int ifindex;
+	struct in6_addr local;
 	int master;
 	u32 mark;
 	u32 uid;
@@ -33,7 +35,6 @@ struct homa_route_key {
  * @dst: holds a reference; NULL: empty. Anyone may take it away by xchg(), so
  *	it is read once, inside an RCU read side that lasts as long as its use.
  * @cookie: for dst_check().
- * @learned: count of the learned source addresses in whose light it was made.
  * @ip_len: of the header.
  * @checked_at: when dst_check() last agreed, homa_ctx.now.
  * @v4, @v6: a header to begin with: addresses, protocol, hop limit.
@@ -41,7 +42,6 @@ struct homa_route_key {
 struct homa_route {
 	struct dst_entry *dst;
 	u32 cookie;
-	u16 learned;
 	u16 ip_len;
 	u64 checked_at;
 	struct homa_route_key key;
@@ -57,11 +57,12 @@ static inline bool homa_route_v4(const struct homa_route *route)
 }
 
 /**
- * homa_route_get() - the way for packets from @hdev's link to @dst; @sk: whose, or
- * NULL. RCU read side, bottom halves off. ERR_PTR: none. @slot: out.
+ * homa_route_get() - the way for packets from @hdev's link and our address @local to
+ * @dst; @sk: whose, or NULL. RCU read side, bottom halves off. ERR_PTR: none. @slot: out.
  */
 struct dst_entry *homa_route_get(struct homa_cpu *cpu, struct homa_dev *hdev,
 				 const struct homa_addr *dst,
+				 const struct in6_addr *local,
 				 const struct sock *sk,
 				 const struct homa_route **slot);
 

@@ -6,9 +6,9 @@
  * says of each use whether it still holds (dst_check()): routes, addresses and
  * path MTUs may change at any time.
  *
- * Answers leave from the address the question came to. That matters only where
- * routing would choose another, so only these cases are remembered, per
- * namespace, and the cached routes made before one was learned are left.
+ * The packets of an RPC leave from one address of ours: at servers the one that the
+ * request came to, which routing might not choose (homa_krpc.local). So it is part of
+ * what a route is found by.
  *
  * A slot's reference to a route is taken away by xchg(): by its CPU to replace
  * it, or by anyone to empty it when a device goes. Users are inside an RCU read
@@ -26,36 +26,18 @@
 
 #define HOMA_ROUTE_BITS 7u
 #define HOMA_ROUTE_SLOTS (1u << HOMA_ROUTE_BITS)
-#define HOMA_LEARNED_BITS 8u
-#define HOMA_LEARNED_SLOTS (1u << HOMA_LEARNED_BITS)
 
 struct homa_route_table {
 	struct homa_route slot[HOMA_ROUTE_SLOTS];
 };
 
 /*
- * struct homa_learned - we send to @peer (homa_addr.ip) from @local
- * @valid: else it is not ours any more.
- * @count: raised at each change.
- */
-struct homa_learned {
-	u8 peer[16];
-	struct in6_addr local;
-	bool valid;
-	u16 count;
-};
-
-/*
  * struct homa_routes - of a namespace
  * @tables: per CPU, made when that CPU first sends.
- * @learned: made when first needed; under @lock, but for the counts, which are
- *	read anywhere.
  * @root: user of control packets.
  */
 struct homa_routes {
 	struct homa_route_table *__percpu *tables;
-	spinlock_t lock;
-	struct homa_learned *learned;
 	u32 root;
 };
 
@@ -64,18 +46,13 @@ static u64 homa_route_mix(u64 a, u64 b, u64 c)
 	return ((a ^ (b << 23 | b >> 41)) + c) * GOLDEN_RATIO_64;
 }
 
-static u64 homa_addr_hash(const void *ip)
-{
-	return homa_route_mix(get_unaligned((const u64 *)ip),
-			      get_unaligned((const u64 *)ip + 1), 0);
-}
-
 /*
  * struct homa_want - a key in registers
  * @dst: as three words, the last of four bytes.
  */
 struct homa_want {
 	u64 ip0, ip1;
+	u64 local0, local1;
 	u32 encap;
 	int ifindex;
 	int master;
@@ -85,82 +62,23 @@ struct homa_want {
 
 static u32 homa_route_slot(const struct homa_want *w)
 {
-	return homa_route_mix(w->ip0, w->ip1, w->encap + w->ifindex + w->master +
-					      w->mark + w->uid) >>
+	return homa_route_mix(w->ip0 ^ w->local0, w->ip1 + w->local1,
+			      w->encap + w->ifindex + w->master + w->mark + w->uid) >>
 	       (64 - HOMA_ROUTE_BITS);
 }
 
 static bool homa_route_same(const struct homa_route_key *key, const struct homa_want *w)
 {
 	const u64 *ip = (const u64 *)&key->dst;
+	const u64 *local = (const u64 *)&key->local;
 
 	BUILD_BUG_ON(offsetof(struct homa_route_key, ifindex) != 20);
+	BUILD_BUG_ON(offsetof(struct homa_route_key, local) % sizeof(u64));
 	return !((ip[0] ^ w->ip0) | (ip[1] ^ w->ip1) |
+		 (local[0] ^ w->local0) | (local[1] ^ w->local1) |
 		 (((const u32 *)ip)[4] ^ w->encap) | (u32)(key->ifindex ^ w->ifindex) |
 		 (u32)(key->master ^ w->master) | (key->mark ^ w->mark) |
 		 (key->uid ^ w->uid));
-}
-
-/* ---- learned source addresses ---- */
-
-static u32 homa_learned_slot(const struct homa_addr *peer)
-{
-	return homa_addr_hash(peer->ip) >> (64 - HOMA_LEARNED_BITS);
-}
-
-/* How many changes this slot has seen: a route made before the last is stale. */
-static u16 homa_learned_count(const struct homa_routes *routes,
-			      const struct homa_addr *peer)
-{
-	const struct homa_learned *learned = READ_ONCE(routes->learned);
-
-	if (likely(!learned))
-		return 0;
-	return READ_ONCE(learned[homa_learned_slot(peer)].count);
-}
-
-/* The address to send to @peer from, if one was learned. */
-static bool homa_learned_get(struct homa_routes *routes,
-			     const struct homa_addr *peer,
-			     struct in6_addr *local)
-{
-	struct homa_learned *learned;
-	bool found = false;
-
-	if (!READ_ONCE(routes->learned))
-		return false;
-	spin_lock_bh(&routes->lock);
-	learned = &routes->learned[homa_learned_slot(peer)];
-	if (learned->valid && !memcmp(learned->peer, peer->ip, sizeof(peer->ip))) {
-		*local = learned->local;
-		found = true;
-	}
-	spin_unlock_bh(&routes->lock);
-	return found;
-}
-
-/* @local NULL: it is not ours any more. */
-static void homa_learned_set(struct homa_routes *routes,
-			     const struct homa_addr *peer,
-			     const struct in6_addr *local)
-{
-	struct homa_learned *learned;
-
-	spin_lock_bh(&routes->lock);
-	if (!routes->learned)
-		WRITE_ONCE(routes->learned,
-			   kcalloc(HOMA_LEARNED_SLOTS, sizeof(*learned),
-				   GFP_ATOMIC | __GFP_NOWARN));
-	if (routes->learned) {
-		learned = &routes->learned[homa_learned_slot(peer)];
-		memcpy(learned->peer, peer->ip, sizeof(peer->ip));
-		if (local)
-			learned->local = *local;
-		learned->valid = local;
-		WRITE_ONCE(learned->count, learned->count == U16_MAX ? 1 :
-					   learned->count + 1);
-	}
-	spin_unlock_bh(&routes->lock);
 }
 
 /* ---- looking up ---- */
@@ -178,7 +96,8 @@ static int homa_key_oif(const struct homa_route_key *key)
 }
 
 static struct dst_entry *homa_lookup_v4(struct net *net, struct homa_route *route,
-					const struct sock *sk, const u8 *local)
+					const struct sock *sk,
+					const struct in6_addr *local)
 {
 	const struct homa_route_key *key = &route->key;
 	struct flowi4 fl4 = {
@@ -191,7 +110,7 @@ static struct dst_entry *homa_lookup_v4(struct net *net, struct homa_route *rout
 	struct rtable *rt;
 
 	if (local)
-		memcpy(&fl4.saddr, local, 4);
+		memcpy(&fl4.saddr, &local->s6_addr[12], 4);
 	rt = ip_route_output_flow(net, &fl4, sk);
 	if (IS_ERR(rt))
 		return ERR_CAST(rt);
@@ -266,22 +185,18 @@ static bool homa_local_v6(struct net *net, const struct homa_route_key *key,
 static struct dst_entry *homa_lookup(struct homa_net *hnet, struct homa_route *route,
 				     const struct sock *sk)
 {
-	const struct homa_addr *to = &route->key.dst;
-	bool v4 = homa_addr_is_v4(to);
-	struct dst_entry *dst;
-	struct in6_addr local;
+	const struct in6_addr *local = &route->key.local;
+	bool v4 = homa_addr_is_v4(&route->key.dst);
+	struct dst_entry *dst = ERR_PTR(-EINVAL);
 
-	if (homa_learned_get(hnet->routes, to, &local)) {
+	if (!ipv6_addr_any(local)) {
 		if (v4)
-			dst = homa_lookup_v4(hnet->net, route, sk,
-					     &local.s6_addr[12]);
-		else if (homa_local_v6(hnet->net, &route->key, &local))
-			dst = homa_lookup_v6(hnet->net, route, sk, &local);
-		else
-			dst = ERR_PTR(-EINVAL);
+			dst = homa_lookup_v4(hnet->net, route, sk, local);
+		else if (homa_local_v6(hnet->net, &route->key, local))
+			dst = homa_lookup_v6(hnet->net, route, sk, local);
 		if (!IS_ERR(dst))
 			return dst;
-		homa_learned_set(hnet->routes, to, NULL);
+		/* It is not ours any more: better from another one than not at all. */
 	}
 	return v4 ? homa_lookup_v4(hnet->net, route, sk, NULL) :
 		    homa_lookup_v6(hnet->net, route, sk, NULL);
@@ -292,6 +207,7 @@ static struct dst_entry *homa_lookup(struct homa_net *hnet, struct homa_route *r
 static __always_inline void homa_want(struct homa_want *w, const struct homa_net *hnet,
 				      const struct homa_dev *hdev,
 				      const struct homa_addr *dst,
+				      const struct in6_addr *local,
 				      const struct sock *sk)
 {
 	const struct net_device *dev;
@@ -299,6 +215,8 @@ static __always_inline void homa_want(struct homa_want *w, const struct homa_net
 	w->ip0 = get_unaligned((const u64 *)dst->ip);
 	w->ip1 = get_unaligned((const u64 *)dst->ip + 1);
 	w->encap = get_unaligned((const u32 *)&dst->encap);
+	w->local0 = get_unaligned((const u64 *)local);
+	w->local1 = get_unaligned((const u64 *)local + 1);
 	w->ifindex = 0;
 	w->master = 0;
 	w->mark = 0;
@@ -329,6 +247,7 @@ static noinline struct dst_entry *homa_route_new(struct homa_cpu *cpu,
 						 struct homa_route *route,
 						 const struct homa_want *w,
 						 const struct homa_addr *to,
+						 const struct in6_addr *local,
 						 const struct sock *sk)
 {
 	struct homa_net *hnet = cpu->hnet;
@@ -336,11 +255,11 @@ static noinline struct dst_entry *homa_route_new(struct homa_cpu *cpu,
 
 	dst_release(xchg(&route->dst, NULL));
 	route->key.dst = *to;
+	route->key.local = *local;
 	route->key.ifindex = w->ifindex;
 	route->key.master = w->master;
 	route->key.mark = w->mark;
 	route->key.uid = w->uid;
-	route->learned = homa_learned_count(hnet->routes, to);
 	dst = homa_lookup(hnet, route, sk);
 	if (!IS_ERR(dst)) {
 		route->checked_at = cpu->ctx.now;
@@ -353,8 +272,8 @@ static noinline struct dst_entry *homa_route_new(struct homa_cpu *cpu,
 /* The cached route, or one looked up now. */
 static __always_inline struct dst_entry *
 homa_route_find(struct homa_cpu *cpu, const struct homa_dev *hdev,
-		const struct homa_addr *to, const struct sock *sk,
-		const struct homa_route **slot)
+		const struct homa_addr *to, const struct in6_addr *local,
+		const struct sock *sk, const struct homa_route **slot)
 {
 	struct homa_net *hnet = cpu->hnet;
 	struct homa_route_table *table = homa_route_table(hnet->routes);
@@ -364,12 +283,11 @@ homa_route_find(struct homa_cpu *cpu, const struct homa_dev *hdev,
 
 	if (unlikely(!table))
 		return ERR_PTR(-ENOMEM);
-	homa_want(&w, hnet, hdev, to, sk);
+	homa_want(&w, hnet, hdev, to, local, sk);
 	route = &table->slot[homa_route_slot(&w)];
 	dst = READ_ONCE(route->dst);
 	*slot = route;
-	if (likely(dst && homa_route_same(&route->key, &w) &&
-		   route->learned == homa_learned_count(hnet->routes, to))) {
+	if (likely(dst && homa_route_same(&route->key, &w))) {
 		/* Once for all that is done at a time. */
 		if (route->checked_at == cpu->ctx.now)
 			return dst;
@@ -378,56 +296,43 @@ homa_route_find(struct homa_cpu *cpu, const struct homa_dev *hdev,
 			return dst;
 		}
 	}
-	return homa_route_new(cpu, route, &w, to, sk);
+	return homa_route_new(cpu, route, &w, to, local, sk);
 }
 
 struct dst_entry *homa_route_get(struct homa_cpu *cpu, struct homa_dev *hdev,
 				 const struct homa_addr *dst,
+				 const struct in6_addr *local,
 				 const struct sock *sk,
 				 const struct homa_route **slot)
 {
-	return homa_route_find(cpu, hdev, dst, sk, slot);
+	return homa_route_find(cpu, hdev, dst, local, sk, slot);
 }
 
 struct homa_dev *homa_route_out(struct homa_cpu *cpu, struct homa_ksock *hsk,
-				const struct homa_addr *to, u32 *mtu)
+				const struct homa_addr *to, u32 *mtu,
+				struct in6_addr *local)
 {
 	const struct homa_route *route;
 	struct homa_dev *hdev;
 	struct dst_entry *dst;
 
 	rcu_read_lock();
-	dst = homa_route_find(cpu, NULL, to, (const struct sock *)hsk, &route);
+	dst = homa_route_find(cpu, NULL, to, &in6addr_any, (const struct sock *)hsk,
+			      &route);
 	if (IS_ERR(dst)) {
 		hdev = ERR_CAST(dst);
 	} else {
 		hdev = homa_dev_get(cpu->hnet, dst->dev);
 		*mtu = dst_mtu(dst);
+		if (likely(homa_route_v4(route)))
+			ipv6_addr_set_v4mapped(route->v4.saddr, local);
+		else
+			*local = route->v6.saddr;
 		if (unlikely(!hdev))
 			hdev = ERR_PTR(-ENETDOWN);
 	}
 	rcu_read_unlock();
 	return hdev;
-}
-
-static bool homa_route_from(const struct homa_route *route, const struct in6_addr *local)
-{
-	if (homa_route_v4(route))
-		return !memcmp(&local->s6_addr[12], &route->v4.saddr, 4);
-	return ipv6_addr_equal(local, &route->v6.saddr);
-}
-
-void homa_route_learn(struct homa_cpu *cpu, struct homa_dev *hdev,
-		      const struct homa_addr *peer, const struct in6_addr *local)
-{
-	const struct homa_route *route;
-	struct dst_entry *dst;
-
-	rcu_read_lock();
-	dst = homa_route_get(cpu, hdev, peer, NULL, &route);
-	if (!IS_ERR(dst) && unlikely(!homa_route_from(route, local)))
-		homa_learned_set(cpu->hnet->routes, peer, local);
-	rcu_read_unlock();
 }
 
 /* ---- set-up ---- */
@@ -438,7 +343,6 @@ int homa_routes_init(struct homa_net *hnet)
 
 	if (!routes)
 		return -ENOMEM;
-	spin_lock_init(&routes->lock);
 	routes->root = __kuid_val(make_kuid(hnet->net->user_ns, 0));
 	routes->tables = alloc_percpu(struct homa_route_table *);
 	if (!routes->tables) {
@@ -477,6 +381,5 @@ void homa_routes_free(struct homa_net *hnet)
 	for_each_possible_cpu(i)
 		kfree(*per_cpu_ptr(hnet->routes->tables, i));
 	free_percpu(hnet->routes->tables);
-	kfree(hnet->routes->learned);
 	kfree(hnet->routes);
 }

@@ -45,7 +45,7 @@ struct homa_rx_slot {
  * @seg_size: bytes per segment, with its header.
  * @refused: packets for ports where nobody listens, for the ICMP answer.
  * @batch: it was the first of a batch; it still says so if clones of it exist.
- * @learned: the sender has been told of.
+ * @ends: of all of its packets.
  * @looked_up: routing was asked about the buffer, and told nobody yet.
  */
 struct homa_rx_in {
@@ -53,22 +53,10 @@ struct homa_rx_in {
 	struct sk_buff *skb, *more;
 	u32 segment, segments, seg_size;
 	struct sk_buff *refused;
-	struct homa_addr src;
-	struct in6_addr local;
+	struct homa_ends ends;
 	const struct sk_buff *batch;
-	bool learned, looked_up;
+	bool looked_up;
 };
-
-/* The last sender that homa_route_learn() was told of on this CPU. */
-struct homa_rx_teller {
-	const struct homa_dev *hdev;
-	struct homa_addr src;
-	struct in6_addr local;
-	u32 left;	/* requests until it is told again */
-};
-
-static DEFINE_PER_CPU(struct homa_rx_teller, homa_rx_teller);
-#define HOMA_RX_TELL 64u
 
 /* ---- addresses ---- */
 
@@ -104,15 +92,15 @@ static bool homa_rx_addresses(struct homa_rx_in *in, const struct sk_buff *skb,
 
 		if (rt && (rt->rt_flags & (RTCF_BROADCAST | RTCF_MULTICAST)))
 			return false;
-		homa_addr_v4(&in->src, ip_hdr(skb)->saddr, encap);
-		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &in->local);
+		homa_addr_v4(&in->ends.src, ip_hdr(skb)->saddr, encap);
+		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &in->ends.local);
 		return true;
 	}
 	if (!homa_rx_is_host_v6(&ipv6_hdr(skb)->saddr) ||
 	    !homa_rx_is_host_v6(&ipv6_hdr(skb)->daddr))
 		return false;
-	homa_addr_v6_at(&in->src, &ipv6_hdr(skb)->saddr, encap, inet6_iif(skb));
-	in->local = ipv6_hdr(skb)->daddr;
+	homa_addr_v6_at(&in->ends.src, &ipv6_hdr(skb)->saddr, encap, inet6_iif(skb));
+	in->ends.local = ipv6_hdr(skb)->daddr;
 	return true;
 }
 
@@ -207,7 +195,7 @@ static bool homa_rx_next(struct homa_rx_in *in, struct homa_cpu *cpu,
 				ok = homa_rx_gso_begin(in, skb);
 			}
 		}
-		pkt->src = &in->src;
+		pkt->src = &in->ends.src;
 		pkt->prio = homa_rx_prio(skb);
 		if (ok)
 			ok = in->segments == 1 ? homa_rx_plain(skb, slot, pkt) :
@@ -285,32 +273,15 @@ static void homa_rx_verdict(struct homa_rx_in *in, struct homa_cpu *cpu,
 	}
 }
 
-/* Part of a request that was taken? */
-static bool homa_rx_is_request(const struct homa_rx_pkt *pkt)
+/* The next @n RPCs that the engine makes answer from the address they were sent to. */
+static void homa_rx_local(const struct homa_rx_in *in, struct homa_cpu *cpu, u32 n)
 {
-	const struct homa_wire_common *hdr = pkt->data;
+	struct homa_krpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
 
-	return homa_rx_has_data(pkt) && !(homa_get_be64(&hdr->sender_id) & 1);
-}
-
-/* Answers shall leave from the address that requests come to. */
-static void homa_rx_learn(struct homa_rx_in *in, struct homa_cpu *cpu,
-			  struct homa_dev *hdev)
-{
-	struct homa_rx_teller *last = this_cpu_ptr(&homa_rx_teller);
-
-	in->learned = true;
-	if (last->left && last->hdev == hdev &&
-	    homa_addr_equal(&last->src, &in->src) &&
-	    ipv6_addr_equal(&last->local, &in->local)) {
-		last->left--;
-		return;
+	for (; krpc && n; n--) {
+		krpc->local = in->ends.local;
+		krpc = n > 1 ? homa_ctx_rpc_after(krpc->rpc) : NULL;
 	}
-	last->hdev = hdev;
-	last->src = in->src;
-	last->local = in->local;
-	last->left = HOMA_RX_TELL;
-	homa_route_learn(cpu, hdev, &in->src, &in->local);
 }
 
 /* The usual case: one packet, its header in one piece. */
@@ -329,21 +300,18 @@ static void homa_rx_single(struct homa_rx_in *in, struct homa_cpu *cpu,
 {
 	struct sk_buff *skb = in->skb;
 	struct homa_rx_pkt pkt HOMA_NOINIT;
-	bool request;
 
 	homa_host_count(cpu, HOMA_H_host_rx_skbs, 1);
 	pkt.data = skb->data;
 	pkt.len = skb->len;
-	pkt.src = &in->src;
+	pkt.src = &in->ends.src;
 	pkt.prio = homa_rx_prio(skb);
 	in->skb = NULL;
+	homa_rx_local(in, cpu, 1);
 	homa_rx(&cpu->ctx, hdev->link, &pkt, 1);
-	request = homa_rx_is_request(&pkt);
 	homa_trace_rx(hdev, &pkt);
 	homa_rx_verdict(in, cpu, skb, 0, &pkt);
 	homa_rx_flush(&cpu->ctx);
-	if (request)
-		homa_rx_learn(in, cpu, hdev);
 }
 
 /* Packets of one call of the engine: too many for a stack. Used between
@@ -362,22 +330,19 @@ static bool homa_rx_batch(struct homa_rx_in *in, struct homa_cpu *cpu,
 	struct homa_rx_work *work = this_cpu_ptr(&homa_rx_work);
 	struct homa_rx_slot *slots = work->slots;
 	struct homa_rx_pkt *pkts = work->pkts;
-	bool request = false;
 	u32 i, n = 0;
 
 	while (n < HOMA_RX_BATCH && homa_rx_next(in, cpu, &slots[n], &pkts[n]))
 		n++;
 	if (!n)
 		return false;
+	homa_rx_local(in, cpu, n);
 	homa_rx(&cpu->ctx, hdev->link, pkts, n);
 	for (i = 0; i < n; i++) {
-		request |= homa_rx_is_request(&pkts[i]);
 		homa_trace_rx(hdev, &pkts[i]);
 		homa_rx_verdict(in, cpu, slots[i].skb, slots[i].at, &pkts[i]);
 	}
 	homa_rx_flush(&cpu->ctx);
-	if (request && !in->learned)
-		homa_rx_learn(in, cpu, hdev);
 	return in->skb || in->more;
 }
 
@@ -465,7 +430,6 @@ void homa_rx_routed(struct homa_net *hnet, struct sk_buff *skb, u16 encap,
 		return;
 	in.hnet = hnet;
 	in.refused = NULL;
-	in.learned = false;
 	in.looked_up = looked_up;
 	in.segment = 0;
 	in.segments = 0;
@@ -493,6 +457,7 @@ void homa_rx_routed(struct homa_net *hnet, struct sk_buff *skb, u16 encap,
 			homa_rx_drop_list(in.more);
 			break;
 		}
+		cpu->heard = &in.ends;
 		homa_rx_turn(&in, cpu, hdev);
 		homa_leave(cpu);
 	} while (in.skb || in.more);

@@ -138,7 +138,7 @@ static int homa_send_rpc(struct homa_cpu *cpu, struct homa_ksock *hsk,
 
 	if (!krpc)
 		return -ENOBUFS;
-	hdev = homa_route_out(cpu, hsk, &s->name.addr, &mtu);
+	hdev = homa_route_out(cpu, hsk, &s->name.addr, &mtu, &krpc->local);
 	if (IS_ERR_OR_NULL(hdev))
 		return hdev ? PTR_ERR(hdev) : -ENETUNREACH;
 	dev = rcu_dereference_bh(hdev->dev);

@@ -143,10 +143,32 @@ static int homa_tx_all(struct homa_turn *turn, struct homa_tx_desc *desc,
 	return 0;
 }
 
+/* The address that a control packet leaves from: its RPC's; if it is about none, the one
+ * that the packet came to which it answers. */
+static void homa_tx_local(struct homa_cpu *cpu, const struct homa_tx_desc *desc,
+			  struct in6_addr *local)
+{
+	const struct homa_wire_common *w = (const void *)desc->hdr;
+	u64 id = homa_get_be64(&w->sender_id);
+	struct homa_rpc *rpc;
+
+	rpc = homa_rpc_hold(&cpu->ctx, id, id & 1 ? &desc->dst : NULL);
+	if (likely(rpc)) {
+		*local = homa_krpc(rpc)->local;
+		homa_rpc_release(&cpu->ctx, rpc);
+	} else if (cpu->heard && homa_addr_equal(&cpu->heard->src, &desc->dst)) {
+		*local = cpu->heard->local;
+	} else {
+		*local = in6addr_any;
+	}
+}
+
 /* One descriptor; false: the link must rest. */
 static bool homa_tx_desc(struct homa_turn *turn, struct homa_tx_desc *desc)
 {
 	struct homa_cpu *cpu = turn->cpu;
+	const struct in6_addr *local;
+	struct in6_addr found HOMA_NOINIT;
 	struct homa_tx_piece piece;
 
 	piece.desc = desc;
@@ -160,8 +182,12 @@ static bool homa_tx_desc(struct homa_turn *turn, struct homa_tx_desc *desc)
 			return true;
 		}
 		piece.sk = homa_msg_sock(piece.msg);
+		local = &homa_krpc(desc->rpc)->local;
+	} else {
+		homa_tx_local(cpu, desc, &found);
+		local = &found;
 	}
-	piece.dst = homa_route_get(cpu, turn->hdev, &desc->dst, piece.sk,
+	piece.dst = homa_route_get(cpu, turn->hdev, &desc->dst, local, piece.sk,
 				   &piece.route);
 	if (IS_ERR(piece.dst)) {
 		if (PTR_ERR(piece.dst) != -ENOMEM) {

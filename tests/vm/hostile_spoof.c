@@ -247,6 +247,78 @@ void hostile_spoofed_icmp(void)
 	alive();
 }
 
+/* The next packet of @type for RPC @id; it comes from the machine's address .@from. */
+static void comes_from(int type, uint64_t id, int from)
+{
+	CHECK(await(&seen, type, id, PATIENCE), "no packet of type %02x", type);
+	CHECK(seen.from == from, "type %02x comes from .%d, not from .%d", type,
+	      seen.from, from);
+}
+
+/* Requests of one peer to both addresses by turns, all open at once: each is granted,
+ * asked for and answered from its own. */
+static void sources_of_requests(void)
+{
+	uint64_t ids[4], long_ids[2];
+	uint8_t *homa;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		machine = i ? 1 : 200;
+		long_ids[i] = new_id();
+		make_data(&frame, 2, PEER_PORT, PORT, long_ids[i], 100000, 0, 1000);
+		send_packet(&frame);
+		comes_from(HOMA_GRANT, long_ids[i] ^ 1, i ? 1 : 200);
+	}
+	for (i = 0; i < 4; i++) {
+		machine = i & 1 ? 1 : 200;
+		ids[i] = new_id();
+		make_data(&frame, 2, PEER_PORT, PORT, ids[i], 100, 0, 100);
+		send_packet(&frame);
+		serve(ids[i], 100);
+	}
+	for (i = 0; i < 4; i++) {
+		answer(2, ids[i], "pong", 4);
+		comes_from(HOMA_DATA, ids[i] ^ 1, i & 1 ? 1 : 200);
+	}
+	/* Again, asked for at the other address. */
+	machine = 1;
+	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, ids[0], HOMA_RESEND_LEN);
+	put32(homa + 32, 0xffffffff);
+	send_packet(&frame);
+	comes_from(HOMA_DATA, ids[0] ^ 1, 200);
+	/* A timer asks for what is missing, and no packet came just before. */
+	machine = 1;
+	CHECK(await(&seen, HOMA_RESEND, 0, PATIENCE), "no RESEND");
+	CHECK(seen.from == (seen.id == (long_ids[0] ^ 1) ? 200 : 1),
+	      "RESEND comes from .%d", seen.from);
+}
+
+void hostile_sources(void)
+{
+	uint64_t id;
+	uint8_t *homa;
+
+	begin();
+	sources_of_requests();
+	/* What is about no RPC is answered from where it was sent to. */
+	machine = 200;
+	id = new_id();
+	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, id | 1, HOMA_RESEND_LEN);
+	put32(homa + 32, 100);
+	send_packet(&frame);
+	comes_from(HOMA_RPC_UNKNOWN, id, 200);
+	make(&frame, 2, HOMA_NEED_ACK, PEER_PORT, PORT, id | 1, HOMA_COMMON_HDR);
+	send_packet(&frame);
+	comes_from(HOMA_ACK, id, 200);
+	/* The machine's own requests are not concerned. */
+	id = ask(2, 100);
+	comes_from(HOMA_DATA, id, 1);
+	machine = 1;
+	finish(2, id, 50);
+	alive();
+}
+
 /* Source and destination addresses that nobody has: no RPC, no answer. */
 void hostile_martians(void)
 {

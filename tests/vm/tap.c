@@ -13,6 +13,7 @@
 int version = 4;
 enum flavour flavour = TAP_PLAIN;
 int tap_fd = -1;
+int machine = 1;
 
 static uint8_t machine_mac[6];
 static const uint8_t our_mac[6] = { 2, 0, 0, 0, 9, 9 };
@@ -46,6 +47,10 @@ void tap_open(void)
 	CHECK(!ioctl(tap_fd, TUNSETVNETHDRSZ, &header), "TUNSETVNETHDRSZ");
 	shell("ip address add 10.9.0.1/24 dev %s && ip address add fd09::1/64 dev %s nodad && "
 	      "ip link set %s up",
+	      ifr.ifr_name);
+	/* Routing takes no deprecated address of its own accord. */
+	shell("ip address add 10.9.0.200/24 dev %s && "
+	      "ip address add fd09::c8/64 dev %s nodad preferred_lft 0",
 	      ifr.ifr_name);
 	for (i = 2; i < 10; i++) {
 		snprintf(
@@ -85,7 +90,7 @@ static void ip_header(uint8_t *ip, int peer, int proto)
 		ip[8] = 64;
 		ip[9] = (uint8_t)proto;
 		memcpy(ip + 12, (uint8_t[]){ 10, 9, 0, (uint8_t)peer }, 4);
-		memcpy(ip + 16, (uint8_t[]){ 10, 9, 0, 1 }, 4);
+		memcpy(ip + 16, (uint8_t[]){ 10, 9, 0, (uint8_t)machine }, 4);
 	} else {
 		ip[0] = 0x60;
 		ip[6] = (uint8_t)proto;
@@ -93,7 +98,7 @@ static void ip_header(uint8_t *ip, int peer, int proto)
 		memcpy(ip + 8, net6, 16);
 		ip[23] = (uint8_t)peer;
 		memcpy(ip + 24, net6, 16);
-		ip[39] = 1;
+		ip[39] = (uint8_t)machine;
 	}
 }
 
@@ -217,6 +222,7 @@ static void parse(struct seen *p)
 	p->proto = ip[0] >> 4 == 4 ? ip[9] : ip[6];
 	p->tos = ip[0] >> 4 == 4 ? ip[1] : (ip[0] & 15) << 4 | ip[1] >> 4;
 	p->peer = ip[0] >> 4 == 4 ? ip[19] : ip[39];
+	p->from = ip[0] >> 4 == 4 ? ip[15] : ip[23];
 	if (total < header || ETH + total > p->size)
 		return;
 	p->bytes = total - header;

@@ -2,9 +2,10 @@
 /*
  * A host that is none: frames written to and read from a tap device, so that a
  * program decides about every bit that the machine receives, and sees every bit
- * that it sends. The machine has 10.9.0.1 and fd09::1 on the device; all other
- * addresses of these networks are the program's, which is a host of any number of
- * addresses behind one Ethernet address.
+ * that it sends. The machine has 10.9.0.1 and fd09::1 on the device, and .200 and
+ * ::c8, which its routing never chooses by itself; all other addresses of these
+ * networks are the program's, which is a host of any number of addresses behind one
+ * Ethernet address.
  *
  * The victim's sockets are in the same process: what is said to them on the wire
  * and what becomes of it stand side by side in one function.
@@ -26,6 +27,7 @@ enum flavour {
 extern int version;	     /* 4 or 6 */
 extern enum flavour flavour; /* of the device */
 extern int tap_fd;
+extern int machine; /* last byte of the machine's address that make() sends to: 1 or 200 */
 
 #define MTU 1500
 #define ETH 14u
@@ -51,7 +53,7 @@ struct frame {
  * @homa: where its Homa header is, NULL: it is no Homa packet.
  * @bytes: from the Homa header on.
  * @tos: TOS byte or traffic class.
- * @peer: last byte of the address it goes to.
+ * @peer: last byte of the address it goes to, @from: of that it comes from.
  * @icmp, @code: if it is ICMP or ICMPv6, else -1.
  */
 struct seen {
@@ -59,7 +61,7 @@ struct seen {
 	size_t size;
 	const uint8_t *homa;
 	size_t bytes;
-	int proto, tos, peer, icmp, code;
+	int proto, tos, peer, from, icmp, code;
 	int type, sport, dport;
 	uint64_t id;
 };
