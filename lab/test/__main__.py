@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from lab.test import builds, namespaces, process
+from lab.test import builds, namespaces, needs, process
 from lab.test.context import Context, Tally
 from lab.test.stages import STAGES, Stage
 
@@ -17,6 +17,8 @@ SHOWN_LINES = 40
 
 def main(arguments: list[str]) -> int:
     args = _parse(arguments)
+    if args.needed is not None:
+        return _needed(args.needed)
     process.prepare()
     context = Context(args.verbose, args.only or [], vm_debug=args.vm_debug)
     try:
@@ -47,6 +49,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--only", nargs="+", metavar="NAME", help="stages, or tests as --list names them"
     )
+    parser.add_argument(
+        "--needed",
+        nargs="?",
+        const="HEAD",
+        metavar="COMMIT",
+        help="print the stages that the change since COMMIT needs (HEAD: what is not committed)",
+    )
     parser.add_argument("--list", action="store_true", help="name the stages and their tests")
     parser.add_argument(
         "--vm-debug",
@@ -55,6 +64,17 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show all output as it comes")
     return parser.parse_args(arguments)
+
+
+def _needed(since: str) -> int:
+    """The command that tests a change, ready to be run."""
+    try:
+        wanted = needs.stages(needs.changed(since), [s.name for s in STAGES])
+    except ValueError as error:
+        print(f"homa test: {error}", file=sys.stderr)
+        return 2
+    print("./homa test --only " + " ".join(wanted) if wanted else "nothing has changed")
+    return 0
 
 
 def _compiled_tests(context: Context) -> dict[str, list[str]]:

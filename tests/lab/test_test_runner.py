@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from lab.test import __main__ as runner
-from lab.test import compiled, namespaces, process, python_tests, tap
-from lab.test.context import Context, Tally
-from lab.test.stages import Stage
+from lab.test import compiled, namespaces, needs, process, python_tests, tap
+from lab.test.context import ROOT, Context, Tally
+from lab.test.stages import STAGES, Stage
 
 CMOCKA = """1..3
 ok 1 - heap__push
@@ -205,3 +205,32 @@ def test_orphans__are_buried(tmp_path: Path) -> None:
     root = str(Path(runner.__file__).resolve().parents[2])
     script = ORPHAN.format(root=root, pid=tmp_path / "pid", log=str(tmp_path / "log"))
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("paths", "wanted"),
+    [
+        ([], []),
+        (["host/kernel/rx.c"], ["build", "purity", "vm"]),
+        (["dissector/homa.lua", "README.md"], ["build", "purity", "dissector", "lab"]),
+        (["tests/pair/check.c", "lab/vm/guest.py"], ["build", "purity", "pair", "simulator", "vm", "lab"]),
+        (["host/kernel/rx.c", "meson.build"], [s.name for s in STAGES]),
+    ],
+)
+def test_needed__stages_of_a_change(paths: list[str], wanted: list[str]) -> None:
+    assert needs.stages(paths, [s.name for s in STAGES]) == wanted
+
+
+def test_needed__every_folder_with_code_is_known() -> None:
+    """Each file that git tracks and that is compiled or run leads to fewer stages than all."""
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    names = [s.name for s in STAGES]
+    code = [f for f in files if f.endswith((".c", ".h", ".py")) and "/" in f]
+    assert len(code) > 500
+    assert [f for f in code if needs.stages([f], names) == names] == []
+    assert {stage for f in code for stage in needs.stages([f], names)} == set(names)
+
+
+def test_needed__unknown_commit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert runner.main(["--needed", "no-such-commit"]) == 2
+    assert "no-such-commit" in capsys.readouterr().err
