@@ -68,6 +68,7 @@ enum homa_ctl_op {
 	HOMA_CTL_METRICS,   /* answer: @total, then packets of homa_ctl_metric */
 	HOMA_CTL_RPCS,	    /* answer: @total, then packets of homa_ctl_rpc */
 	HOMA_CTL_SHUTDOWN,  /* end all RPCs, take no new ones; stay attached */
+	HOMA_CTL_LISTEN,    /* take requests on a port, or no longer */
 };
 
 /**
@@ -75,8 +76,9 @@ enum homa_ctl_op {
  * @magic, @version: HOMA_SHM_MAGIC, HOMA_SHM_VERSION.
  * @op: enum homa_ctl_op.
  * @bytes: ATTACH, POOL: of the receive pool, a multiple of 64 KiB, 0: homad's
- *	default; SEGMENT: of the segment.
- * @port: BIND; ROUTE: unused.
+ *	default; SEGMENT: of the segment; READY_FD: 1: signalled for every message;
+ *	LISTEN: HOMA_CTL_LISTEN_*.
+ * @port: BIND, LISTEN: wanted; LISTEN: 0: the present one.
  * @encap, @ip: ROUTE: the destination, as in struct homa_sqe.
  * @name: ATTACH: what to show for it, NUL-terminated.
  */
@@ -96,7 +98,7 @@ struct homa_ctl_request {
  * struct homa_ctl_answer - homad to application, one packet for each request
  * @error: 0 or a negative errno.
  * @version: homad's, also when it refuses another one.
- * @port: our Homa port (ATTACH: automatic; BIND: the bound one).
+ * @port: our Homa port (ATTACH: automatic; BIND, LISTEN: the present one).
  * @encap: ATTACH: homad's UDP encapsulation port, 0: none.
  * @native: ATTACH: addresses without an encapsulation port go out natively.
  * @ip: ATTACH: an address of this host; ROUTE: -.
@@ -122,6 +124,11 @@ struct homa_ctl_answer {
 	uint32_t segment;
 	uint32_t total;
 	char text[HOMA_SHM_TEXT];
+};
+
+enum {
+	HOMA_CTL_LISTEN_ON = 1, /* take requests, else refuse them */
+	HOMA_CTL_LISTEN_V4 = 2, /* of IPv4 peers only */
 };
 
 /* Descriptors of ATTACH's answer, in this order. POOL and SEGMENT bring one. */

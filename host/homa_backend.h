@@ -17,7 +17,7 @@
 struct homa_ctl_rpc;
 
 /* Grows when this header changes; core and plug-in must agree. */
-#define HOMA_BACKEND_ABI 3u
+#define HOMA_BACKEND_ABI 4u
 
 /* struct homa_message.priv, as shared by core and hosts. */
 enum {
@@ -81,6 +81,8 @@ struct homa_out {
  * @release_pages: give pieces back by their offsets; -EINVAL if one was not out
  *	(the others are given back).
  * @rpcs: visit the open RPCs.
+ * @listen: take requests on @port, 0: on the present one, or no longer: @flags
+ *	are HOMA_CTL_LISTEN_* of abi/shm.h. Moves a socket that is bound already.
  * @shutdown: end all RPCs; later calls and those that wait get -ESHUTDOWN, and the
  *	descriptor of @fd is readable for ever; only @close remains.
  *
@@ -119,6 +121,7 @@ struct homa_backend_ops {
 		    void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
 		    void *arg);
 	int (*shutdown)(void *host);
+	int (*listen)(void *host, uint16_t port, unsigned int flags);
 };
 
 /** homa_backend_get() - exported by a plug-in. */

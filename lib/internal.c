@@ -55,6 +55,20 @@ int homa_internal_rpcs(struct homa *h,
 	return rc ? rc : result(h, "rpcs", h->ops->rpcs(h->host, visit, arg));
 }
 
+int homa_internal_listen(struct homa *h, uint16_t port, unsigned int flags)
+{
+	int rc = check(h, "listen");
+	const char *why;
+
+	if (rc)
+		return rc;
+	rc = h->ops->listen(h->host, port, flags);
+	why = rc ? homa_svc_why() : NULL;
+	if (why)
+		return homa_fail_text(h->serial, "listen", rc, why);
+	return result(h, "listen", rc);
+}
+
 int homa_internal_fd_edges(struct homa *h)
 {
 	int rc = check(h, "fd_edges");

@@ -45,6 +45,16 @@ int homa_internal_rpcs(struct homa *h,
 		       void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
 		       void *arg);
 
+/**
+ * homa_internal_listen() - take requests, or no longer: peers that send some hear
+ * that nobody listens
+ * @port: to become the server of, 0: the present port, also an automatic one. A
+ *	handle that is bound moves.
+ * @flags: HOMA_CTL_LISTEN_ON, HOMA_CTL_LISTEN_V4.
+ * Errors: those of homa_bind(); -EACCES (homad's rules), -EOPNOTSUPP.
+ */
+int homa_internal_listen(struct homa *h, uint16_t port, unsigned int flags);
+
 /** homa_internal_fd_edges() - from now on homa_fd() has an edge for each message. */
 int homa_internal_fd_edges(struct homa *h);
 

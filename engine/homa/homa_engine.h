@@ -154,6 +154,9 @@ int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *mem);
 int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port);
 /** homa_sock_serve() - take requests on the port it has, or no longer. */
 void homa_sock_serve(struct homa_sock *sock, bool server);
+/** homa_sock_only_v4() - as a server it is one for IPv4 peers only, whose addresses
+ *  are all that its application can be told; others are refused. */
+void homa_sock_only_v4(struct homa_sock *sock, bool only);
 u16 homa_sock_port(const struct homa_sock *sock);
 /**
  * homa_sock_set_pool() - received messages go to a region of @pages 64 KiB pages
@@ -166,9 +169,10 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
  * at once? Verdict HOMA_RX_MESSAGE: the host copies it to its page and calls nothing
  * more. Not for private RPCs, nor without a pool. At first off. */
 void homa_sock_give(struct homa_sock *sock, bool give);
-/** homa_sock_listening() - the server socket on a port, NULL: none. For hosts with
- *  one thread: nothing keeps it from being closed. */
-struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port);
+/** homa_sock_listening() - the socket on a port that takes requests of @peer, NULL:
+ *  none. For hosts with one thread: nothing keeps it from being closed. */
+struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,
+				      const struct homa_addr *peer);
 /** homa_pages_take() - pages for a message that the host delivers by itself; they
  *  come back by homa_pool_release(). -ENOBUFS: not enough are free. */
 int homa_pages_take(struct homa_ctx *ctx, struct homa_sock *sock, u32 length,

@@ -95,6 +95,8 @@ u32 homa_peer_take_acks(struct homa_peer *peer, struct homa_ack *acks, u32 max);
 
 struct homa_sock *homa_sock_find(struct homa_engine *engine, u16 port);
 void homa_sock_put(struct homa_sock *sock);
+/** homa_sock_serves() - does it take requests of @peer? */
+bool homa_sock_serves(const struct homa_sock *sock, const struct homa_addr *peer);
 
 /* ---- homa_pool.c (sock lock held) ---- */
 

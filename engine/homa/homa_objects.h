@@ -302,6 +302,7 @@ struct homa_sock {
 	struct homa_lock lock;
 	u16 port;
 	bool server;
+	bool only_v4;		/* of peers' requests */
 	bool closing;
 	bool hashed;
 	bool give;

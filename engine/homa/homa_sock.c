@@ -120,6 +120,17 @@ void homa_sock_serve(struct homa_sock *sock, bool server)
 	HOMA_WRITE_ONCE(sock->server, server);
 }
 
+void homa_sock_only_v4(struct homa_sock *sock, bool only)
+{
+	HOMA_WRITE_ONCE(sock->only_v4, only);
+}
+
+bool homa_sock_serves(const struct homa_sock *sock, const struct homa_addr *peer)
+{
+	return HOMA_READ_ONCE(sock->server) &&
+	       (!HOMA_READ_ONCE(sock->only_v4) || homa_addr_is_v4(peer));
+}
+
 u16 homa_sock_port(const struct homa_sock *sock)
 {
 	return HOMA_READ_ONCE(sock->port);
@@ -138,7 +149,8 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 	return 0;
 }
 
-struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port)
+struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,
+				      const struct homa_addr *peer)
 {
 	struct homa_engine *engine = ctx->engine;
 	struct homa_sock *sock;
@@ -146,7 +158,7 @@ struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port)
 	homa_lock(&engine->sock_lock);
 	sock = homa_sock_lookup(engine, port);
 	homa_unlock(&engine->sock_lock);
-	return sock && HOMA_READ_ONCE(sock->server) &&
+	return sock && homa_sock_serves(sock, peer) &&
 			       !HOMA_READ_ONCE(sock->closing) ?
 		       sock :
 		       NULL;

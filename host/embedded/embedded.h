@@ -249,6 +249,7 @@ void homa_emb_metrics(void *host,
 
 /* socket.c */
 u8 *homa_emb_region(void *lent, size_t bytes);
+int homa_emb_listen(void *host, uint16_t port, unsigned int flags);
 int homa_emb_set_region(void *host, void *lent, size_t bytes);
 int homa_emb_release_pages(void *host, const uint32_t *pages, unsigned int num);
 int homa_emb_rpcs(void *host,

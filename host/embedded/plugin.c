@@ -21,6 +21,7 @@ const struct homa_backend_ops *homa_backend_get(void)
 		.metrics = homa_emb_metrics,
 		.fd_edges = homa_emb_fd_edges,
 		.set_region = homa_emb_set_region,
+		.listen = homa_emb_listen,
 		.release_pages = homa_emb_release_pages,
 		.rpcs = homa_emb_rpcs,
 		.shutdown = homa_emb_shutdown,

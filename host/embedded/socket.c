@@ -83,6 +83,24 @@ int homa_emb_release_pages(void *host, const uint32_t *pages, unsigned int num)
 	return rc;
 }
 
+int homa_emb_listen(void *host, uint16_t port, unsigned int flags)
+{
+	struct homa_emb *e = host;
+	int rc = 0;
+
+	homa_emb_lock(e);
+	homa_emb_now(e);
+	homa_sock_only_v4(e->sock, flags & HOMA_CTL_LISTEN_V4);
+	if (port)
+		rc = homa_sock_bind(&e->ctx, e->sock, port);
+	if (!rc) {
+		homa_sock_serve(e->sock, flags & HOMA_CTL_LISTEN_ON);
+		e->bound |= port != 0;
+	}
+	homa_emb_unlock(e, true);
+	return rc;
+}
+
 static void tell(const struct homa_rpc_look *look,
 		 void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
 		 void *arg)

@@ -228,5 +228,8 @@ int homad_may_attach(struct homad *d, const struct homad_client *client,
 		     char *err, size_t errlen);
 int homad_may_bind(struct homad *d, const struct homad_client *client, u16 port,
 		   char *err, size_t errlen);
+/** homad_may_serve() - take requests on the port that it has? */
+int homad_may_serve(struct homad *d, const struct homad_client *client, u16 port,
+		    char *err, size_t errlen);
 
 #endif

@@ -144,6 +144,42 @@ static void op_bind(struct homad *d, struct homad_client *client,
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 
+/* As SO_HOMA_SERVER and bind() together, so that a port is never open to peers
+ * that are to be refused. */
+static void op_listen(struct homad *d, struct homad_client *client,
+		      const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	struct homad_listen listen = { .app = client->app,
+				       .port = r->port,
+				       .flags = (u32)r->bytes };
+	u64 known = HOMA_CTL_LISTEN_ON | HOMA_CTL_LISTEN_V4;
+	int rc = r->bytes & ~known || r->port >= HOMA_MIN_CLIENT_PORT ? -EINVAL :
+									0;
+
+	if (!rc && r->port)
+		rc = homad_may_bind(d, client, r->port, answer.text,
+				    sizeof(answer.text));
+	else if (!rc && (r->bytes & HOMA_CTL_LISTEN_ON))
+		rc = homad_may_serve(d, client,
+				     homa_sock_port(client->app->sock),
+				     answer.text, sizeof(answer.text));
+	if (!rc) {
+		rc = homad_call(client->app->thread, homad_session_listen,
+				&listen);
+		homad_attachment(client->app)->attached.port = listen.port;
+	}
+	if (rc == -EADDRINUSE)
+		snprintf(answer.text, sizeof(answer.text),
+			 "port %u is another handle's of this homad", r->port);
+	else if (rc && !answer.text[0])
+		snprintf(answer.text, sizeof(answer.text),
+			 "cannot listen: %s", strerror(-rc));
+	answer.port = listen.port;
+	answer.error = rc;
+	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
+}
+
 static void op_pool(struct homad *d, struct homad_client *client,
 		    const struct homa_ctl_request *r)
 {
@@ -375,7 +411,7 @@ static homad_op *const ops[] = {
 	[HOMA_CTL_POOL] = op_pool,	   [HOMA_CTL_SEGMENT] = op_segment,
 	[HOMA_CTL_ROUTE] = op_route,	   [HOMA_CTL_READY_FD] = op_ready_fd,
 	[HOMA_CTL_METRICS] = op_metrics,   [HOMA_CTL_RPCS] = op_rpcs,
-	[HOMA_CTL_SHUTDOWN] = op_shutdown,
+	[HOMA_CTL_SHUTDOWN] = op_shutdown, [HOMA_CTL_LISTEN] = op_listen,
 };
 
 /* Does it speak our language? Only these eight bytes are the same for ever. */

@@ -128,9 +128,10 @@ static void end(struct homad_thread *t, struct homad_direct *d)
 
 /* ---- request ---- */
 
-static struct homad_app *find_server(struct homad_thread *t, u16 port)
+static struct homad_app *find_server(struct homad_thread *t, u16 port,
+				     const struct homa_addr *peer)
 {
-	struct homa_sock *sock = homa_sock_listening(&t->ctx, port);
+	struct homa_sock *sock = homa_sock_listening(&t->ctx, port, peer);
 	struct homad_app *app =
 		sock ? *(struct homad_app **)homa_sock_priv(sock) : NULL;
 
@@ -181,7 +182,7 @@ bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 	if (sqe->length > DIRECT_MAX || !homa_plat_alone ||
 	    !t->d->config.direct || unlikely(t->trace) || app->shut)
 		return false;
-	server = find_server(t, sqe->port);
+	server = find_server(t, sqe->port, addr);
 	d = server ? homa_slab_get(&t->directs) : NULL;
 	if (!d)
 		return false;

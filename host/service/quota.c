@@ -131,6 +131,17 @@ int homad_may_attach(struct homad *d, const struct homad_client *client,
 	return 0;
 }
 
+int homad_may_serve(struct homad *d, const struct homad_client *client, u16 port,
+		    char *err, size_t errlen)
+{
+	const struct homad_rule *rule = find_rule(d, client);
+
+	/* Ports that homad chose are nobody else's: who may serve at all may there. */
+	if (port >= HOMA_MIN_CLIENT_PORT && rule && rule->allow && rule->port_min)
+		return 0;
+	return homad_may_bind(d, client, port, err, errlen);
+}
+
 int homad_may_bind(struct homad *d, const struct homad_client *client, u16 port,
 		   char *err, size_t errlen)
 {

@@ -430,6 +430,16 @@ struct homad_bind {
 /** homad_session_bind() - @arg: struct homad_bind; -EINVAL, -EADDRINUSE. */
 int homad_session_bind(struct homad_thread *t, void *arg);
 
+struct homad_listen {
+	struct homad_app *app;
+	u16 port;
+	u32 flags;
+};
+/** homad_session_listen() - @arg: struct homad_listen with HOMA_CTL_LISTEN_*; its
+ *  @port, if not 0, becomes the socket's and is the present one afterwards. -EINVAL,
+ *  -EADDRINUSE. */
+int homad_session_listen(struct homad_thread *t, void *arg);
+
 struct homad_pool {
 	struct homad_app *app;
 	u8 *pool;

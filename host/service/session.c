@@ -246,6 +246,26 @@ int homad_session_bind(struct homad_thread *t, void *arg)
 	return homa_sock_bind(&t->ctx, bind->app->sock, bind->port);
 }
 
+int homad_session_listen(struct homad_thread *t, void *arg)
+{
+	struct homad_listen *listen = arg;
+	struct homa_sock *sock = listen->app->sock;
+	int rc = 0;
+
+	if (listen->app->phase != HOMAD_APP_OPEN)
+		return -ESHUTDOWN;
+	homad_now(t);
+	homad_poll_app(t, listen->app);
+	/* Before requests can come to the port, and not at all if it cannot be had. */
+	homa_sock_only_v4(sock, listen->flags & HOMA_CTL_LISTEN_V4);
+	if (listen->port)
+		rc = homa_sock_bind(&t->ctx, sock, listen->port);
+	if (!rc)
+		homa_sock_serve(sock, listen->flags & HOMA_CTL_LISTEN_ON);
+	listen->port = homa_sock_port(sock);
+	return rc;
+}
+
 int homad_session_pool(struct homad_thread *t, void *arg)
 {
 	struct homad_pool *change = arg;

@@ -303,6 +303,13 @@ static int no_set_region(void *host, void *region, size_t bytes)
 	return not_here(host);
 }
 
+static int no_listen(void *host, uint16_t port, unsigned int flags)
+{
+	(void)port;
+	(void)flags;
+	return not_here(host);
+}
+
 static int no_rpcs(void *host,
 		   void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
 		   void *arg)
@@ -331,6 +338,7 @@ const struct homa_backend_ops *homa_knl_get(void)
 		.metrics = homa_knl_metrics,
 		.fd_edges = not_here,
 		.set_region = no_set_region,
+		.listen = no_listen,
 		.release_pages = homa_knl_release_pages,
 		.rpcs = no_rpcs,
 		.shutdown = homa_knl_shutdown,

@@ -35,8 +35,7 @@ static int set_server(struct homa_pl_sock *s, const void *value, socklen_t len)
 		return homa_pl_error(s, -EINVAL,
 				     "SO_HOMA_SERVER: the value is not an int");
 	memcpy(&on, value, sizeof(on));
-	s->server = on != 0;
-	return 0;
+	return homa_pl_serve(s, on != 0);
 }
 
 /* Seconds and microseconds to ns; 0 and 0 means for ever. */

@@ -191,6 +191,8 @@ int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 		 socklen_t len);
 int homa_pl_getsockname(struct homa_pl_sock *s, struct sockaddr *addr,
 			socklen_t *len);
+/** homa_pl_serve() - SO_HOMA_SERVER: take requests, or refuse them? */
+int homa_pl_serve(struct homa_pl_sock *s, bool on);
 int homa_pl_shutdown(struct homa_pl_sock *s);
 
 /** homa_pl_error() - remember what went wrong, for HOMAIOCINFO; gives @rc. */

@@ -224,15 +224,6 @@ static int hold(struct homa_pl_sock *s, const struct homa_message *msg)
 	return 0;
 }
 
-/* Requests after SO_HOMA_SERVER was set to 0, or of a family we cannot name. */
-static bool unwanted(const struct homa_pl_sock *s,
-		     const struct homa_message *msg)
-{
-	return msg->kind == HOMA_REQUEST &&
-	       (!s->server ||
-		(s->family == AF_INET && msg->peer.ss_family != AF_INET));
-}
-
 /* The next message that is not private; also when its RPC failed. */
 static int shared(struct homa_pl_sock *s, struct receipt *r)
 {
@@ -262,10 +253,6 @@ static int shared(struct homa_pl_sock *s, struct receipt *r)
 			continue;
 		if (rc || r->msg.kind == HOMA_ERROR)
 			return rc;
-		if (unwanted(s, &r->msg)) {
-			homa_release(s->h, &r->msg);
-			continue;
-		}
 		rc = place(s, r, &r->msg);
 		if (rc != -ENOBUFS)
 			return rc;

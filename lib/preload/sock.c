@@ -247,6 +247,29 @@ int homa_pl_ready(struct homa_pl_sock *s)
 	return rc;
 }
 
+/* Peers whose address the socket's family cannot tell are refused. */
+static int listen_at(struct homa_pl_sock *s, uint16_t port, bool server)
+{
+	unsigned int flags = server ? HOMA_CTL_LISTEN_ON : 0;
+
+	if (s->family == AF_INET)
+		flags |= HOMA_CTL_LISTEN_V4;
+	return homa_internal_listen(s->h, port, flags);
+}
+
+int homa_pl_serve(struct homa_pl_sock *s, bool on)
+{
+	int rc = 0;
+
+	/* One that is the parent's still: when it is ours. */
+	if (!s->port_missing)
+		rc = listen_at(s, 0, on);
+	if (rc)
+		return homa_pl_error(s, rc, homa_error(s->h));
+	s->server = on;
+	return 0;
+}
+
 void homa_pl_claim_port(struct homa_pl_sock *s)
 {
 	if (HOMA_PL_LIKELY(
@@ -256,7 +279,7 @@ void homa_pl_claim_port(struct homa_pl_sock *s)
 	if (pthread_mutex_trylock(&open_lock))
 		return;
 	if (s->port_missing && s->generation == homa_pl_generation &&
-	    !homa_bind(s->h, s->port)) {
+	    !listen_at(s, s->port, s->server)) {
 		s->port_missing = false;
 		__atomic_fetch_sub(&homa_pl_missing_ports, 1, __ATOMIC_RELAXED);
 	}
@@ -291,7 +314,7 @@ static int bind_patiently(struct homa_pl_sock *s, uint16_t port)
 	int rc, tries = 50;
 
 	for (;;) {
-		rc = homa_bind(s->h, port);
+		rc = listen_at(s, port, true);
 		if (rc != -EADDRINUSE || !tries--)
 			return rc;
 		nanosleep(&pause, NULL);

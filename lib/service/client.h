@@ -183,7 +183,7 @@ struct homa_svc_counters {
  * @att: present attachment, also while @state is LOST. Changes under @ctl,
  *	@lock, @release_lock and all ring locks, so one of them is enough to read.
  * @old: former ones that somebody still needs; under @release_lock.
- * @bound: port to be bound again; under @ctl.
+ * @bound, @listen: port to be bound again, HOMA_CTL_LISTEN_*; under @ctl.
  * @next_try, @backoff: of attaching again, ns; under @ctl.
  * @nudge_fd: eventfd that wakes the poller.
  * @cq_head, @cq_tail: ours; homad's as last seen.
@@ -240,6 +240,7 @@ struct homa_svc {
 	size_t rcvbuf;
 	void *region;
 	u16 bound;
+	u32 listen;
 	u64 next_try, backoff;
 	u32 generations;
 	u64 routes_since;
@@ -405,6 +406,7 @@ static inline void homa_svc_fd_touch(struct homa_svc *c)
 }
 
 /* socket.c, metrics.c */
+int homa_svc_listen(void *host, uint16_t port, unsigned int flags);
 int homa_svc_set_region(void *host, void *region, size_t bytes);
 int homa_svc_rpcs(void *host,
 		  void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),

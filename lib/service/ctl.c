@@ -140,6 +140,7 @@ int homa_svc_bind(void *host, uint16_t port)
 		rc = homa_svc_question(c, &request, &answer, NULL);
 	if (!rc) {
 		c->bound = port;
+		c->listen = HOMA_CTL_LISTEN_ON;
 		c->att->answer.port = port;
 	}
 	pthread_mutex_unlock(&c->ctl);

@@ -215,6 +215,7 @@ const struct homa_backend_ops *homa_svc_get(void)
 		.metrics = homa_svc_metrics,
 		.fd_edges = homa_svc_fd_edges,
 		.set_region = homa_svc_set_region,
+		.listen = homa_svc_listen,
 		.release_pages = homa_svc_release_pages,
 		.rpcs = homa_svc_rpcs,
 		.shutdown = homa_svc_shutdown,

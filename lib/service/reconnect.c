@@ -109,19 +109,20 @@ void homa_svc_check(struct homa_svc *c)
 						     HOMA_SVC_LOST);
 }
 
-static int bind_again(struct homa_svc *c, struct homa_svc_att *att)
+static int listen_again(struct homa_svc *c, struct homa_svc_att *att)
 {
-	struct homa_ctl_request request = { .op = HOMA_CTL_BIND,
-					    .port = c->bound };
+	struct homa_ctl_request request = { .op = HOMA_CTL_LISTEN,
+					    .port = c->bound,
+					    .bytes = c->listen };
 	struct homa_ctl_answer answer;
 	int rc;
 
-	if (!c->bound)
+	if (!c->bound && !c->listen)
 		return 0;
 	rc = homa_svc_ask(att, &request, &answer, NULL, 0);
 	if (rc || answer.error)
 		return rc ? rc : answer.error;
-	att->answer.port = c->bound;
+	att->answer.port = answer.port;
 	return 0;
 }
 
@@ -140,7 +141,7 @@ int homa_svc_revive_locked(struct homa_svc *c)
 		return -ECONNREFUSED;
 	rc = homa_svc_attach(c, &att, why, sizeof(why));
 	if (!rc)
-		rc = bind_again(c, att);
+		rc = listen_again(c, att);
 	if (!rc && c->ep_fd >= 0)
 		rc = homa_svc_fd_attach(c, att);
 	if (!rc) {

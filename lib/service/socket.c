@@ -57,6 +57,26 @@ int homa_svc_set_region(void *host, void *region, size_t bytes)
 	return rc;
 }
 
+int homa_svc_listen(void *host, uint16_t port, unsigned int flags)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_LISTEN,
+					    .port = port,
+					    .bytes = flags };
+	struct homa_ctl_answer answer;
+	struct homa_svc *c = host;
+	int rc;
+
+	pthread_mutex_lock(&c->ctl);
+	rc = homa_svc_question(c, &request, &answer, NULL);
+	if (!rc) {
+		c->bound = port ? port : c->bound;
+		c->listen = flags;
+		c->att->answer.port = answer.port;
+	}
+	pthread_mutex_unlock(&c->ctl);
+	return rc;
+}
+
 /* All records, for they are told of without a lock. NULL: none, or *@rc. */
 static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 *total, int *rc)
 {

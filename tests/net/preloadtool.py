@@ -20,6 +20,8 @@ PATH_CHECKS = [
     "late_region", "many", "unmap",
 ]  # fmt: skip
 CHECKS = LOCAL_CHECKS + PATH_CHECKS
+# What needs a server on the client's own machine that is no other host's process.
+SHARED_CHECKS = ["roles"]
 # How a server waits; "fork" needs a port that can change hands.
 SERVERS = ["block", "poll", "epoll", "edge", "threads", "nonblock"]
 

@@ -2,11 +2,12 @@
 /*
  * Echo server over Homa sockets, in the ways that servers are written:
  *
- *	sock_server 4|6 PORT block|poll|epoll|edge|threads|fork|nonblock
+ *	sock_server 4|6 PORT block|poll|epoll|edge|threads|fork|nonblock|deaf
  *
  * "fork" leaves the serving to a child, as daemons do; "fork-poll" and
  * "fork-epoll" to one that waits before its parent ends, "handover" to one whose
- * parent closes the socket and lives on. Prints "ready" when it serves.
+ * parent closes the socket and lives on; "deaf" takes no requests. Prints "ready"
+ * when it serves.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -151,12 +152,16 @@ int main(int argc, char **argv)
 {
 	const char *how;
 	pthread_t thread;
-	int i;
+	int i, no = 0;
 
 	CHECK(argc == 4, "arguments");
 	how = argv[3];
 	shared = open_sock(*argv[1] == '4' ? AF_INET : AF_INET6, 0);
 	bind_sock(&shared, atoi(argv[2]));
+	CHECK(strcmp(how, "deaf") ||
+		      !setsockopt(shared.fd, IPPROTO_HOMA, SO_HOMA_SERVER, &no,
+				  sizeof(no)),
+	      "SO_HOMA_SERVER");
 	printf("ready\n");
 	fflush(stdout);
 	if (!strncmp(how, "fork", 4)) {

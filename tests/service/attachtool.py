@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAGIC, VERSION = 0x616D6F48, 1
-ATTACH, BIND, POOL, SEGMENT, ROUTE, READY_FD, METRICS, RPCS, SHUTDOWN = range(1, 10)
+ATTACH, BIND, POOL, SEGMENT, ROUTE, READY_FD, METRICS, RPCS, SHUTDOWN, LISTEN = range(1, 11)
+LISTEN_ON, LISTEN_V4 = 1, 2
 BATCH = 16
 METRIC = struct.Struct("<Q48s104s")
 

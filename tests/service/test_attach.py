@@ -16,6 +16,7 @@ import pytest
 from attachtool import (
     ATTACH,
     BIND,
+    LISTEN,
     METRIC,
     METRICS,
     POOL,
@@ -90,6 +91,9 @@ def test_requests__wrong_ones_are_answered_and_others_go_on(host: Host) -> None:
             (request(ATTACH), errno.EISCONN),
             (request(BIND, port=0), errno.EINVAL),
             (request(BIND, port=40000), errno.EINVAL),
+            (request(LISTEN, size=4), errno.EINVAL),
+            (request(LISTEN, size=1 << 32), errno.EINVAL),
+            (request(LISTEN, size=1, port=40000), errno.EINVAL),
             (request(POOL, size=1), errno.EINVAL),
             (request(POOL, size=1 << 63), errno.EINVAL),
             (request(SEGMENT), errno.EINVAL),

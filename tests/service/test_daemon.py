@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from attachtool import ATTACH, BIND, Client, request
+from attachtool import ATTACH, BIND, LISTEN, LISTEN_ON, Client, request
 from homad import HOMAD, SANITIZED, Homad, finishing, needs_homad, needs_root, one_host
 from netns import ROOT, Namespace, eventually
 
@@ -240,12 +240,18 @@ def test_reload__rules_hold_from_now_on() -> None:
         host.homad.await_log("configuration read again")
         assert client.ask(BIND, port=3000).error < 0
         assert client.ask(BIND, port=2001).error == 0
+        assert client.ask(LISTEN, size=LISTEN_ON, port=3000).error < 0
+        with Client(host.homad.socket) as automatic:
+            port = automatic.attach().port
+            assert automatic.ask(LISTEN, size=LISTEN_ON).port == port >= 0x8000
         host.homad.configure("[[rule]]\nallow = false\n")
         host.homad.send_signal(signal.SIGHUP)
         eventually(lambda: host.homad.log().count("configuration read again") == 2)
         with Client(host.homad.socket) as second:
             assert "may not attach" in second.ask(ATTACH).text
         assert client.ask(BIND, port=2000).error < 0
+        assert client.ask(LISTEN, size=LISTEN_ON).error < 0
+        assert client.ask(LISTEN).error == 0
 
 
 def test_reload__a_broken_file_changes_nothing() -> None:

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 from homad import Host, needs_homad, needs_root, one_host, two_hosts
-from preloadtool import CHECKS, LIBRARY, PATH_CHECKS, SERVERS, client, errors, said_ok, server
+from preloadtool import (
+    CHECKS, LIBRARY, PATH_CHECKS, SERVERS, SHARED_CHECKS, client, errors, said_ok, server,
+)  # fmt: skip
 
 pytestmark = [
     needs_homad,
@@ -46,7 +48,7 @@ def wire() -> Iterator[tuple[Host, Host]]:
         assert process.running(), process.stderr.rest(5)
 
 
-@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("check", [*CHECKS, *SHARED_CHECKS])
 def test_client__same_machine(local: tuple[str, Host], check: str) -> None:
     family, host = local
     check_from(host, family, host, check)
@@ -76,6 +78,21 @@ def test_server__waits_in_all_ways(machine: Host, how: str) -> None:
         process.stop()
 
 
+@pytest.mark.parametrize("direct", [True, False], ids=["direct", "by_packets"])
+def test_client__refused_at_once(direct: bool) -> None:
+    """A bound socket that is no server, and an IPv4 server for a client by IPv6: port unreachable."""
+    with two_hosts(config={"network": {"direct": direct}}) as (a, b):
+        for how, port in (("deaf", 4001), ("block", 4002)):
+            assert b.start(server("v4", how, port=port)).line() == "ready"
+        assert b.start(server("v6", "deaf", port=4003)).line() == "ready"
+        for host in (a, b):
+            for family, port in (("v4", 4001), ("v6", 4002), ("v6", 4003), ("v4", 4003)):
+                argv = client(family, b.v4 if family == "v4" else b.v6, "refused", port=port)
+                said_ok(host.start(argv).wait(90), argv)
+            argv = client("v4", b.v4, "sizes", port=4002)
+            said_ok(host.start(argv).wait(90), argv)
+
+
 def test_client__no_room_for_more() -> None:
     """A socket waits for room as long as SO_SNDTIMEO lets it."""
     with one_host(config={"quota": {"rpcs": 64}}) as host:
@@ -97,6 +114,8 @@ def test_restart__sockets_live_on() -> None:
     with one_host() as host:
         process = host.start(server("v4", "epoll"))
         assert process.line() == "ready"
+        deaf = host.start(server("v4", "deaf", port=4005))
+        assert deaf.line() == "ready"
         argv = client("v4", host.v4, "restart")
         waiting = host.start(argv)
         assert waiting.line() == "waiting"
@@ -104,4 +123,7 @@ def test_restart__sockets_live_on() -> None:
         host.homad.start()
         said_ok(waiting.wait(90), argv)
         check_from(host, "v4", host, "sizes")
+        argv = client("v4", host.v4, "refused", port=4005)
+        said_ok(host.start(argv).wait(90), argv)
         assert process.running(), process.stderr.rest(5)
+        assert deaf.running(), deaf.stderr.rest(5)
