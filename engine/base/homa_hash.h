@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * Hashing for the engine's tables. Whatever a peer can choose - its address,
- * its RPC ids - is hashed with the engine's secret seed, so that nobody can
- * aim all his RPCs at one bucket.
+ * its RPC ids - is hashed with secret keys, so that nobody can aim all his RPCs
+ * at one bucket. No hash leaves the engine.
  */
 #ifndef HOMA_HASH_H
 #define HOMA_HASH_H
@@ -30,15 +30,17 @@ static inline u64 homa_hash_mix(u64 v)
 
 /**
  * homa_hash_id() - hash of an RPC; the same for a client's and a server's id
+ * @key: secret, and one for each who chooses ids.
  *
- * The lowest bit of an id only says which side it belongs to. Cheap enough
- * for each packet; the seed hides which ids share a bucket. A client counts its
- * ids up, so eight neighbours stay neighbours: their buckets are in the same
- * cache lines.
+ * The lowest bit of an id only says which side it belongs to. Cheap enough for
+ * each packet; the key hides which ids share a bucket. A client counts its ids
+ * up, so eight neighbours stay neighbours: their buckets are different, but in
+ * the same cache lines. The order among the eight is the key's, too: ids with
+ * the same low bits use all buckets.
  */
-static inline u64 homa_hash_id(u64 id, u64 seed)
+static inline u32 homa_hash_id(u64 id, u64 key)
 {
-	return (homa_hash_mix((id >> 4) ^ seed) & ~7ull) | (id >> 1 & 7);
+	return (u32)(homa_hash_mix((id >> 4) ^ key) >> 32) ^ (id >> 1 & 7);
 }
 
 struct homa_siphash {
@@ -101,12 +103,6 @@ static inline u64 homa_siphash_addr(const struct homa_addr *addr, u64 k0,
 	homa_siphash_round(&s);
 	homa_siphash_round(&s);
 	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
-}
-
-/** homa_hash_addr() - keyed hash of a peer's address */
-static inline u64 homa_hash_addr(const struct homa_addr *addr, u64 seed)
-{
-	return homa_siphash_addr(addr, seed, homa_hash_mix(~seed));
 }
 
 HOMA_STATIC_ASSERT(sizeof(struct homa_addr) == 20, "hashed as 20 bytes");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * Random numbers that a seed determines: simulations and failed tests can be
- * repeated. SplitMix64 (Steele, Lea, Flood, OOPSLA 2014); not for secrets
- * beyond hash seeds and id epochs.
+ * repeated. SplitMix64 (Steele, Lea, Flood, OOPSLA 2014); not for secrets, for
+ * each number tells all that follow.
  */
 #ifndef HOMA_RNG_H
 #define HOMA_RNG_H

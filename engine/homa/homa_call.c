@@ -29,6 +29,7 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	struct homa_peer *peer;
 	struct homa_rpc *rpc;
 	u8 flags = HOMA_RPC_CLIENT;
+	u32 hash;
 	u64 id;
 
 	if (!send->length || send->length > HOMA_MAX_WIRE_LENGTH || !send->port)
@@ -39,10 +40,11 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	if (send->flags & HOMA_SEND_PRIVATE)
 		flags |= HOMA_RPC_PRIVATE;
 	id = homa_counter_add(&engine->next_id, 2);
-	shard = homa_shard_of(engine, id);
+	hash = homa_client_hash(ctx->engine, id);
+	shard = homa_shard_at(engine, hash);
 	homa_lock(&shard->lock);
-	rpc = homa_rpc_create(ctx, shard, sock, peer, link, id, send->port,
-			      flags);
+	rpc = homa_rpc_create(ctx, shard, sock, peer, link, id, hash,
+			      send->port, flags);
 	if (!rpc) {
 		homa_unlock(&shard->lock);
 		homa_peer_put(ctx, peer);
@@ -68,7 +70,7 @@ int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
 		   u32 available, struct homa_rpc **out)
 {
 	struct homa_engine *engine = ctx->engine;
-	struct homa_shard *shard = homa_shard_of(engine, handle.id);
+	struct homa_shard *shard = homa_shard_at(engine, handle.hash);
 	struct homa_rpc *rpc;
 	u32 unsched;
 	int err = 0;
@@ -78,7 +80,7 @@ int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
 	if (!length || length > HOMA_MAX_WIRE_LENGTH || !(handle.id & 1))
 		return -HOMA_EINVAL;
 	homa_lock(&shard->lock);
-	rpc = homa_rpc_find_handle(engine, shard, handle);
+	rpc = homa_rpc_find_handle(shard, handle);
 	if (!rpc)
 		goto out;
 	if (rpc->state != HOMA_RPC_IN_SERVICE) {
@@ -109,11 +111,11 @@ out:
 void homa_msg_supply(struct homa_ctx *ctx, struct homa_handle handle,
 		     u32 available)
 {
-	struct homa_shard *shard = homa_shard_of(ctx->engine, handle.id);
+	struct homa_shard *shard = homa_shard_at(ctx->engine, handle.hash);
 	struct homa_rpc *rpc;
 
 	homa_lock(&shard->lock);
-	rpc = homa_rpc_find_handle(ctx->engine, shard, handle);
+	rpc = homa_rpc_find_handle(shard, handle);
 	if (rpc && rpc->out.active)
 		homa_out_supply(ctx, rpc, available);
 	homa_unlock(&shard->lock);
@@ -121,12 +123,12 @@ void homa_msg_supply(struct homa_ctx *ctx, struct homa_handle handle,
 
 int homa_rpc_abort(struct homa_ctx *ctx, struct homa_handle handle, int error)
 {
-	struct homa_shard *shard = homa_shard_of(ctx->engine, handle.id);
+	struct homa_shard *shard = homa_shard_at(ctx->engine, handle.hash);
 	struct homa_rpc *rpc;
 	int err = -HOMA_EINVAL;
 
 	homa_lock(&shard->lock);
-	rpc = homa_rpc_find_handle(ctx->engine, shard, handle);
+	rpc = homa_rpc_find_handle(shard, handle);
 	if (rpc && homa_rpc_is_client(rpc)) {
 		err = 0;
 		if (!error)
@@ -141,11 +143,11 @@ int homa_rpc_abort(struct homa_ctx *ctx, struct homa_handle handle, int error)
 
 int homa_rpc_forget(struct homa_ctx *ctx, struct homa_handle handle)
 {
-	struct homa_shard *shard = homa_shard_of(ctx->engine, handle.id);
+	struct homa_shard *shard = homa_shard_at(ctx->engine, handle.hash);
 	struct homa_rpc *rpc;
 
 	homa_lock(&shard->lock);
-	rpc = homa_rpc_find_handle(ctx->engine, shard, handle);
+	rpc = homa_rpc_find_handle(shard, handle);
 	if (rpc)
 		homa_rpc_kill(ctx, rpc);
 	homa_unlock(&shard->lock);
@@ -155,12 +157,14 @@ int homa_rpc_forget(struct homa_ctx *ctx, struct homa_handle handle)
 
 bool homa_rpc_lookup(struct homa_ctx *ctx, u64 id, struct homa_handle *handle)
 {
-	u64 hash = homa_rpc_hash(ctx->engine, id);
-	struct homa_shard *shard = homa_shard_at(ctx->engine, hash);
+	struct homa_shard *shard;
 	struct homa_rpc *rpc;
+	u32 hash;
 
 	if (id & 1)
 		return false;
+	hash = homa_client_hash(ctx->engine, id);
+	shard = homa_shard_at(ctx->engine, hash);
 	homa_lock(&shard->lock);
 	rpc = homa_rpc_find(shard, hash, id, NULL);
 	if (rpc)
@@ -223,12 +227,12 @@ void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 int homa_rx_take(struct homa_ctx *ctx, struct homa_handle handle,
 		 struct homa_msg_info *info)
 {
-	struct homa_shard *shard = homa_shard_of(ctx->engine, handle.id);
+	struct homa_shard *shard = homa_shard_at(ctx->engine, handle.hash);
 	struct homa_rpc *rpc;
 	int err = 0;
 
 	homa_lock(&shard->lock);
-	rpc = homa_rpc_find_handle(ctx->engine, shard, handle);
+	rpc = homa_rpc_find_handle(shard, handle);
 	if (!rpc || (rpc->state != HOMA_RPC_READY &&
 		     rpc->state != HOMA_RPC_FAILED)) {
 		err = -HOMA_EINVAL;

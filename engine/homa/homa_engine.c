@@ -6,6 +6,7 @@
 #include "homa_rx.h"
 
 #define HOMA_ALIGN 64u
+#define HOMA_MAX_SHARDS (1u << (32 - HOMA_SHARD_SHIFT))
 #define HOMA_WHEEL_TICK_NS 500000u
 
 const struct homa_param_info homa_param_table[] = {
@@ -211,15 +212,29 @@ static void homa_guard_set(struct homa_engine *engine)
 	engine->guard_until = us == 1 ? 0 : engine->start + us * 1000;
 }
 
-int homa_engine_init(struct homa_engine *engine,
-		     const struct homa_limits *limits,
-		     const struct homa_params *params, u64 seed, u64 now)
+void homa_seeds_fixed(struct homa_seeds *seeds, u64 seed)
 {
-	char *mem = (char *)engine + homa_align(sizeof(*engine));
 	struct homa_rng rng;
 	u32 i;
 
+	homa_rng_init(&rng, seed);
+	seeds->keys[0] = homa_rng_next(&rng);
+	seeds->id = homa_rng_next(&rng);
+	seeds->port = homa_rng_next(&rng);
+	for (i = 1; i < HOMA_ARRAY_SIZE(seeds->keys); i++)
+		seeds->keys[i] = homa_rng_next(&rng);
+}
+
+int homa_engine_init(struct homa_engine *engine,
+		     const struct homa_limits *limits,
+		     const struct homa_params *params,
+		     const struct homa_seeds *seeds, u64 now)
+{
+	char *mem = (char *)engine + homa_align(sizeof(*engine));
+	u32 i;
+
 	if (!homa_power_of_two(limits->shards) ||
+	    limits->shards > HOMA_MAX_SHARDS ||
 	    !homa_power_of_two(limits->buckets) ||
 	    !homa_power_of_two(homa_peer_buckets(limits)) ||
 	    (limits->tombstones && !homa_power_of_two(limits->tombstones)) ||
@@ -228,12 +243,11 @@ int homa_engine_init(struct homa_engine *engine,
 	memset(engine, 0, sizeof(*engine));
 	engine->params = *params;
 	engine->limits = *limits;
-	homa_rng_init(&rng, seed);
-	engine->seed = homa_rng_next(&rng);
+	engine->seeds = *seeds;
 	/* Even, and never near the end of the 64-bit space. A restarted engine
 	 * starts elsewhere, so its ids do not meet those of its past life. */
-	engine->next_id = (homa_rng_next(&rng) >> 1 & ~1ull) + 2;
-	engine->next_port = (u16)homa_rng_next(&rng);
+	engine->next_id = (seeds->id >> 1 & ~1ull) + 2;
+	engine->next_port = (u16)seeds->port;
 	engine->start = now;
 	engine->maintain_at = now;
 	homa_guard_set(engine);
@@ -269,9 +283,14 @@ const struct homa_params *homa_engine_params(const struct homa_engine *engine)
 
 void homa_ctx_init(struct homa_ctx *ctx, struct homa_engine *engine, u32 cpu)
 {
+	struct homa_addr zero;
+
 	memset(ctx, 0, sizeof(*ctx));
 	ctx->engine = engine;
 	ctx->cpu = cpu;
+	/* Zeros are an address, too, and its key is as secret as any. */
+	memset(&zero, 0, sizeof(zero));
+	homa_addr_key_new(ctx, &zero);
 }
 
 /* ---- spare memory ---- */

@@ -54,11 +54,15 @@ size_t homa_pool_size(u32 pages);
 /**
  * homa_engine_init() - make an engine in @mem (homa_engine_size() bytes, 64-byte
  * aligned, any content)
- * @seed: random; ids, hashes and ports come from it.
+ * @seeds: random and secret, new for each engine; copied.
  * @now: current time in ns.
  */
 int homa_engine_init(struct homa_engine *mem, const struct homa_limits *limits,
-		     const struct homa_params *params, u64 seed, u64 now);
+		     const struct homa_params *params,
+		     const struct homa_seeds *seeds, u64 now);
+/** homa_seeds_fixed() - all from one number: simulations and tests, which are to be
+ *  repeated and keep no secret. Who sees one id can compute the rest. */
+void homa_seeds_fixed(struct homa_seeds *seeds, u64 seed);
 /** homa_engine_set_params() - change settings at run time; no other call on
  * this engine may be under way, for settings are read everywhere. */
 int homa_engine_set_params(struct homa_ctx *ctx, const struct homa_params *params);

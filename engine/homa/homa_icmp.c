@@ -28,7 +28,7 @@ void homa_icmp(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
 	u32 i, b;
 
 	if (id) {
-		first = homa_shard_of(engine, id)->index;
+		first = homa_shard_at(engine, homa_rpc_hash(ctx, id, dst))->index;
 		last = first + 1;
 	}
 	for (i = first; i < last; i++) {

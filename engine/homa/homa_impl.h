@@ -8,37 +8,66 @@
 
 #include "homa_objects.h"
 
+/* ---- homa_peer.c: keyed hash of an address ---- */
+
+u64 homa_addr_key_new(struct homa_ctx *ctx, const struct homa_addr *addr);
+
+/* Packets in a row are often from few addresses. */
+static inline struct homa_addr_key *homa_addr_key_slot(struct homa_ctx *ctx,
+						       const struct homa_addr *addr)
+{
+	return &ctx->keys[(addr->ip[15] ^ addr->ip[13] ^ addr->encap) %
+			  HOMA_CTX_KEYS];
+}
+
+static inline u64 homa_addr_key(struct homa_ctx *ctx,
+				const struct homa_addr *addr)
+{
+	const struct homa_addr_key *seen = homa_addr_key_slot(ctx, addr);
+
+	if (likely(homa_addr_equal(&seen->addr, addr)))
+		return seen->key;
+	return homa_addr_key_new(ctx, addr);
+}
+
 /* ---- homa_rpc.c: life and death ---- */
 
-/* Where an RPC is kept: its bucket follows from the low bits of this, its
- * shard from others, the same for both of its ids. */
-static inline u64 homa_rpc_hash(const struct homa_engine *engine, u64 id)
+/*
+ * Where the RPC with local id @id is kept: its bucket follows from the low bits of
+ * this, its shard from the high ones. Ids of our clients are ours. Those of our
+ * servers are chosen by @peer, so each peer has a key of its own: neither
+ * many ids of one peer nor one id from many addresses meet in one bucket.
+ */
+static inline u32 homa_client_hash(const struct homa_engine *engine, u64 id)
 {
-	return homa_hash_id(id, engine->seed);
+	return homa_hash_id(id, engine->seeds.keys[2]);
 }
+
+static inline u32 homa_rpc_hash(struct homa_ctx *ctx, u64 id,
+				const struct homa_addr *peer)
+{
+	return id & 1 ? homa_hash_id(id, homa_addr_key(ctx, peer)) :
+			homa_client_hash(ctx->engine, id);
+}
+
+#define HOMA_SHARD_SHIFT 20u	/* bits of the hash below are for buckets */
 
 static inline struct homa_shard *homa_shard_at(struct homa_engine *engine,
-					       u64 hash)
+					       u32 hash)
 {
-	return &engine->shards[(hash >> 40) & (engine->limits.shards - 1)];
-}
-
-static inline struct homa_shard *homa_shard_of(struct homa_engine *engine,
-					       u64 id)
-{
-	return homa_shard_at(engine, homa_rpc_hash(engine, id));
+	return &engine->shards[hash >> HOMA_SHARD_SHIFT &
+			       (engine->limits.shards - 1)];
 }
 
 /* Both want the shard locked. Peer NULL: any (client ids are ours). */
-struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u64 hash, u64 id,
+struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash, u64 id,
 			       const struct homa_addr *peer);
-struct homa_rpc *homa_rpc_find_handle(struct homa_engine *engine,
-				      struct homa_shard *shard,
+struct homa_rpc *homa_rpc_find_handle(struct homa_shard *shard,
 				      struct homa_handle handle);
 struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 				 struct homa_sock *sock, struct homa_peer *peer,
-				 struct homa_link *link, u64 id, u16 dport,
-				 u8 flags);
+				 struct homa_link *link, u64 id, u32 hash,
+				 u16 dport, u8 flags);
 /* End of an RPC: out of every structure; shard locked. */
 void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* A client RPC ends with an error its application will see; shard locked. */

@@ -65,11 +65,11 @@ static void homa_look_fill(struct homa_rpc *rpc, struct homa_rpc_look *look)
 int homa_rpc_look(struct homa_ctx *ctx, struct homa_handle handle,
 		  struct homa_rpc_look *look)
 {
-	struct homa_shard *shard = homa_shard_of(ctx->engine, handle.id);
+	struct homa_shard *shard = homa_shard_at(ctx->engine, handle.hash);
 	struct homa_rpc *rpc;
 
 	homa_lock(&shard->lock);
-	rpc = homa_rpc_find_handle(ctx->engine, shard, handle);
+	rpc = homa_rpc_find_handle(shard, handle);
 	if (rpc)
 		homa_look_fill(rpc, look);
 	homa_unlock(&shard->lock);

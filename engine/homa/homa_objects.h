@@ -170,7 +170,7 @@ enum homa_rpc_flags {
 
 /*
  * struct homa_rpc - one RPC at one end
- * Immutable after creation: @id, @generation, @peer, @sock, @link, @shard,
+ * Immutable after creation: @id, @generation, @hash_value, @peer, @sock, @link, @shard,
  * @flags' CLIENT/PRIVATE/ONEWAY, ports. Under the shard lock: everything up
  * to @out. @out: link lock. @grantee: grant lock.
  * @refs: one for being hashed, one per pinned packet, event and caller.
@@ -205,7 +205,8 @@ struct homa_rpc {
 	u8 flags;
 	u8 probes;
 	u8 event_queued;
-	s32 error;
+	s16 error;
+	u32 hash_value;
 	u32 copied;
 	u32 num_pages;
 	struct homa_rangeset ranges;
@@ -434,7 +435,7 @@ struct homa_prio {
 struct homa_engine {
 	struct homa_params params;
 	struct homa_limits limits;
-	u64 seed;
+	struct homa_seeds seeds;
 	u64 start;
 	u64 guard_until;
 	u64 maintain_at;	/* when homa_maintain() is due, ns */

@@ -8,10 +8,14 @@
  */
 #include "homa_impl.h"
 
-static u64 homa_peer_hash(const struct homa_engine *engine,
-			  const struct homa_addr *addr)
+u64 homa_addr_key_new(struct homa_ctx *ctx, const struct homa_addr *addr)
 {
-	return homa_siphash_addr(addr, engine->seed, ~engine->seed);
+	const struct homa_seeds *seeds = &ctx->engine->seeds;
+	struct homa_addr_key *seen = homa_addr_key_slot(ctx, addr);
+
+	seen->addr = *addr;
+	seen->key = homa_siphash_addr(addr, seeds->keys[0], seeds->keys[1]);
+	return seen->key;
 }
 
 static u32 homa_now_ms(const struct homa_ctx *ctx)
@@ -141,7 +145,7 @@ static struct homa_peer *homa_peer_find_or_make(struct homa_ctx *ctx,
 						bool create)
 {
 	struct homa_engine *engine = ctx->engine;
-	u64 hash = homa_peer_hash(engine, addr);
+	u64 hash = homa_addr_key(ctx, addr);
 	struct homa_peer_stripe *stripe =
 		&engine->peers[hash & (HOMA_PEER_STRIPES - 1)];
 	struct homa_list *head = &stripe->buckets[

@@ -8,7 +8,7 @@
  */
 #include "homa_busy.h"
 
-struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u64 hash, u64 id,
+struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash, u64 id,
 			       const struct homa_addr *peer)
 {
 	struct homa_list *head = &shard->buckets[hash & shard->bucket_mask];
@@ -25,17 +25,11 @@ struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u64 hash, u64 id,
 	return NULL;
 }
 
-static struct homa_list *homa_rpc_bucket(struct homa_engine *engine,
-					 struct homa_shard *shard, u64 id)
-{
-	return &shard->buckets[homa_rpc_hash(engine, id) & shard->bucket_mask];
-}
-
-struct homa_rpc *homa_rpc_find_handle(struct homa_engine *engine,
-				      struct homa_shard *shard,
+struct homa_rpc *homa_rpc_find_handle(struct homa_shard *shard,
 				      struct homa_handle handle)
 {
-	struct homa_list *head = homa_rpc_bucket(engine, shard, handle.id);
+	struct homa_list *head =
+		&shard->buckets[handle.hash & shard->bucket_mask];
 	struct homa_list *pos;
 
 	homa_list_for_each(pos, head) {
@@ -74,8 +68,8 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 
 struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 				 struct homa_sock *sock, struct homa_peer *peer,
-				 struct homa_link *link, u64 id, u16 dport,
-				 u8 flags)
+				 struct homa_link *link, u64 id, u32 hash,
+				 u16 dport, u8 flags)
 {
 	struct homa_engine *engine = ctx->engine;
 	struct homa_rpc *rpc = ctx->spare_rpc;
@@ -87,6 +81,7 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 	homa_rpc_reset(rpc);
 	rpc->id = id;
 	rpc->generation = shard->next_generation + 1;
+	rpc->hash_value = hash;
 	homa_ref_init(&rpc->refs, 1);
 	rpc->sock = sock;
 	rpc->peer = peer;
@@ -109,7 +104,8 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 	shard->next_generation++;
 	ctx->spare_rpc = (struct homa_rpc *)rpc->hash.next;
 	ctx->spare_rpcs--;
-	homa_list_add_head(homa_rpc_bucket(engine, shard, id), &rpc->hash);
+	homa_list_add_head(&shard->buckets[hash & shard->bucket_mask],
+			   &rpc->hash);
 	homa_counter_add(&engine->num_rpcs, 1);
 	if (flags & HOMA_RPC_CLIENT)
 		homa_counter_add(&engine->num_client_rpcs, 1);
@@ -166,7 +162,7 @@ void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error)
 	homa_rpc_unstarve(rpc);
 	homa_unlock(&rpc->sock->lock);
 	rpc->state = HOMA_RPC_FAILED;
-	rpc->error = error;
+	rpc->error = (s16)error;
 	homa_count(ctx, HOMA_M_rpcs_failed, 1);
 	homa_event_add(ctx, rpc);
 }
@@ -270,12 +266,14 @@ bool homa_event_next(struct homa_ctx *ctx, struct homa_event *event)
 struct homa_rpc *homa_rpc_hold(struct homa_ctx *ctx, u64 id,
 			       const struct homa_addr *peer)
 {
-	u64 hash = homa_rpc_hash(ctx->engine, id);
-	struct homa_shard *shard = homa_shard_at(ctx->engine, hash);
-	struct homa_rpc *rpc = NULL;
+	struct homa_shard *shard;
+	struct homa_rpc *rpc;
+	u32 hash;
 
 	if ((id & 1) != (peer != NULL))
 		return NULL;
+	hash = homa_rpc_hash(ctx, id, peer);
+	shard = homa_shard_at(ctx->engine, hash);
 	homa_lock(&shard->lock);
 	rpc = homa_rpc_find(shard, hash, id, peer);
 	if (rpc)
@@ -310,7 +308,8 @@ void *homa_ctx_rpc_after(struct homa_rpc *spare)
 struct homa_handle homa_rpc_handle(const struct homa_rpc *rpc)
 {
 	return (struct homa_handle){ .id = rpc->id,
-				     .generation = rpc->generation };
+				     .generation = rpc->generation,
+				     .hash = rpc->hash_value };
 }
 
 void *homa_rpc_priv(struct homa_rpc *rpc)

@@ -156,7 +156,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 		goto out;
 	}
 	rpc = homa_rpc_create(ctx, in->shard, sock, peer, in->link, id,
-			      hdr->sport, 0);
+			      in->hash, hdr->sport, 0);
 	if (rpc) {
 		if (!in->whole)
 			homa_rx_arm(ctx, rpc);
@@ -431,7 +431,7 @@ static void homa_rx_one(struct homa_ctx *ctx, struct homa_rx_in *in,
 		if (p.hdr.type == HOMA_ACK)
 			return;
 	}
-	in->hash = homa_rpc_hash(ctx->engine, p.hdr.sender_id);
+	in->hash = homa_rpc_hash(ctx, p.hdr.sender_id ^ 1, pkt->src);
 	shard = homa_shard_at(ctx->engine, in->hash);
 	if (shard != in->shard) {
 		if (in->shard)

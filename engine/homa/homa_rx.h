@@ -16,7 +16,7 @@
 struct homa_rx_in {
 	struct homa_link *link;
 	struct homa_shard *shard;
-	u64 hash;
+	u32 hash;
 	bool whole;
 };
 

@@ -277,12 +277,14 @@ void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
 		 u64 client_id)
 {
-	u64 hash = homa_rpc_hash(ctx->engine, client_id);
-	struct homa_shard *shard = homa_shard_at(ctx->engine, hash);
+	struct homa_shard *shard;
 	struct homa_rpc *rpc;
+	u32 hash;
 
 	if (client_id & 1)
 		return;
+	hash = homa_rpc_hash(ctx, client_id ^ 1, peer);
+	shard = homa_shard_at(ctx->engine, hash);
 	homa_lock(&shard->lock);
 	rpc = homa_rpc_find(shard, hash, client_id ^ 1, peer);
 	/* Only a response can be acknowledged; anything else is a mistake of

@@ -107,10 +107,31 @@ struct homa_limits {
 	u32 rpc_priv;
 };
 
-/* struct homa_handle - names an RPC across calls; stale ones are detected */
+/*
+ * struct homa_seeds - random numbers that make an engine unpredictable
+ * @keys: of the hash tables; secret. Who knew them could put all his RPCs into
+ *	one bucket.
+ * @id, @port: where ids and client ports begin. Peers see both, so they must say
+ *	nothing about the keys.
+ *
+ * A host fills the struct from its platform's generator for secrets. All words
+ * are drawn independently: none may be computed from another.
+ */
+struct homa_seeds {
+	u64 keys[4];
+	u64 id;
+	u64 port;
+};
+
+/*
+ * struct homa_handle - names an RPC across calls; stale ones are detected
+ * @id: the RPC's id at this end (even at clients).
+ * @hash: where the engine finds it.
+ */
 struct homa_handle {
-	u64 id;		/* the RPC's id at this end (even at clients) */
+	u64 id;
 	u32 generation;
+	u32 hash;
 };
 
 /* What became of a packet. */
@@ -271,11 +292,18 @@ struct homa_ctrl {
 #define HOMA_CTX_CTRL 16u
 #define HOMA_CTX_PEERS 8u
 #define HOMA_CTX_ACKS 16u
+#define HOMA_CTX_KEYS 8u
 
 /* An ack that came with DATA, to be worked off after what is urgent. */
 struct homa_owed {
 	struct homa_addr peer;
 	u64 client_id;
+};
+
+/* An address and its keyed hash, for that is not cheap. */
+struct homa_addr_key {
+	u64 key;
+	struct homa_addr addr;
 };
 
 /*
@@ -308,6 +336,7 @@ struct homa_ctx {
 	struct homa_ctrl ctrl[HOMA_CTX_CTRL];
 	u32 num_acks;
 	struct homa_owed acks[HOMA_CTX_ACKS];
+	struct homa_addr_key keys[HOMA_CTX_KEYS];	/* seen last */
 	u32 peers_epoch;		/* of peers[], see homa_peer.c */
 	struct homa_peer *peers[HOMA_CTX_PEERS];
 };

@@ -206,10 +206,7 @@ fail:
 int homa_emb_reply(void *host, const struct homa_message *request,
 		   const struct homa_out *out)
 {
-	struct homa_handle handle = {
-		.id = request->priv[8],
-		.generation = (u32)(request->priv[9] >> 32),
-	};
+	struct homa_handle handle = homa_emb_handle(request);
 	struct homa_emb *e = host;
 	struct homa_emb_rpc *priv;
 	struct homa_rpc *rpc = NULL;
@@ -263,7 +260,7 @@ int homa_emb_release(void *host, struct homa_message *msg)
 
 	homa_emb_lock(e);
 	rc = homa_pool_release(&e->ctx, e->sock, (const u32 *)&msg->priv[0],
-			       (u32)msg->priv[9]);
+			       homa_emb_num_pages(msg));
 	homa_emb_released(e);
 	homa_emb_unlock(e, false);
 	return rc;

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include "embedded.h"
+#include "homa_seeds.h"
 #include "homa_settings.h"
 
 #define ALIGN 64u
@@ -88,17 +88,18 @@ static int open_engine(struct homa_emb *e, const struct homa_params *params,
 		.tombstones = TOMBSTONES,
 		.rpc_priv = sizeof(struct homa_emb_rpc),
 	};
-	u64 seed;
+	struct homa_seeds seeds;
 	int rc;
 
-	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
-		return -errno;
+	rc = homa_seeds_draw(&seeds);
+	if (rc)
+		return rc;
 	e->engine = aligned(homa_engine_size(&limits));
 	e->link = aligned(homa_link_size(CTRL_SLOTS));
 	e->sock = aligned(homa_sock_size(&limits));
 	if (!e->engine || !e->link || !e->sock)
 		return -ENOMEM;
-	rc = homa_engine_init(e->engine, &limits, params, seed,
+	rc = homa_engine_init(e->engine, &limits, params, &seeds,
 			      homa_clock_ns());
 	if (rc)
 		return rc;

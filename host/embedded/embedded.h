@@ -34,6 +34,31 @@ HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) /
 			   HOMA_MAX_BPAGES,
 		   "one piece per page");
 
+/*
+ * A message remembers in priv[] its pages, 16 offsets of which the first that is
+ * none ends the list, and the handle of its RPC.
+ */
+#define HOMA_EMB_NO_PAGE 0xffffffffu
+
+static inline u32 homa_emb_num_pages(const struct homa_message *msg)
+{
+	const u32 *pages = (const u32 *)&msg->priv[HOMA_PRIV_PAGES];
+	u32 n = 0;
+
+	while (n < HOMA_MAX_BPAGES && pages[n] != HOMA_EMB_NO_PAGE)
+		n++;
+	return n;
+}
+
+static inline struct homa_handle homa_emb_handle(const struct homa_message *msg)
+{
+	const u64 *priv = &msg->priv[HOMA_PRIV_HOST];
+
+	return (struct homa_handle){ .id = priv[0],
+				     .generation = (u32)(priv[1] >> 32),
+				     .hash = (u32)priv[1] };
+}
+
 /**
  * struct homa_emb_rpc - the host's bytes in every RPC
  * @ready: in homa_emb.ready while complete and waiting for the application.

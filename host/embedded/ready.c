@@ -52,7 +52,7 @@ static void ready_edge(struct homa_emb *e)
 static void fill(struct homa_emb *e, struct homa_handle handle,
 		 const struct homa_msg_info *info, struct homa_message *msg)
 {
-	u32 *pages = (u32 *)&msg->priv[0];
+	u32 *pages = (u32 *)&msg->priv[HOMA_PRIV_PAGES];
 	u32 i, left = info->length;
 
 	msg->kind = (enum homa_kind)info->kind;
@@ -70,8 +70,10 @@ static void fill(struct homa_emb *e, struct homa_handle handle,
 		left -= n;
 	}
 	homa_sockaddr_from_addr(&msg->peer, &info->peer, info->peer_port);
-	msg->priv[8] = handle.id;
-	msg->priv[9] = (u64)handle.generation << 32 | info->num_pages;
+	if (info->num_pages < HOMA_MAX_BPAGES)
+		pages[info->num_pages] = HOMA_EMB_NO_PAGE;
+	msg->priv[HOMA_PRIV_HOST] = handle.id;
+	msg->priv[HOMA_PRIV_HOST + 1] = (u64)handle.generation << 32 | handle.hash;
 }
 
 static int take_handle(struct homa_emb *e, struct homa_handle handle,

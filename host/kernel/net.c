@@ -37,12 +37,12 @@ struct homa_net *homa_net(const struct net *net)
 static struct homa_engine *homa_engine_make(struct homa_net *hnet)
 {
 	struct homa_engine *engine = vzalloc(homa_engine_size(&homa_limits));
-	u64 seed;
+	struct homa_seeds seeds;
 
 	if (!engine)
 		return NULL;
-	get_random_bytes(&seed, sizeof(seed));
-	if (homa_engine_init(engine, &homa_limits, &hnet->params, seed,
+	get_random_bytes(&seeds, sizeof(seeds));
+	if (homa_engine_init(engine, &homa_limits, &hnet->params, &seeds,
 			     ktime_get_ns())) {
 		vfree(engine);
 		return NULL;

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
+#include "homa_seeds.h"
 #include "log.h"
 #include "netif.h"
 #include "privileges.h"
@@ -44,7 +44,7 @@ static u32 power_of_two(u32 n)
 
 static int make_engine(struct homad *d, char *err, size_t errlen)
 {
-	u64 seed;
+	struct homa_seeds seeds;
 	int rc;
 
 	homa_plat_alone = d->num_threads == 1;
@@ -57,11 +57,10 @@ static int make_engine(struct homad *d, char *err, size_t errlen)
 	d->engine = aligned(homa_engine_size(&d->limits));
 	rc = -ENOMEM;
 	if (d->engine) {
-		rc = getrandom(&seed, sizeof(seed), 0) == sizeof(seed) ? 0 :
-									 -errno;
+		rc = homa_seeds_draw(&seeds);
 		if (!rc)
 			rc = homa_engine_init(d->engine, &d->limits,
-					      &d->config.params, seed,
+					      &d->config.params, &seeds,
 					      homa_clock_ns());
 	}
 	if (rc)

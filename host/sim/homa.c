@@ -104,17 +104,20 @@ static void host_leave(struct sim *sim, struct sim_homa_host *hh)
 
 /* ---- messages in ---- */
 
-/* The handle of an RPC's client end is kept in its request: msg->x. */
+/* The handles of an RPC's two ends are kept in its request, msg->x: the client's
+ * in the lower halves. */
 static struct homa_handle client_handle(const struct sim_msg *request)
 {
 	return (struct homa_handle){ .id = request->x[0],
-				     .generation = (u32)request->x[1] };
+				     .generation = (u32)request->x[1],
+				     .hash = (u32)request->x[2] };
 }
 
 static struct homa_handle server_handle(const struct sim_msg *request)
 {
 	return (struct homa_handle){ .id = request->x[0] ^ 1,
-				     .generation = (u32)(request->x[1] >> 32) };
+				     .generation = (u32)(request->x[1] >> 32),
+				     .hash = (u32)(request->x[2] >> 32) };
 }
 
 /* A one-way message has been delivered: forget it at both ends. */
@@ -141,8 +144,10 @@ static void host_event(struct sim *sim, struct sim_homa_host *hh,
 	if (!homa_rx_take(&hh->ctx, handle, &info) && info.kind == HOMA_EV_FAILED)
 		priv->error = info.error;	/* it is retired later */
 	else if (msg) {
-		if (info.kind == HOMA_EV_REQUEST)
+		if (info.kind == HOMA_EV_REQUEST) {
 			msg->x[1] = (u32)msg->x[1] | (u64)handle.generation << 32;
+			msg->x[2] = (u32)msg->x[2] | (u64)handle.hash << 32;
+		}
 		sim_delivered(sim, msg, last);
 		if (!sim->cfg.rpc)
 			oneway_over(sim, hh, handle, msg);
@@ -265,6 +270,7 @@ static int send_request(const struct sim *sim, struct sim_homa_host *hh, struct 
 		return -err;
 	msg->x[0] = handle.id;
 	msg->x[1] = handle.generation;
+	msg->x[2] = handle.hash;
 	return 0;
 }
 

@@ -145,10 +145,11 @@ static void host_addr(struct homa_addr *addr, u32 index)
 
 static int host_init(struct sim *sim, struct sim_homa *homa, struct sim_homa_host *hh)
 {
+	struct homa_seeds seeds;
 	int err;
 
-	err = homa_engine_init(hh->engine, &homa->limits, &homa->params,
-			       homa_prng_next(&sim->rng_proto), 0);
+	homa_seeds_fixed(&seeds, homa_prng_next(&sim->rng_proto));
+	err = homa_engine_init(hh->engine, &homa->limits, &homa->params, &seeds, 0);
 	if (!err && homa->levels)
 		err = homa_engine_set_cutoffs(hh->engine, homa->levels, homa->cutoffs);
 	if (err)

@@ -125,7 +125,7 @@ struct sim_msg {
 	struct sim_msg *request;
 	struct sim_msg *next;	/* free list */
 	void *tx, *rx;
-	u64 x[2];		/* the transport's */
+	u64 x[3];		/* the transport's */
 };
 
 /**

@@ -105,12 +105,14 @@ static void refill(struct end *e)
 static void end_init(struct end *e, u32 i)
 {
 	struct homa_params params;
+	struct homa_seeds seeds;
 
 	e->limits = (struct homa_limits){ .shards = 1, .buckets = 1024,
 					  .tombstones = 16384 };
 	homa_params_default(&params);
 	e->engine = must_alloc(homa_engine_size(&e->limits));
-	if (homa_engine_init(e->engine, &e->limits, &params, 100 + i, 0))
+	homa_seeds_fixed(&seeds, 100 + i);
+	if (homa_engine_init(e->engine, &e->limits, &params, &seeds, 0))
 		abort();
 	homa_ctx_init(&e->ctx, e->engine, 0);
 	e->link = must_alloc(homa_link_size(1024));

@@ -252,6 +252,7 @@ static struct bench *bench_new(u32 threads, bool own_links)
 {
 	struct bench *b = must_alloc(sizeof(*b));
 	struct homa_params params;
+	struct homa_seeds seeds;
 	u32 i;
 
 	b->limits = (struct homa_limits){ .shards = 256, .buckets = 64,
@@ -259,7 +260,8 @@ static struct bench *bench_new(u32 threads, bool own_links)
 	b->threads = threads;
 	homa_params_default(&params);
 	b->engine = must_alloc(homa_engine_size(&b->limits));
-	if (homa_engine_init(b->engine, &b->limits, &params, 7, now_ns()))
+	homa_seeds_fixed(&seeds, 7);
+	if (homa_engine_init(b->engine, &b->limits, &params, &seeds, now_ns()))
 		abort();
 	for (i = 0; i < threads; i++) {
 		struct worker *w = &b->worker[i];

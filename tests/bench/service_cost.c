@@ -103,6 +103,8 @@ static struct homad_port *add_port(struct homad *d, struct nic *nic,
 
 static void daemon_start(struct homad *d, struct nic *nic, u64 seed)
 {
+	struct homa_seeds seeds;
+
 	homad_config_default(&d->config);
 	d->num_threads = d->num_active = 1;
 	d->dead_fd = -1;
@@ -114,7 +116,8 @@ static void daemon_start(struct homad *d, struct nic *nic, u64 seed)
 		.rpc_priv = sizeof(struct homad_rpc),
 	};
 	d->engine = must_alloc(homa_engine_size(&d->limits));
-	must(homa_engine_init(d->engine, &d->limits, &d->config.params, seed, 0),
+	homa_seeds_fixed(&seeds, seed);
+	must(homa_engine_init(d->engine, &d->limits, &d->config.params, &seeds, 0),
 	     "engine");
 	must(homad_thread_make(d, 0), "thread");
 	if (nic) {

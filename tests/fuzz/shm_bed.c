@@ -76,6 +76,7 @@ void shm_start(void)
 	static const struct nic_memory_config link = { .seed = 1 };
 	struct homa_addr here = { .ip = { [10] = 0xff, 0xff, 10, 0, 0, 1 } };
 	struct homa_addr there = { .ip = { [10] = 0xff, 0xff, 10, 0, 0, 2 } };
+	struct homa_seeds seeds;
 	struct nic *nic;
 
 	memset(&shm_homad, 0, sizeof(shm_homad));
@@ -92,8 +93,9 @@ void shm_start(void)
 	shm_homad.num_threads = shm_homad.num_active = 1;
 	shm_homad.dead_fd = eventfd(0, EFD_NONBLOCK);
 	shm_homad.engine = shm_aligned(homa_engine_size(&shm_homad.limits));
+	homa_seeds_fixed(&seeds, 1);
 	MUST(!homa_engine_init(shm_homad.engine, &shm_homad.limits,
-			       &shm_homad.config.params, 1, fuzz_clock));
+			       &shm_homad.config.params, &seeds, fuzz_clock));
 	MUST(!nic_memory_create(&network, &link));
 	MUST(!nic_memory_attach(network, &here, &nic));
 	MUST(!nic_memory_attach(network, &there, &shm_outside));

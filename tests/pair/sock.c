@@ -11,6 +11,7 @@
 void pair_host_start(struct pair_host *h)
 {
 	struct pair_world *w = h->world;
+	struct homa_seeds seeds;
 	u32 i;
 	int err;
 
@@ -28,8 +29,9 @@ void pair_host_start(struct pair_host *h)
 	h->port.bytes = 0;
 	h->port.busy = false;
 	h->engine = pair_alloc(h, homa_engine_size(&w->limits), PAIR_MEM_MISC);
-	err = homa_engine_init(h->engine, &w->limits, &w->cfg.params,
-			       pair_mix(w->cfg.seed + h->index * 1000 + h->life),
+	homa_seeds_fixed(&seeds,
+			 pair_mix(w->cfg.seed + h->index * 1000 + h->life));
+	err = homa_engine_init(h->engine, &w->limits, &w->cfg.params, &seeds,
 			       w->now);
 	pair_check(w, !err, "homa_engine_init: %d", err);
 	homa_ctx_init(&h->ctx, h->engine, h->index);

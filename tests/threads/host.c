@@ -450,6 +450,7 @@ struct hammer *hammer_new(u32 threads, u32 shards, u32 pages, u64 seed)
 	const char *text = getenv("HAMMER_SEED");
 	struct hammer *h = hammer_alloc(sizeof(*h));
 	struct homa_params params;
+	struct homa_seeds seeds;
 	u32 i;
 
 	h->limits = (struct homa_limits){ .shards = shards, .buckets = 64,
@@ -462,7 +463,8 @@ struct hammer *hammer_new(u32 threads, u32 shards, u32 pages, u64 seed)
 	homa_params_default(&params);
 	params.peer_idle_ms = 1;
 	h->engine = hammer_alloc(homa_engine_size(&h->limits));
-	if (homa_engine_init(h->engine, &h->limits, &params, h->seed, hammer_now()))
+	homa_seeds_fixed(&seeds, h->seed);
+	if (homa_engine_init(h->engine, &h->limits, &params, &seeds, hammer_now()))
 		abort();
 	for (i = 0; i < HAMMER_LINKS; i++) {
 		h->link[i] = hammer_alloc(homa_link_size(1024));

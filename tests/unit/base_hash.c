@@ -24,19 +24,20 @@ static void siphash_addr__matches_python(void **state)
 	assert_true(homa_siphash_addr(&a, 0, 0) == 0xa301ef2a8aabd016ull);
 }
 
-static void hash_addr__depends_on_every_byte_and_on_the_seed(void **state)
+static void siphash_addr__depends_on_every_byte_and_on_both_keys(void **state)
 {
 	struct homa_addr a = { 0 };
-	u64 h = homa_hash_addr(&a, 1);
+	u64 h = homa_siphash_addr(&a, 1, 2);
 	u8 *b = (u8 *)&a;
 	int i;
 
 	(void)state;
-	assert_true(homa_hash_addr(&a, 2) != h);
-	assert_true(homa_hash_addr(&a, 1) == h);
+	assert_true(homa_siphash_addr(&a, 1, 2) == h);
+	assert_true(homa_siphash_addr(&a, 3, 2) != h);
+	assert_true(homa_siphash_addr(&a, 1, 3) != h);
 	for (i = 0; i < 20; i++) {
 		b[i] ^= 0x10;
-		assert_true(homa_hash_addr(&a, 1) != h);
+		assert_true(homa_siphash_addr(&a, 1, 2) != h);
 		b[i] ^= 0x10;
 	}
 }
@@ -49,28 +50,72 @@ static void hash_id__same_for_client_and_server(void **state)
 	assert_true(homa_hash_id(1000, 7) != homa_hash_id(1000, 8));
 }
 
+/* Squares of the distances from the mean, over the mean: with mean 256 and
+ * deviation 23 where 256 buckets are filled at random. */
+static u64 chi_square(const u32 *bucket, u32 mean)
+{
+	u64 chi = 0;
+	int i;
+
+	for (i = 0; i < 256; i++) {
+		s64 d = (s64)bucket[i] - mean;
+
+		chi += (u64)(d * d);
+	}
+	return chi / mean;
+}
+
 /* Ids that count up by two - what every client produces - spread evenly, eight
- * neighbours into neighbouring buckets. */
+ * neighbours into eight neighbouring buckets. */
 static void hash_id__spreads_consecutive_ids(void **state)
 {
-	u32 bucket[256] = { 0 };
-	u64 seed = unit_seed(), chi = 0, id;
-	int i;
+	u32 bucket[256] = { 0 }, seen;
+	u64 seed = unit_seed(), id;
 
 	(void)state;
 	for (id = 0; id < 256 * 64; id++)
 		bucket[homa_hash_id(2 * id, seed) & 255]++;
-	for (i = 0; i < 256; i++) {
-		s64 d = (s64)bucket[i] - 64;
-
-		chi += (u64)(d * d);
+	/* Eight buckets always have the same count, so the deviation is 64: ten
+	 * of it are slack. */
+	unit_assert(seed, chi_square(bucket, 64) < 900);
+	for (id = 0, seen = 0; id < 8; id++) {
+		unit_assert(seed, homa_hash_id(2 * id, seed) >> 3 ==
+					  homa_hash_id(0, seed) >> 3);
+		seen |= 1u << (homa_hash_id(2 * id, seed) & 7);
 	}
-	/* Eight buckets always have the same count, so chi / 64 has mean 256 and
-	 * deviation 64: ten deviations of slack. */
-	unit_assert(seed, chi / 64 < 900);
-	for (id = 1; id < 8; id++)
-		unit_assert(seed, homa_hash_id(2 * id, seed) ==
-					  homa_hash_id(0, seed) + id);
+	unit_assert(seed, seen == 0xff);
+}
+
+/* Ids that somebody chose: any step between them. */
+static void hash_id__spreads_ids_at_any_distance(void **state)
+{
+	u64 seed = unit_seed(), id;
+	u32 step;
+
+	(void)state;
+	for (step = 1; step < 50; step++) {
+		u32 bucket[256] = { 0 };
+
+		for (id = 0; id < 256 * 64; id++)
+			bucket[homa_hash_id(id << step, seed) & 255]++;
+		unit_assert(seed, chi_square(bucket, 64) < 900);
+	}
+}
+
+/* One id under many keys, which is what many addresses have. */
+static void hash_id__spreads_one_id_under_many_keys(void **state)
+{
+	u32 bucket[256] = { 0 }, i;
+	u64 seed = unit_seed();
+	struct homa_addr addr;
+
+	(void)state;
+	memset(&addr, 0, sizeof(addr));
+	for (i = 0; i < 256 * 64; i++) {
+		addr.encap = (u16)i;
+		bucket[homa_hash_id(4711, homa_siphash_addr(&addr, seed, 1)) & 255]++;
+	}
+	unit_assert(seed, chi_square(bucket, 64) < 256 + 10 * 23);
 }
 
 static void rng_next__matches_splitmix64(void **state)
@@ -110,9 +155,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(siphash_addr__matches_python),
 		cmocka_unit_test(
-			hash_addr__depends_on_every_byte_and_on_the_seed),
+			siphash_addr__depends_on_every_byte_and_on_both_keys),
 		cmocka_unit_test(hash_id__same_for_client_and_server),
 		cmocka_unit_test(hash_id__spreads_consecutive_ids),
+		cmocka_unit_test(hash_id__spreads_ids_at_any_distance),
+		cmocka_unit_test(hash_id__spreads_one_id_under_many_keys),
 		cmocka_unit_test(rng_next__matches_splitmix64),
 		cmocka_unit_test(rng_below__stays_below_and_reaches_all),
 	};

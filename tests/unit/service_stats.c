@@ -21,15 +21,17 @@ static struct bed *bed_new(void)
 	const struct homa_limits limits = { .shards = 1, .buckets = 16 };
 	struct bed *bed = calloc(1, sizeof(*bed));
 	struct homa_params params;
+	struct homa_seeds seeds;
 	u32 i;
 
 	assert_non_null(bed);
+	homa_seeds_fixed(&seeds, 1);
 	homa_params_default(&params);
 	bed->d.engine =
 		aligned_alloc(64, (homa_engine_size(&limits) + 63) & ~63ul);
 	assert_non_null(bed->d.engine);
 	assert_int_equal(
-		homa_engine_init(bed->d.engine, &limits, &params, 1, 1), 0);
+		homa_engine_init(bed->d.engine, &limits, &params, &seeds, 1), 0);
 	homa_list_init(&bed->slow.apps);
 	bed->slow.d = &bed->d;
 	bed->d.slow = &bed->slow;
