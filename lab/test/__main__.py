@@ -8,6 +8,8 @@ import os
 import sys
 import time
 
+from lab import ratchet
+from lab.errors import LabError
 from lab.test import builds, namespaces, needs, process
 from lab.test.context import Context, Tally
 from lab.test.stages import STAGES, Stage
@@ -20,16 +22,21 @@ def main(arguments: list[str]) -> int:
     if args.needed is not None:
         return _needed(args.needed)
     process.prepare()
-    context = Context(args.verbose, args.only or [], vm_debug=args.vm_debug)
+    context = Context(
+        args.verbose, args.only or [], vm_debug=args.vm_debug, record_counts=args.record_counts
+    )
     try:
         if args.list:
             _list(context)
             return 0
-        plan = _plan(context, args.only or [])
+        plan = _plan(context, ["counts"] if args.record_counts else args.only or [])
         return _run(context, plan)
     except builds.BuildError as error:
         print(f"homa test: the build failed:\n{error}", file=sys.stderr)
         return 1
+    except LabError as error:
+        print(f"homa test: {error}", file=sys.stderr)
+        return error.exit_code
     except process.Stopped as stopped:
         print("\nhoma test: stopped", file=sys.stderr)
         return 128 + stopped.args[0]
@@ -61,6 +68,15 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--vm-debug",
         action="store_true",
         help="build the debug kernel for stage vm if it is not there (ten minutes, once)",
+    )
+    parser.add_argument(
+        "--record-counts",
+        nargs="?",
+        const="lower",
+        default="",
+        choices=ratchet.WAYS,
+        metavar="all",
+        help="count instructions and write those that sank to tests/bench/ratchet.toml, or all",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show all output as it comes")
     return parser.parse_args(arguments)

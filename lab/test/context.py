@@ -52,9 +52,17 @@ class Tally:
 class Context:
     """One run of the tests."""
 
-    def __init__(self, verbose: bool, wanted: list[str], *, vm_debug: bool = False) -> None:
+    def __init__(
+        self,
+        verbose: bool,
+        wanted: list[str],
+        *,
+        vm_debug: bool = False,
+        record_counts: str = "",
+    ) -> None:
         self.verbose = verbose
         self.vm_debug = vm_debug
+        self.record_counts = record_counts
         self.wanted = wanted
         self.builds = Path(f"{os.environ.get('HOMA_BUILD') or ROOT / 'build'}-test").resolve()
         self.prefix = f"hmt{os.getpid()}"

@@ -8,15 +8,15 @@ import subprocess
 from lab.test.context import ROOT
 
 # The first beginning of a path that fits counts. An engine file is in all four hosts.
-_ENGINE = ("unit", "pair", "simulator", "threads", "fuzz", "namespaces", "daemon", "vm")
+_ENGINE = ("unit", "pair", "simulator", "counts", "threads", "fuzz", "namespaces", "daemon", "vm")
 _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("engine/wire/", (*_ENGINE, "dissector")),
     ("engine/", _ENGINE),
-    ("nic/", ("unit", "fuzz", "namespaces", "daemon")),
+    ("nic/", ("unit", "counts", "fuzz", "namespaces", "daemon")),
     ("common/", ("unit", "simulator", "namespaces")),
     ("host/embedded/", ("namespaces",)),
-    ("host/user_common/", ("unit", "namespaces", "daemon")),
-    ("host/service/", ("unit", "fuzz", "daemon")),
+    ("host/user_common/", ("unit", "counts", "namespaces", "daemon")),
+    ("host/service/", ("unit", "counts", "fuzz", "daemon")),
     ("host/kernel/", ("vm",)),
     ("host/sim/", ("simulator", "namespaces", "lab")),
     ("host/", ("unit", "namespaces", "daemon", "vm")),
@@ -35,7 +35,7 @@ _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("homa", ("packaging", "lab")),
     ("docs/", ("packaging", "lab")),
     ("examples/", ("namespaces", "daemon", "packaging")),
-    ("tests/bench/", ("unit", "lab")),
+    ("tests/bench/", ("unit", "counts", "lab")),
     ("tests/unit/", ("unit",)),
     ("tests/service_client/", ("unit",)),
     ("tests/pair/", ("pair", "simulator")),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from lab.test import builds, compiled, fuzz, python_tests, vm_tests
+from lab.test import builds, compiled, counts, fuzz, python_tests, vm_tests
 from lab.test.context import Context, Tally
 
 FUZZ_SECONDS = 60
@@ -95,6 +95,7 @@ STAGES = (
     _compiled(
         "sim", "the simulator's models; plain, ASan and UBSan", "plain", "asan", name="simulator"
     ),
+    Stage("counts", "instructions per packet and RPC beside tests/bench/ratchet.toml", counts.run),
     _compiled("threads", "one engine, several threads; TSan, lock order", "tsan"),
     Stage("fuzz", f"libFuzzer, {FUZZ_SECONDS} s in all", partial(fuzz.smoke, total=FUZZ_SECONDS)),
     Stage("namespaces", "real packets between network namespaces", namespaces),

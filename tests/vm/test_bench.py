@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import platform
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from lab import ratchet
 from lab.vm import Kernel
 from lab.vm_bench import counting, profile, timing
 from lab.vm_bench.counting import Counts
@@ -14,9 +17,10 @@ from lab.vm_bench.counting import Counts
 pytestmark = pytest.mark.once
 
 CASES = tuple(c for c in counting.CASES if c.key in ("tcp_1", "homa_block_1", "homa_poll_16"))
+LARGE = tuple(c for c in counting.LARGE if c.key == "homa_500k_echo")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def counted(kernel: Kernel) -> Kernel:
     """The kernel that is compared with TCP; elsewhere the same code would only run again."""
     if kernel.name != "6.1":
@@ -24,18 +28,42 @@ def counted(kernel: Kernel) -> Kernel:
     return kernel
 
 
-def _count(kernel: Kernel, module: Path, monkeypatch: pytest.MonkeyPatch, **more: bool) -> Counts:
-    monkeypatch.setattr(counting, "WARMUP", 50)
-    monkeypatch.setattr(counting, "COUNT", 100)
-    return counting.measure(kernel, module, cases=CASES, **more)
+def _count(kernel: Kernel, module: Path, **more: bool) -> Counts:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counting, "WARMUP", 50)
+        patch.setattr(counting, "COUNT", 100)
+        return counting.measure(kernel, module, cases=CASES + LARGE, **more)
+
+
+@pytest.fixture(scope="module")
+def first(counted: Kernel, module: Path) -> Counts:
+    """One boot for two tests."""
+    return _count(counted, module)
+
+
+def test_icount__the_ratchet_holds(
+    counted: Kernel, first: Counts, record_property: Callable[[str, object], None]
+) -> None:
+    figures = {k: c.kernel for k, c in first.counts.items() if k.startswith("homa_")}
+    assert set(figures) == {c.key for c in CASES + LARGE if c.is_homa}
+    place = f"Linux {counted.release}, {ratchet.compiler()}, {platform.machine()}"
+    if way := ratchet.wanted():
+        record_property("recorded", "; ".join(ratchet.record(place, figures, way)))
+        return
+    numbers = ratchet.load().get(place)
+    verdict = ratchet.compare(numbers, figures)
+    assert verdict.risen == [], "worth it? say why in a commit of ./homa test --record-counts=all"
+    if numbers is None:
+        pytest.skip(f"no numbers for '{place}' in ratchet.toml; ./homa test --record-counts adds them")
+    assert verdict.unknown == [], "./homa test --record-counts adds what is new"
 
 
 def test_icount__two_runs_are_the_same_to_the_instruction(
-    counted: Kernel, module: Path, monkeypatch: pytest.MonkeyPatch
+    counted: Kernel, module: Path, first: Counts
 ) -> None:
-    first, second = (_count(counted, module, monkeypatch) for _ in range(2))
+    second = _count(counted, module)
     assert first.failed == []
-    keys = {*(case.key for case in CASES), "tcp_1_with_module"}
+    keys = {*(case.key for case in CASES + LARGE), "tcp_1_with_module"}
     assert set(first.counts) == keys
     for key in keys:
         assert first.counts[key].section == second.counts[key].section
@@ -43,10 +71,8 @@ def test_icount__two_runs_are_the_same_to_the_instruction(
     assert "tcp-segmentation-offload" in first.offloads
 
 
-def test_profile__every_instruction_is_in_some_function(
-    counted: Kernel, module: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = _count(counted, module, monkeypatch, profile=True)
+def test_profile__every_instruction_is_in_some_function(counted: Kernel, module: Path) -> None:
+    found = _count(counted, module, profile=True)
     assert found.symbols is not None
     for key in ("tcp_1", "homa_block_1"):
         count = found.counts[key]
