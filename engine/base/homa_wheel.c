@@ -1,63 +1,106 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * The wheel of homa_wheel.h. A deadline belongs to the first tick that begins
- * at or after it, so that whatever is in the slot of a tick that has begun is
+ * at or after it, so that whatever is in the fine slot of a tick that has begun is
  * due, and popping compares no deadlines.
  */
 #include "homa_wheel.h"
 
+#define HOMA_WHEEL_BITS 6
+HOMA_STATIC_ASSERT(HOMA_WHEEL_SLOTS == 1 << HOMA_WHEEL_BITS, "one bit per slot");
+
 void homa_wheel_init(struct homa_wheel *wheel, u64 tick_ns, u64 now)
 {
-	int i;
+	int level, i;
 
 	wheel->shift = 0;
 	while (wheel->shift < 63 && (1ull << wheel->shift) < tick_ns)
 		wheel->shift++;
-	wheel->occupied = 0;
 	wheel->base = now >> wheel->shift;
 	wheel->count = 0;
-	for (i = 0; i < HOMA_WHEEL_SLOTS; i++)
-		homa_list_init(&wheel->slot[i]);
+	for (level = 0; level < HOMA_WHEEL_LEVELS; level++) {
+		wheel->occupied[level] = 0;
+		for (i = 0; i < HOMA_WHEEL_SLOTS; i++)
+			homa_list_init(&wheel->slot[level][i]);
+	}
 }
 
 void homa_wheel_del(struct homa_wheel *wheel, struct homa_wheel_node *node)
 {
+	struct homa_list *slot = &wheel->slot[0][0] + node->slot;
+
 	if (!homa_wheel_linked(node))
 		return;
 	homa_list_del(&node->list);
-	if (homa_list_empty(&wheel->slot[node->slot]))
-		wheel->occupied &= ~(1ull << node->slot);
+	if (homa_list_empty(slot))
+		wheel->occupied[node->slot >> HOMA_WHEEL_BITS] &=
+			~(1ull << node->slot % HOMA_WHEEL_SLOTS);
 	wheel->count--;
 }
 
-void homa_wheel_add(struct homa_wheel *wheel, struct homa_wheel_node *node,
-		    u64 deadline)
+/* First slot of a level with nodes, as a number that counts on from 0; there are
+ * some. */
+static u64 homa_wheel_first(const struct homa_wheel *wheel, int level)
 {
-	u64 tick = deadline >> wheel->shift;
-
-	if (tick << wheel->shift != deadline)
-		tick++;
-	tick = homa_max_u64(tick, wheel->base);
-	tick = homa_min_u64(tick, wheel->base + HOMA_WHEEL_SLOTS - 1);
-
-	homa_wheel_del(wheel, node);
-	node->deadline = deadline;
-	node->slot = tick % HOMA_WHEEL_SLOTS;
-	homa_list_add_tail(&wheel->slot[node->slot], &node->list);
-	wheel->occupied |= 1ull << node->slot;
-	wheel->count++;
-}
-
-/* First tick with nodes; there are some. */
-static u64 homa_wheel_first(const struct homa_wheel *wheel)
-{
-	u32 turn = wheel->base % HOMA_WHEEL_SLOTS;
-	u64 from_base = wheel->occupied;
+	u64 begin = wheel->base >> level * HOMA_WHEEL_BITS;
+	u32 turn = begin % HOMA_WHEEL_SLOTS;
+	u64 occupied = wheel->occupied[level];
 
 	if (turn)
-		from_base = from_base >> turn |
-			    from_base << (HOMA_WHEEL_SLOTS - turn);
-	return wheel->base + (u32)homa_ctz64(from_base);
+		occupied = occupied >> turn |
+			   occupied << (HOMA_WHEEL_SLOTS - turn);
+	return begin + (u32)homa_ctz64(occupied);
+}
+
+/* The tick at which something comes out, on which level; the coarse one first, for
+ * what is in it may belong into the same fine slot. */
+static u64 homa_wheel_due(const struct homa_wheel *wheel, int *level)
+{
+	u64 fine = UINT64_MAX, coarse = UINT64_MAX;
+
+	if (wheel->occupied[0])
+		fine = homa_wheel_first(wheel, 0);
+	if (wheel->occupied[1])
+		coarse = homa_wheel_first(wheel, 1) << HOMA_WHEEL_BITS;
+	*level = coarse <= fine;
+	return homa_min_u64(fine, coarse);
+}
+
+/* Nobody need have looked for long: the base goes on, as far as no node waits. */
+static void homa_wheel_turn(struct homa_wheel *wheel, u64 tick)
+{
+	int level;
+
+	if (tick > wheel->base)
+		wheel->base = homa_min_u64(tick, homa_wheel_due(wheel, &level));
+}
+
+void homa_wheel_add(struct homa_wheel *wheel, struct homa_wheel_node *node,
+		    u64 deadline, u64 now)
+{
+	u64 tick = deadline >> wheel->shift;
+	u64 coarse;
+
+	homa_wheel_del(wheel, node);
+	if (tick << wheel->shift != deadline)
+		tick++;
+	if (unlikely(tick >= wheel->base + HOMA_WHEEL_SLOTS))
+		homa_wheel_turn(wheel, now >> wheel->shift);
+	tick = homa_max_u64(tick, wheel->base);
+	if (likely(tick - wheel->base < HOMA_WHEEL_SLOTS)) {
+		node->slot = tick % HOMA_WHEEL_SLOTS;
+		wheel->occupied[0] |= 1ull << node->slot;
+	} else {
+		coarse = homa_min_u64(tick >> HOMA_WHEEL_BITS,
+				      (wheel->base >> HOMA_WHEEL_BITS) +
+					      HOMA_WHEEL_SLOTS - 1) %
+			 HOMA_WHEEL_SLOTS;
+		node->slot = HOMA_WHEEL_SLOTS + (u32)coarse;
+		wheel->occupied[1] |= 1ull << coarse;
+	}
+	node->deadline = deadline;
+	homa_list_add_tail(&wheel->slot[0][0] + node->slot, &node->list);
+	wheel->count++;
 }
 
 struct homa_wheel_node *homa_wheel_pop(struct homa_wheel *wheel, u64 now)
@@ -65,17 +108,18 @@ struct homa_wheel_node *homa_wheel_pop(struct homa_wheel *wheel, u64 now)
 	u64 tick = now >> wheel->shift;
 	struct homa_wheel_node *node;
 	struct homa_list *first;
-	u64 due = tick;
+	u64 due, slot;
+	int level;
 
-	if (wheel->occupied)
-		due = homa_wheel_first(wheel);
-	if (!wheel->occupied || due > tick) {
+	due = homa_wheel_due(wheel, &level);
+	if (due > tick) {
 		wheel->base = homa_max_u64(wheel->base, tick);
 		return NULL;
 	}
 	/* Not beyond @due: its other nodes are still to come. */
 	wheel->base = due;
-	first = homa_list_first(&wheel->slot[due % HOMA_WHEEL_SLOTS]);
+	slot = due >> level * HOMA_WHEEL_BITS;
+	first = homa_list_first(&wheel->slot[level][slot % HOMA_WHEEL_SLOTS]);
 	node = homa_list_entry(first, struct homa_wheel_node, list);
 	homa_wheel_del(wheel, node);
 	return node;
@@ -83,7 +127,11 @@ struct homa_wheel_node *homa_wheel_pop(struct homa_wheel *wheel, u64 now)
 
 u64 homa_wheel_next(const struct homa_wheel *wheel)
 {
-	if (!wheel->occupied)
+	u64 due;
+	int level;
+
+	if (!wheel->count)
 		return UINT64_MAX;
-	return homa_wheel_first(wheel) << wheel->shift;
+	due = homa_wheel_due(wheel, &level);
+	return due << wheel->shift;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Timer wheel: 64 slots of one tick each and a bitmap of those in use. Adding
- * and removing cost O(1), finding the next deadline one rotation and a
- * count of zeros. A deadline beyond the 64 ticks waits in the last slot: it
- * comes out early, and the caller, who has to look at the RPC anyway, adds
- * it again. Nothing else comes out early, and nothing is late by more than
- * a tick.
+ * Timer wheel: 64 fine slots of one tick each, 64 coarse ones of 64 ticks, and a
+ * bitmap of those in use for each. Adding and removing cost O(1), finding the
+ * next deadline two rotations and counts of zeros. A deadline beyond 64 ticks waits
+ * in a coarse slot: it comes out when that slot begins, so early, and the caller
+ * adds it again, which puts it into a fine one. One beyond the horizon of 64
+ * coarse slots waits in the last of them. So a node that waits for T comes out
+ * early once, and once more for each horizon in T: with a tick of half a
+ * millisecond every two seconds. Nothing is late by more than a tick.
  */
 #ifndef HOMA_WHEEL_H
 #define HOMA_WHEEL_H
@@ -13,12 +15,13 @@
 #include "homa_list.h"
 
 #define HOMA_WHEEL_SLOTS 64
+#define HOMA_WHEEL_LEVELS 2
 
 /**
  * struct homa_wheel_node - embedded in what waits
  * @list: in its slot.
  * @deadline: ns, as given; compare with now after homa_wheel_pop().
- * @slot: index of its slot.
+ * @slot: index of its slot, those of the coarse level after the fine ones.
  */
 struct homa_wheel_node {
 	struct homa_list list;
@@ -28,24 +31,26 @@ struct homa_wheel_node {
 
 /**
  * struct homa_wheel - the slots
- * @occupied: bit i: slot[i] is not empty.
- * @base: first tick that may have nodes; slot i holds the tick in
- *	[@base, @base + 63] that is i modulo 64.
+ * @occupied: per level, bit i: slot[i] is not empty.
+ * @base: first tick that may have nodes; fine slot i holds the tick in
+ *	[@base, @base + 63] that is i modulo 64, and the coarse ones the same for
+ *	ticks / 64.
  * @shift: a tick is 2^shift ns.
  * @count: nodes.
- * @slot: nodes of each tick in order of arrival.
+ * @slot: nodes of each slot in order of arrival.
  */
 struct homa_wheel {
-	u64 occupied;
+	u64 occupied[HOMA_WHEEL_LEVELS];
 	u64 base;
 	u32 shift;
 	u32 count;
-	struct homa_list slot[HOMA_WHEEL_SLOTS];
+	struct homa_list slot[HOMA_WHEEL_LEVELS][HOMA_WHEEL_SLOTS];
 };
 
 /**
  * homa_wheel_init() - an empty wheel
- * @tick_ns: resolution, rounded up to a power of two; the horizon is 64 of it.
+ * @tick_ns: resolution, rounded up to a power of two; the horizon is
+ *	64 * 63 of it.
  * @now: ns.
  */
 void homa_wheel_init(struct homa_wheel *wheel, u64 tick_ns, u64 now);
@@ -66,9 +71,11 @@ static inline bool homa_wheel_linked(const struct homa_wheel_node *node)
 /**
  * homa_wheel_add() - wait until @deadline; a node that waits already is moved
  * @deadline: ns; one in the past comes out at the next homa_wheel_pop().
+ * @now: ns; or a time before it, but the longer before, the earlier the node may
+ *	come out.
  */
 void homa_wheel_add(struct homa_wheel *wheel, struct homa_wheel_node *node,
-		    u64 deadline);
+		    u64 deadline, u64 now);
 
 /** homa_wheel_del() - stop waiting; harmless if @node does not wait */
 void homa_wheel_del(struct homa_wheel *wheel, struct homa_wheel_node *node);
@@ -77,17 +84,17 @@ void homa_wheel_del(struct homa_wheel *wheel, struct homa_wheel_node *node);
  * homa_wheel_pop() - take out a node whose time has come, or NULL
  * @now: ns, never less than before.
  *
- * Call until NULL. The node's deadline may be beyond the horizon that the
- * wheel had when it was added: add it again if deadline > now. A node that
- * is added again with a deadline that has passed comes out of the same loop.
+ * Call until NULL. The node may come from a coarse slot: add it again if deadline
+ * > now. A node that is added again with a deadline that has passed comes out of
+ * the same loop.
  */
 struct homa_wheel_node *homa_wheel_pop(struct homa_wheel *wheel, u64 now);
 
 /**
  * homa_wheel_next() - when homa_wheel_pop() will return something, ns
  *
- * At most one tick after the earliest deadline (or at the horizon, if that
- * is nearer); UINT64_MAX if nothing waits.
+ * At most one tick after the earliest deadline, and before that if something
+ * leaves a coarse slot; UINT64_MAX if nothing waits.
  */
 u64 homa_wheel_next(const struct homa_wheel *wheel);
 

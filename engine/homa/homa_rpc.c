@@ -200,8 +200,8 @@ void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline)
 {
-	homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
-	homa_wheel_add(&rpc->shard->wheel, &rpc->timer, deadline);
+	/* Who sets a deadline has just heard of the RPC. */
+	homa_wheel_add(&rpc->shard->wheel, &rpc->timer, deadline, rpc->heard_at);
 }
 
 /* ---- events ---- */

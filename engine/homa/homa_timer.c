@@ -301,7 +301,8 @@ u64 homa_timer(struct homa_ctx *ctx, u32 index, u32 budget)
 
 		budget--;
 		if (node->deadline > ctx->now) {
-			homa_wheel_add(&shard->wheel, node, node->deadline);
+			homa_wheel_add(&shard->wheel, node, node->deadline,
+				       ctx->now);
 			continue;
 		}
 		if ((rpc->flags & HOMA_RPC_NO_BUFFER) && !starving) {
@@ -314,7 +315,8 @@ u64 homa_timer(struct homa_ctx *ctx, u32 index, u32 budget)
 				HOMA_READ_ONCE(rpc->link->derived.resend_ns));
 		if (deadline)
 			homa_wheel_add(&shard->wheel, node,
-				       homa_max_u64(deadline, ctx->now + 1));
+				       homa_max_u64(deadline, ctx->now + 1),
+				       ctx->now);
 	}
 	next = homa_wheel_next(&shard->wheel);
 	homa_unlock(&shard->lock);
