@@ -99,10 +99,7 @@ static size_t homa_align(size_t n)
 
 static size_t homa_shard_bytes(const struct homa_limits *limits)
 {
-	size_t tombs = limits->tombstones / limits->shards;
-
-	return homa_align(limits->buckets * sizeof(struct homa_list)) +
-	       homa_align(tombs * sizeof(u64)) + homa_align(tombs * sizeof(u32));
+	return homa_align(limits->buckets * sizeof(struct homa_list));
 }
 
 static u32 homa_peer_buckets(const struct homa_limits *limits)
@@ -115,6 +112,7 @@ size_t homa_engine_size(const struct homa_limits *limits)
 	return homa_align(sizeof(struct homa_engine)) +
 	       homa_align(limits->shards * sizeof(struct homa_shard)) +
 	       limits->shards * homa_shard_bytes(limits) +
+	       homa_align(homa_once_bytes(limits)) +
 	       HOMA_PEER_STRIPES * homa_peer_buckets(limits) *
 		       sizeof(struct homa_list);
 }
@@ -136,7 +134,7 @@ size_t homa_rpc_size(const struct homa_limits *limits)
 
 size_t homa_range_size(void)
 {
-	return sizeof(struct homa_range);
+	return HOMA_RECORD_SIZE;
 }
 
 /* ---- set-up ---- */
@@ -151,7 +149,6 @@ static char *homa_shard_init(struct homa_engine *engine, u32 index, char *mem,
 {
 	const struct homa_limits *limits = &engine->limits;
 	struct homa_shard *shard = &engine->shards[index];
-	u32 tombs = limits->tombstones / limits->shards;
 	u32 i;
 
 	homa_lock_init(&shard->lock, HOMA_LOCK_SHARD);
@@ -163,20 +160,6 @@ static char *homa_shard_init(struct homa_engine *engine, u32 index, char *mem,
 		homa_list_init(&shard->buckets[i]);
 	mem += homa_align(limits->buckets * sizeof(struct homa_list));
 	homa_wheel_init(&shard->wheel, HOMA_WHEEL_TICK_NS, now);
-	shard->tombs_used = 0;
-	if (tombs >= 4) {
-		shard->tombs = (u64 *)mem;
-		mem += homa_align(tombs * sizeof(u64));
-		shard->tombs_ms = (u32 *)mem;
-		mem += homa_align(tombs * sizeof(u32));
-		shard->tomb_mask = tombs - 1;
-		memset(shard->tombs, 0, tombs * sizeof(u64));
-		memset(shard->tombs_ms, 0, tombs * sizeof(u32));
-	} else {
-		shard->tombs = NULL;
-		mem += homa_align(tombs * sizeof(u64)) +
-		       homa_align(tombs * sizeof(u32));
-	}
 	return mem;
 }
 
@@ -237,7 +220,6 @@ int homa_engine_init(struct homa_engine *engine,
 	    limits->shards > HOMA_MAX_SHARDS ||
 	    !homa_power_of_two(limits->buckets) ||
 	    !homa_power_of_two(homa_peer_buckets(limits)) ||
-	    (limits->tombstones && !homa_power_of_two(limits->tombstones)) ||
 	    !homa_params_valid(params))
 		return -HOMA_EINVAL;
 	memset(engine, 0, sizeof(*engine));
@@ -258,6 +240,8 @@ int homa_engine_init(struct homa_engine *engine,
 	mem += homa_align(limits->shards * sizeof(struct homa_shard));
 	for (i = 0; i < limits->shards; i++)
 		mem = homa_shard_init(engine, i, mem, now);
+	homa_once_init(engine, mem);
+	mem += homa_align(homa_once_bytes(limits));
 	homa_peers_init(engine, mem);
 	homa_prio_init(engine);
 	return 0;
@@ -388,4 +372,5 @@ void homa_engine_counts(const struct homa_engine *engine,
 	counts->rpcs = (u32)HOMA_READ_ONCE(engine->num_rpcs);
 	counts->peers = (u32)HOMA_READ_ONCE(engine->num_peers);
 	counts->socks = (u32)HOMA_READ_ONCE(engine->num_socks);
+	counts->once = (u32)HOMA_READ_ONCE(engine->num_once);
 }

@@ -126,7 +126,8 @@ void *homa_ctx_take_range(struct homa_ctx *ctx);
  * it ends RPCs whose acks came with DATA. */
 struct homa_rpc *homa_retired_rpc(struct homa_ctx *ctx);
 struct homa_peer *homa_retired_peer(struct homa_ctx *ctx);
-/** homa_peers_drain() - retire all peers without RPCs: the engine's end. */
+/** homa_peers_drain() - retire all peers without RPCs, and make spare the memory of
+ *  requests that ran: the engine's end. */
 void homa_peers_drain(struct homa_ctx *ctx);
 
 void *homa_rpc_priv(struct homa_rpc *rpc);
@@ -315,6 +316,7 @@ u32 homa_engine_shards(const struct homa_engine *engine);
  * leak tests: */
 struct homa_counts {
 	u32 rpcs, peers, socks;
+	u32 once;	/* ranges in use to remember requests that ran */
 };
 void homa_engine_counts(const struct homa_engine *engine,
 			struct homa_counts *counts);

@@ -86,10 +86,20 @@ void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline);
 
 /* ---- homa_once.c: requests that ran already ---- */
 
-bool homa_tombstone_has(struct homa_ctx *ctx, struct homa_shard *shard,
-			const struct homa_peer *peer, u64 id);
-void homa_tombstone_add(struct homa_ctx *ctx, struct homa_shard *shard,
-			const struct homa_peer *peer, u64 id);
+size_t homa_once_bytes(const struct homa_limits *limits);
+void homa_once_init(struct homa_engine *engine, void *mem);
+/* @peer's request @id begins, with its only packet if it is @whole. 0, and *begun, which may be NULL, is for
+ * homa_once_end(); else why it must not: it ran before, or no memory. */
+u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
+		    const struct homa_peer *peer, u64 id, bool whole,
+		    struct homa_once **begun);
+/* It is over. Unless @executed it may begin again. */
+void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
+		   const struct homa_peer *peer, u64 id, struct homa_once *once,
+		   bool executed);
+/* What has expired becomes spare: at most @budget blocks of each stripe; all. */
+void homa_once_collect(struct homa_ctx *ctx, u32 budget);
+void homa_once_drain(struct homa_ctx *ctx);
 
 /* ---- homa_ctrl.c: control packets on their way out ---- */
 

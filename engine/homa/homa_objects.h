@@ -3,7 +3,7 @@
  * The engine's own view of its objects. Each struct says which lock protects
  * which field. Lock order, at most one of each class at a time:
  *
- *	shard -> sock table -> sock -> peer table -> peer -> grant -> link
+ *	shard -> sock table -> sock -> peer table -> peer -> grant -> link -> once
  *
  * An RPC is found and changed under its shard's lock. The two schedulers see
  * only the parts of an RPC that are theirs: struct homa_out (link lock) and
@@ -22,12 +22,13 @@
 #include "homa_rng.h"
 #include "homa_wheel.h"
 
-#define HOMA_OUT_RTX 4u		/* ranges to retransmit kept per message */
+#define HOMA_OUT_RTX 3u		/* ranges to retransmit kept per message */
 #define HOMA_SOCK_BUCKETS 256u
 #define HOMA_PEER_STRIPES 16u
 #define HOMA_PEER_BUCKETS 1024u	/* per stripe, unless limits say otherwise */
 #define HOMA_MAX_ACTIVE 32u
 #define HOMA_MAX_TAILS 8u
+#define HOMA_RECORD_SIZE 64u	/* of a spare range, whatever it is used for */
 #define HOMA_WIRE_OVERHEAD 24u	/* preamble, CRC, inter-frame gap */
 #define HOMA_ETH_HEADER 14u
 #define HOMA_SIZE_BINS 128u	/* message-size histogram, 4 bins an octave */
@@ -181,6 +182,7 @@ enum homa_rpc_flags {
  * @probe_at, @probes: when the last RESEND or NEED_ACK went out, ns; how many in vain.
  * @copied: bytes the host has copied (in.received counts bytes arrived).
  * @resp_limit_kib: server: the client's wish (incast control), 0: none.
+ * @once: server: where it is remembered that this request began; homa_once.c.
  */
 struct homa_rpc {
 	struct homa_list hash;
@@ -194,6 +196,7 @@ struct homa_rpc {
 	struct homa_list sock_rpcs;	/* sock lock */
 	struct homa_wheel_node timer;
 	struct homa_rpc *event_next;
+	struct homa_once *once;
 	u64 cookie;
 	u64 birth;
 	u64 heard_at;
@@ -402,10 +405,6 @@ struct homa_shard {
 	u32 next_generation;
 	struct homa_list *buckets;
 	struct homa_wheel wheel;
-	u64 *tombs;		/* hash of (peer, id) */
-	u32 *tombs_ms;		/* expiry */
-	u32 tomb_mask;
-	u32 tombs_used;
 };
 
 struct homa_peer_stripe {
@@ -444,6 +443,10 @@ struct homa_engine {
 	u64 num_client_rpcs;
 	u64 num_peers;
 	u64 num_socks;
+	u64 num_once;		/* blocks in @once */
+	u64 once_common;	/* of them, those that are nobody's own */
+	u64 once_clock;		/* stripe to look for expired ones in next */
+	struct homa_once_stripe *once;
 	u32 shard_shift;
 	u32 max_peers_per_stripe;
 	u32 peer_buckets;	/* per stripe, a power of two */

@@ -1,64 +1,343 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * At most once: what is remembered of requests that ran, so that a late duplicate
- * does not run them again.
+ * At most once: which requests were begun here, so that a late duplicate does not run
+ * them again. A client counts its ids up, but over all servers it talks to, and
+ * requests overtake each other by seconds, so an id says nothing about the age of its
+ * packet: each must be remembered by itself, and long enough. A block remembers a run
+ * of ids of one client, a bit each: as long as an RPC of the run is open, and then for
+ * the time that homa_once_ms() gives, counted anew whenever a duplicate comes.
+ *
+ * Nothing is ever forgotten before its time. Blocks are spare records that the host
+ * hands in as with everything else, so memory follows the rate. A request for which
+ * there is none is refused before it begins, and its client asks again. Each of 1024
+ * groups of addresses has a few blocks of its own. Beyond them it may have no more of
+ * the others than are left for everybody else.
  */
 #include "homa_impl.h"
 
-#define HOMA_TOMB_WAYS 4u
+#define HOMA_ONCE_IDS 128u	/* per block */
+#define HOMA_ONCE_STRIPES 16u
+#define HOMA_ONCE_SHARES 64u	/* per stripe */
+#define HOMA_ONCE_CHAIN 16u	/* blocks per bucket when all are used */
+#define HOMA_ONCE_OWN 4096u	/* a group's own blocks are such a part of all */
+#define HOMA_ONCE_TIDY 2u	/* expired blocks freed for each new one, at most */
+#define HOMA_ONCE_HELP 16u	/* in other stripes, when there was none */
+#define HOMA_ONCE_LOOKS 4u	/* stripes looked at for that, at most */
 
-static u64 homa_tomb_key(const struct homa_peer *peer, u64 id)
-{
-	return homa_hash_mix(peer->key ^ id) | 1;
-}
-
-/* Eight ids in a row have a set each, and share four cache lines. */
-static u32 homa_tomb_slot(const struct homa_shard *shard,
-			  const struct homa_peer *peer, u64 id)
-{
-	u64 set = (homa_hash_mix(peer->key ^ id >> 4) & ~7ull) | (id >> 1 & 7);
-
-	return (u32)set * HOMA_TOMB_WAYS & shard->tomb_mask;
-}
-
-bool homa_tombstone_has(struct homa_ctx *ctx, struct homa_shard *shard,
-			const struct homa_peer *peer, u64 id)
-{
+/*
+ * struct homa_once - HOMA_ONCE_IDS ids in a row of one client (stripe lock)
+ * @next: in its bucket.
+ * @idle: in the stripe's list, the first to expire first, while @open is 0.
+ * @key: hash of the client's address and the ids.
+ * @bits: which of them have begun.
+ * @until_ms: when it expires, while @open is 0.
+ * @open: RPCs of them that have not ended.
+ * @share: whose blocks it is counted among.
+ */
+struct homa_once {
+	struct homa_once *next;
+	struct homa_list idle;
 	u64 key;
-	u32 slot, i, now;
+	u64 bits[HOMA_ONCE_IDS / 64];
+	u32 until_ms;
+	u16 open;
+	u16 share;
+};
+HOMA_STATIC_ASSERT(sizeof(struct homa_once) <= HOMA_RECORD_SIZE,
+		   "made of a spare record");
 
-	if (!shard->tombs_used)
-		return false;
-	key = homa_tomb_key(peer, id);
-	slot = homa_tomb_slot(shard, peer, id);
-	now = (u32)homa_div64(ctx->now, 1000000);
-	for (i = slot; i < slot + HOMA_TOMB_WAYS; i++)
-		if (shard->tombs[i] == key)
-			return (s32)(shard->tombs_ms[i] - now) > 0;
-	return false;
+struct homa_once_stripe {
+	struct homa_lock lock;
+	struct homa_list idle;
+	struct homa_once **buckets;
+	u32 mask;
+	u32 shares[HOMA_ONCE_SHARES];	/* blocks of each group of addresses */
+};
+
+static u32 homa_once_buckets(const struct homa_limits *limits)
+{
+	u32 n = 1;
+
+	while (n * HOMA_ONCE_STRIPES * HOMA_ONCE_CHAIN < limits->tombstones)
+		n *= 2;
+	return n;
 }
 
-void homa_tombstone_add(struct homa_ctx *ctx, struct homa_shard *shard,
-			const struct homa_peer *peer, u64 id)
+size_t homa_once_bytes(const struct homa_limits *limits)
 {
-	u32 now = (u32)homa_div64(ctx->now, 1000000);
-	u32 slot, i, oldest;
-	u64 key;
+	if (!limits->tombstones)
+		return 0;
+	return HOMA_ONCE_STRIPES * (sizeof(struct homa_once_stripe) +
+				    homa_once_buckets(limits) *
+					    sizeof(struct homa_once *));
+}
 
-	if (!shard->tombs || !ctx->engine->params.tombstone_ms)
+void homa_once_init(struct homa_engine *engine, void *mem)
+{
+	struct homa_once_stripe *stripe = mem;
+	struct homa_once **buckets;
+	u32 i, n = homa_once_buckets(&engine->limits);
+
+	engine->once = NULL;
+	if (!engine->limits.tombstones)
 		return;
-	key = homa_tomb_key(peer, id);
-	slot = homa_tomb_slot(shard, peer, id);
-	oldest = slot;
-	for (i = slot; i < slot + HOMA_TOMB_WAYS; i++) {
-		if (!shard->tombs[i] || (s32)(shard->tombs_ms[i] - now) <= 0) {
-			oldest = i;
-			break;
-		}
-		if ((s32)(shard->tombs_ms[i] - shard->tombs_ms[oldest]) < 0)
-			oldest = i;
+	engine->once = stripe;
+	buckets = (struct homa_once **)(stripe + HOMA_ONCE_STRIPES);
+	memset(mem, 0, homa_once_bytes(&engine->limits));
+	for (i = 0; i < HOMA_ONCE_STRIPES; i++, stripe++) {
+		homa_lock_init(&stripe->lock, HOMA_LOCK_ONCE);
+		homa_list_init(&stripe->idle);
+		stripe->buckets = buckets + i * n;
+		stripe->mask = n - 1;
 	}
-	shard->tombs[oldest] = key;
-	shard->tombs_ms[oldest] = now + ctx->engine->params.tombstone_ms + 1;
-	shard->tombs_used = 1;
+}
+
+/* All that concerns one address is in one stripe, wherever its peer entry has gone. */
+static struct homa_once_stripe *homa_once_stripe(struct homa_engine *engine, u64 addr)
+{
+	return &engine->once[addr % HOMA_ONCE_STRIPES];
+}
+
+static u64 homa_once_key(u64 addr, u64 id)
+{
+	return homa_hash_mix(addr ^ (id >> 1) / HOMA_ONCE_IDS);
+}
+
+static u64 *homa_once_word(struct homa_once *once, u64 id, u64 *bit)
+{
+	u32 i = (u32)(id >> 1) % HOMA_ONCE_IDS;
+
+	*bit = 1ull << (i % 64);
+	return &once->bits[i / 64];
+}
+
+/*
+ * How long after its end a request may still come again: a client that has not heard
+ * the end may start again for restart_ns (homa_rx_unknown()), and that packet may be
+ * late by tombstone_ms.
+ */
+static u32 homa_once_ms(const struct homa_ctx *ctx, const struct homa_link *link)
+{
+	u64 restart = HOMA_READ_ONCE(link->derived.restart_ns);
+
+	return ctx->engine->params.tombstone_ms + (u32)homa_div64(restart, 1000000) + 2;
+}
+
+static u32 homa_once_now(const struct homa_ctx *ctx)
+{
+	return (u32)homa_div64(ctx->now, 1000000);
+}
+
+/* ---- blocks; stripe locked ---- */
+
+static u32 homa_once_own(const struct homa_engine *engine)
+{
+	return engine->limits.tombstones / HOMA_ONCE_OWN;
+}
+
+/*
+ * May a group that has @share blocks have one more? Counts it if it is not its own.
+ * Requests that are not @whole yet leave half of what is common to those that are:
+ * a first packet costs its sender nothing.
+ */
+static bool homa_once_may(struct homa_engine *engine, u32 share, bool whole)
+{
+	u32 own = homa_once_own(engine);
+	u32 common = engine->limits.tombstones - own * HOMA_ONCE_STRIPES * HOMA_ONCE_SHARES;
+
+	if (share < own)
+		return true;
+	if (!whole)
+		common /= 2;
+	if (share - own + HOMA_READ_ONCE(engine->once_common) >= common)
+		return false;
+	homa_counter_add(&engine->once_common, 1);
+	return true;
+}
+
+static void homa_once_put(struct homa_ctx *ctx, struct homa_once_stripe *stripe,
+			  struct homa_once *once)
+{
+	struct homa_once **link = &stripe->buckets[once->key & stripe->mask];
+	struct homa_range *record = (struct homa_range *)once;
+
+	while (*link != once)
+		link = &(*link)->next;
+	*link = once->next;
+	homa_list_del(&once->idle);
+	if (stripe->shares[once->share]-- > homa_once_own(ctx->engine))
+		homa_counter_add(&ctx->engine->once_common, (u64)-1);
+	homa_counter_add(&ctx->engine->num_once, (u64)-1);
+	record->next = ctx->spare_range;
+	ctx->spare_range = record;
+	ctx->spare_ranges++;
+}
+
+/* At most @budget expired blocks become spare; returns how many are left of it. */
+static u32 homa_once_tidy(struct homa_ctx *ctx, struct homa_once_stripe *stripe,
+			   u32 now, u32 budget)
+{
+	while (budget && !homa_list_empty(&stripe->idle)) {
+		struct homa_once *once = homa_list_entry(
+			homa_list_first(&stripe->idle), struct homa_once, idle);
+
+		if ((s32)(once->until_ms - now) > 0)
+			break;
+		homa_once_put(ctx, stripe, once);
+		budget--;
+	}
+	return budget;
+}
+
+static struct homa_once *homa_once_get(struct homa_ctx *ctx,
+				       struct homa_once_stripe *stripe, u64 addr,
+				       u64 key, bool whole)
+{
+	struct homa_engine *engine = ctx->engine;
+	u32 share = (u32)(addr / HOMA_ONCE_STRIPES) % HOMA_ONCE_SHARES;
+	struct homa_once **head = &stripe->buckets[key & stripe->mask];
+	struct homa_range *record = ctx->spare_range;
+	struct homa_once *once = (struct homa_once *)record;
+
+	if (!record || !homa_once_may(engine, stripe->shares[share], whole))
+		return NULL;
+	ctx->spare_range = record->next;
+	ctx->spare_ranges--;
+	memset(once, 0, sizeof(*once));
+	homa_list_init(&once->idle);
+	once->key = key;
+	once->share = (u16)share;
+	once->next = *head;
+	*head = once;
+	stripe->shares[share]++;
+	homa_counter_add(&engine->num_once, 1);
+	return once;
+}
+
+/* It is not needed for an open RPC now, but for @ms more. */
+static void homa_once_idle(struct homa_once_stripe *stripe, struct homa_once *once,
+			   u32 now, u32 ms)
+{
+	once->until_ms = now + ms;
+	homa_list_del(&once->idle);
+	homa_list_add_tail(&stripe->idle, &once->idle);
+}
+
+/* What has expired elsewhere must not be missed here. */
+static void homa_once_help(struct homa_ctx *ctx)
+{
+	struct homa_engine *engine = ctx->engine;
+	struct homa_once_stripe *stripe;
+	u32 i, left = HOMA_ONCE_HELP;
+
+	for (i = 0; i < HOMA_ONCE_LOOKS && left == HOMA_ONCE_HELP; i++) {
+		stripe = homa_once_stripe(engine,
+					  homa_counter_add(&engine->once_clock, 1));
+		homa_lock(&stripe->lock);
+		left = homa_once_tidy(ctx, stripe, homa_once_now(ctx), left);
+		homa_unlock(&stripe->lock);
+	}
+}
+
+/* ---- requests ---- */
+
+u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
+		    const struct homa_peer *peer, u64 id, bool whole,
+		    struct homa_once **begun)
+{
+	struct homa_engine *engine = ctx->engine;
+	struct homa_once_stripe *stripe;
+	struct homa_once *once;
+	u64 key, bit, *word;
+	u16 reason = 0;
+	u32 now;
+
+	*begun = NULL;
+	if (!engine->once || !engine->params.tombstone_ms)
+		return 0;
+	stripe = homa_once_stripe(engine, peer->key);
+	key = homa_once_key(peer->key, id);
+	now = homa_once_now(ctx);
+	homa_lock(&stripe->lock);
+	for (once = stripe->buckets[key & stripe->mask]; once; once = once->next)
+		if (once->key == key)
+			break;
+	if (!once) {
+		homa_once_tidy(ctx, stripe, now, HOMA_ONCE_TIDY);
+		once = homa_once_get(ctx, stripe, peer->key, key, whole);
+	}
+	if (unlikely(!once)) {
+		reason = HOMA_M_drop_once_full;
+		goto out;
+	}
+	/* Its time was over before anybody needed its memory. */
+	if (!once->open && (s32)(once->until_ms - now) <= 0)
+		memset(once->bits, 0, sizeof(once->bits));
+	word = homa_once_word(once, id, &bit);
+	if (unlikely(*word & bit)) {
+		reason = HOMA_M_drop_tombstone;
+		if (!once->open)
+			homa_once_idle(stripe, once, now, homa_once_ms(ctx, link));
+		goto out;
+	}
+	*word |= bit;
+	once->open++;
+	if (homa_list_linked(&once->idle))
+		homa_list_del(&once->idle);
+	*begun = once;
+out:
+	homa_unlock(&stripe->lock);
+	if (unlikely(!once))
+		homa_once_help(ctx);
+	return reason;
+}
+
+void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
+		   const struct homa_peer *peer, u64 id, struct homa_once *once,
+		   bool executed)
+{
+	struct homa_once_stripe *stripe = homa_once_stripe(ctx->engine, peer->key);
+	u64 bit, *word = homa_once_word(once, id, &bit);
+
+	homa_lock(&stripe->lock);
+	if (!executed)
+		*word &= ~bit;
+	if (--once->open)
+		goto out;
+	if (unlikely(!(once->bits[0] | once->bits[1])))
+		homa_once_put(ctx, stripe, once);
+	else
+		homa_once_idle(stripe, once, homa_once_now(ctx),
+			       homa_once_ms(ctx, link));
+out:
+	homa_unlock(&stripe->lock);
+}
+
+void homa_once_collect(struct homa_ctx *ctx, u32 budget)
+{
+	u32 i;
+
+	for (i = 0; ctx->engine->once && i < HOMA_ONCE_STRIPES; i++) {
+		struct homa_once_stripe *stripe = &ctx->engine->once[i];
+
+		homa_lock(&stripe->lock);
+		homa_once_tidy(ctx, stripe, homa_once_now(ctx), budget);
+		homa_unlock(&stripe->lock);
+	}
+}
+
+void homa_once_drain(struct homa_ctx *ctx)
+{
+	u32 i;
+
+	for (i = 0; ctx->engine->once && i < HOMA_ONCE_STRIPES; i++) {
+		struct homa_once_stripe *stripe = &ctx->engine->once[i];
+
+		homa_lock(&stripe->lock);
+		while (!homa_list_empty(&stripe->idle))
+			homa_once_put(ctx, stripe,
+				      homa_list_entry(homa_list_first(&stripe->idle),
+						      struct homa_once, idle));
+		homa_unlock(&stripe->lock);
+	}
 }

@@ -245,6 +245,7 @@ void homa_peers_drain(struct homa_ctx *ctx)
 			;
 		homa_unlock(&stripe->lock);
 	}
+	homa_once_drain(ctx);
 }
 
 void homa_peer_collect(struct homa_ctx *ctx, u32 budget)

@@ -56,6 +56,7 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	homa_heap_node_init(&rpc->out.fifo);
 	rpc->state = HOMA_RPC_NEW;
 	rpc->event_next = NULL;
+	rpc->once = NULL;
 	rpc->cookie = 0;
 	rpc->probe_at = 0;
 	rpc->probes = 0;
@@ -134,8 +135,9 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		rpc->flags |= HOMA_RPC_TELL_GONE;
 		homa_event_add(ctx, rpc);
 	}
-	if (rpc->flags & HOMA_RPC_EXECUTED)
-		homa_tombstone_add(ctx, rpc->shard, rpc->peer, rpc->id);
+	if (rpc->once)
+		homa_once_end(ctx, rpc->link, rpc->peer, rpc->id, rpc->once,
+			      rpc->flags & HOMA_RPC_EXECUTED);
 	rpc->state = HOMA_RPC_DEAD;
 	homa_list_del(&rpc->hash);
 	homa_lock(&sock->lock);

@@ -83,12 +83,10 @@ static bool homa_rx_guarded(const struct homa_ctx *ctx,
 
 /* May this packet start an RPC here? Else a reason to drop it. */
 static u16 homa_rx_admit(struct homa_ctx *ctx, const struct homa_rx_in *in,
-			 const struct homa_peer *peer, u64 id, bool retransmit)
+			 bool retransmit)
 {
 	struct homa_engine *engine = ctx->engine;
 
-	if (homa_tombstone_has(ctx, in->shard, peer, id))
-		return HOMA_M_drop_tombstone;
 	if (retransmit && homa_rx_guarded(ctx, in->link))
 		return HOMA_M_drop_restart;
 	if (!ctx->spare_rpc ||
@@ -132,6 +130,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 	u64 id = hdr->sender_id ^ 1;
 	struct homa_sock *sock;
 	struct homa_peer *peer = NULL;
+	struct homa_once *once = NULL;
 	struct homa_rpc *rpc = NULL;
 	u16 reason;
 
@@ -146,7 +145,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_peer);
 		goto out;
 	}
-	reason = homa_rx_admit(ctx, in, peer, id, retransmit);
+	reason = homa_rx_admit(ctx, in, retransmit);
 	if (reason) {
 		homa_rx_drop(ctx, pkt, reason);
 		goto out;
@@ -155,13 +154,22 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_peer_limit);
 		goto out;
 	}
+	reason = homa_once_begin(ctx, in->link, peer, id, in->whole, &once);
+	if (reason) {
+		homa_peer_unadmit(peer);
+		homa_rx_drop(ctx, pkt, reason);
+		goto out;
+	}
 	rpc = homa_rpc_create(ctx, in->shard, sock, peer, in->link, id,
 			      in->hash, hdr->sport, 0);
 	if (rpc) {
+		rpc->once = once;
 		if (!in->whole)
 			homa_rx_arm(ctx, rpc);
 		peer = NULL;
 	} else {
+		if (once)
+			homa_once_end(ctx, in->link, peer, id, once, false);
 		homa_peer_unadmit(peer);
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_rpc);
 	}

@@ -281,6 +281,7 @@ void homa_maintain(struct homa_ctx *ctx, struct homa_link *link)
 
 	HOMA_WRITE_ONCE(engine->maintain_at, ctx->now + HOMA_MAINTAIN_NS);
 	homa_peer_collect(ctx, 16);
+	homa_once_collect(ctx, 64);
 	homa_prio_recompute(ctx, link);
 }
 

@@ -87,7 +87,10 @@ extern const struct homa_metric_info homa_metric_table[HOMA_M_COUNT];
  * struct homa_limits - sizes fixed at homa_engine_init()
  * @shards: lock domains of the RPC table, a power of two.
  * @buckets: hash buckets per shard, a power of two.
- * @tombstones: finished requests remembered, over all shards, power of two.
+ * @tombstones: at most so many spare ranges are used to remember which requests were
+ *	executed, each for up to 128 requests in a row of one client (homa_once.c); a
+ *	quarter of them is kept for clients that have few, and no one client may have
+ *	more than half of the others. 0: nothing is remembered.
  * @peer_buckets: hash buckets for peers in each of the peer table's 16 parts,
  *	a power of two; 0: 1024.
  * @tell_gone: 1: a request that ends before the application has taken it - its

@@ -19,7 +19,7 @@
 #define CTRL_SLOTS 4096u
 #define CLOSE_BUDGET 256u
 #define BUCKETS 4096u
-#define TOMBSTONES 16384u
+#define TOMBSTONES (1u << 17) /* at most 8 MiB, as requests come */
 /* Small machines stop a process for 100 ms now and then; an RPC must live on. */
 #define TIMEOUT_US 500000u
 

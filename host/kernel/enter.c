@@ -82,6 +82,9 @@ static void homa_reap(struct homa_cpu *cpu)
 	}
 	while ((peer = homa_retired_peer(ctx)))
 		kmem_cache_free(homa_peer_cache, peer);
+	/* Messages with gaps have ended, or requests need not be remembered. */
+	while (unlikely(ctx->spare_ranges > 8 * HOMA_FILL))
+		kmem_cache_free(homa_range_cache, homa_ctx_take_range(ctx));
 }
 
 /* ---- in and out ---- */

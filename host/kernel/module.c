@@ -18,6 +18,7 @@ const char *const homa_plat_lock_names[HOMA_LOCK_CLASSES] = {
 	[HOMA_LOCK_PEER] = "homa_peer",
 	[HOMA_LOCK_GRANT] = "homa_grant",
 	[HOMA_LOCK_LINK] = "homa_link",
+	[HOMA_LOCK_ONCE] = "homa_once",
 };
 
 struct homa_step {

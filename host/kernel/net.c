@@ -18,11 +18,11 @@
 
 unsigned int homa_net_id;
 
-/* Tombstones remember executed requests: 32 Ki of them, a second's worth at
- * 32,000 requests a second, in 512 KiB. Shards follow from the CPUs. */
+/* What is remembered of executed requests takes memory as they come, at most 256 Ki
+ * ranges or 16 MiB (docs/protocol.md, "At most once"). Shards follow from the CPUs. */
 struct homa_limits homa_limits __ro_after_init = {
 	.buckets = 64,
-	.tombstones = 32768,
+	.tombstones = 1 << 18,
 	.peer_buckets = 64,
 	.tell_gone = 1,
 	.sock_priv = sizeof(void *),

@@ -221,6 +221,7 @@ static enum skb_drop_reason homa_rx_reason(u32 metric)
 	case HOMA_M_drop_no_rpc:
 	case HOMA_M_drop_no_peer:
 	case HOMA_M_drop_no_range:
+	case HOMA_M_drop_once_full:
 		return SKB_DROP_REASON_NOMEM;
 	case HOMA_M_drop_no_buffer:
 		return SKB_DROP_REASON_SOCKET_RCVBUFF;

@@ -19,7 +19,7 @@
 #define ALIGN 64u
 #define CTRL_SLOTS 8192u
 #define BUCKETS 16384u
-#define TOMBSTONES 65536u
+#define TOMBSTONES (1u << 19) /* at most 32 MiB, as requests come */
 #define LOCAL_MTU 65535u
 #define STOP_MS 2000 /* for RPCs to end when we stop */
 #define PEER_BUCKETS 4096u

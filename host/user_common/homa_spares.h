@@ -10,6 +10,10 @@
 #include "homa_engine.h"
 #include "homa_slab.h"
 
+/* So many times @keep ranges are too many: messages with gaps have ended, or requests
+ * need not be remembered any more. */
+#define HOMA_SPARES_MOST 4u
+
 /**
  * struct homa_spares - where they come from
  * @keep: how many a context holds of each kind.
@@ -43,7 +47,8 @@ static inline void homa_spares_refill(struct homa_spares *spares,
 	u32 low = spares->keep / 2;
 
 	if (unlikely(ctx->spare_rpcs < low || ctx->spare_peers < low ||
-		     ctx->spare_ranges < low))
+		     ctx->spare_ranges < low ||
+		     ctx->spare_ranges > HOMA_SPARES_MOST * spares->keep))
 		homa_spares_fill(spares, ctx);
 }
 

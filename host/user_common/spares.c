@@ -15,7 +15,9 @@ int homa_spares_init(struct homa_spares *spares, struct homa_ctx *ctx,
 	max_peers = homa_min_u32(max_peers, 0x20000000);
 	homa_slab_init(&spares->rpcs, homa_rpc_size(limits), max_rpcs + keep);
 	homa_slab_init(&spares->peers, homa_peer_size(limits), max_peers + keep);
-	homa_slab_init(&spares->ranges, homa_range_size(), 4 * max_rpcs);
+	/* For gaps, and to remember requests that ran. */
+	homa_slab_init(&spares->ranges, homa_range_size(),
+		       4 * max_rpcs + limits->tombstones + keep);
 	homa_spares_fill(spares, ctx);
 	return ctx->spare_rpcs && ctx->spare_peers && ctx->spare_ranges ?
 		       0 :
@@ -26,6 +28,8 @@ void homa_spares_fill(struct homa_spares *spares, struct homa_ctx *ctx)
 {
 	void *mem;
 
+	while (ctx->spare_ranges > HOMA_SPARES_MOST * spares->keep)
+		homa_slab_put(&spares->ranges, homa_ctx_take_range(ctx));
 	while (ctx->spare_rpcs < spares->keep) {
 		mem = homa_slab_get(&spares->rpcs);
 		if (!mem)

@@ -165,9 +165,9 @@ static void audit(struct pair_host *h)
 	pair_check(w, h->live[PAIR_MEM_RPC] == h->ctx.spare_rpcs,
 		   "host %u: %u RPC objects, %u spare: leaked", h->index,
 		   h->live[PAIR_MEM_RPC], h->ctx.spare_rpcs);
-	pair_check(w, h->live[PAIR_MEM_RANGE] == h->ctx.spare_ranges,
-		   "host %u: %u gap records, %u spare: leaked", h->index,
-		   h->live[PAIR_MEM_RANGE], h->ctx.spare_ranges);
+	pair_check(w, h->live[PAIR_MEM_RANGE] == h->ctx.spare_ranges + c.once,
+		   "host %u: %u ranges, %u spare, %u remember: leaked", h->index,
+		   h->live[PAIR_MEM_RANGE], h->ctx.spare_ranges, c.once);
 	pair_check(w, h->live[PAIR_MEM_PEER] == h->ctx.spare_peers + c.peers,
 		   "host %u: %u peer objects, %u spare, %u known: leaked", h->index,
 		   h->live[PAIR_MEM_PEER], h->ctx.spare_peers, c.peers);

@@ -182,7 +182,7 @@ void pair_config_default(struct pair_config *cfg)
 	cfg->max_segs = 1;
 	cfg->shards = 1;
 	cfg->buckets = 256;
-	cfg->tombstones = 4096;
+	cfg->tombstones = 65536;
 	cfg->ctrl_slots = 1024;
 	cfg->pool_pages = 64;
 	cfg->nic_queue_ns = 20000;

@@ -502,6 +502,7 @@ u32 hammer_free(struct hammer *h)
 	for (i = 0; i < HAMMER_SOCKS; i++)
 		slot_close(&h->thread[0], i);
 	homa_engine_counts(h->engine, &counts);
+	ranges -= counts.once;
 	for (i = 0; i < h->threads; i++) {
 		t = &h->thread[i];
 		memory(t);

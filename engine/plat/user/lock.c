@@ -63,7 +63,7 @@ static const char *const homa_lock_names[HOMA_LOCK_CLASSES] = {
 	[HOMA_LOCK_SHARD] = "shard", [HOMA_LOCK_SOCK_TABLE] = "sock table",
 	[HOMA_LOCK_SOCK] = "sock",   [HOMA_LOCK_PEER_TABLE] = "peer table",
 	[HOMA_LOCK_PEER] = "peer",   [HOMA_LOCK_GRANT] = "grant",
-	[HOMA_LOCK_LINK] = "link",
+	[HOMA_LOCK_LINK] = "link",   [HOMA_LOCK_ONCE] = "once",
 };
 
 /* Which lock of each class this thread holds. */
