@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 from lab import ratchet
 from lab.test import builds, process, python_tests
@@ -38,12 +39,13 @@ def run(context: Context, names: list[str]) -> Tally:
     for program, figures in PROGRAMS.items():
         document = _count(context, tally, program, directory / "tests/bench" / program)
         if document is not None:
-            counted |= {name: float(document[key]) for name, key in figures.items()}  # type: ignore[arg-type]
+            counted |= {name: document[key] for name, key in figures.items()}
     if tally.failed:
         return tally
     place = ratchet.here()
     if context.record_counts:
-        tally.notes += ratchet.record(place, counted, context.record_counts) or ["nothing to record"]
+        changes = ratchet.record(place, counted, context.record_counts)
+        tally.notes += changes or ["nothing to record"]
         tally.passed += len(counted)
         kernel = {"HOMA_VM_KERNELS": "6.1", ratchet.RECORD: context.record_counts}
         tally.add(python_tests.pytest(context, "vm", ["ratchet"], SECONDS, "vm-counts", kernel))
@@ -52,7 +54,7 @@ def run(context: Context, names: list[str]) -> Tally:
     return tally
 
 
-def _count(context: Context, tally: Tally, name: str, program: object) -> dict[str, object] | None:
+def _count(context: Context, tally: Tally, name: str, program: Path) -> dict[str, float] | None:
     log = context.log(f"counts-{name}")
     out = context.logs / f"{name}.json"
     command = [str(program), "--json", str(out)]

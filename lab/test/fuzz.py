@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from lab.test import builds, fuzz_kernel, hostile, process
+from lab.test import builds, fuzz_kernel, hostile, process, soak
 from lab.test.context import ROOT, Context, Tally
 from lab.vm import VmError
 
@@ -166,7 +166,16 @@ def main(arguments: list[str]) -> int:
         help="default: all, two at a time; with --kernel: packets, calls, default both by turns",
     )
     parser.add_argument(
-        "--seconds", type=int, default=600, help="per target, of --kernel in all (default 600)"
+        "--seconds",
+        type=int,
+        default=None,
+        help="per target, of --kernel and --soak in all (default 600; --soak: until Ctrl-C)",
+    )
+    parser.add_argument("--hours", type=float, default=0, help="the same in hours")
+    parser.add_argument(
+        "--soak",
+        action="store_true",
+        help="random worlds of whole engines on all processors, plain and under sanitizers",
     )
     parser.add_argument(
         "--kernel",
@@ -183,15 +192,17 @@ def main(arguments: list[str]) -> int:
         "--replay", type=Path, metavar="LOG", help="of --kernel: what this log's guest did"
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="of --hostile and --kernel (default: random)"
+        "--seed", type=int, default=0, help="of --hostile, --kernel, --soak (default: random)"
     )
-    parser.add_argument("--sanitized", action="store_true", help="homad under ASan and UBSan")
+    parser.add_argument("--sanitized", action="store_true", help="only under ASan and UBSan")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--list", action="store_true", help="only name the targets")
     parser.add_argument("-v", "--verbose", action="store_true", help="show libFuzzer's output")
     args = parser.parse_args(arguments)
-    if args.seconds < 1:
-        parser.error("--seconds must be at least 1")
+    if args.hours < 0 or (args.seconds is not None and args.seconds < 1):
+        parser.error("--seconds must be at least 1, --hours positive")
+    asked = args.seconds or int(args.hours * 3600)
+    args.seconds = asked or 600
 
     process.prepare()
     context = Context(args.verbose, [])
@@ -203,6 +214,8 @@ def main(arguments: list[str]) -> int:
             return fuzz_kernel.main(
                 context, args.targets, args.seconds, args.seed, args.replay, args.json
             )
+        if args.soak:
+            return soak.main(context, asked, args.seed, args.sanitized, args.json)
         if args.hostile or args.churn:
             return hostile.main(
                 context, args.hostile, args.churn, args.seed, args.sanitized, args.json

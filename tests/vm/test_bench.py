@@ -54,7 +54,7 @@ def test_icount__the_ratchet_holds(
     verdict = ratchet.compare(numbers, figures)
     assert verdict.risen == [], "worth it? say why in a commit of ./homa test --record-counts=all"
     if numbers is None:
-        pytest.skip(f"no numbers for '{place}' in ratchet.toml; ./homa test --record-counts adds them")
+        pytest.skip(f"ratchet.toml has nothing for '{place}'; ./homa test --record-counts adds it")
     assert verdict.unknown == [], "./homa test --record-counts adds what is new"
 
 
