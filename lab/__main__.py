@@ -128,13 +128,22 @@ def targets(
     names: Optional[list[str]] = typer.Argument(None, metavar="[NAME]..."),
     json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
     list_only: bool = typer.Option(False, "--list", help="Only say what there is."),
+    save: bool = typer.Option(
+        False, "--save", help="Keep what was measured in docs/results, with commit and machine."
+    ),
+    compare: bool = typer.Option(
+        False, "--compare", help="Show what moved since the scoreboards in docs/results."
+    ),
 ) -> None:
     """The scoreboard: every goal of the project against what this machine measures."""
-    from lab import machine, scoreboard
+    from lab import machine, saved, scoreboard
     from lab import targets as run
 
     check_output(json_file, "--json")
     chosen = run.choose(run.load_targets(), names or [])
+    # Before hours of measuring: a damaged file, and the commit that is measured.
+    before = saved.load() if compare else {}
+    commit = saved.commit() if save else ""
     out = console()
     if list_only:
         out.print(scoreboard.list_table(chosen))
@@ -148,8 +157,15 @@ def targets(
     for outcome in outcomes:
         if outcome.problem:
             out.print(f"{outcome.target.name}: {outcome.problem}", markup=False)
+    if compare:
+        found = saved.moves(outcomes, before)
+        out.print(scoreboard.move_table(found))
+        for line in saved.elsewhere(found, here):
+            out.print(line, markup=False)
     if json_file:
         write_json(json_file, run.as_json(here, outcomes))
+    if save:
+        out.print(f"saved: {saved.save(here, outcomes, commit)}", markup=False)
     if any(outcome.problem for outcome in outcomes):
         raise LabError("some targets could not be measured; the reasons are above")
 

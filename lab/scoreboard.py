@@ -6,6 +6,7 @@ from __future__ import annotations
 from rich.table import Table
 
 from lab.console import table
+from lab.saved import Before, Move
 from lab.targets import Outcome, Target
 
 
@@ -40,4 +41,27 @@ def outcome_table(outcomes: list[Outcome]) -> Table:
         spread = f"{number(value.low)} … {number(value.high)}" if value.rounds > 1 else "one run"
         verdict = "[green]met[/]" if outcome.met else "[red]missed[/]"
         result.add_row(name, _goal(outcome.target), number(value.median), spread, verdict)
+    return result
+
+
+_COLOURS = {"better": "green", "worse": "red", "not measured": "yellow"}
+
+
+def _then(before: Before | None) -> tuple[str, str]:
+    if before is None:
+        return "–", ""
+    return number(before.value.median), f"{before.commit} {before.date[:10]}"
+
+
+def move_table(moves: list[Move]) -> Table:
+    """Rows now and in the scoreboard that was kept last."""
+    result = table("", "target", "before", "now", "change", "", "before is", left=1)
+    for move in moves:
+        now = move.outcome.value
+        value, where = _then(move.before)
+        change = "" if move.change is None else f"{move.change:+.0%}".replace("%", " %")
+        colour = _COLOURS.get(move.verdict)
+        verdict = f"[{colour}]{move.verdict}[/]" if colour else move.verdict
+        median = number(now.median) if now else "–"
+        result.add_row(move.outcome.target.name, value, median, change, verdict, where)
     return result
