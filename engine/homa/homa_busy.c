@@ -10,22 +10,28 @@
  */
 #include "homa_busy.h"
 
-void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc)
+void homa_busy_wait(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 least)
 {
 	u64 base = HOMA_READ_ONCE(rpc->link->derived.resend_ns);
 	struct homa_peer *peer = rpc->peer;
 	u64 round;
 
-	rpc->probes = 0;
-	if ((rpc->flags & HOMA_RPC_BUSY) || (rpc->state != HOMA_RPC_OUTGOING &&
-					     rpc->state != HOMA_RPC_INCOMING))
-		return;
 	rpc->flags |= HOMA_RPC_BUSY;
 	homa_lock(&peer->lock);
 	round = homa_busy_round(++peer->num_busy, base);
 	homa_unlock(&peer->lock);
-	rpc->probe_at = ctx->now + homa_max_u64(round, homa_ask_after(rpc, base,
-								     HOMA_DOUBLINGS));
+	rpc->probe_at = ctx->now + homa_max_u64(round, least);
+}
+
+void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	u64 base = HOMA_READ_ONCE(rpc->link->derived.resend_ns);
+
+	rpc->probes = 0;
+	if ((rpc->flags & HOMA_RPC_BUSY) || (rpc->state != HOMA_RPC_OUTGOING &&
+					     rpc->state != HOMA_RPC_INCOMING))
+		return;
+	homa_busy_wait(ctx, rpc, homa_ask_after(rpc, base, HOMA_DOUBLINGS));
 }
 
 void homa_busy_ends(struct homa_rpc *rpc)

@@ -27,6 +27,8 @@ static inline u64 homa_busy_round(u32 rpcs, u64 base)
 
 /* The peer has @rpc and works on it: it is asked again in its turn. */
 void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* It is asked after @least ns, or when those before it have been. */
+void homa_busy_wait(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 least);
 void homa_busy_ends(struct homa_rpc *rpc);
 
 /* It has said something else, or nothing is waited for any more. */

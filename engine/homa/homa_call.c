@@ -5,15 +5,16 @@
  * moving of bytes to the schedulers.
  */
 #include "homa_busy.h"
+#include "homa_owner.h"
 
 /* How many RPCs a client may have open before it asks for short unscheduled
- * responses (SIGCOMM'18 section 3.6). */
+ * responses (SIGCOMM'18 section 3.6). What others have open is not its concern. */
 static void homa_incast_mark(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	const struct homa_params *params = &ctx->engine->params;
 
 	if (!params->incast_rpcs ||
-	    HOMA_READ_ONCE(ctx->engine->num_client_rpcs) <= params->incast_rpcs)
+	    HOMA_READ_ONCE(rpc->sock->owner->client_rpcs) <= params->incast_rpcs)
 		return;
 	rpc->out.incast = 1;
 	rpc->out.resp_limit_kib = (u16)params->incast_unsched_kib;
@@ -34,6 +35,8 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 
 	if (!send->length || send->length > HOMA_MAX_WIRE_LENGTH || !send->port)
 		return -HOMA_EINVAL;
+	if (homa_owner_full(engine, sock))
+		return -HOMA_ENOBUFS;
 	peer = homa_peer_get(ctx, link, &send->dst, true);
 	if (!peer)
 		return -HOMA_ENOBUFS;
@@ -121,6 +124,27 @@ void homa_msg_supply(struct homa_ctx *ctx, struct homa_handle handle,
 	homa_unlock(&shard->lock);
 }
 
+/*
+ * The server need not keep a request that nobody waits for. One packet, which is
+ * the one that a server knows from clients that have restarted; half of the link's
+ * queue is left to others, and a server that was not told asks (homa_timer.c).
+ */
+void homa_rpc_tell_server(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	struct homa_link *link = rpc->link;
+	bool tell;
+
+	if (!homa_rpc_is_client(rpc) || (rpc->state != HOMA_RPC_OUTGOING &&
+					 rpc->state != HOMA_RPC_INCOMING))
+		return;
+	homa_lock(&link->lock);
+	tell = rpc->out.first_at &&
+	       link->ctrl_tail - link->ctrl_head <= link->ctrl_mask / 2;
+	homa_unlock(&link->lock);
+	if (tell)
+		homa_ctrl_rpc(ctx, rpc, HOMA_RPC_UNKNOWN);
+}
+
 int homa_rpc_abort(struct homa_ctx *ctx, struct homa_handle handle, int error)
 {
 	struct homa_shard *shard = homa_shard_at(ctx->engine, handle.hash);
@@ -131,6 +155,7 @@ int homa_rpc_abort(struct homa_ctx *ctx, struct homa_handle handle, int error)
 	rpc = homa_rpc_find_handle(shard, handle);
 	if (rpc && homa_rpc_is_client(rpc)) {
 		err = 0;
+		homa_rpc_tell_server(ctx, rpc);
 		if (!error)
 			homa_rpc_kill(ctx, rpc);
 		else if (rpc->state != HOMA_RPC_READY)
@@ -202,6 +227,9 @@ void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	rpc->state = HOMA_RPC_IN_SERVICE;
 	rpc->flags |= HOMA_RPC_EXECUTED;
+	homa_busy_over(rpc);
+	homa_counter_add(&rpc->sock->backlog, (u64)-1);
+	homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
 	homa_count(ctx, HOMA_M_requests_received, 1);
 }
 

@@ -157,6 +157,12 @@ void *homa_ctx_rpc_after(struct homa_rpc *spare);
 int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *mem);
 /** homa_sock_bind() - -EINVAL (port), -EADDRINUSE. Makes it a server. */
 int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port);
+/**
+ * homa_sock_charge() - whose account the socket's RPCs go on, before it has any
+ * @owner: the host's memory, 0 at first, alive as long as a socket of it. Without this
+ *	call a socket is the engine's own, and limits of owners do not apply to it.
+ */
+void homa_sock_charge(struct homa_sock *sock, struct homa_owner *owner);
 /** homa_sock_serve() - take requests on the port it has, or no longer. */
 void homa_sock_serve(struct homa_sock *sock, bool server);
 /** homa_sock_only_v4() - as a server it is one for IPv4 peers only, whose addresses
@@ -220,7 +226,7 @@ struct homa_send {
 /**
  * homa_rpc_send() - start an RPC as client
  * @rpc: out: where to put private bytes, before the next engine call.
- * Errors: -EINVAL, -ENOBUFS (no spare, or max_rpcs), -ESHUTDOWN.
+ * Errors: -EINVAL, -ENOBUFS (no spare, max_rpcs, or its owner's share), -ESHUTDOWN.
  */
 int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 		  struct homa_link *link, const struct homa_send *send,
@@ -235,8 +241,8 @@ int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
 /** homa_msg_supply() - the first @available bytes may be sent now. */
 void homa_msg_supply(struct homa_ctx *ctx, struct homa_handle handle,
 		     u32 available);
-/** homa_rpc_abort() - end a client RPC; @error 0: silently, else an event.
- * -EINVAL: no such RPC. */
+/** homa_rpc_abort() - end a client RPC; @error 0: silently, else an event. The server
+ * is told, if it can know of the RPC. -EINVAL: no such RPC. */
 int homa_rpc_abort(struct homa_ctx *ctx, struct homa_handle handle, int error);
 /**
  * homa_rpc_forget() - end either side's RPC at once: no event, no packet; bytes

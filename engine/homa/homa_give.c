@@ -42,7 +42,6 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	if (!homa_rpc_is_client(rpc)) {
 		/* A START_MSG may have come before. */
 		homa_grant_remove(ctx, rpc);
-		homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
 		homa_rpc_serve(ctx, rpc);
 		return true;
 	}

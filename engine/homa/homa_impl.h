@@ -79,6 +79,8 @@ void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 /* The two ends of that: a request begins its service, a client's RPC is over. */
 void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_rpc_end(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* A client's RPC is about to end before its response has come; shard locked. */
+void homa_rpc_tell_server(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_event_add(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* Takes the RPC out of both schedulers. */
 void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc);

@@ -250,8 +250,8 @@ struct homa_peer {
 	u8 num_acks;
 	u8 grant_heap;			/* 1: in homa_grants.peers */
 	u8 probes;			/* RESENDs and NEED_ACKs unanswered */
-	u16 server_rpcs;		/* open incoming RPCs; peer lock */
 	u16 slots;
+	u32 server_rpcs;		/* open incoming RPCs; peer lock */
 	u32 cutoffs[HOMA_PRIORITIES];
 	u64 heard_at;
 	u64 active_at;
@@ -298,6 +298,8 @@ struct homa_pool {
  * struct homa_sock - a port
  * @hash: sock table lock. @rpcs, @starving, @pool, @closing: sock lock.
  * @starving: messages without receive buffers, shortest first.
+ * @owner: who pays; constant while it has RPCs.
+ * @backlog: requests that its application has not taken; counter.
  * @give: see homa_sock_give(); read and written anywhere.
  */
 struct homa_sock {
@@ -313,6 +315,8 @@ struct homa_sock {
 	struct homa_list rpcs;
 	struct homa_heap starving;
 	struct homa_pool *pool;
+	struct homa_owner *owner;
+	u64 backlog;
 };
 
 /* ---- links ---- */
@@ -440,7 +444,7 @@ struct homa_engine {
 	u64 maintain_at;	/* when homa_maintain() is due, ns */
 	u64 next_id;
 	u64 num_rpcs;		/* counters */
-	u64 num_client_rpcs;
+	struct homa_owner own;	/* of sockets that nobody else answers for */
 	u64 num_peers;
 	u64 num_socks;
 	u64 num_once;		/* blocks in @once */

@@ -7,6 +7,7 @@
  * and peer go back, because until then somebody may still write through them.
  */
 #include "homa_busy.h"
+#include "homa_owner.h"
 
 struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash, u64 id,
 			       const struct homa_addr *peer)
@@ -108,8 +109,7 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 	homa_list_add_head(&shard->buckets[hash & shard->bucket_mask],
 			   &rpc->hash);
 	homa_counter_add(&engine->num_rpcs, 1);
-	if (flags & HOMA_RPC_CLIENT)
-		homa_counter_add(&engine->num_client_rpcs, 1);
+	homa_owner_begin(rpc);
 	return rpc;
 }
 
@@ -145,11 +145,11 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_rpc_unstarve(rpc);
 	homa_unlock(&sock->lock);
 	homa_counter_add(&engine->num_rpcs, (u64)-1);
-	if (homa_rpc_is_client(rpc)) {
-		homa_counter_add(&engine->num_client_rpcs, (u64)-1);
-	} else {
+	homa_owner_end(rpc);
+	if (!homa_rpc_is_client(rpc)) {
 		homa_lock(&rpc->peer->lock);
-		rpc->peer->server_rpcs--;
+		HOMA_WRITE_ONCE(rpc->peer->server_rpcs,
+				rpc->peer->server_rpcs - 1);
 		homa_unlock(&rpc->peer->lock);
 	}
 	homa_rpc_put(ctx, rpc);

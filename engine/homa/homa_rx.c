@@ -7,6 +7,7 @@
  * with DATA; homa_rx_ctrl.c has one function per control packet.
  */
 #include "homa_busy.h"
+#include "homa_owner.h"
 #include "homa_rx.h"
 
 static const u16 homa_wire_drops[HOMA_WIRE_ERROR_LIMIT] = {
@@ -83,26 +84,26 @@ static bool homa_rx_guarded(const struct homa_ctx *ctx,
 
 /* May this packet start an RPC here? Else a reason to drop it. */
 static u16 homa_rx_admit(struct homa_ctx *ctx, const struct homa_rx_in *in,
-			 bool retransmit)
+			 const struct homa_sock *sock, bool retransmit)
 {
-	struct homa_engine *engine = ctx->engine;
-
 	if (retransmit && homa_rx_guarded(ctx, in->link))
 		return HOMA_M_drop_restart;
-	if (!ctx->spare_rpc ||
-	    HOMA_READ_ONCE(engine->num_rpcs) >= engine->params.max_rpcs)
+	if (!ctx->spare_rpc)
 		return HOMA_M_drop_no_rpc;
-	return 0;
+	return homa_owner_admit(ctx->engine, sock);
 }
 
 static bool homa_peer_admit(struct homa_ctx *ctx, struct homa_peer *peer)
 {
+	const struct homa_engine *engine = ctx->engine;
+	u32 most = homa_min_u32(engine->params.max_server_rpcs_per_peer,
+				homa_rpcs_left(engine) + 1);
 	bool ok;
 
 	homa_lock(&peer->lock);
-	ok = peer->server_rpcs < ctx->engine->params.max_server_rpcs_per_peer;
+	ok = peer->server_rpcs < most;
 	if (ok)
-		peer->server_rpcs++;
+		HOMA_WRITE_ONCE(peer->server_rpcs, peer->server_rpcs + 1);
 	homa_unlock(&peer->lock);
 	return ok;
 }
@@ -110,7 +111,7 @@ static bool homa_peer_admit(struct homa_ctx *ctx, struct homa_peer *peer)
 static void homa_peer_unadmit(struct homa_peer *peer)
 {
 	homa_lock(&peer->lock);
-	peer->server_rpcs--;
+	HOMA_WRITE_ONCE(peer->server_rpcs, peer->server_rpcs - 1);
 	homa_unlock(&peer->lock);
 }
 
@@ -145,7 +146,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_peer);
 		goto out;
 	}
-	reason = homa_rx_admit(ctx, in, retransmit);
+	reason = homa_rx_admit(ctx, in, sock, retransmit);
 	if (reason) {
 		homa_rx_drop(ctx, pkt, reason);
 		goto out;
@@ -320,7 +321,9 @@ void homa_rx_copied(struct homa_ctx *ctx, struct homa_rx_pkt *pkt)
 	if (rpc->copied == rpc->in.length && rpc->state == HOMA_RPC_INCOMING) {
 		rpc->state = HOMA_RPC_READY;
 		homa_grant_remove(ctx, rpc);
-		homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
+		/* A request that nobody takes should not outlive its client. */
+		if (homa_rpc_is_client(rpc))
+			homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
 		homa_event_add(ctx, rpc);
 	}
 	homa_unlock(&rpc->shard->lock);
@@ -339,7 +342,6 @@ int homa_rx_finish(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 	if (rpc->copied == rpc->in.length && rpc->state == HOMA_RPC_INCOMING) {
 		rpc->state = HOMA_RPC_READY;
 		homa_grant_remove(ctx, rpc);
-		homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
 		homa_rpc_give(ctx, rpc, info);
 		done = 1;
 	}

@@ -63,15 +63,20 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 	if (!homa_is_sending(rpc)) {
-		/* Our own clock goes on: if a part of the request is missing,
-		 * a client that keeps asking must not keep us from asking. If
-		 * we have no room for it, that it asks is all we can know. */
-		if (rpc->flags & HOMA_RPC_NO_BUFFER)
-			rpc->heard_at = ctx->now;
-		if (homa_rpc_is_client(rpc))
+		/* A request that has failed is as good as forgotten. */
+		if (rpc->state == HOMA_RPC_FAILED) {
+			homa_ctrl_rpc(ctx, rpc, HOMA_RPC_UNKNOWN);
+		} else if (homa_rpc_is_client(rpc)) {
 			homa_ctrl_drop(ctx, pkt, HOMA_M_drop_state);
-		else
+		} else {
+			/* Our own clock goes on if a part of the request is missing:
+			 * a client that keeps asking must not keep us from asking. If
+			 * we have no room for it, that it asks is all we can know. */
+			if (rpc->state != HOMA_RPC_INCOMING ||
+			    rpc->flags & HOMA_RPC_NO_BUFFER)
+				homa_ctrl_heard(ctx, rpc);
 			homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
+		}
 		return;
 	}
 	/* A peer with another idea of the length must die of it: BUSY would

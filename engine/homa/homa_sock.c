@@ -74,6 +74,7 @@ int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *sock)
 	homa_lock_init(&sock->lock, HOMA_LOCK_SOCK);
 	homa_list_init(&sock->rpcs);
 	homa_heap_init(&sock->starving);
+	sock->owner = &engine->own;
 	homa_lock(&engine->sock_lock);
 	for (tries = 0; tries < 0x8000; tries++) {
 		u16 port = engine->next_port | HOMA_MIN_CLIENT_PORT;
@@ -239,6 +240,7 @@ int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget)
 		if (!rpc)
 			break;
 		homa_lock(&rpc->shard->lock);
+		homa_rpc_tell_server(ctx, rpc);
 		homa_rpc_kill(ctx, rpc);
 		homa_unlock(&rpc->shard->lock);
 		homa_rpc_put(ctx, rpc);

@@ -102,6 +102,7 @@ enum homa_question {
 	HOMA_ASK_MISSING,	/* receiver: bytes that should have come */
 	HOMA_ASK_ALIVE,		/* client: have you still got the response? */
 	HOMA_ASK_ACK,		/* server: have you got the response? */
+	HOMA_ASK_WAITING,	/* server: do you still wait for a response? */
 };
 
 static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
@@ -128,6 +129,12 @@ static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		break;
 	case HOMA_ASK_ACK:
 		homa_ctrl_rpc(ctx, rpc, HOMA_NEED_ACK);
+		break;
+	case HOMA_ASK_WAITING:
+		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
+		ctrl->offset = 0;
+		ctrl->length = 0;
+		ctrl->priority = 0;
 		break;
 	}
 	homa_rpc_asked(ctx, rpc);
@@ -228,12 +235,44 @@ static u64 homa_rpc_ours(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	return ctx->now + HOMA_READ_ONCE(rpc->link->derived.resend_ns);
 }
 
+/*
+ * A request that its application has not taken. Its client asks for the response now
+ * and then; only if it does not is it asked, for no byte at all, which one that
+ * waits answers by BUSY at most and one that does not by RPC_UNKNOWN. However many such
+ * requests a peer has, they ask in turn.
+ */
+static u64 homa_untaken_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	const struct homa_derived *d = &rpc->link->derived;
+	u64 timeout = HOMA_READ_ONCE(d->timeout_ns);
+	u64 heard = rpc->heard_at;
+	u64 since = homa_max_u64(heard, HOMA_READ_ONCE(rpc->peer->heard_at));
+
+	if (homa_rpc_is_lost(ctx, rpc, homa_since(ctx->now, since))) {
+		homa_rpc_give_up(ctx, rpc);
+		return 0;
+	}
+	if (rpc->flags & HOMA_RPC_BUSY) {
+		if (ctx->now < rpc->probe_at)
+			return rpc->probe_at;
+		if (homa_since(ctx->now, heard) >= timeout &&
+		    homa_peer_may_ask(ctx, rpc->peer, HOMA_READ_ONCE(d->resend_ns)))
+			homa_rpc_ask(ctx, rpc, HOMA_ASK_WAITING);
+		homa_busy_over(rpc);
+	}
+	homa_busy_wait(ctx, rpc, 0);
+	rpc->probe_at += timeout;
+	return rpc->probe_at;
+}
+
 /* Returns the next deadline, 0 if the RPC has none any more. */
 static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	enum homa_question question;
 	u64 base, since, due, death;
 
+	if (rpc->state == HOMA_RPC_READY && !homa_rpc_is_client(rpc))
+		return homa_untaken_deadline(ctx, rpc);
 	if (homa_request_is_stale(ctx, rpc)) {
 		homa_rpc_give_up(ctx, rpc);
 		return 0;

@@ -111,6 +111,17 @@ struct homa_limits {
 };
 
 /*
+ * struct homa_owner - whom sockets belong to, a user say; see homa_sock_charge()
+ * Counters, the engine's:
+ * @rpcs: open on its sockets, of either side.
+ * @client_rpcs: of these, begun by itself.
+ */
+struct homa_owner {
+	u64 rpcs;
+	u64 client_rpcs;
+};
+
+/*
  * struct homa_seeds - random numbers that make an engine unpredictable
  * @keys: of the hash tables; secret. Who knew them could put all his RPCs into
  *	one bucket.

@@ -197,6 +197,7 @@ int homad_app_new(struct homad *d, struct homad_client *client,
 	app->wake_fd = app->kick_fd = app->ready_fd = -1;
 	app->max_rpcs = homad_share_rpcs(d, client->user);
 	client->user->rpcs += app->max_rpcs;
+	app->owner = &client->user->owner;
 	app->slow = &a->attached;
 	a->client = client;
 	a->user = client->user;

@@ -23,6 +23,7 @@
  * @fresh: connections that have not attached. @attachments: open.
  * @memory: bytes of shared memory, and of answers not yet sent.
  * @rpcs: sum of max_rpcs.
+ * @owner: the engine's account of its sockets.
  */
 struct homad_user {
 	struct homa_list list;
@@ -31,6 +32,7 @@ struct homad_user {
 	u32 attachments;
 	u64 memory;
 	u64 rpcs;
+	struct homa_owner owner;
 };
 
 /**

@@ -198,6 +198,7 @@ enum homad_app_phase {
  * @wake_fd, @ready_fd: write ends of pipes; @ready_fd -1 until asked for,
  *	@ready_every: signalled for every message. @kick_fd: eventfd, never read.
  * @max_rpcs: size of @client_slots and @server_slots.
+ * @owner: its user's account in the engine; NULL: the engine's own.
  * @slow: the slow path's own record of it.
  *
  * Fast path's:
@@ -230,6 +231,7 @@ struct homad_app {
 	int wake_fd, kick_fd, ready_fd;
 	bool ready_every;
 	u32 max_rpcs;
+	struct homa_owner *owner;
 	void *slow;
 
 	struct homad_thread *thread;

@@ -89,6 +89,8 @@ int homad_session_open(struct homad_thread *t, void *arg)
 	rc = homa_sock_open(&t->ctx, app->sock);
 	if (rc)
 		goto fail;
+	if (app->owner)
+		homa_sock_charge(app->sock, app->owner);
 	*(struct homad_app **)homa_sock_priv(app->sock) = app;
 	rc = homa_sock_set_pool(&t->ctx, app->sock, app->pool_mem, pages);
 	if (!rc)

@@ -557,6 +557,8 @@ void pair_app_events(struct pair_host *h)
 		}
 		pair_check(w, ev.kind >= HOMA_EV_REQUEST && ev.kind <= HOMA_EV_FAILED,
 			   "event kind %d", ev.kind);
+		if (h->socks[sock_index(h, ev.sock)].deaf)
+			continue;
 		a = calloc(1, sizeof(*a));
 		if (!a)
 			abort();

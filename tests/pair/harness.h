@@ -202,6 +202,7 @@ struct pair_sock {
 	u8 *region;
 	u16 port;
 	bool open, server;
+	bool deaf;		/* its application never looks */
 	u32 serial;		/* tells successive sockets of a slot apart */
 	u32 region_pages;
 	u32 pages_out;		/* with applications */

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Who may have how many RPCs. Room for them is one for all (max_rpcs), and neither a
+ * user nor a socket nor a peer may take so much that the others have none. A fixed
+ * share each would be too little for one alone and too much when all come at once.
+ * So thresholds are dynamic (Choudhury and Hahne, IEEE/ACM Transactions on Networking
+ * 6(2), 1998): an owner, or a peer, may have as many as there is room left for, a
+ * socket's application may leave half as many untaken. One greedy owner gets half of the
+ * room and leaves half, two get a third each and leave a third.
+ *
+ * What is refused is one packet of one RPC; its client asks again. Two CPUs that
+ * look at once may both go on, so a threshold is passed by a few.
+ */
+#include "homa_owner.h"
+
+void homa_sock_charge(struct homa_sock *sock, struct homa_owner *owner)
+{
+	sock->owner = owner;
+}
+
+bool homa_owner_full(const struct homa_engine *engine,
+		     const struct homa_sock *sock)
+{
+	const struct homa_owner *owner = sock->owner;
+
+	return owner != &engine->own &&
+	       HOMA_READ_ONCE(owner->rpcs) > homa_rpcs_left(engine);
+}
+
+u16 homa_owner_admit(const struct homa_engine *engine,
+		     const struct homa_sock *sock)
+{
+	u32 left = homa_rpcs_left(engine);
+	u64 backlog = HOMA_READ_ONCE(sock->backlog);
+
+	if (!left)
+		return HOMA_M_drop_no_rpc;
+	if (backlog >= engine->params.max_backlog || backlog > left / 2)
+		return HOMA_M_drop_backlog;
+	if (homa_owner_full(engine, sock))
+		return HOMA_M_drop_owner_limit;
+	return 0;
+}

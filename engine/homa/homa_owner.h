@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Whose an RPC is, and who may have more. See homa_owner.c.
+ */
+#ifndef HOMA_OWNER_H
+#define HOMA_OWNER_H
+
+#include "homa_impl.h"
+
+/* RPCs for which there is room; no lock. */
+static inline u32 homa_rpcs_left(const struct homa_engine *engine)
+{
+	u64 have = HOMA_READ_ONCE(engine->num_rpcs);
+
+	return have < engine->params.max_rpcs ?
+		       (u32)(engine->params.max_rpcs - have) : 0;
+}
+
+/* An RPC begins or ends on its socket's account; it is whole, its shard locked. */
+static inline void homa_owner_begin(struct homa_rpc *rpc)
+{
+	struct homa_sock *sock = rpc->sock;
+
+	homa_counter_add(&sock->owner->rpcs, 1);
+	homa_counter_add(homa_rpc_is_client(rpc) ? &sock->owner->client_rpcs :
+						   &sock->backlog, 1);
+}
+
+static inline void homa_owner_end(struct homa_rpc *rpc)
+{
+	struct homa_sock *sock = rpc->sock;
+
+	homa_counter_add(&sock->owner->rpcs, (u64)-1);
+	if (homa_rpc_is_client(rpc))
+		homa_counter_add(&sock->owner->client_rpcs, (u64)-1);
+	else if (!(rpc->flags & HOMA_RPC_EXECUTED))
+		homa_counter_add(&sock->backlog, (u64)-1);
+}
+
+/* Has the owner of @sock as many RPCs as it may? */
+bool homa_owner_full(const struct homa_engine *engine,
+		     const struct homa_sock *sock);
+/* May a request to @sock begin? 0, or the reason to drop it. */
+u16 homa_owner_admit(const struct homa_engine *engine,
+		     const struct homa_sock *sock);
+
+#endif
