@@ -35,6 +35,20 @@ struct homa_ctrl *homa_ctrl_rpc(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	return ctrl;
 }
 
+void homa_say(struct homa_ctx *ctx, struct homa_link *link,
+	      const struct homa_addr *dst, u8 type, u16 sport, u16 dport, u64 id)
+{
+	struct homa_ctrl *ctrl = homa_ctrl_to(ctx, link, dst, type);
+
+	ctrl->sport = sport;
+	ctrl->dport = dport;
+	ctrl->sender_id = id;
+	ctrl->offset = 0;
+	ctrl->length = 0;
+	ctrl->priority = 7;
+	homa_ctrl_flush(ctx);
+}
+
 void homa_ctrl_flush(struct homa_ctx *ctx)
 {
 	struct homa_link *link = ctx->ctrl_link;

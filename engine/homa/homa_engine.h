@@ -269,6 +269,10 @@ u32 homa_rx_place(const struct homa_rpc *rpc, u32 offset, u32 *contiguous);
 bool homa_rx_placed(const struct homa_rpc *rpc);
 /** homa_rx_flush() - issue grants and queue control packets; after each batch. */
 void homa_rx_flush(struct homa_ctx *ctx);
+/** homa_say() - send a control packet about no RPC, for hosts that ask each other
+ * something. RESEND is of no bytes; other types must be the common header alone. */
+void homa_say(struct homa_ctx *ctx, struct homa_link *link,
+	      const struct homa_addr *dst, u8 type, u16 sport, u16 dport, u64 id);
 /** homa_icmp() - an ICMP error quoting one of our packets (@id 0: unknown). */
 void homa_icmp(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
 	       u16 dport, u64 id, int error);

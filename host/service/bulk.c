@@ -4,53 +4,54 @@
  * the fastest for short messages, but UDP with segmentation offload moves long
  * ones several times faster, because 64 KiB cross the device as one unit. So a
  * long request goes over UDP encapsulation, and its response with it, if the
- * peer understands that. Nothing in the protocol says so; we ask with a packet
- * that every implementation answers: a NEED_ACK for an RPC that does not exist
- * brings an ACK (docs/protocol.md). No answer, or an ICMP error: the native way
- * it is. Answers are believed for a minute and asked for anew while in use.
+ * peer's UDP port is its homad's. Any process may have got hold of that port,
+ * but the native protocol takes privileges. So we ask natively, with a packet
+ * that every implementation bears: a RESEND of no bytes of an RPC that does not
+ * exist, whose id is a random number. A homad answers RPC_UNKNOWN over UDP: who
+ * knows the number there has the native protocol, too. That is believed for two
+ * seconds and asked for anew every second while in use. No answer: the native
+ * way it is.
  */
+#include <sys/random.h>
 #include "homa_codec.h"
 #include "homa_sockaddr.h"
 #include "service.h"
 
-#define BELIEVE_NS 60000000000u
-#define AGAIN_NS 1000000000u /* after no answer; doubles up to BELIEVE_NS */
+#define BELIEVE_NS 2000000000u
+#define ANEW_NS 1000000000u
+#define AGAIN_NS 1000000000u /* after no answer; doubles up to LATEST_NS */
+#define LATEST_NS 60000000000u
+#define ANSWER_NS 1000000u /* at least between two answers of a thread */
+#define ASK_SPORT 1u
+#define ASK_DPORT 0x8000u
+
+/* Both ends use the usual port, so that nobody needs to name his. */
+static bool have_port(const struct homad *d)
+{
+	return d->udp && d->udp->info->address.encap == HOMA_ENCAP_PORT;
+}
 
 static bool wanted(const struct homad *d, const struct homad_port *native)
 {
-	if (!d->udp || d->config.bulk == HOMAD_BULK_OFF)
+	if (!have_port(d) || d->config.bulk == HOMAD_BULK_OFF)
 		return false;
 	return d->config.bulk == HOMAD_BULK_ON || native->virtual_device;
 }
 
 static void ask(struct homad_thread *t, struct homad_dest *dest)
 {
-	struct homa_packet packet = {
-		.hdr = {
-			.sport = 1,
-			.dport = HOMA_MIN_CLIENT_PORT,
-			.type = HOMA_NEED_ACK,
-			/* A server's id that nobody has: our RPCs' ids begin at
-			 * random places, and count up from there. Not 1, which
-			 * older homads ask with: ids below 2 are refused in
-			 * all that is no such question. */
-			.sender_id = 3,
-		},
-	};
-	u8 hdr[HOMA_MAX_HDR];
-	struct nic_tx tx = { .dst = dest->addr, .hdr = hdr, .prio = 7 };
+	u64 nonce;
 
-	tx.dst.encap = HOMA_ENCAP_PORT;
-	tx.hdr_len = homa_packet_encode(hdr, &packet);
-	dest->bulk = dest->bulk == HOMAD_BULK_YES ? HOMAD_BULK_YES :
-						    HOMAD_BULK_ASKED;
 	dest->bulk_wait = dest->bulk_wait ?
-				  homa_min_u64(2 * dest->bulk_wait, BELIEVE_NS) :
+				  homa_min_u64(2 * dest->bulk_wait, LATEST_NS) :
 				  AGAIN_NS;
-	dest->bulk_at = t->ctx.now;
-	t->asked++;
-	nic_tx(t->d->udp->nic, &tx, 1);
-	nic_flush(t->d->udp->nic);
+	dest->bulk_ask = t->ctx.now + dest->bulk_wait;
+	dest->bulk_nonce = 0;
+	if (getrandom(&nonce, sizeof(nonce), GRND_NONBLOCK) != sizeof(nonce))
+		return;
+	dest->bulk_nonce = (nonce | 2) & ~1ull;
+	homa_say(&t->ctx, dest->port->link, &dest->way, HOMA_RESEND, ASK_SPORT,
+		 ASK_DPORT, dest->bulk_nonce);
 }
 
 bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
@@ -62,9 +63,9 @@ bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
 	    dest->port == d->local || !wanted(d, dest->port) ||
 	    d->udp->thread != t->index)
 		return false;
-	if (!dest->bulk_wait || homa_since(t->ctx.now, dest->bulk_at) > dest->bulk_wait)
+	if (t->ctx.now >= dest->bulk_ask)
 		ask(t, dest);
-	if (dest->bulk != HOMAD_BULK_YES)
+	if (t->ctx.now >= dest->bulk_until)
 		return false;
 	addr->encap = HOMA_ENCAP_PORT;
 	*port = d->udp;
@@ -72,35 +73,51 @@ bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
 	return true;
 }
 
-void homad_bulk_heard(struct homad_thread *t, const struct nic_rx *pkt)
+/* A homad asks. The answer goes to its UDP port, and says that ours is ours. */
+static void asked(struct homad_thread *t, const struct nic_rx *pkt,
+		  const struct homa_hdr *hdr)
 {
 	struct homa_addr addr = pkt->src;
-	struct homad_dest *dest;
 
-	if (pkt->len < HOMA_COMMON_HDR || homa_peek_type(pkt->data) != HOMA_ACK ||
-	    addr.encap != HOMA_ENCAP_PORT)
+	if (!have_port(t->d) || t->ctx.now - t->bulk_answered < ANSWER_NS)
 		return;
-	addr.encap = 0;
-	dest = homad_dest_find(t, &addr);
-	if (!dest || !dest->bulk_wait)
-		return;
-	dest->bulk = HOMAD_BULK_YES;
-	dest->bulk_wait = BELIEVE_NS;
-	if (t->asked)
-		t->asked--;
+	t->bulk_answered = t->ctx.now;
+	addr.encap = HOMA_ENCAP_PORT;
+	homa_say(&t->ctx, t->d->udp->link, &addr, HOMA_RPC_UNKNOWN, ASK_DPORT,
+		 ASK_SPORT, hdr->sender_id ^ 1);
 }
 
-void homad_bulk_refused(struct homad_thread *t, const struct homa_addr *where)
+static void answered(struct homad_thread *t, const struct nic_rx *pkt,
+		     const struct homa_hdr *hdr)
 {
-	struct homa_addr addr = *where;
+	struct homa_addr addr = pkt->src;
 	struct homad_dest *dest;
 
 	if (addr.encap != HOMA_ENCAP_PORT)
 		return;
 	addr.encap = 0;
 	dest = homad_dest_find(t, &addr);
-	if (dest && dest->bulk_wait) {
-		dest->bulk = HOMAD_BULK_NO;
-		dest->bulk_wait = BELIEVE_NS;
-	}
+	if (!dest || !dest->bulk_nonce ||
+	    dest->bulk_nonce != (hdr->sender_id ^ 1))
+		return;
+	dest->bulk_nonce = 0;
+	dest->bulk_wait = 0;
+	dest->bulk_until = t->ctx.now + BELIEVE_NS;
+	dest->bulk_ask = t->ctx.now + ANEW_NS;
+}
+
+void homad_bulk_heard(struct homad_thread *t, const struct homad_port *port,
+		      const struct nic_rx *pkt)
+{
+	u8 type = port->encap ? HOMA_RPC_UNKNOWN : HOMA_RESEND;
+	struct homa_packet p;
+
+	if (pkt->len < HOMA_COMMON_HDR || homa_peek_type(pkt->data) != type ||
+	    homa_packet_decode(&p, pkt->data, pkt->len))
+		return;
+	if (port->encap && p.hdr.sport == ASK_DPORT && p.hdr.dport == ASK_SPORT)
+		answered(t, pkt, &p.hdr);
+	else if (!port->encap && p.hdr.sport == ASK_SPORT &&
+		 p.hdr.dport == ASK_DPORT && !p.resend.length)
+		asked(t, pkt, &p.hdr);
 }

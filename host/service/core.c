@@ -239,6 +239,12 @@ static int open_udp(struct homad *d, char *err, size_t errlen)
 	if (!c->udp)
 		return 0;
 	rc = nic_open(&nic, &config, err, errlen);
+	if (rc == -EADDRINUSE) {
+		snprintf(err, errlen,
+			 "UDP port %u is taken by another process, which peers would take for homad; end it (ss -ulpn shows it), or do without UDP: network.udp = false",
+			 c->udp_port);
+		return rc;
+	}
 	if (rc && d->num_ports) {
 		homad_log(HOMAD_WARNING,
 			  "no UDP encapsulation: peers that need it cannot be reached\treason=\"%s\"",

@@ -31,8 +31,6 @@ int homad_rx(struct homad_thread *t, struct homad_port *port)
 		pkt->src = &t->rx[i].src;
 		pkt->prio = t->rx[i].prio;
 		homad_trace_rx(t, port, &t->rx[i]);
-		if (unlikely(t->asked) && port->encap)
-			homad_bulk_heard(t, &t->rx[i]);
 	}
 	homad_refill(t);
 	homa_rx(&t->ctx, port->link, t->pkts, (u32)n);
@@ -45,6 +43,8 @@ int homad_rx(struct homad_thread *t, struct homad_port *port)
 			homa_rx_copied(&t->ctx, pkt);
 		} else if (unlikely(pkt->verdict == HOMA_RX_NO_LISTENER)) {
 			nic_port_unreachable(port->nic, &t->rx[i]);
+		} else {
+			homad_bulk_heard(t, port, &t->rx[i]);
 		}
 	}
 	nic_rx_release(port->nic, t->rx, n);
@@ -59,7 +59,6 @@ void homad_icmp(struct homad_thread *t, struct homad_port *port)
 
 	n = nic_errors(port->nic, errors, 8);
 	for (i = 0; i < n; i++) {
-		homad_bulk_refused(t, &errors[i].dst);
 		/* Messages under way keep their packet size, so this one ends
 		 * too; the next one fits. */
 		if (errors[i].error == EMSGSIZE && errors[i].mtu)

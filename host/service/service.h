@@ -69,13 +69,12 @@ struct homad_port {
 	char name[32];
 };
 
-enum { HOMAD_BULK_ASKED = 1, HOMAD_BULK_YES, HOMAD_BULK_NO };
-
 /**
  * struct homad_dest - the way to a destination, believed for a second
  * @addr: as applications name it. @way: with the encapsulation that is used.
- * @bulk, @bulk_at, @bulk_wait: does it understand UDP (bulk.c), asked when, to
- *	be asked again after how long; @bulk_wait 0: never asked.
+ * @bulk_until: so long its UDP port is known to be its homad's (bulk.c).
+ * @bulk_ask, @bulk_wait, @bulk_nonce: when to ask it next; how long after the last
+ *	time without answer; the number that its answer must have, 0: none.
  */
 struct homad_dest {
 	struct homa_addr addr;
@@ -83,8 +82,7 @@ struct homad_dest {
 	u64 checked;
 	struct homad_port *port;
 	int error;
-	u8 bulk;
-	u64 bulk_at, bulk_wait;
+	u64 bulk_until, bulk_ask, bulk_wait, bulk_nonce;
 };
 
 /**
@@ -353,7 +351,7 @@ struct homad_thread {
 	u64 direct_id;
 	struct nic_rtnl rtnl;
 	struct homad_dest dests[HOMAD_DESTS];
-	u32 asked; /* questions of bulk.c under way */
+	u64 bulk_answered; /* somebody's question, bulk.c */
 	struct nic_rx rx[HOMAD_BATCH];
 	struct homa_rx_pkt pkts[HOMAD_BATCH];
 	struct nic_tx tx[HOMAD_TX_BATCH];
@@ -571,10 +569,9 @@ struct homad_dest *homad_dest_find(struct homad_thread *t,
  *  and @port changed. */
 bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
 		struct homa_addr *addr, struct homad_port **port);
-/** homad_bulk_heard() - a packet came over UDP while we wait for answers. */
-void homad_bulk_heard(struct homad_thread *t, const struct nic_rx *pkt);
-/** homad_bulk_refused() - an ICMP error from @where. */
-void homad_bulk_refused(struct homad_thread *t, const struct homa_addr *where);
+/** homad_bulk_heard() - a packet that is no message may be a question or answer. */
+void homad_bulk_heard(struct homad_thread *t, const struct homad_port *port,
+		      const struct nic_rx *pkt);
 
 /* ---- memory.c ---- */
 int homad_memory_init(struct homad_thread *t);
