@@ -9,10 +9,12 @@
 #include <netinet/udp.h>
 #include <string.h>
 
+#include "frame.h"
 #include "udp.h"
 
 /* Messages are cut off by the socket buffer, not by us. */
 #define ROOM 1024
+#define TRIES 3 /* for a packet, while errors of others come */
 
 int udp_tx_room(struct nic *nic)
 {
@@ -152,10 +154,56 @@ static int send_plain(struct udp *u, const struct nic_tx *pkt)
 	return sendmsg(u->fd, &mh, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
+/* What the kernel makes of an ICMP error; the first four are ours as well, if there
+ * is no route, or none for packets as long. */
+static const int of_icmp[] = {
+	-EHOSTUNREACH, -ENETUNREACH, -EMSGSIZE,	  -EACCES,
+	-ECONNREFUSED, -ENOPROTOOPT, -EHOSTDOWN, -ENONET,
+	-EPROTO,       -EOPNOTSUPP,
+};
+#define OF_ROUTES 4u
+
+static bool among(int error, u32 first_ones)
+{
+	u32 i;
+
+	for (i = 0; i < first_ones; i++)
+		if (of_icmp[i] == error)
+			return true;
+	return false;
+}
+
+static bool may_be_icmp(int error)
+{
+	return among(error, HOMA_ARRAY_SIZE(of_icmp));
+}
+
 /*
- * A message was refused. Errors that an earlier packet's ICMP caused are
- * reported in place of sending, so each packet is tried again by itself; that
- * also tells a device that cannot do GSO (EIO, EINVAL) from a packet too large.
+ * Is @error, with which the kernel refused @pkt, about @pkt? An ICMP error about an
+ * earlier packet is reported in place of sending, whoever's the next one is, and
+ * with many of them one may come between any two calls. 0: no.
+ */
+static int own_error(struct udp *u, const struct nic_tx *pkt, int error)
+{
+	u32 head = homa_addr_is_v4(&pkt->dst) ? NIC_IPV4_HLEN : NIC_IPV6_HLEN;
+	u32 mtu = u->nic.info.mtu;
+	int rc;
+
+	if (!may_be_icmp(error))
+		return error;
+	if (!among(error, OF_ROUTES))
+		return 0;
+	udp_route_forget(u, &pkt->dst);
+	rc = udp_route(&u->nic, &pkt->dst, &mtu);
+	if (!rc && error == -EMSGSIZE && packet_len(pkt) + head > mtu)
+		rc = error;
+	return rc;
+}
+
+/*
+ * A message was refused. It may be for an earlier packet's sake, so each packet is
+ * tried again by itself; that also tells a device that cannot do GSO (EIO, EINVAL)
+ * from a packet too large. One that cannot be sent for others' errors is lost.
  * Returns how many packets of the message are dealt with.
  */
 static int retry(struct udp *u, const struct nic_tx *pkts, int count, int error)
@@ -166,24 +214,25 @@ static int retry(struct udp *u, const struct nic_tx *pkts, int count, int error)
 	for (int i = 0; i < count; i++) {
 		int rc = send_plain(u, &pkts[i]);
 
+		for (int tries = 0; tries < TRIES && may_be_icmp(rc); tries++) {
+			udp_take_errors(u);
+			rc = send_plain(u, &pkts[i]);
+		}
 		if (rc == -EAGAIN || rc == -ENOBUFS) {
 			u->blocked = true;
 			return i;
 		}
-		if (rc == -ECONNREFUSED || rc == -EHOSTUNREACH ||
-		    rc == -ENETUNREACH) {
-			/* may still be an old packet's error: once more */
-			udp_take_errors(u);
-			rc = send_plain(u, &pkts[i]);
-		}
-		if (rc == -EMSGSIZE) {
-			udp_route_forget(u, &pkts[i].dst);
+		if (rc == -EMSGSIZE)
 			gso_refused = false;
+		if (!rc) {
+			u->nic.stats.tx_packets++;
+			continue;
 		}
+		rc = own_error(u, &pkts[i], rc);
 		if (rc)
 			udp_refuse(u, &pkts[i], -rc, 0);
 		else
-			u->nic.stats.tx_packets++;
+			u->nic.stats.tx_errors++;
 	}
 	if (gso_refused) {
 		u->gso = false;
