@@ -273,12 +273,19 @@ void homa_rx_flush(struct homa_ctx *ctx);
  * something. RESEND is of no bytes; other types must be the common header alone. */
 void homa_say(struct homa_ctx *ctx, struct homa_link *link,
 	      const struct homa_addr *dst, u8 type, u16 sport, u16 dport, u64 id);
-/** homa_icmp() - an ICMP error quoting one of our packets (@id 0: unknown). */
+/**
+ * homa_icmp() - an ICMP error about a packet of ours to @dst, with what it quotes
+ * of the Homa header. Believed only about an RPC with this @id and these ports.
+ */
 void homa_icmp(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
 	       u16 dport, u64 id, int error);
+/** homa_icmp_mtu() - the same: it was too long for the path, whose IP MTU is @mtu;
+ * messages started later are cut smaller. False: not believed. */
+bool homa_icmp_mtu(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
+		   u16 dport, u64 id, u32 mtu);
 
-/** homa_path_mtu() - IP MTU of the path to a peer, from routes or ICMP; messages
- * started later use it. */
+/** homa_path_mtu() - IP MTU of the path to a peer, as the host's routes have it;
+ * messages started later use it. */
 void homa_path_mtu(struct homa_ctx *ctx, struct homa_link *link,
 		   const struct homa_addr *dst, u32 mtu);
 

@@ -1,54 +1,74 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * ICMP errors about packets of ours. Anybody can forge one, so they end only what
- * they name.
+ * ICMP errors about packets of ours. Anybody can forge one, so they are believed
+ * only about the RPC that they name: the quote must have the id, which nobody
+ * else knows, and both ports. Many routers quote less, no more than the ports;
+ * then timeouts do the work. One RPC is looked up, and nothing searched.
  */
-#include "homa_impl.h"
+#include "homa_rx.h"
 
-/* Port unreachable ends both sides' RPCs; other errors concern clients. */
-static void homa_icmp_rpc(struct homa_ctx *ctx, struct homa_rpc *rpc, int error)
+/* As the kernel's own least path MTUs. */
+#define HOMA_MIN_MTU_V4 552u
+#define HOMA_MIN_MTU_V6 1280u
+
+/* The RPC whose packet to @dst is quoted, its shard locked; NULL: none. */
+static struct homa_rpc *homa_icmp_rpc(struct homa_ctx *ctx,
+				      const struct homa_addr *dst, u16 sport,
+				      u16 dport, u64 id)
 {
-	homa_count(ctx, HOMA_M_icmp_errors, 1);
-	if (homa_rpc_is_client(rpc)) {
-		/* Once a response has begun, the server has existed; an error
-		 * that arrives now is late or forged. */
-		if (rpc->state == HOMA_RPC_OUTGOING)
-			homa_rpc_fail(ctx, rpc, error);
-	} else if (error == HOMA_ENOTCONN) {
-		homa_rpc_kill(ctx, rpc);
-	}
+	u32 hash = homa_rpc_hash(ctx, id, dst);
+	struct homa_shard *shard = homa_shard_at(ctx->engine, hash);
+	struct homa_rpc *rpc = NULL;
+
+	homa_lock(&shard->lock);
+	if (id && sport && dport)
+		rpc = homa_rpc_find(shard, hash, id, dst);
+	if (rpc && rpc->sport == sport && rpc->dport == dport)
+		return rpc;
+	homa_unlock(&shard->lock);
+	homa_count(ctx, HOMA_M_icmp_ignored, 1);
+	return NULL;
 }
 
 void homa_icmp(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
 	       u16 dport, u64 id, int error)
 {
-	struct homa_engine *engine = ctx->engine;
-	struct homa_list *pos, *tmp;
-	u32 first = 0, last = engine->limits.shards;
-	u32 i, b;
+	struct homa_rpc *rpc = homa_icmp_rpc(ctx, dst, sport, dport, id);
+	struct homa_shard *shard;
 
-	if (id) {
-		first = homa_shard_at(engine, homa_rpc_hash(ctx, id, dst))->index;
-		last = first + 1;
+	if (!rpc)
+		return;
+	shard = rpc->shard;
+	/* Once a response has begun, the server has existed; an error that
+	 * arrives now is late. A server's RPC ends with its client's port only. */
+	if (homa_rpc_is_client(rpc) && rpc->state == HOMA_RPC_OUTGOING) {
+		homa_count(ctx, HOMA_M_icmp_errors, 1);
+		homa_rpc_fail(ctx, rpc, error);
+	} else if (!homa_rpc_is_client(rpc) && error == HOMA_ENOTCONN &&
+		   (rpc->state == HOMA_RPC_OUTGOING ||
+		    rpc->state == HOMA_RPC_INCOMING)) {
+		homa_count(ctx, HOMA_M_icmp_errors, 1);
+		homa_rpc_kill(ctx, rpc);
+	} else {
+		homa_count(ctx, HOMA_M_icmp_ignored, 1);
 	}
-	for (i = first; i < last; i++) {
-		struct homa_shard *shard = &engine->shards[i];
-
-		homa_lock(&shard->lock);
-		for (b = 0; b <= shard->bucket_mask; b++) {
-			homa_list_for_each_safe(pos, tmp, &shard->buckets[b]) {
-				struct homa_rpc *rpc = homa_list_entry(
-					pos, struct homa_rpc, hash);
-
-				if ((id && rpc->id != id) ||
-				    (sport && rpc->sport != sport) ||
-				    (dport && rpc->dport != dport) ||
-				    !homa_addr_equal(&rpc->peer->addr, dst))
-					continue;
-				homa_icmp_rpc(ctx, rpc, error);
-			}
-		}
-		homa_unlock(&shard->lock);
-	}
+	homa_unlock(&shard->lock);
 	homa_rx_flush(ctx);
+}
+
+bool homa_icmp_mtu(struct homa_ctx *ctx, const struct homa_addr *dst, u16 sport,
+		   u16 dport, u64 id, u32 mtu)
+{
+	struct homa_rpc *rpc = homa_icmp_rpc(ctx, dst, sport, dport, id);
+	u16 seg;
+
+	if (!rpc)
+		return false;
+	mtu = homa_max_u32(mtu, homa_addr_is_v4(dst) ? HOMA_MIN_MTU_V4 :
+						       HOMA_MIN_MTU_V6);
+	seg = homa_seg_size(dst, mtu);
+	if (seg < HOMA_READ_ONCE(rpc->peer->mtu_seg))
+		HOMA_WRITE_ONCE(rpc->peer->mtu_seg, seg);
+	homa_unlock(&rpc->shard->lock);
+	return true;
 }

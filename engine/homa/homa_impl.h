@@ -121,6 +121,8 @@ void homa_ctrl_again(struct homa_ctx *ctx, const struct homa_tx_desc *desc);
 struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
 				const struct homa_addr *addr, bool create);
 void homa_peer_put(struct homa_ctx *ctx, struct homa_peer *peer);
+/* Message bytes in a packet to @addr on a path of IP MTU @mtu. */
+u16 homa_seg_size(const struct homa_addr *addr, u32 mtu);
 void homa_peer_collect(struct homa_ctx *ctx, u32 budget);
 u8 homa_peer_unsched_prio(struct homa_peer *peer, u32 bytes);
 void homa_peer_set_cutoffs(struct homa_peer *peer, const u32 *cutoffs,

@@ -23,7 +23,7 @@ static u32 homa_now_ms(const struct homa_ctx *ctx)
 	return (u32)homa_div64(ctx->now, 1000000);
 }
 
-static u16 homa_seg_size(const struct homa_addr *addr, u32 mtu)
+u16 homa_seg_size(const struct homa_addr *addr, u32 mtu)
 {
 	u32 headers = (homa_addr_is_v4(addr) ? 20 : 40) +
 		      (addr->encap ? 8 : 0) + HOMA_DATA_HDR;

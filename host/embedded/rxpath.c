@@ -51,7 +51,8 @@ void homa_emb_icmp(struct homa_emb *e)
 		/* Messages under way keep their packet size, so this one ends
 		 * too; the next one fits. */
 		if (errors[i].error == EMSGSIZE && errors[i].mtu)
-			homa_path_mtu(&e->ctx, e->link, &errors[i].dst,
+			homa_icmp_mtu(&e->ctx, &errors[i].dst, errors[i].sport,
+				      errors[i].dport, errors[i].sender_id,
 				      errors[i].mtu);
 		homa_icmp(&e->ctx, &errors[i].dst, errors[i].sport,
 			  errors[i].dport, errors[i].sender_id,

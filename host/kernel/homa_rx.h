@@ -37,8 +37,8 @@ int homa_icmp_err_v6(struct sk_buff *skb, struct inet6_skb_parm *opt, u8 type,
 		     u8 code, int offset, __be32 info);
 /** homa_icmp_quoted() - an ICMP error quotes a packet of ours to @peer
  *  @at: of the Homa header, from skb->data; @err: errno, positive; EMSGSIZE:
- *  the path takes @mtu at most. */
-void homa_icmp_quoted(struct homa_net *hnet, struct sk_buff *skb, int at,
+ *  the path takes @mtu at most. True: that was believed. */
+bool homa_icmp_quoted(struct homa_net *hnet, struct sk_buff *skb, int at,
 		      const struct homa_addr *peer, int err, u32 mtu);
 /** homa_icmp_errno_v4() - 0: not an error that ends anything. */
 int homa_icmp_errno_v4(u8 type, u8 code);

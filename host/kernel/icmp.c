@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * ICMP errors about packets we sent. The error quotes our packet; the RPC it
- * was for is named by the id in it, which nobody can guess. An error that
- * quotes too little to know the id is believed by nobody: timeouts do the work
- * then. All is scoped to the namespace that the error arrived in.
+ * was for is named by the id in it, which nobody can guess, and the engine
+ * believes nothing else. An error that quotes too little to know the id does not
+ * get there: timeouts do the work then. All is scoped to the namespace that the
+ * error arrived in.
  */
 #include <linux/icmp.h>
 #include <linux/icmpv6.h>
@@ -14,8 +15,6 @@
 #include <net/route.h>
 
 #include "homa_rx.h"
-
-#define HOMA_MIN_MTU_V4 552u	/* as the kernel's min_pmtu */
 
 int homa_icmp_errno_v4(u8 type, u8 code)
 {
@@ -45,47 +44,33 @@ int homa_icmp_errno_v6(u8 type, u8 code)
 	return 0;
 }
 
-/* A path takes smaller packets than it did; messages started later fit. */
-static void homa_icmp_mtu(struct homa_cpu *cpu, struct net_device *dev,
-			  const struct homa_addr *peer, u64 id, u32 mtu)
-{
-	struct homa_dev *hdev = homa_dev_get(cpu->hnet, dev);
-	struct homa_rpc *rpc;
-
-	rpc = homa_rpc_hold(&cpu->ctx, id, id & 1 ? peer : NULL);
-	if (!rpc)
-		return;
-	if (hdev)
-		homa_path_mtu(&cpu->ctx, hdev->link, peer, mtu);
-	homa_rpc_release(&cpu->ctx, rpc);
-}
-
-void homa_icmp_quoted(struct homa_net *hnet, struct sk_buff *skb, int at,
+bool homa_icmp_quoted(struct homa_net *hnet, struct sk_buff *skb, int at,
 		      const struct homa_addr *peer, int err, u32 mtu)
 {
-	u32 min_mtu = homa_addr_is_v4(peer) ? HOMA_MIN_MTU_V4 : IPV6_MIN_MTU;
 	const struct homa_wire_common *hdr;
 	struct homa_wire_common buf;
 	struct homa_cpu *cpu;
+	u16 sport, dport;
+	bool ours = false;
 	u64 id;
 
 	if (!err || at < 0)
-		return;
+		return false;
 	hdr = skb_header_pointer(skb, at, HOMA_COMMON_HDR, &buf);
 	if (!hdr)
-		return;
+		return false;
+	sport = homa_get_be16(&hdr->sport);
+	dport = homa_get_be16(&hdr->dport);
 	id = homa_get_be64(&hdr->sender_id);
-	if (!id)
-		return;
 	cpu = homa_enter(hnet);
 	if (!cpu)
-		return;
+		return false;
 	if (err == EMSGSIZE)
-		homa_icmp_mtu(cpu, skb->dev, peer, id, max(mtu, min_mtu));
+		ours = homa_icmp_mtu(&cpu->ctx, peer, sport, dport, id, mtu);
 	else
-		homa_icmp(&cpu->ctx, peer, homa_get_be16(&hdr->sport),
-			  homa_get_be16(&hdr->dport), id, err);
+		homa_icmp(&cpu->ctx, peer, sport, dport, id, err);
 	homa_leave(cpu);
+	return ours;
 }
 
 /* skb->data is at the quoted IP header, of which IP has checked that it is all
@@ -103,13 +88,11 @@ int homa_icmp_err_v4(struct sk_buff *skb, u32 info)
 		return 0;
 	}
 	err = homa_icmp_errno_v4(type, code);
-	if (err == EMSGSIZE) {
-		if (!info)
-			return 0;
-		ipv4_update_pmtu(skb, net, info, 0, HOMA_IPPROTO);
-	}
+	if (err == EMSGSIZE && !info)
+		return 0;
 	homa_addr_v4(&peer, ip->daddr, 0);
-	homa_icmp_quoted(homa_net(net), skb, ip->ihl * 4, &peer, err, info);
+	if (homa_icmp_quoted(homa_net(net), skb, ip->ihl * 4, &peer, err, info))
+		ipv4_update_pmtu(skb, net, info, 0, HOMA_IPPROTO);
 	return 0;
 }
 
@@ -127,9 +110,8 @@ int homa_icmp_err_v6(struct sk_buff *skb, struct inet6_skb_parm *opt, u8 type,
 		return 0;
 	}
 	err = homa_icmp_errno_v6(type, code);
-	if (err == EMSGSIZE)
-		ip6_update_pmtu(skb, net, info, 0, 0, sock_net_uid(net, NULL));
 	homa_addr_v6_at(&peer, &ip->daddr, 0, skb->dev->ifindex);
-	homa_icmp_quoted(homa_net(net), skb, offset, &peer, err, ntohl(info));
+	if (homa_icmp_quoted(homa_net(net), skb, offset, &peer, err, ntohl(info)))
+		ip6_update_pmtu(skb, net, info, 0, 0, sock_net_uid(net, NULL));
 	return 0;
 }

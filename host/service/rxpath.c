@@ -62,7 +62,8 @@ void homad_icmp(struct homad_thread *t, struct homad_port *port)
 		/* Messages under way keep their packet size, so this one ends
 		 * too; the next one fits. */
 		if (errors[i].error == EMSGSIZE && errors[i].mtu)
-			homa_path_mtu(&t->ctx, port->link, &errors[i].dst,
+			homa_icmp_mtu(&t->ctx, &errors[i].dst, errors[i].sport,
+				      errors[i].dport, errors[i].sender_id,
 				      errors[i].mtu);
 		homa_icmp(&t->ctx, &errors[i].dst, errors[i].sport,
 			  errors[i].dport, errors[i].sender_id,
