@@ -21,6 +21,18 @@ static void homa_incast_mark(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_count(ctx, HOMA_M_incast_marked, 1);
 }
 
+/*
+ * Ids count up over all servers, from another secret place for each address: a
+ * server that sees ours knows nothing of those at other servers, and so cannot
+ * answer in their place, although a response is accepted from any address.
+ */
+static u64 homa_rpc_new_id(struct homa_engine *engine,
+			   const struct homa_peer *peer)
+{
+	return homa_counter_add(&engine->next_id, 2) +
+	       (homa_hash_mix(peer->key ^ engine->seeds.places) >> 2 & ~1ull);
+}
+
 int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 		  struct homa_link *link, const struct homa_send *send,
 		  struct homa_handle *handle, struct homa_rpc **out)
@@ -42,7 +54,7 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 		return -HOMA_ENOBUFS;
 	if (send->flags & HOMA_SEND_PRIVATE)
 		flags |= HOMA_RPC_PRIVATE;
-	id = homa_counter_add(&engine->next_id, 2);
+	id = homa_rpc_new_id(engine, peer);
 	hash = homa_client_hash(ctx->engine, id);
 	shard = homa_shard_at(engine, hash);
 	homa_lock(&shard->lock);

@@ -206,6 +206,7 @@ void homa_seeds_fixed(struct homa_seeds *seeds, u64 seed)
 	seeds->port = homa_rng_next(&rng);
 	for (i = 1; i < HOMA_ARRAY_SIZE(seeds->keys); i++)
 		seeds->keys[i] = homa_rng_next(&rng);
+	seeds->places = homa_rng_next(&rng);
 }
 
 int homa_engine_init(struct homa_engine *engine,

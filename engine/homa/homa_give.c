@@ -22,6 +22,10 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	if (rpc->in.received || !HOMA_READ_ONCE(rpc->sock->give) ||
 	    !(rpc->flags & HOMA_RPC_OWN_PAGES) || rpc->flags & HOMA_RPC_PRIVATE)
 		return false;
+	/* The host names the packet's sender as the peer. */
+	if (homa_rpc_is_client(rpc) &&
+	    unlikely(!homa_addr_equal(pkt->src, &rpc->peer->addr)))
+		return false;
 	homa_count(ctx, HOMA_M_rx_fresh_bytes, rpc->in.length);
 	/* After a START_MSG the grant scheduler has it, and looks. */
 	HOMA_WRITE_ONCE(rpc->in.received, rpc->in.length);

@@ -455,6 +455,7 @@ struct homa_engine {
 	u32 max_peers_per_stripe;
 	u32 peer_buckets;	/* per stripe, a power of two */
 	u32 peers_epoch;	/* counts evictions; see homa_peer_get() */
+	u32 answered_ms;	/* a homad of before, whether we are there */
 	u16 next_port;
 	struct homa_shard *shards;
 	struct homa_lock sock_lock;

@@ -190,8 +190,7 @@ static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 					 u32 granted, bool retransmit)
 {
 	bool from_client = !(hdr->sender_id & 1);
-	struct homa_rpc *rpc = homa_rpc_find(in->shard, in->hash,
-					     hdr->sender_id ^ 1, pkt->src);
+	struct homa_rpc *rpc = homa_rx_find(in, hdr, pkt->src);
 	bool begun = true;
 
 	if (!rpc && from_client) {
@@ -201,6 +200,9 @@ static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 		begun = homa_rx_begin(ctx, rpc, length, granted);
 	} else if (!rpc) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_unknown_rpc);
+		return NULL;
+	} else if (!homa_rx_fits(rpc, hdr)) {
+		homa_rx_drop(ctx, pkt, HOMA_M_drop_ports);
 		return NULL;
 	} else if (!from_client && rpc->state == HOMA_RPC_OUTGOING) {
 		begun = homa_rx_response(ctx, rpc, length, granted);
@@ -400,7 +402,8 @@ void homa_rx_owed(struct homa_ctx *ctx)
 
 	ctx->num_acks = 0;
 	for (i = 0; i < n; i++)
-		homa_rx_ack(ctx, &ctx->acks[i].peer, ctx->acks[i].client_id);
+		homa_rx_ack(ctx, &ctx->acks[i].peer, ctx->acks[i].client_id,
+			    ctx->acks[i].server_port);
 }
 
 /* Packets with acks change other RPCs than their own: no lock is held. The one
@@ -414,13 +417,15 @@ static void homa_rx_acks(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 		if (ctx->num_acks == HOMA_CTX_ACKS)
 			homa_rx_owed(ctx);
 		ctx->acks[ctx->num_acks].peer = *pkt->src;
+		ctx->acks[ctx->num_acks].server_port = p->data.ack.server_port;
 		ctx->acks[ctx->num_acks++].client_id = p->data.ack.client_id;
 		return;
 	}
 	homa_count(ctx, HOMA_M_rx_ack, 1);
-	homa_rx_ack(ctx, pkt->src, p->hdr.sender_id);
+	homa_rx_ack(ctx, pkt->src, p->hdr.sender_id, p->hdr.dport);
 	for (i = 0; i < p->ack.num; i++)
-		homa_rx_ack(ctx, pkt->src, p->ack.ack[i].client_id);
+		homa_rx_ack(ctx, pkt->src, p->ack.ack[i].client_id,
+			    p->ack.ack[i].server_port);
 }
 
 /* One packet; keeps or changes the locked shard in @in. */

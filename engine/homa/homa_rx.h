@@ -20,6 +20,28 @@ struct homa_rx_in {
 	bool whole;
 };
 
+/*
+ * The RPC that a packet is about, whatever its ports; NULL: none here. A client's
+ * is found by its id alone, which is ours: a server with several addresses may
+ * answer from another one than it was asked at. A server's belongs to the address
+ * that the request came from.
+ */
+static inline struct homa_rpc *homa_rx_find(const struct homa_rx_in *in,
+					    const struct homa_hdr *hdr,
+					    const struct homa_addr *src)
+{
+	u64 id = hdr->sender_id ^ 1;
+
+	return homa_rpc_find(in->shard, in->hash, id, id & 1 ? src : NULL);
+}
+
+/* Does it have the ports of that RPC? Else it is somebody's guess. */
+static inline bool homa_rx_fits(const struct homa_rpc *rpc,
+				const struct homa_hdr *hdr)
+{
+	return likely(hdr->sport == rpc->dport && hdr->dport == rpc->sport);
+}
+
 /* A message of @length of which @granted bytes may come; false: too long. */
 bool homa_rx_begin(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 		   u32 granted);
@@ -35,9 +57,9 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 /* Anything but DATA, START_MSG and ACK. */
 void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		     struct homa_rx_pkt *pkt, const struct homa_packet *p);
-/* @peer has finished its RPC @client_id. No lock held. */
+/* @peer has finished its RPC @client_id with our port @server_port. No lock held. */
 void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
-		 u64 client_id);
+		 u64 client_id, u16 server_port);
 
 /* homa_timer.c: ask for what is missing of @rpc's granted bytes; how many asked. */
 u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u8 prio);

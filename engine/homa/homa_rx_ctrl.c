@@ -172,63 +172,88 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	homa_rpc_asked(ctx, rpc);
 }
 
-/* NEED_ACK for an RPC that we have finished and forgotten. */
+/* The answer to a packet about an RPC that does not exist here. */
+static struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx,
+					  struct homa_link *link,
+					  const struct homa_rx_pkt *pkt,
+					  const struct homa_hdr *hdr, u8 type)
+{
+	struct homa_ctrl *ctrl = homa_ctrl_to(ctx, link, pkt->src, type);
+
+	ctrl->sport = hdr->dport;
+	ctrl->dport = hdr->sport;
+	ctrl->sender_id = hdr->sender_id ^ 1;
+	return ctrl;
+}
+
+/*
+ * NEED_ACK for an RPC that we have finished and forgotten. RPC_UNKNOWN ends it
+ * there just as well as ACK, but is not three times as long as the question,
+ * which anybody may have asked in another's name. ACK it is if there are acks to
+ * go with it: nobody but we can bring that about.
+ */
 static void homa_rx_need_ack_done(struct homa_ctx *ctx, struct homa_link *link,
 				  struct homa_rx_pkt *pkt,
 				  const struct homa_hdr *hdr)
 {
 	struct homa_peer *peer = homa_peer_get(ctx, link, pkt->src, false);
-	struct homa_ctrl *ctrl = homa_ctrl_to(ctx, link, pkt->src, HOMA_ACK);
 	struct homa_ack acks[HOMA_MAX_ACKS];
-	u32 i;
+	struct homa_ctrl *ctrl;
+	u32 i, n = 0;
 
-	ctrl->sport = hdr->dport;
-	ctrl->dport = hdr->sport;
-	ctrl->sender_id = hdr->sender_id ^ 1;
-	if (!peer)
-		return;
-	ctrl->num = (u16)homa_peer_take_acks(peer, acks, HOMA_MAX_ACKS);
-	for (i = 0; i < ctrl->num; i++) {
+	if (peer) {
+		n = homa_peer_take_acks(peer, acks, HOMA_MAX_ACKS);
+		homa_peer_put(ctx, peer);
+	}
+	ctrl = homa_ctrl_answer(ctx, link, pkt, hdr,
+				n ? HOMA_ACK : HOMA_RPC_UNKNOWN);
+	ctrl->num = (u16)n;
+	for (i = 0; i < n; i++) {
 		ctrl->acks.ids[i] = acks[i].client_id;
 		ctrl->acks.ports[i] = acks[i].server_port;
 	}
-	homa_peer_put(ctx, peer);
 }
 
-static void homa_rx_cutoffs(struct homa_ctx *ctx, struct homa_link *link,
-			    struct homa_rx_pkt *pkt,
-			    const struct homa_packet *p)
+/* Homads of before ask with id 1 whether UDP is understood here, and only ACK
+ * tells them; so there is one in a millisecond at most. */
+static void homa_rx_are_you_there(struct homa_ctx *ctx, struct homa_link *link,
+				  struct homa_rx_pkt *pkt,
+				  const struct homa_hdr *hdr)
 {
-	struct homa_peer *peer = homa_peer_get(ctx, link, pkt->src, false);
-	u32 cutoffs[HOMA_PRIORITIES];
+	u32 *answered = &ctx->engine->answered_ms;
+	u32 now = (u32)homa_div64(ctx->now, 1000000);
 
-	homa_count(ctx, HOMA_M_rx_cutoffs, 1);
-	if (!peer) {
-		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_unknown_rpc);
+	if (!pkt->src->encap || HOMA_READ_ONCE(*answered) == now) {
+		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_id);
 		return;
 	}
+	HOMA_WRITE_ONCE(*answered, now);
+	homa_ctrl_answer(ctx, link, pkt, hdr, HOMA_ACK);
+}
+
+/* They belong to the peer that the RPC's packets go to, however this one came. */
+static void homa_rx_cutoffs(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			    const struct homa_packet *p)
+{
+	u32 cutoffs[HOMA_PRIORITIES];
+
 	memcpy(cutoffs, p->cutoffs.cutoff, sizeof(cutoffs));
-	homa_peer_set_cutoffs(peer, cutoffs, p->cutoffs.version);
-	HOMA_WRITE_ONCE(peer->heard_at, ctx->now);
-	homa_peer_put(ctx, peer);
+	homa_peer_set_cutoffs(rpc->peer, cutoffs, p->cutoffs.version);
+	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 }
 
 /* About an RPC that does not exist here. */
 static void homa_rx_no_rpc(struct homa_ctx *ctx, struct homa_link *link,
 			   struct homa_rx_pkt *pkt, const struct homa_hdr *hdr)
 {
-	struct homa_ctrl *ctrl;
-
-	if (hdr->type == HOMA_RESEND) {
-		ctrl = homa_ctrl_to(ctx, link, pkt->src, HOMA_RPC_UNKNOWN);
-		ctrl->sport = hdr->dport;
-		ctrl->dport = hdr->sport;
-		ctrl->sender_id = hdr->sender_id ^ 1;
-	} else if (hdr->type == HOMA_NEED_ACK && (hdr->sender_id & 1)) {
+	if (hdr->type == HOMA_RESEND)
+		homa_ctrl_answer(ctx, link, pkt, hdr, HOMA_RPC_UNKNOWN);
+	else if (hdr->type == HOMA_NEED_ACK && hdr->sender_id == 1)
+		homa_rx_are_you_there(ctx, link, pkt, hdr);
+	else if (hdr->type == HOMA_NEED_ACK && (hdr->sender_id & 1))
 		homa_rx_need_ack_done(ctx, link, pkt, hdr);
-	} else {
+	else
 		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_unknown_rpc);
-	}
 }
 
 void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
@@ -239,24 +264,25 @@ void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		[HOMA_RESEND - HOMA_TYPE_FIRST] = HOMA_M_rx_resend,
 		[HOMA_RPC_UNKNOWN - HOMA_TYPE_FIRST] = HOMA_M_rx_unknown,
 		[HOMA_BUSY - HOMA_TYPE_FIRST] = HOMA_M_rx_busy,
+		[HOMA_CUTOFFS - HOMA_TYPE_FIRST] = HOMA_M_rx_cutoffs,
 		[HOMA_NEED_ACK - HOMA_TYPE_FIRST] = HOMA_M_rx_need_ack,
 	};
 	struct homa_rpc *rpc;
 
-	switch (p->hdr.type) {
-	case HOMA_CUTOFFS:
-		homa_rx_cutoffs(ctx, in->link, pkt, p);
-		return;
-	case HOMA_FREEZE:
+	if (unlikely(p->hdr.type == HOMA_FREEZE)) {
 		homa_count(ctx, HOMA_M_rx_freeze, 1);
 		if (!ctx->engine->params.freeze)
 			homa_ctrl_drop(ctx, pkt, HOMA_M_drop_freeze);
 		return;
 	}
 	homa_count(ctx, metric[p->hdr.type - HOMA_TYPE_FIRST], 1);
-	rpc = homa_rpc_find(in->shard, in->hash, p->hdr.sender_id ^ 1, pkt->src);
+	rpc = homa_rx_find(in, &p->hdr, pkt->src);
 	if (!rpc) {
 		homa_rx_no_rpc(ctx, in->link, pkt, &p->hdr);
+		return;
+	}
+	if (!homa_rx_fits(rpc, &p->hdr)) {
+		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_ports);
 		return;
 	}
 	switch (p->hdr.type) {
@@ -273,6 +299,9 @@ void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		homa_ctrl_heard(ctx, rpc);
 		homa_busy(ctx, rpc);
 		break;
+	case HOMA_CUTOFFS:
+		homa_rx_cutoffs(ctx, rpc, p);
+		break;
 	case HOMA_NEED_ACK:
 		homa_rx_need_ack(ctx, rpc, pkt);
 		break;
@@ -280,7 +309,7 @@ void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 }
 
 void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
-		 u64 client_id)
+		 u64 client_id, u16 server_port)
 {
 	struct homa_shard *shard;
 	struct homa_rpc *rpc;
@@ -294,7 +323,8 @@ void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
 	rpc = homa_rpc_find(shard, hash, client_id ^ 1, peer);
 	/* Only a response can be acknowledged; anything else is a mistake of
 	 * the sender's, and believing it would lose the request. */
-	if (rpc && rpc->state == HOMA_RPC_OUTGOING) {
+	if (rpc && rpc->state == HOMA_RPC_OUTGOING &&
+	    rpc->sport == server_port) {
 		HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 		homa_rpc_kill(ctx, rpc);
 	}

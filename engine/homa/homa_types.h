@@ -125,6 +125,7 @@ struct homa_owner {
  * struct homa_seeds - random numbers that make an engine unpredictable
  * @keys: of the hash tables; secret. Who knew them could put all his RPCs into
  *	one bucket.
+ * @places: decides where ids to each address begin, seen from @id; secret.
  * @id, @port: where ids and client ports begin. Peers see both, so they must say
  *	nothing about the keys.
  *
@@ -133,6 +134,7 @@ struct homa_owner {
  */
 struct homa_seeds {
 	u64 keys[4];
+	u64 places;
 	u64 id;
 	u64 port;
 };
@@ -311,6 +313,7 @@ struct homa_ctrl {
 /* An ack that came with DATA, to be worked off after what is urgent. */
 struct homa_owed {
 	struct homa_addr peer;
+	u16 server_port;
 	u64 client_id;
 };
 

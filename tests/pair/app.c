@@ -453,6 +453,9 @@ static void got_outcome(struct pair_host *h, const struct arrival *a,
 	pair_check(w, rpc->taken == 1 && rpc->state == PAIR_PENDING,
 		   "rpc %u ends again, state %d", rpc->index, rpc->state);
 	pair_check(w, info->cookie == rpc->cookie, "rpc %u: cookie", rpc->index);
+	pair_check(w, pair_host_of(w, &info->peer) == rpc->server &&
+		      info->peer_port == rpc->server_port,
+		   "rpc %u: outcome from elsewhere", rpc->index);
 	if (info->kind == HOMA_EV_FAILED) {
 		pair_check(w, info->error > 0, "rpc %u: failed with %d",
 			   rpc->index, info->error);
