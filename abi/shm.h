@@ -221,7 +221,8 @@ enum { HOMA_CQE_PRIVATE = 1 };
 /**
  * struct homa_cqe - something happened
  * @error: positive errno of FAILED.
- * @id: REQUEST: the RPC's id at this end.
+ * @id: REQUEST: the RPC's id at this end; if its client is an application of this
+ *	host, 2 * its token + 1.
  * @pages: @num_pages offsets into the pool, one for each 64 KiB of the message;
  *	the application's until it puts each into the release ring.
  */

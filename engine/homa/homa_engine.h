@@ -134,6 +134,7 @@ void *homa_rpc_priv(struct homa_rpc *rpc);
 void *homa_sock_priv(struct homa_sock *sock);
 struct homa_sock *homa_rpc_sock(struct homa_rpc *rpc);
 struct homa_handle homa_rpc_handle(const struct homa_rpc *rpc);
+struct homa_link *homa_rpc_link(const struct homa_rpc *rpc);
 
 /* An RPC that the host keeps a pointer to must be held, or it may be retired at
  * any time. Holding does not keep it from ending. */

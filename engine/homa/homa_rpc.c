@@ -314,6 +314,11 @@ struct homa_handle homa_rpc_handle(const struct homa_rpc *rpc)
 				     .hash = rpc->hash_value };
 }
 
+struct homa_link *homa_rpc_link(const struct homa_rpc *rpc)
+{
+	return rpc->link;
+}
+
 void *homa_rpc_priv(struct homa_rpc *rpc)
 {
 	return rpc + 1;

@@ -15,7 +15,6 @@
 #include "service.h"
 #include "trace.h"
 
-#define TURN_COMMANDS 32u      /* entries in a turn */
 #define TURN_BYTES (256u << 10) /* bytes of copied messages in a turn */
 #define TURN_RELEASES 256u
 /* And in a round over all applications, so that packets are not left waiting. */
@@ -357,7 +356,7 @@ static void look_at_full_ring(struct homad_thread *t, struct homad_app *app)
 
 static u32 turn(struct homad_thread *t, struct homad_app *app)
 {
-	u32 budget = TURN_COMMANDS, bytes = TURN_BYTES;
+	u32 budget = HOMAD_TURN, bytes = TURN_BYTES;
 	u32 sqs = rings_in_use(app), i, done;
 
 	if (unlikely(app->cq_blocked))
@@ -373,6 +372,21 @@ static u32 turn(struct homad_thread *t, struct homad_app *app)
 	if (!budget || !bytes)
 		app->counters.budget_out++;
 	return done;
+}
+
+int homad_turn_of(struct homad_thread *t, void *arg)
+{
+	struct homad_app *app = arg;
+	u32 i, sqs = rings_in_use(app);
+
+	if (app->phase != HOMAD_APP_OPEN || app->evicted)
+		return 0;
+	homad_now(t);
+	turn(t, app);
+	for (i = 0; i < sqs && !app->evicted; i++)
+		if (read_once(&app->queues->h.sq[i].tail) != app->sq_head[i])
+			return 1;
+	return 0;
 }
 
 /* Anything in its rings? */

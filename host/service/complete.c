@@ -33,6 +33,24 @@ static u32 want_of(const struct homad_rpc *priv)
 				  HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED;
 }
 
+/* Applications name their requests themselves (abi/shm.h), so the engine's id means
+ * nothing to a client; to a server here it would not be the client's. */
+static u64 seen_id(struct homad_thread *t, const struct homa_event *event)
+{
+	struct homa_rpc *client;
+	u64 token;
+
+	if (event->kind != HOMA_EV_REQUEST ||
+	    homa_rpc_link(event->rpc) != t->d->local->link)
+		return 0;
+	client = homa_rpc_hold(&t->ctx, event->handle.id ^ 1, NULL);
+	if (!client)
+		return 0;
+	token = ((struct homad_rpc *)homa_rpc_priv(client))->token;
+	homa_rpc_release(&t->ctx, client);
+	return token ? token << 1 | 1 : 0;
+}
+
 void homad_events(struct homad_thread *t)
 {
 	struct homa_event event;
@@ -41,8 +59,10 @@ void homad_events(struct homad_thread *t)
 		struct homad_rpc *priv = homa_rpc_priv(event.rpc);
 		struct homad_app *app =
 			*(struct homad_app **)homa_sock_priv(event.sock);
+		u64 id = seen_id(t, &event);
 
 		homad_lock(app);
+		priv->seen_id = id;
 		if (!priv->app) {
 			priv->app = app;
 			app->rpcs++;
@@ -208,7 +228,7 @@ static void fill(struct homa_cqe *cqe, const struct homa_msg_info *info,
 	cqe->error = (u32)info->error;
 	cqe->length = info->error ? 0 : info->length;
 	cqe->num_pages = info->num_pages;
-	cqe->id = info->id;
+	cqe->id = priv->seen_id ? priv->seen_id : info->id;
 	cqe->cookie = info->cookie;
 	cqe->token = priv->token;
 	memcpy(cqe->ip, info->peer.ip, sizeof(cqe->ip));

@@ -196,7 +196,7 @@ bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 	cqe->kind = HOMA_CQE_REQUEST;
 	cqe->flags = 0;
 	cqe->error = 0;
-	cqe->id = d->id | 1;
+	cqe->id = sqe->token << 1 | 1; /* as its client knows it */
 	cqe->cookie = 0;
 	cqe->token = d->server_token;
 	put_address(cqe, d, d->client_port);

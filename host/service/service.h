@@ -37,6 +37,8 @@
 #define HOMAD_TX_BATCH 64 /* packets per nic_tx(), >= segments of a unit */
 #define HOMAD_DESTS 1024  /* destinations remembered by a thread */
 #define HOMAD_SPARES (2 * HOMAD_BATCH)
+#define HOMAD_TURN 32u /* commands of an application in one turn */
+#define HOMAD_TURNS_OF_RINGS (HOMA_SHM_SQS * HOMA_SHM_SQ_ENTRIES / HOMAD_TURN)
 
 struct homad;
 struct homad_app;
@@ -94,6 +96,8 @@ struct homad_dest {
  * @out: bytes of the outgoing message: a copy of ours if @copied, else inside a
  *	data segment, to be announced as free at the end.
  * @sent_ns: client: when it was submitted.
+ * @seen_id: server: the id that its client, an application of this host, knows, with
+ *	the lowest bit changed; 0: the client is elsewhere, and the engine's id it is.
  */
 struct homad_rpc {
 	struct homa_list ready;
@@ -102,6 +106,7 @@ struct homad_rpc {
 	u64 token;
 	u8 *out;
 	u64 sent_ns;
+	u64 seen_id;
 	u32 out_size;
 	u32 offset;
 	u16 segment;
@@ -493,6 +498,9 @@ void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload);
 /* ---- commands.c: from the submission rings ---- */
 /** homad_commands() - a turn for each polled application; returns commands. */
 int homad_commands(struct homad_thread *t);
+/** homad_turn_of() - one turn for @arg, a struct homad_app; more in its rings? For
+ *  homad_call(). HOMAD_TURNS_OF_RINGS of them see to all that was there at first. */
+int homad_turn_of(struct homad_thread *t, void *arg);
 /** homad_poll_app() - look at its rings from now on. */
 void homad_poll_app(struct homad_thread *t, struct homad_app *app);
 /** homad_unpoll_app() - look at them no more. */

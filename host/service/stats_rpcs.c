@@ -215,10 +215,27 @@ static void add_slot(struct homad_thread *t, struct app_rpcs *some, u32 index)
 	const struct homad_slot *slot = slot_at(some->app, index, &client);
 
 	if (look_at_direct(some->app, slot, client, &look))
-		add_rpc(some, client ? slot->token : look.handle.id, &look);
+		add_rpc(some,
+			client ? slot->token :
+				 slot->direct->client_token << 1 | 1,
+			&look);
 	else if (client && slot->token &&
 		 !homa_rpc_look(&t->ctx, slot->handle, &look))
 		add_rpc(some, slot->token, &look);
+}
+
+/* How the application knows a request that came through the engine. */
+static u64 seen_id(struct homad_thread *t, const struct homa_rpc_look *look)
+{
+	struct homa_rpc *rpc =
+		homa_rpc_hold(&t->ctx, look->handle.id, &look->peer);
+	u64 id = 0;
+
+	if (rpc) {
+		id = ((struct homad_rpc *)homa_rpc_priv(rpc))->seen_id;
+		homa_rpc_release(&t->ctx, rpc);
+	}
+	return id ? id : look->handle.id;
 }
 
 static int look_at_app(struct homad_thread *t, void *arg)
@@ -240,14 +257,18 @@ static int look_at_app(struct homad_thread *t, void *arg)
 	n = homa_rpcs_look(&t->ctx, &some->at, app->sock, look, RPCS_AT_ONCE);
 	for (i = 0; i < n && some->n < some->max; i++)
 		if (!look[i].client)
-			add_rpc(some, look[i].handle.id, &look[i]);
+			add_rpc(some, seen_id(t, &look[i]), &look[i]);
 	return 0;
 }
 
 u32 homad_stats_rpcs(struct homad_app *app, struct homa_ctl_rpc *out, u32 max)
 {
 	struct app_rpcs some = { .app = app, .out = out, .max = max };
+	u32 turns = HOMAD_TURNS_OF_RINGS;
 
+	/* What was submitted before this question counts. */
+	while (turns-- && homad_call(app->thread, homad_turn_of, app) > 0)
+		;
 	while (!some.at.end && some.n < max)
 		homad_call(app->thread, look_at_app, &some);
 	return some.n;

@@ -44,6 +44,15 @@ static void peer_name(const struct homa_pl_sock *s,
 	}
 }
 
+static void put_info(struct listing *list, const struct homa_rpc_info *info)
+{
+	list->count++;
+	if (list->room < sizeof(*info))
+		return;
+	*list->to++ = *info;
+	list->room -= sizeof(*info);
+}
+
 static void list_rpc(void *arg, const struct homa_ctl_rpc *rpc)
 {
 	struct listing *list = arg;
@@ -60,18 +69,43 @@ static void list_rpc(void *arg, const struct homa_ctl_rpc *rpc)
 	};
 
 	peer_name(list->s, rpc, &info.peer.in6);
-	list->count++;
 	if (rpc->client && homa_pl_rpc_find(list->s, rpc->id, NULL))
 		info.flags |= HOMA_RPC_PRIVATE;
-	if (list->room < sizeof(info))
+	put_info(list, &info);
+}
+
+/* Taken from libhoma already, and waiting for room in the region. */
+static void list_held(struct listing *list, const struct homa_message *msg,
+		      bool private_rpc)
+{
+	struct homa_rpc_info info = {
+		.id = msg->id,
+		.completion_cookie = msg->cookie,
+		.tx_length = -1,
+		.rx_length = (int)msg->length,
+		.rx_granted = (uint32_t)msg->length,
+		.flags = HOMA_RPC_RX_READY | HOMA_RPC_BUF_STALL,
+	};
+	struct sockaddr_storage name;
+
+	/* A request without a response is libhoma's, too. */
+	if (msg->kind == HOMA_REQUEST)
 		return;
-	*list->to++ = info;
-	list->room -= sizeof(info);
+	if (private_rpc)
+		info.flags |= HOMA_RPC_PRIVATE;
+	memcpy(&info.peer, &name, homa_pl_name(list->s, &msg->peer, &name));
+	put_info(list, &info);
+}
+
+static void list_private(void *list, const struct homa_message *msg)
+{
+	list_held(list, msg, true);
 }
 
 static int info(struct homa_pl_sock *s, struct homa_info *arg)
 {
 	struct listing list = { .s = s };
+	const struct homa_pl_held *held;
 	int rc;
 
 	if (!arg || (arg->rpc_info_length && !arg->rpc_info))
@@ -83,6 +117,9 @@ static int info(struct homa_pl_sock *s, struct homa_info *arg)
 	memcpy(arg->error_msg, s->error, sizeof(arg->error_msg));
 	pthread_mutex_lock(&s->lock);
 	rc = homa_internal_rpcs(s->h, list_rpc, &list);
+	for (held = s->held; held; held = held->next)
+		list_held(&list, &held->msg, false);
+	homa_pl_rpc_held(s, list_private, &list);
 	if (s->region.start)
 		arg->bpool_avail_bytes = homa_pl_region_avail(&s->region);
 	pthread_mutex_unlock(&s->lock);

@@ -248,6 +248,10 @@ struct homa_pl_rpc *homa_pl_rpc_find(struct homa_pl_sock *s, uint64_t id,
 void homa_pl_rpc_take(struct homa_pl_sock *s, struct homa_pl_rpc *rpc);
 /** homa_pl_rpc_forget() - a private RPC ended; 0: all. */
 void homa_pl_rpc_forget(struct homa_pl_sock *s, uint64_t id);
+/** homa_pl_rpc_held() - visit the private ones that wait for room in the region. */
+void homa_pl_rpc_held(struct homa_pl_sock *s,
+		      void (*visit)(void *arg, const struct homa_message *msg),
+		      void *arg);
 void homa_pl_rpcs_free(struct homa_pl_sock *s);
 
 /* ---- options.c, control.c ---- */

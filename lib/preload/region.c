@@ -9,6 +9,8 @@
  * back twice, is refused for certain.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +22,7 @@
 
 #define ALIGN 64u			     /* slices begin on a cache line */
 #define WORDS (HOMA_BPAGE_SIZE / ALIGN / 64) /* of bits for a page */
-#define MIN_BYTES ((size_t)2 << 20)
+#define MIN_BYTES ((size_t)2000000)
 #define MAX_BYTES ((size_t)4 << 30)
 
 static void forget(struct homa_pl_region *r)
@@ -101,6 +103,32 @@ static uint64_t bit(uint32_t offset)
 	return 1ull << (offset / ALIGN % 64);
 }
 
+/*
+ * Is there memory at all of it that can be written? Asked without touching it.
+ */
+static bool writable(uint8_t *start, size_t length)
+{
+	uintptr_t at = (uintptr_t)start, end = at + length;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[4096 + 128];
+
+	while (maps && at < end && fgets(line, sizeof(line), maps)) {
+		uintptr_t from, to;
+		char write;
+
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*c%c", &from, &to,
+			   &write) == 3 &&
+		    from <= at && at < to) {
+			if (write != 'w')
+				break;
+			at = to;
+		}
+	}
+	if (maps)
+		fclose(maps);
+	return at >= end;
+}
+
 /* Is there memory at all of it? */
 static bool mapped(uint8_t *start, size_t length)
 {
@@ -119,6 +147,17 @@ static bool mapped(uint8_t *start, size_t length)
 	return true;
 }
 
+static bool can_be_written(uint64_t start, size_t length)
+{
+	uint8_t *from = (uint8_t *)(uintptr_t)(start & ~4095ull);
+
+	length += start & 4095;
+	if (length > UINTPTR_MAX - (uintptr_t)from)
+		return false;
+	return access("/proc/self/maps", R_OK) ? mapped(from, length) :
+						  writable(from, length);
+}
+
 int homa_pl_region_set(struct homa_pl_sock *s, uint64_t start, size_t length)
 {
 	struct homa_pl_region *r = &s->region;
@@ -129,10 +168,10 @@ int homa_pl_region_set(struct homa_pl_sock *s, uint64_t start, size_t length)
 		return homa_pl_error(
 			s, -EINVAL,
 			"SO_HOMA_RCVBUF: the socket has a receive region already");
-	if (!start || !mapped((uint8_t *)(uintptr_t)(start & ~4095ull), length))
+	if (!start || !can_be_written(start, length))
 		return homa_pl_error(
 			s, -EFAULT,
-			"SO_HOMA_RCVBUF: there is no memory at that address");
+			"SO_HOMA_RCVBUF: there is no memory at that address, or it cannot be written");
 	if (start & ((uint64_t)sysconf(_SC_PAGESIZE) - 1))
 		return homa_pl_error(
 			s, -EINVAL,
@@ -140,7 +179,7 @@ int homa_pl_region_set(struct homa_pl_sock *s, uint64_t start, size_t length)
 	if (length < min || length > MAX_BYTES)
 		return homa_pl_error(
 			s, -EINVAL,
-			"SO_HOMA_RCVBUF: a region has 2 MiB and 64 KiB for each CPU, at most 4 GiB");
+			"SO_HOMA_RCVBUF: a region has 2,000,000 bytes and 64 KiB for each CPU, at most 4 GiB");
 	r->pages = (uint32_t)(length >> HOMA_BPAGE_SHIFT);
 	r->refs = calloc(r->pages, sizeof(*r->refs));
 	r->out = calloc(r->pages, WORDS * sizeof(*r->out));

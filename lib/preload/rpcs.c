@@ -175,6 +175,19 @@ void homa_pl_rpc_forget(struct homa_pl_sock *s, uint64_t id)
 	free(rpc);
 }
 
+void homa_pl_rpc_held(struct homa_pl_sock *s,
+		      void (*visit)(void *arg, const struct homa_message *msg),
+		      void *arg)
+{
+	const struct homa_pl_rpc *rpc;
+	uint32_t i;
+
+	for (i = 0; s->rpcs && i < HOMA_PL_BUCKETS; i++)
+		for (rpc = s->rpcs[i]; rpc; rpc = rpc->next)
+			if (rpc->private_rpc && rpc->held)
+				visit(arg, &rpc->msg);
+}
+
 void homa_pl_rpcs_free(struct homa_pl_sock *s)
 {
 	uint32_t i;

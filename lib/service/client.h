@@ -15,7 +15,7 @@
  *	wait.c		receive: who looks, who sleeps
  *	release.c	receive buffers given back
  *	fd.c		homa_fd()
- *	socket.c	what libhoma-preload needs; metrics.c
+ *	socket.c, rpcs.c	what libhoma-preload needs; metrics.c
  *
  * Locks, outermost first: @ctl (a question to homad is under way), @lock (the
  * completion side), one ring's lock, @release_lock, an attachment's heap_lock.
@@ -91,7 +91,7 @@ struct homa_svc_ring {
 
 enum homa_svc_slot_state {
 	HOMA_SVC_OPEN, /* homad has it, or nobody */
-	HOMA_SVC_DONE, /* complete, waiting for the application */
+	HOMA_SVC_DONE, /* over, waiting for the application to take it */
 };
 
 /**
@@ -99,8 +99,10 @@ enum homa_svc_slot_state {
  * @token: 0: free. Atomic; written by the sender, ended under the handle's lock.
  * @uses: how often it was used.
  * @next: free list.
- * @state, @gone: under the handle's lock. @gone: aborted, nobody will hear of it.
- * @is_private, @peer, @port, @cookie: what was asked for; written before @token.
+ * @state, @gone: under the handle's lock. @gone: aborted; for the application it is
+ *	over, and the place is free when homad has said so, too.
+ * @is_private, @peer, @port, @cookie, @length: what was asked for; written before
+ *	@token.
  */
 struct homa_svc_slot {
 	u64 token;
@@ -108,6 +110,7 @@ struct homa_svc_slot {
 	u64 cookie;
 	struct homa_addr peer;
 	u32 next;
+	u32 length;
 	u16 port;
 	u8 state;
 	u8 gone;
@@ -366,6 +369,12 @@ int homa_svc_take(struct homa_svc *c, struct homa_svc_waiter *w);
 /** homa_svc_fail() - our request ends with @error, as if homad had said so. */
 void homa_svc_fail(struct homa_svc *c, struct homa_svc_slot *slot, u64 token,
 		   u32 error);
+/** homa_svc_abort_slot() - our request fails with @error, 0: vanishes, at once; what
+ *  homad will say is not heard any more. */
+void homa_svc_abort_slot(struct homa_svc *c, struct homa_svc_slot *slot,
+			 u64 token, u32 error);
+/** homa_svc_confirm() - homad has nothing more to say of one that was aborted. */
+void homa_svc_confirm(struct homa_svc *c, struct homa_svc_slot *slot);
 /** homa_svc_forget() - a request vanishes; whoever waits for it gets -ENOENT. */
 void homa_svc_forget(struct homa_svc *c, u64 token);
 void homa_svc_drop_requests(struct homa_svc *c);
@@ -394,6 +403,8 @@ void homa_svc_show_releases(struct homa_svc *c);
 /* fd.c */
 int homa_svc_fd(void *host);
 int homa_svc_fd_edges(void *host);
+/** homa_svc_fd_edge() - under @lock: a message that homad does not signal. */
+void homa_svc_fd_edge(struct homa_svc *c);
 /** homa_svc_fd_update() - under @lock: make homa_fd() say how things are. */
 void homa_svc_fd_update(struct homa_svc *c);
 void homa_svc_fd_detach(struct homa_svc *c);
@@ -405,7 +416,7 @@ static inline void homa_svc_fd_touch(struct homa_svc *c)
 		homa_svc_fd_update(c);
 }
 
-/* socket.c, metrics.c */
+/* socket.c, rpcs.c, metrics.c */
 int homa_svc_listen(void *host, uint16_t port, unsigned int flags);
 int homa_svc_set_region(void *host, void *region, size_t bytes);
 int homa_svc_rpcs(void *host,

@@ -199,6 +199,14 @@ static void unlearn(struct homa_svc *c, const struct homa_addr *to)
 	}
 }
 
+/* homad has nothing more to say of it, or the application has what it should hear:
+ * free when both is so. */
+static void let_go(struct homa_svc *c, struct homa_svc_slot *slot)
+{
+	if (!slot->gone && slot->state == HOMA_SVC_OPEN)
+		homa_svc_slot_put(c, slot);
+}
+
 /* Our request is over: @cqe says how. */
 static void respond(struct homa_svc *c, struct homa_svc_slot *slot,
 		    const struct homa_cqe *cqe, struct homa_svc_waiter *self)
@@ -210,18 +218,21 @@ static void respond(struct homa_svc *c, struct homa_svc_slot *slot,
 		if (cqe->error == EHOSTUNREACH || cqe->error == ENETUNREACH)
 			unlearn(c, &slot->peer);
 	}
-	w = slot->gone ? NULL : pick(c, cqe, self);
+	w = pick(c, cqe, self);
 	if (likely(w != NULL)) {
 		fill(c, c->att->pool, c->att->generation, cqe, w->msg);
-		homa_svc_slot_put(c, slot);
+		let_go(c, slot);
 		finish(c, w, self, 0);
-	} else if (slot->gone) {
-		homa_svc_discard(c, c->att->generation, cqe);
-		homa_svc_slot_put(c, slot);
 	} else {
 		slot->state = HOMA_SVC_DONE;
 		queue(c, &c->slot_items[slot - c->slots], cqe);
 	}
+}
+
+void homa_svc_confirm(struct homa_svc *c, struct homa_svc_slot *slot)
+{
+	slot->gone = 0;
+	let_go(c, slot);
 }
 
 /* false: no memory to keep it; it stays in the ring. */
@@ -268,7 +279,20 @@ void homa_svc_forget(struct homa_svc *c, u64 token)
 	item = &c->slot_items[slot - c->slots];
 	unqueue(c, item);
 	homa_svc_discard(c, item->generation, &item->cqe);
-	homa_svc_slot_put(c, slot);
+	slot->state = HOMA_SVC_OPEN;
+	let_go(c, slot);
+}
+
+void homa_svc_abort_slot(struct homa_svc *c, struct homa_svc_slot *slot,
+			 u64 token, u32 error)
+{
+	slot->gone = 1;
+	if (!error) {
+		homa_svc_forget(c, token);
+		return;
+	}
+	homa_svc_fail(c, slot, token, error);
+	homa_svc_fd_edge(c);
 }
 
 void homa_svc_fail(struct homa_svc *c, struct homa_svc_slot *slot, u64 token,
@@ -319,17 +343,21 @@ static bool one(struct homa_svc *c, const struct homa_cqe *cqe,
 		return got_request(c, cqe, self);
 	slot = homa_svc_slot(c, cqe->token);
 	if (cqe->kind == HOMA_CQE_GONE) {
-		homa_svc_forget(c, cqe->token);
+		if (slot && !slot->gone)
+			homa_svc_forget(c, cqe->token);
 		if (slot && slot->token)
-			homa_svc_slot_put(c, slot);
+			homa_svc_confirm(c, slot);
 		return true;
 	}
 	own_pieces(c->att, cqe);
 	c->rx_bytes += cqe->length;
-	if (likely(slot && slot->state == HOMA_SVC_OPEN))
+	if (likely(slot && slot->state == HOMA_SVC_OPEN && !slot->gone)) {
 		respond(c, slot, cqe, self);
-	else
-		homa_svc_discard(c, c->att->generation, cqe);
+		return true;
+	}
+	homa_svc_discard(c, c->att->generation, cqe);
+	if (slot && slot->gone)
+		homa_svc_confirm(c, slot);
 	return true;
 }
 
@@ -392,6 +420,12 @@ static struct homa_svc_item *oldest(struct homa_svc *c, u32 flags)
 	return best;
 }
 
+static void taken(struct homa_svc *c, struct homa_svc_slot *slot)
+{
+	slot->state = HOMA_SVC_OPEN;
+	let_go(c, slot);
+}
+
 static void take_item(struct homa_svc *c, struct homa_svc_item *item,
 		      struct homa_message *msg)
 {
@@ -400,7 +434,7 @@ static void take_item(struct homa_svc *c, struct homa_svc_item *item,
 	if (item->cqe.kind == HOMA_CQE_REQUEST)
 		homa_list_add_head(&c->items, &item->list);
 	else
-		homa_svc_slot_put(c, &c->slots[item->cqe.token & 0xffff]);
+		taken(c, &c->slots[item->cqe.token & 0xffff]);
 }
 
 int homa_svc_take(struct homa_svc *c, struct homa_svc_waiter *w)
@@ -410,7 +444,7 @@ int homa_svc_take(struct homa_svc *c, struct homa_svc_waiter *w)
 
 	if (w->token) {
 		slot = homa_svc_slot(c, w->token);
-		if (!slot || slot->gone)
+		if (!slot || (slot->gone && slot->state != HOMA_SVC_DONE))
 			return -ENOENT;
 		if (slot->state != HOMA_SVC_DONE)
 			return -EAGAIN;

@@ -95,6 +95,14 @@ static void arm(struct homa_svc *c)
 	__atomic_fetch_or(armed, HOMA_SHM_ARM_FD, __ATOMIC_SEQ_CST);
 }
 
+void homa_svc_fd_edge(struct homa_svc *c)
+{
+	u64 value = 1;
+
+	if (c->ep_fd >= 0 && c->fd_edges)
+		c->level |= write(c->level_fd, &value, sizeof(value)) > 0;
+}
+
 void homa_svc_fd_update(struct homa_svc *c)
 {
 	u32 state = homa_svc_state(c);

@@ -37,9 +37,12 @@ static void fail_all(struct homa_svc *c, u32 error)
 		struct homa_svc_slot *slot = &c->slots[i];
 		u64 token = __atomic_load_n(&slot->token, __ATOMIC_ACQUIRE);
 
-		if (!token || slot->state == HOMA_SVC_DONE)
+		if (!token)
 			continue;
-		homa_svc_fail(c, slot, token, error);
+		if (slot->gone)
+			homa_svc_confirm(c, slot);
+		else if (slot->state != HOMA_SVC_DONE)
+			homa_svc_fail(c, slot, token, error);
 	}
 }
 

@@ -190,6 +190,7 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 	slot->peer = to;
 	slot->port = port;
 	slot->cookie = cookie;
+	slot->length = o.length;
 	homa_svc_slot_open(slot, token);
 	sqe = homa_svc_entry(c, ring);
 	*sqe = (struct homa_sqe){
@@ -256,7 +257,8 @@ int homa_svc_reply(void *host, const struct homa_message *request,
 
 /* ---- aborts ---- */
 
-static int send_abort(struct homa_svc *c, u64 token, int error)
+/* The application has heard of the end already: for homad it just vanishes. */
+static int send_abort(struct homa_svc *c, u64 token)
 {
 	struct homa_svc_ring *ring;
 	struct homa_sqe *sqe;
@@ -267,9 +269,7 @@ static int send_abort(struct homa_svc *c, u64 token, int error)
 	if (rc)
 		return rc == -ECONNREFUSED ? 0 : rc;
 	sqe = homa_svc_entry(c, ring);
-	*sqe = (struct homa_sqe){ .op = HOMA_SQE_ABORT,
-				  .length = (u32)error,
-				  .token = token };
+	*sqe = (struct homa_sqe){ .op = HOMA_SQE_ABORT, .token = token };
 	homa_svc_submit(c, ring);
 	return 0;
 }
@@ -279,7 +279,7 @@ static int end_slot(struct homa_svc *c, u64 token, int error)
 {
 	struct homa_svc_slot *slot = homa_svc_slot(c, token);
 
-	if (!slot || slot->gone)
+	if (!slot)
 		return -EINVAL;
 	if (slot->state == HOMA_SVC_DONE) {
 		/* Complete: an error comes too late, vanishing does not. */
@@ -287,10 +287,9 @@ static int end_slot(struct homa_svc *c, u64 token, int error)
 			homa_svc_forget(c, token);
 		return 0;
 	}
-	if (!error) {
-		slot->gone = 1;
-		homa_svc_forget(c, token);
-	}
+	if (slot->gone)
+		return -EINVAL;
+	homa_svc_abort_slot(c, slot, token, (u32)error);
 	return 1;
 }
 
@@ -303,7 +302,7 @@ static int abort_one(struct homa_svc *c, u64 token, int error)
 	rc = end_slot(c, token, error);
 	homa_svc_fd_touch(c);
 	homa_turn_unlock(&c->lock);
-	return rc > 0 ? send_abort(c, token, error) : rc;
+	return rc > 0 ? send_abort(c, token) : rc;
 }
 
 /* One by one: a command for all could overtake another thread's next request. */

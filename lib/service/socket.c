@@ -77,58 +77,6 @@ int homa_svc_listen(void *host, uint16_t port, unsigned int flags)
 	return rc;
 }
 
-/* All records, for they are told of without a lock. NULL: none, or *@rc. */
-static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 *total, int *rc)
-{
-	struct homa_ctl_request request = { .op = HOMA_CTL_RPCS };
-	struct homa_ctl_answer answer = { 0 };
-	struct homa_ctl_rpc *rpcs = NULL, batch[HOMA_CTL_BATCH];
-	u32 got = 0;
-
-	*rc = homa_svc_question(c, &request, &answer, NULL);
-	if (*rc)
-		return NULL;
-	rpcs = calloc(answer.total + 1, sizeof(*rpcs));
-	while (got < answer.total) {
-		ssize_t n = homa_svc_next(c->att, batch, sizeof(batch));
-		u32 records = n > 0 ? (u32)((size_t)n / sizeof(*batch)) : 0;
-
-		if (!records || records > answer.total - got) {
-			*rc = -ECONNRESET;
-			break;
-		}
-		if (rpcs)
-			memcpy(&rpcs[got], batch, records * sizeof(*batch));
-		got += records;
-	}
-	if (!rpcs && !*rc)
-		*rc = -ENOMEM;
-	*total = got;
-	return rpcs;
-}
-
-int homa_svc_rpcs(void *host,
-		  void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
-		  void *arg)
-{
-	struct homa_svc *c = host;
-	struct homa_ctl_rpc *rpcs;
-	u32 i, total = 0;
-	int rc;
-
-	pthread_mutex_lock(&c->ctl);
-	rpcs = ask_rpcs(c, &total, &rc);
-	pthread_mutex_unlock(&c->ctl);
-	for (i = 0; i < total && !rc; i++) {
-		/* We are their client: our name for it, not homad's. */
-		if (rpcs[i].client)
-			rpcs[i].id <<= 1;
-		visit(arg, &rpcs[i]);
-	}
-	free(rpcs);
-	return rc ? rc : (int)total;
-}
-
 int homa_svc_shutdown(void *host)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_SHUTDOWN };

@@ -13,7 +13,7 @@ RUN = ROOT / "lib" / "preload" / "homa-run"
 PROGRAMS = BUILD / "tests" / "preload"
 PORT = 4000
 # What does not depend on how a packet goes.
-LOCAL_CHECKS = ["information", "polls", "epoll_level", "dups", "signals", "handlers"]
+LOCAL_CHECKS = ["information", "ready_ones", "polls", "epoll_level", "dups", "signals", "handlers"]
 PATH_CHECKS = [
     "sizes", "async", "private_rpc", "aborts", "shuts", "failures", "nonblocking",
     "epoll_edge", "forks", "threads", "storm", "slices", "exhaust", "exhaust_copied",

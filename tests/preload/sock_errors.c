@@ -36,6 +36,10 @@ static void regions(void)
 	FAILS(region(s.fd, NULL, REGION), EFAULT);
 	munmap(mem + REGION, REGION);
 	FAILS(region(s.fd, mem, 2 * REGION), EFAULT);
+	CHECK(!mprotect(mem + REGION / 2, 4096, PROT_READ), "mprotect");
+	FAILS(region(s.fd, mem, REGION), EFAULT);
+	CHECK(!mprotect(mem + REGION / 2, 4096, PROT_READ | PROT_WRITE),
+	      "mprotect");
 	FAILS(setsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &zero,
 			 sizeof(zero)),
 	      EINVAL);

@@ -40,12 +40,19 @@ static void respond(struct sock *t)
 	      "response");
 }
 
-static void is_answered(struct sock *s, struct sock *t)
+static void is_answered(struct sock *s, struct sock *t, size_t size)
 {
 	union address to = at_port(t);
-	uint64_t id = request(s, &to, buf, 10, 5, 0);
+	uint64_t id = request(s, &to, buf, size, 5, 0);
+	struct homa_rpc_info rpc;
+	struct homa_info info = { .rpc_info = &rpc,
+				  .rpc_info_length = sizeof(rpc) };
 
-	CHECK(receive(t, 0, 0) == 10, "request");
+	CHECK(receive(t, 0, 0) == (ssize_t)size, "request");
+	CHECK(t->args.id == (id ^ 1), "%llx at the client, %llx at the server",
+	      (unsigned long long)id, (unsigned long long)t->args.id);
+	CHECK(!ioctl(t->fd, HOMAIOCINFO, &info) && info.num_rpcs == 1, "info");
+	CHECK(rpc.id == (id ^ 1), "%llx listed", (unsigned long long)rpc.id);
 	respond(t);
 	CHECK(receive(s, 0, 0) == 10 && s->args.id == id, "response");
 }
@@ -69,11 +76,12 @@ void check_roles(void)
 
 	is_refused(&s, &t);
 	serve_or_not(&t, 1);
-	is_answered(&s, &t);
+	is_answered(&s, &t, 10);
 	serve_or_not(&t, 0);
 	is_refused(&s, &t);
 	bind_sock(&t, 4017);
-	is_answered(&s, &t);
+	is_answered(&s, &t, 10);
+	is_answered(&s, &t, 200000);
 	/* What came before it stopped is its own. */
 	to = at_port(&t);
 	id = request(&s, &to, buf, 10, 7, 0);
@@ -84,7 +92,7 @@ void check_roles(void)
 	CHECK(receive(&s, 0, 0) == 10 && s.args.id == id, "response");
 	is_refused(&s, &t);
 	serve_or_not(&t, 1);
-	is_answered(&s, &t);
+	is_answered(&s, &t, 10);
 	close_sock(&t);
 	close_sock(&s);
 }

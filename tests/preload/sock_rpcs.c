@@ -67,23 +67,42 @@ void check_private_rpc(void)
 	close_sock(&s);
 }
 
+static unsigned int open_rpcs(struct sock *s)
+{
+	struct homa_info info = { 0 };
+
+	CHECK(!ioctl(s->fd, HOMAIOCINFO, &info), "info");
+	return info.num_rpcs;
+}
+
 void check_aborts(void)
 {
 	struct sock s = open_sock(family, 0);
 	struct homa_abort_args a = { 0 };
+	int i;
 
-	/* With an error it comes back with id and cookie. */
+	/* With an error it comes back with id and cookie, and at once. */
 	a.id = request(&s, &server, ignore, 1, 5, 0);
 	a.error = ECANCELED;
 	CHECK(!ioctl(s.fd, HOMAIOCABORT, &a), "abort");
-	FAILS(receive(&s, 0, 0), ECANCELED);
+	CHECK(readable(s.fd, 0), "poll does not see it");
+	CHECK(open_rpcs(&s) == 1, "%u RPCs", open_rpcs(&s));
+	FAILS(receive(&s, 0, MSG_DONTWAIT), ECANCELED);
 	CHECK(s.args.id == a.id && s.args.completion_cookie == 5, "id, cookie");
 	FAILS(ioctl(s.fd, HOMAIOCABORT, &a), EINVAL);
 	/* Without one it vanishes. */
 	a.id = request(&s, &server, ignore, 1, 6, 0);
 	a.error = 0;
 	CHECK(!ioctl(s.fd, HOMAIOCABORT, &a), "abort");
+	CHECK(open_rpcs(&s) == 0, "%u RPCs", open_rpcs(&s));
 	FAILS(receive(&s, 0, MSG_DONTWAIT), EAGAIN);
+	/* Whose response is on its way: it vanishes or is there, never half of it. */
+	for (i = 0; i < 200; i++) {
+		a.id = request(&s, &server, buf, 10, 6, 0);
+		CHECK(!ioctl(s.fd, HOMAIOCABORT, &a), "abort");
+		FAILS(receive(&s, 0, MSG_DONTWAIT), EAGAIN);
+	}
+	CHECK(open_rpcs(&s) == 0, "%u RPCs", open_rpcs(&s));
 	/* All at once; private ones, too. */
 	request(&s, &server, ignore, 1, 7, 0);
 	request(&s, &server, ignore, 1, 8, 0);
@@ -109,7 +128,6 @@ void check_information(void)
 	union address us;
 	socklen_t size = sizeof(us);
 	uint64_t id;
-	int i;
 
 	CHECK(!getsockname(s.fd, &us.sa, &size) && size == size_of(family),
 	      "%u", size);
@@ -121,11 +139,7 @@ void check_information(void)
 	      (unsigned long long)info.bpool_avail_bytes);
 	request(&s, &server, ignore, 1, 5, 0);
 	id = request(&s, &server, ignore, 1, 7, HOMA_SENDMSG_PRIVATE);
-	/* They may still be on their way to who runs the protocol. */
-	for (i = 0; i < 200 && info.num_rpcs < 2; i++) {
-		usleep(10000);
-		CHECK(!ioctl(s.fd, HOMAIOCINFO, &info), "info");
-	}
+	CHECK(!ioctl(s.fd, HOMAIOCINFO, &info), "info");
 	CHECK(info.num_rpcs == 2, "%u RPCs", info.num_rpcs);
 	if (rpcs[0].id != id)
 		rpcs[0] = rpcs[1];
@@ -143,6 +157,43 @@ void check_information(void)
 	FAILS(receive(&s, 0x998, 0), EINVAL);
 	CHECK(!ioctl(s.fd, HOMAIOCINFO, &info) && strlen(info.error_msg) > 10,
 	      "'%s'", info.error_msg);
+	close_sock(&s);
+}
+
+/* One that is complete, or failed, is open until it has been received. */
+void check_ready_ones(void)
+{
+	struct homa_rpc_info rpcs[4] = { 0 };
+	struct homa_info info = { .rpc_info = rpcs,
+				  .rpc_info_length = sizeof(rpcs) };
+	struct sock s = open_sock(family, 0);
+	uint64_t one, two;
+	int i;
+
+	fill(buf, 1000, 1);
+	one = request(&s, &server, buf, 1000, 11, HOMA_SENDMSG_PRIVATE);
+	for (i = 0; i < 2000 && !(rpcs[0].flags & HOMA_RPC_RX_READY); i++) {
+		usleep(10000);
+		CHECK(!ioctl(s.fd, HOMAIOCINFO, &info), "info");
+		CHECK(info.num_rpcs == 1, "%u RPCs", info.num_rpcs);
+	}
+	CHECK(rpcs[0].flags == (HOMA_RPC_RX_READY | HOMA_RPC_PRIVATE),
+	      "flags %x", rpcs[0].flags);
+	CHECK(rpcs[0].id == one && rpcs[0].completion_cookie == 11, "id");
+	CHECK(rpcs[0].tx_length == 1000 && rpcs[0].rx_length == 1000 &&
+		      !rpcs[0].rx_remaining,
+	      "%d, %d bytes", rpcs[0].tx_length, rpcs[0].rx_length);
+	CHECK(rpcs[0].peer.in4.sin_port == server.in4.sin_port, "peer");
+	two = request(&s, &server, buf, 1000, 12, 0);
+	CHECK(readable(s.fd, 20000), "no response");
+	CHECK(!ioctl(s.fd, HOMAIOCINFO, &info), "info");
+	CHECK(info.num_rpcs == 2, "%u RPCs", info.num_rpcs);
+	CHECK(receive(&s, one, 0) == 1000 && s.args.id == one, "private");
+	CHECK(!ioctl(s.fd, HOMAIOCINFO, &info), "info");
+	CHECK(info.num_rpcs == 1 && rpcs[0].id == two, "%u RPCs", info.num_rpcs);
+	CHECK(rpcs[0].flags == HOMA_RPC_RX_READY, "flags %x", rpcs[0].flags);
+	CHECK(receive(&s, 0, 0) == 1000 && s.args.id == two, "shared");
+	CHECK(open_rpcs(&s) == 0, "%u RPCs", open_rpcs(&s));
 	close_sock(&s);
 }
 

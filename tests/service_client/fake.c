@@ -140,6 +140,7 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 		attach(f, r, &a);
 		return;
 	case HOMA_CTL_BIND:
+	case HOMA_CTL_LISTEN:
 		if (r->port == 13) {
 			a.error = -EPERM;
 			snprintf(a.text, sizeof(a.text), "port 13 is not yours");

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The open RPCs of a handle. homad knows those that it works at; one that is over
+ * is still open to the application until it has taken it, and one that was aborted
+ * is not, whatever homad was told of that yet. So homad's records are put right by
+ * our own tables.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "client.h"
+
+/* What homad knows, with room for @more. NULL: none, or *@rc. */
+static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 more, u32 *total,
+				     int *rc)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_RPCS };
+	struct homa_ctl_answer answer = { 0 };
+	struct homa_ctl_rpc *rpcs = NULL, batch[HOMA_CTL_BATCH];
+	u32 got = 0;
+
+	*rc = homa_svc_question(c, &request, &answer, NULL);
+	if (*rc)
+		return NULL;
+	rpcs = calloc(answer.total + more + 1, sizeof(*rpcs));
+	while (got < answer.total) {
+		ssize_t n = homa_svc_next(c->att, batch, sizeof(batch));
+		u32 records = n > 0 ? (u32)((size_t)n / sizeof(*batch)) : 0;
+
+		if (!records || records > answer.total - got) {
+			*rc = -ECONNRESET;
+			break;
+		}
+		if (rpcs)
+			memcpy(&rpcs[got], batch, records * sizeof(*batch));
+		got += records;
+	}
+	if (!rpcs && !*rc)
+		*rc = -ENOMEM;
+	*total = got;
+	return rpcs;
+}
+
+/* Requests that nobody has taken yet, by id and sorted; the caller frees them. */
+static u64 *waiting_requests(struct homa_svc *c, u32 *num)
+{
+	struct homa_list *first = &c->ready[HOMA_SVC_REQUESTS], *node;
+	u64 *ids = calloc(c->ready_count + 1, sizeof(*ids));
+
+	*num = 0;
+	for (node = first->next; ids && node != first; node = node->next)
+		ids[(*num)++] = homa_container_of(node, struct homa_svc_item,
+						  list)
+					->cqe.id;
+	return ids;
+}
+
+static int compare(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Is it open to the application, as homad says it is? */
+static bool is_open(struct homa_svc *c, const struct homa_ctl_rpc *rpc)
+{
+	const struct homa_svc_slot *slot;
+
+	if (!rpc->client)
+		return true;
+	slot = homa_svc_slot(c, rpc->id);
+	return slot && !slot->gone && slot->state == HOMA_SVC_OPEN;
+}
+
+/* Of one that is over and not taken yet. */
+static void show_done(struct homa_svc *c, u32 index, struct homa_ctl_rpc *rpc)
+{
+	const struct homa_svc_slot *slot = &c->slots[index];
+	const struct homa_cqe *cqe = &c->slot_items[index].cqe;
+
+	*rpc = (struct homa_ctl_rpc){
+		.id = slot->token,
+		.cookie = slot->cookie,
+		.encap = slot->peer.encap,
+		.port = slot->port,
+		.client = 1,
+		.tx_length = slot->length,
+		.tx_sent = slot->length,
+		.tx_granted = slot->length,
+		.rx_length = cqe->length,
+		.rx_granted = cqe->length,
+		.ready = 1,
+	};
+	memcpy(rpc->ip, slot->peer.ip, sizeof(rpc->ip));
+}
+
+static u32 count_done(struct homa_svc *c)
+{
+	u32 i, n = 0, top = __atomic_load_n(&c->fresh, __ATOMIC_RELAXED);
+
+	for (i = 0; i < top; i++)
+		n += c->slots[i].state == HOMA_SVC_DONE;
+	return n;
+}
+
+/* Under the lock: homad's @total records, and as many of ours as there is @room. */
+static u32 put_right(struct homa_svc *c, struct homa_ctl_rpc *rpcs, u32 total,
+		     u32 room)
+{
+	u32 i, n = 0, num, top = __atomic_load_n(&c->fresh, __ATOMIC_RELAXED);
+	u64 *ids = waiting_requests(c, &num);
+
+	if (ids)
+		qsort(ids, num, sizeof(*ids), compare);
+	for (i = 0; i < total; i++) {
+		if (!is_open(c, &rpcs[i]))
+			continue;
+		if (ids && !rpcs[i].client &&
+		    bsearch(&rpcs[i].id, ids, num, sizeof(*ids), compare))
+			rpcs[i].ready = 1;
+		rpcs[n++] = rpcs[i];
+	}
+	for (i = 0; i < top && n < total + room; i++)
+		if (c->slots[i].state == HOMA_SVC_DONE)
+			show_done(c, i, &rpcs[n++]);
+	free(ids);
+	return n;
+}
+
+int homa_svc_rpcs(void *host,
+		  void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
+		  void *arg)
+{
+	struct homa_svc *c = host;
+	struct homa_ctl_rpc *rpcs;
+	u32 i, total = 0, room;
+	int rc;
+
+	pthread_mutex_lock(&c->ctl);
+	homa_turn_lock(&c->lock);
+	homa_svc_drain(c, NULL);
+	/* Those that homad is about to end become ours meanwhile. */
+	room = count_done(c) + 1024;
+	homa_turn_unlock(&c->lock);
+	rpcs = ask_rpcs(c, room, &total, &rc);
+	if (!rc) {
+		homa_turn_lock(&c->lock);
+		if (homa_svc_state(c) == HOMA_SVC_UP)
+			homa_svc_drain(c, NULL);
+		homa_svc_fd_touch(c);
+		total = put_right(c, rpcs, total, room);
+		homa_turn_unlock(&c->lock);
+	}
+	pthread_mutex_unlock(&c->ctl);
+	for (i = 0; i < total && !rc; i++) {
+		/* We are their client: our name for it, not homad's. */
+		if (rpcs[i].client)
+			rpcs[i].id <<= 1;
+		visit(arg, &rpcs[i]);
+	}
+	free(rpcs);
+	return rc ? rc : (int)total;
+}
