@@ -196,7 +196,8 @@ static inline struct homa_knl_item *homa_knl_item(struct homa_knl *c,
 
 /** homa_knl_asked() - a request came; its token. */
 u64 homa_knl_asked(struct homa_knl *c);
-/** homa_knl_answer() - it is about to be answered; false: it was before. */
+/** homa_knl_answer() - it is about to be answered; false: it was before. One that
+ *  had to be forgotten is for the kernel to judge. */
 bool homa_knl_answer(struct homa_knl *c, u64 token);
 /** homa_knl_answered() - then this; @again: it was not, and may be later. */
 void homa_knl_answered(struct homa_knl *c, u64 token, bool again);

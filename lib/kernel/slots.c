@@ -4,12 +4,15 @@
  * (low 16 bits) and how often the place was used, so that a stale one is noticed;
  * the kernel knows it as the completion cookie. And the requests of others that
  * we may answer, since the socket would silently take a second answer: a word for
- * each, odd while it may be answered, 0 during sendmsg(), else the next free one.
+ * each, odd while it may be answered, else with the next free one; and which of all
+ * that came it is or was, so that one says nothing of another in the same place.
  */
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include "knl.h"
+
+#define COUNT_SHIFT 22
 
 static void *reserve(size_t bytes)
 {
@@ -73,7 +76,7 @@ void homa_knl_slot_put(struct homa_knl *c, struct homa_knl_slot *slot)
 	c->free = (u32)(slot - c->slots) + 1;
 }
 
-/* A token: how many there were, 20 bits of place, 1. */
+/* A token: how many there were, then a place, then 1. */
 u64 homa_knl_asked(struct homa_knl *c)
 {
 	u64 token;
@@ -81,14 +84,15 @@ u64 homa_knl_asked(struct homa_knl *c)
 
 	if (c->asked_free) {
 		index = c->asked_free - 1;
-		c->asked_free = (u32)(c->asked[index] >> 1);
+		c->asked_free = (u32)(c->asked[index] >> 1) &
+				(2 * HOMA_KNL_ASKED - 1);
 	} else if (c->asked_fresh < HOMA_KNL_ASKED) {
 		index = c->asked_fresh++;
 	} else {
 		/* A million unanswered ones: the oldest are forgotten. */
 		index = (u32)(c->asked_count % HOMA_KNL_ASKED);
 	}
-	token = ++c->asked_count << 21 | (u64)index << 1 | 1;
+	token = ++c->asked_count << COUNT_SHIFT | (u64)index << 1 | 1;
 	c->asked[index] = token;
 	return token;
 }
@@ -98,22 +102,37 @@ static u64 *place(struct homa_knl *c, u64 token)
 	return &c->asked[(token >> 1) % HOMA_KNL_ASKED];
 }
 
+/* Which of all that came. */
+static u64 count_of(u64 word)
+{
+	return word >> COUNT_SHIFT << COUNT_SHIFT;
+}
+
 bool homa_knl_answer(struct homa_knl *c, u64 token)
 {
-	if (!(token & 1) || *place(c, token) != token)
+	u64 *word = place(c, token);
+
+	if (!(token & 1))
 		return false;
-	*place(c, token) = 0;
+	/* Forgotten, or answered long ago: the kernel knows which. */
+	if (count_of(*word) != count_of(token))
+		return true;
+	if (!(*word & 1))
+		return false;
+	*word = count_of(token);
 	return true;
 }
 
 void homa_knl_answered(struct homa_knl *c, u64 token, bool again)
 {
-	if (*place(c, token))
+	u64 *word = place(c, token);
+
+	if (count_of(*word) != count_of(token))
 		return;
 	if (again) {
-		*place(c, token) = token;
+		*word = token;
 		return;
 	}
-	*place(c, token) = (u64)c->asked_free << 1;
+	*word = count_of(token) | (u64)c->asked_free << 1;
 	c->asked_free = (u32)((token >> 1) % HOMA_KNL_ASKED) + 1;
 }

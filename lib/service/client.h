@@ -40,6 +40,7 @@
 #define HOMA_SVC_ROUTES 256u /* destinations a ring knows to be reachable */
 #define HOMA_SVC_THREADS 64u /* whose choice of a ring is remembered */
 #define HOMA_SVC_NEVER (~(u64)0)
+#define HOMA_SVC_ANSWERED ((u64)1 << 63) /* no token has this bit */
 #define HOMA_SVC_GRANULE 64u /* a piece of a message begins at a multiple */
 /* Segment 0 begins with the stages of the submission rings. */
 #define HOMA_SVC_STAGES (HOMA_SHM_SQS * HOMA_SHM_STAGE)
@@ -197,7 +198,8 @@ struct homa_svc_counters {
  * @fresh: slots never used begin here; @free: tag and 1 + first free one; atomic.
  * @sqs: rings that homad looks at. @rings_given, @ring_of: 1 + the ring of a
  *	thread. Atomic.
- * @requests: unanswered requests by the low bits of their token; atomic words.
+ * @requests: by the low bits of their token, the last request that came with them,
+ *	with HOMA_SVC_ANSWERED if it was answered; atomic words.
  * @routes_since, @routes_asked: questions for a route in this second; under @ctl.
  * @release_tail, @release_shown: ours; what homad may see. Under @release_lock.
  * @ep_fd: homa_fd(), or -1; the rest of its parts beside it, see fd.c.

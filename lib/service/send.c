@@ -214,14 +214,14 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 static int claim(struct homa_svc *c, u64 token)
 {
 	u64 *place = &c->requests[token & 0xffff];
-	u64 found = token;
+	u64 found = token, answered = token | HOMA_SVC_ANSWERED;
 
-	if (likely(__atomic_compare_exchange_n(place, &found, 0, false,
+	if (likely(__atomic_compare_exchange_n(place, &found, answered, false,
 					       __ATOMIC_ACQ_REL,
 					       __ATOMIC_RELAXED)))
 		return 1;
-	/* Another one is there: the client gave up. None: it was answered. */
-	return found ? 0 : -EINVAL;
+	/* Another one had the place since, answered or not: the client gave up. */
+	return found == answered ? -EINVAL : 0;
 }
 
 int homa_svc_reply(void *host, const struct homa_message *request,

@@ -78,7 +78,6 @@ static void answer__once(void **state)
 	(void)state;
 	assert_true((a & 1) && a != b);
 	assert_false(homa_knl_answer(c, 0));
-	assert_false(homa_knl_answer(c, a + 2));
 	assert_true(homa_knl_answer(c, a));
 	assert_false(homa_knl_answer(c, a));
 	/* It could not be sent: later. */
@@ -90,9 +89,15 @@ static void answer__once(void **state)
 	again = homa_knl_asked(c);
 	assert_int_equal((again ^ a) & 0x1fffff, 0);
 	assert_int_not_equal(again, a);
-	assert_false(homa_knl_answer(c, a));
 	assert_true(homa_knl_answer(c, b));
 	assert_true(homa_knl_answer(c, again));
+	assert_false(homa_knl_answer(c, again));
+	homa_knl_answered(c, again, false);
+	homa_knl_answered(c, b, false);
+	/* Places are used again, the last one first, and none twice. */
+	assert_int_equal((homa_knl_asked(c) ^ b) & 0x1fffff, 0);
+	assert_int_equal((homa_knl_asked(c) ^ a) & 0x1fffff, 0);
+	assert_int_equal((homa_knl_asked(c) & 0x1fffff) >> 1, 2);
 }
 
 static void answer__many_never_answered(void **state)
@@ -104,12 +109,17 @@ static void answer__many_never_answered(void **state)
 	assert_true(homa_knl_answer(c, claimed));
 	for (i = 0; i < HOMA_KNL_ASKED; i++)
 		last = homa_knl_asked(c);
-	/* The oldest are forgotten, the newest are not. */
-	assert_false(homa_knl_answer(c, first));
+	/* The oldest are forgotten, but nobody says that they were answered. */
+	assert_true(homa_knl_answer(c, first));
+	homa_knl_answered(c, first, false);
 	homa_knl_answered(c, claimed, false);
-	assert_false(homa_knl_answer(c, claimed));
 	assert_true(homa_knl_answer(c, last));
+	assert_false(homa_knl_answer(c, last));
 	homa_knl_answered(c, last, false);
+	assert_false(homa_knl_answer(c, last));
+	/* Also when their places were answered since. */
+	assert_true(homa_knl_answer(c, first));
+	assert_true(homa_knl_answer(c, claimed));
 }
 
 static void out(u32 num, u32 first)

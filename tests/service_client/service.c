@@ -333,6 +333,10 @@ static void reply__once(void **state)
 	assert_true(fake_quiet(&f));
 	assert_int_equal(homa_reply(h, &copy, "x", 1), 0);
 	assert_int_equal(fake_next(&f).token, 0x70003);
+	/* That the later one is answered says nothing of the earlier one. */
+	assert_int_equal(homa_reply(h, &msg, "x", 1), 0);
+	assert_true(fake_quiet(&f));
+	assert_int_equal(homa_reply(h, &copy, "x", 1), -EINVAL);
 }
 
 static void abort__vanishes_at_once(void **state)
