@@ -14,6 +14,7 @@
 #include "options.h"
 
 #define DEFAULT_FILE "/etc/homa/homad.toml"
+#define BESIDE "\001" /* no path: the monitoring socket is beside the other one */
 
 /**
  * struct option - one option
@@ -188,7 +189,8 @@ static const struct option options[] = {
 	{ "config-help", NULL, "list everything that the file may set", NULL },
 	{ "socket", "PATH", "where applications attach", set_socket },
 	{ "monitor", "PATH",
-	  "where ./homa ss, top and trace ask; \"\": nowhere", set_monitor },
+	  "where ./homa ss, top and trace ask, else beside --socket; \"\": nowhere",
+	  set_monitor },
 	{ "metrics", "ADDR",
 	  "serve Prometheus metrics on unix:PATH or 127.0.0.1:PORT",
 	  set_metrics },
@@ -341,6 +343,24 @@ static int second_pass(struct homad_config *config, int argc, char **argv,
 	return 0;
 }
 
+/* Nobody said where the monitoring socket is: in the folder of the other one. */
+static int place_monitor(struct homad_config *config, FILE *errors)
+{
+	const char *slash = strrchr(config->socket, '/');
+	int folder = slash ? (int)(slash - config->socket) + 1 : 0, n;
+
+	if (strcmp(config->monitor, BESIDE) != 0)
+		return 0;
+	n = snprintf(config->monitor, sizeof(config->monitor), "%.*smonitor.sock",
+		     folder, config->socket);
+	if (n < (int)sizeof(config->monitor))
+		return 0;
+	fprintf(errors,
+		"homad: the folder of %s has too long a name for the monitoring socket; give --monitor\n",
+		config->socket);
+	return 2;
+}
+
 static int read_all(struct homad_config *config, int argc, char **argv,
 		    enum homad_action *action, FILE *errors)
 {
@@ -348,6 +368,7 @@ static int read_all(struct homad_config *config, int argc, char **argv,
 	int rc;
 
 	homad_config_default(config);
+	strcpy(config->monitor, BESIDE);
 	rc = first_pass(argc, argv, &file, action, errors);
 	if (rc || *action == HOMAD_SAID || *action == HOMAD_CONFIG_HELP)
 		return rc;
@@ -355,7 +376,8 @@ static int read_all(struct homad_config *config, int argc, char **argv,
 		file = DEFAULT_FILE;
 	if (file && homad_config_load(config, file, errors))
 		return 2;
-	return second_pass(config, argc, argv, errors);
+	rc = second_pass(config, argc, argv, errors);
+	return rc ? rc : place_monitor(config, errors);
 }
 
 int homad_options(struct homad_config *config, int argc, char **argv,

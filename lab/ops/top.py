@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -81,7 +82,17 @@ class View:
 
 
 def live(connection: Source, interval: float) -> None:
-    """The picture on the terminal until q or Ctrl-C."""
+    """The picture on the terminal until q or Ctrl-C, or until the terminal has gone."""
+    try:
+        _live(connection, interval)
+    except (OSError, termios.error) as error:
+        if error.args[0] not in (errno.EIO, errno.ENXIO, errno.ENOTTY, errno.EPIPE):
+            raise
+        # What is left in buffers has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _live(connection: Source, interval: float) -> None:
     out = Console(highlight=False, emoji=False)
     view = View(connection.ask("snapshot"))
     with _keys() as has_keys, Live(console=out, screen=True, auto_refresh=False) as shown:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,8 +137,12 @@ def sweep(path: Path, folder: Path | None, jobs: int, scheduler: str | None) -> 
     _tell(lab)
 
 
-def check(name: str, wanted: Options, folder: Path, json_file: Path) -> None:
-    """Write the document of a check."""
+def check(name: str, wanted: Options, folder: Path, json_file: Path | None) -> None:
+    """Write the document of a check, or print it."""
     store = Store(folder / "runs", program.build())
     lab = Lab(store, Local(), name)
-    write(json_file, checks.run(name, lab, wanted))
+    document = checks.run(name, lab, wanted)
+    if json_file:
+        write(json_file, document)
+    else:
+        print(json.dumps(document, indent=2))

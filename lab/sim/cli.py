@@ -187,15 +187,16 @@ def sweep(spec: Path, out: Path | None, jobs: int | None, scheduler: str | None)
 
 @sim.command(short_help="one number for ./homa targets")
 @click.argument("name")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE", required=True)
+@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write to this file instead of standard output.")
 @click.option("--full", is_flag=True, help="Full-length runs instead of quick ones.")
 @click.option("--seeds", type=click.IntRange(1, 1000))
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR")
 @click.option("--scale", type=click.FloatRange(0.001, 1000), default=1.0)
 def check(
-    name: str, json_file: Path, full: bool, seeds: int | None, out: Path | None, scale: float
+    name: str, json_file: Path | None, full: bool, seeds: int | None, out: Path | None, scale: float
 ) -> None:
-    """Measure what a row of bench/targets.toml asks for and write it as JSON."""
+    """Measure what a row of bench/targets.toml asks for and say it as JSON."""
     from lab.sim import batch
 
     check_output(json_file, "--json")

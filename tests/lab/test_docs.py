@@ -30,6 +30,23 @@ def test_protocol__lists_no_setting_that_is_gone() -> None:
     assert set(re.findall(r"^\| `(\w+)` \|", page, re.M)) == known
 
 
+def test_metrics_port__is_the_same_everywhere() -> None:
+    """What homad's message proposes is what each page and example file says."""
+    said = re.search(r"such as 127\.0\.0\.1:(\d+)", (ROOT / "host/service/http.c").read_text())
+    assert said
+    pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs/man").iterdir()]
+    pages += [*(ROOT / "packaging").rglob("*.toml")]
+    named = {
+        (str(page.relative_to(ROOT)), port)
+        for page in pages
+        for line in page.read_text().splitlines()
+        if "metrics" in line.lower()
+        for port in re.findall(r"127\.0\.0\.1:(9\d\d\d)", line)
+    }
+    assert len({page for page, _ in named}) >= 4
+    assert {port for _, port in named} == {said.group(1)}, named
+
+
 CODE = ("engine", "host", "lib", "nic")
 
 

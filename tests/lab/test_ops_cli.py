@@ -145,6 +145,22 @@ def test_refusal__homads_own_words(run) -> None:
     assert status == 1 and "only root may look" in err
 
 
+def test_top__terminal_goes_away(tmp_path: Path) -> None:
+    """As when a window is closed under nohup: it ends, and has nothing to complain of."""
+    keyboard, terminal = os.openpty()
+    with homad(tmp_path / "m.sock", {"snapshot": [line(snapshot("after"))]}) as path:
+        top = subprocess.Popen(
+            [sys.executable, "-m", "lab.ops", "top", "--interval", "0.1", "--monitor", path],
+            stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+            start_new_session=True, env=os.environ | {"TERM": "xterm"},
+        )  # fmt: skip
+        os.close(terminal)
+        assert os.read(keyboard, 1)  # it draws
+        os.close(keyboard)
+        _, err = top.communicate(timeout=60)
+    assert (top.returncode, err) == (0, "")
+
+
 def test_homad_goes_away__while_top_runs(run) -> None:
     def vanish(talk: socket.socket, request: dict) -> None:
         talk.close()

@@ -87,6 +87,7 @@ def test_figure__headers_and_seeds_reach_the_program(cli, fake_sim: Path, tmp_pa
         (["sweep"], "./homa sim sweep --help"),
         (["sweep", "none.toml"], "cannot read none.toml"),
         (["check", "nothing", "--json", "x.json"], "choose from"),
+        (["check", "nothing"], "choose from"),
         (["run", "--loda", "1"], "./homa sim run --help"),
         (["run", "--load", "80"], "like 0.8"),
         (["run", "--link", "10"], "10gbit"),
@@ -106,6 +107,13 @@ def test_wrong_command_line__one_line_and_status_2(
     monkeypatch.chdir(tmp_path)
     status, out, err = cli("sim", *argv)
     assert status == 2 and says in err and err.count("\n") == 1, err
+
+
+def test_check__says_its_document(cli, fake_sim: Path, tmp_path: Path) -> None:
+    """Without --json it is on standard output."""
+    status, out, err = cli("sim", "check", "speed", "--seeds", "1", "--out", str(tmp_path))
+    assert status == 0, err
+    assert json.loads(out)["hops_per_s"]
 
 
 @pytest.mark.parametrize("argv", [[], ["run"], ["figure"], ["sweep"], ["check"]])

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from attachtool import ATTACH, BIND, LISTEN, LISTEN_ON, Client, request
 from homad import HOMAD, SANITIZED, Homad, finishing, needs_homad, needs_root, one_host
-from netns import ROOT, Namespace, eventually
+from netns import ROOT, Namespace, Net, eventually
 
 pytestmark = [needs_homad, needs_root]
 
@@ -386,6 +386,20 @@ def test_claim__of_a_stranger_does_not_stop_root() -> None:
                     daemon.start()
                     assert f"pid={pid}" in daemon.await_log("going on without regard")
             squatter.communicate()
+
+
+def test_monitor__is_beside_the_other_socket(tmp_path: Path) -> None:
+    """Who says --socket and no more needs no /run/homa."""
+    tmp_path.chmod(0o755)
+    argv = [str(HOMAD), *UDP, "--socket", str(tmp_path / "homad.sock")]
+    with Net() as net:
+        space, _ = net.pair()
+        daemon = space.start(argv)
+        try:
+            eventually((tmp_path / "homad.sock").exists)
+            assert (tmp_path / "monitor.sock").is_socket(), daemon.stderr.rest(1)
+        finally:
+            daemon.stop()
 
 
 def test_directory__is_made() -> None:
