@@ -2,7 +2,10 @@
 /*
  * Devices and the engine's links: loopback and each device are paced apart. A
  * link is made when the first packet meets its device and lives as long as the
- * namespace, because peers and RPCs point to it; only the device goes away.
+ * namespace, because peers and RPCs point to it; only the device goes away. If it comes
+ * back (from another namespace) it gets its link again, and a new device takes over the
+ * link of one that is gone: so there are never more links than devices at a time. What
+ * old RPCs still send through such a link goes where routing says, as ever.
  * The rate of real hardware is asked from the driver, later and in a work item
  * since that takes the RTNL; virtual devices tell fictions (veth: 10 Gbit/s)
  * and are paced only if link_mbps says so.
@@ -115,8 +118,7 @@ void homa_devs_derive(struct homa_net *hnet)
 
 /* ---- coming and going ---- */
 
-static struct homa_dev *homa_dev_make(struct homa_net *hnet,
-				      struct net_device *dev)
+static struct homa_dev *homa_dev_make(struct homa_net *hnet)
 {
 	size_t size = HOMA_DEV_LINK + homa_link_size(HOMA_CTRL_SLOTS);
 	struct homa_dev *hdev = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN);
@@ -124,14 +126,69 @@ static struct homa_dev *homa_dev_make(struct homa_net *hnet,
 	if (!hdev)
 		return NULL;
 	hdev->hnet = hnet;
-	hdev->ifindex = dev->ifindex;
 	hdev->link = (struct homa_link *)((char *)hdev + HOMA_DEV_LINK);
-	homa_link_init(hdev->link, hnet->engine, 0, READ_ONCE(dev->mtu),
-		       HOMA_CTRL_SLOTS);
+	homa_link_init(hdev->link, hnet->engine, 0, ETH_DATA_LEN, HOMA_CTRL_SLOTS);
 	homa_hrtimer_setup(&hdev->timer, homa_dev_timer, HRTIMER_MODE_ABS_SOFT);
 	tasklet_setup(&hdev->again, homa_dev_again);
 	INIT_WORK(&hdev->measure, homa_dev_work);
-	RCU_INIT_POINTER(hdev->dev, dev);
+	return hdev;
+}
+
+/* A link that no device has, nor a qdisc of one. Under homa_net.dev_lock. */
+static struct homa_dev *homa_dev_left(struct homa_net *hnet)
+{
+	struct homa_dev *hdev;
+	int i;
+
+	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
+		hlist_for_each_entry(hdev, &hnet->devs[i], node)
+			if (!rcu_access_pointer(hdev->dev) &&
+			    !atomic_read(&hdev->q_limits) &&
+			    !atomic_read(&hdev->q_bytes))
+				return hdev;
+	return NULL;
+}
+
+/* A link for a device that is new here. Under homa_net.dev_lock. Who goes through the
+ * lists meanwhile may miss some; then it looks again under the lock. */
+static struct homa_dev *homa_dev_new(struct homa_net *hnet, struct net_device *dev)
+{
+	struct homa_dev *hdev = homa_dev_left(hnet);
+
+	if (hdev)
+		hlist_del_rcu(&hdev->node);
+	else
+		hdev = homa_dev_make(hnet);
+	if (!hdev)
+		return NULL;
+	WRITE_ONCE(hdev->ifindex, dev->ifindex);
+	hlist_add_head_rcu(&hdev->node, homa_dev_bucket(hnet, dev->ifindex));
+	return hdev;
+}
+
+/*
+ * The link of @dev, made if need be. A device on its way out, or to another namespace, is
+ * down before the notifier says so: then it gets none, for nobody would take it away.
+ */
+static noinline struct homa_dev *homa_dev_attach(struct homa_net *hnet,
+						 struct net_device *dev)
+{
+	struct homa_dev *hdev;
+
+	spin_lock_bh(&hnet->dev_lock);
+	hdev = homa_dev_find(hnet, dev->ifindex);
+	if (dev->reg_state == NETREG_REGISTERED && netif_running(dev) &&
+	    net_eq(dev_net(dev), hnet->net)) {
+		if (!hdev)
+			hdev = homa_dev_new(hnet, dev);
+		if (hdev && rcu_access_pointer(hdev->dev) != dev) {
+			/* Its rate is asked for soon; packets have a size at once. */
+			homa_link_set(hdev->link, 0, READ_ONCE(dev->mtu));
+			rcu_assign_pointer(hdev->dev, dev);
+			schedule_work(&hdev->measure);
+		}
+	}
+	spin_unlock_bh(&hnet->dev_lock);
 	return hdev;
 }
 
@@ -139,22 +196,9 @@ struct homa_dev *homa_dev_get(struct homa_net *hnet, struct net_device *dev)
 {
 	struct homa_dev *hdev = homa_dev_find(hnet, dev->ifindex);
 
-	if (likely(hdev))
+	if (likely(hdev && rcu_access_pointer(hdev->dev) == dev))
 		return hdev;
-	spin_lock_bh(&hnet->dev_lock);
-	hdev = homa_dev_find(hnet, dev->ifindex);
-	/* After NETREG_REGISTERED the notifier has been; no use to begin. */
-	if (!hdev && dev->reg_state == NETREG_REGISTERED &&
-	    net_eq(dev_net(dev), hnet->net)) {
-		hdev = homa_dev_make(hnet, dev);
-		if (hdev) {
-			hlist_add_head_rcu(&hdev->node,
-					   homa_dev_bucket(hnet, dev->ifindex));
-			schedule_work(&hdev->measure);
-		}
-	}
-	spin_unlock_bh(&hnet->dev_lock);
-	return hdev;
+	return homa_dev_attach(hnet, dev);
 }
 
 static void homa_dev_gone(struct homa_net *hnet, struct net_device *dev)
@@ -188,7 +232,10 @@ static int homa_dev_event(struct notifier_block *nb, unsigned long event, void *
 		 * those held here. */
 		rcu_read_lock();
 		hdev = homa_dev_find(hnet, dev->ifindex);
-		if (hdev)
+		/* It may be back from another namespace. */
+		if (hdev && rcu_access_pointer(hdev->dev) != dev)
+			homa_dev_attach(hnet, dev);
+		else if (hdev)
 			schedule_work(&hdev->measure);
 		rcu_read_unlock();
 		break;

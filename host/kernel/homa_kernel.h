@@ -153,7 +153,7 @@ struct homa_cpu {
 /*
  * struct homa_dev - a network device and the engine's link for it
  * @node: in homa_net.devs, RCU. Lives until the namespace ends; @dev becomes
- *	NULL (RCU) when the device goes.
+ *	NULL (RCU) when the device goes, and another one may come.
  * @timer: pulls again when the engine's pacer says so.
  * @again: pulls again after a full turn, without starving others.
  * @q_limits: instances of the "homa" qdisc that limit what leaves: then the link

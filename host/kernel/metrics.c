@@ -54,15 +54,19 @@ static void homa_metric_line(struct seq_file *m, const char *name, u64 value,
 	seq_printf(m, "%-28s %20llu # %s\n", name, value, text);
 }
 
-static u32 homa_devs_count(struct homa_net *hnet)
+/* Links; of these, how many have a device. */
+static u32 homa_links_count(struct homa_net *hnet, u32 *devs)
 {
 	struct homa_dev *hdev;
 	u32 i, n = 0;
 
+	*devs = 0;
 	rcu_read_lock();
 	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
-		hlist_for_each_entry_rcu(hdev, &hnet->devs[i], node)
-			n += !!rcu_access_pointer(hdev->dev);
+		hlist_for_each_entry_rcu(hdev, &hnet->devs[i], node) {
+			*devs += !!rcu_access_pointer(hdev->dev);
+			n++;
+		}
 	rcu_read_unlock();
 	return n;
 }
@@ -71,14 +75,17 @@ static void homa_metrics_now(struct seq_file *m, struct homa_net *hnet)
 {
 	const struct homa_engine *engine = homa_net_engine(hnet);
 	struct homa_counts counts = {};
+	u32 links, devs;
 
 	if (engine)
 		homa_engine_counts(engine, &counts);
 	homa_metric_line(m, "rpcs", counts.rpcs, "now: RPCs alive");
 	homa_metric_line(m, "peers", counts.peers, "now: peers remembered");
 	homa_metric_line(m, "socks", counts.socks, "now: sockets open");
-	homa_metric_line(m, "devs", homa_devs_count(hnet),
-			 "now: devices that Homa has used");
+	links = homa_links_count(hnet, &devs);
+	homa_metric_line(m, "devs", devs, "now: devices that Homa has used");
+	homa_metric_line(m, "links", links,
+			 "now: these, and places of former ones, for new ones");
 }
 
 static int homa_metrics_show(struct seq_file *m, void *v)

@@ -104,6 +104,30 @@ for n in 1 2 3; do
 	in_ns c sh -c "echo $((n * 10000)) >/proc/sys/net/homa/unsched_bytes"
 done
 halt
+# A device that was in another namespace is the one it was.
+known=$(metric c devs)
+ip netns add e
+ip -n c link set eth0 netns e
+expect "the device is gone" [ "$(metric c devs)" = $((known - 1)) ]
+ip -n e link set eth0 netns c
+ip -n c addr add 10.9.0.1/24 dev eth0; ip -n c link set eth0 mtu 9000; ip -n d link set eth0 mtu 9000
+ip -n c link set eth0 up
+background d rpc serve 4 4006 2
+check "it works when the device is back" ip netns exec c rpc wait 4 10.9.0.2 4006 60
+expect "it is known again" [ "$(metric c devs)" = "$known" ]
+check "with all sizes of its MTU" ip netns exec c rpc edges 4 10.9.0.2 4006 9000
+# Many devices, one after the other, leave one place for the next.
+for n in 1 2 3 4 5; do
+	ip -n c link add x$n type veth peer name y$n netns d
+	ip -n c addr add 10.8.$n.1/24 dev x$n; ip -n c link set x$n up
+	ip -n d addr add 10.8.$n.2/24 dev y$n; ip -n d link set y$n up
+	check "device $n is used" ip netns exec c rpc wait 4 10.8.$n.2 4006 60
+	ip -n c link del x$n
+done
+echo "# $(metric c links) links of $(metric c devs) devices in c, $(metric d links) in d"
+expect "former devices leave one place" [ "$(metric c links)$(metric d links)" = $((known + 1))$((known + 1)) ]
+halt
+ip netns del e
 background d rpc serve 4 4005 2
 check "it works after devices, addresses and MTUs changed" ip netns exec c rpc wait 4 10.9.0.2 4005 60
 check "with all sizes again" ip netns exec c rpc edges 4 10.9.0.2 4005 1500
