@@ -19,7 +19,8 @@
  * @ifindex: the device the socket is bound to; 0: as routing says. (Link-local
  *	addresses have their device in themselves.)
  * @master: device of the routing domain (VRF) we are in; 0: none.
- * @mark, @uid: of the socket; 0 and root's for control packets.
+ * @mark, @uid: of the socket; 0 and root's where there is none. @secid: what a security
+ *	module calls its flows.
  */
 struct homa_route_key {
 	struct homa_addr dst;
@@ -28,6 +29,7 @@ struct homa_route_key {
 	int master;
 	u32 mark;
 	u32 uid;
+	u32 secid;
 };
 
 /*
@@ -100,7 +102,7 @@ int homa_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length)
  * struct homa_tx_piece - what goes into one skb
  * @desc: what the engine gave.
  * @dst, @route: where it goes.
- * @sk: whose; NULL: a control packet.
+ * @sk: whose; NULL: a control packet about no RPC.
  * @skip, @length: which part of @desc.
  * @seg: message bytes of one packet on the wire; less than @length: GSO.
  * @form: then: which.

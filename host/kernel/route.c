@@ -14,6 +14,7 @@
  * it, or by anyone to empty it when a device goes. Users are inside an RCU read
  * side, and the memory of a route outlives those.
  */
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <net/ip.h>
 #include <net/ip6_fib.h>
@@ -58,6 +59,7 @@ struct homa_want {
 	int master;
 	u32 mark;
 	u32 uid;
+	u32 secid;
 };
 
 static u32 homa_route_slot(const struct homa_want *w)
@@ -78,7 +80,7 @@ static bool homa_route_same(const struct homa_route_key *key, const struct homa_
 		 (local[0] ^ w->local0) | (local[1] ^ w->local1) |
 		 (((const u32 *)ip)[4] ^ w->encap) | (u32)(key->ifindex ^ w->ifindex) |
 		 (u32)(key->master ^ w->master) | (key->mark ^ w->mark) |
-		 (key->uid ^ w->uid));
+		 (key->uid ^ w->uid) | (key->secid ^ w->secid));
 }
 
 /* ---- looking up ---- */
@@ -105,6 +107,7 @@ static struct dst_entry *homa_lookup_v4(struct net *net, struct homa_route *rout
 		.flowi4_mark = key->mark,
 		.flowi4_uid = KUIDT_INIT(key->uid),
 		.flowi4_proto = homa_addr_proto(&key->dst),
+		.flowi4_secid = key->secid,
 		.daddr = homa_addr_get_v4(&key->dst),
 	};
 	struct rtable *rt;
@@ -142,6 +145,7 @@ static struct dst_entry *homa_lookup_v6(struct net *net, struct homa_route *rout
 		.flowi6_mark = key->mark,
 		.flowi6_uid = KUIDT_INIT(key->uid),
 		.flowi6_proto = homa_addr_proto(&key->dst),
+		.flowi6_secid = key->secid,
 	};
 	struct dst_entry *dst;
 	int scope;
@@ -211,6 +215,7 @@ static __always_inline void homa_want(struct homa_want *w, const struct homa_net
 				      const struct sock *sk)
 {
 	const struct net_device *dev;
+	struct flowi_common flow HOMA_NOINIT;
 
 	w->ip0 = get_unaligned((const u64 *)dst->ip);
 	w->ip1 = get_unaligned((const u64 *)dst->ip + 1);
@@ -221,7 +226,11 @@ static __always_inline void homa_want(struct homa_want *w, const struct homa_net
 	w->master = 0;
 	w->mark = 0;
 	w->uid = hnet->routes->root;
+	w->secid = 0;
 	if (sk) {
+		flow.flowic_secid = 0;
+		security_sk_classify_flow((struct sock *)sk, &flow);
+		w->secid = flow.flowic_secid;
 		w->ifindex = READ_ONCE(sk->sk_bound_dev_if);
 		w->mark = READ_ONCE(sk->sk_mark);
 		w->uid = __kuid_val(sock_net_uid(hnet->net, sk));
@@ -260,6 +269,7 @@ static noinline struct dst_entry *homa_route_new(struct homa_cpu *cpu,
 	route->key.master = w->master;
 	route->key.mark = w->mark;
 	route->key.uid = w->uid;
+	route->key.secid = w->secid;
 	dst = homa_lookup(hnet, route, sk);
 	if (!IS_ERR(dst)) {
 		route->checked_at = cpu->ctx.now;

@@ -143,24 +143,56 @@ static int homa_tx_all(struct homa_turn *turn, struct homa_tx_desc *desc,
 	return 0;
 }
 
-/* The address that a control packet leaves from: its RPC's; if it is about none, the one
- * that the packet came to which it answers. */
-static void homa_tx_local(struct homa_cpu *cpu, const struct homa_tx_desc *desc,
-			  struct in6_addr *local)
+/*
+ * A control packet leaves as the packets of its RPC do, which is returned, held. If it is
+ * about none: from the address that the packet came to which it answers.
+ */
+static struct homa_rpc *homa_tx_control(struct homa_cpu *cpu,
+					const struct homa_tx_desc *desc,
+					struct homa_tx_piece *piece,
+					const struct in6_addr **local)
 {
 	const struct homa_wire_common *w = (const void *)desc->hdr;
 	u64 id = homa_get_be64(&w->sender_id);
 	struct homa_rpc *rpc;
 
+	piece->msg = NULL;
+	piece->sk = NULL;
+	*local = &in6addr_any;
 	rpc = homa_rpc_hold(&cpu->ctx, id, id & 1 ? &desc->dst : NULL);
 	if (likely(rpc)) {
-		*local = homa_krpc(rpc)->local;
-		homa_rpc_release(&cpu->ctx, rpc);
+		piece->sk = &homa_ksock_of(homa_rpc_sock(rpc))->inet.sk;
+		*local = &homa_krpc(rpc)->local;
 	} else if (cpu->heard && homa_addr_equal(&cpu->heard->src, &desc->dst)) {
-		*local = cpu->heard->local;
-	} else {
-		*local = in6addr_any;
+		*local = &cpu->heard->local;
 	}
+	return rpc;
+}
+
+/* Send @piece by the way that @local and its socket have; results as homa_tx_desc(). */
+static bool homa_tx_piece(struct homa_turn *turn, struct homa_tx_desc *desc,
+			  struct homa_tx_piece *piece, const struct in6_addr *local)
+{
+	struct homa_cpu *cpu = turn->cpu;
+
+	piece->dst = homa_route_get(cpu, turn->hdev, &desc->dst, local, piece->sk,
+				    &piece->route);
+	if (IS_ERR(piece->dst)) {
+		if (PTR_ERR(piece->dst) != -ENOMEM) {
+			homa_tx_no_route(cpu, desc);
+			turn->packets--;
+			return true;
+		}
+		homa_host_count(cpu, HOMA_H_host_tx_nomem, 1);
+	} else if (likely(homa_tx_all(turn, desc, piece) <= 0)) {
+		homa_tx_done(&cpu->ctx, desc, 0);
+		return true;
+	}
+	/* What was sent is sent. */
+	desc->offset += piece->skip;
+	desc->length -= piece->skip;
+	homa_tx_done(&cpu->ctx, desc, -ENOBUFS);
+	return false;
 }
 
 /* One descriptor; false: the link must rest. */
@@ -168,43 +200,26 @@ static bool homa_tx_desc(struct homa_turn *turn, struct homa_tx_desc *desc)
 {
 	struct homa_cpu *cpu = turn->cpu;
 	const struct in6_addr *local;
-	struct in6_addr found HOMA_NOINIT;
 	struct homa_tx_piece piece;
+	struct homa_rpc *rpc;
+	bool ok;
 
 	piece.desc = desc;
-	piece.msg = NULL;
-	piece.sk = NULL;
 	piece.skip = 0;
-	if (likely(desc->rpc)) {
-		piece.msg = homa_krpc(desc->rpc)->msg;
-		if (WARN_ON_ONCE(!piece.msg)) {
-			homa_tx_done(&cpu->ctx, desc, 0);
-			return true;
-		}
-		piece.sk = homa_msg_sock(piece.msg);
-		local = &homa_krpc(desc->rpc)->local;
-	} else {
-		homa_tx_local(cpu, desc, &found);
-		local = &found;
+	if (unlikely(!desc->rpc)) {
+		rpc = homa_tx_control(cpu, desc, &piece, &local);
+		ok = homa_tx_piece(turn, desc, &piece, local);
+		if (rpc)
+			homa_rpc_release(&cpu->ctx, rpc);
+		return ok;
 	}
-	piece.dst = homa_route_get(cpu, turn->hdev, &desc->dst, local, piece.sk,
-				   &piece.route);
-	if (IS_ERR(piece.dst)) {
-		if (PTR_ERR(piece.dst) != -ENOMEM) {
-			homa_tx_no_route(cpu, desc);
-			turn->packets--;
-			return true;
-		}
-		homa_host_count(cpu, HOMA_H_host_tx_nomem, 1);
-	} else if (likely(homa_tx_all(turn, desc, &piece) <= 0)) {
+	piece.msg = homa_krpc(desc->rpc)->msg;
+	if (WARN_ON_ONCE(!piece.msg)) {
 		homa_tx_done(&cpu->ctx, desc, 0);
 		return true;
 	}
-	/* What was sent is sent. */
-	desc->offset += piece.skip;
-	desc->length -= piece.skip;
-	homa_tx_done(&cpu->ctx, desc, -ENOBUFS);
-	return false;
+	piece.sk = homa_msg_sock(piece.msg);
+	return homa_tx_piece(turn, desc, &piece, &homa_krpc(desc->rpc)->local);
 }
 
 /*
