@@ -353,7 +353,7 @@ struct homa_waiter {
  * @engine_sock: the engine's; its private bytes point back here.
  * @pool: the engine's bookkeeping of the receive region.
  * @region, @region_size: where the region is in the application.
- * @mm: whose address space that is (only compared).
+ * @mm: whose address space that is. Held as a name (mmgrab()): only compared.
  * @lock: lists and waiters; bottom halves off.
  * @ready, @partial, @privates: see enum homa_krpc_list.
  * @partial_bytes: to copy, of those in @partial.
@@ -374,6 +374,7 @@ struct homa_ksock {
 	unsigned long region;
 	size_t region_size;
 	u32 region_pages;
+	struct mm_struct *mm;
 	spinlock_t lock;
 	struct list_head ready, partial, privates, waiters, private_waiters;
 	struct sk_buff_head messages;

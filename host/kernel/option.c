@@ -2,9 +2,11 @@
 /*
  * Socket options. SO_HOMA_RCVBUF gives the socket a region of the application's
  * memory where received messages will be. Nothing of it is pinned: a reader
- * copies there as the thread it is, so pages may be swapped, unmapped or another
- * process's copies, and what cannot be written is that application's -EFAULT.
- * The checks here are for programs that have it wrong, not for safety.
+ * copies there as the thread it is, so pages may be swapped or unmapped, and what
+ * cannot be written is that application's -EFAULT. Only threads of the address space
+ * that the region was given from may read: in another process, which got the socket by
+ * fork() or over a Unix socket, the same addresses are other memory. The checks here are
+ * for programs that have it wrong, not for safety.
  */
 #include <linux/mm.h>
 #include <linux/sched/mm.h>
@@ -109,6 +111,8 @@ static int homa_region_set(struct homa_ksock *hsk,
 		return err;
 	}
 	hsk->pool = pool;
+	mmgrab(current->mm);
+	WRITE_ONCE(hsk->mm, current->mm);
 	homa_given_start(hsk);
 	return 0;
 }

@@ -5,7 +5,8 @@
  * region, which is done while the rest of the message is on its way; when all of
  * it is in place the engine is told and gives the message away, in one section.
  *
- * The region is memory of the thread that calls. If it cannot be written, the
+ * The region is memory of the process that gave it, and only its threads may call. If
+ * it cannot be written, the
  * message is lost for the application: our request fails with -EFAULT, a
  * client's is forgotten as if it had never come. Both are the end of the RPC, so
  * a bad region costs its owner and nobody else.
@@ -416,6 +417,8 @@ static int homa_receive_private(struct homa_ksock *hsk, struct homa_receipt *r)
 static int homa_receipt_begin(struct homa_ksock *hsk, const struct msghdr *msg,
 			      int flags, struct homa_receipt *r)
 {
+	const struct mm_struct *mm;
+
 	if (flags & (MSG_OOB | MSG_PEEK | MSG_ERRQUEUE))
 		return homa_error_text(hsk, -EOPNOTSUPP,
 				       "recvmsg: Homa has no MSG_OOB, MSG_PEEK, MSG_ERRQUEUE");
@@ -428,6 +431,10 @@ static int homa_receipt_begin(struct homa_ksock *hsk, const struct msghdr *msg,
 	if (r->args.reserved)
 		return homa_error_text(hsk, -EINVAL,
 				       "recvmsg: the reserved field is not 0");
+	mm = READ_ONCE(hsk->mm);
+	if (unlikely(mm && mm != current->mm))
+		return homa_error_text(hsk, -EFAULT,
+				       "recvmsg: another process gave the receive region, which is no memory of this one");
 	if (r->args.num_bpages > HOMA_MAX_BPAGES)
 		return homa_error_text(hsk, -EINVAL,
 				       "recvmsg: num_bpages is larger than 16");

@@ -7,6 +7,7 @@
  * packets that other CPUs are working on, so for microseconds.
  */
 #include <linux/module.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 #include <net/inet_common.h>
 #include <net/ipv6.h>
@@ -168,6 +169,8 @@ static void homa_destroy_sock(struct sock *sk)
 	hsk->engine_sock = NULL;
 	homa_pool_delete(hsk->pool);
 	hsk->pool = NULL;
+	if (hsk->mm)
+		mmdrop(hsk->mm);
 }
 
 static void homa_close_sock(struct sock *sk, long timeout)
