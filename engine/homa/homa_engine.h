@@ -181,6 +181,12 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
  * at once? Verdict HOMA_RX_MESSAGE: the host copies it to its page and calls nothing
  * more. Not for private RPCs, nor without a pool. At first off. */
 void homa_sock_give(struct homa_sock *sock, bool give);
+/** homa_sock_refuse() - the host has no room for more packets: payload for the socket is
+ *  dropped as if it were lost, until it is allowed again. */
+void homa_sock_refuse(struct homa_sock *sock, bool refuse);
+/** homa_sock_at() - the socket with a port, server or not; NULL: none. For hosts whose
+ *  sockets' memory outlives whoever looks (RCU). */
+struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port);
 /** homa_sock_listening() - the socket on a port that takes requests of @peer, NULL:
  *  none. For hosts with one thread: nothing keeps it from being closed. */
 struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,

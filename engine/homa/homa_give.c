@@ -13,6 +13,11 @@ void homa_sock_give(struct homa_sock *sock, bool give)
 	HOMA_WRITE_ONCE(sock->give, give);
 }
 
+void homa_sock_refuse(struct homa_sock *sock, bool refuse)
+{
+	HOMA_WRITE_ONCE(sock->refuse, refuse);
+}
+
 bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		  struct homa_rx_pkt *pkt)
 {

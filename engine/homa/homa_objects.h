@@ -300,7 +300,8 @@ struct homa_pool {
  * @starving: messages without receive buffers, shortest first.
  * @owner: who pays; constant while it has RPCs.
  * @backlog: requests that its application has not taken; counter.
- * @give: see homa_sock_give(); read and written anywhere.
+ * @give: see homa_sock_give(); @refuse: see homa_sock_refuse(); both read and written
+ *	anywhere.
  */
 struct homa_sock {
 	struct homa_list hash;
@@ -312,6 +313,7 @@ struct homa_sock {
 	bool closing;
 	bool hashed;
 	bool give;
+	bool refuse;
 	struct homa_list rpcs;
 	struct homa_heap starving;
 	struct homa_pool *pool;

@@ -193,6 +193,10 @@ static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 	struct homa_rpc *rpc = homa_rx_find(in, hdr, pkt->src);
 	bool begun = true;
 
+	if (rpc && unlikely(hdr->dport != rpc->sport)) {
+		homa_rx_drop(ctx, pkt, HOMA_M_drop_port);
+		return NULL;
+	}
 	if (!rpc && from_client) {
 		rpc = homa_rx_request(ctx, in, pkt, hdr, retransmit);
 		if (!rpc)
@@ -280,7 +284,8 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 		if (!homa_wheel_linked(&rpc->timer))
 			homa_rx_arm(ctx, rpc);
 	}
-	if (unlikely(rpc->flags & HOMA_RPC_NO_BUFFER)) {
+	if (unlikely((rpc->flags & HOMA_RPC_NO_BUFFER) ||
+		     HOMA_READ_ONCE(rpc->sock->refuse))) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_buffer);
 		return;
 	}

@@ -150,6 +150,15 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 	return 0;
 }
 
+struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port)
+{
+	struct homa_sock *sock = homa_sock_find(ctx->engine, port);
+
+	if (sock)
+		homa_sock_put(sock);
+	return sock;
+}
+
 struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,
 				      const struct homa_addr *peer)
 {

@@ -7,7 +7,7 @@
  * kind.
  *
  * They are short, so they go before longer messages that are ready, but not for
- * ever. When many packets wait to be copied the engine stops giving: then the
+ * ever. When many packets wait to be copied the engine stops giving (room.c): then the
  * way over the RPC's queue (inbox.c) applies, where a packet can be refused.
  */
 #include "homa_sockets.h"
@@ -16,46 +16,12 @@
 #define HOMA_GIVEN_RUN 8u	/* messages before a longer one's turn */
 #define HOMA_GIVEN_PURGE 64
 
-/* Packets wait for a reader: is there little, or much? */
-static bool homa_given_below(const struct homa_ksock *hsk, u32 part)
-{
-	return (u32)atomic_read(&hsk->inet.sk.sk_rmem_alloc) <
-	       homa_rmem_limit(hsk) / part;
-}
-
-/* Both at once, for who looks at the one relies on the other. */
-static void homa_given_switch(struct homa_ksock *hsk, struct homa_sock *engine_sock,
-			      bool on)
-{
-	spin_lock_bh(&hsk->lock);
-	WRITE_ONCE(hsk->giving, on);
-	homa_sock_give(engine_sock, on);
-	spin_unlock_bh(&hsk->lock);
-}
-
-void homa_given_start(struct homa_ksock *hsk)
-{
-	homa_given_switch(hsk, hsk->engine_sock, true);
-}
-
-static void homa_given_stop(struct homa_ksock *hsk, struct homa_sock *engine_sock)
-{
-	homa_given_switch(hsk, engine_sock, false);
-	/* A reader may have freed the last of it in between. */
-	smp_mb();
-	if (homa_given_below(hsk, 4))
-		homa_given_switch(hsk, engine_sock, true);
-}
-
 void homa_given_free(struct homa_ksock *hsk, struct sk_buff *skb)
 {
-	atomic_sub((int)skb->truesize, &hsk->inet.sk.sk_rmem_alloc);
-	/* First the bytes, then the look; homa_given_stop() does it the other way round. */
-	smp_mb__after_atomic();
+	u32 truesize = skb->truesize;
+
 	consume_skb(skb);
-	if (unlikely(!READ_ONCE(hsk->giving)) && !READ_ONCE(hsk->shutdown) &&
-	    homa_given_below(hsk, 4))
-		homa_given_start(hsk);
+	homa_room_give(hsk, truesize);
 }
 
 /* ---- in ---- */
@@ -80,11 +46,11 @@ static void homa_given_trace(const struct homa_rx_message *m)
 
 /* To a thread that waits, or to those who come. True: tell those who poll(). */
 static bool homa_given_place(struct homa_cpu *cpu, struct homa_ksock *hsk,
-			     struct sk_buff *skb)
+			     struct homa_sock *engine_sock, struct sk_buff *skb)
 {
 	struct homa_waiter *waiter = homa_waiter_pick(hsk);
 
-	atomic_add((int)skb->truesize, &hsk->inet.sk.sk_rmem_alloc);
+	homa_room_take(hsk, engine_sock, skb);
 	if (!waiter) {
 		__skb_queue_tail(&hsk->messages, skb);
 		return true;
@@ -122,7 +88,7 @@ void homa_given_add(struct homa_cpu *cpu, const struct homa_rx_pkt *pkt,
 		/* Who closes it ends its RPCs and frees its pages. */
 		keep = !hsk->shutdown;
 		if (likely(keep))
-			tell = homa_given_place(cpu, hsk, skb);
+			tell = homa_given_place(cpu, hsk, m->sock, skb);
 		spin_unlock(&hsk->lock);
 	}
 	if (unlikely(!keep)) {
@@ -130,11 +96,8 @@ void homa_given_add(struct homa_cpu *cpu, const struct homa_rx_pkt *pkt,
 		return;
 	}
 	/* The socket's memory outlives this: SOCK_RCU_FREE. */
-	if (tell) {
-		if (unlikely(!homa_given_below(hsk, 2)))
-			homa_given_stop(hsk, m->sock);
+	if (tell)
 		hsk->inet.sk.sk_data_ready(&hsk->inet.sk);
-	}
 }
 
 /* ---- out ---- */

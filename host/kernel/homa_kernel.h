@@ -104,6 +104,7 @@ struct homa_settings {
 	M(host_rx_skbs, "buffers received from IP") \
 	M(host_rx_gro, "packets that came batched by GRO") \
 	M(host_rx_gso, "packets that came unsegmented from a neighbour on this machine") \
+	M(host_rx_refused, "packets refused by a socket's filter, its cgroup or a security module") \
 	M(host_rx_nomem, "packets dropped: no memory to queue them") \
 	M(host_tx_skbs, "buffers given to IP") \
 	M(host_tx_gso, "of these, with several segments") \
@@ -359,7 +360,7 @@ struct homa_waiter {
  * @partial_bytes: to copy, of those in @partial.
  * @messages: messages that are whole in their skb (given.c); @run: how many were
  *	taken since one of @ready was.
- * @giving: the engine gives such messages away.
+ * @giving: the engine gives such messages away; @full: it refuses packets (room.c).
  * @tx_full: somebody waits until @tx_bytes is below wmem_max.
  * @tx_bytes: of unfinished outgoing messages (also in sk_wmem_alloc's place).
  * @encap: homa_addr.encap of what we send to.
@@ -380,7 +381,7 @@ struct homa_ksock {
 	struct sk_buff_head messages;
 	u32 run;
 	u32 partial_bytes;
-	bool giving;
+	bool giving, full;
 	atomic64_t tx_bytes;
 	u16 encap;
 	bool server;

@@ -23,6 +23,11 @@ struct sk_buff *homa_gso_segment(struct sk_buff *skb, netdev_features_t features
 void homa_rx_routed(struct homa_net *hnet, struct sk_buff *skb, u16 encap,
 		    bool looked_up);
 
+/** homa_policy_in() - may the socket that @skb is for have it? Between homa_enter() and
+ *  homa_leave(); skb->data at the Homa header. policy.c */
+bool homa_policy_in(struct homa_cpu *cpu, const struct homa_addr *src,
+		    struct sk_buff *skb);
+
 /* gro.c */
 int homa_gro_init(void);
 void homa_gro_exit(void);

@@ -79,16 +79,18 @@ void homa_inbox_forget(struct homa_cpu *cpu, struct homa_ksock *hsk,
 struct sk_buff *homa_given_take(struct homa_ksock *hsk);
 /** homa_given_free() - it was copied or is not wanted; any context. */
 void homa_given_free(struct homa_ksock *hsk, struct sk_buff *skb);
-/** homa_given_start() - the socket has a receive region. */
-void homa_given_start(struct homa_ksock *hsk);
 /** homa_given_purge() - the socket closes; some at a time: true while there is more. */
 bool homa_given_purge(struct homa_ksock *hsk);
 
-/* Bytes of packets that may wait to be copied. */
-static inline u32 homa_rmem_limit(const struct homa_ksock *hsk)
-{
-	return (u32)clamp_t(u64, 8ull * hsk->region_size, 4u << 20, 1u << 30);
-}
+/* ---- room.c: packets that wait to be copied ---- */
+
+/** homa_room_take() - @skb waits from now on. Socket locked; @engine_sock: the engine's. */
+void homa_room_take(struct homa_ksock *hsk, struct homa_sock *engine_sock,
+		    const struct sk_buff *skb);
+/** homa_room_give() - @bytes of skbs wait no longer. Socket not locked; any context. */
+void homa_room_give(struct homa_ksock *hsk, u32 bytes);
+/** homa_room_open() - the socket has a receive region. */
+void homa_room_open(struct homa_ksock *hsk);
 
 /* ---- wait.c ---- */
 

@@ -214,22 +214,6 @@ static bool homa_offer_again(struct homa_cpu *cpu, struct homa_ksock *hsk,
 
 /* ---- from the engine ---- */
 
-/* What packets may take, which is more than their payload. */
-static bool homa_rmem_full(const struct homa_ksock *hsk)
-{
-	return (u32)atomic_read(&hsk->inet.sk.sk_rmem_alloc) > homa_rmem_limit(hsk);
-}
-
-/* A packet that cannot be kept: the engine believes it is here, so its RPC ends. */
-static void homa_refuse(struct homa_cpu *cpu, struct homa_rpc *rpc)
-{
-	struct homa_handle handle = homa_rpc_handle(rpc);
-
-	if (homa_rpc_abort(&cpu->ctx, handle, ENOBUFS))
-		homa_rpc_forget(&cpu->ctx, handle);
-	homa_host_count(cpu, HOMA_H_host_rx_nomem, 1);
-}
-
 /* The queue has one more packet: where does the RPC belong now? */
 static bool homa_place(struct homa_cpu *cpu, struct homa_ksock *hsk,
 		       struct homa_krpc *krpc)
@@ -252,7 +236,7 @@ void homa_inbox_data(struct homa_cpu *cpu, struct homa_rx_pkt *pkt,
 	struct homa_ksock *hsk = homa_ksock_of(homa_rpc_sock(rpc));
 	struct homa_krpc *krpc = homa_krpc(rpc);
 	struct sock *sk = &hsk->inet.sk;
-	bool tell = false, keep, full = false;
+	bool tell = false, keep;
 
 	pkt->rpc = NULL;
 	*homa_rx_cb(skb) = (struct homa_rx_cb){
@@ -264,12 +248,8 @@ void homa_inbox_data(struct homa_cpu *cpu, struct homa_rx_pkt *pkt,
 	};
 	spin_lock(&hsk->lock);
 	keep = !hsk->shutdown && !krpc->gone;
-	if (keep && unlikely(homa_rmem_full(hsk))) {
-		keep = false;
-		full = true;
-	}
 	if (likely(keep)) {
-		atomic_add(skb->truesize, &sk->sk_rmem_alloc);
+		homa_room_take(hsk, homa_rpc_sock(rpc), skb);
 		if (krpc->on == HOMA_LIST_PARTIAL)
 			hsk->partial_bytes += pkt->length;
 		homa_queue_add(krpc, skb);
@@ -282,8 +262,6 @@ void homa_inbox_data(struct homa_cpu *cpu, struct homa_rx_pkt *pkt,
 		sk->sk_data_ready(sk);
 	if (likely(keep))
 		return;
-	if (full)
-		homa_refuse(cpu, rpc);
 	homa_rpc_release(&cpu->ctx, rpc);
 	kfree_skb(skb);
 }
@@ -333,7 +311,7 @@ static void homa_batch_drop(struct homa_cpu *cpu, struct homa_ksock *hsk,
 void homa_batch_free(struct homa_ksock *hsk, struct homa_batch *batch)
 {
 	struct sk_buff *skb = batch->skbs;
-	int truesize = 0;
+	u32 truesize = 0;
 
 	while (skb) {
 		struct sk_buff *next = skb->next;
@@ -346,7 +324,7 @@ void homa_batch_free(struct homa_ksock *hsk, struct homa_batch *batch)
 	}
 	batch->skbs = NULL;
 	if (truesize)
-		atomic_sub(truesize, &hsk->inet.sk.sk_rmem_alloc);
+		homa_room_give(hsk, truesize);
 }
 
 void homa_inbox_forget(struct homa_cpu *cpu, struct homa_ksock *hsk,

@@ -113,7 +113,7 @@ static int homa_region_set(struct homa_ksock *hsk,
 	hsk->pool = pool;
 	mmgrab(current->mm);
 	WRITE_ONCE(hsk->mm, current->mm);
-	homa_given_start(hsk);
+	homa_room_open(hsk);
 	return 0;
 }
 

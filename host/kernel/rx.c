@@ -168,6 +168,13 @@ static bool homa_rx_plain(struct sk_buff *skb, struct homa_rx_slot *slot,
 	return pkt->data;
 }
 
+/* Let go of a packet that its socket shall not have. */
+static void homa_rx_refused(struct homa_cpu *cpu, struct sk_buff *skb)
+{
+	homa_host_count(cpu, HOMA_H_host_rx_refused, 1);
+	kfree_skb_reason(skb, SKB_DROP_REASON_SOCKET_FILTER);
+}
+
 /* Fill in the next packet; false: none is left, or none can be had. */
 static bool homa_rx_next(struct homa_rx_in *in, struct homa_cpu *cpu,
 			 struct homa_rx_slot *slot, struct homa_rx_pkt *pkt)
@@ -190,6 +197,11 @@ static bool homa_rx_next(struct homa_rx_in *in, struct homa_cpu *cpu,
 			homa_host_count(cpu, HOMA_H_host_rx_skbs, 1);
 			if (in->more)
 				homa_host_count(cpu, HOMA_H_host_rx_gro, 1);
+			if (unlikely(!homa_policy_in(cpu, &in->ends.src, skb))) {
+				in->skb = NULL;
+				homa_rx_refused(cpu, skb);
+				continue;
+			}
 			if (unlikely(skb_is_gso(skb) && skb != in->batch)) {
 				homa_host_count(cpu, HOMA_H_host_rx_gso, 1);
 				ok = homa_rx_gso_begin(in, skb);
@@ -303,11 +315,15 @@ static void homa_rx_single(struct homa_rx_in *in, struct homa_cpu *cpu,
 	struct homa_rx_pkt pkt HOMA_NOINIT;
 
 	homa_host_count(cpu, HOMA_H_host_rx_skbs, 1);
+	in->skb = NULL;
+	if (unlikely(!homa_policy_in(cpu, &in->ends.src, skb))) {
+		homa_rx_refused(cpu, skb);
+		return;
+	}
 	pkt.data = skb->data;
 	pkt.len = skb->len;
 	pkt.src = &in->ends.src;
 	pkt.prio = homa_rx_prio(skb);
-	in->skb = NULL;
 	homa_rx_local(in, cpu, 1);
 	homa_rx(&cpu->ctx, hdev->link, &pkt, 1);
 	homa_trace_rx(hdev, &pkt);

@@ -36,6 +36,32 @@ static void buffers__run_out(void **state)
 	each_seed(10, small_pool);
 }
 
+/* A host that has no room for packets loses them, for longer than a client waits for a
+ * silent peer; afterwards the messages arrive. */
+static void buffers__refused_for_a_while(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	u32 i;
+
+	(void)state;
+	pair_config_default(&cfg);
+	w = pair_world_new(&cfg);
+	homa_sock_refuse(w->hosts[1].socks[0].sock, true);
+	for (i = 0; i < 8; i++)
+		pair_rpc(w, 0, 1, 1 + 9000 * i, 5000);
+	pair_run_for(w, PAIR_S);
+	pair_check(w, pair_count_state(w, PAIR_PENDING) == 8, "%u of 8 wait",
+		   pair_count_state(w, PAIR_PENDING));
+	pair_check(w, pair_metric(w, HOMA_M_drop_no_buffer) >= 8, "not refused");
+	pair_check(w, !pair_metric(w, HOMA_M_rx_fresh_bytes), "bytes were accepted");
+	homa_sock_refuse(w->hosts[1].socks[0].sock, false);
+	pair_check(w, pair_run_while_pending(w, 100 * PAIR_S) &&
+		   pair_count_state(w, PAIR_OK) == 8, "%u of 8",
+		   pair_count_state(w, PAIR_OK));
+	pair_finish(w);
+}
+
 static void small_pool_lossy(u64 seed)
 {
 	struct pair_config cfg;
@@ -353,6 +379,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(buffers__run_out),
 		cmocka_unit_test(buffers__run_out_under_loss),
+		cmocka_unit_test(buffers__refused_for_a_while),
 		cmocka_unit_test(buffers__requests_do_not_starve),
 		cmocka_unit_test(buffers__bad_release),
 		cmocka_unit_test(spares__run_out),

@@ -127,7 +127,7 @@ void counted(const char *name, long long before, long long n)
 
 #define X(name, text) { text, hostile_##name },
 static const struct check checks[] = { FIELD_CHECKS(X) SPOOF_CHECKS(X)
-					       SHAPE_CHECKS(X) };
+					       ROOM_CHECKS(X) SHAPE_CHECKS(X) };
 #undef X
 
 int main(int argc, char **argv)

@@ -56,6 +56,10 @@ void counted(const char *name, long long before, long long n);
 	X(buffers_flood, "long requests that take all receive buffers, and never end") \
 	X(storms, "BUSY, NEED_ACK and ACK by the hundred: no more comes back than came")
 
+#define ROOM_CHECKS(X) \
+	X(rcvbuf_full, "a full receive buffer costs packets, but no RPC") \
+	X(filtered, "packets that a socket's filter refuses")
+
 #define SHAPE_CHECKS(X) \
 	X(truncated, "every type cut off at every byte") \
 	X(cut_frames, "frames shorter than IP says") \
@@ -72,6 +76,7 @@ void counted(const char *name, long long before, long long n);
 #define X(name, text) void hostile_##name(void);
 FIELD_CHECKS(X)
 SPOOF_CHECKS(X)
+ROOM_CHECKS(X)
 SHAPE_CHECKS(X)
 #undef X
 

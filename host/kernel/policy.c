@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What others have to say about packets for a socket: its filter (SO_ATTACH_FILTER),
+ * programs of its cgroup, security modules. They are asked before the engine has seen
+ * the packet, so that one that is refused is a loss like any other. Filters see a packet
+ * from its Homa header on, as those of UDP sockets see a datagram.
+ *
+ * A packet's port says which socket it is for. The engine takes payload for no other
+ * port than its RPC's, so nobody escapes a filter by naming another one.
+ */
+#include <linux/bpf-cgroup.h>
+#include <linux/filter.h>
+#include <linux/security.h>
+
+#include "homa_rx.h"
+
+/* Whose packet it is: that of the port, or of an RPC whose socket has moved from there. */
+static struct sock *homa_policy_sock(struct homa_cpu *cpu, const struct homa_addr *src,
+				     const struct homa_wire_common *hdr)
+{
+	struct homa_sock *engine_sock;
+	struct homa_rpc *rpc;
+	u64 id;
+
+	engine_sock = homa_sock_at(&cpu->ctx, homa_get_be16(&hdr->dport));
+	if (unlikely(!engine_sock)) {
+		id = homa_get_be64(&hdr->sender_id) ^ 1;
+		rpc = homa_rpc_hold(&cpu->ctx, id, id & 1 ? src : NULL);
+		if (!rpc)
+			return NULL;
+		engine_sock = homa_rpc_sock(rpc);
+		homa_rpc_release(&cpu->ctx, rpc);
+	}
+	return &homa_ksock_of(engine_sock)->inet.sk;
+}
+
+/* Does anybody but a security module want to look? */
+static bool homa_policy_filters(const struct sock *sk, const struct sk_buff *skb)
+{
+#ifdef CONFIG_CGROUP_BPF
+	if (cgroup_bpf_enabled(CGROUP_INET_INGRESS))
+		return true;
+#endif
+	return rcu_access_pointer(sk->sk_filter) || skb_pfmemalloc(skb);
+}
+
+bool homa_policy_in(struct homa_cpu *cpu, const struct homa_addr *src,
+		    struct sk_buff *skb)
+{
+	const struct homa_wire_common *hdr;
+	struct homa_wire_common buf HOMA_NOINIT;
+	struct sock *sk;
+
+	hdr = skb_header_pointer(skb, 0, HOMA_COMMON_HDR, &buf);
+	if (unlikely(!hdr))
+		return true;	/* the engine judges */
+	sk = homa_policy_sock(cpu, src, hdr);
+	if (unlikely(!sk))
+		return true;
+	if (likely(!homa_policy_filters(sk, skb)))
+		return !security_sock_rcv_skb(sk, skb);
+	return !sk_filter(sk, skb);
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Room for packets that wait to be copied. They take more than their payload, for which
+ * the receive region has pages: so they have a limit of their own, which SO_RCVBUF
+ * sets, or else follows from the region.
+ *
+ * Above half of it the engine gives no more messages away (given.c), so that every
+ * packet can be refused. Above all of it packets are refused before the engine has
+ * accepted their payload: they are losses like any other, the RPC goes on, and its
+ * peer is asked again. What other CPUs are receiving at that moment still comes in,
+ * which is a few packets each.
+ *
+ * Both are switches of the engine's socket that are set here under homa_ksock.lock.
+ * Who takes room adds, and then looks at the switches; who gives it back subtracts,
+ * and then looks: one of the two sees what the other has done.
+ */
+#include "homa_sockets.h"
+
+static u32 homa_room_limit(const struct homa_ksock *hsk)
+{
+	const struct sock *sk = &hsk->inet.sk;
+
+	if (sk->sk_userlocks & SOCK_RCVBUF_LOCK)
+		return (u32)READ_ONCE(sk->sk_rcvbuf);
+	return (u32)clamp_t(u64, 8ull * hsk->region_size, 4u << 20, 1u << 30);
+}
+
+static u32 homa_room_used(const struct homa_ksock *hsk)
+{
+	return (u32)atomic_read(&hsk->inet.sk.sk_rmem_alloc);
+}
+
+/* Socket locked. */
+static void homa_room_switch(struct homa_ksock *hsk, struct homa_sock *engine_sock,
+			     bool giving, bool full)
+{
+	WRITE_ONCE(hsk->giving, giving);
+	WRITE_ONCE(hsk->full, full);
+	homa_sock_give(engine_sock, giving);
+	homa_sock_refuse(engine_sock, full);
+}
+
+/* There is little room, or has been: which switches are on? Socket locked. */
+static void homa_room_look(struct homa_ksock *hsk, struct homa_sock *engine_sock)
+{
+	u32 limit = homa_room_limit(hsk), used = homa_room_used(hsk);
+	bool giving = hsk->giving, full = hsk->full;
+
+	if (used > limit / 2)
+		giving = false;
+	else if (used <= limit / 4)
+		giving = hsk->region_size != 0;
+	if (used > limit)
+		full = true;
+	else if (used <= limit - limit / 4)
+		full = false;
+	if (giving != hsk->giving || full != hsk->full)
+		homa_room_switch(hsk, engine_sock, giving, full);
+}
+
+void homa_room_take(struct homa_ksock *hsk, struct homa_sock *engine_sock,
+		    const struct sk_buff *skb)
+{
+	u32 used = (u32)atomic_add_return((int)skb->truesize,
+					  &hsk->inet.sk.sk_rmem_alloc);
+
+	if (likely(used <= homa_room_limit(hsk) / 2))
+		return;
+	homa_room_look(hsk, engine_sock);
+	/* A reader may have freed the last of it in between. */
+	smp_mb();
+	homa_room_look(hsk, engine_sock);
+}
+
+void homa_room_give(struct homa_ksock *hsk, u32 bytes)
+{
+	/* Fully ordered: first the bytes, then the look. */
+	atomic_sub_return((int)bytes, &hsk->inet.sk.sk_rmem_alloc);
+	if (likely(READ_ONCE(hsk->giving) && !READ_ONCE(hsk->full)))
+		return;
+	if (homa_room_used(hsk) > homa_room_limit(hsk) - homa_room_limit(hsk) / 4)
+		return;
+	homa_room_open(hsk);
+}
+
+void homa_room_open(struct homa_ksock *hsk)
+{
+	spin_lock_bh(&hsk->lock);
+	/* Who closes it lets nothing in any more. */
+	if (!hsk->shutdown)
+		homa_room_look(hsk, hsk->engine_sock);
+	spin_unlock_bh(&hsk->lock);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* Hostile packets: more than the machine has room for, and what a socket does not want. */
+#include <linux/filter.h>
+#include "hostile.h"
+
+#define CRUMB 10u
+#define CRUMBS 900u
+
+/* A packet takes much more room than its few bytes of payload. */
+static void crumb(uint64_t id, uint32_t i)
+{
+	make_data(&frame, 2, PEER_PORT, PORT, id, CRUMB * CRUMBS, CRUMB * i, CRUMB);
+	send_packet(&frame);
+}
+
+/* Nobody reads; then somebody does, and what was lost is asked for. */
+void hostile_rcvbuf_full(void)
+{
+	long long before;
+	int room = 65536;
+	uint64_t id = new_id();
+	uint32_t i, first, last;
+	ssize_t n;
+
+	begin();
+	CHECK(!setsockopt(sv.fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)),
+	      "SO_RCVBUF");
+	before = metric("drop_no_buffer");
+	for (i = 0; i < CRUMBS; i++)
+		crumb(id, i);
+	barrier(-1);
+	CHECK(metric("drop_no_buffer") > before, "nothing was refused");
+	CHECK(rpcs_of(sv.fd) == 1, "%u RPCs", rpcs_of(sv.fd));
+	while ((n = receive(&sv, 0, MSG_DONTWAIT)) < 0) {
+		CHECK(errno == EAGAIN, "receive");
+		if (!await(&seen, HOMA_RESEND, id ^ 1, 100))
+			continue;
+		first = get32(seen.homa + 28);
+		last = first + get32(seen.homa + 32);
+		CHECK(first < last && last <= CRUMB * CRUMBS,
+		      "bytes %u to %u are wanted", first, last);
+		for (i = first / CRUMB; i * CRUMB < last; i++)
+			crumb(id, i);
+	}
+	CHECK(sv.args.id == (id ^ 1) && n == CRUMB * CRUMBS, "%zd bytes", n);
+	for (i = 0; i < (uint32_t)n; i++)
+		CHECK(sv.region[sv.args.bpage_offsets[0] + i] == byte_at(i),
+		      "byte %u", i);
+	answer(2, id, "pong", 4);
+	CHECK(await(&seen, HOMA_DATA, id ^ 1, PATIENCE), "no response");
+	alive();
+}
+
+#define UNWANTED 6000
+
+/* A filter of the server's socket sees the Homa header, and refuses one port. */
+void hostile_filtered(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, UNWANTED, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
+	};
+	struct sock_fprog program = { ARRAY_SIZE(code), code };
+	long long before;
+	uint64_t id = new_id();
+
+	begin();
+	CHECK(!setsockopt(sv.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+			  sizeof(program)),
+	      "SO_ATTACH_FILTER");
+	before = metric("host_rx_refused");
+	make_data(&frame, 2, UNWANTED, PORT, id, 100, 0, 100);
+	send_packet(&frame);
+	make_data(&frame, 2, UNWANTED, PORT, new_id(), 3000, 0, 1000);
+	send_packet(&frame);
+	barrier(-1);
+	CHECK(!rpcs_of(sv.fd) && !readable(sv.fd, 0), "%u RPCs", rpcs_of(sv.fd));
+	counted("host_rx_refused", before, 2);
+	/* It was never seen: the same may come by another port. */
+	make_data(&frame, 2, PEER_PORT, PORT, id, 100, 0, 100);
+	send_packet(&frame);
+	ping(2, 100);
+	/* Naming another socket's port does not get round the filter. */
+	id = new_id();
+	before = metric("drop_port");
+	make_data(&frame, 2, PEER_PORT, PORT, id, 2000, 0, 1000);
+	send_packet(&frame);
+	make_data(&frame, 2, UNWANTED, client_port(), id, 2000, 1000, 1000);
+	send_packet(&frame);
+	barrier(-1);
+	CHECK(!readable(sv.fd, 0), "the rest was taken");
+	counted("drop_port", before, 1);
+	make_data(&frame, 2, PEER_PORT, PORT, id, 2000, 1000, 1000);
+	send_packet(&frame);
+	serve(id, 2000);
+	answer(2, id, "pong", 4);
+	CHECK(await(&seen, HOMA_DATA, id ^ 1, PATIENCE), "no response");
+	alive();
+}
