@@ -363,6 +363,7 @@ struct homa_waiter {
  * @giving: the engine gives such messages away; @full: it refuses packets (room.c).
  * @tx_full: somebody waits until @tx_bytes is below wmem_max.
  * @tx_bytes: of unfinished outgoing messages (also in sk_wmem_alloc's place).
+ * @destruct: what the address family wants done at the end.
  * @encap: homa_addr.encap of what we send to.
  * @shutdown: no more calls.
  */
@@ -383,6 +384,7 @@ struct homa_ksock {
 	u32 partial_bytes;
 	bool giving, full;
 	atomic64_t tx_bytes;
+	void (*destruct)(struct sock *sk);
 	u16 encap;
 	bool server;
 	bool shutdown;

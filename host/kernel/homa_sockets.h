@@ -92,6 +92,16 @@ void homa_room_give(struct homa_ksock *hsk, u32 bytes);
 /** homa_room_open() - the socket has a receive region. */
 void homa_room_open(struct homa_ksock *hsk);
 
+/* ---- room.c: who pays for memory ---- */
+
+/** homa_pay() - tx_bytes grew: charge the socket's memory cgroup. False: there is no
+ *  memory; the bytes are still counted. Socket not locked; any context. */
+bool homa_pay(struct homa_ksock *hsk);
+/** homa_pay_less() - less is used: give back what is much too much. */
+void homa_pay_less(struct homa_ksock *hsk);
+/** homa_pay_end() - sk_destruct: nothing is used any more. */
+void homa_pay_end(struct sock *sk);
+
 /* ---- wait.c ---- */
 
 /**

@@ -10,14 +10,16 @@
  * others use too. Pages that come back with no reference left but ours are kept,
  * some per CPU, since an order-3 page costs more than the copy of what is in it.
  *
- * A message is charged to its socket: homa_ksock.tx_bytes, which wmem_max
- * limits, and sk_wmem_alloc, which also keeps the socket's memory alive. The
- * pages count toward the memory cgroup of whoever made the page come to be.
+ * A message is charged to its socket, with the RPC it is for: homa_ksock.tx_bytes, which
+ * wmem_max limits and the socket's memory cgroup pays (room.c), and sk_wmem_alloc, which
+ * also keeps the socket's memory alive. The memory itself is nobody's: what is kept for
+ * later is little, and passes from one user to the next.
  */
 #include <linux/percpu.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
 
+#include "homa_sockets.h"
 #include "homa_tx.h"
 
 #define HOMA_MSG_SMALL 1536u
@@ -27,6 +29,7 @@
 #define HOMA_TINY 256u		/* messages with all they need */
 #define HOMA_POOL_TINY 64u	/* per CPU */
 #define HOMA_FRAG_ALIGN 64u
+#define HOMA_RPC_BYTES 768u	/* charged for the RPC itself */
 
 /*
  * struct homa_msg - see homa_kernel.h
@@ -102,7 +105,7 @@ static void homa_page_put(struct page *page)
 /* A whole page, from the pool or new. Falls back on trying hard if @hard. */
 static struct page *homa_page_get(bool hard)
 {
-	gfp_t gfp = GFP_KERNEL_ACCOUNT | __GFP_COMP | __GFP_NOWARN;
+	gfp_t gfp = GFP_KERNEL | __GFP_COMP | __GFP_NOWARN;
 	struct page *page = homa_page_pop();
 
 	if (page)
@@ -189,7 +192,7 @@ static void *homa_tiny_get(void)
 		mem = pages->tiny[--pages->num_tiny];
 	local_bh_enable();
 	if (unlikely(!mem))
-		mem = kmalloc(HOMA_TINY, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		mem = kmalloc(HOMA_TINY, GFP_KERNEL | __GFP_NOWARN);
 	return mem;
 }
 
@@ -228,13 +231,15 @@ void homa_msgs_exit(void)
 
 /* ---- messages ---- */
 
-static void homa_msg_charge(struct homa_msg *msg, struct homa_ksock *hsk)
+/* False: there is no memory to be charged; it is, all the same. */
+static bool homa_msg_charge(struct homa_msg *msg, struct homa_ksock *hsk)
 {
 	struct sock *sk = (struct sock *)hsk;
 
 	msg->hsk = hsk;
 	atomic64_add(msg->charge, &hsk->tx_bytes);
 	refcount_add(msg->charge, &sk->sk_wmem_alloc);
+	return homa_pay(hsk);
 }
 
 /* Wakes writers when there is room again; lets go of the socket last. */
@@ -244,6 +249,7 @@ static void homa_msg_uncharge(struct homa_msg *msg)
 	struct sock *sk = (struct sock *)hsk;
 
 	atomic64_sub(msg->charge, &hsk->tx_bytes);
+	homa_pay_less(hsk);
 	smp_mb__after_atomic();
 	if (unlikely(READ_ONCE(hsk->tx_full)))
 		sk->sk_write_space(sk);
@@ -261,13 +267,13 @@ static struct homa_msg *homa_msg_new_small(u32 length)
 		size = HOMA_TINY;
 		msg = homa_tiny_get();
 	} else {
-		msg = kmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		msg = kmalloc(size, GFP_KERNEL | __GFP_NOWARN);
 	}
 	if (unlikely(!msg))
 		return NULL;
 	msg->shift = 0;
 	msg->num = 0;
-	msg->charge = (u32)size;
+	msg->charge = (u32)size + HOMA_RPC_BYTES;
 	return msg;
 }
 
@@ -288,7 +294,7 @@ static struct homa_msg *homa_msg_new_long(u32 length)
 	}
 	num = (length - 1) / (1u << shift) + 1;
 	size = struct_size(msg, chunks, num);
-	msg = num > U16_MAX ? NULL : kmalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	msg = num > U16_MAX ? NULL : kmalloc(size, GFP_KERNEL | __GFP_NOWARN);
 	if (!msg) {
 		if (first.page)
 			homa_page_put(first.page);
@@ -298,7 +304,7 @@ static struct homa_msg *homa_msg_new_long(u32 length)
 	msg->num = 0;
 	if (first.page)
 		msg->chunks[msg->num++] = first;
-	msg->charge = (u32)(size + ALIGN(length, HOMA_FRAG_ALIGN));
+	msg->charge = (u32)(size + ALIGN(length, HOMA_FRAG_ALIGN)) + HOMA_RPC_BYTES;
 	return msg;
 }
 
@@ -314,7 +320,10 @@ struct homa_msg *homa_msg_new(struct homa_ksock *hsk, u32 length)
 		return ERR_PTR(-ENOMEM);
 	msg->length = length;
 	msg->filled = 0;
-	homa_msg_charge(msg, hsk);
+	if (unlikely(!homa_msg_charge(msg, hsk))) {
+		homa_msg_free(msg);
+		return ERR_PTR(-ENOBUFS);
+	}
 	return msg;
 }
 
@@ -328,7 +337,7 @@ static int homa_msg_grow(struct homa_msg *msg)
 	if (msg->shift == HOMA_CHUNK_SHIFT) {
 		err = homa_chunk_get(chunk, min(left, 1u << HOMA_CHUNK_SHIFT), true);
 	} else {
-		chunk->page = alloc_page(GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+		chunk->page = alloc_page(GFP_KERNEL | __GFP_NOWARN);
 		chunk->offset = 0;
 		chunk->size = PAGE_SIZE;
 		if (!chunk->page)
@@ -375,7 +384,7 @@ void homa_msg_free(struct homa_msg *msg)
 {
 	u32 i;
 
-	bool tiny = !msg->shift && msg->charge == HOMA_TINY;
+	bool tiny = !msg->shift && msg->charge == HOMA_TINY + HOMA_RPC_BYTES;
 
 	homa_msg_uncharge(msg);
 	if (likely(tiny)) {

@@ -10,11 +10,19 @@
  * peer is asked again. What other CPUs are receiving at that moment still comes in,
  * which is a few packets each.
  *
- * Both are switches of the engine's socket that are set here under homa_ksock.lock.
+ * Who pays. Packets that wait and messages that are not acknowledged are charged to the
+ * memory cgroup of the socket, as those of TCP are, in steps: sk_forward_alloc is all that
+ * is paid for, sk_rmem_alloc and tx_bytes are what is used of it. So memory for messages
+ * may come from a pool, and pass from one user to the next: it is whose socket it is for.
+ *
+ * Giving and refusing are switches of the engine's socket that are set here under homa_ksock.lock.
  * Who takes room adds, and then looks at the switches; who gives it back subtracts,
  * and then looks: one of the two sees what the other has done.
  */
 #include "homa_sockets.h"
+
+#define HOMA_PAY_STEP 16384u	/* bytes paid for in advance */
+#define HOMA_PAY_LEAVE 65536u	/* so many unused ones are too many */
 
 static u32 homa_room_limit(const struct homa_ksock *hsk)
 {
@@ -29,6 +37,60 @@ static u32 homa_room_used(const struct homa_ksock *hsk)
 {
 	return (u32)atomic_read(&hsk->inet.sk.sk_rmem_alloc);
 }
+
+/* ---- who pays ---- */
+
+/* Bytes used beyond what is paid for; negative: as many are left. */
+static s64 homa_unpaid(const struct homa_ksock *hsk)
+{
+	return homa_room_used(hsk) + atomic64_read(&hsk->tx_bytes) -
+	       READ_ONCE(hsk->inet.sk.sk_forward_alloc);
+}
+
+/* Pay for what is used. Socket locked; false: there is no memory. */
+static bool homa_pay_more(struct homa_ksock *hsk)
+{
+	s64 more = homa_unpaid(hsk);
+
+	return more <= 0 || __sk_mem_schedule(&hsk->inet.sk, (int)more + HOMA_PAY_STEP,
+					      SK_MEM_RECV);
+}
+
+bool homa_pay(struct homa_ksock *hsk)
+{
+	bool ok;
+
+	if (likely(homa_unpaid(hsk) <= 0))
+		return true;
+	spin_lock_bh(&hsk->lock);
+	ok = homa_pay_more(hsk);
+	spin_unlock_bh(&hsk->lock);
+	return ok;
+}
+
+void homa_pay_less(struct homa_ksock *hsk)
+{
+	s64 left;
+
+	if (likely(homa_unpaid(hsk) >= -(s64)HOMA_PAY_LEAVE))
+		return;
+	spin_lock_bh(&hsk->lock);
+	left = -homa_unpaid(hsk);
+	if (left > HOMA_PAY_LEAVE)
+		__sk_mem_reclaim(&hsk->inet.sk, (int)(left - HOMA_PAY_STEP));
+	spin_unlock_bh(&hsk->lock);
+}
+
+void homa_pay_end(struct sock *sk)
+{
+	struct homa_ksock *hsk = homa_ksk(sk);
+
+	if (sk->sk_forward_alloc)
+		__sk_mem_reclaim(sk, sk->sk_forward_alloc);
+	hsk->destruct(sk);
+}
+
+/* ---- room ---- */
 
 /* Socket locked. */
 static void homa_room_switch(struct homa_ksock *hsk, struct homa_sock *engine_sock,
@@ -50,7 +112,7 @@ static void homa_room_look(struct homa_ksock *hsk, struct homa_sock *engine_sock
 		giving = false;
 	else if (used <= limit / 4)
 		giving = hsk->region_size != 0;
-	if (used > limit)
+	if (used > limit || !homa_pay_more(hsk))
 		full = true;
 	else if (used <= limit - limit / 4)
 		full = false;
@@ -64,7 +126,7 @@ void homa_room_take(struct homa_ksock *hsk, struct homa_sock *engine_sock,
 	u32 used = (u32)atomic_add_return((int)skb->truesize,
 					  &hsk->inet.sk.sk_rmem_alloc);
 
-	if (likely(used <= homa_room_limit(hsk) / 2))
+	if (likely(used <= homa_room_limit(hsk) / 2 && homa_unpaid(hsk) <= 0))
 		return;
 	homa_room_look(hsk, engine_sock);
 	/* A reader may have freed the last of it in between. */
@@ -76,6 +138,7 @@ void homa_room_give(struct homa_ksock *hsk, u32 bytes)
 {
 	/* Fully ordered: first the bytes, then the look. */
 	atomic_sub_return((int)bytes, &hsk->inet.sk.sk_rmem_alloc);
+	homa_pay_less(hsk);
 	if (likely(READ_ONCE(hsk->giving) && !READ_ONCE(hsk->full)))
 		return;
 	if (homa_room_used(hsk) > homa_room_limit(hsk) - homa_room_limit(hsk) / 4)

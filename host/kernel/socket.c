@@ -8,6 +8,7 @@
  */
 #include <linux/module.h>
 #include <linux/sched/mm.h>
+#include <linux/swap.h>
 #include <linux/slab.h>
 #include <net/inet_common.h>
 #include <net/ipv6.h>
@@ -88,6 +89,8 @@ static int homa_init_sock(struct sock *sk)
 	INIT_LIST_HEAD(&hsk->private_waiters);
 	atomic64_set(&hsk->tx_bytes, 0);
 	hsk->encap = homa_encap_new(&hnet->settings);
+	hsk->destruct = sk->sk_destruct;
+	sk->sk_destruct = homa_pay_end;
 	sk->sk_write_space = homa_write_space;
 	/* Packets on their way look at it without a reference. */
 	sock_set_flag(sk, SOCK_RCU_FREE);
@@ -290,6 +293,31 @@ static const struct proto_ops homa6_ops = {
 	.mmap = sock_no_mmap,
 };
 
+/*
+ * Memory of all Homa sockets, in pages, and a limit for it: as for UDP, a part of the
+ * machine's. Memory cgroups have limits of their own.
+ */
+static atomic_long_t homa_memory;
+static DEFINE_PER_CPU(int, homa_memory_ahead);
+static long homa_memory_limits[3];
+static int homa_memory_least[3] = { PAGE_SIZE, PAGE_SIZE, PAGE_SIZE };
+
+static void homa_memory_limit(void)
+{
+	long pages = (long)max(nr_free_buffer_pages() / 8, 128ul);
+
+	homa_memory_limits[0] = pages / 4 * 3;
+	homa_memory_limits[1] = pages;
+	homa_memory_limits[2] = pages / 4 * 6;
+}
+
+#define HOMA_MEMORY_ACCOUNT				\
+	.memory_allocated = &homa_memory,		\
+	.per_cpu_fw_alloc = &homa_memory_ahead,		\
+	.sysctl_mem = homa_memory_limits,		\
+	.sysctl_rmem = homa_memory_least,		\
+	.sysctl_wmem = homa_memory_least,
+
 static struct proto homa_prot = {
 	.name = "HOMA",
 	.owner = THIS_MODULE,
@@ -298,6 +326,7 @@ static struct proto homa_prot = {
 	.close = homa_close_sock,
 	.unhash = homa_unhash,
 	.obj_size = sizeof(struct homa_ksock),
+	HOMA_MEMORY_ACCOUNT
 	.no_autobind = true,
 };
 
@@ -310,6 +339,7 @@ static struct proto homa6_prot = {
 	.unhash = homa_unhash,
 	.obj_size = sizeof(struct homa6_ksock),
 	HOMA_PROTO_INET6(struct homa6_ksock, inet6)
+	HOMA_MEMORY_ACCOUNT
 	.no_autobind = true,
 };
 
@@ -337,6 +367,7 @@ int homa_sockets_init(void)
 	BUILD_BUG_ON(offsetof(struct homa6_ksock, inet6) +
 			     sizeof(struct ipv6_pinfo) !=
 		     sizeof(struct homa6_ksock));
+	homa_memory_limit();
 	err = proto_register(&homa_prot, 1);
 	if (err)
 		return err;
