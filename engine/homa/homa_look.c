@@ -59,6 +59,8 @@ static void homa_look_fill(struct homa_rpc *rpc, struct homa_rpc_look *look)
 	look->tx_length = rpc->out.length;
 	look->tx_sent = homa_min_u32(rpc->out.next, rpc->out.length);
 	look->tx_granted = homa_min_u32(rpc->out.limit, rpc->out.length);
+	look->tx_prio = rpc->out.next < rpc->out.unsched ? rpc->out.unsched_prio :
+							   rpc->out.sched_prio;
 	homa_unlock(&rpc->link->lock);
 }
 

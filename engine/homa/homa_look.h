@@ -30,7 +30,8 @@ enum homa_look_phase {
  * @error: FAILED: positive errno.
  * @birth, @heard_at: when it began; the peer's last sign of life, ns.
  * @tx_length: bytes of the outgoing message, 0: none yet; @tx_sent: of them sent
- *	at least once; @tx_granted: of them unscheduled or granted.
+ *	at least once; @tx_granted: of them unscheduled or granted; @tx_prio: level of
+ *	the next ones, as the peer's GRANT or its cutoffs say.
  * @rx_length, @rx_received, @rx_granted: the same of the incoming one.
  * @rx_gaps, @rx_gap_bytes: holes in what has arrived of it.
  * @is_private: begun with HOMA_SEND_PRIVATE.
@@ -48,6 +49,7 @@ struct homa_rpc_look {
 	u64 cookie;
 	u64 birth, heard_at;
 	u32 tx_length, tx_sent, tx_granted;
+	u8 tx_prio;
 	u32 rx_length, rx_received, rx_granted;
 	u32 rx_gaps, rx_gap_bytes;
 	bool is_private;

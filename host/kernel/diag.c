@@ -7,7 +7,9 @@
  * A dump is resumed for each buffer that the reader brings; between two calls only
  * a place in a table is kept (homa_diag_at), so objects that come and go meanwhile
  * may be missed or seen twice, as with ss. One visit to the engine looks at no
- * more RPCs than fit the buffer, with bottom halves off for a bounded time.
+ * more RPCs than fit the buffer, with bottom halves off for a bounded time, and at one
+ * socket or device. Who dumps pays with its own time for what it is not shown, too.
+ * Sockets' memory outlives an RCU read side, so their owners are read without a lock.
  */
 #include <linux/capability.h>
 #include <linux/slab.h>
@@ -88,7 +90,7 @@ struct homa_diag_owner {
 	bool known;
 };
 
-/* Under homa_net.sock_lock. */
+/* RCU read side. */
 static void homa_diag_owner(struct homa_ksock *hsk, struct homa_diag_owner *owner)
 {
 	struct sock *sk = (struct sock *)hsk;
@@ -114,20 +116,45 @@ static int homa_diag_put_owner(struct homa_diag_dump *d,
 	       homa_put_u64(d->skb, HOMA_DIAG_A_INODE, owner->inode);
 }
 
+/* struct homa_diag_region - what the engine says of a socket */
+struct homa_diag_region {
+	u64 avail;
+	u16 port;
+	bool starved;
+};
+
+/* false: it is closed. RCU read side. */
+static bool homa_diag_region(const struct homa_ksock *hsk, struct homa_diag_region *region)
+{
+	struct homa_sock *engine_sock = READ_ONCE(hsk->engine_sock);
+
+	if (!engine_sock)
+		return false;
+	local_bh_disable();
+	region->avail = homa_pool_avail(engine_sock);
+	region->port = homa_sock_port(engine_sock);
+	region->starved = homa_sock_starved(engine_sock);
+	local_bh_enable();
+	return true;
+}
+
 static bool homa_diag_sock(struct homa_diag_dump *d, struct homa_ksock *hsk,
 			   const struct homa_diag_owner *owner)
 {
 	const struct sock *sk = (const struct sock *)hsk;
+	struct homa_diag_region region;
 	struct sk_buff *skb = d->skb;
-	void *head = homa_diag_open(d);
+	void *head;
 	int err;
 
+	if (!homa_diag_region(hsk, &region))
+		return true;
+	head = homa_diag_open(d);
 	if (!head)
 		return false;
 	err = homa_diag_put_owner(d, owner) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_FAMILY, (u8)sk->sk_family) ||
-	      nla_put_u16(skb, HOMA_DIAG_A_PORT,
-			  homa_sock_port(hsk->engine_sock)) ||
+	      nla_put_u16(skb, HOMA_DIAG_A_PORT, region.port) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_SERVER, READ_ONCE(hsk->server)) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_SHUTDOWN, READ_ONCE(hsk->shutdown)) ||
 	      nla_put_u16(skb, HOMA_DIAG_A_ENCAP, READ_ONCE(hsk->encap)) ||
@@ -135,14 +162,12 @@ static bool homa_diag_sock(struct homa_diag_dump *d, struct homa_ksock *hsk,
 			   (u64)atomic64_read(&hsk->tx_bytes)) ||
 	      homa_put_u64(skb, HOMA_DIAG_A_REGION_BYTES,
 			   READ_ONCE(hsk->region_size)) ||
-	      homa_put_u64(skb, HOMA_DIAG_A_AVAIL_BYTES,
-			   homa_pool_avail(hsk->engine_sock)) ||
+	      homa_put_u64(skb, HOMA_DIAG_A_AVAIL_BYTES, region.avail) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_PARTIAL_BYTES,
 			  READ_ONCE(hsk->partial_bytes)) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_MESSAGES,
 			  skb_queue_len_lockless(&hsk->messages)) ||
-	      nla_put_u8(skb, HOMA_DIAG_A_STARVED,
-			 homa_sock_starved(hsk->engine_sock));
+	      nla_put_u8(skb, HOMA_DIAG_A_STARVED, region.starved);
 	return homa_diag_close(d, head, err);
 }
 
@@ -154,36 +179,30 @@ static int homa_diag_socks(struct sk_buff *skb, struct netlink_callback *cb)
 	u32 index = 0;
 
 	homa_diag_begin(&d, skb, cb, HOMA_DIAG_SOCKS);
-	spin_lock_bh(&d.hnet->sock_lock);
-	list_for_each_entry(hsk, &d.hnet->socks, all) {
+	rcu_read_lock();
+	list_for_each_entry_rcu(hsk, &d.hnet->socks, all) {
 		if (index++ < d.at->index)
 			continue;
 		homa_diag_owner(hsk, &owner);
-		if (hsk->engine_sock && homa_diag_shown(&d, &owner) &&
-		    !homa_diag_sock(&d, hsk, &owner))
+		if (homa_diag_shown(&d, &owner) && !homa_diag_sock(&d, hsk, &owner))
 			break;
 		d.at->index = index;
 	}
-	spin_unlock_bh(&d.hnet->sock_lock);
+	rcu_read_unlock();
 	return skb->len;
 }
 
 /* ---- RPCs ---- */
 
-/* Whose RPCs these are; @owners is of zeros. */
-static void homa_diag_owners(struct homa_diag_dump *d,
-			     const struct homa_rpc_look *looks,
+/* Whose RPCs these are. In the RCU read side in which they were looked at. */
+static void homa_diag_owners(const struct homa_rpc_look *looks,
 			     struct homa_diag_owner *owners, u32 n)
 {
-	struct homa_ksock *hsk;
 	u32 i;
 
-	spin_lock_bh(&d->hnet->sock_lock);
-	list_for_each_entry(hsk, &d->hnet->socks, all)
-		for (i = 0; i < n; i++)
-			if (looks[i].sock == hsk->engine_sock)
-				homa_diag_owner(hsk, &owners[i]);
-	spin_unlock_bh(&d->hnet->sock_lock);
+	for (i = 0; i < n; i++)
+		homa_diag_owner(homa_ksock_of((struct homa_sock *)looks[i].sock),
+				&owners[i]);
 }
 
 static int homa_diag_put_addr(struct sk_buff *skb, const struct homa_addr *addr,
@@ -273,10 +292,11 @@ static int homa_diag_rpcs_visit(struct homa_diag_dump *d,
 		return 0;
 	}
 	now = cpu->ctx.now;
+	rcu_read_lock();
 	n = homa_rpcs_look(&cpu->ctx, &d->at->cursor, NULL, found->looks, max);
+	homa_diag_owners(found->looks, found->owners, n);
+	rcu_read_unlock();
 	homa_leave(cpu);
-	memset(found->owners, 0, sizeof(found->owners));
-	homa_diag_owners(d, found->looks, found->owners, n);
 	for (i = 0; i < n; i++)
 		if (homa_diag_shown(d, &found->owners[i]) &&
 		    WARN_ON_ONCE(!homa_diag_rpc(d, &found->looks[i],
@@ -300,6 +320,10 @@ static int homa_diag_rpcs(struct sk_buff *skb, struct netlink_callback *cb)
 		max = homa_diag_fit(skb);
 		if (!max)
 			break;
+		if (fatal_signal_pending(current)) {
+			err = -EINTR;
+			break;
+		}
 		err = homa_diag_rpcs_visit(&d, found, max);
 		cond_resched();
 	}
@@ -385,18 +409,23 @@ static int homa_diag_put_device(struct sk_buff *skb, struct homa_dev *hdev)
 	       nla_put_u32(skb, HOMA_DIAG_A_MTU, READ_ONCE(dev->mtu));
 }
 
-/* In the engine: an RCU read side. */
-static bool homa_diag_dev(struct homa_diag_dump *d, struct homa_cpu *cpu,
-			  struct homa_dev *hdev)
+/* RCU read side. */
+static bool homa_diag_dev(struct homa_diag_dump *d, struct homa_dev *hdev)
 {
+	struct homa_cpu *cpu = homa_enter(d->hnet);
 	struct homa_link_state s;
 	struct sk_buff *skb = d->skb;
-	void *head = homa_diag_open(d);
+	void *head;
 	int err;
 
+	/* Settings change: this one is missed. */
+	if (!cpu)
+		return true;
+	homa_link_state(&cpu->ctx, hdev->link, &s);
+	homa_leave(cpu);
+	head = homa_diag_open(d);
 	if (!head)
 		return false;
-	homa_link_state(&cpu->ctx, hdev->link, &s);
 	err = nla_put_u32(skb, HOMA_DIAG_A_IFINDEX, (u32)hdev->ifindex) ||
 	      homa_diag_put_device(skb, hdev) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_RTT_BYTES, s.rtt_bytes) ||
@@ -417,26 +446,21 @@ static int homa_diag_devs(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct homa_diag_dump d;
 	struct homa_dev *hdev;
-	struct homa_cpu *cpu;
 	u32 i, index = 0;
 
 	homa_diag_begin(&d, skb, cb, HOMA_DIAG_DEVS);
-	cpu = homa_enter_wait(d.hnet);
-	if (!cpu)
-		return 0;
 	rcu_read_lock();
 	for (i = 0; i < HOMA_DEV_BUCKETS; i++) {
 		hlist_for_each_entry_rcu(hdev, &d.hnet->devs[i], node) {
 			if (index++ < d.at->index)
 				continue;
-			if (!homa_diag_dev(&d, cpu, hdev))
+			if (!homa_diag_dev(&d, hdev))
 				goto out;
 			d.at->index = index;
 		}
 	}
 out:
 	rcu_read_unlock();
-	homa_leave(cpu);
 	return skb->len;
 }
 

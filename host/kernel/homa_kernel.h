@@ -209,7 +209,7 @@ struct homa_net {
 	struct hrtimer timer;
 	struct work_struct timer_work;
 	int timer_rests;		/* nothing is armed, or not for long */
-	struct list_head socks;		/* homa_ksock.all; under sock_lock */
+	struct list_head socks;		/* homa_ksock.all, RCU; changed under sock_lock */
 	spinlock_t sock_lock;
 	struct homa_routes *routes;
 	struct homa_encap *encap;

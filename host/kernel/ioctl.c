@@ -83,6 +83,7 @@ static void homa_record(const struct homa_ksock *hsk, const struct homa_rpc_look
 	info->tx_length = look->tx_length ? (s32)look->tx_length : -1;
 	info->tx_sent = look->tx_sent;
 	info->tx_granted = look->tx_granted;
+	info->tx_prio = look->tx_length ? look->tx_prio : 0;
 	info->rx_length = look->rx_length ? (s32)look->rx_length : -1;
 	info->rx_remaining = look->rx_length - min(look->rx_received, look->rx_length);
 	info->rx_gaps = look->rx_gaps;

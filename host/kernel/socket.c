@@ -102,7 +102,7 @@ static int homa_init_sock(struct sock *sk)
 	if (err)
 		return err;
 	spin_lock_bh(&hnet->sock_lock);
-	list_add_tail(&hsk->all, &hnet->socks);
+	list_add_tail_rcu(&hsk->all, &hnet->socks);
 	spin_unlock_bh(&hnet->sock_lock);
 	local_bh_disable();
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, 1);
@@ -155,7 +155,7 @@ static void homa_destroy_sock(struct sock *sk)
 	if (!hsk->engine_sock)
 		return;
 	spin_lock_bh(&hsk->hnet->sock_lock);
-	list_del(&hsk->all);
+	list_del_rcu(&hsk->all);
 	spin_unlock_bh(&hsk->hnet->sock_lock);
 	local_bh_disable();
 	sock_prot_inuse_add(sock_net(sk), sk->sk_prot, -1);

@@ -8,6 +8,16 @@ static const uint32_t sore[] = {
 };
 
 /* The machine clamps the level, sends what was granted and indexes nothing with it. */
+/* The level at which the socket's only RPC sends. */
+static unsigned int info_prio(int fd)
+{
+	struct homa_rpc_info rpc = { .tx_prio = 99 };
+	struct homa_info info = { .rpc_info = &rpc, .rpc_info_length = sizeof(rpc) };
+
+	CHECK(!ioctl(fd, HOMAIOCINFO, &info), "HOMAIOCINFO");
+	return rpc.tx_prio;
+}
+
 void hostile_grant_priority(void)
 {
 	static const int levels[] = { 8, 9, 15, 127, 128, 200, 255 };
@@ -23,6 +33,9 @@ void hostile_grant_priority(void)
 		grant(2, id, upto, levels[i]);
 		data_until(id, upto); /* checks every packet's TOS */
 	}
+	grant(2, id, 180000, 3);
+	data_until(id, 180000);
+	CHECK(info_prio(cl.fd) == 3, "HOMAIOCINFO says level %u", info_prio(cl.fd));
 	grant(2, id, 200000, 0);
 	data_until(id, 200000);
 	finish(2, id, 50);
