@@ -193,10 +193,6 @@ static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 	struct homa_rpc *rpc = homa_rx_find(in, hdr, pkt->src);
 	bool begun = true;
 
-	if (rpc && unlikely(hdr->dport != rpc->sport)) {
-		homa_rx_drop(ctx, pkt, HOMA_M_drop_port);
-		return NULL;
-	}
 	if (!rpc && from_client) {
 		rpc = homa_rx_request(ctx, in, pkt, hdr, retransmit);
 		if (!rpc)

@@ -84,14 +84,14 @@ void hostile_filtered(void)
 	ping(2, 100);
 	/* Naming another socket's port does not get round the filter. */
 	id = new_id();
-	before = metric("drop_port");
+	before = metric("drop_ports");
 	make_data(&frame, 2, PEER_PORT, PORT, id, 2000, 0, 1000);
 	send_packet(&frame);
 	make_data(&frame, 2, UNWANTED, client_port(), id, 2000, 1000, 1000);
 	send_packet(&frame);
 	barrier(-1);
 	CHECK(!readable(sv.fd, 0), "the rest was taken");
-	counted("drop_port", before, 1);
+	counted("drop_ports", before, 1);
 	make_data(&frame, 2, PEER_PORT, PORT, id, 2000, 1000, 1000);
 	send_packet(&frame);
 	serve(id, 2000);
