@@ -90,8 +90,8 @@ void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline);
 
 size_t homa_once_bytes(const struct homa_limits *limits);
 void homa_once_init(struct homa_engine *engine, void *mem);
-/* @peer's request @id begins, with its only packet if it is @whole. 0, and *begun, which may be NULL, is for
- * homa_once_end(); else why it must not: it ran before, or no memory. */
+/* @peer's request @id begins, with its only packet if it is @whole. 0, and *begun, which
+ * may be NULL, is for homa_once_end(); else why it must not: it ran, or no memory. */
 u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
 		    const struct homa_peer *peer, u64 id, bool whole,
 		    struct homa_once **begun);

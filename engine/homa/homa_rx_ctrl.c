@@ -129,6 +129,29 @@ static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	homa_out_restart(ctx, rpc);
 }
 
+/*
+ * Bytes of @rpc that we lack may still be under way, behind others in the server's
+ * device or a switch: until it has been silent about it for as long as makes our own
+ * timer ask, they are not lost. (The question itself has overtaken them.)
+ */
+static bool homa_not_silent(struct homa_ctx *ctx, const struct homa_rpc *rpc)
+{
+	u64 since = homa_max_u64(rpc->heard_at, rpc->probe_at);
+	struct homa_ranges_iter iter;
+	u32 start, end;
+
+	if (rpc->state == HOMA_RPC_OUTGOING) {
+		since = homa_max_u64(since, HOMA_READ_ONCE(rpc->out.sent_at));
+	} else {
+		homa_ranges_iter_init(&iter, &rpc->ranges);
+		if (!homa_ranges_missing(&iter, HOMA_READ_ONCE(rpc->in.granted),
+					 &start, &end))
+			return false;
+	}
+	return homa_since(ctx->now, since) <
+	       HOMA_READ_ONCE(rpc->link->derived.resend_ns);
+}
+
 /* The server wants to forget an RPC of which we have not said "done". */
 static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			     struct homa_rx_pkt *pkt)
@@ -147,22 +170,18 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		ctrl->num = 0;
 		return;
 	}
+	/* It has the response, for which we have no room. */
+	if (rpc->flags & HOMA_RPC_NO_BUFFER)
+		rpc->heard_at = ctx->now;
+	else if (homa_not_silent(ctx, rpc))
+		return;
 	if (rpc->state == HOMA_RPC_OUTGOING) {
 		/* Nothing of the response has come: ask for all of it. */
 		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
 		ctrl->offset = 0;
 		ctrl->length = HOMA_RESEND_ALL;
 		ctrl->priority = homa_ctrl_level(ctx, 7);
-		return;
-	}
-	/* It has the response, for which we have no room. */
-	if (rpc->flags & HOMA_RPC_NO_BUFFER)
-		rpc->heard_at = ctx->now;
-	if (rpc->state == HOMA_RPC_INCOMING &&
-	    homa_since(ctx->now, rpc->probe_at) <
-		    HOMA_READ_ONCE(rpc->link->derived.resend_ns))
-		return;
-	if (!homa_resend_missing(ctx, rpc, homa_ctrl_level(ctx, 7))) {
+	} else if (!homa_resend_missing(ctx, rpc, homa_ctrl_level(ctx, 7))) {
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
 		return;
 	}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Nothing is sent twice that was not lost, however long it waits in queues: what is
+ * under way is not missing until there has been silence.
+ */
+#include "pair_test.h"
+
+struct burst {
+	u32 rate_mbps, servers, rpcs, request, response;
+	u64 reply_ns;
+};
+
+static void no_loss(const struct burst *b)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	u32 i;
+
+	pair_config_default(&cfg);
+	cfg.hosts = 1 + b->servers;
+	cfg.rate_mbps = b->rate_mbps;
+	w = pair_world_new(&cfg);
+	for (i = 0; i < b->rpcs; i++) {
+		struct pair_rpc *rpc = pair_rpc(w, 0, (u8)(1 + i % b->servers),
+						b->request, b->response);
+
+		rpc->reply_delay = b->reply_ns;
+		rpc->reply_delay_set = true;
+	}
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(pair_count_state(w, PAIR_OK), b->rpcs);
+	pair_check(w, !pair_metric(w, HOMA_M_tx_retransmits) &&
+		   !pair_metric(w, HOMA_M_rx_duplicates),
+		   "%llu of %llu DATA packets sent again, %llu RESENDs",
+		   (unsigned long long)pair_metric(w, HOMA_M_tx_retransmits),
+		   (unsigned long long)pair_metric(w, HOMA_M_tx_data),
+		   (unsigned long long)pair_metric(w, HOMA_M_tx_resend));
+	pair_finish(w);
+}
+
+static void silence__nothing_lost_nothing_sent_again(void **state)
+{
+	static const struct burst bursts[] = {
+		{ 1000, 1, 32, 100, 10000, 0 },
+		{ 1000, 4, 32, 100, 10000, 0 },
+		{ 1000, 1, 300, 100, 1000, 0 },
+		{ 1000, 1, 16, 10000, 10000, PAIR_MS },
+		{ 10000, 8, 300, 100, 10000, 0 },
+		{ 1000, 2, 8, 100, 60000, 0 },
+	};
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < HOMA_ARRAY_SIZE(bursts); i++)
+		no_loss(&bursts[i]);
+}
+
+/* And what is lost comes: all of a response, its end, the ack for it. */
+static void silence__what_is_lost_comes(void **state)
+{
+	static const u32 skips[] = { 0, 3, 6 };
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *rpc;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < HOMA_ARRAY_SIZE(skips); i++) {
+		pair_config_default(&cfg);
+		cfg.rate_mbps = 1000;
+		w = pair_world_new(&cfg);
+		pair_filter_add(w, HOMA_DATA, 1, 0, skips[i], 100);
+		rpc = pair_rpc(w, 0, 1, 100, 10000);
+		pair_run_for(w, PAIR_MS);
+		w->num_filters = 0;
+		assert_int_equal(rpc->state, PAIR_PENDING);
+		assert_true(pair_run_while_pending(w, PAIR_S));
+		assert_int_equal(rpc->state, PAIR_OK);
+		pair_check(w, rpc->end - rpc->start < 60 * PAIR_MS, "%llu us",
+			   (unsigned long long)(rpc->end - rpc->start) / PAIR_US);
+		pair_finish(w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(silence__nothing_lost_nothing_sent_again),
+		cmocka_unit_test(silence__what_is_lost_comes),
+	};
+
+	pair_test_setup();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
