@@ -157,12 +157,22 @@ void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit,
 		    u8 prio);
 void homa_out_supply(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 available);
+void homa_out_cancel(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* Put into or take out of the heap as the message's state demands; link locked. */
+void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc);
+
+/* ---- homa_resend.c: what is sent again ---- */
+
+/* Bytes [@start, @end), if they have been sent. */
+void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
+		     u32 end, u8 prio);
 /* The peer knows nothing of the message: from its beginning, with what may be sent
  * unasked; grants come anew. */
 void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc);
-void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
-		     u32 end, u8 prio);
-void homa_out_cancel(struct homa_rpc *rpc);
+/* Link locked: the next at most @room bytes of what there is to send again; forget it. */
+void homa_rtx_take(struct homa_ctx *ctx, struct homa_out *out, u32 room,
+		   struct homa_tx_desc *desc);
+void homa_rtx_clear(struct homa_ctx *ctx, struct homa_out *out);
 
 /* ---- homa_grant.c: the grant scheduler ---- */
 

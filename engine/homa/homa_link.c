@@ -48,8 +48,7 @@ static u32 homa_out_next_bytes(const struct homa_out *out, u32 room)
 	return n;
 }
 
-/* Put into or take out of the heap as the message's state demands. */
-static void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc)
+void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc)
 {
 	struct homa_out *out = &rpc->out;
 	bool ready = out->active && (out->num_rtx || homa_out_sendable(out));
@@ -132,73 +131,7 @@ void homa_out_supply(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 available)
 	homa_tx_wanted(ctx, link);
 }
 
-/* Merge a range into the list of those to send again; link locked. */
-static void homa_rtx_add(struct homa_out *out, u32 start, u32 end, u8 prio)
-{
-	struct homa_out_range *last = &out->rtx[HOMA_OUT_RTX - 1];
-	u32 i, kept = 0;
-
-	for (i = 0; i < out->num_rtx; i++) {
-		struct homa_out_range r = out->rtx[i];
-
-		if (start > r.end || end < r.start) {
-			out->rtx[kept++] = r;
-			continue;
-		}
-		start = homa_min_u32(r.start, start);
-		end = homa_max_u32(r.end, end);
-		prio = prio > r.prio ? prio : r.prio;
-	}
-	if (kept < HOMA_OUT_RTX) {
-		out->rtx[kept++] = (struct homa_out_range){ start, end, prio };
-		HOMA_WRITE_ONCE(out->num_rtx, (u8)kept);
-		return;
-	}
-	/* No record left. What is dropped here will be asked for again, so the
-	 * last one stays as it is rather than growing over bytes not missing. */
-	if (start < last->start)
-		*last = (struct homa_out_range){ start, end, prio };
-}
-
-HOMA_RARE void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
-		     u32 end, u8 prio)
-{
-	struct homa_link *link = rpc->link;
-	struct homa_out *out = &rpc->out;
-
-	homa_lock(&link->lock);
-	end = homa_min_u32(end, out->next);
-	if (out->active && start < end) {
-		homa_rtx_add(out, start, end, prio);
-		homa_out_queue(link, rpc);
-	}
-	homa_unlock(&link->lock);
-	homa_tx_wanted(ctx, link);
-}
-
-HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
-{
-	struct homa_link *link = rpc->link;
-	struct homa_out *out = &rpc->out;
-
-	homa_lock(&link->lock);
-	/* Grants were given by a life of the peer that has ended. */
-	if (out->active && out->next > out->unsched) {
-		HOMA_WRITE_ONCE(out->num_rtx, 0);
-		out->limit = out->next;
-		homa_out_queue(link, rpc); /* its place is about to change */
-		HOMA_WRITE_ONCE(out->next, out->unsched);
-		out->limit = out->unsched;
-	}
-	if (out->active && out->next) {
-		homa_rtx_add(out, 0, out->next, out->unsched_prio);
-		homa_out_queue(link, rpc);
-	}
-	homa_unlock(&link->lock);
-	homa_tx_wanted(ctx, link);
-}
-
-void homa_out_cancel(struct homa_rpc *rpc)
+void homa_out_cancel(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_link *link = rpc->link;
 
@@ -206,6 +139,7 @@ void homa_out_cancel(struct homa_rpc *rpc)
 		return;
 	homa_lock(&link->lock);
 	rpc->out.active = 0;
+	homa_rtx_clear(ctx, &rpc->out);
 	homa_out_queue(link, rpc);
 	homa_unlock(&link->lock);
 }
@@ -284,18 +218,9 @@ static void homa_link_take(struct homa_ctx *ctx, struct homa_link *link,
 {
 	struct homa_out *out = &rpc->out;
 	u32 room = homa_link_burst(link, out, max_segs) * out->seg_size;
-	struct homa_out_range *r = &out->rtx[0];
 
 	if (unlikely(out->num_rtx)) {
-		desc->retransmit = true;
-		desc->prio = r->prio;
-		desc->offset = r->start;
-		desc->length = homa_min_u32(r->end - r->start, room);
-		r->start += desc->length;
-		if (r->start >= r->end) {
-			HOMA_WRITE_ONCE(out->num_rtx, (u8)(out->num_rtx - 1));
-			memmove(r, r + 1, out->num_rtx * sizeof(*r));
-		}
+		homa_rtx_take(ctx, out, room, desc);
 	} else {
 		u32 n = homa_out_next_bytes(out, room);
 
@@ -439,7 +364,6 @@ void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 	out->unsched = unsched;
 	out->available = homa_min_u32(available, length);
 	out->seg_size = (u16)seg;
-	out->num_rtx = 0;
 	out->sched_prio = 0;
 	out->sent_at = ctx->now;
 	out->first_at = 0;

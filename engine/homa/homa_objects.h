@@ -22,7 +22,7 @@
 #include "homa_rng.h"
 #include "homa_wheel.h"
 
-#define HOMA_OUT_RTX 3u		/* ranges to retransmit kept per message */
+#define HOMA_OUT_RTX 64u	/* ranges to send again kept per message, at most */
 #define HOMA_SOCK_BUCKETS 256u
 #define HOMA_PEER_STRIPES 16u
 #define HOMA_PEER_BUCKETS 1024u	/* per stripe, unless limits say otherwise */
@@ -50,7 +50,9 @@ static inline void homa_tx_wanted(struct homa_ctx *ctx, struct homa_link *link)
 
 /* ---- outgoing messages: what a link's send scheduler knows ---- */
 
-struct homa_out_range {
+/* A range to send again; made of a spare record, see homa_resend.c. */
+struct homa_rtx {
+	struct homa_rtx *next;
 	u32 start, end;
 	u8 prio;
 };
@@ -69,7 +71,8 @@ struct homa_out_range {
  * @resp_limit_kib, @incast: extension fields of DATA.
  * @ack: an ack for the receiver that rides on the first packet; client_id 0:
  *	none. Written before the message is known to the link.
- * @rtx: ranges to send again, before anything new.
+ * @rtx, @num_rtx: ranges to send again, before anything new; the number is read
+ *	anywhere.
  * @sent_at: when the last packet with new bytes left, ns. Retransmissions do
  *	not count: a peer that makes us repeat ourselves must not postpone the
  *	timeout for ever.
@@ -80,6 +83,7 @@ struct homa_out {
 	struct homa_heap_node fifo;
 	u64 sent_at;
 	u64 first_at;
+	struct homa_rtx *rtx;
 	u32 length;
 	u32 next;
 	u32 limit;
@@ -95,7 +99,6 @@ struct homa_out {
 	u8 active;		/* a message exists here */
 	u16 wire_bytes;		/* of a DATA packet without payload */
 	struct homa_ack ack;
-	struct homa_out_range rtx[HOMA_OUT_RTX];
 	u8 hdr[HOMA_DATA_HDR];	/* header that packets of it start from */
 };
 

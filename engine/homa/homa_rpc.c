@@ -49,8 +49,8 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	homa_wheel_node_init(&rpc->timer);
 	homa_ranges_init(&rpc->ranges);
 	memset(&rpc->in, 0, sizeof(rpc->in));
-	/* What follows counts only if num_rtx or active say so. */
-	memset(&rpc->out, 0, offsetof(struct homa_out, rtx));
+	/* What follows counts only if active says so. */
+	memset(&rpc->out, 0, offsetof(struct homa_out, hdr));
 	homa_heap_node_init(&rpc->in.node);
 	homa_list_init(&rpc->in.age);
 	homa_heap_node_init(&rpc->out.node);
@@ -115,7 +115,7 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 
 void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
-	homa_out_cancel(rpc);
+	homa_out_cancel(ctx, rpc);
 	homa_busy_over(rpc);
 	if (rpc->in.length)
 		homa_grant_remove(ctx, rpc);

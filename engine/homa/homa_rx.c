@@ -64,7 +64,7 @@ static bool homa_rx_response(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 	if (first && rpc->out.length <= rpc->out.seg_size && !rpc->probes)
 		homa_link_rtt_sample(ctx, rpc->link, homa_since(ctx->now, first));
-	homa_out_cancel(rpc);
+	homa_out_cancel(ctx, rpc);
 	return homa_rx_begin(ctx, rpc, length, granted);
 }
 

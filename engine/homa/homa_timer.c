@@ -14,7 +14,7 @@
 #include "homa_busy.h"
 #include "homa_rx.h"
 
-#define HOMA_MAX_GAP_RESENDS 16u
+#define HOMA_MAX_GAP_RESENDS 64u	/* in one question */
 #define HOMA_MAINTAIN_NS 100000000u
 #define HOMA_MIN_PROBES 2u	/* questions before silence means death */
 #define HOMA_STALLED 4u		/* timeouts that a request may stay as it is */

@@ -399,6 +399,54 @@ static void resend__one_at_a_time_to_a_silent_peer(void **state)
 	pair_world_free(w);
 }
 
+/* ---- how fast ---- */
+
+/* A megabyte, in ns on average. */
+static u64 repaired_in(u32 loss)
+{
+	const u32 worlds = 40;
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 1; i <= worlds; i++) {
+		struct pair_config cfg;
+		struct pair_world *w;
+		struct pair_rpc *rpc;
+
+		pair_config_default(&cfg);
+		cfg.seed = i;
+		cfg.faults.loss = loss;
+		w = pair_world_new(&cfg);
+		rpc = pair_rpc(w, 0, 1, 1000000, 1);
+		assert_true(pair_run_while_pending(w, PAIR_S));
+		assert_int_equal(rpc->state, PAIR_OK);
+		sum += rpc->executed_at - rpc->start;
+		pair_finish(w);
+	}
+	return sum / worlds;
+}
+
+/*
+ * All gaps are asked for and sent again at a time, not a few per interval; the
+ * interval is 5 ms here.
+ */
+static void loss__many_gaps_are_repaired_together(void **state)
+{
+	static const struct {
+		u32 loss, most_us;
+	} goals[] = { { 20, 12000 }, { 30, 18000 }, { 50, 27000 } };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < HOMA_ARRAY_SIZE(goals); i++) {
+		u64 us = repaired_in(goals[i].loss) / PAIR_US;
+
+		print_message("%u per mille: %llu us\n", goals[i].loss,
+			      (unsigned long long)us);
+		assert_true(us <= goals[i].most_us);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -418,6 +466,7 @@ int main(void)
 		cmocka_unit_test(resend__economy),
 		cmocka_unit_test(resend__not_for_slow_copies),
 		cmocka_unit_test(resend__one_at_a_time_to_a_silent_peer),
+		cmocka_unit_test(loss__many_gaps_are_repaired_together),
 	};
 
 	pair_test_setup();

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What a message sends again, before anything new: ranges that its receiver misses or
+ * that the device refused. They are kept in spare records, as many as a receiver asks
+ * for at a time, so that one question repairs whatever was lost. What finds no record
+ * is forgotten: it will be asked for again.
+ */
+#include "homa_impl.h"
+
+#define HOMA_RTX_STRIDE 512u	/* message bytes per range to send again, at least */
+
+/* ---- the list; link locked ---- */
+
+static void homa_rtx_free(struct homa_ctx *ctx, struct homa_rtx *rtx)
+{
+	struct homa_range *record = (struct homa_range *)rtx;
+
+	record->next = ctx->spare_range;
+	ctx->spare_range = record;
+	ctx->spare_ranges++;
+}
+
+static struct homa_rtx *homa_rtx_new(struct homa_ctx *ctx)
+{
+	struct homa_range *record = ctx->spare_range;
+
+	if (record) {
+		ctx->spare_range = record->next;
+		ctx->spare_ranges--;
+	}
+	return (struct homa_rtx *)record;
+}
+
+/* Packets are not so short that a message could lack more ranges. */
+static u32 homa_rtx_most(const struct homa_out *out)
+{
+	return homa_min_u32(HOMA_OUT_RTX, 2 + out->next / HOMA_RTX_STRIDE);
+}
+
+/* One with all that it touches, at the highest level asked for, behind the others. */
+static void homa_rtx_add(struct homa_ctx *ctx, struct homa_out *out, u32 start,
+			 u32 end, u8 prio)
+{
+	struct homa_rtx **link = &out->rtx, *r;
+	u32 n = out->num_rtx;
+
+	while ((r = *link)) {
+		if (start > r->end || end < r->start) {
+			link = &r->next;
+			continue;
+		}
+		start = homa_min_u32(r->start, start);
+		end = homa_max_u32(r->end, end);
+		prio = prio > r->prio ? prio : r->prio;
+		*link = r->next;
+		homa_rtx_free(ctx, r);
+		n--;
+	}
+	if (n < homa_rtx_most(out))
+		r = homa_rtx_new(ctx);
+	if (r) {
+		r->next = NULL;
+		r->start = start;
+		r->end = end;
+		r->prio = prio;
+		*link = r;
+		n++;
+	}
+	HOMA_WRITE_ONCE(out->num_rtx, (u8)n);
+}
+
+void homa_rtx_clear(struct homa_ctx *ctx, struct homa_out *out)
+{
+	struct homa_rtx *r;
+
+	while ((r = out->rtx)) {
+		out->rtx = r->next;
+		homa_rtx_free(ctx, r);
+	}
+	HOMA_WRITE_ONCE(out->num_rtx, 0);
+}
+
+void homa_rtx_take(struct homa_ctx *ctx, struct homa_out *out, u32 room,
+		   struct homa_tx_desc *desc)
+{
+	struct homa_rtx *r = out->rtx;
+
+	desc->retransmit = true;
+	desc->prio = r->prio;
+	desc->offset = r->start;
+	desc->length = homa_min_u32(r->end - r->start, room);
+	r->start += desc->length;
+	if (r->start < r->end)
+		return;
+	out->rtx = r->next;
+	homa_rtx_free(ctx, r);
+	HOMA_WRITE_ONCE(out->num_rtx, (u8)(out->num_rtx - 1));
+}
+
+/* ---- why something is sent again ---- */
+
+HOMA_RARE void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
+			       u32 end, u8 prio)
+{
+	struct homa_link *link = rpc->link;
+	struct homa_out *out = &rpc->out;
+
+	homa_lock(&link->lock);
+	end = homa_min_u32(end, out->next);
+	if (out->active && start < end) {
+		homa_rtx_add(ctx, out, start, end, prio);
+		homa_out_queue(link, rpc);
+	}
+	homa_unlock(&link->lock);
+	homa_tx_wanted(ctx, link);
+}
+
+HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	struct homa_link *link = rpc->link;
+	struct homa_out *out = &rpc->out;
+
+	homa_lock(&link->lock);
+	/* Grants were given by a life of the peer that has ended. */
+	if (out->active && out->next > out->unsched) {
+		homa_rtx_clear(ctx, out);
+		out->limit = out->next;
+		homa_out_queue(link, rpc); /* its place is about to change */
+		HOMA_WRITE_ONCE(out->next, out->unsched);
+		out->limit = out->unsched;
+	}
+	if (out->active && out->next) {
+		homa_rtx_add(ctx, out, 0, out->next, out->unsched_prio);
+		homa_out_queue(link, rpc);
+	}
+	homa_unlock(&link->lock);
+	homa_tx_wanted(ctx, link);
+}
