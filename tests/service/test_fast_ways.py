@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""homad's fast ways are taken where they should be, and only there; counters say so. The table of them
+is in docs/testing.md; the way over UDP has test_bulk.py."""
+
+from __future__ import annotations
+
+import pytest
+from homad import Host, Settings, needs_homad, needs_root, one_host, two_hosts
+from ops_tools import ask, serving, snapshot
+
+pytestmark = [needs_homad, needs_root]
+
+RPCS, SHORT, LONG = 50, 100, 100_000
+# Two threads that spin on the machine's cores: slow, but nothing may time out.
+TWO_THREADS: Settings = {
+    "threads": {"mode": "dedicated", "cores": [0, 1]},
+    "protocol": {"timeout_us": 60_000_000},
+}
+
+
+def count(host: Host, name: str) -> int:
+    """A counter of the fast path, over its threads."""
+    return sum(int(t["counters"][name]) for t in snapshot(host.homad)["threads"])
+
+
+def test_direct__within_one_host_without_packets() -> None:
+    with one_host() as host, serving(host):
+        ask(host, host, RPCS, SHORT)
+        assert count(host, "direct") == RPCS
+        assert count(host, "local_packets") == 0
+
+
+def test_direct__long_messages_go_by_packets() -> None:
+    with one_host() as host, serving(host):
+        ask(host, host, RPCS, LONG)
+        assert count(host, "direct") == 0
+        assert count(host, "local_packets") >= RPCS
+
+
+def test_direct__not_if_switched_off() -> None:
+    with one_host({"network": {"direct": False}}) as host, serving(host):
+        ask(host, host, RPCS, SHORT)
+        assert count(host, "direct") == 0
+        assert count(host, "local_packets") >= RPCS
+
+
+def test_direct__not_between_hosts() -> None:
+    with two_hosts() as (a, b), serving(b):
+        ask(a, b, RPCS, SHORT)
+        for host in (a, b):
+            assert count(host, "direct") == count(host, "local_packets") == 0
+
+
+def test_alone__an_engine_of_two_threads_takes_its_locks() -> None:
+    """What only an engine of one thread may do (homa_plat_alone) shows in the direct way, which needs it."""
+    with one_host(TWO_THREADS) as host, serving(host):
+        ask(host, host, RPCS, SHORT)
+        assert len(snapshot(host.homad)["threads"]) == 2
+        assert count(host, "direct") == 0
