@@ -189,10 +189,17 @@ def main(arguments: list[str]) -> int:
         "--churn", type=int, metavar="CYCLES", default=0, help="attach to homad and be killed"
     )
     parser.add_argument(
+        "--network",
+        type=int,
+        metavar="SECONDS",
+        default=0,
+        help="a host that knows the protocol and lies, beside three honest ones with homad",
+    )
+    parser.add_argument(
         "--replay", type=Path, metavar="LOG", help="of --kernel: what this log's guest did"
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="of --hostile, --kernel, --soak (default: random)"
+        "--seed", type=int, default=0, help="of --hostile, --network, --kernel, --soak (default: random)"
     )
     parser.add_argument("--sanitized", action="store_true", help="only under ASan and UBSan")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
@@ -216,9 +223,15 @@ def main(arguments: list[str]) -> int:
             )
         if args.soak:
             return soak.main(context, asked, args.seed, args.sanitized, args.json)
-        if args.hostile or args.churn:
+        if args.hostile or args.churn or args.network:
             return hostile.main(
-                context, args.hostile, args.churn, args.seed, args.sanitized, args.json
+                context,
+                args.hostile,
+                args.churn,
+                args.network,
+                args.seed,
+                args.sanitized,
+                args.json,
             )
         known = targets(builds.ensure(context, "fuzz"))
         for name in args.targets:

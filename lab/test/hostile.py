@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Long runs of two tests of homad: a hostile application, and sudden deaths.
+"""Long runs of three tests of homad: a hostile application, sudden deaths, a host that lies.
 
 `./homa test` has them for some seconds each; here the length is given, and what they
 measured can be written to a file.
@@ -17,6 +17,7 @@ from lab.test.context import ROOT, Context
 
 CASES = {
     "hostile": "test_hostile.py::test_hostile__only_itself_is_harmed",
+    "network": "test_liar.py::test_liar__honest_hosts_are_not_harmed",
     "churn": "test_churn.py::test_attach_and_kill__leaves_nothing",
 }
 
@@ -51,9 +52,15 @@ def run(context: Context, env: dict[str, str], case: str, timeout: float, saniti
 
 
 def main(
-    context: Context, hostile: int, churn: int, seed: int, sanitized: bool, out: Path | None
+    context: Context,
+    hostile: int,
+    churn: int,
+    network: int,
+    seed: int,
+    sanitized: bool,
+    out: Path | None,
 ) -> int:
-    """`hostile` seconds, then `churn` cycles; 0: not at all. The exit status."""
+    """`hostile` seconds, `churn` cycles, `network` seconds; 0: not at all. The exit status."""
     if os.geteuid() != 0:
         print("homa fuzz: network namespaces need root", file=sys.stderr)
         return 1
@@ -66,6 +73,11 @@ def main(
     if churn:
         env = {"HOMA_CHURN_CYCLES": str(churn)}
         results["churn"] = run(context, env, "churn", 600 + 3 * churn, sanitized)
+    if network:
+        env = {"HOMA_LIAR_SECONDS": str(network), "HOMA_LIAR_MEASURE": "1"}
+        if seed:
+            env["HOMA_LIAR_SEED"] = str(seed)
+        results["network"] = run(context, env, "network", 3 * network + 600, sanitized)
     for name, figures in results.items():
         print(f"{name}: " + ", ".join(f"{key} {value}" for key, value in figures.items()))
     if out:
