@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Making an engine out of memory the host hands in, and the tables that
- * describe its settings and counters. All sizes are fixed here; nothing grows.
+ * describe its settings and counters. All sizes are fixed here, but for hash tables
+ * that grow by memory from the host.
  */
 #include "homa_rx.h"
 
 #define HOMA_ALIGN 64u
+#define HOMA_MAX_BUCKETS 262144u	/* unless limits say otherwise */
+#define HOMA_MAX_PEER_BUCKETS 4096u	/* per stripe, the same */
 #define HOMA_MAX_SHARDS (1u << (32 - HOMA_SHARD_SHIFT))
 #define HOMA_WHEEL_TICK_NS 500000u
 
@@ -97,9 +100,50 @@ static size_t homa_align(size_t n)
 	return (n + HOMA_ALIGN - 1) & ~(size_t)(HOMA_ALIGN - 1);
 }
 
+/* Segments by which a table may grow. */
+static u32 homa_table_limit(u32 first, u32 most)
+{
+	return most > first ? (most - first) / HOMA_SEGMENT_BUCKETS : 0;
+}
+
+static size_t homa_table_bytes(u32 first, u32 most)
+{
+	return homa_align(first * sizeof(struct homa_list)) +
+	       homa_align(homa_table_limit(first, most) *
+			  sizeof(struct homa_segment *));
+}
+
+static char *homa_table_make(struct homa_table *table, u32 first, u32 most,
+			     char *mem)
+{
+	char *segments = mem + homa_align(first * sizeof(struct homa_list));
+
+	homa_table_init(table, (struct homa_list *)mem, first,
+			(struct homa_segment **)segments,
+			homa_table_limit(first, most));
+	return mem + homa_table_bytes(first, most);
+}
+
+static u32 homa_max_buckets(const struct homa_limits *limits)
+{
+	return limits->max_buckets ? limits->max_buckets :
+				     HOMA_MAX_BUCKETS / limits->shards;
+}
+
+static u32 homa_max_peer_buckets(const struct homa_limits *limits)
+{
+	return limits->max_peer_buckets ? limits->max_peer_buckets :
+					  HOMA_MAX_PEER_BUCKETS;
+}
+
+static u32 homa_sock_buckets(const struct homa_limits *limits)
+{
+	return limits->sock_buckets ? limits->sock_buckets : HOMA_SOCK_BUCKETS;
+}
+
 static size_t homa_shard_bytes(const struct homa_limits *limits)
 {
-	return homa_align(limits->buckets * sizeof(struct homa_list));
+	return homa_table_bytes(limits->buckets, homa_max_buckets(limits));
 }
 
 static u32 homa_peer_buckets(const struct homa_limits *limits)
@@ -113,8 +157,10 @@ size_t homa_engine_size(const struct homa_limits *limits)
 	       homa_align(limits->shards * sizeof(struct homa_shard)) +
 	       limits->shards * homa_shard_bytes(limits) +
 	       homa_align(homa_once_bytes(limits)) +
-	       HOMA_PEER_STRIPES * homa_peer_buckets(limits) *
-		       sizeof(struct homa_list);
+	       HOMA_PEER_STRIPES *
+		       homa_table_bytes(homa_peer_buckets(limits),
+					homa_max_peer_buckets(limits)) +
+	       homa_sock_buckets(limits) * sizeof(struct homa_list);
 }
 
 size_t homa_sock_size(const struct homa_limits *limits)
@@ -130,6 +176,11 @@ size_t homa_peer_size(const struct homa_limits *limits)
 size_t homa_rpc_size(const struct homa_limits *limits)
 {
 	return sizeof(struct homa_rpc) + limits->rpc_priv;
+}
+
+size_t homa_segment_size(void)
+{
+	return sizeof(struct homa_segment);
 }
 
 size_t homa_range_size(void)
@@ -149,38 +200,33 @@ static char *homa_shard_init(struct homa_engine *engine, u32 index, char *mem,
 {
 	const struct homa_limits *limits = &engine->limits;
 	struct homa_shard *shard = &engine->shards[index];
-	u32 i;
 
 	homa_lock_init(&shard->lock, HOMA_LOCK_SHARD);
 	shard->index = index;
-	shard->bucket_mask = limits->buckets - 1;
 	shard->next_generation = 0;
-	shard->buckets = (struct homa_list *)mem;
-	for (i = 0; i < limits->buckets; i++)
-		homa_list_init(&shard->buckets[i]);
-	mem += homa_align(limits->buckets * sizeof(struct homa_list));
+	mem = homa_table_make(&shard->rpcs, limits->buckets,
+			      homa_max_buckets(limits), mem);
 	homa_wheel_init(&shard->wheel, HOMA_WHEEL_TICK_NS, now);
 	return mem;
 }
 
-static void homa_peers_init(struct homa_engine *engine, char *mem)
+static char *homa_peers_init(struct homa_engine *engine, char *mem)
 {
-	u32 i, b;
+	const struct homa_limits *limits = &engine->limits;
+	u32 i;
 
-	engine->peer_buckets = homa_peer_buckets(&engine->limits);
 	engine->max_peers_per_stripe = homa_max_u32(
 		1, engine->params.max_peers / HOMA_PEER_STRIPES);
 	for (i = 0; i < HOMA_PEER_STRIPES; i++) {
 		struct homa_peer_stripe *stripe = &engine->peers[i];
 
 		homa_lock_init(&stripe->lock, HOMA_LOCK_PEER_TABLE);
-		stripe->count = 0;
-		stripe->clock = 0;
-		stripe->buckets = (struct homa_list *)mem;
-		mem += engine->peer_buckets * sizeof(struct homa_list);
-		for (b = 0; b < engine->peer_buckets; b++)
-			homa_list_init(&stripe->buckets[b]);
+		homa_list_init(&stripe->turns);
+		homa_list_init(&stripe->owed);
+		mem = homa_table_make(&stripe->peers, homa_peer_buckets(limits),
+				      homa_max_peer_buckets(limits), mem);
 	}
+	return mem;
 }
 
 static void homa_guard_set(struct homa_engine *engine)
@@ -221,6 +267,7 @@ int homa_engine_init(struct homa_engine *engine,
 	    limits->shards > HOMA_MAX_SHARDS ||
 	    !homa_power_of_two(limits->buckets) ||
 	    !homa_power_of_two(homa_peer_buckets(limits)) ||
+	    !homa_power_of_two(homa_sock_buckets(limits)) ||
 	    !homa_params_valid(params))
 		return -HOMA_EINVAL;
 	memset(engine, 0, sizeof(*engine));
@@ -235,15 +282,16 @@ int homa_engine_init(struct homa_engine *engine,
 	engine->maintain_at = now;
 	homa_guard_set(engine);
 	homa_lock_init(&engine->sock_lock, HOMA_LOCK_SOCK_TABLE);
-	for (i = 0; i < HOMA_SOCK_BUCKETS; i++)
-		homa_list_init(&engine->sock_buckets[i]);
 	engine->shards = (struct homa_shard *)mem;
 	mem += homa_align(limits->shards * sizeof(struct homa_shard));
 	for (i = 0; i < limits->shards; i++)
 		mem = homa_shard_init(engine, i, mem, now);
 	homa_once_init(engine, mem);
 	mem += homa_align(homa_once_bytes(limits));
-	homa_peers_init(engine, mem);
+	mem = homa_peers_init(engine, mem);
+	engine->sock_buckets = (struct homa_list *)mem;
+	for (i = 0; i < homa_sock_buckets(limits); i++)
+		homa_list_init(&engine->sock_buckets[i]);
 	homa_prio_init(engine);
 	return 0;
 }
@@ -339,6 +387,47 @@ void *homa_ctx_take_range(struct homa_ctx *ctx)
 		ctx->spare_ranges--;
 	}
 	return range;
+}
+
+void homa_ctx_give_segment(struct homa_ctx *ctx, void *mem)
+{
+	struct homa_segment *segment = mem;
+
+	segment->next = ctx->spare_segment;
+	ctx->spare_segment = segment;
+	ctx->spare_segments++;
+}
+
+void *homa_ctx_take_segment(struct homa_ctx *ctx)
+{
+	struct homa_segment *segment = ctx->spare_segment;
+
+	if (segment) {
+		ctx->spare_segment = segment->next;
+		ctx->spare_segments--;
+	}
+	return segment;
+}
+
+void homa_ctx_grow(struct homa_ctx *ctx, struct homa_table *table,
+		   u32 (*hash_of)(const struct homa_list *node))
+{
+	struct homa_segment *segment = homa_ctx_take_segment(ctx);
+
+	if (!homa_table_grow(table, segment, hash_of) && segment)
+		homa_ctx_give_segment(ctx, segment);
+}
+
+void *homa_engine_segment(struct homa_engine *engine)
+{
+	void *segment = NULL;
+	u32 i;
+
+	for (i = 0; i < engine->limits.shards && !segment; i++)
+		segment = homa_table_cut(&engine->shards[i].rpcs);
+	for (i = 0; i < HOMA_PEER_STRIPES && !segment; i++)
+		segment = homa_table_cut(&engine->peers[i].peers);
+	return segment;
 }
 
 struct homa_rpc *homa_retired_rpc(struct homa_ctx *ctx)

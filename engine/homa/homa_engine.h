@@ -47,6 +47,7 @@ size_t homa_sock_size(const struct homa_limits *limits);
 size_t homa_peer_size(const struct homa_limits *limits);
 size_t homa_rpc_size(const struct homa_limits *limits);
 size_t homa_range_size(void);
+size_t homa_segment_size(void);
 size_t homa_link_size(u32 ctrl_slots);
 /** homa_pool_size() - memory for the bookkeeping of a receive region. */
 size_t homa_pool_size(u32 pages);
@@ -117,10 +118,14 @@ void homa_link_room(struct homa_link *link, u64 bytes);
 void homa_ctx_give_rpc(struct homa_ctx *ctx, void *mem);
 void homa_ctx_give_peer(struct homa_ctx *ctx, void *mem);
 void homa_ctx_give_range(struct homa_ctx *ctx, void *mem);
+/** homa_ctx_give_segment() - homa_segment_size() bytes by which a hash table may grow.
+ *  Without one, more RPCs or peers than buckets are found more slowly. */
+void homa_ctx_give_segment(struct homa_ctx *ctx, void *mem);
 /* Spares back, when the context ends; NULL: none. */
 void *homa_ctx_take_rpc(struct homa_ctx *ctx);
 void *homa_ctx_take_peer(struct homa_ctx *ctx);
 void *homa_ctx_take_range(struct homa_ctx *ctx);
+void *homa_ctx_take_segment(struct homa_ctx *ctx);
 /* Objects that nothing refers to any more, the caller's again; NULL: none.
  * Called after transmission, the first also does what could wait until then:
  * it ends RPCs whose acks came with DATA. */
@@ -129,6 +134,9 @@ struct homa_peer *homa_retired_peer(struct homa_ctx *ctx);
 /** homa_peers_drain() - retire all peers without RPCs, and make spare the memory of
  *  requests that ran: the engine's end. */
 void homa_peers_drain(struct homa_ctx *ctx);
+/** homa_engine_segment() - one that the tables grew by, the caller's again; NULL: none
+ *  left. The engine's end: no RPC or peer is left, and nobody calls it any more. */
+void *homa_engine_segment(struct homa_engine *engine);
 
 void *homa_rpc_priv(struct homa_rpc *rpc);
 void *homa_sock_priv(struct homa_sock *sock);

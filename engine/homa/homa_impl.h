@@ -8,6 +8,12 @@
 
 #include "homa_objects.h"
 
+/* ---- homa_engine.c ---- */
+
+/* A table that is full gets more buckets; its lock held. */
+HOMA_RARE void homa_ctx_grow(struct homa_ctx *ctx, struct homa_table *table,
+			     u32 (*hash_of)(const struct homa_list *node));
+
 /* ---- homa_peer.c: keyed hash of an address ---- */
 
 u64 homa_addr_key_new(struct homa_ctx *ctx, const struct homa_addr *addr);
@@ -16,8 +22,7 @@ u64 homa_addr_key_new(struct homa_ctx *ctx, const struct homa_addr *addr);
 static inline struct homa_addr_key *homa_addr_key_slot(struct homa_ctx *ctx,
 						       const struct homa_addr *addr)
 {
-	return &ctx->keys[(addr->ip[15] ^ addr->ip[13] ^ addr->encap) %
-			  HOMA_CTX_KEYS];
+	return &ctx->keys[(addr->ip[15] ^ addr->encap) % HOMA_CTX_KEYS];
 }
 
 static inline u64 homa_addr_key(struct homa_ctx *ctx,
@@ -129,7 +134,8 @@ void homa_peer_set_cutoffs(struct homa_peer *peer, const u32 *cutoffs,
 			   u16 version);
 /* Queue an ack for a finished RPC; sends an ACK packet when full. */
 void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* Send all acks that are owed, because nothing may come for them to ride on. */
+/* Send acks that are owed, because nothing may come for them to ride on: to some
+ * peers, those first that were the last to be owed any. */
 void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport);
 /* Take up to @max acks, newest first; returns how many. */
 u32 homa_peer_take_acks(struct homa_peer *peer, struct homa_ack *acks, u32 max);

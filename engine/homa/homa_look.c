@@ -106,16 +106,18 @@ u32 homa_rpcs_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 		   const struct homa_sock *sock, struct homa_rpc_look *out,
 		   u32 max)
 {
-	const struct homa_limits *limits = &ctx->engine->limits;
-	u32 budget = HOMA_LOOK_BUCKETS, n = 0;
+	u32 budget = HOMA_LOOK_BUCKETS, size, n = 0;
 	bool whole = true;
 
 	while (!at->end && whole && n < max && budget) {
 		struct homa_shard *shard = &ctx->engine->shards[at->part];
 
 		homa_lock(&shard->lock);
-		while (whole && at->bucket < limits->buckets && budget) {
-			whole = homa_look_bucket(&shard->buckets[at->bucket],
+		size = shard->rpcs.size;
+		while (whole && at->bucket < size && budget) {
+			whole = homa_look_bucket(homa_table_bucket(
+							 &shard->rpcs,
+							 at->bucket),
 						 at, sock, out, max, &n);
 			if (whole) {
 				at->bucket++;
@@ -124,10 +126,10 @@ u32 homa_rpcs_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 			budget--;
 		}
 		homa_unlock(&shard->lock);
-		if (at->bucket < limits->buckets)
+		if (at->bucket < size)
 			continue;
 		at->bucket = 0;
-		at->end = ++at->part == limits->shards;
+		at->end = ++at->part == ctx->engine->limits.shards;
 	}
 	return n;
 }
@@ -175,21 +177,22 @@ static bool homa_look_peer_bucket(struct homa_ctx *ctx, struct homa_list *head,
 u32 homa_peers_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 		    struct homa_peer_look *out, u32 max)
 {
-	const u32 buckets = ctx->engine->peer_buckets;
-	u32 budget = HOMA_LOOK_BUCKETS, n = 0;
+	u32 budget = HOMA_LOOK_BUCKETS, buckets, n = 0;
 	bool whole = true;
 
 	while (!at->end && whole && n < max && budget) {
 		struct homa_peer_stripe *stripe = &ctx->engine->peers[at->part];
 
 		/* Most parts of the table are empty on most hosts. */
-		if (!HOMA_READ_ONCE(stripe->count))
-			at->bucket = buckets;
 		homa_lock(&stripe->lock);
+		buckets = stripe->peers.size;
+		if (!stripe->peers.count)
+			at->bucket = buckets;
 		while (whole && at->bucket < buckets && budget) {
 			whole = homa_look_peer_bucket(
-				ctx, &stripe->buckets[at->bucket], at, out, max,
-				&n);
+				ctx,
+				homa_table_bucket(&stripe->peers, at->bucket),
+				at, out, max, &n);
 			if (whole) {
 				at->bucket++;
 				at->skip = 0;

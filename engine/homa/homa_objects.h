@@ -18,12 +18,14 @@
 #include "homa_hash.h"
 #include "homa_heap.h"
 #include "homa_list.h"
+#include "homa_ports.h"
 #include "homa_ranges.h"
 #include "homa_rng.h"
+#include "homa_table.h"
 #include "homa_wheel.h"
 
 #define HOMA_OUT_RTX 64u	/* ranges to send again kept per message, at most */
-#define HOMA_SOCK_BUCKETS 256u
+#define HOMA_SOCK_BUCKETS 256u	/* unless limits say otherwise */
 #define HOMA_PEER_STRIPES 16u
 #define HOMA_PEER_BUCKETS 1024u	/* per stripe, unless limits say otherwise */
 #define HOMA_MAX_ACTIVE 32u
@@ -252,6 +254,7 @@ struct homa_peer {
 	struct homa_lock lock;
 	u8 num_acks;
 	u8 grant_heap;			/* 1: in homa_grants.peers */
+	u8 owes;			/* 1: in the stripe's @owed */
 	u8 probes;			/* RESENDs and NEED_ACKs unanswered */
 	u16 slots;
 	u32 server_rpcs;		/* open incoming RPCs; peer lock */
@@ -265,10 +268,12 @@ struct homa_peer {
 	u64 resend_at;
 	u64 ack_ids[HOMA_MAX_ACKS];
 	u16 ack_ports[HOMA_MAX_ACKS];
+	struct homa_list owed;		/* stripe's lock */
+	struct homa_list turn;		/* the same */
 	struct homa_heap waiting;
 	struct homa_heap_node grant_node;
 };
-HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 256,
+HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 288,
 		   "peer state grew");
 
 /* ---- sockets ---- */
@@ -410,17 +415,21 @@ struct homa_link {
 struct homa_shard {
 	struct homa_lock lock;
 	u32 index;
-	u32 bucket_mask;
 	u32 next_generation;
-	struct homa_list *buckets;
+	struct homa_table rpcs;
 	struct homa_wheel wheel;
 };
 
+/*
+ * struct homa_peer_stripe - a part of the peer table
+ * @turns: all of them, those first that the collector looks at next.
+ * @owed: peers that acks were owed to, the last first.
+ */
 struct homa_peer_stripe {
 	struct homa_lock lock;
-	u32 count;
-	u32 clock;		/* bucket the collector looks at next */
-	struct homa_list *buckets;
+	struct homa_table peers;
+	struct homa_list turns;
+	struct homa_list owed;
 };
 
 /*
@@ -458,13 +467,13 @@ struct homa_engine {
 	struct homa_once_stripe *once;
 	u32 shard_shift;
 	u32 max_peers_per_stripe;
-	u32 peer_buckets;	/* per stripe, a power of two */
 	u32 peers_epoch;	/* counts evictions; see homa_peer_get() */
 	u32 answered_ms;	/* a homad of before, whether we are there */
 	u16 next_port;
 	struct homa_shard *shards;
 	struct homa_lock sock_lock;
-	struct homa_list sock_buckets[HOMA_SOCK_BUCKETS];
+	struct homa_list *sock_buckets;
+	struct homa_ports ports;	/* of clients; sock table lock */
 	struct homa_peer_stripe peers[HOMA_PEER_STRIPES];
 	struct homa_prio prio;
 };

@@ -48,6 +48,7 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 	peer->key = key;
 	peer->mtu_seg = homa_seg_size(addr, link->mtu);
 	homa_lock_init(&peer->lock, HOMA_LOCK_PEER);
+	homa_list_init(&peer->owed);
 	homa_heap_init(&peer->waiting);
 	homa_heap_node_init(&peer->grant_node);
 	for (i = 0; i < HOMA_PRIORITIES; i++)
@@ -63,37 +64,48 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 	homa_ref_init(&peer->refs, 1);	/* the table's */
 }
 
-/* Forget one idle peer of a stripe, starting where the last search ended. */
+/* Not all peers that somebody filled the table with: this many under the lock. */
+#define HOMA_EVICT_LOOKS 32u
+
+static u32 homa_peer_hash_of(const struct homa_list *node)
+{
+	return (u32)(homa_list_entry(node, struct homa_peer, hash)->key >> 32);
+}
+
+static struct homa_peer_stripe *homa_peer_stripe(struct homa_engine *engine,
+						 u64 key)
+{
+	return &engine->peers[key & (HOMA_PEER_STRIPES - 1)];
+}
+
+/* Forget one idle peer of a stripe, looking at so many: who was looked at and stays
+ * is looked at last the next time. */
 static bool homa_peer_evict(struct homa_ctx *ctx,
 			    struct homa_peer_stripe *stripe, u32 idle_ms,
-			    u32 buckets)
+			    u32 looks)
 {
 	u32 now = homa_now_ms(ctx);
 	struct homa_list *pos;
-	u32 i;
 
-	for (i = 0; i < buckets; i++) {
-		struct homa_list *head = &stripe->buckets[
-			stripe->clock++ & (ctx->engine->peer_buckets - 1)];
+	for (; looks && (pos = homa_list_pop(&stripe->turns)); looks--) {
+		struct homa_peer *peer = homa_list_entry(pos, struct homa_peer,
+							 turn);
 
-		homa_list_for_each(pos, head) {
-			struct homa_peer *peer = homa_list_entry(
-				pos, struct homa_peer, hash);
-
-			if (homa_ref_read(&peer->refs) > 1 ||
-			    homa_since_ms(now, peer->used_at_ms) < idle_ms ||
-			    !homa_ref_drop_last(&peer->refs))
-				continue;
-			homa_list_del(&peer->hash);
-			if (HOMA_RCU)
-				homa_counter_bump(&ctx->engine->peers_epoch);
-			HOMA_WRITE_ONCE(stripe->count, stripe->count - 1);
-			homa_counter_add(&ctx->engine->num_peers, (u64)-1);
-			homa_count(ctx, HOMA_M_peers_evicted, 1);
-			peer->hash.next = (struct homa_list *)ctx->retired_peer;
-			ctx->retired_peer = peer;
-			return true;
+		if (homa_ref_read(&peer->refs) > 1 ||
+		    homa_since_ms(now, peer->used_at_ms) < idle_ms ||
+		    !homa_ref_drop_last(&peer->refs)) {
+			homa_list_add_tail(&stripe->turns, &peer->turn);
+			continue;
 		}
+		homa_table_del(&stripe->peers, &peer->hash);
+		homa_list_del(&peer->owed);
+		if (HOMA_RCU)
+			homa_counter_bump(&ctx->engine->peers_epoch);
+		homa_counter_add(&ctx->engine->num_peers, (u64)-1);
+		homa_count(ctx, HOMA_M_peers_evicted, 1);
+		peer->hash.next = (struct homa_list *)ctx->retired_peer;
+		ctx->retired_peer = peer;
+		return true;
 	}
 	return false;
 }
@@ -146,30 +158,33 @@ static struct homa_peer *homa_peer_find_or_make(struct homa_ctx *ctx,
 {
 	struct homa_engine *engine = ctx->engine;
 	u64 hash = homa_addr_key(ctx, addr);
-	struct homa_peer_stripe *stripe =
-		&engine->peers[hash & (HOMA_PEER_STRIPES - 1)];
-	struct homa_list *head = &stripe->buckets[
-		(hash >> 32) & (engine->peer_buckets - 1)];
+	struct homa_peer_stripe *stripe = homa_peer_stripe(engine, hash);
+	struct homa_list *head;
 	struct homa_peer *peer = NULL;
 
 	if (HOMA_RCU)
-		peer = homa_peer_glance(head, link, addr);
+		peer = homa_peer_glance(homa_table_find(&stripe->peers,
+							(u32)(hash >> 32)),
+					link, addr);
 	if (peer) {
 		HOMA_WRITE_ONCE(peer->used_at_ms, homa_now_ms(ctx));
 		return peer;
 	}
 	homa_lock(&stripe->lock);
+	head = homa_table_find(&stripe->peers, (u32)(hash >> 32));
 	peer = homa_peer_find(head, link, addr);
 	if (!peer && create && ctx->spare_peer) {
-		if (stripe->count >= engine->max_peers_per_stripe &&
-		    !homa_peer_evict(ctx, stripe, 0, engine->peer_buckets))
+		if (stripe->peers.count >= engine->max_peers_per_stripe &&
+		    !homa_peer_evict(ctx, stripe, 0, HOMA_EVICT_LOOKS))
 			goto out;
 		peer = ctx->spare_peer;
 		ctx->spare_peer = (struct homa_peer *)peer->hash.next;
 		ctx->spare_peers--;
 		homa_peer_init(ctx, peer, link, addr, hash);
-		homa_list_add_head(head, &peer->hash);
-		HOMA_WRITE_ONCE(stripe->count, stripe->count + 1);
+		homa_table_add(&stripe->peers, (u32)(hash >> 32), &peer->hash);
+		homa_list_add_tail(&stripe->turns, &peer->turn);
+		if (homa_table_full(&stripe->peers))
+			homa_ctx_grow(ctx, &stripe->peers, homa_peer_hash_of);
 		homa_counter_add(&engine->num_peers, 1);
 	}
 	if (peer) {
@@ -241,7 +256,8 @@ void homa_peers_drain(struct homa_ctx *ctx)
 		struct homa_peer_stripe *stripe = &ctx->engine->peers[i];
 
 		homa_lock(&stripe->lock);
-		while (homa_peer_evict(ctx, stripe, 0, ctx->engine->peer_buckets))
+		while (homa_peer_evict(ctx, stripe, 0,
+				       stripe->peers.count))
 			;
 		homa_unlock(&stripe->lock);
 	}
@@ -256,12 +272,12 @@ void homa_peer_collect(struct homa_ctx *ctx, u32 budget)
 	for (i = 0; i < HOMA_PEER_STRIPES && budget; i++) {
 		struct homa_peer_stripe *stripe = &engine->peers[i];
 
-		if (!HOMA_READ_ONCE(stripe->count))
+		if (!HOMA_READ_ONCE(stripe->peers.count))
 			continue;
 		homa_lock(&stripe->lock);
 		while (budget && homa_peer_evict(ctx, stripe,
 						 engine->params.peer_idle_ms,
-						 8))
+						 HOMA_EVICT_LOOKS))
 			budget--;
 		homa_unlock(&stripe->lock);
 	}
@@ -288,6 +304,19 @@ void homa_peer_set_cutoffs(struct homa_peer *peer, const u32 *cutoffs,
 	homa_unlock(&peer->lock);
 }
 
+/* So that homa_peer_flush_acks() finds it; it stays in the list until then. */
+static void homa_peer_owe(struct homa_ctx *ctx, struct homa_peer *peer)
+{
+	struct homa_peer_stripe *stripe = homa_peer_stripe(ctx->engine, peer->key);
+
+	homa_lock(&stripe->lock);
+	if (!peer->owes) {
+		HOMA_WRITE_ONCE(peer->owes, 1);
+		homa_list_add_head(&stripe->owed, &peer->owed);
+	}
+	homa_unlock(&stripe->lock);
+}
+
 void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_peer *peer = rpc->peer;
@@ -301,6 +330,8 @@ void homa_peer_add_ack(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		peer->ack_ports[n] = rpc->dport;
 		HOMA_WRITE_ONCE(peer->num_acks, (u8)(n + 1));
 		homa_unlock(&peer->lock);
+		if (unlikely(!HOMA_READ_ONCE(peer->owes)))
+			homa_peer_owe(ctx, peer);
 		return;
 	}
 	ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_ACK);
@@ -349,21 +380,28 @@ static void homa_peer_send_acks(struct homa_ctx *ctx, struct homa_peer *peer,
 	}
 }
 
+/* Others are asked by their servers (NEED_ACK). */
+#define HOMA_FLUSH_PEERS 8u	/* of each stripe */
+
 void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport)
 {
 	struct homa_list *pos;
-	u32 i, b;
+	u32 i, n;
 
 	for (i = 0; i < HOMA_PEER_STRIPES; i++) {
 		struct homa_peer_stripe *stripe = &ctx->engine->peers[i];
 
-		if (!HOMA_READ_ONCE(stripe->count))
+		if (!HOMA_READ_ONCE(stripe->peers.count))
 			continue;
 		homa_lock(&stripe->lock);
-		for (b = 0; b < ctx->engine->peer_buckets; b++)
-			homa_list_for_each(pos, &stripe->buckets[b])
-				homa_peer_send_acks(ctx, homa_list_entry(
-					pos, struct homa_peer, hash), sport);
+		for (n = 0; n < HOMA_FLUSH_PEERS &&
+		     (pos = homa_list_pop(&stripe->owed)); n++) {
+			struct homa_peer *peer = homa_list_entry(
+				pos, struct homa_peer, owed);
+
+			HOMA_WRITE_ONCE(peer->owes, 0);
+			homa_peer_send_acks(ctx, peer, sport);
+		}
 		homa_unlock(&stripe->lock);
 	}
 }

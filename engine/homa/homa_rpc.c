@@ -12,7 +12,7 @@
 struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash, u64 id,
 			       const struct homa_addr *peer)
 {
-	struct homa_list *head = &shard->buckets[hash & shard->bucket_mask];
+	struct homa_list *head = homa_table_find(&shard->rpcs, hash);
 	struct homa_list *pos;
 
 	homa_list_for_each(pos, head) {
@@ -29,8 +29,7 @@ struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash, u64 id,
 struct homa_rpc *homa_rpc_find_handle(struct homa_shard *shard,
 				      struct homa_handle handle)
 {
-	struct homa_list *head =
-		&shard->buckets[handle.hash & shard->bucket_mask];
+	struct homa_list *head = homa_table_find(&shard->rpcs, handle.hash);
 	struct homa_list *pos;
 
 	homa_list_for_each(pos, head) {
@@ -42,6 +41,11 @@ struct homa_rpc *homa_rpc_find_handle(struct homa_shard *shard,
 			return rpc;
 	}
 	return NULL;
+}
+
+static u32 homa_rpc_hash_of(const struct homa_list *node)
+{
+	return homa_list_entry(node, struct homa_rpc, hash)->hash_value;
 }
 
 static void homa_rpc_reset(struct homa_rpc *rpc)
@@ -106,8 +110,9 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 	shard->next_generation++;
 	ctx->spare_rpc = (struct homa_rpc *)rpc->hash.next;
 	ctx->spare_rpcs--;
-	homa_list_add_head(&shard->buckets[hash & shard->bucket_mask],
-			   &rpc->hash);
+	homa_table_add(&shard->rpcs, hash, &rpc->hash);
+	if (homa_table_full(&shard->rpcs))
+		homa_ctx_grow(ctx, &shard->rpcs, homa_rpc_hash_of);
 	homa_counter_add(&engine->num_rpcs, 1);
 	homa_owner_begin(rpc);
 	return rpc;
@@ -139,7 +144,7 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		homa_once_end(ctx, rpc->link, rpc->peer, rpc->id, rpc->once,
 			      rpc->flags & HOMA_RPC_EXECUTED);
 	rpc->state = HOMA_RPC_DEAD;
-	homa_list_del(&rpc->hash);
+	homa_table_del(&rpc->shard->rpcs, &rpc->hash);
 	homa_lock(&sock->lock);
 	homa_list_del(&rpc->sock_rpcs);
 	homa_rpc_unstarve(rpc);

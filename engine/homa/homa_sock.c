@@ -8,7 +8,10 @@
 
 static struct homa_list *homa_sock_bucket(struct homa_engine *engine, u16 port)
 {
-	return &engine->sock_buckets[port & (HOMA_SOCK_BUCKETS - 1)];
+	u32 buckets = engine->limits.sock_buckets;
+
+	return &engine->sock_buckets[port & ((buckets ? buckets :
+							HOMA_SOCK_BUCKETS) - 1)];
 }
 
 static struct homa_sock *homa_sock_lookup(struct homa_engine *engine, u16 port)
@@ -63,11 +66,21 @@ void homa_sock_put(struct homa_sock *sock)
 	(void)homa_ref_put(&sock->refs);
 }
 
+HOMA_STATIC_ASSERT(HOMA_MIN_CLIENT_PORT == HOMA_PORTS, "client ports are a half");
+
+/* Sock table locked. */
+static void homa_sock_free_port(struct homa_engine *engine,
+				const struct homa_sock *sock)
+{
+	if (sock->port >= HOMA_MIN_CLIENT_PORT)
+		homa_ports_free(&engine->ports, sock->port % HOMA_PORTS);
+}
+
 int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *sock)
 {
 	struct homa_engine *engine = ctx->engine;
-	u32 tries;
 	int err = -HOMA_EADDRINUSE;
+	u32 port;
 
 	memset(sock, 0, sizeof(*sock));
 	homa_ref_init(&sock->refs, 1);
@@ -76,17 +89,15 @@ int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *sock)
 	homa_heap_init(&sock->starving);
 	sock->owner = &engine->own;
 	homa_lock(&engine->sock_lock);
-	for (tries = 0; tries < 0x8000; tries++) {
-		u16 port = engine->next_port | HOMA_MIN_CLIENT_PORT;
-
-		engine->next_port++;
-		if (homa_sock_lookup(engine, port))
-			continue;
-		sock->port = port;
-		homa_list_add_head(homa_sock_bucket(engine, port), &sock->hash);
+	port = homa_ports_next(&engine->ports, engine->next_port % HOMA_PORTS);
+	if (port < HOMA_PORTS) {
+		homa_ports_take(&engine->ports, port);
+		engine->next_port = (u16)(port + 1);
+		sock->port = (u16)(port | HOMA_MIN_CLIENT_PORT);
+		homa_list_add_head(homa_sock_bucket(engine, sock->port),
+				   &sock->hash);
 		homa_counter_add(&engine->num_socks, 1);
 		err = 0;
-		break;
 	}
 	homa_unlock(&engine->sock_lock);
 	return err;
@@ -105,6 +116,7 @@ int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port)
 			err = -HOMA_EADDRINUSE;
 		} else {
 			homa_list_del(&sock->hash);
+			homa_sock_free_port(engine, sock);
 			HOMA_WRITE_ONCE(sock->port, port);
 			homa_list_add_head(homa_sock_bucket(engine, port),
 					   &sock->hash);
@@ -227,6 +239,7 @@ int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget)
 	homa_lock(&engine->sock_lock);
 	if (homa_list_linked(&sock->hash)) {
 		homa_list_del(&sock->hash);
+		homa_sock_free_port(engine, sock);
 		homa_counter_add(&engine->num_socks, (u64)-1);
 		first_call = true;
 	}

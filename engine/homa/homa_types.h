@@ -16,6 +16,7 @@ struct homa_sock;
 struct homa_peer;
 struct homa_rpc;
 struct homa_range;
+struct homa_segment;
 
 #define HOMA_NEVER ((u64)-1)
 
@@ -87,12 +88,16 @@ extern const struct homa_metric_info homa_metric_table[HOMA_M_COUNT];
  * struct homa_limits - sizes fixed at homa_engine_init()
  * @shards: lock domains of the RPC table, a power of two.
  * @buckets: hash buckets per shard, a power of two.
+ * @max_buckets: what a shard may grow to with homa_ctx_give_segment(); 0: 262,144
+ *	over all shards.
  * @tombstones: at most so many spare ranges are used to remember which requests were
  *	executed, each for up to 128 requests in a row of one client (homa_once.c); a
  *	quarter of them is kept for clients that have few, and no one client may have
  *	more than half of the others. 0: nothing is remembered.
  * @peer_buckets: hash buckets for peers in each of the peer table's 16 parts,
  *	a power of two; 0: 1024.
+ * @max_peer_buckets: what a part may grow to; 0: 4096.
+ * @sock_buckets: hash buckets for ports, a power of two; 0: 256.
  * @tell_gone: 1: a request that ends before the application has taken it - its
  *	client is silent or does not know it - makes a HOMA_EV_GONE, for hosts that
  *	keep packets with it.
@@ -102,8 +107,11 @@ extern const struct homa_metric_info homa_metric_table[HOMA_M_COUNT];
 struct homa_limits {
 	u32 shards;
 	u32 buckets;
+	u32 max_buckets;
 	u32 tombstones;
 	u32 peer_buckets;
+	u32 max_peer_buckets;
+	u32 sock_buckets;
 	u32 tell_gone;
 	u32 sock_priv;
 	u32 peer_priv;
@@ -338,7 +346,8 @@ struct homa_ctx {
 	u32 cpu;
 	u32 num_ctrl;
 	struct homa_tx_desc *tx_now;
-	u32 spare_rpcs, spare_peers, spare_ranges;
+	u32 spare_rpcs, spare_peers, spare_ranges, spare_segments;
+	struct homa_segment *spare_segment;
 	struct homa_rpc *spare_rpc;
 	struct homa_peer *spare_peer;
 	struct homa_range *spare_range;

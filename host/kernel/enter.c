@@ -32,7 +32,7 @@ static void homa_give_rpc(struct homa_ctx *ctx, void *mem)
 static bool homa_stocked(const struct homa_ctx *ctx)
 {
 	return ctx->spare_rpcs >= HOMA_SPARES && ctx->spare_peers >= HOMA_SPARES &&
-	       ctx->spare_ranges >= HOMA_SPARES;
+	       ctx->spare_ranges >= HOMA_SPARES && ctx->spare_segment;
 }
 
 void homa_refill(struct homa_cpu *cpu)
@@ -60,6 +60,12 @@ void homa_refill(struct homa_cpu *cpu)
 		if (!mem)
 			goto none;
 		homa_ctx_give_range(ctx, mem);
+	}
+	while (!ctx->spare_segment) {
+		mem = kmalloc(homa_segment_size(), gfp);
+		if (!mem)
+			goto none;
+		homa_ctx_give_segment(ctx, mem);
 	}
 	return;
 none:
@@ -211,12 +217,15 @@ static void homa_cpu_drain(struct homa_cpu *cpu)
 		kmem_cache_free(homa_peer_cache, homa_ctx_take_peer(ctx));
 	while (ctx->spare_range)
 		kmem_cache_free(homa_range_cache, homa_ctx_take_range(ctx));
+	while (ctx->spare_segment)
+		kfree(homa_ctx_take_segment(ctx));
 }
 
 void homa_cpus_free(struct homa_net *hnet)
 {
 	struct homa_cpu *cpu;
 	struct homa_counts counts;
+	void *segment;
 	int i;
 
 	local_bh_disable();
@@ -232,6 +241,8 @@ void homa_cpus_free(struct homa_net *hnet)
 	WARN_ONCE(counts.rpcs || counts.socks || counts.peers,
 		  "homa: namespace ends with %u RPCs, %u sockets, %u peers\n",
 		  counts.rpcs, counts.socks, counts.peers);
+	while ((segment = homa_engine_segment(hnet->engine)))
+		kfree(segment);
 	free_percpu(hnet->cpus);
 }
 

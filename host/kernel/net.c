@@ -24,6 +24,7 @@ struct homa_limits homa_limits __ro_after_init = {
 	.buckets = 64,
 	.tombstones = 1 << 18,
 	.peer_buckets = 64,
+	.sock_buckets = 4096,
 	.tell_gone = 1,
 	.sock_priv = sizeof(void *),
 	.rpc_priv = sizeof(struct homa_krpc),

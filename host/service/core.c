@@ -23,6 +23,7 @@
 #define LOCAL_MTU 65535u
 #define STOP_MS 2000 /* for RPCs to end when we stop */
 #define PEER_BUCKETS 4096u
+#define SOCK_BUCKETS 4096u
 
 static void *aligned(size_t size)
 {
@@ -52,6 +53,7 @@ static int make_engine(struct homad *d, char *err, size_t errlen)
 	d->limits.buckets = BUCKETS;
 	d->limits.tombstones = TOMBSTONES;
 	d->limits.peer_buckets = PEER_BUCKETS;
+	d->limits.sock_buckets = SOCK_BUCKETS;
 	d->limits.sock_priv = sizeof(struct homad_app *);
 	d->limits.rpc_priv = sizeof(struct homad_rpc);
 	d->engine = aligned(homa_engine_size(&d->limits));

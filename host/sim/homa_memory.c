@@ -189,6 +189,9 @@ static void limits_init(struct sim *sim, struct sim_homa *homa)
 		.tombstones = cfg->loss_ppm || cfg->port_bytes || cfg->shared_bytes ||
 				cfg->num_failures || cfg->rpc ? 1024 : 0,
 		.peer_buckets = peer_buckets,
+		/* There are many hosts, and each has few RPCs. */
+		.max_buckets = BUCKETS,
+		.max_peer_buckets = peer_buckets,
 		.rpc_priv = sizeof(struct sim_homa_priv),
 	};
 	homa->pool.rpc_size = aligned(homa_rpc_size(&homa->limits));

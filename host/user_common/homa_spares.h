@@ -13,6 +13,7 @@
 /* So many times @keep ranges are too many: messages with gaps have ended, or requests
  * need not be remembered any more. */
 #define HOMA_SPARES_MOST 4u
+#define HOMA_SPARE_SEGMENTS 2u	/* a call uses one at most, but two are rare */
 
 /**
  * struct homa_spares - where they come from
@@ -21,7 +22,7 @@
  * @failed: the host's counter of times there was no memory.
  */
 struct homa_spares {
-	struct homa_slab rpcs, peers, ranges;
+	struct homa_slab rpcs, peers, ranges, segments;
 	u32 keep;
 	u32 priv;
 	u64 *failed;
@@ -47,7 +48,7 @@ static inline void homa_spares_refill(struct homa_spares *spares,
 	u32 low = spares->keep / 2;
 
 	if (unlikely(ctx->spare_rpcs < low || ctx->spare_peers < low ||
-		     ctx->spare_ranges < low ||
+		     ctx->spare_ranges < low || !ctx->spare_segments ||
 		     ctx->spare_ranges > HOMA_SPARES_MOST * spares->keep))
 		homa_spares_fill(spares, ctx);
 }

@@ -18,6 +18,8 @@ int homa_spares_init(struct homa_spares *spares, struct homa_ctx *ctx,
 	/* For gaps, and to remember requests that ran. */
 	homa_slab_init(&spares->ranges, homa_range_size(),
 		       4 * max_rpcs + limits->tombstones + keep);
+	homa_slab_init(&spares->segments, homa_segment_size(),
+		       max_rpcs / 32 + max_peers / 32 + 1024);
 	homa_spares_fill(spares, ctx);
 	return ctx->spare_rpcs && ctx->spare_peers && ctx->spare_ranges ?
 		       0 :
@@ -49,6 +51,12 @@ void homa_spares_fill(struct homa_spares *spares, struct homa_ctx *ctx)
 			goto none;
 		homa_ctx_give_range(ctx, mem);
 	}
+	while (ctx->spare_segments < HOMA_SPARE_SEGMENTS) {
+		mem = homa_slab_get(&spares->segments);
+		if (!mem)
+			goto none;
+		homa_ctx_give_segment(ctx, mem);
+	}
 	return;
 none:
 	(*spares->failed)++;
@@ -77,4 +85,5 @@ void homa_spares_drain(struct homa_spares *spares)
 	homa_slab_drain(&spares->rpcs);
 	homa_slab_drain(&spares->peers);
 	homa_slab_drain(&spares->ranges);
+	homa_slab_drain(&spares->segments);
 }

@@ -44,6 +44,9 @@ static void host_refill(struct pair_host *h, bool always)
 	while (h->ctx.spare_ranges < SPARE_RANGES)
 		homa_ctx_give_range(&h->ctx, pair_alloc(h, homa_range_size(),
 							PAIR_MEM_RANGE));
+	if (!h->ctx.spare_segments)
+		homa_ctx_give_segment(&h->ctx, pair_alloc(h, homa_segment_size(),
+							  PAIR_MEM_MISC));
 }
 
 static void host_retire(struct pair_host *h)

@@ -208,6 +208,7 @@ struct pair_world *pair_world_new(const struct pair_config *cfg)
 	w->limits = (struct homa_limits){
 		.tell_gone = cfg->tell_gone,
 		.shards = cfg->shards, .buckets = cfg->buckets,
+		.max_buckets = 4096, .max_peer_buckets = 128,
 		.tombstones = cfg->tombstones, .sock_priv = 16,
 		.peer_priv = 16, .rpc_priv = sizeof(struct pair_priv),
 	};

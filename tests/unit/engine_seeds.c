@@ -4,122 +4,9 @@
  * kept, and what it chooses must not put them into one bucket. The inversion here
  * is the one that worked while seeds, ids and ports came from one generator.
  */
-#include "unit.h"
+#include "engine_bed.h"
 
-#include "homa_impl.h"
-#include "homa_seeds.h"
-
-#define BUCKETS 1024u
 #define RPCS 8192u
-#define PORT 99
-
-struct bed {
-	struct homa_limits limits;
-	struct homa_engine *engine;
-	struct homa_link *link;
-	struct homa_sock *sock;
-	struct homa_ctx ctx;
-};
-
-static void *zeroed(size_t size)
-{
-	void *mem = calloc(1, size);
-
-	assert_non_null(mem);
-	return mem;
-}
-
-static void bed_init(struct bed *b, const struct homa_seeds *seeds)
-{
-	struct homa_params params;
-	u32 i;
-
-	memset(b, 0, sizeof(*b));
-	b->limits = (struct homa_limits){ .shards = 1, .buckets = BUCKETS };
-	homa_params_default(&params);
-	b->engine = zeroed(homa_engine_size(&b->limits));
-	b->link = zeroed(homa_link_size(64));
-	b->sock = zeroed(homa_sock_size(&b->limits));
-	assert_int_equal(homa_engine_init(b->engine, &b->limits, &params, seeds, 0), 0);
-	homa_link_init(b->link, b->engine, 10000, 1500, 64);
-	homa_ctx_init(&b->ctx, b->engine, 0);
-	b->ctx.now = 1000000000;
-	for (i = 0; i < RPCS; i++) {
-		homa_ctx_give_rpc(&b->ctx, zeroed(homa_rpc_size(&b->limits)));
-		homa_ctx_give_peer(&b->ctx, zeroed(homa_peer_size(&b->limits)));
-		homa_ctx_give_range(&b->ctx, zeroed(homa_range_size()));
-	}
-	assert_int_equal(homa_sock_open(&b->ctx, b->sock), 0);
-	assert_int_equal(homa_sock_bind(&b->ctx, b->sock, PORT), 0);
-}
-
-static void bed_free(struct bed *b)
-{
-	struct homa_peer *peer;
-	struct homa_rpc *rpc;
-	void *mem;
-
-	while (homa_sock_close(&b->ctx, b->sock, 1000))
-		;
-	homa_peers_drain(&b->ctx);
-	while ((rpc = homa_retired_rpc(&b->ctx)))
-		free(rpc);
-	while ((peer = homa_retired_peer(&b->ctx)))
-		free(peer);
-	while ((mem = homa_ctx_take_rpc(&b->ctx)))
-		free(mem);
-	while ((mem = homa_ctx_take_peer(&b->ctx)))
-		free(mem);
-	while ((mem = homa_ctx_take_range(&b->ctx)))
-		free(mem);
-	free(b->sock);
-	free(b->link);
-	free(b->engine);
-}
-
-/* The first of two packets of a request. */
-static void request(struct bed *b, const struct homa_addr *from, u64 id)
-{
-	struct homa_packet p = {
-		.hdr = { .type = HOMA_DATA, .sport = 40000, .dport = PORT,
-			 .sender_id = id },
-		.data = { .length = 2000, .incoming = 2000, .payload_len = 1000 },
-	};
-	struct homa_rx_pkt pkt = { .src = from };
-	u8 bytes[96];
-
-	pkt.len = homa_packet_encode(bytes, &p) + p.data.payload_len;
-	pkt.data = bytes;
-	homa_rx(&b->ctx, b->link, &pkt, 1);
-	assert_int_equal(pkt.verdict, HOMA_RX_DATA);
-	homa_rx_copied(&b->ctx, &pkt);
-	homa_rx_flush(&b->ctx);
-}
-
-static struct homa_addr address(u32 n)
-{
-	struct homa_addr a = { .ip = { [10] = 0xff, 0xff, 10, (u8)(n >> 16),
-				       (u8)(n >> 8), (u8)n } };
-
-	return a;
-}
-
-/* RPCs in the fullest bucket. */
-static u32 longest(const struct bed *b)
-{
-	const struct homa_shard *shard = &b->engine->shards[0];
-	u32 i, most = 0;
-
-	for (i = 0; i <= shard->bucket_mask; i++) {
-		struct homa_list *pos;
-		u32 n = 0;
-
-		homa_list_for_each(pos, &shard->buckets[i])
-			n++;
-		most = homa_max_u32(most, n);
-	}
-	return most;
-}
 
 /* ---- what can be computed from what is seen ---- */
 
@@ -188,7 +75,7 @@ static bool guessed(const struct homa_seeds *seeds)
 	u64 id, state;
 	u16 port;
 
-	bed_init(&b, seeds);
+	bed_init(&b, seeds, RPCS, RPCS);
 	seen(&b, &id, &port);
 	/* bed_init() has used a port. */
 	if (invert(id, (u16)((port - 1) | HOMA_MIN_CLIENT_PORT), &state)) {
@@ -240,14 +127,14 @@ static void buckets__one_id_from_many_addresses_spreads(void **state)
 
 	(void)state;
 	homa_seeds_fixed(&seeds, unit_seed());
-	bed_init(&b, &seeds);
+	bed_init(&b, &seeds, RPCS, RPCS);
 	for (i = 0; i < RPCS; i++) {
 		struct homa_addr from = address(i);
 
 		request(&b, &from, 4712);
 	}
 	/* 8 each if they were even; 40 are a matter of 10^-14. */
-	unit_assert(unit_seed(), longest(&b) < 40);
+	unit_assert(unit_seed(), longest(&b.engine->shards[0].rpcs) < 40);
 	bed_free(&b);
 }
 
@@ -261,12 +148,12 @@ static void buckets__one_id_from_many_ports_spreads(void **state)
 
 	(void)state;
 	homa_seeds_fixed(&seeds, unit_seed());
-	bed_init(&b, &seeds);
+	bed_init(&b, &seeds, RPCS, RPCS);
 	for (i = 0; i < RPCS; i++) {
 		from.encap = (u16)(i + 1);
 		request(&b, &from, 4712);
 	}
-	unit_assert(unit_seed(), longest(&b) < 40);
+	unit_assert(unit_seed(), longest(&b.engine->shards[0].rpcs) < 40);
 	bed_free(&b);
 }
 
@@ -281,14 +168,14 @@ static void buckets__ids_aimed_with_another_key_spread(void **state)
 
 	(void)state;
 	homa_seeds_fixed(&seeds, unit_seed());
-	bed_init(&b, &seeds);
+	bed_init(&b, &seeds, RPCS, RPCS);
 	for (id = 2; n < RPCS; id += 2) {
 		if (homa_hash_id(id, seeds.keys[2]) % BUCKETS)
 			continue;
 		request(&b, &from, id);
 		n++;
 	}
-	unit_assert(unit_seed(), longest(&b) < 40);
+	unit_assert(unit_seed(), longest(&b.engine->shards[0].rpcs) < 40);
 	bed_free(&b);
 }
 
@@ -301,7 +188,7 @@ static void addr_key__zeros_have_a_key_too(void **state)
 
 	(void)state;
 	homa_seeds_fixed(&seeds, unit_seed());
-	bed_init(&b, &seeds);
+	bed_init(&b, &seeds, RPCS, RPCS);
 	memset(&zero, 0, sizeof(zero));
 	assert_true(homa_addr_key(&b.ctx, &zero) ==
 		    homa_siphash_addr(&zero, seeds.keys[0], seeds.keys[1]));
