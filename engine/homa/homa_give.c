@@ -36,6 +36,9 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	HOMA_WRITE_ONCE(rpc->in.received, rpc->in.length);
 	rpc->copied = rpc->in.length;
 	rpc->flags &= 0xff ^ HOMA_RPC_OWN_PAGES;
+	/* It has, if a START_MSG came before. */
+	if (rpc->flags & HOMA_RPC_HOLDING)
+		homa_rpc_complete(rpc);
 	pkt->verdict = HOMA_RX_MESSAGE;
 	pkt->skip = HOMA_DATA_HDR;
 	pkt->offset = 0;

@@ -184,13 +184,23 @@ static void homa_grant_emit(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			    u32 offset, u8 priority)
 {
 	struct homa_grantee *in = &rpc->in;
-	struct homa_ctrl *ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_GRANT);
+	struct homa_ctrl *ctrl;
 
 	homa_grant_tail_note(in, priority);
 	if (unlikely(ctx->engine->params.quiet_us))
 		HOMA_WRITE_ONCE(rpc->peer->active_at, ctx->now);
-	ctrl->offset = offset;
-	ctrl->priority = priority;
+	/* It was granted these once, and sent them: a GRANT would say nothing new. */
+	if (unlikely(in->granted < in->again)) {
+		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
+		ctrl->offset = in->granted;
+		ctrl->length = homa_min_u32(offset, in->again) - in->granted;
+		ctrl->priority = priority;
+	}
+	if (likely(offset > in->again)) {
+		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_GRANT);
+		ctrl->offset = offset;
+		ctrl->priority = priority;
+	}
 	homa_counter_add(&rpc->link->grants.incoming, offset - in->granted);
 	HOMA_WRITE_ONCE(in->granted, offset);
 	in->wire_prio = priority;

@@ -153,6 +153,8 @@ void homa_pool_init(struct homa_pool *pool, u32 pages);
 /* Pages for a message of @length; 0 or -ENOBUFS with nothing taken. */
 int homa_pool_alloc(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
 		    u32 length, u32 *pages, u32 *num_pages);
+/* Have @pages free if that can be; how many are. */
+u32 homa_pool_want(struct homa_pool *pool, u32 pages);
 /* Returns pages; -EINVAL for an offset that is not out (nothing changed). */
 int homa_pool_free(struct homa_pool *pool, const u32 *pages, u32 num);
 
@@ -213,21 +215,45 @@ void homa_link_rtt_sample(struct homa_ctx *ctx, struct homa_link *link, u64 ns);
 
 /* ---- homa_timer.c ---- */
 
+/* Ask for what is missing of @rpc's granted bytes; how many asked. Shard locked. */
+u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u8 prio);
 /* Every 100 ms with traffic: collect idle peers, recompute cutoffs. */
 void homa_maintain(struct homa_ctx *ctx, struct homa_link *link);
 
 /* ---- homa_starve.c: messages and receive pages ---- */
 
-/* Pages for a message, or a place in the socket's queue; shard locked. False: it is
- * too long for the region. */
-bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length);
-/* It waits for none any more; sock lock held, not in the grant scheduler. */
-void homa_rpc_unstarve(struct homa_rpc *rpc);
+/* Pages for a new message whose bytes [@start, @end) are here, or a place in the
+ * socket's queue; homa_grantee.length is set, shard locked. False: it is too long for
+ * the region. */
+bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
+			 u32 end);
+/* Pages for bytes of it if homa_rpc_lacks() says that they may have none; shard
+ * locked. False: it waits for some. */
+bool homa_rpc_more_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
+			 u32 end);
+
+/* May bytes [@start, @end) of an incoming message want for a page? */
+static inline bool homa_rpc_lacks(const struct homa_rpc *rpc, u32 start, u32 end)
+{
+	return start < rpc->placed_from || end > rpc->placed_to;
+}
+
+/* The sender of a message that waits for pages was heard; shard locked. */
+void homa_rpc_speaks(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* A message with HOMA_RPC_HOLDING is whole, or over for another reason; shard locked. */
+void homa_rpc_complete(struct homa_rpc *rpc);
+/* It neither waits for pages nor is promised any; sock lock held, not in the grant
+ * scheduler. */
+void homa_rpc_unqueue(struct homa_rpc *rpc);
+/* Its pages go back to the pool; sock lock held. */
+void homa_rpc_pages_back(struct homa_rpc *rpc);
 /* May a message of so many bytes take pages before those that wait? Sock lock held. */
 bool homa_sock_may_take(const struct homa_sock *sock, u32 length);
 /* When a request that waits for pages is given up unless its client is heard, ns. */
 u64 homa_starving_until(const struct homa_rpc *rpc);
 /* Pages came back: give them to starving messages; sock lock not held. */
 void homa_sock_feed(struct homa_ctx *ctx, struct homa_sock *sock);
+/* The same for homa_ctx.hungry, whose pages are short; no lock held. */
+void homa_hungry_feed(struct homa_ctx *ctx);
 
 #endif

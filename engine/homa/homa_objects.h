@@ -129,6 +129,8 @@ enum homa_grantee_state {
  * @joined: it was in the scheduler at some time (shard lock).
  * @in_order: bytes held without a gap before them, as of the last packet;
  *	written under the shard lock, read under the grant lock.
+ * @again: bytes before this were granted before the message started over; they are
+ *	asked for with RESEND. Changes while not in the scheduler.
  * @tail: in homa_grants.tails.
  * @low_until, @low_level: bytes before the one were granted on the other or
  *	higher, but below @wire_prio; see homa_grant_tail.c.
@@ -150,6 +152,7 @@ struct homa_grantee {
 	u8 low_level;
 	u32 in_order;
 	u32 low_until;
+	u32 again;
 };
 
 /* ---- RPCs ---- */
@@ -170,6 +173,7 @@ enum homa_rpc_flags {
 	HOMA_RPC_TELL_GONE = 4,		/* dead, and the host should know */
 	HOMA_RPC_NO_BUFFER = 8,		/* waits in sock->starving */
 	HOMA_RPC_BUSY = 16,		/* says the peer; asked again at probe_at */
+	HOMA_RPC_HOLDING = 32,		/* incomplete, and in sock->holders */
 	HOMA_RPC_EXECUTED = 64,		/* request went to the application */
 	HOMA_RPC_OWN_PAGES = 128,	/* pages not yet given away */
 };
@@ -186,6 +190,12 @@ enum homa_rpc_flags {
  *	our own doing, ns; while INCOMING.
  * @probe_at, @probes: when the last RESEND or NEED_ACK went out, ns; how many in vain.
  * @copied: bytes the host has copied (in.received counts bytes arrived).
+ * @num_pages: pages that its message takes in all; 0: its socket had no region.
+ * @pages: those it has, by 64 KiB part; HOMA_NO_PAGE: none yet. Changed under the shard
+ *	lock; a part that has arrived keeps its page while it is copied.
+ * @placed_from, @placed_to: bytes between are known to have pages, for a short look;
+ *	all, if there is no region.
+ * @owed: how many more it was promised.
  * @resp_limit_kib: server: the client's wish (incast control), 0: none.
  * @once: server: where it is remembered that this request began; homa_once.c.
  */
@@ -214,10 +224,13 @@ struct homa_rpc {
 	u8 probes;
 	u8 event_queued;
 	s16 error;
+	u8 num_pages;
+	u8 owed;			/* sock lock */
 	u32 hash_value;
 	u32 copied;
-	u32 num_pages;
+	u32 placed_from, placed_to;
 	struct homa_rangeset ranges;
+	struct homa_list holding;	/* sock lock */
 	u32 pages[HOMA_MAX_BPAGES];
 	struct homa_grantee in;
 	struct homa_out out;
@@ -288,6 +301,7 @@ HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 288,
  * @lease: per CPU slot a partly used page: which, how much, until when.
  */
 #define HOMA_LEASES 8u
+#define HOMA_NO_PAGE 0xffffffffu
 struct homa_lease {
 	u64 until;
 	u32 page;
@@ -304,8 +318,11 @@ struct homa_pool {
 
 /*
  * struct homa_sock - a port
- * @hash: sock table lock. @rpcs, @starving, @pool, @closing: sock lock.
- * @starving: messages without receive buffers, shortest first.
+ * @hash: sock table lock. @rpcs, @starving to @reclaim_at, @pool, @closing: sock lock.
+ * @starving: messages without receive buffers, fewest bytes left first.
+ * @holders: incomplete messages with pages, in the order in which they are looked at.
+ * @num_long: those of them of several pages. @owed: pages that these have not yet taken.
+ * @reclaim_at: no look at them before, ns.
  * @owner: who pays; constant while it has RPCs.
  * @backlog: requests that its application has not taken; counter.
  * @give: see homa_sock_give(); @refuse: see homa_sock_refuse(); both read and written
@@ -324,6 +341,10 @@ struct homa_sock {
 	bool refuse;
 	struct homa_list rpcs;
 	struct homa_heap starving;
+	struct homa_list holders;
+	u32 num_long;
+	u32 owed;
+	u64 reclaim_at;
 	struct homa_pool *pool;
 	struct homa_owner *owner;
 	u64 backlog;

@@ -105,6 +105,13 @@ static void homa_pool_reclaim(struct homa_pool *pool)
 			homa_lease_end(pool, &pool->lease[i]);
 }
 
+u32 homa_pool_want(struct homa_pool *pool, u32 pages)
+{
+	if (pool->num_free < pages)
+		homa_pool_reclaim(pool);
+	return pool->num_free;
+}
+
 /* An expired lease of another slot with room for @size bytes, or NULL. */
 static struct homa_lease *homa_pool_expired(struct homa_pool *pool, u64 now, u32 size)
 {

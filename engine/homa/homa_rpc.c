@@ -52,6 +52,7 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 {
 	homa_wheel_node_init(&rpc->timer);
 	homa_ranges_init(&rpc->ranges);
+	homa_list_init(&rpc->holding);
 	memset(&rpc->in, 0, sizeof(rpc->in));
 	/* What follows counts only if active says so. */
 	memset(&rpc->out, 0, offsetof(struct homa_out, hdr));
@@ -69,6 +70,7 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	rpc->error = 0;
 	rpc->copied = 0;
 	rpc->num_pages = 0;
+	rpc->owed = 0;
 	rpc->resp_limit_kib = 0;
 }
 
@@ -147,7 +149,7 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_table_del(&rpc->shard->rpcs, &rpc->hash);
 	homa_lock(&sock->lock);
 	homa_list_del(&rpc->sock_rpcs);
-	homa_rpc_unstarve(rpc);
+	homa_rpc_unqueue(rpc);
 	homa_unlock(&sock->lock);
 	homa_counter_add(&engine->num_rpcs, (u64)-1);
 	homa_owner_end(rpc);
@@ -166,7 +168,7 @@ void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error)
 		return;
 	homa_rpc_unschedule(ctx, rpc);
 	homa_lock(&rpc->sock->lock);
-	homa_rpc_unstarve(rpc);
+	homa_rpc_unqueue(rpc);
 	homa_unlock(&rpc->sock->lock);
 	rpc->state = HOMA_RPC_FAILED;
 	rpc->error = (s16)error;
@@ -190,7 +192,7 @@ static void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	}
 	if (rpc->flags & HOMA_RPC_OWN_PAGES) {
 		homa_lock(&sock->lock);
-		homa_pool_free(sock->pool, rpc->pages, rpc->num_pages);
+		homa_rpc_pages_back(rpc);
 		homa_unlock(&sock->lock);
 	}
 	homa_peer_put(ctx, rpc->peer);

@@ -36,14 +36,17 @@ static void homa_rx_heard(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 /* ---- the first packet of a message ---- */
 
-bool homa_rx_begin(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
-		   u32 granted)
+bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
+		   struct homa_rpc *rpc, u32 length, u32 granted)
 {
-	if (length > ctx->engine->params.max_message_length ||
-	    !homa_rpc_find_pages(ctx, rpc, length))
+	if (length > ctx->engine->params.max_message_length)
 		return false;
-	rpc->state = HOMA_RPC_INCOMING;
 	rpc->in.length = length;
+	if (!homa_rpc_find_pages(ctx, rpc, in->start, in->end)) {
+		rpc->in.length = 0;
+		return false;
+	}
+	rpc->state = HOMA_RPC_INCOMING;
 	rpc->in.birth = rpc->birth;
 	rpc->fresh_at = ctx->now;
 	homa_prio_saw(ctx->engine, length);
@@ -57,15 +60,15 @@ bool homa_rx_begin(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 }
 
 /* The response to one of our requests begins. */
-static bool homa_rx_response(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			     u32 length, u32 granted)
+static bool homa_rx_response(struct homa_ctx *ctx, const struct homa_rx_in *in,
+			     struct homa_rpc *rpc, u32 length, u32 granted)
 {
 	u64 first = HOMA_READ_ONCE(rpc->out.first_at);
 
 	if (first && rpc->out.length <= rpc->out.seg_size && !rpc->probes)
 		homa_link_rtt_sample(ctx, rpc->link, homa_since(ctx->now, first));
 	homa_out_cancel(ctx, rpc);
-	return homa_rx_begin(ctx, rpc, length, granted);
+	return homa_rx_begin(ctx, in, rpc, length, granted);
 }
 
 /* May a past life of this engine have executed what is sent again now? */
@@ -197,7 +200,7 @@ static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 		rpc = homa_rx_request(ctx, in, pkt, hdr, retransmit);
 		if (!rpc)
 			return NULL;
-		begun = homa_rx_begin(ctx, rpc, length, granted);
+		begun = homa_rx_begin(ctx, in, rpc, length, granted);
 	} else if (!rpc) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_unknown_rpc);
 		return NULL;
@@ -205,7 +208,7 @@ static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_ports);
 		return NULL;
 	} else if (!from_client && rpc->state == HOMA_RPC_OUTGOING) {
-		begun = homa_rx_response(ctx, rpc, length, granted);
+		begun = homa_rx_response(ctx, in, rpc, length, granted);
 	}
 	/* One that failed before its response began has no length. */
 	if (!begun || (rpc->in.length && rpc->in.length != length)) {
@@ -264,6 +267,8 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 	homa_count(ctx, HOMA_M_rx_bytes, d->payload_len);
 	if (d->retransmit)
 		homa_count(ctx, HOMA_M_rx_retransmits, 1);
+	in->start = d->offset;
+	in->end = end;
 	in->whole = d->payload_len == d->length;
 	rpc = homa_rx_incoming(ctx, in, pkt, &p->hdr, d->length,
 			       homa_max_u32(d->incoming, end), d->retransmit);
@@ -280,8 +285,9 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 		if (!homa_wheel_linked(&rpc->timer))
 			homa_rx_arm(ctx, rpc);
 	}
-	if (unlikely((rpc->flags & HOMA_RPC_NO_BUFFER) ||
-		     HOMA_READ_ONCE(rpc->sock->refuse))) {
+	if (unlikely(HOMA_READ_ONCE(rpc->sock->refuse) ||
+		     (homa_rpc_lacks(rpc, d->offset, end) &&
+		      !homa_rpc_more_pages(ctx, rpc, d->offset, end)))) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_buffer);
 		return;
 	}
@@ -310,9 +316,24 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 static void homa_rx_start(struct homa_ctx *ctx, struct homa_rx_in *in,
 			  struct homa_rx_pkt *pkt, const struct homa_packet *p)
 {
+	struct homa_rpc *rpc;
+
 	homa_count(ctx, HOMA_M_rx_start, 1);
+	in->start = 0;
+	in->end = 1;
 	in->whole = false;
-	homa_rx_incoming(ctx, in, pkt, &p->hdr, p->start.length, 0, false);
+	rpc = homa_rx_incoming(ctx, in, pkt, &p->hdr, p->start.length, 0, false);
+	if (rpc && rpc->flags & HOMA_RPC_NO_BUFFER)
+		homa_rpc_speaks(ctx, rpc);
+}
+
+/* The last byte is in its place. */
+static void homa_rx_ready(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	rpc->state = HOMA_RPC_READY;
+	homa_grant_remove(ctx, rpc);
+	if (rpc->flags & HOMA_RPC_HOLDING)
+		homa_rpc_complete(rpc);
 }
 
 void homa_rx_copied(struct homa_ctx *ctx, struct homa_rx_pkt *pkt)
@@ -322,8 +343,7 @@ void homa_rx_copied(struct homa_ctx *ctx, struct homa_rx_pkt *pkt)
 	homa_lock(&rpc->shard->lock);
 	rpc->copied += pkt->fresh;
 	if (rpc->copied == rpc->in.length && rpc->state == HOMA_RPC_INCOMING) {
-		rpc->state = HOMA_RPC_READY;
-		homa_grant_remove(ctx, rpc);
+		homa_rx_ready(ctx, rpc);
 		/* A request that nobody takes should not outlive its client. */
 		if (homa_rpc_is_client(rpc))
 			homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
@@ -343,8 +363,7 @@ int homa_rx_finish(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 	homa_lock(&rpc->shard->lock);
 	rpc->copied += pkt->fresh;
 	if (rpc->copied == rpc->in.length && rpc->state == HOMA_RPC_INCOMING) {
-		rpc->state = HOMA_RPC_READY;
-		homa_grant_remove(ctx, rpc);
+		homa_rx_ready(ctx, rpc);
 		homa_rpc_give(ctx, rpc, info);
 		done = 1;
 	}
@@ -494,8 +513,11 @@ void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
 
 void homa_rx_flush(struct homa_ctx *ctx)
 {
-	struct homa_link *link = ctx->grant_link;
+	struct homa_link *link;
 
+	if (unlikely(ctx->hungry))
+		homa_hungry_feed(ctx);
+	link = ctx->grant_link;
 	if (link) {
 		ctx->grant_link = NULL;
 		homa_grant_run(ctx, link);

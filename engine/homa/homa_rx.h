@@ -11,12 +11,14 @@
 /*
  * struct homa_rx_in - where a packet came in and where its RPC belongs
  * @hash: homa_rpc_hash() of its id; @shard follows from it and is locked.
+ * @start, @end: bytes of its message that it is or announces.
  * @whole: it is DATA, and all of its message.
  */
 struct homa_rx_in {
 	struct homa_link *link;
 	struct homa_shard *shard;
 	u32 hash;
+	u32 start, end;
 	bool whole;
 };
 
@@ -43,8 +45,8 @@ static inline bool homa_rx_fits(const struct homa_rpc *rpc,
 }
 
 /* A message of @length of which @granted bytes may come; false: too long. */
-bool homa_rx_begin(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
-		   u32 granted);
+bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
+		   struct homa_rpc *rpc, u32 length, u32 granted);
 
 /* Work off acks that came with DATA; no lock held. */
 void homa_rx_owed(struct homa_ctx *ctx);
@@ -60,8 +62,5 @@ void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 /* @peer has finished its RPC @client_id with our port @server_port. No lock held. */
 void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
 		 u64 client_id, u16 server_port);
-
-/* homa_timer.c: ask for what is missing of @rpc's granted bytes; how many asked. */
-u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u8 prio);
 
 #endif

@@ -63,6 +63,8 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 	if (!homa_is_sending(rpc)) {
+		if (rpc->flags & HOMA_RPC_NO_BUFFER)
+			homa_rpc_speaks(ctx, rpc);
 		/* A request that has failed is as good as forgotten. */
 		if (rpc->state == HOMA_RPC_FAILED) {
 			homa_ctrl_rpc(ctx, rpc, HOMA_RPC_UNKNOWN);
@@ -171,10 +173,12 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		return;
 	}
 	/* It has the response, for which we have no room. */
-	if (rpc->flags & HOMA_RPC_NO_BUFFER)
+	if (rpc->flags & HOMA_RPC_NO_BUFFER) {
 		rpc->heard_at = ctx->now;
-	else if (homa_not_silent(ctx, rpc))
+		homa_rpc_speaks(ctx, rpc);
+	} else if (homa_not_silent(ctx, rpc)) {
 		return;
+	}
 	if (rpc->state == HOMA_RPC_OUTGOING) {
 		/* Nothing of the response has come: ask for all of it. */
 		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);

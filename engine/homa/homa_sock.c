@@ -87,6 +87,7 @@ int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *sock)
 	homa_lock_init(&sock->lock, HOMA_LOCK_SOCK);
 	homa_list_init(&sock->rpcs);
 	homa_heap_init(&sock->starving);
+	homa_list_init(&sock->holders);
 	sock->owner = &engine->own;
 	homa_lock(&engine->sock_lock);
 	port = homa_ports_next(&engine->ports, engine->next_port % HOMA_PORTS);

@@ -351,7 +351,7 @@ u64 homa_timer(struct homa_ctx *ctx, u32 index, u32 budget)
 		}
 		deadline = homa_rpc_deadline(ctx, rpc);
 		if (deadline && rpc->flags & HOMA_RPC_NO_BUFFER)
-			deadline = homa_min_u64(deadline, ctx->now +
+			deadline = homa_min_u64(deadline, ctx->now + 4 *
 				HOMA_READ_ONCE(rpc->link->derived.resend_ns));
 		if (deadline)
 			homa_wheel_add(&shard->wheel, node,

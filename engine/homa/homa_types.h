@@ -356,6 +356,7 @@ struct homa_ctx {
 	struct homa_rpc *event_head, *event_tail;
 	struct homa_link *ctrl_link;	/* where ctrl[] goes */
 	struct homa_link *grant_link;	/* its grants need a look at flush */
+	struct homa_sock *hungry;	/* its pages are short; held until flush */
 	struct homa_link *tx_link;	/* link that got work since last asked */
 	bool tx_more;			/* so did others */
 	u64 metrics[HOMA_M_COUNT];

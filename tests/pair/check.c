@@ -136,6 +136,59 @@ void pair_drain(struct pair_world *w, u64 limit)
 	}
 }
 
+/* Every page of @s is free, out, or exactly one RPC's; promises add up. */
+static void check_pages(struct pair_host *h, const struct pair_sock *s, bool exact)
+{
+	const struct homa_pool *pool = s->pool;
+	u32 words = pool->num_pages * (HOMA_BPAGE_SIZE / 64 / 64);
+	u32 i, out = 0, owed = 0, num_long = 0;
+	u64 *bits = malloc(words * sizeof(*bits));
+	struct homa_list *pos;
+
+	memcpy(bits, pool->out, words * sizeof(*bits));
+	homa_list_for_each(pos, &s->sock->rpcs) {
+		const struct homa_rpc *rpc =
+			homa_list_entry(pos, struct homa_rpc, sock_rpcs);
+
+		owed += rpc->owed;
+		num_long += homa_list_linked(&rpc->holding) && rpc->num_pages > 1;
+		pair_check(h->world, !homa_list_linked(&rpc->holding) ||
+				     rpc->state == HOMA_RPC_INCOMING,
+			   "host %u: holds pages in state %u", h->index, rpc->state);
+		for (i = 0; i < rpc->num_pages && rpc->flags & HOMA_RPC_OWN_PAGES; i++) {
+			u32 granule = rpc->pages[i] / 64;
+
+			if (rpc->pages[i] == HOMA_NO_PAGE)
+				continue;
+			pair_check(h->world, granule / 64 < words &&
+					     bits[granule / 64] >> granule % 64 & 1,
+				   "host %u port %u: page %x is nobody's, or two RPCs'",
+				   h->index, s->port, rpc->pages[i]);
+			bits[granule / 64] &= ~(1ull << granule % 64);
+		}
+	}
+	for (i = 0; i < words; i++)
+		out += (u32)__builtin_popcountll(bits[i]);
+	free(bits);
+	/* RPCs that ended keep pages as long as somebody copies there. */
+	pair_check(h->world, out >= s->pages_out && (!exact || h->pins || h->hold_events ||
+						     out == s->pages_out),
+		   "host %u port %u: %u pages are out, applications have %u", h->index,
+		   s->port, out, s->pages_out);
+	pair_check(h->world, owed == s->sock->owed && num_long == s->sock->num_long,
+		   "host %u port %u: %u pages promised, not %u, to %u messages, not %u",
+		   h->index, s->port, s->sock->owed, owed, s->sock->num_long, num_long);
+}
+
+void pair_check_pages(struct pair_host *h, bool exact)
+{
+	u32 i;
+
+	for (i = 0; i < PAIR_MAX_SOCKS; i++)
+		if (h->socks[i].open && h->socks[i].pool)
+			check_pages(h, &h->socks[i], exact);
+}
+
 static void audit_pool(struct pair_host *h, struct pair_sock *s)
 {
 	const struct homa_pool *pool = s->pool;
@@ -174,6 +227,7 @@ static void audit(struct pair_host *h)
 	for (i = 0; i < PAIR_MAX_SOCKS; i++)
 		if (h->socks[i].open && h->socks[i].pool)
 			audit_pool(h, &h->socks[i]);
+	pair_check_pages(h, true);
 }
 
 void pair_finish(struct pair_world *w)

@@ -240,6 +240,7 @@ struct pair_host {
 	struct pair_alloc mem;
 	u32 live[PAIR_MEM_KINDS];
 	u32 pins;		/* delayed copies and transmissions */
+	u32 polls;
 	u64 metrics[HOMA_M_COUNT];	/* of former lives */
 	u64 tx_packets, tx_bytes, rx_delivered;
 };
@@ -400,6 +401,9 @@ extern void (*pair_fail_hook)(const char *text);
 	} while (0)
 /** pair_drain() - run until nothing lives; fails after @limit ns */
 void pair_drain(struct pair_world *w, u64 limit);
+/** pair_check_pages() - every receive page is free, out, or exactly one RPC's; not
+ *  @exact: an application is about to write down what it was given */
+void pair_check_pages(struct pair_host *h, bool exact);
 /** pair_finish() - drain, audit, free the world */
 void pair_finish(struct pair_world *w);
 /** pair_metric() - over all hosts and their former lives */

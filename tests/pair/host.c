@@ -14,6 +14,7 @@
 #define SPARE_RPCS 4
 #define SPARE_PEERS 2
 #define SPARE_RANGES 8
+#define CHECK_POLLS 256	/* one in so many looks at who has which receive page */
 
 /* A verdict that waits for its copy, or a transmission for its confirmation. */
 struct late_copy {
@@ -536,5 +537,7 @@ void pair_poll(struct pair_host *h)
 	tx_loop(h);
 	host_retire(h);
 	host_refill(h, h->ctx.spare_rpcs == 0 && !h->world->cfg.starve);
+	if (++h->polls % CHECK_POLLS == 0)
+		pair_check_pages(h, false);
 	h->polling = false;
 }

@@ -241,6 +241,150 @@ static void starving__response_of_a_server_that_vanished(void **state)
 	pair_finish(w);
 }
 
+/* ---- pages as bytes arrive, and giving back ---- */
+
+static u32 pages_free(struct pair_world *w)
+{
+	return (u32)(homa_pool_avail(w->hosts[0].socks[0].sock) / HOMA_BPAGE_SIZE);
+}
+
+static void pages__are_taken_as_bytes_arrive(void **state)
+{
+	struct pair_config cfg = config();
+	struct pair_world *w;
+	u32 i;
+
+	(void)state;
+	w = pair_world_new(&cfg);
+	forge_data(w, 1, 2, MEGABYTE, 0, 1400);
+	assert_int_equal(pages_free(w), 63);
+	/* Across a border, and a part out of turn. */
+	forge_data(w, 1, 2, MEGABYTE, HOMA_BPAGE_SIZE - 700, 1400);
+	assert_int_equal(pages_free(w), 62);
+	forge_data(w, 1, 2, MEGABYTE, 9 * HOMA_BPAGE_SIZE, 1400);
+	assert_int_equal(pages_free(w), 61);
+	/* The last part is a slice. */
+	forge_data(w, 1, 2, MEGABYTE, MEGABYTE - 100, 100);
+	forge_data(w, 2, 2, 50000, 0, 1400);
+	forge_data(w, 3, 2, 40000, 0, 100);
+	for (i = 0; i < PAIR_MAX_HOSTS - 1 && i < w->cfg.hosts; i++)
+		pair_check_pages(&w->hosts[i], true);
+	assert_true(pages_free(w) >= 58);
+	pair_run_for(w, 2 * TIMEOUT_NS);
+	assert_int_equal(rpcs(w, 0), 0);
+	pair_finish(w);
+}
+
+/*
+ * Strangers begin @per_second messages of @length, each from another address; host
+ * 1 and 2 ask for what they always ask, one request at a time. Returns the longest
+ * that one of their RPCs took; in @done how many.
+ */
+static u64 beside_strangers(u32 per_second, u32 length, u32 request, u32 *done)
+{
+	struct pair_config cfg = config();
+	struct pair_rpc *rpc[2] = { NULL, NULL };
+	struct pair_world *w;
+	u64 began, worst = 0;
+	u32 i, id = 2, began_by_them = 0;
+
+	cfg.hosts = 3;
+	w = pair_world_new(&cfg);
+	began = w->now;
+	*done = 0;
+	while (w->now < began + 100 * PAIR_MS) {
+		for (i = 0; i < 2; i++) {
+			if (rpc[i] && rpc[i]->state == PAIR_PENDING)
+				continue;
+			if (rpc[i]) {
+				u64 took = rpc[i]->end - rpc[i]->start;
+
+				assert_int_equal(rpc[i]->state, PAIR_OK);
+				worst = took > worst ? took : worst;
+				++*done;
+			}
+			rpc[i] = pair_rpc(w, (u8)(1 + i), 0, request, 100);
+		}
+		while (began_by_them < (w->now - began) * per_second / PAIR_S) {
+			forge_data(w, 1 + began_by_them++ % 7777, id += 2, length, 0, 1400);
+			pair_check_pages(&w->hosts[0], true);
+		}
+		pair_run_for(w, 20 * PAIR_US);
+	}
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	pair_run_for(w, 2 * TIMEOUT_NS);
+	assert_int_equal(rpcs(w, 0), 0);
+	pair_finish(w);
+	return worst;
+}
+
+/* @slower: how much longer the slowest RPC may take than without them, ns. */
+static void strangers(u32 per_second, u32 length, u32 request, u64 slower)
+{
+	u32 before, done;
+	u64 alone = beside_strangers(0, length, request, &before);
+	u64 worst = beside_strangers(per_second, length, request, &done);
+
+	if (getenv("PAIR_PRINT") || done < before * 9 / 10 || worst > alone + slower)
+		fprintf(stderr, "%u x %u B/s beside requests of %u B: %u of %u, slowest %llu of %llu us\n",
+			per_second, length, request, done, before,
+			(unsigned long long)worst / 1000, (unsigned long long)alone / 1000);
+	assert_true(done >= before * 9 / 10);
+	assert_true(worst <= alone + slower);
+}
+
+static void strangers__starve_nobody(void **state)
+{
+	(void)state;
+	strangers(100, MEGABYTE, 100, 20 * PAIR_US);
+	strangers(100, MEGABYTE, 10000, 20 * PAIR_US);
+	strangers(5000, MEGABYTE, 10000, 20 * PAIR_US);
+	strangers(5000, 60000, 10000, 20 * PAIR_US);
+}
+
+/* Long messages wait until it is clear that some that are as long go no further. */
+static void strangers__stop_long_messages_for_a_moment(void **state)
+{
+	(void)state;
+	strangers(100, MEGABYTE, 300000, 5 * PAIR_MS);
+	strangers(1000, MEGABYTE, 300000, 5 * PAIR_MS);
+}
+
+/* Many long messages in hardly more pages than one needs; all come through. */
+static void many_long(u64 seed)
+{
+	struct pair_config cfg = config();
+	struct pair_world *w;
+	u32 i;
+
+	cfg.seed = seed;
+	cfg.hosts = 9;
+	cfg.pool_pages = 16 + pair_below(&(struct pair_rng){ seed }, 6);
+	cfg.release_delay_ns = seed % 2 ? 2 * PAIR_MS : 0;
+	cfg.copy_delay_ns = seed % 3 ? 50000 : 0;
+	cfg.faults.loss = seed % 4 ? 0 : 20;
+	w = pair_world_new(&cfg);
+	for (i = 0; i < 64; i++) {
+		u32 kind = pair_below(&w->rng_test, 4);
+
+		pair_rpc(w, (u8)(1 + i % 8), 0,
+			 kind ? 300000 + pair_below(&w->rng_test, 700000) :
+				1 + pair_below(&w->rng_test, 60000), 100);
+		pair_run_for(w, pair_below(&w->rng_test, 300) * PAIR_US);
+		pair_check_pages(&w->hosts[0], true);
+	}
+	pair_check(w, pair_run_while_pending(w, 30 * PAIR_S) &&
+		   pair_count_state(w, PAIR_OK) == 64, "%u of 64 came through",
+		   pair_count_state(w, PAIR_OK));
+	pair_finish(w);
+}
+
+static void long__ones_come_through_few_pages(void **state)
+{
+	(void)state;
+	each_seed(20, many_long);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +395,10 @@ int main(void)
 		cmocka_unit_test(starving__outlives_a_slow_application),
 		cmocka_unit_test(starving__response_is_not_given_up),
 		cmocka_unit_test(starving__response_of_a_server_that_vanished),
+		cmocka_unit_test(pages__are_taken_as_bytes_arrive),
+		cmocka_unit_test(strangers__starve_nobody),
+		cmocka_unit_test(strangers__stop_long_messages_for_a_moment),
+		cmocka_unit_test(long__ones_come_through_few_pages),
 	};
 
 	pair_test_setup();
