@@ -11,6 +11,7 @@
 #include <linux/if.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define RETRY_FAILED_MS 1000
 #define REFRESH_MS 4000
@@ -18,15 +19,20 @@
 #define RESOLVE_MS 5000 /* the kernel gives up after three */
 #define PMTU_EXPIRES_MS 600000
 
-static u32 hash_addr(const struct homa_addr *addr)
+#define MASK 4095u
+#define TOUCHED 64u
+#define EVICT_LOOKS 16u /* entries looked at for one that can go */
+
+/* Multiplication by secret odd numbers: whoever chooses the addresses does not
+ * know which of them share a chain. */
+static u32 hash_addr(const struct nic_paths *paths, const struct homa_addr *addr)
 {
 	u64 a, b;
 
 	memcpy(&a, addr->ip, 8);
 	memcpy(&b, addr->ip + 8, 8);
-	return (u32)(((a ^ (b * 0x9e3779b97f4a7c15ULL)) *
-		      0xbf58476d1ce4e5b9ULL) >>
-		     40);
+	a = a * paths->key[0] + b * paths->key[1];
+	return (u32)((a ^ a >> 32) * paths->key[1] >> 40);
 }
 
 int nic_paths_init(struct nic_paths *paths, struct nic_rtnl *rtnl,
@@ -34,10 +40,18 @@ int nic_paths_init(struct nic_paths *paths, struct nic_rtnl *rtnl,
 		   nic_path_done done, nic_path_touch touch, void *arg)
 {
 	memset(paths, 0, sizeof(*paths));
-	paths->mask = 1023;
-	paths->buckets = calloc(paths->mask + 1, sizeof(*paths->buckets));
-	if (!paths->buckets)
+	paths->buckets = calloc(MASK + 1, sizeof(*paths->buckets));
+	paths->hops = calloc(MASK + 1, sizeof(*paths->hops));
+	paths->ring = calloc(NIC_PATH_MAX, sizeof(*paths->ring));
+	paths->touched = calloc(TOUCHED, sizeof(*paths->touched));
+	if (!paths->buckets || !paths->hops || !paths->ring || !paths->touched ||
+	    getrandom(paths->key, sizeof(paths->key), 0) !=
+		    (ssize_t)sizeof(paths->key)) {
+		nic_paths_fini(paths);
 		return -ENOMEM;
+	}
+	paths->key[0] |= 1;
+	paths->key[1] |= 1;
 	paths->generation = 1;
 	paths->rtnl = rtnl;
 	paths->netif = netif;
@@ -63,19 +77,42 @@ static void drop_held(struct nic_paths *paths, struct nic_path *path)
 
 void nic_paths_fini(struct nic_paths *paths)
 {
-	if (!paths->buckets)
-		return;
-	for (u32 i = 0; i <= paths->mask; i++) {
-		while (paths->buckets[i]) {
-			struct nic_path *path = paths->buckets[i];
-
-			paths->buckets[i] = path->next;
-			drop_held(paths, path);
-			free(path);
-		}
+	for (u32 i = 0; i < paths->count; i++) {
+		drop_held(paths, paths->ring[i]);
+		free(paths->ring[i]);
 	}
 	free(paths->buckets);
-	paths->buckets = NULL;
+	free(paths->hops);
+	free(paths->ring);
+	free(paths->touched);
+	paths->buckets = paths->hops = paths->ring = NULL;
+	paths->touched = NULL;
+	paths->count = 0;
+}
+
+/* Neighbours are told of by hop: those of one hop are found without the others. */
+static void hop_del(struct nic_path *path)
+{
+	if (!path->hop_at)
+		return;
+	*path->hop_at = path->hop_next;
+	if (path->hop_next)
+		path->hop_next->hop_at = path->hop_at;
+	path->hop_at = NULL;
+}
+
+static void hop_set(struct nic_paths *paths, struct nic_path *path,
+		    const struct homa_addr *hop)
+{
+	struct nic_path **head = &paths->hops[hash_addr(paths, hop) & MASK];
+
+	hop_del(path);
+	path->hop = *hop;
+	path->hop_next = *head;
+	path->hop_at = head;
+	if (*head)
+		(*head)->hop_at = &path->hop_next;
+	*head = path;
 }
 
 /* Hands all held packets over; they may not be held again by the callback. */
@@ -181,7 +218,7 @@ static void resolve(struct nic_paths *paths, struct nic_path *path, u64 now)
 		     rc == -EHOSTUNREACH ? EHOSTUNREACH : ENETUNREACH);
 		return;
 	}
-	path->hop = route.hop;
+	hop_set(paths, path, &route.hop);
 	if (route.local) {
 		path->src = path->dst;
 		path->state = NIC_PATH_LOCAL;
@@ -206,51 +243,91 @@ static void resolve(struct nic_paths *paths, struct nic_path *path, u64 now)
 		fail(paths, path, EHOSTUNREACH);
 }
 
-/* Over the limit the first idle entry of the chains behind a moving hand goes;
- * a peer that comes back costs two netlink requests. */
-static void evict(struct nic_paths *paths, u32 hand)
+/*
+ * When the table is full, one of the next few entries behind a moving hand goes: one
+ * that was not found again since the hand last came by, else any that holds no packets. So
+ * a new destination costs the same however many there are, and who uses very many
+ * for once pushes out his own. A peer that comes back costs two netlink requests.
+ */
+static struct nic_path *victim(struct nic_paths *paths)
 {
-	for (u32 i = 0; i <= paths->mask; i++) {
-		struct nic_path **at =
-			&paths->buckets[(hand + i) & paths->mask];
+	struct nic_path *any = NULL;
 
-		for (; *at; at = &(*at)->next) {
-			struct nic_path *path = *at;
+	for (u32 i = 0; i < EVICT_LOOKS; i++) {
+		struct nic_path *path = paths->ring[paths->hand];
 
-			if (path->used || path->n_held)
-				continue;
-			*at = path->next;
-			free(path);
-			paths->count--;
-			return;
-		}
+		paths->hand = (paths->hand + 1) % NIC_PATH_MAX;
+		if (path->n_held)
+			continue;
+		if (!path->recent)
+			return path;
+		path->recent = false;
+		if (!any)
+			any = path;
 	}
+	return any;
+}
+
+/* A place in the ring; false: none can be had now. */
+static bool make_place(struct nic_paths *paths, u32 *place)
+{
+	struct nic_path *path, **at;
+
+	if (paths->count < NIC_PATH_MAX) {
+		*place = paths->count++;
+		return true;
+	}
+	path = victim(paths);
+	if (!path)
+		return false;
+	*place = path->place;
+	hop_del(path);
+	at = &paths->buckets[hash_addr(paths, &path->dst) & MASK];
+	while (*at != path)
+		at = &(*at)->next;
+	*at = path->next;
+	free(path);
+	return true;
+}
+
+static struct nic_path *add(struct nic_paths *paths, const struct homa_addr *dst)
+{
+	struct nic_path *path = calloc(1, sizeof(*path));
+	struct nic_path **head = &paths->buckets[hash_addr(paths, dst) & MASK];
+
+	if (!path)
+		return NULL;
+	if (!make_place(paths, &path->place)) {
+		free(path);
+		return NULL;
+	}
+	memcpy(path->dst.ip, dst->ip, 16);
+	path->next = *head;
+	*head = path;
+	paths->ring[path->place] = path;
+	return path;
 }
 
 struct nic_path *nic_path_find(struct nic_paths *paths,
 			       const struct homa_addr *dst)
 {
-	u32 h = hash_addr(dst) & paths->mask;
-	struct nic_path *path;
+	struct nic_path *path = paths->buckets[hash_addr(paths, dst) & MASK];
 	u64 now;
 
-	for (path = paths->buckets[h]; path; path = path->next)
+	for (; path; path = path->next)
 		if (!memcmp(path->dst.ip, dst->ip, 16))
 			break;
-	if (likely(path && path->generation == paths->generation &&
-		   path->state <= NIC_PATH_LOCAL))
-		return path;
+	if (likely(path)) {
+		path->recent = true;
+		if (likely(path->generation == paths->generation &&
+			   path->state <= NIC_PATH_LOCAL))
+			return path;
+	}
 	now = nic_now_ms();
 	if (!path) {
-		if (paths->count >= NIC_PATH_MAX)
-			evict(paths, h + 1);
-		path = calloc(1, sizeof(*path));
+		path = add(paths, dst);
 		if (!path)
 			return NULL;
-		memcpy(path->dst.ip, dst->ip, 16);
-		path->next = paths->buckets[h];
-		paths->buckets[h] = path;
-		paths->count++;
 	} else if (path->generation == paths->generation &&
 		   now - path->resolved_ms < RETRY_FAILED_MS) {
 		return path;
@@ -317,21 +394,21 @@ void nic_path_set_pmtu(struct nic_paths *paths, const struct homa_addr *dst,
 
 static void on_neigh(struct nic_paths *paths, const struct nic_neigh *neigh)
 {
-	for (u32 i = 0; i <= paths->mask; i++) {
-		for (struct nic_path *p = paths->buckets[i]; p; p = p->next) {
-			if (p->state == NIC_PATH_LOCAL ||
-			    p->generation != paths->generation ||
-			    memcmp(p->hop.ip, neigh->hop.ip, 16))
-				continue;
-			p->resolved_ms = nic_now_ms();
-			if (neigh->state == NIC_NEIGH_VALID)
-				ready(paths, p, neigh);
-			else if (neigh->state == NIC_NEIGH_FAILED)
-				fail(paths, p, EHOSTUNREACH);
-			else if (p->state == NIC_PATH_READY && p->used)
-				/* deleted or resolving anew: ask at next use */
-				p->generation = 0;
-		}
+	struct nic_path *p = paths->hops[hash_addr(paths, &neigh->hop) & MASK];
+
+	for (; p; p = p->hop_next) {
+		if (p->state == NIC_PATH_LOCAL ||
+		    p->generation != paths->generation ||
+		    memcmp(p->hop.ip, neigh->hop.ip, 16))
+			continue;
+		p->resolved_ms = nic_now_ms();
+		if (neigh->state == NIC_NEIGH_VALID)
+			ready(paths, p, neigh);
+		else if (neigh->state == NIC_NEIGH_FAILED)
+			fail(paths, p, EHOSTUNREACH);
+		else if (p->state == NIC_PATH_READY && p->used)
+			/* deleted or resolving anew: ask at next use */
+			p->generation = 0;
 	}
 }
 
@@ -384,10 +461,12 @@ static int on_event(const struct nlmsghdr *msg, void *arg)
 /* Paths with held packets must not wait for their next use. */
 static void resolve_held(struct nic_paths *paths)
 {
-	for (u32 i = 0; i <= paths->mask && paths->held; i++)
-		for (struct nic_path *p = paths->buckets[i]; p; p = p->next)
-			if (p->n_held && p->generation != paths->generation)
-				resolve(paths, p, nic_now_ms());
+	for (u32 i = 0; i < paths->count && paths->held; i++) {
+		struct nic_path *p = paths->ring[i];
+
+		if (p->n_held && p->generation != paths->generation)
+			resolve(paths, p, nic_now_ms());
+	}
 }
 
 void nic_paths_events(struct nic_paths *paths)
@@ -421,11 +500,20 @@ static void recheck(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
 
 static void refresh(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
 {
+	struct nic_touched *touched;
+
 	if (!path->used || path->lasting ||
 	    now_ms - path->refreshed_ms < REFRESH_MS)
 		return;
 	path->used = false;
 	path->refreshed_ms = now_ms;
+	touched = &paths->touched[hash_addr(paths, &path->hop) % TOUCHED];
+	/* All destinations behind a router have one hop. */
+	if (!memcmp(touched->hop.ip, path->hop.ip, 16) &&
+	    now_ms - touched->at_ms < REFRESH_MS / 2)
+		return;
+	touched->hop = path->hop;
+	touched->at_ms = now_ms;
 	use(paths, path);
 }
 
@@ -434,13 +522,13 @@ void nic_paths_tick(struct nic_paths *paths, u64 now_ms)
 	if (now_ms - paths->tick_ms < TICK_MS)
 		return;
 	paths->tick_ms = now_ms;
-	for (u32 i = 0; i <= paths->mask; i++) {
-		for (struct nic_path *p = paths->buckets[i]; p; p = p->next) {
-			if (p->state == NIC_PATH_READY)
-				refresh(paths, p, now_ms);
-			else if (p->state == NIC_PATH_RESOLVING &&
-				 now_ms - p->resolved_ms > TICK_MS)
-				recheck(paths, p, now_ms);
-		}
+	for (u32 i = 0; i < paths->count; i++) {
+		struct nic_path *p = paths->ring[i];
+
+		if (p->state == NIC_PATH_READY)
+			refresh(paths, p, now_ms);
+		else if (p->state == NIC_PATH_RESOLVING &&
+			 now_ms - p->resolved_ms > TICK_MS)
+			recheck(paths, p, now_ms);
 	}
 }

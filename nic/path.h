@@ -27,6 +27,9 @@ enum nic_path_state {
 /**
  * struct nic_path - one destination
  * @next: hash chain.
+ * @hop_next, @hop_at: chain of those with hops of one hash; @hop_at NULL: in none.
+ * @place: in the table's ring.
+ * @recent: found again since the ring's hand came by.
  * @dst: key.
  * @frame: header template, valid when ready.
  * @state: see above.
@@ -48,6 +51,9 @@ enum nic_path_state {
  */
 struct nic_path {
 	struct nic_path *next;
+	struct nic_path *hop_next, **hop_at;
+	u32 place;
+	bool recent;
 	struct homa_addr dst;
 	struct nic_frame_template frame;
 	enum nic_path_state state;
@@ -84,10 +90,18 @@ typedef void (*nic_path_done)(void *arg, struct nic_path *path,
 /** nic_path_touch - have the kernel use a neighbour; false if that failed */
 typedef bool (*nic_path_touch)(void *arg, const struct homa_addr *hop);
 
+/** struct nic_touched - when the kernel was last told that a neighbour is in use */
+struct nic_touched {
+	struct homa_addr hop;
+	u64 at_ms;
+};
+
 /**
  * struct nic_paths - the table
- * @buckets: hash table, @mask + 1 chains.
- * @count: entries.
+ * @buckets: hash table by destination, @hops by next hop.
+ * @ring: all of them, @count; @hand: who is looked at first when one must go.
+ * @key: of the hash, random.
+ * @touched: the hops told of last.
  * @held: packets held in all.
  * @generation: raised when routes, addresses or the link change.
  * @rtnl: for questions to the kernel; borrowed.
@@ -103,8 +117,12 @@ typedef bool (*nic_path_touch)(void *arg, const struct homa_addr *hop);
  */
 struct nic_paths {
 	struct nic_path **buckets;
-	u32 mask;
+	struct nic_path **hops;
+	struct nic_path **ring;
+	struct nic_touched *touched;
+	u64 key[2];
 	u32 count;
+	u32 hand;
 	u32 held;
 	u32 generation;
 	struct nic_rtnl *rtnl;
@@ -124,7 +142,7 @@ int nic_paths_init(struct nic_paths *paths, struct nic_rtnl *rtnl,
 void nic_paths_fini(struct nic_paths *paths);
 
 /** nic_path_find() - the path to @dst, resolved as far as the kernel knows it;
- *  NULL only for lack of memory. */
+ *  NULL only for lack of memory, or of room while all wait for neighbours. */
 struct nic_path *nic_path_find(struct nic_paths *paths,
 			       const struct homa_addr *dst);
 
