@@ -14,6 +14,8 @@
 /* Of what its user has left an attachment gets at most 1 / RPC_SHARE. */
 #define RPC_SHARE 8u
 #define FEW_RPCS 64u
+/* Of all handles, as many are kept for root. */
+#define ROOT_SHARE 16u
 
 struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 {
@@ -101,6 +103,21 @@ static const struct homad_rule *find_rule(const struct homad *d,
 	return NULL;
 }
 
+/*
+ * A user may have as many handles as are left to all others (Choudhury and Hahne
+ * 1998): one who takes what he can get leaves half, two leave a third. What is kept
+ * for root is there when an administrator must look.
+ */
+static bool has_share(struct homad *d, const struct homad_client *client)
+{
+	u32 total = d->config.quota.total_attachments;
+	u32 taken = homad_slow(d)->num_apps + total / ROOT_SHARE;
+
+	if (client->uid == 0 || !client->user->attachments)
+		return client->uid == 0 || taken < total;
+	return taken < total && client->user->attachments < total - taken;
+}
+
 int homad_may_attach(struct homad *d, const struct homad_client *client,
 		     char *err, size_t errlen)
 {
@@ -119,6 +136,15 @@ int homad_may_attach(struct homad *d, const struct homad_client *client,
 			err, errlen,
 			"user %u has %u handles open, the limit; close some or raise quota.attachments",
 			(unsigned int)client->uid, client->user->attachments);
+		return -EDQUOT;
+	}
+	if (homad_slow(d)->num_apps < quota->total_attachments &&
+	    !has_share(d, client)) {
+		snprintf(
+			err, errlen,
+			"user %u has %u handles open, and what is left of homad's %u is for others; close some, or raise quota.total_attachments",
+			(unsigned int)client->uid, client->user->attachments,
+			quota->total_attachments);
 		return -EDQUOT;
 	}
 	if (homad_slow(d)->num_apps >= quota->total_attachments) {

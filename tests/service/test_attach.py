@@ -159,6 +159,43 @@ def test_rpcs__of_a_user_are_shared_by_its_handles() -> None:
             eventually(lambda: host.homad.maps() == 0)
 
 
+def attach_as(path: str, uid: int) -> Client | None:
+    """An attachment of that user, NULL if it is refused."""
+    os.seteuid(uid)
+    try:
+        client = Client(path)
+    finally:
+        os.seteuid(0)
+    answer = client.ask(ATTACH, size=131072)
+    if answer.error:
+        assert answer.error == -errno.EDQUOT and len(answer.text) > 15, answer
+        client.close()
+        return None
+    return client
+
+
+def test_handles__two_greedy_users_leave_some_to_others_and_to_root() -> None:
+    """A user gets as many as are left; of 32 two are kept for root."""
+    with one_host(config={"quota": {"total_attachments": 32}}, arguments=["--udp-only"]) as host:
+        os.chmod(host.homad.socket, 0o777)
+        open_ones: list[Client] = []
+        counts = []
+        for uid in (1001, 1002, 1003):
+            mine = 0
+            while client := attach_as(str(host.homad.socket), uid):
+                open_ones.append(client)
+                mine += 1
+            counts.append(mine)
+        assert counts == [15, 8, 4], counts
+        for _ in range(32 - sum(counts)):
+            root = attach_as(str(host.homad.socket), 0)
+            assert root
+            open_ones.append(root)
+        for client in open_ones:
+            client.close()
+        eventually(lambda: host.homad.maps() == 0)
+
+
 def test_who_does_not_read__waits_alone(host: Host) -> None:
     with Client(host.homad.socket) as deaf:
         deaf.attach()
