@@ -13,7 +13,7 @@ enum homa_knob_kind {
 	HOMA_KNOB_EARLY,	/* the same, told to homa_early_set() */
 	HOMA_KNOB_IGNORED,	/* @offset: index in homa_sysctl.ignored */
 	HOMA_KNOB_LIST,		/* u32[8] at @offset in struct homa_settings */
-	HOMA_KNOB_TEXT,		/* any text, ignored */
+	HOMA_KNOB_KEPT,		/* a list of numbers, @offset in homa_sysctl.kept */
 };
 
 /*

@@ -7,7 +7,9 @@
  *
  * The names are those of homad's metrics (homa_metrics.def) and, for what only
  * this host does, HOMA_HOST_METRICS, so a new counter appears by itself. "time_ns"
- * comes first, for those who compute rates from two readings.
+ * comes first, for those who compute rates from two readings. At the end the counters
+ * that the existing module has as well stand once more under its names, for its
+ * scripts: as those of one core, in cycles of a nanosecond.
  *
  * Each CPU counts for itself without a lock; a reader sees each counter as it
  * stood at some moment while it read. Sums never go back.
@@ -22,6 +24,40 @@ static const struct homa_metric_info homa_host_metric_table[HOMA_H_COUNT] = {
 #define M(metric, what) { #metric, what },
 	HOMA_HOST_METRICS(M)
 #undef M
+};
+
+/* Counters of the existing module that mean the same there. */
+static const struct {
+	const char *name;
+	enum homa_metric metric;
+} homa_metric_aliases[] = {
+	{ "packets_sent_DATA", HOMA_M_tx_data },
+	{ "packets_sent_GRANT", HOMA_M_tx_grant },
+	{ "packets_sent_RESEND", HOMA_M_tx_resend },
+	{ "packets_sent_RPC_UNKNOWN", HOMA_M_tx_unknown },
+	{ "packets_sent_BUSY", HOMA_M_tx_busy },
+	{ "packets_sent_CUTOFFS", HOMA_M_tx_cutoffs },
+	{ "packets_sent_NEED_ACK", HOMA_M_tx_need_ack },
+	{ "packets_sent_ACK", HOMA_M_tx_ack },
+	{ "packets_rcvd_DATA", HOMA_M_rx_data },
+	{ "packets_rcvd_GRANT", HOMA_M_rx_grant },
+	{ "packets_rcvd_RESEND", HOMA_M_rx_resend },
+	{ "packets_rcvd_RPC_UNKNOWN", HOMA_M_rx_unknown },
+	{ "packets_rcvd_BUSY", HOMA_M_rx_busy },
+	{ "packets_rcvd_CUTOFFS", HOMA_M_rx_cutoffs },
+	{ "packets_rcvd_FREEZE", HOMA_M_rx_freeze },
+	{ "packets_rcvd_NEED_ACK", HOMA_M_rx_need_ack },
+	{ "packets_rcvd_ACK", HOMA_M_rx_ack },
+	{ "responses_received", HOMA_M_responses_taken },
+	{ "resent_packets", HOMA_M_tx_retransmits },
+	{ "resent_discards", HOMA_M_rx_duplicates },
+	{ "unknown_rpcs", HOMA_M_drop_unknown_rpc },
+	{ "server_cant_create_rpcs", HOMA_M_drop_no_rpc },
+	{ "unknown_packet_types", HOMA_M_drop_type },
+	{ "short_packets", HOMA_M_drop_short },
+	{ "server_rpc_discards", HOMA_M_server_discards },
+	{ "fifo_grants", HOMA_M_grant_fifo },
+	{ "buffer_alloc_failures", HOMA_M_buffer_waits },
 };
 
 u64 homa_metric_sum(struct homa_net *hnet, enum homa_metric metric)
@@ -88,6 +124,20 @@ static void homa_metrics_now(struct seq_file *m, struct homa_net *hnet)
 			 "now: these, and places of former ones, for new ones");
 }
 
+/* The same counters as the existing module's scripts look for them. */
+static void homa_metrics_there(struct seq_file *m, struct homa_net *hnet)
+{
+	u32 i;
+
+	homa_metric_line(m, "time_cycles", ktime_get_ns(), "time_ns, for scripts");
+	homa_metric_line(m, "cpu_khz", 1000000, "cycles per millisecond: one is a nanosecond");
+	homa_metric_line(m, "core", 0, "what follows is the sum over all cores");
+	for (i = 0; i < ARRAY_SIZE(homa_metric_aliases); i++)
+		homa_metric_line(m, homa_metric_aliases[i].name,
+				 homa_metric_sum(hnet, homa_metric_aliases[i].metric),
+				 homa_metric_table[homa_metric_aliases[i].metric].text);
+}
+
 static int homa_metrics_show(struct seq_file *m, void *v)
 {
 	struct homa_net *hnet = homa_net(seq_file_single_net(m));
@@ -104,6 +154,7 @@ static int homa_metrics_show(struct seq_file *m, void *v)
 				 homa_host_metric_sum(hnet, i),
 				 homa_host_metric_table[i].text);
 	homa_metrics_now(m, hnet);
+	homa_metrics_there(m, hnet);
 	return 0;
 }
 

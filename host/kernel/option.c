@@ -15,7 +15,7 @@
 
 #include "homa_sockets.h"
 
-#define HOMA_REGION_MIN ((u64)2 << 20)
+#define HOMA_REGION_MIN 2000000u	/* and a page for each CPU */
 #define HOMA_REGION_MAX ((u64)4 << 30)
 
 /* ---- the receive region ---- */
@@ -45,7 +45,7 @@ static bool homa_region_mapped(unsigned long start, unsigned long length)
 static int homa_region_check(struct homa_ksock *hsk,
 			     const struct homa_rcvbuf_args *args)
 {
-	u64 min = HOMA_REGION_MIN + (u64)num_online_cpus() * HOMA_BPAGE_SIZE;
+	u64 min = (u64)HOMA_REGION_MIN + num_online_cpus() * (u64)HOMA_BPAGE_SIZE;
 
 	if (hsk->pool)
 		return homa_error_text(hsk, -EINVAL,
@@ -55,7 +55,7 @@ static int homa_region_check(struct homa_ksock *hsk,
 				       "SO_HOMA_RCVBUF: the region does not begin on a page boundary");
 	if (args->length < min || args->length > HOMA_REGION_MAX)
 		return homa_error_text(hsk, -EINVAL,
-				       "SO_HOMA_RCVBUF: a region has 2 MiB and 64 KiB for each CPU, at most 4 GiB");
+				       "SO_HOMA_RCVBUF: a region has 2,000,000 bytes and 64 KiB for each CPU, at most 4 GiB");
 	if (!args->start || !homa_region_mapped(args->start, args->length))
 		return homa_error_text(hsk, -EFAULT,
 				       "SO_HOMA_RCVBUF: there is no memory at that address");

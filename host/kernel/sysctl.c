@@ -38,8 +38,8 @@ static const struct homa_knob homa_aliases[] = {
 	ENGINE("bpage_lease_usecs", bpage_lease_us, 1, 1, 10000000),
 	ENGINE("max_nic_est_backlog_usecs", max_nic_backlog_us, 1, 1, 1000000),
 	ENGINE("throttle_min_bytes", defer_min_bytes, 1, 0, 0x7fffffff),
-	ENGINE("net_max", max_peers, 1, 16, 10000000),
-	ENGINE("idle_secs_min", peer_idle_ms, 1000, 1, 10000),
+	ENGINE("peer_net_max", max_peers, 1, 16, 10000000),
+	ENGINE("peer_idle_secs_min", peer_idle_ms, 1000, 1, 10000),
 };
 
 #define HOST(name, min, max)                                                \
@@ -82,8 +82,8 @@ static const struct homa_knob homa_host_knobs[] = {
 	IGNORED(tx_page_frees_per_sec, 1000, "the same") \
 	IGNORED(tx_page_pool_min_kb, 3000, "the same") \
 	IGNORED(timeout_resends, 5, "RPCs end by time, see timeout_us") \
-	IGNORED(gc_threshold, 5000, "peers are forgotten by age and when there are max_peers") \
-	IGNORED(idle_secs_max, 120, "the same, see peer_idle_ms") \
+	IGNORED(peer_gc_threshold, 5000, "peers are forgotten by age and when there are max_peers") \
+	IGNORED(peer_idle_secs_max, 120, "the same, see peer_idle_ms") \
 	IGNORED(max_rpcs_per_peer, 1, "which messages of a peer get grants is the engine's choice") \
 	IGNORED(max_grantable_rpcs, 0, "there is no limit but max_rpcs") \
 	IGNORED(max_sched_prio, 0, "follows from the cutoffs, see unsched_cutoffs") \
@@ -98,6 +98,10 @@ static const struct homa_knob homa_host_knobs[] = {
 	IGNORED(drop_bits, 0, "the same") \
 	IGNORED(next_id, 0, "ids begin at random")
 
+#define HOMA_KEPT_LISTS 2
+#define HOMA_KEPT_MAX 64	/* numbers in one */
+#define HOMA_KEPT_TEMP 4	/* zeros that "temp" begins with */
+
 enum {
 #define IGNORED(name, shown, why) HOMA_IGNORED_##name,
 	HOMA_IGNORED(IGNORED)
@@ -110,9 +114,9 @@ static const struct homa_knob homa_ignored[] = {
 	{ #name, HOMA_KNOB_IGNORED, HOMA_IGNORED_##name, 1, 0, U32_MAX },
 	HOMA_IGNORED(IGNORED)
 #undef IGNORED
-	/* Lists of the existing module, of any length. */
-	{ "gen3_softirq_cores", HOMA_KNOB_TEXT, 0, 0, 0, 0 },
-	{ "temp", HOMA_KNOB_TEXT, 0, 0, 0, 0 },
+	/* Lists of numbers, which read back as they were written. */
+	{ "gen3_softirq_cores", HOMA_KNOB_KEPT, 0, 1, 0, 0 },
+	{ "temp", HOMA_KNOB_KEPT, 1, 1, 0, 0 },
 };
 
 static const u32 homa_ignored_shown[] = {
@@ -125,6 +129,7 @@ static const u32 homa_ignored_shown[] = {
  * struct homa_sysctl - the tables of one namespace
  * @lock: one write at a time.
  * @engine: knobs made of homa_param_table.
+ * @kept: the lists of HOMA_KNOB_KEPT, of which @num_kept numbers were written.
  */
 struct homa_sysctl {
 	struct ctl_table_header *header;
@@ -132,6 +137,8 @@ struct homa_sysctl {
 	struct mutex lock;
 	struct homa_knob *engine;
 	u32 ignored[HOMA_IGNORED_COUNT];
+	int kept[HOMA_KEPT_LISTS][HOMA_KEPT_MAX];
+	u32 num_kept[HOMA_KEPT_LISTS];
 };
 
 void homa_settings_default(struct homa_settings *settings)
@@ -245,16 +252,37 @@ static int homa_knob_value(HOMA_CTL_CONST struct ctl_table *ctl, int write,
 	return err;
 }
 
-static int homa_knob_text(HOMA_CTL_CONST struct ctl_table *ctl, int write,
+static int homa_knob_kept(HOMA_CTL_CONST struct ctl_table *ctl, int write,
 			  void *buffer, size_t *lenp, loff_t *ppos)
 {
-	if (!homa_knob_may(ctl->data, write))
+	const struct homa_knob *knob = ctl->extra1;
+	struct homa_net *hnet = ctl->data;
+	struct homa_sysctl *s = hnet->sysctl;
+	u32 i, *num = &s->num_kept[knob->offset];
+	int values[HOMA_KEPT_MAX], err;
+	struct ctl_table list = {
+		.procname = knob->name,
+		.data = values,
+		.maxlen = sizeof(values),
+		.mode = 0644,
+	};
+
+	if (!homa_knob_may(hnet, write))
 		return -EPERM;
-	if (write)
-		*ppos += *lenp;
-	else
-		*lenp = 0;
-	return 0;
+	mutex_lock(&s->lock);
+	/* What is not written stays this, which tells how many were. */
+	for (i = 0; i < HOMA_KEPT_MAX; i++)
+		values[i] = write ? INT_MIN : s->kept[knob->offset][i];
+	if (!write)
+		list.maxlen = *num * sizeof(int);
+	err = proc_dointvec(&list, write, buffer, lenp, ppos);
+	if (!err && write) {
+		for (i = 0; i < HOMA_KEPT_MAX && values[i] != INT_MIN; i++)
+			s->kept[knob->offset][i] = values[i];
+		*num = i;
+	}
+	mutex_unlock(&s->lock);
+	return err;
 }
 
 int homa_cutoffs_parse(const u32 *cutoffs, u32 *levels, u32 *sizes)
@@ -380,8 +408,9 @@ static void homa_table_add(struct homa_net *hnet, struct ctl_table *ctl,
 		ctl->maxlen = HOMA_PRIORITIES * sizeof(u32);
 		ctl->proc_handler = homa_knob_list;
 		break;
-	case HOMA_KNOB_TEXT:
-		ctl->proc_handler = homa_knob_text;
+	case HOMA_KNOB_KEPT:
+		ctl->maxlen = HOMA_KEPT_MAX * sizeof(int);
+		ctl->proc_handler = homa_knob_kept;
 		break;
 	default:
 		ctl->proc_handler = homa_knob_value;
@@ -423,6 +452,7 @@ int homa_sysctl_init(struct homa_net *hnet)
 	hnet->sysctl = s;
 	mutex_init(&s->lock);
 	memcpy(s->ignored, homa_ignored_shown, sizeof(s->ignored));
+	s->num_kept[1] = HOMA_KEPT_TEMP;
 	s->engine = kcalloc(homa_param_count, sizeof(*s->engine), GFP_KERNEL);
 	/* One more, of zeros: some kernels look for it. */
 	s->table = kcalloc(count + 1, sizeof(*s->table), GFP_KERNEL);

@@ -17,12 +17,13 @@ from lab.vm import Guest, Kernel, Options
 
 # Written from the public module's documentation, not from our sources.
 SETTINGS = """accept_bits bpage_lease_usecs busy_usecs cutoff_version dead_buffs_limit
-defer_min_bytes drop_bits fifo_grant_increment freeze_type gc_threshold gen3_softirq_cores
+defer_min_bytes drop_bits fifo_grant_increment freeze_type gen3_softirq_cores
 grant_fifo_fraction
-gro_busy_usecs gro_policy gso_force_software hijack_tcp hijack_udp homa_share idle_secs_max
-idle_secs_min link_mbps max_dead_buffs max_grantable_rpcs max_gro_skbs max_gso_size max_incoming
+gro_busy_usecs gro_policy gso_force_software hijack_tcp hijack_udp homa_share
+link_mbps max_dead_buffs max_grantable_rpcs max_gro_skbs max_gso_size max_incoming
 max_link_usage max_nic_est_backlog_usecs max_nic_queue_ns max_nic_queue_usecs max_overcommit
-max_rpcs_per_peer net_max next_id num_priorities pacer_fifo_fraction poll_usecs priority_map
+max_rpcs_per_peer next_id num_priorities pacer_fifo_fraction peer_gc_threshold peer_idle_secs_max
+peer_idle_secs_min peer_net_max poll_usecs priority_map
 reap_limit request_ack_ticks resend_interval resend_ticks rtt_bytes skb_page_frees_per_sec
 skb_page_pool_min_kb sync_freeze temp throttle_min_bytes timeout_resends timeout_ticks
 unsched_bytes unsched_cutoffs verbose window wmem_max""".split()
@@ -52,10 +53,18 @@ def test_sysctl__names_of_the_existing_module(guest: Guest) -> None:
     for n in {" ".join(SETTINGS)}; do
         [ -e $n ] || {{ echo "no $n"; continue; }}
         v=$(cat $n) || echo "cannot read $n"
-        echo "${{v:-1}}" >$n || echo "cannot write $n"
-        [ "$(cat $n)" = "$v" ] || echo "$n was $v, is $(cat $n)"
+        w=${{v:-1 2}}
+        echo "$w" >$n || echo "cannot write $n"
+        [ "$(cat $n | tr '\\t' ' ')" = "$(echo "$w" | tr '\\t' ' ')" ] || echo "$n was $v, is $(cat $n)"
     done"""
     assert text(guest, script).split("\n") == [""]
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", ["temp", "gen3_softirq_cores"])
+def test_sysctl__lists_read_back_as_written(guest: Guest, name: str) -> None:
+    script = f"cd {HOMA}; echo 5 -6 7 >{name}; cat {name}; echo 0 0 0 0 >{name}; cat {name}"
+    assert [line.split() for line in text(guest, script).splitlines()] == [["5", "-6", "7"], ["0"] * 4]
 
 
 @pytest.mark.once
@@ -67,7 +76,7 @@ def test_sysctl__names_of_the_existing_module(guest: Guest) -> None:
         ("resend_ticks=3", "resend_interval_us", "3000"),
         ("request_ack_ticks=4", "need_ack_us", "4000"),
         ("rtt_bytes=12345", "unsched_bytes", "12345"),
-        ("idle_secs_min=2", "peer_idle_ms", "2000"),
+        ("peer_idle_secs_min=2", "peer_idle_ms", "2000"),
         ("max_nic_est_backlog_usecs=9", "max_nic_backlog_us", "9"),
     ],
 )
