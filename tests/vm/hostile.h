@@ -47,7 +47,7 @@ void counted(const char *name, long long before, long long n);
 	X(spoofed_ack, "spoofed ACK from another address ends nothing") \
 	X(spoofed_unknown, "spoofed RPC_UNKNOWN from another address ends nothing") \
 	X(spoofed_freeze, "spoofed FREEZE does nothing") \
-	X(spoofed_response, "a response from another address or port") \
+	X(spoofed_response, "a response by another port or id") \
 	X(spoofed_icmp, "ICMP errors that quote little, lies or strangers") \
 	X(sources, "each RPC is answered from the address that it was sent to") \
 	X(martians, "from and to broadcast, multicast and nobody") \

@@ -364,7 +364,7 @@ static void clean(size_t bytes)
 
 void hostile_stack_leak(void)
 {
-	uint64_t id = new_id();
+	uint64_t id = new_id(), done;
 	int i;
 
 	begin();
@@ -379,9 +379,15 @@ void hostile_stack_leak(void)
 		      "no RPC_UNKNOWN");
 		clean(HOMA_COMMON_HDR);
 	}
-	/* ACK */
 	make(&frame, 3, HOMA_NEED_ACK, PEER_PORT, client_port(), new_id() | 1,
 	     28);
+	send_packet(&frame);
+	CHECK(await(&seen, HOMA_RPC_UNKNOWN, 0, PATIENCE), "no RPC_UNKNOWN");
+	clean(HOMA_COMMON_HDR);
+	/* ACK, as one is owed */
+	done = ask(2, 100);
+	finish(2, done, 50);
+	make(&frame, 2, HOMA_NEED_ACK, PEER_PORT, client_port(), done ^ 1, 28);
 	send_packet(&frame);
 	CHECK(await(&seen, HOMA_ACK, 0, PATIENCE), "no ACK");
 	clean(HOMA_ACK_LEN);

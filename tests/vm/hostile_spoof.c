@@ -159,8 +159,12 @@ void hostile_spoofed_response(void)
 	begin();
 	id = ask(2, 500);
 	data_until(id, 500);
-	/* Another address. */
-	make_data(&frame, 3, PEER_PORT, client_port(), id ^ 1, 60, 0, 60);
+	/* Another port, of the server or of ours. */
+	make_data(&frame, 2, PEER_PORT + 1, client_port(), id ^ 1, 60, 0, 60);
+	send_packet(&frame);
+	make_data(&frame, 3, PEER_PORT + 1, client_port(), id ^ 1, 60, 0, 60);
+	send_packet(&frame);
+	make_data(&frame, 2, PEER_PORT, PORT, id ^ 1, 60, 0, 60);
 	send_packet(&frame);
 	/* A neighbouring id. */
 	make_data(&frame, 2, PEER_PORT, client_port(), (id + 2) ^ 1, 60, 0, 60);
@@ -168,6 +172,10 @@ void hostile_spoofed_response(void)
 	barrier(-1);
 	CHECK(!readable(cl.fd, 0), "taken for the response");
 	finish(2, id, 50);
+	/* A server may have several addresses. */
+	id = ask(2, 500);
+	data_until(id, 500);
+	finish(3, id, 50);
 	alive();
 }
 
@@ -310,7 +318,7 @@ void hostile_sources(void)
 	comes_from(HOMA_RPC_UNKNOWN, id, 200);
 	make(&frame, 2, HOMA_NEED_ACK, PEER_PORT, PORT, id | 1, HOMA_COMMON_HDR);
 	send_packet(&frame);
-	comes_from(HOMA_ACK, id, 200);
+	comes_from(HOMA_RPC_UNKNOWN, id, 200);
 	/* The machine's own requests are not concerned. */
 	id = ask(2, 100);
 	comes_from(HOMA_DATA, id, 1);
