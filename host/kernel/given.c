@@ -112,6 +112,39 @@ struct sk_buff *homa_given_take(struct homa_ksock *hsk)
 	return __skb_dequeue(&hsk->messages);
 }
 
+/* Not the engine's any more, but its RPC is open to the application until it is
+ * received. The last to come is looked at first: who aborts has often just asked. */
+bool homa_given_abort(struct homa_cpu *cpu, struct homa_ksock *hsk, u64 id, bool silent)
+{
+	struct sk_buff_head gone;
+	struct sk_buff *skb, *tmp;
+	bool found = false;
+	u32 page;
+
+	__skb_queue_head_init(&gone);
+	spin_lock(&hsk->lock);
+	skb_queue_reverse_walk_safe(&hsk->messages, skb, tmp) {
+		const u64 its = homa_given_cb(skb)->id;
+
+		if (its & 1 || (id && its != id))
+			continue;
+		found = true;
+		if (silent) {
+			__skb_unlink(skb, &hsk->messages);
+			__skb_queue_tail(&gone, skb);
+		}
+		if (id)
+			break;
+	}
+	spin_unlock(&hsk->lock);
+	while ((skb = __skb_dequeue(&gone))) {
+		page = homa_given_cb(skb)->page;
+		homa_given_free(hsk, skb);
+		homa_pool_release(&cpu->ctx, hsk->engine_sock, &page, 1);
+	}
+	return found;
+}
+
 bool homa_given_purge(struct homa_ksock *hsk)
 {
 	struct sk_buff *skb;

@@ -79,6 +79,9 @@ void homa_inbox_forget(struct homa_cpu *cpu, struct homa_ksock *hsk,
 struct sk_buff *homa_given_take(struct homa_ksock *hsk);
 /** homa_given_free() - it was copied or is not wanted; any context. */
 void homa_given_free(struct homa_ksock *hsk, struct sk_buff *skb);
+/** homa_given_abort() - the response to request @id waits to be received (0: any)? @silent:
+ *  it is wanted no more. In the engine. */
+bool homa_given_abort(struct homa_cpu *cpu, struct homa_ksock *hsk, u64 id, bool silent);
 /** homa_given_purge() - the socket closes; some at a time: true while there is more. */
 bool homa_given_purge(struct homa_ksock *hsk);
 

@@ -164,7 +164,7 @@ static int homa_abort(struct homa_cpu *cpu, struct homa_ksock *hsk, u64 id, int 
 	int err = -EINVAL;
 
 	if (!rpc)
-		return err;
+		return homa_given_abort(cpu, hsk, id, !error) ? 0 : err;
 	if (homa_rpc_sock(rpc) == hsk->engine_sock)
 		err = homa_rpc_abort(&cpu->ctx, homa_rpc_handle(rpc), error);
 	if (!err && !error)
@@ -189,6 +189,7 @@ static int homa_abort_one(struct homa_ksock *hsk, u64 id, int error)
 static int homa_abort_all(struct homa_ksock *hsk, int error)
 {
 	struct homa_listing *list = kzalloc(sizeof(*list), GFP_KERNEL);
+	struct homa_cpu *cpu;
 	int err = 0;
 	u32 i;
 
@@ -201,7 +202,14 @@ static int homa_abort_all(struct homa_ksock *hsk, int error)
 				homa_abort_one(hsk, list->looks[i].handle.id, error);
 	}
 	kfree(list);
-	return err;
+	if (err || error)
+		return err;
+	cpu = homa_enter_wait(hsk->hnet);
+	if (!cpu)
+		return -ENETDOWN;
+	homa_given_abort(cpu, hsk, 0, true);
+	homa_leave(cpu);
+	return 0;
 }
 
 static int homa_abort_ioctl(struct homa_ksock *hsk, void __user *arg)
@@ -219,6 +227,12 @@ static int homa_abort_ioctl(struct homa_ksock *hsk, void __user *arg)
 	if (!args.id)
 		return homa_abort_all(hsk, (int)args.error);
 	err = homa_abort_one(hsk, args.id, (int)args.error);
+	/* Perhaps its response was on its way from the engine to the socket just then,
+	 * in a bottom half that ends with a grace period. */
+	if (err == -EINVAL && !(args.id & 1)) {
+		synchronize_rcu();
+		err = homa_abort_one(hsk, args.id, (int)args.error);
+	}
 	if (err == -EINVAL)
 		homa_error_text(hsk, err,
 				"abort: the id is not that of an open request of this socket");

@@ -122,7 +122,8 @@ struct homa_knl_counters {
  * @ready: messages nobody has taken.
  * @slots, @items: of equal index. @fresh: slots never used begin here;
  *	@free: 1 + the first one given back.
- * @asked: for each unanswered request its token (odd), see slots.c.
+ * @asked: for each unanswered request its token (odd), see slots.c. @asked_lost: one had to
+ *	make room for another.
  * @timeo, @timed: the socket's SO_RCVTIMEO, us, 0: none; threads that need it.
  *	Under @timeo_lock.
  * @out: a byte for each granule of the region: a piece begins there and is the
@@ -139,7 +140,7 @@ struct homa_knl {
 	u64 spin_ns;
 	u32 shut;
 	u32 inside;
-	bool bound, asked_shared;
+	bool bound, asked_shared, asked_lost;
 	u32 direct, direct_flags;
 	struct homa_knl_waiter *poller;
 	bool sleeping;

@@ -91,6 +91,7 @@ u64 homa_knl_asked(struct homa_knl *c)
 	} else {
 		/* A million unanswered ones: the oldest are forgotten. */
 		index = (u32)(c->asked_count % HOMA_KNL_ASKED);
+		c->asked_lost = true;
 	}
 	token = ++c->asked_count << COUNT_SHIFT | (u64)index << 1 | 1;
 	c->asked[index] = token;
@@ -114,9 +115,10 @@ bool homa_knl_answer(struct homa_knl *c, u64 token)
 
 	if (!(token & 1))
 		return false;
-	/* Forgotten, or answered long ago: the kernel knows which. */
+	/* Answered, for its place has been used again; or forgotten, if any was: then
+	 * the kernel knows which. */
 	if (count_of(*word) != count_of(token))
-		return true;
+		return c->asked_lost;
 	if (!(*word & 1))
 		return false;
 	*word = count_of(token);
