@@ -15,6 +15,7 @@
 
 #define HOMA_GIVEN_RUN 8u	/* messages before a longer one's turn */
 #define HOMA_GIVEN_PURGE 64
+#define HOMA_GIVEN_LOOKS 1024	/* messages looked at for one to abort, at most */
 
 void homa_given_free(struct homa_ksock *hsk, struct sk_buff *skb)
 {
@@ -113,19 +114,22 @@ struct sk_buff *homa_given_take(struct homa_ksock *hsk)
 }
 
 /* Not the engine's any more, but its RPC is open to the application until it is
- * received. The last to come is looked at first: who aborts has often just asked. */
+ * received. The last to come is looked at first: who aborts has often just asked. Strangers
+ * may fill the list with requests, so no more than the last 1,024 messages are looked at. */
 bool homa_given_abort(struct homa_cpu *cpu, struct homa_ksock *hsk, u64 id, bool silent)
 {
 	struct sk_buff_head gone;
 	struct sk_buff *skb, *tmp;
 	bool found = false;
-	u32 page;
+	u32 page, looks = 0;
 
 	__skb_queue_head_init(&gone);
 	spin_lock(&hsk->lock);
 	skb_queue_reverse_walk_safe(&hsk->messages, skb, tmp) {
 		const u64 its = homa_given_cb(skb)->id;
 
+		if (looks++ == HOMA_GIVEN_LOOKS)
+			break;
 		if (its & 1 || (id && its != id))
 			continue;
 		found = true;

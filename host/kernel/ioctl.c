@@ -190,6 +190,7 @@ static int homa_abort_all(struct homa_ksock *hsk, int error)
 {
 	struct homa_listing *list = kzalloc(sizeof(*list), GFP_KERNEL);
 	struct homa_cpu *cpu;
+	bool more = true;
 	int err = 0;
 	u32 i;
 
@@ -204,11 +205,14 @@ static int homa_abort_all(struct homa_ksock *hsk, int error)
 	kfree(list);
 	if (err || error)
 		return err;
-	cpu = homa_enter_wait(hsk->hnet);
-	if (!cpu)
-		return -ENETDOWN;
-	homa_given_abort(cpu, hsk, 0, true);
-	homa_leave(cpu);
+	while (more && !fatal_signal_pending(current)) {
+		cpu = homa_enter_wait(hsk->hnet);
+		if (!cpu)
+			return -ENETDOWN;
+		more = homa_given_abort(cpu, hsk, 0, true);
+		homa_leave(cpu);
+		cond_resched();
+	}
 	return 0;
 }
 
