@@ -36,7 +36,11 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	HOMA_WRITE_ONCE(rpc->in.received, rpc->in.length);
 	rpc->copied = rpc->in.length;
 	rpc->flags &= 0xff ^ HOMA_RPC_OWN_PAGES;
-	/* It has, if a START_MSG came before. */
+	/*
+	 * A START_MSG may have come before: the message leaves the grant scheduler's
+	 * heap first, whose node that of the messages that wait for pages is as well.
+	 */
+	homa_grant_remove(ctx, rpc);
 	if (rpc->flags & HOMA_RPC_HOLDING)
 		homa_rpc_complete(rpc);
 	pkt->verdict = HOMA_RX_MESSAGE;
@@ -52,8 +56,6 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	m->peer_port = rpc->dport;
 	m->kind = HOMA_EV_REQUEST;
 	if (!homa_rpc_is_client(rpc)) {
-		/* A START_MSG may have come before. */
-		homa_grant_remove(ctx, rpc);
 		homa_rpc_serve(ctx, rpc);
 		return true;
 	}

@@ -6,6 +6,8 @@
  */
 #include "pair_test.h"
 
+#include "homa_look.h"
+
 static struct pair_world *world(bool give)
 {
 	struct pair_config cfg;
@@ -97,6 +99,72 @@ static void give__a_duplicate_is_not_executed(void **state)
 	pair_finish(w);
 }
 
+/* START_MSG, or DATA with @payload bytes, of a request of @length bytes from host 1. */
+static void arrive(struct pair_world *w, u8 type, u64 id, u32 length, u32 payload)
+{
+	struct homa_packet p = { .hdr = { .type = type, .sport = 40000,
+					  .dport = PAIR_SERVER_PORT,
+					  .sender_id = id } };
+	u8 hdr[HOMA_MAX_HDR];
+	struct pair_pkt *pkt;
+	u32 len;
+
+	if (type == HOMA_DATA)
+		p.data = (struct homa_data){ .length = length, .incoming = 10000 };
+	else
+		p.start.length = length;
+	len = homa_packet_encode(hdr, &p);
+	pkt = pair_pkt_new(1, 0, 0, len + payload);
+	memcpy(pkt->data, hdr, len);
+	pair_net_deliver(w, pkt);
+}
+
+/*
+ * Announced messages wait for grants, in a heap of the grant scheduler; then each
+ * comes whole, as one packet that a NIC put together. All are taken out of that heap
+ * and of no other: what begins afterwards still waits for grants, and for pages.
+ */
+static void announced(bool longest_first)
+{
+	enum { MESSAGES = 20 };
+	struct homa_link_state state;
+	struct pair_config cfg;
+	struct pair_world *w;
+	u32 i;
+
+	pair_config_default(&cfg);
+	cfg.hosts = 2;
+	cfg.give = true;
+	cfg.pool_pages = 2 * MESSAGES;
+	cfg.params.max_incoming = 1;
+	w = pair_world_new(&cfg);
+	w->corrupting = true;	/* requests that no application sent */
+	/* As long as bytes of this one are on their way, nobody is granted more. */
+	arrive(w, HOMA_DATA, 2, 1000000, 1000);
+	for (i = 0; i < MESSAGES; i++)
+		arrive(w, HOMA_START_MSG, 1000 + 2 * i, 20000 + i, 0);
+	pair_run_for(w, PAIR_US);
+	homa_link_state(&w->hosts[0].ctx, w->hosts[0].link, &state);
+	assert_true(state.waiting > MESSAGES / 2);
+	for (i = 0; i < MESSAGES; i++) {
+		u32 n = longest_first ? MESSAGES - 1 - i : (i + state.granting) % MESSAGES;
+
+		arrive(w, HOMA_DATA, 1000 + 2 * n, 20000 + n, 20000 + n);
+		pair_run_for(w, PAIR_US);
+	}
+	assert_int_equal(w->given, MESSAGES);
+	homa_link_state(&w->hosts[0].ctx, w->hosts[0].link, &state);
+	assert_int_equal(state.granting + state.waiting, 1);
+	pair_finish(w);
+}
+
+static void give__an_announced_message_leaves_the_grant_scheduler(void **state)
+{
+	(void)state;
+	announced(true);
+	announced(false);
+}
+
 /* A request that is served and never answered keeps nothing running. */
 static void give__no_timer_for_a_request_in_service(void **state)
 {
@@ -137,6 +205,7 @@ int main(void)
 		cmocka_unit_test(give__only_what_is_whole_in_one_packet),
 		cmocka_unit_test(give__is_not_seen_from_outside),
 		cmocka_unit_test(give__a_duplicate_is_not_executed),
+		cmocka_unit_test(give__an_announced_message_leaves_the_grant_scheduler),
 		cmocka_unit_test(give__no_timer_for_a_request_in_service),
 		cmocka_unit_test(give__private_rpcs_and_switched_off_sockets_take_the_usual_way),
 	};
