@@ -22,6 +22,8 @@
 #define MASK 4095u
 #define TOUCHED 64u
 #define EVICT_LOOKS 16u /* entries looked at for one that can go */
+#define SWEEP_LOOKS 64u /* in one tick */
+#define SWEEP_ASKS 8u	/* for so many of them the kernel is asked */
 
 /* Multiplication by secret odd numbers: whoever chooses the addresses does not
  * know which of them share a chain. */
@@ -115,6 +117,27 @@ static void hop_set(struct nic_paths *paths, struct nic_path *path,
 	*head = path;
 }
 
+static void hold_del(struct nic_path *path)
+{
+	if (!path->hold_at)
+		return;
+	*path->hold_at = path->hold_next;
+	if (path->hold_next)
+		path->hold_next->hold_at = path->hold_at;
+	path->hold_at = NULL;
+}
+
+static void hold_add(struct nic_paths *paths, struct nic_path *path)
+{
+	if (path->hold_at)
+		return;
+	path->hold_next = paths->holding;
+	path->hold_at = &paths->holding;
+	if (paths->holding)
+		paths->holding->hold_at = &path->hold_next;
+	paths->holding = path;
+}
+
 /* Hands all held packets over; they may not be held again by the callback. */
 static void settle(struct nic_paths *paths, struct nic_path *path, int error)
 {
@@ -122,6 +145,7 @@ static void settle(struct nic_paths *paths, struct nic_path *path, int error)
 
 	path->held = NULL;
 	path->n_held = 0;
+	hold_del(path);
 	while (list) {
 		struct nic_held *h = list;
 
@@ -371,6 +395,7 @@ bool nic_path_hold(struct nic_paths *paths, struct nic_path *path,
 	*end = h;
 	path->n_held++;
 	paths->held++;
+	hold_add(paths, path);
 	return true;
 }
 
@@ -461,11 +486,15 @@ static int on_event(const struct nlmsghdr *msg, void *arg)
 /* Paths with held packets must not wait for their next use. */
 static void resolve_held(struct nic_paths *paths)
 {
-	for (u32 i = 0; i < paths->count && paths->held; i++) {
-		struct nic_path *p = paths->ring[i];
+	struct nic_path *p = paths->holding, *next;
+	u32 asks = SWEEP_ASKS;
 
-		if (p->n_held && p->generation != paths->generation)
-			resolve(paths, p, nic_now_ms());
+	for (; p && asks; p = next) {
+		next = p->hold_next;
+		if (p->generation == paths->generation)
+			continue;
+		resolve(paths, p, nic_now_ms());
+		asks--;
 	}
 }
 
@@ -479,8 +508,7 @@ void nic_paths_events(struct nic_paths *paths)
 	}
 	if (paths->changed)
 		nic_netif_addresses(paths->rtnl, paths->netif);
-	if (seen && paths->held)
-		resolve_held(paths);
+	resolve_held(paths);
 }
 
 /* Nothing was heard of this one for a while: a lost notification, or a kernel
@@ -498,37 +526,48 @@ static void recheck(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
 		fail(paths, path, EHOSTUNREACH);
 }
 
-static void refresh(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
+/* False: the kernel need not be told of this one. */
+static bool refresh(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
 {
 	struct nic_touched *touched;
 
 	if (!path->used || path->lasting ||
 	    now_ms - path->refreshed_ms < REFRESH_MS)
-		return;
+		return false;
 	path->used = false;
 	path->refreshed_ms = now_ms;
 	touched = &paths->touched[hash_addr(paths, &path->hop) % TOUCHED];
 	/* All destinations behind a router have one hop. */
 	if (!memcmp(touched->hop.ip, path->hop.ip, 16) &&
 	    now_ms - touched->at_ms < REFRESH_MS / 2)
-		return;
+		return false;
 	touched->hop = path->hop;
 	touched->at_ms = now_ms;
 	use(paths, path);
+	return true;
 }
 
 void nic_paths_tick(struct nic_paths *paths, u64 now_ms)
 {
-	if (now_ms - paths->tick_ms < TICK_MS)
-		return;
-	paths->tick_ms = now_ms;
-	for (u32 i = 0; i < paths->count; i++) {
-		struct nic_path *p = paths->ring[i];
+	u32 looks = SWEEP_LOOKS, asks = SWEEP_ASKS;
 
-		if (p->state == NIC_PATH_READY)
-			refresh(paths, p, now_ms);
-		else if (p->state == NIC_PATH_RESOLVING &&
-			 now_ms - p->resolved_ms > TICK_MS)
+	if (paths->holding)
+		resolve_held(paths);
+	if (!paths->sweep) {
+		if (now_ms - paths->tick_ms < TICK_MS)
+			return;
+		paths->tick_ms = now_ms;
+		paths->sweep = paths->count;
+	}
+	for (; paths->sweep && looks && asks; looks--) {
+		struct nic_path *p = paths->ring[--paths->sweep];
+
+		if (p->state == NIC_PATH_READY) {
+			asks -= refresh(paths, p, now_ms);
+		} else if (p->state == NIC_PATH_RESOLVING &&
+			   now_ms - p->resolved_ms > TICK_MS) {
 			recheck(paths, p, now_ms);
+			asks--;
+		}
 	}
 }

@@ -28,6 +28,7 @@ enum nic_path_state {
  * struct nic_path - one destination
  * @next: hash chain.
  * @hop_next, @hop_at: chain of those with hops of one hash; @hop_at NULL: in none.
+ * @hold_next, @hold_at: list of those that hold packets; @hold_at NULL: it holds none.
  * @place: in the table's ring.
  * @recent: found again since the ring's hand came by.
  * @dst: key.
@@ -52,6 +53,7 @@ enum nic_path_state {
 struct nic_path {
 	struct nic_path *next;
 	struct nic_path *hop_next, **hop_at;
+	struct nic_path *hold_next, **hold_at;
 	u32 place;
 	bool recent;
 	struct homa_addr dst;
@@ -112,7 +114,9 @@ struct nic_touched {
  * @done: takes held packets.
  * @touch: makes the kernel resolve or probe a neighbour.
  * @arg: for both.
- * @tick_ms: last tick.
+ * @holding: those that hold packets.
+ * @tick_ms: when the last sweep over all began. @sweep: how many of them it has not
+ *	come to.
  * @changed: interface or addresses changed; the owner clears it.
  */
 struct nic_paths {
@@ -132,7 +136,9 @@ struct nic_paths {
 	nic_path_done done;
 	nic_path_touch touch;
 	void *arg;
+	struct nic_path *holding;
 	u64 tick_ms;
+	u32 sweep;
 	bool changed;
 };
 
@@ -163,7 +169,8 @@ void nic_path_heard(struct nic_paths *paths, const struct homa_addr *peer,
 void nic_paths_events(struct nic_paths *paths);
 
 /** nic_paths_tick() - now and then: refresh the neighbours in use, and end
- *  resolutions of which nothing was heard. */
+ *  resolutions of which nothing was heard. Bounded: what one call does not come to
+ *  is the next ones'. */
 void nic_paths_tick(struct nic_paths *paths, u64 now_ms);
 
 #endif

@@ -21,6 +21,9 @@
 #define ROUND_COMMANDS 256u
 #define QUIET_NS 200000u /* until an application must kick */
 
+/* A command that has to be looked at again in the next round, not a wrong one. */
+static const char next_round[] = "next round";
+
 static u32 read_once(const u32 *word)
 {
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -157,10 +160,12 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 		return "request token";
 	memcpy(send.dst.ip, sqe->ip, sizeof(send.dst.ip));
 	send.dst.encap = sqe->encap;
+	rc = app->shut ? -ESHUTDOWN :
+			 homad_dest(t, app->uid, &send.dst, send.length, &port);
+	if (unlikely(rc == -EAGAIN))
+		return next_round;
 	app->counters.requests++;
 	app->counters.tx_bytes += sqe->length;
-	rc = app->shut ? -ESHUTDOWN :
-			 homad_dest(t, &send.dst, send.length, &port);
 	if (!rc && port == t->d->local &&
 	    homad_direct_request(t, app, sqe, &send.dst, bytes_at(app, sqe)))
 		return NULL;
@@ -323,6 +328,13 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		 * reading the entry once more. */
 		__asm__ volatile("" ::: "memory");
 		wrong = command(t, app, &sqe);
+		if (unlikely(wrong == next_round)) {
+			app->sq_head[which]--;
+			t->put_off = app;
+			wrong = NULL;
+			*budget = 0;
+			break;
+		}
 		done++;
 		/* Ending everything is a turn's work by itself. */
 		*budget = sqe.op == HOMA_SQE_ABORT && !sqe.token ? 0 :
@@ -438,6 +450,8 @@ void homad_unpoll_app(struct homad_thread *t, struct homad_app *app)
 	if (__atomic_load_n(&app->thread, __ATOMIC_RELAXED) != t ||
 	    !app->is_polled)
 		return;
+	if (t->put_off == app)
+		t->put_off = NULL;
 	app->is_polled = false;
 	t->num_polled--;
 	homa_list_del(&app->polled);
@@ -456,12 +470,25 @@ static void park(struct homad_thread *t, struct homad_app *app)
 	homad_unpoll_app(t, app);
 }
 
+/* Of several attachments of a user each gets its look-up in time. */
+static void next_is_first(struct homad_thread *t)
+{
+	struct homad_app *app = t->put_off;
+
+	t->put_off = NULL;
+	if (!app->is_polled)
+		return;
+	homa_list_del(&app->polled);
+	homa_list_add_head(&t->polled, &app->polled);
+}
+
 int homad_commands(struct homad_thread *t)
 {
 	u32 left = t->num_polled, total = 0, done;
 
 	/* Who has had his turn goes to the end; who has not is first next time. */
-	while (left-- && total < ROUND_COMMANDS) {
+	while (left-- && total < ROUND_COMMANDS &&
+	       !homad_dests_exhausted(&t->dests)) {
 		struct homa_list *node = t->polled.next;
 		struct homad_app *app =
 			homa_container_of(node, struct homad_app, polled);
@@ -478,6 +505,8 @@ int homad_commands(struct homad_thread *t)
 		else if (homa_since(t->ctx.now, app->quiet_since) > QUIET_NS)
 			park(t, app);
 	}
+	if (unlikely(t->put_off))
+		next_is_first(t);
 	t->counters.commands += total;
 	return (int)total;
 }

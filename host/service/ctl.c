@@ -294,10 +294,15 @@ static void op_route(struct homad *d, struct homad_client *client,
 	struct homad_route route = { .app = client->app,
 				     .addr.encap = r->encap };
 
+	u32 tries = 8;
+
 	(void)d;
 	memcpy(route.addr.ip, r->ip, sizeof(route.addr.ip));
-	answer.error =
-		homad_call(client->app->thread, homad_session_route, &route);
+	/* Its user may have had his look-up in that round. */
+	do
+		answer.error = homad_call(client->app->thread,
+					  homad_session_route, &route);
+	while (answer.error == -EAGAIN && --tries);
 	if (answer.error)
 		snprintf(answer.text, sizeof(answer.text), "%s",
 			 strerror(-answer.error));

@@ -2,25 +2,53 @@
 /*
  * Which way to a destination: an application of this host (its own addresses),
  * a device over which Homa goes natively, or UDP encapsulation. The kernel's
- * routing table decides, asked once a second for each destination in use.
+ * routing table decides, asked once a second for each destination in use. Users
+ * share what is known, but one's destinations do not push out another's.
  */
 #include <errno.h>
+#include <sys/random.h>
+#include "homa_hash.h"
 #include "homa_sockaddr.h"
 #include "route.h"
 #include "service.h"
 
 #define BELIEVE_NS 1000000000u
+#define UNUSED_NS 10000000000u /* an entry not used for so long is free */
 
-static u32 slot_of(const struct homa_addr *addr)
+int homad_dests_init(struct homad_dests *dests)
 {
-	u32 mix = homa_get_be32(addr->ip + 12) ^
-		  homa_get_be32(addr->ip + 8) * 31 ^
-		  homa_get_be32(addr->ip + 4);
+	ssize_t n = getrandom(dests->key, sizeof(dests->key), 0);
 
-	return ((mix ^ addr->encap) * 2654435761u) >> 22;
+	if (n < 0)
+		return -errno;
+	dests->key[1] |= 1;
+	return n == (ssize_t)sizeof(dests->key) ? 0 : -EIO;
 }
 
-HOMA_STATIC_ASSERT(HOMAD_DESTS == 1u << (32 - 22), "slot_of() fits");
+/* Nobody outside knows which destinations share a set. */
+static struct homad_dest *set_of(struct homad_dests *dests,
+				 const struct homa_addr *addr)
+{
+	u64 high, low;
+
+	memcpy(&high, addr->ip, 8);
+	memcpy(&low, addr->ip + 8, 8);
+	low = homa_hash_mix(low ^ dests->key[0] ^ (u64)addr->encap << 40);
+	return dests->sets[(low + high * dests->key[1]) >> 54];
+}
+
+HOMA_STATIC_ASSERT(HOMAD_DEST_SETS == 1u << (64 - 54), "set_of() fits");
+
+static struct homad_dest *find_in(struct homad_dest *set,
+				  const struct homa_addr *addr)
+{
+	u32 i;
+
+	for (i = 0; i < HOMAD_DEST_WAYS; i++)
+		if (likely(homa_addr_equal(&set[i].addr, addr)))
+			return set[i].checked ? &set[i] : NULL;
+	return NULL;
+}
 
 static bool unspecified(const struct homa_addr *addr)
 {
@@ -114,39 +142,149 @@ static int resolve(struct homad_thread *t, struct homa_addr *addr,
 struct homad_dest *homad_dest_find(struct homad_thread *t,
 				   const struct homa_addr *addr)
 {
-	struct homad_dest *dest = &t->dests[slot_of(addr)];
-
-	return dest->checked && homa_addr_equal(&dest->addr, addr) ? dest :
-								     NULL;
+	return find_in(set_of(&t->dests, addr), addr);
 }
 
-/* What is known of how the peer likes long messages outlives the route. */
-static void look_up(struct homad_thread *t, struct homad_dest *dest,
-		    const struct homa_addr *addr)
+static bool unused(const struct homad_dest *dest, u64 now)
 {
-	if (!dest->checked || !homa_addr_equal(&dest->addr, addr)) {
+	return !dest->checked || homa_since(now, dest->used) > UNUSED_NS;
+}
+
+/* Nobody but its user has sent to it of late. */
+static bool own(const struct homad_dest *dest, u64 now)
+{
+	return !dest->others_at || homa_since(now, dest->others_at) > UNUSED_NS;
+}
+
+static u32 entries_of(const struct homad_dest *set, uid_t user)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < HOMAD_DEST_WAYS; i++)
+		n += set[i].user == user;
+	return n;
+}
+
+static bool older(const struct homad_dest *a, const struct homad_dest *b)
+{
+	return !b || a->used < b->used;
+}
+
+/* The entry of @user that is his alone and was used longest ago; NULL: none. */
+static struct homad_dest *own_in(struct homad_dest *set, uid_t user, u64 now,
+				 u32 *count)
+{
+	struct homad_dest *found = NULL;
+	u32 i;
+
+	*count = 0;
+	for (i = 0; i < HOMAD_DEST_WAYS; i++) {
+		if (set[i].user != user || !own(&set[i], now))
+			continue;
+		(*count)++;
+		if (older(&set[i], found))
+			found = &set[i];
+	}
+	return found;
+}
+
+/* One of who has the most in the set, @count; what several send to goes last. */
+static struct homad_dest *most_in(struct homad_dest *set, u64 now, u32 *count)
+{
+	struct homad_dest *found = NULL;
+	u32 i;
+
+	*count = 0;
+	for (i = 0; i < HOMAD_DEST_WAYS; i++) {
+		u32 n = entries_of(set, set[i].user) * 2 + own(&set[i], now);
+
+		if (n > *count || (n == *count && older(&set[i], found))) {
+			found = &set[i];
+			*count = n;
+		}
+	}
+	*count /= 2;
+	return found;
+}
+
+/*
+ * A user replaces an entry of his own, unless another has two more in the set than he,
+ * or he has none. So ever so many destinations of one take from another who has few
+ * nothing in a set, or once and not again.
+ */
+static struct homad_dest *place_in(struct homad_dest *set, uid_t user, u64 now)
+{
+	struct homad_dest *mine, *theirs;
+	u32 i, my_count, their_count;
+
+	for (i = 0; i < HOMAD_DEST_WAYS; i++)
+		if (unused(&set[i], now))
+			return &set[i];
+	mine = own_in(set, user, now, &my_count);
+	theirs = most_in(set, now, &their_count);
+	return mine && their_count < my_count + 2 ? mine : theirs;
+}
+
+static bool may_ask(struct homad_dests *dests, uid_t user)
+{
+	u32 i;
+
+	for (i = 0; i < dests->num_asked; i++)
+		if (dests->asked[i] == user)
+			return false;
+	if (homad_dests_exhausted(dests))
+		return false;
+	dests->asked[dests->num_asked++] = user;
+	return true;
+}
+
+/*
+ * The kernel is asked at most once for each user in a round, or the commands of one who
+ * sends to ever new destinations would hold up all others. What is known of how the
+ * peer likes long messages outlives the route.
+ */
+static struct homad_dest *look_up(struct homad_thread *t, uid_t user,
+				  struct homad_dest *dest,
+				  const struct homa_addr *addr)
+{
+	if (!may_ask(&t->dests, user)) {
+		t->counters.route_waits++;
+		return NULL;
+	}
+	if (!dest) {
+		dest = place_in(set_of(&t->dests, addr), user, t->ctx.now);
 		memset(dest, 0, sizeof(*dest));
 		dest->addr = *addr;
+		dest->user = user;
 	}
+	t->counters.route_lookups++;
 	dest->way = *addr;
 	dest->port = NULL;
 	dest->error = resolve(t, &dest->way, &dest->port);
 	dest->checked = t->ctx.now;
+	return dest;
 }
 
-int homad_dest(struct homad_thread *t, struct homa_addr *addr, u32 length,
-	       struct homad_port **port)
+int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
+	       u32 length, struct homad_port **port)
 {
-	struct homad_dest *dest = &t->dests[slot_of(addr)];
+	struct homad_dest *dest;
 
 	if (unlikely(unspecified(addr))) {
 		addr->encap = 0;
 		*port = t->d->local;
 		return 0;
 	}
-	if (unlikely(!homa_addr_equal(&dest->addr, addr) || !dest->checked ||
-		     homa_since(t->ctx.now, dest->checked) > BELIEVE_NS))
-		look_up(t, dest, addr);
+	dest = find_in(set_of(&t->dests, addr), addr);
+	if (unlikely(!dest ||
+		     homa_since(t->ctx.now, dest->checked) > BELIEVE_NS)) {
+		dest = look_up(t, user, dest, addr);
+		if (!dest)
+			return -EAGAIN;
+	}
+	dest->used = t->ctx.now;
+	if (unlikely(dest->user != user))
+		dest->others_at = t->ctx.now;
 	if (unlikely(dest->error))
 		return dest->error;
 	if (homad_bulk(t, dest, length, addr, port))

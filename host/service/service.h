@@ -20,6 +20,7 @@
 
 #include <pthread.h>
 #include "config.h"
+#include "dest.h"
 #include "hist.h"
 #include "homa_clock.h"
 #include "homa_engine.h"
@@ -35,7 +36,6 @@
 
 #define HOMAD_BATCH 32	  /* packets per nic_rx() */
 #define HOMAD_TX_BATCH 64 /* packets per nic_tx(), >= segments of a unit */
-#define HOMAD_DESTS 1024  /* destinations remembered by a thread */
 #define HOMAD_SPARES (2 * HOMAD_BATCH)
 #define HOMAD_TURN 32u /* commands of an application in one turn */
 #define HOMAD_TURNS_OF_RINGS (HOMA_SHM_SQS * HOMA_SHM_SQ_ENTRIES / HOMAD_TURN)
@@ -69,22 +69,6 @@ struct homad_port {
 	bool tx_blocked;
 	u64 rx_at, heard_at;
 	char name[32];
-};
-
-/**
- * struct homad_dest - the way to a destination, believed for a second
- * @addr: as applications name it. @way: with the encapsulation that is used.
- * @bulk_until: so long its UDP port is known to be its homad's (bulk.c).
- * @bulk_ask, @bulk_wait, @bulk_nonce: when to ask it next; how long after the last
- *	time without answer; the number that its answer must have, 0: none.
- */
-struct homad_dest {
-	struct homa_addr addr;
-	struct homa_addr way;
-	u64 checked;
-	struct homad_port *port;
-	int error;
-	u64 bulk_until, bulk_ask, bulk_wait, bulk_nonce;
 };
 
 /**
@@ -287,6 +271,8 @@ struct homad_app {
 	X(local_packets, "packets between applications of this host")  \
 	X(direct, "RPCs between applications of this host, the short way") \
 	X(bulk, "requests that went over UDP because they are long")   \
+	X(route_lookups, "questions to the kernel for the way to a destination") \
+	X(route_waits, "turns that ended because their user had one this round") \
 	X(evictions, "applications that broke the rules")              \
 	X(out_of_memory, "allocations for messages or objects that failed") \
 	X(jobs, "requests of the slow path")
@@ -313,6 +299,7 @@ struct homad_job {
  * @deadline: no homa_timer() needed before, ns, in the shards that it runs.
  * @apps: all attachments at home here.
  * @polled: attachments whose rings it looks at, in order of turns.
+ * @put_off: one of them that must wait for its user's next look-up of a route.
  * @touched: attachments that got completions in this round.
  * @closing: attachments whose RPCs are being ended.
  * @asleep: blocked in epoll_wait(); set before the last look at the rings.
@@ -339,6 +326,7 @@ struct homad_thread {
 	u32 num_apps;
 	struct homa_list polled;
 	u32 num_polled;
+	struct homad_app *put_off;
 	struct homa_list touched;
 	struct homa_list closing;
 	bool asleep;
@@ -355,7 +343,7 @@ struct homad_thread {
 	struct homa_slab directs;
 	u64 direct_id;
 	struct nic_rtnl rtnl;
-	struct homad_dest dests[HOMAD_DESTS];
+	struct homad_dests dests;
 	u64 bulk_answered; /* somebody's question, bulk.c */
 	struct nic_rx rx[HOMAD_BATCH];
 	struct homa_rx_pkt pkts[HOMAD_BATCH];
@@ -561,16 +549,6 @@ void homad_direct_retry(struct homad_thread *t, struct homad_app *client);
 void homad_direct_abort(struct homad_thread *t, struct homad_direct *d, int error);
 /** homad_direct_close() - @app ends. */
 void homad_direct_close(struct homad_thread *t, struct homad_app *app);
-
-/* ---- dest.c ---- */
-/** homad_dest() - the port towards @addr; may complete @addr (unspecified
- *  address, default encapsulation, bulk). 0 or a negative errno. */
-int homad_dest(struct homad_thread *t, struct homa_addr *addr, u32 length,
-	       struct homad_port **port);
-
-/** homad_dest_find() - what is known of @addr, or NULL. */
-struct homad_dest *homad_dest_find(struct homad_thread *t,
-				   const struct homa_addr *addr);
 
 /* ---- bulk.c ---- */
 /** homad_bulk() - if a message of @length goes better over UDP: true, with @addr

@@ -296,7 +296,7 @@ int homad_session_route(struct homad_thread *t, void *arg)
 	struct homad_port *port;
 
 	homad_now(t);
-	return homad_dest(t, &route->addr, 1, &port);
+	return homad_dest(t, route->app->uid, &route->addr, 1, &port);
 }
 
 int homad_session_shutdown(struct homad_thread *t, void *arg)

@@ -99,6 +99,8 @@ int homad_thread_make(struct homad *d, u32 index)
 		       d->config.spin_us * 1000ull, t->ctx.now);
 	rc = open_fds(t);
 	if (!rc)
+		rc = homad_dests_init(&t->dests);
+	if (!rc)
 		rc = homa_hist_init(&t->rtt);
 	return rc ? rc : homad_memory_init(t);
 }

@@ -131,10 +131,11 @@ static void daemon_start(struct homad *d, struct nic *nic, u64 seed)
 /* Every destination is @addr, over the first port: no routing table is asked. */
 static void know(struct homad *d, const struct homa_addr *addr)
 {
+	struct homad_dests *dests = &d->threads[0]->dests;
 	u32 i;
 
-	for (i = 0; i < HOMAD_DESTS; i++) {
-		struct homad_dest *dest = &d->threads[0]->dests[i];
+	for (i = 0; i < HOMAD_DEST_SETS; i++) {
+		struct homad_dest *dest = &dests->sets[i][0];
 
 		dest->addr = dest->way = *addr;
 		dest->port = &d->ports[0];

@@ -7,6 +7,9 @@
 #include "unit.h"
 
 static u32 asked;
+static u32 neighbours; /* questions for one */
+static bool silent; /* neighbours do not answer */
+static u32 touches;
 static u32 asked_for_mine;
 static struct homa_addr mine;
 
@@ -30,7 +33,7 @@ int nic_route_get(struct nic_rtnl *rtnl, const struct homa_addr *dst, int oif,
 		asked_for_mine++;
 	memset(route, 0, sizeof(*route));
 	route->ifindex = 1;
-	route->hop = number(1);
+	route->hop = silent ? *dst : number(1);
 	route->src = number(2);
 	return 0;
 }
@@ -40,8 +43,11 @@ int nic_neigh_get(struct nic_rtnl *rtnl, int ifindex, const struct homa_addr *ho
 {
 	(void)rtnl;
 	(void)ifindex;
+	neighbours++;
 	memset(neigh, 0, sizeof(*neigh));
 	neigh->hop = *hop;
+	if (silent)
+		return 0;
 	neigh->state = NIC_NEIGH_VALID;
 	neigh->lasting = true;
 	return 0;
@@ -75,6 +81,7 @@ static bool touch(void *arg, const struct homa_addr *hop)
 {
 	(void)arg;
 	(void)hop;
+	touches++;
 	return true;
 }
 
@@ -108,10 +115,43 @@ static void find__many_destinations(void **state)
 	nic_paths_fini(&paths);
 }
 
+/* A stranger's destinations, all of them neighbours that do not answer: each step over
+ * them is short, and every one is come to. */
+static void tick__many_destinations(void **state)
+{
+	struct nic_netif netif = { .index = 1, .mtu = 1500, .up = true };
+	struct homa_addr bound = number(2);
+	u64 now = nic_now_ms() + 600;
+	struct nic_paths paths;
+	struct nic_rtnl rtnl;
+	u32 i, before, failed = 0;
+
+	(void)state;
+	memset(&rtnl, 0, sizeof(rtnl));
+	assert_int_equal(nic_paths_init(&paths, &rtnl, &netif, &bound, done, touch, NULL), 0);
+	silent = true;
+	for (i = 0; i < NIC_PATH_MAX; i++) {
+		struct homa_addr other = number(1000 + i);
+
+		assert_int_equal(nic_path_find(&paths, &other)->state, NIC_PATH_RESOLVING);
+	}
+	for (i = 0; i < NIC_PATH_MAX; i++) {
+		before = neighbours + touches;
+		nic_paths_tick(&paths, now + 6000);
+		assert_in_range(neighbours + touches - before, 0, 8);
+	}
+	for (i = 0; i < NIC_PATH_MAX; i++)
+		failed += paths.ring[i]->state == NIC_PATH_FAILED;
+	assert_int_equal(failed, NIC_PATH_MAX);
+	nic_paths_fini(&paths);
+	silent = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(find__many_destinations),
+		cmocka_unit_test(tick__many_destinations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

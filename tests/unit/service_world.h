@@ -55,14 +55,9 @@ static inline struct side *attach(struct homad *d)
 	return s;
 }
 
-static inline void detach(struct side *s)
+/* What is left when the fast path has let go of it. */
+static inline void detach_closed(struct side *s)
 {
-	struct homad *d = s->d;
-
-	homad_call(s->app.thread, homad_session_close, &s->app);
-	while (!__atomic_load_n(&d->dead, __ATOMIC_ACQUIRE))
-		sched_yield();
-	d->dead = NULL;
 	assert_int_equal(s->app.phase, HOMAD_APP_DEAD);
 	homad_session_free(&s->app);
 	free(s->app.queues);
@@ -72,6 +67,17 @@ static inline void detach(struct side *s)
 	close(s->wakes[0]);
 	close(s->wakes[1]);
 	free(s);
+}
+
+static inline void detach(struct side *s)
+{
+	struct homad *d = s->d;
+
+	homad_call(s->app.thread, homad_session_close, &s->app);
+	while (!__atomic_load_n(&d->dead, __ATOMIC_ACQUIRE))
+		sched_yield();
+	d->dead = NULL;
+	detach_closed(s);
 }
 
 static inline void kick(struct side *s, u32 what)
