@@ -265,12 +265,16 @@ bool homa_rpc_more_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start, 
 void homa_rpc_speaks(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_heap_node *node = &rpc->in.node;
+	u64 left = rpc->in.length - rpc->in.received;
 	struct homa_sock *sock = rpc->sock;
 
 	homa_lock(&sock->lock);
-	if (homa_heap_linked(node) && node->key >= HOMA_SILENT)
-		homa_heap_update(&sock->starving, node, node->key - HOMA_SILENT,
-				 node->tie);
+	/*
+	 * Its place is that of what it lacks now. The one that was promised pages may
+	 * not stay behind a longer one, which waits for that promise.
+	 */
+	if (homa_heap_linked(node) && node->key != left)
+		homa_heap_update(&sock->starving, node, left, node->tie);
 	homa_sock_hungry(ctx, sock);
 	homa_unlock(&sock->lock);
 }

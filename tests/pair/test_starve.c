@@ -276,6 +276,40 @@ static void pages__are_taken_as_bytes_arrive(void **state)
 }
 
 /*
+ * A message that was promised its pages waits for the second of two, and more of its
+ * first part comes meanwhile; another one, longer than what is left of it, waits for
+ * two. When two pages are free again the first goes on: that it waits behind the other
+ * and the other for its promise was seen for ever.
+ */
+static void pages__go_to_who_was_promised_them(void **state)
+{
+	struct pair_config cfg = config();
+	struct pair_world *w;
+	u32 at;
+
+	(void)state;
+	cfg.pool_pages = 3;
+	cfg.release_delay_ns = TIMEOUT_NS / 4;
+	w = pair_world_new(&cfg);
+	pair_rpc(w, 1, 0, HOMA_BPAGE_SIZE, 1);
+	pair_run_for(w, PAIR_MS);
+	forge_data(w, 1, 2, 112991, 0, 1400);
+	pair_rpc(w, 1, 0, HOMA_BPAGE_SIZE, 1);
+	pair_run_for(w, PAIR_MS);
+	assert_int_equal(pages_free(w), 0);
+	forge_data(w, 1, 2, 112991, HOMA_BPAGE_SIZE, 1400);
+	for (at = 1400; at < 64000; at += 1400)
+		forge_data(w, 1, 2, 112991, at, 1400);
+	forge_data(w, 2, 2, 70000, 0, 1400);
+	assert_int_equal(pair_host_metric(&w->hosts[0], HOMA_M_tx_resend), 0);
+	pair_run_for(w, cfg.release_delay_ns + 5 * PAIR_MS);
+	assert_true(pair_host_metric(&w->hosts[0], HOMA_M_tx_resend) > 0);
+	pair_run_for(w, 3 * TIMEOUT_NS);
+	assert_int_equal(rpcs(w, 0), 0);
+	pair_finish(w);
+}
+
+/*
  * Strangers begin @per_second messages of @length, each from another address; host
  * 1 and 2 ask for what they always ask, one request at a time. Returns the longest
  * that one of their RPCs took; in @done how many.
@@ -396,6 +430,7 @@ int main(void)
 		cmocka_unit_test(starving__response_is_not_given_up),
 		cmocka_unit_test(starving__response_of_a_server_that_vanished),
 		cmocka_unit_test(pages__are_taken_as_bytes_arrive),
+		cmocka_unit_test(pages__go_to_who_was_promised_them),
 		cmocka_unit_test(strangers__starve_nobody),
 		cmocka_unit_test(strangers__stop_long_messages_for_a_moment),
 		cmocka_unit_test(long__ones_come_through_few_pages),
