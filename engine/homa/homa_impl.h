@@ -87,6 +87,8 @@ void homa_rpc_end(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* A client's RPC is about to end before its response has come; shard locked. */
 void homa_rpc_tell_server(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_event_add(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* Bytes up to @end came again that had been asked for; shard locked. */
+void homa_rpc_repaired(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end);
 /* Takes the RPC out of both schedulers. */
 void homa_rpc_unschedule(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_rpc_arm(struct homa_rpc *rpc, u64 deadline);
@@ -215,8 +217,9 @@ void homa_link_rtt_sample(struct homa_ctx *ctx, struct homa_link *link, u64 ns);
 
 /* ---- homa_timer.c ---- */
 
-/* Ask for what is missing of @rpc's granted bytes; how many asked. Shard locked. */
-u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u8 prio);
+/* Ask for what is missing of @rpc's granted bytes before @end; how many asked. Shard
+ * locked. */
+u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end, u8 prio);
 /* Every 100 ms with traffic: collect idle peers, recompute cutoffs. */
 void homa_maintain(struct homa_ctx *ctx, struct homa_link *link);
 
@@ -238,7 +241,8 @@ static inline bool homa_rpc_lacks(const struct homa_rpc *rpc, u32 start, u32 end
 	return start < rpc->placed_from || end > rpc->placed_to;
 }
 
-/* The sender of a message that waits for pages was heard; shard locked. */
+/* The sender of a message that waits for pages was heard, or more of the message came
+ * where it has pages; shard locked. */
 void homa_rpc_speaks(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* A message with HOMA_RPC_HOLDING is whole, or over for another reason; shard locked. */
 void homa_rpc_complete(struct homa_rpc *rpc);

@@ -195,6 +195,8 @@ enum homa_rpc_flags {
  *	lock; a part that has arrived keeps its page while it is copied.
  * @placed_from, @placed_to: bytes between are known to have pages, for a short look;
  *	all, if there is no region.
+ * @repaired_to: end of the last bytes that came again since they were asked for, 0:
+ *	none did. What is missing before it was sent again earlier, and is lost.
  * @owed: how many more it was promised.
  * @resp_limit_kib: server: the client's wish (incast control), 0: none.
  * @once: server: where it is remembered that this request began; homa_once.c.
@@ -229,6 +231,7 @@ struct homa_rpc {
 	u32 hash_value;
 	u32 copied;
 	u32 placed_from, placed_to;
+	u32 repaired_to;
 	struct homa_rangeset ranges;
 	struct homa_list holding;	/* sock lock */
 	u32 pages[HOMA_MAX_BPAGES];

@@ -69,6 +69,7 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	rpc->event_queued = 0;
 	rpc->error = 0;
 	rpc->copied = 0;
+	rpc->repaired_to = 0;
 	rpc->num_pages = 0;
 	rpc->owed = 0;
 	rpc->resp_limit_kib = 0;

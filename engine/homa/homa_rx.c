@@ -303,6 +303,8 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 	homa_count(ctx, HOMA_M_rx_fresh_bytes, (u32)fresh);
 	rpc->fresh_at = ctx->now;
 	homa_grant_received(ctx, rpc, (u32)fresh);
+	if (unlikely(d->retransmit))
+		homa_rpc_repaired(ctx, rpc, fresh_end);
 	if (unlikely(rpc->flags & HOMA_RPC_NO_BUFFER))
 		homa_rpc_speaks(ctx, rpc);
 	homa_ref_get(&rpc->refs);

@@ -185,7 +185,8 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		ctrl->offset = 0;
 		ctrl->length = HOMA_RESEND_ALL;
 		ctrl->priority = homa_ctrl_level(ctx, 7);
-	} else if (!homa_resend_missing(ctx, rpc, homa_ctrl_level(ctx, 7))) {
+	} else if (!homa_resend_missing(ctx, rpc, 0xffffffff,
+					homa_ctrl_level(ctx, 7))) {
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
 		return;
 	}

@@ -383,7 +383,7 @@ static void homa_rpc_fed(struct homa_ctx *ctx, const struct homa_feed *feed)
 		rpc->fresh_at = ctx->now;
 		rpc->probes = 0;
 		if (rpc->in.received) {
-			homa_resend_missing(ctx, rpc, level);
+			homa_resend_missing(ctx, rpc, 0xffffffff, level);
 		} else {
 			HOMA_WRITE_ONCE(rpc->in.granted,
 					homa_min_u32(rpc->in.length, HOMA_READ_ONCE(
@@ -465,6 +465,7 @@ static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 p
 	ctx->spare_ranges += rpc->ranges.gaps;
 	homa_ranges_release(&rpc->ranges, &ctx->spare_range);
 	rpc->copied = 0;
+	rpc->repaired_to = 0;
 	in->again = homa_max_u32(in->again, in->granted);
 	HOMA_WRITE_ONCE(in->granted, 0);
 	HOMA_WRITE_ONCE(in->in_order, 0);

@@ -15,15 +15,16 @@
 #include "homa_rx.h"
 
 #define HOMA_MAX_GAP_RESENDS 64u	/* in one question */
+#define HOMA_REPAIR_ROUNDS 8u	/* questions per interval while repair goes on */
 #define HOMA_MAINTAIN_NS 100000000u
 #define HOMA_MIN_PROBES 2u	/* questions before silence means death */
 #define HOMA_STALLED 4u		/* timeouts that a request may stay as it is */
 
 /* ---- asking the peer ---- */
 
-u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u8 prio)
+u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end_at, u8 prio)
 {
-	u32 granted = HOMA_READ_ONCE(rpc->in.granted);
+	u32 limit = homa_min_u32(HOMA_READ_ONCE(rpc->in.granted), end_at);
 	struct homa_ranges_iter iter;
 	u32 start, end, n = 0;
 
@@ -31,7 +32,7 @@ u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u8 prio)
 		return 0;
 	homa_ranges_iter_init(&iter, &rpc->ranges);
 	while (n < HOMA_MAX_GAP_RESENDS &&
-	       homa_ranges_missing(&iter, granted, &start, &end)) {
+	       homa_ranges_missing(&iter, limit, &start, &end)) {
 		struct homa_ctrl *ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
 
 		ctrl->offset = start;
@@ -39,6 +40,7 @@ u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u8 prio)
 		ctrl->priority = prio;
 		n++;
 	}
+	rpc->repaired_to = 0;
 	return n;
 }
 
@@ -97,6 +99,28 @@ static u64 homa_backoff(const struct homa_rpc *rpc, u64 base)
 	return homa_ask_after(rpc, base, homa_min_u32(rpc->probes, HOMA_DOUBLINGS));
 }
 
+/*
+ * Bytes are sent again in the order in which they were asked for, ahead of all others
+ * of their message. When some come, what was asked for before them and has not come
+ * was lost once more, and is asked for without another interval of silence.
+ */
+void homa_rpc_repaired(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end)
+{
+	u64 base = HOMA_READ_ONCE(rpc->link->derived.resend_ns);
+
+	if (!rpc->probe_at)
+		return;
+	if (!rpc->repaired_to)
+		homa_rpc_arm(rpc, ctx->now + base / HOMA_REPAIR_ROUNDS);
+	rpc->repaired_to = homa_max_u32(rpc->repaired_to, end);
+}
+
+/* Is something missing that was overtaken by what was sent again after it? */
+static bool homa_rpc_overtaken(const struct homa_rpc *rpc)
+{
+	return rpc->repaired_to > homa_ranges_in_order(&rpc->ranges);
+}
+
 enum homa_question {
 	HOMA_ASK_RESPONSE,	/* client: is there a response? */
 	HOMA_ASK_MISSING,	/* receiver: bytes that should have come */
@@ -119,7 +143,8 @@ static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		ctrl->priority = top;
 		break;
 	case HOMA_ASK_MISSING:
-		homa_resend_missing(ctx, rpc, top);
+		homa_resend_missing(ctx, rpc, homa_rpc_overtaken(rpc) ?
+				    rpc->repaired_to : 0xffffffff, top);
 		break;
 	case HOMA_ASK_ALIVE:
 		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
@@ -287,6 +312,8 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		return 0;
 	}
 	due = homa_max_u64(since, rpc->probe_at) + homa_backoff(rpc, base);
+	if (question == HOMA_ASK_MISSING && homa_rpc_overtaken(rpc))
+		due = rpc->probe_at + base / HOMA_REPAIR_ROUNDS;
 	if (rpc->flags & HOMA_RPC_BUSY) {
 		due = rpc->probe_at;
 		since = homa_max_u64(since, HOMA_READ_ONCE(rpc->peer->heard_at));

@@ -434,7 +434,7 @@ static void loss__many_gaps_are_repaired_together(void **state)
 {
 	static const struct {
 		u32 loss, most_us;
-	} goals[] = { { 20, 12000 }, { 30, 18000 }, { 50, 27000 } };
+	} goals[] = { { 20, 8500 }, { 30, 10500 }, { 50, 14500 } };
 	u32 i;
 
 	(void)state;
