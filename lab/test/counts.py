@@ -19,7 +19,10 @@ from lab.test.context import ROOT, Context, Tally
 SECONDS = 900
 # Program of tests/bench and, per figure, its name in the JSON that the program writes.
 PROGRAMS = {
-    "engine_cost": {"engine_cost": "instructions_per_data_packet"},
+    "engine_cost": {
+        "engine_cost": "instructions_per_data_packet",
+        "engine_cost.crowd": "instructions_beside_crowd",
+    },
     "service_cost": {f"service_cost.{way}": way for way in ("rate", "one", "local")},
 }
 HINT = """\

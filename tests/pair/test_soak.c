@@ -172,6 +172,10 @@ static void soak_one(u64 seed)
 	s.closes = pair_chance(&draw, 400);
 	s.gap = one_of(&draw, 1000, 100000, 2000000);
 	s.bits = 4 + pair_below(&draw, 17);
+	/* Hardly more than the longest message needs. */
+	if (cfg.pool_pages && pair_chance(&draw, 250))
+		cfg.pool_pages = 1 + (1u << s.bits) / HOMA_BPAGE_SIZE +
+				 pair_below(&draw, 4);
 	w = pair_world_new(&cfg);
 	/* What a former server life executed may come again, late. */
 	if (s.restarts && (cfg.faults.dup || cfg.faults.reorder))
