@@ -147,6 +147,8 @@ void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		homa_once_end(ctx, rpc->link, rpc->peer, rpc->id, rpc->once,
 			      rpc->flags & HOMA_RPC_EXECUTED);
 	rpc->state = HOMA_RPC_DEAD;
+	if (ctx->rx_rpc == rpc)
+		ctx->rx_rpc = NULL;
 	homa_table_del(&rpc->shard->rpcs, &rpc->hash);
 	homa_lock(&sock->lock);
 	homa_list_del(&rpc->sock_rpcs);

@@ -168,6 +168,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 			      in->hash, hdr->sport, 0);
 	if (rpc) {
 		rpc->once = once;
+		ctx->rx_rpc = rpc;
 		if (!in->whole)
 			homa_rx_arm(ctx, rpc);
 		peer = NULL;
@@ -185,19 +186,28 @@ out:
 	return rpc;
 }
 
-/* Find the RPC a DATA or START_MSG belongs to, ready to take bytes. */
-static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
-					 const struct homa_rx_in *in,
-					 struct homa_rx_pkt *pkt,
-					 const struct homa_hdr *hdr, u32 length,
-					 u32 granted, bool retransmit)
+static inline struct homa_rpc *homa_rx_goes_on(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
+	homa_rx_heard(ctx, rpc);
+	rpc->probes = 0;
+	homa_busy_over(rpc);
+	return rpc;
+}
+
+/* The RPC of a DATA or START_MSG that is the first of its message, or makes no sense. */
+static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx, const struct homa_rx_in *in,
+				      struct homa_rx_pkt *pkt, const struct homa_packet *p)
+{
+	const struct homa_hdr *hdr = &p->hdr;
+	bool data = hdr->type == HOMA_DATA;
+	u32 length = data ? p->data.length : p->start.length;
+	u32 granted = data ? homa_max_u32(p->data.incoming, in->end) : 0;
 	bool from_client = !(hdr->sender_id & 1);
-	struct homa_rpc *rpc = homa_rx_find(in, hdr, pkt->src);
+	struct homa_rpc *rpc = ctx->rx_rpc;
 	bool begun = true;
 
 	if (!rpc && from_client) {
-		rpc = homa_rx_request(ctx, in, pkt, hdr, retransmit);
+		rpc = homa_rx_request(ctx, in, pkt, hdr, data && p->data.retransmit);
 		if (!rpc)
 			return NULL;
 		begun = homa_rx_begin(ctx, in, rpc, length, granted);
@@ -219,15 +229,25 @@ static struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 			homa_rpc_fail(ctx, rpc, HOMA_ENOBUFS);
 		return NULL;
 	}
+	if (rpc->state == HOMA_RPC_INCOMING)
+		return homa_rx_goes_on(ctx, rpc);
 	homa_rx_heard(ctx, rpc);
-	if (rpc->state != HOMA_RPC_INCOMING) {
-		homa_rx_drop(ctx, pkt, rpc->state == HOMA_RPC_FAILED ?
-			     HOMA_M_drop_state : HOMA_M_rx_duplicates);
-		return NULL;
-	}
-	rpc->probes = 0;
-	homa_busy_over(rpc);
-	return rpc;
+	homa_rx_drop(ctx, pkt, rpc->state == HOMA_RPC_FAILED ? HOMA_M_drop_state :
+							       HOMA_M_rx_duplicates);
+	return NULL;
+}
+
+/* Find the RPC a DATA or START_MSG belongs to, ready to take bytes. */
+static inline struct homa_rpc *
+homa_rx_incoming(struct homa_ctx *ctx, const struct homa_rx_in *in, struct homa_rx_pkt *pkt,
+		 const struct homa_packet *p, u32 length)
+{
+	struct homa_rpc *rpc = ctx->rx_rpc;
+
+	if (likely(rpc && rpc->state == HOMA_RPC_INCOMING && rpc->in.length == length &&
+		   homa_rx_fits(rpc, &p->hdr)))
+		return homa_rx_goes_on(ctx, rpc);
+	return homa_rx_first(ctx, in, pkt, p);
 }
 
 /* ---- DATA ---- */
@@ -270,8 +290,7 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 	in->start = d->offset;
 	in->end = end;
 	in->whole = d->payload_len == d->length;
-	rpc = homa_rx_incoming(ctx, in, pkt, &p->hdr, d->length,
-			       homa_max_u32(d->incoming, end), d->retransmit);
+	rpc = homa_rx_incoming(ctx, in, pkt, p, d->length);
 	if (!rpc)
 		return;
 	if (d->resp_limit_kib)
@@ -326,7 +345,7 @@ static void homa_rx_start(struct homa_ctx *ctx, struct homa_rx_in *in,
 	in->start = 0;
 	in->end = 1;
 	in->whole = false;
-	rpc = homa_rx_incoming(ctx, in, pkt, &p->hdr, p->start.length, 0, false);
+	rpc = homa_rx_incoming(ctx, in, pkt, p, p->start.length);
 	if (rpc && rpc->flags & HOMA_RPC_NO_BUFFER)
 		homa_rpc_speaks(ctx, rpc);
 }
@@ -452,32 +471,52 @@ static void homa_rx_acks(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 			    p->ack.ack[i].server_port);
 }
 
+static inline void homa_rx_unlock(struct homa_ctx *ctx, struct homa_rx_in *in)
+{
+	ctx->rx_rpc = NULL;
+	if (in->shard)
+		homa_unlock(&in->shard->lock);
+	in->shard = NULL;
+}
+
+/*
+ * Lock the shard that @hdr's RPC belongs to, and find the RPC. Packets come in trains:
+ * most are about the RPC of the one before, which is not looked for again.
+ */
+static inline void homa_rx_look_up(struct homa_ctx *ctx, struct homa_rx_in *in,
+			    const struct homa_hdr *hdr, const struct homa_addr *src)
+{
+	u64 id = hdr->sender_id ^ 1;
+	struct homa_shard *shard;
+
+	if (ctx->rx_rpc && homa_rx_about(ctx->rx_rpc, hdr, src))
+		return;
+	in->hash = homa_rpc_hash(ctx, id, src);
+	shard = homa_shard_at(ctx->engine, in->hash);
+	if (shard != in->shard) {
+		homa_rx_unlock(ctx, in);
+		homa_lock(&shard->lock);
+		in->shard = shard;
+	}
+	ctx->rx_rpc = homa_rpc_find(shard, in->hash, id, id & 1 ? src : NULL);
+}
+
 /* One packet; keeps or changes the locked shard in @in. */
 static void homa_rx_one(struct homa_ctx *ctx, struct homa_rx_in *in,
 			struct homa_rx_pkt *pkt)
 {
-	struct homa_shard *shard;
 	struct homa_packet p HOMA_NOINIT;
 
 	if (!homa_rx_decode(ctx, pkt, &p))
 		return;
 	if (p.hdr.type == HOMA_ACK ||
 	    (p.hdr.type == HOMA_DATA && p.data.ack.client_id)) {
-		if (in->shard)
-			homa_unlock(&in->shard->lock);
-		in->shard = NULL;
+		homa_rx_unlock(ctx, in);
 		homa_rx_acks(ctx, pkt, &p);
 		if (p.hdr.type == HOMA_ACK)
 			return;
 	}
-	in->hash = homa_rpc_hash(ctx, p.hdr.sender_id ^ 1, pkt->src);
-	shard = homa_shard_at(ctx->engine, in->hash);
-	if (shard != in->shard) {
-		if (in->shard)
-			homa_unlock(&in->shard->lock);
-		homa_lock(&shard->lock);
-		in->shard = shard;
-	}
+	homa_rx_look_up(ctx, in, &p.hdr, pkt->src);
 	if (likely(p.hdr.type == HOMA_DATA))
 		homa_rx_data(ctx, in, pkt, &p);
 	else if (p.hdr.type == HOMA_START_MSG)
@@ -509,8 +548,7 @@ void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
 	for (i = 0; i < n; i++)
 		if (!acks || !homa_rx_is_ack(&pkts[i]))
 			homa_rx_one(ctx, &in, &pkts[i]);
-	if (in.shard)
-		homa_unlock(&in.shard->lock);
+	homa_rx_unlock(ctx, &in);
 	if (unlikely(ctx->now >= HOMA_READ_ONCE(ctx->engine->maintain_at)))
 		homa_maintain(ctx, link);
 }

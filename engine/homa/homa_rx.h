@@ -9,7 +9,8 @@
 #include "homa_impl.h"
 
 /*
- * struct homa_rx_in - where a packet came in and where its RPC belongs
+ * struct homa_rx_in - where a packet came in and where its RPC belongs; the RPC itself,
+ *	if it exists, is homa_ctx.rx_rpc
  * @hash: homa_rpc_hash() of its id; @shard follows from it and is locked.
  * @start, @end: bytes of its message that it is or announces.
  * @whole: it is DATA, and all of its message.
@@ -23,18 +24,16 @@ struct homa_rx_in {
 };
 
 /*
- * The RPC that a packet is about, whatever its ports; NULL: none here. A client's
- * is found by its id alone, which is ours: a server with several addresses may
- * answer from another one than it was asked at. A server's belongs to the address
- * that the request came from.
+ * Is a packet about @rpc, whatever its ports? A client's RPC is known by its id
+ * alone, which is ours: a server with several addresses may answer from another one
+ * than it was asked at. A server's belongs to the address that the request came from.
  */
-static inline struct homa_rpc *homa_rx_find(const struct homa_rx_in *in,
-					    const struct homa_hdr *hdr,
-					    const struct homa_addr *src)
+static inline bool homa_rx_about(const struct homa_rpc *rpc, const struct homa_hdr *hdr,
+				 const struct homa_addr *src)
 {
 	u64 id = hdr->sender_id ^ 1;
 
-	return homa_rpc_find(in->shard, in->hash, id, id & 1 ? src : NULL);
+	return rpc->id == id && (!(id & 1) || homa_addr_equal(&rpc->peer->addr, src));
 }
 
 /* Does it have the ports of that RPC? Else it is somebody's guess. */

@@ -300,7 +300,7 @@ void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		return;
 	}
 	homa_count(ctx, metric[p->hdr.type - HOMA_TYPE_FIRST], 1);
-	rpc = homa_rx_find(in, &p->hdr, pkt->src);
+	rpc = ctx->rx_rpc;
 	if (!rpc) {
 		homa_rx_no_rpc(ctx, in->link, pkt, &p->hdr);
 		return;

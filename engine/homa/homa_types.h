@@ -346,6 +346,7 @@ struct homa_ctx {
 	u32 cpu;
 	u32 num_ctrl;
 	struct homa_tx_desc *tx_now;
+	struct homa_rpc *rx_rpc;	/* of the packet in homa_rx(), NULL: none here */
 	u32 spare_rpcs, spare_peers, spare_ranges, spare_segments;
 	struct homa_segment *spare_segment;
 	struct homa_rpc *spare_rpc;
