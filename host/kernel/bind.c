@@ -26,17 +26,12 @@ static int homa_name_size(const struct sock *sk)
 static int homa_bind_locked(struct homa_ksock *hsk, u16 port)
 {
 	struct homa_cpu *cpu;
-	u16 before;
 	int err;
 
 	if (READ_ONCE(hsk->shutdown))
 		return -ESHUTDOWN;
-	before = homa_sock_port(hsk->engine_sock);
-	if (before == port)
+	if (homa_sock_port(hsk->engine_sock) == port)
 		return 0;
-	if (before < HOMA_MIN_DEFAULT_PORT)
-		return homa_error_text(hsk, -EINVAL,
-				       "bind: the socket is bound already");
 	cpu = homa_enter_wait(hsk->hnet);
 	if (!cpu)
 		return -ENETDOWN;
@@ -71,6 +66,25 @@ int homa_bind(struct socket *sock, homa_bind_addr *addr, int len)
 	err = homa_bind_locked(hsk, port);
 	release_sock(sock->sk);
 	return err;
+}
+
+/* It changes nothing, for each message names its peer; but programs written for the
+ * existing module may call it. */
+int homa_connect(struct socket *sock, homa_bind_addr *addr, int len, int flags)
+{
+	const struct sockaddr *name = (const struct sockaddr *)addr;
+	struct homa_ksock *hsk = homa_ksk(sock->sk);
+
+	if (len < (int)sizeof(name->sa_family))
+		return homa_error_text(hsk, -EINVAL, "connect: the address is cut off");
+	if (name->sa_family == AF_UNSPEC)
+		return 0;
+	if (name->sa_family != sock->sk->sk_family)
+		return homa_error_text(hsk, -EAFNOSUPPORT,
+				       "connect: the address is of another family than the socket");
+	if (len < homa_name_size(sock->sk))
+		return homa_error_text(hsk, -EINVAL, "connect: the address is cut off");
+	return 0;
 }
 
 int homa_getname(struct socket *sock, struct sockaddr *addr, int peer)

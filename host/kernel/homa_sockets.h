@@ -18,6 +18,7 @@ struct homa_name {
 };
 
 int homa_bind(struct socket *sock, homa_bind_addr *addr, int len);
+int homa_connect(struct socket *sock, homa_bind_addr *addr, int len, int flags);
 int homa_getname(struct socket *sock, struct sockaddr *addr, int peer);
 /** homa_name_get() - from msg_name; -EINVAL, -EAFNOSUPPORT, -ENETUNREACH. */
 int homa_name_get(struct homa_ksock *hsk, const struct msghdr *msg,

@@ -137,6 +137,8 @@ static int homa_info_ioctl(struct homa_ksock *hsk, struct homa_info __user *arg)
 	struct homa_info info;
 	int err;
 
+	if (READ_ONCE(hsk->shutdown))
+		return -ESHUTDOWN;
 	if (copy_from_user(&info, arg, sizeof(info)))
 		return -EFAULT;
 	list = kmalloc(sizeof(*list), GFP_KERNEL);

@@ -111,9 +111,10 @@ static int homa_region_set(struct homa_ksock *hsk,
 		return err;
 	}
 	hsk->pool = pool;
-	mmgrab(current->mm);
-	WRITE_ONCE(hsk->mm, current->mm);
 	homa_room_open(hsk);
+	mmgrab(current->mm);
+	/* From now on it can be received into. */
+	smp_store_release(&hsk->mm, current->mm);
 	return 0;
 }
 

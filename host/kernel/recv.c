@@ -414,34 +414,56 @@ static int homa_receive_private(struct homa_ksock *hsk, struct homa_receipt *r)
 
 /* ---- the call ---- */
 
-static int homa_receipt_begin(struct homa_ksock *hsk, const struct msghdr *msg,
-			      int flags, struct homa_receipt *r)
+/* The arguments; of @flags only MSG_DONTWAIT says something, as in the existing module. */
+static int homa_receipt_args(struct homa_ksock *hsk, const struct msghdr *msg,
+			     int flags, struct homa_receipt *r)
 {
-	const struct mm_struct *mm;
-
-	if (flags & (MSG_OOB | MSG_PEEK | MSG_ERRQUEUE))
-		return homa_error_text(hsk, -EOPNOTSUPP,
-				       "recvmsg: Homa has no MSG_OOB, MSG_PEEK, MSG_ERRQUEUE");
 	if (!msg->msg_control || !msg->msg_control_is_user ||
 	    msg->msg_controllen != sizeof(r->args))
 		return homa_error_text(hsk, -EINVAL,
 				       "recvmsg: msg_control is not a struct homa_recvmsg_args with its size in msg_controllen");
 	if (copy_from_user(&r->args, msg->msg_control_user, sizeof(r->args)))
 		return -EFAULT;
+	r->held = NULL;
+	r->how = HOMA_H_COUNT;
+	r->timeo = sock_rcvtimeo(&hsk->inet.sk, flags & MSG_DONTWAIT);
+	return 0;
+}
+
+static int homa_receipt_check(struct homa_ksock *hsk, const struct homa_receipt *r)
+{
+	/* Of whose region all else is there: homa_region_set(). */
+	const struct mm_struct *mm = smp_load_acquire(&hsk->mm);
+
 	if (r->args.reserved)
 		return homa_error_text(hsk, -EINVAL,
 				       "recvmsg: the reserved field is not 0");
-	mm = READ_ONCE(hsk->mm);
-	if (unlikely(mm && mm != current->mm))
+	if (unlikely(!mm))
+		return homa_error_text(hsk, -EINVAL,
+				       "recvmsg: the socket has no receive region; set SO_HOMA_RCVBUF first");
+	if (unlikely(mm != current->mm))
 		return homa_error_text(hsk, -EFAULT,
 				       "recvmsg: another process gave the receive region, which is no memory of this one");
 	if (r->args.num_bpages > HOMA_MAX_BPAGES)
 		return homa_error_text(hsk, -EINVAL,
 				       "recvmsg: num_bpages is larger than 16");
-	r->held = NULL;
-	r->how = HOMA_H_COUNT;
-	r->timeo = sock_rcvtimeo(&hsk->inet.sk, flags & MSG_DONTWAIT);
 	return 0;
+}
+
+/*
+ * Nothing was received: no RPC is named, and pages that are back are not given twice.
+ * The kernel would begin a call again that ends with -ERESTARTSYS, but a private one
+ * could not, with the id gone.
+ */
+static int homa_receipt_none(struct msghdr *msg, struct homa_receipt *r, int rc)
+{
+	if (rc == -ERESTARTSYS && r->args.id)
+		rc = -EINTR;
+	r->args.id = 0;
+	r->args.completion_cookie = 0;
+	if (copy_to_user(msg->msg_control_user, &r->args, sizeof(r->args)))
+		return -EFAULT;
+	return rc;
 }
 
 static int homa_receipt_end(struct homa_ksock *hsk, struct msghdr *msg,
@@ -462,8 +484,7 @@ static int homa_receipt_end(struct homa_ksock *hsk, struct msghdr *msg,
 	if (msg->msg_name)
 		msg->msg_namelen = homa_name_put(hsk, &info->peer, info->peer_port,
 						 msg->msg_name);
-	/* What the system call calls msg_controllen is how far this moved. */
-	msg->msg_control_user = (char __user *)msg->msg_control_user + sizeof(r->args);
+	/* msg_control stays where it was, so that the system call says msg_controllen 0. */
 	msg->msg_controllen = 0;
 	if (info->kind == HOMA_EV_FAILED)
 		return homa_error_text(hsk, -info->error, "the RPC failed");
@@ -476,21 +497,17 @@ int homa_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len, int fla
 	struct homa_receipt r HOMA_NOINIT;
 	int rc;
 
-	rc = homa_receipt_begin(hsk, msg, flags, &r);
+	rc = homa_receipt_args(hsk, msg, flags, &r);
 	if (rc)
 		return rc;
+	rc = homa_receipt_check(hsk, &r);
+	if (rc)
+		return homa_receipt_none(msg, &r, rc);
 	rc = homa_give_back(hsk, r.args.bpage_offsets, r.args.num_bpages);
-	if (rc)
-		return rc;
-	rc = r.args.id ? homa_receive_private(hsk, &r) :
-			 homa_receive_shared(hsk, &r);
-	if (rc > 0)
-		return homa_receipt_end(hsk, msg, &r);
-	/* The pages are back: a call that is made again must not give them twice. */
-	if (r.args.num_bpages) {
-		r.args.num_bpages = 0;
-		if (copy_to_user(msg->msg_control_user, &r.args, sizeof(r.args)))
-			return -EFAULT;
-	}
-	return rc;
+	r.args.num_bpages = 0;
+	if (!rc)
+		rc = r.args.id ? homa_receive_private(hsk, &r) :
+				 homa_receive_shared(hsk, &r);
+	return rc > 0 ? homa_receipt_end(hsk, msg, &r) :
+			homa_receipt_none(msg, &r, rc);
 }

@@ -27,6 +27,13 @@ struct homa_sending {
 
 /* ---- checks ---- */
 
+#define HOMA_BAD_LENGTH "sendmsg: a message has 1 to 1000000 bytes"
+
+static bool homa_length_fits(u32 length)
+{
+	return length && length <= HOMA_MAX_MESSAGE_LENGTH;
+}
+
 static int homa_send_check(struct homa_ksock *hsk, const struct msghdr *msg,
 			   size_t len, struct homa_sending *s)
 {
@@ -34,7 +41,7 @@ static int homa_send_check(struct homa_ksock *hsk, const struct msghdr *msg,
 
 	if (err)
 		return err;
-	if (!msg->msg_control || !msg->msg_control_is_user || msg->msg_controllen)
+	if (!msg->msg_control_is_user || msg->msg_controllen)
 		return homa_error_text(hsk, -EINVAL,
 				       "sendmsg: msg_control is not a struct homa_sendmsg_args with msg_controllen 0");
 	if (copy_from_user(&s->args, msg->msg_control_user, sizeof(s->args)))
@@ -45,13 +52,15 @@ static int homa_send_check(struct homa_ksock *hsk, const struct msghdr *msg,
 	if (s->args.id && s->args.completion_cookie)
 		return homa_error_text(hsk, -EINVAL,
 				       "sendmsg: a response has no completion_cookie");
-	if (!len || len > HOMA_MAX_MESSAGE_LENGTH)
-		return homa_error_text(hsk, -EINVAL,
-				       "sendmsg: a message has 1 to 1000000 bytes");
-	if (!s->args.id && !s->name.port)
+	/* The length of a response matters if there is an RPC. */
+	s->length = (u32)min_t(size_t, len, HOMA_MAX_MESSAGE_LENGTH + 1);
+	if (s->args.id)
+		return 0;
+	if (!homa_length_fits(s->length))
+		return homa_error_text(hsk, -EINVAL, HOMA_BAD_LENGTH);
+	if (!s->name.port)
 		return homa_error_text(hsk, -EINVAL,
 				       "sendmsg: the peer's port is 0");
-	s->length = (u32)len;
 	return 0;
 }
 
@@ -230,7 +239,8 @@ static struct homa_rpc *homa_find_served(struct homa_cpu *cpu,
 	return rpc;
 }
 
-/* In the engine. *@ours: the message is still the caller's. */
+/* In the engine. *@ours: the message is still the caller's. There is none if its length
+ * cannot be: nothing is wrong with that if there is no RPC either. */
 static int homa_send_reply(struct homa_cpu *cpu, struct homa_ksock *hsk,
 			   struct homa_sending *s, bool *ours)
 {
@@ -242,6 +252,10 @@ static int homa_send_reply(struct homa_cpu *cpu, struct homa_ksock *hsk,
 	/* It ended meanwhile, or was answered: nobody waits for this. */
 	if (!rpc)
 		return 0;
+	err = -EINVAL;
+	if (unlikely(!s->msg))
+		goto out;
+	err = 0;
 	krpc = homa_krpc(rpc);
 	if (cmpxchg(&krpc->msg, NULL, s->msg))
 		goto out;
@@ -253,8 +267,7 @@ static int homa_send_reply(struct homa_cpu *cpu, struct homa_ksock *hsk,
 	homa_send_now(cpu, &desc);
 	if (err) {
 		krpc->msg = NULL;
-		homa_rpc_release(&cpu->ctx, rpc);
-		return err;
+		goto out;
 	}
 	*ours = false;
 	if (alive && s->filled < s->length) {
@@ -263,28 +276,34 @@ static int homa_send_reply(struct homa_cpu *cpu, struct homa_ksock *hsk,
 	}
 out:
 	homa_rpc_release(&cpu->ctx, rpc);
-	return 0;
+	return err;
 }
 
 static int homa_send_response(struct homa_ksock *hsk, struct msghdr *msg,
 			      struct homa_sending *s)
 {
 	struct homa_cpu *cpu;
+	bool fits = homa_length_fits(s->length);
 	bool ours = true;
 	int err;
 
-	err = homa_send_begin(hsk, msg, s);
-	if (err)
-		return err;
+	s->msg = NULL;
+	s->rpc = NULL;
+	if (likely(fits)) {
+		err = homa_send_begin(hsk, msg, s);
+		if (err)
+			return err;
+	}
 	cpu = homa_enter_wait(hsk->hnet);
 	err = cpu ? homa_send_reply(cpu, hsk, s, &ours) : -ENETDOWN;
 	if (cpu)
 		homa_leave(cpu);
-	if (ours)
+	if (ours && fits)
 		homa_msg_free(s->msg);
 	if (err == -EINVAL)
 		homa_error_text(hsk, err,
-				"sendmsg: the request has not been received yet");
+				fits ? "sendmsg: the request has not been received yet" :
+				       HOMA_BAD_LENGTH);
 	return err ? err : homa_send_rest(hsk, msg, s);
 }
 

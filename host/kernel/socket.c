@@ -190,8 +190,7 @@ static int homa_shutdown(struct socket *sock, int how)
 {
 	struct homa_ksock *hsk = homa_ksk(sock->sk);
 
-	if (how < SHUT_RD || how > SHUT_RDWR)
-		return -EINVAL;
+	/* Both directions end, whatever @how says, as in the existing module. */
 	lock_sock(sock->sk);
 	if (!hsk->shutdown) {
 		homa_stop(hsk);
@@ -256,7 +255,7 @@ static const struct proto_ops homa_ops = {
 	.owner = THIS_MODULE,
 	.release = inet_release,
 	.bind = homa_bind,
-	.connect = sock_no_connect,
+	.connect = homa_connect,
 	.socketpair = sock_no_socketpair,
 	.accept = sock_no_accept,
 	.getname = homa_getname,
@@ -277,7 +276,7 @@ static const struct proto_ops homa6_ops = {
 	.owner = THIS_MODULE,
 	.release = inet6_release,
 	.bind = homa_bind,
-	.connect = sock_no_connect,
+	.connect = homa_connect,
 	.socketpair = sock_no_socketpair,
 	.accept = sock_no_accept,
 	.getname = homa_getname,

@@ -179,6 +179,8 @@ static int homa_ioctl(struct homa_pl_sock *s, unsigned long request, void *arg)
 	switch (request) {
 	case HOMAIOCINFO:
 	case INFO_2025:
+		if (__atomic_load_n(&s->shut, __ATOMIC_ACQUIRE))
+			return -ESHUTDOWN;
 		return info(s, arg);
 	case HOMAIOCABORT:
 	case ABORT_2025:

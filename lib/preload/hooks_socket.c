@@ -141,7 +141,7 @@ HOMA_PL_HOOK int getsockopt(int fd, int level, int name, void *value,
 							 len));
 }
 
-/* Homa has no connections: these say so. */
+/* Homa has no connections: all but connect() say so. */
 
 HOMA_PL_HOOK int connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
@@ -149,7 +149,7 @@ HOMA_PL_HOOK int connect(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (!s)
 		return HOMA_PL_REAL(connect)(fd, addr, len);
-	return (int)homa_pl_result(s, -EOPNOTSUPP);
+	return (int)homa_pl_result(s, homa_pl_connect(s, addr, len));
 }
 
 HOMA_PL_HOOK int listen(int fd, int backlog)

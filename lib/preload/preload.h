@@ -186,9 +186,14 @@ extern uint32_t homa_pl_missing_ports;
 /** homa_pl_claim_ports() - of all sockets. */
 void homa_pl_claim_ports(void);
 
-/** homa_pl_bind(), homa_pl_getsockname(), homa_pl_shutdown() - as the calls. */
+/**
+ * homa_pl_bind(), homa_pl_getsockname(), homa_pl_shutdown() - as the calls.
+ * homa_pl_connect() changes nothing: each message names its peer.
+ */
 int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 		 socklen_t len);
+int homa_pl_connect(struct homa_pl_sock *s, const struct sockaddr *addr,
+		    socklen_t len);
 int homa_pl_getsockname(struct homa_pl_sock *s, struct sockaddr *addr,
 			socklen_t *len);
 /** homa_pl_serve() - SO_HOMA_SERVER: take requests, or refuse them? */

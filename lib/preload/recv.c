@@ -101,9 +101,6 @@ static int give_back(struct homa_pl_sock *s, struct homa_recvmsg_args *args)
 	uint32_t num = args->num_bpages;
 	int rc;
 
-	if (num > HOMA_MAX_BPAGES)
-		return homa_pl_error(s, -EINVAL,
-				     "recvmsg: num_bpages is larger than 16");
 	if (!num)
 		return 0;
 	args->num_bpages = 0;
@@ -160,15 +157,17 @@ static int place(struct homa_pl_sock *s, struct receipt *r,
 		pthread_mutex_unlock(&s->lock);
 		return 0;
 	}
-	if (!s->region.start) {
+	pthread_mutex_lock(&s->lock);
+	n = s->region.start ?
+		    homa_pl_region_get(&s->region, msg->length, offsets) :
+		    -ENOMEM;
+	pthread_mutex_unlock(&s->lock);
+	if (n == -ENOMEM) {
 		homa_release(s->h, msg);
 		return homa_pl_error(
-			s, -ENOMEM,
-			"recvmsg: a message came, but there is no receive region; set SO_HOMA_RCVBUF first");
+			s, n,
+			"recvmsg: a message came, but the receive region was unmapped");
 	}
-	pthread_mutex_lock(&s->lock);
-	n = homa_pl_region_get(&s->region, msg->length, offsets);
-	pthread_mutex_unlock(&s->lock);
 	if (n < 0)
 		return n;
 	copy(s, msg, offsets);
@@ -344,22 +343,18 @@ static void fill_name(const struct homa_pl_sock *s, struct msghdr *hdr,
 	hdr->msg_namelen = size;
 }
 
-static int check(struct homa_pl_sock *s, const struct msghdr *hdr)
+static int check(struct homa_pl_sock *s, const struct homa_recvmsg_args *args)
 {
-	const struct homa_recvmsg_args *args;
-
-	if (!hdr)
-		return -EFAULT;
-	args = hdr->msg_control;
-	if (hdr->msg_controllen != sizeof(*args))
-		return homa_pl_error(
-			s, -EINVAL,
-			"recvmsg: msg_controllen is not the size of struct homa_recvmsg_args");
-	if (!args)
-		return -EFAULT;
 	if (args->reserved)
 		return homa_pl_error(s, -EINVAL,
 				     "recvmsg: the reserved field is not 0");
+	if (!__atomic_load_n(&s->region.start, __ATOMIC_ACQUIRE))
+		return homa_pl_error(
+			s, -EINVAL,
+			"recvmsg: the socket has no receive region; set SO_HOMA_RCVBUF first");
+	if (args->num_bpages > HOMA_MAX_BPAGES)
+		return homa_pl_error(s, -EINVAL,
+				     "recvmsg: num_bpages is larger than 16");
 	return 0;
 }
 
@@ -371,40 +366,56 @@ static void begin(struct homa_pl_sock *s, struct receipt *r, int flags)
 		r->until = homa_pl_now() + s->rcvtimeo;
 }
 
+/* The message or failure into what the application gave; its length. @rc: could it be kept? */
+static int64_t end(struct homa_pl_sock *s, struct receipt *r,
+		   struct msghdr *hdr, int rc)
+{
+	r->args->id = r->msg.id;
+	r->args->completion_cookie = r->msg.kind == HOMA_REQUEST ? 0 :
+								   r->msg.cookie;
+	fill_name(s, hdr, &r->msg);
+	hdr->msg_flags = 0;
+	/* As a kernel that has no control messages to give. */
+	hdr->msg_controllen = 0;
+	if (rc)
+		return rc;
+	if (r->msg.kind == HOMA_ERROR) {
+		homa_release(s->h, &r->msg);
+		return homa_pl_error(s, r->msg.error, "the RPC failed");
+	}
+	if (r->msg.kind == HOMA_REQUEST) {
+		pthread_mutex_lock(&s->lock);
+		homa_pl_rpc_request(s, &r->msg);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return (int64_t)r->msg.length;
+}
+
 int64_t homa_pl_recvmsg(struct homa_pl_sock *s, struct msghdr *hdr, int flags)
 {
 	struct receipt r;
 	int rc;
 
-	rc = check(s, hdr);
-	if (rc)
-		return rc;
+	if (!hdr)
+		return -EFAULT;
 	r.args = hdr->msg_control;
-	rc = give_back(s, r.args);
-	if (rc)
-		return rc;
-	begin(s, &r, flags);
+	if (!r.args || hdr->msg_controllen != sizeof(*r.args))
+		return homa_pl_error(
+			s, -EINVAL,
+			"recvmsg: msg_control is not a struct homa_recvmsg_args with its size in msg_controllen");
 	r.msg.kind = 0;
-	rc = r.args->id ? private_one(s, &r, r.args->id) : shared(s, &r);
-	if (rc && rc != -ENOMEM)
-		return rc;
-	if (rc && !r.msg.kind)
-		return rc;
-	r.args->id = r.msg.id;
-	r.args->completion_cookie = r.msg.kind == HOMA_REQUEST ? 0 :
-								 r.msg.cookie;
-	fill_name(s, hdr, &r.msg);
-	hdr->msg_flags = 0;
-	if (rc)
-		return rc;
-	if (r.msg.kind == HOMA_ERROR) {
-		homa_release(s->h, &r.msg);
-		return homa_pl_error(s, r.msg.error, "the RPC failed");
+	rc = check(s, r.args);
+	if (!rc)
+		rc = give_back(s, r.args);
+	if (!rc) {
+		begin(s, &r, flags);
+		rc = r.args->id ? private_one(s, &r, r.args->id) :
+				  shared(s, &r);
 	}
-	if (r.msg.kind == HOMA_REQUEST) {
-		pthread_mutex_lock(&s->lock);
-		homa_pl_rpc_request(s, &r.msg);
-		pthread_mutex_unlock(&s->lock);
-	}
-	return (int64_t)r.msg.length;
+	if (!rc || (rc == -ENOMEM && r.msg.kind))
+		return end(s, &r, hdr, rc);
+	/* No RPC failed, so none is named. */
+	r.args->id = 0;
+	r.args->completion_cookie = 0;
+	return rc;
 }

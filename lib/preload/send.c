@@ -48,7 +48,8 @@ static int check_name(struct homa_pl_sock *s, const struct msghdr *msg)
 	return 0;
 }
 
-static int check_message(struct homa_pl_sock *s, const struct msghdr *msg)
+/* Its bytes; more than a message may have: one more than that. */
+static int64_t check_pieces(const struct msghdr *msg)
 {
 	size_t i, length = 0;
 
@@ -62,14 +63,32 @@ static int check_message(struct homa_pl_sock *s, const struct msghdr *msg)
 		if (iov->iov_len && !iov->iov_base)
 			return -EFAULT;
 		if (iov->iov_len > HOMA_MAX_MESSAGE_LENGTH - length)
-			return homa_pl_error(
-				s, -EINVAL,
-				"sendmsg: a message has at most 1000000 bytes");
+			return HOMA_MAX_MESSAGE_LENGTH + 1;
 		length += iov->iov_len;
 	}
-	return length ? 0 :
-			homa_pl_error(s, -EINVAL,
-				      "sendmsg: a message has at least 1 byte");
+	return (int64_t)length;
+}
+
+/* A response of a wrong length to nobody is none, and nothing is wrong with it. */
+static int check_length(struct homa_pl_sock *s, const struct msghdr *msg,
+			uint64_t id)
+{
+	int64_t length = check_pieces(msg);
+	bool known = true;
+
+	if (length < 0)
+		return (int)length;
+	if (length && length <= HOMA_MAX_MESSAGE_LENGTH)
+		return 0;
+	if (id) {
+		pthread_mutex_lock(&s->lock);
+		known = homa_pl_rpc_find(s, id, msg->msg_name);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return !known ? 0 :
+			homa_pl_error(
+				s, -EINVAL,
+				"sendmsg: a message has 1 to 1000000 bytes");
 }
 
 static int check(struct homa_pl_sock *s, const struct msghdr *msg)
@@ -90,7 +109,7 @@ static int check(struct homa_pl_sock *s, const struct msghdr *msg)
 	args = msg->msg_control;
 	if (!args)
 		return homa_pl_error(
-			s, -EINVAL,
+			s, -EFAULT,
 			"sendmsg: msg_control is NULL; it is a struct homa_sendmsg_args");
 	if (args->flags & ~HOMA_SENDMSG_VALID_FLAGS || args->reserved)
 		return homa_pl_error(
@@ -100,7 +119,7 @@ static int check(struct homa_pl_sock *s, const struct msghdr *msg)
 		return homa_pl_error(
 			s, -EINVAL,
 			"sendmsg: a response has no completion_cookie");
-	return check_message(s, msg);
+	return check_length(s, msg, args->id);
 }
 
 static int request(struct homa_pl_sock *s, const struct msghdr *msg,

@@ -321,16 +321,36 @@ static int bind_patiently(struct homa_pl_sock *s, uint16_t port)
 	}
 }
 
+static socklen_t name_size(const struct homa_pl_sock *s)
+{
+	return s->family == AF_INET ? sizeof(struct sockaddr_in) :
+				      sizeof(struct sockaddr_in6);
+}
+
+/* Does it wait for its parent's port? From now on it does if @missing. */
+static bool set_missing(struct homa_pl_sock *s, bool missing)
+{
+	bool before;
+
+	pthread_mutex_lock(&open_lock);
+	before = s->port_missing;
+	s->port_missing = missing;
+	__atomic_fetch_add(&homa_pl_missing_ports, missing - before,
+			   __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&open_lock);
+	return before;
+}
+
 int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 		 socklen_t len)
 {
 	uint16_t port;
+	bool missing;
 	int rc;
 
 	if (!addr)
 		return -EFAULT;
-	if (len < (s->family == AF_INET ? sizeof(struct sockaddr_in) :
-					  sizeof(struct sockaddr_in6)))
+	if (len < name_size(s))
 		return homa_pl_error(s, -EINVAL,
 				     "bind: the address is cut off");
 	if (addr->sa_family != s->family)
@@ -344,18 +364,35 @@ int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 	if (port >= HOMA_MIN_DEFAULT_PORT)
 		return homa_pl_error(s, -EINVAL,
 				     "bind: servers use ports below 32768");
-	if (s->port)
-		return homa_pl_error(s, -EINVAL,
-				     "bind: the socket is bound already");
+	missing = set_missing(s, false);
 	rc = bind_patiently(s, port);
-	if (rc)
+	if (rc) {
+		set_missing(s, missing);
 		return homa_pl_error(s, rc, homa_error(s->h));
+	}
 	s->port = port;
 	s->server = true;
 	if (homa_udp_port(s->h) && homa_udp_port(s->h) != USUAL_UDP_PORT)
 		homa_pl_debug(
 			"server port %u is at UDP port %u, where clients do not look, as %u is taken",
 			port, homa_udp_port(s->h), USUAL_UDP_PORT);
+	return 0;
+}
+
+int homa_pl_connect(struct homa_pl_sock *s, const struct sockaddr *addr,
+		    socklen_t len)
+{
+	if (len && !addr)
+		return -EFAULT;
+	if (len >= sizeof(addr->sa_family) && addr->sa_family == AF_UNSPEC)
+		return 0;
+	if (len >= sizeof(addr->sa_family) && addr->sa_family != s->family)
+		return homa_pl_error(
+			s, -EAFNOSUPPORT,
+			"connect: the address is of another family than the socket");
+	if (len < name_size(s))
+		return homa_pl_error(s, -EINVAL,
+				     "connect: the address is cut off");
 	return 0;
 }
 
@@ -374,8 +411,7 @@ int homa_pl_getsockname(struct homa_pl_sock *s, struct sockaddr *addr,
 			socklen_t *len)
 {
 	struct sockaddr_storage name = { .ss_family = (sa_family_t)s->family };
-	socklen_t size = s->family == AF_INET ? sizeof(struct sockaddr_in) :
-						sizeof(struct sockaddr_in6);
+	socklen_t size = name_size(s);
 
 	if (!addr || !len)
 		return -EFAULT;

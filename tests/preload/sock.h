@@ -208,7 +208,7 @@ static inline ssize_t receive(struct sock *s, uint64_t id, int flags)
 		      hdr.msg_namelen);
 		CHECK(s->from.sa.sa_family == s->family, "%d",
 		      s->from.sa.sa_family);
-		CHECK(hdr.msg_controllen == sizeof(s->args), "controllen");
+		CHECK(!hdr.msg_controllen, "controllen");
 	}
 	s->from_size = hdr.msg_namelen;
 	return n;

@@ -87,11 +87,77 @@ static void binds(void)
 	CHECK(ntohs(a.in4.sin_port) == 4000 && a.sa.sa_family == family,
 	      "name");
 	FAILS(getpeername(s.fd, &a.sa, &len), ENOTCONN);
-	FAILS(connect(s.fd, &a.sa, size_of(family)), EOPNOTSUPP);
 	FAILS(listen(s.fd, 1), EOPNOTSUPP);
 	FAILS(accept(s.fd, NULL, NULL), EOPNOTSUPP);
 	close_sock(&s);
 	close_sock(&t);
+}
+
+static unsigned int port_of(const struct sock *s)
+{
+	struct homa_info info = { 0 };
+	union address a;
+	socklen_t len = sizeof(a);
+
+	CHECK(!getsockname(s->fd, &a.sa, &len), "getsockname");
+	CHECK(!ioctl(s->fd, HOMAIOCINFO, &info), "info");
+	CHECK(info.port == ntohs(a.in4.sin_port), "%u", info.port);
+	return info.port;
+}
+
+/* The socket leaves the port that it had. */
+static void second_port(void)
+{
+	struct sock s = open_sock(family, 0);
+	union address a = address(family, NULL, 4020);
+
+	bind_sock(&s, 4020);
+	bind_sock(&s, 4021);
+	CHECK(port_of(&s) == 4021, "%u", port_of(&s));
+	a.in4.sin_port = htons(0x8000);
+	FAILS(bind(s.fd, &a.sa, size_of(family)), EINVAL);
+	bind_sock(&s, 0);
+	CHECK(port_of(&s) == 4021, "%u", port_of(&s));
+	bind_sock(&s, 4020);
+	CHECK(port_of(&s) == 4020, "%u", port_of(&s));
+	close_sock(&s);
+}
+
+/* It succeeds, and nothing follows from it. */
+static void connects(void)
+{
+	struct sock s = open_sock(family, 0);
+	union address a = address(family, NULL, 4000);
+	union address other =
+		address(family == AF_INET ? AF_INET6 : AF_INET, NULL, 4000);
+	struct homa_sendmsg_args args = { 0 };
+
+	CHECK(!connect(s.fd, &a.sa, size_of(family)), "connect");
+	CHECK(!connect(s.fd, &a.sa, size_of(family)), "a second connect");
+	FAILS(connect(s.fd, &a.sa, size_of(family) - 1), EINVAL);
+	FAILS(connect(s.fd, &a.sa, 1), EINVAL);
+	FAILS(connect(s.fd, &other.sa, sizeof(other)), EAFNOSUPPORT);
+	a.sa.sa_family = AF_UNSPEC;
+	CHECK(!connect(s.fd, &a.sa, sizeof(a.sa)), "AF_UNSPEC");
+	FAILS(send_raw(s.fd, NULL, 0, buf, 10, &args, 0), EINVAL);
+	close_sock(&s);
+}
+
+/* Both directions end, whatever the program asks for. */
+static void shuts(void)
+{
+	struct homa_recvmsg_args args = { 0 };
+	struct msghdr hdr = { .msg_control = &args,
+			      .msg_controllen = sizeof(args) };
+	struct sock s = open_sock(family, 0);
+	struct homa_info info = { 0 };
+
+	CHECK(!ioctl(s.fd, HOMAIOCINFO, &info), "info");
+	CHECK(!shutdown(s.fd, 99), "shutdown");
+	FAILS(recvmsg(s.fd, &hdr, 0), ESHUTDOWN);
+	FAILS(ioctl(s.fd, HOMAIOCINFO, &info), ESHUTDOWN);
+	CHECK(!shutdown(s.fd, -1), "a second shutdown");
+	close_sock(&s);
 }
 
 static void taken_port(void)
@@ -101,7 +167,14 @@ static void taken_port(void)
 
 	bind_sock(&s, 4003);
 	FAILS(bind(t.fd, &a.sa, size_of(family)), EADDRINUSE);
+	bind_sock(&s, 4004);
+	bind_sock(&t, 4003);
+	FAILS(bind(s.fd, &a.sa, size_of(family)), EADDRINUSE);
+	CHECK(port_of(&s) == 4004, "%u", port_of(&s));
+	close_sock(&t);
+	bind_sock(&s, 4003);
 	close_sock(&s);
+	t = open_sock(family, 0);
 	bind_sock(&t, 4003);
 	close_sock(&t);
 }
@@ -140,13 +213,46 @@ static void sends(void)
 	args.completion_cookie = 0;
 	CHECK(send_raw(s.fd, &to, size_of(family), buf, 10, &args, 0) == 0,
 	      "unknown RPC");
-	FAILS(sendmsg(s.fd, &hdr, 0), EINVAL);
+	CHECK(send_raw(s.fd, &to, size_of(family), buf, 0, &args, 0) == 0,
+	      "unknown RPC, no bytes");
+	CHECK(send_raw(s.fd, &to, size_of(family), buf, sizeof(buf), &args,
+		       0) == 0,
+	      "unknown RPC, too many bytes");
+	FAILS(sendmsg(s.fd, &hdr, 0), EFAULT);
 	hdr.msg_control = &args;
 	hdr.msg_controllen = sizeof(args);
 	FAILS(sendmsg(s.fd, &hdr, 0), EINVAL);
 	FAILS(sendto(s.fd, buf, 10, 0, &to.sa, size_of(family)), EINVAL);
 	FAILS(send(s.fd, buf, 10, 0), EINVAL);
 	FAILS(write(s.fd, buf, 10), EINVAL);
+	close_sock(&s);
+}
+
+/* Fails without an RPC that failed: none is named. */
+static void receives_none(int fd, struct msghdr *hdr, int flags, int number)
+{
+	struct homa_recvmsg_args *args = hdr->msg_control;
+
+	args->completion_cookie = 55;
+	FAILS(recvmsg(fd, hdr, flags), number);
+	CHECK(!args->id && !args->completion_cookie, "id %llu, cookie %llu",
+	      (unsigned long long)args->id,
+	      (unsigned long long)args->completion_cookie);
+	CHECK(hdr->msg_controllen == sizeof(*args), "msg_controllen");
+}
+
+/* Where should a message be put? */
+static void receives_nowhere(void)
+{
+	struct homa_recvmsg_args args = { .id = 1234 };
+	struct msghdr hdr = { .msg_control = &args,
+			      .msg_controllen = sizeof(args) };
+	struct sock s = open_bare(family, 0);
+
+	receives_none(s.fd, &hdr, 0, EINVAL);
+	receives_none(s.fd, &hdr, 0, EINVAL);
+	give_region(&s, REGION);
+	receives_none(s.fd, &hdr, MSG_DONTWAIT, EAGAIN);
 	close_sock(&s);
 }
 
@@ -157,20 +263,28 @@ static void receives(void)
 	struct msghdr hdr = { .msg_control = &args,
 			      .msg_controllen = sizeof(args) };
 
-	FAILS(recvmsg(s.fd, &hdr, MSG_DONTWAIT), EAGAIN);
+	receives_none(s.fd, &hdr, MSG_DONTWAIT, EAGAIN);
+	/* Flags that it does not know are no reason to fail. */
+	receives_none(s.fd, &hdr,
+		      MSG_DONTWAIT | MSG_PEEK | MSG_OOB | MSG_TRUNC |
+			      MSG_WAITALL,
+		      EAGAIN);
 	hdr.msg_controllen = sizeof(args) - 8;
 	FAILS(recvmsg(s.fd, &hdr, MSG_DONTWAIT), EINVAL);
 	hdr.msg_controllen = sizeof(args);
+	hdr.msg_control = NULL;
+	FAILS(recvmsg(s.fd, &hdr, MSG_DONTWAIT), EINVAL);
+	hdr.msg_control = &args;
 	args.num_bpages = HOMA_MAX_BPAGES + 1;
-	FAILS(recvmsg(s.fd, &hdr, MSG_DONTWAIT), EINVAL);
+	receives_none(s.fd, &hdr, MSG_DONTWAIT, EINVAL);
 	args.num_bpages = 1;
-	FAILS(recvmsg(s.fd, &hdr, MSG_DONTWAIT), EINVAL);
-	args.num_bpages = 0;
+	receives_none(s.fd, &hdr, MSG_DONTWAIT, EINVAL);
+	CHECK(!args.num_bpages, "%u pages", args.num_bpages);
 	args.reserved = 1;
-	FAILS(recvmsg(s.fd, &hdr, MSG_DONTWAIT), EINVAL);
+	receives_none(s.fd, &hdr, MSG_DONTWAIT, EINVAL);
 	args.reserved = 0;
 	args.id = 1234;
-	FAILS(recvmsg(s.fd, &hdr, 0), EINVAL);
+	receives_none(s.fd, &hdr, 0, EINVAL);
 	FAILS(recv(s.fd, buf, 10, 0), EINVAL);
 	FAILS(recvfrom(s.fd, buf, 10, 0, NULL, NULL), EINVAL);
 	FAILS(read(s.fd, buf, 10), EINVAL);
@@ -246,8 +360,12 @@ int main(int argc, char **argv)
 	binds();
 	if (argc > 2)
 		taken_port(); /* needs a host that all sockets share */
+	second_port();
+	connects();
 	sends();
+	receives_nowhere();
 	receives();
+	shuts();
 	options();
 	numbers();
 	printf("ok\n");

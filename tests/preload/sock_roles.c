@@ -32,12 +32,16 @@ static union address at_port(struct sock *s)
 	return to;
 }
 
-static void respond(struct sock *t)
+static ssize_t respond_with(struct sock *t, size_t size)
 {
 	struct homa_sendmsg_args args = { .id = t->args.id };
 
-	CHECK(!send_raw(t->fd, &t->from, size_of(family), buf, 10, &args, 0),
-	      "response");
+	return send_raw(t->fd, &t->from, size_of(family), buf, size, &args, 0);
+}
+
+static void respond(struct sock *t)
+{
+	CHECK(!respond_with(t, 10), "response");
 }
 
 static void is_answered(struct sock *s, struct sock *t, size_t size)
@@ -67,6 +71,28 @@ static void is_refused(struct sock *s, struct sock *t)
 	FAILS(receive(t, 0, MSG_DONTWAIT), EAGAIN);
 }
 
+/* bind() to a second port: nobody is at the first one any more. */
+static void moves(struct sock *s, struct sock *t)
+{
+	union address before = at_port(t);
+	uint64_t id;
+
+	bind_sock(t, 4018);
+	CHECK(ntohs(at_port(t).in4.sin_port) == 4018, "port");
+	is_answered(s, t, 10);
+	id = request(s, &before, buf, 10, 8, 0);
+	FAILS(receive(s, 0, 0), ENOTCONN);
+	CHECK(s->args.id == id, "another RPC");
+	/* Bytes that a response cannot have; then it is sent after all. */
+	before = at_port(t);
+	id = request(s, &before, buf, 10, 9, 0);
+	CHECK(receive(t, 0, 0) == 10, "request");
+	FAILS(respond_with(t, 0), EINVAL);
+	FAILS(respond_with(t, sizeof(buf) + 1), EINVAL);
+	respond(t);
+	CHECK(receive(s, 0, 0) == 10 && s->args.id == id, "response");
+}
+
 /* The server's machine is ours, too. */
 void check_roles(void)
 {
@@ -93,6 +119,7 @@ void check_roles(void)
 	is_refused(&s, &t);
 	serve_or_not(&t, 1);
 	is_answered(&s, &t, 10);
+	moves(&s, &t);
 	close_sock(&t);
 	close_sock(&s);
 }

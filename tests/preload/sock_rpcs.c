@@ -157,6 +157,12 @@ void check_information(void)
 	FAILS(receive(&s, 0x998, 0), EINVAL);
 	CHECK(!ioctl(s.fd, HOMAIOCINFO, &info) && strlen(info.error_msg) > 10,
 	      "'%s'", info.error_msg);
+	/* A message that was looked at is taken, too. */
+	fill(buf, 100, 1);
+	id = request(&s, &server, buf, 100, 8, 0);
+	CHECK(receive(&s, 0, MSG_PEEK) == 100 && s.args.id == id, "peek");
+	CHECK(open_rpcs(&s) == 2, "%u RPCs", open_rpcs(&s));
+	FAILS(receive(&s, 0, MSG_DONTWAIT), EAGAIN);
 	close_sock(&s);
 }
 

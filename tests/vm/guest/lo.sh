@@ -9,7 +9,8 @@ patient ""
 # about a daemon, "full" about its quota; "storm" wants so many calls in 3 s. vm_life
 # has what a kernel does instead.
 CHECKS="sizes async private_rpc aborts shuts nonblocking polls epoll_level epoll_edge dups
-	threads slices exhaust exhaust_copied late_region many signals handlers unmap information"
+	threads slices exhaust exhaust_copied late_region many signals handlers unmap information
+	roles"
 
 for v in 4 6; do
 	ip=127.0.0.1
