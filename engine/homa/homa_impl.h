@@ -251,8 +251,10 @@ void homa_rpc_complete(struct homa_rpc *rpc);
 void homa_rpc_unqueue(struct homa_rpc *rpc);
 /* Its pages go back to the pool; sock lock held. */
 void homa_rpc_pages_back(struct homa_rpc *rpc);
-/* May a message of so many bytes take pages before those that wait? Sock lock held. */
-bool homa_sock_may_take(const struct homa_sock *sock, u32 length);
+/* May a message of so many bytes from @peer (NULL: from here) take pages before those
+ * that wait? Sock lock held. */
+bool homa_sock_may_take(const struct homa_sock *sock, const struct homa_peer *peer,
+			u32 length);
 /* When a request that waits for pages is given up unless its client is heard, ns. */
 u64 homa_starving_until(const struct homa_rpc *rpc);
 /* Pages came back: give them to starving messages; sock lock not held. */

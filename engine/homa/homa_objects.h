@@ -197,6 +197,7 @@ enum homa_rpc_flags {
  *	all, if there is no region.
  * @repaired_to: end of the last bytes that came again since they were asked for, 0:
  *	none did. What is missing before it was sent again earlier, and is lost.
+ * @held: how many it has or was promised while it is incomplete; its peer counts them.
  * @owed: how many more it was promised.
  * @resp_limit_kib: server: the client's wish (incast control), 0: none.
  * @once: server: where it is remembered that this request began; homa_once.c.
@@ -232,6 +233,7 @@ struct homa_rpc {
 	u32 copied;
 	u32 placed_from, placed_to;
 	u32 repaired_to;
+	u8 held;			/* sock lock */
 	struct homa_rangeset ranges;
 	struct homa_list holding;	/* sock lock */
 	u32 pages[HOMA_MAX_BPAGES];
@@ -282,6 +284,7 @@ struct homa_peer {
 	u32 num_busy;			/* RPCs with HOMA_RPC_BUSY; peer lock */
 	/* What short messages need are two cache lines, to here. */
 	u64 resend_at;
+	u64 held;			/* pages of incomplete messages; atomic */
 	u64 ack_ids[HOMA_MAX_ACKS];
 	u16 ack_ports[HOMA_MAX_ACKS];
 	struct homa_list owed;		/* stripe's lock */
@@ -289,7 +292,7 @@ struct homa_peer {
 	struct homa_heap waiting;
 	struct homa_heap_node grant_node;
 };
-HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 288,
+HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 296,
 		   "peer state grew");
 
 /* ---- sockets ---- */

@@ -72,6 +72,7 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	rpc->repaired_to = 0;
 	rpc->num_pages = 0;
 	rpc->owed = 0;
+	rpc->held = 0;
 	rpc->resp_limit_kib = 0;
 }
 

@@ -193,7 +193,7 @@ int homa_pages_take(struct homa_ctx *ctx, struct homa_sock *sock, u32 length,
 	int err = -HOMA_ENOBUFS;
 
 	homa_lock(&sock->lock);
-	if (sock->pool && homa_sock_may_take(sock, length))
+	if (sock->pool && homa_sock_may_take(sock, NULL, length))
 		err = homa_pool_alloc(sock->pool, ctx->now,
 				      ctx->engine->params.bpage_lease_us * 1000ull,
 				      ctx->cpu, length, pages, num);

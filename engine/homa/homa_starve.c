@@ -12,10 +12,16 @@
  * whose senders owe us bytes are not asked again before they speak; others give
  * back for the sake of a shorter one. They are found by a clock: a list of
  * incomplete messages, of which a few are looked at.
+ *
+ * A peer whose other incomplete messages hold, or were promised, more than a quarter of
+ * a region's pages is greedy: while pages are short the message waits behind those of others, and gives
+ * its pages back for them, however it goes on.
  */
 #include "homa_busy.h"
 
 #define HOMA_SILENT	 (1ull << 32)	/* in a key: behind all who are not */
+#define HOMA_GREEDY	 (1ull << 31)	/* the same */
+#define HOMA_SHARE	 4u		/* a peer is greedy above 1/4 of the pages */
 #define HOMA_CLOCK_STEPS 16u		/* messages looked at in a turn */
 #define HOMA_CLOCK_NS	 300000u	/* until the next turn, if one was in vain */
 
@@ -35,12 +41,27 @@ static const struct homa_heap_node *homa_sock_waits(const struct homa_sock *sock
 	return first && first->key < HOMA_SILENT ? first : NULL;
 }
 
+/* Does @peer hold more than its share, besides @own pages of the message in question? */
+static u64 homa_greedy(const struct homa_sock *sock, const struct homa_peer *peer, u32 own)
+{
+	return (HOMA_READ_ONCE(peer->held) - own) * HOMA_SHARE > sock->pool->num_pages ?
+		       HOMA_GREEDY : 0;
+}
+
+/* The place in the queue that @rpc has by what it lacks. */
+static u64 homa_rpc_place(const struct homa_rpc *rpc)
+{
+	return homa_greedy(rpc->sock, rpc->peer, rpc->held) + rpc->in.length -
+	       rpc->in.received;
+}
+
 /* Shortest first: those that wait for more keep it from nothing that is there. */
-bool homa_sock_may_take(const struct homa_sock *sock, u32 length)
+bool homa_sock_may_take(const struct homa_sock *sock, const struct homa_peer *peer,
+			u32 length)
 {
 	const struct homa_heap_node *first = homa_heap_min(&sock->starving);
 
-	return !first || length < first->key;
+	return !first || (peer ? homa_greedy(sock, peer, 0) : 0) + length < first->key;
 }
 
 static bool homa_sock_short(const struct homa_sock *sock)
@@ -97,6 +118,8 @@ static bool homa_rpc_book(struct homa_rpc *rpc)
 		sock->owed += need;
 		rpc->owed = (u8)need;
 	}
+	rpc->held = (u8)need;
+	homa_counter_add(&rpc->peer->held, need);
 	homa_list_add_tail(&sock->holders, &rpc->holding);
 	return true;
 }
@@ -110,6 +133,8 @@ void homa_rpc_unqueue(struct homa_rpc *rpc)
 	if (!homa_list_linked(&rpc->holding))
 		return;
 	homa_list_del(&rpc->holding);
+	homa_counter_add(&rpc->peer->held, -(u64)rpc->held);
+	rpc->held = 0;
 	sock->owed -= rpc->owed;
 	rpc->owed = 0;
 	if (rpc->num_pages > 1)
@@ -132,7 +157,7 @@ void homa_rpc_pages_back(struct homa_rpc *rpc)
 static void homa_rpc_starve(struct homa_rpc *rpc, u64 penalty)
 {
 	rpc->flags |= HOMA_RPC_NO_BUFFER;
-	rpc->in.node.key = penalty + rpc->in.length - rpc->in.received;
+	rpc->in.node.key = penalty + homa_rpc_place(rpc);
 	rpc->in.node.tie = rpc->birth;
 	homa_heap_insert(&rpc->sock->starving, &rpc->in.node);
 }
@@ -174,7 +199,7 @@ static void homa_rpc_first_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32
 {
 	struct homa_sock *sock = rpc->sock;
 	bool whole = end - start == rpc->in.length;
-	bool found = homa_sock_may_take(sock, rpc->in.length);
+	bool found = homa_sock_may_take(sock, rpc->peer, rpc->in.length);
 
 	/* One that is here in one packet holds nothing for others to wait for. */
 	if (found && !(whole && rpc->num_pages == 1)) {
@@ -265,16 +290,17 @@ bool homa_rpc_more_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start, 
 void homa_rpc_speaks(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_heap_node *node = &rpc->in.node;
-	u64 left = rpc->in.length - rpc->in.received;
 	struct homa_sock *sock = rpc->sock;
+	u64 place;
 
 	homa_lock(&sock->lock);
+	place = homa_rpc_place(rpc);
 	/*
 	 * Its place is that of what it lacks now. The one that was promised pages may
 	 * not stay behind a longer one, which waits for that promise.
 	 */
-	if (homa_heap_linked(node) && node->key != left)
-		homa_heap_update(&sock->starving, node, left, node->tie);
+	if (homa_heap_linked(node) && node->key != place)
+		homa_heap_update(&sock->starving, node, place, node->tie);
 	homa_sock_hungry(ctx, sock);
 	homa_unlock(&sock->lock);
 }
@@ -418,7 +444,7 @@ static u64 homa_patience(const struct homa_rpc *rpc, u64 resend_ns)
 }
 
 /*
- * May @rpc's pages be had? @shortest: bytes left of who waits, 0: nobody does. What
+ * May @rpc's pages be had? @shortest: the key of who waits first, 0: nobody does. What
  * is being copied now keeps them; nothing else is written there. Shard locked.
  */
 static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc,
@@ -426,18 +452,24 @@ static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc
 {
 	u64 resend_ns = HOMA_READ_ONCE(rpc->link->derived.resend_ns);
 	u64 silence = homa_since(ctx->now, rpc->fresh_at);
+	u64 place = homa_rpc_place(rpc);
 	const struct homa_grantee *in = &rpc->in;
 
 	if (rpc->state != HOMA_RPC_INCOMING || !(rpc->flags & HOMA_RPC_HOLDING) ||
 	    rpc->copied != in->received)
 		return false;
 	*penalty = 0;
-	if (!(rpc->flags & HOMA_RPC_NO_BUFFER) &&
-	    HOMA_READ_ONCE(in->granted) > in->received) {
+	if (place >= HOMA_GREEDY && shortest && shortest < HOMA_GREEDY &&
+	    homa_since(ctx->now, rpc->birth) >= resend_ns / 2)
+		return true;
+	/* As it was queued, or one could wait for the other for ever. */
+	if (rpc->flags & HOMA_RPC_NO_BUFFER)
+		return shortest && in->node.key > shortest && silence >= resend_ns / 2;
+	if (HOMA_READ_ONCE(in->granted) > in->received) {
 		*penalty = HOMA_SILENT;
 		return silence >= homa_patience(rpc, resend_ns);
 	}
-	return shortest && in->length - in->received > shortest &&
+	return shortest && place > shortest &&
 	       silence >= resend_ns / 2;
 }
 

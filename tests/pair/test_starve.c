@@ -384,6 +384,58 @@ static void strangers__stop_long_messages_for_a_moment(void **state)
 	strangers(1000, MEGABYTE, 300000, 5 * PAIR_MS);
 }
 
+/*
+ * One address has messages of @length with us and sends a little of each every two
+ * milliseconds: none is silent, and together they would hold nearly all pages.
+ * Returns the longest that one of host 1's requests of 300 KB took meanwhile, ns.
+ */
+static u64 beside_trickle(u32 messages, u32 length)
+{
+	struct pair_config cfg = config();
+	u64 began, worst = 0;
+	struct pair_world *w;
+	struct pair_rpc *rpc;
+	u32 at, i;
+
+	w = pair_world_new(&cfg);
+	for (at = 0; at < 8; at++)
+		for (i = 0; i < messages; i++)
+			forge_data(w, 9, 2 + 2 * i, length, at * 1400, 1400);
+	began = w->now;
+	for (at = 0; w->now < began + 200 * PAIR_MS; at++) {
+		rpc = pair_rpc(w, 1, 0, 300000, 100);
+		do {
+			for (i = (u32)(w->now / PAIR_MS) % 2; i < messages; i += 2)
+				forge_data(w, 9, 2 + 2 * i, length, 11200 + at * 100, 100);
+			pair_run_for(w, PAIR_MS);
+			at++;
+		} while (rpc->state == PAIR_PENDING);
+		assert_int_equal(rpc->state, PAIR_OK);
+		worst = rpc->end - rpc->start > worst ? rpc->end - rpc->start : worst;
+	}
+	pair_run_for(w, 5 * TIMEOUT_NS);
+	assert_int_equal(rpcs(w, 0), 0);
+	pair_finish(w);
+	return worst;
+}
+
+/* A peer's messages get pages before those of one that holds a quarter of them. */
+static void strangers__that_trickle_have_their_share(void **state)
+{
+	static const u32 lengths[] = { 60000, 65537, 130000, 200000, MEGABYTE };
+	u64 worst, alone = beside_trickle(0, 1);
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < HOMA_ARRAY_SIZE(lengths); i++) {
+		worst = beside_trickle(60, lengths[i]);
+		print_message("beside messages of %u: 300 KB in at most %llu us, alone %llu\n",
+			      lengths[i], (unsigned long long)worst / 1000,
+			      (unsigned long long)alone / 1000);
+		assert_true(worst < alone + 25 * PAIR_MS);	/* five RESEND intervals */
+	}
+}
+
 /* Many long messages in hardly more pages than one needs; all come through. */
 static void many_long(u64 seed)
 {
@@ -433,6 +485,7 @@ int main(void)
 		cmocka_unit_test(pages__go_to_who_was_promised_them),
 		cmocka_unit_test(strangers__starve_nobody),
 		cmocka_unit_test(strangers__stop_long_messages_for_a_moment),
+		cmocka_unit_test(strangers__that_trickle_have_their_share),
 		cmocka_unit_test(long__ones_come_through_few_pages),
 	};
 
