@@ -201,12 +201,13 @@ void afxdp_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
 
 /* The cases that are not "put it in the ring"; false: not now. */
 static bool tx_slow(struct afxdp *x, struct nic_path *path,
-		    const struct nic_tx *pkt)
+		    const struct nic_tx *pkt, int index)
 {
 	int rc;
 
 	if (!path) {
 		x->nic.stats.tx_errors++;
+		nic_not_sent(&x->nic, index);
 		return true;
 	}
 	switch (path->state) {
@@ -215,8 +216,8 @@ static bool tx_slow(struct afxdp *x, struct nic_path *path,
 		x->ctl_calls = 1; /* the answer comes soon */
 		if (too_large(path, pkt))
 			refuse(x, pkt, EMSGSIZE, path->mtu);
-		else
-			nic_path_hold(&x->paths, path, pkt);
+		else if (!nic_path_hold(&x->paths, path, pkt))
+			nic_not_sent(&x->nic, index);
 		return true;
 	case NIC_PATH_FAILED:
 		refuse(x, pkt, path->error, 0);
@@ -255,7 +256,7 @@ int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 		if (!path || memcmp(path->dst.ip, pkt->dst.ip, 16))
 			path = nic_path_find(&x->paths, &pkt->dst);
 		if (unlikely(!path || path->state != NIC_PATH_READY)) {
-			if (!tx_slow(x, path, pkt))
+			if (!tx_slow(x, path, pkt, i))
 				break;
 			continue;
 		}

@@ -84,11 +84,18 @@ int nic_tx_room(struct nic *nic)
 
 int nic_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 {
-	int taken = nic->ops->tx(nic, pkts, n);
+	int taken;
 
+	nic->unsent = 0;
+	taken = nic->ops->tx(nic, pkts, n);
 	if (taken < n)
 		nic->stats.tx_full++;
 	return taken;
+}
+
+u64 nic_tx_unsent(const struct nic *nic)
+{
+	return nic->unsent;
 }
 
 void nic_flush(struct nic *nic)

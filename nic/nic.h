@@ -170,10 +170,15 @@ int nic_tx_room(struct nic *nic);
 /**
  * nic_tx() - send; packets for one peer of one size, in order, may leave as
  * one GSO unit. Returns how many were taken (the first ones); a packet that
- * cannot be delivered (no neighbour, unreachable) counts as taken and is
- * counted as dropped. Never blocks.
+ * cannot be delivered (unreachable) counts as taken and is counted as dropped,
+ * one whose neighbour is not known yet is kept for a while if there is room, else
+ * nic_tx_unsent() tells. Never blocks.
  */
 int nic_tx(struct nic *nic, const struct nic_tx *pkts, int n);
+/** nic_tx_unsent() - which of the packets that the last nic_tx() took have not been
+ *  sent and will not be, because nothing is known yet of how to reach the receiver:
+ *  bit i for packet i, of the first 64. Later it may work. */
+u64 nic_tx_unsent(const struct nic *nic);
 /** nic_flush() - kick the device if the last nic_tx() left it asleep. */
 void nic_flush(struct nic *nic);
 

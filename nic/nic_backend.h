@@ -55,13 +55,22 @@ struct nic_errq {
  * @info: filled by the backend's open, mtu and link_mbps may change later.
  * @stats: counters since open.
  * @errq: ICMP errors not yet taken.
+ * @unsent: of the last nic_tx(); zeroed before the backend is called.
  */
 struct nic {
 	const struct nic_ops *ops;
 	struct nic_info info;
 	struct nic_stats stats;
 	struct nic_errq errq;
+	u64 unsent;
 };
+
+/** nic_not_sent() - packet @index of this nic_tx() was taken, but goes nowhere. */
+static inline void nic_not_sent(struct nic *nic, int index)
+{
+	if (index < 64)
+		nic->unsent |= 1ull << index;
+}
 
 /** nic_fail() - write the sentence for the user and return @code. */
 int nic_fail(char *err, size_t errlen, int code, const char *fmt, ...)

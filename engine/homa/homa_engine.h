@@ -312,7 +312,10 @@ enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,
 			    u32 max_segs, struct homa_tx_desc *desc);
 /** homa_tx_segment() - header of the segment at @desc->offset + @skip, into @hdr. */
 u32 homa_tx_segment(const struct homa_tx_desc *desc, u32 skip, void *hdr);
-/** homa_tx_done() - unpin; @err != 0: not sent, to be sent again. */
+/** homa_tx_done() - unpin; @err != 0: nothing of it was sent. It is queued again, but not
+ *  with -HOMA_EHOSTUNREACH: who cannot send to this peer yet will be asked for it
+ *  when the peer was. A host that sent the first part of several segments moves
+ *  @desc->offset on and makes @desc->length shorter before. */
 void homa_tx_done(struct homa_ctx *ctx, struct homa_tx_desc *desc, int err);
 
 /* ---- events ---- */

@@ -176,6 +176,14 @@ void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc);
 /* Bytes [@start, @end), if they have been sent. */
 void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 		     u32 end, u8 prio);
+/* Has nothing of the message been sent, as far as it was tried? */
+static inline bool homa_out_never_left(const struct homa_out *out)
+{
+	return HOMA_READ_ONCE(out->unsent) == HOMA_READ_ONCE(out->next);
+}
+/* The host could not send @desc; @later: it is not to be tried again at once. */
+void homa_out_unsent(struct homa_ctx *ctx, struct homa_rpc *rpc,
+		     const struct homa_tx_desc *desc, bool later);
 /* The peer knows nothing of the message: from its beginning, with what may be sent
  * unasked; grants come anew. */
 void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc);

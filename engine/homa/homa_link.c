@@ -360,6 +360,7 @@ void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 		unsched += seg - 1 - (unsched + seg - 1) % seg;
 	out->length = length;
 	out->next = 0;
+	HOMA_WRITE_ONCE(out->unsent, 0);
 	out->limit = unsched;
 	out->unsched = unsched;
 	out->available = homa_min_u32(available, length);
@@ -460,13 +461,12 @@ void homa_tx_done(struct homa_ctx *ctx, struct homa_tx_desc *desc, int err)
 	if (unlikely(err))
 		homa_count(ctx, HOMA_M_tx_failed, 1);
 	if (!rpc) {
-		if (unlikely(err))
+		if (unlikely(err) && err != -HOMA_EHOSTUNREACH)
 			homa_ctrl_again(ctx, desc);
 		return;
 	}
 	if (unlikely(err))
-		homa_out_resend(ctx, rpc, desc->offset,
-				desc->offset + desc->length, desc->prio);
+		homa_out_unsent(ctx, rpc, desc, err == -HOMA_EHOSTUNREACH);
 	desc->rpc = NULL;
 	homa_rpc_put(ctx, rpc);
 }

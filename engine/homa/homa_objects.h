@@ -65,6 +65,9 @@ struct homa_rtx {
  * @fifo: in the link's heap by age, while in @node's and longer than its
  *	unscheduled part.
  * @next: first byte never sent. Written under the link lock, read anywhere.
+ * @unsent: how many bytes before @next never left, because the host could not send
+ *	them; all of @next: nothing the receiver gets is a retransmission. Written
+ *	under the link lock, read anywhere.
  * @limit: bytes that may be sent: unscheduled, then granted.
  * @available: bytes the host has handed in.
  * @unsched: unscheduled bytes, <= length.
@@ -88,6 +91,7 @@ struct homa_out {
 	struct homa_rtx *rtx;
 	u32 length;
 	u32 next;
+	u32 unsent;
 	u32 limit;
 	u32 available;
 	u32 unsched;

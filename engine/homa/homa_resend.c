@@ -85,10 +85,13 @@ void homa_rtx_take(struct homa_ctx *ctx, struct homa_out *out, u32 room,
 {
 	struct homa_rtx *r = out->rtx;
 
-	desc->retransmit = true;
+	/* Of a message that never left, nothing has been executed either. */
+	desc->retransmit = !homa_out_never_left(out);
 	desc->prio = r->prio;
 	desc->offset = r->start;
 	desc->length = homa_min_u32(r->end - r->start, room);
+	HOMA_WRITE_ONCE(out->unsent,
+			out->unsent - homa_min_u32(out->unsent, desc->length));
 	r->start += desc->length;
 	if (r->start < r->end)
 		return;
@@ -115,6 +118,21 @@ HOMA_RARE void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 s
 	homa_tx_wanted(ctx, link);
 }
 
+HOMA_RARE void homa_out_unsent(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			       const struct homa_tx_desc *desc, bool later)
+{
+	struct homa_link *link = rpc->link;
+	u32 end = desc->offset + desc->length;
+
+	homa_lock(&link->lock);
+	if (rpc->out.active && !desc->retransmit && end <= rpc->out.next)
+		HOMA_WRITE_ONCE(rpc->out.unsent,
+				rpc->out.unsent + desc->length);
+	homa_unlock(&link->lock);
+	if (!later)
+		homa_out_resend(ctx, rpc, desc->offset, end, desc->prio);
+}
+
 HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_link *link = rpc->link;
@@ -127,6 +145,7 @@ HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		out->limit = out->next;
 		homa_out_queue(link, rpc); /* its place is about to change */
 		HOMA_WRITE_ONCE(out->next, out->unsched);
+		HOMA_WRITE_ONCE(out->unsent, 0); /* who grants has got something */
 		out->limit = out->unsched;
 	}
 	if (out->active && out->next) {

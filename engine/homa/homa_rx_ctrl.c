@@ -119,8 +119,9 @@ static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	}
 	/* The server's restart guard and its tombstones count on this: nobody
 	 * starts again long after the last sign of the server that may have
-	 * executed the request. */
-	if (homa_since(ctx->now, homa_max_u64(rpc->heard_at,
+	 * executed the request; of one that never left, none has. */
+	if (!homa_out_never_left(&rpc->out) &&
+	    homa_since(ctx->now, homa_max_u64(rpc->heard_at,
 					      HOMA_READ_ONCE(rpc->out.sent_at))) >=
 	    HOMA_READ_ONCE(rpc->link->derived.restart_ns)) {
 		homa_count(ctx, HOMA_M_rpc_timeouts, 1);

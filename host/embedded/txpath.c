@@ -18,12 +18,14 @@ static int segments(struct homa_emb *e, const struct homa_tx_desc *desc, int at)
 /* Hand @n packets of @count descriptors over; false: the nic was full. */
 static bool transmit(struct homa_emb *e, const u8 *packets, int count, int n)
 {
-	int i, end = 0, sent = nic_tx(e->nic, e->tx, n);
+	int i, from, end = 0, sent = nic_tx(e->nic, e->tx, n);
+	u64 unsent = nic_tx_unsent(e->nic);
 
 	for (i = 0; i < count; i++) {
+		from = end;
 		end += packets[i];
-		homa_tx_done(&e->ctx, &e->descs[i],
-			     end <= sent ? 0 : -HOMA_ENOBUFS);
+		homa_packets_done(&e->ctx, &e->descs[i], e->tx, from, end, sent,
+				  unsent);
 	}
 	return sent >= n;
 }

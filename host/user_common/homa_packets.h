@@ -48,6 +48,36 @@ static inline int homa_packets_out(const struct homa_tx_desc *desc,
 	return n;
 }
 
+/**
+ * homa_packets_done() - tell the engine what became of @desc
+ * @tx: its packets, from @first on, below @end, in the batch of which the nic took @taken.
+ * @unsent: nic_tx_unsent().
+ */
+static inline void homa_packets_done(struct homa_ctx *ctx,
+				     struct homa_tx_desc *desc,
+				     const struct nic_tx *tx, int first, int end,
+				     int taken, u64 unsent)
+{
+	int err = 0;
+
+	if (likely(end <= taken && !unsent)) {
+		homa_tx_done(ctx, desc, 0);
+		return;
+	}
+	for (; first < end; first++) {
+		if (first >= taken)
+			err = -HOMA_ENOBUFS;
+		else if (unsent >> first & 1)
+			err = -HOMA_EHOSTUNREACH;
+		if (err)
+			break;
+		/* What has been sent is done. */
+		desc->offset += tx[first].payload_len;
+		desc->length -= tx[first].payload_len;
+	}
+	homa_tx_done(ctx, desc, err);
+}
+
 /** homa_payload_in() - copy a HOMA_RX_DATA packet's @payload to where the receiver
  *  will read it, in its region of @size bytes. */
 static inline void homa_payload_in(const struct homa_rx_pkt *pkt,

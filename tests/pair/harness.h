@@ -225,6 +225,7 @@ struct pair_host {
 	bool up;
 	bool polling;
 	bool hold_events;	/* the application does not look */
+	bool no_way;		/* the device knows no way to anybody */
 	struct homa_addr addr;
 	struct homa_engine *engine;
 	struct homa_link *link;

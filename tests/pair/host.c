@@ -391,6 +391,10 @@ static bool tx_one(struct pair_host *h, struct homa_tx_desc *desc, u32 segs)
 		homa_tx_done(&h->ctx, desc, -HOMA_EAGAIN);
 		return false;
 	}
+	if (h->no_way) {
+		homa_tx_done(&h->ctx, desc, -HOMA_EHOSTUNREACH);
+		return true;
+	}
 	tx_desc(h, desc, segs);
 	if (!w->cfg.done_delay_ns || pair_chance(&w->rng_host, 300)) {
 		homa_tx_done(&h->ctx, desc, 0);

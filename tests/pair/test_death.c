@@ -435,6 +435,65 @@ static void restart__a_long_request_begins_with_its_unscheduled_bytes(void **sta
 	pair_finish(w);
 }
 
+/*
+ * A server that has just started ignores what is sent again. What the client's host could
+ * not send at first, for want of room or of a neighbour's address, never left.
+ */
+static void restart__what_never_left_is_no_retransmission(void **state)
+{
+	static const u32 lengths[] = { 100, 5000, 300000 };
+	u32 i, full;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		struct pair_config cfg;
+		struct pair_world *w;
+		struct pair_rpc *r;
+
+		full = i & 1;
+		pair_config_default(&cfg);
+		cfg.params.restart_guard_us = 10000000;
+		cfg.params.timeout_us = 20000000;
+		w = pair_world_new(&cfg);
+		w->cfg.tx_fail = full ? 1000 : 0;
+		w->hosts[0].no_way = !full;
+		r = pair_rpc(w, 0, 1, lengths[i / 2], 100);
+		/* Longer than a client may wait that has sent something. */
+		pair_run_for(w, full ? PAIR_MS : 3 * PAIR_S);
+		assert_true(w->hosts[0].ctx.metrics[HOMA_M_tx_failed] > 0);
+		w->cfg.tx_fail = 0;
+		w->hosts[0].no_way = false;
+		assert_true(pair_run_while_pending(w, 6 * PAIR_S));
+		assert_int_equal(r->state, PAIR_OK);
+		assert_int_equal(pair_metric(w, HOMA_M_drop_restart), 0);
+		pair_finish(w);
+	}
+}
+
+/* But what left and was lost may have been executed by the server's former life. */
+static void restart__what_left_is_a_retransmission(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *r;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.params.restart_guard_us = 10000000;
+	w = pair_world_new(&cfg);
+	pair_filter_add(w, HOMA_DATA, 0, 1, 0, 1);
+	r = pair_rpc(w, 0, 1, 100, 100);
+	pair_run_for(w, 100 * PAIR_US);
+	/* Nor does it change that the copy could not be sent at first. */
+	w->hosts[0].no_way = true;
+	pair_run_for(w, 60 * PAIR_MS);
+	w->hosts[0].no_way = false;
+	assert_true(pair_run_while_pending(w, 20 * PAIR_S));
+	assert_int_equal(r->state, PAIR_FAILED);
+	assert_true(pair_metric(w, HOMA_M_drop_restart) > 0);
+	pair_finish(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -457,6 +516,8 @@ int main(void)
 		cmocka_unit_test(at_most_once__client_restarts_and_duplicates),
 		cmocka_unit_test(at_most_once__server_restarts),
 		cmocka_unit_test(restart__a_long_request_begins_with_its_unscheduled_bytes),
+		cmocka_unit_test(restart__what_never_left_is_no_retransmission),
+		cmocka_unit_test(restart__what_left_is_a_retransmission),
 	};
 
 	pair_test_setup();

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from apitool import CLIENT, PATIENT, Bed
-from homad import Homad, finishing, needs_homad, needs_root, protocol
-from netns import Net
+from homad import Homad, Settings, finishing, needs_homad, needs_root, protocol, two_hosts
+from netns import Net, eventually
+from ops_tools import RPCS, serving, snapshot
 
 # The same tests: this module's fixtures `bed`, `patient` and `via` are what they run on.
 from test_libhoma_failures import (  # noqa: F401
@@ -54,3 +55,24 @@ def bed(via: str) -> Iterator[Bed]:
 @pytest.fixture
 def patient(via: str) -> Iterator[Bed]:
     yield from bed_of(via, PATIENT.replace("timeout_us=20000000", "timeout_us=3000000"))
+
+
+def test_first_contact__more_than_is_kept_for_a_neighbour() -> None:
+    """What finds neither a link address nor room to wait for one goes later, and not as a retransmission,
+    which a young homad ignores."""
+    config: Settings = {
+        "protocol": {"restart_guard_us": 60_000_000, "timeout_us": 20_000_000},
+        "network": {"udp": False},
+    }
+
+    def failed() -> int:
+        return int(snapshot(a.homad)["engine"]["tx_failed"])
+
+    with two_hosts(config) as (a, b), serving(b):
+        b.space.ip("link", "set", b.space.device, "arp", "off")
+        asking = a.start([RPCS, "ask", b.v4, "4000", "48", "20000", "48"])
+        eventually(lambda: failed() > 0)
+        b.space.ip("link", "set", b.space.device, "arp", "on")
+        status, out, err = asking.wait(60)
+        assert (status, out.splitlines()[-1]) == (0, "done 48 failed 0"), err
+        assert int(snapshot(b.homad)["engine"]["drop_restart"]) == 0

@@ -55,9 +55,7 @@ def test_unit__allows_all_system_calls_of_a_life(tmp_path: Path) -> None:
     allowed = filtered()
     assert "bpf" in allowed and "reboot" not in allowed and "ptrace" not in allowed
     record = tmp_path / "calls"
-    # One that has just started ignores requests that are sent again, as may be those whose first packets
-    # came before the other host's address was known.
-    with two_hosts(config=protocol("restart_guard_us=1")) as (a, b):
+    with two_hosts() as (a, b):
         b.homad.stop()
         b.homad.prefix = ["strace", "-f", "-c", "-qq", "-U", "name", "-o", str(record)]
         b.homad.start()

@@ -24,6 +24,7 @@ struct msg {
 	/* per byte: was asked for again and not yet sent again */
 	u8 asked[LENGTH_MAX];
 	u32 num_asked;
+	bool left; /* some of it was sent */
 };
 
 struct model {
@@ -225,7 +226,9 @@ static void check_data(struct model *m, struct homa_tx_desc *desc, u32 max_segs)
 	unit_assert(m->seed, desc->length <= max_segs * SEG);
 	assert_int_equal(desc->seg_size, SEG);
 	check_header(m, desc);
-	if (desc->retransmit) {
+	/* Only of a message that never left is nothing a retransmission. */
+	unit_assert(m->seed, desc->retransmit || !msg->left || desc->offset == msg->next);
+	if (desc->retransmit || desc->offset < msg->next) {
 		for (at = desc->offset; at < desc->offset + desc->length; at++) {
 			unit_assert(m->seed, at < msg->next && msg->asked[at]);
 			msg->asked[at] = 0;
@@ -286,6 +289,7 @@ static enum homa_tx_result op_tx(struct model *m, u32 max_segs)
 		ask(m, i, desc.offset, desc.offset + desc.length);
 		homa_tx_done(&m->w.ctx, &desc, -1);
 	} else {
+		m->msg[i].left = true;
 		homa_tx_done(&m->w.ctx, &desc, 0);
 	}
 	assert_null(desc.rpc);
