@@ -62,6 +62,7 @@ static const struct nic_ops afxdp_ops = {
 	.port_unreachable = afxdp_port_unreachable,
 	.fd = afxdp_fd,
 	.arm = afxdp_arm,
+	.believe_mtu = afxdp_believe_mtu,
 	.route = afxdp_route,
 	.update_stats = update_stats,
 };

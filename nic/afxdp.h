@@ -205,6 +205,7 @@ void afxdp_port_unreachable(struct nic *nic, const struct nic_rx *pkt);
 bool afxdp_arm(struct nic *nic);
 void afxdp_disarm(struct afxdp *x);
 int afxdp_fd(const struct nic *nic);
+void afxdp_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu);
 int afxdp_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 
 #define AFXDP_CTL_CALLS 64

@@ -87,14 +87,7 @@ static void take_errors(struct afxdp *x)
 	u32 at = x->nic.errq.tail;
 
 	nic_icmp_receive(&x->icmp, &x->nic.errq, ours, x);
-	for (; at != x->nic.errq.tail; at++) {
-		const struct nic_error *e =
-			&x->nic.errq.slots[at % NIC_ERRQ_SIZE];
-
-		x->nic.stats.icmp_errors++;
-		if (e->error == EMSGSIZE)
-			nic_path_set_pmtu(&x->paths, &e->dst, e->mtu);
-	}
+	x->nic.stats.icmp_errors += x->nic.errq.tail - at;
 }
 
 void afxdp_ctl_addresses(struct afxdp *x)
@@ -149,6 +142,11 @@ void afxdp_ctl_poll(struct afxdp *x)
 		for (u32 i = 0; i < x->n_queues; i++)
 			afxdp_fill_adapt(x, &x->q[i]);
 	}
+}
+
+void afxdp_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu)
+{
+	nic_path_set_pmtu(&afxdp_of(nic)->paths, dst, mtu);
 }
 
 int afxdp_errors(struct nic *nic, struct nic_error *errors, int n)

@@ -108,6 +108,12 @@ int nic_errors(struct nic *nic, struct nic_error *errors, int n)
 	return nic->ops->errors(nic, errors, n);
 }
 
+void nic_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu)
+{
+	if (nic->ops->believe_mtu)
+		nic->ops->believe_mtu(nic, dst, mtu);
+}
+
 void nic_port_unreachable(struct nic *nic, const struct nic_rx *pkt)
 {
 	nic->ops->port_unreachable(nic, pkt);

@@ -184,6 +184,13 @@ void nic_flush(struct nic *nic);
 
 /** nic_errors() - take up to @n ICMP errors. */
 int nic_errors(struct nic *nic, struct nic_error *errors, int n);
+/**
+ * nic_believe_mtu() - an EMSGSIZE of nic_errors() is true: packets to @dst are to be no
+ *	longer than @mtu from now on
+ *
+ * Anybody can forge one. Only the caller knows whether what it quotes was sent.
+ */
+void nic_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu);
 /** nic_port_unreachable() - answer this packet with an ICMP error, if the backend can. */
 void nic_port_unreachable(struct nic *nic, const struct nic_rx *pkt);
 

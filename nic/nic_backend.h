@@ -29,6 +29,8 @@ struct nic_ops {
 	void (*port_unreachable)(struct nic *nic, const struct nic_rx *pkt);
 	int (*fd)(const struct nic *nic);
 	bool (*arm)(struct nic *nic);
+	/** NULL if the kernel does it */
+	void (*believe_mtu)(struct nic *nic, const struct homa_addr *dst, u32 mtu);
 	int (*route)(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 	/** refresh counters that the kernel keeps; may be NULL */
 	void (*update_stats)(struct nic *nic);

@@ -182,6 +182,8 @@ static u32 print_errors(struct nic *nic)
 	int n = nic_errors(nic, errors, 16);
 
 	for (int i = 0; i < n; i++) {
+		if (errors[i].error == EMSGSIZE)
+			nic_believe_mtu(nic, &errors[i].dst, errors[i].mtu);
 		printf("{\"event\": \"error\", ");
 		print_address("dst", &errors[i].dst);
 		printf("\"sport\": %u, \"dport\": %u, \"id\": %llu, \"error\": \"%s\", \"mtu\": %u}\n",
@@ -366,8 +368,7 @@ static int bulk(struct nic *nic, const struct options *o)
 		sent += (u64)done;
 		if (!done) {
 			struct nic_rx rx[BATCH];
-			int got =
-				nic_rx(nic, rx, BATCH); /* runs the slow side */
+			int got = nic_rx(nic, rx, BATCH); /* the slow side */
 
 			nic_rx_release(nic, rx, got);
 			sched_yield();

@@ -50,10 +50,12 @@ void homa_emb_icmp(struct homa_emb *e)
 	for (i = 0; i < n; i++) {
 		/* Messages under way keep their packet size, so this one ends
 		 * too; the next one fits. */
-		if (errors[i].error == EMSGSIZE && errors[i].mtu)
-			homa_icmp_mtu(&e->ctx, &errors[i].dst, errors[i].sport,
-				      errors[i].dport, errors[i].sender_id,
-				      errors[i].mtu);
+		if (errors[i].error == EMSGSIZE && errors[i].mtu &&
+		    homa_icmp_mtu(&e->ctx, &errors[i].dst, errors[i].sport,
+				  errors[i].dport, errors[i].sender_id,
+				  errors[i].mtu))
+			nic_believe_mtu(e->nic, &errors[i].dst,
+					errors[i].mtu);
 		homa_icmp(&e->ctx, &errors[i].dst, errors[i].sport,
 			  errors[i].dport, errors[i].sender_id,
 			  homa_icmp_errno(errors[i].error));

@@ -132,6 +132,9 @@ static int resolve(struct homad_thread *t, struct homa_addr *addr,
 	if (!*port)
 		return over_udp(t, addr, port);
 	mtu = (*port)->info->mtu;
+	/* It may have learned of a narrower path. */
+	if ((*port)->thread == t->index)
+		nic_route((*port)->nic, addr, &mtu);
 	if (route.mtu && route.mtu < mtu)
 		mtu = route.mtu;
 	homad_refill(t);

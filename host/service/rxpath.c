@@ -61,10 +61,12 @@ void homad_icmp(struct homad_thread *t, struct homad_port *port)
 	for (i = 0; i < n; i++) {
 		/* Messages under way keep their packet size, so this one ends
 		 * too; the next one fits. */
-		if (errors[i].error == EMSGSIZE && errors[i].mtu)
-			homa_icmp_mtu(&t->ctx, &errors[i].dst, errors[i].sport,
-				      errors[i].dport, errors[i].sender_id,
-				      errors[i].mtu);
+		if (errors[i].error == EMSGSIZE && errors[i].mtu &&
+		    homa_icmp_mtu(&t->ctx, &errors[i].dst, errors[i].sport,
+				  errors[i].dport, errors[i].sender_id,
+				  errors[i].mtu))
+			nic_believe_mtu(port->nic, &errors[i].dst,
+					errors[i].mtu);
 		homa_icmp(&t->ctx, &errors[i].dst, errors[i].sport,
 			  errors[i].dport, errors[i].sender_id,
 			  homa_icmp_errno(errors[i].error));

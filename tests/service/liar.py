@@ -28,8 +28,7 @@ TYPES = range(0x0F, 0x1B)
 EDGES = (0, 1, 2, 55, 56, 1400, 65535, 65536, 1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 SERVERS = (4000, 4001)
 BURST = 200
-# Also "icmp", once a forged error ends nobody's RPCs.
-DEFAULT_WAYS = "native udp spoofed"
+DEFAULT_WAYS = "native udp spoofed icmp"
 MTU = 1400
 
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 from apitool import CLIENT, PATIENT, Bed
-from homad import Homad, Settings, finishing, needs_homad, needs_root, protocol, two_hosts
+from homad import Homad, Host, Settings, finishing, needs_homad, needs_root, protocol, two_hosts
 from netns import Net, eventually
-from ops_tools import RPCS, serving, snapshot
+from ops_tools import RPCS, ask, serving, snapshot
 
 # The same tests: this module's fixtures `bed`, `patient` and `via` are what they run on.
 from test_libhoma_failures import (  # noqa: F401
@@ -76,3 +77,18 @@ def test_first_contact__more_than_is_kept_for_a_neighbour() -> None:
         status, out, err = asking.wait(60)
         assert (status, out.splitlines()[-1]) == (0, "done 48 failed 0"), err
         assert int(snapshot(b.homad)["engine"]["drop_restart"]) == 0
+
+
+def test_narrow_path__is_remembered() -> None:
+    """A router's error ends the RPC that met it; the next ones fit, also when the route has been asked for anew."""
+    with Net() as net:
+        a, _, b = (Host(s, Homad(s, {"network": {"udp": False}})) for s in net.routed(far_mtu=1300))
+        with finishing(a.homad, b.homad):
+            a.homad.start()
+            b.homad.start()
+            with serving(b):
+                words = [RPCS, "ask", b.v4, "4000", "2", "20000", "1"]
+                eventually(lambda: a.run(words).stdout.splitlines()[-1] == "done 2 failed 0")
+                for _ in range(3):
+                    time.sleep(1.1)
+                    ask(a, b, 4, 20_000)

@@ -98,6 +98,7 @@ def compare(hosts: list[Host], liar: Namespace, sink: Namespace) -> dict[str, fl
     """Windows by turns: with lies and without."""
     rates: dict[bool, list[int]] = {True: [], False: []}
     tails: dict[bool, list[int]] = {True: [], False: []}
+    counts: dict[bool, list[int]] = {True: [], False: []}
     end = time.monotonic() + SECONDS
     number = 0
     while time.monotonic() < end or number < 4:
@@ -108,6 +109,7 @@ def compare(hosts: list[Host], liar: Namespace, sink: Namespace) -> dict[str, fl
         assert talker.wait(60)[0] == 0
         rates[lies].append(sum(r[0] for r in results))
         tails[lies].append(max(r[2] for r in results))
+        counts[lies].append(min(r[0] for r in results))
         number += 1
     p99, alone = statistics.median(tails[True]), statistics.median(tails[False])
     return {
@@ -115,6 +117,9 @@ def compare(hosts: list[Host], liar: Namespace, sink: Namespace) -> dict[str, fl
         "p99_ratio": round(p99 / alone, 3),
         "p99_us": p99,
         "p99_us_alone": alone,
+        # RPCs of one application in one window, at least, which a P99 is of.
+        "p99_n": min(counts[True]),
+        "p99_n_alone": min(counts[False]),
         "windows": number,
         "rpcs": sum(rates[True]),
         "rpcs_alone": sum(rates[False]),
