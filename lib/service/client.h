@@ -167,7 +167,8 @@ enum homa_svc_state {
 	X(segments, "data segments asked for")                             \
 	X(losses, "times homad ended while we were attached")              \
 	X(attaches, "times we attached")                                   \
-	X(progress_rounds, "completions that came while no thread waited")
+	X(progress_rounds, "completions that came while no thread waited") \
+	X(yields, "times a call that does not wait let others run")
 
 struct homa_svc_counters {
 #define X(name, text) u64 name;
@@ -253,7 +254,7 @@ struct homa_svc {
 	int nudge_fd;
 
 	int ep_fd, level_fd, ready_fd, timer_fd;
-	u32 asks;
+	u32 asks, vain;
 	bool level, fd_armed, fd_edges;
 
 	struct homa_list all;

@@ -15,6 +15,7 @@
 
 #define LOOKS_PER_YIELD 4
 #define CHECK_NS 5000000u /* while spinning, between looks whether homad lives */
+#define VAIN_ASKS 1u	  /* that a program makes before it waits for its descriptor */
 #define CHECK_ASKS 64u	  /* the same for programs that only ever ask */
 
 static void swallow(int fd)
@@ -231,9 +232,10 @@ static int asked_in_vain(struct homa_svc *c, struct homa_svc_waiter *w)
 		homa_turn_lock(&c->lock);
 	}
 	homa_svc_show_releases(c);
-	/* A program that only ever asks lets the protocol run; one that has a
-	 * descriptor to wait for will. */
-	if (c->ep_fd < 0) {
+	/* A program that only ever asks lets the protocol run. One that has a
+	 * descriptor may be about to wait for it, but not if it asks again. */
+	if (c->ep_fd < 0 || ++c->vain > VAIN_ASKS) {
+		c->counters.yields++;
 		homa_turn_unlock(&c->lock);
 		sched_yield();
 		homa_turn_lock(&c->lock);
@@ -265,6 +267,8 @@ int homa_svc_receive(void *host, struct homa_message *msg, uint64_t id,
 					 homa_clock_ns() + (u64)timeout_ns;
 		rc = wait_for(c, &w, until);
 	}
+	if (!rc)
+		c->vain = 0;
 	homa_svc_fd_touch(c);
 	homa_turn_unlock(&c->lock);
 	return rc;

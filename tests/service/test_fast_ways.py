@@ -5,7 +5,7 @@ is in docs/testing.md; the way over UDP has test_bulk.py."""
 from __future__ import annotations
 
 import pytest
-from homad import Host, Settings, needs_homad, needs_root, one_host, two_hosts
+from homad import PROGRAMS, Host, Settings, needs_homad, needs_root, one_host, two_hosts
 from ops_tools import ask, serving, snapshot
 
 pytestmark = [needs_homad, needs_root]
@@ -57,3 +57,9 @@ def test_alone__an_engine_of_two_threads_takes_its_locks() -> None:
         ask(host, host, RPCS, SHORT)
         assert len(snapshot(host.homad)["threads"]) == 2
         assert count(host, "direct") == 0
+
+
+def test_yields__of_a_program_that_only_asks() -> None:
+    """Who asks again and again without waiting would keep homad from the processor that it waits for."""
+    with two_hosts() as (a, b), serving(b):
+        a.run([PROGRAMS / "poller", f"{b.v4}:4000"])
