@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Fast ways of homa.ko are taken where they should be, and only there; counters say so."""
+
+from __future__ import annotations
+
+import pytest
+from conftest import RunGuest
+from taps import Tap, options, tap
+
+__all__ = ["tap"]
+
+
+@pytest.mark.once
+def test_fast_ways__taken_and_not_taken(guest: RunGuest, tap: Tap) -> None:
+    tap(guest(". /t/fast.sh", "rpc", options=options(), timeout=300, check=False))
