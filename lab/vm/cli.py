@@ -10,6 +10,7 @@ from pathlib import Path
 
 from lab.vm import interactive, kernels, local, module
 from lab.vm.errors import VmError
+from lab.vm.guest import Options
 from lab.vm.kernels import Kernel
 
 RUNNING = "running"
@@ -71,6 +72,28 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="put this program, too, into the machine's /usr/bin",
     )
+    vm.add_argument(
+        "--file",
+        action="append",
+        default=[],
+        metavar="HERE[:THERE]",
+        help="put this file or folder into the machine, as THERE (default /root/NAME)",
+    )
+    vm.add_argument(
+        "--device",
+        action="append",
+        default=[],
+        metavar="ARGS",
+        help="give the machine a device, as QEMU's -device; --netdev is for network cards",
+    )
+    vm.add_argument("--netdev", action="append", default=[], metavar="ARGS", help="as QEMU's")
+    vm.add_argument(
+        "--load",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="load this module of the kernel, too, a device's driver for example",
+    )
     vm.add_argument("--memory", type=int, default=0, metavar="MIB")
     vm.add_argument("--smp", type=int, default=2, metavar="N", help="processors (default 2)")
     vm.add_argument("--timeout", type=float, default=600, metavar="S", help="of --run")
@@ -109,7 +132,18 @@ def _vm(args: argparse.Namespace) -> int:
     for program in args.program:
         if not program.is_file():
             raise VmError(f"there is no program {program}")
-    options = interactive.options(own, tuple(args.program), args.memory, args.smp)
+    here = (*interactive.programs(), *(p.resolve() for p in args.program))
+    emulator = [word for netdev in args.netdev for word in ("-netdev", netdev)]
+    emulator += [word for device in args.device for word in ("-device", device)]
+    options = Options(
+        smp=args.smp,
+        memory=args.memory,
+        modules=own,
+        programs=(*here, *interactive.tools_of_here()),
+        files=interactive.files(args.file),
+        load=tuple(args.load),
+        emulator=tuple(emulator),
+    )
     if args.run is None:
         return interactive.shell(kernel, options)
     return interactive.script(kernel, options, args.run, args.timeout)

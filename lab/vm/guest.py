@@ -3,20 +3,22 @@
 
 Two serial lines: the kernel's log on the first, on the second what scripts print, between
 marks (init.sh is the other end). The emulator is killed when the thread that started it ends,
-however it ends, and when a script takes longer than it may.
+however it ends, and when a script takes longer than it may. Its image and what it writes are
+files without names, in memory, so that nothing is left of either.
 """
 
 from __future__ import annotations
 
+import codecs
+import contextlib
 import ctypes
-import io
 import os
 import re
 import signal
 import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -37,6 +39,7 @@ crashes: list[str] = []  # and of each that crashed before our first program
 LEAKS_S = 150
 SLOW = 4
 TICK_S = 0.01
+REFUSED = 1  # the emulator's status if its arguments make no sense
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,7 @@ class Options:
     programs: tuple[Path | str, ...] = ()
     files: dict[str, bytes | str | Path] = field(default_factory=dict)
     append: str = ""
+    emulator: tuple[str, ...] = ()  # words of its command line
     netdevs: tuple[str, ...] = ()
     # More properties of the network cards, e.g. "tx=timer,x-txtimer=1000000,x-txburst=8": eight
     # packets a millisecond.
@@ -100,12 +104,21 @@ class Result(Done):
         return super().check()
 
 
-def run(kernel: Kernel, script: str, options: Options | None = None, timeout: float = 60) -> Result:
+Show = Callable[[str], object]
+
+
+def run(
+    kernel: Kernel,
+    script: str,
+    options: Options | None = None,
+    timeout: float = 60,
+    show: Show | None = None,
+) -> Result:
     """Boot, run `script`, power off. `timeout` is the script's, four times as long under the
-    debug kernel."""
+    debug kernel. What it prints is given to `show` as it comes, too."""
     begun = time.monotonic()
     with Guest(kernel, options, first=script) as guest:
-        done = guest.wait(timeout)
+        done = guest.wait(timeout, show)
         log = guest.finish()
     problems = klog.report(log, (options or Options()).expected)
     return Result(done.status, done.output, log, problems, time.monotonic() - begun)
@@ -120,17 +133,16 @@ class Guest:
         self._first = first
         self._unread = b""
         self._log: str | None = None
+        self._console: Unnamed | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._output: io.FileIO | None = None
+        self._files = contextlib.ExitStack()
 
     def __enter__(self) -> Self:
-        self._folder = tempfile.TemporaryDirectory(prefix="homa-vm-")
         try:
-            self._boot(Path(self._folder.name))
+            self._boot()
             self._read_until("@@homa-up ", BOOT_S)
         except BaseException:
             self._kill()
-            self._folder.cleanup()
             raise
         return self
 
@@ -142,7 +154,6 @@ class Guest:
                     raise VmError(f"the kernel complained:\n{problems}")
         finally:
             self._kill()
-            self._folder.cleanup()
 
     def run(self, script: str, timeout: float = 60) -> Done:
         """Run a script in the guest and wait for its end."""
@@ -155,10 +166,10 @@ class Guest:
         text = script.encode() + b"\n"
         self._send(f"{len(text)}\n".encode() + text, 60)
 
-    def wait(self, timeout: float = 60) -> Done:
-        """Wait for the script that runs."""
+    def wait(self, timeout: float = 60, show: Show | None = None) -> Done:
+        """Wait for the script that runs; `show` is given what it prints as it comes."""
         self._read_until("@@homa-begin", timeout)
-        output, line = self._read_until("\n@@homa-end ", timeout)
+        output, line = self._read_until("\n@@homa-end ", timeout, show)
         return Done(int(line), output)
 
     def said(self) -> str:
@@ -183,53 +194,56 @@ class Guest:
 
     def console(self) -> str:
         """What the kernel has written to its console so far."""
-        return self._console.read_text(errors="replace") if self._console.exists() else ""
+        return self._console.text() if self._console else ""
 
-    def _boot(self, folder: Path) -> None:
+    def _boot(self) -> None:
         """Up to the first program; a kernel that crashes before it is started again."""
         for attempt in range(BOOTS):
             boots.append(self.kernel.name)
-            self._start(folder)
+            self._start()
             try:
                 self._read_until("@@homa-init", BOOT_S)
                 return
             except VmError as error:
+                if self._process.poll() == REFUSED:
+                    boots.pop()
+                    raise
                 crashes.append(self.kernel.name)
                 if attempt + 1 == BOOTS or self._process.poll() is None:
                     raise
                 print(f"homa: crashed at boot, once more: {error}", file=sys.stderr, flush=True)
                 self._kill()
 
-    def _start(self, folder: Path) -> None:
+    def _start(self) -> None:
         emulator = tools.qemu()
         self._unread = b""
-        (folder / "initrd").write_bytes(image(self.kernel, self.options, self._first))
-        self._console = folder / "console"
+        initrd = self._keep(Unnamed(image(self.kernel, self.options, self._first)))
+        self._console, self._output, self._complaints = (self._keep(Unnamed()) for _ in range(3))
+        read, self._input = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._files.callback(os.close, self._input)
+        self._files.callback(os.close, read)
         words = [*emulator.words, *machine(self.kernel, self.options)]
         words += ["-display", "none", "-monitor", "none"]
-        words += ["-initrd", str(folder / "initrd"), "-serial", f"file:{self._console}"]
+        words += ["-initrd", initrd.path, "-serial", f"file:{self._console.path}"]
         # A file takes everything at once; a socket with a slow reader would hold the guest up
         # (and with counted instructions make one run differ from the other).
-        talk = f"file,id=talk,path={folder / 'out'},input-path={folder / 'in'}"
+        talk = f"file,id=talk,path={self._output.path},input-path={path_of(read)}"
         words += ["-chardev", talk, "-serial", "chardev:talk"]
-        for name in ("in", "out"):
-            (folder / name).unlink(missing_ok=True)
-        os.mkfifo(folder / "in")
-        self._input = os.open(folder / "in", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-        (folder / "out").touch()
-        self._output = (folder / "out").open("rb", buffering=0)
         if self.options.netns:
             words = ["ip", "netns", "exec", self.options.netns, *words]
-        self._complaints = folder / "qemu"
-        with self._complaints.open("wb") as out:
-            self._process = subprocess.Popen(
-                words,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                env={**os.environ, **emulator.env},
-                preexec_fn=die_with_parent(),
-            )
+        self._process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=self._complaints.number,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **emulator.env},
+            preexec_fn=die_with_parent(),
+            pass_fds=(initrd.number, self._console.number, self._output.number, read),
+        )
+
+    def _keep(self, file: Unnamed) -> Unnamed:
+        self._files.callback(file.close)
+        return file
 
     def _send(self, data: bytes, timeout: float) -> None:
         deadline = time.monotonic() + timeout * self._slowness()
@@ -246,13 +260,20 @@ class Guest:
         crowd = os.getloadavg()[0] / (os.cpu_count() or 1)
         return (SLOW if self.kernel.is_debug else 1) * max(1.0, crowd)
 
-    def _read_until(self, mark: str, timeout: float) -> tuple[str, str]:
+    def _read_until(self, mark: str, timeout: float, show: Show | None = None) -> tuple[str, str]:
         """What comes before `mark`, and the rest of its line."""
         wanted = mark.encode()
         deadline = time.monotonic() + timeout * self._slowness()
+        shown = 0
+        text = codecs.getincrementaldecoder("utf-8")("replace")
         while True:
             before, found, after = self._unread.partition(wanted)
             rest, newline, after = after.partition(b"\n")
+            if show:
+                upto = len(before) if found else len(before) - _begun(wanted, before)
+                if upto > shown:
+                    show(text.decode(before[shown:upto]))
+                    shown = upto
             if found and newline:
                 self._unread = after
                 return before.decode(errors="replace"), rest.decode(errors="replace")
@@ -263,7 +284,7 @@ class Guest:
                     f"waiting for {mark.strip()}\n{self._tail()}"
                 )
             ended = self._process.poll() is not None
-            chunk = self._output.read(1 << 20)
+            chunk = self._output.read_more()
             self._unread += chunk
             if not chunk and ended:
                 raise VmError(f"the guest ({self.kernel.release}) went down\n{self._tail()}")
@@ -276,7 +297,7 @@ class Guest:
         kernel = klog.report(console, self.options.expected)
         kernel = kernel or "\n".join(console.splitlines()[-30:])
         said = self._unread.decode(errors="replace")[-4000:]
-        emulator = self._complaints.read_text(errors="replace")[-1000:]
+        emulator = self._complaints.text()[-1000:]
         parts = (("output", said), ("kernel", kernel), ("emulator", emulator))
         return "\n".join(f"--- {name}:\n{text}" for name, text in parts if text.strip())
 
@@ -284,10 +305,44 @@ class Guest:
         if self._process:
             self._process.kill()
             self._process.wait()
-        if self._output:
-            self._output.close()
-            self._output = None
-            os.close(self._input)
+        self._files.close()
+        self._console = None
+
+
+def _begun(mark: bytes, text: bytes) -> int:
+    """How many bytes at the end of `text` may be the beginning of `mark`; a mere end of line is
+    taken for one of the text's own, or it would be seen with the next line only."""
+    sizes = range(min(len(mark) - 1, len(text)), 1, -1)
+    return next((n for n in sizes if mark.startswith(text[-n:])), 0)
+
+
+def path_of(descriptor: int) -> str:
+    """A name under which a child that inherits the descriptor opens its file."""
+    return f"/proc/self/fd/{descriptor}"
+
+
+class Unnamed:
+    """A file in memory, for the emulator to open by `path`. It goes with its last user."""
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.number = os.memfd_create("homa-vm", os.MFD_CLOEXEC)
+        self.path = path_of(self.number)
+        self._at = 0
+        with open(self.number, "wb", closefd=False) as file:
+            file.write(content)
+
+    def text(self) -> str:
+        """All of it."""
+        return os.pread(self.number, os.fstat(self.number).st_size, 0).decode(errors="replace")
+
+    def read_more(self) -> bytes:
+        """What was added since the last call, or the next mebibyte of it."""
+        chunk = os.pread(self.number, 1 << 20, self._at)
+        self._at += len(chunk)
+        return chunk
+
+    def close(self) -> None:
+        os.close(self.number)
 
 
 def die_with_parent():  # noqa: ANN201
@@ -332,6 +387,7 @@ def machine(kernel: Kernel, options: Options, quiet: bool = False) -> list[str]:
         words += ["-drive", f"file={drive},format=raw,if=virtio,id=d{number}"]
     for plugin in options.plugins:
         words += ["-plugin", plugin]
+    words += options.emulator
     return [*words, "-append", f"{append} {options.append}".strip()]
 
 

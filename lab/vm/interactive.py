@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from lab.vm import guest, tools
@@ -20,7 +20,8 @@ from lab.vm.module import ROOT
 NETWORK = """\
 ip netns add left
 ip netns add right
-ip link add eth0 netns left type veth peer name eth0 netns right
+# Not from here, where a card that the machine was given may have that name.
+ip -n left link add eth0 type veth peer name eth0 netns right
 number=1
 for host in left right; do
 	ip -n $host link set lo up
@@ -64,22 +65,39 @@ def programs() -> tuple[Path, ...]:
     return tuple(build / name for name in _BUILT if os.access(build / name, os.X_OK))
 
 
-def options(modules: tuple[Path, ...], more: tuple[Path, ...], memory: int, smp: int) -> Options:
-    """The guest as ./homa kernel vm makes it."""
-    extra = tuple(p for p in ("sysctl", "tcpdump", "ping") if shutil.which(p))
-    return Options(
-        smp=smp,
-        memory=memory,
-        modules=modules,
-        programs=(*programs(), *(p.resolve() for p in more), *extra),
-    )
+def tools_of_here() -> tuple[str, ...]:
+    """Programs of this machine that are of use there."""
+    return tuple(p for p in ("sysctl", "tcpdump", "ping") if shutil.which(p))
+
+
+def files(wanted: Sequence[str]) -> dict[str, bytes | str | Path]:
+    """HERE or HERE:THERE, files or whole folders, for Options.files."""
+    found: dict[str, bytes | str | Path] = {}
+    for words in wanted:
+        here, colon, there = words.rpartition(":")
+        if not colon or not there.startswith("/"):
+            here, there = words, ""
+        path = Path(here)
+        there = there or f"/root/{path.resolve().name}"
+        if path.is_dir():
+            inside = sorted(p for p in path.rglob("*") if p.is_file())
+            found.update({f"{there}/{p.relative_to(path)}": p for p in inside})
+        elif path.is_file():
+            found[there] = path
+        else:
+            raise VmError(f"there is no file or folder {here}")
+    return found
 
 
 def script(kernel: Kernel, made: Options, text: str, timeout: float) -> int:
     """Run `text` and print what it prints; its exit status, 1 if the kernel complained."""
-    result = guest.run(kernel, f"{NETWORK}{_HOSTS}{text}", made, timeout)
-    sys.stdout.write(result.output)
-    sys.stdout.flush()
+
+    def show(said: str) -> None:
+        sys.stdout.write(said)
+        sys.stdout.flush()
+
+    print(f"starting Linux {kernel.release} ...", file=sys.stderr, flush=True)
+    result = guest.run(kernel, f"{NETWORK}{_HOSTS}{text}", made, timeout, show)
     if result.problems:
         print(f"homa kernel: the kernel complained:\n{result.problems}", file=sys.stderr)
         return result.status or 1
@@ -113,17 +131,19 @@ def shell(kernel: Kernel, made: Options) -> int:
         raise VmError("a shell needs a terminal; use --run 'COMMANDS' without one")
     made.files.update(_files(kernel, made))
     emulator = tools.qemu()
-    with tempfile.TemporaryDirectory(prefix="homa-vm-") as folder:
-        initrd = Path(folder) / "initrd"
-        initrd.write_bytes(guest.image(kernel, made))
-        words = [*emulator.words, *guest.machine(kernel, made, quiet=True)]
-        words += ["-initrd", str(initrd)]
-        words += ["-display", "none", "-chardev", "stdio,id=tty,mux=on,signal=off"]
-        words += ["-serial", "chardev:tty", "-mon", "chardev=tty"]
-        print(f"starting Linux {kernel.release} ...", file=sys.stderr)
+    initrd = guest.Unnamed(guest.image(kernel, made))
+    words = [*emulator.words, *guest.machine(kernel, made, quiet=True)]
+    words += ["-initrd", initrd.path]
+    words += ["-display", "none", "-chardev", "stdio,id=tty,mux=on,signal=off"]
+    words += ["-serial", "chardev:tty", "-mon", "chardev=tty"]
+    print(f"starting Linux {kernel.release} ...", file=sys.stderr)
+    try:
         return subprocess.run(
             words,
             env={**os.environ, **emulator.env},
             preexec_fn=guest.die_with_parent(),
+            pass_fds=(initrd.number,),
             check=False,
         ).returncode
+    finally:
+        initrd.close()

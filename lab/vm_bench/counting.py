@@ -39,7 +39,7 @@ def _small() -> tuple[Case, ...]:
 
 
 def _large() -> tuple[Case, ...]:
-    # How long a reader polls depends on where the RPC before ended: an average over fewer is chance.
+    # How long a reader polls depends on where the RPC before ended: a mean over fewer is chance.
     one_way = ("--request", "500000", "--warmup", "20", "--count", "400")
     echo = (*one_way, "--response", "500000")
     return (

@@ -133,3 +133,70 @@ def test_emulator__goes_when_its_owner_is_killed(kernel: Kernel, tmp_path: Path)
     while runs(pid):
         assert time.monotonic() < deadline, "the emulator lives on"
         time.sleep(0.05)
+    assert list(tmp_path.iterdir()) == []
+
+
+def command(kernel: Kernel, folder: Path, *words: str) -> subprocess.Popen[str]:
+    """./homa kernel vm without the module; its temporary files go into `folder`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "lab.vm", "vm", "--kernel", kernel.name, "--no-module", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder)},
+        cwd=folder,
+    )
+
+
+@pytest.mark.once
+def test_command__says_what_it_says_at_once_and_leaves_nothing(
+    kernel: Kernel, tmp_path: Path
+) -> None:
+    running = command(kernel, tmp_path, "--run", "echo begun; sleep 1000", "--timeout", "60")
+    try:
+        # While the script runs: it ends after the time that it has, or never.
+        assert running.stdout.readline() == "begun\n"
+        assert running.poll() is None
+    finally:
+        running.send_signal(signal.SIGKILL)
+        running.communicate()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.once
+def test_command__files_and_devices(kernel: Kernel, tmp_path: Path) -> None:
+    (tmp_path / "data" / "deep").mkdir(parents=True)
+    (tmp_path / "data/deep/one").write_text("a file in folders\n")
+    (tmp_path / "run").write_text("#!/bin/sh\necho started $1\n")
+    (tmp_path / "run").chmod(0o755)
+    running = command(
+        kernel,
+        tmp_path,
+        *("--file", "data:/opt/here", "--file", "run"),
+        *("--netdev", "hubport,id=n,hubid=0"),
+        *("--device", "virtio-net-pci,netdev=n,romfile=,mac=02:00:00:00:00:07"),
+        *("--load", "ifb"),
+        *("--run", "cat /opt/here/deep/one; ./run well; ip link; printf end"),
+    )
+    said, wrong = running.communicate()
+    assert running.returncode == 0, wrong
+    assert said.startswith("a file in folders\nstarted well\n") and said.endswith("end")
+    assert "link/ether 02:00:00:00:00:07" in said and "ifb0:" in said
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--device", "nothing-like-it"], "nothing-like-it"),
+        (["--file", "nowhere"], "no file or folder nowhere"),
+        (["--load", "nothing_like_it"], "no module nothing_like_it"),
+    ],
+)
+def test_command__says_what_is_wrong(
+    kernel: Kernel, tmp_path: Path, words: list[str], told: str
+) -> None:
+    running = command(kernel, tmp_path, *words, "--run", "true")
+    said, wrong = running.communicate()
+    assert (running.returncode, said) == (1, "") and told in wrong
+    assert "once more" not in wrong
