@@ -24,7 +24,9 @@
  * Datagrams, for packets inside UDP: whoever segments UDP cuts without looking, so
  * each segment brings its whole header.
  */
+#include <linux/device.h>
 #include <linux/skbuff.h>
+#include <net/rtnetlink.h>
 
 #include "homa_codec.h"
 #include "homa_rx.h"
@@ -36,6 +38,19 @@
 #define HOMA_GSO_INTERLEAVED_SEGS 7u	/* two fragments each */
 
 /* ---- sending ---- */
+
+/*
+ * Does a virtual machine's or a tun device's other end say what segments are? The
+ * header that goes with a frame there knows TCP's and UDP's, and the kernel that gets
+ * it refuses the frame if its protocol is another (virtio_net_hdr_to_skb()).
+ */
+static bool homa_gso_is_named(const struct net_device *dev)
+{
+	const struct device *parent = dev->dev.parent;
+
+	return (parent && parent->bus && !strcmp(parent->bus->name, "virtio")) ||
+	       (dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "tun"));
+}
 
 enum homa_gso_form homa_gso_form(const struct homa_net *hnet,
 				 const struct net_device *dev, u16 encap, bool v4)
@@ -52,7 +67,7 @@ enum homa_gso_form homa_gso_form(const struct homa_net *hnet,
 	if (!(dev->features & NETIF_F_GSO))
 		return HOMA_GSO_APART;
 	if (tso && READ_ONCE(hnet->settings.max_gso_size) &&
-	    !(dev->features & NETIF_F_GSO_FRAGLIST))
+	    !(dev->features & NETIF_F_GSO_FRAGLIST) && !homa_gso_is_named(dev))
 		return HOMA_GSO_INTERLEAVED;
 	return HOMA_GSO_ONE_PIECE;
 }

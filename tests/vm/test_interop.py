@@ -129,3 +129,25 @@ def test_guest__and_the_protocol_in_a_process(bed: tuple[Guest, Namespace], via:
 
     for version in (4, 6):
         both_ways(guest, start, version)
+
+
+@needs_root
+@needs_host
+@pytest.mark.once
+def test_guest__segments_that_virtio_has_no_name_for(bed: tuple[Guest, Namespace]) -> None:
+    """Asked to give segments to the card (max_gso_size), homa.ko keeps them from one whose other
+    end takes only TCP's and UDP's."""
+    guest, space = bed
+    protocol = {"timeout_us": 20000000, "tombstone_ms": 30000, "restart_guard_us": 1}
+    homad = Homad(space, {"protocol": protocol})
+    with finishing(homad):
+        homad.start()
+        guest.run("ethtool -K eth0 tso on gso on && echo 60000 >/proc/sys/net/homa/max_gso_size").check()
+        rpc = shutil.which(str(program("rpc")))
+        assert rpc
+        server = Host(space, homad).start(under(rpc, "serve", "4", "4004"))
+        assert server.line(60) == "ready"
+        asked = "4 10.7.0.1 4004"
+        script = f"rpc wait {asked} 60 && rpc edges {asked} 1500"
+        assert "ok" in guest.run(script, 60).check()
+        server.stop()
