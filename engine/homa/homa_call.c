@@ -240,7 +240,6 @@ void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	rpc->state = HOMA_RPC_IN_SERVICE;
 	rpc->flags |= HOMA_RPC_EXECUTED;
 	homa_busy_over(rpc);
-	homa_counter_add(&rpc->sock->backlog, (u64)-1);
 	homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
 	homa_count(ctx, HOMA_M_requests_received, 1);
 }
@@ -258,10 +257,12 @@ void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		   struct homa_msg_info *info)
 {
 	homa_fill_info(rpc, info);
-	if (homa_rpc_is_client(rpc))
+	if (homa_rpc_is_client(rpc)) {
 		homa_rpc_end(ctx, rpc);
-	else
-		homa_rpc_serve(ctx, rpc);
+		return;
+	}
+	homa_rpc_serve(ctx, rpc);
+	homa_sock_taken(rpc->sock, 1);
 }
 
 int homa_rx_take(struct homa_ctx *ctx, struct homa_handle handle,

@@ -189,6 +189,9 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
  * at once? Verdict HOMA_RX_MESSAGE: the host copies it to its page and calls nothing
  * more. Not for private RPCs, nor without a pool. At first off. */
 void homa_sock_give(struct homa_sock *sock, bool give);
+/** homa_sock_taken() - the application has so many requests that came as HOMA_RX_MESSAGE; until
+ * then they count among those that wait for it (max_backlog). Any context. */
+void homa_sock_taken(struct homa_sock *sock, u32 requests);
 /** homa_sock_refuse() - the host has no room for more packets: payload for the socket is
  *  dropped as if it were lost, until it is allowed again. */
 void homa_sock_refuse(struct homa_sock *sock, bool refuse);

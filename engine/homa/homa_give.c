@@ -4,7 +4,9 @@
  * such a message is the application's as soon as it is received: no deadline is
  * set for bytes that are here, the grant scheduler never sees it, and the steps
  * between arrival, copy and taking fall away. The host copies the payload to its
- * page afterwards; nobody but the application looks there.
+ * page afterwards; nobody but the application looks there. A request counts as waiting
+ * for the application until the host says that it has it (homa_sock_taken()), also
+ * when its client has aborted it meanwhile.
  */
 #include "homa_rx.h"
 
@@ -16,6 +18,11 @@ void homa_sock_give(struct homa_sock *sock, bool give)
 void homa_sock_refuse(struct homa_sock *sock, bool refuse)
 {
 	HOMA_WRITE_ONCE(sock->refuse, refuse);
+}
+
+void homa_sock_taken(struct homa_sock *sock, u32 requests)
+{
+	homa_counter_add(&sock->backlog, -(u64)requests);
 }
 
 bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,

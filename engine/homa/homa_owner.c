@@ -8,10 +8,17 @@
  * socket's application may leave half as many untaken. One greedy owner gets half of the
  * room and leaves half, two get a third each and leave a third.
  *
+ * The threshold of a peer is for those who ask much of one owner. It must not hold for
+ * owners with few RPCs: else a greedy owner on either of two hosts would use up what the
+ * one may ask of the other, and leave nothing to the others there. Few are an eighth of the
+ * room that is left; so many, to each owner one after the other, never fill it.
+ *
  * What is refused is one packet of one RPC; its client asks again. Two CPUs that
  * look at once may both go on, so a threshold is passed by a few.
  */
 #include "homa_owner.h"
+
+#define HOMA_FEW 8u	/* part of the room left that an owner may have from any peers */
 
 void homa_sock_charge(struct homa_sock *sock, struct homa_owner *owner)
 {
@@ -25,6 +32,15 @@ bool homa_owner_full(const struct homa_engine *engine,
 
 	return owner != &engine->own &&
 	       HOMA_READ_ONCE(owner->rpcs) > homa_rpcs_left(engine);
+}
+
+u32 homa_peer_share(const struct homa_engine *engine, const struct homa_sock *sock)
+{
+	u32 left = homa_rpcs_left(engine), most = engine->params.max_server_rpcs_per_peer;
+
+	if (HOMA_READ_ONCE(sock->owner->rpcs) < left / HOMA_FEW)
+		return most;
+	return homa_min_u32(most, left + 1);
 }
 
 u16 homa_owner_admit(const struct homa_engine *engine,

@@ -40,6 +40,8 @@ static inline void homa_owner_end(struct homa_rpc *rpc)
 /* Has the owner of @sock as many RPCs as it may? */
 bool homa_owner_full(const struct homa_engine *engine,
 		     const struct homa_sock *sock);
+/* How many requests may one peer have open, if the next one is to @sock? */
+u32 homa_peer_share(const struct homa_engine *engine, const struct homa_sock *sock);
 /* May a request to @sock begin? 0, or the reason to drop it. */
 u16 homa_owner_admit(const struct homa_engine *engine,
 		     const struct homa_sock *sock);

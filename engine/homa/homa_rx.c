@@ -96,11 +96,10 @@ static u16 homa_rx_admit(struct homa_ctx *ctx, const struct homa_rx_in *in,
 	return homa_owner_admit(ctx->engine, sock);
 }
 
-static bool homa_peer_admit(struct homa_ctx *ctx, struct homa_peer *peer)
+static bool homa_peer_admit(struct homa_ctx *ctx, const struct homa_sock *sock,
+			    struct homa_peer *peer)
 {
-	const struct homa_engine *engine = ctx->engine;
-	u32 most = homa_min_u32(engine->params.max_server_rpcs_per_peer,
-				homa_rpcs_left(engine) + 1);
+	u32 most = homa_peer_share(ctx->engine, sock);
 	bool ok;
 
 	homa_lock(&peer->lock);
@@ -154,7 +153,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 		homa_rx_drop(ctx, pkt, reason);
 		goto out;
 	}
-	if (!homa_peer_admit(ctx, peer)) {
+	if (!homa_peer_admit(ctx, sock, peer)) {
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_peer_limit);
 		goto out;
 	}

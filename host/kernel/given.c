@@ -7,15 +7,20 @@
  * kind.
  *
  * They are short, so they go before longer messages that are ready, but not for
- * ever. When many packets wait to be copied the engine stops giving (room.c): then the
- * way over the RPC's queue (inbox.c) applies, where a packet can be refused.
+ * ever. When many of them wait, or many packets to be copied, the engine stops giving
+ * (room.c): then the way over the RPC's queue (inbox.c) applies, where a packet can be
+ * refused, and a request that its client has forgotten is found out.
+ *
+ * To the engine the RPC of such a request is in service. It counts among the requests
+ * that wait for the application, whose number is limited, until a thread has it
+ * (homa_sock_taken()), or for good if the socket closes.
  */
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
 #define HOMA_GIVEN_RUN 8u	/* messages before a longer one's turn */
 #define HOMA_GIVEN_PURGE 64
-#define HOMA_GIVEN_LOOKS 1024	/* messages looked at for one to abort, at most */
+#define HOMA_GIVEN_LOOKS (HOMA_GIVEN_MOST + 64) /* looked at for one to abort, at most */
 
 void homa_given_free(struct homa_ksock *hsk, struct sk_buff *skb)
 {
@@ -33,6 +38,7 @@ static void homa_given_undo(struct homa_cpu *cpu, const struct homa_rx_message *
 {
 	homa_pool_release(&cpu->ctx, m->sock, &m->page, 1);
 	homa_rpc_forget(&cpu->ctx, m->handle);
+	homa_sock_taken(m->sock, 1);
 }
 
 static void homa_given_trace(const struct homa_rx_message *m)
@@ -51,11 +57,11 @@ static bool homa_given_place(struct homa_cpu *cpu, struct homa_ksock *hsk,
 {
 	struct homa_waiter *waiter = homa_waiter_pick(hsk);
 
-	homa_room_take(hsk, engine_sock, skb);
-	if (!waiter) {
+	if (!waiter)
 		__skb_queue_tail(&hsk->messages, skb);
+	homa_room_take(hsk, engine_sock, skb);
+	if (!waiter)
 		return true;
-	}
 	list_del_init(&waiter->list);
 	trace_homa_handoff(homa_given_cb(skb)->id, true, waiter->task);
 	homa_host_count(cpu, HOMA_H_host_handoffs, 1);

@@ -181,10 +181,12 @@ struct homa_dev {
 };
 
 #define HOMA_DEV_BUCKETS 32u
+#define HOMA_USER_BITS 5
 struct homa_routes;	/* tx: cache of routes */
 struct homa_encap;	/* encap: UDP socket, hooks */
 struct homa_early;	/* early: input routes */
 struct homa_sysctl;	/* sysctl: tables */
+struct homa_user;	/* user: who has sockets */
 
 /*
  * struct homa_net - Homa in a network namespace
@@ -194,6 +196,7 @@ struct homa_sysctl;	/* sysctl: tables */
  * @paused: nobody may enter: settings change, or the namespace ends.
  * @lock: set-up, settings; may sleep.
  * @params: settings of the engine, under @lock.
+ * @users, @num_socks: who has sockets, and how many there are (sock_lock); user.c.
  * @timer: homa_timer() of all shards, see timer.c; @timer_work runs it.
  */
 struct homa_net {
@@ -211,6 +214,8 @@ struct homa_net {
 	int timer_rests;		/* nothing is armed, or not for long */
 	struct list_head socks;		/* homa_ksock.all, RCU; changed under sock_lock */
 	spinlock_t sock_lock;
+	struct hlist_head users[1 << HOMA_USER_BITS];
+	u32 num_socks;
 	struct homa_routes *routes;
 	struct homa_encap *encap;
 	struct homa_early __percpu *early;
@@ -352,6 +357,7 @@ struct homa_waiter {
 /*
  * struct homa_ksock - a Homa socket; begins with the kernel's
  * @engine_sock: the engine's; its private bytes point back here.
+ * @user: on whose account its RPCs go.
  * @pool: the engine's bookkeeping of the receive region.
  * @region, @region_size: where the region is in the application.
  * @mm: whose address space that is. Held as a name (mmgrab()): only compared.
@@ -372,6 +378,7 @@ struct homa_ksock {
 	struct inet_sock inet;
 	struct homa_net *hnet;
 	struct homa_sock *engine_sock;
+	struct homa_user *user;
 	void *pool;
 	unsigned long region;
 	size_t region_size;

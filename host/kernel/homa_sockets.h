@@ -29,6 +29,16 @@ int homa_name_put(const struct homa_ksock *hsk, const struct homa_addr *peer,
 /** homa_name_fits() - can the socket's address family name it? */
 bool homa_name_fits(const struct homa_ksock *hsk, const struct homa_addr *peer);
 
+/* ---- user.c: who answers for sockets ---- */
+
+/** homa_user_get() - hsk->user of who makes the socket; -EADDRINUSE: he has his share of
+ *  the ports, -ENOMEM. May sleep. */
+int homa_user_get(struct homa_ksock *hsk);
+/** homa_user_put() - the socket has no RPC any more, nor will have one. */
+void homa_user_put(struct homa_ksock *hsk);
+/** homa_user_owner() - what the engine's socket is charged to. */
+struct homa_owner *homa_user_owner(struct homa_user *user);
+
 /* ---- option.c ---- */
 
 int homa_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
@@ -75,6 +85,8 @@ void homa_inbox_forget(struct homa_cpu *cpu, struct homa_ksock *hsk,
 		       struct homa_krpc *krpc);
 
 /* ---- given.c: messages that came whole ---- */
+
+#define HOMA_GIVEN_MOST 1024u	/* of them wait, or some more, before no more are given */
 
 /** homa_given_take() - the next one, if it is its turn; NULL: none. Socket locked. */
 struct sk_buff *homa_given_take(struct homa_ksock *hsk);

@@ -310,6 +310,8 @@ static int homa_read_message(struct homa_ksock *hsk, struct sk_buff *skb,
 	info->pages[0] = cb->page;
 	err = homa_copy_piece(skb, cb->at, (void __user *)(hsk->region + cb->page),
 			      cb->length);
+	if (info->kind == HOMA_EV_REQUEST)
+		homa_sock_taken(hsk->engine_sock, 1);
 	homa_given_free(hsk, skb);
 	if (r->how != HOMA_H_COUNT)
 		homa_count_reader(hsk, r->how, 1);

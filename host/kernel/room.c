@@ -4,11 +4,11 @@
  * the receive region has pages: so they have a limit of their own, which SO_RCVBUF
  * sets, or else follows from the region.
  *
- * Above half of it the engine gives no more messages away (given.c), so that every
- * packet can be refused. Above all of it packets are refused before the engine has
- * accepted their payload: they are losses like any other, the RPC goes on, and its
- * peer is asked again. What other CPUs are receiving at that moment still comes in,
- * which is a few packets each.
+ * Above half of it, or when many messages wait that the engine gave away (given.c), it
+ * gives no more of them, so that every packet can be refused. Above all of it packets
+ * are refused before the engine has accepted their payload: they are losses like any
+ * other, the RPC goes on, and its peer is asked again. What other CPUs are receiving at
+ * that moment still comes in, which is a few packets each.
  *
  * Who pays. Packets that wait and messages that are not acknowledged are charged to the
  * memory cgroup of the socket, as those of TCP are, in steps: sk_forward_alloc is all that
@@ -106,11 +106,12 @@ static void homa_room_switch(struct homa_ksock *hsk, struct homa_sock *engine_so
 static void homa_room_look(struct homa_ksock *hsk, struct homa_sock *engine_sock)
 {
 	u32 limit = homa_room_limit(hsk), used = homa_room_used(hsk);
+	u32 given = skb_queue_len(&hsk->messages);
 	bool giving = hsk->giving, full = hsk->full;
 
-	if (used > limit / 2)
+	if (used > limit / 2 || given > HOMA_GIVEN_MOST)
 		giving = false;
-	else if (used <= limit / 4)
+	else if (used <= limit / 4 && given <= HOMA_GIVEN_MOST / 2)
 		giving = hsk->region_size != 0;
 	if (used > limit || !homa_pay_more(hsk))
 		full = true;
@@ -126,7 +127,8 @@ void homa_room_take(struct homa_ksock *hsk, struct homa_sock *engine_sock,
 	u32 used = (u32)atomic_add_return((int)skb->truesize,
 					  &hsk->inet.sk.sk_rmem_alloc);
 
-	if (likely(used <= homa_room_limit(hsk) / 2 && homa_unpaid(hsk) <= 0))
+	if (likely(used <= homa_room_limit(hsk) / 2 && homa_unpaid(hsk) <= 0 &&
+		   (!hsk->giving || skb_queue_len(&hsk->messages) <= HOMA_GIVEN_MOST)))
 		return;
 	homa_room_look(hsk, engine_sock);
 	/* A reader may have freed the last of it in between. */

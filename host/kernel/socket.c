@@ -64,6 +64,9 @@ static int homa_engine_open(struct homa_ksock *hsk)
 	cpu = homa_enter_wait(hsk->hnet);
 	if (cpu) {
 		err = homa_sock_open(&cpu->ctx, engine_sock);
+		/* It is no server yet, so that it has no RPCs. */
+		if (!err)
+			homa_sock_charge(engine_sock, homa_user_owner(hsk->user));
 		homa_leave(cpu);
 	}
 	if (err)
@@ -98,9 +101,14 @@ static int homa_init_sock(struct sock *sk)
 	sock_set_flag(sk, SOCK_USE_WRITE_QUEUE);
 	err = homa_net_start(hnet);
 	if (!err)
-		err = homa_engine_open(hsk);
+		err = homa_user_get(hsk);
 	if (err)
 		return err;
+	err = homa_engine_open(hsk);
+	if (err) {
+		homa_user_put(hsk);
+		return err;
+	}
 	spin_lock_bh(&hnet->sock_lock);
 	list_add_tail_rcu(&hsk->all, &hnet->socks);
 	spin_unlock_bh(&hnet->sock_lock);
@@ -168,6 +176,7 @@ static void homa_destroy_sock(struct sock *sk)
 			      "homa: a socket's RPCs do not end; its memory is left\n"))
 			return;
 	}
+	homa_user_put(hsk);
 	homa_sock_mem_free(hsk->engine_sock);
 	hsk->engine_sock = NULL;
 	homa_pool_delete(hsk->pool);

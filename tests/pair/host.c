@@ -142,6 +142,13 @@ static void message(struct pair_host *h, const struct homa_rx_pkt *rx)
 	memcpy(sock->region + rx->message.page, (const u8 *)rx->data + rx->skip,
 	       rx->length);
 	w->given++;
+	/* Waits for ever; only its page is not of interest. */
+	if (sock->deaf) {
+		homa_pool_release(&h->ctx, rx->message.sock, &rx->message.page, 1);
+		return;
+	}
+	if (rx->message.kind == HOMA_EV_REQUEST)
+		homa_sock_taken(rx->message.sock, 1);
 	pair_app_message(h, rx);
 }
 

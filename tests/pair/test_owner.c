@@ -14,7 +14,8 @@ static u32 open_for(struct pair_host *h, u16 port, struct homa_owner *owner)
 {
 	u32 i = pair_sock_open(h, port);
 
-	homa_sock_charge(h->socks[i].sock, owner);
+	if (owner)
+		homa_sock_charge(h->socks[i].sock, owner);
 	return i;
 }
 
@@ -99,6 +100,42 @@ static void hog__one_deaf_server(void **state)
 	assert_int_equal(server_rpcs(w), 0);
 	pair_check(w, beside < 2 * alone, "%llu us instead of %llu us",
 		   (unsigned long long)beside / 1000, (unsigned long long)alone / 1000);
+	pair_finish(w);
+}
+
+/* The same where each is given away with its packet: none counts as taken. */
+static void hog__requests_given_away(void **state)
+{
+	enum { BACKLOG = 500 };
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct homa_sock *sock;
+	u32 i, deaf;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.give = true;
+	cfg.pool_pages = 256;
+	cfg.params.max_backlog = BACKLOG;
+	w = pair_world_new(&cfg);
+	deaf = open_deaf(&w->hosts[0], HOG_PORT, NULL);
+	sock = w->hosts[0].socks[deaf].sock;
+	for (i = 0; i < 2 * BACKLOG; i++) {
+		pair_rpc_start(w, 1, 1, 0, HOG_PORT, 1, 1, NULL);
+		if (i % 16 == 0)
+			pair_run_for(w, 20 * PAIR_US);
+	}
+	pair_run_for(w, PAIR_MS);
+	assert_int_equal(w->given, BACKLOG);
+	assert_int_equal(server_rpcs(w), BACKLOG);
+	assert_true(pair_metric(w, HOMA_M_drop_backlog) >= BACKLOG);
+	good_time(w, 1, PAIR_SERVER_PORT);
+	/* What the application has makes room for as many. */
+	homa_sock_taken(sock, 100);
+	pair_run_for(w, 2 * PAIR_S);
+	assert_int_equal(server_rpcs(w), BACKLOG + 100);
+	abort_all(w, HOG_PORT);
+	pair_drain(w, 20 * PAIR_S);
 	pair_finish(w);
 }
 
@@ -272,6 +309,49 @@ static void hog__many_sockets(void **state)
 	pair_finish(w);
 }
 
+/*
+ * Two hosts alone, so that all of one user's RPCs are between the same two as another's
+ * are. What the one may ask of the other is used up; he has many RPCs at once all the same.
+ */
+static void hog__others_of_the_same_peer(void **state)
+{
+	enum { AT_ONCE = 60 };
+	struct homa_owner bad[2] = { 0 }, good[2] = { 0 };
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *mine[AT_ONCE];
+	u32 i, sock = 0, my_client;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.params.max_rpcs = 3000;
+	w = pair_world_new(&cfg);
+	open_for(&w->hosts[0], HOG_PORT + 9, &good[0]);
+	my_client = open_for(&w->hosts[1], 0, &good[1]);
+	for (i = 0; i < 4; i++) {
+		open_deaf(&w->hosts[0], (u16)(HOG_PORT + i), &bad[0]);
+		sock = open_for(&w->hosts[1], 0, &bad[1]);
+	}
+	for (i = 0; i < 4000; i++) {
+		pair_rpc_start(w, 1, (u8)(sock - i / 4 % 4), 0, (u16)(HOG_PORT + i % 4),
+			       1, 1, NULL);
+		pair_run_for(w, PAIR_US);
+	}
+	pair_run_for(w, PAIR_MS);
+	assert_in_range(bad[0].rpcs, 1499, 1501);
+	for (i = 0; i < AT_ONCE; i++) {
+		mine[i] = pair_rpc_start(w, 1, (u8)my_client, 0, HOG_PORT + 9, 100, 100, NULL);
+		assert_non_null(mine[i]);
+	}
+	pair_run_for(w, 10 * PAIR_MS);
+	for (i = 0; i < AT_ONCE; i++)
+		assert_int_equal(mine[i]->state, PAIR_OK);
+	assert_int_equal(pair_metric(w, HOMA_M_drop_peer_limit), 0);
+	for (i = 0; i < 4; i++)
+		abort_all(w, (u16)(HOG_PORT + i));
+	pair_finish(w);
+}
+
 /* Two greedy ones have a third each, and leave a third. */
 static void hog__two_of_them(void **state)
 {
@@ -337,7 +417,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hog__one_deaf_server),
+		cmocka_unit_test(hog__requests_given_away),
 		cmocka_unit_test(hog__many_sockets),
+		cmocka_unit_test(hog__others_of_the_same_peer),
 		cmocka_unit_test(hog__two_of_them),
 		cmocka_unit_test(abort__tells_the_server),
 		cmocka_unit_test(close__tells_the_server),

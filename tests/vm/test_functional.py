@@ -44,6 +44,10 @@ def test_death__module_namespaces_and_devices(guest: RunGuest, tap: Tap) -> None
     tap(run(guest, "death", 300, "rpc"))
 
 
+def test_users__one_takes_all_he_can(guest: RunGuest, tap: Tap) -> None:
+    tap(run(guest, "users", 300, "rpc", "look", "users"))
+
+
 @pytest.mark.once
 def test_loss__reordering_duplicates_and_delay(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "loss", 300, "rpc"))
