@@ -210,6 +210,9 @@ int homa_pages_take(struct homa_ctx *ctx, struct homa_sock *sock, u32 length,
 u64 homa_pool_avail(struct homa_sock *sock);
 /** homa_sock_idle() - no RPC of either side is open on it. */
 bool homa_sock_idle(struct homa_sock *sock);
+/** homa_sock_memory() - bytes of the host's that its RPCs, @each, and what is noted about them
+ *  take now. Any context. */
+u64 homa_sock_memory(const struct homa_sock *sock, u32 each);
 /** homa_sock_starved() - do messages wait for receive buffers? */
 bool homa_sock_starved(struct homa_sock *sock);
 /** homa_sock_close() - end up to @budget RPCs; -EAGAIN: call again; 0: memory is the host's. */

@@ -77,6 +77,8 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 void homa_rpc_kill(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* A client RPC ends with an error its application will see; shard locked. */
 void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error);
+/* Records of gaps go back to the spares. */
+void homa_rpc_gaps_back(struct homa_ctx *ctx, struct homa_rpc *rpc);
 void homa_rpc_put(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* homa_call.c: what is ready or failed is given away; shard locked. */
 void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,

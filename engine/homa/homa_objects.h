@@ -335,6 +335,7 @@ struct homa_pool {
  * @reclaim_at: no look at them before, ns.
  * @owner: who pays; constant while it has RPCs.
  * @backlog: requests that its application has not taken; counter.
+ * @gaps: records of gaps in messages that are coming in; counter.
  * @give: see homa_sock_give(); @refuse: see homa_sock_refuse(); both read and written
  *	anywhere.
  */
@@ -358,6 +359,7 @@ struct homa_sock {
 	struct homa_pool *pool;
 	struct homa_owner *owner;
 	u64 backlog;
+	u64 gaps;
 };
 
 /* ---- links ---- */

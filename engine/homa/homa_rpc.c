@@ -180,20 +180,21 @@ void homa_rpc_fail(struct homa_ctx *ctx, struct homa_rpc *rpc, int error)
 	homa_event_add(ctx, rpc);
 }
 
+void homa_rpc_gaps_back(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	if (likely(!rpc->ranges.gaps))
+		return;
+	ctx->spare_ranges += rpc->ranges.gaps;
+	homa_counter_add(&rpc->sock->gaps, -(u64)rpc->ranges.gaps);
+	homa_ranges_release(&rpc->ranges, &ctx->spare_range);
+}
+
 /* The last reference is gone: give back what the RPC held. */
 static void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_sock *sock = rpc->sock;
-	struct homa_range *first = rpc->ranges.first;
 
-	while (first) {
-		struct homa_range *next = first->next;
-
-		first->next = ctx->spare_range;
-		ctx->spare_range = first;
-		ctx->spare_ranges++;
-		first = next;
-	}
+	homa_rpc_gaps_back(ctx, rpc);
 	if (rpc->flags & HOMA_RPC_OWN_PAGES) {
 		homa_lock(&sock->lock);
 		homa_rpc_pages_back(rpc);

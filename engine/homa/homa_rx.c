@@ -312,7 +312,11 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 	gaps = rpc->ranges.gaps;
 	fresh = homa_ranges_add(&rpc->ranges, d->offset, end, &ctx->spare_range,
 				&fresh_start, &fresh_end);
-	ctx->spare_ranges -= rpc->ranges.gaps - gaps;
+	if (unlikely(rpc->ranges.gaps != gaps)) {
+		ctx->spare_ranges -= rpc->ranges.gaps - gaps;
+		homa_counter_add(&rpc->sock->gaps,
+				 (u64)rpc->ranges.gaps - gaps);
+	}
 	if (unlikely(fresh <= 0)) {
 		homa_rx_drop(ctx, pkt, fresh ? HOMA_M_drop_no_range :
 					       HOMA_M_rx_duplicates);

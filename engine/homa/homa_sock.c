@@ -221,6 +221,15 @@ bool homa_sock_idle(struct homa_sock *sock)
 	return idle;
 }
 
+u64 homa_sock_memory(const struct homa_sock *sock, u32 each)
+{
+	/* An RPC refers to its socket as long as it has memory; hardly anybody else does. */
+	u64 refs = homa_ref_read(&sock->refs);
+
+	return (refs ? refs - 1 : 0) * each +
+	       HOMA_READ_ONCE(sock->gaps) * HOMA_RECORD_SIZE;
+}
+
 bool homa_sock_starved(struct homa_sock *sock)
 {
 	bool starved;

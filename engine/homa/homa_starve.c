@@ -494,8 +494,8 @@ static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 p
 	homa_rpc_starve(rpc, penalty);
 	homa_unlock(&sock->lock);
 	rpc->flags &= (u8)~(HOMA_RPC_HOLDING | HOMA_RPC_OWN_PAGES);
-	ctx->spare_ranges += rpc->ranges.gaps;
-	homa_ranges_release(&rpc->ranges, &ctx->spare_range);
+	homa_rpc_gaps_back(ctx, rpc);
+	homa_ranges_init(&rpc->ranges);
 	rpc->copied = 0;
 	rpc->repaired_to = 0;
 	in->again = homa_max_u32(in->again, in->granted);

@@ -31,6 +31,7 @@
 #include <net/rawv6.h>
 #include <net/xfrm.h>
 
+#include "homa_net.h"
 #include "homa_rx.h"
 
 #define HOMA_EARLY_BITS 5u
@@ -211,7 +212,8 @@ static const struct nf_hook_ops homa_early_hooks[] = {
 
 int homa_early_on(struct homa_net *hnet)
 {
-	struct homa_early __percpu *tables = alloc_percpu(struct homa_early);
+	struct homa_early __percpu *tables = alloc_percpu_gfp(struct homa_early,
+							       homa_net_gfp(hnet));
 	int err;
 
 	if (!tables)

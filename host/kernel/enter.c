@@ -4,7 +4,12 @@
  * bottom halves off, so a system call and the softirq that interrupts it never
  * meet in one. The objects the engine needs are kept at hand before it is
  * called, for it allocates nothing; what it retires comes back here.
+ *
+ * RPCs are paid for by their sockets (room.c). Peers and records belong to the namespace:
+ * those of the initial one to the machine, those of another to the memory cgroup
+ * of who made its first socket, whoever's packet it is for which they are made.
  */
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "homa_net.h"
@@ -39,10 +44,13 @@ void homa_refill(struct homa_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
 	gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
+	gfp_t account = gfp | (cpu->hnet->memcg ? __GFP_ACCOUNT : 0);
+	struct mem_cgroup *memcg;
 	void *mem;
 
 	if (homa_stocked(ctx))
 		return;
+	memcg = set_active_memcg(cpu->hnet->memcg);
 	while (ctx->spare_rpcs < HOMA_FILL) {
 		mem = kmem_cache_alloc(homa_rpc_cache, gfp);
 		if (!mem)
@@ -50,25 +58,27 @@ void homa_refill(struct homa_cpu *cpu)
 		homa_give_rpc(ctx, mem);
 	}
 	while (ctx->spare_peers < HOMA_FILL) {
-		mem = kmem_cache_alloc(homa_peer_cache, gfp);
+		mem = kmem_cache_alloc(homa_peer_cache, account);
 		if (!mem)
 			goto none;
 		homa_ctx_give_peer(ctx, mem);
 	}
 	while (ctx->spare_ranges < HOMA_FILL) {
-		mem = kmem_cache_alloc(homa_range_cache, gfp);
+		mem = kmem_cache_alloc(homa_range_cache, account);
 		if (!mem)
 			goto none;
 		homa_ctx_give_range(ctx, mem);
 	}
 	while (!ctx->spare_segment) {
-		mem = kmalloc(homa_segment_size(), gfp);
+		mem = kmalloc(homa_segment_size(), account);
 		if (!mem)
 			goto none;
 		homa_ctx_give_segment(ctx, mem);
 	}
+	set_active_memcg(memcg);
 	return;
 none:
+	set_active_memcg(memcg);
 	homa_host_count(cpu, HOMA_H_host_spares_failed, 1);
 }
 
@@ -194,7 +204,7 @@ int homa_cpus_alloc(struct homa_net *hnet, struct homa_engine *engine)
 {
 	int i;
 
-	hnet->cpus = alloc_percpu(struct homa_cpu);
+	hnet->cpus = alloc_percpu_gfp(struct homa_cpu, homa_net_gfp(hnet));
 	if (!hnet->cpus)
 		return -ENOMEM;
 	for_each_possible_cpu(i) {

@@ -47,6 +47,7 @@
 
 #include "homa_compat.h"
 #include "homa_engine.h"
+#include "homa_host_metrics.h"
 #include "homa_look.h"
 #include "homa_wire.h"
 /* The engine and the socket API have these by the same names and values, the one
@@ -95,40 +96,6 @@ struct homa_settings {
 };
 
 /* ---- per network namespace ---- */
-
-/*
- * Counters of the host, beside the engine's; shown in the same list.
- *	HOST_METRIC(name, "what one count means")
- */
-#define HOMA_HOST_METRICS(M) \
-	M(host_rx_skbs, "buffers received from IP") \
-	M(host_rx_gro, "packets that came batched by GRO") \
-	M(host_rx_gso, "packets that came unsegmented from a neighbour on this machine") \
-	M(host_rx_refused, "packets refused by a socket's filter, its cgroup or a security module") \
-	M(host_rx_nomem, "packets dropped: no memory to queue them") \
-	M(host_tx_skbs, "buffers given to IP") \
-	M(host_tx_gso, "of these, with several segments") \
-	M(host_tx_nomem, "transmissions put off: no memory") \
-	M(host_tx_noroute, "transmissions put off or given up: no route") \
-	M(host_tx_error, "transmissions IP or the queue refused") \
-	M(host_handoffs, "messages handed to a waiting thread") \
-	M(host_polls, "receives that found their message while polling") \
-	M(host_sleeps, "receives that slept") \
-	M(host_copied_bytes, "message bytes copied to applications") \
-	M(host_spares_failed, "times there was no memory for spare objects") \
-	M(host_paused, "packets dropped while settings changed") \
-	M(host_q_homa_bytes, "bytes of Homa that \"homa\" qdiscs handed on") \
-	M(host_q_other_bytes, "bytes of others, since Homa uses the device") \
-	M(host_q_short, "short packets of others that passed in them") \
-	M(host_q_drops, "packets they dropped") \
-	M(host_q_pulls, "times that room in them made Homa send")
-
-enum homa_host_metric {
-#define M(name, text) HOMA_H_##name,
-	HOMA_HOST_METRICS(M)
-#undef M
-	HOMA_H_COUNT,
-};
 
 /*
  * struct homa_ends - where a packet came from, and the address of ours that it came to
@@ -193,6 +160,8 @@ struct homa_user;	/* user: who has sockets */
  * @engine: made with the first socket; never goes before the namespace does.
  *	Read with smp_load_acquire() (homa_net_engine()).
  * @cpus: contexts, made with the engine.
+ * @memcg: who pays for what belongs to no socket, since the engine is there; NULL: the
+ *	machine does.
  * @paused: nobody may enter: settings change, or the namespace ends.
  * @lock: set-up, settings; may sleep.
  * @params: settings of the engine, under @lock.
@@ -203,6 +172,7 @@ struct homa_net {
 	struct net *net;
 	struct homa_engine *engine;
 	struct homa_cpu __percpu *cpus;
+	struct mem_cgroup *memcg;
 	bool paused;
 	struct mutex lock;
 	struct homa_params params;

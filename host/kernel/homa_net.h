@@ -5,6 +5,12 @@
 
 #include "homa_kernel.h"
 
+/** homa_net_gfp() - for memory of a namespace, in process context. */
+static inline gfp_t homa_net_gfp(const struct homa_net *hnet)
+{
+	return hnet->memcg ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
+}
+
 int homa_memory_init(void);	/* enter.c: object caches */
 void homa_memory_exit(void);
 int homa_qdisc_init(void);	/* qdisc.c */

@@ -10,8 +10,8 @@
  * others use too. Pages that come back with no reference left but ours are kept,
  * some per CPU, since an order-3 page costs more than the copy of what is in it.
  *
- * A message is charged to its socket, with the RPC it is for: homa_ksock.tx_bytes, which
- * wmem_max limits and the socket's memory cgroup pays (room.c), and sk_wmem_alloc, which
+ * A message is charged to its socket: homa_ksock.tx_bytes, which wmem_max limits
+ * and the socket's memory cgroup pays (room.c, also for the RPC), and sk_wmem_alloc, which
  * also keeps the socket's memory alive. The memory itself is nobody's: what is kept for
  * later is little, and passes from one user to the next.
  */
@@ -29,7 +29,6 @@
 #define HOMA_TINY 256u		/* messages with all they need */
 #define HOMA_POOL_TINY 64u	/* per CPU */
 #define HOMA_FRAG_ALIGN 64u
-#define HOMA_RPC_BYTES 768u	/* charged for the RPC itself */
 
 /*
  * struct homa_msg - see homa_kernel.h
@@ -273,7 +272,7 @@ static struct homa_msg *homa_msg_new_small(u32 length)
 		return NULL;
 	msg->shift = 0;
 	msg->num = 0;
-	msg->charge = (u32)size + HOMA_RPC_BYTES;
+	msg->charge = (u32)size;
 	return msg;
 }
 
@@ -304,7 +303,7 @@ static struct homa_msg *homa_msg_new_long(u32 length)
 	msg->num = 0;
 	if (first.page)
 		msg->chunks[msg->num++] = first;
-	msg->charge = (u32)(size + ALIGN(length, HOMA_FRAG_ALIGN)) + HOMA_RPC_BYTES;
+	msg->charge = (u32)(size + ALIGN(length, HOMA_FRAG_ALIGN));
 	return msg;
 }
 
@@ -384,7 +383,7 @@ void homa_msg_free(struct homa_msg *msg)
 {
 	u32 i;
 
-	bool tiny = !msg->shift && msg->charge == HOMA_TINY + HOMA_RPC_BYTES;
+	bool tiny = !msg->shift && msg->charge == HOMA_TINY;
 
 	homa_msg_uncharge(msg);
 	if (likely(tiny)) {

@@ -2,13 +2,16 @@
 /*
  * Network namespaces: each has its own engine, settings, peers and ports. The
  * engine takes about a megabyte, so it is made when the first Homa socket of a
- * namespace is, and containers that never use Homa pay a few hundred bytes.
+ * namespace is, and containers that never use Homa pay a few hundred bytes. In
+ * namespaces but the initial one it is charged to who makes that socket, as are later
+ * the peers and what is remembered about them (enter.c).
  *
  * Settings are read everywhere in the engine without a lock. Who changes them,
  * or ends the namespace, pauses it: nobody enters from then on, those inside
  * (bottom halves off, which is an RCU read side) leave within a grace period.
  * Packets that come in that time are dropped and asked for again.
  */
+#include <linux/memcontrol.h>
 #include <linux/vmalloc.h>
 #include <net/net_namespace.h>
 #include <net/netns/generic.h>
@@ -37,7 +40,8 @@ struct homa_net *homa_net(const struct net *net)
 
 static struct homa_engine *homa_engine_make(struct homa_net *hnet)
 {
-	struct homa_engine *engine = vzalloc(homa_engine_size(&homa_limits));
+	struct homa_engine *engine = __vmalloc(homa_engine_size(&homa_limits),
+					       homa_net_gfp(hnet) | __GFP_ZERO);
 	struct homa_seeds seeds;
 
 	if (!engine)
@@ -63,6 +67,8 @@ int homa_net_start(struct homa_net *hnet)
 	if (hnet->engine)
 		goto out;
 	err = -ENOMEM;
+	if (hnet->net != &init_net && !hnet->memcg)
+		hnet->memcg = get_mem_cgroup_from_mm(current->mm);
 	engine = homa_engine_make(hnet);
 	if (!engine)
 		goto out;
@@ -192,6 +198,7 @@ static void __net_exit homa_net_exit(struct net *net)
 		homa_devs_free(hnet);
 		vfree(hnet->engine);
 	}
+	mem_cgroup_put(hnet->memcg);
 	mutex_destroy(&hnet->lock);
 }
 

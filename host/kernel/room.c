@@ -10,10 +10,13 @@
  * other, the RPC goes on, and its peer is asked again. What other CPUs are receiving at
  * that moment still comes in, which is a few packets each.
  *
- * Who pays. Packets that wait and messages that are not acknowledged are charged to the
- * memory cgroup of the socket, as those of TCP are, in steps: sk_forward_alloc is all that
- * is paid for, sk_rmem_alloc and tx_bytes are what is used of it. So memory for messages
- * may come from a pool, and pass from one user to the next: it is whose socket it is for.
+ * Who pays. Packets that wait, messages that are not acknowledged, RPCs and records of
+ * gaps are charged to the memory cgroup of the socket, as TCP's memory is, in steps:
+ * sk_forward_alloc is all that is paid for, sk_rmem_alloc, tx_bytes and homa_sock_memory()
+ * are what is used of it. So memory may come from a pool, and pass from one user to the
+ * next: it is whose socket it is for. RPCs that begin and end are noticed with the next
+ * packet or message of the socket. A socket without packets takes the next one, whether
+ * there is memory for it or not: else nobody would look again.
  *
  * Giving and refusing are switches of the engine's socket that are set here under homa_ksock.lock.
  * Who takes room adds, and then looks at the switches; who gives it back subtracts,
@@ -23,6 +26,7 @@
 
 #define HOMA_PAY_STEP 16384u	/* bytes paid for in advance */
 #define HOMA_PAY_LEAVE 65536u	/* so many unused ones are too many */
+#define HOMA_RPC_BYTES 768u	/* of an RPC, ours and the engine's */
 
 static u32 homa_room_limit(const struct homa_ksock *hsk)
 {
@@ -43,8 +47,13 @@ static u32 homa_room_used(const struct homa_ksock *hsk)
 /* Bytes used beyond what is paid for; negative: as many are left. */
 static s64 homa_unpaid(const struct homa_ksock *hsk)
 {
-	return homa_room_used(hsk) + atomic64_read(&hsk->tx_bytes) -
-	       READ_ONCE(hsk->inet.sk.sk_forward_alloc);
+	const struct homa_sock *engine_sock = READ_ONCE(hsk->engine_sock);
+	s64 used = homa_room_used(hsk) + atomic64_read(&hsk->tx_bytes);
+
+	/* It may end while its last message goes; its memory stays for a grace period. */
+	if (likely(engine_sock))
+		used += (s64)homa_sock_memory(engine_sock, HOMA_RPC_BYTES);
+	return used - READ_ONCE(hsk->inet.sk.sk_forward_alloc);
 }
 
 /* Pay for what is used. Socket locked; false: there is no memory. */
@@ -109,14 +118,14 @@ static void homa_room_look(struct homa_ksock *hsk, struct homa_sock *engine_sock
 	u32 given = skb_queue_len(&hsk->messages);
 	bool giving = hsk->giving, full = hsk->full;
 
-	if (used > limit / 2 || given > HOMA_GIVEN_MOST)
-		giving = false;
-	else if (used <= limit / 4 && given <= HOMA_GIVEN_MOST / 2)
-		giving = hsk->region_size != 0;
-	if (used > limit || !homa_pay_more(hsk))
+	if (used > limit || (used && !homa_pay_more(hsk)))
 		full = true;
 	else if (used <= limit - limit / 4)
 		full = false;
+	if (full || used > limit / 2 || given > HOMA_GIVEN_MOST)
+		giving = false;
+	else if (used <= limit / 4 && given <= HOMA_GIVEN_MOST / 2)
+		giving = hsk->region_size != 0;
 	if (giving != hsk->giving || full != hsk->full)
 		homa_room_switch(hsk, engine_sock, giving, full);
 }

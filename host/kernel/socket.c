@@ -158,6 +158,7 @@ static void homa_destroy_sock(struct sock *sk)
 {
 	struct homa_ksock *hsk = homa_ksk(sk);
 	unsigned long until = jiffies + HOMA_CLOSE_TICKS;
+	struct homa_sock *engine_sock;
 	int rc;
 
 	if (!hsk->engine_sock)
@@ -177,8 +178,9 @@ static void homa_destroy_sock(struct sock *sk)
 			return;
 	}
 	homa_user_put(hsk);
-	homa_sock_mem_free(hsk->engine_sock);
-	hsk->engine_sock = NULL;
+	engine_sock = hsk->engine_sock;
+	WRITE_ONCE(hsk->engine_sock, NULL);
+	homa_sock_mem_free(engine_sock);
 	homa_pool_delete(hsk->pool);
 	hsk->pool = NULL;
 	if (hsk->mm)

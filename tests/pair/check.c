@@ -141,7 +141,7 @@ static void check_pages(struct pair_host *h, const struct pair_sock *s, bool exa
 {
 	const struct homa_pool *pool = s->pool;
 	u32 words = pool->num_pages * (HOMA_BPAGE_SIZE / 64 / 64);
-	u32 i, out = 0, owed = 0, num_long = 0;
+	u32 i, out = 0, owed = 0, num_long = 0, gaps = 0;
 	u64 *bits = malloc(words * sizeof(*bits));
 	struct homa_list *pos;
 
@@ -151,6 +151,7 @@ static void check_pages(struct pair_host *h, const struct pair_sock *s, bool exa
 			homa_list_entry(pos, struct homa_rpc, sock_rpcs);
 
 		owed += rpc->owed;
+		gaps += rpc->ranges.gaps;
 		num_long += homa_list_linked(&rpc->holding) && rpc->num_pages > 1;
 		pair_check(h->world, !homa_list_linked(&rpc->holding) ||
 				     rpc->state == HOMA_RPC_INCOMING,
@@ -175,6 +176,10 @@ static void check_pages(struct pair_host *h, const struct pair_sock *s, bool exa
 						     out == s->pages_out),
 		   "host %u port %u: %u pages are out, applications have %u", h->index,
 		   s->port, out, s->pages_out);
+	pair_check(h->world, gaps <= s->sock->gaps && (!exact || h->pins || h->hold_events ||
+						       gaps == s->sock->gaps),
+		   "host %u port %u: %llu gaps are counted, RPCs have %u", h->index, s->port,
+		   (unsigned long long)s->sock->gaps, gaps);
 	pair_check(h->world, owed == s->sock->owed && num_long == s->sock->num_long,
 		   "host %u port %u: %u pages promised, not %u, to %u messages, not %u",
 		   h->index, s->port, s->sock->owed, owed, s->sock->num_long, num_long);

@@ -10,9 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include "life.h"
@@ -441,71 +439,6 @@ static void open_and_close(void)
 	}
 }
 
-/* ---- who pays ---- */
-
-#define CGROUP "/run/cg"
-#define OURS CGROUP "/ours"
-
-/* Bytes of socket memory that our cgroup is charged with. */
-static long long charged(void)
-{
-	FILE *f = fopen(OURS "/memory.stat", "r");
-	long long bytes = -1;
-	char line[256];
-
-	CHECK(f, "memory.stat");
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "sock %lld", &bytes) == 1)
-			break;
-	fclose(f);
-	CHECK(bytes >= 0, "no line \"sock\" in memory.stat");
-	return bytes;
-}
-
-/* Wait for the kernel to have summed it up: at least @low bytes, at most @high. */
-static void becomes_charged(long long low, long long high)
-{
-	double end = now() + 30 * slowness();
-	long long bytes;
-
-	while ((bytes = charged()) < low || bytes > high) {
-		CHECK(now() < end, "%lld bytes are charged, not %lld to %lld",
-		      bytes, low, high);
-		usleep(100000);
-	}
-}
-
-/* Messages that nobody receives, and those that nobody takes, are charged to the cgroup
- * of their socket, and no more when the sockets are closed. */
-static void cgroup_pays(void)
-{
-	struct sock s, t;
-	char text[32];
-	int i;
-
-	mkdir(CGROUP, 0755);
-	CHECK(!mount("none", CGROUP, "cgroup2", 0, NULL) || errno == EBUSY, "mount");
-	if (write_file(CGROUP "/cgroup.subtree_control", "+memory"))
-		skip("no memory controller");
-	CHECK(!mkdir(OURS, 0755) || errno == EEXIST, "mkdir");
-	snprintf(text, sizeof(text), "%d", getpid());
-	CHECK(!write_file(OURS "/cgroup.procs", text), "cgroup.procs");
-	becomes_charged(0, 0);
-	s = open_sock(family, 0);
-	t = open_sock(family, 0);
-	bind_sock(&t, 4018);
-	server = address(family, ip, 4018);
-	for (i = 0; i < 50; i++)
-		request(&s, &server, buf, 100000, 0, 0);
-	/* The sender's copy, and what has arrived. */
-	becomes_charged(50 * 100000 + 1000000, 1 << 30);
-	close_sock(&s);
-	close_sock(&t);
-	becomes_charged(0, 0);
-	CHECK(!write_file(CGROUP "/cgroup.procs", text), "cgroup.procs");
-	rmdir(OURS);
-}
-
 static const struct check checks[] = {
 	{ "kill -9 of clients in the middle", kill_client },
 	{ "kill -9 of a server fails its RPCs", kill_server },
@@ -516,9 +449,9 @@ static const struct check checks[] = {
 	{ "nobody listens", nobody_listens },
 	{ "a socket shared by fork", fork_shared },
 	{ "a socket passed to another process", pass_socket },
-	{ "a socket's cgroup pays for its messages", cgroup_pays },
 	{ "1,000 sockets", thousand_sockets },
 	{ "2,000 times open and close", open_and_close },
+	LIFE_PAYS_CHECKS,
 	LIFE_SEND_CHECKS,
 };
 

@@ -17,6 +17,17 @@ void end(pid_t pid);
 /** call() - one request and its response. */
 void call(struct sock *s, size_t size, unsigned int seed);
 
+/* life_pays.c */
+void life_cgroup_pays(void);
+void life_cgroup_pays_namespace(void);
+
+#define LIFE_PAYS_CHECKS                                                       \
+	{ "a socket's cgroup pays for its messages and RPCs", life_cgroup_pays }, \
+	{                                                                      \
+		"the first one's cgroup pays for a namespace",                 \
+			life_cgroup_pays_namespace                             \
+	}
+
 /* life_send.c */
 void life_full(void);
 void life_full_timeout(void);
