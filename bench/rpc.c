@@ -106,8 +106,10 @@ int bench_rpc_send(struct bench_run *run, const struct homa_arrival *arrival,
 	run->failures++;
 	run->failed_peer = arrival->peer;
 	run->result = run->last_error = ret;
-	if (measured)
+	if (measured) {
+		run->stats.overflow += ret == -ENOBUFS;
 		count_failure(run, class, arrival->size, 0, ret);
+	}
 	return ret;
 }
 

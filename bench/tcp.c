@@ -35,6 +35,7 @@
  * @turn: which stream the next RPC takes.
  * @idle: "tcp-pool": connections without an RPC; @idle_count of them.
  * @opening: handshakes under way for the reserve.
+ * @conn_count: all connections to it.
  */
 struct tcp_peer {
 	struct sockaddr_storage addr;
@@ -44,6 +45,7 @@ struct tcp_peer {
 	struct tcp_conn *idle;
 	uint32_t idle_count;
 	uint32_t opening;
+	uint32_t conn_count;
 };
 
 static uint32_t max_message(const struct bench_config *config)
@@ -61,10 +63,13 @@ static struct tcp_conn *connect_peer(struct tcp_endpoint *ep, uint32_t index,
 	bool connecting;
 	int fd;
 
-	fd = tcp_setup_connect(ep->base.config, &peer->addr, peer->addrlen,
-			       &connecting);
+	/* Who has no connection for an RPC cannot send it, and goes on. */
+	fd = ep->pool && peer->conn_count >= ep->peer_limit ?
+		     -ENOBUFS :
+		     tcp_setup_connect(ep->base.config, &peer->addr,
+				       peer->addrlen, &connecting);
 	if (fd < 0) {
-		*error = fd;
+		*error = fd == -EMFILE || fd == -ENFILE ? -ENOBUFS : fd;
 		return NULL;
 	}
 	conn = tcp_conn_new(ep, fd, false, connecting, index);
@@ -73,6 +78,7 @@ static struct tcp_conn *connect_peer(struct tcp_endpoint *ep, uint32_t index,
 		return NULL;
 	}
 	ep->opened++;
+	peer->conn_count++;
 	return conn;
 }
 
@@ -225,6 +231,7 @@ static void bury(struct tcp_endpoint *ep)
 		if (!conn->accepted) {
 			struct tcp_peer *peer = &ep->peers[conn->peer];
 
+			peer->conn_count--;
 			if (ep->pool)
 				pool_remove(peer, conn);
 			else if (peer->streams[conn->index] == conn)
@@ -254,12 +261,16 @@ static void flush_dirty(struct tcp_endpoint *ep)
 
 static void accept_all(struct tcp_endpoint *ep)
 {
+	bool refuse;
 	int fd;
 
-	while ((fd = tcp_setup_accept(ep->listen_fd)) >= 0) {
-		if (tcp_conn_new(ep, fd, true, false, 0))
+	do {
+		refuse = ep->conn_count >= ep->conn_limit;
+		fd = tcp_setup_accept(ep->listen_fd, &ep->spare_fd, &refuse);
+		if (fd >= 0 && tcp_conn_new(ep, fd, true, false, 0))
 			ep->accepted_count++;
-	}
+		ep->refused += refuse;
+	} while (fd >= 0 || refuse);
 }
 
 static void connected(struct tcp_conn *conn)
@@ -385,6 +396,7 @@ static int64_t tcp_report(struct bench_endpoint *base, cJSON *json)
 	cJSON_AddNumberToObject(json, "connections", ep->conn_count);
 	cJSON_AddNumberToObject(json, "opened", (double)ep->opened);
 	cJSON_AddNumberToObject(json, "accepted", (double)ep->accepted_count);
+	cJSON_AddNumberToObject(json, "refused", (double)ep->refused);
 	cJSON_AddNumberToObject(json, "opened_during_run", (double)ep->grown);
 	cJSON_AddNumberToObject(json, "writes", (double)ep->writes);
 	cJSON_AddNumberToObject(json, "reads", (double)ep->reads);
@@ -401,16 +413,21 @@ static int pool_prepare(struct bench_endpoint *base)
 {
 	struct tcp_endpoint *ep = (struct tcp_endpoint *)base;
 	uint64_t deadline = bench_now() + bench_ns(base->config->connect_timeout);
-	uint32_t i, have;
+	uint32_t i, have, want = base->config->connections;
 	int error = 0;
+
+	if (want > ep->peer_limit)
+		want = ep->peer_limit;
 
 	for (i = 0; i < base->config->peer_count; i++) {
 		struct tcp_peer *peer = &ep->peers[i];
 
 		for (have = peer->idle_count + peer->opening;
-		     have < base->config->connections; have++) {
+		     have < want; have++) {
 			struct tcp_conn *conn = connect_peer(ep, i, &error);
 
+			if (!conn && error == -ENOBUFS)
+				break;
 			if (!conn)
 				return error;
 			if (conn->connecting)
@@ -442,6 +459,8 @@ static void tcp_close(struct bench_endpoint *base)
 	free(ep->buffer);
 	if (ep->listen_fd >= 0)
 		close(ep->listen_fd);
+	if (ep->spare_fd >= 0)
+		close(ep->spare_fd);
 	if (ep->epfd >= 0)
 		close(ep->epfd);
 	free(ep);
@@ -487,6 +506,7 @@ static int tcp_open(struct bench_endpoint **out,
 	ep->base.config = config;
 	ep->pool = strcmp(config->transport, "tcp-pool") == 0;
 	ep->listen_fd = -1;
+	ep->spare_fd = tcp_setup_spare();
 	ep->buffer = malloc(TCP_READ_BYTES);
 	ep->epfd = epoll_create1(EPOLL_CLOEXEC);
 	ret = ep->buffer ? (ep->epfd < 0 ? -errno : 0) : -ENOMEM;
@@ -494,6 +514,7 @@ static int tcp_open(struct bench_endpoint **out,
 		ret = open_peers(ep, err, errlen);
 	if (!ret)
 		ret = tcp_setup_check(config, err, errlen);
+	tcp_setup_limits(config, &ep->conn_limit, &ep->peer_limit);
 	if (!ret && (config->role & BENCH_SERVER)) {
 		ep->listen_fd = tcp_setup_listen(config, ep->base.where,
 						 sizeof(ep->base.where), err,

@@ -60,7 +60,10 @@ struct tcp_conn {
 
 /**
  * struct tcp_endpoint - the transport's endpoint
- * @conns: all connections; @conn_count of them.
+ * @conns: all connections; @conn_count of them, accepted up to @conn_limit.
+ * @peer_limit: "tcp-pool": connections that we make to each peer at most.
+ * @spare_fd: what is given up to accept one that is then closed.
+ * @refused: so many were.
  * @doomed: failed, to be closed at the end of poll.
  * @dirty: coalescing: to be flushed at the end of poll.
  * @retransmits, @retransmitted_bytes: of closed connections.
@@ -72,6 +75,9 @@ struct tcp_endpoint {
 	int listen_fd;
 	struct tcp_conn *conns, *doomed, *dirty;
 	uint32_t conn_count;
+	uint32_t conn_limit, peer_limit;
+	int spare_fd;
+	uint64_t refused;
 	struct tcp_peer *peers;
 	uint64_t retransmits;
 	uint64_t retransmitted_bytes;

@@ -18,6 +18,8 @@
 
 /* A blocking read looks up this often, for signals and the run's end. */
 #define BLOCK_US 50000
+/* Descriptors for all that is no connection: results, /proc, epoll. */
+#define OTHER_FDS 32
 
 static int set_options(const struct bench_config *config, int fd)
 {
@@ -150,12 +152,51 @@ int tcp_setup_listen(const struct bench_config *config, char *where,
 	return fd;
 }
 
-int tcp_setup_accept(int listen_fd)
+int tcp_setup_spare(void)
+{
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+void tcp_setup_limits(const struct bench_config *config, uint32_t *all,
+		      uint32_t *peer)
+{
+	uint32_t peers = config->peer_count ? config->peer_count : 1;
+	struct rlimit limit;
+	rlim_t fds = UINT32_MAX;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < fds)
+		fds = limit.rlim_cur;
+	*all = fds > 2 * OTHER_FDS ? (uint32_t)fds - OTHER_FDS :
+				     (uint32_t)fds / 2;
+	*peer = (uint32_t)(fds / 2 / peers);
+	if (!*peer)
+		*peer = 1;
+}
+
+int tcp_setup_accept(int listen_fd, int *spare_fd, bool *refuse)
 {
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+	int error = errno;
 
 	/* Options and congestion control are inherited from the listener. */
-	return fd < 0 ? -errno : fd;
+	if (fd >= 0 && !*refuse)
+		return fd;
+	if (fd < 0 && (error == EMFILE || error == ENFILE) && *spare_fd >= 0) {
+		/* Left in the queue, it would make us ready to accept for ever. */
+		close(*spare_fd);
+		fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);
+		error = fd < 0 ? errno : EMFILE;
+		if (fd >= 0)
+			close(fd);
+		*spare_fd = tcp_setup_spare();
+		*refuse = fd >= 0;
+		return -error;
+	}
+	*refuse = fd >= 0;
+	if (fd < 0)
+		return -error;
+	close(fd);
+	return -EMFILE;
 }
 
 /* Bind a client to the address that --bind names, if any. */

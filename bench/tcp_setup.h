@@ -24,8 +24,23 @@ int tcp_setup_resolve(const struct bench_config *config, const char *what,
 int tcp_setup_listen(const struct bench_config *config, char *where,
 		     size_t wherelen, char *err, size_t errlen);
 
-/** tcp_setup_accept() - next connection, or a negative errno */
-int tcp_setup_accept(int listen_fd);
+/** tcp_setup_spare() - a descriptor for tcp_setup_accept() to give up */
+int tcp_setup_spare(void);
+
+/**
+ * tcp_setup_limits() - connections that there are descriptors for
+ * @all: of the endpoint. @peer: that it makes to each peer, so that half are left for
+ *	those that its peers make.
+ */
+void tcp_setup_limits(const struct bench_config *config, uint32_t *all,
+		      uint32_t *peer);
+
+/**
+ * tcp_setup_accept() - next connection, or a negative errno
+ * @refuse: in: take it only to close it; out: one was closed, as there was no
+ *	descriptor for it or as the caller wished.
+ */
+int tcp_setup_accept(int listen_fd, int *spare_fd, bool *refuse);
 
 /**
  * tcp_setup_connect() - start to connect

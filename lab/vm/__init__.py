@@ -19,7 +19,8 @@ A guest boots in 3 to 10 seconds (debug: 15 to 30), so put many steps into one s
 root, two processors, busybox, ip, tc, ss, ethtool, and loopback up; veth, bridge, vxlan, tun,
 netem, tbf, prio, htb, fq, u32 are loaded. `programs` are files of this machine, put into
 /usr/bin with their libraries; `files` maps guest paths to bytes, text or files; `load` names
-more modules of the kernel; `arguments` are homa.ko's parameters, `emulator` words for QEMU. Two hosts in one guest:
+more modules of the kernel; `arguments` are homa.ko's parameters, `emulator` words for QEMU. Two
+hosts in one guest:
 
     ip netns add a; ip netns add b
     ip link add va netns a type veth peer name vb netns b

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,19 +94,24 @@ def pair():
         yield net.pair()
 
 
-def serve(space: Namespace, transport: str, address: str, *words: str) -> Process:
+def serve(
+    space: Namespace, transport: str, address: str, *words: str, before: Sequence[str] = ()
+) -> Process:
     """Start a server and wait until it is ready."""
-    argv = [str(PROGRAM), "server", *transport_words(transport), "--bind", address, *words]
+    argv = [*before, str(PROGRAM), "server", *transport_words(transport), "--bind", address, *words]
     server = space.start(argv)
     line = server.stderr.line(20)
     assert line and "ready" in line, f"{line}{server.stderr.rest(5)}"
     return server
 
 
-def client(space: Namespace, tmp_path: Path, transport: str, peer: str, *words: str, status: int = 0) -> Result:
+def client(
+    space: Namespace, tmp_path: Path, transport: str, peer: str, *words: str, status: int = 0,
+    before: Sequence[str] = (),
+) -> Result:  # fmt: skip
     """Run a client to its end and give its checked result."""
     path = tmp_path / "client.json"
-    argv = [str(PROGRAM), "client", *transport_words(transport), "--peer", peer, "--json", str(path), *words]
+    argv = [*before, str(PROGRAM), "client", *transport_words(transport), "--peer", peer, "--json", str(path), *words]
     done = space.run(argv, check=False, timeout=60)
     assert done.returncode == status, done.stderr
     return load(path)
@@ -274,6 +280,44 @@ def test_overload__drops_are_counted_as_failures(pair, tmp_path: Path) -> None:
     # At most 20 were in flight, and what did not end is in the histogram at its age.
     assert 0 < rpcs["unfinished"] <= 21
     assert rpcs["censored"] == rpcs["failed"] - rpcs["dropped"]
+
+
+# What a process of this test may open, one descriptor in two for connections of its own.
+DESCRIPTORS = 64
+FEW = ["prlimit", f"--nofile={DESCRIPTORS}:{DESCRIPTORS}"]
+
+
+@needs_root
+def test_pool__has_half_of_the_descriptors(pair, tmp_path: Path) -> None:
+    a, b = pair
+    a.run(["tc", "qdisc", "add", "dev", a.device, "root", "tbf", "rate", "1mbit", "burst", "3k", "limit", "30k"])
+    serve(b, "tcp-pool", at(b.v4))
+    words = ["--size", "20000", "--rate", "400", "--max-outstanding", "300", "--duration", "1", "--drain", "1"]
+    result = client(a, tmp_path, "tcp-pool", at(b.v4), *words, before=FEW)
+    consistent(result)
+    assert result["complete"] and result["rpcs"]["completed"] > 0
+    assert result["transport"]["connections"] <= DESCRIPTORS // 2
+    assert result["rpcs"]["dropped"] == result["errors"]["overflow"] > 50
+    assert "EMFILE" not in result["errors"]
+
+
+@needs_root
+def test_pool__a_server_without_descriptors_closes_what_comes(pair, tmp_path: Path) -> None:
+    a, b = pair
+    served = tmp_path / "server.json"
+    server = serve(b, "tcp-pool", at(b.v4), "--json", str(served), before=FEW)
+    words = ["--size", "500", "--duration", "0.5", "--outstanding", "4"]
+    result = client(a, tmp_path, "tcp-pool", at(b.v4), *words, "--connections", "200")
+    consistent(result)
+    assert result["rpcs"]["completed"] > result["rpcs"]["failed"]
+    assert not {"timeout", "unfinished"} & set(result["errors"])
+    # Whoever comes afterwards is served.
+    result = client(a, tmp_path, "tcp-pool", at(b.v4), *words, "--connections", "8")
+    assert result["rpcs"]["failed"] == 0 and result["rpcs"]["completed"] > 0
+    status, _, wrong = server.stop()
+    assert status == 0, wrong
+    transport = load(served)["transport"]
+    assert transport["refused"] > 100 and transport["accepted"] >= 16
 
 
 @needs_root
