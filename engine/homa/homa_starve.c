@@ -14,8 +14,8 @@
  * incomplete messages, of which a few are looked at.
  *
  * A peer whose other incomplete messages hold, or were promised, more than a quarter of
- * a region's pages is greedy: while pages are short the message waits behind those of others, and gives
- * its pages back for them, however it goes on.
+ * a region's pages is greedy: while pages are short the message waits behind those of
+ * others, and gives its pages back for them, however it goes on.
  */
 #include "homa_busy.h"
 
