@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "frame.h"
@@ -250,6 +251,14 @@ int nic_udp_open(struct nic **out, const struct nic_config *config, char *err,
 	/* Without netlink (a sandbox may forbid it) path MTUs are guessed. */
 	if (nic_rtnl_open(&u->rtnl, 0))
 		u->rtnl.fd = -1;
+	rc = -EIO;
+	if (getrandom(u->route_key, sizeof(u->route_key), 0) !=
+	    (ssize_t)sizeof(u->route_key)) {
+		nic_fail(err, errlen, rc, "no random numbers");
+		goto fail;
+	}
+	u->route_key[0] |= 1;
+	u->route_key[1] |= 1;
 	rc = -EINVAL;
 	if (config->address) {
 		if (nic_addr_parse(config->address, &u->bound)) {

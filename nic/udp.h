@@ -29,7 +29,8 @@
 #define UDP_BUF_GRO 65536      /* bytes of one, with GRO */
 #define UDP_GSO_SEGS 64 /* packets per message: the kernel's UDP_MAX_SEGMENTS */
 #define UDP_GSO_BYTES 64000 /* and bytes */
-#define UDP_ROUTES 1024	    /* path MTUs remembered, by a hash of the address */
+#define UDP_ROUTE_SETS 256u /* of path MTUs remembered, by a secret hash of the address */
+#define UDP_ROUTE_WAYS 4u
 #define UDP_RX_CONTROL 160  /* packet info, TOS, GRO size */
 #define UDP_TX_CONTROL 128  /* TOS, source address, GSO size */
 
@@ -61,6 +62,7 @@ struct udp_bundle {
  * @mtu: as in struct nic_info.
  * @expires_ms: when to ask again; 0: unused.
  * @pinned: @heard is not @src, so sending has to name it.
+ * @used_ms: when it was last asked for.
  */
 struct udp_route {
 	struct homa_addr dst;
@@ -69,7 +71,15 @@ struct udp_route {
 	int rc;
 	u32 mtu;
 	u64 expires_ms;
+	u64 used_ms;
 	bool pinned;
+};
+
+/** struct udp_device - its MTU, bytes, believed until @expires_ms */
+struct udp_device {
+	int index;
+	u32 mtu;
+	u64 expires_ms;
 };
 
 /**
@@ -117,7 +127,8 @@ struct udp_batch {
  * @batch: arguments of sendmmsg().
  * @icmp: for port unreachable; both -1 without the privilege.
  * @rtnl: for path MTUs; fd -1 if netlink is forbidden.
- * @routes: remembered look-ups.
+ * @routes: remembered look-ups. @route_key: of the hash.
+ * @device: what the last of them led over.
  * @pins: some peer is answered from an address that is not the kernel's choice.
  * @last_src, @last_dst: who sent the last message, and to which address.
  * @kernel_drops: last value of the socket's drop counter.
@@ -151,7 +162,9 @@ struct udp {
 	struct udp_batch batch;
 	struct nic_icmp icmp;
 	struct nic_rtnl rtnl;
-	struct udp_route routes[UDP_ROUTES];
+	struct udp_route routes[UDP_ROUTE_SETS][UDP_ROUTE_WAYS];
+	u64 route_key[2];
+	struct udp_device device;
 	bool pins;
 	struct homa_addr last_src;
 	struct homa_addr last_dst;

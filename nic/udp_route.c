@@ -16,22 +16,36 @@
 #include "udp.h"
 
 #define REMEMBER_MS 5000
+#define DEVICE_MS 1000
 
-static u32 device_mtu(int fd, int ifindex)
+/* What takes several system calls: not for each of many destinations over it. */
+static u32 device_mtu(struct udp *u, int index, u64 now)
 {
+	struct udp_device *device = &u->device;
+	struct nic_netif netif;
 	struct ifreq ifr;
 
+	if (device->index == index && now < device->expires_ms)
+		return device->mtu;
+	device->index = index;
+	device->expires_ms = now + DEVICE_MS;
+	device->mtu = 0;
 	memset(&ifr, 0, sizeof(ifr));
-	if (!if_indextoname((unsigned int)ifindex, ifr.ifr_name) ||
-	    ioctl(fd, SIOCGIFMTU, &ifr) < 0 || ifr.ifr_mtu < 0)
+	if (!if_indextoname((unsigned int)index, ifr.ifr_name))
 		return 0;
-	return (u32)ifr.ifr_mtu;
+	if (!u->nic.info.link_mbps && strcmp(ifr.ifr_name, "lo") &&
+	    !nic_netif_get(&u->rtnl, ifr.ifr_name, &netif, NULL, 0))
+		u->nic.info.link_mbps = netif.mbps;
+	if (ioctl(u->fd, SIOCGIFMTU, &ifr) == 0 && ifr.ifr_mtu > 0)
+		device->mtu = (u32)ifr.ifr_mtu;
+	return device->mtu;
 }
 
 static int look_up(struct udp *u, const struct homa_addr *dst, u32 *mtu,
-		   struct homa_addr *src)
+		   struct homa_addr *src, u64 now)
 {
 	struct nic_route_result route;
+	u32 device;
 	int oif = nic_addr_link_local(dst) ? (int)u->scope : 0;
 	int rc;
 
@@ -45,28 +59,13 @@ static int look_up(struct udp *u, const struct homa_addr *dst, u32 *mtu,
 	if (rc)
 		return rc == -EHOSTUNREACH ? rc : -ENETUNREACH;
 	*src = route.src;
-	*mtu = route.mtu ? route.mtu : device_mtu(u->fd, route.ifindex);
+	device = device_mtu(u, route.ifindex, now);
+	*mtu = route.mtu ? route.mtu : device;
 	if (!*mtu)
 		*mtu = u->nic.info.mtu + NIC_UDP_HLEN;
 	/* A datagram's length field ends at 65,535 bytes, IPv4's total too. */
 	*mtu = homa_min_u32(*mtu, 65535) - NIC_UDP_HLEN;
-	if (!u->nic.info.link_mbps && !route.local) {
-		struct nic_netif netif;
-		char name[IF_NAMESIZE];
-
-		if (if_indextoname((unsigned int)route.ifindex, name) &&
-		    !nic_netif_get(&u->rtnl, name, &netif, NULL, 0))
-			u->nic.info.link_mbps = netif.mbps;
-	}
 	return 0;
-}
-
-static struct udp_route *slot(struct udp *u, const struct homa_addr *dst)
-{
-	u32 h = homa_get_be32(dst->ip) ^ homa_get_be32(dst->ip + 4) ^
-		homa_get_be32(dst->ip + 8) ^ homa_get_be32(dst->ip + 12);
-
-	return &u->routes[(h * 0x9e3779b1U) >> 22];
 }
 
 static bool same_ip(const struct homa_addr *a, const struct homa_addr *b)
@@ -74,19 +73,58 @@ static bool same_ip(const struct homa_addr *a, const struct homa_addr *b)
 	return !memcmp(a->ip, b->ip, sizeof(a->ip));
 }
 
+/* Multiplication by secret odd numbers, as in path.c. */
+static struct udp_route *set_of(struct udp *u, const struct homa_addr *dst)
+{
+	u64 a, b;
+
+	memcpy(&a, dst->ip, 8);
+	memcpy(&b, dst->ip + 8, 8);
+	a = (a + (b ^ b >> 32) * u->route_key[0]) * u->route_key[1];
+	a = (a ^ a >> 29) * u->route_key[0];
+	return u->routes[(a ^ a >> 32) * u->route_key[1] >> 56];
+}
+
+HOMA_STATIC_ASSERT(UDP_ROUTE_SETS == 1u << (64 - 56), "set_of() fits");
+
+/* What is remembered of it, or NULL. */
+static struct udp_route *known(struct udp *u, const struct homa_addr *dst)
+{
+	struct udp_route *set = set_of(u, dst);
+	u32 i;
+
+	for (i = 0; i < UDP_ROUTE_WAYS; i++)
+		if (same_ip(&set[i].dst, dst))
+			return &set[i];
+	return NULL;
+}
+
+static struct udp_route *least_used(struct udp_route *set)
+{
+	struct udp_route *least = set;
+	u32 i;
+
+	for (i = 1; i < UDP_ROUTE_WAYS; i++)
+		if (set[i].used_ms < least->used_ms)
+			least = &set[i];
+	return least;
+}
+
 static struct udp_route *find(struct udp *u, const struct homa_addr *dst)
 {
-	struct udp_route *r = slot(u, dst);
+	struct udp_route *r = known(u, dst);
 	u64 now = nic_now_ms();
 
-	if (!same_ip(&r->dst, dst)) {
+	if (!r) {
+		r = least_used(set_of(u, dst));
 		memset(r, 0, sizeof(*r));
 		r->dst = *dst;
 	}
+	r->used_ms = now;
 	if (r->expires_ms <= now) {
 		r->mtu = 0;
 		memset(&r->src, 0, sizeof(r->src));
-		r->rc = look_up(u, dst, &r->mtu, &r->src);
+		r->rc = look_up(u, dst, &r->mtu, &r->src, now);
 		r->expires_ms = now + REMEMBER_MS;
 	}
 	return r;
@@ -103,9 +141,9 @@ int udp_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu)
 
 void udp_route_forget(struct udp *u, const struct homa_addr *dst)
 {
-	struct udp_route *r = slot(u, dst);
+	struct udp_route *r = known(u, dst);
 
-	if (same_ip(&r->dst, dst))
+	if (r)
 		r->expires_ms = 0;
 }
 
@@ -134,6 +172,6 @@ const struct homa_addr *udp_route_source(struct udp *u,
 
 	if (likely(!u->pins))
 		return NULL;
-	r = slot(u, dst);
-	return r->pinned && same_ip(&r->dst, dst) ? &r->heard : NULL;
+	r = known(u, dst);
+	return r && r->pinned ? &r->heard : NULL;
 }
