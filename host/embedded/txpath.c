@@ -18,15 +18,10 @@ static int segments(struct homa_emb *e, const struct homa_tx_desc *desc, int at)
 /* Hand @n packets of @count descriptors over; false: the nic was full. */
 static bool transmit(struct homa_emb *e, const u8 *packets, int count, int n)
 {
-	int i, from, end = 0, sent = nic_tx(e->nic, e->tx, n);
-	u64 unsent = nic_tx_unsent(e->nic);
+	int sent = nic_tx(e->nic, e->tx, n);
 
-	for (i = 0; i < count; i++) {
-		from = end;
-		end += packets[i];
-		homa_packets_done(&e->ctx, &e->descs[i], e->tx, from, end, sent,
-				  unsent);
-	}
+	homa_packets_done(&e->ctx, e->descs, packets, count, e->tx, n, sent,
+			  nic_tx_unsent(e->nic));
 	return sent >= n;
 }
 

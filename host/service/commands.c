@@ -304,6 +304,19 @@ static u32 releases(struct homad_thread *t, struct homad_app *app)
 	return n;
 }
 
+/* The last command of a turn was not taken. Returns what is left of the turn. */
+HOMA_RARE static u32 refused(struct homad_thread *t, struct homad_app *app,
+			     u32 which, const char *why)
+{
+	if (why == next_round) {
+		app->sq_head[which]--;
+		t->put_off = app;
+	} else {
+		homad_app_evict(t, app, why);
+	}
+	return 0;
+}
+
 static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		       u32 *budget, u32 *bytes)
 {
@@ -318,7 +331,7 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		homad_app_evict(t, app, "submission ring: impossible tail");
 		return 0;
 	}
-	while (done < n && *budget && *bytes && !wrong) {
+	while (done < n && *budget && *bytes) {
 		u32 slot = app->sq_head[which]++ & (HOMA_SHM_SQ_ENTRIES - 1);
 		const struct homa_sqe *entry = &app->queues->sqe[which][slot];
 		struct homa_sqe sqe;
@@ -328,13 +341,8 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		 * reading the entry once more. */
 		__asm__ volatile("" ::: "memory");
 		wrong = command(t, app, &sqe);
-		if (unlikely(wrong == next_round)) {
-			app->sq_head[which]--;
-			t->put_off = app;
-			wrong = NULL;
-			*budget = 0;
+		if (unlikely(wrong))
 			break;
-		}
 		done++;
 		/* Ending everything is a turn's work by itself. */
 		*budget = sqe.op == HOMA_SQE_ABORT && !sqe.token ? 0 :
@@ -342,9 +350,9 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		if (sqe.flags & HOMA_SQE_COPY)
 			*bytes -= homa_min_u32(*bytes, sqe.length);
 	}
+	if (unlikely(wrong))
+		*budget = refused(t, app, which, wrong);
 	__atomic_store_n(&ring->head, app->sq_head[which], __ATOMIC_RELEASE);
-	if (wrong)
-		homad_app_evict(t, app, wrong);
 	return done;
 }
 
@@ -487,8 +495,7 @@ int homad_commands(struct homad_thread *t)
 	u32 left = t->num_polled, total = 0, done;
 
 	/* Who has had his turn goes to the end; who has not is first next time. */
-	while (left-- && total < ROUND_COMMANDS &&
-	       !homad_dests_exhausted(&t->dests)) {
+	while (left-- && total < ROUND_COMMANDS) {
 		struct homa_list *node = t->polled.next;
 		struct homad_app *app =
 			homa_container_of(node, struct homad_app, polled);
@@ -504,6 +511,8 @@ int homad_commands(struct homad_thread *t)
 			app->quiet_since = t->ctx.now;
 		else if (homa_since(t->ctx.now, app->quiet_since) > QUIET_NS)
 			park(t, app);
+		if (unlikely(t->put_off) && homad_dests_exhausted(&t->dests))
+			break;
 	}
 	if (unlikely(t->put_off))
 		next_is_first(t);

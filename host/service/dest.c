@@ -228,10 +228,15 @@ static struct homad_dest *place_in(struct homad_dest *set, uid_t user, u64 now)
 	return mine && their_count < my_count + 2 ? mine : theirs;
 }
 
-static bool may_ask(struct homad_dests *dests, uid_t user)
+static bool may_ask(struct homad_thread *t, uid_t user)
 {
+	struct homad_dests *dests = &t->dests;
 	u32 i;
 
+	if (dests->round != t->counters.rounds) {
+		dests->round = t->counters.rounds;
+		dests->num_asked = 0;
+	}
 	for (i = 0; i < dests->num_asked; i++)
 		if (dests->asked[i] == user)
 			return false;
@@ -246,11 +251,11 @@ static bool may_ask(struct homad_dests *dests, uid_t user)
  * sends to ever new destinations would hold up all others. What is known of how the
  * peer likes long messages outlives the route.
  */
-static struct homad_dest *look_up(struct homad_thread *t, uid_t user,
-				  struct homad_dest *dest,
-				  const struct homa_addr *addr)
+HOMA_RARE static struct homad_dest *look_up(struct homad_thread *t, uid_t user,
+					    struct homad_dest *dest,
+					    const struct homa_addr *addr)
 {
-	if (!may_ask(&t->dests, user)) {
+	if (!may_ask(t, user)) {
 		t->counters.route_waits++;
 		return NULL;
 	}

@@ -41,25 +41,20 @@ struct homad_dest {
 /**
  * struct homad_dests - a thread's
  * @key: of the hash, secret.
- * @asked: users for whom the kernel was asked in this round, @num_asked of them.
+ * @asked: users for whom the kernel was asked in round @round, @num_asked of them.
  */
 struct homad_dests {
 	u64 key[2];
 	uid_t asked[HOMAD_ROUND_LOOKUPS];
 	u32 num_asked;
+	u64 round;
 	struct homad_dest sets[HOMAD_DEST_SETS][HOMAD_DEST_WAYS];
 };
 
 /** homad_dests_init() - 0 or a negative errno. */
 int homad_dests_init(struct homad_dests *dests);
 
-/** homad_dests_round() - a round begins: every user may ask once more. */
-static inline void homad_dests_round(struct homad_dests *dests)
-{
-	dests->num_asked = 0;
-}
-
-/** homad_dests_exhausted() - no user may ask any more in this round. */
+/** homad_dests_exhausted() - after somebody had to wait: must all others, too? */
 static inline bool homad_dests_exhausted(const struct homad_dests *dests)
 {
 	return dests->num_asked == HOMAD_ROUND_LOOKUPS;

@@ -133,7 +133,6 @@ int homad_round(struct homad_thread *t)
 
 	homad_now(t);
 	t->counters.rounds++;
-	homad_dests_round(&t->dests);
 	done = homad_mail(t);
 	done += receive(t);
 	done += homad_commands(t);

@@ -21,17 +21,12 @@ static int segments(struct homad_thread *t, const struct homa_tx_desc *desc, int
 static bool transmit(struct homad_thread *t, struct homad_port *port,
 		     const u8 *packets, int count, int n)
 {
-	int i, from, end = 0, sent = nic_tx(port->nic, t->tx, n);
-	u64 unsent = nic_tx_unsent(port->nic);
+	int i, sent = nic_tx(port->nic, t->tx, n);
 
 	for (i = 0; i < sent; i++)
 		homad_trace_tx(t, port, HOMAD_TRACE_TX, &t->tx[i]);
-	for (i = 0; i < count; i++) {
-		from = end;
-		end += packets[i];
-		homa_packets_done(&t->ctx, &t->descs[i], t->tx, from, end, sent,
-				  unsent);
-	}
+	homa_packets_done(&t->ctx, t->descs, packets, count, t->tx, n, sent,
+			  nic_tx_unsent(port->nic));
 	return sent >= n;
 }
 

@@ -48,34 +48,54 @@ static inline int homa_packets_out(const struct homa_tx_desc *desc,
 	return n;
 }
 
+/* Of descriptors of which some packets have not been sent: tell the engine which. */
+HOMA_RARE static void homa_packets_failed(struct homa_ctx *ctx,
+					  struct homa_tx_desc *descs,
+					  const u8 *packets, int count,
+					  const struct nic_tx *tx, int taken,
+					  u64 unsent)
+{
+	int i, at = 0, end = 0;
+
+	for (i = 0; i < count; i++) {
+		int err = 0;
+
+		for (end += packets[i]; at < end && !err; at++) {
+			if (at >= taken) {
+				err = -HOMA_ENOBUFS;
+			} else if (unsent >> at & 1) {
+				err = -HOMA_EHOSTUNREACH;
+			} else {
+				/* What has been sent is done. */
+				descs[i].offset += tx[at].payload_len;
+				descs[i].length -= tx[at].payload_len;
+			}
+		}
+		at = end;
+		homa_tx_done(ctx, &descs[i], err);
+	}
+}
+
 /**
- * homa_packets_done() - tell the engine what became of @desc
- * @tx: its packets, from @first on, below @end, in the batch of which the nic took @taken.
- * @unsent: nic_tx_unsent().
+ * homa_packets_done() - tell the engine what became of a batch
+ * @descs: @count of them; @packets: how many of @tx each was made into.
+ * @taken: what nic_tx() returned for all @n. @unsent: nic_tx_unsent().
  */
 static inline void homa_packets_done(struct homa_ctx *ctx,
-				     struct homa_tx_desc *desc,
-				     const struct nic_tx *tx, int first, int end,
-				     int taken, u64 unsent)
+				     struct homa_tx_desc *descs,
+				     const u8 *packets, int count,
+				     const struct nic_tx *tx, int n, int taken,
+				     u64 unsent)
 {
-	int err = 0;
+	int i;
 
-	if (likely(end <= taken && !unsent)) {
-		homa_tx_done(ctx, desc, 0);
+	if (unlikely(taken < n || unsent)) {
+		homa_packets_failed(ctx, descs, packets, count, tx, taken,
+				    unsent);
 		return;
 	}
-	for (; first < end; first++) {
-		if (first >= taken)
-			err = -HOMA_ENOBUFS;
-		else if (unsent >> first & 1)
-			err = -HOMA_EHOSTUNREACH;
-		if (err)
-			break;
-		/* What has been sent is done. */
-		desc->offset += tx[first].payload_len;
-		desc->length -= tx[first].payload_len;
-	}
-	homa_tx_done(ctx, desc, err);
+	for (i = 0; i < count; i++)
+		homa_tx_done(ctx, &descs[i], 0);
 }
 
 /** homa_payload_in() - copy a HOMA_RX_DATA packet's @payload to where the receiver
