@@ -131,9 +131,9 @@ void *homa_ctx_take_segment(struct homa_ctx *ctx);
  * it ends RPCs whose acks came with DATA. */
 struct homa_rpc *homa_retired_rpc(struct homa_ctx *ctx);
 struct homa_peer *homa_retired_peer(struct homa_ctx *ctx);
-/** homa_peers_drain() - retire all peers without RPCs, and make spare the memory of
- *  requests that ran: the engine's end. */
-void homa_peers_drain(struct homa_ctx *ctx);
+/** homa_peers_drain() - at the engine's end: retire peers without RPCs, and make spare the
+ *  memory of requests that ran, at most @budget of both. True: there is more. */
+bool homa_peers_drain(struct homa_ctx *ctx, u32 budget);
 /** homa_engine_segment() - one that the tables grew by, the caller's again; NULL: none
  *  left. The engine's end: no RPC or peer is left, and nobody calls it any more. */
 void *homa_engine_segment(struct homa_engine *engine);

@@ -108,9 +108,10 @@ u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
 void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
 		   const struct homa_peer *peer, u64 id, struct homa_once *once,
 		   bool executed);
-/* What has expired becomes spare: at most @budget blocks of each stripe; all. */
+/* What has expired becomes spare: at most @budget blocks of each stripe. */
 void homa_once_collect(struct homa_ctx *ctx, u32 budget);
-void homa_once_drain(struct homa_ctx *ctx);
+/* At most @budget blocks become spare, expired or not; what is left of @budget. */
+u32 homa_once_drain(struct homa_ctx *ctx, u32 budget);
 
 /* ---- homa_ctrl.c: control packets on their way out ---- */
 

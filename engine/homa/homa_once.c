@@ -326,18 +326,19 @@ void homa_once_collect(struct homa_ctx *ctx, u32 budget)
 	}
 }
 
-void homa_once_drain(struct homa_ctx *ctx)
+u32 homa_once_drain(struct homa_ctx *ctx, u32 budget)
 {
 	u32 i;
 
-	for (i = 0; ctx->engine->once && i < HOMA_ONCE_STRIPES; i++) {
+	for (i = 0; ctx->engine->once && i < HOMA_ONCE_STRIPES && budget; i++) {
 		struct homa_once_stripe *stripe = &ctx->engine->once[i];
 
 		homa_lock(&stripe->lock);
-		while (!homa_list_empty(&stripe->idle))
+		for (; budget && !homa_list_empty(&stripe->idle); budget--)
 			homa_once_put(ctx, stripe,
 				      homa_list_entry(homa_list_first(&stripe->idle),
 						      struct homa_once, idle));
 		homa_unlock(&stripe->lock);
 	}
+	return budget;
 }

@@ -248,20 +248,20 @@ void homa_peer_put(struct homa_ctx *ctx, struct homa_peer *peer)
 	(void)homa_ref_put(&peer->refs);
 }
 
-void homa_peers_drain(struct homa_ctx *ctx)
+bool homa_peers_drain(struct homa_ctx *ctx, u32 budget)
 {
 	u32 i;
 
-	for (i = 0; i < HOMA_PEER_STRIPES; i++) {
+	for (i = 0; i < HOMA_PEER_STRIPES && budget; i++) {
 		struct homa_peer_stripe *stripe = &ctx->engine->peers[i];
 
 		homa_lock(&stripe->lock);
-		while (homa_peer_evict(ctx, stripe, 0,
-				       stripe->peers.count))
-			;
+		while (budget && homa_peer_evict(ctx, stripe, 0,
+						 stripe->peers.count))
+			budget--;
 		homa_unlock(&stripe->lock);
 	}
-	homa_once_drain(ctx);
+	return !homa_once_drain(ctx, budget);
 }
 
 void homa_peer_collect(struct homa_ctx *ctx, u32 budget)

@@ -16,6 +16,7 @@
 #include "homa_tx.h"
 
 #define HOMA_FILL (HOMA_SPARES + 4u)
+#define HOMA_DRAIN 256u		/* peers and records given up in a turn, at the end */
 #define HOMA_LEAVE_TURNS 8	/* events make packets, packets make events */
 
 static struct kmem_cache *homa_rpc_cache;
@@ -236,23 +237,32 @@ void homa_cpus_free(struct homa_net *hnet)
 	struct homa_cpu *cpu;
 	struct homa_counts counts;
 	void *segment;
+	bool more;
 	int i;
 
-	local_bh_disable();
-	cpu = this_cpu_ptr(hnet->cpus);
-	homa_peers_drain(&cpu->ctx);
+	do {
+		local_bh_disable();
+		cpu = this_cpu_ptr(hnet->cpus);
+		more = homa_peers_drain(&cpu->ctx, HOMA_DRAIN);
+		homa_reap(cpu);
+		local_bh_enable();
+		cond_resched();
+	} while (more);
 	for_each_possible_cpu(i) {
+		local_bh_disable();
 		cpu = per_cpu_ptr(hnet->cpus, i);
 		homa_reap(cpu);
 		homa_cpu_drain(cpu);
+		local_bh_enable();
 	}
-	local_bh_enable();
 	homa_engine_counts(hnet->engine, &counts);
 	WARN_ONCE(counts.rpcs || counts.socks || counts.peers,
 		  "homa: namespace ends with %u RPCs, %u sockets, %u peers\n",
 		  counts.rpcs, counts.socks, counts.peers);
-	while ((segment = homa_engine_segment(hnet->engine)))
+	while ((segment = homa_engine_segment(hnet->engine))) {
 		kfree(segment);
+		cond_resched();
+	}
 	free_percpu(hnet->cpus);
 }
 

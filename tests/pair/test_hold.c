@@ -127,12 +127,12 @@ static void hold__peers_drain(void **state)
 
 	(void)state;
 	pair_rpc(w, 0, 1, 100, 100);
-	homa_peers_drain(ctx);
+	assert_false(homa_peers_drain(ctx, 1000));
 	homa_engine_counts(w->hosts[0].engine, &counts);
 	assert_int_equal(counts.peers, 1); /* an RPC needs it */
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	pair_run_for(w, 10 * PAIR_MS);
-	homa_peers_drain(ctx);
+	assert_false(homa_peers_drain(ctx, 1000));
 	homa_engine_counts(w->hosts[0].engine, &counts);
 	assert_int_equal(counts.peers, 0);
 	while ((peer = homa_retired_peer(ctx))) {

@@ -67,7 +67,7 @@ static inline void bed_free(struct bed *b)
 
 	while (homa_sock_close(&b->ctx, b->sock, 1000))
 		;
-	homa_peers_drain(&b->ctx);
+	homa_peers_drain(&b->ctx, UINT32_MAX);
 	while ((rpc = homa_retired_rpc(&b->ctx)))
 		free(rpc);
 	while ((peer = homa_retired_peer(&b->ctx)))

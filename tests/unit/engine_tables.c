@@ -51,6 +51,33 @@ static void tables__short_chains_with_many_rpcs_and_peers(void **state)
 	bed_free(&b);
 }
 
+/* An engine ends some peers at a time. */
+static void tables__peers_are_drained_in_steps(void **state)
+{
+	enum { PEERS = 1000, STEP = 64 };
+	struct homa_counts counts;
+	u32 i, left = PEERS;
+	struct bed b;
+
+	(void)state;
+	begin(&b, PEERS, PEERS);
+	for (i = 0; i < PEERS; i++) {
+		struct homa_addr from = address(i);
+
+		feed(&b);
+		request(&b, &from, 2);
+	}
+	while (homa_sock_close(&b.ctx, b.sock, 100))
+		;
+	do {
+		left -= homa_min_u32(left, STEP);
+		assert_int_equal(homa_peers_drain(&b.ctx, STEP), left || PEERS % STEP == 0);
+		homa_engine_counts(b.engine, &counts);
+		assert_int_equal(counts.peers, left);
+	} while (left);
+	bed_free(&b);
+}
+
 /* A call looks at so many timers as it may, and one that waits for long is not
  * looked at again and again. */
 static void timer__a_round_is_bounded_and_seldom(void **state)
@@ -219,6 +246,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tables__short_chains_with_many_rpcs_and_peers),
+		cmocka_unit_test(tables__peers_are_drained_in_steps),
 		cmocka_unit_test(timer__a_round_is_bounded_and_seldom),
 		cmocka_unit_test(sock_close__does_not_walk_all_peers),
 		cmocka_unit_test(peer_get__a_full_table_is_not_searched_whole),
