@@ -167,6 +167,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 			      in->hash, hdr->sport, 0);
 	if (rpc) {
 		rpc->once = once;
+		rpc->sport = hdr->dport;	/* the socket may have moved since */
 		ctx->rx_rpc = rpc;
 		if (!in->whole)
 			homa_rx_arm(ctx, rpc);

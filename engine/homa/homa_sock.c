@@ -28,6 +28,15 @@ static struct homa_sock *homa_sock_lookup(struct homa_engine *engine, u16 port)
 	return NULL;
 }
 
+/* A socket that moves to another port leads who stands on it to the end of that list. */
+static bool homa_sock_is_head(const struct homa_engine *engine, const struct homa_list *pos)
+{
+	u32 buckets = engine->limits.sock_buckets;
+
+	return (size_t)((const u8 *)pos - (const u8 *)engine->sock_buckets) <
+	       (buckets ? buckets : HOMA_SOCK_BUCKETS) * sizeof(*pos);
+}
+
 /* Without the table's lock; NULL: perhaps it is there all the same. */
 static struct homa_sock *homa_sock_glance(struct homa_engine *engine, u16 port)
 {
@@ -38,6 +47,8 @@ static struct homa_sock *homa_sock_glance(struct homa_engine *engine, u16 port)
 		struct homa_sock *sock = homa_list_entry(pos, struct homa_sock,
 							 hash);
 
+		if (unlikely(homa_sock_is_head(engine, pos)))
+			return NULL;
 		if (HOMA_READ_ONCE(sock->port) == port)
 			return homa_ref_get_live(&sock->refs) ? sock : NULL;
 	}
