@@ -179,10 +179,14 @@ void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc);
 /* Bytes [@start, @end), if they have been sent. */
 void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 		     u32 end, u8 prio);
-/* Has nothing of the message been sent, as far as it was tried? */
+/*
+ * Has nothing of the message been sent, as far as it was tried? Not any more once it
+ * was sent again, for the host may say only later that the first try failed.
+ */
 static inline bool homa_out_never_left(const struct homa_out *out)
 {
-	return HOMA_READ_ONCE(out->unsent) == HOMA_READ_ONCE(out->next);
+	return HOMA_READ_ONCE(out->unsent) == HOMA_READ_ONCE(out->next) &&
+	       !HOMA_READ_ONCE(out->resent);
 }
 /* The host could not send @desc; @later: it is not to be tried again at once. */
 void homa_out_unsent(struct homa_ctx *ctx, struct homa_rpc *rpc,

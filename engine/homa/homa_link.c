@@ -361,6 +361,7 @@ void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 	out->length = length;
 	out->next = 0;
 	out->unsent = 0;
+	out->resent = 0;
 	out->limit = unsched;
 	out->unsched = unsched;
 	out->available = homa_min_u32(available, length);

@@ -103,6 +103,7 @@ struct homa_out {
 	u8 num_rtx;
 	u8 queued;
 	u8 active;		/* a message exists here */
+	u8 resent;		/* something went out as a retransmission */
 	u16 wire_bytes;		/* of a DATA packet without payload */
 	struct homa_ack ack;
 	u8 hdr[HOMA_DATA_HDR];	/* header that packets of it start from */

@@ -87,6 +87,7 @@ void homa_rtx_take(struct homa_ctx *ctx, struct homa_out *out, u32 room,
 
 	/* Of a message that never left, nothing has been executed either. */
 	desc->retransmit = !homa_out_never_left(out);
+	out->resent |= desc->retransmit;
 	desc->prio = r->prio;
 	desc->offset = r->start;
 	desc->length = homa_min_u32(r->end - r->start, room);

@@ -43,10 +43,46 @@ static void resend__keeps_so_many(void **state)
 	}
 }
 
+/*
+ * The host says that the first try failed only after the message was sent again, and
+ * that left: what follows is a retransmission still, or a server that has just started
+ * would take it for a new request.
+ */
+static void resend__a_late_failure_says_nothing(void **state)
+{
+	static u64 records[8][HOMA_RECORD_SIZE / sizeof(u64)];
+	struct homa_tx_desc first, again;
+	struct homa_rpc rpc;
+	struct world w;
+	struct homa_peer peer;
+	u32 at;
+
+	(void)state;
+	world_init(&w, 0, MTU);
+	for (at = 0; at < HOMA_ARRAY_SIZE(records); at++)
+		homa_ctx_give_range(&w.ctx, records[at]);
+	world_peer(&peer, 0, SEG);
+	world_rpc(&w, &rpc, &peer, 1);
+	homa_out_start(&w.ctx, &rpc, 1000, 1000, 1000);
+	assert_int_equal(homa_tx(&w.ctx, w.link, 1, &first), HOMA_TX_PACKET);
+	assert_false(first.retransmit);
+	homa_out_resend(&w.ctx, &rpc, 0, 1000, 1);
+	assert_int_equal(homa_tx(&w.ctx, w.link, 1, &again), HOMA_TX_PACKET);
+	assert_true(again.retransmit);
+	homa_tx_done(&w.ctx, &again, 0);
+	homa_tx_done(&w.ctx, &first, -1);
+	assert_false(homa_out_never_left(&rpc.out));
+	assert_int_equal(homa_tx(&w.ctx, w.link, 1, &again), HOMA_TX_PACKET);
+	assert_true(again.retransmit);
+	homa_tx_done(&w.ctx, &again, 0);
+	world_free(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(resend__keeps_so_many),
+		cmocka_unit_test(resend__a_late_failure_says_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
