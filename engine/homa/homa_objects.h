@@ -202,7 +202,8 @@ enum homa_rpc_flags {
  *	all, if there is no region.
  * @repaired_to: end of the last bytes that came again since they were asked for, 0:
  *	none did. What is missing before it was sent again earlier, and is lost.
- * @held: how many it has or was promised while it is incomplete; its peer counts them.
+ * @held: how many it has or was promised while it is incomplete, in homa_pool.held_by;
+ *	@held_at: since when, ns.
  * @owed: how many more it was promised.
  * @resp_limit_kib: server: the client's wish (incast control), 0: none.
  * @once: server: where it is remembered that this request began; homa_once.c.
@@ -225,6 +226,7 @@ struct homa_rpc {
 	u64 heard_at;
 	u64 fresh_at;
 	u64 probe_at;
+	u64 held_at;			/* sock lock */
 	u16 sport, dport;
 	u16 resp_limit_kib;
 	u8 state;
@@ -289,7 +291,6 @@ struct homa_peer {
 	u32 num_busy;			/* RPCs with HOMA_RPC_BUSY; peer lock */
 	/* What short messages need are two cache lines, to here. */
 	u64 resend_at;
-	u64 held;			/* pages of incomplete messages; atomic */
 	u64 ack_ids[HOMA_MAX_ACKS];
 	u16 ack_ports[HOMA_MAX_ACKS];
 	struct homa_list owed;		/* stripe's lock */
@@ -297,10 +298,13 @@ struct homa_peer {
 	struct homa_heap waiting;
 	struct homa_heap_node grant_node;
 };
-HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 296,
+HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 288,
 		   "peer state grew");
 
 /* ---- sockets ---- */
+
+#define HOMA_HOLDER_ROWS 3u
+#define HOMA_HOLDERS	 256u
 
 /*
  * struct homa_pool - where incoming messages go: 64 KiB pages of a region
@@ -309,6 +313,7 @@ HOMA_STATIC_ASSERT(sizeof(struct homa_peer) - sizeof(struct homa_lock) <= 296,
  * @out: a bit per 64 bytes of the region: a part of a message that the
  *	application has, or will get, begins here.
  * @free: stack of free pages.
+ * @held_by: pages that incomplete messages have or were promised, by peer; see homa_starve.c.
  * @lease: per CPU slot a partly used page: which, how much, until when.
  */
 #define HOMA_LEASES 8u
@@ -325,6 +330,7 @@ struct homa_pool {
 	u64 *out;
 	u32 *free;
 	u16 *refs;
+	u32 held_by[HOMA_HOLDER_ROWS][HOMA_HOLDERS];
 };
 
 /*

@@ -12,16 +12,11 @@
  * whose senders owe us bytes are not asked again before they speak; others give
  * back for the sake of a shorter one. They are found by a clock: a list of
  * incomplete messages, of which a few are looked at.
- *
- * A peer whose other incomplete messages hold, or were promised, more than a quarter of
- * a region's pages is greedy: while pages are short the message waits behind those of
- * others, and gives its pages back for them, however it goes on.
  */
 #include "homa_busy.h"
+#include "homa_share.h"
 
 #define HOMA_SILENT	 (1ull << 32)	/* in a key: behind all who are not */
-#define HOMA_GREEDY	 (1ull << 31)	/* the same */
-#define HOMA_SHARE	 4u		/* a peer is greedy above 1/4 of the pages */
 #define HOMA_CLOCK_STEPS 16u		/* messages looked at in a turn */
 #define HOMA_CLOCK_NS	 300000u	/* until the next turn, if one was in vain */
 
@@ -39,13 +34,6 @@ static const struct homa_heap_node *homa_sock_waits(const struct homa_sock *sock
 	const struct homa_heap_node *first = homa_heap_min(&sock->starving);
 
 	return first && first->key < HOMA_SILENT ? first : NULL;
-}
-
-/* Does @peer hold more than its share, besides @own pages of the message in question? */
-static u64 homa_greedy(const struct homa_sock *sock, const struct homa_peer *peer, u32 own)
-{
-	return (HOMA_READ_ONCE(peer->held) - own) * HOMA_SHARE > sock->pool->num_pages ?
-		       HOMA_GREEDY : 0;
 }
 
 /* The place in the queue that @rpc has by what it lacks. */
@@ -101,7 +89,7 @@ static bool homa_take_part(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 part,
 }
 
 /* Promise @rpc the pages of its message; false: there are not so many. */
-static bool homa_rpc_book(struct homa_rpc *rpc)
+static bool homa_rpc_book(struct homa_rpc *rpc, u64 now)
 {
 	struct homa_sock *sock = rpc->sock;
 	struct homa_pool *pool = sock->pool;
@@ -119,7 +107,8 @@ static bool homa_rpc_book(struct homa_rpc *rpc)
 		rpc->owed = (u8)need;
 	}
 	rpc->held = (u8)need;
-	homa_counter_add(&rpc->peer->held, need);
+	rpc->held_at = now;
+	homa_hold(pool, rpc->peer, need);
 	homa_list_add_tail(&sock->holders, &rpc->holding);
 	return true;
 }
@@ -133,7 +122,7 @@ void homa_rpc_unqueue(struct homa_rpc *rpc)
 	if (!homa_list_linked(&rpc->holding))
 		return;
 	homa_list_del(&rpc->holding);
-	homa_counter_add(&rpc->peer->held, -(u64)rpc->held);
+	homa_hold(sock->pool, rpc->peer, -(u32)rpc->held);
 	rpc->held = 0;
 	sock->owed -= rpc->owed;
 	rpc->owed = 0;
@@ -203,7 +192,7 @@ static void homa_rpc_first_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32
 
 	/* One that is here in one packet holds nothing for others to wait for. */
 	if (found && !(whole && rpc->num_pages == 1)) {
-		found = homa_rpc_book(rpc);
+		found = homa_rpc_book(rpc, ctx->now);
 		if (found)
 			rpc->flags |= HOMA_RPC_HOLDING;
 	}
@@ -355,7 +344,7 @@ static bool homa_feed_take(struct homa_ctx *ctx, struct homa_feed *feed)
 	struct homa_rpc *rpc = feed->rpc;
 	bool held = homa_list_linked(&rpc->holding);
 
-	if (!held && !homa_rpc_book(rpc))
+	if (!held && !homa_rpc_book(rpc, ctx->now))
 		return false;
 	feed->part = 0;
 	while (rpc->pages[feed->part] != HOMA_NO_PAGE)
@@ -459,12 +448,12 @@ static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc
 	    rpc->copied != in->received)
 		return false;
 	*penalty = 0;
-	if (place >= HOMA_GREEDY && shortest && shortest < HOMA_GREEDY &&
-	    homa_since(ctx->now, rpc->birth) >= resend_ns / 2)
-		return true;
 	/* As it was queued, or one could wait for the other for ever. */
 	if (rpc->flags & HOMA_RPC_NO_BUFFER)
 		return shortest && in->node.key > shortest && silence >= resend_ns / 2;
+	if (place >= HOMA_GREEDY && shortest && shortest < HOMA_GREEDY &&
+	    homa_since(ctx->now, rpc->held_at) >= resend_ns / 2)
+		return true;
 	if (HOMA_READ_ONCE(in->granted) > in->received) {
 		*penalty = HOMA_SILENT;
 		return silence >= homa_patience(rpc, resend_ns);
