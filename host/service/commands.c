@@ -455,11 +455,11 @@ void homad_poll_app(struct homad_thread *t, struct homad_app *app)
 
 void homad_unpoll_app(struct homad_thread *t, struct homad_app *app)
 {
+	if (t->put_off == app)
+		t->put_off = NULL;
 	if (__atomic_load_n(&app->thread, __ATOMIC_RELAXED) != t ||
 	    !app->is_polled)
 		return;
-	if (t->put_off == app)
-		t->put_off = NULL;
 	app->is_polled = false;
 	t->num_polled--;
 	homa_list_del(&app->polled);
@@ -484,7 +484,7 @@ static void next_is_first(struct homad_thread *t)
 	struct homad_app *app = t->put_off;
 
 	t->put_off = NULL;
-	if (!app->is_polled)
+	if (__atomic_load_n(&app->thread, __ATOMIC_RELAXED) != t || !app->is_polled)
 		return;
 	homa_list_del(&app->polled);
 	homa_list_add_head(&t->polled, &app->polled);

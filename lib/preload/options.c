@@ -24,6 +24,8 @@ static int set_region(struct homa_pl_sock *s, const void *value, socklen_t len)
 	if (rc)
 		return rc;
 	homa_pl_region_lend(s);
+	/* Who receives earlier would not know whether libhoma has it. */
+	__atomic_store_n(&s->has_region, true, __ATOMIC_RELEASE);
 	return 0;
 }
 

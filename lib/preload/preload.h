@@ -95,6 +95,7 @@ struct homa_pl_region {
  * @status: O_NONBLOCK or 0.
  * @reborn: opened again in the child of fork(); it may give back what came
  *	before.
+ * @has_region: there is a receive region, so messages may be taken.
  * @lent: messages arrive in the application's region; else they are copied.
  * @armed: the descriptors are libhoma's readiness descriptor.
  * @no_out: poll() never finds them writable, so hooks say it.
@@ -120,6 +121,7 @@ struct homa_pl_sock {
 	int status;
 	bool reborn;
 	bool lent;
+	bool has_region;
 	bool armed;
 	bool no_out;
 	bool edges;

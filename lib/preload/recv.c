@@ -348,7 +348,7 @@ static int check(struct homa_pl_sock *s, const struct homa_recvmsg_args *args)
 	if (args->reserved)
 		return homa_pl_error(s, -EINVAL,
 				     "recvmsg: the reserved field is not 0");
-	if (!__atomic_load_n(&s->region.start, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&s->has_region, __ATOMIC_ACQUIRE))
 		return homa_pl_error(
 			s, -EINVAL,
 			"recvmsg: the socket has no receive region; set SO_HOMA_RCVBUF first");
