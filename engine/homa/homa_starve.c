@@ -482,7 +482,7 @@ static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 p
 	HOMA_WRITE_ONCE(in->received, 0);
 	homa_rpc_starve(rpc, penalty);
 	homa_unlock(&sock->lock);
-	rpc->flags &= (u8)~(HOMA_RPC_HOLDING | HOMA_RPC_OWN_PAGES);
+	rpc->flags &= 0xff ^ (HOMA_RPC_HOLDING | HOMA_RPC_OWN_PAGES);
 	homa_rpc_gaps_back(ctx, rpc);
 	homa_ranges_init(&rpc->ranges);
 	rpc->copied = 0;
