@@ -28,8 +28,11 @@ static inline void homa_hold(struct homa_pool *pool, const struct homa_peer *pee
 {
 	u32 row;
 
-	for (row = 0; row < HOMA_HOLDER_ROWS; row++)
-		*homa_held_by(pool, peer, row) += pages;
+	for (row = 0; row < HOMA_HOLDER_ROWS; row++) {
+		u32 *held = homa_held_by(pool, peer, row);
+
+		HOMA_WRITE_ONCE(*held, *held + pages);
+	}
 }
 
 /* Does @peer hold more than its share, besides @own pages of the message in question? */

@@ -441,12 +441,13 @@ static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc
 {
 	u64 resend_ns = HOMA_READ_ONCE(rpc->link->derived.resend_ns);
 	u64 silence = homa_since(ctx->now, rpc->fresh_at);
-	u64 place = homa_rpc_place(rpc);
 	const struct homa_grantee *in = &rpc->in;
+	u64 place;
 
 	if (rpc->state != HOMA_RPC_INCOMING || !(rpc->flags & HOMA_RPC_HOLDING) ||
 	    rpc->copied != in->received)
 		return false;
+	place = homa_rpc_place(rpc);
 	*penalty = 0;
 	/* As it was queued, or one could wait for the other for ever. */
 	if (rpc->flags & HOMA_RPC_NO_BUFFER)
