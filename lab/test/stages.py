@@ -15,7 +15,7 @@ from lab.test.context import Context, Tally
 
 FUZZ_SECONDS = 60
 PYTEST_SECONDS = 1200
-VM_SECONDS = 1500
+VM_SECONDS = 2400
 
 Run = Callable[[Context, list[str]], Tally]
 
