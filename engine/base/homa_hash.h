@@ -30,11 +30,12 @@ static inline u64 homa_hash_mix(u64 v)
 
 /**
  * homa_hash_id() - hash of an RPC; the same for a client's and a server's id
- * @key: secret, and one for each who chooses ids.
+ * @key: secret. All ids that we choose have one key; those that peers choose have one for
+ *	each address they come from.
  *
  * The lowest bit of an id only says which side it belongs to. Cheap enough for
- * each packet; the key hides which ids share a bucket. A client counts its ids
- * up, so eight neighbours stay neighbours: their buckets are different, but in
+ * each packet; the key hides which ids share a bucket. Ids to one
+ * peer count up, so eight neighbours stay neighbours: their buckets are different, but in
  * the same cache lines. The order among the eight is the key's, too: ids with
  * the same low bits use all buckets.
  */
@@ -46,6 +47,23 @@ static inline u32 homa_hash_id(u64 id, u64 key)
 	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9ull;
 	v = (v ^ v >> 27) * 0x94d049bb133111ebull;
 	return (u32)(v >> 32) ^ (u32)(id >> 1 & 7);
+}
+
+/**
+ * homa_hash_ip() - hash of an address without its port, for a table of a host
+ * @k0, @k1: secret, drawn once for the table; whatever else is part of the table's
+ *	key may be mixed into @k1.
+ *
+ * All 64 bits are good. Addresses that count up in any of their bytes spread as
+ * random ones do. This is no pseudo-random function: it serves tables in which what a
+ * stranger adds has a bounded chain or set, so that to guess who shares one gains him
+ * a few places there and no long walk. The engine's peers have homa_siphash_addr().
+ */
+static inline u64 homa_hash_ip(const u8 *ip, u64 k0, u64 k1)
+{
+	u64 high = homa_get_be64(ip), low = homa_get_be64(ip + 8);
+
+	return homa_hash_mix(homa_hash_mix(high ^ k0) + (low ^ k1));
 }
 
 struct homa_siphash {

@@ -76,15 +76,6 @@ static inline struct homa_list *homa_list_pop(struct homa_list *head)
 	return node;
 }
 
-/** homa_list_move_tail() - leave any list and become the last of @head's */
-static inline void homa_list_move_tail(struct homa_list *head,
-				       struct homa_list *node)
-{
-	node->prev->next = node->next;
-	node->next->prev = node->prev;
-	homa_list_add_tail(head, node);
-}
-
 /** homa_list_splice_tail() - append all nodes of @from, which becomes empty */
 static inline void homa_list_splice_tail(struct homa_list *head,
 					 struct homa_list *from)

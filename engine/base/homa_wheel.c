@@ -6,8 +6,7 @@
  */
 #include "homa_wheel.h"
 
-#define HOMA_WHEEL_BITS 6
-HOMA_STATIC_ASSERT(HOMA_WHEEL_SLOTS == 1 << HOMA_WHEEL_BITS, "one bit per slot");
+HOMA_STATIC_ASSERT(HOMA_WHEEL_SLOTS <= 64, "one bit per slot");
 
 void homa_wheel_init(struct homa_wheel *wheel, u64 tick_ns, u64 now)
 {

@@ -5,7 +5,7 @@
 #ifndef HOMA_BUSY_H
 #define HOMA_BUSY_H
 
-#include "homa_impl.h"
+#include "homa_rpc.h"
 
 #define HOMA_DOUBLINGS 3u	/* of the interval between questions, at most */
 

@@ -71,10 +71,10 @@ void homa_ctrl_flush(struct homa_ctx *ctx)
 		homa_count(ctx, HOMA_M_tx_ctrl_full, lost);
 }
 
-u32 homa_ctrl_encode(const struct homa_ctrl *ctrl, void *hdr)
+u32 homa_ctrl_encode(const struct homa_engine *engine, const struct homa_ctrl *ctrl, void *hdr)
 {
 	struct homa_packet p HOMA_NOINIT;
-	u32 i;
+	u32 i, len;
 
 	p.hdr.sport = ctrl->sport;
 	p.hdr.dport = ctrl->dport;
@@ -103,7 +103,13 @@ u32 homa_ctrl_encode(const struct homa_ctrl *ctrl, void *hdr)
 		}
 		break;
 	}
-	return homa_packet_encode(hdr, &p);
+	len = homa_packet_encode(hdr, &p);
+	if (ctrl->sender_id & 1) {
+		homa_wire_set_life(hdr, engine->life);
+		if (ctrl->type == HOMA_RPC_UNKNOWN && engine->life)
+			homa_wire_set_up(hdr, ctrl->offset);
+	}
+	return len;
 }
 
 void homa_ctrl_again(struct homa_ctx *ctx, const struct homa_tx_desc *desc)
@@ -120,6 +126,9 @@ void homa_ctrl_again(struct homa_ctx *ctx, const struct homa_tx_desc *desc)
 	ctrl->dport = p.hdr.dport;
 	ctrl->sender_id = p.hdr.sender_id;
 	switch (p.hdr.type) {
+	case HOMA_RPC_UNKNOWN:
+		ctrl->offset = homa_wire_up(desc->hdr);
+		break;
 	case HOMA_GRANT:
 		ctrl->offset = p.grant.offset;
 		ctrl->priority = p.grant.priority;

@@ -194,8 +194,8 @@ void homa_link_derive(struct homa_link *link)
 	}
 	if (!window && params->sigcomm_grants)
 		window = rtt_bytes;
-	HOMA_WRITE_ONCE(link->ps_per_byte, ps_per_byte);
-	HOMA_WRITE_ONCE(link->backlog_ns, homa_backlog_ns(link, ps_per_byte));
+	HOMA_WRITE_ONCE(link->sched.ps_per_byte, ps_per_byte);
+	HOMA_WRITE_ONCE(link->sched.backlog_ns, homa_backlog_ns(link, ps_per_byte));
 	HOMA_WRITE_ONCE(derived->rtt_bytes, rtt_bytes);
 	HOMA_WRITE_ONCE(derived->max_incoming, max_incoming);
 	HOMA_WRITE_ONCE(derived->reserved, homa_reserved(link, max_incoming));

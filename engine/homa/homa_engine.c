@@ -4,6 +4,7 @@
  * describe its settings and counters. All sizes are fixed here, but for hash tables
  * that grow by memory from the host.
  */
+#include "homa_life.h"
 #include "homa_rx.h"
 
 #define HOMA_ALIGN 64u
@@ -136,11 +137,6 @@ static u32 homa_max_peer_buckets(const struct homa_limits *limits)
 					  HOMA_MAX_PEER_BUCKETS;
 }
 
-static u32 homa_sock_buckets(const struct homa_limits *limits)
-{
-	return limits->sock_buckets ? limits->sock_buckets : HOMA_SOCK_BUCKETS;
-}
-
 static size_t homa_shard_bytes(const struct homa_limits *limits)
 {
 	return homa_table_bytes(limits->buckets, homa_max_buckets(limits));
@@ -253,6 +249,7 @@ void homa_seeds_fixed(struct homa_seeds *seeds, u64 seed)
 	for (i = 1; i < HOMA_ARRAY_SIZE(seeds->keys); i++)
 		seeds->keys[i] = homa_rng_next(&rng);
 	seeds->places = homa_rng_next(&rng);
+	seeds->life = homa_rng_next(&rng);
 }
 
 int homa_engine_init(struct homa_engine *engine,
@@ -274,13 +271,14 @@ int homa_engine_init(struct homa_engine *engine,
 	engine->params = *params;
 	engine->limits = *limits;
 	engine->seeds = *seeds;
-	/* Even, and never near the end of the 64-bit space. A restarted engine
-	 * starts elsewhere, so its ids do not meet those of its past life. */
-	engine->next_id = (seeds->id >> 1 & ~1ull) + 2;
+	/* A restarted engine starts elsewhere, so its ids do not meet those of its
+	 * past life. */
+	engine->id_epoch = (seeds->id >> 1 & ~1ull) + 2;
 	engine->next_port = (u16)seeds->port;
 	engine->start = now;
 	engine->maintain_at = now;
 	homa_guard_set(engine);
+	engine->life = homa_life_drawn(engine);
 	homa_lock_init(&engine->sock_lock, HOMA_LOCK_SOCK_TABLE);
 	engine->shards = (struct homa_shard *)mem;
 	mem += homa_align(limits->shards * sizeof(struct homa_shard));
@@ -326,97 +324,7 @@ void homa_ctx_init(struct homa_ctx *ctx, struct homa_engine *engine, u32 cpu)
 	homa_addr_key_new(ctx, &zero);
 }
 
-/* ---- spare memory ---- */
-
-void homa_ctx_give_rpc(struct homa_ctx *ctx, void *mem)
-{
-	struct homa_rpc *rpc = mem;
-
-	homa_list_init(&rpc->sock_rpcs);
-	rpc->hash.next = (struct homa_list *)ctx->spare_rpc;
-	ctx->spare_rpc = rpc;
-	ctx->spare_rpcs++;
-}
-
-void homa_ctx_give_peer(struct homa_ctx *ctx, void *mem)
-{
-	struct homa_peer *peer = mem;
-
-	peer->hash.next = (struct homa_list *)ctx->spare_peer;
-	ctx->spare_peer = peer;
-	ctx->spare_peers++;
-}
-
-void homa_ctx_give_range(struct homa_ctx *ctx, void *mem)
-{
-	struct homa_range *range = mem;
-
-	range->next = ctx->spare_range;
-	ctx->spare_range = range;
-	ctx->spare_ranges++;
-}
-
-void *homa_ctx_take_rpc(struct homa_ctx *ctx)
-{
-	struct homa_rpc *rpc = ctx->spare_rpc;
-
-	if (rpc) {
-		ctx->spare_rpc = (struct homa_rpc *)rpc->hash.next;
-		ctx->spare_rpcs--;
-	}
-	return rpc;
-}
-
-void *homa_ctx_take_peer(struct homa_ctx *ctx)
-{
-	struct homa_peer *peer = ctx->spare_peer;
-
-	if (peer) {
-		ctx->spare_peer = (struct homa_peer *)peer->hash.next;
-		ctx->spare_peers--;
-	}
-	return peer;
-}
-
-void *homa_ctx_take_range(struct homa_ctx *ctx)
-{
-	struct homa_range *range = ctx->spare_range;
-
-	if (range) {
-		ctx->spare_range = range->next;
-		ctx->spare_ranges--;
-	}
-	return range;
-}
-
-void homa_ctx_give_segment(struct homa_ctx *ctx, void *mem)
-{
-	struct homa_segment *segment = mem;
-
-	segment->next = ctx->spare_segment;
-	ctx->spare_segment = segment;
-	ctx->spare_segments++;
-}
-
-void *homa_ctx_take_segment(struct homa_ctx *ctx)
-{
-	struct homa_segment *segment = ctx->spare_segment;
-
-	if (segment) {
-		ctx->spare_segment = segment->next;
-		ctx->spare_segments--;
-	}
-	return segment;
-}
-
-void homa_ctx_grow(struct homa_ctx *ctx, struct homa_table *table,
-		   u32 (*hash_of)(const struct homa_list *node))
-{
-	struct homa_segment *segment = homa_ctx_take_segment(ctx);
-
-	if (!homa_table_grow(table, segment, hash_of) && segment)
-		homa_ctx_give_segment(ctx, segment);
-}
+/* ---- memory that goes back to the host ---- */
 
 void *homa_engine_segment(struct homa_engine *engine)
 {

@@ -185,6 +185,15 @@ u16 homa_sock_port(const struct homa_sock *sock);
  */
 int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 		       u32 pages);
+/**
+ * homa_pool_back() - only the first @pages of the receive region are given to messages,
+ * the others have no memory behind them (yet); at first all are. What messages are in
+ * stays, and all before it. Messages that waited go on if there are more than before.
+ * Returns how many it is now.
+ */
+u32 homa_pool_back(struct homa_ctx *ctx, struct homa_sock *sock, u32 pages);
+/** homa_pool_low() - are more than half of them in use? By who exchanges the pool. */
+bool homa_pool_low(const struct homa_sock *sock);
 /** homa_sock_give() - may a message that is whole in one packet be given to the application
  * at once? Verdict HOMA_RX_MESSAGE: the host copies it to its page and calls nothing
  * more. Not for private RPCs, nor without a pool. At first off. */
@@ -234,6 +243,7 @@ enum { HOMA_SEND_PRIVATE = 1 };
  * @available: bytes of the message that may be sent already; the rest follows
  *	by homa_msg_supply().
  * @flags: HOMA_SEND_PRIVATE: its events are marked private.
+ * @id: even, at least 2, and one that nobody else can know; 0: the engine's choice.
  */
 struct homa_send {
 	struct homa_addr dst;
@@ -242,23 +252,40 @@ struct homa_send {
 	u32 length;
 	u32 available;
 	u64 cookie;
+	u64 id;
 };
 
 /**
  * homa_rpc_send() - start an RPC as client
  * @rpc: out: where to put private bytes, before the next engine call.
- * Errors: -EINVAL, -ENOBUFS (no spare, max_rpcs, or its owner's share), -ESHUTDOWN.
+ * Errors: -EINVAL (@send->id is open, too), -ENOBUFS (no spare, max_rpcs, or its
+ * owner's share), -ESHUTDOWN.
  */
 int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 		  struct homa_link *link, const struct homa_send *send,
 		  struct homa_handle *handle, struct homa_rpc **rpc);
 /**
  * homa_rpc_reply() - send the response to a taken request
- * Errors: -EINVAL (replied already, not a taken request), -ENOENT-like 0 when
- * the RPC is gone: then *rpc is NULL and nothing is sent.
+ * @rpc: out: where to put private bytes, before the next engine call.
+ * Returns 0, also if the RPC has ended meanwhile: then nothing is sent and *@rpc is NULL.
+ * Error: -EINVAL (it was replied to already, or is no taken request).
  */
 int homa_rpc_reply(struct homa_ctx *ctx, struct homa_handle handle, u32 length,
 		   u32 available, struct homa_rpc **rpc);
+/**
+ * homa_rpc_reject() - the application will not answer a taken request
+ * @error: an errno, 1 to HOMA_MAX_ERRNO, which the client's application hears.
+ * @rpc: out: set if the client is told, by a response of one byte whose value means
+ *	nothing: the host hands it in, at once (@available is 1) or later, as with
+ *	homa_rpc_reply(). NULL: the client does not understand that and times out, or it is
+ *	gone; the RPC has ended.
+ * Error: -EINVAL (it was replied to already, or is no taken request, or @error).
+ */
+int homa_rpc_reject(struct homa_ctx *ctx, struct homa_handle handle, u32 error,
+		    u32 available, struct homa_rpc **rpc);
+/** homa_rpc_awaited() - does the client of a taken request, not answered yet, still wait, as
+ *  far as is known? */
+bool homa_rpc_awaited(struct homa_ctx *ctx, struct homa_handle handle);
 /** homa_msg_supply() - the first @available bytes may be sent now. */
 void homa_msg_supply(struct homa_ctx *ctx, struct homa_handle handle,
 		     u32 available);

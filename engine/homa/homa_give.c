@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Messages that are whole in one packet. Where the host says so (homa_sock_give())
+ * How a message becomes the application's: its pages are handed over, a request's
+ * service begins, a response ends its RPC and is acknowledged.
+ *
+ * Messages that are whole in one packet do that at once. Where the host says so (homa_sock_give())
  * such a message is the application's as soon as it is received: no deadline is
  * set for bytes that are here, the grant scheduler never sees it, and the steps
  * between arrival, copy and taking fall away. The host copies the payload to its
@@ -8,6 +11,7 @@
  * for the application until the host says that it has it (homa_sock_taken()), also
  * when its client has aborted it meanwhile.
  */
+#include "homa_busy.h"
 #include "homa_rx.h"
 
 void homa_sock_give(struct homa_sock *sock, bool give)
@@ -24,6 +28,63 @@ void homa_sock_taken(struct homa_sock *sock, u32 requests)
 {
 	homa_counter_add(&sock->backlog, -(u64)requests);
 }
+
+static void homa_fill_info(struct homa_rpc *rpc, struct homa_msg_info *info)
+{
+	info->error = 0;
+	info->length = 0;
+	info->num_pages = 0;
+	info->id = rpc->id;
+	info->cookie = rpc->cookie;
+	info->peer = rpc->peer->addr;
+	info->peer_port = rpc->dport;
+	if (rpc->state == HOMA_RPC_FAILED) {
+		info->kind = HOMA_EV_FAILED;
+		info->error = rpc->error;
+		return;
+	}
+	info->kind = homa_rpc_is_client(rpc) ? HOMA_EV_RESPONSE :
+					       HOMA_EV_REQUEST;
+	info->length = rpc->in.length;
+	if (rpc->flags & HOMA_RPC_OWN_PAGES) {
+		info->num_pages = rpc->num_pages;
+		memcpy(info->pages, rpc->pages,
+		       rpc->num_pages * sizeof(rpc->pages[0]));
+		rpc->flags &= 0xff ^ HOMA_RPC_OWN_PAGES;
+	}
+}
+
+void homa_rpc_serve(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	rpc->state = HOMA_RPC_IN_SERVICE;
+	rpc->flags |= HOMA_RPC_EXECUTED;
+	homa_busy_over(rpc);
+	homa_wheel_del(&rpc->shard->wheel, &rpc->timer);
+	homa_count(ctx, HOMA_M_requests_received, 1);
+}
+
+void homa_rpc_end(struct homa_ctx *ctx, struct homa_rpc *rpc)
+{
+	if (rpc->state == HOMA_RPC_READY) {
+		homa_peer_add_ack(ctx, rpc);
+		homa_count(ctx, HOMA_M_responses_taken, 1);
+	}
+	homa_rpc_kill(ctx, rpc);
+}
+
+void homa_rpc_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
+		   struct homa_msg_info *info)
+{
+	homa_fill_info(rpc, info);
+	if (homa_rpc_is_client(rpc)) {
+		homa_rpc_end(ctx, rpc);
+		return;
+	}
+	homa_rpc_serve(ctx, rpc);
+	homa_sock_taken(rpc->sock, 1);
+}
+
+/* ---- in one packet ---- */
 
 bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		  struct homa_rx_pkt *pkt)

@@ -21,6 +21,7 @@
  * steps of a quantum or when nothing is outstanding, so link.incoming may be
  * too high by a step per message in flight, never too low.
  */
+#include "homa_ctrl.h"
 #include "homa_grant_queue.h"
 #include "homa_grant_quiet.h"
 #include "homa_grant_tail.h"
@@ -371,8 +372,6 @@ static void homa_grant_fifo(struct homa_ctx *ctx, struct homa_link *link,
 	if (late)
 		return;
 	rpc = homa_grant_queue_oldest(grants);
-	if (unlikely(!rpc))
-		return;
 	received = HOMA_READ_ONCE(rpc->in.received);
 	outstanding = rpc->in.granted > received ? rpc->in.granted - received :
 						   0;

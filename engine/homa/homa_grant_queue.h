@@ -13,7 +13,7 @@
 #ifndef HOMA_GRANT_QUEUE_H
 #define HOMA_GRANT_QUEUE_H
 
-#include "homa_impl.h"
+#include "homa_rpc.h"
 
 /** homa_grant_queue_add() - a message that needs grants joins, as the youngest */
 void homa_grant_queue_add(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 max);

@@ -23,7 +23,7 @@
 #ifndef HOMA_GRANT_QUIET_H
 #define HOMA_GRANT_QUIET_H
 
-#include "homa_impl.h"
+#include "homa_rpc.h"
 
 /**
  * homa_grant_quiet() - bytes that active messages of quiet senders were granted

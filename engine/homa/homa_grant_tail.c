@@ -19,7 +19,7 @@ void homa_grant_tail_note(struct homa_grantee *in, u8 level)
 		return;
 	if (!homa_tail_waits(in) || in->low_level > in->wire_prio)
 		in->low_level = in->wire_prio;
-	in->low_until = in->granted;
+	HOMA_WRITE_ONCE(in->low_until, in->granted); /* homa_repair.c reads it */
 }
 
 void homa_grant_tail_add(struct homa_grants *grants, struct homa_rpc *rpc)

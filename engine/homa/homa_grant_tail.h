@@ -22,7 +22,7 @@
 #ifndef HOMA_GRANT_TAIL_H
 #define HOMA_GRANT_TAIL_H
 
-#include "homa_impl.h"
+#include "homa_rpc.h"
 
 /** homa_grant_tail_note() - @in will be granted on @level from @in->granted on */
 void homa_grant_tail_note(struct homa_grantee *in, u8 level);

@@ -240,8 +240,8 @@ void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
 	homa_unlock(&link->grants.lock);
 	homa_lock(&link->lock);
 	state->rtt_us = link->rtt_ns / 1000;
-	state->sending = link->heap.count;
-	if (link->idle_at > ctx->now)
-		state->backlog_ns = link->idle_at - ctx->now;
+	state->sending = link->sched.heap.count;
+	if (link->sched.idle_at > ctx->now)
+		state->backlog_ns = link->sched.idle_at - ctx->now;
 	homa_unlock(&link->lock);
 }

@@ -14,45 +14,13 @@
  * the others than are left for everybody else.
  */
 #include "homa_impl.h"
+#include "homa_once.h"
 
-#define HOMA_ONCE_IDS 128u	/* per block */
-#define HOMA_ONCE_STRIPES 16u
-#define HOMA_ONCE_SHARES 64u	/* per stripe */
 #define HOMA_ONCE_CHAIN 16u	/* blocks per bucket when all are used */
 #define HOMA_ONCE_OWN 4096u	/* a group's own blocks are such a part of all */
 #define HOMA_ONCE_TIDY 2u	/* expired blocks freed for each new one, at most */
 #define HOMA_ONCE_HELP 16u	/* in other stripes, when there was none */
 #define HOMA_ONCE_LOOKS 4u	/* stripes looked at for that, at most */
-
-/*
- * struct homa_once - HOMA_ONCE_IDS ids in a row of one client (stripe lock)
- * @next: in its bucket.
- * @idle: in the stripe's list, the first to expire first, while @open is 0.
- * @key: hash of the client's address and the ids.
- * @bits: which of them have begun.
- * @until_ms: when it expires, while @open is 0.
- * @open: RPCs of them that have not ended.
- * @share: whose blocks it is counted among.
- */
-struct homa_once {
-	struct homa_once *next;
-	struct homa_list idle;
-	u64 key;
-	u64 bits[HOMA_ONCE_IDS / 64];
-	u32 until_ms;
-	u16 open;
-	u16 share;
-};
-HOMA_STATIC_ASSERT(sizeof(struct homa_once) <= HOMA_RECORD_SIZE,
-		   "made of a spare record");
-
-struct homa_once_stripe {
-	struct homa_lock lock;
-	struct homa_list idle;
-	struct homa_once **buckets;
-	u32 mask;
-	u32 shares[HOMA_ONCE_SHARES];	/* blocks of each group of addresses */
-};
 
 static u32 homa_once_buckets(const struct homa_limits *limits)
 {

@@ -5,7 +5,7 @@
 #ifndef HOMA_OWNER_H
 #define HOMA_OWNER_H
 
-#include "homa_impl.h"
+#include "homa_rpc.h"
 
 /* RPCs for which there is room; no lock. */
 static inline u32 homa_rpcs_left(const struct homa_engine *engine)

@@ -33,6 +33,30 @@ u16 homa_seg_size(const struct homa_addr *addr, u32 mtu)
 	return mtu > headers + 64 ? (u16)(mtu - headers) : 64;
 }
 
+/* What was known of the path is forgotten: it is heard of again. */
+void homa_peer_follow_mtu(struct homa_peer *peer, const struct homa_link *link)
+{
+	u32 mtu = HOMA_READ_ONCE(link->mtu);
+
+	HOMA_WRITE_ONCE(peer->mtu_seg, homa_seg_size(&peer->addr, mtu));
+	HOMA_WRITE_ONCE(peer->link_mtu, (u16)mtu);
+}
+
+/*
+ * Ids count up for each address by itself, so that what a server has to remember of them
+ * is dense (homa_once.c), from a secret place: a server that sees ours knows nothing of
+ * those at other servers, and so cannot answer in their place, although a response is
+ * accepted from any address. No two peers have the same place, also not those of one
+ * address on two links, or before and after an eviction. Even, and never near the end
+ * of the 64-bit space.
+ */
+static u64 homa_peer_first_id(struct homa_engine *engine, u64 key)
+{
+	u64 place = (key ^ engine->seeds.places) + homa_counter_add(&engine->id_epoch, 2);
+
+	return (homa_hash_mix(place) >> 2 & ~1ull) + 2;
+}
+
 static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 			   struct homa_link *link, const struct homa_addr *addr,
 			   u64 key)
@@ -46,7 +70,8 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 	peer->link = link;
 	peer->addr = *addr;
 	peer->key = key;
-	peer->mtu_seg = homa_seg_size(addr, link->mtu);
+	peer->next_id = homa_peer_first_id(ctx->engine, key);
+	homa_peer_follow_mtu(peer, link);
 	homa_lock_init(&peer->lock, HOMA_LOCK_PEER);
 	homa_list_init(&peer->owed);
 	homa_heap_init(&peer->waiting);

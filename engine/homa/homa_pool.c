@@ -31,6 +31,7 @@ void homa_pool_init(struct homa_pool *pool, u32 pages)
 
 	memset(pool, 0, homa_pool_size(pages));
 	pool->num_pages = pages;
+	pool->num_backed = pages;
 	pool->num_free = pages;
 	pool->out = (u64 *)(pool + 1);
 	pool->free = (u32 *)(pool->out + (size_t)pages * HOMA_PAGE_WORDS);
@@ -40,6 +41,33 @@ void homa_pool_init(struct homa_pool *pool, u32 pages)
 		pool->free[i] = pages - 1 - i;
 	for (i = 0; i < HOMA_LEASES; i++)
 		pool->lease[i].used = HOMA_BPAGE_SIZE;
+}
+
+static void homa_pool_reclaim(struct homa_pool *pool);
+
+/* The stack anew, lowest pages on top, of those that are free among @pages. */
+static void homa_pool_restack(struct homa_pool *pool, u32 pages)
+{
+	u32 i, free = 0;
+
+	HOMA_WRITE_ONCE(pool->num_backed, pages);
+	for (i = pages; i-- > 0;)
+		if (!pool->refs[i])
+			pool->free[free++] = i;
+	HOMA_WRITE_ONCE(pool->num_free, free);
+}
+
+u32 homa_pool_limit(struct homa_pool *pool, u32 pages)
+{
+	u32 last = pool->num_backed;
+
+	pages = homa_max_u32(1, homa_min_u32(pages, pool->num_pages));
+	homa_pool_reclaim(pool);
+	/* One that a message is in stays, and all before it. */
+	while (last > pages && !pool->refs[last - 1])
+		last--;
+	homa_pool_restack(pool, homa_max_u32(last, pages));
+	return pool->num_backed;
 }
 
 static void homa_pool_mark(struct homa_pool *pool, u32 offset)
@@ -64,14 +92,18 @@ static bool homa_pool_unmark(struct homa_pool *pool, u32 offset)
 
 static void homa_pool_put(struct homa_pool *pool, u32 page)
 {
-	if (--pool->refs[page] == 0)
-		pool->free[pool->num_free++] = page;
+	if (--pool->refs[page])
+		return;
+	pool->free[pool->num_free] = page;
+	HOMA_WRITE_ONCE(pool->num_free, pool->num_free + 1);
 }
 
 static u32 homa_pool_take(struct homa_pool *pool)
 {
-	u32 page = pool->free[--pool->num_free];
+	u32 page;
 
+	HOMA_WRITE_ONCE(pool->num_free, pool->num_free - 1);
+	page = pool->free[pool->num_free];
 	pool->refs[page] = 1;
 	return page;
 }

@@ -103,20 +103,34 @@ void homa_rtx_take(struct homa_ctx *ctx, struct homa_out *out, u32 room,
 
 /* ---- why something is sent again ---- */
 
-HOMA_RARE void homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
+/* Does all of it wait to be sent again already? */
+static bool homa_rtx_has(const struct homa_out *out, u32 start, u32 end)
+{
+	const struct homa_rtx *r;
+
+	for (r = out->rtx; r; r = r->next)
+		if (r->start <= start && end <= r->end)
+			return true;
+	return false;
+}
+
+HOMA_RARE bool homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 			       u32 end, u8 prio)
 {
 	struct homa_link *link = rpc->link;
 	struct homa_out *out = &rpc->out;
+	bool anew;
 
 	homa_lock(&link->lock);
 	end = homa_min_u32(end, out->next);
+	anew = !homa_rtx_has(out, start, end);
 	if (out->active && start < end) {
 		homa_rtx_add(ctx, out, start, end, prio);
 		homa_out_queue(link, rpc);
 	}
 	homa_unlock(&link->lock);
 	homa_tx_wanted(ctx, link);
+	return anew;
 }
 
 HOMA_RARE void homa_out_unsent(struct homa_ctx *ctx, struct homa_rpc *rpc,
@@ -141,16 +155,22 @@ HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 	homa_lock(&link->lock);
 	/* Grants were given by a life of the peer that has ended. */
-	if (out->active && out->next > out->unsched) {
+	if (out->active && out->limit > out->unsched) {
 		homa_rtx_clear(ctx, out);
 		out->limit = out->next;
 		homa_out_queue(link, rpc); /* its place is about to change */
-		HOMA_WRITE_ONCE(out->next, out->unsched);
-		HOMA_WRITE_ONCE(out->unsent, 0); /* who grants has got something */
+		if (out->next > out->unsched) {
+			/* Whoever lets them go, also a late packet of that life: they are
+			 * retransmissions, or they would look new to who has forgotten. */
+			out->anew = 1;
+			HOMA_WRITE_ONCE(out->next, out->unsched);
+			HOMA_WRITE_ONCE(out->unsent, 0); /* who grants has got something */
+		}
 		out->limit = out->unsched;
 	}
-	if (out->active && out->next) {
-		homa_rtx_add(ctx, out, 0, out->next, out->unsched_prio);
+	if (out->active) {
+		if (out->next)
+			homa_rtx_add(ctx, out, 0, out->next, out->unsched_prio);
 		homa_out_queue(link, rpc);
 	}
 	homa_unlock(&link->lock);

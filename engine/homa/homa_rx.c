@@ -7,6 +7,7 @@
  * with DATA; homa_rx_ctrl.c has one function per control packet.
  */
 #include "homa_busy.h"
+#include "homa_life.h"
 #include "homa_owner.h"
 #include "homa_rx.h"
 
@@ -65,31 +66,16 @@ static bool homa_rx_response(struct homa_ctx *ctx, const struct homa_rx_in *in,
 {
 	u64 first = HOMA_READ_ONCE(rpc->out.first_at);
 
-	if (first && rpc->out.length <= rpc->out.seg_size && !rpc->probes)
+	if (first && rpc->out.length <= rpc->out.send.packet && !rpc->probes)
 		homa_link_rtt_sample(ctx, rpc->link, homa_since(ctx->now, first));
 	homa_out_cancel(ctx, rpc);
 	return homa_rx_begin(ctx, in, rpc, length, granted);
 }
 
-/* May a past life of this engine have executed what is sent again now? */
-static bool homa_rx_guarded(const struct homa_ctx *ctx,
-			    const struct homa_link *link)
-{
-	const struct homa_engine *engine = ctx->engine;
-
-	if (!engine->guard_until)
-		return false;
-	/* Clients of a slow link wait longer than the engine's default. */
-	return ctx->now < engine->guard_until ||
-	       (!engine->params.restart_guard_us &&
-		ctx->now < engine->start + HOMA_READ_ONCE(link->derived.restart_ns));
-}
-
 /* May this packet start an RPC here? Else a reason to drop it. */
-static u16 homa_rx_admit(struct homa_ctx *ctx, const struct homa_rx_in *in,
-			 const struct homa_sock *sock, bool retransmit)
+static u16 homa_rx_admit(struct homa_ctx *ctx, const struct homa_sock *sock, bool doubtful)
 {
-	if (retransmit && homa_rx_guarded(ctx, in->link))
+	if (doubtful)
 		return HOMA_M_drop_restart;
 	if (!ctx->spare_rpc)
 		return HOMA_M_drop_no_rpc;
@@ -148,7 +134,13 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_no_peer);
 		goto out;
 	}
-	reason = homa_rx_admit(ctx, in, sock, retransmit);
+	if (unlikely(homa_life_other(ctx->engine, pkt->data))) {
+		if (!in->start)
+			homa_ctrl_answer(ctx, in->link, pkt, hdr, HOMA_RPC_UNKNOWN);
+		homa_rx_drop(ctx, pkt, HOMA_M_drop_life);
+		goto out;
+	}
+	reason = homa_rx_admit(ctx, sock, retransmit && homa_life_doubts(ctx, in->link, pkt->data));
 	if (reason) {
 		homa_rx_drop(ctx, pkt, reason);
 		goto out;
@@ -194,6 +186,16 @@ static inline struct homa_rpc *homa_rx_goes_on(struct homa_ctx *ctx, struct homa
 	return rpc;
 }
 
+/* The server's application rejects our request: the RPC ends as with a response, but the
+ * payload, one byte that means nothing, is copied nowhere. */
+static void homa_rx_rejected(struct homa_ctx *ctx, struct homa_rpc *rpc, int error)
+{
+	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
+	homa_count(ctx, HOMA_M_rpcs_rejected, 1);
+	homa_peer_add_ack(ctx, rpc);
+	homa_rpc_fail(ctx, rpc, error);
+}
+
 /* The RPC of a DATA or START_MSG that is the first of its message, or makes no sense. */
 static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx, const struct homa_rx_in *in,
 				      struct homa_rx_pkt *pkt, const struct homa_packet *p)
@@ -218,6 +220,14 @@ static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx, const struct homa_rx
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_ports);
 		return NULL;
 	} else if (!from_client && rpc->state == HOMA_RPC_OUTGOING) {
+		if (!homa_life_same(rpc, pkt->data)) {
+			homa_rx_drop(ctx, pkt, HOMA_M_drop_life);
+			return NULL;
+		}
+		if (data && unlikely(p->data.error)) {
+			homa_rx_rejected(ctx, rpc, p->data.error);
+			return NULL;
+		}
 		begun = homa_rx_response(ctx, in, rpc, length, granted);
 	}
 	/* One that failed before its response began has no length. */
@@ -274,6 +284,15 @@ static void homa_rx_cutoffs_stale(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_unlock(&prio->lock);
 }
 
+/* What the client says of the response. */
+static void homa_rx_wishes(struct homa_rpc *rpc, const struct homa_data *d)
+{
+	if (d->resp_limit_kib)
+		rpc->resp_limit_kib = d->resp_limit_kib;
+	if (d->may_reject && !homa_rpc_is_client(rpc))
+		rpc->out.may_reject = 1;
+}
+
 static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 			 struct homa_rx_pkt *pkt, const struct homa_packet *p)
 {
@@ -293,8 +312,8 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 	rpc = homa_rx_incoming(ctx, in, pkt, p, d->length);
 	if (!rpc)
 		return;
-	if (d->resp_limit_kib)
-		rpc->resp_limit_kib = d->resp_limit_kib;
+	if (d->wishes)
+		homa_rx_wishes(rpc, d);
 	if (unlikely(d->cutoff_version !=
 		     HOMA_READ_ONCE(ctx->engine->prio.version)))
 		homa_rx_cutoffs_stale(ctx, rpc);
@@ -314,6 +333,8 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 	fresh = homa_ranges_add(&rpc->ranges, d->offset, end, &ctx->spare_range,
 				&fresh_start, &fresh_end);
 	if (unlikely(rpc->ranges.gaps != gaps)) {
+		if (!d->retransmit)
+			homa_rpc_gaps(ctx, rpc, rpc->ranges.gaps > gaps, end);
 		ctx->spare_ranges -= rpc->ranges.gaps - gaps;
 		homa_counter_add(&rpc->sock->gaps,
 				 (u64)rpc->ranges.gaps - gaps);
@@ -555,19 +576,4 @@ void homa_rx(struct homa_ctx *ctx, struct homa_link *link,
 	homa_rx_unlock(ctx, &in);
 	if (unlikely(ctx->now >= HOMA_READ_ONCE(ctx->engine->maintain_at)))
 		homa_maintain(ctx, link);
-}
-
-void homa_rx_flush(struct homa_ctx *ctx)
-{
-	struct homa_link *link;
-
-	if (unlikely(ctx->hungry))
-		homa_hungry_feed(ctx);
-	link = ctx->grant_link;
-	if (link) {
-		ctx->grant_link = NULL;
-		homa_grant_run(ctx, link);
-	}
-	if (ctx->num_ctrl)
-		homa_ctrl_flush(ctx);
 }

@@ -23,26 +23,6 @@ struct homa_rx_in {
 	bool whole;
 };
 
-/*
- * Is a packet about @rpc, whatever its ports? A client's RPC is known by its id
- * alone, which is ours: a server with several addresses may answer from another one
- * than it was asked at. A server's belongs to the address that the request came from.
- */
-static inline bool homa_rx_about(const struct homa_rpc *rpc, const struct homa_hdr *hdr,
-				 const struct homa_addr *src)
-{
-	u64 id = hdr->sender_id ^ 1;
-
-	return rpc->id == id && (!(id & 1) || homa_addr_equal(&rpc->peer->addr, src));
-}
-
-/* Does it have the ports of that RPC? Else it is somebody's guess. */
-static inline bool homa_rx_fits(const struct homa_rpc *rpc,
-				const struct homa_hdr *hdr)
-{
-	return likely(hdr->sport == rpc->dport && hdr->dport == rpc->sport);
-}
-
 /* A message of @length of which @granted bytes may come; false: too long. */
 bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		   struct homa_rpc *rpc, u32 length, u32 granted);
@@ -55,6 +35,10 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		  struct homa_rx_pkt *pkt);
 
 /* homa_rx_ctrl.c */
+/* The answer to a packet about an RPC that does not exist here. */
+struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx, struct homa_link *link,
+				   const struct homa_rx_pkt *pkt,
+				   const struct homa_hdr *hdr, u8 type);
 /* Anything but DATA, START_MSG and ACK. */
 void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		     struct homa_rx_pkt *pkt, const struct homa_packet *p);

@@ -6,10 +6,13 @@
  * RPC matches ours.
  */
 #include "homa_busy.h"
+#include "homa_life.h"
 #include "homa_rx.h"
 
 static void homa_ctrl_heard(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
+	if (homa_wheel_linked(&rpc->timer))
+		homa_rpc_note_sleep(ctx, rpc);
 	rpc->heard_at = ctx->now;
 	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 }
@@ -51,6 +54,17 @@ static void homa_rx_grant(struct homa_ctx *ctx, struct homa_rpc *rpc,
 }
 
 /*
+ * A question that may have waited while we slept: has the server executed the request
+ * since, and forgotten it? Nobody has one that was not sent whole when we awoke. Shard
+ * locked.
+ */
+static bool homa_maybe_executed(const struct homa_rpc *rpc)
+{
+	return rpc->slept & HOMA_SLEPT_WHOLE && homa_rpc_is_client(rpc) &&
+	       !homa_out_never_left(&rpc->out);
+}
+
+/*
  * The peer misses bytes. What we have sent goes out again; what it has granted
  * (a GRANT got lost) becomes sendable; if neither applies we are BUSY.
  */
@@ -87,7 +101,7 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_offset);
 		return;
 	}
-	rpc->heard_at = ctx->now;
+	homa_ctrl_heard(ctx, rpc);
 	next = HOMA_READ_ONCE(rpc->out.next);
 	if (p->resend.length == HOMA_RESEND_ALL)
 		end = next;
@@ -95,10 +109,16 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		end = homa_min_u32(start + p->resend.length, rpc->out.length);
 	if (end > HOMA_READ_ONCE(rpc->out.limit))
 		homa_out_grant(ctx, rpc, end, prio);
-	if (start < homa_min_u32(end, next))
-		homa_out_resend(ctx, rpc, start, homa_min_u32(end, next), prio);
-	else if (end <= next || HOMA_READ_ONCE(rpc->out.queued))
+	if (start >= homa_min_u32(end, next)) {
+		/* Its turn has not come, or its application hands in no more yet. */
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
+	} else if (unlikely(homa_maybe_executed(rpc))) {
+		homa_count(ctx, HOMA_M_rpc_timeouts, 1);
+		homa_rpc_fail(ctx, rpc, HOMA_ETIMEDOUT);
+	} else if (!homa_out_resend(ctx, rpc, start, homa_min_u32(end, next), prio)) {
+		/* It was asked for before, and our device has not taken it since. */
+		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
+	}
 }
 
 static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
@@ -117,13 +137,20 @@ static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_state);
 		return;
 	}
+	if (!homa_life_again(ctx, rpc, pkt->data)) {
+		homa_count(ctx, HOMA_M_rpc_timeouts, 1);
+		homa_rpc_fail(ctx, rpc, HOMA_ETIMEDOUT);
+		return;
+	}
 	/* The server's restart guard and its tombstones count on this: nobody
 	 * starts again long after the last sign of the server that may have
-	 * executed the request; of one that never left, none has. */
+	 * executed the request, nor if nobody knows how old that sign is; of one
+	 * that never left, none has. */
 	if (!homa_out_never_left(&rpc->out) &&
-	    homa_since(ctx->now, homa_max_u64(rpc->heard_at,
-					      HOMA_READ_ONCE(rpc->out.sent_at))) >=
-	    HOMA_READ_ONCE(rpc->link->derived.restart_ns)) {
+	    (rpc->slept ||
+	     homa_since(ctx->now, homa_max_u64(rpc->heard_at,
+					       HOMA_READ_ONCE(rpc->out.sent_at))) >=
+		     HOMA_READ_ONCE(rpc->link->derived.restart_ns))) {
 		homa_count(ctx, HOMA_M_rpc_timeouts, 1);
 		homa_rpc_fail(ctx, rpc, HOMA_ETIMEDOUT);
 		return;
@@ -168,7 +195,8 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	/* The peer lives, but only bytes bring this RPC forward: if the two
 	 * ends disagree about the response, ours must be able to die. */
 	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
-	if (rpc->state == HOMA_RPC_READY) {
+	/* Nothing more is wanted of one that failed either. */
+	if (rpc->state == HOMA_RPC_READY || rpc->state == HOMA_RPC_FAILED) {
 		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_ACK);
 		ctrl->num = 0;
 		return;
@@ -186,7 +214,7 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		ctrl->offset = 0;
 		ctrl->length = HOMA_RESEND_ALL;
 		ctrl->priority = homa_ctrl_level(ctx, 7);
-	} else if (!homa_resend_missing(ctx, rpc, 0xffffffff,
+	} else if (!homa_resend_missing(ctx, rpc, 0xffffffff, HOMA_MAX_GAPS_ASKED,
 					homa_ctrl_level(ctx, 7))) {
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
 		return;
@@ -197,17 +225,18 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	homa_rpc_asked(ctx, rpc);
 }
 
-/* The answer to a packet about an RPC that does not exist here. */
-static struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx,
-					  struct homa_link *link,
-					  const struct homa_rx_pkt *pkt,
-					  const struct homa_hdr *hdr, u8 type)
+struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx,
+				   struct homa_link *link,
+				   const struct homa_rx_pkt *pkt,
+				   const struct homa_hdr *hdr, u8 type)
 {
 	struct homa_ctrl *ctrl = homa_ctrl_to(ctx, link, pkt->src, type);
 
 	ctrl->sport = hdr->dport;
 	ctrl->dport = hdr->sport;
 	ctrl->sender_id = hdr->sender_id ^ 1;
+	if (type == HOMA_RPC_UNKNOWN)
+		ctrl->offset = homa_life_up(ctx);
 	return ctrl;
 }
 
@@ -308,6 +337,11 @@ void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 	}
 	if (!homa_rx_fits(rpc, &p->hdr)) {
 		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_ports);
+		return;
+	}
+	if (homa_rpc_is_client(rpc) && p->hdr.type != HOMA_RPC_UNKNOWN &&
+	    !homa_life_same(rpc, pkt->data)) {
+		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_life);
 		return;
 	}
 	switch (p->hdr.type) {

@@ -8,7 +8,7 @@
 #ifndef HOMA_SHARE_H
 #define HOMA_SHARE_H
 
-#include "homa_impl.h"
+#include "homa_rpc.h"
 
 #define HOMA_GREEDY (1ull << 31)	/* in a key: behind all who are not */
 #define HOMA_SHARE  4u			/* a peer is greedy above 1/4 of the pages */
@@ -42,7 +42,8 @@ static inline u64 homa_greedy(const struct homa_sock *sock, const struct homa_pe
 
 	for (row = 0; row < HOMA_HOLDER_ROWS; row++)
 		held = homa_min_u32(held, HOMA_READ_ONCE(*homa_held_by(sock->pool, peer, row)));
-	return (u64)(held - homa_min_u32(own, held)) * HOMA_SHARE > sock->pool->num_pages ?
+	return (u64)(held - homa_min_u32(own, held)) * HOMA_SHARE >
+			       HOMA_READ_ONCE(sock->pool->num_backed) ?
 		       HOMA_GREEDY : 0;
 }
 

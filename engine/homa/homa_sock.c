@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Sockets: ports, their receive pools, and closing. A socket lives until its
- * last RPC let go of it; closing ends RPCs a few at a time, so that no host
- * spends unbounded time in one call.
+ * Sockets: ports and their receive pools. A socket lives until its last RPC let go of
+ * it; how it closes is in homa_abort.c.
  */
 #include "homa_impl.h"
 
 static struct homa_list *homa_sock_bucket(struct homa_engine *engine, u16 port)
 {
-	u32 buckets = engine->limits.sock_buckets;
-
-	return &engine->sock_buckets[port & ((buckets ? buckets :
-							HOMA_SOCK_BUCKETS) - 1)];
+	return &engine->sock_buckets[port & (homa_sock_buckets(&engine->limits) - 1)];
 }
 
 static struct homa_sock *homa_sock_lookup(struct homa_engine *engine, u16 port)
@@ -31,10 +27,8 @@ static struct homa_sock *homa_sock_lookup(struct homa_engine *engine, u16 port)
 /* A socket that moves to another port leads who stands on it to the end of that list. */
 static bool homa_sock_is_head(const struct homa_engine *engine, const struct homa_list *pos)
 {
-	u32 buckets = engine->limits.sock_buckets;
-
 	return (size_t)((const u8 *)pos - (const u8 *)engine->sock_buckets) <
-	       (buckets ? buckets : HOMA_SOCK_BUCKETS) * sizeof(*pos);
+	       homa_sock_buckets(&engine->limits) * sizeof(*pos);
 }
 
 /* Without the table's lock; NULL: perhaps it is there all the same. */
@@ -115,6 +109,21 @@ int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *sock)
 	return err;
 }
 
+bool homa_sock_unhash(struct homa_engine *engine, struct homa_sock *sock)
+{
+	bool hashed;
+
+	homa_lock(&engine->sock_lock);
+	hashed = homa_list_linked(&sock->hash);
+	if (hashed) {
+		homa_list_del(&sock->hash);
+		homa_sock_free_port(engine, sock);
+		homa_counter_add(&engine->num_socks, (u64)-1);
+	}
+	homa_unlock(&engine->sock_lock);
+	return hashed;
+}
+
 int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port)
 {
 	struct homa_engine *engine = ctx->engine;
@@ -172,6 +181,13 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
 	HOMA_WRITE_ONCE(sock->pool, mem);
 	homa_unlock(&sock->lock);
 	return 0;
+}
+
+bool homa_pool_low(const struct homa_sock *sock)
+{
+	const struct homa_pool *pool = sock->pool;
+
+	return HOMA_READ_ONCE(pool->num_free) * 2 < HOMA_READ_ONCE(pool->num_backed);
 }
 
 struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port)
@@ -251,50 +267,6 @@ bool homa_sock_starved(struct homa_sock *sock)
 	return starved;
 }
 
-int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget)
-{
-	struct homa_engine *engine = ctx->engine;
-	struct homa_list *first;
-	bool first_call = false;
-
-	homa_lock(&engine->sock_lock);
-	if (homa_list_linked(&sock->hash)) {
-		homa_list_del(&sock->hash);
-		homa_sock_free_port(engine, sock);
-		homa_counter_add(&engine->num_socks, (u64)-1);
-		first_call = true;
-	}
-	homa_unlock(&engine->sock_lock);
-	/* A client that ends should not leave its servers waiting. */
-	if (first_call)
-		homa_peer_flush_acks(ctx, sock->port);
-	do {
-		struct homa_rpc *rpc = NULL;
-
-		homa_lock(&sock->lock);
-		HOMA_WRITE_ONCE(sock->closing, true);
-		first = homa_list_first(&sock->rpcs);
-		if (first) {
-			rpc = homa_list_entry(first, struct homa_rpc,
-					      sock_rpcs);
-			homa_ref_get(&rpc->refs);
-		}
-		homa_unlock(&sock->lock);
-		if (!rpc)
-			break;
-		homa_lock(&rpc->shard->lock);
-		homa_rpc_tell_server(ctx, rpc);
-		homa_rpc_kill(ctx, rpc);
-		homa_unlock(&rpc->shard->lock);
-		homa_rpc_put(ctx, rpc);
-	} while (budget-- > 1);
-	homa_rx_flush(ctx);
-	/* Gone already, if the host did not look at what the last call said. */
-	return homa_ref_drop_last(&sock->refs) || !homa_ref_read(&sock->refs) ?
-		       0 :
-		       -HOMA_EAGAIN;
-}
-
 int homa_pool_return(struct homa_sock *sock, const u32 *pages, u32 num)
 {
 	int rc = -HOMA_EINVAL;
@@ -307,21 +279,4 @@ int homa_pool_return(struct homa_sock *sock, const u32 *pages, u32 num)
 	}
 	homa_unlock(&sock->lock);
 	return rc;
-}
-
-void homa_pool_feed(struct homa_ctx *ctx, struct homa_sock *sock)
-{
-	homa_sock_feed(ctx, sock);
-	homa_rx_flush(ctx);
-}
-
-int homa_pool_release(struct homa_ctx *ctx, struct homa_sock *sock,
-		      const u32 *pages, u32 num)
-{
-	int rc = homa_pool_return(sock, pages, num);
-
-	if (rc <= 0)
-		return rc;
-	homa_pool_feed(ctx, sock);
-	return 0;
 }

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Messages and receive pages. A message takes a page when the first byte of a
- * 64 KiB part arrives. One of several pages is begun only when all of them are
- * free or promised to nobody (homa_sock.owed), so that long messages do not stop
- * half-way for each other; else it waits, fewest bytes left first. A message
- * that is shorter than all that wait takes what is there, also pages that long
- * ones were promised; then such a one may have to wait in the middle.
+ * Messages that wait for pages: how pages that came back are given to them, and who
+ * gives back when too few do. How a message takes pages is in homa_pages.c.
  *
  * Pages belong to those who send. While pages are short, messages of which
  * nothing came for a while give back all they have and start over later. Those
@@ -14,295 +10,14 @@
  * incomplete messages, of which a few are looked at.
  */
 #include "homa_busy.h"
+#include "homa_ctrl.h"
+#include "homa_pages.h"
+#include "homa_repair.h"
 #include "homa_share.h"
+#include "homa_starve.h"
 
-#define HOMA_SILENT	 (1ull << 32)	/* in a key: behind all who are not */
 #define HOMA_CLOCK_STEPS 16u		/* messages looked at in a turn */
 #define HOMA_CLOCK_NS	 300000u	/* until the next turn, if one was in vain */
-
-/* ---- what is free (sock lock) ---- */
-
-/* Pages that messages of several pages leave to those of one. */
-static u32 homa_pool_kept(const struct homa_pool *pool)
-{
-	return pool->num_pages < 4 ? 0 : homa_max_u32(pool->num_pages / 8, 1);
-}
-
-/* Somebody waits who is not silent. */
-static const struct homa_heap_node *homa_sock_waits(const struct homa_sock *sock)
-{
-	const struct homa_heap_node *first = homa_heap_min(&sock->starving);
-
-	return first && first->key < HOMA_SILENT ? first : NULL;
-}
-
-/* The place in the queue that @rpc has by what it lacks. */
-static u64 homa_rpc_place(const struct homa_rpc *rpc)
-{
-	return homa_greedy(rpc->sock, rpc->peer, rpc->held) + rpc->in.length -
-	       rpc->in.received;
-}
-
-/* Shortest first: those that wait for more keep it from nothing that is there. */
-bool homa_sock_may_take(const struct homa_sock *sock, const struct homa_peer *peer,
-			u32 length)
-{
-	const struct homa_heap_node *first = homa_heap_min(&sock->starving);
-
-	return !first || (peer ? homa_greedy(sock, peer, 0) : 0) + length < first->key;
-}
-
-static bool homa_sock_short(const struct homa_sock *sock)
-{
-	return homa_sock_waits(sock) ||
-	       sock->pool->num_free < sock->owed + homa_pool_kept(sock->pool);
-}
-
-/* Have @sock looked at in homa_rx_flush(), where no lock is held. */
-static void homa_sock_hungry(struct homa_ctx *ctx, struct homa_sock *sock)
-{
-	if (ctx->hungry || ctx->now < sock->reclaim_at)
-		return;
-	homa_ref_get(&sock->refs);
-	ctx->hungry = sock;
-}
-
-/* ---- pages of one message (sock lock) ---- */
-
-/* A page, or a slice of one, for 64 KiB part @part of a message. */
-static bool homa_take_part(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 part,
-			   u32 *page)
-{
-	struct homa_sock *sock = rpc->sock;
-	u64 lease = ctx->engine->params.bpage_lease_us * 1000ull;
-	u32 n, length = homa_min_u32(rpc->in.length - part * HOMA_BPAGE_SIZE,
-				     HOMA_BPAGE_SIZE);
-
-	if (homa_pool_alloc(sock->pool, ctx->now, lease, ctx->cpu, length, page,
-			    &n))
-		return false;
-	if (rpc->owed) {
-		rpc->owed--;
-		sock->owed--;
-	}
-	return true;
-}
-
-/* Promise @rpc the pages of its message; false: there are not so many. */
-static bool homa_rpc_book(struct homa_rpc *rpc, u64 now)
-{
-	struct homa_sock *sock = rpc->sock;
-	struct homa_pool *pool = sock->pool;
-	u32 need = rpc->num_pages;
-
-	if (need > 1) {
-		/* Alone it may have all, and a slice of a page in use. */
-		u32 want = sock->num_long ? sock->owed + need + homa_pool_kept(pool) :
-					    rpc->in.length >> HOMA_BPAGE_SHIFT;
-
-		if (homa_pool_want(pool, want) < want)
-			return false;
-		sock->num_long++;
-		sock->owed += need;
-		rpc->owed = (u8)need;
-	}
-	rpc->held = (u8)need;
-	rpc->held_at = now;
-	homa_hold(pool, rpc->peer, need);
-	homa_list_add_tail(&sock->holders, &rpc->holding);
-	return true;
-}
-
-void homa_rpc_unqueue(struct homa_rpc *rpc)
-{
-	struct homa_sock *sock = rpc->sock;
-
-	if (homa_heap_linked(&rpc->in.node))
-		homa_heap_remove(&sock->starving, &rpc->in.node);
-	if (!homa_list_linked(&rpc->holding))
-		return;
-	homa_list_del(&rpc->holding);
-	homa_hold(sock->pool, rpc->peer, -(u32)rpc->held);
-	rpc->held = 0;
-	sock->owed -= rpc->owed;
-	rpc->owed = 0;
-	if (rpc->num_pages > 1)
-		sock->num_long--;
-}
-
-void homa_rpc_pages_back(struct homa_rpc *rpc)
-{
-	u32 i;
-
-	for (i = 0; i < rpc->num_pages; i++) {
-		if (rpc->pages[i] == HOMA_NO_PAGE)
-			continue;
-		homa_pool_free(rpc->sock->pool, &rpc->pages[i], 1);
-		rpc->pages[i] = HOMA_NO_PAGE;
-	}
-}
-
-/* Also shard locked; not in the grant scheduler, whose node this is as well. */
-static void homa_rpc_starve(struct homa_rpc *rpc, u64 penalty)
-{
-	rpc->flags |= HOMA_RPC_NO_BUFFER;
-	rpc->in.node.key = penalty + homa_rpc_place(rpc);
-	rpc->in.node.tie = rpc->birth;
-	homa_heap_insert(&rpc->sock->starving, &rpc->in.node);
-}
-
-/* Parts @first to @last have pages, and are what comes next in all likelihood. */
-static void homa_rpc_placed(struct homa_rpc *rpc, u32 first, u32 last)
-{
-	rpc->placed_from = first << HOMA_BPAGE_SHIFT;
-	rpc->placed_to = (last + 1) << HOMA_BPAGE_SHIFT;
-}
-
-static void homa_rpc_displaced(struct homa_rpc *rpc)
-{
-	rpc->placed_from = 0;
-	rpc->placed_to = 0;
-}
-
-/* Pages for the parts of bytes [@start, @end) that have none. */
-static bool homa_take_parts(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
-			    u32 end)
-{
-	u32 first = start >> HOMA_BPAGE_SHIFT;
-	u32 last = (end - 1) >> HOMA_BPAGE_SHIFT;
-	u32 i;
-
-	for (i = first; i <= last; i++)
-		if (rpc->pages[i] == HOMA_NO_PAGE &&
-		    !homa_take_part(ctx, rpc, i, &rpc->pages[i]))
-			return false;
-	homa_rpc_placed(rpc, first, last);
-	return true;
-}
-
-/* ---- a message begins, or goes on (shard locked) ---- */
-
-/* Pages for a new message and the bytes of it that are here, or a place in the queue. */
-static void homa_rpc_first_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
-				 u32 end)
-{
-	struct homa_sock *sock = rpc->sock;
-	bool whole = end - start == rpc->in.length;
-	bool found = homa_sock_may_take(sock, rpc->peer, rpc->in.length);
-
-	/* One that is here in one packet holds nothing for others to wait for. */
-	if (found && !(whole && rpc->num_pages == 1)) {
-		found = homa_rpc_book(rpc, ctx->now);
-		if (found)
-			rpc->flags |= HOMA_RPC_HOLDING;
-	}
-	if (found && homa_take_parts(ctx, rpc, start, end)) {
-		rpc->flags |= HOMA_RPC_OWN_PAGES;
-	} else {
-		homa_rpc_pages_back(rpc);
-		homa_rpc_displaced(rpc);
-		homa_rpc_unqueue(rpc);
-		rpc->flags &= (u8)~HOMA_RPC_HOLDING;
-		homa_rpc_starve(rpc, 0);
-	}
-	if (homa_sock_short(sock))
-		homa_sock_hungry(ctx, sock);
-}
-
-bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
-			 u32 end)
-{
-	struct homa_sock *sock = rpc->sock;
-	u32 i, need = (rpc->in.length + HOMA_BPAGE_SIZE - 1) >> HOMA_BPAGE_SHIFT;
-	bool ok;
-
-	rpc->placed_from = 0;
-	rpc->placed_to = 0xffffffff;
-	if (!HOMA_READ_ONCE(sock->pool))
-		return true;
-	homa_rpc_displaced(rpc);
-	homa_lock(&sock->lock);
-	ok = need <= homa_min_u32(HOMA_MAX_BPAGES, sock->pool->num_pages);
-	if (ok) {
-		rpc->num_pages = (u8)need;
-		for (i = 0; i < need; i++)
-			rpc->pages[i] = HOMA_NO_PAGE;
-		homa_rpc_first_pages(ctx, rpc, start, end);
-	}
-	homa_unlock(&sock->lock);
-	return ok;
-}
-
-/* All parts of bytes [@start, @end) have pages already. */
-static bool homa_rpc_has_parts(struct homa_rpc *rpc, u32 start, u32 end)
-{
-	u32 first = start >> HOMA_BPAGE_SHIFT;
-	u32 last = (end - 1) >> HOMA_BPAGE_SHIFT;
-	u32 i;
-
-	for (i = first; i <= last; i++)
-		if (rpc->pages[i] == HOMA_NO_PAGE)
-			return false;
-	homa_rpc_placed(rpc, first, last);
-	return true;
-}
-
-bool homa_rpc_more_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start, u32 end)
-{
-	struct homa_sock *sock = rpc->sock;
-	bool ok;
-
-	if (homa_rpc_has_parts(rpc, start, end))
-		return true;
-	if (rpc->flags & HOMA_RPC_NO_BUFFER) {
-		homa_rpc_speaks(ctx, rpc);
-		return false;
-	}
-	homa_lock(&sock->lock);
-	ok = homa_take_parts(ctx, rpc, start, end);
-	homa_list_del(&rpc->holding);
-	homa_list_add_tail(&sock->holders, &rpc->holding);
-	if (homa_sock_short(sock))
-		homa_sock_hungry(ctx, sock);
-	homa_unlock(&sock->lock);
-	if (ok)
-		return true;
-	homa_count(ctx, HOMA_M_buffer_waits, 1);
-	homa_grant_remove(ctx, rpc);
-	homa_lock(&sock->lock);
-	homa_rpc_starve(rpc, 0);
-	homa_sock_hungry(ctx, sock);
-	homa_unlock(&sock->lock);
-	return false;
-}
-
-void homa_rpc_speaks(struct homa_ctx *ctx, struct homa_rpc *rpc)
-{
-	struct homa_heap_node *node = &rpc->in.node;
-	struct homa_sock *sock = rpc->sock;
-	u64 place;
-
-	homa_lock(&sock->lock);
-	place = homa_rpc_place(rpc);
-	/*
-	 * Its place is that of what it lacks now. The one that was promised pages may
-	 * not stay behind a longer one, which waits for that promise.
-	 */
-	if (homa_heap_linked(node) && node->key != place)
-		homa_heap_update(&sock->starving, node, place, node->tie);
-	homa_sock_hungry(ctx, sock);
-	homa_unlock(&sock->lock);
-}
-
-void homa_rpc_complete(struct homa_rpc *rpc)
-{
-	struct homa_sock *sock = rpc->sock;
-
-	homa_lock(&sock->lock);
-	homa_rpc_unqueue(rpc);
-	homa_unlock(&sock->lock);
-	rpc->flags &= (u8)~HOMA_RPC_HOLDING;
-}
 
 /* ---- how long they wait ---- */
 
@@ -398,7 +113,8 @@ static void homa_rpc_fed(struct homa_ctx *ctx, const struct homa_feed *feed)
 		rpc->fresh_at = ctx->now;
 		rpc->probes = 0;
 		if (rpc->in.received) {
-			homa_resend_missing(ctx, rpc, 0xffffffff, level);
+			homa_resend_missing(ctx, rpc, 0xffffffff, HOMA_MAX_GAPS_ASKED,
+					    level);
 		} else {
 			HOMA_WRITE_ONCE(rpc->in.granted,
 					homa_min_u32(rpc->in.length, HOMA_READ_ONCE(
@@ -433,12 +149,30 @@ static u64 homa_patience(const struct homa_rpc *rpc, u64 resend_ns)
 }
 
 /*
- * May @rpc's pages be had? @shortest: the key of who waits first, 0: nobody does. What
- * is being copied now keeps them; nothing else is written there. Shard locked.
+ * struct homa_first - the message that waits first, as it was when it was looked at
+ * @node: where it is in the queue, only to be compared with, NULL: nobody waits.
+ * @copy: of the node, zeros: nobody waits.
+ */
+struct homa_first {
+	const struct homa_heap_node *node;
+	struct homa_heap_node copy;
+};
+
+/* Is @node behind @first, so that it may be asked to let it pass? */
+static bool homa_is_behind(const struct homa_heap_node *node, const struct homa_first *first)
+{
+	return first->node && node != first->node &&
+	       !homa_heap_before(node, &first->copy);
+}
+
+/*
+ * May @rpc's pages be had, also for @first? What is being copied now keeps them;
+ * nothing else is written there. Shard locked.
  */
 static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc,
-			  u64 shortest, u64 *penalty)
+			  const struct homa_first *first, u64 *penalty)
 {
+	u64 shortest = first->copy.key;
 	u64 resend_ns = HOMA_READ_ONCE(rpc->link->derived.resend_ns);
 	u64 silence = homa_since(ctx->now, rpc->fresh_at);
 	const struct homa_grantee *in = &rpc->in;
@@ -449,9 +183,9 @@ static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc
 		return false;
 	place = homa_rpc_place(rpc);
 	*penalty = 0;
-	/* As it was queued, or one could wait for the other for ever. */
+	/* In the order of the queue, or one could wait for the other for ever. */
 	if (rpc->flags & HOMA_RPC_NO_BUFFER)
-		return shortest && in->node.key > shortest && silence >= resend_ns / 2;
+		return homa_is_behind(&in->node, first) && silence >= resend_ns / 2;
 	if (place >= HOMA_GREEDY && shortest && shortest < HOMA_GREEDY &&
 	    homa_since(ctx->now, rpc->held_at) >= resend_ns / 2)
 		return true;
@@ -488,10 +222,13 @@ static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 p
 	homa_ranges_init(&rpc->ranges);
 	rpc->copied = 0;
 	rpc->repaired_to = 0;
+	rpc->repaired = 0;
 	in->again = homa_max_u32(in->again, in->granted);
 	HOMA_WRITE_ONCE(in->granted, 0);
 	HOMA_WRITE_ONCE(in->in_order, 0);
-	in->low_until = 0;
+	HOMA_WRITE_ONCE(in->low_until, 0);
+	rpc->overtaken_to = 0;
+	rpc->asked_to = HOMA_NO_EARLY;
 	in->low_level = 0;
 	in->wire_prio = 0;
 	homa_count(ctx, HOMA_M_buffers_given_back, 1);
@@ -499,9 +236,8 @@ static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 p
 }
 
 /* The message that the clock's hand stands at, NULL: none, or pages are not short. */
-static struct homa_rpc *homa_clock_next(struct homa_sock *sock, u64 *shortest)
+static struct homa_rpc *homa_clock_next(struct homa_sock *sock, struct homa_first *first)
 {
-	const struct homa_heap_node *first;
 	struct homa_list *node = NULL;
 	struct homa_rpc *rpc = NULL;
 
@@ -513,8 +249,9 @@ static struct homa_rpc *homa_clock_next(struct homa_sock *sock, u64 *shortest)
 		homa_ref_get(&rpc->refs);
 		homa_list_del(node);
 		homa_list_add_tail(&sock->holders, node);
-		first = homa_sock_waits(sock);
-		*shortest = first ? first->key : 0;
+		first->node = homa_sock_waits(sock);
+		first->copy = first->node ? *first->node :
+					    (struct homa_heap_node){ 0 };
 	}
 	homa_unlock(&sock->lock);
 	return rpc;
@@ -523,18 +260,19 @@ static struct homa_rpc *homa_clock_next(struct homa_sock *sock, u64 *shortest)
 /* Look at a few messages until one gives its pages back; false: none did. */
 static bool homa_sock_reclaim(struct homa_ctx *ctx, struct homa_sock *sock, u32 *steps)
 {
-	const struct homa_rpc *first = NULL;
+	const struct homa_rpc *began = NULL;
+	struct homa_first first = { 0 };
 	struct homa_rpc *rpc;
-	u64 shortest, penalty;
 	bool round, gave;
+	u64 penalty;
 
-	while (*steps && (rpc = homa_clock_next(sock, &shortest))) {
+	while (*steps && (rpc = homa_clock_next(sock, &first))) {
 		(*steps)--;
-		round = rpc == first;
-		if (!first)
-			first = rpc;
+		round = rpc == began;
+		if (!began)
+			began = rpc;
 		homa_lock(&rpc->shard->lock);
-		gave = !round && homa_rpc_idle(ctx, rpc, shortest, &penalty) &&
+		gave = !round && homa_rpc_idle(ctx, rpc, &first, &penalty) &&
 		       homa_rpc_give_back(ctx, rpc, penalty);
 		homa_unlock(&rpc->shard->lock);
 		homa_rpc_put(ctx, rpc);
@@ -543,7 +281,7 @@ static bool homa_sock_reclaim(struct homa_ctx *ctx, struct homa_sock *sock, u32 
 		if (round)
 			break;
 	}
-	if (first) {
+	if (began) {
 		homa_lock(&sock->lock);
 		sock->reclaim_at = ctx->now + HOMA_CLOCK_NS;
 		homa_unlock(&sock->lock);
@@ -560,13 +298,4 @@ void homa_sock_feed(struct homa_ctx *ctx, struct homa_sock *sock)
 		while (homa_sock_feed_one(ctx, sock, &feed))
 			homa_rpc_fed(ctx, &feed);
 	} while (homa_sock_reclaim(ctx, sock, &steps));
-}
-
-void homa_hungry_feed(struct homa_ctx *ctx)
-{
-	struct homa_sock *sock = ctx->hungry;
-
-	ctx->hungry = NULL;
-	homa_sock_feed(ctx, sock);
-	homa_sock_put(sock);
 }

@@ -12,37 +12,13 @@
  * elsewhere to multiply traffic twentyfold just when the network is full.
  */
 #include "homa_busy.h"
+#include "homa_repair.h"
 #include "homa_rx.h"
 
-#define HOMA_MAX_GAP_RESENDS 64u	/* in one question */
-#define HOMA_REPAIR_ROUNDS 8u	/* questions per interval while repair goes on */
-#define HOMA_MAINTAIN_NS 100000000u
 #define HOMA_MIN_PROBES 2u	/* questions before silence means death */
 #define HOMA_STALLED 4u		/* timeouts that a request may stay as it is */
 
 /* ---- asking the peer ---- */
-
-u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end_at, u8 prio)
-{
-	u32 limit = homa_min_u32(HOMA_READ_ONCE(rpc->in.granted), end_at);
-	struct homa_ranges_iter iter;
-	u32 start, end, n = 0;
-
-	if (rpc->flags & HOMA_RPC_NO_BUFFER)
-		return 0;
-	homa_ranges_iter_init(&iter, &rpc->ranges);
-	while (n < HOMA_MAX_GAP_RESENDS &&
-	       homa_ranges_missing(&iter, limit, &start, &end)) {
-		struct homa_ctrl *ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
-
-		ctrl->offset = start;
-		ctrl->length = end - start;
-		ctrl->priority = prio;
-		n++;
-	}
-	rpc->repaired_to = 0;
-	return n;
-}
 
 /*
  * May a question go to this peer? If the last one is open and nothing was
@@ -99,28 +75,6 @@ static u64 homa_backoff(const struct homa_rpc *rpc, u64 base)
 	return homa_ask_after(rpc, base, homa_min_u32(rpc->probes, HOMA_DOUBLINGS));
 }
 
-/*
- * Bytes are sent again in the order in which they were asked for, ahead of all others
- * of their message. When some come, what was asked for before them and has not come
- * was lost once more, and is asked for without another interval of silence.
- */
-void homa_rpc_repaired(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end)
-{
-	u64 base = HOMA_READ_ONCE(rpc->link->derived.resend_ns);
-
-	if (!rpc->probe_at)
-		return;
-	if (!rpc->repaired_to)
-		homa_rpc_arm(rpc, ctx->now + base / HOMA_REPAIR_ROUNDS);
-	rpc->repaired_to = homa_max_u32(rpc->repaired_to, end);
-}
-
-/* Is something missing that was overtaken by what was sent again after it? */
-static bool homa_rpc_overtaken(const struct homa_rpc *rpc)
-{
-	return rpc->repaired_to > homa_ranges_in_order(&rpc->ranges);
-}
-
 enum homa_question {
 	HOMA_ASK_RESPONSE,	/* client: is there a response? */
 	HOMA_ASK_MISSING,	/* receiver: bytes that should have come */
@@ -143,8 +97,12 @@ static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		ctrl->priority = top;
 		break;
 	case HOMA_ASK_MISSING:
-		homa_resend_missing(ctx, rpc, homa_rpc_overtaken(rpc) ?
-				    rpc->repaired_to : 0xffffffff, top);
+		if (homa_rpc_overtaken(rpc))
+			homa_resend_missing(ctx, rpc, rpc->repaired_to,
+					    homa_min_u32(rpc->repaired, HOMA_MAX_GAPS_ASKED),
+					    top);
+		else
+			homa_resend_missing(ctx, rpc, 0xffffffff, HOMA_MAX_GAPS_ASKED, top);
 		break;
 	case HOMA_ASK_ALIVE:
 		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
@@ -182,7 +140,7 @@ static void homa_rpc_give_up(struct homa_ctx *ctx, struct homa_rpc *rpc)
  * be sent again do not count, or the peer could keep us waiting for ever. */
 static bool homa_out_pending(const struct homa_rpc *rpc)
 {
-	return HOMA_READ_ONCE(rpc->out.queued) &&
+	return HOMA_READ_ONCE(rpc->out.send.queued) &&
 	       HOMA_READ_ONCE(rpc->out.next) < HOMA_READ_ONCE(rpc->out.limit);
 }
 
@@ -294,7 +252,7 @@ static u64 homa_untaken_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	enum homa_question question;
-	u64 base, since, due, death;
+	u64 base, since, due, death, early = HOMA_NEVER;
 
 	if (rpc->state == HOMA_RPC_READY && !homa_rpc_is_client(rpc))
 		return homa_untaken_deadline(ctx, rpc);
@@ -302,8 +260,10 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		homa_rpc_give_up(ctx, rpc);
 		return 0;
 	}
-	if (!homa_rpc_waits_for(ctx, rpc, &question, &base))
+	if (!homa_rpc_waits_for(ctx, rpc, &question, &base)) {
+		rpc->overtaken_to = 0;
 		return homa_rpc_ours(ctx, rpc);
+	}
 	since = rpc->heard_at;
 	if (rpc->state == HOMA_RPC_OUTGOING)
 		since = homa_max_u64(since, HOMA_READ_ONCE(rpc->out.sent_at));
@@ -311,6 +271,8 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		homa_rpc_give_up(ctx, rpc);
 		return 0;
 	}
+	if (question == HOMA_ASK_MISSING)
+		early = homa_rpc_early(ctx, rpc, base);
 	due = homa_max_u64(since, rpc->probe_at) + homa_backoff(rpc, base);
 	if (question == HOMA_ASK_MISSING && homa_rpc_overtaken(rpc))
 		due = rpc->probe_at + base / HOMA_REPAIR_ROUNDS;
@@ -321,6 +283,7 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	death = homa_max_u64(since + HOMA_READ_ONCE(
 					rpc->link->derived.timeout_ns),
 			     ctx->now + base);
+	death = homa_min_u64(death, early);
 	if (ctx->now < due)
 		return homa_min_u64(due, death);
 	if (!homa_peer_may_ask(ctx, rpc->peer,
@@ -339,16 +302,6 @@ static void homa_timer_feed(struct homa_ctx *ctx, struct homa_sock *sock)
 		return;
 	homa_sock_feed(ctx, sock);
 	homa_sock_put(sock);
-}
-
-void homa_maintain(struct homa_ctx *ctx, struct homa_link *link)
-{
-	struct homa_engine *engine = ctx->engine;
-
-	HOMA_WRITE_ONCE(engine->maintain_at, ctx->now + HOMA_MAINTAIN_NS);
-	homa_peer_collect(ctx, 16);
-	homa_once_collect(ctx, 64);
-	homa_prio_recompute(ctx, link);
 }
 
 u64 homa_timer(struct homa_ctx *ctx, u32 index, u32 budget)
@@ -372,6 +325,7 @@ u64 homa_timer(struct homa_ctx *ctx, u32 index, u32 budget)
 				       ctx->now);
 			continue;
 		}
+		homa_rpc_note_sleep(ctx, rpc);
 		if ((rpc->flags & HOMA_RPC_NO_BUFFER) && !starving) {
 			starving = rpc->sock;
 			homa_ref_get(&starving->refs);

@@ -133,9 +133,10 @@ struct homa_owner {
  * struct homa_seeds - random numbers that make an engine unpredictable
  * @keys: of the hash tables; secret. Who knew them could put all his RPCs into
  *	one bucket.
- * @places: decides where ids to each address begin, seen from @id; secret.
- * @id, @port: where ids and client ports begin. Peers see both, so they must say
- *	nothing about the keys.
+ * @places, @id: where ids to each address begin. @places is secret.
+ * @port: where client ports begin. Peers see it, and ids, so they must say nothing
+ *	about the keys.
+ * @life: what the engine calls its life; everybody may see it.
  *
  * A host fills the struct from its platform's generator for secrets. All words
  * are drawn independently: none may be computed from another.
@@ -145,6 +146,7 @@ struct homa_seeds {
 	u64 places;
 	u64 id;
 	u64 port;
+	u64 life;
 };
 
 /*

@@ -45,6 +45,23 @@ static void homa_decode_common(struct homa_hdr *hdr,
 	hdr->type = w->type;
 }
 
+/* What most DATA packets have not: the first of a request and what is sent again. */
+static void homa_decode_rare(struct homa_packet *p, const struct homa_wire_data *w)
+{
+	struct homa_data *data = &p->data;
+
+	data->resp_limit_kib = homa_get_be16(&w->resp_limit_kib);
+	data->retransmit = w->retransmit != 0;
+	data->incast = (w->ext & HOMA_EXT_INCAST) != 0;
+	data->sender_congested = (w->ext & HOMA_EXT_CONGESTED) != 0;
+	data->may_reject = (w->ext & HOMA_EXT_REJECT) != 0;
+	if (data->may_reject && p->hdr.sender_id & 1) {
+		data->error = (u16)homa_min_u32(data->resp_limit_kib, HOMA_MAX_ERRNO);
+		data->resp_limit_kib = 0;
+	}
+	data->wishes = data->may_reject || data->resp_limit_kib;
+}
+
 static int homa_decode_data(struct homa_packet *p,
 			    const struct homa_wire_data *w, u32 len)
 {
@@ -73,19 +90,18 @@ static int homa_decode_data(struct homa_packet *p,
 	homa_get_ack(&data->ack, &w->ack);
 	data->cutoff_version = homa_get_be16(&w->cutoff_version);
 	data->resp_limit_kib = 0;
+	data->error = 0;
 	data->retransmit = false;
 	data->incast = false;
 	data->sender_congested = false;
+	data->may_reject = false;
+	data->wishes = false;
 	/* Nearly always all zero: retransmit, ext and resp_limit_kib. */
 	memcpy(&rare,
 	       (const u8 *)w + offsetof(struct homa_wire_data, retransmit),
 	       sizeof(rare));
-	if (unlikely(rare)) {
-		data->resp_limit_kib = homa_get_be16(&w->resp_limit_kib);
-		data->retransmit = w->retransmit != 0;
-		data->incast = (w->ext & HOMA_EXT_INCAST) != 0;
-		data->sender_congested = (w->ext & HOMA_EXT_CONGESTED) != 0;
-	}
+	if (unlikely(rare))
+		homa_decode_rare(p, w);
 	return 0;
 }
 
@@ -208,12 +224,14 @@ static u32 homa_encode_data(struct homa_wire_data *w,
 			    const struct homa_packet *p)
 {
 	const struct homa_data *data = &p->data;
-	u32 rare = (u32)data->retransmit << 24 | data->resp_limit_kib;
+	u32 rare = (u32)data->retransmit << 24 | data->resp_limit_kib | data->error;
 
 	if (unlikely(data->incast))
 		rare |= HOMA_EXT_INCAST << 16;
 	if (unlikely(data->sender_congested))
 		rare |= HOMA_EXT_CONGESTED << 16;
+	if (data->may_reject || data->error)
+		rare |= HOMA_EXT_REJECT << 16;
 	homa_encode_common(&w->common, &p->hdr, data->offset, HOMA_DOFF_DATA);
 	homa_put_be32(&w->length, data->length);
 	homa_put_be32(&w->incoming, data->incoming);

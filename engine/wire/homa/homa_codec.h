@@ -65,9 +65,14 @@ struct homa_ack {
  * @ack: an RPC that the sender has finished.
  * @cutoff_version: CUTOFFS of the receiver that the sender used; 0 none yet.
  * @resp_limit_kib: extension: unscheduled limit of the response, KiB; 0 none.
+ * @error: extension: the response is none, the server's application rejects the
+ *	request with this errno, at most HOMA_MAX_ERRNO; 0: it does not.
  * @retransmit: answer to a RESEND or an RPC_UNKNOWN.
  * @incast: extension: many RPCs outstanding at the client.
  * @sender_congested: extension: the sender's uplink is the bottleneck.
+ * @may_reject: extension: the client understands a rejection; in packets with the
+ *	first byte of a request, where others need not have it.
+ * @wishes: @may_reject or @resp_limit_kib is set; decoding only.
  */
 struct homa_data {
 	u32 length;
@@ -77,9 +82,12 @@ struct homa_data {
 	struct homa_ack ack;
 	u16 cutoff_version;
 	u16 resp_limit_kib;
+	u16 error;
 	bool retransmit;
 	bool incast;
 	bool sender_congested;
+	bool may_reject;
+	bool wishes;
 };
 
 /** struct homa_grant - GRANT: @offset <= HOMA_MAX_WIRE_LENGTH, @priority 0..7 */

@@ -64,17 +64,22 @@ enum homa_type {
 #define HOMA_MIN_CLIENT_PORT 0x8000	 /* servers 1..0x7fff, clients above */
 #define HOMA_OFFSET_IN_SEQUENCE 0xffffffffu /* seg.offset: see sequence */
 #define HOMA_RESEND_ALL 0xffffffffu	    /* RESEND length: to the end */
+/* Of a rejection: from 512 on numbers mean something to Linux itself (ERESTARTSYS). */
+#define HOMA_MAX_ERRNO 511u
 
 /* Our extension in DATA's padding; zero means the reference's behaviour. */
 #define HOMA_EXT_INCAST 0x01	/* client: limit unscheduled response */
 #define HOMA_EXT_CONGESTED 0x02 /* sender: my uplink is the bottleneck */
+#define HOMA_EXT_REJECT 0x04	/* client: I understand this; server: I reject */
 
 /**
  * struct homa_wire_common - first 28 bytes of every packet
  * @sport, @dport: Homa ports of sender and receiver.
  * @sequence: DATA: message offset of the payload, authoritative only if
  *	seg_offset is HOMA_OFFSET_IN_SEQUENCE (TCP segmentation advances it).
- * @ack_high: unused, 0.
+ *	A server's RPC_UNKNOWN: our extension, see homa_wire_up().
+ * @ack_high: our extension, unused in the reference: which life of its host the server of
+ *	the RPC is in, see homa_wire_life(); 0: not said.
  * @type: enum homa_type.
  * @doff: high nibble: TCP data offset; ignored by receivers.
  * @flags: HOMA_FLAGS.
@@ -98,6 +103,38 @@ struct homa_wire_common {
 	homa_be64 sender_id;
 } __attribute__((packed));
 
+/* Our extension in the common header: lives of servers. */
+#define HOMA_WIRE_LIFE	   0xffffffu	/* a number of 24 bits, 0: not said */
+#define HOMA_WIRE_UP_SHIFT 10u		/* how long it lasts, in units of 1024 ns; */
+#define HOMA_WIRE_UP_MAX   0x3fffffu	/* so much or longer: 4.3 s, and no secret */
+
+/** homa_wire_life() - from a server: the life it is in; from a client: which it means */
+static inline u32 homa_wire_life(const void *buf)
+{
+	return homa_get_be32(((const struct homa_wire_common *)buf)->ack_high) >> 8;
+}
+
+/** homa_wire_set_life() - in an encoded packet */
+static inline void homa_wire_set_life(void *buf, u32 life)
+{
+	struct homa_wire_common *w = buf;
+
+	homa_put_be32(w->ack_high, life << 8 | w->type);
+}
+
+/** homa_wire_up() - a server's RPC_UNKNOWN: for how long it was in its life; 0: not said */
+static inline u32 homa_wire_up(const void *buf)
+{
+	return homa_min_u32(homa_get_be32(&((const struct homa_wire_common *)buf)->sequence),
+			    HOMA_WIRE_UP_MAX);
+}
+
+/** homa_wire_set_up() - in an encoded RPC_UNKNOWN */
+static inline void homa_wire_set_up(void *buf, u32 up)
+{
+	homa_put_be32(&((struct homa_wire_common *)buf)->sequence, up);
+}
+
 /**
  * struct homa_wire_ack - one finished RPC
  * @client_id: its id at the client; 0 means none.
@@ -117,7 +154,8 @@ struct homa_wire_ack {
  * @retransmit: 1 if this answers a RESEND or RPC_UNKNOWN.
  * @ext: our extension, HOMA_EXT_*; padding in the reference.
  * @resp_limit_kib: our extension: unscheduled limit for the response, KiB;
- *	0 means the sender's default.
+ *	0 means the sender's default. In a rejection (HOMA_EXT_REJECT from a
+ *	server): the errno.
  * @seg_offset: message offset of the payload or HOMA_OFFSET_IN_SEQUENCE.
  */
 struct homa_wire_data {

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * How messages take pages (homa_pages.c), and the queue of those that wait for some,
+ * which homa_starve.c works off.
+ */
+#ifndef HOMA_PAGES_H
+#define HOMA_PAGES_H
+
+#include "homa_rpc.h"
+
+/* Pages for a new message whose bytes [@start, @end) are here, or a place in the
+ * socket's queue; homa_grantee.length is set, shard locked. False: it is too long for
+ * the region. */
+bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
+			 u32 end);
+/* Pages for bytes of it if homa_rpc_lacks() says that they may have none; shard
+ * locked. False: it waits for some. */
+bool homa_rpc_more_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
+			 u32 end);
+
+/* May bytes [@start, @end) of an incoming message want for a page? */
+static inline bool homa_rpc_lacks(const struct homa_rpc *rpc, u32 start, u32 end)
+{
+	return start < rpc->placed_from || end > rpc->placed_to;
+}
+
+/* The sender of a message that waits for pages was heard, or more of the message came
+ * where it has pages; shard locked. */
+void homa_rpc_speaks(struct homa_ctx *ctx, struct homa_rpc *rpc);
+/* A message with HOMA_RPC_HOLDING is whole, or over for another reason; shard locked. */
+void homa_rpc_complete(struct homa_rpc *rpc);
+/* It neither waits for pages nor is promised any; sock lock held, not in the grant
+ * scheduler. */
+void homa_rpc_unqueue(struct homa_rpc *rpc);
+/* Its pages go back to the pool; sock lock held. */
+void homa_rpc_pages_back(struct homa_rpc *rpc);
+/* May a message of so many bytes from @peer (NULL: from here) take pages before those
+ * that wait? Sock lock held. */
+bool homa_sock_may_take(const struct homa_sock *sock, const struct homa_peer *peer,
+			u32 length);
+
+/* ---- the queue; sock lock ---- */
+
+#define HOMA_SILENT (1ull << 32)	/* in a key: behind all who are not silent */
+
+/* The first message of the queue whose sender is not silent; NULL: there is none. */
+const struct homa_heap_node *homa_sock_waits(const struct homa_sock *sock);
+/* The place in the queue that @rpc has by what it lacks. */
+u64 homa_rpc_place(const struct homa_rpc *rpc);
+/* Are pages short: somebody waits, or fewer are free than were promised? */
+bool homa_sock_short(const struct homa_sock *sock);
+/* A page, or a slice of one, for 64 KiB part @part of a message; false: there is none. */
+bool homa_take_part(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 part, u32 *page);
+/* Promise @rpc the pages of its message; false: there are not so many. */
+bool homa_rpc_book(struct homa_rpc *rpc, u64 now);
+/* Put @rpc into the queue. Shard locked as well, and not in the grant scheduler. */
+void homa_rpc_starve(struct homa_rpc *rpc, u64 penalty);
+/* No bytes of @rpc are known to have pages any more; shard locked. */
+void homa_rpc_displaced(struct homa_rpc *rpc);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * Messages that wait for pages; see homa_starve.c.
+ */
+#ifndef HOMA_STARVE_H
+#define HOMA_STARVE_H
+
+#include "homa_rpc.h"
+
+/* A request that waits for pages is given up at this time, ns, unless its client is
+ * heard. */
+u64 homa_starving_until(const struct homa_rpc *rpc);
+/* Pages came back: messages that wait get them. Sock lock not held. */
+void homa_sock_feed(struct homa_ctx *ctx, struct homa_sock *sock);
+
+#endif

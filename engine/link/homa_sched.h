@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The send scheduler of a link: whose packet goes next, and when. It schedules
+ * *sendables* and knows nothing of what they are: a protocol embeds one in whatever it
+ * sends, says when that can send something and how many bytes it has left, and makes
+ * the packet of the one that is chosen.
+ *
+ * Sendables wait in a heap ordered by bytes left, so the shortest goes first (SRPT). A
+ * share of what is sent while several wait goes to the oldest of those that are not
+ * brief, so that long ones finish under overload. A device is paced by the link's own
+ * clock if its rate is known, by the room that the host reports if it can, else not at
+ * all. Nothing is queued behind this: the host pulls one packet when the device has
+ * room, so the choice is made at the last moment.
+ *
+ * All functions want the lock that the link has for its scheduler.
+ */
+#ifndef HOMA_SCHED_H
+#define HOMA_SCHED_H
+
+#include "homa_heap.h"
+
+#define HOMA_SCHED_CREDIT_MAX 100000000ll	/* of the oldest; 1/1000 bytes */
+
+/**
+ * struct homa_sendable - what a link's scheduler knows of something that sends
+ * @node: links the sendable into homa_sched.heap while it can send. Its key is the
+ *	number of bytes left, its tie the age that homa_sched_enter() was given.
+ * @fifo: links the sendable into homa_sched.fifo while @node is in the heap, unless
+ *	@brief. Its key is the age.
+ * @packet: bytes of payload that a full packet of it carries. The protocol writes it
+ *	before the sendable is scheduled.
+ * @overhead: bytes that a packet of it takes on the cable besides payload, the gap
+ *	before the next one included. Written as @packet.
+ * @queued: says that @node is in the heap. The scheduler writes it; others may read
+ *	it without the lock.
+ * @brief: says that all of it may go unasked. Then it takes no part in the share of
+ *	the oldest, and its last bytes are not paced. Written as @packet.
+ */
+struct homa_sendable {
+	struct homa_heap_node node;
+	struct homa_heap_node fifo;
+	u16 packet;
+	u16 overhead;
+	u8 queued;
+	bool brief;
+};
+
+/**
+ * struct homa_sched - the scheduler
+ * @heap: holds the sendables that can send, fewest bytes left first.
+ * @fifo: holds those of them that are not brief, oldest first.
+ * @idle_at: says when the device will have sent all that it was given, ns, by the
+ *	link's own clock.
+ * @backlog_ns: says how far @idle_at may lie in the future, ns. Whoever derives the
+ *	link's values writes it; read without the lock.
+ * @room: counts the bytes that the device can still take; with @by_room only.
+ * @credit: counts what the oldest is owed of the bytes sent, 1/1000 bytes. Below 0
+ *	it has had more than its share.
+ * @ps_per_byte: says how long the device needs for a byte, ps; 0: not paced. Written
+ *	as @backlog_ns.
+ * @by_room: says that the host reports @room, which then paces instead of the clock.
+ */
+struct homa_sched {
+	struct homa_heap heap;
+	struct homa_heap fifo;
+	u64 idle_at;
+	u64 backlog_ns;
+	u64 room;
+	s64 credit;
+	u32 ps_per_byte;
+	bool by_room;
+};
+
+void homa_sched_init(struct homa_sched *sched);
+
+static inline void homa_sendable_init(struct homa_sendable *s)
+{
+	homa_heap_node_init(&s->node);
+	homa_heap_node_init(&s->fifo);
+	s->queued = 0;
+}
+
+/**
+ * homa_sched_enter() - @s can send; it is not in the scheduler
+ * @left: bytes that it has left.
+ * @age: what orders it among others of its length and by age, ns say.
+ * @id: decides between sendables of one age.
+ */
+void homa_sched_enter(struct homa_sched *sched, struct homa_sendable *s, u64 left, u64 age,
+		      u64 id);
+
+/** homa_sched_leave() - @s, which is in the scheduler, can send nothing any more */
+void homa_sched_leave(struct homa_sched *sched, struct homa_sendable *s);
+
+/** homa_sched_first() - the sendable with the fewest bytes left; NULL: nobody can send */
+static inline struct homa_sendable *homa_sched_first(const struct homa_sched *sched)
+{
+	struct homa_heap_node *node = homa_heap_min(&sched->heap);
+
+	return node ? homa_container_of(node, struct homa_sendable, node) : NULL;
+}
+
+/**
+ * homa_sched_ready() - may @s send now?
+ * @left: bytes that it has left.
+ * @unpaced: a brief sendable with no more bytes left than these need not wait for the
+ *	device.
+ * @not_before: out, if not: when to ask again, ns; HOMA_SCHED_ROOM: when the host has
+ *	reported more room.
+ */
+#define HOMA_SCHED_ROOM ((u64)-1)
+static inline bool homa_sched_ready(const struct homa_sched *sched, const struct homa_sendable *s,
+				    u64 left, u32 unpaced, u64 now, u64 *not_before)
+{
+	u64 limit;
+
+	if (left <= unpaced && s->brief)
+		return true;
+	if (sched->by_room) {
+		*not_before = HOMA_SCHED_ROOM;
+		return sched->room >= s->packet;
+	}
+	if (!sched->ps_per_byte || sched->idle_at <= now)
+		return true;
+	limit = HOMA_READ_ONCE(sched->backlog_ns);
+	*not_before = sched->idle_at - homa_min_u64(limit, sched->idle_at);
+	return *not_before <= now;
+}
+
+/**
+ * homa_sched_oldest() - the oldest sendable, if its share is due and it is not @first
+ *
+ * NULL else. Only asked when the link could take a packet of @first, so that waiting
+ * costs the oldest nothing.
+ */
+static inline struct homa_sendable *homa_sched_oldest(const struct homa_sched *sched,
+						      const struct homa_sendable *first)
+{
+	struct homa_heap_node *node = homa_heap_min(&sched->fifo);
+	struct homa_sendable *oldest;
+
+	if (likely(sched->credit < first->packet * 1000ll) || !node)
+		return NULL;
+	oldest = homa_container_of(node, struct homa_sendable, fifo);
+	return oldest == first ? NULL : oldest;
+}
+
+/** homa_sched_burst() - how many packets of @s fit into the device, of @most; at least 1 */
+u32 homa_sched_burst(const struct homa_sched *sched, const struct homa_sendable *s, u32 most);
+
+/** homa_sched_charge() - the device is given @bytes, headers and gaps included */
+static inline void homa_sched_charge(struct homa_sched *sched, u64 now, u64 bytes)
+{
+	if (sched->by_room) {
+		sched->room -= homa_min_u64(sched->room, bytes);
+	} else if (sched->ps_per_byte) {
+		u64 ns = homa_div64(bytes * sched->ps_per_byte, 1000);
+
+		sched->idle_at = homa_max_u64(sched->idle_at, now) + ns;
+	}
+}
+
+/** homa_sched_credit() - @bytes were sent; @share: 1/1000 of them that the oldest is owed */
+static inline void homa_sched_credit(struct homa_sched *sched, u32 bytes, u32 share)
+{
+	if (sched->heap.count > 1 && sched->credit < HOMA_SCHED_CREDIT_MAX)
+		sched->credit += (s64)bytes * share;
+}
+
+/** homa_sched_debit() - @bytes of the oldest were sent: a burst may be more than the credit */
+static inline void homa_sched_debit(struct homa_sched *sched, u32 bytes)
+{
+	sched->credit -= bytes * 1000ll;
+}
+
+/** homa_sched_again() - @s has sent something, and can send more: it has @left bytes left */
+static inline void homa_sched_again(struct homa_sched *sched, struct homa_sendable *s, u64 left)
+{
+	/* The first stays the first if it has less left than before. */
+	if (homa_heap_min(&sched->heap) == &s->node)
+		s->node.key = left;
+	else
+		homa_heap_update(&sched->heap, &s->node, left, s->node.tie);
+}
+
+#endif
