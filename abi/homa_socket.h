@@ -60,6 +60,17 @@ struct homa_sendmsg_args {
 #define HOMA_SENDMSG_PRIVATE 0x01
 #define HOMA_SENDMSG_VALID_FLAGS 0x01
 
+/*
+ * Ours; the module takes them for a mistake (EINVAL). With the id of a request that was
+ * received and not answered, and a message of no bytes:
+ * REJECT: it will not be answered. Its client hears completion_cookie, an errno from 1 to
+ *	511, at once if it understands that, and times out if not. In its recvmsg() EAGAIN
+ *	and EINTR are told from that call's own by the cookie only.
+ * ASK: does its client still wait? ENOENT: not any more.
+ */
+#define HOMA_SENDMSG_REJECT 0x10000
+#define HOMA_SENDMSG_ASK 0x20000
+
 /**
  * struct homa_recvmsg_args - msg_control of recvmsg(), msg_controllen is its size
  * @id: in: 0 for any RPC that is not private, else one that is; out: whose

@@ -6,11 +6,16 @@
  *
  * An application has one *attachment* for each open handle: a connection to
  * the attach socket (SOCK_SEQPACKET), whose end is the end of the attachment,
- * and memory that homad made, sealed against resizing, charged and prefaulted:
+ * and memory that homad made and sealed against resizing:
  *
  *	queues	struct homa_shm_header, then the rings
  *	data	segment 0 of bytes to send; more segments on demand
  *	pool	64 KiB pages where messages arrive; the application reads them
+ *
+ * homad has memory behind what is in use, and charges it to the user; behind the rest
+ * it comes with use: of the pool before messages arrive there, of a submission ring
+ * and its stage when @sqs says that the ring is in use. Entries of a ring are taken
+ * when its memory is there.
  *
  *	submission rings (one for each thread)	application -> homad
  *	release ring	pages given back	application -> homad
@@ -29,7 +34,7 @@
  * (always), pages given back (messages wait for them), completions consumed (the
  * ring was full; an application need only look if it found the ring full). An
  * application that wants to sleep sets @armed, looks at the completion ring once
- * more, and waits for its wake eventfd (and for the end of the connection). Each
+ * more, and waits for its wake pipe (and for the end of the connection). Each
  * side stores its index or word and then loads the other's word, with a full
  * barrier between.
  */
@@ -54,6 +59,8 @@
 #define HOMA_SHM_PAGES 16u	/* of one message */
 #define HOMA_SHM_MESSAGE_MAX 1000000u
 #define HOMA_SHM_TEXT 224u
+#define HOMA_SHM_NUMBER_BITS 17u /* of a number that an id shows as they are */
+#define HOMA_SHM_NUMBERS_AHEAD ((uint64_t)1 << 18) /* see id_key */
 
 /* ---- the attach socket ---- */
 
@@ -69,6 +76,7 @@ enum homa_ctl_op {
 	HOMA_CTL_RPCS,	    /* answer: @total, then packets of homa_ctl_rpc */
 	HOMA_CTL_SHUTDOWN,  /* end all RPCs, take no new ones; stay attached */
 	HOMA_CTL_LISTEN,    /* take requests on a port, or no longer */
+	HOMA_CTL_ALIVE,	    /* does the client of a request still wait? answer: @total */
 };
 
 /**
@@ -77,7 +85,7 @@ enum homa_ctl_op {
  * @op: enum homa_ctl_op.
  * @bytes: ATTACH, POOL: of the receive pool, a multiple of 64 KiB, 0: homad's
  *	default; SEGMENT: of the segment; READY_FD: 1: signalled for every message;
- *	LISTEN: HOMA_CTL_LISTEN_*.
+ *	LISTEN: HOMA_CTL_LISTEN_*; ALIVE: the request's token.
  * @port: BIND, LISTEN: wanted; LISTEN: 0: the present one.
  * @encap, @ip: ROUTE: the destination, as in struct homa_sqe.
  * @name: ATTACH: what to show for it, NUL-terminated.
@@ -105,7 +113,7 @@ struct homa_ctl_request {
  * @queues_bytes, @data_bytes, @pool_bytes: sizes of the memory in the answer.
  * @max_rpcs: ATTACH: how many requests may be open at once, <= 65536.
  * @max_segments: ATTACH: data segments allowed, segment 0 included.
- * @total: METRICS, RPCS: records that follow.
+ * @total: METRICS, RPCS: records that follow; ALIVE: 1: it waits, 0: not any more.
  * @text: with an error: one sentence, what is wrong and how to mend it.
  */
 struct homa_ctl_answer {
@@ -151,7 +159,7 @@ struct homa_ctl_metric {
 
 /**
  * struct homa_ctl_rpc - one open RPC of the attachment
- * @id: as the application knows it.
+ * @id: as the application knows it; of its own requests the token.
  * @client: 1 if we are its client.
  */
 struct homa_ctl_rpc {
@@ -172,6 +180,7 @@ enum homa_sqe_op {
 	HOMA_SQE_REQUEST = 1,
 	HOMA_SQE_REPLY,
 	HOMA_SQE_ABORT,
+	HOMA_SQE_REJECT, /* if @features has HOMA_SHM_CAN_REJECT */
 };
 
 enum {
@@ -180,18 +189,23 @@ enum {
 	 * application's again when the ring's head has passed this entry.
 	 * Otherwise they are when HOMA_CQE_FREE says so. */
 	HOMA_SQE_COPY = 2,
+	/* REQUEST: the RPC's id is made of the number that @token begins with;
+	 * see homa_shm_header.id_key. */
+	HOMA_SQE_NUMBERED = 4,
 };
 
 /**
  * struct homa_sqe - a command
- * @length: of the message, 1 .. 1,000,000; ABORT: positive errno or 0.
+ * @length: of the message, 1 .. 1,000,000; ABORT: positive errno or 0; REJECT: the
+ *	errno that the client hears, 1 .. 511.
  * @segment, @offset: where its bytes are.
  * @ip, @port: REQUEST: the server (IPv4 as ::ffff:a.b.c.d).
  * @encap: REQUEST: its UDP encapsulation port, 0: the default way.
  * @cookie: REQUEST: comes back with the response.
  * @token: REQUEST: the application's name for the RPC, not 0; its low 16 bits
- *	are below max_rpcs and unique among open requests. REPLY: the request's
- *	token. ABORT: a request's token, 0: all.
+ *	are below max_rpcs and unique among open requests. With HOMA_SQE_NUMBERED the
+ *	other 48 are the number that its id is made of, used only once. REPLY, REJECT: the
+ *	request's token. ABORT: a request's token, 0: all.
  */
 struct homa_sqe {
 	uint8_t op;
@@ -222,7 +236,7 @@ enum { HOMA_CQE_PRIVATE = 1 };
  * struct homa_cqe - something happened
  * @error: positive errno of FAILED.
  * @id: REQUEST: the RPC's id at this end; if its client is an application of this
- *	host, 2 * its token + 1.
+ *	host that does not number its requests, 2 * its token + 1.
  * @pages: @num_pages offsets into the pool, one for each 64 KiB of the message;
  *	the application's until it puts each into the release ring.
  */
@@ -260,9 +274,14 @@ enum homa_shm_state {
 /* What the application wants to be woken for; homad clears a bit when it has
  * signalled for it. */
 enum {
-	HOMA_SHM_ARM_SHARED = 1, /* wake eventfd: a shared message */
-	HOMA_SHM_ARM_ANY = 2,	 /* wake eventfd: any completion */
+	HOMA_SHM_ARM_SHARED = 1, /* wake pipe: a shared message */
+	HOMA_SHM_ARM_ANY = 2,	 /* wake pipe: any completion */
 	HOMA_SHM_ARM_FD = 4,	 /* HOMA_CTL_READY_FD: a shared message */
+};
+
+/* What this homad can beyond the first of its version; see @features. */
+enum {
+	HOMA_SHM_CAN_REJECT = 1, /* HOMA_SQE_REJECT, HOMA_CTL_ALIVE */
 };
 
 /* What homad wants to be kicked for. */
@@ -279,12 +298,23 @@ enum {
  * @sqs: the application's: submission rings in use, from the first; 1 at first.
  * @need_kick: homad's: HOMA_SHM_KICK_*.
  * @state: homad's: enum homa_shm_state.
+ * @id_key: homad's, written before the application sees it. A request with
+ *	HOMA_SQE_NUMBERED has an id that both sides compute, from its number n and
+ *	SipHash-1-3 of the 20 bytes @ip, @encap (as here), 0, 0 under this key:
+ *
+ *		(hash << (HOMA_SHM_NUMBER_BITS + 1)) + (n << 1)
+ *
+ *	When k requests were submitted, n is less than 2 * k + HOMA_SHM_NUMBERS_AHEAD.
+ *	Two zeros: this homad knows no numbers.
+ * @features: homad's, written before the application sees it: HOMA_SHM_CAN_*.
  */
 struct homa_shm_header {
 	uint32_t magic;
 	uint32_t version;
 	uint64_t bytes;
-	uint32_t pad0[12];
+	uint64_t id_key[2];
+	uint32_t features;
+	uint32_t pad0[7];
 	uint32_t armed;
 	uint32_t sqs;
 	uint32_t pad1[14];
@@ -307,8 +337,9 @@ struct homa_shm_queues {
 };
 
 /* Segment 0: what homad gives at once; short messages are staged in its first
- * HOMA_SHM_SQS * HOMA_SHM_STAGE bytes, one part for each submission ring. That
- * is the application's own affair: homad only checks bounds. */
+ * HOMA_SHM_SQS * HOMA_SHM_STAGE bytes, one part for each submission ring, and longer
+ * ones may lie behind those. No message may reach into the stage of a ring that is not
+ * in use (yet). The rest is the application's own affair: homad only checks bounds. */
 
 #ifdef __cplusplus
 #define HOMA_ABI_ASSERT(cond, text) static_assert(cond, text)

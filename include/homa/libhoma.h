@@ -29,6 +29,20 @@
 extern "C" {
 #endif
 
+/**
+ * The version of this header. Within a major version a program runs with any
+ * library that is not older than the header it was compiled with.
+ */
+#define HOMA_VERSION_MAJOR 0
+#define HOMA_VERSION_MINOR 1
+#define HOMA_VERSION_PATCH 0
+/** The three as one number that can be compared: 0x00MMmmpp. */
+#define HOMA_VERSION \
+	(HOMA_VERSION_MAJOR << 16 | HOMA_VERSION_MINOR << 8 | HOMA_VERSION_PATCH)
+
+/** homa_version() - HOMA_VERSION of the library that runs. */
+unsigned int homa_version(void);
+
 /** Longest message that can be sent, in bytes. */
 #define HOMA_MAX_MESSAGE 1000000u
 
@@ -40,6 +54,10 @@ struct homa;
 
 /**
  * struct homa_options - how to open a handle; all zero is a good default
+ * @size: sizeof(struct homa_options), so that a library that is older or newer
+ *	than this header knows which fields there are. 0: those up to @config,
+ *	which is all of them at present. Fields that the library does not know must
+ *	be 0, else homa_open() gives -E2BIG.
  * @via: which host to use: NULL or "auto" (the environment variable HOMA_VIA
  *	if set, else the best that works here), "kernel" (Homa sockets of the
  *	kernel's module), "service" (homad, through the socket
@@ -70,6 +88,7 @@ struct homa;
  *	experiments. RPCs fail after timeout_us=500000 of silence unless set.
  */
 struct homa_options {
+	size_t size;
 	const char *via;
 	const char *interface;
 	const char *address;
@@ -95,14 +114,18 @@ enum homa_kind {
  * struct homa_message - a message (or failure) taken by homa_receive()
  * @kind: see enum homa_kind.
  * @error: 0, or the negative errno the RPC ended with (-ETIMEDOUT,
- *	-ENOTCONN, -EHOSTUNREACH, -ECONNRESET: homad ended, or what
- *	homa_abort() was given).
+ *	-ENOTCONN, -EHOSTUNREACH, -ECONNRESET: homad ended, what homa_abort()
+ *	was given, or what the server gave to homa_reject()).
  * @id: the RPC's id; with @peer what homa_reply() needs.
  * @cookie: what homa_request() was given (responses and errors).
  * @length: bytes in the message.
  * @iov: @iovcnt pieces of the message, in order, inside the receive buffer
  *	(zero copy); valid until homa_release().
  * @peer: who sent it.
+ *
+ * The structure may be copied, and a request's copy answered when the original
+ * is gone; only one of the copies is released. struct homa_ticket is shorter,
+ * for a request that is to be answered later.
  */
 struct homa_message {
 	enum homa_kind kind;
@@ -130,13 +153,21 @@ struct homa_message {
  * pieces, and hosts that must copy, copy.
  */
 #define HOMA_BORROW 0x2u
+/**
+ * Do not wait: where homa_request() would wait for room to send, or for homad to
+ * say whether there is a way to the server, give -EAGAIN or send without asking.
+ * After -EAGAIN nothing was sent and nothing is kept; homa_wait_send() says when
+ * to try again. A server that cannot be reached is then told by the RPC's failure.
+ */
+#define HOMA_NONBLOCK 0x4u
 
 /**
  * homa_open() - open an endpoint
  * @out: receives the handle.
  * @options: NULL or options; copied.
  *
- * Errors: -EINVAL (a bad option), -EPERM or -EACCES (needs root or
+ * Errors: -EINVAL (a bad option), -E2BIG (an option that this library is too old
+ * to know), -EPERM or -EACCES (needs root or
  * CAP_NET_ADMIN, or homad's rules forbid it), -ENODEV (no such interface),
  * -ECONNREFUSED (homad is not running), -EOPNOTSUPP (that host is not available
  * here; "kernel": its module is not loaded), -ENOMEM. homa_open_error() tells more.
@@ -195,13 +226,15 @@ char *homa_format_address(const struct sockaddr_storage *addr, char *text,
  * @buf: @length bytes; may be reused as soon as the call returns (later with
  *	HOMA_BORROW).
  * @cookie: returned with the response or failure.
- * @flags: 0 or HOMA_PRIVATE | HOMA_BORROW.
- * @id: receives the RPC's id (may be NULL).
+ * @flags: 0 or HOMA_PRIVATE | HOMA_BORROW | HOMA_NONBLOCK.
+ * @id: receives the RPC's id (may be NULL): the one in the packets, which the
+ *	server sees with its lowest bit changed; under "kernel" libhoma's own.
  * Errors: -EINVAL (length 0, address family), -EMSGSIZE (too long),
  * -EHOSTUNREACH (no route), -ENOBUFS (too many RPCs, or too many bytes on their
  * way under "kernel" and "service"), -EPROTONOSUPPORT (under "kernel": the address
- * names a UDP port), -ECONNREFUSED (homad is away; the handle attaches again by
- * itself), -ECONNABORTED (homad ended the attachment for good), -ESHUTDOWN.
+ * names a UDP port), -EAGAIN (HOMA_NONBLOCK), -ECONNREFUSED (homad is away; the
+ * handle attaches again by itself), -ECONNABORTED (homad ended the attachment for
+ * good), -ESHUTDOWN.
  */
 int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 		 const void *buf, size_t length, uint64_t cookie,
@@ -209,6 +242,21 @@ int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 		  const struct iovec *iov, int iovcnt, uint64_t cookie,
 		  unsigned int flags, uint64_t *id);
+
+/**
+ * homa_wait_send() - wait until there is room to send
+ * @length: bytes of the request that is to be sent.
+ * @timeout_ms: 0 only looks, -1 waits for ever.
+ *
+ * For programs that send with HOMA_NONBLOCK and got -EAGAIN. Other threads may take
+ * the room first, so the request can give -EAGAIN again. It also has homad make
+ * more room where that is allowed, which HOMA_NONBLOCK does not.
+ *
+ * Returns 0, or -EAGAIN (there is none within the time), -EMSGSIZE, -ESHUTDOWN,
+ * -EINTR, -ECONNREFUSED and -ECONNABORTED as homa_request(). Too many open RPCs
+ * (-ENOBUFS of homa_request()) are not its matter: receive their responses.
+ */
+int homa_wait_send(struct homa *h, size_t length, int timeout_ms);
 
 /**
  * homa_reply() - answer a request
@@ -220,6 +268,48 @@ int homa_reply(struct homa *h, const struct homa_message *request,
 	       const void *buf, size_t length);
 int homa_replyv(struct homa *h, const struct homa_message *request,
 		const struct iovec *iov, int iovcnt);
+
+/** Largest errno that homa_reject() can tell a client. */
+#define HOMA_MAX_REJECT 511
+
+/**
+ * homa_reject() - say that a request will not be answered
+ * @request: what homa_receive() gave; may already be released.
+ * @error: a positive errno, 1 .. HOMA_MAX_REJECT, with which the client's RPC fails
+ *	(its HOMA_ERROR message has it as -@error).
+ *
+ * A server that answers some requests not at all calls this or homa_discard()
+ * for them: every request that was received and not answered takes memory, and
+ * with "service" there can be 4,096 of them unless homad's settings say so.
+ *
+ * The client hears it at once if its Homa is ours too, of this version or a
+ * newer one. To the existing Linux module and to older ones nothing is said:
+ * there the RPC fails with -ETIMEDOUT after the client's own timeout. Either
+ * way the request is not given to a server again.
+ *
+ * Returns 0 also when the client is gone meanwhile.
+ * Errors: -EINVAL (not a request, answered or rejected already, @error out of
+ * range), -ENOBUFS, -EOPNOTSUPP (homad or the kernel's module is older than this
+ * call; the request can still be answered).
+ */
+int homa_reject(struct homa *h, const struct homa_message *request, int error);
+
+/** homa_discard() - homa_reject() with ECANCELED: "dropped without an answer". */
+int homa_discard(struct homa *h, const struct homa_message *request);
+
+/**
+ * homa_alive() - does the client of a request still wait for the answer?
+ * For servers that work long and could stop. @request is what homa_receive()
+ * gave, and may already be released.
+ *
+ * Returns 1 if it waits, as far as this host knows; 0 if it gave up, aborted,
+ * ended or was answered. A client that gives up says so in one packet, and
+ * again when it is asked; one that vanished without a word is not noticed.
+ * Costs a system call under "kernel" and a question to homad's slow path under
+ * "service": not for every loop.
+ * Errors: -EINVAL (not a request), -EOPNOTSUPP (as with homa_reject()), -ESHUTDOWN.
+ */
+int homa_alive(struct homa *h, const struct homa_message *request);
 
 /**
  * homa_receive() - take the next message
@@ -239,7 +329,23 @@ int homa_receive(struct homa *h, struct homa_message *msg, unsigned int flags,
 int homa_receive_ns(struct homa *h, struct homa_message *msg,
 		    unsigned int flags, int64_t timeout_ns);
 
-/** homa_receive_id() - the same for one RPC, private or shared. -ENOENT: no such RPC. */
+/**
+ * homa_receive_batch() - take the next messages
+ * @msgs: room for @n of them, at least 1; no more than 4,096 are taken at once.
+ * @flags, @timeout_ms: as in homa_receive(), for the first of them.
+ *
+ * Waits for one message, and takes with it what else is there at that moment;
+ * it never waits for the call to be full. In a program that handles many short
+ * messages this costs less than a call for each. With several threads that
+ * receive, a thread that asks for many leaves less to the others. Each message
+ * is released for itself.
+ *
+ * Returns how many messages are in @msgs, at least 1, or an error of homa_receive().
+ */
+int homa_receive_batch(struct homa *h, struct homa_message *msgs, unsigned int n,
+		       unsigned int flags, int timeout_ms);
+
+/** homa_receive_id() - homa_receive() for one RPC, private or shared. -ENOENT: no such RPC. */
 int homa_receive_id(struct homa *h, struct homa_message *msg, uint64_t id,
 		    int timeout_ms);
 
@@ -248,6 +354,44 @@ void homa_release(struct homa *h, struct homa_message *msg);
 
 /** homa_copy() - copy a message's bytes out; returns how many were copied. */
 size_t homa_copy(const struct homa_message *msg, void *buf, size_t size);
+
+/**
+ * homa_view() - a message's bytes in one piece
+ * @buf: @size bytes of the caller's, used if the message lies in several pieces
+ *	that do not follow each other; may be NULL if @size is 0.
+ *
+ * Messages of up to 64 KiB lie in one piece. Returns where the @msg->length bytes
+ * are: in the receive buffer, valid until homa_release(), or in @buf. NULL: they
+ * lie in several pieces and @buf is too small.
+ */
+const void *homa_view(const struct homa_message *msg, void *buf, size_t size);
+
+/**
+ * struct homa_ticket - a name of a request, to answer it later
+ * Plain bytes without pointers: it may be copied and kept while the message itself
+ * is released and gone. It is worth something only with the handle that received
+ * the request, in the process that opened it; what else comes in is refused
+ * (-EINVAL). All fields are the library's.
+ */
+struct homa_ticket {
+	uint64_t handle;
+	uint64_t id;
+	uint64_t host[2];
+	uint8_t peer[28];
+	uint32_t check;
+};
+
+/** homa_ticket_get() - the name of a request that homa_receive() gave; -EINVAL: it is none. */
+int homa_ticket_get(const struct homa_message *request, struct homa_ticket *ticket);
+
+/**
+ * homa_ticket_reply() - homa_reply(), homa_reject() and homa_alive() by a request's name
+ * Whatever way a request is named, it is answered once.
+ */
+int homa_ticket_reply(struct homa *h, const struct homa_ticket *ticket, const void *buf,
+		   size_t length);
+int homa_ticket_reject(struct homa *h, const struct homa_ticket *ticket, int error);
+int homa_ticket_alive(struct homa *h, const struct homa_ticket *ticket);
 
 /**
  * homa_call() - request and wait for its response

@@ -109,6 +109,10 @@ const char *homa_code_text(int code)
 		return "that port is taken by another handle; choose another one";
 	case ENOENT:
 		return "there is no such RPC: it was received or aborted already";
+	case ECANCELED:
+		return "the server dropped the request without an answer";
+	case EOPNOTSUPP:
+		return "what runs the protocol is older than this call; update homad or the kernel's module";
 	case EMSGSIZE:
 		return "the message is too long";
 	case EAFNOSUPPORT:

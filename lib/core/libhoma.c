@@ -26,7 +26,7 @@ static inline int usable(const struct homa *h)
 	return LIKELY(h && h->fork_generation == homa_fork_generation);
 }
 
-static int check_out(const struct homa *h, const char *op, struct homa_out *out)
+static int check_out(const struct homa *h, const char *op, struct homa_message_out *out)
 {
 	int i;
 
@@ -123,11 +123,13 @@ uint16_t homa_udp_port(struct homa *h)
 	return usable(h) ? h->ops->udp_port(h->host) : 0;
 }
 
+#define REQUEST_FLAGS (HOMA_PRIVATE | HOMA_BORROW | HOMA_NONBLOCK)
+
 int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 		  const struct iovec *iov, int iovcnt, uint64_t cookie,
 		  unsigned int flags, uint64_t *id)
 {
-	struct homa_out out = { .iov = iov, .iovcnt = iovcnt };
+	struct homa_message_out out = { .iov = iov, .iovcnt = iovcnt };
 	uint64_t unused;
 	int rc;
 
@@ -138,11 +140,14 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen
 		rc = check_dest(h, "homa_request", dest, destlen);
 	if (rc)
 		return rc;
-	if (flags & ~(HOMA_PRIVATE | HOMA_BORROW))
+	if (flags & ~REQUEST_FLAGS)
 		return homa_fail(h, -EINVAL, "homa_request: unknown flags 0x%x",
-				 flags & ~(HOMA_PRIVATE | HOMA_BORROW));
+				 flags & ~REQUEST_FLAGS);
 	rc = h->ops->request(h->host, dest, &out, cookie, flags,
 			     id ? id : &unused);
+	if (rc == -EAGAIN)
+		return homa_fail(h, rc,
+				 "homa_request: there is no room to send now; homa_wait_send() waits for it");
 	return result(h->serial, "homa_request", rc);
 }
 
@@ -155,18 +160,28 @@ int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 	return homa_requestv(h, dest, destlen, &iov, 1, cookie, flags, id);
 }
 
-int homa_replyv(struct homa *h, const struct homa_message *request,
-		const struct iovec *iov, int iovcnt)
+/* Is it one that this handle has received? */
+static int check_request(const struct homa *h, const char *op,
+			 const struct homa_message *request)
 {
-	struct homa_out out = { .iov = iov, .iovcnt = iovcnt };
-	int rc;
-
 	if (!usable(h))
-		return bad_handle(h, "homa_reply");
+		return bad_handle(h, op);
 	if (!request || request->kind != HOMA_REQUEST ||
 	    request->priv[HOMA_PRIV_HANDLE] != h->serial)
 		return homa_fail(h, -EINVAL,
-				 "homa_reply: this is not a request received on this handle");
+				 "%s: this is not a request received on this handle", op);
+	return 0;
+}
+
+int homa_replyv(struct homa *h, const struct homa_message *request,
+		const struct iovec *iov, int iovcnt)
+{
+	struct homa_message_out out = { .iov = iov, .iovcnt = iovcnt };
+	int rc;
+
+	rc = check_request(h, "homa_reply", request);
+	if (rc)
+		return rc;
 	rc = check_out(h, "homa_reply", &out);
 	if (rc)
 		return rc;
@@ -184,9 +199,48 @@ int homa_reply(struct homa *h, const struct homa_message *request,
 	return homa_replyv(h, request, &iov, 1);
 }
 
+int homa_reject(struct homa *h, const struct homa_message *request, int error)
+{
+	int rc;
+
+	rc = check_request(h, "homa_reject", request);
+	if (rc)
+		return rc;
+	if (error < 1 || error > HOMA_MAX_REJECT)
+		return homa_fail(h, -EINVAL, "homa_reject: error %d; give an errno from 1 to %d",
+				 error, HOMA_MAX_REJECT);
+	rc = h->ops->reject(h->host, request, error);
+	if (rc == -EINVAL)
+		return homa_fail(h, rc, "homa_reject: this request was answered already");
+	return result(h->serial, "homa_reject", rc);
+}
+
+int homa_discard(struct homa *h, const struct homa_message *request)
+{
+	return homa_reject(h, request, ECANCELED);
+}
+
+int homa_alive(struct homa *h, const struct homa_message *request)
+{
+	uint64_t serial;
+	int rc = check_request(h, "homa_alive", request);
+
+	if (rc)
+		return rc;
+	/* Another thread may close the handle meanwhile. */
+	serial = h->serial;
+	return result(serial, "homa_alive", h->ops->alive(h->host, request));
+}
+
 static int64_t ns(int timeout_ms)
 {
 	return timeout_ms < 0 ? -1 : timeout_ms * 1000000ll;
+}
+
+static void received(struct homa_message *msg, uint64_t serial)
+{
+	msg->priv[HOMA_PRIV_HANDLE] = serial;
+	msg->priv[HOMA_PRIV_HELD] = 1;
 }
 
 static int receive(struct homa *h, struct homa_message *msg, uint64_t id,
@@ -199,26 +253,77 @@ static int receive(struct homa *h, struct homa_message *msg, uint64_t id,
 	rc = h->ops->receive(h->host, msg, id, flags, timeout_ns);
 	if (rc)
 		return homa_fail_op(serial, op, rc);
-	msg->priv[HOMA_PRIV_HANDLE] = serial;
-	msg->priv[HOMA_PRIV_HELD] = 1;
+	received(msg, serial);
 	return 0;
+}
+
+#define KINDS (HOMA_RECV_REQUEST | HOMA_RECV_RESPONSE)
+
+/* The flags of a receive of any message; 0 means both kinds. */
+static int check_kinds(const struct homa *h, const char *op, unsigned int *flags)
+{
+	if (*flags & ~(KINDS | HOMA_RECV_NONBLOCK))
+		return homa_fail(h, -EINVAL, "%s: unknown flags 0x%x", op,
+				 *flags & ~(KINDS | HOMA_RECV_NONBLOCK));
+	if (!(*flags & KINDS))
+		*flags |= KINDS;
+	return 0;
+}
+
+int homa_wait_send(struct homa *h, size_t length, int timeout_ms)
+{
+	uint64_t serial;
+	int rc;
+
+	if (!usable(h))
+		return bad_handle(h, "homa_wait_send");
+	/* Another thread may close the handle while we wait. */
+	serial = h->serial;
+	if (length > HOMA_MAX_MESSAGE)
+		return homa_fail(h, -EMSGSIZE,
+				 "homa_wait_send: a message of %zu bytes is too long; the limit is %u",
+				 length, HOMA_MAX_MESSAGE);
+	rc = h->ops->wait_send(h->host, length, ns(timeout_ms));
+	if (rc == -EAGAIN)
+		return homa_fail(h, rc, "homa_wait_send: there is no room to send");
+	return result(serial, "homa_wait_send", rc);
 }
 
 int homa_receive_ns(struct homa *h, struct homa_message *msg,
 		    unsigned int flags, int64_t timeout_ns)
 {
-	const unsigned int kinds = HOMA_RECV_REQUEST | HOMA_RECV_RESPONSE;
-
 	if (!usable(h))
 		return bad_handle(h, "homa_receive");
 	if (!msg)
 		return homa_fail(h, -EINVAL, "homa_receive: no place for the message");
-	if (flags & ~(kinds | HOMA_RECV_NONBLOCK))
-		return homa_fail(h, -EINVAL, "homa_receive: unknown flags 0x%x",
-				 flags & ~(kinds | HOMA_RECV_NONBLOCK));
-	if (!(flags & kinds))
-		flags |= kinds;
+	if (check_kinds(h, "homa_receive", &flags))
+		return -EINVAL;
 	return receive(h, msg, 0, flags, timeout_ns, "homa_receive");
+}
+
+int homa_receive_batch(struct homa *h, struct homa_message *msgs, unsigned int n,
+		       unsigned int flags, int timeout_ms)
+{
+	static const char op[] = "homa_receive_batch";
+	uint64_t serial;
+	int i, rc;
+
+	if (!usable(h))
+		return bad_handle(h, op);
+	if (!msgs || !n)
+		return homa_fail(h, -EINVAL, "%s: no place for a message", op);
+	if (check_kinds(h, op, &flags))
+		return -EINVAL;
+	/* What is counted is an int; nobody has so many. */
+	if (n > HOMA_MAX_BATCH)
+		n = HOMA_MAX_BATCH;
+	serial = h->serial;
+	rc = h->ops->receive_batch(h->host, msgs, n, flags, ns(timeout_ms));
+	if (rc < 0)
+		return homa_fail_op(serial, op, rc);
+	for (i = 0; i < rc; i++)
+		received(&msgs[i], serial);
+	return rc;
 }
 
 int homa_receive(struct homa *h, struct homa_message *msg, unsigned int flags,

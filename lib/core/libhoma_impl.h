@@ -8,6 +8,7 @@
 #include "homa_backend.h"
 
 #define HOMA_TEXT 256
+#define HOMA_MAX_BATCH 4096u /* messages in one homa_receive_batch() */
 
 /**
  * struct homa - an open handle
@@ -49,6 +50,10 @@ struct homa_choice {
 /** homa_choose() - which host; @err receives one sentence on failure. */
 int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 		char *err, size_t errlen);
+
+/** homa_read_options() - what a program of any version says; -EINVAL, -E2BIG with @err. */
+int homa_read_options(const struct homa_options *in, struct homa_options *out,
+		      char *err, size_t errlen);
 
 /** homa_settle_options() - defaults and environment into @out, checked. */
 int homa_settle_options(const struct homa_options *in,

@@ -144,6 +144,7 @@ int homa_internal_open(struct homa **out, const struct homa_options *options,
 	static const struct homa_options defaults;
 	static uint64_t serials;
 	struct homa_backend_options settled;
+	struct homa_options said;
 	struct homa_choice choice;
 	char err[HOMA_TEXT] = "";
 	struct homa *h = NULL;
@@ -152,12 +153,13 @@ int homa_internal_open(struct homa **out, const struct homa_options *options,
 	if (!out)
 		return homa_fail(NULL, -EINVAL, "homa_open: no place for the handle");
 	*out = NULL;
-	if (!options)
-		options = &defaults;
-	rc = homa_settle_options(options, &settled, err, sizeof(err));
-	settled.region = region;
+	rc = homa_read_options(options ? options : &defaults, &said, err, sizeof(err));
 	if (!rc)
-		rc = homa_choose(options, &choice, err, sizeof(err));
+		rc = homa_settle_options(&said, &settled, err, sizeof(err));
+	if (rc)
+		goto fail;
+	settled.region = region;
+	rc = homa_choose(&said, &choice, err, sizeof(err));
 	if (rc)
 		goto fail;
 	h = calloc(1, sizeof(*h));

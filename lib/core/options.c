@@ -9,6 +9,8 @@
 #include <string.h>
 #include "libhoma_impl.h"
 
+#define SIZE_UNSAID (offsetof(struct homa_options, config) + sizeof(const char *))
+#define SIZE_MAX_SANE 4096u /* more than that is no size */
 #define PAGE ((size_t)65536)
 #define RCVBUF_DEFAULT ((size_t)32 << 20)
 #define RCVBUF_MIN ((size_t)2 << 20)	/* two messages of the longest kind */
@@ -34,6 +36,36 @@ static int env_mbps(uint32_t *mbps, char *err, size_t errlen)
 	}
 	*mbps = (uint32_t)value;
 	return 0;
+}
+
+int homa_read_options(const struct homa_options *in, struct homa_options *out,
+		      char *err, size_t errlen)
+{
+	size_t i, size = in->size ? in->size : SIZE_UNSAID;
+
+	memset(out, 0, sizeof(*out));
+	if (size < sizeof(in->size) || size > SIZE_MAX_SANE) {
+		snprintf(err, errlen,
+			 "options of %zu bytes: size is sizeof(struct homa_options), or 0",
+			 size);
+		return -EINVAL;
+	}
+	for (i = sizeof(*out); i < size; i++) {
+		if (((const char *)in)[i]) {
+			snprintf(err, errlen,
+				 "an option is set that libhoma %d.%d.%d does not know; use a newer one",
+				 HOMA_VERSION_MAJOR, HOMA_VERSION_MINOR,
+				 HOMA_VERSION_PATCH);
+			return -E2BIG;
+		}
+	}
+	memcpy(out, in, size < sizeof(*out) ? size : sizeof(*out));
+	return 0;
+}
+
+unsigned int homa_version(void)
+{
+	return HOMA_VERSION;
 }
 
 int homa_settle_options(const struct homa_options *in,

@@ -13,10 +13,10 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "../libhoma_internal.h"
+#include "libhoma_internal.h"
 #include "internal.h"
 #include "real.h"
-#include "sock.h"
+#include "preload_sock.h"
 
 #define LATER 32
 

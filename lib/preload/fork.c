@@ -8,7 +8,7 @@
  */
 #include <unistd.h>
 #include "internal.h"
-#include "sock.h"
+#include "preload_sock.h"
 
 /* Two threads may fork at once. */
 static __thread bool locked;

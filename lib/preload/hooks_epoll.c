@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include "hook.h"
-#include "sock.h"
+#include "preload_sock.h"
 
 #define OUT_EVENTS (EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
 #define SLICE_MS 20

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "hook.h"
-#include "sock.h"
+#include "preload_sock.h"
 
 int homa_pl_begin(struct homa_pl_sock *s, int *cancel)
 {

@@ -14,7 +14,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-#include "../libhoma_internal.h"
+#include "libhoma_internal.h"
 #include "internal.h"
 
 #define FORKED_SLICE 20000000 /* ns between two looks for the parent's port */

@@ -15,10 +15,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "../libhoma_internal.h"
+#include "libhoma_internal.h"
 #include "internal.h"
 #include "real.h"
-#include "sock.h"
+#include "preload_sock.h"
 
 #define ALIGN 64u			     /* slices begin on a cache line */
 #define WORDS (HOMA_BPAGE_SIZE / ALIGN / 64) /* of bits for a page */

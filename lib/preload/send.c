@@ -91,6 +91,24 @@ static int check_length(struct homa_pl_sock *s, const struct msghdr *msg,
 				"sendmsg: a message has 1 to 1000000 bytes");
 }
 
+#define OURS (HOMA_SENDMSG_REJECT | HOMA_SENDMSG_ASK)
+
+/* What is said of a request, instead of an answer. */
+static int check_said(struct homa_pl_sock *s, const struct msghdr *msg,
+		      const struct homa_sendmsg_args *args)
+{
+	bool reject = args->flags == HOMA_SENDMSG_REJECT;
+	uint64_t error = args->completion_cookie;
+
+	if ((reject || args->flags == HOMA_SENDMSG_ASK) && (args->id & 1) &&
+	    !args->reserved && check_pieces(msg) == 0 &&
+	    (reject ? error && error <= HOMA_MAX_REJECT : !error))
+		return 0;
+	return homa_pl_error(
+		s, -EINVAL,
+		"sendmsg: to reject or ask about a request wants its id, no bytes, and an errno or 0 as cookie");
+}
+
 static int check(struct homa_pl_sock *s, const struct msghdr *msg)
 {
 	const struct homa_sendmsg_args *args;
@@ -111,6 +129,8 @@ static int check(struct homa_pl_sock *s, const struct msghdr *msg)
 		return homa_pl_error(
 			s, -EFAULT,
 			"sendmsg: msg_control is NULL; it is a struct homa_sendmsg_args");
+	if (args->flags & OURS)
+		return check_said(s, msg, args);
 	if (args->flags & ~HOMA_SENDMSG_VALID_FLAGS || args->reserved)
 		return homa_pl_error(
 			s, -EINVAL,
@@ -147,11 +167,31 @@ static int request(struct homa_pl_sock *s, const struct msghdr *msg,
 	return 0;
 }
 
+/* Does the client of that request still wait? */
+static int ask(struct homa_pl_sock *s, const struct msghdr *msg,
+	       const struct homa_sendmsg_args *args)
+{
+	struct homa_pl_rpc *rpc;
+	struct homa_message request;
+	int rc;
+
+	pthread_mutex_lock(&s->lock);
+	rpc = homa_pl_rpc_find(s, args->id, msg->msg_name);
+	if (rpc)
+		request = rpc->msg;
+	pthread_mutex_unlock(&s->lock);
+	rc = rpc ? homa_alive(s->h, &request) : 0;
+	return rc > 0 ? 0 : rc ? rc : -ENOENT;
+}
+
 static int respond(struct homa_pl_sock *s, const struct msghdr *msg,
 		   const struct homa_sendmsg_args *args)
 {
 	struct homa_pl_rpc *rpc;
 	int rc;
+
+	if (args->flags & HOMA_SENDMSG_ASK)
+		return ask(s, msg, args);
 
 	pthread_mutex_lock(&s->lock);
 	rpc = homa_pl_rpc_find(s, args->id, msg->msg_name);
@@ -160,8 +200,10 @@ static int respond(struct homa_pl_sock *s, const struct msghdr *msg,
 	pthread_mutex_unlock(&s->lock);
 	if (!rpc)
 		return 0; /* ended meanwhile, or answered: nobody waits for it */
-	rc = homa_replyv(s->h, &rpc->msg, msg->msg_iov, (int)msg->msg_iovlen);
-	if (rc == -ENOBUFS || rc == -ENOMEM || rc == -EAGAIN) {
+	rc = args->flags & HOMA_SENDMSG_REJECT ?
+		     homa_reject(s->h, &rpc->msg, (int)args->completion_cookie) :
+		     homa_replyv(s->h, &rpc->msg, msg->msg_iov, (int)msg->msg_iovlen);
+	if (rc == -ENOBUFS || rc == -ENOMEM || rc == -EAGAIN || rc == -EOPNOTSUPP) {
 		/* Once more, later. */
 		pthread_mutex_lock(&s->lock);
 		homa_pl_rpc_request(s, &rpc->msg);

@@ -13,10 +13,10 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include "../libhoma_internal.h"
+#include "libhoma_internal.h"
 #include "internal.h"
 #include "real.h"
-#include "sock.h"
+#include "preload_sock.h"
 
 #define USUAL_UDP_PORT 54321
 

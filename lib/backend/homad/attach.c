@@ -37,27 +37,22 @@ static int connect_sentence(int code, const char *path, char *err, size_t errlen
 	return -code;
 }
 
-static int dial(const char *path, char *err, size_t errlen)
+static int dial(struct homa_svc_att *att, const char *path, char *err, size_t errlen)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = ANSWER_S };
-	int fd, rc;
+	int rc;
 
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return connect_sentence(errno, path, err, errlen);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	rc = homa_svc_make_socket(att);
+	if (rc)
+		return connect_sentence(-rc, path, err, errlen);
+	setsockopt(att->sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(att->sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
 	do {
-		rc = connect(fd, (struct sockaddr *)&sun, sizeof(sun));
+		rc = connect(att->sock, (struct sockaddr *)&sun, sizeof(sun));
 	} while (rc && errno == EINTR);
-	if (rc) {
-		rc = connect_sentence(errno, path, err, errlen);
-		close(fd);
-		return rc;
-	}
-	return fd;
+	return rc ? connect_sentence(errno, path, err, errlen) : 0;
 }
 
 static int ask_attach(struct homa_svc *c, struct homa_svc_att *att, int *fds,
@@ -161,12 +156,7 @@ static void destroy(struct homa_svc_att *att)
 {
 	u32 i;
 
-	if (att->sock >= 0)
-		close(att->sock);
-	if (att->wake_fd >= 0)
-		close(att->wake_fd);
-	if (att->kick_fd >= 0)
-		close(att->kick_fd);
+	homa_svc_close_fds(att);
 	if (att->queues)
 		munmap(att->queues, att->answer.queues_bytes);
 	for (i = 0; i < HOMA_SHM_SEGMENTS; i++) {
@@ -202,10 +192,12 @@ int homa_svc_attach(struct homa_svc *c, struct homa_svc_att **out, char *err,
 		return -ENOMEM;
 	}
 	att->refs = 1;
-	att->wake_fd = att->kick_fd = -1;
+	att->sock = att->wake_fd = att->kick_fd = -1;
 	homa_list_init(&att->old);
-	att->sock = dial(c->path, err, errlen);
-	rc = att->sock < 0 ? att->sock : ask_attach(c, att, fds, err, errlen);
+	homa_list_init(&att->all);
+	rc = dial(att, c->path, err, errlen);
+	if (!rc)
+		rc = ask_attach(c, att, fds, err, errlen);
 	if (rc)
 		goto out;
 	att->wake_fd = fds[HOMA_CTL_FD_WAKE];
@@ -246,6 +238,10 @@ static void swap(struct homa_svc *c, struct homa_svc_att *att)
 		homa_svc_unlearn(&c->rings[i], NULL);
 	}
 	homa_svc_slots_limit(c, att->answer.max_rpcs);
+	/* Numbers begin anew with their key; without one they go on. */
+	c->numbering = att->queues->h.id_key[0] ? HOMA_SQE_NUMBERED : 0;
+	if (c->numbering)
+		c->numbers = 1;
 	c->att = att;
 	if (!old)
 		return;

@@ -4,11 +4,13 @@
  * protocol runs in the daemon; here commands go into submission rings and
  * completions come out of one ring (abi/shm.h).
  *
- *	open.c		the handle, and its copy in a child of fork()
+ *	open.c		the handle
+ *	fork.c		what a child of fork() has of it
  *	attach.c, ctl.c	the connection: memory and questions
  *	reconnect.c	when homad ends, and is back
  *	submit.c	rings, short messages (staged beside them)
  *	heap.c, long.c	long messages
+ *	room.c		waiting until there is room to send
  *	slots.c		our open requests and their names
  *	send.c		request, reply, abort
  *	complete.c	completions, handed to whoever waits or kept
@@ -41,52 +43,67 @@
 #define HOMA_SVC_THREADS 64u /* whose choice of a ring is remembered */
 #define HOMA_SVC_NEVER (~(u64)0)
 #define HOMA_SVC_ANSWERED ((u64)1 << 63) /* no token has this bit */
+#define HOMA_SVC_NO_TOKEN HOMA_SVC_ANSWERED
+#define HOMA_SVC_NAMES (1u << HOMA_SHM_NUMBER_BITS) /* twice as many as slots */
 #define HOMA_SVC_GRANULE 64u /* a piece of a message begins at a multiple */
 /* Segment 0 begins with the stages of the submission rings. */
 #define HOMA_SVC_STAGES (HOMA_SHM_SQS * HOMA_SHM_STAGE)
 
-/**
- * struct homa_svc_att - an attachment: connection and memory
- * @generation: tells attachments of a handle apart; not 0.
- * @refs: handle, blocked threads, copies under way, messages held; atomic.
- * @old: in homa_svc.old after it has ended.
- * @answer: homad's answer to ATTACH, and @port what is bound now.
- * @lent: @pool is mapped over memory of the caller's.
- * @out: a byte for each granule of the pool: a piece begins there and is ours.
- * @pieces_taken, @pieces_released: under the handle's lock and release_lock.
- * @seg, @heap, @num_segs: memory to send from, under @heap_lock.
- */
+/* struct homa_svc_att - an attachment: the connection to one life of homad, and its memory */
 struct homa_svc_att {
+	/* Tells the attachments of a handle apart; never 0. */
 	u32 generation;
+	/* How many use it: the handle, or homa_svc.old while the application holds pieces of
+	 * messages in it; threads that sleep; copies under way. Atomic. */
 	u32 refs;
+	/* Links it into homa_svc.old after it has ended. */
 	struct homa_list old;
+	/* Links it into the connections of this process, as long as @sock is open. */
+	struct homa_list all;
+	/* What homad answered to ATTACH; its @port is then that of the last BIND. */
 	struct homa_ctl_answer answer;
 	int sock, wake_fd, kick_fd;
 	struct homa_shm_queues *queues;
 	u8 *pool;
 	size_t pool_bytes;
+	/* @pool is mapped over memory that the application gave, and stays with it. */
 	bool lent;
+	/* A byte for each granule of the pool: 1 while a piece that begins there is the
+	 * application's. A completion sets it under the handle's lock, a release clears it
+	 * under release_lock; homad's rings order the two for one piece. The bytes are atomic
+	 * because a faulty homad may break that order. */
 	u8 *out;
+	/* Pieces of messages that the application was given so far (handle's lock), and gave
+	 * back (release_lock). */
 	u64 pieces_taken, pieces_released;
 	struct homa_turn heap_lock;
+	/* The memory to send from, in segments, and what is free of each; under heap_lock. */
 	u32 num_segs;
 	u8 *seg[HOMA_SHM_SEGMENTS];
 	u64 seg_bytes[HOMA_SHM_SEGMENTS];
 	struct homa_svc_heap heap[HOMA_SHM_SEGMENTS];
 };
 
-/**
- * struct homa_svc_ring - a submission ring; all under @lock
- * @tail, @head: ours; homad's as last seen.
- * @stage_tail, @stage_head: bytes staged and given back, counting up for ever.
- * @stage_end: for each entry, @stage_tail after it.
- * @routes: reachable destinations by their hash; @zero is 1 in a free place.
- */
+/* struct homa_svc_way - a destination that can be reached */
+struct homa_svc_way {
+	/* Its member @zero is 1 in a place that is free. */
+	struct homa_addr addr;
+	/* The address's hash under the attachment's key, which ids of requests contain. */
+	u64 hash;
+};
+
+/* struct homa_svc_ring - a submission ring. Its lock protects all members. */
 struct homa_svc_ring {
 	struct homa_turn lock;
+	/* Entries that this process has filled, and that homad had taken when it was last
+	 * looked; both count up for ever. */
 	u32 tail, head;
+	/* Bytes beside the ring that were filled, and that are free again; both count up for
+	 * ever. */
 	u32 stage_tail, stage_head;
-	struct homa_addr routes[HOMA_SVC_ROUTES];
+	/* The destinations that this ring's threads asked for, where route() says. */
+	struct homa_svc_way routes[HOMA_SVC_ROUTES];
+	/* For each entry, what @stage_tail was when it had been filled. */
 	u32 stage_end[HOMA_SHM_SQ_ENTRIES];
 } __attribute__((aligned(64)));
 
@@ -95,54 +112,56 @@ enum homa_svc_slot_state {
 	HOMA_SVC_DONE, /* over, waiting for the application to take it */
 };
 
-/**
- * struct homa_svc_slot - one of our requests
- * @token: 0: free. Atomic; written by the sender, ended under the handle's lock.
- * @uses: how often it was used.
- * @next: free list.
- * @state, @gone: under the handle's lock. @gone: aborted; for the application it is
- *	over, and the place is free when homad has said so, too.
- * @is_private, @peer, @port, @cookie, @length: what was asked for; written before
- *	@token.
- */
+/* struct homa_svc_slot - the place of one request of this handle */
 struct homa_svc_slot {
+	/* The name of the request towards homad; 0: none is open here. The sender writes it, who
+	 * ends the request clears it under the handle's lock. Atomic. */
 	u64 token;
-	u64 uses;
+	/* The id that the application knows; 0: the place is free. It is written before @token
+	 * and cleared after it. Atomic. */
+	u64 id;
+	/* What the sender asked for, @peer, @port, @length and @is_private too; written before
+	 * @token. */
 	u64 cookie;
 	struct homa_addr peer;
+	/* The next place of the free list. */
 	u32 next;
 	u32 length;
 	u16 port;
+	/* An enum homa_svc_slot_state; under the handle's lock. */
 	u8 state;
+	/* It was aborted: for the application it is over, and the place is free when homad says
+	 * so, too. Under the handle's lock. */
 	u8 gone;
 	u8 is_private;
+	/* Threads that began to wait for it by its id, at most 2; under the handle's lock. */
+	u8 waits;
 };
 
-/**
- * struct homa_svc_item - a message that waits for the application
- * @list: in homa_svc.ready; free requests: in homa_svc.items.
- * @pool, @generation: of the attachment it came by, which lives only as long as
- *	pieces of messages in it are held; this one may have none.
- */
+/* struct homa_svc_item - a message that waits for the application */
 struct homa_svc_item {
+	/* Links it into homa_svc.ready, or into homa_svc.items while it is free. */
 	struct homa_list list;
+	/* Messages of both kinds are taken in this order. */
 	u64 order;
+	/* Those of the attachment by which it came. @pool is mapped as long as a piece of a
+	 * message in it is held, so it may be gone if this message has no piece. */
 	u8 *pool;
 	u32 generation;
 	struct homa_cqe cqe;
 };
 
-/**
- * struct homa_svc_waiter - a thread inside homa_receive(), on its stack
- * @list: in homa_svc.waiters.
- * @token: the one request waited for, or 0.
- * @flags: HOMA_RECV_REQUEST, HOMA_RECV_RESPONSE; 0 with @token.
- */
+/* struct homa_svc_waiter - a thread inside homa_receive(), on its stack */
 struct homa_svc_waiter {
+	/* Links it into homa_svc.waiters. */
 	struct homa_list list;
+	/* Whoever finds a message for it fills this. */
 	struct homa_message *msg;
+	/* The one request that it waits for; 0: any that @flags allow. */
 	u64 token;
+	/* HOMA_RECV_REQUEST, HOMA_RECV_RESPONSE; 0 with @token. */
 	u32 flags;
+	/* What its call returns, once @done is set. */
 	int result;
 	bool done;
 	struct homa_wake wake;
@@ -161,6 +180,7 @@ enum homa_svc_state {
 #define HOMA_SVC_COUNTERS(X)                                               \
 	X(blocks, "times a receive slept")                                 \
 	X(handoffs, "messages handed to another waiting thread")           \
+	X(batched, "messages taken in one turn with another one")          \
 	X(kicks, "times homad had to be woken")                            \
 	X(ring_waits, "times a submission waited for room")                \
 	X(routes, "questions whether a destination can be reached")        \
@@ -176,87 +196,112 @@ struct homa_svc_counters {
 #undef X
 };
 
-/**
- * struct homa_svc - an open handle; under @lock unless said
- * @all: in the list of handles of this process.
- * @path: of the attach socket. @rcvbuf, @region: for each attachment.
- * @spin, @never_sleep: patience of the poller.
- * @state: enum homa_svc_state; atomic.
- * @closing: atomic.
- * @inside: threads in calls that may sleep; atomic.
- * @ctl: a question to homad is under way; also changes of @att.
- * @att: present attachment, also while @state is LOST. Changes under @ctl,
- *	@lock, @release_lock and all ring locks, so one of them is enough to read.
- * @old: former ones that somebody still needs; under @release_lock.
- * @bound, @listen: port to be bound again, HOMA_CTL_LISTEN_*; under @ctl.
- * @next_try, @backoff: of attaching again, ns; under @ctl.
- * @nudge_fd: eventfd that wakes the poller.
- * @cq_head, @cq_tail: ours; homad's as last seen.
- * @ready: messages nobody has taken, by kind; @order stamps them.
- * @ready_count: of them, over both.
- * @items: free items for requests; @chunks: where they come from.
- * @poller: who looks at the ring; @blocked: it sleeps.
- * @fresh: slots never used begin here; @free: tag and 1 + first free one; atomic.
- * @sqs: rings that homad looks at. @rings_given, @ring_of: 1 + the ring of a
- *	thread. Atomic.
- * @requests: by the low bits of their token, the last request that came with them,
- *	with HOMA_SVC_ANSWERED if it was answered; atomic words.
- * @routes_since, @routes_asked: questions for a route in this second; under @ctl.
- * @release_tail, @release_shown: ours; what homad may see. Under @release_lock.
- * @ep_fd: homa_fd(), or -1; the rest of its parts beside it, see fd.c.
- * @rx_bytes, @failed: for metrics.
- */
+/* struct homa_svc - an open handle. Its lock protects a member that says nothing else. */
 struct homa_svc {
 	struct homa_turn lock;
+	/* An enum homa_svc_state; atomic. */
 	u32 state;
+	/* The handle is being closed; atomic. */
 	u32 closing;
+	/* Threads in calls that may sleep, for which closing waits; atomic. */
 	u32 inside;
+	/* The present attachment, or the last one while the state is LOST. It changes under
+	 * @ctl, @lock, @release_lock and all ring locks, so any of them is enough to read it. */
 	struct homa_svc_att *att;
+	/* Completions that were taken, and that homad had written when it was last looked. */
 	u32 cq_head, cq_tail;
 	struct homa_svc_slot *slots;
+	/* A message that waits for the application, for each slot. */
 	struct homa_svc_item *slot_items;
+	/* By the low bits of their token, the last request that came with them, with
+	 * HOMA_SVC_ANSWERED if it was answered; atomic words. */
 	u64 *requests;
+	/* By the low bits of half an id, the slot that has it, and upper bits of the number that
+	 * was given, so that no word comes back; atomic words. */
+	u32 *names;
+	/* Threads that wait in homa_receive(), @poller too. */
 	struct homa_list waiters;
+	/* The thread that looks at the completion ring for all; NULL: none does. */
 	struct homa_svc_waiter *poller;
+	/* The poller sleeps. */
 	bool blocked;
+	/* How long the poller looks before it sleeps. */
 	struct homa_spin spin;
+	/* The application wants the poller never to sleep. */
 	bool never_sleep;
+	/* Messages that nobody has taken, by kind, and how many of both there are. */
 	struct homa_list ready[HOMA_SVC_QUEUES];
 	u32 ready_count;
+	/* Stamps them, see homa_svc_item.order. */
 	u64 order;
+	/* Free items for requests, and the memory that they come from. */
 	struct homa_list items;
 	void *chunks;
+	/* Bytes and failures that came, for homa_metrics(). */
 	u64 rx_bytes, failed;
+	/* When a waiting thread last looked whether homad lives, ns. */
 	u64 alive_at;
 
+	/* The free list of slots: a tag that changes each time, and 1 + the first of them.
+	 * Slots from @fresh on were never used. Both atomic. */
 	u64 free __attribute__((aligned(64)));
 	u32 fresh;
 	u32 max_rpcs;
+	/* Submission rings that homad looks at; those given to threads; and, by thread, 1 + its
+	 * ring. Atomic. */
 	u32 sqs;
 	u32 rings_given;
 	u8 ring_of[HOMA_SVC_THREADS];
-	u64 uses0;
+	/* HOMA_SQE_NUMBERED if this homad makes ids of numbers; changes as @att does. */
+	u8 numbering;
+	/* Numbers that were given to requests; atomic. */
+	u64 numbers;
 
 	struct homa_turn release_lock __attribute__((aligned(64)));
+	/* Pieces in the release ring, those of them that homad may see, and how many may wait to
+	 * be shown; under @release_lock. */
 	u32 release_tail, release_shown, release_batch;
+	/* Former attachments that somebody still needs; under @release_lock. */
 	struct homa_list old;
 
+	/* Who has it asks homad something; it also protects what says so. */
 	pthread_mutex_t ctl;
+	/* The attach socket. */
 	char path[108];
+	/* What the application asked for, for this attachment and later ones: bytes to receive
+	 * in, and where they shall be mapped (NULL: anywhere). */
 	size_t rcvbuf;
 	void *region;
+	/* What each new attachment binds, and its HOMA_CTL_LISTEN_*; under @ctl. */
 	u16 bound;
 	u32 listen;
+	/* Time before which homad is not looked for again, and how much later the next time is
+	 * if that is in vain, ns; atomic. */
 	u64 next_try, backoff;
+	/* Attachments so far; under @ctl. */
 	u32 generations;
+	/* When the second began in which @routes_asked questions for routes were asked, ns;
+	 * under @ctl. */
 	u64 routes_since;
 	u32 routes_asked;
+	/* An eventfd that wakes the poller. */
 	int nudge_fd;
 
+	/* homa_fd(), or -1, and its parts, see fd.c. */
 	int ep_fd, level_fd, ready_fd, timer_fd;
+	/* Receives that found nothing and do not wait, and homa_poll(): all of them, which say
+	 * when to look whether homad lives; and receives since the last message, which say when
+	 * to yield. */
 	u32 asks, vain;
-	bool level, fd_armed, fd_edges;
+	/* @level_fd can be read. */
+	bool level;
+	/* homad was told to signal the next completion at @ready_fd. */
+	bool fd_armed;
+	/* The application wants homa_fd() to be signalled for each message, not to stay readable
+	 * while there are messages. */
+	bool fd_edges;
 
+	/* Links it into the list of this process's handles. */
 	struct homa_list all;
 	struct homa_svc_counters counters;
 	struct homa_svc_ring rings[HOMA_SHM_SQS];
@@ -272,6 +317,14 @@ int homa_svc_open(void **out, const struct homa_backend_options *options,
 		  char *err, size_t errlen);
 void homa_svc_close(void *host);
 const struct homa_backend_ops *homa_svc_get(void);
+
+/* fork.c */
+void homa_svc_list_handle(struct homa_svc *c);
+void homa_svc_unlist_handle(struct homa_svc *c);
+/** homa_svc_make_socket() - a socket that no child of fork() keeps; 0 or -errno. */
+int homa_svc_make_socket(struct homa_svc_att *att);
+/** homa_svc_close_fds() - all of @att's descriptors. */
+void homa_svc_close_fds(struct homa_svc_att *att);
 
 /* attach.c */
 /** homa_svc_attach() - a new attachment; @err gets a sentence on failure. */
@@ -292,9 +345,14 @@ int homa_svc_ask(struct homa_svc_att *att, struct homa_ctl_request *request,
 		 struct homa_ctl_answer *answer, int *fds, u32 num_fds);
 /** homa_svc_next() - one packet of the records that follow an answer. */
 ssize_t homa_svc_next(struct homa_svc_att *att, void *buf, size_t size);
-/** homa_svc_question() - take @ctl, be attached, ask. */
+/** homa_svc_question() - be attached, ask. If homad ends meanwhile and the next one is there
+ *  at once, that one is asked: the question must mean the same to both. */
 int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
 		      struct homa_ctl_answer *answer, int *fd);
+/** homa_svc_question_of() - ask the homad of the handle's @att, no other one. */
+int homa_svc_question_of(struct homa_svc *c, struct homa_svc_att *att,
+			 struct homa_ctl_request *request, struct homa_ctl_answer *answer,
+			 int *fd);
 int homa_svc_bind(void *host, uint16_t port);
 int homa_svc_getsockname(void *host, struct sockaddr_storage *addr);
 uint16_t homa_svc_udp_port(void *host);
@@ -307,6 +365,9 @@ int homa_svc_error(const struct homa_svc *c);
 void homa_svc_check(struct homa_svc *c);
 /** homa_svc_lost() - under @lock: it does not. */
 void homa_svc_lost(struct homa_svc *c, u32 state);
+/** homa_svc_ended() - under @lock: the connection is of no use; homad may have said why. */
+void homa_svc_ended(struct homa_svc *c);
+bool homa_svc_hung_up(const struct homa_svc_att *att);
 /** homa_svc_revive() - without locks: attach again if the time has come.
  *  0: attached; else the error of a call. */
 int homa_svc_revive(struct homa_svc *c);
@@ -318,6 +379,8 @@ struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c);
 /** homa_svc_begin() - a ring, locked, with room for an entry and @staged bytes;
  *  we are attached. May wait. */
 int homa_svc_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **ring);
+/** homa_svc_try_begin() - the same without waiting: -EAGAIN. */
+int homa_svc_try_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **ring);
 /** homa_svc_entry() - the entry to fill. */
 struct homa_sqe *homa_svc_entry(struct homa_svc *c, struct homa_svc_ring *ring);
 /** homa_svc_stage() - where its @bytes go, and at which offset of segment 0. */
@@ -330,6 +393,12 @@ void homa_svc_kick(struct homa_svc *c, struct homa_svc_att *att);
 /* long.c */
 int homa_svc_long_get(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset);
+/** homa_svc_long_ask() - the same without waiting for room in the ring: -EAGAIN. */
+int homa_svc_long_ask(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
+		      u32 *segment, u32 *offset);
+/** homa_svc_long_try() - the same without waiting or asking homad: -EAGAIN. */
+int homa_svc_long_try(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
+		      u32 *segment, u32 *offset);
 void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset);
 u64 homa_svc_long_used(struct homa_svc_att *att);
 
@@ -337,7 +406,11 @@ u64 homa_svc_long_used(struct homa_svc_att *att);
 int homa_svc_slots_init(struct homa_svc *c);
 void homa_svc_slots_free(struct homa_svc *c);
 void homa_svc_slots_limit(struct homa_svc *c, u32 max_rpcs);
-struct homa_svc_slot *homa_svc_slot_get(struct homa_svc *c, u64 *token);
+/** homa_svc_slot_get() - with a ring's lock: a free one, its @id and its @token, for a
+ *  request to an address with @hash. */
+struct homa_svc_slot *homa_svc_slot_get(struct homa_svc *c, u64 hash, u64 *token);
+/** homa_svc_token() - of the open request with this id, or HOMA_SVC_NO_TOKEN. */
+u64 homa_svc_token(struct homa_svc *c, u64 id);
 void homa_svc_slot_put(struct homa_svc *c, struct homa_svc_slot *slot);
 /** homa_svc_slot() - of an open request, NULL: there is none of that name. */
 static inline struct homa_svc_slot *homa_svc_slot(struct homa_svc *c, u64 token)
@@ -358,10 +431,13 @@ static inline void homa_svc_slot_open(struct homa_svc_slot *slot, u64 token)
 /** homa_svc_unlearn() - with the ring's lock: ask again for @to, NULL: for all. */
 void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to);
 int homa_svc_request(void *host, const struct sockaddr *dest,
-		     const struct homa_out *out, uint64_t cookie,
+		     const struct homa_message_out *out, uint64_t cookie,
 		     unsigned int flags, uint64_t *id);
 int homa_svc_reply(void *host, const struct homa_message *request,
-		   const struct homa_out *out);
+		   const struct homa_message_out *out);
+int homa_svc_reject(void *host, const struct homa_message *request, int error);
+int homa_svc_wait_send(void *host, size_t length, int64_t timeout_ns);
+int homa_svc_alive(void *host, const struct homa_message *request);
 int homa_svc_abort(void *host, uint64_t id, int error);
 
 /* complete.c: under @lock */
@@ -391,6 +467,9 @@ static inline bool homa_svc_pending(const struct homa_svc *c)
 /* wait.c */
 int homa_svc_receive(void *host, struct homa_message *msg, uint64_t id,
 		     unsigned int flags, int64_t timeout_ns);
+int homa_svc_receive_batch(void *host, struct homa_message *msgs,
+			   unsigned int n, unsigned int flags,
+			   int64_t timeout_ns);
 int homa_svc_poll(void *host);
 /** homa_svc_end_waits() - under @lock; returns when no thread is inside. */
 void homa_svc_end_waits(struct homa_svc *c);

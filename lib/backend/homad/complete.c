@@ -44,7 +44,8 @@ static void own_pieces(struct homa_svc_att *att, const struct homa_cqe *cqe)
 	u32 i;
 
 	for (i = 0; i < cqe->num_pages; i++)
-		att->out[cqe->pages[i] / HOMA_SVC_GRANULE] = 1;
+		__atomic_store_n(&att->out[cqe->pages[i] / HOMA_SVC_GRANULE], 1,
+				 __ATOMIC_RELAXED);
 	__atomic_store_n(&att->pieces_taken, att->pieces_taken + cqe->num_pages,
 			 __ATOMIC_RELAXED);
 }
@@ -73,7 +74,9 @@ static void fill(struct homa_svc *c, u8 *pool, u32 generation,
 
 	msg->kind = (enum homa_kind)cqe->kind;
 	msg->error = cqe->kind == HOMA_CQE_FAILED ? -(int)cqe->error : 0;
-	msg->id = cqe->kind == HOMA_CQE_REQUEST ? cqe->id : cqe->token << 1;
+	msg->id = cqe->kind == HOMA_CQE_REQUEST ?
+			  cqe->id :
+			  c->slots[cqe->token & 0xffff].id;
 	msg->cookie = cqe->cookie;
 	msg->length = cqe->length;
 	msg->iovcnt = (int)cqe->num_pages;
@@ -207,11 +210,27 @@ static void let_go(struct homa_svc *c, struct homa_svc_slot *slot)
 		homa_svc_slot_put(c, slot);
 }
 
+/* There is nothing more to wait for by this name. */
+static void end_waiters(struct homa_svc *c, u64 token)
+{
+	struct homa_list *node = c->waiters.next;
+
+	while (node != &c->waiters) {
+		struct homa_svc_waiter *w =
+			homa_container_of(node, struct homa_svc_waiter, list);
+
+		node = node->next;
+		if (w->token == token)
+			finish(c, w, NULL, -ENOENT);
+	}
+}
+
 /* Our request is over: @cqe says how. */
 static void respond(struct homa_svc *c, struct homa_svc_slot *slot,
 		    const struct homa_cqe *cqe, struct homa_svc_waiter *self)
 {
 	struct homa_svc_waiter *w;
+	bool crowded;
 
 	if (cqe->kind == HOMA_CQE_FAILED) {
 		c->failed++;
@@ -220,9 +239,13 @@ static void respond(struct homa_svc *c, struct homa_svc_slot *slot,
 	}
 	w = pick(c, cqe, self);
 	if (likely(w != NULL)) {
+		/* One that found it at its first look was not counted. */
+		crowded = slot->waits > homa_list_linked(&w->list);
 		fill(c, c->att->pool, c->att->generation, cqe, w->msg);
 		let_go(c, slot);
 		finish(c, w, self, 0);
+		if (unlikely(crowded))
+			end_waiters(c, cqe->token);
 	} else {
 		slot->state = HOMA_SVC_DONE;
 		queue(c, &c->slot_items[slot - c->slots], cqe);
@@ -263,17 +286,9 @@ static bool got_request(struct homa_svc *c, const struct homa_cqe *cqe,
 void homa_svc_forget(struct homa_svc *c, u64 token)
 {
 	struct homa_svc_slot *slot = homa_svc_slot(c, token);
-	struct homa_list *node = c->waiters.next;
 	struct homa_svc_item *item;
 
-	while (node != &c->waiters) {
-		struct homa_svc_waiter *w =
-			homa_container_of(node, struct homa_svc_waiter, list);
-
-		node = node->next;
-		if (w->token == token)
-			finish(c, w, NULL, -ENOENT);
-	}
+	end_waiters(c, token);
 	if (!slot || slot->state != HOMA_SVC_DONE)
 		return;
 	item = &c->slot_items[slot - c->slots];

@@ -107,25 +107,57 @@ ssize_t homa_svc_next(struct homa_svc_att *att, void *buf, size_t size)
 	return n;
 }
 
-int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
-		      struct homa_ctl_answer *answer, int *fd)
+/* false: @att has ended, or does now. @by_itself: homad hung up, it was not late or strange. */
+static bool is_told(struct homa_svc *c, struct homa_svc_att *att,
+		    struct homa_ctl_request *request, struct homa_ctl_answer *answer, int *fd,
+		    bool *by_itself)
 {
-	int rc = homa_svc_revive_locked(c);
-
-	if (rc)
-		return rc;
-	rc = homa_svc_ask(c->att, request, answer, fd, fd ? 1 : 0);
-	if (!rc) {
+	if (!homa_svc_ask(att, request, answer, fd, fd ? 1 : 0)) {
 		/* What is wrong with a route we say better. */
 		memcpy(why, answer->text, sizeof(why));
 		if (!answer->error || request->op == HOMA_CTL_ROUTE)
 			why[0] = '\0';
-		return answer->error;
+		return true;
 	}
 	homa_turn_lock(&c->lock);
-	homa_svc_lost(c, HOMA_SVC_LOST);
+	*by_itself = homa_svc_hung_up(att);
+	homa_svc_ended(c);
 	homa_turn_unlock(&c->lock);
-	return -ECONNREFUSED;
+	return false;
+}
+
+static int error_without_homad(const struct homa_svc *c)
+{
+	int rc = homa_svc_error(c);
+
+	return rc ? rc : -ECONNREFUSED;
+}
+
+int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
+		      struct homa_ctl_answer *answer, int *fd)
+{
+	bool by_itself = true;
+	int i, rc;
+
+	/* Twice: it may end because of what it is asked. */
+	for (i = 0; i < 2 && by_itself; i++) {
+		rc = homa_svc_revive_locked(c);
+		if (rc)
+			return rc;
+		if (is_told(c, c->att, request, answer, fd, &by_itself))
+			return answer->error;
+	}
+	return error_without_homad(c);
+}
+
+int homa_svc_question_of(struct homa_svc *c, struct homa_svc_att *att,
+			 struct homa_ctl_request *request, struct homa_ctl_answer *answer,
+			 int *fd)
+{
+	bool by_itself;
+
+	return is_told(c, att, request, answer, fd, &by_itself) ? answer->error :
+								  error_without_homad(c);
 }
 
 int homa_svc_bind(void *host, uint16_t port)

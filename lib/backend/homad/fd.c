@@ -143,7 +143,7 @@ int homa_svc_fd_attach(struct homa_svc *c, struct homa_svc_att *att)
 	struct homa_ctl_request request = { .op = HOMA_CTL_READY_FD,
 					    .bytes = c->fd_edges };
 	struct homa_ctl_answer answer;
-	int fd, rc;
+	int fd, old, rc;
 
 	rc = homa_svc_ask(att, &request, &answer, &fd, 1);
 	if (!rc)
@@ -154,9 +154,11 @@ int homa_svc_fd_attach(struct homa_svc *c, struct homa_svc_att *att)
 		return rc;
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	homa_turn_lock(&c->lock);
-	if (c->ready_fd >= 0)
-		close(c->ready_fd);
+	/* A child of fork() closes what is said here: never one that is closed already. */
+	old = c->ready_fd;
 	c->ready_fd = fd;
+	if (old >= 0)
+		close(old);
 	c->fd_armed = false;
 	rc = watch(c, fd, EPOLLIN);
 	if (!rc)
@@ -166,6 +168,23 @@ int homa_svc_fd_attach(struct homa_svc *c, struct homa_svc_att *att)
 	set_timer(c, 0);
 	homa_turn_unlock(&c->lock);
 	return rc;
+}
+
+/* The same for the homad that the handle has, if there is one. If it has just ended, the time to
+ * try again is what the set says. */
+static int attach_now(struct homa_svc *c)
+{
+	int rc;
+
+	if (homa_svc_state(c) != HOMA_SVC_UP)
+		return 0;
+	rc = homa_svc_fd_attach(c, c->att);
+	if (rc != -ECONNRESET)
+		return rc;
+	homa_turn_lock(&c->lock);
+	homa_svc_ended(c);
+	homa_turn_unlock(&c->lock);
+	return 0;
 }
 
 static int make_set(struct homa_svc *c)
@@ -187,9 +206,11 @@ void homa_svc_fd_close(struct homa_svc *c)
 	u32 i;
 
 	for (i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
-		if (*fds[i] >= 0)
-			close(*fds[i]);
+		int fd = *fds[i];
+
 		*fds[i] = -1;
+		if (fd >= 0)
+			close(fd);
 	}
 }
 
@@ -205,8 +226,8 @@ int homa_svc_fd(void *host)
 		homa_turn_lock(&c->lock);
 		rc = make_set(c);
 		homa_turn_unlock(&c->lock);
-		if (!rc && homa_svc_state(c) == HOMA_SVC_UP)
-			rc = homa_svc_fd_attach(c, c->att);
+		if (!rc)
+			rc = attach_now(c);
 		homa_turn_lock(&c->lock);
 		if (rc)
 			homa_svc_fd_close(c);
@@ -226,8 +247,8 @@ int homa_svc_fd_edges(void *host)
 
 	pthread_mutex_lock(&c->ctl);
 	c->fd_edges = true;
-	if (c->ep_fd >= 0 && homa_svc_state(c) == HOMA_SVC_UP)
-		rc = homa_svc_fd_attach(c, c->att);
+	if (c->ep_fd >= 0)
+		rc = attach_now(c);
 	homa_turn_lock(&c->lock);
 	homa_svc_fd_touch(c);
 	homa_turn_unlock(&c->lock);

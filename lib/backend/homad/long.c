@@ -11,6 +11,7 @@
 #include "client.h"
 
 #define ROUND 65536u
+#define SEGMENT_MOST ((u64)8 << 20)
 
 static int get(struct homa_svc_att *att, u32 bytes, u32 *segment, u32 *offset)
 {
@@ -50,7 +51,8 @@ u64 homa_svc_long_used(struct homa_svc_att *att)
 	return used;
 }
 
-static int add_segment(struct homa_svc_att *att, int fd, u64 bytes)
+/* Segments before it that homad made and we did not get stay empty. */
+static int add_segment(struct homa_svc_att *att, u32 segment, int fd, u64 bytes)
 {
 	struct homa_svc_heap heap;
 	void *mem;
@@ -65,19 +67,32 @@ static int add_segment(struct homa_svc_att *att, int fd, u64 bytes)
 		return -ENOMEM;
 	}
 	homa_turn_lock(&att->heap_lock);
-	att->seg[att->num_segs] = mem;
-	att->seg_bytes[att->num_segs] = bytes;
-	att->heap[att->num_segs] = heap;
-	att->num_segs++;
+	att->seg[segment] = mem;
+	att->seg_bytes[segment] = bytes;
+	att->heap[segment] = heap;
+	att->num_segs = segment + 1;
 	homa_turn_unlock(&att->heap_lock);
 	return 0;
 }
 
-/* As large as the first one if homad allows, else as large as needed. */
-static int grow(struct homa_svc *c, struct homa_svc_att *att, u32 bytes)
+/* As large as all so far, so that there are few of them, up to a limit; if homad does
+ * not allow that, as large as needed. */
+static u64 next_size(const struct homa_svc_att *att)
 {
-	u64 sizes[2] = { att->seg_bytes[0],
-			 ((u64)bytes + ROUND - 1) / ROUND * ROUND };
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < att->num_segs; i++)
+		sum += att->seg_bytes[i];
+	return sum < SEGMENT_MOST ? (sum + ROUND - 1) / ROUND * ROUND : SEGMENT_MOST;
+}
+
+/* Another segment for the attachment that there is when homad answers: it may be a new one. */
+static int grow(struct homa_svc *c, u32 bytes)
+{
+	u64 needed = ((u64)bytes + ROUND - 1) / ROUND * ROUND;
+	u64 usual = next_size(c->att);
+	u64 sizes[2] = { usual > needed ? usual : needed, needed };
 	struct homa_ctl_answer answer = { 0 };
 	int i, fd = -1, rc = -ENOBUFS;
 
@@ -94,20 +109,19 @@ static int grow(struct homa_svc *c, struct homa_svc_att *att, u32 bytes)
 		return rc;
 	if (fd < 0)
 		return -EMFILE;
-	if (c->att != att) {
-		close(fd);
-		return 0;
-	}
-	if (answer.segment != att->num_segs || answer.data_bytes < bytes) {
+	if (answer.segment < c->att->num_segs || answer.segment >= HOMA_SHM_SEGMENTS ||
+	    answer.data_bytes < bytes) {
 		close(fd);
 		return -EPROTO;
 	}
-	return add_segment(att, fd, answer.data_bytes);
+	return add_segment(c->att, answer.segment, fd, answer.data_bytes);
 }
 
+/* -EAGAIN: the homad of @att has ended meanwhile; what it gave is of no use any more. */
 static int make_room(struct homa_svc *c, struct homa_svc_att *att, u32 bytes,
 		     u32 *segment, u32 *offset)
 {
+	bool ended;
 	int rc;
 
 	homa_turn_lock(&c->lock);
@@ -121,31 +135,84 @@ static int make_room(struct homa_svc *c, struct homa_svc_att *att, u32 bytes,
 	rc = get(att, bytes, segment, offset);
 	if (rc && c->att == att && att->num_segs < HOMA_SHM_SEGMENTS &&
 	    att->num_segs < att->answer.max_segments) {
-		rc = grow(c, att, bytes);
-		if (!rc)
+		rc = grow(c, bytes);
+		if (!rc && c->att == att)
 			rc = get(att, bytes, segment, offset);
 	}
+	ended = c->att != att || homa_svc_state(c) != HOMA_SVC_UP;
 	pthread_mutex_unlock(&c->ctl);
+	if (ended)
+		return -EAGAIN;
 	return rc ? -ENOBUFS : 0;
 }
 
-/* On success the caller has a reference to @att. */
+/* In the attachment that there is now, to which the caller gets a reference; unlocks @ring. */
+static int first_look(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
+		      struct homa_svc_att **att, u32 *segment, u32 *offset)
+{
+	*att = c->att;
+	homa_svc_att_get(*att);
+	homa_turn_unlock(&ring->lock);
+	return get(*att, bytes, segment, offset);
+}
+
+/* The same, and homad is asked for more if need be. On success the caller has a reference to
+ * @att; -EAGAIN: homad has ended meanwhile. */
+static int look_and_ask(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
+			struct homa_svc_att **att, u32 *segment, u32 *offset)
+{
+	int rc = first_look(c, ring, bytes, att, segment, offset);
+
+	if (rc)
+		rc = make_room(c, *att, bytes, segment, offset);
+	if (rc)
+		homa_svc_att_put(*att);
+	return rc;
+}
+
+/* When homad ends while it is asked, the next one is: homa_svc_begin() attaches to it, or says
+ * that there is none. */
 int homa_svc_long_get(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset)
 {
 	struct homa_svc_ring *ring;
 	int rc;
 
-	rc = homa_svc_begin(c, 0, &ring);
+	do {
+		rc = homa_svc_begin(c, 0, &ring);
+		if (!rc)
+			rc = look_and_ask(c, ring, bytes, att, segment, offset);
+	} while (rc == -EAGAIN);
+	return rc;
+}
+
+int homa_svc_long_ask(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
+		      u32 *segment, u32 *offset)
+{
+	struct homa_svc_ring *ring;
+	int rc = homa_svc_try_begin(c, 0, &ring);
+
+	return rc ? rc : look_and_ask(c, ring, bytes, att, segment, offset);
+}
+
+int homa_svc_long_try(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
+		      u32 *segment, u32 *offset)
+{
+	struct homa_svc_ring *ring;
+	int rc = homa_svc_try_begin(c, 0, &ring);
+
 	if (rc)
 		return rc;
-	*att = c->att;
-	homa_svc_att_get(*att);
-	homa_turn_unlock(&ring->lock);
-	rc = get(*att, bytes, segment, offset);
-	if (rc)
-		rc = make_room(c, *att, bytes, segment, offset);
+	rc = first_look(c, ring, bytes, att, segment, offset);
+	if (rc && homa_turn_trylock(&c->lock)) {
+		/* What completions give back; none are taken out of another one's turn. */
+		if (homa_svc_state(c) == HOMA_SVC_UP)
+			homa_svc_drain(c, NULL);
+		homa_svc_fd_touch(c);
+		homa_turn_unlock(&c->lock);
+		rc = get(*att, bytes, segment, offset);
+	}
 	if (rc)
 		homa_svc_att_put(*att);
-	return rc;
+	return rc ? -EAGAIN : 0;
 }

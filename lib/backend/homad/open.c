@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Opening and closing a handle of the service host. A child of fork() has copies
- * of our descriptors, and with them homad would not see its parent die: so they
- * are closed there, and nothing else is touched.
+ * Opening and closing a handle of the service host.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,58 +14,6 @@
 
 #define SPIN_DEFAULT_US 50 /* as in options.c */
 #define SPIN_MIN_US 5
-
-static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct homa_list handles = { &handles, &handles };
-
-static void before_fork(void)
-{
-	pthread_mutex_lock(&handles_lock);
-}
-
-static void in_parent(void)
-{
-	pthread_mutex_unlock(&handles_lock);
-}
-
-static void close_one(int fd)
-{
-	if (fd >= 0)
-		close(fd);
-}
-
-static void in_child(void)
-{
-	struct homa_list *node;
-
-	for (node = handles.next; node != &handles; node = node->next) {
-		struct homa_svc *c =
-			homa_container_of(node, struct homa_svc, all);
-
-		close_one(c->att->sock);
-		close_one(c->att->wake_fd);
-		close_one(c->att->kick_fd);
-		close_one(c->nudge_fd);
-		homa_svc_fd_close(c);
-	}
-	homa_list_init(&handles);
-	pthread_mutex_unlock(&handles_lock);
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(before_fork, in_parent, in_child);
-}
-
-static void list_handle(struct homa_svc *c)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, watch_forks);
-	pthread_mutex_lock(&handles_lock);
-	homa_list_add_tail(&handles, &c->all);
-	pthread_mutex_unlock(&handles_lock);
-}
 
 /* The default adapts downwards, what a program asks for does not. */
 static void set_spin(struct homa_svc *c, int32_t spin_us)
@@ -168,7 +114,7 @@ int homa_svc_open(void **out, const struct homa_backend_options *options,
 	if (rc)
 		goto fail;
 	homa_svc_adopt(c, att);
-	list_handle(c);
+	homa_svc_list_handle(c);
 	*out = c;
 	return 0;
 fail:
@@ -185,9 +131,7 @@ void homa_svc_close(void *host)
 {
 	struct homa_svc *c = host;
 
-	pthread_mutex_lock(&handles_lock);
-	homa_list_del(&c->all);
-	pthread_mutex_unlock(&handles_lock);
+	homa_svc_unlist_handle(c);
 	homa_turn_lock(&c->lock);
 	__atomic_store_n(&c->closing, 1, __ATOMIC_SEQ_CST);
 	homa_svc_end_waits(c);
@@ -208,6 +152,7 @@ const struct homa_backend_ops *homa_svc_get(void)
 		.request = homa_svc_request,
 		.reply = homa_svc_reply,
 		.receive = homa_svc_receive,
+		.receive_batch = homa_svc_receive_batch,
 		.release = homa_svc_release,
 		.abort = homa_svc_abort,
 		.fd = homa_svc_fd,
@@ -219,6 +164,9 @@ const struct homa_backend_ops *homa_svc_get(void)
 		.release_pages = homa_svc_release_pages,
 		.rpcs = homa_svc_rpcs,
 		.shutdown = homa_svc_shutdown,
+		.reject = homa_svc_reject,
+		.alive = homa_svc_alive,
+		.wait_send = homa_svc_wait_send,
 	};
 
 	return &ops;

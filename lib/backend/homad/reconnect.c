@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "client.h"
 #include "homa_clock.h"
@@ -80,19 +81,30 @@ void homa_svc_lost(struct homa_svc *c, u32 state)
 	}
 	__atomic_store_n(&c->backoff, BACKOFF_MIN, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->next_try, 0, __ATOMIC_RELAXED);
-	if (state != HOMA_SVC_SHUT)
+	if (state != HOMA_SVC_SHUT) {
 		c->counters.losses++;
+		/* It may live, and would keep our port as long as we are connected. */
+		shutdown(c->att->sock, SHUT_RDWR);
+	}
 	if (c->ep_fd >= 0)
 		homa_svc_fd_detach(c);
 	homa_svc_fd_touch(c);
 	wake_all(c);
 }
 
-static bool hung_up(int fd)
+bool homa_svc_hung_up(const struct homa_svc_att *att)
 {
-	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+	struct pollfd p = { .fd = att->sock, .events = POLLRDHUP };
 
 	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+void homa_svc_ended(struct homa_svc *c)
+{
+	/* Set before it hangs up. */
+	u32 state = __atomic_load_n(&c->att->queues->h.state, __ATOMIC_ACQUIRE);
+
+	homa_svc_lost(c, state == HOMA_SHM_EVICTED ? HOMA_SVC_EVICTED : HOMA_SVC_LOST);
 }
 
 void homa_svc_check(struct homa_svc *c)
@@ -102,14 +114,10 @@ void homa_svc_check(struct homa_svc *c)
 
 	if (homa_svc_state(c) != HOMA_SVC_UP)
 		return;
-	if (state == HOMA_SHM_RUNNING && !hung_up(c->att->sock))
+	if (state == HOMA_SHM_RUNNING && !homa_svc_hung_up(c->att))
 		return;
-	/* Set before it hangs up. */
-	state = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-	if (state == HOMA_SHM_CLOSED)
-		return;
-	homa_svc_lost(c, state == HOMA_SHM_EVICTED ? HOMA_SVC_EVICTED :
-						     HOMA_SVC_LOST);
+	if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != HOMA_SHM_CLOSED)
+		homa_svc_ended(c);
 }
 
 static int listen_again(struct homa_svc *c, struct homa_svc_att *att)

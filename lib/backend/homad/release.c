@@ -64,11 +64,14 @@ static void wait_for_room(struct homa_svc *c)
 static int put(struct homa_svc *c, struct homa_svc_att *att, u32 page)
 {
 	struct homa_shm_queues *q = att->queues;
+	u8 *out;
 
-	if (page >= att->pool_bytes || page % HOMA_SVC_GRANULE ||
-	    !att->out[page / HOMA_SVC_GRANULE])
+	if (page >= att->pool_bytes || page % HOMA_SVC_GRANULE)
 		return -EINVAL;
-	att->out[page / HOMA_SVC_GRANULE] = 0;
+	out = &att->out[page / HOMA_SVC_GRANULE];
+	if (!__atomic_load_n(out, __ATOMIC_RELAXED))
+		return -EINVAL;
+	__atomic_store_n(out, 0, __ATOMIC_RELAXED);
 	att->pieces_released++;
 	if (att != c->att || homa_svc_state(c) != HOMA_SVC_UP)
 		return 0;

@@ -62,15 +62,19 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Is it open to the application, as homad says it is? */
-static bool is_open(struct homa_svc *c, const struct homa_ctl_rpc *rpc)
+/* Is it open to the application, as homad says it is? Then it gets the id that the
+ * application knows. */
+static bool is_open(struct homa_svc *c, struct homa_ctl_rpc *rpc)
 {
 	const struct homa_svc_slot *slot;
 
 	if (!rpc->client)
 		return true;
 	slot = homa_svc_slot(c, rpc->id);
-	return slot && !slot->gone && slot->state == HOMA_SVC_OPEN;
+	if (!slot || slot->gone || slot->state != HOMA_SVC_OPEN)
+		return false;
+	rpc->id = slot->id;
+	return true;
 }
 
 /* Of one that is over and not taken yet. */
@@ -80,7 +84,7 @@ static void show_done(struct homa_svc *c, u32 index, struct homa_ctl_rpc *rpc)
 	const struct homa_cqe *cqe = &c->slot_items[index].cqe;
 
 	*rpc = (struct homa_ctl_rpc){
-		.id = slot->token,
+		.id = slot->id,
 		.cookie = slot->cookie,
 		.encap = slot->peer.encap,
 		.port = slot->port,
@@ -153,12 +157,8 @@ int homa_svc_rpcs(void *host,
 		homa_turn_unlock(&c->lock);
 	}
 	pthread_mutex_unlock(&c->ctl);
-	for (i = 0; i < total && !rc; i++) {
-		/* We are their client: our name for it, not homad's. */
-		if (rpcs[i].client)
-			rpcs[i].id <<= 1;
+	for (i = 0; i < total && !rc; i++)
 		visit(arg, &rpcs[i]);
-	}
 	free(rpcs);
 	return rc ? rc : (int)total;
 }

@@ -7,20 +7,23 @@
 #include <errno.h>
 #include <string.h>
 #include "client.h"
+#include "homa_hash.h"
 #include "homa_sockaddr.h"
 
 /**
  * struct outgoing - a message on its way into shared memory
  * @att: with a long one: the attachment it lies in, referred to; else NULL.
+ * @nonblock: -EAGAIN instead of waiting.
  */
 struct outgoing {
-	const struct homa_out *out;
+	const struct homa_message_out *out;
 	u32 length;
 	struct homa_svc_att *att;
 	u32 segment, offset;
+	bool nonblock;
 };
 
-static void gather(u8 *to, const struct homa_out *out)
+static void gather(u8 *to, const struct homa_message_out *out)
 {
 	int i;
 
@@ -40,7 +43,8 @@ static int put_long(struct homa_svc *c, struct outgoing *o)
 	int rc;
 
 	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
-	rc = homa_svc_long_get(c, o->length, &o->att, &o->segment, &o->offset);
+	rc = (o->nonblock ? homa_svc_long_try : homa_svc_long_get)(
+		c, o->length, &o->att, &o->segment, &o->offset);
 	if (rc)
 		o->att = NULL;
 	else
@@ -71,7 +75,8 @@ static int start(struct homa_svc *c, struct outgoing *o,
 			if (rc)
 				return rc;
 		}
-		rc = homa_svc_begin(c, is_long ? 0 : o->length, ring);
+		rc = (o->nonblock ? homa_svc_try_begin : homa_svc_begin)(
+			c, is_long ? 0 : o->length, ring);
 		if (rc || !is_long || likely(c->att == o->att))
 			break;
 		/* homad has ended and is back: its memory is another one. */
@@ -100,7 +105,7 @@ static void place(struct homa_svc *c, struct homa_svc_ring *ring,
 
 /* ---- requests ---- */
 
-static struct homa_addr *route(struct homa_svc_ring *ring,
+static struct homa_svc_way *route(struct homa_svc_ring *ring,
 			       const struct homa_addr *to)
 {
 	u32 mix = homa_get_be32(to->ip + 12) ^ homa_get_be32(to->ip + 8);
@@ -115,13 +120,23 @@ void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to)
 	u32 i;
 
 	if (to) {
-		if (homa_addr_equal(route(ring, to), to))
-			route(ring, to)->zero = 1;
+		if (homa_addr_equal(&route(ring, to)->addr, to))
+			route(ring, to)->addr.zero = 1;
 		return;
 	}
 	/* The unspecified address is an address, too. */
 	for (i = 0; i < HOMA_SVC_ROUTES; i++)
-		ring->routes[i].zero = 1;
+		ring->routes[i].addr.zero = 1;
+}
+
+/* It can be reached. */
+static void learn(struct homa_svc *c, struct homa_svc_way *way,
+		  const struct homa_addr *to)
+{
+	const u64 *key = c->att->queues->h.id_key;
+
+	way->addr = *to;
+	way->hash = homa_siphash_addr(to, key[0], key[1]);
 }
 
 /* A ring, locked, and a name for the RPC; asks for the route if need be. */
@@ -129,20 +144,23 @@ static int start_request(struct homa_svc *c, struct outgoing *o,
 			 const struct homa_addr *to, struct homa_svc_ring **ring,
 			 struct homa_svc_slot **slot, u64 *token)
 {
-	bool drained = false, asked = false;
+	/* That there is no way is told by the failure as well. */
+	bool drained = false, asked = o->nonblock, known;
+	struct homa_svc_way *way;
 	int rc;
 
 	for (;;) {
 		rc = start(c, o, ring);
 		if (rc)
 			return rc;
-		if (likely(homa_addr_equal(route(*ring, to), to)) || asked) {
-			*slot = homa_svc_slot_get(c, token);
-			if (likely(*slot)) {
-				if (unlikely(asked))
-					*route(*ring, to) = *to;
+		way = route(*ring, to);
+		known = homa_addr_equal(&way->addr, to);
+		if (likely(known) || asked) {
+			if (unlikely(!known))
+				learn(c, way, to);
+			*slot = homa_svc_slot_get(c, way->hash, token);
+			if (likely(*slot))
 				return 0;
-			}
 			homa_turn_unlock(&(*ring)->lock);
 			rc = -ENOBUFS;
 			if (drained)
@@ -166,10 +184,12 @@ static int start_request(struct homa_svc *c, struct outgoing *o,
 }
 
 int homa_svc_request(void *host, const struct sockaddr *dest,
-		     const struct homa_out *out, uint64_t cookie,
+		     const struct homa_message_out *out, uint64_t cookie,
 		     unsigned int flags, uint64_t *id)
 {
-	struct outgoing o = { .out = out, .length = (u32)out->length };
+	struct outgoing o = { .out = out,
+			      .length = (u32)out->length,
+			      .nonblock = flags & HOMA_NONBLOCK };
 	struct homa_svc *c = host;
 	struct homa_svc_slot *slot;
 	struct homa_svc_ring *ring;
@@ -195,7 +215,8 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 	sqe = homa_svc_entry(c, ring);
 	*sqe = (struct homa_sqe){
 		.op = HOMA_SQE_REQUEST,
-		.flags = flags & HOMA_PRIVATE ? HOMA_SQE_PRIVATE : 0,
+		.flags = (flags & HOMA_PRIVATE ? HOMA_SQE_PRIVATE : 0) |
+			 c->numbering,
 		.port = port,
 		.encap = to.encap,
 		.cookie = cookie,
@@ -203,8 +224,8 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 	};
 	memcpy(sqe->ip, to.ip, sizeof(sqe->ip));
 	place(c, ring, &o, sqe);
+	*id = slot->id;
 	homa_svc_submit(c, ring);
-	*id = token << 1;
 	return 0;
 }
 
@@ -225,7 +246,7 @@ static int claim(struct homa_svc *c, u64 token)
 }
 
 int homa_svc_reply(void *host, const struct homa_message *request,
-		   const struct homa_out *out)
+		   const struct homa_message_out *out)
 {
 	struct outgoing o = { .out = out, .length = (u32)out->length };
 	u64 token = request->priv[HOMA_PRIV_HOST];
@@ -255,10 +276,73 @@ int homa_svc_reply(void *host, const struct homa_message *request,
 	return 0;
 }
 
+/* May this request still be answered, as far as the handle knows? */
+static bool is_asked(const struct homa_svc *c, u64 token)
+{
+	return __atomic_load_n(&c->requests[token & 0xffff], __ATOMIC_ACQUIRE) == token;
+}
+
+int homa_svc_reject(void *host, const struct homa_message *request, int error)
+{
+	u64 token = request->priv[HOMA_PRIV_HOST];
+	u32 generation = (u32)(request->priv[HOMA_PRIV_HOST + 1] >> 32);
+	struct homa_svc *c = host;
+	struct homa_svc_ring *ring;
+	struct homa_sqe *sqe;
+	int rc;
+
+	/* The homad that has it is no more, so nor is the RPC. */
+	if (homa_svc_state(c) == HOMA_SVC_LOST)
+		return 0;
+	rc = homa_svc_begin(c, 0, &ring);
+	if (rc)
+		return rc == -ECONNREFUSED ? 0 : rc;
+	if (!(c->att->queues->h.features & HOMA_SHM_CAN_REJECT))
+		rc = -EOPNOTSUPP;
+	else
+		rc = c->att->generation == generation ? claim(c, token) : 0;
+	if (unlikely(rc <= 0)) {
+		homa_turn_unlock(&ring->lock);
+		return rc;
+	}
+	sqe = homa_svc_entry(c, ring);
+	*sqe = (struct homa_sqe){ .op = HOMA_SQE_REJECT,
+				  .length = (u32)error,
+				  .token = token };
+	homa_svc_submit(c, ring);
+	return 0;
+}
+
+int homa_svc_alive(void *host, const struct homa_message *request)
+{
+	u32 generation = (u32)(request->priv[HOMA_PRIV_HOST + 1] >> 32);
+	struct homa_ctl_request question = { .op = HOMA_CTL_ALIVE,
+					     .bytes = request->priv[HOMA_PRIV_HOST] };
+	struct homa_ctl_answer answer = { 0 };
+	struct homa_svc *c = host;
+	int rc;
+
+	if (!is_asked(c, question.bytes))
+		return 0;
+	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
+	pthread_mutex_lock(&c->ctl);
+	rc = homa_svc_revive_locked(c);
+	if (!rc && c->att->generation == generation) {
+		rc = c->att->queues->h.features & HOMA_SHM_CAN_REJECT ?
+			     homa_svc_question_of(c, c->att, &question, &answer, NULL) :
+			     -EOPNOTSUPP;
+	}
+	pthread_mutex_unlock(&c->ctl);
+	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);
+	/* With homad, who asked has gone. */
+	return rc ? (rc == -ECONNREFUSED ? 0 : rc) : answer.total != 0;
+}
+
 /* ---- aborts ---- */
 
-/* The application has heard of the end already: for homad it just vanishes. */
-static int send_abort(struct homa_svc *c, u64 token)
+/* The application has heard of the end already: for homad it just vanishes. With the homad that
+ * had it, so has the RPC, and the next one's may have its token. */
+static int send_abort(struct homa_svc *c, u64 token, u32 generation)
 {
 	struct homa_svc_ring *ring;
 	struct homa_sqe *sqe;
@@ -268,6 +352,10 @@ static int send_abort(struct homa_svc *c, u64 token)
 	/* Without homad it has failed already. */
 	if (rc)
 		return rc == -ECONNREFUSED ? 0 : rc;
+	if (unlikely(c->att->generation != generation)) {
+		homa_turn_unlock(&ring->lock);
+		return 0;
+	}
 	sqe = homa_svc_entry(c, ring);
 	*sqe = (struct homa_sqe){ .op = HOMA_SQE_ABORT, .token = token };
 	homa_svc_submit(c, ring);
@@ -295,14 +383,16 @@ static int end_slot(struct homa_svc *c, u64 token, int error)
 
 static int abort_one(struct homa_svc *c, u64 token, int error)
 {
+	u32 generation;
 	int rc;
 
 	homa_turn_lock(&c->lock);
+	generation = c->att->generation;
 	homa_svc_drain(c, NULL);
 	rc = end_slot(c, token, error);
 	homa_svc_fd_touch(c);
 	homa_turn_unlock(&c->lock);
-	return rc > 0 ? send_abort(c, token) : rc;
+	return rc > 0 ? send_abort(c, token, generation) : rc;
 }
 
 /* One by one: a command for all could overtake another thread's next request. */
@@ -315,7 +405,8 @@ int homa_svc_abort(void *host, uint64_t id, int error)
 	if (rc)
 		return rc;
 	if (id)
-		return id & 1 ? -EINVAL : abort_one(c, id >> 1, error);
+		return id & 1 ? -EINVAL :
+				abort_one(c, homa_svc_token(c, id), error);
 	top = __atomic_load_n(&c->fresh, __ATOMIC_RELAXED);
 	for (i = 0; i < top && !rc; i++) {
 		u64 token = __atomic_load_n(&c->slots[i].token,

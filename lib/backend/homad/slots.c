@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Our open requests. We name them ourselves: a token is a place in this table
- * (low 16 bits) and how often the place was used, so that a stale one is noticed.
+ * (low 16 bits) and a number that is used once, so that a stale one is noticed.
  * Free places form a stack with a tag against reuse in the middle of a pop;
  * senders pop without any lock but their ring's. The last place given back is the
  * next one taken, so few cache lines are in use.
+ *
+ * An id is the one in the packets: the same number, and a hash of the address that
+ * homad computes, too (abi/shm.h). So that a place is found by it, @names has a word
+ * for each of its low bits; a number whose word belongs to an open request is passed
+ * over. There are twice as many words as places, so that is every second at most.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -27,12 +32,13 @@ int homa_svc_slots_init(struct homa_svc *c)
 	c->slots = reserve(HOMA_SVC_SLOTS * sizeof(*c->slots));
 	c->slot_items = reserve(HOMA_SVC_SLOTS * sizeof(*c->slot_items));
 	c->requests = reserve(HOMA_SVC_SLOTS * sizeof(*c->requests));
-	if (!c->slots || !c->slot_items || !c->requests)
+	c->names = reserve(HOMA_SVC_NAMES * sizeof(*c->names));
+	if (!c->slots || !c->slot_items || !c->requests || !c->names)
 		return -ENOMEM;
 	/* Another program's or another run's id should mean nothing here. */
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		return -errno;
-	c->uses0 = 1 + (u64)(seed & 0x3fffffff);
+	c->numbers = 1 + (u64)(seed & 0x3fffffff);
 	return 0;
 }
 
@@ -44,6 +50,8 @@ void homa_svc_slots_free(struct homa_svc *c)
 		munmap(c->slot_items, HOMA_SVC_SLOTS * sizeof(*c->slot_items));
 	if (c->requests)
 		munmap(c->requests, HOMA_SVC_SLOTS * sizeof(*c->requests));
+	if (c->names)
+		munmap(c->names, HOMA_SVC_NAMES * sizeof(*c->names));
 }
 
 static void push(struct homa_svc *c, u32 index)
@@ -97,17 +105,61 @@ void homa_svc_slots_limit(struct homa_svc *c, u32 max_rpcs)
 			push(c, i - 1);
 }
 
-/* With a ring's lock held, so that nothing changes under it. */
-struct homa_svc_slot *homa_svc_slot_get(struct homa_svc *c, u64 *token)
+static u32 *name_of(struct homa_svc *c, u64 id)
+{
+	return &c->names[(id >> 1) % HOMA_SVC_NAMES];
+}
+
+static u64 id_in(const struct homa_svc_slot *slot)
+{
+	return __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
+}
+
+/* An id for the slot, unless an open request has the word. The slot has the id before
+ * it has the word: whoever finds the word finds it in use. */
+static bool try_id(struct homa_svc *c, u32 index, u64 id, u64 number)
+{
+	u32 *name = name_of(c, id), old, new;
+	u64 other;
+
+	old = __atomic_load_n(name, __ATOMIC_RELAXED);
+	other = id_in(&c->slots[old & 0xffff]);
+	if (unlikely(id < 2 || (other && name_of(c, other) == name)))
+		return false;
+	__atomic_store_n(&c->slots[index].id, id, __ATOMIC_SEQ_CST);
+	new = index | (u32)(number >> HOMA_SHM_NUMBER_BITS) << 16;
+	if (likely(__atomic_compare_exchange_n(name, &old, new, false,
+					       __ATOMIC_SEQ_CST,
+					       __ATOMIC_RELAXED)))
+		return true;
+	__atomic_store_n(&c->slots[index].id, 0, __ATOMIC_RELAXED);
+	return false;
+}
+
+struct homa_svc_slot *homa_svc_slot_get(struct homa_svc *c, u64 hash, u64 *token)
 {
 	u32 found = pop(c), index = found - 1;
-	struct homa_svc_slot *slot;
+	u64 number, id;
 
 	if (unlikely(!found))
 		return NULL;
-	slot = &c->slots[index];
-	*token = (c->uses0 + slot->uses++) << 16 | index;
-	return slot;
+	do {
+		number = __atomic_fetch_add(&c->numbers, 1, __ATOMIC_RELAXED);
+		*token = number << 16 | index;
+		id = likely(c->numbering) ?
+			     (hash << (HOMA_SHM_NUMBER_BITS + 1)) + (number << 1) :
+			     *token << 1;
+	} while (unlikely(!try_id(c, index, id, number)));
+	return &c->slots[index];
+}
+
+u64 homa_svc_token(struct homa_svc *c, u64 id)
+{
+	u32 name = __atomic_load_n(name_of(c, id), __ATOMIC_RELAXED);
+	struct homa_svc_slot *slot = &c->slots[name & 0xffff];
+	u64 token = __atomic_load_n(&slot->token, __ATOMIC_ACQUIRE);
+
+	return token && id_in(slot) == id ? token : HOMA_SVC_NO_TOKEN;
 }
 
 void homa_svc_slot_put(struct homa_svc *c, struct homa_svc_slot *slot)
@@ -116,7 +168,9 @@ void homa_svc_slot_put(struct homa_svc *c, struct homa_svc_slot *slot)
 
 	slot->state = HOMA_SVC_OPEN;
 	slot->gone = 0;
+	slot->waits = 0;
 	__atomic_store_n(&slot->token, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->id, 0, __ATOMIC_RELEASE);
 	if (likely(index < c->max_rpcs))
 		push(c, index);
 }

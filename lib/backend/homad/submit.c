@@ -167,6 +167,27 @@ int homa_svc_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **out)
 	return rc;
 }
 
+int homa_svc_try_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **out)
+{
+	struct homa_svc_ring *ring = homa_svc_my_ring(c);
+	u32 which = (u32)(ring - c->rings);
+	u32 state;
+
+	*out = ring;
+	homa_turn_lock(&ring->lock);
+	state = homa_svc_state(c);
+	if (unlikely(state != HOMA_SVC_UP || !make_room(c, ring, staged))) {
+		homa_turn_unlock(&ring->lock);
+		if (state == HOMA_SVC_UP)
+			return -EAGAIN;
+		/* A receive attaches again. */
+		return state == HOMA_SVC_LOST ? -ECONNREFUSED : homa_svc_error(c);
+	}
+	if (unlikely(which >= __atomic_load_n(&c->sqs, __ATOMIC_RELAXED)))
+		show_ring(c, which);
+	return 0;
+}
+
 struct homa_sqe *homa_svc_entry(struct homa_svc *c, struct homa_svc_ring *ring)
 {
 	u32 which = (u32)(ring - c->rings);

@@ -180,8 +180,11 @@ static int passive_step(struct homa_svc *c, struct homa_svc_waiter *w, u64 until
 
 static int wait_for(struct homa_svc *c, struct homa_svc_waiter *w, u64 until)
 {
+	struct homa_svc_slot *slot = w->token ? homa_svc_slot(c, w->token) : NULL;
 	int rc = 0;
 
+	if (slot && slot->waits < 2)
+		slot->waits++;
 	homa_list_add_head(&c->waiters, &w->list);
 	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
 	while (!rc && !w->done) {
@@ -243,35 +246,70 @@ static int asked_in_vain(struct homa_svc *c, struct homa_svc_waiter *w)
 	return look(c, w);
 }
 
+/* Under the lock, which is given up while there is nothing. */
+static int receive(struct homa_svc *c, struct homa_svc_waiter *w,
+		   unsigned int flags, int64_t timeout_ns)
+{
+	u64 until;
+	int rc;
+
+	homa_list_init(&w->list);
+	rc = look(c, w);
+	if (rc == -EAGAIN && ((flags & HOMA_RECV_NONBLOCK) || !timeout_ns)) {
+		rc = asked_in_vain(c, w);
+	} else if (rc == -EAGAIN) {
+		until = timeout_ns < 0 ? HOMA_SVC_NEVER :
+					 homa_clock_ns() + (u64)timeout_ns;
+		rc = wait_for(c, w, until);
+	}
+	if (!rc)
+		c->vain = 0;
+	return rc;
+}
+
 int homa_svc_receive(void *host, struct homa_message *msg, uint64_t id,
 		     unsigned int flags, int64_t timeout_ns)
 {
 	struct homa_svc *c = host;
 	struct homa_svc_waiter w = {
 		.msg = msg,
-		.token = id >> 1,
+		.token = id ? homa_svc_token(c, id) : 0,
 		.flags = id ? 0 : flags,
 	};
-	u64 until;
 	int rc;
 
 	if (id & 1)
 		return -ENOENT;
-	homa_list_init(&w.list);
 	homa_turn_lock(&c->lock);
-	rc = look(c, &w);
-	if (rc == -EAGAIN && ((flags & HOMA_RECV_NONBLOCK) || !timeout_ns)) {
-		rc = asked_in_vain(c, &w);
-	} else if (rc == -EAGAIN) {
-		until = timeout_ns < 0 ? HOMA_SVC_NEVER :
-					 homa_clock_ns() + (u64)timeout_ns;
-		rc = wait_for(c, &w, until);
-	}
-	if (!rc)
-		c->vain = 0;
+	rc = receive(c, &w, flags, timeout_ns);
 	homa_svc_fd_touch(c);
 	homa_turn_unlock(&c->lock);
 	return rc;
+}
+
+/* What else is there is taken while we have the lock. */
+int homa_svc_receive_batch(void *host, struct homa_message *msgs,
+			   unsigned int n, unsigned int flags,
+			   int64_t timeout_ns)
+{
+	struct homa_svc *c = host;
+	struct homa_svc_waiter w = { .msg = msgs, .flags = flags };
+	unsigned int got = 1;
+	int rc;
+
+	homa_turn_lock(&c->lock);
+	rc = receive(c, &w, flags, timeout_ns);
+	for (; !rc && got < n; got++) {
+		w = (struct homa_svc_waiter){ .msg = &msgs[got], .flags = flags };
+		homa_list_init(&w.list);
+		if (look(c, &w))
+			break;
+	}
+	if (!rc)
+		c->counters.batched += got - 1;
+	homa_svc_fd_touch(c);
+	homa_turn_unlock(&c->lock);
+	return rc ? rc : (int)got;
 }
 
 int homa_svc_poll(void *host)

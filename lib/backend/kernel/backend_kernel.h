@@ -41,56 +41,61 @@
 #define HOMA_KNL_NEVER (~(u64)0)
 #define HOMA_KNL_ANY (HOMA_RECV_REQUEST | HOMA_RECV_RESPONSE)
 
-/**
- * struct homa_knl_item - a message that waits for the application
- * @list: in homa_knl.ready.
- */
+/* struct homa_knl_item - a message that waits for the application */
 struct homa_knl_item {
+	/* Links it into homa_knl.ready. */
 	struct homa_list list;
 	struct homa_message msg;
 };
 
-/**
- * struct homa_knl_slot - one of our requests; under the handle's lock
- * @token: its name, and its completion cookie in the kernel; 0: free.
- * @uses: how often the place was used.
- * @id: the kernel's; 0: sendmsg() has not returned yet.
- * @done: in the ready list.
- * @gone: aborted, nobody will hear of it.
- */
+/* struct homa_knl_slot - the place of one request of this handle; under its lock */
 struct homa_knl_slot {
-	u64 token, uses, id, cookie;
+	/* The request's name, which is its completion cookie in the kernel; 0: none is here. */
+	u64 token;
+	/* How often the place was used. */
+	u64 uses;
+	/* The kernel's id of it; 0: sendmsg() has not returned yet. */
+	u64 id;
+	/* What the application gave with the request, and where it went. */
+	u64 cookie;
 	struct sockaddr_storage peer;
+	/* Of the free list: 1 + the next place; 0: none. */
 	u32 next;
-	bool is_private, done, gone;
+	bool is_private;
+	/* Its outcome waits in homa_knl.ready. */
+	bool done;
+	/* It was aborted, and nobody will hear of it. */
+	bool gone;
 };
 
-/**
- * struct homa_knl_got - what a recvmsg() brought
- * @error: 0, or the errno that an RPC of ours ended with.
- */
+/* struct homa_knl_got - what a recvmsg() brought */
 struct homa_knl_got {
 	struct homa_recvmsg_args args;
 	struct sockaddr_in6 from;
 	size_t length;
+	/* 0, or the errno that a request of this handle ended with. */
 	int error;
 };
 
-/**
- * struct homa_knl_waiter - a thread inside homa_receive(), on its stack
- * @list: in homa_knl.waiters.
- * @token: the one shared RPC waited for, or 0.
- * @flags: HOMA_RECV_REQUEST, HOMA_RECV_RESPONSE; 0 with @token.
- * @until: HOMA_KNL_NEVER or a time of the clock.
- * @direct: inside recvmsg(); cannot be handed anything.
- */
+/* struct homa_knl_waiter - a thread inside homa_receive(), on its stack */
 struct homa_knl_waiter {
+	/* Links it into homa_knl.waiters. */
 	struct homa_list list;
+	/* Whoever finds a message for it fills this. */
 	struct homa_message *msg;
-	u64 token, until;
+	/* The one shared RPC that it waits for; 0: any that @flags allow. */
+	u64 token;
+	/* Time at which its call ends, ns, or HOMA_KNL_NEVER. */
+	u64 until;
+	/* HOMA_RECV_REQUEST, HOMA_RECV_RESPONSE; 0 with @token. */
 	u32 flags;
+	/* What its call returns, once @done is set. */
 	int result;
-	bool done, direct, spun;
+	bool done;
+	/* It is inside recvmsg(), where it cannot be handed anything. */
+	bool direct;
+	/* It has looked without sleeping as long as it shall. */
+	bool spun;
 	struct homa_wake wake;
 };
 
@@ -108,65 +113,74 @@ struct homa_knl_counters {
 #undef X
 };
 
-/**
- * struct homa_knl - an open handle; under @lock unless said
- * @fd, @family: the socket; AF_INET where there is no IPv6.
- * @own_region: @region is ours, not lent by the caller.
- * @spin_ns: how long to try before blocking; HOMA_KNL_NEVER: never block.
- * @shut: no more calls. Atomic.
- * @inside: threads in receives.
- * @bound, @asked_shared: requests may come; responses that are not private.
- * @direct: threads in recvmsg() for shared messages; @direct_flags: all of them.
- * @poller: the particular thread that looks at the socket; @sleeping: in poll().
- * @nudge_fd: eventfd that wakes it.
- * @ready: messages nobody has taken.
- * @slots, @items: of equal index. @fresh: slots never used begin here;
- *	@free: 1 + the first one given back.
- * @asked: for each unanswered request its token (odd), see slots.c. @asked_lost: one had to
- *	make room for another.
- * @timeo, @timed: the socket's SO_RCVTIMEO, us, 0: none; threads that need it.
- *	Under @timeo_lock.
- * @out: a byte for each granule of the region: a piece begins there and is the
- *	application's; atomic. @back: pieces to be given back, under @back_lock.
- * @pieces: with the application or in @back.
- * @ep_fd, @level_fd: homa_fd(); @level: the latter is readable.
- */
+/* struct homa_knl - an open handle. Its lock protects a member that says nothing else. */
 struct homa_knl {
 	struct homa_turn lock;
+	/* The socket, and its family: AF_INET where there is no IPv6. */
 	int fd, family;
+	/* Where the kernel puts messages; this process mapped it if @own_region, else the
+	 * application lent it. */
 	u8 *region;
 	size_t region_bytes;
 	bool own_region;
+	/* How long a receive tries before it sleeps, ns; HOMA_KNL_NEVER: it never sleeps. */
 	u64 spin_ns;
+	/* Calls fail from now on; atomic. */
 	u32 shut;
+	/* Threads in calls that may sleep, for which closing waits. */
 	u32 inside;
-	bool bound, asked_shared, asked_lost;
+	/* Requests may come. */
+	bool bound;
+	/* A request was sent whose response any receive may take. */
+	bool asked_shared;
+	/* The place of an unanswered request in @asked was given to another one. */
+	bool asked_lost;
+	/* Threads inside recvmsg() for shared messages, and the kinds that all of them take. */
 	u32 direct, direct_flags;
+	/* The particular thread that looks at the socket; NULL: none does. */
 	struct homa_knl_waiter *poller;
+	/* The poller is inside poll(). */
 	bool sleeping;
+	/* An eventfd that wakes the poller. */
 	int nudge_fd;
+	/* Threads inside homa_receive() for shared messages; messages that nobody has taken. */
 	struct homa_list waiters, ready;
+	/* Places of requests; the item at the same index is the outcome of that request. */
 	struct homa_knl_slot *slots;
 	struct homa_knl_item *items;
+	/* Places from @fresh on were never used. @free: 1 + the first that was given back. */
 	u32 fresh, free;
+	/* Added to a place's uses in tokens: a random number, so that no word of an earlier
+	 * handle is one of this. */
 	u64 uses0;
+	/* By place, the odd token of an unanswered request, or where the next free place is; how
+	 * many requests came; and the free places, as with slots. See slots.c. */
 	u64 *asked;
 	u64 asked_count;
 	u32 asked_fresh, asked_free;
+	/* Bytes and failures that came, for homa_metrics(). */
 	u64 rx_bytes, failed;
 
 	struct homa_turn timeo_lock;
+	/* The socket's SO_RCVTIMEO, us, 0: it has none; under timeo_lock. */
 	u64 timeo;
+	/* Threads that need it to be as it is; under timeo_lock. */
 	u32 timed;
 
 	struct homa_turn back_lock;
+	/* A byte for each granule of the region: 1 while a piece that begins there is the
+	 * application's. Atomic. */
 	u8 *out;
+	/* Pieces that the kernel gets back with the next recvmsg(); under back_lock. */
 	u32 *back;
 	u32 num_back;
+	/* Pieces with the application or in @back; atomic. */
 	u32 pieces;
 
+	/* homa_fd(), and an eventfd in it, which can be read if @level. */
 	int ep_fd, level_fd;
 	bool level;
+	/* Links it into the list of this process's handles. */
 	struct homa_list all;
 	struct homa_knl_counters counters;
 };
@@ -200,15 +214,20 @@ u64 homa_knl_asked(struct homa_knl *c);
 /** homa_knl_answer() - it is about to be answered; false: it was before. One that
  *  had to be forgotten is for the kernel to judge. */
 bool homa_knl_answer(struct homa_knl *c, u64 token);
+/** homa_knl_asked_open() - may it be, as far as is known? */
+bool homa_knl_asked_open(struct homa_knl *c, u64 token);
 /** homa_knl_answered() - then this; @again: it was not, and may be later. */
 void homa_knl_answered(struct homa_knl *c, u64 token, bool again);
 
 /* send.c */
 int homa_knl_request(void *host, const struct sockaddr *dest,
-		     const struct homa_out *out, uint64_t cookie,
+		     const struct homa_message_out *out, uint64_t cookie,
 		     unsigned int flags, uint64_t *id);
 int homa_knl_reply(void *host, const struct homa_message *request,
-		   const struct homa_out *out);
+		   const struct homa_message_out *out);
+int homa_knl_reject(void *host, const struct homa_message *request, int error);
+int homa_knl_wait_send(void *host, size_t length, int64_t timeout_ns);
+int homa_knl_alive(void *host, const struct homa_message *request);
 int homa_knl_abort(void *host, uint64_t id, int error);
 
 /* pages.c */
@@ -256,6 +275,12 @@ int homa_knl_spin(struct homa_knl *c, u64 id, u64 until,
 int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
 		     unsigned int flags, int64_t timeout_ns);
 int homa_knl_poll(void *host);
+int homa_knl_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
+			   unsigned int flags, int64_t timeout_ns);
+/** homa_knl_enter() - we are inside: who closes the handle waits for us. What is wrong
+ *  with it, or 0; homa_knl_leave() in either case. */
+int homa_knl_enter(struct homa_knl *c);
+void homa_knl_leave(struct homa_knl *c);
 /** homa_knl_end_waits() - under the lock; returns when no thread is inside. */
 void homa_knl_end_waits(struct homa_knl *c);
 

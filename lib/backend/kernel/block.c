@@ -15,7 +15,7 @@
 #include <sched.h>
 #include <sys/time.h>
 #include "homa_clock.h"
-#include "knl.h"
+#include "backend_kernel.h"
 
 #define SHORT_NS 20000000u
 #define SHORT_SPIN_NS 50000u /* before poll(): as long as the kernel polls */

@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "knl.h"
+#include "backend_kernel.h"
 
 void homa_knl_fd_touch(struct homa_knl *c)
 {

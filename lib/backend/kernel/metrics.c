@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include "knl.h"
+#include "backend_kernel.h"
 #include "libhoma_impl.h"
 
 #define METRICS "/proc/net/homa_metrics"

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "knl.h"
+#include "backend_kernel.h"
 
 #define SPIN_DEFAULT_US 50 /* as in options.c; the kernel polls by itself */
 
@@ -331,6 +331,7 @@ const struct homa_backend_ops *homa_knl_get(void)
 		.request = homa_knl_request,
 		.reply = homa_knl_reply,
 		.receive = homa_knl_receive,
+		.receive_batch = homa_knl_receive_batch,
 		.release = homa_knl_release,
 		.abort = homa_knl_abort,
 		.fd = homa_knl_fd,
@@ -342,6 +343,9 @@ const struct homa_backend_ops *homa_knl_get(void)
 		.release_pages = homa_knl_release_pages,
 		.rpcs = no_rpcs,
 		.shutdown = homa_knl_shutdown,
+		.reject = homa_knl_reject,
+		.alive = homa_knl_alive,
+		.wait_send = homa_knl_wait_send,
 	};
 
 	return &ops;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include "knl.h"
+#include "backend_kernel.h"
 
 #define NO_SUCH_ID (~(u64)1) /* a client's, but ids do not get that far */
 

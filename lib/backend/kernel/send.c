@@ -6,11 +6,12 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include "homa_sockaddr.h"
-#include "knl.h"
+#include "backend_kernel.h"
 
 static bool is_any(const struct homa_addr *addr)
 {
@@ -64,7 +65,7 @@ static int code(int error)
 
 /* More pieces than a system call takes. */
 static int send_joined(struct homa_knl *c, struct msghdr *hdr,
-		       const struct homa_out *out)
+		       const struct homa_message_out *out)
 {
 	struct iovec joined = { malloc(out->length), 0 };
 	int i, rc;
@@ -86,7 +87,7 @@ static int send_joined(struct homa_knl *c, struct msghdr *hdr,
 }
 
 static int send_out(struct homa_knl *c, struct sockaddr_in6 *to, int tolen,
-		    const struct homa_out *out, struct homa_sendmsg_args *args)
+		    const struct homa_message_out *out, struct homa_sendmsg_args *args)
 {
 	struct msghdr hdr = {
 		.msg_name = to,
@@ -106,7 +107,7 @@ static int send_out(struct homa_knl *c, struct sockaddr_in6 *to, int tolen,
 }
 
 int homa_knl_request(void *host, const struct sockaddr *dest,
-		     const struct homa_out *out, uint64_t cookie,
+		     const struct homa_message_out *out, uint64_t cookie,
 		     unsigned int flags, uint64_t *id)
 {
 	struct homa_sendmsg_args args = { 0 };
@@ -146,11 +147,30 @@ int homa_knl_request(void *host, const struct sockaddr *dest,
 		slot->id = args.id;
 	homa_turn_unlock(&c->lock);
 	*id = token << 1;
-	return rc;
+	return rc == -ENOBUFS && (flags & HOMA_NONBLOCK) ? -EAGAIN : rc;
+}
+
+int homa_knl_wait_send(void *host, size_t length, int64_t timeout_ns)
+{
+	struct homa_knl *c = host;
+	struct pollfd fd = { .fd = c->fd, .events = POLLOUT };
+	struct timespec ts = { .tv_sec = (time_t)(timeout_ns / 1000000000),
+			       .tv_nsec = (long)(timeout_ns % 1000000000) };
+	int n = 0, rc;
+
+	(void)length;
+	/* Who closes the handle ends the wait, and then waits for us. */
+	rc = homa_knl_enter(c);
+	if (!rc) {
+		n = ppoll(&fd, 1, timeout_ns < 0 ? NULL : &ts, NULL);
+		rc = n < 0 ? -errno : homa_knl_error(c);
+	}
+	homa_knl_leave(c);
+	return rc ? rc : n ? 0 : -EAGAIN;
 }
 
 int homa_knl_reply(void *host, const struct homa_message *request,
-		   const struct homa_out *out)
+		   const struct homa_message_out *out)
 {
 	struct homa_sendmsg_args args = { .id = request->id };
 	u64 token = request->priv[HOMA_PRIV_HOST];
@@ -175,6 +195,66 @@ int homa_knl_reply(void *host, const struct homa_message *request,
 	if (rc == -EINVAL || rc == -EHOSTUNREACH || rc == -ENETUNREACH)
 		return 0;
 	return rc;
+}
+
+/* A message of no bytes to the client of @request, which says what @args say. A module
+ * that does not know them takes them for a mistake of ours. */
+static int say_of(struct homa_knl *c, const struct homa_message *request,
+		  struct homa_sendmsg_args *args)
+{
+	const struct homa_message_out nothing = { 0 };
+	struct sockaddr_in6 to;
+	int rc, tolen;
+
+	args->id = request->id;
+	tolen = name_of(c, (const struct sockaddr *)&request->peer, &to);
+	if (tolen < 0)
+		return tolen;
+	rc = send_out(c, &to, tolen, &nothing, args);
+	return rc == -EINVAL ? -EOPNOTSUPP : rc;
+}
+
+int homa_knl_reject(void *host, const struct homa_message *request, int error)
+{
+	struct homa_sendmsg_args args = { .completion_cookie = (u64)error,
+					  .flags = HOMA_SENDMSG_REJECT };
+	u64 token = request->priv[HOMA_PRIV_HOST];
+	struct homa_knl *c = host;
+	bool first;
+	int rc;
+
+	homa_turn_lock(&c->lock);
+	first = homa_knl_answer(c, token);
+	homa_turn_unlock(&c->lock);
+	if (!first)
+		return -EINVAL;
+	rc = say_of(c, request, &args);
+	homa_turn_lock(&c->lock);
+	homa_knl_answered(c, token,
+			  rc == -ENOBUFS || rc == -ENOMEM || rc == -EOPNOTSUPP);
+	homa_turn_unlock(&c->lock);
+	/* The client cannot be reached any more. */
+	return rc == -EHOSTUNREACH || rc == -ENETUNREACH ? 0 : rc;
+}
+
+int homa_knl_alive(void *host, const struct homa_message *request)
+{
+	struct homa_sendmsg_args args = { .flags = HOMA_SENDMSG_ASK };
+	u64 token = request->priv[HOMA_PRIV_HOST];
+	struct homa_knl *c = host;
+	int rc = homa_knl_error(c);
+	bool open;
+
+	if (rc)
+		return rc;
+	homa_turn_lock(&c->lock);
+	open = homa_knl_asked_open(c, token);
+	homa_turn_unlock(&c->lock);
+	if (!open)
+		return 0;
+	rc = say_of(c, request, &args);
+	return rc == -ENOENT || rc == -EHOSTUNREACH || rc == -ENETUNREACH ? 0 :
+	       rc ? rc : 1;
 }
 
 /* ---- aborts ---- */

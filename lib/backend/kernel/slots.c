@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include "knl.h"
+#include "backend_kernel.h"
 
 #define COUNT_SHIFT 22
 
@@ -123,6 +123,14 @@ bool homa_knl_answer(struct homa_knl *c, u64 token)
 		return false;
 	*word = count_of(token);
 	return true;
+}
+
+bool homa_knl_asked_open(struct homa_knl *c, u64 token)
+{
+	u64 word = *place(c, token);
+
+	return (token & 1) &&
+	       (count_of(word) == count_of(token) ? word & 1 : c->asked_lost);
 }
 
 void homa_knl_answered(struct homa_knl *c, u64 token, bool again)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "homa_sockaddr.h"
-#include "knl.h"
+#include "backend_kernel.h"
 
 #define PULLS 64 /* by one call that wants none of them */
 

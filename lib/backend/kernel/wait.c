@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Waiting for a message; knl.h says which threads wait where. Whenever the last
+ * Waiting for a message; backend_kernel.h says which threads wait where. Whenever the last
  * direct thread leaves the kernel, or the poller its role, those that wait to be
  * handed something are woken and look again at what they may do.
  */
@@ -9,7 +9,7 @@
 #include <sched.h>
 #include <unistd.h>
 #include "homa_clock.h"
-#include "knl.h"
+#include "backend_kernel.h"
 
 static u64 deadline(int64_t timeout_ns)
 {
@@ -227,6 +227,24 @@ static int receive_private(struct homa_knl *c, u64 token,
 	return 0;
 }
 
+int homa_knl_enter(struct homa_knl *c)
+{
+	int rc;
+
+	homa_turn_lock(&c->lock);
+	c->inside++;
+	rc = homa_knl_error(c);
+	homa_turn_unlock(&c->lock);
+	return rc;
+}
+
+void homa_knl_leave(struct homa_knl *c)
+{
+	homa_turn_lock(&c->lock);
+	c->inside--;
+	homa_turn_unlock(&c->lock);
+}
+
 int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
 		     unsigned int flags, int64_t timeout_ns)
 {
@@ -257,6 +275,24 @@ int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
 	c->inside--;
 	homa_turn_unlock(&c->lock);
 	return rc;
+}
+
+/* There is no quicker way than one after the other. */
+int homa_knl_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
+			   unsigned int flags, int64_t timeout_ns)
+{
+	struct homa_knl *c = host;
+	unsigned int got = 0;
+	int rc;
+
+	/* Also between two of them, so that nobody frees the handle there. */
+	homa_knl_enter(c);
+	do
+		rc = homa_knl_receive(c, &msgs[got], 0,
+				      got ? flags | HOMA_RECV_NONBLOCK : flags, timeout_ns);
+	while (!rc && ++got < n);
+	homa_knl_leave(c);
+	return got ? (int)got : rc;
 }
 
 int homa_knl_poll(void *host)
