@@ -154,13 +154,6 @@ static int parse_v6(const u8 *ip, u32 len, struct nic_rx *out)
 	return 0;
 }
 
-int nic_ip_parse(const u8 *ip, u32 len, struct nic_rx *out)
-{
-	if (len && ip[0] >> 4 == 4)
-		return parse_v4(ip, len, out);
-	return parse_v6(ip, len, out);
-}
-
 int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out)
 {
 	if (len < NIC_ETH_HLEN)

@@ -54,8 +54,6 @@ void nic_frame_build(const struct nic_frame_template *t, u8 *out, u32 l4_len,
  */
 int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out);
 
-/** nic_ip_parse() - the same for a packet that begins with its IP header. */
-int nic_ip_parse(const u8 *ip, u32 len, struct nic_rx *out);
 
 /** nic_checksum() - Internet checksum of @len bytes, starting from @sum. */
 u16 nic_checksum(const void *data, u32 len, u32 sum);

@@ -11,13 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-static const char *const backend_names[] = { "afxdp", "udp", NULL };
-
-const char *const *nic_backends(void)
-{
-	return backend_names;
-}
-
 int nic_fail(char *err, size_t errlen, int code, const char *fmt, ...)
 {
 	va_list ap;

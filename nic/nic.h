@@ -73,6 +73,8 @@ struct nic_rx {
  * @hdr: @hdr_len bytes of Homa header.
  * @payload: @payload_len bytes of message, in @iovcnt == 1 contiguous piece.
  * @prio: 0..7, written into the top three bits of TOS or traffic class.
+ * @owner: for whom, a number of the caller's: what must be kept is shared between
+ *	owners.
  */
 struct nic_tx {
 	struct homa_addr dst;
@@ -80,6 +82,7 @@ struct nic_tx {
 	const u8 *payload;
 	u32 hdr_len;
 	u32 payload_len;
+	u32 owner;
 	u8 prio;
 };
 
@@ -128,6 +131,8 @@ struct nic_info {
 	X(rx_bytes, "bytes in them, Homa header and payload")         \
 	X(tx_packets, "packets sent by the packet interface")         \
 	X(tx_bytes, "bytes in them, Homa header and payload")         \
+	X(rx_gro, "packets that the kernel gave us joined with others") \
+	X(tx_gso, "packets that left joined with others, to be cut apart later") \
 	X(rx_dropped, "packets lost before us, for lack of buffers")  \
 	X(rx_malformed, "packets that were not Homa in valid IP")     \
 	X(tx_full, "times the device took fewer packets than offered") \
@@ -205,7 +210,5 @@ bool nic_arm(struct nic *nic);
  * Returns 0, -EHOSTUNREACH or -ENETUNREACH. Fills @mtu, counted as in struct nic_info. */
 int nic_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 
-/** nic_backends() - NULL-terminated list of names. */
-const char *const *nic_backends(void);
 
 #endif

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "homa_hash.h"
+
 #define RETRY_FAILED_MS 1000
 #define REFRESH_MS 4000
 #define TICK_MS 500
@@ -20,21 +22,14 @@
 #define PMTU_EXPIRES_MS 600000
 
 #define MASK 4095u
-#define TOUCHED 64u
+#define CHAIN_MOST 32u /* of one bucket: 4 on average when the table is full */
 #define EVICT_LOOKS 16u /* entries looked at for one that can go */
 #define SWEEP_LOOKS 64u /* in one tick */
 #define SWEEP_ASKS 8u	/* for so many of them the kernel is asked */
 
-/* Multiplication by secret odd numbers: whoever chooses the addresses does not
- * know which of them share a chain. */
 static u32 hash_addr(const struct nic_paths *paths, const struct homa_addr *addr)
 {
-	u64 a, b;
-
-	memcpy(&a, addr->ip, 8);
-	memcpy(&b, addr->ip + 8, 8);
-	a = a * paths->key[0] + b * paths->key[1];
-	return (u32)((a ^ a >> 32) * paths->key[1] >> 40);
+	return (u32)homa_hash_ip(addr->ip, paths->key[0], paths->key[1]);
 }
 
 int nic_paths_init(struct nic_paths *paths, struct nic_rtnl *rtnl,
@@ -43,134 +38,94 @@ int nic_paths_init(struct nic_paths *paths, struct nic_rtnl *rtnl,
 {
 	memset(paths, 0, sizeof(*paths));
 	paths->buckets = calloc(MASK + 1, sizeof(*paths->buckets));
-	paths->hops = calloc(MASK + 1, sizeof(*paths->hops));
 	paths->ring = calloc(NIC_PATH_MAX, sizeof(*paths->ring));
-	paths->touched = calloc(TOUCHED, sizeof(*paths->touched));
-	if (!paths->buckets || !paths->hops || !paths->ring || !paths->touched ||
+	if (!paths->buckets || !paths->ring ||
+	    nic_hops_init(&paths->hops, rtnl, netif, touch, arg) ||
 	    getrandom(paths->key, sizeof(paths->key), 0) !=
 		    (ssize_t)sizeof(paths->key)) {
 		nic_paths_fini(paths);
 		return -ENOMEM;
 	}
-	paths->key[0] |= 1;
-	paths->key[1] |= 1;
 	paths->generation = 1;
 	paths->rtnl = rtnl;
 	paths->netif = netif;
 	paths->mtu_max = netif->mtu;
 	paths->bound = bound;
 	paths->done = done;
-	paths->touch = touch;
 	paths->arg = arg;
 	return 0;
-}
-
-static void drop_held(struct nic_paths *paths, struct nic_path *path)
-{
-	while (path->held) {
-		struct nic_held *h = path->held;
-
-		path->held = h->next;
-		free(h);
-		paths->held--;
-	}
-	path->n_held = 0;
 }
 
 void nic_paths_fini(struct nic_paths *paths)
 {
 	for (u32 i = 0; i < paths->count; i++) {
-		drop_held(paths, paths->ring[i]);
-		free(paths->ring[i]);
+		struct nic_path *path = paths->ring[i];
+
+		nic_held_drop(paths, path);
+		nic_hop_put(&paths->hops, path->hop);
+		free(path);
 	}
+	nic_hops_fini(&paths->hops);
 	free(paths->buckets);
-	free(paths->hops);
 	free(paths->ring);
-	free(paths->touched);
-	paths->buckets = paths->hops = paths->ring = NULL;
-	paths->touched = NULL;
+	paths->buckets = paths->ring = NULL;
 	paths->count = 0;
 }
 
-/* Neighbours are told of by hop: those of one hop are found without the others. */
-static void hop_del(struct nic_path *path)
+static bool hop_set(struct nic_paths *paths, struct nic_path *path,
+		    const struct homa_addr *addr)
 {
-	if (!path->hop_at)
-		return;
-	*path->hop_at = path->hop_next;
-	if (path->hop_next)
-		path->hop_next->hop_at = path->hop_at;
-	path->hop_at = NULL;
-}
+	struct nic_hop *hop = addr ? nic_hop_get(&paths->hops, addr) : NULL;
 
-static void hop_set(struct nic_paths *paths, struct nic_path *path,
-		    const struct homa_addr *hop)
-{
-	struct nic_path **head = &paths->hops[hash_addr(paths, hop) & MASK];
-
-	hop_del(path);
-	path->hop = *hop;
-	path->hop_next = *head;
-	path->hop_at = head;
-	if (*head)
-		(*head)->hop_at = &path->hop_next;
-	*head = path;
-}
-
-static void hold_del(struct nic_path *path)
-{
-	if (!path->hold_at)
-		return;
-	*path->hold_at = path->hold_next;
-	if (path->hold_next)
-		path->hold_next->hold_at = path->hold_at;
-	path->hold_at = NULL;
-}
-
-static void hold_add(struct nic_paths *paths, struct nic_path *path)
-{
-	if (path->hold_at)
-		return;
-	path->hold_next = paths->holding;
-	path->hold_at = &paths->holding;
-	if (paths->holding)
-		paths->holding->hold_at = &path->hold_next;
-	paths->holding = path;
-}
-
-/* Hands all held packets over; they may not be held again by the callback. */
-static void settle(struct nic_paths *paths, struct nic_path *path, int error)
-{
-	struct nic_held *list = path->held;
-
-	path->held = NULL;
-	path->n_held = 0;
-	hold_del(path);
-	while (list) {
-		struct nic_held *h = list;
-
-		list = h->next;
-		paths->held--;
-		paths->done(paths->arg, path, &h->pkt, error);
-		free(h);
-	}
+	nic_held_leave(path);
+	nic_hop_put(&paths->hops, path->hop);
+	path->hop = hop;
+	if (hop && path->n_held)
+		nic_held_join(path);
+	return hop;
 }
 
 static void fail(struct nic_paths *paths, struct nic_path *path, int error)
 {
 	path->state = NIC_PATH_FAILED;
 	path->error = error;
-	settle(paths, path, error);
+	nic_held_settle(paths, path, error);
 }
 
-static void ready(struct nic_paths *paths, struct nic_path *path,
-		  const struct nic_neigh *neigh)
+static void ready(struct nic_paths *paths, struct nic_path *path)
 {
-	path->lasting = neigh->lasting;
-	nic_frame_template_init(&path->frame, neigh->mac, paths->netif->mac,
+	nic_frame_template_init(&path->frame, path->hop->mac, paths->netif->mac,
 				&path->src, &path->dst);
 	path->state = NIC_PATH_READY;
-	settle(paths, path, 0);
+	nic_held_settle(paths, path, 0);
+}
+
+/* What has become of the hop since the path was last looked at. */
+static void follow(struct nic_paths *paths, struct nic_path *path)
+{
+	struct nic_hop *hop = path->hop;
+
+	path->hop_version = hop->version;
+	if (path->state == NIC_PATH_LOCAL)
+		return;
+	if (hop->state == NIC_NEIGH_VALID) {
+		ready(paths, path);
+	} else if (hop->state == NIC_NEIGH_FAILED) {
+		path->resolved_ms = hop->changed_ms;
+		fail(paths, path, EHOSTUNREACH);
+	} else if (path->state == NIC_PATH_READY) {
+		/* deleted or resolving anew */
+		path->state = NIC_PATH_RESOLVING;
+		path->resolved_ms = nic_now_ms();
+		if (hop->used_ms <= hop->changed_ms &&
+		    !nic_hop_use(&paths->hops, hop))
+			fail(paths, path, EHOSTUNREACH);
+	}
+}
+
+static bool hop_changed(const struct nic_path *path)
+{
+	return path->hop && path->hop_version != path->hop->version;
 }
 
 /* The route must lead through our interface: a frame sent anywhere else would
@@ -216,17 +171,9 @@ static int choose_source(struct nic_paths *paths, struct nic_path *path,
 	return 0;
 }
 
-/* By a packet of the kernel's own if possible, since netlink may have to wait. */
-static bool use(struct nic_paths *paths, struct nic_path *path)
-{
-	return paths->touch(paths->arg, &path->hop) ||
-	       !nic_neigh_use(paths->rtnl, paths->netif->index, &path->hop);
-}
-
 static void resolve(struct nic_paths *paths, struct nic_path *path, u64 now)
 {
 	struct nic_route_result route;
-	struct nic_neigh neigh;
 	int rc;
 
 	path->generation = paths->generation;
@@ -237,16 +184,16 @@ static void resolve(struct nic_paths *paths, struct nic_path *path, u64 now)
 		rc = choose_source(paths, path, &route);
 	if (!rc && !paths->netif->up)
 		rc = -ENETUNREACH;
-	if (rc) {
+	if (!hop_set(paths, path, rc ? NULL : &route.hop)) {
 		fail(paths, path,
-		     rc == -EHOSTUNREACH ? EHOSTUNREACH : ENETUNREACH);
+		     rc && rc != -EHOSTUNREACH ? ENETUNREACH : EHOSTUNREACH);
 		return;
 	}
-	hop_set(paths, path, &route.hop);
+	path->hop_version = path->hop->version;
 	if (route.local) {
 		path->src = path->dst;
 		path->state = NIC_PATH_LOCAL;
-		settle(paths, path, 0);
+		nic_held_settle(paths, path, 0);
 		return;
 	}
 	if (route.mtu && route.mtu < path->mtu)
@@ -255,16 +202,16 @@ static void resolve(struct nic_paths *paths, struct nic_path *path, u64 now)
 		path->mtu = homa_min_u32(path->mtu, path->pmtu);
 	else
 		path->pmtu = 0;
-	rc = nic_neigh_get(paths->rtnl, paths->netif->index, &path->hop,
-			   &neigh);
-	if (!rc && neigh.state == NIC_NEIGH_VALID) {
-		ready(paths, path, &neigh);
+	rc = nic_hop_ask(&paths->hops, path->hop);
+	if (!rc && path->hop->state == NIC_NEIGH_VALID) {
+		path->hop_version = path->hop->version;
+		ready(paths, path);
 		return;
 	}
 	path->state = NIC_PATH_RESOLVING;
-	path->refreshed_ms = now;
-	if (!use(paths, path))
+	if (!nic_hop_use(&paths->hops, path->hop))
 		fail(paths, path, EHOSTUNREACH);
+	path->hop_version = path->hop->version;
 }
 
 /*
@@ -292,20 +239,34 @@ static struct nic_path *victim(struct nic_paths *paths)
 	return any;
 }
 
-/* A place in the ring; false: none can be had now. */
-static bool make_place(struct nic_paths *paths, u32 *place)
+/* Of a chain that has got long, though nobody knows which addresses share it: the
+ * oldest that can go. */
+static struct nic_path *crowded_out(struct nic_path *chain)
 {
-	struct nic_path *path, **at;
+	struct nic_path *oldest = NULL;
+	u32 n = 0;
 
-	if (paths->count < NIC_PATH_MAX) {
+	for (; chain; chain = chain->next, n++)
+		if (!chain->n_held)
+			oldest = chain;
+	return n < CHAIN_MOST ? NULL : oldest;
+}
+
+/* A place in the ring for one more of @chain; false: none can be had now. */
+static bool make_place(struct nic_paths *paths, struct nic_path *chain, u32 *place)
+{
+	struct nic_path *path = crowded_out(chain), **at;
+
+	if (!path && paths->count < NIC_PATH_MAX) {
 		*place = paths->count++;
 		return true;
 	}
-	path = victim(paths);
+	if (!path)
+		path = victim(paths);
 	if (!path)
 		return false;
 	*place = path->place;
-	hop_del(path);
+	nic_hop_put(&paths->hops, path->hop);
 	at = &paths->buckets[hash_addr(paths, &path->dst) & MASK];
 	while (*at != path)
 		at = &(*at)->next;
@@ -321,7 +282,7 @@ static struct nic_path *add(struct nic_paths *paths, const struct homa_addr *dst
 
 	if (!path)
 		return NULL;
-	if (!make_place(paths, &path->place)) {
+	if (!make_place(paths, *head, &path->place)) {
 		free(path);
 		return NULL;
 	}
@@ -343,9 +304,12 @@ struct nic_path *nic_path_find(struct nic_paths *paths,
 			break;
 	if (likely(path)) {
 		path->recent = true;
-		if (likely(path->generation == paths->generation &&
-			   path->state <= NIC_PATH_LOCAL))
-			return path;
+		if (likely(path->generation == paths->generation)) {
+			if (unlikely(hop_changed(path)))
+				follow(paths, path);
+			if (likely(path->state <= NIC_PATH_LOCAL))
+				return path;
+		}
 	}
 	now = nic_now_ms();
 	if (!path) {
@@ -372,33 +336,6 @@ void nic_path_heard(struct nic_paths *paths, const struct homa_addr *peer,
 	resolve(paths, path, nic_now_ms());
 }
 
-bool nic_path_hold(struct nic_paths *paths, struct nic_path *path,
-		   const struct nic_tx *pkt)
-{
-	struct nic_held **end = &path->held;
-	struct nic_held *h;
-
-	if (path->n_held >= NIC_PATH_HOLD || paths->held >= NIC_PATH_HOLD_ALL)
-		return false;
-	h = malloc(sizeof(*h) + pkt->hdr_len + pkt->payload_len);
-	if (!h)
-		return false;
-	h->next = NULL;
-	h->pkt = *pkt;
-	h->pkt.hdr = h->bytes;
-	h->pkt.payload = h->bytes + pkt->hdr_len;
-	memcpy(h->bytes, pkt->hdr, pkt->hdr_len);
-	if (pkt->payload_len)
-		memcpy(h->bytes + pkt->hdr_len, pkt->payload, pkt->payload_len);
-	while (*end)
-		end = &(*end)->next;
-	*end = h;
-	path->n_held++;
-	paths->held++;
-	hold_add(paths, path);
-	return true;
-}
-
 void nic_path_set_pmtu(struct nic_paths *paths, const struct homa_addr *dst,
 		       u32 mtu)
 {
@@ -417,23 +354,20 @@ void nic_path_set_pmtu(struct nic_paths *paths, const struct homa_addr *dst,
 	path->mtu = mtu;
 }
 
+/* Who holds packets is told at once, of whom there are few; others see it at their next
+ * use, as all who send may be behind one router. */
 static void on_neigh(struct nic_paths *paths, const struct nic_neigh *neigh)
 {
-	struct nic_path *p = paths->hops[hash_addr(paths, &neigh->hop) & MASK];
+	struct nic_hop *hop = nic_hop_find(&paths->hops, &neigh->hop);
+	struct nic_path *p, *next;
 
-	for (; p; p = p->hop_next) {
-		if (p->state == NIC_PATH_LOCAL ||
-		    p->generation != paths->generation ||
-		    memcmp(p->hop.ip, neigh->hop.ip, 16))
-			continue;
-		p->resolved_ms = nic_now_ms();
-		if (neigh->state == NIC_NEIGH_VALID)
-			ready(paths, p, neigh);
-		else if (neigh->state == NIC_NEIGH_FAILED)
-			fail(paths, p, EHOSTUNREACH);
-		else if (p->state == NIC_PATH_READY && p->used)
-			/* deleted or resolving anew: ask at next use */
-			p->generation = 0;
+	if (!hop)
+		return;
+	nic_hop_learn(hop, neigh);
+	for (p = hop->waiting; p; p = next) {
+		next = p->wait_next;
+		if (p->generation == paths->generation && hop_changed(p))
+			follow(paths, p);
 	}
 }
 
@@ -512,38 +446,33 @@ void nic_paths_events(struct nic_paths *paths)
 }
 
 /* Nothing was heard of this one for a while: a lost notification, or a kernel
- * that has given up. */
-static void recheck(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
+ * that has given up. False: it was not asked. */
+static bool recheck(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
 {
-	struct nic_neigh neigh;
+	struct nic_hop *hop = path->hop;
+	bool ask = !hop_changed(path) && now_ms - hop->asked_ms > TICK_MS;
 
-	if (nic_neigh_get(paths->rtnl, paths->netif->index, &path->hop, &neigh))
-		return;
-	if (neigh.state == NIC_NEIGH_VALID)
-		ready(paths, path, &neigh);
-	else if (neigh.state == NIC_NEIGH_FAILED ||
-		 now_ms - path->resolved_ms > RESOLVE_MS)
+	/* All destinations behind a router have one hop. */
+	if (ask && nic_hop_ask(&paths->hops, hop))
+		return true;
+	if (hop_changed(path))
+		follow(paths, path);
+	if (path->state == NIC_PATH_RESOLVING &&
+	    now_ms - path->resolved_ms > RESOLVE_MS)
 		fail(paths, path, EHOSTUNREACH);
+	return ask;
 }
 
 /* False: the kernel need not be told of this one. */
 static bool refresh(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
 {
-	struct nic_touched *touched;
+	struct nic_hop *hop = path->hop;
 
-	if (!path->used || path->lasting ||
-	    now_ms - path->refreshed_ms < REFRESH_MS)
-		return false;
+	hop->used |= path->used;
 	path->used = false;
-	path->refreshed_ms = now_ms;
-	touched = &paths->touched[hash_addr(paths, &path->hop) % TOUCHED];
-	/* All destinations behind a router have one hop. */
-	if (!memcmp(touched->hop.ip, path->hop.ip, 16) &&
-	    now_ms - touched->at_ms < REFRESH_MS / 2)
+	if (!hop->used || hop->lasting || now_ms - hop->used_ms < REFRESH_MS)
 		return false;
-	touched->hop = path->hop;
-	touched->at_ms = now_ms;
-	use(paths, path);
+	nic_hop_use(&paths->hops, hop);
 	return true;
 }
 
@@ -566,8 +495,7 @@ void nic_paths_tick(struct nic_paths *paths, u64 now_ms)
 			asks -= refresh(paths, p, now_ms);
 		} else if (p->state == NIC_PATH_RESOLVING &&
 			   now_ms - p->resolved_ms > TICK_MS) {
-			recheck(paths, p, now_ms);
-			asks--;
+			asks -= recheck(paths, p, now_ms);
 		}
 	}
 }

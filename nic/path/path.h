@@ -9,12 +9,13 @@
 #define HOMA_NIC_PATH_H
 
 #include "frame.h"
-#include "neigh.h"
+#include "hop.h"
 #include "netif.h"
 #include "route.h"
 
 #define NIC_PATH_HOLD 32      /* packets held per destination */
-#define NIC_PATH_HOLD_ALL 512 /* and in all */
+#define NIC_PATH_HOLD_ALL 512 /* and in all; half of it for one owner */
+#define NIC_PATH_OWNERS 256
 #define NIC_PATH_MAX 16384    /* destinations remembered */
 
 enum nic_path_state {
@@ -27,7 +28,8 @@ enum nic_path_state {
 /**
  * struct nic_path - one destination
  * @next: hash chain.
- * @hop_next, @hop_at: chain of those with hops of one hash; @hop_at NULL: in none.
+ * @wait_next, @wait_at: list of those of its hop that hold packets; @wait_at NULL: it
+ *	holds none.
  * @hold_next, @hold_at: list of those that hold packets; @hold_at NULL: it holds none.
  * @place: in the table's ring.
  * @recent: found again since the ring's hand came by.
@@ -37,13 +39,11 @@ enum nic_path_state {
  * @error: FAILED: positive errno (ENETUNREACH, EHOSTUNREACH).
  * @mtu: IP MTU towards it, bytes.
  * @generation: of the table when it was resolved; an older one is looked up again.
- * @hop: next hop.
+ * @hop: next hop, NULL if there is no route. @hop_version: its, when last looked at.
  * @src: our address towards it.
  * @heard: the address of ours that it last sent to, if that is not the one we
  *	would choose; unspecified otherwise. Answers must come from there.
  * @used: a packet was sent since the last tick.
- * @lasting: the neighbour entry was set by hand and needs no refreshing.
- * @refreshed_ms: when the kernel was last told that the neighbour is in use.
  * @resolved_ms: when the state was last decided; failures are retried later.
  * @pmtu: MTU learned from ICMP, 0 if none.
  * @pmtu_ms: when it was learned; forgotten after ten minutes (RFC 1191 6.3).
@@ -52,7 +52,7 @@ enum nic_path_state {
  */
 struct nic_path {
 	struct nic_path *next;
-	struct nic_path *hop_next, **hop_at;
+	struct nic_path *wait_next, **wait_at;
 	struct nic_path *hold_next, **hold_at;
 	u32 place;
 	bool recent;
@@ -62,12 +62,11 @@ struct nic_path {
 	int error;
 	u32 mtu;
 	u32 generation;
-	struct homa_addr hop;
+	struct nic_hop *hop;
+	u32 hop_version;
 	struct homa_addr src;
 	struct homa_addr heard;
 	bool used;
-	bool lasting;
-	u64 refreshed_ms;
 	u64 resolved_ms;
 	u32 pmtu;
 	u64 pmtu_ms;
@@ -89,22 +88,13 @@ struct nic_held {
 typedef void (*nic_path_done)(void *arg, struct nic_path *path,
 			      const struct nic_tx *pkt, int error);
 
-/** nic_path_touch - have the kernel use a neighbour; false if that failed */
-typedef bool (*nic_path_touch)(void *arg, const struct homa_addr *hop);
-
-/** struct nic_touched - when the kernel was last told that a neighbour is in use */
-struct nic_touched {
-	struct homa_addr hop;
-	u64 at_ms;
-};
-
 /**
  * struct nic_paths - the table
- * @buckets: hash table by destination, @hops by next hop.
+ * @buckets: hash table by destination.
+ * @hops: the next hops.
  * @ring: all of them, @count; @hand: who is looked at first when one must go.
  * @key: of the hash, random.
- * @touched: the hops told of last.
- * @held: packets held in all.
+ * @held: packets held in all. @held_by: those of owners, by a hash.
  * @generation: raised when routes, addresses or the link change.
  * @rtnl: for questions to the kernel; borrowed.
  * @netif: our interface; borrowed, its address list is refreshed here.
@@ -112,8 +102,7 @@ struct nic_touched {
  *	used up to here.
  * @bound: the only source address to use, or NULL.
  * @done: takes held packets.
- * @touch: makes the kernel resolve or probe a neighbour.
- * @arg: for both.
+ * @arg: for it.
  * @holding: those that hold packets.
  * @tick_ms: when the last sweep over all began. @sweep: how many of them it has not
  *	come to.
@@ -121,20 +110,19 @@ struct nic_touched {
  */
 struct nic_paths {
 	struct nic_path **buckets;
-	struct nic_path **hops;
+	struct nic_hops hops;
 	struct nic_path **ring;
-	struct nic_touched *touched;
 	u64 key[2];
 	u32 count;
 	u32 hand;
 	u32 held;
+	u16 held_by[NIC_PATH_OWNERS];
 	u32 generation;
 	struct nic_rtnl *rtnl;
 	struct nic_netif *netif;
 	u32 mtu_max;
 	const struct homa_addr *bound;
 	nic_path_done done;
-	nic_path_touch touch;
 	void *arg;
 	struct nic_path *holding;
 	u64 tick_ms;
@@ -153,9 +141,18 @@ struct nic_path *nic_path_find(struct nic_paths *paths,
 			       const struct homa_addr *dst);
 
 /** nic_path_hold() - keep a copy until the path is resolved; false if the
- *  bounded queue is full. */
+ *  bounded queue is full, or its owner has his share of it. */
 bool nic_path_hold(struct nic_paths *paths, struct nic_path *path,
 		   const struct nic_tx *pkt);
+
+/** nic_held_settle() - hand all that @path holds over; @error as in nic_path_done. The
+ *  callback may not have them held again. nic_held_drop() - forget them. */
+void nic_held_settle(struct nic_paths *paths, struct nic_path *path, int error);
+void nic_held_drop(struct nic_paths *paths, struct nic_path *path);
+/** nic_held_leave(), nic_held_join() - before and after the hop of a path that holds
+ *  packets changes. */
+void nic_held_leave(struct nic_path *path);
+void nic_held_join(struct nic_path *path);
 
 /** nic_path_set_pmtu() - an ICMP error told the path's MTU. */
 void nic_path_set_pmtu(struct nic_paths *paths, const struct homa_addr *dst,

@@ -257,8 +257,6 @@ int nic_udp_open(struct nic **out, const struct nic_config *config, char *err,
 		nic_fail(err, errlen, rc, "no random numbers");
 		goto fail;
 	}
-	u->route_key[0] |= 1;
-	u->route_key[1] |= 1;
 	rc = -EINVAL;
 	if (config->address) {
 		if (nic_addr_parse(config->address, &u->bound)) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "frame.h"
+#include "homa_hash.h"
 #include "netif.h"
 #include "route.h"
 #include "udp.h"
@@ -73,19 +74,11 @@ static bool same_ip(const struct homa_addr *a, const struct homa_addr *b)
 	return !memcmp(a->ip, b->ip, sizeof(a->ip));
 }
 
-/* Multiplication by secret odd numbers, as in path.c. */
 static struct udp_route *set_of(struct udp *u, const struct homa_addr *dst)
 {
-	u64 a, b;
-
-	memcpy(&a, dst->ip, 8);
-	memcpy(&b, dst->ip + 8, 8);
-	a = (a + (b ^ b >> 32) * u->route_key[0]) * u->route_key[1];
-	a = (a ^ a >> 29) * u->route_key[0];
-	return u->routes[(a ^ a >> 32) * u->route_key[1] >> 56];
+	return u->routes[homa_hash_ip(dst->ip, u->route_key[0], u->route_key[1]) %
+			 UDP_ROUTE_SETS];
 }
-
-HOMA_STATIC_ASSERT(UDP_ROUTE_SETS == 1u << (64 - 56), "set_of() fits");
 
 /* What is remembered of it, or NULL. */
 static struct udp_route *known(struct udp *u, const struct homa_addr *dst)

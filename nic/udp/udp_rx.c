@@ -122,6 +122,8 @@ static void take_message(struct udp *u, u32 i, u32 buf)
 	}
 	udp_from_sockaddr(&u->rx_names[i], &b->src);
 	read_control(u, mh, b);
+	if (b->seg < len)
+		u->nic.stats.rx_gro += (len + b->seg - 1) / b->seg;
 	if (!homa_addr_equal(&b->src, &u->last_src) ||
 	    !homa_addr_equal(&b->dst, &u->last_dst))
 		udp_route_heard(u, &b->src, &b->dst);

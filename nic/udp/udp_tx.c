@@ -256,6 +256,8 @@ static int send_batch(struct udp *u, const struct nic_tx *pkts)
 		for (; sent > 0; sent--, at++) {
 			done = b->first[at] + b->count[at];
 			u->nic.stats.tx_packets += (u64)b->count[at];
+			if (b->count[at] > 1)
+				u->nic.stats.tx_gso += (u64)b->count[at];
 		}
 		if (!error)
 			continue;

@@ -9,7 +9,7 @@ from pathlib import Path
 def main(source: str, target: str, name: str) -> None:
     data = Path(source).read_bytes()
     lines = [
-        "/* Generated from the compiled BPF object; see nic/bpf. */",
+        "/* Generated from the compiled BPF object; see nic/afxdp/bpf. */",
         f'#include "{name}.h"',
         f"_Alignas(8) const unsigned char {name}[] = {{",
     ]
