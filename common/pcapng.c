@@ -16,10 +16,10 @@
 #define BYTE_ORDER_MAGIC 0x1a2b3c4du
 
 /*
- * struct block - a block being built
+ * struct pcapng_block - a block being built
  * @data: memory of @size bytes. @len: filled so far; @size + 1: it did not fit.
  */
-struct block {
+struct pcapng_block {
 	uint8_t *data;
 	uint32_t size;
 	uint32_t len;
@@ -48,7 +48,7 @@ enum {
 	STATS_LOST = 5
 };
 
-static void put_bytes(struct block *b, const void *data, uint32_t len)
+static void put_bytes(struct pcapng_block *b, const void *data, uint32_t len)
 {
 	const uint32_t padded = (len + 3) & ~3u;
 
@@ -62,41 +62,41 @@ static void put_bytes(struct block *b, const void *data, uint32_t len)
 	b->len += padded;
 }
 
-static void put32(struct block *b, uint32_t v)
+static void put32(struct pcapng_block *b, uint32_t v)
 {
 	put_bytes(b, &v, 4);
 }
 
-static void put_pair(struct block *b, uint16_t first, uint16_t second)
+static void put_pair(struct pcapng_block *b, uint16_t first, uint16_t second)
 {
 	const uint16_t pair[2] = { first, second };
 
 	put_bytes(b, pair, 4);
 }
 
-static void put_option(struct block *b, uint16_t code, const void *data,
+static void put_option(struct pcapng_block *b, uint16_t code, const void *data,
 		       size_t len)
 {
 	put_pair(b, code, (uint16_t)len);
 	put_bytes(b, data, (uint32_t)len);
 }
 
-static void put_text(struct block *b, uint16_t code, const char *text)
+static void put_text(struct pcapng_block *b, uint16_t code, const char *text)
 {
 	if (text && *text)
 		put_option(b, code, text, strlen(text));
 }
 
-static struct block begin(uint8_t *data, uint32_t size, uint32_t type)
+static struct pcapng_block begin(uint8_t *data, uint32_t size, uint32_t type)
 {
-	struct block b = { .data = data, .size = size };
+	struct pcapng_block b = { .data = data, .size = size };
 
 	put32(&b, type);
 	put32(&b, 0); /* length: end() */
 	return b;
 }
 
-static uint32_t end(struct block *b)
+static uint32_t end(struct pcapng_block *b)
 {
 	const uint32_t total = b->len + 4;
 
@@ -110,7 +110,7 @@ static uint32_t end(struct block *b)
 uint32_t homa_pcapng_section(uint8_t *data, uint32_t size,
 			     const char *application, const char *comment)
 {
-	struct block b = begin(data, size, BLOCK_SECTION);
+	struct pcapng_block b = begin(data, size, BLOCK_SECTION);
 
 	put32(&b, BYTE_ORDER_MAGIC);
 	put_pair(&b, 1, 0);
@@ -125,7 +125,7 @@ uint32_t homa_pcapng_section(uint8_t *data, uint32_t size,
 uint32_t homa_pcapng_interface(uint8_t *data, uint32_t size,
 			       const struct homa_pcapng_interface *i)
 {
-	struct block b = begin(data, size, BLOCK_INTERFACE);
+	struct pcapng_block b = begin(data, size, BLOCK_INTERFACE);
 	const uint8_t nanoseconds = 9;
 	uint8_t ip[8] = { [4] = 255 };
 
@@ -149,7 +149,7 @@ uint32_t homa_pcapng_interface(uint8_t *data, uint32_t size,
 uint32_t homa_pcapng_packet(uint8_t *data, uint32_t size,
 			    const struct homa_pcapng_packet *p)
 {
-	struct block b = begin(data, size, BLOCK_PACKET);
+	struct pcapng_block b = begin(data, size, BLOCK_PACKET);
 
 	put32(&b, p->interface);
 	put32(&b, (uint32_t)(p->ns >> 32));
@@ -168,7 +168,7 @@ uint32_t homa_pcapng_packet(uint8_t *data, uint32_t size,
 uint32_t homa_pcapng_stats(uint8_t *data, uint32_t size, uint32_t interface,
 			   uint64_t ns, uint64_t seen, uint64_t lost)
 {
-	struct block b = begin(data, size, BLOCK_STATISTICS);
+	struct pcapng_block b = begin(data, size, BLOCK_STATISTICS);
 
 	put32(&b, interface);
 	put32(&b, (uint32_t)(ns >> 32));

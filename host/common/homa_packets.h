@@ -15,12 +15,13 @@
 /**
  * homa_packets_out() - turn a descriptor of one or several segments into packets
  * @message: first byte of the outgoing message; NULL: nothing but headers.
+ * @owner: as in struct nic_tx.
  * @tx, @headers: room for @most of them; the first packet's header stays in @desc.
  * Returns how many were made.
  */
 static inline int homa_packets_out(const struct homa_tx_desc *desc,
-				   const u8 *message, struct nic_tx *tx,
-				   u8 (*headers)[HOMA_HEADER_ROOM], int most)
+				   const u8 *message, u32 owner,
+				   struct nic_tx *tx, u8 (*headers)[HOMA_HEADER_ROOM], int most)
 {
 	u32 skip = 0;
 	int n = 0;
@@ -30,6 +31,7 @@ static inline int homa_packets_out(const struct homa_tx_desc *desc,
 
 		tx[n].dst = desc->dst;
 		tx[n].prio = desc->prio;
+		tx[n].owner = owner;
 		if (skip == 0) {
 			tx[n].hdr = desc->hdr;
 			tx[n].hdr_len = desc->hdr_len;

@@ -54,7 +54,8 @@ void homa_turn_give_way_slow(struct homa_turn *turn)
 	int i;
 
 	homa_turn_unlock(turn);
-	/* Only until somebody took it: the next round looks again. */
+	/* This waits no longer than until somebody has taken the lock: the caller looks at
+	 * its work again in its next round, and gives way again if need be. */
 	for (i = 0; i < YIELDS; i++) {
 		if (__atomic_load_n(&turn->wanted, __ATOMIC_RELAXED) < before)
 			break;

@@ -49,7 +49,7 @@ static void submitted(struct homa_emb *e)
 	homa_emb_unlock(e, true);
 }
 
-static void gather(u8 *to, const struct homa_out *out)
+static void gather(u8 *to, const struct homa_message_out *out)
 {
 	int i;
 
@@ -60,7 +60,7 @@ static void gather(u8 *to, const struct homa_out *out)
 }
 
 /* A private copy of the message; called and returns with the lock held. */
-static u8 *copy_out(struct homa_emb *e, const struct homa_out *out)
+static u8 *copy_out(struct homa_emb *e, const struct homa_message_out *out)
 {
 	u8 *copy = homa_msgbuf_get(&e->bufs, (u32)out->length);
 
@@ -86,7 +86,7 @@ static u8 *copy_out(struct homa_emb *e, const struct homa_out *out)
  * request is never read after its response began to come in or its RPC ended,
  * and nobody sees either before this lock was released.
  */
-static u8 *borrow_or_copy(struct homa_emb *e, const struct homa_out *out,
+static u8 *borrow_or_copy(struct homa_emb *e, const struct homa_message_out *out,
 			  unsigned int flags, bool *borrowed)
 {
 	*borrowed = (flags & HOMA_BORROW) && out->iovcnt == 1;
@@ -148,7 +148,7 @@ static int check_route(struct homa_emb *e, const struct homa_addr *dst)
 }
 
 int homa_emb_request(void *host, const struct sockaddr *dest,
-		     const struct homa_out *out, uint64_t cookie,
+		     const struct homa_message_out *out, uint64_t cookie,
 		     unsigned int flags, uint64_t *id)
 {
 	struct homa_emb *e = host;
@@ -204,7 +204,7 @@ fail:
 }
 
 int homa_emb_reply(void *host, const struct homa_message *request,
-		   const struct homa_out *out)
+		   const struct homa_message_out *out)
 {
 	struct homa_handle handle = homa_emb_handle(request);
 	struct homa_emb *e = host;
@@ -239,6 +239,65 @@ int homa_emb_reply(void *host, const struct homa_message *request,
 	priv->handle = handle;
 	submitted(e);
 	return 0;
+}
+
+/* The one byte of a rejection means nothing and is nobody's. */
+int homa_emb_reject(void *host, const struct homa_message *request, int error)
+{
+	static u8 nothing;
+	struct homa_handle handle = homa_emb_handle(request);
+	struct homa_emb *e = host;
+	struct homa_emb_rpc *priv;
+	struct homa_rpc *rpc = NULL;
+	int rc;
+
+	homa_emb_lock(e);
+	homa_emb_now(e);
+	rc = e->closing ? -ESHUTDOWN :
+			  homa_rpc_reject(&e->ctx, handle, (u32)error, 1, &rpc);
+	if (rc) {
+		homa_emb_unlock(e, false);
+		return rc;
+	}
+	if (rpc) {
+		priv = homa_rpc_priv(rpc);
+		priv->out = &nothing;
+		priv->out_size = 1;
+		priv->borrowed = true;
+		priv->handle = handle;
+	}
+	submitted(e);
+	return 0;
+}
+
+/* A request never waits here: its bytes are copied into memory of the process. */
+int homa_emb_wait_send(void *host, size_t length, int64_t timeout_ns)
+{
+	struct homa_emb *e = host;
+	int rc;
+
+	(void)length;
+	(void)timeout_ns;
+	homa_emb_lock(e);
+	rc = e->closing ? -ESHUTDOWN : 0;
+	homa_emb_unlock(e, false);
+	return rc;
+}
+
+int homa_emb_alive(void *host, const struct homa_message *request)
+{
+	struct homa_emb *e = host;
+	int rc;
+
+	homa_emb_lock(e);
+	homa_emb_now(e);
+	/* A program that asks instead of receiving hears of it here. */
+	if (!e->poller)
+		homa_emb_round(e);
+	rc = e->closing ? -ESHUTDOWN :
+			  homa_rpc_awaited(&e->ctx, homa_emb_handle(request));
+	homa_emb_unlock(e, false);
+	return rc;
 }
 
 /* Messages that had no buffers may be waiting for these; then the poller grants

@@ -59,42 +59,37 @@ static inline struct homa_handle homa_emb_handle(const struct homa_message *msg)
 				     .hash = (u32)priv[1] };
 }
 
-/**
- * struct homa_emb_rpc - the host's bytes in every RPC
- * @ready: in homa_emb.ready while complete and waiting for the application.
- * @client: in homa_emb.clients while we are its client and it lives.
- * @handle: names the RPC; valid from its first event or its sending.
- * @order: stamp of its place among ready messages.
- * @out: the outgoing message, NULL if none: a private copy, or if @borrowed
- *	the application's own bytes.
- * @out_size: bytes in @out.
- */
+/* struct homa_emb_rpc - this host's bytes in every RPC of the engine */
 struct homa_emb_rpc {
+	/* Links it into homa_emb.ready while its message is complete and nobody took it. */
 	struct homa_list ready;
+	/* Links it into homa_emb.clients while this side is its client and it lives. */
 	struct homa_list client;
+	/* The engine's name for it; valid from its first event or its sending on. */
 	struct homa_handle handle;
+	/* Ready messages of both kinds are taken in this order. */
 	u64 order;
+	/* The outgoing message, NULL if there is none: a copy of @out_size bytes, or the
+	 * application's own bytes if @borrowed. */
 	u8 *out;
 	u32 out_size;
 	bool borrowed;
 };
 
-/**
- * struct homa_emb_waiter - a thread inside homa_receive(), on its stack
- * @list: in homa_emb.waiters.
- * @msg: where the message goes.
- * @id: the one RPC waited for, or 0.
- * @flags: HOMA_RECV_REQUEST, HOMA_RECV_RESPONSE.
- * @result: valid when @done.
- * @wake: signalled when done, or when it shall become the poller.
- */
+/* struct homa_emb_waiter - a thread inside homa_receive(), on its stack */
 struct homa_emb_waiter {
+	/* Links it into homa_emb.waiters. */
 	struct homa_list list;
+	/* Whoever finds a message for it fills this. */
 	struct homa_message *msg;
+	/* The one RPC that it waits for; 0: any that @flags allow. */
 	u64 id;
+	/* HOMA_RECV_REQUEST, HOMA_RECV_RESPONSE. */
 	u32 flags;
+	/* What its call returns, once @done is set. */
 	int result;
 	bool done;
+	/* It is woken when @done is set, and when it shall become the poller. */
 	struct homa_wake wake;
 };
 
@@ -104,22 +99,20 @@ enum homa_emb_queue {
 	HOMA_EMB_QUEUES,
 };
 
-/**
- * struct homa_emb_progress - the progress thread; see progress.c
- * @on: it runs.
- * @parked: it watches nothing and must be told when the application leaves.
- * @wake_at: when it will wake up by itself, ns; HOMA_NEVER.
- * @tick_ns: how long the application may be away.
- * @entries_seen: homa_emb.entries when it last looked.
- */
+/* struct homa_emb_progress - the progress thread; see progress.c */
 struct homa_emb_progress {
 	pthread_t thread;
+	/* It runs. */
 	bool on;
+	/* It watches nothing, and must be told when the application stops looking. */
 	bool parked;
 	int epoll_fd;
 	int timer_fd;
+	/* When it will wake up by itself, ns, or HOMA_NEVER. */
 	u64 wake_at;
+	/* How long the application may be away, ns. */
 	u64 tick_ns;
+	/* What homa_emb.entries was when it last looked. */
 	u64 entries_seen;
 };
 
@@ -128,6 +121,7 @@ struct homa_emb_progress {
 	X(rounds, "rounds of the protocol loop")                       \
 	X(blocks, "times a receive slept on the packet interface")     \
 	X(handoffs, "messages handed to another waiting thread")       \
+	X(batched, "messages taken in one turn with another one")      \
 	X(deferrals, "sends left to the next round to leave together") \
 	X(progress_rounds, "rounds run by the progress thread")        \
 	X(progress_wakeups, "times the progress thread woke up")       \
@@ -140,29 +134,7 @@ struct homa_emb_counters {
 #undef X
 };
 
-/**
- * struct homa_emb - an open embedded host; all under @lock unless said
- * @encap: peers are IP and UDP port.
- * @deadline: no homa_timer() needed before, ns.
- * @tx_at: when the pacer wants to be asked again, ns; HOMA_NEVER.
- * @tx_blocked: the nic had no room; packets wait in the engine.
- * @deferred: sends since the engine was last asked for packets.
- * @deferred_at: time of the first of them, ns.
- * @ready: complete messages by kind, oldest first; @ready_count over both.
- * @order: stamps ready messages.
- * @clients: our open client RPCs.
- * @waiters: threads inside homa_receive(), newest first.
- * @poller: who is responsible for the nic; NULL: nobody.
- * @blocked: the poller sleeps in ppoll(); @blocked_until: until when, ns.
- * @kick_fd: eventfd that wakes it.
- * @ready_fd: eventfd behind homa_fd(), -1 until asked for.
- * @entries: grows with each call; the progress thread sees activity by it.
- * @inside: threads in calls that may sleep.
- * @fd_edges: that has an edge for each message.
- * @region, @region_size: where messages arrive; @lent: it is the caller's.
- * @received: a message has been taken.
- * @routes, @routes_at: destinations found reachable, and when, ns.
- */
+/* struct homa_emb - an open embedded host. Its lock protects all members. */
 struct homa_emb {
 	struct homa_turn lock;
 	struct nic *nic;
@@ -171,44 +143,69 @@ struct homa_emb {
 	struct homa_link *link;
 	struct homa_sock *sock;
 	struct homa_ctx ctx;
+	/* Peers are named by IP address and UDP port. */
 	bool encap;
 	bool bound;
 	bool closing;
 
+	/* Time before which homa_timer() has nothing to do, ns. */
 	u64 deadline;
+	/* Time at which the pacer wants to be asked again, ns, or HOMA_NEVER. */
 	u64 tx_at;
+	/* The nic had no room; packets wait in the engine. */
 	bool tx_blocked;
+	/* Messages handed in since the engine was last asked for packets, and when the first of
+	 * them was, ns. */
 	u32 deferred;
 	u64 deferred_at;
 
+	/* Complete messages that nobody took, by kind, oldest first, and how many of both kinds
+	 * there are. */
 	struct homa_list ready[HOMA_EMB_QUEUES];
 	u32 ready_count;
+	/* Stamps them, see homa_emb_rpc.order. */
 	u64 order;
+	/* The open RPCs whose client is this side. */
 	struct homa_list clients;
+	/* Threads inside homa_receive(), newest first. */
 	struct homa_list waiters;
+	/* The thread that looks at the nic for all; NULL: none does. */
 	struct homa_emb_waiter *poller;
+	/* The poller sleeps in ppoll(), until @blocked_until, ns. */
 	bool blocked;
 	u64 blocked_until;
+	/* An eventfd that wakes the poller. */
 	int kick_fd;
+	/* An eventfd behind homa_fd(); -1 until the application asks for it. */
 	int ready_fd;
+	/* @ready_fd can be read. */
 	bool ready_signalled;
+	/* The application wants @ready_fd to be signalled for each message, not to stay readable
+	 * while there are messages. */
 	bool fd_edges;
+	/* Calls of the application so far, by which the progress thread sees that it is there. */
 	u64 entries;
+	/* Threads in calls that may sleep, for which closing waits. */
 	u32 inside;
 
-	s64 spin_ns; /* -1: for ever */
+	/* How long a receive looks before it sleeps, ns; -1: for ever. */
+	s64 spin_ns;
+	/* Where messages arrive; it is the application's memory if @lent. */
 	u8 *region;
 	size_t region_size;
 	bool lent;
+	/* The application has taken a message, so @region cannot be changed any more. */
 	bool received;
 	void *pool;
 	struct homa_msgbufs bufs;
 	struct homa_spares spares;
+	/* Destinations that were found reachable, and when, ns. */
 	struct homa_addr routes[HOMA_EMB_ROUTES];
 	u64 routes_at[HOMA_EMB_ROUTES];
 	struct homa_emb_progress progress;
 	struct homa_emb_counters counters;
 
+	/* What one round of the loop receives, and what it sends. */
 	struct nic_rx rx[HOMA_EMB_BATCH];
 	struct homa_rx_pkt pkts[HOMA_EMB_BATCH];
 	struct nic_tx tx[HOMA_EMB_TX_BATCH];
@@ -254,10 +251,13 @@ int homa_emb_bind(void *host, uint16_t port);
 int homa_emb_getsockname(void *host, struct sockaddr_storage *addr);
 uint16_t homa_emb_udp_port(void *host);
 int homa_emb_request(void *host, const struct sockaddr *dest,
-		     const struct homa_out *out, uint64_t cookie,
+		     const struct homa_message_out *out, uint64_t cookie,
 		     unsigned int flags, uint64_t *id);
 int homa_emb_reply(void *host, const struct homa_message *request,
-		   const struct homa_out *out);
+		   const struct homa_message_out *out);
+int homa_emb_reject(void *host, const struct homa_message *request, int error);
+int homa_emb_wait_send(void *host, size_t length, int64_t timeout_ns);
+int homa_emb_alive(void *host, const struct homa_message *request);
 int homa_emb_release(void *host, struct homa_message *msg);
 void homa_emb_released(struct homa_emb *e);
 int homa_emb_abort(void *host, uint64_t id, int error);
@@ -265,6 +265,8 @@ int homa_emb_fd(void *host);
 int homa_emb_poll(void *host);
 int homa_emb_receive(void *host, struct homa_message *msg, uint64_t id,
 		     unsigned int flags, int64_t timeout_ns);
+int homa_emb_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
+			   unsigned int flags, int64_t timeout_ns);
 void homa_emb_shutdown_waiters(struct homa_emb *e);
 void homa_emb_kick(struct homa_emb *e);
 void homa_emb_metrics(void *host,

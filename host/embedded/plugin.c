@@ -14,6 +14,7 @@ const struct homa_backend_ops *homa_backend_get(void)
 		.request = homa_emb_request,
 		.reply = homa_emb_reply,
 		.receive = homa_emb_receive,
+		.receive_batch = homa_emb_receive_batch,
 		.release = homa_emb_release,
 		.abort = homa_emb_abort,
 		.fd = homa_emb_fd,
@@ -25,6 +26,9 @@ const struct homa_backend_ops *homa_backend_get(void)
 		.release_pages = homa_emb_release_pages,
 		.rpcs = homa_emb_rpcs,
 		.shutdown = homa_emb_shutdown,
+		.reject = homa_emb_reject,
+		.alive = homa_emb_alive,
+		.wait_send = homa_emb_wait_send,
 	};
 
 	return &ops;

@@ -11,7 +11,7 @@ static int segments(struct homa_emb *e, const struct homa_tx_desc *desc, int at)
 {
 	const struct homa_emb_rpc *priv = desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
 
-	return homa_packets_out(desc, priv ? priv->out : NULL, &e->tx[at],
+	return homa_packets_out(desc, priv ? priv->out : NULL, 0, &e->tx[at],
 				&e->headers[at], HOMA_EMB_TX_BATCH - at);
 }
 

@@ -146,35 +146,71 @@ static int wait_for(struct homa_emb *e, struct homa_emb_waiter *w, u64 until)
 	return w->done ? w->result : rc;
 }
 
-int homa_emb_receive(void *host, struct homa_message *msg, uint64_t id,
-		     unsigned int flags, int64_t timeout_ns)
+/* Under the lock, which is given up while there is nothing. */
+static int receive(struct homa_emb *e, struct homa_emb_waiter *w,
+		   unsigned int flags, int64_t timeout_ns)
 {
-	struct homa_emb *e = host;
-	struct homa_emb_waiter w = { .msg = msg, .id = id, .flags = flags };
 	u64 until;
 	int rc;
 
-	homa_emb_lock(e);
-	rc = e->closing ? -ESHUTDOWN : homa_emb_take(e, &w);
+	rc = e->closing ? -ESHUTDOWN : homa_emb_take(e, w);
 	if (rc == -EAGAIN && ((flags & HOMA_RECV_NONBLOCK) || !timeout_ns)) {
 		/* A program that only ever asks still runs the protocol. */
 		if (!e->poller) {
 			homa_emb_round(e);
-			rc = homa_emb_take(e, &w);
+			rc = homa_emb_take(e, w);
 		}
 	} else if (rc == -EAGAIN) {
 		homa_emb_now(e);
 		until = timeout_ns < 0 ? HOMA_NEVER :
 					 e->ctx.now + (u64)timeout_ns;
-		rc = wait_for(e, &w, until);
+		rc = wait_for(e, w, until);
 	}
-	/* Sends that were left to the end of the batch: here it is. */
+	return rc;
+}
+
+/* Sends that were left to the end of the batch: here it is. */
+static void received(struct homa_emb *e)
+{
 	if (e->deferred && !e->ready_count && !e->closing) {
 		homa_emb_now(e);
 		homa_emb_tx(e);
 	}
 	homa_emb_unlock(e, false);
+}
+
+int homa_emb_receive(void *host, struct homa_message *msg, uint64_t id,
+		     unsigned int flags, int64_t timeout_ns)
+{
+	struct homa_emb *e = host;
+	struct homa_emb_waiter w = { .msg = msg, .id = id, .flags = flags };
+	int rc;
+
+	homa_emb_lock(e);
+	rc = receive(e, &w, flags, timeout_ns);
+	received(e);
 	return rc;
+}
+
+int homa_emb_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
+			   unsigned int flags, int64_t timeout_ns)
+{
+	struct homa_emb *e = host;
+	struct homa_emb_waiter w = { .msg = msgs, .flags = flags };
+	unsigned int got = 1;
+	int rc;
+
+	homa_emb_lock(e);
+	rc = receive(e, &w, flags, timeout_ns);
+	for (; !rc && got < n && !e->closing; got++) {
+		w = (struct homa_emb_waiter){ .msg = &msgs[got], .flags = flags };
+		if (homa_emb_take(e, &w))
+			break;
+	}
+	if (!rc)
+		e->counters.batched += got - 1;
+	received(e);
+	return rc ? rc : (int)got;
 }
 
 /* Wait until no thread is inside a call; under the lock. */
