@@ -14,7 +14,7 @@
 #include "log.h"
 #include "netif.h"
 #include "privileges.h"
-#include "service.h"
+#include "fast.h"
 
 #define ALIGN 64u
 #define CTRL_SLOTS 8192u

@@ -13,10 +13,11 @@
 #include "config_schema.h"
 #include "log.h"
 #include "notify.h"
-#include "options.h"
+#include "homad_options.h"
 #include "privileges.h"
 #include "signals.h"
 #include "slowpath.h"
+#include "worker.h"
 
 /* struct part - something that is started in this order and stopped in the other */
 struct part {
@@ -52,6 +53,7 @@ static const struct part parts[] = {
 	{ homad_monitor_start, homad_monitor_stop },
 	{ homad_metrics_start, homad_metrics_stop },
 	{ homad_start, homad_stop },
+	{ homad_worker_start, homad_worker_stop },
 	{ stop_only, homad_monitor_stop },
 	{ stop_only, homad_metrics_stop },
 	{ homad_scaling_start, homad_scaling_stop },

@@ -41,7 +41,8 @@ struct homad_rule {
  *	attachment gets fewer.
  * @rcvbuf_default, @rcvbuf_max: receive pool, bytes, multiples of 64 KiB.
  * @send_max: bytes of data segments.
- * @user_memory: bytes of shared memory of one user over all attachments.
+ * @user_memory: bytes of shared memory of one user over all attachments;
+ *	@total_memory: of all users.
  */
 struct homad_quota {
 	u32 attachments;
@@ -50,7 +51,7 @@ struct homad_quota {
 	u32 user_rpcs;
 	u64 rcvbuf_default, rcvbuf_max;
 	u64 send_max;
-	u64 user_memory;
+	u64 user_memory, total_memory;
 };
 
 /**

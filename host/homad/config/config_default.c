@@ -18,15 +18,29 @@
 /* More than one user's RPCs can go to. */
 #define MAX_PEERS 600000u
 
+static u64 machine_memory(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+
+	return pages > 0 && size > 0 ? (u64)pages * (u64)size : 0;
+}
+
 /* A quarter of the machine, but not more than 4 GiB. */
 static u64 user_memory(void)
 {
-	long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-	u64 quarter = pages > 0 && size > 0 ? (u64)pages * (u64)size / 4 : 0;
+	u64 quarter = machine_memory() / 4;
 
 	if (quarter < 64 * MIB)
 		return 64 * MIB;
 	return quarter > 4096 * MIB ? 4096 * MIB : quarter;
+}
+
+/* Half of the machine: two users who take all that they may, and root. */
+static u64 total_memory(void)
+{
+	u64 half = machine_memory() / 2;
+
+	return half < 160 * MIB ? 160 * MIB : half;
 }
 
 void homad_config_default(struct homad_config *config)
@@ -71,6 +85,7 @@ void homad_config_default(struct homad_config *config)
 		.rcvbuf_max = 256 * MIB,
 		.send_max = 64 * MIB,
 		.user_memory = user_memory(),
+		.total_memory = total_memory(),
 	};
 	homa_params_default(&config->params);
 	config->params.timeout_us = TIMEOUT_US;

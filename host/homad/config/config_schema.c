@@ -112,6 +112,8 @@ const struct homad_setting homad_settings[] = {
 	     "memory for messages to send of a handle"),
 	SIZE("quota.user_memory", quota.user_memory, 16 * MIB, 16384 * GIB,
 	     true, "shared memory of one user over all handles"),
+	SIZE("quota.total_memory", quota.total_memory, 64 * MIB, 16384 * GIB, true,
+	     "shared memory of all users; one user gets as much as is left to all others, and a sixteenth is kept for root"),
 
 	TEXT("monitor.socket", HOMAD_SET_STRING, monitor, false,
 	     "where ./homa ss, top and trace ask, \"\": nowhere"),

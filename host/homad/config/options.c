@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "homa_settings.h"
 #include "log.h"
-#include "options.h"
+#include "homad_options.h"
 
 #define DEFAULT_FILE "/etc/homa/homad.toml"
 #define BESIDE "\001" /* no path: the monitoring socket is beside the other one */

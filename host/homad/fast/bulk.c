@@ -15,7 +15,7 @@
 #include <sys/random.h>
 #include "homa_codec.h"
 #include "homa_sockaddr.h"
-#include "service.h"
+#include "fast.h"
 
 #define BELIEVE_NS 2000000000u
 #define ANEW_NS 1000000000u

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <unistd.h>
 #include "probes.h"
-#include "service.h"
-#include "trace.h"
+#include "fast.h"
+#include "homad_trace.h"
 
 void homad_touch(struct homad_thread *t, struct homad_app *app, u32 want)
 {
@@ -33,11 +33,12 @@ static u32 want_of(const struct homad_rpc *priv)
 				  HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED;
 }
 
-/* Applications name their requests themselves (abi/shm.h), so the engine's id means
- * nothing to a client; to a server here it would not be the client's. */
+/* An application that does not number its requests names them itself: the engine's id
+ * means nothing to it, and to a server here it would not be the client's. */
 static u64 seen_id(struct homad_thread *t, const struct homa_event *event)
 {
 	struct homa_rpc *client;
+	const struct homad_rpc *priv;
 	u64 token;
 
 	if (event->kind != HOMA_EV_REQUEST ||
@@ -46,7 +47,8 @@ static u64 seen_id(struct homad_thread *t, const struct homa_event *event)
 	client = homa_rpc_hold(&t->ctx, event->handle.id ^ 1, NULL);
 	if (!client)
 		return 0;
-	token = ((struct homad_rpc *)homa_rpc_priv(client))->token;
+	priv = homa_rpc_priv(client);
+	token = priv->numbered ? 0 : priv->token;
 	homa_rpc_release(&t->ctx, client);
 	return token ? token << 1 | 1 : 0;
 }
@@ -143,7 +145,7 @@ void homad_forget(struct homad_thread *t, struct homad_rpc *priv)
 		slot_ended(app, (u32)(priv->token & 0xffff), HOMA_CQE_GONE, 0);
 		homad_touch(t, app, HOMA_SHM_ARM_ANY);
 	} else if (priv->token) {
-		homad_slot_free(app, priv->token);
+		homad_slot_back(t, app, priv->token);
 	}
 	if (priv->out && !priv->copied)
 		homad_free_bytes(t, app, priv->segment, priv->offset);
@@ -156,10 +158,10 @@ u64 homad_slot_new(struct homad_app *app, struct homa_handle handle)
 	u32 index = app->server_free;
 	struct homad_slot *slot;
 
-	if (index == HOMAD_NO_SLOT)
+	if (index == app->max_rpcs)
 		return 0;
 	slot = &app->server_slots[index];
-	app->server_free = slot->next;
+	app->server_free = index + 1 + slot->next;
 	slot->handle = handle;
 	/* Never 0, and another one each time the place is used. */
 	slot->cookie++;
@@ -173,8 +175,15 @@ void homad_slot_free(struct homad_app *app, u64 token)
 	struct homad_slot *slot = &app->server_slots[index];
 
 	slot->token = 0;
-	slot->next = app->server_free;
+	slot->next = app->server_free - index - 1;
 	app->server_free = index;
+}
+
+void homad_slot_back(struct homad_thread *t, struct homad_app *app, u64 token)
+{
+	homad_slot_free(app, token);
+	if (!homa_list_empty(&app->ready[HOMAD_READY_REQUESTS]))
+		homad_touch(t, app, 0);
 }
 
 struct homa_cqe *homad_next_cqe(struct homad_app *app)
@@ -249,7 +258,7 @@ static bool tell_message(struct homad_thread *t, struct homad_app *app,
 	struct homa_msg_info info;
 
 	if (priv->event == HOMA_EV_REQUEST) {
-		if (app->server_free == HOMAD_NO_SLOT)
+		if (app->server_free == app->max_rpcs)
 			return false; /* its quota of unanswered requests */
 		priv->token = homad_slot_new(app, priv->handle);
 	}
@@ -347,12 +356,14 @@ static bool deliver(struct homad_thread *t, struct homad_app *app)
 		wake(t, app, app->wake_want);
 		app->wake_want = 0;
 	}
+	if (unlikely(homa_pool_low(app->sock)))
+		homad_look_at_pool(t, app);
 	return room > 0;
 }
 
 /*
  * The ring is full and more is waiting: ask to be told when that changes. Seen
- * again in each turn of the application's, see commands.c.
+ * again in each turn of the application's, see rings.c.
  */
 static void ring_full(struct homad_app *app)
 {

@@ -10,7 +10,7 @@
 #include "homa_hash.h"
 #include "homa_sockaddr.h"
 #include "route.h"
-#include "service.h"
+#include "fast.h"
 
 #define BELIEVE_NS 1000000000u
 #define UNUSED_NS 10000000000u /* an entry not used for so long is free */
@@ -21,7 +21,6 @@ int homad_dests_init(struct homad_dests *dests)
 
 	if (n < 0)
 		return -errno;
-	dests->key[1] |= 1;
 	return n == (ssize_t)sizeof(dests->key) ? 0 : -EIO;
 }
 
@@ -29,15 +28,11 @@ int homad_dests_init(struct homad_dests *dests)
 static struct homad_dest *set_of(struct homad_dests *dests,
 				 const struct homa_addr *addr)
 {
-	u64 high, low;
+	u64 hash = homa_hash_ip(addr->ip, dests->key[0],
+				dests->key[1] ^ addr->encap);
 
-	memcpy(&high, addr->ip, 8);
-	memcpy(&low, addr->ip + 8, 8);
-	low = homa_hash_mix(low ^ dests->key[0] ^ (u64)addr->encap << 40);
-	return dests->sets[(low + high * dests->key[1]) >> 54];
+	return dests->sets[hash % HOMAD_DEST_SETS];
 }
-
-HOMA_STATIC_ASSERT(HOMAD_DEST_SETS == 1u << (64 - 54), "set_of() fits");
 
 static struct homad_dest *find_in(struct homad_dest *set,
 				  const struct homa_addr *addr)

@@ -14,7 +14,7 @@
  */
 #include <errno.h>
 #include "probes.h"
-#include "service.h"
+#include "fast.h"
 
 #define DIRECT_MAX 16384u /* longer ones gain nothing and would hold others up */
 
@@ -53,9 +53,12 @@ static struct homa_cqe *deliver_bytes(struct homad_thread *t,
 	u32 pages[HOMA_MAX_BPAGES], n;
 	struct homa_cqe *cqe;
 
-	if (!ring_room(app) ||
-	    homa_pages_take(&t->ctx, app->sock, length, pages, &n))
+	if (!ring_room(app))
 		return NULL;
+	if (homa_pages_take(&t->ctx, app->sock, length, pages, &n)) {
+		homad_lacks_pages(t, app);
+		return NULL;
+	}
 	copy_in(app, pages, n, bytes, length);
 	cqe = homad_next_cqe(app);
 	cqe->length = length;
@@ -136,7 +139,7 @@ static struct homad_app *find_server(struct homad_thread *t, u16 port,
 		sock ? *(struct homad_app **)homa_sock_priv(sock) : NULL;
 
 	if (!app || app->phase != HOMAD_APP_OPEN || app->evicted || app->shut ||
-	    app->server_free == HOMAD_NO_SLOT ||
+	    app->server_free == app->max_rpcs ||
 	    !homa_list_empty(&app->ready[HOMAD_READY_REQUESTS]))
 		return NULL;
 	return app;
@@ -145,7 +148,7 @@ static struct homad_app *find_server(struct homad_thread *t, u16 port,
 /* Both ends know of it from now on. */
 static void enter(struct homad_thread *t, struct homad_direct *d,
 		  struct homad_app *client, struct homad_app *server,
-		  const struct homa_sqe *sqe)
+		  const struct homa_sqe *sqe, u64 id)
 {
 	struct homad_slot *slot = &client->client_slots[sqe->token & 0xffff];
 
@@ -156,7 +159,8 @@ static void enter(struct homad_thread *t, struct homad_direct *d,
 	d->cookie = sqe->cookie;
 	d->sent_ns = t->ctx.now;
 	d->is_private = sqe->flags & HOMA_SQE_PRIVATE;
-	d->id = t->direct_id += 2;
+	d->id = id ? id : (t->direct_id += 2);
+	d->seen_id = (id ? id : sqe->token << 1) | 1;
 	d->request_length = sqe->length;
 	d->client_port = homa_sock_port(client->sock);
 	d->server_port = sqe->port;
@@ -173,7 +177,7 @@ static void enter(struct homad_thread *t, struct homad_direct *d,
 
 bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 			  const struct homa_sqe *sqe,
-			  const struct homa_addr *addr, const u8 *bytes)
+			  const struct homa_send *send, const u8 *bytes)
 {
 	struct homad_app *server;
 	struct homad_direct *d;
@@ -182,7 +186,7 @@ bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 	if (sqe->length > DIRECT_MAX || !homa_plat_alone ||
 	    !t->d->config.direct || unlikely(t->trace) || app->shut)
 		return false;
-	server = find_server(t, sqe->port, addr);
+	server = find_server(t, sqe->port, &send->dst);
 	d = server ? homa_slab_get(&t->directs) : NULL;
 	if (!d)
 		return false;
@@ -191,12 +195,12 @@ bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 		homa_slab_put(&t->directs, d);
 		return false;
 	}
-	enter(t, d, app, server, sqe);
-	d->addr = *addr;
+	enter(t, d, app, server, sqe, send->id);
+	d->addr = send->dst;
 	cqe->kind = HOMA_CQE_REQUEST;
 	cqe->flags = 0;
 	cqe->error = 0;
-	cqe->id = sqe->token << 1 | 1; /* as its client knows it */
+	cqe->id = d->seen_id;
 	cqe->cookie = 0;
 	cqe->token = d->server_token;
 	put_address(cqe, d, d->client_port);
@@ -282,6 +286,19 @@ void homad_direct_reply(struct homad_thread *t, struct homad_app *server,
 		homad_direct_abort(t, d, ENOMEM);
 	if (lent && !homad_free_bytes(t, server, sqe->segment, sqe->offset))
 		homad_app_evict(t, server, "more messages than it may have");
+}
+
+void homad_direct_reject(struct homad_thread *t, struct homad_app *server,
+			 struct homad_direct *d, int error)
+{
+	leave_server(d);
+	/* A request may have waited for the slot. */
+	if (!homa_list_empty(&server->ready[HOMAD_READY_REQUESTS]))
+		homad_touch(t, server, 0);
+	if (d->client)
+		homad_direct_abort(t, d, error);
+	else
+		end(t, d);
 }
 
 void homad_direct_retry(struct homad_thread *t, struct homad_app *client)

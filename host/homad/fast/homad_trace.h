@@ -10,12 +10,14 @@
 #define HOMAD_TRACE_H
 
 #include "probes.h"
-#include "service.h"
+#include "homad.h"
 
 #define HOMAD_TRACE_MEMORY (8u << 20) /* ring of a thread, bytes */
 #define HOMAD_TRACE_SNAP 128u	      /* bytes of a packet unless asked */
 #define HOMAD_TRACE_SNAP_MAX 16384u
 #define HOMAD_TRACE_APPS 32u /* in one filter */
+
+struct homad_rpc;
 
 enum homad_trace_kind {
 	HOMAD_TRACE_RX = 1, /* packet */
@@ -33,7 +35,7 @@ enum {
 
 /**
  * struct homad_trace_record - what happened; also on the monitor socket, where
- *	@captured bytes follow, padded to 8: lab/ops/records.py reads it
+ *	@captured bytes follow, padded to 8: tools/records.py reads it
  * @at_ns: homa_clock_ns(); on the socket: since 1970.
  * @app: SUBMIT, DELIVER, END: homad_app.id.
  * @rpc: its id at this end; packets: as this end would call it, 0: none.
@@ -62,7 +64,7 @@ struct homad_trace_record {
 	u8 src[16], dst[16];
 };
 HOMA_STATIC_ASSERT(sizeof(struct homad_trace_record) == 80,
-		   "lab/ops/records.py knows this layout");
+		   "tools/records.py knows this layout");
 
 /**
  * struct homad_trace_want - what to record

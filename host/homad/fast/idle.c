@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-#include "service.h"
+#include "fast.h"
 
 #define EVENTS 64
 #define KICKS_NS 20000u /* how often parked applications are listened to while busy */

@@ -6,8 +6,8 @@
  * pointer, and its payload is copied once, from the sender's memory into the
  * receiver's pool.
  */
-#include "service.h"
-#include "trace.h"
+#include "fast.h"
+#include "homad_trace.h"
 
 #define ROUNDS 8 /* batches before others get their turn */
 

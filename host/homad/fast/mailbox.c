@@ -8,7 +8,7 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "service.h"
+#include "fast.h"
 
 static long futex(u32 *word, int op, u32 value)
 {

@@ -5,8 +5,8 @@
  * back gives up what it held of an application: its name in the table of open
  * RPCs, and the bytes it was sent from.
  */
-#include "service.h"
-#include "trace.h"
+#include "fast.h"
+#include "homad_trace.h"
 
 int homad_memory_init(struct homad_thread *t)
 {

@@ -4,17 +4,12 @@
  * answers out, to the network and to the applications. A round is bounded in
  * every part, so nobody waits long for his turn.
  */
-#include "service.h"
+#include "fast.h"
 
 /* The engine does not say that a send or a packet set an earlier timer, so
  * after either it is asked again this much later at the latest, ns. */
 #define TIMER_LAG 500000u
 #define TIMER_BUDGET 64u
-
-void homad_now(struct homad_thread *t)
-{
-	t->ctx.now = homa_clock_ns();
-}
 
 /* Shards are shared out over the active threads. */
 static u64 run_timers(struct homad_thread *t)
@@ -121,8 +116,10 @@ static void watch_starved(struct homad_thread *t)
 		struct homad_app *app =
 			homa_container_of(node, struct homad_app, member);
 
-		if (homa_sock_starved(app->sock))
+		if (homa_sock_starved(app->sock)) {
 			homad_poll_app(t, app);
+			homad_look_at_pool(t, app);
+		}
 	}
 }
 

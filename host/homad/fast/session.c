@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "log.h"
-#include "service.h"
+#include "fast.h"
 
 #define ALIGN 64u
 #define CLOSE_BUDGET 64u /* RPCs ended per round */
@@ -25,25 +25,22 @@ static void *aligned(size_t size)
 	return mem;
 }
 
+/* homad makes the tables beforehand, see slow/app.c; for tests they are here. */
 static int make_slots(struct homad_app *app)
 {
-	u32 i, n = app->max_rpcs;
-
-	app->client_slots = calloc(n, sizeof(*app->client_slots));
-	app->server_slots = calloc(n, sizeof(*app->server_slots));
-	app->max_freed = 2 * n;
-	app->freed = calloc(app->max_freed, sizeof(*app->freed));
-	if (!app->client_slots || !app->server_slots || !app->freed)
-		return -ENOMEM;
-	for (i = 0; i < n; i++)
-		app->server_slots[i].next = i + 1 < n ? i + 1 : HOMAD_NO_SLOT;
+	if (!app->client_slots) {
+		app->client_slots = calloc(1, homad_tables_bytes(app->max_rpcs));
+		if (!app->client_slots)
+			return -ENOMEM;
+	}
+	app->server_slots = app->client_slots + app->max_rpcs;
+	app->freed = (struct homad_freed *)(app->server_slots + app->max_rpcs);
+	app->max_freed = 2 * app->max_rpcs;
 	app->server_free = 0;
 	app->ended_first = HOMAD_NO_SLOT;
 	return 0;
 }
 
-/* Server slots stay taken between delivery and reply only; calloc() leaves the
- * tables without memory behind them until they are used. */
 static int move_in(struct homad_thread *t, struct homad_app *app)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET,
@@ -64,16 +61,43 @@ static void move_out(struct homad_thread *t, struct homad_app *app)
 	epoll_ctl(t->epfd, EPOLL_CTL_DEL, app->kick_fd, NULL);
 	homa_list_del(&app->member);
 	t->num_apps--;
-	/* Until another thread takes it, nobody polls it. */
-	__atomic_store_n(&app->thread, NULL, __ATOMIC_RELAXED);
+}
+
+int homad_session_alloc(const struct homad *d, struct homad_app *app)
+{
+	app->sock = aligned(homa_sock_size(&d->limits));
+	app->pool_mem = aligned(homa_pool_size((u32)(app->pool_bytes >> HOMA_BPAGE_SHIFT)));
+	if (app->sock && app->pool_mem && !make_slots(app))
+		return 0;
+	homad_session_free(app);
+	return -ENOMEM;
+}
+
+static void set_rings(struct homad_app *app, u32 rings)
+{
+	app->rings_backed = rings;
+	app->stages_end = rings < HOMA_SHM_SQS ? rings * HOMA_SHM_STAGE : ~(u32)0;
+}
+
+/* Which parts of its memory may be touched. */
+static void set_backed(struct homad_thread *t, struct homad_app *app, u32 pages)
+{
+	if (!app->pool_backed)
+		app->pool_backed = pages;
+	set_rings(app, app->rings_backed ? app->rings_backed : HOMA_SHM_SQS);
+	homa_pool_back(&t->ctx, app->sock, app->pool_backed);
 }
 
 int homad_session_open(struct homad_thread *t, void *arg)
 {
 	struct homad_app *app = arg;
 	u32 pages = (u32)(app->pool_bytes >> HOMA_BPAGE_SHIFT);
-	int rc = -ENOMEM;
+	int rc;
+	u32 i;
 
+	for (i = 0; i < HOMAD_WAYS; i++)
+		app->ways[i].addr.zero = 1; /* no address: :: is one */
+	app->numbers_end = HOMA_SHM_NUMBERS_AHEAD;
 	homa_list_init(&app->ready[HOMAD_READY_RESPONSES]);
 	homa_list_init(&app->ready[HOMAD_READY_REQUESTS]);
 	homa_list_init(&app->direct_client);
@@ -81,10 +105,9 @@ int homad_session_open(struct homad_thread *t, void *arg)
 	homa_list_init(&app->direct_waiting);
 	app->thread = t;
 	app->phase = HOMAD_APP_OPEN;
-	app->sock = aligned(homa_sock_size(&t->d->limits));
-	app->pool_mem = aligned(homa_pool_size(pages));
-	if (!app->sock || !app->pool_mem || make_slots(app))
-		goto fail;
+	rc = app->sock ? 0 : homad_session_alloc(t->d, app);
+	if (rc)
+		return rc;
 	homad_now(t);
 	rc = homa_sock_open(&t->ctx, app->sock);
 	if (rc)
@@ -93,14 +116,17 @@ int homad_session_open(struct homad_thread *t, void *arg)
 		homa_sock_charge(app->sock, app->owner);
 	*(struct homad_app **)homa_sock_priv(app->sock) = app;
 	rc = homa_sock_set_pool(&t->ctx, app->sock, app->pool_mem, pages);
-	if (!rc)
+	if (!rc) {
+		set_backed(t, app, pages);
 		rc = move_in(t, app);
+	}
 	if (rc) {
 		homa_sock_close(&t->ctx, app->sock, 1);
 		goto fail;
 	}
 	return 0;
 fail:
+	app->phase = HOMAD_APP_MAKING;
 	homad_session_free(app);
 	return rc;
 }
@@ -109,12 +135,14 @@ void homad_session_free(struct homad_app *app)
 {
 	free(app->sock);
 	free(app->pool_mem);
-	free(app->client_slots);
-	free(app->server_slots);
-	free(app->freed);
 	app->sock = NULL;
 	app->pool_mem = NULL;
-	app->client_slots = app->server_slots = NULL;
+	/* Else it is the slow path's. */
+	if (!app->tables_bytes) {
+		free(app->client_slots);
+		app->client_slots = NULL;
+	}
+	app->server_slots = NULL;
 	app->freed = NULL;
 }
 
@@ -125,7 +153,6 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 	app->phase = HOMAD_APP_CLOSING;
 	homad_direct_close(t, app);
 	move_out(t, app);
-	app->thread = t;
 	homa_list_add_tail(&t->closing, &app->closing);
 }
 
@@ -137,6 +164,8 @@ struct homad_app *homad_session_give(struct homad_thread *t)
 		return NULL;
 	app = homa_container_of(t->apps.next, struct homad_app, member);
 	move_out(t, app);
+	/* Until another thread takes it, nobody polls it. */
+	__atomic_store_n(&app->thread, NULL, __ATOMIC_RELAXED);
 	return app;
 }
 
@@ -279,14 +308,42 @@ int homad_session_pool(struct homad_thread *t, void *arg)
 		return -ESHUTDOWN;
 	if (app->counters.rx_bytes || !homa_sock_idle(app->sock))
 		return -EBUSY;
+	/* Who delivers to it on another thread looks at the pool. */
+	homad_lock(app);
 	rc = homa_sock_set_pool(&t->ctx, app->sock, change->pool_mem,
 				(u32)(change->bytes >> HOMA_BPAGE_SHIFT));
-	if (rc)
-		return rc;
-	app->pool = change->pool;
-	app->pool_bytes = change->bytes;
-	app->pool_mem = change->pool_mem;
-	change->pool_mem = old;
+	if (!rc) {
+		app->pool = change->pool;
+		app->pool_bytes = change->bytes;
+		app->pool_mem = change->pool_mem;
+		change->pool_mem = old;
+		app->pool_backed = (u32)(change->bytes >> HOMA_BPAGE_SHIFT);
+		if (change->backed)
+			app->pool_backed = homa_pool_back(&t->ctx, app->sock, change->backed);
+	}
+	homad_unlock(app);
+	return rc;
+}
+
+int homad_session_back(struct homad_thread *t, void *arg)
+{
+	struct homad_back *back = arg;
+	struct homad_app *app = back->app;
+
+	if (app->phase != HOMAD_APP_OPEN)
+		return -ESHUTDOWN;
+	homad_now(t);
+	homad_refill(t);
+	homad_lock(app);
+	app->pool_backed = homa_pool_back(&t->ctx, app->sock, back->pages);
+	set_rings(app, back->rings);
+	if (back->answer)
+		__atomic_store_n(&app->asked_memory, false, __ATOMIC_RELEASE);
+	homad_unlock(app);
+	back->pages = app->pool_backed;
+	homad_poll_app(t, app);
+	if (back->answer)
+		homad_look_at_pool(t, app);
 	return 0;
 }
 

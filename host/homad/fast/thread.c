@@ -13,7 +13,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "log.h"
-#include "service.h"
+#include "fast.h"
 
 /* Time is attributed by the two readings of the clock that there are anyway. */
 static void account(struct homad_thread *t, u64 from, bool busy)
@@ -89,7 +89,8 @@ int homad_thread_make(struct homad *d, u32 index)
 			  -1;
 	t->epfd = t->mail_fd = t->rtnl.fd = t->rtnl.events_fd = -1;
 	homa_list_init(&t->apps);
-	homa_list_init(&t->polled);
+	homa_list_init(&t->users);
+	homad_polled_init(&t->others);
 	homa_list_init(&t->touched);
 	homa_list_init(&t->closing);
 	homa_ctx_init(&t->ctx, d->engine, index);

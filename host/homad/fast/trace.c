@@ -6,8 +6,9 @@
  * of sockets, no lock.
  */
 #include <stdlib.h>
+#include "fast.h"
 #include "homa_look.h"
-#include "trace.h"
+#include "homad_trace.h"
 
 struct homad_trace *homad_trace_new(const struct homad_trace_want *want,
 				    size_t memory)

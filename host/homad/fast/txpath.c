@@ -6,14 +6,20 @@
  * read from the application's memory now: what it changes there in between is
  * what the receiver gets, and no more than that.
  */
-#include "service.h"
-#include "trace.h"
+#include "fast.h"
+#include "homad_trace.h"
 
 static int segments(struct homad_thread *t, const struct homa_tx_desc *desc, int at)
 {
 	const struct homad_rpc *priv = desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
+	const u8 *message = NULL;
+	u32 owner = 0; /* nobody: answers to whom we may not know */
 
-	return homa_packets_out(desc, priv ? priv->out : NULL, &t->tx[at],
+	if (priv) {
+		message = priv->out;
+		owner = priv->app ? priv->app->uid + 1 : 0;
+	}
+	return homa_packets_out(desc, message, owner, &t->tx[at],
 				&t->headers[at], HOMAD_TX_BATCH - at);
 }
 

@@ -10,7 +10,7 @@
 #define HOMAD_STATS_H
 
 #include "homa_look.h"
-#include "service.h"
+#include "session.h"
 
 /* Latency in buckets of 1/32 octave, and in those that Prometheus wants. */
 #define HOMAD_LATENCY_SHIFT 5

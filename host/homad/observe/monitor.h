@@ -10,7 +10,7 @@
 
 #include <cjson/cJSON.h>
 #include "slowpath.h"
-#include "stats.h"
+#include "homad_stats.h"
 
 #define HOMAD_VIEWERS 32u
 #define HOMAD_VIEWER_LINE 4096u	     /* longest request */
@@ -59,11 +59,6 @@ void homad_viewer_json(struct homad_viewer *v, cJSON *json);
 /** homad_viewer_error() - {"error": sentence}. */
 void homad_viewer_error(struct homad_viewer *v, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/** homad_viewer_room() - bytes that homad_viewer_send() takes. */
-static inline size_t homad_viewer_room(const struct homad_viewer *v)
-{
-	return HOMAD_VIEWER_OUT - (v->out_len - v->out_sent);
-}
 /** homad_viewer_push() - send what there is; may free @v: return after it. */
 void homad_viewer_push(struct homad_viewer *v);
 

@@ -63,6 +63,9 @@ static cJSON *daemon_json(struct homad *d, const struct homad_stats *s)
 	homad_json_u64(json, "attached", slow->attached);
 	homad_json_u64(json, "detached", slow->detached);
 	homad_json_u64(json, "refused", slow->refused);
+	homad_json_u64(json, "memory_grown", homad_attach(d)->memory_grown);
+	homad_json_u64(json, "memory_shrunk", homad_attach(d)->memory_shrunk);
+	homad_json_u64(json, "memory_refused", homad_attach(d)->memory_refused);
 	homad_json_u64(json, "evicted", slow->evicted);
 	homad_json_u64(json, "log_lost", s->log_lost);
 	cJSON_AddNumberToObject(json, "tracing", homad_trace_pid());
@@ -206,6 +209,7 @@ static cJSON *app_json(struct homad *d, const struct homad_attached *attached,
 	cJSON_AddNumberToObject(json, "max_rpcs", app->max_rpcs);
 	homad_json_u64(json, "pool_bytes", app->pool_bytes);
 	homad_json_u64(json, "memory_bytes", homad_attachment(app)->memory);
+	homad_json_u64(json, "send_bytes", homad_attachment(app)->send_bytes);
 	if (app->queues)
 		queues_json(json, app);
 	counters = cJSON_AddObjectToObject(json, "counters");

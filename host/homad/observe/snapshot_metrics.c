@@ -73,6 +73,13 @@ static void put_daemon(FILE *out, struct homad *d, const struct homad_stats *s)
 	       "applications that ever attached", slow->attached);
 	single(out, "homa_detached_total", "counter",
 	       "applications that left or died", slow->detached);
+	single(out, "homa_memory_grown_total", "counter",
+	       "times an attachment got more memory", homad_attach(d)->memory_grown);
+	single(out, "homa_memory_shrunk_total", "counter",
+	       "times an idle attachment gave memory back", homad_attach(d)->memory_shrunk);
+	single(out, "homa_memory_refused_total", "counter",
+	       "times an attachment's user had no room for more memory",
+	       homad_attach(d)->memory_refused);
 	single(out, "homa_refused_total", "counter",
 	       "applications that were not let in", slow->refused);
 	single(out, "homa_evicted_total", "counter",

@@ -4,10 +4,11 @@
  * somebody asks; with nobody asking it pays nothing.
  */
 #include <stdlib.h>
+#include "fast.h"
 #include "log.h"
 #include "homa_look.h"
 #include "slowpath.h"
-#include "stats.h"
+#include "homad_stats.h"
 
 u64 homad_latency_bound(u32 i)
 {

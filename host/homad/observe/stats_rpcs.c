@@ -5,8 +5,9 @@
  * which only the tables of their applications know. Both are shown alike. Each
  * piece is one bounded job on the thread that may look.
  */
+#include "fast.h"
 #include "slowpath.h"
-#include "stats.h"
+#include "homad_stats.h"
 
 #define RPCS_AT_ONCE 64u    /* of the engine, looked up by one job */
 #define SLOTS_AT_ONCE 2048u /* looked through by one job */
@@ -216,8 +217,7 @@ static void add_slot(struct homad_thread *t, struct app_rpcs *some, u32 index)
 
 	if (look_at_direct(some->app, slot, client, &look))
 		add_rpc(some,
-			client ? slot->token :
-				 slot->direct->client_token << 1 | 1,
+			client ? slot->token : slot->direct->seen_id,
 			&look);
 	else if (client && slot->token &&
 		 !homa_rpc_look(&t->ctx, slot->handle, &look))

@@ -7,7 +7,7 @@
  *	 "app": ID | "NAME", "peer": "IP", "port": N}
  *
  * is answered by one line of JSON and then by bytes without end: a capture as
- * pcapng, or records (trace.h). {"op": "stop"} ends it properly, with what was
+ * pcapng, or records (homad_trace.h). {"op": "stop"} ends it properly, with what was
  * still in the rings and the number of records lost; closing the connection
  * ends it at once. A viewer that reads too slowly loses records, nobody waits.
  *
@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include "monitor.h"
 #include "pcapng.h"
-#include "trace.h"
+#include "homad_trace.h"
 
 #define TICK_NS 5000000u
 #define RECORDS_AT_ONCE 20000u /* per tick: 4 million a second */

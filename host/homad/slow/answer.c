@@ -32,7 +32,7 @@ void homad_answer(struct homad_client *client,
 	out->record = record;
 	out->bytes = count * record;
 	out->sent = 0;
-	client->user->memory += out->bytes;
+	homad_account(client->user, out->bytes);
 }
 
 void homad_answer_error(struct homad_client *client, u16 op, int error,
@@ -65,7 +65,7 @@ void homad_answer_drop(struct homad_client *client)
 	close_fds(out);
 	free(out->records);
 	out->records = NULL;
-	client->user->memory -= out->bytes;
+	homad_settle(client->user, out->bytes);
 	out->bytes = 0;
 	out->pending = false;
 }

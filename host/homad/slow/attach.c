@@ -52,6 +52,8 @@ void homad_client_free(struct homad *d, struct homad_client *client)
 	struct homad_attach *attach = homad_attach(d);
 	struct homad_app *app = client->app;
 
+	if (client->making)
+		client->making->client = NULL;
 	homad_unwatch(d, &client->conn);
 	homad_unwatch(d, &client->process);
 	homad_answer_drop(client);
@@ -88,6 +90,20 @@ void homad_client_attached(struct homad *d, struct homad_client *client)
 	homad_slow(d)->attached++;
 }
 
+void homad_client_unattached(struct homad *d, struct homad_client *client)
+{
+	struct homad_attach *attach = homad_attach(d);
+
+	homad_attachment(client->app)->client = NULL;
+	client->app = NULL;
+	homa_list_del(&client->list);
+	homa_list_add_tail(&attach->fresh, &client->list);
+	attach->num_fresh++;
+	client->user->fresh++;
+	client->user->attachments--;
+	homad_slow(d)->attached--;
+}
+
 static void process_ready(struct homad *d, struct homad_source *source,
 			  u32 events)
 {
@@ -102,7 +118,9 @@ int homad_client_watch(struct homad *d, struct homad_client *client)
 {
 	u32 events = EPOLLRDHUP | EPOLLIN;
 
-	if (client->out.pending)
+	if (client->making)
+		events = 0; /* only its end, which is always told */
+	else if (client->out.pending)
 		events = EPOLLOUT;
 	else if (homa_list_linked(&client->waiting))
 		events = EPOLLRDHUP;
@@ -121,6 +139,11 @@ static bool flush(struct homad *d, struct homad_client *client)
 	return homad_client_watch(d, client) == 0;
 }
 
+void homad_client_answered(struct homad *d, struct homad_client *client)
+{
+	flush(d, client);
+}
+
 static void client_ready(struct homad *d, struct homad_source *source,
 			 u32 events)
 {
@@ -136,7 +159,7 @@ static void client_ready(struct homad *d, struct homad_source *source,
 	}
 	if (client->out.pending && !flush(d, client))
 		return;
-	for (i = 0; i < REQUESTS && !client->out.pending; i++) {
+	for (i = 0; i < REQUESTS && !client->out.pending && !client->making; i++) {
 		if (!(events & EPOLLRDHUP) && homad_throttle(d, client)) {
 			homad_client_watch(d, client);
 			return;
@@ -156,6 +179,8 @@ static void client_ready(struct homad *d, struct homad_source *source,
 		if (client->out.pending && !flush(d, client))
 			return;
 	}
+	if (client->making)
+		homad_client_watch(d, client);
 }
 
 /* ---- accept ---- */
@@ -285,6 +310,12 @@ void homad_accept(struct homad *d, struct homad_source *source, u32 events)
 
 /* ---- attachments that have ended ---- */
 
+static void drop(struct homad *d, struct homad_app *app)
+{
+	homad_session_free(app);
+	homad_app_drop(d, app);
+}
+
 static void bury(struct homad *d, struct homad_app *app)
 {
 	struct homad_attachment *a = homad_attachment(app);
@@ -293,8 +324,10 @@ static void bury(struct homad *d, struct homad_app *app)
 		homad_slow(d)->evicted++;
 	if (a->client)
 		homad_client_free(d, a->client);
-	homad_session_free(app);
-	homad_app_drop(d, app);
+	/* Memory may be on its way to it or from it. */
+	a->over = drop;
+	if (!a->works)
+		drop(d, app);
 }
 
 static void dead_ready(struct homad *d, struct homad_source *source, u32 events)
@@ -306,6 +339,8 @@ static void dead_ready(struct homad *d, struct homad_source *source, u32 events)
 	if (read(source->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		return;
 	app = __atomic_exchange_n(&d->dead, NULL, __ATOMIC_ACQUIRE);
+	/* After that, so that none of those is in the other stack any more. */
+	homad_backing_wanted(d);
 	for (; app; app = next) {
 		next = app->next_dead;
 		bury(d, app);
@@ -328,6 +363,9 @@ int homad_attach_start(struct homad *d, char *err, size_t errlen)
 	attach->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	homa_list_init(&attach->fresh);
 	homa_list_init(&attach->clients);
+	homa_list_init(&attach->grown);
+	homa_list_init(&attach->refused);
+	attach->tick.fd = -1;
 	for (i = 0; i < HOMAD_USER_BUCKETS; i++)
 		homa_list_init(&attach->users[i]);
 	homad_slow(d)->attach = attach;
@@ -337,6 +375,8 @@ int homad_attach_start(struct homad *d, char *err, size_t errlen)
 	rc = homad_watch(d, &attach->dead, EPOLLIN);
 	if (!rc)
 		rc = homad_throttle_start(d);
+	if (!rc)
+		rc = homad_backing_start(d);
 	if (!rc)
 		rc = homad_claim(d, err, errlen);
 	if (!rc)
@@ -359,6 +399,7 @@ void homad_attach_stop(struct homad *d)
 	if (!attach)
 		return;
 	homad_attach_listen_stop(d);
+	d->wanting = NULL;
 	while (!homa_list_empty(apps)) {
 		attached = homa_container_of(apps->next, struct homad_attached,
 					     list);
@@ -371,6 +412,7 @@ void homad_attach_stop(struct homad *d)
 						    struct homad_client, list));
 	homad_unwatch(d, &attach->dead);
 	homad_throttle_stop(d);
+	homad_backing_stop(d);
 	if (attach->spare_fd >= 0)
 		close(attach->spare_fd);
 	free(attach);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "attach.h"
 #include "log.h"
-#include "stats.h"
+#include "homad_stats.h"
 
 #define PAGE 4096u
 #define POOL_PAGE 65536u
@@ -67,14 +67,80 @@ static void fill_attached(struct homad *d, struct homad_app *app,
 	a->max_segments = HOMA_SHM_SEGMENTS;
 }
 
+static void attach_refused(struct homad *d, struct homad_client *client, int rc,
+			   const char *text)
+{
+	homad_slow(d)->refused++;
+	homad_log(HOMAD_INFO, "attach refused\tpid=%d uid=%u error=%d reason=%s",
+		  (int)client->pid, (unsigned int)client->uid, -rc, text);
+	homad_answer_error(client, HOMA_CTL_ATTACH, rc, "%s", text);
+}
+
+/* The memory of a new attachment is its own now. */
+static void adopt(const struct homad_making *making)
+{
+	struct homad_app *app = making->app;
+	struct homad_attachment *a = homad_attachment(app);
+	const struct homad_piece *pieces = making->pieces;
+	struct homa_shm_header *h;
+
+	app->queues = (struct homa_shm_queues *)pieces[HOMA_CTL_FD_QUEUES].base;
+	h = &app->queues->h;
+	h->magic = HOMA_SHM_MAGIC;
+	h->version = HOMA_SHM_VERSION;
+	h->bytes = a->queues_bytes;
+	h->sqs = 1;
+	memcpy(h->id_key, app->id_key, sizeof(app->id_key));
+	h->features = HOMA_SHM_CAN_REJECT;
+	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
+	app->seg[0].bytes = (u32)pieces[HOMA_CTL_FD_DATA].bytes;
+	app->num_segs = 1;
+	a->send_bytes = app->seg[0].bytes;
+	app->pool = pieces[HOMA_CTL_FD_POOL].base;
+	app->pool_backed = a->pool_backed;
+	app->rings_backed = a->rings_backed;
+}
+
+/* homad_app_new() is done. If it failed the attachment is dropped after this. */
+static void attach_made(struct homad *d, struct homad_making *making)
+{
+	struct homa_ctl_answer answer = { .op = HOMA_CTL_ATTACH };
+	struct homad_client *client = making->client;
+	struct homad_app *app = making->app;
+	int fds[HOMA_CTL_ATTACH_FDS], rc = making->rc;
+	u32 i;
+
+	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
+		fds[i] = i < making->num ? making->pieces[i].fd : -1;
+	if (!rc) {
+		adopt(making);
+		rc = homad_app_wires(app, fds);
+	}
+	if (!rc)
+		rc = homad_call(homad_thread_for_app(d), homad_session_open, app);
+	if (!rc) {
+		homad_app_begins(d, app);
+		fill_attached(d, app, &answer);
+		homad_log(HOMAD_DEBUG, "attached\tapp=%llu pid=%d uid=%u name=%s port=%u",
+			  (unsigned long long)app->id, (int)app->pid,
+			  (unsigned int)app->uid, app->name, answer.port);
+		homad_answer(client, &answer, fds, HOMA_CTL_ATTACH_FDS, NULL, 0, 0);
+		return;
+	}
+	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	homad_client_unattached(d, client);
+	snprintf(answer.text, sizeof(answer.text), "cannot attach: %s", strerror(-rc));
+	attach_refused(d, client, rc, answer.text);
+}
+
 static void op_attach(struct homad *d, struct homad_client *client,
 		      const struct homa_ctl_request *r)
 {
-	struct homa_ctl_answer answer = { .op = r->op };
-	int fds[HOMA_CTL_ATTACH_FDS], i, rc;
-	struct homad_app *app;
-	char name[sizeof(r->name)];
+	char name[sizeof(r->name)], text[HOMA_SHM_TEXT] = "";
 	u64 bytes;
+	int rc;
 
 	if (client->app) {
 		homad_answer_error(
@@ -84,38 +150,15 @@ static void op_attach(struct homad *d, struct homad_client *client,
 	}
 	memcpy(name, r->name, sizeof(name));
 	name[sizeof(name) - 1] = '\0';
-	rc = homad_may_attach(d, client, answer.text, sizeof(answer.text));
+	rc = homad_may_attach(d, client, text, sizeof(text));
 	if (!rc && !check_pool(d, client, r, &bytes))
 		return;
 	if (!rc)
-		rc = homad_app_new(d, client, name, bytes, fds, &app,
-				   answer.text, sizeof(answer.text));
-	if (rc) {
-		homad_slow(d)->refused++;
-		homad_log(HOMAD_INFO,
-			  "attach refused\tpid=%d uid=%u error=%d reason=%s",
-			  (int)client->pid, (unsigned int)client->uid, -rc,
-			  answer.text);
-		homad_answer_error(client, r->op, rc, "%s", answer.text);
-		return;
-	}
-	rc = homad_call(homad_thread_for_app(d), homad_session_open, app);
-	if (rc) {
-		for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
-			close(fds[i]);
-		homad_app_drop(d, app);
-		homad_answer_error(client, r->op, rc, "cannot attach: %s",
-				   strerror(-rc));
-		return;
-	}
-	client->app = app;
-	homad_client_attached(d, client);
-	fill_attached(d, app, &answer);
-	homad_log(HOMAD_DEBUG,
-		  "attached\tapp=%llu pid=%d uid=%u name=%s port=%u",
-		  (unsigned long long)app->id, (int)app->pid,
-		  (unsigned int)app->uid, app->name, answer.port);
-	homad_answer(client, &answer, fds, HOMA_CTL_ATTACH_FDS, NULL, 0, 0);
+		rc = homad_app_new(d, client, name, bytes, attach_made, text, sizeof(text));
+	if (rc)
+		attach_refused(d, client, rc, text);
+	else
+		homad_client_attached(d, client);
 }
 
 static void op_bind(struct homad *d, struct homad_client *client,
@@ -180,54 +223,74 @@ static void op_listen(struct homad *d, struct homad_client *client,
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 
+static u32 first_pages(u64 pool_bytes)
+{
+	return homa_min_u32(HOMAD_POOL_FIRST, (u32)(pool_bytes / POOL_PAGE));
+}
+
+static void pool_made(struct homad *d, struct homad_making *making)
+{
+	struct homa_ctl_answer answer = { .op = HOMA_CTL_POOL };
+	struct homad_client *client = making->client;
+	struct homad_piece *piece = &making->pieces[0];
+	struct homad_app *app = making->app;
+	struct homad_attachment *a = homad_attachment(app);
+	struct homad_pool change = { .app = app, .pool = piece->base, .bytes = piece->bytes };
+	size_t size, old_bytes = app->pool_bytes;
+	u8 *old = app->pool;
+	int rc = making->rc;
+
+	change.backed = first_pages(piece->bytes);
+	size = (homa_pool_size((u32)(piece->bytes / POOL_PAGE)) + 63) / 64 * 64;
+	change.pool_mem = rc ? NULL : aligned_alloc(64, size);
+	if (change.pool_mem)
+		memset(change.pool_mem, 0, size);
+	else if (!rc)
+		rc = -ENOMEM;
+	if (!rc)
+		rc = homad_call(app->thread, homad_session_pool, &change);
+	free(change.pool_mem); /* the old one, or the new one if it failed */
+	if (rc) {
+		if (!making->rc) {
+			close(piece->fd);
+			homad_app_unmap(d, app, piece->base, piece->bytes,
+					(u64)change.backed * POOL_PAGE);
+		}
+		homad_answer_error(
+			client, HOMA_CTL_POOL, rc,
+			"cannot exchange the receive buffer: %s",
+			rc == -EBUSY ? "it has received messages" : strerror(-rc));
+		return;
+	}
+	homad_app_unmap(d, app, old, old_bytes, (u64)a->pool_backed * POOL_PAGE);
+	a->pool_backed = change.backed;
+	a->pools++;
+	homa_list_del(&a->grown);
+	answer.pool_bytes = piece->bytes;
+	homad_answer(client, &answer, &piece->fd, 1, NULL, 0, 0);
+}
+
 static void op_pool(struct homad *d, struct homad_client *client,
 		    const struct homa_ctl_request *r)
 {
-	struct homa_ctl_answer answer = { .op = r->op };
-	struct homad_app *app = client->app;
-	struct homad_pool change = { .app = app };
-	u8 *old = app->pool;
-	size_t old_bytes = app->pool_bytes, size;
-	int fd = -1, rc;
+	char text[HOMA_SHM_TEXT];
 	u64 bytes;
+	int rc;
 
 	if (!check_pool(d, client, r, &bytes))
 		return;
-	if (client->pools >= POOLS) {
+	if (homad_attachment(client->app)->pools >= POOLS) {
 		homad_answer_error(
 			client, r->op, -EBUSY,
 			"the receive buffer was exchanged %u times; open another handle",
 			POOLS);
 		return;
 	}
-	client->pools++;
-	rc = homad_app_memory(d, app, "homa-pool", bytes, &change.pool, &fd,
-			      answer.text, sizeof(answer.text));
-	if (rc) {
-		homad_answer_error(client, r->op, rc, "%s", answer.text);
-		return;
-	}
-	change.bytes = bytes;
-	size = (homa_pool_size((u32)(bytes / POOL_PAGE)) + 63) / 64 * 64;
-	change.pool_mem = aligned_alloc(64, size);
-	if (change.pool_mem)
-		memset(change.pool_mem, 0, size);
-	rc = change.pool_mem ?
-		     homad_call(app->thread, homad_session_pool, &change) :
-		     -ENOMEM;
-	free(change.pool_mem); /* the old one, or the new one if it failed */
-	if (rc) {
-		close(fd);
-		homad_app_unmap(app, change.pool, bytes);
-		homad_answer_error(client, r->op, rc,
-				   "cannot exchange the receive buffer: %s",
-				   rc == -EBUSY ? "it has received messages" :
-						  strerror(-rc));
-		return;
-	}
-	homad_app_unmap(app, old, old_bytes);
-	answer.pool_bytes = bytes;
-	homad_answer(client, &answer, &fd, 1, NULL, 0, 0);
+	rc = homad_app_memory(d, client, r->op, "homa-pool", bytes,
+			      (u64)first_pages(bytes) * POOL_PAGE, pool_made, text,
+			      sizeof(text));
+	if (rc)
+		homad_answer_error(client, r->op, rc, "%s", text);
 }
 
 struct new_segment {
@@ -245,15 +308,37 @@ static int add_segment(struct homad_thread *t, void *arg)
 	return 0;
 }
 
+static void segment_made(struct homad *d, struct homad_making *making)
+{
+	struct homa_ctl_answer answer = { .op = HOMA_CTL_SEGMENT };
+	struct homad_piece *piece = &making->pieces[0];
+	struct homad_app *app = making->app;
+	struct new_segment new = { .app = app };
+
+	(void)d;
+	if (making->rc) {
+		homad_answer_error(making->client, HOMA_CTL_SEGMENT, making->rc,
+				   "cannot get %llu KiB of shared memory: %s",
+				   (unsigned long long)piece->bytes >> 10,
+				   strerror(-making->rc));
+		return;
+	}
+	new.segment = (struct homad_segment){ piece->base, (u32)piece->bytes };
+	answer.segment = app->num_segs;
+	answer.data_bytes = piece->bytes;
+	homad_attachment(app)->send_bytes += piece->bytes;
+	homad_call(app->thread, add_segment, &new);
+	homad_answer(making->client, &answer, &piece->fd, 1, NULL, 0, 0);
+}
+
 static void op_segment(struct homad *d, struct homad_client *client,
 		       const struct homa_ctl_request *r)
 {
-	struct homa_ctl_answer answer = { .op = r->op };
 	struct homad_app *app = client->app;
 	struct homad_attachment *record = homad_attachment(app);
-	struct new_segment new = { .app = app };
 	u64 max = d->config.quota.send_max;
-	int fd = -1, rc;
+	char text[HOMA_SHM_TEXT];
+	int rc;
 
 	if (r->bytes == 0 || r->bytes % PAGE || r->bytes > SEGMENT_MAX) {
 		homad_answer_error(
@@ -273,18 +358,10 @@ static void op_segment(struct homad *d, struct homad_client *client,
 			HOMA_SHM_SEGMENTS);
 		return;
 	}
-	rc = homad_app_memory(d, app, "homa-data", r->bytes, &new.segment.base,
-			      &fd, answer.text, sizeof(answer.text));
-	if (rc) {
-		homad_answer_error(client, r->op, rc, "%s", answer.text);
-		return;
-	}
-	new.segment.bytes = (u32)r->bytes;
-	record->send_bytes += r->bytes;
-	answer.segment = app->num_segs;
-	answer.data_bytes = r->bytes;
-	homad_call(app->thread, add_segment, &new);
-	homad_answer(client, &answer, &fd, 1, NULL, 0, 0);
+	rc = homad_app_memory(d, client, r->op, "homa-data", r->bytes, r->bytes,
+			      segment_made, text, sizeof(text));
+	if (rc)
+		homad_answer_error(client, r->op, rc, "%s", text);
 }
 
 static void op_route(struct homad *d, struct homad_client *client,
@@ -411,12 +488,24 @@ static void op_shutdown(struct homad *d, struct homad_client *client,
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 
+static void op_alive(struct homad *d, struct homad_client *client,
+		     const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	struct homad_alive alive = { .app = client->app, .token = r->bytes };
+
+	(void)d;
+	answer.total = (u32)homad_call(client->app->thread, homad_session_alive, &alive);
+	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
+}
+
 static homad_op *const ops[] = {
 	[HOMA_CTL_ATTACH] = op_attach,	   [HOMA_CTL_BIND] = op_bind,
 	[HOMA_CTL_POOL] = op_pool,	   [HOMA_CTL_SEGMENT] = op_segment,
 	[HOMA_CTL_ROUTE] = op_route,	   [HOMA_CTL_READY_FD] = op_ready_fd,
 	[HOMA_CTL_METRICS] = op_metrics,   [HOMA_CTL_RPCS] = op_rpcs,
 	[HOMA_CTL_SHUTDOWN] = op_shutdown, [HOMA_CTL_LISTEN] = op_listen,
+	[HOMA_CTL_ALIVE] = op_alive,
 };
 
 /* Does it speak our language? Only these eight bytes are the same for ever. */

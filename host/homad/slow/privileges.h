@@ -3,7 +3,7 @@
 #ifndef HOMAD_PRIVILEGES_H
 #define HOMAD_PRIVILEGES_H
 
-#include "service.h"
+#include "homad.h"
 
 /** homad_privileged() - can we take devices (CAP_NET_ADMIN)? */
 bool homad_privileged(void);

@@ -23,6 +23,7 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 		&homad_attach(d)->users[uid % HOMAD_USER_BUCKETS];
 	struct homa_list *node;
 	struct homad_user *user;
+	u32 i;
 
 	for (node = bucket->next; node != bucket; node = node->next) {
 		user = homa_container_of(node, struct homad_user, list);
@@ -31,7 +32,10 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 	}
 	user = calloc(1, sizeof(*user));
 	if (user) {
+		for (i = 0; i < HOMAD_MAX_THREADS; i++)
+			homad_polled_init(&user->polled[i]);
 		user->uid = uid;
+		user->attach = homad_attach(d);
 		homa_list_add_head(bucket, &user->list);
 	}
 	return user;
@@ -39,29 +43,66 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 
 void homad_user_put(struct homad_user *user)
 {
-	if (user->fresh || user->attachments || user->memory)
+	if (user->fresh || user->attachments || user->records || user->memory)
 		return;
 	homa_list_del(&user->list);
 	free(user);
 }
 
-int homad_charge(struct homad *d, struct homad_user *user, u64 bytes, char *err,
-		 size_t errlen)
+void homad_account(struct homad_user *user, u64 bytes)
+{
+	user->memory += bytes;
+	user->attach->memory += bytes;
+}
+
+void homad_settle(struct homad_user *user, u64 bytes)
+{
+	user->memory -= bytes;
+	user->attach->memory -= bytes;
+}
+
+/*
+ * Of the memory of all users one may have as much as is left to the others, as with
+ * handles (has_share() below); what is kept for root is not his.
+ */
+static u64 left_of_all(struct homad *d, const struct homad_user *user)
+{
+	u64 total = d->config.quota.total_memory, taken = homad_attach(d)->memory;
+	u64 left;
+
+	if (user->uid == 0)
+		return total > taken ? total - taken : 0;
+	taken += total / ROOT_SHARE;
+	left = total > taken ? total - taken : 0;
+	return left > user->memory ? (left - user->memory) / 2 : 0;
+}
+
+u64 homad_room(struct homad *d, const struct homad_user *user)
 {
 	u64 limit = d->config.quota.user_memory;
 
-	if (bytes > limit || user->memory > limit - bytes) {
-		snprintf(
-			err, errlen,
-			"user %u has %llu KiB of shared memory and %llu KiB more would pass the limit of %llu KiB; close handles, ask for less, or raise quota.user_memory",
-			(unsigned int)user->uid,
-			(unsigned long long)user->memory >> 10,
-			(unsigned long long)bytes >> 10,
-			(unsigned long long)limit >> 10);
-		return -EDQUOT;
+	limit = user->memory < limit ? limit - user->memory : 0;
+	return homa_min_u64(limit, left_of_all(d, user));
+}
+
+int homad_charge(struct homad *d, struct homad_user *user, u64 bytes, char *err,
+		 size_t errlen)
+{
+	const struct homad_quota *quota = &d->config.quota;
+	bool own = bytes > quota->user_memory || user->memory > quota->user_memory - bytes;
+
+	if (bytes <= homad_room(d, user)) {
+		homad_account(user, bytes);
+		return 0;
 	}
-	user->memory += bytes;
-	return 0;
+	snprintf(err, errlen,
+		 "user %u has %llu KiB of shared memory, and %llu KiB more would %s %llu KiB; close handles, ask for less, or raise %s",
+		 (unsigned int)user->uid, (unsigned long long)user->memory >> 10,
+		 (unsigned long long)bytes >> 10,
+		 own ? "pass the limit of" : "leave too little for others of all users'",
+		 (unsigned long long)(own ? quota->user_memory : quota->total_memory) >> 10,
+		 own ? "quota.user_memory" : "quota.total_memory");
+	return -EDQUOT;
 }
 
 u32 homad_share_rpcs(struct homad *d, const struct homad_user *user)

@@ -14,7 +14,7 @@
 #include "homa_clock.h"
 #include "log.h"
 #include "notify.h"
-#include "options.h"
+#include "homad_options.h"
 #include "reload.h"
 
 /* As it was read: homad_start() fills in what it finds by itself. */

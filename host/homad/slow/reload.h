@@ -3,7 +3,7 @@
 #ifndef HOMAD_RELOAD_H
 #define HOMAD_RELOAD_H
 
-#include "service.h"
+#include "homad.h"
 
 /** homad_reload_init() - remember what was read; before homad_start(). */
 void homad_reload_init(const struct homad *d);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "fast.h"
 #include "log.h"
 #include "slowpath.h"
 

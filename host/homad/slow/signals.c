@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include "fast.h"
 #include "guard.h"
 #include "log.h"
 #include "notify.h"

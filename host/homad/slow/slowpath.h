@@ -8,7 +8,7 @@
 #ifndef HOMAD_SLOWPATH_H
 #define HOMAD_SLOWPATH_H
 
-#include "service.h"
+#include "session.h"
 
 /**
  * struct homad_source - a descriptor that the slow path waits for; embedded in
@@ -43,6 +43,8 @@ struct homad_slow {
 	struct epoll_event *batch;
 	int batch_len;
 	struct homad_attach *attach; /* attach.h */
+	/* The memory thread, worker.c; NULL: work is done at once. */
+	struct homad_worker *worker;
 	u64 attached, detached, refused, evicted;
 };
 

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * An attachment, one open handle of an application, and what homad knows of its RPCs.
+ *
+ * What lies in the attachment's shared memory is the application's to change at any
+ * moment. So homad keeps its own indices of every ring, its own list of what it gave
+ * out, and believes nothing that it reads there before it has checked a copy of it.
+ */
+#ifndef HOMAD_APP_H
+#define HOMAD_APP_H
+
+#include <sys/types.h>
+#include "homa_engine.h"
+#include "homa_list.h"
+#include "homa_turn.h"
+#include "shm.h"
+
+#define HOMAD_WAYS 16u /* addresses whose hash an attachment remembers */
+#define HOMAD_NO_SLOT 0xffffffffu
+
+struct homad_app;
+struct homad_polled;
+struct homad_thread;
+
+/* struct homad_rpc - homad's own bytes in every RPC of the engine */
+struct homad_rpc {
+	/* In homad_app.ready while an event waits for room in the completion ring. */
+	struct homa_list ready;
+	/* The attachment whose RPC it is; NULL until that is known. */
+	struct homad_app *app;
+	/* The engine's name for it; valid while @ready or a slot refers to it. */
+	struct homa_handle handle;
+	/* The application's name for it; 0: the application does not know of it. */
+	u64 token;
+	/* Bytes of the outgoing message: homad's own copy if @copied, else @offset of the
+	 * data segment @segment. They are announced as free when the RPC has ended. */
+	u8 *out;
+	/* When a client's request was submitted, ns. */
+	u64 sent_ns;
+	/* Of a server's RPC whose client is an application of this host: the id that the
+	 * client knows, with the lowest bit changed. 0: the client knows the engine's. */
+	u64 seen_id;
+	u32 out_size;
+	u32 offset;
+	u16 segment;
+	/* The event that waits, HOMA_EV_*. */
+	u8 event;
+	bool client;
+	bool copied;
+	bool is_private;
+	/* The id of a client's RPC is made of the number in its token (abi/shm.h). */
+	bool numbered;
+};
+
+/* struct homad_slot - the place of one open RPC in an attachment's table, by token */
+struct homad_slot {
+	struct homa_handle handle;
+	/* The RPC if it goes the short way (direct.c); @handle has no meaning then. */
+	struct homad_direct *direct;
+	/* 0: the slot is free. */
+	u64 token;
+	/* @cookie, @error, @kind and @flags go into the completion of a client's RPC that
+	 * ended without the engine: it was refused, or aborted without a failure. */
+	u64 cookie;
+	/* Of the client's list of RPCs that ended without the engine: the next, or
+	 * HOMAD_NO_SLOT. Of the server's free list: how much farther than the slot after
+	 * this one the next is, so that a table of zeros is a list of all its slots. */
+	u32 next;
+	u32 error;
+	u8 kind;
+	u8 flags;
+};
+
+/* struct homad_direct - an RPC between two applications of this host; see direct.c */
+struct homad_direct {
+	/* Where the two attachments list it; @wait is in the client's list of responses
+	 * that wait for room in its ring. */
+	struct homa_list of_client, of_server, wait;
+	/* @client: who asked; NULL when it has no interest any more. @server: who has to
+	 * answer; NULL when it has. @lender: the attachment in whose data segment the
+	 * response lies, if it was not copied; @of_server is in that one's list then. */
+	struct homad_app *client, *server, *lender;
+	u64 client_token, server_token;
+	/* @id: the client's name for the RPC. @seen_id: the server's. @sent_ns: when the
+	 * request was submitted, ns. */
+	u64 cookie, id, seen_id, sent_ns;
+	struct homa_addr addr;
+	/* The response while it waits: @length bytes, homad's own copy if @copied, else at
+	 * @offset of @lender's @segment. */
+	u8 *out;
+	u32 request_length, length, offset;
+	/* @client_port and @server_port are what each side sees of the other. */
+	u16 segment, client_port, server_port;
+	bool is_private, copied, waiting;
+};
+
+/* struct homad_segment - a piece of shared memory in which the application writes what
+ * is to be sent */
+struct homad_segment {
+	u8 *base;
+	u32 bytes;
+};
+
+/* Counters of one attachment. The fast path writes them; others read them without a
+ * lock and may see some of them a round older than the rest. */
+#define HOMAD_APP_COUNTERS(X)                                         \
+	X(requests, "requests submitted")                             \
+	X(replies, "replies submitted")                               \
+	X(aborts, "aborts submitted")                                 \
+	X(rejects, "rejections submitted")                            \
+	X(delivered, "messages and failures delivered")               \
+	X(tx_bytes, "message bytes submitted")                        \
+	X(rx_bytes, "message bytes delivered")                        \
+	X(refused, "submissions that failed at once")                 \
+	X(wakeups, "times it was woken")                              \
+	X(ring_full, "times its completion ring had no room")         \
+	X(budget_out, "rounds that ended its turn before its commands did")
+
+struct homad_app_counters {
+#define X(name, text) u64 name;
+	HOMAD_APP_COUNTERS(X)
+#undef X
+};
+
+/* Events wait in two lists: requests that the quota of untaken ones holds back must not
+ * hold back responses. */
+enum { HOMAD_READY_RESPONSES, HOMAD_READY_REQUESTS, HOMAD_READY };
+
+enum homad_app_phase {
+	HOMAD_APP_OPEN,
+	HOMAD_APP_CLOSING, /* its RPCs are being ended */
+	HOMAD_APP_DEAD,	   /* nothing in the engine refers to it */
+	HOMAD_APP_MAKING,  /* its memory is being made, the fast path does not know it */
+};
+
+/* An attachment's receive pool has so many pages at first and when it was long idle. */
+#define HOMAD_POOL_FIRST 8u
+
+/* struct homad_app - an attachment */
+struct homad_app {
+	/* ---- The slow path writes these before the fast path sees them. ---- */
+	u64 id; /* a number that is never used twice */
+	char name[32];
+	pid_t pid;
+	uid_t uid;
+	gid_t gid;
+	/* Shared memory: rings, receive pool, and segments with bytes to send. */
+	struct homa_shm_queues *queues;
+	u8 *pool;
+	size_t pool_bytes;
+	/* 64 KiB pages of @pool, from the first, and submission rings, from the first, that
+	 * have memory behind them; 0 before homad_session_open() means all. The slow path
+	 * changes them by homad_session_back(). */
+	u32 pool_backed, rings_backed;
+	/* The stages of the first @rings_backed rings end at this offset of segment 0, in
+	 * bytes; all ones when all stages have memory behind them. */
+	u32 stages_end;
+	struct homad_segment seg[HOMA_SHM_SEGMENTS];
+	u32 num_segs;
+	/* Write ends of pipes that wake the application; @ready_fd is -1 until it asks for
+	 * one. @kick_fd is an eventfd by which it wakes homad; nobody reads its count. */
+	int wake_fd, kick_fd, ready_fd;
+	/* @ready_fd is written for every message, not only for the first that waits. */
+	bool ready_every;
+	/* Entries of @client_slots and of @server_slots. */
+	u32 max_rpcs;
+	/* The account of its user in the engine; NULL: the engine's own. */
+	struct homa_owner *owner;
+	/* The attachments of its user that are polled, for each thread; NULL: no user. */
+	struct homad_polled *user_polled;
+	/* The key under which ids of its requests are made (abi/shm.h). */
+	u64 id_key[2];
+	/* The slow path's own record of it. */
+	void *slow;
+
+	/* ---- The fast path alone uses these. ---- */
+	/* Its home: the only thread that looks at its rings. */
+	struct homad_thread *thread;
+	/* Protects the completion side when there are several threads. */
+	struct homa_turn lock;
+	/* The engine's socket, and the engine's memory for its receive pool. */
+	struct homa_sock *sock;
+	void *pool_mem;
+	enum homad_app_phase phase;
+	/* homad's own indices: the ones in shared memory are not believed. */
+	u32 sq_head[HOMA_SHM_SQS];
+	u32 sq_next; /* the submission ring with which its next turn begins */
+	/* A request's number must be less than this, which grows with each request. */
+	u64 numbers_end;
+	/* Hashes of addresses under @id_key, each in the place that its last bits say. */
+	struct homad_way {
+		struct homa_addr addr;
+		u64 hash;
+	} ways[HOMAD_WAYS];
+	u32 release_head;
+	u32 cq_tail, cq_published;
+	u32 cq_head; /* as last seen */
+	/* @is_polled: in homad_polled.apps; an attachment that is not must kick.
+	 * @is_touched: in homad_thread.touched, because completions were added in this
+	 * round. @cq_blocked: its completion ring was full. @evicted: it broke the rules,
+	 * as @why says. @shut: it said HOMA_CTL_SHUTDOWN. */
+	bool is_polled, is_touched, cq_blocked, evicted, shut;
+	const char *why;
+	struct homa_list member; /* of homad_thread.apps */
+	struct homa_list closing; /* of homad_thread.closing */
+	/* What happened that it may want to be woken for: HOMA_SHM_ARM_*. */
+	u32 wake_want;
+	/* When its rings were last seen with something in them, ns. */
+	u64 quiet_since;
+	struct homa_list polled; /* in homad_polled.apps of its user at @thread */
+	struct homa_list touched;
+	/* RPCs with an event that it has not been told of. */
+	struct homa_list ready[HOMAD_READY];
+	/* Tables in one piece, with @freed behind them, zeros at first: a mapping of
+	 * @tables_bytes that the slow path made, or, if that is 0, of calloc(). */
+	struct homad_slot *client_slots;
+	struct homad_slot *server_slots;
+	size_t tables_bytes;
+	u32 server_free; /* the first free server slot; @max_rpcs: there is none */
+	u32 ended_first, ended_last; /* client slots whose end it has to be told of */
+	struct homa_list direct_client, direct_server, direct_waiting;
+	/* Data that is to be announced as free when its completion ring has room. */
+	struct homad_freed {
+		u32 offset;
+		u16 segment;
+	} *freed;
+	u32 num_freed;
+	u32 max_freed;
+	/* RPCs of the engine that refer to it, under @lock. It may die when none does. */
+	u32 rpcs;
+	struct homad_app *next_dead; /* in homad.dead */
+	/* It is in homad.wanting, by @next_wanting, or the slow path has taken it from there
+	 * and has not answered yet; atomic. @want_pages: pages that @pool is to have then. */
+	bool asked_memory;
+	u32 want_pages;
+	struct homad_app *next_wanting;
+	struct homad_app_counters counters;
+};
+
+/** homad_tables_bytes() - of an attachment's tables for so many RPCs of either side. */
+static inline size_t homad_tables_bytes(u32 max_rpcs)
+{
+	return max_rpcs * (2 * sizeof(struct homad_slot) + 2 * sizeof(struct homad_freed));
+}
+
+#endif

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What commands of applications do. Everything in a command is hostile: what is here
+ * is a copy that nobody else can change (rings.c), and a length or a token that a
+ * correct library cannot produce costs the application its attachment.
+ */
+#include <errno.h>
+#include "homa_hash.h"
+#include "log.h"
+#include "probes.h"
+#include "fast.h"
+#include "homad_trace.h"
+
+const char homad_next_round[] = "next round";
+
+/* The bytes of a message; NULL: there are none there. */
+static u8 *bytes_at(const struct homad_app *app, const struct homa_sqe *sqe)
+{
+	const struct homad_segment *seg;
+
+	if (sqe->segment >= app->num_segs)
+		return NULL;
+	seg = &app->seg[sqe->segment];
+	if (sqe->length > seg->bytes || sqe->offset > seg->bytes - sqe->length)
+		return NULL;
+	/* Nothing is behind the stages of rings that are not in use. */
+	if (sqe->segment == 0 && unlikely(sqe->offset + sqe->length > app->stages_end) &&
+	    sqe->offset < HOMA_SHM_SQS * HOMA_SHM_STAGE)
+		return NULL;
+	return seg->base + sqe->offset;
+}
+
+/* Is this a message at all? Then @bytes is where it lies. */
+static const char *check_message(const struct homad_app *app,
+				 const struct homa_sqe *sqe, u8 **bytes)
+{
+	if (sqe->length == 0 || sqe->length > HOMA_SHM_MESSAGE_MAX)
+		return "message length";
+	*bytes = bytes_at(app, sqe);
+	if (!*bytes)
+		return "message outside of the data memory";
+	if ((sqe->flags & HOMA_SQE_COPY) && sqe->length > HOMA_SHM_COPY_MAX)
+		return "message too long to be copied";
+	return NULL;
+}
+
+/* What the RPC will send from; false: no memory. */
+static bool take_bytes(struct homad_thread *t, const struct homa_sqe *sqe, u8 *bytes,
+		       u8 **out)
+{
+	if (!(sqe->flags & HOMA_SQE_COPY)) {
+		*out = bytes;
+		return true;
+	}
+	*out = homa_msgbuf_get(&t->bufs, sqe->length);
+	if (!*out) {
+		t->counters.out_of_memory++;
+		return false;
+	}
+	memcpy(*out, bytes, sqe->length);
+	return true;
+}
+
+/* The message will not be sent. */
+static void drop_bytes(struct homad_thread *t, struct homad_app *app,
+		       const struct homa_sqe *sqe, u8 *out)
+{
+	if (sqe->flags & HOMA_SQE_COPY)
+		homa_msgbuf_put(&t->bufs, out, sqe->length);
+	else if (!homad_free_bytes(t, app, sqe->segment, sqe->offset))
+		homad_app_evict(t, app, "more messages than it may have");
+}
+
+static void own_bytes(struct homad_rpc *priv, const struct homa_sqe *sqe, u8 *out)
+{
+	priv->out = out;
+	priv->out_size = sqe->length;
+	priv->copied = sqe->flags & HOMA_SQE_COPY;
+	priv->segment = sqe->segment;
+	priv->offset = sqe->offset;
+}
+
+/*
+ * With several threads another one could pull the message before our own bytes
+ * in the RPC are in place; then the engine is told of its bytes afterwards.
+ */
+static u32 at_first(u32 length)
+{
+	return homa_plat_alone ? length : 0;
+}
+
+static void go_on(struct homad_thread *t, struct homa_handle handle, u32 length)
+{
+	if (!homa_plat_alone)
+		homa_msg_supply(&t->ctx, handle, length);
+}
+
+static int start_rpc(struct homad_thread *t, struct homad_app *app,
+		     const struct homa_sqe *sqe, struct homad_port *port,
+		     struct homa_send *send, u8 *out)
+{
+	struct homad_slot *slot = &app->client_slots[sqe->token & 0xffff];
+	struct homad_rpc *priv;
+	struct homa_rpc *rpc;
+	int rc;
+
+	homad_refill(t);
+	rc = homa_rpc_send(&t->ctx, app->sock, port->link, send, &slot->handle,
+			   &rpc);
+	if (rc)
+		return rc;
+	slot->token = sqe->token;
+	priv = homa_rpc_priv(rpc);
+	own_bytes(priv, sqe, out);
+	priv->app = app;
+	priv->token = sqe->token;
+	priv->handle = slot->handle;
+	priv->client = true;
+	priv->is_private = sqe->flags & HOMA_SQE_PRIVATE;
+	priv->numbered = send->id != 0;
+	priv->sent_ns = t->ctx.now;
+	app->rpcs++;
+	homad_trace_rpc(t, HOMAD_TRACE_SUBMIT, priv, sqe->length, 0);
+	go_on(t, slot->handle, sqe->length);
+	HOMAD_PROBE4(request, app->id, slot->handle.id, sqe->length, sqe->port);
+	return 0;
+}
+
+/* The hash of an address under the application's key. */
+static u64 way_to(struct homad_app *app, const struct homa_addr *to)
+{
+	struct homad_way *way = &app->ways[to->ip[15] % HOMAD_WAYS];
+
+	if (unlikely(!homa_addr_equal(&way->addr, to))) {
+		way->hash = homa_siphash_addr(to, app->id_key[0],
+					      app->id_key[1]);
+		way->addr = *to;
+	}
+	return way->hash;
+}
+
+/* The id that @sqe means, 0: any. Numbers used one after another are what keeps ids
+ * together, which servers have to remember. */
+static const char *number(struct homad_app *app, const struct homa_sqe *sqe,
+			  struct homa_send *send)
+{
+	u64 number = sqe->token >> 16;
+
+	send->id = 0;
+	if (!(sqe->flags & HOMA_SQE_NUMBERED))
+		return NULL;
+	if (number >= app->numbers_end)
+		return "request number";
+	send->id = (way_to(app, &send->dst) << (HOMA_SHM_NUMBER_BITS + 1)) +
+		   (number << 1);
+	return NULL;
+}
+
+static const char *request(struct homad_thread *t, struct homad_app *app,
+			   const struct homa_sqe *sqe)
+{
+	struct homa_send send = {
+		.port = sqe->port,
+		.flags = sqe->flags & HOMA_SQE_PRIVATE ? HOMA_SEND_PRIVATE : 0,
+		.length = sqe->length,
+		.available = at_first(sqe->length),
+		.cookie = sqe->cookie,
+	};
+	u8 *bytes, *out = NULL;
+	const char *wrong = check_message(app, sqe, &bytes);
+	struct homad_port *port;
+	int rc;
+
+	if (wrong)
+		return wrong;
+	if (!sqe->token || (sqe->token & 0xffff) >= app->max_rpcs ||
+	    app->client_slots[sqe->token & 0xffff].token)
+		return "request token";
+	memcpy(send.dst.ip, sqe->ip, sizeof(send.dst.ip));
+	send.dst.encap = sqe->encap;
+	wrong = number(app, sqe, &send);
+	if (wrong)
+		return wrong;
+	rc = app->shut ? -ESHUTDOWN :
+			 homad_dest(t, app->uid, &send.dst, send.length, &port);
+	if (unlikely(rc == -EAGAIN))
+		return homad_next_round;
+	app->numbers_end += 2;
+	app->counters.requests++;
+	app->counters.tx_bytes += sqe->length;
+	if (!rc && port == t->d->local &&
+	    homad_direct_request(t, app, sqe, &send, bytes))
+		return NULL;
+	if (!take_bytes(t, sqe, bytes, &out)) {
+		homad_refuse(t, app, sqe->token, sqe->cookie, sqe->flags,
+			     -ENOMEM);
+		return NULL;
+	}
+	homad_lock(app);
+	if (!rc)
+		rc = start_rpc(t, app, sqe, port, &send, out);
+	if (rc) {
+		homad_refuse(t, app, sqe->token, sqe->cookie, sqe->flags, rc);
+		drop_bytes(t, app, sqe, out);
+	}
+	homad_unlock(app);
+	return NULL;
+}
+
+static const char *reply(struct homad_thread *t, struct homad_app *app,
+			 const struct homa_sqe *sqe)
+{
+	u8 *bytes, *out;
+	const char *wrong = check_message(app, sqe, &bytes);
+	u32 index = (u32)(sqe->token & 0xffff);
+	struct homa_rpc *rpc = NULL;
+	struct homad_rpc *priv;
+
+	if (wrong)
+		return wrong;
+	if (!sqe->token || index >= app->max_rpcs)
+		return "reply token";
+	app->counters.replies++;
+	app->counters.tx_bytes += sqe->length;
+	if (app->server_slots[index].token == sqe->token &&
+	    app->server_slots[index].direct) {
+		homad_direct_reply(t, app, sqe, bytes);
+		return NULL;
+	}
+	if (!take_bytes(t, sqe, bytes, &out))
+		return NULL; /* the client will time out */
+	homad_lock(app);
+	/* Another token there: the client gave up, and the slot is used again. */
+	if (app->server_slots[index].token == sqe->token &&
+	    homa_rpc_reply(&t->ctx, app->server_slots[index].handle,
+			   sqe->length, at_first(sqe->length), &rpc))
+		rpc = NULL;
+	if (rpc) {
+		priv = homa_rpc_priv(rpc);
+		own_bytes(priv, sqe, out);
+		priv->token = 0;
+		homad_trace_rpc(t, HOMAD_TRACE_SUBMIT, priv, sqe->length, 0);
+		go_on(t, app->server_slots[index].handle, sqe->length);
+		homad_slot_back(t, app, sqe->token);
+	} else {
+		drop_bytes(t, app, sqe, out);
+	}
+	homad_unlock(app);
+	HOMAD_PROBE4(reply, app->id, sqe->token, sqe->length, !rpc);
+	return NULL;
+}
+
+/* With the lock: the request is not answered, as its client hears if it can; @out is the
+ * byte that says so, perhaps NULL. false: @out is not needed. */
+static bool reject_rpc(struct homad_thread *t, struct homad_app *app,
+		       const struct homa_sqe *sqe, u8 *out)
+{
+	struct homa_handle handle = app->server_slots[sqe->token & 0xffff].handle;
+	const struct homa_sqe byte = { .flags = HOMA_SQE_COPY, .length = 1 };
+	struct homa_rpc *rpc = NULL;
+	struct homad_rpc *priv;
+
+	if (!out)
+		homa_rpc_forget(&t->ctx, handle);
+	else if (homa_rpc_reject(&t->ctx, handle, sqe->length, at_first(1), &rpc))
+		return false;
+	/* What has ended gives its slot back when it is reaped. */
+	if (!rpc)
+		return false;
+	priv = homa_rpc_priv(rpc);
+	own_bytes(priv, &byte, out);
+	priv->token = 0;
+	homad_trace_rpc(t, HOMAD_TRACE_SUBMIT, priv, 1, (int)sqe->length);
+	go_on(t, handle, 1);
+	homad_slot_back(t, app, sqe->token);
+	return true;
+}
+
+static const char *reject(struct homad_thread *t, struct homad_app *app,
+			  const struct homa_sqe *sqe)
+{
+	u32 index = (u32)(sqe->token & 0xffff);
+	const struct homad_slot *slot = &app->server_slots[index];
+	bool used = false;
+	u8 *out;
+
+	if (sqe->length == 0 || sqe->length > HOMA_MAX_ERRNO)
+		return "errno of a rejection";
+	if (!sqe->token || index >= app->max_rpcs)
+		return "reject token";
+	app->counters.rejects++;
+	if (slot->token == sqe->token && slot->direct) {
+		homad_direct_reject(t, app, slot->direct, (int)sqe->length);
+		return NULL;
+	}
+	out = homa_msgbuf_get(&t->bufs, 1);
+	if (out)
+		*out = 0;
+	else
+		t->counters.out_of_memory++;
+	homad_lock(app);
+	/* Another token there: the client gave up, and the slot is used again. */
+	if (slot->token == sqe->token)
+		used = reject_rpc(t, app, sqe, out);
+	homad_unlock(app);
+	if (out && !used)
+		homa_msgbuf_put(&t->bufs, out, 1);
+	return NULL;
+}
+
+int homad_session_alive(struct homad_thread *t, void *arg)
+{
+	const struct homad_alive *alive = arg;
+	struct homad_app *app = alive->app;
+	u32 index = (u32)(alive->token & 0xffff);
+	struct homad_slot slot;
+
+	if (app->phase != HOMAD_APP_OPEN || index >= app->max_rpcs || !alive->token)
+		return 0;
+	homad_lock(app);
+	slot = app->server_slots[index];
+	homad_unlock(app);
+	if (slot.token != alive->token)
+		return 0;
+	return slot.direct ? slot.direct->client != NULL :
+			     homa_rpc_awaited(&t->ctx, slot.handle);
+}
+
+static const char *abort_rpcs(struct homad_thread *t, struct homad_app *app,
+			      const struct homa_sqe *sqe)
+{
+	u32 i, first = 0, last = app->max_rpcs;
+
+	if (sqe->length > 4095)
+		return "errno of an abort";
+	if (sqe->token) {
+		first = (u32)(sqe->token & 0xffff);
+		last = first + 1;
+		if (first >= app->max_rpcs)
+			return "abort token";
+	}
+	app->counters.aborts++;
+	for (i = first; i < last; i++) {
+		const struct homad_slot *slot = &app->client_slots[i];
+
+		/* Those that have ended already are just on their way. */
+		if (!slot->token || slot->kind ||
+		    (sqe->token && slot->token != sqe->token))
+			continue;
+		if (slot->direct)
+			homad_direct_abort(t, slot->direct, (int)sqe->length);
+		else
+			homa_rpc_abort(&t->ctx, slot->handle, (int)sqe->length);
+	}
+	return NULL;
+}
+
+const char *homad_command(struct homad_thread *t, struct homad_app *app,
+			  const struct homa_sqe *sqe)
+{
+	switch (sqe->op) {
+	case HOMA_SQE_REQUEST:
+		return request(t, app, sqe);
+	case HOMA_SQE_REPLY:
+		return reply(t, app, sqe);
+	case HOMA_SQE_REJECT:
+		return reject(t, app, sqe);
+	case HOMA_SQE_ABORT:
+		return abort_rpcs(t, app, sqe);
+	default:
+		return "unknown command";
+	}
+}

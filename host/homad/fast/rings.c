@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The rings of applications. Everything in a ring is hostile: an entry is copied
+ * out once and only the copy is looked at; an index that a correct library cannot
+ * produce costs the application its attachment. A turn is bounded, so that an
+ * application that submits without end slows itself only.
+ */
+#include "fast.h"
+
+#define TURN_BYTES (256u << 10) /* bytes of copied messages in a turn */
+#define TURN_RELEASES 256u
+
+static u32 read_once(const u32 *word)
+{
+	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+/* Pages that the application gives back. */
+static u32 releases(struct homad_thread *t, struct homad_app *app)
+{
+	struct homa_shm_ring *ring = &app->queues->h.release;
+	u32 tail = read_once(&ring->tail), i;
+	u32 n = tail - app->release_head;
+
+	if (likely(n == 0))
+		return 0;
+	if (n > HOMA_SHM_RELEASES) {
+		homad_app_evict(t, app, "release ring: impossible tail");
+		return 0;
+	}
+	n = homa_min_u32(n, TURN_RELEASES);
+	for (i = 0; i < n; i++) {
+		u32 slot = app->release_head++ & (HOMA_SHM_RELEASES - 1);
+		u32 page = __atomic_load_n(&app->queues->released[slot],
+					   __ATOMIC_RELAXED);
+
+		if (homa_pool_release(&t->ctx, app->sock, &page, 1)) {
+			homad_app_evict(t, app,
+					"a page came back that was not out");
+			return n;
+		}
+	}
+	__atomic_store_n(&ring->head, app->release_head, __ATOMIC_RELEASE);
+	return n;
+}
+
+/* The last command of a turn was not taken. Returns what is left of the turn. */
+HOMA_RARE static u32 refused(struct homad_thread *t, struct homad_app *app,
+			     u32 which, const char *why)
+{
+	if (why == homad_next_round) {
+		app->sq_head[which]--;
+		t->put_off = app;
+	} else {
+		homad_app_evict(t, app, why);
+	}
+	return 0;
+}
+
+static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
+		       u32 *budget, u32 *bytes)
+{
+	struct homa_shm_ring *ring = &app->queues->h.sq[which];
+	u32 tail = read_once(&ring->tail), done = 0;
+	u32 n = tail - app->sq_head[which];
+	const char *wrong = NULL;
+
+	if (n == 0)
+		return 0;
+	if (n > HOMA_SHM_SQ_ENTRIES) {
+		homad_app_evict(t, app, "submission ring: impossible tail");
+		return 0;
+	}
+	while (done < n && *budget && *bytes) {
+		u32 slot = app->sq_head[which]++ & (HOMA_SHM_SQ_ENTRIES - 1);
+		const struct homa_sqe *entry = &app->queues->sqe[which][slot];
+		struct homa_sqe sqe;
+
+		memcpy(&sqe, entry, sizeof(sqe));
+		/* From here on only the copy counts: keep the compiler from
+		 * reading the entry once more. */
+		__asm__ volatile("" ::: "memory");
+		wrong = homad_command(t, app, &sqe);
+		if (unlikely(wrong))
+			break;
+		done++;
+		/* Ending everything is a turn's work by itself. */
+		*budget = sqe.op == HOMA_SQE_ABORT && !sqe.token ? 0 :
+								   *budget - 1;
+		if (sqe.flags & HOMA_SQE_COPY)
+			*bytes -= homa_min_u32(*bytes, sqe.length);
+	}
+	if (unlikely(wrong))
+		*budget = refused(t, app, which, wrong);
+	__atomic_store_n(&ring->head, app->sq_head[which], __ATOMIC_RELEASE);
+	return done;
+}
+
+/* The application says that it writes to so many rings; at most HOMA_SHM_SQS. Those after
+ * the first @rings_backed have no memory behind them yet. */
+static u32 rings_named(const struct homad_app *app)
+{
+	u32 sqs = __atomic_load_n(&app->queues->h.sqs, __ATOMIC_RELAXED);
+
+	return sqs < 1 ? 1 : homa_min_u32(sqs, HOMA_SHM_SQS);
+}
+
+/* The completion ring was full; is there room now? */
+static void look_at_full_ring(struct homad_thread *t, struct homad_app *app)
+{
+	u32 head = read_once(&app->queues->h.cq.head);
+
+	if (app->cq_tail - head == HOMA_SHM_CQ_ENTRIES)
+		return;
+	app->cq_blocked = false;
+	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
+}
+
+u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app)
+{
+	u32 budget = HOMAD_TURN, bytes = TURN_BYTES;
+	u32 sqs = rings_named(app), i, done;
+
+	if (unlikely(app->cq_blocked))
+		look_at_full_ring(t, app);
+	if (unlikely(sqs > app->rings_backed)) {
+		homad_want_memory(t, app, app->pool_backed);
+		sqs = app->rings_backed;
+	}
+	done = releases(t, app);
+	if (unlikely(!homa_list_empty(&app->direct_waiting)))
+		homad_direct_retry(t, app);
+	for (i = 0; i < sqs && budget && bytes && !app->evicted; i++) {
+		if (++app->sq_next >= sqs)
+			app->sq_next = 0;
+		done += submissions(t, app, app->sq_next, &budget, &bytes);
+	}
+	if (!budget || !bytes)
+		app->counters.budget_out++;
+	return done;
+}
+
+int homad_turn_of(struct homad_thread *t, void *arg)
+{
+	struct homad_app *app = arg;
+	u32 i, done, sqs = homa_min_u32(rings_named(app), app->rings_backed);
+
+	if (app->phase != HOMAD_APP_OPEN || app->evicted)
+		return 0;
+	homad_now(t);
+	done = homad_look_at_rings(t, app);
+	/* Whoever asks for it has no more than his part of the thread. */
+	if (app->is_polled)
+		homad_polled_of(t, app)->credit -= homad_turn_cost(done);
+	for (i = 0; i < sqs && !app->evicted; i++)
+		if (read_once(&app->queues->h.sq[i].tail) != app->sq_head[i])
+			return 1;
+	return 0;
+}
+
+bool homad_rings_waiting(const struct homad_app *app)
+{
+	const struct homa_shm_header *h = &app->queues->h;
+	u32 i, sqs = rings_named(app);
+
+	if (read_once(&h->release.tail) != app->release_head)
+		return true;
+	if (unlikely(sqs > app->rings_backed)) {
+		/* Entries there wait for memory that was not asked for yet. */
+		if (!__atomic_load_n(&app->asked_memory, __ATOMIC_RELAXED))
+			return true;
+		sqs = app->rings_backed;
+	}
+	if (app->cq_blocked &&
+	    app->cq_tail - read_once(&h->cq.head) != HOMA_SHM_CQ_ENTRIES)
+		return true;
+	for (i = 0; i < sqs; i++)
+		if (read_once(&h->sq[i].tail) != app->sq_head[i])
+			return true;
+	return false;
+}
+
+void homad_ask_kick(struct homad_app *app)
+{
+	u32 want = HOMA_SHM_KICK_SUBMIT;
+
+	if (app->cq_blocked)
+		want |= HOMA_SHM_KICK_CONSUME;
+	if (homa_sock_starved(app->sock))
+		want |= HOMA_SHM_KICK_RELEASE;
+	if (!homa_list_empty(&app->direct_waiting))
+		want |= HOMA_SHM_KICK_RELEASE | HOMA_SHM_KICK_CONSUME;
+	__atomic_store_n(&app->queues->h.need_kick, want, __ATOMIC_SEQ_CST);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * A fast-path thread: it alone calls the engine and touches the rings of the attachments
+ * that are at home with it, round after round.
+ */
+#ifndef HOMAD_THREAD_H
+#define HOMAD_THREAD_H
+
+#include <pthread.h>
+#include "config.h"
+#include "dest.h"
+#include "hist.h"
+#include "homa_engine.h"
+#include "homa_list.h"
+#include "homa_msgbuf.h"
+#include "homa_packets.h"
+#include "homa_spares.h"
+#include "homa_spin.h"
+#include "nic.h"
+#include "rtnl.h"
+
+#define HOMAD_BATCH 32	  /* packets per nic_rx() */
+#define HOMAD_TX_BATCH 64 /* packets per nic_tx(), >= segments of a unit */
+#define HOMAD_SPARES (2 * HOMAD_BATCH)
+
+struct homad;
+struct homad_app;
+struct homad_port;
+struct homad_trace;
+
+/* Counters of one fast-path thread. */
+#define HOMAD_COUNTERS(X)                                              \
+	X(rounds, "rounds of the fast path")                           \
+	X(idle_rounds, "rounds that found nothing to do")              \
+	X(yields, "times it gave the processor away while idle")       \
+	X(blocks, "times it went to sleep")                            \
+	X(busy_ns, "time in rounds with work, ns")                     \
+	X(idle_ns, "time in rounds without work, ns")                  \
+	X(commands, "commands taken from applications")                \
+	X(completions, "entries put into completion rings")            \
+	X(wakeups, "applications woken")                               \
+	X(kicks, "times an application woke us")                       \
+	X(local_packets, "packets between applications of this host")  \
+	X(direct, "RPCs between applications of this host, the short way") \
+	X(bulk, "requests that went over UDP because they are long")   \
+	X(route_lookups, "questions to the kernel for the way to a destination") \
+	X(credit_out, "turns of users that ended because other users wait") \
+	X(route_waits, "turns that ended because their user had one this round") \
+	X(memory_asked, "times the slow path was asked for more memory of an attachment") \
+	X(evictions, "applications that broke the rules")              \
+	X(out_of_memory, "allocations for messages or objects that failed") \
+	X(jobs, "requests of the slow path")
+
+struct homad_counters {
+#define X(name, text) u64 name;
+	HOMAD_COUNTERS(X)
+#undef X
+};
+
+/*
+ * struct homad_polled - the attachments of a user that a fast-path thread looks at. That
+ * thread alone uses it; it lives as long as an attachment of the user.
+ */
+struct homad_polled {
+	struct homa_list node; /* in homad_thread.users while @num is not 0 */
+	struct homa_list apps; /* homad_app.polled, in the order of their turns */
+	u32 num;
+	/* Looks and commands that the user may still have before others are asked. */
+	int credit;
+};
+
+void homad_polled_init(struct homad_polled *user);
+
+/* struct homad_job - something for a fast-path thread to do; see mailbox.c */
+struct homad_job {
+	struct homad_job *next;
+	int (*run)(struct homad_thread *t, void *arg);
+	void *arg;
+	int result;
+	u32 done; /* a futex: 1 when @result is there */
+};
+
+/* struct homad_thread - a fast-path thread */
+struct homad_thread {
+	struct homad *d;
+	u32 index;
+	int core; /* the processor that it stays on; -1: any */
+	pthread_t thread;
+	bool running;
+	/* It takes part. One that does not sleeps (dedicated mode, core scaling). */
+	bool active;
+	bool stop;
+	int epfd;
+	int mail_fd;
+	struct homad_job *mail; /* an atomic stack */
+	struct homa_ctx ctx;
+	/* Time before which homa_timer() has nothing to do in the shards that this thread
+	 * runs, in ns. */
+	u64 deadline;
+	/* The ports that it serves. */
+	struct homad_port *ports[HOMAD_MAX_PORTS + 1];
+	u32 num_ports;
+	/* All attachments that are at home here. */
+	struct homa_list apps;
+	u32 num_apps;
+	/* The users of those whose rings it looks at, in the order of their turns; @num_users
+	 * struct homad_polled. @num_polled: attachments of them all. */
+	struct homa_list users;
+	u32 num_users, num_polled;
+	/* Attachments without a user: tests have such. */
+	struct homad_polled others;
+	/* A polled attachment that waits until its user may ask for a route again. */
+	struct homad_app *put_off;
+	/* Attachments that got completions in this round. */
+	struct homa_list touched;
+	/* Attachments whose RPCs are being ended. */
+	struct homa_list closing;
+	/* It blocks in epoll_wait(); set before the last look at the rings. */
+	bool asleep;
+	/* How long it polls without work. */
+	struct homa_spin spin;
+	u64 epoll_at;
+	u64 evictions_seen;
+	u64 waits_seen;
+	bool some_starved;
+	struct homad_counters counters;
+	/* RPCs by their time from submission to completion, ns. */
+	struct homa_hist rtt;
+	/* Where packets and events are recorded; NULL: they are not. */
+	struct homad_trace *trace;
+	struct homa_msgbufs bufs;
+	struct homa_spares spares;
+	struct homa_slab directs;
+	u64 direct_id;
+	struct nic_rtnl rtnl;
+	struct homad_dests dests;
+	/* When somebody's question was last answered, ns (bulk.c). */
+	u64 bulk_answered;
+	struct nic_rx rx[HOMAD_BATCH];
+	struct homa_rx_pkt pkts[HOMAD_BATCH];
+	struct nic_tx tx[HOMAD_TX_BATCH];
+	struct homa_tx_desc descs[HOMAD_TX_BATCH];
+	u8 headers[HOMAD_TX_BATCH][96];
+};
+
+/* ---- thread.c ---- */
+/** homad_thread_make() - homad.threads[@index], not yet running. */
+int homad_thread_make(struct homad *d, u32 index);
+/** homad_thread_serve() - the thread serves a port from now on. */
+int homad_thread_serve(struct homad_thread *t, struct homad_port *port);
+int homad_thread_start(struct homad_thread *t);
+void homad_thread_stop(struct homad_thread *t);
+void homad_thread_free(struct homad_thread *t);
+
+/* ---- mailbox.c ---- */
+/**
+ * homad_call() - run @fn(thread, @arg) on a fast-path thread between two
+ * rounds, and wait for it. From the slow path only. Returns @fn's result.
+ */
+int homad_call(struct homad_thread *t, int (*fn)(struct homad_thread *, void *),
+	       void *arg);
+
+#endif

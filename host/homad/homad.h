@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * homad from the inside: the transport as an OS service for many applications. They do
+ * not trust each other, and homad trusts none of them.
+ *
+ * Two kinds of threads. *Fast-path* threads (one in shared mode) run rounds:
+ * packets in, commands of applications, packets out, completions; they alone
+ * call the engine and touch the rings. The *slow path* is the main thread: it
+ * makes and frees attachments, answers questions on sockets, and reaches the
+ * fast path only by homad_call(), which runs a function on a fast-path thread
+ * between two rounds.
+ *
+ *	slow path	main.c slowpath.c attach.c app.c quota.c monitor.c ...
+ *	fast path	thread.c idle.c round.c rxpath.c txpath.c local.c
+ *			rings.c commands.c complete.c session.c dest.c memory.c
+ *	between		mailbox.c
+ *
+ *	app.h		an attachment and its RPCs	session.h  what the slow path
+ *	thread.h	a fast-path thread			   asks of the fast one
+ *	homad.h		the daemon, its ports		fast.h	   within the fast path
+ */
+#ifndef HOMAD_HOMAD_H
+#define HOMAD_HOMAD_H
+
+#include "config.h"
+#include "homa_clock.h"
+#include "homa_engine.h"
+#include "nic.h"
+#include "thread.h"
+
+/* struct homad_port - a way out of this host: a network device, UDP, or "local" */
+struct homad_port {
+	/* Packet I/O; NULL for messages between applications of this host. */
+	struct nic *nic;
+	struct homa_link *link; /* the engine's */
+	const struct nic_info *info; /* of @nic */
+	u32 index;
+	/* Index of the thread that serves it. */
+	u32 thread;
+	/* Its peers are an IP address and a UDP port. */
+	bool encap;
+	int ifindex;
+	bool virtual_device;
+	/* When the engine's pacer wants to be asked again, ns; HOMA_NEVER: not by time. */
+	u64 tx_at;
+	/* The nic had no room, so packets wait in the engine. */
+	bool tx_blocked;
+	/* @rx_at: time before which the nic is not asked for packets again, in ns.
+	 * @heard_at: when it last had one, in ns. */
+	u64 rx_at, heard_at;
+	char name[32]; /* "eth0", "udp", "local" */
+};
+
+/* struct homad - the daemon */
+struct homad {
+	struct homad_config config;
+	struct homa_engine *engine;
+	struct homa_limits limits;
+	/* Network devices, then UDP if it is served, then "local", the last. */
+	struct homad_port ports[HOMAD_MAX_PORTS + 1];
+	u32 num_ports;
+	struct homad_port *local;
+	struct homad_port *udp;
+	struct homad_thread *threads[HOMAD_MAX_THREADS];
+	u32 num_threads;
+	/* The first threads take part, as many as this says; atomic. */
+	u32 num_active;
+	u64 started_ns;
+	/* An eventfd by which the fast path tells that @dead or @wanting is not empty. */
+	int dead_fd;
+	/* Attachments for homad_session_free(): an atomic stack by their @next_dead. */
+	struct homad_app *dead;
+	/* Attachments that need more memory: an atomic stack by their @next_wanting. */
+	struct homad_app *wanting;
+	void *slow; /* struct homad_slow, slowpath.h */
+	struct homad_scaling *scaling;
+};
+
+/* ---- core.c: engine, ports and threads ---- */
+
+/** homad_start() - open the NICs, make the engine, start the threads. @err
+ *  receives one sentence on failure; what did not work but need not is logged. */
+int homad_start(struct homad *d, char *err, size_t errlen);
+/** homad_stop() - applications see HOMA_SHM_STOPPING; threads end. */
+void homad_stop(struct homad *d);
+
+/* ---- scaling.c ---- */
+/** homad_thread_for_app() - where a new attachment should live. */
+struct homad_thread *homad_thread_for_app(struct homad *d);
+/** homad_scale_to() - make the first @active threads the active ones. */
+void homad_scale_to(struct homad *d, u32 active);
+
+#endif
