@@ -17,7 +17,7 @@
 struct homa_ctl_rpc;
 
 /* Grows when this header changes; core and plug-in must agree. */
-#define HOMA_BACKEND_ABI 4u
+#define HOMA_BACKEND_ABI 6u
 
 /* struct homa_message.priv, as shared by core and hosts. */
 enum {
@@ -57,11 +57,11 @@ struct homa_backend_options {
 };
 
 /**
- * struct homa_out - a message to send
+ * struct homa_message_out - a message to send
  * @iov, @iovcnt: its pieces.
  * @length: their sum, 1 .. HOMA_MAX_MESSAGE.
  */
-struct homa_out {
+struct homa_message_out {
 	const struct iovec *iov;
 	int iovcnt;
 	size_t length;
@@ -74,6 +74,8 @@ struct homa_out {
  * @close: ends calls of other threads with -ESHUTDOWN, then frees.
  * @receive: @id 0: any message that @flags ask for; waits for ever if
  *	@timeout_ns is negative.
+ * @receive_batch: @receive of any message, and what else is there then, up to @n; how
+ *	many.
  * @fd_edges: from now on the descriptor of @fd has an edge (as epoll sees it)
  *	for every further message, not only when it becomes readable.
  * @set_region: exchange the region for @bytes at @region (NULL: the host's own);
@@ -81,6 +83,14 @@ struct homa_out {
  * @release_pages: give pieces back by their offsets; -EINVAL if one was not out
  *	(the others are given back).
  * @rpcs: visit the open RPCs.
+ * @reject: the request will not be answered; its client hears @error, a positive errno,
+ *	if it understands that. -EINVAL: answered or rejected before. -EOPNOTSUPP: what
+ *	runs the protocol is older than this call.
+ * @request: with HOMA_NONBLOCK it does not wait, and gives -EAGAIN if it had to.
+ * @wait_send: until such a request of @length bytes would find room; -EAGAIN: not
+ *	within the time.
+ * @alive: does the client of the request, which was not answered, still wait? 1, 0, or an
+ *	error as above.
  * @listen: take requests on @port, 0: on the present one, or no longer: @flags
  *	are HOMA_CTL_LISTEN_* of abi/shm.h. Moves a socket that is bound already.
  * @shutdown: end all RPCs; later calls and those that wait get -ESHUTDOWN, and the
@@ -99,12 +109,14 @@ struct homa_backend_ops {
 	int (*getsockname)(void *host, struct sockaddr_storage *addr);
 	uint16_t (*udp_port)(void *host);
 	int (*request)(void *host, const struct sockaddr *dest,
-		       const struct homa_out *out, uint64_t cookie,
+		       const struct homa_message_out *out, uint64_t cookie,
 		       unsigned int flags, uint64_t *id);
 	int (*reply)(void *host, const struct homa_message *request,
-		     const struct homa_out *out);
+		     const struct homa_message_out *out);
 	int (*receive)(void *host, struct homa_message *msg, uint64_t id,
 		       unsigned int flags, int64_t timeout_ns);
+	int (*receive_batch)(void *host, struct homa_message *msgs, unsigned int n,
+			     unsigned int flags, int64_t timeout_ns);
 	int (*release)(void *host, struct homa_message *msg);
 	int (*abort)(void *host, uint64_t id, int error);
 	int (*fd)(void *host);
@@ -122,6 +134,9 @@ struct homa_backend_ops {
 		    void *arg);
 	int (*shutdown)(void *host);
 	int (*listen)(void *host, uint16_t port, unsigned int flags);
+	int (*reject)(void *host, const struct homa_message *request, int error);
+	int (*alive)(void *host, const struct homa_message *request);
+	int (*wait_send)(void *host, size_t length, int64_t timeout_ns);
 };
 
 /** homa_backend_get() - exported by a plug-in. */

@@ -18,14 +18,14 @@
 #include <net/ip.h>
 #include <net/ipv6.h>
 
-#include "homa_rx.h"
+#include "homa_receive.h"
 
 #ifdef CONFIG_NETFILTER
 
 #define HOMA_TCP_HDR 20
 
 /* Is there one of ours at @at? */
-static bool homa_tcp_marked(const struct sk_buff *skb, int at)
+static bool homa_disguise_marked(const struct sk_buff *skb, int at)
 {
 	const struct homa_wire_common *hdr;
 	u8 buf[HOMA_TCP_HDR];
@@ -35,7 +35,7 @@ static bool homa_tcp_marked(const struct sk_buff *skb, int at)
 	       homa_get_be16(&hdr->urgent) == HOMA_URGENT;
 }
 
-static unsigned int homa_tcp_take(struct sk_buff *skb, struct net *net, int at)
+static unsigned int homa_disguise_take(struct sk_buff *skb, struct net *net, int at)
 {
 	__skb_pull(skb, at);
 	skb_reset_transport_header(skb);
@@ -57,7 +57,7 @@ static void homa_tcp_icmp_v4(struct sk_buff *skb, struct net *net, int at)
 	    q->ip.ihl < 5 || q->ip.protocol != IPPROTO_TCP)
 		return;
 	at += sizeof(q->icmp) + q->ip.ihl * 4;
-	if (!homa_tcp_marked(skb, at))
+	if (!homa_disguise_marked(skb, at))
 		return;
 	homa_addr_v4(&peer, q->ip.daddr, HOMA_ENCAP_TCP);
 	homa_icmp_quoted(homa_net(net), skb, at, &peer,
@@ -79,7 +79,7 @@ static void homa_tcp_icmp_v6(struct sk_buff *skb, struct net *net, int at)
 		return;
 	err = homa_icmp_errno_v6(q->icmp.icmp6_type, q->icmp.icmp6_code);
 	at += sizeof(*q);
-	if (!err || !homa_tcp_marked(skb, at))
+	if (!err || !homa_disguise_marked(skb, at))
 		return;
 	homa_addr_v6_at(&peer, &q->ip.daddr, HOMA_ENCAP_TCP,
 			skb->dev->ifindex);
@@ -94,8 +94,8 @@ static unsigned int homa_tcp_hook_v4(void *priv, struct sk_buff *skb,
 	int at = ip->ihl * 4;
 
 	if (ip->protocol == IPPROTO_TCP) {
-		if (unlikely(homa_tcp_marked(skb, at)))
-			return homa_tcp_take(skb, state->net, at);
+		if (unlikely(homa_disguise_marked(skb, at)))
+			return homa_disguise_take(skb, state->net, at);
 	} else if (ip->protocol == IPPROTO_ICMP) {
 		homa_tcp_icmp_v4(skb, state->net, at);
 	}
@@ -109,15 +109,15 @@ static unsigned int homa_tcp_hook_v6(void *priv, struct sk_buff *skb,
 	int at = sizeof(*ip);
 
 	if (ip->nexthdr == IPPROTO_TCP) {
-		if (unlikely(homa_tcp_marked(skb, at)))
-			return homa_tcp_take(skb, state->net, at);
+		if (unlikely(homa_disguise_marked(skb, at)))
+			return homa_disguise_take(skb, state->net, at);
 	} else if (ip->nexthdr == IPPROTO_ICMPV6) {
 		homa_tcp_icmp_v6(skb, state->net, at);
 	}
 	return NF_ACCEPT;
 }
 
-static const struct nf_hook_ops homa_tcp_hooks[] = {
+static const struct nf_hook_ops homa_disguise_hooks[] = {
 	{
 		.hook = homa_tcp_hook_v4,
 		.pf = NFPROTO_IPV4,
@@ -131,25 +131,25 @@ static const struct nf_hook_ops homa_tcp_hooks[] = {
 	},
 };
 
-int homa_tcp_on(struct net *net)
+int homa_disguise_on(struct net *net)
 {
-	return nf_register_net_hooks(net, homa_tcp_hooks,
-				     ARRAY_SIZE(homa_tcp_hooks));
+	return nf_register_net_hooks(net, homa_disguise_hooks,
+				     ARRAY_SIZE(homa_disguise_hooks));
 }
 
-void homa_tcp_off(struct net *net)
+void homa_disguise_off(struct net *net)
 {
-	nf_unregister_net_hooks(net, homa_tcp_hooks, ARRAY_SIZE(homa_tcp_hooks));
+	nf_unregister_net_hooks(net, homa_disguise_hooks, ARRAY_SIZE(homa_disguise_hooks));
 }
 
 #else
 
-int homa_tcp_on(struct net *net)
+int homa_disguise_on(struct net *net)
 {
 	return -EOPNOTSUPP;
 }
 
-void homa_tcp_off(struct net *net)
+void homa_disguise_off(struct net *net)
 {
 }
 

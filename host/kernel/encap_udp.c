@@ -13,7 +13,7 @@
 #include <net/udp.h>
 #include <net/udp_tunnel.h>
 
-#include "homa_rx.h"
+#include "homa_receive.h"
 
 /* A datagram, skb->data at the UDP header; 0: it is taken. */
 static int homa_udp_rcv(struct sock *sk, struct sk_buff *skb)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Entering and leaving the engine. A context belongs to a CPU and is used with
- * bottom halves off, so a system call and the softirq that interrupts it never
+ * Entering and leaving the engine. A context belongs to a CPU and is used by the owner of
+ * the CPU's memory (homa_own.h), so a system call and the softirq that interrupts it never
  * meet in one. The objects the engine needs are kept at hand before it is
  * called, for it allocates nothing; what it retires comes back here.
  *
@@ -22,6 +22,12 @@
 static struct kmem_cache *homa_rpc_cache;
 static struct kmem_cache *homa_peer_cache;
 static struct kmem_cache *homa_range_cache;
+
+#if HOMA_OWN_LOCK
+DEFINE_PER_CPU(struct homa_cpu_owner, homa_cpu_owner) = {
+	.lock = INIT_LOCAL_LOCK(lock),
+};
+#endif
 
 /* ---- spares ---- */
 
@@ -112,12 +118,12 @@ struct homa_cpu *homa_enter(struct homa_net *hnet)
 
 	if (unlikely(!homa_net_engine(hnet)))
 		return NULL;
-	local_bh_disable();
+	homa_own_bh();
 	cpu = this_cpu_ptr(hnet->cpus);
 	/* Inside already: IP gave back at once what we sent (tc's mirred can). */
 	if (unlikely(READ_ONCE(hnet->paused) || cpu->in)) {
 		homa_host_count(cpu, HOMA_H_host_paused, 1);
-		local_bh_enable();
+		homa_disown_bh();
 		return NULL;
 	}
 	cpu->in = true;
@@ -196,7 +202,7 @@ void homa_leave(struct homa_cpu *cpu)
 		homa_timer_want(cpu->hnet);
 	cpu->heard = NULL;
 	cpu->in = false;
-	local_bh_enable();
+	homa_disown_bh();
 }
 
 /* ---- set-up ---- */
@@ -241,11 +247,11 @@ void homa_cpus_free(struct homa_net *hnet)
 	int i;
 
 	do {
-		local_bh_disable();
+		homa_own_bh();
 		cpu = this_cpu_ptr(hnet->cpus);
 		more = homa_peers_drain(&cpu->ctx, HOMA_DRAIN);
 		homa_reap(cpu);
-		local_bh_enable();
+		homa_disown_bh();
 		cond_resched();
 	} while (more);
 	for_each_possible_cpu(i) {

@@ -25,7 +25,7 @@
 #include <net/ipv6.h>
 #include <net/protocol.h>
 
-#include "homa_rx.h"
+#include "homa_receive.h"
 
 #define HOMA_GRO_PACKETS 16u	/* two calls of the engine */
 #define HOMA_GRO_BYTES 65000u	/* IP's length field has 16 bits */

@@ -29,7 +29,7 @@
 #include <net/rtnetlink.h>
 
 #include "homa_codec.h"
-#include "homa_rx.h"
+#include "homa_receive.h"
 #include "homa_tx.h"
 
 #define HOMA_GSO_SLACK 320u	/* headers of all layers, as TCP leaves */
@@ -40,11 +40,14 @@
 /* ---- sending ---- */
 
 /*
- * Does a virtual machine's or a tun device's other end say what segments are? The
- * header that goes with a frame there knows TCP's and UDP's, and the kernel that gets
- * it refuses the frame if its protocol is another (virtio_net_hdr_to_skb()).
+ * Do packets leave through virtio's header? Network cards of virtual machines and tun
+ * devices put one before each packet (struct virtio_net_hdr). It tells the other end
+ * how to cut the packet into segments, and it can say so of TCP and UDP only. The kernel
+ * at the other end checks that the packet is what the header says and drops ours
+ * (virtio_net_hdr_to_skb()). So nothing but TCP's and UDP's segments may go there in
+ * one piece; others are cut before.
  */
-static bool homa_gso_is_named(const struct net_device *dev)
+static bool homa_gso_through_virtio(const struct net_device *dev)
 {
 	const struct device *parent = dev->dev.parent;
 
@@ -67,7 +70,7 @@ enum homa_gso_form homa_gso_form(const struct homa_net *hnet,
 	if (!(dev->features & NETIF_F_GSO))
 		return HOMA_GSO_APART;
 	if (tso && READ_ONCE(hnet->settings.max_gso_size) &&
-	    !(dev->features & NETIF_F_GSO_FRAGLIST) && !homa_gso_is_named(dev))
+	    !(dev->features & NETIF_F_GSO_FRAGLIST) && !homa_gso_through_virtio(dev))
 		return HOMA_GSO_INTERLEAVED;
 	return HOMA_GSO_ONE_PIECE;
 }

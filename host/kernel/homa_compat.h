@@ -95,4 +95,16 @@ static inline void homa_ip6_count_out(struct net *net, struct inet6_dev *idev,
 	IP6_UPD_PO_STATS(net, idev, IPSTATS_MIB_OUT, bytes);
 }
 
+/*
+ * Does who turns bottom halves off have the processor's data for himself? Always, but with
+ * PREEMPT_RT: there a task can be stopped anywhere, and since 6.18 nothing keeps the next
+ * one of the same processor from turning them off, too. From 6.11 on there are locks for
+ * such data, homa_own.h.
+ */
+#if defined(CONFIG_PREEMPT_RT) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+#define HOMA_OWN_LOCK 1
+#else
+#define HOMA_OWN_LOCK 0
+#endif
+
 #endif

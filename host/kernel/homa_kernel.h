@@ -10,8 +10,8 @@
  * socket a struct homa_ksock, per RPC a struct homa_krpc (the engine's private
  * bytes).
  *
- * Calling the engine. homa_enter() turns bottom halves off and gives this CPU's
- * context; homa_leave() works off what the calls left behind - events to
+ * Calling the engine. homa_enter() turns bottom halves off, owns this CPU's memory
+ * (homa_own.h) and gives its context; homa_leave() works off what the calls left behind - events to
  * sockets, packets to send, objects to free - and turns them on again. Between
  * the two nothing may sleep, and the work must be bounded. The engine takes its
  * own locks; the host's one lock (homa_ksock.lock) is never held across an
@@ -49,6 +49,7 @@
 #include "homa_engine.h"
 #include "homa_host_metrics.h"
 #include "homa_look.h"
+#include "homa_own.h"
 #include "homa_wire.h"
 /* The engine and the socket API have these by the same names and values, the one
  * without sign. */
@@ -69,7 +70,7 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
  * struct homa_settings - per namespace, written by sysctl, read anywhere with
  *	READ_ONCE
  * @poll_usecs: how long recvmsg() polls before it sleeps.
- * @early_path: packets are taken before routing where nothing forbids it (early.c).
+ * @early_path: packets are taken before routing where nothing forbids it (input_route.c).
  * @wmem_max: bytes of unfinished outgoing messages per socket, at most.
  * @max_gso_size: bytes of a multi-segment skb; 0: what the device takes.
  * @gso_force_software: segment here, never in the device.
@@ -106,44 +107,44 @@ struct homa_ends {
 	struct in6_addr local;
 };
 
-/*
- * struct homa_cpu - one CPU's caller of a namespace's engine (bottom halves off)
- * @heard: of the packets that are worked off now; NULL: none are.
- */
+/* struct homa_cpu - one CPU's caller of a namespace's engine; who owns the CPU has it */
 struct homa_cpu {
 	struct homa_ctx ctx;
 	struct homa_net *hnet;
+	/* The ends of the packets that are being worked off; NULL: none are. */
 	const struct homa_ends *heard;
-	bool in;		/* between enter and leave: must not nest */
+	/* Somebody is between entering and leaving the engine, which must not nest. */
+	bool in;
+	/* Counters. Others than this CPU may add to them; see homa_host_count_at(). */
 	u64 metrics[HOMA_H_COUNT];
 };
 
-/*
- * struct homa_dev - a network device and the engine's link for it
- * @node: in homa_net.devs, RCU. Lives until the namespace ends; @dev becomes
- *	NULL (RCU) when the device goes, and another one may come.
- * @timer: pulls again when the engine's pacer says so.
- * @again: pulls again after a full turn, without starving others.
- * @q_limits: instances of the "homa" qdisc that limit what leaves: then the link
- *	is paced by their room. @q_room: bytes they want queued, @q_bytes: that are.
- * @q_waits: the engine waits for room.
- * @rate_mbps: of the link, 0: unknown. @q_idle_at: when it will have sent what
- *	the qdiscs handed on, as far as they know.
- */
+/* struct homa_dev - a network device and the engine's link for it */
 struct homa_dev {
+	/* In homa_net.devs, under RCU. The struct lives until the namespace ends; @dev
+	 * becomes NULL when the device goes, and another device may come. */
 	struct hlist_node node;
 	struct homa_net *hnet;
 	struct net_device __rcu *dev;
 	int ifindex;
+	/* Pulls packets from the engine again when its pacer says so. */
 	struct hrtimer timer;
+	/* Pulls again after a full turn, when others have had theirs. */
 	struct tasklet_struct again;
-	struct work_struct measure;	/* asks for rate and MTU */
+	/* Asks the device for its rate and its MTU. */
+	struct work_struct measure;
 	struct homa_link *link;
+	/* Instances of the "homa" qdisc that limit what leaves. If there are any, the link
+	 * is paced by their room. */
 	atomic_t q_limits;
+	/* Bytes that those qdiscs want to have queued, and bytes that are queued. */
 	atomic_t q_room;
 	atomic_t q_bytes;
+	/* The engine waits for room in a qdisc. */
 	bool q_waits;
+	/* Rate of the link in Mbit/s; 0: unknown. */
 	u32 rate_mbps;
+	/* When the link will have sent what the qdiscs handed on, as far as they know, ns. */
 	atomic64_t q_idle_at;
 };
 
@@ -166,6 +167,7 @@ struct homa_user;	/* user: who has sockets */
  * @lock: set-up, settings; may sleep.
  * @params: settings of the engine, under @lock.
  * @users, @num_socks: who has sockets, and how many there are (sock_lock); user.c.
+ * @moved: sockets that have left a port where RPCs of theirs may be (sockname.c).
  * @timer: homa_timer() of all shards, see timer.c; @timer_work runs it.
  */
 struct homa_net {
@@ -186,6 +188,7 @@ struct homa_net {
 	spinlock_t sock_lock;
 	struct hlist_head users[1 << HOMA_USER_BITS];
 	u32 num_socks;
+	atomic_t moved;
 	struct homa_routes *routes;
 	struct homa_encap *encap;
 	struct homa_early __percpu *early;
@@ -334,13 +337,14 @@ struct homa_waiter {
  * @lock: lists and waiters; bottom halves off.
  * @ready, @partial, @privates: see enum homa_krpc_list.
  * @partial_bytes: to copy, of those in @partial.
- * @messages: messages that are whole in their skb (given.c); @run: how many were
+ * @messages: messages that are whole in their skb (one_packet.c); @run: how many were
  *	taken since one of @ready was.
  * @giving: the engine gives such messages away; @full: it refuses packets (room.c).
  * @tx_full: somebody waits until @tx_bytes is below wmem_max.
  * @tx_bytes: of unfinished outgoing messages (also in sk_wmem_alloc's place).
  * @destruct: what the address family wants done at the end.
  * @encap: homa_addr.encap of what we send to.
+ * @used: it may have RPCs; @moved: some of them at a port that it has left.
  * @shutdown: no more calls.
  */
 struct homa_ksock {
@@ -364,6 +368,8 @@ struct homa_ksock {
 	void (*destruct)(struct sock *sk);
 	u16 encap;
 	bool server;
+	bool used;
+	bool moved;
 	bool shutdown;
 	bool tx_full;
 	struct list_head all;
@@ -415,10 +421,21 @@ void homa_leave(struct homa_cpu *cpu);
 /** homa_enter_wait() - process context: as homa_enter(), but waits out a pause. */
 struct homa_cpu *homa_enter_wait(struct homa_net *hnet);
 
+/** homa_host_count_at() - outside the engine, on any processor. */
+static inline void homa_host_count_at(struct homa_net *hnet, enum homa_host_metric m,
+				      u64 n)
+{
+	this_cpu_add(hnet->cpus->metrics[m], n);
+}
+
 static inline void homa_host_count(struct homa_cpu *cpu, enum homa_host_metric m,
 				   u64 n)
 {
-	cpu->metrics[m] += n;
+	/* Where we may be stopped in the middle of it, others count here meanwhile. */
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		homa_host_count_at(cpu->hnet, m, n);
+	else
+		cpu->metrics[m] += n;
 }
 
 /* ---- inbox.c: from the engine to readers ---- */
@@ -436,7 +453,7 @@ static inline bool homa_rx_has_data(const struct homa_rx_pkt *pkt)
  */
 void homa_inbox_data(struct homa_cpu *cpu, struct homa_rx_pkt *pkt,
 		     struct sk_buff *skb, u32 at);
-/** homa_given_add() - the same for HOMA_RX_MESSAGE; given.c. */
+/** homa_given_add() - the same for HOMA_RX_MESSAGE; one_packet.c. */
 void homa_given_add(struct homa_cpu *cpu, const struct homa_rx_pkt *pkt,
 		    struct sk_buff *skb, u32 at);
 /** homa_inbox_event() - a message complete or failed; takes over event->rpc's hold. */
@@ -510,7 +527,7 @@ void homa_routes_free(struct homa_net *hnet);
 /** homa_routes_flush() - a device goes: let go of all routes. May sleep. */
 void homa_routes_flush(struct homa_net *hnet);
 
-/* ---- rx.c, gro.c, icmp.c, encap.c: packets in ---- */
+/* ---- rx.c, gro.c, icmp.c, rx_switches.c: packets in ---- */
 
 int homa_rx_init(void);		/* protocol handlers and offloads, v4 and v6 */
 void homa_rx_exit(void);
@@ -519,7 +536,7 @@ void homa_rx_exit(void);
  *  halves off. */
 void homa_rx_skb(struct homa_net *hnet, struct sk_buff *skb, u16 encap);
 int homa_encap_set(struct homa_net *hnet, bool udp, bool tcp); /* may sleep */
-/** homa_early_set() - the early path (see early.c); may sleep. On when the namespace
+/** homa_early_set() - the early path (see input_route.c); may sleep. On when the namespace
  *  gets its engine unless settings.early_path is 0. */
 int homa_early_set(struct homa_net *hnet, bool on);
 int homa_encap_init(struct homa_net *hnet);

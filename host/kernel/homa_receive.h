@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * What the receiving files share: rx.c (buffers to engine packets), gro.c
- * (batches), icmp.c (errors), encap*.c (disguises).
+ * (batches), icmp.c (errors), encap_udp.c and disguise_tcp.c.
  */
-#ifndef HOMA_RX_H
-#define HOMA_RX_H
+#ifndef HOMA_RECEIVE_H
+#define HOMA_RECEIVE_H
 
 #include "homa_kernel.h"
 
@@ -49,13 +49,13 @@ bool homa_icmp_quoted(struct homa_net *hnet, struct sk_buff *skb, int at,
 int homa_icmp_errno_v4(u8 type, u8 code);
 int homa_icmp_errno_v6(u8 type, u8 code);
 
-/* encap_udp.c, encap_tcp.c */
+/* encap_udp.c, disguise_tcp.c */
 int homa_udp_on(struct homa_net *hnet, struct socket *socks[2]);
 void homa_udp_off(struct socket *socks[2]);
-int homa_tcp_on(struct net *net);
-void homa_tcp_off(struct net *net);
+int homa_disguise_on(struct net *net);
+void homa_disguise_off(struct net *net);
 
-/* early.c */
+/* input_route.c */
 int homa_early_on(struct homa_net *hnet);
 void homa_early_off(struct homa_net *hnet);
 /** homa_early_learn() - @skb came to us by IP's way: remember its route. Bottom halves

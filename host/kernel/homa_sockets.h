@@ -5,7 +5,7 @@
 
 #include "homa_kernel.h"
 
-/* ---- bind.c: names ---- */
+/* ---- sockname.c: names ---- */
 
 /*
  * struct homa_name - a peer as the application names it
@@ -16,6 +16,13 @@ struct homa_name {
 	u16 port;
 	bool marked;
 };
+
+/** homa_use() - before the socket begins an RPC or lets others do so. */
+static inline void homa_use(struct homa_ksock *hsk)
+{
+	if (unlikely(!READ_ONCE(hsk->used)))
+		smp_store_mb(hsk->used, true);
+}
 
 int homa_bind(struct socket *sock, homa_bind_addr *addr, int len);
 int homa_connect(struct socket *sock, homa_bind_addr *addr, int len, int flags);
@@ -84,7 +91,7 @@ void homa_batch_free(struct homa_ksock *hsk, struct homa_batch *batch);
 void homa_inbox_forget(struct homa_cpu *cpu, struct homa_ksock *hsk,
 		       struct homa_krpc *krpc);
 
-/* ---- given.c: messages that came whole ---- */
+/* ---- one_packet.c: messages that came whole ---- */
 
 #define HOMA_GIVEN_MOST 1024u	/* of them wait, or some more, before no more are given */
 

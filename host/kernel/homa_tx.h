@@ -12,41 +12,37 @@
 
 #include "homa_kernel.h"
 
-/*
- * What decides about a route.
- * @dst: whereto, and in which guise.
- * @local: from which address of ours; 0: as routing says.
- * @ifindex: the device the socket is bound to; 0: as routing says. (Link-local
- *	addresses have their device in themselves.)
- * @master: device of the routing domain (VRF) we are in; 0: none.
- * @mark, @uid: of the socket; 0 and root's where there is none. @secid: what a security
- *	module calls its flows.
- */
+/* What decides about a route. */
 struct homa_route_key {
+	/* The destination, with the UDP port if the packets are disguised. */
 	struct homa_addr dst;
+	/* The device that the socket is bound to; 0: routing chooses one. Link-local
+	 * addresses name their device themselves. */
 	int ifindex;
+	/* The address of ours that the packets come from; 0: routing chooses one. */
 	struct in6_addr local;
+	/* The device of the routing domain (VRF) that we are in; 0: none. */
 	int master;
+	/* The socket's mark and owner; 0 and root where there is no socket. */
 	u32 mark;
 	u32 uid;
+	/* What a security module calls the socket's flows. */
 	u32 secid;
 };
 
-/*
- * struct homa_route - one slot of a CPU's cache, used with bottom halves off
- * @dst: holds a reference; NULL: empty. Anyone may take it away by xchg(), so
- *	it is read once, inside an RCU read side that lasts as long as its use.
- * @cookie: for dst_check().
- * @ip_len: of the header.
- * @checked_at: when dst_check() last agreed, homa_ctx.now.
- * @v4, @v6: a header to begin with: addresses, protocol, hop limit.
- */
+/* struct homa_route - one slot of a CPU's cache of routes; used with bottom halves off */
 struct homa_route {
+	/* Holds a reference; NULL: the slot is empty. Anyone may take it away by xchg(), so
+	 * it is read once, inside an RCU read side that lasts as long as its use. */
 	struct dst_entry *dst;
+	/* dst_check() wants it back. */
 	u32 cookie;
+	/* Length of the IP header below, in bytes. */
 	u16 ip_len;
+	/* When dst_check() last agreed; a time of homa_ctx.now, ns. */
 	u64 checked_at;
 	struct homa_route_key key;
+	/* The header that packets begin with: addresses, protocol and hop limit. */
 	union {
 		struct iphdr v4;
 		struct ipv6hdr v6;
@@ -69,7 +65,7 @@ struct dst_entry *homa_route_get(struct homa_cpu *cpu, struct homa_dev *hdev,
 				 const struct homa_route **slot);
 
 /** homa_tx_out() - as ip_local_out() or ip6_local_out(), sooner if possible; @skb
- *  has no IP options and is no longer than the path's MTU, or GSO. out.c */
+ *  has no IP options and is no longer than the path's MTU, or GSO. neigh_xmit.c */
 int homa_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4);
 
 /* How several segments go in one skb; see gso.c. */
@@ -98,23 +94,22 @@ int homa_gso_interleave(const struct homa_msg *msg, struct sk_buff *skb,
 /** homa_skb_add() - append part of a page, with a reference; 0 or -EMSGSIZE. */
 int homa_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length);
 
-/**
- * struct homa_tx_piece - what goes into one skb
- * @desc: what the engine gave.
- * @dst, @route: where it goes.
- * @sk: whose; NULL: a control packet about no RPC.
- * @skip, @length: which part of @desc.
- * @seg: message bytes of one packet on the wire; less than @length: GSO.
- * @form: then: which.
- */
+/* struct homa_tx_piece - what goes into one skb */
 struct homa_tx_piece {
+	/* What the engine wants to send. This skb takes @length bytes of it, after the
+	 * first @skip. */
 	const struct homa_tx_desc *desc;
+	/* Where it goes. */
 	struct dst_entry *dst;
 	const struct homa_route *route;
+	/* The socket that sends it; NULL: a control packet about no RPC. */
 	struct sock *sk;
+	/* Where the payload lies. */
 	const struct homa_msg *msg;
 	u32 skip;
 	u32 length;
+	/* Message bytes of one packet on the wire. If they are less than @length, the skb
+	 * has several segments, in the form @form. */
 	u32 seg;
 	enum homa_gso_form form;
 };

@@ -14,7 +14,7 @@
 #include <net/ipv6.h>
 #include <net/route.h>
 
-#include "homa_rx.h"
+#include "homa_receive.h"
 
 int homa_icmp_errno_v4(u8 type, u8 code)
 {

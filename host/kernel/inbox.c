@@ -8,7 +8,7 @@
  *	partial	  shared ones with the beginning of a message
  *	privates  private ones with either
  *
- * (Messages that are whole in one packet need none of this: given.c.)
+ * (Messages that are whole in one packet need none of this: one_packet.c.)
  *
  * A thread that waits is handed an RPC at once: the newest waiter, for its cache is
  * warm, and one that still polls before one that sleeps. Bytes of a long
@@ -162,7 +162,8 @@ static bool homa_ripe(const struct homa_ksock *hsk, const struct homa_krpc *krpc
 	       hsk->partial_bytes + krpc->rx_bytes >= HOMA_POLL_BYTES;
 }
 
-/* Whom it could be handed to, taken out of where it waits for a private one. */
+/* The waiting thread that @krpc could be handed to, or NULL. A thread that waits for this
+ * RPC alone is taken out of @krpc. */
 static struct homa_waiter *homa_taker(struct homa_ksock *hsk,
 				      struct homa_krpc *krpc)
 {

@@ -32,7 +32,7 @@
 #include <net/xfrm.h>
 
 #include "homa_net.h"
-#include "homa_rx.h"
+#include "homa_receive.h"
 
 #define HOMA_EARLY_BITS 5u
 #define HOMA_EARLY_SLOTS (1u << HOMA_EARLY_BITS)
@@ -91,23 +91,28 @@ void homa_early_learn(struct homa_net *hnet, const struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
 	struct homa_early_slot *slot;
+	struct dst_entry *old = NULL;
 	struct homa_early_key key HOMA_NOINIT;
 
 	if (!dst)
 		return;
 	homa_early_key(&key, skb);
+	homa_own();
 	slot = homa_early_slot(hnet, &key);
-	if (!slot || (slot->dst == dst && homa_early_same(&slot->key, &key)))
-		return;
-	if (!dst_hold_safe(dst))
-		return;
-	dst_release(slot->dst);
+	if (!slot || (slot->dst == dst && homa_early_same(&slot->key, &key)) ||
+	    !dst_hold_safe(dst))
+		goto out;
+	old = slot->dst;
 	slot->dst = dst;
 	slot->key = key;
 	slot->cookie = 0;
 	if (ip_hdr(skb)->version == 6)
 		slot->cookie = rt6_get_cookie(container_of(dst, struct rt6_info,
 							   dst));
+out:
+	homa_disown();
+	if (unlikely(old))
+		dst_release(old);
 }
 
 /* The input route for @skb, borrowed; NULL: IP must look. */
@@ -115,13 +120,16 @@ static struct dst_entry *homa_early_find(struct homa_net *hnet,
 					 const struct sk_buff *skb)
 {
 	struct homa_early_slot *slot;
+	struct dst_entry *dst = NULL;
 	struct homa_early_key key HOMA_NOINIT;
 
 	homa_early_key(&key, skb);
+	homa_own();
 	slot = homa_early_slot(hnet, &key);
-	if (!slot || !slot->dst || !homa_early_same(&slot->key, &key))
-		return NULL;
-	return dst_check(slot->dst, slot->cookie);
+	if (slot && slot->dst && homa_early_same(&slot->key, &key))
+		dst = dst_check(slot->dst, slot->cookie);
+	homa_disown();
+	return dst;
 }
 
 /* Does nobody else look at what is delivered here? */

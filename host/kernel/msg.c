@@ -52,7 +52,7 @@ struct homa_msg {
 /* ---- pages ---- */
 
 /*
- * struct homa_pages - pages a CPU has at hand (bottom halves off)
+ * struct homa_pages - pages a CPU has at hand (its owner)
  * @free: nobody else has a reference.
  * @part: a page handed out piece by piece; its reference is ours.
  * @part_used: bytes of it.
@@ -74,11 +74,11 @@ static struct page *homa_page_pop(void)
 	struct homa_pages *pages;
 	struct page *page = NULL;
 
-	local_bh_disable();
+	homa_own_bh();
 	pages = this_cpu_ptr(&homa_pages);
 	if (pages->num)
 		page = pages->free[--pages->num];
-	local_bh_enable();
+	homa_disown_bh();
 	return page;
 }
 
@@ -89,13 +89,13 @@ static void homa_page_put(struct page *page)
 
 	if (page_ref_count(page) == 1 && folio_order(page_folio(page)) == HOMA_CHUNK_ORDER &&
 	    page_to_nid(page) == numa_mem_id() && !page_is_pfmemalloc(page)) {
-		local_bh_disable();
+		homa_own_bh();
 		pages = this_cpu_ptr(&homa_pages);
 		if (pages->num < HOMA_POOL_PAGES) {
 			pages->free[pages->num++] = page;
 			page = NULL;
 		}
-		local_bh_enable();
+		homa_disown_bh();
 	}
 	if (page)
 		put_page(page);
@@ -120,7 +120,7 @@ static bool homa_part_take(struct page_frag *frag, u32 size)
 	struct homa_pages *pages;
 	bool taken = false;
 
-	local_bh_disable();
+	homa_own_bh();
 	pages = this_cpu_ptr(&homa_pages);
 	/* All pieces have come back: from the beginning. */
 	if (pages->part && page_ref_count(pages->part) == 1)
@@ -133,7 +133,7 @@ static bool homa_part_take(struct page_frag *frag, u32 size)
 		pages->part_used += size;
 		taken = true;
 	}
-	local_bh_enable();
+	homa_disown_bh();
 	return taken;
 }
 
@@ -143,12 +143,12 @@ static void homa_part_new(struct page *page)
 	struct homa_pages *pages;
 	struct page *old;
 
-	local_bh_disable();
+	homa_own_bh();
 	pages = this_cpu_ptr(&homa_pages);
 	old = pages->part;
 	pages->part = page;
 	pages->part_used = 0;
-	local_bh_enable();
+	homa_disown_bh();
 	if (old)
 		homa_page_put(old);
 }
@@ -185,11 +185,11 @@ static void *homa_tiny_get(void)
 	struct homa_pages *pages;
 	void *mem = NULL;
 
-	local_bh_disable();
+	homa_own_bh();
 	pages = this_cpu_ptr(&homa_pages);
 	if (likely(pages->num_tiny))
 		mem = pages->tiny[--pages->num_tiny];
-	local_bh_enable();
+	homa_disown_bh();
 	if (unlikely(!mem))
 		mem = kmalloc(HOMA_TINY, GFP_KERNEL | __GFP_NOWARN);
 	return mem;
@@ -202,13 +202,16 @@ static void homa_tiny_put(void *mem)
 	/* Where memory errors are hunted, what is freed is freed. Bottom halves are
 	 * off, but for errors before sending. */
 	if (!IS_ENABLED(CONFIG_KASAN) && likely(softirq_count())) {
+		homa_own();
 		pages = this_cpu_ptr(&homa_pages);
 		if (likely(pages->num_tiny < HOMA_POOL_TINY)) {
 			pages->tiny[pages->num_tiny++] = mem;
-			return;
+			mem = NULL;
 		}
+		homa_disown();
 	}
-	kfree(mem);
+	if (unlikely(mem))
+		kfree(mem);
 }
 
 void homa_msgs_exit(void)

@@ -119,13 +119,13 @@ int homa_net_set_params(struct homa_net *hnet, const struct homa_params *params)
 		WRITE_ONCE(hnet->paused, true);
 		synchronize_rcu();
 		/* Alone in the engine now: any context will do. */
-		local_bh_disable();
+		homa_own_bh();
 		ctx = &this_cpu_ptr(hnet->cpus)->ctx;
 		ctx->now = ktime_get_ns();
 		err = homa_engine_set_params(ctx, params);
 		if (!err)
 			homa_devs_derive(hnet);
-		local_bh_enable();
+		homa_disown_bh();
 		smp_store_release(&hnet->paused, false);
 	} else {
 		/* Checked by an engine, which there is not; a small one will do. */

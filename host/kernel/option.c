@@ -156,6 +156,7 @@ static int homa_set_server(struct homa_ksock *hsk, sockptr_t value,
 		return homa_error_text(hsk, err,
 				       "SO_HOMA_SERVER: the value is not an int");
 	lock_sock(&hsk->inet.sk);
+	homa_use(hsk);
 	WRITE_ONCE(hsk->server, on != 0);
 	homa_sock_serve(hsk->engine_sock, on != 0);
 	release_sock(&hsk->inet.sk);

@@ -6,32 +6,43 @@
  * from its Homa header on, as those of UDP sockets see a datagram.
  *
  * A packet's port says which socket it is for. The engine takes payload for no other
- * port than its RPC's, so nobody escapes a filter by naming another one.
+ * port than its RPC's, so nobody escapes a filter by naming another one. A socket that
+ * binds to another port leaves its RPCs behind at the old one, which others may take:
+ * while there is such a socket in the namespace, the packet's RPC is asked first.
  */
 #include <linux/bpf-cgroup.h>
 #include <linux/filter.h>
 #include <linux/security.h>
 
-#include "homa_rx.h"
+#include "homa_receive.h"
 
-/* Whose packet it is: that of the port, or of an RPC whose socket has moved from there. */
+/* The socket of the packet's RPC; NULL: there is none. */
+static HOMA_RARE struct homa_sock *homa_policy_rpc(struct homa_cpu *cpu,
+						   const struct homa_addr *src,
+						   const struct homa_wire_common *hdr)
+{
+	u64 id = homa_get_be64(&hdr->sender_id) ^ 1;
+	struct homa_rpc *rpc = homa_rpc_hold(&cpu->ctx, id, id & 1 ? src : NULL);
+	struct homa_sock *engine_sock;
+
+	if (!rpc)
+		return NULL;
+	engine_sock = homa_rpc_sock(rpc);
+	homa_rpc_release(&cpu->ctx, rpc);
+	return engine_sock;
+}
+
+/* Whose packet it is; NULL: nobody's. */
 static struct sock *homa_policy_sock(struct homa_cpu *cpu, const struct homa_addr *src,
 				     const struct homa_wire_common *hdr)
 {
-	struct homa_sock *engine_sock;
-	struct homa_rpc *rpc;
-	u64 id;
+	struct homa_sock *engine_sock = NULL;
 
-	engine_sock = homa_sock_at(&cpu->ctx, homa_get_be16(&hdr->dport));
-	if (unlikely(!engine_sock)) {
-		id = homa_get_be64(&hdr->sender_id) ^ 1;
-		rpc = homa_rpc_hold(&cpu->ctx, id, id & 1 ? src : NULL);
-		if (!rpc)
-			return NULL;
-		engine_sock = homa_rpc_sock(rpc);
-		homa_rpc_release(&cpu->ctx, rpc);
-	}
-	return &homa_ksock_of(engine_sock)->inet.sk;
+	if (unlikely(atomic_read(&cpu->hnet->moved)))
+		engine_sock = homa_policy_rpc(cpu, src, hdr);
+	if (likely(!engine_sock))
+		engine_sock = homa_sock_at(&cpu->ctx, homa_get_be16(&hdr->dport));
+	return engine_sock ? &homa_ksock_of(engine_sock)->inet.sk : NULL;
 }
 
 /* Does anybody but a security module want to look? */

@@ -271,12 +271,6 @@ static void homa_receipt_undo(struct homa_ksock *hsk, const struct homa_receipt 
 
 /* ---- messages that came whole ---- */
 
-static void homa_count_reader(struct homa_ksock *hsk, enum homa_host_metric metric,
-			      u32 n)
-{
-	this_cpu_add(hsk->hnet->cpus->metrics[metric], n);
-}
-
 /* It could not be copied. 1: the application hears that its RPC failed. */
 static int homa_lost(struct homa_ksock *hsk, struct homa_receipt *r, int err)
 {
@@ -314,8 +308,8 @@ static int homa_read_message(struct homa_ksock *hsk, struct sk_buff *skb,
 		homa_sock_taken(hsk->engine_sock, 1);
 	homa_given_free(hsk, skb);
 	if (r->how != HOMA_H_COUNT)
-		homa_count_reader(hsk, r->how, 1);
-	homa_count_reader(hsk, HOMA_H_host_copied_bytes, info->length);
+		homa_host_count_at(hsk->hnet, r->how, 1);
+	homa_host_count_at(hsk->hnet, HOMA_H_host_copied_bytes, info->length);
 	if (unlikely(err))
 		return homa_lost(hsk, r, err);
 	trace_homa_rpc_take(info);

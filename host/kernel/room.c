@@ -4,7 +4,7 @@
  * the receive region has pages: so they have a limit of their own, which SO_RCVBUF
  * sets, or else follows from the region.
  *
- * Above half of it, or when many messages wait that the engine gave away (given.c), it
+ * Above half of it, or when many messages wait that the engine gave away (one_packet.c), it
  * gives no more of them, so that every packet can be refused. Above all of it packets
  * are refused before the engine has accepted their payload: they are losses like any
  * other, the RPC goes on, and its peer is asked again. What other CPUs are receiving at

@@ -24,7 +24,7 @@
 #include <net/route.h>
 
 #include "homa_codec.h"
-#include "homa_rx.h"
+#include "homa_receive.h"
 #include "homa_trace.h"
 
 #define HOMA_RX_BATCH HOMA_SPARES	/* packets per call of the engine */
@@ -39,7 +39,7 @@ struct homa_rx_slot {
 };
 
 /*
- * struct homa_rx_in - what is received now
+ * struct homa_skb_in - what is received now
  * @skb, @more: buffer at hand, and those after it.
  * @segment, @segments: progress in @skb; @segments 0: not looked at yet.
  * @seg_size: bytes per segment, with its header.
@@ -48,7 +48,7 @@ struct homa_rx_slot {
  * @ends: of all of its packets.
  * @looked_up: routing was asked about the buffer, and told nobody yet.
  */
-struct homa_rx_in {
+struct homa_skb_in {
 	struct homa_net *hnet;
 	struct sk_buff *skb, *more;
 	u32 segment, segments, seg_size;
@@ -82,7 +82,7 @@ static bool homa_rx_is_host_v6(const struct in6_addr *addr)
 
 /* Sender and our own address; false: not from one host to us alone. (Of IPv4's
  * senders, routing has looked at that.) */
-static bool homa_rx_addresses(struct homa_rx_in *in, const struct sk_buff *skb,
+static bool homa_rx_addresses(struct homa_skb_in *in, const struct sk_buff *skb,
 			      u16 encap)
 {
 	if (skb->pkt_type != PACKET_HOST)
@@ -107,7 +107,7 @@ static bool homa_rx_addresses(struct homa_rx_in *in, const struct sk_buff *skb,
 /* ---- buffers to packets ---- */
 
 /* Plan for a buffer that was never segmented; false: it cannot be read. */
-static bool homa_rx_gso_begin(struct homa_rx_in *in, struct sk_buff *skb)
+static bool homa_rx_gso_begin(struct homa_skb_in *in, struct sk_buff *skb)
 {
 	u32 type = skb_shinfo(skb)->gso_type;
 	u32 size = skb_shinfo(skb)->gso_size;
@@ -135,7 +135,7 @@ static bool homa_rx_gso_begin(struct homa_rx_in *in, struct sk_buff *skb)
 }
 
 /* The next segment of in->skb as a packet of its own; false: cannot be. */
-static bool homa_rx_gso_next(struct homa_rx_in *in, struct homa_rx_slot *slot,
+static bool homa_rx_gso_next(struct homa_skb_in *in, struct homa_rx_slot *slot,
 			     struct homa_rx_pkt *pkt)
 {
 	u32 at = HOMA_GSO_HDR + in->segment * in->seg_size;
@@ -176,7 +176,7 @@ static void homa_rx_refused(struct homa_cpu *cpu, struct sk_buff *skb)
 }
 
 /* Fill in the next packet; false: none is left, or none can be had. */
-static bool homa_rx_next(struct homa_rx_in *in, struct homa_cpu *cpu,
+static bool homa_rx_next(struct homa_skb_in *in, struct homa_cpu *cpu,
 			 struct homa_rx_slot *slot, struct homa_rx_pkt *pkt)
 {
 	struct sk_buff *skb;
@@ -257,7 +257,7 @@ static void homa_rx_detach(struct sk_buff *skb)
 	skb->dev = NULL;
 }
 
-static void homa_rx_verdict(struct homa_rx_in *in, struct homa_cpu *cpu,
+static void homa_rx_verdict(struct homa_skb_in *in, struct homa_cpu *cpu,
 			    struct sk_buff *skb, u32 at, struct homa_rx_pkt *pkt)
 {
 	if (in->looked_up && (homa_rx_has_data(pkt) ||
@@ -287,7 +287,7 @@ static void homa_rx_verdict(struct homa_rx_in *in, struct homa_cpu *cpu,
 }
 
 /* The next @n RPCs that the engine makes answer from the address they were sent to. */
-static void homa_rx_local(const struct homa_rx_in *in, struct homa_cpu *cpu, u32 n)
+static void homa_rx_local(const struct homa_skb_in *in, struct homa_cpu *cpu, u32 n)
 {
 	struct homa_krpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
 
@@ -298,7 +298,7 @@ static void homa_rx_local(const struct homa_rx_in *in, struct homa_cpu *cpu, u32
 }
 
 /* The usual case: one packet, its header in one piece. */
-static bool homa_rx_is_single(const struct homa_rx_in *in)
+static bool homa_rx_is_single(const struct homa_skb_in *in)
 {
 	const struct sk_buff *skb = in->skb;
 
@@ -308,7 +308,7 @@ static bool homa_rx_is_single(const struct homa_rx_in *in)
 				  homa_peek_type(skb->data) == HOMA_DATA);
 }
 
-static void homa_rx_single(struct homa_rx_in *in, struct homa_cpu *cpu,
+static void homa_rx_single(struct homa_skb_in *in, struct homa_cpu *cpu,
 			   struct homa_dev *hdev)
 {
 	struct sk_buff *skb = in->skb;
@@ -341,7 +341,7 @@ struct homa_rx_work {
 static DEFINE_PER_CPU(struct homa_rx_work, homa_rx_work);
 
 /* One call of the engine; false: nothing was left. */
-static bool homa_rx_batch(struct homa_rx_in *in, struct homa_cpu *cpu,
+static bool homa_rx_batch(struct homa_skb_in *in, struct homa_cpu *cpu,
 			  struct homa_dev *hdev)
 {
 	struct homa_rx_work *work = this_cpu_ptr(&homa_rx_work);
@@ -364,7 +364,7 @@ static bool homa_rx_batch(struct homa_rx_in *in, struct homa_cpu *cpu,
 }
 
 /* Up to some calls of the engine. */
-static void homa_rx_turn(struct homa_rx_in *in, struct homa_cpu *cpu,
+static void homa_rx_turn(struct homa_skb_in *in, struct homa_cpu *cpu,
 			 struct homa_dev *hdev)
 {
 	u32 turn;
@@ -424,7 +424,7 @@ static void homa_rx_refuse(struct sk_buff *skb)
 }
 
 /* No Homa socket was ever made in this namespace, or it stands still. */
-static void homa_rx_nobody(struct homa_rx_in *in)
+static void homa_rx_nobody(struct homa_skb_in *in)
 {
 	if (in->skb && !homa_net_engine(in->hnet) && homa_rx_is_data(in->skb)) {
 		homa_rx_refuse(in->skb);
@@ -438,7 +438,7 @@ void homa_rx_routed(struct homa_net *hnet, struct sk_buff *skb, u16 encap,
 		    bool looked_up)
 {
 	struct net_device *dev = skb->dev;
-	struct homa_rx_in in HOMA_NOINIT;
+	struct homa_skb_in in HOMA_NOINIT;
 	struct homa_cpu *cpu;
 	struct homa_dev *hdev;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * What is switched on the way in. Receiving in disguise: inside UDP
- * (encap_udp.c) and as TCP (encap_tcp.c), each switched per namespace and off
+ * (encap_udp.c) and as TCP (disguise_tcp.c), each switched per namespace and off
  * unless asked for. While off, nothing of it is in the way of other traffic: no
- * socket, no hook, no static key. The early path (early.c) has a switch of the
+ * socket, no hook, no static key. The early path (input_route.c) has a switch of the
  * same kind.
  *
  * A host that only receives disguised packets needs the switch too, unlike with
@@ -12,7 +12,7 @@
  */
 #include <linux/slab.h>
 
-#include "homa_rx.h"
+#include "homa_receive.h"
 
 /* struct homa_encap - what is on; under @lock */
 struct homa_encap {
@@ -59,7 +59,7 @@ int homa_encap_set(struct homa_net *hnet, bool udp, bool tcp)
 		new_udp = !err;
 	}
 	if (!err && tcp && !encap->tcp) {
-		err = homa_tcp_on(hnet->net);
+		err = homa_disguise_on(hnet->net);
 		encap->tcp = !err;
 		if (err && new_udp)
 			homa_udp_off(encap->udp);
@@ -67,7 +67,7 @@ int homa_encap_set(struct homa_net *hnet, bool udp, bool tcp)
 	if (!err && !udp && udp_is)
 		homa_udp_off(encap->udp);
 	if (!err && !tcp && encap->tcp) {
-		homa_tcp_off(hnet->net);
+		homa_disguise_off(hnet->net);
 		encap->tcp = false;
 	}
 	mutex_unlock(&encap->lock);

@@ -4,7 +4,8 @@
  * received. The beginning of a message is copied and handed to the engine, which
  * sends it; a long one is copied on in pieces while packets of the first ones
  * leave. Whoever copies holds the RPC meanwhile, for it may be over at any
- * time; a message that cannot be read to its end ends its RPC.
+ * time; a message that cannot be read to its end ends its RPC. With flags that the
+ * existing module does not have a request is rejected, or asked about.
  */
 #include <linux/uaccess.h>
 #include <linux/uio.h>
@@ -13,6 +14,7 @@
 #include "homa_trace.h"
 
 #define HOMA_SEND_STEP 65536u	/* copied between two turns of the engine */
+#define HOMA_SENDMSG_OURS (HOMA_SENDMSG_REJECT | HOMA_SENDMSG_ASK)
 
 /* struct homa_sending - one sendmsg() */
 struct homa_sending {
@@ -34,6 +36,20 @@ static bool homa_length_fits(u32 length)
 	return length && length <= HOMA_MAX_MESSAGE_LENGTH;
 }
 
+/* What is said of a request, instead of an answer. */
+static int homa_say_check(struct homa_ksock *hsk, const struct homa_sendmsg_args *args,
+			  size_t len)
+{
+	bool reject = args->flags == HOMA_SENDMSG_REJECT;
+	u64 error = args->completion_cookie;
+
+	if ((reject || args->flags == HOMA_SENDMSG_ASK) && (args->id & 1) && !len &&
+	    !args->reserved && (reject ? error && error <= HOMA_MAX_ERRNO : !error))
+		return 0;
+	return homa_error_text(hsk, -EINVAL,
+			       "sendmsg: to reject or ask about a request wants its id, no bytes, and an errno or 0 as cookie");
+}
+
 static int homa_send_check(struct homa_ksock *hsk, const struct msghdr *msg,
 			   size_t len, struct homa_sending *s)
 {
@@ -46,6 +62,8 @@ static int homa_send_check(struct homa_ksock *hsk, const struct msghdr *msg,
 				       "sendmsg: msg_control is not a struct homa_sendmsg_args with msg_controllen 0");
 	if (copy_from_user(&s->args, msg->msg_control_user, sizeof(s->args)))
 		return -EFAULT;
+	if (s->args.flags & HOMA_SENDMSG_OURS)
+		return homa_say_check(hsk, &s->args, len);
 	if ((s->args.flags & ~HOMA_SENDMSG_VALID_FLAGS) || s->args.reserved)
 		return homa_error_text(hsk, -EINVAL,
 				       "sendmsg: unknown flags, or the reserved field is not 0");
@@ -239,6 +257,16 @@ static struct homa_rpc *homa_find_served(struct homa_cpu *cpu,
 	return rpc;
 }
 
+/* The engine hears the answer to a request, or that there is none. */
+static int homa_send_said(struct homa_cpu *cpu, const struct homa_sending *s,
+			  struct homa_rpc **alive)
+{
+	if (unlikely(s->args.flags & HOMA_SENDMSG_REJECT))
+		return homa_rpc_reject(&cpu->ctx, s->handle, (u32)s->args.completion_cookie,
+				       1, alive);
+	return homa_rpc_reply(&cpu->ctx, s->handle, s->length, s->filled, alive);
+}
+
 /* In the engine. *@ours: the message is still the caller's. There is none if its length
  * cannot be: nothing is wrong with that if there is no RPC either. */
 static int homa_send_reply(struct homa_cpu *cpu, struct homa_ksock *hsk,
@@ -261,7 +289,7 @@ static int homa_send_reply(struct homa_cpu *cpu, struct homa_ksock *hsk,
 		goto out;
 	s->handle = homa_rpc_handle(rpc);
 	cpu->ctx.tx_now = &desc;
-	err = homa_rpc_reply(&cpu->ctx, s->handle, s->length, s->filled, &alive);
+	err = homa_send_said(cpu, s, &alive);
 	if (alive)
 		trace_homa_rpc_reply(s->handle.id, s->length);
 	homa_send_now(cpu, &desc);
@@ -307,7 +335,65 @@ static int homa_send_response(struct homa_ksock *hsk, struct msghdr *msg,
 	return err ? err : homa_send_rest(hsk, msg, s);
 }
 
+/* The client is told by a byte that means nothing. */
+static int homa_send_rejection(struct homa_ksock *hsk, struct homa_sending *s)
+{
+	struct kvec nothing = { .iov_base = "", .iov_len = 1 };
+	struct homa_cpu *cpu;
+	struct iov_iter from;
+	bool ours = true;
+	int err;
+
+	s->rpc = NULL;
+	s->length = 1;
+	s->filled = 1;
+	s->msg = homa_msg_new(hsk, 1);
+	if (IS_ERR(s->msg))
+		return PTR_ERR(s->msg);
+	iov_iter_kvec(&from, ITER_SOURCE, &nothing, 1, 1);
+	err = homa_msg_fill(s->msg, &from, 1);
+	if (err)
+		goto out;
+	cpu = homa_enter_wait(hsk->hnet);
+	err = cpu ? homa_send_reply(cpu, hsk, s, &ours) : -ENETDOWN;
+	if (cpu)
+		homa_leave(cpu);
+out:
+	if (ours)
+		homa_msg_free(s->msg);
+	return err;
+}
+
+/* Does somebody wait for the answer to this request? */
+static int homa_send_ask(struct homa_ksock *hsk, const struct homa_sending *s)
+{
+	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+	struct homa_rpc *rpc;
+	int err = -ENOENT;
+
+	if (!cpu)
+		return -ENETDOWN;
+	rpc = homa_find_served(cpu, hsk, s);
+	if (rpc && homa_rpc_awaited(&cpu->ctx, homa_rpc_handle(rpc)))
+		err = 0;
+	if (rpc)
+		homa_rpc_release(&cpu->ctx, rpc);
+	homa_leave(cpu);
+	return err;
+}
+
 /* ---- the call ---- */
+
+static int homa_send_one(struct homa_ksock *hsk, struct msghdr *msg, struct homa_sending *s)
+{
+	if (!s->args.id)
+		return homa_send_request(hsk, msg, s);
+	if (likely(!(s->args.flags & HOMA_SENDMSG_OURS)))
+		return homa_send_response(hsk, msg, s);
+	if (s->args.flags & HOMA_SENDMSG_ASK)
+		return homa_send_ask(hsk, s);
+	return homa_send_rejection(hsk, s);
+}
 
 int homa_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 {
@@ -321,6 +407,7 @@ int homa_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	if (err)
 		return err;
 	timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
+	homa_use(hsk);
 	for (;;) {
 		if (READ_ONCE(hsk->shutdown))
 			return -ESHUTDOWN;
@@ -330,8 +417,7 @@ int homa_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 				return err;
 			continue;
 		}
-		err = s.args.id ? homa_send_response(hsk, msg, &s) :
-				  homa_send_request(hsk, msg, &s);
+		err = homa_send_one(hsk, msg, &s);
 		if (likely(err != -ENOBUFS))
 			break;
 		/* Objects are short, or there are too many RPCs. */

@@ -177,6 +177,8 @@ static void homa_destroy_sock(struct sock *sk)
 			      "homa: a socket's RPCs do not end; its memory is left\n"))
 			return;
 	}
+	if (hsk->moved)
+		atomic_dec(&hsk->hnet->moved);
 	homa_user_put(hsk);
 	engine_sock = hsk->engine_sock;
 	WRITE_ONCE(hsk->engine_sock, NULL);

@@ -23,6 +23,27 @@ static int homa_name_size(const struct sock *sk)
 
 /* ---- our own name ---- */
 
+/*
+ * RPCs stay at the port where they began. Somebody else may take that, so as long as there
+ * is a socket that has moved it is the RPC that says whose a packet is (policy.c).
+ */
+static int homa_bind_move(struct homa_cpu *cpu, struct homa_ksock *hsk, u16 port)
+{
+	atomic_t *moved = &hsk->hnet->moved;
+	int err;
+
+	/* Said before the port is free; taken back if the socket has no RPCs there. */
+	atomic_inc(moved);
+	err = homa_sock_bind(&cpu->ctx, hsk->engine_sock, port);
+	/* Pairs with homa_use(): an RPC at the old port is seen here. */
+	smp_mb();
+	if (!err && !hsk->moved && READ_ONCE(hsk->used))
+		hsk->moved = true;
+	else
+		atomic_dec(moved);
+	return err;
+}
+
 static int homa_bind_locked(struct homa_ksock *hsk, u16 port)
 {
 	struct homa_cpu *cpu;
@@ -35,10 +56,11 @@ static int homa_bind_locked(struct homa_ksock *hsk, u16 port)
 	cpu = homa_enter_wait(hsk->hnet);
 	if (!cpu)
 		return -ENETDOWN;
-	err = homa_sock_bind(&cpu->ctx, hsk->engine_sock, port);
+	err = homa_bind_move(cpu, hsk, port);
 	homa_leave(cpu);
 	if (err)
 		return homa_error_text(hsk, err, "bind: the port is taken");
+	homa_use(hsk);
 	WRITE_ONCE(hsk->server, true);
 	return 0;
 }

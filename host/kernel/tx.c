@@ -17,8 +17,8 @@
 #define HOMA_TURN_BYTES (256u << 10)
 #define HOMA_TX_REST (250 * NSEC_PER_USEC)
 
-/* struct homa_turn - what a call of homa_xmit() may still do */
-struct homa_turn {
+/* struct homa_tx_turn - what a call of homa_xmit() may still do */
+struct homa_tx_turn {
 	struct homa_cpu *cpu;
 	struct homa_dev *hdev;
 	int packets;
@@ -92,7 +92,7 @@ static u32 homa_tx_seg(const struct homa_tx_piece *piece)
 }
 
 /* How much of @desc goes in one skb. */
-static u32 homa_tx_most(const struct homa_turn *turn, struct homa_tx_piece *piece)
+static u32 homa_tx_most(const struct homa_tx_turn *turn, struct homa_tx_piece *piece)
 {
 	const struct homa_tx_desc *desc = piece->desc;
 	const struct homa_net *hnet = turn->cpu->hnet;
@@ -112,7 +112,7 @@ static u32 homa_tx_most(const struct homa_turn *turn, struct homa_tx_piece *piec
 }
 
 /* Send all of @desc, in as many packets as it takes; results as homa_tx_send(). */
-static int homa_tx_all(struct homa_turn *turn, struct homa_tx_desc *desc,
+static int homa_tx_all(struct homa_tx_turn *turn, struct homa_tx_desc *desc,
 		       struct homa_tx_piece *piece)
 {
 	u32 left = desc->length;
@@ -170,7 +170,7 @@ static struct homa_rpc *homa_tx_control(struct homa_cpu *cpu,
 }
 
 /* Send @piece by the way that @local and its socket have; results as homa_tx_desc(). */
-static bool homa_tx_piece(struct homa_turn *turn, struct homa_tx_desc *desc,
+static bool homa_tx_piece(struct homa_tx_turn *turn, struct homa_tx_desc *desc,
 			  struct homa_tx_piece *piece, const struct in6_addr *local)
 {
 	struct homa_cpu *cpu = turn->cpu;
@@ -196,7 +196,7 @@ static bool homa_tx_piece(struct homa_turn *turn, struct homa_tx_desc *desc,
 }
 
 /* One descriptor; false: the link must rest. */
-static bool homa_tx_desc(struct homa_turn *turn, struct homa_tx_desc *desc)
+static bool homa_tx_desc(struct homa_tx_turn *turn, struct homa_tx_desc *desc)
 {
 	struct homa_cpu *cpu = turn->cpu;
 	const struct in6_addr *local;
@@ -269,7 +269,7 @@ static void homa_tx_rest(struct homa_cpu *cpu, struct homa_dev *hdev)
 void homa_xmit_now(struct homa_cpu *cpu, struct homa_tx_desc *desc)
 {
 	struct homa_dev *hdev = homa_dev_of(desc->link);
-	struct homa_turn turn = { .cpu = cpu, .hdev = hdev };
+	struct homa_tx_turn turn = { .cpu = cpu, .hdev = hdev };
 
 	rcu_read_lock();
 	trace_homa_tx(hdev, desc);
@@ -280,7 +280,7 @@ void homa_xmit_now(struct homa_cpu *cpu, struct homa_tx_desc *desc)
 
 void homa_xmit(struct homa_cpu *cpu, struct homa_dev *hdev)
 {
-	struct homa_turn turn = {
+	struct homa_tx_turn turn = {
 		.cpu = cpu,
 		.hdev = hdev,
 		.packets = HOMA_TURN_PACKETS,

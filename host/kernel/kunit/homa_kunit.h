@@ -64,7 +64,6 @@ struct kunit_suite {
 #define KUNIT_EXPECT_NE(test, a, b) HOMA_KUNIT_COMPARE(test, a, !=, b, )
 #define KUNIT_EXPECT_LE(test, a, b) HOMA_KUNIT_COMPARE(test, a, <=, b, )
 #define KUNIT_EXPECT_GE(test, a, b) HOMA_KUNIT_COMPARE(test, a, >=, b, )
-#define KUNIT_ASSERT_TRUE(test, cond) HOMA_KUNIT_CHECK(test, cond, return, #cond)
 #define KUNIT_ASSERT_EQ(test, a, b) HOMA_KUNIT_COMPARE(test, a, ==, b, return)
 #define KUNIT_ASSERT_NOT_ERR_OR_NULL(test, p) \
 	HOMA_KUNIT_CHECK(test, !IS_ERR_OR_NULL(p), return, #p)

@@ -6,7 +6,7 @@
  */
 #include "homa_codec.h"
 #include "homa_kunit.h"
-#include "homa_rx.h"
+#include "homa_receive.h"
 #include "homa_tx.h"
 
 #define SEG 1404u

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Tests: peers as applications name them (bind.c), to the engine's addresses and
+ * Tests: peers as applications name them (sockname.c), to the engine's addresses and
  * back; what an ICMP error means to an RPC (icmp.c).
  */
 #include <linux/icmp.h>
@@ -10,7 +10,7 @@
 #include <net/ipv6.h>
 
 #include "homa_kunit.h"
-#include "homa_rx.h"
+#include "homa_receive.h"
 #include "homa_sockets.h"
 
 static int name_get(struct socket *sock, const void *sa, int size,

@@ -4,8 +4,8 @@
  * shares), qdisc_room.c (how much may leave, and how much Homa may put in) and
  * qdisc_class.c (whose packet is it).
  */
-#ifndef HOMA_Q_H
-#define HOMA_Q_H
+#ifndef HOMA_QDISC_IMPL_H
+#define HOMA_QDISC_IMPL_H
 
 #include <net/pkt_sched.h>
 #include <net/sch_generic.h>
@@ -92,7 +92,7 @@ void homa_q_spent(struct homa_q *q, const struct sk_buff *skb);
 static inline void homa_q_metric(const struct homa_q *q, enum homa_host_metric m, u64 n)
 {
 	if (likely(q->hdev))
-		homa_host_count(this_cpu_ptr(q->hdev->hnet->cpus), m, n);
+		homa_host_count_at(q->hdev->hnet, m, n);
 }
 
 #endif

@@ -17,7 +17,7 @@
  * Works as the root, below mq (one per queue, the room is the device's) and below
  * a shaper.
  */
-#include "homa_q.h"
+#include "homa_qdisc_impl.h"
 
 #define HOMA_Q_FAST_RUN 16u	/* short packets in a row while others wait */
 #define HOMA_Q_BALANCE (64 * 1024 * 100)

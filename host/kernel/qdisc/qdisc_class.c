@@ -14,7 +14,7 @@
 #include <net/dsfield.h>
 #include <net/ip.h>
 
-#include "homa_q.h"
+#include "homa_qdisc_impl.h"
 
 /* struct homa_q_ip - of a packet's network header; @at: what follows it */
 struct homa_q_ip {

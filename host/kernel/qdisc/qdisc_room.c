@@ -19,7 +19,7 @@
  * time until the puller runs, and is woken when half of them are gone. Only who
  * knows the rate and wants no limit (0) is left to the engine's own pacing.
  */
-#include "homa_q.h"
+#include "homa_qdisc_impl.h"
 
 #define HOMA_Q_ROOM 65536u	/* bytes, at most: SRPT ends where they begin */
 #define HOMA_Q_FRAME 24u	/* preamble, checksum and gap of a frame, bytes */
