@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport.h"
+#include "sim_transport.h"
 
 #define DIGEST_START 0xcbf29ce484222325ull
 #define DIGEST_PRIME 0x100000001b3ull

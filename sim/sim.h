@@ -3,12 +3,12 @@
  * The simulator: a network in virtual time whose hosts run the shipped Homa
  * engine or a model of a protocol that Homa is compared with.
  *
- *	event.h      time, what happens when
- *	net.h        packets, ports, queues, switches, topologies
- *	transport.h  what a protocol offers to the simulator
- *	traffic.h    who sends what to whom when, and what becomes of it
- *	stats.h      slowdowns, queues, waste, causes of delay; the JSON report
- *	trace.h      Perfetto and pcapng
+ *	event.h          time, what happens when
+ *	net.h            packets, ports, queues, switches, topologies
+ *	sim_transport.h  what a protocol offers to the simulator
+ *	traffic.h        who sends what to whom when, and what becomes of it
+ *	sim_stats.h      slowdowns, queues, waste, causes of delay; the JSON report
+ *	sim_trace.h      Perfetto and pcapng
  *
  * Arrows: main -> traffic, stats, trace -> transports -> net -> event; ideal.c
  * (sizes of packets, times on the idle network) stands below transports. A

@@ -11,9 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "options.h"
-#include "stats.h"
-#include "trace.h"
+#include "sim_options.h"
+#include "sim_stats.h"
+#include "sim_trace.h"
 #include "traffic.h"
 
 #define STEP (5 * SIM_US)

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options.h"
+#include "sim_options.h"
 
 const struct sim_transport *sim_transport_find(const char *name)
 {

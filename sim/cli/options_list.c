@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "json.h"
-#include "options.h"
+#include "sim_options.h"
 
 void sim_options_help(void)
 {

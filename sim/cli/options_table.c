@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options.h"
+#include "sim_options.h"
 #include "units.h"
 
 #define ERR char *err, size_t errlen

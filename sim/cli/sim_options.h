@@ -6,7 +6,7 @@
 #ifndef SIM_OPTIONS_H
 #define SIM_OPTIONS_H
 
-#include "transport.h"
+#include "sim_transport.h"
 
 #define SIM_EXIT_RUNTIME 1
 #define SIM_EXIT_USAGE 2

@@ -6,7 +6,7 @@
 #ifndef SIM_NET_IMPL_H
 #define SIM_NET_IMPL_H
 
-#include "transport.h"
+#include "sim_transport.h"
 
 #define SIM_CUT_BYTES 64u	/* a cut-through switch knows where to after these */
 #define SIM_NO_PORT UINT32_MAX

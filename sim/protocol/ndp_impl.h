@@ -13,7 +13,7 @@
 
 #include "homa_heap.h"
 #include "homa_list.h"
-#include "transport.h"
+#include "sim_transport.h"
 
 #define NDP_HEADERS 40u	/* IP and NDP, of data and of control packets */
 

@@ -26,7 +26,7 @@
 
 #include "homa_list.h"
 #include "oracle_match.h"
-#include "transport.h"
+#include "sim_transport.h"
 
 /**
  * struct oracle_msg - a message

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "homa_list.h"
-#include "transport.h"
+#include "sim_transport.h"
 
 #define SIM_MODEL_HEADERS 40u	/* IP and transport, of data and of control packets */
 

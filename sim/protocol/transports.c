@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The protocols that the simulator knows, in the order of --help. */
-#include "transport.h"
+#include "sim_transport.h"
 
 const struct sim_transport *const sim_transports[] = {
 	&sim_homa,

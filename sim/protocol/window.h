@@ -29,7 +29,7 @@
 #ifndef SIM_WINDOW_H
 #define SIM_WINDOW_H
 
-#include "transport.h"
+#include "sim_transport.h"
 
 #define WINDOW_HEADERS 40u	/* IP and TCP, no options */
 #define WINDOW_LEVELS 8

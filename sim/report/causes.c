@@ -13,7 +13,7 @@
  */
 #include <stdlib.h>
 
-#include "stats.h"
+#include "sim_stats.h"
 
 #define FROM_PERCENT 98.0
 #define TO_PERCENT 99.5

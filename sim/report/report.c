@@ -10,9 +10,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "stats.h"
+#include "sim_stats.h"
 #include "traffic.h"
-#include "transport.h"
+#include "sim_transport.h"
 
 #define SIM_SCHEMA "homa-bench/1"
 #define SIM_VERSION "0.1.0"

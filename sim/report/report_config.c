@@ -5,9 +5,9 @@
  * rates bits per second, as in homa-bench.
  */
 
-#include "stats.h"
+#include "sim_stats.h"
 #include "traffic.h"
-#include "transport.h"
+#include "sim_transport.h"
 
 static const char *const topologies[] = { "one-switch", "leaf-spine", "fat-tree" };
 static const char *const queues[] = { "priority", "rank", "trim" };

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "stats.h"
+#include "sim_stats.h"
 
 static const cJSON *get(const cJSON *json, const char *name)
 {

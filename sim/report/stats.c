@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Recording; see stats.h. And the question whether a load can be sustained:
+ * Recording; see sim_stats.h. And the question whether a load can be sustained:
  * the backlog, bytes that were created and have not arrived, is sampled through
  * the window and a straight line is laid through the samples. If it rises by
  * more than SIM_STABLE_SHARE of what is created meanwhile, the network does not
@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "stats.h"
+#include "sim_stats.h"
 #include "traffic.h"
 
 static bool stats_alloc(struct sim_stats *stats)

@@ -7,8 +7,8 @@
 #ifndef SIM_TRACE_IMPL_H
 #define SIM_TRACE_IMPL_H
 
-#include "trace.h"
-#include "transport.h"
+#include "sim_trace.h"
+#include "sim_transport.h"
 
 #define TRACE_BUFFER (1u << 16)
 #define TRACE_TAIL   16u

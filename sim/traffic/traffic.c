@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stats.h"
+#include "sim_stats.h"
 #include "traffic_impl.h"
-#include "transport.h"
+#include "sim_transport.h"
 
 #define INCAST_STREAM (3ull << 40)
 #define UNSTABLE_AFTER (SIM_SAMPLES / 4)

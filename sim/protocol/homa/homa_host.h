@@ -7,7 +7,7 @@
 #ifndef SIM_HOMA_HOST_H
 #define SIM_HOMA_HOST_H
 
-#include "transport.h"
+#include "sim_transport.h"
 
 #define SIM_HOMA_PORT 1u
 /* The engine's clock is so far ahead: past the time in which a young engine
