@@ -68,6 +68,8 @@ enum bench_loop {
  * @start_at_ns: CLOCK_MONOTONIC; 0: at once.
  * @timeout: an RPC older than this has failed.
  * @give_up: end the run when nothing but failures happened for so long.
+ * @lead_us: open loop: it stops sleeping this long before an arrival and polls
+ *	instead, yielding the core; 0: it sleeps until the arrival is due.
  * @lag_limit_us: generator lag (P99) above which a run is flagged; 0: the
  *	larger of 100 us and a tenth of the P99 of the shortest messages.
  * @sizes: unloaded: @size_count sizes; @samples RPCs of each.
@@ -109,6 +111,7 @@ struct bench_config {
 	double timeout;
 	double connect_timeout;
 	double give_up;
+	double lead_us;
 	double lag_limit_us;
 	uint64_t start_at_ns;
 	uint64_t seed;

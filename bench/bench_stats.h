@@ -69,6 +69,7 @@ struct bench_stats {
 	struct bench_class classes[HOMA_DECILES];
 	uint32_t class_count;
 	struct homa_hist lag;
+	struct homa_hist from_send;	/* of RPCs that succeeded, since they were sent */
 
 	uint64_t issued;		/* all, warm-up included */
 	uint64_t measured;		/* arrivals in the window */
@@ -110,8 +111,6 @@ void bench_stats_slowdown(struct bench_stats *stats, uint32_t class,
 /** bench_stats_error() - count a failure by errno (positive or negative) */
 void bench_stats_error(struct bench_stats *stats, int error);
 
-/** bench_stats_errors() - all failures counted */
-uint64_t bench_stats_errors(const struct bench_stats *stats);
 
 /** bench_denominators_load() - from a result with "unloaded" or a merged file */
 int bench_denominators_load(struct bench_denominators *d, const char *path,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "json.h"
-#include "stats.h"
+#include "bench_stats.h"
 
 static int add_point(struct bench_denominators *d, double size, double rtt,
 		     const char *path, char *err, size_t errlen)

@@ -50,6 +50,7 @@ static void add_load(cJSON *json, const struct bench_config *config)
 		homa_json_round(json, "rate_rps", config->rate, 3);
 		cJSON_AddNumberToObject(json, "max_outstanding",
 					config->max_outstanding);
+		homa_json_round(json, "lead_us", config->lead_us, 3);
 	} else {
 		cJSON_AddNumberToObject(json, "outstanding",
 					config->loop == BENCH_CLOSED ?

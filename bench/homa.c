@@ -18,7 +18,7 @@
 
 #include <homa/libhoma.h>
 
-#include "transport.h"
+#include "bench_transport.h"
 
 /* Messages taken before the caller looks at its clock again. */
 #define BATCH 64

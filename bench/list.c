@@ -6,7 +6,7 @@
 
 #include "json.h"
 #include "run.h"
-#include "transport.h"
+#include "bench_transport.h"
 
 static const char *const workloads[] = { "w1", "w2", "w3", "w4", "w5" };
 static const char *const origins[] = {
@@ -149,6 +149,9 @@ void bench_help(void)
 "  --coalesce          tcp: let several messages share a write (default: one each)\n"
 "  --via V  --interface I  --udp-port N  --spin-us N  --rcvbuf BYTES  --homa-config S\n"
 "                      homa: see homa_open(3)\n"
+"\n"
+"  --lead US           open loop: poll from so long before an arrival on; 0: sleep until\n"
+"                      it is due (default 60)\n"
 "\n"
 "RESULT:\n"
 "  --json FILE         write the whole result (- : standard output); docs/homa-bench.md\n"

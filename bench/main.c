@@ -15,7 +15,7 @@
 
 #include "json.h"
 #include "run.h"
-#include "transport.h"
+#include "bench_transport.h"
 
 volatile int bench_stop;
 

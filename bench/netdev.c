@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stats.h"
+#include "bench_stats.h"
 
 void bench_netdevs_now(struct bench_netdevs *devs)
 {

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "options.h"
-#include "transport.h"
+#include "bench_options.h"
+#include "bench_transport.h"
 
 void bench_complain(const char *format, ...)
 {
@@ -179,7 +179,7 @@ enum {
 	OPT_SAMPLES, OPT_NO_HISTOGRAMS, OPT_LAG_LIMIT, OPT_CC,
 	OPT_CONNECTIONS, OPT_COALESCE, OPT_VIA, OPT_INTERFACE,
 	OPT_HOMA_CONFIG, OPT_UDP_PORT, OPT_RCVBUF, OPT_SPIN_US, OPT_LABEL,
-	OPT_GIVE_UP,
+	OPT_GIVE_UP, OPT_LEAD,
 };
 
 static const struct option long_options[] = {
@@ -218,6 +218,7 @@ static const struct option long_options[] = {
 	{ "samples", required_argument, NULL, OPT_SAMPLES },
 	{ "no-histograms", no_argument, NULL, OPT_NO_HISTOGRAMS },
 	{ "lag-limit", required_argument, NULL, OPT_LAG_LIMIT },
+	{ "lead", required_argument, NULL, OPT_LEAD },
 	{ "cc", required_argument, NULL, OPT_CC },
 	{ "connections", required_argument, NULL, OPT_CONNECTIONS },
 	{ "coalesce", no_argument, NULL, OPT_COALESCE },
@@ -305,6 +306,8 @@ static int time_option(struct bench_config *config, int option, const char *arg)
 			      &config->connect_timeout);
 	case OPT_GIVE_UP:
 		return number("give-up", arg, 0.1, 1e4, &config->give_up);
+	case OPT_LEAD:
+		return number("lead", arg, 0, 1e6, &config->lead_us);
 	case OPT_LAG_LIMIT:
 		return number("lag-limit", arg, 0, 1e9, &config->lag_limit_us);
 	case OPT_SEED:
@@ -448,6 +451,7 @@ static void defaults(struct bench_config *config)
 	config->timeout = 10;
 	config->connect_timeout = 5;
 	config->give_up = 5;
+	config->lead_us = 60;
 	config->seed = 1;
 	config->cpu = -1;
 	config->samples = 100;

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options.h"
-#include "transport.h"
+#include "bench_options.h"
+#include "bench_transport.h"
 #include "unix.h"
 
 static int check_transport(struct bench_config *config)

@@ -159,6 +159,8 @@ static void add_generator(cJSON *json, const struct bench_run *run)
 	if (limit <= 0)
 		limit = small / 10 > LAG_LIMIT_NS ? small / 10 : LAG_LIMIT_NS;
 	cJSON_AddItemToObject(item, "lag_ns", homa_json_summary(&stats->lag, 1));
+	cJSON_AddItemToObject(item, "from_send_ns",
+			      homa_json_summary(&stats->from_send, 1));
 	homa_json_round(item, "limit_ns", limit, 0);
 	cJSON_AddBoolToObject(item, "limited", p99 > limit);
 }

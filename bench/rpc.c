@@ -159,6 +159,8 @@ static void finish(struct bench_run *run, uint32_t index, int error,
 			bench_stats_latency(&run->stats, slot->class, took);
 			bench_stats_slowdown(&run->stats, slot->class,
 					     slot->size, took);
+			homa_hist_record(&run->stats.from_send,
+					 now - slot->sent_ns);
 			c->bytes += slot->size + length;
 		}
 	}

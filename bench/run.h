@@ -11,8 +11,8 @@
 
 #include "arrivals.h"
 #include "bench.h"
-#include "stats.h"
-#include "transport.h"
+#include "bench_stats.h"
+#include "bench_transport.h"
 
 /** A cookie is a slot and how often it was used: late responses are noticed. */
 #define BENCH_SLOT_BITS 20

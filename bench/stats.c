@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Recording results; see stats.h. CPU time comes from getrusage() for this
+ * Recording results; see bench_stats.h. CPU time comes from getrusage() for this
  * process and from /proc/stat for the machine, because work in the kernel's
  * softirqs is not charged to whoever caused it.
  */
@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "stats.h"
+#include "bench_stats.h"
 
 int bench_stats_init(struct bench_stats *stats,
 		     const struct bench_config *config)
@@ -20,7 +20,7 @@ int bench_stats_init(struct bench_stats *stats,
 
 	stats->class_count = homa_workload_is_fixed(&config->workload) ?
 			     1 : HOMA_DECILES;
-	if (homa_hist_init(&stats->lag))
+	if (homa_hist_init(&stats->lag) || homa_hist_init(&stats->from_send))
 		return -ENOMEM;
 	for (i = 0; i < stats->class_count; i++)
 		if (homa_hist_init(&stats->classes[i].latency) ||
@@ -34,6 +34,7 @@ void bench_stats_free(struct bench_stats *stats)
 	uint32_t i;
 
 	homa_hist_free(&stats->lag);
+	homa_hist_free(&stats->from_send);
 	for (i = 0; i < HOMA_DECILES; i++) {
 		homa_hist_free(&stats->classes[i].latency);
 		homa_hist_free(&stats->classes[i].slowdown);
@@ -65,16 +66,6 @@ void bench_stats_error(struct bench_stats *stats, int error)
 	if (i < BENCH_ERROR_KINDS - 1)
 		stats->error_codes[i] = error;
 	stats->error_counts[i]++;
-}
-
-uint64_t bench_stats_errors(const struct bench_stats *stats)
-{
-	uint64_t sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < BENCH_ERROR_KINDS; i++)
-		sum += stats->error_counts[i];
-	return sum;
 }
 
 double bench_denominator(const struct bench_denominators *d, uint32_t size)

@@ -8,7 +8,7 @@
 #ifndef HOMA_BENCH_TCP_CONN_H
 #define HOMA_BENCH_TCP_CONN_H
 
-#include "transport.h"
+#include "bench_transport.h"
 
 /** Bytes read at once. */
 #define TCP_READ_BYTES (128 * 1024)

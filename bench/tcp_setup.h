@@ -6,7 +6,7 @@
 #ifndef HOMA_BENCH_TCP_SETUP_H
 #define HOMA_BENCH_TCP_SETUP_H
 
-#include "transport.h"
+#include "bench_transport.h"
 
 /** tcp_setup_check() - is the congestion control available? 0 or -errno, @err */
 int tcp_setup_check(const struct bench_config *config, char *err,

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "transport.h"
+#include "bench_transport.h"
 
 const struct bench_transport *const bench_transports[] = {
 #ifdef HAVE_LIBHOMA

@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport.h"
+#include "bench_transport.h"
 
 /* Datagrams taken from a socket before looking at the others. */
 #define BATCH 64

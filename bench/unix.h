@@ -7,7 +7,7 @@
 #ifndef HOMA_BENCH_UNIX_H
 #define HOMA_BENCH_UNIX_H
 
-#include "transport.h"
+#include "bench_transport.h"
 
 /** Longest message on a packet socket: one read takes it whole. */
 #define UNIX_PACKET_MAX 100000u

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""`python3 -m lab.ops`: the command line of the tools, also of the installed ones."""
+"""`python3 -m tools`: the command line of the tools, also of the installed ones."""
 
 import sys
 
-from lab.ops.cli import main
+from tools.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

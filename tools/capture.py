@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 
 from lab.errors import LabError
-from lab.ops.files import TraceFile
+from tools.files import TraceFile
 
 _PACKET, _STATISTICS = 6, 5
 _LOST = 5  # option of a statistics block

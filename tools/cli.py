@@ -16,8 +16,8 @@ import typer
 
 from lab.console import console
 from lab.errors import LabError, UsageError
-from lab.ops.connection import Absent, Connection, default_path
-from lab.ops.kernel import KernelSource, loaded
+from tools.connection import Absent, Connection, default_path
+from tools.kernel import KernelSource, loaded
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, rich_markup_mode=None)
 PROGRAM = os.environ.get("HOMA_PROGRAM") or "./homa"
@@ -66,8 +66,8 @@ def ss(
     kernel: bool = KERNEL,
 ) -> None:
     """Sockets of homad's applications or of the kernel; RPCs, peers and interfaces if asked."""
-    from lab.ops import ss as run
-    from lab.ops.filters import check
+    from tools import ss as run
+    from tools.filters import check
 
     wanted = check(application, peer, port, state)
     chosen = [
@@ -98,7 +98,7 @@ def top(
     kernel: bool = KERNEL,
 ) -> None:
     """Live: RPC rates, latency percentiles, grants, queues, threads and their cores."""
-    from lab.ops import top as run
+    from tools import top as run
 
     run.check(interval)
     with source(kernel, monitor) as connection:
@@ -137,8 +137,8 @@ def trace(
     kernel: bool = KERNEL,
 ) -> None:  # fmt: skip
     """What homad or the kernel's module does, packet by packet; without a file as lines of text."""
-    from lab.ops import trace as run
-    from lab.ops.filters import check
+    from tools import trace as run
+    from tools.filters import check
 
     settings = run.Settings(
         monitor or default_path(), pcap, perfetto, duration, snap, check(application, peer, port)
@@ -147,7 +147,7 @@ def trace(
     with source(kernel, monitor) as asked:
         of_kernel = isinstance(asked, KernelSource)
     if of_kernel:
-        from lab.ops import kernel_trace
+        from tools import kernel_trace
 
         said = kernel_trace.run(duration, pcap, perfetto, settings.wanted)
     else:

@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 class Source(Protocol):
-    """Who is asked: a homad, or the kernel's module (lab.ops.kernel)."""
+    """Who is asked: a homad, or the kernel's module (tools.kernel)."""
 
     def ask(self, op: str) -> Json:
         """A request with one answer."""

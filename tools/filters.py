@@ -7,7 +7,7 @@ import ipaddress
 from dataclasses import dataclass
 
 from lab.errors import UsageError
-from lab.ops.connection import Json
+from tools.connection import Json
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.ops import netlink
-from lab.ops.connection import Json
+from tools import netlink
+from tools.connection import Json
 
 METRICS = Path("/proc/net/homa_metrics")
 # enum homa_look_phase, in the words of homad's monitoring socket.
@@ -58,7 +58,7 @@ def owners(proc: Path = Path("/proc")) -> dict[int, tuple[int, str]]:
 
 
 class KernelSource:
-    """Stands where lab.ops.connection.Connection does; a context."""
+    """Stands where tools.connection.Connection does; a context."""
 
     def __init__(
         self,

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lab.errors import LabError, UsageError
-from lab.ops.connection import CHUNK
-from lab.ops.files import TraceFile
-from lab.ops.filters import Filter, host_of
-from lab.ops.lines import Lines
-from lab.ops.perfetto import TAIL, Timelines
-from lab.ops.records import DATA, DELIVER, END, LOST, RX, SUBMIT, TX, TYPES, Record
-from lab.ops.signals import interruptible
+from tools.connection import CHUNK
+from tools.files import TraceFile
+from tools.filters import Filter, host_of
+from tools.lines import Lines
+from tools.perfetto import TAIL, Timelines
+from tools.records import DATA, DELIVER, END, LOST, RX, SUBMIT, TX, TYPES, Record
+from tools.signals import interruptible
 
 TRACEFS = Path("/sys/kernel/tracing")
 _NUMBERS = {name: number for number, name in TYPES.items()}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 from typing import TextIO
 
-from lab.ops.records import DELIVER, END, LOST, PACKETS, RX, SUBMIT, TX, Record, packet
+from tools.records import DELIVER, END, LOST, PACKETS, RX, SUBMIT, TX, Record, packet
 
 _KNOWN = 100_000  # RPCs remembered
 

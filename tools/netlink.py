@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Generic netlink family "homa" of the kernel's module: what host/kernel/homa_diag.h describes.
+"""Generic netlink family "homa" of the kernel's module: what host/kernel/observe/homa_diag.h describes.
 
 Numbers come in this machine's order. Unknown attributes are of a newer module and left out.
 """
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from lab.errors import LabError
-from lab.ops.connection import Json
+from tools.connection import Json
 
 SOCKS, RPCS, PEERS, DEVS = range(1, 5)
 _NETLINK_GENERIC = 16

@@ -12,9 +12,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from lab.ops.connection import Json
-from lab.ops.files import TraceFile
-from lab.ops.records import DELIVER, END, LOCAL, LOST, PACKETS, RX, SUBMIT, Record, packet
+from tools.connection import Json
+from tools.files import TraceFile
+from tools.records import DELIVER, END, LOCAL, LOST, PACKETS, RX, SUBMIT, Record, packet
 
 TAIL = b"\n]}\n"
 _LANES = 1_000_000  # what an application serves stands below what it asks

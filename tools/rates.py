@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from lab.ops.connection import Json
+from tools.connection import Json
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The records of a trace, as `host/service/trace.h` lays them out, and what is in a Homa header."""
+"""The records of a trace, as `host/homad/fast/homad_trace.h` lays them out, and what is in a Homa header."""
 
 from __future__ import annotations
 

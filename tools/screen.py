@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from lab.ops.rates import App, Port, Rates, Socket, Thread
-from lab.ops.text import age, duration, number, size
+from tools.rates import App, Port, Rates, Socket, Thread
+from tools.text import age, duration, number, size
 
 _SOCKET_SORTS: dict[str, Callable[[Socket], float]] = {
     "r": lambda sock: sock.port,

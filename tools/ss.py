@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.console import table
-from lab.ops.connection import Json, Source
-from lab.ops.filters import Filter
-from lab.ops.text import duration, size
+from tools.connection import Json, Source
+from tools.filters import Filter
+from tools.text import duration, size
 
 SECTIONS = ("sockets", "rpcs", "peers", "ports")
 _INET6 = 10

@@ -18,9 +18,9 @@ from rich.console import Console, Group
 from rich.live import Live
 
 from lab.errors import UsageError
-from lab.ops import screen
-from lab.ops.connection import Json, Source
-from lab.ops.rates import Rates, between
+from tools import screen
+from tools.connection import Json, Source
+from tools.rates import Rates, between
 
 
 def check(interval: float) -> None:

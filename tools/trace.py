@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from lab.errors import UsageError
-from lab.ops.capture import Capture
-from lab.ops.connection import CHUNK, Connection, Gone, Json
-from lab.ops.files import TraceFile
-from lab.ops.filters import Filter, host_of
-from lab.ops.lines import Lines
-from lab.ops.perfetto import TAIL, Timelines
-from lab.ops.records import Reader, Record
-from lab.ops.signals import interruptible
+from tools.capture import Capture
+from tools.connection import CHUNK, Connection, Gone, Json
+from tools.files import TraceFile
+from tools.filters import Filter, host_of
+from tools.lines import Lines
+from tools.perfetto import TAIL, Timelines
+from tools.records import Reader, Record
+from tools.signals import interruptible
 
 _LAST = 10.0  # seconds that homad may take to send what is still in its rings
 _MEMORY = 256 << 20  # bytes of records kept in memory, more in a file
