@@ -7,7 +7,6 @@ command line is wrong, 1 for everything else, 130 after Ctrl-C.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -17,13 +16,14 @@ from typing import Optional
 import click
 import typer
 
+from lab.bench.cli import app as bench
 from lab.console import console
 from lab.errors import LabError, UsageError
-from lab.paths import check_output
+from lab.output import JSON_HELP, check_output, write_json
 from lab.sim.cli import sim
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, rich_markup_mode=None)
-JSON_HELP = "Write everything that was measured to this file."
+app.add_typer(bench, name="bench")
 
 
 @app.callback()
@@ -45,82 +45,24 @@ def demo(
     homa_config: str = typer.Option(
         "", help="Protocol settings, name=value,... (docs/protocol.md).", show_default=False
     ),
+    via: str = typer.Option(
+        "program", help="Who runs Homa: the program itself, or a homad on each host (service)."
+    ),
     json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
     plot: Optional[Path] = typer.Option(
         None, help="Where the figure goes (.png, .pdf or .svg).", show_default=False
     ),
 ) -> None:
     """Homa and TCP under the same load through a switch with priorities: tail latency by size."""
-    from lab import demo as run
-    from lab.settings import check
+    from lab.demo import run
+    from lab.demo.settings import check
+    from lab.net import rootless
 
-    settings = check(hosts, seconds, workload, load, link, seed, transports, plot, homa_config)
+    settings = check(hosts, seconds, workload, load, link, seed, transports, plot, homa_config, via)
     check_output(plot, "--plot")
     check_output(json_file, "--json")
-    enter_namespace()
+    rootless.enter_namespace()
     run.main(settings, json_file, plot)
-
-
-@app.command()
-def bench(
-    what: str = typer.Argument(..., metavar="rtt|rate|goodput|service|kernel"),
-    part: str = typer.Argument(
-        "", metavar="[icount|profile|rtt|rate|bulk|w4]", help="kernel: what is measured."
-    ),
-    rounds: int = typer.Option(5, help="Rounds; every configuration runs once in each."),
-    seconds: float = typer.Option(1.0, help="Length of each measurement."),
-    groups: str = typer.Option(
-        "", help="service: which groups, e.g. rtt,rate; without it all.", show_default=False
-    ),
-    kernel: str = typer.Option("6.1", help="kernel: which Linux."),
-    offloads: str = typer.Option(
-        "", help="kernel: of the interfaces: default, gro or off.", show_default=False
-    ),
-    cases: str = typer.Option(
-        "", help="kernel profile: which cases, e.g. tcp_1,homa_poll_16.", show_default=False
-    ),
-    top: int = typer.Option(30, help="kernel profile: how many functions."),
-    module: Optional[Path] = typer.Option(
-        None, help="kernel: this homa.ko instead of a new build.", show_default=False
-    ),
-    no_module: bool = typer.Option(False, "--no-module", help="kernel: only TCP."),
-    json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
-) -> None:
-    """Round trip, RPC rate or goodput of Homa and of TCP in every sensible configuration.
-
-    service: the same and more through homad, beside TCP and UNIX sockets. kernel: the kernel
-    module beside TCP in a small virtual machine; icount counts kernel instructions per RPC,
-    profile says in which functions they are.
-    """
-    if what == "kernel":
-        from lab.vm_bench import cli
-
-        wish = cli.Wish(
-            part, kernel, rounds, seconds, offloads, cases, top, module, no_module
-        )
-        cli.check(wish)
-        check_output(json_file, "--json")
-        document = cli.main(wish)
-        if json_file:
-            write_json(json_file, document)
-        return
-    if part:
-        raise UsageError(f"./homa bench {what} {part}: only kernel has parts")
-    if what == "service":
-        from lab import bench_service as service
-
-        chosen = service.check(groups, rounds, seconds)
-        check_output(json_file, "--json")
-        service.main(chosen, rounds, seconds, json_file)
-        return
-    from lab import bench as run
-
-    if groups:
-        raise UsageError("--groups is for ./homa bench service")
-    run.check(what, rounds, seconds)
-    check_output(json_file, "--json")
-    enter_namespace()
-    run.main(what, rounds, seconds, json_file)
 
 
 @app.command()
@@ -136,8 +78,9 @@ def targets(
     ),
 ) -> None:
     """The scoreboard: every goal of the project against what this machine measures."""
-    from lab import machine, saved, scoreboard
-    from lab import targets as run
+    from lab import machine
+    from lab.targets import saved, scoreboard
+    from lab.targets import goals as run
 
     check_output(json_file, "--json")
     chosen = run.choose(run.load_targets(), names or [])
@@ -173,29 +116,10 @@ def targets(
 @app.command()
 def clean() -> None:
     """Remove namespaces that laboratories left behind (none should)."""
-    from lab import guardian
+    from lab.net import guardian
 
     removed = [name for prefix in guardian.leftovers() for name in guardian.remove(prefix)]
     console().print(f"removed {len(removed)} namespaces" if removed else "nothing was left behind")
-
-
-def enter_namespace() -> None:
-    """Without root: run this command in a user namespace if there can be one; end as it ends."""
-    from lab import rootless
-
-    status = rootless.enter(sys.argv[1:])
-    if status is not None:
-        raise typer.Exit(status)
-
-
-def write_json(path: Path, document: object) -> None:
-    """Write `document` to `path`; LabError if that is impossible."""
-    try:
-        path.write_text(json.dumps(document, indent=1) + "\n")
-    except OSError as error:
-        raise LabError(
-            f"cannot write {path}: {error.strerror}; name another file with --json"
-        ) from None
 
 
 def say(line: str) -> None:

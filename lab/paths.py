@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from lab.errors import LabError, UsageError
+from lab.errors import LabError
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("HOMA_BUILD") or ROOT / "build").resolve()
@@ -21,22 +21,15 @@ def homa_bench() -> Path:
     return program
 
 
+def ring() -> Path:
+    """Four processes that do next to nothing (tests/counts/ring.c); LabError if not built."""
+    program = BUILD / "tests" / "counts" / "ring"
+    if not os.access(program, os.X_OK):
+        raise LabError(f"the ring is not built ({program} is missing); run ./homa build")
+    return program
+
+
 def known_transports() -> set[str]:
     """The transports that homa-bench was built with."""
     done = subprocess.run([homa_bench(), "list"], capture_output=True, text=True, check=False)
     return {line.split()[0] for line in done.stdout.splitlines() if line.split()}
-
-
-def check_output(path: Path | None, option: str) -> None:
-    """UsageError if `path` cannot be written: better before a long measurement than after it."""
-    if path is None:
-        return
-    folder = path.parent
-    if (
-        path.is_dir()
-        or not folder.is_dir()
-        or not os.access(path if path.exists() else folder, os.W_OK)
-    ):
-        raise UsageError(
-            f"{option} {path} cannot be written; name a file in a folder that exists and is yours"
-        )

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lab.errors import LabError
-from lab.histogram import Histogram, merge
-from lab.report import Run, SizeRow
+from lab.bench.histogram import Histogram, merge
+from lab.demo.report import Run, SizeRow
 from lab.units import format_us
 
 SCHEMA = "homa-bench/1"
@@ -50,6 +50,8 @@ class BenchResult:
     lag_p99_ns: float
     limited: bool
     details: dict = field(default_factory=dict)
+    lag_p50_ns: float = 0.0
+    from_send_p50_ns: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ def _load(data: dict) -> BenchResult:
         lag_p99_ns=float(generator.get("lag_ns", {}).get("p99", 0)),
         limited=bool(generator.get("limited", False)),
         details=data["transport"],
+        lag_p50_ns=float(generator.get("lag_ns", {}).get("p50", 0)),
+        from_send_p50_ns=float(generator.get("from_send_ns", {}).get("p50", 0)),
     )
 
 

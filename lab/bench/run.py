@@ -15,13 +15,16 @@ from pathlib import Path
 
 from rich.table import Table
 
-from lab import machine, results, rootless, tcp
-from lab.bench_configs import METRICS, TITLES, Config, Metric, configurations
+from lab import machine
+from lab.bench import results
+from lab.net import rootless, tcp
+from lab.bench.configs import METRICS, TITLES, Config, Metric, configurations
 from lab.console import Steps, console, table
 from lab.errors import LabError, UsageError
-from lab.net import Host, Lab
+from lab.net.hosts import Host, Lab
+from lab.output import write_json
 from lab.paths import homa_bench, known_transports
-from lab.runner import Job, measure_again, run_jobs
+from lab.net.runner import Job, measure_again, run_jobs
 from lab.units import format_ratio
 
 WARMUP_S = 0.2
@@ -174,10 +177,8 @@ def measure(what: str, rounds: int, seconds: float) -> tuple[list[Series], dict[
     return series, tuned
 
 
-def check(what: str, rounds: int, seconds: float) -> None:
+def check(rounds: int, seconds: float) -> None:
     """Refuse what cannot be meant."""
-    if what not in METRICS:
-        raise UsageError(f"unknown measurement '{what}'; use rtt, rate, goodput or service")
     if not 1 <= rounds <= 1000:
         raise UsageError(f"--rounds {rounds} is out of range; use 1 to 1000 (5 is usual)")
     if not 0.05 <= seconds <= 600:
@@ -206,8 +207,6 @@ def main(what: str, rounds: int, seconds: float, json_file: Path | None) -> None
         if one.problem:
             out.print(f"{one.config.label}: not measured: {one.problem}", markup=False)
     if json_file:
-        from lab.__main__ import write_json
-
         write_json(json_file, as_json(what, series, compared, here, tuned, seconds))
         out.print(f"Everything measured: {json_file}", markup=False)
     if not any(one.rounds for one in series):

@@ -20,16 +20,20 @@ from pathlib import Path
 
 from rich.table import Table
 
-from lab import machine, results, rootless, tcp
-from lab.bench import spread
-from lab.bench_configs import Metric
+from lab import machine
+from lab.bench import light, results
+from lab.net import rootless, tcp
+from lab.bench.run import check as check_times
+from lab.bench.run import spread
+from lab.bench.configs import Metric
 from lab.console import Steps, console, table
 from lab.errors import LabError, UsageError
-from lab.homad import Homad, homads
-from lab.net import Host, Lab
-from lab.paths import homa_bench
-from lab.runner import Job, measure_again, run_jobs
-from lab.service_cases import GROUPS, RATIOS, Case, Group, Ratio, cases
+from lab.net.homad import Homad, homads
+from lab.net.hosts import Host, Lab
+from lab.output import write_json
+from lab.paths import homa_bench, ring
+from lab.net.runner import Job, measure_again, run_jobs
+from lab.bench.service_cases import GROUPS, RATIOS, RING, SERVICE, Case, Group, Ratio, cases
 from lab.units import format_ratio
 
 WARMUP_S = 0.2
@@ -50,7 +54,7 @@ class Series:
 
     def values(self, metric: str) -> list[float]:
         """This metric in every round that has it."""
-        return [values[metric] for values in self.rounds if values]
+        return [values[metric] for values in self.rounds if values and metric in values]
 
 
 @contextmanager
@@ -81,12 +85,17 @@ class Runner:
         hosts = self.pair[:1] if case.local or not group.mode else self.pair
         prefix = ("setsid",) if case.sessions else ()
         with hog(case.hog):
-            if case.transport != "homa":
-                return self._load(case, group, [])
+            if case.transport == RING:
+                return self._ring(case, group)
+            if case.options != SERVICE:
+                return self._measure(case, group, [])
             with homads(hosts, prefix) as daemons:
                 if not group.mode:
                     return self._idle(case, daemons[0])
-                return self._load(case, group, daemons)
+                return self._measure(case, group, daemons)
+
+    def _measure(self, case: Case, group: Group, daemons: list[Homad]) -> dict[str, float]:
+        return (self._light if case.rate else self._load)(case, group, daemons)
 
     def _command(self, case: Case, side: int, words: list[str]) -> list[str]:
         argv = [str(homa_bench()), words[0], "--transport", case.transport, *case.options]
@@ -115,6 +124,55 @@ class Runner:
             jobs.append(Job(f"client {number + 1}", argv, client, env=env[0]))
         found, _ = measure_again(lambda: run_jobs(jobs, self.seconds + 60))
         return extract(group, found[1:])
+
+    def _ring(self, case: Case, group: Group) -> dict[str, float]:
+        client, server = self.pair
+        words = [server.address, str(case.outstanding), str(self.seconds), "{json}"]
+        jobs = [
+            Job("ring", [str(ring()), "server", server.device], server, background=True),
+            Job("ring", [str(ring()), "client", client.device, *words], client),
+        ]
+        found, _ = measure_again(lambda: run_jobs(jobs, self.seconds + 60))
+        return light.ring_values(found[1], {metric.name for metric in group.metrics})
+
+    def _light(self, case: Case, _: Group, daemons: list[Homad]) -> dict[str, float]:
+        seconds = light.window(self.seconds, case.rate)
+        pids = [daemon.pid for daemon in daemons]
+        opens = time.monotonic() + START_S + WARMUP_S
+        scales = light.Scales(opens, opens + seconds, pids)
+        found = self._open_loop(case, daemons, opens, seconds, scales)
+        values = {**light.latencies(found), **scales.values(case.rate)}
+        if light.can_count():
+            opens = time.monotonic() + START_S + WARMUP_S
+            counter = light.Counter(opens, pids)
+            self._open_loop(case, daemons, opens, light.COUNT_S + WARMUP_S, counter)
+            values.update(counter.values(case.rate))
+        return values
+
+    def _open_loop(
+        self,
+        case: Case,
+        daemons: list[Homad],
+        opens: float,
+        seconds: float,
+        watch: light.Scales | light.Counter,
+    ) -> results.BenchResult:
+        self.port += 1
+        client, server = self.pair
+        address = f"{server.address}:{self.port}"
+        udp = ["--udp-port", str(self.port)] if "udp" in case.options else []
+        env = [daemon.env for daemon in (daemons[0], daemons[-1])] if daemons else [{}, {}]
+        peer = f"{address}/{self.port}" if udp else address
+        words = ["client", "--peer", peer, "--size", "100", "--rate", str(case.rate)]
+        words += ["--lead", "0", "--start-at", f"mono:{opens - WARMUP_S}"]
+        words += ["--warmup", str(WARMUP_S), "--duration", str(seconds), "--json", "{json}"]
+        serve = self._command(case, 1, ["server", "--bind", address, *udp])
+        jobs = [
+            Job("server", serve, server, background=True, env=env[1]),
+            Job("client", self._command(case, 0, words), client, env=env[0]),
+        ]
+        found = run_jobs(jobs, seconds + 60, watch.tick, watch.started)
+        return results.parse_load(found[1])
 
     def _idle(self, case: Case, daemon: Homad) -> dict[str, float]:
         argv = self._command(case, 1, ["server", "--bind", f":{self.port}"])
@@ -218,10 +276,7 @@ def check(groups: str, rounds: int, seconds: float) -> list[Group]:
     for name in names:
         if name not in known:
             raise UsageError(f"unknown group '{name}'; use some of {NAMES}")
-    if not 1 <= rounds <= 1000:
-        raise UsageError(f"--rounds {rounds} is out of range; use 1 to 1000 (5 is usual)")
-    if not 0.05 <= seconds <= 600:
-        raise UsageError(f"--seconds {seconds:g} is out of range; use 0.05 to 600")
+    check_times(rounds, seconds)
     return [group for group in GROUPS if group.key in names]
 
 
@@ -247,8 +302,6 @@ def main(groups: list[Group], rounds: int, seconds: float, json_file: Path | Non
         if one.problem:
             out.print(f"{one.case.key}: {one.problem}", markup=False)
     if json_file:
-        from lab.__main__ import write_json
-
         write_json(json_file, as_json(groups, series, ratios, here, tuned, seconds))
         out.print(f"Everything measured: {json_file}", markup=False)
     if not any(values for one in series for values in one.rounds):
@@ -297,9 +350,14 @@ def _show(metric: Metric, value: float) -> str:
 
 
 def group_table(group: Group, series: list[Series]) -> Table:
-    """A row per case of the group."""
-    columns = [word for metric in group.metrics for word in (metric.title, "\nspread")]
-    with_cpu = ["CPU µs\nper RPC"] if group.mode else []
+    """A row per case of the group. What has many columns is shown without the spread of each."""
+    spreads = len(group.metrics) < 5
+    columns = [
+        word
+        for metric in group.metrics
+        for word in ((metric.title, "\nspread") if spreads else (metric.title,))
+    ]
+    with_cpu = ["CPU µs\nper RPC"] if spreads and group.mode else []
     grid = table(group.title, "", *columns, *with_cpu, tight=True)
     for one in series:
         if one.case.group != group.key or not any(one.rounds):
@@ -307,10 +365,12 @@ def group_table(group: Group, series: list[Series]) -> Table:
         cells = [one.case.label]
         for metric in group.metrics:
             values = one.values(metric.name)
-            cells.append(_show(metric, statistics.median(values)))
-            cells.append(f"{_show(metric, min(values))}–{_show(metric, max(values))}")
+            cells.append(_show(metric, statistics.median(values)) if values else "–")
+            if spreads:
+                cells.append(f"{_show(metric, min(values))}–{_show(metric, max(values))}")
         if with_cpu:
-            cells.append(f"{statistics.median(one.values('cpu_us')):.2f}")
+            cpu = one.values("cpu_us")
+            cells.append(f"{statistics.median(cpu):.2f}" if cpu else "–")
         grid.add_row(*cells)
     return grid
 

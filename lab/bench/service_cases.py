@@ -8,16 +8,32 @@ after the other in every round. TCP and UNIX sockets never coalesce RPCs into on
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lab.bench_configs import GOODPUT, LATENCY, RATE, TAIL, Metric
+from lab.bench.configs import GOODPUT, LATENCY, RATE, TAIL, Metric
 
 APPS = 64
 _SAME, _CROSS = (0, 0), (0, 1)
-_HOMA = ("--via", "service")
+SERVICE = ("--via", "service")
+RING = "ring"  # no transport: this machine's bound, tests/counts/ring.c
 SHARE = Metric("share", "max/min\nshare", True)
 CPU = Metric("cpu_percent", "% of a\ncore", True)
 WAKEUPS = Metric("wakeups", "wake-ups\nper s", True)
+PROCESSES = Metric("cpu", "% of a\ncore", True)
+LIGHT = (
+    LATENCY,
+    TAIL,
+    Metric("sent", "median\nas sent", True),
+    Metric("late", "late by\nµs", True),
+    PROCESSES,
+    Metric("machine", "machine\n%", True),
+    Metric("sleeps", "sleeps\nper RPC", True),
+    Metric("switches", "switches\nper RPC", True),
+    Metric("syscalls", "calls\nper RPC", True),
+    Metric("samples", "RPCs", False),
+)
+LIGHT_RATES = (1_000, 10_000)
 
 
 @dataclass(frozen=True)
@@ -36,20 +52,22 @@ class Case:
 
     `cores` as in bench_configs.Config. `local`: client and server on one host. `sessions`: every
     process in a session of its own. `hog`: beside a process that never sleeps. `apps`: clients at
-    once. `outstanding` overrides the mode's.
+    once. `outstanding` overrides the mode's. `rate`: requests per second, at times that do not
+    depend on the system (lab/bench/light.py).
     """
 
     key: str
     label: str
     group: str
     transport: str = "homa"
-    options: tuple[str, ...] = _HOMA
+    options: tuple[str, ...] = SERVICE
     cores: tuple[int, int] | None = None
     local: bool = False
     sessions: bool = False
     hog: bool = False
     apps: int = 1
     outstanding: int = 0
+    rate: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,6 +89,10 @@ GROUPS = (
     Group("goodput", "500 KB requests, 8 outstanding, offloads on", "goodput", (GOODPUT,)),
     Group("local", "100 B, 64 outstanding, both programs on one host", "rate", (RATE,)),
     Group("apps", "100 B, many applications at once", "rate", (RATE, SHARE)),
+    *(
+        Group(f"light{rate}", f"100 B, {rate:,} RPC/s, open loop", "light", LIGHT)
+        for rate in LIGHT_RATES
+    ),
     Group("idle", "homad without work", "", (CPU, WAKEUPS)),
 )
 
@@ -93,6 +115,7 @@ def _rtt() -> list[Case]:
         _tcp("tcp_yield_same", "yielding, same core", "rtt", ("--wait", "yield"), _SAME),
         _tcp("tcp_spin_cross", "spinning, two cores", "rtt", ("--wait", "spin"), _CROSS),
         Case("homad_rtt", "homad", "rtt"),
+        Case("ring_rtt", "ring: next to nothing", "rtt", RING, (), outstanding=1),
     ]
 
 
@@ -102,6 +125,7 @@ def _rate() -> list[Case]:
         _tcp("tcp_1_cross", "1 connection, two cores", "rate", one, _CROSS),
         _tcp("tcp_16_cross", "16 connections, two cores", "rate", many, _CROSS),
     ]
+    cases.append(Case("ring_rate", "ring: next to nothing", "rate", RING, (), outstanding=64))
     for group, more in (("rate", {}), ("sessions", {"sessions": True}), ("hog", {"hog": True})):
         suffix = "" if group == "rate" else f"_{group}"
         cases += [
@@ -134,7 +158,32 @@ def _others() -> list[Case]:
     ]
 
 
+def _light() -> list[Case]:
+    """Each host of the protocol beside TCP, at each rate."""
+    found = []
+    for rate in LIGHT_RATES:
+        group = f"light{rate}"
+        found += [
+            Case(f"tcp_{group}", "TCP, epoll", group, "tcp", ("--wait", "epoll"), rate=rate),
+            Case(f"homad_{group}", "homad", group, rate=rate),
+            Case(f"inside_{group}", "in process", group, "homa", ("--via", "afxdp"), rate=rate),
+            Case(f"udp_{group}", "in process, UDP", group, "homa", ("--via", "udp"), rate=rate),
+        ]
+    return found
+
+
+def _light_ratios() -> Iterator[Ratio]:
+    names = {"homad": "homad", "inside": "in process", "udp": "in process over UDP"}
+    for rate in LIGHT_RATES:
+        for host, name in names.items():
+            mine, tcp = f"{host}_light{rate}", (f"tcp_light{rate}",)
+            text = f"{name} to TCP, {rate:,} RPC/s"
+            yield Ratio(f"{mine}_median", f"median: {text}", LATENCY, mine, tcp)
+            yield Ratio(f"{mine}_cpu", f"processor time: {text}", PROCESSES, mine, tcp)
+
+
 RATIOS = (
+    *_light_ratios(),
     Ratio(
         "rtt_to_tcp_unpinned", "round trip to blocking TCP", LATENCY, "homad_rtt", ("tcp_block",)
     ),
@@ -145,6 +194,8 @@ RATIOS = (
         "homad_rtt",
         ("tcp_block", "tcp_block_same", "tcp_yield_same", "tcp_spin_cross"),
     ),
+    Ratio("rtt_to_ring", "round trip to the ring's", LATENCY, "homad_rtt", ("ring_rtt",)),
+    Ratio("rate_to_ring", "rate to the ring's", RATE, "homad_rate", ("ring_rate",)),
     Ratio(
         "rate_to_tcp",
         "rate to TCP",
@@ -185,7 +236,7 @@ def cases(groups: set[str]) -> list[Case]:
     cores = len(os.sched_getaffinity(0))
     found = [
         case
-        for case in (*_rtt(), *_rate(), *_others())
+        for case in (*_rtt(), *_rate(), *_others(), *_light())
         if case.group in groups and (case.cores is None or max(case.cores) < cores)
     ]
     order = [group.key for group in GROUPS]

@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.report import LABELS, Report, Run
+from lab.demo.report import LABELS, Report, Run
 from lab.units import format_bytes
 
 COLORS = {"homa": "#0b6e4f", "tcp-pool": "#e07a1f", "tcp": "#b3243b", "udp": "#5b6c7d"}

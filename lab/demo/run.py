@@ -17,16 +17,20 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from lab import machine, results, rootless, tcp
+from lab import machine
+from lab.bench import results
+from lab.net import rootless, tcp
+from lab.net.homad import homads
 from lab.console import Steps, console
-from lab.demo_text import announce, headline, show
+from lab.demo.text import announce, headline, show
 from lab.errors import LabError
-from lab.net import Lab
+from lab.net.hosts import Lab
+from lab.output import write_json
 from lab.paths import homa_bench, known_transports
-from lab.report import LABELS, Report, Run
-from lab.runner import Job, measure_again, run_jobs
-from lab.settings import BUFFER_FACTORS, Settings
-from lab.switch import Switch, build_switch, loopback, nominal_rtt
+from lab.demo.report import HOMA, LABELS, Report, Run
+from lab.net.runner import Job, measure_again, run_jobs
+from lab.demo.settings import BUFFER_FACTORS, Settings
+from lab.net.switch import Switch, build_switch, loopback, nominal_rtt
 
 PORT = 4000
 WARMUP_S = 1.0
@@ -44,8 +48,6 @@ def main(settings: Settings, json_file: Path | None, plot: Path | None) -> None:
     report = measure(settings, mode)
     show(report, plot)
     if json_file:
-        from lab.__main__ import write_json
-
         write_json(json_file, report.as_json())
         out.print(f"Everything measured: {json_file}", markup=False)
 
@@ -70,6 +72,8 @@ def expected_seconds(settings: Settings, mode: str) -> float:
 
 def measure(settings: Settings, mode: str) -> Report:
     """Build the network, run everything, take the network down again."""
+    if settings.via == "service" and mode == "loopback":
+        raise LabError("--via service needs hosts of their own, and no namespaces can be made here")
     missing = sorted(set(settings.transports) - known_transports())
     if missing:
         raise LabError(f"homa-bench was built without transport '{missing[0]}'; run ./homa build")
@@ -95,8 +99,11 @@ def measure(settings: Settings, mode: str) -> Report:
         denominators = Path(folder) / "denominators.json"
         unloaded = {}
         for name in settings.transports:
-            with steps(f"{LABELS[name]} on the idle network", UNLOADED_S) as step:
-                jobs = unloaded_jobs(settings, switch, name, mode)
+            with (
+                steps(f"{LABELS[name]} on the idle network", UNLOADED_S) as step,
+                daemons(settings, switch, name, mode) as env,
+            ):
+                jobs = unloaded_jobs(settings, switch, name, mode, env)
                 found, _ = measure_again(partial(run_jobs, jobs, 120, step.tick))
                 unloaded[name] = results.parse_unloaded(found[1])
         best = results.best_unloaded(list(unloaded.values()))
@@ -118,6 +125,24 @@ def measure(settings: Settings, mode: str) -> Report:
     return report
 
 
+@contextmanager
+def daemons(
+    settings: Settings, switch: Switch, name: str, mode: str
+) -> Iterator[dict[str, dict[str, str]]]:
+    """What programs of each host, by its address, must know to find their homad, if Homa is run by
+    one. It serves what the program would: AF_XDP as root, otherwise UDP; packets leave at the
+    rate of the shaped link and none takes the way of long messages over virtual devices."""
+    if name != HOMA or settings.via != "service":
+        yield {}
+        return
+    text = f'[network]\nlink_mbps = {settings.link_bps // 10**6}\nbulk = "off"\n'
+    words = [] if mode == "root" else ["--udp-only"]
+    for setting in filter(None, settings.homa_config.split(",")):
+        words += ["--set", setting]
+    with homads(switch.hosts, arguments=tuple(words), settings=text) as running:
+        yield {daemon.host.address: daemon.env for daemon in running}
+
+
 def common_options(settings: Settings, name: str, mode: str) -> list[str]:
     """What every homa-bench of the demo is told."""
     options = [
@@ -128,7 +153,9 @@ def common_options(settings: Settings, name: str, mode: str) -> list[str]:
         "--link",
         f"{settings.link_bps}bit",
     ]
-    if name == "homa":
+    if name == HOMA and settings.via == "service":
+        options += ["--via", "service"]
+    elif name == HOMA:
         options += ["--via", "afxdp" if mode == "root" else "udp"]
         options += ["--homa-config", settings.homa_config] if settings.homa_config else []
     return options
@@ -139,7 +166,9 @@ def unloaded_samples(link_bps: int) -> int:
     return max(5, min(100, 20 * link_bps // 200_000_000))
 
 
-def unloaded_jobs(settings: Settings, switch: Switch, name: str, mode: str) -> list[Job]:
+def unloaded_jobs(
+    settings: Settings, switch: Switch, name: str, mode: str, env: dict[str, dict[str, str]]
+) -> list[Job]:
     """A server and a client that measures round trips one at a time."""
     client, server = switch.hosts[:2]
     program, options = str(homa_bench()), common_options(settings, name, mode)
@@ -149,6 +178,7 @@ def unloaded_jobs(settings: Settings, switch: Switch, name: str, mode: str) -> l
             [program, "server", "--bind", f"{server.address}:{PORT}", *options],
             server,
             True,
+            env=env.get(server.address, {}),
         ),
         Job(
             f"{name} client",
@@ -168,6 +198,7 @@ def unloaded_jobs(settings: Settings, switch: Switch, name: str, mode: str) -> l
                 "--quiet",
             ],
             client,
+            env=env.get(client.address, {}),
         ),
     ]
 
@@ -184,12 +215,13 @@ def loaded_run(
 
     def attempt() -> list[dict | None]:
         switch.set_buffer(switch.buffer)
-        start = time.monotonic() + START_S
-        return run_jobs(
-            loaded_jobs(settings, switch, name, mode, denominators, start),
-            settings.seconds + 60,
-            tick,
-        )
+        with daemons(settings, switch, name, mode) as env:
+            start = time.monotonic() + START_S
+            return run_jobs(
+                loaded_jobs(settings, switch, name, mode, denominators, start, env),
+                settings.seconds + 60,
+                tick,
+            )
 
     found, note = measure_again(attempt)
     run = results.combine(name, switch.buffer, [results.parse_load(data) for data in found])
@@ -204,7 +236,13 @@ def loaded_run(
 
 
 def loaded_jobs(
-    settings: Settings, switch: Switch, name: str, mode: str, denominators: Path, start: float
+    settings: Settings,
+    switch: Switch,
+    name: str,
+    mode: str,
+    denominators: Path,
+    start: float,
+    env: dict[str, dict[str, str]],
 ) -> list[Job]:
     """A node per host; all begin at `start` (CLOCK_MONOTONIC)."""
     program = str(homa_bench())
@@ -239,5 +277,13 @@ def loaded_jobs(
             "{json}",
             "--quiet",
         ]
-        jobs.append(Job(f"{name} on host {index + 1}", argv, host, urgent=True))
+        jobs.append(
+            Job(
+                f"{name} on host {index + 1}",
+                argv,
+                host,
+                urgent=True,
+                env=env.get(host.address, {}),
+            )
+        )
     return jobs

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import UsageError
-from lab.plot import SUFFIXES
-from lab.report import LABELS
+from lab.demo.plot import SUFFIXES
+from lab.demo.report import LABELS
 from lab.units import parse_rate
 
 BUFFER_FACTORS = (1, 4)
+VIAS = ("program", "service")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A checked command line; `link_bps` in bits per second."""
+    """A checked command line; `link_bps` in bits per second; `via`: of VIAS, who runs Homa."""
 
     hosts: int
     seconds: float
@@ -26,6 +27,7 @@ class Settings:
     seed: int
     transports: tuple[str, ...]
     homa_config: str = ""
+    via: str = "program"
 
 
 def check(
@@ -38,6 +40,7 @@ def check(
     transports: str,
     plot: Path | None,
     homa_config: str = "",
+    via: str = "program",
 ) -> Settings:
     """The settings, or a UsageError that says which option is wrong and how to mend it."""
     if not 2 <= hosts <= 16:
@@ -58,8 +61,18 @@ def check(
         )
     if plot and plot.suffix not in SUFFIXES:
         raise UsageError(f"--plot {plot} has no known ending; use {', '.join(SUFFIXES)}")
+    if via not in VIAS:
+        raise UsageError(f"unknown --via '{via}'; choose from {', '.join(VIAS)}")
     return Settings(
-        hosts, seconds, check_workload(workload), load, parse_rate(link), seed, names, homa_config
+        hosts,
+        seconds,
+        check_workload(workload),
+        load,
+        parse_rate(link),
+        seed,
+        names,
+        homa_config,
+        via,
     )
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
-from lab import report
+from lab.demo import report
 from lab.console import table
-from lab.report import HOMA, LABELS, Report, SizeRow
+from lab.demo.report import HOMA, LABELS, Report, SizeRow
 from lab.units import format_bytes, format_rate, format_ratio, format_us
 
 

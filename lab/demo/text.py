@@ -7,11 +7,11 @@ from pathlib import Path
 
 from lab.console import console
 from lab.machine import Machine
-from lab.plot import draw
-from lab.report import EXPLAINED, LABELS, Report
-from lab.settings import BUFFER_FACTORS, Settings
-from lab.switch import Switch, nominal_rtt
-from lab.tables import decile_table, run_table
+from lab.demo.plot import draw
+from lab.demo.report import EXPLAINED, LABELS, Report
+from lab.demo.settings import BUFFER_FACTORS, Settings
+from lab.net.switch import Switch, nominal_rtt
+from lab.demo.tables import decile_table, run_table
 from lab.units import format_rate, format_us
 
 
@@ -69,7 +69,8 @@ def show(report: Report, plot: Path) -> None:
     out.print(run_table(report))
     for name in report.transports():
         via = next((run.via for run in report.runs if run.transport == name and run.via), "")
-        out.print(f"{LABELS[name]}: {EXPLAINED[name]}{f' ({via})' if via else ''}.", markup=False)
+        what = EXPLAINED.get(f"{name}-{via}") or EXPLAINED[name] + (f" ({via})" if via else "")
+        out.print(f"{LABELS[name]}: {what}.", markup=False)
     out.print(
         "Slowdown: time over the best unloaded median of any transport for that size. "
         "Ratios: P99 of TCP over P99 of Homa.",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """Takes a laboratory down when its owner is gone, however it went.
 
-The owner starts `python -m lab.guardian PREFIX` in a session of its own and holds the
+The owner starts `python -m lab.net.guardian PREFIX` in a session of its own and holds the
 write end of its standard input. End of file means that the owner closed it or died
 (kill -9 included): the guardian then kills every process inside the namespaces whose
 names start with PREFIX and deletes them; their devices, qdiscs and XDP programs go with

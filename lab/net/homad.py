@@ -13,15 +13,15 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.net import Host
+from lab.net.hosts import Host
 from lab.paths import BUILD
-from lab.runner import last_words
+from lab.net.runner import last_words
 
 START_S = 20.0
 STOP_S = 5.0
@@ -29,7 +29,7 @@ STOP_S = 5.0
 
 def program() -> Path:
     """The daemon; LabError if it has not been built."""
-    found = Path(os.environ.get("HOMA_HOMAD") or BUILD / "host" / "service" / "homad")
+    found = Path(os.environ.get("HOMA_HOMAD") or BUILD / "host" / "homad" / "homad")
     if not os.access(found, os.X_OK):
         raise LabError(f"homad is not built ({found} is missing); run ./homa build")
     return found
@@ -37,11 +37,13 @@ def program() -> Path:
 
 @dataclass(frozen=True)
 class Effort:
-    """What a process has used: seconds of processor time, and how often it went to sleep."""
+    """What a process has used: seconds of processor time, how often it went to sleep, and how often
+    it left the processor for another one without sleeping (by a yield, or at the end of its slice)."""
 
     at: float
     cpu_s: float
     sleeps: int
+    switches: int = 0
 
     def since(self, before: Effort) -> tuple[float, float]:
         """Percent of one core, and wake-ups per second, from `before` to this moment."""
@@ -50,25 +52,32 @@ class Effort:
         return 100 * cpu / seconds, sleeps / seconds
 
 
-def effort(pid: int) -> Effort:
-    """What process `pid` has used so far, all its threads together."""
-    cpu_ns, sleeps = 0, 0
+def effort(*pids: int) -> Effort:
+    """What these processes have used so far, all their threads together."""
+    cpu_ns, sleeps, switches = 0, 0, 0
     try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
+        for task in [task for pid in pids for task in Path(f"/proc/{pid}/task").iterdir()]:
             cpu_ns += int((task / "schedstat").read_text().split()[0])
             for line in (task / "status").read_text().splitlines():
                 if line.startswith("voluntary_ctxt_switches:"):
                     sleeps += int(line.split()[1])
+                elif line.startswith("nonvoluntary_ctxt_switches:"):
+                    switches += int(line.split()[1])
     except (OSError, ValueError, IndexError) as error:
-        raise LabError(f"homad's accounts in /proc cannot be read: {error}") from None
-    return Effort(time.monotonic(), cpu_ns / 1e9, sleeps)
+        raise LabError(f"a process's accounts in /proc cannot be read: {error}") from None
+    return Effort(time.monotonic(), cpu_ns / 1e9, sleeps, switches)
 
 
 class Homad:
-    """A daemon in `host`; `prefix` are command words before it, `arguments` behind it."""
+    """A daemon in `host`; `prefix` are command words before it, `arguments` behind it, and
+    `settings` is its file, empty so that whatever /etc has does not matter."""
 
     def __init__(
-        self, host: Host, prefix: tuple[str, ...] = (), arguments: tuple[str, ...] = ()
+        self,
+        host: Host,
+        prefix: tuple[str, ...] = (),
+        arguments: tuple[str, ...] = (),
+        settings: str = "",
     ) -> None:
         self.host = host
         self._stack = ExitStack()
@@ -77,7 +86,7 @@ class Homad:
         )
         self.socket = self._folder / "homad.sock"
         config = self._folder / "homad.toml"
-        config.write_text("")  # whatever /etc has shall not matter
+        config.write_text(settings)
         words = [*prefix, str(program()), "--config", str(config), "--socket", str(self.socket)]
         words += ["--monitor", str(self._folder / "monitor.sock"), *arguments]
         self._log = self._folder / "log"
@@ -148,13 +157,16 @@ class Homad:
 
 @contextmanager
 def homads(
-    hosts: tuple[Host, ...], prefix: tuple[str, ...] = (), arguments: tuple[str, ...] = ()
+    hosts: Iterable[Host],
+    prefix: tuple[str, ...] = (),
+    arguments: tuple[str, ...] = (),
+    settings: str = "",
 ) -> Iterator[list[Homad]]:
     """A daemon in each host, gone at the end."""
     running: list[Homad] = []
     try:
         for host in hosts:
-            running.append(Homad(host, prefix, arguments))
+            running.append(Homad(host, prefix, arguments, settings))
         yield running
     except BaseException:
         deaths = _stop_all(running)

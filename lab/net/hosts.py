@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from lab import guardian
+from lab.net import guardian
 from lab.errors import LabError
 
 _serial = itertools.count()
@@ -60,9 +60,9 @@ class Lab:
         self._guardian: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Lab:
-        env = dict(os.environ, PYTHONPATH=str(Path(__file__).resolve().parent.parent))
+        env = dict(os.environ, PYTHONPATH=str(Path(__file__).resolve().parents[2]))
         self._guardian = subprocess.Popen(
-            [sys.executable, "-m", "lab.guardian", self.prefix],
+            [sys.executable, "-m", "lab.net.guardian", self.prefix],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,

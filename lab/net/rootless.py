@@ -13,6 +13,8 @@ import os
 import subprocess
 import sys
 
+import typer
+
 from lab.errors import LabError
 from lab.paths import ROOT
 
@@ -93,3 +95,10 @@ def enter(argv: list[str]) -> int | None:
             child.kill()
             child.wait()
             raise KeyboardInterrupt from None
+
+
+def enter_namespace() -> None:
+    """Without root: run this command in a user namespace if there can be one; end as it ends."""
+    status = enter(sys.argv[1:])
+    if status is not None:
+        raise typer.Exit(status)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.net import Host
+from lab.net.hosts import Host
 
 TICK_S = 0.05
 
@@ -51,9 +51,14 @@ class Job:
 
 
 def run_jobs(
-    jobs: list[Job], timeout: float, tick: Callable[[], None] = lambda: None
+    jobs: list[Job],
+    timeout: float,
+    tick: Callable[[], None] = lambda: None,
+    started: Callable[[list[int]], None] = lambda pids: None,
 ) -> list[dict | None]:
     """Run `jobs` together for at most `timeout` seconds; the JSON of each that wrote one.
+
+    `started` is told the processes once, `tick` is called again and again while they run.
 
     Standstill is raised, with the results in it, if the machine stopped in the middle.
     """
@@ -64,6 +69,7 @@ def run_jobs(
         try:
             for job, file, log in zip(jobs, files, logs, strict=True):
                 running.append(_start(job, file, log))
+            started([process.pid for process in running])
             longest = _wait(jobs, running, logs, time.monotonic() + timeout, tick)
         finally:
             _end(running)

@@ -19,9 +19,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import bpf
+from lab.net import bpf
 from lab.errors import LabError
-from lab.net import Host, Lab, introduce, run, set_offloads
+from lab.net.hosts import Host, Lab, introduce, run, set_offloads
 from lab.paths import BUILD
 
 LEVELS = 8

@@ -12,7 +12,7 @@
  * program needs no configuration.
  *
  * Class ids are 1:10 for level 0 up to 1:17 for level 7 (hexadecimal), as
- * lab/switch.py makes them. What is not IP takes the highest level.
+ * lab/net/switch.py makes them. What is not IP takes the highest level.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -54,7 +54,7 @@ static __always_inline __u32 priority_level(struct __sk_buff *skb)
 	return 7;
 }
 
-/* Most bytes that were ever queued at this port; lab/bpf.py reads it. */
+/* Most bytes that were ever queued at this port; lab/net/bpf.py reads it. */
 __u32 peak_backlog;
 
 SEC("tc")

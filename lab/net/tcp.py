@@ -8,7 +8,7 @@ after idle, no corking, no cached metrics. docs/demo.md says how each was chosen
 
 from __future__ import annotations
 
-from lab.net import Host, run
+from lab.net.hosts import Host, run
 
 CONGESTION_CONTROLS = ("cubic", "reno", "bbr")
 RTO_MIN_MS = 1  # the default of 200 ms would dominate every tail here

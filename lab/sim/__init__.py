@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """Simulations: `./homa sim run | figure | sweep | check`.
 
-The simulator itself is the C program homa-sim (host/sim), which takes flags and writes JSON.
+The simulator itself is the C program homa-sim (sim), which takes flags and writes JSON.
 This package gives it its flags and draws what it says:
 
   flags      every flag once: kind, range, help; used by the command line, by TOML, by C

@@ -9,7 +9,8 @@ import click
 
 from lab.console import console
 from lab.errors import UsageError
-from lab.paths import BUILD, check_output
+from lab.output import check_output
+from lab.paths import BUILD
 from lab.sim.flags import FLAGS, GROUPS, Flag
 
 _HEADINGS = {

@@ -48,7 +48,7 @@ class Stopped(LabError):
 
 def path() -> Path:
     """The simulator; LabError if it has not been built."""
-    program = Path(os.environ.get("HOMA_SIM") or BUILD / "host" / "sim" / "homa-sim")
+    program = Path(os.environ.get("HOMA_SIM") or BUILD / "sim" / "homa-sim")
     if not os.access(program, os.X_OK):
         raise LabError(f"homa-sim is not built ({program} is missing); run ./homa build")
     return program

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Counted instructions may sink and not rise: the numbers of `tests/bench/ratchet.toml`.
+"""Counted instructions may sink and not rise: the numbers of `tests/counts/ratchet.toml`.
 
 A count is exact, but another compiler makes other code of the same source, so each compiler
 with its C library, and each kernel, has numbers of its own: a *place*. In a place that has no
@@ -25,7 +25,7 @@ from lab import machine
 from lab.errors import LabError, UsageError
 from lab.paths import ROOT
 
-FILE = ROOT / "tests" / "bench" / "ratchet.toml"
+FILE = ROOT / "tests" / "counts" / "ratchet.toml"
 RECORD = "HOMA_RECORD_COUNTS"
 WAYS = ("lower", "all")
 TOLERANCE = 0.02 + 1e-9  # 102 to 100 is no more than 2 %

@@ -16,7 +16,7 @@ from pathlib import Path
 from lab.errors import LabError
 from lab.machine import Machine
 from lab.paths import ROOT
-from lab.targets import Outcome, Value, as_json
+from lab.targets.goals import Outcome, Value, as_json
 
 FOLDER = ROOT / "docs" / "results"
 # Less is noise, also where a value is one run.

@@ -6,8 +6,8 @@ from __future__ import annotations
 from rich.table import Table
 
 from lab.console import table
-from lab.saved import Before, Move
-from lab.targets import Outcome, Target
+from lab.targets.saved import Before, Move
+from lab.targets.goals import Outcome, Target
 
 
 def number(value: float) -> str:

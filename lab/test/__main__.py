@@ -8,11 +8,11 @@ import os
 import sys
 import time
 
-from lab import ratchet
+from lab.targets import ratchet
 from lab.errors import LabError
 from lab.test import builds, namespaces, needs, process
 from lab.test.context import Context, Tally
-from lab.test.stages import STAGES, Stage
+from lab.test.stages import CBMC, STAGES, Stage
 
 SHOWN_LINES = 40
 
@@ -23,12 +23,20 @@ def main(arguments: list[str]) -> int:
         return _needed(args.needed)
     process.prepare()
     context = Context(
-        args.verbose, args.only or [], vm_debug=args.vm_debug, record_counts=args.record_counts
+        args.verbose,
+        args.only or [],
+        vm_debug=args.vm_debug,
+        vm_kcsan=args.vm_kcsan,
+        vm_rt=args.vm_rt,
+        vm_all=args.vm_all,
+        record_counts=args.record_counts,
     )
     try:
         if args.list:
             _list(context)
             return 0
+        if args.cbmc:
+            return _run(context, [(CBMC, args.only or [])])
         plan = _plan(context, ["counts"] if args.record_counts else args.only or [])
         return _run(context, plan)
     except builds.BuildError as error:
@@ -70,13 +78,33 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         help="build the debug kernel for stage vm if it is not there (ten minutes, once)",
     )
     parser.add_argument(
+        "--vm-kcsan",
+        action="store_true",
+        help="stage vm also under a kernel that looks for data races, built once (a quarter of an hour)",
+    )
+    parser.add_argument(
+        "--vm-rt",
+        action="store_true",
+        help="stage vm also under kernels with PREEMPT_RT (half an hour more; before a release)",
+    )
+    parser.add_argument(
+        "--vm-all",
+        action="store_true",
+        help="stage vm: all tests also under kernels between the oldest and the newest (before a release)",
+    )
+    parser.add_argument(
+        "--cbmc",
+        action="store_true",
+        help="only the proofs of tests/cbmc, or those of --only (CBMC 6 from Debian if need be)",
+    )
+    parser.add_argument(
         "--record-counts",
         nargs="?",
         const="lower",
         default="",
         choices=ratchet.WAYS,
         metavar="all",
-        help="count instructions and write those that sank to tests/bench/ratchet.toml, or all",
+        help="count instructions and write those that sank to tests/counts/ratchet.toml, or all",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show all output as it comes")
     return parser.parse_args(arguments)

@@ -58,10 +58,16 @@ class Context:
         wanted: list[str],
         *,
         vm_debug: bool = False,
+        vm_kcsan: bool = False,
+        vm_rt: bool = False,
+        vm_all: bool = False,
         record_counts: str = "",
     ) -> None:
         self.verbose = verbose
         self.vm_debug = vm_debug
+        self.vm_kcsan = vm_kcsan
+        self.vm_rt = vm_rt
+        self.vm_all = vm_all
         self.record_counts = record_counts
         self.wanted = wanted
         self.builds = Path(f"{os.environ.get('HOMA_BUILD') or ROOT / 'build'}-test").resolve()

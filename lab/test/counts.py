@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """Instructions of the engine and of homad's fast path, counted under callgrind and compared with
-`tests/bench/ratchet.toml`: what costs more than 2 % above its number fails.
+`tests/counts/ratchet.toml`: what costs more than 2 % above its number fails.
 
 The kernel's counts are compared by `tests/vm/test_bench.py`, in stage vm; only to record them
 this stage starts that test.
@@ -12,12 +12,12 @@ import json
 import shutil
 from pathlib import Path
 
-from lab import ratchet
+from lab.targets import ratchet
 from lab.test import builds, process, python_tests
 from lab.test.context import ROOT, Context, Tally
 
 SECONDS = 900
-# Program of tests/bench and, per figure, its name in the JSON that the program writes.
+# Program of tests/counts and, per figure, its name in the JSON that the program writes.
 PROGRAMS = {
     "engine_cost": {
         "engine_cost": "instructions_per_data_packet",
@@ -27,7 +27,7 @@ PROGRAMS = {
 }
 HINT = """\
 Where they are: {program} --profile FILE, then callgrind_annotate FILE.
-If they are worth it, say why in the commit that has tests/bench/ratchet.toml as rewritten by
+If they are worth it, say why in the commit that has tests/counts/ratchet.toml as rewritten by
 ./homa test --record-counts=all"""
 
 
@@ -40,7 +40,7 @@ def run(context: Context, names: list[str]) -> Tally:
     directory = builds.ensure(context, "plain")
     counted: dict[str, float] = {}
     for program, figures in PROGRAMS.items():
-        document = _count(context, tally, program, directory / "tests/bench" / program)
+        document = _count(context, tally, program, directory / "tests/counts" / program)
         if document is not None:
             counted |= {name: document[key] for name, key in figures.items()}
     if tally.failed:
@@ -53,7 +53,7 @@ def run(context: Context, names: list[str]) -> Tally:
         kernel = {"HOMA_VM_KERNELS": "6.1", ratchet.RECORD: context.record_counts}
         tally.add(python_tests.pytest(context, "vm", ["ratchet"], SECONDS, "vm-counts", kernel))
         return tally
-    judge(tally, place, counted, ratchet.load(), str(directory / "tests/bench/PROGRAM"))
+    judge(tally, place, counted, ratchet.load(), str(directory / "tests/counts/PROGRAM"))
     return tally
 
 

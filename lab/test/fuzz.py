@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from lab.test import builds, fuzz_kernel, hostile, process, soak
+from lab.test import builds, fuzz_kernel, hostile, process, soak, world
 from lab.test.context import ROOT, Context, Tally
 from lab.vm import VmError
 
@@ -178,6 +178,21 @@ def main(arguments: list[str]) -> int:
         help="random worlds of whole engines on all processors, plain and under sanitizers",
     )
     parser.add_argument(
+        "--world",
+        type=float,
+        metavar="SECONDS",
+        nargs="?",
+        const=0.0,
+        help="clusters of 3 to 12 engines with the faults that a seed chooses, liars and bad"
+        " applications among them (default 600, or --hours); --seed N: this world alone",
+    )
+    parser.add_argument(
+        "--hosts", type=int, default=0, choices=range(3, 13), metavar="N", help="of --world"
+    )
+    parser.add_argument(
+        "--keep", type=Path, metavar="DIR", help="of --world: for failures (build-test/world-found)"
+    )
+    parser.add_argument(
         "--kernel",
         action="store_true",
         help="homa.ko in virtual machines with the debug kernel (built once, ten minutes)",
@@ -199,9 +214,10 @@ def main(arguments: list[str]) -> int:
         "--replay", type=Path, metavar="LOG", help="of --kernel: what this log's guest did"
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="of --hostile, --network, --kernel, --soak (default: random)"
+        "--seed", type=int, default=0, help="of --hostile, --network, --kernel, --soak, --world (default: random)"
     )
     parser.add_argument("--sanitized", action="store_true", help="only under ASan and UBSan")
+    parser.add_argument("--ipv6", action="store_true", help="of --network: all over IPv6")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--list", action="store_true", help="only name the targets")
     parser.add_argument("-v", "--verbose", action="store_true", help="show libFuzzer's output")
@@ -223,6 +239,16 @@ def main(arguments: list[str]) -> int:
             )
         if args.soak:
             return soak.main(context, asked, args.seed, args.sanitized, args.json)
+        if args.world is not None:
+            return world.main(
+                context,
+                args.world or args.seconds,
+                args.seed,
+                args.hosts,
+                args.keep,
+                args.sanitized,
+                args.json,
+            )
         if args.hostile or args.churn or args.network:
             return hostile.main(
                 context,
@@ -231,6 +257,7 @@ def main(arguments: list[str]) -> int:
                 args.network,
                 args.seed,
                 args.sanitized,
+                args.ipv6,
                 args.json,
             )
         known = targets(builds.ensure(context, "fuzz"))

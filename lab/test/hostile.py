@@ -38,7 +38,7 @@ def run(context: Context, env: dict[str, str], case: str, timeout: float, saniti
         homad = builds.program(builds.ensure(context, "asan"), "homad")
         full |= {"HOMA_HOMAD": str(homad), "HOMA_SANITIZED": "1", **builds.BUILDS["asan"].env}
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-s"]
-    command += [str(ROOT / "tests/service" / CASES[case])]
+    command += [str(ROOT / "tests/homad" / CASES[case])]
     log = context.log(case)
     status = process.run(
         command, log, cwd=ROOT, env=full, timeout=timeout, verbose=context.verbose
@@ -58,9 +58,11 @@ def main(
     network: int,
     seed: int,
     sanitized: bool,
+    ipv6: bool,
     out: Path | None,
 ) -> int:
-    """`hostile` seconds, `churn` cycles, `network` seconds; 0: not at all. The exit status."""
+    """`hostile` seconds, `churn` cycles, `network` seconds, over IPv4 or IPv6; 0: not at all. The
+    exit status."""
     if os.geteuid() != 0:
         print("homa fuzz: network namespaces need root", file=sys.stderr)
         return 1
@@ -74,7 +76,11 @@ def main(
         env = {"HOMA_CHURN_CYCLES": str(churn)}
         results["churn"] = run(context, env, "churn", 600 + 3 * churn, sanitized)
     if network:
-        env = {"HOMA_LIAR_SECONDS": str(network), "HOMA_LIAR_MEASURE": "1"}
+        env = {
+            "HOMA_LIAR_SECONDS": str(network),
+            "HOMA_LIAR_MEASURE": "1",
+            "HOMA_LIAR_FAMILY": "v6" if ipv6 else "v4",
+        }
         if seed:
             env["HOMA_LIAR_SEED"] = str(seed)
         results["network"] = run(context, env, "network", 3 * network + 600, sanitized)

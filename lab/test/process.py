@@ -12,6 +12,7 @@ import ctypes
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 # Pids of our own children: ever, and those that somebody is waiting for now.
 started: set[int] = set()
 _awaited: set[int] = set()
+# Held from the start of a child until it is awaited: meanwhile nobody buries.
+_starting = threading.Lock()
 
 
 class Stopped(BaseException):
@@ -109,18 +112,19 @@ def run(
     with log.open("ab") as out:
         out.write(f"$ {' '.join(map(str, command))}\n".encode())
         out.flush()
-        child = subprocess.Popen(
-            list(map(str, command)),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            cwd=cwd,
-            env=full,
-            start_new_session=True,
-            preexec_fn=_in_child,
-        )
-        started.add(child.pid)
-        _awaited.add(child.pid)
+        with _starting:
+            child = subprocess.Popen(
+                list(map(str, command)),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=full,
+                start_new_session=True,
+                preexec_fn=_in_child,
+            )
+            started.add(child.pid)
+            _awaited.add(child.pid)
         try:
             return _wait(child, log, timeout, verbose)
         except subprocess.TimeoutExpired:
@@ -135,10 +139,11 @@ def _bury_orphans() -> None:
     """Reap what has ended and is nobody's; what somebody waits for is left to them."""
     try:
         while True:
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if ended is None or ended.si_pid in _awaited:
-                return
-            os.waitpid(ended.si_pid, os.WNOHANG)
+            with _starting:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if ended is None or ended.si_pid in _awaited:
+                    return
+                os.waitpid(ended.si_pid, os.WNOHANG)
     except ChildProcessError:
         pass
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import sys
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from lab.test import builds, process, tap
 from lab.test.context import ROOT, Context, Tally
 
+T = TypeVar("T")
 PARALLEL = 2
 # A line of this beginning in what pytest prints is shown below the stage's counts.
 NOTE = "homa-note: "
@@ -44,10 +46,11 @@ def pytest(
     timeout: float,
     label: str = "",
     env: Mapping[str, str] | None = None,
-    files: Sequence[Path] = (),
+    files: Sequence[Path] | None = None,
+    part: bool = False,
 ) -> Tally:
     """Run tests/`folder`, or these `files` of it, against the plain build, with `env` on top;
-    `label` names the log."""
+    `label` names the log. A `part` of a stage may have no test that is wanted."""
     tally = Tally()
     label = label or folder
     tests = ROOT / "tests" / folder
@@ -58,7 +61,7 @@ def pytest(
     log = context.log(label)
     report = context.logs / f"{label}.xml"
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-ra", "-q"]
-    command += [f"--junitxml={report}", *map(str, files or [tests])]
+    command += [f"--junitxml={report}", *map(str, [tests] if files is None else files)]
     if names:
         command += ["-k", " or ".join(names)]
     full = {
@@ -79,39 +82,73 @@ def pytest(
         tally.fail(f"{label}: timed out after {timeout:.0f} s", _tail(log))
     elif status not in (0, 1, 5) or (status == 1 and not tally.failed):
         tally.fail(f"{label}: pytest ended with status {status}", _tail(log))
-    elif status == 5 and not tally.skipped:
+    elif status == 5 and not tally.skipped and not part:
         tally.fail(f"{label}: pytest found no test", _tail(log))
     return tally
 
 
-def daemon(context: Context, names: list[str], timeout: float) -> Tally:
+def homad(context: Context, names: list[str], timeout: float) -> Tally:
     """homad as it is, and what is marked for it once more with homad under ASan and UBSan; most
     of the time is waiting, so two go on at a time."""
-    api = ROOT / "tests/service/test_api.py"
-    others = [f for f in sorted(api.parent.glob("test_*.py")) if f != api]
+    api = ROOT / "tests/homad/test_api.py"
+    others = [[f for f in half if f != api] for half in halves("homad")]
     builds.ensure(context, "plain")
     sanitized = builds.program(builds.ensure(context, "asan"), "homad")
     env = {"HOMA_HOMAD": str(sanitized), "HOMA_SANITIZED": "1", **builds.BUILDS["asan"].env}
-    run = partial(pytest, context, "service", names, timeout)
-    jobs = [partial(run, "service", files=others), partial(run, "service-api", files=[api])]
+    run = partial(pytest, context, "homad", names, timeout, part=True)
+    jobs = [partial(run, f"homad-{i}", files=half) for i, half in enumerate(others)]
+    jobs.append(partial(run, "homad-api", files=[api], part=bool(names)))
     if sanitized:
-        jobs.insert(1, partial(run, "service-asan", env))
+        jobs.insert(1, partial(run, "homad-asan", env, part=bool(names)))
     tally = Tally()
+    for job, result in zip(jobs, together(jobs), strict=True):
+        for failure in result.failures:
+            failure.name += " (asan)" if "homad-asan" in job.args else ""
+        tally.add(result)
+    none_is_wrong(tally, "homad")
+    if not sanitized:
+        tally.skip("homad with sanitizers", "homad is not built")
+    return tally
+
+
+def by_two(context: Context, folder: str, names: list[str], timeout: float) -> Tally:
+    """pytest over tests/`folder`, half of its files beside the other half: much of the time is
+    waiting or one processor's."""
+    builds.ensure(context, "plain")
+    jobs = [
+        partial(pytest, context, folder, names, timeout, f"{folder}-{i}", files=half, part=True)
+        for i, half in enumerate(halves(folder))
+    ]
+    tally = Tally()
+    for result in together(jobs):
+        tally.add(result)
+    return none_is_wrong(tally, folder)
+
+
+def halves(folder: str) -> list[list[Path]]:
+    """The test files of tests/`folder` in as many parts as go on at a time, none of them empty
+    unless there is no file."""
+    files = sorted((ROOT / "tests" / folder).glob("**/test_*.py"))
+    return [files[i::PARALLEL] for i in range(max(1, min(PARALLEL, len(files))))]
+
+
+def none_is_wrong(tally: Tally, folder: str) -> Tally:
+    """The parts of a stage together must have had a test."""
+    if not (tally.passed or tally.failures or tally.skipped):
+        tally.fail(f"{folder}: pytest found no test", "")
+    return tally
+
+
+def together(jobs: Sequence[Callable[[], T]]) -> list[T]:
+    """What the jobs return, two at a time; if one raises, the others are ended."""
     with ThreadPoolExecutor(PARALLEL) as pool:
         futures = [pool.submit(job) for job in jobs]
         try:
-            results = [future.result() for future in futures]
+            return [future.result() for future in futures]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             process.kill_all()
             raise
-    for job, result in zip(jobs, results, strict=True):
-        for failure in result.failures:
-            failure.name += " (asan)" if "service-asan" in job.args else ""
-        tally.add(result)
-    if not sanitized:
-        tally.skip("service with sanitizers", "homad is not built")
-    return tally
 
 
 def _count(tally: Tally, report: Path) -> None:

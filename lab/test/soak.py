@@ -16,7 +16,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -146,11 +146,20 @@ def _keep(context: Context, finding: Finding, log: Path) -> Path:
     return kept
 
 
+Stretch = Callable[[Context, Soak, str, Path, int, float, threading.Event], None]
+
+
 def run(
-    context: Context, programs: Mapping[str, Path], seconds: float, seed: int, workers: int
+    context: Context,
+    programs: Mapping[str, Path],
+    seconds: float,
+    seed: int,
+    workers: int,
+    one: Stretch = stretch,
+    soak: Soak | None = None,
 ) -> Soak:
     """Stretches by `workers` at a time until `seconds` have gone (0: until somebody stops it)."""
-    soak = Soak()
+    soak = soak or Soak()
     stopping = threading.Event()
     place, lock = places(seed), threading.Lock()
     end = soak.begun + seconds if seconds else None
@@ -163,7 +172,7 @@ def run(
             with lock:
                 first = next(place)
             length = min(STRETCH_S, left)
-            stretch(context, soak, build, programs[build], first, length, stopping)
+            one(context, soak, build, programs[build], first, length, stopping)
 
     names = list(programs)
     with ThreadPoolExecutor(workers) as pool:
@@ -184,19 +193,26 @@ def run(
     return soak
 
 
-def main(context: Context, seconds: float, seed: int, sanitized: bool, out: Path | None) -> int:
-    """The exit status: 1 if a world failed, also after Ctrl-C."""
-    kinds = ("asan",) if sanitized else BUILDS
+def collect(context: Context, kinds: tuple[str, ...], name: str) -> dict[str, Path]:
+    """The program `name` of each build of `kinds`; none, and a message, if one has it not."""
     programs = {}
     for kind in kinds:
-        program = builds.program(builds.ensure(context, kind), PROGRAM)
+        program = builds.program(builds.ensure(context, kind), name)
         if not program:
-            print(f"homa fuzz: the build {kind} has no {PROGRAM}", file=sys.stderr)
-            return 1
+            print(f"homa fuzz: the build {kind} has no {name}", file=sys.stderr)
+            return {}
         programs[kind] = program
+    return programs
+
+
+def main(context: Context, seconds: float, seed: int, sanitized: bool, out: Path | None) -> int:
+    """The exit status: 1 if a world failed, also after Ctrl-C."""
+    programs = collect(context, ("asan",) if sanitized else BUILDS, PROGRAM)
+    if not programs:
+        return 1
     workers = max(len(os.sched_getaffinity(0)), len(programs))
     how_long = f"{seconds:,.0f} s" if seconds else "until Ctrl-C"
-    print(f"random worlds, {' and '.join(kinds)}, {workers} at a time, {how_long}")
+    print(f"random worlds, {' and '.join(programs)}, {workers} at a time, {how_long}")
     soak = run(context, programs, seconds, seed, workers)
     print(soak.line())
     for finding in soak.findings:

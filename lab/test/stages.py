@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from lab.test import builds, compiled, counts, fuzz, python_tests, vm_tests
+from lab.test import builds, cbmc, compiled, counts, explore, fuzz, python_tests, vm_tests
 from lab.test.context import Context, Tally
 
 FUZZ_SECONDS = 60
@@ -51,24 +51,24 @@ def in_builds(context: Context, names: list[str], *, suite: str, where: tuple[st
     return tally
 
 
-def namespaces(context: Context, names: list[str]) -> Tally:
+def net(context: Context, names: list[str]) -> Tally:
     if os.geteuid() != 0:
         tally = Tally()
-        tally.skip("namespaces", "network namespaces need root")
+        tally.skip("net", "network namespaces need root")
         return tally
-    return python_tests.pytest(context, "net", names, PYTEST_SECONDS)
+    return python_tests.by_two(context, "net", names, PYTEST_SECONDS)
 
 
-def daemon(context: Context, names: list[str]) -> Tally:
+def homad(context: Context, names: list[str]) -> Tally:
     if os.geteuid() != 0:
         tally = Tally()
-        tally.skip("daemon", "network namespaces need root")
+        tally.skip("homad", "network namespaces need root")
         return tally
-    return python_tests.daemon(context, names, PYTEST_SECONDS)
+    return python_tests.homad(context, names, PYTEST_SECONDS)
 
 
 def lab(context: Context, names: list[str]) -> Tally:
-    return python_tests.pytest(context, "lab", names, PYTEST_SECONDS)
+    return python_tests.by_two(context, "lab", names, PYTEST_SECONDS)
 
 
 def virtual(context: Context, names: list[str]) -> Tally:
@@ -76,15 +76,15 @@ def virtual(context: Context, names: list[str]) -> Tally:
 
 
 def dissector(context: Context, names: list[str]) -> Tally:
-    return python_tests.pytest(context, "dissector", names, PYTEST_SECONDS)
+    return python_tests.by_two(context, "dissector", names, PYTEST_SECONDS)
 
 
 def packaging(context: Context, names: list[str]) -> Tally:
-    return python_tests.pytest(context, "packaging", names, PYTEST_SECONDS)
+    return python_tests.by_two(context, "packaging", names, PYTEST_SECONDS)
 
 
-def _compiled(suite: str, what: str, *where: str, name: str = "") -> Stage:
-    return Stage(name or suite, what, partial(in_builds, suite=suite, where=where), suite)
+def _compiled(suite: str, what: str, *where: str) -> Stage:
+    return Stage(suite, what, partial(in_builds, suite=suite, where=where), suite)
 
 
 STAGES = (
@@ -92,16 +92,19 @@ STAGES = (
     Stage("purity", "the engine asks nothing of the outside", python_tests.purity),
     _compiled("unit", "one file per source; plain, ASan and UBSan", "plain", "asan"),
     _compiled("pair", "engines under virtual time; plain, ASan and UBSan", "plain", "asan"),
-    _compiled(
-        "sim", "the simulator's models; plain, ASan and UBSan", "plain", "asan", name="simulator"
-    ),
-    Stage("counts", "instructions per packet and RPC beside tests/bench/ratchet.toml", counts.run),
+    Stage("explore", "every state of two engines and two faults", explore.stage),
+    _compiled("world", "clusters with faults from a seed; plain, ASan and UBSan", "plain", "asan"),
+    _compiled("sim", "the simulator's models; plain, ASan and UBSan", "plain", "asan"),
+    Stage("counts", "instructions per packet and RPC beside tests/counts/ratchet.toml", counts.run),
     _compiled("threads", "one engine, several threads; TSan, lock order", "tsan"),
     Stage("fuzz", f"libFuzzer, {FUZZ_SECONDS} s in all", partial(fuzz.smoke, total=FUZZ_SECONDS)),
-    Stage("namespaces", "real packets between network namespaces", namespaces),
-    Stage("daemon", "homad and applications of all kinds; plain, ASan and UBSan", daemon),
+    Stage("net", "real packets between network namespaces", net),
+    Stage("homad", "homad and applications of all kinds; plain, ASan and UBSan", homad),
     Stage("vm", "homa.ko in virtual machines under several kernels", virtual),
     Stage("dissector", "Homa in Wireshark, by tshark", dissector),
     Stage("packaging", "what is installed, Debian packages, the unit", packaging),
     Stage("lab", "experiments, figures, the launcher", lab),
 )
+
+# Minutes of a solver, so only if it is asked for.
+CBMC = Stage("cbmc", "proofs about the codec, ranges, heap, wheel and pages", cbmc.run)

@@ -1,22 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """homa.ko in virtual machines: kernels are fetched and the module is built for each, two at a
-time, then pytest runs tests/vm once per kernel, two at a time as well."""
+time, then pytest runs tests/vm once per kernel, half of the files beside the other half."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
+from pathlib import Path
 
 from lab.test import builds, process, python_tests
 from lab.test.context import ROOT, Context, Tally
 from lab.vm import kernels
 from lab.vm.prepare import MISSING
 
-T = TypeVar("T")
-PARALLEL = 2
 DEBUG_BUILD_SECONDS = 2400
 
 
@@ -28,41 +24,47 @@ def run(context: Context, names: list[str], seconds: float) -> Tally:
         return tally
     builds.ensure(context, "plain")
     # What takes longest first: the debug kernel is slow, and 7.2 needs a compiler.
-    order = list(reversed(kernels.NAMES))
+    order = [*(kernels.RT if context.vm_rt else ()), *reversed(kernels.TESTED)]
+    if context.vm_kcsan:
+        order.insert(0, kernels.KCSAN)
     ready = [
         name
         for name, is_ready in zip(
-            order, _together([partial(_prepare, context, tally, n) for n in order]), strict=True
+            order,
+            python_tests.together([partial(_prepare, context, tally, n) for n in order]),
+            strict=True,
         )
         if is_ready
     ]
     # The oldest kernel also has what one kernel can show, which is most: it begins.
     ready = ready[-1:] + ready[:-1]
+    parts = [(name, i, files) for name in ready for i, files in enumerate(python_tests.halves("vm"))]
     jobs = [
-        partial(_tests, context, name, names, seconds, once=name == ready[0]) for name in ready
+        partial(_tests, context, name, names, seconds, i, files, once=name == ready[0])
+        for name, i, files in parts
     ]
-    for name, result in zip(ready, _together(jobs), strict=True):
+    under = {name: Tally() for name in ready}
+    for (name, _, _), result in zip(parts, python_tests.together(jobs), strict=True):
         for failure in result.failures:
             failure.name += f" ({name})"
-        tally.add(result)
+        under[name].add(result)
+    every = Tally()
+    for name, tests in under.items():
+        # A test that is asked for by name may be for one kernel only.
+        if not names:
+            python_tests.none_is_wrong(tests, f"vm ({name})")
+        every.add(tests)
+    if names and ready:
+        python_tests.none_is_wrong(every, "vm")
+    tally.add(every)
     return tally
-
-
-def _together(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    with ThreadPoolExecutor(PARALLEL) as pool:
-        futures = [pool.submit(job) for job in jobs]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            process.kill_all()
-            raise
 
 
 def _prepare(context: Context, tally: Tally, name: str) -> bool:
     """True if the kernel and homa.ko for it are there; else the tally has the reason."""
     log = context.log(f"vm-prepare-{name}")
-    build = ["--build"] if context.vm_debug else []
+    wanted = {kernels.DEBUG: context.vm_debug, kernels.KCSAN: context.vm_kcsan}
+    build = ["--build"] if wanted.get(name) else []
     status = process.run(
         [sys.executable, "-m", "lab.vm.prepare", name, *build],
         log,
@@ -81,13 +83,28 @@ def _prepare(context: Context, tally: Tally, name: str) -> bool:
     return status == 0
 
 
-def _tests(context: Context, name: str, names: list[str], seconds: float, *, once: bool) -> Tally:
-    """pytest under one kernel; `once`: also what needs to run under one only. Without --vm-debug
-    the debug kernel, several times as slow, has the tests that are marked for it."""
+def _tests(
+    context: Context,
+    name: str,
+    names: list[str],
+    seconds: float,
+    number: int,
+    files: list[Path],
+    *,
+    once: bool,
+) -> Tally:
+    """pytest under one kernel over a part of the files; `once`: also what needs to run under
+    one only. Without --vm-debug
+    the debug kernel, several times as slow, has the tests that are marked for it; the one with KCSAN
+    is there only if asked for, and has all."""
     env = {
         "HOMA_VM_KERNELS": name,
         "HOMA_VM_ONCE": str(int(once)),
         "HOMA_VM_DEBUG": str(int(context.vm_debug)),
+        "HOMA_VM_ENDS": str(int(context.vm_all or name not in kernels.BETWEEN)),
     }
-    slow = 4 if name == kernels.DEBUG and context.vm_debug else 1
-    return python_tests.pytest(context, "vm", names, seconds * slow, f"vm-{name}", env)
+    slow = 4 if name == kernels.KCSAN or (name == kernels.DEBUG and context.vm_debug) else 1
+    label = f"vm-{name}-{number}"
+    return python_tests.pytest(
+        context, "vm", names, seconds * slow, label, env, files=files, part=True
+    )

@@ -8,7 +8,9 @@ Missing (not available on this machine: skip, with its text as the reason).
 
     from lab.vm import Kernel, Options, build, prepare, run, Guest
 
-    kernel = prepare("6.1")             # or "6.12", "7.2", "debug" (KASAN, lockdep, kmemleak)
+    kernel = prepare("6.1")             # or "6.12", "7.2", "debug" (KASAN, lockdep, kmemleak),
+                                        # or "kcsan" (data races)
+                                        # or "6.1-rt", "6.12-rt", "7.2-rt" (PREEMPT_RT)
     module = build(kernel)              # homa.ko from this tree; warnings are errors
     result = run(kernel, SCRIPT, Options(modules=(module,), programs=(path, "tcpdump")))
     result.status, result.output        # of the script (sh), standard error included
@@ -41,7 +43,7 @@ back: `drives` are raw disk images (vda, ...) in which the guest writes (dd, tar
 
 In the debug kernel all of the above is built in; homa.ko alone is built with KCOV; `leaks` has
 kmemleak scan before power-off (slow), what it finds is in `problems`; failslab, fail_page_alloc
-are in /sys/kernel/debug. Timeouts are four times as long there, and longer on a busy machine.
+are in /sys/kernel/debug. Timeouts are four times as long there and under "kcsan", and longer on a busy machine.
 The emulator is killed when the thread that started it ends: start guests in a thread that stays.
 """
 
@@ -49,11 +51,12 @@ from __future__ import annotations
 
 from lab.vm.errors import BuildFailed, Missing, VmError
 from lab.vm.guest import Done, Guest, Options, Result, run, wire
-from lab.vm.kernels import NAMES, Kernel, prepare
+from lab.vm.kernels import NAMES, TESTED, Kernel, prepare
 from lab.vm.module import build
 
 __all__ = [
     "NAMES",
+    "TESTED",
     "BuildFailed",
     "Done",
     "Guest",

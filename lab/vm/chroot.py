@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""A small Debian in a folder for kernels that need a newer compiler than this machine has.
+"""A small Debian in a folder: for kernels that need a newer compiler than this machine has, and
+for other tools that it has none of.
 
 Commands run in it in mount and process namespaces of their own, so that nothing stays mounted
 however they end.
@@ -25,21 +26,29 @@ def prepare(release: str, series: Series) -> Path:
     return cache.entry(f"chroots/{release}", lambda into: _bootstrap(release, series, into))
 
 
+def with_packages(name: str, suite: str, packages: list[str]) -> Path:
+    """A system of that suite with those packages, kept as `name`; Missing."""
+    return cache.entry(f"chroots/{name}", lambda into: _debootstrap(suite, packages, into))
+
+
 def _bootstrap(release: str, series: Series, into: Path) -> None:
-    if os.geteuid() != 0:
-        raise Missing("the compiler for this kernel is installed with debootstrap, as root only")
-    if not shutil.which("debootstrap"):
-        raise Missing("debootstrap is not installed")
-    suite = series.suites[0]
     headers = f"linux-headers-{release}"
     source = apt.Apt(series.suites)
     compilers = [n for n in source.depends(headers, _PARTS) if n.startswith("gcc-")]
     gcc = next((re.match(r"gcc-\d+", n).group() for n in compilers), "gcc")
+    _debootstrap(series.suites[0], [gcc, *compilers, "make", "kmod", headers], into)
+
+
+def _debootstrap(suite: str, packages: list[str], into: Path) -> None:
+    if os.geteuid() != 0:
+        raise Missing("what this machine lacks is installed with debootstrap, as root only")
+    if not shutil.which("debootstrap"):
+        raise Missing("debootstrap is not installed")
     command = [
         "debootstrap",
         "--variant=minbase",
         f"--keyring={apt.KEYRING}",
-        f"--include={','.join(sorted({gcc, *compilers, 'make', 'kmod', headers}))}",
+        f"--include={','.join(sorted(set(packages)))}",
     ]
     # An older debootstrap may not know the suite; every newer suite is made like sid.
     script = Path("/usr/share/debootstrap/scripts")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The debug kernel: Debian's source of 6.1 with debug.config, kept by the hash of both.
+"""Kernels that notice mistakes: Debian's source of 6.1 with guest.config and debug.config (KASAN,
+lockdep, kmemleak) or kcsan.config (data races), kept by the hash of all.
 
-It takes six to ten minutes on two cores, so a run that has none uses one only if asked to.
+One takes six to fifteen minutes on two cores, so a run that has none uses one only if asked to.
 What remains in the cache is the image and what modules are built against, without sources.
 """
 
@@ -18,30 +19,38 @@ from pathlib import Path
 
 from lab.vm import apt, cache
 from lab.vm.errors import BuildFailed, Missing
-from lab.vm.kernels import DEBUG, SERIES, Kernel
+from lab.vm.kernels import BUILT, SERIES, Kernel
 
-CONFIG = Path(__file__).with_name("debug.config")
+_HERE = Path(__file__).parent
 _PROGRAMS = ("gcc", "make", "flex", "bison", "bc", "xz")
 _LIBRARIES = {"libelf-dev": "/usr/include/libelf.h"}
 _TIMEOUT_S = 3600
 
 
-def prepare(*, build: bool = True) -> Kernel:
-    """The debug kernel; Missing if it is not in the cache and `build` is false."""
-    config = CONFIG.read_bytes()
-    name, version = _version()
-    digest = hashlib.sha256(config + version.encode()).hexdigest()[:16]
-    folder = cache.root() / "kernels" / f"debug-{digest}"
+def config(name: str) -> str:
+    """What the kernel `name` (one of BUILT) adds to "make allnoconfig"."""
+    return (_HERE / "guest.config").read_text() + (_HERE / f"{name}.config").read_text()
+
+
+def prepare(name: str, *, build: bool = True) -> Kernel:
+    """The kernel `name`, one of BUILT; Missing if it is not in the cache and `build` is false."""
+    package, version = _version()
+    digest = hashlib.sha256((config(name) + version).encode()).hexdigest()[:16]
+    folder = cache.root() / "kernels" / f"{name}-{digest}"
     if not cache.is_complete(folder):
         if not build:
-            raise Missing("it is not built yet; ./homa test --vm-debug builds it (ten minutes)")
-        _check_tools()
-        folder = cache.entry(f"kernels/debug-{digest}", lambda into: _make(name, into))
+            raise Missing(
+                f"it is not built yet; ./homa test {BUILT[name]} builds it (six to fifteen minutes)"
+            )
+        _check_tools(name)
+        folder = cache.entry(
+            f"kernels/{name}-{digest}", lambda into: _make(name, package, into)
+        )
         _store_version(version)
     cache.confirm(folder)
     cache.sweep("kernels", folder)
     release = (folder / "include/config/kernel.release").read_text().strip()
-    return Kernel(DEBUG, release, folder / "arch/x86/boot/bzImage", folder)
+    return Kernel(name, release, folder / "arch/x86/boot/bzImage", folder)
 
 
 def _version() -> tuple[str, str]:
@@ -63,29 +72,32 @@ def _store_version(version: str) -> None:
     scratch.rename(known)
 
 
-def _check_tools() -> None:
+def _check_tools(name: str) -> None:
     absent = [p for p in _PROGRAMS if not shutil.which(p)]
     absent += [p for p, file in _LIBRARIES.items() if not Path(file).exists()]
     if absent:
-        raise Missing(f"building the debug kernel needs {', '.join(absent)}: please install")
+        raise Missing(f"building the {name} kernel needs {', '.join(absent)}: please install")
 
 
-def _make(package: str, into: Path) -> None:
-    print("homa: building the debug kernel, about ten minutes", file=sys.stderr, flush=True)
-    series = SERIES["6.1"]
-    source = apt.Apt(series.suites)
+def _make(name: str, package: str, into: Path) -> None:
+    print(f"homa: building the {name} kernel, six to fifteen minutes", file=sys.stderr, flush=True)
+    source = apt.Apt(SERIES["6.1"].suites)
     apt.unpack(source.download([package], into / "packages"), into / "source")
     (into / "packages").rmdir()
     archive = next((into / "source/usr/src").glob("linux-source-*.tar.xz"))
-    _run(["tar", "-xJf", str(archive), "--strip-components=1", "-C", str(into)], into, "unpack")
+    _run(name, "unpack", into, ["tar", "-xJf", str(archive), "--strip-components=1"])
     shutil.rmtree(into / "source")
-    _run(["make", f"KCONFIG_ALLCONFIG={CONFIG}", "allnoconfig"], into, "configure")
-    _check_config((into / ".config").read_text())
-    _run(["make", f"-j{os.cpu_count() or 2}", "bzImage", "modules"], into, "build")
+    wanted = into / ".wanted.config"
+    wanted.write_text(config(name))
+    _run(name, "configure", into, ["make", f"KCONFIG_ALLCONFIG={wanted}", "allnoconfig"])
+    lost = not_taken(config(name), (into / ".config").read_text())
+    if lost:
+        raise BuildFailed(f"{name} kernel: not taken from its configuration: {', '.join(lost)}")
+    _run(name, "build", into, ["make", f"-j{os.cpu_count() or 2}", "bzImage", "modules"])
     _prune(into)
 
 
-def _run(command: list[str], folder: Path, what: str) -> None:
+def _run(name: str, what: str, folder: Path, command: list[str]) -> None:
     log = folder / f".{what}.log"
     with log.open("wb") as out:
         done = subprocess.run(
@@ -100,16 +112,14 @@ def _run(command: list[str], folder: Path, what: str) -> None:
         )
     if done.returncode != 0:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
-        raise BuildFailed(f"debug kernel: {what} failed:\n{tail}")
+        raise BuildFailed(f"{name} kernel: {what} failed:\n{tail}")
 
 
-def _check_config(text: str) -> None:
-    """Every line of the fragment took; Kconfig drops what lacks a dependency silently."""
-    taken = set(text.splitlines())
-    wanted = re.findall(r"^(?:CONFIG_\S+=.*|# CONFIG_\w+ is not set)$", CONFIG.read_text(), re.M)
-    lost = [line for line in wanted if line not in taken]
-    if lost:
-        raise BuildFailed(f"debug kernel: not taken from debug.config: {', '.join(lost)}")
+def not_taken(wanted: str, taken: str) -> list[str]:
+    """Lines of a fragment that did not take; Kconfig drops what lacks a dependency silently."""
+    lines = re.findall(r"^(?:CONFIG_\S+=.*|# CONFIG_\w+ is not set)$", wanted, re.M)
+    have = set(taken.splitlines())
+    return [line for line in lines if line not in have]
 
 
 def _prune(folder: Path) -> None:

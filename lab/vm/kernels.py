@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Kernels to test under: Debian's newest cloud kernel of three series, and a debug build.
+"""Kernels to test under: Debian's newest cloud kernel of three series, the same series with
+PREEMPT_RT ("-rt"), and builds of our own that notice mistakes (debug) and data races (kcsan).
 
 A cloud kernel is Debian's kernel with drivers for virtual machines only, so it is small and
-boots fast under emulation. Suites move on, so packages are found by the pattern of their
-names; what is in the cache serves as long as nothing newer can be had.
+boots fast under emulation; a PREEMPT_RT kernel has all drivers. Suites move on, so packages are
+found by the pattern of their names; what is in the cache serves as long as nothing newer can be
+had.
 """
 
 from __future__ import annotations
@@ -54,13 +56,39 @@ SERIES = {
             ("linux-binary-unsigned-{}", "linux-modules-{}"),
             host_compiler=False,
         ),
+        Series(
+            "6.1-rt",
+            _BOOKWORM,
+            r"linux-image-(6\.1\.[0-9][0-9.]*-[0-9]+-rt-amd64)",
+            ("linux-image-{}",),
+        ),
+        Series(
+            "6.12-rt",
+            _BOOKWORM,
+            r"linux-image-(6\.12\.[0-9][a-z0-9.+~]*-rt-amd64)",
+            ("linux-image-{}",),
+        ),
+        Series(
+            "7.2-rt",
+            ("forky",),
+            r"linux-binary-unsigned-(7\.2\.[0-9][a-z0-9.+~]*-rt-amd64)",
+            ("linux-binary-unsigned-{}", "linux-modules-{}"),
+            host_compiler=False,
+        ),
     )
 }
 
 # The kernel under whose headers sparse knows every construct.
 SPARSE = "6.1"
-DEBUG = "debug"
-NAMES = (*SERIES, DEBUG)
+DEBUG, KCSAN = "debug", "kcsan"
+# Kernels that lab/vm/debug.py builds, each with the option of ./homa test that has it built.
+BUILT = {DEBUG: "--vm-debug", KCSAN: "--vm-kcsan"}
+# What every run of the tests takes, what it takes if it is asked to (PREEMPT_RT), and all.
+RT = tuple(name for name in SERIES if name.endswith("-rt"))
+TESTED = (*(name for name in SERIES if name not in RT), DEBUG)
+NAMES = (*TESTED, KCSAN, *RT)
+# Neither the oldest nor the newest of what is tested.
+BETWEEN = TESTED[1:-2]
 
 
 @dataclass(frozen=True)
@@ -80,22 +108,27 @@ class Kernel:
 
     @property
     def is_debug(self) -> bool:
-        """KASAN, lockdep and the like are in it; it is several times slower."""
+        """KASAN, lockdep and the like are in it."""
         return self.name == DEBUG
 
+    @property
+    def is_slow(self) -> bool:
+        """What notices mistakes makes it several times slower."""
+        return self.name in BUILT
 
-def prepare(name: str, *, build_debug: bool = True) -> Kernel:
+
+def prepare(name: str, *, build: bool = True) -> Kernel:
     """The kernel `name` (one of NAMES), fetched if it is not in the cache; Missing.
 
-    The debug kernel takes ten minutes to build: without `build_debug` it is Missing unless an
-    earlier run has built it.
+    Those of BUILT take six to fifteen minutes to build: without `build` one is Missing unless an earlier
+    run has built it.
     """
     if platform.machine() != "x86_64":
         raise Missing("virtual machines for tests are x86-64 only")
-    if name == DEBUG:
+    if name in BUILT:
         from lab.vm import debug
 
-        return debug.prepare(build=build_debug)
+        return debug.prepare(name, build=build)
     if name not in SERIES:
         raise Missing(f"no kernel '{name}'; known are {', '.join(NAMES)}")
     series = SERIES[name]
@@ -111,7 +144,8 @@ def prepare(name: str, *, build_debug: bool = True) -> Kernel:
 
 def newest_cached() -> str:
     """The newest series that needs no download, else the oldest, which builds everywhere."""
-    for series in reversed(SERIES.values()):
+    for name in reversed([n for n in SERIES if n not in RT]):
+        series = SERIES[name]
         folder = _cached(series)
         chroot = cache.root() / "chroots" / (folder.name if folder else "")
         if folder and (series.host_compiler or cache.is_complete(chroot)):
@@ -139,15 +173,22 @@ def _fetch(series: Series) -> Path:
                 raise
             return cached
     cache.confirm(folder)
-    for other in (cache.root() / "kernels").glob(f"{series.name}.*"):
+    for other in _folders(series):
         if other != folder and cache.age(other) > 7 * 86400:
             cache.remove(other)
     return folder
 
 
+def _folders(series: Series) -> list[Path]:
+    """The kernels of the series that are in the cache, complete or not."""
+    package = series.packages[0]
+    folders = (cache.root() / "kernels").glob("*")
+    return [f for f in folders if re.fullmatch(series.pattern, package.format(f.name))]
+
+
 def _cached(series: Series) -> Path | None:
     """The one that was fetched last, for a machine without network."""
-    folders = (cache.root() / "kernels").glob(f"{series.name}.*")
+    folders = _folders(series)
     return min((f for f in folders if cache.is_complete(f)), key=cache.age, default=None)
 
 

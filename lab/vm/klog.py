@@ -27,13 +27,37 @@ _HARMLESS = re.compile(
 )
 _STAMP = re.compile(r"^(?:<\d+>)?\[[\s\d.]+\](?:\[[^]]*\])?\s?")
 _CONTEXT = 60
+# A report about a data race ends with this. All that is a module in the kernel with KCSAN is ours.
+_RACE = re.compile(r"BUG: KCSAN: (.*)")
+_RACE_END = re.compile(r"Reported by Kernel Concurrency Sanitizer")
+_RACE_LINES = 150
+_OURS = re.compile(r"\w(?:\+0x[0-9a-f]+/0x[0-9a-f]+)? \[\w+\](?:$| /)")
+
+
+def races_elsewhere(lines: list[str]) -> dict[int, str]:
+    """Reports about data races in which no function of a module takes part, neither in an access
+    nor as a caller: the number of each first line, and its title."""
+    found = {}
+    for index, line in enumerate(lines):
+        title = _RACE.search(line)
+        if not title or _OURS.search(line):
+            continue
+        for said in lines[index + 1 : index + _RACE_LINES]:
+            if _OURS.search(said) or _RACE.search(said):
+                break
+            if _RACE_END.search(said):
+                found[index] = title[1].rstrip()
+                break
+    return found
 
 
 def problems(text: str, expected: str = "") -> list[str]:
-    """Lines that speak of a mistake, except those that match `expected`."""
+    """Lines that speak of a mistake, but for those that match `expected` and races elsewhere."""
     found = []
-    for line in text.splitlines():
-        if not _BAD.search(line) or _HARMLESS.search(line):
+    lines = text.splitlines()
+    elsewhere = races_elsewhere(lines)
+    for index, line in enumerate(lines):
+        if index in elsewhere or not _BAD.search(line) or _HARMLESS.search(line):
             continue
         if expected and re.search(expected, line):
             continue

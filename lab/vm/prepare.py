@@ -22,7 +22,7 @@ def main(arguments: list[str]) -> int:
     try:
         tools.qemu()
         tools.busybox()
-        kernel = kernels.prepare(name, build_debug=build)
+        kernel = kernels.prepare(name, build=build)
         built = module.build(kernel, sparse=name == kernels.SPARSE and module.has_sparse())
         cache.sweep("modules", built.parents[2])
     except Missing as error:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.histogram import Histogram
-from lab.histogram import merge as merge_histograms
+from lab.bench.histogram import Histogram
+from lab.bench.histogram import merge as merge_histograms
 from lab.sim import compare, draw
 from lab.sim.figures.base import (
     Figure,

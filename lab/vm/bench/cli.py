@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lab.errors import LabError, UsageError
 from lab.vm import NAMES, Kernel, VmError, prepare
-from lab.vm_bench import hosts
+from lab.vm.bench import hosts
 
 PARTS = ("icount", "profile", "rtt", "rate", "bulk", "w4")
 
@@ -47,7 +47,7 @@ def check(wish: Wish) -> None:
 
 def main(wish: Wish) -> dict[str, object]:
     """Measure, print, and give the document for --json."""
-    from lab.vm_bench import report_counts, report_times
+    from lab.vm.bench import report_counts, report_times
 
     shows: dict[str, Callable[[Wish, Kernel, Path | None], dict[str, object]]] = {
         "icount": report_counts.icount,

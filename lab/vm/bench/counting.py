@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.vm import Kernel, VmError, run
-from lab.vm_bench import hosts, programs, symbols
-from lab.vm_bench.hosts import Case
-from lab.vm_bench.profile import Section, sections
-from lab.vm_bench.symbols import Symbols
+from lab.vm.bench import hosts, programs, symbols
+from lab.vm.bench.hosts import Case
+from lab.vm.bench.profile import Section, sections
+from lab.vm.bench.symbols import Symbols
 
 WARMUP = 600
 COUNT = 2000

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.vm import Kernel, Options, VmError, build, initramfs
-from lab.vm_bench import programs
+from lab.vm.bench import programs
 
 MODULE = "homa/bench/homa.ko"
 SERVER = "10.1.0.2"

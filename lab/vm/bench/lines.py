@@ -13,8 +13,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from lab.vm import VmError
-from lab.vm_bench.profile import Section
-from lab.vm_bench.symbols import Symbols
+from lab.vm.bench.profile import Section
+from lab.vm.bench.symbols import Symbols
 
 
 def by_line(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 
-from lab.vm_bench.symbols import Function
+from lab.vm.bench.symbols import Function
 
 _PARTS = (
     ("TCP", r"tcp_|_tcp|inet_csk|bictcp|cubic|inet_ehash|sk_reset_timer|sk_stream|sk_forced|minmax"

@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from lab.vm_bench.parts import part_of
-from lab.vm_bench.symbols import Function, Symbols
+from lab.vm.bench.parts import part_of
+from lab.vm.bench.symbols import Function, Symbols
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lab.vm import BuildFailed, Missing, cache, tools
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ROOT / "bench" / "kernel"
 _PROGRAM = ("main.c", "tcp_udp.c", "homa.c")
 # From this QEMU on plugins copy instruction bytes out, and older plugins are refused.

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from lab.console import console, table
 from lab.errors import LabError, UsageError
 from lab.vm import Kernel
-from lab.vm_bench import counting, glue
-from lab.vm_bench.counting import Count, Counts
-from lab.vm_bench.lines import by_line
-from lab.vm_bench.profile import Row, by_part, caller_words, function_words, functions
+from lab.vm.bench import counting, glue
+from lab.vm.bench.counting import Count, Counts
+from lab.vm.bench.lines import by_line
+from lab.vm.bench.profile import Row, by_part, caller_words, function_words, functions
 
 if TYPE_CHECKING:
-    from lab.vm_bench.cli import Wish
+    from lab.vm.bench.cli import Wish
 
 RIVALS = {
     **{f"homa_{way}_{n}": f"tcp_{n}" for way in ("block", "poll") for n in (1, 16)},

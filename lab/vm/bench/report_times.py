@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from lab import machine
 from lab.console import console, table
-from lab.report import LABELS
+from lab.demo.report import LABELS
 from lab.vm import Kernel
-from lab.vm_bench import timing, w4
-from lab.vm_bench.timing import Times, spread
+from lab.vm.bench import timing, w4
+from lab.vm.bench.timing import Times, spread
 
 if TYPE_CHECKING:
-    from lab.vm_bench.cli import Wish
+    from lab.vm.bench.cli import Wish
 
 # Long messages are compared where TCP, too, sends packet by packet.
 _OFFLOADS = {"bulk": "off"}

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.vm import Kernel, VmError, run
-from lab.vm_bench import hosts
-from lab.vm_bench.hosts import Case
+from lab.vm.bench import hosts
+from lab.vm.bench.hosts import Case
 
 _SAME = ("--client-cpu", "0", "--server-cpu", "0")
 _SPLIT = ("--client-cpu", "0", "--server-cpu", "1")

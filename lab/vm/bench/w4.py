@@ -14,13 +14,14 @@ import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab import results, tcp
+from lab.bench import results
+from lab.net import tcp
 from lab.errors import LabError
 from lab.paths import homa_bench
-from lab.report import Run
-from lab.switch import buffer_bytes, port_commands, u32_commands
+from lab.demo.report import Run
+from lab.net.switch import buffer_bytes, port_commands, u32_commands
 from lab.vm import Kernel, VmError, run
-from lab.vm_bench import hosts
+from lab.vm.bench import hosts
 
 LINK_BPS = 100_000_000
 LOAD = 0.8

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""`./homa bench WHAT`: a command for each thing that is measured, with the options that it has."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Optional
+
+import typer
+
+from lab.net.rootless import enter_namespace
+from lab.output import JSON_HELP, check_output, write_json
+
+app = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+ROUNDS = typer.Option(5, help="Rounds; every configuration runs once in each.")
+SECONDS = typer.Option(1.0, help="Length of each measurement.")
+JSON = typer.Option(None, "--json", help=JSON_HELP, show_default=False)
+
+
+@app.callback()
+def bench() -> None:
+    """Homa beside TCP, in alternation: in namespaces, through homad, or in the kernel."""
+
+
+def _beside_tcp(what: str, rounds: int, seconds: float, json_file: Path | None) -> None:
+    from lab.bench import run
+
+    run.check(rounds, seconds)
+    check_output(json_file, "--json")
+    enter_namespace()
+    run.main(what, rounds, seconds, json_file)
+
+
+@app.command()
+def rtt(
+    rounds: int = ROUNDS, seconds: float = SECONDS, json_file: Optional[Path] = JSON
+) -> None:
+    """Round trip of 100 bytes, of Homa and every sensible TCP."""
+    _beside_tcp("rtt", rounds, seconds, json_file)
+
+
+@app.command()
+def rate(
+    rounds: int = ROUNDS, seconds: float = SECONDS, json_file: Optional[Path] = JSON
+) -> None:
+    """RPCs per second, 100 bytes, 64 outstanding, of Homa and every sensible TCP."""
+    _beside_tcp("rate", rounds, seconds, json_file)
+
+
+@app.command()
+def goodput(
+    rounds: int = ROUNDS, seconds: float = SECONDS, json_file: Optional[Path] = JSON
+) -> None:
+    """Payload per second of 500 KB requests, of Homa and every sensible TCP."""
+    _beside_tcp("goodput", rounds, seconds, json_file)
+
+
+@app.command()
+def service(
+    groups: str = typer.Option(
+        "", help="Which groups, e.g. rtt,rate; without it all.", show_default=False
+    ),
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    json_file: Optional[Path] = JSON,
+) -> None:
+    """Round trips, rates and goodput through homad, beside TCP and UNIX sockets."""
+    from lab.bench import service as run
+
+    chosen = run.check(groups, rounds, seconds)
+    check_output(json_file, "--json")
+    run.main(chosen, rounds, seconds, json_file)
+
+
+@app.command()
+def kernel(
+    part: str = typer.Argument(
+        "", metavar="icount|profile|rtt|rate|bulk|w4", help="What is measured."
+    ),
+    kernel_name: str = typer.Option("6.1", "--kernel", help="Which Linux."),
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    offloads: str = typer.Option(
+        "", help="Of the interfaces: default, gro or off.", show_default=False
+    ),
+    cases: str = typer.Option(
+        "", help="profile: which cases, e.g. tcp_1,homa_poll_16.", show_default=False
+    ),
+    top: int = typer.Option(30, help="profile: how many functions."),
+    module: Optional[Path] = typer.Option(
+        None, help="This homa.ko instead of a new build.", show_default=False
+    ),
+    no_module: bool = typer.Option(False, "--no-module", help="Only TCP."),
+    json_file: Optional[Path] = JSON,
+) -> None:
+    """The kernel's module beside TCP in a small virtual machine.
+
+    icount counts kernel instructions per RPC, profile says in which functions they are.
+    """
+    from lab.vm.bench import cli
+
+    wish = cli.Wish(part, kernel_name, rounds, seconds, offloads, cases, top, module, no_module)
+    cli.check(wish)
+    check_output(json_file, "--json")
+    document = cli.main(wish)
+    if json_file:
+        write_json(json_file, document)
