@@ -113,18 +113,24 @@ struct homa_sqe hostile_sqe(struct hostile *h, struct raw *r, int evil)
 	static const uint32_t lengths[] = { 1,	  100,	 1500,	 4096,
 					    5000, 70000, 300000, 1000000 };
 	uint32_t length = lengths[below(h, below(h, 10) ? 5 : 8)];
-	uint32_t room = (uint32_t)r->answer.data_bytes;
+	uint32_t begin = HOMA_SHM_SQS * HOMA_SHM_STAGE;
+	uint32_t room = (uint32_t)r->answer.data_bytes - begin;
 	struct homa_sqe sqe;
 
+	/* Behind the stages, or in that of the first ring. */
+	if (below(h, 2)) {
+		begin = 0;
+		room = HOMA_SHM_STAGE;
+	}
 	if (length > room)
 		length = room;
-	sqe = raw_sqe(r, h->ip, h->port, below(h, room - length + 1), length);
+	sqe = raw_sqe(r, h->ip, h->port, begin + below(h, room - length + 1), length);
 	if (length <= HOMA_SHM_COPY_MAX && below(h, 2))
 		sqe.flags |= HOMA_SQE_COPY;
 	while (evil-- > 0) {
 		switch (below(h, 11)) {
 		case 0:
-			sqe.op = (uint8_t)below(h, below(h, 2) ? 5 : 256);
+			sqe.op = (uint8_t)below(h, below(h, 2) ? 6 : 256);
 			break;
 		case 1:
 			sqe.flags = (uint8_t)bits(h);

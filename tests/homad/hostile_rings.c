@@ -206,11 +206,14 @@ void live_forged_replies(struct hostile *h)
 	while (going(h)) {
 		struct homa_sqe sqe = hostile_sqe(h, &r, 0);
 
-		sqe.op = below(h, 4) ? HOMA_SQE_REPLY : HOMA_SQE_ABORT;
+		static const uint8_t ops[] = { HOMA_SQE_REPLY, HOMA_SQE_REPLY,
+					       HOMA_SQE_REJECT, HOMA_SQE_ABORT };
+
+		sqe.op = ops[below(h, 4)];
 		sqe.token = (uint64_t)below(h, 2000) << 16 | below(h, 64);
 		if (below(h, 50) == 0)
 			sqe.token = bits(h);
-		if (sqe.op == HOMA_SQE_ABORT)
+		if (sqe.op != HOMA_SQE_REPLY)
 			sqe.length = below(h, 20);
 		if (!raw_push(&r, below(h, HOMA_SHM_SQS), &sqe))
 			usleep(50);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """A host on the network that knows the protocol and lies: `liar.py SEED SECONDS RATE OWN TARGET...`
 
-It sends RATE packets a second to the IPv4 addresses TARGET, in *lies* of some hundred packets: packets
+It sends RATE packets a second to the addresses TARGET, all IPv4 or all IPv6, in *lies* of some hundred packets: packets
 of every type with any field, broken ones, messages of which only a part comes, requests nobody waits
 for, replays, lies about RPCs that it has itself begun or been answered, packets in the name of another
 target, ICMP errors that quote any of these, and the same inside UDP. What it does follows from
@@ -29,7 +29,7 @@ EDGES = (0, 1, 2, 55, 56, 1400, 65535, 65536, 1 << 20, (1 << 31) - 1, 1 << 31, (
 SERVERS = (4000, 4001)
 BURST = 200
 DEFAULT_WAYS = "native udp spoofed icmp"
-MTU = 1400
+MTU = 1380  # with the headers of IPv6 and UDP it fits 1,500 bytes
 
 
 def checksum(data: bytes) -> int:
@@ -41,10 +41,23 @@ def checksum(data: bytes) -> int:
     return ~total & 0xFFFF
 
 
+def is_v6(address: str) -> bool:
+    return ":" in address
+
+
 def ip(source: str, target: str, protocol: int, payload: bytes) -> bytes:
-    """A packet; the kernel fills in its length and checksum."""
+    """A packet; the kernel fills in the length and checksum of IPv4."""
+    if is_v6(target):
+        ends = (socket.inet_pton(socket.AF_INET6, a) for a in (source, target))
+        return struct.pack(">IHBB16s16s", 6 << 28, len(payload), protocol, 64, *ends) + payload
     addresses = socket.inet_aton(source), socket.inet_aton(target)
     return struct.pack(">BBHHHBBH4s4s", 0x45, 0, 0, 0, 0, 64, protocol, 0, *addresses) + payload
+
+
+def pseudo(source: str, target: str, protocol: int, length: int) -> bytes:
+    """What checksums above IPv6 include."""
+    ends = (socket.inet_pton(socket.AF_INET6, a) for a in (source, target))
+    return struct.pack(">16s16sII", *ends, length, protocol)
 
 
 def common(kind: int, sport: int, dport: int, number: int) -> bytes:
@@ -148,17 +161,33 @@ class Liar:
         if way == "spoofed":
             source = self.chance.choice([t for t in self.targets if t != target] or [self.own])
         if way == "udp":
-            head = struct.pack(">HHHH", UDP_PORT, UDP_PORT, 8 + len(packet), 0)
-            return ip(source, target, socket.IPPROTO_UDP, head + packet)
+            size, total = 8 + len(packet), 0
+            head = struct.pack(">HHH", UDP_PORT, UDP_PORT, size)
+            if is_v6(target):
+                ends = pseudo(source, target, socket.IPPROTO_UDP, size)
+                total = checksum(ends + head + b"\0\0" + packet) or 0xFFFF
+            return ip(source, target, socket.IPPROTO_UDP, head + struct.pack(">H", total) + packet)
         if way == "icmp":
             # An error of a packet that the target is said to have sent to another.
             quoted = ip(target, self.chance.choice(self.targets), PROTOCOL, packet)
+            if is_v6(target):
+                return self.icmp6(source, target, quoted)
             quoted = quoted[: self.chance.choice((20, 24, 28, 48, 576))]
             kind, code = self.chance.choice(((3, 0), (3, 1), (3, 2), (3, 3), (3, 4), (11, 0)))
             body = struct.pack(">I", self.chance.choice((0, 68, 576, 1500))) + quoted
             total = checksum(struct.pack(">BBH", kind, code, 0) + body)
             return ip(source, target, 1, struct.pack(">BBH", kind, code, total) + body)
         return ip(source, target, PROTOCOL, packet)
+
+    def icmp6(self, source: str, target: str, quoted: bytes) -> bytes:
+        quoted = quoted[: self.chance.choice((40, 44, 48, 68, 576))]
+        errors = ((1, 0), (1, 1), (1, 3), (1, 4), (2, 0), (3, 0), (4, 0), (4, 1))
+        kind, code = self.chance.choice(errors)
+        body = struct.pack(">I", self.chance.choice((0, 68, 1280, 1500))) + quoted
+        ends = pseudo(source, target, socket.IPPROTO_ICMPV6, 4 + len(body))
+        total = checksum(ends + struct.pack(">BBH", kind, code, 0) + body)
+        head = struct.pack(">BBH", kind, code, total)
+        return ip(source, target, socket.IPPROTO_ICMPV6, head + body)
 
     def stories(self, only: str) -> Iterator[tuple[str, bytes, str]]:
         """(lie and way, packet, target) without end."""
@@ -172,8 +201,8 @@ class Liar:
                 yield f"{lie}/{way}", self.wrapped(way, packet, target), target
 
     def hear(self, packet: bytes) -> None:
-        """An answer, with its header of IP: its RPC exists."""
-        homa = packet[(packet[0] & 15) * 4 :]
+        """An answer, with its header of IPv4, as raw sockets give it: its RPC exists."""
+        homa = packet if is_v6(self.own) else packet[(packet[0] & 15) * 4 :]
         if len(homa) >= 28:
             sport, dport = struct.unpack(">HH", homa[:4])
             (number,) = struct.unpack(">Q", homa[20:28])
@@ -183,8 +212,9 @@ class Liar:
 
 def main(seed: int, seconds: float, rate: float, own: str, targets: list[str], only: str) -> None:
     liar = Liar(seed, own, targets)
-    out = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW)
-    ears = socket.socket(socket.AF_INET, socket.SOCK_RAW, PROTOCOL)
+    family = socket.AF_INET6 if is_v6(own) else socket.AF_INET
+    out = socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_RAW)
+    ears = socket.socket(family, socket.SOCK_RAW, PROTOCOL)
     done: Counter[str] = Counter()
     begun = time.monotonic()
     print("going", flush=True)

@@ -40,7 +40,7 @@ def ask(host: Host, to: Host, count: int, length: int = 100, at_once: int = 8, p
 def tool(homad: Homad, *argv: str, status: int = 0) -> subprocess.CompletedProcess[str]:
     """./homa ss, top or trace, as a user runs it but for the check of packages."""
     done = subprocess.run(
-        [sys.executable, "-m", "lab.ops", *argv, "--monitor", str(homad.monitor)],
+        [sys.executable, "-m", "tools", *argv, "--monitor", str(homad.monitor)],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert done.returncode == status, f"{argv}: status {done.returncode}: {done.stdout[-500:]}{done.stderr}"

@@ -191,6 +191,18 @@ bool raw_push(struct raw *r, unsigned int ring, const struct homa_sqe *sqe)
 	return true;
 }
 
+void raw_room(struct raw *r)
+{
+	struct homa_ctl_request request = raw_request(HOMA_CTL_SEGMENT);
+	struct homa_ctl_answer answer;
+	int fd;
+
+	request.bytes = 1 << 20;
+	if (raw_ask(r->sock, &request, &answer, &fd, 1) || answer.segment != 1)
+		raw_die("no segment: %s", answer.text);
+	close(fd);
+}
+
 struct homa_sqe raw_sqe(struct raw *r, const uint8_t ip[16], uint16_t port,
 			uint32_t offset, uint32_t length)
 {

@@ -59,6 +59,8 @@ int raw_bind(struct raw *r, uint16_t port);
 bool raw_push(struct raw *r, unsigned int ring, const struct homa_sqe *sqe);
 /** raw_kick() - whether or not homad asked for it. */
 void raw_kick(struct raw *r);
+/** raw_room() - segment 1, of 1 MiB: for what is longer than the data memory at first. */
+void raw_room(struct raw *r);
 /** raw_sqe() - a proper request of @length bytes at @offset of segment 0 to
  *  "::ffff:@ip" and @port, with the next token. */
 struct homa_sqe raw_sqe(struct raw *r, const uint8_t ip[16], uint16_t port,

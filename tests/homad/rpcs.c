@@ -34,6 +34,7 @@ static void serve(struct raw *r, uint16_t port, bool hold)
 			continue;
 		sqe.token = cqe.token;
 		sqe.length = cqe.length;
+		sqe.segment = cqe.length > HOMA_SHM_STAGE;
 		while (!raw_push(r, 0, &sqe))
 			usleep(100);
 	}
@@ -52,6 +53,7 @@ static void ask(struct raw *r, const char *ip, uint16_t port,
 		while ((!count || sent < count) && sent - done < outstanding) {
 			struct homa_sqe sqe = raw_sqe(r, to, port, 0, length);
 
+			sqe.segment = length > HOMA_SHM_STAGE;
 			if (!raw_push(r, 0, &sqe))
 				break;
 			if (!sent++) {
@@ -76,6 +78,7 @@ int main(int argc, char **argv)
 
 	if (rc)
 		raw_die("rpcs: cannot attach: %s", strerror(-rc));
+	raw_room(&r);
 	if (argc == 3)
 		serve(&r, (uint16_t)atoi(argv[2]), !strcmp(argv[1], "hold"));
 	else if (argc >= 6)

@@ -13,10 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "raw.h"
 
 enum {
-	WAIT_MS = 20000
+	WAIT_MS = 20000,
+	OWN_PORT = 4001
 };
 
 static uint8_t server_ip[16];
@@ -128,12 +130,13 @@ static void release_twice(struct raw *r)
 	}
 
 SPOILED(op_zero, sqe.op = 0)
-SPOILED(op_unknown, sqe.op = 4)
+SPOILED(op_unknown, sqe.op = HOMA_SQE_REJECT + 1)
 SPOILED(op_far, sqe.op = 255)
 SPOILED(length_zero, sqe.length = 0)
 SPOILED(length_long, sqe.length = 1000001)
 SPOILED(length_huge, sqe.length = 0xffffffff)
 SPOILED(offset_end, sqe.offset = (uint32_t)r->answer.data_bytes - 99)
+SPOILED(offset_in_a_stage_not_in_use, sqe.offset = 3 * HOMA_SHM_STAGE)
 SPOILED(offset_wraps, sqe.offset = 0xffffffff - 50)
 SPOILED(segment_none, sqe.segment = 1)
 SPOILED(segment_far, sqe.segment = 65535)
@@ -145,7 +148,15 @@ SPOILED(reply_token_range, sqe.op = HOMA_SQE_REPLY;
 	sqe.token = 1 << 16 | 0xffff)
 SPOILED(reply_length_zero, sqe.op = HOMA_SQE_REPLY; sqe.length = 0)
 SPOILED(abort_errno, sqe.op = HOMA_SQE_ABORT; sqe.length = 5000)
+SPOILED(reject_errno_zero, sqe.op = HOMA_SQE_REJECT; sqe.length = 0)
+SPOILED(reject_errno_long, sqe.op = HOMA_SQE_REJECT; sqe.length = 512)
+SPOILED(reject_token_zero, sqe.op = HOMA_SQE_REJECT; sqe.length = 1; sqe.token = 0)
+SPOILED(reject_token_range, sqe.op = HOMA_SQE_REJECT; sqe.length = 1;
+	sqe.token = 1 << 16 | 0xffff)
 /* Nobody's: possible after a client gave up. */
+SPOILED(reject_of_nobody, sqe.op = HOMA_SQE_REJECT; sqe.token = 5 << 16)
+/* A token of our own request is none of a request that came. */
+SPOILED(reject_of_own, sqe.op = HOMA_SQE_REJECT)
 SPOILED(reply_to_nobody, sqe.op = HOMA_SQE_REPLY; sqe.token = 5 << 16)
 SPOILED(abort_of_nobody, sqe.op = HOMA_SQE_ABORT; sqe.length = 0)
 
@@ -158,6 +169,179 @@ static void token_twice(struct raw *r)
 	r->q->sqe[0][0] = sqe;
 	r->q->sqe[0][1] = sqe;
 	__atomic_store_n(&sq->tail, sq->tail + 2, __ATOMIC_SEQ_CST);
+}
+
+/* The next two completions that are not FREE. */
+static void next_two(struct raw *r, struct homa_cqe *cqe)
+{
+	int i = 0;
+
+	while (i < 2) {
+		if (!raw_next(r, &cqe[i], WAIT_MS))
+			raw_die("no completion");
+		if (cqe[i].kind != HOMA_CQE_FREE)
+			i++;
+	}
+}
+
+/* The same number under two names: the second request fails, the first does not. */
+static void number_open(struct raw *r)
+{
+	struct homa_shm_ring *sq = &r->q->h.sq[0];
+	struct homa_sqe sqe = raw_sqe(r, server_ip, server_port, 0, 100000);
+	struct homa_cqe cqe[2];
+	int response;
+
+	raw_room(r);
+	sqe.segment = 1;
+	sqe.flags |= HOMA_SQE_NUMBERED;
+	r->q->sqe[0][0] = sqe;
+	sqe.token ^= 1;
+	r->q->sqe[0][1] = sqe;
+	__atomic_store_n(&sq->tail, sq->tail + 2, __ATOMIC_SEQ_CST);
+	raw_kick(r);
+	next_two(r, cqe);
+	response = cqe[1].kind == HOMA_CQE_RESPONSE;
+	if (cqe[response].kind != HOMA_CQE_RESPONSE ||
+	    cqe[response].length != 100000 ||
+	    cqe[!response].kind != HOMA_CQE_FAILED ||
+	    cqe[!response].error != EINVAL || cqe[!response].token != sqe.token)
+		raw_die("kinds %u %u, errors %u %u", cqe[0].kind, cqe[1].kind,
+			cqe[0].error, cqe[1].error);
+	raw_release(r, &cqe[response]);
+}
+
+/* A request to ourselves: with which id does it arrive? */
+static uint64_t id_there(struct raw *r, uint8_t flags, uint32_t length)
+{
+	struct homa_sqe sqe = raw_sqe(r, server_ip, OWN_PORT, 0, length);
+	struct homa_sqe reply = { .op = HOMA_SQE_REPLY, .length = 1 };
+	struct homa_cqe cqe[2];
+	uint64_t hash;
+
+	sqe.flags |= flags;
+	sqe.segment = length > HOMA_SHM_COPY_MAX;
+	push(r, &sqe);
+	do {
+		if (!raw_next(r, &cqe[0], WAIT_MS))
+			raw_die("no request");
+	} while (cqe[0].kind == HOMA_CQE_FREE);
+	raw_release(r, &cqe[0]);
+	reply.token = cqe[0].token;
+	push(r, &reply);
+	do {
+		if (!raw_next(r, &cqe[1], WAIT_MS))
+			raw_die("no response");
+	} while (cqe[1].kind == HOMA_CQE_FREE);
+	raw_release(r, &cqe[1]);
+	if (cqe[0].kind != HOMA_CQE_REQUEST || cqe[1].kind != HOMA_CQE_RESPONSE)
+		raw_die("kinds %u %u", cqe[0].kind, cqe[1].kind);
+	if (!flags) {
+		if (cqe[0].id != 2 * sqe.token + 1)
+			raw_die("id %llx of token %llx",
+				(unsigned long long)cqe[0].id,
+				(unsigned long long)sqe.token);
+		return 0;
+	}
+	/* The number is in the lower bits, and the hash in the upper ones. */
+	hash = (cqe[0].id ^ 1) - 2 * (sqe.token >> 16);
+	if (cqe[0].id != (cqe[1].id ^ 1) ||
+	    hash % ((uint64_t)2 << HOMA_SHM_NUMBER_BITS) || !hash)
+		raw_die("id %llx, %llx there", (unsigned long long)cqe[1].id,
+			(unsigned long long)cqe[0].id);
+	return hash;
+}
+
+static void ids_of_ours(struct raw *r)
+{
+	uint64_t hash;
+
+	if (raw_bind(r, OWN_PORT))
+		raw_die("cannot bind");
+	raw_room(r);
+	hash = id_there(r, HOMA_SQE_NUMBERED, 100);
+	if (hash != id_there(r, HOMA_SQE_NUMBERED, 100000))
+		raw_die("another hash of the same address");
+	id_there(r, 0, 100);
+	id_there(r, 0, 100000);
+}
+
+/* The next completion that is not FREE. */
+static struct homa_cqe next(struct raw *r)
+{
+	struct homa_cqe cqe;
+
+	do {
+		if (!raw_next(r, &cqe, WAIT_MS))
+			raw_die("no completion");
+	} while (cqe.kind == HOMA_CQE_FREE);
+	return cqe;
+}
+
+/* A request to ourselves, short or through the engine, is rejected: once. */
+static void reject_one(struct raw *r, uint32_t length)
+{
+	struct homa_sqe sqe = raw_sqe(r, server_ip, OWN_PORT, 0, length);
+	struct homa_sqe reject = { .op = HOMA_SQE_REJECT, .length = 511 };
+	struct homa_sqe reply = { .op = HOMA_SQE_REPLY, .length = 1 };
+	struct homa_cqe cqe;
+
+	sqe.segment = length > HOMA_SHM_COPY_MAX;
+	push(r, &sqe);
+	cqe = next(r);
+	if (cqe.kind != HOMA_CQE_REQUEST)
+		raw_die("kind %u", cqe.kind);
+	raw_release(r, &cqe);
+	reply.token = reject.token = cqe.token;
+	push(r, &reject);
+	push(r, &reject);
+	push(r, &reply);
+	cqe = next(r);
+	if (cqe.kind != HOMA_CQE_FAILED || cqe.error != 511 || cqe.token != sqe.token ||
+	    cqe.num_pages)
+		raw_die("kind %u, error %u", cqe.kind, cqe.error);
+}
+
+static void rejected(struct raw *r)
+{
+	if (!(r->q->h.features & HOMA_SHM_CAN_REJECT))
+		raw_die("homad does not say that it can");
+	if (raw_bind(r, OWN_PORT))
+		raw_die("cannot bind");
+	raw_room(r);
+	reject_one(r, 100);
+	reject_one(r, 100000);
+}
+
+static void alive_of_nobody(struct raw *r)
+{
+	static const uint64_t tokens[] = { 0, 5 << 16, 1 << 16 | 0xffff, ~0ull, 1 };
+	struct homa_ctl_request request = raw_request(HOMA_CTL_ALIVE);
+	struct homa_ctl_answer answer;
+	size_t i;
+
+	for (i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
+		request.bytes = tokens[i];
+		if (raw_ask(r->sock, &request, &answer, NULL, 0) || answer.error || answer.total)
+			raw_die("token %llx: error %d, %u", (unsigned long long)tokens[i],
+				answer.error, answer.total);
+	}
+}
+
+static void number_beyond(struct raw *r)
+{
+	struct homa_sqe sqe = proper(r);
+
+	sqe.flags |= HOMA_SQE_NUMBERED;
+	sqe.token = (HOMA_SHM_NUMBERS_AHEAD - 1) << 16;
+	push(r, &sqe);
+	echo(r, "the last number");
+	/* Two requests were submitted, so there are four numbers more; then eight. */
+	sqe.token = (HOMA_SHM_NUMBERS_AHEAD + 3) << 16 | 77; /* a place that echo() does not use */
+	push(r, &sqe);
+	echo(r, "the last number of three requests");
+	sqe.token = (HOMA_SHM_NUMBERS_AHEAD + 8) << 16 | 1;
+	push(r, &sqe);
 }
 
 static void no_rings(struct raw *r)
@@ -201,14 +385,20 @@ static const struct {
 	ENDS(op_unknown),	 ENDS(op_far),
 	ENDS(length_zero),	 ENDS(length_long),
 	ENDS(length_huge),	 ENDS(offset_end),
+	ENDS(offset_in_a_stage_not_in_use),
 	ENDS(offset_wraps),	 ENDS(segment_none),
 	ENDS(segment_far),	 ENDS(copy_long),
 	ENDS(token_zero),	 ENDS(token_range),
 	ENDS(token_twice),	 ENDS(reply_token_range),
 	ENDS(reply_length_zero), ENDS(abort_errno),
+	ENDS(reject_errno_zero), ENDS(reject_errno_long),
+	ENDS(reject_token_zero), ENDS(reject_token_range),
+	LIVES(reject_of_nobody), LIVES(reject_of_own),
+	LIVES(rejected),	 LIVES(alive_of_nobody),
 	LIVES(reply_to_nobody),	 LIVES(abort_of_nobody),
 	LIVES(no_rings),	 LIVES(all_rings),
-	LIVES(header_spoiled),
+	LIVES(header_spoiled),	 ENDS(number_beyond),
+	LIVES(number_open),	 LIVES(ids_of_ours),
 };
 
 static void run(size_t i)

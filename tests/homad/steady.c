@@ -10,7 +10,8 @@
  *
  * With length 0 they are mixed. Latency is that of messages up to 1000 bytes.
  * With "mend" what fails because a daemon or the server ended is sent again,
- * until it works; "mended" is printed after the first success after a failure.
+ * until it works. After SIGUSR1 "works" is printed when an RPC that began after the
+ * signal has succeeded.
  */
 #include <errno.h>
 #include <signal.h>
@@ -22,16 +23,23 @@ enum {
 	SAMPLES = 1 << 18
 };
 
-static int stop, mend, broken;
+static int stop, mend, asked;
 static unsigned int samples[SAMPLES];
 static unsigned int taken;
 static double sent_at[MOST];
 static size_t length_of[MOST];
+static int begun_after[MOST];	/* asked when the RPC of that slot began */
 
 static void on_term(int sig)
 {
 	(void)sig;
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+}
+
+static void on_usr1(int sig)
+{
+	(void)sig;
+	__atomic_store_n(&asked, 1, __ATOMIC_RELAXED);
 }
 
 static int by_value(const void *a, const void *b)
@@ -54,6 +62,7 @@ static void submit(struct homa *h, struct sockaddr_storage *server,
 		length_of[slot] = HOMA_MAX_MESSAGE;
 	api_fill(data, length_of[slot], serial);
 	sent_at[slot] = api_now();
+	begun_after[slot] = __atomic_load_n(&asked, __ATOMIC_RELAXED);
 	for (;;) {
 		int rc = homa_request(h, (struct sockaddr *)server,
 				      sizeof(*server), data, length_of[slot],
@@ -62,7 +71,6 @@ static void submit(struct homa *h, struct sockaddr_storage *server,
 		if (!rc)
 			return;
 		API_CHECK(mend && rc == -ECONNREFUSED, "%s", homa_error(h));
-		broken = 1;
 		usleep(5000);
 	}
 }
@@ -93,15 +101,14 @@ static unsigned int take(struct homa *h)
 	API_CHECK(slot < MOST && length_of[slot], "cookie %llx",
 		  (unsigned long long)msg.cookie);
 	if (msg.kind != HOMA_RESPONSE) {
-		broken = 1;
 		usleep(20000);
 		homa_release(h, &msg);
 		return slot;
 	}
 	api_verify(&msg, length_of[slot], (unsigned int)(msg.cookie >> 8));
-	if (broken) {
-		broken = 0;
-		printf("mended\n");
+	if (begun_after[slot] && __atomic_load_n(&asked, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&asked, 0, __ATOMIC_RELAXED);
+		printf("works\n");
 		fflush(stdout);
 	}
 	if (length_of[slot] <= 1000)
@@ -115,6 +122,7 @@ static unsigned int take(struct homa *h)
 int main(int argc, char **argv)
 {
 	struct sigaction action = { .sa_handler = on_term };
+	struct sigaction ask = { .sa_handler = on_usr1 };
 	double end = argc > 2 && atof(argv[2]) > 0 ? api_now() + atof(argv[2]) :
 						     1e18;
 	unsigned int outstanding = argc > 3 ? (unsigned int)atoi(argv[3]) : 8;
@@ -128,6 +136,7 @@ int main(int argc, char **argv)
 	API_CHECK(!homa_parse_address(argv[1], &server), "%s",
 		  homa_open_error());
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGUSR1, &ask, NULL);
 	API_CHECK(!homa_open(&h, NULL), "%s", homa_open_error());
 	while (serial < outstanding) {
 		submit(h, &server, serial, serial, length);

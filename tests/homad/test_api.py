@@ -105,6 +105,13 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("between", [pytest.param(way, id=way.name) for way in WAYS], indirect=True, scope="module")
+def test_ids__are_those_in_the_packets(between: tuple[Bed, Server]) -> None:
+    """A host that is no homad has them from the packets, so what holds for both holds for the packets."""
+    bed, server = between
+    bed.check_ids(server.address)
+
+
 @pytest.mark.parametrize(("between", "check"), CASES, indirect=["between"], scope="module")
 def test_api(between: tuple[Bed, Server], check: str) -> None:
     bed, server = between

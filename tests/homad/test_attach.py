@@ -59,8 +59,8 @@ def test_attach__memory_is_sealed_and_of_the_size_told(host: Host) -> None:
         for fd, size in zip(client.fds, answer.sizes, strict=False):
             assert os.fstat(fd).st_size == size
             assert fcntl.fcntl(fd, F_GET_SEALS) & SEALED == SEALED
-            # As much as is promised is there already.
-            assert os.fstat(fd).st_blocks * 512 >= size
+            # A part of it is there already; test_memory.py looks at the rest.
+            assert 128 << 10 <= os.fstat(fd).st_blocks * 512 < size
             for cut in (0, 2 * size):
                 with pytest.raises(OSError):
                     os.ftruncate(fd, cut)
@@ -142,7 +142,7 @@ def test_pools__are_exchanged_only_so_often(host: Host) -> None:
         maps = host.homad.maps()
         answers = [client.ask(POOL, size=131072).error for _ in range(20)]
         assert answers[0] == 0 and answers[-1] == -errno.EBUSY
-        assert host.homad.maps() == maps
+        eventually(lambda: host.homad.maps() == maps)
 
 
 def test_rpcs__of_a_user_are_shared_by_its_handles() -> None:

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import pytest
-from homad import Host, Settings, needs_homad, needs_root, two_hosts
+from homad import PATIENT, Host, needs_homad, needs_root, two_hosts
 from netns import eventually
 from ops_tools import ask, serving, snapshot
 
 pytestmark = [needs_homad, needs_root]
 
 LONG, SHORT = 500_000, 1000
-PATIENT: Settings = {"protocol": {"restart_guard_us": 1, "timeout_us": 10_000_000}}
 
 
 def sent_over_udp(host: Host) -> int:
@@ -19,10 +18,10 @@ def sent_over_udp(host: Host) -> int:
     return sum(thread["counters"]["bulk"] for thread in snapshot(host.homad)["threads"])
 
 
-def udp_bytes(host: Host) -> int:
-    """Bytes that the UDP port of `host` has sent."""
+def of_udp(host: Host, counter: str) -> int:
+    """A counter of the UDP port of `host`."""
     (port,) = (p for p in snapshot(host.homad)["ports"] if p["name"] == "udp")
-    return int(port["nic"]["nic_tx_bytes"])
+    return int(port["nic"][counter])
 
 
 def taken(a: Host, b: Host, before: int = 0) -> bool:
@@ -34,11 +33,13 @@ def taken(a: Host, b: Host, before: int = 0) -> bool:
 def test_long_messages__go_over_udp() -> None:
     with two_hosts(PATIENT) as (a, b), serving(b):
         eventually(lambda: taken(a, b))
-        before, bytes_before = sent_over_udp(a), udp_bytes(a)
+        before, bytes_before = sent_over_udp(a), of_udp(a, "nic_tx_bytes")
         ask(a, b, 20, LONG)
         assert sent_over_udp(a) - before == 20
-        assert udp_bytes(a) - bytes_before > 20 * LONG
-        assert udp_bytes(b) > 20 * LONG, "their responses go with them"
+        assert of_udp(a, "nic_tx_bytes") - bytes_before > 20 * LONG
+        assert of_udp(b, "nic_tx_bytes") > 20 * LONG, "their responses go with them"
+        for host in (a, b):
+            assert of_udp(host, "nic_tx_gso") > 0 and of_udp(host, "nic_rx_gro") > 0, "packets joined"
 
 
 def test_short_messages__stay_native() -> None:

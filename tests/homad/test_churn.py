@@ -89,7 +89,8 @@ def test_daemon_ends__applications_are_told_and_come_back(number: int) -> None:
         for _ in range(3):
             host.homad.stop(number)
             host.homad.start()
-            assert mending.line(60) == "mended"
+            mending.send_signal(signal.SIGUSR1)
+            assert mending.line(60) == "works"
         ended_well(mending)
         status, _, err = steady.wait(30)
         # Its next request may be refused before it hears of those that were open.
@@ -102,13 +103,14 @@ def test_daemon_ends__applications_are_told_and_come_back(number: int) -> None:
 def test_daemon_killed__others_are_not_confused() -> None:
     """The other host's RPCs fail or succeed, and go on when the daemon and its server are back, several times."""
     # A response that had begun is waited for until the timeout: nobody knows of its RPC any more.
-    with two_hosts(config=protocol("timeout_us=5000000,restart_guard_us=1")) as (a, b):
+    with two_hosts(config=protocol("timeout_us=10000000,tombstone_ms=25000,restart_guard_us=1")) as (a, b):
         server = echo_server(b, 4000)
         mending = going(a.start([STEADY, a.address(b, 4000), "0", "16", "0", "mend"]))
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
             b.homad.stop(number)
             b.homad.start()
-            assert mending.line(60) == "mended"
+            mending.send_signal(signal.SIGUSR1)
+            assert mending.line(60) == "works"
             a.run([CLIENT, "async", a.address(b, 4000)])
         ended_well(mending)
         a.homad.check()

@@ -15,7 +15,7 @@ from test_hostile import STEADY, echo_server, ended_well, going
 pytestmark = [needs_homad, needs_root, pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core")]
 
 # Two spinning daemons on a test machine's cores: RPCs are slow, they must not fail.
-SLOW = {"protocol": {"timeout_us": 60_000_000}}
+SLOW = {"protocol": {"timeout_us": 60_000_000, "tombstone_ms": 60_000}}
 
 
 @contextmanager

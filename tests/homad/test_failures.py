@@ -62,7 +62,7 @@ def test_first_contact__more_than_is_kept_for_a_neighbour() -> None:
     """What finds neither a link address nor room to wait for one goes later, and not as a retransmission,
     which a young homad ignores."""
     config: Settings = {
-        "protocol": {"restart_guard_us": 60_000_000, "timeout_us": 20_000_000},
+        "protocol": {"restart_guard_us": 60_000_000, "timeout_us": 20_000_000, "tombstone_ms": 25_000},
         "network": {"udp": False},
     }
 
@@ -82,7 +82,8 @@ def test_first_contact__more_than_is_kept_for_a_neighbour() -> None:
 def test_narrow_path__is_remembered() -> None:
     """A router's error ends the RPC that met it; the next ones fit, also when the route has been asked for anew."""
     with Net() as net:
-        a, _, b = (Host(s, Homad(s, {"network": {"udp": False}})) for s in net.routed(far_mtu=1300))
+        config: Settings = {**protocol(PATIENT), "network": {"udp": False}}
+        a, _, b = (Host(s, Homad(s, config)) for s in net.routed(far_mtu=1300))
         with finishing(a.homad, b.homad):
             a.homad.start()
             b.homad.start()

@@ -4,8 +4,7 @@ is in docs/testing.md; the way over UDP has test_bulk.py."""
 
 from __future__ import annotations
 
-import pytest
-from homad import PROGRAMS, Host, Settings, needs_homad, needs_root, one_host, two_hosts
+from homad import PATIENT, PROGRAMS, Host, Settings, needs_homad, needs_root, one_host, two_hosts
 from ops_tools import ask, serving, snapshot
 
 pytestmark = [needs_homad, needs_root]
@@ -14,7 +13,7 @@ RPCS, SHORT, LONG = 50, 100, 100_000
 # Two threads that spin on the machine's cores: slow, but nothing may time out.
 TWO_THREADS: Settings = {
     "threads": {"mode": "dedicated", "cores": [0, 1]},
-    "protocol": {"timeout_us": 60_000_000},
+    "protocol": {"timeout_us": 60_000_000, "tombstone_ms": 60_000},
 }
 
 
@@ -24,21 +23,21 @@ def count(host: Host, name: str) -> int:
 
 
 def test_direct__within_one_host_without_packets() -> None:
-    with one_host() as host, serving(host):
+    with one_host(PATIENT) as host, serving(host):
         ask(host, host, RPCS, SHORT)
         assert count(host, "direct") == RPCS
         assert count(host, "local_packets") == 0
 
 
 def test_direct__long_messages_go_by_packets() -> None:
-    with one_host() as host, serving(host):
+    with one_host(PATIENT) as host, serving(host):
         ask(host, host, RPCS, LONG)
         assert count(host, "direct") == 0
         assert count(host, "local_packets") >= RPCS
 
 
 def test_direct__not_if_switched_off() -> None:
-    with one_host({"network": {"direct": False}}) as host, serving(host):
+    with one_host({**PATIENT, "network": {"direct": False}}) as host, serving(host):
         ask(host, host, RPCS, SHORT)
         assert count(host, "direct") == 0
         assert count(host, "local_packets") >= RPCS

@@ -81,7 +81,7 @@ def test_quota__of_attachments_memory_and_segments() -> None:
         assert probe(host, "attachments", "3")[0].startswith("3 0")
         assert probe(host, "pool", str(64 << 20))[0].startswith(f"error {errno.EINVAL} ")
         count, code, *text = probe(host, "segments", str(1 << 20))[0].split()
-        assert (int(count), int(code)) == (1, errno.EDQUOT) and text
+        assert (int(count), int(code)) == (3, errno.EDQUOT) and text
         host.homad.await_resources(before)
 
 

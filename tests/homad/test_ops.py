@@ -109,7 +109,7 @@ def test_top__on_a_terminal_of_80x24() -> None:
         pid, fd = pty.fork()
         if not pid:
             env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
-            argv = [sys.executable, "-m", "lab.ops", "top", "--interval", "0.2", "--monitor", str(host.homad.monitor)]
+            argv = [sys.executable, "-m", "tools", "top", "--interval", "0.2", "--monitor", str(host.homad.monitor)]
             os.execve(sys.executable, argv, env)
         shown = b""
 

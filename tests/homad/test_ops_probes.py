@@ -54,7 +54,7 @@ class Watching:
 def test_probes__are_listed_and_documented() -> None:
     has_probes()
     assert listed() == NAMES
-    for page in ("docs/operating.md", "host/service/probes.h"):
+    for page in ("docs/operating.md", "host/homad/fast/probes.h"):
         text = (ROOT / page).read_text()
         assert all(re.search(rf"\b{name}\b", text) for name in NAMES), page
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from homad import Host, needs_homad, needs_root, one_host, two_hosts
-from lab.ops import records
+from tools import records
 from netns import ROOT, eventually
 from ops_tools import RPCS, Raw, ask, serving, snapshot, tool
 
@@ -81,7 +81,7 @@ class Tracing:
 
     def __init__(self, host: Host, *argv: str) -> None:
         self._popen = subprocess.Popen(
-            [sys.executable, "-m", "lab.ops", "trace", "--monitor", str(host.homad.monitor), *argv],
+            [sys.executable, "-m", "tools", "trace", "--monitor", str(host.homad.monitor), *argv],
             env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

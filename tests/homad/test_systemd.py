@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from homad import needs_homad, needs_root, one_host, protocol, two_hosts
+from homad import needs_homad, needs_root, one_host, two_hosts
 from netns import ROOT, eventually
 from ops_tools import ask, serving, tool
 

@@ -68,6 +68,29 @@ static inline void receive(struct homa_message *msg, int kind)
 	assert_int_equal(msg->kind, kind);
 }
 
+struct wanted {
+	const char *name;
+	u64 value;
+};
+
+static inline void match(void *arg, const char *name, const char *text, uint64_t value)
+{
+	struct wanted *w = arg;
+
+	(void)text;
+	if (!strcmp(name, w->name))
+		w->value = value;
+}
+
+/* Of homa_metrics(); ~0: there is none of that name. */
+static inline u64 counter(const char *name)
+{
+	struct wanted w = { name, ~0ull };
+
+	homa_metrics(h, match, &w);
+	return w.value;
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #endif

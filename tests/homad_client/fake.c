@@ -95,6 +95,9 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	int fds[HOMA_CTL_ATTACH_FDS];
 
 	memcpy(f->name, r->name, sizeof(f->name));
+	__atomic_store_n(&f->held, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&f->hold, __ATOMIC_SEQ_CST))
+		usleep(1000);
 	if (f->refuse || f->version) {
 		a->error = f->refuse ? f->refuse : -EPROTONOSUPPORT;
 		snprintf(a->text, sizeof(a->text), "%s", f->text ? f->text : "");
@@ -118,6 +121,8 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	f->q->h.magic = HOMA_SHM_MAGIC;
 	f->q->h.version = HOMA_SHM_VERSION;
 	f->q->h.sqs = 1;
+	memcpy(f->q->h.id_key, f->id_key, sizeof(f->id_key));
+	f->q->h.features = HOMA_SHM_CAN_REJECT & ~f->cannot;
 	a->port = 40000;
 	a->encap = 54321;
 	memcpy(a->ip, (u8[16]){ [10] = 0xff, 0xff, 127, 0, 0, 1 }, 16);
@@ -126,8 +131,32 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	a->pool_bytes = f->pool_bytes = FAKE_POOL;
 	a->max_rpcs = f->max_rpcs ? f->max_rpcs : 1000;
 	a->max_segments = f->max_segments ? f->max_segments : 4;
-	answer(f, a, fds, HOMA_CTL_ATTACH_FDS);
+	/* Before whoever gets the answer looks. */
 	__atomic_fetch_add(&f->attaches, 1, __ATOMIC_SEQ_CST);
+	answer(f, a, fds, HOMA_CTL_ATTACH_FDS);
+}
+
+/* The connection ends instead of an answer. */
+static bool hang_up(struct fake *f, u16 op)
+{
+	if (op != (f->hang_up_op ? f->hang_up_op : HOMA_CTL_SEGMENT) ||
+	    !__atomic_load_n(&f->hang_ups, __ATOMIC_SEQ_CST))
+		return false;
+	usleep(f->hang_up_us);
+	shutdown(f->conn, SHUT_RDWR);
+	__atomic_fetch_sub(&f->hang_ups, 1, __ATOMIC_SEQ_CST);
+	return true;
+}
+
+/* As an answer to a former question that nobody waited for. */
+static bool be_strange(struct fake *f, struct homa_ctl_answer *a)
+{
+	if (a->op != f->hang_up_op || !__atomic_load_n(&f->strange, __ATOMIC_SEQ_CST))
+		return false;
+	__atomic_fetch_sub(&f->strange, 1, __ATOMIC_SEQ_CST);
+	a->op = HOMA_CTL_METRICS;
+	answer(f, a, NULL, 0);
+	return true;
 }
 
 static void control(struct fake *f, const struct homa_ctl_request *r)
@@ -135,6 +164,10 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 	struct homa_ctl_answer a = { .op = r->op };
 	int fd = -1;
 
+	must(r->op < HOMA_ARRAY_SIZE(f->questions));
+	__atomic_fetch_add(&f->questions[r->op], 1, __ATOMIC_SEQ_CST);
+	if (hang_up(f, r->op) || be_strange(f, &a))
+		return;
 	switch (r->op) {
 	case HOMA_CTL_ATTACH:
 		attach(f, r, &a);
@@ -154,11 +187,25 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 				  0;
 		__atomic_fetch_add(&f->routes, 1, __ATOMIC_SEQ_CST);
 		break;
+	case HOMA_CTL_ALIVE:
+		a.total = f->alive;
+		__atomic_fetch_add(&f->alives, 1, __ATOMIC_SEQ_CST);
+		break;
 	case HOMA_CTL_SEGMENT:
+		__atomic_fetch_add(&f->segment_questions, 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&f->no_memory, __ATOMIC_SEQ_CST)) {
+			a.error = -EDQUOT;
+			break;
+		}
 		fd = memory(&f->seg[f->segs], r->bytes);
 		f->seg_bytes[f->segs] = r->bytes;
 		a.segment = f->segs++;
 		a.data_bytes = r->bytes;
+		if (__atomic_load_n(&f->lose_fds, __ATOMIC_SEQ_CST)) {
+			__atomic_fetch_sub(&f->lose_fds, 1, __ATOMIC_SEQ_CST);
+			close(fd);
+			fd = -1;
+		}
 		break;
 	case HOMA_CTL_POOL:
 		munmap(f->pool, f->pool_bytes);
@@ -172,6 +219,14 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 		break;
 	}
 	answer(f, &a, &fd, fd >= 0);
+}
+
+/* Has the application hung up? */
+static bool has_ended(int conn)
+{
+	struct pollfd p = { .fd = conn, .events = POLLRDHUP };
+
+	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP));
 }
 
 static void *serve(void *arg)
@@ -191,6 +246,8 @@ static void *serve(void *arg)
 		if (fds[1].revents) {
 			fd = accept4(f->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 			if (fd >= 0) {
+				if (f->conn >= 0 && !has_ended(f->conn))
+					__atomic_fetch_add(&f->left_open, 1, __ATOMIC_SEQ_CST);
 				close(f->conn);
 				__atomic_store_n(&f->conn, fd, __ATOMIC_SEQ_CST);
 			}

@@ -18,9 +18,21 @@
 /**
  * struct fake - a homad that does what the test says
  * @version: 0: ours. @refuse: error of ATTACH with @text.
- * @max_rpcs, @max_segments: of the next attachment.
+ * @max_rpcs, @max_segments, @id_key: of the next attachment.
+ * @no_memory: questions for a segment are refused; @segment_questions: so many came; atomic.
+ * @hang_ups: so many questions of kind @hang_up_op (0: for a segment) are answered by the end of
+ * the connection, as if homad had died and was back at once; atomic. @hang_up_us: time until then,
+ * in us.
+ * @lose_fds: so many answers for a segment come without their descriptor, as if the program had
+ * none left; atomic.
+ * @strange: so many answers to that kind name another kind, as if they were late ones; atomic.
+ * @left_open: so many connections came while the former one had not ended; atomic.
+ * @hold: an attachment is not answered as long as it is set. @held: one waits for that; atomic.
+ * @questions: so many came of each kind; atomic.
  * @unreachable: last byte of an address that has no route.
  * @routes, @binds, @attaches: questions so far; atomic. @bound: last port.
+ * @cannot: HOMA_SHM_CAN_* that the next attachment lacks.
+ * @alive: answer to whether a client waits; @alives: questions for that; atomic.
  * @echo: a thread answers every request with its own bytes.
  */
 struct fake {
@@ -28,8 +40,14 @@ struct fake {
 	int refuse;
 	const char *text;
 	u32 max_rpcs, max_segments;
+	u64 id_key[2];
 	u8 unreachable;
 	u32 routes, binds, attaches;
+	u32 cannot, alive, alives;
+	u32 no_memory, segment_questions, hang_ups, hang_up_us;
+	u32 lose_fds, strange, left_open, hold, held;
+	u16 hang_up_op;
+	u32 questions[HOMA_CTL_ALIVE + 1];
 	u16 bound;
 	char name[32];
 

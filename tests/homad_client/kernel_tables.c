@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * lib/kernel/slots.c and pages.c: names are used once, no request is answered
+ * lib/backend/kernel/slots.c and pages.c: names are used once, no request is answered
  * twice, and no piece is given back that was not out.
  */
 #include "unit.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include "knl.h"
+#include "backend_kernel.h"
 
 #define REGION (2u << 20)
 

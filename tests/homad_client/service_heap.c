@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * lib/service/heap.c: blocks never overlap, what is given back is there again as
+ * lib/backend/homad/heap.c: blocks never overlap, what is given back is there again as
  * one piece, and what was not given out cannot be given back.
  */
 #include "unit.h"

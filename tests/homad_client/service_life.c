@@ -4,6 +4,8 @@
  * out, children, and many threads.
  */
 #include "client_test.h"
+#include "homa_addr.h"
+#include "homa_hash.h"
 
 #include <poll.h>
 #include <sys/wait.h>
@@ -164,6 +166,100 @@ static void restart__a_server_serves_on(void **state)
 	homa_release(h, &msg);
 }
 
+/* ---- ids, where homad knows numbers ---- */
+
+static u64 id_of(const struct homa_sqe *sqe)
+{
+	struct homa_addr to = { .encap = sqe->encap };
+
+	assert_true(sqe->flags & HOMA_SQE_NUMBERED);
+	memcpy(to.ip, sqe->ip, sizeof(to.ip));
+	return (homa_siphash_addr(&to, f.id_key[0], f.id_key[1]) << 18) +
+	       (sqe->token >> 16 << 1);
+}
+
+static void set_key(u64 key)
+{
+	f.id_key[0] = key;
+	f.id_key[1] = ~key * 3;
+}
+
+static void ids__are_those_in_the_packets(void **state)
+{
+	struct homa_message msg;
+	struct homa_sqe first, second, other;
+	u64 a, b, elsewhere;
+
+	(void)state;
+	set_key(0x123456789);
+	open_handle();
+	a = request(data, 100, 0);
+	first = fake_next(&f);
+	b = request(data, 100000, HOMA_PRIVATE);
+	second = fake_next(&f);
+	assert_int_equal(homa_parse_address("10.1.2.4:4000", &server), 0);
+	elsewhere = request(data, 100, 0);
+	other = fake_next(&f);
+	assert_true(a == id_of(&first) && b == id_of(&second));
+	assert_true(elsewhere == id_of(&other));
+	/* One after another, but who is asked knows nothing of those to others. */
+	assert_int_equal(first.token >> 16, 1);
+	assert_int_equal(b - a, 2);
+	assert_true(elsewhere >> 18 != a >> 18);
+	fake_respond(&f, first.token, "a", 1);
+	fake_respond(&f, second.token, "b", 1);
+	assert_int_equal(homa_receive_id(h, &msg, b, 20000), 0);
+	assert_true(msg.id == b);
+	receive(&msg, HOMA_RESPONSE);
+	assert_true(msg.id == a);
+	assert_int_equal(homa_receive_id(h, &msg, b, 0), -ENOENT);
+	assert_int_equal(homa_abort(h, b, 0), -EINVAL);
+	assert_int_equal(homa_abort(h, elsewhere, 0), 0);
+	assert_int_equal(fake_next(&f).token, other.token);
+}
+
+/* Numbers begin anew with their key; what was open keeps its name until it is taken. */
+static void ids__of_a_homad_after_another(void **state)
+{
+	static const u64 keys[] = { 77, 0, 99 };
+	struct homa_message msg;
+	struct homa_sqe sqe;
+	u64 ids[3];
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		set_key(keys[i]);
+		if (!keys[i])
+			f.id_key[1] = 0;
+		if (i)
+			fake_start(&f);
+		else
+			open_handle();
+		while (__atomic_load_n(&f.attaches, __ATOMIC_SEQ_CST) <= i)
+			homa_receive(h, &msg, HOMA_RECV_REQUEST, 10);
+		ids[i] = request(data, 100, 0);
+		sqe = fake_next(&f);
+		if (keys[i]) {
+			/* That of the first one is passed over. */
+			assert_int_equal(sqe.token >> 16, i ? 2 : 1);
+			assert_true(ids[i] == id_of(&sqe));
+		} else {
+			assert_false(sqe.flags & HOMA_SQE_NUMBERED);
+			assert_true(ids[i] == sqe.token << 1);
+		}
+		if (i < 2)
+			fake_kill(&f);
+	}
+	fake_respond(&f, sqe.token, "new", 3);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(homa_receive_id(h, &msg, ids[i], 20000), 0);
+		assert_true(msg.id == ids[i]);
+		assert_int_equal(msg.cookie, 7);
+		assert_int_equal(msg.error, i < 2 ? -ECONNRESET : 0);
+	}
+}
+
 static void restart__calls_fail_clearly(void **state)
 {
 	struct homa_message msg;
@@ -195,6 +291,87 @@ static void restart__calls_fail_clearly(void **state)
 		usleep(1000);
 	assert_true(i < 1000);
 	assert_int_equal(fake_next(&f).length, 10);
+}
+
+/* homad ends, and is back at once, while a long request waits for memory to lie in. */
+static void restart__while_memory_is_asked_for(void **state)
+{
+	u32 n = 0, length = HOMA_MAX_MESSAGE;
+
+	(void)state;
+	open_handle();
+	f.hang_ups = 1;
+	while (n < 10 && f.hang_ups) {
+		assert_int_equal(try_request(length), 0);
+		n++;
+	}
+	assert_in_range(n, 2, 9);
+	assert_int_equal(f.attaches, 2);
+	/* The last one went to the homad that is there now, the others ended with the former. */
+	assert_int_equal(fake_next(&f).length, length);
+	assert_true(fake_quiet(&f));
+	while (--n) {
+		struct homa_message msg;
+
+		receive(&msg, HOMA_ERROR);
+		assert_int_equal(msg.error, -ECONNRESET);
+	}
+}
+
+/* A reply that waits for memory when homad ends has nobody to go to, which is no error. */
+static void restart__while_a_reply_asks_for_memory(void **state)
+{
+	struct homa_message msg;
+
+	(void)state;
+	open_handle();
+	assert_int_equal(homa_bind(h, 77), 0);
+	fake_request(&f, 0x10000, "q", 1);
+	receive(&msg, HOMA_REQUEST);
+	while (!homa_request(h, (struct sockaddr *)&server, sizeof(server), data, sizeof(data), 7,
+			     HOMA_NONBLOCK, NULL))
+		;
+	f.hang_ups = 1;
+	assert_int_equal(homa_reply(h, &msg, data, sizeof(data)), 0);
+	assert_int_equal(f.hang_ups, 0);
+	homa_release(h, &msg);
+	assert_int_equal(f.bound, 77);
+}
+
+static void *send_until_no_more_hang_ups(void *arg)
+{
+	(void)arg;
+	while (__atomic_load_n(&f.hang_ups, __ATOMIC_SEQ_CST)) {
+		int rc = try_request(HOMA_MAX_MESSAGE);
+
+		if (rc)
+			return (void *)homa_error(h);
+	}
+	return NULL;
+}
+
+/* Who waits for another thread's question to homad gets memory of the next homad, and memory
+ * that the next homad gave is not forgotten: the one after it has the right number. */
+static void restart__while_threads_ask_for_memory(void **state)
+{
+	pthread_t threads[3];
+	void *failed;
+	u32 i;
+
+	(void)state;
+	open_handle();
+	f.hang_up_us = 2000;
+	f.hang_ups = 40;
+	for (i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, send_until_no_more_hang_ups, NULL);
+	for (i = 0; i < 3; i++) {
+		pthread_join(threads[i], &failed);
+		if (failed)
+			fail_msg("%s", (char *)failed);
+	}
+	for (i = 0; i < 30 && f.segs < 3; i++)
+		assert_int_equal(try_request(HOMA_MAX_MESSAGE), 0);
+	assert_int_equal(f.segs, 3);
 }
 
 static void eviction__is_said(void **state)
@@ -312,7 +489,12 @@ int main(void)
 		T(submit__kicks_who_sleeps),
 		T(fd__readable_if_a_message_is_there),
 		T(restart__a_server_serves_on),
+		T(ids__are_those_in_the_packets),
+		T(ids__of_a_homad_after_another),
 		T(restart__calls_fail_clearly),
+		T(restart__while_memory_is_asked_for),
+		T(restart__while_a_reply_asks_for_memory),
+		T(restart__while_threads_ask_for_memory),
 		T(eviction__is_said),
 		T(shutdown__ends_calls),
 		T(fork__child_holds_nothing),

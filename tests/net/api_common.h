@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define API_ORDER 0xEE
@@ -27,6 +28,11 @@ enum api_what {
 	API_WORK,	/* compute (not sleep) for @value ms, then echo */
 	API_LENGTH,	/* answer with @value bytes, pattern of seed @seed */
 	API_EXIT,	/* end at once, without a word */
+	API_ID,		/* answer with the id that the request has at the server */
+	API_REJECT,	/* homa_reject() with @value, homa_discard() if that is 0 */
+	API_KEEP,	/* do not answer before API_ASK or API_DROP */
+	API_ASK,	/* answer '1' if the client of what was kept still waits, else '0' */
+	API_DROP,	/* discard what was kept, and echo */
 };
 
 struct api_order {
@@ -93,6 +99,17 @@ static inline void api_verify(const struct homa_message *msg, size_t length,
 	API_CHECK(at == length, "pieces have %zu bytes of %zu", at, length);
 }
 
+/* The same in one piece; @buf has room for it. */
+static inline void api_verify_view(const struct homa_message *msg, void *buf,
+				   unsigned int seed)
+{
+	const unsigned char *view = homa_view(msg, buf, msg->length);
+	size_t last = msg->length - 1;
+
+	API_CHECK(view && view[0] == api_byte(seed, 0) && view[last] == api_byte(seed, last),
+		  "%zu bytes are not the same in one piece", msg->length);
+}
+
 static inline double api_now(void)
 {
 	struct timespec ts;
@@ -108,6 +125,27 @@ static inline void api_compute(double seconds)
 
 	while (api_now() < end)
 		;
+}
+
+/*
+ * How often a thread of ours went to sleep, so how often one was woken. A thread
+ * that yields or is preempted because other programs run is not counted.
+ */
+static inline long api_sleeps(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_nvcsw;
+}
+
+/* Processor time of all our threads, in ms. */
+static inline long api_processor_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	return (long)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
 struct api_counter {

@@ -6,6 +6,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <stddef.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "api_common.h"
 
@@ -85,6 +87,43 @@ static void opening(void)
 	setenv("HOMA_VIA", "smoke", 1);
 	bad_open((struct homa_options){ .via = "auto" }, -EINVAL, "'smoke'");
 	unsetenv("HOMA_VIA");
+}
+
+/* A program of another version: what it does not have is not looked at. */
+static void versions(void)
+{
+	struct {
+		struct homa_options known;
+		char more[64];
+	} newer = { .known = { .via = "udp", .address = "127.0.0.1" } };
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t older = offsetof(struct homa_options, interface);
+	struct homa_options first = { .size = older, .via = "udp" };
+	char *mem = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct homa *one;
+
+	API_CHECK(homa_version() == HOMA_VERSION, "%x", homa_version());
+	API_CHECK(mem != MAP_FAILED && !mprotect(mem + page, page, PROT_NONE), "no memory");
+	memcpy(mem + page - older, &first, older);
+	API_CHECK(!homa_open(&one, (struct homa_options *)(void *)(mem + page - older)), "%s",
+		  homa_open_error());
+	API_CHECK(!strcmp(homa_via(one), "udp"), "%s", homa_via(one));
+	homa_close(one);
+	munmap(mem, 2 * page);
+
+	newer.known.size = sizeof(newer);
+	API_CHECK(!homa_open(&one, &newer.known), "%s", homa_open_error());
+	homa_close(one);
+	newer.more[63] = 1;
+	expect(homa_open(&one, &newer.known), -E2BIG, homa_open_error(), "newer", "homa_open");
+	newer.known.size = sizeof(newer.known);
+	API_CHECK(!homa_open(&one, &newer.known), "%s", homa_open_error());
+	homa_close(one);
+	newer.known.size = 4;
+	bad_open(newer.known, -EINVAL, "size");
+	newer.known.size = (size_t)-1;
+	bad_open(newer.known, -EINVAL, "size");
 }
 
 static void addresses(void)
@@ -197,6 +236,20 @@ static void the_rest(void)
 }
 
 /* Open RPCs are limited; failed ones count until they are received. */
+static void rejecting(void)
+{
+	struct homa_message msg = { .kind = HOMA_RESPONSE };
+
+	expect(homa_reject(h, NULL, EIO), -EINVAL, homa_error(h), "not a request", "reject");
+	expect(homa_reject(h, &msg, EIO), -EINVAL, homa_error(h), "not a request", "reject");
+	expect(homa_discard(h, &msg), -EINVAL, homa_error(h), "not a request", "discard");
+	expect(homa_alive(h, &msg), -EINVAL, homa_error(h), "not a request", "alive");
+	expect(homa_alive(NULL, &msg), -EINVAL, homa_open_error(), "no handle", "alive");
+	/* One of another handle is none of this. */
+	msg.kind = HOMA_REQUEST;
+	expect(homa_reject(h, &msg, EIO), -EINVAL, homa_error(h), "not a request", "reject");
+}
+
 static void too_many(void)
 {
 	struct homa_options o = { .via = "udp", .address = "127.0.0.1",
@@ -251,10 +304,12 @@ int main(void)
 	unsetenv("HOMA_INTERFACE");
 	unsetenv("HOMA_ADDRESS");
 	opening();
+	versions();
 	addresses();
 	API_CHECK(!homa_open(&h, &udp), "%s", homa_open_error());
 	sending();
 	the_rest();
+	rejecting();
 	port_taken();
 	wrong_family();
 	too_many();

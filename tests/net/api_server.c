@@ -37,7 +37,7 @@ static void reply_length(const struct homa_message *msg,
 /* Requests that this thread answers late. */
 #define LATE 64
 static _Thread_local struct {
-	struct homa_message msg;
+	struct homa_ticket ticket;
 	double since;
 } late[LATE];
 static _Thread_local int lates;
@@ -45,9 +45,51 @@ static _Thread_local int lates;
 static void answer_late(double age)
 {
 	while (lates && api_now() - late[0].since >= age) {
-		API_CHECK(!homa_reply(h, &late[0].msg, "late", 4), "%s", homa_error(h));
+		API_CHECK(!homa_ticket_reply(h, &late[0].ticket, "late", 4), "%s",
+			  homa_error(h));
 		memmove(late, late + 1, sizeof(late[0]) * (size_t)--lates);
 	}
+}
+
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct homa_ticket kept;
+static int has_kept;
+
+/* A request that is rejected is over. What comes later is a mistake, unless the client
+ * has heard of it and nothing is left that could be answered. */
+static void reject(const struct homa_message *msg, int error)
+{
+	int rc = error ? homa_reject(h, msg, error) : homa_discard(h, msg);
+
+	API_CHECK(!rc, "%s", homa_error(h));
+	rc = homa_reject(h, msg, EIO);
+	API_CHECK(!rc || rc == -EINVAL, "rejected twice: %d", rc);
+	rc = homa_reply(h, msg, "x", 1);
+	API_CHECK(!rc || rc == -EINVAL, "rejected and answered: %d", rc);
+	API_CHECK(homa_alive(h, msg) == 0, "rejected, and somebody waits");
+}
+
+static void keep(const struct homa_message *msg)
+{
+	API_CHECK(homa_alive(h, msg) == 1, "nobody waits: %s", homa_error(h));
+	pthread_mutex_lock(&kept_lock);
+	API_CHECK(!homa_ticket_get(msg, &kept), "%s", homa_open_error());
+	has_kept = 1;
+	pthread_mutex_unlock(&kept_lock);
+}
+
+static void about_kept(const struct homa_message *msg, enum api_what what)
+{
+	int rc = 0;
+
+	/* Another thread may not have kept it yet, though it came before this one. */
+	pthread_mutex_lock(&kept_lock);
+	if (has_kept)
+		rc = what == API_ASK ? homa_ticket_alive(h, &kept) :
+			       homa_ticket_reject(h, &kept, EIO);
+	pthread_mutex_unlock(&kept_lock);
+	API_CHECK(rc >= 0, "%s", homa_error(h));
+	API_CHECK(!homa_reply(h, msg, rc ? "1" : "0", 1), "%s", homa_error(h));
 }
 
 static void serve(struct homa_message *msg)
@@ -61,11 +103,26 @@ static void serve(struct homa_message *msg)
 	switch (order.what) {
 	case API_IGNORE:
 		API_CHECK(lates < LATE, "too many");
-		late[lates].msg = *msg;
+		API_CHECK(!homa_ticket_get(msg, &late[lates].ticket), "%s",
+			  homa_open_error());
 		late[lates++].since = api_now();
 		break;
 	case API_EXIT:
 		_exit(3);
+	case API_ID:
+		API_CHECK(!homa_reply(h, msg, &msg->id, sizeof(msg->id)), "%s",
+			  homa_error(h));
+		break;
+	case API_REJECT:
+		reject(msg, (int)order.value);
+		break;
+	case API_KEEP:
+		keep(msg);
+		break;
+	case API_ASK:
+	case API_DROP:
+		about_kept(msg, order.what);
+		break;
 	case API_LENGTH:
 		reply_length(msg, &order);
 		break;

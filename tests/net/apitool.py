@@ -42,6 +42,11 @@ CHECKS = [
     "poll",
     "fork",
     "idle",
+    "reject",
+    "discard_many",
+    "alive",
+    "batch",
+    "nonblock",
 ]
 
 
@@ -107,6 +112,12 @@ class Bed:
     def start(self, check: str, address: str, *words: str) -> Process:
         argv = self._side(0, str(CLIENT), check, address, *words)
         return self.a.start(argv) if self.a else Process(argv)
+
+    def check_ids(self, address: str) -> None:
+        """Client and server know each RPC by the same id, but for the last bit."""
+        argv = self._side(0, str(PROGRAMS / "api_ids"), address)
+        status, out, err = (self.a.start(argv) if self.a else Process(argv)).wait(90)
+        assert status == 0 and out == "ok\n", err or status
 
     def check(self, check: str, address: str, *words: str, timeout: float = 90) -> None:
         """Run one check of api_client; an AssertionError with its sentence if it fails."""

@@ -186,7 +186,7 @@ class Net:
 
     def __enter__(self) -> Net:
         self._guardian = subprocess.Popen(
-            [sys.executable, "-m", "lab.guardian", self.prefix],
+            [sys.executable, "-m", "lab.net.guardian", self.prefix],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             start_new_session=True,

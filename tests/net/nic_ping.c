@@ -146,16 +146,11 @@ static void print_stats(struct nic *nic)
 	struct nic_stats s;
 
 	nic_stats(nic, &s);
-	printf("{\"event\": \"stats\", \"rx_packets\": %llu, \"tx_packets\": %llu, \"rx_dropped\": %llu, \"rx_malformed\": %llu, \"tx_full\": %llu, \"tx_no_neighbour\": %llu, \"tx_errors\": %llu, \"icmp_errors\": %llu, \"syscalls\": %llu}\n",
-	       (unsigned long long)s.rx_packets,
-	       (unsigned long long)s.tx_packets,
-	       (unsigned long long)s.rx_dropped,
-	       (unsigned long long)s.rx_malformed,
-	       (unsigned long long)s.tx_full,
-	       (unsigned long long)s.tx_no_neighbour,
-	       (unsigned long long)s.tx_errors,
-	       (unsigned long long)s.icmp_errors,
-	       (unsigned long long)s.syscalls);
+	printf("{\"event\": \"stats\"");
+#define X(name, text) printf(", \"" #name "\": %llu", (unsigned long long)s.name);
+	NIC_STATS(X)
+#undef X
+	printf("}\n");
 	fflush(stdout);
 }
 

@@ -13,7 +13,7 @@ from typing import Any
 from netns import ROOT, Namespace, Process, eventually, run
 
 BUILD = Path(os.environ.get("HOMA_BUILD") or ROOT / "build").resolve()
-PROGRAM = BUILD / "nic" / "nic_ping"
+PROGRAM = BUILD / "tests" / "net" / "nic_ping"
 
 Event = dict[str, Any]
 

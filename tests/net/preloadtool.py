@@ -15,7 +15,7 @@ PORT = 4000
 # What does not depend on how a packet goes.
 LOCAL_CHECKS = ["information", "ready_ones", "polls", "epoll_level", "dups", "signals", "handlers"]
 PATH_CHECKS = [
-    "sizes", "async", "private_rpc", "aborts", "shuts", "failures", "nonblocking",
+    "sizes", "ids", "async", "private_rpc", "aborts", "shuts", "failures", "nonblocking",
     "epoll_edge", "forks", "threads", "storm", "slices", "exhaust", "exhaust_copied",
     "late_region", "many", "unmap",
 ]  # fmt: skip

@@ -30,6 +30,11 @@ def test_loopback__rootless(loopback: tuple[Bed, Server], check: str) -> None:
     bed.check(check, server.address)
 
 
+def test_loopback__ids(loopback: tuple[Bed, Server]) -> None:
+    bed, server = loopback
+    bed.check_ids(server.address)
+
+
 @pytest.fixture(scope="module", params=["afxdp-v4", "afxdp-v6", "udp-v4", "udp-v6"])
 def between(request: pytest.FixtureRequest) -> Iterator[tuple[Bed, Server]]:
     via, family = request.param.split("-")

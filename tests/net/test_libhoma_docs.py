@@ -21,7 +21,7 @@ def declared() -> set[str]:
 
 
 def test_exported__what_is_declared() -> None:
-    text = (ROOT / "lib" / "libhoma.map").read_text()
+    text = (ROOT / "lib" / "core" / "libhoma.map").read_text()
     assert set(re.findall(r"\b(homa_\w+);", text)) == declared()
 
 
@@ -37,6 +37,14 @@ def test_manual__refers_to_pages_that_exist() -> None:
     for page in PAGES:
         for name in re.findall(r"^\.Xr (homa_\w+) 3", page.read_text(), flags=re.MULTILINE):
             assert name in names, f"{page.name} refers to {name}(3)"
+
+
+def test_version__is_that_of_the_build() -> None:
+    text = (ROOT / "include" / "homa" / "libhoma.h").read_text()
+    parts = [re.search(rf"#define HOMA_VERSION_{part} (\d+)", text) for part in ("MAJOR", "MINOR", "PATCH")]
+    build = re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text())
+    assert build and all(parts)
+    assert ".".join(part[1] for part in parts if part) == build[1]
 
 
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")

@@ -86,6 +86,7 @@ def test_packet__bytes_arrive_unchanged(pair, tool: Tool, family: str, size: int
 
 def test_packet__carries_its_priority(pair, tool: Tool, family: str) -> None:
     a, b = pair
+    assert icmp_echo(a, getattr(b, family))  # so that they know each other: no packet waits
     server = tool.start(b, "--count", "8", "--seconds", "10", "dump")
     for prio in range(8):
         tool.run(a, "--prio", str(prio), "--seconds", "0.01", "send", getattr(b, family))
@@ -101,7 +102,7 @@ def test_packet__header_on_the_wire(pair, tool: Tool, family: str) -> None:
     capture = b.start(["tcpdump", "-nni", "eth0", "-c", "1", "-U", "-x", "--immediate-mode", words])
     while "listening" not in (capture.stderr.line(10) or "listening"):
         pass
-    tool.run(a, "--prio", "5", "--seconds", "0.01", "--size", "10", "send", getattr(b, family))
+    tool.run(a, "--prio", "5", "--seconds", "0.5", "--size", "10", "send", getattr(b, family))
     _, out, _ = capture.wait(timeout=10)
     dump = [line.split(":", 1)[1].replace(" ", "") for line in out.splitlines() if line.strip().startswith("0x")]
     ip = bytes.fromhex("".join(dump))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from test_bench import BUILD, SCHEMA, problems
 
-PROGRAM = BUILD / "host" / "sim" / "homa-sim"
+PROGRAM = BUILD / "sim" / "homa-sim"
 SHORT = ["--warmup", "100us", "--measure", "500us", "--drain", "2ms", "--topology", "one-switch", "--hosts", "12"]
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")

@@ -55,6 +55,7 @@ enum {
 	ECHO = 'E',
 	IGNORE = 'I', /* never responds */
 	LATE = 'L',   /* responds after 100 ms, then goes on */
+	TELL = 'T',   /* puts its id of the RPC behind the first byte */
 };
 
 union address {

@@ -19,7 +19,7 @@ void sock_call(struct sock *s, size_t size, unsigned int seed);
 	X(failures) X(nonblocking) X(polls) X(epoll_level) X(epoll_edge) X(dups) \
 	X(forks) X(threads) X(slices) X(exhaust) X(exhaust_copied) X(late_region) \
 	X(many) X(signals) X(handlers) X(full) X(storm) X(unmap) X(restart) \
-	X(refused) X(roles) X(ready_ones)
+	X(refused) X(roles) X(ready_ones) X(ids)
 
 #define X(name) void check_##name(void);
 CHECKS(X)

@@ -19,6 +19,17 @@ static int region(int fd, void *start, size_t length)
 			  sizeof(args));
 }
 
+/* A region has 2,000,000 bytes and a page of 64 KiB for each CPU that runs. */
+static void least_region(unsigned char *mem)
+{
+	size_t least = 2000000 + 65536 * (size_t)sysconf(_SC_NPROCESSORS_ONLN);
+	struct sock s = open_bare(family, 0);
+
+	FAILS(region(s.fd, mem, least - 1), EINVAL);
+	CHECK(!region(s.fd, mem, least), "%zu bytes", least);
+	close_sock(&s);
+}
+
 static void regions(void)
 {
 	struct sock s = open_bare(family, 0);
@@ -33,6 +44,7 @@ static void regions(void)
 	      "before");
 	FAILS(region(s.fd, mem + 100, REGION), EINVAL);
 	FAILS(region(s.fd, mem, 65536), EINVAL);
+	least_region(mem);
 	FAILS(region(s.fd, NULL, REGION), EFAULT);
 	munmap(mem + REGION, REGION);
 	FAILS(region(s.fd, mem, 2 * REGION), EFAULT);

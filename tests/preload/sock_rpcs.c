@@ -36,6 +36,32 @@ void check_async(void)
 	close_sock(&s);
 }
 
+/* The server's is ours with the last bit changed, and ours is that of sendmsg(). */
+void check_ids(void)
+{
+	static const size_t all[] = { 9, 1000, 5000, 70000, 500000 };
+	struct sock s = open_sock(family, 0);
+	unsigned int i;
+
+	for (i = 0; i < 4 * sizeof(all) / sizeof(*all); i++) {
+		size_t size = all[i % (sizeof(all) / sizeof(*all))];
+		struct iovec iov[HOMA_MAX_BPAGES];
+		uint64_t id, seen;
+
+		memset(buf, 0, size);
+		buf[0] = TELL;
+		id = request(&s, &server, buf, size, 0,
+			     i % 2 ? HOMA_SENDMSG_PRIVATE : 0);
+		CHECK(receive(&s, i % 2 ? id : 0, 0) == (ssize_t)size, "size");
+		CHECK(s.args.id == id, "another RPC");
+		pieces(&s, size, iov);
+		memcpy(&seen, (unsigned char *)iov[0].iov_base + 1, sizeof(seen));
+		CHECK(seen == (id ^ 1), "%zu bytes: %llx here, %llx there", size,
+		      (unsigned long long)id, (unsigned long long)seen);
+	}
+	close_sock(&s);
+}
+
 void check_private_rpc(void)
 {
 	struct sock s = open_sock(family, 0);

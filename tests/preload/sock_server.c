@@ -48,6 +48,10 @@ static void serve(struct sock *s, ssize_t size)
 	case LATE:
 		usleep(100000);
 		break;
+	case TELL:
+		memcpy((unsigned char *)iov[0].iov_base + 1, &s->args.id,
+		       sizeof(s->args.id));
+		break;
 	}
 	respond(s, &s->args, &s->from, iov, n);
 }
