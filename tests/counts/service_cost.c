@@ -24,7 +24,7 @@
 #include "json.h"
 #include "log.h"
 #include "nic_memory.h"
-#include "service.h"
+#include "fast.h"
 
 #define MESSAGE 100u
 #define SERVER_PORT 4000
@@ -152,6 +152,7 @@ static void attach(struct program *p, struct homad *d, u16 port)
 	u32 i;
 
 	app->id = port;
+	app->id_key[0] = 1 + port;
 	app->queues = must_alloc(sizeof(*app->queues));
 	app->pool = must_alloc(POOL_BYTES);
 	app->pool_bytes = POOL_BYTES;
@@ -180,7 +181,7 @@ static void request(struct program *p)
 {
 	struct homa_sqe sqe = {
 		.op = HOMA_SQE_REQUEST,
-		.flags = HOMA_SQE_COPY,
+		.flags = HOMA_SQE_COPY | HOMA_SQE_NUMBERED,
 		.port = SERVER_PORT,
 		.length = MESSAGE,
 	};

@@ -5,4 +5,4 @@ import sys
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS / folder) for folder in ("dissector", "net", "fuzz", "service")]
+sys.path[:0] = [str(TESTS / folder) for folder in ("dissector", "net", "fuzz", "homad")]

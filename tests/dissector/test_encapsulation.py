@@ -160,8 +160,9 @@ def test_extension__bits_and_limit(tmp_path: Path) -> None:
         data(104, 9, ext=2),
         data(106, 9, ext=0xFC),
     ]
-    names = ["homa.data.ext.incast", "homa.data.ext.congested", "homa.data.resp_limit_kib"]
+    bits = [f"homa.data.ext.{name}" for name in ("incast", "congested", "reject")]
+    names = [*bits, "homa.data.resp_limit_kib"]
     rows = fields(write(tmp_path / "c.pcap", [ip(p) for p in packets]), names)
-    said = [[int(r[n][0] in ("1", "True")) for n in names[:2]] for r in rows]
-    assert said == [[0, 0], [1, 0], [0, 1], [0, 0]]
-    assert [r[names[2]] for r in rows] == [["0"], ["2"], ["0"], ["0"]]
+    said = [[int(r[n][0] in ("1", "True")) for n in bits] for r in rows]
+    assert said == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert [r[names[3]] for r in rows] == [["0"], ["2"], ["0"], ["0"]]

@@ -12,7 +12,7 @@ from ops_tools import RPCS, ask, serving
 from shark import ROOT, experts, fields, needs_tshark
 
 pytestmark = [needs_homad, needs_root, needs_tshark,
-              pytest.mark.skipif(not RPCS.exists(), reason="tests/service is not built")]  # fmt: skip
+              pytest.mark.skipif(not RPCS.exists(), reason="tests/homad is not built")]  # fmt: skip
 
 
 def test_trace__every_rpc_of_a_client_is_followed(tmp_path: Path) -> None:

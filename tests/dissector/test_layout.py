@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The layout in homa.lua is that of engine/wire/homa_wire.h."""
+"""The layout in homa.lua is that of engine/wire/homa/homa_wire.h."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from shark import ROOT, SCRIPT
 
 GENERATE = ROOT / "dissector/generate.py"
-HEADER = ROOT / "engine/wire/homa_wire.h"
+HEADER = ROOT / "engine/wire/homa/homa_wire.h"
 
 
 def generate(*words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,7 @@ from netns import Net, eventually
 from shark import ROOT, experts, fields, needs_tshark
 
 BUILD = Path(os.environ.get("HOMA_BUILD") or ROOT / "build").resolve()
-SIM = BUILD / "host/sim/homa-sim"
+SIM = BUILD / "sim/homa-sim"
 SERVER, CLIENT = BUILD / "examples/echo-server", BUILD / "examples/echo-client"
 
 pytestmark = needs_tshark

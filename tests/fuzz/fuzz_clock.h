@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* Instead of host/user_common/homa_clock.h: time passes as the input says. */
+/* Instead of host/common/homa_clock.h: time passes as the input says. */
 #ifndef HOMA_CLOCK_H
 #define HOMA_CLOCK_H
 

@@ -9,7 +9,7 @@
 
 #include "fuzz_clock.h"
 #include "nic.h"
-#include "service.h"
+#include "fast.h"
 
 #define MUST(cond)                        \
 	do {                              \

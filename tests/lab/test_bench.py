@@ -6,9 +6,10 @@ import pytest
 from conftest import needs_bench, needs_root
 from test_results import canned, summary
 
-from lab import bench, bench_configs, targets
-from lab.bench import Series
-from lab.bench_configs import METRICS, Config
+from lab.bench import configs as bench_configs, run as bench
+from lab.targets import goals as targets
+from lab.bench.run import Series
+from lab.bench.configs import METRICS, Config
 from lab.console import WIDTH, console
 from lab.errors import LabError
 

@@ -1,16 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 import io
 import json
+import time
 
 import pytest
 from conftest import needs_bench, needs_root
 from test_results import canned, summary
 
-from lab import bench_service, homad, machine, service_cases, targets
-from lab.bench_service import Series
+from lab import machine
+from lab.bench import light, results, service as bench_service, service_cases
+from lab.net import homad
+from lab.targets import goals as targets
+from lab.bench.service import Series
 from lab.errors import LabError, UsageError
-from lab.net import Lab
-from lab.service_cases import GROUPS, RATIOS
+from lab.net.hosts import Lab
+from lab.bench.service_cases import GROUPS, RATIOS
 
 ALL = {group.key for group in GROUPS}
 BY_KEY = {group.key: group for group in GROUPS}
@@ -168,3 +172,73 @@ def test_homads__one_that_died_does_not_leave_the_others_running(
         raise LabError("no RPC was completed")
     with pytest.raises(LabError, match="no RPC"), homad.homads(("b",)):
         raise LabError("no RPC was completed")
+
+
+def test_light__as_long_as_it_takes_to_have_enough_samples() -> None:
+    assert light.window(2.0, 10_000) == 2.0
+    assert light.window(0.1, 1_000) * 1_000 >= 1.1 * light.SAMPLES
+    data = {**canned(), "deciles": [], "latency_ns": summary([5000] * light.SAMPLES)}
+    data["rpcs"]["failed"] = 0
+    data["generator"] = {"limited": False, "lag_ns": {"p50": 2000}, "from_send_ns": {"p50": 3000}}
+    found = light.latencies(results.parse_load(data))
+    assert found["median"] == pytest.approx(5, rel=1e-3)
+    assert (found["late"], found["sent"], found["samples"]) == (2, 3, light.SAMPLES)
+    data["latency_ns"] = summary([5000] * (light.SAMPLES - 1))
+    with pytest.raises(LabError, match="too few"):
+        light.latencies(results.parse_load(data))
+
+
+def test_light__weighs_all_processes_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = [homad.Effort(1.0, 0.5, 10, 100), homad.Effort(3.0, 0.6, 2010, 300)]
+    weighed = []
+    monkeypatch.setattr(light, "effort", lambda *pids: weighed.append(pids) or moments.pop(0))
+    scales = light.Scales(-1.0, -1.0, [7])
+    scales.started([8, 9])
+    with pytest.raises(LabError, match="weighed"):
+        scales.values(1000)
+    for _ in range(3):
+        scales.tick()
+    assert weighed == [(7, 8, 9)] * 2
+    found = scales.values(1000)
+    assert found["cpu"] == pytest.approx(5) and found["sleeps"] == pytest.approx(1)
+    assert found["switches"] == pytest.approx(0.1) and 0 <= found["machine"]
+
+
+def test_light__nobody_looks_before_or_after_the_window() -> None:
+    later = light.Scales(time.monotonic() + 60, time.monotonic() + 70, [1])
+    later.tick()
+    with pytest.raises(LabError):
+        later.values(1)
+
+
+def test_light__without_perf_there_is_no_count() -> None:
+    assert light.Counter(0.0, []).values(1000) == {}
+
+
+@needs_bench
+@needs_root
+def test_light__tcp_is_measured_and_weighed() -> None:
+    with Lab() as lab:
+        runner = bench_service.Runner(lab.pair("s", 11, offloads=True), 0.1)
+        values = runner.run(one("tcp_light10000", []).case, BY_KEY["light10000"])
+    for name in ("median", "cpu", "samples"):
+        assert values[name] > 0
+
+
+def test_ring__only_what_came_back_counts() -> None:
+    document = {"rps": 2e4, "latency_ns": {"p50": 30_000, "p99": 90_000}}
+    assert light.ring_values(document, {"median", "p99"}) == {"median": 30.0, "p99": 90.0}
+    assert light.ring_values(document, {"rate"}) == {"rate": 2e4}
+    for nothing in (None, {**document, "rps": 0}):
+        with pytest.raises(LabError, match="come back"):
+            light.ring_values(nothing, {"rate"})
+
+
+@needs_bench
+@needs_root
+def test_ring__messages_go_round() -> None:
+    with Lab() as lab:
+        runner = bench_service.Runner(lab.pair("s", 11, offloads=True), 0.1)
+        for key, group in (("ring_rtt", "rtt"), ("ring_rate", "rate")):
+            values = runner.run(one(key, []).case, BY_KEY[group])
+            assert values and all(value > 0 for value in values.values()), key

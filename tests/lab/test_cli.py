@@ -20,9 +20,10 @@ WRONG = [
     (["demo", "--plot", "x.txt"], ".png"),
     (["demo", "--plot", "no-such-folder/x.png"], "no-such-folder"),
     (["demo", "--json", "no-such-folder/x.json"], "no-such-folder"),
+    (["demo", "--via", "kernel"], "program, service"),
     (["demo", "--loda", "0.5"], "./homa demo --help"),
     (["bench"], "./homa bench --help"),
-    (["bench", "speed"], "rtt, rate, goodput or service"),
+    (["bench", "speed"], "./homa bench --help"),
     (["bench", "rtt", "--rounds", "0"], "1 to 1000"),
     (["bench", "rtt", "--seconds", "-1"], "0.05 to 600"),
     (["targets", "nonsense"], "--list"),
@@ -43,7 +44,7 @@ def test_wrong(cli, argv: list[str], remedy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", [["--help"], ["demo", "--help"], ["bench", "--help"], ["targets", "--help"]]
+    "argv", [["--help"], ["demo", "--help"], ["bench", "--help"], ["bench", "kernel", "--help"], ["targets", "--help"]]
 )
 def test_help(cli, argv: list[str]) -> None:
     status, out, err = cli(*argv)

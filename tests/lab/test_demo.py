@@ -14,7 +14,7 @@ import pytest
 from conftest import ROOT, needs_bench, needs_root
 from test_net import wait_until
 
-from lab import guardian
+from lab.net import guardian
 from lab.paths import homa_bench, known_transports
 
 pytestmark = [needs_bench, needs_root]
@@ -128,6 +128,22 @@ def test_demo__homa_beside_tcp(homa: None, tmp_path: Path) -> None:
     assert "/Homa" in text
 
 
+def test_demo__homa_through_homad(homa: None, tmp_path: Path) -> None:
+    process = start(tmp_path, "--transports", "homa,tcp-pool", "--via", "service", *LIGHT)
+    text = process.communicate()[0]
+    assert process.returncode == 0, text
+    document = check(tmp_path, text, runs=4)
+    assert {run["via"] for run in document["runs"] if run["transport"] == "homa"} == {"service"}
+    assert "homad on each host" in text
+
+
+def test_demo__homad_needs_hosts(tmp_path: Path) -> None:
+    process = start(tmp_path, "--via", "service", HOMA_LAB_MODE="loopback")
+    text = process.communicate()[0]
+    assert process.returncode == 1
+    assert "--via service needs hosts of their own" in text
+
+
 @pytest.fixture
 def public_folder() -> Iterator[Path]:
     """A folder that everybody may write to; pytest's own are private."""
@@ -139,7 +155,7 @@ def public_folder() -> Iterator[Path]:
 def test_demo__without_root(homa: None, public_folder: Path) -> None:
     """As user nobody, in a user namespace where that is allowed, else on loopback."""
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    files = [str(path) for path in (ROOT / "lab" / "demo.py", homa_bench())]
+    files = [str(path) for path in (ROOT / "lab" / "demo" / "run.py", homa_bench())]
     if subprocess.run([*nobody, "cat", *files], capture_output=True, check=False).returncode:
         pytest.skip("others may not read this tree")
     argv = [

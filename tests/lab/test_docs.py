@@ -32,7 +32,7 @@ def test_protocol__lists_no_setting_that_is_gone() -> None:
 
 def test_metrics_port__is_the_same_everywhere() -> None:
     """What homad's message proposes is what each page and example file says."""
-    said = re.search(r"such as 127\.0\.0\.1:(\d+)", (ROOT / "host/service/http.c").read_text())
+    said = re.search(r"such as 127\.0\.0\.1:(\d+)", (ROOT / "host/homad/observe/http.c").read_text())
     assert said
     pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs/man").iterdir()]
     pages += [*(ROOT / "packaging").rglob("*.toml")]
@@ -47,7 +47,7 @@ def test_metrics_port__is_the_same_everywhere() -> None:
     assert {port for _, port in named} == {said.group(1)}, named
 
 
-CODE = ("engine", "host", "lib", "nic")
+CODE = ("engine", "host", "lib", "nic", "sim")
 
 
 def _sources() -> dict[Path, str]:
@@ -85,7 +85,7 @@ def test_pages__links_lead_somewhere() -> None:
 def test_pages__programs_are_built_under_the_names_they_give() -> None:
     """What a page tells to run from build/ is there after ./homa build (README once said echo_server)."""
     build = Path(os.environ.get("HOMA_BUILD") or ROOT / "build")
-    if not (build / "host/service/homad").exists():
+    if not (build / "host/homad/homad").exists():
         pytest.skip(f"nothing is built in {build}")
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
         for name in re.findall(r"\bbuild/((?:bench|examples|host|tests)/[\w/.-]*\w)", page.read_text()):

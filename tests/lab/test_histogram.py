@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from lab.histogram import Histogram, bucket_top, merge
+from lab.bench.histogram import Histogram, bucket_top, merge
 
 
 def record(values: list[int]) -> Histogram:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("demo", "bench", "sim", "ss", "top", "trace", "targets", "build", "test", "fuzz", "clean")
+COMMANDS = ("demo", "bench", "sim", "ss", "top", "trace", "targets", "build", "test", "fuzz", "mutants", "clean")
 
 
 def homa(
@@ -47,7 +47,7 @@ def test_unknown_command__one_line_and_status_2(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("build", "--nope"), ("clean", "now"), ("test", "--nope"), ("fuzz", "--nope")]
+    "arguments", [("build", "--nope"), ("clean", "now"), ("test", "--nope"), ("fuzz", "--nope"), ("mutants", "--nope")]
 )
 def test_unknown_argument__status_2(arguments: tuple[str, ...]) -> None:
     done = homa(*arguments)
@@ -55,7 +55,7 @@ def test_unknown_argument__status_2(arguments: tuple[str, ...]) -> None:
     assert arguments[1] in done.stderr
 
 
-@pytest.mark.parametrize("command", ["test", "fuzz", "build", "clean"])
+@pytest.mark.parametrize("command", ["test", "fuzz", "mutants", "build", "clean"])
 def test_command_help__needs_no_build(command: str, tmp_path: Path) -> None:
     done = homa(command, "--help", HOMA_BUILD=str(tmp_path / "build"))
     assert done.returncode == 0 and "usage" in done.stdout.lower()

@@ -11,15 +11,15 @@ from collections.abc import Callable
 import pytest
 from conftest import ROOT, needs_root
 
-from lab import guardian, net
+from lab.net import guardian, hosts as net
 from lab.errors import LabError
 from lab.test.process import runs
 
 # Makes a network with a busy process in it, says so, and waits to be ended.
 OWNER = """
 import subprocess, sys, time
-from lab.net import Lab
-from lab.switch import build_switch
+from lab.net.hosts import Lab
+from lab.net.switch import build_switch
 with Lab() as lab:
     switch = build_switch(lab, 2, 10**7)
     child = subprocess.Popen(switch.hosts[0].command(["sleep", "1000"]), start_new_session=True)

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab.ops.cli import main
-from lab.ops.connection import Connection
+from tools.cli import main
+from tools.connection import Connection
 from ops_fake import homad, line, snapshot
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -150,7 +150,7 @@ def test_top__terminal_goes_away(tmp_path: Path) -> None:
     keyboard, terminal = os.openpty()
     with homad(tmp_path / "m.sock", {"snapshot": [line(snapshot("after"))]}) as path:
         top = subprocess.Popen(
-            [sys.executable, "-m", "lab.ops", "top", "--interval", "0.1", "--monitor", path],
+            [sys.executable, "-m", "tools", "top", "--interval", "0.1", "--monitor", path],
             stdin=terminal, stdout=terminal, stderr=subprocess.PIPE, text=True, cwd=ROOT,
             start_new_session=True, env=os.environ | {"TERM": "xterm"},
         )  # fmt: skip
@@ -220,7 +220,7 @@ def test_trace__a_full_disk_leaves_whole_packets(tmp_path: Path) -> None:
     script = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20));"
-        "from lab.ops.cli import main; sys.exit(main(sys.argv[1:]))"
+        "from tools.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     with homad(tmp_path / "m", fake) as monitor:
         done = subprocess.run(

@@ -14,15 +14,15 @@ from pathlib import Path
 
 import pytest
 from lab.errors import LabError
-from lab.ops import kernel, kernel_trace, netlink, rates, screen
-from lab.ops.cli import main
-from lab.ops.filters import Filter
-from lab.ops.records import DELIVER, END, RX, SUBMIT, TX, Record, packet
+from tools import kernel, kernel_trace, netlink, rates, screen
+from tools.cli import main
+from tools.filters import Filter
+from tools.records import DELIVER, END, RX, SUBMIT, TX, Record, packet
 from ops_fake import homad, line, snapshot
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests/data/ops/kernel"
-DIAG = (ROOT / "host/kernel/homa_diag.h").read_text()
+DIAG = (ROOT / "host/kernel/observe/homa_diag.h").read_text()
 COMMANDS = {netlink.SOCKS: "socks", netlink.RPCS: "rpcs", netlink.PEERS: "peers", netlink.DEVS: "devs"}
 
 
@@ -55,8 +55,8 @@ def module(monkeypatch: pytest.MonkeyPatch) -> None:
 
             super().__init__(dump, read, whose)
 
-    monkeypatch.setattr("lab.ops.cli.KernelSource", Fake)
-    monkeypatch.setattr("lab.ops.cli.loaded", lambda: True)
+    monkeypatch.setattr("tools.cli.KernelSource", Fake)
+    monkeypatch.setattr("tools.cli.loaded", lambda: True)
 
 
 def tool(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
@@ -203,8 +203,8 @@ def test_choice__homad_first_then_the_kernel(
 
 
 def test_choice__neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("lab.ops.cli.loaded", lambda: False)
-    monkeypatch.setattr("lab.ops.kernel.loaded", lambda: False)
+    monkeypatch.setattr("tools.cli.loaded", lambda: False)
+    monkeypatch.setattr("tools.kernel.loaded", lambda: False)
     monkeypatch.setenv("HOMA_MONITOR", str(tmp_path / "none"))
     status, _, err = tool(capsys, "top", "--once")
     assert status == 1 and "no homad answers" in err and err.count("\n") == 1
@@ -256,7 +256,7 @@ def test_trace__whole_life_of_an_rpc() -> None:
 def test_trace__a_short_response_ends_when_it_is_taken() -> None:
     where = "peer=::ffff:10.0.0.2 peer_port=4000 port=41915"
     lines = [
-        f"  a-7 [0] b.s1. 1.1: homa_rpc_begin: id=44 port=41915 peer=::ffff:10.0.0.2 peer_port=4000 length=9 cookie=1",
+        "  a-7 [0] b.s1. 1.1: homa_rpc_begin: id=44 port=41915 peer=::ffff:10.0.0.2 peer_port=4000 length=9 cookie=1",
         f"  b-8 [0] b.s1. 1.2: homa_rx: id=44 DATA {where} len=66 verdict=message offset=0 fresh=10 whole=1 prio=6 ifindex=2 netns=1",
         "  b-8 [0] b.s1. 1.3: homa_rpc_end: id=44",
         "  a-7 [0] ..... 1.4: homa_rpc_take: id=44 response length=10 error=0 cookie=1",

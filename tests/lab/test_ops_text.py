@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""lab/ops/text.py, rates.py, screen.py: numbers that fit, rates that are right, a picture of 80x24."""
+"""tools/text.py, rates.py, screen.py: numbers that fit, rates that are right, a picture of 80x24."""
 
 from __future__ import annotations
 
 import copy
 
 import pytest
-from lab.ops import rates, screen, text
+from tools import rates, screen, text
 from ops_fake import snapshot
 
 NUMBERS = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""lab/ops: traces that are complete whenever they end, and timelines made of records."""
+"""tools: traces that are complete whenever they end, and timelines made of records."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from lab.errors import LabError
-from lab.ops import records
-from lab.ops.capture import Capture
-from lab.ops.files import TraceFile
-from lab.ops.lines import Lines
-from lab.ops.perfetto import TAIL, Timelines
+from tools import records
+from tools.capture import Capture
+from tools.files import TraceFile
+from tools.lines import Lines
+from tools.perfetto import TAIL, Timelines
 
 V4 = bytes(10) + b"\xff\xff"
 ROOT = Path(__file__).resolve().parents[2]
@@ -116,7 +116,7 @@ def test_capture__nonsense_is_refused(tmp_path: Path) -> None:
 FULL = """
 import resource, signal, sys
 from lab.errors import LabError
-from lab.ops.files import TraceFile
+from tools.files import TraceFile
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import ratchet
+from lab.targets import ratchet
 from lab.errors import UsageError
 from lab.test import counts
 from lab.test.context import Tally

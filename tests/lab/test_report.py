@@ -7,9 +7,9 @@ import pytest
 
 from lab.console import WIDTH, console
 from lab.errors import LabError
-from lab.plot import draw
-from lab.report import Report, Run, SizeRow, from_json
-from lab.tables import decile_table, run_table
+from lab.demo.plot import draw
+from lab.demo.report import Report, Run, SizeRow, from_json
+from lab.demo.tables import decile_table, run_table
 
 EDGES = [53, 315, 376, 502, 561, 662, 960, 6387, 49408, 120373, 1000000]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from conftest import needs_bench
 
-from lab import results
+from lab.bench import results
 from lab.errors import LabError
 from lab.paths import homa_bench
-from lab.runner import Job, run_jobs
+from lab.net.runner import Job, run_jobs
 
 
 def summary(values: list[int]) -> dict:

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from lab.errors import LabError
-from lab.runner import Job, Standstill, last_words, measure_again, run_jobs
+from lab.net.runner import Job, Standstill, last_words, measure_again, run_jobs
 
 WRITE = "import sys, json; json.dump({'n': int(sys.argv[2])}, open(sys.argv[1], 'w'))"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import saved, scoreboard
+from lab.targets import saved, scoreboard
 from lab.errors import LabError
 from lab.machine import Machine
-from lab.targets import Outcome, Target, Value
+from lab.targets.goals import Outcome, Target, Value
 
 NOW = Machine("cpu", 2, "6.1", 4096, True, 0.5, "2026-11-22T10:00:00+00:00")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import targets
+from lab.targets import goals as targets
 from lab.errors import UsageError
 from lab.sim import compare, draw, figures
 from lab.sim.figures import limits, slowdown

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from soaks import stretches
 
 from lab.test import soak
 from lab.test.context import Context
@@ -51,12 +52,27 @@ def test_places__are_new_each_time_and_can_be_had_again() -> None:
     assert min(first) > 1000000
 
 
+def test_main__says_what_it_does(
+    context: Context,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The whole command, as ./homa fuzz --soak --seconds 1 runs it."""
+    program = fake(tmp_path, ":")
+    monkeypatch.setattr(soak, "collect", lambda *_: {"plain": program, "asan": program})
+    assert soak.main(context, 1, 3, False, None) == 0
+    said = capsys.readouterr().out
+    assert "random worlds, plain and asan, " in said
+    assert said.splitlines()[-1].startswith("worlds: ")
+
+
 def test_run__counts_and_goes_on_after_a_failure(context: Context, tmp_path: Path) -> None:
     program = fake(tmp_path, 'echo "PAIR_SEED=$((PAIR_SOAK_FIRST + 7)) at 0.3 s: broken"; exit 1')
-    done = soak.run(context, {"plain": program}, 0.5, 3, 1)
+    done = soak.run(context, {"plain": program}, 0, 3, 1, stretches(3))
     (finding,) = done.findings
     assert finding.seed == finding.first + 7
-    assert done.worlds["plain"] % 40 == 7 and done.worlds["plain"] >= 47
+    assert done.worlds["plain"] == 7 + 40 + 40
     assert done.as_json()["findings"] == 1
     kept = Path(finding.file).read_text()
     assert "broken" in kept and finding.again in kept
@@ -65,14 +81,15 @@ def test_run__counts_and_goes_on_after_a_failure(context: Context, tmp_path: Pat
 
 
 def test_run__a_crash_names_its_stretch(context: Context, tmp_path: Path) -> None:
-    done = soak.run(context, {"asan": fake(tmp_path, "kill -11 $$")}, 0.5, 3, 1)
+    program = fake(tmp_path, "kill -11 $$")
+    done = soak.run(context, {"asan": program}, 0, 3, 1, stretches(1))
     (finding,) = done.findings
     assert (finding.seed, finding.status) == (None, -11)
     assert f"PAIR_SOAK_FIRST={finding.first}" in finding.again and "ASAN" in finding.again
 
 
 def test_run__good_worlds_leave_nothing(context: Context, tmp_path: Path) -> None:
-    done = soak.run(context, {"plain": fake(tmp_path, ":")}, 0.3, 0, 2)
+    done = soak.run(context, {"plain": fake(tmp_path, ":")}, 0, 0, 2, stretches(2))
     assert done.findings == [] and done.worlds["plain"] >= 40
     assert not list(context.logs.iterdir())
 

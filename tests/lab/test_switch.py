@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from conftest import needs_root
 
-from lab import switch
-from lab.net import Lab, run
-from lab.runner import Job, run_jobs
+from lab.net import switch
+from lab.net.hosts import Lab, run
+from lab.net.runner import Job, run_jobs
 
 
 def test_buffer__grows_with_the_rate_and_has_a_floor() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from lab import targets
+from lab.targets import goals as targets
 from lab.errors import LabError, UsageError
 
 ROW = {

@@ -207,13 +207,35 @@ def test_orphans__are_buried(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
+SIDE_BY_SIDE = """\
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from lab.test import process
+process.prepare()
+def one(i):
+    return process.run(["sh", "-c", "exit 10"], Path({logs!r}) / str(i), cwd=Path("/"), timeout=600)
+with ThreadPoolExecutor(2) as pool:
+    statuses = list(pool.map(one, range(300)))
+sys.exit(0 if statuses == [10] * 300 else 1)
+"""
+
+
+def test_status__of_programs_that_run_side_by_side(tmp_path: Path) -> None:
+    """Who buries orphans takes no child from another thread that has just started it."""
+    root = str(Path(runner.__file__).resolve().parents[2])
+    script = SIDE_BY_SIDE.format(root=root, logs=str(tmp_path))
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
 @pytest.mark.parametrize(
     ("paths", "wanted"),
     [
         ([], []),
-        (["host/kernel/rx.c"], ["build", "purity", "vm"]),
+        (["host/kernel/rx.c"], ["build", "purity", "vm", "packaging"]),
         (["dissector/homa.lua", "README.md"], ["build", "purity", "dissector", "lab"]),
-        (["tests/pair/check.c", "lab/vm/guest.py"], ["build", "purity", "pair", "simulator", "vm", "lab"]),
+        (["tests/pair/check.c", "lab/vm/guest.py"], ["build", "purity", "pair", "world", "sim", "vm", "lab"]),
         (["host/kernel/rx.c", "meson.build"], [s.name for s in STAGES]),
     ],
 )
@@ -234,3 +256,38 @@ def test_needed__every_folder_with_code_is_known() -> None:
 def test_needed__unknown_commit(capsys: pytest.CaptureFixture[str]) -> None:
     assert runner.main(["--needed", "no-such-commit"]) == 2
     assert "no-such-commit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("files", [1, 2, 5])
+def test_by_two__runs_every_file_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
+) -> None:
+    """Half of a folder's files beside the other half; each half has a log of its own."""
+    folder = tmp_path / "tests/some"
+    folder.mkdir(parents=True)
+    for i in range(files):
+        (folder / f"test_{i}.py").write_text(f"def test_{i}(): assert {i} != 0\n")
+    monkeypatch.setenv("HOMA_BUILD", str(tmp_path / "build"))
+    monkeypatch.setattr(python_tests, "ROOT", tmp_path)
+    monkeypatch.setattr(python_tests.builds, "ensure", lambda _context, _name: tmp_path)
+    context = Context(False, [])
+    tally = python_tests.by_two(context, "some", [], 600)
+    assert (tally.passed, tally.failed) == (files - 1, 1)
+    assert tally.failures[0].name.endswith("test_0.test_0")
+    assert len(list(context.logs.glob("some-*.xml"))) == min(files, 2)
+
+
+@pytest.mark.parametrize(("name", "result"), [("test_1", (1, 0)), ("test_9", (0, 1))])
+def test_by_two__a_test_by_name_is_in_one_half(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, result: tuple[int, int]
+) -> None:
+    """The half without it is no failure; that neither half has it, is one."""
+    folder = tmp_path / "tests/some"
+    folder.mkdir(parents=True)
+    for i in range(3):
+        (folder / f"test_{i}.py").write_text(f"def test_{i}(): pass\n")
+    monkeypatch.setenv("HOMA_BUILD", str(tmp_path / "build"))
+    monkeypatch.setattr(python_tests, "ROOT", tmp_path)
+    monkeypatch.setattr(python_tests.builds, "ensure", lambda _context, _name: tmp_path)
+    tally = python_tests.by_two(Context(False, []), "some", [name], 600)
+    assert (tally.passed, tally.failed) == result

@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from lab.vm import apt, cache, cli, guest, initramfs, klog, local, module
+from lab.test import vm_tests
+from lab.test.context import Context, Tally
+from lab.vm import apt, cache, cli, debug, guest, initramfs, klog, local, module
 from lab.vm.errors import BuildFailed, Missing, VmError
-from lab.vm.kernels import NAMES, SERIES, Kernel, prepare
+from lab.vm.kernels import BUILT, NAMES, SERIES, Kernel, newest_cached, prepare
 
 KERNEL = Kernel("6.1", "6.1.0", Path("/boot/vmlinuz"), Path("/headers"))
 
@@ -126,6 +128,90 @@ def test_log__healthy_and_expected() -> None:
     assert klog.report(line) and not klog.report(line, "wanted")
 
 
+RACE = """\
+[    9.8] BUG: KCSAN: data-race in {one} / {two}
+[    9.8]
+[    9.8] read to 0xffffffffa0002380 of 4 bytes by task 56 on cpu 0:
+[    9.8]  {one}
+[    9.8]  kthread+0x166/0x190
+[    9.8]
+[    9.8] write to 0xffffffffa0002380 of 4 bytes by task 57 on cpu 1:
+[    9.8]  {two}
+[    9.8]  {caller}
+[    9.8]
+[    9.8] value changed: 0x00000530 -> 0x00000316
+[    9.8]
+[    9.8] Reported by Kernel Concurrency Sanitizer on:
+[    9.8] CPU: 1 PID: 57 Comm: rpc Tainted: G           O       6.1.192-homa-kcsan #1
+[    9.8] ==================================================================
+"""
+
+
+@pytest.mark.parametrize("ours", ["one", "two", "caller"])
+def test_log__data_race_is_ours_if_we_take_part(ours: str) -> None:
+    """Also between two of others with the same title."""
+    frames = {"one": "skb_a+0x13/0x52", "two": "skb_b+0x28/0x52", "caller": "f+0x1/0x2"}
+    other = RACE.format(**frames)
+    frames[ours] += " [homa]"
+    text = HEALTHY + other + RACE.format(**frames) + other
+    assert len(klog.problems(text)) == 1
+    assert frames["one"] in klog.report(text)
+    titles = klog.races_elsewhere(text.splitlines()).values()
+    assert list(titles) == ["data-race in skb_a+0x13/0x52 / skb_b+0x28/0x52"] * 2
+
+
+def test_log__data_race_of_others_hides_no_other_mistake() -> None:
+    other = RACE.format(one="a+0x1/0x2", two="b+0x1/0x2", caller="f+0x1/0x2")
+    assert klog.problems(HEALTHY + other) == []
+    lines = other.splitlines()
+    lines.insert(4, "[    9.8] BUG: kernel NULL pointer dereference, address: 0000000000000008")
+    assert len(klog.problems("\n".join(lines))) == 1
+    # One that breaks off, since the guest went down, may be ours.
+    assert len(klog.problems("\n".join(other.splitlines()[:4]))) == 1
+
+
+# ---- kernels that are built here ----
+
+
+@pytest.mark.parametrize("name", BUILT)
+def test_config__of_a_kernel_that_is_built(name: str) -> None:
+    wanted = debug.config(name)
+    assert "CONFIG_VETH=y" in wanted and f'-homa-{name}"' in wanted
+    assert ("CONFIG_KASAN=y" in wanted) != ("CONFIG_KCSAN=y" in wanted)
+    assert debug.not_taken(wanted, wanted) == []
+    assert debug.not_taken(wanted, wanted.replace("CONFIG_VETH=y", "")) == ["CONFIG_VETH=y"]
+
+
+@pytest.mark.parametrize(
+    ("options", "built"), [({}, set()), ({"vm_debug": True}, {"debug"}), ({"vm_kcsan": True}, {"kcsan"})]
+)
+def test_stage__builds_the_kernel_that_is_asked_for(
+    options: dict[str, bool], built: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepared, tested = {}, {}
+
+    def prepare_one(command: list[str], log: Path, **_: object) -> int:
+        prepared[command[3]] = "--build" in command
+        log.write_text("")
+        return 0
+
+    def run_pytest(*words: object, **_: object) -> Tally:
+        tested[words[4]] = (words[3], words[5])
+        return Tally(passed=1)
+
+    monkeypatch.setenv("HOMA_BUILD", str(tmp_path / "build"))
+    monkeypatch.setattr(vm_tests.builds, "ensure", lambda *_: None)
+    monkeypatch.setattr(vm_tests.process, "run", prepare_one)
+    monkeypatch.setattr(vm_tests.python_tests, "pytest", run_pytest)
+    assert vm_tests.run(Context(False, [], **options), [], 100).failed == 0
+    assert {name for name, asked in prepared.items() if asked} == built
+    assert ("kcsan" in prepared) == ("kcsan" in built)
+    assert ("vm-kcsan-0" in tested) == ("kcsan" in built)
+    for label, (seconds, env) in tested.items():
+        assert env["HOMA_VM_KERNELS"] in label
+        assert (seconds > 100) == (env["HOMA_VM_KERNELS"] in built)
+
+
 # ---- the emulator's command line ----
 
 
@@ -138,8 +224,8 @@ def test_machine__counted_instructions_have_no_chance() -> None:
 
 @pytest.mark.parametrize("leaks", [False, True])
 def test_machine__account_of_memory_is_kept_where_it_is_asked_for(leaks: bool) -> None:
-    debug = Kernel("debug", "6.1.0-debug", Path("/boot/vmlinuz"), Path("/headers"))
-    assert ("kmemleak=off" in guest.machine(debug, guest.Options(leaks=leaks))[-1]) == (not leaks)
+    kernel = Kernel("debug", "6.1.0-debug", Path("/boot/vmlinuz"), Path("/headers"))
+    assert ("kmemleak=off" in guest.machine(kernel, guest.Options(leaks=leaks))[-1]) == (not leaks)
 
 
 def test_wire__ends_fit(tmp_path: Path) -> None:
@@ -202,7 +288,7 @@ def test_kernel__unknown_or_not_to_be_had(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.delenv("HOMA_VM_MIRROR", raising=False)
     for name in NAMES:
         with pytest.raises(Missing):
-            prepare(name, build_debug=False)
+            prepare(name, build=False)
 
 
 def test_kernel__cached_serves_without_network(
@@ -221,6 +307,14 @@ def test_kernel__cached_serves_without_network(
 
     cache.entry(f"kernels/{release}", make)
     assert prepare("6.1").release == release
+    # One with PREEMPT_RT is another series, however much it looks like this one.
+    with pytest.raises(Missing, match="no network"):
+        prepare("6.1-rt")
+    release = "6.1.0-10-rt-amd64"
+    cache.entry(f"kernels/{release}", make)
+    assert prepare("6.1-rt").release == release
+    assert prepare("6.1").release == "6.1.0-9-cloud-amd64"
+    assert newest_cached() == "6.1"
     with pytest.raises(Missing, match="no network"):
         prepare("6.12")
 
@@ -233,6 +327,9 @@ def test_series__patterns_take_the_kernel_of_the_cloud_only() -> None:
         assert not re.fullmatch(SERIES["6.1"].pattern, name)
     assert re.fullmatch(SERIES["6.12"].pattern, "linux-image-6.12.9+deb12-cloud-amd64")
     assert not re.fullmatch(SERIES["6.12"].pattern, "linux-image-6.12.9+deb12-cloud-amd64-unsigned")
+    assert re.fullmatch(SERIES["6.12-rt"].pattern, "linux-image-6.12.9+deb12-rt-amd64")
+    for name in ("linux-image-6.12-rt-amd64", "linux-image-6.12.9+deb12-rt-amd64-unsigned"):
+        assert not re.fullmatch(SERIES["6.12-rt"].pattern, name)
 
 
 # ---- the cache ----

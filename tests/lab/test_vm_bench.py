@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""What lab/vm_bench makes of numbers; no guest is started."""
+"""What lab/vm/bench makes of numbers; no guest is started."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 from lab.errors import UsageError
 from lab.vm import VmError
-from lab.vm_bench import cli, counting, glue, hosts, profile, timing
-from lab.vm_bench.parts import part_of
-from lab.vm_bench.symbols import Function, Symbols
+from lab.vm.bench import cli, counting, glue, hosts, profile, timing
+from lab.vm.bench.parts import part_of
+from lab.vm.bench.symbols import Function, Symbols
 
 KALLSYMS = """\
 ffffffff81000000 T tcp_sendmsg

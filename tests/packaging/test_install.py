@@ -151,7 +151,7 @@ def test_install__tools_have_all_their_modules(
     modules = tree / place[1][1:]
     names = [
         ".".join(p.relative_to(modules).with_suffix("").parts)
-        for p in (modules / "lab/ops").glob("*.py")
+        for p in (modules / "tools").glob("*.py")
     ]
     names = [n for n in names if not n.endswith(("__main__", "__init__"))]
     if any(

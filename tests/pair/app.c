@@ -1,74 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * Applications and the book. An RPC is written down when it starts; who meets
- * it later finds its line by client host and id, which also shows that ids are
- * never reused. Payload bytes are a function of the line, so a receiver can
- * tell every byte that is wrong, and a request that is executed twice.
+ * Applications: they send requests, answer them, take messages and give pages back,
+ * each when it likes, and look at every byte. See book.c for how they know them.
  */
 #include "harness.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-void pair_pattern(u8 *buf, u64 key, u32 offset, u32 len)
-{
-	u64 word = pair_mix(key + offset / 8);
-	u32 i;
-
-	for (i = 0; i < len; i++) {
-		if (((offset + i) & 7) == 0)
-			word = pair_mix(key + (offset + i) / 8);
-		buf[i] = (u8)(word >> 8 * ((offset + i) & 7));
-	}
-}
-
-static u64 key_of(const struct pair_world *w, const struct pair_rpc *rpc,
-		  bool response)
-{
-	return pair_mix(w->cfg.seed ^ ((u64)rpc->index << 1 | response)) | 1;
-}
-
-static u32 bucket(u8 client, u64 id)
-{
-	return pair_mix(id ^ (u64)client << 56) % PAIR_BOOK_BUCKETS;
-}
-
-struct pair_rpc *pair_book_find(struct pair_world *w, u8 client, u64 id)
-{
-	struct pair_rpc *rpc;
-
-	for (rpc = w->by_id[bucket(client, id)]; rpc; rpc = rpc->next)
-		if (rpc->client == client && rpc->handle.id == id)
-			return rpc;
-	return NULL;
-}
-
-static struct pair_rpc *book_add(struct pair_world *w)
-{
-	struct pair_rpc *rpc = calloc(1, sizeof(*rpc));
-
-	if (w->num_rpcs == w->cap_rpcs) {
-		w->cap_rpcs = w->cap_rpcs ? 2 * w->cap_rpcs : 64;
-		w->book = realloc(w->book, w->cap_rpcs * sizeof(*w->book));
-	}
-	if (!rpc || !w->book)
-		abort();
-	rpc->index = w->num_rpcs;
-	w->book[w->num_rpcs++] = rpc;
-	return rpc;
-}
-
-void pair_rpc_ended(struct pair_world *w, struct pair_rpc *rpc,
-		    enum pair_state state, int error)
-{
-	pair_check(w, rpc->state == PAIR_PENDING, "rpc %u ends twice", rpc->index);
-	rpc->state = state;
-	rpc->error = error;
-	rpc->end = w->now;
-	w->pending--;
-	if (w->on_end && state != PAIR_GONE)
-		w->on_end(w, rpc);
-}
 
 /* ---- sending ---- */
 
@@ -93,6 +31,11 @@ void pair_priv_retire(struct pair_priv *priv)
 		priv->supply->priv = NULL;
 }
 
+static u64 supply_at(struct pair_world *w)
+{
+	return w->now + (w->cfg.supply_ns ? w->cfg.supply_ns : pair_below(&w->rng_app, 20000));
+}
+
 static void supply_due(struct pair_host *h, void *arg, bool stale)
 {
 	struct pair_world *w = h->world;
@@ -107,12 +50,11 @@ static void supply_due(struct pair_host *h, void *arg, bool stale)
 		s->available = s->length;
 	if (s->priv)
 		s->priv->out_available = s->available;
-	h->ctx.now = w->now;
+	h->ctx.now = pair_now(h);
 	homa_msg_supply(&h->ctx, s->handle, s->available);
 	pair_poll(h);
 	if (s->available < s->length)
-		pair_event_add(h, w->now + pair_below(&w->rng_app, 20000),
-			       supply_due, s);
+		pair_event_add(h, supply_at(w), supply_due, s);
 	else
 		supply_end(s);
 }
@@ -149,7 +91,7 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 				u32 response_length, int *err)
 {
 	struct pair_host *h = &w->hosts[client];
-	struct pair_rpc *rpc = book_add(w);
+	struct pair_rpc *rpc = pair_book_add(w);
 	struct homa_rpc *obj = NULL;
 	struct homa_send send = {
 		.dst = w->hosts[server].addr, .port = port,
@@ -171,7 +113,7 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 	rpc->response_length = response_length;
 	rpc->cookie = send.cookie;
 	rpc->start = w->now;
-	h->ctx.now = w->now;
+	h->ctx.now = pair_now(h);
 	h->ctx.tx_now = w->cfg.at_once ? &desc : NULL;
 	ret = homa_rpc_send(&h->ctx, h->socks[sock].sock, h->link, &send,
 			    &rpc->handle, &obj);
@@ -180,6 +122,7 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 	if (err)
 		*err = ret;
 	if (ret) {
+		w->did[PAIR_DID_REFUSED]++;
 		w->num_rpcs--;
 		free(rpc);
 		pair_poll(h);
@@ -189,10 +132,8 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 		   (unsigned long long)rpc->handle.id);
 	pair_check(w, !pair_book_find(w, client, rpc->handle.id), "id %llx used again",
 		   (unsigned long long)rpc->handle.id);
-	rpc->next = w->by_id[bucket(client, rpc->handle.id)];
-	w->by_id[bucket(client, rpc->handle.id)] = rpc;
-	w->pending++;
-	set_out(h, obj, rpc->handle, key_of(w, rpc, false), request_length,
+	pair_book_id(w, rpc);
+	set_out(h, obj, rpc->handle, pair_key(w, rpc, false), request_length,
 		send.available);
 	if (now)
 		pair_tx_now(h, &desc);
@@ -217,7 +158,7 @@ int pair_rpc_abort(struct pair_world *w, struct pair_rpc *rpc, int error)
 	struct pair_host *h = &w->hosts[rpc->client];
 	int ret;
 
-	h->ctx.now = w->now;
+	h->ctx.now = pair_now(h);
 	ret = homa_rpc_abort(&h->ctx, rpc->handle, error);
 	if (!ret && !error)
 		pair_rpc_ended(w, rpc, PAIR_ABORTED, 0);
@@ -230,8 +171,8 @@ void pair_rpc_forget(struct pair_world *w, struct pair_rpc *rpc)
 	struct pair_host *client = &w->hosts[rpc->client];
 	struct pair_host *server = &w->hosts[rpc->server];
 
-	client->ctx.now = w->now;
-	server->ctx.now = w->now;
+	client->ctx.now = pair_now(client);
+	server->ctx.now = pair_now(server);
 	homa_rpc_forget(&server->ctx, rpc->server_handle);
 	if (!homa_rpc_forget(&client->ctx, rpc->handle) && rpc->state == PAIR_PENDING)
 		pair_rpc_ended(w, rpc, PAIR_ABORTED, 0);
@@ -244,35 +185,53 @@ void pair_rpc_forget(struct pair_world *w, struct pair_rpc *rpc)
 struct reply {
 	struct homa_handle handle;
 	struct pair_rpc *rpc;
+	bool twice;
 };
+
+/* What an application calls that has not understood: no second answer leaves. */
+static void reply_again(struct pair_host *h, const struct reply *r)
+{
+	struct homa_rpc *obj = NULL;
+	int err = homa_rpc_reply(&h->ctx, r->handle, 1, 1, &obj);
+
+	pair_check(h->world, !obj && (!err || err == -HOMA_EINVAL),
+		   "rpc %u: second answer: %d", r->rpc->index, err);
+	h->world->did[PAIR_DID_TWICE]++;
+}
 
 static void reply_send(struct pair_host *h, void *arg, bool stale)
 {
 	struct pair_world *w = h->world;
 	struct reply *r = arg;
 	struct pair_rpc *rpc = r->rpc;
-	u32 available = first_supply(w, rpc->response_length);
+	u32 length = rpc->reject ? 1 : rpc->response_length;
+	u32 available = first_supply(w, length);
 	struct homa_rpc *obj = NULL;
 	struct homa_tx_desc desc;
 	bool now;
 	int err;
 
+	if (rpc->reject)
+		available = length;
 	if (!stale) {
-		h->ctx.now = w->now;
+		h->ctx.now = pair_now(h);
 		h->ctx.tx_now = w->cfg.at_once ? &desc : NULL;
-		err = homa_rpc_reply(&h->ctx, r->handle, rpc->response_length,
-				     available, &obj);
+		err = rpc->reject ?
+			      homa_rpc_reject(&h->ctx, r->handle, rpc->reject, 1, &obj) :
+			      homa_rpc_reply(&h->ctx, r->handle, length, available, &obj);
 		now = w->cfg.at_once && !h->ctx.tx_now;
 		h->ctx.tx_now = NULL;
 		pair_check(w, !err, "homa_rpc_reply: %d", err);
 		if (obj) {
 			rpc->replies++;
 			rpc->replied_at = w->now;
-			set_out(h, obj, r->handle, key_of(w, rpc, true),
-				rpc->response_length, available);
+			set_out(h, obj, r->handle, pair_key(w, rpc, true),
+				length, available);
 		}
 		if (now)
 			pair_tx_now(h, &desc);
+		if (r->twice)
+			reply_again(h, r);
 		pair_poll(h);
 	}
 	free(r);
@@ -291,7 +250,7 @@ static void release_due(struct pair_host *h, void *arg, bool stale)
 	int err;
 
 	if (!stale && s->open && s->serial == r->serial) {
-		h->ctx.now = h->world->now;
+		h->ctx.now = pair_now(h);
 		err = homa_pool_release(&h->ctx, s->sock, r->pages, r->num);
 		pair_check(h->world, !err, "homa_pool_release: %d", err);
 		s->pages_out -= r->num;
@@ -313,6 +272,11 @@ static void give_back(struct pair_host *h, u32 sock,
 
 	if (!info->num_pages)
 		return;
+	if (h->socks[sock].hoard) {
+		h->socks[sock].pages_out += info->num_pages;
+		w->did[PAIR_DID_HOARD] += info->num_pages;
+		return;
+	}
 	r = malloc(sizeof(*r));
 	if (!r)
 		abort();
@@ -345,11 +309,11 @@ static void verify(struct pair_world *w, const struct pair_rpc *rpc,
 	u8 want[4096];
 	u32 done, n, i;
 
-	if (w->corrupting)
+	if (w->corrupting || !pair_judged(w, rpc))
 		return;
 	for (done = 0; done < len; done += n) {
 		n = len - done < sizeof(want) ? len - done : sizeof(want);
-		pair_pattern(want, key_of(w, rpc, response), offset + done, n);
+		pair_pattern(want, pair_key(w, rpc, response), offset + done, n);
 		if (!memcmp(want, got + done, n))
 			continue;
 		for (i = 0; want[i] == got[done + i]; i++)
@@ -367,14 +331,15 @@ static void verify_message(struct pair_host *h, const struct arrival *a,
 	struct pair_world *w = h->world;
 	struct pair_sock *s = &h->socks[a->sock];
 	u32 i, want = response ? rpc->response_length : rpc->request_length;
+	bool judged = pair_judged(w, rpc) && !w->corrupting;
 
-	pair_check(w, info->length == want || w->corrupting,
+	pair_check(w, info->length == want || !judged,
 		   "rpc %u: length %u, not %u", rpc->index, info->length, want);
 	if (!s->pool) {
-		pair_check(w, a->in_size >= info->length || w->corrupting,
+		pair_check(w, a->in_size >= info->length || !judged,
 			   "rpc %u: %u of %u bytes came", rpc->index, a->in_size,
 			   info->length);
-		if (!w->corrupting)
+		if (judged)
 			verify(w, rpc, response, a->in, 0, info->length);
 		return;
 	}
@@ -395,44 +360,69 @@ static void verify_message(struct pair_host *h, const struct arrival *a,
 	}
 }
 
-static void got_request(struct pair_host *h, const struct arrival *a,
-			const struct homa_msg_info *info)
+/* A request that no application sent: it came by damage, or a liar made it. An answer,
+ * lest it stay in service. */
+static void got_forged(struct pair_host *h, const struct arrival *a)
+{
+	struct homa_rpc *obj = NULL;
+
+	homa_rpc_reply(&h->ctx, a->handle, 1, 1, &obj);
+	if (obj)
+		set_out(h, obj, a->handle, 1, 1, 1);
+}
+
+/* Whose request is it? NULL: of nobody, and that is known. */
+static struct pair_rpc *requested(struct pair_host *h, const struct homa_msg_info *info)
 {
 	struct pair_world *w = h->world;
 	int client = pair_host_of(w, &info->peer);
 	struct pair_rpc *rpc = client < 0 ? NULL :
 			       pair_book_find(w, (u8)client, info->id ^ 1);
-	struct homa_rpc *obj = NULL;
-	struct reply *r;
-	u64 delay;
 
-	if (w->corrupting && (!rpc || rpc->executed)) {
-		/* Invented by damage. An answer, lest it stay in service. */
-		homa_rpc_reply(&h->ctx, a->handle, 1, 1, &obj);
-		if (obj)
-			set_out(h, obj, a->handle, 1, 1, 1);
-		return;
+	if (w->corrupting && (!rpc || rpc->executed))
+		return NULL;
+	if (rpc && rpc->server != h->index && w->hosts[rpc->server].hostile)
+		rpc = NULL;	/* its server knows the id and made one like it */
+	if (!rpc && w->forged && w->forged(w, &info->peer, info->id ^ 1)) {
+		w->did[PAIR_DID_FORGED_RUN]++;
+		return NULL;
 	}
 	pair_check(w, rpc && (info->id & 1), "host %u: request %llx of nobody",
 		   h->index, (unsigned long long)info->id);
-	rpc->executed++;
-	rpc->executed_at = w->now;
+	return rpc;
+}
+
+static void got_request(struct pair_host *h, const struct arrival *a,
+			const struct homa_msg_info *info)
+{
+	struct pair_world *w = h->world;
+	struct pair_sock *s = &h->socks[a->sock];
+	struct pair_rpc *rpc = requested(h, info);
+	struct reply *r;
+	u64 delay;
+
+	if (!rpc) {
+		got_forged(h, a);
+		return;
+	}
+	pair_once_executed(h, rpc);
 	rpc->server_handle = a->handle;
-	pair_check(w, rpc->executed == 1 || w->corrupting, "rpc %u (id %llx) executed twice",
-		   rpc->index, (unsigned long long)rpc->handle.id);
 	pair_check(w, (rpc->server == h->index && info->peer_port == rpc->client_port &&
-		       h->socks[a->sock].port == rpc->server_port) || w->corrupting,
+		       s->port == rpc->server_port) ||
+			      w->corrupting || !pair_judged(w, rpc),
 		   "rpc %u: request reached host %u from port %u", rpc->index,
 		   h->index, info->peer_port);
 	verify_message(h, a, rpc, false, info);
 	if (w->on_execute)
 		w->on_execute(w, rpc);
-	if (rpc->no_reply)
+	if (rpc->no_reply || s->mute) {
+		w->did[PAIR_DID_MUTE]++;
 		return;
+	}
 	r = malloc(sizeof(*r));
 	if (!r)
 		abort();
-	*r = (struct reply){ a->handle, rpc };
+	*r = (struct reply){ a->handle, rpc, s->twice };
 	delay = rpc->reply_delay_set ? rpc->reply_delay :
 		app_delay(w, w->cfg.reply_delay_ns);
 	if (delay)
@@ -462,7 +452,8 @@ static void got_outcome(struct pair_host *h, const struct arrival *a,
 		pair_rpc_ended(w, rpc, PAIR_FAILED, info->error);
 		return;
 	}
-	pair_check(w, (rpc->executed == 1 && rpc->replies) || w->corrupting,
+	pair_check(w, (rpc->executed && rpc->replies) || w->corrupting ||
+			      !pair_judged(w, rpc),
 		   "rpc %u: response, but %u executions", rpc->index,
 		   rpc->executed);
 	verify_message(h, a, rpc, true, info);
@@ -476,7 +467,7 @@ static void take(struct pair_host *h, struct arrival *a)
 	int err;
 
 	memset(&info, 0xa5, sizeof(info));
-	h->ctx.now = w->now;
+	h->ctx.now = pair_now(h);
 	err = homa_rx_take(&h->ctx, a->handle, &info);
 	if (err) {	/* aborted, failed or discarded meanwhile */
 		pair_check(w, err == -HOMA_EINVAL, "homa_rx_take: %d", err);
@@ -560,8 +551,10 @@ void pair_app_events(struct pair_host *h)
 		}
 		pair_check(w, ev.kind >= HOMA_EV_REQUEST && ev.kind <= HOMA_EV_FAILED,
 			   "event kind %d", ev.kind);
-		if (h->socks[sock_index(h, ev.sock)].deaf)
+		if (h->socks[sock_index(h, ev.sock)].deaf) {
+			w->did[PAIR_DID_DEAF]++;
 			continue;
+		}
 		a = calloc(1, sizeof(*a));
 		if (!a)
 			abort();

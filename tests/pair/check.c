@@ -105,7 +105,7 @@ void pair_dump(struct pair_world *w)
 }
 
 /* Living RPCs of applications that never answer are not the engine's fault. */
-static bool quiet(struct pair_world *w)
+bool pair_quiet(struct pair_world *w)
 {
 	struct homa_counts c;
 	u32 i;
@@ -126,7 +126,7 @@ void pair_drain(struct pair_world *w, u64 limit)
 {
 	u64 end = w->now + limit;
 
-	while (!quiet(w)) {
+	while (!pair_quiet(w)) {
 		if (w->now >= end) {
 			pair_dump(w);
 			pair_fail(w, "not drained: %u of %u RPCs pending",
@@ -214,7 +214,7 @@ static void audit(struct pair_host *h)
 	struct homa_counts c;
 	u32 i;
 
-	h->ctx.now = w->now;
+	h->ctx.now = pair_now(h);
 	homa_engine_counts(h->engine, &c);
 	homa_link_state(&h->ctx, h->link, &state);
 	pair_check(w, !state.sending && !state.granting && !state.waiting,
@@ -246,12 +246,13 @@ void pair_finish(struct pair_world *w)
 	pair_faults_all(w, &none);
 	pair_drain(w, 200 * PAIR_S);
 	for (i = 0; i < w->cfg.hosts; i++)
-		if (w->hosts[i].up)
+		if (w->hosts[i].up && !w->hosts[i].hostile)
 			audit(&w->hosts[i]);
 	for (i = 0; i < w->num_rpcs; i++) {
 		struct pair_rpc *rpc = w->book[i];
 
-		pair_check(w, rpc->executed <= 1 || w->corrupting,
+		pair_check(w, rpc->executed <= 1 || rpc->may || w->corrupting ||
+				      !pair_judged(w, rpc),
 			   "rpc %u executed %u times", i, rpc->executed);
 		pair_check(w, rpc->state != PAIR_PENDING, "rpc %u never ended", i);
 	}

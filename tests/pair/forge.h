@@ -76,7 +76,7 @@ static inline struct homa_packet question(u8 type, u64 sender_id)
 
 static inline struct homa_ctx *ctx_of(struct pair_world *w, u32 host)
 {
-	w->hosts[host].ctx.now = w->now;
+	w->hosts[host].ctx.now = pair_now(&w->hosts[host]);
 	return &w->hosts[host].ctx;
 }
 

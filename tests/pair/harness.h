@@ -14,8 +14,11 @@
  * a use after the end, and pair_finish() wants everything back.
  *
  *	world.c  events, memory, seeds		net.c   paths and switch ports
- *	host.c   the host's loop		sock.c  sockets, restarts
- *	app.c    applications and the book	check.c what must hold
+ *	host.c   the host's loop		input.c what comes in at it
+ *	sock.c   sockets, restarts		clock.c hosts' clocks and pauses
+ *	app.c    applications			book.c  the book of RPCs
+ *	once.c   who may run a request again	draw.c  settings from a seed
+ *	check.c  what must hold
  */
 #ifndef PAIR_HARNESS_H
 #define PAIR_HARNESS_H
@@ -85,6 +88,7 @@ struct pair_filter {
  * @max_segs: packets per homa_tx(), drawn from 1..max_segs each time.
  * @pool_pages: receive region per socket, 64 KiB pages; 0: without pool.
  * @by_room: report device room instead of having it estimated.
+ * @no_lives: hosts say nothing of lives of servers, as the existing module does.
  * @nic_queue_ns: the host asks for packets while its device has less queued.
  * @port_limit: bytes that a switch port holds; 0: unlimited.
  * @rx_delay_ns: from arrival to homa_rx(); packets batch up meanwhile.
@@ -94,6 +98,7 @@ struct pair_filter {
  * @take_delay_ns, @reply_delay_ns, @release_delay_ns: most time that an
  *	application takes to fetch a message, to answer, to give pages back.
  * @supply_step: bytes handed in at a time; 0: whole messages.
+ * @supply_ns: how long each takes; 0: up to 20 us.
  * @max_packets: livelock guard for the world's life.
  * @timer_budget: RPCs per homa_timer() call.
  * @timer_behind_ns: how far the clock of timers is behind that of packets, as when
@@ -115,6 +120,7 @@ struct pair_config {
 	u32 shards, buckets, tombstones, ctrl_slots;
 	u32 pool_pages;
 	bool by_room;
+	bool no_lives;
 	u64 nic_queue_ns;
 	u32 port_limit;
 	u64 rx_delay_ns;
@@ -126,6 +132,7 @@ struct pair_config {
 	u64 reply_delay_ns;
 	u64 release_delay_ns;
 	u32 supply_step;
+	u64 supply_ns;
 	u32 timer_budget;
 	u64 timer_behind_ns;
 	bool tell_gone;
@@ -145,11 +152,51 @@ enum pair_state {
 	PAIR_GONE,	/* its socket or host went away */
 };
 
+/* What happened, for those who want to know that it did; pair_world.did counts. */
+enum pair_did {
+	PAIR_DID_LOSE,		/* packets lost by chance */
+	PAIR_DID_COPY,		/* packets repeated */
+	PAIR_DID_COPY_LATE,	/* of these, more than a second late */
+	PAIR_DID_REORDER,
+	PAIR_DID_DAMAGE,
+	PAIR_DID_CUT,		/* packets lost because the path was cut */
+	PAIR_DID_PORT_FULL,	/* packets that the switch's port had no room for */
+	PAIR_DID_RING_FULL,	/* packets lost because their host was paused */
+	PAIR_DID_PAUSE,
+	PAIR_DID_RESTART,
+	PAIR_DID_CRASH_RX,	/* between the packets of a batch */
+	PAIR_DID_CRASH_TX,	/* between a packet and its confirmation */
+	PAIR_DID_LEAP,		/* clocks */
+	PAIR_DID_TX_FAIL,
+	PAIR_DID_NO_WAY,
+	PAIR_DID_DEAF,		/* messages that no application looks at */
+	PAIR_DID_HOARD,		/* pages that an application keeps */
+	PAIR_DID_MUTE,		/* requests that are not answered */
+	PAIR_DID_TWICE,		/* second answers, all refused */
+	PAIR_DID_REFUSED,	/* RPCs that the engine refused to begin */
+	PAIR_DID_FORGED_RUN,	/* requests executed that a liar made */
+	PAIR_DID_AGAIN,		/* requests that ran again, beyond what is promised */
+	PAIR_DIDS
+};
+
+/* Why a request may run again; see once.c. */
+enum {
+	PAIR_MAY_LATE = 1,	/* a packet of it was later than tombstone_ms */
+	PAIR_MAY_COPY = 2,	/* it was under way when its server started anew */
+	PAIR_MAY_GUARD = 4,	/* sent again, and came after the guard of that start */
+	PAIR_MAY_LEAP = 8,	/* the server's clock leapt, which ends its memory */
+	PAIR_MAYS = 4
+};
+
 /**
  * struct pair_rpc - a line of the book
  * @server_handle: the server's end, once its application has the request.
+ * @server_life, @server_leaps: of its server and its server's clock when it ran.
+ * @may: why it may run again.
+ * @sign_late: how late the latest sign of its server's former life reached its client, ns.
  * @client_life: incarnation of the client host that started it.
  * @no_reply: the server's application never answers.
+ * @reject: it rejects the request with this errno instead of answering; 0: it does not.
  * @executed: times that a server's application was given the request.
  * @taken: times that the client's application was given the outcome.
  */
@@ -160,11 +207,15 @@ struct pair_rpc {
 	u16 client_port, server_port;
 	u8 client_sock;
 	struct homa_handle handle, server_handle;
+	u32 server_life, server_leaps;
+	u32 may;
+	u64 sign_late;
 	u32 request_length, response_length;
 	u64 cookie;
 	u64 reply_delay;
 	bool reply_delay_set;
 	bool no_reply;
+	u16 reject;
 	enum pair_state state;
 	int error;
 	u32 executed;
@@ -174,10 +225,17 @@ struct pair_rpc {
 	struct pair_rpc *next;	/* hash chain */
 };
 
+/**
+ * struct pair_pkt - a packet on its way
+ * @stranger: 0, or it comes from this address that is nobody's.
+ * @born, @born_clock: when it was sent, and what its receiver's clock said.
+ */
 struct pair_pkt {
 	struct pair_pkt *next;
 	u8 src, dst, prio;
 	bool damaged;
+	u16 stranger;
+	u64 born, born_clock;
 	u32 len;
 	struct pair_faults *faults;
 	u8 data[];
@@ -203,6 +261,10 @@ struct pair_sock {
 	u16 port;
 	bool open, server;
 	bool deaf;		/* its application never looks */
+	bool hoard;		/* never gives pages back */
+	bool mute;		/* never answers */
+	bool twice;		/* answers twice */
+	u8 role;		/* of the test's own */
 	u32 serial;		/* tells successive sockets of a slot apart */
 	u32 region_pages;
 	u32 pages_out;		/* with applications */
@@ -218,11 +280,33 @@ struct pair_alloc {
 
 enum { PAIR_MEM_MISC, PAIR_MEM_RPC, PAIR_MEM_PEER, PAIR_MEM_RANGE, PAIR_MEM_KINDS };
 
+/* struct pair_clock - @base at the world's time @since; see clock.c */
+struct pair_clock {
+	bool on;
+	u64 base, since;
+	s32 ppm;
+	u32 leaps;
+};
+
+/**
+ * struct pair_host - a host; zero at first
+ * @bare: it starts without sockets.
+ * @hostile: what it says and what is said to it is not judged.
+ * @crash_rx, @crash_tx: it dies with that packet from now; 0: never.
+ * @crashed: it has, and is about to be started again.
+ */
 struct pair_host {
 	struct pair_world *world;
 	u8 index;
 	u32 life;		/* incarnation */
+	u64 born;
 	bool up;
+	bool bare;
+	bool hostile;
+	bool crashed;
+	u32 crash_rx, crash_tx;
+	struct pair_clock clock;
+	u64 paused_until;
 	bool polling;
 	bool hold_events;	/* the application does not look */
 	bool no_way;		/* the device knows no way to anybody */
@@ -246,10 +330,12 @@ struct pair_host {
 	u64 tx_packets, tx_bytes, rx_delivered;
 };
 
+/* struct pair_event - @due: when it was to happen; later than that if its host was paused */
 struct pair_event {
-	u64 at, seq;
+	u64 at, due, seq;
 	struct pair_host *host;
 	u32 life;
+	bool wire;	/* happens in the network, whatever the host does */
 	void (*fn)(struct pair_host *host, void *arg, bool stale);
 	void *arg;
 };
@@ -282,6 +368,12 @@ struct pair_world {
 	u32 sent_at_once;
 	bool corrupting;	/* contents and at-most-once cannot be judged */
 	bool strangers;		/* packets to addresses of nobody are lost */
+	u64 did[PAIR_DIDS];
+	u64 events;
+	/* did a liar make that request in the name of @src? NULL: there is none */
+	bool (*forged)(struct pair_world *w, const struct homa_addr *src, u64 id);
+	/* a host died, and is to be started again; NULL: at once */
+	void (*on_crash)(struct pair_host *host);
 	/* fuzzer: packets come here instead of going out; true: taken */
 	bool (*intercept)(struct pair_world *w, struct pair_pkt *pkt);
 	/* test's own look at packets about to travel; true: lose it */
@@ -301,6 +393,10 @@ void pair_world_free(struct pair_world *w);
 void pair_event_add(struct pair_host *host, u64 at,
 		    void (*fn)(struct pair_host *host, void *arg, bool stale),
 		    void *arg);
+/** pair_event_wire() - the same, but in the network: a pause of the host is no delay */
+void pair_event_wire(struct pair_host *host, u64 at,
+		     void (*fn)(struct pair_host *host, void *arg, bool stale),
+		     void *arg);
 /** pair_run() - let events happen up to and including @until */
 void pair_run(struct pair_world *w, u64 until);
 /** pair_run_for() - the same, relative */
@@ -313,6 +409,27 @@ void pair_free_all(struct pair_host *host);
 /** pair_seed() - PAIR_SEED, else @def; pair_seed_fixed(): was it given? */
 u64 pair_seed(u64 def);
 bool pair_seed_fixed(void);
+
+/* clock.c */
+/** pair_now() - by the host's clock */
+u64 pair_now(const struct pair_host *h);
+/** pair_when() - the world's time at which the host's clock says @time */
+u64 pair_when(const struct pair_host *h, u64 time);
+/** pair_clock_set() - it leaps forward by @leap, and runs wrong by @ppm from now on */
+void pair_clock_set(struct pair_host *h, u64 leap, s32 ppm);
+/** pair_pause() - the host does nothing for so long */
+void pair_pause(struct pair_host *h, u64 ns);
+
+/* once.c */
+/** pair_once_arrived() - a request's packet reached its server */
+void pair_once_arrived(struct pair_host *h, const struct pair_pkt *pkt);
+/** pair_once_executed() - an application was given the request of @rpc */
+void pair_once_executed(struct pair_host *h, struct pair_rpc *rpc);
+
+/* draw.c */
+/** pair_draw_config() - all settings; the caller has filled in the defaults */
+void pair_draw_config(struct pair_rng *rng, struct pair_config *cfg);
+u32 pair_one_of(struct pair_rng *rng, u32 a, u32 b, u32 c);
 
 /* net.c */
 void pair_net_send(struct pair_host *from, struct pair_pkt *pkt);
@@ -341,12 +458,30 @@ void pair_icmp(struct pair_host *host, const struct homa_addr *dst, u16 sport,
 /* sock.c */
 void pair_host_start(struct pair_host *host);
 void pair_host_stop(struct pair_host *host);
+/** pair_dies() - does the host die with this packet? */
+bool pair_dies(struct pair_host *host, u32 *packets, enum pair_did how);
+/** pair_crash() - the same, at once, by whoever restarts it in this world */
+void pair_crash(struct pair_host *host);
 /** pair_restart() - the host loses everything and comes back with a new seed */
 void pair_restart(struct pair_host *host);
 /** pair_sock_open() - @port 0: client; returns its index */
 u32 pair_sock_open(struct pair_host *host, u16 port);
 /** pair_sock_close() - with this budget per call, polling in between */
 void pair_sock_close(struct pair_host *host, u32 index, u32 budget);
+
+/* book.c */
+/** pair_book_add() - a new line */
+struct pair_rpc *pair_book_add(struct pair_world *w);
+/** pair_book_id() - the RPC has its id; it can be found from now on */
+void pair_book_id(struct pair_world *w, struct pair_rpc *rpc);
+struct pair_rpc *pair_book_find(struct pair_world *w, u8 client, u64 id);
+void pair_rpc_ended(struct pair_world *w, struct pair_rpc *rpc,
+		    enum pair_state state, int error);
+/** pair_key() - what the bytes of its request or response are made from */
+u64 pair_key(const struct pair_world *w, const struct pair_rpc *rpc, bool response);
+/** pair_judged() - neither of its hosts lies */
+bool pair_judged(const struct pair_world *w, const struct pair_rpc *rpc);
+void pair_pattern(u8 *buf, u64 key, u32 offset, u32 len);
 
 /* app.c */
 /** pair_rpc_start() - NULL if the engine refused (errno in *err, may be NULL) */
@@ -366,10 +501,6 @@ void pair_app_message(struct pair_host *host, const struct homa_rx_pkt *rx);
 void pair_tx_now(struct pair_host *host, struct homa_tx_desc *desc);
 /** pair_sock_of() - what the host keeps with an engine socket that is open */
 struct pair_sock *pair_sock_of(struct pair_host *host, const struct homa_sock *sock);
-void pair_rpc_ended(struct pair_world *w, struct pair_rpc *rpc,
-		    enum pair_state state, int error);
-void pair_pattern(u8 *buf, u64 key, u32 offset, u32 len);
-struct pair_rpc *pair_book_find(struct pair_world *w, u8 client, u64 id);
 
 /**
  * struct pair_priv - the host's part of an RPC
@@ -405,6 +536,8 @@ void pair_drain(struct pair_world *w, u64 limit);
 /** pair_check_pages() - every receive page is free, out, or exactly one RPC's; not
  *  @exact: an application is about to write down what it was given */
 void pair_check_pages(struct pair_host *h, bool exact);
+/** pair_quiet() - has every RPC ended that is the engines' to end? */
+bool pair_quiet(struct pair_world *w);
 /** pair_finish() - drain, audit, free the world */
 void pair_finish(struct pair_world *w);
 /** pair_metric() - over all hosts and their former lives */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * The loop of a host, as homa_engine.h describes it, with everything that a
- * real one may do late: copying payload, confirming transmissions, refilling
- * spares. Every packet that leaves is decoded and compared with the descriptor
+ * real one may do late: confirming transmissions, refilling spares, and copying
+ * payload (input.c). Every packet that leaves is decoded and compared with the descriptor
  * it was made from.
  */
 #include "harness.h"
@@ -10,18 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RX_BATCH 32
 #define SPARE_RPCS 4
 #define SPARE_PEERS 2
 #define SPARE_RANGES 8
 #define CHECK_POLLS 256	/* one in so many looks at who has which receive page */
-
-/* A verdict that waits for its copy, or a transmission for its confirmation. */
-struct late_copy {
-	struct homa_rx_pkt rx;
-	struct pair_pkt *pkt;
-	struct pair_sock *sock;
-};
 
 #define USED_MEMORY 6	/* as the state of an RPC: dead (homa_impl.h) */
 
@@ -63,254 +55,13 @@ static void host_retire(struct pair_host *h)
 		pair_free(h, peer);
 }
 
-/* ---- payload in ---- */
-
-struct pair_sock *pair_sock_of(struct pair_host *h, const struct homa_sock *sock)
-{
-	u32 i;
-
-	for (i = 0; i < PAIR_MAX_SOCKS; i++)
-		if (h->socks[i].sock && h->socks[i].sock == sock)
-			return &h->socks[i];
-	pair_fail(h->world, "host %u: payload for an RPC of no socket", h->index);
-}
-
-static void copy_pooled(struct pair_host *h, struct homa_rx_pkt *rx,
-			struct pair_sock *sock)
-{
-	const u8 *src = (const u8 *)rx->data + rx->skip;
-	u32 offset = rx->offset, left = rx->length;
-
-	while (left) {
-		u32 room = 0;
-		u32 at = homa_rx_place(rx->rpc, offset, &room);
-		u32 n = room < left ? room : left;
-		u64 size = (u64)sock->region_pages * HOMA_BPAGE_SIZE;
-
-		pair_check(h->world, room && (u64)at + n <= size,
-			   "host %u: place %u + %u outside the region of %llu",
-			   h->index, at, n, (unsigned long long)size);
-		memcpy(sock->region + at, src, n);
-		src += n;
-		offset += n;
-		left -= n;
-	}
-}
-
-static void copy_private(struct homa_rx_pkt *rx)
-{
-	struct pair_priv *priv = homa_rpc_priv(rx->rpc);
-	u32 end = rx->offset + rx->length;
-
-	if (end > priv->in_size) {
-		u32 size = priv->in_size * 2 > end ? priv->in_size * 2 : end;
-
-		priv->in = realloc(priv->in, size);
-		if (!priv->in)
-			abort();
-		memset(priv->in + priv->in_size, 0xee, size - priv->in_size);
-		priv->in_size = size;
-	}
-	memcpy(priv->in + rx->offset, (const u8 *)rx->data + rx->skip, rx->length);
-}
-
-static void copy_now(struct pair_host *h, struct homa_rx_pkt *rx)
-{
-	struct pair_sock *sock = pair_sock_of(h, homa_rpc_sock(rx->rpc));
-
-	if (sock->pool)
-		copy_pooled(h, rx, sock);
-	else
-		copy_private(rx);
-	h->ctx.now = h->world->now;
-	homa_rx_copied(&h->ctx, rx);
-}
-
-/* The application has it already; nobody calls the engine about it any more. */
-static void message(struct pair_host *h, const struct homa_rx_pkt *rx)
-{
-	struct pair_world *w = h->world;
-	struct pair_sock *sock = pair_sock_of(h, rx->message.sock);
-
-	pair_check(w, w->cfg.give && sock->pool && rx->whole && !rx->offset &&
-			   rx->fresh == rx->length &&
-			   rx->skip + rx->length == rx->len &&
-			   rx->message.page + (u64)rx->length <=
-				   (u64)sock->region_pages * HOMA_BPAGE_SIZE,
-		   "host %u: message of %u bytes at %u", h->index, rx->length,
-		   rx->message.page);
-	memcpy(sock->region + rx->message.page, (const u8 *)rx->data + rx->skip,
-	       rx->length);
-	w->given++;
-	/* Waits for ever; only its page is not of interest. */
-	if (sock->deaf) {
-		homa_pool_release(&h->ctx, rx->message.sock, &rx->message.page, 1);
-		return;
-	}
-	if (rx->message.kind == HOMA_EV_REQUEST)
-		homa_sock_taken(rx->message.sock, 1);
-	pair_app_message(h, rx);
-}
-
-static void late_copy_due(struct pair_host *h, void *arg, bool stale)
-{
-	struct late_copy *late = arg;
-
-	if (!stale) {
-		h->pins--;
-		copy_now(h, &late->rx);
-		pair_poll(h);
-	}
-	free(late->pkt);
-	free(late);
-}
-
-static void no_listener(struct pair_host *h, struct pair_pkt *pkt)
-{
-	struct homa_packet p;
-
-	if (homa_packet_decode(&p, pkt->data, pkt->len))
-		return;
-	pair_icmp(&h->world->hosts[pkt->src], &h->addr, p.hdr.sport, p.hdr.dport,
-		  p.hdr.sender_id);
-}
-
-/* Returns true if @pkt was kept. */
-static bool rx_verdict(struct pair_host *h, struct homa_rx_pkt *rx,
-		       struct pair_pkt *pkt)
-{
-	struct pair_world *w = h->world;
-	struct late_copy *late;
-
-	switch (rx->verdict) {
-	case HOMA_RX_CONTROL:
-		return false;
-	case HOMA_RX_DROP:
-		pair_check(w, rx->reason < HOMA_M_COUNT, "bad drop reason");
-		return false;
-	case HOMA_RX_NO_LISTENER:
-		no_listener(h, pkt);
-		return false;
-	case HOMA_RX_MESSAGE:
-		message(h, rx);
-		return false;
-	case HOMA_RX_DATA:
-		break;
-	default:
-		pair_fail(w, "verdict %u", rx->verdict);
-	}
-	pair_check(w, rx->rpc && rx->length && rx->fresh <= rx->length &&
-		   rx->skip >= HOMA_DATA_HDR && rx->skip + rx->length <= rx->len,
-		   "host %u: verdict skip %u length %u fresh %u of %u", h->index,
-		   rx->skip, rx->length, rx->fresh, rx->len);
-	if (!w->cfg.copy_delay_ns || pair_chance(&w->rng_host, 300)) {
-		copy_now(h, rx);
-		return false;
-	}
-	late = calloc(1, sizeof(*late));
-	if (!late)
-		abort();
-	late->rx = *rx;
-	late->pkt = pkt;
-	h->pins++;
-	pair_event_add(h, w->now + pair_rand(&w->rng_host) % w->cfg.copy_delay_ns,
-		       late_copy_due, late);
-	return true;
-}
-
-static void rx_batch(struct pair_host *h)
-{
-	struct pair_pkt *pkts[RX_BATCH];
-	struct homa_rx_pkt rx[RX_BATCH];
-	struct homa_addr src[RX_BATCH];
-	u32 n = 0, i;
-
-	memset(rx, 0, sizeof(rx));
-	while (n < RX_BATCH && (pkts[n] = pair_queue_get(&h->rx))) {
-		rx[n].data = pkts[n]->data;
-		rx[n].len = pkts[n]->len;
-		src[n] = h->world->hosts[pkts[n]->src].addr;
-		rx[n].src = &src[n];
-		rx[n].prio = pkts[n]->prio;
-		rx[n].verdict = 0xff;
-		pair_trace(h->world, "gets", pkts[n]);
-		n++;
-	}
-	if (!n)
-		return;
-	h->rx_delivered += n;
-	h->ctx.now = h->world->now;
-	homa_rx(&h->ctx, h->link, rx, n);
-	memset(src, 0xa5, sizeof(src));	/* nobody may have kept a pointer */
-	for (i = 0; i < n; i++) {
-		src[i] = h->world->hosts[pkts[i]->src].addr;
-		if (!rx_verdict(h, &rx[i], pkts[i]))
-			free(pkts[i]);
-	}
-}
-
-static void rx_due(struct pair_host *h, void *arg, bool stale)
-{
-	(void)arg;
-	if (stale)
-		return;
-	h->rx_scheduled = false;
-	while (h->rx.head) {
-		rx_batch(h);
-		pair_poll(h);
-	}
-}
-
-void pair_rx_arrived(struct pair_host *h, struct pair_pkt *pkt)
-{
-	pair_queue_put(&h->rx, pkt);
-	if (h->rx_scheduled)
-		return;
-	h->rx_scheduled = true;
-	if (h->world->cfg.rx_delay_ns)
-		pair_event_add(h, h->world->now + h->world->cfg.rx_delay_ns,
-			       rx_due, NULL);
-	else
-		rx_due(h, NULL, false);
-}
-
-struct icmp {
-	struct homa_addr dst;
-	u16 sport, dport;
-	u64 id;
-};
-
-static void icmp_due(struct pair_host *h, void *arg, bool stale)
-{
-	struct icmp *icmp = arg;
-
-	if (!stale) {
-		h->ctx.now = h->world->now;
-		homa_icmp(&h->ctx, &icmp->dst, icmp->sport, icmp->dport, icmp->id,
-			  HOMA_ENOTCONN);
-		pair_poll(h);
-	}
-	free(icmp);
-}
-
-void pair_icmp(struct pair_host *h, const struct homa_addr *dst, u16 sport,
-	       u16 dport, u64 id)
-{
-	struct icmp *icmp = malloc(sizeof(*icmp));
-
-	if (!icmp)
-		abort();
-	*icmp = (struct icmp){ *dst, sport, dport, id };
-	pair_event_add(h, h->world->now + h->world->cfg.latency_ns, icmp_due, icmp);
-}
-
 /* ---- payload out ---- */
 
 static void late_done_due(struct pair_host *h, void *arg, bool stale)
 {
 	if (!stale) {
 		h->pins--;
-		h->ctx.now = h->world->now;
+		h->ctx.now = pair_now(h);
 		homa_tx_done(&h->ctx, arg, 0);
 		pair_poll(h);
 	}
@@ -338,6 +89,11 @@ static void tx_segment(struct pair_host *h, struct homa_tx_desc *desc, int dst,
 		memcpy(hdr, desc->hdr, hdr_len);
 	pkt = pair_pkt_new(h->index, (u8)dst, desc->prio, hdr_len + payload);
 	memcpy(pkt->data, hdr, hdr_len);
+	if (w->cfg.no_lives) {
+		homa_wire_set_life(pkt->data, 0);
+		if (!desc->rpc)
+			homa_wire_set_up(pkt->data, 0);
+	}
 	if (desc->rpc) {
 		priv = homa_rpc_priv(desc->rpc);
 		pair_check(w, priv->has_out &&
@@ -388,6 +144,13 @@ static void tx_desc(struct pair_host *h, struct homa_tx_desc *desc, u32 max_segs
 	} while (desc->rpc && skip < desc->length);
 }
 
+static void crash_due(struct pair_host *h, void *arg, bool stale)
+{
+	(void)arg;
+	if (!stale)
+		pair_crash(h);
+}
+
 /* Gives one descriptor to the device; false: it refused, try again later. */
 static bool tx_one(struct pair_host *h, struct homa_tx_desc *desc, u32 segs)
 {
@@ -395,14 +158,21 @@ static bool tx_one(struct pair_host *h, struct homa_tx_desc *desc, u32 segs)
 	struct homa_tx_desc *late;
 
 	if (pair_chance(&w->rng_host, w->cfg.tx_fail)) {
+		w->did[PAIR_DID_TX_FAIL]++;
 		homa_tx_done(&h->ctx, desc, -HOMA_EAGAIN);
 		return false;
 	}
 	if (h->no_way) {
+		w->did[PAIR_DID_NO_WAY]++;
 		homa_tx_done(&h->ctx, desc, -HOMA_EHOSTUNREACH);
 		return true;
 	}
 	tx_desc(h, desc, segs);
+	/* The packet leaves, and nobody says so any more. */
+	if (pair_dies(h, &h->crash_tx, PAIR_DID_CRASH_TX)) {
+		pair_event_add(h, w->now, crash_due, NULL);
+		return false;
+	}
 	if (!w->cfg.done_delay_ns || pair_chance(&w->rng_host, 300)) {
 		homa_tx_done(&h->ctx, desc, 0);
 		return true;
@@ -480,7 +250,7 @@ static void tx_loop(struct pair_host *h)
 			nic_wake(h, h->nic_free_at - w->cfg.nic_queue_ns);
 			return;
 		}
-		h->ctx.now = w->now;
+		h->ctx.now = pair_now(h);
 		if (w->cfg.by_room)
 			homa_link_room(h->link, w->cfg.rate_mbps ?
 				       (w->cfg.nic_queue_ns - queued) *
@@ -492,9 +262,9 @@ static void tx_loop(struct pair_host *h)
 		case HOMA_TX_IDLE:
 			return;
 		case HOMA_TX_WAIT:
-			pair_check(w, desc.not_before > w->now,
+			pair_check(w, desc.not_before > pair_now(h),
 				   "host %u: wait until now", h->index);
-			wake(h, desc.not_before);
+			wake(h, pair_when(h, desc.not_before));
 			return;
 		case HOMA_TX_PACKET:
 			break;
@@ -512,15 +282,15 @@ static void tx_loop(struct pair_host *h)
 static void timers(struct pair_host *h)
 {
 	struct pair_world *w = h->world;
-	u64 now = w->now - w->cfg.timer_behind_ns;
+	u64 now = pair_now(h) - w->cfg.timer_behind_ns;
 	struct homa_counts counts;
 	u32 i;
 
 	homa_engine_counts(h->engine, &counts);
 	for (i = 0; i < w->cfg.shards; i++) {
 		/* Work may have made an earlier deadline than was known. */
-		if (h->deadline[i] > w->now + PAIR_MS && counts.rpcs)
-			h->deadline[i] = w->now + PAIR_MS;
+		if (h->deadline[i] > pair_now(h) + PAIR_MS && counts.rpcs)
+			h->deadline[i] = pair_now(h) + PAIR_MS;
 		if (h->deadline[i] <= now) {
 			h->ctx.now = now;
 			h->deadline[i] = homa_timer(&h->ctx, i,
@@ -529,20 +299,20 @@ static void timers(struct pair_host *h)
 				   "host %u: next deadline has passed", h->index);
 		}
 		if (h->deadline[i] != HOMA_NEVER)
-			wake(h, h->deadline[i] + w->cfg.timer_behind_ns);
+			wake(h, pair_when(h, h->deadline[i] + w->cfg.timer_behind_ns));
 	}
 }
 
 void pair_poll(struct pair_host *h)
 {
-	if (h->polling || !h->up)
+	if (h->polling || !h->up || h->crashed)
 		return;
 	h->polling = true;
-	h->ctx.now = h->world->now;
+	h->ctx.now = pair_now(h);
 	homa_rx_flush(&h->ctx);
 	pair_app_events(h);
 	timers(h);
-	h->ctx.now = h->world->now;
+	h->ctx.now = pair_now(h);
 	homa_rx_flush(&h->ctx);
 	pair_app_events(h);
 	tx_loop(h);

@@ -32,6 +32,9 @@ static struct pair_pkt *pkt_copy(const struct pair_pkt *pkt)
 					     pkt->len);
 
 	copy->damaged = pkt->damaged;
+	copy->stranger = pkt->stranger;
+	copy->born = pkt->born;
+	copy->born_clock = pkt->born_clock;
 	memcpy(copy->data, pkt->data, pkt->len);
 	return copy;
 }
@@ -170,8 +173,8 @@ static void port_next(struct pair_host *host)
 		return;
 	port->bytes -= pkt->len;
 	port->busy = true;
-	pair_event_add(host, host->world->now +
-		       pair_wire_ns(host->world, pkt->len), port_done, pkt);
+	pair_event_wire(host, host->world->now +
+			pair_wire_ns(host->world, pkt->len), port_done, pkt);
 }
 
 static void port_arrive(struct pair_host *host, void *arg, bool stale)
@@ -183,11 +186,13 @@ static void port_arrive(struct pair_host *host, void *arg, bool stale)
 	/* A packet on its way to a former life reaches the new one. */
 	(void)stale;
 	if (!host->up || w->paths[pkt->src][pkt->dst].cut) {
+		w->did[PAIR_DID_CUT] += host->up;
 		free(pkt);
 		return;
 	}
 	if (w->cfg.port_limit && port->bytes + pkt->len > w->cfg.port_limit) {
 		port->drops++;
+		w->did[PAIR_DID_PORT_FULL]++;
 		free(pkt);
 		return;
 	}
@@ -233,6 +238,7 @@ static void travel(struct pair_world *w, struct pair_pkt *pkt, u64 left_at,
 	u64 at = left_at + w->cfg.latency_ns + pkt->src * w->cfg.latency_step_ns;
 
 	if (pair_chance(&w->rng_net, f->loss)) {
+		w->did[PAIR_DID_LOSE]++;
 		free(pkt);
 		return;
 	}
@@ -240,13 +246,19 @@ static void travel(struct pair_world *w, struct pair_pkt *pkt, u64 left_at,
 		u64 late = f->dup_max_ns ?
 			pair_rand(&w->rng_net) % f->dup_max_ns : 0;
 
+		w->did[PAIR_DID_COPY]++;
+		w->did[PAIR_DID_COPY_LATE] += late > PAIR_S;
 		travel(w, pkt_copy(pkt), left_at + late, true);
 	}
-	if (f->reorder_max_ns && pair_chance(&w->rng_net, f->reorder))
+	if (f->reorder_max_ns && pair_chance(&w->rng_net, f->reorder)) {
+		w->did[PAIR_DID_REORDER]++;
 		at += pair_rand(&w->rng_net) % f->reorder_max_ns;
-	if (pair_chance(&w->rng_net, f->corrupt))
+	}
+	if (pair_chance(&w->rng_net, f->corrupt)) {
+		w->did[PAIR_DID_DAMAGE]++;
 		damage(w, pkt);
-	pair_event_add(&w->hosts[pkt->dst], at, port_arrive, pkt);
+	}
+	pair_event_wire(&w->hosts[pkt->dst], at, port_arrive, pkt);
 }
 
 static void digest(struct pair_world *w, const struct pair_pkt *pkt)
@@ -312,10 +324,13 @@ void pair_net_send(struct pair_host *from, struct pair_pkt *pkt)
 	pair_trace(w, "sends", pkt);
 	pair_check(w, w->packets <= w->cfg.max_packets,
 		   "livelock? %llu packets", (unsigned long long)w->packets);
+	pkt->born = w->now;
+	pkt->born_clock = pair_now(&w->hosts[pkt->dst]);
 	if (w->intercept && w->intercept(w, pkt))
 		return;
 	if ((w->tap && w->tap(w, pkt, w->tap_arg)) || filtered(w, pkt) ||
 	    w->paths[pkt->src][pkt->dst].cut) {
+		w->did[PAIR_DID_CUT] += w->paths[pkt->src][pkt->dst].cut;
 		free(pkt);
 		return;
 	}

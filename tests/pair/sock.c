@@ -16,7 +16,11 @@ void pair_host_start(struct pair_host *h)
 	int err;
 
 	h->life++;
+	h->born = w->now;
 	h->up = true;
+	h->crashed = false;
+	h->crash_rx = h->crash_tx = 0;
+	h->paused_until = 0;
 	h->polling = false;
 	h->rx_scheduled = false;
 	h->wake_at = HOMA_NEVER;
@@ -32,21 +36,23 @@ void pair_host_start(struct pair_host *h)
 	homa_seeds_fixed(&seeds,
 			 pair_mix(w->cfg.seed + h->index * 1000 + h->life));
 	err = homa_engine_init(h->engine, &w->limits, &w->cfg.params, &seeds,
-			       w->now);
+			       pair_now(h));
 	pair_check(w, !err, "homa_engine_init: %d", err);
 	homa_ctx_init(&h->ctx, h->engine, h->index);
-	h->ctx.now = w->now;
+	h->ctx.now = pair_now(h);
 	h->link = pair_alloc(h, homa_link_size(w->cfg.ctrl_slots), PAIR_MEM_MISC);
 	homa_link_init(h->link, h->engine, w->cfg.rate_mbps, w->cfg.mtu,
 		       w->cfg.ctrl_slots);
 	if (w->cfg.by_room)
 		homa_link_pace_by_room(h->link);
 	for (i = 0; i < 64; i++)
-		h->deadline[i] = w->now;
+		h->deadline[i] = pair_now(h);
 	memset(h->socks, 0, sizeof(h->socks));
 	pair_poll(h);	/* spares */
-	pair_sock_open(h, PAIR_SERVER_PORT);
-	pair_sock_open(h, 0);
+	if (!h->bare) {
+		pair_sock_open(h, PAIR_SERVER_PORT);
+		pair_sock_open(h, 0);
+	}
 	pair_poll(h);
 }
 
@@ -96,8 +102,26 @@ void pair_host_stop(struct pair_host *h)
 	}
 }
 
+bool pair_dies(struct pair_host *h, u32 *packets, enum pair_did how)
+{
+	if (!*packets || --*packets)
+		return false;
+	h->crashed = true;
+	h->world->did[how]++;
+	return true;
+}
+
+void pair_crash(struct pair_host *h)
+{
+	if (h->world->on_crash)
+		h->world->on_crash(h);
+	else
+		pair_restart(h);
+}
+
 void pair_restart(struct pair_host *h)
 {
+	h->world->did[PAIR_DID_RESTART]++;
 	pair_host_stop(h);
 	pair_host_start(h);
 }
@@ -115,7 +139,7 @@ u32 pair_sock_open(struct pair_host *h, u16 port)
 	s = &h->socks[i];
 	memset(s, 0, sizeof(*s));
 	s->sock = pair_alloc(h, homa_sock_size(&w->limits), PAIR_MEM_MISC);
-	h->ctx.now = w->now;
+	h->ctx.now = pair_now(h);
 	err = homa_sock_open(&h->ctx, s->sock);
 	pair_check(w, !err, "homa_sock_open: %d", err);
 	if (port) {
@@ -160,7 +184,7 @@ static void close_step(struct pair_host *h, void *arg, bool stale)
 		free(c);
 		return;
 	}
-	h->ctx.now = w->now;
+	h->ctx.now = pair_now(h);
 	err = homa_sock_close(&h->ctx, s->sock, c->budget);
 	pair_check(w, err == 0 || err == -HOMA_EAGAIN, "homa_sock_close: %d", err);
 	/* Events that nobody fetches hold RPCs; that is not its fault. */

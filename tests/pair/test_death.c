@@ -154,6 +154,8 @@ static void server_restarts(struct pair_world *w)
 	u32 i;
 
 	pair_restart(&w->hosts[1]);
+	/* Those that begin in the round trip of its birth may be from before. */
+	pair_run_for(w, PAIR_MS);
 	for (i = 0; i < 20; i++)
 		pair_rpc(w, 0, 1, 1 + i * 1000, 1 + i * 2000);
 	assert_true(pair_run_while_pending(w, 20 * PAIR_S));
@@ -421,6 +423,7 @@ static void restart__a_long_request_begins_with_its_unscheduled_bytes(void **sta
 	(void)state;
 	pair_config_default(&cfg);
 	cfg.rate_mbps = 10000;
+	cfg.no_lives = true;
 	w = pair_world_new(&cfg);
 	for (i = 0; i < 8; i++)
 		pair_rpc(w, 0, 1, 1000000, 100);
@@ -480,6 +483,7 @@ static void restart__what_left_is_a_retransmission(void **state)
 	(void)state;
 	pair_config_default(&cfg);
 	cfg.params.restart_guard_us = 10000000;
+	cfg.no_lives = true;
 	w = pair_world_new(&cfg);
 	pair_filter_add(w, HOMA_DATA, 0, 1, 0, 1);
 	r = pair_rpc(w, 0, 1, 100, 100);

@@ -90,6 +90,92 @@ static void question__is_no_shorter_than_its_answer(void **state)
 	pair_finish(w);
 }
 
+/*
+ * Somebody has sent every other packet of a request and was asked for the rest. Now he
+ * repeats one of them at a time: as many questions come back, not one for each gap.
+ */
+static void repair__asks_for_no_more_than_came(void **state)
+{
+	const u32 packets = 120, size = 1400;
+	struct seen seen;
+	struct pair_world *w = world(2, 0, &seen);
+	struct homa_packet p = question(HOMA_DATA, 1000);
+	u32 i, before;
+
+	(void)state;
+	pair_filter_add(w, HOMA_RPC_UNKNOWN, 0, 1, 0, 1000);
+	p.hdr.dport = PAIR_SERVER_PORT;
+	p.data.length = p.data.incoming = packets * size;
+	for (i = 1; i < packets; i += 2) {
+		struct pair_pkt *pkt = pair_pkt_new(0, 1, 7, HOMA_MAX_HDR + size);
+
+		p.data.offset = i * size;
+		memset(pkt->data, 0, pkt->len);
+		pkt->len = homa_packet_encode(pkt->data, &p) + size;
+		pair_net_deliver(w, pkt);
+	}
+	pair_run_for(w, 8 * PAIR_MS);
+	before = sent(&seen, 0, HOMA_RESEND);
+	assert_int_equal(before, packets / 2);
+	p.data.retransmit = 1;
+	for (i = packets - 2; i > packets - 42; i -= 2) {
+		p.data.offset = i * size;
+		forge(w, 0, 1, &p, size);
+	}
+	assert_in_range(sent(&seen, 0, HOMA_RESEND) - before, 1, 20);
+	pair_finish(w);
+}
+
+struct asked {
+	u32 granted, asked;
+};
+
+static bool see_bytes(struct pair_world *w, struct pair_pkt *pkt, void *arg)
+{
+	struct asked *asked = arg;
+	struct homa_packet p;
+
+	(void)w;
+	if (homa_packet_decode(&p, pkt->data, pkt->len))
+		return false;
+	if (p.hdr.type == HOMA_GRANT)
+		asked->granted = homa_max_u32(asked->granted, p.grant.offset);
+	if (p.hdr.type == HOMA_RESEND)
+		asked->asked = homa_max_u32(asked->asked, p.resend.offset + p.resend.length);
+	return false;
+}
+
+/*
+ * A packet from the end of a long message has overtaken nearly all of it. Who asks for
+ * that lets it be sent, so what was not granted must not be asked for.
+ */
+static void early__asks_for_nothing_that_was_not_granted(void **state)
+{
+	const u32 size = 1000, length = 1000000;
+	struct asked asked = { .granted = 10 * size };
+	struct homa_packet p = question(HOMA_DATA, 1000);
+	struct pair_config cfg;
+	struct pair_world *w;
+
+	(void)state;
+	pair_config_default(&cfg);
+	w = pair_world_new(&cfg);
+	w->tap = see_bytes;
+	w->tap_arg = &asked;
+	pair_filter_add(w, HOMA_RPC_UNKNOWN, 0, 1, 0, 1000);
+	p.hdr.dport = PAIR_SERVER_PORT;
+	p.data.length = length;
+	p.data.incoming = asked.granted;
+	forge(w, 0, 1, &p, size);
+	p.data.offset = length - size;
+	forge(w, 0, 1, &p, size);
+	pair_run_for(w, 3 * PAIR_MS);
+	assert_in_range(asked.asked, 1, asked.granted);
+	assert_true(asked.granted < length / 2);
+	assert_true(pair_host_metric(&w->hosts[1], HOMA_M_resends_early) > 0);
+	pair_finish(w);
+}
+
 /* The server ends its RPC just as well. */
 static void need_ack__of_a_forgotten_rpc(void **state)
 {
@@ -335,6 +421,8 @@ int main(void)
 		cmocka_unit_test(question__with_id_1_is_answered),
 		cmocka_unit_test(question__with_id_1_is_of_udp),
 		cmocka_unit_test(question__is_no_shorter_than_its_answer),
+		cmocka_unit_test(repair__asks_for_no_more_than_came),
+		cmocka_unit_test(early__asks_for_nothing_that_was_not_granted),
 		cmocka_unit_test(need_ack__of_a_forgotten_rpc),
 		cmocka_unit_test(ports__must_be_those_of_the_rpc),
 		cmocka_unit_test(ack__must_name_the_server_port),

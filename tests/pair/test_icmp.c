@@ -104,6 +104,33 @@ static void icmp__from_before_a_restart(void **state)
 	pair_finish(w);
 }
 
+/* A late error: the response comes, or is here and its application has not looked. */
+static void icmp__after_the_response_began(void **state)
+{
+	static const u32 lengths[] = { 100, 1000000 };
+	struct seen seen;
+	struct pair_world *w = world(2, 0, &seen);
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < HOMA_ARRAY_SIZE(lengths); i++) {
+		struct pair_rpc *r = begin(w, lengths[i], 0);
+		u64 fresh = count(w, 0, HOMA_M_rx_fresh_bytes);
+
+		w->hosts[0].hold_events = true;
+		while (count(w, 0, HOMA_M_rx_fresh_bytes) == fresh)
+			pair_run_for(w, PAIR_US);
+		icmp(w, 0, 1, r->client_port, r->server_port, r->handle.id,
+		     HOMA_ENOTCONN);
+		w->hosts[0].hold_events = false;
+		pair_poll(&w->hosts[0]);
+		assert_true(pair_run_while_pending(w, PAIR_S));
+		assert_int_equal(r->state, PAIR_OK);
+	}
+	assert_int_equal(count(w, 0, HOMA_M_icmp_ignored), HOMA_ARRAY_SIZE(lengths));
+	pair_finish(w);
+}
+
 static void icmp__path_mtu(void **state)
 {
 	struct seen seen;
@@ -138,13 +165,43 @@ static void icmp__path_mtu(void **state)
 	pair_finish(w);
 }
 
+/* Of the link: the messages that begin then are cut for it, wider ones too. */
+static void mtu__of_the_link_changes(void **state)
+{
+	static const u32 mtus[] = { 9000, 1400, 1500 };
+	struct seen seen;
+	struct pair_world *w = world(3, 0, &seen);
+	struct pair_rpc *r;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		homa_link_set(w->hosts[0].link, 0, mtus[i]);
+		r = begin(w, 20000, PAIR_MS);
+		assert_int_equal(peer_of(w, 0, 1).seg_size, mtus[i] - 20 - HOMA_DATA_HDR);
+		assert_true(pair_run_while_pending(w, PAIR_S));
+		assert_int_equal(r->state, PAIR_OK);
+	}
+	/* As long as it stays, so does what is known of a path. */
+	r = begin(w, 20000, PAIR_MS);
+	homa_path_mtu(ctx_of(w, 0), w->hosts[0].link, &w->hosts[1].addr, 1000);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	r = begin(w, 20000, PAIR_MS);
+	assert_int_equal(peer_of(w, 0, 1).seg_size, 1000 - 20 - HOMA_DATA_HDR);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(r->state, PAIR_OK);
+	pair_finish(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(icmp__ends_only_what_it_names),
 		cmocka_unit_test(icmp__with_id_and_ports_is_believed),
 		cmocka_unit_test(icmp__from_before_a_restart),
+		cmocka_unit_test(icmp__after_the_response_began),
 		cmocka_unit_test(icmp__path_mtu),
+		cmocka_unit_test(mtu__of_the_link_changes),
 	};
 
 	pair_test_setup();

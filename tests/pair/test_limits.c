@@ -200,6 +200,39 @@ static void spares__run_out(void **state)
 	each_seed(10, starving);
 }
 
+/*
+ * A response whose first packet is lost needs a record for the gap, and there is none:
+ * the packets behind the gap are lost, too, and the RPC goes on when they come again.
+ */
+static void spares__none_for_a_gap(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *rpc;
+	struct homa_ctx *ctx;
+	void *kept[64], *range;
+	u32 n = 0;
+
+	(void)state;
+	pair_config_default(&cfg);
+	w = pair_world_new(&cfg);
+	ctx = &w->hosts[0].ctx;
+	pair_rpc(w, 0, 1, 100, 100);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	w->cfg.starve = 1000;	/* what they have has to do */
+	while (n < HOMA_ARRAY_SIZE(kept) && (range = homa_ctx_take_range(ctx)))
+		kept[n++] = range;
+	assert_int_equal(ctx->spare_ranges, 0);
+	pair_filter_add(w, HOMA_DATA, 1, 0, 0, 1);
+	rpc = pair_rpc(w, 0, 1, 100, 20000);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(rpc->state, PAIR_OK);
+	assert_true(pair_host_metric(&w->hosts[0], HOMA_M_drop_no_range) > 0);
+	while (n)
+		homa_ctx_give_range(ctx, kept[--n]);
+	pair_finish(w);
+}
+
 /* 60 hosts talk to one that remembers 16. */
 static void peers__capped_and_collected(void **state)
 {
@@ -383,6 +416,7 @@ int main(void)
 		cmocka_unit_test(buffers__requests_do_not_starve),
 		cmocka_unit_test(buffers__bad_release),
 		cmocka_unit_test(spares__run_out),
+		cmocka_unit_test(spares__none_for_a_gap),
 		cmocka_unit_test(peers__capped_and_collected),
 		cmocka_unit_test(rpcs__capped),
 		cmocka_unit_test(rpcs__refused),

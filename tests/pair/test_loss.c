@@ -427,14 +427,14 @@ static u64 repaired_in(u32 loss)
 }
 
 /*
- * All gaps are asked for and sent again at a time, not a few per interval; the
- * interval is 5 ms here.
+ * All gaps are asked for and sent again at a time, not a few per interval, and what
+ * others have overtaken without an interval of silence, which is 5 ms here.
  */
 static void loss__many_gaps_are_repaired_together(void **state)
 {
 	static const struct {
 		u32 loss, most_us;
-	} goals[] = { { 20, 8500 }, { 30, 10500 }, { 50, 14500 } };
+	} goals[] = { { 20, 3300 }, { 30, 4500 }, { 50, 6500 } };
 	u32 i;
 
 	(void)state;
@@ -445,6 +445,82 @@ static void loss__many_gaps_are_repaired_together(void **state)
 			      (unsigned long long)us);
 		assert_true(us <= goals[i].most_us);
 	}
+}
+
+static u64 early(struct pair_world *w)
+{
+	return pair_host_metric(&w->hosts[1], HOMA_M_resends_early);
+}
+
+/* The question is lost, too: it is not repeated before an interval of silence. */
+static void early__asks_once(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *rpc;
+	u32 i;
+
+	(void)state;
+	pair_config_default(&cfg);
+	w = pair_world_new(&cfg);
+	pair_filter_add(w, HOMA_DATA, 0, 1, 20, 1);
+	pair_filter_add(w, HOMA_DATA, 0, 1, 300, 1);
+	pair_filter_add(w, HOMA_RESEND, 1, 0, 0, 2);
+	rpc = pair_rpc(w, 0, 1, 1000000, 1);
+	for (i = 0; early(w) < 2 && i < 5000; i++)
+		pair_run_for(w, PAIR_US);
+	/* Both, when an eighth of the interval had passed, and no more. */
+	assert_int_equal(early(w), 2);
+	assert_in_range(w->now - rpc->start, 625 * PAIR_US, 3 * PAIR_MS);
+	pair_run_for(w, 3 * PAIR_MS);
+	assert_int_equal(pair_host_metric(&w->hosts[1], HOMA_M_tx_resend), 2);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(rpc->state, PAIR_OK);
+	assert_int_equal(early(w), 2);
+	assert_int_equal(pair_host_metric(&w->hosts[1], HOMA_M_rx_duplicates), 0);
+	pair_finish(w);
+}
+
+/* @n messages one after another, no packet lost, a tenth of them so much late. */
+static struct pair_world *late(u32 n, u64 late_ns)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	u32 i;
+
+	pair_config_default(&cfg);
+	cfg.faults.reorder = 100;
+	cfg.faults.reorder_max_ns = late_ns;
+	w = pair_world_new(&cfg);
+	for (i = 0; i < n; i++) {
+		struct pair_rpc *rpc = pair_rpc(w, 0, 1, 500000, 1);
+
+		assert_true(pair_run_while_pending(w, PAIR_S));
+		assert_int_equal(rpc->state, PAIR_OK);
+	}
+	return w;
+}
+
+/* What is late by less than an eighth of the interval is not asked for. */
+static void early__not_for_reordering(void **state)
+{
+	struct pair_world *w = late(20, 500 * PAIR_US);
+
+	(void)state;
+	assert_int_equal(early(w), 0);
+	assert_int_equal(pair_host_metric(&w->hosts[1], HOMA_M_rx_duplicates), 0);
+	pair_finish(w);
+}
+
+/* Of a network that is worse one message is asked about in vain, and not the next. */
+static void early__learns_that_packets_are_late(void **state)
+{
+	struct pair_world *w = late(80, 5 * PAIR_MS);
+
+	(void)state;
+	assert_in_range(early(w), 1, 128);
+	assert_true(pair_host_metric(&w->hosts[1], HOMA_M_rx_duplicates) <= early(w));
+	pair_finish(w);
 }
 
 int main(void)
@@ -467,6 +543,9 @@ int main(void)
 		cmocka_unit_test(resend__not_for_slow_copies),
 		cmocka_unit_test(resend__one_at_a_time_to_a_silent_peer),
 		cmocka_unit_test(loss__many_gaps_are_repaired_together),
+		cmocka_unit_test(early__asks_once),
+		cmocka_unit_test(early__not_for_reordering),
+		cmocka_unit_test(early__learns_that_packets_are_late),
 	};
 
 	pair_test_setup();

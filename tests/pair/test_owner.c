@@ -27,6 +27,18 @@ static u32 open_deaf(struct pair_host *h, u16 port, struct homa_owner *owner)
 	return i;
 }
 
+/* Four servers that take nothing, and as many clients; the last of these. */
+static u32 open_hog(struct pair_world *w, struct homa_owner *bad)
+{
+	u32 i, sock = 0;
+
+	for (i = 0; i < 4; i++) {
+		open_deaf(&w->hosts[0], (u16)(HOG_PORT + i), &bad[0]);
+		sock = open_for(&w->hosts[1], 0, &bad[1]);
+	}
+	return sock;
+}
+
 static u32 server_rpcs(struct pair_world *w)
 {
 	struct homa_counts counts;
@@ -73,15 +85,14 @@ static void hog__one_deaf_server(void **state)
 	struct pair_config cfg;
 	struct pair_world *w;
 	u64 alone, beside;
-	u32 i, deaf;
+	u32 i;
 
 	(void)state;
 	pair_config_default(&cfg);
 	cfg.pool_pages = 256;
 	cfg.max_packets = 100000000;
 	w = pair_world_new(&cfg);
-	deaf = pair_sock_open(&w->hosts[0], HOG_PORT);
-	w->hosts[0].socks[deaf].deaf = true;
+	open_deaf(&w->hosts[0], HOG_PORT, NULL);
 	alone = good_time(w, 1, PAIR_SERVER_PORT);
 	for (i = 0; i < 70000; i++) {
 		assert_non_null(pair_rpc_start(w, 1, 1, 0, HOG_PORT, 1, 1, NULL));
@@ -144,13 +155,12 @@ static void abort__tells_the_server(void **state)
 {
 	struct pair_config cfg;
 	struct pair_world *w;
-	u32 i, deaf;
+	u32 i;
 
 	(void)state;
 	pair_config_default(&cfg);
 	w = pair_world_new(&cfg);
-	deaf = pair_sock_open(&w->hosts[0], HOG_PORT);
-	w->hosts[0].socks[deaf].deaf = true;
+	open_deaf(&w->hosts[0], HOG_PORT, NULL);
 	for (i = 0; i < 100; i++) {
 		struct pair_rpc *rpc;
 
@@ -182,13 +192,12 @@ static void close__tells_the_server(void **state)
 {
 	struct pair_config cfg;
 	struct pair_world *w;
-	u32 i, deaf;
+	u32 i;
 
 	(void)state;
 	pair_config_default(&cfg);
 	w = pair_world_new(&cfg);
-	deaf = pair_sock_open(&w->hosts[0], HOG_PORT);
-	w->hosts[0].socks[deaf].deaf = true;
+	open_deaf(&w->hosts[0], HOG_PORT, NULL);
 	for (i = 0; i < 100; i++)
 		pair_rpc_start(w, 1, 1, 0, HOG_PORT, 100, 100, NULL);
 	pair_run_for(w, PAIR_MS);
@@ -206,14 +215,13 @@ static void untaken__dead_clients(void **state)
 	struct pair_config cfg;
 	struct pair_world *w;
 	u64 before;
-	u32 i, deaf;
+	u32 i;
 
 	(void)state;
 	pair_config_default(&cfg);
 	cfg.hosts = 4;
 	w = pair_world_new(&cfg);
-	deaf = pair_sock_open(&w->hosts[0], HOG_PORT);
-	w->hosts[0].socks[deaf].deaf = true;
+	open_deaf(&w->hosts[0], HOG_PORT, NULL);
 	for (i = 0; i < 900; i++)
 		pair_rpc_start(w, (u8)(1 + i % 3), 1, 0, HOG_PORT, 1, 1, NULL);
 	pair_run_for(w, PAIR_MS);
@@ -239,13 +247,12 @@ static void untaken__abort_was_lost(void **state)
 {
 	struct pair_config cfg;
 	struct pair_world *w;
-	u32 i, deaf;
+	u32 i;
 
 	(void)state;
 	pair_config_default(&cfg);
 	w = pair_world_new(&cfg);
-	deaf = pair_sock_open(&w->hosts[0], HOG_PORT);
-	w->hosts[0].socks[deaf].deaf = true;
+	open_deaf(&w->hosts[0], HOG_PORT, NULL);
 	for (i = 0; i < 1000; i++)
 		pair_rpc_start(w, 1, 1, 0, HOG_PORT, 1, 1, NULL);
 	pair_run_for(w, PAIR_MS);
@@ -268,7 +275,7 @@ static void hog__many_sockets(void **state)
 	struct homa_owner bad[2] = { 0 }, good[2] = { 0 };
 	struct pair_config cfg;
 	struct pair_world *w;
-	u32 i, sock = 0, more = 0, started = 0, my_client, left;
+	u32 i, sock, more = 0, started = 0, my_client, left;
 	u64 alone, beside;
 
 	(void)state;
@@ -278,10 +285,7 @@ static void hog__many_sockets(void **state)
 	w = pair_world_new(&cfg);
 	open_for(&w->hosts[0], HOG_PORT + 9, &good[0]);
 	my_client = open_for(&w->hosts[1], 0, &good[1]);
-	for (i = 0; i < 4; i++) {
-		open_deaf(&w->hosts[0], (u16)(HOG_PORT + i), &bad[0]);
-		sock = open_for(&w->hosts[1], 0, &bad[1]);
-	}
+	sock = open_hog(w, bad);
 	alone = good_time(w, (u8)my_client, HOG_PORT + 9);
 	for (i = 0; i < 6000; i++) {
 		more += pair_rpc_start(w, 2, 1, 0, (u16)(HOG_PORT + i % 4), 1, 1, NULL) != NULL;
@@ -320,7 +324,7 @@ static void hog__others_of_the_same_peer(void **state)
 	struct pair_config cfg;
 	struct pair_world *w;
 	struct pair_rpc *mine[AT_ONCE];
-	u32 i, sock = 0, my_client;
+	u32 i, sock, my_client;
 
 	(void)state;
 	pair_config_default(&cfg);
@@ -328,10 +332,7 @@ static void hog__others_of_the_same_peer(void **state)
 	w = pair_world_new(&cfg);
 	open_for(&w->hosts[0], HOG_PORT + 9, &good[0]);
 	my_client = open_for(&w->hosts[1], 0, &good[1]);
-	for (i = 0; i < 4; i++) {
-		open_deaf(&w->hosts[0], (u16)(HOG_PORT + i), &bad[0]);
-		sock = open_for(&w->hosts[1], 0, &bad[1]);
-	}
+	sock = open_hog(w, bad);
 	for (i = 0; i < 4000; i++) {
 		pair_rpc_start(w, 1, (u8)(sock - i / 4 % 4), 0, (u16)(HOG_PORT + i % 4),
 			       1, 1, NULL);
@@ -387,13 +388,12 @@ static void incast__idle_requests_of_another(void **state)
 	struct pair_config cfg;
 	struct pair_world *w;
 	struct pair_rpc *rpc;
-	u32 i, idler, client, deaf;
+	u32 i, idler, client;
 
 	(void)state;
 	pair_config_default(&cfg);
 	w = pair_world_new(&cfg);
-	deaf = pair_sock_open(&w->hosts[0], HOG_PORT);
-	w->hosts[0].socks[deaf].deaf = true;
+	open_deaf(&w->hosts[0], HOG_PORT, NULL);
 	idler = open_for(&w->hosts[1], 0, &idle);
 	client = open_for(&w->hosts[1], 0, &owner);
 	for (i = 0; i < cfg.params.incast_rpcs; i++)

@@ -82,11 +82,33 @@ static void silence__what_is_lost_comes(void **state)
 	}
 }
 
+/*
+ * An application that hands in its message by pieces may take longer for one than its
+ * peer waits in silence: who is asked says that he is there.
+ */
+static void silence__pieces_that_come_late(void **state)
+{
+	struct pair_config cfg;
+	struct pair_world *w;
+	struct pair_rpc *rpc;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.supply_step = 4000;
+	cfg.supply_ns = 300 * PAIR_MS;
+	w = pair_world_new(&cfg);
+	rpc = pair_rpc(w, 0, 1, 9000, 9000);
+	assert_true(pair_run_while_pending(w, 10 * PAIR_S));
+	pair_check(w, rpc->state == PAIR_OK, "state %u, error %d", rpc->state, rpc->error);
+	pair_finish(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(silence__nothing_lost_nothing_sent_again),
 		cmocka_unit_test(silence__what_is_lost_comes),
+		cmocka_unit_test(silence__pieces_that_come_late),
 	};
 
 	pair_test_setup();

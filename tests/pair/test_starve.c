@@ -99,6 +99,34 @@ static void newcomer__takes_what_is_free(void **state)
 	pair_finish(w);
 }
 
+/*
+ * The same when its own peer holds most pages for a long message: what is here in one
+ * packet keeps no page from anybody while it is incomplete. The explorer found that.
+ */
+static void newcomer__of_a_peer_with_a_long_message(void **state)
+{
+	struct pair_config cfg = config();
+	struct pair_filter *filter;
+	struct pair_rpc *small;
+	struct pair_world *w;
+
+	(void)state;
+	cfg.pool_pages = 4;
+	w = pair_world_new(&cfg);
+	filter = pair_filter_add(w, HOMA_DATA, 1, 0, 1, 1000);
+	pair_rpc(w, 1, 0, 3 * HOMA_BPAGE_SIZE, 1);
+	pair_run_for(w, 100 * PAIR_US);
+	filter->count = 0;
+	forge_data(w, 9, 2, 2 * HOMA_BPAGE_SIZE, 0, 1400);
+	small = pair_rpc(w, 1, 0, 100, 1);
+	pair_run_for(w, 100 * PAIR_US);
+	assert_int_equal(small->executed, 1);
+	assert_true(pair_run_while_pending(w, PAIR_S));
+	assert_int_equal(pair_count_state(w, PAIR_OK), 2);
+	pair_run_for(w, 3 * TIMEOUT_NS);
+	pair_finish(w);
+}
+
 /* ---- how long anything waits ---- */
 
 /* More first packets than there are pages, from addresses that never answer. */
@@ -310,6 +338,44 @@ static void pages__go_to_who_was_promised_them(void **state)
 }
 
 /*
+ * The same with two that lack as much as each other: the older one waits for pages that
+ * the younger one holds. It had given its own back before, and is first in the queue;
+ * the younger one has to let it pass.
+ */
+static void pages__of_two_that_lack_the_same(void **state)
+{
+	struct pair_config cfg = config();
+	struct pair_world *w;
+	u64 before;
+	u32 at;
+
+	(void)state;
+	cfg.pool_pages = 3;
+	cfg.release_delay_ns = TIMEOUT_NS / 4;
+	w = pair_world_new(&cfg);
+	forge_data(w, 2, 2, 70000, 0, 1400);
+	pair_rpc(w, 1, 0, HOMA_BPAGE_SIZE, 1);
+	pair_rpc(w, 1, 0, HOMA_BPAGE_SIZE, 1);
+	pair_run_for(w, 3 * PAIR_MS);
+	forge_data(w, 3, 2, 190000, 0, 1400);	/* has the silent one looked at */
+	pair_run_for(w, PAIR_US);
+	assert_int_equal(pair_host_metric(&w->hosts[0], HOMA_M_buffers_given_back), 1);
+	forge_data(w, 1, 2, 112800, 0, 1400);
+	for (at = 1400; at < 42000; at += 1400)
+		forge_data(w, 1, 2, 112800, at, 1400);
+	forge_data(w, 1, 2, 112800, 42000, 800);
+	forge_data(w, 1, 2, 112800, HOMA_BPAGE_SIZE, 1400);
+	assert_int_equal(pages_free(w), 0);
+	forge_data(w, 2, 2, 70000, 0, 1400);
+	before = pair_host_metric(&w->hosts[0], HOMA_M_tx_resend);
+	pair_run_for(w, cfg.release_delay_ns + 10 * PAIR_MS);
+	assert_true(pair_host_metric(&w->hosts[0], HOMA_M_tx_resend) > before);
+	pair_run_for(w, 3 * TIMEOUT_NS);
+	assert_int_equal(rpcs(w, 0), 0);
+	pair_finish(w);
+}
+
+/*
  * Strangers begin @per_second messages of @length, each from another address; host
  * 1 and 2 ask for what they always ask, one request at a time. Returns the longest
  * that one of their RPCs took; in @done how many.
@@ -475,6 +541,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(newcomer__takes_what_is_free),
+		cmocka_unit_test(newcomer__of_a_peer_with_a_long_message),
 		cmocka_unit_test(silent__requests_are_forgotten_in_time),
 		cmocka_unit_test(silent__requests_of_a_peer_that_speaks),
 		cmocka_unit_test(stalled__requests_end),
@@ -483,6 +550,7 @@ int main(void)
 		cmocka_unit_test(starving__response_of_a_server_that_vanished),
 		cmocka_unit_test(pages__are_taken_as_bytes_arrive),
 		cmocka_unit_test(pages__go_to_who_was_promised_them),
+		cmocka_unit_test(pages__of_two_that_lack_the_same),
 		cmocka_unit_test(strangers__starve_nobody),
 		cmocka_unit_test(strangers__stop_long_messages_for_a_moment),
 		cmocka_unit_test(strangers__that_trickle_have_their_share),

@@ -94,18 +94,15 @@ void pair_free_all(struct pair_host *host)
 
 static bool earlier(const struct pair_event *a, const struct pair_event *b)
 {
-	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
+	if (a->at != b->at)
+		return a->at < b->at;
+	return a->due != b->due ? a->due < b->due : a->seq < b->seq;
 }
 
-void pair_event_add(struct pair_host *host, u64 at,
-		    void (*fn)(struct pair_host *host, void *arg, bool stale),
-		    void *arg)
+static void event_put(struct pair_world *w, struct pair_event ev)
 {
-	struct pair_world *w = host->world;
-	struct pair_event ev = { .at = at < w->now ? w->now : at,
-				 .seq = w->event_seq++, .host = host,
-				 .life = host->life, .fn = fn, .arg = arg };
 	u32 i;
+
 
 	if (w->heap_len == w->heap_cap) {
 		w->heap_cap = w->heap_cap ? 2 * w->heap_cap : 256;
@@ -117,6 +114,33 @@ void pair_event_add(struct pair_host *host, u64 at,
 	     i = (i - 1) / 2)
 		w->heap[i] = w->heap[(i - 1) / 2];
 	w->heap[i] = ev;
+}
+
+static void event_add(struct pair_host *host, u64 at, bool wire,
+		      void (*fn)(struct pair_host *host, void *arg, bool stale),
+		      void *arg)
+{
+	struct pair_world *w = host->world;
+
+	if (at < w->now)
+		at = w->now;
+	event_put(w, (struct pair_event){ .at = at, .due = at, .host = host, .life = host->life,
+					  .seq = w->event_seq++, .wire = wire,
+					  .fn = fn, .arg = arg });
+}
+
+void pair_event_add(struct pair_host *host, u64 at,
+		    void (*fn)(struct pair_host *host, void *arg, bool stale),
+		    void *arg)
+{
+	event_add(host, at, false, fn, arg);
+}
+
+void pair_event_wire(struct pair_host *host, u64 at,
+		     void (*fn)(struct pair_host *host, void *arg, bool stale),
+		     void *arg)
+{
+	event_add(host, at, true, fn, arg);
 }
 
 static struct pair_event event_pop(struct pair_world *w)
@@ -144,6 +168,13 @@ static void run_one(struct pair_world *w)
 	struct pair_event ev = event_pop(w);
 
 	w->now = ev.at;
+	w->events++;
+	/* In their order, all of them at once when the host goes on. */
+	if (!ev.wire && ev.host->paused_until > w->now) {
+		ev.at = ev.host->paused_until;
+		event_put(w, ev);
+		return;
+	}
 	ev.fn(ev.host, ev.arg, ev.life != ev.host->life || !ev.host->up);
 }
 

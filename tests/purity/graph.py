@@ -17,10 +17,21 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "include": {"abi"},
     "common": {"engine"},
     "nic": {"engine", "common"},
+    "sim": {"engine", "common"},
     "host": {"engine", "nic", "common", "include", "abi"},
     "lib": {"engine", "nic", "common", "include", "abi", "host"},
     "bench": {"lib", "common", "include", "abi", "engine"},
     "examples": {"include", "abi"},
+}
+
+# The same for the folders of the engine: what each may include besides itself.
+ENGINE_MAY_INCLUDE: dict[str, set[str]] = {
+    "plat": set(),
+    "base": {"plat"},
+    "link": {"plat", "base"},
+    "wire": {"plat", "base"},
+    "homa": {"plat", "base", "link", "wire"},
+    "tcp": {"plat", "base", "link", "wire"},
 }
 
 
@@ -34,7 +45,8 @@ def resolve(tree: Tree, source: Path, what: str) -> Path | None:
         if Path(os.path.normpath(top / what)) in files:
             return Path(os.path.normpath(top / what))
     ends = [f for f in tree.c_files() if f.as_posix().endswith("/" + what)]
-    # homa_plat.h exists once per seam; user space is the one that is built here.
+    # homa_plat.h exists once per seam; user space is the one that is built here. Other
+    # names are unique among what ships (names.py), and may repeat among tests.
     ends.sort(key=lambda f: ("/kernel/" in f.as_posix(), len(f.as_posix())))
     return ends[0] if ends else None
 
@@ -87,4 +99,23 @@ def check_arrows(tree: Tree) -> list[str]:
                 problems.append(
                     f"{tree.name(path)}:{line}: {top}/ may not include {tree.name(target)}"
                 )
+    return problems
+
+
+def check_engine_layers(tree: Tree) -> list[str]:
+    """Within the engine: a protocol stands on all, and the others know no protocol."""
+    problems = []
+    for path, targets in edges(tree).items():
+        parts = path.relative_to(tree.root).parts
+        if parts[0] != "engine" or len(parts) < 3:
+            continue
+        if parts[1] not in ENGINE_MAY_INCLUDE:
+            problems.append(f"{tree.name(path)}: graph.py does not know engine/{parts[1]}/")
+            continue
+        for line, target in targets:
+            other = target.relative_to(tree.root).parts
+            if other[0] == "engine" and other[1] != parts[1]:
+                if other[1] not in ENGINE_MAY_INCLUDE[parts[1]]:
+                    where = f"{tree.name(path)}:{line}"
+                    problems.append(f"{where}: {parts[1]}/ may not include {tree.name(target)}")
     return problems

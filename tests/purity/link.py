@@ -12,7 +12,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from source import Skip, Tree
+from source import ENGINE_FOLDERS, Skip, Tree
 
 ALLOWED = {"memcpy", "memset", "memmove", "memcmp"}
 ALLOWED_PREFIX = "homa_plat_"
@@ -94,7 +94,7 @@ def check_link(tree: Tree, seam: str, bits: int) -> list[str]:
 def check_listed(tree: Tree) -> list[str]:
     """A file that the build does not know is a file that no test reaches."""
     build = tree.root / "engine/meson.build"
-    folder_lists = [tree.root / "engine" / f / "meson.build" for f in ("base", "wire", "homa")]
+    folder_lists = [tree.root / "engine" / f / "meson.build" for f in ENGINE_FOLDERS]
     text = "".join(f.read_text() for f in [build, *folder_lists] if f.exists())
     return [
         f"{tree.name(s)} is not in engine/meson.build"

@@ -14,9 +14,13 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 
 import audit  # noqa: E402
+import calls  # noqa: E402
+import dead  # noqa: E402
 import graph  # noqa: E402
 import kernel  # noqa: E402
 import link  # noqa: E402
+import names  # noqa: E402
+import rooms  # noqa: E402
 import selftest  # noqa: E402
 import style  # noqa: E402
 import text  # noqa: E402
@@ -40,9 +44,19 @@ def checks() -> dict[str, Check]:
     found["size__functions"] = text.check_function_length
     found["graph__no_circles"] = graph.check_circles
     found["graph__no_arrow_upward"] = graph.check_arrows
+    found["graph__engine_layers"] = graph.check_engine_layers
+    found["graph__circles_of_calls"] = calls.check_calls
+    found["names__are_all_used"] = dead.check_dead
+    found["names__headers_are_unique"] = names.check_headers
+    found["names__tags_are_unique"] = names.check_tags
+    found["names__pages_name_what_is_there"] = names.check_pages
+    found["names__table_of_folders"] = names.check_folders
+    found["rooms__slow_calls_no_engine"] = rooms.check_slow
+    found["rooms__fast_never_blocks"] = rooms.check_fast
     found["style__license"] = style.check_license
     found["style__white_space"] = style.check_whitespace
     found["style__c_layout"] = style.check_c_layout
+    found["style__pages_fit_a_window"] = style.check_pages_width
     found["style__no_machine_paths"] = style.check_no_machine_paths
     found["tests__every_assertion_can_fail"] = audit.check_assertions
     found["tests__every_test_asserts"] = audit.check_tests_assert

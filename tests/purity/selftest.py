@@ -10,9 +10,13 @@ from functools import partial
 from pathlib import Path
 
 import audit
+import calls
+import dead
 import graph
 import kernel
 import link
+import names
+import rooms
 import style
 import text
 from source import Skip, Tree
@@ -48,6 +52,12 @@ CLEAN = {
     "engine/base/homa_good.h": HEADER,
     "engine/base/homa_good.c": GOOD,
     "nic/nic.h": '#include "homa_good.h"\n',
+    # No circle: the name is a struct's and a static function's, too, and X.h is X.c's.
+    "nic/up.c": "void nic_up(struct nic_down *x)\n{\n\tnic_down(x->nic_up);\n}\n",
+    "nic/down.h": "void nic_up(struct nic_down *x);\n"
+    "static inline void nic_low(void)\n{\n\tnic_down(0);\n}\n",
+    "nic/down.c": "static void nic_up(int a)\n{\n\tnic_low();\n}\n\n"
+    "void nic_down(int a)\n{\n\tnic_up(a);\n}\n",
     "host/embedded/host.h": '#include "nic.h"\n#include <homa/libhoma.h>\n',
     "include/homa/libhoma.h": "int homa_open(void);\n",
 }
@@ -55,6 +65,9 @@ CLEAN = {
 
 CLEAN = {name: f"/* {style.LICENSE} */\n{content}" for name, content in CLEAN.items()}
 CLEAN["engine/meson.build"] = MESON
+CLEAN["host/embedded/host.c"] = (
+    f"/* {style.LICENSE} */\nstatic u64 use(void)\n{{\n\treturn homa_good(1, use());\n}}\n"
+)
 
 
 def body(lines: str) -> str:
@@ -65,6 +78,7 @@ def body(lines: str) -> str:
 LONG_FUNCTION = body("\n".join("\ta += b;" for _ in range(90)) + "\n\treturn a;")
 LONG_FILE = GOOD + "\n" * text.MAX_FILE_LINES
 NAKED = "u32 naked(void);\nu32 naked(void)\n{\n\treturn 1;\n}\n"
+RING = "void nic_{0}(void);\nvoid nic_{0}(void)\n{{\n\tnic_{1}();\n}}\n"
 KERNEL_PLAT = PLAT.replace("<stdint.h>", "<linux/types.h>").replace("uint", "u_int")
 
 # name: (what the tree has besides or instead of CLEAN, check, part of the complaint)
@@ -191,6 +205,57 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         graph.check_arrows,
         "examples/ may not include nic",
     ),
+    "link_that_knows_a_protocol": (
+        {"engine/link/l.h": '#include "p.h"\n', "engine/homa/p.h": "\n"},
+        graph.check_engine_layers,
+        "engine/link/l.h:1: link/ may not include engine/homa/p.h",
+    ),
+    "engine_folder_unknown": (
+        {"engine/more/m.h": "\n"},
+        graph.check_engine_layers,
+        "does not know engine/more/",
+    ),
+    "circle_of_calls": (
+        {"nic/a.c": RING.format("a", "b"), "nic/b.c": RING.format("b", "a")},
+        calls.check_calls,
+        "nic: 2 files in the largest circle of calls and 2 in all",
+    ),
+    "circle_by_a_table": (
+        {
+            "nic/a.c": RING.format("a", "b"),
+            "nic/b.c": "static const struct ops b_ops = {\n\t.go = nic_a,\n};\n"
+            "void nic_b(void)\n{\n\tuse(&b_ops);\n}\n",
+        },
+        calls.check_calls,
+        "nic/b.c -> a.c: nic_a",
+    ),
+    "circle_by_a_header": (
+        {
+            "nic/a.c": RING.format("a", "c"),
+            "nic/b.h": "static inline void nic_b(void)\n{\n\tnic_a();\n}\n",
+            "nic/c.c": RING.format("c", "b"),
+        },
+        calls.check_calls,
+        "nic: 3 files in the largest circle",
+    ),
+    "circle_by_a_macro": (
+        {
+            "nic/a.c": RING.format("a", "B"),
+            "nic/b.h": "#define nic_B() \\\n\tnic_a()\n",
+        },
+        calls.check_calls,
+        "nic/b.h -> a.c: nic_a",
+    ),
+    "circle_shrunk_unsaid": (
+        {calls.RATCHET: '"nic" = { largest = 2, files = 2 }\n'},
+        calls.check_calls,
+        "write largest = 0, files = 0",
+    ),
+    "circle_of_no_folder": (
+        {calls.RATCHET: '"host/gone" = { largest = 2, files = 2 }\n'},
+        calls.check_calls,
+        "there is no folder host/gone",
+    ),
     "license_missing": ({"nic/n.c": "/* mine */\n"}, style.check_license, "nic/n.c"),
     "trailing_space": ({"lab/x.py": "x = 1 \n"}, style.check_whitespace, "lab/x.py:1"),
     "no_last_newline": ({"lab/x.py": "x = 1"}, style.check_whitespace, "lab/x.py"),
@@ -251,6 +316,67 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         {"tests/unit/meson.build": "if fs.exists('a.c')\nendif\n"},
         audit.check_tests_listed,
         "fs.exists",
+    ),
+    "dead_function": (
+        {"nic/a.c": "int nic_a(void);\nint nic_a(void)\n{\n\treturn 0;\n}\n"},
+        dead.check_dead,
+        "nic/a.c: nothing uses nic_a()",
+    ),
+    "alive_by_a_test_only": (
+        {
+            "nic/a.c": "int nic_a(void)\n{\n\treturn 0;\n}\n",
+            "tests/unit/a.c": "int main(void)\n{\n\treturn nic_a();\n}\n",
+        },
+        dead.check_dead,
+        "nic/a.c: nothing uses nic_a()",
+    ),
+    "header_twice": (
+        {"nic/udp/homa_good.h": "#ifndef B_H\n#endif\n"},
+        names.check_headers,
+        "a header homa_good.h is in engine/base/homa_good.h and in nic/udp/homa_good.h",
+    ),
+    "guard_twice": (
+        {"nic/a.h": "#ifndef A_H\n#endif\n", "nic/b.h": "#ifndef A_H\n#endif\n"},
+        names.check_headers,
+        "the guard A_H",
+    ),
+    "tag_twice": (
+        {"nic/a.c": "struct homa_a {\n};\n", "host/b.h": "union homa_a {\n};\n"},
+        names.check_tags,
+        "homa_a is in host/b.h and in nic/a.c",
+    ),
+    "folder_not_in_the_table": (
+        {"docs/architecture.md": "## Folders\n\n| `nic/`, `host/gone/`, `docs/` | x |\n"},
+        names.check_folders,
+        "the table of folders lacks engine/",
+    ),
+    "folder_that_is_gone": (
+        {"docs/architecture.md": "## Folders\n\n| `nic/`, `host/gone/`, `docs/` | x |\n"},
+        names.check_folders,
+        "there is no folder host/gone",
+    ),
+    "slow_calls_the_engine": (
+        {
+            "engine/homa/homa_e.h": "struct homa_rpc *homa_rpc_send(int a,\n\t\tint b);\n",
+            "host/homad/slow/a.c": "void *f(void)\n{\n\treturn homa_rpc_send(1, 2);\n}\n",
+        },
+        rooms.check_slow,
+        "host/homad/slow/a.c: homa_rpc_send()",
+    ),
+    "fast_blocks": (
+        {"host/homad/fast/a.c": "/* poll() */\nint f(void)\n{\n\treturn usleep(1);\n}\n"},
+        rooms.check_fast,
+        "host/homad/fast/a.c:4: usleep() may wait",
+    ),
+    "page_too_wide": (
+        {"docs/a.md": "```\n" + "c" * 130 + "\n```\n" + "p " * 70 + "\n"},
+        style.check_pages_width,
+        "docs/a.md:4: wider",
+    ),
+    "page_of_another_day": (
+        {"docs/a.md": "See `base/homa_good.c` and\n`base/homa_gone.c`.\n"},
+        names.check_pages,
+        "docs/a.md:2: there is no base/homa_gone.c",
     ),
     "test_not_collected": (
         {"tests/lab/other.py": "def test_a():\n    assert f()\n"},

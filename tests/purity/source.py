@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-ENGINE_FOLDERS = ("base", "wire", "homa", "tcp")
+ENGINE_FOLDERS = ("base", "link", "wire/homa", "homa", "tcp")
 SKIPPED_FOLDERS = {".git", "subprojects", "__pycache__", ".venv", "out"}
 
 _TOKEN = re.compile(
@@ -88,4 +88,5 @@ class Tree:
 
     def _in_engine(self, path: Path) -> bool:
         parts = path.relative_to(self.root).parts
-        return len(parts) > 2 and parts[0] == "engine" and parts[1] in ENGINE_FOLDERS
+        folders = {f.split("/")[0] for f in ENGINE_FOLDERS}
+        return len(parts) > 2 and parts[0] == "engine" and parts[1] in folders

@@ -11,6 +11,7 @@ from pathlib import Path
 from source import SKIPPED_FOLDERS, Tree
 
 MAX_COLUMNS = 100
+MAX_PAGE_COLUMNS = 120
 LICENSE = "SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later"
 CODE_SUFFIXES = (".c", ".h", ".def", ".py", ".sh", ".map")
 TEXT_SUFFIXES = (*CODE_SUFFIXES, ".md", ".build", ".toml", ".txt", ".json")
@@ -61,6 +62,19 @@ def check_c_layout(tree: Tree) -> list[str]:
                 problems.append(f"{where}: indented with spaces")
             if len(line.expandtabs(8)) > MAX_COLUMNS and '"' not in line:
                 problems.append(f"{where}: wider than {MAX_COLUMNS} columns")
+    return problems
+
+
+def check_pages_width(tree: Tree) -> list[str]:
+    """A line of prose fits a window; tables, code and links to pictures need not."""
+    problems = []
+    for path in text_files(tree, (".md",)):
+        fenced = False
+        for number, line in enumerate(tree.text(path).split("\n"), 1):
+            fenced ^= line.lstrip().startswith("```")
+            prose = not fenced and not line.startswith(("    ", "|", "![", "<"))
+            if prose and len(line) > MAX_PAGE_COLUMNS:
+                problems.append(f"{tree.name(path)}:{number}: wider than {MAX_PAGE_COLUMNS} columns")
     return problems
 
 

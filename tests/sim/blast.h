@@ -6,7 +6,7 @@
 #ifndef SIM_TEST_BLAST_H
 #define SIM_TEST_BLAST_H
 
-#include "transport.h"
+#include "sim_transport.h"
 
 extern const struct sim_transport sim_blast;
 

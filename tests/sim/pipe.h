@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "transport.h"
+#include "sim_transport.h"
 
 /**
  * @percent: of a link's rate, at which a receiver takes messages in, 0: no

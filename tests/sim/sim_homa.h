@@ -4,8 +4,8 @@
  * which the test sends messages and, in RPC runs, every request is answered
  * with as many bytes. At the end nothing may be left anywhere.
  */
-#ifndef HOMA_WORLD_H
-#define HOMA_WORLD_H
+#ifndef SIM_HOMA_H
+#define SIM_HOMA_H
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/sim/event.c: named cases, then random adding, cancelling and taking over
+ * sim/net/event.c: named cases, then random adding, cancelling and taking over
  * all levels of the wheel against an array that is searched.
  */
 #include "homa_plat.h"

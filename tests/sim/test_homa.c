@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * host/sim/homa*.c: settings of the studies, who goes first, what is held back,
+ * sim/protocol/homa/homa*.c: settings of the studies, who goes first, what is held back,
  * which packets a message consists of, and how failures end.
  */
-#include "homa_world.h"
+#include "sim_homa.h"
 
 #include "homa_wire.h"
 

@@ -4,7 +4,7 @@
  * says, whatever its size: Homa's slowdown is 1. So grants come early enough,
  * no packet is a runt, no acknowledgment is in the way.
  */
-#include "homa_world.h"
+#include "sim_homa.h"
 
 /*
  * One message (and its response) after the other between two hosts, far enough

@@ -3,7 +3,7 @@
  * Homa under random traffic, with and without losses: every message arrives,
  * nothing is left, nothing depends on anything but configuration and seed.
  */
-#include "homa_world.h"
+#include "sim_homa.h"
 
 /* Sends messages of random sizes and times until @left is 0. */
 struct source {

@@ -4,7 +4,7 @@
  * half as much and are done as soon, and a silent one does not keep its receiver
  * from the others.
  */
-#include "homa_world.h"
+#include "sim_homa.h"
 
 /* The switch's queue toward a host. */
 static u64 peak_toward(u32 host)

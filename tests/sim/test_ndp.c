@@ -6,7 +6,7 @@
  */
 #include "unit.h"
 
-#include "transport.h"
+#include "sim_transport.h"
 
 #define MESSAGES 256
 #define PULLS 20000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/sim/net.c: exact times of single packets, then what must hold of all:
+ * sim/net/net.c: exact times of single packets, then what must hold of all:
  * strict priority, no idle port with packets waiting, nothing lost unseen.
  */
 #include "homa_plat.h"

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "options.h"
+#include "sim_options.h"
 #include "units.h"
 
 static char err[512];

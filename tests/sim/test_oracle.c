@@ -6,7 +6,7 @@
  */
 #include "unit.h"
 
-#include "transport.h"
+#include "sim_transport.h"
 
 #define MESSAGES 400
 #define HOSTS 64

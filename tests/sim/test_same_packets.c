@@ -18,7 +18,7 @@
  * a packet is under way longer than any takes to be sent, so that in both
  * worlds its arrival is on the agenda before the port that it meets is free.
  */
-#include "homa_world.h"
+#include "sim_homa.h"
 
 #include "harness.h"
 #include "homa_wire.h"

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "blast.h"
-#include "stats.h"
+#include "sim_stats.h"
 #include "traffic.h"
 
 static struct sim *world(struct sim_config *cfg)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/sim/topology.c and routes.c: the right nodes and links, every pair of
+ * sim/net/topology.c and routes.c: the right nodes and links, every pair of
  * hosts joined by shortest ways, load spread over equal ones, and sentences
  * for what is not a network.
  */

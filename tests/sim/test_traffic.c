@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "pipe.h"
-#include "stats.h"
+#include "sim_stats.h"
 #include "traffic.h"
 
 struct watch {

@@ -12,8 +12,8 @@
 #include "unit.h"
 
 #include "homa_codec.h"
-#include "trace.h"
-#include "transport.h"
+#include "sim_trace.h"
+#include "sim_transport.h"
 
 #define MESSAGES 60
 #define HOSTS 6

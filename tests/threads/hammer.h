@@ -2,7 +2,7 @@
 /*
  * A host for one multi-threaded engine that talks to itself: what the engine
  * sends is put on a queue, and any thread hands it back. Shared by the test of
- * races (hammer.c) and the measurement of scaling (tests/bench).
+ * races (hammer.c) and the measurement of scaling (tests/counts).
  *
  * Memory is given back after a grace period: an object retired by one thread
  * is freed when every thread has been through its loop once since.

@@ -118,6 +118,60 @@ static void hash_id__spreads_one_id_under_many_keys(void **state)
 	unit_assert(seed, chi_square(bucket, 64) < 256 + 10 * 23);
 }
 
+/* The @n-th of addresses that count up in one of their bytes: the last three of IPv4, a
+ * host's part and a network's of IPv6. */
+static void address(struct homa_addr *a, u32 way, u32 n)
+{
+	static const u8 at[] = { 15, 14, 13, 15, 11, 7, 3 };
+	u32 i;
+
+	memset(a, 0, sizeof(*a));
+	memcpy(a->ip, way < 3 ? "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a" : "\xfd", way < 3 ? 13 : 1);
+	for (i = at[way]; n; i--, n >>= 8)
+		a->ip[i] ^= (u8)n;
+}
+
+/* Every table takes the lowest bits. Under any of many keys: bad ones are what was wrong. */
+static void hash_ip__spreads_consecutive_addresses(void **state)
+{
+	u64 seed = unit_seed();
+	struct homa_rng rng;
+	u32 way, key, n;
+
+	(void)state;
+	homa_rng_init(&rng, seed);
+	for (way = 0; way < 7; way++) {
+		for (key = 0; key < 300; key++) {
+			u64 k0 = homa_rng_next(&rng), k1 = homa_rng_next(&rng);
+			u32 bucket[256] = { 0 };
+
+			for (n = 0; n < 256 * 16; n++) {
+				struct homa_addr a;
+
+				address(&a, way, n);
+				bucket[homa_hash_ip(a.ip, k0, k1) & 255]++;
+			}
+			unit_assert(seed, chi_square(bucket, 16) < 256 + 10 * 23);
+		}
+	}
+}
+
+static void hash_ip__depends_on_every_byte_and_on_both_keys(void **state)
+{
+	u8 ip[16] = { 0 };
+	u64 h = homa_hash_ip(ip, 1, 2);
+	u32 i;
+
+	(void)state;
+	assert_true(homa_hash_ip(ip, 3, 2) != h);
+	assert_true(homa_hash_ip(ip, 1, 3) != h);
+	for (i = 0; i < 16; i++) {
+		ip[i] ^= 0x10;
+		assert_true(homa_hash_ip(ip, 1, 2) != h);
+		ip[i] ^= 0x10;
+	}
+}
+
 static void rng_next__matches_splitmix64(void **state)
 {
 	struct homa_rng rng;
@@ -160,6 +214,8 @@ int main(void)
 		cmocka_unit_test(hash_id__spreads_consecutive_ids),
 		cmocka_unit_test(hash_id__spreads_ids_at_any_distance),
 		cmocka_unit_test(hash_id__spreads_one_id_under_many_keys),
+		cmocka_unit_test(hash_ip__spreads_consecutive_addresses),
+		cmocka_unit_test(hash_ip__depends_on_every_byte_and_on_both_keys),
 		cmocka_unit_test(rng_next__matches_splitmix64),
 		cmocka_unit_test(rng_below__stays_below_and_reaches_all),
 	};

@@ -90,25 +90,6 @@ static void list_pop__first_until_empty(void **state)
 	assert_null(homa_list_pop(&head));
 }
 
-static void list_move_tail__between_lists(void **state)
-{
-	struct homa_list a, b;
-	struct item it[3];
-
-	(void)state;
-	homa_list_init(&a);
-	homa_list_init(&b);
-	item_init(it, 3);
-	homa_list_add_tail(&a, &it[0].list);
-	homa_list_add_tail(&a, &it[1].list);
-	homa_list_move_tail(&b, &it[0].list);
-	homa_list_move_tail(&b, &it[2].list);
-	expect(&a, "1");
-	expect(&b, "02");
-	homa_list_move_tail(&b, &it[0].list);
-	expect(&b, "20");
-}
-
 static void list_splice_tail__empties_the_source(void **state)
 {
 	struct homa_list a, b;
@@ -156,7 +137,6 @@ int main(void)
 		cmocka_unit_test(list_add__head_and_tail),
 		cmocka_unit_test(list_del__twice_is_harmless),
 		cmocka_unit_test(list_pop__first_until_empty),
-		cmocka_unit_test(list_move_tail__between_lists),
 		cmocka_unit_test(list_splice_tail__empties_the_source),
 		cmocka_unit_test(list_for_each_safe__node_may_leave),
 	};

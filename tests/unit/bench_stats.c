@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "stats.h"
+#include "bench_stats.h"
 
 static char path[] = "/tmp/homa-denominators-XXXXXX";
 
@@ -111,6 +111,7 @@ static void load__bounded(void **state)
 static void error__kinds_are_bounded_and_nothing_is_lost(void **state)
 {
 	static struct bench_stats stats;
+	uint64_t all = 0;
 	int i;
 
 	(void)state;
@@ -118,7 +119,9 @@ static void error__kinds_are_bounded_and_nothing_is_lost(void **state)
 		bench_stats_error(&stats, -i);
 		bench_stats_error(&stats, i);
 	}
-	assert_int_equal(bench_stats_errors(&stats), 80);
+	for (i = 0; i < BENCH_ERROR_KINDS; i++)
+		all += stats.error_counts[i];
+	assert_int_equal(all, 80);
 	assert_int_equal(stats.error_codes[0], 1);
 	assert_int_equal(stats.error_counts[0], 2);
 	assert_int_equal(stats.error_counts[BENCH_ERROR_KINDS - 1],

@@ -18,7 +18,7 @@ static void link_derive__unknown_rate(void **state)
 
 	(void)state;
 	world_init(&w, 0, 1500);
-	assert_int_equal(w.link->ps_per_byte, 0);
+	assert_int_equal(w.link->sched.ps_per_byte, 0);
 	assert_int_equal(w.link->derived.rtt_bytes, 60000);
 	assert_int_equal(w.link->derived.max_incoming, 1600000);
 	assert_int_equal(w.link->derived.window, 0);
@@ -34,7 +34,7 @@ static void link_derive__ten_gigabit(void **state)
 	(void)state;
 	world_init(&w, 10000, 1500);
 	/* 0.8 ns a byte, of which 99 % are used. */
-	assert_int_equal(w.link->ps_per_byte, 808);
+	assert_int_equal(w.link->sched.ps_per_byte, 808);
 	/* Guess: 4 packets of 1538 bytes and 20 us, 1.25 bytes per ns. */
 	assert_in_range(w.link->derived.rtt_bytes, 35500, 36000);
 	assert_int_equal(w.link->derived.max_incoming, 400000);
@@ -58,7 +58,7 @@ static void link_derive__two_hundred_megabit(void **state)
 	world_init(&w, 200, 1500);
 	d = &w.link->derived;
 	sample(&w, 1, 300 * US);
-	assert_int_equal(w.link->ps_per_byte, 40404);
+	assert_int_equal(w.link->sched.ps_per_byte, 40404);
 	assert_int_equal(d->rtt_bytes, 7500 + 4500);
 	assert_int_equal(d->max_incoming, 4 * d->rtt_bytes);
 	assert_int_equal(d->reserved, 2 * d->rtt_bytes);
@@ -86,7 +86,7 @@ static void link_derive__clamps(void **state)
 	world_init(&w, 1, 65535);
 	w.engine->params.max_link_usage = 1;
 	homa_link_derive(w.link);
-	assert_int_equal(w.link->ps_per_byte, 800000000);
+	assert_int_equal(w.link->sched.ps_per_byte, 800000000);
 	assert_int_equal(w.link->derived.resend_ns, 50 * MS);
 	world_free(&w);
 }

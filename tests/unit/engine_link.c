@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * engine/homa/homa_link.c: random messages, grants, supplies and RESENDs; a
+ * engine/homa/homa_out.c: random messages, grants, supplies and RESENDs; a
  * model that searches all messages says which one a pull must send from, and
  * that every byte goes out once and is sent again only when asked for.
  */
@@ -330,8 +330,8 @@ static void drain(struct model *m)
 		unit_assert(m->seed, msg->next == msg->length);
 		unit_assert(m->seed, msg->lossy || !msg->num_asked);
 	}
-	assert_int_equal(m->w.link->heap.count, 0);
-	assert_int_equal(m->w.link->fifo.count, 0);
+	assert_int_equal(m->w.link->sched.heap.count, 0);
+	assert_int_equal(m->w.link->sched.fifo.count, 0);
 }
 
 static void run_model(u64 seed)

@@ -87,9 +87,9 @@ static int region_alloc(struct region *r, u32 cpu, u32 length, struct msg *msg)
 
 static u32 free_pages(const struct region *r)
 {
-	u32 i, n = r->num_pages;
+	u32 i, n = r->pool->num_backed;
 
-	for (i = 0; i < r->num_pages; i++) {
+	for (i = 0; i < r->pool->num_backed; i++) {
 		u32 g;
 
 		for (g = i * 1024; g < (i + 1) * 1024; g++) {
@@ -145,6 +145,21 @@ static void op_free(struct region *r, struct homa_rng *rng)
 	r->num_msgs--;
 }
 
+/* Fewer pages, or more again; never fewer than messages are in. */
+static void op_limit(struct region *r, struct homa_rng *rng)
+{
+	u32 want = 1 + homa_rng_below(rng, r->num_pages);
+	u32 now = homa_pool_limit(r->pool, want);
+	u32 i, g, last = 0;
+
+	for (i = 0; i < r->num_pages; i++)
+		for (g = i * 1024; g < (i + 1) * 1024; g++)
+			if (r->owner[g])
+				last = i + 1;
+	unit_assert(r->seed, now == homa_max_u32(want, last));
+	unit_assert(r->seed, r->pool->num_backed == now);
+}
+
 static void pool__random_messages_do_not_overlap(void **state)
 {
 	u64 base = unit_seed();
@@ -160,13 +175,16 @@ static void pool__random_messages_do_not_overlap(void **state)
 		r->seed = base + round;
 		for (step = 0; step < 5000; step++) {
 			r->now += homa_rng_below(&rng, 500);
-			if (homa_rng_below(&rng, 5) < 3)
+			if (homa_rng_below(&rng, 50) == 0)
+				op_limit(r, &rng);
+			else if (homa_rng_below(&rng, 5) < 3)
 				op_alloc(r, &rng);
 			else
 				op_free(r, &rng);
 		}
 		for (step = 0; r->num_msgs; step++)
 			op_free(r, &rng);
+		homa_pool_limit(r->pool, r->num_pages);
 		/* Everything came back: one message can have it all. */
 		for (step = 0; step < r->num_pages; step++)
 			unit_assert(r->seed,
@@ -282,6 +300,36 @@ static void pool_alloc__lengths_that_no_pool_holds(void **state)
 	region_free(r);
 }
 
+static void pool_limit__only_the_first_pages_are_given(void **state)
+{
+	struct region *r = region_new(16);
+	struct msg a, b, c;
+
+	(void)state;
+	assert_int_equal(homa_pool_limit(r->pool, 3), 3);
+	assert_int_equal(region_alloc(r, 0, 4 * HOMA_BPAGE_SIZE, &a), -HOMA_ENOBUFS);
+	assert_int_equal(region_alloc(r, 0, 3 * HOMA_BPAGE_SIZE, &a), 0);
+	assert_int_equal(region_alloc(r, 0, 1, &b), -HOMA_ENOBUFS);
+	assert_int_equal(homa_pool_limit(r->pool, 9), 9);
+	assert_int_equal(region_alloc(r, 0, 5 * HOMA_BPAGE_SIZE, &b), 0);
+	assert_int_equal(region_alloc(r, 0, 100, &c), 0);
+	assert_int_equal(c.pages[0] >> HOMA_BPAGE_SHIFT, 8);
+	/* What is in use stays, and all before it. */
+	assert_int_equal(homa_pool_limit(r->pool, 2), 9);
+	assert_int_equal(homa_pool_free(r->pool, a.pages, a.num), 0);
+	assert_int_equal(homa_pool_limit(r->pool, 2), 9);
+	assert_int_equal(homa_pool_free(r->pool, c.pages, 1), 0);
+	/* A page that is only leased is in nobody's way. */
+	assert_int_equal(homa_pool_limit(r->pool, 2), 8);
+	assert_int_equal(homa_pool_free(r->pool, b.pages, b.num), 0);
+	assert_int_equal(homa_pool_limit(r->pool, 2), 2);
+	assert_int_equal(r->pool->num_free, 2);
+	assert_int_equal(region_alloc(r, 0, 2 * HOMA_BPAGE_SIZE, &a), 0);
+	assert_int_equal(homa_pool_limit(r->pool, 99), 16);
+	assert_int_equal(homa_pool_limit(r->pool, 0), 2);
+	region_free(r);
+}
+
 static void pool_free__foreign_offsets_change_nothing(void **state)
 {
 	struct region *r = region_new(4);
@@ -316,6 +364,7 @@ int main(void)
 		cmocka_unit_test(pool_alloc__lease_is_taken_over_after_its_time),
 		cmocka_unit_test(pool_alloc__all_or_nothing),
 		cmocka_unit_test(pool_alloc__lengths_that_no_pool_holds),
+		cmocka_unit_test(pool_limit__only_the_first_pages_are_given),
 		cmocka_unit_test(pool_free__foreign_offsets_change_nothing),
 	};
 

@@ -60,9 +60,9 @@ static void seen(struct bed *b, u64 *id, u16 *port)
 	assert_int_equal(homa_sock_open(&b->ctx, sock), 0);
 	*port = homa_sock_port(sock);
 	assert_int_equal(homa_rpc_send(&b->ctx, sock, b->link, &send, &handle, NULL), 0);
-	/* And more: where ids to its address begin. */
+	/* Less than this, of which it is made. */
 	assert_int_equal(handle.id & 1, 0);
-	*id = b->engine->next_id - 2;
+	*id = b->engine->id_epoch - 2;
 	while (homa_sock_close(&b->ctx, sock, 10))
 		(void)homa_retired_rpc(&b->ctx);
 	free(sock);
@@ -115,6 +115,46 @@ static void seeds_draw__keys_do_not_follow_from_ids_and_ports(void **state)
 			for (j = 0; j < i; j++)
 				assert_true(word[i] != word[j]);
 	}
+}
+
+/* A host may choose ids, but none that is open. */
+static void send__an_id_is_open_once(void **state)
+{
+	struct homa_send send = { .dst = address(1), .port = PORT, .length = 1,
+				  .available = 1 };
+	struct homa_seeds seeds;
+	struct homa_handle own, first, handle;
+	struct homa_sock *sock;
+	struct bed b;
+
+	(void)state;
+	homa_seeds_fixed(&seeds, unit_seed());
+	bed_init(&b, &seeds, RPCS, RPCS);
+	sock = zeroed(homa_sock_size(&b.limits));
+	assert_int_equal(homa_sock_open(&b.ctx, sock), 0);
+	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &own, NULL), 0);
+	send.id = 0xabcdef0123456788ull;
+	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &first, NULL), 0);
+	assert_true(first.id == send.id);
+	send.id = 0;
+	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &handle, NULL), 0);
+	assert_true(handle.id == own.id + 2);
+	send.id = first.id;
+	/* Nor to another address: a response is found by its id alone. */
+	send.dst = address(2);
+	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &handle, NULL),
+			 -HOMA_EINVAL);
+	send.id |= 1;
+	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &handle, NULL),
+			 -HOMA_EINVAL);
+	assert_true(homa_rpc_lookup(&b.ctx, first.id, &handle));
+	homa_rpc_abort(&b.ctx, first, 0);
+	send.id = first.id;
+	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &handle, NULL), 0);
+	while (homa_sock_close(&b.ctx, sock, 10))
+		(void)homa_retired_rpc(&b.ctx);
+	free(sock);
+	bed_free(&b);
 }
 
 /* ---- what can be chosen ---- */
@@ -195,15 +235,102 @@ static void addr_key__zeros_have_a_key_too(void **state)
 	bed_free(&b);
 }
 
+/* ---- ids ---- */
+
+#define SERVERS 100u
+#define EACH 20u
+
+/* EACH requests to each of SERVERS addresses in turn; where do the ids to each begin? */
+static void ids_begin(struct bed *b, u64 *first)
+{
+	struct homa_send send = { .port = PORT, .length = 1, .available = 1 };
+	struct homa_sock *sock = zeroed(homa_sock_size(&b->limits));
+	struct homa_rpc *rpc;
+	u32 i;
+
+	assert_int_equal(homa_sock_open(&b->ctx, sock), 0);
+	for (i = 0; i < EACH * SERVERS; i++) {
+		struct homa_handle handle;
+
+		send.dst = address(i % SERVERS);
+		assert_int_equal(homa_rpc_send(&b->ctx, sock, b->link, &send, &handle,
+					       NULL), 0);
+		if (i < SERVERS)
+			first[i] = handle.id;
+		assert_true(handle.id == first[i % SERVERS] + i / SERVERS * 2);
+		assert_true(handle.id >= 2 && !(handle.id & 1));
+	}
+	while (homa_sock_close(&b->ctx, sock, 1000))
+		;
+	while ((rpc = homa_retired_rpc(&b->ctx)))
+		homa_ctx_give_rpc(&b->ctx, rpc);
+	free(sock);
+}
+
+/* Have a range of ids and another one that begins elsewhere an id in common? */
+static bool ids_meet(u64 a, u64 b)
+{
+	return (a > b ? a - b : b - a) < 2ull * EACH;
+}
+
+/*
+ * A server remembers runs of ids. Those to one address follow each other, whatever is sent to
+ * others meanwhile; those to different ones, or after the entry of the address has gone, have
+ * nothing to do with each other.
+ */
+static void ids__of_each_address_follow_each_other(void **state)
+{
+	u64 first[2 * SERVERS];
+	struct homa_seeds seeds;
+	struct bed b;
+	u32 i, j;
+
+	(void)state;
+	homa_seeds_fixed(&seeds, unit_seed());
+	bed_init(&b, &seeds, EACH * SERVERS, 2 * SERVERS);
+	ids_begin(&b, first);
+	assert_false(homa_peers_drain(&b.ctx, UINT32_MAX));
+	ids_begin(&b, first + SERVERS);
+	for (i = 0; i < 2 * SERVERS; i++)
+		for (j = 0; j < i; j++)
+			assert_false(ids_meet(first[i], first[j]));
+	bed_free(&b);
+}
+
+/* A server that is reached over two devices is two peers, whose ids have nothing in common. */
+static void ids__over_two_links_differ(void **state)
+{
+	struct homa_send send = { .dst = address(1), .port = PORT, .length = 1,
+				  .available = 1 };
+	struct homa_handle first, second;
+	struct homa_link *other;
+	struct homa_seeds seeds;
+	struct bed b;
+
+	(void)state;
+	homa_seeds_fixed(&seeds, unit_seed());
+	bed_init(&b, &seeds, RPCS, 4);
+	other = zeroed(homa_link_size(64));
+	homa_link_init(other, b.engine, 10000, 1500, 64);
+	assert_int_equal(homa_rpc_send(&b.ctx, b.sock, b.link, &send, &first, NULL), 0);
+	assert_int_equal(homa_rpc_send(&b.ctx, b.sock, other, &send, &second, NULL), 0);
+	assert_false(ids_meet(first.id, second.id));
+	bed_free(&b);
+	free(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(seeds_fixed__tells_its_keys),
 		cmocka_unit_test(seeds_draw__keys_do_not_follow_from_ids_and_ports),
+		cmocka_unit_test(send__an_id_is_open_once),
 		cmocka_unit_test(buckets__one_id_from_many_addresses_spreads),
 		cmocka_unit_test(buckets__one_id_from_many_ports_spreads),
 		cmocka_unit_test(buckets__ids_aimed_with_another_key_spread),
 		cmocka_unit_test(addr_key__zeros_have_a_key_too),
+		cmocka_unit_test(ids__of_each_address_follow_each_other),
+		cmocka_unit_test(ids__over_two_links_differ),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,8 +69,7 @@ static inline void world_rpc(struct world *w, struct homa_rpc *rpc,
 	homa_ref_init(&rpc->refs, 1);
 	homa_heap_node_init(&rpc->in.node);
 	homa_list_init(&rpc->in.age);
-	homa_heap_node_init(&rpc->out.node);
-	homa_heap_node_init(&rpc->out.fifo);
+	homa_sendable_init(&rpc->out.send);
 }
 
 /* The next control packet on the link, in the order they were made, or NULL. */

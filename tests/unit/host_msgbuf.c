@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/user_common/msgbuf.c: buffers of random sizes given out and back in
+ * host/common/msgbuf.c: buffers of random sizes given out and back in
  * random order never overlap, the account is right, idle memory is bounded.
  */
 #include "unit.h"

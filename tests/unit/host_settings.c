@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* host/user_common/settings.c: settings as text, and what is said about bad ones. */
+/* host/common/settings.c: settings as text, and what is said about bad ones. */
 #include "unit.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* host/user_common/slab.c: aligned, zeroed once, recycled, limited. */
+/* host/common/slab.c: aligned, zeroed once, recycled, limited. */
 #include "unit.h"
 
 #include "homa_slab.h"

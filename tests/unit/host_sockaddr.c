@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* host/user_common/sockaddr.c: there and back, and where the encapsulation port is. */
+/* host/common/sockaddr.c: there and back, and where the encapsulation port is. */
 #include "unit.h"
 
 #include <arpa/inet.h>

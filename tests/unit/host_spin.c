@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/user_common/spin.c: alone, beside a hog, and beside one that comes now and
+ * host/common/spin.c: alone, beside a hog, and beside one that comes now and
  * then; sched_yield() and the clock are replaced.
  */
 #include "unit.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/user_common/turn.c: mutual exclusion with a holder that never really
+ * host/common/turn.c: mutual exclusion with a holder that never really
  * lets go, signals that are never lost, and both with sleeping threads.
  */
 #include "unit.h"

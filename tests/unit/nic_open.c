@@ -64,16 +64,6 @@ static void open__refusals_say_why(void **state)
 	       -EADDRNOTAVAIL, "192.0.2.1");
 }
 
-static void backends__list(void **state)
-{
-	const char *const *names = nic_backends();
-
-	(void)state;
-	assert_string_equal(names[0], "afxdp");
-	assert_string_equal(names[1], "udp");
-	assert_null(names[2]);
-}
-
 /* ---- UDP over loopback ---- */
 
 struct pair {
@@ -301,7 +291,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(open__refusals_say_why),
-		cmocka_unit_test(backends__list),
 		cmocka_unit_test(udp__v4),
 		cmocka_unit_test(udp__v6),
 		cmocka_unit_test(udp__held_buffers_hold_back_and_come_back),

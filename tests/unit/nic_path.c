@@ -3,40 +3,20 @@
  * The path cache when there are more destinations than it remembers. The kernel is
  * played here: every destination is behind one router, whose address is lasting.
  */
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "homa_hash.h"
 #include "path.h"
+#include "played_routes.h"
 #include "unit.h"
 
-static u32 asked;
 static u32 neighbours; /* questions for one */
 static bool silent; /* neighbours do not answer */
 static u32 touches;
-static u32 asked_for_mine;
-static struct homa_addr mine;
-
-static struct homa_addr number(u32 n)
-{
-	struct homa_addr addr = { .ip = { [10] = 0xff, 0xff, 10 } };
-
-	addr.ip[13] = (u8)(n >> 16);
-	addr.ip[14] = (u8)(n >> 8);
-	addr.ip[15] = (u8)n;
-	return addr;
-}
-
-int nic_route_get(struct nic_rtnl *rtnl, const struct homa_addr *dst, int oif,
-		  struct nic_route_result *route)
-{
-	(void)rtnl;
-	(void)oif;
-	asked++;
-	if (!memcmp(dst->ip, mine.ip, 16))
-		asked_for_mine++;
-	memset(route, 0, sizeof(*route));
-	route->ifindex = 1;
-	route->hop = silent ? *dst : number(1);
-	route->src = number(2);
-	return 0;
-}
+static u32 handed_over;
+static struct nic_neigh told; /* by a notification */
 
 int nic_neigh_get(struct nic_rtnl *rtnl, int ifindex, const struct homa_addr *hop,
 		  struct nic_neigh *neigh)
@@ -65,8 +45,8 @@ int nic_neigh_use(struct nic_rtnl *rtnl, int ifindex, const struct homa_addr *ho
 bool nic_neigh_decode(const struct nlmsghdr *msg, struct nic_neigh *neigh)
 {
 	(void)msg;
-	(void)neigh;
-	return false;
+	*neigh = told;
+	return true;
 }
 
 static void done(void *arg, struct nic_path *path, const struct nic_tx *pkt, int error)
@@ -75,6 +55,7 @@ static void done(void *arg, struct nic_path *path, const struct nic_tx *pkt, int
 	(void)path;
 	(void)pkt;
 	(void)error;
+	handed_over++;
 }
 
 static bool touch(void *arg, const struct homa_addr *hop)
@@ -85,73 +66,276 @@ static bool touch(void *arg, const struct homa_addr *hop)
 	return true;
 }
 
+/* ---- one device ---- */
+
+struct bed {
+	struct nic_netif netif;
+	struct homa_addr bound;
+	struct nic_rtnl rtnl;
+	struct nic_paths paths;
+	int kernel; /* the other end of notifications */
+};
+
+static struct bed *bed_new(void)
+{
+	struct bed *bed = calloc(1, sizeof(*bed));
+	int fds[2];
+
+	bed->netif = (struct nic_netif){ .index = 1, .mtu = 1500, .up = true };
+	bed->bound = number(2);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, fds), 0);
+	bed->rtnl.events_fd = fds[0];
+	bed->kernel = fds[1];
+	asked = asked_for_mine = neighbours = touches = handed_over = 0;
+	silent = on_link = false;
+	assert_int_equal(nic_paths_init(&bed->paths, &bed->rtnl, &bed->netif,
+					&bed->bound, done, touch, NULL), 0);
+	return bed;
+}
+
+static void bed_free(struct bed *bed)
+{
+	nic_paths_fini(&bed->paths);
+	close(bed->rtnl.events_fd);
+	close(bed->kernel);
+	free(bed);
+}
+
+/* The kernel tells of a neighbour, whose link address ends in @last. */
+static void tell(struct bed *bed, const struct homa_addr *hop, enum nic_neigh_state state,
+		 u8 last)
+{
+	struct nlmsghdr msg = { .nlmsg_len = sizeof(msg), .nlmsg_type = RTM_NEWNEIGH };
+
+	memset(&told, 0, sizeof(told));
+	told.ifindex = 1;
+	told.hop = *hop;
+	told.state = state;
+	told.mac[5] = last;
+	assert_int_equal(send(bed->kernel, &msg, sizeof(msg), 0), sizeof(msg));
+	nic_paths_events(&bed->paths);
+}
+
+static struct nic_path *find(struct bed *bed, u32 n)
+{
+	struct homa_addr addr = number(n);
+	struct nic_path *path = nic_path_find(&bed->paths, &addr);
+
+	assert_non_null(path);
+	return path;
+}
+
+static bool hold(struct bed *bed, u32 owner, u32 to)
+{
+	struct nic_tx pkt = { .hdr = (const u8 *)"header", .hdr_len = 6, .owner = owner };
+
+	return nic_path_hold(&bed->paths, find(bed, to), &pkt);
+}
+
+/* ---- tests ---- */
+
 static void find__many_destinations(void **state)
 {
-	struct nic_netif netif = { .index = 1, .mtu = 1500, .up = true };
-	struct homa_addr bound = number(2);
-	struct nic_paths paths;
-	struct nic_rtnl rtnl;
+	struct bed *bed = bed_new();
 	u32 i;
 
 	(void)state;
-	memset(&rtnl, 0, sizeof(rtnl));
 	mine = number(3);
-	assert_int_equal(nic_paths_init(&paths, &rtnl, &netif, &bound, done, touch, NULL), 0);
 	for (i = 0; i < 5 * NIC_PATH_MAX; i++) {
-		struct homa_addr other = number(1000 + i);
-		struct nic_path *path = nic_path_find(&paths, &other);
+		struct nic_path *path = find(bed, 1000 + i);
 
 		/* In use, and never to be refreshed: only the table's size counts. */
-		assert_non_null(path);
 		assert_int_equal(path->state, NIC_PATH_READY);
 		path->used = true;
 		if (i % 1000 == 0)
-			assert_non_null(nic_path_find(&paths, &mine));
-		assert_true(paths.count <= NIC_PATH_MAX);
+			find(bed, 3);
+		assert_true(bed->paths.count <= NIC_PATH_MAX);
 	}
 	/* Every one of theirs was looked up once; mine stayed through all of it. */
 	assert_int_equal(asked_for_mine, 1);
 	assert_int_equal(asked, 5 * NIC_PATH_MAX + 1);
-	nic_paths_fini(&paths);
+	bed_free(bed);
+}
+
+/* Who guesses which addresses share a chain makes it no longer than that. */
+static void find__many_destinations_of_one_chain(void **state)
+{
+	struct bed *bed = bed_new();
+	struct nic_path *path;
+	u32 i, n = 0, length = 0, chain = 0;
+
+	(void)state;
+	for (i = 0; n < 500; i++) {
+		struct homa_addr addr = number(i);
+		u32 hash = homa_hash_ip(addr.ip, bed->paths.key[0], bed->paths.key[1]) & 4095;
+
+		if (!i)
+			chain = hash;
+		if (hash != chain)
+			continue;
+		find(bed, i);
+		n++;
+	}
+	for (path = bed->paths.buckets[chain]; path; path = path->next)
+		length++;
+	assert_int_equal(length, 32);
+	assert_int_equal(bed->paths.count, 32);
+	/* The rest of the table is as good as new. */
+	for (i = 1u << 23; i < (1u << 23) + 1000; i++)
+		find(bed, i);
+	assert_in_range(bed->paths.count, 1000, 1032);
+	bed_free(bed);
 }
 
 /* A stranger's destinations, all of them neighbours that do not answer: each step over
  * them is short, and every one is come to. */
 static void tick__many_destinations(void **state)
 {
-	struct nic_netif netif = { .index = 1, .mtu = 1500, .up = true };
-	struct homa_addr bound = number(2);
+	struct bed *bed = bed_new();
 	u64 now = nic_now_ms() + 600;
-	struct nic_paths paths;
-	struct nic_rtnl rtnl;
 	u32 i, before, failed = 0;
 
 	(void)state;
-	memset(&rtnl, 0, sizeof(rtnl));
-	assert_int_equal(nic_paths_init(&paths, &rtnl, &netif, &bound, done, touch, NULL), 0);
-	silent = true;
-	for (i = 0; i < NIC_PATH_MAX; i++) {
-		struct homa_addr other = number(1000 + i);
-
-		assert_int_equal(nic_path_find(&paths, &other)->state, NIC_PATH_RESOLVING);
-	}
+	silent = on_link = true;
+	for (i = 0; i < NIC_PATH_MAX; i++)
+		assert_int_equal(find(bed, 1000 + i)->state, NIC_PATH_RESOLVING);
 	for (i = 0; i < NIC_PATH_MAX; i++) {
 		before = neighbours + touches;
-		nic_paths_tick(&paths, now + 6000);
+		nic_paths_tick(&bed->paths, now + 6000);
 		assert_in_range(neighbours + touches - before, 0, 8);
 	}
 	for (i = 0; i < NIC_PATH_MAX; i++)
-		failed += paths.ring[i]->state == NIC_PATH_FAILED;
+		failed += bed->paths.ring[i]->state == NIC_PATH_FAILED;
 	assert_int_equal(failed, NIC_PATH_MAX);
-	nic_paths_fini(&paths);
-	silent = false;
+	bed_free(bed);
+}
+
+static u32 with_address(const struct bed *bed, u8 last)
+{
+	u32 i, n = 0;
+
+	for (i = 0; i < bed->paths.count; i++)
+		n += bed->paths.ring[i]->state == NIC_PATH_READY &&
+		     bed->paths.ring[i]->frame.bytes[5] == last;
+	return n;
+}
+
+/* News of a router that everybody is behind are not told to everybody. */
+static void neigh__many_destinations_behind_a_router(void **state)
+{
+	struct homa_addr router = number(1);
+	struct bed *bed = bed_new();
+	u32 i, before;
+
+	(void)state;
+	silent = true;
+	for (i = 0; i < NIC_PATH_MAX; i++)
+		find(bed, 1000 + i);
+	for (i = 0; i < 20; i++)
+		assert_true(hold(bed, 1, 1000 + i));
+	before = asked + neighbours + touches;
+	tell(bed, &router, NIC_NEIGH_VALID, 7);
+	/* But to those that wait for it. */
+	assert_int_equal(handed_over, 20);
+	assert_int_equal(bed->paths.held, 0);
+	assert_int_equal(with_address(bed, 7), 20);
+	for (i = 0; i < NIC_PATH_MAX; i++)
+		assert_int_equal(find(bed, 1000 + i)->state, NIC_PATH_READY);
+	assert_int_equal(with_address(bed, 7), NIC_PATH_MAX);
+	tell(bed, &router, NIC_NEIGH_VALID, 8);
+	assert_int_equal(with_address(bed, 7), NIC_PATH_MAX);
+	find(bed, 1000);
+	assert_int_equal(with_address(bed, 8), 1);
+	assert_int_equal(asked + neighbours + touches, before);
+	bed_free(bed);
+}
+
+/* It goes, fails, and comes back: each is seen at the next use, and asked for once. */
+static void neigh__comes_and_goes(void **state)
+{
+	struct homa_addr router = number(1);
+	struct bed *bed = bed_new();
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 100; i++)
+		assert_int_equal(find(bed, i + 10)->state, NIC_PATH_READY);
+	nic_hop_find(&bed->paths.hops, &router)->used_ms = 0;
+	tell(bed, &router, NIC_NEIGH_NONE, 0);
+	for (i = 0; i < 100; i++) {
+		/* As if it had not been in the same millisecond. */
+		nic_hop_find(&bed->paths.hops, &router)->changed_ms = 1;
+		assert_int_equal(find(bed, i + 10)->state, NIC_PATH_RESOLVING);
+	}
+	assert_int_equal(touches, 1);
+	assert_true(hold(bed, 1, 10));
+	tell(bed, &router, NIC_NEIGH_FAILED, 0);
+	assert_int_equal(handed_over, 1);
+	assert_int_equal(find(bed, 10)->state, NIC_PATH_FAILED);
+	assert_int_equal(find(bed, 11)->error, EHOSTUNREACH);
+	tell(bed, &router, NIC_NEIGH_VALID, 9);
+	assert_int_equal(find(bed, 10)->state, NIC_PATH_READY);
+	assert_int_equal(find(bed, 12)->state, NIC_PATH_READY);
+	assert_int_equal(with_address(bed, 9), 2);
+	bed_free(bed);
+}
+
+static u32 number_of(const struct bed *bed, u32 owner)
+{
+	return homa_hash_mix(owner ^ bed->paths.key[0]) % NIC_PATH_OWNERS;
+}
+
+/* The next owner after @owner that shares no number with those up to it. */
+static u32 next_owner(const struct bed *bed, u32 owner)
+{
+	u32 next = owner + 1, i;
+
+	for (i = 1; i <= owner; i++)
+		if (number_of(bed, i) == number_of(bed, next)) {
+			next++;
+			i = 0;
+		}
+	return next;
+}
+
+/* Who sends to ever so many neighbours that do not answer leaves half of the room. */
+static void hold__a_share_for_each_owner(void **state)
+{
+	struct bed *bed = bed_new();
+	u32 i, greedy = 0, second = 0, b = next_owner(bed, 1), c = next_owner(bed, b);
+
+	(void)state;
+	silent = on_link = true;
+	for (i = 0; i < 2 * NIC_PATH_HOLD_ALL; i++)
+		greedy += hold(bed, 1, 1000 + i);
+	assert_int_equal(greedy, NIC_PATH_HOLD_ALL / 2);
+	for (i = 0; i < 2 * NIC_PATH_HOLD_ALL; i++)
+		second += hold(bed, b, 5000 + i);
+	assert_int_equal(second, NIC_PATH_HOLD_ALL / 4);
+	for (i = 0; i < NIC_PATH_HOLD; i++)
+		assert_true(hold(bed, c, 9000));
+	/* What he gets rid of he may have again. */
+	tell(bed, &(struct homa_addr){ 0 }, NIC_NEIGH_VALID, 1);
+	assert_false(hold(bed, 1, 1000));
+	for (i = 0; i < 200; i++) {
+		struct homa_addr hop = number(1000 + i);
+
+		tell(bed, &hop, NIC_NEIGH_VALID, 1);
+	}
+	assert_int_equal(handed_over, 200);
+	assert_true(hold(bed, 1, 9001));
+	bed_free(bed);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(find__many_destinations),
+		cmocka_unit_test(find__many_destinations_of_one_chain),
 		cmocka_unit_test(tick__many_destinations),
+		cmocka_unit_test(neigh__many_destinations_behind_a_router),
+		cmocka_unit_test(neigh__comes_and_goes),
+		cmocka_unit_test(hold__a_share_for_each_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * nic/udp_tx.c: the kernel reports an ICMP error about one packet in place of
+ * nic/udp/udp_tx.c: the kernel reports an ICMP error about one packet in place of
  * sending the next one, whoever's that is, and may do so several times in a row.
  * Nobody is blamed for others' errors, and everybody for his own. The system
  * calls are ours here: they refuse as often as a test wants.
@@ -120,12 +120,70 @@ static void send__is_blamed_for_its_own(void **state)
 	assert_int_equal(send_one(EINVAL, 1000), EHOSTUNREACH);
 }
 
+/* Sends 64 packets that may be joined; how many of them arrived. */
+static u32 send_train(struct nic *a, struct nic *b)
+{
+	static const u8 payload[900];
+	u8 hdr[64][28] = { 0 };
+	struct nic_tx tx[64];
+	struct nic_rx rx[64];
+	u32 i, got = 0;
+
+	for (i = 0; i < 64; i++) {
+		homa_put_be64(hdr[i] + 20, i);
+		tx[i] = (struct nic_tx){
+			.dst = nic_info(b)->address,
+			.hdr = hdr[i],
+			.hdr_len = sizeof(hdr[i]),
+			.payload = payload,
+			.payload_len = sizeof(payload),
+		};
+	}
+	assert_int_equal(nic_tx(a, tx, 64), 64);
+	nic_flush(a);
+	for (i = 0; i < 1000 && got < 64; i++) {
+		int n = nic_rx(b, rx, 64);
+
+		nic_rx_release(b, rx, n);
+		got += (u32)n;
+	}
+	return got;
+}
+
+/* A device that refuses what is to be cut apart is not asked again, and all arrives. */
+static void send__joined_unless_the_device_refuses(void **state)
+{
+	struct nic *a = open_udp(), *b = open_udp();
+	struct nic_stats sent, heard;
+
+	(void)state;
+	assert_int_equal(nic_info(a)->max_segs, 64);
+	assert_int_equal(send_train(a, b), 64);
+	nic_stats(a, &sent);
+	nic_stats(b, &heard);
+	assert_int_equal(sent.tx_gso, 64);
+	assert_int_equal(heard.rx_gro, 64);
+	refusal = EIO;
+	times = 1;
+	assert_int_equal(send_train(a, b), 64);
+	assert_int_equal(nic_info(a)->max_segs, 1);
+	assert_int_equal(send_train(a, b), 64);
+	nic_stats(a, &sent);
+	nic_stats(b, &heard);
+	assert_int_equal(sent.tx_packets, 3 * 64);
+	assert_int_equal(sent.tx_gso, 64);
+	assert_int_equal(heard.rx_gro, 64);
+	nic_close(a);
+	nic_close(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(send__goes_on_after_others_errors),
 		cmocka_unit_test(send__is_not_blamed_for_others_errors),
 		cmocka_unit_test(send__is_blamed_for_its_own),
+		cmocka_unit_test(send__joined_unless_the_device_refuses),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

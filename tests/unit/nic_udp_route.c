@@ -3,63 +3,54 @@
  * Routes remembered under UDP: those in use do not push out each other, and those
  * that are asked for once do not push out those in use. The routing table is played.
  */
-#include "route.h"
+#include "played_routes.h"
 #include "udp.h"
 #include "unit.h"
-
-static u32 asked;
-
-int nic_route_get(struct nic_rtnl *rtnl, const struct homa_addr *dst, int oif,
-		  struct nic_route_result *route)
-{
-	(void)rtnl;
-	(void)dst;
-	(void)oif;
-	asked++;
-	memset(route, 0, sizeof(*route));
-	route->ifindex = 1;
-	return 0;
-}
 
 static struct nic *open_udp(void)
 {
 	struct nic_config config = { .backend = "udp", .address = "127.0.0.1" };
 	char err[256] = "";
 	struct nic *nic;
-	struct udp *u;
 
 	if (nic_open(&nic, &config, err, sizeof(err)))
 		fail_msg("%s", err);
-	u = udp_of(nic);
-	/* The same sets in every run. */
-	u->route_key[0] = 0x1234567890abcdefull;
-	u->route_key[1] = 0xfedcba0987654321ull;
 	asked = 0;
 	return nic;
 }
 
-static void ask(struct nic *nic, u32 number)
+static void ask(struct nic *nic, u32 n)
 {
-	struct homa_addr addr = { .ip = { [10] = 0xff, 0xff, 10 } };
+	struct homa_addr addr = number(n);
 	u32 mtu = 0;
 
-	addr.ip[13] = (u8)(number >> 16);
-	addr.ip[14] = (u8)(number >> 8);
-	addr.ip[15] = (u8)number;
 	assert_int_equal(nic_route(nic, &addr, &mtu), 0);
 	assert_int_equal(mtu, 65535 - 8);
 }
 
+/* Under one key in three five of the 200 share a set of four and push out each other, for
+ * under 1 % of all questions; an even hash keeps it so under any key. */
 static void route__two_hundred_neighbours_in_turn(void **state)
 {
-	struct nic *nic = open_udp();
-	u32 i;
+	u64 seed = unit_seed();
+	struct homa_rng rng;
+	u32 i, key, sum = 0;
 
 	(void)state;
-	for (i = 0; i < 200 * 20; i++)
-		ask(nic, i % 200);
-	assert_int_equal(asked, 200);
-	nic_close(nic);
+	homa_rng_init(&rng, seed);
+	for (key = 0; key < 32; key++) {
+		struct nic *nic = open_udp();
+
+		/* The same sets in every run. */
+		udp_of(nic)->route_key[0] = homa_rng_next(&rng);
+		udp_of(nic)->route_key[1] = homa_rng_next(&rng);
+		for (i = 0; i < 200 * 20; i++)
+			ask(nic, i % 200);
+		assert_true(asked >= 200);
+		sum += asked - 200;
+		nic_close(nic);
+	}
+	unit_assert(seed, sum <= 32 * 200 * 20 / 50);
 }
 
 static void route__a_device_is_asked_for_its_mtu_once(void **state)

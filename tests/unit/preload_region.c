@@ -12,9 +12,9 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 #include "libhoma_internal.h"
-#include "preload/internal.h"
-#include "preload/real.h"
-#include "preload/sock.h"
+#include "../../lib/preload/internal.h"
+#include "../../lib/preload/real.h"
+#include "../../lib/preload/preload_sock.h"
 
 #define BYTES (((size_t)3 << 20) + 5000)
 
@@ -23,6 +23,7 @@ struct homa_pl_real homa_pl_real = { .munmap = munmap };
 struct homa_pl_sock *homa_pl_all;
 unsigned int homa_pl_generation;
 static int lend_result;
+static void (*while_lending)(void); /* what another thread does just then */
 
 void homa_pl_resolve(void)
 {
@@ -51,7 +52,65 @@ int homa_internal_set_region(struct homa *h, void *region, size_t bytes)
 	(void)h;
 	assert_non_null(region);
 	assert_int_equal(bytes % HOMA_BPAGE_SIZE, 0);
+	if (while_lending)
+		while_lending();
 	return lend_result;
+}
+
+/* And recv.c and options.c: no message ever comes. */
+static int received;
+
+int homa_receive_ns(struct homa *h, struct homa_message *msg, unsigned int flags,
+		    int64_t timeout_ns)
+{
+	(void)h;
+	(void)msg;
+	(void)flags;
+	(void)timeout_ns;
+	received++;
+	return -EAGAIN;
+}
+
+int homa_receive_id(struct homa *h, struct homa_message *msg, uint64_t id,
+		    int timeout_ms)
+{
+	(void)h;
+	(void)msg;
+	(void)id;
+	(void)timeout_ms;
+	received++;
+	return -EAGAIN;
+}
+
+void homa_release(struct homa *h, struct homa_message *msg)
+{
+	(void)h;
+	(void)msg;
+}
+
+int homa_internal_release_pages(struct homa *h, const uint32_t *pages, uint32_t num)
+{
+	(void)h;
+	(void)pages;
+	(void)num;
+	return 0;
+}
+
+int homa_pl_serve(struct homa_pl_sock *s, bool on)
+{
+	(void)s;
+	(void)on;
+	return 0;
+}
+
+void homa_pl_claim_port(struct homa_pl_sock *s)
+{
+	(void)s;
+}
+
+int64_t homa_pl_now(void)
+{
+	return 0;
 }
 
 static struct homa_pl_sock *new_sock(void)
@@ -305,6 +364,45 @@ static void rpc_request__forgets_the_oldest(void **state)
 	done(s);
 }
 
+/* ---- SO_HOMA_RCVBUF and recvmsg() ---- */
+
+static int64_t receive(struct homa_pl_sock *s)
+{
+	struct homa_recvmsg_args args = { 0 };
+	struct msghdr hdr = { .msg_control = &args,
+			      .msg_controllen = sizeof(args) };
+
+	return homa_pl_recvmsg(s, &hdr, MSG_DONTWAIT);
+}
+
+static void receive_early(void)
+{
+	assert_non_null(homa_pl_all->region.start);
+	assert_int_equal(receive(homa_pl_all), -EINVAL);
+}
+
+/* Who receives while libhoma is being told of the region would take a message that does
+ * not lie in it, or give one page away twice. */
+static void recvmsg__waits_for_the_whole_of_the_region(void **state)
+{
+	struct homa_pl_sock *s = new_sock();
+	struct homa_rcvbuf_args args = { .length = BYTES };
+
+	(void)state;
+	args.start = (uintptr_t)map();
+	received = 0;
+	assert_int_equal(receive(s), -EINVAL);
+	while_lending = receive_early;
+	assert_int_equal(homa_pl_setsockopt(s, IPPROTO_HOMA, SO_HOMA_RCVBUF, &args,
+					    sizeof(args)), 0);
+	while_lending = NULL;
+	assert_int_equal(received, 0);
+	assert_int_equal(receive(s), -EAGAIN);
+	assert_true(received > 0);
+	done(s);
+	munmap((void *)(uintptr_t)args.start, BYTES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +412,7 @@ int main(void)
 		cmocka_unit_test(region_unmap__waits_for_close),
 		cmocka_unit_test(rpc_find__by_id_and_peer),
 		cmocka_unit_test(rpc_request__forgets_the_oldest),
+		cmocka_unit_test(recvmsg__waits_for_the_whole_of_the_region),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,111 +3,11 @@
  * Destinations of several users: what one of them does to those of others. The kernel's
  * routing table is played here and counts; rounds are run by hand.
  */
-#include "nic_memory.h"
-#include "route.h"
-#include "service_world.h"
+#include "service_bed.h"
+#include "unit.h"
 
 #define GREEDY 1000 /* users */
 #define MODEST 2000
-
-static u32 asked;
-
-static struct homa_addr number(u32 n)
-{
-	struct homa_addr addr = { .ip = { [10] = 0xff, 0xff, 10 } };
-
-	addr.ip[13] = (u8)(n >> 16);
-	addr.ip[14] = (u8)(n >> 8);
-	addr.ip[15] = (u8)n;
-	return addr;
-}
-
-/* A default route over the only device. */
-int nic_route_get(struct nic_rtnl *rtnl, const struct homa_addr *dst, int oif,
-		  struct nic_route_result *route)
-{
-	(void)rtnl;
-	(void)dst;
-	(void)oif;
-	asked++;
-	memset(route, 0, sizeof(*route));
-	route->ifindex = 1;
-	route->hop = number(1);
-	route->src = number(2);
-	return 0;
-}
-
-/* ---- one thread, one device ---- */
-
-struct bed {
-	struct homad d;
-	struct homad_thread *t;
-	struct nic_memory *wire;
-	struct nic *nic;
-};
-
-static struct homad_port *add_port(struct homad *d, struct nic *nic)
-{
-	struct homad_port *port = &d->ports[d->num_ports];
-	size_t size = (homa_link_size(1024) + 63) / 64 * 64;
-
-	port->index = d->num_ports++;
-	port->nic = nic;
-	port->info = nic ? nic_info(nic) : NULL;
-	port->ifindex = 1;
-	port->tx_at = HOMA_NEVER;
-	port->link = aligned_alloc(64, size);
-	homa_link_init(port->link, d->engine, 0, nic ? 1500 : 65535, 1024);
-	return port;
-}
-
-static struct bed *bed_new(void)
-{
-	struct nic_memory_config config = { .seed = 1, .mtu = 1500 };
-	struct bed *bed = calloc(1, sizeof(*bed));
-	struct homa_addr me = number(2);
-	struct homad *d = &bed->d;
-	struct homa_seeds seeds;
-
-	homad_log_init(HOMAD_ERROR, HOMAD_LOG_TEXT);
-	homad_config_default(&d->config);
-	d->num_threads = d->num_active = 1;
-	d->dead_fd = eventfd(0, EFD_NONBLOCK);
-	d->limits = (struct homa_limits){
-		.shards = 1,
-		.buckets = 1024,
-		.tombstones = 1024,
-		.sock_priv = sizeof(struct homad_app *),
-		.rpc_priv = sizeof(struct homad_rpc),
-	};
-	d->engine = aligned_alloc(64, (homa_engine_size(&d->limits) + 63) / 64 * 64);
-	memset(d->engine, 0, homa_engine_size(&d->limits));
-	homa_seeds_fixed(&seeds, 1);
-	assert_int_equal(homa_engine_init(d->engine, &d->limits, &d->config.params, &seeds, 0), 0);
-	assert_int_equal(homad_thread_make(d, 0), 0);
-	bed->t = d->threads[0];
-	assert_int_equal(nic_memory_create(&bed->wire, &config), 0);
-	assert_int_equal(nic_memory_attach(bed->wire, &me, &bed->nic), 0);
-	assert_int_equal(homad_thread_serve(bed->t, add_port(d, bed->nic)), 0);
-	d->local = add_port(d, NULL);
-	/* The same sets in every run. */
-	bed->t->dests.key[0] = 0x1234567890abcdefull;
-	bed->t->dests.key[1] = 0xfedcba0987654321ull;
-	asked = 0;
-	return bed;
-}
-
-static void bed_free(struct bed *bed)
-{
-	homad_thread_free(bed->t);
-	nic_close(bed->nic);
-	nic_memory_destroy(bed->wire);
-	for (u32 i = 0; i < bed->d.num_ports; i++)
-		free(bed->d.ports[i].link);
-	free(bed->d.engine);
-	close(bed->d.dead_fd);
-	free(bed);
-}
 
 static int way(struct bed *bed, uid_t user, u32 n)
 {
@@ -140,23 +40,37 @@ static u32 asked_for_modest(struct bed *bed)
 	return sum;
 }
 
-/* Of two in a set that the greedy one also wants one may have to go, which is rare. */
+/*
+ * Of three of one user in a set that the greedy one also wants one has to go, and of
+ * four of several, which is rare: under many keys on average at most 2 % of the 300.
+ */
 static void dests__others_keep_theirs(void **state)
 {
-	struct bed *bed = bed_new();
-	u32 i;
+	u64 seed = unit_seed();
+	struct homa_rng rng;
+	u32 key, i, sum = 0, looks = 0;
 
 	(void)state;
-	/* He had filled all places before they came. */
-	for (i = 0; i < 8192; i++)
-		was_asked(bed, GREEDY, 100000 + i);
-	assert_int_equal(asked_for_modest(bed), 300);
-	for (; i < 16384 + 8192; i++) {
-		was_asked(bed, GREEDY, 100000 + i % 16384);
-		if (i % 64 == 0)
-			assert_in_range(asked_for_modest(bed), 0, 300 / 100);
+	homa_rng_init(&rng, seed);
+	for (key = 0; key < 32; key++) {
+		struct bed *bed = bed_new();
+
+		bed->t->dests.key[0] = homa_rng_next(&rng);
+		bed->t->dests.key[1] = homa_rng_next(&rng);
+		/* He had filled all places before they came. */
+		for (i = 0; i < 8192; i++)
+			was_asked(bed, GREEDY, 100000 + i);
+		assert_int_equal(asked_for_modest(bed), 300);
+		for (; i < 16384 + 8192; i++) {
+			was_asked(bed, GREEDY, 100000 + i % 16384);
+			if (i % 64 == 0) {
+				sum += asked_for_modest(bed);
+				looks++;
+			}
+		}
+		bed_free(bed);
 	}
-	bed_free(bed);
+	unit_assert(seed, sum <= looks * (300 / 50));
 }
 
 /* What one looked up and others use, too, is not his to give away. */
@@ -282,6 +196,68 @@ static void commands__others_are_not_held_up(void **state)
 	bed_free(bed);
 }
 
+/* ---- an attachment that moves to another thread ---- */
+
+/* Its look-up is put off while nobody polls it: asked for its open RPCs (stats_rpcs.c) homad
+ * looks through its rings once. */
+static struct side *put_off(struct bed *bed)
+{
+	struct side *side = program(bed, GREEDY);
+
+	request(side, 0, 1000);
+	request(side, 1, 1001);
+	homad_unpoll_app(bed->t, &side->app);
+	assert_int_equal(homad_call(bed->t, homad_turn_of, &side->app), 1);
+	assert_ptr_equal(bed->t->put_off, &side->app);
+	return side;
+}
+
+static void put_off__does_not_follow_to_another_thread(void **state)
+{
+	struct bed *bed = bed_new();
+	struct side *side = put_off(bed);
+	struct homad_thread *other;
+	u32 i;
+
+	(void)state;
+	assert_int_equal(homad_thread_make(&bed->d, 1), 0);
+	bed->d.num_threads = bed->d.num_active = 2;
+	other = bed->d.threads[1];
+	assert_ptr_equal(homad_session_give(bed->t), &side->app);
+	assert_int_equal(homad_session_take(other, &side->app), 0);
+	homad_commands(bed->t);
+	assert_true(homa_list_empty(&bed->t->users));
+	assert_ptr_equal(other->others.apps.next, &side->app.polled);
+	assert_int_equal(other->num_polled, 1);
+	homad_commands(other);
+	assert_int_equal(side->app.counters.requests, 2);
+	homad_session_close(other, &side->app);
+	for (i = 0; i < 100; i++) {
+		homad_round(other);
+		homad_round(bed->t);
+	}
+	homad_thread_free(other);
+	bed->d.num_threads = 1;
+	detach_closed(side);
+	bed_free(bed);
+}
+
+static void put_off__does_not_outlive_the_attachment(void **state)
+{
+	struct bed *bed = bed_new();
+	struct side *side = put_off(bed);
+	u32 i;
+
+	(void)state;
+	homad_session_close(bed->t, &side->app);
+	assert_null(bed->t->put_off);
+	for (i = 0; i < 100; i++)
+		homad_round(bed->t);
+	detach_closed(side);
+	homad_commands(bed->t);
+	bed_free(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +266,8 @@ int main(void)
 		cmocka_unit_test(dests__believed_for_a_second),
 		cmocka_unit_test(dests__one_look_up_for_a_user_in_a_round),
 		cmocka_unit_test(commands__others_are_not_held_up),
+		cmocka_unit_test(put_off__does_not_follow_to_another_thread),
+		cmocka_unit_test(put_off__does_not_outlive_the_attachment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

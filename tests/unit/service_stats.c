@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/service/stats.c and snapshot_metrics.c over a daemon that is only a
+ * host/homad/observe/stats.c and snapshot_metrics.c over a daemon that is only a
  * structure: sums over threads, and latencies in the buckets where they belong.
  */
 #include "unit.h"
 
+#include "attachment.h"
 #include "monitor.h"
 
 #define THREADS 3
@@ -12,6 +13,7 @@
 struct bed {
 	struct homad d;
 	struct homad_slow slow;
+	struct homad_attach attach;
 	struct homad_thread *threads[THREADS];
 	struct homad_stats s;
 };
@@ -34,6 +36,7 @@ static struct bed *bed_new(void)
 		homa_engine_init(bed->d.engine, &limits, &params, &seeds, 1), 0);
 	homa_list_init(&bed->slow.apps);
 	bed->slow.d = &bed->d;
+	bed->slow.attach = &bed->attach;
 	bed->d.slow = &bed->slow;
 	bed->d.num_threads = THREADS;
 	for (i = 0; i < THREADS; i++) {
@@ -130,6 +133,7 @@ static void metrics__say_what_was_counted(void **state)
 
 	(void)state;
 	bed->slow.evicted = 4;
+	bed->attach.memory_grown = 9;
 	bed->threads[1]->ctx.metrics[HOMA_M_tx_grant] = 77;
 	bed->threads[1]->counters.busy_ns = 1500000000;
 	homa_hist_record_n(&bed->threads[0]->rtt, 3000, 5);
@@ -139,6 +143,7 @@ static void metrics__say_what_was_counted(void **state)
 	assert_non_null(
 		strstr(text, "\nhoma_tx_grant_total{thread=\"1\"} 77\n"));
 	assert_non_null(strstr(text, "\nhoma_evicted_total 4\n"));
+	assert_non_null(strstr(text, "\nhoma_memory_grown_total 9\n"));
 	assert_non_null(strstr(
 		text,
 		"\nhoma_thread_busy_seconds_total{thread=\"1\"} 1.500000000\n"));

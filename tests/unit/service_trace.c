@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/service/trace.c: records come out as they went in, a full ring loses the
+ * host/homad/fast/trace.c: records come out as they went in, a full ring loses the
  * newest and counts them, filters leave out what is not wanted before it costs
  * room. One thread writes and reads here.
  */
 #include "unit.h"
 
-#include "trace.h"
+#include "app.h"
+#include "homad_trace.h"
 
 struct bed {
 	struct homad_trace_want want;

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "log.h"
-#include "service.h"
+#include "fast.h"
 
 #define POOL (4u << 20)
 #define DATA (2u << 20)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * engine/wire/homa_codec.c: every reason for a drop, every clamp, and that
+ * engine/wire/homa/homa_codec.c: every reason for a drop, every clamp, and that
  * encoding and decoding are inverse. Buffers come from the heap in exactly
  * the packet's size, so that the address sanitizer sees any byte too many.
  */
@@ -59,6 +59,11 @@ static void random_packet(struct homa_rng *rng, u8 type, struct homa_packet *p)
 		p->data.retransmit = homa_rng_below(rng, 2);
 		p->data.incast = homa_rng_below(rng, 2);
 		p->data.sender_congested = homa_rng_below(rng, 2);
+		p->data.may_reject = homa_rng_below(rng, 2);
+		if (p->data.may_reject && p->hdr.sender_id & 1) {
+			p->data.error = (u16)homa_rng_below(rng, HOMA_MAX_ERRNO + 1);
+			p->data.resp_limit_kib = 0;
+		}
 		break;
 	case HOMA_GRANT:
 		p->grant.offset = random_length(rng);
@@ -99,7 +104,8 @@ static bool same_data(const struct homa_data *a, const struct homa_data *b)
 	       a->cutoff_version == b->cutoff_version &&
 	       a->resp_limit_kib == b->resp_limit_kib &&
 	       a->retransmit == b->retransmit && a->incast == b->incast &&
-	       a->sender_congested == b->sender_congested;
+	       a->sender_congested == b->sender_congested &&
+	       a->may_reject == b->may_reject && a->error == b->error;
 }
 
 static bool same_packet(const struct homa_packet *a,
@@ -391,10 +397,10 @@ static void packet_decode__extension_bits(void **state)
 
 	(void)state;
 	small_data(buf);
-	buf[49] = 0xfc;
+	buf[49] = 0xf8;
 	assert_int_equal(decode_small(&p, buf, 100, 0, 10), 0);
 	assert_false(p.data.incast || p.data.sender_congested ||
-		     p.data.retransmit);
+		     p.data.retransmit || p.data.may_reject);
 	buf[48] = 0x80;
 	buf[49] = 0x01;
 	homa_put_be16(buf + 50, 60);
@@ -405,6 +411,43 @@ static void packet_decode__extension_bits(void **state)
 	buf[49] = 0x02;
 	assert_int_equal(decode_small(&p, buf, 100, 0, 10), 0);
 	assert_true(!p.data.incast && p.data.sender_congested);
+}
+
+static void packet_decode__rejection(void **state)
+{
+	struct homa_packet p;
+	u8 buf[128];
+
+	(void)state;
+	small_data(buf);
+	/* A client says that it understands one. */
+	homa_put_be64(buf + 20, 1000);
+	buf[49] = HOMA_EXT_REJECT;
+	assert_int_equal(decode_small(&p, buf, 100, 0, 10), 0);
+	assert_true(p.data.may_reject);
+	assert_int_equal(p.data.error, 0);
+	/* Its bytes 50 and 51 stay what they are. */
+	homa_put_be16(buf + 50, 60);
+	assert_int_equal(decode_small(&p, buf, 100, 0, 10), 0);
+	assert_true(p.data.may_reject);
+	assert_int_equal(p.data.error, 0);
+	assert_int_equal(p.data.resp_limit_kib, 60);
+	/* A server rejects. */
+	homa_put_be64(buf + 20, 1001);
+	assert_int_equal(decode_small(&p, buf, 100, 0, 10), 0);
+	assert_int_equal(p.data.error, 60);
+	assert_int_equal(p.data.resp_limit_kib, 0);
+	homa_put_be16(buf + 50, 0xffff);
+	assert_int_equal(decode_small(&p, buf, 100, 0, 10), 0);
+	assert_int_equal(p.data.error, HOMA_MAX_ERRNO);
+	/* Without the bit, or without an errno, it does not. */
+	buf[49] = 0;
+	assert_int_equal(decode_small(&p, buf, 100, 0, 10), 0);
+	assert_int_equal(p.data.error, 0);
+	buf[49] = HOMA_EXT_REJECT;
+	homa_put_be16(buf + 50, 0);
+	assert_int_equal(decode_small(&p, buf, 100, 0, 10), 0);
+	assert_int_equal(p.data.error, 0);
 }
 
 static void packet_decode__control_values_are_clamped(void **state)
@@ -503,6 +546,7 @@ int main(void)
 		cmocka_unit_test(
 			packet_decode__incoming_is_clamped_to_the_message),
 		cmocka_unit_test(packet_decode__extension_bits),
+		cmocka_unit_test(packet_decode__rejection),
 		cmocka_unit_test(packet_decode__control_values_are_clamped),
 		cmocka_unit_test(packet_decode__ack_count),
 		cmocka_unit_test(packet_decode__start_msg_length),

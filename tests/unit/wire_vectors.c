@@ -125,6 +125,8 @@ static void check_data(const struct vector *v, const struct homa_packet *p)
 	check_ack(v, cJSON_GetObjectItem(json, "ack"), &p->data.ack);
 	assert_false(p->data.incast);
 	assert_false(p->data.sender_congested);
+	assert_false(p->data.may_reject);
+	assert_int_equal(p->data.error, 0);
 	assert_int_equal(p->data.resp_limit_kib, 0);
 }
 
@@ -431,9 +433,10 @@ static void vectors__extension_is_invisible_to_the_reference(void **state)
 	assert_memory_equal(plain + 49, "\0\0\0", 3);
 	p.data.incast = true;
 	p.data.sender_congested = true;
+	p.data.may_reject = true;
 	p.data.resp_limit_kib = 0x1234;
 	homa_packet_encode(ours, &p);
-	assert_memory_equal(ours + 49, "\x03\x12\x34", 3);
+	assert_memory_equal(ours + 49, "\x07\x12\x34", 3);
 	for (i = 0; i < HOMA_ARRAY_SIZE(field); i++)
 		assert_memory_equal(ours + field[i].at, plain + field[i].at,
 				    field[i].size);

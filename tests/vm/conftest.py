@@ -2,7 +2,7 @@
 """Fixtures for tests of homa.ko: a kernel, the module for it, guests with both.
 
 Each test runs under every kernel in HOMA_VM_KERNELS (the runner gives one at a time; without
-it: all that are in the cache or can be had). What a machine cannot have is skipped with the
+it: all of lab.vm.TESTED that are in the cache or can be had). What a machine cannot have is skipped with the
 reason. lab/vm/__init__.py says what guests can do.
 """
 
@@ -16,30 +16,34 @@ from pathlib import Path
 import pytest
 
 from lab.vm import guest as guests
-from lab.vm import NAMES, Guest, Kernel, Missing, Options, Result, build, prepare, run
+from lab.vm.kernels import BUILT
+from lab.vm import TESTED, Guest, Kernel, Missing, Options, Result, build, prepare, run
 
 BUILD = Path(os.environ.get("HOMA_BUILD") or Path(__file__).resolve().parents[2] / "build")
-KERNELS = [k for k in os.environ.get("HOMA_VM_KERNELS", ",".join(NAMES)).split(",") if k]
+KERNELS = [k for k in os.environ.get("HOMA_VM_KERNELS", ",".join(TESTED)).split(",") if k]
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "once: the kernel makes no difference, one is enough")
+    config.addinivalue_line("markers", "ends: the oldest and the newest kernel are enough in every run")
     config.addinivalue_line("markers", "debug: short enough for the debug kernel in every run")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """HOMA_VM_ONCE=0: leave out what is marked "once" (another process runs it), but under the debug
-    kernel what is marked "debug", too. HOMA_VM_DEBUG=0: nothing else there."""
+    """HOMA_VM_ONCE=0: leave out what is marked "once" (another process runs it), but under the kernels
+    that notice mistakes what is marked "debug", too. HOMA_VM_DEBUG=0: nothing else there. HOMA_VM_ENDS=0: leave
+    out what is marked "ends"."""
     only_elsewhere = os.environ.get("HOMA_VM_ONCE") == "0"
+    between = os.environ.get("HOMA_VM_ENDS") == "0"
     only_marked = os.environ.get("HOMA_VM_DEBUG") == "0"
     left_out = []
     for item in items:
         marks = {mark.name for mark in item.iter_markers()}
         name = item.callspec.params.get("kernel", "") if hasattr(item, "callspec") else ""
-        here = name == "debug" and "debug" in marks
+        here = name in BUILT and "debug" in marks
         elsewhere = only_elsewhere and not here and ("once" in marks or not name)
         slow = only_marked and name == "debug" and "debug" not in marks
-        if elsewhere or slow:
+        if elsewhere or slow or (between and "ends" in marks):
             left_out.append(item)
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)
@@ -50,13 +54,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for name in sorted(set(guests.crashes)):
         count = f"{guests.crashes.count(name)} of {guests.boots.count(name)}"
         terminalreporter.write_line(f"homa-note: {count} boots of kernel {name} crashed before our first program")
+    if guests.races:
+        kinds = len(set(guests.races))
+        terminalreporter.write_line(f"homa-note: {len(guests.races)} data races ({kinds} kinds) without homa.ko")
 
 
 @pytest.fixture(scope="session", params=KERNELS)
 def kernel(request: pytest.FixtureRequest) -> Kernel:
     """A kernel that is ready to boot."""
     try:
-        return prepare(request.param, build_debug=False)
+        return prepare(request.param, build=False)
     except Missing as reason:
         pytest.skip(f"kernel {request.param}: {reason}")
 

@@ -8,7 +8,7 @@
  * See tap.h for how packets enter the kernel.
  */
 #include <signal.h>
-#include "hostile.h"
+#include "hostile_vm.h"
 
 void begin(void)
 {
@@ -121,8 +121,9 @@ void counted(const char *name, long long before, long long n)
 {
 	long long after = metric(name);
 
-	CHECK(after < 0 || after - before >= n, "%s grew by %lld, not %lld",
-	      name, after - before, n);
+	CHECK(before >= 0 && after >= 0, "there is no counter %s", name);
+	CHECK(after - before >= n, "%s grew by %lld, not %lld", name,
+	      after - before, n);
 }
 
 #define X(name, text) { text, hostile_##name },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Hostile packets: fields that lie. */
-#include "hostile.h"
+#include "hostile_vm.h"
 
 static const uint32_t sore[] = {
 	0,	    1,		2,	    0x7ffffffe, 0x7fffffff, 0x80000000,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Hostile packets: more than the machine has room for, and what a socket does not want. */
 #include <linux/filter.h>
-#include "hostile.h"
+#include "hostile_vm.h"
 
 #define CRUMB 10u
 #define CRUMBS 900u
@@ -97,5 +97,63 @@ void hostile_filtered(void)
 	serve(id, 2000);
 	answer(2, id, "pong", 4);
 	CHECK(await(&seen, HOMA_DATA, id ^ 1, PATIENCE), "no response");
+	alive();
+}
+
+#define OLD_PORT 4001
+#define NEW_PORT 4002
+
+static void refuse_all(int fd)
+{
+	struct sock_filter code = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog program = { 1, &code };
+
+	CHECK(!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)),
+	      "SO_ATTACH_FILTER");
+}
+
+/* Our response, in one packet, to what the machine's client asked from its old port. */
+static void respond_to_old(uint64_t id)
+{
+	make_data(&frame, 2, PEER_PORT, OLD_PORT, id ^ 1, 50, 0, 50);
+	send_packet(&frame);
+}
+
+/* The client moves on while it waits for a response; another socket takes its port. */
+void hostile_moved(void)
+{
+	struct sock other;
+	long long before;
+	uint64_t first, second;
+
+	begin();
+	bind_sock(&cl, OLD_PORT);
+	first = ask(2, 100);
+	second = ask(2, 100);
+	bind_sock(&cl, NEW_PORT);
+	other = open_sock(version == 4 ? AF_INET : AF_INET6, 0);
+	bind_sock(&other, OLD_PORT);
+	refuse_all(other.fd);
+	before = metric("host_rx_refused");
+	respond_to_old(first);
+	CHECK(readable(cl.fd, PATIENCE), "no response");
+	CHECK(receive(&cl, 0, 0) == 50 && cl.args.id == first, "another response");
+	CHECK(metric("host_rx_refused") == before, "the other's filter was asked");
+	/* What is for the port's new owner is his. */
+	make_data(&frame, 2, PEER_PORT, OLD_PORT, new_id(), 100, 0, 100);
+	send_packet(&frame);
+	barrier(-1);
+	counted("host_rx_refused", before, 1);
+	CHECK(!readable(other.fd, 0), "his filter was passed over");
+	/* And its own filter is not escaped by having moved. */
+	before = metric("host_rx_refused");
+	refuse_all(cl.fd);
+	respond_to_old(second);
+	barrier(-1);
+	counted("host_rx_refused", before, 1);
+	CHECK(!readable(cl.fd, 0), "its own filter was passed over");
+	close_sock(&other);
+	close_sock(&cl);
+	cl = open_sock(version == 4 ? AF_INET : AF_INET6, 0);
 	alive();
 }

@@ -4,7 +4,7 @@
  * options, in IP fragments, in buffers whose headers are spread over pages, in
  * batches, and marked as to be segmented when there is nothing to segment.
  */
-#include "hostile.h"
+#include "hostile_vm.h"
 
 static const size_t type_bytes[HOMA_TYPES] = { 57, 33, 37, 28, 28,
 					       62, 28, 28, 80, 32 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Hostile packets: well formed, from somebody who has no business to send them. */
-#include "hostile.h"
+#include "hostile_vm.h"
 
 static void cutoffs(int peer, uint64_t id, const uint32_t *values,
 		    int version_field)

@@ -58,7 +58,8 @@ void counted(const char *name, long long before, long long n);
 
 #define ROOM_CHECKS(X) \
 	X(rcvbuf_full, "a full receive buffer costs packets, but no RPC") \
-	X(filtered, "packets that a socket's filter refuses")
+	X(filtered, "packets that a socket's filter refuses") \
+	X(moved, "a socket's filter judges its packets, whoever has its old port")
 
 #define SHAPE_CHECKS(X) \
 	X(truncated, "every type cut off at every byte") \

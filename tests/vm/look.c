@@ -16,7 +16,7 @@
 #include <linux/genetlink.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include "../../host/kernel/homa_diag.h"
+#include "../../host/kernel/observe/homa_diag.h"
 #include "guest.h"
 
 /* As people (and the tests) read them; the number of bytes tells the type. */

@@ -6,7 +6,7 @@
  *	record socks rpcs peers devs
  */
 #include <linux/genetlink.h>
-#include "../../host/kernel/homa_diag.h"
+#include "../../host/kernel/observe/homa_diag.h"
 #include "guest.h"
 
 static unsigned char buf[1 << 17] __attribute__((aligned(8)));

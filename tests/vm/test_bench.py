@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import ratchet
+from lab.targets import ratchet
 from lab.vm import Kernel
-from lab.vm_bench import counting, profile, timing
-from lab.vm_bench.counting import Counts
+from lab.vm.bench import counting, profile, timing
+from lab.vm.bench.counting import Counts
 
 pytestmark = pytest.mark.once
 

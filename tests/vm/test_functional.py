@@ -40,10 +40,12 @@ def test_veth__offloads_mtus_and_a_bridge(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "veth", 300, "rpc"))
 
 
+@pytest.mark.ends
 def test_death__module_namespaces_and_devices(guest: RunGuest, tap: Tap) -> None:
-    tap(run(guest, "death", 300, "rpc"))
+    tap(run(guest, "death", 300, "rpc", "look"))
 
 
+@pytest.mark.ends
 def test_users__one_takes_all_he_can(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "users", 300, "rpc", "look", "users"))
 
@@ -57,3 +59,7 @@ def test_memory__allocations_that_fail(kernel: Kernel, guest: RunGuest, tap: Tap
     if not kernel.is_debug:
         pytest.skip("only the debug kernel fails on demand")
     tap(run(guest, "nomem", 600, "rpc", "fuzz_calls"))
+
+
+def test_cpu__programs_of_all_priorities_share_one(guest: RunGuest, tap: Tap) -> None:
+    tap(run(guest, "cpu", 300, "rpc"))

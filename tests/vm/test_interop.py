@@ -20,7 +20,7 @@ from taps import options
 from lab.vm import Guest, Kernel, Options, wire
 
 ROOT = Path(__file__).resolve().parents[2]
-for folder in ("net", "service"):
+for folder in ("net", "homad"):
     sys.path.insert(0, str(ROOT / "tests" / folder))
 
 from homad import HOMAD, Homad, Host, finishing  # noqa: E402

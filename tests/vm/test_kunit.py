@@ -11,7 +11,7 @@ import pytest
 from lab.vm import Kernel, Options, build, run
 
 HERE = Path(__file__).resolve()
-SOURCES = HERE.parents[2] / "host/kernel"
+SOURCES = HERE.parents[2] / "host/kernel/kunit"
 
 
 @pytest.fixture(scope="module")

@@ -40,17 +40,20 @@ def test_guest__status_output_and_log(kernel: Kernel, bad: Path) -> None:
 
 MISTAKES = {1: "WARNING", 2: "NULL pointer"}
 DEBUG_MISTAKES = {3: "KASAN", 4: "sleeping function", 5: "circular locking", 6: "unreferenced"}
+RACES = {7: "KCSAN: data-race in count"}
 LEAK = 6
 
 
 @pytest.mark.once
 @pytest.mark.debug
-@pytest.mark.parametrize("mistake", [*MISTAKES, *DEBUG_MISTAKES])
+@pytest.mark.parametrize("mistake", [*MISTAKES, *DEBUG_MISTAKES, *RACES])
 def test_mistake_of_a_module__is_noticed(kernel: Kernel, bad: Path, mistake: int) -> None:
     if mistake in DEBUG_MISTAKES and not kernel.is_debug:
         pytest.skip("only the debug kernel sees it")
+    if mistake in RACES and kernel.name != "kcsan":
+        pytest.skip("only the kernel with KCSAN sees it")
     script = f"insmod /mistake/bad.ko mistake={mistake}; true"
-    words = {**MISTAKES, **DEBUG_MISTAKES}[mistake]
+    words = {**MISTAKES, **DEBUG_MISTAKES, **RACES}[mistake]
     options = Options(files={"mistake/bad.ko": bad}, leaks=mistake == LEAK)
     with pytest.raises(VmError, match=words):
         run(kernel, script, options).check()
@@ -101,7 +104,7 @@ def test_two_guests__one_wire(kernel: Kernel, tmp_path: Path) -> None:
 
 @pytest.mark.once
 def test_icount__every_run_is_the_same(kernel: Kernel) -> None:
-    if kernel.is_debug:
+    if kernel.is_slow:
         pytest.skip("four times as slow, and nothing is counted there")
     script = "ip netns add a; cat /proc/uptime /proc/interrupts; cat /proc/sys/kernel/random/uuid"
     first, second = (run(kernel, script, Options(icount=True)) for _ in range(2))
@@ -113,7 +116,7 @@ def test_emulator__goes_when_its_owner_is_killed(kernel: Kernel, tmp_path: Path)
     code = (
         "import sys, time\n"
         "from lab.vm import Guest, prepare\n"
-        f"with Guest(prepare({kernel.name!r}, build_debug=False)) as guest:\n"
+        f"with Guest(prepare({kernel.name!r}, build=False)) as guest:\n"
         "    print(guest._process.pid, flush=True)\n"
         "    time.sleep(100)\n"
     )

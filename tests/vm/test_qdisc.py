@@ -23,6 +23,7 @@ def test_shares__who_gets_what_and_who_waits(guest: RunGuest, tap: Tap) -> None:
     tap(guest(script, "share", "rpc", options=counted, timeout=400, check=False))
 
 
+@pytest.mark.ends
 def test_change__comes_and_goes_under_traffic(
     kernel: Kernel, guest: RunGuest, tap: Tap
 ) -> None:
@@ -32,8 +33,9 @@ def test_change__comes_and_goes_under_traffic(
     tap(guest(script, "share", "rpc", options=options(), timeout=400, check=False))
 
 
+@pytest.mark.ends
 def test_device__byte_queue_limits_and_time(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
-    if kernel.is_debug:
+    if kernel.is_slow:
         pytest.skip("virtual time passes slowly there, and nothing else is checked")
     slow = Options(
         icount=True,

@@ -8,6 +8,7 @@
  *						to the NUMBER ports: "HOG begun=N". With
  *						"abort" they are aborted, each 64 of them
  *						silently, and it ends; else it waits for ever
+ *	users crowd IP PORT NUMBER HOSTS N	the same to HOSTS addresses (IPv4) from IP on
  *	users take 4|6 PORT NUMBER		a server that sleeps until `USR1`, then receives
  *	users socks 4|6 N			opens up to N sockets: "SOCKS open=N"
  *	users inside UID COMMAND...		as a user with an id of its own in a user
@@ -56,13 +57,14 @@ static void abort_all(const struct sock *socks)
 		CHECK(!ioctl(socks[i].fd, HOMAIOCABORT, &all), "abort");
 }
 
-static void hog(const char *ip, int port, unsigned int number, unsigned int n, bool aborts)
+static void hog(const char *ip, int port, unsigned int number, unsigned int hosts,
+		unsigned int n, bool aborts)
 {
-	union address to[16];
+	union address to[16], one;
 	struct sock socks[SOCKS];
 	unsigned int i, begun = 0;
 
-	CHECK(number && number <= ARRAY_SIZE(to), "arguments");
+	CHECK(number && number <= ARRAY_SIZE(to) && hosts, "arguments");
 	for (i = 0; i < number; i++)
 		to[i] = address(family, ip, port + (int)i);
 	for (i = 0; i < SOCKS; i++)
@@ -70,8 +72,12 @@ static void hog(const char *ip, int port, unsigned int number, unsigned int n, b
 	for (i = 0; i < n; i++) {
 		struct homa_sendmsg_args args = { 0 };
 
-		if (!send_raw(socks[i % SOCKS].fd, &to[i / SOCKS % number],
-			      size_of(family), "x", 1, &args, MSG_DONTWAIT))
+		one = to[i / SOCKS % number];
+		if (hosts > 1)
+			one.in4.sin_addr.s_addr =
+				htonl(ntohl(one.in4.sin_addr.s_addr) + i % hosts);
+		if (!send_raw(socks[i % SOCKS].fd, &one, size_of(family), "x", 1, &args,
+			      MSG_DONTWAIT))
 			begun++;
 		else
 			CHECK(errno == EAGAIN, "request %u", i);
@@ -157,10 +163,15 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	family = *argv[2] == '4' ? AF_INET : AF_INET6;
+	if (!strcmp(what, "crowd") && argc == 7) {
+		family = AF_INET;
+		hog(argv[2], atoi(argv[3]), (unsigned int)atoi(argv[4]),
+		    (unsigned int)atoi(argv[5]), (unsigned int)atoi(argv[6]), false);
+	}
 	if (!strcmp(what, "deaf") && argc == 6)
 		deaf(atoi(argv[3]), atoi(argv[4]), (size_t)atol(argv[5]));
 	else if (!strcmp(what, "hog") && argc >= 7)
-		hog(argv[3], atoi(argv[4]), (unsigned int)atoi(argv[5]),
+		hog(argv[3], atoi(argv[4]), (unsigned int)atoi(argv[5]), 1,
 		    (unsigned int)atoi(argv[6]), argc > 7);
 	else if (!strcmp(what, "take") && argc == 5)
 		take(atoi(argv[3]), (unsigned int)atoi(argv[4]));

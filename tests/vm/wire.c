@@ -129,7 +129,11 @@ static void responses(void)
 	make_data(&frame, 2, PEER_PORT, PORT, id, 100000, 2000, 1000);
 	send_packet(&frame);
 	want("resend_gap", HOMA_RESEND, id ^ 1);
-	want("resend_tail", HOMA_RESEND, id ^ 1);
+	/* What was overtaken is asked for by itself, and with all the rest after silence. */
+	do
+		CHECK(await(&seen, HOMA_RESEND, id ^ 1, PATIENCE), "resend_tail never came");
+	while (get32(seen.homa + 28) == 1000);
+	print("resend_tail");
 
 	id = new_id();
 	make_data(&frame, 2, PEER_PORT, PORT, id, 100, 0, 100);

@@ -3,6 +3,8 @@
 // A module that makes one mistake of those that the tests must notice, so that it
 // is known that they would: insmod bad.ko mistake=N.
 
+#include <linux/delay.h>
+#include <linux/kthread.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -57,6 +59,29 @@ static void leak(void)
 	}
 }
 
+static int shared;
+
+static int count(void *unused)
+{
+	while (!kthread_should_stop()) {
+		shared++;
+		cond_resched();
+	}
+	return 0;
+}
+
+static void race(void)
+{
+	struct task_struct *one = kthread_run(count, NULL, "bad_one");
+	struct task_struct *two = kthread_run(count, NULL, "bad_two");
+
+	msleep(2000);
+	if (!IS_ERR(one))
+		kthread_stop(one);
+	if (!IS_ERR(two))
+		kthread_stop(two);
+}
+
 static int __init bad_init(void)
 {
 	switch (mistake) {
@@ -77,6 +102,9 @@ static int __init bad_init(void)
 		break;
 	case 6:
 		leak();
+		break;
+	case 7:
+		race();
 		break;
 	}
 	return 0;

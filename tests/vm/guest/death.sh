@@ -27,6 +27,10 @@ halt() {
 	done
 }
 
+segment() { # NS: bytes of a message in the longest packet that any peer of it gets
+	in_ns "$1" look dump peers | sed -n 's/.* seg_size=\([0-9]*\).*/\1/p' | sort -n | tail -n 1
+}
+
 slab() { # active objects of our and the sockets' caches
 	awk '/^(homa|HOMA|sock_inode_cache|skbuff)/ { n += $2 } END { print n + 0 }' /proc/slabinfo
 }
@@ -106,6 +110,7 @@ done
 halt
 # A device that was in another namespace is the one it was.
 known=$(metric c devs)
+expect "packets are as long as its MTU allows" [ "$(segment c)" -lt 1500 ]
 ip netns add e
 ip -n c link set eth0 netns e
 expect "the device is gone" [ "$(metric c devs)" = $((known - 1)) ]
@@ -116,6 +121,7 @@ background d rpc serve 4 4006 2
 check "it works when the device is back" ip netns exec c rpc wait 4 10.9.0.2 4006 60
 expect "it is known again" [ "$(metric c devs)" = "$known" ]
 check "with all sizes of its MTU" ip netns exec c rpc edges 4 10.9.0.2 4006 9000
+expect "packets are longer, as its new MTU allows" [ "$(segment c)" -gt 8000 ]
 # Many devices, one after the other, leave one place for the next.
 for n in 1 2 3 4 5; do
 	ip -n c link add x$n type veth peer name y$n netns d

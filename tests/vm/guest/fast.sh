@@ -27,15 +27,15 @@ expect "and come alone" test "$(grown b host_rx_gso)" = 0
 expect "long messages" rpcs 3 4 200000
 segmented=$(grown a host_tx_gso) unsegmented=$(grown b host_rx_gso)
 echo "# $segmented buffers of several segments left, $unsegmented came"
-expect "leave several segments at a time" test "$segmented" -gt 5
-expect "and reach a neighbour unsegmented" test "$unsegmented" -gt 5
+expect "leave several segments at a time" test "$segmented" -gt 20
+expect "and reach a neighbour unsegmented" test "$unsegmented" -gt 20
 
 # One packet at a time from the sender: the receiver joins them, if its device may.
 offload a gro off tso off gso off tx off
 expect "packets of long messages" rpcs 6 4 200000
 joined=$(grown b host_rx_gro)
 echo "# $joined joined buffers came"
-expect "are joined by GRO" test "$joined" -gt 5
+expect "are joined by GRO" test "$joined" -gt 100
 offload b gro off tso off gso off tx off
 grown b host_rx_gro >/run/out
 expect "without it" rpcs 7 4 200000
@@ -48,8 +48,17 @@ grown a host_polls >/run/out
 expect "one message at a time" rpcs 4 1 1000
 requests=$(grown b host_handoffs) responses=$(grown a host_handoffs)
 echo "# of 100 requests $requests were handed over, of their responses $responses"
-expect "requests are handed to the thread that waits" test "$requests" -gt 20
-expect "so are responses" test "$responses" -gt 0
+expect "requests are handed to the thread that waits" test "$requests" -gt 50
+# A client that is kept from running between its request and its wait takes its response itself,
+# which on a busy machine most do: so ask until some did wait.
+handed() {
+	round=0
+	while [ "$(grown a host_handoffs)" -le 5 ]; do
+		round=$((round + 1))
+		[ $round -le 20 ] && rpcs 4 1 1000 || return
+	done
+}
+expect "so are responses" handed
 expect "and who must not poll does not" test "$(grown a host_polls)" = 0
 
 # A server that does not wait: nothing can be handed over, and everything is there when it comes.

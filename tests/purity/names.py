@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""One name means one thing: headers, their guards and struct tags are unique in the
+tree, and a file that a page of the handbook names is there."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+from source import Tree
+from style import text_files
+
+# The seam exists once for user space and once for the kernel.
+_SEAM = "engine/plat/"
+# Stands in for homa_clock.h, so that it must have its guard.
+_STAND_INS = {"tests/fuzz/fuzz_clock.h"}
+_GUARD = re.compile(r"^[ \t]*#[ \t]*ifndef[ \t]+(\w+_H)\b", re.MULTILINE)
+_TAG = re.compile(r"^(?:struct|union|enum)\s+(\w+)\s*\{", re.MULTILINE)
+_NAMED_FILE = re.compile(r"`((?:[\w.-]+/)*[\w-]+\.(?:c|h|py|def|sh))`")
+
+
+def _twice(tree: Tree, places: dict[str, list[Path]], what: str) -> list[str]:
+    return [
+        f"{what} {name} is in " + " and in ".join(sorted(tree.name(p) for p in paths))
+        for name, paths in sorted(places.items())
+        if len(paths) > 1
+    ]
+
+
+def _in_seam(tree: Tree, path: Path) -> bool:
+    return tree.name(path).startswith(_SEAM)
+
+
+def check_headers(tree: Tree) -> list[str]:
+    """An #include is found by the name alone, so two files of one name are one too many."""
+    names, guards = defaultdict(list), defaultdict(list)
+    for path in tree.c_files():
+        if path.suffix != ".h" or _in_seam(tree, path):
+            continue
+        names[path.name].append(path)
+        guard = _GUARD.search(tree.code(path))
+        if guard and tree.name(path) not in _STAND_INS:
+            guards[guard.group(1)].append(path)
+    return _twice(tree, names, "a header") + _twice(tree, guards, "the guard")
+
+
+def check_tags(tree: Tree) -> list[str]:
+    """In what ships; a test may call its own things what it likes."""
+    tags = defaultdict(list)
+    for path in tree.c_files():
+        if tree.name(path).startswith("tests/") or _in_seam(tree, path):
+            continue
+        for tag in set(_TAG.findall(tree.code(path))):
+            tags[tag].append(path)
+    return _twice(tree, tags, "a struct, union or enum")
+
+
+def check_pages(tree: Tree) -> list[str]:
+    """Pages name files as `folder/file.c` or `file.c`."""
+    there = {f"/{tree.name(p)}" for p in text_files(tree, (".c", ".h", ".py", ".def", ".sh"))}
+    problems = []
+    for page in text_files(tree, (".md",)):
+        for number, line in enumerate(tree.text(page).split("\n"), 1):
+            for name in _NAMED_FILE.findall(line):
+                if not any(known.endswith(f"/{name}") for known in there):
+                    problems.append(f"{tree.name(page)}:{number}: there is no {name}")
+    return problems
+
+
+def check_folders(tree: Tree) -> list[str]:
+    """The table of folders in docs/architecture.md and the folders that there are."""
+    page = tree.root / "docs/architecture.md"
+    if not page.exists():
+        return []
+    table = tree.text(page).partition("## Folders")[2].partition("\n## ")[0]
+    first = " ".join(re.findall(r"^\| (.*?) \|", table, re.M))
+    named = {n for entry in re.findall(r"`([\w./{},-]+)/`", first) for n in _braces(entry)}
+    problems = [
+        f"docs/architecture.md: there is no folder {n}"
+        for n in sorted(named)
+        if not (tree.root / n).is_dir()
+    ]
+    tops = {tree.name(p).split("/")[0] for p in text_files(tree, (".c", ".h", ".py", ".md", ".lua"))}
+    tops = {t for t in tops if (tree.root / t).is_dir()}
+    missing = sorted(tops - {n.split("/")[0] for n in named})
+    return problems + [f"docs/architecture.md: the table of folders lacks {n}/" for n in missing]
+
+
+def _braces(entry: str) -> list[str]:
+    """engine/plat/{user,kernel} is two folders."""
+    head, _, rest = entry.partition("{")
+    choices, _, tail = rest.partition("}")
+    return [head + choice + tail for choice in choices.split(",")] if rest else [entry]
