@@ -147,7 +147,7 @@ MODULE = (
     "engine/**/*.def",
     "host/kernel/Kbuild",
     "host/kernel/Makefile",
-    "host/kernel/*.[ch]",
+    "host/kernel/**/*.[ch]",
 )
 
 
@@ -237,6 +237,8 @@ def install(build: Build, buildtype: str) -> None:
     if not (tree / "build.ninja").exists():
         run("meson", "setup", "--prefix=/usr", "--sysconfdir=/etc", f"--libdir=lib/{build.multiarch}",
             f"--buildtype={buildtype}", "-Dtests=false", tree, ROOT, **hardening(buildtype))  # fmt: skip
+    # Files may have moved since: what is installed is known only after meson has looked again.
+    run("ninja", "-C", tree, "build.ninja")
     run("ninja", "-C", tree, *installed(tree))
     shutil.rmtree(build.root, ignore_errors=True)
     run(

@@ -17,7 +17,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/man/homad.toml.5"
 # Defaults that this machine's size decides.
-OF_THE_MACHINE = {"user_memory": "a quarter of the memory, at most 4 GiB"}
+OF_THE_MACHINE = {
+    "user_memory": "a quarter of the memory, at most 4 GiB",
+    "total_memory": "half of the memory",
+}
 
 HEAD = """\
 .\\" SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
