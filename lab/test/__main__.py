@@ -30,6 +30,7 @@ def main(arguments: list[str]) -> int:
         vm_rt=args.vm_rt,
         vm_all=args.vm_all,
         record_counts=args.record_counts,
+        again=args.again,
     )
     try:
         if args.list:
@@ -106,6 +107,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         metavar="all",
         help="count instructions and write those that sank to tests/counts/ratchet.toml, or all",
     )
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="run a few tests of pytest that failed once more, and name those that then pass",
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="show all output as it comes")
     return parser.parse_args(arguments)
 
@@ -178,6 +184,10 @@ def _run(context: Context, plan: list[tuple[Stage, list[str]]]) -> int:
         process.kill_all()
         _show(tally, time.monotonic() - begun)
         total.add(tally)
+    if total.unsteady:
+        print(f"unsteady: {len(total.unsteady)} tests failed and passed when they were run again")
+        for line in total.unsteady:
+            print(f"    {line}")
     print(f"logs: {context.logs}")
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
     return 1 if total.failed or not total.passed else 0
@@ -190,7 +200,7 @@ def _show(tally: Tally, seconds: float) -> None:
     if tally.skipped:
         counts += f", {tally.skipped} skipped"
     print(f"{counts:<40}{seconds:8.1f} s")
-    for note in tally.notes:
+    for note in [*tally.notes, *(f"unsteady {line}" for line in tally.unsteady)]:
         print(f"    {note}")
     for failure in tally.failures:
         print(f"  FAILED {failure.name}")

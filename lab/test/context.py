@@ -24,12 +24,14 @@ class Failure:
 
 @dataclass
 class Tally:
-    """Counts of one stage; `notes` are shown (reasons for skips, figures)."""
+    """Counts of one stage; `notes` are shown (reasons for skips, figures). `unsteady`: tests that
+    failed and passed when they were run again, each with what it had said."""
 
     passed: int = 0
     skipped: int = 0
     failures: list[Failure] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unsteady: list[str] = field(default_factory=list)
 
     @property
     def failed(self) -> int:
@@ -47,6 +49,7 @@ class Tally:
         self.skipped += other.skipped
         self.failures += other.failures
         self.notes += [n for n in other.notes if n not in self.notes]
+        self.unsteady += other.unsteady
 
 
 class Context:
@@ -62,6 +65,7 @@ class Context:
         vm_rt: bool = False,
         vm_all: bool = False,
         record_counts: str = "",
+        again: bool = False,
     ) -> None:
         self.verbose = verbose
         self.vm_debug = vm_debug
@@ -69,6 +73,7 @@ class Context:
         self.vm_rt = vm_rt
         self.vm_all = vm_all
         self.record_counts = record_counts
+        self.again = again
         self.wanted = wanted
         self.builds = Path(f"{os.environ.get('HOMA_BUILD') or ROOT / 'build'}-test").resolve()
         self.prefix = f"hmt{os.getpid()}"

@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 import sys
-import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from lab.test import builds, process, tap
+from lab.test import again, builds, process, tap
 from lab.test.context import ROOT, Context, Tally
 
 T = TypeVar("T")
@@ -59,11 +58,6 @@ def pytest(
         return tally
     directory = builds.ensure(context, "plain")
     log = context.log(label)
-    report = context.logs / f"{label}.xml"
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-ra", "-q"]
-    command += [f"--junitxml={report}", *map(str, [tests] if files is None else files)]
-    if names:
-        command += ["-k", " or ".join(names)]
     full = {
         "HOMA_BUILD": str(directory),
         "HOMA_TEST_PREFIX": context.prefix,
@@ -71,16 +65,30 @@ def pytest(
         "PYTHONDONTWRITEBYTECODE": "1",
         **(env or {}),
     }
-    status = process.run(
-        command, log, cwd=ROOT, env=full, timeout=timeout, verbose=context.verbose
-    )
-    if report.exists():
-        _count(tally, report)
+
+    def once(report: Path, what: Sequence[str]) -> tuple[int | None, list[again.Case]]:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-ra", "-q"]
+        status = process.run(
+            [*command, f"--junitxml={report}", *what],
+            log,
+            cwd=ROOT,
+            env=full,
+            timeout=timeout,
+            verbose=context.verbose,
+        )
+        return status, again.cases(report)
+
+    chosen = ["-k", " or ".join(names)] if names else []
+    what = [*map(str, [tests] if files is None else files), *chosen]
+    status, found = once(context.logs / f"{label}.xml", what)
+    failed = again.worth(found) if context.again and status == 1 else []
+    second = once(context.logs / f"{label}-again.xml", failed)[1] if failed else []
+    again.merge(tally, found, second)
     said = log.read_text(errors="replace").splitlines() if log.exists() else []
     tally.notes += [line.removeprefix(NOTE) for line in said if line.startswith(NOTE)]
     if status is None:
         tally.fail(f"{label}: timed out after {timeout:.0f} s", _tail(log))
-    elif status not in (0, 1, 5) or (status == 1 and not tally.failed):
+    elif status not in (0, 1, 5) or (status == 1 and not (tally.failed or tally.unsteady)):
         tally.fail(f"{label}: pytest ended with status {status}", _tail(log))
     elif status == 5 and not tally.skipped and not part:
         tally.fail(f"{label}: pytest found no test", _tail(log))
@@ -149,19 +157,6 @@ def together(jobs: Sequence[Callable[[], T]]) -> list[T]:
             pool.shutdown(wait=False, cancel_futures=True)
             process.kill_all()
             raise
-
-
-def _count(tally: Tally, report: Path) -> None:
-    for case in ElementTree.parse(report).getroot().iter("testcase"):
-        name = f"{case.get('classname', '')}.{case.get('name', '')}"
-        bad = [*case.iter("failure"), *case.iter("error")]
-        skips = list(case.iter("skipped"))
-        if bad:
-            tally.fail(name, bad[0].text or bad[0].get("message", ""))
-        elif skips:
-            tally.skip(name, skips[0].get("message", ""))
-        else:
-            tally.passed += 1
 
 
 def _tail(log: Path, lines: int = 60) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lab.test import __main__ as runner
-from lab.test import compiled, namespaces, needs, process, python_tests, tap
+from lab.test import again, compiled, namespaces, needs, process, python_tests, tap
 from lab.test.context import ROOT, Context, Tally
 from lab.test.stages import STAGES, Stage
 
@@ -141,7 +141,7 @@ def test_pytest_report__counts_each_outcome(tmp_path: Path) -> None:
         check=False,
     )
     tally = Tally()
-    python_tests._count(tally, report)
+    again.count(tally, again.cases(report))
     assert (tally.passed, tally.failed, tally.skipped) == (1, 2, 1)
     assert "1 == 2" in tally.failures[0].output
     assert any("no root" in note for note in tally.notes)

@@ -53,7 +53,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How often a guest had to be started again is part of the result."""
     for name in sorted(set(guests.crashes)):
         count = f"{guests.crashes.count(name)} of {guests.boots.count(name)}"
-        terminalreporter.write_line(f"homa-note: {count} boots of kernel {name} crashed before our first program")
+        terminalreporter.write_line(f"homa-note: {count} boots of kernel {name} failed before our first program")
     if guests.races:
         kinds = len(set(guests.races))
         terminalreporter.write_line(f"homa-note: {len(guests.races)} data races ({kinds} kinds) without homa.ko")

@@ -78,16 +78,36 @@ def test_crash_before_our_first_program__boots_again(
         return machine(kernel, replace(options, append=append))
 
     monkeypatch.setattr(guest, "machine", sick)
-    if crashes < guest.BOOTS:
+    if crashes < len(guest.BOOT_S):
         assert run(kernel, "echo well").check() == "well\n"
     else:
         with pytest.raises(VmError, match="went down"):
             run(kernel, "true")
-    assert len(boots) == guest.BOOTS
+    assert len(boots) == len(guest.BOOT_S)
     assert guest.crashes == [*crashed, *[kernel.name] * crashes]
     # These were made here; the summary is about the others.
     guest.crashes[:] = crashed
     del guest.boots[-crashes:]
+
+
+@pytest.mark.once
+def test_silence_before_our_first_program__boots_again(
+    kernel: Kernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, boots, crashed = guest.machine, [], list(guest.crashes)
+
+    def stopped(kernel: Kernel, options: Options) -> list[str]:
+        """The emulator with, at first, no processor running."""
+        boots.append(options)
+        return [*machine(kernel, options), *(["-S"] if len(boots) == 1 else [])]
+
+    monkeypatch.setattr(guest, "machine", stopped)
+    monkeypatch.setattr(guest, "BOOT_S", (1, *guest.BOOT_S[1:]))
+    assert run(kernel, "echo well").check() == "well\n"
+    assert len(boots) == 2
+    assert guest.crashes == [*crashed, kernel.name]
+    guest.crashes[:] = crashed
+    guest.boots.pop()
 
 
 @pytest.mark.once
