@@ -92,6 +92,7 @@ STAGES = (
     Stage("purity", "the engine asks nothing of the outside", python_tests.purity),
     _compiled("unit", "one file per source; plain, ASan and UBSan", "plain", "asan"),
     _compiled("pair", "engines under virtual time; plain, ASan and UBSan", "plain", "asan"),
+    _compiled("pkt", "TCP engines under virtual time; plain, ASan and UBSan", "plain", "asan"),
     Stage("explore", "every state of two engines and two faults", explore.stage),
     _compiled("world", "clusters with faults from a seed; plain, ASan and UBSan", "plain", "asan"),
     _compiled("sim", "the simulator's models; plain, ASan and UBSan", "plain", "asan"),

@@ -28,6 +28,11 @@ FOR_TESTS = {
     "nic_memory_create": "the network without sockets of the tests",
     "nic_memory_destroy": "the network without sockets of the tests",
 }
+# Headers whose functions have no caller in what ships yet, with the reason.
+NOT_CALLED_YET = {
+    "engine/tcp/tas_engine.h": "homad will call it (docs/architecture.md, TCP); until then tests/pkt does",
+    "engine/wire/tcp/tas_wire.h": "the same",
+}
 SHIPPED = ("engine", "nic", "common", "host", "sim", "lib", "bench")
 # Called from outside of the tree: by the loader, the kernel's macros, or programs.
 _FROM_OUTSIDE = re.compile(
@@ -66,6 +71,9 @@ def check_dead(tree: Tree) -> list[str]:
     for path in tree.root.glob("**/*.def"):
         named |= set(re.findall(r"\w+", path.read_text()))
     known = named | _exported(tree)
+    for header in NOT_CALLED_YET:
+        if (tree.root / header).exists():
+            known |= set(re.findall(r"\w+", tree.code(tree.root / header)))
     unused: set[str] = set()
     problems = []
     for path, file in files.items():

@@ -18,7 +18,8 @@ ALLOWED = {"memcpy", "memset", "memmove", "memcmp"}
 ALLOWED_PREFIX = "homa_plat_"
 # The user seam's 64-bit atomics: inline on 64 bits, in libatomic on 32 without SSE.
 ALLOWED_MT_32 = re.compile(r"__atomic_\w+_8$")
-SYMBOL_PREFIX = "homa_"
+# Of functions that files of the engine share; tas_ is that of engine/tcp.
+SYMBOL_PREFIX = ("homa_", "tas_")
 SEAMS = {"st": [], "mt": ["-DHOMA_MT"], "mt_lock_check": ["-DHOMA_MT", "-DHOMA_LOCK_CHECK"]}
 FLAGS = (
     "-std=gnu11 -O2 -c -ffreestanding -mgeneral-regs-only -fno-strict-aliasing -fno-pic -fno-pie"
@@ -84,7 +85,7 @@ def check_link(tree: Tree, seam: str, bits: int) -> list[str]:
             if not _allowed(s, seam, bits)
         ]
         problems += [
-            f"symbol {s} lacks the prefix {SYMBOL_PREFIX}"
+            f"symbol {s} lacks the prefix {' or '.join(SYMBOL_PREFIX)}"
             for s in nm(["-g", "--defined-only"], whole)
             if not s.startswith(SYMBOL_PREFIX)
         ]

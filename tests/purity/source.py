@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-ENGINE_FOLDERS = ("base", "link", "wire/homa", "homa", "tcp")
+ENGINE_FOLDERS = ("base", "link", "wire/homa", "homa", "wire/tcp", "tcp")
 SKIPPED_FOLDERS = {".git", "subprojects", "__pycache__", ".venv", "out"}
 
 _TOKEN = re.compile(

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The receive side: which bytes of a segment are new and where they go, what is behind
+ * gaps, when an ACK is owed, and how wide the window is.
+ */
+#include "tas_impl.h"
+
+#define QUICK_ACKS 16u /* most that a new connection sends at once, as Linux does */
+
+static void forget(struct tas_conn *conn, u32 at)
+{
+	conn->f.gaps--;
+	memmove(&conn->interval[at], &conn->interval[at + 1],
+		(conn->f.gaps - at) * sizeof(conn->interval[0]));
+}
+
+/* rcv_nxt has moved: it goes on to the end of an interval that it touches. */
+static void close_gaps(struct tas_conn *conn)
+{
+	u32 i = 0;
+
+	while (i < conn->f.gaps) {
+		struct tas_range *r = &conn->interval[i];
+
+		if (tas_after(r->start, conn->f.rcv_nxt)) {
+			i++;
+			continue;
+		}
+		if (tas_after(r->end, conn->f.rcv_nxt))
+			conn->f.rcv_nxt = r->end;
+		forget(conn, i);
+		i = 0;
+	}
+}
+
+/* The interval that @start to @end becomes part of is the first from now on; false: there
+ * are too many. */
+static bool keep(struct tas_engine *engine, struct tas_conn *conn, u32 start, u32 end)
+{
+	struct tas_range grown = { start, end };
+	u32 i = 0;
+
+	while (i < conn->f.gaps) {
+		struct tas_range *r = &conn->interval[i];
+
+		if (tas_before(r->end, grown.start) || tas_after(r->start, grown.end)) {
+			i++;
+			continue;
+		}
+		if (tas_before(r->start, grown.start))
+			grown.start = r->start;
+		if (tas_after(r->end, grown.end))
+			grown.end = r->end;
+		forget(conn, i);
+		i = 0;
+	}
+	if (conn->f.gaps >= engine->params.max_intervals)
+		return false;
+	memmove(&conn->interval[1], &conn->interval[0],
+		conn->f.gaps * sizeof(conn->interval[0]));
+	conn->interval[0] = grown;
+	conn->f.gaps++;
+	return true;
+}
+
+static void ack_in_order(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u32 unacked = conn->f.rcv_nxt - conn->f.rcv_acked;
+	bool quick = conn->f.quick && !(conn->f.flags & TAS_F_PINGPONG);
+
+	/* Each second full segment at least (RFC 9293, 3.8.6.3). */
+	tas_owe_ack(engine, conn, quick || unacked > conn->rcv_mss || conn->f.gaps);
+}
+
+static u32 first_acks(const struct tas_conn *conn)
+{
+	return homa_max_u32(2, homa_min_u32(tas_rx_size(conn) / (2 * conn->rcv_mss),
+					    QUICK_ACKS));
+}
+
+void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
+		 const struct tas_segment *seg, struct tas_copy *copy)
+{
+	u32 start = seg->seq, end = seg->seq + seg->length;
+	bool closes = false;
+
+	if (tas_before(start, conn->f.rcv_nxt))
+		start = conn->f.rcv_nxt;
+	if (tas_after(end, conn->f.rcv_edge))
+		end = conn->f.rcv_edge;
+	if (!tas_after(end, start)) {
+		engine->metrics.duplicates++;
+		tas_owe_ack(engine, conn, true);
+		return;
+	}
+	if (seg->length > conn->rcv_mss)
+		conn->rcv_mss = (u16)homa_min_u32(seg->length, engine->mtu);
+	if (likely(start == conn->f.rcv_nxt)) {
+		if (!conn->f.quick && conn->f.rcv_nxt == conn->irs + 1)
+			conn->f.quick = (u8)first_acks(conn);
+		conn->f.rcv_nxt = end;
+		if (unlikely(conn->f.gaps)) {
+			closes = true;
+			close_gaps(conn);
+		}
+		if (closes)
+			tas_owe_ack(engine, conn, true);
+		else
+			ack_in_order(engine, conn);
+		tas_tell(engine, conn, TAS_EV_READABLE);
+	} else {
+		engine->metrics.out_of_order++;
+		tas_owe_ack(engine, conn, true);
+		if (!keep(engine, conn, start, end)) {
+			engine->metrics.out_of_order_drops++;
+			return;
+		}
+	}
+	copy->conn = conn;
+	copy->from = start - seg->seq;
+	copy->length = end - start;
+	copy->to = start - conn->irs - 1;
+}
+
+void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
+		const struct tas_segment *seg, u8 ecn)
+{
+	bool marked = ecn == TAS_ECN_CE;
+
+	if (marked)
+		engine->metrics.ecn_marked++;
+	if (!engine->params.dctcp) {
+		if (seg->flags & TAS_CWR)
+			conn->f.flags &= ~TAS_F_ECHO;
+		if (marked)
+			conn->f.flags |= TAS_F_ECHO;
+		return;
+	}
+	if (!seg->length || marked == !!(conn->f.flags & TAS_F_ECHO))
+		return;
+	/* What was not acknowledged yet had the other mark (RFC 8257, 3.2). */
+	if (conn->f.flags & TAS_F_ACK_LATER)
+		tas_send_ack(engine, conn);
+	conn->f.flags ^= TAS_F_ECHO;
+}
+
+void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
+{
+	u32 offered, window;
+
+	conn->f.rcv_read += homa_min_u32(bytes, tas_readable(conn));
+	if (!tas_open(conn) || (conn->f.flags & TAS_F_FIN_IN))
+		return;
+	offered = tas_after(conn->f.rcv_edge, conn->f.rcv_nxt) ?
+			  conn->f.rcv_edge - conn->f.rcv_nxt : 0;
+	window = tas_window(conn);
+	/* The peer hears of it when the window has doubled. */
+	if (window > offered && window >= 2 * offered && 2 * offered <= tas_rx_size(conn))
+		tas_owe_ack(engine, conn, true);
+}
+
+void tas_set_buffer(struct tas_engine *engine, struct tas_conn *conn, u8 rx_shift)
+{
+	if (rx_shift <= conn->f.rx_shift || rx_shift > 30)
+		return;
+	conn->f.rx_shift = rx_shift;
+	tas_taken(engine, conn, 0);
+}

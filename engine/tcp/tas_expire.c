@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* What happens when the time of a connection has come. */
+#include "tas_impl.h"
+
+/* Has it been tried for long enough? */
+static bool given_up(const struct tas_engine *engine, const struct tas_conn *conn, u32 tries)
+{
+	u32 most = engine->params.retries;
+
+	if (conn->f.state == TAS_SYN_SENT)
+		most = engine->params.syn_retries;
+	else if (conn->f.state == TAS_SYN_RECEIVED)
+		most = engine->params.synack_retries;
+	else if (conn->f.flags & TAS_F_CLOSED)
+		most = homa_min_u32(most, engine->params.orphan_retries);
+	else if (conn->user_timeout && conn->stalled_at)
+		return homa_max_u64(engine->now, conn->stalled_at) - conn->stalled_at >=
+		       conn->user_timeout;
+	return tries >= most;
+}
+
+static void retransmit(struct tas_engine *engine, struct tas_conn *conn)
+{
+	bool probe = !tas_in_flight(conn);
+
+	if (given_up(engine, conn, probe ? conn->probes : conn->backoff)) {
+		tas_fail(engine, conn, TAS_ETIMEDOUT);
+		return;
+	}
+	if (probe) {
+		conn->probes++;
+		conn->f.flags |= TAS_F_PROBE;
+		engine->metrics.window_probes++;
+	} else {
+		conn->backoff++;
+		engine->metrics.timeouts++;
+		tas_loss_timeout(engine, conn);
+	}
+	tas_want(engine, conn);
+	tas_rearm(engine, conn);
+}
+
+/* The last segment once more, or a new one if there is one: its ACK tells what is lost. */
+static void probe_tail(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u32 last = homa_min_u32(tas_in_flight(conn), conn->f.mss);
+
+	if (!tas_in_flight(conn) || !tas_wants_tail_probe(engine, conn))
+		return;
+	engine->metrics.tail_probes++;
+	conn->tail_probed = true;
+	conn->rtt_at = 0;
+	conn->rtx_nxt = conn->f.snd_nxt - last;
+	conn->rtx_end = conn->f.snd_nxt;
+	tas_want(engine, conn);
+	tas_arm(engine, conn, TAS_TIMER_RETRANSMIT,
+		engine->now + tas_backed_off(engine, conn->rto, 0));
+}
+
+static void keep_alive(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u64 silent = engine->now - conn->heard_at;
+	u64 idle = conn->keep_idle_ms * TAS_MSEC;
+	bool give_up;
+
+	if (!(conn->f.flags & TAS_F_KEEPALIVE) || !tas_open(conn))
+		return;
+	/* Its probes are the retransmission timer's while anything waits for an answer. */
+	if (tas_in_flight(conn) || silent < idle) {
+		tas_arm(engine, conn, TAS_TIMER_KEEPALIVE,
+			engine->now + (silent < idle ? idle - silent : idle));
+		return;
+	}
+	give_up = conn->user_timeout ? conn->keep_probes && silent >= conn->user_timeout :
+				       conn->keep_probes >= conn->keep_most;
+	if (give_up) {
+		tas_send_reset(engine, conn);
+		tas_fail(engine, conn, TAS_ETIMEDOUT);
+		return;
+	}
+	conn->keep_probes++;
+	engine->metrics.keepalive_probes++;
+	conn->f.flags |= TAS_F_ALIVE;
+	tas_want(engine, conn);
+	tas_arm(engine, conn, TAS_TIMER_KEEPALIVE,
+		engine->now + conn->keep_interval_ms * TAS_MSEC);
+}
+
+static void expire(struct tas_engine *engine, struct tas_conn *conn, enum tas_timer timer)
+{
+	switch (timer) {
+	case TAS_TIMER_DELACK:
+		if (conn->f.flags & TAS_F_ACK_LATER)
+			tas_owe_ack(engine, conn, true);
+		return;
+	case TAS_TIMER_RETRANSMIT:
+		retransmit(engine, conn);
+		return;
+	case TAS_TIMER_TAIL:
+		probe_tail(engine, conn);
+		return;
+	case TAS_TIMER_KEEPALIVE:
+		keep_alive(engine, conn);
+		return;
+	default:
+		tas_gone(engine, conn);
+	}
+}
+
+static void wake(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u64 next = TAS_NEVER;
+	u32 i;
+
+	for (i = 0; i < TAS_TIMERS && conn->f.state != TAS_CLOSED; i++) {
+		if (conn->deadline[i] > engine->now)
+			continue;
+		conn->deadline[i] = TAS_NEVER;
+		expire(engine, conn, i);
+	}
+	if (conn->f.state == TAS_CLOSED)
+		return;
+	for (i = 0; i < TAS_TIMERS; i++)
+		next = homa_min_u64(next, conn->deadline[i]);
+	if (next != TAS_NEVER)
+		homa_wheel_add(&engine->wheel, &conn->wheel, next, engine->now);
+	else
+		homa_wheel_del(&engine->wheel, &conn->wheel);
+}
+
+u64 tas_timers(struct tas_engine *engine, u32 budget)
+{
+	struct homa_wheel_node *node;
+
+	while (budget--) {
+		node = homa_wheel_pop(&engine->wheel, engine->now);
+		if (!node)
+			break;
+		wake(engine, homa_container_of(node, struct tas_conn, wheel));
+	}
+	return homa_wheel_next(&engine->wheel);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* What the files of the TCP engine call of each other. */
+#ifndef HOMA_TAS_IMPL_H
+#define HOMA_TAS_IMPL_H
+
+#include "tas_engine.h"
+
+/* ---- tas_table.c ---- */
+
+struct tas_conn *tas_find(struct tas_engine *engine, const struct tas_pair *pair);
+struct tas_listener *tas_find_listener(struct tas_engine *engine,
+				       const struct tas_pair *pair);
+/* A new connection in the table; NULL: no memory was handed in. */
+struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair);
+/* It leaves the table; its host hears of it once it has let go. */
+void tas_gone(struct tas_engine *engine, struct tas_conn *conn);
+void tas_tell(struct tas_engine *engine, struct tas_conn *conn, u32 events);
+/* RFC 6528. */
+u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair);
+
+/* ---- tas_timer.c ---- */
+
+void tas_arm(struct tas_engine *engine, struct tas_conn *conn, enum tas_timer timer,
+	     u64 deadline);
+void tas_disarm(struct tas_conn *conn, enum tas_timer timer);
+/* After something was sent or acknowledged: the retransmission timer as it must be. */
+void tas_rearm(struct tas_engine *engine, struct tas_conn *conn);
+/* A time after so many timeouts, ns. */
+u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings);
+bool tas_wants_tail_probe(const struct tas_engine *engine, const struct tas_conn *conn);
+
+/* ---- tas_state.c ---- */
+
+/* The connection has failed: the host hears @error, nothing more is sent. */
+void tas_fail(struct tas_engine *engine, struct tas_conn *conn, int error);
+void tas_time_wait(struct tas_engine *engine, struct tas_conn *conn);
+/* Our FIN was acknowledged. */
+void tas_fin_acked(struct tas_engine *engine, struct tas_conn *conn);
+/* The peer's FIN is the next in order. */
+void tas_fin_in(struct tas_engine *engine, struct tas_conn *conn);
+
+/* ---- tas_slow.c ---- */
+
+void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
+		 const struct tas_segment *seg, u8 ecn, struct tas_copy *copy);
+
+/* ---- tas_handshake.c, tas_cookie.c ---- */
+
+void tas_syn_sent_rx(struct tas_engine *engine, struct tas_conn *conn,
+		     const struct tas_segment *seg);
+/* An ACK of our SYN-ACK. */
+void tas_opened(struct tas_engine *engine, struct tas_conn *conn,
+		const struct tas_segment *seg);
+void tas_listener_rx(struct tas_engine *engine, struct tas_listener *listener,
+		     const struct tas_pair *pair, const struct tas_segment *seg);
+/* The options of a SYN are taken over. */
+void tas_take_options(struct tas_engine *engine, struct tas_conn *conn,
+		      const struct tas_segment *seg);
+void tas_begin_passive(struct tas_engine *engine, struct tas_listener *listener,
+		       struct tas_conn *conn, const struct tas_segment *syn);
+void tas_send_cookie(struct tas_engine *engine, const struct tas_listener *listener,
+		     const struct tas_pair *pair, const struct tas_segment *syn);
+/* One that is still good may be on its way back. */
+bool tas_cookies_out(const struct tas_engine *engine);
+/* The SYN that @seg's cookie remembers; false: it is none of ours, or too old. */
+bool tas_check_cookie(const struct tas_engine *engine, const struct tas_pair *pair,
+		      const struct tas_segment *seg, struct tas_segment *syn);
+
+/* ---- tas_ack.c, tas_scoreboard.c, tas_loss.c, tas_rtt.c ---- */
+
+/* The peer's timestamp is remembered (RFC 7323, 4.3). */
+void tas_take_timestamp(struct tas_conn *conn, const struct tas_segment *seg);
+/* What @seg, whose ACK is acceptable, says about what we have sent. */
+void tas_ack_in(struct tas_engine *engine, struct tas_conn *conn,
+		const struct tas_segment *seg);
+/* Its SACK blocks; true if the peer has bytes that we did not know of. */
+bool tas_sacked(struct tas_conn *conn, const struct tas_segment *seg);
+/* Blocks that a new snd_una has overtaken are forgotten. */
+void tas_sacked_trim(struct tas_conn *conn);
+/* What the peer has of bytes behind gaps. */
+u32 tas_sacked_bytes(const struct tas_conn *conn);
+/* Bytes that are believed to be under way. */
+u32 tas_pipe(const struct tas_conn *conn);
+void tas_loss_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked);
+void tas_loss_dupack(struct tas_engine *engine, struct tas_conn *conn, bool news);
+void tas_loss_timeout(struct tas_engine *engine, struct tas_conn *conn);
+void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
+		   const struct tas_segment *seg);
+
+/* ---- tas_cc.c ---- */
+
+void tas_cc_init(struct tas_engine *engine, struct tas_conn *conn);
+void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked);
+/* A loss was found: what ssthresh shall be. */
+void tas_cc_loss(struct tas_engine *engine, struct tas_conn *conn);
+
+/* ---- tas_data.c ---- */
+
+/* The payload of an acceptable segment. */
+void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
+		 const struct tas_segment *seg, struct tas_copy *copy);
+void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
+		const struct tas_segment *seg, u8 ecn);
+
+/* ---- tas_window.c, tas_path.c ---- */
+
+/* Bytes that the peer may send from rcv_nxt on, as the next segment will say. */
+u32 tas_window(const struct tas_conn *conn);
+/* The window scale that lets a peer send so many bytes. */
+u8 tas_scale_for(u32 bytes);
+/* Payload and options of a segment that fills a packet. */
+u32 tas_mss_of(const struct tas_engine *engine, const struct tas_conn *conn);
+/* The payload of a full segment, after the peer's or the path's limit has changed. */
+void tas_set_mss(struct tas_engine *engine, struct tas_conn *conn);
+
+/* ---- tas_want.c, tas_tx.c ---- */
+
+void tas_owe_ack(struct tas_engine *engine, struct tas_conn *conn, bool now);
+
+/* It may have something to send. */
+void tas_want(struct tas_engine *engine, struct tas_conn *conn);
+void tas_stray_reset(struct tas_engine *engine, const struct tas_pair *pair,
+		     const struct tas_segment *seg);
+/* An ACK of what is known now, whatever comes later. */
+void tas_send_ack(struct tas_engine *engine, struct tas_conn *conn);
+/* A reset of the connection itself. */
+void tas_send_reset(struct tas_engine *engine, const struct tas_conn *conn);
+void tas_stray_send(struct tas_engine *engine, const struct tas_pair *pair,
+		    const struct tas_segment *seg);
+/* An ACK of what is known, unless there were too many (RFC 5961). */
+void tas_challenge(struct tas_engine *engine, struct tas_conn *conn);
+bool tas_within(struct tas_engine *engine, struct tas_limit *limit, u32 each_second);
+
+#endif

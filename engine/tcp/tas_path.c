@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What is known of the path to a peer: how long its packets may be. ICMP errors can tell
+ * more, and anybody can forge them: one counts only if it quotes a sequence number
+ * that is under way (RFC 5927), ends no connection that is open, and makes no path
+ * narrower than any is.
+ */
+#include "tas_impl.h"
+
+#define MTU_LEAST_V4 552u
+#define MTU_LEAST_V6 1280u
+
+#define MSS_LEAST 88u /* smaller ones make only headers */
+#define TS_OPTION 12u /* bytes of the timestamps in each segment */
+
+static bool is_v4(const struct tas_pair *pair)
+{
+	static const u8 prefix[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(pair->remote, prefix, sizeof(prefix));
+}
+
+u32 tas_mss_of(const struct tas_engine *engine, const struct tas_conn *conn)
+{
+	u32 mtu = conn->path_mtu ? homa_min_u32(conn->path_mtu, engine->mtu) : engine->mtu;
+
+	return mtu - (is_v4(&conn->f.pair) ? 20u : 40u) - TAS_HDR;
+}
+
+void tas_set_mss(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u32 mss = homa_min_u32(conn->peer_mss, tas_mss_of(engine, conn));
+
+	mss = homa_max_u32(mss, MSS_LEAST);
+	if (conn->f.flags & TAS_F_TS)
+		mss -= TS_OPTION;
+	conn->f.mss = (u16)mss;
+}
+
+static void narrower(struct tas_engine *engine, struct tas_conn *conn, u32 mtu)
+{
+	u32 now = conn->path_mtu ? conn->path_mtu : engine->mtu;
+
+	mtu = homa_max_u32(mtu, is_v4(&conn->f.pair) ? MTU_LEAST_V4 : MTU_LEAST_V6);
+	if (mtu >= now || conn->f.state < TAS_ESTABLISHED)
+		return;
+	conn->path_mtu = (u16)mtu;
+	tas_set_mss(engine, conn);
+	/* Nothing of what was too long has arrived; the network was not full. */
+	conn->rtt_at = 0;
+	conn->rtx_nxt = conn->f.snd_una;
+	conn->rtx_end = conn->f.snd_nxt;
+	tas_want(engine, conn);
+}
+
+void tas_icmp(struct tas_engine *engine, const struct tas_pair *pair, u32 seq, int error,
+	      u32 mtu)
+{
+	struct tas_conn *conn = tas_find(engine, pair);
+
+	if (!conn || tas_before(seq, conn->f.snd_una) || !tas_before(seq, conn->f.snd_nxt)) {
+		engine->metrics.icmp_ignored++;
+		return;
+	}
+	engine->metrics.icmp_taken++;
+	if (!error)
+		narrower(engine, conn, mtu);
+	else if (conn->f.state == TAS_SYN_SENT)
+		tas_fail(engine, conn, error);
+}

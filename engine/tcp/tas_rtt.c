@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The round trip time and what follows from it (RFC 6298). One segment at a time is
+ * timed with the host's clock, which is finer than timestamps; while something is sent
+ * again only timestamps tell which of two copies was acknowledged (Karn's algorithm).
+ */
+#include "tas_impl.h"
+
+#define CLOCK_NS TAS_MSEC /* granularity of timers */
+
+static void sample(struct tas_engine *engine, struct tas_conn *conn, u64 rtt)
+{
+	u64 min = engine->params.rto_min_ms * TAS_MSEC;
+	u64 max = engine->params.rto_max_ms * TAS_MSEC;
+	u64 off;
+
+	if (!conn->srtt) {
+		conn->srtt = rtt;
+		conn->rttvar = rtt / 2;
+	} else {
+		off = conn->srtt > rtt ? conn->srtt - rtt : rtt - conn->srtt;
+		conn->rttvar = (3 * conn->rttvar + off) / 4;
+		conn->srtt = (7 * conn->srtt + rtt) / 8;
+	}
+	conn->srtt = homa_max_u64(conn->srtt, 1);
+	/* As Linux does, the least is that of the variance, so that the timeout is
+	 * always behind the round trip. */
+	conn->rto = conn->srtt + homa_max_u64(4 * conn->rttvar, homa_max_u64(min, CLOCK_NS));
+	conn->rto = homa_min_u64(conn->rto, max);
+}
+
+void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
+		   const struct tas_segment *seg)
+{
+	u32 echo;
+
+	if (conn->rtt_at && !tas_before(seg->ack, conn->rtt_seq)) {
+		sample(engine, conn, engine->now - conn->rtt_at);
+		conn->rtt_at = 0;
+		return;
+	}
+	if (conn->rtt_at || !(conn->f.flags & TAS_F_TS) || !(seg->options & TAS_OPT_TS))
+		return;
+	echo = engine->clock_ms + conn->ts_offset - seg->ts_echo;
+	/* What is not plausible was not ours. */
+	if (echo && echo < engine->params.rto_max_ms && tas_in_flight(conn))
+		sample(engine, conn, echo * TAS_MSEC);
+}

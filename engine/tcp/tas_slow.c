@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The slow path of a connection that is known: RFC 9293, 3.10.7.4, step by step, with
+ * RFC 5961's answers to blind attacks and RFC 7323's check of timestamps.
+ */
+#include "tas_impl.h"
+
+/* RFC 7323, 5.3: older than the last one. */
+static bool is_old(const struct tas_conn *conn, const struct tas_segment *seg)
+{
+	return (conn->f.flags & TAS_F_TS) && (seg->options & TAS_OPT_TS) &&
+	       (s32)(seg->ts - conn->f.ts_recent) < 0;
+}
+
+/* RFC 9293, table 6: some of its bytes, or it itself, are in the window. */
+static bool in_window(const struct tas_conn *conn, const struct tas_segment *seg)
+{
+	u32 length = seg->length + !!(seg->flags & TAS_SYN) + !!(seg->flags & TAS_FIN);
+	u32 nxt = conn->f.rcv_nxt, edge = conn->f.rcv_edge;
+
+	if (!length)
+		return !tas_before(seg->seq, nxt) && !tas_after(seg->seq, edge);
+	return tas_after(seg->seq + length, nxt) &&
+	       (seg->seq == nxt || tas_before(seg->seq, edge));
+}
+
+static void reset_in(struct tas_engine *engine, struct tas_conn *conn,
+		     const struct tas_segment *seg)
+{
+	/* RFC 5961, 3.2: exact, or asked about. */
+	if (seg->seq != conn->f.rcv_nxt) {
+		if (!tas_before(seg->seq, conn->f.rcv_nxt) &&
+		    !tas_after(seg->seq, conn->f.rcv_edge))
+			tas_challenge(engine, conn);
+		return;
+	}
+	engine->metrics.resets_received++;
+	tas_fail(engine, conn,
+		 conn->f.state == TAS_CLOSE_WAIT ? TAS_EPIPE : TAS_ECONNRESET);
+}
+
+/* RFC 5961, 5.2: an ACK is from the last window, or a guess. */
+static bool ack_is_sound(struct tas_engine *engine, struct tas_conn *conn,
+			 const struct tas_segment *seg)
+{
+	u32 window = homa_max_u32(conn->f.snd_edge - conn->f.snd_una, 65535);
+
+	if (tas_after(seg->ack, conn->f.snd_nxt) ||
+	    tas_before(seg->ack, conn->f.snd_una - window)) {
+		tas_challenge(engine, conn);
+		return false;
+	}
+	return true;
+}
+
+/* Bytes for an application that reads no more (RFC 9293, 3.6.1, and RFC 2525, 2.17). */
+static bool unwanted(struct tas_engine *engine, struct tas_conn *conn,
+		     const struct tas_segment *seg)
+{
+	if (!seg->length || !(conn->f.flags & TAS_F_CLOSED) ||
+	    !tas_after(seg->seq + seg->length, conn->f.rcv_nxt))
+		return false;
+	tas_stray_reset(engine, &conn->f.pair, seg);
+	tas_fail(engine, conn, TAS_ECONNRESET);
+	return true;
+}
+
+static void fin(struct tas_engine *engine, struct tas_conn *conn,
+		const struct tas_segment *seg)
+{
+	if (seg->flags & TAS_FIN) {
+		conn->fin_at = seg->seq + seg->length;
+		conn->f.flags |= TAS_F_FIN_SEEN;
+	}
+	if ((conn->f.flags & TAS_F_FIN_SEEN) && !(conn->f.flags & TAS_F_FIN_IN) &&
+	    conn->fin_at == conn->f.rcv_nxt)
+		tas_fin_in(engine, conn);
+}
+
+static void time_wait_rx(struct tas_engine *engine, struct tas_conn *conn,
+			 const struct tas_segment *seg)
+{
+	struct tas_pair pair = conn->f.pair;
+	struct tas_listener *listener;
+	bool newer;
+
+	/* RFC 6191 and RFC 1122, 4.2.2.13: a SYN that cannot be of the old connection. */
+	newer = (conn->f.flags & TAS_F_TS) && (seg->options & TAS_OPT_TS) ?
+			(s32)(seg->ts - conn->f.ts_recent) > 0 :
+			tas_after(seg->seq, conn->f.rcv_nxt);
+	if ((seg->flags & (TAS_SYN | TAS_ACK | TAS_RST)) == TAS_SYN && newer) {
+		listener = tas_find_listener(engine, &pair);
+		if (listener) {
+			engine->metrics.time_wait_recycled++;
+			tas_gone(engine, conn);
+			tas_listener_rx(engine, listener, &pair, seg);
+		}
+		return;
+	}
+	/* RFC 1337: a reset does not end TIME_WAIT. */
+	if (seg->flags & TAS_RST)
+		return;
+	if (seg->flags & TAS_FIN)
+		tas_time_wait(engine, conn);
+	if (seg->length || (seg->flags & (TAS_FIN | TAS_SYN)))
+		tas_owe_ack(engine, conn, true);
+}
+
+static void outside(struct tas_engine *engine, struct tas_conn *conn,
+		    const struct tas_segment *seg)
+{
+	if (seg->flags & TAS_RST)
+		return;
+	/* Something once more: our answer was lost. */
+	if (seg->length || (seg->flags & TAS_FIN) ||
+	    (conn->f.state == TAS_SYN_RECEIVED && (seg->flags & TAS_SYN) &&
+	     seg->seq == conn->irs))
+		tas_owe_ack(engine, conn, true);
+	else
+		tas_challenge(engine, conn);
+}
+
+/* Steps one to four; true: the segment is acceptable. */
+static bool acceptable(struct tas_engine *engine, struct tas_conn *conn,
+		       const struct tas_segment *seg)
+{
+	bool rst = seg->flags & TAS_RST;
+
+	if (is_old(conn, seg) && !rst) {
+		engine->metrics.paws_drops++;
+		tas_challenge(engine, conn);
+		return false;
+	}
+	/* Both have begun at once, and this is the answer to ours. */
+	if (conn->f.state == TAS_SYN_RECEIVED && !rst && !seg->length &&
+	    (seg->flags & (TAS_SYN | TAS_ACK)) == (TAS_SYN | TAS_ACK) &&
+	    seg->seq == conn->irs && seg->ack == conn->iss + 1)
+		return true;
+	if (!in_window(conn, seg)) {
+		engine->metrics.outside_window++;
+		outside(engine, conn, seg);
+		return false;
+	}
+	if (rst) {
+		reset_in(engine, conn, seg);
+		return false;
+	}
+	if (seg->flags & TAS_SYN) {
+		tas_challenge(engine, conn);
+		return false;
+	}
+	return seg->flags & TAS_ACK;
+}
+
+void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
+		 const struct tas_segment *seg, u8 ecn, struct tas_copy *copy)
+{
+	if (conn->f.state == TAS_SYN_SENT) {
+		tas_syn_sent_rx(engine, conn, seg);
+		return;
+	}
+	if (conn->f.state == TAS_TIME_WAIT) {
+		time_wait_rx(engine, conn, seg);
+		return;
+	}
+	if (conn->f.state == TAS_CLOSED || !acceptable(engine, conn, seg))
+		return;
+	if (conn->f.state == TAS_SYN_RECEIVED) {
+		if (seg->ack != conn->iss + 1) {
+			tas_stray_reset(engine, &conn->f.pair, seg);
+			return;
+		}
+		tas_opened(engine, conn, seg);
+		if (conn->f.state == TAS_CLOSED)
+			return;
+	}
+	if (!ack_is_sound(engine, conn, seg) || unwanted(engine, conn, seg))
+		return;
+	tas_take_timestamp(conn, seg);
+	conn->heard_at = engine->now;
+	conn->keep_probes = 0;
+	if (conn->f.flags & TAS_F_ECN)
+		tas_ecn_in(engine, conn, seg, ecn);
+	if (!tas_before(seg->ack, conn->f.snd_una))
+		tas_ack_in(engine, conn, seg);
+	if ((conn->f.flags & TAS_F_FIN) && conn->f.snd_una == conn->f.snd_end)
+		tas_fin_acked(engine, conn);
+	if (conn->f.state == TAS_CLOSED)
+		return;
+	if (seg->length && !(conn->f.flags & TAS_F_FIN_IN))
+		tas_data_in(engine, conn, seg, copy);
+	else if (seg->length || ((seg->flags & TAS_FIN) && (conn->f.flags & TAS_F_FIN_IN)))
+		tas_owe_ack(engine, conn, true);
+	fin(engine, conn, seg);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* How connections end, and what applications do to them. */
+#include "tas_impl.h"
+
+void tas_fail(struct tas_engine *engine, struct tas_conn *conn, int error)
+{
+	if (conn->f.state < TAS_ESTABLISHED)
+		engine->metrics.open_failures++;
+	conn->error = error;
+	tas_tell(engine, conn, TAS_EV_ERROR | TAS_EV_READABLE | TAS_EV_WRITABLE);
+	tas_gone(engine, conn);
+}
+
+void tas_time_wait(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u32 i;
+
+	conn->f.state = TAS_TIME_WAIT;
+	for (i = 0; i < TAS_TIMERS; i++)
+		tas_disarm(conn, i);
+	tas_arm(engine, conn, TAS_TIMER_END,
+		engine->now + engine->params.time_wait_ms * TAS_MSEC);
+}
+
+void tas_fin_acked(struct tas_engine *engine, struct tas_conn *conn)
+{
+	switch (conn->f.state) {
+	case TAS_FIN_WAIT_1:
+		conn->f.state = TAS_FIN_WAIT_2;
+		if (conn->f.flags & TAS_F_CLOSED)
+			tas_arm(engine, conn, TAS_TIMER_END,
+				engine->now + engine->params.fin_wait_ms * TAS_MSEC);
+		return;
+	case TAS_CLOSING:
+		tas_time_wait(engine, conn);
+		return;
+	case TAS_LAST_ACK:
+		tas_gone(engine, conn);
+		return;
+	}
+}
+
+void tas_fin_in(struct tas_engine *engine, struct tas_conn *conn)
+{
+	conn->f.flags |= TAS_F_FIN_IN;
+	conn->f.rcv_nxt++;
+	tas_owe_ack(engine, conn, true);
+	tas_tell(engine, conn, TAS_EV_READABLE | TAS_EV_END);
+	switch (conn->f.state) {
+	case TAS_ESTABLISHED:
+		conn->f.state = TAS_CLOSE_WAIT;
+		return;
+	case TAS_FIN_WAIT_1:
+		conn->f.state = TAS_CLOSING;
+		return;
+	case TAS_FIN_WAIT_2:
+		tas_time_wait(engine, conn);
+		return;
+	}
+}
+
+int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
+{
+	if (conn->error)
+		return conn->error;
+	if (conn->f.flags & (TAS_F_FIN | TAS_F_CLOSED))
+		return TAS_EPIPE;
+	if (conn->f.state == TAS_CLOSED)
+		return TAS_ENOTCONN;
+	conn->f.snd_end += bytes;
+	tas_want(engine, conn);
+	return 0;
+}
+
+int tas_shut_send(struct tas_engine *engine, struct tas_conn *conn)
+{
+	if (conn->f.flags & TAS_F_FIN)
+		return 0;
+	switch (conn->f.state) {
+	case TAS_ESTABLISHED:
+		conn->f.state = TAS_FIN_WAIT_1;
+		break;
+	case TAS_CLOSE_WAIT:
+		conn->f.state = TAS_LAST_ACK;
+		break;
+	default:
+		return TAS_ENOTCONN;
+	}
+	conn->f.flags |= TAS_F_FIN;
+	conn->f.flags &= ~TAS_F_CORK;
+	conn->f.snd_end++;
+	tas_want(engine, conn);
+	return 0;
+}
+
+void tas_abort(struct tas_engine *engine, struct tas_conn *conn)
+{
+	if (conn->f.state == TAS_CLOSED) {
+		tas_close(engine, conn);
+		return;
+	}
+	if (conn->f.state != TAS_SYN_SENT && conn->f.state != TAS_TIME_WAIT)
+		tas_send_reset(engine, conn);
+	homa_list_del(&conn->event);
+	conn->events = 0;
+	conn->f.flags |= TAS_F_CLOSED;
+	tas_gone(engine, conn);
+}
+
+void tas_close(struct tas_engine *engine, struct tas_conn *conn)
+{
+	if (conn->f.flags & TAS_F_CLOSED)
+		return;
+	/* Bytes that were not taken are lost, and the peer shall know (RFC 2525, 2.17). */
+	if (conn->f.state != TAS_CLOSED && tas_readable(conn)) {
+		tas_abort(engine, conn);
+		return;
+	}
+	if (conn->f.state == TAS_SYN_SENT || conn->f.state == TAS_SYN_RECEIVED) {
+		tas_abort(engine, conn);
+		return;
+	}
+	homa_list_del(&conn->event);
+	conn->events = 0;
+	conn->f.flags |= TAS_F_CLOSED;
+	if (conn->f.state == TAS_CLOSED)
+		tas_tell(engine, conn, TAS_EV_FREE);
+	else if (conn->f.state == TAS_FIN_WAIT_2)
+		tas_arm(engine, conn, TAS_TIMER_END,
+			engine->now + engine->params.fin_wait_ms * TAS_MSEC);
+	else
+		tas_shut_send(engine, conn);
+}
+
+void tas_options(struct tas_engine *engine, struct tas_conn *conn)
+{
+	if ((conn->f.flags & TAS_F_KEEPALIVE) && tas_open(conn))
+		tas_arm(engine, conn, TAS_TIMER_KEEPALIVE,
+			conn->heard_at + conn->keep_idle_ms * TAS_MSEC);
+	else
+		tas_disarm(conn, TAS_TIMER_KEEPALIVE);
+	tas_want(engine, conn);
+}
+
+static void refuse_all(struct tas_engine *engine, struct homa_list *list)
+{
+	struct homa_list *node;
+
+	while ((node = homa_list_first(list)))
+		tas_abort(engine, homa_container_of(node, struct tas_conn, pending));
+}
+
+void tas_unlisten(struct tas_engine *engine, struct tas_listener *listener)
+{
+	homa_list_del(&listener->node);
+	homa_list_del(&listener->news);
+	refuse_all(engine, &listener->half);
+	refuse_all(engine, &listener->ready);
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Connections by their pair, listeners by their port. The hash is keyed: whoever
+ * chooses addresses and ports cannot aim at a bucket.
+ */
+#include "tas_impl.h"
+
+static u32 hash_of_pair(const struct tas_engine *engine, const struct tas_pair *pair)
+{
+	u64 ports = (u64)pair->local_port << 16 | pair->remote_port;
+	u64 local = homa_get_be64(pair->local) + homa_get_be64(pair->local + 8);
+	struct homa_siphash s = {
+		.v0 = engine->key[0] ^ 0x736f6d6570736575ull,
+		.v1 = engine->key[1] ^ 0x646f72616e646f6dull,
+		.v2 = engine->key[0] ^ 0x6c7967656e657261ull,
+		.v3 = engine->key[1] ^ 0x7465646279746573ull,
+	};
+
+	homa_siphash_word(&s, homa_get_be64(pair->remote));
+	homa_siphash_word(&s, homa_get_be64(pair->remote + 8));
+	homa_siphash_word(&s, local ^ ports << 32);
+	s.v2 ^= 0xff;
+	homa_siphash_round(&s);
+	homa_siphash_round(&s);
+	homa_siphash_round(&s);
+	return (u32)(s.v0 ^ s.v1 ^ s.v2 ^ s.v3);
+}
+
+static struct tas_conn *conn_at(const struct homa_list *node)
+{
+	return homa_container_of(node, struct tas_conn, f.hash);
+}
+
+struct tas_conn *tas_find(struct tas_engine *engine, const struct tas_pair *pair)
+{
+	struct homa_list *head, *node;
+
+	head = homa_table_find(&engine->table, hash_of_pair(engine, pair));
+	homa_list_for_each(node, head)
+		if (likely(!memcmp(&conn_at(node)->f.pair, pair, sizeof(*pair))))
+			return conn_at(node);
+	return NULL;
+}
+
+static struct homa_list *listen_bucket(struct tas_engine *engine, u16 port)
+{
+	u64 mixed = homa_hash_mix(port ^ engine->key[2]);
+
+	return &engine->listeners[mixed % TAS_LISTEN_BUCKETS];
+}
+
+static struct tas_listener *listener_of(struct tas_engine *engine, const u8 *local,
+					u16 port)
+{
+	struct homa_list *node, *head = listen_bucket(engine, port);
+
+	homa_list_for_each(node, head) {
+		struct tas_listener *l = homa_container_of(node, struct tas_listener, node);
+
+		if (l->port == port && !memcmp(l->local, local, sizeof(l->local)))
+			return l;
+	}
+	return NULL;
+}
+
+struct tas_listener *tas_find_listener(struct tas_engine *engine,
+				       const struct tas_pair *pair)
+{
+	static const u8 any[16];
+	struct tas_listener *l = listener_of(engine, pair->local, pair->local_port);
+
+	return l ? l : listener_of(engine, any, pair->local_port);
+}
+
+int tas_listen(struct tas_engine *engine, struct tas_listener *listener)
+{
+	if (listener_of(engine, listener->local, listener->port))
+		return TAS_EADDRINUSE;
+	homa_list_init(&listener->ready);
+	homa_list_init(&listener->half);
+	homa_list_init(&listener->news);
+	listener->num_ready = 0;
+	listener->num_half = 0;
+	homa_list_add_tail(listen_bucket(engine, listener->port), &listener->node);
+	return 0;
+}
+
+u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair)
+{
+	struct homa_siphash s = {
+		.v0 = engine->key[3] ^ 0x736f6d6570736575ull,
+		.v1 = engine->key[4] ^ 0x646f72616e646f6dull,
+		.v2 = engine->key[3] ^ 0x6c7967656e657261ull,
+		.v3 = engine->key[4] ^ 0x7465646279746573ull,
+	};
+
+	homa_siphash_word(&s, homa_get_be64(pair->local));
+	homa_siphash_word(&s, homa_get_be64(pair->local + 8));
+	homa_siphash_word(&s, homa_get_be64(pair->remote));
+	homa_siphash_word(&s, homa_get_be64(pair->remote + 8));
+	homa_siphash_word(&s, (u64)pair->local_port << 16 | pair->remote_port);
+	s.v2 ^= 0xff;
+	homa_siphash_round(&s);
+	homa_siphash_round(&s);
+	homa_siphash_round(&s);
+	/* A clock that ticks every 256 ns, so that a pair's next connection begins
+	 * behind its last one. */
+	return (u32)(s.v0 ^ s.v1 ^ s.v2 ^ s.v3) + (u32)(engine->now >> 8);
+}
+
+static u32 hash_of(const struct homa_list *node)
+{
+	return conn_at(node)->hash;
+}
+
+bool tas_wants_segment(const struct tas_engine *engine)
+{
+	return homa_table_full(&engine->table) && !engine->segments;
+}
+
+void tas_add_segment(struct tas_engine *engine, struct homa_segment *segment)
+{
+	segment->next = engine->segments;
+	engine->segments = segment;
+}
+
+static void add(struct tas_engine *engine, struct tas_conn *conn)
+{
+	struct homa_segment *segment = engine->segments;
+
+	conn->hash = hash_of_pair(engine, &conn->f.pair);
+	homa_table_add(&engine->table, conn->hash, &conn->f.hash);
+	if (unlikely(homa_table_full(&engine->table)) &&
+	    homa_table_grow(&engine->table, segment, hash_of))
+		engine->segments = segment->next;
+}
+
+struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
+{
+	struct homa_list *node = homa_list_pop(&engine->spare);
+	struct tas_conn *conn;
+	u32 i;
+
+	if (!node)
+		return NULL;
+	engine->num_spare--;
+	conn = conn_at(node);
+	memset(conn, 0, sizeof(*conn));
+	conn->f.pair = *pair;
+	homa_list_init(&conn->f.tx);
+	homa_list_init(&conn->pending);
+	homa_list_init(&conn->event);
+	homa_wheel_node_init(&conn->wheel);
+	for (i = 0; i < TAS_TIMERS; i++)
+		conn->deadline[i] = TAS_NEVER;
+	conn->rto = engine->params.rto_initial_ms * TAS_MSEC;
+	conn->iss = tas_initial_seq(engine, pair);
+	conn->ts_offset = (u32)homa_rng_next(&engine->rng);
+	conn->f.snd_una = conn->f.snd_nxt = conn->iss;
+	conn->f.snd_end = conn->iss + 1;
+	conn->rtx_nxt = conn->rtx_end = conn->recover = conn->iss;
+	conn->ecn_seq = conn->iss;
+	conn->heard_at = engine->now;
+	conn->keep_idle_ms = engine->params.keepalive_ms;
+	conn->keep_interval_ms = engine->params.keepalive_interval_ms;
+	conn->keep_most = (u8)engine->params.keepalive_probes;
+	add(engine, conn);
+	return conn;
+}
+
+/* Nobody will ask about it: its memory serves the next one. */
+static void reuse(struct tas_engine *engine, struct tas_conn *conn)
+{
+	homa_list_del(&conn->event);
+	tas_add_spare(engine, conn);
+}
+
+void tas_gone(struct tas_engine *engine, struct tas_conn *conn)
+{
+	struct tas_listener *listener = conn->listener;
+	bool half = conn->f.state == TAS_SYN_RECEIVED;
+
+	conn->f.state = TAS_CLOSED;
+	homa_wheel_del(&engine->wheel, &conn->wheel);
+	homa_list_del(&conn->f.tx);
+	if (homa_list_linked(&conn->f.hash))
+		homa_table_del(&engine->table, &conn->f.hash);
+	if (listener) {
+		if (half)
+			listener->num_half--;
+		else
+			listener->num_ready--;
+		homa_list_del(&conn->pending);
+		conn->listener = NULL;
+		reuse(engine, conn);
+	} else if (conn->f.flags & TAS_F_CLOSED) {
+		tas_tell(engine, conn, TAS_EV_FREE);
+	}
+}
+
+void tas_tell(struct tas_engine *engine, struct tas_conn *conn, u32 events)
+{
+	/* Who has let go hears of the end and of nothing else. */
+	if (conn->f.flags & TAS_F_CLOSED)
+		events &= TAS_EV_FREE;
+	if (!events || conn->listener)
+		return;
+	conn->events |= events;
+	if (!homa_list_linked(&conn->event))
+		homa_list_add_tail(&engine->events, &conn->event);
+}
+
+struct tas_conn *tas_next_event(struct tas_engine *engine, u32 *events)
+{
+	struct homa_list *node = homa_list_pop(&engine->events);
+	struct tas_conn *conn;
+
+	if (!node)
+		return NULL;
+	conn = homa_container_of(node, struct tas_conn, event);
+	*events = conn->events;
+	conn->events = 0;
+	return conn;
+}
+
+void tas_add_spare(struct tas_engine *engine, struct tas_conn *conn)
+{
+	homa_list_init(&conn->f.hash);
+	homa_list_add_head(&engine->spare, &conn->f.hash);
+	engine->num_spare++;
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Deadlines of connections. A connection has one for each purpose and is in the wheel
+ * once, for a time that is not later than the earliest of them: when a deadline moves
+ * away, as it does with each ACK, the wheel is left alone, and the connection comes out
+ * of it too early once.
+ */
+#include "tas_impl.h"
+
+#define TAIL_MIN_NS (2 * TAS_MSEC) /* least time to a tail loss probe */
+
+void tas_arm(struct tas_engine *engine, struct tas_conn *conn, enum tas_timer timer,
+	     u64 deadline)
+{
+	conn->deadline[timer] = deadline;
+	if (!homa_wheel_linked(&conn->wheel) || conn->wheel.deadline > deadline)
+		homa_wheel_add(&engine->wheel, &conn->wheel, deadline, engine->now);
+}
+
+void tas_disarm(struct tas_conn *conn, enum tas_timer timer)
+{
+	conn->deadline[timer] = TAS_NEVER;
+}
+
+u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings)
+{
+	u64 most = engine->params.rto_max_ms * TAS_MSEC;
+
+	return doublings > 20 ? most : homa_min_u64(time << doublings, most);
+}
+
+/* Bytes wait, nothing is under way: a probe is what makes the peer's window known. */
+static bool waits_for_window(const struct tas_conn *conn)
+{
+	return !tas_in_flight(conn) && conn->f.snd_nxt != conn->f.snd_end;
+}
+
+/* RFC 8985, 7.2, for what was sent once and in order. */
+static u64 tail_after(const struct tas_engine *engine, const struct tas_conn *conn)
+{
+	u64 after = 2 * conn->srtt;
+
+	if (tas_in_flight(conn) <= conn->f.mss)
+		after += conn->srtt / 2 + homa_min_u64(engine->params.delack_ms * TAS_MSEC,
+						       conn->rto);
+	return homa_max_u64(after, TAIL_MIN_NS);
+}
+
+bool tas_wants_tail_probe(const struct tas_engine *engine, const struct tas_conn *conn)
+{
+	return engine->params.tail_loss_probe && conn->srtt && conn->f.state >= TAS_ESTABLISHED &&
+	       (conn->f.flags & TAS_F_SACK) && !conn->backoff && !conn->tail_probed &&
+	       !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)) && !conn->f.sacks;
+}
+
+void tas_rearm(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u64 wait, tail;
+
+	if (!tas_in_flight(conn) && !waits_for_window(conn)) {
+		tas_disarm(conn, TAS_TIMER_RETRANSMIT);
+		tas_disarm(conn, TAS_TIMER_TAIL);
+		conn->stalled_at = 0;
+		return;
+	}
+	if (!conn->stalled_at)
+		conn->stalled_at = engine->now;
+	wait = tas_backed_off(engine, conn->rto,
+			  tas_in_flight(conn) ? conn->backoff : conn->probes);
+	tas_arm(engine, conn, TAS_TIMER_RETRANSMIT, engine->now + wait);
+	tas_disarm(conn, TAS_TIMER_TAIL);
+	if (!tas_in_flight(conn) || !tas_wants_tail_probe(engine, conn))
+		return;
+	tail = tail_after(engine, conn);
+	if (tail < wait)
+		tas_arm(engine, conn, TAS_TIMER_TAIL, engine->now + tail);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What the TCP engine and its host say to each other.
+ *
+ * The engine is TCP as TAS splits it (Kaufmann et al., EuroSys 2019): a fast path for
+ * segments of established connections and a slow path for everything else, both without
+ * payload. Its host moves bytes: it copies what a verdict tells it to into the
+ * application's receive buffer, and sends headers that the engine wrote before bytes of
+ * the application's send buffer. Time, memory and randomness are the host's, too.
+ *
+ * One engine belongs to one thread. A host with several threads has an engine for each
+ * and steers the packets of a connection to one of them.
+ */
+#ifndef HOMA_TAS_TYPES_H
+#define HOMA_TAS_TYPES_H
+
+#include "homa_plat.h"
+#include "tas_wire.h"
+
+#define TAS_NEVER UINT64_MAX
+#define TAS_MSEC 1000000ull	/* ns */
+#define TAS_SEC 1000000000ull	/* ns */
+
+/* Errors are negative errno values as the application sees them. */
+enum tas_error {
+	TAS_EAGAIN = -11,
+	TAS_ENOMEM = -12,
+	TAS_EINVAL = -22,
+	TAS_EPIPE = -32,
+	TAS_EPROTO = -71,
+	TAS_EADDRINUSE = -98,
+	TAS_EADDRNOTAVAIL = -99,
+	TAS_ENETUNREACH = -101,
+	TAS_ECONNRESET = -104,
+	TAS_EISCONN = -106,
+	TAS_ENOTCONN = -107,
+	TAS_ETIMEDOUT = -110,
+	TAS_ECONNREFUSED = -111,
+	TAS_EHOSTUNREACH = -113,
+};
+
+/**
+ * struct tas_pair - the two ends of a connection, seen from here
+ * @local, @remote: addresses in network order, IPv4 as ::ffff:a.b.c.d.
+ * @local_port, @remote_port: host order.
+ */
+struct tas_pair {
+	u8 local[16];
+	u8 remote[16];
+	u16 local_port;
+	u16 remote_port;
+};
+
+/* Code points of the IP header's ECN field (RFC 3168). */
+enum tas_ecn {
+	TAS_ECN_NONE = 0,
+	TAS_ECN_ECT1 = 1,
+	TAS_ECN_ECT0 = 2,
+	TAS_ECN_CE = 3,
+};
+
+struct tas_conn;
+struct tas_engine;
+
+/**
+ * struct tas_copy - what the host is to do with a segment's payload
+ * @conn: the connection; NULL: nothing is to be copied.
+ * @from: offset from the begin of the payload, in bytes.
+ * @length: bytes.
+ * @to: position in the stream, counted from 0 modulo 2^32; the receive buffer holds
+ *	it at @to modulo its size.
+ */
+struct tas_copy {
+	struct tas_conn *conn;
+	u32 from;
+	u32 length;
+	u32 to;
+};
+
+/**
+ * struct tas_out - a segment to send
+ * @pair: where from and where to.
+ * @conn: whose payload follows; NULL if there is none.
+ * @from: position in the stream of the payload's first byte, as in struct tas_copy.
+ * @length: bytes of payload.
+ * @mss: more than @mss bytes of payload are cut into segments of @mss by the host's
+ *	device, each with a copy of the header, as segmentation offloads do.
+ * @ecn: for the IP header.
+ * @header, @header_length: the TCP header; its checksum field is 0, the host fills it.
+ */
+struct tas_out {
+	struct tas_pair pair;
+	struct tas_conn *conn;
+	u32 from;
+	u32 length;
+	u16 mss;
+	u8 ecn;
+	u8 header_length;
+	u8 header[TAS_HDR_MAX];
+};
+
+/* What has happened to a connection since its host asked last; bits. */
+enum tas_event {
+	TAS_EV_OPEN = 1,      /* connect() has succeeded, or accept() may take it */
+	TAS_EV_READABLE = 2,  /* there are more bytes in order, or the stream has ended */
+	TAS_EV_WRITABLE = 4,  /* bytes were acknowledged */
+	TAS_EV_ERROR = 8,     /* the connection has failed; see tas_error_of() */
+	TAS_EV_END = 16,      /* the peer sends no more, and all bytes are in order */
+	TAS_EV_FREE = 32,     /* closed and ended; the host gives its memory back */
+};
+
+enum tas_state {
+	TAS_CLOSED,
+	TAS_SYN_SENT,
+	TAS_SYN_RECEIVED,
+	TAS_ESTABLISHED,
+	TAS_FIN_WAIT_1,
+	TAS_FIN_WAIT_2,
+	TAS_CLOSE_WAIT,
+	TAS_CLOSING,
+	TAS_LAST_ACK,
+	TAS_TIME_WAIT,
+};
+
+/* Settings, X(name, default, least, most, "unit", "what it is"); see tas_params.def. */
+struct tas_params {
+#define X(name, value, least, most, unit, text) u32 name;
+#include "tas_params.def"
+#undef X
+};
+
+struct tas_metrics {
+#define X(name, text) u64 name;
+#include "tas_metrics.def"
+#undef X
+};
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* What the files of the bed share. */
+#ifndef HOMA_PKT_BED_IMPL_H
+#define HOMA_PKT_BED_IMPL_H
+
+#include <stdbool.h>
+#include "bed.h"
+#include "tas_engine.h"
+
+#define BED_SOCKETS 256
+#define BED_FIRST_FD 3
+#define BED_QUEUE 1024	       /* packets sent that nobody has asked for yet */
+#define BED_PACKET 65600       /* bytes of the longest packet */
+#define BED_SNDBUF (4u << 20)  /* bytes that may be written and not acknowledged */
+
+/**
+ * struct bed_socket - a descriptor
+ * @used: it is open.
+ * @bound, @listening: as the calls made it.
+ * @conn: its connection, NULL: none (any more). @error: how that ended, 0 or negative.
+ * @buffer: received bytes, as the engine said where.
+ * @wrote, @read: bytes so far.
+ * @options: TAS_F_* set before there was a connection.
+ */
+struct bed_socket {
+	bool used, bound, listening, connected, linger_reset;
+	u8 ip[16];
+	u16 port;
+	struct tas_listener listener;
+	struct tas_conn *conn;
+	int error;
+	u8 *buffer;
+	u32 wrote, read;
+	u32 options;
+	u32 keep_idle, keep_interval;
+	u64 user_timeout;
+	u32 rcvbuf;
+};
+
+struct bed_packet {
+	u32 length;
+	u8 *bytes;
+};
+
+struct pkt_bed {
+	struct tas_engine engine;
+	u64 now;
+	u32 mtu;
+	u32 rcvbuf;
+	bool v6;
+	u8 ip[16];
+	u16 next_port;
+	struct bed_socket socket[BED_SOCKETS];
+	struct bed_packet queue[BED_QUEUE];
+	u32 head, tail;
+};
+
+struct bed_socket *bed_socket_of(struct pkt_bed *bed, int fd);
+/* The buffer that @conn's bytes go to. */
+u8 *bed_buffer_of(struct tas_conn *conn);
+/* Give the engine memory, hear its events, take its segments. */
+void bed_settle(struct pkt_bed *bed);
+void bed_send(struct pkt_bed *bed, const struct tas_out *out);
+
+#endif
