@@ -10,7 +10,7 @@ import time
 
 from lab.targets import ratchet
 from lab.errors import LabError
-from lab.test import builds, namespaces, needs, process
+from lab.test import builds, namespaces, needs, pkt, process
 from lab.test.context import Context, Tally
 from lab.test.stages import CBMC, STAGES, Stage
 
@@ -36,6 +36,8 @@ def main(arguments: list[str]) -> int:
         if args.list:
             _list(context)
             return 0
+        if args.pkt:
+            return pkt.run(context, args.pkt, args.pkt_strict)
         if args.cbmc:
             return _run(context, [(CBMC, args.only or [])])
         plan = _plan(context, ["counts"] if args.record_counts else args.only or [])
@@ -97,6 +99,19 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--cbmc",
         action="store_true",
         help="only the proofs of tests/cbmc, or those of --only (CBMC 6 from Debian if need be)",
+    )
+    parser.add_argument(
+        "--pkt",
+        nargs="+",
+        metavar="FILE",
+        help="only run these scripts in the language of packetdrill over the TCP engine, in virtual "
+        "time; status 1: one failed, 3: none failed, but one has statements that are not supported",
+    )
+    parser.add_argument(
+        "--pkt-strict",
+        action="store_true",
+        help="with --pkt: packets that no statement expects at a script's end fail it, and so do "
+        "wrong echoes of time stamps (packetdrill ignores both)",
     )
     parser.add_argument(
         "--record-counts",

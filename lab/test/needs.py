@@ -54,6 +54,7 @@ _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/vm/", ("vm",)),
     ("tests/dissector/", ("dissector",)),
     ("tests/packaging/", ("packaging",)),
+    ("tests/pkt/", ("lab",)),
     ("tests/lab/", ("lab",)),
     ("tests/cbmc/", ("lab",)),
     ("tests/purity/", ()),

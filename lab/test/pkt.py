@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""`./homa test --pkt`: packet scripts over the TCP engine, a library made of tests/pkt/bed.c."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.pkt import cli
+from lab.pkt.config import Config
+from lab.pkt.stack import Bed
+from lab.test import builds
+from lab.test.context import Context
+
+LIBRARY = "pkt_bed"
+
+
+def library(context: Context) -> Path:
+    """The engine's test bed, built; HOMA_PKT_BED names another (one with sanitizers, say)."""
+    named = os.environ.get("HOMA_PKT_BED")
+    if named:
+        return Path(named)
+    directory = builds.ensure(context, "plain")
+    for target in builds.introspect(directory, "targets"):
+        if target["name"] == LIBRARY and target["type"].startswith("shared"):
+            return Path(target["filename"][0])
+    raise LabError(f"this tree has no engine to run scripts on (no library {LIBRARY})")
+
+
+def run(context: Context, files: list[str], strict: bool) -> int:
+    bed = library(context)
+
+    def make(config: Config) -> Bed:
+        try:
+            return Bed(bed, config.mtu, config.local)
+        except (OSError, AttributeError) as error:
+            raise LabError(f"{bed}: {error}") from error
+
+    return cli.main(files, make, strict, context.verbose)
