@@ -15,8 +15,8 @@ def seconds(nanoseconds: int) -> str:
 
 
 def flags(which: frozenset[str]) -> str:
-    """In packetdrill's order: S F R P . and so on."""
-    order = "SFRP.UEWA"
+    """In the order in which packetdrill reads them: the dot is the last."""
+    order = "SFRPUEWA."
     known = {letter for letter, _ in FLAGS}
     return "".join(letter for letter in order if letter in which & known) or "-"
 

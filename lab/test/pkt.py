@@ -11,7 +11,7 @@ from lab.pkt import cli
 from lab.pkt.config import Config
 from lab.pkt.stack import Bed
 from lab.test import builds
-from lab.test.context import Context
+from lab.test.context import ROOT, Context, Tally
 
 LIBRARY = "pkt_bed"
 
@@ -28,7 +28,7 @@ def library(context: Context) -> Path:
     raise LabError(f"this tree has no engine to run scripts on (no library {LIBRARY})")
 
 
-def run(context: Context, files: list[str], strict: bool) -> int:
+def _maker(context: Context) -> cli.Make:
     bed = library(context)
 
     def make(config: Config) -> Bed:
@@ -37,4 +37,21 @@ def run(context: Context, files: list[str], strict: bool) -> int:
         except (OSError, AttributeError) as error:
             raise LabError(f"{bed}: {error}") from error
 
-    return cli.main(files, make, strict, context.verbose)
+    return make
+
+
+def run(context: Context, files: list[str], strict: bool) -> int:
+    return cli.main(files, _maker(context), strict, context.verbose)
+
+
+def scripts(context: Context, folder: Path = ROOT / "tests" / "pkt" / "scripts") -> Tally:
+    """All of our own scripts, for a stage. One that is not supported has failed, too."""
+    tally = Tally()
+    make = _maker(context)
+    for path in sorted(folder.glob("*.pkt")):
+        result = cli.run(path, make, strict=True)
+        if result.status == cli.PASSED:
+            tally.passed += 1
+        else:
+            tally.fail(f"pkt {path.stem}", "\n".join(result.messages))
+    return tally

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -425,3 +426,31 @@ def test_status_and_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert cli.main([str(good), str(beyond)], Fake) == UNSUPPORTED
     assert cli.main([str(good), str(beyond), str(bad)], Fake) == FAILED
     assert capsys.readouterr().out.endswith("1 passed, 1 failed, 1 not supported\n")
+
+
+def test_as_a_stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A script that is not supported is a failure there: nobody would look."""
+    from lab.test import pkt
+
+    (tmp_path / "good.pkt").write_text(OPEN)
+    (tmp_path / "bad.pkt").write_text(DATA)
+    (tmp_path / "beyond.pkt").write_text(OPEN + "+0 epoll_create(1) = 5\n")
+    monkeypatch.setattr(pkt, "_maker", lambda _context: Fake)
+    tally = pkt.scripts(SimpleNamespace(verbose=False), tmp_path)
+    assert (tally.passed, [f.name for f in tally.failures]) == (1, ["pkt bad", "pkt beyond"])
+    assert "that no statement expects" in tally.failures[0].output
+
+
+def test_a_tree_without_the_engine_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    from lab.errors import LabError
+    from lab.test import builds, pkt
+
+    monkeypatch.setattr(builds, "ensure", lambda *_: tmp_path)
+    monkeypatch.setattr(builds, "introspect", lambda *_: [])
+    monkeypatch.delenv("HOMA_PKT_BED", raising=False)
+    with pytest.raises(LabError, match="no library pkt_bed"):
+        pkt.run(SimpleNamespace(verbose=False), ["x.pkt"], strict=False)
+    monkeypatch.setenv("HOMA_PKT_BED", str(tmp_path / "none.so"))
+    (tmp_path / "x.pkt").write_text(OPEN)
+    with pytest.raises(LabError, match="none.so"):
+        pkt.run(SimpleNamespace(verbose=False), [str(tmp_path / "x.pkt")], strict=False)

@@ -181,6 +181,7 @@ def test_scripts_of_the_tree_can_be_carried_out():
     from lab.pkt import config, parser, runner
 
     scripts = sorted((Path(__file__).resolve().parents[1] / "pkt" / "scripts").glob("*.pkt"))
+    assert len(scripts) > 30
     for path in scripts:
         script = parser.read(path)
         config.of(script)
