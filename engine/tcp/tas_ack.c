@@ -17,7 +17,8 @@ void tas_take_timestamp(struct tas_conn *conn, const struct tas_segment *seg)
  */
 static bool take_window(struct tas_conn *conn, const struct tas_segment *seg, bool news)
 {
-	u32 edge = seg->ack + ((u32)seg->window << conn->f.snd_wscale);
+	u32 shift = seg->flags & TAS_SYN ? 0 : conn->f.snd_wscale;
+	u32 edge = seg->ack + ((u32)seg->window << shift);
 	bool grows = tas_after(edge, conn->f.snd_edge);
 
 	if (edge == conn->f.snd_edge ||

@@ -122,13 +122,14 @@ struct tas_listener;
  * @srtt, @rttvar, @rto: ns (RFC 6298). @backoff: timeouts in a row.
  * @probes: probes in a row without an answer.
  * @stalled_at: when the oldest byte was first sent without an answer; 0: none waits.
- * @heard_at: when a segment came last. @user_timeout: ns, 0: none.
+ * @heard_at: when a segment came last. @data_at: when one with payload did, ns. @user_timeout: ns, 0: none.
  * @ts_offset: added to our clock, so that the peer does not learn how long it runs.
  * @ecn_seq: snd_nxt when congestion was last reacted to.
  * @marked: bytes acknowledged with ECE in this control interval.
  * @alpha: DCTCP's share of marked bytes, 1/1024ths.
  * @snd_small: behind the last segment that was not full.
  * @fin_at: sequence number of the peer's FIN, if it has come before bytes in front of it.
+ * @challenged_at: when a segment that was not acceptable was answered last, ns.
  * @sent_at: when new bytes were sent last, ns.
  * @peer_mss: as the peer's SYN said. @path_mtu: of the path, 0: the engine's.
  * @rcv_mss: what the peer seems to send.
@@ -160,7 +161,7 @@ struct tas_conn {
 	u64 rtt_at;
 	u64 srtt, rttvar, rto;
 	u64 stalled_at;
-	u64 heard_at;
+	u64 heard_at, data_at;
 	u64 user_timeout;
 	u32 ts_offset;
 	u32 ecn_seq;
@@ -171,7 +172,7 @@ struct tas_conn {
 	int error;
 	u32 snd_small;
 	u32 fin_at;
-	u64 sent_at;
+	u64 sent_at, challenged_at;
 	u16 peer_mss, path_mtu, rcv_mss;
 	u8 backoff;
 	u8 probes;
@@ -184,6 +185,12 @@ struct tas_conn {
 static inline u32 tas_rx_size(const struct tas_conn *conn)
 {
 	return conn->f.rx_shift ? 1u << conn->f.rx_shift : 0;
+}
+
+/** tas_scale_slack() - bytes by which a window is rounded up in a segment, at most */
+static inline u32 tas_scale_slack(const struct tas_conn *conn)
+{
+	return (1u << conn->f.rcv_wscale) - 1;
 }
 
 /** tas_in_flight() - bytes sent and not acknowledged, FIN included */

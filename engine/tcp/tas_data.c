@@ -95,6 +95,7 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 	}
 	if (seg->length > conn->rcv_mss)
 		conn->rcv_mss = (u16)homa_min_u32(seg->length, engine->mtu);
+	conn->data_at = engine->now;
 	if (likely(start == conn->f.rcv_nxt)) {
 		if (!conn->f.quick && conn->f.rcv_nxt == conn->irs + 1)
 			conn->f.quick = (u8)first_acks(conn);
@@ -132,6 +133,9 @@ void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
 	if (!engine->params.dctcp) {
 		if (seg->flags & TAS_CWR)
 			conn->f.flags &= ~TAS_F_ECHO;
+		/* The sender shall hear of it soon. */
+		if (marked && !(conn->f.flags & TAS_F_ECHO))
+			tas_owe_ack(engine, conn, true);
 		if (marked)
 			conn->f.flags |= TAS_F_ECHO;
 		return;

@@ -156,7 +156,7 @@ int tas_connect(struct tas_engine *engine, const struct tas_pair *pair, u8 rx_sh
 		u32 rx_max, struct tas_conn **out);
 
 /** tas_written() - the application has put @bytes more into its send buffer. 0, or
- *  TAS_EPIPE, TAS_ENOTCONN, or the connection's error. */
+ *  TAS_EPIPE if it has shut down or the connection has ended. */
 int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
 /** tas_taken() - it has taken @bytes out of its receive buffer, no more than are there */
@@ -188,7 +188,9 @@ static inline u32 tas_readable(const struct tas_conn *conn)
 /** tas_unacked() - bytes in the send buffer that are not acknowledged: what must stay */
 static inline u32 tas_unacked(const struct tas_conn *conn)
 {
-	return conn->f.snd_end - conn->f.snd_una - !!(conn->f.flags & TAS_F_FIN);
+	u32 left = conn->f.snd_end - conn->f.snd_una;
+
+	return left - (left && (conn->f.flags & TAS_F_FIN));
 }
 
 #endif

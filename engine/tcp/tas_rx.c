@@ -22,7 +22,7 @@ static bool usual(const struct tas_conn *conn, const struct tas_segment *seg)
 	/* An ACK of what is under way, and bytes that are not far from the window. */
 	return seg->ack - f->snd_una <= f->snd_nxt - f->snd_una &&
 	       !tas_before(seg->seq + seg->length, f->rcv_nxt) &&
-	       !tas_after(seg->seq, f->rcv_edge) &&
+	       !tas_after(seg->seq, f->rcv_edge + tas_scale_slack(conn)) &&
 	       (!seg->length || tas_before(seg->seq, f->rcv_edge));
 }
 

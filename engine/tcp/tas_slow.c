@@ -16,7 +16,7 @@ static bool is_old(const struct tas_conn *conn, const struct tas_segment *seg)
 static bool in_window(const struct tas_conn *conn, const struct tas_segment *seg)
 {
 	u32 length = seg->length + !!(seg->flags & TAS_SYN) + !!(seg->flags & TAS_FIN);
-	u32 nxt = conn->f.rcv_nxt, edge = conn->f.rcv_edge;
+	u32 nxt = conn->f.rcv_nxt, edge = conn->f.rcv_edge + tas_scale_slack(conn);
 
 	if (!length)
 		return !tas_before(seg->seq, nxt) && !tas_after(seg->seq, edge);
@@ -71,6 +71,8 @@ static void fin(struct tas_engine *engine, struct tas_conn *conn,
 	if (seg->flags & TAS_FIN) {
 		conn->fin_at = seg->seq + seg->length;
 		conn->f.flags |= TAS_F_FIN_SEEN;
+		if (conn->fin_at != conn->f.rcv_nxt)
+			tas_owe_ack(engine, conn, true);
 	}
 	if ((conn->f.flags & TAS_F_FIN_SEEN) && !(conn->f.flags & TAS_F_FIN_IN) &&
 	    conn->fin_at == conn->f.rcv_nxt)

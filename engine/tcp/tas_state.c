@@ -61,12 +61,8 @@ void tas_fin_in(struct tas_engine *engine, struct tas_conn *conn)
 
 int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 {
-	if (conn->error)
-		return conn->error;
-	if (conn->f.flags & (TAS_F_FIN | TAS_F_CLOSED))
+	if ((conn->f.flags & (TAS_F_FIN | TAS_F_CLOSED)) || conn->f.state == TAS_CLOSED)
 		return TAS_EPIPE;
-	if (conn->f.state == TAS_CLOSED)
-		return TAS_ENOTCONN;
 	conn->f.snd_end += bytes;
 	tas_want(engine, conn);
 	return 0;

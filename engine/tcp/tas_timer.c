@@ -53,6 +53,14 @@ bool tas_wants_tail_probe(const struct tas_engine *engine, const struct tas_conn
 	       !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)) && !conn->f.sacks;
 }
 
+/* Until the application's patience ends, ns. */
+static u64 time_left(const struct tas_engine *engine, const struct tas_conn *conn)
+{
+	u64 end = conn->stalled_at + conn->user_timeout;
+
+	return end > engine->now ? end - engine->now : 0;
+}
+
 void tas_rearm(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u64 wait, tail;
@@ -67,6 +75,8 @@ void tas_rearm(struct tas_engine *engine, struct tas_conn *conn)
 		conn->stalled_at = engine->now;
 	wait = tas_backed_off(engine, conn->rto,
 			  tas_in_flight(conn) ? conn->backoff : conn->probes);
+	if (unlikely(conn->user_timeout))
+		wait = homa_min_u64(wait, time_left(engine, conn));
 	tas_arm(engine, conn, TAS_TIMER_RETRANSMIT, engine->now + wait);
 	tas_disarm(conn, TAS_TIMER_TAIL);
 	if (!tas_in_flight(conn) || !tas_wants_tail_probe(engine, conn))

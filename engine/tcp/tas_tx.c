@@ -5,6 +5,8 @@
  */
 #include "tas_impl.h"
 
+#define ANSWER_NS (40 * TAS_MSEC) /* bytes sent so soon after others came answer them */
+
 static bool has_unsent(const struct tas_conn *conn)
 {
 	return tas_before(conn->f.snd_nxt, conn->f.snd_end);
@@ -21,7 +23,10 @@ static void common(struct tas_engine *engine, struct tas_conn *conn,
 	seg->ack = conn->f.rcv_nxt;
 	window = tas_window(conn);
 	conn->f.rcv_edge = conn->f.rcv_nxt + window;
-	seg->window = (u16)(window >> conn->f.rcv_wscale);
+	/* Rounded up, or the peer would take it for a window that was made smaller; what
+	 * does not fit is dropped and comes again. */
+	seg->window = (u16)homa_min_u32(
+		(window + tas_scale_slack(conn)) >> conn->f.rcv_wscale, 65535);
 	if (conn->f.flags & TAS_F_TS) {
 		seg->options |= TAS_OPT_TS;
 		seg->ts = engine->clock_ms + conn->ts_offset;
@@ -271,7 +276,7 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	}
 	if (2 * tas_in_flight(conn) > conn->f.cwnd && conn->f.cwnd < conn->ssthresh)
 		conn->f.flags |= TAS_F_CWND_FULL;
-	if (engine->now - conn->heard_at < 40 * TAS_MSEC)
+	if (out->length && conn->data_at && engine->now - conn->data_at < ANSWER_NS)
 		conn->f.flags |= TAS_F_PINGPONG;
 	conn->sent_at = homa_max_u64(engine->now, 1);
 	if (idle || conn->deadline[TAS_TIMER_RETRANSMIT] == TAS_NEVER ||
@@ -284,7 +289,13 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 static void send_ack(struct tas_engine *engine, struct tas_conn *conn, bool probe,
 		     struct tas_out *out)
 {
-	send_bytes(engine, conn, probe ? conn->f.snd_una - 1 : conn->f.snd_nxt, 0, true, out);
+	u32 seq = conn->f.snd_nxt;
+
+	/* A peer that has made its window smaller would not look at what is behind it. */
+	if (tas_after(seq, conn->f.snd_edge + (1u << conn->f.snd_wscale)))
+		seq = tas_after(conn->f.snd_edge, conn->f.snd_una) ? conn->f.snd_edge :
+								     conn->f.snd_una;
+	send_bytes(engine, conn, probe ? conn->f.snd_una - 1 : seq, 0, true, out);
 }
 
 static bool build(struct tas_engine *engine, struct tas_conn *conn, struct tas_out *out)

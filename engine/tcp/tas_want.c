@@ -5,6 +5,8 @@
  */
 #include "tas_impl.h"
 
+#define CHALLENGE_NS (500 * TAS_MSEC) /* from one challenge ACK of a connection to the next */
+
 void tas_want(struct tas_engine *engine, struct tas_conn *conn)
 {
 	if (homa_list_linked(&conn->f.tx) || conn->f.state == TAS_CLOSED)
@@ -86,6 +88,12 @@ void tas_send_reset(struct tas_engine *engine, const struct tas_conn *conn)
 
 void tas_challenge(struct tas_engine *engine, struct tas_conn *conn)
 {
+	/* Two ends that do not understand each other must not answer answers for ever. */
+	if (conn->challenged_at && engine->now - conn->challenged_at < CHALLENGE_NS) {
+		engine->metrics.challenge_drops++;
+		return;
+	}
+	conn->challenged_at = engine->now;
 	if (!tas_within(engine, &engine->challenges, engine->params.challenge_acks)) {
 		engine->metrics.challenge_drops++;
 		return;

@@ -103,6 +103,7 @@ struct pkt_bed *pkt_bed_new(uint32_t mtu, int family, const void *local_ip, uint
 	bed->mtu = mtu;
 	bed->v6 = family == 6;
 	bed->rcvbuf = 1 << 18;
+	bed->rcvbuf_max = 6 << 20;
 	bed->next_port = FIRST_PORT;
 	memcpy(bed->ip, local_ip, sizeof(bed->ip));
 	for (i = 0; i < 6; i++)
@@ -214,7 +215,7 @@ int pkt_bed_listen(struct pkt_bed *bed, int fd, int backlog)
 		memcpy(s->listener.local, s->ip, 16);
 	s->listener.port = s->port;
 	s->listener.rx_shift = shift_of(s->rcvbuf);
-	s->listener.rx_max = s->rcvbuf;
+	s->listener.rx_max = homa_max_u32(s->rcvbuf, bed->rcvbuf_max);
 	s->listener.host = s;
 	rc = tas_listen(&bed->engine, &s->listener);
 	s->listening = !rc;
@@ -255,7 +256,8 @@ int pkt_bed_connect(struct pkt_bed *bed, int fd, const void *ip, uint16_t port)
 	pair.local_port = s->port;
 	give_memory(bed);
 	tas_set_now(&bed->engine, bed->now, 64);
-	rc = tas_connect(&bed->engine, &pair, shift_of(s->rcvbuf), s->rcvbuf, &s->conn);
+	rc = tas_connect(&bed->engine, &pair, shift_of(s->rcvbuf),
+			 homa_max_u32(s->rcvbuf, bed->rcvbuf_max), &s->conn);
 	if (rc)
 		return rc;
 	s->conn->host = NULL;

@@ -46,7 +46,7 @@ struct pkt_bed {
 	struct tas_engine engine;
 	u64 now;
 	u32 mtu;
-	u32 rcvbuf;
+	u32 rcvbuf, rcvbuf_max; /* of new sockets; it may grow to */
 	bool v6;
 	u8 ip[16];
 	u16 next_port;

@@ -55,6 +55,7 @@ static int of_tcp(struct pkt_bed *bed, struct bed_socket *s, int name, int value
 		flag(bed, s, TAS_F_CORK, value);
 		return 0;
 	case TCP_QUICKACK:
+		flag(bed, s, TAS_F_PINGPONG, !value);
 		return 0;
 	case TCP_KEEPIDLE:
 		s->keep_idle = (u32)value * 1000;

@@ -99,6 +99,20 @@ static void mark(const struct world *w, u8 *packet)
 		packet[1] |= 3;
 }
 
+/* TCP_TRACE=1: each segment that is sent. */
+static void trace(const struct world *w, int from, const u8 *packet, u32 length)
+{
+	u32 ip = w->habits.v6 ? 40 : 20;
+	struct tas_segment seg;
+
+	if (!getenv("TCP_TRACE") || tas_decode(&seg, packet + ip, length - ip))
+		return;
+	printf("%llu us %d: flags %02x seq %u ack %u length %u window %u sacks %u\n",
+	       (unsigned long long)(w->now / 1000), from, seg.flags,
+	       seg.seq, seg.ack,
+	       seg.length, seg.window, seg.num_sacks);
+}
+
 static void collect(struct world *w, int from)
 {
 	u8 packet[PACKET];
@@ -106,6 +120,7 @@ static void collect(struct world *w, int from)
 
 	while ((n = pkt_bed_out(w->bed[from], packet, sizeof(packet)))) {
 		assert_true(n > 0);
+		trace(w, from, packet, (u32)n);
 		assert_true((u32)n <= w->habits.mtu[from]);
 		if (draw(w, 1000) < w->habits.loss && w->lost_in_row < 6) {
 			w->lost_in_row++;
@@ -236,6 +251,12 @@ static struct pkt_bed *host(struct world *w, int side, u64 seed)
 	pkt_bed_set(bed, "dctcp", w->habits.dctcp);
 	pkt_bed_set(bed, "sack", !w->habits.no_sack);
 	pkt_bed_set(bed, "timestamps", !w->habits.no_ts);
+	/* However much is lost, nobody gives up. */
+	pkt_bed_set(bed, "retries", 127);
+	pkt_bed_set(bed, "orphan_retries", 127);
+	pkt_bed_set(bed, "synack_retries", 127);
+	pkt_bed_set(bed, "syn_retries", 127);
+	pkt_bed_set(bed, "rto_max_ms", 10000);
 	if (w->habits.cookies)
 		pkt_bed_set(bed, "syn_cookies", 2);
 	return bed;
