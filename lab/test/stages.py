@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from lab.test import builds, cbmc, compiled, counts, explore, fuzz, python_tests, vm_tests
+from lab.test import builds, cbmc, compiled, counts, explore, fuzz, pkt, python_tests, vm_tests
 from lab.test.context import Context, Tally
 
 FUZZ_SECONDS = 60
@@ -48,6 +48,13 @@ def in_builds(context: Context, names: list[str], *, suite: str, where: tuple[st
     tally = Tally()
     for name in where:
         tally.add(compiled.run(context, name, suite, names))
+    return tally
+
+
+def packets(context: Context, names: list[str]) -> Tally:
+    tally = in_builds(context, names, suite="pkt", where=("plain", "asan"))
+    if not names:
+        tally.add(pkt.scripts(context))
     return tally
 
 
@@ -92,7 +99,7 @@ STAGES = (
     Stage("purity", "the engine asks nothing of the outside", python_tests.purity),
     _compiled("unit", "one file per source; plain, ASan and UBSan", "plain", "asan"),
     _compiled("pair", "engines under virtual time; plain, ASan and UBSan", "plain", "asan"),
-    _compiled("pkt", "TCP engines under virtual time; plain, ASan and UBSan", "plain", "asan"),
+    Stage("pkt", "TCP under virtual time: hosts in pairs; packet scripts", packets, suite="pkt"),
     Stage("explore", "every state of two engines and two faults", explore.stage),
     _compiled("world", "clusters with faults from a seed; plain, ASan and UBSan", "plain", "asan"),
     _compiled("sim", "the simulator's models; plain, ASan and UBSan", "plain", "asan"),
