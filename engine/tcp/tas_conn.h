@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * A connection. What a segment of an established connection touches are the two cache
- * lines of struct tas_flow (TAS, table 3: 102 bytes); the rest is for losses, timers,
- * and the beginning and end of a connection.
+ * A connection. What decides about a segment of an established connection is in the two
+ * cache lines of struct tas_flow (TAS, table 3: 102 bytes); the rest is for losses, timers,
+ * round trip times, and the beginning and end of a connection.
  *
  * Names of sequence variables are those of RFC 9293, 3.3.1. The receive side counts
  * three positions: rcv_read <= rcv_nxt <= rcv_edge, what the application has taken, what
@@ -46,46 +46,47 @@ enum {
 	TAS_F_FIN_SEEN = 1 << 21, /* the peer's FIN came, behind a gap */
 };
 
-/**
- * struct tas_flow - what the fast path touches
- * @hash: in the engine's table.
- * @rcv_acked: rcv_nxt of the last segment that was sent.
- * @cwnd: congestion window, in bytes.
- * @ts_recent: the peer's last timestamp in order (RFC 7323, 4.3).
- * @rx_shift: the receive buffer has 2^@rx_shift bytes; 0: there is none yet.
- * @acked: bytes acknowledged in this control interval.
- * @mss: payload of a full segment, in bytes, options taken off.
- * @snd_wscale, @rcv_wscale: of the peer's windows, and of ours.
- * @dupacks: duplicate ACKs in a row.
- * @gaps: entries of tas_conn.interval in use.
- * @sacks: entries of tas_conn.sacked in use.
- * @quick: ACKs that are still sent at once, as the connection is new.
- * @tx: in the engine's list of those with something to send.
- */
+/** struct tas_flow - what decides about a segment */
 struct tas_flow {
+	/* Its place in the engine's table. */
 	struct homa_list hash;
 	struct tas_pair pair;
+	/* TAS_F_*. */
 	u32 flags;
+	/* The next byte that is missing; the end of the window that the peer knows; rcv_nxt of
+	 * the last segment that was sent; the next byte that the application takes. */
 	u32 rcv_nxt;
 	u32 rcv_edge;
 	u32 rcv_acked;
 	u32 rcv_read;
+	/* The first byte not acknowledged, not sent, not written; the end of the window. */
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 snd_end;
 	u32 snd_edge;
+	/* Congestion window, in bytes. */
 	u32 cwnd;
+	/* The peer's last timestamp in order (RFC 7323, 4.3). */
 	u32 ts_recent;
+	/* Bytes acknowledged since the last control interval began. */
 	u32 acked;
+	/* Payload of a full segment, in bytes, options taken off. */
 	u16 mss;
+	/* enum tas_state. */
 	u8 state;
+	/* The receive buffer has 2^rx_shift bytes; 0: there is none yet. */
 	u8 rx_shift;
+	/* Shifts of the peer's windows, and of ours. */
 	u8 snd_wscale;
 	u8 rcv_wscale;
+	/* Duplicate ACKs in a row. */
 	u8 dupacks;
+	/* Entries of tas_conn.interval, and of tas_conn.sacked, that are in use. */
 	u8 gaps;
 	u8 sacks;
+	/* ACKs that are still sent at once, as the connection is new. */
 	u8 quick;
+	/* Its place among those with something to send. */
 	struct homa_list tx;
 };
 
@@ -103,81 +104,83 @@ enum tas_timer {
 
 struct tas_listener;
 
-/**
- * struct tas_conn - a connection
- * @f: what the fast path touches; first.
- * @host: the host's own.
- * @listener: of a passive connection that was not accepted yet, else NULL.
- * @pending: in its listener's list of those that accept() may take.
- * @event: in the engine's list of those with something to tell; @events says what.
- * @hash: of its pair.
- * @wheel: waits for the earliest of @deadline, ns, TAS_NEVER each if unused.
- * @interval: bytes behind gaps, the one that grew last first (RFC 2018, 4).
- * @sacked: bytes that the peer has behind gaps, ascending.
- * @iss, @irs: initial sequence numbers, ours and the peer's.
- * @recover: a repair ends when this is acknowledged.
- * @rtx_nxt, @rtx_end: what is to be sent again; nothing if they are equal.
- * @ssthresh: bytes. @cwnd_acked: bytes acknowledged towards the next increase.
- * @rtt_seq, @rtt_at: the segment that is being timed, and when it was sent; 0: none.
- * @srtt, @rttvar, @rto: ns (RFC 6298). @backoff: timeouts in a row.
- * @probes: probes in a row without an answer.
- * @stalled_at: when the oldest byte was first sent without an answer; 0: none waits.
- * @heard_at: when a segment came last. @data_at: when one with payload did, ns. @user_timeout: ns, 0: none.
- * @ts_offset: added to our clock, so that the peer does not learn how long it runs.
- * @ecn_seq: snd_nxt when congestion was last reacted to.
- * @marked: bytes acknowledged with ECE in this control interval.
- * @alpha: DCTCP's share of marked bytes, 1/1024ths.
- * @snd_small: behind the last segment that was not full.
- * @fin_at: sequence number of the peer's FIN, if it has come before bytes in front of it.
- * @challenged_at: when a segment that was not acceptable was answered last, ns.
- * @sent_at: when new bytes were sent last, ns.
- * @peer_mss: as the peer's SYN said. @path_mtu: of the path, 0: the engine's.
- * @rcv_mss: what the peer seems to send.
- * @rx_max: bytes that the receive buffer may grow to; decides about window scaling.
- * @keep_probes: keepalive probes without an answer. @keep_most: as many end it.
- * @tail_probed: a tail loss probe was sent, and nothing acknowledged since.
- * @wscale_ok: both sides scale their windows.
- * @keep_idle_ms, @keep_interval_ms: of keepalive.
- * @error: why it failed, 0 or negative.
- */
+/** struct tas_conn - a connection; its memory is the host's */
 struct tas_conn {
+	/* What decides about a segment; first. */
 	struct tas_flow f;
+	/* The host's own; the engine does not look at it. */
 	void *host;
+	/* The listener that took it, until it is accepted; then NULL. */
 	struct tas_listener *listener;
+	/* Its place in that listener's @half or @ready. */
 	struct homa_list pending;
+	/* Its place among the connections whose host is to hear of @events (TAS_EV_*). */
 	struct homa_list event;
 	u32 events;
+	/* Hash of its pair. */
 	u32 hash;
+	/* It waits for the earliest of @deadline, or for a time before that. */
 	struct homa_wheel_node wheel;
+	/* When each kind of timer is due, in ns; TAS_NEVER: it is not set. */
 	u64 deadline[TAS_TIMERS];
+	/* Bytes received behind gaps, the interval that grew last first (RFC 2018, 4). */
 	struct tas_range interval[TAS_INTERVALS];
+	/* Bytes that the peer has behind gaps, in ascending order. */
 	struct tas_range sacked[TAS_INTERVALS];
+	/* Initial sequence numbers, ours and the peer's. */
 	u32 iss, irs;
+	/* The repair of a loss ends when this is acknowledged. */
 	u32 recover;
+	/* What is to be sent again; nothing if the two are equal. */
 	u32 rtx_nxt, rtx_end;
+	/* Congestion window, in bytes, from which on it grows slowly (RFC 5681). */
 	u32 ssthresh;
+	/* Bytes acknowledged towards its next step of growth. */
 	u32 cwnd_acked;
+	/* The segment whose round trip is being timed ends here, and was sent at @rtt_at, in
+	 * ns; 0: none is timed. */
 	u32 rtt_seq;
 	u64 rtt_at;
+	/* Round trip, its variation, and the retransmission timeout, in ns (RFC 6298). */
 	u64 srtt, rttvar, rto;
+	/* Since when bytes have waited for an answer, in ns; 0: none wait. */
 	u64 stalled_at;
+	/* When a segment came last, and when one with payload did, in ns. */
 	u64 heard_at, data_at;
+	/* Time after which the connection fails if bytes wait for an answer, in ns; 0: none. */
 	u64 user_timeout;
+	/* Added to our clock in timestamps, so that no peer learns how long the host runs. */
 	u32 ts_offset;
+	/* A congestion mark counts again when this is acknowledged. */
 	u32 ecn_seq;
+	/* Bytes acknowledged with a congestion mark since then. */
 	u32 marked;
+	/* DCTCP's share of marked bytes, in 1/1024ths. */
 	u32 alpha;
+	/* Silence before the first keepalive probe, and time between two, in ms. */
 	u32 keep_idle_ms, keep_interval_ms;
+	/* Bytes that the receive buffer may grow to; decides about window scaling. */
 	u32 rx_max;
+	/* Why the connection failed, a negative errno; 0: it did not. */
 	int error;
+	/* The end of the last segment that was sent and not full (Nagle). */
 	u32 snd_small;
+	/* Sequence number of the peer's FIN, if TAS_F_FIN_SEEN. */
 	u32 fin_at;
+	/* When new bytes were sent last, and when a segment that was not acceptable was
+	 * answered last, in ns. */
 	u64 sent_at, challenged_at;
+	/* Largest segment that the peer said, packet that the path takes (0: the engine's),
+	 * and segment that the peer seems to send, in bytes. */
 	u16 peer_mss, path_mtu, rcv_mss;
+	/* Timeouts in a row, and probes of a closed window in a row without an answer. */
 	u8 backoff;
 	u8 probes;
+	/* Keepalive probes without an answer, and how many end the connection. */
 	u8 keep_probes, keep_most;
+	/* A tail loss probe was sent, and nothing was acknowledged since. */
 	bool tail_probed;
+	/* Both sides scale their windows. */
 	bool wscale_ok;
 };
 
