@@ -33,6 +33,7 @@ _NODES = (
         ast.Assert,
         ast.Expr,
         ast.Assign,
+        ast.AugAssign,
         ast.If,
         ast.Pass,
         ast.Name,
@@ -60,7 +61,9 @@ def _tree(text: str) -> ast.Module:
             isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS and not node.keywords
         ):
             raise Unsupported(f"calling {ast.unparse(node.func)} in code")
-        if isinstance(node, ast.Assign) and not all(isinstance(t, ast.Name) for t in node.targets):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets += [node.target] if isinstance(node, ast.AugAssign) else []
+        if not all(isinstance(t, ast.Name) for t in targets):
             raise Unsupported("assignments in code other than to a name")
     if _may_grow(tree):
         raise Unsupported("arithmetic with texts and lists in code")
@@ -68,30 +71,40 @@ def _tree(text: str) -> ast.Module:
 
 
 def _may_grow(tree: ast.Module) -> bool:
-    """Could a product or a format be as large as a number says?"""
-    assigned = {
-        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
+    """Could a product, a format or a variable become as large as a script likes? Only whole
+    numbers can be kept, and they are never multiplied with one another."""
     for node in ast.walk(tree):
-        inside = list(ast.walk(node))
-        texts = [
-            n.value
-            for n in inside
-            if isinstance(n, ast.Constant) and isinstance(n.value, (str, bytes))
-        ]
         if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
             return True
-        if not isinstance(node, ast.BinOp):
-            continue
-        if isinstance(node.op, ast.Mult) and (
-            texts
-            or any(isinstance(n, (ast.Tuple, ast.List, ast.JoinedStr)) for n in inside)
-            or any(isinstance(n, ast.Name) and n.id in assigned | {"str"} for n in inside)
-        ):
+        if isinstance(node, (ast.Assign, ast.AugAssign)) and not _plain(node.value):
             return True
-        if isinstance(node.op, ast.Mod) and any(re.search(r"%[^a-z%]", str(t)) for t in texts):
+        if isinstance(node, ast.AugAssign) and not isinstance(node.op, (ast.Add, ast.Sub)):
             return True
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            kept = [n.id for n in ast.walk(node) if isinstance(n, ast.Name)]
+            known = {*_FUNCTIONS, *CONSTANTS} - {"str"}
+            if not _plain(node) or any(n not in known and not _figure(n) for n in kept):
+                return True
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+            texts = [n.value for n in ast.walk(node.left) if isinstance(n, ast.Constant)]
+            if any(re.search(r"%[^a-z%]", str(t)) for t in texts):
+                return True
     return False
+
+
+def _plain(node: ast.AST) -> bool:
+    """Are there only numbers in it?"""
+    texts = (ast.Tuple, ast.List, ast.JoinedStr)
+    return not any(
+        isinstance(n, texts)
+        or (isinstance(n, ast.Constant) and isinstance(n.value, (str, bytes)))
+        or (isinstance(n, ast.Name) and n.id == "str")
+        for n in ast.walk(node)
+    )
+
+
+def _figure(name: str) -> bool:
+    return name.startswith("tcpi_")
 
 
 def check(text: str) -> None:
@@ -99,29 +112,33 @@ def check(text: str) -> None:
     _tree(text)
 
 
-def run(text: str, field: Callable[[str], int | None]) -> None:
-    """`field`: a field of tcp_info without "tcpi_", None if there is none. Failed, Unsupported."""
+def run(text: str, field: Callable[[str], int | None], kept: dict[str, object]) -> None:
+    """`field`: a field of tcp_info without "tcpi_", None if there is none. `kept`: variables of
+    the script's earlier code; those of this one are added. Failed, Unsupported."""
     tree = _tree(text)
-    assigned = {
-        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
-    names: dict[str, object] = {"__builtins__": {}, **_FUNCTIONS, **CONSTANTS}
-    used = sorted({n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - assigned)
-    for name in used:
-        if name in names:
-            continue
-        value = field(name.removeprefix("tcpi_")) if name.startswith("tcpi_") else None
+    read = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    set_ = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _stored(n)}
+    names: dict[str, object] = {"__builtins__": {}, **_FUNCTIONS, **CONSTANTS, **kept}
+    figures = {}
+    for name in sorted(read - set_ - set(names)):
+        value = field(name.removeprefix("tcpi_")) if _figure(name) else None
         if value is None:
             raise Unsupported(f"'{name}' in code: the engine has no such figure")
-        names[name] = value
+        figures[name] = value
+    names |= figures
     try:
         # Every node has been looked at: this can compute, and nothing else.
         exec(compile(tree, "<code>", "exec"), names)
     except AssertionError as error:
-        shown = ", ".join(f"{n} = {names[n]}" for n in used if n.startswith("tcpi_"))
+        shown = ", ".join(f"{n} = {v}" for n, v in figures.items())
         said = f"\n    it says: {error.args[0]}" if error.args else ""
         raise Failed(
             f"an assertion does not hold\n    here: {shown or 'no figure'}{said}"
         ) from error
-    except (ArithmeticError, TypeError, ValueError, NameError) as error:
+    except (ArithmeticError, MemoryError, NameError, TypeError, ValueError) as error:
         raise Failed(f"the code fails: {type(error).__name__}: {error}") from error
+    kept |= {name: names[name] for name in set_ if name in names}
+
+
+def _stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)

@@ -48,8 +48,6 @@ def parse(text: str, path: str = "script") -> Script:
     at = Cursor(lexer.tokens(text, defines))
     script = Script(path)
     _options(at, text, script)
-    while at.kind("command"):
-        _add(script, text, at, at.at, When(relative=True), Command(at.step().text))
     while not at.kind("end"):
         _statement(at, text, script)
     if not script.statements:
@@ -82,7 +80,8 @@ def _statement(at: Cursor, text: str, script: Script) -> None:
     begin = at.at
     when = When(relative=True)
     try:
-        when = _when(at)
+        # What sets a host up or back, at the script's beginning and end, has no time.
+        when = when if at.kind("command") else _when(at)
         action = _action(at)
         if not at.kind("end") and not at.now.first:
             raise BadScript(f"'{at.now.text}' is too much")
@@ -91,7 +90,7 @@ def _statement(at: Cursor, text: str, script: Script) -> None:
         action = Beyond(str(error), isinstance(error, BadScript))
         if at.at == begin:
             at.step()
-        while not at.kind("end") and not (at.now.first and _is_time(at)):
+        while not at.kind("end") and not (at.now.first and (_is_time(at) or at.kind("command"))):
             at.step()
     _add(script, text, at, begin, when, action)
 

@@ -96,6 +96,7 @@ class Runner:
         self.trace: deque[Seen] = deque(maxlen=TRACE)
         self.waiting: Waiting | None = None
         self.ports = FIRST_PORT
+        self.variables: dict[str, object] = {}
         self.calls = calls.Calls(
             stack,
             config,
@@ -145,7 +146,7 @@ class Runner:
         elif isinstance(action, Command):
             settings.apply(action.text, self.stack)
         elif isinstance(action, Code):
-            code.run(action.text, self._figure)
+            code.run(action.text, self._figure, self.variables)
         self._happened()
 
     # Time

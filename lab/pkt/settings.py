@@ -40,7 +40,8 @@ SETTINGS = {
     "tcp_keepalive_time": Setting("keepalive_ms", 1000),
     "tcp_orphan_retries": Setting("orphan_retries", values={"0": 8}),
     "tcp_retries2": Setting("retries"),
-    "tcp_rmem": Setting("rcvbuf", numbers=3, which=1),
+    # What a buffer may grow to is what decides about the window scale.
+    "tcp_rmem": Setting("rcvbuf", numbers=3, which=2),
     "tcp_rto_max_ms": Setting("rto_max_ms"),
     "tcp_rto_min_us": Setting("rto_min_ms", per=1000),
     "tcp_sack": Setting("sack"),
@@ -57,14 +58,20 @@ _WITHOUT_EFFECT = frozenset(
     {
         *("tcp_fastopen_key", "tcp_no_metrics_save", "tcp_metrics_save", "tcp_autocorking"),
         *("tcp_fack", "tcp_low_latency", "tcp_max_orphans", "tcp_max_tw_buckets", "tcp_stdurg"),
+        *("tcp_min_tso_segs", "tcp_tso_win_divisor", "tcp_tso_rtt_log", "tcp_limit_output_bytes"),
+        *("tcp_pacing_ss_ratio", "tcp_pacing_ca_ratio"),
     }
 )
 
-# Programs of packetdrill's tests that set a host up or back, and clean caches that we do not have.
+# What sets a host back, cleans caches that we do not have, or chooses a queue of the device.
 _NOTHING = re.compile(
-    r"(\S*/)?common/defaults\.sh$|(\S*/)?defaults\.sh$|/tmp/sysctl_restore_\S+\.sh$|"
-    r"ip tcp_metrics flush all$|true$|:$"
+    r"/tmp/sysctl_restore_\S+\.sh$|ip tcp_metrics flush all$|true$|:$|"
+    r"tc qdisc (add|replace) dev tun0 root (fq|pfifo)$"
 )
+# packetdrill's common set-up. It says what is usual, but for the size of the receive buffers,
+# from which the window scale of nearly all of its scripts follows; an engine need not have it.
+_DEFAULTS = re.compile(r"(\S*/)?defaults\.sh$")
+_DEFAULT_SETTINGS = (("rcvbuf", 15 << 20),)
 _PROC = re.compile(r"/?(?:proc/sys/)?net/(?:ipv4|core|ipv6)/")
 
 
@@ -74,7 +81,7 @@ def parse(command: str) -> list[tuple[str, str]]:
     for line in re.split(r"\n|;|&&", command.replace("\\\n", " ")):
         line = re.sub(r"(^|\s)#.*", "", line)
         line = re.sub(r"\s*(2>&1|&?>\s*/dev/null)", "", line).strip()
-        if line and not _NOTHING.match(line):
+        if line and not _NOTHING.match(line) and not _DEFAULTS.match(line):
             found += _line(line)
     return found
 
@@ -115,6 +122,9 @@ def check(command: str) -> None:
 
 
 def apply(command: str, stack: Stack) -> None:
+    if any(_DEFAULTS.match(line.strip()) for line in command.splitlines()):
+        for parameter, number in _DEFAULT_SETTINGS:
+            stack.set(parameter, number)
     for name, value in parse(command):
         wanted = _parameter(name, value)
         if wanted is None:

@@ -223,6 +223,7 @@ def test_code():
         OPEN
         + "+0 %{ assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd\nassert tcpi_state == TCP_ESTABLISHED }%\n"
     )
+    passes(OPEN + "+0 %{ c = 8 }%\n+0 %{ c += 2; assert tcpi_snd_cwnd == c, 'c=%d' % c }%\n")
     text = said(OPEN + "+0 %{ assert tcpi_snd_cwnd == 11, 'window' }%\n")
     assert "s.pkt:11: failed: an assertion does not hold" in text
     assert "here: tcpi_snd_cwnd = 10" in text and "it says: window" in text
@@ -241,6 +242,10 @@ def test_code():
         "str(1) * 10",
         "'%99d' % 1",
         "f'{1:99}'",
+        "x = 'y'",
+        "x = 2; y = x * x",
+        "x = 2; x *= 2",
+        "no_such_name",
         "lambda: 1",
         "tcpi_no_such == 1",
     ],
@@ -401,9 +406,11 @@ def test_settings():
         return made[-1]
 
     text = "`../common/defaults.sh\n../common/set_sysctls.py /proc/sys/net/ipv4/tcp_ecn=2`\n" + OPEN
+    text += "+0 `tc qdisc add dev tun0 root fq`\n"
     text += "+0 `sysctl -q net.ipv4.tcp_keepalive_time=3 net.ipv4.tcp_rmem='4096 9000 99999'`\n"
+    text += "// set back\n`/tmp/sysctl_restore_${PPID}.sh`\n"
     assert cli.run_script(parser.parse(text), make).status == PASSED
-    assert made[0].parameters == {"ecn": 2, "keepalive_ms": 3000, "rcvbuf": 9000}
+    assert made[0].parameters == {"ecn": 2, "keepalive_ms": 3000, "rcvbuf": 99999}
     assert made[0].closed
 
 
