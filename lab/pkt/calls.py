@@ -58,6 +58,9 @@ class Calls:
     open: dict[int, Descriptor] = field(default_factory=dict)
 
     def attempt(self, call: Call) -> Attempt:
+        """The call has passed check()."""
+        if call.name not in ("socket", "poll") and self._fd(call)[1].live < 0:
+            return lambda: -errno.EBADF
         return getattr(self, f"_{call.name}")(call)
 
     # Sockets
@@ -311,8 +314,6 @@ class Calls:
         flags = number(call.arguments[2], "the flags") if len(call.arguments) > 2 else 0
 
         def run() -> int:
-            if fd.live < 0:
-                return -errno.EBADF
             if what.name == "F_GETFL":
                 return os.O_RDWR | (0 if fd.blocking else os.O_NONBLOCK)
             fd.blocking = not flags & os.O_NONBLOCK
@@ -329,8 +330,6 @@ class Calls:
         want = call.arguments[2]
 
         def run() -> int:
-            if fd.live < 0:
-                return -errno.EBADF
             got = self.stack.info(fd.live, names[what.name])
             if got is None:
                 raise Unsupported(f"the engine has no figure '{names[what.name]}' ({what.name})")

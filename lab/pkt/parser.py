@@ -86,8 +86,10 @@ def _statement(at: Cursor, text: str, script: Script) -> None:
         if not at.kind("end") and not at.now.first:
             raise BadScript(f"'{at.now.text}' is too much")
         _check_when(when, action)
-    except ScriptError as error:
-        action = Beyond(str(error), isinstance(error, BadScript))
+    except (ScriptError, RecursionError) as error:
+        deep = isinstance(error, RecursionError)
+        why = "it is nested too deeply" if deep else str(error)
+        action = Beyond(why, not isinstance(error, Unsupported))
         if at.at == begin:
             at.step()
         while not at.kind("end") and not (at.now.first and (_is_time(at) or at.kind("command"))):

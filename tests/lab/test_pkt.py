@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 
 from lab.pkt import cli, parser
 from lab.pkt.cli import FAILED, PASSED, UNSUPPORTED, Result
+from lab.pkt.errors import BadScript
 
 from pkt_fake import Fake, Quirks
 
@@ -461,3 +463,26 @@ def test_a_tree_without_the_engine_says_so(monkeypatch: pytest.MonkeyPatch, tmp_
     (tmp_path / "x.pkt").write_text(OPEN)
     with pytest.raises(LabError, match="none.so"):
         pkt.run(SimpleNamespace(verbose=False), [str(tmp_path / "x.pkt")], strict=False)
+
+
+def test_whatever_a_script_says_nothing_breaks():
+    """Scripts of the tree with words and characters changed: a result each time, no exception."""
+    folder = Path(__file__).resolve().parents[1] / "pkt" / "scripts"
+    texts = [path.read_text() for path in sorted(folder.glob("*.pkt"))]
+    words = sorted({word for text in texts for word in text.split()})
+    draw = random.Random(1)
+    ended = {PASSED: 0, FAILED: 0, UNSUPPORTED: 0}
+    for _ in range(400):
+        text = draw.choice(texts)
+        for _ in range(draw.randrange(1, 5)):
+            at = draw.randrange(len(text))
+            more = draw.choice([draw.choice(words), draw.choice('()[]{}<>.,:+-*~=|`"%/0129 \n')])
+            text = text[:at] + more + text[at + draw.choice([0, 0, 1, 9]) :]
+        try:
+            script = parser.parse(text)
+        except BadScript:
+            continue
+        ended[cli.run_script(script, Fake, True).status] += 1
+    assert all(ended.values())
+    deep = OPEN + "+0 getsockopt(4, SOL_SOCKET, SO_ERROR, " + "[" * 50000
+    assert "nested too deeply" in said(deep)
