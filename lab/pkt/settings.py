@@ -16,15 +16,14 @@ from lab.pkt.stack import Stack
 @dataclass(frozen=True)
 class Setting:
     """What a sysctl below net.ipv4 is in the engine. `times`, `per`: how many of the engine's units
-    `per` of Linux's are. `values`: those that mean something else. `numbers`, `which`: of how many
-    numbers the value consists, and which of them counts."""
+    `per` of Linux's are. `values`: those that mean something else. `more`: what the second number
+    of its value and those behind it are. None: this number concerns us not."""
 
-    parameter: str
+    parameter: str | None
     times: int = 1
     per: int = 1
     values: dict[str, int] = field(default_factory=dict)
-    numbers: int = 1
-    which: int = 0
+    more: tuple[str | None, ...] = ()
 
 
 # To support another sysctl, add a line. A parameter that the engine does not have makes the
@@ -40,8 +39,8 @@ SETTINGS = {
     "tcp_keepalive_time": Setting("keepalive_ms", 1000),
     "tcp_orphan_retries": Setting("orphan_retries", values={"0": 8}),
     "tcp_retries2": Setting("retries"),
-    # What a buffer may grow to is what decides about the window scale.
-    "tcp_rmem": Setting("rcvbuf", numbers=3, which=2),
+    # The last number decides about the window scale.
+    "tcp_rmem": Setting(None, more=("rcvbuf", "rcvbuf_max")),
     "tcp_rto_max_ms": Setting("rto_max_ms"),
     "tcp_rto_min_us": Setting("rto_min_ms", per=1000),
     "tcp_sack": Setting("sack"),
@@ -50,7 +49,7 @@ SETTINGS = {
     "tcp_syncookies": Setting("syn_cookies"),
     "tcp_timestamps": Setting("timestamps", values={"2": 1}),
     "tcp_window_scaling": Setting("window_scaling"),
-    "tcp_wmem": Setting("sndbuf", numbers=3, which=1),
+    "tcp_wmem": Setting(None, more=("sndbuf", None)),
 }
 
 # What says nothing of how the engine behaves in a script.
@@ -71,7 +70,7 @@ _NOTHING = re.compile(
 # packetdrill's common set-up. It says what is usual, but for the size of the receive buffers,
 # from which the window scale of nearly all of its scripts follows; an engine need not have it.
 _DEFAULTS = re.compile(r"(\S*/)?defaults\.sh$")
-_DEFAULT_SETTINGS = (("rcvbuf", 15 << 20),)
+_DEFAULT_SETTINGS = (("rcvbuf_max", 15 << 20),)
 _PROC = re.compile(r"/?(?:proc/sys/)?net/(?:ipv4|core|ipv6)/")
 
 
@@ -118,7 +117,7 @@ def _name(path: str) -> str:
 def check(command: str) -> None:
     """Unsupported or BadScript if it cannot be carried out whatever the engine is."""
     for name, value in parse(command):
-        _parameter(name, value)
+        _parameters(name, value)
 
 
 def apply(command: str, stack: Stack) -> None:
@@ -126,30 +125,31 @@ def apply(command: str, stack: Stack) -> None:
         for parameter, number in _DEFAULT_SETTINGS:
             stack.set(parameter, number)
     for name, value in parse(command):
-        wanted = _parameter(name, value)
-        if wanted is None:
-            continue
-        done = stack.set(*wanted)
-        if done == -errno.ENOENT:
-            raise Unsupported(f"the engine has no parameter '{wanted[0]}' (for {name})")
-        if done < 0:
-            raise Unsupported(f"the engine refuses {wanted[0]} = {wanted[1]}")
+        for parameter, number in _parameters(name, value):
+            done = stack.set(parameter, number)
+            if done == -errno.ENOENT:
+                raise Unsupported(f"the engine has no parameter '{parameter}' (for {name})")
+            if done < 0:
+                raise Unsupported(f"the engine refuses {parameter} = {number}")
 
 
-def _parameter(name: str, value: str) -> tuple[str, int] | None:
-    """The engine's parameter and its value; None: the setting has no effect here."""
+def _parameters(name: str, value: str) -> list[tuple[str, int]]:
+    """The engine's parameters and their values; none if the setting has no effect here."""
     if name in _WITHOUT_EFFECT:
-        return None
+        return []
     setting = SETTINGS.get(name)
     if setting is None:
         raise Unsupported(f"the sysctl {name}; lab/pkt/settings.py has a table of those that are")
-    words = value.split()
-    if len(words) != setting.numbers:
-        raise BadScript(f"{name} has {setting.numbers} numbers, not '{value}'")
-    word = words[setting.which]
+    words, parameters = value.split(), (setting.parameter, *setting.more)
+    if len(words) != len(parameters):
+        raise BadScript(f"{name} has {len(parameters)} numbers, not '{value}'")
+    return [(p, _number(setting, name, w)) for p, w in zip(parameters, words) if p is not None]
+
+
+def _number(setting: Setting, name: str, word: str) -> int:
     if word in setting.values:
-        return setting.parameter, setting.values[word]
+        return setting.values[word]
     try:
-        return setting.parameter, int(word, 0) * setting.times // setting.per
+        return int(word, 0) * setting.times // setting.per
     except ValueError as error:
-        raise Unsupported(f"{name}={value}") from error
+        raise Unsupported(f"{name}={word}") from error

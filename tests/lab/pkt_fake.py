@@ -71,7 +71,7 @@ class Fake(Stack):
         self.closed = True
 
     def set(self, parameter: str, value: int) -> int:
-        if parameter not in ("ecn", "rcvbuf", "keepalive_ms"):
+        if parameter not in ("ecn", "rcvbuf", "rcvbuf_max", "keepalive_ms"):
             return -errno.ENOENT
         self.parameters[parameter] = value
         return 0

@@ -141,6 +141,10 @@ int pkt_bed_set(struct pkt_bed *bed, const char *parameter, int64_t value)
 		bed->rcvbuf = (u32)value;
 		return 0;
 	}
+	if (!strcmp(parameter, "rcvbuf_max")) {
+		bed->rcvbuf_max = (u32)value;
+		return 0;
+	}
 	return tas_set(&bed->engine, parameter, (u64)value) ? -ENOENT : 0;
 }
 

@@ -13,7 +13,10 @@ struct pkt_bed;
 
 struct pkt_bed *pkt_bed_new(uint32_t mtu, int family, const void *local_ip, uint64_t seed);
 void pkt_bed_free(struct pkt_bed *bed);
-/* A setting of the engine, or "rcvbuf", bytes of a receive buffer; -ENOENT: unknown. */
+/*
+ * A setting of the engine, or "rcvbuf" and "rcvbuf_max", bytes of a receive buffer and
+ * to how many it may grow; -ENOENT: unknown.
+ */
 int pkt_bed_set(struct pkt_bed *bed, const char *parameter, int64_t value);
 void pkt_bed_in(struct pkt_bed *bed, const void *ip_packet, uint32_t length);
 /* The next packet that was sent, its length; 0: none. */
