@@ -157,9 +157,11 @@ void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 		return;
 	offered = tas_after(conn->f.rcv_edge, conn->f.rcv_nxt) ?
 			  conn->f.rcv_edge - conn->f.rcv_nxt : 0;
-	window = tas_window(conn);
 	/* The peer hears of it when the window has doubled. */
-	if (window > offered && window >= 2 * offered && 2 * offered <= tas_rx_size(conn))
+	if (likely(2 * offered > tas_rx_size(conn)))
+		return;
+	window = tas_window(conn);
+	if (window > offered && window >= 2 * offered)
 		tas_owe_ack(engine, conn, true);
 }
 

@@ -37,7 +37,7 @@ struct tas_conn *tas_find(struct tas_engine *engine, const struct tas_pair *pair
 
 	head = homa_table_find(&engine->table, hash_of_pair(engine, pair));
 	homa_list_for_each(node, head)
-		if (likely(!memcmp(&conn_at(node)->f.pair, pair, sizeof(*pair))))
+		if (likely(tas_pair_equal(&conn_at(node)->f.pair, pair)))
 			return conn_at(node);
 	return NULL;
 }

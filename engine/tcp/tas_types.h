@@ -51,6 +51,20 @@ struct tas_pair {
 	u16 remote_port;
 };
 
+HOMA_STATIC_ASSERT(sizeof(struct tas_pair) == 36, "compared as words");
+
+static inline bool tas_pair_equal(const struct tas_pair *a, const struct tas_pair *b)
+{
+	u64 x[4], y[4];
+	u32 p, q;
+
+	memcpy(x, a, sizeof(x));
+	memcpy(y, b, sizeof(y));
+	memcpy(&p, &a->local_port, sizeof(p));
+	memcpy(&q, &b->local_port, sizeof(q));
+	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (p ^ q));
+}
+
 /* Code points of the IP header's ECN field (RFC 3168). */
 enum tas_ecn {
 	TAS_ECN_NONE = 0,

@@ -23,6 +23,7 @@ PROGRAMS = {
         "engine_cost": "instructions_per_data_packet",
         "engine_cost.crowd": "instructions_beside_crowd",
     },
+    "tcp_cost": {"tcp_cost": "instructions_per_segment"},
     "service_cost": {f"service_cost.{way}": way for way in ("rate", "one", "local")},
 }
 HINT = """\
