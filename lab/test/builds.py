@@ -25,7 +25,7 @@ from lab.test.context import ROOT, Context
 _ERROR = re.compile(r"(?<![Ww])error:|\bERROR\b|undefined reference")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[mK]")
 BUILD_TIMEOUT = 900
-ALL_SUITES = ("purity", "unit", "pair", "world", "sim", "threads")
+ALL_SUITES = ("purity", "unit", "pair", "pkt", "world", "sim", "threads")
 
 
 class BuildError(Exception):
@@ -62,7 +62,7 @@ BUILDS = {
             "asan",
             "ASan and UBSan",
             ("-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dassertions=true"),
-            suites=("unit", "pair", "world", "sim"),
+            suites=("unit", "pair", "pkt", "world", "sim"),
             programs=("homad",),
             env=_ASAN,
         ),

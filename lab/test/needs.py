@@ -9,7 +9,7 @@ from lab.test.context import ROOT
 
 # The first beginning of a path that fits counts. An engine file is in all four hosts.
 _ENGINE = (
-    *("unit", "pair", "explore", "world", "sim", "counts", "threads", "fuzz"),
+    *("unit", "pair", "pkt", "explore", "world", "sim", "counts", "threads", "fuzz"),
     *("net", "homad", "vm"),
 )
 _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -33,6 +33,7 @@ _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("dissector/", ("dissector",)),
     ("packaging/", ("packaging", "lab")),
     ("lab/vm", ("vm", "lab")),
+    ("lab/pkt/", ("pkt", "lab")),
     ("tools/", ("homad", "lab", "packaging")),
     ("lab/", ("lab",)),
     ("homa", ("packaging", "lab")),
@@ -54,7 +55,7 @@ _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/vm/", ("vm",)),
     ("tests/dissector/", ("dissector",)),
     ("tests/packaging/", ("packaging",)),
-    ("tests/pkt/", ("lab",)),
+    ("tests/pkt/", ("pkt", "lab")),
     ("tests/lab/", ("lab",)),
     ("tests/cbmc/", ("lab",)),
     ("tests/purity/", ()),
