@@ -8,7 +8,7 @@
 static u32 hash_of_pair(const struct tas_engine *engine, const struct tas_pair *pair)
 {
 	u64 ports = (u64)pair->local_port << 16 | pair->remote_port;
-	u64 local = homa_get_be64(pair->local) + homa_get_be64(pair->local + 8);
+	u64 high = homa_get_le64(pair->remote), low = homa_get_le64(pair->remote + 8);
 	struct homa_siphash s = {
 		.v0 = engine->key[0] ^ 0x736f6d6570736575ull,
 		.v1 = engine->key[1] ^ 0x646f72616e646f6dull,
@@ -16,9 +16,15 @@ static u32 hash_of_pair(const struct tas_engine *engine, const struct tas_pair *
 		.v3 = engine->key[1] ^ 0x7465646279746573ull,
 	};
 
-	homa_siphash_word(&s, homa_get_be64(pair->remote));
-	homa_siphash_word(&s, homa_get_be64(pair->remote + 8));
-	homa_siphash_word(&s, local ^ ports << 32);
+	/* A host has few addresses of its own: they need not be in the hash. Of an IPv4
+	 * address four bytes count, and the ports take the place of the others. */
+	if (likely(!high)) {
+		homa_siphash_word(&s, low ^ ports);
+	} else {
+		homa_siphash_word(&s, high);
+		homa_siphash_word(&s, low);
+		homa_siphash_word(&s, ports);
+	}
 	s.v2 ^= 0xff;
 	homa_siphash_round(&s);
 	homa_siphash_round(&s);

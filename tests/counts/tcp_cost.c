@@ -139,7 +139,11 @@ static void answer(u32 at, struct tas_conn **conns)
 
 static void connect_all(void)
 {
-	struct tas_pair pair = { .local = { 10, 1 }, .remote = { 10, 2 }, .remote_port = PORT };
+	struct tas_pair pair = {
+		.local = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 1 },
+		.remote = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 2 },
+		.remote_port = PORT,
+	};
 	struct tas_conn *conn;
 	u32 i, n = 0;
 
