@@ -23,3 +23,9 @@ MOST = 150
 def test_scale__peers_and_rpcs(guest: RunGuest, tap: Tap) -> None:
     made = options(Options(icount=True, memory=3072))
     tap(guest(f"COUNT={MOST}; . /t/scale.sh", "rpc", "users", options=made, timeout=900, check=False))
+
+
+@pytest.mark.once
+def test_dump__sockets_make_it_no_dearer(guest: RunGuest, tap: Tap) -> None:
+    made = options(Options(icount=True, memory=2048))
+    tap(guest(". /t/dump.sh", "look", "users", options=made, timeout=400, check=False))
