@@ -16,7 +16,9 @@
  * are what is used of it. So memory may come from a pool, and pass from one user to the
  * next: it is whose socket it is for. RPCs that begin and end are noticed with the next
  * packet or message of the socket. A socket without packets takes the next one, whether
- * there is memory for it or not: else nobody would look again.
+ * there is memory for it or not: else nobody would look again. The limit for all Homa sockets
+ * refuses packets; that of a memory cgroup does not, because Linux lets charges pass it that
+ * cannot wait, and makes the cgroup's programs pay for them.
  *
  * Giving and refusing are switches of the engine's socket that are set here under homa_ksock.lock.
  * Who takes room adds, and then looks at the switches; who gives it back subtracts,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* Hostile packets: more than the machine has room for, and what a socket does not want. */
 #include <linux/filter.h>
+#include "cgroup.h"
 #include "hostile_vm.h"
 
 #define CRUMB 10u
@@ -13,23 +14,22 @@ static void crumb(uint64_t id, uint32_t i)
 	send_packet(&frame);
 }
 
-/* Nobody reads; then somebody does, and what was lost is asked for. */
-void hostile_rcvbuf_full(void)
+/* All of its crumbs once; nobody reads. */
+static void crumble(uint64_t id)
 {
-	long long before;
-	int room = 65536;
-	uint64_t id = new_id();
-	uint32_t i, first, last;
-	ssize_t n;
+	uint32_t i;
 
-	begin();
-	CHECK(!setsockopt(sv.fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)),
-	      "SO_RCVBUF");
-	before = metric("drop_no_buffer");
 	for (i = 0; i < CRUMBS; i++)
 		crumb(id, i);
 	barrier(-1);
-	CHECK(metric("drop_no_buffer") > before, "nothing was refused");
+}
+
+/* Somebody reads, what was lost is asked for, and the request is answered. */
+static void gather(uint64_t id)
+{
+	uint32_t i, first, last;
+	ssize_t n;
+
 	CHECK(rpcs_of(sv.fd) == 1, "%u RPCs", rpcs_of(sv.fd));
 	while ((n = receive(&sv, 0, MSG_DONTWAIT)) < 0) {
 		CHECK(errno == EAGAIN, "receive");
@@ -48,6 +48,85 @@ void hostile_rcvbuf_full(void)
 		      "byte %u", i);
 	answer(2, id, "pong", 4);
 	CHECK(await(&seen, HOMA_DATA, id ^ 1, PATIENCE), "no response");
+}
+
+void hostile_rcvbuf_full(void)
+{
+	long long before;
+	int room = 65536;
+	uint64_t id = new_id();
+
+	begin();
+	CHECK(!setsockopt(sv.fd, SOL_SOCKET, SO_RCVBUF, &room, sizeof(room)),
+	      "SO_RCVBUF");
+	before = metric("drop_no_buffer");
+	crumble(id);
+	CHECK(metric("drop_no_buffer") > before, "nothing was refused");
+	gather(id);
+	alive();
+}
+
+/* Limit the memory of the sockets' cgroup to what it has and @more bytes; that limit. */
+static long limit_cgroup(long more)
+{
+	FILE *f = fopen(OURS "/memory.current", "r");
+	char text[32];
+	long has;
+
+	CHECK(f && fscanf(f, "%ld", &has) == 1, "memory.current");
+	fclose(f);
+	snprintf(text, sizeof(text), "%ld", has + more);
+	CHECK(!write_file(OURS "/memory.max", text), "memory.max");
+	return has + more;
+}
+
+/* Linux lets what packets take pass a cgroup's limit, and has its programs pay for it. */
+void hostile_cgroup_full(void)
+{
+	uint64_t id = new_id();
+	long limit;
+
+	cgroup_join();
+	begin();
+	/* This program's own memory is another's: its sockets alone are in the cgroup. */
+	cgroup_enter(CGROUP);
+	limit = limit_cgroup(200000);
+	crumble(id);
+	cgroup_becomes_charged("sock", limit, 1 << 30);
+	gather(id);
+	alive();
+	close_socks();
+	cgroup_becomes_charged("sock", 0, 0);
+	cgroup_leave();
+}
+
+#define GAPS 500u
+#define TORN 40u
+
+/* Messages of which every second crumb is missing; what has come is read at once. */
+void hostile_gaps_paid(void)
+{
+	uint32_t i, k;
+
+	cgroup_join();
+	begin();
+	for (i = 0; i < TORN; i++) {
+		uint64_t id = new_id();
+
+		for (k = 0; k < GAPS; k++) {
+			make_data(&frame, 2, PEER_PORT, PORT, id, 2 * CRUMB * GAPS,
+				  2 * CRUMB * k + CRUMB, CRUMB);
+			send_packet(&frame);
+		}
+		barrier(-1);
+		FAILS(receive(&sv, 0, MSG_DONTWAIT), EAGAIN);
+	}
+	/* A record is 64 bytes; without them 40 RPCs, and 64 KB that may stay charged. */
+	cgroup_becomes_charged("sock", (long long)TORN * GAPS * 64 - 100000, 4000000);
+	close_socks();
+	cgroup_becomes_charged("sock", 0, 0);
+	cgroup_leave();
+	open_socks();
 	alive();
 }
 

@@ -58,6 +58,8 @@ void counted(const char *name, long long before, long long n);
 
 #define ROOM_CHECKS(X) \
 	X(rcvbuf_full, "a full receive buffer costs packets, but no RPC") \
+	X(cgroup_full, "a full memory cgroup costs no RPC, and is charged all the same") \
+	X(gaps_paid, "records of gaps are charged to the cgroup of their socket") \
 	X(filtered, "packets that a socket's filter refuses") \
 	X(moved, "a socket's filter judges its packets, whoever has its old port")
 

@@ -7,30 +7,12 @@
  *
  * IP is this machine's; at PEER, another one on the same wire, a server echoes on PORT.
  */
-#include <sys/mount.h>
-#include <sys/stat.h>
 #include "bpf.h"
-#include "guest.h"
-
-#define CGROUP "/run/cg"
-#define OURS CGROUP "/policy"
+#include "cgroup.h"
 
 static int family;
 static const char *ip;
 static union address peer;
-
-/* Sockets that are made from now on are of this cgroup. */
-static void join(const char *cgroup)
-{
-	char path[64], text[32];
-
-	mkdir(CGROUP, 0755);
-	CHECK(!mount("none", CGROUP, "cgroup2", 0, NULL) || errno == EBUSY, "mount");
-	CHECK(!mkdir(cgroup, 0755) || errno == EEXIST, "mkdir");
-	snprintf(path, sizeof(path), "%s/cgroup.procs", cgroup);
-	snprintf(text, sizeof(text), "%d", getpid());
-	CHECK(!write_file(path, text), "%s", path);
-}
 
 /* @t gets no request of @s while packets are refused, as the counter says. The request's id. */
 static uint64_t refused(struct sock *s, struct sock *t, int port)
@@ -78,10 +60,10 @@ static void cgroup_in(void)
 	int prog;
 
 	bind_sock(&u, 4702);
-	join(OURS);
+	cgroup_join();
 	t = open_sock(family, 0);
 	bind_sock(&t, 4701);
-	join(CGROUP);
+	cgroup_enter(CGROUP);
 	s = open_sock(family, 0);
 	prog = bpf_cgroup_drop(OURS, true, family);
 	id = refused(&s, &t, 4701);
@@ -98,7 +80,7 @@ static void cgroup_out(void)
 	uint64_t id;
 	int prog;
 
-	join(OURS);
+	cgroup_join();
 	s = open_sock(family, 0);
 	/* A route and a neighbour are known: the shortest way out. */
 	id = request(&s, &peer, "E", 1, 0, 0);
