@@ -18,20 +18,20 @@
 #include "homa_codec.h"
 #include "homa_tx.h"
 
-static u32 homa_udp_len(const struct homa_addr *dst)
+static u32 homak_udp_len(const struct homa_addr *dst)
 {
-	return homa_encap_udp(dst) ? sizeof(struct udphdr) : 0;
+	return homak_encap_udp(dst) ? sizeof(struct udphdr) : 0;
 }
 
 /* Packets of one RPC take one way through queues and networks. */
-static u32 homa_tx_hash(const struct homa_tx_desc *desc)
+static u32 homak_tx_hash(const struct homa_tx_desc *desc)
 {
 	return homa_get_be32(desc->hdr + offsetof(struct homa_wire_common,
 						  sender_id) + 4) *
 	       GOLDEN_RATIO_32;
 }
 
-static u8 homa_tx_tos(const struct homa_net *hnet, const struct homa_tx_desc *desc)
+static u8 homak_tx_tos(const struct homak_net *hnet, const struct homa_tx_desc *desc)
 {
 	u32 prio = desc->prio & (HOMA_PRIORITIES - 1);
 
@@ -40,12 +40,12 @@ static u8 homa_tx_tos(const struct homa_net *hnet, const struct homa_tx_desc *de
 
 /* The checksum of TCP: of the pseudo-header, the rest later. For packets in
  * disguise, and for adapters that take us for TCP when they segment. */
-static void homa_tx_tcp_csum(struct sk_buff *skb, const struct homa_route *route)
+static void homak_tx_tcp_csum(struct sk_buff *skb, const struct homak_route *route)
 {
 	struct homa_wire_common *w = (struct homa_wire_common *)skb->data;
 	__sum16 sum;
 
-	if (homa_route_v4(route))
+	if (homak_route_v4(route))
 		sum = ~tcp_v4_check((int)skb->len, route->v4.saddr,
 				    route->v4.daddr, 0);
 	else
@@ -57,8 +57,8 @@ static void homa_tx_tcp_csum(struct sk_buff *skb, const struct homa_route *route
 	skb->csum_offset = offsetof(struct homa_wire_common, checksum);
 }
 
-static void homa_tx_udp(struct sk_buff *skb, const struct homa_route *route,
-			u16 port)
+static void homak_tx_udp(struct sk_buff *skb, const struct homak_route *route,
+			 u16 port)
 {
 	struct udphdr *uh = __skb_push(skb, sizeof(*uh));
 
@@ -67,7 +67,7 @@ static void homa_tx_udp(struct sk_buff *skb, const struct homa_route *route,
 	uh->dest = htons(port);
 	uh->len = htons((u16)skb->len);
 	uh->check = 0;
-	if (homa_route_v4(route))
+	if (homak_route_v4(route))
 		udp_set_csum(false, skb, route->v4.saddr, route->v4.daddr,
 			     (int)skb->len);
 	else
@@ -81,10 +81,10 @@ static void homa_tx_udp(struct sk_buff *skb, const struct homa_route *route,
 }
 
 /* The rest of the IP header - lengths, checksum - is ip_local_out()'s. */
-static void homa_tx_ip(struct sk_buff *skb, const struct homa_route *route, u8 tos,
-		       u32 hash)
+static void homak_tx_ip(struct sk_buff *skb, const struct homak_route *route, u8 tos,
+			u32 hash)
 {
-	if (homa_route_v4(route)) {
+	if (homak_route_v4(route)) {
 		struct iphdr *ip = __skb_push(skb, sizeof(*ip));
 
 		memcpy(ip, &route->v4, sizeof(*ip));
@@ -99,8 +99,8 @@ static void homa_tx_ip(struct sk_buff *skb, const struct homa_route *route, u8 t
 }
 
 /* Homa header and payload; @small: the message's bytes, to be copied. */
-static int homa_tx_body(struct sk_buff *skb, const struct homa_tx_piece *piece,
-			const u8 *small)
+static int homak_tx_body(struct sk_buff *skb, const struct homak_tx_piece *piece,
+			 const u8 *small)
 {
 	const struct homa_tx_desc *desc = piece->desc;
 	u32 offset = desc->offset + piece->skip;
@@ -118,51 +118,51 @@ static int homa_tx_body(struct sk_buff *skb, const struct homa_tx_piece *piece,
 		return 0;
 	}
 	if (unlikely(piece->length > piece->seg &&
-		     (piece->form == HOMA_GSO_INTERLEAVED ||
-		      piece->form == HOMA_GSO_UDP)))
-		return homa_gso_interleave(piece->msg, skb, piece->form, offset,
-					   piece->length, piece->seg);
-	return homa_msg_to_skb(piece->msg, skb, offset, piece->length);
+		     (piece->form == HOMAK_GSO_INTERLEAVED ||
+		      piece->form == HOMAK_GSO_UDP)))
+		return homak_gso_interleave(piece->msg, skb, piece->form, offset,
+					    piece->length, piece->seg);
+	return homak_msg_to_skb(piece->msg, skb, offset, piece->length);
 }
 
-struct sk_buff *homa_tx_build(struct homa_cpu *cpu, const struct homa_tx_piece *piece)
+struct sk_buff *homak_tx_build(struct homak_cpu *cpu, const struct homak_tx_piece *piece)
 {
 	const struct homa_tx_desc *desc = piece->desc;
-	const struct homa_route *route = piece->route;
+	const struct homak_route *route = piece->route;
 	struct dst_entry *dst = piece->dst;
 	const u8 *small = NULL;
 	u32 size = desc->hdr_len;
-	u32 hash = homa_tx_hash(desc);
+	u32 hash = homak_tx_hash(desc);
 	struct sk_buff *skb;
 	int err;
 
 	if (likely(piece->msg))
-		small = homa_msg_small(piece->msg, desc->offset + piece->skip +
+		small = homak_msg_small(piece->msg, desc->offset + piece->skip +
 						   piece->length);
-	if (small || (piece->msg && piece->length <= HOMA_TX_COPY))
+	if (small || (piece->msg && piece->length <= HOMAK_TX_COPY))
 		size += piece->length;
-	skb = homa_tx_alloc(LL_RESERVED_SPACE(dst->dev) + dst->header_len +
-			    route->ip_len + homa_udp_len(&desc->dst),
-			    size + dst->trailer_len);
+	skb = homak_tx_alloc(LL_RESERVED_SPACE(dst->dev) + dst->header_len +
+			     route->ip_len + homak_udp_len(&desc->dst),
+			     size + dst->trailer_len);
 	if (unlikely(!skb))
 		return ERR_PTR(-ENOMEM);
-	err = homa_tx_body(skb, piece, small);
+	err = homak_tx_body(skb, piece, small);
 	if (unlikely(err)) {
 		kfree_skb(skb);
 		return ERR_PTR(err);
 	}
 	skb_reset_transport_header(skb);
 	if (piece->length > piece->seg)
-		homa_gso_mark(skb, piece->form, piece->seg, piece->length,
-			      homa_route_v4(route));
+		homak_gso_mark(skb, piece->form, piece->seg, piece->length,
+			       homak_route_v4(route));
 	if (unlikely(desc->dst.encap || (skb_is_gso(skb) &&
-					 piece->form == HOMA_GSO_INTERLEAVED))) {
-		if (!homa_encap_udp(&desc->dst))
-			homa_tx_tcp_csum(skb, route);
+					 piece->form == HOMAK_GSO_INTERLEAVED))) {
+		if (!homak_encap_udp(&desc->dst))
+			homak_tx_tcp_csum(skb, route);
 		else
-			homa_tx_udp(skb, route, desc->dst.encap);
+			homak_tx_udp(skb, route, desc->dst.encap);
 	}
-	homa_tx_ip(skb, route, homa_tx_tos(cpu->hnet, desc), hash);
+	homak_tx_ip(skb, route, homak_tx_tos(cpu->hnet, desc), hash);
 	if (piece->sk) {
 		skb_set_owner_w(skb, piece->sk);
 		skb->priority = READ_ONCE(piece->sk->sk_priority);

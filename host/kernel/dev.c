@@ -17,24 +17,24 @@
 #include "homa_kernel.h"
 #include "homa_net.h"
 
-#define HOMA_CTRL_SLOTS 128u
-#define HOMA_DEV_LINK ALIGN(sizeof(struct homa_dev), 64)
+#define HOMAK_CTRL_SLOTS 128u
+#define HOMAK_DEV_LINK ALIGN(sizeof(struct homak_dev), 64)
 
-struct homa_dev *homa_dev_of(struct homa_link *link)
+struct homak_dev *homak_dev_of(struct homa_link *link)
 {
-	return (struct homa_dev *)((char *)link - HOMA_DEV_LINK);
+	return (struct homak_dev *)((char *)link - HOMAK_DEV_LINK);
 }
 
-static struct hlist_head *homa_dev_bucket(struct homa_net *hnet, int ifindex)
+static struct hlist_head *homak_dev_bucket(struct homak_net *hnet, int ifindex)
 {
-	return &hnet->devs[(u32)ifindex % HOMA_DEV_BUCKETS];
+	return &hnet->devs[(u32)ifindex % HOMAK_DEV_BUCKETS];
 }
 
-static struct homa_dev *homa_dev_find(struct homa_net *hnet, int ifindex)
+static struct homak_dev *homak_dev_find(struct homak_net *hnet, int ifindex)
 {
-	struct homa_dev *hdev;
+	struct homak_dev *hdev;
 
-	hlist_for_each_entry_rcu(hdev, homa_dev_bucket(hnet, ifindex), node,
+	hlist_for_each_entry_rcu(hdev, homak_dev_bucket(hnet, ifindex), node,
 				 lockdep_is_held(&hnet->dev_lock))
 		if (hdev->ifindex == ifindex)
 			return hdev;
@@ -43,34 +43,34 @@ static struct homa_dev *homa_dev_find(struct homa_net *hnet, int ifindex)
 
 /* ---- pulling again ---- */
 
-static void homa_dev_pull(struct homa_dev *hdev)
+static void homak_dev_pull(struct homak_dev *hdev)
 {
-	struct homa_cpu *cpu = homa_enter(hdev->hnet);
+	struct homak_cpu *cpu = homak_enter(hdev->hnet);
 
 	if (unlikely(!cpu)) {
 		/* Settings change; nobody else would ask for this device. */
 		hrtimer_start(&hdev->timer, ms_to_ktime(1), HRTIMER_MODE_REL_SOFT);
 		return;
 	}
-	homa_xmit(cpu, hdev);
-	homa_leave(cpu);
+	homak_xmit(cpu, hdev);
+	homak_leave(cpu);
 }
 
-static void homa_dev_again(struct tasklet_struct *t)
+static void homak_dev_again(struct tasklet_struct *t)
 {
-	homa_dev_pull(container_of(t, struct homa_dev, again));
+	homak_dev_pull(container_of(t, struct homak_dev, again));
 }
 
-static enum hrtimer_restart homa_dev_timer(struct hrtimer *timer)
+static enum hrtimer_restart homak_dev_timer(struct hrtimer *timer)
 {
 	/* May start it again. */
-	homa_dev_pull(container_of(timer, struct homa_dev, timer));
+	homak_dev_pull(container_of(timer, struct homak_dev, timer));
 	return HRTIMER_NORESTART;
 }
 
 /* ---- rates ---- */
 
-static u32 homa_dev_speed(struct net_device *dev)
+static u32 homak_dev_speed(struct net_device *dev)
 {
 	struct ethtool_link_ksettings settings;
 
@@ -81,9 +81,9 @@ static u32 homa_dev_speed(struct net_device *dev)
 }
 
 /* RTNL held. */
-static void homa_dev_measure(struct homa_dev *hdev, struct net_device *dev)
+static void homak_dev_measure(struct homak_dev *hdev, struct net_device *dev)
 {
-	u32 mbps = homa_dev_speed(dev);
+	u32 mbps = homak_dev_speed(dev);
 
 	if (!mbps && !(dev->flags & IFF_LOOPBACK))
 		mbps = READ_ONCE(hdev->hnet->settings.link_mbps);
@@ -91,26 +91,26 @@ static void homa_dev_measure(struct homa_dev *hdev, struct net_device *dev)
 	homa_link_set(hdev->link, mbps, READ_ONCE(dev->mtu));
 }
 
-static void homa_dev_work(struct work_struct *work)
+static void homak_dev_work(struct work_struct *work)
 {
-	struct homa_dev *hdev = container_of(work, struct homa_dev, measure);
+	struct homak_dev *hdev = container_of(work, struct homak_dev, measure);
 	struct net_device *dev;
 
 	rtnl_lock();
 	dev = rtnl_dereference(hdev->dev);
 	if (dev)
-		homa_dev_measure(hdev, dev);
+		homak_dev_measure(hdev, dev);
 	rtnl_unlock();
 }
 
 /* Settings changed: what follows from them. No one is in the engine. */
-void homa_devs_derive(struct homa_net *hnet)
+void homak_devs_derive(struct homak_net *hnet)
 {
-	struct homa_dev *hdev;
+	struct homak_dev *hdev;
 	int i;
 
 	spin_lock_bh(&hnet->dev_lock);
-	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
 		hlist_for_each_entry(hdev, &hnet->devs[i], node)
 			schedule_work(&hdev->measure);
 	spin_unlock_bh(&hnet->dev_lock);
@@ -118,29 +118,29 @@ void homa_devs_derive(struct homa_net *hnet)
 
 /* ---- coming and going ---- */
 
-static struct homa_dev *homa_dev_make(struct homa_net *hnet)
+static struct homak_dev *homak_dev_make(struct homak_net *hnet)
 {
-	size_t size = HOMA_DEV_LINK + homa_link_size(HOMA_CTRL_SLOTS);
-	struct homa_dev *hdev = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN);
+	size_t size = HOMAK_DEV_LINK + homa_link_size(HOMAK_CTRL_SLOTS);
+	struct homak_dev *hdev = kzalloc(size, GFP_ATOMIC | __GFP_NOWARN);
 
 	if (!hdev)
 		return NULL;
 	hdev->hnet = hnet;
-	hdev->link = (struct homa_link *)((char *)hdev + HOMA_DEV_LINK);
-	homa_link_init(hdev->link, hnet->engine, 0, ETH_DATA_LEN, HOMA_CTRL_SLOTS);
-	homa_hrtimer_setup(&hdev->timer, homa_dev_timer, HRTIMER_MODE_ABS_SOFT);
-	tasklet_setup(&hdev->again, homa_dev_again);
-	INIT_WORK(&hdev->measure, homa_dev_work);
+	hdev->link = (struct homa_link *)((char *)hdev + HOMAK_DEV_LINK);
+	homa_link_init(hdev->link, hnet->engine, 0, ETH_DATA_LEN, HOMAK_CTRL_SLOTS);
+	homak_hrtimer_setup(&hdev->timer, homak_dev_timer, HRTIMER_MODE_ABS_SOFT);
+	tasklet_setup(&hdev->again, homak_dev_again);
+	INIT_WORK(&hdev->measure, homak_dev_work);
 	return hdev;
 }
 
-/* A link that no device has, nor a qdisc of one. Under homa_net.dev_lock. */
-static struct homa_dev *homa_dev_left(struct homa_net *hnet)
+/* A link that no device has, nor a qdisc of one. Under homak_net.dev_lock. */
+static struct homak_dev *homak_dev_left(struct homak_net *hnet)
 {
-	struct homa_dev *hdev;
+	struct homak_dev *hdev;
 	int i;
 
-	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
 		hlist_for_each_entry(hdev, &hnet->devs[i], node)
 			if (!rcu_access_pointer(hdev->dev) &&
 			    !atomic_read(&hdev->q_limits) &&
@@ -149,20 +149,20 @@ static struct homa_dev *homa_dev_left(struct homa_net *hnet)
 	return NULL;
 }
 
-/* A link for a device that is new here. Under homa_net.dev_lock. Who goes through the
+/* A link for a device that is new here. Under homak_net.dev_lock. Who goes through the
  * lists meanwhile may miss some; then it looks again under the lock. */
-static struct homa_dev *homa_dev_new(struct homa_net *hnet, struct net_device *dev)
+static struct homak_dev *homak_dev_new(struct homak_net *hnet, struct net_device *dev)
 {
-	struct homa_dev *hdev = homa_dev_left(hnet);
+	struct homak_dev *hdev = homak_dev_left(hnet);
 
 	if (hdev)
 		hlist_del_rcu(&hdev->node);
 	else
-		hdev = homa_dev_make(hnet);
+		hdev = homak_dev_make(hnet);
 	if (!hdev)
 		return NULL;
 	WRITE_ONCE(hdev->ifindex, dev->ifindex);
-	hlist_add_head_rcu(&hdev->node, homa_dev_bucket(hnet, dev->ifindex));
+	hlist_add_head_rcu(&hdev->node, homak_dev_bucket(hnet, dev->ifindex));
 	return hdev;
 }
 
@@ -170,17 +170,17 @@ static struct homa_dev *homa_dev_new(struct homa_net *hnet, struct net_device *d
  * The link of @dev, made if need be. A device on its way out, or to another namespace, is
  * down before the notifier says so: then it gets none, for nobody would take it away.
  */
-static noinline struct homa_dev *homa_dev_attach(struct homa_net *hnet,
-						 struct net_device *dev)
+static noinline struct homak_dev *homak_dev_attach(struct homak_net *hnet,
+						   struct net_device *dev)
 {
-	struct homa_dev *hdev;
+	struct homak_dev *hdev;
 
 	spin_lock_bh(&hnet->dev_lock);
-	hdev = homa_dev_find(hnet, dev->ifindex);
+	hdev = homak_dev_find(hnet, dev->ifindex);
 	if (dev->reg_state == NETREG_REGISTERED && netif_running(dev) &&
 	    net_eq(dev_net(dev), hnet->net)) {
 		if (!hdev)
-			hdev = homa_dev_new(hnet, dev);
+			hdev = homak_dev_new(hnet, dev);
 		if (hdev && rcu_access_pointer(hdev->dev) != dev) {
 			/* Its rate is asked for soon; packets have a size at once. */
 			homa_link_set(hdev->link, 0, READ_ONCE(dev->mtu));
@@ -192,38 +192,38 @@ static noinline struct homa_dev *homa_dev_attach(struct homa_net *hnet,
 	return hdev;
 }
 
-struct homa_dev *homa_dev_get(struct homa_net *hnet, struct net_device *dev)
+struct homak_dev *homak_dev_get(struct homak_net *hnet, struct net_device *dev)
 {
-	struct homa_dev *hdev = homa_dev_find(hnet, dev->ifindex);
+	struct homak_dev *hdev = homak_dev_find(hnet, dev->ifindex);
 
 	if (likely(hdev && rcu_access_pointer(hdev->dev) == dev))
 		return hdev;
-	return homa_dev_attach(hnet, dev);
+	return homak_dev_attach(hnet, dev);
 }
 
-static void homa_dev_gone(struct homa_net *hnet, struct net_device *dev)
+static void homak_dev_gone(struct homak_net *hnet, struct net_device *dev)
 {
-	struct homa_dev *hdev;
+	struct homak_dev *hdev;
 
 	spin_lock_bh(&hnet->dev_lock);
-	hdev = homa_dev_find(hnet, dev->ifindex);
+	hdev = homak_dev_find(hnet, dev->ifindex);
 	if (hdev)
 		RCU_INIT_POINTER(hdev->dev, NULL);
 	spin_unlock_bh(&hnet->dev_lock);
-	homa_routes_flush(hnet);
+	homak_routes_flush(hnet);
 }
 
-static int homa_dev_event(struct notifier_block *nb, unsigned long event, void *ptr)
+static int homak_dev_event(struct notifier_block *nb, unsigned long event, void *ptr)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
-	struct homa_net *hnet = homa_net(dev_net(dev));
-	struct homa_dev *hdev;
+	struct homak_net *hnet = homak_net(dev_net(dev));
+	struct homak_dev *hdev;
 
-	if (!homa_net_engine(hnet))
+	if (!homak_net_engine(hnet))
 		return NOTIFY_DONE;
 	switch (event) {
 	case NETDEV_UNREGISTER:
-		homa_dev_gone(hnet, dev);
+		homak_dev_gone(hnet, dev);
 		break;
 	case NETDEV_CHANGE:
 	case NETDEV_UP:
@@ -231,10 +231,10 @@ static int homa_dev_event(struct notifier_block *nb, unsigned long event, void *
 		/* Drivers may sleep when they are asked, and want other locks than
 		 * those held here. */
 		rcu_read_lock();
-		hdev = homa_dev_find(hnet, dev->ifindex);
+		hdev = homak_dev_find(hnet, dev->ifindex);
 		/* It may be back from another namespace. */
 		if (hdev && rcu_access_pointer(hdev->dev) != dev)
-			homa_dev_attach(hnet, dev);
+			homak_dev_attach(hnet, dev);
 		else if (hdev)
 			schedule_work(&hdev->measure);
 		rcu_read_unlock();
@@ -243,26 +243,26 @@ static int homa_dev_event(struct notifier_block *nb, unsigned long event, void *
 	return NOTIFY_DONE;
 }
 
-static struct notifier_block homa_dev_notifier = {
-	.notifier_call = homa_dev_event,
+static struct notifier_block homak_dev_notifier = {
+	.notifier_call = homak_dev_event,
 };
 
-int __init homa_dev_init(void)
+int __init homak_dev_init(void)
 {
-	return register_netdevice_notifier(&homa_dev_notifier);
+	return register_netdevice_notifier(&homak_dev_notifier);
 }
 
-void homa_dev_exit(void)
+void homak_dev_exit(void)
 {
-	unregister_netdevice_notifier(&homa_dev_notifier);
+	unregister_netdevice_notifier(&homak_dev_notifier);
 }
 
-void homa_devs_stop(struct homa_net *hnet)
+void homak_devs_stop(struct homak_net *hnet)
 {
-	struct homa_dev *hdev;
+	struct homak_dev *hdev;
 	int i;
 
-	for (i = 0; i < HOMA_DEV_BUCKETS; i++) {
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++) {
 		hlist_for_each_entry(hdev, &hnet->devs[i], node) {
 			cancel_work_sync(&hdev->measure);
 			hrtimer_cancel(&hdev->timer);
@@ -272,13 +272,13 @@ void homa_devs_stop(struct homa_net *hnet)
 	}
 }
 
-void homa_devs_free(struct homa_net *hnet)
+void homak_devs_free(struct homak_net *hnet)
 {
-	struct homa_dev *hdev;
+	struct homak_dev *hdev;
 	struct hlist_node *tmp;
 	int i;
 
-	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
 		hlist_for_each_entry_safe(hdev, tmp, &hnet->devs[i], node)
 			kfree(hdev);
 }

@@ -22,29 +22,29 @@
 
 #ifdef CONFIG_NETFILTER
 
-#define HOMA_TCP_HDR 20
+#define HOMAK_TCP_HDR 20
 
 /* Is there one of ours at @at? */
-static bool homa_disguise_marked(const struct sk_buff *skb, int at)
+static bool homak_disguise_marked(const struct sk_buff *skb, int at)
 {
 	const struct homa_wire_common *hdr;
-	u8 buf[HOMA_TCP_HDR];
+	u8 buf[HOMAK_TCP_HDR];
 
 	hdr = skb_header_pointer(skb, at, sizeof(buf), buf);
 	return hdr && hdr->flags == HOMA_FLAGS &&
 	       homa_get_be16(&hdr->urgent) == HOMA_URGENT;
 }
 
-static unsigned int homa_disguise_take(struct sk_buff *skb, struct net *net, int at)
+static unsigned int homak_disguise_take(struct sk_buff *skb, struct net *net, int at)
 {
 	__skb_pull(skb, at);
 	skb_reset_transport_header(skb);
-	homa_rx_skb(homa_net(net), skb, HOMA_ENCAP_TCP);
+	homak_rx_skb(homak_net(net), skb, HOMAK_ENCAP_TCP);
 	return NF_STOLEN;
 }
 
 /* An ICMP message at @at; it is only looked at. */
-static void homa_tcp_icmp_v4(struct sk_buff *skb, struct net *net, int at)
+static void homak_tcp_icmp_v4(struct sk_buff *skb, struct net *net, int at)
 {
 	struct {
 		struct icmphdr icmp;
@@ -57,15 +57,15 @@ static void homa_tcp_icmp_v4(struct sk_buff *skb, struct net *net, int at)
 	    q->ip.ihl < 5 || q->ip.protocol != IPPROTO_TCP)
 		return;
 	at += sizeof(q->icmp) + q->ip.ihl * 4;
-	if (!homa_disguise_marked(skb, at))
+	if (!homak_disguise_marked(skb, at))
 		return;
-	homa_addr_v4(&peer, q->ip.daddr, HOMA_ENCAP_TCP);
-	homa_icmp_quoted(homa_net(net), skb, at, &peer,
-			 homa_icmp_errno_v4(q->icmp.type, q->icmp.code),
-			 ntohs(q->icmp.un.frag.mtu));
+	homak_addr_v4(&peer, q->ip.daddr, HOMAK_ENCAP_TCP);
+	homak_icmp_quoted(homak_net(net), skb, at, &peer,
+			  homak_icmp_errno_v4(q->icmp.type, q->icmp.code),
+			  ntohs(q->icmp.un.frag.mtu));
 }
 
-static void homa_tcp_icmp_v6(struct sk_buff *skb, struct net *net, int at)
+static void homak_tcp_icmp_v6(struct sk_buff *skb, struct net *net, int at)
 {
 	struct {
 		struct icmp6hdr icmp;
@@ -77,79 +77,79 @@ static void homa_tcp_icmp_v6(struct sk_buff *skb, struct net *net, int at)
 	q = skb_header_pointer(skb, at, sizeof(buf), &buf);
 	if (!q || q->ip.version != 6 || q->ip.nexthdr != IPPROTO_TCP)
 		return;
-	err = homa_icmp_errno_v6(q->icmp.icmp6_type, q->icmp.icmp6_code);
+	err = homak_icmp_errno_v6(q->icmp.icmp6_type, q->icmp.icmp6_code);
 	at += sizeof(*q);
-	if (!err || !homa_disguise_marked(skb, at))
+	if (!err || !homak_disguise_marked(skb, at))
 		return;
-	homa_addr_v6_at(&peer, &q->ip.daddr, HOMA_ENCAP_TCP,
-			skb->dev->ifindex);
-	homa_icmp_quoted(homa_net(net), skb, at, &peer, err,
-			 ntohl(q->icmp.icmp6_mtu));
+	homak_addr_v6_at(&peer, &q->ip.daddr, HOMAK_ENCAP_TCP,
+			 skb->dev->ifindex);
+	homak_icmp_quoted(homak_net(net), skb, at, &peer, err,
+			  ntohl(q->icmp.icmp6_mtu));
 }
 
-static unsigned int homa_tcp_hook_v4(void *priv, struct sk_buff *skb,
-				     const struct nf_hook_state *state)
+static unsigned int homak_tcp_hook_v4(void *priv, struct sk_buff *skb,
+				      const struct nf_hook_state *state)
 {
 	const struct iphdr *ip = ip_hdr(skb);
 	int at = ip->ihl * 4;
 
 	if (ip->protocol == IPPROTO_TCP) {
-		if (unlikely(homa_disguise_marked(skb, at)))
-			return homa_disguise_take(skb, state->net, at);
+		if (unlikely(homak_disguise_marked(skb, at)))
+			return homak_disguise_take(skb, state->net, at);
 	} else if (ip->protocol == IPPROTO_ICMP) {
-		homa_tcp_icmp_v4(skb, state->net, at);
+		homak_tcp_icmp_v4(skb, state->net, at);
 	}
 	return NF_ACCEPT;
 }
 
-static unsigned int homa_tcp_hook_v6(void *priv, struct sk_buff *skb,
-				     const struct nf_hook_state *state)
+static unsigned int homak_tcp_hook_v6(void *priv, struct sk_buff *skb,
+				      const struct nf_hook_state *state)
 {
 	const struct ipv6hdr *ip = ipv6_hdr(skb);
 	int at = sizeof(*ip);
 
 	if (ip->nexthdr == IPPROTO_TCP) {
-		if (unlikely(homa_disguise_marked(skb, at)))
-			return homa_disguise_take(skb, state->net, at);
+		if (unlikely(homak_disguise_marked(skb, at)))
+			return homak_disguise_take(skb, state->net, at);
 	} else if (ip->nexthdr == IPPROTO_ICMPV6) {
-		homa_tcp_icmp_v6(skb, state->net, at);
+		homak_tcp_icmp_v6(skb, state->net, at);
 	}
 	return NF_ACCEPT;
 }
 
-static const struct nf_hook_ops homa_disguise_hooks[] = {
+static const struct nf_hook_ops homak_disguise_hooks[] = {
 	{
-		.hook = homa_tcp_hook_v4,
+		.hook = homak_tcp_hook_v4,
 		.pf = NFPROTO_IPV4,
 		.hooknum = NF_INET_LOCAL_IN,
 		.priority = NF_IP_PRI_LAST,
 	}, {
-		.hook = homa_tcp_hook_v6,
+		.hook = homak_tcp_hook_v6,
 		.pf = NFPROTO_IPV6,
 		.hooknum = NF_INET_LOCAL_IN,
 		.priority = NF_IP6_PRI_LAST,
 	},
 };
 
-int homa_disguise_on(struct net *net)
+int homak_disguise_on(struct net *net)
 {
-	return nf_register_net_hooks(net, homa_disguise_hooks,
-				     ARRAY_SIZE(homa_disguise_hooks));
+	return nf_register_net_hooks(net, homak_disguise_hooks,
+				     ARRAY_SIZE(homak_disguise_hooks));
 }
 
-void homa_disguise_off(struct net *net)
+void homak_disguise_off(struct net *net)
 {
-	nf_unregister_net_hooks(net, homa_disguise_hooks, ARRAY_SIZE(homa_disguise_hooks));
+	nf_unregister_net_hooks(net, homak_disguise_hooks, ARRAY_SIZE(homak_disguise_hooks));
 }
 
 #else
 
-int homa_disguise_on(struct net *net)
+int homak_disguise_on(struct net *net)
 {
 	return -EOPNOTSUPP;
 }
 
-void homa_disguise_off(struct net *net)
+void homak_disguise_off(struct net *net)
 {
 }
 

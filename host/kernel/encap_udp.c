@@ -16,18 +16,18 @@
 #include "homa_receive.h"
 
 /* A datagram, skb->data at the UDP header; 0: it is taken. */
-static int homa_udp_rcv(struct sock *sk, struct sk_buff *skb)
+static int homak_udp_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	const struct udphdr *udp = udp_hdr(skb);
 	u16 port = ntohs(udp->source);
 
 	/* Without a checksum, or one that we would not know how to answer. */
-	if (!udp->check || port == 0 || port == HOMA_ENCAP_TCP) {
+	if (!udp->check || port == 0 || port == HOMAK_ENCAP_TCP) {
 		kfree_skb_reason(skb, SKB_DROP_REASON_UDP_CSUM);
 		return 0;
 	}
 	__skb_pull(skb, sizeof(*udp));
-	homa_rx_skb(homa_net(sock_net(sk)), skb, port);
+	homak_rx_skb(homak_net(sock_net(sk)), skb, port);
 	return 0;
 }
 
@@ -36,7 +36,7 @@ static int homa_udp_rcv(struct sock *sk, struct sk_buff *skb)
  * skb->data at its IP header, the ICMP header in the 8 bytes before. Returns 0:
  * the socket is the right one.
  */
-static int homa_udp_err(struct sock *sk, struct sk_buff *skb)
+static int homak_udp_err(struct sock *sk, struct sk_buff *skb)
 {
 	int at = skb_transport_offset(skb) + (int)sizeof(struct udphdr);
 	const struct iphdr *ip = (const struct iphdr *)skb->data;
@@ -51,22 +51,22 @@ static int homa_udp_err(struct sock *sk, struct sk_buff *skb)
 	if (ip->version == 4) {
 		const struct icmphdr *icmp = (const void *)(skb->data - sizeof(*icmp));
 
-		err = homa_icmp_errno_v4(icmp->type, icmp->code);
+		err = homak_icmp_errno_v4(icmp->type, icmp->code);
 		mtu = ntohs(icmp->un.frag.mtu);
-		homa_addr_v4(&peer, ip->daddr, port);
+		homak_addr_v4(&peer, ip->daddr, port);
 	} else {
 		const struct icmp6hdr *icmp = (const void *)(skb->data - sizeof(*icmp));
 
-		err = homa_icmp_errno_v6(icmp->icmp6_type, icmp->icmp6_code);
+		err = homak_icmp_errno_v6(icmp->icmp6_type, icmp->icmp6_code);
 		mtu = ntohl(icmp->icmp6_mtu);
-		homa_addr_v6_at(&peer, &ip6->daddr, port, skb->dev->ifindex);
+		homak_addr_v6_at(&peer, &ip6->daddr, port, skb->dev->ifindex);
 	}
 	mtu -= min_t(u32, mtu, sizeof(struct udphdr));
-	homa_icmp_quoted(homa_net(sock_net(sk)), skb, at, &peer, err, mtu);
+	homak_icmp_quoted(homak_net(sock_net(sk)), skb, at, &peer, err, mtu);
 	return 0;
 }
 
-static int homa_udp_open(struct homa_net *hnet, int family, struct socket **out)
+static int homak_udp_open(struct homak_net *hnet, int family, struct socket **out)
 {
 	struct sockaddr_in6 v6 = {
 		.sin6_family = AF_INET6, .sin6_port = htons(HOMA_UDP_PORT),
@@ -84,9 +84,9 @@ static int homa_udp_open(struct homa_net *hnet, int family, struct socket **out)
 	sk = sock->sk;
 	if (family == AF_INET6) {
 		sk->sk_ipv6only = 1;
-		err = homa_kernel_bind(sock, &v6, sizeof(v6));
+		err = homak_kernel_bind(sock, &v6, sizeof(v6));
 	} else {
-		err = homa_kernel_bind(sock, &v4, sizeof(v4));
+		err = homak_kernel_bind(sock, &v4, sizeof(v4));
 	}
 	if (err) {
 		sock_release(sock);
@@ -95,27 +95,27 @@ static int homa_udp_open(struct homa_net *hnet, int family, struct socket **out)
 	sk->sk_allocation = GFP_ATOMIC;
 	inet_inc_convert_csum(sk);
 	udp_sk(sk)->encap_type = 1;
-	udp_sk(sk)->encap_rcv = homa_udp_rcv;
-	udp_sk(sk)->encap_err_lookup = homa_udp_err;
+	udp_sk(sk)->encap_rcv = homak_udp_rcv;
+	udp_sk(sk)->encap_err_lookup = homak_udp_err;
 	udp_tunnel_encap_enable(sk);
 	*out = sock;
 	return 0;
 }
 
-int homa_udp_on(struct homa_net *hnet, struct socket *socks[2])
+int homak_udp_on(struct homak_net *hnet, struct socket *socks[2])
 {
-	int err = homa_udp_open(hnet, AF_INET, &socks[0]);
+	int err = homak_udp_open(hnet, AF_INET, &socks[0]);
 
 	if (err)
 		return err;
-	err = homa_udp_open(hnet, AF_INET6, &socks[1]);
+	err = homak_udp_open(hnet, AF_INET6, &socks[1]);
 	if (!err || err == -EAFNOSUPPORT)
 		return 0;	/* a host without IPv6 */
-	homa_udp_off(socks);
+	homak_udp_off(socks);
 	return err;
 }
 
-void homa_udp_off(struct socket *socks[2])
+void homak_udp_off(struct socket *socks[2])
 {
 	int i;
 

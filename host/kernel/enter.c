@@ -15,25 +15,25 @@
 #include "homa_net.h"
 #include "homa_tx.h"
 
-#define HOMA_FILL (HOMA_SPARES + 4u)
-#define HOMA_DRAIN 256u		/* peers and records given up in a turn, at the end */
-#define HOMA_LEAVE_TURNS 8	/* events make packets, packets make events */
+#define HOMAK_FILL (HOMAK_SPARES + 4u)
+#define HOMAK_DRAIN 256u		/* peers and records given up in a turn, at the end */
+#define HOMAK_LEAVE_TURNS 8	/* events make packets, packets make events */
 
-static struct kmem_cache *homa_rpc_cache;
-static struct kmem_cache *homa_peer_cache;
-static struct kmem_cache *homa_range_cache;
+static struct kmem_cache *homak_rpc_cache;
+static struct kmem_cache *homak_peer_cache;
+static struct kmem_cache *homak_range_cache;
 
-#if HOMA_OWN_LOCK
-DEFINE_PER_CPU(struct homa_cpu_owner, homa_cpu_owner) = {
+#if HOMAK_OWN_LOCK
+DEFINE_PER_CPU(struct homak_cpu_owner, homak_cpu_owner) = {
 	.lock = INIT_LOCAL_LOCK(lock),
 };
 #endif
 
 /* ---- spares ---- */
 
-static void homa_give_rpc(struct homa_ctx *ctx, void *mem)
+static void homak_give_rpc(struct homa_ctx *ctx, void *mem)
 {
-	struct homa_krpc *krpc = homa_rpc_priv(mem);
+	struct homak_rpc *krpc = homa_rpc_priv(mem);
 
 	memset(krpc, 0, sizeof(*krpc));
 	krpc->rpc = mem;
@@ -41,13 +41,13 @@ static void homa_give_rpc(struct homa_ctx *ctx, void *mem)
 	homa_ctx_give_rpc(ctx, mem);
 }
 
-static bool homa_stocked(const struct homa_ctx *ctx)
+static bool homak_stocked(const struct homa_ctx *ctx)
 {
-	return ctx->spare_rpcs >= HOMA_SPARES && ctx->spare_peers >= HOMA_SPARES &&
-	       ctx->spare_ranges >= HOMA_SPARES && ctx->spare_segment;
+	return ctx->spare_rpcs >= HOMAK_SPARES && ctx->spare_peers >= HOMAK_SPARES &&
+	       ctx->spare_ranges >= HOMAK_SPARES && ctx->spare_segment;
 }
 
-void homa_refill(struct homa_cpu *cpu)
+void homak_refill(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
 	gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
@@ -55,23 +55,23 @@ void homa_refill(struct homa_cpu *cpu)
 	struct mem_cgroup *memcg;
 	void *mem;
 
-	if (homa_stocked(ctx))
+	if (homak_stocked(ctx))
 		return;
 	memcg = set_active_memcg(cpu->hnet->memcg);
-	while (ctx->spare_rpcs < HOMA_FILL) {
-		mem = kmem_cache_alloc(homa_rpc_cache, gfp);
+	while (ctx->spare_rpcs < HOMAK_FILL) {
+		mem = kmem_cache_alloc(homak_rpc_cache, gfp);
 		if (!mem)
 			goto none;
-		homa_give_rpc(ctx, mem);
+		homak_give_rpc(ctx, mem);
 	}
-	while (ctx->spare_peers < HOMA_FILL) {
-		mem = kmem_cache_alloc(homa_peer_cache, account);
+	while (ctx->spare_peers < HOMAK_FILL) {
+		mem = kmem_cache_alloc(homak_peer_cache, account);
 		if (!mem)
 			goto none;
 		homa_ctx_give_peer(ctx, mem);
 	}
-	while (ctx->spare_ranges < HOMA_FILL) {
-		mem = kmem_cache_alloc(homa_range_cache, account);
+	while (ctx->spare_ranges < HOMAK_FILL) {
+		mem = kmem_cache_alloc(homak_range_cache, account);
 		if (!mem)
 			goto none;
 		homa_ctx_give_range(ctx, mem);
@@ -86,60 +86,60 @@ void homa_refill(struct homa_cpu *cpu)
 	return;
 none:
 	set_active_memcg(memcg);
-	homa_host_count(cpu, HOMA_H_host_spares_failed, 1);
+	homak_host_count(cpu, HOMAK_H_host_spares_failed, 1);
 }
 
 /* Objects that nothing refers to any more. */
-static void homa_reap(struct homa_cpu *cpu)
+static void homak_reap(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
 	struct homa_peer *peer;
 	struct homa_rpc *rpc;
 
 	while ((rpc = homa_retired_rpc(ctx))) {
-		homa_krpc_retired(homa_krpc(rpc));
-		if (ctx->spare_rpcs < 2 * HOMA_FILL)
-			homa_give_rpc(ctx, rpc);
+		homak_rpc_retired(homak_rpc(rpc));
+		if (ctx->spare_rpcs < 2 * HOMAK_FILL)
+			homak_give_rpc(ctx, rpc);
 		else
-			kmem_cache_free(homa_rpc_cache, rpc);
+			kmem_cache_free(homak_rpc_cache, rpc);
 	}
 	while ((peer = homa_retired_peer(ctx)))
-		kmem_cache_free(homa_peer_cache, peer);
+		kmem_cache_free(homak_peer_cache, peer);
 	/* Messages with gaps have ended, or requests need not be remembered. */
-	while (unlikely(ctx->spare_ranges > 8 * HOMA_FILL))
-		kmem_cache_free(homa_range_cache, homa_ctx_take_range(ctx));
+	while (unlikely(ctx->spare_ranges > 8 * HOMAK_FILL))
+		kmem_cache_free(homak_range_cache, homa_ctx_take_range(ctx));
 }
 
 /* ---- in and out ---- */
 
-struct homa_cpu *homa_enter(struct homa_net *hnet)
+struct homak_cpu *homak_enter(struct homak_net *hnet)
 {
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 
-	if (unlikely(!homa_net_engine(hnet)))
+	if (unlikely(!homak_net_engine(hnet)))
 		return NULL;
-	homa_own_bh();
+	homak_own_bh();
 	cpu = this_cpu_ptr(hnet->cpus);
 	/* Inside already: IP gave back at once what we sent (tc's mirred can). */
 	if (unlikely(READ_ONCE(hnet->paused) || cpu->in)) {
-		homa_host_count(cpu, HOMA_H_host_paused, 1);
-		homa_disown_bh();
+		homak_host_count(cpu, HOMAK_H_host_paused, 1);
+		homak_disown_bh();
 		return NULL;
 	}
 	cpu->in = true;
 	cpu->ctx.now = ktime_get_ns();
-	if (unlikely(!homa_stocked(&cpu->ctx)))
-		homa_refill(cpu);
+	if (unlikely(!homak_stocked(&cpu->ctx)))
+		homak_refill(cpu);
 	return cpu;
 }
 
-struct homa_cpu *homa_enter_wait(struct homa_net *hnet)
+struct homak_cpu *homak_enter_wait(struct homak_net *hnet)
 {
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 
 	for (;;) {
-		cpu = homa_enter(hnet);
-		if (likely(cpu) || !homa_net_engine(hnet))
+		cpu = homak_enter(hnet);
+		if (likely(cpu) || !homak_net_engine(hnet))
 			return cpu;
 		/* Settings change: whoever does holds the lock. */
 		mutex_lock(&hnet->lock);
@@ -148,15 +148,15 @@ struct homa_cpu *homa_enter_wait(struct homa_net *hnet)
 	}
 }
 
-static void homa_events(struct homa_cpu *cpu)
+static void homak_events(struct homak_cpu *cpu)
 {
 	struct homa_event event;
 
 	while (homa_event_hold(&cpu->ctx, &event))
-		homa_inbox_event(cpu, &event);
+		homak_inbox_event(cpu, &event);
 }
 
-static void homa_transmit(struct homa_cpu *cpu)
+static void homak_transmit(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
 	struct homa_link *link = ctx->tx_link;
@@ -165,57 +165,57 @@ static void homa_transmit(struct homa_cpu *cpu)
 	ctx->tx_link = NULL;
 	ctx->tx_more = false;
 	if (more)
-		homa_xmit_all(cpu);
+		homak_xmit_all(cpu);
 	else
-		homa_xmit(cpu, homa_dev_of(link));
+		homak_xmit(cpu, homak_dev_of(link));
 }
 
 /* Is there anything to work off? */
-static bool homa_left(const struct homa_ctx *ctx)
+static bool homak_left(const struct homa_ctx *ctx)
 {
 	return ctx->event_head || ctx->tx_link || ctx->retired_rpc ||
 	       ctx->num_acks || ctx->retired_peer;
 }
 
-static void homa_work_off(struct homa_cpu *cpu)
+static void homak_work_off(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
 	int turn;
 
-	for (turn = 0; turn < HOMA_LEAVE_TURNS && homa_left(ctx); turn++) {
+	for (turn = 0; turn < HOMAK_LEAVE_TURNS && homak_left(ctx); turn++) {
 		if (ctx->event_head)
-			homa_events(cpu);
+			homak_events(cpu);
 		if (ctx->tx_link)
-			homa_transmit(cpu);
+			homak_transmit(cpu);
 		if (ctx->retired_rpc || ctx->num_acks || ctx->retired_peer)
-			homa_reap(cpu);
+			homak_reap(cpu);
 	}
 	if (unlikely(ctx->tx_link))
-		tasklet_schedule(&homa_dev_of(ctx->tx_link)->again);
+		tasklet_schedule(&homak_dev_of(ctx->tx_link)->again);
 }
 
-void homa_leave(struct homa_cpu *cpu)
+void homak_leave(struct homak_cpu *cpu)
 {
-	if (homa_left(&cpu->ctx))
-		homa_work_off(cpu);
+	if (homak_left(&cpu->ctx))
+		homak_work_off(cpu);
 	if (unlikely(READ_ONCE(cpu->hnet->timer_rests)))
-		homa_timer_want(cpu->hnet);
+		homak_timer_want(cpu->hnet);
 	cpu->heard = NULL;
 	cpu->in = false;
-	homa_disown_bh();
+	homak_disown_bh();
 }
 
 /* ---- set-up ---- */
 
-int homa_cpus_alloc(struct homa_net *hnet, struct homa_engine *engine)
+int homak_cpus_alloc(struct homak_net *hnet, struct homa_engine *engine)
 {
 	int i;
 
-	hnet->cpus = alloc_percpu_gfp(struct homa_cpu, homa_net_gfp(hnet));
+	hnet->cpus = alloc_percpu_gfp(struct homak_cpu, homak_net_gfp(hnet));
 	if (!hnet->cpus)
 		return -ENOMEM;
 	for_each_possible_cpu(i) {
-		struct homa_cpu *cpu = per_cpu_ptr(hnet->cpus, i);
+		struct homak_cpu *cpu = per_cpu_ptr(hnet->cpus, i);
 
 		homa_ctx_init(&cpu->ctx, engine, i);
 		cpu->hnet = hnet;
@@ -223,42 +223,42 @@ int homa_cpus_alloc(struct homa_net *hnet, struct homa_engine *engine)
 	return 0;
 }
 
-static void homa_cpu_drain(struct homa_cpu *cpu)
+static void homak_cpu_drain(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
 
 	/* The engine keeps its spares in lists of its own kind. */
 	while (ctx->spare_rpc)
-		kmem_cache_free(homa_rpc_cache, homa_ctx_take_rpc(ctx));
+		kmem_cache_free(homak_rpc_cache, homa_ctx_take_rpc(ctx));
 	while (ctx->spare_peer)
-		kmem_cache_free(homa_peer_cache, homa_ctx_take_peer(ctx));
+		kmem_cache_free(homak_peer_cache, homa_ctx_take_peer(ctx));
 	while (ctx->spare_range)
-		kmem_cache_free(homa_range_cache, homa_ctx_take_range(ctx));
+		kmem_cache_free(homak_range_cache, homa_ctx_take_range(ctx));
 	while (ctx->spare_segment)
 		kfree(homa_ctx_take_segment(ctx));
 }
 
-void homa_cpus_free(struct homa_net *hnet)
+void homak_cpus_free(struct homak_net *hnet)
 {
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 	struct homa_counts counts;
 	void *segment;
 	bool more;
 	int i;
 
 	do {
-		homa_own_bh();
+		homak_own_bh();
 		cpu = this_cpu_ptr(hnet->cpus);
-		more = homa_peers_drain(&cpu->ctx, HOMA_DRAIN);
-		homa_reap(cpu);
-		homa_disown_bh();
+		more = homa_peers_drain(&cpu->ctx, HOMAK_DRAIN);
+		homak_reap(cpu);
+		homak_disown_bh();
 		cond_resched();
 	} while (more);
 	for_each_possible_cpu(i) {
 		local_bh_disable();
 		cpu = per_cpu_ptr(hnet->cpus, i);
-		homa_reap(cpu);
-		homa_cpu_drain(cpu);
+		homak_reap(cpu);
+		homak_cpu_drain(cpu);
 		local_bh_enable();
 	}
 	homa_engine_counts(hnet->engine, &counts);
@@ -272,26 +272,26 @@ void homa_cpus_free(struct homa_net *hnet)
 	free_percpu(hnet->cpus);
 }
 
-int __init homa_memory_init(void)
+int __init homak_memory_init(void)
 {
-	homa_rpc_cache = kmem_cache_create("homa_rpc", homa_rpc_size(&homa_limits),
-					   0, SLAB_HWCACHE_ALIGN, NULL);
-	homa_peer_cache = kmem_cache_create("homa_peer",
-					    homa_peer_size(&homa_limits), 0,
-					    SLAB_HWCACHE_ALIGN |
+	homak_rpc_cache = kmem_cache_create("homa_rpc", homa_rpc_size(&homak_limits),
+					    0, SLAB_HWCACHE_ALIGN, NULL);
+	homak_peer_cache = kmem_cache_create("homa_peer",
+					     homa_peer_size(&homak_limits), 0,
+					     SLAB_HWCACHE_ALIGN |
 						    SLAB_TYPESAFE_BY_RCU, NULL);
-	homa_range_cache = kmem_cache_create("homa_range", homa_range_size(), 0,
-					     0, NULL);
-	if (homa_rpc_cache && homa_peer_cache && homa_range_cache)
+	homak_range_cache = kmem_cache_create("homa_range", homa_range_size(), 0,
+					      0, NULL);
+	if (homak_rpc_cache && homak_peer_cache && homak_range_cache)
 		return 0;
-	homa_memory_exit();
+	homak_memory_exit();
 	return -ENOMEM;
 }
 
-void homa_memory_exit(void)
+void homak_memory_exit(void)
 {
-	homa_msgs_exit();
-	kmem_cache_destroy(homa_rpc_cache);
-	kmem_cache_destroy(homa_peer_cache);
-	kmem_cache_destroy(homa_range_cache);
+	homak_msgs_exit();
+	kmem_cache_destroy(homak_rpc_cache);
+	kmem_cache_destroy(homak_peer_cache);
+	kmem_cache_destroy(homak_range_cache);
 }

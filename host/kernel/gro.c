@@ -8,7 +8,7 @@
  *
  * A chain is an ordinary "fraglist" GSO buffer: lengths and memory are added
  * up, the kernel frees it, clones it and, should it be forwarded after all
- * (a bridge, a NAT rule), takes it apart again through homa_offload_segment().
+ * (a bridge, a NAT rule), takes it apart again through homak_offload_segment().
  * Each member keeps its own IP header, so that its priority is not lost.
  *
  * Only packets of one sender for one address meet in a chain: what IP and
@@ -27,13 +27,13 @@
 
 #include "homa_receive.h"
 
-#define HOMA_GRO_PACKETS 16u	/* two calls of the engine */
-#define HOMA_GRO_BYTES 65000u	/* IP's length field has 16 bits */
+#define HOMAK_GRO_PACKETS 16u	/* two calls of the engine */
+#define HOMAK_GRO_BYTES 65000u	/* IP's length field has 16 bits */
 
 /* ---- a device's poll ---- */
 
 /* Is @skb for this host itself? Data at the IP header. */
-static bool homa_gro_local(const struct sk_buff *skb)
+static bool homak_gro_local(const struct sk_buff *skb)
 {
 	struct net *net = dev_net(skb->dev);
 
@@ -42,16 +42,16 @@ static bool homa_gro_local(const struct sk_buff *skb)
 	return ipv6_chk_addr(net, &ipv6_hdr(skb)->daddr, NULL, 0);
 }
 
-static bool homa_gro_fits(const struct sk_buff *held, const struct sk_buff *skb)
+static bool homak_gro_fits(const struct sk_buff *held, const struct sk_buff *skb)
 {
-	return NAPI_GRO_CB(held)->count < HOMA_GRO_PACKETS &&
-	       held->len + skb_gro_len(skb) <= HOMA_GRO_BYTES &&
+	return NAPI_GRO_CB(held)->count < HOMAK_GRO_PACKETS &&
+	       held->len + skb_gro_len(skb) <= HOMAK_GRO_BYTES &&
 	       (held->ip_summed == CHECKSUM_PARTIAL) ==
 		       (skb->ip_summed == CHECKSUM_PARTIAL);
 }
 
 /* Chain @skb, whose IP header is in its linear part, behind @held. */
-static void homa_gro_chain(struct sk_buff *held, struct sk_buff *skb)
+static void homak_gro_chain(struct sk_buff *held, struct sk_buff *skb)
 {
 	u32 len = skb_gro_len(skb);
 
@@ -74,8 +74,8 @@ static void homa_gro_chain(struct sk_buff *held, struct sk_buff *skb)
 	NAPI_GRO_CB(skb)->same_flow = 1;
 }
 
-static struct sk_buff *homa_gro_receive(struct list_head *head,
-					struct sk_buff *skb)
+static struct sk_buff *homak_gro_receive(struct list_head *head,
+					 struct sk_buff *skb)
 {
 	u32 offset = skb_gro_offset(skb), len = skb_gro_len(skb);
 	struct sk_buff *held;
@@ -85,16 +85,16 @@ static struct sk_buff *homa_gro_receive(struct list_head *head,
 	list_for_each_entry(held, head, list) {
 		if (!NAPI_GRO_CB(held)->same_flow)
 			continue;
-		if (!homa_gro_fits(held, skb)) {
+		if (!homak_gro_fits(held, skb)) {
 			NAPI_GRO_CB(skb)->flush |= skb_cloned(skb);
 			return held;
 		}
-		if (NAPI_GRO_CB(held)->count == 1 && !homa_gro_local(held))
+		if (NAPI_GRO_CB(held)->count == 1 && !homak_gro_local(held))
 			goto alone;
 		if (!pskb_may_pull(skb, offset + min_t(u32, len, HOMA_DATA_HDR)))
 			goto alone;
-		homa_gro_chain(held, skb);
-		return NAPI_GRO_CB(held)->count == HOMA_GRO_PACKETS ? held : NULL;
+		homak_gro_chain(held, skb);
+		return NAPI_GRO_CB(held)->count == HOMAK_GRO_PACKETS ? held : NULL;
 	}
 	if (!skb_cloned(skb))
 		return NULL;
@@ -103,7 +103,7 @@ alone:
 	return NULL;
 }
 
-static int homa_gro_complete(struct sk_buff *skb, int offset)
+static int homak_gro_complete(struct sk_buff *skb, int offset)
 {
 	skb_shinfo(skb)->gso_type |= SKB_GSO_FRAGLIST;
 	skb_shinfo(skb)->gso_segs = NAPI_GRO_CB(skb)->count;
@@ -114,7 +114,7 @@ static int homa_gro_complete(struct sk_buff *skb, int offset)
 
 /* ---- apart again, here ---- */
 
-struct sk_buff *homa_gro_split(struct sk_buff *skb)
+struct sk_buff *homak_gro_split(struct sk_buff *skb)
 {
 	struct skb_shared_info *shinfo = skb_shinfo(skb);
 	struct sk_buff *list = NULL, **end = &list, *member, *next;
@@ -162,7 +162,7 @@ struct sk_buff *homa_gro_split(struct sk_buff *skb)
 /* ---- apart again, on the way to elsewhere ---- */
 
 /* On the way, the first one's IP header may have been changed (TTL, NAT). */
-static int homa_gro_headers(struct sk_buff *segs)
+static int homak_gro_headers(struct sk_buff *segs)
 {
 	u32 len = skb_network_header_len(segs);
 	struct sk_buff *skb;
@@ -183,16 +183,16 @@ static int homa_gro_headers(struct sk_buff *segs)
 	return 0;
 }
 
-static struct sk_buff *homa_offload_segment(struct sk_buff *skb,
-					    netdev_features_t features)
+static struct sk_buff *homak_offload_segment(struct sk_buff *skb,
+					     netdev_features_t features)
 {
 	struct sk_buff *segs;
 
 	if (!skb_has_frag_list(skb) ||
 	    !(skb_shinfo(skb)->gso_type & SKB_GSO_FRAGLIST))
-		return homa_gso_segment(skb, features);
+		return homak_gso_segment(skb, features);
 	segs = skb_segment_list(skb, features, skb_mac_header_len(skb));
-	if (!IS_ERR(segs) && homa_gro_headers(segs)) {
+	if (!IS_ERR(segs) && homak_gro_headers(segs)) {
 		kfree_skb_list(segs);
 		return ERR_PTR(-ENOMEM);
 	}
@@ -201,28 +201,28 @@ static struct sk_buff *homa_offload_segment(struct sk_buff *skb,
 
 /* ---- set-up ---- */
 
-static const struct net_offload homa_offload = {
+static const struct net_offload homak_offload = {
 	.callbacks = {
-		.gso_segment = homa_offload_segment,
-		.gro_receive = homa_gro_receive,
-		.gro_complete = homa_gro_complete,
+		.gso_segment = homak_offload_segment,
+		.gro_receive = homak_gro_receive,
+		.gro_complete = homak_gro_complete,
 	},
 };
 
-int homa_gro_init(void)
+int homak_gro_init(void)
 {
-	int err = inet_add_offload(&homa_offload, HOMA_IPPROTO);
+	int err = inet_add_offload(&homak_offload, HOMA_IPPROTO);
 
 	if (err)
 		return err;
-	err = inet6_add_offload(&homa_offload, HOMA_IPPROTO);
+	err = inet6_add_offload(&homak_offload, HOMA_IPPROTO);
 	if (err)
-		inet_del_offload(&homa_offload, HOMA_IPPROTO);
+		inet_del_offload(&homak_offload, HOMA_IPPROTO);
 	return err;
 }
 
-void homa_gro_exit(void)
+void homak_gro_exit(void)
 {
-	inet6_del_offload(&homa_offload, HOMA_IPPROTO);
-	inet_del_offload(&homa_offload, HOMA_IPPROTO);
+	inet6_del_offload(&homak_offload, HOMA_IPPROTO);
+	inet_del_offload(&homak_offload, HOMA_IPPROTO);
 }

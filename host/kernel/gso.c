@@ -32,10 +32,10 @@
 #include "homa_receive.h"
 #include "homa_tx.h"
 
-#define HOMA_GSO_SLACK 320u	/* headers of all layers, as TCP leaves */
-#define HOMA_GSO_OFFSET 4u	/* an interleaved segment's own header */
-#define HOMA_GSO_HDR (HOMA_DATA_HDR - HOMA_GSO_OFFSET)
-#define HOMA_GSO_INTERLEAVED_SEGS 7u	/* two fragments each */
+#define HOMAK_GSO_SLACK 320u	/* headers of all layers, as TCP leaves */
+#define HOMAK_GSO_OFFSET 4u	/* an interleaved segment's own header */
+#define HOMAK_GSO_HDR (HOMA_DATA_HDR - HOMAK_GSO_OFFSET)
+#define HOMAK_GSO_INTERLEAVED_SEGS 7u	/* two fragments each */
 
 /* ---- sending ---- */
 
@@ -47,7 +47,7 @@
  * (virtio_net_hdr_to_skb()). So nothing but TCP's and UDP's segments may go there in
  * one piece; others are cut before.
  */
-static bool homa_gso_through_virtio(const struct net_device *dev)
+static bool homak_gso_through_virtio(const struct net_device *dev)
 {
 	const struct device *parent = dev->dev.parent;
 
@@ -55,34 +55,34 @@ static bool homa_gso_through_virtio(const struct net_device *dev)
 	       (dev->rtnl_link_ops && !strcmp(dev->rtnl_link_ops->kind, "tun"));
 }
 
-enum homa_gso_form homa_gso_form(const struct homa_net *hnet,
-				 const struct net_device *dev, u16 encap, bool v4)
+enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
+				   const struct net_device *dev, u16 encap, bool v4)
 {
 	netdev_features_t tso = v4 ? NETIF_F_TSO : NETIF_F_TSO6;
 	if (!(dev->features & NETIF_F_SG) ||
 	    READ_ONCE(hnet->settings.gso_force_software))
-		return HOMA_GSO_NONE;
+		return HOMAK_GSO_NONE;
 	tso &= dev->features & NETIF_F_GSO ? dev->features : 0;
-	if (encap == HOMA_ENCAP_TCP)
-		return tso ? HOMA_GSO_TCP : HOMA_GSO_NONE;
+	if (encap == HOMAK_ENCAP_TCP)
+		return tso ? HOMAK_GSO_TCP : HOMAK_GSO_NONE;
 	if (encap)
-		return dev->features & NETIF_F_GSO ? HOMA_GSO_UDP : HOMA_GSO_NONE;
+		return dev->features & NETIF_F_GSO ? HOMAK_GSO_UDP : HOMAK_GSO_NONE;
 	if (!(dev->features & NETIF_F_GSO))
-		return HOMA_GSO_APART;
+		return HOMAK_GSO_APART;
 	if (tso && READ_ONCE(hnet->settings.max_gso_size) &&
-	    !(dev->features & NETIF_F_GSO_FRAGLIST) && !homa_gso_through_virtio(dev))
-		return HOMA_GSO_INTERLEAVED;
-	return HOMA_GSO_ONE_PIECE;
+	    !(dev->features & NETIF_F_GSO_FRAGLIST) && !homak_gso_through_virtio(dev))
+		return HOMAK_GSO_INTERLEAVED;
+	return HOMAK_GSO_ONE_PIECE;
 }
 
 /* Bytes that stand before each segment's payload, but the first one's. */
-static u32 homa_gso_own(enum homa_gso_form form)
+static u32 homak_gso_own(enum homak_gso_form form)
 {
-	return form == HOMA_GSO_UDP ? HOMA_DATA_HDR : HOMA_GSO_OFFSET;
+	return form == HOMAK_GSO_UDP ? HOMA_DATA_HDR : HOMAK_GSO_OFFSET;
 }
 
-u32 homa_gso_bytes(const struct homa_net *hnet, const struct net_device *dev,
-		   enum homa_gso_form form, u32 seg)
+u32 homak_gso_bytes(const struct homak_net *hnet, const struct net_device *dev,
+		    enum homak_gso_form form, u32 seg)
 {
 	u32 asked = READ_ONCE(hnet->settings.max_gso_size);
 	u32 most = min(READ_ONCE(dev->gso_max_size), 65536u);
@@ -90,29 +90,29 @@ u32 homa_gso_bytes(const struct homa_net *hnet, const struct net_device *dev,
 
 	if (asked)
 		most = min(most, asked);
-	if (most < HOMA_GSO_SLACK + 2 * seg)
+	if (most < HOMAK_GSO_SLACK + 2 * seg)
 		return seg;
-	segs = (most - HOMA_GSO_SLACK) / (seg + homa_gso_own(form));
+	segs = (most - HOMAK_GSO_SLACK) / (seg + homak_gso_own(form));
 	segs = min_t(u32, segs, READ_ONCE(dev->gso_max_segs));
-	if (form == HOMA_GSO_INTERLEAVED || form == HOMA_GSO_UDP)
-		segs = min(segs, HOMA_GSO_INTERLEAVED_SEGS);
+	if (form == HOMAK_GSO_INTERLEAVED || form == HOMAK_GSO_UDP)
+		segs = min(segs, HOMAK_GSO_INTERLEAVED_SEGS);
 	return max(segs, 1u) * seg;
 }
 
 /* One header that stands for all segments. */
-static void homa_gso_header(struct sk_buff *skb, enum homa_gso_form form)
+static void homak_gso_header(struct sk_buff *skb, enum homak_gso_form form)
 {
 	struct homa_wire_data *w = (struct homa_wire_data *)skb->data;
 
 	switch (form) {
-	case HOMA_GSO_ONE_PIECE:
-	case HOMA_GSO_APART:
-		w->common.doff |= HOMA_DOFF_ONE_PIECE;
+	case HOMAK_GSO_ONE_PIECE:
+	case HOMAK_GSO_APART:
+		w->common.doff |= HOMAK_DOFF_ONE_PIECE;
 		break;
-	case HOMA_GSO_INTERLEAVED:
+	case HOMAK_GSO_INTERLEAVED:
 		w->common.doff = HOMA_DOFF_GSO << 4;
 		break;
-	case HOMA_GSO_UDP:
+	case HOMAK_GSO_UDP:
 		break;
 	default:
 		homa_put_be32(&w->seg_offset, HOMA_OFFSET_IN_SEQUENCE);
@@ -120,37 +120,37 @@ static void homa_gso_header(struct sk_buff *skb, enum homa_gso_form form)
 	}
 }
 
-void homa_gso_mark(struct sk_buff *skb, enum homa_gso_form form, u32 seg, u32 length,
-		   bool v4)
+void homak_gso_mark(struct sk_buff *skb, enum homak_gso_form form, u32 seg, u32 length,
+		    bool v4)
 {
 	struct skb_shared_info *shinfo = skb_shinfo(skb);
 
-	homa_gso_header(skb, form);
+	homak_gso_header(skb, form);
 	shinfo->gso_segs = (u16)((length + seg - 1) / seg);
-	if (form == HOMA_GSO_ONE_PIECE || form == HOMA_GSO_APART) {
+	if (form == HOMAK_GSO_ONE_PIECE || form == HOMAK_GSO_APART) {
 		shinfo->gso_size = (u16)(seg + HOMA_DATA_HDR);
 		shinfo->gso_type = SKB_GSO_FRAGLIST;
-		if (form == HOMA_GSO_APART)
+		if (form == HOMAK_GSO_APART)
 			shinfo->gso_type |= SKB_GSO_PARTIAL;
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
 		return;
 	}
 	shinfo->gso_size = (u16)seg;
-	if (form == HOMA_GSO_UDP) {
+	if (form == HOMAK_GSO_UDP) {
 		shinfo->gso_size += HOMA_DATA_HDR;
 		shinfo->gso_type = SKB_GSO_UDP_L4;
 		return;
 	}
-	if (form == HOMA_GSO_INTERLEAVED)
-		shinfo->gso_size += HOMA_GSO_OFFSET;
+	if (form == HOMAK_GSO_INTERLEAVED)
+		shinfo->gso_size += HOMAK_GSO_OFFSET;
 	shinfo->gso_type = v4 ? SKB_GSO_TCPV4 : SKB_GSO_TCPV6;
 }
 
 /* What stands before a later segment: its offset, or all of the first one's header. */
-static void homa_gso_before(void *at, enum homa_gso_form form, const void *first,
-			    u32 offset)
+static void homak_gso_before(void *at, enum homak_gso_form form, const void *first,
+			     u32 offset)
 {
-	if (form == HOMA_GSO_UDP) {
+	if (form == HOMAK_GSO_UDP) {
 		memcpy(at, first, HOMA_DATA_HDR);
 		homa_data_segment(at, offset);
 	} else {
@@ -158,10 +158,10 @@ static void homa_gso_before(void *at, enum homa_gso_form form, const void *first
 	}
 }
 
-int homa_gso_interleave(const struct homa_msg *msg, struct sk_buff *skb,
-			enum homa_gso_form form, u32 offset, u32 length, u32 seg)
+int homak_gso_interleave(const struct homak_msg *msg, struct sk_buff *skb,
+			 enum homak_gso_form form, u32 offset, u32 length, u32 seg)
 {
-	u32 segs = (length + seg - 1) / seg, own = homa_gso_own(form), i;
+	u32 segs = (length + seg - 1) / seg, own = homak_gso_own(form), i;
 	u8 *heads = napi_alloc_frag(segs * own);
 	struct page *page;
 	int err = 0;
@@ -174,12 +174,12 @@ int homa_gso_interleave(const struct homa_msg *msg, struct sk_buff *skb,
 		u8 *head = heads + i * own;
 
 		if (i) {
-			homa_gso_before(head, form, skb->data, offset + i * seg);
-			err = homa_skb_add(skb, page,
-					   (u32)(head - (u8 *)page_address(page)), own);
+			homak_gso_before(head, form, skb->data, offset + i * seg);
+			err = homak_skb_add(skb, page,
+					    (u32)(head - (u8 *)page_address(page)), own);
 		}
 		if (!err)
-			err = homa_msg_to_skb(msg, skb, offset + i * seg, n);
+			err = homak_msg_to_skb(msg, skb, offset + i * seg, n);
 	}
 	skb_free_frag(heads);
 	return err;
@@ -188,8 +188,8 @@ int homa_gso_interleave(const struct homa_msg *msg, struct sk_buff *skb,
 /* ---- taking apart, for devices that cannot ---- */
 
 /* @skb->data at the Homa header of @hdr_len bytes; segments of @size after it. */
-static struct sk_buff *homa_gso_cut(struct sk_buff *skb, netdev_features_t features,
-				    u32 hdr_len, u32 size)
+static struct sk_buff *homak_gso_cut(struct sk_buff *skb, netdev_features_t features,
+				     u32 hdr_len, u32 size)
 {
 	struct sk_buff *segs;
 	u16 was;
@@ -208,7 +208,7 @@ static struct sk_buff *homa_gso_cut(struct sk_buff *skb, netdev_features_t featu
 	return segs;
 }
 
-static struct homa_wire_data *homa_gso_seg_header(struct sk_buff *skb)
+static struct homa_wire_data *homak_gso_seg_header(struct sk_buff *skb)
 {
 	struct homa_wire_data *w = (void *)skb_transport_header(skb);
 
@@ -218,8 +218,8 @@ static struct homa_wire_data *homa_gso_seg_header(struct sk_buff *skb)
 	return w;
 }
 
-/* As homa_tx_build() made it, or nearly: a header, and payload in pages of ours. */
-static bool homa_gso_is_simple(const struct sk_buff *skb, netdev_features_t features)
+/* As homak_tx_build() made it, or nearly: a header, and payload in pages of ours. */
+static bool homak_gso_is_simple(const struct sk_buff *skb, netdev_features_t features)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
 
@@ -229,14 +229,14 @@ static bool homa_gso_is_simple(const struct sk_buff *skb, netdev_features_t feat
 	       !shinfo->tx_flags && skb_mac_header_was_set(skb);
 }
 
-/* struct homa_gso_from - progress in the payload of @skb: @i-th fragment, byte @at */
-struct homa_gso_from {
+/* struct homak_gso_from - progress in the payload of @skb: @i-th fragment, byte @at */
+struct homak_gso_from {
 	struct sk_buff *skb;
 	u32 i, at;
 };
 
 /* The next @n bytes to @one, by reference. */
-static int homa_gso_refer(struct homa_gso_from *from, struct sk_buff *one, u32 n)
+static int homak_gso_refer(struct homak_gso_from *from, struct sk_buff *one, u32 n)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(from->skb);
 	int err = 0;
@@ -249,8 +249,8 @@ static int homa_gso_refer(struct homa_gso_from *from, struct sk_buff *one, u32 n
 			return -EINVAL;
 		has = skb_frag_size(frag) - from->at;
 		some = min(n, has);
-		err = homa_skb_add(one, skb_frag_page(frag),
-				   skb_frag_off(frag) + from->at, some);
+		err = homak_skb_add(one, skb_frag_page(frag),
+				    skb_frag_off(frag) + from->at, some);
 		n -= some;
 		from->at += some;
 		if (some == has) {
@@ -262,19 +262,19 @@ static int homa_gso_refer(struct homa_gso_from *from, struct sk_buff *one, u32 n
 }
 
 /* One segment of @n bytes: headers copied from the MAC's on, @head bytes. */
-static struct sk_buff *homa_gso_one(struct homa_gso_from *from, u32 head, u32 n)
+static struct sk_buff *homak_gso_one(struct homak_gso_from *from, u32 head, u32 n)
 {
 	struct sk_buff *skb = from->skb, *one;
 	u32 room = (u32)(skb_mac_header(skb) - skb->head);
 
 	/* With the same room, offsets of headers stay what they are. */
-	one = homa_tx_alloc(room, head);
+	one = homak_tx_alloc(room, head);
 	if (unlikely(!one))
 		return NULL;
 	__skb_put_data(one, skb_mac_header(skb), head);
 	skb_copy_header(one, skb);
 	skb_gso_reset(one);
-	if (likely(!homa_gso_refer(from, one, n)))
+	if (likely(!homak_gso_refer(from, one, n)))
 		return one;
 	kfree_skb(one);
 	return NULL;
@@ -284,9 +284,9 @@ static struct sk_buff *homa_gso_one(struct homa_gso_from *from, u32 head, u32 n)
  * What skb_segment() does for all kinds of skbs, for ours, with half its
  * instructions. NULL: no memory.
  */
-static struct sk_buff *homa_gso_quick(struct sk_buff *skb, u32 seg)
+static struct sk_buff *homak_gso_quick(struct sk_buff *skb, u32 seg)
 {
-	struct homa_gso_from from = { .skb = skb };
+	struct homak_gso_from from = { .skb = skb };
 	u32 head = (u32)(skb->data - skb_mac_header(skb)) + HOMA_DATA_HDR;
 	u32 left = skb->data_len;
 	struct sk_buff *segs = NULL, **end = &segs, *one;
@@ -294,7 +294,7 @@ static struct sk_buff *homa_gso_quick(struct sk_buff *skb, u32 seg)
 	do {
 		u32 n = min(left, seg);
 
-		one = homa_gso_one(&from, head, n);
+		one = homak_gso_one(&from, head, n);
 		if (unlikely(!one)) {
 			kfree_skb_list(segs);
 			return NULL;
@@ -313,8 +313,8 @@ static struct sk_buff *homa_gso_quick(struct sk_buff *skb, u32 seg)
 	return segs;
 }
 
-static struct sk_buff *homa_gso_one_piece(struct sk_buff *skb,
-					  netdev_features_t features)
+static struct sk_buff *homak_gso_one_piece(struct sk_buff *skb,
+					   netdev_features_t features)
 {
 	const struct homa_wire_data *w = (const void *)skb->data;
 	u32 offset = homa_get_be32(&w->seg_offset);
@@ -327,47 +327,47 @@ static struct sk_buff *homa_gso_one_piece(struct sk_buff *skb,
 	seg -= HOMA_DATA_HDR;
 	if (skb->len <= HOMA_DATA_HDR + seg)
 		return ERR_PTR(-EINVAL);
-	segs = homa_gso_is_simple(skb, features) ? homa_gso_quick(skb, seg) : NULL;
+	segs = homak_gso_is_simple(skb, features) ? homak_gso_quick(skb, seg) : NULL;
 	if (!segs)
-		segs = homa_gso_cut(skb, features, HOMA_DATA_HDR, seg);
+		segs = homak_gso_cut(skb, features, HOMA_DATA_HDR, seg);
 	if (IS_ERR_OR_NULL(segs))
 		return segs;
 	for (one = segs; one; one = one->next) {
-		homa_data_segment(homa_gso_seg_header(one), offset);
+		homa_data_segment(homak_gso_seg_header(one), offset);
 		offset += seg;
 	}
 	return segs;
 }
 
-static struct sk_buff *homa_gso_interleaved(struct sk_buff *skb,
-					    netdev_features_t features)
+static struct sk_buff *homak_gso_interleaved(struct sk_buff *skb,
+					     netdev_features_t features)
 {
 	u32 size = skb_shinfo(skb)->gso_size;
 	struct sk_buff *segs, *one;
 
-	if (size <= HOMA_GSO_OFFSET)
+	if (size <= HOMAK_GSO_OFFSET)
 		return ERR_PTR(-EINVAL);
 	/* The device does it; only the number of segments was in doubt. */
 	if (skb_gso_ok(skb, features | NETIF_F_GSO_ROBUST)) {
-		if (skb->len <= HOMA_GSO_HDR)
+		if (skb->len <= HOMAK_GSO_HDR)
 			return ERR_PTR(-EINVAL);
 		skb_shinfo(skb)->gso_segs =
-			DIV_ROUND_UP(skb->len - HOMA_GSO_HDR, size);
+			DIV_ROUND_UP(skb->len - HOMAK_GSO_HDR, size);
 		return NULL;
 	}
-	segs = homa_gso_cut(skb, features, HOMA_GSO_HDR, size);
+	segs = homak_gso_cut(skb, features, HOMAK_GSO_HDR, size);
 	if (IS_ERR_OR_NULL(segs))
 		return segs;
 	for (one = segs; one; one = one->next) {
-		struct homa_wire_data *w = homa_gso_seg_header(one);
-		int at = skb_transport_offset(one) + (int)HOMA_GSO_HDR;
+		struct homa_wire_data *w = homak_gso_seg_header(one);
+		int at = skb_transport_offset(one) + (int)HOMAK_GSO_HDR;
 
-		skb_copy_bits(one, at, &w->common.sequence, HOMA_GSO_OFFSET);
+		skb_copy_bits(one, at, &w->common.sequence, HOMAK_GSO_OFFSET);
 	}
 	return segs;
 }
 
-struct sk_buff *homa_gso_segment(struct sk_buff *skb, netdev_features_t features)
+struct sk_buff *homak_gso_segment(struct sk_buff *skb, netdev_features_t features)
 {
 	u8 doff;
 
@@ -375,9 +375,9 @@ struct sk_buff *homa_gso_segment(struct sk_buff *skb, netdev_features_t features
 		return ERR_PTR(-EINVAL);
 	doff = ((const struct homa_wire_common *)skb->data)->doff;
 	if (doff >> 4 == HOMA_DOFF_GSO)
-		return homa_gso_interleaved(skb, features);
-	if (doff & HOMA_DOFF_ONE_PIECE &&
+		return homak_gso_interleaved(skb, features);
+	if (doff & HOMAK_DOFF_ONE_PIECE &&
 	    homa_peek_type(skb->data) == HOMA_DATA)
-		return homa_gso_one_piece(skb, features);
+		return homak_gso_one_piece(skb, features);
 	return ERR_PTR(-EPROTONOSUPPORT);
 }

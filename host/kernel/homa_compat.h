@@ -15,9 +15,9 @@
 #include <net/sock.h>
 
 /* 6.13: hrtimer_setup() sets the function, hrtimer_init() is going. */
-static inline void homa_hrtimer_setup(struct hrtimer *timer,
-				      enum hrtimer_restart (*fn)(struct hrtimer *),
-				      enum hrtimer_mode mode)
+static inline void homak_hrtimer_setup(struct hrtimer *timer,
+				       enum hrtimer_restart (*fn)(struct hrtimer *),
+				       enum hrtimer_mode mode)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 	hrtimer_setup(timer, fn, CLOCK_MONOTONIC, mode);
@@ -29,15 +29,15 @@ static inline void homa_hrtimer_setup(struct hrtimer *timer,
 
 /* 6.11: handlers of sysctls may not change the table. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
-#define HOMA_CTL_CONST const
+#define HOMAK_CTL_CONST const
 #else
-#define HOMA_CTL_CONST
+#define HOMAK_CTL_CONST
 #endif
 
 /* 6.6: the size of a table is given; before, an entry of zeros ends it. */
 static inline struct ctl_table_header *
-homa_register_sysctl(struct net *net, const char *path, struct ctl_table *table,
-		     size_t count)
+homak_register_sysctl(struct net *net, const char *path, struct ctl_table *table,
+		      size_t count)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
 	return register_net_sysctl_sz(net, path, table, count);
@@ -48,13 +48,13 @@ homa_register_sysctl(struct net *net, const char *path, struct ctl_table *table,
 
 /* 6.10: a tracepoint's string knows its source already. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
-#define HOMA_ASSIGN_STR(dst, src) __assign_str(dst)
+#define HOMAK_ASSIGN_STR(dst, src) __assign_str(dst)
 #else
-#define HOMA_ASSIGN_STR(dst, src) __assign_str(dst, src)
+#define HOMAK_ASSIGN_STR(dst, src) __assign_str(dst, src)
 #endif
 
 /* 6.19: addresses of any length have a type of their own. */
-static inline int homa_kernel_bind(struct socket *sock, void *addr, int len)
+static inline int homak_kernel_bind(struct socket *sock, void *addr, int len)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
 	return kernel_bind(sock, (struct sockaddr_unsized *)addr, len);
@@ -65,20 +65,20 @@ static inline int homa_kernel_bind(struct socket *sock, void *addr, int len)
 
 /* 6.6: where a socket's IPv6 part is; before, at its end. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
-#define HOMA_PROTO_INET6(type, member) .ipv6_pinfo_offset = offsetof(type, member),
+#define HOMAK_PROTO_INET6(type, member) .ipv6_pinfo_offset = offsetof(type, member),
 #else
-#define HOMA_PROTO_INET6(type, member)
+#define HOMAK_PROTO_INET6(type, member)
 #endif
 
 /* 6.19: bind() gets an address whose size the compiler does not guess. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
-typedef struct sockaddr_unsized homa_bind_addr;
+typedef struct sockaddr_unsized homak_bind_addr;
 #else
-typedef struct sockaddr homa_bind_addr;
+typedef struct sockaddr homak_bind_addr;
 #endif
 
 /* 6.7: what is asked for and what leaves are counted apart. */
-static inline void homa_ip_count_out(struct net *net, u32 bytes)
+static inline void homak_ip_count_out(struct net *net, u32 bytes)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
 	IP_INC_STATS(net, IPSTATS_MIB_OUTREQUESTS);
@@ -86,8 +86,8 @@ static inline void homa_ip_count_out(struct net *net, u32 bytes)
 	IP_UPD_PO_STATS(net, IPSTATS_MIB_OUT, bytes);
 }
 
-static inline void homa_ip6_count_out(struct net *net, struct inet6_dev *idev,
-				      u32 bytes)
+static inline void homak_ip6_count_out(struct net *net, struct inet6_dev *idev,
+				       u32 bytes)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
 	IP6_INC_STATS(net, idev, IPSTATS_MIB_OUTREQUESTS);
@@ -102,9 +102,9 @@ static inline void homa_ip6_count_out(struct net *net, struct inet6_dev *idev,
  * such data, homa_own.h.
  */
 #if defined(CONFIG_PREEMPT_RT) && LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
-#define HOMA_OWN_LOCK 1
+#define HOMAK_OWN_LOCK 1
 #else
-#define HOMA_OWN_LOCK 0
+#define HOMAK_OWN_LOCK 0
 #endif
 
 #endif

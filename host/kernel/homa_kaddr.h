@@ -7,7 +7,7 @@
 
 #include "homa_engine.h"
 
-static inline void homa_addr_v4(struct homa_addr *out, __be32 ip, u16 encap)
+static inline void homak_addr_v4(struct homa_addr *out, __be32 ip, u16 encap)
 {
 	memset(out->ip, 0, 10);
 	out->ip[10] = 0xff;
@@ -17,8 +17,8 @@ static inline void homa_addr_v4(struct homa_addr *out, __be32 ip, u16 encap)
 	out->zero = 0;
 }
 
-static inline void homa_addr_v6(struct homa_addr *out, const struct in6_addr *ip,
-				u16 encap)
+static inline void homak_addr_v6(struct homa_addr *out, const struct in6_addr *ip,
+				 u16 encap)
 {
 	memcpy(out->ip, ip, 16);
 	out->encap = encap;
@@ -29,16 +29,16 @@ static inline void homa_addr_v6(struct homa_addr *out, const struct in6_addr *ip
  * A link-local address means nothing without its interface: bytes 4..7 of
  * fe80::/64, zero on the wire, hold its index. The engine sees one more peer.
  */
-static inline void homa_addr_v6_at(struct homa_addr *out, const struct in6_addr *ip,
-				   u16 encap, int ifindex)
+static inline void homak_addr_v6_at(struct homa_addr *out, const struct in6_addr *ip,
+				    u16 encap, int ifindex)
 {
-	homa_addr_v6(out, ip, encap);
+	homak_addr_v6(out, ip, encap);
 	if (out->ip[0] == 0xfe && (out->ip[1] & 0xc0) == 0x80)
 		homa_put_be32(out->ip + 4, (u32)ifindex);
 }
 
 /* The address as on the wire; the interface it is bound to, 0: none. */
-static inline int homa_addr_get_v6(const struct homa_addr *a, struct in6_addr *ip)
+static inline int homak_addr_get_v6(const struct homa_addr *a, struct in6_addr *ip)
 {
 	int ifindex = 0;
 
@@ -50,7 +50,7 @@ static inline int homa_addr_get_v6(const struct homa_addr *a, struct in6_addr *i
 	return ifindex;
 }
 
-static inline __be32 homa_addr_get_v4(const struct homa_addr *a)
+static inline __be32 homak_addr_get_v4(const struct homa_addr *a)
 {
 	__be32 ip;
 

@@ -5,21 +5,21 @@
 
 #include "homa_kernel.h"
 
-/** homa_net_gfp() - for memory of a namespace, in process context. */
-static inline gfp_t homa_net_gfp(const struct homa_net *hnet)
+/** homak_net_gfp() - for memory of a namespace, in process context. */
+static inline gfp_t homak_net_gfp(const struct homak_net *hnet)
 {
 	return hnet->memcg ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
 }
 
-int homa_memory_init(void);	/* enter.c: object caches */
-void homa_memory_exit(void);
-int homa_qdisc_init(void);	/* qdisc.c */
-void homa_qdisc_exit(void);
-int homa_nets_init(void);	/* net.c */
-void homa_nets_exit(void);
-/** homa_cpus_alloc() - a context per CPU; 0 or -ENOMEM. */
-int homa_cpus_alloc(struct homa_net *hnet, struct homa_engine *engine);
-/** homa_cpus_free() - with all objects; nobody enters any more. */
-void homa_cpus_free(struct homa_net *hnet);
+int homak_memory_init(void);	/* enter.c: object caches */
+void homak_memory_exit(void);
+int homak_qdisc_init(void);	/* qdisc.c */
+void homak_qdisc_exit(void);
+int homak_nets_init(void);	/* net.c */
+void homak_nets_exit(void);
+/** homak_cpus_alloc() - a context per CPU; 0 or -ENOMEM. */
+int homak_cpus_alloc(struct homak_net *hnet, struct homa_engine *engine);
+/** homak_cpus_free() - with all objects; nobody enters any more. */
+void homak_cpus_free(struct homak_net *hnet);
 
 #endif

@@ -13,7 +13,7 @@
 #include "homa_kernel.h"
 
 /* What decides about a route. */
-struct homa_route_key {
+struct homak_route_key {
 	/* The destination, with the UDP port if the packets are disguised. */
 	struct homa_addr dst;
 	/* The device that the socket is bound to; 0: routing chooses one. Link-local
@@ -30,8 +30,8 @@ struct homa_route_key {
 	u32 secid;
 };
 
-/* struct homa_route - one slot of a CPU's cache of routes; used with bottom halves off */
-struct homa_route {
+/* struct homak_route - one slot of a CPU's cache of routes; used with bottom halves off */
+struct homak_route {
 	/* Holds a reference; NULL: the slot is empty. Anyone may take it away by xchg(), so
 	 * it is read once, inside an RCU read side that lasts as long as its use. */
 	struct dst_entry *dst;
@@ -41,7 +41,7 @@ struct homa_route {
 	u16 ip_len;
 	/* When dst_check() last agreed; a time of homa_ctx.now, ns. */
 	u64 checked_at;
-	struct homa_route_key key;
+	struct homak_route_key key;
 	/* The header that packets begin with: addresses, protocol and hop limit. */
 	union {
 		struct iphdr v4;
@@ -49,73 +49,73 @@ struct homa_route {
 	};
 };
 
-static inline bool homa_route_v4(const struct homa_route *route)
+static inline bool homak_route_v4(const struct homak_route *route)
 {
 	return route->ip_len == sizeof(route->v4);
 }
 
 /**
- * homa_route_get() - the way for packets from @hdev's link and our address @local to
+ * homak_route_get() - the way for packets from @hdev's link and our address @local to
  * @dst; @sk: whose, or NULL. RCU read side, bottom halves off. ERR_PTR: none. @slot: out.
  */
-struct dst_entry *homa_route_get(struct homa_cpu *cpu, struct homa_dev *hdev,
-				 const struct homa_addr *dst,
-				 const struct in6_addr *local,
-				 const struct sock *sk,
-				 const struct homa_route **slot);
+struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
+				  const struct homa_addr *dst,
+				  const struct in6_addr *local,
+				  const struct sock *sk,
+				  const struct homak_route **slot);
 
-/** homa_tx_out() - as ip_local_out() or ip6_local_out(), sooner if possible; @skb
+/** homak_tx_out() - as ip_local_out() or ip6_local_out(), sooner if possible; @skb
  *  has no IP options and is no longer than the path's MTU, or GSO. neigh_xmit.c */
-int homa_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4);
+int homak_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4);
 
 /* How several segments go in one skb; see gso.c. */
-enum homa_gso_form {
-	HOMA_GSO_NONE,		/* not at all */
-	HOMA_GSO_ONE_PIECE,	/* one header, then the payload */
-	HOMA_GSO_APART,		/* the same, taken apart before the device */
-	HOMA_GSO_INTERLEAVED,	/* before each segment's payload its offset */
-	HOMA_GSO_TCP,		/* as TCP does it */
-	HOMA_GSO_UDP,		/* datagrams, each with a whole header of ours */
+enum homak_gso_form {
+	HOMAK_GSO_NONE,		/* not at all */
+	HOMAK_GSO_ONE_PIECE,	/* one header, then the payload */
+	HOMAK_GSO_APART,		/* the same, taken apart before the device */
+	HOMAK_GSO_INTERLEAVED,	/* before each segment's payload its offset */
+	HOMAK_GSO_TCP,		/* as TCP does it */
+	HOMAK_GSO_UDP,		/* datagrams, each with a whole header of ours */
 };
 
-/** homa_gso_form() - what @dev takes from a sender of @encap. */
-enum homa_gso_form homa_gso_form(const struct homa_net *hnet,
-				 const struct net_device *dev, u16 encap, bool v4);
-/** homa_gso_bytes() - of message in one such skb, at most, in whole segments. */
-u32 homa_gso_bytes(const struct homa_net *hnet, const struct net_device *dev,
-		   enum homa_gso_form form, u32 seg);
-/** homa_gso_mark() - @skb->data at the Homa header: make it a multi-segment skb. */
-void homa_gso_mark(struct sk_buff *skb, enum homa_gso_form form, u32 seg,
-		   u32 length, bool v4);
-/** homa_gso_interleave() - payload of the interleaved form or of datagrams;
- *  @skb->data is the first segment's header. As homa_msg_to_skb(). */
-int homa_gso_interleave(const struct homa_msg *msg, struct sk_buff *skb,
-			enum homa_gso_form form, u32 offset, u32 length, u32 seg);
-/** homa_skb_add() - append part of a page, with a reference; 0 or -EMSGSIZE. */
-int homa_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length);
+/** homak_gso_form() - what @dev takes from a sender of @encap. */
+enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
+				   const struct net_device *dev, u16 encap, bool v4);
+/** homak_gso_bytes() - of message in one such skb, at most, in whole segments. */
+u32 homak_gso_bytes(const struct homak_net *hnet, const struct net_device *dev,
+		    enum homak_gso_form form, u32 seg);
+/** homak_gso_mark() - @skb->data at the Homa header: make it a multi-segment skb. */
+void homak_gso_mark(struct sk_buff *skb, enum homak_gso_form form, u32 seg,
+		    u32 length, bool v4);
+/** homak_gso_interleave() - payload of the interleaved form or of datagrams;
+ *  @skb->data is the first segment's header. As homak_msg_to_skb(). */
+int homak_gso_interleave(const struct homak_msg *msg, struct sk_buff *skb,
+			 enum homak_gso_form form, u32 offset, u32 length, u32 seg);
+/** homak_skb_add() - append part of a page, with a reference; 0 or -EMSGSIZE. */
+int homak_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length);
 
-/* struct homa_tx_piece - what goes into one skb */
-struct homa_tx_piece {
+/* struct homak_tx_piece - what goes into one skb */
+struct homak_tx_piece {
 	/* What the engine wants to send. This skb takes @length bytes of it, after the
 	 * first @skip. */
 	const struct homa_tx_desc *desc;
 	/* Where it goes. */
 	struct dst_entry *dst;
-	const struct homa_route *route;
+	const struct homak_route *route;
 	/* The socket that sends it; NULL: a control packet about no RPC. */
 	struct sock *sk;
 	/* Where the payload lies. */
-	const struct homa_msg *msg;
+	const struct homak_msg *msg;
 	u32 skip;
 	u32 length;
 	/* Message bytes of one packet on the wire. If they are less than @length, the skb
 	 * has several segments, in the form @form. */
 	u32 seg;
-	enum homa_gso_form form;
+	enum homak_gso_form form;
 };
 
 /* An skb with @room bytes for headers and @size for what follows. Bottom halves off. */
-static inline struct sk_buff *homa_tx_alloc(u32 room, u32 size)
+static inline struct sk_buff *homak_tx_alloc(u32 room, u32 size)
 {
 	u32 total = SKB_DATA_ALIGN(room + size) +
 		    SKB_DATA_ALIGN(sizeof(struct skb_shared_info));
@@ -138,29 +138,29 @@ static inline struct sk_buff *homa_tx_alloc(u32 room, u32 size)
 	return skb;
 }
 
-/** homa_tx_build() - the packet, from its IP header on; ERR_PTR: -ENOMEM, or -EMSGSIZE:
+/** homak_tx_build() - the packet, from its IP header on; ERR_PTR: -ENOMEM, or -EMSGSIZE:
  *  fewer segments. */
-struct sk_buff *homa_tx_build(struct homa_cpu *cpu,
-			      const struct homa_tx_piece *piece);
-/** homa_msg_sock() - whose message; it stays at least as long. */
-struct sock *homa_msg_sock(const struct homa_msg *msg);
-/** homa_msg_small() - its bytes, of which there are @end, if its packets are to be
+struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
+			       const struct homak_tx_piece *piece);
+/** homak_msg_sock() - whose message; it stays at least as long. */
+struct sock *homak_msg_sock(const struct homak_msg *msg);
+/** homak_msg_small() - its bytes, of which there are @end, if its packets are to be
  *  copies; else NULL. */
-const u8 *homa_msg_small(const struct homa_msg *msg, u32 end);
+const u8 *homak_msg_small(const struct homak_msg *msg, u32 end);
 
 /* A copy of up to so many bytes is cheaper than a reference to a page. */
-#define HOMA_TX_COPY 256u
+#define HOMAK_TX_COPY 256u
 
 /* Bytes that "homa" qdiscs of a device want more of. */
-static inline s32 homa_q_left(const struct homa_dev *hdev)
+static inline s32 homak_q_left(const struct homak_dev *hdev)
 {
 	return atomic_read(&hdev->q_room) - atomic_read(&hdev->q_bytes);
 }
 
 /* UDP encapsulation. */
-static inline bool homa_encap_udp(const struct homa_addr *addr)
+static inline bool homak_encap_udp(const struct homa_addr *addr)
 {
-	return addr->encap && addr->encap != HOMA_ENCAP_TCP;
+	return addr->encap && addr->encap != HOMAK_ENCAP_TCP;
 }
 
 #endif

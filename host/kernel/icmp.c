@@ -16,7 +16,7 @@
 
 #include "homa_receive.h"
 
-int homa_icmp_errno_v4(u8 type, u8 code)
+int homak_icmp_errno_v4(u8 type, u8 code)
 {
 	if (type != ICMP_DEST_UNREACH || code > NR_ICMP_UNREACH)
 		return 0;
@@ -31,7 +31,7 @@ int homa_icmp_errno_v4(u8 type, u8 code)
 	return EHOSTUNREACH;
 }
 
-int homa_icmp_errno_v6(u8 type, u8 code)
+int homak_icmp_errno_v6(u8 type, u8 code)
 {
 	switch (type) {
 	case ICMPV6_DEST_UNREACH:
@@ -44,12 +44,12 @@ int homa_icmp_errno_v6(u8 type, u8 code)
 	return 0;
 }
 
-bool homa_icmp_quoted(struct homa_net *hnet, struct sk_buff *skb, int at,
-		      const struct homa_addr *peer, int err, u32 mtu)
+bool homak_icmp_quoted(struct homak_net *hnet, struct sk_buff *skb, int at,
+		       const struct homa_addr *peer, int err, u32 mtu)
 {
 	const struct homa_wire_common *hdr;
 	struct homa_wire_common buf;
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 	u16 sport, dport;
 	bool ours = false;
 	u64 id;
@@ -62,20 +62,20 @@ bool homa_icmp_quoted(struct homa_net *hnet, struct sk_buff *skb, int at,
 	sport = homa_get_be16(&hdr->sport);
 	dport = homa_get_be16(&hdr->dport);
 	id = homa_get_be64(&hdr->sender_id);
-	cpu = homa_enter(hnet);
+	cpu = homak_enter(hnet);
 	if (!cpu)
 		return false;
 	if (err == EMSGSIZE)
 		ours = homa_icmp_mtu(&cpu->ctx, peer, sport, dport, id, mtu);
 	else
 		homa_icmp(&cpu->ctx, peer, sport, dport, id, err);
-	homa_leave(cpu);
+	homak_leave(cpu);
 	return ours;
 }
 
 /* skb->data is at the quoted IP header, of which IP has checked that it is all
  * there and 8 bytes more. */
-int homa_icmp_err_v4(struct sk_buff *skb, u32 info)
+int homak_icmp_err_v4(struct sk_buff *skb, u32 info)
 {
 	const struct iphdr *ip = (const struct iphdr *)skb->data;
 	u8 type = icmp_hdr(skb)->type, code = icmp_hdr(skb)->code;
@@ -87,17 +87,17 @@ int homa_icmp_err_v4(struct sk_buff *skb, u32 info)
 		ipv4_redirect(skb, net, 0, HOMA_IPPROTO);
 		return 0;
 	}
-	err = homa_icmp_errno_v4(type, code);
+	err = homak_icmp_errno_v4(type, code);
 	if (err == EMSGSIZE && !info)
 		return 0;
-	homa_addr_v4(&peer, ip->daddr, 0);
-	if (homa_icmp_quoted(homa_net(net), skb, ip->ihl * 4, &peer, err, info))
+	homak_addr_v4(&peer, ip->daddr, 0);
+	if (homak_icmp_quoted(homak_net(net), skb, ip->ihl * 4, &peer, err, info))
 		ipv4_update_pmtu(skb, net, info, 0, HOMA_IPPROTO);
 	return 0;
 }
 
-int homa_icmp_err_v6(struct sk_buff *skb, struct inet6_skb_parm *opt, u8 type,
-		     u8 code, int offset, __be32 info)
+int homak_icmp_err_v6(struct sk_buff *skb, struct inet6_skb_parm *opt, u8 type,
+		      u8 code, int offset, __be32 info)
 {
 	const struct ipv6hdr *ip = (const struct ipv6hdr *)skb->data;
 	struct net *net = dev_net(skb->dev);
@@ -109,9 +109,9 @@ int homa_icmp_err_v6(struct sk_buff *skb, struct inet6_skb_parm *opt, u8 type,
 			     sock_net_uid(net, NULL));
 		return 0;
 	}
-	err = homa_icmp_errno_v6(type, code);
-	homa_addr_v6_at(&peer, &ip->daddr, 0, skb->dev->ifindex);
-	if (homa_icmp_quoted(homa_net(net), skb, offset, &peer, err, ntohl(info)))
+	err = homak_icmp_errno_v6(type, code);
+	homak_addr_v6_at(&peer, &ip->daddr, 0, skb->dev->ifindex);
+	if (homak_icmp_quoted(homak_net(net), skb, offset, &peer, err, ntohl(info)))
 		ip6_update_pmtu(skb, net, info, 0, 0, sock_net_uid(net, NULL));
 	return 0;
 }

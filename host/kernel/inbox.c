@@ -23,12 +23,12 @@
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
-#define HOMA_PURGE 64		/* RPCs let go of in a turn */
-#define HOMA_PICK 4		/* waiters looked at for one that polls */
+#define HOMAK_PURGE 64		/* RPCs let go of in a turn */
+#define HOMAK_PICK 4		/* waiters looked at for one that polls */
 
-/* ---- queues of packets (homa_ksock.lock) ---- */
+/* ---- queues of packets (homak_sock.lock) ---- */
 
-static void homa_queue_add(struct homa_krpc *krpc, struct sk_buff *skb)
+static void homak_queue_add(struct homak_rpc *krpc, struct sk_buff *skb)
 {
 	skb->next = NULL;
 	if (krpc->rx_tail)
@@ -36,10 +36,10 @@ static void homa_queue_add(struct homa_krpc *krpc, struct sk_buff *skb)
 	else
 		krpc->rx_head = skb;
 	krpc->rx_tail = skb;
-	krpc->rx_bytes += homa_rx_cb(skb)->length;
+	krpc->rx_bytes += homak_rx_cb(skb)->length;
 }
 
-static struct sk_buff *homa_queue_take(struct homa_krpc *krpc)
+static struct sk_buff *homak_queue_take(struct homak_rpc *krpc)
 {
 	struct sk_buff *skbs = krpc->rx_head;
 
@@ -49,45 +49,45 @@ static struct sk_buff *homa_queue_take(struct homa_krpc *krpc)
 	return skbs;
 }
 
-static void homa_batch_take(struct homa_krpc *krpc, struct homa_batch *batch)
+static void homak_batch_take(struct homak_rpc *krpc, struct homak_batch *batch)
 {
 	batch->whole = krpc->whole;
 	batch->over = krpc->over;
-	batch->skbs = homa_queue_take(krpc);
+	batch->skbs = homak_queue_take(krpc);
 }
 
-/* ---- lists (homa_ksock.lock) ---- */
+/* ---- lists (homak_sock.lock) ---- */
 
-static void homa_list_out(struct homa_ksock *hsk, struct homa_krpc *krpc)
+static void homak_list_out(struct homak_sock *hsk, struct homak_rpc *krpc)
 {
-	if (krpc->on == HOMA_LIST_PARTIAL)
+	if (krpc->on == HOMAK_LIST_PARTIAL)
 		hsk->partial_bytes -= krpc->rx_bytes;
 	list_del_init(&krpc->list);
-	krpc->on = HOMA_LIST_NONE;
+	krpc->on = HOMAK_LIST_NONE;
 }
 
-static void homa_list_in(struct homa_ksock *hsk, struct homa_krpc *krpc)
+static void homak_list_in(struct homak_sock *hsk, struct homak_rpc *krpc)
 {
 	if (krpc->is_private) {
-		krpc->on = HOMA_LIST_PRIVATE;
+		krpc->on = HOMAK_LIST_PRIVATE;
 		list_add_tail(&krpc->list, &hsk->privates);
 	} else if (krpc->whole || krpc->over) {
-		krpc->on = HOMA_LIST_READY;
+		krpc->on = HOMAK_LIST_READY;
 		list_add_tail(&krpc->list, &hsk->ready);
 	} else {
-		krpc->on = HOMA_LIST_PARTIAL;
+		krpc->on = HOMAK_LIST_PARTIAL;
 		hsk->partial_bytes += krpc->rx_bytes;
 		list_add_tail(&krpc->list, &hsk->partial);
 	}
 }
 
-/* ---- threads (homa_ksock.lock) ---- */
+/* ---- threads (homak_sock.lock) ---- */
 
 /*
  * Its thread may be gone as soon as it sees @what, but a task's memory stays for a
  * grace period; so it is woken by a queue of ours and not of its own.
  */
-void homa_rouse(struct homa_waiter *waiter, enum homa_waited what)
+void homak_rouse(struct homak_waiter *waiter, enum homak_waited what)
 {
 	struct task_struct *task = waiter->task;
 	struct wait_queue_entry entry HOMA_NOINIT;
@@ -107,21 +107,21 @@ void homa_rouse(struct homa_waiter *waiter, enum homa_waited what)
 	rcu_read_unlock();
 }
 
-static void homa_hand_over(struct homa_cpu *cpu, struct homa_waiter *waiter,
-			   struct homa_krpc *krpc)
+static void homak_hand_over(struct homak_cpu *cpu, struct homak_waiter *waiter,
+			    struct homak_rpc *krpc)
 {
 	list_del_init(&waiter->list);
-	krpc->on = HOMA_LIST_READER;
-	homa_batch_take(krpc, &waiter->batch);
+	krpc->on = HOMAK_LIST_READER;
+	homak_batch_take(krpc, &waiter->batch);
 	trace_homa_handoff(homa_rpc_handle(krpc->rpc).id, krpc->over, waiter->task);
-	homa_host_count(cpu, HOMA_H_host_handoffs, 1);
+	homak_host_count(cpu, HOMAK_H_host_handoffs, 1);
 	waiter->given = krpc;
-	homa_rouse(waiter, HOMA_WAITED_RPC);
+	homak_rouse(waiter, HOMAK_WAITED_RPC);
 }
 
-struct homa_waiter *homa_waiter_pick(struct homa_ksock *hsk)
+struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk)
 {
-	struct homa_waiter *waiter, *best = NULL;
+	struct homak_waiter *waiter, *best = NULL;
 	int n = 0;
 
 	list_for_each_entry(waiter, &hsk->waiters, list) {
@@ -129,48 +129,48 @@ struct homa_waiter *homa_waiter_pick(struct homa_ksock *hsk)
 			best = waiter;
 		if (!READ_ONCE(waiter->asleep))
 			return waiter;
-		if (++n == HOMA_PICK)
+		if (++n == HOMAK_PICK)
 			break;
 	}
 	return best;
 }
 
-static void homa_wake(struct homa_waiter *waiter)
+static void homak_wake(struct homak_waiter *waiter)
 {
 	list_del_init(&waiter->list);
-	homa_rouse(waiter, HOMA_WAITED_LOOK);
+	homak_rouse(waiter, HOMAK_WAITED_LOOK);
 }
 
 /* All who wait for a private RPC look again. */
-static void homa_wake_private(struct homa_krpc *krpc)
+static void homak_wake_private(struct homak_rpc *krpc)
 {
-	struct homa_waiter *waiter = krpc->waiter;
+	struct homak_waiter *waiter = krpc->waiter;
 
 	krpc->waiter = NULL;
 	while (waiter) {
-		struct homa_waiter *next = waiter->next;
+		struct homak_waiter *next = waiter->next;
 
-		homa_wake(waiter);
+		homak_wake(waiter);
 		waiter = next;
 	}
 }
 
 /* Is it worth a thread's while? */
-static bool homa_ripe(const struct homa_ksock *hsk, const struct homa_krpc *krpc)
+static bool homak_ripe(const struct homak_sock *hsk, const struct homak_rpc *krpc)
 {
-	return krpc->whole || krpc->over || krpc->rx_bytes >= HOMA_PIPE_BYTES ||
-	       hsk->partial_bytes + krpc->rx_bytes >= HOMA_POLL_BYTES;
+	return krpc->whole || krpc->over || krpc->rx_bytes >= HOMAK_PIPE_BYTES ||
+	       hsk->partial_bytes + krpc->rx_bytes >= HOMAK_POLL_BYTES;
 }
 
 /* The waiting thread that @krpc could be handed to, or NULL. A thread that waits for this
  * RPC alone is taken out of @krpc. */
-static struct homa_waiter *homa_taker(struct homa_ksock *hsk,
-				      struct homa_krpc *krpc)
+static struct homak_waiter *homak_taker(struct homak_sock *hsk,
+					struct homak_rpc *krpc)
 {
-	struct homa_waiter *waiter;
+	struct homak_waiter *waiter;
 
 	if (!krpc->is_private)
-		return homa_waiter_pick(hsk);
+		return homak_waiter_pick(hsk);
 	waiter = krpc->waiter;
 	if (waiter)
 		krpc->waiter = waiter->next;
@@ -181,66 +181,66 @@ static struct homa_waiter *homa_taker(struct homa_ksock *hsk,
  * @krpc, in no list, has something: to a waiter, or into a list. A hold on it is
  * the caller's to pass. True: those who poll() should know.
  */
-static bool homa_offer(struct homa_cpu *cpu, struct homa_ksock *hsk,
-		       struct homa_krpc *krpc)
+static bool homak_offer(struct homak_cpu *cpu, struct homak_sock *hsk,
+			struct homak_rpc *krpc)
 {
-	struct homa_waiter *waiter = NULL;
+	struct homak_waiter *waiter = NULL;
 
-	if (homa_ripe(hsk, krpc))
-		waiter = homa_taker(hsk, krpc);
+	if (homak_ripe(hsk, krpc))
+		waiter = homak_taker(hsk, krpc);
 	if (waiter) {
-		homa_hand_over(cpu, waiter, krpc);
+		homak_hand_over(cpu, waiter, krpc);
 		return false;
 	}
-	homa_list_in(hsk, krpc);
-	return krpc->on == HOMA_LIST_READY ||
-	       (krpc->on == HOMA_LIST_PARTIAL &&
-		hsk->partial_bytes >= HOMA_POLL_BYTES);
+	homak_list_in(hsk, krpc);
+	return krpc->on == HOMAK_LIST_READY ||
+	       (krpc->on == HOMAK_LIST_PARTIAL &&
+		hsk->partial_bytes >= HOMAK_POLL_BYTES);
 }
 
 /* In a list already, and more has come. */
-static bool homa_offer_again(struct homa_cpu *cpu, struct homa_ksock *hsk,
-			     struct homa_krpc *krpc)
+static bool homak_offer_again(struct homak_cpu *cpu, struct homak_sock *hsk,
+			      struct homak_rpc *krpc)
 {
 	/* Nothing changes for those at their place, or that nobody wants yet. */
-	if (krpc->on == HOMA_LIST_READY ||
-	    (krpc->on == HOMA_LIST_PRIVATE && !krpc->waiter))
+	if (krpc->on == HOMAK_LIST_READY ||
+	    (krpc->on == HOMAK_LIST_PRIVATE && !krpc->waiter))
 		return false;
-	if (krpc->on == HOMA_LIST_PARTIAL && !krpc->whole && !krpc->over &&
+	if (krpc->on == HOMAK_LIST_PARTIAL && !krpc->whole && !krpc->over &&
 	    list_empty(&hsk->waiters))
-		return hsk->partial_bytes >= HOMA_POLL_BYTES;
-	homa_list_out(hsk, krpc);
-	return homa_offer(cpu, hsk, krpc);
+		return hsk->partial_bytes >= HOMAK_POLL_BYTES;
+	homak_list_out(hsk, krpc);
+	return homak_offer(cpu, hsk, krpc);
 }
 
 /* ---- from the engine ---- */
 
 /* The queue has one more packet: where does the RPC belong now? */
-static bool homa_place(struct homa_cpu *cpu, struct homa_ksock *hsk,
-		       struct homa_krpc *krpc)
+static bool homak_place(struct homak_cpu *cpu, struct homak_sock *hsk,
+			struct homak_rpc *krpc)
 {
 	switch (krpc->on) {
-	case HOMA_LIST_READER:
+	case HOMAK_LIST_READER:
 		return false;
-	case HOMA_LIST_NONE:
+	case HOMAK_LIST_NONE:
 		homa_rpc_hold_more(krpc->rpc);
-		return homa_offer(cpu, hsk, krpc);
+		return homak_offer(cpu, hsk, krpc);
 	default:
-		return homa_offer_again(cpu, hsk, krpc);
+		return homak_offer_again(cpu, hsk, krpc);
 	}
 }
 
-void homa_inbox_data(struct homa_cpu *cpu, struct homa_rx_pkt *pkt,
-		     struct sk_buff *skb, u32 at)
+void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
+		      struct sk_buff *skb, u32 at)
 {
 	struct homa_rpc *rpc = pkt->rpc;
-	struct homa_ksock *hsk = homa_ksock_of(homa_rpc_sock(rpc));
-	struct homa_krpc *krpc = homa_krpc(rpc);
+	struct homak_sock *hsk = homak_sock_of(homa_rpc_sock(rpc));
+	struct homak_rpc *krpc = homak_rpc(rpc);
 	struct sock *sk = &hsk->inet.sk;
 	bool tell = false, keep;
 
 	pkt->rpc = NULL;
-	*homa_rx_cb(skb) = (struct homa_rx_cb){
+	*homak_rx_cb(skb) = (struct homak_rx_cb){
 		.rpc = rpc,
 		.offset = pkt->offset,
 		.length = pkt->length,
@@ -250,12 +250,12 @@ void homa_inbox_data(struct homa_cpu *cpu, struct homa_rx_pkt *pkt,
 	spin_lock(&hsk->lock);
 	keep = !hsk->shutdown && !krpc->gone;
 	if (likely(keep)) {
-		homa_room_take(hsk, homa_rpc_sock(rpc), skb);
-		if (krpc->on == HOMA_LIST_PARTIAL)
+		homak_room_take(hsk, homa_rpc_sock(rpc), skb);
+		if (krpc->on == HOMAK_LIST_PARTIAL)
 			hsk->partial_bytes += pkt->length;
-		homa_queue_add(krpc, skb);
+		homak_queue_add(krpc, skb);
 		krpc->whole |= pkt->whole;
-		tell = homa_place(cpu, hsk, krpc);
+		tell = homak_place(cpu, hsk, krpc);
 	}
 	spin_unlock(&hsk->lock);
 	/* The socket's memory outlives this: SOCK_RCU_FREE. */
@@ -267,15 +267,15 @@ void homa_inbox_data(struct homa_cpu *cpu, struct homa_rx_pkt *pkt,
 	kfree_skb(skb);
 }
 
-void homa_inbox_event(struct homa_cpu *cpu, struct homa_event *event)
+void homak_inbox_event(struct homak_cpu *cpu, struct homa_event *event)
 {
-	struct homa_ksock *hsk = homa_ksock_of(event->sock);
-	struct homa_krpc *krpc = homa_krpc(event->rpc);
+	struct homak_sock *hsk = homak_sock_of(event->sock);
+	struct homak_rpc *krpc = homak_rpc(event->rpc);
 	struct sock *sk = &hsk->inet.sk;
 	bool tell = false, passed = false;
 
 	if (event->kind == HOMA_EV_GONE) {
-		homa_inbox_forget(cpu, hsk, krpc);
+		homak_inbox_forget(cpu, hsk, krpc);
 		homa_rpc_release(&cpu->ctx, event->rpc);
 		return;
 	}
@@ -283,11 +283,11 @@ void homa_inbox_event(struct homa_cpu *cpu, struct homa_event *event)
 	spin_lock(&hsk->lock);
 	if (!hsk->shutdown) {
 		krpc->over = true;
-		passed = krpc->on == HOMA_LIST_NONE;
+		passed = krpc->on == HOMAK_LIST_NONE;
 		if (passed)
-			tell = homa_offer(cpu, hsk, krpc);
-		else if (krpc->on != HOMA_LIST_READER)
-			tell = homa_offer_again(cpu, hsk, krpc);
+			tell = homak_offer(cpu, hsk, krpc);
+		else if (krpc->on != HOMAK_LIST_READER)
+			tell = homak_offer_again(cpu, hsk, krpc);
 	}
 	spin_unlock(&hsk->lock);
 	if (tell)
@@ -299,17 +299,17 @@ void homa_inbox_event(struct homa_cpu *cpu, struct homa_event *event)
 /* ---- letting go ---- */
 
 /* In the engine: the packets of @batch were not copied. */
-static void homa_batch_drop(struct homa_cpu *cpu, struct homa_ksock *hsk,
-			    struct homa_batch *batch)
+static void homak_batch_drop(struct homak_cpu *cpu, struct homak_sock *hsk,
+			     struct homak_batch *batch)
 {
 	struct sk_buff *skb;
 
 	for (skb = batch->skbs; skb; skb = skb->next)
-		homa_rpc_release(&cpu->ctx, homa_rx_cb(skb)->rpc);
-	homa_batch_free(hsk, batch);
+		homa_rpc_release(&cpu->ctx, homak_rx_cb(skb)->rpc);
+	homak_batch_free(hsk, batch);
 }
 
-void homa_batch_free(struct homa_ksock *hsk, struct homa_batch *batch)
+void homak_batch_free(struct homak_sock *hsk, struct homak_batch *batch)
 {
 	struct sk_buff *skb = batch->skbs;
 	u32 truesize = 0;
@@ -325,142 +325,142 @@ void homa_batch_free(struct homa_ksock *hsk, struct homa_batch *batch)
 	}
 	batch->skbs = NULL;
 	if (truesize)
-		homa_room_give(hsk, truesize);
+		homak_room_give(hsk, truesize);
 }
 
-void homa_inbox_forget(struct homa_cpu *cpu, struct homa_ksock *hsk,
-		       struct homa_krpc *krpc)
+void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,
+			struct homak_rpc *krpc)
 {
-	struct homa_batch batch;
+	struct homak_batch batch;
 	bool listed;
 
 	spin_lock(&hsk->lock);
 	krpc->gone = true;
-	listed = krpc->on != HOMA_LIST_NONE && krpc->on != HOMA_LIST_READER;
+	listed = krpc->on != HOMAK_LIST_NONE && krpc->on != HOMAK_LIST_READER;
 	if (listed)
-		homa_list_out(hsk, krpc);
-	batch.skbs = krpc->on == HOMA_LIST_READER ? NULL :
-						    homa_queue_take(krpc);
-	homa_wake_private(krpc);
+		homak_list_out(hsk, krpc);
+	batch.skbs = krpc->on == HOMAK_LIST_READER ? NULL :
+						    homak_queue_take(krpc);
+	homak_wake_private(krpc);
 	spin_unlock(&hsk->lock);
-	homa_batch_drop(cpu, hsk, &batch);
+	homak_batch_drop(cpu, hsk, &batch);
 	if (listed)
 		homa_rpc_release(&cpu->ctx, krpc->rpc);
 }
 
-static struct homa_krpc *homa_any(struct homa_ksock *hsk)
+static struct homak_rpc *homak_any(struct homak_sock *hsk)
 {
 	struct list_head *lists[] = { &hsk->ready, &hsk->partial, &hsk->privates };
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(lists); i++)
 		if (!list_empty(lists[i]))
-			return list_first_entry(lists[i], struct homa_krpc, list);
+			return list_first_entry(lists[i], struct homak_rpc, list);
 	return NULL;
 }
 
-bool homa_inbox_purge(struct homa_cpu *cpu, struct homa_ksock *hsk)
+bool homak_inbox_purge(struct homak_cpu *cpu, struct homak_sock *hsk)
 {
-	struct homa_batch batch;
-	struct homa_krpc *krpc;
+	struct homak_batch batch;
+	struct homak_rpc *krpc;
 	int i;
 
-	for (i = 0; i < HOMA_PURGE; i++) {
+	for (i = 0; i < HOMAK_PURGE; i++) {
 		spin_lock(&hsk->lock);
-		krpc = homa_any(hsk);
+		krpc = homak_any(hsk);
 		if (krpc) {
-			homa_list_out(hsk, krpc);
-			batch.skbs = homa_queue_take(krpc);
+			homak_list_out(hsk, krpc);
+			batch.skbs = homak_queue_take(krpc);
 		}
 		spin_unlock(&hsk->lock);
 		if (!krpc)
 			return false;
-		homa_batch_drop(cpu, hsk, &batch);
+		homak_batch_drop(cpu, hsk, &batch);
 		homa_rpc_release(&cpu->ctx, krpc->rpc);
 	}
 	return true;
 }
 
-void homa_krpc_retired(struct homa_krpc *krpc)
+void homak_rpc_retired(struct homak_rpc *krpc)
 {
 	trace_homa_rpc_end(krpc);
-	WARN_ON_ONCE(krpc->rx_head || krpc->on != HOMA_LIST_NONE);
+	WARN_ON_ONCE(krpc->rx_head || krpc->on != HOMAK_LIST_NONE);
 	if (krpc->msg)
-		homa_msg_free(krpc->msg);
+		homak_msg_free(krpc->msg);
 	krpc->msg = NULL;
 }
 
-void homa_inbox_wake_all(struct homa_ksock *hsk)
+void homak_inbox_wake_all(struct homak_sock *hsk)
 {
-	struct homa_waiter *waiter, *next;
+	struct homak_waiter *waiter, *next;
 
 	spin_lock_bh(&hsk->lock);
 	list_for_each_entry_safe(waiter, next, &hsk->waiters, list)
-		homa_wake(waiter);
+		homak_wake(waiter);
 	/* They take themselves out of their RPC's chain. */
 	list_for_each_entry_safe(waiter, next, &hsk->private_waiters, list)
-		homa_wake(waiter);
+		homak_wake(waiter);
 	spin_unlock_bh(&hsk->lock);
 }
 
 /* ---- to readers ---- */
 
-static struct homa_krpc *homa_first(struct list_head *list)
+static struct homak_rpc *homak_first(struct list_head *list)
 {
-	return list_first_entry_or_null(list, struct homa_krpc, list);
+	return list_first_entry_or_null(list, struct homak_rpc, list);
 }
 
 /* In a list: it is the caller's to read now. */
-static void homa_claim(struct homa_ksock *hsk, struct homa_krpc *krpc,
-		       struct homa_waiter *waiter)
+static void homak_claim(struct homak_sock *hsk, struct homak_rpc *krpc,
+			struct homak_waiter *waiter)
 {
-	homa_list_out(hsk, krpc);
-	krpc->on = HOMA_LIST_READER;
-	homa_batch_take(krpc, &waiter->batch);
+	homak_list_out(hsk, krpc);
+	krpc->on = HOMAK_LIST_READER;
+	homak_batch_take(krpc, &waiter->batch);
 	waiter->given = krpc;
-	waiter->what = HOMA_WAITED_RPC;
+	waiter->what = HOMAK_WAITED_RPC;
 }
 
 /* Something to read, from any of the lists. */
-static void homa_find(struct homa_ksock *hsk, struct homa_waiter *waiter)
+static void homak_find(struct homak_sock *hsk, struct homak_waiter *waiter)
 {
-	struct homa_krpc *krpc;
+	struct homak_rpc *krpc;
 
-	waiter->skb = homa_given_take(hsk);
+	waiter->skb = homak_given_take(hsk);
 	if (waiter->skb) {
-		waiter->what = HOMA_WAITED_MESSAGE;
+		waiter->what = HOMAK_WAITED_MESSAGE;
 		return;
 	}
-	krpc = homa_first(&hsk->ready);
+	krpc = homak_first(&hsk->ready);
 	if (!krpc)
-		krpc = homa_first(&hsk->partial);
+		krpc = homak_first(&hsk->partial);
 	if (krpc)
-		homa_claim(hsk, krpc, waiter);
+		homak_claim(hsk, krpc, waiter);
 }
 
-void homa_inbox_next(struct homa_ksock *hsk, struct homa_waiter *waiter, bool wait)
+void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter, bool wait)
 {
 	spin_lock_bh(&hsk->lock);
 	if (unlikely(hsk->shutdown))
-		waiter->what = HOMA_WAITED_LOOK;
+		waiter->what = HOMAK_WAITED_LOOK;
 	else
-		homa_find(hsk, waiter);
-	if (wait && waiter->what == HOMA_WAITS)
+		homak_find(hsk, waiter);
+	if (wait && waiter->what == HOMAK_WAITS)
 		list_add(&waiter->list, &hsk->waiters);
 	spin_unlock_bh(&hsk->lock);
 }
 
-bool homa_inbox_private(struct homa_ksock *hsk, struct homa_krpc *krpc,
-			struct homa_waiter *waiter, bool wait)
+bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
+			 struct homak_waiter *waiter, bool wait)
 {
 	bool mine;
 
 	spin_lock_bh(&hsk->lock);
-	mine = krpc->on == HOMA_LIST_PRIVATE && !hsk->shutdown;
+	mine = krpc->on == HOMAK_LIST_PRIVATE && !hsk->shutdown;
 	if (mine) {
-		homa_claim(hsk, krpc, waiter);
+		homak_claim(hsk, krpc, waiter);
 	} else if (hsk->shutdown || krpc->gone) {
-		waiter->what = HOMA_WAITED_LOOK;
+		waiter->what = HOMAK_WAITED_LOOK;
 	} else if (wait) {
 		waiter->next = krpc->waiter;
 		krpc->waiter = waiter;
@@ -470,10 +470,10 @@ bool homa_inbox_private(struct homa_ksock *hsk, struct homa_krpc *krpc,
 	return mine;
 }
 
-void homa_inbox_unwait(struct homa_ksock *hsk, struct homa_krpc *krpc,
-		       struct homa_waiter *waiter)
+void homak_inbox_unwait(struct homak_sock *hsk, struct homak_rpc *krpc,
+			struct homak_waiter *waiter)
 {
-	struct homa_waiter **p;
+	struct homak_waiter **p;
 
 	spin_lock_bh(&hsk->lock);
 	list_del_init(&waiter->list);
@@ -486,35 +486,35 @@ void homa_inbox_unwait(struct homa_ksock *hsk, struct homa_krpc *krpc,
 	spin_unlock_bh(&hsk->lock);
 }
 
-bool homa_inbox_back(struct homa_cpu *cpu, struct homa_ksock *hsk,
-		     struct homa_krpc *krpc, struct homa_batch *batch, bool done)
+bool homak_inbox_back(struct homak_cpu *cpu, struct homak_sock *hsk,
+		      struct homak_rpc *krpc, struct homak_batch *batch, bool done)
 {
-	struct homa_batch rest = { .skbs = NULL };
+	struct homak_batch rest = { .skbs = NULL };
 	bool again = false, hold = false;
 
 	spin_lock(&hsk->lock);
 	if (done || krpc->gone) {
 		/* What comes now is for nobody. */
 		krpc->gone = true;
-		rest.skbs = homa_queue_take(krpc);
-		krpc->on = HOMA_LIST_NONE;
-		homa_wake_private(krpc);
+		rest.skbs = homak_queue_take(krpc);
+		krpc->on = HOMAK_LIST_NONE;
+		homak_wake_private(krpc);
 	} else if (krpc->over && !batch->over) {
 		again = true;
 	} else if (!krpc->rx_head) {
-		krpc->on = HOMA_LIST_NONE;
+		krpc->on = HOMAK_LIST_NONE;
 	} else if (krpc->is_private || krpc->whole || list_empty(&hsk->ready)) {
 		again = true;
 	} else {
 		/* Others are whole already and come first. */
-		homa_list_in(hsk, krpc);
+		homak_list_in(hsk, krpc);
 		hold = true;
 	}
 	if (again)
-		homa_batch_take(krpc, batch);
+		homak_batch_take(krpc, batch);
 	spin_unlock(&hsk->lock);
 	if (rest.skbs)
-		homa_batch_drop(cpu, hsk, &rest);
+		homak_batch_drop(cpu, hsk, &rest);
 	if (!again && !hold)
 		homa_rpc_release(&cpu->ctx, krpc->rpc);
 	return again;

@@ -34,27 +34,27 @@
 #include "homa_net.h"
 #include "homa_receive.h"
 
-#define HOMA_EARLY_BITS 5u
-#define HOMA_EARLY_SLOTS (1u << HOMA_EARLY_BITS)
+#define HOMAK_EARLY_BITS 5u
+#define HOMAK_EARLY_SLOTS (1u << HOMAK_EARLY_BITS)
 
 /* Addresses, then the device's index and the mark. */
-struct homa_early_key {
+struct homak_early_key {
 	u64 w[5];
 };
 
-struct homa_early_slot {
+struct homak_early_slot {
 	struct dst_entry *dst;
 	u32 cookie;
-	struct homa_early_key key;
+	struct homak_early_key key;
 };
 
-struct homa_early {
-	struct homa_early_slot slot[HOMA_EARLY_SLOTS];
+struct homak_early {
+	struct homak_early_slot slot[HOMAK_EARLY_SLOTS];
 };
 
 #ifdef CONFIG_NETFILTER
 
-static void homa_early_key(struct homa_early_key *key, const struct sk_buff *skb)
+static void homak_early_key(struct homak_early_key *key, const struct sk_buff *skb)
 {
 	if (ip_hdr(skb)->version == 4) {
 		key->w[0] = (__force u64)ip_hdr(skb)->saddr << 32 |
@@ -67,39 +67,39 @@ static void homa_early_key(struct homa_early_key *key, const struct sk_buff *skb
 	key->w[4] = (u64)skb->mark << 32 | (u32)skb->dev->ifindex;
 }
 
-static bool homa_early_same(const struct homa_early_key *a,
-			    const struct homa_early_key *b)
+static bool homak_early_same(const struct homak_early_key *a,
+			     const struct homak_early_key *b)
 {
 	return !((a->w[0] ^ b->w[0]) | (a->w[1] ^ b->w[1]) | (a->w[2] ^ b->w[2]) |
 		 (a->w[3] ^ b->w[3]) | (a->w[4] ^ b->w[4]));
 }
 
-static struct homa_early_slot *homa_early_slot(struct homa_net *hnet,
-					       const struct homa_early_key *key)
+static struct homak_early_slot *homak_early_slot(struct homak_net *hnet,
+						 const struct homak_early_key *key)
 {
-	struct homa_early __percpu *tables = READ_ONCE(hnet->early);
+	struct homak_early __percpu *tables = READ_ONCE(hnet->early);
 	const u64 *w = key->w;
 	u64 hash;
 
 	if (!tables)
 		return NULL;
 	hash = (w[0] ^ w[1] ^ (w[2] << 7) ^ w[3] ^ w[4]) * GOLDEN_RATIO_64;
-	return &this_cpu_ptr(tables)->slot[hash >> (64 - HOMA_EARLY_BITS)];
+	return &this_cpu_ptr(tables)->slot[hash >> (64 - HOMAK_EARLY_BITS)];
 }
 
-void homa_early_learn(struct homa_net *hnet, const struct sk_buff *skb)
+void homak_early_learn(struct homak_net *hnet, const struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
-	struct homa_early_slot *slot;
+	struct homak_early_slot *slot;
 	struct dst_entry *old = NULL;
-	struct homa_early_key key HOMA_NOINIT;
+	struct homak_early_key key HOMA_NOINIT;
 
 	if (!dst)
 		return;
-	homa_early_key(&key, skb);
-	homa_own();
-	slot = homa_early_slot(hnet, &key);
-	if (!slot || (slot->dst == dst && homa_early_same(&slot->key, &key)) ||
+	homak_early_key(&key, skb);
+	homak_own();
+	slot = homak_early_slot(hnet, &key);
+	if (!slot || (slot->dst == dst && homak_early_same(&slot->key, &key)) ||
 	    !dst_hold_safe(dst))
 		goto out;
 	old = slot->dst;
@@ -110,32 +110,32 @@ void homa_early_learn(struct homa_net *hnet, const struct sk_buff *skb)
 		slot->cookie = rt6_get_cookie(container_of(dst, struct rt6_info,
 							   dst));
 out:
-	homa_disown();
+	homak_disown();
 	if (unlikely(old))
 		dst_release(old);
 }
 
 /* The input route for @skb, borrowed; NULL: IP must look. */
-static struct dst_entry *homa_early_find(struct homa_net *hnet,
-					 const struct sk_buff *skb)
+static struct dst_entry *homak_early_find(struct homak_net *hnet,
+					  const struct sk_buff *skb)
 {
-	struct homa_early_slot *slot;
+	struct homak_early_slot *slot;
 	struct dst_entry *dst = NULL;
-	struct homa_early_key key HOMA_NOINIT;
+	struct homak_early_key key HOMA_NOINIT;
 
-	homa_early_key(&key, skb);
-	homa_own();
-	slot = homa_early_slot(hnet, &key);
-	if (slot && slot->dst && homa_early_same(&slot->key, &key))
+	homak_early_key(&key, skb);
+	homak_own();
+	slot = homak_early_slot(hnet, &key);
+	if (slot && slot->dst && homak_early_same(&slot->key, &key))
 		dst = dst_check(slot->dst, slot->cookie);
-	homa_disown();
+	homak_disown();
 	return dst;
 }
 
 /* Does nobody else look at what is delivered here? */
-static bool homa_early_alone(const struct net *net,
-			     const struct nf_hook_entries __rcu *input,
-			     const struct raw_hashinfo *raw)
+static bool homak_early_alone(const struct net *net,
+			      const struct nf_hook_entries __rcu *input,
+			      const struct raw_hashinfo *raw)
 {
 	return !rcu_access_pointer(input) &&
 	       hlist_empty(&raw->ht[raw_hashfunc(net, HOMA_IPPROTO)]);
@@ -143,20 +143,20 @@ static bool homa_early_alone(const struct net *net,
 
 /* @skb, with its IP header of @len bytes and a route, has nothing before it but
  * the way to us. */
-static unsigned int homa_early_take(struct homa_net *hnet, struct sk_buff *skb,
-				    u32 len)
+static unsigned int homak_early_take(struct homak_net *hnet, struct sk_buff *skb,
+				     u32 len)
 {
 	__skb_pull(skb, len);
 	skb_reset_transport_header(skb);
-	homa_rx_skb(hnet, skb, 0);
+	homak_rx_skb(hnet, skb, 0);
 	return NF_STOLEN;
 }
 
-static unsigned int homa_early_v4(void *priv, struct sk_buff *skb,
-				  const struct nf_hook_state *state)
+static unsigned int homak_early_v4(void *priv, struct sk_buff *skb,
+				   const struct nf_hook_state *state)
 {
 	const struct iphdr *ip = ip_hdr(skb);
-	struct homa_net *hnet;
+	struct homak_net *hnet;
 	struct dst_entry *dst;
 
 	if (likely(ip->protocol != HOMA_IPPROTO))
@@ -164,71 +164,71 @@ static unsigned int homa_early_v4(void *priv, struct sk_buff *skb,
 	if (ip->ihl != 5 || ip_is_fragment(ip) || skb_dst(skb) ||
 	    skb->pkt_type != PACKET_HOST)
 		return NF_ACCEPT;
-	hnet = homa_net(state->net);
-	dst = homa_early_find(hnet, skb);
+	hnet = homak_net(state->net);
+	dst = homak_early_find(hnet, skb);
 	if (!dst)
 		return NF_ACCEPT;
 	skb_dst_set_noref(skb, dst);
-	if (!homa_early_alone(state->net,
-			      state->net->nf.hooks_ipv4[NF_INET_LOCAL_IN],
-			      &raw_v4_hashinfo) ||
+	if (!homak_early_alone(state->net,
+			       state->net->nf.hooks_ipv4[NF_INET_LOCAL_IN],
+			       &raw_v4_hashinfo) ||
 	    !xfrm4_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_ACCEPT;
 	__IP_INC_STATS(state->net, IPSTATS_MIB_INDELIVERS);
-	return homa_early_take(hnet, skb, sizeof(*ip));
+	return homak_early_take(hnet, skb, sizeof(*ip));
 }
 
-static unsigned int homa_early_v6(void *priv, struct sk_buff *skb,
-				  const struct nf_hook_state *state)
+static unsigned int homak_early_v6(void *priv, struct sk_buff *skb,
+				   const struct nf_hook_state *state)
 {
 	const struct ipv6hdr *ip = ipv6_hdr(skb);
-	struct homa_net *hnet;
+	struct homak_net *hnet;
 	struct dst_entry *dst;
 
 	if (likely(ip->nexthdr != HOMA_IPPROTO))
 		return NF_ACCEPT;
 	if (skb_dst(skb) || skb->pkt_type != PACKET_HOST)
 		return NF_ACCEPT;
-	hnet = homa_net(state->net);
-	dst = homa_early_find(hnet, skb);
+	hnet = homak_net(state->net);
+	dst = homak_early_find(hnet, skb);
 	if (!dst)
 		return NF_ACCEPT;
 	skb_dst_set_noref(skb, dst);
-	if (!homa_early_alone(state->net,
-			      state->net->nf.hooks_ipv6[NF_INET_LOCAL_IN],
-			      &raw_v6_hashinfo) ||
+	if (!homak_early_alone(state->net,
+			       state->net->nf.hooks_ipv6[NF_INET_LOCAL_IN],
+			       &raw_v6_hashinfo) ||
 	    !xfrm6_policy_check(NULL, XFRM_POLICY_IN, skb))
 		return NF_ACCEPT;
 	__IP6_INC_STATS(state->net, __in6_dev_get(skb->dev),
 			IPSTATS_MIB_INDELIVERS);
-	return homa_early_take(hnet, skb, sizeof(*ip));
+	return homak_early_take(hnet, skb, sizeof(*ip));
 }
 
-static const struct nf_hook_ops homa_early_hooks[] = {
+static const struct nf_hook_ops homak_early_hooks[] = {
 	{
-		.hook = homa_early_v4,
+		.hook = homak_early_v4,
 		.pf = NFPROTO_IPV4,
 		.hooknum = NF_INET_PRE_ROUTING,
 		.priority = NF_IP_PRI_LAST,
 	}, {
-		.hook = homa_early_v6,
+		.hook = homak_early_v6,
 		.pf = NFPROTO_IPV6,
 		.hooknum = NF_INET_PRE_ROUTING,
 		.priority = NF_IP6_PRI_LAST,
 	},
 };
 
-int homa_early_on(struct homa_net *hnet)
+int homak_early_on(struct homak_net *hnet)
 {
-	struct homa_early __percpu *tables = alloc_percpu_gfp(struct homa_early,
-							       homa_net_gfp(hnet));
+	struct homak_early __percpu *tables = alloc_percpu_gfp(struct homak_early,
+							       homak_net_gfp(hnet));
 	int err;
 
 	if (!tables)
 		return -ENOMEM;
 	WRITE_ONCE(hnet->early, tables);
-	err = nf_register_net_hooks(hnet->net, homa_early_hooks,
-				    ARRAY_SIZE(homa_early_hooks));
+	err = nf_register_net_hooks(hnet->net, homak_early_hooks,
+				    ARRAY_SIZE(homak_early_hooks));
 	if (err) {
 		WRITE_ONCE(hnet->early, NULL);
 		free_percpu(tables);
@@ -236,34 +236,34 @@ int homa_early_on(struct homa_net *hnet)
 	return err;
 }
 
-void homa_early_off(struct homa_net *hnet)
+void homak_early_off(struct homak_net *hnet)
 {
-	struct homa_early __percpu *tables = hnet->early;
+	struct homak_early __percpu *tables = hnet->early;
 	u32 i;
 	int c;
 
-	nf_unregister_net_hooks(hnet->net, homa_early_hooks,
-				ARRAY_SIZE(homa_early_hooks));
+	nf_unregister_net_hooks(hnet->net, homak_early_hooks,
+				ARRAY_SIZE(homak_early_hooks));
 	WRITE_ONCE(hnet->early, NULL);
 	synchronize_net();
 	for_each_possible_cpu(c)
-		for (i = 0; i < HOMA_EARLY_SLOTS; i++)
+		for (i = 0; i < HOMAK_EARLY_SLOTS; i++)
 			dst_release(per_cpu_ptr(tables, c)->slot[i].dst);
 	free_percpu(tables);
 }
 
 #else
 
-void homa_early_learn(struct homa_net *hnet, const struct sk_buff *skb)
+void homak_early_learn(struct homak_net *hnet, const struct sk_buff *skb)
 {
 }
 
-int homa_early_on(struct homa_net *hnet)
+int homak_early_on(struct homak_net *hnet)
 {
 	return -EOPNOTSUPP;
 }
 
-void homa_early_off(struct homa_net *hnet)
+void homak_early_off(struct homak_net *hnet)
 {
 }
 

@@ -9,31 +9,31 @@
 
 #include "homa_sockets.h"
 
-#define HOMA_INFO_2025 _IOWR('h', 1, struct homa_info)
-#define HOMA_ABORT_2025 _IOWR('h', 2, struct homa_abort_args)
-#define HOMA_FREEZE_2025 _IO('h', 3)
-#define HOMA_ABORT_2024 _IOWR(0x89, 0xe3, struct homa_abort_args)
-#define HOMA_FREEZE_2024 _IO(0x89, 0xef)
+#define HOMAK_INFO_2025 _IOWR('h', 1, struct homa_info)
+#define HOMAK_ABORT_2025 _IOWR('h', 2, struct homa_abort_args)
+#define HOMAK_FREEZE_2025 _IO('h', 3)
+#define HOMAK_ABORT_2024 _IOWR(0x89, 0xe3, struct homa_abort_args)
+#define HOMAK_FREEZE_2024 _IO(0x89, 0xef)
 
-#define HOMA_LOOKS 32u		/* RPCs looked at in one turn */
-#define HOMA_ERRNO_MAX 4095u
+#define HOMAK_LOOKS 32u		/* RPCs looked at in one turn */
+#define HOMAK_ERRNO_MAX 4095u
 
 /*
- * struct homa_listing - RPCs of a socket, some at a time
+ * struct homak_listing - RPCs of a socket, some at a time
  * @n: in @looks; @flags: HOMA_RPC_* of each.
  */
-struct homa_listing {
+struct homak_listing {
 	struct homa_look_cursor at;
 	u32 n;
-	struct homa_rpc_look looks[HOMA_LOOKS];
-	u16 flags[HOMA_LOOKS];
+	struct homa_rpc_look looks[HOMAK_LOOKS];
+	u16 flags[HOMAK_LOOKS];
 };
 
 /* ---- HOMAIOCINFO ---- */
 
-static u16 homa_look_flags(struct homa_cpu *cpu, const struct homa_rpc_look *look)
+static u16 homak_look_flags(struct homak_cpu *cpu, const struct homa_rpc_look *look)
 {
-	struct homa_krpc *krpc;
+	struct homak_rpc *krpc;
 	struct homa_rpc *rpc;
 	u16 flags = 0;
 
@@ -47,7 +47,7 @@ static u16 homa_look_flags(struct homa_cpu *cpu, const struct homa_rpc_look *loo
 			    look->client ? NULL : &look->peer);
 	if (!rpc)
 		return flags;
-	krpc = homa_krpc(rpc);
+	krpc = homak_rpc(rpc);
 	if (READ_ONCE(krpc->rx_bytes))
 		flags |= HOMA_RPC_RX_COPY;
 	if (READ_ONCE(krpc->rx_bytes) && READ_ONCE(krpc->whole))
@@ -56,29 +56,29 @@ static u16 homa_look_flags(struct homa_cpu *cpu, const struct homa_rpc_look *loo
 	return flags;
 }
 
-static int homa_list_some(struct homa_ksock *hsk, struct homa_listing *list)
+static int homak_list_some(struct homak_sock *hsk, struct homak_listing *list)
 {
-	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);
 	u32 i;
 
 	if (!cpu)
 		return -ENETDOWN;
 	list->n = homa_rpcs_look(&cpu->ctx, &list->at, hsk->engine_sock, list->looks,
-				 HOMA_LOOKS);
+				 HOMAK_LOOKS);
 	for (i = 0; i < list->n; i++)
-		list->flags[i] = homa_look_flags(cpu, &list->looks[i]);
-	homa_leave(cpu);
+		list->flags[i] = homak_look_flags(cpu, &list->looks[i]);
+	homak_leave(cpu);
 	cond_resched();
 	return 0;
 }
 
-static void homa_record(const struct homa_ksock *hsk, const struct homa_rpc_look *look,
-			u16 flags, struct homa_rpc_info *info)
+static void homak_record(const struct homak_sock *hsk, const struct homa_rpc_look *look,
+			 u16 flags, struct homa_rpc_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	info->id = look->handle.id;
-	homa_name_put(hsk, &look->peer, look->peer_port,
-		      (struct sockaddr_storage *)&info->peer);
+	homak_name_put(hsk, &look->peer, look->peer_port,
+		       (struct sockaddr_storage *)&info->peer);
 	info->completion_cookie = look->client ? look->cookie : 0;
 	info->tx_length = look->tx_length ? (s32)look->tx_length : -1;
 	info->tx_sent = look->tx_sent;
@@ -93,8 +93,8 @@ static void homa_record(const struct homa_ksock *hsk, const struct homa_rpc_look
 }
 
 /* Records to @to, as long as there is room; all are counted. */
-static int homa_records(struct homa_ksock *hsk, struct homa_listing *list,
-			struct homa_rpc_info __user *to, size_t room, u32 *count)
+static int homak_records(struct homak_sock *hsk, struct homak_listing *list,
+			 struct homa_rpc_info __user *to, size_t room, u32 *count)
 {
 	struct homa_rpc_info info;
 	u32 i;
@@ -105,12 +105,12 @@ static int homa_records(struct homa_ksock *hsk, struct homa_listing *list,
 	while (!list->at.end) {
 		if (fatal_signal_pending(current))
 			return -EINTR;
-		err = homa_list_some(hsk, list);
+		err = homak_list_some(hsk, list);
 		if (err)
 			return err;
 		*count += list->n;
 		for (i = 0; i < list->n && room >= sizeof(info); i++) {
-			homa_record(hsk, &list->looks[i], list->flags[i], &info);
+			homak_record(hsk, &list->looks[i], list->flags[i], &info);
 			if (copy_to_user(to++, &info, sizeof(info)))
 				return -EFAULT;
 			room -= sizeof(info);
@@ -119,21 +119,21 @@ static int homa_records(struct homa_ksock *hsk, struct homa_listing *list,
 	return 0;
 }
 
-static u64 homa_avail(struct homa_ksock *hsk)
+static u64 homak_avail(struct homak_sock *hsk)
 {
-	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);
 	u64 bytes = 0;
 
 	if (cpu) {
 		bytes = homa_pool_avail(hsk->engine_sock);
-		homa_leave(cpu);
+		homak_leave(cpu);
 	}
 	return bytes;
 }
 
-static int homa_info_ioctl(struct homa_ksock *hsk, struct homa_info __user *arg)
+static int homak_info_ioctl(struct homak_sock *hsk, struct homa_info __user *arg)
 {
-	struct homa_listing *list;
+	struct homak_listing *list;
 	struct homa_info info;
 	int err;
 
@@ -144,13 +144,13 @@ static int homa_info_ioctl(struct homa_ksock *hsk, struct homa_info __user *arg)
 	list = kmalloc(sizeof(*list), GFP_KERNEL);
 	if (!list)
 		return -ENOMEM;
-	err = homa_records(hsk, list,
-			   (struct homa_rpc_info __user *)info.rpc_info,
-			   info.rpc_info_length, &info.num_rpcs);
+	err = homak_records(hsk, list,
+			    (struct homa_rpc_info __user *)info.rpc_info,
+			    info.rpc_info_length, &info.num_rpcs);
 	kfree(list);
 	if (err)
 		return err;
-	info.bpool_avail_bytes = homa_avail(hsk);
+	info.bpool_avail_bytes = homak_avail(hsk);
 	info.port = homa_sock_port(hsk->engine_sock);
 	memcpy(info.error_msg, hsk->error, sizeof(info.error_msg));
 	info.error_msg[sizeof(info.error_msg) - 1] = 0;
@@ -160,38 +160,38 @@ static int homa_info_ioctl(struct homa_ksock *hsk, struct homa_info __user *arg)
 /* ---- HOMAIOCABORT ---- */
 
 /* In the engine. */
-static int homa_abort(struct homa_cpu *cpu, struct homa_ksock *hsk, u64 id, int error)
+static int homak_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id, int error)
 {
 	struct homa_rpc *rpc = homa_rpc_hold(&cpu->ctx, id, NULL);
 	int err = -EINVAL;
 
 	if (!rpc)
-		return homa_given_abort(cpu, hsk, id, !error) ? 0 : err;
+		return homak_given_abort(cpu, hsk, id, !error) ? 0 : err;
 	if (homa_rpc_sock(rpc) == hsk->engine_sock)
 		err = homa_rpc_abort(&cpu->ctx, homa_rpc_handle(rpc), error);
 	if (!err && !error)
-		homa_inbox_forget(cpu, hsk, homa_krpc(rpc));
+		homak_inbox_forget(cpu, hsk, homak_rpc(rpc));
 	homa_rpc_release(&cpu->ctx, rpc);
 	return err;
 }
 
-static int homa_abort_one(struct homa_ksock *hsk, u64 id, int error)
+static int homak_abort_one(struct homak_sock *hsk, u64 id, int error)
 {
-	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);
 	int err;
 
 	if (!cpu)
 		return -ENETDOWN;
-	err = homa_abort(cpu, hsk, id, error);
-	homa_leave(cpu);
+	err = homak_abort(cpu, hsk, id, error);
+	homak_leave(cpu);
 	return err;
 }
 
 /* Those there are now; what ends or begins meanwhile may be seen or not. */
-static int homa_abort_all(struct homa_ksock *hsk, int error)
+static int homak_abort_all(struct homak_sock *hsk, int error)
 {
-	struct homa_listing *list = kzalloc(sizeof(*list), GFP_KERNEL);
-	struct homa_cpu *cpu;
+	struct homak_listing *list = kzalloc(sizeof(*list), GFP_KERNEL);
+	struct homak_cpu *cpu;
 	bool more = true;
 	int err = 0;
 	u32 i;
@@ -199,67 +199,67 @@ static int homa_abort_all(struct homa_ksock *hsk, int error)
 	if (!list)
 		return -ENOMEM;
 	while (!err && !list->at.end && !fatal_signal_pending(current)) {
-		err = homa_list_some(hsk, list);
+		err = homak_list_some(hsk, list);
 		for (i = 0; !err && i < list->n; i++)
 			if (list->looks[i].client)
-				homa_abort_one(hsk, list->looks[i].handle.id, error);
+				homak_abort_one(hsk, list->looks[i].handle.id, error);
 	}
 	kfree(list);
 	if (err || error)
 		return err;
 	while (more && !fatal_signal_pending(current)) {
-		cpu = homa_enter_wait(hsk->hnet);
+		cpu = homak_enter_wait(hsk->hnet);
 		if (!cpu)
 			return -ENETDOWN;
-		more = homa_given_abort(cpu, hsk, 0, true);
-		homa_leave(cpu);
+		more = homak_given_abort(cpu, hsk, 0, true);
+		homak_leave(cpu);
 		cond_resched();
 	}
 	return 0;
 }
 
-static int homa_abort_ioctl(struct homa_ksock *hsk, void __user *arg)
+static int homak_abort_ioctl(struct homak_sock *hsk, void __user *arg)
 {
 	struct homa_abort_args args;
 	int err;
 
 	if (copy_from_user(&args, arg, sizeof(args)))
 		return -EFAULT;
-	if (args._pad1 || args._pad2[0] || args._pad2[1] || args.error > HOMA_ERRNO_MAX)
-		return homa_error_text(hsk, -EINVAL,
-				       "abort: reserved fields are not 0, or the error is not an errno");
+	if (args._pad1 || args._pad2[0] || args._pad2[1] || args.error > HOMAK_ERRNO_MAX)
+		return homak_error_text(hsk, -EINVAL,
+					"abort: reserved fields are not 0, or the error is not an errno");
 	if (READ_ONCE(hsk->shutdown))
 		return -ESHUTDOWN;
 	if (!args.id)
-		return homa_abort_all(hsk, (int)args.error);
-	err = homa_abort_one(hsk, args.id, (int)args.error);
+		return homak_abort_all(hsk, (int)args.error);
+	err = homak_abort_one(hsk, args.id, (int)args.error);
 	/* Perhaps its response was on its way from the engine to the socket just then,
 	 * in a bottom half that ends with a grace period. */
 	if (err == -EINVAL && !(args.id & 1)) {
 		synchronize_rcu();
-		err = homa_abort_one(hsk, args.id, (int)args.error);
+		err = homak_abort_one(hsk, args.id, (int)args.error);
 	}
 	if (err == -EINVAL)
-		homa_error_text(hsk, err,
-				"abort: the id is not that of an open request of this socket");
+		homak_error_text(hsk, err,
+				 "abort: the id is not that of an open request of this socket");
 	return err;
 }
 
-int homa_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg)
+int homak_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg)
 {
-	struct homa_ksock *hsk = homa_ksk(sk);
+	struct homak_sock *hsk = homak_sk(sk);
 
 	switch (cmd) {
 	case HOMAIOCINFO:
-	case HOMA_INFO_2025:
-		return homa_info_ioctl(hsk, arg);
+	case HOMAK_INFO_2025:
+		return homak_info_ioctl(hsk, arg);
 	case HOMAIOCABORT:
-	case HOMA_ABORT_2025:
-	case HOMA_ABORT_2024:
-		return homa_abort_ioctl(hsk, arg);
+	case HOMAK_ABORT_2025:
+	case HOMAK_ABORT_2024:
+		return homak_abort_ioctl(hsk, arg);
 	case HOMAIOCFREEZE:
-	case HOMA_FREEZE_2025:
-	case HOMA_FREEZE_2024:
+	case HOMAK_FREEZE_2025:
+	case HOMAK_FREEZE_2024:
 		/* Freezes time traces; tracepoints need none of that. */
 		return 0;
 	}

@@ -21,52 +21,52 @@ const char *const homa_plat_lock_names[HOMA_LOCK_CLASSES] = {
 	[HOMA_LOCK_ONCE] = "homa_once",
 };
 
-struct homa_step {
+struct homak_step {
 	const char *name;
 	int (*init)(void);
 	void (*exit)(void);
 };
 
-static const struct homa_step homa_steps[] = {
-	{ "memory", homa_memory_init, homa_memory_exit },
-	{ "namespaces", homa_nets_init, homa_nets_exit },
-	{ "devices", homa_dev_init, homa_dev_exit },
-	{ "qdisc", homa_qdisc_init, homa_qdisc_exit },
-	{ "diag", homa_diag_init, homa_diag_exit },
-	{ "protocol", homa_rx_init, homa_rx_exit },
-	{ "sockets", homa_sockets_init, homa_sockets_exit },
+static const struct homak_step homak_steps[] = {
+	{ "memory", homak_memory_init, homak_memory_exit },
+	{ "namespaces", homak_nets_init, homak_nets_exit },
+	{ "devices", homak_dev_init, homak_dev_exit },
+	{ "qdisc", homak_qdisc_init, homak_qdisc_exit },
+	{ "diag", homak_diag_init, homak_diag_exit },
+	{ "protocol", homak_rx_init, homak_rx_exit },
+	{ "sockets", homak_sockets_init, homak_sockets_exit },
 };
 
-static void homa_undo(size_t n)
+static void homak_undo(size_t n)
 {
 	while (n--)
-		homa_steps[n].exit();
+		homak_steps[n].exit();
 }
 
-static int __init homa_load(void)
+static int __init homak_load(void)
 {
 	size_t i;
 	int err;
 
-	for (i = 0; i < ARRAY_SIZE(homa_steps); i++) {
-		err = homa_steps[i].init();
+	for (i = 0; i < ARRAY_SIZE(homak_steps); i++) {
+		err = homak_steps[i].init();
 		if (err) {
 			pr_err("homa: cannot set up %s: %d\n",
-			       homa_steps[i].name, err);
-			homa_undo(i);
+			       homak_steps[i].name, err);
+			homak_undo(i);
 			return err;
 		}
 	}
 	return 0;
 }
 
-static void __exit homa_unload(void)
+static void __exit homak_unload(void)
 {
-	homa_undo(ARRAY_SIZE(homa_steps));
+	homak_undo(ARRAY_SIZE(homak_steps));
 }
 
-module_init(homa_load);
-module_exit(homa_unload);
+module_init(homak_load);
+module_exit(homak_unload);
 
 MODULE_LICENSE("Dual BSD/GPL");
 MODULE_DESCRIPTION("Homa transport protocol (IP protocol 146)");

@@ -3,14 +3,14 @@
  * Bytes of outgoing messages. They are copied once from the application and
  * stay until the RPC is retired, for any of them may have to be sent again.
  *
- * A message of up to HOMA_MSG_SMALL bytes is one allocation with its bytes
+ * A message of up to HOMAK_MSG_SMALL bytes is one allocation with its bytes
  * behind it; its packets get copies. The shortest are kept for the next ones.
  * A longer one is cut in chunks of 32 KiB, each in one compound page, and its
  * packets refer to those. The last chunk takes only what it needs of a page that
  * others use too. Pages that come back with no reference left but ours are kept,
  * some per CPU, since an order-3 page costs more than the copy of what is in it.
  *
- * A message is charged to its socket: homa_ksock.tx_bytes, which wmem_max limits
+ * A message is charged to its socket: homak_sock.tx_bytes, which wmem_max limits
  * and the socket's memory cgroup pays (room.c, also for the RPC), and sk_wmem_alloc, which
  * also keeps the socket's memory alive. The memory itself is nobody's: what is kept for
  * later is little, and passes from one user to the next.
@@ -22,22 +22,22 @@
 #include "homa_sockets.h"
 #include "homa_tx.h"
 
-#define HOMA_MSG_SMALL 1536u
-#define HOMA_CHUNK_ORDER 3
-#define HOMA_CHUNK_SHIFT (PAGE_SHIFT + HOMA_CHUNK_ORDER)
-#define HOMA_POOL_PAGES 64u	/* per CPU: 2 MiB */
-#define HOMA_TINY 256u		/* messages with all they need */
-#define HOMA_POOL_TINY 64u	/* per CPU */
-#define HOMA_FRAG_ALIGN 64u
+#define HOMAK_MSG_SMALL 1536u
+#define HOMAK_CHUNK_ORDER 3
+#define HOMAK_CHUNK_SHIFT (PAGE_SHIFT + HOMAK_CHUNK_ORDER)
+#define HOMAK_POOL_PAGES 64u	/* per CPU: 2 MiB */
+#define HOMAK_TINY 256u		/* messages with all they need */
+#define HOMAK_POOL_TINY 64u	/* per CPU */
+#define HOMAK_FRAG_ALIGN 64u
 
 /*
- * struct homa_msg - see homa_kernel.h
+ * struct homak_msg - see homa_kernel.h
  * @charge: bytes accounted.
  * @shift: chunks are 1 << @shift bytes; 0: the message is @small.
  * @num: chunks filled or begun.
  */
-struct homa_msg {
-	struct homa_ksock *hsk;
+struct homak_msg {
+	struct homak_sock *hsk;
 	u32 length;
 	u32 filled;
 	u32 charge;
@@ -52,80 +52,80 @@ struct homa_msg {
 /* ---- pages ---- */
 
 /*
- * struct homa_pages - pages a CPU has at hand (its owner)
+ * struct homak_pages - pages a CPU has at hand (its owner)
  * @free: nobody else has a reference.
  * @part: a page handed out piece by piece; its reference is ours.
  * @part_used: bytes of it.
- * @tiny: memory of HOMA_TINY bytes.
+ * @tiny: memory of HOMAK_TINY bytes.
  */
-struct homa_pages {
+struct homak_pages {
 	u32 num_tiny;
 	u32 num;
 	u32 part_used;
 	struct page *part;
-	struct page *free[HOMA_POOL_PAGES];
-	void *tiny[HOMA_POOL_TINY];
+	struct page *free[HOMAK_POOL_PAGES];
+	void *tiny[HOMAK_POOL_TINY];
 };
 
-static DEFINE_PER_CPU(struct homa_pages, homa_pages);
+static DEFINE_PER_CPU(struct homak_pages, homak_pages);
 
-static struct page *homa_page_pop(void)
+static struct page *homak_page_pop(void)
 {
-	struct homa_pages *pages;
+	struct homak_pages *pages;
 	struct page *page = NULL;
 
-	homa_own_bh();
-	pages = this_cpu_ptr(&homa_pages);
+	homak_own_bh();
+	pages = this_cpu_ptr(&homak_pages);
 	if (pages->num)
 		page = pages->free[--pages->num];
-	homa_disown_bh();
+	homak_disown_bh();
 	return page;
 }
 
 /* A reference is given back; the last one gives the page to the pool. */
-static void homa_page_put(struct page *page)
+static void homak_page_put(struct page *page)
 {
-	struct homa_pages *pages;
+	struct homak_pages *pages;
 
-	if (page_ref_count(page) == 1 && folio_order(page_folio(page)) == HOMA_CHUNK_ORDER &&
+	if (page_ref_count(page) == 1 && folio_order(page_folio(page)) == HOMAK_CHUNK_ORDER &&
 	    page_to_nid(page) == numa_mem_id() && !page_is_pfmemalloc(page)) {
-		homa_own_bh();
-		pages = this_cpu_ptr(&homa_pages);
-		if (pages->num < HOMA_POOL_PAGES) {
+		homak_own_bh();
+		pages = this_cpu_ptr(&homak_pages);
+		if (pages->num < HOMAK_POOL_PAGES) {
 			pages->free[pages->num++] = page;
 			page = NULL;
 		}
-		homa_disown_bh();
+		homak_disown_bh();
 	}
 	if (page)
 		put_page(page);
 }
 
 /* A whole page, from the pool or new. Falls back on trying hard if @hard. */
-static struct page *homa_page_get(bool hard)
+static struct page *homak_page_get(bool hard)
 {
 	gfp_t gfp = GFP_KERNEL | __GFP_COMP | __GFP_NOWARN;
-	struct page *page = homa_page_pop();
+	struct page *page = homak_page_pop();
 
 	if (page)
 		return page;
 	if (!hard)
 		gfp = (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NORETRY;
-	return alloc_pages(gfp, HOMA_CHUNK_ORDER);
+	return alloc_pages(gfp, HOMAK_CHUNK_ORDER);
 }
 
 /* @size bytes of the page in use, if that many are left. */
-static bool homa_part_take(struct page_frag *frag, u32 size)
+static bool homak_part_take(struct page_frag *frag, u32 size)
 {
-	struct homa_pages *pages;
+	struct homak_pages *pages;
 	bool taken = false;
 
-	homa_own_bh();
-	pages = this_cpu_ptr(&homa_pages);
+	homak_own_bh();
+	pages = this_cpu_ptr(&homak_pages);
 	/* All pieces have come back: from the beginning. */
 	if (pages->part && page_ref_count(pages->part) == 1)
 		pages->part_used = 0;
-	if (pages->part && pages->part_used + size <= PAGE_SIZE << HOMA_CHUNK_ORDER) {
+	if (pages->part && pages->part_used + size <= PAGE_SIZE << HOMAK_CHUNK_ORDER) {
 		frag->page = pages->part;
 		frag->offset = pages->part_used;
 		frag->size = size;
@@ -133,93 +133,93 @@ static bool homa_part_take(struct page_frag *frag, u32 size)
 		pages->part_used += size;
 		taken = true;
 	}
-	homa_disown_bh();
+	homak_disown_bh();
 	return taken;
 }
 
 /* From now on pieces come from @page. */
-static void homa_part_new(struct page *page)
+static void homak_part_new(struct page *page)
 {
-	struct homa_pages *pages;
+	struct homak_pages *pages;
 	struct page *old;
 
-	homa_own_bh();
-	pages = this_cpu_ptr(&homa_pages);
+	homak_own_bh();
+	pages = this_cpu_ptr(&homak_pages);
 	old = pages->part;
 	pages->part = page;
 	pages->part_used = 0;
-	homa_disown_bh();
+	homak_disown_bh();
 	if (old)
-		homa_page_put(old);
+		homak_page_put(old);
 }
 
-/* Memory for a chunk of @size bytes, at most 1 << HOMA_CHUNK_SHIFT. */
-static int homa_chunk_get(struct page_frag *frag, u32 size, bool hard)
+/* Memory for a chunk of @size bytes, at most 1 << HOMAK_CHUNK_SHIFT. */
+static int homak_chunk_get(struct page_frag *frag, u32 size, bool hard)
 {
 	struct page *page;
 	int tries;
 
-	size = ALIGN(size, HOMA_FRAG_ALIGN);
-	if (size > 1u << (HOMA_CHUNK_SHIFT - 1)) {
-		frag->page = homa_page_get(hard);
+	size = ALIGN(size, HOMAK_FRAG_ALIGN);
+	if (size > 1u << (HOMAK_CHUNK_SHIFT - 1)) {
+		frag->page = homak_page_get(hard);
 		frag->offset = 0;
-		frag->size = 1u << HOMA_CHUNK_SHIFT;
+		frag->size = 1u << HOMAK_CHUNK_SHIFT;
 		return frag->page ? 0 : -ENOMEM;
 	}
 	/* The thread may move to another CPU in between, or be overtaken. */
 	for (tries = 0; tries < 3; tries++) {
-		if (homa_part_take(frag, size))
+		if (homak_part_take(frag, size))
 			return 0;
-		page = homa_page_get(hard);
+		page = homak_page_get(hard);
 		if (!page)
 			return -ENOMEM;
-		homa_part_new(page);
+		homak_part_new(page);
 	}
 	return -ENOMEM;
 }
 
 /* ---- memory of the shortest messages ---- */
 
-static void *homa_tiny_get(void)
+static void *homak_tiny_get(void)
 {
-	struct homa_pages *pages;
+	struct homak_pages *pages;
 	void *mem = NULL;
 
-	homa_own_bh();
-	pages = this_cpu_ptr(&homa_pages);
+	homak_own_bh();
+	pages = this_cpu_ptr(&homak_pages);
 	if (likely(pages->num_tiny))
 		mem = pages->tiny[--pages->num_tiny];
-	homa_disown_bh();
+	homak_disown_bh();
 	if (unlikely(!mem))
-		mem = kmalloc(HOMA_TINY, GFP_KERNEL | __GFP_NOWARN);
+		mem = kmalloc(HOMAK_TINY, GFP_KERNEL | __GFP_NOWARN);
 	return mem;
 }
 
-static void homa_tiny_put(void *mem)
+static void homak_tiny_put(void *mem)
 {
-	struct homa_pages *pages;
+	struct homak_pages *pages;
 
 	/* Where memory errors are hunted, what is freed is freed. Bottom halves are
 	 * off, but for errors before sending. */
 	if (!IS_ENABLED(CONFIG_KASAN) && likely(softirq_count())) {
-		homa_own();
-		pages = this_cpu_ptr(&homa_pages);
-		if (likely(pages->num_tiny < HOMA_POOL_TINY)) {
+		homak_own();
+		pages = this_cpu_ptr(&homak_pages);
+		if (likely(pages->num_tiny < HOMAK_POOL_TINY)) {
 			pages->tiny[pages->num_tiny++] = mem;
 			mem = NULL;
 		}
-		homa_disown();
+		homak_disown();
 	}
 	if (unlikely(mem))
 		kfree(mem);
 }
 
-void homa_msgs_exit(void)
+void homak_msgs_exit(void)
 {
 	int i;
 
 	for_each_possible_cpu(i) {
-		struct homa_pages *pages = per_cpu_ptr(&homa_pages, i);
+		struct homak_pages *pages = per_cpu_ptr(&homak_pages, i);
 
 		while (pages->num)
 			put_page(pages->free[--pages->num]);
@@ -234,24 +234,24 @@ void homa_msgs_exit(void)
 /* ---- messages ---- */
 
 /* False: there is no memory to be charged; it is, all the same. */
-static bool homa_msg_charge(struct homa_msg *msg, struct homa_ksock *hsk)
+static bool homak_msg_charge(struct homak_msg *msg, struct homak_sock *hsk)
 {
 	struct sock *sk = (struct sock *)hsk;
 
 	msg->hsk = hsk;
 	atomic64_add(msg->charge, &hsk->tx_bytes);
 	refcount_add(msg->charge, &sk->sk_wmem_alloc);
-	return homa_pay(hsk);
+	return homak_pay(hsk);
 }
 
 /* Wakes writers when there is room again; lets go of the socket last. */
-static void homa_msg_uncharge(struct homa_msg *msg)
+static void homak_msg_uncharge(struct homak_msg *msg)
 {
-	struct homa_ksock *hsk = msg->hsk;
+	struct homak_sock *hsk = msg->hsk;
 	struct sock *sk = (struct sock *)hsk;
 
 	atomic64_sub(msg->charge, &hsk->tx_bytes);
-	homa_pay_less(hsk);
+	homak_pay_less(hsk);
 	smp_mb__after_atomic();
 	if (unlikely(READ_ONCE(hsk->tx_full)))
 		sk->sk_write_space(sk);
@@ -260,14 +260,14 @@ static void homa_msg_uncharge(struct homa_msg *msg)
 	sk_free(sk);
 }
 
-static struct homa_msg *homa_msg_new_small(u32 length)
+static struct homak_msg *homak_msg_new_small(u32 length)
 {
-	struct homa_msg *msg;
+	struct homak_msg *msg;
 	size_t size = struct_size(msg, small, length);
 
-	if (likely(size <= HOMA_TINY)) {
-		size = HOMA_TINY;
-		msg = homa_tiny_get();
+	if (likely(size <= HOMAK_TINY)) {
+		size = HOMAK_TINY;
+		msg = homak_tiny_get();
 	} else {
 		msg = kmalloc(size, GFP_KERNEL | __GFP_NOWARN);
 	}
@@ -283,14 +283,14 @@ static struct homa_msg *homa_msg_new_small(u32 length)
  * The size of chunks is decided by the first one: if a page of 32 KiB is not to
  * be had without effort, the message is made of single pages.
  */
-static struct homa_msg *homa_msg_new_long(u32 length)
+static struct homak_msg *homak_msg_new_long(u32 length)
 {
 	struct page_frag first;
-	struct homa_msg *msg;
-	u32 shift = HOMA_CHUNK_SHIFT;
+	struct homak_msg *msg;
+	u32 shift = HOMAK_CHUNK_SHIFT;
 	size_t num, size;
 
-	if (homa_chunk_get(&first, min(length, 1u << shift), false)) {
+	if (homak_chunk_get(&first, min(length, 1u << shift), false)) {
 		shift = PAGE_SHIFT;
 		first.page = NULL;
 	}
@@ -299,45 +299,45 @@ static struct homa_msg *homa_msg_new_long(u32 length)
 	msg = num > U16_MAX ? NULL : kmalloc(size, GFP_KERNEL | __GFP_NOWARN);
 	if (!msg) {
 		if (first.page)
-			homa_page_put(first.page);
+			homak_page_put(first.page);
 		return NULL;
 	}
 	msg->shift = (u16)shift;
 	msg->num = 0;
 	if (first.page)
 		msg->chunks[msg->num++] = first;
-	msg->charge = (u32)(size + ALIGN(length, HOMA_FRAG_ALIGN));
+	msg->charge = (u32)(size + ALIGN(length, HOMAK_FRAG_ALIGN));
 	return msg;
 }
 
-struct homa_msg *homa_msg_new(struct homa_ksock *hsk, u32 length)
+struct homak_msg *homak_msg_new(struct homak_sock *hsk, u32 length)
 {
-	struct homa_msg *msg;
+	struct homak_msg *msg;
 
-	if (length <= HOMA_MSG_SMALL)
-		msg = homa_msg_new_small(length);
+	if (length <= HOMAK_MSG_SMALL)
+		msg = homak_msg_new_small(length);
 	else
-		msg = homa_msg_new_long(length);
+		msg = homak_msg_new_long(length);
 	if (unlikely(!msg))
 		return ERR_PTR(-ENOMEM);
 	msg->length = length;
 	msg->filled = 0;
-	if (unlikely(!homa_msg_charge(msg, hsk))) {
-		homa_msg_free(msg);
+	if (unlikely(!homak_msg_charge(msg, hsk))) {
+		homak_msg_free(msg);
 		return ERR_PTR(-ENOBUFS);
 	}
 	return msg;
 }
 
 /* Memory for the chunk that message byte msg->filled is in. */
-static int homa_msg_grow(struct homa_msg *msg)
+static int homak_msg_grow(struct homak_msg *msg)
 {
 	struct page_frag *chunk = &msg->chunks[msg->num];
 	u32 left = msg->length - msg->filled;
 	int err = 0;
 
-	if (msg->shift == HOMA_CHUNK_SHIFT) {
-		err = homa_chunk_get(chunk, min(left, 1u << HOMA_CHUNK_SHIFT), true);
+	if (msg->shift == HOMAK_CHUNK_SHIFT) {
+		err = homak_chunk_get(chunk, min(left, 1u << HOMAK_CHUNK_SHIFT), true);
 	} else {
 		chunk->page = alloc_page(GFP_KERNEL | __GFP_NOWARN);
 		chunk->offset = 0;
@@ -350,7 +350,7 @@ static int homa_msg_grow(struct homa_msg *msg)
 	return err;
 }
 
-int homa_msg_fill(struct homa_msg *msg, struct iov_iter *from, u32 upto)
+int homak_msg_fill(struct homak_msg *msg, struct iov_iter *from, u32 upto)
 {
 	upto = min(upto, msg->length);
 	while (msg->filled < upto) {
@@ -365,7 +365,7 @@ int homa_msg_fill(struct homa_msg *msg, struct iov_iter *from, u32 upto)
 			u32 i = msg->filled >> msg->shift;
 
 			if (i >= msg->num) {
-				err = homa_msg_grow(msg);
+				err = homak_msg_grow(msg);
 				if (err)
 					return err;
 			}
@@ -382,33 +382,33 @@ int homa_msg_fill(struct homa_msg *msg, struct iov_iter *from, u32 upto)
 	return 0;
 }
 
-void homa_msg_free(struct homa_msg *msg)
+void homak_msg_free(struct homak_msg *msg)
 {
 	u32 i;
 
-	bool tiny = !msg->shift && msg->charge == HOMA_TINY;
+	bool tiny = !msg->shift && msg->charge == HOMAK_TINY;
 
-	homa_msg_uncharge(msg);
+	homak_msg_uncharge(msg);
 	if (likely(tiny)) {
-		homa_tiny_put(msg);
+		homak_tiny_put(msg);
 		return;
 	}
 	for (i = 0; i < msg->num; i++)
-		homa_page_put(msg->chunks[i].page);
+		homak_page_put(msg->chunks[i].page);
 	kfree(msg);
 }
 
-u32 homa_msg_length(const struct homa_msg *msg)
+u32 homak_msg_length(const struct homak_msg *msg)
 {
 	return msg->length;
 }
 
-struct sock *homa_msg_sock(const struct homa_msg *msg)
+struct sock *homak_msg_sock(const struct homak_msg *msg)
 {
 	return (struct sock *)msg->hsk;
 }
 
-int homa_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length)
+int homak_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length)
 {
 	struct skb_shared_info *shinfo = skb_shinfo(skb);
 	int i = shinfo->nr_frags;
@@ -427,8 +427,8 @@ int homa_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length)
 	return 0;
 }
 
-int homa_msg_to_skb(const struct homa_msg *msg, struct sk_buff *skb, u32 offset,
-		    u32 length)
+int homak_msg_to_skb(const struct homak_msg *msg, struct sk_buff *skb, u32 offset,
+		     u32 length)
 {
 	bool copy = !skb_is_nonlinear(skb) && skb_availroom(skb) >= (int)length;
 	u32 filled = READ_ONCE(msg->filled);
@@ -454,7 +454,7 @@ int homa_msg_to_skb(const struct homa_msg *msg, struct sk_buff *skb, u32 offset,
 			skb_put_data(skb, page_address(chunk->page) +
 					  chunk->offset + in, n);
 		else
-			err = homa_skb_add(skb, chunk->page, chunk->offset + in, n);
+			err = homak_skb_add(skb, chunk->page, chunk->offset + in, n);
 		if (err)
 			return err;
 		offset += n;
@@ -463,7 +463,7 @@ int homa_msg_to_skb(const struct homa_msg *msg, struct sk_buff *skb, u32 offset,
 	return 0;
 }
 
-const u8 *homa_msg_small(const struct homa_msg *msg, u32 end)
+const u8 *homak_msg_small(const struct homak_msg *msg, u32 end)
 {
 	return msg->shift || end > READ_ONCE(msg->filled) ? NULL : msg->small;
 }

@@ -20,7 +20,7 @@
 #include "homa_tx.h"
 
 /* A hook may have changed the route: into one that encrypts. */
-static bool homa_out_transforms(const struct dst_entry *dst)
+static bool homak_out_transforms(const struct dst_entry *dst)
 {
 #ifdef CONFIG_XFRM
 	return dst->xfrm;
@@ -30,13 +30,13 @@ static bool homa_out_transforms(const struct dst_entry *dst)
 }
 
 /* After POST_ROUTING. */
-static int homa_out_finish(struct net *net, struct sock *sk, struct sk_buff *skb)
+static int homak_out_finish(struct net *net, struct sock *sk, struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
 	struct neighbour *neigh;
 	bool v6_gateway = false;
 
-	if (unlikely(homa_out_transforms(dst))) {
+	if (unlikely(homak_out_transforms(dst))) {
 		IPCB(skb)->flags |= IPSKB_REROUTED;
 		return dst_output(net, sk, skb);
 	}
@@ -49,13 +49,13 @@ static int homa_out_finish(struct net *net, struct sock *sk, struct sk_buff *skb
 	return neigh_output(neigh, skb, v6_gateway);
 }
 
-static int homa_out_finish_v6(struct net *net, struct sock *sk, struct sk_buff *skb)
+static int homak_out_finish_v6(struct net *net, struct sock *sk, struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
 	const struct in6_addr *hop;
 	struct neighbour *neigh;
 
-	if (unlikely(homa_out_transforms(dst))) {
+	if (unlikely(homak_out_transforms(dst))) {
 		IP6CB(skb)->flags |= IP6SKB_REROUTED;
 		return dst_output(net, sk, skb);
 	}
@@ -69,7 +69,7 @@ static int homa_out_finish_v6(struct net *net, struct sock *sk, struct sk_buff *
 	return neigh_output(neigh, skb, false);
 }
 
-static bool homa_out_hooks(const struct net *net, bool v4)
+static bool homak_out_hooks(const struct net *net, bool v4)
 {
 #ifdef CONFIG_NETFILTER
 	return v4 ? rcu_access_pointer(net->nf.hooks_ipv4[NF_INET_LOCAL_OUT]) :
@@ -80,13 +80,13 @@ static bool homa_out_hooks(const struct net *net, bool v4)
 }
 
 /* Nothing but a neighbour stands between @skb and @dst's device. */
-static __always_inline bool homa_out_plain(const struct net *net, const struct dst_entry *dst,
+static __always_inline bool homak_out_plain(const struct net *net, const struct dst_entry *dst,
 			   const struct sk_buff *skb, bool v4)
 {
 	const struct net_device *dev = dst->dev;
 
 	if (dst->output != (v4 ? ip_output : ip6_output) || dst->lwtstate ||
-	    homa_out_hooks(net, v4) ||
+	    homak_out_hooks(net, v4) ||
 	    (dev->priv_flags & (IFF_L3MDEV_MASTER | IFF_L3MDEV_SLAVE)))
 		return false;
 #ifdef CONFIG_CGROUP_BPF
@@ -96,14 +96,14 @@ static __always_inline bool homa_out_plain(const struct net *net, const struct d
 	return skb->len <= READ_ONCE(dev->mtu) || skb_is_gso(skb);
 }
 
-static int homa_out_v6(struct net *net, struct sock *sk, struct sk_buff *skb)
+static int homak_out_v6(struct net *net, struct sock *sk, struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
 	struct inet6_dev *idev = ip6_dst_idev(dst);
 	struct ipv6hdr *ip = ipv6_hdr(skb);
 	int err;
 
-	if (unlikely(!homa_out_plain(net, dst, skb, false) || !idev ||
+	if (unlikely(!homak_out_plain(net, dst, skb, false) || !idev ||
 		     READ_ONCE(idev->cnf.disable_ipv6) ||
 		     ipv6_addr_is_multicast(&ip->daddr)))
 		return ip6_local_out(net, sk, skb);
@@ -111,29 +111,29 @@ static int homa_out_v6(struct net *net, struct sock *sk, struct sk_buff *skb)
 	IP6CB(skb)->nhoff = offsetof(struct ipv6hdr, nexthdr);
 	skb->protocol = htons(ETH_P_IPV6);
 	skb->dev = dst->dev;
-	homa_ip6_count_out(net, idev, skb->len);
+	homak_ip6_count_out(net, idev, skb->len);
 	err = nf_hook(NFPROTO_IPV6, NF_INET_POST_ROUTING, net, sk, skb, NULL,
-		      dst->dev, homa_out_finish_v6);
-	return err == 1 ? homa_out_finish_v6(net, sk, skb) : err;
+		      dst->dev, homak_out_finish_v6);
+	return err == 1 ? homak_out_finish_v6(net, sk, skb) : err;
 }
 
-int homa_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4)
+int homak_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4)
 {
 	struct dst_entry *dst = skb_dst(skb);
 	struct iphdr *ip;
 	int err;
 
 	if (unlikely(!v4))
-		return homa_out_v6(net, sk, skb);
-	if (unlikely(!homa_out_plain(net, dst, skb, true)))
+		return homak_out_v6(net, sk, skb);
+	if (unlikely(!homak_out_plain(net, dst, skb, true)))
 		return ip_local_out(net, sk, skb);
 	ip = ip_hdr(skb);
 	ip->tot_len = htons((u16)skb->len);
 	ip->check = ip_fast_csum(ip, sizeof(*ip) / 4);
 	skb->protocol = htons(ETH_P_IP);
 	skb->dev = dst->dev;
-	homa_ip_count_out(net, skb->len);
+	homak_ip_count_out(net, skb->len);
 	err = nf_hook(NFPROTO_IPV4, NF_INET_POST_ROUTING, net, sk, skb, NULL,
-		      dst->dev, homa_out_finish);
-	return err == 1 ? homa_out_finish(net, sk, skb) : err;
+		      dst->dev, homak_out_finish);
+	return err == 1 ? homak_out_finish(net, sk, skb) : err;
 }

@@ -19,35 +19,35 @@
 #include "homa_net.h"
 #include "homa_sysctl.h"
 
-unsigned int homa_net_id;
+unsigned int homak_net_id;
 
 /* What is remembered of executed requests takes memory as they come, at most 256 Ki
  * ranges or 16 MiB (docs/protocol.md, "At most once"). Shards follow from the CPUs. */
-struct homa_limits homa_limits __ro_after_init = {
+struct homa_limits homak_limits __ro_after_init = {
 	.buckets = 64,
 	.tombstones = 1 << 18,
 	.peer_buckets = 64,
 	.sock_buckets = 4096,
 	.tell_gone = 1,
 	.sock_priv = sizeof(void *),
-	.rpc_priv = sizeof(struct homa_krpc),
+	.rpc_priv = sizeof(struct homak_rpc),
 };
 
-struct homa_net *homa_net(const struct net *net)
+struct homak_net *homak_net(const struct net *net)
 {
-	return net_generic(net, homa_net_id);
+	return net_generic(net, homak_net_id);
 }
 
-static struct homa_engine *homa_engine_make(struct homa_net *hnet)
+static struct homa_engine *homak_engine_make(struct homak_net *hnet)
 {
-	struct homa_engine *engine = __vmalloc(homa_engine_size(&homa_limits),
-					       homa_net_gfp(hnet) | __GFP_ZERO);
+	struct homa_engine *engine = __vmalloc(homa_engine_size(&homak_limits),
+					       homak_net_gfp(hnet) | __GFP_ZERO);
 	struct homa_seeds seeds;
 
 	if (!engine)
 		return NULL;
 	get_random_bytes(&seeds, sizeof(seeds));
-	if (homa_engine_init(engine, &homa_limits, &hnet->params, &seeds,
+	if (homa_engine_init(engine, &homak_limits, &hnet->params, &seeds,
 			     ktime_get_ns())) {
 		vfree(engine);
 		return NULL;
@@ -55,13 +55,13 @@ static struct homa_engine *homa_engine_make(struct homa_net *hnet)
 	return engine;
 }
 
-int homa_net_start(struct homa_net *hnet)
+int homak_net_start(struct homak_net *hnet)
 {
 	struct homa_engine *engine;
 	bool made = false;
 	int err = 0;
 
-	if (homa_net_engine(hnet))
+	if (homak_net_engine(hnet))
 		return 0;
 	mutex_lock(&hnet->lock);
 	if (hnet->engine)
@@ -69,10 +69,10 @@ int homa_net_start(struct homa_net *hnet)
 	err = -ENOMEM;
 	if (hnet->net != &init_net && !hnet->memcg)
 		hnet->memcg = get_mem_cgroup_from_mm(current->mm);
-	engine = homa_engine_make(hnet);
+	engine = homak_engine_make(hnet);
 	if (!engine)
 		goto out;
-	err = homa_cpus_alloc(hnet, engine);
+	err = homak_cpus_alloc(hnet, engine);
 	if (err) {
 		vfree(engine);
 		goto out;
@@ -82,34 +82,34 @@ int homa_net_start(struct homa_net *hnet)
 out:
 	mutex_unlock(&hnet->lock);
 	if (!err && made) {
-		homa_sysctl_started(hnet);
+		homak_sysctl_started(hnet);
 		/* Faster, no more; without it packets take the usual way. */
 		if (READ_ONCE(hnet->settings.early_path))
-			homa_early_set(hnet, true);
+			homak_early_set(hnet, true);
 	}
 	return err;
 }
 
-int homa_net_set_cutoffs(struct homa_net *hnet, u32 levels, const u32 *sizes)
+int homak_net_set_cutoffs(struct homak_net *hnet, u32 levels, const u32 *sizes)
 {
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 	int err;
 
 	mutex_lock(&hnet->lock);
 	if (!hnet->engine) {
 		err = -EAGAIN;
 	} else {
-		cpu = homa_enter(hnet);
+		cpu = homak_enter(hnet);
 		err = cpu ? homa_engine_fix_cutoffs(&cpu->ctx, levels, sizes) :
 			    -EBUSY;
 		if (cpu)
-			homa_leave(cpu);
+			homak_leave(cpu);
 	}
 	mutex_unlock(&hnet->lock);
 	return err;
 }
 
-int homa_net_set_params(struct homa_net *hnet, const struct homa_params *params)
+int homak_net_set_params(struct homak_net *hnet, const struct homa_params *params)
 {
 	struct homa_ctx *ctx;
 	int err = 0;
@@ -119,13 +119,13 @@ int homa_net_set_params(struct homa_net *hnet, const struct homa_params *params)
 		WRITE_ONCE(hnet->paused, true);
 		synchronize_rcu();
 		/* Alone in the engine now: any context will do. */
-		homa_own_bh();
+		homak_own_bh();
 		ctx = &this_cpu_ptr(hnet->cpus)->ctx;
 		ctx->now = ktime_get_ns();
 		err = homa_engine_set_params(ctx, params);
 		if (!err)
-			homa_devs_derive(hnet);
-		homa_disown_bh();
+			homak_devs_derive(hnet);
+		homak_disown_bh();
 		smp_store_release(&hnet->paused, false);
 	} else {
 		/* Checked by an engine, which there is not; a small one will do. */
@@ -139,9 +139,9 @@ int homa_net_set_params(struct homa_net *hnet, const struct homa_params *params)
 
 /* ---- coming and going of namespaces ---- */
 
-static int __net_init homa_net_init(struct net *net)
+static int __net_init homak_net_init(struct net *net)
 {
-	struct homa_net *hnet = homa_net(net);
+	struct homak_net *hnet = homak_net(net);
 	int i, err;
 
 	hnet->net = net;
@@ -149,75 +149,75 @@ static int __net_init homa_net_init(struct net *net)
 	spin_lock_init(&hnet->dev_lock);
 	spin_lock_init(&hnet->sock_lock);
 	INIT_LIST_HEAD(&hnet->socks);
-	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
 		INIT_HLIST_HEAD(&hnet->devs[i]);
 	homa_params_default(&hnet->params);
 	hnet->params.max_message_length = HOMA_MAX_MESSAGE_LENGTH;
-	homa_settings_default(&hnet->settings);
-	homa_timers_init(hnet);
-	err = homa_routes_init(hnet);
+	homak_settings_default(&hnet->settings);
+	homak_timers_init(hnet);
+	err = homak_routes_init(hnet);
 	if (err)
 		return err;
-	err = homa_encap_init(hnet);
+	err = homak_encap_init(hnet);
 	if (err)
 		goto routes;
-	err = homa_sysctl_init(hnet);
+	err = homak_sysctl_init(hnet);
 	if (err)
 		goto encap;
-	err = homa_proc_init(hnet);
+	err = homak_proc_init(hnet);
 	if (err)
 		goto sysctl;
 	return 0;
 sysctl:
-	homa_sysctl_free(hnet);
+	homak_sysctl_free(hnet);
 encap:
-	homa_encap_free(hnet);
+	homak_encap_free(hnet);
 routes:
-	homa_routes_free(hnet);
+	homak_routes_free(hnet);
 	return err;
 }
 
 /* Before the grace period that comes with the end of a namespace. */
-static void __net_exit homa_net_pre_exit(struct net *net)
+static void __net_exit homak_net_pre_exit(struct net *net)
 {
-	WRITE_ONCE(homa_net(net)->paused, true);
+	WRITE_ONCE(homak_net(net)->paused, true);
 }
 
-static void __net_exit homa_net_exit(struct net *net)
+static void __net_exit homak_net_exit(struct net *net)
 {
-	struct homa_net *hnet = homa_net(net);
+	struct homak_net *hnet = homak_net(net);
 
-	homa_proc_free(hnet);
-	homa_sysctl_free(hnet);
-	homa_encap_free(hnet);
-	homa_timers_stop(hnet);
-	homa_devs_stop(hnet);
-	homa_routes_free(hnet);
+	homak_proc_free(hnet);
+	homak_sysctl_free(hnet);
+	homak_encap_free(hnet);
+	homak_timers_stop(hnet);
+	homak_devs_stop(hnet);
+	homak_routes_free(hnet);
 	if (hnet->engine) {
-		homa_cpus_free(hnet);
-		homa_devs_free(hnet);
+		homak_cpus_free(hnet);
+		homak_devs_free(hnet);
 		vfree(hnet->engine);
 	}
 	mem_cgroup_put(hnet->memcg);
 	mutex_destroy(&hnet->lock);
 }
 
-static struct pernet_operations homa_net_ops = {
-	.init = homa_net_init,
-	.pre_exit = homa_net_pre_exit,
-	.exit = homa_net_exit,
-	.id = &homa_net_id,
-	.size = sizeof(struct homa_net),
+static struct pernet_operations homak_net_ops = {
+	.init = homak_net_init,
+	.pre_exit = homak_net_pre_exit,
+	.exit = homak_net_exit,
+	.id = &homak_net_id,
+	.size = sizeof(struct homak_net),
 };
 
-int __init homa_nets_init(void)
+int __init homak_nets_init(void)
 {
-	homa_limits.shards = clamp_t(u32, roundup_pow_of_two(16 * nr_cpu_ids),
-				     32, 1024);
-	return register_pernet_subsys(&homa_net_ops);
+	homak_limits.shards = clamp_t(u32, roundup_pow_of_two(16 * nr_cpu_ids),
+				      32, 1024);
+	return register_pernet_subsys(&homak_net_ops);
 }
 
-void homa_nets_exit(void)
+void homak_nets_exit(void)
 {
-	unregister_pernet_subsys(&homa_net_ops);
+	unregister_pernet_subsys(&homak_net_ops);
 }

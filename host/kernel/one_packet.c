@@ -18,30 +18,30 @@
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
-#define HOMA_GIVEN_RUN 8u	/* messages before a longer one's turn */
-#define HOMA_GIVEN_PURGE 64
-#define HOMA_GIVEN_LOOKS (HOMA_GIVEN_MOST + 64) /* looked at for one to abort, at most */
+#define HOMAK_GIVEN_RUN 8u	/* messages before a longer one's turn */
+#define HOMAK_GIVEN_PURGE 64
+#define HOMAK_GIVEN_LOOKS (HOMAK_GIVEN_MOST + 64) /* looked at for one to abort, at most */
 
-void homa_given_free(struct homa_ksock *hsk, struct sk_buff *skb)
+void homak_given_free(struct homak_sock *hsk, struct sk_buff *skb)
 {
 	u32 truesize = skb->truesize;
 
 	consume_skb(skb);
-	homa_room_give(hsk, truesize);
+	homak_room_give(hsk, truesize);
 }
 
 /* ---- in ---- */
 
 /* A request from a peer whose address this socket's family cannot tell: nobody's, so
  * its page and its RPC go back. */
-static void homa_given_undo(struct homa_cpu *cpu, const struct homa_rx_message *m)
+static void homak_given_undo(struct homak_cpu *cpu, const struct homa_rx_message *m)
 {
 	homa_pool_release(&cpu->ctx, m->sock, &m->page, 1);
 	homa_rpc_forget(&cpu->ctx, m->handle);
 	homa_sock_taken(m->sock, 1);
 }
 
-static void homa_given_trace(const struct homa_rx_message *m)
+static void homak_given_trace(const struct homa_rx_message *m)
 {
 	struct homa_event event = {
 		.kind = m->kind,
@@ -52,30 +52,30 @@ static void homa_given_trace(const struct homa_rx_message *m)
 }
 
 /* To a thread that waits, or to those who come. True: tell those who poll(). */
-static bool homa_given_place(struct homa_cpu *cpu, struct homa_ksock *hsk,
-			     struct homa_sock *engine_sock, struct sk_buff *skb)
+static bool homak_given_place(struct homak_cpu *cpu, struct homak_sock *hsk,
+			      struct homa_sock *engine_sock, struct sk_buff *skb)
 {
-	struct homa_waiter *waiter = homa_waiter_pick(hsk);
+	struct homak_waiter *waiter = homak_waiter_pick(hsk);
 
 	if (!waiter)
 		__skb_queue_tail(&hsk->messages, skb);
-	homa_room_take(hsk, engine_sock, skb);
+	homak_room_take(hsk, engine_sock, skb);
 	if (!waiter)
 		return true;
 	list_del_init(&waiter->list);
-	trace_homa_handoff(homa_given_cb(skb)->id, true, waiter->task);
-	homa_host_count(cpu, HOMA_H_host_handoffs, 1);
+	trace_homa_handoff(homak_given_cb(skb)->id, true, waiter->task);
+	homak_host_count(cpu, HOMAK_H_host_handoffs, 1);
 	waiter->skb = skb;
-	homa_rouse(waiter, HOMA_WAITED_MESSAGE);
+	homak_rouse(waiter, HOMAK_WAITED_MESSAGE);
 	return false;
 }
 
-void homa_given_add(struct homa_cpu *cpu, const struct homa_rx_pkt *pkt,
-		    struct sk_buff *skb, u32 at)
+void homak_given_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
+		     struct sk_buff *skb, u32 at)
 {
 	const struct homa_rx_message *m = &pkt->message;
-	struct homa_ksock *hsk = homa_ksock_of(m->sock);
-	struct homa_given_cb *cb = homa_given_cb(skb);
+	struct homak_sock *hsk = homak_sock_of(m->sock);
+	struct homak_given_cb *cb = homak_given_cb(skb);
 	bool keep = false, tell = false;
 
 	cb->id = m->handle.id;
@@ -87,15 +87,15 @@ void homa_given_add(struct homa_cpu *cpu, const struct homa_rx_pkt *pkt,
 	cb->encap = pkt->src->encap;
 	cb->port = m->peer_port;
 	if (trace_homa_msg_ready_enabled())
-		homa_given_trace(m);
-	if (unlikely(m->kind == HOMA_EV_REQUEST && !homa_name_fits(hsk, pkt->src))) {
-		homa_given_undo(cpu, m);
+		homak_given_trace(m);
+	if (unlikely(m->kind == HOMA_EV_REQUEST && !homak_name_fits(hsk, pkt->src))) {
+		homak_given_undo(cpu, m);
 	} else {
 		spin_lock(&hsk->lock);
 		/* Who closes it ends its RPCs and frees its pages. */
 		keep = !hsk->shutdown;
 		if (likely(keep))
-			tell = homa_given_place(cpu, hsk, m->sock, skb);
+			tell = homak_given_place(cpu, hsk, m->sock, skb);
 		spin_unlock(&hsk->lock);
 	}
 	if (unlikely(!keep)) {
@@ -109,9 +109,9 @@ void homa_given_add(struct homa_cpu *cpu, const struct homa_rx_pkt *pkt,
 
 /* ---- out ---- */
 
-struct sk_buff *homa_given_take(struct homa_ksock *hsk)
+struct sk_buff *homak_given_take(struct homak_sock *hsk)
 {
-	if (unlikely(hsk->run >= HOMA_GIVEN_RUN) && !list_empty(&hsk->ready)) {
+	if (unlikely(hsk->run >= HOMAK_GIVEN_RUN) && !list_empty(&hsk->ready)) {
 		hsk->run = 0;
 		return NULL;
 	}
@@ -122,7 +122,7 @@ struct sk_buff *homa_given_take(struct homa_ksock *hsk)
 /* Not the engine's any more, but its RPC is open to the application until it is
  * received. The last to come is looked at first: who aborts has often just asked. Strangers
  * may fill the list with requests, so no more than the last 1,024 messages are looked at. */
-bool homa_given_abort(struct homa_cpu *cpu, struct homa_ksock *hsk, u64 id, bool silent)
+bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id, bool silent)
 {
 	struct sk_buff_head gone;
 	struct sk_buff *skb, *tmp;
@@ -132,9 +132,9 @@ bool homa_given_abort(struct homa_cpu *cpu, struct homa_ksock *hsk, u64 id, bool
 	__skb_queue_head_init(&gone);
 	spin_lock(&hsk->lock);
 	skb_queue_reverse_walk_safe(&hsk->messages, skb, tmp) {
-		const u64 its = homa_given_cb(skb)->id;
+		const u64 its = homak_given_cb(skb)->id;
 
-		if (looks++ == HOMA_GIVEN_LOOKS)
+		if (looks++ == HOMAK_GIVEN_LOOKS)
 			break;
 		if (its & 1 || (id && its != id))
 			continue;
@@ -148,25 +148,25 @@ bool homa_given_abort(struct homa_cpu *cpu, struct homa_ksock *hsk, u64 id, bool
 	}
 	spin_unlock(&hsk->lock);
 	while ((skb = __skb_dequeue(&gone))) {
-		page = homa_given_cb(skb)->page;
-		homa_given_free(hsk, skb);
+		page = homak_given_cb(skb)->page;
+		homak_given_free(hsk, skb);
 		homa_pool_release(&cpu->ctx, hsk->engine_sock, &page, 1);
 	}
 	return found;
 }
 
-bool homa_given_purge(struct homa_ksock *hsk)
+bool homak_given_purge(struct homak_sock *hsk)
 {
 	struct sk_buff *skb;
 	int i;
 
-	for (i = 0; i < HOMA_GIVEN_PURGE; i++) {
+	for (i = 0; i < HOMAK_GIVEN_PURGE; i++) {
 		spin_lock(&hsk->lock);
 		skb = __skb_dequeue(&hsk->messages);
 		spin_unlock(&hsk->lock);
 		if (!skb)
 			return false;
-		homa_given_free(hsk, skb);
+		homak_given_free(hsk, skb);
 	}
 	return true;
 }

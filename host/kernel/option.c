@@ -15,13 +15,13 @@
 
 #include "homa_sockets.h"
 
-#define HOMA_REGION_MIN 2000000u	/* and a page for each CPU */
-#define HOMA_REGION_MAX ((u64)4 << 30)
+#define HOMAK_REGION_MIN 2000000u	/* and a page for each CPU */
+#define HOMAK_REGION_MAX ((u64)4 << 30)
 
 /* ---- the receive region ---- */
 
 /* Is there memory that can be written, all of it? */
-static bool homa_region_mapped(unsigned long start, unsigned long length)
+static bool homak_region_mapped(unsigned long start, unsigned long length)
 {
 	unsigned long at = start, end = start + length;
 	struct mm_struct *mm = current->mm;
@@ -42,121 +42,121 @@ static bool homa_region_mapped(unsigned long start, unsigned long length)
 	return ok;
 }
 
-static int homa_region_check(struct homa_ksock *hsk,
-			     const struct homa_rcvbuf_args *args)
+static int homak_region_check(struct homak_sock *hsk,
+			      const struct homa_rcvbuf_args *args)
 {
-	u64 min = (u64)HOMA_REGION_MIN + num_online_cpus() * (u64)HOMA_BPAGE_SIZE;
+	u64 min = (u64)HOMAK_REGION_MIN + num_online_cpus() * (u64)HOMA_BPAGE_SIZE;
 
 	if (hsk->pool)
-		return homa_error_text(hsk, -EINVAL,
-				       "SO_HOMA_RCVBUF: the socket has a receive region already");
+		return homak_error_text(hsk, -EINVAL,
+					"SO_HOMA_RCVBUF: the socket has a receive region already");
 	if (args->start & ~PAGE_MASK)
-		return homa_error_text(hsk, -EINVAL,
-				       "SO_HOMA_RCVBUF: the region does not begin on a page boundary");
-	if (args->length < min || args->length > HOMA_REGION_MAX)
-		return homa_error_text(hsk, -EINVAL,
-				       "SO_HOMA_RCVBUF: a region has 2,000,000 bytes and 64 KiB for each CPU, at most 4 GiB");
-	if (!args->start || !homa_region_mapped(args->start, args->length))
-		return homa_error_text(hsk, -EFAULT,
-				       "SO_HOMA_RCVBUF: there is no memory at that address");
+		return homak_error_text(hsk, -EINVAL,
+					"SO_HOMA_RCVBUF: the region does not begin on a page boundary");
+	if (args->length < min || args->length > HOMAK_REGION_MAX)
+		return homak_error_text(hsk, -EINVAL,
+					"SO_HOMA_RCVBUF: a region has 2,000,000 bytes and 64 KiB for each CPU, at most 4 GiB");
+	if (!args->start || !homak_region_mapped(args->start, args->length))
+		return homak_error_text(hsk, -EFAULT,
+					"SO_HOMA_RCVBUF: there is no memory at that address");
 	return 0;
 }
 
 /* Packets on their way look at it without a reference, like the socket's own. */
-struct homa_pool_mem {
+struct homak_pool_mem {
 	struct rcu_head rcu;
 	u8 pool[] __aligned(sizeof(u64));
 };
 
-static void *homa_pool_new(u32 pages)
+static void *homak_pool_new(u32 pages)
 {
-	struct homa_pool_mem *mem = kvzalloc(sizeof(*mem) + homa_pool_size(pages),
-					     GFP_KERNEL_ACCOUNT);
+	struct homak_pool_mem *mem = kvzalloc(sizeof(*mem) + homa_pool_size(pages),
+					      GFP_KERNEL_ACCOUNT);
 
 	return mem ? mem->pool : NULL;
 }
 
-void homa_pool_delete(void *pool)
+void homak_pool_delete(void *pool)
 {
-	struct homa_pool_mem *mem = container_of(pool, struct homa_pool_mem, pool);
+	struct homak_pool_mem *mem = container_of(pool, struct homak_pool_mem, pool);
 
 	if (pool)
 		kvfree_rcu(mem, rcu);
 }
 
-static int homa_region_set(struct homa_ksock *hsk,
-			   const struct homa_rcvbuf_args *args)
+static int homak_region_set(struct homak_sock *hsk,
+			    const struct homa_rcvbuf_args *args)
 {
 	u32 pages = (u32)(args->length >> HOMA_BPAGE_SHIFT);
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 	void *pool;
 	int err;
 
-	pool = homa_pool_new(pages);
+	pool = homak_pool_new(pages);
 	if (!pool)
 		return -ENOMEM;
 	/* Where, before the engine puts anything there. */
 	hsk->region = args->start;
 	hsk->region_size = (size_t)pages << HOMA_BPAGE_SHIFT;
 	hsk->region_pages = pages;
-	cpu = homa_enter_wait(hsk->hnet);
+	cpu = homak_enter_wait(hsk->hnet);
 	if (!cpu) {
-		homa_pool_delete(pool);
+		homak_pool_delete(pool);
 		return -ENETDOWN;
 	}
 	err = homa_sock_set_pool(&cpu->ctx, hsk->engine_sock, pool, pages);
-	homa_leave(cpu);
+	homak_leave(cpu);
 	if (err) {
-		homa_pool_delete(pool);
+		homak_pool_delete(pool);
 		return err;
 	}
 	hsk->pool = pool;
-	homa_room_open(hsk);
+	homak_room_open(hsk);
 	mmgrab(current->mm);
 	/* From now on it can be received into. */
 	smp_store_release(&hsk->mm, current->mm);
 	return 0;
 }
 
-static int homa_set_region(struct homa_ksock *hsk, sockptr_t value,
-			   unsigned int len)
+static int homak_set_region(struct homak_sock *hsk, sockptr_t value,
+			    unsigned int len)
 {
 	struct homa_rcvbuf_args args;
 	int err;
 
 	if (len != sizeof(args))
-		return homa_error_text(hsk, -EINVAL,
-				       "SO_HOMA_RCVBUF: the value is not a struct homa_rcvbuf_args");
+		return homak_error_text(hsk, -EINVAL,
+					"SO_HOMA_RCVBUF: the value is not a struct homa_rcvbuf_args");
 	if (copy_from_sockptr(&args, value, sizeof(args)))
 		return -EFAULT;
 	lock_sock(&hsk->inet.sk);
 	err = READ_ONCE(hsk->shutdown) ? -ESHUTDOWN :
-					 homa_region_check(hsk, &args);
+					 homak_region_check(hsk, &args);
 	if (!err)
-		err = homa_region_set(hsk, &args);
+		err = homak_region_set(hsk, &args);
 	release_sock(&hsk->inet.sk);
 	return err;
 }
 
 /* ---- the others ---- */
 
-static int homa_get_int(sockptr_t value, unsigned int len, int *to)
+static int homak_get_int(sockptr_t value, unsigned int len, int *to)
 {
 	if (len != sizeof(*to))
 		return -EINVAL;
 	return copy_from_sockptr(to, value, sizeof(*to)) ? -EFAULT : 0;
 }
 
-static int homa_set_server(struct homa_ksock *hsk, sockptr_t value,
-			   unsigned int len)
+static int homak_set_server(struct homak_sock *hsk, sockptr_t value,
+			    unsigned int len)
 {
-	int on, err = homa_get_int(value, len, &on);
+	int on, err = homak_get_int(value, len, &on);
 
 	if (err)
-		return homa_error_text(hsk, err,
-				       "SO_HOMA_SERVER: the value is not an int");
+		return homak_error_text(hsk, err,
+					"SO_HOMA_SERVER: the value is not an int");
 	lock_sock(&hsk->inet.sk);
-	homa_use(hsk);
+	homak_use(hsk);
 	WRITE_ONCE(hsk->server, on != 0);
 	homa_sock_serve(hsk->engine_sock, on != 0);
 	release_sock(&hsk->inet.sk);
@@ -164,15 +164,15 @@ static int homa_set_server(struct homa_ksock *hsk, sockptr_t value,
 }
 
 /* Of IPv6's own options this one concerns Homa. */
-static int homa_set_v6only(struct sock *sk, sockptr_t value, unsigned int len)
+static int homak_set_v6only(struct sock *sk, sockptr_t value, unsigned int len)
 {
-	int on, err = homa_get_int(value, len, &on);
+	int on, err = homak_get_int(value, len, &on);
 
 	if (err)
 		return err;
 	lock_sock(sk);
 	/* As with others: not once it has a port of its own. */
-	if (homa_sock_port(homa_ksk(sk)->engine_sock) < HOMA_MIN_DEFAULT_PORT)
+	if (homa_sock_port(homak_sk(sk)->engine_sock) < HOMA_MIN_DEFAULT_PORT)
 		err = -EINVAL;
 	else
 		sk->sk_ipv6only = on != 0;
@@ -180,26 +180,26 @@ static int homa_set_v6only(struct sock *sk, sockptr_t value, unsigned int len)
 	return err;
 }
 
-int homa_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
-		    unsigned int len)
+int homak_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
+		     unsigned int len)
 {
-	struct homa_ksock *hsk = homa_ksk(sock->sk);
+	struct homak_sock *hsk = homak_sk(sock->sk);
 
 	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY &&
 	    sock->sk->sk_family == AF_INET6)
-		return homa_set_v6only(sock->sk, value, len);
+		return homak_set_v6only(sock->sk, value, len);
 	if (level != IPPROTO_HOMA)
 		return -ENOPROTOOPT;
 	if (name == SO_HOMA_RCVBUF)
-		return homa_set_region(hsk, value, len);
+		return homak_set_region(hsk, value, len);
 	if (name == SO_HOMA_SERVER)
-		return homa_set_server(hsk, value, len);
-	return homa_error_text(hsk, -ENOPROTOOPT,
-			       "setsockopt: Homa has no such option");
+		return homak_set_server(hsk, value, len);
+	return homak_error_text(hsk, -ENOPROTOOPT,
+				"setsockopt: Homa has no such option");
 }
 
-static int homa_give_option(const void *from, int size, char __user *value,
-			    int __user *len)
+static int homak_give_option(const void *from, int size, char __user *value,
+			     int __user *len)
 {
 	int room;
 
@@ -212,17 +212,17 @@ static int homa_give_option(const void *from, int size, char __user *value,
 	return 0;
 }
 
-int homa_getsockopt(struct socket *sock, int level, int name, char __user *value,
-		    int __user *len)
+int homak_getsockopt(struct socket *sock, int level, int name, char __user *value,
+		     int __user *len)
 {
-	struct homa_ksock *hsk = homa_ksk(sock->sk);
+	struct homak_sock *hsk = homak_sk(sock->sk);
 	struct homa_rcvbuf_args args;
 	int number;
 
 	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY &&
 	    sock->sk->sk_family == AF_INET6) {
 		number = ipv6_only_sock(sock->sk);
-		return homa_give_option(&number, sizeof(number), value, len);
+		return homak_give_option(&number, sizeof(number), value, len);
 	}
 	if (level != IPPROTO_HOMA)
 		return -ENOPROTOOPT;
@@ -235,11 +235,11 @@ int homa_getsockopt(struct socket *sock, int level, int name, char __user *value
 			args.length = hsk->region_size;
 		}
 		release_sock(sock->sk);
-		return homa_give_option(&args, sizeof(args), value, len);
+		return homak_give_option(&args, sizeof(args), value, len);
 	case SO_HOMA_SERVER:
 		number = READ_ONCE(hsk->server);
-		return homa_give_option(&number, sizeof(number), value, len);
+		return homak_give_option(&number, sizeof(number), value, len);
 	}
-	return homa_error_text(hsk, -ENOPROTOOPT,
-			       "getsockopt: Homa has no such option");
+	return homak_error_text(hsk, -ENOPROTOOPT,
+				"getsockopt: Homa has no such option");
 }

@@ -17,9 +17,9 @@
 #include "homa_receive.h"
 
 /* The socket of the packet's RPC; NULL: there is none. */
-static HOMA_RARE struct homa_sock *homa_policy_rpc(struct homa_cpu *cpu,
-						   const struct homa_addr *src,
-						   const struct homa_wire_common *hdr)
+static HOMA_RARE struct homa_sock *homak_policy_rpc(struct homak_cpu *cpu,
+						    const struct homa_addr *src,
+						    const struct homa_wire_common *hdr)
 {
 	u64 id = homa_get_be64(&hdr->sender_id) ^ 1;
 	struct homa_rpc *rpc = homa_rpc_hold(&cpu->ctx, id, id & 1 ? src : NULL);
@@ -33,20 +33,20 @@ static HOMA_RARE struct homa_sock *homa_policy_rpc(struct homa_cpu *cpu,
 }
 
 /* Whose packet it is; NULL: nobody's. */
-static struct sock *homa_policy_sock(struct homa_cpu *cpu, const struct homa_addr *src,
-				     const struct homa_wire_common *hdr)
+static struct sock *homak_policy_sock(struct homak_cpu *cpu, const struct homa_addr *src,
+				      const struct homa_wire_common *hdr)
 {
 	struct homa_sock *engine_sock = NULL;
 
 	if (unlikely(atomic_read(&cpu->hnet->moved)))
-		engine_sock = homa_policy_rpc(cpu, src, hdr);
+		engine_sock = homak_policy_rpc(cpu, src, hdr);
 	if (likely(!engine_sock))
 		engine_sock = homa_sock_at(&cpu->ctx, homa_get_be16(&hdr->dport));
-	return engine_sock ? &homa_ksock_of(engine_sock)->inet.sk : NULL;
+	return engine_sock ? &homak_sock_of(engine_sock)->inet.sk : NULL;
 }
 
 /* Does anybody but a security module want to look? */
-static bool homa_policy_filters(const struct sock *sk, const struct sk_buff *skb)
+static bool homak_policy_filters(const struct sock *sk, const struct sk_buff *skb)
 {
 #ifdef CONFIG_CGROUP_BPF
 	if (cgroup_bpf_enabled(CGROUP_INET_INGRESS))
@@ -55,8 +55,8 @@ static bool homa_policy_filters(const struct sock *sk, const struct sk_buff *skb
 	return rcu_access_pointer(sk->sk_filter) || skb_pfmemalloc(skb);
 }
 
-bool homa_policy_in(struct homa_cpu *cpu, const struct homa_addr *src,
-		    struct sk_buff *skb)
+bool homak_policy_in(struct homak_cpu *cpu, const struct homa_addr *src,
+		     struct sk_buff *skb)
 {
 	const struct homa_wire_common *hdr;
 	struct homa_wire_common buf HOMA_NOINIT;
@@ -65,10 +65,10 @@ bool homa_policy_in(struct homa_cpu *cpu, const struct homa_addr *src,
 	hdr = skb_header_pointer(skb, 0, HOMA_COMMON_HDR, &buf);
 	if (unlikely(!hdr))
 		return true;	/* the engine judges */
-	sk = homa_policy_sock(cpu, src, hdr);
+	sk = homak_policy_sock(cpu, src, hdr);
 	if (unlikely(!sk))
 		return true;
-	if (likely(!homa_policy_filters(sk, skb)))
+	if (likely(!homak_policy_filters(sk, skb)))
 		return !security_sock_rcv_skb(sk, skb);
 	return !sk_filter(sk, skb);
 }

@@ -19,16 +19,16 @@
 #include "homa_trace.h"
 
 /*
- * struct homa_receipt - one recvmsg()
+ * struct homak_receipt - one recvmsg()
  * @info: message or failure, if the call ends with one.
  * @held: a private RPC that is held besides, while it is waited for.
- * @how: how the wait before ended, to be counted; HOMA_H_COUNT: there was none.
+ * @how: how the wait before ended, to be counted; HOMAK_H_COUNT: there was none.
  */
-struct homa_receipt {
+struct homak_receipt {
 	struct homa_recvmsg_args args;
 	struct homa_msg_info info;
 	struct homa_rpc *held;
-	enum homa_host_metric how;
+	enum homak_host_metric how;
 	long timeo;
 };
 
@@ -38,7 +38,7 @@ struct homa_receipt {
  * Part of a fragment. What copy_to_user() finds out besides, packet by packet - that
  * the memory is no stack and no slab of other size - is known of a fragment's page.
  */
-static bool homa_copy_raw(void __user *to, const void *from, u32 n)
+static bool homak_copy_raw(void __user *to, const void *from, u32 n)
 {
 	might_fault();
 	instrument_copy_to_user(to, from, n);
@@ -46,7 +46,7 @@ static bool homa_copy_raw(void __user *to, const void *from, u32 n)
 }
 
 /* Bytes from @skb's fragments. 1: somebody else must do it. */
-static int homa_copy_frags(const struct sk_buff *skb, u32 at, void __user *to, u32 n)
+static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to, u32 n)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
 	u32 i;
@@ -67,7 +67,7 @@ static int homa_copy_frags(const struct sk_buff *skb, u32 at, void __user *to, u
 		if (unlikely(!from))
 			return 1;	/* no address here, or no page at all */
 		some = min(n, has - at);
-		if (unlikely(!homa_copy_raw(to, from + at, some)))
+		if (unlikely(!homak_copy_raw(to, from + at, some)))
 			return -EFAULT;
 		to += some;
 		n -= some;
@@ -78,7 +78,7 @@ static int homa_copy_frags(const struct sk_buff *skb, u32 at, void __user *to, u
 	return 1;
 }
 
-static int homa_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
+static int homak_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
 {
 	struct iov_iter iter;
 	struct iovec iov;
@@ -87,7 +87,7 @@ static int homa_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
 	if (likely(at + n <= skb_headlen(skb)))
 		return copy_to_user(to, skb->data + at, n) ? -EFAULT : 0;
 	if (at >= skb_headlen(skb))
-		err = homa_copy_frags(skb, at, to, n);
+		err = homak_copy_frags(skb, at, to, n);
 	if (likely(err <= 0))
 		return err;
 	iov.iov_base = to;
@@ -96,9 +96,9 @@ static int homa_copy_piece(struct sk_buff *skb, u32 at, void __user *to, u32 n)
 	return skb_copy_datagram_iter(skb, at, &iter, n);
 }
 
-static int homa_copy_packet(struct homa_ksock *hsk, struct sk_buff *skb)
+static int homak_copy_packet(struct homak_sock *hsk, struct sk_buff *skb)
 {
-	const struct homa_rx_cb *cb = homa_rx_cb(skb);
+	const struct homak_rx_cb *cb = homak_rx_cb(skb);
 	u32 done = 0;
 	int err = 0;
 
@@ -107,23 +107,23 @@ static int homa_copy_packet(struct homa_ksock *hsk, struct sk_buff *skb)
 		u32 place = homa_rx_place(cb->rpc, cb->offset + done, &room);
 		u32 n = min(room, cb->length - done);
 
-		err = homa_copy_piece(skb, cb->at + done,
-				      (void __user *)(hsk->region + place), n);
+		err = homak_copy_piece(skb, cb->at + done,
+				       (void __user *)(hsk->region + place), n);
 		done += n;
 	}
 	return err;
 }
 
-static int homa_copy_batch(struct homa_ksock *hsk, const struct homa_batch *batch)
+static int homak_copy_batch(struct homak_sock *hsk, const struct homak_batch *batch)
 {
 	struct sk_buff *skb;
 	int err = 0;
 
 	/* It began before there was a region. */
-	if (batch->skbs && !homa_rx_placed(homa_rx_cb(batch->skbs)->rpc))
+	if (batch->skbs && !homa_rx_placed(homak_rx_cb(batch->skbs)->rpc))
 		return -ENOMEM;
 	for (skb = batch->skbs; skb && !err; skb = skb->next)
-		err = homa_copy_packet(hsk, skb);
+		err = homak_copy_packet(hsk, skb);
 	return err;
 }
 
@@ -131,8 +131,8 @@ static int homa_copy_batch(struct homa_ksock *hsk, const struct homa_batch *batc
 
 /* Tell of all packets at once: a lock for the batch instead of one for each. 1: with
  * that the message is complete, and given away into @info. */
-static int homa_copied(struct homa_cpu *cpu, const struct homa_batch *batch, bool lost,
-		       struct homa_msg_info *info)
+static int homak_copied(struct homak_cpu *cpu, const struct homak_batch *batch, bool lost,
+			struct homa_msg_info *info)
 {
 	struct homa_rx_pkt pkt HOMA_NOINIT;
 	struct sk_buff *skb;
@@ -141,7 +141,7 @@ static int homa_copied(struct homa_cpu *cpu, const struct homa_batch *batch, boo
 	pkt.rpc = NULL;
 	pkt.fresh = 0;
 	for (skb = batch->skbs; skb; skb = skb->next) {
-		const struct homa_rx_cb *cb = homa_rx_cb(skb);
+		const struct homak_rx_cb *cb = homak_rx_cb(skb);
 
 		pkt.fresh += cb->fresh;
 		bytes += cb->length;
@@ -152,7 +152,7 @@ static int homa_copied(struct homa_cpu *cpu, const struct homa_batch *batch, boo
 	}
 	if (!pkt.rpc)
 		return 0;
-	homa_host_count(cpu, HOMA_H_host_copied_bytes, bytes);
+	homak_host_count(cpu, HOMAK_H_host_copied_bytes, bytes);
 	if (batch->whole)
 		return homa_rx_finish(&cpu->ctx, &pkt, info);
 	homa_rx_copied(&cpu->ctx, &pkt);
@@ -160,10 +160,10 @@ static int homa_copied(struct homa_cpu *cpu, const struct homa_batch *batch, boo
 }
 
 /* A request from a peer whose address this socket's family cannot tell. */
-static bool homa_unwanted(struct homa_cpu *cpu, struct homa_ksock *hsk,
-			  struct homa_handle handle, const struct homa_msg_info *info)
+static bool homak_unwanted(struct homak_cpu *cpu, struct homak_sock *hsk,
+			   struct homa_handle handle, const struct homa_msg_info *info)
 {
-	if (info->kind != HOMA_EV_REQUEST || homa_name_fits(hsk, &info->peer))
+	if (info->kind != HOMA_EV_REQUEST || homak_name_fits(hsk, &info->peer))
 		return false;
 	if (info->num_pages)
 		homa_pool_release(&cpu->ctx, hsk->engine_sock, info->pages,
@@ -176,12 +176,12 @@ static bool homa_unwanted(struct homa_cpu *cpu, struct homa_ksock *hsk,
  * Take the message or failure if there is one. 1: @info has it; 0: not yet;
  * -EINVAL: the RPC is no more; other errors: the call's.
  */
-static int homa_take(struct homa_cpu *cpu, struct homa_ksock *hsk,
-		     struct homa_rpc *rpc, const struct homa_batch *batch, int lost,
-		     struct homa_msg_info *info)
+static int homak_take(struct homak_cpu *cpu, struct homak_sock *hsk,
+		      struct homa_rpc *rpc, const struct homak_batch *batch, int lost,
+		      struct homa_msg_info *info)
 {
 	struct homa_handle handle = homa_rpc_handle(rpc);
-	int rc = homa_copied(cpu, batch, lost, info);
+	int rc = homak_copied(cpu, batch, lost, info);
 
 	if (lost && homa_rpc_abort(&cpu->ctx, handle, -lost)) {
 		homa_rpc_forget(&cpu->ctx, handle);
@@ -193,43 +193,43 @@ static int homa_take(struct homa_cpu *cpu, struct homa_ksock *hsk,
 		rc = homa_rx_take(&cpu->ctx, handle, info) ? -EINVAL : 1;
 	if (rc <= 0)
 		return rc;
-	if (homa_unwanted(cpu, hsk, handle, info))
+	if (homak_unwanted(cpu, hsk, handle, info))
 		return -EINVAL;
 	trace_homa_rpc_take(info);
 	return 1;
 }
 
 /* Read an RPC that is ours to read. 1: done; 0: nothing for the application. */
-static int homa_read(struct homa_ksock *hsk, struct homa_krpc *krpc,
-		     struct homa_batch *batch, struct homa_receipt *r)
+static int homak_read(struct homak_sock *hsk, struct homak_rpc *krpc,
+		      struct homak_batch *batch, struct homak_receipt *r)
 {
 	struct homa_rpc *rpc = krpc->rpc;
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 	bool again;
 	int lost, rc;
 
 	do {
-		lost = homa_copy_batch(hsk, batch);
-		cpu = homa_enter_wait(hsk->hnet);
-		if (r->how != HOMA_H_COUNT)
-			homa_host_count(cpu, r->how, 1);
-		r->how = HOMA_H_COUNT;
-		rc = homa_take(cpu, hsk, rpc, batch, lost, &r->info);
-		homa_batch_free(hsk, batch);
-		again = homa_inbox_back(cpu, hsk, krpc, batch, rc != 0);
+		lost = homak_copy_batch(hsk, batch);
+		cpu = homak_enter_wait(hsk->hnet);
+		if (r->how != HOMAK_H_COUNT)
+			homak_host_count(cpu, r->how, 1);
+		r->how = HOMAK_H_COUNT;
+		rc = homak_take(cpu, hsk, rpc, batch, lost, &r->info);
+		homak_batch_free(hsk, batch);
+		again = homak_inbox_back(cpu, hsk, krpc, batch, rc != 0);
 		if (r->held)
 			homa_rpc_release(&cpu->ctx, r->held);
 		r->held = NULL;
-		homa_leave(cpu);
+		homak_leave(cpu);
 	} while (again);
 	return rc == -EINVAL ? 0 : rc;
 }
 
 /* ---- pages and messages back ---- */
 
-static int homa_give_back(struct homa_ksock *hsk, const u32 *pages, u32 num)
+static int homak_give_back(struct homak_sock *hsk, const u32 *pages, u32 num)
 {
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 	int rc;
 
 	if (!num)
@@ -240,41 +240,41 @@ static int homa_give_back(struct homa_ksock *hsk, const u32 *pages, u32 num)
 	if (likely(!rc))
 		return 0;
 	if (rc < 0)
-		return homa_error_text(hsk, -EINVAL,
-				       "recvmsg: an entry of bpage_offsets was not given to the application");
-	cpu = homa_enter_wait(hsk->hnet);
+		return homak_error_text(hsk, -EINVAL,
+					"recvmsg: an entry of bpage_offsets was not given to the application");
+	cpu = homak_enter_wait(hsk->hnet);
 	homa_pool_feed(&cpu->ctx, hsk->engine_sock);
-	homa_leave(cpu);
+	homak_leave(cpu);
 	return 0;
 }
 
 /* The application has not learned of its message: nobody has it now. */
-static void homa_receipt_undo(struct homa_ksock *hsk, const struct homa_receipt *r)
+static void homak_receipt_undo(struct homak_sock *hsk, const struct homak_receipt *r)
 {
 	const struct homa_msg_info *info = &r->info;
 	struct homa_handle handle;
 	struct homa_rpc *rpc;
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 
-	homa_give_back(hsk, info->pages, info->num_pages);
+	homak_give_back(hsk, info->pages, info->num_pages);
 	if (info->kind != HOMA_EV_REQUEST)
 		return;
-	cpu = homa_enter_wait(hsk->hnet);
+	cpu = homak_enter_wait(hsk->hnet);
 	rpc = homa_rpc_hold(&cpu->ctx, info->id, &info->peer);
 	if (rpc) {
 		handle = homa_rpc_handle(rpc);
 		homa_rpc_forget(&cpu->ctx, handle);
 		homa_rpc_release(&cpu->ctx, rpc);
 	}
-	homa_leave(cpu);
+	homak_leave(cpu);
 }
 
 /* ---- messages that came whole ---- */
 
 /* It could not be copied. 1: the application hears that its RPC failed. */
-static int homa_lost(struct homa_ksock *hsk, struct homa_receipt *r, int err)
+static int homak_lost(struct homak_sock *hsk, struct homak_receipt *r, int err)
 {
-	homa_receipt_undo(hsk, r);
+	homak_receipt_undo(hsk, r);
 	if (r->info.kind == HOMA_EV_REQUEST)
 		return err;
 	r->info.kind = HOMA_EV_FAILED;
@@ -284,10 +284,10 @@ static int homa_lost(struct homa_ksock *hsk, struct homa_receipt *r, int err)
 	return 1;
 }
 
-static int homa_read_message(struct homa_ksock *hsk, struct sk_buff *skb,
-			     struct homa_receipt *r)
+static int homak_read_message(struct homak_sock *hsk, struct sk_buff *skb,
+			      struct homak_receipt *r)
 {
-	const struct homa_given_cb *cb = homa_given_cb(skb);
+	const struct homak_given_cb *cb = homak_given_cb(skb);
 	struct homa_msg_info *info = &r->info;
 	int err;
 
@@ -302,44 +302,44 @@ static int homa_read_message(struct homa_ksock *hsk, struct sk_buff *skb,
 	info->peer_port = cb->port;
 	info->num_pages = 1;
 	info->pages[0] = cb->page;
-	err = homa_copy_piece(skb, cb->at, (void __user *)(hsk->region + cb->page),
-			      cb->length);
+	err = homak_copy_piece(skb, cb->at, (void __user *)(hsk->region + cb->page),
+			       cb->length);
 	if (info->kind == HOMA_EV_REQUEST)
 		homa_sock_taken(hsk->engine_sock, 1);
-	homa_given_free(hsk, skb);
-	if (r->how != HOMA_H_COUNT)
-		homa_host_count_at(hsk->hnet, r->how, 1);
-	homa_host_count_at(hsk->hnet, HOMA_H_host_copied_bytes, info->length);
+	homak_given_free(hsk, skb);
+	if (r->how != HOMAK_H_COUNT)
+		homak_host_count_at(hsk->hnet, r->how, 1);
+	homak_host_count_at(hsk->hnet, HOMAK_H_host_copied_bytes, info->length);
 	if (unlikely(err))
-		return homa_lost(hsk, r, err);
+		return homak_lost(hsk, r, err);
 	trace_homa_rpc_take(info);
 	return 1;
 }
 
 /* ---- shared RPCs ---- */
 
-static int homa_receive_shared(struct homa_ksock *hsk, struct homa_receipt *r)
+static int homak_receive_shared(struct homak_sock *hsk, struct homak_receipt *r)
 {
-	struct homa_waiter waiter HOMA_NOINIT;
+	struct homak_waiter waiter HOMA_NOINIT;
 	int rc;
 
 	for (;;) {
 		if (READ_ONCE(hsk->shutdown))
 			return -ESHUTDOWN;
-		homa_waiter_init(&waiter, 0);
-		homa_inbox_next(hsk, &waiter, r->timeo);
-		if (waiter.what == HOMA_WAITS) {
+		homak_waiter_init(&waiter, 0);
+		homak_inbox_next(hsk, &waiter, r->timeo);
+		if (waiter.what == HOMAK_WAITS) {
 			if (!r->timeo)
 				return -EAGAIN;
-			rc = homa_wait(hsk, NULL, &waiter, &r->timeo, &r->how);
+			rc = homak_wait(hsk, NULL, &waiter, &r->timeo, &r->how);
 			if (rc)
 				return rc;
 		}
-		if (likely(waiter.what == HOMA_WAITED_MESSAGE))
-			return homa_read_message(hsk, waiter.skb, r);
-		if (waiter.what != HOMA_WAITED_RPC)
+		if (likely(waiter.what == HOMAK_WAITED_MESSAGE))
+			return homak_read_message(hsk, waiter.skb, r);
+		if (waiter.what != HOMAK_WAITED_RPC)
 			continue;
-		rc = homa_read(hsk, waiter.given, &waiter.batch, r);
+		rc = homak_read(hsk, waiter.given, &waiter.batch, r);
 		if (rc)
 			return rc;
 	}
@@ -349,60 +349,60 @@ static int homa_receive_shared(struct homa_ksock *hsk, struct homa_receipt *r)
 
 /* Find it, and take it to read or wait for it. 1: *@krpc is to be read; 0: it is
  * waited for and held. */
-static int homa_find_private(struct homa_ksock *hsk, struct homa_receipt *r,
-			     struct homa_waiter *waiter, struct homa_krpc **krpc)
+static int homak_find_private(struct homak_sock *hsk, struct homak_receipt *r,
+			      struct homak_waiter *waiter, struct homak_rpc **krpc)
 {
-	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);
 	struct homa_rpc *rpc;
 	int rc = -EINVAL;
 
 	rpc = homa_rpc_hold(&cpu->ctx, r->args.id, NULL);
 	if (rpc && homa_rpc_sock(rpc) == hsk->engine_sock &&
-	    homa_krpc(rpc)->is_private) {
-		*krpc = homa_krpc(rpc);
-		rc = homa_inbox_private(hsk, *krpc, waiter, r->timeo);
+	    homak_rpc(rpc)->is_private) {
+		*krpc = homak_rpc(rpc);
+		rc = homak_inbox_private(hsk, *krpc, waiter, r->timeo);
 	}
 	/* What is read has the list's hold. */
 	if (rpc && rc)
 		homa_rpc_release(&cpu->ctx, rpc);
 	else
 		r->held = rpc;
-	homa_leave(cpu);
+	homak_leave(cpu);
 	return rc;
 }
 
-static void homa_let_go(struct homa_ksock *hsk, struct homa_receipt *r)
+static void homak_let_go(struct homak_sock *hsk, struct homak_receipt *r)
 {
-	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);
 
 	homa_rpc_release(&cpu->ctx, r->held);
-	homa_leave(cpu);
+	homak_leave(cpu);
 	r->held = NULL;
 }
 
-static int homa_receive_private(struct homa_ksock *hsk, struct homa_receipt *r)
+static int homak_receive_private(struct homak_sock *hsk, struct homak_receipt *r)
 {
-	struct homa_waiter waiter HOMA_NOINIT;
-	struct homa_krpc *krpc;
+	struct homak_waiter waiter HOMA_NOINIT;
+	struct homak_rpc *krpc;
 	int rc, err;
 
 	for (;;) {
 		if (READ_ONCE(hsk->shutdown))
 			return -ESHUTDOWN;
-		homa_waiter_init(&waiter, r->args.id);
-		rc = homa_find_private(hsk, r, &waiter, &krpc);
+		homak_waiter_init(&waiter, r->args.id);
+		rc = homak_find_private(hsk, r, &waiter, &krpc);
 		if (rc < 0)
-			return homa_error_text(hsk, rc,
-					       "recvmsg: the id is not that of an open private RPC");
+			return homak_error_text(hsk, rc,
+						"recvmsg: the id is not that of an open private RPC");
 		err = rc || r->timeo ? 0 : -EAGAIN;
 		if (!rc && !err) {
-			err = homa_wait(hsk, krpc, &waiter, &r->timeo, &r->how);
-			rc = waiter.what == HOMA_WAITED_RPC;
+			err = homak_wait(hsk, krpc, &waiter, &r->timeo, &r->how);
+			rc = waiter.what == HOMAK_WAITED_RPC;
 		}
 		if (rc)
-			rc = homa_read(hsk, krpc, &waiter.batch, r);
+			rc = homak_read(hsk, krpc, &waiter.batch, r);
 		else
-			homa_let_go(hsk, r);
+			homak_let_go(hsk, r);
 		if (rc || err)
 			return rc ? rc : err;
 	}
@@ -411,38 +411,38 @@ static int homa_receive_private(struct homa_ksock *hsk, struct homa_receipt *r)
 /* ---- the call ---- */
 
 /* The arguments; of @flags only MSG_DONTWAIT says something, as in the existing module. */
-static int homa_receipt_args(struct homa_ksock *hsk, const struct msghdr *msg,
-			     int flags, struct homa_receipt *r)
+static int homak_receipt_args(struct homak_sock *hsk, const struct msghdr *msg,
+			      int flags, struct homak_receipt *r)
 {
 	if (!msg->msg_control || !msg->msg_control_is_user ||
 	    msg->msg_controllen != sizeof(r->args))
-		return homa_error_text(hsk, -EINVAL,
-				       "recvmsg: msg_control is not a struct homa_recvmsg_args with its size in msg_controllen");
+		return homak_error_text(hsk, -EINVAL,
+					"recvmsg: msg_control is not a struct homa_recvmsg_args with its size in msg_controllen");
 	if (copy_from_user(&r->args, msg->msg_control_user, sizeof(r->args)))
 		return -EFAULT;
 	r->held = NULL;
-	r->how = HOMA_H_COUNT;
+	r->how = HOMAK_H_COUNT;
 	r->timeo = sock_rcvtimeo(&hsk->inet.sk, flags & MSG_DONTWAIT);
 	return 0;
 }
 
-static int homa_receipt_check(struct homa_ksock *hsk, const struct homa_receipt *r)
+static int homak_receipt_check(struct homak_sock *hsk, const struct homak_receipt *r)
 {
-	/* Of whose region all else is there: homa_region_set(). */
+	/* Of whose region all else is there: homak_region_set(). */
 	const struct mm_struct *mm = smp_load_acquire(&hsk->mm);
 
 	if (r->args.reserved)
-		return homa_error_text(hsk, -EINVAL,
-				       "recvmsg: the reserved field is not 0");
+		return homak_error_text(hsk, -EINVAL,
+					"recvmsg: the reserved field is not 0");
 	if (unlikely(!mm))
-		return homa_error_text(hsk, -EINVAL,
-				       "recvmsg: the socket has no receive region; set SO_HOMA_RCVBUF first");
+		return homak_error_text(hsk, -EINVAL,
+					"recvmsg: the socket has no receive region; set SO_HOMA_RCVBUF first");
 	if (unlikely(mm != current->mm))
-		return homa_error_text(hsk, -EFAULT,
-				       "recvmsg: another process gave the receive region, which is no memory of this one");
+		return homak_error_text(hsk, -EFAULT,
+					"recvmsg: another process gave the receive region, which is no memory of this one");
 	if (r->args.num_bpages > HOMA_MAX_BPAGES)
-		return homa_error_text(hsk, -EINVAL,
-				       "recvmsg: num_bpages is larger than 16");
+		return homak_error_text(hsk, -EINVAL,
+					"recvmsg: num_bpages is larger than 16");
 	return 0;
 }
 
@@ -451,7 +451,7 @@ static int homa_receipt_check(struct homa_ksock *hsk, const struct homa_receipt 
  * The kernel would begin a call again that ends with -ERESTARTSYS, but a private one
  * could not, with the id gone.
  */
-static int homa_receipt_none(struct msghdr *msg, struct homa_receipt *r, int rc)
+static int homak_receipt_none(struct msghdr *msg, struct homak_receipt *r, int rc)
 {
 	if (rc == -ERESTARTSYS && r->args.id)
 		rc = -EINTR;
@@ -462,8 +462,8 @@ static int homa_receipt_none(struct msghdr *msg, struct homa_receipt *r, int rc)
 	return rc;
 }
 
-static int homa_receipt_end(struct homa_ksock *hsk, struct msghdr *msg,
-			    struct homa_receipt *r)
+static int homak_receipt_end(struct homak_sock *hsk, struct msghdr *msg,
+			     struct homak_receipt *r)
 {
 	const struct homa_msg_info *info = &r->info;
 
@@ -474,36 +474,36 @@ static int homa_receipt_end(struct homa_ksock *hsk, struct msghdr *msg,
 	memcpy(r->args.bpage_offsets, info->pages,
 	       info->num_pages * sizeof(info->pages[0]));
 	if (copy_to_user(msg->msg_control_user, &r->args, sizeof(r->args))) {
-		homa_receipt_undo(hsk, r);
+		homak_receipt_undo(hsk, r);
 		return -EFAULT;
 	}
 	if (msg->msg_name)
-		msg->msg_namelen = homa_name_put(hsk, &info->peer, info->peer_port,
-						 msg->msg_name);
+		msg->msg_namelen = homak_name_put(hsk, &info->peer, info->peer_port,
+						  msg->msg_name);
 	/* msg_control stays where it was, so that the system call says msg_controllen 0. */
 	msg->msg_controllen = 0;
 	if (info->kind == HOMA_EV_FAILED)
-		return homa_error_text(hsk, -info->error, "the RPC failed");
+		return homak_error_text(hsk, -info->error, "the RPC failed");
 	return (int)info->length;
 }
 
-int homa_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
-	struct homa_ksock *hsk = homa_ksk(sk);
-	struct homa_receipt r HOMA_NOINIT;
+	struct homak_sock *hsk = homak_sk(sk);
+	struct homak_receipt r HOMA_NOINIT;
 	int rc;
 
-	rc = homa_receipt_args(hsk, msg, flags, &r);
+	rc = homak_receipt_args(hsk, msg, flags, &r);
 	if (rc)
 		return rc;
-	rc = homa_receipt_check(hsk, &r);
+	rc = homak_receipt_check(hsk, &r);
 	if (rc)
-		return homa_receipt_none(msg, &r, rc);
-	rc = homa_give_back(hsk, r.args.bpage_offsets, r.args.num_bpages);
+		return homak_receipt_none(msg, &r, rc);
+	rc = homak_give_back(hsk, r.args.bpage_offsets, r.args.num_bpages);
 	r.args.num_bpages = 0;
 	if (!rc)
-		rc = r.args.id ? homa_receive_private(hsk, &r) :
-				 homa_receive_shared(hsk, &r);
-	return rc > 0 ? homa_receipt_end(hsk, msg, &r) :
-			homa_receipt_none(msg, &r, rc);
+		rc = r.args.id ? homak_receive_private(hsk, &r) :
+				 homak_receive_shared(hsk, &r);
+	return rc > 0 ? homak_receipt_end(hsk, msg, &r) :
+			homak_receipt_none(msg, &r, rc);
 }

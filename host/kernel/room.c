@@ -20,17 +20,17 @@
  * refuses packets; that of a memory cgroup does not, because Linux lets charges pass it that
  * cannot wait, and makes the cgroup's programs pay for them.
  *
- * Giving and refusing are switches of the engine's socket that are set here under homa_ksock.lock.
+ * Giving and refusing are switches of the engine's socket that are set here under homak_sock.lock.
  * Who takes room adds, and then looks at the switches; who gives it back subtracts,
  * and then looks: one of the two sees what the other has done.
  */
 #include "homa_sockets.h"
 
-#define HOMA_PAY_STEP 16384u	/* bytes paid for in advance */
-#define HOMA_PAY_LEAVE 65536u	/* so many unused ones are too many */
-#define HOMA_RPC_BYTES 768u	/* of an RPC, ours and the engine's */
+#define HOMAK_PAY_STEP 16384u	/* bytes paid for in advance */
+#define HOMAK_PAY_LEAVE 65536u	/* so many unused ones are too many */
+#define HOMAK_RPC_BYTES 768u	/* of an RPC, ours and the engine's */
 
-static u32 homa_room_limit(const struct homa_ksock *hsk)
+static u32 homak_room_limit(const struct homak_sock *hsk)
 {
 	const struct sock *sk = &hsk->inet.sk;
 
@@ -39,7 +39,7 @@ static u32 homa_room_limit(const struct homa_ksock *hsk)
 	return (u32)clamp_t(u64, 8ull * hsk->region_size, 4u << 20, 1u << 30);
 }
 
-static u32 homa_room_used(const struct homa_ksock *hsk)
+static u32 homak_room_used(const struct homak_sock *hsk)
 {
 	return (u32)atomic_read(&hsk->inet.sk.sk_rmem_alloc);
 }
@@ -47,54 +47,54 @@ static u32 homa_room_used(const struct homa_ksock *hsk)
 /* ---- who pays ---- */
 
 /* Bytes used beyond what is paid for; negative: as many are left. */
-static s64 homa_unpaid(const struct homa_ksock *hsk)
+static s64 homak_unpaid(const struct homak_sock *hsk)
 {
 	const struct homa_sock *engine_sock = READ_ONCE(hsk->engine_sock);
-	s64 used = homa_room_used(hsk) + atomic64_read(&hsk->tx_bytes);
+	s64 used = homak_room_used(hsk) + atomic64_read(&hsk->tx_bytes);
 
 	/* It may end while its last message goes; its memory stays for a grace period. */
 	if (likely(engine_sock))
-		used += (s64)homa_sock_memory(engine_sock, HOMA_RPC_BYTES);
+		used += (s64)homa_sock_memory(engine_sock, HOMAK_RPC_BYTES);
 	return used - READ_ONCE(hsk->inet.sk.sk_forward_alloc);
 }
 
 /* Pay for what is used. Socket locked; false: there is no memory. */
-static bool homa_pay_more(struct homa_ksock *hsk)
+static bool homak_pay_more(struct homak_sock *hsk)
 {
-	s64 more = homa_unpaid(hsk);
+	s64 more = homak_unpaid(hsk);
 
-	return more <= 0 || __sk_mem_schedule(&hsk->inet.sk, (int)more + HOMA_PAY_STEP,
+	return more <= 0 || __sk_mem_schedule(&hsk->inet.sk, (int)more + HOMAK_PAY_STEP,
 					      SK_MEM_RECV);
 }
 
-bool homa_pay(struct homa_ksock *hsk)
+bool homak_pay(struct homak_sock *hsk)
 {
 	bool ok;
 
-	if (likely(homa_unpaid(hsk) <= 0))
+	if (likely(homak_unpaid(hsk) <= 0))
 		return true;
 	spin_lock_bh(&hsk->lock);
-	ok = homa_pay_more(hsk);
+	ok = homak_pay_more(hsk);
 	spin_unlock_bh(&hsk->lock);
 	return ok;
 }
 
-void homa_pay_less(struct homa_ksock *hsk)
+void homak_pay_less(struct homak_sock *hsk)
 {
 	s64 left;
 
-	if (likely(homa_unpaid(hsk) >= -(s64)HOMA_PAY_LEAVE))
+	if (likely(homak_unpaid(hsk) >= -(s64)HOMAK_PAY_LEAVE))
 		return;
 	spin_lock_bh(&hsk->lock);
-	left = -homa_unpaid(hsk);
-	if (left > HOMA_PAY_LEAVE)
-		__sk_mem_reclaim(&hsk->inet.sk, (int)(left - HOMA_PAY_STEP));
+	left = -homak_unpaid(hsk);
+	if (left > HOMAK_PAY_LEAVE)
+		__sk_mem_reclaim(&hsk->inet.sk, (int)(left - HOMAK_PAY_STEP));
 	spin_unlock_bh(&hsk->lock);
 }
 
-void homa_pay_end(struct sock *sk)
+void homak_pay_end(struct sock *sk)
 {
-	struct homa_ksock *hsk = homa_ksk(sk);
+	struct homak_sock *hsk = homak_sk(sk);
 
 	if (sk->sk_forward_alloc)
 		__sk_mem_reclaim(sk, sk->sk_forward_alloc);
@@ -104,8 +104,8 @@ void homa_pay_end(struct sock *sk)
 /* ---- room ---- */
 
 /* Socket locked. */
-static void homa_room_switch(struct homa_ksock *hsk, struct homa_sock *engine_sock,
-			     bool giving, bool full)
+static void homak_room_switch(struct homak_sock *hsk, struct homa_sock *engine_sock,
+			      bool giving, bool full)
 {
 	WRITE_ONCE(hsk->giving, giving);
 	WRITE_ONCE(hsk->full, full);
@@ -114,56 +114,56 @@ static void homa_room_switch(struct homa_ksock *hsk, struct homa_sock *engine_so
 }
 
 /* There is little room, or has been: which switches are on? Socket locked. */
-static void homa_room_look(struct homa_ksock *hsk, struct homa_sock *engine_sock)
+static void homak_room_look(struct homak_sock *hsk, struct homa_sock *engine_sock)
 {
-	u32 limit = homa_room_limit(hsk), used = homa_room_used(hsk);
+	u32 limit = homak_room_limit(hsk), used = homak_room_used(hsk);
 	u32 given = skb_queue_len(&hsk->messages);
 	bool giving = hsk->giving, full = hsk->full;
 
-	if (used > limit || (used && !homa_pay_more(hsk)))
+	if (used > limit || (used && !homak_pay_more(hsk)))
 		full = true;
 	else if (used <= limit - limit / 4)
 		full = false;
-	if (full || used > limit / 2 || given > HOMA_GIVEN_MOST)
+	if (full || used > limit / 2 || given > HOMAK_GIVEN_MOST)
 		giving = false;
-	else if (used <= limit / 4 && given <= HOMA_GIVEN_MOST / 2)
+	else if (used <= limit / 4 && given <= HOMAK_GIVEN_MOST / 2)
 		giving = hsk->region_size != 0;
 	if (giving != hsk->giving || full != hsk->full)
-		homa_room_switch(hsk, engine_sock, giving, full);
+		homak_room_switch(hsk, engine_sock, giving, full);
 }
 
-void homa_room_take(struct homa_ksock *hsk, struct homa_sock *engine_sock,
-		    const struct sk_buff *skb)
+void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
+		     const struct sk_buff *skb)
 {
 	u32 used = (u32)atomic_add_return((int)skb->truesize,
 					  &hsk->inet.sk.sk_rmem_alloc);
 
-	if (likely(used <= homa_room_limit(hsk) / 2 && homa_unpaid(hsk) <= 0 &&
-		   (!hsk->giving || skb_queue_len(&hsk->messages) <= HOMA_GIVEN_MOST)))
+	if (likely(used <= homak_room_limit(hsk) / 2 && homak_unpaid(hsk) <= 0 &&
+		   (!hsk->giving || skb_queue_len(&hsk->messages) <= HOMAK_GIVEN_MOST)))
 		return;
-	homa_room_look(hsk, engine_sock);
+	homak_room_look(hsk, engine_sock);
 	/* A reader may have freed the last of it in between. */
 	smp_mb();
-	homa_room_look(hsk, engine_sock);
+	homak_room_look(hsk, engine_sock);
 }
 
-void homa_room_give(struct homa_ksock *hsk, u32 bytes)
+void homak_room_give(struct homak_sock *hsk, u32 bytes)
 {
 	/* Fully ordered: first the bytes, then the look. */
 	atomic_sub_return((int)bytes, &hsk->inet.sk.sk_rmem_alloc);
-	homa_pay_less(hsk);
+	homak_pay_less(hsk);
 	if (likely(READ_ONCE(hsk->giving) && !READ_ONCE(hsk->full)))
 		return;
-	if (homa_room_used(hsk) > homa_room_limit(hsk) - homa_room_limit(hsk) / 4)
+	if (homak_room_used(hsk) > homak_room_limit(hsk) - homak_room_limit(hsk) / 4)
 		return;
-	homa_room_open(hsk);
+	homak_room_open(hsk);
 }
 
-void homa_room_open(struct homa_ksock *hsk)
+void homak_room_open(struct homak_sock *hsk)
 {
 	spin_lock_bh(&hsk->lock);
 	/* Who closes it lets nothing in any more. */
 	if (!hsk->shutdown)
-		homa_room_look(hsk, hsk->engine_sock);
+		homak_room_look(hsk, hsk->engine_sock);
 	spin_unlock_bh(&hsk->lock);
 }

@@ -7,7 +7,7 @@
  * path MTUs may change at any time.
  *
  * The packets of an RPC leave from one address of ours: at servers the one that the
- * request came to, which routing might not choose (homa_krpc.local). So it is part of
+ * request came to, which routing might not choose (homak_rpc.local). So it is part of
  * what a route is found by.
  *
  * A slot's reference to a route is taken away by xchg(): by its CPU to replace
@@ -25,33 +25,33 @@
 
 #include "homa_tx.h"
 
-#define HOMA_ROUTE_BITS 7u
-#define HOMA_ROUTE_SLOTS (1u << HOMA_ROUTE_BITS)
+#define HOMAK_ROUTE_BITS 7u
+#define HOMAK_ROUTE_SLOTS (1u << HOMAK_ROUTE_BITS)
 
-struct homa_route_table {
-	struct homa_route slot[HOMA_ROUTE_SLOTS];
+struct homak_route_table {
+	struct homak_route slot[HOMAK_ROUTE_SLOTS];
 };
 
 /*
- * struct homa_routes - of a namespace
+ * struct homak_routes - of a namespace
  * @tables: per CPU, made when that CPU first sends.
  * @root: user of control packets.
  */
-struct homa_routes {
-	struct homa_route_table *__percpu *tables;
+struct homak_routes {
+	struct homak_route_table *__percpu *tables;
 	u32 root;
 };
 
-static u64 homa_route_mix(u64 a, u64 b, u64 c)
+static u64 homak_route_mix(u64 a, u64 b, u64 c)
 {
 	return ((a ^ (b << 23 | b >> 41)) + c) * GOLDEN_RATIO_64;
 }
 
 /*
- * struct homa_want - a key in registers
+ * struct homak_want - a key in registers
  * @dst: as three words, the last of four bytes.
  */
-struct homa_want {
+struct homak_want {
 	u64 ip0, ip1;
 	u64 local0, local1;
 	u32 encap;
@@ -62,20 +62,20 @@ struct homa_want {
 	u32 secid;
 };
 
-static u32 homa_route_slot(const struct homa_want *w)
+static u32 homak_route_slot(const struct homak_want *w)
 {
-	return homa_route_mix(w->ip0 ^ w->local0, w->ip1 + w->local1,
-			      w->encap + w->ifindex + w->master + w->mark + w->uid) >>
-	       (64 - HOMA_ROUTE_BITS);
+	return homak_route_mix(w->ip0 ^ w->local0, w->ip1 + w->local1,
+			       w->encap + w->ifindex + w->master + w->mark + w->uid) >>
+	       (64 - HOMAK_ROUTE_BITS);
 }
 
-static bool homa_route_same(const struct homa_route_key *key, const struct homa_want *w)
+static bool homak_route_same(const struct homak_route_key *key, const struct homak_want *w)
 {
 	const u64 *ip = (const u64 *)&key->dst;
 	const u64 *local = (const u64 *)&key->local;
 
-	BUILD_BUG_ON(offsetof(struct homa_route_key, ifindex) != 20);
-	BUILD_BUG_ON(offsetof(struct homa_route_key, local) % sizeof(u64));
+	BUILD_BUG_ON(offsetof(struct homak_route_key, ifindex) != 20);
+	BUILD_BUG_ON(offsetof(struct homak_route_key, local) % sizeof(u64));
 	return !((ip[0] ^ w->ip0) | (ip[1] ^ w->ip1) |
 		 (local[0] ^ w->local0) | (local[1] ^ w->local1) |
 		 (((const u32 *)ip)[4] ^ w->encap) | (u32)(key->ifindex ^ w->ifindex) |
@@ -85,30 +85,30 @@ static bool homa_route_same(const struct homa_route_key *key, const struct homa_
 
 /* ---- looking up ---- */
 
-static u8 homa_addr_proto(const struct homa_addr *dst)
+static u8 homak_addr_proto(const struct homa_addr *dst)
 {
 	if (likely(!dst->encap))
 		return HOMA_IPPROTO;
-	return dst->encap == HOMA_ENCAP_TCP ? IPPROTO_TCP : IPPROTO_UDP;
+	return dst->encap == HOMAK_ENCAP_TCP ? IPPROTO_TCP : IPPROTO_UDP;
 }
 
-static int homa_key_oif(const struct homa_route_key *key)
+static int homak_key_oif(const struct homak_route_key *key)
 {
 	return key->ifindex ? key->ifindex : key->master;
 }
 
-static struct dst_entry *homa_lookup_v4(struct net *net, struct homa_route *route,
-					const struct sock *sk,
-					const struct in6_addr *local)
+static struct dst_entry *homak_lookup_v4(struct net *net, struct homak_route *route,
+					 const struct sock *sk,
+					 const struct in6_addr *local)
 {
-	const struct homa_route_key *key = &route->key;
+	const struct homak_route_key *key = &route->key;
 	struct flowi4 fl4 = {
-		.flowi4_oif = homa_key_oif(key),
+		.flowi4_oif = homak_key_oif(key),
 		.flowi4_mark = key->mark,
 		.flowi4_uid = KUIDT_INIT(key->uid),
-		.flowi4_proto = homa_addr_proto(&key->dst),
+		.flowi4_proto = homak_addr_proto(&key->dst),
 		.flowi4_secid = key->secid,
-		.daddr = homa_addr_get_v4(&key->dst),
+		.daddr = homak_addr_get_v4(&key->dst),
 	};
 	struct rtable *rt;
 
@@ -135,22 +135,22 @@ static struct dst_entry *homa_lookup_v4(struct net *net, struct homa_route *rout
 	return &rt->dst;
 }
 
-static struct dst_entry *homa_lookup_v6(struct net *net, struct homa_route *route,
-					const struct sock *sk,
-					const struct in6_addr *local)
+static struct dst_entry *homak_lookup_v6(struct net *net, struct homak_route *route,
+					 const struct sock *sk,
+					 const struct in6_addr *local)
 {
-	const struct homa_route_key *key = &route->key;
+	const struct homak_route_key *key = &route->key;
 	struct flowi6 fl6 = {
-		.flowi6_oif = homa_key_oif(key),
+		.flowi6_oif = homak_key_oif(key),
 		.flowi6_mark = key->mark,
 		.flowi6_uid = KUIDT_INIT(key->uid),
-		.flowi6_proto = homa_addr_proto(&key->dst),
+		.flowi6_proto = homak_addr_proto(&key->dst),
 		.flowi6_secid = key->secid,
 	};
 	struct dst_entry *dst;
 	int scope;
 
-	scope = homa_addr_get_v6(&key->dst, &fl6.daddr);
+	scope = homak_addr_get_v6(&key->dst, &fl6.daddr);
 	if (scope)
 		fl6.flowi6_oif = scope;
 	if (ipv6_addr_is_multicast(&fl6.daddr))
@@ -173,12 +173,12 @@ static struct dst_entry *homa_lookup_v6(struct net *net, struct homa_route *rout
 }
 
 /* Is @local still ours? Routing for IPv4 asks by itself. */
-static bool homa_local_v6(struct net *net, const struct homa_route_key *key,
-			  const struct in6_addr *local)
+static bool homak_local_v6(struct net *net, const struct homak_route_key *key,
+			   const struct in6_addr *local)
 {
 	struct net_device *dev = NULL;
 	struct in6_addr ip;
-	int scope = homa_addr_get_v6(&key->dst, &ip);
+	int scope = homak_addr_get_v6(&key->dst, &ip);
 
 	if (scope)
 		dev = dev_get_by_index_rcu(net, scope);
@@ -186,8 +186,8 @@ static bool homa_local_v6(struct net *net, const struct homa_route_key *key,
 }
 
 /* Fill @route, whose key is set, from the routing tables. */
-static struct dst_entry *homa_lookup(struct homa_net *hnet, struct homa_route *route,
-				     const struct sock *sk)
+static struct dst_entry *homak_lookup(struct homak_net *hnet, struct homak_route *route,
+				      const struct sock *sk)
 {
 	const struct in6_addr *local = &route->key.local;
 	bool v4 = homa_addr_is_v4(&route->key.dst);
@@ -195,24 +195,24 @@ static struct dst_entry *homa_lookup(struct homa_net *hnet, struct homa_route *r
 
 	if (!ipv6_addr_any(local)) {
 		if (v4)
-			dst = homa_lookup_v4(hnet->net, route, sk, local);
-		else if (homa_local_v6(hnet->net, &route->key, local))
-			dst = homa_lookup_v6(hnet->net, route, sk, local);
+			dst = homak_lookup_v4(hnet->net, route, sk, local);
+		else if (homak_local_v6(hnet->net, &route->key, local))
+			dst = homak_lookup_v6(hnet->net, route, sk, local);
 		if (!IS_ERR(dst))
 			return dst;
 		/* It is not ours any more: better from another one than not at all. */
 	}
-	return v4 ? homa_lookup_v4(hnet->net, route, sk, NULL) :
-		    homa_lookup_v6(hnet->net, route, sk, NULL);
+	return v4 ? homak_lookup_v4(hnet->net, route, sk, NULL) :
+		    homak_lookup_v6(hnet->net, route, sk, NULL);
 }
 
 /* ---- the cache ---- */
 
-static __always_inline void homa_want(struct homa_want *w, const struct homa_net *hnet,
-				      const struct homa_dev *hdev,
-				      const struct homa_addr *dst,
-				      const struct in6_addr *local,
-				      const struct sock *sk)
+static __always_inline void homak_want(struct homak_want *w, const struct homak_net *hnet,
+				       const struct homak_dev *hdev,
+				       const struct homa_addr *dst,
+				       const struct in6_addr *local,
+				       const struct sock *sk)
 {
 	const struct net_device *dev;
 	struct flowi_common flow HOMA_NOINIT;
@@ -242,9 +242,9 @@ static __always_inline void homa_want(struct homa_want *w, const struct homa_net
 		w->master = l3mdev_master_ifindex_rcu(dev);
 }
 
-static struct homa_route_table *homa_route_table(struct homa_routes *routes)
+static struct homak_route_table *homak_route_table(struct homak_routes *routes)
 {
-	struct homa_route_table **table = this_cpu_ptr(routes->tables);
+	struct homak_route_table **table = this_cpu_ptr(routes->tables);
 
 	if (unlikely(!*table))
 		*table = kzalloc(sizeof(**table), GFP_ATOMIC | __GFP_NOWARN);
@@ -252,14 +252,14 @@ static struct homa_route_table *homa_route_table(struct homa_routes *routes)
 }
 
 /* Look up what @route is to be for from now on. */
-static noinline struct dst_entry *homa_route_new(struct homa_cpu *cpu,
-						 struct homa_route *route,
-						 const struct homa_want *w,
-						 const struct homa_addr *to,
-						 const struct in6_addr *local,
-						 const struct sock *sk)
+static noinline struct dst_entry *homak_route_new(struct homak_cpu *cpu,
+						  struct homak_route *route,
+						  const struct homak_want *w,
+						  const struct homa_addr *to,
+						  const struct in6_addr *local,
+						  const struct sock *sk)
 {
-	struct homa_net *hnet = cpu->hnet;
+	struct homak_net *hnet = cpu->hnet;
 	struct dst_entry *dst;
 
 	dst_release(xchg(&route->dst, NULL));
@@ -270,7 +270,7 @@ static noinline struct dst_entry *homa_route_new(struct homa_cpu *cpu,
 	route->key.mark = w->mark;
 	route->key.uid = w->uid;
 	route->key.secid = w->secid;
-	dst = homa_lookup(hnet, route, sk);
+	dst = homak_lookup(hnet, route, sk);
 	if (!IS_ERR(dst)) {
 		route->checked_at = cpu->ctx.now;
 		/* The slot is empty: nobody else fills it. */
@@ -281,23 +281,23 @@ static noinline struct dst_entry *homa_route_new(struct homa_cpu *cpu,
 
 /* The cached route, or one looked up now. */
 static __always_inline struct dst_entry *
-homa_route_find(struct homa_cpu *cpu, const struct homa_dev *hdev,
-		const struct homa_addr *to, const struct in6_addr *local,
-		const struct sock *sk, const struct homa_route **slot)
+homak_route_find(struct homak_cpu *cpu, const struct homak_dev *hdev,
+		 const struct homa_addr *to, const struct in6_addr *local,
+		 const struct sock *sk, const struct homak_route **slot)
 {
-	struct homa_net *hnet = cpu->hnet;
-	struct homa_route_table *table = homa_route_table(hnet->routes);
-	struct homa_route *route;
+	struct homak_net *hnet = cpu->hnet;
+	struct homak_route_table *table = homak_route_table(hnet->routes);
+	struct homak_route *route;
 	struct dst_entry *dst;
-	struct homa_want w;
+	struct homak_want w;
 
 	if (unlikely(!table))
 		return ERR_PTR(-ENOMEM);
-	homa_want(&w, hnet, hdev, to, local, sk);
-	route = &table->slot[homa_route_slot(&w)];
+	homak_want(&w, hnet, hdev, to, local, sk);
+	route = &table->slot[homak_route_slot(&w)];
 	dst = READ_ONCE(route->dst);
 	*slot = route;
-	if (likely(dst && homa_route_same(&route->key, &w))) {
+	if (likely(dst && homak_route_same(&route->key, &w))) {
 		/* Once for all that is done at a time. */
 		if (route->checked_at == cpu->ctx.now)
 			return dst;
@@ -306,35 +306,35 @@ homa_route_find(struct homa_cpu *cpu, const struct homa_dev *hdev,
 			return dst;
 		}
 	}
-	return homa_route_new(cpu, route, &w, to, local, sk);
+	return homak_route_new(cpu, route, &w, to, local, sk);
 }
 
-struct dst_entry *homa_route_get(struct homa_cpu *cpu, struct homa_dev *hdev,
-				 const struct homa_addr *dst,
-				 const struct in6_addr *local,
-				 const struct sock *sk,
-				 const struct homa_route **slot)
+struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
+				  const struct homa_addr *dst,
+				  const struct in6_addr *local,
+				  const struct sock *sk,
+				  const struct homak_route **slot)
 {
-	return homa_route_find(cpu, hdev, dst, local, sk, slot);
+	return homak_route_find(cpu, hdev, dst, local, sk, slot);
 }
 
-struct homa_dev *homa_route_out(struct homa_cpu *cpu, struct homa_ksock *hsk,
-				const struct homa_addr *to, u32 *mtu,
-				struct in6_addr *local)
+struct homak_dev *homak_route_out(struct homak_cpu *cpu, struct homak_sock *hsk,
+				  const struct homa_addr *to, u32 *mtu,
+				  struct in6_addr *local)
 {
-	const struct homa_route *route;
-	struct homa_dev *hdev;
+	const struct homak_route *route;
+	struct homak_dev *hdev;
 	struct dst_entry *dst;
 
 	rcu_read_lock();
-	dst = homa_route_find(cpu, NULL, to, &in6addr_any, (const struct sock *)hsk,
-			      &route);
+	dst = homak_route_find(cpu, NULL, to, &in6addr_any, (const struct sock *)hsk,
+			       &route);
 	if (IS_ERR(dst)) {
 		hdev = ERR_CAST(dst);
 	} else {
-		hdev = homa_dev_get(cpu->hnet, dst->dev);
+		hdev = homak_dev_get(cpu->hnet, dst->dev);
 		*mtu = dst_mtu(dst);
-		if (likely(homa_route_v4(route)))
+		if (likely(homak_route_v4(route)))
 			ipv6_addr_set_v4mapped(route->v4.saddr, local);
 		else
 			*local = route->v6.saddr;
@@ -347,14 +347,14 @@ struct homa_dev *homa_route_out(struct homa_cpu *cpu, struct homa_ksock *hsk,
 
 /* ---- set-up ---- */
 
-int homa_routes_init(struct homa_net *hnet)
+int homak_routes_init(struct homak_net *hnet)
 {
-	struct homa_routes *routes = kzalloc(sizeof(*routes), GFP_KERNEL);
+	struct homak_routes *routes = kzalloc(sizeof(*routes), GFP_KERNEL);
 
 	if (!routes)
 		return -ENOMEM;
 	routes->root = __kuid_val(make_kuid(hnet->net->user_ns, 0));
-	routes->tables = alloc_percpu(struct homa_route_table *);
+	routes->tables = alloc_percpu(struct homak_route_table *);
 	if (!routes->tables) {
 		kfree(routes);
 		return -ENOMEM;
@@ -363,31 +363,31 @@ int homa_routes_init(struct homa_net *hnet)
 	return 0;
 }
 
-static void homa_table_flush(struct homa_route_table *table)
+static void homak_table_flush(struct homak_route_table *table)
 {
 	u32 i;
 
-	for (i = 0; i < HOMA_ROUTE_SLOTS; i++)
+	for (i = 0; i < HOMAK_ROUTE_SLOTS; i++)
 		dst_release(xchg(&table->slot[i].dst, NULL));
 }
 
-void homa_routes_flush(struct homa_net *hnet)
+void homak_routes_flush(struct homak_net *hnet)
 {
-	struct homa_route_table *table;
+	struct homak_route_table *table;
 	int i;
 
 	for_each_possible_cpu(i) {
 		table = READ_ONCE(*per_cpu_ptr(hnet->routes->tables, i));
 		if (table)
-			homa_table_flush(table);
+			homak_table_flush(table);
 	}
 }
 
-void homa_routes_free(struct homa_net *hnet)
+void homak_routes_free(struct homak_net *hnet)
 {
 	int i;
 
-	homa_routes_flush(hnet);
+	homak_routes_flush(hnet);
 	for_each_possible_cpu(i)
 		kfree(*per_cpu_ptr(hnet->routes->tables, i));
 	free_percpu(hnet->routes->tables);

@@ -27,19 +27,19 @@
 #include "homa_receive.h"
 #include "homa_trace.h"
 
-#define HOMA_RX_BATCH HOMA_SPARES	/* packets per call of the engine */
-#define HOMA_RX_TURN 2			/* such calls before others get the CPU */
-#define HOMA_GSO_HDR (HOMA_DATA_HDR - 4)	/* without the segment header */
+#define HOMAK_RX_BATCH HOMAK_SPARES	/* packets per call of the engine */
+#define HOMAK_RX_TURN 2			/* such calls before others get the CPU */
+#define HOMAK_GSO_HDR (HOMA_DATA_HDR - 4)	/* without the segment header */
 
 /* One packet on its way through the engine. */
-struct homa_rx_slot {
+struct homak_rx_slot {
 	struct sk_buff *skb;
 	u32 at;		/* where the packet begins, if its payload did not move */
 	u8 hdr[HOMA_MAX_HDR];
 };
 
 /*
- * struct homa_skb_in - what is received now
+ * struct homak_skb_in - what is received now
  * @skb, @more: buffer at hand, and those after it.
  * @segment, @segments: progress in @skb; @segments 0: not looked at yet.
  * @seg_size: bytes per segment, with its header.
@@ -48,33 +48,33 @@ struct homa_rx_slot {
  * @ends: of all of its packets.
  * @looked_up: routing was asked about the buffer, and told nobody yet.
  */
-struct homa_skb_in {
-	struct homa_net *hnet;
+struct homak_skb_in {
+	struct homak_net *hnet;
 	struct sk_buff *skb, *more;
 	u32 segment, segments, seg_size;
 	struct sk_buff *refused;
-	struct homa_ends ends;
+	struct homak_ends ends;
 	const struct sk_buff *batch;
 	bool looked_up;
 };
 
 /* ---- addresses ---- */
 
-static bool homa_rx_is_v4(const struct sk_buff *skb)
+static bool homak_rx_is_v4(const struct sk_buff *skb)
 {
 	return ip_hdr(skb)->version == 4;
 }
 
-static u8 homa_rx_prio(const struct sk_buff *skb)
+static u8 homak_rx_prio(const struct sk_buff *skb)
 {
-	if (homa_rx_is_v4(skb))
+	if (homak_rx_is_v4(skb))
 		return ip_hdr(skb)->tos >> 5;
 	return ipv6_get_dsfield(ipv6_hdr(skb)) >> 5;
 }
 
 /* An address that an IPv6 packet of ours can bear. IPv4's stand for IPv4 peers
  * inside: nobody may speak for them from here. */
-static bool homa_rx_is_host_v6(const struct in6_addr *addr)
+static bool homak_rx_is_host_v6(const struct in6_addr *addr)
 {
 	return !ipv6_addr_is_multicast(addr) && !ipv6_addr_any(addr) &&
 	       !ipv6_addr_v4mapped(addr);
@@ -82,24 +82,24 @@ static bool homa_rx_is_host_v6(const struct in6_addr *addr)
 
 /* Sender and our own address; false: not from one host to us alone. (Of IPv4's
  * senders, routing has looked at that.) */
-static bool homa_rx_addresses(struct homa_skb_in *in, const struct sk_buff *skb,
-			      u16 encap)
+static bool homak_rx_addresses(struct homak_skb_in *in, const struct sk_buff *skb,
+			       u16 encap)
 {
 	if (skb->pkt_type != PACKET_HOST)
 		return false;
-	if (homa_rx_is_v4(skb)) {
+	if (homak_rx_is_v4(skb)) {
 		const struct rtable *rt = skb_rtable(skb);
 
 		if (rt && (rt->rt_flags & (RTCF_BROADCAST | RTCF_MULTICAST)))
 			return false;
-		homa_addr_v4(&in->ends.src, ip_hdr(skb)->saddr, encap);
+		homak_addr_v4(&in->ends.src, ip_hdr(skb)->saddr, encap);
 		ipv6_addr_set_v4mapped(ip_hdr(skb)->daddr, &in->ends.local);
 		return true;
 	}
-	if (!homa_rx_is_host_v6(&ipv6_hdr(skb)->saddr) ||
-	    !homa_rx_is_host_v6(&ipv6_hdr(skb)->daddr))
+	if (!homak_rx_is_host_v6(&ipv6_hdr(skb)->saddr) ||
+	    !homak_rx_is_host_v6(&ipv6_hdr(skb)->daddr))
 		return false;
-	homa_addr_v6_at(&in->ends.src, &ipv6_hdr(skb)->saddr, encap, inet6_iif(skb));
+	homak_addr_v6_at(&in->ends.src, &ipv6_hdr(skb)->saddr, encap, inet6_iif(skb));
 	in->ends.local = ipv6_hdr(skb)->daddr;
 	return true;
 }
@@ -107,7 +107,7 @@ static bool homa_rx_addresses(struct homa_skb_in *in, const struct sk_buff *skb,
 /* ---- buffers to packets ---- */
 
 /* Plan for a buffer that was never segmented; false: it cannot be read. */
-static bool homa_rx_gso_begin(struct homa_skb_in *in, struct sk_buff *skb)
+static bool homak_rx_gso_begin(struct homak_skb_in *in, struct sk_buff *skb)
 {
 	u32 type = skb_shinfo(skb)->gso_type;
 	u32 size = skb_shinfo(skb)->gso_size;
@@ -115,7 +115,7 @@ static bool homa_rx_gso_begin(struct homa_skb_in *in, struct sk_buff *skb)
 	struct homa_wire_common buf;
 
 	in->segments = 1;
-	if (skb->len <= HOMA_GSO_HDR)
+	if (skb->len <= HOMAK_GSO_HDR)
 		return true;	/* the engine judges */
 	hdr = skb_header_pointer(skb, 0, sizeof(buf), &buf);
 	if (!hdr)
@@ -124,25 +124,25 @@ static bool homa_rx_gso_begin(struct homa_skb_in *in, struct sk_buff *skb)
 		return skb->len <= HOMA_MAX_HDR;
 	if (type & SKB_GSO_FRAGLIST)
 		/* Else a batch of GRO's whose boundaries somebody lost. */
-		return hdr->doff & HOMA_DOFF_ONE_PIECE;
+		return hdr->doff & HOMAK_DOFF_ONE_PIECE;
 	if (hdr->doff >> 4 != HOMA_DOFF_GSO)
 		return true;
-	if (size <= 4 || skb->len - HOMA_GSO_HDR <= size)
+	if (size <= 4 || skb->len - HOMAK_GSO_HDR <= size)
 		return true;	/* a single one, like any other packet */
 	in->seg_size = size;
-	in->segments = DIV_ROUND_UP(skb->len - HOMA_GSO_HDR, size);
+	in->segments = DIV_ROUND_UP(skb->len - HOMAK_GSO_HDR, size);
 	return true;
 }
 
 /* The next segment of in->skb as a packet of its own; false: cannot be. */
-static bool homa_rx_gso_next(struct homa_skb_in *in, struct homa_rx_slot *slot,
-			     struct homa_rx_pkt *pkt)
+static bool homak_rx_gso_next(struct homak_skb_in *in, struct homak_rx_slot *slot,
+			      struct homa_rx_pkt *pkt)
 {
-	u32 at = HOMA_GSO_HDR + in->segment * in->seg_size;
+	u32 at = HOMAK_GSO_HDR + in->segment * in->seg_size;
 	u32 left = in->skb->len - at;
 
-	if (skb_copy_bits(in->skb, 0, slot->hdr, HOMA_GSO_HDR) ||
-	    skb_copy_bits(in->skb, at, slot->hdr + HOMA_GSO_HDR, 4))
+	if (skb_copy_bits(in->skb, 0, slot->hdr, HOMAK_GSO_HDR) ||
+	    skb_copy_bits(in->skb, at, slot->hdr + HOMAK_GSO_HDR, 4))
 		return false;
 	slot->skb = in->skb;
 	if (in->segment + 1 < in->segments) {
@@ -150,15 +150,15 @@ static bool homa_rx_gso_next(struct homa_skb_in *in, struct homa_rx_slot *slot,
 		if (!slot->skb)
 			return false;
 	}
-	slot->at = at - HOMA_GSO_HDR;
+	slot->at = at - HOMAK_GSO_HDR;
 	pkt->data = slot->hdr;
-	pkt->len = HOMA_GSO_HDR + min(left, in->seg_size);
+	pkt->len = HOMAK_GSO_HDR + min(left, in->seg_size);
 	return true;
 }
 
 /* A buffer that is one packet. */
-static bool homa_rx_plain(struct sk_buff *skb, struct homa_rx_slot *slot,
-			  struct homa_rx_pkt *pkt)
+static bool homak_rx_plain(struct sk_buff *skb, struct homak_rx_slot *slot,
+			   struct homa_rx_pkt *pkt)
 {
 	slot->skb = skb;
 	slot->at = 0;
@@ -169,15 +169,15 @@ static bool homa_rx_plain(struct sk_buff *skb, struct homa_rx_slot *slot,
 }
 
 /* Let go of a packet that its socket shall not have. */
-static void homa_rx_refused(struct homa_cpu *cpu, struct sk_buff *skb)
+static void homak_rx_refused(struct homak_cpu *cpu, struct sk_buff *skb)
 {
-	homa_host_count(cpu, HOMA_H_host_rx_refused, 1);
+	homak_host_count(cpu, HOMAK_H_host_rx_refused, 1);
 	kfree_skb_reason(skb, SKB_DROP_REASON_SOCKET_FILTER);
 }
 
 /* Fill in the next packet; false: none is left, or none can be had. */
-static bool homa_rx_next(struct homa_skb_in *in, struct homa_cpu *cpu,
-			 struct homa_rx_slot *slot, struct homa_rx_pkt *pkt)
+static bool homak_rx_next(struct homak_skb_in *in, struct homak_cpu *cpu,
+			  struct homak_rx_slot *slot, struct homa_rx_pkt *pkt)
 {
 	struct sk_buff *skb;
 	bool ok;
@@ -194,29 +194,29 @@ static bool homa_rx_next(struct homa_skb_in *in, struct homa_cpu *cpu,
 		ok = true;
 		if (!in->segments) {
 			in->segments = 1;
-			homa_host_count(cpu, HOMA_H_host_rx_skbs, 1);
+			homak_host_count(cpu, HOMAK_H_host_rx_skbs, 1);
 			if (in->more)
-				homa_host_count(cpu, HOMA_H_host_rx_gro, 1);
-			if (unlikely(!homa_policy_in(cpu, &in->ends.src, skb))) {
+				homak_host_count(cpu, HOMAK_H_host_rx_gro, 1);
+			if (unlikely(!homak_policy_in(cpu, &in->ends.src, skb))) {
 				in->skb = NULL;
-				homa_rx_refused(cpu, skb);
+				homak_rx_refused(cpu, skb);
 				continue;
 			}
 			if (unlikely(skb_is_gso(skb) && skb != in->batch)) {
-				homa_host_count(cpu, HOMA_H_host_rx_gso, 1);
-				ok = homa_rx_gso_begin(in, skb);
+				homak_host_count(cpu, HOMAK_H_host_rx_gso, 1);
+				ok = homak_rx_gso_begin(in, skb);
 			}
 		}
 		pkt->src = &in->ends.src;
-		pkt->prio = homa_rx_prio(skb);
+		pkt->prio = homak_rx_prio(skb);
 		if (ok)
-			ok = in->segments == 1 ? homa_rx_plain(skb, slot, pkt) :
-						 homa_rx_gso_next(in, slot, pkt);
+			ok = in->segments == 1 ? homak_rx_plain(skb, slot, pkt) :
+						 homak_rx_gso_next(in, slot, pkt);
 		if (!ok || ++in->segment == in->segments)
 			in->skb = NULL;
 		if (ok)
 			return true;
-		homa_host_count(cpu, HOMA_H_host_rx_nomem, 1);
+		homak_host_count(cpu, HOMAK_H_host_rx_nomem, 1);
 		kfree_skb_reason(skb, SKB_DROP_REASON_NOMEM);
 	}
 	return false;
@@ -224,7 +224,7 @@ static bool homa_rx_next(struct homa_skb_in *in, struct homa_cpu *cpu,
 
 /* ---- verdicts ---- */
 
-static enum skb_drop_reason homa_rx_reason(u32 metric)
+static enum skb_drop_reason homak_rx_reason(u32 metric)
 {
 	switch (metric) {
 	case HOMA_M_drop_short:
@@ -248,7 +248,7 @@ static enum skb_drop_reason homa_rx_reason(u32 metric)
 }
 
 /* Let go of what must not outlive the softirq, before a reader gets the skb. */
-static void homa_rx_detach(struct sk_buff *skb)
+static void homak_rx_detach(struct sk_buff *skb)
 {
 	skb_orphan(skb);
 	skb_dst_drop(skb);
@@ -257,22 +257,22 @@ static void homa_rx_detach(struct sk_buff *skb)
 	skb->dev = NULL;
 }
 
-static void homa_rx_verdict(struct homa_skb_in *in, struct homa_cpu *cpu,
-			    struct sk_buff *skb, u32 at, struct homa_rx_pkt *pkt)
+static void homak_rx_verdict(struct homak_skb_in *in, struct homak_cpu *cpu,
+			     struct sk_buff *skb, u32 at, struct homa_rx_pkt *pkt)
 {
-	if (in->looked_up && (homa_rx_has_data(pkt) ||
+	if (in->looked_up && (homak_rx_has_data(pkt) ||
 			      pkt->verdict == HOMA_RX_CONTROL)) {
 		in->looked_up = false;
-		homa_early_learn(in->hnet, skb);
+		homak_early_learn(in->hnet, skb);
 	}
 	switch (pkt->verdict) {
 	case HOMA_RX_DATA:
-		homa_rx_detach(skb);
-		homa_inbox_data(cpu, pkt, skb, at + pkt->skip);
+		homak_rx_detach(skb);
+		homak_inbox_data(cpu, pkt, skb, at + pkt->skip);
 		break;
 	case HOMA_RX_MESSAGE:
-		homa_rx_detach(skb);
-		homa_given_add(cpu, pkt, skb, at + pkt->skip);
+		homak_rx_detach(skb);
+		homak_given_add(cpu, pkt, skb, at + pkt->skip);
 		break;
 	case HOMA_RX_CONTROL:
 		consume_skb(skb);
@@ -282,14 +282,14 @@ static void homa_rx_verdict(struct homa_skb_in *in, struct homa_cpu *cpu,
 		in->refused = skb;
 		break;
 	default:
-		kfree_skb_reason(skb, homa_rx_reason(pkt->reason));
+		kfree_skb_reason(skb, homak_rx_reason(pkt->reason));
 	}
 }
 
 /* The next @n RPCs that the engine makes answer from the address they were sent to. */
-static void homa_rx_local(const struct homa_skb_in *in, struct homa_cpu *cpu, u32 n)
+static void homak_rx_local(const struct homak_skb_in *in, struct homak_cpu *cpu, u32 n)
 {
-	struct homa_krpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
+	struct homak_rpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
 
 	for (; krpc && n; n--) {
 		krpc->local = in->ends.local;
@@ -298,7 +298,7 @@ static void homa_rx_local(const struct homa_skb_in *in, struct homa_cpu *cpu, u3
 }
 
 /* The usual case: one packet, its header in one piece. */
-static bool homa_rx_is_single(const struct homa_skb_in *in)
+static bool homak_rx_is_single(const struct homak_skb_in *in)
 {
 	const struct sk_buff *skb = in->skb;
 
@@ -308,90 +308,90 @@ static bool homa_rx_is_single(const struct homa_skb_in *in)
 				  homa_peek_type(skb->data) == HOMA_DATA);
 }
 
-static void homa_rx_single(struct homa_skb_in *in, struct homa_cpu *cpu,
-			   struct homa_dev *hdev)
+static void homak_rx_single(struct homak_skb_in *in, struct homak_cpu *cpu,
+			    struct homak_dev *hdev)
 {
 	struct sk_buff *skb = in->skb;
 	struct homa_rx_pkt pkt HOMA_NOINIT;
 
-	homa_host_count(cpu, HOMA_H_host_rx_skbs, 1);
+	homak_host_count(cpu, HOMAK_H_host_rx_skbs, 1);
 	in->skb = NULL;
-	if (unlikely(!homa_policy_in(cpu, &in->ends.src, skb))) {
-		homa_rx_refused(cpu, skb);
+	if (unlikely(!homak_policy_in(cpu, &in->ends.src, skb))) {
+		homak_rx_refused(cpu, skb);
 		return;
 	}
 	pkt.data = skb->data;
 	pkt.len = skb->len;
 	pkt.src = &in->ends.src;
-	pkt.prio = homa_rx_prio(skb);
-	homa_rx_local(in, cpu, 1);
+	pkt.prio = homak_rx_prio(skb);
+	homak_rx_local(in, cpu, 1);
 	homa_rx(&cpu->ctx, hdev->link, &pkt, 1);
-	homa_trace_rx(hdev, &pkt);
-	homa_rx_verdict(in, cpu, skb, 0, &pkt);
+	homak_trace_rx(hdev, &pkt);
+	homak_rx_verdict(in, cpu, skb, 0, &pkt);
 	homa_rx_flush(&cpu->ctx);
 }
 
 /* Packets of one call of the engine: too many for a stack. Used between
- * homa_enter() and homa_leave(), where nothing is received inside. */
-struct homa_rx_work {
-	struct homa_rx_slot slots[HOMA_RX_BATCH];
-	struct homa_rx_pkt pkts[HOMA_RX_BATCH];
+ * homak_enter() and homak_leave(), where nothing is received inside. */
+struct homak_rx_work {
+	struct homak_rx_slot slots[HOMAK_RX_BATCH];
+	struct homa_rx_pkt pkts[HOMAK_RX_BATCH];
 };
 
-static DEFINE_PER_CPU(struct homa_rx_work, homa_rx_work);
+static DEFINE_PER_CPU(struct homak_rx_work, homak_rx_work);
 
 /* One call of the engine; false: nothing was left. */
-static bool homa_rx_batch(struct homa_skb_in *in, struct homa_cpu *cpu,
-			  struct homa_dev *hdev)
+static bool homak_rx_batch(struct homak_skb_in *in, struct homak_cpu *cpu,
+			   struct homak_dev *hdev)
 {
-	struct homa_rx_work *work = this_cpu_ptr(&homa_rx_work);
-	struct homa_rx_slot *slots = work->slots;
+	struct homak_rx_work *work = this_cpu_ptr(&homak_rx_work);
+	struct homak_rx_slot *slots = work->slots;
 	struct homa_rx_pkt *pkts = work->pkts;
 	u32 i, n = 0;
 
-	while (n < HOMA_RX_BATCH && homa_rx_next(in, cpu, &slots[n], &pkts[n]))
+	while (n < HOMAK_RX_BATCH && homak_rx_next(in, cpu, &slots[n], &pkts[n]))
 		n++;
 	if (!n)
 		return false;
-	homa_rx_local(in, cpu, n);
+	homak_rx_local(in, cpu, n);
 	homa_rx(&cpu->ctx, hdev->link, pkts, n);
 	for (i = 0; i < n; i++) {
-		homa_trace_rx(hdev, &pkts[i]);
-		homa_rx_verdict(in, cpu, slots[i].skb, slots[i].at, &pkts[i]);
+		homak_trace_rx(hdev, &pkts[i]);
+		homak_rx_verdict(in, cpu, slots[i].skb, slots[i].at, &pkts[i]);
 	}
 	homa_rx_flush(&cpu->ctx);
 	return in->skb || in->more;
 }
 
 /* Up to some calls of the engine. */
-static void homa_rx_turn(struct homa_skb_in *in, struct homa_cpu *cpu,
-			 struct homa_dev *hdev)
+static void homak_rx_turn(struct homak_skb_in *in, struct homak_cpu *cpu,
+			  struct homak_dev *hdev)
 {
 	u32 turn;
 
-	if (likely(homa_rx_is_single(in))) {
-		homa_rx_single(in, cpu, hdev);
+	if (likely(homak_rx_is_single(in))) {
+		homak_rx_single(in, cpu, hdev);
 		return;
 	}
-	for (turn = 0; turn < HOMA_RX_TURN; turn++) {
+	for (turn = 0; turn < HOMAK_RX_TURN; turn++) {
 		if (turn)
-			homa_refill(cpu);
-		if (!homa_rx_batch(in, cpu, hdev))
+			homak_refill(cpu);
+		if (!homak_rx_batch(in, cpu, hdev))
 			break;
 	}
 }
 
 /* ---- the buffer ---- */
 
-static void homa_rx_unreachable(struct sk_buff *skb)
+static void homak_rx_unreachable(struct sk_buff *skb)
 {
-	if (homa_rx_is_v4(skb))
+	if (homak_rx_is_v4(skb))
 		icmp_send(skb, ICMP_DEST_UNREACH, ICMP_PORT_UNREACH, 0);
 	else
 		icmpv6_send(skb, ICMPV6_DEST_UNREACH, ICMPV6_PORT_UNREACH, 0);
 }
 
-static bool homa_rx_is_data(const struct sk_buff *skb)
+static bool homak_rx_is_data(const struct sk_buff *skb)
 {
 	u8 buf[HOMA_COMMON_HDR];
 	const void *hdr = skb_header_pointer(skb, 0, sizeof(buf), buf);
@@ -399,7 +399,7 @@ static bool homa_rx_is_data(const struct sk_buff *skb)
 	return hdr && homa_peek_type(hdr) == HOMA_DATA;
 }
 
-static void homa_rx_drop_list(struct sk_buff *skb)
+static void homak_rx_drop_list(struct sk_buff *skb)
 {
 	struct sk_buff *next;
 
@@ -411,36 +411,36 @@ static void homa_rx_drop_list(struct sk_buff *skb)
 }
 
 /* Answer for packets that nobody wanted, out of the engine: this transmits. */
-static void homa_rx_refuse(struct sk_buff *skb)
+static void homak_rx_refuse(struct sk_buff *skb)
 {
 	struct sk_buff *next;
 
 	for (; skb; skb = next) {
 		next = skb->next;
 		skb->next = NULL;
-		homa_rx_unreachable(skb);
+		homak_rx_unreachable(skb);
 		kfree_skb_reason(skb, SKB_DROP_REASON_NO_SOCKET);
 	}
 }
 
 /* No Homa socket was ever made in this namespace, or it stands still. */
-static void homa_rx_nobody(struct homa_skb_in *in)
+static void homak_rx_nobody(struct homak_skb_in *in)
 {
-	if (in->skb && !homa_net_engine(in->hnet) && homa_rx_is_data(in->skb)) {
-		homa_rx_refuse(in->skb);
+	if (in->skb && !homak_net_engine(in->hnet) && homak_rx_is_data(in->skb)) {
+		homak_rx_refuse(in->skb);
 		in->skb = NULL;
 	}
-	homa_rx_drop_list(in->skb);
-	homa_rx_drop_list(in->more);
+	homak_rx_drop_list(in->skb);
+	homak_rx_drop_list(in->more);
 }
 
-void homa_rx_routed(struct homa_net *hnet, struct sk_buff *skb, u16 encap,
-		    bool looked_up)
+void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
+		     bool looked_up)
 {
 	struct net_device *dev = skb->dev;
-	struct homa_skb_in in HOMA_NOINIT;
-	struct homa_cpu *cpu;
-	struct homa_dev *hdev;
+	struct homak_skb_in in HOMA_NOINIT;
+	struct homak_cpu *cpu;
+	struct homak_dev *hdev;
 
 	skb = skb_share_check(skb, GFP_ATOMIC);
 	if (unlikely(!skb))
@@ -450,7 +450,7 @@ void homa_rx_routed(struct homa_net *hnet, struct sk_buff *skb, u16 encap,
 	in.looked_up = looked_up;
 	in.segment = 0;
 	in.segments = 0;
-	if (unlikely(!homa_rx_addresses(&in, skb, encap))) {
+	if (unlikely(!homak_rx_addresses(&in, skb, encap))) {
 		kfree_skb_reason(skb, SKB_DROP_REASON_OTHERHOST);
 		return;
 	}
@@ -459,76 +459,76 @@ void homa_rx_routed(struct homa_net *hnet, struct sk_buff *skb, u16 encap,
 	in.batch = NULL;
 	if (unlikely(skb_has_frag_list(skb))) {
 		in.batch = skb;
-		in.more = homa_gro_split(skb);
+		in.more = homak_gro_split(skb);
 	}
 	do {
-		cpu = homa_enter(hnet);
+		cpu = homak_enter(hnet);
 		if (unlikely(!cpu)) {
-			homa_rx_nobody(&in);
+			homak_rx_nobody(&in);
 			break;
 		}
-		hdev = homa_dev_get(hnet, dev);
+		hdev = homak_dev_get(hnet, dev);
 		if (unlikely(!hdev)) {
-			homa_leave(cpu);
-			homa_rx_drop_list(in.skb);
-			homa_rx_drop_list(in.more);
+			homak_leave(cpu);
+			homak_rx_drop_list(in.skb);
+			homak_rx_drop_list(in.more);
 			break;
 		}
 		cpu->heard = &in.ends;
-		homa_rx_turn(&in, cpu, hdev);
-		homa_leave(cpu);
+		homak_rx_turn(&in, cpu, hdev);
+		homak_leave(cpu);
 	} while (in.skb || in.more);
 	if (unlikely(in.refused))
-		homa_rx_refuse(in.refused);
+		homak_rx_refuse(in.refused);
 }
 
-void homa_rx_skb(struct homa_net *hnet, struct sk_buff *skb, u16 encap)
+void homak_rx_skb(struct homak_net *hnet, struct sk_buff *skb, u16 encap)
 {
-	homa_rx_routed(hnet, skb, encap, false);
+	homak_rx_routed(hnet, skb, encap, false);
 }
 
 /* ---- IP's side ---- */
 
-static int homa_rx_ip(struct sk_buff *skb)
+static int homak_rx_ip(struct sk_buff *skb)
 {
-	struct homa_net *hnet = homa_net(dev_net(skb->dev));
+	struct homak_net *hnet = homak_net(dev_net(skb->dev));
 
-	homa_rx_routed(hnet, skb, 0, READ_ONCE(hnet->early));
+	homak_rx_routed(hnet, skb, 0, READ_ONCE(hnet->early));
 	return 0;
 }
 
-static const struct net_protocol homa_protocol_v4 = {
-	.handler = homa_rx_ip,
-	.err_handler = homa_icmp_err_v4,
+static const struct net_protocol homak_protocol_v4 = {
+	.handler = homak_rx_ip,
+	.err_handler = homak_icmp_err_v4,
 };
 
-static const struct inet6_protocol homa_protocol_v6 = {
-	.handler = homa_rx_ip,
-	.err_handler = homa_icmp_err_v6,
+static const struct inet6_protocol homak_protocol_v6 = {
+	.handler = homak_rx_ip,
+	.err_handler = homak_icmp_err_v6,
 	.flags = INET6_PROTO_FINAL,
 };
 
-int homa_rx_init(void)
+int homak_rx_init(void)
 {
-	int err = inet_add_protocol(&homa_protocol_v4, HOMA_IPPROTO);
+	int err = inet_add_protocol(&homak_protocol_v4, HOMA_IPPROTO);
 
 	if (err)
 		return err;
-	err = inet6_add_protocol(&homa_protocol_v6, HOMA_IPPROTO);
+	err = inet6_add_protocol(&homak_protocol_v6, HOMA_IPPROTO);
 	if (err)
 		goto no_v6;
-	err = homa_gro_init();
+	err = homak_gro_init();
 	if (!err)
 		return 0;
-	inet6_del_protocol(&homa_protocol_v6, HOMA_IPPROTO);
+	inet6_del_protocol(&homak_protocol_v6, HOMA_IPPROTO);
 no_v6:
-	inet_del_protocol(&homa_protocol_v4, HOMA_IPPROTO);
+	inet_del_protocol(&homak_protocol_v4, HOMA_IPPROTO);
 	return err;
 }
 
-void homa_rx_exit(void)
+void homak_rx_exit(void)
 {
-	homa_gro_exit();
-	inet6_del_protocol(&homa_protocol_v6, HOMA_IPPROTO);
-	inet_del_protocol(&homa_protocol_v4, HOMA_IPPROTO);
+	homak_gro_exit();
+	inet6_del_protocol(&homak_protocol_v6, HOMA_IPPROTO);
+	inet_del_protocol(&homak_protocol_v4, HOMA_IPPROTO);
 }

@@ -14,16 +14,16 @@
 
 #include "homa_receive.h"
 
-/* struct homa_encap - what is on; under @lock */
-struct homa_encap {
+/* struct homak_encap - what is on; under @lock */
+struct homak_encap {
 	struct mutex lock;
 	struct socket *udp[2];
 	bool tcp;
 };
 
-int homa_encap_init(struct homa_net *hnet)
+int homak_encap_init(struct homak_net *hnet)
 {
-	struct homa_encap *encap = kzalloc(sizeof(*encap), GFP_KERNEL);
+	struct homak_encap *encap = kzalloc(sizeof(*encap), GFP_KERNEL);
 
 	if (!encap)
 		return -ENOMEM;
@@ -32,56 +32,56 @@ int homa_encap_init(struct homa_net *hnet)
 	return 0;
 }
 
-int homa_early_set(struct homa_net *hnet, bool on)
+int homak_early_set(struct homak_net *hnet, bool on)
 {
-	struct homa_encap *encap = hnet->encap;
+	struct homak_encap *encap = hnet->encap;
 	int err = 0;
 
 	mutex_lock(&encap->lock);
 	if (on && !hnet->early)
-		err = homa_early_on(hnet);
+		err = homak_early_on(hnet);
 	else if (!on && hnet->early)
-		homa_early_off(hnet);
+		homak_early_off(hnet);
 	mutex_unlock(&encap->lock);
 	return err;
 }
 
-int homa_encap_set(struct homa_net *hnet, bool udp, bool tcp)
+int homak_encap_set(struct homak_net *hnet, bool udp, bool tcp)
 {
-	struct homa_encap *encap = hnet->encap;
+	struct homak_encap *encap = hnet->encap;
 	bool udp_is = false, new_udp = false;
 	int err = 0;
 
 	mutex_lock(&encap->lock);
 	udp_is = encap->udp[0];
 	if (udp && !udp_is) {
-		err = homa_udp_on(hnet, encap->udp);
+		err = homak_udp_on(hnet, encap->udp);
 		new_udp = !err;
 	}
 	if (!err && tcp && !encap->tcp) {
-		err = homa_disguise_on(hnet->net);
+		err = homak_disguise_on(hnet->net);
 		encap->tcp = !err;
 		if (err && new_udp)
-			homa_udp_off(encap->udp);
+			homak_udp_off(encap->udp);
 	}
 	if (!err && !udp && udp_is)
-		homa_udp_off(encap->udp);
+		homak_udp_off(encap->udp);
 	if (!err && !tcp && encap->tcp) {
-		homa_disguise_off(hnet->net);
+		homak_disguise_off(hnet->net);
 		encap->tcp = false;
 	}
 	mutex_unlock(&encap->lock);
 	return err;
 }
 
-void homa_encap_free(struct homa_net *hnet)
+void homak_encap_free(struct homak_net *hnet)
 {
-	struct homa_encap *encap = hnet->encap;
+	struct homak_encap *encap = hnet->encap;
 
 	if (!encap)
 		return;
-	homa_early_set(hnet, false);
-	homa_encap_set(hnet, false, false);
+	homak_early_set(hnet, false);
+	homak_encap_set(hnet, false, false);
 	synchronize_net();	/* a packet may be on its way through */
 	hnet->encap = NULL;
 	mutex_destroy(&encap->lock);

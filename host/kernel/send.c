@@ -13,32 +13,32 @@
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
-#define HOMA_SEND_STEP 65536u	/* copied between two turns of the engine */
-#define HOMA_SENDMSG_OURS (HOMA_SENDMSG_REJECT | HOMA_SENDMSG_ASK)
+#define HOMAK_SEND_STEP 65536u	/* copied between two turns of the engine */
+#define HOMAK_SENDMSG_OURS (HOMA_SENDMSG_REJECT | HOMA_SENDMSG_ASK)
 
-/* struct homa_sending - one sendmsg() */
-struct homa_sending {
+/* struct homak_sending - one sendmsg() */
+struct homak_sending {
 	struct homa_sendmsg_args args;
-	struct homa_name name;
+	struct homak_name name;
 	u32 length;
 	u32 filled;
-	struct homa_msg *msg;
+	struct homak_msg *msg;
 	struct homa_handle handle;
 	struct homa_rpc *rpc;	/* held while there is more to copy */
 };
 
 /* ---- checks ---- */
 
-#define HOMA_BAD_LENGTH "sendmsg: a message has 1 to 1000000 bytes"
+#define HOMAK_BAD_LENGTH "sendmsg: a message has 1 to 1000000 bytes"
 
-static bool homa_length_fits(u32 length)
+static bool homak_length_fits(u32 length)
 {
 	return length && length <= HOMA_MAX_MESSAGE_LENGTH;
 }
 
 /* What is said of a request, instead of an answer. */
-static int homa_say_check(struct homa_ksock *hsk, const struct homa_sendmsg_args *args,
-			  size_t len)
+static int homak_say_check(struct homak_sock *hsk, const struct homa_sendmsg_args *args,
+			   size_t len)
 {
 	bool reject = args->flags == HOMA_SENDMSG_REJECT;
 	u64 error = args->completion_cookie;
@@ -46,82 +46,82 @@ static int homa_say_check(struct homa_ksock *hsk, const struct homa_sendmsg_args
 	if ((reject || args->flags == HOMA_SENDMSG_ASK) && (args->id & 1) && !len &&
 	    !args->reserved && (reject ? error && error <= HOMA_MAX_ERRNO : !error))
 		return 0;
-	return homa_error_text(hsk, -EINVAL,
-			       "sendmsg: to reject or ask about a request wants its id, no bytes, and an errno or 0 as cookie");
+	return homak_error_text(hsk, -EINVAL,
+				"sendmsg: to reject or ask about a request wants its id, no bytes, and an errno or 0 as cookie");
 }
 
-static int homa_send_check(struct homa_ksock *hsk, const struct msghdr *msg,
-			   size_t len, struct homa_sending *s)
+static int homak_send_check(struct homak_sock *hsk, const struct msghdr *msg,
+			    size_t len, struct homak_sending *s)
 {
-	int err = homa_name_get(hsk, msg, &s->name);
+	int err = homak_name_get(hsk, msg, &s->name);
 
 	if (err)
 		return err;
 	if (!msg->msg_control_is_user || msg->msg_controllen)
-		return homa_error_text(hsk, -EINVAL,
-				       "sendmsg: msg_control is not a struct homa_sendmsg_args with msg_controllen 0");
+		return homak_error_text(hsk, -EINVAL,
+					"sendmsg: msg_control is not a struct homa_sendmsg_args with msg_controllen 0");
 	if (copy_from_user(&s->args, msg->msg_control_user, sizeof(s->args)))
 		return -EFAULT;
-	if (s->args.flags & HOMA_SENDMSG_OURS)
-		return homa_say_check(hsk, &s->args, len);
+	if (s->args.flags & HOMAK_SENDMSG_OURS)
+		return homak_say_check(hsk, &s->args, len);
 	if ((s->args.flags & ~HOMA_SENDMSG_VALID_FLAGS) || s->args.reserved)
-		return homa_error_text(hsk, -EINVAL,
-				       "sendmsg: unknown flags, or the reserved field is not 0");
+		return homak_error_text(hsk, -EINVAL,
+					"sendmsg: unknown flags, or the reserved field is not 0");
 	if (s->args.id && s->args.completion_cookie)
-		return homa_error_text(hsk, -EINVAL,
-				       "sendmsg: a response has no completion_cookie");
+		return homak_error_text(hsk, -EINVAL,
+					"sendmsg: a response has no completion_cookie");
 	/* The length of a response matters if there is an RPC. */
 	s->length = (u32)min_t(size_t, len, HOMA_MAX_MESSAGE_LENGTH + 1);
 	if (s->args.id)
 		return 0;
-	if (!homa_length_fits(s->length))
-		return homa_error_text(hsk, -EINVAL, HOMA_BAD_LENGTH);
+	if (!homak_length_fits(s->length))
+		return homak_error_text(hsk, -EINVAL, HOMAK_BAD_LENGTH);
 	if (!s->name.port)
-		return homa_error_text(hsk, -EINVAL,
-				       "sendmsg: the peer's port is 0");
+		return homak_error_text(hsk, -EINVAL,
+					"sendmsg: the peer's port is 0");
 	return 0;
 }
 
 /* The message, with its first bytes. */
-static int homa_send_begin(struct homa_ksock *hsk, struct msghdr *msg,
-			   struct homa_sending *s)
+static int homak_send_begin(struct homak_sock *hsk, struct msghdr *msg,
+			    struct homak_sending *s)
 {
 	int err;
 
 	s->rpc = NULL;
-	s->filled = min(s->length, HOMA_SEND_STEP);
-	s->msg = homa_msg_new(hsk, s->length);
+	s->filled = min(s->length, HOMAK_SEND_STEP);
+	s->msg = homak_msg_new(hsk, s->length);
 	if (IS_ERR(s->msg))
 		return PTR_ERR(s->msg);
-	err = homa_msg_fill(s->msg, &msg->msg_iter, s->filled);
+	err = homak_msg_fill(s->msg, &msg->msg_iter, s->filled);
 	if (err)
-		homa_msg_free(s->msg);
+		homak_msg_free(s->msg);
 	return err;
 }
 
 /* ---- the rest of a long message ---- */
 
-static void homa_send_abort(struct homa_cpu *cpu, struct homa_handle handle)
+static void homak_send_abort(struct homak_cpu *cpu, struct homa_handle handle)
 {
 	if (homa_rpc_abort(&cpu->ctx, handle, 0))
 		homa_rpc_forget(&cpu->ctx, handle);
 }
 
 /* Copy what is left and hand it on. The RPC is held, its message stays. */
-static int homa_send_rest(struct homa_ksock *hsk, struct msghdr *msg,
-			  struct homa_sending *s)
+static int homak_send_rest(struct homak_sock *hsk, struct msghdr *msg,
+			   struct homak_sending *s)
 {
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 	int err = 0;
 
 	while (s->rpc) {
-		u32 upto = min(s->length, s->filled + HOMA_SEND_STEP);
+		u32 upto = min(s->length, s->filled + HOMAK_SEND_STEP);
 
-		err = homa_msg_fill(s->msg, &msg->msg_iter, upto);
-		cpu = homa_enter_wait(hsk->hnet);
+		err = homak_msg_fill(s->msg, &msg->msg_iter, upto);
+		cpu = homak_enter_wait(hsk->hnet);
 		if (err) {
-			homa_send_abort(cpu, s->handle);
-			homa_inbox_forget(cpu, hsk, homa_krpc(s->rpc));
+			homak_send_abort(cpu, s->handle);
+			homak_inbox_forget(cpu, hsk, homak_rpc(s->rpc));
 		} else {
 			s->filled = upto;
 			homa_msg_supply(&cpu->ctx, s->handle, upto);
@@ -130,24 +130,24 @@ static int homa_send_rest(struct homa_ksock *hsk, struct msghdr *msg,
 			homa_rpc_release(&cpu->ctx, s->rpc);
 			s->rpc = NULL;
 		}
-		homa_leave(cpu);
+		homak_leave(cpu);
 	}
 	return err;
 }
 
 /* The engine may have handed out the message's only packet with it. */
-static void homa_send_now(struct homa_cpu *cpu, struct homa_tx_desc *desc)
+static void homak_send_now(struct homak_cpu *cpu, struct homa_tx_desc *desc)
 {
 	if (!cpu->ctx.tx_now)
-		homa_xmit_now(cpu, desc);
+		homak_xmit_now(cpu, desc);
 	cpu->ctx.tx_now = NULL;
 }
 
 /* ---- requests ---- */
 
 /* In the engine. The message is the RPC's if this is 0. */
-static int homa_send_rpc(struct homa_cpu *cpu, struct homa_ksock *hsk,
-			 struct homa_sending *s)
+static int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
+			  struct homak_sending *s)
 {
 	struct homa_send send = {
 		.dst = s->name.addr,
@@ -156,16 +156,16 @@ static int homa_send_rpc(struct homa_cpu *cpu, struct homa_ksock *hsk,
 		.available = s->filled,
 		.cookie = s->args.completion_cookie,
 	};
-	struct homa_krpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
+	struct homak_rpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
 	struct homa_tx_desc desc HOMA_NOINIT;
 	struct net_device *dev;
-	struct homa_dev *hdev;
+	struct homak_dev *hdev;
 	u32 mtu = 0;
 	int err;
 
 	if (!krpc)
 		return -ENOBUFS;
-	hdev = homa_route_out(cpu, hsk, &s->name.addr, &mtu, &krpc->local);
+	hdev = homak_route_out(cpu, hsk, &s->name.addr, &mtu, &krpc->local);
 	if (IS_ERR_OR_NULL(hdev))
 		return hdev ? PTR_ERR(hdev) : -ENETUNREACH;
 	dev = rcu_dereference_bh(hdev->dev);
@@ -186,7 +186,7 @@ static int homa_send_rpc(struct homa_cpu *cpu, struct homa_ksock *hsk,
 		return err;
 	}
 	trace_homa_rpc_begin(hsk, s->handle.id, &send);
-	homa_send_now(cpu, &desc);
+	homak_send_now(cpu, &desc);
 	/* Anybody may have ended it since: found again, it is safe. */
 	if (s->filled < s->length)
 		s->rpc = homa_rpc_hold(&cpu->ctx, s->handle.id, NULL);
@@ -194,54 +194,54 @@ static int homa_send_rpc(struct homa_cpu *cpu, struct homa_ksock *hsk,
 }
 
 /* The application cannot be told the id: as if nothing had been sent. */
-static int homa_send_untold(struct homa_ksock *hsk, struct homa_sending *s)
+static int homak_send_untold(struct homak_sock *hsk, struct homak_sending *s)
 {
-	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);
 	struct homa_rpc *rpc = homa_rpc_hold(&cpu->ctx, s->handle.id, NULL);
 
 	homa_rpc_abort(&cpu->ctx, s->handle, 0);
 	if (rpc) {
-		homa_inbox_forget(cpu, hsk, homa_krpc(rpc));
+		homak_inbox_forget(cpu, hsk, homak_rpc(rpc));
 		homa_rpc_release(&cpu->ctx, rpc);
 	}
 	if (s->rpc)
 		homa_rpc_release(&cpu->ctx, s->rpc);
 	s->rpc = NULL;
-	homa_leave(cpu);
+	homak_leave(cpu);
 	return -EFAULT;
 }
 
-static int homa_send_request(struct homa_ksock *hsk, struct msghdr *msg,
-			     struct homa_sending *s)
+static int homak_send_request(struct homak_sock *hsk, struct msghdr *msg,
+			      struct homak_sending *s)
 {
 	struct homa_sendmsg_args __user *args = msg->msg_control_user;
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 	int err;
 
-	err = homa_send_begin(hsk, msg, s);
+	err = homak_send_begin(hsk, msg, s);
 	if (err)
 		return err;
-	cpu = homa_enter_wait(hsk->hnet);
-	err = cpu ? homa_send_rpc(cpu, hsk, s) : -ENETDOWN;
+	cpu = homak_enter_wait(hsk->hnet);
+	err = cpu ? homak_send_rpc(cpu, hsk, s) : -ENETDOWN;
 	if (cpu)
-		homa_leave(cpu);
+		homak_leave(cpu);
 	if (err) {
-		homa_msg_free(s->msg);
+		homak_msg_free(s->msg);
 		return err;
 	}
 	if (put_user(s->handle.id, &args->id))
-		return homa_send_untold(hsk, s);
-	return homa_send_rest(hsk, msg, s);
+		return homak_send_untold(hsk, s);
+	return homak_send_rest(hsk, msg, s);
 }
 
 /* ---- responses ---- */
 
 /* The RPC, held. How its request came is not in the peer's name. */
-static struct homa_rpc *homa_find_served(struct homa_cpu *cpu,
-					 struct homa_ksock *hsk,
-					 const struct homa_sending *s)
+static struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
+					  struct homak_sock *hsk,
+					  const struct homak_sending *s)
 {
-	const u16 ways[] = { s->name.addr.encap, 0, HOMA_UDP_PORT, HOMA_ENCAP_TCP };
+	const u16 ways[] = { s->name.addr.encap, 0, HOMA_UDP_PORT, HOMAK_ENCAP_TCP };
 	struct homa_addr peer = s->name.addr;
 	struct homa_rpc *rpc = NULL;
 	size_t i;
@@ -258,8 +258,8 @@ static struct homa_rpc *homa_find_served(struct homa_cpu *cpu,
 }
 
 /* The engine hears the answer to a request, or that there is none. */
-static int homa_send_said(struct homa_cpu *cpu, const struct homa_sending *s,
-			  struct homa_rpc **alive)
+static int homak_send_said(struct homak_cpu *cpu, const struct homak_sending *s,
+			   struct homa_rpc **alive)
 {
 	if (unlikely(s->args.flags & HOMA_SENDMSG_REJECT))
 		return homa_rpc_reject(&cpu->ctx, s->handle, (u32)s->args.completion_cookie,
@@ -269,12 +269,12 @@ static int homa_send_said(struct homa_cpu *cpu, const struct homa_sending *s,
 
 /* In the engine. *@ours: the message is still the caller's. There is none if its length
  * cannot be: nothing is wrong with that if there is no RPC either. */
-static int homa_send_reply(struct homa_cpu *cpu, struct homa_ksock *hsk,
-			   struct homa_sending *s, bool *ours)
+static int homak_send_reply(struct homak_cpu *cpu, struct homak_sock *hsk,
+			    struct homak_sending *s, bool *ours)
 {
-	struct homa_rpc *rpc = homa_find_served(cpu, hsk, s), *alive;
+	struct homa_rpc *rpc = homak_find_served(cpu, hsk, s), *alive;
 	struct homa_tx_desc desc HOMA_NOINIT;
-	struct homa_krpc *krpc;
+	struct homak_rpc *krpc;
 	int err;
 
 	/* It ended meanwhile, or was answered: nobody waits for this. */
@@ -284,15 +284,15 @@ static int homa_send_reply(struct homa_cpu *cpu, struct homa_ksock *hsk,
 	if (unlikely(!s->msg))
 		goto out;
 	err = 0;
-	krpc = homa_krpc(rpc);
+	krpc = homak_rpc(rpc);
 	if (cmpxchg(&krpc->msg, NULL, s->msg))
 		goto out;
 	s->handle = homa_rpc_handle(rpc);
 	cpu->ctx.tx_now = &desc;
-	err = homa_send_said(cpu, s, &alive);
+	err = homak_send_said(cpu, s, &alive);
 	if (alive)
 		trace_homa_rpc_reply(s->handle.id, s->length);
-	homa_send_now(cpu, &desc);
+	homak_send_now(cpu, &desc);
 	if (err) {
 		krpc->msg = NULL;
 		goto out;
@@ -307,39 +307,39 @@ out:
 	return err;
 }
 
-static int homa_send_response(struct homa_ksock *hsk, struct msghdr *msg,
-			      struct homa_sending *s)
+static int homak_send_response(struct homak_sock *hsk, struct msghdr *msg,
+			       struct homak_sending *s)
 {
-	struct homa_cpu *cpu;
-	bool fits = homa_length_fits(s->length);
+	struct homak_cpu *cpu;
+	bool fits = homak_length_fits(s->length);
 	bool ours = true;
 	int err;
 
 	s->msg = NULL;
 	s->rpc = NULL;
 	if (likely(fits)) {
-		err = homa_send_begin(hsk, msg, s);
+		err = homak_send_begin(hsk, msg, s);
 		if (err)
 			return err;
 	}
-	cpu = homa_enter_wait(hsk->hnet);
-	err = cpu ? homa_send_reply(cpu, hsk, s, &ours) : -ENETDOWN;
+	cpu = homak_enter_wait(hsk->hnet);
+	err = cpu ? homak_send_reply(cpu, hsk, s, &ours) : -ENETDOWN;
 	if (cpu)
-		homa_leave(cpu);
+		homak_leave(cpu);
 	if (ours && fits)
-		homa_msg_free(s->msg);
+		homak_msg_free(s->msg);
 	if (err == -EINVAL)
-		homa_error_text(hsk, err,
-				fits ? "sendmsg: the request has not been received yet" :
-				       HOMA_BAD_LENGTH);
-	return err ? err : homa_send_rest(hsk, msg, s);
+		homak_error_text(hsk, err,
+				 fits ? "sendmsg: the request has not been received yet" :
+				       HOMAK_BAD_LENGTH);
+	return err ? err : homak_send_rest(hsk, msg, s);
 }
 
 /* The client is told by a byte that means nothing. */
-static int homa_send_rejection(struct homa_ksock *hsk, struct homa_sending *s)
+static int homak_send_rejection(struct homak_sock *hsk, struct homak_sending *s)
 {
 	struct kvec nothing = { .iov_base = "", .iov_len = 1 };
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 	struct iov_iter from;
 	bool ours = true;
 	int err;
@@ -347,81 +347,81 @@ static int homa_send_rejection(struct homa_ksock *hsk, struct homa_sending *s)
 	s->rpc = NULL;
 	s->length = 1;
 	s->filled = 1;
-	s->msg = homa_msg_new(hsk, 1);
+	s->msg = homak_msg_new(hsk, 1);
 	if (IS_ERR(s->msg))
 		return PTR_ERR(s->msg);
 	iov_iter_kvec(&from, ITER_SOURCE, &nothing, 1, 1);
-	err = homa_msg_fill(s->msg, &from, 1);
+	err = homak_msg_fill(s->msg, &from, 1);
 	if (err)
 		goto out;
-	cpu = homa_enter_wait(hsk->hnet);
-	err = cpu ? homa_send_reply(cpu, hsk, s, &ours) : -ENETDOWN;
+	cpu = homak_enter_wait(hsk->hnet);
+	err = cpu ? homak_send_reply(cpu, hsk, s, &ours) : -ENETDOWN;
 	if (cpu)
-		homa_leave(cpu);
+		homak_leave(cpu);
 out:
 	if (ours)
-		homa_msg_free(s->msg);
+		homak_msg_free(s->msg);
 	return err;
 }
 
 /* Does somebody wait for the answer to this request? */
-static int homa_send_ask(struct homa_ksock *hsk, const struct homa_sending *s)
+static int homak_send_ask(struct homak_sock *hsk, const struct homak_sending *s)
 {
-	struct homa_cpu *cpu = homa_enter_wait(hsk->hnet);
+	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);
 	struct homa_rpc *rpc;
 	int err = -ENOENT;
 
 	if (!cpu)
 		return -ENETDOWN;
-	rpc = homa_find_served(cpu, hsk, s);
+	rpc = homak_find_served(cpu, hsk, s);
 	if (rpc && homa_rpc_awaited(&cpu->ctx, homa_rpc_handle(rpc)))
 		err = 0;
 	if (rpc)
 		homa_rpc_release(&cpu->ctx, rpc);
-	homa_leave(cpu);
+	homak_leave(cpu);
 	return err;
 }
 
 /* ---- the call ---- */
 
-static int homa_send_one(struct homa_ksock *hsk, struct msghdr *msg, struct homa_sending *s)
+static int homak_send_one(struct homak_sock *hsk, struct msghdr *msg, struct homak_sending *s)
 {
 	if (!s->args.id)
-		return homa_send_request(hsk, msg, s);
-	if (likely(!(s->args.flags & HOMA_SENDMSG_OURS)))
-		return homa_send_response(hsk, msg, s);
+		return homak_send_request(hsk, msg, s);
+	if (likely(!(s->args.flags & HOMAK_SENDMSG_OURS)))
+		return homak_send_response(hsk, msg, s);
 	if (s->args.flags & HOMA_SENDMSG_ASK)
-		return homa_send_ask(hsk, s);
-	return homa_send_rejection(hsk, s);
+		return homak_send_ask(hsk, s);
+	return homak_send_rejection(hsk, s);
 }
 
-int homa_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
+int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 {
-	struct homa_ksock *hsk = homa_ksk(sk);
+	struct homak_sock *hsk = homak_sk(sk);
 	const struct iov_iter from = msg->msg_iter;
-	struct homa_sending s HOMA_NOINIT;
+	struct homak_sending s HOMA_NOINIT;
 	long timeo;
 	int err;
 
-	err = homa_send_check(hsk, msg, len, &s);
+	err = homak_send_check(hsk, msg, len, &s);
 	if (err)
 		return err;
 	timeo = sock_sndtimeo(sk, msg->msg_flags & MSG_DONTWAIT);
-	homa_use(hsk);
+	homak_use(hsk);
 	for (;;) {
 		if (READ_ONCE(hsk->shutdown))
 			return -ESHUTDOWN;
-		if (unlikely(!homa_sock_room(hsk))) {
-			err = homa_wait_room(hsk, &timeo);
+		if (unlikely(!homak_sock_room(hsk))) {
+			err = homak_wait_room(hsk, &timeo);
 			if (err)
 				return err;
 			continue;
 		}
-		err = homa_send_one(hsk, msg, &s);
+		err = homak_send_one(hsk, msg, &s);
 		if (likely(err != -ENOBUFS))
 			break;
 		/* Objects are short, or there are too many RPCs. */
-		err = homa_wait_tick(hsk, &timeo);
+		err = homak_wait_tick(hsk, &timeo);
 		if (err)
 			return err;
 		msg->msg_iter = from;
@@ -429,7 +429,7 @@ int homa_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	switch (err) {
 	case -ENETUNREACH:
 	case -EHOSTUNREACH:
-		homa_error_text(hsk, err, "sendmsg: there is no route to the peer");
+		homak_error_text(hsk, err, "sendmsg: there is no route to the peer");
 		break;
 	}
 	return err;

@@ -12,10 +12,10 @@
 
 #include "homa_sockets.h"
 
-#define HOMA_FLOW_MARK 0xe0000000u
-#define HOMA_FLOW_MASK 0xffff0000u
+#define HOMAK_FLOW_MARK 0xe0000000u
+#define HOMAK_FLOW_MASK 0xffff0000u
 
-static int homa_name_size(const struct sock *sk)
+static int homak_name_size(const struct sock *sk)
 {
 	return sk->sk_family == AF_INET ? sizeof(struct sockaddr_in) :
 					  sizeof(struct sockaddr_in6);
@@ -27,7 +27,7 @@ static int homa_name_size(const struct sock *sk)
  * RPCs stay at the port where they began. Somebody else may take that, so as long as there
  * is a socket that has moved it is the RPC that says whose a packet is (policy.c).
  */
-static int homa_bind_move(struct homa_cpu *cpu, struct homa_ksock *hsk, u16 port)
+static int homak_bind_move(struct homak_cpu *cpu, struct homak_sock *hsk, u16 port)
 {
 	atomic_t *moved = &hsk->hnet->moved;
 	int err;
@@ -35,7 +35,7 @@ static int homa_bind_move(struct homa_cpu *cpu, struct homa_ksock *hsk, u16 port
 	/* Said before the port is free; taken back if the socket has no RPCs there. */
 	atomic_inc(moved);
 	err = homa_sock_bind(&cpu->ctx, hsk->engine_sock, port);
-	/* Pairs with homa_use(): an RPC at the old port is seen here. */
+	/* Pairs with homak_use(): an RPC at the old port is seen here. */
 	smp_mb();
 	if (!err && !hsk->moved && READ_ONCE(hsk->used))
 		hsk->moved = true;
@@ -44,75 +44,75 @@ static int homa_bind_move(struct homa_cpu *cpu, struct homa_ksock *hsk, u16 port
 	return err;
 }
 
-static int homa_bind_locked(struct homa_ksock *hsk, u16 port)
+static int homak_bind_locked(struct homak_sock *hsk, u16 port)
 {
-	struct homa_cpu *cpu;
+	struct homak_cpu *cpu;
 	int err;
 
 	if (READ_ONCE(hsk->shutdown))
 		return -ESHUTDOWN;
 	if (homa_sock_port(hsk->engine_sock) == port)
 		return 0;
-	cpu = homa_enter_wait(hsk->hnet);
+	cpu = homak_enter_wait(hsk->hnet);
 	if (!cpu)
 		return -ENETDOWN;
-	err = homa_bind_move(cpu, hsk, port);
-	homa_leave(cpu);
+	err = homak_bind_move(cpu, hsk, port);
+	homak_leave(cpu);
 	if (err)
-		return homa_error_text(hsk, err, "bind: the port is taken");
-	homa_use(hsk);
+		return homak_error_text(hsk, err, "bind: the port is taken");
+	homak_use(hsk);
 	WRITE_ONCE(hsk->server, true);
 	return 0;
 }
 
-int homa_bind(struct socket *sock, homa_bind_addr *addr, int len)
+int homak_bind(struct socket *sock, homak_bind_addr *addr, int len)
 {
 	const struct sockaddr *name = (const struct sockaddr *)addr;
-	struct homa_ksock *hsk = homa_ksk(sock->sk);
+	struct homak_sock *hsk = homak_sk(sock->sk);
 	u16 port;
 	int err;
 
-	if (len < homa_name_size(sock->sk))
-		return homa_error_text(hsk, -EINVAL, "bind: the address is cut off");
+	if (len < homak_name_size(sock->sk))
+		return homak_error_text(hsk, -EINVAL, "bind: the address is cut off");
 	if (name->sa_family != sock->sk->sk_family)
-		return homa_error_text(hsk, -EAFNOSUPPORT,
-				       "bind: the address is of another family than the socket");
+		return homak_error_text(hsk, -EAFNOSUPPORT,
+					"bind: the address is of another family than the socket");
 	/* In the same place in both families. */
 	port = ntohs(((const struct sockaddr_in *)name)->sin_port);
 	if (!port)
 		return 0;
 	if (port >= HOMA_MIN_DEFAULT_PORT)
-		return homa_error_text(hsk, -EINVAL,
-				       "bind: servers use ports below 32768");
+		return homak_error_text(hsk, -EINVAL,
+					"bind: servers use ports below 32768");
 	lock_sock(sock->sk);
-	err = homa_bind_locked(hsk, port);
+	err = homak_bind_locked(hsk, port);
 	release_sock(sock->sk);
 	return err;
 }
 
 /* It changes nothing, for each message names its peer; but programs written for the
  * existing module may call it. */
-int homa_connect(struct socket *sock, homa_bind_addr *addr, int len, int flags)
+int homak_connect(struct socket *sock, homak_bind_addr *addr, int len, int flags)
 {
 	const struct sockaddr *name = (const struct sockaddr *)addr;
-	struct homa_ksock *hsk = homa_ksk(sock->sk);
+	struct homak_sock *hsk = homak_sk(sock->sk);
 
 	if (len < (int)sizeof(name->sa_family))
-		return homa_error_text(hsk, -EINVAL, "connect: the address is cut off");
+		return homak_error_text(hsk, -EINVAL, "connect: the address is cut off");
 	if (name->sa_family == AF_UNSPEC)
 		return 0;
 	if (name->sa_family != sock->sk->sk_family)
-		return homa_error_text(hsk, -EAFNOSUPPORT,
-				       "connect: the address is of another family than the socket");
-	if (len < homa_name_size(sock->sk))
-		return homa_error_text(hsk, -EINVAL, "connect: the address is cut off");
+		return homak_error_text(hsk, -EAFNOSUPPORT,
+					"connect: the address is of another family than the socket");
+	if (len < homak_name_size(sock->sk))
+		return homak_error_text(hsk, -EINVAL, "connect: the address is cut off");
 	return 0;
 }
 
-int homa_getname(struct socket *sock, struct sockaddr *addr, int peer)
+int homak_getname(struct socket *sock, struct sockaddr *addr, int peer)
 {
-	struct homa_ksock *hsk = homa_ksk(sock->sk);
-	int size = homa_name_size(sock->sk);
+	struct homak_sock *hsk = homak_sk(sock->sk);
+	int size = homak_name_size(sock->sk);
 
 	if (peer)
 		return -ENOTCONN;
@@ -125,17 +125,17 @@ int homa_getname(struct socket *sock, struct sockaddr *addr, int peer)
 
 /* ---- names of peers ---- */
 
-static int homa_name_v4(struct homa_ksock *hsk, const struct sockaddr_in *in,
-			struct homa_name *name)
+static int homak_name_v4(struct homak_sock *hsk, const struct sockaddr_in *in,
+			 struct homak_name *name)
 {
 	__be32 ip = in->sin_addr.s_addr;
 
 	if (ipv4_is_multicast(ip) || ipv4_is_lbcast(ip))
-		return homa_error_text(hsk, -EINVAL,
-				       "sendmsg: the peer cannot be a group");
+		return homak_error_text(hsk, -EINVAL,
+					"sendmsg: the peer cannot be a group");
 	if (!ip)
 		ip = htonl(INADDR_LOOPBACK);
-	homa_addr_v4(&name->addr, ip, hsk->encap);
+	homak_addr_v4(&name->addr, ip, hsk->encap);
 	if (in->sin_zero[0] == 'H' && in->sin_zero[1] == 'E') {
 		name->addr.encap = homa_get_be16(in->sin_zero + 2);
 		name->marked = true;
@@ -143,7 +143,7 @@ static int homa_name_v4(struct homa_ksock *hsk, const struct sockaddr_in *in,
 	return 0;
 }
 
-static int homa_scope(struct homa_ksock *hsk, const struct sockaddr_in6 *in6)
+static int homak_scope(struct homak_sock *hsk, const struct sockaddr_in6 *in6)
 {
 	int bound = READ_ONCE(hsk->inet.sk.sk_bound_dev_if);
 	int scope = (int)in6->sin6_scope_id;
@@ -153,13 +153,13 @@ static int homa_scope(struct homa_ksock *hsk, const struct sockaddr_in6 *in6)
 	if (!scope)
 		scope = bound;
 	if (scope <= 0 || (bound && scope != bound))
-		return homa_error_text(hsk, -EINVAL,
-				       "sendmsg: a link-local peer needs its interface in sin6_scope_id");
+		return homak_error_text(hsk, -EINVAL,
+					"sendmsg: a link-local peer needs its interface in sin6_scope_id");
 	return scope;
 }
 
-static int homa_name_v6(struct homa_ksock *hsk, const struct sockaddr_in6 *in6,
-			struct homa_name *name)
+static int homak_name_v6(struct homak_sock *hsk, const struct sockaddr_in6 *in6,
+			 struct homak_name *name)
 {
 	const struct sock *sk = &hsk->inet.sk;
 	u32 flow = ntohl(in6->sin6_flowinfo);
@@ -172,62 +172,62 @@ static int homa_name_v6(struct homa_ksock *hsk, const struct sockaddr_in6 *in6,
 
 		if (ipv6_only_sock(sk))
 			return -ENETUNREACH;
-		err = homa_name_v4(hsk, &in, name);
+		err = homak_name_v4(hsk, &in, name);
 		if (err)
 			return err;
 	} else {
 		if (ipv6_addr_is_multicast(&ip))
-			return homa_error_text(hsk, -EINVAL,
-					       "sendmsg: the peer cannot be a group");
+			return homak_error_text(hsk, -EINVAL,
+						"sendmsg: the peer cannot be a group");
 		if (ipv6_addr_any(&ip))
 			ip = in6addr_loopback;
-		scope = homa_scope(hsk, in6);
+		scope = homak_scope(hsk, in6);
 		if (scope < 0)
 			return scope;
-		homa_addr_v6_at(&name->addr, &ip, hsk->encap, scope);
+		homak_addr_v6_at(&name->addr, &ip, hsk->encap, scope);
 	}
-	if ((flow & HOMA_FLOW_MASK) == HOMA_FLOW_MARK) {
+	if ((flow & HOMAK_FLOW_MASK) == HOMAK_FLOW_MARK) {
 		name->addr.encap = (u16)flow;
 		name->marked = true;
 	}
 	return 0;
 }
 
-int homa_name_get(struct homa_ksock *hsk, const struct msghdr *msg,
-		  struct homa_name *name)
+int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
+		   struct homak_name *name)
 {
 	const struct sockaddr *sa = msg->msg_name;
 
 	if (!sa)
-		return homa_error_text(hsk, -EINVAL,
-				       "sendmsg: msg_name is NULL; it is the peer's address");
+		return homak_error_text(hsk, -EINVAL,
+					"sendmsg: msg_name is NULL; it is the peer's address");
 	if (msg->msg_namelen < (int)sizeof(sa->sa_family))
 		goto cut;
 	if (sa->sa_family != hsk->inet.sk.sk_family)
-		return homa_error_text(hsk, -EAFNOSUPPORT,
-				       "sendmsg: the address is of another family than the socket");
-	if (msg->msg_namelen < homa_name_size(&hsk->inet.sk))
+		return homak_error_text(hsk, -EAFNOSUPPORT,
+					"sendmsg: the address is of another family than the socket");
+	if (msg->msg_namelen < homak_name_size(&hsk->inet.sk))
 		goto cut;
 	/* In the same place in both families. */
 	name->port = ntohs(((const struct sockaddr_in *)sa)->sin_port);
 	name->marked = false;
 	if (sa->sa_family == AF_INET)
-		return homa_name_v4(hsk, (const struct sockaddr_in *)sa, name);
-	return homa_name_v6(hsk, (const struct sockaddr_in6 *)sa, name);
+		return homak_name_v4(hsk, (const struct sockaddr_in *)sa, name);
+	return homak_name_v6(hsk, (const struct sockaddr_in6 *)sa, name);
 cut:
-	return homa_error_text(hsk, -EINVAL, "sendmsg: the address is cut off");
+	return homak_error_text(hsk, -EINVAL, "sendmsg: the address is cut off");
 }
 
 /* A UDP port that has to travel with the name. */
-static bool homa_name_marks(u16 encap)
+static bool homak_name_marks(u16 encap)
 {
-	return encap && encap != HOMA_UDP_PORT && encap != HOMA_ENCAP_TCP;
+	return encap && encap != HOMA_UDP_PORT && encap != HOMAK_ENCAP_TCP;
 }
 
-int homa_name_put(const struct homa_ksock *hsk, const struct homa_addr *peer,
-		  u16 port, struct sockaddr_storage *to)
+int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,
+		   u16 port, struct sockaddr_storage *to)
 {
-	int size = homa_name_size(&hsk->inet.sk);
+	int size = homak_name_size(&hsk->inet.sk);
 
 	memset(to, 0, size);
 	if (hsk->inet.sk.sk_family == AF_INET) {
@@ -235,8 +235,8 @@ int homa_name_put(const struct homa_ksock *hsk, const struct homa_addr *peer,
 
 		in->sin_family = AF_INET;
 		in->sin_port = htons(port);
-		in->sin_addr.s_addr = homa_addr_get_v4(peer);
-		if (homa_name_marks(peer->encap)) {
+		in->sin_addr.s_addr = homak_addr_get_v4(peer);
+		if (homak_name_marks(peer->encap)) {
 			in->sin_zero[0] = 'H';
 			in->sin_zero[1] = 'E';
 			homa_put_be16(in->sin_zero + 2, peer->encap);
@@ -246,14 +246,14 @@ int homa_name_put(const struct homa_ksock *hsk, const struct homa_addr *peer,
 
 		in6->sin6_family = AF_INET6;
 		in6->sin6_port = htons(port);
-		in6->sin6_scope_id = homa_addr_get_v6(peer, &in6->sin6_addr);
-		if (homa_name_marks(peer->encap))
-			in6->sin6_flowinfo = htonl(HOMA_FLOW_MARK | peer->encap);
+		in6->sin6_scope_id = homak_addr_get_v6(peer, &in6->sin6_addr);
+		if (homak_name_marks(peer->encap))
+			in6->sin6_flowinfo = htonl(HOMAK_FLOW_MARK | peer->encap);
 	}
 	return size;
 }
 
-bool homa_name_fits(const struct homa_ksock *hsk, const struct homa_addr *peer)
+bool homak_name_fits(const struct homak_sock *hsk, const struct homa_addr *peer)
 {
 	const struct sock *sk = &hsk->inet.sk;
 

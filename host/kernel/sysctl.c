@@ -4,17 +4,17 @@
  *
  *	the engine's, by the names in homa_params.def;
  *	the same by the names and units of the existing Homa module, so that its
- *	scripts work (homa_aliases);
- *	those of this host, struct homa_settings (homa_host_knobs);
- *	settings of the existing module without a meaning here (homa_ignored).
+ *	scripts work (homak_aliases);
+ *	those of this host, struct homak_settings (homak_host_knobs);
+ *	settings of the existing module without a meaning here (homak_ignored).
  *	They can be read and written like the others, and nothing comes of it;
  *	the table gives the reason.
  *
- * Every name stands once in a table of struct homa_knob; each namespace gets a
+ * Every name stands once in a table of struct homak_knob; each namespace gets a
  * ctl_table made of them, because a ctl_table carries the pointer to what it
  * sets. A value is read into a copy, checked, and handed on: to the engine by
- * homa_net_set_params(), which stops it for a moment, to UDP and TCP disguise by
- * homa_encap_set(), and to the rest by a plain store.
+ * homak_net_set_params(), which stops it for a moment, to UDP and TCP disguise by
+ * homak_encap_set(), and to the rest by a plain store.
  */
 #include <linux/capability.h>
 #include <linux/slab.h>
@@ -23,12 +23,12 @@
 #include "homa_sysctl.h"
 
 #define ENGINE(alias, param, scale, min, max)                               \
-	{ alias, HOMA_KNOB_ENGINE, offsetof(struct homa_params, param), scale, \
+	{ alias, HOMAK_KNOB_ENGINE, offsetof(struct homa_params, param), scale, \
 	  min, max }
 
 /* Names of the existing module for settings that the engine has under another name
  * or in another unit. Its ticks are of 1 ms. */
-static const struct homa_knob homa_aliases[] = {
+static const struct homak_knob homak_aliases[] = {
 	ENGINE("rtt_bytes", unsched_bytes, 1, 0, 0x7fffffff),
 	/* There is one interval here, before the first RESEND and between others. */
 	ENGINE("resend_ticks", resend_interval_us, 1000, 0, 10000),
@@ -43,10 +43,10 @@ static const struct homa_knob homa_aliases[] = {
 };
 
 #define HOST(name, min, max)                                                \
-	{ #name, HOMA_KNOB_HOST, offsetof(struct homa_settings, name), 1, min, \
+	{ #name, HOMAK_KNOB_HOST, offsetof(struct homak_settings, name), 1, min, \
 	  max }
 
-static const struct homa_knob homa_host_knobs[] = {
+static const struct homak_knob homak_host_knobs[] = {
 	HOST(poll_usecs, 0, 10000),
 	HOST(wmem_max, 1, 0x7fffffff),
 	HOST(max_gso_size, 0, 1 << 20),
@@ -54,22 +54,22 @@ static const struct homa_knob homa_host_knobs[] = {
 	HOST(link_mbps, 0, 100000000),
 	HOST(max_nic_queue_usecs, 0, 1000000),
 	HOST(homa_share, 1, 99),
-	{ "hijack_tcp", HOMA_KNOB_ENCAP,
-	  offsetof(struct homa_settings, hijack_tcp), 1, 0, 1 },
-	{ "hijack_udp", HOMA_KNOB_ENCAP,
-	  offsetof(struct homa_settings, hijack_udp), 1, 0, 1 },
-	{ "early_path", HOMA_KNOB_EARLY,
-	  offsetof(struct homa_settings, early_path), 1, 0, 1 },
-	{ "priority_map", HOMA_KNOB_LIST,
-	  offsetof(struct homa_settings, priority_map), 1, 0, 7 },
-	{ "unsched_cutoffs", HOMA_KNOB_LIST,
-	  offsetof(struct homa_settings, unsched_cutoffs), 1, 0, 0x7fffffff },
+	{ "hijack_tcp", HOMAK_KNOB_ENCAP,
+	  offsetof(struct homak_settings, hijack_tcp), 1, 0, 1 },
+	{ "hijack_udp", HOMAK_KNOB_ENCAP,
+	  offsetof(struct homak_settings, hijack_udp), 1, 0, 1 },
+	{ "early_path", HOMAK_KNOB_EARLY,
+	  offsetof(struct homak_settings, early_path), 1, 0, 1 },
+	{ "priority_map", HOMAK_KNOB_LIST,
+	  offsetof(struct homak_settings, priority_map), 1, 0, 7 },
+	{ "unsched_cutoffs", HOMAK_KNOB_LIST,
+	  offsetof(struct homak_settings, unsched_cutoffs), 1, 0, 0x7fffffff },
 };
 
 /*
  * IGNORED(name, what it shows at first, why nothing comes of it)
  */
-#define HOMA_IGNORED(IGNORED) \
+#define HOMAK_IGNORED(IGNORED) \
 	IGNORED(gro_policy, 0x72, "packets are worked off on the core that IP chose (RPS, RSS)") \
 	IGNORED(max_gro_skbs, 20, "GRO of NAPI decides how many packets it batches") \
 	IGNORED(gro_busy_usecs, 5, "no core is chosen for a packet, see gro_policy") \
@@ -98,50 +98,50 @@ static const struct homa_knob homa_host_knobs[] = {
 	IGNORED(drop_bits, 0, "the same") \
 	IGNORED(next_id, 0, "ids begin at random")
 
-#define HOMA_KEPT_LISTS 2
-#define HOMA_KEPT_MAX 64	/* numbers in one */
-#define HOMA_KEPT_TEMP 4	/* zeros that "temp" begins with */
+#define HOMAK_KEPT_LISTS 2
+#define HOMAK_KEPT_MAX 64	/* numbers in one */
+#define HOMAK_KEPT_TEMP 4	/* zeros that "temp" begins with */
 
 enum {
-#define IGNORED(name, shown, why) HOMA_IGNORED_##name,
-	HOMA_IGNORED(IGNORED)
+#define IGNORED(name, shown, why) HOMAK_IGNORED_##name,
+	HOMAK_IGNORED(IGNORED)
 #undef IGNORED
-	HOMA_IGNORED_COUNT,
+	HOMAK_IGNORED_COUNT,
 };
 
-static const struct homa_knob homa_ignored[] = {
+static const struct homak_knob homak_ignored[] = {
 #define IGNORED(name, shown, why) \
-	{ #name, HOMA_KNOB_IGNORED, HOMA_IGNORED_##name, 1, 0, U32_MAX },
-	HOMA_IGNORED(IGNORED)
+	{ #name, HOMAK_KNOB_IGNORED, HOMAK_IGNORED_##name, 1, 0, U32_MAX },
+	HOMAK_IGNORED(IGNORED)
 #undef IGNORED
 	/* Lists of numbers, which read back as they were written. */
-	{ "gen3_softirq_cores", HOMA_KNOB_KEPT, 0, 1, 0, 0 },
-	{ "temp", HOMA_KNOB_KEPT, 1, 1, 0, 0 },
+	{ "gen3_softirq_cores", HOMAK_KNOB_KEPT, 0, 1, 0, 0 },
+	{ "temp", HOMAK_KNOB_KEPT, 1, 1, 0, 0 },
 };
 
-static const u32 homa_ignored_shown[] = {
+static const u32 homak_ignored_shown[] = {
 #define IGNORED(name, shown, why) shown,
-	HOMA_IGNORED(IGNORED)
+	HOMAK_IGNORED(IGNORED)
 #undef IGNORED
 };
 
 /*
- * struct homa_sysctl - the tables of one namespace
+ * struct homak_sysctl - the tables of one namespace
  * @lock: one write at a time.
  * @engine: knobs made of homa_param_table.
- * @kept: the lists of HOMA_KNOB_KEPT, of which @num_kept numbers were written.
+ * @kept: the lists of HOMAK_KNOB_KEPT, of which @num_kept numbers were written.
  */
-struct homa_sysctl {
+struct homak_sysctl {
 	struct ctl_table_header *header;
 	struct ctl_table *table;
 	struct mutex lock;
-	struct homa_knob *engine;
-	u32 ignored[HOMA_IGNORED_COUNT];
-	int kept[HOMA_KEPT_LISTS][HOMA_KEPT_MAX];
-	u32 num_kept[HOMA_KEPT_LISTS];
+	struct homak_knob *engine;
+	u32 ignored[HOMAK_IGNORED_COUNT];
+	int kept[HOMAK_KEPT_LISTS][HOMAK_KEPT_MAX];
+	u32 num_kept[HOMAK_KEPT_LISTS];
 };
 
-void homa_settings_default(struct homa_settings *settings)
+void homak_settings_default(struct homak_settings *settings)
 {
 	u32 i;
 
@@ -155,27 +155,27 @@ void homa_settings_default(struct homa_settings *settings)
 		settings->priority_map[i] = i;
 }
 
-static u32 *homa_knob_at(struct homa_net *hnet, const struct homa_knob *knob)
+static u32 *homak_knob_at(struct homak_net *hnet, const struct homak_knob *knob)
 {
 	switch (knob->kind) {
-	case HOMA_KNOB_ENGINE:
+	case HOMAK_KNOB_ENGINE:
 		return (u32 *)((char *)&hnet->params + knob->offset);
-	case HOMA_KNOB_IGNORED:
+	case HOMAK_KNOB_IGNORED:
 		return &hnet->sysctl->ignored[knob->offset];
 	default:
 		return (u32 *)((char *)&hnet->settings + knob->offset);
 	}
 }
 
-u32 homa_knob_shown(const struct homa_knob *knob, u32 stored)
+u32 homak_knob_shown(const struct homak_knob *knob, u32 stored)
 {
 	const u32 scale = knob->scale ?: 1;
 
 	return stored / scale + !!(stored % scale);
 }
 
-static int homa_knob_set_engine(struct homa_net *hnet,
-				const struct homa_knob *knob, u32 value)
+static int homak_knob_set_engine(struct homak_net *hnet,
+				 const struct homak_knob *knob, u32 value)
 {
 	struct homa_params params;
 
@@ -183,31 +183,31 @@ static int homa_knob_set_engine(struct homa_net *hnet,
 	params = hnet->params;
 	mutex_unlock(&hnet->lock);
 	*(u32 *)((char *)&params + knob->offset) = value;
-	return homa_net_set_params(hnet, &params);
+	return homak_net_set_params(hnet, &params);
 }
 
-/* @shown is in range. Under homa_sysctl.lock. */
-static int homa_knob_set(struct homa_net *hnet, const struct homa_knob *knob,
-			 u32 shown)
+/* @shown is in range. Under homak_sysctl.lock. */
+static int homak_knob_set(struct homak_net *hnet, const struct homak_knob *knob,
+			  u32 shown)
 {
-	const struct homa_settings *now = &hnet->settings;
-	u32 *at = homa_knob_at(hnet, knob);
+	const struct homak_settings *now = &hnet->settings;
+	u32 *at = homak_knob_at(hnet, knob);
 	const u32 value = shown * (knob->scale ?: 1);
 	bool tcp, udp;
 	int err = 0;
 
 	switch (knob->kind) {
-	case HOMA_KNOB_ENGINE:
-		return homa_knob_set_engine(hnet, knob, value);
-	case HOMA_KNOB_ENCAP:
+	case HOMAK_KNOB_ENGINE:
+		return homak_knob_set_engine(hnet, knob, value);
+	case HOMAK_KNOB_ENCAP:
 		tcp = at == &now->hijack_tcp ? value : now->hijack_tcp;
 		udp = at == &now->hijack_udp ? value : now->hijack_udp;
-		err = homa_encap_set(hnet, udp, tcp);
+		err = homak_encap_set(hnet, udp, tcp);
 		break;
-	case HOMA_KNOB_EARLY:
-		/* Without an engine there are no packets yet; see homa_net_start(). */
-		if (homa_net_engine(hnet))
-			err = homa_early_set(hnet, value);
+	case HOMAK_KNOB_EARLY:
+		/* Without an engine there are no packets yet; see homak_net_start(). */
+		if (homak_net_engine(hnet))
+			err = homak_early_set(hnet, value);
 		break;
 	default:
 		break;
@@ -216,20 +216,20 @@ static int homa_knob_set(struct homa_net *hnet, const struct homa_knob *knob,
 		return err;
 	WRITE_ONCE(*at, value);
 	if (at == &now->link_mbps)
-		homa_devs_derive(hnet);
+		homak_devs_derive(hnet);
 	return 0;
 }
 
-static bool homa_knob_may(const struct homa_net *hnet, int write)
+static bool homak_knob_may(const struct homak_net *hnet, int write)
 {
 	return !write || ns_capable(hnet->net->user_ns, CAP_NET_ADMIN);
 }
 
-static int homa_knob_value(HOMA_CTL_CONST struct ctl_table *ctl, int write,
-			   void *buffer, size_t *lenp, loff_t *ppos)
+static int homak_knob_value(HOMAK_CTL_CONST struct ctl_table *ctl, int write,
+			    void *buffer, size_t *lenp, loff_t *ppos)
 {
-	const struct homa_knob *knob = ctl->extra1;
-	struct homa_net *hnet = ctl->data;
+	const struct homak_knob *knob = ctl->extra1;
+	struct homak_net *hnet = ctl->data;
 	unsigned int min = knob->min, max = knob->max, value;
 	struct ctl_table one = {
 		.procname = knob->name,
@@ -241,25 +241,25 @@ static int homa_knob_value(HOMA_CTL_CONST struct ctl_table *ctl, int write,
 	};
 	int err;
 
-	if (!homa_knob_may(hnet, write))
+	if (!homak_knob_may(hnet, write))
 		return -EPERM;
 	mutex_lock(&hnet->sysctl->lock);
-	value = homa_knob_shown(knob, READ_ONCE(*homa_knob_at(hnet, knob)));
+	value = homak_knob_shown(knob, READ_ONCE(*homak_knob_at(hnet, knob)));
 	err = proc_douintvec_minmax(&one, write, buffer, lenp, ppos);
 	if (!err && write)
-		err = homa_knob_set(hnet, knob, value);
+		err = homak_knob_set(hnet, knob, value);
 	mutex_unlock(&hnet->sysctl->lock);
 	return err;
 }
 
-static int homa_knob_kept(HOMA_CTL_CONST struct ctl_table *ctl, int write,
-			  void *buffer, size_t *lenp, loff_t *ppos)
+static int homak_knob_kept(HOMAK_CTL_CONST struct ctl_table *ctl, int write,
+			   void *buffer, size_t *lenp, loff_t *ppos)
 {
-	const struct homa_knob *knob = ctl->extra1;
-	struct homa_net *hnet = ctl->data;
-	struct homa_sysctl *s = hnet->sysctl;
+	const struct homak_knob *knob = ctl->extra1;
+	struct homak_net *hnet = ctl->data;
+	struct homak_sysctl *s = hnet->sysctl;
 	u32 i, *num = &s->num_kept[knob->offset];
-	int values[HOMA_KEPT_MAX], err;
+	int values[HOMAK_KEPT_MAX], err;
 	struct ctl_table list = {
 		.procname = knob->name,
 		.data = values,
@@ -267,17 +267,17 @@ static int homa_knob_kept(HOMA_CTL_CONST struct ctl_table *ctl, int write,
 		.mode = 0644,
 	};
 
-	if (!homa_knob_may(hnet, write))
+	if (!homak_knob_may(hnet, write))
 		return -EPERM;
 	mutex_lock(&s->lock);
 	/* What is not written stays this, which tells how many were. */
-	for (i = 0; i < HOMA_KEPT_MAX; i++)
+	for (i = 0; i < HOMAK_KEPT_MAX; i++)
 		values[i] = write ? INT_MIN : s->kept[knob->offset][i];
 	if (!write)
 		list.maxlen = *num * sizeof(int);
 	err = proc_dointvec(&list, write, buffer, lenp, ppos);
 	if (!err && write) {
-		for (i = 0; i < HOMA_KEPT_MAX && values[i] != INT_MIN; i++)
+		for (i = 0; i < HOMAK_KEPT_MAX && values[i] != INT_MIN; i++)
 			s->kept[knob->offset][i] = values[i];
 		*num = i;
 	}
@@ -285,7 +285,7 @@ static int homa_knob_kept(HOMA_CTL_CONST struct ctl_table *ctl, int write,
 	return err;
 }
 
-int homa_cutoffs_parse(const u32 *cutoffs, u32 *levels, u32 *sizes)
+int homak_cutoffs_parse(const u32 *cutoffs, u32 *levels, u32 *sizes)
 {
 	u32 i, n = 0;
 
@@ -307,42 +307,42 @@ int homa_cutoffs_parse(const u32 *cutoffs, u32 *levels, u32 *sizes)
 }
 
 /* Before there is an engine they wait in the settings. */
-static int homa_cutoffs_set(struct homa_net *hnet, const u32 *cutoffs)
+static int homak_cutoffs_set(struct homak_net *hnet, const u32 *cutoffs)
 {
 	u32 sizes[HOMA_PRIORITIES], levels;
-	int err = homa_cutoffs_parse(cutoffs, &levels, sizes);
+	int err = homak_cutoffs_parse(cutoffs, &levels, sizes);
 
 	if (err)
 		return err;
-	err = homa_net_set_cutoffs(hnet, levels, sizes);
+	err = homak_net_set_cutoffs(hnet, levels, sizes);
 	return err == -EAGAIN ? 0 : err;
 }
 
-void homa_sysctl_started(struct homa_net *hnet)
+void homak_sysctl_started(struct homak_net *hnet)
 {
 	if (hnet->sysctl)
-		homa_cutoffs_set(hnet, hnet->settings.unsched_cutoffs);
+		homak_cutoffs_set(hnet, hnet->settings.unsched_cutoffs);
 }
 
-static int homa_list_set(struct homa_net *hnet, const struct homa_knob *knob,
-			 const int *values)
+static int homak_list_set(struct homak_net *hnet, const struct homak_knob *knob,
+			  const int *values)
 {
-	u32 *at = homa_knob_at(hnet, knob);
+	u32 *at = homak_knob_at(hnet, knob);
 	int err = 0;
 	u32 i;
 
 	if (at == hnet->settings.unsched_cutoffs)
-		err = homa_cutoffs_set(hnet, (const u32 *)values);
+		err = homak_cutoffs_set(hnet, (const u32 *)values);
 	for (i = 0; i < HOMA_PRIORITIES && !err; i++)
 		WRITE_ONCE(at[i], (u32)values[i]);
 	return err;
 }
 
-static void homa_list_get(struct homa_net *hnet, const struct homa_knob *knob,
-			  int *values)
+static void homak_list_get(struct homak_net *hnet, const struct homak_knob *knob,
+			   int *values)
 {
-	const struct homa_engine *engine = homa_net_engine(hnet);
-	const u32 *at = homa_knob_at(hnet, knob);
+	const struct homa_engine *engine = homak_net_engine(hnet);
+	const u32 *at = homak_knob_at(hnet, knob);
 	u32 i;
 
 	/* Those in force, whoever chose them. */
@@ -354,11 +354,11 @@ static void homa_list_get(struct homa_net *hnet, const struct homa_knob *knob,
 		values[i] = (int)READ_ONCE(at[i]);
 }
 
-static int homa_knob_list(HOMA_CTL_CONST struct ctl_table *ctl, int write,
-			  void *buffer, size_t *lenp, loff_t *ppos)
+static int homak_knob_list(HOMAK_CTL_CONST struct ctl_table *ctl, int write,
+			   void *buffer, size_t *lenp, loff_t *ppos)
 {
-	const struct homa_knob *knob = ctl->extra1;
-	struct homa_net *hnet = ctl->data;
+	const struct homak_knob *knob = ctl->extra1;
+	struct homak_net *hnet = ctl->data;
 	int values[HOMA_PRIORITIES], min = knob->min, max = knob->max, err;
 	struct ctl_table one = {
 		.procname = knob->name,
@@ -369,34 +369,34 @@ static int homa_knob_list(HOMA_CTL_CONST struct ctl_table *ctl, int write,
 		.extra2 = &max,
 	};
 
-	if (!homa_knob_may(hnet, write))
+	if (!homak_knob_may(hnet, write))
 		return -EPERM;
 	mutex_lock(&hnet->sysctl->lock);
-	homa_list_get(hnet, knob, values);
+	homak_list_get(hnet, knob, values);
 	err = proc_dointvec_minmax(&one, write, buffer, lenp, ppos);
 	if (!err && write)
-		err = homa_list_set(hnet, knob, values);
+		err = homak_list_set(hnet, knob, values);
 	mutex_unlock(&hnet->sysctl->lock);
 	return err;
 }
 
 /* ---- tables ---- */
 
-const struct homa_knob *homa_knob_next(u32 *index)
+const struct homak_knob *homak_knob_next(u32 *index)
 {
 	u32 i = (*index)++;
 
-	if (i < ARRAY_SIZE(homa_aliases))
-		return &homa_aliases[i];
-	i -= ARRAY_SIZE(homa_aliases);
-	if (i < ARRAY_SIZE(homa_host_knobs))
-		return &homa_host_knobs[i];
-	i -= ARRAY_SIZE(homa_host_knobs);
-	return i < ARRAY_SIZE(homa_ignored) ? &homa_ignored[i] : NULL;
+	if (i < ARRAY_SIZE(homak_aliases))
+		return &homak_aliases[i];
+	i -= ARRAY_SIZE(homak_aliases);
+	if (i < ARRAY_SIZE(homak_host_knobs))
+		return &homak_host_knobs[i];
+	i -= ARRAY_SIZE(homak_host_knobs);
+	return i < ARRAY_SIZE(homak_ignored) ? &homak_ignored[i] : NULL;
 }
 
-static void homa_table_add(struct homa_net *hnet, struct ctl_table *ctl,
-			   const struct homa_knob *knob)
+static void homak_table_add(struct homak_net *hnet, struct ctl_table *ctl,
+			    const struct homak_knob *knob)
 {
 	ctl->procname = knob->name;
 	ctl->data = hnet;
@@ -404,73 +404,73 @@ static void homa_table_add(struct homa_net *hnet, struct ctl_table *ctl,
 	ctl->mode = 0644;
 	ctl->extra1 = (void *)knob;
 	switch (knob->kind) {
-	case HOMA_KNOB_LIST:
+	case HOMAK_KNOB_LIST:
 		ctl->maxlen = HOMA_PRIORITIES * sizeof(u32);
-		ctl->proc_handler = homa_knob_list;
+		ctl->proc_handler = homak_knob_list;
 		break;
-	case HOMA_KNOB_KEPT:
-		ctl->maxlen = HOMA_KEPT_MAX * sizeof(int);
-		ctl->proc_handler = homa_knob_kept;
+	case HOMAK_KNOB_KEPT:
+		ctl->maxlen = HOMAK_KEPT_MAX * sizeof(int);
+		ctl->proc_handler = homak_knob_kept;
 		break;
 	default:
-		ctl->proc_handler = homa_knob_value;
+		ctl->proc_handler = homak_knob_value;
 	}
 }
 
-static void homa_table_fill(struct homa_net *hnet, struct ctl_table *table)
+static void homak_table_fill(struct homak_net *hnet, struct ctl_table *table)
 {
-	struct homa_knob *engine = hnet->sysctl->engine;
-	const struct homa_knob *knob;
+	struct homak_knob *engine = hnet->sysctl->engine;
+	const struct homak_knob *knob;
 	u32 i, n = 0;
 
 	for (i = 0; i < homa_param_count; i++) {
 		const struct homa_param_info *info = &homa_param_table[i];
 
-		engine[i] = (struct homa_knob){
+		engine[i] = (struct homak_knob){
 			.name = info->name,
-			.kind = HOMA_KNOB_ENGINE,
+			.kind = HOMAK_KNOB_ENGINE,
 			.offset = info->offset,
 			.scale = 1,
 			.min = info->min,
 			.max = info->max,
 		};
-		homa_table_add(hnet, &table[n++], &engine[i]);
+		homak_table_add(hnet, &table[n++], &engine[i]);
 	}
 	i = 0;
-	while ((knob = homa_knob_next(&i)))
-		homa_table_add(hnet, &table[n++], knob);
+	while ((knob = homak_knob_next(&i)))
+		homak_table_add(hnet, &table[n++], knob);
 }
 
-int homa_sysctl_init(struct homa_net *hnet)
+int homak_sysctl_init(struct homak_net *hnet)
 {
-	const u32 count = homa_param_count + ARRAY_SIZE(homa_aliases) +
-			  ARRAY_SIZE(homa_host_knobs) + ARRAY_SIZE(homa_ignored);
-	struct homa_sysctl *s = kzalloc(sizeof(*s), GFP_KERNEL);
+	const u32 count = homa_param_count + ARRAY_SIZE(homak_aliases) +
+			  ARRAY_SIZE(homak_host_knobs) + ARRAY_SIZE(homak_ignored);
+	struct homak_sysctl *s = kzalloc(sizeof(*s), GFP_KERNEL);
 
 	if (!s)
 		return -ENOMEM;
 	hnet->sysctl = s;
 	mutex_init(&s->lock);
-	memcpy(s->ignored, homa_ignored_shown, sizeof(s->ignored));
-	s->num_kept[1] = HOMA_KEPT_TEMP;
+	memcpy(s->ignored, homak_ignored_shown, sizeof(s->ignored));
+	s->num_kept[1] = HOMAK_KEPT_TEMP;
 	s->engine = kcalloc(homa_param_count, sizeof(*s->engine), GFP_KERNEL);
 	/* One more, of zeros: some kernels look for it. */
 	s->table = kcalloc(count + 1, sizeof(*s->table), GFP_KERNEL);
 	if (!s->engine || !s->table)
 		goto fail;
-	homa_table_fill(hnet, s->table);
-	s->header = homa_register_sysctl(hnet->net, "net/homa", s->table, count);
+	homak_table_fill(hnet, s->table);
+	s->header = homak_register_sysctl(hnet->net, "net/homa", s->table, count);
 	if (!s->header)
 		goto fail;
 	return 0;
 fail:
-	homa_sysctl_free(hnet);
+	homak_sysctl_free(hnet);
 	return -ENOMEM;
 }
 
-void homa_sysctl_free(struct homa_net *hnet)
+void homak_sysctl_free(struct homak_net *hnet)
 {
-	struct homa_sysctl *s = hnet->sysctl;
+	struct homak_sysctl *s = hnet->sysctl;
 
 	if (!s)
 		return;

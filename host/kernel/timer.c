@@ -8,69 +8,69 @@
  */
 #include "homa_kernel.h"
 
-#define HOMA_TICK_NS 1000000u		/* as the existing module's */
-#define HOMA_SOON_NS (4 * HOMA_TICK_NS)	/* less than any deadline of a new RPC */
-#define HOMA_SHARD_BUDGET 32
-#define HOMA_TURN_NS 10000u	/* with bottom halves off, before the next shard */
+#define HOMAK_TICK_NS 1000000u		/* as the existing module's */
+#define HOMAK_SOON_NS (4 * HOMAK_TICK_NS)	/* less than any deadline of a new RPC */
+#define HOMAK_SHARD_BUDGET 32
+#define HOMAK_TURN_NS 10000u	/* with bottom halves off, before the next shard */
 
 /* Run shards from *@shard on, for a moment; when is the first of them due again? */
-static u64 homa_timer_some(struct homa_net *hnet, u32 *shard, u32 shards)
+static u64 homak_timer_some(struct homak_net *hnet, u32 *shard, u32 shards)
 {
-	struct homa_cpu *cpu = homa_enter(hnet);
+	struct homak_cpu *cpu = homak_enter(hnet);
 	u64 first = HOMA_NEVER, begun;
 
 	if (!cpu) {
 		*shard = shards;
-		return ktime_get_ns() + HOMA_TICK_NS;
+		return ktime_get_ns() + HOMAK_TICK_NS;
 	}
 	begun = cpu->ctx.now;
 	do {
 		first = min(first, homa_timer(&cpu->ctx, (*shard)++,
-					      HOMA_SHARD_BUDGET));
+					      HOMAK_SHARD_BUDGET));
 		cpu->ctx.now = ktime_get_ns();
-	} while (*shard < shards && cpu->ctx.now - begun < HOMA_TURN_NS);
-	homa_leave(cpu);
+	} while (*shard < shards && cpu->ctx.now - begun < HOMAK_TURN_NS);
+	homak_leave(cpu);
 	return first;
 }
 
 /* Run every shard once; when is the first due again? */
-static u64 homa_timer_round(struct homa_net *hnet)
+static u64 homak_timer_round(struct homak_net *hnet)
 {
 	u32 shard = 0, shards = homa_engine_shards(hnet->engine);
 	u64 first = HOMA_NEVER;
 
 	while (shard < shards) {
-		first = min(first, homa_timer_some(hnet, &shard, shards));
+		first = min(first, homak_timer_some(hnet, &shard, shards));
 		cond_resched();
 	}
 	return first;
 }
 
-static void homa_timer_work(struct work_struct *work)
+static void homak_timer_work(struct work_struct *work)
 {
-	struct homa_net *hnet = container_of(work, struct homa_net, timer_work);
+	struct homak_net *hnet = container_of(work, struct homak_net, timer_work);
 	u64 now, next;
 
 	/* Said before looking: who opens an RPC meanwhile arms the timer. */
 	smp_store_mb(hnet->timer_rests, true);
-	next = homa_timer_round(hnet);
+	next = homak_timer_round(hnet);
 	if (next == HOMA_NEVER || READ_ONCE(hnet->paused))
 		return;
 	now = ktime_get_ns();
-	next = max(next, now + HOMA_TICK_NS);
-	if (next > now + HOMA_SOON_NS || xchg(&hnet->timer_rests, false))
+	next = max(next, now + HOMAK_TICK_NS);
+	if (next > now + HOMAK_SOON_NS || xchg(&hnet->timer_rests, false))
 		hrtimer_start(&hnet->timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
 }
 
-static enum hrtimer_restart homa_timer_fired(struct hrtimer *timer)
+static enum hrtimer_restart homak_timer_fired(struct hrtimer *timer)
 {
-	struct homa_net *hnet = container_of(timer, struct homa_net, timer);
+	struct homak_net *hnet = container_of(timer, struct homak_net, timer);
 
 	queue_work(system_wq, &hnet->timer_work);
 	return HRTIMER_NORESTART;
 }
 
-void homa_timer_want(struct homa_net *hnet)
+void homak_timer_want(struct homak_net *hnet)
 {
 	struct homa_counts counts;
 
@@ -80,19 +80,19 @@ void homa_timer_want(struct homa_net *hnet)
 	if (!counts.rpcs || READ_ONCE(hnet->paused) ||
 	    !xchg(&hnet->timer_rests, false))
 		return;
-	hrtimer_start(&hnet->timer, ns_to_ktime(ktime_get_ns() + 2 * HOMA_TICK_NS),
+	hrtimer_start(&hnet->timer, ns_to_ktime(ktime_get_ns() + 2 * HOMAK_TICK_NS),
 		      HRTIMER_MODE_ABS_SOFT);
 }
 
-void homa_timers_init(struct homa_net *hnet)
+void homak_timers_init(struct homak_net *hnet)
 {
 	hnet->timer_rests = true;
-	homa_hrtimer_setup(&hnet->timer, homa_timer_fired, HRTIMER_MODE_ABS_SOFT);
-	INIT_WORK(&hnet->timer_work, homa_timer_work);
+	homak_hrtimer_setup(&hnet->timer, homak_timer_fired, HRTIMER_MODE_ABS_SOFT);
+	INIT_WORK(&hnet->timer_work, homak_timer_work);
 }
 
 /* The namespace is paused: nobody starts them any more. */
-void homa_timers_stop(struct homa_net *hnet)
+void homak_timers_stop(struct homak_net *hnet)
 {
 	hrtimer_cancel(&hnet->timer);
 	cancel_work_sync(&hnet->timer_work);

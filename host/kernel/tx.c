@@ -13,20 +13,20 @@
 #include "homa_trace.h"
 #include "homa_tx.h"
 
-#define HOMA_TURN_PACKETS 64u
-#define HOMA_TURN_BYTES (256u << 10)
-#define HOMA_TX_REST (250 * NSEC_PER_USEC)
+#define HOMAK_TURN_PACKETS 64u
+#define HOMAK_TURN_BYTES (256u << 10)
+#define HOMAK_TX_REST (250 * NSEC_PER_USEC)
 
-/* struct homa_tx_turn - what a call of homa_xmit() may still do */
-struct homa_tx_turn {
-	struct homa_cpu *cpu;
-	struct homa_dev *hdev;
+/* struct homak_tx_turn - what a call of homak_xmit() may still do */
+struct homak_tx_turn {
+	struct homak_cpu *cpu;
+	struct homak_dev *hdev;
 	int packets;
 	int bytes;
 };
 
 /* Ask again at @when, unless that is so already. */
-static void homa_tx_arm(struct homa_dev *hdev, u64 when)
+static void homak_tx_arm(struct homak_dev *hdev, u64 when)
 {
 	ktime_t at = ns_to_ktime(when);
 
@@ -39,34 +39,34 @@ static void homa_tx_arm(struct homa_dev *hdev, u64 when)
 }
 
 /* Hand a packet to IP. 0; 1: could not be sent now; -errno: is lost. */
-static int homa_tx_send(struct homa_cpu *cpu, struct sk_buff *skb, struct sock *sk,
-			bool v4)
+static int homak_tx_send(struct homak_cpu *cpu, struct sk_buff *skb, struct sock *sk,
+			 bool v4)
 {
 	struct net *net = cpu->hnet->net;
 	bool several = skb_is_gso(skb);
 	int err;
 
-	err = homa_tx_out(net, sk, skb, v4);
+	err = homak_tx_out(net, sk, skb, v4);
 	if (likely(err == NET_XMIT_SUCCESS || err == NET_XMIT_CN)) {
-		homa_host_count(cpu, HOMA_H_host_tx_skbs, 1);
+		homak_host_count(cpu, HOMAK_H_host_tx_skbs, 1);
 		if (several)
-			homa_host_count(cpu, HOMA_H_host_tx_gso, 1);
+			homak_host_count(cpu, HOMAK_H_host_tx_gso, 1);
 		return 0;
 	}
-	homa_host_count(cpu, HOMA_H_host_tx_error, 1);
+	homak_host_count(cpu, HOMAK_H_host_tx_error, 1);
 	if (err > 0 || err == -ENOBUFS || err == -ENOMEM || err == -EAGAIN)
 		return 1;
 	return err;
 }
 
 /* There is no way to @desc->dst: ends the RPC, whoever's it is. */
-static void homa_tx_no_route(struct homa_cpu *cpu, struct homa_tx_desc *desc)
+static void homak_tx_no_route(struct homak_cpu *cpu, struct homa_tx_desc *desc)
 {
 	const struct homa_wire_common *w = (const void *)desc->hdr;
 
 	bool data = desc->rpc;
 
-	homa_host_count(cpu, HOMA_H_host_tx_noroute, 1);
+	homak_host_count(cpu, HOMAK_H_host_tx_noroute, 1);
 	homa_tx_done(&cpu->ctx, desc, 0);
 	if (!data)
 		return;
@@ -77,11 +77,11 @@ static void homa_tx_no_route(struct homa_cpu *cpu, struct homa_tx_desc *desc)
 
 /* Message bytes that a packet may carry now; the path may have become narrower
  * since the message was begun. */
-static u32 homa_tx_seg(const struct homa_tx_piece *piece)
+static u32 homak_tx_seg(const struct homak_tx_piece *piece)
 {
 	const struct homa_tx_desc *desc = piece->desc;
 	u32 head = piece->route->ip_len + desc->hdr_len +
-		   (homa_encap_udp(&desc->dst) ? 8 : 0);
+		   (homak_encap_udp(&desc->dst) ? 8 : 0);
 	u32 mtu;
 
 	/* Every path takes so many, IPv4's smallest as well. */
@@ -92,49 +92,49 @@ static u32 homa_tx_seg(const struct homa_tx_piece *piece)
 }
 
 /* How much of @desc goes in one skb. */
-static u32 homa_tx_most(const struct homa_tx_turn *turn, struct homa_tx_piece *piece)
+static u32 homak_tx_most(const struct homak_tx_turn *turn, struct homak_tx_piece *piece)
 {
 	const struct homa_tx_desc *desc = piece->desc;
-	const struct homa_net *hnet = turn->cpu->hnet;
+	const struct homak_net *hnet = turn->cpu->hnet;
 	const struct net_device *dev = piece->dst->dev;
 
 	piece->seg = 0;
 	if (!desc->rpc)
 		return 0;
-	piece->seg = homa_tx_seg(piece);
+	piece->seg = homak_tx_seg(piece);
 	if (desc->length <= piece->seg)
 		return piece->seg;
-	piece->form = homa_gso_form(hnet, dev, desc->dst.encap,
-				    homa_route_v4(piece->route));
-	if (piece->form == HOMA_GSO_NONE)
+	piece->form = homak_gso_form(hnet, dev, desc->dst.encap,
+				     homak_route_v4(piece->route));
+	if (piece->form == HOMAK_GSO_NONE)
 		return piece->seg;
-	return homa_gso_bytes(hnet, dev, piece->form, piece->seg);
+	return homak_gso_bytes(hnet, dev, piece->form, piece->seg);
 }
 
-/* Send all of @desc, in as many packets as it takes; results as homa_tx_send(). */
-static int homa_tx_all(struct homa_tx_turn *turn, struct homa_tx_desc *desc,
-		       struct homa_tx_piece *piece)
+/* Send all of @desc, in as many packets as it takes; results as homak_tx_send(). */
+static int homak_tx_all(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
+			struct homak_tx_piece *piece)
 {
 	u32 left = desc->length;
-	u32 most = homa_tx_most(turn, piece);
+	u32 most = homak_tx_most(turn, piece);
 	struct sk_buff *skb;
 	int err;
 
 	do {
 		piece->length = min(left, most);
-		skb = homa_tx_build(turn->cpu, piece);
+		skb = homak_tx_build(turn->cpu, piece);
 		if (IS_ERR(skb)) {
 			if (PTR_ERR(skb) == -EMSGSIZE && most > piece->seg) {
 				most = piece->seg;
 				continue;
 			}
-			homa_host_count(turn->cpu, HOMA_H_host_tx_nomem, 1);
+			homak_host_count(turn->cpu, HOMAK_H_host_tx_nomem, 1);
 			return 1;
 		}
 		turn->bytes -= (int)skb->len;
 		turn->packets--;
-		err = homa_tx_send(turn->cpu, skb, piece->sk,
-				   homa_route_v4(piece->route));
+		err = homak_tx_send(turn->cpu, skb, piece->sk,
+				    homak_route_v4(piece->route));
 		if (unlikely(err > 0))
 			return err;
 		piece->skip += piece->length;
@@ -147,10 +147,10 @@ static int homa_tx_all(struct homa_tx_turn *turn, struct homa_tx_desc *desc,
  * A control packet leaves as the packets of its RPC do, which is returned, held. If it is
  * about none: from the address that the packet came to which it answers.
  */
-static struct homa_rpc *homa_tx_control(struct homa_cpu *cpu,
-					const struct homa_tx_desc *desc,
-					struct homa_tx_piece *piece,
-					const struct in6_addr **local)
+static struct homa_rpc *homak_tx_control(struct homak_cpu *cpu,
+					 const struct homa_tx_desc *desc,
+					 struct homak_tx_piece *piece,
+					 const struct in6_addr **local)
 {
 	const struct homa_wire_common *w = (const void *)desc->hdr;
 	u64 id = homa_get_be64(&w->sender_id);
@@ -161,30 +161,30 @@ static struct homa_rpc *homa_tx_control(struct homa_cpu *cpu,
 	*local = &in6addr_any;
 	rpc = homa_rpc_hold(&cpu->ctx, id, id & 1 ? &desc->dst : NULL);
 	if (likely(rpc)) {
-		piece->sk = &homa_ksock_of(homa_rpc_sock(rpc))->inet.sk;
-		*local = &homa_krpc(rpc)->local;
+		piece->sk = &homak_sock_of(homa_rpc_sock(rpc))->inet.sk;
+		*local = &homak_rpc(rpc)->local;
 	} else if (cpu->heard && homa_addr_equal(&cpu->heard->src, &desc->dst)) {
 		*local = &cpu->heard->local;
 	}
 	return rpc;
 }
 
-/* Send @piece by the way that @local and its socket have; results as homa_tx_desc(). */
-static bool homa_tx_piece(struct homa_tx_turn *turn, struct homa_tx_desc *desc,
-			  struct homa_tx_piece *piece, const struct in6_addr *local)
+/* Send @piece by the way that @local and its socket have; results as homak_tx_desc(). */
+static bool homak_tx_piece(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
+			   struct homak_tx_piece *piece, const struct in6_addr *local)
 {
-	struct homa_cpu *cpu = turn->cpu;
+	struct homak_cpu *cpu = turn->cpu;
 
-	piece->dst = homa_route_get(cpu, turn->hdev, &desc->dst, local, piece->sk,
-				    &piece->route);
+	piece->dst = homak_route_get(cpu, turn->hdev, &desc->dst, local, piece->sk,
+				     &piece->route);
 	if (IS_ERR(piece->dst)) {
 		if (PTR_ERR(piece->dst) != -ENOMEM) {
-			homa_tx_no_route(cpu, desc);
+			homak_tx_no_route(cpu, desc);
 			turn->packets--;
 			return true;
 		}
-		homa_host_count(cpu, HOMA_H_host_tx_nomem, 1);
-	} else if (likely(homa_tx_all(turn, desc, piece) <= 0)) {
+		homak_host_count(cpu, HOMAK_H_host_tx_nomem, 1);
+	} else if (likely(homak_tx_all(turn, desc, piece) <= 0)) {
 		homa_tx_done(&cpu->ctx, desc, 0);
 		return true;
 	}
@@ -196,30 +196,30 @@ static bool homa_tx_piece(struct homa_tx_turn *turn, struct homa_tx_desc *desc,
 }
 
 /* One descriptor; false: the link must rest. */
-static bool homa_tx_desc(struct homa_tx_turn *turn, struct homa_tx_desc *desc)
+static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc)
 {
-	struct homa_cpu *cpu = turn->cpu;
+	struct homak_cpu *cpu = turn->cpu;
 	const struct in6_addr *local;
-	struct homa_tx_piece piece;
+	struct homak_tx_piece piece;
 	struct homa_rpc *rpc;
 	bool ok;
 
 	piece.desc = desc;
 	piece.skip = 0;
 	if (unlikely(!desc->rpc)) {
-		rpc = homa_tx_control(cpu, desc, &piece, &local);
-		ok = homa_tx_piece(turn, desc, &piece, local);
+		rpc = homak_tx_control(cpu, desc, &piece, &local);
+		ok = homak_tx_piece(turn, desc, &piece, local);
 		if (rpc)
 			homa_rpc_release(&cpu->ctx, rpc);
 		return ok;
 	}
-	piece.msg = homa_krpc(desc->rpc)->msg;
+	piece.msg = homak_rpc(desc->rpc)->msg;
 	if (WARN_ON_ONCE(!piece.msg)) {
 		homa_tx_done(&cpu->ctx, desc, 0);
 		return true;
 	}
-	piece.sk = homa_msg_sock(piece.msg);
-	return homa_tx_piece(turn, desc, &piece, &homa_krpc(desc->rpc)->local);
+	piece.sk = homak_msg_sock(piece.msg);
+	return homak_tx_piece(turn, desc, &piece, &homak_rpc(desc->rpc)->local);
 }
 
 /*
@@ -227,13 +227,13 @@ static bool homa_tx_desc(struct homa_tx_turn *turn, struct homa_tx_desc *desc)
  * come about meanwhile? @had: what it was told last. Else the next packet that
  * leaves the qdisc makes us pull again.
  */
-static bool homa_tx_room(struct homa_dev *hdev, s32 *had)
+static bool homak_tx_room(struct homak_dev *hdev, s32 *had)
 {
 	s32 left;
 
 	WRITE_ONCE(hdev->q_waits, true);
-	smp_mb();	/* pairs with homa_q_count() */
-	left = homa_q_left(hdev);
+	smp_mb();	/* pairs with homak_q_count() */
+	left = homak_q_left(hdev);
 	if (atomic_read(&hdev->q_bytes)) {
 		if (left <= *had)
 			return false;
@@ -246,45 +246,45 @@ static bool homa_tx_room(struct homa_dev *hdev, s32 *had)
 	return true;
 }
 
-/* How many segments to ask the engine for at once; roughly, for homa_tx_most()
+/* How many segments to ask the engine for at once; roughly, for homak_tx_most()
  * looks at the receiver as well. */
-static u32 homa_tx_segs(const struct homa_net *hnet, const struct net_device *dev)
+static u32 homak_tx_segs(const struct homak_net *hnet, const struct net_device *dev)
 {
-	u16 encap = READ_ONCE(hnet->settings.hijack_tcp) ? HOMA_ENCAP_TCP : 0;
+	u16 encap = READ_ONCE(hnet->settings.hijack_tcp) ? HOMAK_ENCAP_TCP : 0;
 
-	if (homa_gso_form(hnet, dev, encap, true) == HOMA_GSO_NONE)
+	if (homak_gso_form(hnet, dev, encap, true) == HOMAK_GSO_NONE)
 		return 1;
 	return max(65536 / READ_ONCE(dev->mtu), 1u);
 }
 
 /* The packet of @desc could not be sent: the link rests for a moment. */
-static void homa_tx_rest(struct homa_cpu *cpu, struct homa_dev *hdev)
+static void homak_tx_rest(struct homak_cpu *cpu, struct homak_dev *hdev)
 {
-	homa_tx_arm(hdev, cpu->ctx.now + HOMA_TX_REST);
+	homak_tx_arm(hdev, cpu->ctx.now + HOMAK_TX_REST);
 	/* What was given back is no news. */
 	if (cpu->ctx.tx_link == hdev->link)
 		cpu->ctx.tx_link = NULL;
 }
 
-void homa_xmit_now(struct homa_cpu *cpu, struct homa_tx_desc *desc)
+void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc)
 {
-	struct homa_dev *hdev = homa_dev_of(desc->link);
-	struct homa_tx_turn turn = { .cpu = cpu, .hdev = hdev };
+	struct homak_dev *hdev = homak_dev_of(desc->link);
+	struct homak_tx_turn turn = { .cpu = cpu, .hdev = hdev };
 
 	rcu_read_lock();
 	trace_homa_tx(hdev, desc);
-	if (unlikely(!homa_tx_desc(&turn, desc)))
-		homa_tx_rest(cpu, hdev);
+	if (unlikely(!homak_tx_desc(&turn, desc)))
+		homak_tx_rest(cpu, hdev);
 	rcu_read_unlock();
 }
 
-void homa_xmit(struct homa_cpu *cpu, struct homa_dev *hdev)
+void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev)
 {
-	struct homa_tx_turn turn = {
+	struct homak_tx_turn turn = {
 		.cpu = cpu,
 		.hdev = hdev,
-		.packets = HOMA_TURN_PACKETS,
-		.bytes = HOMA_TURN_BYTES,
+		.packets = HOMAK_TURN_PACKETS,
+		.bytes = HOMAK_TURN_BYTES,
 	};
 	const struct net_device *dev;
 	struct homa_tx_desc desc HOMA_NOINIT;
@@ -292,12 +292,12 @@ void homa_xmit(struct homa_cpu *cpu, struct homa_dev *hdev)
 	u32 segs;
 
 	if (unlikely(atomic_read(&hdev->q_limits))) {
-		room = max(homa_q_left(hdev), 0);
+		room = max(homak_q_left(hdev), 0);
 		homa_link_room(hdev->link, (u64)room);
 	}
 	rcu_read_lock();
 	dev = rcu_dereference(hdev->dev);
-	segs = dev ? homa_tx_segs(cpu->hnet, dev) : 1;
+	segs = dev ? homak_tx_segs(cpu->hnet, dev) : 1;
 	for (;;) {
 		enum homa_tx_result got;
 
@@ -311,14 +311,14 @@ void homa_xmit(struct homa_cpu *cpu, struct homa_dev *hdev)
 		if (got == HOMA_TX_WAIT) {
 			/* Perhaps since our own first packet showed that there is a limit. */
 			if (desc.not_before == HOMA_NEVER &&
-			    atomic_read(&hdev->q_limits) && homa_tx_room(hdev, &room))
+			    atomic_read(&hdev->q_limits) && homak_tx_room(hdev, &room))
 				continue;
-			homa_tx_arm(hdev, desc.not_before);
+			homak_tx_arm(hdev, desc.not_before);
 			break;
 		}
 		trace_homa_tx(hdev, &desc);
-		if (unlikely(!homa_tx_desc(&turn, &desc))) {
-			homa_tx_rest(cpu, hdev);
+		if (unlikely(!homak_tx_desc(&turn, &desc))) {
+			homak_tx_rest(cpu, hdev);
 			break;
 		}
 		if (!desc.more)
@@ -327,14 +327,14 @@ void homa_xmit(struct homa_cpu *cpu, struct homa_dev *hdev)
 	rcu_read_unlock();
 }
 
-void homa_xmit_all(struct homa_cpu *cpu)
+void homak_xmit_all(struct homak_cpu *cpu)
 {
-	struct homa_dev *hdev;
+	struct homak_dev *hdev;
 	int i;
 
 	rcu_read_lock();
-	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
 		hlist_for_each_entry_rcu(hdev, &cpu->hnet->devs[i], node)
-			homa_xmit(cpu, hdev);
+			homak_xmit(cpu, hdev);
 	rcu_read_unlock();
 }

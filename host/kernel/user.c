@@ -10,7 +10,7 @@
  *
  * A user is there while he has sockets, so there are no more users than sockets, and
  * each is charged to the memory cgroup of who made his first one. They are found, counted
- * and let go of under homa_net.sock_lock, when sockets begin and end.
+ * and let go of under homak_net.sock_lock, when sockets begin and end.
  */
 #include <linux/cred.h>
 #include <linux/hash.h>
@@ -20,14 +20,14 @@
 
 #include "homa_sockets.h"
 
-#define HOMA_CLIENT_PORTS (65536u - HOMA_MIN_CLIENT_PORT)
+#define HOMAK_CLIENT_PORTS (65536u - HOMA_MIN_CLIENT_PORT)
 
 /*
- * struct homa_user - a user with sockets in a namespace (homa_net.sock_lock)
+ * struct homak_user - a user with sockets in a namespace (homak_net.sock_lock)
  * @owner: what the engine counts.
  * @socks: his sockets.
  */
-struct homa_user {
+struct homak_user {
 	struct hlist_node node;
 	struct homa_owner owner;
 	kuid_t uid;
@@ -35,7 +35,7 @@ struct homa_user {
 };
 
 /* Who answers for a socket that is made now. */
-static kuid_t homa_user_now(const struct net *net)
+static kuid_t homak_user_now(const struct net *net)
 {
 	const struct user_namespace *ns;
 
@@ -45,35 +45,35 @@ static kuid_t homa_user_now(const struct net *net)
 	return current_fsuid();
 }
 
-static struct hlist_head *homa_user_bucket(struct homa_net *hnet, kuid_t uid)
+static struct hlist_head *homak_user_bucket(struct homak_net *hnet, kuid_t uid)
 {
-	return &hnet->users[hash_32(__kuid_val(uid), HOMA_USER_BITS)];
+	return &hnet->users[hash_32(__kuid_val(uid), HOMAK_USER_BITS)];
 }
 
 /* Locked. */
-static struct homa_user *homa_user_find(struct homa_net *hnet, kuid_t uid)
+static struct homak_user *homak_user_find(struct homak_net *hnet, kuid_t uid)
 {
-	struct homa_user *user;
+	struct homak_user *user;
 
-	hlist_for_each_entry(user, homa_user_bucket(hnet, uid), node)
+	hlist_for_each_entry(user, homak_user_bucket(hnet, uid), node)
 		if (uid_eq(user->uid, uid))
 			return user;
 	return NULL;
 }
 
-int homa_user_get(struct homa_ksock *hsk)
+int homak_user_get(struct homak_sock *hsk)
 {
-	struct homa_net *hnet = hsk->hnet;
-	kuid_t uid = homa_user_now(hnet->net);
-	struct homa_user *user, *made;
+	struct homak_net *hnet = hsk->hnet;
+	kuid_t uid = homak_user_now(hnet->net);
+	struct homak_user *user, *made;
 	int err = 0;
 
 	made = kzalloc(sizeof(*made), GFP_KERNEL_ACCOUNT);
 	if (!made)
 		return -ENOMEM;
 	spin_lock_bh(&hnet->sock_lock);
-	user = homa_user_find(hnet, uid);
-	if (user && user->socks + hnet->num_socks >= HOMA_CLIENT_PORTS) {
+	user = homak_user_find(hnet, uid);
+	if (user && user->socks + hnet->num_socks >= HOMAK_CLIENT_PORTS) {
 		err = -EADDRINUSE;
 		goto out;
 	}
@@ -81,7 +81,7 @@ int homa_user_get(struct homa_ksock *hsk)
 		user = made;
 		made = NULL;
 		user->uid = uid;
-		hlist_add_head(&user->node, homa_user_bucket(hnet, uid));
+		hlist_add_head(&user->node, homak_user_bucket(hnet, uid));
 	}
 	user->socks++;
 	hnet->num_socks++;
@@ -92,9 +92,9 @@ out:
 	return err;
 }
 
-void homa_user_put(struct homa_ksock *hsk)
+void homak_user_put(struct homak_sock *hsk)
 {
-	struct homa_user *user = hsk->user;
+	struct homak_user *user = hsk->user;
 
 	hsk->user = NULL;
 	spin_lock_bh(&hsk->hnet->sock_lock);
@@ -108,7 +108,7 @@ void homa_user_put(struct homa_ksock *hsk)
 	kfree(user);
 }
 
-struct homa_owner *homa_user_owner(struct homa_user *user)
+struct homa_owner *homak_user_owner(struct homak_user *user)
 {
 	return &user->owner;
 }

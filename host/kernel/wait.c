@@ -11,31 +11,31 @@
 #include "homa_sockets.h"
 
 /* Has something happened? */
-static bool homa_waited(struct homa_waiter *waiter)
+static bool homak_waited(struct homak_waiter *waiter)
 {
-	return smp_load_acquire(&waiter->what) != HOMA_WAITS;
+	return smp_load_acquire(&waiter->what) != HOMAK_WAITS;
 }
 
-static bool homa_poll_given(struct homa_ksock *hsk, struct homa_waiter *waiter)
+static bool homak_poll_given(struct homak_sock *hsk, struct homak_waiter *waiter)
 {
 	u32 usecs = READ_ONCE(hsk->hnet->settings.poll_usecs);
 	u64 end;
 
-	if (homa_waited(waiter))
+	if (homak_waited(waiter))
 		return true;
 	if (!usecs)
 		return false;
 	end = ktime_get_ns() + (u64)usecs * NSEC_PER_USEC;
 	do {
 		schedule();
-		if (homa_waited(waiter))
+		if (homak_waited(waiter))
 			return true;
 		cpu_relax();
 	} while (ktime_get_ns() < end && !signal_pending(current));
 	return false;
 }
 
-static int homa_sleep_given(struct homa_waiter *waiter, long *timeo)
+static int homak_sleep_given(struct homak_waiter *waiter, long *timeo)
 {
 	int err = 0;
 
@@ -43,7 +43,7 @@ static int homa_sleep_given(struct homa_waiter *waiter, long *timeo)
 	for (;;) {
 		/* With a full barrier: our state is seen, or we see what was given. */
 		set_current_state(TASK_INTERRUPTIBLE);
-		if (homa_waited(waiter))
+		if (homak_waited(waiter))
 			break;
 		if (signal_pending(current)) {
 			err = sock_intr_errno(*timeo);
@@ -59,32 +59,32 @@ static int homa_sleep_given(struct homa_waiter *waiter, long *timeo)
 	return err;
 }
 
-int homa_wait(struct homa_ksock *hsk, struct homa_krpc *krpc,
-	      struct homa_waiter *waiter, long *timeo, enum homa_host_metric *how)
+int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
+	       struct homak_waiter *waiter, long *timeo, enum homak_host_metric *how)
 {
 	int err = 0;
 
-	*how = HOMA_H_host_polls;
-	if (!homa_poll_given(hsk, waiter)) {
-		*how = HOMA_H_host_sleeps;
-		err = homa_sleep_given(waiter, timeo);
+	*how = HOMAK_H_host_polls;
+	if (!homak_poll_given(hsk, waiter)) {
+		*how = HOMAK_H_host_sleeps;
+		err = homak_sleep_given(waiter, timeo);
 	}
-	if (likely(homa_waited(waiter)))
+	if (likely(homak_waited(waiter)))
 		return 0;
-	homa_inbox_unwait(hsk, krpc, waiter);
-	return waiter->what == HOMA_WAITS ? err : 0;
+	homak_inbox_unwait(hsk, krpc, waiter);
+	return waiter->what == HOMAK_WAITS ? err : 0;
 }
 
 /* ---- room to send ---- */
 
-void homa_write_space(struct sock *sk)
+void homak_write_space(struct sock *sk)
 {
-	struct homa_ksock *hsk = homa_ksk(sk);
+	struct homak_sock *hsk = homak_sk(sk);
 	struct socket_wq *wq;
 
 	/* After the bytes were taken off; pairs with those who wait. */
 	smp_mb();
-	if (!READ_ONCE(hsk->tx_full) || !homa_sock_room(hsk))
+	if (!READ_ONCE(hsk->tx_full) || !homak_sock_room(hsk))
 		return;
 	WRITE_ONCE(hsk->tx_full, false);
 	rcu_read_lock();
@@ -95,7 +95,7 @@ void homa_write_space(struct sock *sk)
 	rcu_read_unlock();
 }
 
-int homa_wait_room(struct homa_ksock *hsk, long *timeo)
+int homak_wait_room(struct homak_sock *hsk, long *timeo)
 {
 	DEFINE_WAIT_FUNC(wait, woken_wake_function);
 	struct sock *sk = &hsk->inet.sk;
@@ -105,7 +105,7 @@ int homa_wait_room(struct homa_ksock *hsk, long *timeo)
 	for (;;) {
 		WRITE_ONCE(hsk->tx_full, true);
 		smp_mb();
-		if (homa_sock_room(hsk) || READ_ONCE(hsk->shutdown))
+		if (homak_sock_room(hsk) || READ_ONCE(hsk->shutdown))
 			break;
 		err = -EAGAIN;
 		if (!*timeo)
@@ -120,7 +120,7 @@ int homa_wait_room(struct homa_ksock *hsk, long *timeo)
 	return err;
 }
 
-int homa_wait_tick(struct homa_ksock *hsk, long *timeo)
+int homak_wait_tick(struct homak_sock *hsk, long *timeo)
 {
 	long before = *timeo;
 

@@ -40,7 +40,7 @@ _FROM_OUTSIDE = re.compile(
 )
 
 
-# A macro at the beginning of a line, as module_init(homa_load); or HOMA_WIRE_AT(...);
+# A macro at the beginning of a line, as module_init(homak_load); or HOMA_WIRE_AT(...);
 _AT_TOP = re.compile(r"^[A-Za-z_]\w*\([^;{}]*\);", re.M)
 
 

@@ -49,6 +49,7 @@ def checks() -> dict[str, Check]:
     found["names__are_all_used"] = dead.check_dead
     found["names__headers_are_unique"] = names.check_headers
     found["names__tags_are_unique"] = names.check_tags
+    found["names__of_the_kernel_module"] = names.check_kernel_prefix
     found["names__pages_name_what_is_there"] = names.check_pages
     found["names__table_of_folders"] = names.check_folders
     found["rooms__slow_calls_no_engine"] = rooms.check_slow

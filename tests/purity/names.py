@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """One name means one thing: headers, their guards and struct tags are unique in the
-tree, and a file that a page of the handbook names is there."""
+tree, the kernel module's own names have a prefix that the engine's have not, and a file
+that a page of the handbook names is there."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from source import Tree
 from style import text_files
+from text import functions
 
 # The seam exists once for user space and once for the kernel.
 _SEAM = "engine/plat/"
@@ -17,6 +19,10 @@ _SEAM = "engine/plat/"
 _STAND_INS = {"tests/fuzz/fuzz_clock.h"}
 _GUARD = re.compile(r"^[ \t]*#[ \t]*ifndef[ \t]+(\w+_H)\b", re.MULTILINE)
 _TAG = re.compile(r"^(?:struct|union|enum)\s+(\w+)\s*\{", re.MULTILINE)
+_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+# What else reads: programs that talk to the module by netlink, and tc.
+_KERNEL_ABI = {"host/kernel/observe/homa_diag.h", "host/kernel/qdisc/homa_qdisc.h"}
+_ENGINES = re.compile(r"homa\d?_(?!plat_)|HOMA_(?!\w+_H$)")
 _NAMED_FILE = re.compile(r"`((?:[\w.-]+/)*[\w-]+\.(?:c|h|py|def|sh))`")
 
 
@@ -54,6 +60,23 @@ def check_tags(tree: Tree) -> list[str]:
         for tag in set(_TAG.findall(tree.code(path))):
             tags[tag].append(path)
     return _twice(tree, tags, "a struct, union or enum")
+
+
+def check_kernel_prefix(tree: Tree) -> list[str]:
+    """In homa.ko, homa_ is the engine's and homak_ is host/kernel's, so that a name says which
+    of the two it belongs to. Guards are named after their headers."""
+    problems = []
+    for path in tree.c_files():
+        if not tree.name(path).startswith("host/kernel/") or tree.name(path) in _KERNEL_ABI:
+            continue
+        code = tree.code(path)
+        found = {name for name, _, _ in functions(code)} | set(_TAG.findall(code)) | set(_MACRO.findall(code))
+        problems += [
+            f"{tree.name(path)}: {name} is named as the engine's are, not homak_"
+            for name in sorted(found)
+            if _ENGINES.match(name)
+        ]
+    return problems
 
 
 def check_pages(tree: Tree) -> list[str]:

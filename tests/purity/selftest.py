@@ -345,6 +345,21 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         names.check_tags,
         "homa_a is in host/b.h and in nic/a.c",
     ),
+    "kernel_function_of_the_engine": (
+        {"host/kernel/a.c": "static void homa_a(void)\n{\n}\n"},
+        names.check_kernel_prefix,
+        "host/kernel/a.c: homa_a is named",
+    ),
+    "kernel_struct_of_the_engine": (
+        {"host/kernel/a.h": "struct homa_a {\n};\n"},
+        names.check_kernel_prefix,
+        "host/kernel/a.h: homa_a is named",
+    ),
+    "kernel_macro_of_the_engine": (
+        {"host/kernel/a.c": "#define HOMA_A 1\n"},
+        names.check_kernel_prefix,
+        "host/kernel/a.c: HOMA_A is named",
+    ),
     "folder_not_in_the_table": (
         {"docs/architecture.md": "## Folders\n\n| `nic/`, `host/gone/`, `docs/` | x |\n"},
         names.check_folders,

@@ -79,7 +79,7 @@ def test_profile__every_instruction_is_in_some_function(counted: Kernel, module:
         rows = profile.functions(count.section, found.symbols)
         assert sum(row.instructions for row in rows) == pytest.approx(count.kernel)
         named = {row.function.name: row for row in rows}
-        call = "tcp_sendmsg" if key == "tcp_1" else "homa_sendmsg"
+        call = "tcp_sendmsg" if key == "tcp_1" else "homak_sendmsg"
         # One on either side for each RPC.
         assert named[call].calls == pytest.approx(2, abs=0.1)
         assert any(row.part == "homa.ko" for row in rows) == (key != "tcp_1")

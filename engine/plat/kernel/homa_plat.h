@@ -3,9 +3,9 @@
  * The seam between the engine and the Linux kernel: the same names as
  * engine/plat/user/homa_plat.h, over the kernel's own headers. The engine
  * runs here in softirq as well as in system calls, and its caller has turned
- * bottom halves off for all of its calls (homa_enter() in host/kernel), so plain
+ * bottom halves off for all of its calls (homak_enter() in host/kernel), so plain
  * spinlocks do. With PREEMPT_RT they sleep, and the context is its caller's by
- * homa_own(). lockdep plays the part of the lock-order checker, one lock class
+ * homak_own(). lockdep plays the part of the lock-order checker, one lock class
  * key per enum homa_lock_class, and notices a call with bottom halves on.
  */
 #ifndef HOMA_PLAT_H

@@ -40,14 +40,14 @@ struct kunit_suite {
 		pr_err("    # %s:%d: " fmt "\n", __FILE__, __LINE__,      \
 		       ##__VA_ARGS__);                                    \
 	} while (0)
-#define HOMA_KUNIT_CHECK(test, cond, stop, text)                          \
+#define HOMAK_KUNIT_CHECK(test, cond, stop, text)                         \
 	do {                                                              \
 		if (!(cond)) {                                            \
 			KUNIT_FAIL(test, "%s is false", text);            \
 			stop;                                             \
 		}                                                         \
 	} while (0)
-#define HOMA_KUNIT_COMPARE(test, a, op, b, stop)                          \
+#define HOMAK_KUNIT_COMPARE(test, a, op, b, stop)                         \
 	do {                                                              \
 		const typeof(a) homa_a = (a);                             \
 		const typeof(b) homa_b = (b);                             \
@@ -58,28 +58,28 @@ struct kunit_suite {
 			stop;                                             \
 		}                                                         \
 	} while (0)
-#define KUNIT_EXPECT_TRUE(test, cond) HOMA_KUNIT_CHECK(test, cond, , #cond)
-#define KUNIT_EXPECT_FALSE(test, cond) HOMA_KUNIT_CHECK(test, !(cond), , "!" #cond)
-#define KUNIT_EXPECT_EQ(test, a, b) HOMA_KUNIT_COMPARE(test, a, ==, b, )
-#define KUNIT_EXPECT_NE(test, a, b) HOMA_KUNIT_COMPARE(test, a, !=, b, )
-#define KUNIT_EXPECT_LE(test, a, b) HOMA_KUNIT_COMPARE(test, a, <=, b, )
-#define KUNIT_EXPECT_GE(test, a, b) HOMA_KUNIT_COMPARE(test, a, >=, b, )
-#define KUNIT_ASSERT_EQ(test, a, b) HOMA_KUNIT_COMPARE(test, a, ==, b, return)
+#define KUNIT_EXPECT_TRUE(test, cond) HOMAK_KUNIT_CHECK(test, cond, , #cond)
+#define KUNIT_EXPECT_FALSE(test, cond) HOMAK_KUNIT_CHECK(test, !(cond), , "!" #cond)
+#define KUNIT_EXPECT_EQ(test, a, b) HOMAK_KUNIT_COMPARE(test, a, ==, b, )
+#define KUNIT_EXPECT_NE(test, a, b) HOMAK_KUNIT_COMPARE(test, a, !=, b, )
+#define KUNIT_EXPECT_LE(test, a, b) HOMAK_KUNIT_COMPARE(test, a, <=, b, )
+#define KUNIT_EXPECT_GE(test, a, b) HOMAK_KUNIT_COMPARE(test, a, >=, b, )
+#define KUNIT_ASSERT_EQ(test, a, b) HOMAK_KUNIT_COMPARE(test, a, ==, b, return)
 #define KUNIT_ASSERT_NOT_ERR_OR_NULL(test, p) \
-	HOMA_KUNIT_CHECK(test, !IS_ERR_OR_NULL(p), return, #p)
+	HOMAK_KUNIT_CHECK(test, !IS_ERR_OR_NULL(p), return, #p)
 
 #endif
 
 /* Every suite, once: SUITE(name of its struct kunit_suite) */
-#define HOMA_KUNIT_SUITES(SUITE) \
-	SUITE(homa_kunit_addr)     \
-	SUITE(homa_kunit_settings) \
-	SUITE(homa_kunit_msg)      \
-	SUITE(homa_kunit_gso)      \
-	SUITE(homa_kunit_name)
+#define HOMAK_KUNIT_SUITES(SUITE) \
+	SUITE(homak_kunit_addr)    \
+	SUITE(homak_kunit_settings) \
+	SUITE(homak_kunit_msg)     \
+	SUITE(homak_kunit_gso)     \
+	SUITE(homak_kunit_name)
 
 #define SUITE(suite) extern struct kunit_suite suite;
-HOMA_KUNIT_SUITES(SUITE)
+HOMAK_KUNIT_SUITES(SUITE)
 #undef SUITE
 
 #endif

@@ -10,17 +10,17 @@
 
 #include "homa_kunit.h"
 
-static struct kunit_suite *const homa_kunit_suites[] = {
+static struct kunit_suite *const homak_kunit_suites[] = {
 #define SUITE(suite) &suite,
-	HOMA_KUNIT_SUITES(SUITE)
+	HOMAK_KUNIT_SUITES(SUITE)
 #undef SUITE
 };
 
-static DEFINE_MUTEX(homa_kunit_lock);
+static DEFINE_MUTEX(homak_kunit_lock);
 
 #if IS_ENABLED(CONFIG_KUNIT)
 
-static bool homa_kunit_suite(struct kunit_suite *suite, u32 number)
+static bool homak_kunit_suite(struct kunit_suite *suite, u32 number)
 {
 	kunit_run_tests(suite);
 	return kunit_suite_has_succeeded(suite) != KUNIT_FAILURE;
@@ -28,8 +28,8 @@ static bool homa_kunit_suite(struct kunit_suite *suite, u32 number)
 
 #else
 
-static bool homa_kunit_case(const struct kunit_suite *suite,
-			    const struct kunit_case *c, u32 number)
+static bool homak_kunit_case(const struct kunit_suite *suite,
+			     const struct kunit_case *c, u32 number)
 {
 	struct kunit test = {};
 
@@ -45,7 +45,7 @@ static bool homa_kunit_case(const struct kunit_suite *suite,
 	return !test.failed;
 }
 
-static bool homa_kunit_suite(struct kunit_suite *suite, u32 number)
+static bool homak_kunit_suite(struct kunit_suite *suite, u32 number)
 {
 	const struct kunit_case *c;
 	bool ok = true;
@@ -53,7 +53,7 @@ static bool homa_kunit_suite(struct kunit_suite *suite, u32 number)
 
 	pr_info("    # Subtest: %s\n", suite->name);
 	for (c = suite->test_cases; c->run_case; c++)
-		ok &= homa_kunit_case(suite, c, ++n);
+		ok &= homak_kunit_case(suite, c, ++n);
 	pr_info("    1..%u\n", n);
 	pr_info("%s %u %s\n", ok ? "ok" : "not ok", number, suite->name);
 	return ok;
@@ -62,7 +62,7 @@ static bool homa_kunit_suite(struct kunit_suite *suite, u32 number)
 #endif
 
 /* Writing anything runs them all; -EIO: one failed. */
-static int homa_kunit_run(const char *value, const struct kernel_param *param)
+static int homak_kunit_run(const char *value, const struct kernel_param *param)
 {
 	bool ok = true;
 	u32 i;
@@ -70,15 +70,15 @@ static int homa_kunit_run(const char *value, const struct kernel_param *param)
 	/* Not on the command line: nothing is set up then. */
 	if (READ_ONCE(THIS_MODULE->state) != MODULE_STATE_LIVE)
 		return -EBUSY;
-	mutex_lock(&homa_kunit_lock);
+	mutex_lock(&homak_kunit_lock);
 	pr_info("KTAP version 1\n");
-	pr_info("1..%zu\n", ARRAY_SIZE(homa_kunit_suites));
-	for (i = 0; i < ARRAY_SIZE(homa_kunit_suites); i++)
-		ok &= homa_kunit_suite(homa_kunit_suites[i], i + 1);
-	mutex_unlock(&homa_kunit_lock);
+	pr_info("1..%zu\n", ARRAY_SIZE(homak_kunit_suites));
+	for (i = 0; i < ARRAY_SIZE(homak_kunit_suites); i++)
+		ok &= homak_kunit_suite(homak_kunit_suites[i], i + 1);
+	mutex_unlock(&homak_kunit_lock);
 	return ok ? 0 : -EIO;
 }
 
-static const struct kernel_param_ops homa_kunit_ops = { .set = homa_kunit_run };
-module_param_cb(selftest, &homa_kunit_ops, NULL, 0200);
+static const struct kernel_param_ops homak_kunit_ops = { .set = homak_kunit_run };
+module_param_cb(selftest, &homak_kunit_ops, NULL, 0200);
 MODULE_PARM_DESC(selftest, "write to run the tests of the glue");

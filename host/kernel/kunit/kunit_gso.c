@@ -40,7 +40,7 @@ static bool gso_append(struct sk_buff *skb, const void *bytes, u32 length)
 }
 
 /* The payload as @form has it. */
-static bool gso_payload(struct sk_buff *skb, enum homa_gso_form form, u32 length)
+static bool gso_payload(struct sk_buff *skb, enum homak_gso_form form, u32 length)
 {
 	u8 *bytes = kmalloc(length + 64 * GSO_OFFSET, GFP_KERNEL);
 	u32 at = 0, i;
@@ -49,7 +49,7 @@ static bool gso_payload(struct sk_buff *skb, enum homa_gso_form form, u32 length
 	if (!bytes)
 		return false;
 	for (i = 0; i < length; i++) {
-		if (form == HOMA_GSO_INTERLEAVED && i && !(i % SEG)) {
+		if (form == HOMAK_GSO_INTERLEAVED && i && !(i % SEG)) {
 			homa_put_be32(bytes + at, START + i);
 			at += GSO_OFFSET;
 		}
@@ -61,7 +61,7 @@ static bool gso_payload(struct sk_buff *skb, enum homa_gso_form form, u32 length
 }
 
 /* IP's header and ours, then @length message bytes; data at our header. */
-static struct sk_buff *gso_make(enum homa_gso_form form, u32 length)
+static struct sk_buff *gso_make(enum homak_gso_form form, u32 length)
 {
 	struct sk_buff *skb = alloc_skb(256 + IP_LEN + HOMA_DATA_HDR, GFP_KERNEL);
 	struct homa_wire_data *w;
@@ -85,7 +85,7 @@ static struct sk_buff *gso_make(enum homa_gso_form form, u32 length)
 		return NULL;
 	}
 	__skb_pull(skb, IP_LEN);
-	homa_gso_mark(skb, form, SEG, length, true);
+	homak_gso_mark(skb, form, SEG, length, true);
 	return skb;
 }
 
@@ -116,12 +116,12 @@ static struct sk_buff *gso_apart(struct sk_buff *skb, netdev_features_t features
 	struct sk_buff *segs;
 
 	local_bh_disable();
-	segs = homa_gso_segment(skb, features);
+	segs = homak_gso_segment(skb, features);
 	local_bh_enable();
 	return segs;
 }
 
-static void gso_form(struct kunit *test, enum homa_gso_form form,
+static void gso_form(struct kunit *test, enum homak_gso_form form,
 		     netdev_features_t features)
 {
 	static const u32 lengths[] = { SEG + 1, 2 * SEG, 2 * SEG + 1, 7 * SEG - 1,
@@ -152,19 +152,19 @@ static void gso_form(struct kunit *test, enum homa_gso_form form,
 
 static void gso_one_piece(struct kunit *test)
 {
-	gso_form(test, HOMA_GSO_ONE_PIECE, 0);
+	gso_form(test, HOMAK_GSO_ONE_PIECE, 0);
 }
 
 /* By reference to the payload's pages, for devices that take fragments. */
 static void gso_quick(struct kunit *test)
 {
-	gso_form(test, HOMA_GSO_APART, NETIF_F_SG);
+	gso_form(test, HOMAK_GSO_APART, NETIF_F_SG);
 }
 
 /* The last segment is charged for all, so that the sender's memory is. */
 static void gso_charge(struct kunit *test)
 {
-	struct sk_buff *skb = gso_make(HOMA_GSO_APART, 3 * SEG), *segs;
+	struct sk_buff *skb = gso_make(HOMAK_GSO_APART, 3 * SEG), *segs;
 	struct sock *sk = kzalloc(sizeof(*sk), GFP_KERNEL);
 	u32 truesize;
 
@@ -187,12 +187,12 @@ static void gso_charge(struct kunit *test)
 
 static void gso_interleaved(struct kunit *test)
 {
-	gso_form(test, HOMA_GSO_INTERLEAVED, 0);
+	gso_form(test, HOMAK_GSO_INTERLEAVED, 0);
 }
 
 static bool gso_refused(struct sk_buff *skb)
 {
-	struct sk_buff *segs = homa_gso_segment(skb, 0);
+	struct sk_buff *segs = homak_gso_segment(skb, 0);
 	bool refused = IS_ERR(segs);
 
 	if (!refused)
@@ -203,7 +203,7 @@ static bool gso_refused(struct sk_buff *skb)
 
 static void gso_made_up(struct kunit *test)
 {
-	struct sk_buff *skb = gso_make(HOMA_GSO_ONE_PIECE, 3 * SEG);
+	struct sk_buff *skb = gso_make(HOMAK_GSO_ONE_PIECE, 3 * SEG);
 
 	/* A guest's or a tap's, not ours. */
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
@@ -211,21 +211,21 @@ static void gso_made_up(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, gso_refused(skb));
 
 	/* Segments without a byte of the message. */
-	skb = gso_make(HOMA_GSO_ONE_PIECE, 3 * SEG);
+	skb = gso_make(HOMAK_GSO_ONE_PIECE, 3 * SEG);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
 	skb_shinfo(skb)->gso_size = HOMA_DATA_HDR;
 	KUNIT_EXPECT_TRUE(test, gso_refused(skb));
-	skb = gso_make(HOMA_GSO_INTERLEAVED, 3 * SEG);
+	skb = gso_make(HOMAK_GSO_INTERLEAVED, 3 * SEG);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
 	skb_shinfo(skb)->gso_size = GSO_OFFSET;
 	KUNIT_EXPECT_TRUE(test, gso_refused(skb));
 
 	/* A header without the rest, and one of another kind. */
-	skb = gso_make(HOMA_GSO_ONE_PIECE, 3 * SEG);
+	skb = gso_make(HOMAK_GSO_ONE_PIECE, 3 * SEG);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
 	KUNIT_EXPECT_EQ(test, pskb_trim(skb, HOMA_DATA_HDR - 1), 0);
 	KUNIT_EXPECT_TRUE(test, gso_refused(skb));
-	skb = gso_make(HOMA_GSO_ONE_PIECE, 3 * SEG);
+	skb = gso_make(HOMAK_GSO_ONE_PIECE, 3 * SEG);
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
 	((struct homa_wire_data *)skb->data)->common.type = HOMA_GRANT;
 	KUNIT_EXPECT_TRUE(test, gso_refused(skb));
@@ -234,7 +234,7 @@ static void gso_made_up(struct kunit *test)
 /* Cloned, as a packet socket does: the clone keeps its bytes. */
 static void gso_of_a_clone(struct kunit *test, netdev_features_t features)
 {
-	struct sk_buff *skb = gso_make(HOMA_GSO_ONE_PIECE, 5 * SEG), *clone, *segs;
+	struct sk_buff *skb = gso_make(HOMAK_GSO_ONE_PIECE, 5 * SEG), *clone, *segs;
 	struct homa_wire_data *w;
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
@@ -249,7 +249,7 @@ static void gso_of_a_clone(struct kunit *test, netdev_features_t features)
 	if (clone) {
 		w = (struct homa_wire_data *)clone->data;
 		KUNIT_EXPECT_EQ(test, (u32)w->common.doff,
-				(u32)(HOMA_DOFF_DATA << 4 | HOMA_DOFF_ONE_PIECE));
+				(u32)(HOMA_DOFF_DATA << 4 | HOMAK_DOFF_ONE_PIECE));
 		KUNIT_EXPECT_EQ(test, homa_get_be32(&w->seg_offset), START);
 		kfree_skb(clone);
 	}
@@ -272,7 +272,7 @@ static struct kunit_case gso_cases[] = {
 	{}
 };
 
-struct kunit_suite homa_kunit_gso = {
+struct kunit_suite homak_kunit_gso = {
 	.name = "homa_gso",
 	.test_cases = gso_cases,
 };

@@ -61,9 +61,9 @@ static int msg_init(struct kunit *test)
 }
 
 /* A message of @length, filled in steps of @step. */
-static struct homa_msg *msg_make(struct msg_env *env, u32 length, u32 step)
+static struct homak_msg *msg_make(struct msg_env *env, u32 length, u32 step)
 {
-	struct homa_msg *msg = homa_msg_new(homa_ksk(env->sock->sk), length);
+	struct homak_msg *msg = homak_msg_new(homak_sk(env->sock->sk), length);
 	struct kvec vec = { .iov_base = env->bytes, .iov_len = length };
 	struct iov_iter from;
 	u32 upto;
@@ -73,18 +73,18 @@ static struct homa_msg *msg_make(struct msg_env *env, u32 length, u32 step)
 		return msg;
 	iov_iter_kvec(&from, ITER_SOURCE, &vec, 1, length);
 	for (upto = min(step, length); !err; upto = min(upto + step, length)) {
-		err = homa_msg_fill(msg, &from, upto);
+		err = homak_msg_fill(msg, &from, upto);
 		if (upto == length)
 			break;
 	}
 	if (!err)
 		return msg;
-	homa_msg_free(msg);
+	homak_msg_free(msg);
 	return ERR_PTR(err);
 }
 
 /* Do the bytes [offset, offset + length) arrive in a buffer with @room to copy to? */
-static bool msg_part(struct msg_env *env, struct homa_msg *msg, u32 offset,
+static bool msg_part(struct msg_env *env, struct homak_msg *msg, u32 offset,
 		     u32 length, u32 room)
 {
 	struct sk_buff *skb = alloc_skb(room + 64, GFP_KERNEL);
@@ -93,7 +93,7 @@ static bool msg_part(struct msg_env *env, struct homa_msg *msg, u32 offset,
 	if (!skb)
 		return false;
 	skb_put_zero(skb, 56);
-	ok = !homa_msg_to_skb(msg, skb, offset, length) &&
+	ok = !homak_msg_to_skb(msg, skb, offset, length) &&
 	     skb->len == 56 + length &&
 	     !skb_copy_bits(skb, 56, env->back, (int)length) &&
 	     !memcmp(env->back, env->bytes + offset, length);
@@ -110,10 +110,10 @@ static void msg_parts(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(lengths); i++) {
 		const u32 length = lengths[i];
-		struct homa_msg *msg = msg_make(env, length, length);
+		struct homak_msg *msg = msg_make(env, length, length);
 
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, msg);
-		KUNIT_EXPECT_EQ(test, homa_msg_length(msg), length);
+		KUNIT_EXPECT_EQ(test, homak_msg_length(msg), length);
 		for (offset = 0; offset < length; offset += 1404) {
 			n = min(length - offset, 1404u);
 			KUNIT_EXPECT_TRUE(test, msg_part(env, msg, offset, n, 2048));
@@ -121,21 +121,21 @@ static void msg_parts(struct kunit *test)
 				KUNIT_EXPECT_TRUE(test, msg_part(env, msg, offset,
 								 n, 0));
 		}
-		homa_msg_free(msg);
+		homak_msg_free(msg);
 	}
 }
 
 static void msg_long_parts(struct kunit *test)
 {
 	struct msg_env *env = test->priv;
-	struct homa_msg *msg = msg_make(env, MSG_MAX, MSG_MAX);
+	struct homak_msg *msg = msg_make(env, MSG_MAX, MSG_MAX);
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, msg);
 	KUNIT_EXPECT_TRUE(test, msg_part(env, msg, 0, 65000, 0));
 	KUNIT_EXPECT_TRUE(test, msg_part(env, msg, 32700, 100, 0));
 	KUNIT_EXPECT_TRUE(test, msg_part(env, msg, 31999, 64001, 0));
 	KUNIT_EXPECT_TRUE(test, msg_part(env, msg, MSG_MAX - 1, 1, 0));
-	homa_msg_free(msg);
+	homak_msg_free(msg);
 }
 
 static void msg_filled_in_steps(struct kunit *test)
@@ -145,12 +145,12 @@ static void msg_filled_in_steps(struct kunit *test)
 	u32 i, offset;
 
 	for (i = 0; i < ARRAY_SIZE(steps); i++) {
-		struct homa_msg *msg = msg_make(env, 150000, steps[i]);
+		struct homak_msg *msg = msg_make(env, 150000, steps[i]);
 
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, msg);
 		for (offset = 0; offset < 150000; offset += 15000)
 			KUNIT_EXPECT_TRUE(test, msg_part(env, msg, offset, 15000, 0));
-		homa_msg_free(msg);
+		homak_msg_free(msg);
 	}
 }
 
@@ -158,10 +158,10 @@ static void msg_charge_comes_back(struct kunit *test)
 {
 	static const u32 lengths[] = { 1, 1536, 1537, 40000, MSG_MAX };
 	struct msg_env *env = test->priv;
-	struct homa_ksock *hsk = homa_ksk(env->sock->sk);
+	struct homak_sock *hsk = homak_sk(env->sock->sk);
 	const s64 before = atomic64_read(&hsk->tx_bytes);
 	const int wmem = refcount_read(&env->sock->sk->sk_wmem_alloc);
-	struct homa_msg *msgs[ARRAY_SIZE(lengths)];
+	struct homak_msg *msgs[ARRAY_SIZE(lengths)];
 	s64 sum = 0;
 	u32 i, made;
 
@@ -174,7 +174,7 @@ static void msg_charge_comes_back(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, made, (u32)ARRAY_SIZE(lengths));
 	KUNIT_EXPECT_GE(test, atomic64_read(&hsk->tx_bytes) - before, sum);
 	for (i = 0; i < made; i++)
-		homa_msg_free(msgs[i]);
+		homak_msg_free(msgs[i]);
 	KUNIT_EXPECT_EQ(test, (s64)atomic64_read(&hsk->tx_bytes), before);
 	KUNIT_EXPECT_EQ(test, (int)refcount_read(&env->sock->sk->sk_wmem_alloc), wmem);
 }
@@ -183,16 +183,16 @@ static void msg_charge_comes_back(struct kunit *test)
 static void msg_too_little(struct kunit *test)
 {
 	struct msg_env *env = test->priv;
-	struct homa_msg *msg = homa_msg_new(homa_ksk(env->sock->sk), 5000);
+	struct homak_msg *msg = homak_msg_new(homak_sk(env->sock->sk), 5000);
 	struct kvec vec = { .iov_base = env->bytes, .iov_len = 3000 };
 	struct iov_iter from;
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, msg);
 	iov_iter_kvec(&from, ITER_SOURCE, &vec, 1, 3000);
-	KUNIT_EXPECT_EQ(test, homa_msg_fill(msg, &from, 2000), 0);
+	KUNIT_EXPECT_EQ(test, homak_msg_fill(msg, &from, 2000), 0);
 	KUNIT_EXPECT_TRUE(test, msg_part(env, msg, 0, 2000, 0));
-	KUNIT_EXPECT_EQ(test, homa_msg_fill(msg, &from, 5000), -EFAULT);
-	homa_msg_free(msg);
+	KUNIT_EXPECT_EQ(test, homak_msg_fill(msg, &from, 5000), -EFAULT);
+	homak_msg_free(msg);
 }
 
 static struct kunit_case msg_cases[] = {
@@ -204,7 +204,7 @@ static struct kunit_case msg_cases[] = {
 	{}
 };
 
-struct kunit_suite homa_kunit_msg = {
+struct kunit_suite homak_kunit_msg = {
 	.name = "homa_msg",
 	.init = msg_init,
 	.exit = msg_exit,

@@ -27,20 +27,20 @@ static const struct homa_param_info *param_named(const char *name)
 static void settings_aliases_fit(struct kunit *test)
 {
 	const struct homa_param_info *info;
-	const struct homa_knob *knob;
+	const struct homak_knob *knob;
 	u32 index = 0, seen = 0;
 
-	while ((knob = homa_knob_next(&index))) {
+	while ((knob = homak_knob_next(&index))) {
 		const u32 scale = knob->scale ?: 1;
 
-		if (knob->kind != HOMA_KNOB_ENGINE)
+		if (knob->kind != HOMAK_KNOB_ENGINE)
 			continue;
 		info = param_at(knob->offset);
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, info);
 		KUNIT_EXPECT_GE(test, (u64)knob->min * scale, (u64)info->min);
 		KUNIT_EXPECT_LE(test, (u64)knob->max * scale, (u64)info->max);
-		KUNIT_EXPECT_GE(test, homa_knob_shown(knob, info->def), knob->min);
-		KUNIT_EXPECT_LE(test, homa_knob_shown(knob, info->def), knob->max);
+		KUNIT_EXPECT_GE(test, homak_knob_shown(knob, info->def), knob->min);
+		KUNIT_EXPECT_LE(test, homak_knob_shown(knob, info->def), knob->max);
 		seen++;
 	}
 	KUNIT_EXPECT_GE(test, seen, 5u);
@@ -49,28 +49,28 @@ static void settings_aliases_fit(struct kunit *test)
 /* Two files of a name in a directory cannot be. */
 static void settings_names_differ(struct kunit *test)
 {
-	const struct homa_knob *a, *b;
+	const struct homak_knob *a, *b;
 	u32 i = 0, j;
 
-	while ((a = homa_knob_next(&i))) {
+	while ((a = homak_knob_next(&i))) {
 		KUNIT_EXPECT_TRUE(test, !param_named(a->name));
 		j = i;
-		while ((b = homa_knob_next(&j)))
+		while ((b = homak_knob_next(&j)))
 			KUNIT_EXPECT_NE(test, strcmp(a->name, b->name), 0);
 	}
 }
 
 static void settings_round_up(struct kunit *test)
 {
-	const struct homa_knob ticks = { .scale = 1000, .max = 10000 };
-	const struct homa_knob plain = { .max = U32_MAX };
+	const struct homak_knob ticks = { .scale = 1000, .max = 10000 };
+	const struct homak_knob plain = { .max = U32_MAX };
 
-	KUNIT_EXPECT_EQ(test, homa_knob_shown(&ticks, 0), 0u);
-	KUNIT_EXPECT_EQ(test, homa_knob_shown(&ticks, 1), 1u);
-	KUNIT_EXPECT_EQ(test, homa_knob_shown(&ticks, 1000), 1u);
-	KUNIT_EXPECT_EQ(test, homa_knob_shown(&ticks, 1001), 2u);
-	KUNIT_EXPECT_EQ(test, homa_knob_shown(&ticks, U32_MAX), 4294968u);
-	KUNIT_EXPECT_EQ(test, homa_knob_shown(&plain, U32_MAX), U32_MAX);
+	KUNIT_EXPECT_EQ(test, homak_knob_shown(&ticks, 0), 0u);
+	KUNIT_EXPECT_EQ(test, homak_knob_shown(&ticks, 1), 1u);
+	KUNIT_EXPECT_EQ(test, homak_knob_shown(&ticks, 1000), 1u);
+	KUNIT_EXPECT_EQ(test, homak_knob_shown(&ticks, 1001), 2u);
+	KUNIT_EXPECT_EQ(test, homak_knob_shown(&ticks, U32_MAX), 4294968u);
+	KUNIT_EXPECT_EQ(test, homak_knob_shown(&plain, U32_MAX), U32_MAX);
 }
 
 /* As the existing module's defaults are written: level 0 first. */
@@ -79,7 +79,7 @@ static void cutoffs_of_the_module(struct kunit *test)
 	const u32 list[8] = { 0, 0, 0, 0, 1000000, 15000, 2800, 200 };
 	u32 sizes[8], levels;
 
-	KUNIT_ASSERT_EQ(test, homa_cutoffs_parse(list, &levels, sizes), 0);
+	KUNIT_ASSERT_EQ(test, homak_cutoffs_parse(list, &levels, sizes), 0);
 	KUNIT_EXPECT_EQ(test, levels, 4u);
 	KUNIT_EXPECT_EQ(test, sizes[0], 200u);
 	KUNIT_EXPECT_EQ(test, sizes[1], 2800u);
@@ -92,7 +92,7 @@ static void cutoffs_written_back(struct kunit *test)
 	const u32 list[8] = { 0x7fffffff, 0x7fffffff, 0x7fffffff, 500, 100, 0, 0, 0 };
 	u32 sizes[8], levels;
 
-	KUNIT_ASSERT_EQ(test, homa_cutoffs_parse(list, &levels, sizes), 0);
+	KUNIT_ASSERT_EQ(test, homak_cutoffs_parse(list, &levels, sizes), 0);
 	KUNIT_EXPECT_EQ(test, levels, 3u);
 	KUNIT_EXPECT_EQ(test, sizes[0], 100u);
 	KUNIT_EXPECT_EQ(test, sizes[1], 500u);
@@ -104,8 +104,8 @@ static void cutoffs_refused(struct kunit *test)
 	const u32 hole[8] = { 0, 0, 0, 0, 1000000, 0, 2800, 200 };
 	u32 sizes[8], levels;
 
-	KUNIT_EXPECT_EQ(test, homa_cutoffs_parse(grow, &levels, sizes), -EINVAL);
-	KUNIT_EXPECT_EQ(test, homa_cutoffs_parse(hole, &levels, sizes), -EINVAL);
+	KUNIT_EXPECT_EQ(test, homak_cutoffs_parse(grow, &levels, sizes), -EINVAL);
+	KUNIT_EXPECT_EQ(test, homak_cutoffs_parse(hole, &levels, sizes), -EINVAL);
 }
 
 static void cutoffs_of_zeros(struct kunit *test)
@@ -113,17 +113,17 @@ static void cutoffs_of_zeros(struct kunit *test)
 	const u32 list[8] = {};
 	u32 sizes[8], levels = 7;
 
-	KUNIT_ASSERT_EQ(test, homa_cutoffs_parse(list, &levels, sizes), 0);
+	KUNIT_ASSERT_EQ(test, homak_cutoffs_parse(list, &levels, sizes), 0);
 	KUNIT_EXPECT_EQ(test, levels, 0u);
 }
 
 static void settings_default_is_usable(struct kunit *test)
 {
-	struct homa_settings s;
+	struct homak_settings s;
 	u32 i;
 
 	memset(&s, 0xff, sizeof(s));
-	homa_settings_default(&s);
+	homak_settings_default(&s);
 	for (i = 0; i < HOMA_PRIORITIES; i++) {
 		KUNIT_EXPECT_EQ(test, s.priority_map[i], i);
 		KUNIT_EXPECT_EQ(test, s.unsched_cutoffs[i], 0u);
@@ -144,7 +144,7 @@ static struct kunit_case settings_cases[] = {
 	{}
 };
 
-struct kunit_suite homa_kunit_settings = {
+struct kunit_suite homak_kunit_settings = {
 	.name = "homa_settings",
 	.test_cases = settings_cases,
 };

@@ -5,7 +5,7 @@
  * RPCs, which are what matters here; and a module may be built without it.
  *
  * A dump is resumed for each buffer that the reader brings; between two calls only
- * a place in a table is kept (homa_diag_at), so objects that come and go meanwhile
+ * a place in a table is kept (homak_diag_at), so objects that come and go meanwhile
  * may be missed or seen twice, as with ss. One visit to the engine looks at no
  * more RPCs than fit the buffer, with bottom halves off for a bounded time, and at one
  * socket or device. Who dumps pays with its own time for what it is not shown, too.
@@ -19,54 +19,54 @@
 #include "homa_diag.h"
 #include "homa_kernel.h"
 
-#define HOMA_DIAG_BATCH 16u	/* RPCs or peers looked at in one visit */
-#define HOMA_DIAG_ROOM 512u	/* bytes that one object's attributes may take */
+#define HOMAK_DIAG_BATCH 16u	/* RPCs or peers looked at in one visit */
+#define HOMAK_DIAG_ROOM 512u	/* bytes that one object's attributes may take */
 
 /* Where a dump is, in netlink_callback.ctx. */
-struct homa_diag_at {
+struct homak_diag_at {
 	struct homa_look_cursor cursor;
 	u32 index;
 };
 
-/* struct homa_diag_dump - one call of a dump; may see everything if @admin */
-struct homa_diag_dump {
+/* struct homak_diag_dump - one call of a dump; may see everything if @admin */
+struct homak_diag_dump {
 	struct sk_buff *skb;
 	struct netlink_callback *cb;
-	struct homa_net *hnet;
-	struct homa_diag_at *at;
+	struct homak_net *hnet;
+	struct homak_diag_at *at;
 	struct user_namespace *user_ns;
 	kuid_t uid;
 	bool admin;
 	u8 command;
 };
 
-static struct genl_family homa_diag_family;
+static struct genl_family homak_diag_family;
 
-static void homa_diag_begin(struct homa_diag_dump *d, struct sk_buff *skb,
-			    struct netlink_callback *cb, u8 command)
+static void homak_diag_begin(struct homak_diag_dump *d, struct sk_buff *skb,
+			     struct netlink_callback *cb, u8 command)
 {
 	struct net *net = sock_net(skb->sk);
 
-	BUILD_BUG_ON(sizeof(struct homa_diag_at) > sizeof(cb->ctx));
+	BUILD_BUG_ON(sizeof(struct homak_diag_at) > sizeof(cb->ctx));
 	d->skb = skb;
 	d->cb = cb;
-	d->hnet = homa_net(net);
-	d->at = (struct homa_diag_at *)cb->ctx;
+	d->hnet = homak_net(net);
+	d->at = (struct homak_diag_at *)cb->ctx;
 	d->user_ns = sk_user_ns(NETLINK_CB(cb->skb).sk);
 	d->uid = NETLINK_CREDS(cb->skb)->uid;
 	d->admin = netlink_ns_capable(cb->skb, net->user_ns, CAP_NET_ADMIN);
 	d->command = command;
 }
 
-static void *homa_diag_open(struct homa_diag_dump *d)
+static void *homak_diag_open(struct homak_diag_dump *d)
 {
 	return genlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid,
-			   d->cb->nlh->nlmsg_seq, &homa_diag_family, NLM_F_MULTI,
+			   d->cb->nlh->nlmsg_seq, &homak_diag_family, NLM_F_MULTI,
 			   d->command);
 }
 
 /* false: it did not fit. */
-static bool homa_diag_close(struct homa_diag_dump *d, void *head, int err)
+static bool homak_diag_close(struct homak_diag_dump *d, void *head, int err)
 {
 	if (err) {
 		genlmsg_cancel(d->skb, head);
@@ -76,22 +76,22 @@ static bool homa_diag_close(struct homa_diag_dump *d, void *head, int err)
 	return true;
 }
 
-static int homa_put_u64(struct sk_buff *skb, int attr, u64 value)
+static int homak_put_u64(struct sk_buff *skb, int attr, u64 value)
 {
 	return nla_put_u64_64bit(skb, attr, value, HOMA_DIAG_A_PAD);
 }
 
 /* ---- sockets ---- */
 
-/* struct homa_diag_owner - of a socket; @known: found */
-struct homa_diag_owner {
+/* struct homak_diag_owner - of a socket; @known: found */
+struct homak_diag_owner {
 	kuid_t uid;
 	u64 inode;
 	bool known;
 };
 
 /* RCU read side. */
-static void homa_diag_owner(struct homa_ksock *hsk, struct homa_diag_owner *owner)
+static void homak_diag_owner(struct homak_sock *hsk, struct homak_diag_owner *owner)
 {
 	struct sock *sk = (struct sock *)hsk;
 
@@ -100,31 +100,31 @@ static void homa_diag_owner(struct homa_ksock *hsk, struct homa_diag_owner *owne
 	owner->known = true;
 }
 
-static bool homa_diag_shown(const struct homa_diag_dump *d,
-			    const struct homa_diag_owner *owner)
+static bool homak_diag_shown(const struct homak_diag_dump *d,
+			     const struct homak_diag_owner *owner)
 {
 	return d->admin || (owner->known && uid_eq(owner->uid, d->uid));
 }
 
-static int homa_diag_put_owner(struct homa_diag_dump *d,
-			       const struct homa_diag_owner *owner)
+static int homak_diag_put_owner(struct homak_diag_dump *d,
+				const struct homak_diag_owner *owner)
 {
 	if (!owner->known)
 		return 0;
 	return nla_put_u32(d->skb, HOMA_DIAG_A_UID,
 			   from_kuid_munged(d->user_ns, owner->uid)) ||
-	       homa_put_u64(d->skb, HOMA_DIAG_A_INODE, owner->inode);
+	       homak_put_u64(d->skb, HOMA_DIAG_A_INODE, owner->inode);
 }
 
-/* struct homa_diag_region - what the engine says of a socket */
-struct homa_diag_region {
+/* struct homak_diag_region - what the engine says of a socket */
+struct homak_diag_region {
 	u64 avail;
 	u16 port;
 	bool starved;
 };
 
 /* false: it is closed. RCU read side. */
-static bool homa_diag_region(const struct homa_ksock *hsk, struct homa_diag_region *region)
+static bool homak_diag_region(const struct homak_sock *hsk, struct homak_diag_region *region)
 {
 	struct homa_sock *engine_sock = READ_ONCE(hsk->engine_sock);
 
@@ -138,53 +138,53 @@ static bool homa_diag_region(const struct homa_ksock *hsk, struct homa_diag_regi
 	return true;
 }
 
-static bool homa_diag_sock(struct homa_diag_dump *d, struct homa_ksock *hsk,
-			   const struct homa_diag_owner *owner)
+static bool homak_diag_sock(struct homak_diag_dump *d, struct homak_sock *hsk,
+			    const struct homak_diag_owner *owner)
 {
 	const struct sock *sk = (const struct sock *)hsk;
-	struct homa_diag_region region;
+	struct homak_diag_region region;
 	struct sk_buff *skb = d->skb;
 	void *head;
 	int err;
 
-	if (!homa_diag_region(hsk, &region))
+	if (!homak_diag_region(hsk, &region))
 		return true;
-	head = homa_diag_open(d);
+	head = homak_diag_open(d);
 	if (!head)
 		return false;
-	err = homa_diag_put_owner(d, owner) ||
+	err = homak_diag_put_owner(d, owner) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_FAMILY, (u8)sk->sk_family) ||
 	      nla_put_u16(skb, HOMA_DIAG_A_PORT, region.port) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_SERVER, READ_ONCE(hsk->server)) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_SHUTDOWN, READ_ONCE(hsk->shutdown)) ||
 	      nla_put_u16(skb, HOMA_DIAG_A_ENCAP, READ_ONCE(hsk->encap)) ||
-	      homa_put_u64(skb, HOMA_DIAG_A_TX_BYTES,
-			   (u64)atomic64_read(&hsk->tx_bytes)) ||
-	      homa_put_u64(skb, HOMA_DIAG_A_REGION_BYTES,
-			   READ_ONCE(hsk->region_size)) ||
-	      homa_put_u64(skb, HOMA_DIAG_A_AVAIL_BYTES, region.avail) ||
+	      homak_put_u64(skb, HOMA_DIAG_A_TX_BYTES,
+			    (u64)atomic64_read(&hsk->tx_bytes)) ||
+	      homak_put_u64(skb, HOMA_DIAG_A_REGION_BYTES,
+			    READ_ONCE(hsk->region_size)) ||
+	      homak_put_u64(skb, HOMA_DIAG_A_AVAIL_BYTES, region.avail) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_PARTIAL_BYTES,
 			  READ_ONCE(hsk->partial_bytes)) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_MESSAGES,
 			  skb_queue_len_lockless(&hsk->messages)) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_STARVED, region.starved);
-	return homa_diag_close(d, head, err);
+	return homak_diag_close(d, head, err);
 }
 
-static int homa_diag_socks(struct sk_buff *skb, struct netlink_callback *cb)
+static int homak_diag_socks(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct homa_diag_owner owner;
-	struct homa_diag_dump d;
-	struct homa_ksock *hsk;
+	struct homak_diag_owner owner;
+	struct homak_diag_dump d;
+	struct homak_sock *hsk;
 	u32 index = 0;
 
-	homa_diag_begin(&d, skb, cb, HOMA_DIAG_SOCKS);
+	homak_diag_begin(&d, skb, cb, HOMA_DIAG_SOCKS);
 	rcu_read_lock();
 	list_for_each_entry_rcu(hsk, &d.hnet->socks, all) {
 		if (index++ < d.at->index)
 			continue;
-		homa_diag_owner(hsk, &owner);
-		if (homa_diag_shown(&d, &owner) && !homa_diag_sock(&d, hsk, &owner))
+		homak_diag_owner(hsk, &owner);
+		if (homak_diag_shown(&d, &owner) && !homak_diag_sock(&d, hsk, &owner))
 			break;
 		d.at->index = index;
 	}
@@ -195,30 +195,30 @@ static int homa_diag_socks(struct sk_buff *skb, struct netlink_callback *cb)
 /* ---- RPCs ---- */
 
 /* Whose RPCs these are. In the RCU read side in which they were looked at. */
-static void homa_diag_owners(const struct homa_rpc_look *looks,
-			     struct homa_diag_owner *owners, u32 n)
+static void homak_diag_owners(const struct homa_rpc_look *looks,
+			      struct homak_diag_owner *owners, u32 n)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		homa_diag_owner(homa_ksock_of((struct homa_sock *)looks[i].sock),
-				&owners[i]);
+		homak_diag_owner(homak_sock_of((struct homa_sock *)looks[i].sock),
+				 &owners[i]);
 }
 
-static int homa_diag_put_addr(struct sk_buff *skb, const struct homa_addr *addr,
-			      struct homa_link *link)
+static int homak_diag_put_addr(struct sk_buff *skb, const struct homa_addr *addr,
+			       struct homa_link *link)
 {
 	struct in6_addr ip;
 
-	homa_addr_get_v6(addr, &ip);
+	homak_addr_get_v6(addr, &ip);
 	return nla_put_in6_addr(skb, HOMA_DIAG_A_PEER, &ip) ||
 	       nla_put_u16(skb, HOMA_DIAG_A_ENCAP, addr->encap) ||
 	       nla_put_u32(skb, HOMA_DIAG_A_IFINDEX,
-			   (u32)homa_dev_of(link)->ifindex);
+			   (u32)homak_dev_of(link)->ifindex);
 }
 
-static int homa_diag_put_lengths(struct sk_buff *skb,
-				 const struct homa_rpc_look *look)
+static int homak_diag_put_lengths(struct sk_buff *skb,
+				  const struct homa_rpc_look *look)
 {
 	return nla_put_u32(skb, HOMA_DIAG_A_TX_LENGTH, look->tx_length) ||
 	       nla_put_u32(skb, HOMA_DIAG_A_TX_SENT, look->tx_sent) ||
@@ -231,7 +231,7 @@ static int homa_diag_put_lengths(struct sk_buff *skb,
 }
 
 /* To the engine a message comes in until recvmsg() has copied it. */
-static u8 homa_diag_phase(const struct homa_rpc_look *look)
+static u8 homak_diag_phase(const struct homa_rpc_look *look)
 {
 	if (look->phase == HOMA_LOOK_INCOMING && look->rx_length &&
 	    look->rx_received == look->rx_length)
@@ -239,51 +239,51 @@ static u8 homa_diag_phase(const struct homa_rpc_look *look)
 	return look->phase;
 }
 
-static bool homa_diag_rpc(struct homa_diag_dump *d,
-			  const struct homa_rpc_look *look,
-			  const struct homa_diag_owner *owner, u64 now)
+static bool homak_diag_rpc(struct homak_diag_dump *d,
+			   const struct homa_rpc_look *look,
+			   const struct homak_diag_owner *owner, u64 now)
 {
 	struct sk_buff *skb = d->skb;
-	void *head = homa_diag_open(d);
+	void *head = homak_diag_open(d);
 	int err;
 
 	if (!head)
 		return false;
-	err = homa_diag_put_owner(d, owner) ||
+	err = homak_diag_put_owner(d, owner) ||
 	      (d->admin &&
-	       homa_put_u64(skb, HOMA_DIAG_A_ID, look->handle.id)) ||
-	      homa_put_u64(skb, HOMA_DIAG_A_COOKIE, look->cookie) ||
+	       homak_put_u64(skb, HOMA_DIAG_A_ID, look->handle.id)) ||
+	      homak_put_u64(skb, HOMA_DIAG_A_COOKIE, look->cookie) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_CLIENT, look->client) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_PRIVATE, look->is_private) ||
-	      nla_put_u8(skb, HOMA_DIAG_A_PHASE, homa_diag_phase(look)) ||
+	      nla_put_u8(skb, HOMA_DIAG_A_PHASE, homak_diag_phase(look)) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_PROBES, look->probes) ||
 	      nla_put_s32(skb, HOMA_DIAG_A_ERROR, look->error) ||
 	      nla_put_u16(skb, HOMA_DIAG_A_PORT, look->port) ||
 	      nla_put_u16(skb, HOMA_DIAG_A_PEER_PORT, look->peer_port) ||
-	      homa_diag_put_addr(skb, &look->peer,
-				 (struct homa_link *)look->link) ||
-	      homa_put_u64(skb, HOMA_DIAG_A_AGE_NS, homa_since(now, look->birth)) ||
-	      homa_put_u64(skb, HOMA_DIAG_A_SILENT_NS, homa_since(now, look->heard_at)) ||
-	      homa_diag_put_lengths(skb, look);
-	return homa_diag_close(d, head, err);
+	      homak_diag_put_addr(skb, &look->peer,
+				  (struct homa_link *)look->link) ||
+	      homak_put_u64(skb, HOMA_DIAG_A_AGE_NS, homa_since(now, look->birth)) ||
+	      homak_put_u64(skb, HOMA_DIAG_A_SILENT_NS, homa_since(now, look->heard_at)) ||
+	      homak_diag_put_lengths(skb, look);
+	return homak_diag_close(d, head, err);
 }
 
 /* How many objects of a visit surely fit the buffer. */
-static u32 homa_diag_fit(const struct sk_buff *skb)
+static u32 homak_diag_fit(const struct sk_buff *skb)
 {
-	return min_t(u32, HOMA_DIAG_BATCH, skb_tailroom(skb) / HOMA_DIAG_ROOM);
+	return min_t(u32, HOMAK_DIAG_BATCH, skb_tailroom(skb) / HOMAK_DIAG_ROOM);
 }
 
-/* struct homa_diag_rpcs - what one visit found, too much for the stack */
-struct homa_diag_rpcs {
-	struct homa_rpc_look looks[HOMA_DIAG_BATCH];
-	struct homa_diag_owner owners[HOMA_DIAG_BATCH];
+/* struct homak_diag_rpcs - what one visit found, too much for the stack */
+struct homak_diag_rpcs {
+	struct homa_rpc_look looks[HOMAK_DIAG_BATCH];
+	struct homak_diag_owner owners[HOMAK_DIAG_BATCH];
 };
 
-static int homa_diag_rpcs_visit(struct homa_diag_dump *d,
-				struct homa_diag_rpcs *found, u32 max)
+static int homak_diag_rpcs_visit(struct homak_diag_dump *d,
+				 struct homak_diag_rpcs *found, u32 max)
 {
-	struct homa_cpu *cpu = homa_enter_wait(d->hnet);
+	struct homak_cpu *cpu = homak_enter_wait(d->hnet);
 	u64 now;
 	u32 n, i;
 
@@ -294,37 +294,37 @@ static int homa_diag_rpcs_visit(struct homa_diag_dump *d,
 	now = cpu->ctx.now;
 	rcu_read_lock();
 	n = homa_rpcs_look(&cpu->ctx, &d->at->cursor, NULL, found->looks, max);
-	homa_diag_owners(found->looks, found->owners, n);
+	homak_diag_owners(found->looks, found->owners, n);
 	rcu_read_unlock();
-	homa_leave(cpu);
+	homak_leave(cpu);
 	for (i = 0; i < n; i++)
-		if (homa_diag_shown(d, &found->owners[i]) &&
-		    WARN_ON_ONCE(!homa_diag_rpc(d, &found->looks[i],
-						&found->owners[i], now)))
+		if (homak_diag_shown(d, &found->owners[i]) &&
+		    WARN_ON_ONCE(!homak_diag_rpc(d, &found->looks[i],
+						 &found->owners[i], now)))
 			return -EMSGSIZE;
 	return 0;
 }
 
-static int homa_diag_rpcs(struct sk_buff *skb, struct netlink_callback *cb)
+static int homak_diag_rpcs(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct homa_diag_rpcs *found;
-	struct homa_diag_dump d;
+	struct homak_diag_rpcs *found;
+	struct homak_diag_dump d;
 	int err = 0;
 	u32 max;
 
-	homa_diag_begin(&d, skb, cb, HOMA_DIAG_RPCS);
+	homak_diag_begin(&d, skb, cb, HOMA_DIAG_RPCS);
 	found = kmalloc(sizeof(*found), GFP_KERNEL);
 	if (!found)
 		return -ENOMEM;
 	while (!err && !d.at->cursor.end) {
-		max = homa_diag_fit(skb);
+		max = homak_diag_fit(skb);
 		if (!max)
 			break;
 		if (fatal_signal_pending(current)) {
 			err = -EINTR;
 			break;
 		}
-		err = homa_diag_rpcs_visit(&d, found, max);
+		err = homak_diag_rpcs_visit(&d, found, max);
 		cond_resched();
 	}
 	kfree(found);
@@ -333,17 +333,17 @@ static int homa_diag_rpcs(struct sk_buff *skb, struct netlink_callback *cb)
 
 /* ---- peers ---- */
 
-static bool homa_diag_peer(struct homa_diag_dump *d,
-			   const struct homa_peer_look *look)
+static bool homak_diag_peer(struct homak_diag_dump *d,
+			    const struct homa_peer_look *look)
 {
 	struct sk_buff *skb = d->skb;
-	void *head = homa_diag_open(d);
+	void *head = homak_diag_open(d);
 	int err;
 
 	if (!head)
 		return false;
-	err = homa_diag_put_addr(skb, &look->addr,
-				 (struct homa_link *)look->link) ||
+	err = homak_diag_put_addr(skb, &look->addr,
+				  (struct homa_link *)look->link) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_NUM_RPCS, look->rpcs) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_SERVER_RPCS, look->server_rpcs) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_IDLE_MS, look->idle_ms) ||
@@ -354,13 +354,13 @@ static bool homa_diag_peer(struct homa_diag_dump *d,
 		      look->cutoffs) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_ACKS_OWED, look->acks_owed) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_PROBES, look->probes);
-	return homa_diag_close(d, head, err);
+	return homak_diag_close(d, head, err);
 }
 
-static int homa_diag_peers_visit(struct homa_diag_dump *d,
-				 struct homa_peer_look *looks, u32 max)
+static int homak_diag_peers_visit(struct homak_diag_dump *d,
+				  struct homa_peer_look *looks, u32 max)
 {
-	struct homa_cpu *cpu = homa_enter_wait(d->hnet);
+	struct homak_cpu *cpu = homak_enter_wait(d->hnet);
 	u32 n, i;
 
 	if (!cpu) {
@@ -368,29 +368,29 @@ static int homa_diag_peers_visit(struct homa_diag_dump *d,
 		return 0;
 	}
 	n = homa_peers_look(&cpu->ctx, &d->at->cursor, looks, max);
-	homa_leave(cpu);
+	homak_leave(cpu);
 	for (i = 0; i < n; i++)
-		if (WARN_ON_ONCE(!homa_diag_peer(d, &looks[i])))
+		if (WARN_ON_ONCE(!homak_diag_peer(d, &looks[i])))
 			return -EMSGSIZE;
 	return 0;
 }
 
-static int homa_diag_peers(struct sk_buff *skb, struct netlink_callback *cb)
+static int homak_diag_peers(struct sk_buff *skb, struct netlink_callback *cb)
 {
 	struct homa_peer_look *looks;
-	struct homa_diag_dump d;
+	struct homak_diag_dump d;
 	int err = 0;
 	u32 max;
 
-	homa_diag_begin(&d, skb, cb, HOMA_DIAG_PEERS);
-	looks = kmalloc_array(HOMA_DIAG_BATCH, sizeof(*looks), GFP_KERNEL);
+	homak_diag_begin(&d, skb, cb, HOMA_DIAG_PEERS);
+	looks = kmalloc_array(HOMAK_DIAG_BATCH, sizeof(*looks), GFP_KERNEL);
 	if (!looks)
 		return -ENOMEM;
 	while (!err && !d.at->cursor.end) {
-		max = homa_diag_fit(skb);
+		max = homak_diag_fit(skb);
 		if (!max)
 			break;
-		err = homa_diag_peers_visit(&d, looks, max);
+		err = homak_diag_peers_visit(&d, looks, max);
 		cond_resched();
 	}
 	kfree(looks);
@@ -399,7 +399,7 @@ static int homa_diag_peers(struct sk_buff *skb, struct netlink_callback *cb)
 
 /* ---- devices ---- */
 
-static int homa_diag_put_device(struct sk_buff *skb, struct homa_dev *hdev)
+static int homak_diag_put_device(struct sk_buff *skb, struct homak_dev *hdev)
 {
 	const struct net_device *dev = rcu_dereference(hdev->dev);
 
@@ -410,9 +410,9 @@ static int homa_diag_put_device(struct sk_buff *skb, struct homa_dev *hdev)
 }
 
 /* RCU read side. */
-static bool homa_diag_dev(struct homa_diag_dump *d, struct homa_dev *hdev)
+static bool homak_diag_dev(struct homak_diag_dump *d, struct homak_dev *hdev)
 {
-	struct homa_cpu *cpu = homa_enter(d->hnet);
+	struct homak_cpu *cpu = homak_enter(d->hnet);
 	struct homa_link_state s;
 	struct sk_buff *skb = d->skb;
 	void *head;
@@ -422,12 +422,12 @@ static bool homa_diag_dev(struct homa_diag_dump *d, struct homa_dev *hdev)
 	if (!cpu)
 		return true;
 	homa_link_state(&cpu->ctx, hdev->link, &s);
-	homa_leave(cpu);
-	head = homa_diag_open(d);
+	homak_leave(cpu);
+	head = homak_diag_open(d);
 	if (!head)
 		return false;
 	err = nla_put_u32(skb, HOMA_DIAG_A_IFINDEX, (u32)hdev->ifindex) ||
-	      homa_diag_put_device(skb, hdev) ||
+	      homak_diag_put_device(skb, hdev) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_RTT_BYTES, s.rtt_bytes) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_MAX_INCOMING, s.max_incoming) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_RESEND_US, s.resend_us) ||
@@ -438,23 +438,23 @@ static bool homa_diag_dev(struct homa_diag_dump *d, struct homa_dev *hdev)
 	      nla_put_u32(skb, HOMA_DIAG_A_WAITING, s.waiting) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_WITHHELD,
 			  homa_link_withheld(hdev->link)) ||
-	      homa_put_u64(skb, HOMA_DIAG_A_BACKLOG_NS, s.backlog_ns);
-	return homa_diag_close(d, head, err);
+	      homak_put_u64(skb, HOMA_DIAG_A_BACKLOG_NS, s.backlog_ns);
+	return homak_diag_close(d, head, err);
 }
 
-static int homa_diag_devs(struct sk_buff *skb, struct netlink_callback *cb)
+static int homak_diag_devs(struct sk_buff *skb, struct netlink_callback *cb)
 {
-	struct homa_diag_dump d;
-	struct homa_dev *hdev;
+	struct homak_diag_dump d;
+	struct homak_dev *hdev;
 	u32 i, index = 0;
 
-	homa_diag_begin(&d, skb, cb, HOMA_DIAG_DEVS);
+	homak_diag_begin(&d, skb, cb, HOMA_DIAG_DEVS);
 	rcu_read_lock();
-	for (i = 0; i < HOMA_DEV_BUCKETS; i++) {
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++) {
 		hlist_for_each_entry_rcu(hdev, &d.hnet->devs[i], node) {
 			if (index++ < d.at->index)
 				continue;
-			if (!homa_diag_dev(&d, hdev))
+			if (!homak_diag_dev(&d, hdev))
 				goto out;
 			d.at->index = index;
 		}
@@ -466,31 +466,31 @@ out:
 
 /* ---- the family ---- */
 
-static const struct genl_ops homa_diag_ops[] = {
-	{ .cmd = HOMA_DIAG_SOCKS, .dumpit = homa_diag_socks },
-	{ .cmd = HOMA_DIAG_RPCS, .dumpit = homa_diag_rpcs },
-	{ .cmd = HOMA_DIAG_PEERS, .dumpit = homa_diag_peers },
-	{ .cmd = HOMA_DIAG_DEVS, .dumpit = homa_diag_devs },
+static const struct genl_ops homak_diag_ops[] = {
+	{ .cmd = HOMA_DIAG_SOCKS, .dumpit = homak_diag_socks },
+	{ .cmd = HOMA_DIAG_RPCS, .dumpit = homak_diag_rpcs },
+	{ .cmd = HOMA_DIAG_PEERS, .dumpit = homak_diag_peers },
+	{ .cmd = HOMA_DIAG_DEVS, .dumpit = homak_diag_devs },
 };
 
 /* No attributes to ask with yet: maxattr 0. */
-static struct genl_family homa_diag_family = {
+static struct genl_family homak_diag_family = {
 	.name = HOMA_DIAG_FAMILY,
 	.version = HOMA_DIAG_VERSION,
 	.netnsok = true,
 	.parallel_ops = true,
 	.module = THIS_MODULE,
-	.ops = homa_diag_ops,
-	.n_ops = ARRAY_SIZE(homa_diag_ops),
+	.ops = homak_diag_ops,
+	.n_ops = ARRAY_SIZE(homak_diag_ops),
 	.resv_start_op = HOMA_DIAG_DEVS + 1,
 };
 
-int __init homa_diag_init(void)
+int __init homak_diag_init(void)
 {
-	return genl_register_family(&homa_diag_family);
+	return genl_register_family(&homak_diag_family);
 }
 
-void homa_diag_exit(void)
+void homak_diag_exit(void)
 {
-	genl_unregister_family(&homa_diag_family);
+	genl_unregister_family(&homak_diag_family);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What the host counts, each CPU by itself (homa_cpu.metrics). */
+/* What the host counts, each CPU by itself (homak_cpu.metrics). */
 #ifndef HOMA_HOST_METRICS_H
 #define HOMA_HOST_METRICS_H
 
@@ -7,7 +7,7 @@
  * Counters of the host, beside the engine's; shown in the same list.
  *	HOST_METRIC(name, "what one count means")
  */
-#define HOMA_HOST_METRICS(M) \
+#define HOMAK_HOST_METRICS(M) \
 	M(host_rx_skbs, "buffers received from IP") \
 	M(host_rx_gro, "packets that came batched by GRO") \
 	M(host_rx_gso, "packets that came unsegmented from a neighbour on this machine") \
@@ -30,11 +30,11 @@
 	M(host_q_drops, "packets they dropped") \
 	M(host_q_pulls, "times that room in them made Homa send")
 
-enum homa_host_metric {
-#define M(name, text) HOMA_H_##name,
-	HOMA_HOST_METRICS(M)
+enum homak_host_metric {
+#define M(name, text) HOMAK_H_##name,
+	HOMAK_HOST_METRICS(M)
 #undef M
-	HOMA_H_COUNT,
+	HOMAK_H_COUNT,
 };
 
 #endif

@@ -21,16 +21,16 @@
 
 #include "homa_kernel.h"
 
-#define HOMA_TYPE_NAMES                                                 \
+#define HOMAK_TYPE_NAMES                                                \
 	{ 0x10, "DATA" }, { 0x11, "GRANT" }, { 0x12, "RESEND" },        \
 	{ 0x13, "RPC_UNKNOWN" }, { 0x14, "BUSY" }, { 0x15, "CUTOFFS" }, \
 	{ 0x16, "FREEZE" }, { 0x17, "NEED_ACK" }, { 0x18, "ACK" },      \
 	{ 0x19, "START_MSG" }
-#define HOMA_VERDICT_NAMES                                        \
+#define HOMAK_VERDICT_NAMES                                       \
 	{ HOMA_RX_CONTROL, "control" }, { HOMA_RX_DROP, "drop" }, \
 	{ HOMA_RX_DATA, "data" }, { HOMA_RX_MESSAGE, "message" }, \
 	{ HOMA_RX_NO_LISTENER, "no_listener" }
-#define HOMA_EVENT_NAMES                                                \
+#define HOMAK_EVENT_NAMES                                               \
 	{ HOMA_EV_REQUEST, "request" }, { HOMA_EV_RESPONSE, "response" }, \
 	{ HOMA_EV_FAILED, "failed" }
 
@@ -44,28 +44,28 @@ TRACE_DEFINE_ENUM(HOMA_EV_REQUEST);
 TRACE_DEFINE_ENUM(HOMA_EV_RESPONSE);
 TRACE_DEFINE_ENUM(HOMA_EV_FAILED);
 
-#ifndef HOMA_TRACE_HEADER
-#define HOMA_TRACE_HEADER
-static inline void homa_trace_addr(u8 *out, const struct homa_addr *addr)
+#ifndef HOMAK_TRACE_HEADER
+#define HOMAK_TRACE_HEADER
+static inline void homak_trace_addr(u8 *out, const struct homa_addr *addr)
 {
 	struct in6_addr ip;
 
-	homa_addr_get_v6(addr, &ip);
+	homak_addr_get_v6(addr, &ip);
 	memcpy(out, &ip, sizeof(ip));
 }
 
 /* Packets as short as this were dropped by the engine unread. */
-static inline u8 homa_trace_type(const void *header, u32 len)
+static inline u8 homak_trace_type(const void *header, u32 len)
 {
 	return len >= 28 ? ((const u8 *)header)[11] : 0;
 }
 
-static inline u64 homa_trace_sender(const void *header, u32 len)
+static inline u64 homak_trace_sender(const void *header, u32 len)
 {
 	return len >= 28 ? homa_get_be64((const u8 *)header + 20) : 0;
 }
 
-static inline u16 homa_trace_port(const void *header, u32 len, u32 at)
+static inline u16 homak_trace_port(const void *header, u32 len, u32 at)
 {
 	return len >= 28 ? homa_get_be16((const u8 *)header + at) : 0;
 }
@@ -73,7 +73,7 @@ static inline u16 homa_trace_port(const void *header, u32 len, u32 at)
 
 /* We are client: sendmsg() made a request. */
 TRACE_EVENT(homa_rpc_begin,
-	TP_PROTO(struct homa_ksock *hsk, u64 id, const struct homa_send *send),
+	TP_PROTO(struct homak_sock *hsk, u64 id, const struct homa_send *send),
 	TP_ARGS(hsk, id, send),
 	TP_STRUCT__entry(
 		__field(u64, id)
@@ -86,7 +86,7 @@ TRACE_EVENT(homa_rpc_begin,
 	TP_fast_assign(
 		__entry->id = id;
 		__entry->cookie = send->cookie;
-		homa_trace_addr(__entry->peer, &send->dst);
+		homak_trace_addr(__entry->peer, &send->dst);
 		__entry->length = send->length;
 		__entry->port = homa_sock_port(hsk->engine_sock);
 		__entry->peer_port = send->port;
@@ -113,7 +113,7 @@ TRACE_EVENT(homa_rpc_reply,
 
 /* The engine gave out a packet, or several segments of a message, to send. */
 TRACE_EVENT(homa_tx,
-	TP_PROTO(struct homa_dev *hdev, const struct homa_tx_desc *desc),
+	TP_PROTO(struct homak_dev *hdev, const struct homa_tx_desc *desc),
 	TP_ARGS(hdev, desc),
 	TP_STRUCT__entry(
 		__field(u64, id)
@@ -128,11 +128,11 @@ TRACE_EVENT(homa_tx,
 		__field(bool, retransmit)
 	),
 	TP_fast_assign(
-		__entry->id = homa_trace_sender(desc->hdr, desc->hdr_len);
-		homa_trace_addr(__entry->peer, &desc->dst);
+		__entry->id = homak_trace_sender(desc->hdr, desc->hdr_len);
+		homak_trace_addr(__entry->peer, &desc->dst);
 		__entry->ifindex = hdev->ifindex;
 		__entry->netns = hdev->hnet->net->ns.inum;
-		__entry->type = homa_trace_type(desc->hdr, desc->hdr_len);
+		__entry->type = homak_trace_type(desc->hdr, desc->hdr_len);
 		__entry->offset = desc->rpc ? desc->offset : 0;
 		__entry->length = desc->rpc ? desc->length : 0;
 		__entry->seg_size = desc->rpc ? desc->seg_size : 0;
@@ -141,7 +141,7 @@ TRACE_EVENT(homa_tx,
 	),
 	TP_printk("id=%llu %s peer=%pI6c offset=%u length=%u seg_size=%u prio=%u "
 		  "retransmit=%u ifindex=%d netns=%u",
-		  __entry->id, __print_symbolic(__entry->type, HOMA_TYPE_NAMES),
+		  __entry->id, __print_symbolic(__entry->type, HOMAK_TYPE_NAMES),
 		  __entry->peer, __entry->offset, __entry->length,
 		  __entry->seg_size, __entry->prio, __entry->retransmit,
 		  __entry->ifindex, __entry->netns)
@@ -149,7 +149,7 @@ TRACE_EVENT(homa_tx,
 
 /* The engine has looked at a packet. */
 TRACE_EVENT(homa_rx,
-	TP_PROTO(struct homa_dev *hdev, const struct homa_rx_pkt *pkt),
+	TP_PROTO(struct homak_dev *hdev, const struct homa_rx_pkt *pkt),
 	TP_ARGS(hdev, pkt),
 	TP_STRUCT__entry(
 		__field(u64, id)
@@ -167,33 +167,33 @@ TRACE_EVENT(homa_rx,
 		__field(bool, whole)
 	),
 	TP_fast_assign(
-		__entry->id = homa_trace_sender(pkt->data, pkt->len) ^ 1;
-		homa_trace_addr(__entry->peer, pkt->src);
+		__entry->id = homak_trace_sender(pkt->data, pkt->len) ^ 1;
+		homak_trace_addr(__entry->peer, pkt->src);
 		__entry->ifindex = hdev->ifindex;
 		__entry->netns = hdev->hnet->net->ns.inum;
-		__entry->type = homa_trace_type(pkt->data, pkt->len);
+		__entry->type = homak_trace_type(pkt->data, pkt->len);
 		__entry->len = pkt->len;
-		__entry->peer_port = homa_trace_port(pkt->data, pkt->len, 0);
-		__entry->port = homa_trace_port(pkt->data, pkt->len, 2);
+		__entry->peer_port = homak_trace_port(pkt->data, pkt->len, 0);
+		__entry->port = homak_trace_port(pkt->data, pkt->len, 2);
 		__entry->verdict = pkt->verdict;
 		__entry->prio = pkt->prio;
-		__entry->offset = homa_rx_has_data(pkt) ? pkt->offset : 0;
-		__entry->fresh = homa_rx_has_data(pkt) ? pkt->fresh : 0;
-		__entry->whole = homa_rx_has_data(pkt) && pkt->whole;
+		__entry->offset = homak_rx_has_data(pkt) ? pkt->offset : 0;
+		__entry->fresh = homak_rx_has_data(pkt) ? pkt->fresh : 0;
+		__entry->whole = homak_rx_has_data(pkt) && pkt->whole;
 	),
 	TP_printk("id=%llu %s peer=%pI6c peer_port=%u port=%u len=%u verdict=%s "
 		  "offset=%u fresh=%u whole=%u prio=%u ifindex=%d netns=%u",
-		  __entry->id, __print_symbolic(__entry->type, HOMA_TYPE_NAMES),
+		  __entry->id, __print_symbolic(__entry->type, HOMAK_TYPE_NAMES),
 		  __entry->peer, __entry->peer_port, __entry->port,
 		  __entry->len,
-		  __print_symbolic(__entry->verdict, HOMA_VERDICT_NAMES),
+		  __print_symbolic(__entry->verdict, HOMAK_VERDICT_NAMES),
 		  __entry->offset, __entry->fresh, __entry->whole,
 		  __entry->prio, __entry->ifindex, __entry->netns)
 );
 
 /* A packet was not used; @reason is the name of the counter that counted it. */
 TRACE_EVENT(homa_drop,
-	TP_PROTO(const struct homa_net *hnet, const void *header, u32 len,
+	TP_PROTO(const struct homak_net *hnet, const void *header, u32 len,
 		 const char *reason),
 	TP_ARGS(hnet, header, len, reason),
 	TP_STRUCT__entry(
@@ -204,14 +204,14 @@ TRACE_EVENT(homa_drop,
 		__string(reason, reason)
 	),
 	TP_fast_assign(
-		__entry->id = homa_trace_sender(header, len) ^ 1;
-		__entry->type = homa_trace_type(header, len);
+		__entry->id = homak_trace_sender(header, len) ^ 1;
+		__entry->type = homak_trace_type(header, len);
 		__entry->netns = hnet->net->ns.inum;
 		__entry->len = len;
-		HOMA_ASSIGN_STR(reason, reason);
+		HOMAK_ASSIGN_STR(reason, reason);
 	),
 	TP_printk("id=%llu %s len=%u reason=%s netns=%u", __entry->id,
-		  __print_symbolic(__entry->type, HOMA_TYPE_NAMES),
+		  __print_symbolic(__entry->type, HOMAK_TYPE_NAMES),
 		  __entry->len, __get_str(reason), __entry->netns)
 );
 
@@ -230,7 +230,7 @@ TRACE_EVENT(homa_msg_ready,
 		__entry->private_rpc = event->private_rpc;
 	),
 	TP_printk("id=%llu %s private=%u", __entry->id,
-		  __print_symbolic(__entry->kind, HOMA_EVENT_NAMES),
+		  __print_symbolic(__entry->kind, HOMAK_EVENT_NAMES),
 		  __entry->private_rpc)
 );
 
@@ -271,13 +271,13 @@ TRACE_EVENT(homa_rpc_take,
 		__entry->kind = (u8)info->kind;
 	),
 	TP_printk("id=%llu %s length=%u error=%d cookie=%llu", __entry->id,
-		  __print_symbolic(__entry->kind, HOMA_EVENT_NAMES),
+		  __print_symbolic(__entry->kind, HOMAK_EVENT_NAMES),
 		  __entry->length, __entry->error, __entry->cookie)
 );
 
 /* Nothing refers to the RPC any more. */
 TRACE_EVENT(homa_rpc_end,
-	TP_PROTO(const struct homa_krpc *krpc),
+	TP_PROTO(const struct homak_rpc *krpc),
 	TP_ARGS(krpc),
 	TP_STRUCT__entry(
 		__field(u64, id)
@@ -288,11 +288,11 @@ TRACE_EVENT(homa_rpc_end,
 	TP_printk("id=%llu", __entry->id)
 );
 
-#ifndef HOMA_TRACE_CALLS
-#define HOMA_TRACE_CALLS
+#ifndef HOMAK_TRACE_CALLS
+#define HOMAK_TRACE_CALLS
 /* What a receiver calls for each packet after homa_rx(). */
-static inline void homa_trace_rx(struct homa_dev *hdev,
-				 const struct homa_rx_pkt *pkt)
+static inline void homak_trace_rx(struct homak_dev *hdev,
+				  const struct homa_rx_pkt *pkt)
 {
 	trace_homa_rx(hdev, pkt);
 	if (unlikely(pkt->verdict == HOMA_RX_DROP))

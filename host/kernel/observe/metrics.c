@@ -6,7 +6,7 @@
  *	name value # what it means
  *
  * The names are those of homad's metrics (homa_metrics.def) and, for what only
- * this host does, HOMA_HOST_METRICS, so a new counter appears by itself. "time_ns"
+ * this host does, HOMAK_HOST_METRICS, so a new counter appears by itself. "time_ns"
  * comes first, for those who compute rates from two readings. At the end the counters
  * that the existing module has as well stand once more under its names, for its
  * scripts: as those of one core, in cycles of a nanosecond.
@@ -20,9 +20,9 @@
 
 #include "homa_kernel.h"
 
-static const struct homa_metric_info homa_host_metric_table[HOMA_H_COUNT] = {
+static const struct homa_metric_info homak_host_metric_table[HOMAK_H_COUNT] = {
 #define M(metric, what) { #metric, what },
-	HOMA_HOST_METRICS(M)
+	HOMAK_HOST_METRICS(M)
 #undef M
 };
 
@@ -30,7 +30,7 @@ static const struct homa_metric_info homa_host_metric_table[HOMA_H_COUNT] = {
 static const struct {
 	const char *name;
 	enum homa_metric metric;
-} homa_metric_aliases[] = {
+} homak_metric_aliases[] = {
 	{ "packets_sent_DATA", HOMA_M_tx_data },
 	{ "packets_sent_GRANT", HOMA_M_tx_grant },
 	{ "packets_sent_RESEND", HOMA_M_tx_resend },
@@ -60,45 +60,45 @@ static const struct {
 	{ "buffer_alloc_failures", HOMA_M_buffer_waits },
 };
 
-u64 homa_metric_sum(struct homa_net *hnet, enum homa_metric metric)
+u64 homak_metric_sum(struct homak_net *hnet, enum homa_metric metric)
 {
 	u64 sum = 0;
 	int cpu;
 
-	if (!homa_net_engine(hnet))
+	if (!homak_net_engine(hnet))
 		return 0;
 	for_each_possible_cpu(cpu)
 		sum += READ_ONCE(per_cpu_ptr(hnet->cpus, cpu)->ctx.metrics[metric]);
 	return sum;
 }
 
-u64 homa_host_metric_sum(struct homa_net *hnet, enum homa_host_metric metric)
+u64 homak_host_metric_sum(struct homak_net *hnet, enum homak_host_metric metric)
 {
 	u64 sum = 0;
 	int cpu;
 
-	if (!homa_net_engine(hnet))
+	if (!homak_net_engine(hnet))
 		return 0;
 	for_each_possible_cpu(cpu)
 		sum += READ_ONCE(per_cpu_ptr(hnet->cpus, cpu)->metrics[metric]);
 	return sum;
 }
 
-static void homa_metric_line(struct seq_file *m, const char *name, u64 value,
-			     const char *text)
+static void homak_metric_line(struct seq_file *m, const char *name, u64 value,
+			      const char *text)
 {
 	seq_printf(m, "%-28s %20llu # %s\n", name, value, text);
 }
 
 /* Links; of these, how many have a device. */
-static u32 homa_links_count(struct homa_net *hnet, u32 *devs)
+static u32 homak_links_count(struct homak_net *hnet, u32 *devs)
 {
-	struct homa_dev *hdev;
+	struct homak_dev *hdev;
 	u32 i, n = 0;
 
 	*devs = 0;
 	rcu_read_lock();
-	for (i = 0; i < HOMA_DEV_BUCKETS; i++)
+	for (i = 0; i < HOMAK_DEV_BUCKETS; i++)
 		hlist_for_each_entry_rcu(hdev, &hnet->devs[i], node) {
 			*devs += !!rcu_access_pointer(hdev->dev);
 			n++;
@@ -107,69 +107,69 @@ static u32 homa_links_count(struct homa_net *hnet, u32 *devs)
 	return n;
 }
 
-static void homa_metrics_now(struct seq_file *m, struct homa_net *hnet)
+static void homak_metrics_now(struct seq_file *m, struct homak_net *hnet)
 {
-	const struct homa_engine *engine = homa_net_engine(hnet);
+	const struct homa_engine *engine = homak_net_engine(hnet);
 	struct homa_counts counts = {};
 	u32 links, devs;
 
 	if (engine)
 		homa_engine_counts(engine, &counts);
-	homa_metric_line(m, "rpcs", counts.rpcs, "now: RPCs alive");
-	homa_metric_line(m, "peers", counts.peers, "now: peers remembered");
-	homa_metric_line(m, "socks", counts.socks, "now: sockets open");
-	links = homa_links_count(hnet, &devs);
-	homa_metric_line(m, "devs", devs, "now: devices that Homa has used");
-	homa_metric_line(m, "links", links,
-			 "now: these, and places of former ones, for new ones");
+	homak_metric_line(m, "rpcs", counts.rpcs, "now: RPCs alive");
+	homak_metric_line(m, "peers", counts.peers, "now: peers remembered");
+	homak_metric_line(m, "socks", counts.socks, "now: sockets open");
+	links = homak_links_count(hnet, &devs);
+	homak_metric_line(m, "devs", devs, "now: devices that Homa has used");
+	homak_metric_line(m, "links", links,
+			  "now: these, and places of former ones, for new ones");
 }
 
 /* The same counters as the existing module's scripts look for them. */
-static void homa_metrics_there(struct seq_file *m, struct homa_net *hnet)
+static void homak_metrics_there(struct seq_file *m, struct homak_net *hnet)
 {
 	u32 i;
 
-	homa_metric_line(m, "time_cycles", ktime_get_ns(), "time_ns, for scripts");
-	homa_metric_line(m, "cpu_khz", 1000000, "cycles per millisecond: one is a nanosecond");
-	homa_metric_line(m, "core", 0, "what follows is the sum over all cores");
-	for (i = 0; i < ARRAY_SIZE(homa_metric_aliases); i++)
-		homa_metric_line(m, homa_metric_aliases[i].name,
-				 homa_metric_sum(hnet, homa_metric_aliases[i].metric),
-				 homa_metric_table[homa_metric_aliases[i].metric].text);
+	homak_metric_line(m, "time_cycles", ktime_get_ns(), "time_ns, for scripts");
+	homak_metric_line(m, "cpu_khz", 1000000, "cycles per millisecond: one is a nanosecond");
+	homak_metric_line(m, "core", 0, "what follows is the sum over all cores");
+	for (i = 0; i < ARRAY_SIZE(homak_metric_aliases); i++)
+		homak_metric_line(m, homak_metric_aliases[i].name,
+				  homak_metric_sum(hnet, homak_metric_aliases[i].metric),
+				  homa_metric_table[homak_metric_aliases[i].metric].text);
 }
 
-static int homa_metrics_show(struct seq_file *m, void *v)
+static int homak_metrics_show(struct seq_file *m, void *v)
 {
-	struct homa_net *hnet = homa_net(seq_file_single_net(m));
+	struct homak_net *hnet = homak_net(seq_file_single_net(m));
 	u32 i;
 
-	homa_metric_line(m, "time_ns", ktime_get_ns(),
-			 "when this was read, CLOCK_MONOTONIC");
+	homak_metric_line(m, "time_ns", ktime_get_ns(),
+			  "when this was read, CLOCK_MONOTONIC");
 	for (i = 0; i < HOMA_M_COUNT; i++)
-		homa_metric_line(m, homa_metric_table[i].name,
-				 homa_metric_sum(hnet, i),
-				 homa_metric_table[i].text);
-	for (i = 0; i < HOMA_H_COUNT; i++)
-		homa_metric_line(m, homa_host_metric_table[i].name,
-				 homa_host_metric_sum(hnet, i),
-				 homa_host_metric_table[i].text);
-	homa_metrics_now(m, hnet);
-	homa_metrics_there(m, hnet);
+		homak_metric_line(m, homa_metric_table[i].name,
+				  homak_metric_sum(hnet, i),
+				  homa_metric_table[i].text);
+	for (i = 0; i < HOMAK_H_COUNT; i++)
+		homak_metric_line(m, homak_host_metric_table[i].name,
+				  homak_host_metric_sum(hnet, i),
+				  homak_host_metric_table[i].text);
+	homak_metrics_now(m, hnet);
+	homak_metrics_there(m, hnet);
 	return 0;
 }
 
-int homa_proc_init(struct homa_net *hnet)
+int homak_proc_init(struct homak_net *hnet)
 {
 	/* Without /proc there is none to make, and nothing to fail for. */
 	if (!IS_ENABLED(CONFIG_PROC_FS))
 		return 0;
 	if (!proc_create_net_single("homa_metrics", 0444, hnet->net->proc_net,
-				    homa_metrics_show, NULL))
+				    homak_metrics_show, NULL))
 		return -ENOMEM;
 	return 0;
 }
 
-void homa_proc_free(struct homa_net *hnet)
+void homak_proc_free(struct homak_net *hnet)
 {
 	remove_proc_entry("homa_metrics", hnet->net->proc_net);
 }

@@ -19,30 +19,30 @@
  */
 #include "homa_qdisc_impl.h"
 
-#define HOMA_Q_FAST_RUN 16u	/* short packets in a row while others wait */
-#define HOMA_Q_BALANCE (64 * 1024 * 100)
+#define HOMAK_Q_FAST_RUN 16u	/* short packets in a row while others wait */
+#define HOMAK_Q_BALANCE (64 * 1024 * 100)
 
 /* ---- in ---- */
 
 /* Its flow's place: one of a few, so that two flows meet only where all are taken. */
-static struct homa_flow *homa_flow_find(struct homa_q *q, u32 hash)
+static struct homak_flow *homak_flow_find(struct homak_q *q, u32 hash)
 {
-	u32 set = reciprocal_scale(hash, HOMA_Q_FLOWS / HOMA_Q_WAYS);
-	struct homa_flow *flow = &q->flows[set * HOMA_Q_WAYS];
-	struct homa_flow *place = NULL;
+	u32 set = reciprocal_scale(hash, HOMAK_Q_FLOWS / HOMAK_Q_WAYS);
+	struct homak_flow *flow = &q->flows[set * HOMAK_Q_WAYS];
+	struct homak_flow *place = NULL;
 	u32 i;
 
-	for (i = 0; i < HOMA_Q_WAYS; i++) {
+	for (i = 0; i < HOMAK_Q_WAYS; i++) {
 		if (!flow[i].head)
 			place = &flow[i];
 		else if (flow[i].hash == hash)
 			return &flow[i];
 	}
-	place = place ? place : &flow[hash % HOMA_Q_WAYS];
+	place = place ? place : &flow[hash % HOMAK_Q_WAYS];
 	return place;
 }
 
-static void homa_flow_add(struct homa_q *q, struct homa_flow *flow, struct sk_buff *skb)
+static void homak_flow_add(struct homak_q *q, struct homak_flow *flow, struct sk_buff *skb)
 {
 	skb->next = NULL;
 	if (flow->head) {
@@ -55,7 +55,7 @@ static void homa_flow_add(struct homa_q *q, struct homa_flow *flow, struct sk_bu
 	flow->bytes += qdisc_pkt_len(skb);
 }
 
-static struct sk_buff *homa_flow_take(struct homa_flow *flow)
+static struct sk_buff *homak_flow_take(struct homak_flow *flow)
 {
 	struct sk_buff *skb = flow->head;
 
@@ -70,78 +70,78 @@ static struct sk_buff *homa_flow_take(struct homa_flow *flow)
 }
 
 /* Too many wait: the longest flow loses its oldest packet. */
-static void homa_q_drop(struct Qdisc *sch, struct homa_q *q, struct sk_buff **to_free)
+static void homak_q_drop(struct Qdisc *sch, struct homak_q *q, struct sk_buff **to_free)
 {
-	struct homa_flow *flow, *longest = NULL;
+	struct homak_flow *flow, *longest = NULL;
 	struct sk_buff *skb;
 
 	list_for_each_entry(flow, &q->active, node)
 		if (!longest || flow->bytes > longest->bytes)
 			longest = flow;
 	if (longest)
-		skb = homa_flow_take(longest);
+		skb = homak_flow_take(longest);
 	else
 		skb = __qdisc_dequeue_head(&q->fast);
 	if (!skb)
 		return;
 	q->other--;
 	sch->q.qlen--;
-	homa_q_metric(q, HOMA_H_host_q_drops, 1);
+	homak_q_metric(q, HOMAK_H_host_q_drops, 1);
 	qdisc_qstats_backlog_dec(sch, skb);
 	qdisc_drop(skb, sch, to_free);
 	qdisc_tree_reduce_backlog(sch, 1, qdisc_pkt_len(skb));
 }
 
-static void homa_q_add_other(struct Qdisc *sch, struct homa_q *q, struct sk_buff *skb,
-			     bool ack)
+static void homak_q_add_other(struct Qdisc *sch, struct homak_q *q, struct sk_buff *skb,
+			      bool ack)
 {
 	u32 hash = skb_get_hash(skb);
-	struct homa_flow *flow;
+	struct homak_flow *flow;
 
 	q->other++;
 	if (!ack) {
-		flow = homa_flow_find(q, hash);
-		if (flow->head || qdisc_pkt_len(skb) > HOMA_Q_SHORT) {
+		flow = homak_flow_find(q, hash);
+		if (flow->head || qdisc_pkt_len(skb) > HOMAK_Q_SHORT) {
 			flow->hash = hash;
-			homa_flow_add(q, flow, skb);
+			homak_flow_add(q, flow, skb);
 			return;
 		}
 	}
 	__qdisc_enqueue_tail(skb, &q->fast);
 }
 
-static int homa_q_enqueue(struct sk_buff *skb, struct Qdisc *sch,
-			  struct sk_buff **to_free)
+static int homak_q_enqueue(struct sk_buff *skb, struct Qdisc *sch,
+			   struct sk_buff **to_free)
 {
-	struct homa_q *q = qdisc_priv(sch);
+	struct homak_q *q = qdisc_priv(sch);
 	u32 len = qdisc_pkt_len(skb);
 	u32 prio = 0;
-	enum homa_q_class class = homa_q_classify(skb, &prio);
+	enum homak_q_class class = homak_q_classify(skb, &prio);
 
-	if (class == HOMA_Q_HOMA) {
+	if (class == HOMAK_Q_HOMA) {
 		/* Forwarded Homa is not held back by room. */
-		if (q->homa_bytes > HOMA_Q_SHORT * q->limit) {
-			homa_q_metric(q, HOMA_H_host_q_drops, 1);
+		if (q->homa_bytes > HOMAK_Q_SHORT * q->limit) {
+			homak_q_metric(q, HOMAK_H_host_q_drops, 1);
 			return qdisc_drop(skb, sch, to_free);
 		}
 		if (unlikely(!q->hdev))
-			homa_q_attach(sch, q);
+			homak_q_attach(sch, q);
 		__qdisc_enqueue_tail(skb, &q->homa[prio]);
-		homa_q_count(q, (s32)len);
-		homa_q_find_room(sch, q);
+		homak_q_count(q, (s32)len);
+		homak_q_find_room(sch, q);
 	} else {
-		homa_q_add_other(sch, q, skb, class == HOMA_Q_ACK);
+		homak_q_add_other(sch, q, skb, class == HOMAK_Q_ACK);
 	}
 	sch->q.qlen++;
 	sch->qstats.backlog += len;
 	if (unlikely(q->other > q->limit))
-		homa_q_drop(sch, q, to_free);
+		homak_q_drop(sch, q, to_free);
 	return NET_XMIT_SUCCESS;
 }
 
 /* ---- out ---- */
 
-static struct sk_buff *homa_q_take_homa(struct homa_q *q)
+static struct sk_buff *homak_q_take_homa(struct homak_q *q)
 {
 	struct sk_buff *skb;
 	int i;
@@ -150,20 +150,20 @@ static struct sk_buff *homa_q_take_homa(struct homa_q *q)
 		skb = __qdisc_dequeue_head(&q->homa[i]);
 		if (skb) {
 			q->fast_run = 0;
-			homa_q_count(q, -(s32)qdisc_pkt_len(skb));
+			homak_q_count(q, -(s32)qdisc_pkt_len(skb));
 			return skb;
 		}
 	}
 	return NULL;
 }
 
-static struct sk_buff *homa_q_take_flow(struct Qdisc *sch, struct homa_q *q)
+static struct sk_buff *homak_q_take_flow(struct Qdisc *sch, struct homak_q *q)
 {
-	struct homa_flow *flow;
+	struct homak_flow *flow;
 	struct sk_buff *skb;
 
 	for (;;) {
-		flow = list_first_entry_or_null(&q->active, struct homa_flow, node);
+		flow = list_first_entry_or_null(&q->active, struct homak_flow, node);
 		if (!flow)
 			return NULL;
 		if (flow->deficit > 0)
@@ -172,7 +172,7 @@ static struct sk_buff *homa_q_take_flow(struct Qdisc *sch, struct homa_q *q)
 		flow->deficit += (s32)(2 * psched_mtu(qdisc_dev(sch)));
 		list_move_tail(&flow->node, &q->active);
 	}
-	skb = homa_flow_take(flow);
+	skb = homak_flow_take(flow);
 	if (flow->head)
 		flow->deficit -= (s32)qdisc_pkt_len(skb);
 	q->other--;
@@ -180,73 +180,73 @@ static struct sk_buff *homa_q_take_flow(struct Qdisc *sch, struct homa_q *q)
 }
 
 /* Short packets first, but not without end. */
-static struct sk_buff *homa_q_take_other(struct Qdisc *sch, struct homa_q *q)
+static struct sk_buff *homak_q_take_other(struct Qdisc *sch, struct homak_q *q)
 {
 	struct sk_buff *skb;
 
-	if (q->fast.head && (q->fast_run++ < HOMA_Q_FAST_RUN ||
+	if (q->fast.head && (q->fast_run++ < HOMAK_Q_FAST_RUN ||
 			     list_empty(&q->active))) {
 		skb = __qdisc_dequeue_head(&q->fast);
 		q->other--;
-		homa_q_metric(q, HOMA_H_host_q_short, 1);
+		homak_q_metric(q, HOMAK_H_host_q_short, 1);
 		return skb;
 	}
 	q->fast_run = 0;
-	return homa_q_take_flow(sch, q);
+	return homak_q_take_flow(sch, q);
 }
 
 /* Both wait: bytes by homa_share, whose credit is bounded. */
-static bool homa_q_homas_turn(const struct homa_q *q)
+static bool homak_q_homas_turn(const struct homak_q *q)
 {
 	if (!q->homa_bytes || !q->other)
 		return q->homa_bytes;
-	if (q->fast.head && q->fast_run < HOMA_Q_FAST_RUN)
+	if (q->fast.head && q->fast_run < HOMAK_Q_FAST_RUN)
 		return false;
 	return q->balance >= 0;
 }
 
-static s32 homa_q_share(const struct Qdisc *sch, const struct homa_q *q)
+static s32 homak_q_share(const struct Qdisc *sch, const struct homak_q *q)
 {
 	u32 share = q->share;
 
 	if (!share)
-		share = READ_ONCE(homa_net(dev_net(qdisc_dev(sch)))->settings.homa_share);
+		share = READ_ONCE(homak_net(dev_net(qdisc_dev(sch)))->settings.homa_share);
 	/* Neither may starve. */
 	return (s32)clamp(share, 1u, 99u);
 }
 
 /* A packet of @len bytes leaves while both kinds wait. What Homa misses while none of
  * its packets is here it gets when they are, but not more than its room. */
-static void homa_q_charge(const struct Qdisc *sch, struct homa_q *q, u32 len, bool homa)
+static void homak_q_charge(const struct Qdisc *sch, struct homak_q *q, u32 len, bool homa)
 {
-	s32 share = homa_q_share(sch, q);
-	s64 most = q->homa_bytes || homa ? HOMA_Q_BALANCE : (s64)q->room * share;
+	s32 share = homak_q_share(sch, q);
+	s64 most = q->homa_bytes || homa ? HOMAK_Q_BALANCE : (s64)q->room * share;
 	s64 balance = q->balance + (s64)len * (homa ? share - 100 : share);
 
 	if (balance > q->balance)
 		balance = max_t(s64, q->balance, min(balance, most));
-	q->balance = (s32)clamp_t(s64, balance, -HOMA_Q_BALANCE, HOMA_Q_BALANCE);
+	q->balance = (s32)clamp_t(s64, balance, -HOMAK_Q_BALANCE, HOMAK_Q_BALANCE);
 }
 
-static struct sk_buff *homa_q_dequeue(struct Qdisc *sch)
+static struct sk_buff *homak_q_dequeue(struct Qdisc *sch)
 {
-	struct homa_q *q = qdisc_priv(sch);
-	bool both = q->other && homa_q_wants(q);
-	bool homa = homa_q_homas_turn(q);
+	struct homak_q *q = qdisc_priv(sch);
+	bool both = q->other && homak_q_wants(q);
+	bool homa = homak_q_homas_turn(q);
 	struct sk_buff *skb;
 
-	if (!sch->q.qlen || !homa_q_open(sch, q))
+	if (!sch->q.qlen || !homak_q_open(sch, q))
 		return NULL;
-	skb = homa ? homa_q_take_homa(q) : homa_q_take_other(sch, q);
+	skb = homa ? homak_q_take_homa(q) : homak_q_take_other(sch, q);
 	if (!skb)
 		return NULL;
 	if (both)
-		homa_q_charge(sch, q, qdisc_pkt_len(skb), homa);
+		homak_q_charge(sch, q, qdisc_pkt_len(skb), homa);
 	else
 		q->balance = 0;
-	homa_q_spent(q, skb);
-	homa_q_metric(q, homa ? HOMA_H_host_q_homa_bytes : HOMA_H_host_q_other_bytes,
-		      qdisc_pkt_len(skb));
+	homak_q_spent(q, skb);
+	homak_q_metric(q, homa ? HOMAK_H_host_q_homa_bytes : HOMAK_H_host_q_other_bytes,
+		       qdisc_pkt_len(skb));
 	sch->q.qlen--;
 	qdisc_qstats_backlog_dec(sch, skb);
 	qdisc_bstats_update(sch, skb);
@@ -255,23 +255,23 @@ static struct sk_buff *homa_q_dequeue(struct Qdisc *sch)
 
 /* ---- set-up ---- */
 
-static const struct nla_policy homa_q_policy[HOMA_QDISC_ATTR_COUNT] = {
+static const struct nla_policy homak_q_policy[HOMA_QDISC_ATTR_COUNT] = {
 	[HOMA_QDISC_ATTR_LIMIT] = NLA_POLICY_RANGE(NLA_U32, 1, HOMA_QDISC_LIMIT_MAX),
 	[HOMA_QDISC_ATTR_SHARE] = NLA_POLICY_RANGE(NLA_U32, 0, 100),
 };
 
-static int homa_q_change(struct Qdisc *sch, struct nlattr *opt,
-			 struct netlink_ext_ack *extack)
+static int homak_q_change(struct Qdisc *sch, struct nlattr *opt,
+			  struct netlink_ext_ack *extack)
 {
 	struct nlattr *tb[HOMA_QDISC_ATTR_COUNT];
-	struct homa_q *q = qdisc_priv(sch);
+	struct homak_q *q = qdisc_priv(sch);
 	struct sk_buff *dropped = NULL;
 	int err;
 
 	if (!opt)
 		return 0;
 	/* Without NLA_F_NESTED, as tc has always sent options. */
-	err = nla_parse_nested_deprecated(tb, HOMA_QDISC_ATTR_MAX, opt, homa_q_policy,
+	err = nla_parse_nested_deprecated(tb, HOMA_QDISC_ATTR_MAX, opt, homak_q_policy,
 					  extack);
 	if (err)
 		return err;
@@ -281,41 +281,41 @@ static int homa_q_change(struct Qdisc *sch, struct nlattr *opt,
 	if (tb[HOMA_QDISC_ATTR_SHARE])
 		q->share = nla_get_u32(tb[HOMA_QDISC_ATTR_SHARE]);
 	while (q->other > q->limit)
-		homa_q_drop(sch, q, &dropped);
+		homak_q_drop(sch, q, &dropped);
 	sch_tree_unlock(sch);
 	kfree_skb_list(dropped);
 	return 0;
 }
 
-static int homa_q_init(struct Qdisc *sch, struct nlattr *opt,
-		       struct netlink_ext_ack *extack)
+static int homak_q_init(struct Qdisc *sch, struct nlattr *opt,
+			struct netlink_ext_ack *extack)
 {
-	struct homa_q *q = qdisc_priv(sch);
+	struct homak_q *q = qdisc_priv(sch);
 	u32 i;
 
 	for (i = 0; i < HOMA_PRIORITIES; i++)
 		q->homa[i] = (struct qdisc_skb_head){ 0 };
 	INIT_LIST_HEAD(&q->active);
-	for (i = 0; i < HOMA_Q_FLOWS; i++)
+	for (i = 0; i < HOMAK_Q_FLOWS; i++)
 		INIT_LIST_HEAD(&q->flows[i].node);
 	q->limit = HOMA_QDISC_LIMIT;
 	qdisc_watchdog_init(&q->watchdog, sch);
-	return homa_q_change(sch, opt, extack);
+	return homak_q_change(sch, opt, extack);
 }
 
-static void homa_q_reset(struct Qdisc *sch)
+static void homak_q_reset(struct Qdisc *sch)
 {
-	struct homa_q *q = qdisc_priv(sch);
+	struct homak_q *q = qdisc_priv(sch);
 	struct sk_buff *skb;
 
 	qdisc_watchdog_cancel(&q->watchdog);
-	while ((skb = homa_q_take_homa(q)))
+	while ((skb = homak_q_take_homa(q)))
 		rtnl_kfree_skbs(skb, skb);
 	while ((skb = __qdisc_dequeue_head(&q->fast)))
 		rtnl_kfree_skbs(skb, skb);
 	while (!list_empty(&q->active)) {
-		skb = homa_flow_take(list_first_entry(&q->active, struct homa_flow,
-						      node));
+		skb = homak_flow_take(list_first_entry(&q->active, struct homak_flow,
+						       node));
 		rtnl_kfree_skbs(skb, skb);
 	}
 	q->other = 0;
@@ -323,56 +323,56 @@ static void homa_q_reset(struct Qdisc *sch)
 	q->fast_run = 0;
 }
 
-static void homa_q_destroy(struct Qdisc *sch)
+static void homak_q_destroy(struct Qdisc *sch)
 {
-	struct homa_q *q = qdisc_priv(sch);
+	struct homak_q *q = qdisc_priv(sch);
 
 	qdisc_watchdog_cancel(&q->watchdog);
 	local_bh_disable();
-	homa_q_set_room(q, 0);
+	homak_q_set_room(q, 0);
 	/* What waited for room may go by rate now. */
 	if (q->hdev)
 		tasklet_schedule(&q->hdev->again);
 	local_bh_enable();
 }
 
-static int homa_q_dump(struct Qdisc *sch, struct sk_buff *skb)
+static int homak_q_dump(struct Qdisc *sch, struct sk_buff *skb)
 {
-	struct homa_q *q = qdisc_priv(sch);
+	struct homak_q *q = qdisc_priv(sch);
 	struct nlattr *opts = nla_nest_start_noflag(skb, TCA_OPTIONS);
 
 	if (!opts)
 		return -EMSGSIZE;
 	if (nla_put_u32(skb, HOMA_QDISC_ATTR_LIMIT, q->limit) ||
-	    nla_put_u32(skb, HOMA_QDISC_ATTR_SHARE, (u32)homa_q_share(sch, q))) {
+	    nla_put_u32(skb, HOMA_QDISC_ATTR_SHARE, (u32)homak_q_share(sch, q))) {
 		nla_nest_cancel(skb, opts);
 		return -EMSGSIZE;
 	}
 	return nla_nest_end(skb, opts);
 }
 
-static struct Qdisc_ops homa_q_ops __read_mostly = {
+static struct Qdisc_ops homak_q_ops __read_mostly = {
 	.id = "homa",
-	.priv_size = sizeof(struct homa_q),
-	.enqueue = homa_q_enqueue,
-	.dequeue = homa_q_dequeue,
+	.priv_size = sizeof(struct homak_q),
+	.enqueue = homak_q_enqueue,
+	.dequeue = homak_q_dequeue,
 	.peek = qdisc_peek_dequeued,
-	.init = homa_q_init,
-	.reset = homa_q_reset,
-	.destroy = homa_q_destroy,
-	.change = homa_q_change,
-	.dump = homa_q_dump,
+	.init = homak_q_init,
+	.reset = homak_q_reset,
+	.destroy = homak_q_destroy,
+	.change = homak_q_change,
+	.dump = homak_q_dump,
 	.owner = THIS_MODULE,
 };
 
-int __init homa_qdisc_init(void)
+int __init homak_qdisc_init(void)
 {
-	return register_qdisc(&homa_q_ops);
+	return register_qdisc(&homak_q_ops);
 }
 
-void homa_qdisc_exit(void)
+void homak_qdisc_exit(void)
 {
-	unregister_qdisc(&homa_q_ops);
+	unregister_qdisc(&homak_q_ops);
 }
 
 MODULE_ALIAS("sch_homa");

@@ -16,15 +16,15 @@
 
 #include "homa_qdisc_impl.h"
 
-/* struct homa_q_ip - of a packet's network header; @at: what follows it */
-struct homa_q_ip {
+/* struct homak_q_ip - of a packet's network header; @at: what follows it */
+struct homak_q_ip {
 	u8 proto;
 	u8 prio;
 	int at;
 };
 
 /* False: no IP, or a later fragment. */
-static bool homa_q_parse(struct sk_buff *skb, struct homa_q_ip *ip)
+static bool homak_q_parse(struct sk_buff *skb, struct homak_q_ip *ip)
 {
 	int at = skb_network_offset(skb);
 
@@ -35,7 +35,7 @@ static bool homa_q_parse(struct sk_buff *skb, struct homa_q_ip *ip)
 		h = skb_header_pointer(skb, at, sizeof(buf), &buf);
 		if (!h || h->ihl < 5 || h->frag_off & htons(IP_OFFSET))
 			return false;
-		*ip = (struct homa_q_ip){ h->protocol, h->tos >> 5, at + h->ihl * 4 };
+		*ip = (struct homak_q_ip){ h->protocol, h->tos >> 5, at + h->ihl * 4 };
 		return true;
 	}
 	if (skb_protocol(skb, true) == htons(ETH_P_IPV6)) {
@@ -45,47 +45,47 @@ static bool homa_q_parse(struct sk_buff *skb, struct homa_q_ip *ip)
 		h = skb_header_pointer(skb, at, sizeof(buf), &buf);
 		if (!h)
 			return false;
-		*ip = (struct homa_q_ip){ h->nexthdr, ipv6_get_dsfield(h) >> 5,
+		*ip = (struct homak_q_ip){ h->nexthdr, ipv6_get_dsfield(h) >> 5,
 					  at + (int)sizeof(*h) };
 		return true;
 	}
 	return false;
 }
 
-static enum homa_q_class homa_q_tcp(struct sk_buff *skb, const struct homa_q_ip *ip)
+static enum homak_q_class homak_q_tcp(struct sk_buff *skb, const struct homak_q_ip *ip)
 {
 	const struct tcphdr *th;
 	struct tcphdr buf;
 
 	th = skb_header_pointer(skb, ip->at, sizeof(buf), &buf);
 	if (!th)
-		return HOMA_Q_OTHER;
+		return HOMAK_Q_OTHER;
 	if (((const u8 *)th)[13] == HOMA_FLAGS && th->urg_ptr == htons(HOMA_URGENT))
-		return HOMA_Q_HOMA;
+		return HOMAK_Q_HOMA;
 	if (th->ack && !th->syn && !th->fin && !th->rst &&
 	    (int)skb->len <= ip->at + th->doff * 4)
-		return HOMA_Q_ACK;
-	return HOMA_Q_OTHER;
+		return HOMAK_Q_ACK;
+	return HOMAK_Q_OTHER;
 }
 
-enum homa_q_class homa_q_classify(struct sk_buff *skb, u32 *prio)
+enum homak_q_class homak_q_classify(struct sk_buff *skb, u32 *prio)
 {
-	struct homa_q_ip ip;
+	struct homak_q_ip ip;
 
-	if (!homa_q_parse(skb, &ip))
-		return HOMA_Q_OTHER;
+	if (!homak_q_parse(skb, &ip))
+		return HOMAK_Q_OTHER;
 	*prio = ip.prio;
 	if (ip.proto == HOMA_IPPROTO)
-		return HOMA_Q_HOMA;
+		return HOMAK_Q_HOMA;
 	if (ip.proto == IPPROTO_TCP)
-		return homa_q_tcp(skb, &ip);
+		return homak_q_tcp(skb, &ip);
 	if (ip.proto == IPPROTO_UDP) {
 		const struct udphdr *uh;
 		struct udphdr buf;
 
 		uh = skb_header_pointer(skb, ip.at, sizeof(buf), &buf);
 		if (uh && uh->source == htons(HOMA_UDP_PORT))
-			return HOMA_Q_HOMA;
+			return HOMAK_Q_HOMA;
 	}
-	return HOMA_Q_OTHER;
+	return HOMAK_Q_OTHER;
 }

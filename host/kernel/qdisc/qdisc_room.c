@@ -21,13 +21,13 @@
  */
 #include "homa_qdisc_impl.h"
 
-#define HOMA_Q_ROOM 65536u	/* bytes, at most: SRPT ends where they begin */
-#define HOMA_Q_FRAME 24u	/* preamble, checksum and gap of a frame, bytes */
+#define HOMAK_Q_ROOM 65536u	/* bytes, at most: SRPT ends where they begin */
+#define HOMAK_Q_FRAME 24u	/* preamble, checksum and gap of a frame, bytes */
 
 /* ---- the estimate ---- */
 
 /* The time that the device takes for @bytes; 0: unknown. */
-static u64 homa_q_ns(const struct homa_dev *hdev, u64 bytes)
+static u64 homak_q_ns(const struct homak_dev *hdev, u64 bytes)
 {
 	u32 usage = READ_ONCE(hdev->hnet->params.max_link_usage);
 	u64 mbps = READ_ONCE(hdev->rate_mbps);
@@ -37,22 +37,22 @@ static u64 homa_q_ns(const struct homa_dev *hdev, u64 bytes)
 
 /* How much of it may be handed on at a time: as the setting says, but so that a
  * packet is there while another is sent. 0: no limit. */
-static u64 homa_q_limit_ns(const struct homa_dev *hdev, const struct net_device *dev)
+static u64 homak_q_limit_ns(const struct homak_dev *hdev, const struct net_device *dev)
 {
 	u32 usecs = READ_ONCE(hdev->hnet->settings.max_nic_queue_usecs);
-	u64 least = homa_q_ns(hdev, 2 * (psched_mtu(dev) + HOMA_Q_FRAME));
+	u64 least = homak_q_ns(hdev, 2 * (psched_mtu(dev) + HOMAK_Q_FRAME));
 
 	return usecs && least ? max(usecs * (u64)NSEC_PER_USEC, least) : 0;
 }
 
 /* Bytes that the device takes in @ns. */
-static u64 homa_q_bytes(const struct homa_dev *hdev, u64 ns)
+static u64 homak_q_bytes(const struct homak_dev *hdev, u64 ns)
 {
 	return div64_u64(ns * READ_ONCE(hdev->rate_mbps), 8000);
 }
 
 /* Bytes that the driver says it has; it may learn late of what was sent. */
-static u64 homa_q_in_device(const struct Qdisc *sch)
+static u64 homak_q_in_device(const struct Qdisc *sch)
 {
 #ifdef CONFIG_BQL
 	const struct dql *dql = &sch->dev_queue->dql;
@@ -64,7 +64,7 @@ static u64 homa_q_in_device(const struct Qdisc *sch)
 	return U32_MAX;	/* it does not */
 }
 
-bool homa_q_open(struct Qdisc *sch, struct homa_q *q)
+bool homak_q_open(struct Qdisc *sch, struct homak_q *q)
 {
 	u64 limit, now, really;
 	s64 idle;
@@ -72,11 +72,11 @@ bool homa_q_open(struct Qdisc *sch, struct homa_q *q)
 	if (!q->by_time)
 		return true;
 	now = ktime_get_ns();
-	limit = homa_q_limit_ns(q->hdev, qdisc_dev(sch));
+	limit = homak_q_limit_ns(q->hdev, qdisc_dev(sch));
 	idle = atomic64_read(&q->hdev->q_idle_at);
 	if (!limit || (u64)idle <= now + limit)
 		return true;
-	really = homa_q_ns(q->hdev, homa_q_in_device(sch));
+	really = homak_q_ns(q->hdev, homak_q_in_device(sch));
 	if (really < limit) {
 		/* Counted on from there: much may be taken before it says more. */
 		atomic64_try_cmpxchg(&q->hdev->q_idle_at, &idle, (s64)(now + really));
@@ -86,7 +86,7 @@ bool homa_q_open(struct Qdisc *sch, struct homa_q *q)
 	return false;
 }
 
-void homa_q_spent(struct homa_q *q, const struct sk_buff *skb)
+void homak_q_spent(struct homak_q *q, const struct sk_buff *skb)
 {
 	u32 frames = max_t(u32, skb_shinfo(skb)->gso_segs, 1);
 	s64 idle, then;
@@ -94,7 +94,7 @@ void homa_q_spent(struct homa_q *q, const struct sk_buff *skb)
 
 	if (!q->by_time)
 		return;
-	ns = homa_q_ns(q->hdev, qdisc_pkt_len(skb) + frames * HOMA_Q_FRAME);
+	ns = homak_q_ns(q->hdev, qdisc_pkt_len(skb) + frames * HOMAK_Q_FRAME);
 	idle = atomic64_read(&q->hdev->q_idle_at);
 	do {
 		then = max_t(s64, idle, (s64)ktime_get_ns()) + (s64)ns;
@@ -103,22 +103,22 @@ void homa_q_spent(struct homa_q *q, const struct sk_buff *skb)
 
 /* ---- room for the engine ---- */
 
-void homa_q_attach(struct Qdisc *sch, struct homa_q *q)
+void homak_q_attach(struct Qdisc *sch, struct homak_q *q)
 {
 	struct net_device *dev = qdisc_dev(sch);
-	struct homa_net *hnet = homa_net(dev_net(dev));
+	struct homak_net *hnet = homak_net(dev_net(dev));
 
-	if (!homa_net_engine(hnet))
+	if (!homak_net_engine(hnet))
 		return;
-	q->hdev = homa_dev_get(hnet, dev);
+	q->hdev = homak_dev_get(hnet, dev);
 	/* Forwarded Homa may be here already. */
 	if (q->hdev)
 		atomic_add((int)q->homa_bytes, &q->hdev->q_bytes);
 }
 
-void homa_q_set_room(struct homa_q *q, u32 room)
+void homak_q_set_room(struct homak_q *q, u32 room)
 {
-	struct homa_dev *hdev = q->hdev;
+	struct homak_dev *hdev = q->hdev;
 
 	if (!hdev || room == q->room)
 		return;
@@ -134,54 +134,54 @@ void homa_q_set_room(struct homa_q *q, u32 room)
 }
 
 /* Nobody above us but the device, or mq? */
-static bool homa_q_is_last(const struct Qdisc *sch)
+static bool homak_q_is_last(const struct Qdisc *sch)
 {
 	return rcu_access_pointer(sch->dev_queue->qdisc) == sch;
 }
 
 /* Bytes, if nobody above us limits; 0: the engine paces. */
-static u32 homa_q_own_room(const struct Qdisc *sch, struct homa_q *q)
+static u32 homak_q_own_room(const struct Qdisc *sch, struct homak_q *q)
 {
-	u64 limit = homa_q_limit_ns(q->hdev, qdisc_dev(sch));
+	u64 limit = homak_q_limit_ns(q->hdev, qdisc_dev(sch));
 
 	q->by_time = limit;
 	if (limit)
-		return (u32)min_t(u64, homa_q_bytes(q->hdev, limit), HOMA_Q_ROOM);
+		return (u32)min_t(u64, homak_q_bytes(q->hdev, limit), HOMAK_Q_ROOM);
 #ifdef CONFIG_BQL
 	if (READ_ONCE(sch->dev_queue->dql.num_queued))
-		return min(READ_ONCE(sch->dev_queue->dql.limit), HOMA_Q_ROOM);
+		return min(READ_ONCE(sch->dev_queue->dql.limit), HOMAK_Q_ROOM);
 #endif
-	return READ_ONCE(q->hdev->rate_mbps) ? 0 : HOMA_Q_ROOM;
+	return READ_ONCE(q->hdev->rate_mbps) ? 0 : HOMAK_Q_ROOM;
 }
 
-void homa_q_find_room(struct Qdisc *sch, struct homa_q *q)
+void homak_q_find_room(struct Qdisc *sch, struct homak_q *q)
 {
 	u32 least = 4 * psched_mtu(qdisc_dev(sch)), room;
 
 	if (unlikely(!q->hdev))
 		return;
-	if (!homa_q_is_last(sch)) {
+	if (!homak_q_is_last(sch)) {
 		q->by_time = false;
 		room = least;
 	} else {
-		room = homa_q_own_room(sch, q);
+		room = homak_q_own_room(sch, q);
 		room = room ? max(room, least) : 0;
 	}
-	homa_q_set_room(q, room);
+	homak_q_set_room(q, room);
 }
 
-bool homa_q_wants(const struct homa_q *q)
+bool homak_q_wants(const struct homak_q *q)
 {
-	const struct homa_dev *hdev = q->hdev;
+	const struct homak_dev *hdev = q->hdev;
 
 	return q->homa_bytes ||
 	       (q->room && (READ_ONCE(hdev->q_waits) ||
 			    test_bit(TASKLET_STATE_SCHED, &hdev->again.state)));
 }
 
-void homa_q_count(struct homa_q *q, s32 bytes)
+void homak_q_count(struct homak_q *q, s32 bytes)
 {
-	struct homa_dev *hdev = q->hdev;
+	struct homak_dev *hdev = q->hdev;
 
 	q->homa_bytes += (u32)bytes;
 	if (!hdev)
@@ -189,12 +189,12 @@ void homa_q_count(struct homa_q *q, s32 bytes)
 	atomic_add(bytes, &hdev->q_bytes);
 	if (bytes > 0)
 		return;
-	/* Pairs with homa_tx_room(): the bytes are off before we look. */
+	/* Pairs with homak_tx_room(): the bytes are off before we look. */
 	smp_mb__after_atomic();
 	if (READ_ONCE(hdev->q_waits) &&
-	    homa_q_left(hdev) >= atomic_read(&hdev->q_room) / 2) {
+	    homak_q_left(hdev) >= atomic_read(&hdev->q_room) / 2) {
 		WRITE_ONCE(hdev->q_waits, false);
-		homa_q_metric(q, HOMA_H_host_q_pulls, 1);
+		homak_q_metric(q, HOMAK_H_host_q_pulls, 1);
 		tasklet_schedule(&hdev->again);
 	}
 }
