@@ -18,12 +18,6 @@
 #include "homa_net.h"
 
 #define HOMAK_CTRL_SLOTS 128u
-#define HOMAK_DEV_LINK ALIGN(sizeof(struct homak_dev), 64)
-
-struct homak_dev *homak_dev_of(struct homa_link *link)
-{
-	return (struct homak_dev *)((char *)link - HOMAK_DEV_LINK);
-}
 
 static struct hlist_head *homak_dev_bucket(struct homak_net *hnet, int ifindex)
 {

@@ -43,6 +43,7 @@
 #include <linux/skbuff.h>
 #include <linux/workqueue.h>
 #include <net/inet_sock.h>
+#include <net/netns/generic.h>
 #include <net/sock.h>
 
 #include "homa_compat.h"
@@ -196,7 +197,12 @@ struct homak_net {
 };
 
 extern unsigned int homak_net_id;
-struct homak_net *homak_net(const struct net *net);
+
+/** homak_net() - ours of a network namespace. */
+static inline struct homak_net *homak_net(const struct net *net)
+{
+	return net_generic(net, homak_net_id);
+}
 
 /* ---- per RPC ---- */
 
@@ -493,8 +499,13 @@ void homak_msgs_exit(void);
 /** homak_dev_get() - of a device; makes it if need be. Bottom halves off or RCU read
  *  side; NULL: no memory or device going. */
 struct homak_dev *homak_dev_get(struct homak_net *hnet, struct net_device *dev);
-/** homak_dev_of() - back from the engine's link. */
-struct homak_dev *homak_dev_of(struct homa_link *link);
+#define HOMAK_DEV_LINK ALIGN(sizeof(struct homak_dev), 64)
+/** homak_dev_of() - back from the engine's link, which stands so far behind it. */
+static inline struct homak_dev *homak_dev_of(struct homa_link *link)
+{
+	return (struct homak_dev *)((char *)link - HOMAK_DEV_LINK);
+}
+
 int homak_dev_init(void);	/* notifier */
 void homak_dev_exit(void);
 void homak_devs_stop(struct homak_net *hnet);	/* timers, before homak_devs_free() */
@@ -563,8 +574,6 @@ static inline bool homak_sock_room(struct homak_sock *hsk)
 	       READ_ONCE(hsk->hnet->settings.wmem_max);
 }
 
-/** homak_error_text() - remember a sentence for HOMAIOCINFO, returns @err. */
-int homak_error_text(struct homak_sock *hsk, int err, const char *text);
 
 /* ---- sysctl.c, metrics.c, diag.c ---- */
 

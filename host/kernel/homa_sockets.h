@@ -5,6 +5,13 @@
 
 #include "homa_kernel.h"
 
+/** homak_error_text() - remember a sentence for HOMAIOCINFO, returns @err. */
+static inline int homak_error_text(struct homak_sock *hsk, int err, const char *text)
+{
+	strscpy(hsk->error, text, sizeof(hsk->error));
+	return err;
+}
+
 /* ---- sockname.c: names ---- */
 
 /*
@@ -34,7 +41,15 @@ int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
 int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,
 		   u16 port, struct sockaddr_storage *to);
 /** homak_name_fits() - can the socket's address family name it? */
-bool homak_name_fits(const struct homak_sock *hsk, const struct homa_addr *peer);
+static inline bool homak_name_fits(const struct homak_sock *hsk,
+				   const struct homa_addr *peer)
+{
+	const struct sock *sk = &hsk->inet.sk;
+
+	if (homa_addr_is_v4(peer))
+		return !ipv6_only_sock(sk);
+	return sk->sk_family == AF_INET6;
+}
 
 /* ---- user.c: who answers for sockets ---- */
 

@@ -14,7 +14,6 @@
 #include <linux/memcontrol.h>
 #include <linux/vmalloc.h>
 #include <net/net_namespace.h>
-#include <net/netns/generic.h>
 
 #include "homa_net.h"
 #include "homa_sysctl.h"
@@ -32,11 +31,6 @@ struct homa_limits homak_limits __ro_after_init = {
 	.sock_priv = sizeof(void *),
 	.rpc_priv = sizeof(struct homak_rpc),
 };
-
-struct homak_net *homak_net(const struct net *net)
-{
-	return net_generic(net, homak_net_id);
-}
 
 static struct homa_engine *homak_engine_make(struct homak_net *hnet)
 {

@@ -19,12 +19,6 @@
 #define HOMAK_CLOSE_BUDGET 64	/* RPCs ended in a turn */
 #define HOMAK_CLOSE_TICKS (10 * HZ)
 
-int homak_error_text(struct homak_sock *hsk, int err, const char *text)
-{
-	strscpy(hsk->error, text, sizeof(hsk->error));
-	return err;
-}
-
 /* ---- begin ---- */
 
 static u16 homak_encap_new(const struct homak_settings *settings)

@@ -252,12 +252,3 @@ int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,
 	}
 	return size;
 }
-
-bool homak_name_fits(const struct homak_sock *hsk, const struct homa_addr *peer)
-{
-	const struct sock *sk = &hsk->inet.sk;
-
-	if (homa_addr_is_v4(peer))
-		return !ipv6_only_sock(sk);
-	return sk->sk_family == AF_INET6;
-}
