@@ -85,14 +85,6 @@ void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter, bool 
 /** homak_inbox_private() - the same for one private RPC, which the caller holds. */
 bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
 			 struct homak_waiter *waiter, bool wait);
-/** homak_inbox_unwait() - it waits no longer; waiter->what says what it was handed at the
- *  last moment. */
-void homak_inbox_unwait(struct homak_sock *hsk, struct homak_rpc *krpc,
-			struct homak_waiter *waiter);
-/** homak_waiter_pick() - who gets the next shared RPC; NULL: nobody waits. Socket locked. */
-struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk);
-/** homak_rouse() - @waiter, in no list any more, has got @what. Socket locked. */
-void homak_rouse(struct homak_waiter *waiter, enum homak_waited what);
 /**
  * homak_inbox_back() - after @batch was dealt with, in the engine; @done: the RPC is over
  * or the application has its message. True: there is more to read, now in @batch;
@@ -142,6 +134,10 @@ void homak_pay_end(struct sock *sk);
 
 /* ---- wait.c ---- */
 
+/** homak_waiter_pick() - who gets the next shared RPC; NULL: nobody waits. Socket locked. */
+struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk);
+/** homak_rouse() - @waiter, in no list any more, has got @what. Socket locked. */
+void homak_rouse(struct homak_waiter *waiter, enum homak_waited what);
 /**
  * homak_wait() - until @waiter is handed something or woken, *@timeo is over or a signal
  * comes. @krpc: the private one it waits for, or NULL. 0: see waiter->what; -EAGAIN,

@@ -24,7 +24,6 @@
 #include "homa_trace.h"
 
 #define HOMAK_PURGE 64		/* RPCs let go of in a turn */
-#define HOMAK_PICK 4		/* waiters looked at for one that polls */
 
 /* ---- queues of packets (homak_sock.lock) ---- */
 
@@ -83,30 +82,6 @@ static void homak_list_in(struct homak_sock *hsk, struct homak_rpc *krpc)
 
 /* ---- threads (homak_sock.lock) ---- */
 
-/*
- * Its thread may be gone as soon as it sees @what, but a task's memory stays for a
- * grace period; so it is woken by a queue of ours and not of its own.
- */
-void homak_rouse(struct homak_waiter *waiter, enum homak_waited what)
-{
-	struct task_struct *task = waiter->task;
-	struct wait_queue_entry entry HOMA_NOINIT;
-	struct wait_queue_head wq HOMA_NOINIT;
-
-	rcu_read_lock();
-	smp_store_release(&waiter->what, (u8)what);
-	/* Pairs with set_current_state() before its last look (wait.c). */
-	smp_mb();
-	if (!task_is_running(task)) {
-		init_waitqueue_head(&wq);
-		init_waitqueue_entry(&entry, task);
-		__add_wait_queue(&wq, &entry);
-		/* In step with us: it need not run before we are done. */
-		__wake_up_sync_key(&wq, TASK_INTERRUPTIBLE, NULL);
-	}
-	rcu_read_unlock();
-}
-
 static void homak_hand_over(struct homak_cpu *cpu, struct homak_waiter *waiter,
 			    struct homak_rpc *krpc)
 {
@@ -117,22 +92,6 @@ static void homak_hand_over(struct homak_cpu *cpu, struct homak_waiter *waiter,
 	homak_host_count(cpu, HOMAK_H_host_handoffs, 1);
 	waiter->given = krpc;
 	homak_rouse(waiter, HOMAK_WAITED_RPC);
-}
-
-struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk)
-{
-	struct homak_waiter *waiter, *best = NULL;
-	int n = 0;
-
-	list_for_each_entry(waiter, &hsk->waiters, list) {
-		if (!best)
-			best = waiter;
-		if (!READ_ONCE(waiter->asleep))
-			return waiter;
-		if (++n == HOMAK_PICK)
-			break;
-	}
-	return best;
 }
 
 static void homak_wake(struct homak_waiter *waiter)
@@ -468,22 +427,6 @@ bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
 	}
 	spin_unlock_bh(&hsk->lock);
 	return mine;
-}
-
-void homak_inbox_unwait(struct homak_sock *hsk, struct homak_rpc *krpc,
-			struct homak_waiter *waiter)
-{
-	struct homak_waiter **p;
-
-	spin_lock_bh(&hsk->lock);
-	list_del_init(&waiter->list);
-	for (p = krpc ? &krpc->waiter : NULL; p && *p; p = &(*p)->next) {
-		if (*p != waiter)
-			continue;
-		*p = waiter->next;
-		break;
-	}
-	spin_unlock_bh(&hsk->lock);
 }
 
 bool homak_inbox_back(struct homak_cpu *cpu, struct homak_sock *hsk,

@@ -1,14 +1,60 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Waiting: for a message, and for room to send. A thread that waits for a message
- * polls for a short time first, as that is cheaper than a sleep and a wake-up
- * when the answer is a few microseconds away. Between two looks it lets others
- * run whether they ask for it or not: on a machine with one CPU the message
- * comes from a thread that waits for this one to stop.
+ * Waiting: for a message, and for room to send; and how a thread that waits is
+ * told. A thread that waits for a message polls for a short time first, as that is
+ * cheaper than a sleep and a wake-up when the answer is a few microseconds away.
+ * Between two looks it lets others run whether they ask for it or not: on a machine
+ * with one CPU the message comes from a thread that waits for this one to stop.
  */
 #include <linux/sched/signal.h>
 
 #include "homa_sockets.h"
+
+#define HOMAK_PICK 4		/* waiters looked at for one that polls */
+
+/* ---- threads that wait, seen from others (homak_sock.lock) ---- */
+
+/*
+ * Its thread may be gone as soon as it sees @what, but a task's memory stays for a
+ * grace period; so it is woken by a queue of ours and not of its own.
+ */
+void homak_rouse(struct homak_waiter *waiter, enum homak_waited what)
+{
+	struct task_struct *task = waiter->task;
+	struct wait_queue_entry entry HOMA_NOINIT;
+	struct wait_queue_head wq HOMA_NOINIT;
+
+	rcu_read_lock();
+	smp_store_release(&waiter->what, (u8)what);
+	/* Pairs with set_current_state() before its last look (homak_sleep_given()). */
+	smp_mb();
+	if (!task_is_running(task)) {
+		init_waitqueue_head(&wq);
+		init_waitqueue_entry(&entry, task);
+		__add_wait_queue(&wq, &entry);
+		/* In step with us: it need not run before we are done. */
+		__wake_up_sync_key(&wq, TASK_INTERRUPTIBLE, NULL);
+	}
+	rcu_read_unlock();
+}
+
+struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk)
+{
+	struct homak_waiter *waiter, *best = NULL;
+	int n = 0;
+
+	list_for_each_entry(waiter, &hsk->waiters, list) {
+		if (!best)
+			best = waiter;
+		if (!READ_ONCE(waiter->asleep))
+			return waiter;
+		if (++n == HOMAK_PICK)
+			break;
+	}
+	return best;
+}
+
+/* ---- the threads themselves ---- */
 
 /* Has something happened? */
 static bool homak_waited(struct homak_waiter *waiter)
@@ -59,6 +105,23 @@ static int homak_sleep_given(struct homak_waiter *waiter, long *timeo)
 	return err;
 }
 
+/* It waits no longer; waiter->what says what it was handed at the last moment. */
+static void homak_unwait(struct homak_sock *hsk, struct homak_rpc *krpc,
+			 struct homak_waiter *waiter)
+{
+	struct homak_waiter **p;
+
+	spin_lock_bh(&hsk->lock);
+	list_del_init(&waiter->list);
+	for (p = krpc ? &krpc->waiter : NULL; p && *p; p = &(*p)->next) {
+		if (*p != waiter)
+			continue;
+		*p = waiter->next;
+		break;
+	}
+	spin_unlock_bh(&hsk->lock);
+}
+
 int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
 	       struct homak_waiter *waiter, long *timeo, enum homak_host_metric *how)
 {
@@ -71,7 +134,7 @@ int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
 	}
 	if (likely(homak_waited(waiter)))
 		return 0;
-	homak_inbox_unwait(hsk, krpc, waiter);
+	homak_unwait(hsk, krpc, waiter);
 	return waiter->what == HOMAK_WAITS ? err : 0;
 }
 
