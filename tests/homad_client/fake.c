@@ -95,9 +95,6 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	int fds[HOMA_CTL_ATTACH_FDS];
 
 	memcpy(f->name, r->name, sizeof(f->name));
-	__atomic_store_n(&f->held, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&f->hold, __ATOMIC_SEQ_CST))
-		usleep(1000);
 	if (f->refuse || f->version) {
 		a->error = f->refuse ? f->refuse : -EPROTONOSUPPORT;
 		snprintf(a->text, sizeof(a->text), "%s", f->text ? f->text : "");
@@ -136,6 +133,16 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	answer(f, a, fds, HOMA_CTL_ATTACH_FDS);
 }
 
+/* homad stands still for a while. */
+static void stand_still(struct fake *f, u16 op)
+{
+	if (op != (f->hold_op ? f->hold_op : HOMA_CTL_ATTACH))
+		return;
+	__atomic_store_n(&f->held, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&f->hold, __ATOMIC_SEQ_CST))
+		usleep(1000);
+}
+
 /* The connection ends instead of an answer. */
 static bool hang_up(struct fake *f, u16 op)
 {
@@ -159,6 +166,29 @@ static bool be_strange(struct fake *f, struct homa_ctl_answer *a)
 	return true;
 }
 
+/* Three records follow, it says. After the first of them comes something else, and then what would
+ * be taken for a refusal by who waits for an answer. */
+static bool cut_records(struct fake *f, struct homa_ctl_answer *a)
+{
+	size_t size = a->op == HOMA_CTL_RPCS ? sizeof(struct homa_ctl_rpc) :
+					       sizeof(struct homa_ctl_metric);
+	u8 record[sizeof(struct homa_ctl_metric)] = { 0 };
+	int error = -EPERM;
+
+	if (a->op != HOMA_CTL_RPCS && a->op != HOMA_CTL_METRICS)
+		return false;
+	if (!__atomic_load_n(&f->cut, __ATOMIC_SEQ_CST))
+		return false;
+	__atomic_fetch_sub(&f->cut, 1, __ATOMIC_SEQ_CST);
+	a->total = 3;
+	answer(f, a, NULL, 0);
+	must(send(f->conn, record, size, MSG_NOSIGNAL) > 0);
+	must(send(f->conn, record, 1, MSG_NOSIGNAL) > 0);
+	memcpy(record, &error, sizeof(error));
+	must(send(f->conn, record, size, MSG_NOSIGNAL) > 0 || errno == EPIPE);
+	return true;
+}
+
 static void control(struct fake *f, const struct homa_ctl_request *r)
 {
 	struct homa_ctl_answer a = { .op = r->op };
@@ -166,7 +196,8 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 
 	must(r->op < HOMA_ARRAY_SIZE(f->questions));
 	__atomic_fetch_add(&f->questions[r->op], 1, __ATOMIC_SEQ_CST);
-	if (hang_up(f, r->op) || be_strange(f, &a))
+	stand_still(f, r->op);
+	if (hang_up(f, r->op) || be_strange(f, &a) || cut_records(f, &a))
 		return;
 	switch (r->op) {
 	case HOMA_CTL_ATTACH:

@@ -27,7 +27,9 @@
  * none left; atomic.
  * @strange: so many answers to that kind name another kind, as if they were late ones; atomic.
  * @left_open: so many connections came while the former one had not ended; atomic.
- * @hold: an attachment is not answered as long as it is set. @held: one waits for that; atomic.
+ * @hold: a question of kind @hold_op (0: ATTACH) is not answered as long as it is set. @held: one
+ * waits for that; atomic.
+ * @cut: so many answers to RPCS and METRICS stop in the middle of their records; atomic.
  * @questions: so many came of each kind; atomic.
  * @unreachable: last byte of an address that has no route.
  * @routes, @binds, @attaches: questions so far; atomic. @bound: last port.
@@ -46,7 +48,8 @@ struct fake {
 	u32 cannot, alive, alives;
 	u32 no_memory, segment_questions, hang_ups, hang_up_us;
 	u32 lose_fds, strange, left_open, hold, held;
-	u16 hang_up_op;
+	u16 hang_up_op, hold_op;
+	u32 cut;
 	u32 questions[HOMA_CTL_ALIVE + 1];
 	u16 bound;
 	char name[32];

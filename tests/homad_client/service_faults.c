@@ -14,6 +14,11 @@ static u32 count(const u32 *word)
 	return __atomic_load_n(word, __ATOMIC_SEQ_CST);
 }
 
+static void set(u32 *word, u32 value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
 /* ---- homad ends while it is asked ---- */
 
 /* A question whose answer is the same from the next homad is put to that one. */
@@ -136,6 +141,29 @@ static void strange__segment_without_its_memory(void **state)
 	sqe = fake_next(&f);
 	assert_int_equal(sqe.segment, 2);
 	assert_memory_equal(fake_bytes(&f, &sqe), data, HOMA_MAX_MESSAGE);
+}
+
+static void ignore(void *arg, const struct homa_ctl_rpc *rpc)
+{
+	(void)arg;
+	(void)rpc;
+}
+
+/* What is left of an answer is not the answer to the next question. */
+static void strange__records_that_stop(void **state)
+{
+	(void)state;
+	open_handle();
+	set(&f.cut, 1);
+	assert_int_equal(homa_internal_rpcs(h, ignore, NULL), -ECONNRESET);
+	assert_int_equal(homa_bind(h, 77), 0);
+	assert_int_equal(count(&f.attaches), 2);
+	set(&f.cut, 1);
+	assert_int_equal(counter("host_losses"), 2);
+	await_attaches(3);
+	assert_int_equal(f.bound, 77);
+	assert_int_equal(try_request(10), 0);
+	assert_int_equal(count(&f.left_open), 0);
 }
 
 static void evicted__is_said_to_who_asks(void **state)
@@ -382,6 +410,7 @@ int main(void)
 		T(ends__before_the_descriptor_is_asked_for),
 		T(strange__answer_ends_the_connection),
 		T(strange__segment_without_its_memory),
+		T(strange__records_that_stop),
 		T(evicted__is_said_to_who_asks),
 		T(evicted__before_the_descriptor_is_asked_for),
 		T(abort__is_not_told_the_next_homad),

@@ -100,7 +100,7 @@ static void fd__readable_if_a_message_is_there(void **state)
 	assert_int_equal(homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0), -EAGAIN);
 	fake_start(&f);
 	/* The time to try again comes by itself. */
-	for (i = 0; i < 100 && f.attaches < 2; i++) {
+	for (i = 0; i < 100 && homa_wait_send(h, 1, 0); i++) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
 
 		poll(&p, 1, 1000);
@@ -338,6 +338,28 @@ static void restart__while_a_reply_asks_for_memory(void **state)
 	assert_int_equal(f.bound, 77);
 }
 
+/* The next homad has no memory for the reply, and does not know its request anyway. */
+static void restart__a_long_reply_needs_no_memory(void **state)
+{
+	struct homa_message msg, other;
+
+	(void)state;
+	open_handle();
+	fake_request(&f, 0x10000, "q", 1);
+	receive(&msg, HOMA_REQUEST);
+	fake_kill(&f);
+	f.no_memory = 1;
+	fake_start(&f);
+	while (counter("host_attaches") < 2)
+		homa_receive(h, &other, 0, 1);
+	while (!homa_request(h, (struct sockaddr *)&server, sizeof(server), data, sizeof(data), 7,
+			     HOMA_NONBLOCK, NULL))
+		;
+	assert_int_equal(try_request(sizeof(data)), -ENOBUFS);
+	assert_int_equal(homa_reply(h, &msg, data, sizeof(data)), 0);
+	homa_release(h, &msg);
+}
+
 static void *send_until_no_more_hang_ups(void *arg)
 {
 	(void)arg;
@@ -494,6 +516,7 @@ int main(void)
 		T(restart__calls_fail_clearly),
 		T(restart__while_memory_is_asked_for),
 		T(restart__while_a_reply_asks_for_memory),
+		T(restart__a_long_reply_needs_no_memory),
 		T(restart__while_threads_ask_for_memory),
 		T(eviction__is_said),
 		T(shutdown__ends_calls),

@@ -6,6 +6,7 @@
  * received.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "client.h"
-
-#define ANSWER_S 30 /* after which homad counts as dead */
 
 static int connect_sentence(int code, const char *path, char *err, size_t errlen)
 {
@@ -37,41 +36,57 @@ static int connect_sentence(int code, const char *path, char *err, size_t errlen
 	return -code;
 }
 
-static int dial(struct homa_svc_att *att, const char *path, char *err, size_t errlen)
+static int dial(struct homa_svc_att *att, const char *path, bool wait, char *err, size_t errlen)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	struct timeval patience = { .tv_sec = ANSWER_S };
+	struct timeval patience = { .tv_sec = HOMA_SVC_ANSWER_S };
 	int rc;
 
 	rc = homa_svc_make_socket(att);
 	if (rc)
 		return connect_sentence(-rc, path, err, errlen);
+	if (!wait)
+		fcntl(att->sock, F_SETFL, O_NONBLOCK);
 	setsockopt(att->sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(att->sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
 	do {
 		rc = connect(att->sock, (struct sockaddr *)&sun, sizeof(sun));
 	} while (rc && errno == EINTR);
-	return rc ? connect_sentence(errno, path, err, errlen) : 0;
+	if (rc)
+		return connect_sentence(errno, path, err, errlen);
+	fcntl(att->sock, F_SETFL, 0);
+	return 0;
 }
 
-static int ask_attach(struct homa_svc *c, struct homa_svc_att *att, int *fds,
-		      char *err, size_t errlen)
+static int ask_attach(struct homa_svc *c, struct homa_svc_att *att)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_ATTACH,
 					    .bytes = c->rcvbuf };
-	struct homa_ctl_answer *answer = &att->answer;
-	int i, rc;
 
 	snprintf(request.name, sizeof(request.name), "%s",
 		 program_invocation_short_name);
-	rc = homa_svc_ask(att, &request, answer, fds, HOMA_CTL_ATTACH_FDS);
-	if (rc) {
+	return homa_svc_tell(att, &request);
+}
+
+static int no_answer(struct homa_svc *c, int rc, char *err, size_t errlen)
+{
+	if (rc)
 		snprintf(err, errlen,
 			 "homad at %s did not answer; see its log, or restart it",
 			 c->path);
-		return rc;
-	}
+	return rc;
+}
+
+static int hear_attach(struct homa_svc *c, struct homa_svc_att *att, int *fds,
+		       char *err, size_t errlen)
+{
+	struct homa_ctl_answer *answer = &att->answer;
+	int i, rc;
+
+	rc = homa_svc_hear(att, HOMA_CTL_ATTACH, answer, fds, HOMA_CTL_ATTACH_FDS);
+	if (rc)
+		return no_answer(c, rc, err, errlen);
 	if (answer->version != HOMA_SHM_VERSION) {
 		snprintf(err, errlen,
 			 "homad at %s has version %u of the shared memory, this library has %u; install both from one release",
@@ -180,12 +195,11 @@ void homa_svc_att_put(struct homa_svc_att *att)
 		destroy(att);
 }
 
-int homa_svc_attach(struct homa_svc *c, struct homa_svc_att **out, char *err,
-		    size_t errlen)
+int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out, bool wait, char *err,
+			size_t errlen)
 {
 	struct homa_svc_att *att = calloc(1, sizeof(*att));
-	int fds[HOMA_CTL_ATTACH_FDS] = { -1, -1, -1, -1, -1 };
-	int i, rc;
+	int rc;
 
 	if (!att) {
 		snprintf(err, errlen, "out of memory");
@@ -195,9 +209,22 @@ int homa_svc_attach(struct homa_svc *c, struct homa_svc_att **out, char *err,
 	att->sock = att->wake_fd = att->kick_fd = -1;
 	homa_list_init(&att->old);
 	homa_list_init(&att->all);
-	rc = dial(att, c->path, err, errlen);
+	rc = dial(att, c->path, wait, err, errlen);
 	if (!rc)
-		rc = ask_attach(c, att, fds, err, errlen);
+		rc = no_answer(c, ask_attach(c, att), err, errlen);
+	if (rc)
+		homa_svc_att_put(att);
+	else
+		*out = att;
+	return rc;
+}
+
+int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att, char *err, size_t errlen)
+{
+	int fds[HOMA_CTL_ATTACH_FDS] = { -1, -1, -1, -1, -1 };
+	int i, rc;
+
+	rc = hear_attach(c, att, fds, err, errlen);
 	if (rc)
 		goto out;
 	att->wake_fd = fds[HOMA_CTL_FD_WAKE];
@@ -213,6 +240,19 @@ out:
 	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
+	return rc;
+}
+
+int homa_svc_attach(struct homa_svc *c, struct homa_svc_att **out, char *err,
+		    size_t errlen)
+{
+	struct homa_svc_att *att;
+	int rc;
+
+	rc = homa_svc_attach_ask(c, &att, true, err, errlen);
+	if (rc)
+		return rc;
+	rc = homa_svc_attach_hear(c, att, err, errlen);
 	if (rc)
 		homa_svc_att_put(att);
 	else

@@ -41,6 +41,7 @@
 #define HOMA_SVC_SLOTS 65536u
 #define HOMA_SVC_ROUTES 256u /* destinations a ring knows to be reachable */
 #define HOMA_SVC_THREADS 64u /* whose choice of a ring is remembered */
+#define HOMA_SVC_ANSWER_S 30 /* seconds without an answer, after which homad counts as dead */
 #define HOMA_SVC_NEVER (~(u64)0)
 #define HOMA_SVC_ANSWERED ((u64)1 << 63) /* no token has this bit */
 #define HOMA_SVC_NO_TOKEN HOMA_SVC_ANSWERED
@@ -167,6 +168,20 @@ struct homa_svc_waiter {
 	struct homa_wake wake;
 };
 
+/* struct homa_svc_coming - an attachment that homad has been asked for; under @ctl */
+struct homa_svc_coming {
+	/* NULL: there is none. */
+	struct homa_svc_att *att;
+	/* What homad was asked last, an enum homa_ctl_op. */
+	u16 op;
+	/* It takes requests as the handle shall, and signals at homa_fd(). */
+	bool listens, signals;
+	/* What it was told about signals, see homa_svc.fd_edges. */
+	bool edges;
+	/* homa_fd() becomes readable by the answer to the last question. */
+	bool awaited;
+};
+
 enum homa_svc_queue { HOMA_SVC_REQUESTS, HOMA_SVC_RESPONSES, HOMA_SVC_QUEUES };
 
 enum homa_svc_state {
@@ -275,8 +290,10 @@ struct homa_svc {
 	/* What each new attachment binds, and its HOMA_CTL_LISTEN_*; under @ctl. */
 	u16 bound;
 	u32 listen;
-	/* Time before which homad is not looked for again, and how much later the next time is
-	 * if that is in vain, ns; atomic. */
+	/* The attachment that is about to take the place of @att. */
+	struct homa_svc_coming coming;
+	/* Time before which homad is not looked for again, or when it has to have answered for
+	 * @coming, and how much later the next time is if that is in vain, ns; atomic. */
 	u64 next_try, backoff;
 	/* Attachments so far; under @ctl. */
 	u32 generations;
@@ -330,6 +347,12 @@ void homa_svc_close_fds(struct homa_svc_att *att);
 /** homa_svc_attach() - a new attachment; @err gets a sentence on failure. */
 int homa_svc_attach(struct homa_svc *c, struct homa_svc_att **out, char *err,
 		    size_t errlen);
+/** homa_svc_attach_ask() - its first half: homad is asked. @wait: for a homad that has too many
+ *  connections to accept. */
+int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out, bool wait, char *err,
+			size_t errlen);
+/** homa_svc_attach_hear() - its other half: homad's answer, waited for; the caller keeps @att. */
+int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att, char *err, size_t errlen);
 void homa_svc_att_put(struct homa_svc_att *att);
 static inline void homa_svc_att_get(struct homa_svc_att *att)
 {
@@ -341,10 +364,18 @@ void homa_svc_adopt(struct homa_svc *c, struct homa_svc_att *att);
 int homa_svc_map_pool(struct homa_svc_att *att, int fd, u64 bytes, void *at);
 
 /* ctl.c: all under @ctl (or before anybody else knows the attachment) */
+/** homa_svc_tell() - a question; 0, or -ECONNRESET: homad is gone. */
+int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request);
+/** homa_svc_hear() - the answer to a question of the kind @op, waited for. 0 with @answer
+ *  filled, also if that says no; -ECONNRESET: homad is gone, or it was late or strange. */
+int homa_svc_hear(struct homa_svc_att *att, u16 op, struct homa_ctl_answer *answer, int *fds,
+		  u32 num_fds);
+/** homa_svc_ask() - both. */
 int homa_svc_ask(struct homa_svc_att *att, struct homa_ctl_request *request,
 		 struct homa_ctl_answer *answer, int *fds, u32 num_fds);
-/** homa_svc_next() - one packet of the records that follow an answer. */
-ssize_t homa_svc_next(struct homa_svc_att *att, void *buf, size_t size);
+/** homa_svc_records() - the @total records of @size bytes that follow an answer, to @all unless
+ *  NULL. -ECONNRESET: they stopped, and with them the attachment has ended. */
+int homa_svc_records(struct homa_svc *c, void *all, size_t size, u32 total);
 /** homa_svc_question() - be attached, ask. If homad ends meanwhile and the next one is there
  *  at once, that one is asked: the question must mean the same to both. */
 int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
@@ -368,11 +399,15 @@ void homa_svc_lost(struct homa_svc *c, u32 state);
 /** homa_svc_ended() - under @lock: the connection is of no use; homad may have said why. */
 void homa_svc_ended(struct homa_svc *c);
 bool homa_svc_hung_up(const struct homa_svc_att *att);
-/** homa_svc_revive() - without locks: attach again if the time has come.
- *  0: attached; else the error of a call. */
+/** homa_svc_revive() - without locks: attach again if the time has come, and wait for homad's
+ *  answers. 0: attached; else the error of a call. */
 int homa_svc_revive(struct homa_svc *c);
 /** homa_svc_revive_locked() - the same, under @ctl. */
 int homa_svc_revive_locked(struct homa_svc *c);
+/** homa_svc_revive_try() - the same without waiting. -EAGAIN: homad has been asked, and answers
+ *  later, or another thread is at it. @coming, unless NULL, gets a reference to the attachment
+ *  that homad was asked for, or NULL. */
+int homa_svc_revive_try(struct homa_svc *c, struct homa_svc_att **coming);
 
 /* submit.c */
 struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c);
@@ -490,7 +525,14 @@ void homa_svc_fd_edge(struct homa_svc *c);
 /** homa_svc_fd_update() - under @lock: make homa_fd() say how things are. */
 void homa_svc_fd_update(struct homa_svc *c);
 void homa_svc_fd_detach(struct homa_svc *c);
-int homa_svc_fd_attach(struct homa_svc *c, struct homa_svc_att *att);
+/** homa_svc_fd_ask(), homa_svc_fd_hear() - under @ctl: have homad signal messages at homa_fd(). */
+int homa_svc_fd_ask(struct homa_svc *c, struct homa_svc_att *att);
+int homa_svc_fd_hear(struct homa_svc *c, struct homa_svc_att *att);
+/** homa_svc_fd_await() - under @ctl: homa_fd() is readable when @att has an answer, or at
+ *  @next_try. */
+void homa_svc_fd_await(struct homa_svc *c, struct homa_svc_att *att);
+/** homa_svc_fd_leave() - under @ctl: an attachment has failed before it was the handle's. */
+void homa_svc_fd_leave(struct homa_svc *c, struct homa_svc_att *att);
 void homa_svc_fd_close(struct homa_svc *c);
 static inline void homa_svc_fd_touch(struct homa_svc *c)
 {

@@ -53,9 +53,20 @@ static void keep_fds(struct msghdr *msg, int *fds, u32 num_fds)
 	}
 }
 
-/* 0 with @answer filled, also if that says no; -ECONNRESET: homad is gone. */
-int homa_svc_ask(struct homa_svc_att *att, struct homa_ctl_request *request,
-		 struct homa_ctl_answer *answer, int *fds, u32 num_fds)
+int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request)
+{
+	ssize_t n;
+
+	request->magic = HOMA_SHM_MAGIC;
+	request->version = HOMA_SHM_VERSION;
+	do {
+		n = send(att->sock, request, sizeof(*request), MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -ECONNRESET : 0;
+}
+
+int homa_svc_hear(struct homa_svc_att *att, u16 op, struct homa_ctl_answer *answer, int *fds,
+		  u32 num_fds)
 {
 	union {
 		struct cmsghdr align;
@@ -68,13 +79,6 @@ int homa_svc_ask(struct homa_svc_att *att, struct homa_ctl_request *request,
 
 	for (i = 0; i < num_fds; i++)
 		fds[i] = -1;
-	request->magic = HOMA_SHM_MAGIC;
-	request->version = HOMA_SHM_VERSION;
-	do {
-		n = send(att->sock, request, sizeof(*request), MSG_NOSIGNAL);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -ECONNRESET;
 	do {
 		msg.msg_control = control.bytes;
 		msg.msg_controllen = sizeof(control);
@@ -87,7 +91,7 @@ int homa_svc_ask(struct homa_svc_att *att, struct homa_ctl_request *request,
 		goto bad;
 	memset((char *)answer + n, 0, sizeof(*answer) - (size_t)n);
 	answer->text[sizeof(answer->text) - 1] = '\0';
-	if (answer->version == HOMA_SHM_VERSION && answer->op != request->op)
+	if (answer->version == HOMA_SHM_VERSION && answer->op != op)
 		goto bad;
 	return 0;
 bad:
@@ -97,14 +101,12 @@ bad:
 	return -ECONNRESET;
 }
 
-ssize_t homa_svc_next(struct homa_svc_att *att, void *buf, size_t size)
+int homa_svc_ask(struct homa_svc_att *att, struct homa_ctl_request *request,
+		 struct homa_ctl_answer *answer, int *fds, u32 num_fds)
 {
-	ssize_t n;
+	int rc = homa_svc_tell(att, request);
 
-	do {
-		n = recv(att->sock, buf, size, 0);
-	} while (n < 0 && errno == EINTR);
-	return n;
+	return rc ? rc : homa_svc_hear(att, request->op, answer, fds, num_fds);
 }
 
 /* false: @att has ended, or does now. @by_itself: homad hung up, it was not late or strange. */
@@ -125,6 +127,42 @@ static bool is_told(struct homa_svc *c, struct homa_svc_att *att,
 	homa_turn_unlock(&c->lock);
 	return false;
 }
+
+/* The next packet of records: how many whole ones, 0: it is none. */
+static u32 next_records(const struct homa_svc_att *att, void *batch, size_t size)
+{
+	ssize_t n;
+
+	do {
+		n = recv(att->sock, batch, size * HOMA_CTL_BATCH, 0);
+	} while (n < 0 && errno == EINTR);
+	return n > 0 && (size_t)n % size == 0 ? (u32)((size_t)n / size) : 0;
+}
+
+int homa_svc_records(struct homa_svc *c, void *all, size_t size, u32 total)
+{
+	struct homa_ctl_metric batch[HOMA_CTL_BATCH];
+	u32 got = 0, n;
+
+	while (got < total) {
+		n = next_records(c->att, batch, size);
+		if (!n || n > total - got)
+			break;
+		if (all)
+			memcpy((u8 *)all + got * size, batch, n * size);
+		got += n;
+	}
+	if (got == total)
+		return 0;
+	/* What else comes would be taken for the answer to the next question. */
+	homa_turn_lock(&c->lock);
+	homa_svc_ended(c);
+	homa_turn_unlock(&c->lock);
+	return -ECONNRESET;
+}
+
+HOMA_STATIC_ASSERT(sizeof(struct homa_ctl_rpc) <= sizeof(struct homa_ctl_metric),
+		   "a batch has room for either");
 
 static int error_without_homad(const struct homa_svc *c)
 {

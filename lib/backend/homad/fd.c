@@ -27,7 +27,10 @@ static int watch(struct homa_svc *c, int fd, u32 events)
 {
 	struct epoll_event ev = { .events = events };
 
-	return epoll_ctl(c->ep_fd, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
+	if (!epoll_ctl(c->ep_fd, EPOLL_CTL_ADD, fd, &ev))
+		return 0;
+	/* It may be watched for something else so far. */
+	return errno == EEXIST && !epoll_ctl(c->ep_fd, EPOLL_CTL_MOD, fd, &ev) ? 0 : -errno;
 }
 
 static void set_timer(struct homa_svc *c, u64 at)
@@ -137,15 +140,39 @@ void homa_svc_fd_detach(struct homa_svc *c)
 		set_timer(c, next ? next : 1);
 }
 
-/* Under @ctl. */
-int homa_svc_fd_attach(struct homa_svc *c, struct homa_svc_att *att)
+void homa_svc_fd_await(struct homa_svc *c, struct homa_svc_att *att)
+{
+	homa_turn_lock(&c->lock);
+	watch(c, att->sock, EPOLLIN | EPOLLRDHUP);
+	set_timer(c, __atomic_load_n(&c->next_try, __ATOMIC_RELAXED));
+	homa_turn_unlock(&c->lock);
+}
+
+void homa_svc_fd_leave(struct homa_svc *c, struct homa_svc_att *att)
+{
+	homa_turn_lock(&c->lock);
+	if (c->ep_fd >= 0) {
+		if (att)
+			epoll_ctl(c->ep_fd, EPOLL_CTL_DEL, att->sock, NULL);
+		homa_svc_fd_detach(c);
+	}
+	homa_turn_unlock(&c->lock);
+}
+
+int homa_svc_fd_ask(struct homa_svc *c, struct homa_svc_att *att)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_READY_FD,
 					    .bytes = c->fd_edges };
+
+	return homa_svc_tell(att, &request);
+}
+
+int homa_svc_fd_hear(struct homa_svc *c, struct homa_svc_att *att)
+{
 	struct homa_ctl_answer answer;
 	int fd, old, rc;
 
-	rc = homa_svc_ask(att, &request, &answer, &fd, 1);
+	rc = homa_svc_hear(att, HOMA_CTL_READY_FD, &answer, &fd, 1);
 	if (!rc)
 		rc = answer.error;
 	if (!rc && fd < 0)
@@ -163,8 +190,6 @@ int homa_svc_fd_attach(struct homa_svc *c, struct homa_svc_att *att)
 	rc = watch(c, fd, EPOLLIN);
 	if (!rc)
 		rc = watch(c, att->sock, EPOLLRDHUP);
-	if (rc == -EEXIST)
-		rc = 0;
 	set_timer(c, 0);
 	homa_turn_unlock(&c->lock);
 	return rc;
@@ -178,7 +203,9 @@ static int attach_now(struct homa_svc *c)
 
 	if (homa_svc_state(c) != HOMA_SVC_UP)
 		return 0;
-	rc = homa_svc_fd_attach(c, c->att);
+	rc = homa_svc_fd_ask(c, c->att);
+	if (!rc)
+		rc = homa_svc_fd_hear(c, c->att);
 	if (rc != -ECONNRESET)
 		return rc;
 	homa_turn_lock(&c->lock);

@@ -19,9 +19,8 @@ static const char *const ours[] = { "host_out_bytes", "rx_fresh_bytes",
 static struct homa_ctl_metric *ask(struct homa_svc *c, u32 *total)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_METRICS };
-	struct homa_ctl_metric *all, batch[HOMA_CTL_BATCH];
 	struct homa_ctl_answer answer = { 0 };
-	u32 got = 0;
+	struct homa_ctl_metric *all;
 
 	*total = 0;
 	if (homa_svc_question(c, &request, &answer, NULL)) {
@@ -29,17 +28,9 @@ static struct homa_ctl_metric *ask(struct homa_svc *c, u32 *total)
 		return NULL;
 	}
 	all = calloc(answer.total + 1, sizeof(*all));
-	while (got < answer.total) {
-		ssize_t n = homa_svc_next(c->att, batch, sizeof(batch));
-		u32 records = n > 0 ? (u32)((size_t)n / sizeof(*batch)) : 0;
-
-		if (!records || records > answer.total - got)
-			break;
-		if (all)
-			memcpy(&all[got], batch, records * sizeof(*batch));
-		got += records;
-	}
-	*total = all ? got : 0;
+	/* What came of those that stopped is of use, the rest is empty. */
+	homa_svc_records(c, all, sizeof(*all), answer.total);
+	*total = all ? answer.total : 0;
 	return all;
 }
 
@@ -81,7 +72,7 @@ void homa_svc_metrics(void *host, visitor *visit, void *arg)
 		m->name[sizeof(m->name) - 1] = '\0';
 		m->text[sizeof(m->text) - 1] = '\0';
 		rpcs |= !strcmp(m->name, "rpcs");
-		if (!homa_is_among(m->name, ours))
+		if (m->name[0] && !homa_is_among(m->name, ours))
 			visit(arg, m->name, m->text, m->value);
 	}
 	free(all);

@@ -120,56 +120,183 @@ void homa_svc_check(struct homa_svc *c)
 		homa_svc_ended(c);
 }
 
-static int listen_again(struct homa_svc *c, struct homa_svc_att *att)
+/* ---- the next attachment ---- */
+
+static void set_patience(struct homa_svc *c)
+{
+	__atomic_store_n(&c->next_try, homa_clock_ns() + HOMA_SVC_ANSWER_S * 1000000000ull,
+			 __ATOMIC_RELAXED);
+	c->coming.awaited = false;
+}
+
+static int listen_again(struct homa_svc *c)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_LISTEN,
 					    .port = c->bound,
 					    .bytes = c->listen };
-	struct homa_ctl_answer answer;
-	int rc;
 
-	if (!c->bound && !c->listen)
-		return 0;
-	rc = homa_svc_ask(att, &request, &answer, NULL, 0);
-	if (rc || answer.error)
-		return rc ? rc : answer.error;
-	att->answer.port = answer.port;
-	return 0;
+	return homa_svc_tell(c->coming.att, &request);
 }
 
-int homa_svc_revive_locked(struct homa_svc *c)
+static int heard_listen(struct homa_svc_att *att)
 {
-	struct homa_svc_att *att = NULL;
-	u64 now, backoff;
+	struct homa_ctl_answer answer;
+	int rc = homa_svc_hear(att, HOMA_CTL_LISTEN, &answer, NULL, 0);
+
+	if (!rc)
+		rc = answer.error;
+	if (!rc)
+		att->answer.port = answer.port;
+	return rc;
+}
+
+/* 1: homad is asked for what the new attachment lacks; 0: it lacks nothing. */
+static int ask_more(struct homa_svc *c)
+{
+	struct homa_svc_coming *coming = &c->coming;
+	int rc;
+
+	if (!coming->listens) {
+		coming->op = HOMA_CTL_LISTEN;
+		rc = listen_again(c);
+	} else if (c->ep_fd >= 0 && !coming->signals) {
+		coming->op = HOMA_CTL_READY_FD;
+		coming->edges = c->fd_edges;
+		rc = homa_svc_fd_ask(c, coming->att);
+	} else {
+		return 0;
+	}
+	set_patience(c);
+	return rc ? rc : 1;
+}
+
+/* The answer to the last question has come, or the end of the connection. */
+static int hear(struct homa_svc *c)
+{
+	struct homa_svc_coming *coming = &c->coming;
 	char why[256];
+	int rc;
+
+	switch (coming->op) {
+	case HOMA_CTL_ATTACH:
+		return homa_svc_attach_hear(c, coming->att, why, sizeof(why));
+	case HOMA_CTL_LISTEN:
+		coming->listens = true;
+		return heard_listen(coming->att);
+	default:
+		rc = homa_svc_fd_hear(c, coming->att);
+		/* Otherwise the program has changed its mind meanwhile. */
+		coming->signals = coming->edges == c->fd_edges;
+		return rc;
+	}
+}
+
+/* Has homad answered? @wait: until it has, or its time is over. */
+static bool has_answered(struct homa_svc *c, bool wait)
+{
+	u64 until = __atomic_load_n(&c->next_try, __ATOMIC_RELAXED), now;
+	struct pollfd p = { .fd = c->coming.att->sock, .events = POLLIN };
+
+	for (;;) {
+		now = homa_clock_ns();
+		if (poll(&p, 1, wait && now < until ? (int)((until - now) / 1000000) + 1 : 0) > 0)
+			return true;
+		if (!wait || homa_clock_ns() >= until)
+			return false;
+	}
+}
+
+static int begin(struct homa_svc *c, bool wait)
+{
+	char why[256];
+	int rc;
+
+	c->coming = (struct homa_svc_coming){ .op = HOMA_CTL_ATTACH,
+					      .listens = !c->bound && !c->listen };
+	rc = homa_svc_attach_ask(c, &c->coming.att, wait, why, sizeof(why));
+	set_patience(c);
+	return rc;
+}
+
+/* 0: the new attachment has all that it needs; -EAGAIN: homad has not answered yet. */
+static int go_on(struct homa_svc *c, bool wait)
+{
+	int rc = 1;
+
+	while (rc > 0) {
+		if (!has_answered(c, wait))
+			return homa_clock_ns() < __atomic_load_n(&c->next_try, __ATOMIC_RELAXED) ?
+				       -EAGAIN :
+				       -ETIMEDOUT;
+		rc = hear(c);
+		if (!rc)
+			rc = ask_more(c);
+		/* What homad says is no word about time. */
+		if (rc == -EAGAIN)
+			rc = -ECONNREFUSED;
+	}
+	return rc;
+}
+
+static void give_up(struct homa_svc *c)
+{
+	u64 backoff = __atomic_load_n(&c->backoff, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&c->next_try, homa_clock_ns() + backoff, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->backoff, homa_min_u64(2 * backoff, BACKOFF_MAX),
+			 __ATOMIC_RELAXED);
+	homa_svc_fd_leave(c, c->coming.att);
+	if (c->coming.att)
+		homa_svc_att_put(c->coming.att);
+	c->coming.att = NULL;
+}
+
+static void succeed(struct homa_svc *c)
+{
+	homa_svc_adopt(c, c->coming.att);
+	c->coming.att = NULL;
+}
+
+/* The poller may sleep until homad answers, and the answer has been read here. */
+static void tell_poller(struct homa_svc *c)
+{
+	homa_turn_lock(&c->lock);
+	if (c->blocked)
+		homa_svc_nudge(c);
+	homa_turn_unlock(&c->lock);
+}
+
+static int revive(struct homa_svc *c, bool wait)
+{
 	int rc;
 
 	rc = homa_svc_error(c);
 	if (rc || homa_svc_state(c) == HOMA_SVC_UP)
 		return rc;
-	now = homa_clock_ns();
-	if (now < __atomic_load_n(&c->next_try, __ATOMIC_RELAXED))
-		return -ECONNREFUSED;
-	rc = homa_svc_attach(c, &att, why, sizeof(why));
-	if (!rc)
-		rc = listen_again(c, att);
-	if (!rc && c->ep_fd >= 0)
-		rc = homa_svc_fd_attach(c, att);
-	if (!rc) {
-		homa_svc_adopt(c, att);
-		return 0;
+	if (!c->coming.att) {
+		if (homa_clock_ns() < __atomic_load_n(&c->next_try, __ATOMIC_RELAXED))
+			return -ECONNREFUSED;
+		rc = begin(c, wait);
 	}
-	if (att)
-		homa_svc_att_put(att);
-	backoff = __atomic_load_n(&c->backoff, __ATOMIC_RELAXED);
-	__atomic_store_n(&c->next_try, now + backoff, __ATOMIC_RELAXED);
-	__atomic_store_n(&c->backoff, homa_min_u64(2 * backoff, BACKOFF_MAX),
-			 __ATOMIC_RELAXED);
-	homa_turn_lock(&c->lock);
-	if (c->ep_fd >= 0)
-		homa_svc_fd_detach(c);
-	homa_turn_unlock(&c->lock);
-	return -ECONNREFUSED;
+	if (!rc)
+		rc = go_on(c, wait);
+	if (rc == -EAGAIN) {
+		if (c->ep_fd >= 0 && !c->coming.awaited)
+			homa_svc_fd_await(c, c->coming.att);
+		c->coming.awaited = c->ep_fd >= 0;
+		return rc;
+	}
+	if (rc)
+		give_up(c);
+	else
+		succeed(c);
+	tell_poller(c);
+	return rc ? -ECONNREFUSED : 0;
+}
+
+int homa_svc_revive_locked(struct homa_svc *c)
+{
+	return revive(c, true);
 }
 
 int homa_svc_revive(struct homa_svc *c)
@@ -177,7 +304,26 @@ int homa_svc_revive(struct homa_svc *c)
 	int rc;
 
 	pthread_mutex_lock(&c->ctl);
-	rc = homa_svc_revive_locked(c);
+	rc = revive(c, true);
+	pthread_mutex_unlock(&c->ctl);
+	return rc;
+}
+
+int homa_svc_revive_try(struct homa_svc *c, struct homa_svc_att **coming)
+{
+	int rc;
+
+	if (coming)
+		*coming = NULL;
+	if (pthread_mutex_trylock(&c->ctl)) {
+		rc = homa_svc_error(c);
+		return rc ? rc : -EAGAIN;
+	}
+	rc = revive(c, false);
+	if (rc == -EAGAIN && coming) {
+		*coming = c->coming.att;
+		homa_svc_att_get(*coming);
+	}
 	pthread_mutex_unlock(&c->ctl);
 	return rc;
 }

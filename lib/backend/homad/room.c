@@ -72,7 +72,7 @@ int homa_svc_wait_send(void *host, size_t length, int64_t timeout_ns)
 	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
 	for (;;) {
 		rc = __atomic_load_n(&c->closing, __ATOMIC_SEQ_CST) ? -ESHUTDOWN :
-			     homa_svc_state(c) == HOMA_SVC_LOST ? homa_svc_revive(c) : 0;
+			     homa_svc_state(c) == HOMA_SVC_LOST ? homa_svc_revive_try(c, NULL) : 0;
 		if (!rc)
 			rc = try_room(c, (u32)length, now >= ask_at);
 		if (now >= ask_at)

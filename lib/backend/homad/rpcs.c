@@ -16,28 +16,16 @@ static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 more, u32 *total,
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_RPCS };
 	struct homa_ctl_answer answer = { 0 };
-	struct homa_ctl_rpc *rpcs = NULL, batch[HOMA_CTL_BATCH];
-	u32 got = 0;
+	struct homa_ctl_rpc *rpcs;
 
 	*rc = homa_svc_question(c, &request, &answer, NULL);
 	if (*rc)
 		return NULL;
 	rpcs = calloc(answer.total + more + 1, sizeof(*rpcs));
-	while (got < answer.total) {
-		ssize_t n = homa_svc_next(c->att, batch, sizeof(batch));
-		u32 records = n > 0 ? (u32)((size_t)n / sizeof(*batch)) : 0;
-
-		if (!records || records > answer.total - got) {
-			*rc = -ECONNRESET;
-			break;
-		}
-		if (rpcs)
-			memcpy(&rpcs[got], batch, records * sizeof(*batch));
-		got += records;
-	}
+	*rc = homa_svc_records(c, rpcs, sizeof(*rpcs), answer.total);
 	if (!rpcs && !*rc)
 		*rc = -ENOMEM;
-	*total = got;
+	*total = answer.total;
 	return rpcs;
 }
 

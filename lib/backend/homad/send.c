@@ -245,6 +245,18 @@ static int claim(struct homa_svc *c, u64 token)
 	return found == answered ? -EINVAL : 0;
 }
 
+/* Did the request come by an attachment that has ended? Then nobody waits for the answer. */
+static bool is_former(struct homa_svc *c, u32 generation)
+{
+	struct homa_svc_ring *ring = homa_svc_my_ring(c);
+	bool former;
+
+	homa_turn_lock(&ring->lock);
+	former = c->att->generation != generation;
+	homa_turn_unlock(&ring->lock);
+	return former;
+}
+
 int homa_svc_reply(void *host, const struct homa_message *request,
 		   const struct homa_message_out *out)
 {
@@ -261,6 +273,9 @@ int homa_svc_reply(void *host, const struct homa_message *request,
 	if (state == HOMA_SVC_LOST)
 		return 0;
 	rc = start(c, &o, &ring);
+	/* The next homad may lack memory for it, but it is not asked to answer. */
+	if (rc && rc != -ESHUTDOWN && is_former(c, generation))
+		return 0;
 	if (rc)
 		return rc == -ECONNREFUSED ? 0 : rc;
 	rc = c->att->generation == generation ? claim(c, token) : 0;

@@ -15,6 +15,7 @@
 
 #define LOOKS_PER_YIELD 4
 #define CHECK_NS 5000000u /* while spinning, between looks whether homad lives */
+#define BUSY_NS 10000000u /* between looks whether another thread has attached again */
 #define VAIN_ASKS 1u	  /* that a program makes before it waits for its descriptor */
 #define CHECK_ASKS 64u	  /* the same for programs that only ever ask */
 
@@ -94,23 +95,33 @@ static int block(struct homa_svc *c, u64 until)
 	return rc;
 }
 
-/* homad is away: try to attach again, then sleep for a while. */
+/* homad is away: try to attach again, then sleep until it answers, or for a while. */
 static int away_step(struct homa_svc *c, u64 until)
 {
-	struct pollfd nudge = { .fd = c->nudge_fd, .events = POLLIN };
+	struct pollfd fds[2] = { { .fd = c->nudge_fd, .events = POLLIN },
+				 { .fd = -1, .events = POLLIN } };
+	struct homa_svc_att *coming;
 	u64 next;
 	int rc;
 
 	homa_turn_unlock(&c->lock);
-	rc = homa_svc_revive(c);
+	rc = homa_svc_revive_try(c, &coming);
 	homa_turn_lock(&c->lock);
-	if (rc != -ECONNREFUSED || c->poller->done)
-		return rc == -ECONNREFUSED ? 0 : rc;
-	next = __atomic_load_n(&c->next_try, __ATOMIC_RELAXED);
-	rc = sleep_on(c, &nudge, 1, homa_min_u64(next, until));
-	if (nudge.revents & POLLIN)
-		swallow(c->nudge_fd);
-	return !rc && homa_clock_ns() >= until ? -EAGAIN : rc;
+	if (rc == -ECONNREFUSED || rc == -EAGAIN) {
+		next = __atomic_load_n(&c->next_try, __ATOMIC_RELAXED);
+		if (coming)
+			fds[1].fd = coming->sock;
+		else if (rc == -EAGAIN)
+			next = homa_clock_ns() + BUSY_NS;
+		rc = c->poller->done ? 0 : sleep_on(c, fds, 2, homa_min_u64(next, until));
+		if (fds[0].revents & POLLIN)
+			swallow(c->nudge_fd);
+		if (!rc && homa_clock_ns() >= until)
+			rc = -EAGAIN;
+	}
+	if (coming)
+		homa_svc_att_put(coming);
+	return rc;
 }
 
 /* Nothing to do at @now: let others run, or sleep. */
@@ -231,7 +242,7 @@ static int asked_in_vain(struct homa_svc *c, struct homa_svc_waiter *w)
 		homa_svc_check(c);
 	if (homa_svc_state(c) == HOMA_SVC_LOST) {
 		homa_turn_unlock(&c->lock);
-		homa_svc_revive(c);
+		homa_svc_revive_try(c, NULL);
 		homa_turn_lock(&c->lock);
 	}
 	homa_svc_show_releases(c);
