@@ -17,7 +17,7 @@
 struct homa_ctl_rpc;
 
 /* Grows when this header changes; core and plug-in must agree. */
-#define HOMA_BACKEND_ABI 6u
+#define HOMA_BACKEND_ABI 7u
 
 /* struct homa_message.priv, as shared by core and hosts. */
 enum {
@@ -60,11 +60,27 @@ struct homa_backend_options {
  * struct homa_message_out - a message to send
  * @iov, @iovcnt: its pieces.
  * @length: their sum, 1 .. HOMA_MAX_MESSAGE.
+ * @room: the host's memory that the only piece lies at the begin of, or NULL. When the call
+ *	succeeds the room is the host's again, else it stays the caller's.
  */
 struct homa_message_out {
 	const struct iovec *iov;
 	int iovcnt;
 	size_t length;
+	const struct homa_room *room;
+};
+
+/**
+ * struct homa_room - memory of a host that messages can be sent from without a copy
+ * @at, @size: where it is, and its bytes.
+ * @owner, @segment, @offset: the host's.
+ */
+struct homa_room {
+	void *at;
+	size_t size;
+	void *owner;
+	uint32_t segment;
+	uint32_t offset;
 };
 
 /**
@@ -91,6 +107,11 @@ struct homa_message_out {
  *	within the time.
  * @alive: does the client of the request, which was not answered, still wait? 1, 0, or an
  *	error as above.
+ * @alloc: memory that messages of up to @length bytes can be sent from without a copy; it
+ *	stays valid until @unalloc or a call that sends it, also when the host is closed.
+ *	-ENOBUFS: there is none. NULL: the host copies what it sends.
+ * @unalloc: give it back; the host may be closed already.
+ * @sends_from: does this address lie in such memory, whoever has it?
  * @listen: take requests on @port, 0: on the present one, or no longer: @flags
  *	are HOMA_CTL_LISTEN_* of abi/shm.h. Moves a socket that is bound already.
  * @shutdown: end all RPCs; later calls and those that wait get -ESHUTDOWN, and the
@@ -137,6 +158,9 @@ struct homa_backend_ops {
 	int (*reject)(void *host, const struct homa_message *request, int error);
 	int (*alive)(void *host, const struct homa_message *request);
 	int (*wait_send)(void *host, size_t length, int64_t timeout_ns);
+	int (*alloc)(void *host, size_t length, struct homa_room *room);
+	void (*unalloc)(const struct homa_room *room);
+	int (*sends_from)(void *host, const void *at);
 };
 
 /** homa_backend_get() - exported by a plug-in. */

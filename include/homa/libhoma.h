@@ -259,6 +259,30 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen
 int homa_wait_send(struct homa *h, size_t length, int timeout_ms);
 
 /**
+ * homa_alloc() - memory to write a message into that is sent without being copied
+ * @length: bytes of the longest message that it shall hold, 1 .. HOMA_MAX_MESSAGE.
+ * @buf: receives the memory, aligned to 4 KiB and of any content.
+ *
+ * It is yours until you give it to homa_free(), or until a call that sends it succeeds:
+ * homa_request(), homa_reply(), homa_call() or homa_ticket_reply() with @buf itself as the
+ * message. A call that fails leaves it yours, and one that sends other memory, or @buf as one of
+ * several pieces, copies as ever. Memory that was sent or freed cannot be sent or freed again
+ * (-EINVAL), nor read or written.
+ *
+ * With "service" this is the memory that homad reads, of which a handle has as much as for
+ * requests and replies that are on their way. What is no longer than 4 KiB is copied all the
+ * same, which is cheaper, and so is what lies in memory of a homad that has ended. With other
+ * hosts it is plain memory, of which a handle has 32 MiB, and is copied. homa_close() ends it.
+ *
+ * Errors: -EINVAL (length 0), -EMSGSIZE (too long), -ENOBUFS (there is no such memory left),
+ * -ENOMEM, -ECONNREFUSED, -ECONNABORTED and -ESHUTDOWN as homa_request().
+ */
+int homa_alloc(struct homa *h, size_t length, void **buf);
+
+/** homa_free() - give memory back that was not sent; -EINVAL: it is not yours. */
+int homa_free(struct homa *h, void *buf);
+
+/**
  * homa_reply() - answer a request
  * @request: what homa_receive() gave; may already be released.
  * Returns 0 also when the client is gone meanwhile.

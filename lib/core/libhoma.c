@@ -123,6 +123,93 @@ uint16_t homa_udp_port(struct homa *h)
 	return usable(h) ? h->ops->udp_port(h->host) : 0;
 }
 
+static inline bool has_buffers(const struct homa *h)
+{
+	return __atomic_load_n(&h->buffers, __ATOMIC_RELAXED) != NULL;
+}
+
+static int requested(const struct homa *h, int rc)
+{
+	if (rc == -EAGAIN)
+		return homa_fail(h, rc,
+				 "homa_request: there is no room to send now; homa_wait_send() waits for it");
+	return result(h->serial, "homa_request", rc);
+}
+
+static int replied(const struct homa *h, int rc)
+{
+	if (rc == -EINVAL)
+		return homa_fail(h, rc, "homa_reply: this request was answered already");
+	return result(h->serial, "homa_reply", rc);
+}
+
+/* A handle that has memory of homa_alloc() may send it. */
+static int request_from_buffer(struct homa *h, const struct sockaddr *dest,
+			       struct homa_message_out *out, uint64_t cookie, unsigned int flags,
+			       uint64_t *id)
+{
+	struct homa_claim claim = { NULL, NULL };
+	int rc = homa_buffer_claim(h, "homa_request", out, &claim);
+
+	if (rc)
+		return rc;
+	/* A host that copies gives it back at once, so nothing can be borrowed from it. */
+	if (claim.of)
+		flags &= ~HOMA_BORROW;
+	rc = h->ops->request(h->host, dest, out, cookie, flags, id);
+	if (claim.of)
+		homa_buffer_settle(&claim, rc);
+	return requested(h, rc);
+}
+
+static int reply_from_buffer(struct homa *h, const struct homa_message *request,
+			     struct homa_message_out *out)
+{
+	struct homa_claim claim = { NULL, NULL };
+	int rc = homa_buffer_claim(h, "homa_reply", out, &claim);
+
+	if (rc)
+		return rc;
+	rc = h->ops->reply(h->host, request, out);
+	if (claim.of)
+		homa_buffer_settle(&claim, rc);
+	return replied(h, rc);
+}
+
+int homa_alloc(struct homa *h, size_t length, void **buf)
+{
+	uint64_t serial;
+	int rc;
+
+	if (!usable(h))
+		return bad_handle(h, "homa_alloc");
+	if (!buf || !length)
+		return homa_fail(h, -EINVAL, "homa_alloc: no place for the memory, or no length");
+	if (length > HOMA_MAX_MESSAGE)
+		return homa_fail(h, -EMSGSIZE,
+				 "homa_alloc: a message of %zu bytes is too long; the limit is %u",
+				 length, HOMA_MAX_MESSAGE);
+	/* Another thread may close the handle while homad is asked. */
+	serial = h->serial;
+	rc = homa_buffer_alloc(h, length, buf);
+	if (rc == -ENOBUFS)
+		return homa_fail_text(serial, "homa_alloc", rc,
+				      "there is no memory to send from left; free or send some");
+	return result(serial, "homa_alloc", rc);
+}
+
+int homa_free(struct homa *h, void *buf)
+{
+	int rc;
+
+	if (!usable(h))
+		return bad_handle(h, "homa_free");
+	rc = homa_buffer_free(h, buf);
+	return rc ? homa_fail(h, rc,
+			      "homa_free: this is no memory of homa_alloc(), or it was sent or freed already") :
+		    0;
+}
+
 #define REQUEST_FLAGS (HOMA_PRIVATE | HOMA_BORROW | HOMA_NONBLOCK)
 
 int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
@@ -143,12 +230,11 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen
 	if (flags & ~REQUEST_FLAGS)
 		return homa_fail(h, -EINVAL, "homa_request: unknown flags 0x%x",
 				 flags & ~REQUEST_FLAGS);
+	if (!LIKELY(!has_buffers(h)))
+		return request_from_buffer(h, dest, &out, cookie, flags, id ? id : &unused);
 	rc = h->ops->request(h->host, dest, &out, cookie, flags,
 			     id ? id : &unused);
-	if (rc == -EAGAIN)
-		return homa_fail(h, rc,
-				 "homa_request: there is no room to send now; homa_wait_send() waits for it");
-	return result(h->serial, "homa_request", rc);
+	return LIKELY(!rc) ? 0 : requested(h, rc);
 }
 
 int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
@@ -185,10 +271,10 @@ int homa_replyv(struct homa *h, const struct homa_message *request,
 	rc = check_out(h, "homa_reply", &out);
 	if (rc)
 		return rc;
+	if (!LIKELY(!has_buffers(h)))
+		return reply_from_buffer(h, request, &out);
 	rc = h->ops->reply(h->host, request, &out);
-	if (rc == -EINVAL)
-		return homa_fail(h, rc, "homa_reply: this request was answered already");
-	return result(h->serial, "homa_reply", rc);
+	return LIKELY(!rc) ? 0 : replied(h, rc);
 }
 
 int homa_reply(struct homa *h, const struct homa_message *request,

@@ -17,6 +17,7 @@
  * @fork_generation: homa_fork_generation when it was opened.
  * @via: name of the host.
  * @reason: why it was chosen.
+ * @buffers: what homa_alloc() gave; NULL until it is called for the first time. Atomic.
  */
 struct homa {
 	const struct homa_backend_ops *ops;
@@ -25,7 +26,29 @@ struct homa {
 	unsigned int fork_generation;
 	const char *via;
 	char reason[HOMA_TEXT];
+	struct homa_buffers *buffers;
 };
+
+/** struct homa_claim - a buffer of homa_alloc() that is about to be sent; no other call finds it */
+struct homa_claim {
+	struct homa_buffers *of;
+	struct homa_buffer *buffer;
+};
+
+/**
+ * homa_buffer_claim() - does the message lie in buffers of @h? Only for a handle that has some.
+ * 0 with @claim filled if it is one, and then @out->room if the host shall send from there;
+ * or -EINVAL: it lies where buffers were.
+ */
+int homa_buffer_claim(struct homa *h, const char *op, struct homa_message_out *out,
+		      struct homa_claim *claim);
+/** homa_buffer_alloc(), homa_buffer_free() - homa_alloc() and homa_free(). */
+int homa_buffer_alloc(struct homa *h, size_t length, void **out);
+int homa_buffer_free(struct homa *h, void *at);
+/** homa_buffer_settle() - the call that sends it gave @rc; the handle may be gone. */
+void homa_buffer_settle(const struct homa_claim *claim, int rc);
+/** homa_buffers_end() - the handle has been closed. */
+void homa_buffers_end(struct homa_buffers *all);
 
 /**
  * struct homa_choice - what homa_choose() decided

@@ -198,6 +198,8 @@ void homa_close(struct homa *h)
 	/* In a child of fork() the host is the parent's: leave it alone. */
 	if (h->fork_generation == homa_fork_generation)
 		h->ops->close(h->host);
+	if (h->fork_generation == homa_fork_generation)
+		homa_buffers_end(h->buffers);
 	free(h);
 }
 

@@ -175,6 +175,59 @@ static void check_nonblock(struct homa *h, const struct sockaddr_storage *server
 	API_CHECK(refused >= 400 && sent == 400, "%u", sent);
 }
 
+/* One message out of memory of homa_alloc(), there and back. */
+static void exchange_given(struct homa *h, const struct sockaddr_storage *server, size_t length,
+			   unsigned int seed)
+{
+	const struct sockaddr *to = (const struct sockaddr *)server;
+	struct api_order *o;
+	struct homa_message msg;
+	void *buf;
+
+	API_CHECK(!homa_alloc(h, length, &buf), "%s", homa_error(h));
+	api_fill(buf, length, seed);
+	API_CHECK(!homa_call(h, to, sizeof(*server), buf, length, &msg, 20000), "%s", homa_error(h));
+	api_verify(&msg, length, seed);
+	homa_release(h, &msg);
+	API_CHECK(homa_free(h, buf) == -EINVAL, "a request that was sent can be freed");
+
+	API_CHECK(!homa_alloc(h, sizeof(*o), &buf), "%s", homa_error(h));
+	o = buf;
+	*o = (struct api_order){ API_ORDER, API_GIVEN, (unsigned short)seed, (unsigned int)length };
+	API_CHECK(!homa_call(h, to, sizeof(*server), buf, sizeof(*o), &msg, 20000), "%s",
+		  homa_error(h));
+	api_verify(&msg, length, seed);
+	homa_release(h, &msg);
+}
+
+/* Lengths around the edges of packets, units and pages, over whatever host. */
+static void check_given(struct homa *h, const struct sockaddr_storage *server)
+{
+	static const size_t edges[] = { 2, 1400, 1433, 1500, 4096, 8192, 65536, 131072, 500000,
+					HOMA_MAX_MESSAGE - 1 };
+	unsigned int i, long_ones = 0;
+	size_t length;
+	void *buf;
+
+	for (i = 0; i < sizeof(edges) / sizeof(edges[0]); i++) {
+		for (length = edges[i] - 1; length <= edges[i] + 1; length++) {
+			exchange_given(h, server, length, i);
+			long_ones += length > 4096;
+		}
+	}
+	if (!strcmp(homa_via(h), "service"))
+		API_CHECK(api_metric(h, "host_given") == long_ones, "%u long ones", long_ones);
+	/* One that was sent, and one that was freed. */
+	for (i = 0; i < 2; i++) {
+		API_CHECK(!homa_alloc(h, 10000, &buf), "%s", homa_error(h));
+		api_fill(buf, 10000, i);
+		API_CHECK(!homa_free(h, buf), "%s", homa_error(h));
+		API_CHECK(homa_free(h, buf) == -EINVAL, "it was freed twice");
+		API_CHECK(homa_request(h, (const struct sockaddr *)server, sizeof(*server), buf,
+				       10000, 0, 0, NULL) == -EINVAL, "it was sent after that");
+	}
+}
+
 static const struct {
 	const char *name;
 	api_call_check *run;
@@ -184,6 +237,7 @@ static const struct {
 	{ "alive", check_alive },
 	{ "batch", check_batch },
 	{ "nonblock", check_nonblock },
+	{ "given", check_given },
 };
 
 api_call_check *api_find_call(const char *name)

@@ -33,6 +33,7 @@ enum api_what {
 	API_KEEP,	/* do not answer before API_ASK or API_DROP */
 	API_ASK,	/* answer '1' if the client of what was kept still waits, else '0' */
 	API_DROP,	/* discard what was kept, and echo */
+	API_GIVEN,	/* as API_LENGTH, out of memory of homa_alloc() */
 };
 
 struct api_order {

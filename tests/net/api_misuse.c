@@ -161,6 +161,36 @@ static void addresses(void)
 	API_CHECK(!strcmp(text, "10.1"), "%s", text);
 }
 
+/* Memory of homa_alloc(), where the host copies. */
+static void allocating(void)
+{
+	struct sockaddr_storage to;
+	struct sockaddr *sa = (struct sockaddr *)&to;
+	void *bufs[64], *buf;
+	int n = 0;
+
+	homa_parse_address("127.0.0.1:4000", &to);
+	expect(homa_alloc(h, 0, &buf), -EINVAL, homa_error(h), "length", "homa_alloc");
+	expect(homa_alloc(h, 10, NULL), -EINVAL, homa_error(h), "no place", "homa_alloc");
+	expect(homa_alloc(h, HOMA_MAX_MESSAGE + 1, &buf), -EMSGSIZE, homa_error(h), "1000001",
+	       "homa_alloc");
+	expect(homa_free(h, NULL), -EINVAL, homa_error(h), "no memory", "homa_free");
+	while (n < 64 && !homa_alloc(h, HOMA_MAX_MESSAGE, &bufs[n]))
+		n++;
+	API_CHECK(n > 8 && n < 64, "%d buffers", n);
+	expect(homa_alloc(h, HOMA_MAX_MESSAGE, &buf), -ENOBUFS, homa_error(h), "memory to send from",
+	       "homa_alloc");
+	memset(bufs[0], 1, HOMA_MAX_MESSAGE);
+	expect(homa_request(h, sa, sizeof(to), bufs[0], 5, 0, HOMA_BORROW, NULL), 0, "                ",
+	       "", "request");
+	expect(homa_request(h, sa, sizeof(to), bufs[0], 5, 0, 0, NULL), -EINVAL, homa_error(h),
+	       "sent or freed", "request");
+	expect(homa_free(h, bufs[0]), -EINVAL, homa_error(h), "sent or freed", "homa_free");
+	API_CHECK(!homa_abort(h, 0, 0), "%s", homa_error(h));
+	while (--n)
+		API_CHECK(!homa_free(h, bufs[n]), "%s", homa_error(h));
+}
+
 static void sending(void)
 {
 	static char big[HOMA_MAX_MESSAGE + 1];
@@ -308,6 +338,7 @@ int main(void)
 	addresses();
 	API_CHECK(!homa_open(&h, &udp), "%s", homa_open_error());
 	sending();
+	allocating();
 	the_rest();
 	rejecting();
 	port_taken();

@@ -34,6 +34,16 @@ static void reply_length(const struct homa_message *msg,
 	free(buf);
 }
 
+static void reply_given(const struct homa_message *msg, const struct api_order *order)
+{
+	void *buf;
+
+	API_CHECK(!homa_alloc(h, order->value, &buf), "%s", homa_error(h));
+	api_fill(buf, order->value, order->seed);
+	API_CHECK(!homa_reply(h, msg, buf, order->value), "%s", homa_error(h));
+	API_CHECK(homa_free(h, buf) == -EINVAL, "a reply that was sent can be freed");
+}
+
 /* Requests that this thread answers late. */
 #define LATE 64
 static _Thread_local struct {
@@ -125,6 +135,9 @@ static void serve(struct homa_message *msg)
 		break;
 	case API_LENGTH:
 		reply_length(msg, &order);
+		break;
+	case API_GIVEN:
+		reply_given(msg, &order);
 		break;
 	case API_WORK:
 		api_compute(order.value / 1e3);

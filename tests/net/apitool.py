@@ -47,6 +47,7 @@ CHECKS = [
     "alive",
     "batch",
     "nonblock",
+    "given",
 ]
 
 

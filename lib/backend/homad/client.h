@@ -10,6 +10,7 @@
  *	reconnect.c	when homad ends, and is back
  *	submit.c	rings, short messages (staged beside them)
  *	heap.c, long.c	long messages
+ *	given.c		memory for the application to write them into
  *	room.c		waiting until there is room to send
  *	slots.c		our open requests and their names
  *	send.c		request, reply, abort
@@ -198,6 +199,8 @@ enum homa_svc_state {
 	X(batched, "messages taken in one turn with another one")          \
 	X(kicks, "times homad had to be woken")                            \
 	X(ring_waits, "times a submission waited for room")                \
+	X(given, "messages sent from memory of homa_alloc() without a copy")\
+	X(given_copied, "messages in memory of homa_alloc() that were copied")\
 	X(routes, "questions whether a destination can be reached")        \
 	X(segments, "data segments asked for")                             \
 	X(losses, "times homad ended while we were attached")              \
@@ -436,6 +439,17 @@ int homa_svc_long_try(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset);
 void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset);
 u64 homa_svc_long_used(struct homa_svc_att *att);
+
+/** homa_svc_long_keep() - the same without room in the ring, for memory that is filled later. */
+int homa_svc_long_keep(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
+		       u32 *segment, u32 *offset);
+/** homa_svc_long_has() - does @at lie in the memory to send from? */
+bool homa_svc_long_has(struct homa_svc_att *att, const void *at);
+void homa_svc_unalloc(const struct homa_room *room);
+
+/* given.c */
+int homa_svc_alloc(void *host, size_t length, struct homa_room *room);
+int homa_svc_sends_from(void *host, const void *at);
 
 /* slots.c */
 int homa_svc_slots_init(struct homa_svc *c);

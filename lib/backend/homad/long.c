@@ -39,6 +39,14 @@ void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset)
 	homa_turn_unlock(&att->heap_lock);
 }
 
+void homa_svc_unalloc(const struct homa_room *room)
+{
+	struct homa_svc_att *att = room->owner;
+
+	homa_svc_long_put(att, room->segment, room->offset);
+	homa_svc_att_put(att);
+}
+
 u64 homa_svc_long_used(struct homa_svc_att *att)
 {
 	u64 used = 0;
@@ -184,6 +192,34 @@ int homa_svc_long_get(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 			rc = look_and_ask(c, ring, bytes, att, segment, offset);
 	} while (rc == -EAGAIN);
 	return rc;
+}
+
+int homa_svc_long_keep(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
+		       u32 *segment, u32 *offset)
+{
+	struct homa_svc_ring *ring = homa_svc_my_ring(c);
+	int rc;
+
+	do {
+		rc = homa_svc_revive(c);
+		if (rc)
+			break;
+		homa_turn_lock(&ring->lock);
+		rc = look_and_ask(c, ring, bytes, att, segment, offset);
+	} while (rc == -EAGAIN);
+	return rc;
+}
+
+bool homa_svc_long_has(struct homa_svc_att *att, const void *at)
+{
+	bool has = false;
+	u32 i;
+
+	homa_turn_lock(&att->heap_lock);
+	for (i = 0; i < att->num_segs && !has; i++)
+		has = (uintptr_t)at - (uintptr_t)att->seg[i] < att->seg_bytes[i];
+	homa_turn_unlock(&att->heap_lock);
+	return has;
 }
 
 int homa_svc_long_ask(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,

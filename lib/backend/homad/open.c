@@ -169,6 +169,9 @@ const struct homa_backend_ops *homa_svc_get(void)
 		.reject = homa_svc_reject,
 		.alive = homa_svc_alive,
 		.wait_send = homa_svc_wait_send,
+		.alloc = homa_svc_alloc,
+		.unalloc = homa_svc_unalloc,
+		.sends_from = homa_svc_sends_from,
 	};
 
 	return &ops;

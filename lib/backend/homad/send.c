@@ -13,6 +13,7 @@
 /**
  * struct outgoing - a message on its way into shared memory
  * @att: with a long one: the attachment it lies in, referred to; else NULL.
+ * @lent: it lies in the application's @out->room: if it is sent, that is homad's for a while.
  * @nonblock: -EAGAIN instead of waiting.
  */
 struct outgoing {
@@ -20,8 +21,32 @@ struct outgoing {
 	u32 length;
 	struct homa_svc_att *att;
 	u32 segment, offset;
+	bool lent;
 	bool nonblock;
 };
+
+/* A message in the application's room needs no other, if it is long enough to be worth it. */
+static void lend(struct outgoing *o)
+{
+	const struct homa_room *room = o->out->room;
+
+	if (!room || o->length <= HOMA_SHM_COPY_MAX)
+		return;
+	o->att = room->owner;
+	o->segment = room->segment;
+	o->offset = room->offset;
+	o->lent = true;
+}
+
+/* It is over with the message, and the room is not the application's any more. */
+static void end_room(struct homa_svc *c, const struct outgoing *o)
+{
+	__atomic_fetch_add(o->lent ? &c->counters.given : &c->counters.given_copied, 1,
+			   __ATOMIC_RELAXED);
+	/* Otherwise a completion ends it. */
+	if (!o->lent)
+		homa_svc_unalloc(o->out->room);
+}
 
 static void gather(u8 *to, const struct homa_message_out *out)
 {
@@ -57,9 +82,12 @@ static void drop_long(struct outgoing *o)
 {
 	if (!o->att)
 		return;
-	homa_svc_long_put(o->att, o->segment, o->offset);
-	homa_svc_att_put(o->att);
+	if (!o->lent) {
+		homa_svc_long_put(o->att, o->segment, o->offset);
+		homa_svc_att_put(o->att);
+	}
 	o->att = NULL;
+	o->lent = false;
 }
 
 /* A ring with room for the message, whose bytes are in place if it is long. */
@@ -203,6 +231,8 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 	if (rc)
 		return rc;
 	to.encap = homa_sockaddr_encap(dest);
+	if (unlikely(out->room))
+		lend(&o);
 	rc = start_request(c, &o, &to, &ring, &slot, &token);
 	if (rc)
 		return rc;
@@ -226,6 +256,8 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 	place(c, ring, &o, sqe);
 	*id = slot->id;
 	homa_svc_submit(c, ring);
+	if (unlikely(out->room))
+		end_room(c, &o);
 	return 0;
 }
 
@@ -257,22 +289,21 @@ static bool is_former(struct homa_svc *c, u32 generation)
 	return former;
 }
 
-int homa_svc_reply(void *host, const struct homa_message *request,
-		   const struct homa_message_out *out)
+static int reply(struct homa_svc *c, const struct homa_message *request, struct outgoing *o)
 {
-	struct outgoing o = { .out = out, .length = (u32)out->length };
 	u64 token = request->priv[HOMA_PRIV_HOST];
 	u32 generation = (u32)(request->priv[HOMA_PRIV_HOST + 1] >> 32);
-	struct homa_svc *c = host;
 	struct homa_svc_ring *ring;
 	struct homa_sqe *sqe;
 	u32 state = homa_svc_state(c);
 	int rc;
 
 	/* The homad that has it is no more, so nor is the RPC. */
-	if (state == HOMA_SVC_LOST)
+	if (state == HOMA_SVC_LOST) {
+		drop_long(o);
 		return 0;
-	rc = start(c, &o, &ring);
+	}
+	rc = start(c, o, &ring);
 	/* The next homad may lack memory for it, but it is not asked to answer. */
 	if (rc && rc != -ESHUTDOWN && is_former(c, generation))
 		return 0;
@@ -281,14 +312,31 @@ int homa_svc_reply(void *host, const struct homa_message *request,
 	rc = c->att->generation == generation ? claim(c, token) : 0;
 	if (unlikely(rc <= 0)) {
 		homa_turn_unlock(&ring->lock);
-		drop_long(&o);
+		drop_long(o);
 		return rc;
 	}
 	sqe = homa_svc_entry(c, ring);
 	*sqe = (struct homa_sqe){ .op = HOMA_SQE_REPLY, .token = token };
-	place(c, ring, &o, sqe);
+	place(c, ring, o, sqe);
 	homa_svc_submit(c, ring);
 	return 0;
+}
+
+int homa_svc_reply(void *host, const struct homa_message *request,
+		   const struct homa_message_out *out)
+{
+	struct outgoing o = { .out = out, .length = (u32)out->length };
+	struct homa_svc *c = host;
+	int rc;
+
+	if (likely(!out->room))
+		return reply(c, request, &o);
+	lend(&o);
+	rc = reply(c, request, &o);
+	/* The room is gone also when nobody waits for the reply. */
+	if (!rc)
+		end_room(c, &o);
+	return rc;
 }
 
 /* May this request still be answered, as far as the handle knows? */
