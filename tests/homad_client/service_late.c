@@ -7,6 +7,8 @@
 #include "client_test.h"
 
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 static u32 count(const u32 *word)
 {
@@ -67,15 +69,21 @@ static void go_on(u32 asked)
 	assert_int_equal(count(&f.questions[HOMA_CTL_ATTACH]), asked);
 }
 
-static void calls_that_do_not_wait(void)
+/* @wait_send: what homa_wait_send() gives then. */
+static void calls_without_an_answer(int wait_send)
 {
 	u32 i;
 
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(look(), -EAGAIN);
 		assert_int_equal(try_now(), -ECONNREFUSED);
-		assert_int_equal(homa_wait_send(h, 10, 0), -EAGAIN);
+		assert_int_equal(homa_wait_send(h, 10, 0), wait_send);
 	}
+}
+
+static void calls_that_do_not_wait(void)
+{
+	calls_without_an_answer(-EAGAIN);
 }
 
 static void attach__is_not_waited_for(void **state)
@@ -226,6 +234,54 @@ static void attach__ends_without_an_answer(void **state)
 	go_on(4);
 }
 
+#define MANY 200
+
+static int dial(void)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", f.path);
+	if (!connect(fd, (struct sockaddr *)&sun, sizeof(sun)))
+		return fd;
+	assert_int_equal(errno, EAGAIN);
+	close(fd);
+	return -1;
+}
+
+/* homad does not even take connections, and as many wait for that as may. */
+static void attach__finds_no_room(void **state)
+{
+	struct homa_ctl_request r = { .op = HOMA_CTL_ATTACH };
+	int fds[MANY], n = 0;
+
+	(void)state;
+	open_handle();
+	assert_true(homa_fd(h) >= 0);
+	/* Somebody else attaches, whom the fake homad takes in our place. */
+	set(&f.held, 0);
+	set(&f.hold, 1);
+	fds[n++] = dial();
+	assert_int_equal(send(fds[0], &r, sizeof(r), 0), sizeof(r));
+	while (!count(&f.held))
+		usleep(1000);
+	while (n < MANY && (fds[n] = dial()) >= 0)
+		n++;
+	assert_in_range(n, 2, MANY - 1);
+	while (try_now() != -ECONNREFUSED)
+		look();
+	calls_without_an_answer(-ECONNREFUSED);
+	while (n--)
+		close(fds[n]);
+	set(&f.hold, 0);
+	while (try_now()) {
+		look();
+		usleep(100);
+	}
+	assert_int_equal(fake_next(&f).length, 10);
+}
+
 static void attach__ends_with_the_handle(void **state)
 {
 	(void)state;
@@ -250,6 +306,7 @@ int main(void)
 		T(attach__is_waited_for_as_long_as_asked),
 		T(attach__that_another_thread_waits_for),
 		T(attach__ends_without_an_answer),
+		T(attach__finds_no_room),
 		T(attach__ends_with_the_handle),
 	};
 

@@ -215,7 +215,8 @@ static int begin(struct homa_svc *c, bool wait)
 					      .listens = !c->bound && !c->listen };
 	rc = homa_svc_attach_ask(c, &c->coming.att, wait, why, sizeof(why));
 	set_patience(c);
-	return rc;
+	/* homad has so many connections to accept that another one would have to wait. */
+	return rc == -EAGAIN ? -ECONNREFUSED : rc;
 }
 
 /* 0: the new attachment has all that it needs; -EAGAIN: homad has not answered yet. */
