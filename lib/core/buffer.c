@@ -251,10 +251,14 @@ static int claim_one(struct homa *h, struct homa_buffers *all, const char *op,
 		out->room = h->ops->alloc ? &claim->buffer->room : NULL;
 		return 0;
 	}
+	if (place)
+		return homa_fail(h, -EINVAL,
+				 "%s: a message of %zu bytes does not fit the %zu bytes that homa_alloc() gave",
+				 op, out->length, (*place)->room.size);
 	for (i = 0; i < out->iovcnt; i++)
 		if (is_stale(h, all, &out->iov[i]))
 			return homa_fail(h, -EINVAL,
-					 "%s: this memory of homa_alloc() was sent or freed already, or is shorter than the message",
+					 "%s: this memory of homa_alloc() was sent or freed already, or the message does not fit it",
 					 op);
 	return 0;
 }

@@ -324,6 +324,8 @@ void fake_kill(struct fake *f)
 		pthread_join(f->echo_thread, NULL);
 	}
 	must(write(f->stop_fd, &one, sizeof(one)) == sizeof(one));
+	/* A test that failed may have left it so. */
+	__atomic_store_n(&f->hold, 0, __ATOMIC_SEQ_CST);
 	pthread_join(f->thread, NULL);
 	unlink(f->path);
 	for (i = 0; i < 6; i++) {

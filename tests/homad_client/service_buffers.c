@@ -251,6 +251,7 @@ static void restart__what_was_written_is_copied(void **state)
 	sent = written(200000);
 	freed = written(10000);
 	kept = written(10000);
+	assert_int_equal(try_send(kept, 10001), -EINVAL);
 	fake_kill(&f);
 	while (homa_alloc(h, 10, &none) != -ECONNREFUSED)
 		homa_poll(h);
@@ -266,6 +267,7 @@ static void restart__what_was_written_is_copied(void **state)
 	assert_memory_equal(fake_bytes(&f, &sqe), data, 200000);
 	assert_int_equal(homa_free(h, sent), -EINVAL);
 	assert_memory_equal(kept, data, 10000);
+	assert_int_equal(try_send(kept, 10001), -EINVAL);
 	/* It dies with the handle. */
 }
 
