@@ -167,6 +167,17 @@ int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *mem);
 /** homa_sock_bind() - -EINVAL (port), -EADDRINUSE. Makes it a server. */
 int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port);
 /**
+ * homa_sock_share() - the same, but other sockets of one owner may have the port, too
+ * @taken: where the host counts the requests of this socket that its application has and
+ *	has not answered; read until the socket closes or binds otherwise.
+ *
+ * All of them ask for it. Each request goes to the one of them that takes requests of its
+ * peer and has the fewest, those included that its application does not have yet. Others
+ * hear -EADDRINUSE, and so do sockets of the engine's own account; -ENOBUFS: 64 share it.
+ */
+int homa_sock_share(struct homa_ctx *ctx, struct homa_sock *sock, u16 port,
+		    const u32 *taken);
+/**
  * homa_sock_charge() - whose account the socket's RPCs go on, before it has any
  * @owner: the host's memory, 0 at first, alive as long as a socket of it. Without this
  *	call a socket is the engine's own, and limits of owners do not apply to it.

@@ -71,6 +71,21 @@ void homa_sock_put(struct homa_sock *sock)
 	(void)homa_ref_put(&sock->refs);
 }
 
+struct homa_sock *homa_sock_choose(struct homa_engine *engine, struct homa_sock *sock,
+				   u16 port, const struct homa_addr *peer)
+{
+	homa_sock_put(sock);
+	homa_lock(&engine->sock_lock);
+	sock = homa_sock_lookup(engine, port);
+	/* Meanwhile it may be another one's, who does not share it. */
+	if (sock && sock->shared)
+		sock = homa_mates_pick(sock, homa_addr_is_v4(peer));
+	if (sock)
+		homa_ref_get(&sock->refs);
+	homa_unlock(&engine->sock_lock);
+	return sock;
+}
+
 HOMA_STATIC_ASSERT(HOMA_MIN_CLIENT_PORT == HOMA_PORTS, "client ports are a half");
 
 /* Sock table locked. */
@@ -79,6 +94,15 @@ static void homa_sock_free_port(struct homa_engine *engine,
 {
 	if (sock->port >= HOMA_MIN_CLIENT_PORT)
 		homa_ports_free(&engine->ports, sock->port % HOMA_PORTS);
+}
+
+/* Nobody finds it at its port any more; sock table locked. */
+static void homa_sock_leave(struct homa_engine *engine, struct homa_sock *sock)
+{
+	if (sock->shared && homa_mates_leave(homa_sock_lookup(engine, sock->port), sock))
+		return;
+	homa_list_del(&sock->hash);
+	homa_sock_free_port(engine, sock);
 }
 
 int homa_sock_open(struct homa_ctx *ctx, struct homa_sock *sock)
@@ -114,39 +138,76 @@ bool homa_sock_unhash(struct homa_engine *engine, struct homa_sock *sock)
 	bool hashed;
 
 	homa_lock(&engine->sock_lock);
-	hashed = homa_list_linked(&sock->hash);
+	hashed = sock->shared || homa_list_linked(&sock->hash);
 	if (hashed) {
-		homa_list_del(&sock->hash);
-		homa_sock_free_port(engine, sock);
+		homa_sock_leave(engine, sock);
 		homa_counter_add(&engine->num_socks, (u64)-1);
 	}
 	homa_unlock(&engine->sock_lock);
 	return hashed;
 }
 
-int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port)
+/* It has the port, and is to share it, or no longer; sock table locked. */
+static int homa_sock_stay(struct homa_sock *sock, const u32 *taken)
+{
+	if (taken && !sock->shared)
+		homa_mates_begin(sock, taken);
+	else if (!taken && sock->shared && homa_list_linked(&sock->mates))
+		return -HOMA_EADDRINUSE;
+	else if (!taken)
+		HOMA_WRITE_ONCE(sock->shared, false);
+	return 0;
+}
+
+/* To another port; sock table locked. */
+static int homa_sock_move(struct homa_engine *engine, struct homa_sock *sock, u16 port,
+			  const u32 *taken)
+{
+	struct homa_sock *there = homa_sock_lookup(engine, port);
+	int err = 0;
+
+	if (there)
+		err = taken ? homa_mates_admit(engine, there, sock) : -HOMA_EADDRINUSE;
+	if (err)
+		return err;
+	homa_sock_leave(engine, sock);
+	HOMA_WRITE_ONCE(sock->port, port);
+	if (there) {
+		homa_mates_join(there, sock, taken);
+		return 0;
+	}
+	if (taken)
+		homa_mates_begin(sock, taken);
+	homa_list_add_head(homa_sock_bucket(engine, port), &sock->hash);
+	return 0;
+}
+
+static int homa_sock_bind_as(struct homa_ctx *ctx, struct homa_sock *sock, u16 port,
+			     const u32 *taken)
 {
 	struct homa_engine *engine = ctx->engine;
-	int err = 0;
+	int err;
 
 	if (!port || port >= HOMA_MIN_CLIENT_PORT)
 		return -HOMA_EINVAL;
 	homa_lock(&engine->sock_lock);
-	if (sock->port != port) {
-		if (homa_sock_lookup(engine, port)) {
-			err = -HOMA_EADDRINUSE;
-		} else {
-			homa_list_del(&sock->hash);
-			homa_sock_free_port(engine, sock);
-			HOMA_WRITE_ONCE(sock->port, port);
-			homa_list_add_head(homa_sock_bucket(engine, port),
-					   &sock->hash);
-		}
-	}
+	err = sock->port == port ? homa_sock_stay(sock, taken) :
+				   homa_sock_move(engine, sock, port, taken);
 	if (!err)
 		HOMA_WRITE_ONCE(sock->server, true);
 	homa_unlock(&engine->sock_lock);
 	return err;
+}
+
+int homa_sock_bind(struct homa_ctx *ctx, struct homa_sock *sock, u16 port)
+{
+	return homa_sock_bind_as(ctx, sock, port, NULL);
+}
+
+int homa_sock_share(struct homa_ctx *ctx, struct homa_sock *sock, u16 port,
+		    const u32 *taken)
+{
+	return homa_sock_bind_as(ctx, sock, port, taken);
 }
 
 void homa_sock_serve(struct homa_sock *sock, bool server)
@@ -207,6 +268,8 @@ struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,
 
 	homa_lock(&engine->sock_lock);
 	sock = homa_sock_lookup(engine, port);
+	if (sock && sock->shared)
+		sock = homa_mates_pick(sock, homa_addr_is_v4(peer));
 	homa_unlock(&engine->sock_lock);
 	return sock && homa_sock_serves(sock, peer) &&
 			       !HOMA_READ_ONCE(sock->closing) ?

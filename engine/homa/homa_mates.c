@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Sockets that share a port: workers of one owner that answer each other's clients. A
+ * request goes to the one that has the fewest requests that are not answered, so that an
+ * idle worker gets the next one and one that stands still gets no more than its share; of
+ * several with as few it is the one whose turn it is.
+ *
+ * They are a ring without a head, the *mates*. One of them, the first, is in the table of
+ * sockets, as a socket with a port of its own is, so a request to such a port costs nothing
+ * more. The first also says whose turn it is. When it leaves, the next one takes its place.
+ *
+ * Which socket has a request is decided with the request's first packet, and stays so:
+ * the RPC is found by its id afterwards. So when a mate closes, its requests end as they
+ * do when a server closes that was alone, and what is remembered of requests that ran
+ * (homa_once.c) holds for all mates, since it belongs to the link and not to a socket.
+ */
+#include "homa_impl.h"
+
+static struct homa_sock *homa_mate_after(const struct homa_sock *sock)
+{
+	return homa_list_entry(sock->mates.next, struct homa_sock, mates);
+}
+
+/* Requests that came to it and were not answered, also those that are still coming. */
+static u64 homa_mate_load(const struct homa_sock *sock)
+{
+	return HOMA_READ_ONCE(sock->backlog) + HOMA_READ_ONCE(*sock->taken);
+}
+
+/* As homa_sock_serves(). */
+static bool homa_mate_serves(const struct homa_sock *sock, bool v4)
+{
+	return HOMA_READ_ONCE(sock->server) && (v4 || !HOMA_READ_ONCE(sock->only_v4));
+}
+
+void homa_mates_begin(struct homa_sock *sock, const u32 *taken)
+{
+	homa_list_init(&sock->mates);
+	sock->taken = taken;
+	sock->turn = sock;
+	HOMA_WRITE_ONCE(sock->shared, true);
+}
+
+int homa_mates_admit(const struct homa_engine *engine, const struct homa_sock *first,
+		     const struct homa_sock *sock)
+{
+	const struct homa_sock *mate = first;
+	u32 n = 0;
+
+	/* The engine's own account is nobody's in particular. */
+	if (!first->shared || first->owner != sock->owner || sock->owner == &engine->own)
+		return -HOMA_EADDRINUSE;
+	do {
+		mate = homa_mate_after(mate);
+		n++;
+	} while (mate != first);
+	return n < HOMA_MATES ? 0 : -HOMA_ENOBUFS;
+}
+
+void homa_mates_join(struct homa_sock *first, struct homa_sock *sock, const u32 *taken)
+{
+	homa_mates_begin(sock, taken);
+	homa_list_add_tail(&first->mates, &sock->mates);
+}
+
+bool homa_mates_leave(struct homa_sock *first, struct homa_sock *sock)
+{
+	struct homa_sock *next = homa_mate_after(sock);
+
+	HOMA_WRITE_ONCE(sock->shared, false);
+	if (next == sock)
+		return false;
+	if (first->turn == sock)
+		first->turn = next;
+	homa_list_del(&sock->mates);
+	if (first != sock)
+		return true;
+	next->turn = sock->turn;
+	homa_list_add_head(&sock->hash, &next->hash);
+	homa_list_del(&sock->hash);
+	return true;
+}
+
+struct homa_sock *homa_mates_pick(struct homa_sock *first, bool v4)
+{
+	struct homa_sock *sock = first->turn, *best = NULL;
+	u64 load, least = 0;
+
+	do {
+		if (homa_mate_serves(sock, v4)) {
+			load = homa_mate_load(sock);
+			if (!best || load < least) {
+				best = sock;
+				least = load;
+			}
+			if (!least)
+				break;
+		}
+		sock = homa_mate_after(sock);
+	} while (sock != first->turn);
+	if (best)
+		first->turn = homa_mate_after(best);
+	return best;
+}
