@@ -137,6 +137,9 @@ struct homa_ctl_answer {
 enum {
 	HOMA_CTL_LISTEN_ON = 1, /* take requests, else refuse them */
 	HOMA_CTL_LISTEN_V4 = 2, /* of IPv4 peers only */
+	/* The port, which is named, may be shared with other attachments of this user that
+	 * say this, too; if @features has HOMA_SHM_CAN_SHARE. */
+	HOMA_CTL_LISTEN_SHARED = 4,
 };
 
 /* Descriptors of ATTACH's answer, in this order. POOL and SEGMENT bring one. */
@@ -282,6 +285,7 @@ enum {
 /* What this homad can beyond the first of its version; see @features. */
 enum {
 	HOMA_SHM_CAN_REJECT = 1, /* HOMA_SQE_REJECT, HOMA_CTL_ALIVE */
+	HOMA_SHM_CAN_SHARE = 2,	 /* HOMA_CTL_LISTEN_SHARED */
 };
 
 /* What homad wants to be kicked for. */

@@ -89,6 +89,8 @@ def kernel_sockets(socks: Sequence[Json]) -> Table:
 def _state(app: Json) -> str:
     if app["phase"] != "open":
         return str(app["phase"])
+    if app.get("shared"):
+        return "server, shared"
     return "server" if app.get("server") else "client"
 
 

@@ -200,6 +200,8 @@ struct homad_app {
 	 * round. @cq_blocked: its completion ring was full. @evicted: it broke the rules,
 	 * as @why says. @shut: it said HOMA_CTL_SHUTDOWN. */
 	bool is_polled, is_touched, cq_blocked, evicted, shut;
+	/* It asked to share its port. Read anywhere. */
+	bool shares;
 	const char *why;
 	struct homa_list member; /* of homad_thread.apps */
 	struct homa_list closing; /* of homad_thread.closing */
@@ -217,6 +219,9 @@ struct homad_app {
 	struct homad_slot *server_slots;
 	size_t tables_bytes;
 	u32 server_free; /* the first free server slot; @max_rpcs: there is none */
+	/* Server slots in use: requests that it has and has not answered. Under @lock; read
+	 * by every thread that has a request for a port that it shares. */
+	u32 unanswered;
 	u32 ended_first, ended_last; /* client slots whose end it has to be told of */
 	struct homa_list direct_client, direct_server, direct_waiting;
 	/* Data that is to be announced as free when its completion ring has room. */

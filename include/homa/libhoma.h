@@ -102,6 +102,17 @@ struct homa_options {
 
 /** Do not run a progress thread: the program calls receive or homa_poll often. */
 #define HOMA_OPEN_NO_THREAD 0x1u
+/**
+ * homa_bind() shares the port with other handles of the same user that were opened with
+ * this flag, up to 64, in this process or in others: workers that serve one port. Each
+ * request goes to the handle that has the fewest requests which it has not answered
+ * (or rejected or discarded), so a worker that is busy or stands still gets no more
+ * than its share. When one is closed or its process ends, its requests end as those of
+ * a server that ends, and the others have the port.
+ *
+ * With "service" only; the other hosts cannot, and homa_open() gives -EOPNOTSUPP.
+ */
+#define HOMA_OPEN_SHARED_PORT 0x2u
 
 /** What a received message is. */
 enum homa_kind {
@@ -170,7 +181,8 @@ struct homa_message {
  * to know), -EPERM or -EACCES (needs root or
  * CAP_NET_ADMIN, or homad's rules forbid it), -ENODEV (no such interface),
  * -ECONNREFUSED (homad is not running), -EOPNOTSUPP (that host is not available
- * here; "kernel": its module is not loaded), -ENOMEM. homa_open_error() tells more.
+ * here, "kernel": its module is not loaded; or it cannot do what a flag asks for),
+ * -ENOMEM. homa_open_error() tells more.
  */
 int homa_open(struct homa **out, const struct homa_options *options);
 
@@ -192,7 +204,9 @@ const char *homa_via_reason(struct homa *h);
 /**
  * homa_bind() - become a server on a port
  * @port: 1 .. 32767, host byte order.
- * Errors: -EADDRINUSE, -EINVAL.
+ * Errors: -EADDRINUSE (another handle has the port and they do not share it; see
+ * HOMA_OPEN_SHARED_PORT), -EINVAL; with HOMA_OPEN_SHARED_PORT also -ENOBUFS (64 handles
+ * share it), -EACCES (homad cannot tell this user from others).
  */
 int homa_bind(struct homa *h, uint16_t port);
 

@@ -91,6 +91,7 @@ static inline int result(uint64_t serial, const char *op, int rc)
 
 int homa_bind(struct homa *h, uint16_t port)
 {
+	const char *why;
 	int rc;
 
 	if (!usable(h))
@@ -100,6 +101,9 @@ int homa_bind(struct homa *h, uint16_t port)
 				 "homa_bind: port %u: servers use ports 1 to %d",
 				 port, HOMA_MIN_CLIENT_PORT - 1);
 	rc = h->ops->bind(h->host, port);
+	why = rc == -EADDRINUSE ? homa_svc_why() : NULL;
+	if (why)
+		return homa_fail(h, rc, "homa_bind: %s; choose another port", why);
 	if (rc == -EADDRINUSE)
 		return homa_fail(h, rc, "homa_bind: port %u is taken; choose another one",
 				 port);

@@ -51,11 +51,28 @@ add_reason(struct homa *h, const char *format, ...)
 	va_end(args);
 }
 
+/* Only homad knows who of several handles has how much to do. */
+static int may_open(const struct homa *h, const struct homa_backend_options *options,
+		    char *err, size_t errlen)
+{
+	if (!(options->flags & HOMA_OPEN_SHARED_PORT))
+		return 0;
+	snprintf(err, errlen,
+		 "HOMA_OPEN_SHARED_PORT works over homad only, not over \"%s\"%s%.*s", h->via,
+		 *h->reason ? "; " : "", HOMA_TEXT / 2, h->reason);
+	return -EOPNOTSUPP;
+}
+
 static int open_kernel(struct homa *h, struct homa_backend_options *options,
 		       char *err, size_t errlen)
 {
+	int rc;
+
 	h->ops = homa_knl_get();
 	h->via = "kernel";
+	rc = may_open(h, options, err, errlen);
+	if (rc)
+		return rc;
 	return h->ops->open(&h->host, options, err, errlen);
 }
 
@@ -101,6 +118,10 @@ static int open_embedded(struct homa *h, const struct homa_choice *choice,
 	char first[HOMA_TEXT - 64];	/* leaves room for what is put before */
 	int rc;
 
+	h->via = choice->via;
+	rc = may_open(h, options, err, errlen);
+	if (rc)
+		return rc;
 	h->ops = homa_load_embedded(err, errlen);
 	if (!h->ops)
 		return -EOPNOTSUPP;
@@ -108,7 +129,6 @@ static int open_embedded(struct homa *h, const struct homa_choice *choice,
 	/* With udp it tells packet size and link rate. */
 	options->interface = choice->interface[0] ? choice->interface : NULL;
 	options->address = choice->address;
-	h->via = choice->via;
 	rc = h->ops->open(&h->host, options, err, errlen);
 	if (!rc || !choice->fallback)
 		return rc;

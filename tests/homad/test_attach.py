@@ -92,6 +92,7 @@ def test_requests__wrong_ones_are_answered_and_others_go_on(host: Host) -> None:
             (request(BIND, port=0), errno.EINVAL),
             (request(BIND, port=40000), errno.EINVAL),
             (request(LISTEN, size=4), errno.EINVAL),
+            (request(LISTEN, size=8, port=4000), errno.EINVAL),
             (request(LISTEN, size=1 << 32), errno.EINVAL),
             (request(LISTEN, size=1, port=40000), errno.EINVAL),
             (request(POOL, size=1), errno.EINVAL),

@@ -119,7 +119,7 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	f->q->h.version = HOMA_SHM_VERSION;
 	f->q->h.sqs = 1;
 	memcpy(f->q->h.id_key, f->id_key, sizeof(f->id_key));
-	f->q->h.features = HOMA_SHM_CAN_REJECT & ~f->cannot;
+	f->q->h.features = (HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE) & ~f->cannot;
 	a->port = 40000;
 	a->encap = 54321;
 	memcpy(a->ip, (u8[16]){ [10] = 0xff, 0xff, 127, 0, 0, 1 }, 16);
@@ -208,7 +208,12 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 		if (r->port == 13) {
 			a.error = -EPERM;
 			snprintf(a.text, sizeof(a.text), "port 13 is not yours");
+		} else if (r->port == 14) {
+			a.error = -EADDRINUSE;
+			snprintf(a.text, sizeof(a.text), "port 14 is another handle's");
 		}
+		if (r->op == HOMA_CTL_LISTEN)
+			f->listen = r->bytes;
 		f->bound = a.port = r->port;
 		__atomic_fetch_add(&f->binds, 1, __ATOMIC_SEQ_CST);
 		break;

@@ -33,6 +33,7 @@
  * @questions: so many came of each kind; atomic.
  * @unreachable: last byte of an address that has no route.
  * @routes, @binds, @attaches: questions so far; atomic. @bound: last port.
+ * @listen: HOMA_CTL_LISTEN_* of the last LISTEN.
  * @cannot: HOMA_SHM_CAN_* that the next attachment lacks.
  * @alive: answer to whether a client waits; @alives: questions for that; atomic.
  * @echo: a thread answers every request with its own bytes.
@@ -52,6 +53,7 @@ struct fake {
 	u32 cut;
 	u32 questions[HOMA_CTL_ALIVE + 1];
 	u16 bound;
+	u64 listen;
 	char name[32];
 
 	char path[100];

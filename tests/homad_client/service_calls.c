@@ -118,6 +118,54 @@ static void reject__after_homad_ended(void **state)
 	fake_start(&f);
 }
 
+static int open_sharing(void)
+{
+	struct homa_options options = { .via = "service", .flags = HOMA_OPEN_SHARED_PORT };
+
+	return homa_open(&h, &options);
+}
+
+static void shared_port__is_asked_for(void **state)
+{
+	u64 wanted = HOMA_CTL_LISTEN_ON | HOMA_CTL_LISTEN_SHARED;
+
+	(void)state;
+	assert_int_equal(open_sharing(), 0);
+	/* homad knows why. */
+	assert_int_equal(homa_bind(h, 14), -EADDRINUSE);
+	assert_non_null(strstr(homa_error(h), "port 14 is another handle's"));
+	assert_int_equal(homa_bind(h, 99), 0);
+	assert_int_equal(homa_bind(h, 98), -EINVAL);
+	assert_int_equal(f.questions[HOMA_CTL_BIND], 0);
+	assert_int_equal(f.bound, 99);
+	assert_int_equal(f.listen, wanted);
+	/* And asked for again when homad is back. */
+	fake_kill(&f);
+	f.listen = f.bound = 0;
+	fake_start(&f);
+	while (try_request(10) == -ECONNREFUSED)
+		usleep(1000);
+	assert_int_equal(f.bound, 99);
+	assert_int_equal(f.listen, wanted);
+}
+
+static void shared_port__nobody_else_asks_for_it(void **state)
+{
+	(void)state;
+	open_handle();
+	assert_int_equal(homa_bind(h, 99), 0);
+	assert_int_equal(f.questions[HOMA_CTL_BIND], 1);
+	assert_int_equal(f.questions[HOMA_CTL_LISTEN], 0);
+}
+
+static void shared_port__wants_a_homad_that_can(void **state)
+{
+	(void)state;
+	f.cannot = HOMA_SHM_CAN_SHARE;
+	assert_int_equal(open_sharing(), -EOPNOTSUPP);
+	assert_non_null(strstr(homa_open_error(), "older"));
+}
+
 /* What is in the ring is taken under one turn of the lock. */
 static void batch__is_one_turn(void **state)
 {
@@ -413,6 +461,9 @@ int main(void)
 		T(alive__is_asked),
 		T(reject__wants_a_homad_that_can),
 		T(reject__after_homad_ended),
+		T(shared_port__is_asked_for),
+		T(shared_port__nobody_else_asks_for_it),
+		T(shared_port__wants_a_homad_that_can),
 		T(batch__is_one_turn),
 		T(batch__of_one_kind),
 		T(batch__mistakes),

@@ -72,6 +72,10 @@ static void opening(void)
 	bad_open(o, -EINVAL, "spin_us");
 	o = (struct homa_options){ .via = "udp", .flags = 0x80 };
 	bad_open(o, -EINVAL, "0x80");
+	o = (struct homa_options){ .via = "udp", .flags = HOMA_OPEN_SHARED_PORT };
+	bad_open(o, -EOPNOTSUPP, "over homad only, not over \"udp\"");
+	o = (struct homa_options){ .via = "kernel", .flags = HOMA_OPEN_SHARED_PORT };
+	bad_open(o, -EOPNOTSUPP, "over homad only, not over \"kernel\"");
 	o = (struct homa_options){ .via = "udp", .config = "no_such_setting=1" };
 	bad_open(o, -EINVAL, "no_such_setting");
 	o = (struct homa_options){ .via = "udp", .config = "num_priorities=9" };

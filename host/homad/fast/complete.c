@@ -166,6 +166,7 @@ u64 homad_slot_new(struct homad_app *app, struct homa_handle handle)
 	/* Never 0, and another one each time the place is used. */
 	slot->cookie++;
 	slot->token = slot->cookie << 16 | index;
+	HOMA_WRITE_ONCE(app->unanswered, app->unanswered + 1);
 	return slot->token;
 }
 
@@ -175,6 +176,7 @@ void homad_slot_free(struct homad_app *app, u64 token)
 	struct homad_slot *slot = &app->server_slots[index];
 
 	slot->token = 0;
+	HOMA_WRITE_ONCE(app->unanswered, app->unanswered - 1);
 	slot->next = app->server_free - index - 1;
 	app->server_free = index;
 }

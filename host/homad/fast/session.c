@@ -146,11 +146,19 @@ void homad_session_free(struct homad_app *app)
 	app->freed = NULL;
 }
 
+/* Those with whom it shares its port get its requests from now on. */
+static void leave_to_others(struct homad_app *app)
+{
+	if (app->shares)
+		homa_sock_serve(app->sock, false);
+}
+
 static void begin_close(struct homad_thread *t, struct homad_app *app)
 {
 	if (app->phase != HOMAD_APP_OPEN)
 		return;
 	app->phase = HOMAD_APP_CLOSING;
+	leave_to_others(app);
 	homad_direct_close(t, app);
 	move_out(t, app);
 	homa_list_add_tail(&t->closing, &app->closing);
@@ -266,6 +274,16 @@ int homad_sessions_closing(struct homad_thread *t)
 	return n;
 }
 
+static int take_port(struct homad_thread *t, struct homad_app *app, u16 port, bool share)
+{
+	int rc = share ? homa_sock_share(&t->ctx, app->sock, port, &app->unanswered) :
+			 homa_sock_bind(&t->ctx, app->sock, port);
+
+	if (!rc)
+		HOMA_WRITE_ONCE(app->shares, share);
+	return rc;
+}
+
 int homad_session_bind(struct homad_thread *t, void *arg)
 {
 	struct homad_bind *bind = arg;
@@ -274,7 +292,7 @@ int homad_session_bind(struct homad_thread *t, void *arg)
 		return -ESHUTDOWN;
 	homad_now(t);
 	homad_poll_app(t, bind->app);
-	return homa_sock_bind(&t->ctx, bind->app->sock, bind->port);
+	return take_port(t, bind->app, bind->port, false);
 }
 
 int homad_session_listen(struct homad_thread *t, void *arg)
@@ -290,7 +308,8 @@ int homad_session_listen(struct homad_thread *t, void *arg)
 	/* Before requests can come to the port, and not at all if it cannot be had. */
 	homa_sock_only_v4(sock, listen->flags & HOMA_CTL_LISTEN_V4);
 	if (listen->port)
-		rc = homa_sock_bind(&t->ctx, sock, listen->port);
+		rc = take_port(t, listen->app, listen->port,
+			       listen->flags & HOMA_CTL_LISTEN_SHARED);
 	if (!rc)
 		homa_sock_serve(sock, listen->flags & HOMA_CTL_LISTEN_ON);
 	listen->port = homa_sock_port(sock);
@@ -364,6 +383,7 @@ int homad_session_shutdown(struct homad_thread *t, void *arg)
 	if (app->phase != HOMAD_APP_OPEN)
 		return -ESHUTDOWN;
 	app->shut = true;
+	leave_to_others(app);
 	__atomic_store_n(&app->queues->h.state, HOMA_SHM_CLOSED,
 			 __ATOMIC_RELEASE);
 	homad_now(t);

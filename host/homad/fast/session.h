@@ -41,7 +41,7 @@ struct homad_listen {
 };
 /** homad_session_listen() - @arg: struct homad_listen with HOMA_CTL_LISTEN_*; its
  *  @port, if not 0, becomes the socket's and is the present one afterwards. -EINVAL,
- *  -EADDRINUSE. */
+ *  -EADDRINUSE, -ENOBUFS (too many share it). */
 int homad_session_listen(struct homad_thread *t, void *arg);
 
 struct homad_pool {

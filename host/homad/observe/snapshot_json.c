@@ -200,6 +200,7 @@ static cJSON *app_json(struct homad *d, const struct homad_attached *attached,
 	cJSON_AddNumberToObject(json, "uid", app->uid);
 	cJSON_AddNumberToObject(json, "port", port);
 	cJSON_AddBoolToObject(json, "server", port && port < 0x8000);
+	cJSON_AddBoolToObject(json, "shared", HOMA_READ_ONCE(app->shares));
 	cJSON_AddStringToObject(json, "phase", phases[phase < 3 ? phase : 2]);
 	homad_json_u64(json, "age_ns", now - attached->since_ns);
 	cJSON_AddNumberToObject(json, "thread",

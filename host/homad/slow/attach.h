@@ -159,5 +159,7 @@ int homad_may_bind(struct homad *d, const struct homad_client *client, u16 port,
 /** homad_may_serve() - take requests on the port that it has? */
 int homad_may_serve(struct homad *d, const struct homad_client *client, u16 port,
 		    char *err, size_t errlen);
+/** homad_may_share() - share a port with others of its user? -EACCES. */
+int homad_may_share(const struct homad_client *client, char *err, size_t errlen);
 
 #endif

@@ -91,7 +91,7 @@ static void adopt(const struct homad_making *making)
 	h->bytes = a->queues_bytes;
 	h->sqs = 1;
 	memcpy(h->id_key, app->id_key, sizeof(app->id_key));
-	h->features = HOMA_SHM_CAN_REJECT;
+	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
 	app->seg[0].bytes = (u32)pieces[HOMA_CTL_FD_DATA].bytes;
 	app->num_segs = 1;
@@ -161,6 +161,14 @@ static void op_attach(struct homad *d, struct homad_client *client,
 		homad_client_attached(d, client);
 }
 
+static void say_taken(struct homa_ctl_answer *answer, u16 port, bool share)
+{
+	snprintf(answer->text, sizeof(answer->text), "port %u is another handle's of this homad%s",
+		 port,
+		 share ? ", which is another user's or does not share it (HOMA_OPEN_SHARED_PORT)" :
+			 "");
+}
+
 static void op_bind(struct homad *d, struct homad_client *client,
 		    const struct homa_ctl_request *r)
 {
@@ -178,8 +186,7 @@ static void op_bind(struct homad *d, struct homad_client *client,
 	if (!rc)
 		homad_attachment(client->app)->attached.port = r->port;
 	else if (rc == -EADDRINUSE)
-		snprintf(answer.text, sizeof(answer.text),
-			 "port %u is another handle's of this homad", r->port);
+		say_taken(&answer, r->port, false);
 	else if (!answer.text[0])
 		snprintf(answer.text, sizeof(answer.text),
 			 "cannot bind port %u: %s", r->port, strerror(-rc));
@@ -196,10 +203,14 @@ static void op_listen(struct homad *d, struct homad_client *client,
 	struct homad_listen listen = { .app = client->app,
 				       .port = r->port,
 				       .flags = (u32)r->bytes };
-	u64 known = HOMA_CTL_LISTEN_ON | HOMA_CTL_LISTEN_V4;
-	int rc = r->bytes & ~known || r->port >= HOMA_MIN_CLIENT_PORT ? -EINVAL :
-									0;
+	u64 known = HOMA_CTL_LISTEN_ON | HOMA_CTL_LISTEN_V4 | HOMA_CTL_LISTEN_SHARED;
+	bool share = r->bytes & HOMA_CTL_LISTEN_SHARED;
+	int rc = r->bytes & ~known || r->port >= HOMA_MIN_CLIENT_PORT || (share && !r->port) ?
+			 -EINVAL :
+			 0;
 
+	if (!rc && share)
+		rc = homad_may_share(client, answer.text, sizeof(answer.text));
 	if (!rc && r->port)
 		rc = homad_may_bind(d, client, r->port, answer.text,
 				    sizeof(answer.text));
@@ -213,8 +224,11 @@ static void op_listen(struct homad *d, struct homad_client *client,
 		homad_attachment(client->app)->attached.port = listen.port;
 	}
 	if (rc == -EADDRINUSE)
+		say_taken(&answer, r->port, share);
+	else if (rc == -ENOBUFS)
 		snprintf(answer.text, sizeof(answer.text),
-			 "port %u is another handle's of this homad", r->port);
+			 "port %u is shared by as many handles as may share one; close some, or let threads share a handle",
+			 r->port);
 	else if (rc && !answer.text[0])
 		snprintf(answer.text, sizeof(answer.text),
 			 "cannot listen: %s", strerror(-rc));

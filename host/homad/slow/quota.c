@@ -198,6 +198,31 @@ int homad_may_attach(struct homad *d, const struct homad_client *client,
 	return 0;
 }
 
+/*
+ * The id under which the kernel shows users whom homad's user namespace has no id for,
+ * see user_namespaces(7).
+ */
+static uid_t nobody_known(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/overflowuid", "re");
+	unsigned int uid;
+	uid_t found = f && fscanf(f, "%u", &uid) == 1 ? (uid_t)uid : 65534;
+
+	if (f)
+		fclose(f);
+	return found;
+}
+
+int homad_may_share(const struct homad_client *client, char *err, size_t errlen)
+{
+	if (client->uid != nobody_known())
+		return 0;
+	snprintf(err, errlen,
+		 "user %u may be several users whom this homad cannot tell apart, so ports are not shared among them",
+		 (unsigned int)client->uid);
+	return -EACCES;
+}
+
 int homad_may_serve(struct homad *d, const struct homad_client *client, u16 port,
 		    char *err, size_t errlen)
 {

@@ -290,6 +290,8 @@ struct homa_svc {
 	 * in, and where they shall be mapped (NULL: anywhere). */
 	size_t rcvbuf;
 	void *region;
+	/* HOMA_OPEN_SHARED_PORT was given. */
+	bool shared_port;
 	/* What each new attachment binds, and its HOMA_CTL_LISTEN_*; under @ctl. */
 	u16 bound;
 	u32 listen;

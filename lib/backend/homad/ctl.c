@@ -203,14 +203,20 @@ int homa_svc_bind(void *host, uint16_t port)
 	struct homa_ctl_request request = { .op = HOMA_CTL_BIND, .port = port };
 	struct homa_ctl_answer answer;
 	struct homa_svc *c = host;
+	u32 listen = HOMA_CTL_LISTEN_ON;
 	int rc = -EINVAL;
 
+	if (c->shared_port) {
+		listen |= HOMA_CTL_LISTEN_SHARED;
+		request.op = HOMA_CTL_LISTEN;
+		request.bytes = listen;
+	}
 	pthread_mutex_lock(&c->ctl);
 	if (!c->bound)
 		rc = homa_svc_question(c, &request, &answer, NULL);
 	if (!rc) {
 		c->bound = port;
-		c->listen = HOMA_CTL_LISTEN_ON;
+		c->listen = listen;
 		c->att->answer.port = port;
 	}
 	pthread_mutex_unlock(&c->ctl);

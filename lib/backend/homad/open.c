@@ -37,6 +37,7 @@ static struct homa_svc *new_handle(const struct homa_backend_options *options)
 	set_spin(c, options->spin_us);
 	c->rcvbuf = options->own_rcvbuf || options->region ? options->rcvbuf : 0;
 	c->region = options->region;
+	c->shared_port = options->flags & HOMA_OPEN_SHARED_PORT;
 	homa_list_init(&c->all);
 	homa_list_init(&c->waiters);
 	homa_list_init(&c->items);
@@ -109,6 +110,12 @@ int homa_svc_open(void **out, const struct homa_backend_options *options,
 		rc = homa_svc_attach(c, &att, err, errlen);
 	if (rc)
 		goto fail;
+	if (c->shared_port && !(att->queues->h.features & HOMA_SHM_CAN_SHARE)) {
+		snprintf(err, errlen,
+			 "this homad is older than HOMA_OPEN_SHARED_PORT; update it and start it again");
+		rc = -EOPNOTSUPP;
+		goto fail;
+	}
 	rc = homa_svc_slots_init(c);
 	c->nudge_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (!rc && c->nudge_fd < 0)
