@@ -173,7 +173,8 @@ void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 			return;
 		}
 		tas_opened(engine, conn, seg);
-		if (conn->f.state == TAS_CLOSED)
+		/* There was no place for it: it has not come. */
+		if (conn->f.state == TAS_SYN_RECEIVED)
 			return;
 	}
 	if (!ack_is_sound(engine, conn, seg) || unwanted(engine, conn, seg))

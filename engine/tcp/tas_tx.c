@@ -219,7 +219,7 @@ static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 	u32 pipe = tas_pipe(conn);
 
 	if (most > engine->params.max_segment)
-		most = engine->params.max_segment / mss * mss;
+		most = homa_max_u32(engine->params.max_segment / mss, 1) * mss;
 	if (room < most)
 		most = room >= mss ? room / mss * mss : 0;
 	if (pipe + most > conn->f.cwnd) {
