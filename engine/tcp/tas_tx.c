@@ -266,8 +266,6 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	conn->f.flags &= ~TAS_F_PROBE;
 	send_bytes(engine, conn, from, length, false, out);
 	conn->f.snd_nxt += length;
-	if (conn->rtx_nxt == conn->rtx_end)
-		conn->rtx_nxt = conn->rtx_end = conn->f.snd_nxt;
 	if (out->length % conn->f.mss)
 		conn->snd_small = conn->f.snd_nxt;
 	if (!conn->rtt_at && !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS))) {

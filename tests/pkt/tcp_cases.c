@@ -223,6 +223,43 @@ static void cases__pieces_smaller_than_a_segment(void **state)
 	bench_free(b);
 }
 
+/* Two segments are lost. New bytes, sent before the second loss is seen, do not make it
+ * wait for the timeout. */
+static void cases__a_second_hole_after_new_bytes(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 base, i, again = 0;
+
+	(void)state;
+	case_open(b, TAS_OPT_SACK_OK, 0);
+	base = b->conn->iss + 1;
+	assert_int_equal(tas_written(&b->engine, b->conn, 100 * MSS), 0);
+	drain(b);
+	assert_int_equal(b->conn->f.snd_nxt - base, 10 * MSS);
+	tick(b, 100 * TAS_MSEC);
+	/* Segment 0 is missing, 1 to 7 arrive, 8 is missing, what follows arrives. */
+	for (i = 1; i < 14; i++) {
+		struct tas_segment seg = { .flags = TAS_ACK, .seq = b->conn->f.rcv_nxt,
+					   .ack = base, .window = 65535,
+					   .options = TAS_OPT_SACK, .num_sacks = 1 };
+
+		if (i == 8 || !tas_before(base + i * MSS, b->conn->f.snd_nxt))
+			continue;
+		seg.sack[0] = (struct tas_range){ base + MSS, base + (i < 8 ? i + 1 : 8) * MSS };
+		if (i > 8) {
+			seg.num_sacks = 2;
+			seg.sack[1] = seg.sack[0];
+			seg.sack[0] = (struct tas_range){ base + 9 * MSS,
+							  base + (i + 1) * MSS };
+		}
+		in(b, seg);
+		while (sent(b))
+			again += b->seg.seq == base + 8 * MSS;
+	}
+	assert_int_equal(again, 1);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -230,6 +267,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(an_ack_without_a_place),
 		CASE(pieces_smaller_than_a_segment),
+		CASE(a_second_hole_after_new_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
