@@ -174,11 +174,17 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 	return conn;
 }
 
-/* Nobody will ask about it: its memory serves the next one. */
+/* Nobody will ask about it: its memory serves the next one, unless the host has hung
+ * something there that it wants back. */
 static void reuse(struct tas_engine *engine, struct tas_conn *conn)
 {
 	homa_list_del(&conn->event);
-	tas_add_spare(engine, conn);
+	if (!conn->host) {
+		tas_add_spare(engine, conn);
+		return;
+	}
+	conn->f.flags |= TAS_F_CLOSED;
+	tas_tell(engine, conn, TAS_EV_FREE);
 }
 
 void tas_gone(struct tas_engine *engine, struct tas_conn *conn)

@@ -260,6 +260,31 @@ static void cases__a_second_hole_after_new_bytes(void **state)
 	bench_free(b);
 }
 
+/* The host has hung something at a connection that ends before accept(). */
+static void cases__ended_before_accept(void **state)
+{
+	struct bench *b = bench_new(1500);
+	struct tas_conn *conn;
+	u32 events;
+	int mine;
+
+	(void)state;
+	listen_at(b, 2);
+	conn = syn_from(b, 2000);
+	ack_syn(b, conn);
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .length = 5,
+				    .ack = conn->iss + 1, .window = 65535 });
+	assert_ptr_equal(b->copy.conn, conn);
+	conn->host = &mine;
+	in(b, (struct tas_segment){ .flags = TAS_RST, .seq = IRS + 6 });
+	assert_int_equal(b->listener.num_ready, 0);
+	assert_ptr_equal(tas_next_event(&b->engine, &events), conn);
+	assert_int_equal(events, TAS_EV_FREE);
+	tas_add_spare(&b->engine, conn);
+	tas_unlisten(&b->engine, &b->listener);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -268,6 +293,7 @@ int main(void)
 		CASE(an_ack_without_a_place),
 		CASE(pieces_smaller_than_a_segment),
 		CASE(a_second_hole_after_new_bytes),
+		CASE(ended_before_accept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
