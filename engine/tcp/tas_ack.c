@@ -63,7 +63,8 @@ void tas_ack_in(struct tas_engine *engine, struct tas_conn *conn,
 		sacked = tas_sacked(conn, seg);
 	if (news)
 		acknowledged(engine, conn, seg);
-	else if (unlikely(seg->flags & TAS_ECE) && (conn->f.flags & TAS_F_ECN))
+	else if (unlikely(seg->flags & TAS_ECE) && (conn->f.flags & TAS_F_ECN) &&
+		 tas_in_flight(conn))
 		tas_cc_acked(engine, conn, 0, true);
 	/* RFC 5681, 2; with SACK only news count, so that copies of ACKs do not. */
 	if (unlikely(sacked ||

@@ -56,13 +56,12 @@ static void ecn(struct tas_engine *engine, struct tas_conn *conn, u32 acked, boo
 		return;
 	if (engine->params.dctcp)
 		dctcp_window(conn);
-	if (conn->marked) {
-		if (!(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
-			slower(engine, conn);
-		conn->ecn_seq = conn->f.snd_nxt;
-	} else if (engine->params.dctcp) {
-		conn->ecn_seq = conn->f.snd_nxt;
-	}
+	else if (!marked) /* a peer says ECE until it sees CWR: that was the last mark */
+		conn->marked = 0;
+	if (conn->marked && !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
+		slower(engine, conn);
+	if (conn->marked || engine->params.dctcp)
+		conn->ecn_seq = conn->f.snd_nxt + 1;
 	conn->f.acked = 0;
 	conn->marked = 0;
 }

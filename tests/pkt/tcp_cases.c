@@ -285,6 +285,52 @@ static void cases__ended_before_accept(void **state)
 	bench_free(b);
 }
 
+/* A peer says ECE until it sees CWR: one mark makes a sender slower once. */
+static void cases__one_mark_one_reduction(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 i, at = 0;
+
+	(void)state;
+	assert_int_equal(tas_set(&b->engine, "ecn", 1), 0);
+	case_open(b, 0, TAS_ECE);
+	tas_written(&b->engine, b->conn, 100 * MSS);
+	drain(b);
+	/* The first window's ACKs all carry it. */
+	for (i = 1; i <= 10; i++) {
+		at += MSS;
+		in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_ECE, .seq = IRS + 1,
+					    .ack = b->conn->iss + 1 + at, .window = 65535 });
+		drain(b);
+	}
+	for (; i <= 20; i++) {
+		at += MSS;
+		ack(b, at);
+		drain(b);
+	}
+	assert_int_equal(b->engine.metrics.ecn_reductions, 1);
+	bench_free(b);
+}
+
+/* Bytes of the peer carry ECE while nothing of ours is under way that could say CWR. */
+static void cases__ece_with_nothing_under_way(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 i;
+
+	(void)state;
+	assert_int_equal(tas_set(&b->engine, "ecn", 1), 0);
+	case_open(b, 0, TAS_ECE);
+	tas_written(&b->engine, b->conn, 100);
+	drain(b);
+	for (i = 0; i < 10; i++)
+		in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_ECE, .seq = IRS + 1 + i,
+					    .length = 1, .ack = b->conn->iss + 1 + 100,
+					    .window = 65535 });
+	assert_int_equal(b->engine.metrics.ecn_reductions, 1);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -294,6 +340,8 @@ int main(void)
 		CASE(pieces_smaller_than_a_segment),
 		CASE(a_second_hole_after_new_bytes),
 		CASE(ended_before_accept),
+		CASE(one_mark_one_reduction),
+		CASE(ece_with_nothing_under_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
