@@ -28,6 +28,13 @@ static bool take_window(struct tas_conn *conn, const struct tas_segment *seg, bo
 	return true;
 }
 
+/* Sequence numbers that are remembered for long must not lie ahead after 2 GB. */
+static void follow(u32 *mark, u32 ack)
+{
+	if (tas_before(*mark, ack))
+		*mark = ack;
+}
+
 static void acknowledged(struct tas_engine *engine, struct tas_conn *conn,
 			 const struct tas_segment *seg)
 {
@@ -40,10 +47,11 @@ static void acknowledged(struct tas_engine *engine, struct tas_conn *conn,
 	conn->backoff = 0;
 	conn->stalled_at = 0;
 	conn->tail_probed = false;
-	if (tas_before(conn->rtx_nxt, seg->ack))
-		conn->rtx_nxt = seg->ack;
-	if (tas_before(conn->rtx_end, conn->rtx_nxt))
-		conn->rtx_end = conn->rtx_nxt;
+	follow(&conn->rtx_nxt, seg->ack);
+	follow(&conn->rtx_end, conn->rtx_nxt);
+	follow(&conn->recover, seg->ack);
+	follow(&conn->ecn_seq, seg->ack);
+	follow(&conn->snd_small, seg->ack);
 	if (unlikely(conn->f.sacks))
 		tas_sacked_trim(conn);
 	tas_cc_acked(engine, conn, acked, marked);

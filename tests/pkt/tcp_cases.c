@@ -331,6 +331,38 @@ static void cases__ece_with_nothing_under_way(void **state)
 	bench_free(b);
 }
 
+/* Three gigabytes without a loss or a mark: sequence numbers that are remembered from the
+ * begin must not lie ahead then. */
+static void cases__marks_after_three_gigabytes(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 at = 0, half;
+	u64 all = 0;
+
+	(void)state;
+	assert_int_equal(tas_set(&b->engine, "ecn", 1), 0);
+	case_open(b, TAS_OPT_WSCALE, TAS_ECE);
+	while (all < 3ull << 30) {
+		assert_int_equal(tas_written(&b->engine, b->conn, 1 << 26), 0);
+		all += 1 << 26;
+		while (at != (u32)all) {
+			drain(b);
+			at = b->conn->f.snd_nxt - b->conn->iss - 1;
+			ack(b, at);
+		}
+	}
+	assert_false(tas_after(b->conn->snd_small, b->conn->f.snd_una));
+	assert_false(tas_after(b->conn->recover, b->conn->f.snd_una));
+	tas_written(&b->engine, b->conn, 10 * MSS);
+	drain(b);
+	half = b->conn->f.cwnd / 2 + MSS;
+	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_ECE, .seq = IRS + 1,
+				    .ack = b->conn->iss + 1 + at + MSS, .window = 65535 });
+	assert_int_equal(b->engine.metrics.ecn_reductions, 1);
+	assert_true(b->conn->f.cwnd <= half);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -342,6 +374,7 @@ int main(void)
 		CASE(ended_before_accept),
 		CASE(one_mark_one_reduction),
 		CASE(ece_with_nothing_under_way),
+		CASE(marks_after_three_gigabytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
