@@ -25,6 +25,8 @@ void tas_arm(struct tas_engine *engine, struct tas_conn *conn, enum tas_timer ti
 void tas_disarm(struct tas_conn *conn, enum tas_timer timer);
 /* After something was sent or acknowledged: the retransmission timer as it must be. */
 void tas_rearm(struct tas_engine *engine, struct tas_conn *conn);
+/* After more was sent: the tail loss probe alone, as the timeout is of what was sent first. */
+void tas_rearm_tail(struct tas_engine *engine, struct tas_conn *conn);
 /* A time after so many timeouts, ns. */
 u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings);
 bool tas_wants_tail_probe(const struct tas_engine *engine, const struct tas_conn *conn);

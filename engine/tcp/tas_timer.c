@@ -61,9 +61,19 @@ static u64 time_left(const struct tas_engine *engine, const struct tas_conn *con
 	return end > engine->now ? end - engine->now : 0;
 }
 
+void tas_rearm_tail(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u64 tail = engine->now + tail_after(engine, conn);
+
+	tas_disarm(conn, TAS_TIMER_TAIL);
+	if (tas_in_flight(conn) && tas_wants_tail_probe(engine, conn) &&
+	    tail < conn->deadline[TAS_TIMER_RETRANSMIT])
+		tas_arm(engine, conn, TAS_TIMER_TAIL, tail);
+}
+
 void tas_rearm(struct tas_engine *engine, struct tas_conn *conn)
 {
-	u64 wait, tail;
+	u64 wait;
 
 	if (!tas_in_flight(conn) && !waits_for_window(conn)) {
 		tas_disarm(conn, TAS_TIMER_RETRANSMIT);
@@ -78,10 +88,5 @@ void tas_rearm(struct tas_engine *engine, struct tas_conn *conn)
 	if (unlikely(conn->user_timeout))
 		wait = homa_min_u64(wait, time_left(engine, conn));
 	tas_arm(engine, conn, TAS_TIMER_RETRANSMIT, engine->now + wait);
-	tas_disarm(conn, TAS_TIMER_TAIL);
-	if (!tas_in_flight(conn) || !tas_wants_tail_probe(engine, conn))
-		return;
-	tail = tail_after(engine, conn);
-	if (tail < wait)
-		tas_arm(engine, conn, TAS_TIMER_TAIL, engine->now + tail);
+	tas_rearm_tail(engine, conn);
 }

@@ -277,9 +277,10 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	if (out->length && conn->data_at && engine->now - conn->data_at < ANSWER_NS)
 		conn->f.flags |= TAS_F_PINGPONG;
 	conn->sent_at = homa_max_u64(engine->now, 1);
-	if (idle || conn->deadline[TAS_TIMER_RETRANSMIT] == TAS_NEVER ||
-	    conn->deadline[TAS_TIMER_TAIL] != TAS_NEVER)
+	if (idle || conn->deadline[TAS_TIMER_RETRANSMIT] == TAS_NEVER)
 		tas_rearm(engine, conn);
+	else if (conn->deadline[TAS_TIMER_TAIL] != TAS_NEVER)
+		tas_rearm_tail(engine, conn);
 	return true;
 }
 

@@ -363,6 +363,25 @@ static void cases__marks_after_three_gigabytes(void **state)
 	bench_free(b);
 }
 
+/* A path that is dead: an application that goes on writing a little does not put off the
+ * timeout. */
+static void cases__a_trickle_does_not_stop_the_clock(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 i;
+
+	(void)state;
+	case_open(b, TAS_OPT_SACK_OK, 0);
+	b->conn->f.flags |= TAS_F_NODELAY;
+	for (i = 0; i < 100; i++) {
+		tas_written(&b->engine, b->conn, 1);
+		drain(b);
+		tick(b, 50 * TAS_MSEC);
+	}
+	assert_true(b->engine.metrics.timeouts > 0);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -375,6 +394,7 @@ int main(void)
 		CASE(one_mark_one_reduction),
 		CASE(ece_with_nothing_under_way),
 		CASE(marks_after_three_gigabytes),
+		CASE(a_trickle_does_not_stop_the_clock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
