@@ -79,6 +79,9 @@ void tas_ack_in(struct tas_engine *engine, struct tas_conn *conn,
 		     (!news && !window && !seg->length && tas_in_flight(conn) &&
 		      seg->ack == conn->f.snd_una && !(conn->f.flags & TAS_F_SACK))))
 		tas_loss_dupack(engine, conn, news);
+	/* An open window is probed soon, if it is too narrow to be used at once. */
+	if (window && !tas_in_flight(conn) && tas_after(conn->f.snd_edge, conn->f.snd_nxt))
+		conn->backoff = 0;
 	if (news || window)
 		tas_rearm(engine, conn);
 	tas_want(engine, conn);

@@ -19,20 +19,33 @@ static bool given_up(const struct tas_engine *engine, const struct tas_conn *con
 	return tries >= most;
 }
 
+/* A peer that answers may keep its window closed for as long as there is an application
+ * that waits (RFC 9293, 3.8.6.1); only what it does not answer counts. */
+static u32 tries_of(const struct tas_conn *conn)
+{
+	bool closed = !tas_in_flight(conn) || conn->f.snd_edge == conn->f.snd_una;
+
+	return closed && tas_open(conn) && !(conn->f.flags & TAS_F_CLOSED) ? conn->probes :
+									     conn->backoff;
+}
+
+static u8 more(u8 count)
+{
+	return count == 255 ? count : (u8)(count + 1);
+}
+
 static void retransmit(struct tas_engine *engine, struct tas_conn *conn)
 {
-	bool probe = !tas_in_flight(conn);
-
-	if (given_up(engine, conn, probe ? conn->probes : conn->backoff)) {
+	if (given_up(engine, conn, tries_of(conn))) {
 		tas_fail(engine, conn, TAS_ETIMEDOUT);
 		return;
 	}
-	if (probe) {
-		conn->probes++;
+	conn->probes = more(conn->probes);
+	conn->backoff = more(conn->backoff);
+	if (!tas_in_flight(conn)) {
 		conn->f.flags |= TAS_F_PROBE;
 		engine->metrics.window_probes++;
 	} else {
-		conn->backoff++;
 		engine->metrics.timeouts++;
 		tas_loss_timeout(engine, conn);
 	}

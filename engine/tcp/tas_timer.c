@@ -83,8 +83,7 @@ void tas_rearm(struct tas_engine *engine, struct tas_conn *conn)
 	}
 	if (!conn->stalled_at)
 		conn->stalled_at = engine->now;
-	wait = tas_backed_off(engine, conn->rto,
-			  tas_in_flight(conn) ? conn->backoff : conn->probes);
+	wait = tas_backed_off(engine, conn->rto, conn->backoff);
 	if (unlikely(conn->user_timeout))
 		wait = homa_min_u64(wait, time_left(engine, conn));
 	tas_arm(engine, conn, TAS_TIMER_RETRANSMIT, engine->now + wait);

@@ -264,6 +264,8 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	if (!length)
 		return false;
 	conn->f.flags &= ~TAS_F_PROBE;
+	if (idle)
+		conn->backoff = 0;
 	send_bytes(engine, conn, from, length, false, out);
 	conn->f.snd_nxt += length;
 	if (out->length % conn->f.mss)

@@ -382,6 +382,60 @@ static void cases__a_trickle_does_not_stop_the_clock(void **state)
 	bench_free(b);
 }
 
+/* A peer that answers each probe of its closed window: less and less often, and not for
+ * ever once the application has let go. */
+static void cases__an_orphan_and_a_closed_window(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 i;
+
+	(void)state;
+	case_open(b, 0, 0);
+	tas_written(&b->engine, b->conn, 5000);
+	drain(b);
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .window = 0,
+				    .ack = b->conn->iss + 1 + 5000 });
+	tas_written(&b->engine, b->conn, 5000);
+	for (i = 0; i < 600 * 10; i++) {
+		tick(b, 100 * TAS_MSEC);
+		while (sent(b))
+			in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1,
+						    .ack = b->conn->iss + 1 + 5000 });
+	}
+	/* Doubled from 0.3 s to 2 minutes. */
+	assert_in_range(b->engine.metrics.window_probes, 5, 15);
+	assert_int_equal(b->conn->f.state, TAS_ESTABLISHED);
+	tas_close(&b->engine, b->conn);
+	for (i = 0; i < 3600 && b->engine.table.count; i++) {
+		tick(b, TAS_SEC);
+		while (sent(b))
+			in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1,
+						    .ack = b->conn->iss + 1 + 5000 });
+	}
+	assert_int_equal(b->engine.table.count, 0);
+	bench_free(b);
+}
+
+/* A peer that closes its window over bytes that are under way, and says so each time. */
+static void cases__a_window_closed_over_bytes(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 i;
+
+	(void)state;
+	case_open(b, 0, 0);
+	tas_written(&b->engine, b->conn, 5000);
+	drain(b);
+	for (i = 0; i < 3 * 3600; i++) {
+		tick(b, TAS_SEC);
+		while (sent(b))
+			in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1,
+						    .ack = b->conn->iss + 1 });
+	}
+	assert_int_equal(b->conn->f.state, TAS_ESTABLISHED);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -395,6 +449,8 @@ int main(void)
 		CASE(ece_with_nothing_under_way),
 		CASE(marks_after_three_gigabytes),
 		CASE(a_trickle_does_not_stop_the_clock),
+		CASE(an_orphan_and_a_closed_window),
+		CASE(a_window_closed_over_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
