@@ -48,10 +48,11 @@ struct tas_stray {
 	struct tas_segment seg;
 };
 
-/* So many a second; @at is the second's begin, ns. */
+/* @most of something in the second that begins at @at, ns; @used of them are gone. */
 struct tas_limit {
 	u64 at;
 	u32 used;
+	u32 most;
 };
 
 /**

@@ -129,7 +129,9 @@ void tas_send_ack(struct tas_engine *engine, struct tas_conn *conn);
 void tas_send_reset(struct tas_engine *engine, const struct tas_conn *conn);
 void tas_stray_send(struct tas_engine *engine, const struct tas_pair *pair,
 		    const struct tas_segment *seg);
-/* An ACK of what is known, unless there were too many (RFC 5961). */
+/* An ACK of what is known, unless this connection has sent one just now; of probes. */
+void tas_answer(struct tas_engine *engine, struct tas_conn *conn);
+/* The same, unless there were too many of all connections (RFC 5961). */
 void tas_challenge(struct tas_engine *engine, struct tas_conn *conn);
 bool tas_within(struct tas_engine *engine, struct tas_limit *limit, u32 each_second);
 

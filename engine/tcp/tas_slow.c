@@ -118,8 +118,10 @@ static void outside(struct tas_engine *engine, struct tas_conn *conn,
 	    (conn->f.state == TAS_SYN_RECEIVED && (seg->flags & TAS_SYN) &&
 	     seg->seq == conn->irs))
 		tas_owe_ack(engine, conn, true);
-	else
+	else if (seg->flags & TAS_SYN)
 		tas_challenge(engine, conn);
+	else
+		tas_answer(engine, conn);
 }
 
 /* Steps one to four; true: the segment is acceptable. */

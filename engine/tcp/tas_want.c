@@ -30,11 +30,15 @@ void tas_owe_ack(struct tas_engine *engine, struct tas_conn *conn, bool now)
 
 bool tas_within(struct tas_engine *engine, struct tas_limit *limit, u32 each_second)
 {
+	/* Half as many to half as many more: from the answers that a stranger gets he must
+	 * not learn how many others got (CVE-2016-5696). */
 	if (engine->now - limit->at >= TAS_SEC) {
 		limit->at = engine->now;
 		limit->used = 0;
+		limit->most = (each_second + 1) / 2 +
+			      homa_rng_below(&engine->rng, each_second);
 	}
-	if (limit->used >= each_second)
+	if (limit->used >= limit->most)
 		return false;
 	limit->used++;
 	return true;
@@ -86,14 +90,27 @@ void tas_send_reset(struct tas_engine *engine, const struct tas_conn *conn)
 	tas_stray_send(engine, &conn->f.pair, &rst);
 }
 
-void tas_challenge(struct tas_engine *engine, struct tas_conn *conn)
+/* Two ends that do not understand each other must not answer answers for ever. */
+static bool just_now(struct tas_engine *engine, struct tas_conn *conn)
 {
-	/* Two ends that do not understand each other must not answer answers for ever. */
 	if (conn->challenged_at && engine->now - conn->challenged_at < CHALLENGE_NS) {
 		engine->metrics.challenge_drops++;
-		return;
+		return true;
 	}
 	conn->challenged_at = engine->now;
+	return false;
+}
+
+void tas_answer(struct tas_engine *engine, struct tas_conn *conn)
+{
+	if (!just_now(engine, conn))
+		tas_owe_ack(engine, conn, true);
+}
+
+void tas_challenge(struct tas_engine *engine, struct tas_conn *conn)
+{
+	if (just_now(engine, conn))
+		return;
 	if (!tas_within(engine, &engine->challenges, engine->params.challenge_acks)) {
 		engine->metrics.challenge_drops++;
 		return;

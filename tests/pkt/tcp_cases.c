@@ -436,6 +436,68 @@ static void cases__a_window_closed_over_bytes(void **state)
 	bench_free(b);
 }
 
+/* Many idle connections are probed by their peers within one second: all are answered,
+ * and strangers cannot count how many answers there were for others (CVE-2016-5696). */
+static void cases__answers_to_keepalive(void **state)
+{
+	struct bench *b = bench_new(1500);
+	struct tas_conn *conn[200];
+	u32 i;
+
+	(void)state;
+	listen_at(b, 200);
+	for (i = 0; i < 200; i++) {
+		conn[i] = syn_from(b, (u16)(2000 + i));
+		ack_syn(b, conn[i]);
+		drain(b);
+	}
+	tick(b, 10 * TAS_SEC);
+	for (i = 0; i < 200; i++) {
+		b->pair = conn[i]->f.pair;
+		in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS, .window = 65535,
+					    .ack = conn[i]->iss + 1 });
+		assert_int_equal(drain(b), 1);
+	}
+	tas_unlisten(&b->engine, &b->listener);
+	bench_free(b);
+}
+
+static u32 challenges(struct bench *b, struct tas_conn **conn)
+{
+	u32 i, n = 0;
+
+	tick(b, 10 * TAS_SEC);
+	for (i = 0; i < 250; i++) {
+		b->pair = conn[i]->f.pair;
+		in(b, (struct tas_segment){ .flags = TAS_RST, .seq = IRS + 100 });
+		n += drain(b);
+	}
+	return n;
+}
+
+static void cases__challenges_cannot_be_counted(void **state)
+{
+	struct bench *b = bench_new(1500);
+	struct tas_conn *conn[250];
+	u32 i, first;
+	bool differ = false;
+
+	(void)state;
+	listen_at(b, 250);
+	for (i = 0; i < 250; i++) {
+		conn[i] = syn_from(b, (u16)(2000 + i));
+		ack_syn(b, conn[i]);
+		drain(b);
+	}
+	first = challenges(b, conn);
+	assert_in_range(first, 50, 150);
+	for (i = 0; i < 10; i++)
+		differ |= challenges(b, conn) != first;
+	assert_true(differ);
+	tas_unlisten(&b->engine, &b->listener);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -451,6 +513,8 @@ int main(void)
 		CASE(a_trickle_does_not_stop_the_clock),
 		CASE(an_orphan_and_a_closed_window),
 		CASE(a_window_closed_over_bytes),
+		CASE(answers_to_keepalive),
+		CASE(challenges_cannot_be_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
