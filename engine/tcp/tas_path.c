@@ -10,7 +10,10 @@
 #define MTU_LEAST_V4 552u
 #define MTU_LEAST_V6 1280u
 
-#define MSS_LEAST 88u /* smaller ones make only headers */
+#define NETWORK_V4 68u /* bytes of the longest packet that each network carries */
+#define NETWORK_V6 1280u
+
+#define MSS_LEAST 88u /* a peer that asks for less wants only headers */
 #define TS_OPTION 12u /* bytes of the timestamps in each segment */
 
 static bool is_v4(const struct tas_pair *pair)
@@ -24,14 +27,16 @@ u32 tas_mss_of(const struct tas_engine *engine, const struct tas_conn *conn)
 {
 	u32 mtu = conn->path_mtu ? homa_min_u32(conn->path_mtu, engine->mtu) : engine->mtu;
 
-	return mtu - (is_v4(&conn->f.pair) ? 20u : 40u) - TAS_HDR;
+	if (is_v4(&conn->f.pair))
+		return homa_max_u32(mtu, NETWORK_V4) - 20u - TAS_HDR;
+	return homa_max_u32(mtu, NETWORK_V6) - 40u - TAS_HDR;
 }
 
 void tas_set_mss(struct tas_engine *engine, struct tas_conn *conn)
 {
-	u32 mss = homa_min_u32(conn->peer_mss, tas_mss_of(engine, conn));
+	u32 mss = homa_min_u32(homa_max_u32(conn->peer_mss, MSS_LEAST),
+			       tas_mss_of(engine, conn));
 
-	mss = homa_max_u32(mss, MSS_LEAST);
 	if (conn->f.flags & TAS_F_TS)
 		mss -= TS_OPTION;
 	conn->f.mss = (u16)mss;
