@@ -5,10 +5,14 @@
  */
 #include "tas_impl.h"
 
-/* RFC 7323, 5.3: older than the last one. */
-static bool is_old(const struct tas_conn *conn, const struct tas_segment *seg)
+#define PAWS_NS (24 * 86400 * TAS_SEC)
+
+/* RFC 7323, 5.3: older than the last one, unless that was so long ago (5.5) that newer
+ * ones look older. */
+static bool is_old(const struct tas_engine *engine, const struct tas_conn *conn,
+		   const struct tas_segment *seg)
 {
-	return (conn->f.flags & TAS_F_TS) && (seg->options & TAS_OPT_TS) &&
+	return engine->now - conn->heard_at <= PAWS_NS && (conn->f.flags & TAS_F_TS) && (seg->options & TAS_OPT_TS) &&
 	       (s32)(seg->ts - conn->f.ts_recent) < 0;
 }
 
@@ -130,7 +134,7 @@ static bool acceptable(struct tas_engine *engine, struct tas_conn *conn,
 {
 	bool rst = seg->flags & TAS_RST;
 
-	if (is_old(conn, seg) && !rst) {
+	if (is_old(engine, conn, seg) && !rst) {
 		engine->metrics.paws_drops++;
 		tas_challenge(engine, conn);
 		return false;
@@ -181,6 +185,8 @@ void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 	}
 	if (!ack_is_sound(engine, conn, seg) || unwanted(engine, conn, seg))
 		return;
+	if (unlikely(engine->now - conn->heard_at > PAWS_NS) && (seg->options & TAS_OPT_TS))
+		conn->f.ts_recent = seg->ts;
 	tas_take_timestamp(conn, seg);
 	conn->heard_at = engine->now;
 	conn->keep_probes = 0;

@@ -519,6 +519,22 @@ static void cases__a_network_of_68_bytes(void **state)
 	bench_free(b);
 }
 
+/* RFC 7323, 5.5: timestamps compare for 24 days only. */
+static void cases__a_month_of_silence(void **state)
+{
+	struct bench *b = bench_new(1500);
+
+	(void)state;
+	case_open(b, TAS_OPT_TS, 0);
+	tick(b, 26ull * 86400 * TAS_SEC);
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .length = 10,
+				    .ack = b->conn->iss + 1, .window = 65535,
+				    .options = TAS_OPT_TS, .ts = 1 + 26u * 86400 * 1000 });
+	assert_ptr_equal(b->copy.conn, b->conn);
+	assert_int_equal(b->conn->f.ts_recent, 1 + 26u * 86400 * 1000);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -537,6 +553,7 @@ int main(void)
 		CASE(answers_to_keepalive),
 		CASE(challenges_cannot_be_counted),
 		CASE(a_network_of_68_bytes),
+		CASE(a_month_of_silence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
