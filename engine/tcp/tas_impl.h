@@ -15,8 +15,9 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 /* It leaves the table; its host hears of it once it has let go. */
 void tas_gone(struct tas_engine *engine, struct tas_conn *conn);
 void tas_tell(struct tas_engine *engine, struct tas_conn *conn, u32 events);
-/* RFC 6528. */
-u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair);
+/* RFC 6528; and what is added to the clock for timestamps. */
+u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair,
+		    u32 *ts_offset);
 
 /* ---- tas_timer.c ---- */
 

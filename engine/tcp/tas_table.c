@@ -91,7 +91,8 @@ int tas_listen(struct tas_engine *engine, struct tas_listener *listener)
 	return 0;
 }
 
-u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair)
+u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair,
+		    u32 *ts_offset)
 {
 	struct homa_siphash s = {
 		.v0 = engine->key[3] ^ 0x736f6d6570736575ull,
@@ -109,6 +110,8 @@ u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair
 	homa_siphash_round(&s);
 	homa_siphash_round(&s);
 	homa_siphash_round(&s);
+	/* A pair's next connection has newer timestamps, too (RFC 6191). */
+	*ts_offset = (u32)((s.v0 ^ s.v1 ^ s.v2 ^ s.v3) >> 32);
 	/* A clock that ticks every 256 ns, so that a pair's next connection begins
 	 * behind its last one. */
 	return (u32)(s.v0 ^ s.v1 ^ s.v2 ^ s.v3) + (u32)(engine->now >> 8);
@@ -160,8 +163,7 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 	for (i = 0; i < TAS_TIMERS; i++)
 		conn->deadline[i] = TAS_NEVER;
 	conn->rto = engine->params.rto_initial_ms * TAS_MSEC;
-	conn->iss = tas_initial_seq(engine, pair);
-	conn->ts_offset = (u32)homa_rng_next(&engine->rng);
+	conn->iss = tas_initial_seq(engine, pair, &conn->ts_offset);
 	conn->f.snd_una = conn->f.snd_nxt = conn->iss;
 	conn->f.snd_end = conn->iss + 1;
 	conn->rtx_nxt = conn->rtx_end = conn->recover = conn->iss;

@@ -535,6 +535,26 @@ static void cases__a_month_of_silence(void **state)
 	bench_free(b);
 }
 
+/* A peer that remembers a connection takes its successor by its newer timestamp. */
+static void cases__timestamps_go_on(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 i, last;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), 0);
+		assert_true(sent(b));
+		if (i)
+			assert_true((s32)(b->seg.ts - last) > 0);
+		last = b->seg.ts;
+		tas_abort(&b->engine, b->conn);
+		hear(b);
+		tick(b, TAS_SEC);
+	}
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -554,6 +574,7 @@ int main(void)
 		CASE(challenges_cannot_be_counted),
 		CASE(a_network_of_68_bytes),
 		CASE(a_month_of_silence),
+		CASE(timestamps_go_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
