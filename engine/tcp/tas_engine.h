@@ -157,7 +157,8 @@ int tas_connect(struct tas_engine *engine, const struct tas_pair *pair, u8 rx_sh
 		u32 rx_max, struct tas_conn **out);
 
 /** tas_written() - the application has put @bytes more into its send buffer. 0, or
- *  TAS_EPIPE if it has shut down or the connection has ended. */
+ *  TAS_EPIPE if it has shut down or the connection has ended, TAS_EINVAL if more than a
+ *  gigabyte would wait. */
 int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
 /** tas_taken() - it has taken @bytes out of its receive buffer, no more than are there */

@@ -2,6 +2,8 @@
 /* How connections end, and what applications do to them. */
 #include "tas_impl.h"
 
+#define WRITTEN_MOST (1u << 30) /* bytes: sequence numbers compare within 2^31 */
+
 void tas_fail(struct tas_engine *engine, struct tas_conn *conn, int error)
 {
 	if (conn->f.state < TAS_ESTABLISHED)
@@ -63,6 +65,8 @@ int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 {
 	if ((conn->f.flags & (TAS_F_FIN | TAS_F_CLOSED)) || conn->f.state == TAS_CLOSED)
 		return TAS_EPIPE;
+	if (bytes > WRITTEN_MOST || tas_unacked(conn) > WRITTEN_MOST - bytes)
+		return TAS_EINVAL;
 	conn->f.snd_end += bytes;
 	tas_want(engine, conn);
 	return 0;

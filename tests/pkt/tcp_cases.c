@@ -555,6 +555,19 @@ static void cases__timestamps_go_on(void **state)
 	bench_free(b);
 }
 
+static void cases__more_than_can_be_counted(void **state)
+{
+	struct bench *b = bench_new(1500);
+
+	(void)state;
+	case_open(b, 0, 0);
+	assert_int_equal(tas_written(&b->engine, b->conn, 1u << 31), TAS_EINVAL);
+	assert_int_equal(tas_written(&b->engine, b->conn, 1u << 30), 0);
+	assert_int_equal(tas_written(&b->engine, b->conn, 1u << 30), TAS_EINVAL);
+	assert_true(sent(b));
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -575,6 +588,7 @@ int main(void)
 		CASE(a_network_of_68_bytes),
 		CASE(a_month_of_silence),
 		CASE(timestamps_go_on),
+		CASE(more_than_can_be_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
