@@ -69,7 +69,8 @@ void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now, u32 
 
 void tas_set_now(struct tas_engine *engine, u64 now, u32 exceptions)
 {
-	engine->now = now;
-	engine->clock_ms = (u32)homa_div64(now, TAS_MSEC);
+	/* Times are subtracted everywhere: a clock that goes back stands. */
+	engine->now = homa_max_u64(engine->now, now);
+	engine->clock_ms = (u32)homa_div64(engine->now, TAS_MSEC);
 	engine->slow_left = exceptions;
 }

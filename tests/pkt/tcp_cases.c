@@ -568,6 +568,44 @@ static void cases__more_than_can_be_counted(void **state)
 	bench_free(b);
 }
 
+/* A clock that goes back is a clock that stands. */
+static void cases__a_clock_that_goes_back(void **state)
+{
+	struct bench *b = bench_new(1500);
+
+	(void)state;
+	case_open(b, 0, 0);
+	tas_written(&b->engine, b->conn, 100);
+	drain(b);
+	b->now -= 60 * TAS_SEC;
+	ack(b, 100);
+	assert_true(b->conn->srtt < TAS_SEC);
+	bench_free(b);
+}
+
+/* Whoever does not know the sequence numbers cannot make TIME_WAIT last. */
+static void cases__a_forged_fin_in_time_wait(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 i;
+
+	(void)state;
+	case_open(b, 0, 0);
+	tas_close(&b->engine, b->conn);
+	drain(b);
+	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = IRS + 1,
+				    .ack = b->conn->iss + 2, .window = 65535 });
+	assert_int_equal(b->conn->f.state, TAS_TIME_WAIT);
+	for (i = 0; i < 70; i++) {
+		tick(b, TAS_SEC);
+		in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = IRS + 5000,
+					    .ack = 1, .window = 65535 });
+		drain(b);
+	}
+	assert_int_equal(b->engine.table.count, 0);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -589,6 +627,8 @@ int main(void)
 		CASE(a_month_of_silence),
 		CASE(timestamps_go_on),
 		CASE(more_than_can_be_counted),
+		CASE(a_clock_that_goes_back),
+		CASE(a_forged_fin_in_time_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
