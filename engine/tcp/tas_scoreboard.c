@@ -59,11 +59,11 @@ bool tas_sacked(struct tas_conn *conn, const struct tas_segment *seg)
 	for (i = 0; i < seg->num_sacks; i++) {
 		struct tas_range block = seg->sack[i];
 
-		/* A duplicate (RFC 2883) or nonsense. */
-		if (!tas_after(block.start, seg->ack) ||
-		    tas_before(block.start, conn->f.snd_una) ||
-		    !tas_after(block.end, block.start) ||
-		    tas_after(block.end, conn->f.snd_nxt))
+		/* A duplicate (RFC 2883) or nonsense. Counted from snd_una: of numbers that
+		 * lie 2^31 apart each may be behind the other. */
+		if (block.start - conn->f.snd_una <= seg->ack - conn->f.snd_una ||
+		    block.start - conn->f.snd_una >= block.end - conn->f.snd_una ||
+		    block.end - conn->f.snd_una > tas_in_flight(conn))
 			continue;
 		insert(conn, block);
 	}

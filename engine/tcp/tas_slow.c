@@ -12,7 +12,8 @@
 static bool is_old(const struct tas_engine *engine, const struct tas_conn *conn,
 		   const struct tas_segment *seg)
 {
-	return engine->now - conn->heard_at <= PAWS_NS && (conn->f.flags & TAS_F_TS) && (seg->options & TAS_OPT_TS) &&
+	return (conn->f.flags & TAS_F_TS) && (seg->options & TAS_OPT_TS) &&
+	       engine->now - conn->heard_at <= PAWS_NS &&
 	       (s32)(seg->ts - conn->f.ts_recent) < 0;
 }
 

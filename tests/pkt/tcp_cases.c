@@ -606,6 +606,25 @@ static void cases__a_forged_fin_in_time_wait(void **state)
 	bench_free(b);
 }
 
+/* A block that begins and ends half the sequence space away from what is under way. */
+static void cases__a_block_around_the_world(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 una;
+
+	(void)state;
+	case_open(b, TAS_OPT_SACK_OK, 0);
+	tas_written(&b->engine, b->conn, 5000);
+	drain(b);
+	una = b->conn->f.snd_una;
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = una,
+				    .window = 65535, .options = TAS_OPT_SACK,
+				    .num_sacks = 1,
+				    .sack = { { una + 0x39000000u, una + 0xad000000u } } });
+	assert_int_equal(b->conn->f.sacks, 0);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(cases__##name)
 
 int main(void)
@@ -629,6 +648,7 @@ int main(void)
 		CASE(more_than_can_be_counted),
 		CASE(a_clock_that_goes_back),
 		CASE(a_forged_fin_in_time_wait),
+		CASE(a_block_around_the_world),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

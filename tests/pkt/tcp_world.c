@@ -16,6 +16,8 @@
 #include <sys/socket.h>
 #include <cmocka.h>
 #include "bed_impl.h"
+#include "tcp_check.h"
+#include "tas_impl.h"
 
 #define WIRE 4096
 #define PACKET 1600
@@ -39,6 +41,9 @@ struct habits {
 	bool both_close; /* both at once */
 	bool simultaneous_open;
 	bool v6, ecn, dctcp, no_sack, no_ts, cookies;
+	bool wraps;    /* the sequence numbers of each side go through 2^32 */
+	u32 strangers; /* forged segments, by somebody who knows addresses and ports only */
+	u32 liars;     /* damaged copies of segments, by somebody who sees them all */
 	u32 marks;
 };
 
@@ -113,6 +118,35 @@ static void trace(const struct world *w, int from, const u8 *packet, u32 length)
 	       seg.length, seg.window, seg.num_sacks);
 }
 
+/* Nothing is sent beyond the window that the peer has offered. */
+static void within_window(const struct world *w, int from, const u8 *packet, u32 length)
+{
+	const struct tas_conn *peer = tcp_check_only(&w->bed[!from]->engine);
+	u32 ip = w->habits.v6 ? 40 : 20;
+	struct tas_segment seg;
+
+	assert_int_equal(tas_decode(&seg, packet + ip, length - ip), 0);
+	if (!w->habits.liars && peer && tas_open(peer) && seg.length &&
+	    !(peer->f.flags & TAS_F_FIN_IN))
+		assert_false(tas_after(seg.seq + seg.length,
+				       peer->f.rcv_edge + tas_scale_slack(peer)));
+}
+
+/* A copy of which some bytes behind the addresses are others. */
+static void lie(struct world *w, const u8 *packet, u32 length, int to)
+{
+	u32 ip = w->habits.v6 ? 40 : 20, n = 1 + draw(w, 4);
+	u8 copy[PACKET];
+
+	memcpy(copy, packet, length);
+	while (n--) {
+		u32 at = ip + 4 + draw(w, homa_min_u32(length - ip - 4, 56));
+
+		copy[at] = draw(w, 2) ? (u8)draw(w, 256) : (u8)(copy[at] + draw(w, 3) - 1);
+	}
+	fly(w, copy, length, to);
+}
+
 static void collect(struct world *w, int from)
 {
 	u8 packet[PACKET];
@@ -122,6 +156,9 @@ static void collect(struct world *w, int from)
 		assert_true(n > 0);
 		trace(w, from, packet, (u32)n);
 		assert_true((u32)n <= w->habits.mtu[from]);
+		within_window(w, from, packet, (u32)n);
+		if (draw(w, 1000) < w->habits.liars)
+			lie(w, packet, (u32)n, !from);
 		if (draw(w, 1000) < w->habits.loss && w->lost_in_row < 6) {
 			w->lost_in_row++;
 			continue;
@@ -153,7 +190,8 @@ static void read_some(struct world *w, int side)
 {
 	int n = pkt_bed_read(w->bed[side], w->fd[side], 1 + draw(w, 30000), 0);
 
-	assert_int_not_equal(n, -EBADMSG);
+	if (!w->habits.liars)
+		assert_int_not_equal(n, -EBADMSG);
 	if (n > 0)
 		w->read[side] += (u32)n;
 	else if (n == 0)
@@ -220,6 +258,66 @@ static bool over(const struct world *w)
 	       !w->bed[1]->engine.table.count;
 }
 
+/* A segment to @to as if the other end had sent it, all else by chance. */
+static void forge(struct world *w, int to)
+{
+	static const u8 flags[] = { TAS_RST, TAS_RST | TAS_ACK, TAS_SYN, TAS_SYN | TAS_ACK,
+				    TAS_ACK, TAS_ACK | TAS_FIN, TAS_ACK | TAS_URG, 0, 0xff };
+	struct tas_segment seg = { .sport = to ? 1000 : 80, .dport = to ? 80 : 1000 };
+	struct tas_out out = { .ecn = (u8)draw(w, 4) };
+	u8 packet[PACKET];
+	int n;
+
+	seg.seq = (u32)homa_rng_next(&w->rng);
+	seg.ack = (u32)homa_rng_next(&w->rng);
+	seg.flags = flags[draw(w, sizeof(flags))];
+	seg.window = (u16)draw(w, 65536);
+	seg.options = (u8)draw(w, 32) & (u8)(draw(w, 2) ? 0xff : TAS_OPT_TS);
+	seg.mss = (u16)draw(w, 65536);
+	seg.wscale = (u8)draw(w, 16);
+	seg.num_sacks = (u8)draw(w, TAS_SACKS + 1);
+	seg.ts = (u32)homa_rng_next(&w->rng);
+	seg.ts_echo = (u32)homa_rng_next(&w->rng);
+	memcpy(out.pair.local, address(w, !to), 16);
+	memcpy(out.pair.remote, address(w, to), 16);
+	out.header_length = (u8)tas_encode(&seg, out.header);
+	out.length = draw(w, 100);
+	/* The other end's bed writes it, as nobody else can. */
+	bed_send(w->bed[!to], &out);
+	n = pkt_bed_out(w->bed[!to], packet, sizeof(packet));
+	assert_true(n > 0);
+	pkt_bed_in(w->bed[to], packet, (u32)n);
+}
+
+static void attack(struct world *w)
+{
+	int to;
+
+	/* A SYN of anybody is taken for the other's by who opens at the same time. */
+	for (to = 0; to < 2; to++) {
+		const struct tas_conn *conn = tcp_check_only(&w->bed[to]->engine);
+
+		collect(w, !to);
+		if (w->fd[1] >= 0 && conn && tas_open(conn) && !w->closed[0] && !w->closed[1] &&
+		    draw(w, 1000) < w->habits.strangers)
+			forge(w, to);
+	}
+}
+
+static void check(struct world *w)
+{
+	const char *wrong;
+	int side;
+
+	for (side = 0; side < 2; side++) {
+		wrong = tcp_check(&w->bed[side]->engine);
+		if (wrong)
+			print_error("at %llu ms, side %d: %s\n",
+				    (unsigned long long)(w->now / TAS_MSEC), side, wrong);
+		assert_null(wrong);
+	}
+}
+
 static void step(struct world *w)
 {
 	u64 next = next_event(w);
@@ -234,8 +332,10 @@ static void step(struct world *w)
 		w->fd[1] = pkt_bed_accept(w->bed[1], w->listener);
 	for (side = 0; side < 2; side++)
 		apply(w, side);
+	attack(w);
 	for (side = 0; side < 2; side++)
 		collect(w, side);
+	check(w);
 }
 
 static struct pkt_bed *host(struct world *w, int side, u64 seed)
@@ -262,6 +362,18 @@ static struct pkt_bed *host(struct world *w, int side, u64 seed)
 	return bed;
 }
 
+/* Such a time that the client's first sequence number is a little before 2^32. */
+static u64 before_wrap(struct world *w, int side)
+{
+	struct tas_pair pair = { .local_port = side ? 80 : 1000, .remote_port = side ? 1000 : 80 };
+	u32 ts, iss;
+
+	memcpy(pair.local, address(w, side), 16);
+	memcpy(pair.remote, address(w, !side), 16);
+	iss = tas_initial_seq(&w->bed[side]->engine, &pair, &ts);
+	return (u64)(0u - iss - draw(w, 300000)) << 8;
+}
+
 static void begin(struct world *w, const struct habits *habits, u64 seed)
 {
 	int side;
@@ -274,6 +386,11 @@ static void begin(struct world *w, const struct habits *habits, u64 seed)
 		w->fd[side] = -1;
 	}
 	w->listener = -1;
+	if (habits->wraps) {
+		w->now = before_wrap(w, (int)draw(w, 2));
+		for (side = 0; side < 2; side++)
+			pkt_bed_run(w->bed[side], w->now);
+	}
 	w->fd[0] = pkt_bed_socket(w->bed[0]);
 	assert_int_equal(pkt_bed_bind(w->bed[0], w->fd[0], address(w, 0), 1000), 0);
 	if (habits->simultaneous_open) {
@@ -366,6 +483,8 @@ static struct habits any(u64 seed)
 	h.no_sack = !homa_rng_below(&rng, 3);
 	h.no_ts = !homa_rng_below(&rng, 3);
 	h.cookies = !homa_rng_below(&rng, 3);
+	h.wraps = homa_rng_below(&rng, 2);
+	h.strangers = homa_rng_below(&rng, 2) ? homa_rng_below(&rng, 500) : 0;
 	return h;
 }
 
@@ -388,12 +507,35 @@ static void world__anything(void **state)
 	}
 }
 
+/* Whoever sees the segments can end a connection and change its bytes, and no more. */
+static void world__liars(void **state)
+{
+	const char *only = getenv("TCP_SEED"), *count = getenv("TCP_WORLDS");
+	u64 last = count ? strtoull(count, NULL, 0) : 200, seed = 100;
+
+	(void)state;
+	for (last += seed; seed < last; seed++) {
+		struct habits h = any(only ? strtoull(only, NULL, 0) : seed);
+		struct world w;
+		u32 steps = 5000;
+
+		h.liars = 1 + homa_rng_below(&(struct homa_rng){ seed }, 300);
+		begin(&w, &h, only ? strtoull(only, NULL, 0) : seed);
+		while (!over(&w) && steps--)
+			step(&w);
+		finish(&w);
+		if (only)
+			return;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(world__a_quiet_network),
 		cmocka_unit_test(world__nothing_but_the_ends),
 		cmocka_unit_test(world__anything),
+		cmocka_unit_test(world__liars),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
