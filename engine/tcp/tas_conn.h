@@ -108,7 +108,8 @@ struct tas_listener;
 struct tas_conn {
 	/* What decides about a segment; first. */
 	struct tas_flow f;
-	/* The host's own; the engine does not look at it. */
+	/* The host's own, NULL at first; if it is not, TAS_EV_FREE comes even for a
+	 * connection that ended before accept(). */
 	void *host;
 	/* The listener that took it, until it is accepted; then NULL. */
 	struct tas_listener *listener;
@@ -173,7 +174,8 @@ struct tas_conn {
 	/* Largest segment that the peer said, packet that the path takes (0: the engine's),
 	 * and segment that the peer seems to send, in bytes. */
 	u16 peer_mss, path_mtu, rcv_mss;
-	/* Timeouts in a row, and probes of a closed window in a row without an answer. */
+	/* Timeouts and probes of a closed window in a row, and those of them without any
+	 * answer. */
 	u8 backoff;
 	u8 probes;
 	/* Keepalive probes without an answer, and how many end the connection. */

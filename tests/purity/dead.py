@@ -17,7 +17,6 @@ FOR_TESTS = {
     "homa_engine_params": "tests compare what an engine made of its settings",
     "homa_json_hist_read": "the reverse of the writer, and the proof that nothing is lost",
     "homa_plat_locks_held": "the checker of lock order is tested itself",
-    "homa_rng_below": "tests draw with the engine's generator",
     "homa_trylock": "a lock of the seam like the others",
     "homa_wire_checksum": "tests of frames: the checksum of the TCP disguise",
     "homa_wire_error_text": "the words for what the codec refuses",
