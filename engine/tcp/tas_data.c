@@ -94,7 +94,7 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 		return;
 	}
 	if (seg->length > conn->rcv_mss)
-		conn->rcv_mss = (u16)homa_min_u32(seg->length, engine->mtu);
+		conn->rcv_mss = (u16)homa_min_u32(seg->length, homa_min_u32(engine->mtu, 65535));
 	conn->data_at = engine->now;
 	if (likely(start == conn->f.rcv_nxt)) {
 		if (!conn->f.quick && conn->f.rcv_nxt == conn->irs + 1)
