@@ -107,7 +107,11 @@ static int away_step(struct homa_svc *c, u64 until)
 	homa_turn_unlock(&c->lock);
 	rc = homa_svc_revive_try(c, &coming);
 	homa_turn_lock(&c->lock);
-	if (rc == -ECONNREFUSED || rc == -EAGAIN) {
+	/* Another thread may have attached before we had the lock: it did not find us asleep,
+	 * and nobody would wake us. */
+	if (homa_svc_state(c) == HOMA_SVC_UP) {
+		rc = 0;
+	} else if (rc == -ECONNREFUSED || rc == -EAGAIN) {
 		next = __atomic_load_n(&c->next_try, __ATOMIC_RELAXED);
 		if (coming)
 			fds[1].fd = coming->sock;
