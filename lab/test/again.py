@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from lab.test.context import ROOT, Tally
+from lab.vm import klog
 
 # Tests of one run by pytest that may be run again. A guest that many tests share counts for all.
 MOST = 12
@@ -56,19 +57,37 @@ def test_of(case: Case) -> str:
     return f"{file}::{name}"
 
 
+def is_report(text: str) -> bool:
+    """Does it speak of what is never chance? A kernel that goes down says so in its own words."""
+    return any(word in text for word in HARD) or bool(klog.problems(text))
+
+
 def worth(found: Iterable[Case]) -> list[str]:
     """The tests to run again; none if that would hide something."""
     bad = [case for case in found if said(case)]
     tests = list(dict.fromkeys(test_of(case) for case in bad))
-    if len(tests) > MOST or any(word in said(case) for case in bad for word in HARD):
+    if len(tests) > MOST or any(is_report(said(case)) for case in bad):
         return []
     return tests if all((ROOT / test.partition("::")[0]).exists() for test in tests) else []
+
+
+def name_of(case: Case) -> tuple[str, str]:
+    return case.get("classname", ""), case.get("name", "")
+
+
+def unproven(first: Iterable[Case], second: Iterable[Case]) -> set[str]:
+    """Tests of which a case that failed did neither pass nor fail the second time: it was left
+    out, which says nothing."""
+    told = {name_of(case) for case in second if not list(case.iter("skipped"))}
+    return {test_of(case) for case in first if said(case) and name_of(case) not in told}
 
 
 def merge(tally: Tally, first: Iterable[Case], second: Iterable[Case]) -> None:
     """Count `first` without the tests that were run again, and `second` for those. What passed
     the second time is named as unsteady, with the end of what it had said."""
-    second = list(second)
+    first, second = list(first), list(second)
+    unknown = unproven(first, second)
+    second = [case for case in second if test_of(case) not in unknown]
     repeated = {test_of(case) for case in second}
     still = {test_of(case) for case in second if said(case)}
     count(tally, (case for case in first if test_of(case) not in repeated))

@@ -324,8 +324,9 @@ class Host:
 
 @contextmanager
 def finishing(*daemons: Homad) -> Iterator[None]:
-    """Every daemon is finished even if the test or another daemon failed; the test's failure wins."""
-    failed = True
+    """Every daemon is finished even if the test or another daemon failed. The test's failure wins,
+    but a sanitizer's report is added to it: it is the reason, and allows no second chance."""
+    failed, worst = True, None
     try:
         yield
         failed = False
@@ -333,10 +334,11 @@ def finishing(*daemons: Homad) -> Iterator[None]:
         for daemon in daemons:
             try:
                 daemon.finish()
-            except AssertionError:
-                if not failed:
-                    failed = True
-                    raise
+            except AssertionError as error:
+                if worst is None and (not failed or _REPORT.search(str(error))):
+                    worst = error
+        if worst is not None:
+            raise worst
 
 
 @contextmanager

@@ -90,6 +90,23 @@ def test_report_of_a_sanitizer_or_kernel__is_not_run_again(run, word: str) -> No
     assert run(text).failed == 1
 
 
+WENT_DOWN = """the guest (6.1.0) went down
+--- kernel:
+BUG: KASAN: slab-use-after-free in homak_rx+0x1/0x2 [homa]
+"""
+
+
+def test_guest_that_goes_down__is_not_run_again(run) -> None:
+    """What the kernel said is in the failure, but no test has looked for it."""
+    assert run(f"def test_it():\n    if first('MARK'): pytest.fail({WENT_DOWN!r})\n").failed == 1
+
+
+def test_second_run_that_skips__leaves_the_failure(run) -> None:
+    text = "def test_it():\n    if not first('MARK'): pytest.skip('no memory')\n    assert False\n"
+    tally = run(text)
+    assert (tally.passed, tally.failed, tally.unsteady) == (0, 1, [])
+
+
 def test_pytest_that_dies__is_not_run_again(run) -> None:
     tally = run("import os\ndef test_it():\n    if first('MARK'): os._exit(3)\n")
     assert (tally.passed, tally.failed) == (0, 1)

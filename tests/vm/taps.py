@@ -70,8 +70,11 @@ def tap(request: pytest.FixtureRequest) -> Tap:
     """Turn a run's output into cases; the kernel's complaints and a bad status fail the test."""
 
     def check(result: Result) -> None:
-        show(request.node, result.output)
-        assert result.problems == "", f"the kernel complained:\n{result.problems}"
+        try:
+            show(request.node, result.output)
+        finally:
+            # Also if a case failed, of which this may be the cause.
+            assert result.problems == "", f"the kernel complained:\n{result.problems}"
         assert result.status == 0, result.output[-3000:]
 
     return check
