@@ -280,8 +280,10 @@ int homa_wait_send(struct homa *h, size_t length, int timeout_ms);
  * It is yours until you give it to homa_free(), or until a call that sends it succeeds:
  * homa_request(), homa_reply(), homa_call() or homa_ticket_reply() with @buf itself as the
  * message. A call that fails leaves it yours, and one that sends other memory, or @buf as one of
- * several pieces, copies as ever. Memory that was sent or freed cannot be sent or freed again
- * (-EINVAL), nor read or written.
+ * several pieces, copies as ever. homa_call() that fails has sent it all the same if it failed
+ * later: do not touch it then, and homa_free() tells (-EINVAL: it was sent) unless another thread
+ * calls homa_alloc() meanwhile; homa_request() and homa_receive_id() leave no doubt. Memory that
+ * was sent or freed cannot be sent or freed again (-EINVAL), nor read or written.
  *
  * With "service" this is the memory that homad reads, of which a handle has as much as for
  * requests and replies that are on their way. What is no longer than 4 KiB is copied all the
