@@ -132,19 +132,20 @@ static inline bool has_buffers(const struct homa *h)
 	return __atomic_load_n(&h->buffers, __ATOMIC_RELAXED) != NULL;
 }
 
-static int requested(const struct homa *h, int rc)
+/* When @rc is -ESHUTDOWN, *h may be no more: its serial was read before. */
+static int requested(const struct homa *h, uint64_t serial, int rc)
 {
 	if (rc == -EAGAIN)
 		return homa_fail(h, rc,
 				 "homa_request: there is no room to send now; homa_wait_send() waits for it");
-	return result(h->serial, "homa_request", rc);
+	return result(serial, "homa_request", rc);
 }
 
-static int replied(const struct homa *h, int rc)
+static int replied(const struct homa *h, uint64_t serial, int rc)
 {
 	if (rc == -EINVAL)
 		return homa_fail(h, rc, "homa_reply: this request was answered already");
-	return result(h->serial, "homa_reply", rc);
+	return result(serial, "homa_reply", rc);
 }
 
 /* A handle that has memory of homa_alloc() may send it. */
@@ -153,6 +154,7 @@ static int request_from_buffer(struct homa *h, const struct sockaddr *dest,
 			       uint64_t *id)
 {
 	struct homa_claim claim = { NULL, NULL };
+	uint64_t serial = h->serial;
 	int rc = homa_buffer_claim(h, "homa_request", out, &claim);
 
 	if (rc)
@@ -163,13 +165,14 @@ static int request_from_buffer(struct homa *h, const struct sockaddr *dest,
 	rc = h->ops->request(h->host, dest, out, cookie, flags, id);
 	if (claim.of)
 		homa_buffer_settle(&claim, rc);
-	return requested(h, rc);
+	return requested(h, serial, rc);
 }
 
 static int reply_from_buffer(struct homa *h, const struct homa_message *request,
 			     struct homa_message_out *out)
 {
 	struct homa_claim claim = { NULL, NULL };
+	uint64_t serial = h->serial;
 	int rc = homa_buffer_claim(h, "homa_reply", out, &claim);
 
 	if (rc)
@@ -177,7 +180,7 @@ static int reply_from_buffer(struct homa *h, const struct homa_message *request,
 	rc = h->ops->reply(h->host, request, out);
 	if (claim.of)
 		homa_buffer_settle(&claim, rc);
-	return replied(h, rc);
+	return replied(h, serial, rc);
 }
 
 int homa_alloc(struct homa *h, size_t length, void **buf)
@@ -221,7 +224,7 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen
 		  unsigned int flags, uint64_t *id)
 {
 	struct homa_message_out out = { .iov = iov, .iovcnt = iovcnt };
-	uint64_t unused;
+	uint64_t unused, serial;
 	int rc;
 
 	if (!usable(h))
@@ -236,9 +239,10 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen
 				 flags & ~REQUEST_FLAGS);
 	if (!LIKELY(!has_buffers(h)))
 		return request_from_buffer(h, dest, &out, cookie, flags, id ? id : &unused);
+	serial = h->serial;
 	rc = h->ops->request(h->host, dest, &out, cookie, flags,
 			     id ? id : &unused);
-	return LIKELY(!rc) ? 0 : requested(h, rc);
+	return LIKELY(!rc) ? 0 : requested(h, serial, rc);
 }
 
 int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
@@ -267,6 +271,7 @@ int homa_replyv(struct homa *h, const struct homa_message *request,
 		const struct iovec *iov, int iovcnt)
 {
 	struct homa_message_out out = { .iov = iov, .iovcnt = iovcnt };
+	uint64_t serial;
 	int rc;
 
 	rc = check_request(h, "homa_reply", request);
@@ -277,8 +282,9 @@ int homa_replyv(struct homa *h, const struct homa_message *request,
 		return rc;
 	if (!LIKELY(!has_buffers(h)))
 		return reply_from_buffer(h, request, &out);
+	serial = h->serial;
 	rc = h->ops->reply(h->host, request, &out);
-	return LIKELY(!rc) ? 0 : replied(h, rc);
+	return LIKELY(!rc) ? 0 : replied(h, serial, rc);
 }
 
 int homa_reply(struct homa *h, const struct homa_message *request,

@@ -295,6 +295,41 @@ static void attach__ends_with_the_handle(void **state)
 		usleep(1000);
 }
 
+static void *send_until_closed(void *arg)
+{
+	(void)arg;
+	/* The handle may be gone when it returns. */
+	return (void *)(intptr_t)try_request(10);
+}
+
+static void *close_handle(void *arg)
+{
+	(void)arg;
+	homa_close(h);
+	return NULL;
+}
+
+/* A request waits for homad's answer, and the answer comes when the handle is being closed. */
+static void attach__whose_request_is_closed(void **state)
+{
+	pthread_t sender, closer;
+	void *rc;
+
+	(void)state;
+	open_handle();
+	restart(HOMA_CTL_ATTACH);
+	pthread_create(&sender, NULL, send_until_closed, NULL);
+	while (!count(&f.held))
+		usleep(100);
+	pthread_create(&closer, NULL, close_handle, NULL);
+	usleep(20000);
+	set(&f.hold, 0);
+	pthread_join(sender, &rc);
+	pthread_join(closer, NULL);
+	h = NULL;
+	assert_int_equal((int)(intptr_t)rc, -ESHUTDOWN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +343,7 @@ int main(void)
 		T(attach__ends_without_an_answer),
 		T(attach__finds_no_room),
 		T(attach__ends_with_the_handle),
+		T(attach__whose_request_is_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -252,6 +252,9 @@ int homa_svc_route(struct homa_svc *c, const struct homa_addr *addr)
 		c->counters.routes++;
 	}
 	pthread_mutex_unlock(&c->ctl);
+	/* Who asks goes on with the handle. */
+	if (!rc && __atomic_load_n(&c->closing, __ATOMIC_SEQ_CST))
+		rc = -ESHUTDOWN;
 	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);
 	return rc;
 }

@@ -62,6 +62,18 @@ static void gather(u8 *to, const struct homa_message_out *out)
 	}
 }
 
+static void drop_long(struct outgoing *o)
+{
+	if (!o->att)
+		return;
+	if (!o->lent) {
+		homa_svc_long_put(o->att, o->segment, o->offset);
+		homa_svc_att_put(o->att);
+	}
+	o->att = NULL;
+	o->lent = false;
+}
+
 /* Without a lock: a megabyte takes a while. */
 static int put_long(struct homa_svc *c, struct outgoing *o)
 {
@@ -74,20 +86,13 @@ static int put_long(struct homa_svc *c, struct outgoing *o)
 		o->att = NULL;
 	else
 		gather(o->att->seg[o->segment] + o->offset, o->out);
+	/* The handle may be closed as soon as we are out. */
+	if (!rc && __atomic_load_n(&c->closing, __ATOMIC_SEQ_CST)) {
+		drop_long(o);
+		rc = -ESHUTDOWN;
+	}
 	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);
 	return rc;
-}
-
-static void drop_long(struct outgoing *o)
-{
-	if (!o->att)
-		return;
-	if (!o->lent) {
-		homa_svc_long_put(o->att, o->segment, o->offset);
-		homa_svc_att_put(o->att);
-	}
-	o->att = NULL;
-	o->lent = false;
 }
 
 /* A ring with room for the message, whose bytes are in place if it is long. */

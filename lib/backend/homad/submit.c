@@ -143,6 +143,12 @@ static int begin_slow(struct homa_svc *c, u32 staged, struct homa_svc_ring *ring
 		if (rc)
 			break;
 		homa_turn_lock(&ring->lock);
+		/* It may have been closed while we slept, and waits for us only in here. */
+		if (unlikely(__atomic_load_n(&c->closing, __ATOMIC_SEQ_CST))) {
+			homa_turn_unlock(&ring->lock);
+			rc = -ESHUTDOWN;
+			break;
+		}
 		if (homa_svc_state(c) == HOMA_SVC_UP &&
 		    make_room(c, ring, staged))
 			break;
