@@ -91,6 +91,7 @@ static inline int result(uint64_t serial, const char *op, int rc)
 
 int homa_bind(struct homa *h, uint16_t port)
 {
+	uint64_t serial;
 	const char *why;
 	int rc;
 
@@ -100,6 +101,8 @@ int homa_bind(struct homa *h, uint16_t port)
 		return homa_fail(h, -EINVAL,
 				 "homa_bind: port %u: servers use ports 1 to %d",
 				 port, HOMA_MIN_CLIENT_PORT - 1);
+	/* Another thread may close the handle while homad is asked. */
+	serial = h->serial;
 	rc = h->ops->bind(h->host, port);
 	why = rc == -EADDRINUSE ? homa_svc_why() : NULL;
 	if (why)
@@ -109,7 +112,7 @@ int homa_bind(struct homa *h, uint16_t port)
 				 port);
 	if (rc == -EINVAL)
 		return homa_fail(h, rc, "homa_bind: the handle is bound to a port already");
-	return result(h->serial, "homa_bind", rc);
+	return result(serial, "homa_bind", rc);
 }
 
 int homa_getsockname(struct homa *h, struct sockaddr_storage *addr)

@@ -302,6 +302,13 @@ static void *send_until_closed(void *arg)
 	return (void *)(intptr_t)try_request(10);
 }
 
+static void *bind_until_closed(void *arg)
+{
+	(void)arg;
+	homa_bind(h, 77);
+	return NULL;
+}
+
 static void *close_handle(void *arg)
 {
 	(void)arg;
@@ -309,16 +316,15 @@ static void *close_handle(void *arg)
 	return NULL;
 }
 
-/* A request waits for homad's answer, and the answer comes when the handle is being closed. */
-static void attach__whose_request_is_closed(void **state)
+/* A call waits for homad's answer, and the answer comes when the handle is being closed. */
+static void *close_while_it_waits(void *(*call)(void *))
 {
 	pthread_t sender, closer;
 	void *rc;
 
-	(void)state;
 	open_handle();
 	restart(HOMA_CTL_ATTACH);
-	pthread_create(&sender, NULL, send_until_closed, NULL);
+	pthread_create(&sender, NULL, call, NULL);
 	while (!count(&f.held))
 		usleep(100);
 	pthread_create(&closer, NULL, close_handle, NULL);
@@ -327,7 +333,20 @@ static void attach__whose_request_is_closed(void **state)
 	pthread_join(sender, &rc);
 	pthread_join(closer, NULL);
 	h = NULL;
-	assert_int_equal((int)(intptr_t)rc, -ESHUTDOWN);
+	return rc;
+}
+
+static void attach__whose_request_is_closed(void **state)
+{
+	(void)state;
+	assert_int_equal((int)(intptr_t)close_while_it_waits(send_until_closed), -ESHUTDOWN);
+}
+
+/* It may have the port already, and then it says so. */
+static void attach__whose_bind_is_closed(void **state)
+{
+	(void)state;
+	close_while_it_waits(bind_until_closed);
 }
 
 int main(void)
@@ -344,6 +363,7 @@ int main(void)
 		T(attach__finds_no_room),
 		T(attach__ends_with_the_handle),
 		T(attach__whose_request_is_closed),
+		T(attach__whose_bind_is_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

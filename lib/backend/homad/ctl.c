@@ -211,6 +211,7 @@ int homa_svc_bind(void *host, uint16_t port)
 		request.op = HOMA_CTL_LISTEN;
 		request.bytes = listen;
 	}
+	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&c->ctl);
 	if (!c->bound)
 		rc = homa_svc_question(c, &request, &answer, NULL);
@@ -220,6 +221,7 @@ int homa_svc_bind(void *host, uint16_t port)
 		c->att->answer.port = port;
 	}
 	pthread_mutex_unlock(&c->ctl);
+	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);
 	return rc;
 }
 
