@@ -91,6 +91,30 @@ static inline void homa_siphash_word(struct homa_siphash *s, u64 word)
 	s->v0 ^= word;
 }
 
+/** homa_siphash_begin() - SipHash-1-3 of words; @k0, @k1: the 128-bit key */
+static inline struct homa_siphash homa_siphash_begin(u64 k0, u64 k1)
+{
+	struct homa_siphash s = {
+		.v0 = k0 ^ 0x736f6d6570736575ull,
+		.v1 = k1 ^ 0x646f72616e646f6dull,
+		.v2 = k0 ^ 0x6c7967656e657261ull,
+		.v3 = k1 ^ 0x7465646279746573ull,
+	};
+
+	return s;
+}
+
+/** homa_siphash_end() - the hash, after the last word, which should tell the length if
+ *  that is not always the same */
+static inline u64 homa_siphash_end(struct homa_siphash *s)
+{
+	s->v2 ^= 0xff;
+	homa_siphash_round(s);
+	homa_siphash_round(s);
+	homa_siphash_round(s);
+	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
+}
+
 /* SipHash reads words in little-endian order on every machine. */
 static inline u64 homa_get_le64(const void *p)
 {
@@ -108,12 +132,7 @@ static inline u64 homa_get_le64(const void *p)
 static inline u64 homa_siphash_addr(const struct homa_addr *addr, u64 k0,
 				    u64 k1)
 {
-	struct homa_siphash s = {
-		.v0 = k0 ^ 0x736f6d6570736575ull,
-		.v1 = k1 ^ 0x646f72616e646f6dull,
-		.v2 = k0 ^ 0x6c7967656e657261ull,
-		.v3 = k1 ^ 0x7465646279746573ull,
-	};
+	struct homa_siphash s = homa_siphash_begin(k0, k1);
 	const u8 *b = (const u8 *)addr + 16;
 	u64 last = 20ull << 56;
 
@@ -121,11 +140,7 @@ static inline u64 homa_siphash_addr(const struct homa_addr *addr, u64 k0,
 	homa_siphash_word(&s, homa_get_le64(addr->ip + 8));
 	last |= (u64)b[0] | (u64)b[1] << 8 | (u64)b[2] << 16 | (u64)b[3] << 24;
 	homa_siphash_word(&s, last);
-	s.v2 ^= 0xff;
-	homa_siphash_round(&s);
-	homa_siphash_round(&s);
-	homa_siphash_round(&s);
-	return s.v0 ^ s.v1 ^ s.v2 ^ s.v3;
+	return homa_siphash_end(&s);
 }
 
 HOMA_STATIC_ASSERT(sizeof(struct homa_addr) == 20, "hashed as 20 bytes");

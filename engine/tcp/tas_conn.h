@@ -33,13 +33,11 @@ enum {
 	TAS_F_FIN = 1 << 8,	  /* the application sends no more: snd_end counts a FIN */
 	TAS_F_FIN_IN = 1 << 9,	  /* the peer's FIN came in order: rcv_nxt counts it */
 	TAS_F_CLOSED = 1 << 10,	  /* the application has let go of the connection */
-	TAS_F_NO_READ = 1 << 11,  /* it takes no more bytes, whatever comes */
 	TAS_F_RECOVERY = 1 << 12, /* a loss is being repaired, up to @recover */
 	TAS_F_LOSS = 1 << 13,	  /* the same after a timeout */
 	TAS_F_KEEPALIVE = 1 << 14,
 	TAS_F_CORK = 1 << 15,	  /* only full segments are sent */
 	TAS_F_CWND_FULL = 1 << 16, /* the congestion window was what held us back */
-	TAS_F_PASSIVE = 1 << 17,  /* a listener took it */
 	TAS_F_PROBE = 1 << 18,	  /* one byte or segment goes beyond the window */
 	TAS_F_PINGPONG = 1 << 19, /* replies carry the ACKs, no need for quick ones */
 	TAS_F_ALIVE = 1 << 20,	  /* a keepalive probe is to be sent */

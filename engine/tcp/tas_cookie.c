@@ -22,12 +22,7 @@ static const u16 sizes[8] = { 216, 536, 1024, 1220, 1300, 1440, 1460, 8960 };
 static u32 hash(const struct tas_engine *engine, const struct tas_pair *pair, u32 irs,
 		u32 head)
 {
-	struct homa_siphash s = {
-		.v0 = engine->key[4] ^ 0x736f6d6570736575ull,
-		.v1 = engine->key[5] ^ 0x646f72616e646f6dull,
-		.v2 = engine->key[4] ^ 0x6c7967656e657261ull,
-		.v3 = engine->key[5] ^ 0x7465646279746573ull,
-	};
+	struct homa_siphash s = homa_siphash_begin(engine->key[4], engine->key[5]);
 
 	homa_siphash_word(&s, homa_get_be64(pair->local));
 	homa_siphash_word(&s, homa_get_be64(pair->local + 8));
@@ -35,11 +30,7 @@ static u32 hash(const struct tas_engine *engine, const struct tas_pair *pair, u3
 	homa_siphash_word(&s, homa_get_be64(pair->remote + 8));
 	homa_siphash_word(&s, (u64)pair->local_port << 16 | pair->remote_port);
 	homa_siphash_word(&s, (u64)irs << 32 | head);
-	s.v2 ^= 0xff;
-	homa_siphash_round(&s);
-	homa_siphash_round(&s);
-	homa_siphash_round(&s);
-	return (u32)(s.v0 ^ s.v1 ^ s.v2 ^ s.v3) & HASH_MASK;
+	return (u32)homa_siphash_end(&s) & HASH_MASK;
 }
 
 static u32 period(const struct tas_engine *engine)

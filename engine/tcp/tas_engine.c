@@ -47,11 +47,13 @@ int tas_set(struct tas_engine *engine, const char *name, u64 value)
 
 void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now, u32 mtu)
 {
+	/* What the generator shows must not lead back to the keys. */
+	struct homa_siphash s = homa_siphash_begin(seed[2], seed[5]);
 	u32 i;
 
 	memset(engine, 0, sizeof(*engine));
 	memcpy(engine->key, seed, sizeof(engine->key));
-	homa_rng_init(&engine->rng, homa_hash_mix(seed[2] ^ seed[5]));
+	homa_rng_init(&engine->rng, homa_siphash_end(&s));
 	for (i = 0; i < HOMA_ARRAY_SIZE(settings); i++)
 		*value_of(engine, &settings[i]) = settings[i].value;
 	homa_table_init(&engine->table, engine->base, TAS_BUCKETS, engine->segment,

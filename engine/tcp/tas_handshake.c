@@ -148,7 +148,6 @@ void tas_begin_passive(struct tas_engine *engine, struct tas_listener *listener,
 	conn->listener = listener;
 	listener->num_half++;
 	homa_list_add_tail(&listener->half, &conn->pending);
-	conn->f.flags |= TAS_F_PASSIVE;
 	conn->f.state = TAS_SYN_RECEIVED;
 	begin(conn, listener->rx_shift, listener->rx_max);
 	synchronise(engine, conn, syn);

@@ -9,12 +9,7 @@ static u32 hash_of_pair(const struct tas_engine *engine, const struct tas_pair *
 {
 	u64 ports = (u64)pair->local_port << 16 | pair->remote_port;
 	u64 high = homa_get_le64(pair->remote), low = homa_get_le64(pair->remote + 8);
-	struct homa_siphash s = {
-		.v0 = engine->key[0] ^ 0x736f6d6570736575ull,
-		.v1 = engine->key[1] ^ 0x646f72616e646f6dull,
-		.v2 = engine->key[0] ^ 0x6c7967656e657261ull,
-		.v3 = engine->key[1] ^ 0x7465646279746573ull,
-	};
+	struct homa_siphash s = homa_siphash_begin(engine->key[0], engine->key[1]);
 
 	/* A host has few addresses of its own: they need not be in the hash. Of an IPv4
 	 * address four bytes count, and the ports take the place of the others. */
@@ -25,11 +20,7 @@ static u32 hash_of_pair(const struct tas_engine *engine, const struct tas_pair *
 		homa_siphash_word(&s, low);
 		homa_siphash_word(&s, ports);
 	}
-	s.v2 ^= 0xff;
-	homa_siphash_round(&s);
-	homa_siphash_round(&s);
-	homa_siphash_round(&s);
-	return (u32)(s.v0 ^ s.v1 ^ s.v2 ^ s.v3);
+	return (u32)homa_siphash_end(&s);
 }
 
 static struct tas_conn *conn_at(const struct homa_list *node)
@@ -50,7 +41,7 @@ struct tas_conn *tas_find(struct tas_engine *engine, const struct tas_pair *pair
 
 static struct homa_list *listen_bucket(struct tas_engine *engine, u16 port)
 {
-	u64 mixed = homa_hash_mix(port ^ engine->key[2]);
+	u64 mixed = homa_hash_mix(port ^ engine->key[0]);
 
 	return &engine->listeners[mixed % TAS_LISTEN_BUCKETS];
 }
@@ -94,27 +85,18 @@ int tas_listen(struct tas_engine *engine, struct tas_listener *listener)
 u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair,
 		    u32 *ts_offset)
 {
-	struct homa_siphash s = {
-		.v0 = engine->key[3] ^ 0x736f6d6570736575ull,
-		.v1 = engine->key[4] ^ 0x646f72616e646f6dull,
-		.v2 = engine->key[3] ^ 0x6c7967656e657261ull,
-		.v3 = engine->key[4] ^ 0x7465646279746573ull,
-	};
+	struct homa_siphash s = homa_siphash_begin(engine->key[2], engine->key[3]);
 
 	homa_siphash_word(&s, homa_get_be64(pair->local));
 	homa_siphash_word(&s, homa_get_be64(pair->local + 8));
 	homa_siphash_word(&s, homa_get_be64(pair->remote));
 	homa_siphash_word(&s, homa_get_be64(pair->remote + 8));
 	homa_siphash_word(&s, (u64)pair->local_port << 16 | pair->remote_port);
-	s.v2 ^= 0xff;
-	homa_siphash_round(&s);
-	homa_siphash_round(&s);
-	homa_siphash_round(&s);
 	/* A pair's next connection has newer timestamps, too (RFC 6191). */
 	*ts_offset = (u32)((s.v0 ^ s.v1 ^ s.v2 ^ s.v3) >> 32);
 	/* A clock that ticks every 256 ns, so that a pair's next connection begins
 	 * behind its last one. */
-	return (u32)(s.v0 ^ s.v1 ^ s.v2 ^ s.v3) + (u32)(engine->now >> 8);
+	return (u32)homa_siphash_end(&s) + (u32)(engine->now >> 8);
 }
 
 static u32 hash_of(const struct homa_list *node)

@@ -23,20 +23,14 @@
 
 /* Errors are negative errno values as the application sees them. */
 enum tas_error {
-	TAS_EAGAIN = -11,
 	TAS_ENOMEM = -12,
 	TAS_EINVAL = -22,
 	TAS_EPIPE = -32,
-	TAS_EPROTO = -71,
 	TAS_EADDRINUSE = -98,
-	TAS_EADDRNOTAVAIL = -99,
-	TAS_ENETUNREACH = -101,
 	TAS_ECONNRESET = -104,
-	TAS_EISCONN = -106,
 	TAS_ENOTCONN = -107,
 	TAS_ETIMEDOUT = -110,
 	TAS_ECONNREFUSED = -111,
-	TAS_EHOSTUNREACH = -113,
 };
 
 /**
