@@ -77,6 +77,9 @@ enum homa_ctl_op {
 	HOMA_CTL_SHUTDOWN,  /* end all RPCs, take no new ones; stay attached */
 	HOMA_CTL_LISTEN,    /* take requests on a port, or no longer */
 	HOMA_CTL_ALIVE,	    /* does the client of a request still wait? answer: @total */
+	/* Of TCP, if @features has HOMA_SHM_CAN_STREAM; see stream.h. */
+	HOMA_CTL_STREAMS,	/* memory for streams; answer: HOMA_STREAM_FDS descriptors */
+	HOMA_CTL_STREAM_LISTEN, /* with a bound socket; answer: @total, a listener's number */
 };
 
 /**
@@ -85,7 +88,8 @@ enum homa_ctl_op {
  * @op: enum homa_ctl_op.
  * @bytes: ATTACH, POOL: of the receive pool, a multiple of 64 KiB, 0: homad's
  *	default; SEGMENT: of the segment; READY_FD: 1: signalled for every message;
- *	LISTEN: HOMA_CTL_LISTEN_*; ALIVE: the request's token.
+ *	LISTEN: HOMA_CTL_LISTEN_*; ALIVE: the request's token; STREAMS: how many there
+ *	may be, 0: homad's default; STREAM_LISTEN: connections that may wait.
  * @port: BIND, LISTEN: wanted; LISTEN: 0: the present one.
  * @encap, @ip: ROUTE: the destination, as in struct homa_sqe.
  * @name: ATTACH: what to show for it, NUL-terminated.
@@ -113,7 +117,8 @@ struct homa_ctl_request {
  * @queues_bytes, @data_bytes, @pool_bytes: sizes of the memory in the answer.
  * @max_rpcs: ATTACH: how many requests may be open at once, <= 65536.
  * @max_segments: ATTACH: data segments allowed, segment 0 included.
- * @total: METRICS, RPCS: records that follow; ALIVE: 1: it waits, 0: not any more.
+ * @total: METRICS, RPCS: records that follow; ALIVE: 1: it waits, 0: not any more;
+ *	STREAM_LISTEN: the listener's number.
  * @text: with an error: one sentence, what is wrong and how to mend it.
  */
 struct homa_ctl_answer {
@@ -286,6 +291,7 @@ enum {
 enum {
 	HOMA_SHM_CAN_REJECT = 1, /* HOMA_SQE_REJECT, HOMA_CTL_ALIVE */
 	HOMA_SHM_CAN_SHARE = 2,	 /* HOMA_CTL_LISTEN_SHARED */
+	HOMA_SHM_CAN_STREAM = 4, /* HOMA_CTL_STREAMS */
 };
 
 /* What homad wants to be kicked for. */

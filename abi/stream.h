@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * TCP streams between homad and an attached application: the memory that both share and
+ * what they say there. An attachment (shm.h) asks for it once with HOMA_CTL_STREAMS; its
+ * end is the end of all its streams. What shm.h says of trust holds here, too: homad
+ * reads each value once, checks it, and ends the attachment if it is impossible.
+ *
+ * The memory begins with struct homa_stream_area: rings and one *slot* for each stream
+ * that there can be. Behind it each slot has two spans of HOMA_STREAM_SPAN bytes: bytes
+ * that have arrived, and bytes to send. Only the first bytes of a span are backed by
+ * memory and used, as a circular buffer that may grow.
+ *
+ * Positions in a stream count its bytes from 0 modulo 2^32. A *map* says where they lie:
+ * byte p of a stream is at ((p - origin) & (size - 1)) of its span. Who writes a buffer
+ * owns its map. He may change it only so that the bytes in the buffer keep their places,
+ * and stores it before the position that makes the next byte visible; who reads loads
+ * that position (acquire) first and then the map.
+ *
+ * homad chooses the slot of a stream. A slot belongs to a stream from HOMA_STREAM_OPENED
+ * or HOMA_STREAM_ACCEPTED on until the application's HOMA_STREAM_CLOSE; @generation
+ * tells one stream in a slot from the next.
+ *
+ * Doorbells: after the application has moved a position in a slot it exchanges @rung with
+ * 1, and if it was 0 it puts HOMA_STREAM_RING into the command ring. homad exchanges it
+ * with 0 before it looks at the slot. The same in the other direction: homad changes
+ * words of a slot, and puts HOMA_STREAM_CHANGED into the event ring only if @told was 0.
+ * So each stream is in a ring once at most.
+ *
+ * Sleeping: a command is followed by a kick as shm.h says (@need_kick of the attachment,
+ * HOMA_SHM_KICK_SUBMIT). An application that wants to sleep sets @armed, looks at the
+ * event ring once more, and waits for the eventfd of HOMA_CTL_STREAMS to become readable.
+ * homad clears @armed when it signals.
+ */
+#ifndef HOMA_ABI_STREAM_H
+#define HOMA_ABI_STREAM_H
+
+#include "shm.h"
+
+#define HOMA_STREAM_MAGIC 0x70635448u /* "HTcp" */
+#define HOMA_STREAM_SLOTS 16384u      /* most that an area may have */
+#define HOMA_STREAM_SPAN (1u << 20)   /* bytes reserved for a buffer of a stream */
+#define HOMA_STREAM_MIN_SHIFT 12u     /* a buffer has 2^12 ... */
+#define HOMA_STREAM_MAX_SHIFT 20u     /* ... to 2^20 bytes */
+#define HOMA_STREAM_RULES 64u
+#define HOMA_STREAM_RING_MAX 32768u   /* entries of a ring, a power of two */
+
+/* Descriptors of HOMA_CTL_STREAMS's answer, in this order; its queues_bytes is the size of
+ * the memory. */
+enum {
+	HOMA_STREAM_FD_MEMORY,
+	HOMA_STREAM_FD_EVENT, /* an eventfd: homad signals, the application waits */
+	HOMA_STREAM_FDS,
+};
+
+enum homa_stream_op {
+	HOMA_STREAM_CONNECT = 1, /* open a connection to @remote */
+	HOMA_STREAM_RING,	 /* positions in @slot have moved */
+	HOMA_STREAM_SHUT,	 /* no more will be written: a FIN behind the last byte */
+	HOMA_STREAM_CLOSE,	 /* let go of it; what was written is still sent */
+	HOMA_STREAM_ABORT,	 /* let go of it with a reset */
+	HOMA_STREAM_OPTIONS,	 /* @value: HOMA_STREAM_OPT_* */
+	HOMA_STREAM_UNLISTEN,	 /* @slot: a listener's number */
+};
+
+/* Options of a stream; all that are set are named each time. */
+enum {
+	HOMA_STREAM_OPT_NODELAY = 1,
+	HOMA_STREAM_OPT_CORK = 2,
+	HOMA_STREAM_OPT_KEEPALIVE = 4,
+};
+
+/**
+ * struct homa_stream_end - an address and port
+ * @ip: network order, IPv4 as ::ffff:a.b.c.d; all zeros: any.
+ * @port: host order; 0: any.
+ */
+struct homa_stream_end {
+	uint8_t ip[16];
+	uint16_t port;
+	uint16_t reserved;
+};
+
+/**
+ * struct homa_stream_command - application to homad
+ * @slot, @generation: which stream; not for CONNECT.
+ * @token: CONNECT: comes back with OPENED or FAILED.
+ * @value: OPTIONS. CONNECT: HOMA_STREAM_OPT_*.
+ * @remote: CONNECT: whither. @local: CONNECT: from where; port 0: homad chooses, another
+ *	one must be bound by HOMA_CTL_STREAM_BIND.
+ */
+struct homa_stream_command {
+	uint16_t op;
+	uint16_t reserved;
+	uint32_t slot;
+	uint32_t generation;
+	uint32_t value;
+	uint64_t token;
+	struct homa_stream_end remote;
+	struct homa_stream_end local;
+};
+
+enum homa_stream_event_kind {
+	HOMA_STREAM_OPENED = 1, /* CONNECT @token has become stream @slot, which is open */
+	HOMA_STREAM_FAILED,	/* CONNECT @token has failed with @error */
+	HOMA_STREAM_ACCEPTED,	/* stream @slot came to listener @token */
+	HOMA_STREAM_CHANGED,	/* words of @slot have changed */
+	HOMA_STREAM_UNLISTENED, /* listener @token takes no more; the last word of it */
+};
+
+/** struct homa_stream_event - homad to application; @error: positive errno. */
+struct homa_stream_event {
+	uint16_t kind;
+	uint16_t reserved;
+	uint32_t error;
+	uint32_t slot;
+	uint32_t generation;
+	uint64_t token;
+	uint64_t pad;
+};
+
+/* What has happened to a stream; bits of homa_stream_slot.state, which are only ever set. */
+enum {
+	HOMA_STREAM_IS_OPEN = 1,  /* bytes may flow */
+	HOMA_STREAM_HAS_END = 2,  /* the peer writes no more; @rx_end is the last position */
+	HOMA_STREAM_HAS_ERROR = 4, /* it has failed with @error; nothing more will come */
+};
+
+/**
+ * struct homa_stream_slot - a stream
+ *
+ * First what homad writes, then, in other cache lines, what the application writes.
+ * @state: HOMA_STREAM_IS_OPEN, ... @error: positive errno.
+ * @rx_end: bytes that have arrived in order. @rx_map: where they are, homad's.
+ * @tx_free: bytes to send before this position are the peer's; their room is free.
+ * @tx_shift: log2 of the bytes of the send buffer that have memory; @tx_map may be as large.
+ * @told: 1: a CHANGED of the stream is in the event ring; the application puts 0 there
+ *	before it looks at the slot.
+ * @mss: bytes of a full segment. @rtt_us: smoothed round trip. @cwnd: bytes.
+ * @retransmits: segments sent again.
+ * @local, @remote: its ends.
+ * @rx_read: bytes taken. @tx_end: bytes written. @tx_map: where those to send are.
+ * @rung: 1: a RING of the stream is in the command ring.
+ *
+ * A map is (uint64_t)shift << 32 | origin.
+ */
+struct homa_stream_slot {
+	uint32_t generation;
+	uint32_t state;
+	uint32_t error;
+	uint32_t rx_end;
+	uint64_t rx_map;
+	uint32_t tx_free;
+	uint32_t tx_shift;
+	uint32_t told;
+	uint32_t mss;
+	uint32_t rtt_us;
+	uint32_t cwnd;
+	uint32_t retransmits;
+	uint32_t pad0[3];
+	struct homa_stream_end local;
+	struct homa_stream_end remote;
+	uint32_t pad1[6];
+	uint32_t rx_read;
+	uint32_t tx_end;
+	uint64_t tx_map;
+	uint32_t rung;
+	uint32_t pad2[11];
+	uint32_t pad3[16];
+};
+
+/**
+ * struct homa_stream_rule - connections to these ends are taken by homad
+ * @ip, @prefix: the first @prefix bits of the address, as in struct homa_stream_end.
+ * @from, @to: ports, both included.
+ */
+struct homa_stream_rule {
+	uint8_t ip[16];
+	uint8_t prefix;
+	uint8_t reserved;
+	uint16_t from, to;
+	uint16_t reserved2;
+};
+
+/**
+ * struct homa_stream_area - begin of the memory
+ * @magic ... @num_rules, @rules: homad's, written before the application sees them. @bytes: of all.
+ * @spans: offset of the first slot's span for bytes that arrive; the one for bytes to send is
+ *	HOMA_STREAM_SPAN behind it, and the next slot's twice that.
+ * @commands, @events, @slots: offsets of the arrays. @ring_entries: of either ring.
+ * @armed: the application's: 1: it sleeps or is about to.
+ * @command, @event: indices of the rings, as in shm.h.
+ */
+struct homa_stream_area {
+	uint32_t magic;
+	uint32_t num_slots;
+	uint64_t bytes;
+	uint32_t commands, events, slots, ring_entries;
+	uint64_t spans;
+	uint32_t num_rules;
+	uint32_t pad0[5];
+	uint32_t armed;
+	uint32_t pad1[15];
+	struct homa_shm_ring command;
+	struct homa_shm_ring event;
+	struct homa_stream_rule rules[HOMA_STREAM_RULES];
+};
+
+/** homa_stream_at() - where byte @position of a stream is in its span */
+static inline uint32_t homa_stream_at(uint64_t map, uint32_t position)
+{
+	return (position - (uint32_t)map) & ((1u << ((map >> 32) & 31)) - 1);
+}
+
+/** homa_stream_span() - bytes from @position to where the buffer begins again */
+static inline uint32_t homa_stream_to_end(uint64_t map, uint32_t position)
+{
+	return (1u << ((map >> 32) & 31)) - homa_stream_at(map, position);
+}
+
+static inline uint64_t homa_stream_map(uint32_t shift, uint32_t origin)
+{
+	return (uint64_t)shift << 32 | origin;
+}
+
+HOMA_ABI_ASSERT(sizeof(struct homa_stream_end) == 20, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_stream_command) == 64, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_stream_event) == 32, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_stream_slot) == 256, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_stream_rule) == 24, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_stream_area) == 128 + 256 + 64 * 24, "ABI");
+
+#endif
