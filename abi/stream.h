@@ -28,7 +28,7 @@
  *
  * Sleeping: a command is followed by a kick as shm.h says (@need_kick of the attachment,
  * HOMA_SHM_KICK_SUBMIT). An application that wants to sleep sets @armed, looks at the
- * event ring once more, and waits for the eventfd of HOMA_CTL_STREAMS to become readable.
+ * event ring once more, and waits for the pipe of HOMA_CTL_STREAMS to become readable.
  * homad clears @armed when it signals.
  */
 #ifndef HOMA_ABI_STREAM_H
@@ -48,7 +48,7 @@
  * the memory. */
 enum {
 	HOMA_STREAM_FD_MEMORY,
-	HOMA_STREAM_FD_EVENT, /* an eventfd: homad signals, the application waits */
+	HOMA_STREAM_FD_EVENT, /* read end of a pipe: homad writes, the application waits */
 	HOMA_STREAM_FDS,
 };
 
