@@ -9,6 +9,7 @@
 #include "frame.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #define ETHERTYPE_IPV4 0x0800
@@ -77,6 +78,34 @@ static u32 flow_label(const u8 *hdr)
 	return (u32)((((ports << 32) ^ id) * 0x9e3779b97f4a7c15ULL) >> 44);
 }
 
+/* The ports are what tells flows apart. */
+static u32 tcp_flow_label(const u8 *hdr)
+{
+	return (homa_get_be32(hdr) * 0x9e3779b1U) >> 12;
+}
+
+void nic_frame_build_tcp(const struct nic_frame_template *t, u8 *out, const struct nic_tx *pkt)
+{
+	u32 l4_len = pkt->hdr_len + pkt->payload_len;
+	u8 *ip = out + NIC_ETH_HLEN;
+
+	memcpy(out, t->bytes, t->len);
+	if (t->v4) {
+		ip[1] = pkt->ecn;
+		homa_put_be16(ip + 2, (u16)(NIC_IPV4_HLEN + l4_len));
+		ip[9] = IPPROTO_TCP;
+		if (pkt->src)
+			memcpy(ip + 12, pkt->src->ip + 12, 4);
+		homa_put_be16(ip + 10, nic_checksum(ip, NIC_IPV4_HLEN, 0));
+	} else {
+		homa_put_be32(ip, 6U << 28 | (u32)pkt->ecn << 20 | tcp_flow_label(pkt->hdr));
+		homa_put_be16(ip + 4, (u16)l4_len);
+		ip[6] = IPPROTO_TCP;
+		if (pkt->src)
+			memcpy(ip + 8, pkt->src->ip, 16);
+	}
+}
+
 void nic_frame_build(const struct nic_frame_template *t, u8 *out, u32 l4_len,
 		     u8 prio, const u8 *hdr)
 {
@@ -105,6 +134,15 @@ static void set_v4(struct homa_addr *addr, const u8 *ip)
 	memcpy(addr->ip + 12, ip, 4);
 }
 
+static int set_proto(u8 proto, struct nic_rx *out)
+{
+	out->proto = NIC_HOMA;
+	if (likely(proto == IPPROTO_HOMA))
+		return 0;
+	out->proto = NIC_TCP;
+	return proto == IPPROTO_TCP ? 0 : -EBADMSG;
+}
+
 static int parse_v4(const u8 *ip, u32 len, struct nic_rx *out)
 {
 	u32 hlen, total;
@@ -115,7 +153,7 @@ static int parse_v4(const u8 *ip, u32 len, struct nic_rx *out)
 	total = homa_get_be16(ip + 2);
 	if (hlen < NIC_IPV4_HLEN || total > len || total <= hlen)
 		return -EBADMSG;
-	if (ip[9] != IPPROTO_HOMA || homa_get_be16(ip + 6) & IPV4_FRAGMENT)
+	if (homa_get_be16(ip + 6) & IPV4_FRAGMENT || set_proto(ip[9], out))
 		return -EBADMSG;
 	if (nic_checksum(ip, hlen, 0))
 		return -EBADMSG;
@@ -136,7 +174,7 @@ static int parse_v6(const u8 *ip, u32 len, struct nic_rx *out)
 	if (len < NIC_IPV6_HLEN || ip[0] >> 4 != 6)
 		return -EBADMSG;
 	payload = homa_get_be16(ip + 4);
-	if (!payload || payload > len - NIC_IPV6_HLEN || ip[6] != IPPROTO_HOMA)
+	if (!payload || payload > len - NIC_IPV6_HLEN || set_proto(ip[6], out))
 		return -EBADMSG;
 	tclass = (u8)(homa_get_be16(ip) >> 4);
 	out->prio = tclass >> 5;

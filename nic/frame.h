@@ -44,12 +44,16 @@ void nic_frame_template_init(struct nic_frame_template *t, const u8 *dst_mac,
 void nic_frame_build(const struct nic_frame_template *t, u8 *out, u32 l4_len,
 		     u8 prio, const u8 *hdr);
 
+/** nic_frame_build_tcp() - the same for a TCP segment, with its own source and ECN. */
+void nic_frame_build_tcp(const struct nic_frame_template *t, u8 *out,
+			 const struct nic_tx *pkt);
+
 /**
- * nic_frame_parse() - find the Homa packet in a frame
+ * nic_frame_parse() - find the Homa packet, or the TCP segment, in a frame
  * @frame: Ethernet frame.
  * @len: its bytes.
- * @out: data, len, prio, ecn, src and dst are filled; not the token.
- * Returns 0 or -EBADMSG: not IPv4 or IPv6 with protocol 146, truncated, a
+ * @out: data, len, prio, ecn, proto, src and dst are filled; not the token.
+ * Returns 0 or -EBADMSG: not IPv4 or IPv6 with protocol 146 or 6, truncated, a
  * fragment, or a wrong IPv4 header checksum.
  */
 int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out);

@@ -107,6 +107,20 @@ void nic_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu)
 		nic->ops->believe_mtu(nic, dst, mtu);
 }
 
+int nic_tcp_port(struct nic *nic, u16 port, bool on)
+{
+	return nic->ops->tcp_port ? nic->ops->tcp_port(nic, port, on) : -EOPNOTSUPP;
+}
+
+bool nic_has_address(const struct nic *nic, const u8 ip[16])
+{
+	struct homa_addr addr;
+
+	memset(&addr, 0, sizeof(addr));
+	memcpy(addr.ip, ip, sizeof(addr.ip));
+	return nic->ops->has_address && nic->ops->has_address(nic, &addr);
+}
+
 void nic_port_unreachable(struct nic *nic, const struct nic_rx *pkt)
 {
 	nic->ops->port_unreachable(nic, pkt);

@@ -46,12 +46,16 @@ struct nic_config {
 	bool busy_poll;
 };
 
+/* Which protocol a packet is of. TCP only comes for ports of nic_tcp_port(). */
+enum nic_proto { NIC_HOMA, NIC_TCP };
+
 /**
  * struct nic_rx - one received packet, valid until nic_rx_release()
- * @data: first byte of the Homa header.
- * @len: Homa header and payload, bytes; link padding already removed.
+ * @data: first byte of the Homa or TCP header.
+ * @len: header and payload, bytes; link padding already removed.
  * @prio: priority from the top three bits of TOS or traffic class.
  * @ecn: low two bits of it.
+ * @proto: enum nic_proto. The checksum of a TCP segment was looked at.
  * @src: sender (observed source port under UDP).
  * @dst: which of our addresses.
  * @token: the backend's.
@@ -61,6 +65,7 @@ struct nic_rx {
 	u32 len;
 	u8 prio;
 	u8 ecn;
+	u8 proto;
 	struct homa_addr src;
 	struct homa_addr dst;
 	u64 token;
@@ -70,11 +75,14 @@ struct nic_rx {
  * struct nic_tx - one packet to send; bytes are copied or sent before
  *	nic_tx() returns
  * @dst: receiver.
- * @hdr: @hdr_len bytes of Homa header.
+ * @hdr: @hdr_len bytes of Homa or TCP header.
  * @payload: @payload_len bytes of message, in @iovcnt == 1 contiguous piece.
  * @prio: 0..7, written into the top three bits of TOS or traffic class.
  * @owner: for whom, a number of the caller's: what must be kept is shared between
  *	owners.
+ * @proto: enum nic_proto. A TCP header's checksum is 0 and is filled in.
+ * @ecn: TCP: the low two bits of TOS or traffic class.
+ * @src: TCP: the address of ours that it comes from.
  */
 struct nic_tx {
 	struct homa_addr dst;
@@ -84,6 +92,9 @@ struct nic_tx {
 	u32 payload_len;
 	u32 owner;
 	u8 prio;
+	u8 proto;
+	u8 ecn;
+	const struct homa_addr *src;
 };
 
 /**
@@ -91,6 +102,7 @@ struct nic_tx {
  * @dst: where it had been sent.
  * @sport, @dport: ports of the Homa header it quotes; 0 if unknown.
  * @sender_id: its RPC id; 0 if unknown.
+ * @proto: enum nic_proto of the packet. @seq: TCP: its sequence number.
  * @error: positive errno: ECONNREFUSED (port unreachable), EHOSTUNREACH,
  *	ENETUNREACH, EPROTONOSUPPORT, EMSGSIZE.
  * @mtu: for EMSGSIZE: the path's MTU, counted as in struct nic_info.
@@ -102,6 +114,8 @@ struct nic_error {
 	u64 sender_id;
 	int error;
 	u32 mtu;
+	u32 seq;
+	u8 proto;
 };
 
 /**
@@ -135,6 +149,7 @@ struct nic_info {
 	X(tx_gso, "packets that left joined with others, to be cut apart later") \
 	X(rx_dropped, "packets lost before us, for lack of buffers")  \
 	X(rx_malformed, "packets that were not Homa in valid IP")     \
+	X(rx_checksum, "TCP segments whose checksum was wrong")       \
 	X(tx_full, "times the device took fewer packets than offered") \
 	X(tx_no_neighbour, "packets without a link address to send to") \
 	X(tx_errors, "packets the kernel refused")                    \
@@ -186,6 +201,16 @@ int nic_tx(struct nic *nic, const struct nic_tx *pkts, int n);
 u64 nic_tx_unsent(const struct nic *nic);
 /** nic_flush() - kick the device if the last nic_tx() left it asleep. */
 void nic_flush(struct nic *nic);
+
+/**
+ * nic_tcp_port() - TCP segments to a port of this host come here, or no longer
+ *
+ * Those of other ports, and fragments, stay the kernel's. May be called by another
+ * thread than the nic's. Returns 0 or -EOPNOTSUPP: the backend cannot.
+ */
+int nic_tcp_port(struct nic *nic, u16 port, bool on);
+/** nic_has_address() - is it one of the interface's? false for a backend without one. */
+bool nic_has_address(const struct nic *nic, const u8 ip[16]);
 
 /** nic_errors() - take up to @n ICMP errors. */
 int nic_errors(struct nic *nic, struct nic_error *errors, int n);

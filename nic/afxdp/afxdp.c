@@ -51,6 +51,20 @@ static void update_stats(struct nic *nic)
 	}
 }
 
+static int afxdp_tcp_port(struct nic *nic, u16 port, bool on)
+{
+	struct afxdp *x = afxdp_of(nic);
+
+	__atomic_store_n(&x->takes_tcp, true, __ATOMIC_RELAXED);
+	afxdp_prog_port(&x->prog, port, on);
+	return 0;
+}
+
+static bool afxdp_has_address(const struct nic *nic, const struct homa_addr *addr)
+{
+	return nic_netif_has(&homa_container_of(nic, const struct afxdp, nic)->netif, addr);
+}
+
 static const struct nic_ops afxdp_ops = {
 	.close = afxdp_close,
 	.rx = afxdp_rx,
@@ -64,6 +78,8 @@ static const struct nic_ops afxdp_ops = {
 	.arm = afxdp_arm,
 	.believe_mtu = afxdp_believe_mtu,
 	.route = afxdp_route,
+	.tcp_port = afxdp_tcp_port,
+	.has_address = afxdp_has_address,
 	.update_stats = update_stats,
 };
 
@@ -260,7 +276,7 @@ int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,
 		x->q[i].claim = -1;
 	x->rtnl.fd = x->rtnl.events_fd = -1;
 	x->icmp.fd4 = x->icmp.fd6 = -1;
-	x->prog.link_fd = x->prog.xsks_fd = x->prog.addrs_fd = -1;
+	x->prog.link_fd = x->prog.xsks_fd = x->prog.addrs_fd = x->prog.ports_fd = -1;
 	rc = nic_rtnl_open(&x->rtnl,
 			   RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_IFADDR |
 				   RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |

@@ -79,6 +79,8 @@ struct afxdp_queue {
  *	one ends.
  * @xsks_fd: map from queue to socket.
  * @addrs_fd: map with the addresses to take packets for.
+ * @ports_fd: map with the TCP ports to take segments for; @ports: the map itself, a bit
+ *	for each port.
  * @generic: attached in generic (SKB) mode.
  * @shared: another process attached it.
  */
@@ -87,6 +89,8 @@ struct afxdp_prog {
 	int link_fd;
 	int xsks_fd;
 	int addrs_fd;
+	int ports_fd;
+	u64 *ports;
 	bool generic;
 	bool shared;
 };
@@ -117,6 +121,7 @@ struct afxdp_prog {
  * @adapt_ms: when the fill rings were last adapted.
  * @armed: sockets are in the epoll set.
  * @busy_poll: drive the device from nic_rx().
+ * @takes_tcp: nic_tcp_port() was called.
  */
 struct afxdp {
 	struct nic nic;
@@ -137,6 +142,7 @@ struct afxdp {
 	bool multi_buffer;
 	bool zero_copy;
 	bool busy_poll;
+	bool takes_tcp;
 	struct xsk_umem *umem;
 	struct afxdp_queue q[AFXDP_QUEUES_MAX];
 	u32 n_queues;
@@ -169,6 +175,9 @@ void afxdp_prog_detach(struct afxdp_prog *prog);
 int afxdp_prog_add(const struct afxdp_prog *prog, u32 queue, int fd);
 int afxdp_prog_addresses(const struct afxdp_prog *prog,
 			 const struct nic_netif *netif);
+
+/** afxdp_prog_port() - TCP segments to @port are taken, or not. */
+void afxdp_prog_port(const struct afxdp_prog *prog, u16 port, bool on);
 
 /* afxdp_diag.c: 1 if a living socket is bound to the queue, 0 if none, negative
  * errno if the kernel cannot say. */

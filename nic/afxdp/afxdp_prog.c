@@ -14,12 +14,14 @@
 #include <linux/if_link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bpf/homa_xdp.h"
 #include "bpf/nic_xdp_object.h"
 
 #define PROG_NAME "homa_xdp"
+#define PORTS_BYTES (HOMA_XDP_PORT_WORDS * sizeof(u64))
 
 /* libbpf writes to stderr unless told otherwise, a library must not. */
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -33,7 +35,29 @@ static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
 static void forget(struct afxdp_prog *prog)
 {
 	memset(prog, 0, sizeof(*prog));
-	prog->link_fd = prog->xsks_fd = prog->addrs_fd = -1;
+	prog->link_fd = prog->xsks_fd = prog->addrs_fd = prog->ports_fd = -1;
+}
+
+/* Bits that the program reads: to set one is no system call. */
+static int map_ports(struct afxdp_prog *prog)
+{
+	void *at = mmap(NULL, PORTS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, prog->ports_fd,
+			0);
+
+	if (at == MAP_FAILED)
+		return -errno;
+	prog->ports = at;
+	return 0;
+}
+
+void afxdp_prog_port(const struct afxdp_prog *prog, u16 port, bool on)
+{
+	u64 bit = 1ull << (port % 64);
+
+	if (on)
+		__atomic_fetch_or(&prog->ports[port / 64], bit, __ATOMIC_SEQ_CST);
+	else
+		__atomic_fetch_and(&prog->ports[port / 64], ~bit, __ATOMIC_SEQ_CST);
 }
 
 static int load(struct afxdp_prog *prog)
@@ -58,6 +82,13 @@ static int load(struct afxdp_prog *prog)
 	if (!map)
 		goto err;
 	prog->addrs_fd = bpf_map__fd(map);
+	map = bpf_object__find_map_by_name(prog->obj, "homa_ports");
+	if (!map)
+		goto err;
+	prog->ports_fd = bpf_map__fd(map);
+	rc = map_ports(prog);
+	if (rc)
+		goto err;
 	return 0;
 err:
 	bpf_object__close(prog->obj);
@@ -146,10 +177,15 @@ static int find_maps(struct afxdp_prog *prog, u32 prog_id, char *name)
 			 prog->addrs_fd < 0 &&
 			 map.value_size == sizeof(struct homa_xdp_addrs))
 			prog->addrs_fd = fd;
+		else if (!strcmp(map.name, "homa_ports") && prog->ports_fd < 0 &&
+			 map.value_size == PORTS_BYTES)
+			prog->ports_fd = fd;
 		else
 			close(fd);
 	}
-	return prog->xsks_fd >= 0 && prog->addrs_fd >= 0 ? 0 : -EBUSY;
+	if (prog->xsks_fd < 0 || prog->addrs_fd < 0 || prog->ports_fd < 0)
+		return -EBUSY;
+	return map_ports(prog);
 }
 
 /* 0; -ENOENT if no program is there any more; -EBUSY for a foreign one. */
@@ -237,6 +273,8 @@ void afxdp_prog_detach(struct afxdp_prog *prog)
 {
 	if (prog->link_fd >= 0)
 		close(prog->link_fd);
+	if (prog->ports)
+		munmap(prog->ports, PORTS_BYTES);
 	if (prog->obj) {
 		bpf_object__close(prog->obj);
 	} else if (prog->shared) {
@@ -244,6 +282,8 @@ void afxdp_prog_detach(struct afxdp_prog *prog)
 			close(prog->xsks_fd);
 		if (prog->addrs_fd >= 0)
 			close(prog->addrs_fd);
+		if (prog->ports_fd >= 0)
+			close(prog->ports_fd);
 	}
 	forget(prog);
 }

@@ -6,6 +6,7 @@
  * everything above expects contiguous bytes.
  */
 #include "afxdp.h"
+#include "tcp_sum.h"
 
 #include <string.h>
 #include <sys/socket.h>
@@ -42,6 +43,19 @@ static void note_pair(struct afxdp *x, const struct nic_rx *pkt)
 		nic_path_heard(&x->paths, &pkt->src, &pkt->dst);
 }
 
+/* Another process on this interface may have asked for it. */
+static bool tcp_wanted(struct afxdp *x, const struct nic_rx *pkt)
+{
+	if (!x->takes_tcp) {
+		x->nic.stats.rx_malformed++;
+		return false;
+	}
+	if (nic_tcp_sound(pkt, x->netif.virtual_device))
+		return true;
+	x->nic.stats.rx_checksum++;
+	return false;
+}
+
 static bool parse(struct afxdp *x, const u8 *frame, u32 len, struct nic_rx *pkt)
 {
 	if (unlikely(nic_frame_parse(frame, len, pkt) ||
@@ -49,6 +63,8 @@ static bool parse(struct afxdp *x, const u8 *frame, u32 len, struct nic_rx *pkt)
 		x->nic.stats.rx_malformed++;
 		return false;
 	}
+	if (unlikely(pkt->proto == NIC_TCP) && !tcp_wanted(x, pkt))
+		return false;
 	note_pair(x, pkt);
 	x->nic.stats.rx_packets++;
 	x->nic.stats.rx_bytes += pkt->len;

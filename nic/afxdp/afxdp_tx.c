@@ -5,6 +5,7 @@
  * where the kernel does the sending, at most 32 packets per call.
  */
 #include "afxdp.h"
+#include "tcp_sum.h"
 
 #include <errno.h>
 #include <string.h>
@@ -96,6 +97,28 @@ static void put_desc(struct afxdp *x, struct afxdp_queue *q, u64 addr, u32 len,
 	(void)x;
 }
 
+static void put_headers(const struct nic_path *path, const struct nic_tx *pkt, u8 *out)
+{
+	if (likely(pkt->proto == NIC_HOMA))
+		nic_frame_build(&path->frame, out, pkt->hdr_len + pkt->payload_len, pkt->prio,
+				pkt->hdr);
+	else
+		nic_frame_build_tcp(&path->frame, out, pkt);
+	memcpy(out + path->frame.len, pkt->hdr, pkt->hdr_len);
+}
+
+/* @sum: of header and payload as they stand in the frames. */
+static void put_checksum(const struct nic_path *path, const struct nic_tx *pkt, u8 *header,
+			 u64 sum)
+{
+	u64 pseudo = nic_sum_pseudo(pkt->src ? pkt->src : &path->src, &pkt->dst,
+				    pkt->hdr_len + pkt->payload_len);
+	u16 field;
+
+	field = (u16)~nic_sum_fold((u64)nic_sum_fold(sum) + nic_sum_fold(pseudo));
+	memcpy(header + NIC_TCP_CHECKSUM_AT, &field, sizeof(field));
+}
+
 /* A packet that fits one frame: the usual case. */
 static void put_single(struct afxdp *x, struct afxdp_queue *q,
 		       const struct nic_path *path, const struct nic_tx *pkt)
@@ -104,11 +127,12 @@ static void put_single(struct afxdp *x, struct afxdp_queue *q,
 	u8 *out = x->area + addr;
 	u32 l4 = pkt->hdr_len + pkt->payload_len;
 
-	nic_frame_build(&path->frame, out, l4, pkt->prio, pkt->hdr);
+	put_headers(path, pkt, out);
 	out += path->frame.len;
-	memcpy(out, pkt->hdr, pkt->hdr_len);
 	if (pkt->payload_len)
 		memcpy(out + pkt->hdr_len, pkt->payload, pkt->payload_len);
+	if (pkt->proto == NIC_TCP)
+		put_checksum(path, pkt, out, nic_sum(out, l4, 0));
 	put_desc(x, q, addr, path->frame.len + l4, false);
 	xsk_ring_prod__submit(&q->tx, 1);
 }
@@ -121,15 +145,19 @@ static void put_multi(struct afxdp *x, struct afxdp_queue *q,
 	const u8 *from = pkt->payload;
 	u32 left = pkt->payload_len;
 	u32 descs = 0;
-	u64 addr = x->free[--x->n_free];
+	u64 addr = x->free[--x->n_free], sum = 0;
+	u8 *header = x->area + addr + path->frame.len;
 
-	nic_frame_build(&path->frame, x->area + addr,
-			pkt->hdr_len + pkt->payload_len, pkt->prio, pkt->hdr);
-	memcpy(x->area + addr + path->frame.len, pkt->hdr, pkt->hdr_len);
+	put_headers(path, pkt, x->area + addr);
+	if (pkt->proto == NIC_TCP)
+		sum = nic_sum(header, pkt->hdr_len, 0);
 	for (;;) {
 		u32 piece = homa_min_u32(left, x->frame_size - used);
 
 		memcpy(x->area + addr + used, from, piece);
+		/* Frames and headers have even lengths, so only the last piece may be odd. */
+		if (pkt->proto == NIC_TCP)
+			sum = nic_sum(x->area + addr + used, piece, sum);
 		from += piece;
 		left -= piece;
 		put_desc(x, q, addr, used + piece, left > 0);
@@ -139,6 +167,8 @@ static void put_multi(struct afxdp *x, struct afxdp_queue *q,
 		addr = x->free[--x->n_free];
 		used = 0;
 	}
+	if (pkt->proto == NIC_TCP)
+		put_checksum(path, pkt, header, sum);
 	xsk_ring_prod__submit(&q->tx, descs);
 }
 
@@ -171,6 +201,11 @@ static void refuse(struct afxdp *x, const struct nic_tx *pkt, int error,
 	struct nic_error e =
 		nic_error_for(&pkt->dst, pkt->hdr, pkt->hdr_len, error, mtu);
 
+	if (pkt->proto == NIC_TCP) {
+		e.proto = NIC_TCP;
+		e.sender_id = 0;
+		e.seq = homa_get_be32(pkt->hdr + 4);
+	}
 	nic_errq_push(&x->nic.errq, &e);
 	x->nic.stats.tx_errors++;
 }
@@ -223,6 +258,10 @@ static bool tx_slow(struct afxdp *x, struct nic_path *path,
 		refuse(x, pkt, path->error, 0);
 		return true;
 	case NIC_PATH_LOCAL:
+		if (pkt->proto == NIC_TCP) {
+			refuse(x, pkt, EHOSTUNREACH, 0);
+			return true;
+		}
 		rc = nic_loop_tx(&x->loop, pkt, &path->src, x->netif.mtu);
 		if (rc == -EAGAIN)
 			return false;

@@ -74,10 +74,11 @@ struct nic_path {
 	u32 n_held;
 };
 
-/** struct nic_held - a copy of a packet; hdr and payload point behind it */
+/** struct nic_held - a copy of a packet; hdr and payload point behind it, src to @src */
 struct nic_held {
 	struct nic_held *next;
 	struct nic_tx pkt;
+	struct homa_addr src;
 	u8 bytes[];
 };
 

@@ -111,6 +111,10 @@ bool nic_path_hold(struct nic_paths *paths, struct nic_path *path,
 	h->pkt = *pkt;
 	h->pkt.hdr = h->bytes;
 	h->pkt.payload = h->bytes + pkt->hdr_len;
+	if (pkt->src) {
+		h->src = *pkt->src;
+		h->pkt.src = &h->src;
+	}
 	memcpy(h->bytes, pkt->hdr, pkt->hdr_len);
 	if (pkt->payload_len)
 		memcpy(h->bytes + pkt->hdr_len, pkt->payload, pkt->payload_len);

@@ -178,6 +178,7 @@ static int hand_out(struct udp *u, struct nic_rx *pkts, int n)
 		pkt->data = u->bufs + (size_t)b->buf * u->buf_size + b->at;
 		pkt->len = homa_min_u32(b->seg, b->end - b->at);
 		pkt->prio = b->prio;
+		pkt->proto = NIC_HOMA;
 		pkt->ecn = b->ecn;
 		pkt->src = b->src;
 		pkt->dst = b->dst;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Takes Homa packets (IP protocol 146) that are addressed to this host out of
- * the receive path and into the AF_XDP socket of their queue. Everything else
- * goes on to the kernel: other protocols, fragments (the kernel reassembles),
- * packets that are only passing through, and queues nobody has bound.
+ * Takes Homa packets (IP protocol 146) that are addressed to this host, and TCP
+ * segments to the ports that homad serves, out of the receive path and into the
+ * AF_XDP socket of their queue. Everything else goes on to the kernel: other
+ * protocols and ports, fragments (the kernel reassembles), packets that are only
+ * passing through, and queues nobody has bound.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -16,6 +17,7 @@
 #include "homa_xdp.h"
 
 #define IPPROTO_HOMA 146
+#define IPPROTO_TCP 6
 #define IP_MF_OFFSET 0x3fff
 
 struct {
@@ -31,6 +33,40 @@ struct {
 	__type(key, __u32);
 	__type(value, struct homa_xdp_addrs);
 } homa_addrs SEC(".maps");
+
+/* A bit for each TCP port whose segments are taken. */
+struct homa_xdp_ports {
+	__u64 word[HOMA_XDP_PORT_WORDS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct homa_xdp_ports);
+} homa_ports SEC(".maps");
+
+/* @l4: the TCP header. */
+static __always_inline int port_taken(const void *l4, const void *end)
+{
+	const struct homa_xdp_ports *ports;
+	const __be16 *dport = (const __be16 *)l4 + 1;
+	__u32 zero = 0, port;
+
+	if ((const void *)(dport + 1) > end)
+		return 0;
+	ports = bpf_map_lookup_elem(&homa_ports, &zero);
+	if (!ports)
+		return 0;
+	port = bpf_ntohs(*dport);
+	return ports->word[(port >> 6) & (HOMA_XDP_PORT_WORDS - 1)] >> (port & 63) & 1;
+}
+
+static __always_inline int wanted(__u8 proto, const void *l4, const void *end)
+{
+	return proto == IPPROTO_HOMA || (proto == IPPROTO_TCP && port_taken(l4, end));
+}
 
 static __always_inline int ours_v4(const struct homa_xdp_addrs *addrs,
 				   __u32 dst)
@@ -76,8 +112,8 @@ int homa_xdp(struct xdp_md *ctx)
 	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
 		struct iphdr *ip = (void *)(eth + 1);
 
-		if ((void *)(ip + 1) > end || ip->protocol != IPPROTO_HOMA ||
-		    ip->frag_off & bpf_htons(IP_MF_OFFSET))
+		if ((void *)(ip + 1) > end || ip->frag_off & bpf_htons(IP_MF_OFFSET) ||
+		    !wanted(ip->protocol, (void *)ip + ip->ihl * 4, end))
 			return XDP_PASS;
 		addrs = bpf_map_lookup_elem(&homa_addrs, &zero);
 		if (!addrs || !ours_v4(addrs, ip->daddr))
@@ -85,7 +121,7 @@ int homa_xdp(struct xdp_md *ctx)
 	} else if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = (void *)(eth + 1);
 
-		if ((void *)(ip + 1) > end || ip->nexthdr != IPPROTO_HOMA)
+		if ((void *)(ip + 1) > end || !wanted(ip->nexthdr, ip + 1, end))
 			return XDP_PASS;
 		addrs = bpf_map_lookup_elem(&homa_addrs, &zero);
 		if (!addrs || !ours_v6(addrs, &ip->daddr))

@@ -10,6 +10,7 @@
 
 #define HOMA_XDP_QUEUES 64
 #define HOMA_XDP_ADDRS 16
+#define HOMA_XDP_PORT_WORDS (65536 / 64) /* of 64 bits, one for each TCP port */
 
 /**
  * struct homa_xdp_addrs - the addresses whose Homa packets are taken
