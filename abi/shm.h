@@ -77,7 +77,7 @@ enum homa_ctl_op {
 	HOMA_CTL_SHUTDOWN,  /* end all RPCs, take no new ones; stay attached */
 	HOMA_CTL_LISTEN,    /* take requests on a port, or no longer */
 	HOMA_CTL_ALIVE,	    /* does the client of a request still wait? answer: @total */
-	/* Of TCP, if @features has HOMA_SHM_CAN_STREAM; see stream.h. */
+	/* Of TCP, if @features has HOMA_SHM_CAN_STREAM; see shm_stream.h. */
 	HOMA_CTL_STREAMS,	/* memory for streams; answer: HOMA_STREAM_FDS descriptors */
 	HOMA_CTL_STREAM_LISTEN, /* with a bound socket; answer: @total, a listener's number */
 };

@@ -112,6 +112,16 @@ int nic_tcp_port(struct nic *nic, u16 port, bool on)
 	return nic->ops->tcp_port ? nic->ops->tcp_port(nic, port, on) : -EOPNOTSUPP;
 }
 
+bool nic_source(struct nic *nic, const struct homa_addr *dst, u8 ip[16])
+{
+	struct homa_addr src;
+
+	if (!nic->ops->source || !nic->ops->source(nic, dst, &src))
+		return false;
+	memcpy(ip, src.ip, sizeof(src.ip));
+	return true;
+}
+
 bool nic_has_address(const struct nic *nic, const u8 ip[16])
 {
 	struct homa_addr addr;

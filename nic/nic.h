@@ -209,6 +209,8 @@ void nic_flush(struct nic *nic);
  * thread than the nic's. Returns 0 or -EOPNOTSUPP: the backend cannot.
  */
 int nic_tcp_port(struct nic *nic, u16 port, bool on);
+/** nic_source() - the address of ours from which packets to @dst come; false: none. */
+bool nic_source(struct nic *nic, const struct homa_addr *dst, u8 ip[16]);
 /** nic_has_address() - is it one of the interface's? false for a backend without one. */
 bool nic_has_address(const struct nic *nic, const u8 ip[16]);
 

@@ -21,7 +21,8 @@
  * @node: in the engine's table. @ready: connections for accept(). @half: those that are
  *	not open yet. @news: in the engine's
  *	list of listeners whose host does not know of a connection yet.
- * @local: address, all zeros: any. @port: host order.
+ * @local: address; all zeros: any, ::ffff:0.0.0.0: any of IPv4. @port: host order.
+ * @v6_only: with any address: of IPv6.
  * @backlog: most connections in @ready, and as many in @half.
  * @num_ready, @num_half: how many there are.
  * @rx_shift, @rx_max: receive buffers of its connections; see struct tas_conn.
@@ -35,6 +36,7 @@ struct tas_listener {
 	u8 local[16];
 	u16 port;
 	u8 rx_shift;
+	bool v6_only;
 	u32 backlog;
 	u32 num_ready;
 	u32 num_half;

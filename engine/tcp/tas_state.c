@@ -26,6 +26,8 @@ void tas_time_wait(struct tas_engine *engine, struct tas_conn *conn)
 
 void tas_fin_acked(struct tas_engine *engine, struct tas_conn *conn)
 {
+	if (conn->f.flags & TAS_F_CLOSED)
+		tas_tell(engine, conn, TAS_EV_SENT);
 	switch (conn->f.state) {
 	case TAS_FIN_WAIT_1:
 		conn->f.state = TAS_FIN_WAIT_2;

@@ -63,10 +63,15 @@ static struct tas_listener *listener_of(struct tas_engine *engine, const u8 *loc
 struct tas_listener *tas_find_listener(struct tas_engine *engine,
 				       const struct tas_pair *pair)
 {
-	static const u8 any[16];
+	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
+	bool v4 = !memcmp(pair->local, any_v4, 12);
 	struct tas_listener *l = listener_of(engine, pair->local, pair->local_port);
 
-	return l ? l : listener_of(engine, any, pair->local_port);
+	if (!l && v4)
+		l = listener_of(engine, any_v4, pair->local_port);
+	if (!l)
+		l = listener_of(engine, any, pair->local_port);
+	return l && l->v6_only && v4 ? NULL : l;
 }
 
 int tas_listen(struct tas_engine *engine, struct tas_listener *listener)
@@ -196,9 +201,9 @@ void tas_gone(struct tas_engine *engine, struct tas_conn *conn)
 
 void tas_tell(struct tas_engine *engine, struct tas_conn *conn, u32 events)
 {
-	/* Who has let go hears of the end and of nothing else. */
+	/* Who has let go hears of the end, and when its bytes are not needed any more. */
 	if (conn->f.flags & TAS_F_CLOSED)
-		events &= TAS_EV_FREE;
+		events &= TAS_EV_FREE | TAS_EV_SENT;
 	if (!events || conn->listener)
 		return;
 	conn->events |= events;

@@ -115,6 +115,7 @@ enum tas_event {
 	TAS_EV_ERROR = 8,     /* the connection has failed; see tas_error_of() */
 	TAS_EV_END = 16,      /* the peer sends no more, and all bytes are in order */
 	TAS_EV_FREE = 32,     /* closed and ended; the host gives its memory back */
+	TAS_EV_SENT = 64,     /* closed, and all that was written has been acknowledged */
 };
 
 enum tas_state {

@@ -20,6 +20,7 @@
 
 struct homad_app;
 struct homad_polled;
+struct homad_streams;
 struct homad_thread;
 
 /* struct homad_rpc - homad's own bytes in every RPC of the engine */
@@ -233,6 +234,10 @@ struct homad_app {
 	u32 max_freed;
 	/* RPCs of the engine that refer to it, under @lock. It may die when none does. */
 	u32 rpcs;
+	/* Its TCP streams; NULL: it has not asked for any. @lingers: it is closed but for
+	 * streams whose bytes are still being sent. */
+	struct homad_streams *streams;
+	bool lingers;
 	struct homad_app *next_dead; /* in homad.dead */
 	/* It is in homad.wanting, by @next_wanting, or the slow path has taken it from there
 	 * and has not answered yet; atomic. @want_pages: pages that @pool is to have then. */

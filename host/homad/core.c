@@ -15,6 +15,7 @@
 #include "netif.h"
 #include "privileges.h"
 #include "fast.h"
+#include "streams.h"
 
 #define ALIGN 64u
 #define CTRL_SLOTS 8192u
@@ -285,6 +286,32 @@ static int open_ports(struct homad *d, char *err, size_t errlen)
 	return rc;
 }
 
+/* Over devices: UDP carries none. */
+static int make_tcp(struct homad *d)
+{
+	struct homad_thread *t = d->threads[0];
+	u32 i, mtu = 0;
+
+	for (i = 0; i < d->num_ports; i++)
+		if (d->ports[i].nic && !d->ports[i].encap)
+			mtu = mtu ? homa_min_u32(mtu, d->ports[i].info->mtu) :
+				    d->ports[i].info->mtu;
+	if (!mtu) {
+		homad_log(HOMAD_WARNING, "no device takes AF_XDP: all TCP stays the kernel's");
+		return 0;
+	}
+	homad_now(t);
+	t->tcp = homad_tcp_new(d->config.tcp_connections, mtu, t->ctx.now);
+	if (!t->tcp)
+		return -ENOMEM;
+	tas_set(&t->tcp->engine, "max_segment", homa_max_u32(536, homa_min_u32(65536, 14 * mtu)));
+	if (d->config.tcp_cc) {
+		tas_set(&t->tcp->engine, "dctcp", 1);
+		tas_set(&t->tcp->engine, "ecn", 1);
+	}
+	return 0;
+}
+
 static int start_threads(struct homad *d)
 {
 	u32 i, next = 0;
@@ -300,6 +327,8 @@ static int start_threads(struct homad *d)
 		next = (next + 1) % d->num_threads;
 	}
 	d->num_active = d->num_threads;
+	if (!rc && d->config.num_tcp_rules)
+		rc = make_tcp(d);
 	for (i = 0; i < d->num_threads && !rc; i++)
 		rc = homad_thread_start(d->threads[i]);
 	return rc;

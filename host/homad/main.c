@@ -17,6 +17,7 @@
 #include "privileges.h"
 #include "signals.h"
 #include "slowpath.h"
+#include "tcp_slow.h"
 #include "worker.h"
 
 /* struct part - something that is started in this order and stopped in the other */
@@ -42,6 +43,11 @@ static int stop_only(struct homad *d, char *err, size_t errlen)
 	return 0;
 }
 
+static void stop_nothing(struct homad *d)
+{
+	(void)d;
+}
+
 /*
  * All sockets are made before homad_start(), which gives up privileges; who
  * looks in is sent away before the threads end. Stopping twice is harmless.
@@ -52,7 +58,10 @@ static const struct part parts[] = {
 	{ homad_attach_start, homad_attach_stop },
 	{ homad_monitor_start, homad_monitor_stop },
 	{ homad_metrics_start, homad_metrics_stop },
+	/* Its ports are kept until the threads have ended. */
+	{ stop_only, homad_tcp_stop },
 	{ homad_start, homad_stop },
+	{ homad_tcp_start, stop_nothing },
 	{ homad_worker_start, homad_worker_stop },
 	{ stop_only, homad_monitor_stop },
 	{ stop_only, homad_metrics_stop },

@@ -60,6 +60,16 @@ static int afxdp_tcp_port(struct nic *nic, u16 port, bool on)
 	return 0;
 }
 
+static bool afxdp_source(struct nic *nic, const struct homa_addr *dst, struct homa_addr *src)
+{
+	struct nic_path *path = nic_path_find(&afxdp_of(nic)->paths, dst);
+
+	if (!path || path->state == NIC_PATH_FAILED || path->state == NIC_PATH_LOCAL)
+		return false;
+	*src = path->src;
+	return true;
+}
+
 static bool afxdp_has_address(const struct nic *nic, const struct homa_addr *addr)
 {
 	return nic_netif_has(&homa_container_of(nic, const struct afxdp, nic)->netif, addr);
@@ -79,6 +89,7 @@ static const struct nic_ops afxdp_ops = {
 	.believe_mtu = afxdp_believe_mtu,
 	.route = afxdp_route,
 	.tcp_port = afxdp_tcp_port,
+	.source = afxdp_source,
 	.has_address = afxdp_has_address,
 	.update_stats = update_stats,
 };

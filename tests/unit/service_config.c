@@ -131,14 +131,14 @@ static void config__rules_replace_the_default_ones(void **state)
 			      "[[rule]]\nallow = false\n"),
 			 0);
 	assert_int_equal(config.num_rules, 3);
-	assert_int_equal(config.rules[0].id, 0);
-	assert_false(config.rules[0].any);
+	assert_int_equal(config.rules[0].who.id, 0);
+	assert_false(config.rules[0].who.any);
 	assert_true(config.rules[0].allow);
 	assert_int_equal(config.rules[0].port_max, 99);
-	assert_true(config.rules[1].by_gid);
-	assert_int_equal(config.rules[1].id, 77);
+	assert_true(config.rules[1].who.by_gid);
+	assert_int_equal(config.rules[1].who.id, 77);
 	assert_int_equal(config.rules[1].port_min, 0);
-	assert_true(config.rules[2].any);
+	assert_true(config.rules[2].who.any);
 	assert_false(config.rules[2].allow);
 }
 

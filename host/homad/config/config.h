@@ -13,22 +13,42 @@
 #define HOMAD_MAX_PORTS 8    /* interfaces, and UDP */
 #define HOMAD_MAX_THREADS 16 /* fast-path threads */
 #define HOMAD_MAX_RULES 64
+#define HOMAD_MAX_TCP_RULES 64
 
 enum homad_mode { HOMAD_SHARED, HOMAD_DEDICATED };
 enum homad_log_format { HOMAD_LOG_TEXT, HOMAD_LOG_JSON };
 enum homad_bulk { HOMAD_BULK_AUTO, HOMAD_BULK_OFF, HOMAD_BULK_ON };
 
+/** struct homad_who - whom a rule is for: @any: everybody; else @by_gid: @id is a group
+ *  (also supplementary), or it is a user. */
+struct homad_who {
+	bool any;
+	bool by_gid;
+	u32 id;
+};
+
+/**
+ * struct homad_tcp_rule - whose TCP homad takes
+ * @listen: first and last port at which they may listen; 0: none.
+ * @connect: first and last port to which connections are taken; 0: none. @ip, @prefix:
+ *	and the first @prefix bits of the address, IPv4 as ::ffff:a.b.c.d.
+ */
+struct homad_tcp_rule {
+	struct homad_who who;
+	u16 listen[2];
+	u16 connect[2];
+	u8 ip[16];
+	u8 prefix;
+};
+
 /**
  * struct homad_rule - who may attach and which ports they may bind
  * The first rule that matches uid or gid decides.
- * @any: matches everybody; else @by_gid: @id is a group (also supplementary).
  * @allow: may attach.
  * @port_min, @port_max: ports that may be bound; 0, 0: none.
  */
 struct homad_rule {
-	bool any;
-	bool by_gid;
-	u32 id;
+	struct homad_who who;
 	bool allow;
 	u16 port_min, port_max;
 };
@@ -77,6 +97,9 @@ struct homad_quota {
  * @monitor: the monitoring socket of ./homa ss, top, trace; "" none.
  * @monitor_group: group that may use it beside root and our own user; "" none.
  * @metrics: "" none, "unix:PATH" or "127.0.0.1:PORT".
+ * @tcp_rules: whose TCP connections are taken. @tcp_streams: most of an attachment;
+ *	@tcp_connections: of all. @tcp_ports: kept for connections. @tcp_cc: congestion
+ *	control, 0 NewReno, 1 DCTCP.
  * @params: protocol settings.
  * @user: drop to this user after start, "": stay.
  * @file: where it came from, or "".
@@ -108,6 +131,10 @@ struct homad_config {
 	char metrics[128];
 	struct homad_rule rules[HOMAD_MAX_RULES];
 	u32 num_rules;
+	struct homad_tcp_rule tcp_rules[HOMAD_MAX_TCP_RULES];
+	u32 num_tcp_rules;
+	u32 tcp_streams, tcp_connections, tcp_ports;
+	int tcp_cc;
 	struct homad_quota quota;
 	struct homa_params params;
 	int log_level;

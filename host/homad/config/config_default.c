@@ -64,18 +64,21 @@ void homad_config_default(struct homad_config *config)
 	strcpy(config->monitor, "/run/homa/monitor.sock");
 	config->socket_mode = 0666;
 	config->rules[0] = (struct homad_rule){
-		.id = 0,
+		.who.id = 0,
 		.allow = true,
 		.port_min = 1,
 		.port_max = 32767,
 	};
 	config->rules[1] = (struct homad_rule){
-		.any = true,
+		.who.any = true,
 		.allow = true,
 		.port_min = 1024,
 		.port_max = 32767,
 	};
 	config->num_rules = 2;
+	config->tcp_streams = 1024;
+	config->tcp_connections = 65536;
+	config->tcp_ports = 512;
 	config->quota = (struct homad_quota){
 		.attachments = 1024,
 		.total_attachments = 2048,

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include "config_load.h"
@@ -17,20 +16,6 @@
 #define MAX_FILE ((size_t)1 << 20)
 
 /* ---- complaints ---- */
-
-void homad_complain(struct homad_loader *l, u32 line, const char *format, ...)
-{
-	struct homad_complaint *c;
-	va_list args;
-
-	if (l->num == HOMAD_COMPLAINTS)
-		return;
-	c = &l->complaints[l->num++];
-	c->line = line;
-	va_start(args, format);
-	vsnprintf(c->text, sizeof(c->text), format, args);
-	va_end(args);
-}
 
 static void complain(void *arg, u32 line, const char *what)
 {
@@ -119,6 +104,8 @@ static void unknown(struct homad_loader *l, const struct homad_toml_item *item)
 		consider(&g, homad_settings[i].key, "");
 	for (i = 0; i < homad_num_rule_keys; i++)
 		consider(&g, homad_rule_keys[i][0], "");
+	for (i = 0; i < homad_num_tcp_rule_keys; i++)
+		consider(&g, homad_tcp_rule_keys[i][0], "");
 	for (i = 0; i < homa_param_count; i++)
 		consider(&g, homa_param_table[i].name, "protocol.");
 	if (g.best[0])
@@ -373,6 +360,12 @@ static void visit(void *arg, const struct homad_toml_item *item)
 			unknown(l, item);
 		return;
 	}
+	if (strncmp(item->key, "tcp_rule", 8) == 0 &&
+	    (item->key[8] == '.' || item->key[8] == '\0')) {
+		if (!homad_tcp_rule_item(l, item))
+			unknown(l, item);
+		return;
+	}
 	if (strncmp(item->key, "protocol.", 9) == 0) {
 		protocol(l, item);
 		return;
@@ -456,6 +449,14 @@ static void check_together(struct homad_loader *l)
 			    (!c->auto_interfaces && !c->num_interfaces)),
 		"network.udp", "network.afxdp",
 		"without network.udp there must be an interface for AF_XDP: set network.udp = true, or network.afxdp and network.interfaces");
+	if (c->num_tcp_rules && c->mode == HOMAD_DEDICATED && c->num_cores > 1)
+		homad_complain(
+			l, l->tcp_rule_lines[0],
+			"TCP needs a single fast-path thread for now: threads.mode = \"shared\", or one CPU in threads.cores");
+	if (c->num_tcp_rules && (!c->afxdp || (!c->auto_interfaces && !c->num_interfaces)))
+		homad_complain(
+			l, l->tcp_rule_lines[0],
+			"TCP comes over AF_XDP only: network.afxdp must not be off, and network.interfaces not empty");
 	together(
 		l, c->mode == HOMAD_DEDICATED && !c->num_cores, "threads.mode",
 		"threads.cores",

@@ -16,7 +16,7 @@ struct homad_complaint {
 /**
  * struct homad_loader - a file being read
  * @rule_lines: of each rule, 0: none seen. @ports_wrong: that was said.
- * @who_seen: it has user or group.
+ * @who_seen: it has user or group. @tcp_rule_lines, @tcp_who_seen: the same of TCP rules.
  * @lines: where each setting of homad_settings stands, 0: not in the file.
  */
 struct homad_loader {
@@ -28,6 +28,8 @@ struct homad_loader {
 	bool ports_wrong[HOMAD_MAX_RULES];
 	bool who_seen[HOMAD_MAX_RULES];
 	struct homad_rule rules[HOMAD_MAX_RULES];
+	u32 tcp_rule_lines[HOMAD_MAX_TCP_RULES];
+	bool tcp_who_seen[HOMAD_MAX_TCP_RULES];
 	u32 lines[];
 };
 
@@ -37,6 +39,11 @@ void homad_complain(struct homad_loader *l, u32 line, const char *format, ...)
 /** homad_rule_item() - something of a [[rule]]; false: no such key. */
 bool homad_rule_item(struct homad_loader *l,
 		     const struct homad_toml_item *item);
+/** homad_config_who() - the user or group that a rule is for; @seen: it has one already. */
+void homad_config_who(struct homad_loader *l, const struct homad_toml_item *item, bool group,
+		      struct homad_who *who, bool *seen);
+/** homad_tcp_rule_item() - something of a [[tcp_rule]]; false: no such key. */
+bool homad_tcp_rule_item(struct homad_loader *l, const struct homad_toml_item *item);
 /** homad_rules_end() - all were seen: they take the place of the default ones. */
 void homad_rules_end(struct homad_loader *l);
 

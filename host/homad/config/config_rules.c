@@ -28,29 +28,28 @@ static bool lookup(const char *name, bool group, u32 *id)
 	return user;
 }
 
-static void set_who(struct homad_loader *l, const struct homad_toml_item *item,
-		    bool group)
+void homad_config_who(struct homad_loader *l, const struct homad_toml_item *item, bool group,
+		      struct homad_who *who, bool *seen)
 {
-	struct homad_rule *rule = &l->rules[item->table];
 	const char *what = group ? "group" : "user";
 
-	if (l->who_seen[item->table])
+	if (*seen)
 		homad_complain(
 			l, item->line,
 			"a rule is for a user or for a group; make two rules of this one");
-	l->who_seen[item->table] = true;
-	rule->any = false;
-	rule->by_gid = group;
+	*seen = true;
+	who->any = false;
+	who->by_gid = group;
 	if (!item->count && item->kind == HOMAD_TOML_INTEGER &&
 	    item->integer >= 0 && item->integer < UINT32_MAX) {
-		rule->id = (u32)item->integer;
+		who->id = (u32)item->integer;
 		return;
 	}
 	if (item->count || item->kind != HOMAD_TOML_STRING)
 		homad_complain(l, item->line,
-			       "rule.%s must be the name or the number of a %s",
-			       what, what);
-	else if (!lookup(item->string, group, &rule->id))
+			       "%s must be the name or the number of a %s",
+			       item->key, what);
+	else if (!lookup(item->string, group, &who->id))
 		homad_complain(l, item->line, "there is no %s %s", what,
 			       item->string);
 }
@@ -112,7 +111,7 @@ static bool begin(struct homad_loader *l, const struct homad_toml_item *item)
 		no_rule(l, item);
 	l->rule_lines[item->table] = item->line;
 	l->rules[item->table] = (struct homad_rule){
-		.any = true,
+		.who.any = true,
 		.allow = true,
 		.port_min = 1024,
 		.port_max = LAST_PORT,
@@ -134,9 +133,11 @@ bool homad_rule_item(struct homad_loader *l, const struct homad_toml_item *item)
 	if (!begin(l, item) || *name == '\0')
 		return true;
 	if (strcmp(name, ".user") == 0) {
-		set_who(l, item, false);
+		homad_config_who(l, item, false, &l->rules[item->table].who,
+				 &l->who_seen[item->table]);
 	} else if (strcmp(name, ".group") == 0) {
-		set_who(l, item, true);
+		homad_config_who(l, item, true, &l->rules[item->table].who,
+				 &l->who_seen[item->table]);
 	} else if (strcmp(name, ".allow") == 0) {
 		if (item->kind == HOMAD_TOML_BOOL && !item->count)
 			l->rules[item->table].allow = item->boolean;

@@ -42,6 +42,7 @@ static const char *const afxdp[] = { "off", "auto", "on", NULL };
 static const char *const xdp_modes[] = { "auto", "generic", "native",
 					 "zerocopy", NULL };
 static const char *const bulk[] = { "auto", "off", "on", NULL };
+static const char *const tcp_cc[] = { "newreno", "dctcp", NULL };
 static const char *const levels[] = { "error", "warning", "info", "debug",
 				      NULL };
 static const char *const formats[] = { "text", "json", NULL };
@@ -115,6 +116,15 @@ const struct homad_setting homad_settings[] = {
 	SIZE("quota.total_memory", quota.total_memory, 64 * MIB, 16384 * GIB, true,
 	     "shared memory of all users; one user gets as much as is left to all others, and a sixteenth is kept for root"),
 
+	NUMBER("tcp.streams", tcp_streams, 16, 16384, false,
+	       "TCP connections that an application may have open; each has 32 KiB of its user's memory"),
+	NUMBER("tcp.connections", tcp_connections, 64, 1048576, false,
+	       "TCP connections of all, half-open and closing ones included"),
+	NUMBER("tcp.ports", tcp_ports, 1, 4096, false,
+	       "local ports kept for TCP connections that applications open; as many may go to one peer's port"),
+	CHOICE("tcp.congestion", tcp_cc, tcp_cc, false,
+	       "how TCP answers to loss and marks: newreno, or dctcp for networks whose switches mark early"),
+
 	TEXT("monitor.socket", HOMAD_SET_STRING, monitor, false,
 	     "where ./homa ss, top and trace ask, \"\": nowhere"),
 	TEXT("monitor.group", HOMAD_SET_GROUP, monitor_group, false,
@@ -138,6 +148,14 @@ const char *const homad_rule_keys[][2] = {
 	{ "rule.ports",
 	  "server ports that they may bind, [first, last] within 1 to 32767; []: none" },
 };
+const char *const homad_tcp_rule_keys[][2] = {
+	{ "tcp_rule.user", "for this user, by name or number" },
+	{ "tcp_rule.group", "for members of this group, by name or number" },
+	{ "tcp_rule.listen", "ports at which homad takes their connections, [first, last]" },
+	{ "tcp_rule.connect", "ports to which homad takes their connections, [first, last]" },
+	{ "tcp_rule.to", "and only to these addresses, such as \"10.0.0.0/8\"" },
+};
+const u32 homad_num_tcp_rule_keys = HOMA_ARRAY_SIZE(homad_tcp_rule_keys);
 const u32 homad_num_rule_keys = HOMA_ARRAY_SIZE(homad_rule_keys);
 
 size_t homad_setting_size(const struct homad_setting *s)

@@ -49,6 +49,9 @@ extern const u32 homad_num_settings;
 /* The keys of a [[rule]], for suggestions and help. */
 extern const char *const homad_rule_keys[][2];
 extern const u32 homad_num_rule_keys;
+/* And of a [[tcp_rule]]. */
+extern const char *const homad_tcp_rule_keys[][2];
+extern const u32 homad_num_tcp_rule_keys;
 
 /** homad_setting_size() - bytes of it in struct homad_config. */
 size_t homad_setting_size(const struct homad_setting *setting);

@@ -6,6 +6,7 @@
  * application that submits without end slows itself only.
  */
 #include "fast.h"
+#include "streams.h"
 
 #define TURN_BYTES (256u << 10) /* bytes of copied messages in a turn */
 #define TURN_RELEASES 256u
@@ -135,6 +136,8 @@ u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app)
 			app->sq_next = 0;
 		done += submissions(t, app, app->sq_next, &budget, &bytes);
 	}
+	if (app->streams && budget && !app->evicted)
+		done += homad_stream_commands(t, app, budget);
 	if (!budget || !bytes)
 		app->counters.budget_out++;
 	return done;
@@ -177,7 +180,7 @@ bool homad_rings_waiting(const struct homad_app *app)
 	for (i = 0; i < sqs; i++)
 		if (read_once(&h->sq[i].tail) != app->sq_head[i])
 			return true;
-	return false;
+	return app->streams && homad_stream_commands_waiting(app->streams);
 }
 
 void homad_ask_kick(struct homad_app *app)

@@ -5,6 +5,7 @@
  * every part, so nobody waits long for his turn.
  */
 #include "fast.h"
+#include "streams.h"
 
 /* The engine does not say that a send or a packet set an earlier timer, so
  * after either it is asked again this much later at the latest, ns. */
@@ -25,6 +26,8 @@ static u64 run_timers(struct homad_thread *t)
 		next = homa_min_u64(next, homa_timer(&t->ctx, s, TIMER_BUDGET));
 	}
 	homa_rx_flush(&t->ctx);
+	if (unlikely(t->tcp))
+		next = homa_min_u64(next, homad_tcp_timers(t));
 	t->deadline = next;
 	return next;
 }
@@ -123,6 +126,17 @@ static void watch_starved(struct homad_thread *t)
 	}
 }
 
+/* What the TCP engine has to say and to send after all else of a round. */
+static int tcp(struct homad_thread *t)
+{
+	int n;
+
+	homad_stream_events(t);
+	n = homad_tcp_tx(t);
+	homad_streams_deliver(t);
+	return n;
+}
+
 /* Returns how much was done; 0: nothing to do now. */
 int homad_round(struct homad_thread *t)
 {
@@ -130,6 +144,8 @@ int homad_round(struct homad_thread *t)
 
 	homad_now(t);
 	t->counters.rounds++;
+	if (unlikely(t->tcp))
+		homad_tcp_round(t);
 	done = homad_mail(t);
 	done += receive(t);
 	done += homad_commands(t);
@@ -143,6 +159,8 @@ int homad_round(struct homad_thread *t)
 	if (done || t->ctx.event_head)
 		homad_events(t);
 	done += send(t, done || t->ctx.tx_link);
+	if (unlikely(t->tcp))
+		done += tcp(t);
 	if (done || t->ctx.retired_rpc || t->ctx.retired_peer)
 		homad_reap(t);
 	homad_deliver(t);
@@ -165,6 +183,8 @@ u64 homad_next_deadline(struct homad_thread *t)
 	homad_events(t);
 	if (send(t, true))
 		next = t->ctx.now;
+	if (t->tcp && (tcp(t) || t->tcp->blocked))
+		next = homa_min_u64(next, t->ctx.now + TIMER_LAG);
 	homad_reap(t);
 	homad_deliver(t);
 	for (i = 0; i < t->num_ports; i++) {

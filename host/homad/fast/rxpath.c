@@ -6,6 +6,7 @@
 #include <errno.h>
 #include "fast.h"
 #include "homad_trace.h"
+#include "streams.h"
 
 void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload)
 {
@@ -17,11 +18,17 @@ void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload)
 
 int homad_rx(struct homad_thread *t, struct homad_port *port)
 {
-	int i, n;
+	int i, n, all = 0;
 
 	n = nic_rx(port->nic, t->rx, HOMAD_BATCH);
 	if (n <= 0)
 		return 0;
+	if (unlikely(t->tcp) && !port->encap) {
+		all = n;
+		n = homad_tcp_take(t, port, n);
+		if (!n)
+			return all;
+	}
 	for (i = 0; i < n; i++) {
 		struct homa_rx_pkt *pkt = &t->pkts[i];
 
@@ -49,7 +56,7 @@ int homad_rx(struct homad_thread *t, struct homad_port *port)
 	}
 	nic_rx_release(port->nic, t->rx, n);
 	homa_rx_flush(&t->ctx);
-	return n;
+	return all ? all : n;
 }
 
 void homad_icmp(struct homad_thread *t, struct homad_port *port)
@@ -59,6 +66,11 @@ void homad_icmp(struct homad_thread *t, struct homad_port *port)
 
 	n = nic_errors(port->nic, errors, 8);
 	for (i = 0; i < n; i++) {
+		if (errors[i].proto == NIC_TCP) {
+			if (t->tcp)
+				homad_tcp_icmp(t, port, &errors[i]);
+			continue;
+		}
 		/* Messages under way keep their packet size, so this one ends
 		 * too; the next one fits. */
 		if (errors[i].error == EMSGSIZE && errors[i].mtu &&

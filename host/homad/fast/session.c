@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "log.h"
 #include "fast.h"
+#include "streams.h"
 
 #define ALIGN 64u
 #define CLOSE_BUDGET 64u /* RPCs ended per round */
@@ -160,6 +161,8 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 	app->phase = HOMAD_APP_CLOSING;
 	leave_to_others(app);
 	homad_direct_close(t, app);
+	if (app->streams)
+		homad_streams_close(t, app->streams);
 	move_out(t, app);
 	homa_list_add_tail(&t->closing, &app->closing);
 }
@@ -266,10 +269,13 @@ int homad_sessions_closing(struct homad_thread *t)
 		homad_refill(t);
 		rc = homa_sock_close(&t->ctx, app->sock, CLOSE_BUDGET);
 		homad_reap(t);
-		if (rc == 0 && let_go(app)) {
-			homa_list_del(&app->closing);
+		if (rc || !let_go(app))
+			continue;
+		homa_list_del(&app->closing);
+		/* What its streams have to send may take long: nobody polls for that. */
+		app->lingers = app->streams && !homad_streams_idle(app->streams);
+		if (!app->lingers)
 			hand_over(t->d, app);
-		}
 	}
 	return n;
 }

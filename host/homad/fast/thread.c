@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "log.h"
 #include "fast.h"
+#include "streams.h"
 
 /* Time is attributed by the two readings of the clock that there are anyway. */
 static void account(struct homad_thread *t, u64 from, bool busy)
@@ -165,6 +166,7 @@ void homad_thread_free(struct homad_thread *t)
 		close(t->mail_fd);
 	nic_rtnl_close(&t->rtnl);
 	homa_hist_free(&t->rtt);
+	homad_tcp_free(t->tcp);
 	homad_memory_free(t);
 	free(t);
 }

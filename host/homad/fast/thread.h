@@ -26,6 +26,7 @@
 struct homad;
 struct homad_app;
 struct homad_port;
+struct homad_tcp;
 struct homad_trace;
 
 /* Counters of one fast-path thread. */
@@ -132,6 +133,8 @@ struct homad_thread {
 	struct homa_spares spares;
 	struct homa_slab directs;
 	u64 direct_id;
+	/* TCP, see streams.h; NULL: this thread has none. */
+	struct homad_tcp *tcp;
 	struct nic_rtnl rtnl;
 	struct homad_dests dests;
 	/* When somebody's question was last answered, ns (bulk.c). */

@@ -443,6 +443,8 @@ void homad_app_drop(struct homad *d, struct homad_app *app)
 	u32 i;
 
 	homad_backing_forget(d, app);
+	if (a->drop_streams)
+		a->drop_streams(d, app);
 	if (app->queues)
 		homad_app_unmap(d, app, app->queues, a->queues_bytes, 0);
 	if (app->pool)

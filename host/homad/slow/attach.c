@@ -144,6 +144,37 @@ void homad_client_answered(struct homad *d, struct homad_client *client)
 	flush(d, client);
 }
 
+/* There is room for one descriptor; of more the kernel drops the others. */
+static ssize_t receive(struct homad_client *client, struct homa_ctl_request *request)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = { request, sizeof(*request) };
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes),
+	};
+	ssize_t n = recvmsg(client->conn.fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+
+	client->passed_fd = -1;
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+	    c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&client->passed_fd, CMSG_DATA(c), sizeof(int));
+	return n;
+}
+
+static void drop_passed(struct homad_client *client)
+{
+	if (client->passed_fd >= 0)
+		close(client->passed_fd);
+	client->passed_fd = -1;
+}
+
 static void client_ready(struct homad *d, struct homad_source *source,
 			 u32 events)
 {
@@ -164,10 +195,7 @@ static void client_ready(struct homad *d, struct homad_source *source,
 			homad_client_watch(d, client);
 			return;
 		}
-		/* Without room for control data the kernel drops descriptors
-		 * that were passed along. */
-		n = recv(client->conn.fd, &request, sizeof(request),
-			 MSG_DONTWAIT | MSG_TRUNC);
+		n = receive(client, &request);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0) {
@@ -176,6 +204,7 @@ static void client_ready(struct homad *d, struct homad_source *source,
 		}
 		homad_throttle_count(client);
 		homad_ctl(d, client, &request, (size_t)n);
+		drop_passed(client);
 		if (client->out.pending && !flush(d, client))
 			return;
 	}
@@ -232,6 +261,7 @@ static int new_client(struct homad *d, int fd)
 
 	if (!client)
 		return rc;
+	client->passed_fd = -1;
 	client->conn = (struct homad_source){ .fd = fd, .ready = client_ready };
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size)) {
 		rc = -errno;

@@ -42,6 +42,12 @@ void homad_throttle_count(struct homad_client *client);
 
 /* ---- ctl.c: requests ---- */
 
+/* One that works off a request. */
+typedef void homad_op(struct homad *d, struct homad_client *client,
+		      const struct homa_ctl_request *r);
+/** homad_ctl_serve() - requests @op are @serve's; before there are clients. */
+void homad_ctl_serve(u16 op, homad_op *serve);
+
 /** homad_ctl() - work off one request of @length bytes (more than 72: too long). */
 void homad_ctl(struct homad *d, struct homad_client *client,
 	       const struct homa_ctl_request *request, size_t length);
@@ -151,6 +157,8 @@ void homad_account(struct homad_user *user, u64 bytes);
 void homad_settle(struct homad_user *user, u64 bytes);
 /** homad_share_rpcs() - how many RPCs a new attachment of @user gets. */
 u32 homad_share_rpcs(struct homad *d, const struct homad_user *user);
+/** homad_client_is() - is a rule for @who for it? */
+bool homad_client_is(const struct homad_client *client, const struct homad_who *who);
 /** homad_may_attach() - rules and numbers; 0, -EACCES, -EDQUOT, -EUSERS. */
 int homad_may_attach(struct homad *d, const struct homad_client *client,
 		     char *err, size_t errlen);

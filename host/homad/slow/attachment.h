@@ -81,6 +81,8 @@ struct homad_client {
 	struct homad_app *app;
 	struct homad_making *making;
 	bool hopeless;
+	/* A descriptor that came with the request, or -1. */
+	int passed_fd;
 	struct homa_list waiting;
 	u64 paid_until;
 	struct homad_outbox out;
@@ -110,6 +112,10 @@ struct homad_attachment {
 	struct homad_user *user;
 	u64 memory;
 	u32 pool_backed, rings_backed, pools;
+	/* Slots of its TCP streams that have memory, from the first. */
+	u32 slots_backed;
+	/* Called when it has ended, if it has streams. */
+	void (*drop_streams)(struct homad *d, struct homad_app *app);
 	u32 works;
 	void (*over)(struct homad *d, struct homad_app *app);
 	bool changing, wants;
@@ -120,7 +126,7 @@ struct homad_attachment {
 	struct homad_guarded {
 		void *base;
 		u32 ticket;
-	} guards[HOMA_SHM_SEGMENTS + 3]; /* guard.c */
+	} guards[HOMA_SHM_SEGMENTS + 4]; /* guard.c */
 	u32 num_guards;
 	int new_ready_fd;
 	bool new_ready_every;

@@ -21,9 +21,6 @@
 #define POOLS 8u /* exchanges of one attachment: each costs us page clearing */
 #define SEGMENT_MAX ((u64)1 << 30)
 
-typedef void homad_op(struct homad *d, struct homad_client *client,
-		      const struct homa_ctl_request *r);
-
 static bool check_pool(struct homad *d, struct homad_client *client,
 		       const struct homa_ctl_request *r, u64 *bytes)
 {
@@ -77,7 +74,7 @@ static void attach_refused(struct homad *d, struct homad_client *client, int rc,
 }
 
 /* The memory of a new attachment is its own now. */
-static void adopt(const struct homad_making *making)
+static void adopt(struct homad *d, const struct homad_making *making)
 {
 	struct homad_app *app = making->app;
 	struct homad_attachment *a = homad_attachment(app);
@@ -92,6 +89,8 @@ static void adopt(const struct homad_making *making)
 	h->sqs = 1;
 	memcpy(h->id_key, app->id_key, sizeof(app->id_key));
 	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE;
+	if (homad_slow(d)->tcp)
+		h->features |= HOMA_SHM_CAN_STREAM;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
 	app->seg[0].bytes = (u32)pieces[HOMA_CTL_FD_DATA].bytes;
 	app->num_segs = 1;
@@ -113,7 +112,7 @@ static void attach_made(struct homad *d, struct homad_making *making)
 	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
 		fds[i] = i < making->num ? making->pieces[i].fd : -1;
 	if (!rc) {
-		adopt(making);
+		adopt(d, making);
 		rc = homad_app_wires(app, fds);
 	}
 	if (!rc)
@@ -513,14 +512,20 @@ static void op_alive(struct homad *d, struct homad_client *client,
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 
-static homad_op *const ops[] = {
+static homad_op *ops[] = {
 	[HOMA_CTL_ATTACH] = op_attach,	   [HOMA_CTL_BIND] = op_bind,
 	[HOMA_CTL_POOL] = op_pool,	   [HOMA_CTL_SEGMENT] = op_segment,
 	[HOMA_CTL_ROUTE] = op_route,	   [HOMA_CTL_READY_FD] = op_ready_fd,
 	[HOMA_CTL_METRICS] = op_metrics,   [HOMA_CTL_RPCS] = op_rpcs,
 	[HOMA_CTL_SHUTDOWN] = op_shutdown, [HOMA_CTL_LISTEN] = op_listen,
 	[HOMA_CTL_ALIVE] = op_alive,
+	[HOMA_CTL_STREAM_LISTEN] = NULL, /* and those before, if homad_ctl_serve() said so */
 };
+
+void homad_ctl_serve(u16 op, homad_op *serve)
+{
+	ops[op] = serve;
+}
 
 /* Does it speak our language? Only these eight bytes are the same for ever. */
 static bool understood(struct homad_client *client,

@@ -129,6 +129,13 @@ static bool in_group(const struct homad_client *client, gid_t gid)
 	return false;
 }
 
+bool homad_client_is(const struct homad_client *client, const struct homad_who *who)
+{
+	if (who->any)
+		return true;
+	return who->by_gid ? in_group(client, who->id) : client->uid == who->id;
+}
+
 static const struct homad_rule *find_rule(const struct homad *d,
 					  const struct homad_client *client)
 {
@@ -137,8 +144,7 @@ static const struct homad_rule *find_rule(const struct homad *d,
 	for (i = 0; i < d->config.num_rules; i++) {
 		const struct homad_rule *rule = &d->config.rules[i];
 
-		if (rule->any || (rule->by_gid ? in_group(client, rule->id) :
-						 client->uid == rule->id))
+		if (homad_client_is(client, &rule->who))
 			return rule;
 	}
 	return NULL;

@@ -45,6 +45,7 @@ struct homad_slow {
 	struct homad_attach *attach; /* attach.h */
 	/* The memory thread, worker.c; NULL: work is done at once. */
 	struct homad_worker *worker;
+	struct homad_tcp_ports *tcp; /* tcp_slow.h; NULL: there is no TCP */
 	u64 attached, detached, refused, evicted;
 };
 

@@ -31,8 +31,8 @@
  * event ring once more, and waits for the pipe of HOMA_CTL_STREAMS to become readable.
  * homad clears @armed when it signals.
  */
-#ifndef HOMA_ABI_STREAM_H
-#define HOMA_ABI_STREAM_H
+#ifndef HOMA_ABI_SHM_STREAM_H
+#define HOMA_ABI_SHM_STREAM_H
 
 #include "shm.h"
 

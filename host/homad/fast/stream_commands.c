@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What applications ask of their streams. As with messages, an entry is copied once and
+ * only the copy is looked at, positions are read once and checked against homad's own,
+ * and what a correct library cannot produce ends the attachment.
+ */
+#include <errno.h>
+#include "fast.h"
+#include "streams.h"
+
+#define PORT_TRIES 32u
+
+static const char wrong_slot[] = "a command for a stream that the attachment does not have";
+
+static struct homad_stream *named(struct homad_streams *s, const struct homa_stream_command *c)
+{
+	struct homad_stream *stream = c->slot < s->num_slots ? s->stream[c->slot] : NULL;
+
+	return stream && stream->generation == c->generation && !stream->closed ? stream : NULL;
+}
+
+/* ---- positions ---- */
+
+static const char *take_written(struct homad_thread *t, struct homad_stream *stream,
+				const struct homa_stream_slot *slot)
+{
+	u32 end = __atomic_load_n(&slot->tx_end, __ATOMIC_ACQUIRE);
+	u64 map = __atomic_load_n(&slot->tx_map, __ATOMIC_RELAXED);
+	u32 shift = (u32)(map >> 32), written = end - stream->tx_end;
+
+	if (!written)
+		return NULL;
+	if (shift < HOMA_STREAM_MIN_SHIFT || shift > stream->tx_shift)
+		return "a send buffer that has no memory";
+	if (written > (1u << shift) || tas_unacked(&stream->conn) > (1u << shift) - written)
+		return "more bytes to send than the buffer holds";
+	stream->tx_map = map;
+	stream->tx_end = end;
+	/* After its end the connection needs no bytes; the application hears of that. */
+	tas_written(&t->tcp->engine, &stream->conn, written);
+	return NULL;
+}
+
+static const char *take_read(struct homad_thread *t, struct homad_stream *stream,
+			     const struct homa_stream_slot *slot)
+{
+	u32 read = __atomic_load_n(&slot->rx_read, __ATOMIC_ACQUIRE);
+	u32 taken = read - stream->rx_read;
+
+	if (!taken)
+		return NULL;
+	if (taken > tas_readable(&stream->conn))
+		return "more bytes taken than have arrived";
+	stream->rx_read = read;
+	tas_taken(&t->tcp->engine, &stream->conn, taken);
+	return NULL;
+}
+
+static const char *ring(struct homad_thread *t, struct homad_stream *stream)
+{
+	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	const char *why;
+
+	__atomic_exchange_n(&slot->rung, 0, __ATOMIC_SEQ_CST);
+	/* First what was taken: a reply carries the window with it. */
+	why = take_read(t, stream, slot);
+	return why ? why : take_written(t, stream, slot);
+}
+
+/* ---- connect ---- */
+
+static bool has_rule(const struct homad_streams *s, const struct homa_stream_end *remote)
+{
+	u32 i, bits;
+
+	for (i = 0; i < s->num_rules; i++) {
+		const struct homa_stream_rule *rule = &s->rules[i];
+
+		bits = rule->prefix;
+		if (remote->port < rule->from || remote->port > rule->to ||
+		    memcmp(remote->ip, rule->ip, bits / 8))
+			continue;
+		if (!(bits % 8) ||
+		    !((remote->ip[bits / 8] ^ rule->ip[bits / 8]) >> (8 - bits % 8)))
+			return true;
+	}
+	return false;
+}
+
+/* The next of homad's ports with which the pair is free. */
+static int connect_from_some_port(struct homad_tcp *tcp, struct tas_pair *pair,
+				  struct tas_conn **conn)
+{
+	u32 tries = homa_min_u32(PORT_TRIES, tcp->num_ports);
+	int rc = -EADDRNOTAVAIL;
+
+	while (tries--) {
+		pair->local_port = tcp->ports[tcp->next_port++ % tcp->num_ports];
+		rc = tas_connect(&tcp->engine, pair, HOMAD_STREAM_SHIFT, HOMA_STREAM_SPAN, conn);
+		if (rc != TAS_EADDRINUSE)
+			return rc;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+/* Its ends, and by which device it goes. 0, -EAGAIN: not in this round, or an error. */
+static int find_way(struct homad_thread *t, const struct homad_streams *s,
+		    const struct homa_stream_command *c, struct tas_pair *pair)
+{
+	struct homa_addr to = { 0 };
+	struct homad_port *port;
+	int rc;
+
+	if (!c->remote.port || !has_rule(s, &c->remote))
+		return -EOPNOTSUPP;
+	memcpy(to.ip, c->remote.ip, sizeof(to.ip));
+	rc = homad_dest(t, s->app->uid, &to, 1, &port);
+	if (rc)
+		return rc;
+	/* To this host itself, or by no device: that is the kernel's. */
+	if (!port->nic || port->encap)
+		return -EOPNOTSUPP;
+	memset(pair, 0, sizeof(*pair));
+	memcpy(pair->remote, c->remote.ip, sizeof(pair->remote));
+	pair->remote_port = c->remote.port;
+	return nic_source(port->nic, &to, pair->local) ? 0 : -EADDRNOTAVAIL;
+}
+
+static const char *open_one(struct homad_thread *t, struct homad_streams *s,
+			    const struct homa_stream_command *c)
+{
+	struct homad_tcp *tcp = t->tcp;
+	struct homad_stream *stream;
+	struct tas_conn *conn = NULL;
+	struct tas_pair pair;
+	int rc;
+
+	/* The slow path may be about to give it slots. */
+	homad_streams_want(t, s);
+	if (!s->num_free && __atomic_load_n(&s->asked, __ATOMIC_ACQUIRE))
+		return homad_next_round;
+	rc = s->num_free ? find_way(t, s, c, &pair) : -ENOBUFS;
+	if (rc == -EAGAIN)
+		return homad_next_round;
+	homad_tcp_refill(tcp);
+	if (!rc)
+		rc = connect_from_some_port(tcp, &pair, &conn);
+	if (rc)
+		return homad_stream_refuse(t, s, c->token, rc);
+	stream = homad_stream_adopt(t, s, conn);
+	stream->token = c->token;
+	stream->opening = true;
+	return NULL;
+}
+
+/* ---- the rest ---- */
+
+static void set_options(struct homad_thread *t, struct homad_stream *stream, u32 options)
+{
+	struct tas_conn *conn = &stream->conn;
+	u32 flags = 0;
+
+	flags |= options & HOMA_STREAM_OPT_NODELAY ? TAS_F_NODELAY : 0;
+	flags |= options & HOMA_STREAM_OPT_CORK ? TAS_F_CORK : 0;
+	flags |= options & HOMA_STREAM_OPT_KEEPALIVE ? TAS_F_KEEPALIVE : 0;
+	conn->f.flags &= ~(u32)(TAS_F_NODELAY | TAS_F_CORK | TAS_F_KEEPALIVE);
+	conn->f.flags |= flags;
+	if (conn->f.state != TAS_CLOSED)
+		tas_options(&t->tcp->engine, conn);
+}
+
+static const char *unlisten(struct homad_thread *t, struct homad_streams *s, u32 number)
+{
+	struct homa_list *node;
+
+	homa_list_for_each(node, &s->listeners) {
+		struct homad_tcp_listener *listener =
+			homa_container_of(node, struct homad_tcp_listener, of);
+
+		if (listener->number == number) {
+			homad_listener_end(t, listener);
+			return NULL;
+		}
+	}
+	return "a command for a listener that the attachment does not have";
+}
+
+static const char *command(struct homad_thread *t, struct homad_streams *s,
+			   const struct homa_stream_command *c)
+{
+	struct homad_stream *stream;
+	const char *why = NULL;
+
+	if (c->op == HOMA_STREAM_CONNECT)
+		return open_one(t, s, c);
+	if (c->op == HOMA_STREAM_UNLISTEN)
+		return unlisten(t, s, c->slot);
+	stream = named(s, c);
+	if (!stream)
+		return wrong_slot;
+	switch (c->op) {
+	case HOMA_STREAM_RING:
+		return ring(t, stream);
+	case HOMA_STREAM_SHUT:
+		why = ring(t, stream);
+		if (!why)
+			tas_shut_send(&t->tcp->engine, &stream->conn);
+		return why;
+	case HOMA_STREAM_CLOSE:
+		why = ring(t, stream);
+		if (!why)
+			homad_stream_let_go(t, stream, false);
+		return why;
+	case HOMA_STREAM_ABORT:
+		homad_stream_let_go(t, stream, true);
+		return NULL;
+	case HOMA_STREAM_OPTIONS:
+		set_options(t, stream, c->value);
+		return NULL;
+	}
+	return "a command that does not exist";
+}
+
+bool homad_stream_commands_waiting(const struct homad_streams *s)
+{
+	if (__atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE) != s->head)
+		return true;
+	/* Events wait for room that there is by now. */
+	return !homa_list_empty(&s->news) &&
+	       s->tail - __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE) < s->entries;
+}
+
+u32 homad_stream_commands(struct homad_thread *t, struct homad_app *app, u32 budget)
+{
+	struct homad_streams *s = app->streams;
+	u32 tail = __atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE);
+	u32 n = tail - s->head, done = 0;
+	const char *why = NULL;
+
+	if (unlikely(!homa_list_empty(&s->news)))
+		homad_streams_touch(t, s);
+	if (!n)
+		return 0;
+	if (n > s->entries) {
+		homad_app_evict(t, app, "command ring of streams: impossible tail");
+		return 0;
+	}
+	while (done < n && done < budget && !why) {
+		const struct homa_stream_command *entry =
+			&s->commands[s->head++ & (s->entries - 1)];
+		struct homa_stream_command c;
+
+		memcpy(&c, entry, sizeof(c));
+		/* From here on only the copy counts. */
+		__asm__ volatile("" ::: "memory");
+		why = command(t, s, &c);
+		done++;
+	}
+	if (unlikely(why == homad_next_round)) {
+		s->head--;
+		done--;
+		t->put_off = app;
+	} else if (unlikely(why)) {
+		homad_app_evict(t, app, why);
+	}
+	__atomic_store_n(&s->area->command.head, s->head, __ATOMIC_RELEASE);
+	return done;
+}

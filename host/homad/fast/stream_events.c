@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What applications are told of their streams: words of the slot first, then, once until
+ * the application has looked, an event. Events that find no room in the ring wait at
+ * their streams, so nothing is lost and nothing grows.
+ */
+#include <unistd.h>
+#include "fast.h"
+#include "streams.h"
+
+/* ---- the engine's events ---- */
+
+static void show_facts(struct homad_stream *stream, struct homa_stream_slot *slot)
+{
+	const struct tas_conn *conn = &stream->conn;
+
+	slot->mss = conn->f.mss;
+	slot->cwnd = conn->f.cwnd;
+	slot->rtt_us = (u32)(conn->srtt / 1000);
+}
+
+static void show_words(struct homad_stream *stream, u32 events)
+{
+	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	const struct tas_conn *conn = &stream->conn;
+	u32 state = 0;
+
+	if (events & TAS_EV_READABLE)
+		__atomic_store_n(&slot->rx_end, stream->rx_read + tas_readable(conn),
+				 __ATOMIC_RELEASE);
+	if (events & TAS_EV_WRITABLE)
+		__atomic_store_n(&slot->tx_free, stream->tx_end - tas_unacked(conn),
+				 __ATOMIC_RELEASE);
+	if (events & TAS_EV_OPEN) {
+		state |= HOMA_STREAM_IS_OPEN;
+		show_facts(stream, slot);
+	}
+	if (events & TAS_EV_END)
+		state |= HOMA_STREAM_HAS_END;
+	if (events & TAS_EV_ERROR) {
+		slot->error = (u32)-conn->error;
+		state |= HOMA_STREAM_HAS_ERROR;
+	}
+	if (state) {
+		stream->state |= state;
+		__atomic_store_n(&slot->state, stream->state, __ATOMIC_RELEASE);
+	}
+}
+
+static void event_of(struct homad_thread *t, struct homad_stream *stream, u32 events)
+{
+	u32 news = HOMAD_NEWS_CHANGED;
+
+	if (events & TAS_EV_FREE) {
+		if (stream->home)
+			homad_stream_release(t, stream);
+		tas_add_spare(&t->tcp->engine, &stream->conn);
+		return;
+	}
+	if (!stream->home)
+		return;
+	if (stream->closed) {
+		if (events & TAS_EV_SENT)
+			homad_stream_release(t, stream);
+		return;
+	}
+	show_words(stream, events);
+	if (stream->opening && (events & (TAS_EV_OPEN | TAS_EV_ERROR))) {
+		stream->opening = false;
+		news = events & TAS_EV_ERROR ? HOMAD_NEWS_FAILED : HOMAD_NEWS_OPENED;
+	}
+	homad_stream_news(t, stream, news);
+}
+
+void homad_stream_events(struct homad_thread *t)
+{
+	struct tas_conn *conn;
+	u32 events;
+
+	while ((conn = tas_next_event(&t->tcp->engine, &events)))
+		event_of(t, homad_stream_of(conn), events);
+}
+
+/* ---- the event ring ---- */
+
+static void put(struct homad_streams *s, u16 kind, const struct homad_stream *stream)
+{
+	struct homa_stream_event *event = &s->events[s->tail++ & (s->entries - 1)];
+
+	event->kind = kind;
+	event->error = kind == HOMA_STREAM_FAILED ? (u32)-stream->conn.error : 0;
+	event->slot = stream->slot;
+	event->generation = stream->generation;
+	event->token = stream->token;
+}
+
+/* One event of @stream, if it needs one. */
+static void put_news(struct homad_thread *t, struct homad_streams *s,
+		     struct homad_stream *stream)
+{
+	struct homa_stream_slot *slot = &s->slots[stream->slot];
+	u32 news = stream->news;
+
+	stream->news = 0;
+	if (news & HOMAD_NEWS_ACCEPTED) {
+		put(s, HOMA_STREAM_ACCEPTED, stream);
+	} else if (news & HOMAD_NEWS_OPENED) {
+		put(s, HOMA_STREAM_OPENED, stream);
+	} else if (news & HOMAD_NEWS_FAILED) {
+		put(s, HOMA_STREAM_FAILED, stream);
+		/* It never was the application's, who therefore does not close it. */
+		homad_stream_let_go(t, stream, false);
+	} else if (!__atomic_exchange_n(&slot->told, 1, __ATOMIC_SEQ_CST)) {
+		put(s, HOMA_STREAM_CHANGED, stream);
+	}
+}
+
+const char *homad_stream_refuse(struct homad_thread *t, struct homad_streams *s, u64 token,
+				int error)
+{
+	u32 head = __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE);
+	struct homa_stream_event *event;
+
+	if (s->tail - head >= s->entries)
+		return "connections are opened, and events are not read";
+	event = &s->events[s->tail++ & (s->entries - 1)];
+	event->kind = HOMA_STREAM_FAILED;
+	event->error = (u32)-error;
+	event->slot = event->generation = 0;
+	event->token = token;
+	homad_streams_touch(t, s);
+	return NULL;
+}
+
+static void wake(struct homad_streams *s)
+{
+	u8 one = 1;
+
+	if (!__atomic_load_n(&s->area->armed, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&s->area->armed, 0, __ATOMIC_RELAXED);
+	s->app->counters.wakeups++;
+	if (write(s->wake_fd, &one, sizeof(one)) < 0)
+		return; /* the pipe is full: it is readable */
+}
+
+/* Those that find no room are tried again when the rings are looked at. */
+static void deliver(struct homad_thread *t, struct homad_streams *s)
+{
+	struct homa_list *node;
+	u32 head;
+
+	while ((node = homa_list_first(&s->news))) {
+		struct homad_stream *stream = homa_container_of(node, struct homad_stream, pending);
+
+		head = __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE);
+		/* A head that cannot be counts as a full ring: it is the application's loss. */
+		if (s->tail - head >= s->entries)
+			break;
+		put_news(t, s, stream);
+		if (!stream->news)
+			homa_list_del(&stream->pending);
+	}
+	if (s->tail != s->told) {
+		__atomic_store_n(&s->area->event.tail, s->tail, __ATOMIC_RELEASE);
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		t->counters.completions += s->tail - s->told;
+		s->told = s->tail;
+		wake(s);
+	}
+}
+
+void homad_streams_deliver(struct homad_thread *t)
+{
+	struct homa_list *node = t->tcp->touched.next;
+
+	while (node != &t->tcp->touched) {
+		struct homad_streams *s = homa_container_of(node, struct homad_streams, touched);
+
+		node = node->next;
+		deliver(t, s);
+		homa_list_del(&s->touched);
+	}
+}

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The life of an attachment's streams: how they get a slot, how they lose it, and what
+ * becomes of them when the application lets go or ends. What it has written is still
+ * sent, from its memory, which is kept so long.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "fast.h"
+#include "streams.h"
+
+#define FEW_SLOTS 32u /* free ones below which more are asked for */
+
+/* ---- memory ---- */
+
+static u64 page_up(u64 bytes)
+{
+	return (bytes + 4095) / 4096 * 4096;
+}
+
+/* Each slot may have two entries of a ring at once, and a power of two is needed. */
+static u32 ring_entries(u32 num_slots)
+{
+	u32 n = 256;
+
+	while (n < 2 * num_slots && n < HOMA_STREAM_RING_MAX)
+		n *= 2;
+	return n;
+}
+
+static u64 offset_of(u32 num_slots, u32 part)
+{
+	u64 entries = ring_entries(num_slots);
+	u64 at[4];
+
+	at[0] = page_up(sizeof(struct homa_stream_area));
+	at[1] = at[0] + page_up(entries * sizeof(struct homa_stream_command));
+	at[2] = at[1] + page_up(entries * sizeof(struct homa_stream_event));
+	at[3] = at[2] + page_up((u64)num_slots * sizeof(struct homa_stream_slot));
+	return at[part];
+}
+
+u64 homad_streams_fixed(u32 num_slots)
+{
+	return offset_of(num_slots, 3);
+}
+
+u64 homad_streams_bytes(u32 num_slots)
+{
+	return offset_of(num_slots, 3) + (u64)num_slots * 2 * HOMA_STREAM_SPAN;
+}
+
+void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u32 num_slots)
+{
+	u8 *base = (u8 *)area;
+
+	s->area = area;
+	s->bytes = homad_streams_bytes(num_slots);
+	s->entries = ring_entries(num_slots);
+	s->num_slots = num_slots;
+	s->commands = (struct homa_stream_command *)(base + offset_of(num_slots, 0));
+	s->events = (struct homa_stream_event *)(base + offset_of(num_slots, 1));
+	s->slots = (struct homa_stream_slot *)(base + offset_of(num_slots, 2));
+	s->spans = base + offset_of(num_slots, 3);
+	area->magic = HOMA_STREAM_MAGIC;
+	area->num_slots = num_slots;
+	area->bytes = s->bytes;
+	area->commands = (u32)offset_of(num_slots, 0);
+	area->events = (u32)offset_of(num_slots, 1);
+	area->slots = (u32)offset_of(num_slots, 2);
+	area->ring_entries = s->entries;
+	area->spans = offset_of(num_slots, 3);
+	area->num_rules = s->num_rules;
+	memcpy(area->rules, s->rules, sizeof(area->rules));
+}
+
+/* ---- news ---- */
+
+void homad_streams_touch(struct homad_thread *t, struct homad_streams *s)
+{
+	if (!homa_list_linked(&s->touched))
+		homa_list_add_tail(&t->tcp->touched, &s->touched);
+}
+
+void homad_stream_news(struct homad_thread *t, struct homad_stream *stream, u32 news)
+{
+	stream->news |= news;
+	if (!homa_list_linked(&stream->pending))
+		homa_list_add_tail(&stream->home->news, &stream->pending);
+	homad_streams_touch(t, stream->home);
+}
+
+/* The slow path has something to see to. */
+static void call_slow_path(const struct homad_tcp *tcp)
+{
+	u64 one = 1;
+
+	if (write(tcp->slow_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it is readable */
+}
+
+/* ---- slots ---- */
+
+void homad_streams_want(struct homad_thread *t, struct homad_streams *s)
+{
+	struct homad_tcp *tcp = t->tcp;
+
+	if (s->num_free >= FEW_SLOTS || s->backed == s->num_slots ||
+	    s->app->phase != HOMAD_APP_OPEN ||
+	    __atomic_exchange_n(&s->asked, true, __ATOMIC_ACQUIRE))
+		return;
+	s->next_wanting = __atomic_load_n(&tcp->wanting, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&tcp->wanting, &s->next_wanting, s, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	call_slow_path(tcp);
+}
+
+static void copy_end(struct homa_stream_end *end, const u8 ip[16], u16 port)
+{
+	memcpy(end->ip, ip, sizeof(end->ip));
+	end->port = port;
+	end->reserved = 0;
+}
+
+/* The slot's words as they are at the beginning of a stream. */
+static void fill_slot(struct homad_stream *stream)
+{
+	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	const struct tas_pair *pair = &stream->conn.f.pair;
+
+	slot->state = 0;
+	slot->error = 0;
+	slot->rx_end = slot->rx_read = 0;
+	slot->tx_free = slot->tx_end = 0;
+	slot->rx_map = stream->rx_map;
+	slot->tx_map = stream->tx_map;
+	slot->tx_shift = stream->tx_shift;
+	slot->told = slot->rung = 0;
+	slot->mss = slot->rtt_us = slot->cwnd = slot->retransmits = 0;
+	copy_end(&slot->local, pair->local, pair->local_port);
+	copy_end(&slot->remote, pair->remote, pair->remote_port);
+	__atomic_store_n(&slot->generation, stream->generation, __ATOMIC_RELEASE);
+}
+
+struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
+					struct tas_conn *conn)
+{
+	struct homad_stream *stream = homad_stream_of(conn);
+
+	homad_streams_want(t, s);
+	if (!s->num_free)
+		return NULL;
+	memset((u8 *)stream + sizeof(stream->conn), 0, sizeof(*stream) - sizeof(stream->conn));
+	stream->home = s;
+	stream->slot = s->free[--s->num_free];
+	/* homad's own count: what stands in the slot may be anything. */
+	stream->generation = ++s->generations[stream->slot];
+	stream->tx_shift = stream->rx_shift = HOMAD_STREAM_SHIFT;
+	stream->rx_map = stream->tx_map = homa_stream_map(HOMAD_STREAM_SHIFT, 0);
+	s->stream[stream->slot] = stream;
+	homa_list_init(&stream->pending);
+	homa_list_add_tail(&s->open, &stream->of);
+	s->num_open++;
+	conn->host = stream;
+	fill_slot(stream);
+	return stream;
+}
+
+void homad_stream_release(struct homad_thread *t, struct homad_stream *stream)
+{
+	struct homad_streams *s = stream->home;
+
+	stream->home = NULL;
+	homa_list_del(&stream->of);
+	homa_list_del(&stream->pending);
+	stream->news = 0;
+	s->num_open--;
+	s->stream[stream->slot] = NULL;
+	s->free[s->num_free++] = stream->slot;
+	if (unlikely(s->starved))
+		homad_streams_accept(t, s);
+	if (unlikely(s->app->lingers && homad_streams_idle(s))) {
+		s->app->lingers = false;
+		homa_list_add_tail(&t->closing, &s->app->closing);
+	}
+}
+
+void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bool reset)
+{
+	struct tas_engine *engine = &t->tcp->engine;
+	struct tas_conn *conn = &stream->conn;
+
+	stream->closed = true;
+	homa_list_del(&stream->pending);
+	stream->news = 0;
+	if (reset)
+		tas_abort(engine, conn);
+	else
+		tas_close(engine, conn);
+	/* With bytes on their way the slot stays until TAS_EV_SENT or TAS_EV_FREE. */
+	if (conn->f.state == TAS_CLOSED || !tas_unacked(conn))
+		homad_stream_release(t, stream);
+}
+
+/* ---- listeners ---- */
+
+static void accept_from(struct homad_thread *t, struct homad_tcp_listener *listener)
+{
+	struct homad_streams *s = listener->home;
+	struct homad_stream *stream;
+	struct tas_conn *conn;
+
+	while (s->num_free && (conn = tas_accept(&t->tcp->engine, &listener->l))) {
+		stream = homad_stream_adopt(t, s, conn);
+		stream->token = listener->number;
+		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
+	}
+	s->starved |= !s->num_free && listener->l.num_ready;
+	homad_streams_want(t, s);
+}
+
+void homad_listeners_accept(struct homad_thread *t)
+{
+	struct tas_listener *l;
+
+	while ((l = tas_next_ready(&t->tcp->engine)))
+		accept_from(t, homa_container_of(l, struct homad_tcp_listener, l));
+}
+
+void homad_streams_accept(struct homad_thread *t, struct homad_streams *s)
+{
+	struct homa_list *node;
+
+	s->starved = false;
+	homa_list_for_each(node, &s->listeners)
+		accept_from(t, homa_container_of(node, struct homad_tcp_listener, of));
+}
+
+void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *listener)
+{
+	struct homad_tcp *tcp = t->tcp;
+
+	tas_unlisten(&tcp->engine, &listener->l);
+	homa_list_del(&listener->of);
+	listener->home = NULL;
+	listener->next_gone = __atomic_load_n(&tcp->gone, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&tcp->gone, &listener->next_gone, listener, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	call_slow_path(tcp);
+}
+
+/* ---- what the slow path asks for ---- */
+
+int homad_streams_begin(struct homad_thread *t, void *arg)
+{
+	struct homad_streams_open *open = arg;
+	struct homad_streams *s = open->streams;
+
+	if (open->app->phase != HOMAD_APP_OPEN)
+		return -ESHUTDOWN;
+	if (open->app->streams)
+		return -EISCONN;
+	s->app = open->app;
+	homa_list_init(&s->open);
+	homa_list_init(&s->news);
+	homa_list_init(&s->listeners);
+	homa_list_init(&s->touched);
+	open->app->streams = s;
+	homad_now(t);
+	homad_poll_app(t, open->app);
+	return 0;
+}
+
+int homad_streams_backed(struct homad_thread *t, void *arg)
+{
+	struct homad_streams_back *back = arg;
+	struct homad_streams *s = back->streams;
+
+	while (s->backed < back->backed)
+		s->free[s->num_free++] = s->backed++;
+	__atomic_store_n(&s->asked, false, __ATOMIC_RELEASE);
+	if (s->app && s->starved && s->app->phase == HOMAD_APP_OPEN) {
+		homad_now(t);
+		homad_tcp_round(t);
+		homad_streams_accept(t, s);
+	}
+	return 0;
+}
+
+int homad_listener_begin(struct homad_thread *t, void *arg)
+{
+	struct homad_tcp_listener *listener = arg;
+	struct homad_streams *s = listener->home;
+	int rc;
+
+	if (s->app->phase != HOMAD_APP_OPEN)
+		return -ESHUTDOWN;
+	listener->l.rx_shift = HOMAD_STREAM_SHIFT;
+	listener->l.rx_max = HOMA_STREAM_SPAN;
+	rc = tas_listen(&t->tcp->engine, &listener->l);
+	if (rc)
+		return rc;
+	listener->number = ++s->listened;
+	homa_list_add_tail(&s->listeners, &listener->of);
+	return 0;
+}
+
+void homad_streams_close(struct homad_thread *t, struct homad_streams *s)
+{
+	struct homa_list *node;
+
+	homad_tcp_round(t);
+	while ((node = homa_list_first(&s->listeners)))
+		homad_listener_end(t, homa_container_of(node, struct homad_tcp_listener, of));
+	node = s->open.next;
+	while (node != &s->open) {
+		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
+
+		node = node->next;
+		if (!stream->closed)
+			homad_stream_let_go(t, stream, s->app->evicted);
+	}
+	homa_list_del(&s->touched);
+}

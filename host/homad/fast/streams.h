@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * TCP on a fast-path thread: the engine with its packets (tcp.c, tcp_rx.c, tcp_tx.c) and
+ * the streams of attachments (streams.c, stream_*.c), see abi/shm_stream.h.
+ *
+ * A connection's memory is a struct homad_stream from the begin, also while it is half
+ * open and nobody's. It becomes an attachment's stream, with a slot of its shared memory,
+ * when the application opens it or when it is open and came to a listener. It loses both
+ * when the application has let go and the peer has all bytes; the rest of its life, such
+ * as TIME_WAIT, costs the application nothing.
+ */
+#ifndef HOMAD_STREAMS_H
+#define HOMAD_STREAMS_H
+
+#include "app.h"
+#include "homa_slab.h"
+#include "nic.h"
+#include "shm_stream.h"
+#include "tas_engine.h"
+#include "thread.h"
+
+#define HOMAD_TCP_PORTS 4096u	/* local ports that homad keeps for connections */
+#define HOMAD_TCP_BATCH 64	/* packets per nic_tx() */
+#define HOMAD_STREAM_SHIFT 14u	/* a buffer has 2^14 bytes at first */
+
+struct homad_streams;
+
+/* What an application has to be told of a stream; bits. */
+enum {
+	HOMAD_NEWS_OPENED = 1,
+	HOMAD_NEWS_FAILED = 2,
+	HOMAD_NEWS_ACCEPTED = 4,
+	HOMAD_NEWS_CHANGED = 8,
+};
+
+/** struct homad_stream - a connection, and what homad knows of it as a stream */
+struct homad_stream {
+	/* The engine's; first. */
+	struct tas_conn conn;
+	/* The attachment whose stream it is; NULL: nobody's, not yet or no longer. */
+	struct homad_streams *home;
+	/* Its place in homad_streams.open, and in .news while @news is not 0. */
+	struct homa_list of, pending;
+	/* HOMAD_NEWS_* that are not in the event ring yet. */
+	u32 news;
+	/* Its slot, and the slot's generation since it has it. */
+	u32 slot, generation;
+	/* CONNECT's token, or the number of the listener that it came to. */
+	u64 token;
+	/* homad's own copies of words of the slot: where bytes to send are, and up to which
+	 * position they were taken over; where bytes that arrived are, and up to which
+	 * position the application has taken them. */
+	u64 tx_map, rx_map;
+	u32 tx_end, rx_read;
+	/* log2 of the bytes of the two buffers that have memory behind them. */
+	u8 tx_shift, rx_shift;
+	/* HOMA_STREAM_IS_OPEN and so on, as they stand in the slot. */
+	u32 state;
+	/* connect() has not succeeded yet. */
+	bool opening;
+	/* The application has let go of it. */
+	bool closed;
+};
+
+/** struct homad_tcp_listener - a listening port of an attachment */
+struct homad_tcp_listener {
+	struct tas_listener l;
+	struct homad_streams *home;
+	struct homa_list of; /* homad_streams.listeners */
+	u32 number;
+	/* The socket that holds the port, the slow path's; -1: none, in tests. */
+	int fd;
+	/* Of homad_tcp.gone: the next. */
+	struct homad_tcp_listener *next_gone;
+};
+
+/** struct homad_streams - the streams of an attachment */
+struct homad_streams {
+	struct homad_app *app;
+	/* The shared memory, @bytes of it, and where its parts are. */
+	struct homa_stream_area *area;
+	u64 bytes;
+	struct homa_stream_command *commands;
+	struct homa_stream_event *events;
+	struct homa_stream_slot *slots;
+	u8 *spans;
+	/* Entries of either ring, and slots. */
+	u32 entries, num_slots;
+	/* homad's own indices: commands taken, events given. */
+	u32 head, tail;
+	/* Events that the application has been told of: @tail as it last saw it. */
+	u32 told;
+	/* The stream in each slot, or NULL. */
+	struct homad_stream **stream;
+	/* Numbers of free slots that have memory, a stack of @num_free; @backed slots, from
+	 * the first, have memory. */
+	u32 *free;
+	u32 num_free, backed;
+	/* How many streams each slot has had. Listeners that there ever were. */
+	u32 *generations;
+	u32 listened;
+	/* It wants slots for connections that have come; they wait in the engine. */
+	bool starved;
+	/* More memory was asked for, and the slow path has not answered; atomic. */
+	bool asked;
+	/* Streams that have a slot; those of them with news; listeners. */
+	struct homa_list open, news, listeners;
+	u32 num_open;
+	/* Its place in homad_tcp.touched, when events were added in this round. */
+	struct homa_list touched;
+	/* Connections that it may open, as rules say. */
+	struct homa_stream_rule rules[HOMA_STREAM_RULES];
+	u32 num_rules;
+	/* Write end of the pipe that wakes the application. */
+	int wake_fd;
+	/* Of homad_tcp.wanting: the next. */
+	struct homad_streams *next_wanting;
+};
+
+/** struct homad_tcp - TCP of a fast-path thread; homad_thread.tcp, NULL: none */
+struct homad_tcp {
+	struct tas_engine engine;
+	struct homa_slab conns; /* of struct homad_stream */
+	/* Local ports for connections that applications open, and with which to try next. */
+	u16 ports[HOMAD_TCP_PORTS];
+	u32 num_ports, next_port;
+	/* Attachments with events that were added in this round. */
+	struct homa_list touched;
+	/* The devices had no room for what the engine wants to send. */
+	bool blocked;
+	/* When the engine's timers have something to do, ns. */
+	u64 deadline;
+	/* Listeners that take no more, and attachments that want memory, for the slow path:
+	 * atomic stacks. */
+	struct homad_tcp_listener *gone;
+	struct homad_streams *wanting;
+	/* An eventfd by which the slow path hears of these, its own. */
+	int slow_fd;
+	/* Packets of a round: those that have come, and those that are to leave. */
+	struct nic_rx rx[HOMAD_BATCH];
+	struct nic_tx tx[HOMAD_TCP_BATCH];
+	struct homa_addr from[HOMAD_TCP_BATCH];
+	u8 headers[HOMAD_TCP_BATCH][64];
+	/* Payload that lies in two pieces in its buffer is put together here. */
+	u8 joined[HOMAD_TCP_BATCH][9216];
+};
+
+static inline struct homad_stream *homad_stream_of(struct tas_conn *conn)
+{
+	return homa_container_of(conn, struct homad_stream, conn);
+}
+
+/* ---- tcp.c ---- */
+
+/** homad_tcp_new() - TCP for a thread; NULL: no memory, or no random numbers.
+ * @most: connections. @mtu: bytes of an IP packet. */
+struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now);
+void homad_tcp_free(struct homad_tcp *tcp);
+/** homad_tcp_refill() - the engine has memory for some more connections. */
+void homad_tcp_refill(struct homad_tcp *tcp);
+/** homad_tcp_round() - before anything else of TCP in a round. */
+void homad_tcp_round(struct homad_thread *t);
+/** homad_tcp_use_ports() - local ports for connections. */
+int homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num);
+/** homad_tcp_timers() - what is due; returns when there is more to do, ns. */
+u64 homad_tcp_timers(struct homad_thread *t);
+/** homad_tcp_port_towards() - the device for packets of @pair, NULL: none. */
+struct homad_port *homad_tcp_port_towards(struct homad_thread *t, const struct tas_pair *pair);
+
+/* ---- tcp_rx.c, tcp_tx.c ---- */
+
+/** homad_tcp_take() - take the TCP packets out of @n in homad_thread.rx, and work them
+ *  off; returns how many are left. */
+int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n);
+/** homad_tcp_icmp() - an ICMP error about a segment of ours. */
+void homad_tcp_icmp(struct homad_thread *t, struct homad_port *port,
+		    const struct nic_error *error);
+/** homad_tcp_tx() - send what the engine has, as far as devices have room; returns how
+ *  many packets. */
+int homad_tcp_tx(struct homad_thread *t);
+
+/* ---- streams.c ---- */
+
+/** homad_streams_bytes() - of shared memory for @num_slots streams; homad_streams_fixed():
+ *  of all but their buffers. homad_streams_lay(): divide it. */
+u64 homad_streams_bytes(u32 num_slots);
+u64 homad_streams_fixed(u32 num_slots);
+void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u32 num_slots);
+/** homad_stream_news() - the application is to be told HOMAD_NEWS_* of it. */
+void homad_stream_news(struct homad_thread *t, struct homad_stream *stream, u32 news);
+/** homad_streams_touch() - its event ring has more, or may have room again. */
+void homad_streams_touch(struct homad_thread *t, struct homad_streams *s);
+/** homad_streams_want() - ask the slow path for slots if few are free. */
+void homad_streams_want(struct homad_thread *t, struct homad_streams *s);
+/** homad_stream_adopt() - @conn becomes a stream of @s; NULL: it has no free slot. */
+struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
+					struct tas_conn *conn);
+/** homad_stream_release() - its slot is free, and it is nobody's. */
+void homad_stream_release(struct homad_thread *t, struct homad_stream *stream);
+/** homad_stream_let_go() - the application has closed it; @reset: at once. */
+void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bool reset);
+/** homad_streams_close() - the attachment ends. */
+void homad_streams_close(struct homad_thread *t, struct homad_streams *s);
+/** homad_streams_idle() - no stream of it has bytes to send in its memory. */
+static inline bool homad_streams_idle(const struct homad_streams *s)
+{
+	return s->num_open == 0;
+}
+/** homad_listener_end() - it takes no more connections. */
+void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *listener);
+/** homad_listeners_accept() - take what has come to listeners. */
+void homad_listeners_accept(struct homad_thread *t);
+/** homad_streams_accept() - the same for one attachment that had no slot. */
+void homad_streams_accept(struct homad_thread *t, struct homad_streams *s);
+
+/* ---- stream_commands.c ---- */
+
+/** homad_stream_commands() - @budget commands of @app at most; returns how many. */
+u32 homad_stream_commands(struct homad_thread *t, struct homad_app *app, u32 budget);
+/** homad_stream_commands_waiting() - is there any? */
+bool homad_stream_commands_waiting(const struct homad_streams *s);
+
+/* ---- stream_events.c ---- */
+
+/** homad_stream_refuse() - CONNECT @token has failed; NULL, or why the attachment ends. */
+const char *homad_stream_refuse(struct homad_thread *t, struct homad_streams *s, u64 token,
+				int error);
+/** homad_stream_events() - what the engine has to say, into slots and event rings. */
+void homad_stream_events(struct homad_thread *t);
+/** homad_streams_deliver() - fill the rings of those touched, and wake them. */
+void homad_streams_deliver(struct homad_thread *t);
+
+/* ---- what the slow path asks for by homad_call() ---- */
+
+struct homad_streams_open {
+	struct homad_app *app;
+	struct homad_streams *streams;
+};
+/** homad_streams_begin() - @arg: struct homad_streams_open; -ESHUTDOWN. */
+int homad_streams_begin(struct homad_thread *t, void *arg);
+struct homad_streams_back {
+	struct homad_streams *streams;
+	u32 backed; /* slots, from the first, with memory */
+};
+/** homad_streams_backed() - @arg: struct homad_streams_back. */
+int homad_streams_backed(struct homad_thread *t, void *arg);
+/** homad_listener_begin() - @arg: struct homad_tcp_listener with @l.local, @l.port,
+ *  @l.backlog and @home set; -EADDRINUSE, -ESHUTDOWN. */
+int homad_listener_begin(struct homad_thread *t, void *arg);
+
+#endif

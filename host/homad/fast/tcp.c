@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * TCP on a fast-path thread: the engine's beginning and end, its memory, its clock, and
+ * which device a connection's packets leave by.
+ */
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include "fast.h"
+#include "streams.h"
+
+#define ALIGN 64u
+#define SPARES 64u		/* connections that the engine has memory for */
+#define EXCEPTIONS 256u		/* segments of the slow path in a round */
+#define TIMER_BUDGET 64u	/* connections whose timers are seen to in a round */
+
+struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
+{
+	size_t size = (sizeof(struct homad_tcp) + ALIGN - 1) / ALIGN * ALIGN;
+	struct homad_tcp *tcp = aligned_alloc(ALIGN, size);
+	u64 seed[6];
+
+	if (!tcp)
+		return NULL;
+	memset(tcp, 0, size);
+	if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed)) {
+		free(tcp);
+		return NULL;
+	}
+	tas_engine_init(&tcp->engine, seed, now, mtu);
+	homa_slab_init(&tcp->conns, sizeof(struct homad_stream), most);
+	homa_list_init(&tcp->touched);
+	tcp->deadline = TAS_NEVER;
+	tcp->slow_fd = -1;
+	return tcp;
+}
+
+void homad_tcp_free(struct homad_tcp *tcp)
+{
+	struct homad_tcp_listener *listener;
+	struct homa_segment *segment;
+	u32 i;
+
+	if (!tcp)
+		return;
+	while ((listener = tcp->gone)) {
+		tcp->gone = listener->next_gone;
+		close(listener->fd);
+		free(listener);
+	}
+	for (i = 0; i < TAS_SEGMENTS; i++)
+		free(tcp->engine.segment[i]);
+	while ((segment = tcp->engine.segments)) {
+		tcp->engine.segments = segment->next;
+		free(segment);
+	}
+	homa_slab_drain(&tcp->conns);
+	free(tcp);
+}
+
+void homad_tcp_refill(struct homad_tcp *tcp)
+{
+	struct homa_segment *segment;
+	struct homad_stream *stream;
+
+	while (unlikely(tcp->engine.num_spare < SPARES)) {
+		stream = homa_slab_get(&tcp->conns);
+		if (!stream)
+			break;
+		tas_add_spare(&tcp->engine, &stream->conn);
+	}
+	if (unlikely(tas_wants_segment(&tcp->engine))) {
+		segment = malloc(sizeof(*segment));
+		if (segment)
+			tas_add_segment(&tcp->engine, segment);
+	}
+}
+
+void homad_tcp_round(struct homad_thread *t)
+{
+	tas_set_now(&t->tcp->engine, t->ctx.now, EXCEPTIONS);
+	homad_tcp_refill(t->tcp);
+}
+
+int homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num)
+{
+	u32 i, seed = homa_rng_below(&t->tcp->engine.rng, num);
+
+	/* Not in the order of their numbers: the next one shall not be guessed. */
+	for (i = 0; i < num; i++)
+		t->tcp->ports[i] = ports[(i + seed) % num];
+	t->tcp->num_ports = num;
+	return 0;
+}
+
+u64 homad_tcp_timers(struct homad_thread *t)
+{
+	struct homad_tcp *tcp = t->tcp;
+
+	tas_set_now(&tcp->engine, t->ctx.now, EXCEPTIONS);
+	tcp->deadline = tas_timers(&tcp->engine, TIMER_BUDGET);
+	return tcp->deadline;
+}
+
+/* A device carries the packets that come from its address; with one device, all. */
+struct homad_port *homad_tcp_port_towards(struct homad_thread *t, const struct tas_pair *pair)
+{
+	struct homad_port *first = NULL;
+	u32 i;
+
+	for (i = 0; i < t->num_ports; i++) {
+		struct homad_port *port = t->ports[i];
+
+		if (port->encap)
+			continue;
+		if (!memcmp(port->info->address.ip, pair->local, sizeof(pair->local)))
+			return port;
+		if (!first || nic_has_address(port->nic, pair->local))
+			first = port;
+	}
+	return first;
+}

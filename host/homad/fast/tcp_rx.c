@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * TCP segments in: from a nic's batch through the engine, payload copied once, from the
+ * packet into the application's receive buffer.
+ */
+#include <errno.h>
+#include "fast.h"
+#include "streams.h"
+
+/* To position @to of the stream, in two pieces where the buffer ends. */
+static void copy_in(const struct homad_stream *stream, const u8 *bytes, u32 length, u32 to)
+{
+	u8 *span = stream->home->spans + (u64)stream->slot * 2 * HOMA_STREAM_SPAN;
+	u32 first = homa_min_u32(length, homa_stream_to_end(stream->rx_map, to));
+
+	memcpy(span + homa_stream_at(stream->rx_map, to), bytes, first);
+	if (unlikely(first < length))
+		memcpy(span, bytes + first, length - first);
+}
+
+static void segment_in(struct homad_thread *t, const struct nic_rx *pkt)
+{
+	struct tas_engine *engine = &t->tcp->engine;
+	struct homad_stream *stream;
+	struct tas_segment seg;
+	struct tas_pair pair;
+	struct tas_copy copy;
+
+	if (unlikely(tas_decode(&seg, pkt->data, pkt->len)))
+		return;
+	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
+	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
+	pair.local_port = seg.dport;
+	pair.remote_port = seg.sport;
+	tas_rx(engine, &pair, &seg, pkt->ecn, &copy);
+	if (likely(!copy.conn))
+		return;
+	/* It may have become open with this very segment. */
+	if (unlikely(!copy.conn->host))
+		homad_listeners_accept(t);
+	stream = copy.conn->host;
+	if (likely(stream && stream->home && !stream->closed))
+		copy_in(stream, pkt->data + seg.payload + copy.from, copy.length, copy.to);
+	else
+		/* Its bytes have no place: to keep silent would be a lie. */
+		tas_abort(engine, copy.conn);
+}
+
+int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)
+{
+	struct homad_tcp *tcp = t->tcp;
+	int i, homa = 0, taken = 0;
+
+	for (i = 0; i < n; i++) {
+		if (t->rx[i].proto == NIC_TCP)
+			tcp->rx[taken++] = t->rx[i];
+		else if (homa++ != i)
+			t->rx[homa - 1] = t->rx[i];
+	}
+	for (i = 0; i < taken; i++) {
+		if (i + 1 < taken)
+			homa_prefetch(tcp->rx[i + 1].data);
+		homad_tcp_refill(tcp);
+		segment_in(t, &tcp->rx[i]);
+	}
+	if (taken) {
+		nic_rx_release(port->nic, tcp->rx, taken);
+		homad_listeners_accept(t);
+	}
+	return homa;
+}
+
+void homad_tcp_icmp(struct homad_thread *t, struct homad_port *port,
+		    const struct nic_error *error)
+{
+	struct tas_pair pair = { .local_port = error->sport, .remote_port = error->dport };
+
+	memcpy(pair.local, port->info->address.ip, sizeof(pair.local));
+	memcpy(pair.remote, error->dst.ip, sizeof(pair.remote));
+	tas_icmp(&t->tcp->engine, &pair, error->seq,
+		 error->error == EMSGSIZE ? 0 : -error->error, error->mtu);
+}

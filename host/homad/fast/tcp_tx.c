@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * TCP segments out: the engine is asked only as long as every device has room for the
+ * largest unit that it may name, so that nothing has to be kept here. A unit of several
+ * segments is cut here, as a device with segmentation offload would. Payload is read from
+ * the application's memory now; what it changes there meanwhile is what the peer gets.
+ */
+#include "fast.h"
+#include "streams.h"
+
+#define UNIT_SEGMENTS 16u /* that the engine may name at once */
+#define SEQ_AT 4u
+#define FLAGS_AT 13u
+
+HOMA_STATIC_ASSERT(UNIT_SEGMENTS <= HOMAD_TCP_BATCH, "a unit fits in a batch");
+
+/** struct batch - packets for one device that are not handed over yet */
+struct batch {
+	struct homad_thread *t;
+	struct homad_port *port;
+	int n;
+	int total;
+};
+
+static void flush(struct batch *b)
+{
+	if (!b->n)
+		return;
+	/* What a device does not take now is lost, and comes again as after any loss. */
+	nic_tx(b->port->nic, b->t->tcp->tx, b->n);
+	b->total += b->n;
+	b->n = 0;
+}
+
+/* @length bytes from position @from of what the application has written. */
+static const u8 *payload_of(struct homad_tcp *tcp, const struct homad_stream *stream,
+			    u32 from, u32 length, int i)
+{
+	const u8 *span = stream->home->spans +
+			 ((u64)stream->slot * 2 + 1) * HOMA_STREAM_SPAN;
+	u32 first = homa_stream_to_end(stream->tx_map, from);
+	const u8 *at = span + homa_stream_at(stream->tx_map, from);
+
+	if (likely(first >= length))
+		return at;
+	if (unlikely(length > sizeof(tcp->joined[0])))
+		return NULL;
+	memcpy(tcp->joined[i], at, first);
+	memcpy(tcp->joined[i] + first, span, length - first);
+	return tcp->joined[i];
+}
+
+static void name_ends(struct homad_tcp *tcp, int i, const struct tas_pair *pair)
+{
+	struct nic_tx *tx = &tcp->tx[i];
+
+	memset(&tcp->from[i], 0, sizeof(tcp->from[i]));
+	memcpy(tcp->from[i].ip, pair->local, sizeof(pair->local));
+	memset(&tx->dst, 0, sizeof(tx->dst));
+	memcpy(tx->dst.ip, pair->remote, sizeof(pair->remote));
+	tx->src = &tcp->from[i];
+}
+
+/* One segment of the unit @out, @length bytes of payload at @offset. */
+static bool add(struct batch *b, const struct tas_out *out, const struct homad_stream *stream,
+		u32 offset, u32 length)
+{
+	struct homad_tcp *tcp = b->t->tcp;
+	int i = b->n;
+	struct nic_tx *tx = &tcp->tx[i];
+	u8 *header = tcp->headers[i];
+
+	memcpy(header, out->header, out->header_length);
+	if (offset)
+		homa_put_be32(header + SEQ_AT, homa_get_be32(out->header + SEQ_AT) + offset);
+	if (offset + length < out->length)
+		header[FLAGS_AT] &= (u8)~(TAS_FIN | TAS_PSH);
+	if (offset)
+		header[FLAGS_AT] &= (u8)~TAS_CWR;
+	name_ends(tcp, i, &out->pair);
+	tx->proto = NIC_TCP;
+	tx->ecn = out->ecn;
+	tx->prio = 0;
+	tx->hdr = header;
+	tx->hdr_len = out->header_length;
+	tx->payload = length ? payload_of(tcp, stream, out->from + offset, length, i) : NULL;
+	tx->payload_len = length;
+	tx->owner = stream && stream->home ? stream->home->app->uid + 1 : 0;
+	if (unlikely(length && !tx->payload))
+		return false;
+	b->n++;
+	return true;
+}
+
+static void send_unit(struct batch *b, const struct tas_out *out)
+{
+	struct homad_port *port = homad_tcp_port_towards(b->t, &out->pair);
+	const struct homad_stream *stream = out->length ? out->conn->host : NULL;
+	u32 offset = 0, length;
+
+	if (unlikely(!port || (out->length && (!stream || !stream->home))))
+		return;
+	if (port != b->port || b->n + (int)UNIT_SEGMENTS + 1 > HOMAD_TCP_BATCH)
+		flush(b);
+	b->port = port;
+	do {
+		length = homa_min_u32(out->length - offset, out->mss);
+		if (!add(b, out, stream, offset, length))
+			return;
+		offset += length;
+		if (b->n == HOMAD_TCP_BATCH)
+			flush(b);
+	} while (offset < out->length);
+}
+
+/* Every device could take a whole unit beside what is in the batch. */
+static bool have_room(struct homad_thread *t, int waiting)
+{
+	u32 i;
+
+	for (i = 0; i < t->num_ports; i++)
+		if (!t->ports[i]->encap &&
+		    nic_tx_room(t->ports[i]->nic) < waiting + (int)UNIT_SEGMENTS)
+			return false;
+	return true;
+}
+
+int homad_tcp_tx(struct homad_thread *t)
+{
+	struct batch b = { .t = t };
+	struct tas_out out;
+	u32 i;
+
+	t->tcp->blocked = false;
+	for (;;) {
+		if (unlikely(!have_room(t, b.n))) {
+			t->tcp->blocked = true;
+			break;
+		}
+		if (!tas_next_out(&t->tcp->engine, &out))
+			break;
+		send_unit(&b, &out);
+	}
+	flush(&b);
+	for (i = 0; b.total && i < t->num_ports; i++)
+		if (!t->ports[i]->encap)
+			nic_flush(t->ports[i]->nic);
+	return b.total;
+}

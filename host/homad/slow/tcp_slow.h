@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* What the slow path does for TCP: memory, ports, and who may do what. */
+#ifndef HOMAD_TCP_SLOW_H
+#define HOMAD_TCP_SLOW_H
+
+#include "attach.h"
+#include "streams.h"
+
+
+/** struct homad_tcp_ports - homad_slow.tcp
+ * @fds: sockets that hold the ports kept for connections, @num_fds.
+ * @users: for each port, how many reasons there are to have it.
+ * @calls: an eventfd by which the fast path tells that it wants something. */
+struct homad_tcp_ports {
+	int fds[HOMAD_TCP_PORTS];
+	u32 num_fds;
+	u16 users[65536];
+	struct homad_source calls;
+};
+
+/** homad_tcp_start() - keep ports for connections, if there are rules for TCP. */
+int homad_tcp_start(struct homad *d, char *err, size_t errlen);
+void homad_tcp_stop(struct homad *d);
+/** homad_tcp_take_port(), homad_tcp_leave_port() - one more or one less reason for it. */
+void homad_tcp_take_port(struct homad *d, u16 port);
+void homad_tcp_leave_port(struct homad *d, u16 port);
+
+/** homad_op_streams(), homad_op_stream_listen() - the requests of these names. */
+void homad_op_streams(struct homad *d, struct homad_client *client,
+		      const struct homa_ctl_request *r);
+void homad_op_stream_listen(struct homad *d, struct homad_client *client,
+			    const struct homa_ctl_request *r);
+/** homad_streams_wanted() - what the fast path asks for: memory, and the end of listeners. */
+void homad_streams_wanted(struct homad *d);
+
+#endif

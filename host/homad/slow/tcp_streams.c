@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Memory for streams. An attachment gets the rings and slots at once, and buffers by use:
+ * a number of slots at a time, which the user's account pays for. A user without room gets
+ * no more slots: his connections fail, or wait for those that he closes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "log.h"
+#include "streams.h"
+#include "tcp_slow.h"
+
+#define FIRST_SLOTS 32u
+#define MOST_SLOTS 256u /* that are added at once */
+#define SLOT_BYTES ((u64)2 << HOMAD_STREAM_SHIFT)
+
+/**
+ * struct growth - slots on their way to an attachment
+ * @from, @to: numbers of the slots that get memory.
+ */
+struct growth {
+	struct homad_work work;
+	struct homad_app *app;
+	u32 from, to;
+	int rc;
+};
+
+/* ---- growing ---- */
+
+static void run(struct homad_work *work)
+{
+	struct growth *g = homa_container_of(work, struct growth, work);
+	u8 *spans = g->app->streams->spans;
+	u32 i;
+
+	for (i = 2 * g->from; i < 2 * g->to && !g->rc; i++)
+		g->rc = homad_populate(spans + (u64)i * HOMA_STREAM_SPAN,
+				       (u64)1 << HOMAD_STREAM_SHIFT);
+}
+
+static void answer(struct homad_app *app, u32 backed)
+{
+	struct homad_streams_back back = { .streams = app->streams, .backed = backed };
+
+	homad_call(app->thread, homad_streams_backed, &back);
+}
+
+static void grown(struct homad *d, struct homad_work *work)
+{
+	struct growth *g = homa_container_of(work, struct growth, work);
+	struct homad_attachment *a = homad_attachment(g->app);
+	u64 bytes = (g->to - g->from) * SLOT_BYTES;
+
+	if (g->rc) {
+		a->memory -= bytes;
+		homad_settle(a->user, bytes);
+		g->to = g->from;
+	}
+	a->slots_backed = g->to;
+	if (!a->over)
+		answer(g->app, g->to);
+	homad_work_over(d, g->app);
+	free(g);
+}
+
+static void grow(struct homad *d, struct homad_app *app)
+{
+	struct homad_attachment *a = homad_attachment(app);
+	u32 have = a->slots_backed, more;
+	struct growth *g;
+
+	if (a->over)
+		return;
+	more = homa_min_u32(homa_max_u32(have, FIRST_SLOTS), MOST_SLOTS);
+	more = homa_min_u32(more, app->streams->num_slots - have);
+	more = homa_min_u32(more, (u32)homa_min_u64(homad_room(d, a->user) / SLOT_BYTES, more));
+	g = more ? calloc(1, sizeof(*g)) : NULL;
+	if (!g) {
+		homad_attach(d)->memory_refused++;
+		answer(app, have);
+		return;
+	}
+	g->work = (struct homad_work){ .run = run, .done = grown };
+	g->app = app;
+	g->from = have;
+	g->to = have + more;
+	a->memory += more * SLOT_BYTES;
+	homad_account(a->user, more * SLOT_BYTES);
+	a->works++;
+	homad_work(d, &g->work);
+}
+
+static void end_listener(struct homad *d, struct homad_tcp_listener *listener)
+{
+	homad_tcp_leave_port(d, listener->l.port);
+	close(listener->fd);
+	free(listener);
+}
+
+void homad_streams_wanted(struct homad *d)
+{
+	struct homad_tcp *tcp = d->num_threads && d->threads[0] ? d->threads[0]->tcp : NULL;
+	struct homad_tcp_listener *gone, *next_gone;
+	struct homad_streams *s, *next;
+
+	if (!tcp)
+		return;
+	gone = __atomic_exchange_n(&tcp->gone, NULL, __ATOMIC_ACQUIRE);
+	for (; gone; gone = next_gone) {
+		next_gone = gone->next_gone;
+		end_listener(d, gone);
+	}
+	s = __atomic_exchange_n(&tcp->wanting, NULL, __ATOMIC_ACQUIRE);
+	for (; s; s = next) {
+		next = s->next_wanting;
+		grow(d, s->app);
+	}
+}
+
+/* ---- HOMA_CTL_STREAMS ---- */
+
+static bool matches(const struct homad_client *client, const struct homad_tcp_rule *rule)
+{
+	return homad_client_is(client, &rule->who);
+}
+
+static void copy_rules(const struct homad *d, const struct homad_client *client,
+		       struct homad_streams *s)
+{
+	u32 i;
+
+	for (i = 0; i < d->config.num_tcp_rules; i++) {
+		const struct homad_tcp_rule *rule = &d->config.tcp_rules[i];
+		struct homa_stream_rule *copy = &s->rules[s->num_rules];
+
+		if (!rule->connect[0] || !matches(client, rule))
+			continue;
+		memcpy(copy->ip, rule->ip, sizeof(copy->ip));
+		copy->prefix = rule->prefix;
+		copy->from = rule->connect[0];
+		copy->to = rule->connect[1];
+		s->num_rules++;
+	}
+}
+
+static struct homad_streams *new_streams(u32 num_slots)
+{
+	struct homad_streams *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->wake_fd = -1;
+	s->stream = calloc(num_slots, sizeof(struct homad_stream *));
+	s->free = calloc(num_slots, sizeof(*s->free));
+	s->generations = calloc(num_slots, sizeof(*s->generations));
+	if (s->stream && s->free && s->generations)
+		return s;
+	free(s->stream);
+	free(s->free);
+	free(s->generations);
+	free(s);
+	return NULL;
+}
+
+static void free_streams(struct homad_streams *s)
+{
+	if (s->wake_fd >= 0)
+		close(s->wake_fd);
+	free(s->stream);
+	free(s->free);
+	free(s->generations);
+	free(s);
+}
+
+static void drop(struct homad *d, struct homad_app *app)
+{
+	if (!app->streams)
+		return;
+	/* A listener that ended with it may be on its way here. */
+	homad_streams_wanted(d);
+	homad_app_unmap(d, app, app->streams->area, app->streams->bytes, 0);
+	free_streams(app->streams);
+	app->streams = NULL;
+}
+
+/* The memory is there. */
+static int begin(struct homad_client *client, struct homad_piece *piece, struct homad *d,
+		 int fds[HOMA_STREAM_FDS])
+{
+	u32 num_slots = d->config.tcp_streams;
+	struct homad_streams_open open = { .app = client->app };
+	int wake[2], rc;
+
+	open.streams = new_streams(num_slots);
+	if (!open.streams)
+		return -ENOMEM;
+	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK)) {
+		rc = -errno;
+		free_streams(open.streams);
+		return rc;
+	}
+	open.streams->wake_fd = wake[1];
+	copy_rules(d, client, open.streams);
+	homad_streams_lay(open.streams, (struct homa_stream_area *)piece->base, num_slots);
+	rc = homad_call(client->app->thread, homad_streams_begin, &open);
+	if (rc) {
+		close(wake[0]);
+		free_streams(open.streams);
+		return rc;
+	}
+	homad_attachment(client->app)->drop_streams = drop;
+	fds[HOMA_STREAM_FD_MEMORY] = piece->fd;
+	fds[HOMA_STREAM_FD_EVENT] = wake[0];
+	return 0;
+}
+
+static void made(struct homad *d, struct homad_making *making)
+{
+	struct homa_ctl_answer answer = { .op = HOMA_CTL_STREAMS };
+	struct homad_client *client = making->client;
+	struct homad_piece *piece = &making->pieces[0];
+	int fds[HOMA_STREAM_FDS], rc = making->rc;
+
+	if (!rc)
+		rc = begin(client, piece, d, fds);
+	if (!rc) {
+		answer.queues_bytes = piece->bytes;
+		homad_answer(client, &answer, fds, HOMA_STREAM_FDS, NULL, 0, 0);
+		/* The first slots come while the application gets ready. */
+		client->app->streams->asked = true;
+		grow(d, client->app);
+		return;
+	}
+	if (!making->rc) {
+		close(piece->fd);
+		homad_app_unmap(d, client->app, piece->base, piece->bytes,
+				homad_streams_fixed(d->config.tcp_streams));
+	}
+	homad_answer_error(client, HOMA_CTL_STREAMS, rc, "cannot serve TCP: %s", strerror(-rc));
+}
+
+void homad_op_streams(struct homad *d, struct homad_client *client,
+		      const struct homa_ctl_request *r)
+{
+	u32 num_slots = d->config.tcp_streams, i;
+	char text[HOMA_SHM_TEXT];
+	bool any = false;
+	int rc;
+
+	for (i = 0; i < d->config.num_tcp_rules; i++)
+		any |= matches(client, &d->config.tcp_rules[i]);
+	if (!any || !homad_slow(d)->tcp) {
+		homad_answer_error(client, r->op, -EOPNOTSUPP,
+				   "no [[tcp_rule]] of this homad is for user %u",
+				   (unsigned int)client->uid);
+		return;
+	}
+	if (client->app->streams) {
+		homad_answer_error(client, r->op, -EISCONN, "this attachment has streams already");
+		return;
+	}
+	rc = homad_app_memory(d, client, r->op, "homa-streams", homad_streams_bytes(num_slots),
+			      homad_streams_fixed(num_slots), made, text, sizeof(text));
+	if (rc)
+		homad_answer_error(client, r->op, rc, "%s", text);
+}
