@@ -117,6 +117,21 @@ static void look_at_full_ring(struct homad_thread *t, struct homad_app *app)
 	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
 }
 
+static u32 streams(struct homad_thread *t, struct homad_app *app, u32 budget)
+{
+	const char *why;
+	u32 done;
+
+	why = homad_stream_commands(t, app->streams, budget, &done);
+	if (likely(!why))
+		return done;
+	if (why == homad_next_round)
+		t->put_off = app;
+	else
+		homad_app_evict(t, app, why);
+	return done;
+}
+
 u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app)
 {
 	u32 budget = HOMAD_TURN, bytes = TURN_BYTES;
@@ -137,7 +152,7 @@ u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app)
 		done += submissions(t, app, app->sq_next, &budget, &bytes);
 	}
 	if (app->streams && budget && !app->evicted)
-		done += homad_stream_commands(t, app, budget);
+		done += streams(t, app, budget);
 	if (!budget || !bytes)
 		app->counters.budget_out++;
 	return done;

@@ -9,6 +9,7 @@
 #include "streams.h"
 
 #define PORT_TRIES 32u
+#define LAST_COMMANDS 4096u /* that are seen to when an attachment ends */
 
 static const char wrong_slot[] = "a command for a stream that the attachment does not have";
 
@@ -135,6 +136,8 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 	struct tas_pair pair;
 	int rc;
 
+	if (s->app->phase != HOMAD_APP_OPEN)
+		return NULL;
 	/* The slow path may be about to give it slots. */
 	homad_streams_want(t, s);
 	if (!s->num_free && __atomic_load_n(&s->asked, __ATOMIC_ACQUIRE))
@@ -230,22 +233,21 @@ bool homad_stream_commands_waiting(const struct homad_streams *s)
 	       s->tail - __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE) < s->entries;
 }
 
-u32 homad_stream_commands(struct homad_thread *t, struct homad_app *app, u32 budget)
+const char *homad_stream_commands(struct homad_thread *t, struct homad_streams *s, u32 budget,
+				  u32 *done)
 {
-	struct homad_streams *s = app->streams;
 	u32 tail = __atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE);
-	u32 n = tail - s->head, done = 0;
+	u32 n = tail - s->head;
 	const char *why = NULL;
 
+	*done = 0;
 	if (unlikely(!homa_list_empty(&s->news)))
 		homad_streams_touch(t, s);
 	if (!n)
-		return 0;
-	if (n > s->entries) {
-		homad_app_evict(t, app, "command ring of streams: impossible tail");
-		return 0;
-	}
-	while (done < n && done < budget && !why) {
+		return NULL;
+	if (n > s->entries)
+		return "command ring of streams: impossible tail";
+	while (*done < n && *done < budget && !why) {
 		const struct homa_stream_command *entry =
 			&s->commands[s->head++ & (s->entries - 1)];
 		struct homa_stream_command c;
@@ -254,15 +256,34 @@ u32 homad_stream_commands(struct homad_thread *t, struct homad_app *app, u32 bud
 		/* From here on only the copy counts. */
 		__asm__ volatile("" ::: "memory");
 		why = command(t, s, &c);
-		done++;
+		++*done;
 	}
 	if (unlikely(why == homad_next_round)) {
 		s->head--;
-		done--;
-		t->put_off = app;
-	} else if (unlikely(why)) {
-		homad_app_evict(t, app, why);
+		--*done;
 	}
 	__atomic_store_n(&s->area->command.head, s->head, __ATOMIC_RELEASE);
-	return done;
+	return why;
+}
+
+/* What was asked for before the end still counts, such as bytes that were written. */
+void homad_streams_close(struct homad_thread *t, struct homad_streams *s)
+{
+	struct homa_list *node;
+	u32 done;
+
+	homad_tcp_round(t);
+	if (!s->app->evicted)
+		homad_stream_commands(t, s, LAST_COMMANDS, &done);
+	while ((node = homa_list_first(&s->listeners)))
+		homad_listener_end(t, homa_container_of(node, struct homad_tcp_listener, of));
+	node = s->open.next;
+	while (node != &s->open) {
+		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
+
+		node = node->next;
+		if (!stream->closed)
+			homad_stream_let_go(t, stream, s->app->evicted);
+	}
+	homa_list_del(&s->touched);
 }

@@ -307,21 +307,3 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 	homa_list_add_tail(&s->listeners, &listener->of);
 	return 0;
 }
-
-void homad_streams_close(struct homad_thread *t, struct homad_streams *s)
-{
-	struct homa_list *node;
-
-	homad_tcp_round(t);
-	while ((node = homa_list_first(&s->listeners)))
-		homad_listener_end(t, homa_container_of(node, struct homad_tcp_listener, of));
-	node = s->open.next;
-	while (node != &s->open) {
-		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
-
-		node = node->next;
-		if (!stream->closed)
-			homad_stream_let_go(t, stream, s->app->evicted);
-	}
-	homa_list_del(&s->touched);
-}

@@ -199,8 +199,6 @@ struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_str
 void homad_stream_release(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_let_go() - the application has closed it; @reset: at once. */
 void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bool reset);
-/** homad_streams_close() - the attachment ends. */
-void homad_streams_close(struct homad_thread *t, struct homad_streams *s);
 /** homad_streams_idle() - no stream of it has bytes to send in its memory. */
 static inline bool homad_streams_idle(const struct homad_streams *s)
 {
@@ -215,8 +213,12 @@ void homad_streams_accept(struct homad_thread *t, struct homad_streams *s);
 
 /* ---- stream_commands.c ---- */
 
-/** homad_stream_commands() - @budget commands of @app at most; returns how many. */
-u32 homad_stream_commands(struct homad_thread *t, struct homad_app *app, u32 budget);
+/** homad_stream_commands() - @budget commands at most; NULL, homad_next_round, or why the
+ * attachment must end. @done: how many were seen to. */
+const char *homad_stream_commands(struct homad_thread *t, struct homad_streams *s, u32 budget,
+				  u32 *done);
+/** homad_streams_close() - the attachment ends. */
+void homad_streams_close(struct homad_thread *t, struct homad_streams *s);
 /** homad_stream_commands_waiting() - is there any? */
 bool homad_stream_commands_waiting(const struct homad_streams *s);
 

@@ -21,6 +21,8 @@ struct homad_tcp_ports {
 /** homad_tcp_start() - keep ports for connections, if there are rules for TCP. */
 int homad_tcp_start(struct homad *d, char *err, size_t errlen);
 void homad_tcp_stop(struct homad *d);
+/** homad_tcp_keep_ports() - as many as tcp.ports says, for connections. */
+int homad_tcp_keep_ports(struct homad *d, char *err, size_t errlen);
 /** homad_tcp_take_port(), homad_tcp_leave_port() - one more or one less reason for it. */
 void homad_tcp_take_port(struct homad *d, u16 port);
 void homad_tcp_leave_port(struct homad *d, u16 port);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The beginning and end of TCP on the slow path: what it is called for, and by whom. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "tcp_slow.h"
+
+static void called(struct homad *d, struct homad_source *source, u32 events)
+{
+	u64 count;
+
+	(void)events;
+	if (read(source->fd, &count, sizeof(count)) < 0)
+		return;
+	homad_streams_wanted(d);
+}
+
+static int watch_calls(struct homad *d)
+{
+	struct homad_source *calls = &homad_slow(d)->tcp->calls;
+
+	calls->ready = called;
+	calls->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (calls->fd < 0)
+		return -errno;
+	d->threads[0]->tcp->slow_fd = calls->fd;
+	return homad_watch(d, calls, EPOLLIN);
+}
+
+int homad_tcp_start(struct homad *d, char *err, size_t errlen)
+{
+	int rc;
+
+	if (!d->config.num_tcp_rules || !d->threads[0]->tcp)
+		return 0;
+	homad_slow(d)->tcp = calloc(1, sizeof(struct homad_tcp_ports));
+	if (!homad_slow(d)->tcp) {
+		snprintf(err, errlen, "out of memory");
+		return -ENOMEM;
+	}
+	rc = watch_calls(d);
+	if (rc) {
+		snprintf(err, errlen, "cannot serve TCP: %s", strerror(-rc));
+		return rc;
+	}
+	homad_ctl_serve(HOMA_CTL_STREAMS, homad_op_streams);
+	homad_ctl_serve(HOMA_CTL_STREAM_LISTEN, homad_op_stream_listen);
+	return homad_tcp_keep_ports(d, err, errlen);
+}
+
+void homad_tcp_stop(struct homad *d)
+{
+	struct homad_tcp_ports *ports = homad_slow(d) ? homad_slow(d)->tcp : NULL;
+	u32 i;
+
+	if (!ports)
+		return;
+	for (i = 0; i < ports->num_fds; i++)
+		close(ports->fds[i]);
+	homad_unwatch(d, &ports->calls);
+	if (ports->calls.fd > 0)
+		close(ports->calls.fd);
+	free(ports);
+	homad_slow(d)->tcp = NULL;
+}

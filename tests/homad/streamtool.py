@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""TCP streams of homad, by hand (abi/shm_stream.h): a program for tests that speak it themselves.
+
+    streamtool.py SOCKET serve ADDRESS PORT COUNT      echo until COUNT connections have ended
+    streamtool.py SOCKET send ADDRESS PORT BYTES       send so many, and compare what comes back
+    streamtool.py SOCKET refused ADDRESS PORT          the error that connecting ends with
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import mmap
+import os
+import select
+import socket
+import struct
+import sys
+from pathlib import Path
+
+from attachtool import Client, request
+
+STREAMS, STREAM_LISTEN = 12, 13
+CONNECT, RING, SHUT, CLOSE, ABORT, OPTIONS, UNLISTEN = range(1, 8)
+OPENED, FAILED, ACCEPTED, CHANGED, UNLISTENED = range(1, 6)
+IS_OPEN, HAS_END, HAS_ERROR = 1, 2, 4
+SPAN = 1 << 20
+KICK_SUBMIT = 1
+NEED_KICK = 128  # offset in struct homa_shm_header
+ARMED, COMMAND_TAIL, EVENT_TAIL, EVENT_HEAD = 64, 128, 256, 320  # in struct homa_stream_area
+_END = struct.Struct("<16sHH")
+_COMMAND = struct.Struct("<HHIIIQ20s20s")
+_EVENT = struct.Struct("<HHIIIQQ")
+
+
+def mapped(address: str) -> bytes:
+    ip = ipaddress.ip_address(address)
+    return ip.packed if ip.version == 6 else b"\0" * 10 + b"\xff\xff" + ip.packed
+
+
+class Stream:
+    """A slot. `end` counts what was written, `read` what was taken."""
+
+    def __init__(self, owner: Streams, slot: int, generation: int) -> None:
+        self.owner, self.slot, self.generation = owner, slot, generation
+        self.at = owner.slots + 256 * slot
+        self.spans = owner.spans + 2 * SPAN * slot
+        self.end = self.read = 0
+
+    def word(self, offset: int) -> int:
+        return int(struct.unpack_from("<I", self.owner.memory, self.at + offset)[0])
+
+    def put(self, offset: int, value: int) -> None:
+        struct.pack_into("<I", self.owner.memory, self.at + offset, value & 0xFFFFFFFF)
+
+    @property
+    def state(self) -> int:
+        return self.word(4)
+
+    @property
+    def error(self) -> int:
+        return self.word(8)
+
+    def command(self, op: int, value: int = 0) -> None:
+        self.owner.command(op, self.slot, self.generation, value)
+
+    def ring(self) -> None:
+        if not self.word(128 + 16):
+            self.put(128 + 16, 1)
+            self.command(RING)
+
+    def take(self) -> bytes:
+        """All that has arrived."""
+        n = (self.word(12) - self.read) & 0xFFFFFFFF
+        shift, origin = self.word(20), self.word(16)
+        size = 1 << shift
+        at = (self.read - origin) & (size - 1)
+        first = min(n, size - at)
+        data = self.owner.memory[self.spans + at : self.spans + at + first]
+        data += self.owner.memory[self.spans : self.spans + n - first]
+        self.read = (self.read + n) & 0xFFFFFFFF
+        self.put(128, self.read)
+        if n:
+            self.ring()
+        return data
+
+    def write(self, data: bytes) -> int:
+        """As much of it as there is room for."""
+        shift, origin = self.word(128 + 12), self.word(128 + 8)
+        size = 1 << shift
+        room = size - ((self.end - self.word(24)) & 0xFFFFFFFF)
+        n = min(room, len(data))
+        at = (self.end - origin) & (size - 1)
+        first = min(n, size - at)
+        base = self.spans + SPAN
+        self.owner.memory[base + at : base + at + first] = data[:first]
+        self.owner.memory[base : base + n - first] = data[first:n]
+        self.end = (self.end + n) & 0xFFFFFFFF
+        self.put(128 + 4, self.end)
+        if n:
+            self.ring()
+        return n
+
+
+class Streams:
+    """An attachment with streams."""
+
+    def __init__(self, path: Path) -> None:
+        self.client = Client(path)
+        self.client.attach(128 << 10)
+        queues = self.client.fds[0]
+        self.header = mmap.mmap(queues, 4096)
+        self.kick_fd = self.client.fds[4]
+        answer = self.client.ask(STREAMS)
+        assert answer.error == 0, answer
+        self.memory = mmap.mmap(self.client.fds[5], answer.sizes[0])
+        self.event_fd = self.client.fds[6]
+        magic, self.num_slots, size, self.commands, self.events, self.slots, self.entries, self.spans = struct.unpack_from(
+            "<IIQIIIIQ", self.memory, 0
+        )
+        assert magic == 0x70635448 and size == len(self.memory)
+        self.command_tail = self.event_head = 0
+        self.streams: dict[int, Stream] = {}
+
+    def command(
+        self, op: int, slot: int = 0, generation: int = 0, value: int = 0, token: int = 0,
+        remote: bytes = bytes(20), local: bytes = bytes(20),
+    ) -> None:  # fmt: skip
+        at = self.commands + 64 * (self.command_tail % self.entries)
+        _COMMAND.pack_into(self.memory, at, op, 0, slot, generation, value, token, remote, local)
+        self.command_tail += 1
+        struct.pack_into("<I", self.memory, COMMAND_TAIL, self.command_tail & 0xFFFFFFFF)
+        if struct.unpack_from("<I", self.header, NEED_KICK)[0] & KICK_SUBMIT:
+            os.write(self.kick_fd, struct.pack("<Q", 1))
+
+    def connect(self, address: str, port: int, token: int) -> None:
+        self.command(CONNECT, token=token, remote=_END.pack(mapped(address), port, 0))
+
+    def listen(self, address: str, port: int, backlog: int = 16) -> int:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as bound:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind((address, port))
+            socket.send_fds(self.client.socket, [request(STREAM_LISTEN, backlog)], [bound.fileno()])
+        answer = self.client.answer()
+        assert answer is not None
+        assert answer.error == 0, answer
+        return answer.total
+
+    def poll(self) -> list[tuple[int, int, Stream | None, int]]:
+        """Events: kind, error, stream, token."""
+        found = []
+        tail = struct.unpack_from("<I", self.memory, EVENT_TAIL)[0]
+        while self.event_head != tail:
+            at = self.events + 32 * (self.event_head % self.entries)
+            kind, _, error, slot, generation, token, _ = _EVENT.unpack_from(self.memory, at)
+            self.event_head = (self.event_head + 1) & 0xFFFFFFFF
+            if kind in (OPENED, ACCEPTED):
+                self.streams[slot] = Stream(self, slot, generation)
+            stream = self.streams.get(slot) if kind != FAILED else None
+            if stream and stream.generation != generation:
+                stream = None
+            if stream:
+                stream.put(32, 0)
+            found.append((kind, error, stream, token))
+        struct.pack_into("<I", self.memory, EVENT_HEAD, self.event_head)
+        return found
+
+    def wait(self, seconds: float = 10) -> list[tuple[int, int, Stream | None, int]]:
+        found = self.poll()
+        if found:
+            return found
+        struct.pack_into("<I", self.memory, ARMED, 1)
+        found = self.poll()
+        if found:
+            return found
+        ready, _, _ = select.select([self.event_fd], [], [], seconds)
+        if ready:
+            os.read(self.event_fd, 64)
+        return self.poll()
+
+    def close_stream(self, stream: Stream, op: int = CLOSE) -> None:
+        stream.command(op)
+        self.streams.pop(stream.slot, None)
+
+
+def serve(streams: Streams, address: str, port: int, count: int) -> None:
+    streams.listen(address, port)
+    print("ready", flush=True)
+    left: dict[int, bytes] = {}
+    ended = 0
+    while ended < count:
+        for _, _, stream, _ in streams.wait(60):
+            if stream is None or stream.slot not in streams.streams:
+                continue
+            data = left.pop(stream.slot, b"") + stream.take()
+            data = data[stream.write(data) :]
+            if data:
+                left[stream.slot] = data
+            elif stream.state & (HAS_END | HAS_ERROR):
+                streams.close_stream(stream)
+                ended += 1
+    print("served", ended)
+
+
+def send(streams: Streams, address: str, port: int, size: int) -> None:
+    streams.connect(address, port, 77)
+    kind, error, stream, token = streams.wait()[0]
+    assert (kind, token) == (OPENED, 77), (kind, error, token)
+    assert stream is not None
+    data = bytes(i * 7 % 251 for i in range(min(size, 1 << 16)))
+    data = (data * (size // max(len(data), 1) + 1))[:size]
+    sent, back, shut = 0, b"", False
+    while not (stream.state & (HAS_END | HAS_ERROR) and shut) or len(back) < size and not stream.state & HAS_ERROR:
+        if sent < size:
+            sent += stream.write(data[sent : sent + 65536])
+        elif not shut:
+            stream.command(SHUT)
+            shut = True
+        back += stream.take()
+        if len(back) < size or not stream.state & HAS_END:
+            streams.wait()
+    back += stream.take()
+    streams.close_stream(stream)
+    assert not stream.error, os.strerror(stream.error)
+    assert back == data, f"{len(back)} of {size} bytes came back"
+    print("echoed", len(back))
+
+
+def main() -> None:
+    path, verb, address, port, *rest = sys.argv[1:]
+    streams = Streams(Path(path))
+    if verb == "serve":
+        serve(streams, address, int(port), int(rest[0]))
+    elif verb == "send":
+        send(streams, address, int(port), int(rest[0]))
+    else:
+        streams.connect(address, int(port), 5)
+        kind, error, _, token = streams.wait()[0]
+        assert (kind, token) == (FAILED, 5), (kind, token)
+        print(errno.errorcode[error])
+
+
+if __name__ == "__main__":
+    main()

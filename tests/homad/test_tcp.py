@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""TCP in homad: streams by hand (streamtool.py) beside the kernel's sockets, either end either way."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from homad import Host, Process, needs_homad, needs_root, two_hosts
+
+pytestmark = [needs_homad, needs_root]
+
+TOOL = Path(__file__).parent / "streamtool.py"
+RULES = """
+[protocol]
+timeout_us = 20000000
+
+[[tcp_rule]]
+listen = [1000, 9999]
+connect = [1000, 9999]
+"""
+# The same programs with the kernel's sockets.
+KERNEL = r"""
+import socket, sys, threading
+verb, address, port, number = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+family = socket.AF_INET6 if ":" in address else socket.AF_INET
+if verb == "serve":
+    listener = socket.create_server((address, port), family=family)
+    print("ready", flush=True)
+    for _ in range(number):
+        one, _ = listener.accept()
+        with one:
+            while data := one.recv(65536):
+                one.sendall(data)
+    print("served", number)
+else:
+    with socket.create_connection((address, port), timeout=60) as one:
+        data = bytes(i * 7 % 251 for i in range(65536)) * (number // 65536 + 1)
+        data = data[:number]
+        def send():
+            one.sendall(data)
+            one.shutdown(socket.SHUT_WR)
+        threading.Thread(target=send).start()
+        back = b""
+        while more := one.recv(65536):
+            back += more
+        assert back == data, f"{len(back)} of {number} bytes came back"
+        print("echoed", len(back))
+"""
+
+
+@pytest.fixture
+def hosts() -> Iterator[tuple[Host, Host]]:
+    with two_hosts(RULES) as both:
+        yield both
+
+
+def words(host: Host, way: str, *rest: object) -> list[str]:
+    tool = [sys.executable, "-c", KERNEL] if way == "kernel" else [sys.executable, str(TOOL), str(host.homad.socket)]
+    return [*tool, *map(str, rest)]
+
+
+def serve(host: Host, way: str, address: str, count: int = 1) -> Process:
+    server = host.start(words(host, way, "serve", address, 5000, count))
+    assert server.line() == "ready"
+    return server
+
+
+@pytest.mark.parametrize("family", ["v4", "v6"])
+@pytest.mark.parametrize(("client", "server"), [("homad", "kernel"), ("kernel", "homad"), ("homad", "homad")])
+def test_echo__either_end_either_way(hosts: tuple[Host, Host], client: str, server: str, family: str) -> None:
+    a, b = hosts
+    address = getattr(b, family)
+    echo = serve(b, server, address)
+    for size in (1000,):
+        done = a.run(words(a, client, "send", address, 5000, size))
+        assert done.stdout.strip() == f"echoed {size}"
+    assert echo.wait()[0] == 0
+
+
+def test_echo__more_than_the_buffers_hold(hosts: tuple[Host, Host]) -> None:
+    a, b = hosts
+    echo = serve(b, "homad", b.v4)
+    assert a.run(words(a, "homad", "send", b.v4, 5000, 3_000_000)).stdout.strip() == "echoed 3000000"
+    assert echo.wait()[0] == 0
+
+
+def test_connect__nobody_listens(hosts: tuple[Host, Host]) -> None:
+    a, b = hosts
+    assert a.run(words(a, "homad", "refused", b.v4, 5000)).stdout.strip() == "ECONNREFUSED"
+
+
+def test_connect__no_rule(hosts: tuple[Host, Host]) -> None:
+    a, b = hosts
+    assert a.run(words(a, "homad", "refused", b.v4, 80)).stdout.strip() == "ENOTSUP"
+
+
+def test_other_ports__stay_the_kernels(hosts: tuple[Host, Host]) -> None:
+    a, b = hosts
+    server = b.start([sys.executable, "-c", KERNEL, "serve", b.v4, "500", "1"])
+    assert server.line() == "ready"
+    assert re.match("echoed", a.run([sys.executable, "-c", KERNEL, "send", b.v4, "500", "100000"]).stdout)
+    assert server.wait()[0] == 0
