@@ -27,6 +27,7 @@ _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("include/", ("net", "homad", "vm", "packaging")),
     ("lib/backend/kernel/", ("unit", "homad", "vm")),
     ("lib/backend/homad/", ("unit", "homad")),
+    ("lib/stream/", ("unit", "threads", "homad")),
     ("lib/preload/", ("unit", "net", "homad", "vm")),
     ("lib/", ("unit", "net", "homad", "vm")),
     ("bench/", ("net", "vm", "lab")),

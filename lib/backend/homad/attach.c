@@ -36,7 +36,8 @@ static int connect_sentence(int code, const char *path, char *err, size_t errlen
 	return -code;
 }
 
-static int dial(struct homa_svc_att *att, const char *path, bool wait, char *err, size_t errlen)
+int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait, char *err,
+		  size_t errlen)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = HOMA_SVC_ANSWER_S };
@@ -109,7 +110,7 @@ static int hear_attach(struct homa_svc *c, struct homa_svc_att *att, int *fds,
 	return 0;
 }
 
-static void *map(int fd, u64 bytes)
+void *homa_svc_map(int fd, u64 bytes)
 {
 	void *mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -150,8 +151,8 @@ static int map_all(struct homa_svc *c, struct homa_svc_att *att, const int *fds)
 	    answer->data_bytes < HOMA_SVC_STAGES ||
 	    (c->region && answer->pool_bytes != c->rcvbuf))
 		return -EPROTO;
-	att->queues = map(fds[HOMA_CTL_FD_QUEUES], answer->queues_bytes);
-	att->seg[0] = map(fds[HOMA_CTL_FD_DATA], answer->data_bytes);
+	att->queues = homa_svc_map(fds[HOMA_CTL_FD_QUEUES], answer->queues_bytes);
+	att->seg[0] = homa_svc_map(fds[HOMA_CTL_FD_DATA], answer->data_bytes);
 	if (!att->queues || !att->seg[0])
 		return -ENOMEM;
 	h = &att->queues->h;
@@ -209,7 +210,7 @@ int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out, bool wait
 	att->sock = att->wake_fd = att->kick_fd = -1;
 	homa_list_init(&att->old);
 	homa_list_init(&att->all);
-	rc = dial(att, c->path, wait, err, errlen);
+	rc = homa_svc_dial(att, c->path, wait, err, errlen);
 	if (!rc)
 		rc = no_answer(c, ask_attach(c, att), err, errlen);
 	if (rc)

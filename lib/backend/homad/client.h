@@ -365,12 +365,19 @@ static inline void homa_svc_att_get(struct homa_svc_att *att)
 }
 /** homa_svc_adopt() - make it the handle's; under @ctl, takes the other locks. */
 void homa_svc_adopt(struct homa_svc *c, struct homa_svc_att *att);
+/** homa_svc_dial() - connect to the attach socket, which is @att's then. */
+int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait, char *err,
+		  size_t errlen);
+/** homa_svc_map() - memory of homad's, which a child of fork() shall not have; NULL. */
+void *homa_svc_map(int fd, u64 bytes);
 /** homa_svc_map_pool() - the receive pool behind @fd, over @at unless NULL. */
 int homa_svc_map_pool(struct homa_svc_att *att, int fd, u64 bytes, void *at);
 
 /* ctl.c: all under @ctl (or before anybody else knows the attachment) */
 /** homa_svc_tell() - a question; 0, or -ECONNRESET: homad is gone. */
 int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request);
+/** homa_svc_tell_fd() - the same with a descriptor for homad; -1: none. */
+int homa_svc_tell_fd(struct homa_svc_att *att, struct homa_ctl_request *request, int fd);
 /** homa_svc_hear() - the answer to a question of the kind @op, waited for. 0 with @answer
  *  filled, also if that says no; -ECONNRESET: homad is gone, or it was late or strange. */
 int homa_svc_hear(struct homa_svc_att *att, u16 op, struct homa_ctl_answer *answer, int *fds,

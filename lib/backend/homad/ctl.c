@@ -53,16 +53,37 @@ static void keep_fds(struct msghdr *msg, int *fds, u32 num_fds)
 	}
 }
 
-int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request)
+int homa_svc_tell_fd(struct homa_svc_att *att, struct homa_ctl_request *request, int fd)
 {
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(fd))];
+	} control = { .bytes = { 0 } };
+	struct iovec iov = { request, sizeof(*request) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct cmsghdr *cmsg;
 	ssize_t n;
 
+	if (fd >= 0) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = sizeof(control);
+		cmsg = CMSG_FIRSTHDR(&msg);
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(fd));
+		memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
+	}
 	request->magic = HOMA_SHM_MAGIC;
 	request->version = HOMA_SHM_VERSION;
 	do {
-		n = send(att->sock, request, sizeof(*request), MSG_NOSIGNAL);
+		n = sendmsg(att->sock, &msg, MSG_NOSIGNAL);
 	} while (n < 0 && errno == EINTR);
 	return n < 0 ? -ECONNRESET : 0;
+}
+
+int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request)
+{
+	return homa_svc_tell_fd(att, request, -1);
 }
 
 int homa_svc_hear(struct homa_svc_att *att, u16 op, struct homa_ctl_answer *answer, int *fds,

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * How streams end for the application: closed, reset or half closed; and options, which
+ * are commands as these are. A connection that homad has not opened yet has no slot: what
+ * is said of it is remembered, and homad's answer is followed by it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "stream_impl.h"
+
+/* homad may still speak of it, so it is freed when homad says that this was the last. */
+static void close_listener(struct homa_stream *listener)
+{
+	struct homa_stream_command command = {
+		.op = HOMA_STREAM_UNLISTEN,
+		.slot = (u32)listener->token,
+	};
+	struct homa_streams *ctx = listener->ctx;
+	struct homa_list *node;
+
+	while ((node = homa_list_pop(&listener->queue)))
+		homa_stream_drop(homa_container_of(node, struct homa_stream, queued),
+				 HOMA_STREAM_ABORT);
+	if (homa_list_linked(&listener->news)) {
+		homa_list_del(&listener->news);
+		__atomic_store_n(&ctx->num_news, ctx->num_news - 1, __ATOMIC_RELAXED);
+	}
+	listener->closed = true;
+	/* homad's last word of it has been heard, or there will be none. */
+	if (listener->error || homa_streams_command(ctx, &command))
+		homa_stream_forget(listener);
+}
+
+static void end(struct homa_stream *stream, enum homa_stream_op op)
+{
+	struct homa_streams *ctx = stream->ctx;
+	struct homa_streams_wanted *wanted;
+
+	/* In a child of fork() it is only memory, and there is one thread. */
+	if (ctx->fork_generation != homa_fork_generation) {
+		homa_list_del(&stream->all);
+		free(stream);
+		return;
+	}
+	homa_turn_lock(&ctx->look);
+	if (stream->kind == HOMA_STREAM_KIND_LISTENER) {
+		close_listener(stream);
+	} else {
+		wanted = stream->slot ? NULL : homa_streams_wanted(ctx, stream->token);
+		if (wanted)
+			wanted->stream = NULL;
+		homa_stream_drop(stream, op);
+	}
+	homa_turn_unlock(&ctx->look);
+}
+
+void homa_stream_close(struct homa_stream *stream)
+{
+	if (stream)
+		end(stream, HOMA_STREAM_CLOSE);
+}
+
+void homa_stream_abort(struct homa_stream *stream)
+{
+	if (stream)
+		end(stream, HOMA_STREAM_ABORT);
+}
+
+int homa_stream_shutdown(struct homa_stream *stream)
+{
+	int rc;
+
+	if (stream->kind != HOMA_STREAM_KIND_CONNECTION)
+		return -EINVAL;
+	rc = homa_stream_failure(stream);
+	if (rc)
+		return rc;
+	if (!homa_stream_slot(stream))
+		homa_streams_look(stream->ctx);
+	if (!homa_stream_slot(stream))
+		return -ENOTCONN;
+	if (__atomic_exchange_n(&stream->shut, true, __ATOMIC_RELAXED))
+		return 0;
+	return homa_stream_tell(stream, HOMA_STREAM_SHUT, 0);
+}
+
+#define ALL_OPTIONS (HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE)
+
+_Static_assert((int)HOMA_STREAM_NODELAY == HOMA_STREAM_OPT_NODELAY &&
+		       (int)HOMA_STREAM_CORK == HOMA_STREAM_OPT_CORK &&
+		       (int)HOMA_STREAM_KEEPALIVE == HOMA_STREAM_OPT_KEEPALIVE,
+	       "options are passed on as they are");
+
+int homa_stream_options(struct homa_stream *stream, unsigned int options)
+{
+	struct homa_streams *ctx = stream->ctx;
+	int rc = homa_streams_usable(ctx);
+
+	if (rc || (options & ~(unsigned int)ALL_OPTIONS))
+		return rc ? rc : -EINVAL;
+	homa_turn_lock(&ctx->look);
+	stream->options = options;
+	if (stream->slot && stream->told_options != options) {
+		stream->told_options = options;
+		rc = homa_stream_tell(stream, HOMA_STREAM_OPTIONS, options);
+	}
+	homa_turn_unlock(&ctx->look);
+	return rc;
+}

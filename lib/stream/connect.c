@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * A connection that this side opens. homad is asked by a command and answers by an event,
+ * so nothing waits here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "stream_impl.h"
+
+/* Before homad can answer, the stream is among those that are wanted. */
+static int enter(struct homa_stream *stream)
+{
+	struct homa_streams *ctx = stream->ctx;
+	int rc;
+
+	homa_turn_lock(&ctx->look);
+	rc = homa_streams_want(ctx, stream);
+	if (!rc)
+		homa_list_add_tail(&ctx->all, &stream->all);
+	homa_turn_unlock(&ctx->look);
+	return rc;
+}
+
+static void leave(struct homa_stream *stream)
+{
+	struct homa_streams *ctx = stream->ctx;
+	struct homa_streams_wanted *wanted;
+
+	homa_turn_lock(&ctx->look);
+	wanted = homa_streams_wanted(ctx, stream->token);
+	if (wanted)
+		homa_streams_want_no_more(ctx, wanted);
+	homa_stream_forget(stream);
+	homa_turn_unlock(&ctx->look);
+}
+
+int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
+			const struct sockaddr *remote, socklen_t length,
+			struct homa_stream **out)
+{
+	struct homa_stream_command command = { .op = HOMA_STREAM_CONNECT };
+	struct homa_stream *stream;
+	int rc;
+
+	rc = homa_streams_usable(ctx);
+	if (!rc)
+		rc = homa_stream_end_of(&command.remote, remote, length);
+	if (!rc && local)
+		rc = homa_stream_end_of(&command.local, local, length);
+	if (rc)
+		return rc;
+	stream = homa_stream_new(ctx, HOMA_STREAM_KIND_CONNECTION);
+	if (!stream)
+		return -ENOMEM;
+	rc = enter(stream);
+	if (rc) {
+		free(stream);
+		return rc;
+	}
+	command.token = stream->token;
+	rc = homa_streams_command(ctx, &command);
+	if (rc) {
+		leave(stream);
+		return rc;
+	}
+	*out = stream;
+	return 0;
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * What homad says. Whoever has the lock takes all of it and makes news of it, which
+ * homa_streams_poll() hands out later, maybe to another thread. A stream that is news
+ * already stays it: its slot's @told is set to 0 only when it is handed out, so a stream
+ * with much traffic costs one event for each time that the application looks.
+ */
+#include <errno.h>
+#include <unistd.h>
+#include "stream_impl.h"
+
+void homa_streams_nudge(struct homa_streams *ctx)
+{
+	u64 value = 1;
+
+	if (write(ctx->nudge_fd, &value, sizeof(value)) < 0)
+		return;
+}
+
+void homa_stream_add_news(struct homa_stream *stream)
+{
+	struct homa_streams *ctx = stream->ctx;
+
+	/* One that was not accepted is not known to the application, and one that was closed
+	 * is not any more. */
+	if (stream->closed || homa_list_linked(&stream->news) ||
+	    (stream->kind == HOMA_STREAM_KIND_CONNECTION && homa_list_linked(&stream->queued)))
+		return;
+	homa_list_add_tail(&ctx->news, &stream->news);
+	__atomic_store_n(&ctx->num_news, ctx->num_news + 1, __ATOMIC_RELAXED);
+}
+
+/* Nobody wants the stream in a slot. */
+static void refuse(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	struct homa_stream_command command = {
+		.op = HOMA_STREAM_ABORT,
+		.slot = event->slot,
+		.generation = event->generation,
+	};
+
+	homa_streams_command(ctx, &command);
+}
+
+static bool slot_is_free(const struct homa_streams *ctx, u32 index)
+{
+	return index < ctx->num_slots && !ctx->by_slot[index];
+}
+
+static bool opened(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	struct homa_streams_wanted *wanted = homa_streams_wanted(ctx, event->token);
+	struct homa_stream *stream;
+
+	if (!wanted || !slot_is_free(ctx, event->slot))
+		return false;
+	stream = wanted->stream;
+	homa_streams_want_no_more(ctx, wanted);
+	if (!stream) {
+		refuse(ctx, event);
+		return true;
+	}
+	homa_stream_adopt(stream, event->slot, event->generation);
+	if (stream->options != stream->told_options) {
+		stream->told_options = stream->options;
+		homa_stream_tell(stream, HOMA_STREAM_OPTIONS, stream->options);
+	}
+	homa_stream_add_news(stream);
+	return true;
+}
+
+static bool failed(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	struct homa_streams_wanted *wanted = homa_streams_wanted(ctx, event->token);
+	struct homa_stream *stream;
+
+	if (!wanted)
+		return false;
+	stream = wanted->stream;
+	homa_streams_want_no_more(ctx, wanted);
+	if (stream) {
+		__atomic_store_n(&stream->error, event->error ? event->error : ECONNREFUSED,
+				 __ATOMIC_RELEASE);
+		homa_stream_add_news(stream);
+	}
+	return true;
+}
+
+static bool accepted(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	struct homa_stream *listener = homa_streams_listener(ctx, event->token);
+	struct homa_stream *stream;
+
+	if (!listener || !slot_is_free(ctx, event->slot))
+		return false;
+	stream = listener->closed ? NULL : homa_stream_new(ctx, HOMA_STREAM_KIND_CONNECTION);
+	if (!stream) {
+		refuse(ctx, event);
+		return true;
+	}
+	homa_stream_adopt(stream, event->slot, event->generation);
+	homa_list_add_tail(&ctx->all, &stream->all);
+	homa_list_add_tail(&listener->queue, &stream->queued);
+	__atomic_store_n(&listener->waiting, listener->waiting + 1, __ATOMIC_RELEASE);
+	homa_stream_add_news(listener);
+	return true;
+}
+
+static bool changed(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	struct homa_stream *stream;
+
+	if (event->slot >= ctx->num_slots)
+		return false;
+	stream = ctx->by_slot[event->slot];
+	/* It may be about one that was closed meanwhile. */
+	if (stream && stream->generation == event->generation)
+		homa_stream_add_news(stream);
+	return true;
+}
+
+static bool unlistened(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	struct homa_stream *listener = homa_streams_listener(ctx, event->token);
+
+	if (!listener)
+		return false;
+	if (listener->closed) {
+		homa_stream_forget(listener);
+		return true;
+	}
+	__atomic_store_n(&listener->error, event->error ? event->error : ECONNABORTED,
+			 __ATOMIC_RELEASE);
+	homa_stream_add_news(listener);
+	return true;
+}
+
+static bool take(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	switch (event->kind) {
+	case HOMA_STREAM_OPENED:
+		return opened(ctx, event);
+	case HOMA_STREAM_FAILED:
+		return failed(ctx, event);
+	case HOMA_STREAM_ACCEPTED:
+		return accepted(ctx, event);
+	case HOMA_STREAM_CHANGED:
+		return changed(ctx, event);
+	case HOMA_STREAM_UNLISTENED:
+		return unlistened(ctx, event);
+	default:
+		return false;
+	}
+}
+
+/* homad speaks of a listener whose number is still on its way to us: wait for that. */
+static bool too_early(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	return ctx->listening &&
+	       (event->kind == HOMA_STREAM_ACCEPTED || event->kind == HOMA_STREAM_UNLISTENED) &&
+	       !homa_streams_listener(ctx, event->token);
+}
+
+static void mourn(struct homa_streams *ctx)
+{
+	struct homa_list *node;
+
+	if (ctx->mourned)
+		return;
+	ctx->mourned = true;
+	for (node = ctx->all.next; node != &ctx->all; node = node->next)
+		homa_stream_add_news(homa_container_of(node, struct homa_stream, all));
+}
+
+void homa_streams_drain(struct homa_streams *ctx)
+{
+	u32 tail = __atomic_load_n(&ctx->area->event.tail, __ATOMIC_ACQUIRE);
+	u32 head = ctx->event_head;
+	bool full = tail - head == ctx->entries;
+
+	if (!homa_streams_gone(ctx) && tail - head > ctx->entries)
+		homa_streams_lose(ctx);
+	while (head != tail && !homa_streams_gone(ctx)) {
+		struct homa_stream_event event = ctx->events[head & (ctx->entries - 1)];
+
+		if (too_early(ctx, &event))
+			break;
+		if (!take(ctx, &event))
+			homa_streams_lose(ctx);
+		head++;
+	}
+	if (head != ctx->event_head) {
+		__atomic_store_n(&ctx->event_head, head, __ATOMIC_RELAXED);
+		__atomic_store_n(&ctx->area->event.head, head, __ATOMIC_SEQ_CST);
+		if (unlikely(full))
+			homa_streams_kick(ctx, HOMA_SHM_KICK_CONSUME);
+	}
+	if (unlikely(homa_streams_gone(ctx)))
+		mourn(ctx);
+}
+
+void homa_streams_look(struct homa_streams *ctx)
+{
+	if (!homa_streams_pending(ctx))
+		return;
+	homa_turn_lock(&ctx->look);
+	homa_streams_drain(ctx);
+	homa_turn_unlock(&ctx->look);
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Listeners, and the connections that come to them. homad gives a listener its number in
+ * the answer to a question; connections may come before this thread has read it, so other
+ * threads that look at the event ring wait for that.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include "stream_impl.h"
+
+/* @by: 1, or -1. */
+static void count_listening(struct homa_streams *ctx, int by)
+{
+	homa_turn_lock(&ctx->look);
+	ctx->listening += (u32)by;
+	homa_turn_unlock(&ctx->look);
+}
+
+static void enter(struct homa_stream *listener, u32 number)
+{
+	struct homa_streams *ctx = listener->ctx;
+
+	homa_turn_lock(&ctx->look);
+	listener->token = number;
+	homa_list_add_tail(&ctx->all, &listener->all);
+	homa_list_add_tail(&ctx->listeners, &listener->queued);
+	homa_turn_unlock(&ctx->look);
+}
+
+int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog, struct homa_stream **out)
+{
+	struct homa_stream *listener;
+	u32 number;
+	int rc;
+
+	rc = homa_streams_usable(ctx);
+	if (rc || fd < 0)
+		return rc ? rc : -EBADF;
+	listener = homa_stream_new(ctx, HOMA_STREAM_KIND_LISTENER);
+	if (!listener)
+		return -ENOMEM;
+	pthread_mutex_lock(&ctx->ctl);
+	count_listening(ctx, 1);
+	rc = homa_streams_ask_listen(ctx, fd, backlog > 0 ? (u32)backlog : 1, &number);
+	if (rc == -ECONNRESET)
+		homa_streams_lose(ctx);
+	if (!rc)
+		enter(listener, number);
+	count_listening(ctx, -1);
+	pthread_mutex_unlock(&ctx->ctl);
+	if (rc)
+		free(listener);
+	else
+		*out = listener;
+	return rc;
+}
+
+/* What was said of it while it waited was for nobody: it is news, unless there is none. */
+static void introduce(struct homa_stream *stream)
+{
+	u32 state;
+
+	__atomic_exchange_n(&stream->slot->told, 0, __ATOMIC_SEQ_CST);
+	state = __atomic_load_n(&stream->slot->state, __ATOMIC_ACQUIRE);
+	if ((state & (HOMA_STREAM_HAS_END | HOMA_STREAM_HAS_ERROR)) ||
+	    __atomic_load_n(&stream->slot->rx_end, __ATOMIC_ACQUIRE))
+		homa_stream_add_news(stream);
+}
+
+static struct homa_stream *next_waiting(struct homa_stream *listener)
+{
+	struct homa_streams *ctx = listener->ctx;
+	struct homa_stream *stream = NULL;
+	struct homa_list *node;
+
+	homa_turn_lock(&ctx->look);
+	if (homa_list_empty(&listener->queue))
+		homa_streams_drain(ctx);
+	node = homa_list_pop(&listener->queue);
+	if (node) {
+		stream = homa_container_of(node, struct homa_stream, queued);
+		__atomic_store_n(&listener->waiting, listener->waiting - 1, __ATOMIC_RELEASE);
+		introduce(stream);
+	}
+	homa_turn_unlock(&ctx->look);
+	return stream;
+}
+
+int homa_stream_accept(struct homa_stream *listener, struct homa_stream **out)
+{
+	struct homa_stream *stream;
+	int rc;
+
+	if (listener->kind != HOMA_STREAM_KIND_LISTENER)
+		return -EINVAL;
+	if (listener->ctx->fork_generation != homa_fork_generation)
+		return -ECONNRESET;
+	stream = next_waiting(listener);
+	if (!stream) {
+		rc = homa_stream_failure(listener);
+		return rc ? rc : -EAGAIN;
+	}
+	if (listener->options)
+		homa_stream_options(stream, listener->options);
+	*out = stream;
+	return 0;
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Bytes that have arrived. They lie where homad put them until they are taken.
+ *
+ * homad learns that there is room again from a doorbell. Each costs a command, so there is
+ * one when an eighth of the buffer has been taken since the last (a doorbell for bytes
+ * written counts, too: homad looks at both positions then). So what homad does not know
+ * of is less than an eighth, and a peer whose window is closed by it cannot be: 7/8 of the
+ * buffer are open to it when the reader has taken all. Only where the buffer was nearly
+ * full, the window may have been closed, and the peer waits for one segment's room.
+ */
+#include <errno.h>
+#include <string.h>
+#include "stream_impl.h"
+
+static inline u32 size_of(u64 map)
+{
+	return 1u << (map >> 32);
+}
+
+void homa_stream_see_rx(struct homa_stream *stream, struct homa_stream_view *view)
+{
+	struct homa_stream_slot *slot = stream->slot;
+	u32 read = __atomic_load_n(&stream->rx_read, __ATOMIC_RELAXED);
+	u64 shift;
+
+	/* The state first: the end is where @rx_end is when the state says that there is one. */
+	view->state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+	view->bytes = __atomic_load_n(&slot->rx_end, __ATOMIC_ACQUIRE) - read;
+	view->map = 0;
+	if (!view->bytes)
+		return;
+	view->map = __atomic_load_n(&slot->rx_map, __ATOMIC_RELAXED);
+	shift = view->map >> 32;
+	if (likely(shift >= HOMA_STREAM_MIN_SHIFT && shift <= HOMA_STREAM_MAX_SHIFT &&
+		   view->bytes <= size_of(view->map)))
+		return;
+	homa_streams_lose(stream->ctx);
+	view->bytes = 0;
+}
+
+int homa_stream_failure(struct homa_stream *stream)
+{
+	struct homa_stream_slot *slot;
+	u32 error;
+
+	if (homa_streams_usable(stream->ctx))
+		return -ECONNRESET;
+	error = __atomic_load_n(&stream->error, __ATOMIC_ACQUIRE);
+	slot = homa_stream_slot(stream);
+	if (!error && slot &&
+	    (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) & HOMA_STREAM_HAS_ERROR)) {
+		error = __atomic_load_n(&slot->error, __ATOMIC_RELAXED);
+		if (!error)
+			error = ECONNRESET;
+	}
+	return -(int)(error & 0xfff);
+}
+
+/* @view, which is of now, as pieces of memory. */
+static size_t pieces(const struct homa_stream *stream, const struct homa_stream_view *view,
+		     struct iovec piece[2])
+{
+	u32 at, first;
+
+	piece[0] = piece[1] = (struct iovec){ 0 };
+	if (!view->bytes)
+		return 0;
+	at = homa_stream_at(view->map, stream->rx_read);
+	first = homa_min_u32(view->bytes, homa_stream_to_end(view->map, stream->rx_read));
+	piece[0] = (struct iovec){ stream->rx + at, first };
+	piece[1] = (struct iovec){ stream->rx, view->bytes - first };
+	return view->bytes;
+}
+
+static void took(struct homa_stream *stream, const struct homa_stream_view *view, u32 bytes)
+{
+	struct homa_stream_slot *slot = stream->slot;
+	u32 need = size_of(view->map) / 8, read = stream->rx_read + bytes, mss;
+
+	__atomic_store_n(&stream->rx_read, read, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->rx_read, read, __ATOMIC_RELEASE);
+	/* Who has said that he sends no more needs no window. */
+	if (view->state & (HOMA_STREAM_HAS_END | HOMA_STREAM_HAS_ERROR))
+		return;
+	if (view->bytes > size_of(view->map) - need) {
+		mss = __atomic_load_n(&slot->mss, __ATOMIC_RELAXED);
+		need = homa_min_u32(need, mss ? mss : 1);
+	}
+	if (read - __atomic_load_n(&stream->rx_rung, __ATOMIC_RELAXED) >= need)
+		homa_stream_ring(stream);
+}
+
+/* Why there are no bytes to read. */
+static int nothing(struct homa_stream *stream, const struct homa_stream_view *view)
+{
+	int rc;
+
+	if (view->state & HOMA_STREAM_HAS_END)
+		return 0;
+	rc = homa_stream_failure(stream);
+	return rc ? rc : -EAGAIN;
+}
+
+static size_t copy(const struct iovec *iov, int n, const struct iovec *piece)
+{
+	size_t done = 0, in = 0;
+	int i, p = 0;
+
+	for (i = 0; i < n; i++) {
+		size_t at = 0;
+
+		while (at < iov[i].iov_len && p < 2) {
+			size_t some = iov[i].iov_len - at;
+
+			if (some > piece[p].iov_len - in)
+				some = piece[p].iov_len - in;
+			if (some)
+				memcpy((u8 *)iov[i].iov_base + at,
+				       (const u8 *)piece[p].iov_base + in, some);
+			at += some;
+			in += some;
+			done += some;
+			if (in == piece[p].iov_len) {
+				in = 0;
+				p++;
+			}
+		}
+	}
+	return done;
+}
+
+ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov, int n, int peek)
+{
+	struct homa_stream_view view = { .state = 0 };
+	struct iovec piece[2];
+	size_t done;
+
+	if (stream->kind != HOMA_STREAM_KIND_CONNECTION || n < 0)
+		return -EINVAL;
+	if (stream->ctx->fork_generation != homa_fork_generation)
+		return -ECONNRESET;
+	if (!homa_stream_slot(stream)) {
+		homa_streams_look(stream->ctx);
+		if (!homa_stream_slot(stream))
+			return nothing(stream, &view);
+	}
+	homa_stream_see_rx(stream, &view);
+	if (!pieces(stream, &view, piece))
+		return nothing(stream, &view);
+	done = copy(iov, n, piece);
+	if (done && !peek)
+		took(stream, &view, (u32)done);
+	return (ssize_t)done;
+}
+
+size_t homa_stream_arrived(struct homa_stream *stream, struct iovec piece[2])
+{
+	struct homa_stream_view view;
+
+	piece[0] = piece[1] = (struct iovec){ 0 };
+	if (stream->ctx->fork_generation != homa_fork_generation || !homa_stream_slot(stream))
+		return 0;
+	homa_stream_see_rx(stream, &view);
+	return pieces(stream, &view, piece);
+}
+
+void homa_stream_taken(struct homa_stream *stream, size_t bytes)
+{
+	struct homa_stream_view view;
+
+	if (!bytes || stream->ctx->fork_generation != homa_fork_generation ||
+	    !homa_stream_slot(stream))
+		return;
+	homa_stream_see_rx(stream, &view);
+	if (bytes > view.bytes)
+		bytes = view.bytes;
+	if (bytes)
+		took(stream, &view, (u32)bytes);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* What a stream is ready for, from the words of its slot. */
+#include "stream_impl.h"
+
+/* As Linux has it: a writer that had to wait goes on when a third of the buffer is free. */
+static bool is_writable(struct homa_stream *stream)
+{
+	struct homa_stream_view view;
+	u32 used;
+
+	homa_stream_see_tx(stream, &view, &used);
+	return view.bytes && view.bytes >= used / 2;
+}
+
+static unsigned int listener_ready(struct homa_stream *listener)
+{
+	unsigned int ready = 0;
+
+	if (!__atomic_load_n(&listener->waiting, __ATOMIC_ACQUIRE))
+		homa_streams_look(listener->ctx);
+	if (__atomic_load_n(&listener->waiting, __ATOMIC_ACQUIRE))
+		ready |= HOMA_STREAM_IN;
+	if (homa_stream_failure(listener))
+		ready |= HOMA_STREAM_ERROR | HOMA_STREAM_HUP;
+	return ready;
+}
+
+unsigned int homa_stream_ready(struct homa_stream *stream)
+{
+	struct homa_stream_view view = { .state = 0 };
+	bool shut = __atomic_load_n(&stream->shut, __ATOMIC_RELAXED);
+	unsigned int ready = 0;
+
+	if (stream->ctx->fork_generation != homa_fork_generation)
+		return HOMA_STREAM_ERROR | HOMA_STREAM_HUP;
+	if (stream->kind == HOMA_STREAM_KIND_LISTENER)
+		return listener_ready(stream);
+	if (!homa_stream_slot(stream))
+		homa_streams_look(stream->ctx);
+	if (homa_stream_slot(stream)) {
+		homa_stream_see_rx(stream, &view);
+		if (view.bytes)
+			ready |= HOMA_STREAM_IN;
+		if (view.state & HOMA_STREAM_HAS_END)
+			ready |= HOMA_STREAM_EOF;
+		if (!shut && is_writable(stream))
+			ready |= HOMA_STREAM_OUT;
+		if (shut && (view.state & HOMA_STREAM_HAS_END))
+			ready |= HOMA_STREAM_HUP;
+	}
+	if (homa_stream_failure(stream)) {
+		ready &= ~(unsigned int)HOMA_STREAM_OUT;
+		ready |= HOMA_STREAM_ERROR | HOMA_STREAM_HUP;
+	}
+	return ready;
+}
+
+int homa_stream_error(struct homa_stream *stream)
+{
+	return -homa_stream_failure(stream);
+}

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Bytes to send. They are written where homad takes them from, and stay there until the
+ * peer has them.
+ *
+ * The buffer grows when homad has put more memory behind it (@tx_shift) and the bytes in
+ * it can keep their places: when all of them lie between its begin and the next byte to
+ * write, so that it goes on behind them where it would have begun again. A writer
+ * that may grow soon stops at the end of the old buffer, because only there this is
+ * certain to happen.
+ */
+#include <errno.h>
+#include <string.h>
+#include "stream_impl.h"
+
+static inline u32 size_of(u64 map)
+{
+	return map >> 32 ? 1u << (map >> 32) : 0;
+}
+
+/* log2 of the bytes that have memory, 0: none. */
+static u32 memory_of(struct homa_stream *stream)
+{
+	u32 shift = __atomic_load_n(&stream->slot->tx_shift, __ATOMIC_RELAXED);
+
+	if (likely(shift >= HOMA_STREAM_MIN_SHIFT && shift <= HOMA_STREAM_MAX_SHIFT))
+		return shift;
+	if (shift)
+		homa_streams_lose(stream->ctx);
+	return 0;
+}
+
+/* From the begin of the buffer to the next byte to write, when @used bytes are in it. */
+static u32 filled(u64 map, u32 end, u32 used)
+{
+	u32 at = size_of(map) ? homa_stream_at(map, end) : 0;
+
+	return !at && used ? size_of(map) : at;
+}
+
+void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *view, u32 *used)
+{
+	struct homa_stream_slot *slot = stream->slot;
+	u32 end = __atomic_load_n(&stream->tx_end, __ATOMIC_RELAXED);
+	u32 shift = memory_of(stream), size;
+
+	view->state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+	view->map = __atomic_load_n(&stream->tx_map, __ATOMIC_RELAXED);
+	*used = end - __atomic_load_n(&slot->tx_free, __ATOMIC_ACQUIRE);
+	size = size_of(view->map);
+	view->bytes = 0;
+	if (unlikely(*used > size)) {
+		homa_streams_lose(stream->ctx);
+		return;
+	}
+	if (shift > view->map >> 32) {
+		u32 at = filled(view->map, end, *used);
+
+		if (*used <= at) {
+			view->map = homa_stream_map(shift, end - at);
+			size = size_of(view->map);
+		}
+	}
+	view->bytes = size - *used;
+}
+
+/* Where the next bytes go. The writer's: the buffer may grow. */
+static size_t room(struct homa_stream *stream, struct iovec piece[2])
+{
+	struct homa_stream_view view;
+	u32 used, first, at;
+
+	piece[0] = piece[1] = (struct iovec){ 0 };
+	homa_stream_see_tx(stream, &view, &used);
+	if (!view.bytes)
+		return 0;
+	if (unlikely(view.map != stream->tx_map)) {
+		__atomic_store_n(&stream->tx_map, view.map, __ATOMIC_RELAXED);
+		/* homad sees it at the latest with the position that is stored next. */
+		__atomic_store_n(&stream->slot->tx_map, view.map, __ATOMIC_RELAXED);
+	}
+	at = homa_stream_at(view.map, stream->tx_end);
+	first = homa_min_u32(view.bytes, homa_stream_to_end(view.map, stream->tx_end));
+	piece[0] = (struct iovec){ stream->tx + at, first };
+	if (memory_of(stream) > view.map >> 32)
+		return first;
+	piece[1] = (struct iovec){ stream->tx, view.bytes - first };
+	return view.bytes;
+}
+
+static void wrote(struct homa_stream *stream, u32 bytes)
+{
+	u32 end = stream->tx_end + bytes;
+
+	__atomic_store_n(&stream->tx_end, end, __ATOMIC_RELAXED);
+	__atomic_store_n(&stream->slot->tx_end, end, __ATOMIC_RELEASE);
+}
+
+/* May bytes be written to it? Else why not. */
+static int may_write(struct homa_stream *stream)
+{
+	int rc;
+
+	if (stream->kind != HOMA_STREAM_KIND_CONNECTION)
+		return -EINVAL;
+	rc = homa_stream_failure(stream);
+	if (rc)
+		return rc;
+	if (stream->shut)
+		return -EPIPE;
+	if (!homa_stream_slot(stream)) {
+		homa_streams_look(stream->ctx);
+		rc = homa_stream_failure(stream);
+		if (rc || !homa_stream_slot(stream))
+			return rc ? rc : -EAGAIN;
+	}
+	return 0;
+}
+
+/** struct caller_bytes - how much of the caller's bytes has been copied */
+struct caller_bytes {
+	const struct iovec *iov;
+	int n;
+	size_t at; /* in iov[0] */
+};
+
+static size_t fill(struct caller_bytes *from, const struct iovec *to)
+{
+	size_t done = 0;
+
+	while (from->n && done < to->iov_len) {
+		size_t some = from->iov[0].iov_len - from->at;
+
+		if (some > to->iov_len - done)
+			some = to->iov_len - done;
+		if (some)
+			memcpy((u8 *)to->iov_base + done,
+			       (const u8 *)from->iov[0].iov_base + from->at, some);
+		from->at += some;
+		done += some;
+		while (from->n && from->at == from->iov[0].iov_len) {
+			from->iov++;
+			from->n--;
+			from->at = 0;
+		}
+	}
+	return done;
+}
+
+ssize_t homa_stream_write(struct homa_stream *stream, const struct iovec *iov, int n)
+{
+	struct caller_bytes from = { .iov = iov, .n = n };
+	struct iovec piece[2];
+	size_t done = 0, some;
+	int rc;
+
+	if (n < 0)
+		return -EINVAL;
+	rc = may_write(stream);
+	if (rc)
+		return rc;
+	while (from.n && from.at == from.iov[0].iov_len) {
+		from.iov++;
+		from.n--;
+	}
+	if (!from.n)
+		return 0;
+	while (from.n && room(stream, piece)) {
+		some = fill(&from, &piece[0]);
+		some += fill(&from, &piece[1]);
+		wrote(stream, (u32)some);
+		done += some;
+	}
+	if (!done)
+		return -EAGAIN;
+	homa_stream_ring(stream);
+	return (ssize_t)done;
+}
+
+size_t homa_stream_room(struct homa_stream *stream, struct iovec piece[2])
+{
+	piece[0] = piece[1] = (struct iovec){ 0 };
+	return may_write(stream) ? 0 : room(stream, piece);
+}
+
+int homa_stream_written(struct homa_stream *stream, size_t bytes)
+{
+	u32 used;
+	int rc = may_write(stream);
+
+	if (rc || !bytes)
+		return rc;
+	/* The buffer stays as it was when homa_stream_room() said where the bytes belong. */
+	used = stream->tx_end - __atomic_load_n(&stream->slot->tx_free, __ATOMIC_ACQUIRE);
+	if (used > size_of(stream->tx_map) || bytes > size_of(stream->tx_map) - used)
+		return -EINVAL;
+	wrote(stream, (u32)bytes);
+	return homa_stream_ring(stream);
+}
