@@ -217,7 +217,7 @@ void fake_kill(struct fake *f)
 {
 	u64 value = 1;
 
-	fake_stop_running(f);
+	fake_stop(f);
 	must(write(f->stop_fd, &value, sizeof(value)) > 0);
 	must(!pthread_join(f->thread, NULL));
 	close(f->stop_fd);

@@ -18,7 +18,4 @@
 		}                                                            \
 	} while (0)
 
-/** fake_stop_running() - the thread of fake_run() ends. */
-void fake_stop_running(struct fake *f);
-
 #endif

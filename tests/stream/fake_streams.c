@@ -291,7 +291,7 @@ void fake_run(struct fake *f)
 	must(!pthread_create(&f->runner, NULL, run, f));
 }
 
-void fake_stop_running(struct fake *f)
+void fake_stop(struct fake *f)
 {
 	u64 value = 1;
 

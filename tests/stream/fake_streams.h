@@ -63,6 +63,8 @@ void fake_start(struct fake *f);
 u32 fake_step(struct fake *f);
 /** fake_run() - let a thread do that until fake_kill(). */
 void fake_run(struct fake *f);
+/** fake_stop() - that thread ends, and the test may step again. */
+void fake_stop(struct fake *f);
 /** fake_kill() - as if by SIGKILL: the connection and the socket end. */
 void fake_kill(struct fake *f);
 /** fake_event() - any event, and the signal for it. */
