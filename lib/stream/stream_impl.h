@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * TCP streams through homad, from the application's side: <homa/stream.h> above,
- * abi/stream.h below. Bottom-up, each file calls only those before it:
+ * abi/shm_stream.h below. Bottom-up, each file calls only those before it:
  *
  *	area.c		what homad's memory looks like, and whether that is possible
  *	attach.c	the connection to homad, and questions over it
@@ -39,7 +39,7 @@
 #include "homa_spin.h"
 #include "homa_turn.h"
 #include "libhoma_impl.h"
-#include "stream.h"
+#include "shm_stream.h"
 
 enum homa_stream_kind {
 	HOMA_STREAM_KIND_CONNECTION,

@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 #include "homa_plat.h"
-#include "stream.h"
+#include "shm_stream.h"
 
 #define FAKE_SLOTS 1024u
 #define FAKE_LISTENERS 8u
