@@ -18,6 +18,8 @@ void tas_time_wait(struct tas_engine *engine, struct tas_conn *conn)
 	u32 i;
 
 	conn->f.state = TAS_TIME_WAIT;
+	if (conn->f.flags & TAS_F_CLOSED)
+		tas_tell(engine, conn, TAS_EV_SENT);
 	for (i = 0; i < TAS_TIMERS; i++)
 		tas_disarm(conn, i);
 	tas_arm(engine, conn, TAS_TIMER_END,

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include "hook.h"
 #include "preload_sock.h"
+#include "tcp.h"
 
 #define OUT_EVENTS (EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
 #define SLICE_MS 20
@@ -68,6 +69,12 @@ HOMA_PL_HOOK int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 
 	if (!s)
 		return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event);
+	if (s->tcp)
+		return (int)homa_pl_result(s, homa_pl_tcp_epoll_ctl(s, epfd, op, fd, event));
+	if (s->set) {
+		homa_pl_put(s);
+		return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event);
+	}
 	rc = homa_pl_begin(s, &cancel);
 	if (!rc) {
 		rc = control(s, epfd, op, fd, event);
@@ -102,9 +109,32 @@ static int64_t from_ms(int ms)
 	return ms < 0 ? -1 : ms * 1000000ll;
 }
 
+/* A set with TCP sockets in it; @s, which was found, may be something else. */
+static bool has_streams(struct homa_pl_sock *s)
+{
+	if (s && s->set)
+		return true;
+	if (s)
+		homa_pl_put(s);
+	return false;
+}
+
+static int wait_streams(struct homa_pl_sock *s, int epfd, struct epoll_event *events, int max,
+			int64_t ns, const sigset_t *mask)
+{
+	int64_t now = ns > 0 ? homa_pl_now() : 0;
+	int64_t until = ns < 0 || ns > INT64_MAX - now ? INT64_MAX : now + ns;
+
+	return (int)homa_pl_result(s, homa_pl_tcp_epoll_wait(s, epfd, events, max, until, mask));
+}
+
 HOMA_PL_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max,
 			    int timeout)
 {
+	struct homa_pl_sock *s = homa_pl_find(epfd);
+
+	if (has_streams(s))
+		return wait_streams(s, epfd, events, max, from_ms(timeout), NULL);
 	if (HOMA_PL_LIKELY(!homa_pl_missing_ports))
 		return HOMA_PL_REAL(epoll_wait)(epfd, events, max, timeout);
 	return wait_sliced(epfd, events, max, from_ms(timeout), NULL);
@@ -113,6 +143,10 @@ HOMA_PL_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max,
 HOMA_PL_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max,
 			     int timeout, const sigset_t *mask)
 {
+	struct homa_pl_sock *s = homa_pl_find(epfd);
+
+	if (has_streams(s))
+		return wait_streams(s, epfd, events, max, from_ms(timeout), mask);
 	if (HOMA_PL_LIKELY(!homa_pl_missing_ports))
 		return HOMA_PL_REAL(epoll_pwait)(epfd, events, max, timeout,
 						 mask);
@@ -123,8 +157,13 @@ HOMA_PL_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 			      const struct timespec *timeout,
 			      const sigset_t *mask)
 {
+	struct homa_pl_sock *s = homa_pl_find(epfd);
 	int64_t ns = -1;
 
+	if (timeout && timeout->tv_sec < INT64_MAX / 2000000000)
+		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
+	if (has_streams(s))
+		return wait_streams(s, epfd, events, max, ns, mask);
 	if (HOMA_PL_LIKELY(!homa_pl_missing_ports)) {
 		if (HOMA_PL_REAL(epoll_pwait2))
 			return HOMA_PL_REAL(epoll_pwait2)(epfd, events, max,
@@ -132,7 +171,5 @@ HOMA_PL_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 		errno = ENOSYS;
 		return -1;
 	}
-	if (timeout && timeout->tv_sec < INT64_MAX / 2000000000)
-		ns = timeout->tv_sec * 1000000000ll + timeout->tv_nsec;
 	return wait_sliced(epfd, events, max, ns, mask);
 }

@@ -5,9 +5,11 @@
  */
 #include <fcntl.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "hook.h"
+#include "tcp.h"
 
 HOMA_PL_HOOK int close(int fd)
 {
@@ -92,10 +94,29 @@ HOMA_PL_HOOK int dup3(int old, int fd, int flags)
 	return dup_to(old, fd, flags);
 }
 
+/* F_GETFL and F_SETFL of a TCP socket: one that listens never blocks in the kernel. */
+static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
+{
+	int rc;
+
+	if (cmd == F_SETFL)
+		s->status = (int)(intptr_t)arg & O_NONBLOCK;
+	if (s->tcp->listens)
+		return cmd == F_SETFL ? 0 : O_RDWR | s->status;
+	rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
+	return rc < 0 ? -errno : rc;
+}
+
 static int control(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 {
 	int rc;
 
+	if ((cmd == F_GETFL || cmd == F_SETFL) && s->tcp)
+		return tcp_flags(s, fd, cmd, arg);
+	if ((cmd == F_GETFL || cmd == F_SETFL) && s->set) {
+		rc = HOMA_PL_REAL(fcntl)(fd, cmd, arg);
+		return rc < 0 ? -errno : rc;
+	}
 	switch (cmd) {
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
@@ -140,6 +161,24 @@ HOMA_PL_HOOK int fcntl64(int fd, int cmd, ...)
 	return (int)homa_pl_result(s, control(s, fd, cmd, arg));
 }
 
+/* Of a TCP socket or an epoll set: the kernel's, but for what a stream knows better. */
+static int kernels_ioctl(struct homa_pl_sock *s, int fd, unsigned long request, void *arg)
+{
+	int rc;
+
+	if (s->tcp && request == FIONREAD && s->tcp->stream && arg) {
+		*(int *)arg = homa_pl_tcp_unread(s);
+		return 0;
+	}
+	if (s->tcp && request == FIONBIO && arg) {
+		s->status = *(const int *)arg ? O_NONBLOCK : 0;
+		if (s->tcp->listens)
+			return 0;
+	}
+	rc = HOMA_PL_REAL(ioctl)(fd, request, arg);
+	return rc < 0 ? -errno : rc;
+}
+
 HOMA_PL_HOOK int ioctl(int fd, unsigned long request, ...)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
@@ -151,6 +190,8 @@ HOMA_PL_HOOK int ioctl(int fd, unsigned long request, ...)
 	va_end(args);
 	if (!s)
 		return HOMA_PL_REAL(ioctl)(fd, request, arg);
+	if (s->tcp || s->set)
+		return (int)homa_pl_result(s, kernels_ioctl(s, fd, request, arg));
 	return (int)homa_pl_result(s, homa_pl_ioctl(s, fd, request, arg));
 }
 

@@ -5,7 +5,11 @@
  * socket as they do in the kernel, instead of reading the descriptor that
  * stands for it.
  */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/sendfile.h>
 #include "hook.h"
+#include "tcp.h"
 
 /* Both are cancellation points, but only before anything of ours is held. */
 static struct homa_pl_sock *find_or_cancel(int fd)
@@ -15,12 +19,55 @@ static struct homa_pl_sock *find_or_cancel(int fd)
 	return homa_pl_find(fd);
 }
 
+/* A TCP socket that is the kernel's (still): let go of it, and call that. */
+static bool is_kernels(struct homa_pl_sock *s)
+{
+	if (!s || (s->tcp && s->tcp->stream && !s->tcp->listens) || (!s->tcp && !s->set))
+		return !s;
+	homa_pl_put(s);
+	return true;
+}
+
+static int64_t tcp_send(struct homa_pl_sock *s, const struct msghdr *msg, int flags)
+{
+	return homa_pl_tcp_write(s, msg->msg_iov, (int)msg->msg_iovlen, flags);
+}
+
+static int64_t tcp_receive(struct homa_pl_sock *s, struct msghdr *msg, int flags)
+{
+	int64_t rc = homa_pl_tcp_read(s, msg->msg_iov, (int)msg->msg_iovlen, flags);
+
+	if (rc >= 0) {
+		msg->msg_namelen = 0;
+		msg->msg_controllen = 0;
+		msg->msg_flags = 0;
+	}
+	return rc;
+}
+
+static ssize_t tcp_write(struct homa_pl_sock *s, const void *buf, size_t size, int flags)
+{
+	struct iovec one = { (void *)(uintptr_t)buf, size };
+
+	return homa_pl_result(s, homa_pl_tcp_write(s, &one, 1, flags));
+}
+
+static ssize_t tcp_read(struct homa_pl_sock *s, void *buf, size_t size, int flags)
+{
+	struct iovec one = { buf, size };
+
+	return homa_pl_result(s, homa_pl_tcp_read(s, &one, 1, flags));
+}
+
 static int64_t one_send(struct homa_pl_sock *s, const struct msghdr *msg,
 			int flags)
 {
 	int cancel;
-	int64_t rc = homa_pl_begin(s, &cancel);
+	int64_t rc;
 
+	if (s->tcp)
+		return tcp_send(s, msg, flags);
+	rc = homa_pl_begin(s, &cancel);
 	if (rc)
 		return rc;
 	rc = homa_pl_sendmsg(s, msg, flags);
@@ -32,8 +79,11 @@ static int64_t one_receive(struct homa_pl_sock *s, struct msghdr *msg,
 			   int flags)
 {
 	int cancel;
-	int64_t rc = homa_pl_begin(s, &cancel);
+	int64_t rc;
 
+	if (s->tcp)
+		return tcp_receive(s, msg, flags);
+	rc = homa_pl_begin(s, &cancel);
 	if (rc)
 		return rc;
 	rc = homa_pl_recvmsg(s, msg, flags);
@@ -45,7 +95,7 @@ HOMA_PL_HOOK ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct homa_pl_sock *s = find_or_cancel(fd);
 
-	if (!s)
+	if (is_kernels(s))
 		return HOMA_PL_REAL(sendmsg)(fd, msg, flags);
 	return homa_pl_result(s, one_send(s, msg, flags));
 }
@@ -54,7 +104,7 @@ HOMA_PL_HOOK ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	struct homa_pl_sock *s = find_or_cancel(fd);
 
-	if (!s)
+	if (is_kernels(s))
 		return HOMA_PL_REAL(recvmsg)(fd, msg, flags);
 	return homa_pl_result(s, one_receive(s, msg, flags));
 }
@@ -66,7 +116,7 @@ HOMA_PL_HOOK int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 	unsigned int i;
 	int64_t rc = 0;
 
-	if (!s)
+	if (is_kernels(s))
 		return HOMA_PL_REAL(sendmmsg)(fd, msgs, count, flags);
 	for (i = 0; i < count && rc >= 0; i++) {
 		rc = one_send(s, &msgs[i].msg_hdr, flags);
@@ -84,7 +134,7 @@ HOMA_PL_HOOK int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 	int64_t rc = 0, until = -1;
 	unsigned int i;
 
-	if (!s)
+	if (is_kernels(s))
 		return HOMA_PL_REAL(recvmmsg)(fd, msgs, count, flags, timeout);
 	if (timeout)
 		until = homa_pl_now() + timeout->tv_sec * 1000000000ll +
@@ -116,7 +166,9 @@ HOMA_PL_HOOK ssize_t send(int fd, const void *buf, size_t size, int flags)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) : HOMA_PL_REAL(send)(fd, buf, size, flags);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(send)(fd, buf, size, flags);
+	return s->tcp ? tcp_write(s, buf, size, flags) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t sendto(int fd, const void *buf, size_t size, int flags,
@@ -124,15 +176,18 @@ HOMA_PL_HOOK ssize_t sendto(int fd, const void *buf, size_t size, int flags,
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) :
-		   HOMA_PL_REAL(sendto)(fd, buf, size, flags, addr, len);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(sendto)(fd, buf, size, flags, addr, len);
+	return s->tcp ? tcp_write(s, buf, size, flags) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t recv(int fd, void *buf, size_t size, int flags)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) : HOMA_PL_REAL(recv)(fd, buf, size, flags);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(recv)(fd, buf, size, flags);
+	return s->tcp ? tcp_read(s, buf, size, flags) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t recvfrom(int fd, void *buf, size_t size, int flags,
@@ -140,36 +195,51 @@ HOMA_PL_HOOK ssize_t recvfrom(int fd, void *buf, size_t size, int flags,
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) :
-		   HOMA_PL_REAL(recvfrom)(fd, buf, size, flags, addr, len);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(recvfrom)(fd, buf, size, flags, addr, len);
+	if (s->tcp && len)
+		*len = 0;
+	return s->tcp ? tcp_read(s, buf, size, flags) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t read(int fd, void *buf, size_t size)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) : HOMA_PL_REAL(read)(fd, buf, size);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(read)(fd, buf, size);
+	return s->tcp ? tcp_read(s, buf, size, 0) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t write(int fd, const void *buf, size_t size)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) : HOMA_PL_REAL(write)(fd, buf, size);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(write)(fd, buf, size);
+	return s->tcp ? tcp_write(s, buf, size, 0) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t readv(int fd, const struct iovec *iov, int count)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) : HOMA_PL_REAL(readv)(fd, iov, count);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(readv)(fd, iov, count);
+	if (s->tcp)
+		return homa_pl_result(s, homa_pl_tcp_read(s, iov, count, 0));
+	return refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t writev(int fd, const struct iovec *iov, int count)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) : HOMA_PL_REAL(writev)(fd, iov, count);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(writev)(fd, iov, count);
+	if (s->tcp)
+		return homa_pl_result(s, homa_pl_tcp_write(s, iov, count, 0));
+	return refuse(s);
 }
 
 /* What -D_FORTIFY_SOURCE makes of them. */
@@ -178,7 +248,9 @@ HOMA_PL_HOOK ssize_t __read_chk(int fd, void *buf, size_t size, size_t room)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) : HOMA_PL_REAL(__read_chk)(fd, buf, size, room);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(__read_chk)(fd, buf, size, room);
+	return s->tcp && size <= room ? tcp_read(s, buf, size, 0) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room,
@@ -186,8 +258,9 @@ HOMA_PL_HOOK ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room,
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) :
-		   HOMA_PL_REAL(__recv_chk)(fd, buf, size, room, flags);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(__recv_chk)(fd, buf, size, room, flags);
+	return s->tcp && size <= room ? tcp_read(s, buf, size, flags) : refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room,
@@ -196,7 +269,45 @@ HOMA_PL_HOOK ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room,
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	return s ? refuse(s) :
-		   HOMA_PL_REAL(__recvfrom_chk)(fd, buf, size, room, flags,
-						addr, len);
+	if (is_kernels(s))
+		return HOMA_PL_REAL(__recvfrom_chk)(fd, buf, size, room, flags, addr, len);
+	if (s->tcp && len)
+		*len = 0;
+	return s->tcp && size <= room ? tcp_read(s, buf, size, flags) : refuse(s);
+}
+
+/* ---- files ---- */
+
+HOMA_PL_HOOK ssize_t sendfile(int fd, int in, off_t *offset, size_t count)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	if (is_kernels(s))
+		return HOMA_PL_REAL(sendfile)(fd, in, offset, count);
+	return s->tcp ? homa_pl_result(s, homa_pl_tcp_sendfile(s, in, offset, count)) : refuse(s);
+}
+
+HOMA_PL_HOOK ssize_t sendfile64(int fd, int in, off64_t *offset, size_t count)
+{
+	struct homa_pl_sock *s = homa_pl_find(fd);
+
+	/* off_t has 64 bits wherever this library is built. */
+	if (is_kernels(s))
+		return HOMA_PL_REAL(sendfile64)(fd, in, offset, count);
+	return s->tcp ? homa_pl_result(s, homa_pl_tcp_sendfile(s, in, (off_t *)offset, count)) :
+			refuse(s);
+}
+
+/* A program that hears EINVAL reads and writes instead. */
+HOMA_PL_HOOK ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t count,
+			    unsigned int flags)
+{
+	struct homa_pl_sock *s = homa_pl_find(in);
+
+	if (is_kernels(s)) {
+		s = homa_pl_find(out);
+		if (is_kernels(s))
+			return HOMA_PL_REAL(splice)(in, in_at, out, out_at, count, flags);
+	}
+	return homa_pl_result(s, -EINVAL);
 }

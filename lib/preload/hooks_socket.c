@@ -9,6 +9,7 @@
 #include <string.h>
 #include "hook.h"
 #include "preload_sock.h"
+#include "tcp.h"
 
 int homa_pl_begin(struct homa_pl_sock *s, int *cancel)
 {
@@ -49,8 +50,12 @@ HOMA_PL_HOOK int socket(int family, int type, int protocol)
 	static bool no_module;
 	int fd, rc, cancel;
 
-	if (HOMA_PL_LIKELY(!ours(family, type, protocol)) || switched_off())
-		return HOMA_PL_REAL(socket)(family, type, protocol);
+	if (HOMA_PL_LIKELY(!ours(family, type, protocol)) || switched_off()) {
+		fd = HOMA_PL_REAL(socket)(family, type, protocol);
+		if (fd >= 0 && homa_pl_tcp_wanted(family, type, protocol))
+			homa_pl_tcp_track(fd, family, type);
+		return fd;
+	}
 	if (!__atomic_load_n(&no_module, __ATOMIC_RELAXED)) {
 		fd = HOMA_PL_REAL(socket)(family, type, protocol);
 		if (fd >= 0 || errno == EMFILE || errno == ENFILE)
@@ -76,6 +81,10 @@ HOMA_PL_HOOK int bind(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (!s)
 		return HOMA_PL_REAL(bind)(fd, addr, len);
+	if (s->tcp) {
+		rc = HOMA_PL_REAL(bind)(fd, addr, len) ? -errno : 0;
+		return (int)homa_pl_result(s, rc);
+	}
 	rc = homa_pl_begin(s, &cancel);
 	if (!rc) {
 		rc = homa_pl_bind(s, addr, len);
@@ -91,6 +100,14 @@ HOMA_PL_HOOK int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 
 	if (!s)
 		return HOMA_PL_REAL(getsockname)(fd, addr, len);
+	if (s->tcp) {
+		rc = s->tcp->stream && !s->tcp->listens ?
+			     homa_pl_tcp_name(s, false, addr, len) :
+			     -ENOTCONN;
+		if (rc == -ENOTCONN)
+			rc = HOMA_PL_REAL(getsockname)(fd, addr, len) ? -errno : 0;
+		return (int)homa_pl_result(s, rc);
+	}
 	rc = homa_pl_begin(s, &cancel);
 	if (!rc) {
 		rc = homa_pl_getsockname(s, addr, len);
@@ -106,6 +123,12 @@ HOMA_PL_HOOK int shutdown(int fd, int how)
 
 	if (!s)
 		return HOMA_PL_REAL(shutdown)(fd, how);
+	if (s->tcp) {
+		rc = s->tcp->stream && !s->tcp->listens ?
+			     homa_pl_tcp_shutdown(s, how) :
+			     HOMA_PL_REAL(shutdown)(fd, how) ? -errno : 0;
+		return (int)homa_pl_result(s, rc);
+	}
 	rc = homa_pl_begin(s, &cancel);
 	if (!rc) {
 		rc = homa_pl_shutdown(s);
@@ -122,6 +145,9 @@ HOMA_PL_HOOK int setsockopt(int fd, int level, int name, const void *value,
 
 	if (!s)
 		return HOMA_PL_REAL(setsockopt)(fd, level, name, value, len);
+	if (s->tcp)
+		return (int)homa_pl_result(
+			s, homa_pl_tcp_setsockopt(s, fd, level, name, value, len));
 	rc = homa_pl_begin(s, &cancel);
 	if (!rc) {
 		rc = homa_pl_setsockopt(s, level, name, value, len);
@@ -137,6 +163,9 @@ HOMA_PL_HOOK int getsockopt(int fd, int level, int name, void *value,
 
 	if (!s)
 		return HOMA_PL_REAL(getsockopt)(fd, level, name, value, len);
+	if (s->tcp)
+		return (int)homa_pl_result(
+			s, homa_pl_tcp_getsockopt(s, fd, level, name, value, len));
 	return (int)homa_pl_result(s, homa_pl_getsockopt(s, level, name, value,
 							 len));
 }
@@ -149,6 +178,8 @@ HOMA_PL_HOOK int connect(int fd, const struct sockaddr *addr, socklen_t len)
 
 	if (!s)
 		return HOMA_PL_REAL(connect)(fd, addr, len);
+	if (s->tcp)
+		return (int)homa_pl_result(s, homa_pl_tcp_connect(s, fd, addr, len));
 	return (int)homa_pl_result(s, homa_pl_connect(s, addr, len));
 }
 
@@ -158,6 +189,8 @@ HOMA_PL_HOOK int listen(int fd, int backlog)
 
 	if (!s)
 		return HOMA_PL_REAL(listen)(fd, backlog);
+	if (s->tcp)
+		return (int)homa_pl_result(s, homa_pl_tcp_listen(s, fd, backlog));
 	return (int)homa_pl_result(s, -EOPNOTSUPP);
 }
 
@@ -167,6 +200,8 @@ HOMA_PL_HOOK int accept(int fd, struct sockaddr *addr, socklen_t *len)
 
 	if (!s)
 		return HOMA_PL_REAL(accept)(fd, addr, len);
+	if (s->tcp)
+		return (int)homa_pl_result(s, homa_pl_tcp_accept(s, fd, addr, len, 0));
 	return (int)homa_pl_result(s, -EOPNOTSUPP);
 }
 
@@ -177,6 +212,8 @@ HOMA_PL_HOOK int accept4(int fd, struct sockaddr *addr, socklen_t *len,
 
 	if (!s)
 		return HOMA_PL_REAL(accept4)(fd, addr, len, flags);
+	if (s->tcp)
+		return (int)homa_pl_result(s, homa_pl_tcp_accept(s, fd, addr, len, flags));
 	return (int)homa_pl_result(s, -EOPNOTSUPP);
 }
 
@@ -186,5 +223,10 @@ HOMA_PL_HOOK int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 
 	if (!s)
 		return HOMA_PL_REAL(getpeername)(fd, addr, len);
+	if (s->tcp && s->tcp->stream && !s->tcp->listens)
+		return (int)homa_pl_result(s, homa_pl_tcp_name(s, true, addr, len));
+	if (s->tcp)
+		return (int)homa_pl_result(
+			s, HOMA_PL_REAL(getpeername)(fd, addr, len) ? -errno : 0);
 	return (int)homa_pl_result(s, -ENOTCONN);
 }

@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <string.h>
 #include "hook.h"
+#include "tcp.h"
 
 #define SLICE_NS 20000000
 #define OUT_EVENTS (POLLOUT | POLLWRNORM | POLLWRBAND)
@@ -26,6 +27,10 @@ static bool prepare(int fd, bool *no_out)
 
 	if (!s)
 		return false;
+	if (s->tcp || s->set) {
+		homa_pl_put(s);
+		return false;
+	}
 	if (!homa_pl_begin(s, &cancel)) {
 		homa_pl_arm(s, false);
 		homa_pl_end(cancel);
@@ -73,6 +78,14 @@ static bool slice(int64_t *ns, int64_t *until)
 	return true;
 }
 
+/* When a wait of @ns, -1: for ever, ends. */
+static int64_t deadline(int64_t ns)
+{
+	int64_t now = ns > 0 ? homa_pl_now() : 0;
+
+	return ns < 0 || ns > INT64_MAX - now ? INT64_MAX : now + ns;
+}
+
 /* ---- poll ---- */
 
 /* Is one of ours writable that the kernel does not know to be? */
@@ -111,6 +124,14 @@ static int poll_ns(struct pollfd *fds, nfds_t n, int64_t ns,
 	bool more;
 	int rc;
 
+	if (homa_pl_tcp_any(fds, n)) {
+		prepare_poll(fds, n);
+		rc = homa_pl_tcp_poll(fds, n, deadline(ns), mask);
+		if (rc >= 0)
+			return rc;
+		errno = -rc;
+		return -1;
+	}
 	if (prepare_poll(fds, n)) {
 		rc = HOMA_PL_REAL(ppoll)(fds, n, to_timespec(0, &ts), mask);
 		return rc < 0 ? rc : add_writable(fds, n, rc);
@@ -197,6 +218,21 @@ static int give_writable(int n, fd_set *writes, const fd_set *ours)
 	return count;
 }
 
+static bool any_stream(int n, const fd_set *reads, const fd_set *writes, const fd_set *excepts)
+{
+	struct pollfd one = { 0 };
+	int fd = homa_pl_table_next(0);
+
+	for (; fd >= 0 && fd < n && fd < FD_SETSIZE; fd = homa_pl_table_next(fd + 1)) {
+		one.fd = fd;
+		if (((reads && FD_ISSET(fd, reads)) || (writes && FD_ISSET(fd, writes)) ||
+		     (excepts && FD_ISSET(fd, excepts))) &&
+		    homa_pl_tcp_any(&one, 1))
+			return true;
+	}
+	return false;
+}
+
 static int select_ns(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 		     int64_t ns, const sigset_t *mask)
 {
@@ -207,6 +243,13 @@ static int select_ns(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 	bool more;
 	int i, rc;
 
+	if (any_stream(n, reads, writes, excepts)) {
+		rc = homa_pl_tcp_select(n, reads, writes, excepts, deadline(ns), mask);
+		if (rc >= 0)
+			return rc;
+		errno = -rc;
+		return -1;
+	}
 	if (prepare_select(n, reads, writes, &ours)) {
 		rc = HOMA_PL_REAL(pselect)(n, reads, writes, excepts,
 					   to_timespec(0, &ts), mask);

@@ -90,6 +90,8 @@ struct homa_pl_region {
 /**
  * struct homa_pl_sock - a Homa socket; never freed, but used again
  * @refs: descriptors, and calls that are using it.
+ * @tcp: it is a TCP socket, tcp.h; @set: it is an epoll set with such; @drop: what ends it
+ *	then; all NULL for a Homa socket.
  * @h: libhoma's handle; @generation: the process it belongs to.
  * @family: AF_INET or AF_INET6.
  * @status: O_NONBLOCK or 0.
@@ -116,6 +118,9 @@ struct homa_pl_region {
 struct homa_pl_sock {
 	uint32_t refs;
 	struct homa *h;
+	struct homa_pl_tcp *tcp;
+	struct homa_pl_set *set;
+	void (*drop)(struct homa_pl_sock *s);
 	unsigned int generation;
 	int family;
 	int status;
@@ -166,6 +171,10 @@ int homa_pl_table_room(int fd);
 
 /** homa_pl_socket() - open one; returns a descriptor. */
 int homa_pl_socket(int family, int type);
+/** homa_pl_adopt() - @fd, the kernel's, becomes a socket's, with one reference; NULL: no
+ *  memory. The caller sets what it is by @fill before others can find it. */
+struct homa_pl_sock *homa_pl_adopt(int fd, int family, int status,
+				   void (*fill)(struct homa_pl_sock *s, void *arg), void *arg);
 /** homa_pl_put() - drop a reference of homa_pl_find(). */
 void homa_pl_put(struct homa_pl_sock *s);
 /** homa_pl_close() - a descriptor known to be a socket's. */

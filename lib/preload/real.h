@@ -51,6 +51,10 @@ typedef unsigned long homa_pl_request_t;
 	X(ssize_t, __recv_chk, (int, void *, size_t, size_t, int))             \
 	X(ssize_t, __recvfrom_chk, (int, void *, size_t, size_t, int,          \
 				    struct sockaddr *, socklen_t *))           \
+	X(ssize_t, sendfile, (int, int, off_t *, size_t))                      \
+	X(ssize_t, sendfile64, (int, int, off64_t *, size_t))                  \
+	X(ssize_t, splice, (int, off64_t *, int, off64_t *, size_t,            \
+			    unsigned int))                                     \
 	X(int, ioctl, (int, homa_pl_request_t, ...))                           \
 	X(int, fcntl, (int, int, ...))                                         \
 	X(int, fcntl64, (int, int, ...))                                       \

@@ -167,6 +167,23 @@ fail_fd:
 	return rc;
 }
 
+struct homa_pl_sock *homa_pl_adopt(int fd, int family, int status,
+				   void (*fill)(struct homa_pl_sock *s, void *arg), void *arg)
+{
+	struct homa_pl_sock *s;
+
+	homa_pl_watch_forks();
+	s = homa_pl_table_room(fd) ? NULL : get_sock(family, status);
+	if (!s)
+		return NULL;
+	s->generation = homa_pl_generation;
+	fill(s, arg);
+	__atomic_store_n(&s->refs, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&homa_pl_live, 1, __ATOMIC_RELEASE);
+	homa_pl_table_set(fd, s);
+	return s;
+}
+
 static void free_held(struct homa_pl_sock *s)
 {
 	while (s->held) {
@@ -186,6 +203,8 @@ static void destroy(struct homa_pl_sock *s)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (s->port_missing)
 		__atomic_fetch_sub(&homa_pl_missing_ports, 1, __ATOMIC_RELAXED);
+	if (s->drop)
+		s->drop(s);
 	homa_close(s->h);
 	if (s->out_fd >= 0)
 		HOMA_PL_REAL(close)(s->out_fd);

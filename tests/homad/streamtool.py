@@ -193,11 +193,12 @@ def serve(streams: Streams, address: str, port: int, count: int) -> None:
         for _, _, stream, _ in streams.wait(60):
             if stream is None or stream.slot not in streams.streams:
                 continue
+            state = stream.state  # before the bytes: what comes with the end is not left
             data = left.pop(stream.slot, b"") + stream.take()
             data = data[stream.write(data) :]
             if data:
                 left[stream.slot] = data
-            elif stream.state & (HAS_END | HAS_ERROR):
+            elif state & (HAS_END | HAS_ERROR):
                 streams.close_stream(stream)
                 ended += 1
     print("served", ended)

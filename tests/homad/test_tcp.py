@@ -3,16 +3,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from homad import Host, Process, needs_homad, needs_root, two_hosts
+from netns import ROOT
+from homad import BUILD, Host, Process, needs_homad, needs_root, two_hosts
 
 pytestmark = [needs_homad, needs_root]
 
+HOMA_RUN = ROOT / "lib" / "preload" / "homa-run"
 TOOL = Path(__file__).parent / "streamtool.py"
 RULES = """
 [protocol]
@@ -54,11 +57,14 @@ else:
 
 @pytest.fixture
 def hosts() -> Iterator[tuple[Host, Host]]:
+    os.environ["HOMA_PRELOAD_LIB"] = str(BUILD / "lib" / "preload" / "libhoma-preload.so")
     with two_hosts(RULES) as both:
         yield both
 
 
 def words(host: Host, way: str, *rest: object) -> list[str]:
+    if way == "unmodified":
+        return [str(HOMA_RUN), "--tcp", "--debug", sys.executable, "-c", KERNEL, *map(str, rest)]
     tool = [sys.executable, "-c", KERNEL] if way == "kernel" else [sys.executable, str(TOOL), str(host.homad.socket)]
     return [*tool, *map(str, rest)]
 
@@ -70,15 +76,24 @@ def serve(host: Host, way: str, address: str, count: int = 1) -> Process:
 
 
 @pytest.mark.parametrize("family", ["v4", "v6"])
-@pytest.mark.parametrize(("client", "server"), [("homad", "kernel"), ("kernel", "homad"), ("homad", "homad")])
+@pytest.mark.parametrize(
+    ("client", "server"),
+    [("homad", "kernel"), ("kernel", "homad"), ("homad", "homad"),
+     ("unmodified", "kernel"), ("kernel", "unmodified"), ("unmodified", "unmodified")],
+)  # fmt: skip
 def test_echo__either_end_either_way(hosts: tuple[Host, Host], client: str, server: str, family: str) -> None:
     a, b = hosts
     address = getattr(b, family)
     echo = serve(b, server, address)
-    for size in (1000,):
-        done = a.run(words(a, client, "send", address, 5000, size))
-        assert done.stdout.strip() == f"echoed {size}"
-    assert echo.wait()[0] == 0
+    done = a.run(words(a, client, "send", address, 5000, 300_000))
+    assert done.stdout.strip() == "echoed 300000"
+    status, _, said = echo.wait()
+    assert status == 0
+    # Not silently by the kernel.
+    if client == "unmodified":
+        assert "connect() goes through homad" in done.stderr
+    if server == "unmodified":
+        assert "listen() through homad" in said
 
 
 def test_echo__more_than_the_buffers_hold(hosts: tuple[Host, Host]) -> None:

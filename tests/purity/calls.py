@@ -6,7 +6,7 @@ numbers may only shrink.
 
 What counts: a function named in a function's body, in a macro or in a table, called
 or handed on; the name alone, so a pointer to a function hides nothing. Both sides of
-an #if. A name belongs to the file itself if it has a function of that name, else to
+an #if. HOMA_PL_REAL(close) names the C library's function, not the preload library's hook. A name belongs to the file itself if it has a function of that name, else to
 the one file of the folder that has it and does not say static.
 
 Inline functions and macros of a header X.h belong to X.c where there is one in the
@@ -31,6 +31,9 @@ _WORD = re.compile(r"(?<![\w.])(?<!->)([A-Za-z_]\w*)")
 # struct nic_tx is not the function nic_tx().
 _TAG = re.compile(r"\b(struct|union|enum)(\s+)\w+")
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(((?:.*\\\n)*.*)$", re.M)
+# The C library's function of that name, not the hook that stands before it; and their list.
+_REAL = re.compile(r"\bHOMA_PL_REAL\(\w+\)")
+_REAL_LIST = "HOMA_PL_FUNCTIONS"
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:.*\\\n)*.*$", re.M)
 _PROTOTYPE = re.compile(r"^[A-Za-z_][^;{}=]*\([^;{}=]*\)[^;{}=]*;", re.M)
 
@@ -42,10 +45,11 @@ class File:
         self.shared: set[str] = set()
         self.private: set[str] = set()
         self.named: set[str] = set()
-        code = _TAG.sub(r"\1\2_", code)
+        code = _REAL.sub("HOMA_PL_REAL()", _TAG.sub(r"\1\2_", code))
         for macro in _MACRO.finditer(code):
             self.shared.add(macro[1])
-            self.named |= set(_WORD.findall(macro[2]))
+            if macro[1] != _REAL_LIST:
+                self.named |= set(_WORD.findall(macro[2]))
         code = _DIRECTIVE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), code)
         lines = code.split("\n")
         outside, after = [], 0

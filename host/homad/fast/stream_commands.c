@@ -149,7 +149,7 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 	if (!rc)
 		rc = connect_from_some_port(tcp, &pair, &conn);
 	if (rc)
-		return homad_stream_refuse(t, s, c->token, rc);
+		return homad_streams_tell(t, s, HOMA_STREAM_FAILED, c->token, rc);
 	stream = homad_stream_adopt(t, s, conn);
 	stream->token = c->token;
 	stream->opening = true;
@@ -182,7 +182,7 @@ static const char *unlisten(struct homad_thread *t, struct homad_streams *s, u32
 
 		if (listener->number == number) {
 			homad_listener_end(t, listener);
-			return NULL;
+			return homad_streams_tell(t, s, HOMA_STREAM_UNLISTENED, number, 0);
 		}
 	}
 	return "a command for a listener that the attachment does not have";

@@ -47,10 +47,17 @@ static void show_words(struct homad_stream *stream, u32 events)
 	}
 }
 
+static bool conn_is_over(const struct homad_stream *stream)
+{
+	return stream->closed && stream->conn.f.state == TAS_TIME_WAIT;
+}
+
 static void event_of(struct homad_thread *t, struct homad_stream *stream, u32 events)
 {
 	u32 news = HOMAD_NEWS_CHANGED;
 
+	if ((events & TAS_EV_FREE) || conn_is_over(stream))
+		homad_stream_quiet(t, stream);
 	if (events & TAS_EV_FREE) {
 		if (stream->home)
 			homad_stream_release(t, stream);
@@ -115,16 +122,16 @@ static void put_news(struct homad_thread *t, struct homad_streams *s,
 	}
 }
 
-const char *homad_stream_refuse(struct homad_thread *t, struct homad_streams *s, u64 token,
-				int error)
+const char *homad_streams_tell(struct homad_thread *t, struct homad_streams *s, u16 kind,
+			       u64 token, int error)
 {
 	u32 head = __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE);
 	struct homa_stream_event *event;
 
 	if (s->tail - head >= s->entries)
-		return "connections are opened, and events are not read";
+		return "much is asked for, and events are not read";
 	event = &s->events[s->tail++ & (s->entries - 1)];
-	event->kind = HOMA_STREAM_FAILED;
+	event->kind = kind;
 	event->error = (u32)-error;
 	event->slot = event->generation = 0;
 	event->token = token;

@@ -187,6 +187,54 @@ void homad_stream_release(struct homad_thread *t, struct homad_stream *stream)
 	}
 }
 
+/* ---- ports of listeners ---- */
+
+static struct homa_list *leaving(struct homad_tcp *tcp, u16 port)
+{
+	return &tcp->leaving[port % HOMAD_LEAVING];
+}
+
+/* The slow path may leave its port to the kernel. */
+static void give_up(struct homad_tcp *tcp, struct homad_tcp_listener *listener)
+{
+	listener->next_gone = __atomic_load_n(&tcp->gone, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&tcp->gone, &listener->next_gone, listener, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	call_slow_path(tcp);
+}
+
+/* The last connection of a port whose listener has ended: until now the kernel, which does
+ * not know it, would have answered its segments with resets. */
+HOMA_RARE static void leave_port(struct homad_tcp *tcp, u16 port)
+{
+	struct homa_list *head = leaving(tcp, port), *node = head->next;
+
+	while (node != head) {
+		struct homad_tcp_listener *listener =
+			homa_container_of(node, struct homad_tcp_listener, of);
+
+		node = node->next;
+		if (listener->l.port != port)
+			continue;
+		homa_list_del(&listener->of);
+		give_up(tcp, listener);
+	}
+}
+
+void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream)
+{
+	u16 port = stream->conn.f.pair.local_port;
+
+	if (!stream->came)
+		return;
+	stream->came = false;
+	if (!--t->tcp->coming[port] && !homa_list_empty(leaving(t->tcp, port)))
+		leave_port(t->tcp, port);
+}
+
+/* ---- the end of a stream ---- */
+
 void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bool reset)
 {
 	struct tas_engine *engine = &t->tcp->engine;
@@ -199,6 +247,8 @@ void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bo
 		tas_abort(engine, conn);
 	else
 		tas_close(engine, conn);
+	if (conn->f.state == TAS_CLOSED || conn->f.state == TAS_TIME_WAIT)
+		homad_stream_quiet(t, stream);
 	/* With bytes on their way the slot stays until TAS_EV_SENT or TAS_EV_FREE. */
 	if (conn->f.state == TAS_CLOSED || !tas_unacked(conn))
 		homad_stream_release(t, stream);
@@ -215,6 +265,8 @@ static void accept_from(struct homad_thread *t, struct homad_tcp_listener *liste
 	while (s->num_free && (conn = tas_accept(&t->tcp->engine, &listener->l))) {
 		stream = homad_stream_adopt(t, s, conn);
 		stream->token = listener->number;
+		stream->came = true;
+		t->tcp->coming[listener->l.port]++;
 		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
 	}
 	s->starved |= !s->num_free && listener->l.num_ready;
@@ -245,11 +297,10 @@ void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *liste
 	tas_unlisten(&tcp->engine, &listener->l);
 	homa_list_del(&listener->of);
 	listener->home = NULL;
-	listener->next_gone = __atomic_load_n(&tcp->gone, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&tcp->gone, &listener->next_gone, listener, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
-	call_slow_path(tcp);
+	if (tcp->coming[listener->l.port])
+		homa_list_add_tail(leaving(tcp, listener->l.port), &listener->of);
+	else
+		give_up(tcp, listener);
 }
 
 /* ---- what the slow path asks for ---- */

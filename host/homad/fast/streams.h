@@ -20,6 +20,7 @@
 #include "thread.h"
 
 #define HOMAD_TCP_PORTS 4096u	/* local ports that homad keeps for connections */
+#define HOMAD_LEAVING 64u	/* buckets of listeners that have ended */
 #define HOMAD_TCP_BATCH 64	/* packets per nic_tx() */
 #define HOMAD_STREAM_SHIFT 14u	/* a buffer has 2^14 bytes at first */
 
@@ -60,16 +61,18 @@ struct homad_stream {
 	bool opening;
 	/* The application has let go of it. */
 	bool closed;
+	/* It came to a listener, and needs segments to that port (homad_tcp.coming). */
+	bool came;
 };
 
 /** struct homad_tcp_listener - a listening port of an attachment */
 struct homad_tcp_listener {
 	struct tas_listener l;
 	struct homad_streams *home;
-	struct homa_list of; /* homad_streams.listeners */
+	/* In homad_streams.listeners; when it takes no more, in homad_tcp.leaving as long as
+	 * connections that came to its port need their segments. */
+	struct homa_list of;
 	u32 number;
-	/* The socket that holds the port, the slow path's; -1: none, in tests. */
-	int fd;
 	/* Of homad_tcp.gone: the next. */
 	struct homad_tcp_listener *next_gone;
 };
@@ -130,8 +133,12 @@ struct homad_tcp {
 	bool blocked;
 	/* When the engine's timers have something to do, ns. */
 	u64 deadline;
-	/* Listeners that take no more, and attachments that want memory, for the slow path:
-	 * atomic stacks. */
+	/* Connections that came to a listener, by its port; only TIME_WAIT does not count. */
+	u32 coming[65536];
+	/* Listeners that take no more, of whose ports there are such, by port. */
+	struct homa_list leaving[HOMAD_LEAVING];
+	/* Listeners whose ports are not needed any more, and attachments that want memory,
+	 * for the slow path: atomic stacks. */
 	struct homad_tcp_listener *gone;
 	struct homad_streams *wanting;
 	/* An eventfd by which the slow path hears of these, its own. */
@@ -197,6 +204,8 @@ struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_str
 					struct tas_conn *conn);
 /** homad_stream_release() - its slot is free, and it is nobody's. */
 void homad_stream_release(struct homad_thread *t, struct homad_stream *stream);
+/** homad_stream_quiet() - it needs no segments any more. */
+void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_let_go() - the application has closed it; @reset: at once. */
 void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bool reset);
 /** homad_streams_idle() - no stream of it has bytes to send in its memory. */
@@ -224,9 +233,10 @@ bool homad_stream_commands_waiting(const struct homad_streams *s);
 
 /* ---- stream_events.c ---- */
 
-/** homad_stream_refuse() - CONNECT @token has failed; NULL, or why the attachment ends. */
-const char *homad_stream_refuse(struct homad_thread *t, struct homad_streams *s, u64 token,
-				int error);
+/** homad_streams_tell() - an event that is of no stream: FAILED or UNLISTENED. NULL, or why
+ *  the attachment must end. */
+const char *homad_streams_tell(struct homad_thread *t, struct homad_streams *s, u16 kind,
+			       u64 token, int error);
 /** homad_stream_events() - what the engine has to say, into slots and event rings. */
 void homad_stream_events(struct homad_thread *t);
 /** homad_streams_deliver() - fill the rings of those touched, and wake them. */

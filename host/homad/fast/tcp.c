@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 #include <sys/random.h>
-#include <unistd.h>
 #include "fast.h"
 #include "streams.h"
 
@@ -19,6 +18,7 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 	size_t size = (sizeof(struct homad_tcp) + ALIGN - 1) / ALIGN * ALIGN;
 	struct homad_tcp *tcp = aligned_alloc(ALIGN, size);
 	u64 seed[6];
+	u32 i;
 
 	if (!tcp)
 		return NULL;
@@ -30,6 +30,8 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 	tas_engine_init(&tcp->engine, seed, now, mtu);
 	homa_slab_init(&tcp->conns, sizeof(struct homad_stream), most);
 	homa_list_init(&tcp->touched);
+	for (i = 0; i < HOMAD_LEAVING; i++)
+		homa_list_init(&tcp->leaving[i]);
 	tcp->deadline = TAS_NEVER;
 	tcp->slow_fd = -1;
 	return tcp;
@@ -39,14 +41,18 @@ void homad_tcp_free(struct homad_tcp *tcp)
 {
 	struct homad_tcp_listener *listener;
 	struct homa_segment *segment;
+	struct homa_list *node;
 	u32 i;
 
 	if (!tcp)
 		return;
 	while ((listener = tcp->gone)) {
 		tcp->gone = listener->next_gone;
-		close(listener->fd);
 		free(listener);
+	}
+	for (i = 0; i < HOMAD_LEAVING; i++) {
+		while ((node = homa_list_pop(&tcp->leaving[i])))
+			free(homa_container_of(node, struct homad_tcp_listener, of));
 	}
 	for (i = 0; i < TAS_SEGMENTS; i++)
 		free(tcp->engine.segment[i]);

@@ -97,7 +97,6 @@ static void grow(struct homad *d, struct homad_app *app)
 static void end_listener(struct homad *d, struct homad_tcp_listener *listener)
 {
 	homad_tcp_leave_port(d, listener->l.port);
-	close(listener->fd);
 	free(listener);
 }
 

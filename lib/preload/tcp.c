@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The life of a TCP socket: whose it is, and how its connection begins and ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tcp.h"
+#include "real.h"
+
+#define TYPE_FLAGS (SOCK_CLOEXEC | SOCK_NONBLOCK)
+
+bool homa_pl_tcp_wanted(int family, int type, int protocol)
+{
+	const char *value;
+
+	if ((type & ~TYPE_FLAGS) != SOCK_STREAM || (family != AF_INET && family != AF_INET6) ||
+	    (protocol && protocol != IPPROTO_TCP))
+		return false;
+	value = getenv("HOMA_TCP");
+	return value && !strcmp(value, "on");
+}
+
+/* ---- begin and end ---- */
+
+static void drop(struct homa_pl_sock *s)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+
+	homa_pl_tcp_unwatch(s);
+	homa_pl_tcp_lock();
+	if (tcp->stream)
+		homa_stream_set_user(tcp->stream, NULL);
+	homa_pl_tcp_unlock();
+	if (tcp->stream && tcp->reset_on_close)
+		homa_stream_abort(tcp->stream);
+	else if (tcp->stream)
+		homa_stream_close(tcp->stream);
+	if (tcp->fd >= 0)
+		HOMA_PL_REAL(close)(tcp->fd);
+	s->tcp = NULL;
+	free(tcp);
+}
+
+static void fill(struct homa_pl_sock *s, void *arg)
+{
+	struct homa_pl_tcp *tcp = arg;
+
+	s->tcp = tcp;
+	s->drop = drop;
+	if (tcp->stream)
+		homa_stream_set_user(tcp->stream, s);
+}
+
+/* @stream: NULL while it is the kernel's. */
+static struct homa_pl_sock *track(int fd, int family, int status, struct homa_stream *stream)
+{
+	struct homa_pl_tcp *tcp = calloc(1, sizeof(*tcp));
+	struct homa_pl_sock *s;
+
+	if (!tcp)
+		return NULL;
+	tcp->stream = stream;
+	tcp->open = stream != NULL;
+	tcp->fd = -1;
+	tcp->least = 1;
+	s = homa_pl_adopt(fd, family, status, fill, tcp);
+	if (!s)
+		free(tcp);
+	return s;
+}
+
+void homa_pl_tcp_track(int fd, int family, int type)
+{
+	if (homa_pl_streams())
+		track(fd, family, type & SOCK_NONBLOCK, NULL);
+}
+
+/* ---- connect ---- */
+
+static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
+{
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return !memcmp(&((const struct sockaddr_in *)a)->sin_addr,
+			       &((const struct sockaddr_in *)b)->sin_addr, 4);
+	return !memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+		       &((const struct sockaddr_in6 *)b)->sin6_addr, 16);
+}
+
+/* To ourselves: the kernel comes from the address that it goes to. */
+static bool is_this_host(const struct sockaddr *to, socklen_t len)
+{
+	struct sockaddr_storage from;
+	socklen_t size = sizeof(from);
+	int fd = HOMA_PL_REAL(socket)(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool same;
+
+	if (fd < 0)
+		return true;
+	same = HOMA_PL_REAL(connect)(fd, to, len) ||
+	       HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&from, &size) ||
+	       same_address(to, (struct sockaddr *)&from);
+	HOMA_PL_REAL(close)(fd);
+	return same;
+}
+
+/* One that the program has bound to a port keeps that: the kernel's can. */
+static bool is_bound(int fd)
+{
+	struct sockaddr_in6 name = { 0 };
+	socklen_t size = sizeof(name);
+
+	/* The port is in the same place in both families. */
+	return HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&name, &size) ||
+	       name.sin6_port;
+}
+
+/* It could not be opened: the program may try again, anywhere. */
+static void give_back(struct homa_pl_sock *s)
+{
+	struct homa_stream *stream = s->tcp->stream;
+
+	homa_pl_tcp_lock();
+	homa_stream_set_user(stream, NULL);
+	s->tcp->stream = NULL;
+	s->tcp->connecting = false;
+	homa_pl_tcp_unlock();
+	homa_stream_close(stream);
+	homa_pl_tcp_moved(s);
+}
+
+/* What connect() says of a connection that is under way or over. */
+static int connect_again(struct homa_pl_sock *s)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+	int error;
+
+	homa_pl_pump();
+	error = homa_stream_error(tcp->stream);
+	if (tcp->open && !tcp->connecting)
+		return -EISCONN;
+	if (error) {
+		give_back(s);
+		return -error;
+	}
+	if (!(homa_stream_ready(tcp->stream) & HOMA_STREAM_OUT))
+		return -EALREADY;
+	tcp->connecting = false;
+	tcp->open = true;
+	return 0;
+}
+
+static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *addr, socklen_t len)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+	struct homa_stream *stream;
+	int rc;
+
+	rc = homa_stream_connect(homa_pl_streams(), NULL, addr, len, &stream);
+	if (rc)
+		return rc;
+	homa_pl_debug("connect() goes through homad");
+	homa_stream_set_user(stream, s);
+	homa_stream_options(stream, tcp->options);
+	tcp->connecting = true;
+	__atomic_store_n(&tcp->stream, stream, __ATOMIC_RELEASE);
+	homa_pl_tcp_moved(s);
+	if (s->status & O_NONBLOCK)
+		return -EINPROGRESS;
+	rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, s->sndtimeo);
+	if (rc)
+		return rc == -EAGAIN ? -EINPROGRESS : rc;
+	tcp->connecting = false;
+	rc = homa_stream_error(stream);
+	tcp->open = !rc;
+	if (rc)
+		give_back(s);
+	return -rc;
+}
+
+int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *addr,
+			socklen_t len)
+{
+	struct homa_streams *ctx = homa_pl_streams();
+	int rc;
+
+	if (s->tcp->listens)
+		return -EISCONN;
+	if (s->tcp->stream)
+		return connect_again(s);
+	if (ctx && addr && len >= sizeof(struct sockaddr_in) && addr->sa_family == s->family &&
+	    homa_streams_takes(ctx, addr, len) > 0 && !is_bound(fd) && !is_this_host(addr, len)) {
+		rc = connect_by_homad(s, addr, len);
+		if (rc != -EOPNOTSUPP)
+			return rc;
+	}
+	rc = HOMA_PL_REAL(connect)(fd, addr, len);
+	return rc ? -errno : 0;
+}
+
+/* ---- listen and accept ---- */
+
+static bool is_loopback(const struct sockaddr_storage *name)
+{
+	static const uint8_t loopback[16] = { [15] = 1 };
+
+	if (name->ss_family == AF_INET)
+		return *(const uint8_t *)&((const struct sockaddr_in *)name)->sin_addr == 127;
+	return !memcmp(&((const struct sockaddr_in6 *)name)->sin6_addr, loopback, 16);
+}
+
+static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
+{
+	struct sockaddr_storage name;
+	socklen_t size = sizeof(name);
+	struct homa_stream *listener;
+	int own, rc;
+
+	if (HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&name, &size) || is_loopback(&name))
+		return -EOPNOTSUPP;
+	own = HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
+	if (own < 0)
+		return -errno;
+	rc = homa_stream_listen(homa_pl_streams(), fd, backlog, &listener);
+	if (rc) {
+		homa_pl_debug("the kernel listens: %s", strerror(-rc));
+		HOMA_PL_REAL(close)(own);
+		return rc;
+	}
+	homa_pl_debug("listen() through homad, beside the kernel");
+	homa_stream_options(listener, s->tcp->options);
+	homa_stream_set_user(listener, s);
+	s->tcp->fd = own;
+	s->tcp->listens = true;
+	__atomic_store_n(&s->tcp->stream, listener, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+	int rc, flags;
+
+	if (!tcp->stream && homa_pl_streams() && is_bound(fd))
+		listen_by_homad(s, fd, backlog);
+	rc = HOMA_PL_REAL(listen)(fd, backlog) ? -errno : 0;
+	if (rc || !tcp->listens)
+		return rc;
+	/* Either of two may have something: neither may be waited for alone. */
+	flags = HOMA_PL_REAL(fcntl)(fd, F_GETFL);
+	HOMA_PL_REAL(fcntl)(fd, F_SETFL, flags | O_NONBLOCK);
+	homa_pl_tcp_moved(s);
+	return 0;
+}
+
+/* The descriptor that stands for a connection that homad has accepted. */
+static int stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int flags)
+{
+	int fd = HOMA_PL_REAL(socket)(s->family, SOCK_STREAM | flags, IPPROTO_TCP);
+
+	if (fd < 0)
+		return -errno;
+	if (track(fd, s->family, flags & SOCK_NONBLOCK, stream))
+		return fd;
+	HOMA_PL_REAL(close)(fd);
+	return -ENOMEM;
+}
+
+static int accept_now(struct homa_pl_sock *s, int fd, struct sockaddr *addr, socklen_t *len,
+		      int flags)
+{
+	struct homa_stream *stream;
+	int rc = homa_stream_accept(s->tcp->stream, &stream);
+
+	if (rc) {
+		rc = HOMA_PL_REAL(accept4)(fd, addr, len, flags);
+		return rc < 0 ? -errno : rc;
+	}
+	rc = stand_in(s, stream, flags);
+	if (rc < 0)
+		homa_stream_abort(stream);
+	else if (addr && len)
+		homa_pl_tcp_peer(stream, s->family, addr, len);
+	return rc;
+}
+
+int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr, socklen_t *len,
+		       int flags)
+{
+	int rc;
+
+	if (!s->tcp->listens) {
+		rc = HOMA_PL_REAL(accept4)(fd, addr, len, flags);
+		return rc < 0 ? -errno : rc;
+	}
+	if (flags & ~TYPE_FLAGS)
+		return -EINVAL;
+	for (;;) {
+		rc = accept_now(s, fd, addr, len, flags);
+		if (rc != -EAGAIN || (s->status & O_NONBLOCK))
+			return rc;
+		rc = homa_pl_wait_for(s, HOMA_STREAM_IN, s->rcvtimeo);
+		if (rc)
+			return rc;
+	}
+}
+
+/* ---- the rest ---- */
+
+int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+	int rc = 0;
+
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return -EINVAL;
+	if (tcp->listens || (tcp->connecting && !homa_stream_ready(tcp->stream)))
+		return -ENOTCONN;
+	if (how != SHUT_WR)
+		tcp->shut_read = true;
+	if (how != SHUT_RD && !tcp->shut_write) {
+		tcp->shut_write = true;
+		rc = homa_stream_shutdown(tcp->stream);
+	}
+	return rc;
+}
+
+short homa_pl_tcp_ready(struct homa_pl_sock *s)
+{
+	const struct homa_pl_tcp *tcp = s->tcp;
+	unsigned int bits = homa_stream_ready(tcp->stream);
+	int events = 0;
+
+	if (tcp->listens)
+		return bits & HOMA_STREAM_IN ? POLLIN | POLLRDNORM : 0;
+	if ((bits & (HOMA_STREAM_IN | HOMA_STREAM_EOF | HOMA_STREAM_ERROR)) || tcp->shut_read)
+		events |= POLLIN | POLLRDNORM;
+	if ((bits & (HOMA_STREAM_OUT | HOMA_STREAM_ERROR)) || tcp->shut_write)
+		events |= POLLOUT | POLLWRNORM;
+	if ((bits & HOMA_STREAM_EOF) || tcp->shut_read)
+		events |= POLLRDHUP;
+	if (bits & HOMA_STREAM_ERROR)
+		events |= POLLERR;
+	if ((bits & HOMA_STREAM_HUP) || (tcp->shut_read && tcp->shut_write))
+		events |= POLLHUP;
+	return (short)events;
+}

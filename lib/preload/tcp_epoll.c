@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Epoll sets with TCP sockets in them. The set is the kernel's, and has what is the
+ * kernel's in it; streams are watched here. A stream with news goes into the ready lists
+ * of the sets that watch it, and stays there, with level triggering, as long as it is
+ * found ready. To sleep is the kernel's again: in its set there are two descriptors more,
+ * homad's and one by which other threads of this process say that a list has grown.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include "tcp.h"
+#include "real.h"
+
+#define LOOK_EACH 16u /* calls that find streams ready between two looks at the kernel's set */
+
+/** struct homa_pl_watch - a socket in a set */
+struct homa_pl_watch {
+	struct homa_pl_watch *of_sock; /* the socket's next */
+	struct homa_pl_watch *of_set;  /* the set's next */
+	struct homa_pl_watch *of_ready;
+	struct homa_pl_sock *sock;
+	struct homa_pl_set *set;
+	int fd;
+	struct epoll_event event;
+	bool ready;   /* it is in the set's ready list */
+	bool off;     /* EPOLLONESHOT: it was told once */
+	bool kernels; /* the kernel's set has the descriptor, too */
+};
+
+/** struct homa_pl_set - an epoll set with TCP sockets; under homa_pl_tcp_lock() */
+struct homa_pl_set {
+	struct homa_pl_watch *watches;
+	struct homa_pl_watch *first, **last; /* ready ones */
+	int epfd; /* the number by which the program made it */
+	int nudge_fd;
+	unsigned int sleepers, calls;
+	bool has_homad; /* homad's descriptor is in the kernel's set */
+	char cookie;	/* its address marks our own descriptors there */
+};
+
+static int real_ctl(int epfd, int op, int fd, struct epoll_event *event)
+{
+	return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event) ? -errno : 0;
+}
+
+/* ---- ready lists ---- */
+
+static void put_ready(struct homa_pl_watch *w)
+{
+	struct homa_pl_set *set = w->set;
+	uint64_t one = 1;
+
+	if (w->ready || w->off)
+		return;
+	w->ready = true;
+	w->of_ready = NULL;
+	*set->last = w;
+	set->last = &w->of_ready;
+	if (set->sleepers && HOMA_PL_REAL(write)(set->nudge_fd, &one, sizeof(one)) < 0)
+		return; /* it is readable */
+}
+
+static struct homa_pl_watch *take_ready(struct homa_pl_set *set)
+{
+	struct homa_pl_watch *w = set->first;
+
+	if (!w)
+		return NULL;
+	set->first = w->of_ready;
+	if (!set->first)
+		set->last = &set->first;
+	w->ready = false;
+	return w;
+}
+
+static void unready(struct homa_pl_watch *w)
+{
+	struct homa_pl_watch **at = &w->set->first;
+
+	if (!w->ready)
+		return;
+	while (*at != w)
+		at = &(*at)->of_ready;
+	*at = w->of_ready;
+	if (!*at)
+		w->set->last = at;
+	w->ready = false;
+}
+
+/* Under the lock, as everything that homa_pl_pump() calls. */
+static void news_of(struct homa_pl_sock *s)
+{
+	struct homa_pl_watch *w;
+
+	for (w = s->tcp ? s->tcp->watches : NULL; w; w = w->of_sock)
+		put_ready(w);
+}
+
+/* ---- sets and watches ---- */
+
+static void forget(struct homa_pl_watch *w)
+{
+	struct homa_pl_watch **at;
+
+	unready(w);
+	for (at = &w->set->watches; *at != w; at = &(*at)->of_set)
+		;
+	*at = w->of_set;
+	for (at = &w->sock->tcp->watches; *at != w; at = &(*at)->of_sock)
+		;
+	*at = w->of_sock;
+	free(w);
+}
+
+static void drop_set(struct homa_pl_sock *s)
+{
+	homa_pl_tcp_lock();
+	while (s->set->watches)
+		forget(s->set->watches);
+	homa_pl_tcp_unlock();
+	HOMA_PL_REAL(close)(s->set->nudge_fd);
+	free(s->set);
+	s->set = NULL;
+}
+
+static void fill(struct homa_pl_sock *s, void *arg)
+{
+	s->set = arg;
+	s->drop = drop_set;
+}
+
+static struct homa_pl_sock *new_set(int epfd)
+{
+	struct homa_pl_set *set = calloc(1, sizeof(*set));
+	struct homa_pl_sock *s = NULL;
+	struct epoll_event event = { .events = EPOLLIN };
+
+	if (!set)
+		return NULL;
+	set->last = &set->first;
+	set->epfd = epfd;
+	set->nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	event.data.ptr = &set->cookie;
+	if (set->nudge_fd >= 0 && !real_ctl(epfd, EPOLL_CTL_ADD, set->nudge_fd, &event))
+		s = homa_pl_adopt(epfd, AF_UNSPEC, 0, fill, set);
+	if (s) {
+		/* One reference is the table's, one the caller's. */
+		__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+		homa_pl_on_news(news_of);
+		return s;
+	}
+	if (set->nudge_fd >= 0)
+		HOMA_PL_REAL(close)(set->nudge_fd);
+	free(set);
+	return NULL;
+}
+
+static struct homa_pl_watch *find_watch(const struct homa_pl_set *set, int fd)
+{
+	struct homa_pl_watch *w = set->watches;
+
+	while (w && w->fd != fd)
+		w = w->of_set;
+	return w;
+}
+
+/* Only what can have something in the kernel is in the kernel's set. */
+static bool belongs_there(const struct homa_pl_sock *s)
+{
+	return !s->tcp->stream || s->tcp->listens;
+}
+
+static void tell_kernel(struct homa_pl_watch *w, int epfd)
+{
+	struct epoll_event event = w->event;
+	bool there = belongs_there(w->sock);
+
+	if (there)
+		w->kernels = !real_ctl(epfd, w->kernels ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, w->fd,
+				       &event);
+	else if (w->kernels)
+		w->kernels = real_ctl(epfd, EPOLL_CTL_DEL, w->fd, &event) != 0;
+}
+
+static int add(struct homa_pl_sock *s, struct homa_pl_set *set, int fd,
+	       const struct epoll_event *event)
+{
+	struct homa_pl_watch *w;
+
+	if (find_watch(set, fd))
+		return -EEXIST;
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->sock = s;
+	w->set = set;
+	w->fd = fd;
+	w->event = *event;
+	w->of_set = set->watches;
+	set->watches = w;
+	w->of_sock = s->tcp->watches;
+	s->tcp->watches = w;
+	return 0;
+}
+
+static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd, int op, int fd,
+		  const struct epoll_event *event)
+{
+	struct homa_pl_watch *w = find_watch(set, fd);
+	int rc = 0;
+
+	if (op == EPOLL_CTL_ADD)
+		rc = add(s, set, fd, event);
+	else if (!w)
+		rc = -ENOENT;
+	if (rc)
+		return rc;
+	w = find_watch(set, fd);
+	if (op == EPOLL_CTL_DEL) {
+		if (w->kernels)
+			real_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);
+		forget(w);
+		return 0;
+	}
+	w->event = *event;
+	w->off = false;
+	tell_kernel(w, epfd);
+	/* Whether it is ready is looked at by who waits. */
+	if (s->tcp->stream)
+		put_ready(w);
+	return 0;
+}
+
+int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
+			  struct epoll_event *event)
+{
+	struct homa_pl_sock *set = homa_pl_find(epfd);
+	int rc;
+
+	if (op != EPOLL_CTL_DEL && !event)
+		return -EFAULT;
+	if (!set)
+		set = new_set(epfd);
+	if (!set || !set->set) {
+		if (set)
+			homa_pl_put(set);
+		return real_ctl(epfd, op, fd, event);
+	}
+	homa_pl_tcp_lock();
+	rc = change(s, set->set, epfd, op, fd, event);
+	homa_pl_tcp_unlock();
+	homa_pl_put(set);
+	return rc;
+}
+
+void homa_pl_tcp_moved(struct homa_pl_sock *s)
+{
+	struct homa_pl_watch *w;
+
+	homa_pl_tcp_lock();
+	for (w = s->tcp->watches; w; w = w->of_sock) {
+		tell_kernel(w, w->set->epfd);
+		put_ready(w);
+	}
+	homa_pl_tcp_unlock();
+}
+
+void homa_pl_tcp_unwatch(struct homa_pl_sock *s)
+{
+	homa_pl_tcp_lock();
+	while (s->tcp->watches)
+		forget(s->tcp->watches);
+	homa_pl_tcp_unlock();
+}
+
+/* ---- waiting ---- */
+
+static uint32_t ready_events(const struct homa_pl_watch *w)
+{
+	uint32_t got = (uint32_t)(unsigned short)homa_pl_tcp_ready(w->sock);
+
+	/* poll()'s bits are epoll's. */
+	return got & (w->event.events | EPOLLERR | EPOLLHUP);
+}
+
+/* Streams that are ready, at most @max. */
+static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
+{
+	struct homa_pl_watch *w, *again = NULL, **end = &again;
+	int n = 0;
+
+	while (n < max && (w = take_ready(set))) {
+		uint32_t got = w->sock->tcp->stream ? ready_events(w) : 0;
+
+		if (!got)
+			continue;
+		events[n].events = got;
+		events[n++].data = w->event.data;
+		if (w->event.events & EPOLLONESHOT) {
+			w->off = true;
+		} else if (!(w->event.events & EPOLLET)) {
+			*end = w;
+			w->of_ready = NULL;
+			end = &w->of_ready;
+		}
+	}
+	/* Level triggered ones are looked at again, after the others. */
+	while (again) {
+		w = again;
+		again = again->of_ready;
+		w->ready = true;
+		w->of_ready = NULL;
+		*set->last = w;
+		set->last = &w->of_ready;
+	}
+	return n;
+}
+
+/* Without our own descriptors; returns how many are left. */
+static int strip(const struct homa_pl_set *set, struct epoll_event *events, int n, bool *nudged)
+{
+	int i, left = 0;
+
+	for (i = 0; i < n; i++) {
+		if (events[i].data.ptr == &set->cookie)
+			*nudged = true;
+		else
+			events[left++] = events[i];
+	}
+	return left;
+}
+
+/* The kernel tells a one-shot descriptor only once, too; a listener may be in both. */
+static int kernel_events(struct homa_pl_set *set, int epfd, struct epoll_event *events, int max,
+			 const struct timespec *wait, const sigset_t *mask)
+{
+	bool nudged = false;
+	uint64_t count;
+	int ms = -1, n;
+
+	if (wait)
+		ms = wait->tv_sec > 1000000 ? 1000000000 :
+					      (int)(wait->tv_sec * 1000 +
+						    (wait->tv_nsec + 999999) / 1000000);
+	n = HOMA_PL_REAL(epoll_pwait)(epfd, events, max, ms, mask);
+	if (n < 0)
+		return -errno;
+	n = strip(set, events, n, &nudged);
+	if (nudged && HOMA_PL_REAL(read)(set->nudge_fd, &count, sizeof(count)) < 0)
+		return n; /* it was homad's, or another thread was quicker */
+	return n;
+}
+
+/* homad's descriptor is in the kernel's set only while somebody sleeps there. */
+static void set_homad(struct homa_pl_set *set, int epfd, bool on)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &set->cookie };
+
+	if (set->has_homad == on)
+		return;
+	if (!real_ctl(epfd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
+		      homa_streams_fd(homa_pl_streams()), &event))
+		set->has_homad = on;
+}
+
+/* Sleep, until @until at most. Returns what the kernel has. */
+static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *events, int max,
+		    int64_t until, const sigset_t *mask)
+{
+	struct homa_pl_sleeper sleeper = { .fd = set->nudge_fd };
+	struct timespec wait = { 0, 0 };
+	int64_t left = until - homa_pl_now();
+	bool go;
+	int n;
+
+	homa_pl_join(&sleeper);
+	homa_pl_tcp_lock();
+	set->sleepers++;
+	set_homad(set, epfd, true);
+	go = !set->first;
+	homa_pl_tcp_unlock();
+	left = left > 0 ? left : 0;
+	if (go && homa_streams_arm(homa_pl_streams())) {
+		wait.tv_sec = left / 1000000000;
+		wait.tv_nsec = left % 1000000000;
+	}
+	n = kernel_events(set, epfd, events, max,
+			  until == INT64_MAX && (wait.tv_sec || wait.tv_nsec) ? NULL : &wait, mask);
+	homa_pl_leave_sleep(&sleeper);
+	homa_pl_tcp_lock();
+	if (!--set->sleepers)
+		set_homad(set, epfd, false);
+	homa_pl_tcp_unlock();
+	return n;
+}
+
+int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
+			   int max, int64_t until, const sigset_t *mask)
+{
+	const struct timespec now = { 0, 0 };
+	struct homa_pl_set *set = s->set;
+	int n, more;
+
+	if (max <= 0 || !events)
+		return max <= 0 ? -EINVAL : -EFAULT;
+	for (;;) {
+		homa_pl_pump();
+		homa_pl_tcp_lock();
+		n = collect(set, events, max);
+		homa_pl_tcp_unlock();
+		if (n == max || (n && ++set->calls % LOOK_EACH))
+			return n;
+		more = kernel_events(set, epfd, events + n, max - n, &now, n ? NULL : mask);
+		if (more > 0 || n)
+			return n + (more > 0 ? more : 0);
+		if (more < 0 || until <= homa_pl_now())
+			return more;
+		more = sleep_in(set, epfd, events, max, until, mask);
+		if (more)
+			return more;
+	}
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* Reading and writing streams as POSIX has it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "tcp.h"
+#include "real.h"
+
+#define SCRATCH 16384u
+
+static bool may_wait(const struct homa_pl_sock *s, int flags)
+{
+	return !(flags & MSG_DONTWAIT) && !(s->status & O_NONBLOCK);
+}
+
+static size_t total(const struct iovec *iov, int n)
+{
+	size_t bytes = 0;
+	int i;
+
+	for (i = 0; i < n; i++)
+		bytes += iov[i].iov_len;
+	return bytes;
+}
+
+/* What is left of @iov behind its first @done bytes, into @rest of as many entries. */
+static int behind(const struct iovec *iov, int n, size_t done, struct iovec *rest)
+{
+	int i, out = 0;
+
+	for (i = 0; i < n; i++) {
+		if (done >= iov[i].iov_len) {
+			done -= iov[i].iov_len;
+			continue;
+		}
+		rest[out].iov_base = (char *)iov[i].iov_base + done;
+		rest[out++].iov_len = iov[i].iov_len - done;
+		done = 0;
+	}
+	return out;
+}
+
+/* ---- reading ---- */
+
+/* MSG_TRUNC: the bytes are taken and not given. */
+static ssize_t discard(struct homa_stream *stream, size_t bytes)
+{
+	char scratch[SCRATCH];
+	struct iovec one = { scratch, bytes < SCRATCH ? bytes : SCRATCH };
+
+	return homa_stream_read(stream, &one, 1, 0);
+}
+
+static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+	ssize_t rc;
+
+	if ((flags & MSG_TRUNC) && !(flags & MSG_PEEK))
+		rc = discard(tcp->stream, total(iov, n));
+	else
+		rc = homa_stream_read(tcp->stream, iov, n, !!(flags & MSG_PEEK));
+	return rc == -EAGAIN && tcp->shut_read ? 0 : rc;
+}
+
+/* SO_RCVLOWAT asks to wait for more than a byte. */
+static bool enough(const struct homa_pl_sock *s, size_t wanted)
+{
+	struct iovec piece[2];
+	size_t least = s->tcp->least < wanted ? s->tcp->least : wanted;
+	unsigned int ready;
+
+	if (HOMA_PL_LIKELY(least <= 1))
+		return true;
+	ready = homa_stream_ready(s->tcp->stream);
+	return homa_stream_arrived(s->tcp->stream, piece) >= least ||
+	       (ready & (HOMA_STREAM_EOF | HOMA_STREAM_ERROR));
+}
+
+static ssize_t read_some(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
+{
+	ssize_t rc;
+	int wait;
+
+	for (;;) {
+		rc = enough(s, total(iov, n)) ? read_once(s, iov, n, flags) : -EAGAIN;
+		if (rc != -EAGAIN || !may_wait(s, flags))
+			return rc;
+		wait = homa_pl_wait_for(s, HOMA_STREAM_IN | HOMA_STREAM_EOF, s->rcvtimeo);
+		if (wait)
+			return wait;
+		/* More must come than there is: look again after the next news. */
+		if (!enough(s, total(iov, n)))
+			sched_yield();
+	}
+}
+
+static ssize_t read_all(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
+{
+	size_t wanted = total(iov, n), done = 0;
+	struct iovec *rest = malloc((size_t)n * sizeof(*rest));
+	ssize_t rc = 0;
+
+	if (!rest)
+		return -ENOMEM;
+	while (done < wanted) {
+		rc = read_some(s, rest, behind(iov, n, done, rest), flags);
+		if (rc <= 0)
+			break;
+		done += (size_t)rc;
+	}
+	free(rest);
+	return done ? (ssize_t)done : rc;
+}
+
+ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+	ssize_t rc;
+
+	if (n < 0 || n > IOV_MAX)
+		return -EINVAL;
+	if (tcp->listens || (!tcp->open && !tcp->connecting))
+		return homa_stream_error(tcp->stream) ? -homa_stream_error(tcp->stream) :
+							-ENOTCONN;
+	if (flags & MSG_OOB)
+		return -EINVAL;
+	if (!total(iov, n))
+		return 0;
+	if ((flags & MSG_WAITALL) && !(flags & MSG_PEEK) && may_wait(s, flags))
+		rc = read_all(s, iov, n, flags);
+	else
+		rc = read_some(s, iov, n, flags);
+	return rc;
+}
+
+/* ---- writing ---- */
+
+static ssize_t broken_pipe(int flags)
+{
+	if (!(flags & MSG_NOSIGNAL))
+		pthread_kill(pthread_self(), SIGPIPE);
+	return -EPIPE;
+}
+
+static ssize_t write_waiting(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			     size_t done)
+{
+	struct iovec small[8], *rest = n > 8 ? malloc((size_t)n * sizeof(*rest)) : small;
+	size_t wanted = total(iov, n);
+	ssize_t rc = 0;
+
+	if (!rest)
+		return -ENOMEM;
+	while (done < wanted) {
+		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, s->sndtimeo);
+		if (!rc)
+			rc = homa_stream_write(s->tcp->stream, rest,
+					       behind(iov, n, done, rest));
+		if (rc < 0 && rc != -EAGAIN)
+			break;
+		if (rc == -EAGAIN && s->sndtimeo >= 0)
+			break;
+		done += rc > 0 ? (size_t)rc : 0;
+	}
+	if (rest != small)
+		free(rest);
+	return done ? (ssize_t)done : rc;
+}
+
+ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+	size_t wanted;
+	ssize_t rc;
+
+	if (n < 0 || n > IOV_MAX)
+		return -EINVAL;
+	if (tcp->listens)
+		return broken_pipe(flags);
+	wanted = total(iov, n);
+	if (!wanted)
+		return 0;
+	rc = homa_stream_write(tcp->stream, iov, n);
+	if (rc == -EPIPE)
+		return broken_pipe(flags);
+	if (HOMA_PL_LIKELY(rc == (ssize_t)wanted) || !may_wait(s, flags) ||
+	    (rc < 0 && rc != -EAGAIN))
+		return rc;
+	rc = write_waiting(s, iov, n, rc > 0 ? (size_t)rc : 0);
+	return rc == -EPIPE ? broken_pipe(flags) : rc;
+}
+
+/* ---- files ---- */
+
+static ssize_t read_file(int in, char *bytes, size_t size, const off_t *offset)
+{
+	return offset ? pread(in, bytes, size, *offset) : HOMA_PL_REAL(read)(in, bytes, size);
+}
+
+/* What was read and not sent is read again next time. */
+static void step_back(int in, const off_t *offset, ssize_t bytes)
+{
+	if (!offset && bytes && lseek(in, -bytes, SEEK_CUR) < 0)
+		return;
+}
+
+ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset, size_t count)
+{
+	char bytes[SCRATCH];
+	size_t done = 0;
+	ssize_t got, sent = 0;
+
+	while (done < count) {
+		struct iovec one = { bytes, 0 };
+		size_t want = count - done < SCRATCH ? count - done : SCRATCH;
+
+		got = read_file(in, bytes, want, offset);
+		if (got <= 0)
+			return done ? (ssize_t)done : got < 0 ? -errno : 0;
+		one.iov_len = (size_t)got;
+		sent = homa_pl_tcp_write(s, &one, 1, 0);
+		step_back(in, offset, got - (sent > 0 ? sent : 0));
+		if (sent < 0)
+			break;
+		if (offset)
+			*offset += sent;
+		done += (size_t)sent;
+		if (sent < got)
+			break;
+	}
+	return done ? (ssize_t)done : sent;
+}

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Options and names of TCP sockets. The kernel's socket behind the descriptor keeps every
+ * option and tells it again; those that mean something to a stream are also seen to here.
+ */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/time.h>
+#include "tcp.h"
+#include "real.h"
+
+static int read_int(const void *value, socklen_t len)
+{
+	int n = 0;
+
+	if (len >= sizeof(n))
+		memcpy(&n, value, sizeof(n));
+	return n;
+}
+
+static void set_bit(struct homa_pl_sock *s, unsigned int bit, bool on)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+
+	tcp->options = on ? tcp->options | bit : tcp->options & ~bit;
+	if (tcp->stream)
+		homa_stream_options(tcp->stream, tcp->options);
+}
+
+static int64_t read_timeout(const void *value, socklen_t len)
+{
+	struct timeval tv = { 0 };
+
+	if (len >= sizeof(tv))
+		memcpy(&tv, value, sizeof(tv));
+	if (tv.tv_sec > 1000000000 || (!tv.tv_sec && !tv.tv_usec))
+		return -1;
+	return tv.tv_sec * 1000000000ll + tv.tv_usec * 1000ll;
+}
+
+static void note_socket(struct homa_pl_sock *s, int name, const void *value, socklen_t len)
+{
+	struct linger linger = { 0 };
+	int n;
+
+	switch (name) {
+	case SO_KEEPALIVE:
+		set_bit(s, HOMA_STREAM_KEEPALIVE, read_int(value, len));
+		break;
+	case SO_LINGER:
+		if (len >= sizeof(linger))
+			memcpy(&linger, value, sizeof(linger));
+		s->tcp->reset_on_close = linger.l_onoff && !linger.l_linger;
+		break;
+	case SO_RCVTIMEO:
+		s->rcvtimeo = read_timeout(value, len);
+		break;
+	case SO_SNDTIMEO:
+		s->sndtimeo = read_timeout(value, len);
+		break;
+	case SO_RCVLOWAT:
+		n = read_int(value, len);
+		s->tcp->least = n > 1 ? (size_t)n : 1;
+		break;
+	}
+}
+
+int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
+			   const void *value, socklen_t len)
+{
+	/* The kernel says what is wrong with it, and keeps what is right. */
+	if (HOMA_PL_REAL(setsockopt)(fd, level, name, value, len)) {
+		/* Some it only takes of a connection, which it does not have. */
+		if (!s->tcp->stream || (errno != ENOTCONN && errno != EINVAL))
+			return -errno;
+	}
+	if (level == SOL_SOCKET)
+		note_socket(s, name, value, len);
+	else if (level == IPPROTO_TCP && name == TCP_NODELAY)
+		set_bit(s, HOMA_STREAM_NODELAY, read_int(value, len));
+	else if (level == IPPROTO_TCP && name == TCP_CORK)
+		set_bit(s, HOMA_STREAM_CORK, read_int(value, len));
+	return 0;
+}
+
+/* ---- what is told ---- */
+
+static int take_error(struct homa_pl_sock *s)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+	int error;
+
+	homa_pl_pump();
+	error = homa_stream_error(tcp->stream);
+	if (tcp->connecting && (error || (homa_stream_ready(tcp->stream) & HOMA_STREAM_OUT))) {
+		tcp->connecting = false;
+		tcp->open = !error;
+	}
+	return error;
+}
+
+static int give(void *to, socklen_t *len, const void *from, socklen_t size)
+{
+	memcpy(to, from, *len < size ? *len : size);
+	if (*len > size)
+		*len = size;
+	return 0;
+}
+
+static int give_info(struct homa_pl_sock *s, void *value, socklen_t *len)
+{
+	struct homa_stream_facts facts = { .size = sizeof(facts) };
+	struct tcp_info info = { .tcpi_state = TCP_ESTABLISHED };
+	int rc = homa_stream_facts(s->tcp->stream, &facts);
+
+	if (rc == -ENOTCONN)
+		info.tcpi_state = s->tcp->listens ? TCP_LISTEN : TCP_SYN_SENT;
+	else if (rc)
+		return rc;
+	info.tcpi_snd_mss = info.tcpi_rcv_mss = facts.mss;
+	info.tcpi_rtt = facts.rtt_us;
+	info.tcpi_snd_cwnd = facts.mss ? facts.cwnd / facts.mss : 0;
+	info.tcpi_total_retrans = facts.retransmits;
+	return give(value, len, &info, sizeof(info));
+}
+
+int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name, void *value,
+			   socklen_t *len)
+{
+	int n;
+
+	if (s->tcp->stream && value && len) {
+		if (level == SOL_SOCKET && name == SO_ERROR && !s->tcp->listens) {
+			n = take_error(s);
+			return give(value, len, &n, sizeof(n));
+		}
+		if (level == IPPROTO_TCP && name == TCP_INFO)
+			return give_info(s, value, len);
+	}
+	return HOMA_PL_REAL(getsockopt)(fd, level, name, value, len) ? -errno : 0;
+}
+
+/* An IPv4 address of an IPv6 socket is told as ::ffff:a.b.c.d. */
+static int give_name(const struct sockaddr_storage *name, int family, struct sockaddr *addr,
+		     socklen_t *len)
+{
+	const struct sockaddr_in *four = (const struct sockaddr_in *)name;
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
+	socklen_t size = name->ss_family == AF_INET ? sizeof(*four) : sizeof(six);
+	const void *from = name;
+
+	if (family == AF_INET6 && name->ss_family == AF_INET) {
+		six.sin6_port = four->sin_port;
+		memset((uint8_t *)&six.sin6_addr + 10, 0xff, 2);
+		memcpy((uint8_t *)&six.sin6_addr + 12, &four->sin_addr, 4);
+		from = &six;
+		size = sizeof(six);
+	}
+	memcpy(addr, from, *len < size ? *len : size);
+	*len = size;
+	return 0;
+}
+
+int homa_pl_tcp_peer(struct homa_stream *stream, int family, struct sockaddr *addr,
+		     socklen_t *len)
+{
+	struct homa_stream_facts facts = { .size = sizeof(facts) };
+	int rc = homa_stream_facts(stream, &facts);
+
+	return rc ? rc : give_name(&facts.remote, family, addr, len);
+}
+
+int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr, socklen_t *len)
+{
+	struct homa_stream_facts facts = { .size = sizeof(facts) };
+	int rc;
+
+	if (!addr || !len)
+		return -EFAULT;
+	homa_pl_pump();
+	rc = homa_stream_facts(s->tcp->stream, &facts);
+	if (rc)
+		return rc;
+	return give_name(peer ? &facts.remote : &facts.local, s->family, addr, len);
+}
+
+int homa_pl_tcp_unread(struct homa_pl_sock *s)
+{
+	struct iovec piece[2];
+	size_t bytes = s->tcp->listens ? 0 : homa_stream_arrived(s->tcp->stream, piece);
+
+	return (int)(bytes < INT32_MAX ? bytes : INT32_MAX);
+}

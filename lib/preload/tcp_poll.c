@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * poll() and select() of streams mixed with other descriptors. What is homad's is asked in
+ * shared memory; the kernel is asked for the rest, and does the sleeping.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tcp.h"
+#include "real.h"
+
+#define FEW 64
+
+/* A socket that is homad's, with a reference; NULL: the descriptor is the kernel's. */
+static struct homa_pl_sock *find_stream(int fd)
+{
+	struct homa_pl_sock *s = fd < 0 ? NULL : homa_pl_find(fd);
+
+	if (s && s->tcp && __atomic_load_n(&s->tcp->stream, __ATOMIC_ACQUIRE))
+		return s;
+	if (s)
+		homa_pl_put(s);
+	return NULL;
+}
+
+bool homa_pl_tcp_any(const struct pollfd *fds, nfds_t n)
+{
+	struct homa_pl_sock *s;
+	nfds_t i;
+
+	for (i = 0; i < n; i++) {
+		s = find_stream(fds[i].fd);
+		if (s) {
+			homa_pl_put(s);
+			return true;
+		}
+	}
+	return false;
+}
+
+struct round {
+	struct pollfd *fds;
+	nfds_t n;
+};
+
+/* Fill in what streams are ready for; returns how many are. */
+static int look(struct pollfd *fds, nfds_t n)
+{
+	int count = 0;
+	nfds_t i;
+
+	for (i = 0; i < n; i++) {
+		struct homa_pl_sock *s = find_stream(fds[i].fd);
+
+		if (!s)
+			continue;
+		fds[i].revents = (short)(homa_pl_tcp_ready(s) &
+					 (fds[i].events | POLLERR | POLLHUP));
+		count += fds[i].revents != 0;
+		homa_pl_put(s);
+	}
+	return count;
+}
+
+static bool any_ready(void *arg)
+{
+	struct round *r = arg;
+
+	return look(r->fds, r->n) > 0;
+}
+
+/* What the kernel is asked: the others, and listening sockets, which are of both. */
+static void prepare(const struct pollfd *fds, nfds_t n, struct pollfd *kernel)
+{
+	nfds_t i;
+
+	for (i = 0; i < n; i++) {
+		struct homa_pl_sock *s = find_stream(fds[i].fd);
+
+		kernel[i] = fds[i];
+		kernel[i].revents = 0;
+		if (s && !s->tcp->listens)
+			kernel[i].fd = -1;
+		if (s)
+			homa_pl_put(s);
+	}
+}
+
+/* Together; returns how many are ready. */
+static int merge(struct pollfd *fds, nfds_t n, const struct pollfd *kernel)
+{
+	int count = 0;
+	nfds_t i;
+
+	look(fds, n);
+	for (i = 0; i < n; i++) {
+		struct homa_pl_sock *s = find_stream(fds[i].fd);
+
+		if (!s)
+			fds[i].revents = 0;
+		else
+			homa_pl_put(s);
+		if (kernel[i].fd >= 0)
+			fds[i].revents |= kernel[i].revents;
+		count += fds[i].revents != 0;
+	}
+	return count;
+}
+
+static int poll_in(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask,
+		   struct pollfd *kernel)
+{
+	const struct timespec now = { 0, 0 };
+	struct round r = { fds, n };
+	int rc;
+
+	for (;;) {
+		homa_pl_pump();
+		prepare(fds, n, kernel);
+		rc = HOMA_PL_REAL(ppoll)(kernel, n, &now, NULL);
+		if (rc < 0)
+			return -errno;
+		rc = merge(fds, n, kernel);
+		if (rc || until <= homa_pl_now())
+			return rc;
+		rc = homa_pl_sleep(kernel, n, until, mask, any_ready, &r);
+		if (rc < 0)
+			return rc;
+	}
+}
+
+int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask)
+{
+	struct pollfd few[FEW + 2], *kernel = few;
+	int rc;
+
+	if (n > FEW)
+		kernel = malloc((n + 2) * sizeof(*kernel));
+	if (!kernel)
+		return -ENOMEM;
+	rc = poll_in(fds, n, until, mask, kernel);
+	if (kernel != few)
+		free(kernel);
+	return rc;
+}
+
+/* ---- select ---- */
+
+static bool in(int fd, const fd_set *set)
+{
+	return set && FD_ISSET(fd, set);
+}
+
+static nfds_t from_sets(int n, const fd_set *reads, const fd_set *writes,
+			const fd_set *excepts, struct pollfd *fds)
+{
+	nfds_t count = 0;
+	int fd;
+
+	for (fd = 0; fd < n; fd++) {
+		short events = 0;
+
+		events |= in(fd, reads) ? POLLIN : 0;
+		events |= in(fd, writes) ? POLLOUT : 0;
+		events |= in(fd, excepts) ? POLLPRI : 0;
+		if (events)
+			fds[count++] = (struct pollfd){ .fd = fd, .events = events };
+	}
+	return count;
+}
+
+static int give(int fd, fd_set *set, bool is_ready)
+{
+	if (!in(fd, set))
+		return 0;
+	if (!is_ready)
+		FD_CLR(fd, set);
+	return is_ready;
+}
+
+static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *reads, fd_set *writes,
+		   fd_set *excepts)
+{
+	int count = 0;
+	nfds_t i;
+
+	for (i = 0; i < n; i++) {
+		int fd = fds[i].fd, got = fds[i].revents;
+
+		if (got & POLLNVAL)
+			return -EBADF;
+		count += give(fd, reads, got & (POLLIN | POLLHUP | POLLERR));
+		count += give(fd, writes, got & (POLLOUT | POLLERR));
+		count += give(fd, excepts, got & POLLPRI);
+	}
+	return count;
+}
+
+int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, int64_t until,
+		       const sigset_t *mask)
+{
+	struct pollfd *fds = malloc(FD_SETSIZE * sizeof(*fds));
+	nfds_t count;
+	int rc;
+
+	if (!fds)
+		return -ENOMEM;
+	count = from_sets(n < FD_SETSIZE ? n : FD_SETSIZE, reads, writes, excepts, fds);
+	rc = homa_pl_tcp_poll(fds, count, until, mask);
+	if (rc >= 0)
+		rc = to_sets(fds, count, reads, writes, excepts);
+	free(fds);
+	return rc;
+}

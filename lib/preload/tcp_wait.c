@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Sleeping. homad wakes the process by one descriptor, and its news goes to whichever
+ * thread asks first; that thread wakes the others, each by an eventfd of its own, since
+ * the news may concern any of them. A thread that sleeps is on a list before it looks for
+ * the last time, so no news is missed.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include "tcp.h"
+#include "preload_sock.h"
+#include "real.h"
+
+#define NEWS 64
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct homa_pl_sleeper *sleepers;
+static void (*on_news)(struct homa_pl_sock *s);
+
+static struct homa_streams *context;
+static unsigned int context_generation;
+static bool context_tried;
+
+/* Initial-exec: no allocation when a signal handler is the first to look. */
+static __thread struct {
+	int fd;
+	unsigned int generation;
+} own __attribute__((tls_model("initial-exec"))) = { .fd = -1 };
+
+/* ---- fork() ---- */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&open_lock);
+	pthread_mutex_lock(&lock);
+}
+
+static void in_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&open_lock);
+}
+
+/* Threads that slept are not here. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&open_lock, NULL);
+	sleepers = NULL;
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(before_fork, in_parent, in_child);
+}
+
+/* ---- the context ---- */
+
+static struct homa_streams *open_context(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	struct homa_streams *ctx = NULL;
+	int rc;
+
+	pthread_once(&once, watch_forks);
+	rc = homa_streams_open(&ctx, NULL);
+
+	if (rc) {
+		homa_pl_debug("TCP stays the kernel's: %s", strerror(-rc));
+		return NULL;
+	}
+	homa_pl_debug("TCP goes through homad where its rules say so");
+	return ctx;
+}
+
+struct homa_streams *homa_pl_streams(void)
+{
+	if (HOMA_PL_LIKELY(__atomic_load_n(&context_tried, __ATOMIC_ACQUIRE) &&
+			   context_generation == homa_pl_generation))
+		return context;
+	pthread_mutex_lock(&open_lock);
+	if (!context_tried || context_generation != homa_pl_generation) {
+		/* In the child of fork() the parent's is of no use. */
+		context = open_context();
+		context_generation = homa_pl_generation;
+		__atomic_store_n(&context_tried, true, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&open_lock);
+	return context;
+}
+
+/* ---- news ---- */
+
+void homa_pl_tcp_lock(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void homa_pl_tcp_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+void homa_pl_on_news(void (*call)(struct homa_pl_sock *s))
+{
+	on_news = call;
+}
+
+static void wake(int fd)
+{
+	uint64_t one = 1;
+
+	if (HOMA_PL_REAL(write)(fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it is readable */
+}
+
+void homa_pl_pump(void)
+{
+	struct homa_stream *news[NEWS];
+	struct homa_streams *ctx = homa_pl_streams();
+	struct homa_pl_sleeper *sleeper;
+	bool again;
+	int i, n;
+
+	if (!ctx)
+		return;
+	do {
+		again = false;
+		/* Whom the news is about cannot end meanwhile: that takes the lock, too. */
+		pthread_mutex_lock(&lock);
+		n = homa_streams_poll(ctx, news, NEWS);
+		for (i = 0; i < n; i++) {
+			struct homa_pl_sock *s = homa_stream_user(news[i]);
+
+			if (s && on_news)
+				on_news(s);
+		}
+		for (sleeper = sleepers; n > 0 && sleeper; sleeper = sleeper->next)
+			wake(sleeper->fd);
+		/* homad has signalled once, and we may have taken that from a sleeper. */
+		if (sleepers && n >= 0)
+			again = !homa_streams_arm(ctx);
+		pthread_mutex_unlock(&lock);
+	} while (n == NEWS || (again && n > 0));
+}
+
+/* ---- sleeping ---- */
+
+int homa_pl_sleeper_fd(void)
+{
+	if (own.fd < 0 || own.generation != homa_pl_generation) {
+		own.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		own.generation = homa_pl_generation;
+	}
+	return own.fd < 0 ? -errno : own.fd;
+}
+
+void homa_pl_join(struct homa_pl_sleeper *sleeper)
+{
+	pthread_mutex_lock(&lock);
+	sleeper->next = sleepers;
+	sleepers = sleeper;
+	pthread_mutex_unlock(&lock);
+}
+
+void homa_pl_leave_sleep(const struct homa_pl_sleeper *sleeper)
+{
+	struct homa_pl_sleeper **at;
+
+	pthread_mutex_lock(&lock);
+	for (at = &sleepers; *at; at = &(*at)->next) {
+		if (*at == sleeper) {
+			*at = sleeper->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static struct timespec until_timespec(int64_t until)
+{
+	int64_t left = until - homa_pl_now();
+	struct timespec ts;
+
+	left = left > 0 ? left : 0;
+	ts.tv_sec = left / 1000000000;
+	ts.tv_nsec = left % 1000000000;
+	return ts;
+}
+
+int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask,
+		  bool (*ready)(void *arg), void *arg)
+{
+	struct homa_streams *ctx = homa_pl_streams();
+	struct homa_pl_sleeper sleeper = { .fd = homa_pl_sleeper_fd() };
+	struct timespec ts;
+	uint64_t count;
+	int rc;
+
+	if (sleeper.fd < 0)
+		return sleeper.fd;
+	homa_pl_join(&sleeper);
+	rc = 1;
+	if (ctx && homa_streams_arm(ctx) && !(ready && ready(arg))) {
+		fds[n] = (struct pollfd){ .fd = sleeper.fd, .events = POLLIN };
+		fds[n + 1] = (struct pollfd){ .fd = homa_streams_fd(ctx), .events = POLLIN };
+		ts = until_timespec(until);
+		rc = HOMA_PL_REAL(ppoll)(fds, n + 2, until == INT64_MAX ? NULL : &ts, mask);
+		if (rc < 0)
+			rc = -errno;
+		if (rc > 0 && fds[n].revents &&
+		    HOMA_PL_REAL(read)(sleeper.fd, &count, sizeof(count)) < 0)
+			rc = 1; /* somebody else was quicker */
+		rc = rc > 0 ? 1 : rc;
+	}
+	homa_pl_leave_sleep(&sleeper);
+	return rc;
+}
+
+/* ---- one socket ---- */
+
+struct homa_pl_wanted {
+	struct homa_pl_sock *s;
+	unsigned int bits;
+};
+
+static bool is_ready(void *arg)
+{
+	const struct homa_pl_wanted *w = arg;
+
+	return homa_stream_ready(w->s->tcp->stream) & w->bits;
+}
+
+int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, int64_t timeout)
+{
+	struct homa_pl_wanted w = { s, bits | HOMA_STREAM_ERROR };
+	int64_t until = timeout < 0 ? INT64_MAX : homa_pl_now() + timeout;
+	struct pollfd fds[3];
+	nfds_t n = 0;
+	int rc;
+
+	if (s->tcp->listens)
+		fds[n++] = (struct pollfd){ .fd = s->tcp->fd, .events = POLLIN };
+	for (;;) {
+		homa_pl_pump();
+		if (is_ready(&w))
+			return 0;
+		if (until != INT64_MAX && homa_pl_now() >= until)
+			return -EAGAIN;
+		rc = homa_pl_sleep(fds, n, until, NULL, is_ready, &w);
+		if (rc < 0)
+			return rc;
+		if (n && fds[0].revents)
+			return 0;
+	}
+}
