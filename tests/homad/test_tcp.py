@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from homad import BUILD, Host, Process, needs_homad, needs_root, two_hosts
 pytestmark = [needs_homad, needs_root]
 
 HOMA_RUN = ROOT / "lib" / "preload" / "homa-run"
+LIBRARY = BUILD / "lib" / "preload" / "libhoma-preload.so"
 TOOL = Path(__file__).parent / "streamtool.py"
 RULES = """
 [protocol]
@@ -57,14 +57,13 @@ else:
 
 @pytest.fixture
 def hosts() -> Iterator[tuple[Host, Host]]:
-    os.environ["HOMA_PRELOAD_LIB"] = str(BUILD / "lib" / "preload" / "libhoma-preload.so")
     with two_hosts(RULES) as both:
         yield both
 
 
 def words(host: Host, way: str, *rest: object) -> list[str]:
     if way == "unmodified":
-        return [str(HOMA_RUN), "--tcp", "--debug", sys.executable, "-c", KERNEL, *map(str, rest)]
+        return ["env", f"HOMA_PRELOAD_LIB={LIBRARY}", str(HOMA_RUN), "--tcp", "--debug", sys.executable, "-c", KERNEL, *map(str, rest)]
     tool = [sys.executable, "-c", KERNEL] if way == "kernel" else [sys.executable, str(TOOL), str(host.homad.socket)]
     return [*tool, *map(str, rest)]
 
