@@ -79,8 +79,8 @@ struct afxdp_queue {
  *	one ends.
  * @xsks_fd: map from queue to socket.
  * @addrs_fd: map with the addresses to take packets for.
- * @ports_fd: map with the TCP ports to take segments for; @ports: the map itself, a bit
- *	for each port.
+ * @ports_fd: map with the TCP ports to take segments for; @ports: the map itself, for each
+ *	queue a bit for each port.
  * @generic: attached in generic (SKB) mode.
  * @shared: another process attached it.
  */
@@ -176,8 +176,10 @@ int afxdp_prog_add(const struct afxdp_prog *prog, u32 queue, int fd);
 int afxdp_prog_addresses(const struct afxdp_prog *prog,
 			 const struct nic_netif *netif);
 
-/** afxdp_prog_port() - TCP segments to @port are taken, or not. */
-void afxdp_prog_port(const struct afxdp_prog *prog, u16 port, bool on);
+/** afxdp_prog_port() - TCP segments to @port that come on @queue are taken, or not. */
+void afxdp_prog_port(const struct afxdp_prog *prog, u32 queue, u16 port, bool on);
+/** afxdp_prog_has_port() - are they? */
+bool afxdp_prog_has_port(const struct afxdp_prog *prog, u32 queue, u16 port);
 
 /* afxdp_diag.c: 1 if a living socket is bound to the queue, 0 if none, negative
  * errno if the kernel cannot say. */

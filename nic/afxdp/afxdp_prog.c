@@ -21,7 +21,7 @@
 #include "bpf/nic_xdp_object.h"
 
 #define PROG_NAME "homa_xdp"
-#define PORTS_BYTES (HOMA_XDP_PORT_WORDS * sizeof(u64))
+#define PORTS_BYTES (HOMA_XDP_PORT_WORDS * sizeof(u64)) /* of one queue */
 
 /* libbpf writes to stderr unless told otherwise, a library must not. */
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -41,8 +41,8 @@ static void forget(struct afxdp_prog *prog)
 /* Bits that the program reads: to set one is no system call. */
 static int map_ports(struct afxdp_prog *prog)
 {
-	void *at = mmap(NULL, PORTS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, prog->ports_fd,
-			0);
+	void *at = mmap(NULL, PORTS_BYTES * HOMA_XDP_QUEUES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			prog->ports_fd, 0);
 
 	if (at == MAP_FAILED)
 		return -errno;
@@ -50,14 +50,27 @@ static int map_ports(struct afxdp_prog *prog)
 	return 0;
 }
 
-void afxdp_prog_port(const struct afxdp_prog *prog, u16 port, bool on)
+static u64 *port_word(const struct afxdp_prog *prog, u32 queue, u16 port)
 {
+	return prog->ports + (size_t)queue * HOMA_XDP_PORT_WORDS + port / 64;
+}
+
+void afxdp_prog_port(const struct afxdp_prog *prog, u32 queue, u16 port, bool on)
+{
+	u64 *word = port_word(prog, queue, port);
 	u64 bit = 1ull << (port % 64);
 
 	if (on)
-		__atomic_fetch_or(&prog->ports[port / 64], bit, __ATOMIC_SEQ_CST);
+		__atomic_fetch_or(word, bit, __ATOMIC_SEQ_CST);
 	else
-		__atomic_fetch_and(&prog->ports[port / 64], ~bit, __ATOMIC_SEQ_CST);
+		__atomic_fetch_and(word, ~bit, __ATOMIC_SEQ_CST);
+}
+
+bool afxdp_prog_has_port(const struct afxdp_prog *prog, u32 queue, u16 port)
+{
+	u64 word = __atomic_load_n(port_word(prog, queue, port), __ATOMIC_RELAXED);
+
+	return word >> (port % 64) & 1;
 }
 
 static int load(struct afxdp_prog *prog)
@@ -178,17 +191,18 @@ static int find_maps(struct afxdp_prog *prog, u32 prog_id, char *name)
 			 map.value_size == sizeof(struct homa_xdp_addrs))
 			prog->addrs_fd = fd;
 		else if (!strcmp(map.name, "homa_ports") && prog->ports_fd < 0 &&
-			 map.value_size == PORTS_BYTES)
+			 map.value_size == PORTS_BYTES && map.max_entries == HOMA_XDP_QUEUES)
 			prog->ports_fd = fd;
 		else
 			close(fd);
 	}
 	if (prog->xsks_fd < 0 || prog->addrs_fd < 0 || prog->ports_fd < 0)
-		return -EBUSY;
+		return -ESTALE;
 	return map_ports(prog);
 }
 
-/* 0; -ENOENT if no program is there any more; -EBUSY for a foreign one. */
+/* 0; -ENOENT if no program is there any more; -EBUSY for a foreign one; -ESTALE for ours
+ * of another version. */
 static int attach_shared(struct afxdp_prog *prog, const struct nic_netif *netif,
 			 char *name, u32 *prog_id)
 {
@@ -229,6 +243,11 @@ static int explain(int rc, const struct nic_netif *netif, bool generic,
 			"another XDP program (%s, id %u) is on %s; remove it (ip link set dev %s xdp off) or use UDP (HOMA_VIA=udp)",
 			name[0] ? name : "unnamed", prog_id, netif->name,
 			netif->name);
+	case -ESTALE:
+		return nic_fail(
+			err, errlen, -EBUSY,
+			"%s is served by a Homa process of another version (XDP program id %u); end that process, or use UDP (HOMA_VIA=udp)",
+			netif->name, prog_id);
 	case -EINVAL:
 	case -EOPNOTSUPP:
 		return nic_fail(err, errlen, -EOPNOTSUPP,
@@ -274,7 +293,7 @@ void afxdp_prog_detach(struct afxdp_prog *prog)
 	if (prog->link_fd >= 0)
 		close(prog->link_fd);
 	if (prog->ports)
-		munmap(prog->ports, PORTS_BYTES);
+		munmap(prog->ports, PORTS_BYTES * HOMA_XDP_QUEUES);
 	if (prog->obj) {
 		bpf_object__close(prog->obj);
 	} else if (prog->shared) {
@@ -290,6 +309,9 @@ void afxdp_prog_detach(struct afxdp_prog *prog)
 
 int afxdp_prog_add(const struct afxdp_prog *prog, u32 queue, int fd)
 {
+	if (queue >= HOMA_XDP_QUEUES)
+		return -E2BIG;
+	memset(port_word(prog, queue, 0), 0, PORTS_BYTES); /* who had it before may have died */
 	return bpf_map_update_elem(prog->xsks_fd, &queue, &fd, 0);
 }
 

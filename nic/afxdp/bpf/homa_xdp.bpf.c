@@ -5,6 +5,9 @@
  * AF_XDP socket of their queue. Everything else goes on to the kernel: other
  * protocols and ports, fragments (the kernel reassembles), packets that are only
  * passing through, and queues nobody has bound.
+ *
+ * Ports belong to a queue, as its socket does: what a process that was killed had
+ * set does nothing without the socket, and whoever has the queue next clears it.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -34,7 +37,7 @@ struct {
 	__type(value, struct homa_xdp_addrs);
 } homa_addrs SEC(".maps");
 
-/* A bit for each TCP port whose segments are taken. */
+/* A bit for each TCP port whose segments are taken; one such for each queue. */
 struct homa_xdp_ports {
 	__u64 word[HOMA_XDP_PORT_WORDS];
 };
@@ -42,33 +45,42 @@ struct homa_xdp_ports {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
+	__uint(max_entries, HOMA_XDP_QUEUES);
 	__type(key, __u32);
 	__type(value, struct homa_xdp_ports);
 } homa_ports SEC(".maps");
 
 /* @l4: the TCP header. */
-static __always_inline int port_taken(const void *l4, const void *end)
+static __always_inline int port_taken(__u32 queue, const void *l4, const void *end)
 {
 	const struct homa_xdp_ports *ports;
 	const __be16 *dport = (const __be16 *)l4 + 1;
-	__u32 zero = 0, port;
+	__u32 port;
 
 	if ((const void *)(dport + 1) > end)
 		return 0;
-	ports = bpf_map_lookup_elem(&homa_ports, &zero);
+	ports = bpf_map_lookup_elem(&homa_ports, &queue);
 	if (!ports)
 		return 0;
 	port = bpf_ntohs(*dport);
 	return ports->word[(port >> 6) & (HOMA_XDP_PORT_WORDS - 1)] >> (port & 63) & 1;
 }
 
-static __always_inline int wanted(__u8 proto, const void *l4, const void *end)
+static __always_inline int wanted(__u8 proto, __u32 queue, const void *l4,
+				  const void *end)
 {
-	return proto == IPPROTO_HOMA || (proto == IPPROTO_TCP && port_taken(l4, end));
+	return proto == IPPROTO_HOMA ||
+	       (proto == IPPROTO_TCP && port_taken(queue, l4, end));
 }
 
-static __always_inline int ours_v4(const struct homa_xdp_addrs *addrs,
+/* Where there are too many addresses to know them all, a Homa packet is ours, as nobody
+ * else may want it; a TCP segment may be on its way to another host. */
+static __always_inline int unknown_ours(const struct homa_xdp_addrs *addrs, __u8 proto)
+{
+	return addrs->any && proto == IPPROTO_HOMA;
+}
+
+static __always_inline int ours_v4(const struct homa_xdp_addrs *addrs, __u8 proto,
 				   __u32 dst)
 {
 #pragma unroll
@@ -78,10 +90,10 @@ static __always_inline int ours_v4(const struct homa_xdp_addrs *addrs,
 		if (addrs->v4[i] == dst)
 			return 1;
 	}
-	return addrs->any;
+	return unknown_ours(addrs, proto);
 }
 
-static __always_inline int ours_v6(const struct homa_xdp_addrs *addrs,
+static __always_inline int ours_v6(const struct homa_xdp_addrs *addrs, __u8 proto,
 				   const struct in6_addr *dst)
 {
 	__u64 a, b;
@@ -95,7 +107,7 @@ static __always_inline int ours_v6(const struct homa_xdp_addrs *addrs,
 		if (addrs->v6[i][0] == a && addrs->v6[i][1] == b)
 			return 1;
 	}
-	return addrs->any;
+	return unknown_ours(addrs, proto);
 }
 
 SEC("xdp.frags")
@@ -105,7 +117,7 @@ int homa_xdp(struct xdp_md *ctx)
 	void *end = (void *)(long)ctx->data_end;
 	const struct homa_xdp_addrs *addrs;
 	struct ethhdr *eth = data;
-	__u32 zero = 0;
+	__u32 zero = 0, queue = ctx->rx_queue_index;
 
 	if ((void *)(eth + 1) > end)
 		return XDP_PASS;
@@ -113,23 +125,23 @@ int homa_xdp(struct xdp_md *ctx)
 		struct iphdr *ip = (void *)(eth + 1);
 
 		if ((void *)(ip + 1) > end || ip->frag_off & bpf_htons(IP_MF_OFFSET) ||
-		    !wanted(ip->protocol, (void *)ip + ip->ihl * 4, end))
+		    !wanted(ip->protocol, queue, (void *)ip + ip->ihl * 4, end))
 			return XDP_PASS;
 		addrs = bpf_map_lookup_elem(&homa_addrs, &zero);
-		if (!addrs || !ours_v4(addrs, ip->daddr))
+		if (!addrs || !ours_v4(addrs, ip->protocol, ip->daddr))
 			return XDP_PASS;
 	} else if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = (void *)(eth + 1);
 
-		if ((void *)(ip + 1) > end || !wanted(ip->nexthdr, ip + 1, end))
+		if ((void *)(ip + 1) > end || !wanted(ip->nexthdr, queue, ip + 1, end))
 			return XDP_PASS;
 		addrs = bpf_map_lookup_elem(&homa_addrs, &zero);
-		if (!addrs || !ours_v6(addrs, &ip->daddr))
+		if (!addrs || !ours_v6(addrs, ip->nexthdr, &ip->daddr))
 			return XDP_PASS;
 	} else {
 		return XDP_PASS;
 	}
-	return bpf_redirect_map(&homa_xsks, ctx->rx_queue_index, XDP_PASS);
+	return bpf_redirect_map(&homa_xsks, queue, XDP_PASS);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -14,7 +14,8 @@
 
 /**
  * struct homa_xdp_addrs - the addresses whose Homa packets are taken
- * @any: more addresses than fit: take Homa packets to any address.
+ * @any: more addresses than fit: take Homa packets to any address. TCP is only taken for
+ *	those that fit.
  * @n4: IPv4 addresses in @v4.
  * @n6: IPv6 addresses in @v6.
  * @v4: network order.
