@@ -7,6 +7,7 @@
 #include "icmp.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
 
 #include "frame.h"
@@ -20,6 +21,8 @@
 #define ICMP6_PARAMETER 4
 #define ICMP_HLEN 8
 #define PROTO_UDP 17
+#define IPV4_OFFSET 0x1fff
+#define TCP_SEQ_AT 4u
 
 static u32 quote_v4(u8 *ip, const struct nic_rx *pkt, u32 udp)
 {
@@ -116,38 +119,52 @@ int nic_icmp_errno(u8 type, u8 code, bool v6)
 	}
 }
 
-/* Only the first 8 bytes behind the quoted IP header are sure to be there. */
-static int parse_quote(const u8 *ip, u32 len, bool v6, struct nic_error *error,
-		       struct homa_addr *src)
+/* Only the first 8 bytes behind the quoted IP header are sure to be there: of a Homa packet
+ * its ports, of a TCP segment its ports and sequence number. */
+static int quote_l4(u8 proto, const u8 *hdr, u32 len, struct nic_error *error)
 {
-	u32 hlen = NIC_IPV6_HLEN;
-	struct homa_addr dst;
-
-	memset(&dst, 0, sizeof(dst));
-	memset(src, 0, sizeof(*src));
-	if (v6) {
-		if (len < hlen || ip[0] >> 4 != 6 || ip[6] != IPPROTO_HOMA)
-			return -EBADMSG;
-		memcpy(src->ip, ip + 8, 16);
-		memcpy(dst.ip, ip + 24, 16);
-	} else {
-		if (len < NIC_IPV4_HLEN || ip[0] >> 4 != 4)
-			return -EBADMSG;
-		hlen = (u32)(ip[0] & 15) * 4;
-		if (hlen < NIC_IPV4_HLEN || len < hlen || ip[9] != IPPROTO_HOMA)
-			return -EBADMSG;
-		src->ip[10] = src->ip[11] = 0xff;
-		dst.ip[10] = dst.ip[11] = 0xff;
-		memcpy(src->ip + 12, ip + 12, 4);
-		memcpy(dst.ip + 12, ip + 16, 4);
+	if (proto != IPPROTO_HOMA && proto != IPPROTO_TCP)
+		return -EBADMSG;
+	if (proto == IPPROTO_TCP && len < TCP_SEQ_AT + 4)
+		return -EBADMSG;
+	if (len >= 4) {
+		error->sport = homa_get_be16(hdr);
+		error->dport = homa_get_be16(hdr + 2);
 	}
-	*error = nic_error_for(&dst, ip + hlen, len - hlen, error->error,
-			       error->mtu);
+	if (proto == IPPROTO_TCP) {
+		error->proto = NIC_TCP;
+		error->seq = homa_get_be32(hdr + TCP_SEQ_AT);
+	} else if (len >= 28) {
+		error->sender_id = homa_get_be64(hdr + 20);
+	}
 	return 0;
 }
 
-int nic_icmp_parse(const u8 *msg, u32 len, bool v6, struct nic_error *error,
-		   struct homa_addr *src)
+static int quote_ip(const u8 *ip, u32 len, bool v6, struct nic_error *error)
+{
+	u32 hlen = NIC_IPV6_HLEN;
+
+	if (v6) {
+		if (len < hlen || ip[0] >> 4 != 6)
+			return -EBADMSG;
+		memcpy(error->src.ip, ip + 8, 16);
+		memcpy(error->dst.ip, ip + 24, 16);
+		return quote_l4(ip[6], ip + hlen, len - hlen, error);
+	}
+	if (len < NIC_IPV4_HLEN || ip[0] >> 4 != 4)
+		return -EBADMSG;
+	hlen = (u32)(ip[0] & 15) * 4;
+	/* We send no fragments; behind the header of a later one is anything. */
+	if (hlen < NIC_IPV4_HLEN || len < hlen || homa_get_be16(ip + 6) & IPV4_OFFSET)
+		return -EBADMSG;
+	error->src.ip[10] = error->src.ip[11] = 0xff;
+	error->dst.ip[10] = error->dst.ip[11] = 0xff;
+	memcpy(error->src.ip + 12, ip + 12, 4);
+	memcpy(error->dst.ip + 12, ip + 16, 4);
+	return quote_l4(ip[9], ip + hlen, len - hlen, error);
+}
+
+int nic_icmp_parse(const u8 *msg, u32 len, bool v6, struct nic_error *error)
 {
 	memset(error, 0, sizeof(*error));
 	if (len < ICMP_HLEN)
@@ -158,5 +175,5 @@ int nic_icmp_parse(const u8 *msg, u32 len, bool v6, struct nic_error *error,
 	if (error->error == EMSGSIZE)
 		error->mtu = v6 ? homa_get_be32(msg + 4) :
 				  homa_get_be16(msg + 6);
-	return parse_quote(msg + ICMP_HLEN, len - ICMP_HLEN, v6, error, src);
+	return quote_ip(msg + ICMP_HLEN, len - ICMP_HLEN, v6, error);
 }

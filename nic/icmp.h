@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * ICMP errors about Homa packets. A host whose packets bypass the kernel must
+ * ICMP errors about Homa packets and TCP segments. A host whose packets bypass the kernel must
  * send and understand them itself: "port unreachable" is how a client learns at
  * once that nobody listens, "fragmentation needed" is how it learns the path's
  * MTU.
@@ -27,16 +27,14 @@
 u32 nic_icmp_build(u8 *out, const struct nic_rx *pkt, u16 local_port);
 
 /**
- * nic_icmp_parse() - an ICMP error quoting a Homa packet that we sent
+ * nic_icmp_parse() - an ICMP error quoting a Homa packet or TCP segment that we sent
  * @msg: ICMP or ICMPv6 message, from its type on.
  * @len: its bytes.
  * @v6: which of the two.
- * @error: filled.
- * @src: receives the quoted source address, for the caller to compare.
+ * @error: filled; whether its source is ours is for the caller to see.
  * Returns 0 or -EBADMSG for anything else.
  */
-int nic_icmp_parse(const u8 *msg, u32 len, bool v6, struct nic_error *error,
-		   struct homa_addr *src);
+int nic_icmp_parse(const u8 *msg, u32 len, bool v6, struct nic_error *error);
 
 /** nic_icmp_errno() - errno for an ICMP error, 0 for one that is none. */
 int nic_icmp_errno(u8 type, u8 code, bool v6);
@@ -61,15 +59,17 @@ struct nic_icmp {
  * Returns 0 if at least one family works, else a negative errno.
  */
 int nic_icmp_open(struct nic_icmp *icmp, bool receive);
+/** nic_icmp_take_tcp() - also receive errors that quote TCP; from any thread. */
+void nic_icmp_take_tcp(const struct nic_icmp *icmp);
 void nic_icmp_close(struct nic_icmp *icmp);
 
 /**
  * nic_icmp_receive() - read waiting errors into @q
- * @ours: says whether a quoted source address is ours.
+ * @ours: says whether we sent what is quoted.
  * Returns how many were taken in.
  */
 int nic_icmp_receive(struct nic_icmp *icmp, struct nic_errq *q,
-		     bool (*ours)(void *arg, const struct homa_addr *src),
+		     bool (*ours)(void *arg, const struct nic_error *error),
 		     void *arg);
 
 /**

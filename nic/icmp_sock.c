@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Raw ICMP sockets. A classic BPF filter lets only errors that quote protocol
- * 146 through, so a ping flood beside us costs nothing. Sending goes through
- * the kernel, which routes and resolves; errors are rare and must not compete
- * with data for frames.
+ * 146 through, and TCP if we speak it, so a ping flood beside us costs nothing.
+ * Sending goes through the kernel, which routes and resolves; errors are rare and
+ * must not compete with data for frames.
  */
 #include "icmp.h"
 
@@ -21,45 +21,60 @@
 #define RATE 1000
 #define BURST 50
 
-/* A raw IPv4 socket sees the IP header, a raw ICMPv6 socket does not. */
-static const struct sock_filter filter4[] = {
-	BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),
-	BPF_STMT(BPF_LD | BPF_B | BPF_IND, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 3, 2, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 1, 0),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 12, 0, 3),
-	BPF_STMT(BPF_LD | BPF_B | BPF_IND, 8 + 9),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_HOMA, 0, 1),
-	BPF_STMT(BPF_RET | BPF_K, 0xffff),
-	BPF_STMT(BPF_RET | BPF_K, 0),
-};
+/* A raw IPv4 socket sees the IP header, a raw ICMPv6 socket does not. Protocol @second
+ * passes, too. */
+#define FILTER4(second)                                            \
+	{                                                          \
+		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),            \
+		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 0),             \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 3, 2, 0),      \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 1, 0),     \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 12, 0, 4),     \
+		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 8 + 9),         \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_HOMA, 1, 0), \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1), \
+		BPF_STMT(BPF_RET | BPF_K, 0xffff),                 \
+		BPF_STMT(BPF_RET | BPF_K, 0),                      \
+	}
 
-static const struct sock_filter filter6[] = {
-	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),
-	BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 128, 3, 0),
-	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 8 + 6),
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_HOMA, 0, 1),
-	BPF_STMT(BPF_RET | BPF_K, 0xffff),
-	BPF_STMT(BPF_RET | BPF_K, 0),
-};
+#define FILTER6(second)                                            \
+	{                                                          \
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),             \
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 128, 4, 0),    \
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 8 + 6),         \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_HOMA, 1, 0), \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1), \
+		BPF_STMT(BPF_RET | BPF_K, 0xffff),                 \
+		BPF_STMT(BPF_RET | BPF_K, 0),                      \
+	}
+
+static const struct sock_filter filter4[] = FILTER4(IPPROTO_HOMA);
+static const struct sock_filter filter6[] = FILTER6(IPPROTO_HOMA);
+static const struct sock_filter filter4_tcp[] = FILTER4(IPPROTO_TCP);
+static const struct sock_filter filter6_tcp[] = FILTER6(IPPROTO_TCP);
 
 static const struct sock_filter filter_none[] = {
 	BPF_STMT(BPF_RET | BPF_K, 0),
 };
 
-static int open_raw(int family, int proto, const struct sock_filter *code,
-		    size_t n)
+static int set_filter(int fd, const struct sock_filter *code, size_t n)
 {
 	struct sock_fprog prog = {
 		.len = (unsigned short)n,
 		.filter = (struct sock_filter *)code,
 	};
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog));
+}
+
+static int open_raw(int family, int proto, const struct sock_filter *code,
+		    size_t n)
+{
 	int fd = socket(family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, proto);
 
 	if (fd < 0)
 		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &prog, sizeof(prog)) <
-	    0) {
+	if (set_filter(fd, code, n) < 0) {
 		int e = -errno;
 
 		close(fd);
@@ -88,6 +103,14 @@ int nic_icmp_open(struct nic_icmp *icmp, bool receive)
 	return e;
 }
 
+void nic_icmp_take_tcp(const struct nic_icmp *icmp)
+{
+	if (icmp->fd4 >= 0)
+		set_filter(icmp->fd4, filter4_tcp, HOMA_ARRAY_SIZE(filter4_tcp));
+	if (icmp->fd6 >= 0)
+		set_filter(icmp->fd6, filter6_tcp, HOMA_ARRAY_SIZE(filter6_tcp));
+}
+
 void nic_icmp_close(struct nic_icmp *icmp)
 {
 	if (icmp->fd4 >= 0)
@@ -98,8 +121,7 @@ void nic_icmp_close(struct nic_icmp *icmp)
 	icmp->fd6 = -1;
 }
 
-static int receive_one(int fd, bool v6, struct nic_error *error,
-		       struct homa_addr *src)
+static int receive_one(int fd, bool v6, struct nic_error *error)
 {
 	u8 buf[2048];
 	const u8 *msg = buf;
@@ -118,11 +140,11 @@ static int receive_one(int fd, bool v6, struct nic_error *error,
 		msg += hlen;
 		len -= hlen;
 	}
-	return nic_icmp_parse(msg, len, v6, error, src);
+	return nic_icmp_parse(msg, len, v6, error);
 }
 
 int nic_icmp_receive(struct nic_icmp *icmp, struct nic_errq *q,
-		     bool (*ours)(void *arg, const struct homa_addr *src),
+		     bool (*ours)(void *arg, const struct nic_error *error),
 		     void *arg)
 {
 	int taken = 0;
@@ -130,15 +152,14 @@ int nic_icmp_receive(struct nic_icmp *icmp, struct nic_errq *q,
 	for (int v6 = 0; v6 < 2; v6++) {
 		int fd = v6 ? icmp->fd6 : icmp->fd4;
 		struct nic_error error;
-		struct homa_addr src;
 		int rc;
 
 		/* Bounded, so that a flood of errors cannot hold the caller. */
 		for (int i = 0; fd >= 0 && i < NIC_ERRQ_SIZE; i++) {
-			rc = receive_one(fd, v6, &error, &src);
+			rc = receive_one(fd, v6, &error);
 			if (rc == -EAGAIN)
 				break;
-			if (rc || !ours(arg, &src))
+			if (rc || !ours(arg, &error))
 				continue;
 			nic_errq_push(q, &error);
 			taken++;

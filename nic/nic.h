@@ -77,12 +77,13 @@ struct nic_rx {
  * @dst: receiver.
  * @hdr: @hdr_len bytes of Homa or TCP header.
  * @payload: @payload_len bytes of message, in @iovcnt == 1 contiguous piece.
- * @prio: 0..7, written into the top three bits of TOS or traffic class.
+ * @prio: 0..7, written into the top three bits of TOS or traffic class; TCP: not used,
+ *	they are 0.
  * @owner: for whom, a number of the caller's: what must be kept is shared between
  *	owners.
  * @proto: enum nic_proto. A TCP header's checksum is 0 and is filled in.
  * @ecn: TCP: the low two bits of TOS or traffic class.
- * @src: TCP: the address of ours that it comes from.
+ * @src: TCP: the address of ours that it comes from; NULL: as for Homa.
  */
 struct nic_tx {
 	struct homa_addr dst;
@@ -100,7 +101,8 @@ struct nic_tx {
 /**
  * struct nic_error - an ICMP error that came back for something we sent
  * @dst: where it had been sent.
- * @sport, @dport: ports of the Homa header it quotes; 0 if unknown.
+ * @src: the address of ours that it came from; unspecified if unknown.
+ * @sport, @dport: ports of the Homa or TCP header it quotes, @sport ours; 0 if unknown.
  * @sender_id: its RPC id; 0 if unknown.
  * @proto: enum nic_proto of the packet. @seq: TCP: its sequence number.
  * @error: positive errno: ECONNREFUSED (port unreachable), EHOSTUNREACH,
@@ -109,6 +111,7 @@ struct nic_tx {
  */
 struct nic_error {
 	struct homa_addr dst;
+	struct homa_addr src;
 	u16 sport;
 	u16 dport;
 	u64 sender_id;
@@ -205,7 +208,8 @@ void nic_flush(struct nic *nic);
 /**
  * nic_tcp_port() - TCP segments to a port of this host come here, or no longer
  *
- * Those of other ports, and fragments, stay the kernel's. May be called by another
+ * Those of other ports, and fragments, stay the kernel's. From then on nic_errors() tells
+ * ICMP errors about segments from that port, too. May be called by another
  * thread than the nic's. Returns 0 or -EOPNOTSUPP: the backend cannot.
  */
 int nic_tcp_port(struct nic *nic, u16 port, bool on);

@@ -55,7 +55,8 @@ static int afxdp_tcp_port(struct nic *nic, u16 port, bool on)
 {
 	struct afxdp *x = afxdp_of(nic);
 
-	__atomic_store_n(&x->takes_tcp, true, __ATOMIC_RELAXED);
+	if (!__atomic_exchange_n(&x->takes_tcp, true, __ATOMIC_RELAXED))
+		nic_icmp_take_tcp(&x->icmp);
 	for (u32 i = 0; i < x->n_queues; i++)
 		afxdp_prog_port(&x->prog, x->q[i].id, port, on);
 	return 0;

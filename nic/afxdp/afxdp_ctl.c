@@ -75,11 +75,14 @@ void afxdp_ctl_close(struct afxdp *x)
 	x->epfd = -1;
 }
 
-static bool ours(void *arg, const struct homa_addr *src)
+/* All our queues have the same ports. Other TCP is the kernel's. */
+static bool ours(void *arg, const struct nic_error *error)
 {
 	struct afxdp *x = arg;
 
-	return nic_netif_has(&x->netif, src);
+	return nic_netif_has(&x->netif, &error->src) &&
+	       (error->proto == NIC_HOMA ||
+		afxdp_prog_has_port(&x->prog, x->q[0].id, error->sport));
 }
 
 static void take_errors(struct afxdp *x)

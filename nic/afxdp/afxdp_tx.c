@@ -195,14 +195,15 @@ static struct afxdp_queue *queue_for(struct afxdp *x,
 		     x->n_queues];
 }
 
-static void refuse(struct afxdp *x, const struct nic_tx *pkt, int error,
-		   u32 mtu)
+static void refuse(struct afxdp *x, const struct nic_path *path, const struct nic_tx *pkt,
+		   int error, u32 mtu)
 {
 	struct nic_error e =
 		nic_error_for(&pkt->dst, pkt->hdr, pkt->hdr_len, error, mtu);
 
 	if (pkt->proto == NIC_TCP) {
 		e.proto = NIC_TCP;
+		e.src = pkt->src ? *pkt->src : path->src;
 		e.sender_id = 0;
 		e.seq = homa_get_be32(pkt->hdr + 4);
 	}
@@ -224,9 +225,9 @@ void afxdp_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
 	struct afxdp_queue *q = queue_for(x, &pkt->dst);
 
 	if (error)
-		refuse(x, pkt, error, 0);
+		refuse(x, path, pkt, error, 0);
 	else if (too_large(path, pkt))
-		refuse(x, pkt, EMSGSIZE, path->mtu);
+		refuse(x, path, pkt, EMSGSIZE, path->mtu);
 	else if (path->state == NIC_PATH_READY &&
 		 queue_room(x, q) >= frames_per_packet(x))
 		put_packet(x, path, q, pkt);
@@ -250,16 +251,16 @@ static bool tx_slow(struct afxdp *x, struct nic_path *path,
 		x->nic.stats.tx_no_neighbour++;
 		x->ctl_calls = 1; /* the answer comes soon */
 		if (too_large(path, pkt))
-			refuse(x, pkt, EMSGSIZE, path->mtu);
+			refuse(x, path, pkt, EMSGSIZE, path->mtu);
 		else if (!nic_path_hold(&x->paths, path, pkt))
 			nic_not_sent(&x->nic, index);
 		return true;
 	case NIC_PATH_FAILED:
-		refuse(x, pkt, path->error, 0);
+		refuse(x, path, pkt, path->error, 0);
 		return true;
 	case NIC_PATH_LOCAL:
 		if (pkt->proto == NIC_TCP) {
-			refuse(x, pkt, EHOSTUNREACH, 0);
+			refuse(x, path, pkt, EHOSTUNREACH, 0);
 			return true;
 		}
 		rc = nic_loop_tx(&x->loop, pkt, &path->src, x->netif.mtu);
@@ -301,7 +302,7 @@ int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 		}
 		path->used = true;
 		if (unlikely(too_large(path, pkt))) {
-			refuse(x, pkt, EMSGSIZE, path->mtu);
+			refuse(x, path, pkt, EMSGSIZE, path->mtu);
 			continue;
 		}
 		if (unlikely(queue_room(x, q) < need)) {

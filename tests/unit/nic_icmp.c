@@ -37,21 +37,20 @@ static void icmp__port_unreachable_is_understood(void **state)
 			struct nic_rx rx = make(v4, len, 0);
 			u8 msg[NIC_ICMP_MAX];
 			u32 n = nic_icmp_build(msg, &rx, 0);
-			struct homa_addr src;
 			struct nic_error e;
 
 			assert_true(n <= (u32)(v4 ? NIC_ICMP_MAX_V4 :
 						    NIC_ICMP_MAX_V6));
 			if (v4)
 				assert_int_equal(nic_checksum(msg, n, 0), 0);
-			assert_int_equal(nic_icmp_parse(msg, n, !v4, &e, &src),
+			assert_int_equal(nic_icmp_parse(msg, n, !v4, &e),
 					 0);
 			assert_int_equal(e.error, ECONNREFUSED);
 			assert_int_equal(e.sport, 40000);
 			assert_int_equal(e.dport, 99);
 			assert_int_equal(e.sender_id, 0x123456789abcULL);
 			assert_true(homa_addr_equal(&e.dst, &rx.dst));
-			assert_true(homa_addr_equal(&src, &rx.src));
+			assert_true(homa_addr_equal(&e.src, &rx.src));
 		}
 	}
 }
@@ -105,7 +104,6 @@ static void icmp__types_and_codes(void **state)
 static void icmp__too_big_tells_the_mtu(void **state)
 {
 	struct nic_rx rx = make(true, 100, 0);
-	struct homa_addr src;
 	struct nic_error e;
 	u8 msg[NIC_ICMP_MAX];
 	u32 n = nic_icmp_build(msg, &rx, 0);
@@ -113,7 +111,7 @@ static void icmp__too_big_tells_the_mtu(void **state)
 	(void)state;
 	msg[1] = 4;
 	homa_put_be16(msg + 6, 1300);
-	assert_int_equal(nic_icmp_parse(msg, n, false, &e, &src), 0);
+	assert_int_equal(nic_icmp_parse(msg, n, false, &e), 0);
 	assert_int_equal(e.error, EMSGSIZE);
 	assert_int_equal(e.mtu, 1300);
 	rx = make(false, 100, 0);
@@ -121,7 +119,7 @@ static void icmp__too_big_tells_the_mtu(void **state)
 	msg[0] = 2;
 	msg[1] = 0;
 	homa_put_be32(msg + 4, 1280);
-	assert_int_equal(nic_icmp_parse(msg, n, true, &e, &src), 0);
+	assert_int_equal(nic_icmp_parse(msg, n, true, &e), 0);
 	assert_int_equal(e.mtu, 1280);
 }
 
@@ -135,13 +133,12 @@ static void icmp__short_quotes(void **state)
 		u32 ip = v4 ? 20 : 40;
 
 		for (u32 len = 0; len <= n; len++) {
-			struct homa_addr src;
 			struct nic_error e;
 			u8 *copy = malloc(len ? len : 1);
 			int rc;
 
 			memcpy(copy, msg, len);
-			rc = nic_icmp_parse(copy, len, !v4, &e, &src);
+			rc = nic_icmp_parse(copy, len, !v4, &e);
 			free(copy);
 			if (len < 8 + ip) {
 				assert_int_equal(rc, -EBADMSG);
@@ -160,26 +157,25 @@ static void icmp__short_quotes(void **state)
 static void icmp__other_protocols_are_refused(void **state)
 {
 	struct nic_rx rx = make(true, 60, 4000);
-	struct homa_addr src;
 	struct nic_error e;
 	u8 msg[NIC_ICMP_MAX];
 	u32 n = nic_icmp_build(msg, &rx, 1); /* quotes UDP */
 
 	(void)state;
-	assert_int_equal(nic_icmp_parse(msg, n, false, &e, &src), -EBADMSG);
+	assert_int_equal(nic_icmp_parse(msg, n, false, &e), -EBADMSG);
 	rx = make(true, 60, 0);
 	n = nic_icmp_build(msg, &rx, 0);
 	msg[8] = 0x41; /* header of 4 bytes */
-	assert_int_equal(nic_icmp_parse(msg, n, false, &e, &src), -EBADMSG);
+	assert_int_equal(nic_icmp_parse(msg, n, false, &e), -EBADMSG);
 	msg[8] = 0x65;
-	assert_int_equal(nic_icmp_parse(msg, n, false, &e, &src), -EBADMSG);
+	assert_int_equal(nic_icmp_parse(msg, n, false, &e), -EBADMSG);
 	msg[8] = 0x4f; /* header longer than the quote */
-	assert_int_equal(nic_icmp_parse(msg, 8 + 30, false, &e, &src),
+	assert_int_equal(nic_icmp_parse(msg, 8 + 30, false, &e),
 			 -EBADMSG);
 	/* an IPv4 quote in an ICMPv6 message */
 	msg[0] = 1;
 	msg[8] = 0x45;
-	assert_int_equal(nic_icmp_parse(msg, n, true, &e, &src), -EBADMSG);
+	assert_int_equal(nic_icmp_parse(msg, n, true, &e), -EBADMSG);
 }
 
 int main(void)

@@ -180,8 +180,7 @@ struct homad_port *homad_tcp_port_towards(struct homad_thread *t, const struct t
  *  off; returns how many are left. */
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n);
 /** homad_tcp_icmp() - an ICMP error about a segment of ours. */
-void homad_tcp_icmp(struct homad_thread *t, struct homad_port *port,
-		    const struct nic_error *error);
+void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error);
 /** homad_tcp_tx() - send what the engine has, as far as devices have room; returns how
  *  many packets. */
 int homad_tcp_tx(struct homad_thread *t);

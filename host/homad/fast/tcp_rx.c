@@ -70,12 +70,11 @@ int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)
 	return homa;
 }
 
-void homad_tcp_icmp(struct homad_thread *t, struct homad_port *port,
-		    const struct nic_error *error)
+void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error)
 {
 	struct tas_pair pair = { .local_port = error->sport, .remote_port = error->dport };
 
-	memcpy(pair.local, port->info->address.ip, sizeof(pair.local));
+	memcpy(pair.local, error->src.ip, sizeof(pair.local));
 	memcpy(pair.remote, error->dst.ip, sizeof(pair.remote));
 	tas_icmp(&t->tcp->engine, &pair, error->seq,
 		 error->error == EMSGSIZE ? 0 : -error->error, error->mtu);
