@@ -170,6 +170,8 @@ static int size_frames(struct afxdp *x, const struct nic_config *config,
 	x->frame_size = wire + AFXDP_HEADROOM <= 2048 ? 2048 : 4096;
 	/* 342: what the kernel puts behind a packet (skb_shared_info), rounded. */
 	x->multi_buffer = wire + AFXDP_HEADROOM + 342 > 4096;
+	x->homa_max = x->multi_buffer ? wire : x->frame_size - AFXDP_HEADROOM;
+	x->units = x->netif.virtual_device && config->mode != 3;
 	rx_share = x->n_queues * AFXDP_RING;
 	x->frames = config->frames ? config->frames :
 				     rx_share + x->n_queues * 2 * AFXDP_TX_RING;

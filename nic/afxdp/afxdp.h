@@ -33,6 +33,7 @@
 #define AFXDP_BURSTS 8	      /* bursts that the fill ring is kept ready for */
 #define AFXDP_HEADROOM 256    /* what the kernel keeps in front of a packet */
 #define AFXDP_JUMBO_SLOTS 512 /* contiguous copies of multi-buffer packets */
+#define AFXDP_UNIT_MAX (NIC_FRAME_HLEN_MAX + 65535) /* the longest IPv6 packet's frame */
 
 /* Where a received packet's bytes live: top bits of nic_rx.token. */
 #define AFXDP_TOKEN_LOOP ((u64)1 << 63)
@@ -110,7 +111,9 @@ struct afxdp_prog {
  * @n_free: its height.
  * @rx_owned: frames with the kernel for receiving or with the caller; at most
  *	@rx_max, so that receiving never starves sending.
- * @multi_buffer: packets may span frames.
+ * @multi_buffer: packets of the interface's MTU span frames.
+ * @units: virtual device: TCP segments that the kernel has not cut to the MTU may come, of
+ *	up to 64 KB, over several frames.
  * @zero_copy: the driver works on our frames.
  * @q: queues, @n_queues of them.
  * @next_queue: where the next nic_rx() begins.
@@ -122,6 +125,7 @@ struct afxdp_prog {
  * @armed: sockets are in the epoll set.
  * @busy_poll: drive the device from nic_rx().
  * @takes_tcp: nic_tcp_port() was called.
+ * @homa_max: longest frame that a Homa packet may fill, bytes.
  */
 struct afxdp {
 	struct nic nic;
@@ -140,6 +144,7 @@ struct afxdp {
 	u32 rx_owned;
 	u32 rx_max;
 	bool multi_buffer;
+	bool units;
 	bool zero_copy;
 	bool busy_poll;
 	bool takes_tcp;
@@ -149,6 +154,7 @@ struct afxdp {
 	u32 next_queue;
 	u8 *jumbo;
 	u32 jumbo_size;
+	u32 homa_max;
 	u16 jumbo_free[AFXDP_JUMBO_SLOTS];
 	u32 n_jumbo_free;
 	struct afxdp_prog prog;

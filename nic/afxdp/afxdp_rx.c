@@ -2,8 +2,9 @@
 /*
  * Receiving: descriptors from the ring become packets in place; the caller
  * gets pointers into the UMEM and gives them back. A packet that spans several
- * frames (MTU above a frame) is the exception: it is copied together, because
- * everything above expects contiguous bytes.
+ * frames (MTU above a frame, or TCP of a kernel on the same machine, which leaves 64 KB
+ * uncut on virtual devices) is the exception: it is copied together, because everything
+ * above expects contiguous bytes.
  */
 #include "afxdp.h"
 #include "tcp_sum.h"
@@ -79,6 +80,20 @@ static void jumbo_end(struct afxdp *x, struct afxdp_queue *q)
 	q->jumbo_len = 0;
 }
 
+/* What the kernel has not cut to the MTU is TCP's: it goes up as one segment. Nobody sends
+ * such Homa packets but homa.ko, by mistake, and they are not one packet. */
+static bool parse_jumbo(struct afxdp *x, const u8 *frame, u32 len, struct nic_rx *pkt)
+{
+	if (len > x->homa_max) {
+		if (!nic_frame_parse(frame, len, pkt) && pkt->proto == NIC_HOMA) {
+			x->nic.stats.rx_dropped++;
+			return false;
+		}
+		x->nic.stats.rx_gro++;
+	}
+	return parse(x, frame, len, pkt);
+}
+
 /* One piece of a multi-buffer packet; true when @pkt is complete. */
 static bool jumbo_piece(struct afxdp *x, struct afxdp_queue *q, const u8 *data,
 			u32 len, bool more, struct nic_rx *pkt)
@@ -92,7 +107,7 @@ static bool jumbo_piece(struct afxdp *x, struct afxdp_queue *q, const u8 *data,
 
 		memcpy(slot + q->jumbo_len, data, len);
 		q->jumbo_len += len;
-		if (!more && parse(x, slot, q->jumbo_len, pkt)) {
+		if (!more && parse_jumbo(x, slot, q->jumbo_len, pkt)) {
 			pkt->token = AFXDP_TOKEN_JUMBO | (u64)q->jumbo;
 			q->jumbo = -1; /* now the caller's */
 			complete = true;

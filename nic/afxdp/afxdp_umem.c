@@ -40,9 +40,12 @@ static int allocate(struct afxdp *x)
 
 static int allocate_jumbo(struct afxdp *x)
 {
-	if (!x->multi_buffer)
+	if (!x->multi_buffer && !x->units)
 		return 0;
 	x->jumbo_size = x->netif.mtu + NIC_ETH_HLEN;
+	if (x->units)
+		x->jumbo_size = homa_max_u32(x->jumbo_size, AFXDP_UNIT_MAX);
+	/* So large that it comes from mmap(): what is never used costs no memory. */
 	x->jumbo = malloc((size_t)x->jumbo_size * AFXDP_JUMBO_SLOTS);
 	if (!x->jumbo)
 		return -ENOMEM;
@@ -172,7 +175,7 @@ static int open_all(struct afxdp *x, const struct nic_config *config,
 	if (!rc)
 		rc = xsk_umem__create(&x->umem, x->area, x->area_len,
 				      &x->q[0].fill, &x->q[0].comp, &umem);
-	if (x->multi_buffer)
+	if (x->multi_buffer || x->units)
 		bind_flags |= XDP_USE_SG;
 	for (u32 i = 0; !rc && i < x->n_queues; i++) {
 		*queue = config->queue + i;
@@ -195,6 +198,11 @@ int afxdp_umem_open(struct afxdp *x, const struct nic_config *config,
 		ours = claim(x, i, config->queue + i);
 	for (;;) {
 		rc = open_all(x, config, bind_flags, &queue);
+		/* Linux before 6.6: packets of the MTU fit a frame, units do not. */
+		if (rc == -EINVAL && x->units && !x->multi_buffer) {
+			x->units = false;
+			rc = open_all(x, config, bind_flags, &queue);
+		}
 		/* The kernel has the last word; waiting makes sense only for a
 		 * queue that nobody claims. */
 		if (rc != -EBUSY || !ours || nic_now_ms() > deadline)
