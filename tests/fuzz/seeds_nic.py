@@ -1,23 +1,26 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Seeds for fuzz_nic: a frame of each family, and ICMP errors that quote them."""
+"""Seeds for fuzz_nic: Homa and TCP frames of each family, and ICMP errors that quote them."""
 
 import struct
 import sys
 from pathlib import Path
 
 HOMA = 146
+TCP = 6
 BODY = struct.pack("!HHI4xB", 40000, 99, 0, 0x10) + bytes(range(40))
 
+SEGMENT = struct.pack("!HHIIBBHHH", 40000, 7000, 1, 2, 0x50, 0x18, 1000, 0, 0) + b"hello"
 
-def ipv4(payload: bytes) -> bytes:
+
+def ipv4(payload: bytes, proto: int = HOMA) -> bytes:
     """Without a checksum: the target puts it in."""
-    head = struct.pack("!BBHHHBBH", 0x45, 0xA0, 20 + len(payload), 0, 0x4000, 64, HOMA, 0)
+    head = struct.pack("!BBHHHBBH", 0x45, 0xA0, 20 + len(payload), 0, 0x4000, 64, proto, 0)
     return head + bytes([10, 9, 0, 1, 10, 9, 0, 2]) + payload
 
 
-def ipv6(payload: bytes) -> bytes:
-    head = struct.pack("!IHBB", 0x6A012345, len(payload), HOMA, 64)
+def ipv6(payload: bytes, proto: int = HOMA) -> bytes:
+    head = struct.pack("!IHBB", 0x6A012345, len(payload), proto, 64)
     return head + bytes([0xFD, 9] + [0] * 13 + [1]) + bytes([0xFD, 9] + [0] * 13 + [2]) + payload
 
 
@@ -33,6 +36,10 @@ def main(target: str) -> None:
         "icmp_mtu": b"\2" + struct.pack("!BBHI", 3, 4, 0, 1300) + ipv4(BODY),
         "icmp6_port": b"\3" + struct.pack("!BBHI", 1, 4, 0, 0) + ipv6(BODY),
         "icmp6_mtu": b"\3" + struct.pack("!BBHI", 2, 0, 0, 1280) + ipv6(BODY),
+        "v4_tcp": b"\0" + mac + b"\x08\x00" + ipv4(SEGMENT, TCP),
+        "v6_tcp": b"\1" + mac + b"\x86\xdd" + ipv6(SEGMENT, TCP),
+        "icmp_tcp": b"\2" + struct.pack("!BBHI", 3, 4, 0, 1300) + ipv4(SEGMENT[:8], TCP),
+        "icmp6_tcp": b"\3" + struct.pack("!BBHI", 1, 4, 0, 0) + ipv6(SEGMENT, TCP),
     }
     for name, data in seeds.items():
         (out / name).write_bytes(data)

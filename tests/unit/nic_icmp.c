@@ -178,6 +178,55 @@ static void icmp__other_protocols_are_refused(void **state)
 	assert_int_equal(nic_icmp_parse(msg, n, true, &e), -EBADMSG);
 }
 
+static void icmp__tcp_is_quoted_with_ports_and_sequence_number(void **state)
+{
+	(void)state;
+	for (int v4 = 0; v4 < 2; v4++) {
+		struct nic_rx rx = make(v4, 40, 0);
+		u32 ip = v4 ? 20 : 40, n;
+		u8 msg[NIC_ICMP_MAX];
+
+		homa_put_be32(packet + 4, 0xfedcba98);
+		n = nic_icmp_build(msg, &rx, 0);
+		msg[8 + (v4 ? 9 : 6)] = 6;
+		for (u32 len = 8 + ip; len <= n; len++) {
+			struct nic_error e;
+			u8 *copy = malloc(len);
+			int rc;
+
+			memcpy(copy, msg, len);
+			rc = nic_icmp_parse(copy, len, !v4, &e);
+			free(copy);
+			/* less than eight bytes of the segment say nothing */
+			assert_int_equal(rc, len < 8 + ip + 8 ? -EBADMSG : 0);
+			if (rc)
+				continue;
+			assert_int_equal(e.proto, NIC_TCP);
+			assert_int_equal(e.error, ECONNREFUSED);
+			assert_int_equal(e.sport, 40000);
+			assert_int_equal(e.dport, 99);
+			assert_int_equal(e.seq, 0xfedcba98);
+			assert_int_equal(e.sender_id, 0);
+			assert_true(homa_addr_equal(&e.src, &rx.src));
+			assert_true(homa_addr_equal(&e.dst, &rx.dst));
+		}
+	}
+}
+
+static void icmp__later_fragments_quote_no_header(void **state)
+{
+	struct nic_rx rx = make(true, 60, 0);
+	struct nic_error e;
+	u8 msg[NIC_ICMP_MAX];
+	u32 n = nic_icmp_build(msg, &rx, 0);
+
+	(void)state;
+	msg[8 + 6] = 0x20; /* the first one of several */
+	assert_int_equal(nic_icmp_parse(msg, n, false, &e), 0);
+	msg[8 + 7] = 1;
+	assert_int_equal(nic_icmp_parse(msg, n, false, &e), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +236,8 @@ int main(void)
 		cmocka_unit_test(icmp__too_big_tells_the_mtu),
 		cmocka_unit_test(icmp__short_quotes),
 		cmocka_unit_test(icmp__other_protocols_are_refused),
+		cmocka_unit_test(icmp__tcp_is_quoted_with_ports_and_sequence_number),
+		cmocka_unit_test(icmp__later_fragments_quote_no_header),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
