@@ -44,10 +44,10 @@ static void note_pair(struct afxdp *x, const struct nic_rx *pkt)
 		nic_path_heard(&x->paths, &pkt->src, &pkt->dst);
 }
 
-/* Another process on this interface may have asked for it. */
+/* nic_tcp_port() may be called by another thread. */
 static bool tcp_wanted(struct afxdp *x, const struct nic_rx *pkt)
 {
-	if (!x->takes_tcp) {
+	if (!__atomic_load_n(&x->takes_tcp, __ATOMIC_RELAXED)) {
 		x->nic.stats.rx_malformed++;
 		return false;
 	}
