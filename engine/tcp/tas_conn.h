@@ -202,6 +202,12 @@ static inline u32 tas_in_flight(const struct tas_conn *conn)
 	return conn->f.snd_nxt - conn->f.snd_una;
 }
 
+/** tas_crossed() - connect() was called, and a SYN has come that does not answer ours */
+static inline bool tas_crossed(const struct tas_conn *conn)
+{
+	return conn->f.state == TAS_SYN_RECEIVED && !conn->listener;
+}
+
 /** tas_open() - bytes may flow in at least one direction */
 static inline bool tas_open(const struct tas_conn *conn)
 {

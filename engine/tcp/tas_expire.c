@@ -7,7 +7,7 @@ static bool given_up(const struct tas_engine *engine, const struct tas_conn *con
 {
 	u32 most = engine->params.retries;
 
-	if (conn->f.state == TAS_SYN_SENT)
+	if (conn->f.state == TAS_SYN_SENT || tas_crossed(conn))
 		most = engine->params.syn_retries;
 	else if (conn->f.state == TAS_SYN_RECEIVED)
 		most = engine->params.synack_retries;

@@ -9,6 +9,8 @@ void tas_take_options(struct tas_engine *engine, struct tas_conn *conn,
 {
 	const struct tas_params *params = &engine->params;
 
+	/* What the SYN of somebody else has said counts no more. */
+	conn->f.flags &= ~(TAS_F_TS | TAS_F_SACK | TAS_F_ECN);
 	conn->peer_mss = seg->options & TAS_OPT_MSS ? seg->mss : MSS_DEFAULT;
 	if (params->timestamps && (seg->options & TAS_OPT_TS)) {
 		conn->f.flags |= TAS_F_TS;
@@ -18,8 +20,7 @@ void tas_take_options(struct tas_engine *engine, struct tas_conn *conn,
 		conn->f.flags |= TAS_F_SACK;
 	conn->wscale_ok = params->window_scaling && (seg->options & TAS_OPT_WSCALE);
 	conn->f.snd_wscale = conn->wscale_ok ? seg->wscale : 0;
-	if (!conn->wscale_ok)
-		conn->f.rcv_wscale = 0;
+	conn->f.rcv_wscale = conn->wscale_ok ? tas_scale_for(conn->rx_max) : 0;
 	conn->rcv_mss = (u16)homa_min_u32(MSS_DEFAULT, tas_mss_of(engine, conn));
 	tas_set_mss(engine, conn);
 }
@@ -28,7 +29,6 @@ static void begin(struct tas_conn *conn, u8 rx_shift, u32 rx_max)
 {
 	conn->f.rx_shift = rx_shift;
 	conn->rx_max = homa_max_u32(rx_max, tas_rx_size(conn));
-	conn->f.rcv_wscale = tas_scale_for(conn->rx_max);
 }
 
 int tas_connect(struct tas_engine *engine, const struct tas_pair *pair, u8 rx_shift,
@@ -42,8 +42,6 @@ int tas_connect(struct tas_engine *engine, const struct tas_pair *pair, u8 rx_sh
 	if (!conn)
 		return TAS_ENOMEM;
 	begin(conn, rx_shift, rx_max);
-	if (!engine->params.window_scaling)
-		conn->f.rcv_wscale = 0;
 	conn->f.state = TAS_SYN_SENT;
 	conn->f.mss = MSS_DEFAULT;
 	tas_cc_init(engine, conn);
@@ -85,7 +83,11 @@ static void established(struct tas_engine *engine, struct tas_conn *conn,
 	tas_want(engine, conn);
 }
 
-/* RFC 9293, 3.10.7.3. */
+/*
+ * RFC 9293, 3.10.7.3. A SYN that does not acknowledge ours may be anybody's: nothing that
+ * it says hinders the answer to ours, which knows our sequence number. So after it all
+ * is as before, and besides the third segment of a simultaneous open is waited for.
+ */
 void tas_syn_sent_rx(struct tas_engine *engine, struct tas_conn *conn,
 		     const struct tas_segment *seg)
 {
@@ -109,7 +111,7 @@ void tas_syn_sent_rx(struct tas_engine *engine, struct tas_conn *conn,
 		conn->f.flags |= TAS_F_ECN;
 	if (!ack) { /* both have begun at once */
 		conn->f.state = TAS_SYN_RECEIVED;
-		tas_owe_ack(engine, conn, true);
+		tas_answer(engine, conn);
 		return;
 	}
 	engine->metrics.opened_active++;

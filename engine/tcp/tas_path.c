@@ -70,6 +70,6 @@ void tas_icmp(struct tas_engine *engine, const struct tas_pair *pair, u32 seq, i
 	engine->metrics.icmp_taken++;
 	if (!error)
 		narrower(engine, conn, mtu);
-	else if (conn->f.state == TAS_SYN_SENT)
+	else if (conn->f.state == TAS_SYN_SENT || tas_crossed(conn))
 		tas_fail(engine, conn, error);
 }

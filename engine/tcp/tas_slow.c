@@ -141,11 +141,6 @@ static bool acceptable(struct tas_engine *engine, struct tas_conn *conn,
 		tas_challenge(engine, conn);
 		return false;
 	}
-	/* Both have begun at once, and this is the answer to ours. */
-	if (conn->f.state == TAS_SYN_RECEIVED && !rst && !seg->length &&
-	    (seg->flags & (TAS_SYN | TAS_ACK)) == (TAS_SYN | TAS_ACK) &&
-	    seg->seq == conn->irs && seg->ack == conn->iss + 1)
-		return true;
 	if (!in_window(conn, seg)) {
 		engine->metrics.outside_window++;
 		outside(engine, conn, seg);
@@ -162,10 +157,16 @@ static bool acceptable(struct tas_engine *engine, struct tas_conn *conn,
 	return seg->flags & TAS_ACK;
 }
 
+/* The third segment of a simultaneous open, from whoever sent the SYN that crossed ours. */
+static bool confirms(const struct tas_conn *conn, const struct tas_segment *seg)
+{
+	return (seg->flags & (TAS_SYN | TAS_RST | TAS_ACK)) == TAS_ACK && in_window(conn, seg);
+}
+
 void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 		 const struct tas_segment *seg, u8 ecn, struct tas_copy *copy)
 {
-	if (conn->f.state == TAS_SYN_SENT) {
+	if (conn->f.state == TAS_SYN_SENT || (tas_crossed(conn) && !confirms(conn, seg))) {
 		tas_syn_sent_rx(engine, conn, seg);
 		return;
 	}

@@ -76,7 +76,7 @@ static u16 syn_window(const struct tas_conn *conn)
 static void syn_options(struct tas_engine *engine, struct tas_conn *conn,
 			struct tas_segment *seg)
 {
-	bool answer = conn->f.state == TAS_SYN_RECEIVED;
+	bool answer = seg->flags & TAS_ACK;
 
 	seg->options = TAS_OPT_MSS;
 	seg->mss = (u16)tas_mss_of(engine, conn);
@@ -85,11 +85,11 @@ static void syn_options(struct tas_engine *engine, struct tas_conn *conn,
 	if (answer ? conn->f.flags & TAS_F_TS : engine->params.timestamps) {
 		seg->options |= TAS_OPT_TS;
 		seg->ts = engine->clock_ms + conn->ts_offset;
-		seg->ts_echo = conn->f.ts_recent;
+		seg->ts_echo = answer ? conn->f.ts_recent : 0;
 	}
 	if (answer ? conn->wscale_ok : engine->params.window_scaling) {
 		seg->options |= TAS_OPT_WSCALE;
-		seg->wscale = conn->f.rcv_wscale;
+		seg->wscale = tas_scale_for(conn->rx_max);
 	}
 	if (answer && (conn->f.flags & TAS_F_ECN))
 		seg->flags |= TAS_ECE;
@@ -106,7 +106,8 @@ static bool send_syn(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	if (!first && conn->rtx_nxt == conn->rtx_end &&
 	    !(conn->f.flags & TAS_F_ACK_NOW))
 		return false;
-	if (conn->f.state == TAS_SYN_RECEIVED) {
+	/* A SYN that crossed ours is answered when it comes; what is repeated is ours. */
+	if (conn->listener || (tas_crossed(conn) && (conn->f.flags & TAS_F_ACK_NOW))) {
 		seg.flags |= TAS_ACK;
 		seg.ack = conn->f.rcv_nxt;
 	}

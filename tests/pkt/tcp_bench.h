@@ -29,14 +29,14 @@ struct bench {
 	u32 mtu;
 };
 
-static void tick(struct bench *b, u64 ns)
+static inline void tick(struct bench *b, u64 ns)
 {
 	b->now += ns;
 	tas_set_now(&b->engine, b->now, 1000);
 	tas_timers(&b->engine, 10000);
 }
 
-static struct bench *bench_new(u32 mtu)
+static inline struct bench *bench_new(u32 mtu)
 {
 	static const u64 seed[6] = { 1, 2, 3, 4, 5, 6 };
 	struct bench *b = calloc(1, sizeof(*b));
@@ -60,7 +60,7 @@ static struct bench *bench_new(u32 mtu)
 	return b;
 }
 
-static void hear(struct bench *b)
+static inline void hear(struct bench *b)
 {
 	struct tas_conn *conn;
 	u32 events;
@@ -71,7 +71,7 @@ static void hear(struct bench *b)
 }
 
 /* All is aborted; what was handed in is there again. */
-static void bench_free(struct bench *b)
+static inline void bench_free(struct bench *b)
 {
 	struct homa_list *node;
 	u32 i;
@@ -88,7 +88,7 @@ static void bench_free(struct bench *b)
 }
 
 /* The next segment that is sent is in @seg; false: there is none. */
-static bool sent(struct bench *b)
+static inline bool sent(struct bench *b)
 {
 	u32 ip = b->pair.remote[10] ? 20 : 40, payload;
 	static u8 packet[TAS_HDR_MAX];
@@ -104,7 +104,7 @@ static bool sent(struct bench *b)
 	return true;
 }
 
-static u32 drain(struct bench *b)
+static inline u32 drain(struct bench *b)
 {
 	u32 n = 0;
 
@@ -113,21 +113,21 @@ static u32 drain(struct bench *b)
 	return n;
 }
 
-static void in(struct bench *b, struct tas_segment seg)
+static inline void in(struct bench *b, struct tas_segment seg)
 {
 	tas_set_now(&b->engine, b->now, 1000);
 	tas_rx(&b->engine, &b->pair, &seg, 0, &b->copy);
 }
 
 /* A pure ACK of our byte @at, counted from 0, with the widest window. */
-static void ack(struct bench *b, u32 at)
+static inline void ack(struct bench *b, u32 at)
 {
 	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = b->conn->f.rcv_nxt,
 				    .ack = b->conn->iss + 1 + at, .window = 65535 });
 }
 
 /* connect(), and a peer that answers with @options. */
-static void case_open(struct bench *b, u8 options, u8 flags)
+static inline void case_open(struct bench *b, u8 options, u8 flags)
 {
 	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), 0);
 	assert_true(sent(b));
@@ -141,14 +141,14 @@ static void case_open(struct bench *b, u8 options, u8 flags)
 	hear(b);
 }
 
-static void listen_at(struct bench *b, u32 backlog)
+static inline void listen_at(struct bench *b, u32 backlog)
 {
 	b->listener = (struct tas_listener){ .port = 80, .rx_shift = 16, .rx_max = 65536,
 					     .backlog = backlog };
 	assert_int_equal(tas_listen(&b->engine, &b->listener), 0);
 }
 
-static struct tas_conn *syn_from(struct bench *b, u16 port)
+static inline struct tas_conn *syn_from(struct bench *b, u16 port)
 {
 	b->pair.remote_port = port;
 	in(b, (struct tas_segment){ .flags = TAS_SYN, .seq = IRS, .window = 65535 });
@@ -156,7 +156,7 @@ static struct tas_conn *syn_from(struct bench *b, u16 port)
 	return homa_container_of(b->listener.half.prev, struct tas_conn, pending);
 }
 
-static void ack_syn(struct bench *b, struct tas_conn *conn)
+static inline void ack_syn(struct bench *b, struct tas_conn *conn)
 {
 	b->pair = conn->f.pair;
 	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = conn->iss + 1,

@@ -293,12 +293,16 @@ static void attack(struct world *w)
 {
 	int to;
 
-	/* A SYN of anybody is taken for the other's by who opens at the same time. */
 	for (to = 0; to < 2; to++) {
 		const struct tas_conn *conn = tcp_check_only(&w->bed[to]->engine);
+		bool opens, open;
 
 		collect(w, !to);
-		if (w->fd[1] >= 0 && conn && tas_open(conn) && !w->closed[0] && !w->closed[1] &&
+		/* A SYN of anybody is taken for the other's by who opens at the same time. */
+		opens = !to && conn && conn->f.state < TAS_ESTABLISHED &&
+			!w->habits.simultaneous_open;
+		open = w->fd[1] >= 0 && conn && tas_open(conn);
+		if ((opens || open) && !w->closed[0] && !w->closed[1] &&
 		    draw(w, 1000) < w->habits.strangers)
 			forge(w, to);
 	}
@@ -332,6 +336,11 @@ static void step(struct world *w)
 		w->fd[1] = pkt_bed_accept(w->bed[1], w->listener);
 	for (side = 0; side < 2; side++)
 		apply(w, side);
+	/* A copy of the ACK that carried a cookie would open a connection for nobody. */
+	if (w->habits.cookies && w->listener >= 0 && w->closed[0] && w->closed[1]) {
+		pkt_bed_close(w->bed[1], w->listener);
+		w->listener = -1;
+	}
 	attack(w);
 	for (side = 0; side < 2; side++)
 		collect(w, side);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* connect(), and segments of somebody who knows addresses and ports. */
+#include "tcp_bench.h"
+
+/* Somebody's SYN, RST and ACKs for a connection that is being opened, and then the answer. */
+static void opening__a_strangers_syn(void **state)
+{
+	struct tas_segment syn = { .flags = TAS_SYN, .seq = 99000, .window = 10,
+				   .options = TAS_OPT_MSS | TAS_OPT_TS, .mss = 200,
+				   .ts = 0x70000000 };
+	struct bench *b = bench_new(1500);
+	u32 iss;
+
+	(void)state;
+	assert_int_equal(tas_connect(&b->engine, &b->pair, 20, 1 << 20, &b->conn), 0);
+	assert_true(sent(b));
+	assert_int_equal(b->seg.flags, TAS_SYN);
+	assert_int_equal(b->seg.wscale, 5);
+	iss = b->conn->iss;
+	in(b, syn);
+	assert_true(sent(b));
+	assert_int_equal(b->seg.flags, TAS_SYN | TAS_ACK);
+	assert_int_equal(b->seg.seq, iss);
+	assert_int_equal(b->seg.ack, 99001);
+	/* What the peer says to an ACK of bytes that it has not sent. */
+	in(b, (struct tas_segment){ .flags = TAS_RST, .seq = 99001 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = iss + 1,
+				    .window = 1 });
+	/* A flood of them is answered twice a second. */
+	syn.seq++;
+	in(b, syn);
+	assert_false(sent(b));
+	/* What is sent again is our SYN, as it was. */
+	tick(b, 1100 * TAS_MSEC);
+	assert_true(sent(b));
+	assert_int_equal(b->seg.flags, TAS_SYN);
+	assert_int_equal(b->seg.wscale, 5);
+	assert_int_equal(b->seg.seq, iss);
+	assert_int_equal(b->seg.ts_echo, 0);
+	in(b, (struct tas_segment){ .flags = TAS_SYN | TAS_ACK, .seq = IRS, .ack = iss + 1,
+				    .window = 65535, .options = TAS_OPT_MSS | TAS_OPT_WSCALE,
+				    .wscale = 3, .mss = MSS });
+	assert_int_equal(b->conn->f.state, TAS_ESTABLISHED);
+	assert_int_equal(b->conn->f.rcv_nxt, IRS + 1);
+	assert_int_equal(b->conn->f.mss, MSS);
+	assert_int_equal(b->conn->f.rcv_wscale, 5);
+	assert_int_equal(b->conn->f.snd_wscale, 3);
+	assert_false(b->conn->f.flags & (TAS_F_TS | TAS_F_SACK));
+	assert_true(sent(b));
+	assert_int_equal(b->seg.flags, TAS_ACK);
+	assert_int_equal(b->seg.ack, IRS + 1);
+	bench_free(b);
+}
+
+/* Both sides connect, and one of the answers is lost. */
+static void opening__a_crossing_syn_that_is_meant(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 iss;
+
+	(void)state;
+	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), 0);
+	assert_true(sent(b));
+	iss = b->conn->iss;
+	in(b, (struct tas_segment){ .flags = TAS_SYN, .seq = 99000, .window = 10 });
+	assert_int_equal(drain(b), 1);
+	in(b, (struct tas_segment){ .flags = TAS_SYN, .seq = IRS, .window = 1000 });
+	assert_int_equal(drain(b), 0);
+	tick(b, 600 * TAS_MSEC);
+	in(b, (struct tas_segment){ .flags = TAS_SYN, .seq = IRS, .window = 1000 });
+	assert_true(sent(b));
+	assert_int_equal(b->seg.flags, TAS_SYN | TAS_ACK);
+	assert_int_equal(b->seg.ack, IRS + 1);
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = iss + 1,
+				    .window = 1000 });
+	assert_int_equal(b->conn->f.state, TAS_ESTABLISHED);
+	bench_free(b);
+}
+
+/* A connection with a SYN of somebody else is refused and given up as any other. */
+static void opening__refused_beside_a_stranger(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), 0);
+		assert_true(sent(b));
+		in(b, (struct tas_segment){ .flags = TAS_SYN, .seq = 99000, .window = 10 });
+		assert_int_equal(drain(b), 1);
+		if (i)
+			tick(b, 300 * TAS_SEC);
+		else
+			in(b, (struct tas_segment){ .flags = TAS_RST | TAS_ACK,
+						    .ack = b->conn->iss + 1 });
+		for (u32 n = 0; i && n < 20; n++) {
+			drain(b);
+			tick(b, 70 * TAS_SEC);
+		}
+		assert_int_equal(b->conn->f.state, TAS_CLOSED);
+		assert_int_equal(b->conn->error, i ? TAS_ETIMEDOUT : TAS_ECONNREFUSED);
+		tas_close(&b->engine, b->conn);
+		hear(b);
+	}
+	bench_free(b);
+}
+
+#define CASE(name) cmocka_unit_test(opening__##name)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_strangers_syn),
+		CASE(a_crossing_syn_that_is_meant),
+		CASE(refused_beside_a_stranger),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
