@@ -35,6 +35,17 @@ static void follow(u32 *mark, u32 ack)
 		*mark = ack;
 }
 
+void tas_follow(struct tas_conn *conn)
+{
+	u32 una = conn->f.snd_una;
+
+	follow(&conn->rtx_nxt, una);
+	follow(&conn->rtx_end, conn->rtx_nxt);
+	follow(&conn->recover, una);
+	follow(&conn->ecn_seq, una);
+	follow(&conn->snd_small, una);
+}
+
 static void acknowledged(struct tas_engine *engine, struct tas_conn *conn,
 			 const struct tas_segment *seg)
 {
@@ -47,11 +58,7 @@ static void acknowledged(struct tas_engine *engine, struct tas_conn *conn,
 	conn->backoff = 0;
 	conn->stalled_at = 0;
 	conn->tail_probed = false;
-	follow(&conn->rtx_nxt, seg->ack);
-	follow(&conn->rtx_end, conn->rtx_nxt);
-	follow(&conn->recover, seg->ack);
-	follow(&conn->ecn_seq, seg->ack);
-	follow(&conn->snd_small, seg->ack);
+	tas_follow(conn);
 	if (unlikely(conn->f.sacks))
 		tas_sacked_trim(conn);
 	tas_cc_acked(engine, conn, acked, marked);

@@ -54,6 +54,11 @@ void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now, u32 
 	memset(engine, 0, sizeof(*engine));
 	memcpy(engine->key, seed, sizeof(engine->key));
 	homa_rng_init(&engine->rng, homa_siphash_end(&s));
+	for (i = 0; i < HOMA_ARRAY_SIZE(engine->hash_key); i++) {
+		s = homa_siphash_begin(seed[0], seed[1]);
+		homa_siphash_word(&s, i);
+		engine->hash_key[i] = homa_siphash_end(&s);
+	}
 	for (i = 0; i < HOMA_ARRAY_SIZE(settings); i++)
 		*value_of(engine, &settings[i]) = settings[i].value;
 	homa_table_init(&engine->table, engine->base, TAS_BUCKETS, engine->segment,

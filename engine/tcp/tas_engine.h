@@ -62,6 +62,7 @@ struct tas_limit {
  * @now: ns, set by the host. @clock_ms: the same for timestamps.
  * @mtu: bytes of an IP packet towards all, unless a path is known to be narrower.
  * @key: secrets, of the table, of initial sequence numbers, and of cookies.
+ * @hash_key: those of the table, as its hash uses them.
  * @spare: memory for connections that the host has handed in; @segments: for the table.
  * @cookie_at: when a SYN cookie was sent last, ns.
  * @slow_left: exceptions that the slow path still takes in this round.
@@ -73,6 +74,7 @@ struct tas_engine {
 	struct tas_params params;
 	struct tas_metrics metrics;
 	u64 key[6];
+	u64 hash_key[7];
 	struct homa_rng rng;
 	struct homa_table table;
 	struct homa_list base[TAS_BUCKETS];

@@ -5,6 +5,16 @@
 
 #include "tas_engine.h"
 
+#define TAS_ANSWER_NS (40 * TAS_MSEC) /* bytes sent so soon after others came answer them */
+
+/* ---- tas_fast.c ---- */
+
+/* A segment that is what nearly all are; false: it is not, and nothing was done. */
+bool tas_fast_rx(struct tas_engine *engine, struct tas_conn *conn,
+		 const struct tas_segment *seg, struct tas_copy *copy);
+/* All that there is to send, if that is one segment and usual; otherwise false. */
+bool tas_fast_out(struct tas_engine *engine, struct tas_conn *conn, struct tas_out *out);
+
 /* ---- tas_table.c ---- */
 
 struct tas_conn *tas_find(struct tas_engine *engine, const struct tas_pair *pair);
@@ -21,9 +31,22 @@ u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair
 
 /* ---- tas_timer.c ---- */
 
-void tas_arm(struct tas_engine *engine, struct tas_conn *conn, enum tas_timer timer,
-	     u64 deadline);
-void tas_disarm(struct tas_conn *conn, enum tas_timer timer);
+static inline void tas_arm(struct tas_engine *engine, struct tas_conn *conn,
+			   enum tas_timer timer, u64 deadline)
+{
+	conn->deadline[timer] = deadline;
+	if (!homa_wheel_linked(&conn->wheel) || conn->wheel.deadline > deadline)
+		homa_wheel_add(&engine->wheel, &conn->wheel, deadline, engine->now);
+}
+
+static inline void tas_disarm(struct tas_conn *conn, enum tas_timer timer)
+{
+	conn->deadline[timer] = TAS_NEVER;
+}
+
+/* The first bytes of a connection with a measured round trip are under way, one segment
+ * at most. */
+void tas_arm_first(struct tas_engine *engine, struct tas_conn *conn);
 /* After something was sent or acknowledged: the retransmission timer as it must be. */
 void tas_rearm(struct tas_engine *engine, struct tas_conn *conn);
 /* After more was sent: the tail loss probe alone, as the timeout is of what was sent first. */
@@ -76,6 +99,8 @@ void tas_take_timestamp(struct tas_conn *conn, const struct tas_segment *seg);
 /* What @seg, whose ACK is acceptable, says about what we have sent. */
 void tas_ack_in(struct tas_engine *engine, struct tas_conn *conn,
 		const struct tas_segment *seg);
+/* Marks that lie behind snd_una are set to it. */
+void tas_follow(struct tas_conn *conn);
 /* Its SACK blocks; true if the peer has bytes that we did not know of. */
 bool tas_sacked(struct tas_conn *conn, const struct tas_segment *seg);
 /* Blocks that a new snd_una has overtaken are forgotten. */

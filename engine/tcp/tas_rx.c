@@ -55,6 +55,10 @@ void tas_rx(struct tas_engine *engine, const struct tas_pair *pair,
 		stranger(engine, pair, seg);
 		return;
 	}
+	if (likely(tas_fast_rx(engine, conn, seg, copy))) {
+		engine->metrics.fast_segments++;
+		return;
+	}
 	if (unlikely(!usual(conn, seg))) {
 		if (!engine->slow_left) {
 			engine->metrics.slow_drops++;

@@ -9,19 +9,6 @@
 
 #define TAIL_MIN_NS (2 * TAS_MSEC) /* least time to a tail loss probe */
 
-void tas_arm(struct tas_engine *engine, struct tas_conn *conn, enum tas_timer timer,
-	     u64 deadline)
-{
-	conn->deadline[timer] = deadline;
-	if (!homa_wheel_linked(&conn->wheel) || conn->wheel.deadline > deadline)
-		homa_wheel_add(&engine->wheel, &conn->wheel, deadline, engine->now);
-}
-
-void tas_disarm(struct tas_conn *conn, enum tas_timer timer)
-{
-	conn->deadline[timer] = TAS_NEVER;
-}
-
 u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings)
 {
 	u64 most = engine->params.rto_max_ms * TAS_MSEC;
@@ -69,6 +56,27 @@ void tas_rearm_tail(struct tas_engine *engine, struct tas_conn *conn)
 	if (tas_in_flight(conn) && tas_wants_tail_probe(engine, conn) &&
 	    tail < conn->deadline[TAS_TIMER_RETRANSMIT])
 		tas_arm(engine, conn, TAS_TIMER_TAIL, tail);
+}
+
+void tas_arm_first(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u64 now = engine->now, after, first = conn->rto;
+
+	conn->backoff = 0;
+	if (!conn->stalled_at)
+		conn->stalled_at = now;
+	conn->deadline[TAS_TIMER_RETRANSMIT] = now + conn->rto;
+	conn->deadline[TAS_TIMER_TAIL] = TAS_NEVER;
+	if (engine->params.tail_loss_probe && (conn->f.flags & TAS_F_SACK) &&
+	    !conn->tail_probed) {
+		after = tail_after(engine, conn);
+		if (after < first) {
+			conn->deadline[TAS_TIMER_TAIL] = now + after;
+			first = after;
+		}
+	}
+	if (unlikely(!homa_wheel_linked(&conn->wheel) || conn->wheel.deadline > now + first))
+		homa_wheel_add(&engine->wheel, &conn->wheel, now + first, now);
 }
 
 void tas_rearm(struct tas_engine *engine, struct tas_conn *conn)

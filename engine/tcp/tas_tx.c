@@ -5,8 +5,6 @@
  */
 #include "tas_impl.h"
 
-#define ANSWER_NS (40 * TAS_MSEC) /* bytes sent so soon after others came answer them */
-
 static bool has_unsent(const struct tas_conn *conn)
 {
 	return tas_before(conn->f.snd_nxt, conn->f.snd_end);
@@ -277,7 +275,7 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	}
 	if (2 * tas_in_flight(conn) > conn->f.cwnd && conn->f.cwnd < conn->ssthresh)
 		conn->f.flags |= TAS_F_CWND_FULL;
-	if (out->length && conn->data_at && engine->now - conn->data_at < ANSWER_NS)
+	if (out->length && conn->data_at && engine->now - conn->data_at < TAS_ANSWER_NS)
 		conn->f.flags |= TAS_F_PINGPONG;
 	conn->sent_at = homa_max_u64(engine->now, 1);
 	if (idle || conn->deadline[TAS_TIMER_RETRANSMIT] == TAS_NEVER)
@@ -350,6 +348,8 @@ bool tas_next_out(struct tas_engine *engine, struct tas_out *out)
 	while ((node = homa_list_pop(&engine->tx))) {
 		struct tas_conn *conn = homa_container_of(node, struct tas_conn, f.tx);
 
+		if (likely(tas_fast_out(engine, conn, out)))
+			return true;
 		if (!build(engine, conn, out))
 			continue;
 		tas_want(engine, conn);

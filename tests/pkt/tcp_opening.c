@@ -106,6 +106,44 @@ static void opening__refused_beside_a_stranger(void **state)
 	bench_free(b);
 }
 
+static u32 longest_chain(struct bench *b)
+{
+	struct homa_list *node, *bucket;
+	u32 i, n, most = 0;
+
+	for (i = 0; i < b->engine.table.size; i++) {
+		bucket = homa_table_bucket(&b->engine.table, i);
+		n = 0;
+		homa_list_for_each(node, bucket)
+			n++;
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* Whichever part of the address or port a peer varies, its connections spread. */
+static void opening__connections_spread(void **state)
+{
+	struct tas_conn *conn;
+	u32 part, i;
+
+	(void)state;
+	for (part = 0; part < 18; part++) {
+		struct bench *b = bench_new(1500);
+
+		memset(b->pair.remote, 0, sizeof(b->pair.remote));
+		for (i = 0; i < 256; i++) {
+			if (part < 16)
+				b->pair.remote[part] = (u8)i;
+			else
+				b->pair.remote_port = (u16)(i << (part - 16) * 8);
+			assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &conn), 0);
+		}
+		assert_true(longest_chain(b) <= 10);
+		bench_free(b);
+	}
+}
+
 #define CASE(name) cmocka_unit_test(opening__##name)
 
 int main(void)
@@ -114,6 +152,7 @@ int main(void)
 		CASE(a_strangers_syn),
 		CASE(a_crossing_syn_that_is_meant),
 		CASE(refused_beside_a_stranger),
+		CASE(connections_spread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
