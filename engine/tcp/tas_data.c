@@ -148,21 +148,27 @@ void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
 	conn->f.flags ^= TAS_F_ECHO;
 }
 
-void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
+static void room_again(struct tas_engine *engine, struct tas_conn *conn, u32 offered)
 {
-	u32 offered, window;
+	u32 window;
 
-	conn->f.rcv_read += homa_min_u32(bytes, tas_readable(conn));
 	if (!tas_open(conn) || (conn->f.flags & TAS_F_FIN_IN))
 		return;
-	offered = tas_after(conn->f.rcv_edge, conn->f.rcv_nxt) ?
-			  conn->f.rcv_edge - conn->f.rcv_nxt : 0;
 	/* The peer hears of it when the window has doubled. */
-	if (likely(2 * offered > tas_rx_size(conn)))
-		return;
 	window = tas_window(conn);
 	if (window > offered && window >= 2 * offered)
 		tas_owe_ack(engine, conn, true);
+}
+
+void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
+{
+	u32 offered;
+
+	conn->f.rcv_read += homa_min_u32(bytes, tas_readable(conn));
+	offered = tas_after(conn->f.rcv_edge, conn->f.rcv_nxt) ?
+			  conn->f.rcv_edge - conn->f.rcv_nxt : 0;
+	if (unlikely(2 * offered <= tas_rx_size(conn)))
+		room_again(engine, conn, offered);
 }
 
 void tas_set_buffer(struct tas_engine *engine, struct tas_conn *conn, u8 rx_shift)

@@ -1,130 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What nearly all segments are, either way: the next bytes in order, an ACK of what is
- * under way, bytes that fit into one segment, on a connection that repairs nothing and is
- * neither being opened nor closed (header prediction, after Van Jacobson). It does what
- * the general functions do in such a case, without what they would find out in vain;
- * whatever is not so is left to them, untouched.
+ * What is sent nearly always: an ACK, or bytes that fit into one segment with it, on a
+ * connection that repairs nothing and is neither being opened nor closed. It does what
+ * the functions of tas_tx.c do in such a case, without what they would find out in
+ * vain; whatever is not so is left to them, untouched.
  */
 #include "tas_impl.h"
 
-/* With any of these a segment is not of the usual kind, received or sent. */
-#define UNUSUAL_IN                                                                 \
-	(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED | TAS_F_RECOVERY | \
-	 TAS_F_LOSS)
+/* With any of these it is something else. */
 #define UNUSUAL_OUT                                                           \
 	(TAS_F_ECN | TAS_F_FIN | TAS_F_CLOSED | TAS_F_RECOVERY | TAS_F_LOSS | \
 	 TAS_F_CORK | TAS_F_PROBE | TAS_F_ALIVE)
 
 #define TS_HEADER (TAS_HDR + 12u)
 #define TS_WORD 0x0101080au /* two NOPs, kind and length of the option */
-
-/* Marks that lie behind snd_una follow it so often that none seems to lie ahead. */
-#define FOLLOW_SHIFT 28
-
-static bool repairs(const struct tas_conn *conn)
-{
-	return conn->f.gaps | conn->f.sacks | conn->f.dupacks ||
-	       conn->rtx_nxt != conn->rtx_end;
-}
-
-static bool expected(const struct tas_conn *conn, const struct tas_segment *seg)
-{
-	const struct tas_flow *f = &conn->f;
-	u32 acked = seg->ack - f->snd_una;
-
-	if ((seg->flags & ~TAS_PSH) != TAS_ACK || f->state != TAS_ESTABLISHED ||
-	    (f->flags & UNUSUAL_IN) || seg->seq != f->rcv_nxt ||
-	    seg->length > f->rcv_edge - f->rcv_nxt || acked > f->snd_nxt - f->snd_una)
-		return false;
-	if (f->flags & TAS_F_TS) {
-		if (seg->options != TAS_OPT_TS || (s32)(seg->ts - f->ts_recent) < 0)
-			return false;
-	} else if (seg->options) {
-		return false;
-	}
-	if (seg->length > conn->rcv_mss || f->rcv_nxt == conn->irs + 1)
-		return false;
-	/* A window that opens, or an ACK for the second time. */
-	if (!acked && (!seg->length ||
-		       seg->ack + ((u32)seg->window << f->snd_wscale) != f->snd_edge))
-		return false;
-	return !conn->listener && !repairs(conn);
-}
-
-static void ack_in(struct tas_engine *engine, struct tas_conn *conn,
-		   const struct tas_segment *seg)
-{
-	struct tas_flow *f = &conn->f;
-	u32 una = f->snd_una;
-
-	f->snd_edge = seg->ack + ((u32)seg->window << f->snd_wscale);
-	tas_rtt_acked(engine, conn, seg);
-	f->snd_una = seg->ack;
-	conn->backoff = 0;
-	conn->stalled_at = 0;
-	conn->tail_probed = false;
-	if (unlikely((una ^ seg->ack) >> FOLLOW_SHIFT))
-		tas_follow(conn);
-	if (f->flags & TAS_F_CWND_FULL)
-		tas_cc_acked(engine, conn, seg->ack - una, false);
-	if (likely(f->snd_end == seg->ack)) {
-		conn->deadline[TAS_TIMER_RETRANSMIT] = TAS_NEVER;
-		conn->deadline[TAS_TIMER_TAIL] = TAS_NEVER;
-		return;
-	}
-	tas_rearm(engine, conn);
-	tas_want(engine, conn);
-}
-
-static void data_in(struct tas_engine *engine, struct tas_conn *conn, u32 length)
-{
-	struct tas_flow *f = &conn->f;
-	u64 later = engine->params.delack_ms * TAS_MSEC;
-
-	conn->data_at = engine->now;
-	f->rcv_nxt += length;
-	if ((f->quick && !(f->flags & TAS_F_PINGPONG)) ||
-	    f->rcv_nxt - f->rcv_acked > conn->rcv_mss || !later) {
-		f->flags |= TAS_F_ACK_NOW;
-		if (!homa_list_linked(&f->tx))
-			homa_list_add_tail(&engine->tx, &f->tx);
-	} else if (!(f->flags & (TAS_F_ACK_NOW | TAS_F_ACK_LATER))) {
-		f->flags |= TAS_F_ACK_LATER;
-		tas_arm(engine, conn, TAS_TIMER_DELACK, engine->now + later);
-	}
-}
-
-bool tas_fast_rx(struct tas_engine *engine, struct tas_conn *conn,
-		 const struct tas_segment *seg, struct tas_copy *copy)
-{
-	struct tas_flow *f = &conn->f;
-	u32 events = 0;
-
-	if (unlikely(!expected(conn, seg)))
-		return false;
-	if ((f->flags & TAS_F_TS) && !tas_after(seg->seq, f->rcv_acked))
-		f->ts_recent = seg->ts;
-	conn->heard_at = engine->now;
-	conn->keep_probes = 0;
-	conn->probes = 0;
-	if (seg->ack != f->snd_una) {
-		ack_in(engine, conn, seg);
-		events = TAS_EV_WRITABLE;
-	}
-	if (seg->length) {
-		copy->conn = conn;
-		copy->from = 0;
-		copy->length = seg->length;
-		copy->to = seg->seq - conn->irs - 1;
-		data_in(engine, conn, seg->length);
-		events |= TAS_EV_READABLE;
-	}
-	conn->events |= events;
-	if (!homa_list_linked(&conn->event))
-		homa_list_add_tail(&engine->events, &conn->event);
-	return true;
-}
 
 /* All that there is to send is one segment, or an ACK, and it may go now. */
 static bool ready(const struct tas_engine *engine, const struct tas_conn *conn)
@@ -133,7 +22,7 @@ static bool ready(const struct tas_engine *engine, const struct tas_conn *conn)
 	u32 left = f->snd_end - f->snd_nxt, under_way = f->snd_nxt - f->snd_una;
 
 	if (f->state != TAS_ESTABLISHED || (f->flags & UNUSUAL_OUT) || !f->rx_shift ||
-	    repairs(conn))
+	    tas_repairs(conn))
 		return false;
 	if (!left)
 		return (f->flags & TAS_F_ACK_NOW) && !tas_after(f->snd_nxt, f->snd_edge);

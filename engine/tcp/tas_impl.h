@@ -9,15 +9,46 @@
 
 /* ---- tas_fast.c ---- */
 
-/* A segment that is what nearly all are; false: it is not, and nothing was done. */
-bool tas_fast_rx(struct tas_engine *engine, struct tas_conn *conn,
-		 const struct tas_segment *seg, struct tas_copy *copy);
 /* All that there is to send, if that is one segment and usual; otherwise false. */
 bool tas_fast_out(struct tas_engine *engine, struct tas_conn *conn, struct tas_out *out);
 
 /* ---- tas_table.c ---- */
 
-struct tas_conn *tas_find(struct tas_engine *engine, const struct tas_pair *pair);
+/* How connections are hashed, and why so, says tas_table.c. */
+#define TAS_V4_MAPPED 0xffff0000u /* bytes 8 to 11 of ::ffff:a.b.c.d */
+
+static inline u32 tas_hash(const struct tas_engine *engine, const struct tas_pair *pair)
+{
+	u32 ports = (u32)pair->local_port << 16 | pair->remote_port;
+	u64 high = homa_get_le64(pair->remote), low = homa_get_le64(pair->remote + 8);
+	const u64 *key = engine->hash_key;
+	u64 h;
+
+	/* A host has few addresses of its own: they need not be in the hash. */
+	h = (key[0] + ports) * (key[1] + (u32)(low >> 32));
+	if (unlikely(high | ((u32)low ^ TAS_V4_MAPPED)))
+		h += (key[2] + (u32)low) * (key[3] + (u32)high) +
+		     (key[4] + (u32)(high >> 32)) * key[5];
+	return (u32)((h + key[6]) >> 32);
+}
+
+static inline struct tas_conn *tas_conn_at(const struct homa_list *node)
+{
+	return homa_container_of(node, struct tas_conn, f.hash);
+}
+
+static inline struct tas_conn *tas_find(struct tas_engine *engine,
+					const struct tas_pair *pair)
+{
+	struct homa_list *head, *node;
+
+	head = homa_table_find(&engine->table, tas_hash(engine, pair));
+	homa_list_for_each(node, head)
+		if (likely(tas_pair_equal(&tas_conn_at(node)->f.pair, pair)))
+			return tas_conn_at(node);
+	return NULL;
+}
+
 struct tas_listener *tas_find_listener(struct tas_engine *engine,
 				       const struct tas_pair *pair);
 /* A new connection in the table; NULL: no memory was handed in. */
@@ -99,6 +130,13 @@ void tas_take_timestamp(struct tas_conn *conn, const struct tas_segment *seg);
 /* What @seg, whose ACK is acceptable, says about what we have sent. */
 void tas_ack_in(struct tas_engine *engine, struct tas_conn *conn,
 		const struct tas_segment *seg);
+/* Bytes are missing on either side, or are to be sent again. */
+static inline bool tas_repairs(const struct tas_conn *conn)
+{
+	return conn->f.gaps | conn->f.sacks | conn->f.dupacks ||
+	       conn->rtx_nxt != conn->rtx_end;
+}
+
 /* Marks that lie behind snd_una are set to it. */
 void tas_follow(struct tas_conn *conn);
 /* Its SACK blocks; true if the peer has bytes that we did not know of. */
@@ -112,6 +150,8 @@ u32 tas_pipe(const struct tas_conn *conn);
 void tas_loss_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked);
 void tas_loss_dupack(struct tas_engine *engine, struct tas_conn *conn, bool news);
 void tas_loss_timeout(struct tas_engine *engine, struct tas_conn *conn);
+/* A round trip was measured, in ns. */
+void tas_rtt_sample(struct tas_engine *engine, struct tas_conn *conn, u64 rtt);
 void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 		   const struct tas_segment *seg);
 

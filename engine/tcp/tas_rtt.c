@@ -8,25 +8,26 @@
 
 #define CLOCK_NS TAS_MSEC /* granularity of timers */
 
-static void sample(struct tas_engine *engine, struct tas_conn *conn, u64 rtt)
+void tas_rtt_sample(struct tas_engine *engine, struct tas_conn *conn, u64 rtt)
 {
-	u64 min = engine->params.rto_min_ms * TAS_MSEC;
-	u64 max = engine->params.rto_max_ms * TAS_MSEC;
-	u64 off;
+	u64 min = homa_max_u64(engine->params.rto_min_ms * TAS_MSEC, CLOCK_NS);
+	u64 rto;
+	s64 off;
 
-	if (!conn->srtt) {
-		conn->srtt = rtt;
+	if (unlikely(!conn->srtt)) {
+		conn->srtt = homa_max_u64(rtt, 1);
 		conn->rttvar = rtt / 2;
 	} else {
-		off = conn->srtt > rtt ? conn->srtt - rtt : rtt - conn->srtt;
-		conn->rttvar = (3 * conn->rttvar + off) / 4;
-		conn->srtt = (7 * conn->srtt + rtt) / 8;
+		off = (s64)(rtt - conn->srtt);
+		conn->srtt += (u64)(off >> 3);
+		off = off < 0 ? -off : off;
+		conn->rttvar += (u64)((off - (s64)conn->rttvar) >> 2);
+		conn->srtt += !conn->srtt;
 	}
-	conn->srtt = homa_max_u64(conn->srtt, 1);
 	/* As Linux does, the least is that of the variance, so that the timeout is
 	 * always behind the round trip. */
-	conn->rto = conn->srtt + homa_max_u64(4 * conn->rttvar, homa_max_u64(min, CLOCK_NS));
-	conn->rto = homa_min_u64(conn->rto, max);
+	rto = conn->srtt + homa_max_u64(4 * conn->rttvar, min);
+	conn->rto = homa_min_u64(rto, engine->params.rto_max_ms * TAS_MSEC);
 }
 
 void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
@@ -35,7 +36,7 @@ void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 	u32 echo;
 
 	if (conn->rtt_at && !tas_before(seg->ack, conn->rtt_seq)) {
-		sample(engine, conn, engine->now - conn->rtt_at);
+		tas_rtt_sample(engine, conn, engine->now - conn->rtt_at);
 		conn->rtt_at = 0;
 		return;
 	}
@@ -44,5 +45,5 @@ void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 	echo = engine->clock_ms + conn->ts_offset - seg->ts_echo;
 	/* What is not plausible was not ours. */
 	if (echo && echo < engine->params.rto_max_ms && tas_in_flight(conn))
-		sample(engine, conn, echo * TAS_MSEC);
+		tas_rtt_sample(engine, conn, echo * TAS_MSEC);
 }

@@ -10,39 +10,6 @@
  */
 #include "tas_impl.h"
 
-#define V4_MAPPED 0xffff0000u /* bytes 8 to 11 of ::ffff:a.b.c.d */
-
-static u32 hash_of_pair(const struct tas_engine *engine, const struct tas_pair *pair)
-{
-	u32 ports = (u32)pair->local_port << 16 | pair->remote_port;
-	u64 high = homa_get_le64(pair->remote), low = homa_get_le64(pair->remote + 8);
-	const u64 *key = engine->hash_key;
-	u64 h;
-
-	/* A host has few addresses of its own: they need not be in the hash. */
-	h = (key[0] + ports) * (key[1] + (u32)(low >> 32));
-	if (unlikely(high | ((u32)low ^ V4_MAPPED)))
-		h += (key[2] + (u32)low) * (key[3] + (u32)high) +
-		     (key[4] + (u32)(high >> 32)) * key[5];
-	return (u32)((h + key[6]) >> 32);
-}
-
-static struct tas_conn *conn_at(const struct homa_list *node)
-{
-	return homa_container_of(node, struct tas_conn, f.hash);
-}
-
-struct tas_conn *tas_find(struct tas_engine *engine, const struct tas_pair *pair)
-{
-	struct homa_list *head, *node;
-
-	head = homa_table_find(&engine->table, hash_of_pair(engine, pair));
-	homa_list_for_each(node, head)
-		if (likely(tas_pair_equal(&conn_at(node)->f.pair, pair)))
-			return conn_at(node);
-	return NULL;
-}
-
 static struct homa_list *listen_bucket(struct tas_engine *engine, u16 port)
 {
 	u64 mixed = homa_hash_mix(port ^ engine->key[0]);
@@ -110,7 +77,7 @@ u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair
 
 static u32 hash_of(const struct homa_list *node)
 {
-	return conn_at(node)->hash;
+	return tas_conn_at(node)->hash;
 }
 
 bool tas_wants_segment(const struct tas_engine *engine)
@@ -128,7 +95,7 @@ static void add(struct tas_engine *engine, struct tas_conn *conn)
 {
 	struct homa_segment *segment = engine->segments;
 
-	conn->hash = hash_of_pair(engine, &conn->f.pair);
+	conn->hash = tas_hash(engine, &conn->f.pair);
 	homa_table_add(&engine->table, conn->hash, &conn->f.hash);
 	if (unlikely(homa_table_full(&engine->table)) &&
 	    homa_table_grow(&engine->table, segment, hash_of))
@@ -144,7 +111,7 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 	if (!node)
 		return NULL;
 	engine->num_spare--;
-	conn = conn_at(node);
+	conn = tas_conn_at(node);
 	memset(conn, 0, sizeof(*conn));
 	conn->f.pair = *pair;
 	homa_list_init(&conn->f.tx);

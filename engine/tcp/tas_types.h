@@ -49,14 +49,12 @@ HOMA_STATIC_ASSERT(sizeof(struct tas_pair) == 36, "compared as words");
 
 static inline bool tas_pair_equal(const struct tas_pair *a, const struct tas_pair *b)
 {
-	u64 x[4], y[4];
-	u32 p, q;
-
-	memcpy(x, a, sizeof(x));
-	memcpy(y, b, sizeof(y));
-	memcpy(&p, &a->local_port, sizeof(p));
-	memcpy(&q, &b->local_port, sizeof(q));
-	return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]) | (p ^ q));
+	return !((homa_get_le64(a->remote + 8) ^ homa_get_le64(b->remote + 8)) |
+		 (homa_get_le64(a->remote) ^ homa_get_le64(b->remote)) |
+		 (homa_get_le64(a->local + 8) ^ homa_get_le64(b->local + 8)) |
+		 (homa_get_le64(a->local) ^ homa_get_le64(b->local)) |
+		 (u64)(a->local_port ^ b->local_port) |
+		 (u64)(a->remote_port ^ b->remote_port));
 }
 
 /* Code points of the IP header's ECN field (RFC 3168). */
