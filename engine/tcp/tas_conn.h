@@ -184,6 +184,31 @@ struct tas_conn {
 	bool wscale_ok;
 };
 
+/**
+ * struct tas_ended - what is remembered of a connection in TIME_WAIT; its memory is the
+ *	host's
+ * @hash, @value: its place in the engine's table of these, and its hash.
+ * @order: its place among them by time, or among the spare ones.
+ * @deadline: when it is forgotten, ns.
+ * @snd_nxt, @rcv_nxt, @ts_recent, @ts_offset: as in the connection.
+ * @window: as its ACKs say it. @ts: both sides used timestamps.
+ */
+struct tas_ended {
+	struct homa_list hash;
+	struct homa_list order;
+	u64 deadline;
+	struct tas_pair pair;
+	u32 value;
+	u32 snd_nxt;
+	u32 rcv_nxt;
+	u32 ts_recent;
+	u32 ts_offset;
+	u16 window;
+	bool ts;
+};
+
+HOMA_STATIC_ASSERT(sizeof(struct tas_ended) <= 104, "TIME_WAIT in little memory");
+
 /** tas_rx_size() - bytes of the receive buffer */
 static inline u32 tas_rx_size(const struct tas_conn *conn)
 {

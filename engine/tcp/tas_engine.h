@@ -64,6 +64,8 @@ struct tas_limit {
  * @key: secrets, of the table, of initial sequence numbers, and of cookies.
  * @hash_key: those of the table, as its hash uses them.
  * @spare: memory for connections that the host has handed in; @segments: for the table.
+ * @ended: connections in TIME_WAIT whose application has let go; @ended_order: the same, the
+ *	oldest first; @spare_ended: memory for them.
  * @cookie_at: when a SYN cookie was sent last, ns.
  * @slow_left: exceptions that the slow path still takes in this round.
  */
@@ -84,6 +86,12 @@ struct tas_engine {
 	struct homa_wheel wheel;
 	struct homa_list spare;
 	u32 num_spare;
+	struct homa_table ended;
+	struct homa_list ended_base[TAS_BUCKETS];
+	struct homa_segment *ended_segment[TAS_SEGMENTS];
+	struct homa_list ended_order;
+	struct homa_list spare_ended;
+	u32 num_spare_ended;
 	struct homa_list tx;
 	struct homa_list events;
 	struct homa_list news;
@@ -105,7 +113,19 @@ int tas_set(struct tas_engine *engine, const char *name, u64 value);
 /** tas_add_spare() - memory for one connection, aligned to 64 bytes */
 void tas_add_spare(struct tas_engine *engine, struct tas_conn *conn);
 
-/** tas_wants_segment() - the table of connections would like to grow by one */
+/**
+ * tas_add_ended() - memory for one connection in TIME_WAIT
+ *
+ * As many as were handed in are remembered, then the oldest makes room. A connection
+ * that its application has let go gets its TAS_EV_FREE as soon as it is remembered so.
+ * Without any such memory a connection in TIME_WAIT keeps its own.
+ */
+void tas_add_ended(struct tas_engine *engine, struct tas_ended *ended);
+
+/** tas_take_ended() - one of those that are not in use goes back to the host; NULL: none */
+struct tas_ended *tas_take_ended(struct tas_engine *engine);
+
+/** tas_wants_segment() - one of the tables of connections would like to grow by one */
 bool tas_wants_segment(const struct tas_engine *engine);
 void tas_add_segment(struct tas_engine *engine, struct homa_segment *segment);
 

@@ -145,11 +145,12 @@ u64 tas_timers(struct tas_engine *engine, u32 budget)
 {
 	struct homa_wheel_node *node;
 
+	budget = tas_expire_ended(engine, budget);
 	while (budget--) {
 		node = homa_wheel_pop(&engine->wheel, engine->now);
 		if (!node)
 			break;
 		wake(engine, homa_container_of(node, struct tas_conn, wheel));
 	}
-	return homa_wheel_next(&engine->wheel);
+	return homa_min_u64(homa_wheel_next(&engine->wheel), tas_next_ended(engine));
 }

@@ -36,7 +36,7 @@ int tas_connect(struct tas_engine *engine, const struct tas_pair *pair, u8 rx_sh
 {
 	struct tas_conn *conn = tas_find(engine, pair);
 
-	if (conn)
+	if (conn || tas_find_ended(engine, pair))
 		return TAS_EADDRINUSE;
 	conn = tas_new(engine, pair);
 	if (!conn)

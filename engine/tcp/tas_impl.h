@@ -96,6 +96,20 @@ void tas_fin_acked(struct tas_engine *engine, struct tas_conn *conn);
 /* The peer's FIN is the next in order. */
 void tas_fin_in(struct tas_engine *engine, struct tas_conn *conn);
 
+/* ---- tas_ended.c ---- */
+
+struct tas_ended *tas_find_ended(struct tas_engine *engine, const struct tas_pair *pair);
+/* From now on a connection in TIME_WAIT is remembered in less memory; false: it is not,
+ * as it has an application or there is no such memory. */
+bool tas_shrink(struct tas_engine *engine, struct tas_conn *conn);
+/* False: it begins a new connection, and the old one is forgotten. */
+bool tas_ended_rx(struct tas_engine *engine, struct tas_ended *ended,
+		  const struct tas_segment *seg);
+void tas_ended_ack(struct tas_engine *engine, struct tas_ended *ended);
+/* Those whose time is over are forgotten, @budget at most; what is left of it. */
+u32 tas_expire_ended(struct tas_engine *engine, u32 budget);
+u64 tas_next_ended(const struct tas_engine *engine);
+
 /* ---- tas_slow.c ---- */
 
 void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,

@@ -144,6 +144,7 @@ static void stranger(struct tas_engine *engine, const struct tas_pair *pair,
 		     const struct tas_segment *seg)
 {
 	struct tas_listener *listener = NULL;
+	struct tas_ended *ended;
 
 	if (!engine->slow_left) {
 		engine->metrics.slow_drops++;
@@ -151,6 +152,9 @@ static void stranger(struct tas_engine *engine, const struct tas_pair *pair,
 	}
 	engine->slow_left--;
 	engine->metrics.slow_segments++;
+	ended = tas_find_ended(engine, pair);
+	if (ended && tas_ended_rx(engine, ended, seg))
+		return;
 	if (seg->flags & (TAS_SYN | TAS_ACK))
 		listener = tas_find_listener(engine, pair);
 	if (listener)

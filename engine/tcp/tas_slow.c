@@ -107,11 +107,11 @@ static void time_wait_rx(struct tas_engine *engine, struct tas_conn *conn,
 	/* RFC 1337: a reset does not end TIME_WAIT. */
 	if (seg->flags & TAS_RST)
 		return;
+	if (seg->length || (seg->flags & (TAS_FIN | TAS_SYN)))
+		tas_owe_ack(engine, conn, true);
 	/* The peer's FIN once more: it has not heard our ACK. */
 	if ((seg->flags & TAS_FIN) && seg->seq + seg->length + 1 == conn->f.rcv_nxt)
 		tas_time_wait(engine, conn);
-	if (seg->length || (seg->flags & (TAS_FIN | TAS_SYN)))
-		tas_owe_ack(engine, conn, true);
 }
 
 static void outside(struct tas_engine *engine, struct tas_conn *conn,

@@ -24,6 +24,7 @@ void tas_time_wait(struct tas_engine *engine, struct tas_conn *conn)
 		tas_disarm(conn, i);
 	tas_arm(engine, conn, TAS_TIMER_END,
 		engine->now + engine->params.time_wait_ms * TAS_MSEC);
+	tas_shrink(engine, conn);
 }
 
 void tas_fin_acked(struct tas_engine *engine, struct tas_conn *conn)
@@ -132,6 +133,8 @@ void tas_close(struct tas_engine *engine, struct tas_conn *conn)
 	else if (conn->f.state == TAS_FIN_WAIT_2)
 		tas_arm(engine, conn, TAS_TIMER_END,
 			engine->now + engine->params.fin_wait_ms * TAS_MSEC);
+	else if (conn->f.state == TAS_TIME_WAIT)
+		tas_shrink(engine, conn);
 	else
 		tas_shut_send(engine, conn);
 }

@@ -82,7 +82,8 @@ static u32 hash_of(const struct homa_list *node)
 
 bool tas_wants_segment(const struct tas_engine *engine)
 {
-	return homa_table_full(&engine->table) && !engine->segments;
+	return (homa_table_full(&engine->table) || homa_table_full(&engine->ended)) &&
+	       !engine->segments;
 }
 
 void tas_add_segment(struct tas_engine *engine, struct homa_segment *segment)

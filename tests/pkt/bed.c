@@ -111,6 +111,8 @@ struct pkt_bed *pkt_bed_new(uint32_t mtu, int family, const void *local_ip, uint
 	/* A host that has run for an hour. */
 	bed->now = 3600 * TAS_SEC;
 	tas_engine_init(&bed->engine, seeds, bed->now, mtu);
+	for (i = 0; i < BED_ENDED; i++)
+		tas_add_ended(&bed->engine, &bed->ended[i]);
 	return bed;
 }
 
@@ -137,6 +139,11 @@ void pkt_bed_free(struct pkt_bed *bed)
 
 int pkt_bed_set(struct pkt_bed *bed, const char *parameter, int64_t value)
 {
+	if (!strcmp(parameter, "ended")) {
+		while (bed->engine.num_spare_ended > (uint64_t)value)
+			tas_take_ended(&bed->engine);
+		return 0;
+	}
 	if (!strcmp(parameter, "rcvbuf")) {
 		bed->rcvbuf = (u32)value;
 		return 0;

@@ -15,7 +15,8 @@ struct pkt_bed *pkt_bed_new(uint32_t mtu, int family, const void *local_ip, uint
 void pkt_bed_free(struct pkt_bed *bed);
 /*
  * A setting of the engine, or "rcvbuf" and "rcvbuf_max", bytes of a receive buffer and
- * to how many it may grow; -ENOENT: unknown.
+ * to how many it may grow, or "ended", connections in TIME_WAIT that are remembered in
+ * less memory, no more than at first; -ENOENT: unknown.
  */
 int pkt_bed_set(struct pkt_bed *bed, const char *parameter, int64_t value);
 void pkt_bed_in(struct pkt_bed *bed, const void *ip_packet, uint32_t length);

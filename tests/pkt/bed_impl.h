@@ -9,6 +9,7 @@
 
 #define BED_SOCKETS 256
 #define BED_FIRST_FD 3
+#define BED_ENDED 16	       /* connections in TIME_WAIT that are remembered in less memory */
 #define BED_QUEUE 1024	       /* packets sent that nobody has asked for yet */
 #define BED_PACKET 65600       /* bytes of the longest packet */
 #define BED_SNDBUF (4u << 20)  /* bytes that may be written and not acknowledged */
@@ -51,6 +52,7 @@ struct pkt_bed {
 	u8 ip[16];
 	u16 next_port;
 	struct bed_socket socket[BED_SOCKETS];
+	struct tas_ended ended[BED_ENDED];
 	struct bed_packet queue[BED_QUEUE];
 	u32 head, tail;
 };

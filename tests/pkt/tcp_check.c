@@ -108,6 +108,10 @@ const char *tcp_check(struct tas_engine *engine)
 		}
 	}
 	MUST(n == engine->table.count);
+	n = 0;
+	homa_list_for_each(node, &engine->ended_order)
+		n++;
+	MUST(n == engine->ended.count);
 	MUST(engine->stray_head == engine->stray_tail);
 	MUST(homa_list_empty(&engine->tx));
 	return NULL;

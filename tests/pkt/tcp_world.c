@@ -255,7 +255,8 @@ static u64 next_event(const struct world *w)
 static bool over(const struct world *w)
 {
 	return w->closed[0] && w->closed[1] && !w->bed[0]->engine.table.count &&
-	       !w->bed[1]->engine.table.count;
+	       !w->bed[1]->engine.table.count && !w->bed[0]->engine.ended.count &&
+	       !w->bed[1]->engine.ended.count;
 }
 
 /* A segment to @to as if the other end had sent it, all else by chance. */
@@ -358,6 +359,7 @@ static struct pkt_bed *host(struct world *w, int side, u64 seed)
 	if (w->habits.ecn)
 		pkt_bed_set(bed, "ecn", 1);
 	pkt_bed_set(bed, "dctcp", w->habits.dctcp);
+	pkt_bed_set(bed, "ended", seed % 3);
 	pkt_bed_set(bed, "sack", !w->habits.no_sack);
 	pkt_bed_set(bed, "timestamps", !w->habits.no_ts);
 	/* However much is lost, nobody gives up. */
