@@ -25,6 +25,7 @@ static bool take_window(struct tas_conn *conn, const struct tas_segment *seg, bo
 	    (!news && !grows && tas_before(seg->seq, conn->f.rcv_nxt)))
 		return false;
 	conn->f.snd_edge = edge;
+	conn->snd_most = homa_max_u32(conn->snd_most, edge - seg->ack);
 	return true;
 }
 
@@ -63,7 +64,7 @@ static void acknowledged(struct tas_engine *engine, struct tas_conn *conn,
 		tas_sacked_trim(conn);
 	tas_cc_acked(engine, conn, acked, marked);
 	if (unlikely(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
-		tas_loss_acked(engine, conn, acked);
+		tas_loss_acked(engine, conn, seg, acked);
 	tas_tell(engine, conn, TAS_EV_WRITABLE);
 }
 

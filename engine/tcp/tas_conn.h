@@ -162,6 +162,11 @@ struct tas_conn {
 	u32 rx_max;
 	/* Why the connection failed, a negative errno; 0: it did not. */
 	int error;
+	/* The largest window that the peer has offered, in bytes. */
+	u32 snd_most;
+	/* Before the repair: congestion window, 0 if that is not to come back, and ssthresh; and
+	 * our timestamp when it began. */
+	u32 undo_cwnd, undo_ssthresh, undo_ts;
 	/* The end of the last segment that was sent and not full (Nagle). */
 	u32 snd_small;
 	/* Sequence number of the peer's FIN, if TAS_F_FIN_SEEN. */
@@ -172,6 +177,8 @@ struct tas_conn {
 	/* Largest segment that the peer said, packet that the path takes (0: the engine's),
 	 * and segment that the peer seems to send, in bytes. */
 	u16 peer_mss, path_mtu, rcv_mss;
+	/* What @path_mtu was before a smaller one was tried. */
+	u16 wide_mtu;
 	/* Timeouts and probes of a closed window in a row, and those of them without any
 	 * answer. */
 	u8 backoff;

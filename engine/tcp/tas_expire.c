@@ -48,6 +48,7 @@ static void retransmit(struct tas_engine *engine, struct tas_conn *conn)
 	} else {
 		engine->metrics.timeouts++;
 		tas_loss_timeout(engine, conn);
+		tas_black_hole(engine, conn);
 	}
 	tas_want(engine, conn);
 	tas_rearm(engine, conn);

@@ -69,6 +69,7 @@ static void established(struct tas_engine *engine, struct tas_conn *conn,
 
 	conn->f.state = TAS_ESTABLISHED;
 	conn->f.snd_edge = seg->ack + ((u32)seg->window << shift);
+	conn->snd_most = conn->f.snd_edge - seg->ack;
 	tas_rtt_acked(engine, conn, seg);
 	conn->f.snd_una = conn->rtx_nxt = conn->rtx_end = seg->ack;
 	conn->f.flags &= ~(TAS_F_LOSS | TAS_F_RECOVERY);

@@ -161,7 +161,9 @@ void tas_sacked_trim(struct tas_conn *conn);
 u32 tas_sacked_bytes(const struct tas_conn *conn);
 /* Bytes that are believed to be under way. */
 u32 tas_pipe(const struct tas_conn *conn);
-void tas_loss_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked);
+/* @seg acknowledges @acked bytes while a loss is being repaired. */
+void tas_loss_acked(struct tas_engine *engine, struct tas_conn *conn,
+		    const struct tas_segment *seg, u32 acked);
 void tas_loss_dupack(struct tas_engine *engine, struct tas_conn *conn, bool news);
 void tas_loss_timeout(struct tas_engine *engine, struct tas_conn *conn);
 /* A round trip was measured, in ns. */
@@ -194,6 +196,8 @@ u8 tas_scale_for(u32 bytes);
 u32 tas_mss_of(const struct tas_engine *engine, const struct tas_conn *conn);
 /* The payload of a full segment, after the peer's or the path's limit has changed. */
 void tas_set_mss(struct tas_engine *engine, struct tas_conn *conn);
+/* After a timeout: the path may drop what is long without a word. */
+void tas_black_hole(struct tas_engine *engine, struct tas_conn *conn);
 
 /* ---- tas_want.c, tas_tx.c ---- */
 

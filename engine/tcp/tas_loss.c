@@ -31,9 +31,18 @@ static void lost(struct tas_conn *conn, u32 upto)
 		conn->rtx_end = upto;
 }
 
+/* So that a repair that was not needed can be undone. */
+static void remember(struct tas_engine *engine, struct tas_conn *conn)
+{
+	conn->undo_cwnd = conn->f.flags & TAS_F_TS ? conn->f.cwnd : 0;
+	conn->undo_ssthresh = conn->ssthresh;
+	conn->undo_ts = engine->clock_ms + conn->ts_offset;
+}
+
 static void begin(struct tas_engine *engine, struct tas_conn *conn)
 {
 	engine->metrics.fast_recoveries++;
+	remember(engine, conn);
 	tas_cc_loss(engine, conn);
 	conn->f.flags |= TAS_F_RECOVERY;
 	conn->f.cwnd = conn->ssthresh;
@@ -72,9 +81,30 @@ static void end(struct tas_conn *conn)
 	conn->rtx_nxt = conn->rtx_end = conn->f.snd_una;
 }
 
-void tas_loss_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked)
+/* Eifel (RFC 3522, RFC 4015): the first ACK of news echoes a segment that was sent before
+ * the repair began, so that one was late and not lost. */
+static bool needless(struct tas_engine *engine, struct tas_conn *conn,
+		     const struct tas_segment *seg)
 {
-	(void)engine;
+	u32 cwnd = conn->undo_cwnd;
+
+	conn->undo_cwnd = 0;
+	if (!cwnd || !(seg->options & TAS_OPT_TS) || (seg->flags & TAS_ECE) ||
+	    !tas_before(seg->ts_echo, conn->undo_ts))
+		return false;
+	engine->metrics.repairs_undone++;
+	conn->f.cwnd = homa_max_u32(cwnd, conn->f.cwnd);
+	conn->ssthresh = homa_max_u32(conn->undo_ssthresh, conn->ssthresh);
+	conn->f.flags &= ~(TAS_F_RECOVERY | TAS_F_LOSS);
+	conn->rtx_nxt = conn->rtx_end = conn->f.snd_una;
+	return true;
+}
+
+void tas_loss_acked(struct tas_engine *engine, struct tas_conn *conn,
+		    const struct tas_segment *seg, u32 acked)
+{
+	if (needless(engine, conn, seg))
+		return;
 	if (!tas_before(conn->f.snd_una, conn->recover)) {
 		end(conn);
 		return;
@@ -92,8 +122,10 @@ void tas_loss_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked)
 void tas_loss_timeout(struct tas_engine *engine, struct tas_conn *conn)
 {
 	/* What is lost again within one repair counts once. */
-	if (!(conn->f.flags & TAS_F_LOSS))
+	if (!(conn->f.flags & TAS_F_LOSS)) {
+		remember(engine, conn);
 		tas_cc_loss(engine, conn);
+	}
 	conn->f.flags = (conn->f.flags & ~TAS_F_RECOVERY) | TAS_F_LOSS;
 	conn->f.cwnd = conn->f.mss;
 	conn->cwnd_acked = 0;

@@ -50,12 +50,38 @@ static void narrower(struct tas_engine *engine, struct tas_conn *conn, u32 mtu)
 	if (mtu >= now || conn->f.state < TAS_ESTABLISHED)
 		return;
 	conn->path_mtu = (u16)mtu;
+	conn->wide_mtu = 0;
 	tas_set_mss(engine, conn);
 	/* Nothing of what was too long has arrived; the network was not full. */
 	conn->rtt_at = 0;
 	conn->rtx_nxt = conn->f.snd_una;
 	conn->rtx_end = conn->f.snd_nxt;
 	tas_want(engine, conn);
+}
+
+/* Networks that drop long packets without an ICMP error (RFC 2923, 2.1): if nothing
+ * helps, packets of half the length may; and if they do not, the length was not it. */
+void tas_black_hole(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u32 each = engine->params.black_hole;
+	u32 now = conn->path_mtu ? conn->path_mtu : engine->mtu;
+
+	if (!each || conn->f.state < TAS_ESTABLISHED || conn->backoff % each)
+		return;
+	if (conn->backoff / each % 2) {
+		/* Only what is as long as that can be dropped for its length. */
+		if (tas_in_flight(conn) < conn->f.mss)
+			return;
+		engine->metrics.black_holes++;
+		narrower(engine, conn, now / 2);
+		conn->wide_mtu = (u16)homa_min_u32(now, 65535);
+	} else if (conn->wide_mtu) {
+		conn->path_mtu = conn->wide_mtu;
+		conn->wide_mtu = 0;
+		tas_set_mss(engine, conn);
+		conn->f.cwnd = homa_max_u32(conn->f.cwnd, conn->f.mss);
+		conn->ssthresh = homa_max_u32(conn->ssthresh, 2u * conn->f.mss);
+	}
 }
 
 void tas_icmp(struct tas_engine *engine, const struct tas_pair *pair, u32 seq, int error,

@@ -46,9 +46,11 @@ static void ack_in(struct tas_engine *engine, struct tas_conn *conn,
 		   const struct tas_segment *seg)
 {
 	struct tas_flow *f = &conn->f;
-	u32 una = f->snd_una;
+	u32 una = f->snd_una, width = (u32)seg->window << f->snd_wscale;
 
-	f->snd_edge = seg->ack + ((u32)seg->window << f->snd_wscale);
+	f->snd_edge = seg->ack + width;
+	if (unlikely(width > conn->snd_most))
+		conn->snd_most = width;
 	if (conn->rtt_at && !tas_before(seg->ack, conn->rtt_seq)) {
 		tas_rtt_sample(engine, conn, engine->now - conn->rtt_at);
 		conn->rtt_at = 0;

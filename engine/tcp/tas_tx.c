@@ -208,6 +208,15 @@ static bool nagle_waits(const struct tas_conn *conn)
 	       tas_after(conn->snd_small, conn->f.snd_una);
 }
 
+/* What is not a full segment goes if it is half of the largest window that the peer has
+ * had, as it may never have more (RFC 9293, 3.8.6.2.1). */
+static u32 half_window(const struct tas_conn *conn, u32 room)
+{
+	if (tas_in_flight(conn) && !(conn->f.flags & TAS_F_NODELAY))
+		return 0;
+	return room < conn->snd_most - conn->snd_most / 2 ? 0 : room;
+}
+
 /* How many new bytes may be sent now, the FIN counted. */
 static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 {
@@ -220,7 +229,7 @@ static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 	if (most > engine->params.max_segment)
 		most = homa_max_u32(engine->params.max_segment / mss, 1) * mss;
 	if (room < most)
-		most = room >= mss ? room / mss * mss : 0;
+		most = room >= mss ? room / mss * mss : half_window(conn, room);
 	if (pipe + most > conn->f.cwnd) {
 		conn->f.flags |= TAS_F_CWND_FULL;
 		most = conn->f.cwnd > pipe ? conn->f.cwnd - pipe : 0;

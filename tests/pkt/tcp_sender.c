@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* The sender: small windows, losses that were none, and paths that drop long packets. */
+#include "tcp_bench.h"
+
+/* An ACK of byte @at with window @window, which echoes timestamp @echo. */
+static void ack_with(struct bench *b, u32 at, u16 window, u32 echo)
+{
+	bool ts = b->conn->f.flags & TAS_F_TS;
+
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = b->conn->f.rcv_nxt,
+				    .ack = b->conn->iss + 1 + at, .window = window,
+				    .options = ts ? TAS_OPT_TS : 0, .ts = 1, .ts_echo = echo });
+}
+
+/* RFC 9293, 3.8.6.2.1: half of the largest window that there ever was. */
+static void sender__half_of_the_largest_window(void **state)
+{
+	struct bench *b = bench_new(1500);
+
+	(void)state;
+	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), 0);
+	assert_true(sent(b));
+	in(b, (struct tas_segment){ .flags = TAS_SYN | TAS_ACK, .seq = IRS,
+				    .ack = b->conn->iss + 1, .window = 400,
+				    .options = TAS_OPT_MSS, .mss = MSS });
+	drain(b);
+	tas_written(&b->engine, b->conn, 3000);
+	assert_true(sent(b));
+	assert_int_equal(b->out.length, 400);
+	assert_false(sent(b));
+	ack_with(b, 400, 199, 0);
+	assert_false(sent(b));
+	ack_with(b, 400, 200, 0);
+	assert_true(sent(b));
+	assert_int_equal(b->out.length, 200);
+	/* A little of a window that was large is waited for. */
+	ack_with(b, 600, 65535, 0);
+	drain(b);
+	tas_written(&b->engine, b->conn, 3000);
+	drain(b);
+	ack_with(b, 6000, 900, 0);
+	tas_written(&b->engine, b->conn, 3000);
+	assert_false(sent(b));
+	bench_free(b);
+}
+
+/* A timeout while the segments were only late: all is as before it. */
+static void late(bool was_late)
+{
+	struct bench *b = bench_new(1500);
+	u32 cwnd, ts;
+
+	case_open(b, TAS_OPT_TS | TAS_OPT_SACK_OK, 0);
+	tas_set(&b->engine, "tail_loss_probe", 0);
+	cwnd = b->conn->f.cwnd;
+	tas_written(&b->engine, b->conn, 5000);
+	assert_true(sent(b));
+	ts = b->seg.ts;
+	drain(b);
+	tick(b, 500 * TAS_MSEC);
+	assert_true(b->conn->f.flags & TAS_F_LOSS);
+	assert_true(sent(b));
+	assert_int_equal(b->conn->f.cwnd, b->conn->f.mss);
+	ack_with(b, b->conn->f.mss, 65535, was_late ? ts : b->seg.ts);
+	assert_int_equal(b->engine.metrics.repairs_undone, was_late);
+	if (was_late) {
+		assert_true(b->conn->f.cwnd >= cwnd);
+		assert_false(b->conn->f.flags & TAS_F_LOSS);
+		assert_false(sent(b));
+	} else {
+		assert_true(b->conn->f.cwnd < cwnd);
+		assert_true(sent(b));
+		assert_true(b->conn->f.flags & TAS_F_LOSS);
+		/* Only the first ACK tells. */
+		ack_with(b, 2 * b->conn->f.mss, 65535, ts);
+		assert_int_equal(b->engine.metrics.repairs_undone, 0);
+	}
+	bench_free(b);
+}
+
+static void sender__late_and_not_lost(void **state)
+{
+	(void)state;
+	late(true);
+}
+
+static void sender__lost_and_not_late(void **state)
+{
+	(void)state;
+	late(false);
+}
+
+/* A path that drops what is long, and an outage, in which nothing arrives. */
+static void sender__a_black_hole(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 mss, sizes[2] = { 0, 0 }, i;
+
+	(void)state;
+	case_open(b, TAS_OPT_SACK_OK, 0);
+	mss = b->conn->f.mss;
+	tas_written(&b->engine, b->conn, 5000);
+	drain(b);
+	for (i = 0; i < 2000 && !b->engine.metrics.black_holes; i++) {
+		tick(b, 100 * TAS_MSEC);
+		while (sent(b))
+			sizes[0] = b->out.length;
+	}
+	assert_int_equal(b->conn->backoff, 4);
+	assert_int_equal(sizes[0], 1500 / 2 - 40);
+	for (i = 0; i < 2000 && b->conn->backoff < 8; i++) {
+		tick(b, 100 * TAS_MSEC);
+		while (sent(b))
+			sizes[1] = b->out.length;
+	}
+	assert_int_equal(sizes[1], mss);
+	assert_int_equal(b->conn->f.mss, mss);
+	bench_free(b);
+}
+
+#define CASE(name) cmocka_unit_test(sender__##name)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(half_of_the_largest_window),
+		CASE(late_and_not_lost),
+		CASE(lost_and_not_late),
+		CASE(a_black_hole),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
