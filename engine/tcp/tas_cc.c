@@ -1,13 +1,50 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * How much may be under way: NewReno with byte counting (RFC 5681, RFC 3465), or DCTCP
- * (RFC 8257), which reacts to the share of marked bytes in a window.
+ * How much may be under way: what all congestion controls have in common, NewReno with
+ * byte counting (RFC 5681, RFC 3465), and DCTCP (RFC 8257), which reacts to the share of
+ * marked bytes in a window. Each connection has one of them.
  */
 #include "tas_impl.h"
 
 #define ALPHA_ONE 1024u
 #define ALPHA_SHIFT 4 /* gain of 1/16 (RFC 8257, 4.2) */
 #define LARGEST (1u << 30)
+
+static void newreno_grow(struct tas_engine *engine, struct tas_conn *conn, u32 acked)
+{
+	(void)engine;
+	conn->cwnd_acked += acked;
+	if (conn->cwnd_acked >= conn->f.cwnd) {
+		conn->cwnd_acked -= conn->f.cwnd;
+		conn->f.cwnd += conn->f.mss;
+	}
+}
+
+static u32 newreno_reduced(struct tas_conn *conn, u32 window)
+{
+	(void)conn;
+	return window / 2;
+}
+
+static const struct tas_congestion tas_newreno = {
+	.grow = newreno_grow,
+	.reduced = newreno_reduced,
+};
+
+/* DCTCP is NewReno but for what it does about marks. */
+static const struct tas_congestion *const controls[TAS_CONTROLS] = {
+	[TAS_NEWRENO] = &tas_newreno,
+	[TAS_DCTCP] = &tas_newreno,
+	[TAS_CUBIC] = &tas_cubic,
+};
+
+int tas_set_control(struct tas_conn *conn, u32 control)
+{
+	if (control >= TAS_CONTROLS)
+		return TAS_EINVAL;
+	conn->control = (u8)control;
+	return 0;
+}
 
 void tas_cc_init(struct tas_engine *engine, struct tas_conn *conn)
 {
@@ -19,8 +56,10 @@ void tas_cc_init(struct tas_engine *engine, struct tas_conn *conn)
 
 void tas_cc_loss(struct tas_engine *engine, struct tas_conn *conn)
 {
+	u32 window = homa_min_u32(tas_pipe(conn), conn->f.cwnd);
+
 	(void)engine;
-	conn->ssthresh = homa_max_u32(homa_min_u32(tas_pipe(conn), conn->f.cwnd) / 2,
+	conn->ssthresh = homa_max_u32(controls[conn->control]->reduced(conn, window),
 				      2u * conn->f.mss);
 }
 
@@ -36,11 +75,13 @@ static void dctcp_window(struct tas_conn *conn)
 
 static void slower(struct tas_engine *engine, struct tas_conn *conn)
 {
-	u32 cut = conn->f.cwnd / 2;
+	u32 cut;
 
 	engine->metrics.ecn_reductions++;
-	if (engine->params.dctcp)
+	if (conn->control == TAS_DCTCP)
 		cut = (u32)(((u64)conn->f.cwnd * conn->alpha) / (2 * ALPHA_ONE));
+	else
+		cut = conn->f.cwnd - controls[conn->control]->reduced(conn, conn->f.cwnd);
 	conn->f.cwnd = homa_max_u32(conn->f.cwnd - cut, 2u * conn->f.mss);
 	conn->ssthresh = conn->f.cwnd;
 	conn->f.flags |= TAS_F_SAY_CWR;
@@ -54,13 +95,13 @@ static void ecn(struct tas_engine *engine, struct tas_conn *conn, u32 acked, boo
 		conn->marked += homa_max_u32(acked, 1);
 	if (tas_before(conn->f.snd_una, conn->ecn_seq))
 		return;
-	if (engine->params.dctcp)
+	if (conn->control == TAS_DCTCP)
 		dctcp_window(conn);
 	else if (!marked) /* a peer says ECE until it sees CWR: that was the last mark */
 		conn->marked = 0;
 	if (conn->marked && !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
 		slower(engine, conn);
-	if (conn->marked || engine->params.dctcp)
+	if (conn->marked || conn->control == TAS_DCTCP)
 		conn->ecn_seq = conn->f.snd_nxt + 1;
 	conn->f.acked = 0;
 	conn->marked = 0;
@@ -81,9 +122,5 @@ void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked, b
 		conn->f.cwnd += conn->f.flags & TAS_F_LOSS ? homa_min_u32(acked, mss) : acked;
 		return;
 	}
-	conn->cwnd_acked += acked;
-	if (conn->cwnd_acked >= conn->f.cwnd) {
-		conn->cwnd_acked -= conn->f.cwnd;
-		conn->f.cwnd += mss;
-	}
+	controls[conn->control]->grow(engine, conn, acked);
 }

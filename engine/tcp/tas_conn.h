@@ -102,6 +102,20 @@ enum tas_timer {
 
 struct tas_listener;
 
+/** struct tas_cubic - what CUBIC remembers; windows in bytes, see RFC 9438, 4.1.2
+ * @epoch: when the growth after the last reduction began, ns; 0: not yet.
+ * @grown_at: when it went on last, ns.
+ * @most: W_max. @prior: cwnd_prior. @estimate: W_est. @k_ms: K, ms.
+ */
+struct tas_cubic {
+	u64 epoch;
+	u64 grown_at;
+	u32 most;
+	u32 prior;
+	u32 estimate;
+	u32 k_ms;
+};
+
 /** struct tas_conn - a connection; its memory is the host's */
 struct tas_conn {
 	/* What decides about a segment; first. */
@@ -156,6 +170,7 @@ struct tas_conn {
 	u32 marked;
 	/* DCTCP's share of marked bytes, in 1/1024ths. */
 	u32 alpha;
+	struct tas_cubic cubic;
 	/* Silence before the first keepalive probe, and time between two, in ms. */
 	u32 keep_idle_ms, keep_interval_ms;
 	/* Bytes that the receive buffer may grow to; decides about window scaling. */
@@ -185,6 +200,8 @@ struct tas_conn {
 	u8 probes;
 	/* Keepalive probes without an answer, and how many end the connection. */
 	u8 keep_probes, keep_most;
+	/* enum tas_control. */
+	u8 control;
 	/* A tail loss probe was sent, and nothing was acknowledged since. */
 	bool tail_probed;
 	/* Both sides scale their windows. */

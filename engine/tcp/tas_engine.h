@@ -205,6 +205,10 @@ void tas_abort(struct tas_engine *engine, struct tas_conn *conn);
  *  of keepalive in @conn was changed */
 void tas_options(struct tas_engine *engine, struct tas_conn *conn);
 
+/** tas_set_control() - another congestion control (enum tas_control) than the settings say,
+ *  best before anything is sent; TAS_EINVAL if there is none of that number */
+int tas_set_control(struct tas_conn *conn, u32 control);
+
 /** tas_readable() - bytes in order that the application has not taken */
 static inline u32 tas_readable(const struct tas_conn *conn)
 {

@@ -171,7 +171,20 @@ void tas_rtt_sample(struct tas_engine *engine, struct tas_conn *conn, u64 rtt);
 void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 		   const struct tas_segment *seg);
 
-/* ---- tas_cc.c ---- */
+/* ---- tas_cc.c, tas_cubic.c ---- */
+
+/**
+ * struct tas_congestion - a congestion control
+ * @grow: @acked bytes arrived, the window was full and there is no slow start.
+ * @reduced: ssthresh after a loss or a mark, before its lower limit; @window: bytes that
+ *	were under way.
+ */
+struct tas_congestion {
+	void (*grow)(struct tas_engine *engine, struct tas_conn *conn, u32 acked);
+	u32 (*reduced)(struct tas_conn *conn, u32 window);
+};
+
+extern const struct tas_congestion tas_cubic;
 
 void tas_cc_init(struct tas_engine *engine, struct tas_conn *conn);
 void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked);

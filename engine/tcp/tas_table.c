@@ -128,6 +128,7 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 	conn->rtx_nxt = conn->rtx_end = conn->recover = conn->iss;
 	conn->ecn_seq = conn->iss;
 	conn->heard_at = engine->now;
+	conn->control = (u8)(engine->params.dctcp ? TAS_DCTCP : engine->params.congestion);
 	conn->keep_idle_ms = engine->params.keepalive_ms;
 	conn->keep_interval_ms = engine->params.keepalive_interval_ms;
 	conn->keep_most = (u8)engine->params.keepalive_probes;

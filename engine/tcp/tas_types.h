@@ -129,6 +129,14 @@ enum tas_state {
 	TAS_TIME_WAIT,
 };
 
+/* Congestion control of a connection. */
+enum tas_control {
+	TAS_NEWRENO,
+	TAS_DCTCP,
+	TAS_CUBIC,
+	TAS_CONTROLS,
+};
+
 /* Settings, X(name, default, least, most, "unit", "what it is"); see tas_params.def. */
 struct tas_params {
 #define X(name, value, least, most, unit, text) u32 name;

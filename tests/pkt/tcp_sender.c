@@ -118,6 +118,56 @@ static void sender__a_black_hole(void **state)
 	bench_free(b);
 }
 
+/* For @ms, with a round trip of 200 ms, all that may be sent is, and arrives. */
+static void full_for(struct bench *b, u32 ms)
+{
+	u32 sent_bytes;
+
+	for (; ms >= 200; ms -= 200) {
+		tas_written(&b->engine, b->conn, 2 * b->conn->f.cwnd);
+		drain(b);
+		tick(b, 200 * TAS_MSEC);
+		sent_bytes = b->conn->f.snd_nxt - b->conn->iss - 1;
+		ack(b, sent_bytes);
+	}
+}
+
+/* RFC 9438, 4.2: 0.4 * (t - 4.2 s)^3 + 100 segments, after a loss at 100. */
+static void sender__a_cubic_curve(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 mss;
+
+	(void)state;
+	case_open(b, TAS_OPT_WSCALE, 0);
+	mss = b->conn->f.mss;
+	assert_int_equal(tas_set_control(b->conn, TAS_CONTROLS), TAS_EINVAL);
+	assert_int_equal(tas_set_control(b->conn, TAS_CUBIC), 0);
+	/* Room for that, and a loss while all of it is under way. */
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = b->conn->iss + 1,
+				    .window = 65535 });
+	b->conn->f.cwnd = 100 * mss;
+	tas_written(&b->engine, b->conn, 200 * mss);
+	drain(b);
+	ack(b, 0);
+	ack(b, 0);
+	ack(b, 0);
+	assert_true(b->conn->f.flags & TAS_F_RECOVERY);
+	assert_in_range(b->conn->ssthresh, 67 * mss, 70 * mss);
+	b->conn->f.cwnd = b->conn->ssthresh;
+	b->conn->f.flags &= ~TAS_F_RECOVERY;
+	b->conn->rtx_nxt = b->conn->rtx_end = b->conn->f.snd_una;
+	ack(b, b->conn->f.snd_nxt - b->conn->iss - 1);
+	b->conn->srtt = 200 * TAS_MSEC;
+	full_for(b, 2200);
+	assert_in_range(b->conn->f.cwnd, 95 * mss, 98 * mss);
+	full_for(b, 2000);
+	assert_in_range(b->conn->f.cwnd, 99 * mss, 101 * mss);
+	full_for(b, 4200);
+	assert_in_range(b->conn->f.cwnd, 124 * mss, 134 * mss);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(sender__##name)
 
 int main(void)
@@ -127,6 +177,7 @@ int main(void)
 		CASE(late_and_not_lost),
 		CASE(lost_and_not_late),
 		CASE(a_black_hole),
+		CASE(a_cubic_curve),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
