@@ -52,6 +52,8 @@ int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 	stream = homa_stream_new(ctx, HOMA_STREAM_KIND_CONNECTION);
 	if (!stream)
 		return -ENOMEM;
+	/* So that answers to many calls do not fill the event ring, which would be our fault. */
+	homa_streams_look(ctx);
 	rc = enter(stream);
 	if (rc) {
 		free(stream);

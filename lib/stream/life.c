@@ -10,7 +10,6 @@
 #include "stream_impl.h"
 
 #define WANTED_MIN 64u
-#define WANTED_MAX 65536u /* connections that are being opened at once */
 
 int homa_streams_usable(const struct homa_streams *ctx)
 {
@@ -76,8 +75,6 @@ static int more_wanted(struct homa_streams *ctx)
 	u32 num = ctx->num_wanted ? 2 * ctx->num_wanted : WANTED_MIN, i;
 	struct homa_streams_wanted *more;
 
-	if (num > WANTED_MAX)
-		return -ENOBUFS;
 	more = realloc(ctx->wanted, num * sizeof(*more));
 	if (!more)
 		return -ENOMEM;
@@ -97,6 +94,9 @@ int homa_streams_want(struct homa_streams *ctx, struct homa_stream *stream)
 	u32 index;
 	int rc;
 
+	/* homad has no slot for more, and its answers no room in the event ring. */
+	if (ctx->now_wanted >= ctx->num_slots)
+		return -ENOBUFS;
 	if (!ctx->free_wanted) {
 		rc = more_wanted(ctx);
 		if (rc)
@@ -110,6 +110,7 @@ int homa_streams_want(struct homa_streams *ctx, struct homa_stream *stream)
 	wanted->serial = ctx->serials;
 	wanted->stream = stream;
 	stream->token = (u64)wanted->serial << 32 | index;
+	ctx->now_wanted++;
 	return 0;
 }
 
@@ -124,6 +125,7 @@ struct homa_streams_wanted *homa_streams_wanted(struct homa_streams *ctx, u64 to
 
 void homa_streams_want_no_more(struct homa_streams *ctx, struct homa_streams_wanted *wanted)
 {
+	ctx->now_wanted--;
 	wanted->serial = 0;
 	wanted->stream = NULL;
 	wanted->next_free = ctx->free_wanted;

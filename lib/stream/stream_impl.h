@@ -130,7 +130,8 @@ struct homa_streams {
 	/* The stream in each slot, or NULL. */
 	struct homa_stream **by_slot;
 	struct homa_streams_wanted *wanted;
-	u32 num_wanted, free_wanted, serials;
+	/* Its size, and how many there are in it now; the first free one, plus 1. */
+	u32 num_wanted, now_wanted, free_wanted, serials;
 	/* Threads that sleep in homa_streams_wait(). */
 	u32 sleepers;
 	/* homad was asked to signal; and its signal has not been taken out of the pipe. */
@@ -194,7 +195,7 @@ void homa_stream_forget(struct homa_stream *stream);
 void homa_stream_drop(struct homa_stream *stream, enum homa_stream_op op);
 /** homa_stream_adopt() - it is in slot @index, which is free, from now on. */
 void homa_stream_adopt(struct homa_stream *stream, u32 index, u32 generation);
-/** homa_streams_want() - give @stream a token; -ENOMEM. */
+/** homa_streams_want() - give @stream a token; -ENOMEM, -ENOBUFS: too many at once. */
 int homa_streams_want(struct homa_streams *ctx, struct homa_stream *stream);
 /** homa_streams_wanted() - what @token stands for; NULL: nothing. */
 struct homa_streams_wanted *homa_streams_wanted(struct homa_streams *ctx, u64 token);

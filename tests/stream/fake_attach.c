@@ -186,10 +186,12 @@ static void *serve(void *arg)
 		if (p[0].revents)
 			return NULL;
 		if (p[2].revents)
-			f->conn = accept4(f->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+			__atomic_store_n(&f->conn,
+					 accept4(f->listen_fd, NULL, NULL, SOCK_CLOEXEC),
+					 __ATOMIC_RELAXED);
 		if (f->conn >= 0 && p[1].revents && !question(f)) {
 			close(f->conn);
-			f->conn = -1;
+			__atomic_store_n(&f->conn, -1, __ATOMIC_RELAXED);
 		}
 	}
 }

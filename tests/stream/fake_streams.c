@@ -95,8 +95,7 @@ static u8 *rx_at(struct fake *f, u32 slot, u32 position)
 
 static u32 rx_room(struct fake *f, u32 slot)
 {
-	u32 used = f->end[slot].rx_end -
-		   __atomic_load_n(&f->slot[slot].rx_read, __ATOMIC_ACQUIRE);
+	u32 used = f->end[slot].rx_end - f->end[slot].rx_read;
 
 	must(used <= 1u << f->end[slot].rx_shift);
 	return (1u << f->end[slot].rx_shift) - used;
@@ -208,6 +207,8 @@ static void of_stream(struct fake *f, const struct homa_stream_command *c)
 	switch (c->op) {
 	case HOMA_STREAM_RING:
 		must(__atomic_exchange_n(&f->slot[c->slot].rung, 0, __ATOMIC_SEQ_CST) == 1);
+		f->end[c->slot].rx_read =
+			__atomic_load_n(&f->slot[c->slot].rx_read, __ATOMIC_ACQUIRE);
 		break;
 	case HOMA_STREAM_SHUT:
 		f->end[c->slot].shut = true;

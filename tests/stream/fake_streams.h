@@ -19,7 +19,9 @@
 struct fake_end {
 	bool used, shut, ended, closed;
 	u32 peer; /* its slot */
-	u32 rx_end, tx_free, rx_origin, rx_shift;
+	/* Bytes taken, as far as the last doorbell told. */
+	u32 rx_read;
+	u32 rx_end, tx_free, rx_shift;
 };
 
 /**

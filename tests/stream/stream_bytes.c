@@ -366,7 +366,7 @@ static void *kill_soon(void *arg)
 {
 	(void)arg;
 	usleep(20000);
-	shutdown(f.conn, SHUT_RDWR);
+	shutdown(__atomic_load_n(&f.conn, __ATOMIC_RELAXED), SHUT_RDWR);
 	return NULL;
 }
 
