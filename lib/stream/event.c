@@ -172,11 +172,23 @@ static void mourn(struct homa_streams *ctx)
 		homa_stream_add_news(homa_container_of(node, struct homa_stream, all));
 }
 
+/* The entries before @head are homad's again. If it had filled the ring until now, events may
+ * wait for that, and it sleeps. */
+static void give_back(struct homa_streams *ctx, u32 head)
+{
+	u32 before = ctx->event_head, tail;
+
+	__atomic_store_n(&ctx->event_head, head, __ATOMIC_RELAXED);
+	__atomic_store_n(&ctx->area->event.head, head, __ATOMIC_SEQ_CST);
+	tail = __atomic_load_n(&ctx->area->event.tail, __ATOMIC_SEQ_CST);
+	if (unlikely(tail - before >= ctx->entries))
+		homa_streams_kick(ctx, HOMA_SHM_KICK_SUBMIT | HOMA_SHM_KICK_CONSUME);
+}
+
 void homa_streams_drain(struct homa_streams *ctx)
 {
 	u32 tail = __atomic_load_n(&ctx->area->event.tail, __ATOMIC_ACQUIRE);
 	u32 head = ctx->event_head;
-	bool full = tail - head == ctx->entries;
 
 	if (!homa_streams_gone(ctx) && tail - head > ctx->entries)
 		homa_streams_lose(ctx);
@@ -189,12 +201,8 @@ void homa_streams_drain(struct homa_streams *ctx)
 			homa_streams_lose(ctx);
 		head++;
 	}
-	if (head != ctx->event_head) {
-		__atomic_store_n(&ctx->event_head, head, __ATOMIC_RELAXED);
-		__atomic_store_n(&ctx->area->event.head, head, __ATOMIC_SEQ_CST);
-		if (unlikely(full))
-			homa_streams_kick(ctx, HOMA_SHM_KICK_CONSUME);
-	}
+	if (head != ctx->event_head)
+		give_back(ctx, head);
 	if (unlikely(homa_streams_gone(ctx)))
 		mourn(ctx);
 }

@@ -175,6 +175,7 @@ int homa_streams_ask_listen(struct homa_streams *ctx, int fd, u32 backlog, u32 *
 void homa_streams_lose(struct homa_streams *ctx);
 /** homa_streams_check() - does homad live? A system call. Else as above. */
 void homa_streams_check(struct homa_streams *ctx);
+/** homa_streams_kick() - wake homad if it wants to be told of any of @why, HOMA_SHM_KICK_*. */
 void homa_streams_kick(struct homa_streams *ctx, u32 why);
 /** homa_streams_command() - -ECONNRESET: homad is gone. */
 int homa_streams_command(struct homa_streams *ctx, const struct homa_stream_command *command);

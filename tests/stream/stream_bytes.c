@@ -409,6 +409,29 @@ static void kick__only_if_wanted(void **state)
 	assert_int_equal(read(f.kick_fd, &value, sizeof(value)), -1);
 }
 
+/* Events that found no room in the ring wait for us, and homad may sleep. */
+static void kick__when_the_event_ring_was_full(void **state)
+{
+	struct homa_stream *listener, *stream;
+	u64 value;
+	u32 i;
+
+	(void)state;
+	f.entries = 8;
+	open_context();
+	listen_on(&listener);
+	f.q->h.need_kick = HOMA_SHM_KICK_SUBMIT;
+	for (i = 0; i < 7; i++)
+		fake_incoming(&f, 1);
+	while (!homa_stream_accept(listener, &stream))
+		;
+	assert_int_equal(read(f.kick_fd, &value, sizeof(value)), -1);
+	for (i = 0; i < 8; i++)
+		fake_incoming(&f, 1);
+	assert_int_equal(homa_stream_accept(listener, &stream), 0);
+	assert_int_equal(read(f.kick_fd, &value, sizeof(value)), 8);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -429,6 +452,7 @@ int main(void)
 		T(command__waits_for_room),
 		T(command__does_not_wait_for_the_dead),
 		T(kick__only_if_wanted),
+		T(kick__when_the_event_ring_was_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
