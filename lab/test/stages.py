@@ -74,6 +74,14 @@ def homad(context: Context, names: list[str]) -> Tally:
     return python_tests.homad(context, names, PYTEST_SECONDS)
 
 
+def tcp(context: Context, names: list[str]) -> Tally:
+    if os.geteuid() != 0:
+        tally = Tally()
+        tally.skip("tcp", "network namespaces need root")
+        return tally
+    return python_tests.by_two(context, "tcp", names, PYTEST_SECONDS)
+
+
 def lab(context: Context, names: list[str]) -> Tally:
     return python_tests.by_two(context, "lab", names, PYTEST_SECONDS)
 
@@ -108,6 +116,7 @@ STAGES = (
     Stage("fuzz", f"libFuzzer, {FUZZ_SECONDS} s in all", partial(fuzz.smoke, total=FUZZ_SECONDS)),
     Stage("net", "real packets between network namespaces", net),
     Stage("homad", "homad and applications of all kinds; plain, ASan and UBSan", homad),
+    Stage("tcp", "unmodified programs on TCP sockets between network namespaces", tcp),
     Stage("vm", "homa.ko in virtual machines under several kernels", virtual),
     Stage("dissector", "Homa in Wireshark, by tshark", dissector),
     Stage("packaging", "what is installed, Debian packages, the unit", packaging),

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Listeners: flags and options of what they accept, their queue, their end.
+ */
+#include <sys/resource.h>
+#include "tcp_calls.h"
+
+#define COUNT 8
+
+/* Connect COUNT times, and talk on each when all are there. */
+static void several__client(struct tcp_end *end)
+{
+	int fds[COUNT];
+
+	for (int i = 0; i < COUNT; i++)
+		fds[i] = tcp_connect(end);
+	for (int i = 0; i < COUNT; i++)
+		tcp_greet(fds[i]);
+	for (int i = 0; i < COUNT; i++)
+		tcp_close(fds[i]);
+}
+
+static void accept_flags__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, COUNT);
+
+	tcp_nonblocking(listener, true);
+	tcp_ready();
+	for (int i = 0; i < COUNT; i++) {
+		int flags = (i & 1 ? SOCK_NONBLOCK : 0) | (i & 2 ? SOCK_CLOEXEC : 0), fd;
+
+		SAME(tcp_poll(listener, POLLIN), POLLIN);
+		fd = i < 4 ? accept4(listener, NULL, NULL, flags) : accept(listener, NULL, NULL);
+		MUST(fd);
+		/* accept() takes neither flag from the listener. */
+		SAME(fcntl(fd, F_GETFL) & O_NONBLOCK, i < 4 && i & 1 ? O_NONBLOCK : 0);
+		SAME(fcntl(fd, F_GETFD), i < 4 && i & 2 ? FD_CLOEXEC : 0);
+		SAME(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDWR);
+		tcp_nonblocking(fd, false);
+		tcp_greet(fd);
+		tcp_close(fd);
+	}
+	FAILS(accept4(listener, NULL, NULL, 12345), EINVAL);
+}
+
+#define accept_flags__client several__client
+
+static void accept_nonblocking__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), fd;
+
+	tcp_nonblocking(listener, true);
+	FAILS(accept(listener, NULL, NULL), EAGAIN);
+	SAME(tcp_ask(listener, POLLIN | POLLOUT), 0);
+	tcp_ready();
+	SAME(tcp_poll(listener, POLLIN), POLLIN);
+	fd = tcp_accept(listener);
+	FAILS(accept(listener, NULL, NULL), EAGAIN);
+	SAME(tcp_ask(listener, POLLIN), 0);
+	tcp_echo(fd);
+}
+
+static void accept_nonblocking__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+/* SO_RCVTIMEO bounds accept(). */
+static void accept_timeout__server(struct tcp_end *end)
+{
+	struct timeval time = { .tv_usec = 30000 };
+	int listener = tcp_listening(end, 4);
+
+	MUST(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
+	FAILS(accept(listener, NULL, NULL), EAGAIN);
+	time = (struct timeval){ 0 };
+	MUST(setsockopt(listener, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
+	tcp_ready();
+	tcp_echo(tcp_accept(listener));
+}
+
+#define accept_timeout__client accept_nonblocking__client
+
+/* Connections are complete before anybody accepts them, in the order of connect(). */
+static void backlog__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, COUNT);
+
+	tcp_ready();
+	tcp_await(end);
+	for (int i = 0; i < COUNT; i++) {
+		int fd = tcp_accept(listener);
+
+		tcp_receive(fd, 10, (size_t)i);
+		tcp_send(fd, 10, (size_t)i);
+		tcp_expect_eof(fd);
+		tcp_close(fd);
+	}
+}
+
+static void backlog__client(struct tcp_end *end)
+{
+	int fds[COUNT];
+
+	for (int i = 0; i < COUNT; i++) {
+		fds[i] = tcp_connect(end);
+		tcp_send(fds[i], 10, (size_t)i);
+	}
+	tcp_tell(end);
+	for (int i = 0; i < COUNT; i++) {
+		tcp_receive(fds[i], 10, (size_t)i);
+		tcp_close(fds[i]);
+	}
+}
+
+/* What a client said before it went away is there when it is accepted. */
+static void accept_after_close__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), fd;
+
+	tcp_ready();
+	tcp_await(end);
+	fd = tcp_accept(listener);
+	tcp_receive(fd, 1000, 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void accept_after_close__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_send(fd, 1000, 0);
+	tcp_close(fd);
+	tcp_tell(end);
+}
+
+/* Without a free descriptor accept() fails, and takes the connection later. */
+static void accept_without_descriptor__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+	struct rlimit before, now;
+	int last;
+
+	tcp_ready();
+	tcp_await(end);
+	MUST(getrlimit(RLIMIT_NOFILE, &before));
+	last = (int)MUST(dup(listener));
+	tcp_close(last);
+	now = before;
+	now.rlim_cur = (rlim_t)last;
+	MUST(setrlimit(RLIMIT_NOFILE, &now));
+	FAILS(accept(listener, NULL, NULL), EMFILE);
+	FAILS(socket(AF_INET, SOCK_STREAM, 0), EMFILE);
+	SAME(tcp_poll(listener, POLLIN), POLLIN);
+	MUST(setrlimit(RLIMIT_NOFILE, &before));
+	tcp_echo(tcp_accept(listener));
+}
+
+static void accept_without_descriptor__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_tell(end);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+/* Who closes a listener resets what nobody accepted. */
+static void listener_closed__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+
+	tcp_ready();
+	tcp_await(end);
+	tcp_close(listener);
+	tcp_tell(end);
+	tcp_await(end);
+}
+
+static void listener_closed__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end), other;
+	char byte;
+
+	tcp_tell(end);
+	FAILS(recv(fd, &byte, 1, 0), ECONNRESET);
+	tcp_await(end);
+	other = tcp_socket(end);
+	FAILS(connect(other, &end->address.any, end->length), ECONNREFUSED);
+	tcp_close(fd);
+	tcp_tell(end);
+}
+
+/* Connections outlive their listener, and the port can be bound again beside them. */
+static void listen_again__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), first, second;
+
+	tcp_ready();
+	first = tcp_accept(listener);
+	tcp_close(listener);
+	listener = tcp_listening(end, 4);
+	tcp_send(first, 1, 0);
+	second = tcp_accept(listener);
+	tcp_greet(second);
+	tcp_greet(first);
+	/* The server ends the connection, which is then in TIME_WAIT; that hinders nobody. */
+	tcp_close(second);
+	tcp_close(first);
+	tcp_close(listener);
+	tcp_await(end);
+	listener = tcp_listening(end, 4);
+	tcp_tell(end);
+	tcp_echo(tcp_accept(listener));
+}
+
+static void listen_again__client(struct tcp_end *end)
+{
+	int first = tcp_connect(end), second;
+
+	tcp_receive(first, 1, 0);
+	second = tcp_connect(end);
+	tcp_greet(second);
+	tcp_greet(first);
+	tcp_expect_eof(first);
+	tcp_expect_eof(second);
+	tcp_close(first);
+	tcp_close(second);
+	tcp_tell(end);
+	tcp_await(end);
+	first = tcp_connect(end);
+	tcp_greet(first);
+	tcp_close(first);
+}
+
+/* Accepted sockets begin with the listener's options. */
+static void accept_inherits__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), fd;
+	struct linger linger = { .l_onoff = 1, .l_linger = 5 };
+	socklen_t length = sizeof(linger);
+
+	tcp_set(listener, IPPROTO_TCP, TCP_NODELAY, 1);
+	tcp_set(listener, SOL_SOCKET, SO_KEEPALIVE, 1);
+	tcp_set(listener, IPPROTO_TCP, TCP_KEEPIDLE, 77);
+	MUST(setsockopt(listener, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)));
+	tcp_ready();
+	fd = tcp_accept(listener);
+	SAME(tcp_get(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_KEEPALIVE), 1);
+	SAME(tcp_get(fd, IPPROTO_TCP, TCP_KEEPIDLE), 77);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_REUSEADDR), 1);
+	memset(&linger, 0, sizeof(linger));
+	MUST(getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length));
+	SAME(linger.l_linger, 5);
+	tcp_echo(fd);
+}
+
+#define accept_inherits__client accept_nonblocking__client
+
+/* Two listeners share a port, and together get all connections. */
+static void reuseport__server(struct tcp_end *end)
+{
+	struct pollfd listeners[2];
+	int got[2] = { 0 };
+
+	for (int i = 0; i < 2; i++) {
+		listeners[i] = (struct pollfd){ .fd = tcp_socket(end), .events = POLLIN };
+		tcp_set(listeners[i].fd, SOL_SOCKET, SO_REUSEPORT, 1);
+		MUST(bind(listeners[i].fd, &end->address.any, end->length));
+		MUST(listen(listeners[i].fd, 64));
+	}
+	tcp_ready();
+	while (got[0] + got[1] < 40) {
+		EXPECT(poll(listeners, 2, TCP_PATIENCE) > 0);
+		for (int i = 0; i < 2; i++) {
+			if (!listeners[i].revents)
+				continue;
+			tcp_echo(tcp_accept(listeners[i].fd));
+			got[i]++;
+		}
+	}
+	EXPECT(got[0] > 0);
+	EXPECT(got[1] > 0);
+}
+
+static void reuseport__client(struct tcp_end *end)
+{
+	for (int i = 0; i < 40; i++) {
+		int fd = tcp_connect(end);
+
+		tcp_greet(fd);
+		MUST(shutdown(fd, SHUT_WR));
+		tcp_expect_eof(fd);
+		tcp_close(fd);
+	}
+}
+
+/* A listener for all addresses is told which of them was meant. */
+static void listen_anywhere__server(struct tcp_end *end)
+{
+	union tcp_address any = end->address, own;
+	socklen_t length = sizeof(own);
+	int listener = tcp_socket(end), fd;
+
+	memset(&any.v4.sin_addr, 0, any.any.sa_family == AF_INET ? sizeof(any.v4.sin_addr) : 0);
+	if (any.any.sa_family == AF_INET6)
+		any.v6.sin6_addr = in6addr_any;
+	MUST(bind(listener, &any.any, end->length));
+	MUST(listen(listener, 4));
+	tcp_ready();
+	fd = tcp_accept(listener);
+	MUST(getsockname(fd, &own.any, &length));
+	SAME(length, end->length);
+	SAME(memcmp(&own, &end->address, 8), 0);
+	tcp_echo(fd);
+}
+
+#define listen_anywhere__client accept_nonblocking__client
+
+const struct tcp_case tcp_accept_cases[] = {
+	TCP_CASE(accept_flags),
+	TCP_CASE(accept_nonblocking),
+	TCP_CASE(accept_timeout),
+	TCP_CASE(backlog),
+	TCP_CASE(accept_after_close),
+	TCP_CASE(accept_without_descriptor),
+	TCP_CASE(listener_closed),
+	TCP_CASE(listen_again),
+	TCP_CASE(accept_inherits),
+	TCP_CASE(reuseport),
+	TCP_CASE(listen_anywhere),
+	{ 0 },
+};

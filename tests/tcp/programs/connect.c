@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Opening a connection: blocking and not, refused, twice, and what the names of sockets are.
+ */
+#include "tcp_calls.h"
+
+static void echo_one(struct tcp_end *end)
+{
+	tcp_echo(tcp_accept_one(end));
+}
+
+#define echo__server echo_one
+
+static void echo__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_send(fd, 1000, 0);
+	tcp_receive(fd, 1000, 0);
+	MUST(shutdown(fd, SHUT_WR));
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* A port that is bound but does not listen refuses, each time. */
+static void connect_refused__server(struct tcp_end *end)
+{
+	int fd = tcp_bound(end);
+
+	tcp_ready();
+	tcp_await(end);
+	tcp_close(fd);
+}
+
+static void connect_refused__client(struct tcp_end *end)
+{
+	int fd = tcp_socket(end);
+
+	FAILS(connect(fd, &end->address.any, end->length), ECONNREFUSED);
+	FAILS(connect(fd, &end->address.any, end->length), ECONNREFUSED);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_ERROR), 0);
+	tcp_close(fd);
+	tcp_tell(end);
+}
+
+/* The same socket connects once somebody listens. */
+static void connect_after_refusal__server(struct tcp_end *end)
+{
+	int fd = tcp_bound(end);
+
+	tcp_ready();
+	tcp_await(end);
+	MUST(listen(fd, 4));
+	tcp_tell(end);
+	tcp_echo(tcp_accept(fd));
+}
+
+static void connect_after_refusal__client(struct tcp_end *end)
+{
+	int fd = tcp_socket(end);
+
+	FAILS(connect(fd, &end->address.any, end->length), ECONNREFUSED);
+	tcp_tell(end);
+	tcp_await(end);
+	MUST(connect(fd, &end->address.any, end->length));
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+#define connect_nonblocking__server echo_one
+
+static void connect_nonblocking__client(struct tcp_end *end)
+{
+	int fd = (int)MUST(socket(end->address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+
+	FAILS(connect(fd, &end->address.any, end->length), EINPROGRESS);
+	SAME(tcp_poll(fd, POLLOUT), POLLOUT);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_ERROR), 0);
+	/* The next call tells of the success, the one after that of the connection. */
+	MUST(connect(fd, &end->address.any, end->length));
+	FAILS(connect(fd, &end->address.any, end->length), EISCONN);
+	tcp_nonblocking(fd, false);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+#define connect_nonblocking_epoll__server echo_one
+
+static void connect_nonblocking_epoll__client(struct tcp_end *end)
+{
+	struct epoll_event event = { .events = EPOLLOUT | EPOLLIN | EPOLLET, .data.u64 = 77 };
+	int fd = (int)MUST(socket(end->address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+	int set = (int)MUST(epoll_create1(0));
+
+	FAILS(connect(fd, &end->address.any, end->length), EINPROGRESS);
+	MUST(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event));
+	SAME(epoll_wait(set, &event, 1, TCP_PATIENCE), 1);
+	SAME(event.events, EPOLLOUT);
+	SAME(event.data.u64, 77);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_ERROR), 0);
+	tcp_close(set);
+	tcp_nonblocking(fd, false);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+#define connect_nonblocking_refused__server connect_refused__server
+
+static void connect_nonblocking_refused__client(struct tcp_end *end)
+{
+	int fd = (int)MUST(socket(end->address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+
+	FAILS(connect(fd, &end->address.any, end->length), EINPROGRESS);
+	SAME(tcp_poll(fd, POLLOUT) & (POLLOUT | POLLERR | POLLHUP), POLLOUT | POLLERR | POLLHUP);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_ERROR), ECONNREFUSED);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_ERROR), 0);
+	tcp_close(fd);
+	tcp_tell(end);
+}
+
+#define connect_twice__server echo_one
+
+static void connect_twice__client(struct tcp_end *end)
+{
+	union tcp_address any = { .any.sa_family = end->address.any.sa_family };
+	int fd = tcp_connect(end);
+
+	FAILS(connect(fd, &end->address.any, end->length), EISCONN);
+	FAILS(listen(fd, 1), EINVAL);
+	FAILS(bind(fd, &any.any, end->length), EINVAL);
+	FAILS(accept(fd, NULL, NULL), EINVAL);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+/* Who chose a port before connecting comes from that port. */
+static void connect_bound__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+	union tcp_address from;
+	socklen_t length = sizeof(from);
+	in_port_t port;
+	int fd;
+
+	tcp_ready();
+	fd = (int)MUST(accept(listener, &from.any, &length));
+	SAME(recv(fd, &port, sizeof(port), MSG_WAITALL), sizeof(port));
+	SAME(from.v4.sin_port, port);
+	tcp_close(fd);
+}
+
+static void connect_bound__client(struct tcp_end *end)
+{
+	union tcp_address own = { .any.sa_family = end->address.any.sa_family };
+	union tcp_address after;
+	socklen_t length = sizeof(own);
+	int fd = tcp_socket(end);
+
+	MUST(bind(fd, &own.any, end->length));
+	MUST(getsockname(fd, &own.any, &length));
+	EXPECT(own.v4.sin_port != 0);
+	MUST(connect(fd, &end->address.any, end->length));
+	length = sizeof(after);
+	MUST(getsockname(fd, &after.any, &length));
+	SAME(after.v4.sin_port, own.v4.sin_port);
+	SAME(send(fd, &own.v4.sin_port, sizeof(in_port_t), 0), sizeof(in_port_t));
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static bool same_address(const union tcp_address *a, const union tcp_address *b)
+{
+	if (a->any.sa_family != b->any.sa_family || a->v4.sin_port != b->v4.sin_port)
+		return false;
+	if (a->any.sa_family == AF_INET)
+		return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+	return !memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr));
+}
+
+/* Each end tells the other what it takes the two addresses for. */
+static void exchange_names(const struct tcp_end *end, int fd)
+{
+	union tcp_address own, peer, told;
+	socklen_t length = sizeof(own);
+
+	memset(&own, 0, sizeof(own));
+	memset(&peer, 0, sizeof(peer));
+	MUST(getsockname(fd, &own.any, &length));
+	SAME(length, end->length);
+	length = sizeof(peer);
+	MUST(getpeername(fd, &peer.any, &length));
+	SAME(length, end->length);
+	SAME(send(fd, &own, sizeof(own), 0), sizeof(own));
+	SAME(recv(fd, &told, sizeof(told), MSG_WAITALL), sizeof(told));
+	EXPECT(same_address(&told, &peer));
+	EXPECT(same_address(&end->address, end->server ? &own : &peer));
+}
+
+static void names__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+	union tcp_address from, peer;
+	socklen_t length = sizeof(from);
+	int fd;
+
+	FAILS(getpeername(listener, &peer.any, &length), ENOTCONN);
+	MUST(getsockname(listener, &from.any, &length));
+	EXPECT(same_address(&from, &end->address));
+	tcp_ready();
+	length = sizeof(from);
+	fd = (int)MUST(accept(listener, &from.any, &length));
+	SAME(length, end->length);
+	MUST(getpeername(fd, &peer.any, &length));
+	EXPECT(same_address(&from, &peer));
+	exchange_names(end, fd);
+	/* Too short a buffer takes what fits, and the whole length is told. */
+	length = 2;
+	memset(&peer, 0, sizeof(peer));
+	MUST(getpeername(fd, &peer.any, &length));
+	SAME(length, end->length);
+	SAME(peer.any.sa_family, end->address.any.sa_family);
+	SAME(peer.v4.sin_port, 0);
+	tcp_close(fd);
+}
+
+static void names__client(struct tcp_end *end)
+{
+	union tcp_address peer;
+	socklen_t length = sizeof(peer);
+	int fd = tcp_socket(end);
+
+	FAILS(getpeername(fd, &peer.any, &length), ENOTCONN);
+	MUST(connect(fd, &end->address.any, end->length));
+	exchange_names(end, fd);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* Calls on sockets that have no peer; nothing is sent. */
+static void not_connected__server(struct tcp_end *end)
+{
+	int fd = tcp_socket(end);
+	char byte = 0;
+
+	FAILS(recv(fd, &byte, 1, 0), ENOTCONN);
+	FAILS(send(fd, &byte, 1, MSG_NOSIGNAL), EPIPE);
+	FAILS(shutdown(fd, SHUT_WR), ENOTCONN);
+	FAILS(accept(fd, NULL, NULL), EINVAL);
+	SAME(tcp_ask(fd, POLLIN | POLLOUT), POLLOUT | POLLHUP);
+	tcp_close(fd);
+	tcp_ready();
+}
+
+static void not_connected__client(struct tcp_end *end)
+{
+	int fd = tcp_socket(end);
+	char bytes[8];
+
+	FAILS(connect(fd, &end->address.any, 1), EINVAL);
+	FAILS(read(fd, bytes, sizeof(bytes)), ENOTCONN);
+	tcp_close(fd);
+	FAILS(connect(fd, &end->address.any, end->length), EBADF);
+	FAILS(send(fd, bytes, 1, 0), EBADF);
+}
+
+/* A listener does not connect, and its address is taken. */
+static void listener_is_no_connection__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+	int other = tcp_socket(end);
+	char byte = 0;
+
+	FAILS(connect(listener, &end->address.any, end->length), EISCONN);
+	FAILS(recv(listener, &byte, 1, 0), ENOTCONN);
+	FAILS(send(listener, &byte, 1, MSG_NOSIGNAL), EPIPE);
+	FAILS(bind(other, &end->address.any, end->length), EADDRINUSE);
+	tcp_close(other);
+	MUST(listen(listener, 8));
+	tcp_ready();
+	tcp_echo(tcp_accept(listener));
+}
+
+#define listener_is_no_connection__client echo__client
+
+/* connect() to "no address" forgets a connection, and the socket connects anew. */
+static void connect_anew__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+	char byte;
+	int fd;
+
+	tcp_ready();
+	fd = tcp_accept(listener);
+	tcp_greet(fd);
+	FAILS(recv(fd, &byte, 1, 0), ECONNRESET);
+	tcp_close(fd);
+	tcp_echo(tcp_accept(listener));
+}
+
+static void connect_anew__client(struct tcp_end *end)
+{
+	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	MUST(connect(fd, &nobody, sizeof(nobody)));
+	MUST(connect(fd, &end->address.any, end->length));
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+const struct tcp_case tcp_connect_cases[] = {
+	TCP_CASE(echo),
+	TCP_CASE(connect_refused),
+	TCP_CASE(connect_after_refusal),
+	TCP_CASE(connect_nonblocking),
+	TCP_CASE(connect_nonblocking_epoll),
+	TCP_CASE(connect_nonblocking_refused),
+	TCP_CASE(connect_twice),
+	TCP_CASE(connect_bound),
+	TCP_CASE(connect_anew),
+	TCP_CASE(names),
+	TCP_CASE(not_connected),
+	TCP_CASE(listener_is_no_connection),
+	{ 0 },
+};
