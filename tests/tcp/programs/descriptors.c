@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Descriptors of one socket: duplicates, replaced ones, the last that closes.
+ */
+#include <sys/stat.h>
+#include <sys/un.h>
+#include "tcp_calls.h"
+
+static void echo__server(struct tcp_end *end)
+{
+	tcp_echo(tcp_accept_one(end));
+}
+
+#define dup_closed__server echo__server
+
+/* The connection lives as long as one of its descriptors. */
+static void dup_closed__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end), other = (int)MUST(dup(fd));
+
+	tcp_greet(fd);
+	tcp_close(fd);
+	FAILS(send(fd, "x", 1, MSG_NOSIGNAL), EBADF);
+	tcp_greet(other);
+	SAME(fcntl(other, F_GETFD), 0);
+	fd = (int)MUST(fcntl(other, F_DUPFD_CLOEXEC, 200));
+	EXPECT(fd >= 200);
+	SAME(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	tcp_close(other);
+	tcp_greet(fd);
+	MUST(shutdown(fd, SHUT_WR));
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+#define dup_flags__server echo__server
+
+/* O_NONBLOCK and options are the socket's, FD_CLOEXEC is the descriptor's. */
+static void dup_flags__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end), other = (int)MUST(dup3(fd, 300, O_CLOEXEC));
+	char byte;
+
+	SAME(other, 300);
+	SAME(fcntl(other, F_GETFD), FD_CLOEXEC);
+	SAME(fcntl(fd, F_GETFD), 0);
+	tcp_nonblocking(fd, true);
+	FAILS(recv(other, &byte, 1, 0), EAGAIN);
+	tcp_nonblocking(other, false);
+	tcp_set(other, IPPROTO_TCP, TCP_NODELAY, 1);
+	SAME(tcp_get(fd, IPPROTO_TCP, TCP_NODELAY), 1);
+	FAILS(dup3(fd, fd, 0), EINVAL);
+	SAME(dup2(fd, fd), fd);
+	tcp_send(fd, 1, 7);
+	tcp_receive(other, 1, 7);
+	tcp_close(fd);
+	tcp_close(other);
+}
+
+/* dup2() over a connection closes it. */
+static void dup_over__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), first, second;
+
+	tcp_ready();
+	first = tcp_accept(listener);
+	second = tcp_accept(listener);
+	tcp_greet(second);
+	tcp_expect_eof(first);
+	tcp_send(second, 1, 5);
+	tcp_expect_eof(second);
+	tcp_close(first);
+	tcp_close(second);
+}
+
+static void dup_over__client(struct tcp_end *end)
+{
+	int first = tcp_connect(end), second = tcp_connect(end);
+
+	tcp_greet(second);
+	SAME(dup2(second, first), first);
+	tcp_receive(first, 1, 5);
+	tcp_close(second);
+	tcp_close(first);
+}
+
+/* A file may take a connection's place, and a connection a file's. */
+static void dup_files__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), fd;
+
+	tcp_ready();
+	fd = tcp_accept(listener);
+	tcp_receive(fd, 100, 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void dup_files__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end), file = (int)MUST(open("/dev/null", O_RDWR));
+	char byte;
+
+	SAME(dup2(fd, file), file);
+	tcp_close(fd);
+	tcp_send(file, 100, 0);
+	fd = (int)MUST(open("/dev/zero", O_RDWR));
+	SAME(dup2(fd, file), file);
+	SAME(read(file, &byte, 1), 1);
+	SAME(byte, 0);
+	SAME(write(file, &byte, 1), 1);
+	FAILS(recv(file, &byte, 1, 0), ENOTSOCK);
+	tcp_close(fd);
+	tcp_close(file);
+}
+
+/* Numbers are used again: the lowest free one is given, whatever it was before. */
+static void numbers__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 64);
+
+	tcp_ready();
+	for (int i = 0; i < 50; i++)
+		tcp_echo(tcp_accept(listener));
+}
+
+static void numbers__client(struct tcp_end *end)
+{
+	int first = -1;
+
+	for (int i = 0; i < 50; i++) {
+		int fd = tcp_connect(end), file;
+		struct stat what;
+
+		if (first < 0)
+			first = fd;
+		SAME(fd, first);
+		MUST(fstat(fd, &what));
+		EXPECT(S_ISSOCK(what.st_mode));
+		tcp_greet(fd);
+		tcp_close(fd);
+		file = (int)MUST(open("/dev/null", O_RDONLY));
+		SAME(file, first);
+		FAILS(send(file, "x", 1, 0), ENOTSOCK);
+		tcp_close(file);
+	}
+}
+
+/* Sockets of other families are as they were. */
+static void other_families__server(struct tcp_end *end)
+{
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	int pair[2], packets = (int)MUST(socket(end->address.any.sa_family, SOCK_DGRAM, 0));
+	int local = (int)MUST(socket(AF_UNIX, SOCK_STREAM, 0));
+	socklen_t length = sizeof(name);
+	union tcp_address own = { .any.sa_family = end->address.any.sa_family };
+
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	tcp_send(pair[0], 1000, 0);
+	tcp_receive(pair[1], 1000, 0);
+	MUST(shutdown(pair[1], SHUT_WR));
+	tcp_expect_eof(pair[0]);
+	SAME(tcp_get(pair[0], SOL_SOCKET, SO_DOMAIN), AF_UNIX);
+	MUST(bind(packets, &own.any, end->length));
+	length = sizeof(own);
+	MUST(getsockname(packets, &own.any, &length));
+	MUST(connect(packets, &own.any, length));
+	tcp_send(packets, 100, 3);
+	tcp_receive(packets, 100, 3);
+	FAILS(listen(packets, 1), EOPNOTSUPP);
+	MUST(bind(local, (struct sockaddr *)&name, sizeof(sa_family_t)));
+	MUST(listen(local, 1));
+	FAILS(socketpair(AF_INET, SOCK_STREAM, 0, pair), EOPNOTSUPP);
+	FAILS(socket(AF_INET, SOCK_STREAM, 250), EPROTONOSUPPORT);
+	tcp_echo(tcp_accept_one(end));
+}
+
+static void other_families__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+const struct tcp_case tcp_descriptor_cases[] = {
+	TCP_CASE(dup_closed), TCP_CASE(dup_flags), TCP_CASE(dup_over),
+	TCP_CASE(dup_files),  TCP_CASE(numbers),   TCP_CASE(other_families),
+	{ 0 },
+};

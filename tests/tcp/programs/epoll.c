@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * epoll: levels, edges, one shot, sets within sets, what comes and goes while a thread waits.
+ */
+#include "tcp_calls.h"
+
+static int new_set(void)
+{
+	return (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+}
+
+static void control(int set, int operation, int fd, uint32_t events)
+{
+	struct epoll_event event = { .events = events, .data.fd = fd };
+
+	MUST(epoll_ctl(set, operation, fd, &event));
+}
+
+/* The events of the only descriptor that is ready within `timeout` ms; 0: none is. */
+static uint32_t ready(int set, int fd, int timeout)
+{
+	struct epoll_event events[4];
+	int count = (int)MUST(epoll_wait(set, events, 4, timeout));
+
+	if (!count)
+		return 0;
+	SAME(count, 1);
+	SAME(events[0].data.fd, fd);
+	return events[0].events;
+}
+
+/* Sends ten bytes whenever it is told to, and closes in the end. */
+static void tens(struct tcp_end *end, int times)
+{
+	int fd = tcp_connect(end);
+
+	for (int i = 0; i < times; i++) {
+		tcp_await(end);
+		tcp_send(fd, 10, (size_t)i * 10);
+	}
+	tcp_await(end);
+	tcp_close(fd);
+}
+
+static void epoll_level__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set = new_set();
+
+	control(set, EPOLL_CTL_ADD, fd, EPOLLIN);
+	SAME(ready(set, fd, 0), 0);
+	tcp_tell(end);
+	SAME(ready(set, fd, TCP_PATIENCE), EPOLLIN);
+	SAME(ready(set, fd, 0), EPOLLIN);
+	tcp_receive(fd, 4, 0);
+	SAME(ready(set, fd, 0), EPOLLIN);
+	control(set, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLOUT);
+	SAME(ready(set, fd, 0), EPOLLIN | EPOLLOUT);
+	tcp_receive(fd, 6, 4);
+	SAME(ready(set, fd, 0), EPOLLOUT);
+	control(set, EPOLL_CTL_MOD, fd, EPOLLRDHUP);
+	SAME(ready(set, fd, 0), 0);
+	tcp_tell(end);
+	SAME(ready(set, fd, TCP_PATIENCE), EPOLLRDHUP);
+	control(set, EPOLL_CTL_DEL, fd, 0);
+	SAME(ready(set, fd, 0), 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+	tcp_close(set);
+}
+
+static void epoll_level__client(struct tcp_end *end)
+{
+	tens(end, 1);
+}
+
+/* An edge for each arrival, also when the former bytes were not taken. */
+static void epoll_edge__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set = new_set();
+
+	control(set, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+	SAME(ready(set, fd, TCP_PATIENCE), EPOLLOUT);
+	SAME(ready(set, fd, 0), 0);
+	for (int i = 0; i < 3; i++) {
+		tcp_tell(end);
+		SAME(ready(set, fd, TCP_PATIENCE) & EPOLLIN, EPOLLIN);
+		SAME(ready(set, fd, 0), 0);
+	}
+	tcp_receive(fd, 30, 0);
+	/* Set anew, what is there is told again. */
+	control(set, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+	SAME(ready(set, fd, TCP_PATIENCE), EPOLLOUT);
+	tcp_tell(end);
+	SAME(ready(set, fd, TCP_PATIENCE) & (EPOLLIN | EPOLLRDHUP), EPOLLIN | EPOLLRDHUP);
+	SAME(ready(set, fd, 0), 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void epoll_edge__client(struct tcp_end *end)
+{
+	tens(end, 3);
+}
+
+/* One event, then silence until the descriptor is armed again. */
+static void epoll_oneshot__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set = new_set();
+
+	control(set, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLONESHOT);
+	tcp_tell(end);
+	SAME(ready(set, fd, TCP_PATIENCE), EPOLLIN);
+	SAME(ready(set, fd, 0), 0);
+	tcp_tell(end);
+	tcp_receive(fd, 15, 0);
+	SAME(ready(set, fd, 0), 0);
+	control(set, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLONESHOT);
+	SAME(ready(set, fd, TCP_PATIENCE), EPOLLIN);
+	SAME(ready(set, fd, 0), 0);
+	tcp_receive(fd, 5, 15);
+	control(set, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLONESHOT | EPOLLET);
+	SAME(ready(set, fd, 0), 0);
+	tcp_tell(end);
+	SAME(ready(set, fd, TCP_PATIENCE), EPOLLIN);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void epoll_oneshot__client(struct tcp_end *end)
+{
+	tens(end, 2);
+}
+
+/* A set can be awaited in another set, and by poll(). */
+static void epoll_nested__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), inner = new_set(), outer = new_set();
+
+	control(inner, EPOLL_CTL_ADD, fd, EPOLLIN);
+	control(outer, EPOLL_CTL_ADD, inner, EPOLLIN);
+	SAME(ready(outer, inner, 0), 0);
+	tcp_tell(end);
+	SAME(ready(outer, inner, TCP_PATIENCE), EPOLLIN);
+	SAME(tcp_ask(inner, POLLIN), POLLIN);
+	SAME(tcp_ask(outer, POLLIN), POLLIN);
+	SAME(ready(inner, fd, 0), EPOLLIN);
+	tcp_receive(fd, 10, 0);
+	SAME(ready(inner, fd, 0), 0);
+	SAME(ready(outer, inner, 0), 0);
+	SAME(tcp_ask(outer, POLLIN), 0);
+	tcp_tell(end);
+	SAME(tcp_poll(outer, POLLIN), POLLIN);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void epoll_nested__client(struct tcp_end *end)
+{
+	tens(end, 1);
+}
+
+static void epoll_misuse__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set = new_set(), other;
+	struct epoll_event event = { .events = EPOLLIN };
+
+	FAILS(epoll_ctl(set, EPOLL_CTL_MOD, fd, &event), ENOENT);
+	FAILS(epoll_ctl(set, EPOLL_CTL_DEL, fd, NULL), ENOENT);
+	control(set, EPOLL_CTL_ADD, fd, EPOLLIN);
+	FAILS(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), EEXIST);
+	FAILS(epoll_ctl(fd, EPOLL_CTL_ADD, set, &event), EINVAL);
+	FAILS(epoll_ctl(set, EPOLL_CTL_ADD, 999, &event), EBADF);
+	FAILS(epoll_wait(set, &event, 0, 0), EINVAL);
+	FAILS(epoll_wait(fd, &event, 1, 0), EINVAL);
+	/* A duplicate is an entry of its own, and another set has its own entries. */
+	other = (int)MUST(dup(fd));
+	control(set, EPOLL_CTL_ADD, other, EPOLLIN);
+	control(set, EPOLL_CTL_DEL, fd, 0);
+	tcp_tell(end);
+	SAME(ready(set, other, TCP_PATIENCE), EPOLLIN);
+	tcp_receive(other, 10, 0);
+	tcp_tell(end);
+	SAME(ready(set, other, TCP_PATIENCE), EPOLLIN);
+	tcp_close(other);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void epoll_misuse__client(struct tcp_end *end)
+{
+	tens(end, 1);
+}
+
+/* What is closed leaves the set by itself, and its number may come back as another socket. */
+static void epoll_closed__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), set = new_set(), first, second;
+
+	tcp_ready();
+	first = tcp_accept(listener);
+	control(set, EPOLL_CTL_ADD, first, EPOLLIN | EPOLLOUT);
+	SAME(ready(set, first, 0), EPOLLOUT);
+	tcp_close(first);
+	SAME(ready(set, first, 0), 0);
+	second = tcp_accept(listener);
+	SAME(second, first);
+	SAME(ready(set, second, 0), 0);
+	control(set, EPOLL_CTL_ADD, second, EPOLLIN);
+	tcp_tell(end);
+	SAME(ready(set, second, TCP_PATIENCE), EPOLLIN);
+	tcp_close(set);
+	tcp_expect_eof(second);
+	tcp_close(second);
+}
+
+static void epoll_closed__client(struct tcp_end *end)
+{
+	int first = tcp_connect(end), second = tcp_connect(end);
+
+	tcp_expect_eof(first);
+	tcp_await(end);
+	tcp_close(second);
+	tcp_close(first);
+}
+
+struct awaiting {
+	int set, fd;
+};
+
+static void *await_event(void *argument)
+{
+	struct awaiting *it = argument;
+
+	SAME(ready(it->set, it->fd, TCP_PATIENCE), EPOLLIN);
+	return NULL;
+}
+
+/* A descriptor that is added while another thread waits wakes it. */
+static void epoll_added__server(struct tcp_end *end)
+{
+	struct awaiting it = { .set = new_set() };
+	pthread_t thread;
+
+	it.fd = tcp_accept_one(end);
+	SAME(pthread_create(&thread, NULL, await_event, &it), 0);
+	usleep(10000);
+	control(it.set, EPOLL_CTL_ADD, it.fd, EPOLLIN);
+	tcp_tell(end);
+	SAME(pthread_join(thread, NULL), 0);
+	tcp_receive(it.fd, 10, 0);
+	tcp_tell(end);
+	tcp_expect_eof(it.fd);
+	tcp_close(it.fd);
+}
+
+static void epoll_added__client(struct tcp_end *end)
+{
+	tens(end, 1);
+}
+
+/* An edge when a full socket takes bytes again. */
+static void epoll_room__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), set = new_set();
+	size_t sent;
+
+	control(set, EPOLL_CTL_ADD, fd, EPOLLOUT | EPOLLET);
+	SAME(ready(set, fd, TCP_PATIENCE), EPOLLOUT);
+	sent = tcp_send_full(fd);
+	/* Acknowledgements may have made room meanwhile; then the socket is full anew. */
+	while (ready(set, fd, 0))
+		;
+	tcp_tell(end);
+	SAME(ready(set, fd, TCP_PATIENCE), EPOLLOUT);
+	tcp_send(fd, 1000, sent);
+	tcp_close(fd);
+}
+
+static void epoll_room__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+	static char bytes[65536];
+	size_t all = 0;
+	ssize_t got;
+
+	tcp_await(end);
+	while ((got = MUST(recv(fd, bytes, sizeof(bytes), 0))) > 0) {
+		EXPECT(tcp_filled(bytes, (size_t)got, all));
+		all += (size_t)got;
+	}
+	EXPECT(all > 1000);
+	tcp_close(fd);
+}
+
+/* Many are ready, few are asked for: everybody has a turn. */
+static void epoll_fair__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 64), set = new_set();
+	bool seen[1024] = { 0 };
+
+	tcp_ready();
+	for (int i = 0; i < 20; i++)
+		control(set, EPOLL_CTL_ADD, tcp_accept(listener), EPOLLIN);
+	tcp_tell(end);
+	tcp_await(end);
+	for (int turns = 0, all = 0; all < 20; turns++) {
+		struct epoll_event events[3];
+		int count = (int)MUST(epoll_wait(set, events, 3, TCP_PATIENCE));
+
+		EXPECT(count > 0);
+		EXPECT(turns < 1000);
+		for (int i = 0; i < count; i++) {
+			all += !seen[events[i].data.fd];
+			seen[events[i].data.fd] = true;
+		}
+	}
+}
+
+static void epoll_fair__client(struct tcp_end *end)
+{
+	int fds[20];
+
+	for (int i = 0; i < 20; i++)
+		fds[i] = tcp_connect(end);
+	tcp_await(end);
+	for (int i = 0; i < 20; i++)
+		tcp_send(fds[i], 10, 0);
+	tcp_tell(end);
+	for (int i = 0; i < 20; i++) {
+		char byte;
+
+		/* The server goes away without reading. */
+		FAILS(recv(fds[i], &byte, 1, 0), ECONNRESET);
+	}
+}
+
+const struct tcp_case tcp_epoll_cases[] = {
+	TCP_CASE(epoll_level),	TCP_CASE(epoll_edge),	TCP_CASE(epoll_oneshot),
+	TCP_CASE(epoll_nested), TCP_CASE(epoll_misuse), TCP_CASE(epoll_closed),
+	TCP_CASE(epoll_added),	TCP_CASE(epoll_room),	TCP_CASE(epoll_fair),
+	{ 0 },
+};

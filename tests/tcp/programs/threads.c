@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * One socket and several threads: listening here, accepting there, closing what another waits on.
+ */
+#include <semaphore.h>
+#include <stdatomic.h>
+#include "tcp_calls.h"
+
+#define CONNECTIONS 30
+
+/* A thread that waits on a socket, and what came of it. */
+struct waiter {
+	int fd;
+	_Atomic pid_t thread;
+	ssize_t result;
+	int error;
+	char byte;
+};
+
+static void *receive_one(void *argument)
+{
+	struct waiter *w = argument;
+
+	w->thread = gettid();
+	w->result = recv(w->fd, &w->byte, 1, 0);
+	w->error = errno;
+	return NULL;
+}
+
+static void *accept_one(void *argument)
+{
+	struct waiter *w = argument;
+
+	w->thread = gettid();
+	w->result = accept(w->fd, NULL, NULL);
+	w->error = errno;
+	return NULL;
+}
+
+static pthread_t begin(void *(*what)(void *), struct waiter *w)
+{
+	pthread_t thread;
+
+	SAME(pthread_create(&thread, NULL, what, w), 0);
+	while (!w->thread)
+		usleep(1000);
+	tcp_await_sleep(w->thread);
+	return thread;
+}
+
+/* close() does not wake who waits in recv(): the socket lives on until that call returns. */
+static void close_in_recv__server(struct tcp_end *end)
+{
+	struct waiter w = { .fd = tcp_accept_one(end) };
+	pthread_t thread = begin(receive_one, &w);
+
+	tcp_close(w.fd);
+	tcp_tell(end);
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(w.result, 1);
+	EXPECT(tcp_filled(&w.byte, 1, 9));
+}
+
+static void close_in_recv__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_await(end);
+	tcp_send(fd, 1, 9);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* shutdown() does wake it. */
+static void shutdown_in_recv__server(struct tcp_end *end)
+{
+	struct waiter w = { .fd = tcp_accept_one(end), .result = -2 };
+	pthread_t thread = begin(receive_one, &w);
+
+	MUST(shutdown(w.fd, SHUT_RDWR));
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(w.result, 0);
+	tcp_close(w.fd);
+}
+
+static void shutdown_in_recv__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* shutdown() of a listener ends accept() and frees the port. */
+static void shutdown_in_accept__server(struct tcp_end *end)
+{
+	struct waiter w = { .fd = tcp_listening(end, 4), .result = -2 };
+	pthread_t thread = begin(accept_one, &w);
+
+	MUST(shutdown(w.fd, SHUT_RD));
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(w.result, -1);
+	SAME(w.error, EINVAL);
+	tcp_ready();
+	tcp_await(end);
+	MUST(listen(w.fd, 4));
+	tcp_tell(end);
+	tcp_echo(tcp_accept(w.fd));
+}
+
+static void shutdown_in_accept__client(struct tcp_end *end)
+{
+	int fd = tcp_socket(end);
+
+	FAILS(connect(fd, &end->address.any, end->length), ECONNREFUSED);
+	tcp_tell(end);
+	tcp_await(end);
+	MUST(connect(fd, &end->address.any, end->length));
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+struct acceptors {
+	int listener;
+	atomic_int left;
+	sem_t done;
+};
+
+static void *accept_many(void *argument)
+{
+	struct acceptors *a = argument;
+
+	while (a->left-- > 0) {
+		tcp_echo(tcp_accept(a->listener));
+		sem_post(&a->done);
+	}
+	return NULL;
+}
+
+static void *listen_elsewhere(void *argument)
+{
+	MUST(listen(*(int *)argument, 64));
+	return NULL;
+}
+
+/* One thread listens, three others accept, and each serves what it accepted. */
+static void accept_in_threads__server(struct tcp_end *end)
+{
+	struct acceptors a = { .listener = tcp_bound(end), .left = CONNECTIONS };
+	pthread_t threads[3], other;
+
+	MUST(sem_init(&a.done, 0, 0));
+	SAME(pthread_create(&other, NULL, listen_elsewhere, &a.listener), 0);
+	SAME(pthread_join(other, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		SAME(pthread_create(&threads[i], NULL, accept_many, &a), 0);
+	tcp_ready();
+	for (int i = 0; i < CONNECTIONS; i++)
+		MUST(sem_wait(&a.done));
+	for (int i = 0; i < 3; i++)
+		SAME(pthread_join(threads[i], NULL), 0);
+}
+
+static void accept_in_threads__client(struct tcp_end *end)
+{
+	for (int i = 0; i < CONNECTIONS; i++) {
+		int fd = tcp_connect(end);
+
+		tcp_greet(fd);
+		MUST(shutdown(fd, SHUT_WR));
+		tcp_expect_eof(fd);
+		tcp_close(fd);
+	}
+}
+
+static void *send_much(void *argument)
+{
+	tcp_send(*(int *)argument, 2000000, 0);
+	return NULL;
+}
+
+/* One thread sends while another receives on the same socket. */
+static void two_directions__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+	pthread_t thread;
+
+	SAME(pthread_create(&thread, NULL, send_much, &fd), 0);
+	tcp_receive(fd, 2000000, 0);
+	SAME(pthread_join(thread, NULL), 0);
+	MUST(shutdown(fd, SHUT_WR));
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void two_directions__server(struct tcp_end *end)
+{
+	tcp_echo(tcp_accept_one(end));
+}
+
+/* Two threads wait on one socket: each byte is given to one of them. */
+static void two_receivers__server(struct tcp_end *end)
+{
+	struct waiter w[2] = { 0 };
+	pthread_t threads[2];
+
+	w[0].fd = w[1].fd = tcp_accept_one(end);
+	for (int i = 0; i < 2; i++)
+		threads[i] = begin(receive_one, &w[i]);
+	tcp_tell(end);
+	for (int i = 0; i < 2; i++) {
+		SAME(pthread_join(threads[i], NULL), 0);
+		SAME(w[i].result, 1);
+	}
+	SAME(w[0].byte + w[1].byte, 1);
+	tcp_expect_eof(w[0].fd);
+	tcp_close(w[0].fd);
+}
+
+static void two_receivers__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_await(end);
+	tcp_send(fd, 1, 0);
+	tcp_send(fd, 1, 1);
+	tcp_close(fd);
+}
+
+/* A thread can be cancelled while it waits, and the socket goes on. */
+static void cancelled__server(struct tcp_end *end)
+{
+	struct waiter w = { .fd = tcp_accept_one(end) };
+	pthread_t thread = begin(receive_one, &w);
+	void *result;
+
+	SAME(pthread_cancel(thread), 0);
+	SAME(pthread_join(thread, &result), 0);
+	EXPECT(result == PTHREAD_CANCELED);
+	tcp_tell(end);
+	tcp_echo(w.fd);
+}
+
+static void cancelled__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_await(end);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+const struct tcp_case tcp_thread_cases[] = {
+	TCP_CASE(close_in_recv),     TCP_CASE(shutdown_in_recv), TCP_CASE(shutdown_in_accept),
+	TCP_CASE(accept_in_threads), TCP_CASE(two_directions),	 TCP_CASE(two_receivers),
+	TCP_CASE(cancelled),	     { 0 },
+};
