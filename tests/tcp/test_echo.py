@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from ways import PATIENCE, PROGRAMS, Side, port
+from ways import ACCELERATED, PATIENCE, PROGRAMS, Side, port
 
 SERVER = PROGRAMS / "tcp_echo_server"
 CLIENT = PROGRAMS / "tcp_echo_client"
@@ -24,6 +24,23 @@ def test_server__waits_in_all_ways(waits: str, family: str, hosts: tuple[Side, S
         assert client.run([CLIENT, *address, how, connections, size]).stdout == "ok\n"
     assert process.running(), process.stderr.rest(5)
     process.stop()
+
+
+def test_way__is_the_one_that_is_named(way: str, hosts: tuple[Side, Side]) -> None:
+    """Falling back to the kernel is silent, so look: it knows of a connection where it serves it,
+    and of none where homad does."""
+    server, client = hosts
+    number = port()
+    process = server.start([SERVER, server.v4, number, "epoll"])
+    assert process.line(PATIENCE) == "ready"
+    program = f"import socket, sys; s = socket.create_connection(('{server.v4}', {number})); s.sendall(b'x'); " \
+              "s.recv(1); print('open', flush=True); s.recv(1)"  # fmt: skip
+    other = client.start(["/usr/bin/python3", "-c", program])
+    assert other.line(PATIENCE) == "open"
+    wanted = [0 if fast else 1 for fast in ACCELERATED[way]]
+    assert [server.established(number), client.established(number)] == wanted
+    process.stop()
+    other.wait(PATIENCE)
 
 
 def test_server__on_the_same_host(hosts: tuple[Side, Side]) -> None:

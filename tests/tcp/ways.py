@@ -11,6 +11,7 @@ A way says which side is accelerated: programs run there under homa-run, beside 
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,8 +19,9 @@ from contextlib import ExitStack, contextmanager
 from homad import BUILD, Homad, Host, finishing
 from netns import ROOT, Namespace, Net, Process
 
-# The ways that are tested. "homad", "server" and "client" join them when homad serves TCP.
-WAYS = ["kernel"]
+# The ways that are tested; HOMA_TCP_WAYS=homad,server names others for a run. "homad", "server" and
+# "client" join them when homad serves TCP.
+WAYS = (os.environ.get("HOMA_TCP_WAYS") or "kernel").split(",")
 # Who is accelerated, by way: (server, client).
 ACCELERATED = {
     "kernel": (False, False),
@@ -33,7 +35,8 @@ LIBRARY = BUILD / "lib" / "preload" / "libhoma-preload.so"
 RUN = ROOT / "lib" / "preload" / "homa-run"
 PROGRAMS = BUILD / "tests" / "tcp"
 PATIENCE = 90  # s, for a machine that is busy
-_ports = itertools.count(10000)
+FIRST_PORT = 10000  # of those that tests listen on, so that a rule can name them all
+_ports = itertools.count(FIRST_PORT)
 
 
 class Side:
@@ -59,6 +62,11 @@ class Side:
         done = self.space.run(self.words(argv), check=False, timeout=timeout)
         assert done.returncode == 0, f"{argv}: {done.returncode}: {done.stdout[-3000:]}{done.stderr[-3000:]}{self.log()}"
         return done
+
+    def established(self, number: int) -> int:
+        """How many open connections of this port, its own or the peer's, the kernel here has."""
+        told = self.space.run(["ss", "-tnH", "state", "established", f"( sport = {number} or dport = {number} )"])
+        return len(told.stdout.splitlines())
 
     def address(self, family: str) -> str:
         return self.v4 if family == "v4" else self.v6
