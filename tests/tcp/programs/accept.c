@@ -322,6 +322,65 @@ static void listen_anywhere__server(struct tcp_end *end)
 
 #define listen_anywhere__client accept_nonblocking__client
 
+/* A listener for all IPv6 addresses serves IPv4, too, whose addresses it sees in IPv6's form. */
+static void dual_stack__server(struct tcp_end *end)
+{
+	union tcp_address any = { .v6 = { .sin6_family = AF_INET6 } }, peer;
+	bool v4 = end->address.any.sa_family == AF_INET;
+	socklen_t length = sizeof(peer);
+	int listener = (int)MUST(socket(AF_INET6, SOCK_STREAM, 0)), fd;
+
+	any.v6.sin6_port = end->address.v4.sin_port;
+	tcp_set(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+	MUST(bind(listener, &any.any, sizeof(any.v6)));
+	MUST(listen(listener, 4));
+	tcp_ready();
+	fd = (int)MUST(accept(listener, &peer.any, &length));
+	SAME(length, sizeof(peer.v6));
+	SAME(peer.any.sa_family, AF_INET6);
+	SAME(IN6_IS_ADDR_V4MAPPED(&peer.v6.sin6_addr) != 0, v4);
+	MUST(getsockname(fd, &peer.any, &length));
+	SAME(IN6_IS_ADDR_V4MAPPED(&peer.v6.sin6_addr) != 0, v4);
+	SAME(tcp_get(fd, SOL_SOCKET, SO_DOMAIN), AF_INET6);
+	tcp_echo(fd);
+}
+
+/* An IPv6 socket connects to an IPv4 address in that form. */
+static void dual_stack__client(struct tcp_end *end)
+{
+	union tcp_address to = end->address;
+	int fd = (int)MUST(socket(AF_INET6, SOCK_STREAM, 0));
+
+	if (to.any.sa_family == AF_INET) {
+		to.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
+					       .sin6_port = end->address.v4.sin_port };
+		to.v6.sin6_addr.s6_addr32[2] = htonl(0xffff);
+		to.v6.sin6_addr.s6_addr32[3] = end->address.v4.sin_addr.s_addr;
+	}
+	MUST(connect(fd, &to.any, sizeof(to.v6)));
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+/* With TCP_DEFER_ACCEPT a connection is accepted once there are bytes. */
+static void defer_accept__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), fd;
+
+	tcp_set(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT, 30);
+	EXPECT(tcp_get(listener, IPPROTO_TCP, TCP_DEFER_ACCEPT) >= 30);
+	tcp_ready();
+	fd = tcp_accept(listener);
+	tcp_nonblocking(fd, true);
+	tcp_receive(fd, 1, 7);
+	tcp_nonblocking(fd, false);
+	tcp_send(fd, 1, 7);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+#define defer_accept__client accept_nonblocking__client
+
 const struct tcp_case tcp_accept_cases[] = {
 	TCP_CASE(accept_flags),
 	TCP_CASE(accept_nonblocking),
@@ -334,5 +393,7 @@ const struct tcp_case tcp_accept_cases[] = {
 	TCP_CASE(accept_inherits),
 	TCP_CASE(reuseport),
 	TCP_CASE(listen_anywhere),
+	TCP_CASE(dual_stack),
+	TCP_CASE(defer_accept),
 	{ 0 },
 };

@@ -2,6 +2,7 @@
 /*
  * Sockets and processes: workers, children that serve, exec, descriptors sent to others.
  */
+#include <spawn.h>
 #include "tcp_calls.h"
 
 #define WORKERS 3
@@ -213,6 +214,74 @@ static void exec_cat__server(struct tcp_end *end)
 
 #define exec_cat__client one__client
 
+/* posix_spawn() with the connection as standard input and output, and a program without it. */
+static void spawn__server(struct tcp_end *end)
+{
+	char *words[] = { "cat", NULL };
+	posix_spawn_file_actions_t actions;
+	int fd = tcp_accept_one(end);
+	pid_t child;
+
+	SAME(system("true"), 0);
+	SAME(posix_spawn_file_actions_init(&actions), 0);
+	SAME(posix_spawn_file_actions_adddup2(&actions, fd, 0), 0);
+	SAME(posix_spawn_file_actions_adddup2(&actions, fd, 1), 0);
+	SAME(posix_spawn_file_actions_addclose(&actions, fd), 0);
+	SAME(posix_spawnp(&child, "cat", &actions, NULL, words, environ), 0);
+	tcp_close(fd);
+	tcp_child_ended(child);
+	SAME(posix_spawn_file_actions_destroy(&actions), 0);
+}
+
+#define spawn__client one__client
+
+_Noreturn static void work(int listener, int done)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLEXCLUSIVE };
+	int set = (int)MUST(epoll_create1(0));
+
+	MUST(epoll_ctl(set, EPOLL_CTL_ADD, listener, &event));
+	for (;;) {
+		int fd;
+
+		SAME(epoll_wait(set, &event, 1, -1), 1);
+		fd = accept(listener, NULL, NULL);
+		if (fd < 0) {
+			/* Another worker was faster. */
+			SAME(errno, EAGAIN);
+			continue;
+		}
+		tcp_echo(fd);
+		SAME(write(done, "", 1), 1);
+	}
+}
+
+/* Workers with a set each wait for one listener. */
+static void prefork_epoll__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 64), done[2];
+	pid_t workers[WORKERS];
+	char byte;
+
+	MUST(pipe(done));
+	tcp_nonblocking(listener, true);
+	for (int i = 0; i < WORKERS; i++) {
+		workers[i] = (pid_t)MUST(fork());
+		if (!workers[i])
+			work(listener, done[1]);
+	}
+	tcp_ready();
+	for (int i = 0; i < CONNECTIONS; i++)
+		SAME(read(done[0], &byte, 1), 1);
+	for (int i = 0; i < WORKERS; i++) {
+		MUST(kill(workers[i], SIGKILL));
+		MUST(waitpid(workers[i], NULL, 0));
+	}
+	tcp_close(listener);
+}
+
+#define prefork_epoll__client one_by_one__client
+
 /* FD_CLOEXEC: a program that is run does not hold the connection. */
 static void exec_closes__server(struct tcp_end *end)
 {
@@ -350,6 +419,8 @@ static void killed__client(struct tcp_end *end)
 
 const struct tcp_case tcp_process_cases[] = {
 	TCP_CASE(prefork),
+	TCP_CASE(prefork_epoll),
+	TCP_CASE(spawn),
 	TCP_CASE(fork_per_connection),
 	TCP_CASE(fork_shares),
 	TCP_CASE(fork_after_connect),
