@@ -30,7 +30,14 @@ ACCELERATED = {
     "client": (False, True),
 }
 # homad's configuration on an accelerated side: TCP is the kernel's unless it says otherwise.
-CONFIG = ""
+CONFIG = """
+[protocol]
+timeout_us = 20000000
+
+[[tcp_rule]]
+listen = [10000, 29999]
+connect = [10000, 29999]
+"""
 LIBRARY = BUILD / "lib" / "preload" / "libhoma-preload.so"
 RUN = ROOT / "lib" / "preload" / "homa-run"
 PROGRAMS = BUILD / "tests" / "tcp"
@@ -52,7 +59,7 @@ class Side:
         if not self.homad:
             return plain
         host = Host(self.space, self.homad)
-        return host.words([str(RUN), *plain], HOMA_PRELOAD_LIB=str(LIBRARY))
+        return host.words([str(RUN), "--tcp", *plain], HOMA_PRELOAD_LIB=str(LIBRARY))
 
     def start(self, argv: Sequence[object]) -> Process:
         return self.space.start(self.words(argv))
