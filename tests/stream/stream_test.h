@@ -94,6 +94,13 @@ static inline ssize_t get(struct homa_stream *stream, void *bytes, size_t n)
 	return homa_stream_read(stream, &iov, 1, 0);
 }
 
+static inline bool readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
 /* All news that there is; how much. */
 static inline int swallow(void)
 {
