@@ -104,6 +104,41 @@ def test_port__only_the_claimed_one_is_ours(pair, family: str) -> None:
     assert pick(got, "stats")[0]["rx_malformed"] == 0
 
 
+@pytest.mark.parametrize("second", ["10.9.0.20/24", "fd09::20/64"])
+def test_address__answers_come_from_the_one_that_was_asked(pair, second: str) -> None:
+    a, b = pair
+    b.address(second)
+    server = start(b, "--port", str(PORT), "serve")
+    assert client(a, second.split("/")[0], write=1000) == ""
+    server.stop()
+
+
+@FAMILIES
+def test_neighbour__the_first_segment_waits_for_it(pair, family: str) -> None:
+    """The kernel at the other end takes the SYN that was kept, so it is whole, its checksum and source included."""
+    a, b = pair
+    listen(b, 7001)
+    process = start(a, "--port", str(PORT), "open", getattr(b, family), "7001")
+    got = until(process, "syn")
+    assert (got["src"], got["dst"], got["sport"]) == (getattr(b, family), getattr(a, family), 7001)
+    assert pick(process.stop(), "stats")[0]["tx_no_neighbour"] >= 1
+
+
+@FAMILIES
+def test_length__what_the_path_does_not_carry_is_told(family: str) -> None:
+    with Net() as net:
+        a, router, b = net.routed(far_mtu=1400)
+        for size, mtu in ((1439, 1400), (1600, 1500)):
+            server = start(a, "--port", str(PORT), "--send", str(size), "--size", str(size), "serve")
+            script = ["/usr/bin/python3", "-c", CLIENT, getattr(a, family), str(PORT), "0", "1"]
+            process = b.start(script)
+            got = until(server, "error")
+            assert (got["error"], got["mtu"], got["proto"], got["seq"]) == ("EMSGSIZE", mtu, 1, 1001)
+            assert (got["src"], got["dst"], got["sport"]) == (getattr(a, family), getattr(b, family), PORT)
+            process.stop(signal.SIGKILL)
+            server.stop()
+
+
 @FAMILIES
 def test_reset__is_taken_for_true(pair, family: str) -> None:
     a, b = pair
