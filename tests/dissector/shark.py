@@ -17,6 +17,7 @@ import seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "dissector/homa.lua"
+LAYOUT = ROOT / "dissector/homa_wire.lua"  # what generate.py writes
 VECTORS = ROOT / "tests/data/wire-vectors"
 RAW_IP = 101  # link type of a capture
 

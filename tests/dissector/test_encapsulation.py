@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from shark import common, data, experts, fields, ip, needs_tshark, tshark, udp, write
+from shark import SCRIPT, common, data, experts, fields, ip, needs_tshark, tshark, udp, write
 
 pytestmark = needs_tshark
 
@@ -166,3 +167,14 @@ def test_extension__bits_and_limit(tmp_path: Path) -> None:
     said = [[int(r[n][0] in ("1", "True")) for n in bits] for r in rows]
     assert said == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
     assert [r[names[3]] for r in rows] == [["0"], ["2"], ["0"], ["0"]]
+
+
+def test_plugin_folder__three_files_are_enough(tmp_path: Path) -> None:
+    """Wireshark loads each file of the folder, in the order of their names; docs/wireshark.md."""
+    folder = tmp_path / ".local/lib/wireshark/plugins"
+    folder.mkdir(parents=True)
+    for name in ("homa.lua", "homa_rpcs.lua", "homa_wire.lua"):
+        shutil.copy(SCRIPT.parent / name, folder)
+    capture = write(tmp_path / "c.pcap", [udp(data(100, 50)), udp(data(101, 50), back=True)])
+    text = tshark(capture, "-T", "fields", "-e", "homa.type", "-e", "homa.stream", script=False)
+    assert text.splitlines() == ["0x10\t0"] * 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""The layout in homa.lua is that of engine/wire/homa/homa_wire.h."""
+"""The layout in homa_wire.lua is that of engine/wire/homa/homa_wire.h."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shark import ROOT, SCRIPT
+from shark import LAYOUT, ROOT
 
 GENERATE = ROOT / "dissector/generate.py"
 HEADER = ROOT / "engine/wire/homa/homa_wire.h"
@@ -46,11 +46,11 @@ def test_generate__checked_in_result_is_up_to_date() -> None:
 def test_generate__notices_a_change(tmp_path: Path, old: str, new: str) -> None:
     """--check fails, and the script that is then written has the change and passes."""
     header = changed(tmp_path, old, new)
-    script = tmp_path / "homa.lua"
-    script.write_text(SCRIPT.read_text())
+    script = tmp_path / "homa_wire.lua"
+    script.write_text(LAYOUT.read_text())
     assert generate("--check", "--header", header, "--script", script).returncode == 1
     assert generate("--header", header, "--script", script).returncode == 0
-    assert script.read_text() != SCRIPT.read_text()
+    assert script.read_text() != LAYOUT.read_text()
     assert generate("--check", "--header", header, "--script", script).returncode == 0
 
 
@@ -72,7 +72,7 @@ def test_generate__refuses_what_it_does_not_understand(
 
 
 def test_generate__needs_its_markers(tmp_path: Path) -> None:
-    script = tmp_path / "homa.lua"
+    script = tmp_path / "homa_wire.lua"
     script.write_text("-- nothing\n")
     done = generate("--script", script)
     assert done.returncode == 2 and "marker" in done.stderr

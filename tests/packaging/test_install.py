@@ -54,6 +54,7 @@ def test_install__everything_is_there(tree: Path, multiarch: str) -> None:
         "usr/include/homa/libhoma.h", "usr/include/homa/compat/homa.h", "usr/share/man/man3/homa_open.3", "usr/share/man/man8/homad.8",
         "usr/share/man/man5/homad.toml.5", "usr/lib/systemd/system/homad.service", "usr/lib/sysusers.d/homa.conf",
         "etc/homa/homad.toml", f"{lib}/wireshark/plugins/homa.lua",
+        f"{lib}/wireshark/plugins/homa_rpcs.lua", f"{lib}/wireshark/plugins/homa_wire.lua",
     ):  # fmt: skip
         path = tree / name
         assert path.exists() and path.stat().st_size, name
