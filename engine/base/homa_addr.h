@@ -29,9 +29,7 @@ static inline bool homa_addr_equal(const struct homa_addr *a,
 
 static inline bool homa_addr_is_v4(const struct homa_addr *a)
 {
-	static const u8 prefix[12] = {
-		0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff
-	};
+	static const u8 prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
 	return memcmp(a->ip, prefix, sizeof(prefix)) == 0;
 }

@@ -129,8 +129,7 @@ static inline u64 homa_get_le64(const void *p)
  *
  * Aumasson, Bernstein: "SipHash: a fast short-input PRF", INDOCRYPT 2012.
  */
-static inline u64 homa_siphash_addr(const struct homa_addr *addr, u64 k0,
-				    u64 k1)
+static inline u64 homa_siphash_addr(const struct homa_addr *addr, u64 k0, u64 k1)
 {
 	struct homa_siphash s = homa_siphash_begin(k0, k1);
 	const u8 *b = (const u8 *)addr + 16;

@@ -78,8 +78,7 @@ static struct homa_heap_node *homa_heap_pair(struct homa_heap_node *first)
 }
 
 /* Take @node out; it keeps no children. */
-static void homa_heap_detach(struct homa_heap *heap,
-			     struct homa_heap_node *node)
+static void homa_heap_detach(struct homa_heap *heap, struct homa_heap_node *node)
 {
 	struct homa_heap_node *rest = homa_heap_pair(node->child);
 
@@ -93,8 +92,7 @@ static void homa_heap_detach(struct homa_heap *heap,
 		heap->root = homa_heap_meet(heap->root, rest);
 }
 
-static void homa_heap_attach(struct homa_heap *heap,
-			     struct homa_heap_node *node)
+static void homa_heap_attach(struct homa_heap *heap, struct homa_heap_node *node)
 {
 	node->next = NULL;
 	node->prev = NULL;

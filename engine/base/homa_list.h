@@ -34,8 +34,7 @@ static inline bool homa_list_linked(const struct homa_list *node)
 }
 
 static inline void homa_list_link(struct homa_list *node,
-				  struct homa_list *prev,
-				  struct homa_list *next)
+				  struct homa_list *prev, struct homa_list *next)
 {
 	node->prev = prev;
 	node->next = next;
@@ -113,9 +112,9 @@ static inline struct homa_list *homa_list_first(const struct homa_list *head)
  */
 #define HOMA_LIST_GLANCE 8u
 
-#define homa_list_glance(pos, n, head)                             \
-	for (n = 0, pos = HOMA_READ_ONCE((head)->next);            \
-	     n < HOMA_LIST_GLANCE && pos && pos != (head);         \
+#define homa_list_glance(pos, n, head)                     \
+	for (n = 0, pos = HOMA_READ_ONCE((head)->next);    \
+	     n < HOMA_LIST_GLANCE && pos && pos != (head); \
 	     n++, pos = HOMA_READ_ONCE(pos->next))
 
 #endif

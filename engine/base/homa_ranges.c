@@ -20,8 +20,7 @@ static struct homa_range *homa_ranges_take(struct homa_rangeset *set,
 }
 
 static void homa_ranges_give(struct homa_rangeset *set,
-			     struct homa_range **link,
-			     struct homa_range **spare)
+			     struct homa_range **link, struct homa_range **spare)
 {
 	struct homa_range *gap = *link;
 
@@ -58,9 +57,8 @@ static int homa_ranges_beyond(struct homa_rangeset *set, u32 start, u32 end,
 }
 
 /* [start, end) lies strictly inside the gap at *link: split it. */
-static int homa_ranges_split(struct homa_rangeset *set,
-			     struct homa_range **link, u32 start, u32 end,
-			     struct homa_range **spare)
+static int homa_ranges_split(struct homa_rangeset *set, struct homa_range **link,
+			     u32 start, u32 end, struct homa_range **spare)
 {
 	struct homa_range *gap = *link;
 	struct homa_range *back = homa_ranges_take(set, spare);

@@ -2,8 +2,8 @@
 /* The table of homa_table.h: how it grows. */
 #include "homa_table.h"
 
-void homa_table_init(struct homa_table *table, struct homa_list *base, u32 first,
-		     struct homa_segment **segments, u32 limit)
+void homa_table_init(struct homa_table *table, struct homa_list *base,
+		     u32 first, struct homa_segment **segments, u32 limit)
 {
 	u32 i;
 

@@ -46,8 +46,8 @@ struct homa_table {
 
 /** homa_table_init() - with @first buckets, a power of two, at @base, and room for
  *  pointers to @limit segments at @segments */
-void homa_table_init(struct homa_table *table, struct homa_list *base, u32 first,
-		     struct homa_segment **segments, u32 limit);
+void homa_table_init(struct homa_table *table, struct homa_list *base,
+		     u32 first, struct homa_segment **segments, u32 limit);
 
 /** homa_table_bucket() - one of them, @index < size; without the lock, any */
 static inline struct homa_list *homa_table_bucket(const struct homa_table *table,
