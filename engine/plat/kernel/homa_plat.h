@@ -56,7 +56,7 @@ typedef __be64 homa_be64;
 #define HOMA_RARE noinline __cold
 #define homa_prefetch(p) prefetch(p)
 #define homa_container_of(ptr, type, member) \
-	((type *)((char *)(ptr)-offsetof(type, member)))
+	((type *)((char *)(ptr) - offsetof(type, member)))
 #define HOMA_ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 #define HOMA_STATIC_ASSERT(cond, msg) _Static_assert(cond, msg)
 

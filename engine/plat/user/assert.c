@@ -13,8 +13,7 @@
 #ifdef HOMA_DEBUG
 void homa_plat_assert_failed(const char *what, const char *file, int line)
 {
-	fprintf(stderr, "%s:%d: engine assertion failed: %s\n", file, line,
-		what);
+	fprintf(stderr, "%s:%d: engine assertion failed: %s\n", file, line, what);
 	abort();
 }
 #endif

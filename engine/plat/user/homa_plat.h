@@ -93,9 +93,9 @@ void homa_plat_assert_failed(const char *what, const char *file, int line);
 			homa_plat_assert_failed(#cond, __FILE__, __LINE__); \
 	} while (0)
 #else
-#define homa_assert(cond)                 \
-	do {                              \
-		(void)sizeof((cond) != 0);  \
+#define homa_assert(cond)                  \
+	do {                               \
+		(void)sizeof((cond) != 0); \
 	} while (0)
 #endif
 
@@ -221,7 +221,7 @@ enum homa_lock_class {
 extern bool homa_plat_alone;
 
 struct homa_lock {
-	u32 word;	/* 0 free, 1 held */
+	u32 word; /* 0 free, 1 held */
 #ifdef HOMA_LOCK_CHECK
 	u32 lock_class;
 #endif

@@ -96,12 +96,13 @@ void homa_plat_lock_expected(const struct homa_lock *lock)
 	for (held = lock->lock_class; held < HOMA_LOCK_CLASSES; held++) {
 		if (!homa_held[held])
 			continue;
-		homa_plat_lock_violation(
-			held != lock->lock_class ? "wrong order" :
-			homa_held[held] == lock	 ? "taken twice" :
-						   "two of one class",
-			homa_plat_lock_name(held),
-			homa_plat_lock_name(lock->lock_class));
+		homa_plat_lock_violation(held != lock->lock_class ?
+						 "wrong order" :
+					 homa_held[held] == lock ?
+						 "taken twice" :
+						 "two of one class",
+					 homa_plat_lock_name(held),
+					 homa_plat_lock_name(lock->lock_class));
 		return;
 	}
 }
