@@ -11,7 +11,8 @@ void homa_sched_init(struct homa_sched *sched)
 	homa_heap_init(&sched->fifo);
 }
 
-void homa_sched_enter(struct homa_sched *sched, struct homa_sendable *s, u64 left, u64 age, u64 id)
+void homa_sched_enter(struct homa_sched *sched, struct homa_sendable *s,
+		      u64 left, u64 age, u64 id)
 {
 	HOMA_WRITE_ONCE(s->queued, 1);
 	s->node.key = left;
@@ -32,7 +33,8 @@ void homa_sched_leave(struct homa_sched *sched, struct homa_sendable *s)
 		homa_heap_remove(&sched->fifo, &s->fifo);
 }
 
-u32 homa_sched_burst(const struct homa_sched *sched, const struct homa_sendable *s, u32 most)
+u32 homa_sched_burst(const struct homa_sched *sched,
+		     const struct homa_sendable *s, u32 most)
 {
 	u64 packets;
 

@@ -19,7 +19,7 @@
 
 #include "homa_heap.h"
 
-#define HOMA_SCHED_CREDIT_MAX 100000000ll	/* of the oldest; 1/1000 bytes */
+#define HOMA_SCHED_CREDIT_MAX 100000000ll /* of the oldest; 1/1000 bytes */
 
 /**
  * struct homa_sendable - what a link's scheduler knows of something that sends
@@ -86,8 +86,8 @@ static inline void homa_sendable_init(struct homa_sendable *s)
  * @age: what orders it among others of its length and by age, ns say.
  * @id: decides between sendables of one age.
  */
-void homa_sched_enter(struct homa_sched *sched, struct homa_sendable *s, u64 left, u64 age,
-		      u64 id);
+void homa_sched_enter(struct homa_sched *sched, struct homa_sendable *s,
+		      u64 left, u64 age, u64 id);
 
 /** homa_sched_leave() - @s, which is in the scheduler, can send nothing any more */
 void homa_sched_leave(struct homa_sched *sched, struct homa_sendable *s);
@@ -109,8 +109,9 @@ static inline struct homa_sendable *homa_sched_first(const struct homa_sched *sc
  *	reported more room.
  */
 #define HOMA_SCHED_ROOM ((u64)-1)
-static inline bool homa_sched_ready(const struct homa_sched *sched, const struct homa_sendable *s,
-				    u64 left, u32 unpaced, u64 now, u64 *not_before)
+static inline bool homa_sched_ready(const struct homa_sched *sched,
+				    const struct homa_sendable *s, u64 left,
+				    u32 unpaced, u64 now, u64 *not_before)
 {
 	u64 limit;
 
@@ -133,8 +134,9 @@ static inline bool homa_sched_ready(const struct homa_sched *sched, const struct
  * NULL else. Only asked when the link could take a packet of @first, so that waiting
  * costs the oldest nothing.
  */
-static inline struct homa_sendable *homa_sched_oldest(const struct homa_sched *sched,
-						      const struct homa_sendable *first)
+static inline struct homa_sendable *
+homa_sched_oldest(const struct homa_sched *sched,
+		  const struct homa_sendable *first)
 {
 	struct homa_heap_node *node = homa_heap_min(&sched->fifo);
 	struct homa_sendable *oldest;
@@ -146,7 +148,8 @@ static inline struct homa_sendable *homa_sched_oldest(const struct homa_sched *s
 }
 
 /** homa_sched_burst() - how many packets of @s fit into the device, of @most; at least 1 */
-u32 homa_sched_burst(const struct homa_sched *sched, const struct homa_sendable *s, u32 most);
+u32 homa_sched_burst(const struct homa_sched *sched,
+		     const struct homa_sendable *s, u32 most);
 
 /** homa_sched_charge() - the device is given @bytes, headers and gaps included */
 static inline void homa_sched_charge(struct homa_sched *sched, u64 now, u64 bytes)
@@ -161,7 +164,8 @@ static inline void homa_sched_charge(struct homa_sched *sched, u64 now, u64 byte
 }
 
 /** homa_sched_credit() - @bytes were sent; @share: 1/1000 of them that the oldest is owed */
-static inline void homa_sched_credit(struct homa_sched *sched, u32 bytes, u32 share)
+static inline void homa_sched_credit(struct homa_sched *sched, u32 bytes,
+				     u32 share)
 {
 	if (sched->heap.count > 1 && sched->credit < HOMA_SCHED_CREDIT_MAX)
 		sched->credit += (s64)bytes * share;
@@ -174,7 +178,8 @@ static inline void homa_sched_debit(struct homa_sched *sched, u32 bytes)
 }
 
 /** homa_sched_again() - @s has sent something, and can send more: it has @left bytes left */
-static inline void homa_sched_again(struct homa_sched *sched, struct homa_sendable *s, u64 left)
+static inline void homa_sched_again(struct homa_sched *sched,
+				    struct homa_sendable *s, u64 left)
 {
 	/* The first stays the first if it has less left than before. */
 	if (homa_heap_min(&sched->heap) == &s->node)
