@@ -46,7 +46,8 @@ static void homa_decode_common(struct homa_hdr *hdr,
 }
 
 /* What most DATA packets have not: the first of a request and what is sent again. */
-static void homa_decode_rare(struct homa_packet *p, const struct homa_wire_data *w)
+static void homa_decode_rare(struct homa_packet *p,
+			     const struct homa_wire_data *w)
 {
 	struct homa_data *data = &p->data;
 
@@ -56,7 +57,8 @@ static void homa_decode_rare(struct homa_packet *p, const struct homa_wire_data 
 	data->sender_congested = (w->ext & HOMA_EXT_CONGESTED) != 0;
 	data->may_reject = (w->ext & HOMA_EXT_REJECT) != 0;
 	if (data->may_reject && p->hdr.sender_id & 1) {
-		data->error = (u16)homa_min_u32(data->resp_limit_kib, HOMA_MAX_ERRNO);
+		data->error =
+			(u16)homa_min_u32(data->resp_limit_kib, HOMA_MAX_ERRNO);
 		data->resp_limit_kib = 0;
 	}
 	data->wishes = data->may_reject || data->resp_limit_kib;
@@ -70,8 +72,7 @@ static int homa_decode_data(struct homa_packet *p,
 	u32 rare;
 
 	if (unlikely(len <= HOMA_DATA_HDR))
-		return len < HOMA_DATA_HDR ? -HOMA_WIRE_SHORT :
-					     -HOMA_WIRE_EMPTY;
+		return len < HOMA_DATA_HDR ? -HOMA_WIRE_SHORT : -HOMA_WIRE_EMPTY;
 	homa_decode_common(&p->hdr, &w->common);
 	p->hdr.hdr_len = HOMA_DATA_HDR;
 
@@ -85,8 +86,7 @@ static int homa_decode_data(struct homa_packet *p,
 	data->payload_len = len - HOMA_DATA_HDR;
 	if (unlikely((u64)offset + data->payload_len > data->length))
 		return -HOMA_WIRE_OFFSET;
-	data->incoming =
-		homa_min_u32(homa_get_be32(&w->incoming), data->length);
+	data->incoming = homa_min_u32(homa_get_be32(&w->incoming), data->length);
 	homa_get_ack(&data->ack, &w->ack);
 	data->cutoff_version = homa_get_be16(&w->cutoff_version);
 	data->resp_limit_kib = 0;
@@ -97,8 +97,7 @@ static int homa_decode_data(struct homa_packet *p,
 	data->may_reject = false;
 	data->wishes = false;
 	/* Nearly always all zero: retransmit, ext and resp_limit_kib. */
-	memcpy(&rare,
-	       (const u8 *)w + offsetof(struct homa_wire_data, retransmit),
+	memcpy(&rare, (const u8 *)w + offsetof(struct homa_wire_data, retransmit),
 	       sizeof(rare));
 	if (unlikely(rare))
 		homa_decode_rare(p, w);
@@ -207,8 +206,7 @@ int homa_packet_decode(struct homa_packet *p, const void *buf, u32 len)
 
 /* Bytes 0 to 27, all of them: none may carry what was in memory before. */
 static void homa_encode_common(struct homa_wire_common *w,
-			       const struct homa_hdr *hdr, u32 sequence,
-			       u32 doff)
+			       const struct homa_hdr *hdr, u32 sequence, u32 doff)
 {
 	homa_put_be16(&w->sport, hdr->sport);
 	homa_put_be16(&w->dport, hdr->dport);
@@ -220,11 +218,11 @@ static void homa_encode_common(struct homa_wire_common *w,
 	homa_put_be64(&w->sender_id, hdr->sender_id);
 }
 
-static u32 homa_encode_data(struct homa_wire_data *w,
-			    const struct homa_packet *p)
+static u32 homa_encode_data(struct homa_wire_data *w, const struct homa_packet *p)
 {
 	const struct homa_data *data = &p->data;
-	u32 rare = (u32)data->retransmit << 24 | data->resp_limit_kib | data->error;
+	u32 rare = (u32)data->retransmit << 24 | data->resp_limit_kib |
+		   data->error;
 
 	if (unlikely(data->incast))
 		rare |= HOMA_EXT_INCAST << 16;

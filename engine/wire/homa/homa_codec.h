@@ -22,6 +22,7 @@
 	X(EMPTY, empty, "DATA without payload")                            \
 	X(COUNT, count, "ACK says that it carries more than five acks")
 
+/* clang-format off */
 enum homa_wire_error {
 	HOMA_WIRE_OK = 0,
 #define HOMA_WIRE_ENUM(NAME, name, text) HOMA_WIRE_##NAME,
@@ -29,6 +30,7 @@ enum homa_wire_error {
 #undef HOMA_WIRE_ENUM
 	HOMA_WIRE_ERROR_LIMIT,
 };
+/* clang-format on */
 
 /**
  * struct homa_hdr - what all packets have (the rest: struct homa_wire_raw)

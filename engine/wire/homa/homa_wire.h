@@ -70,7 +70,7 @@ enum homa_type {
 /* Our extension in DATA's padding; zero means the reference's behaviour. */
 #define HOMA_EXT_INCAST 0x01	/* client: limit unscheduled response */
 #define HOMA_EXT_CONGESTED 0x02 /* sender: my uplink is the bottleneck */
-#define HOMA_EXT_REJECT 0x04	/* client: I understand this; server: I reject */
+#define HOMA_EXT_REJECT 0x04 /* client: I understand this; server: I reject */
 
 /**
  * struct homa_wire_common - first 28 bytes of every packet
@@ -104,14 +104,15 @@ struct homa_wire_common {
 } __attribute__((packed));
 
 /* Our extension in the common header: lives of servers. */
-#define HOMA_WIRE_LIFE	   0xffffffu	/* a number of 24 bits, 0: not said */
-#define HOMA_WIRE_UP_SHIFT 10u		/* how long it lasts, in units of 1024 ns; */
-#define HOMA_WIRE_UP_MAX   0x3fffffu	/* so much or longer: 4.3 s, and no secret */
+#define HOMA_WIRE_LIFE 0xffffffu   /* a number of 24 bits, 0: not said */
+#define HOMA_WIRE_UP_SHIFT 10u	   /* how long it lasts, in units of 1024 ns; */
+#define HOMA_WIRE_UP_MAX 0x3fffffu /* so much or longer: 4.3 s, and no secret */
 
 /** homa_wire_life() - from a server: the life it is in; from a client: which it means */
 static inline u32 homa_wire_life(const void *buf)
 {
-	return homa_get_be32(((const struct homa_wire_common *)buf)->ack_high) >> 8;
+	return homa_get_be32(((const struct homa_wire_common *)buf)->ack_high) >>
+	       8;
 }
 
 /** homa_wire_set_life() - in an encoded packet */
@@ -125,7 +126,8 @@ static inline void homa_wire_set_life(void *buf, u32 life)
 /** homa_wire_up() - a server's RPC_UNKNOWN: for how long it was in its life; 0: not said */
 static inline u32 homa_wire_up(const void *buf)
 {
-	return homa_min_u32(homa_get_be32(&((const struct homa_wire_common *)buf)->sequence),
+	return homa_min_u32(homa_get_be32(&((const struct homa_wire_common *)buf)
+						   ->sequence),
 			    HOMA_WIRE_UP_MAX);
 }
 
@@ -232,9 +234,8 @@ struct homa_wire_start {
 #define HOMA_START_LEN 32
 #define HOMA_MAX_HDR 80
 
-#define HOMA_WIRE_AT(type, member, offset)                              \
-	HOMA_STATIC_ASSERT(offsetof(struct homa_wire_##type, member) == \
-				   (offset),                            \
+#define HOMA_WIRE_AT(type, member, offset)                                        \
+	HOMA_STATIC_ASSERT(offsetof(struct homa_wire_##type, member) == (offset), \
 			   #type "." #member " is at byte " #offset)
 
 HOMA_WIRE_AT(common, sequence, 4);
@@ -265,8 +266,7 @@ HOMA_STATIC_ASSERT(sizeof(struct homa_wire_ack) == 10, "size");
 HOMA_STATIC_ASSERT(sizeof(struct homa_wire_data) == HOMA_DATA_HDR, "size");
 HOMA_STATIC_ASSERT(sizeof(struct homa_wire_grant) == HOMA_GRANT_LEN, "size");
 HOMA_STATIC_ASSERT(sizeof(struct homa_wire_resend) == HOMA_RESEND_LEN, "size");
-HOMA_STATIC_ASSERT(sizeof(struct homa_wire_cutoffs) == HOMA_CUTOFFS_LEN,
-		   "size");
+HOMA_STATIC_ASSERT(sizeof(struct homa_wire_cutoffs) == HOMA_CUTOFFS_LEN, "size");
 HOMA_STATIC_ASSERT(sizeof(struct homa_wire_acks) == HOMA_ACK_LEN, "size");
 HOMA_STATIC_ASSERT(sizeof(struct homa_wire_start) == HOMA_START_LEN, "size");
 HOMA_STATIC_ASSERT(HOMA_MAX_HDR >= HOMA_ACK_LEN, "largest header");

@@ -55,8 +55,7 @@ static u16 homa_fold16(u64 sum)
 	return (u16)sum;
 }
 
-u16 homa_wire_pseudo_sum(u32 len, const void *src, const void *dst,
-			 u32 addr_len)
+u16 homa_wire_pseudo_sum(u32 len, const void *src, const void *dst, u32 addr_len)
 {
 	u64 sum = HOMA_IPPROTO_HIJACK;
 

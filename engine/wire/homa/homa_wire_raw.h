@@ -52,7 +52,6 @@ u16 homa_wire_checksum(const void *packet, u32 len, const void *src,
  * homa_wire_pseudo_sum() - folded sum of the pseudo-header alone: what the
  *	field holds while the device is still to complete the checksum
  */
-u16 homa_wire_pseudo_sum(u32 len, const void *src, const void *dst,
-			 u32 addr_len);
+u16 homa_wire_pseudo_sum(u32 len, const void *src, const void *dst, u32 addr_len);
 
 #endif
