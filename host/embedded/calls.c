@@ -31,8 +31,7 @@ static bool defer(struct homa_emb *e)
 		return false;
 	if (!e->deferred)
 		e->deferred_at = e->ctx.now;
-	if (++e->deferred >= DEFER_MAX ||
-	    e->ctx.now - e->deferred_at > DEFER_NS)
+	if (++e->deferred >= DEFER_MAX || e->ctx.now - e->deferred_at > DEFER_NS)
 		return false;
 	e->counters.deferrals++;
 	return true;

@@ -29,8 +29,7 @@
 #define HOMA_EMB_ROUTES 64   /* destinations known to be reachable */
 
 /* struct homa_msg_info and struct homa_message agree on the number of pieces. */
-HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) /
-				   sizeof(struct iovec) ==
+HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) / sizeof(struct iovec) ==
 			   HOMA_MAX_BPAGES,
 		   "one piece per page");
 

@@ -37,8 +37,7 @@ void homa_emb_unlock(struct homa_emb *e, bool submitted)
 {
 	struct homa_emb_progress *p = &e->progress;
 
-	if (submitted && e->blocked &&
-	    e->blocked_until > e->ctx.now + FIRST_TIMER)
+	if (submitted && e->blocked && e->blocked_until > e->ctx.now + FIRST_TIMER)
 		homa_emb_kick(e);
 	if (p->on && !e->poller && (p->parked || submitted) &&
 	    p->wake_at > e->ctx.now + 2 * p->tick_ns)

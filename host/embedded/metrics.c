@@ -41,8 +41,7 @@ void homa_emb_metrics(void *host, visitor *visit, void *arg)
 	visit(arg, "link_rtt_us", "measured round trip of short messages, us",
 	      link.rtt_us);
 	visit(arg, "link_rtt_bytes",
-	      "unscheduled bytes a message may have (RTTbytes)",
-	      link.rtt_bytes);
+	      "unscheduled bytes a message may have (RTTbytes)", link.rtt_bytes);
 	visit(arg, "link_max_incoming",
 	      "bytes granted at most over all messages", link.max_incoming);
 	visit(arg, "link_resend_us", "silence before a RESEND, us",

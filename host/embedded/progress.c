@@ -30,10 +30,7 @@
 #define LINGER_NS 30000u
 #define STACK_BYTES (256u << 10)
 
-enum {
-	FROM_TIMER,
-	FROM_NIC
-};
+enum { FROM_TIMER, FROM_NIC };
 
 /* Wake up in @delay_ns (HOMA_NEVER: not by time); under the lock. */
 void homa_emb_progress_arm(struct homa_emb *e, u64 delay_ns)
@@ -180,8 +177,7 @@ int homa_emb_progress_start(struct homa_emb *e)
 	p->wake_at = HOMA_NEVER;
 	p->tick_ns = TICK_MIN_NS;
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	p->timer_fd =
-		timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	p->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	if (p->epoll_fd < 0 || p->timer_fd < 0)
 		goto fail;
 	event.data.u32 = FROM_TIMER;

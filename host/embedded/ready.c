@@ -28,8 +28,7 @@ static void ready_signal(struct homa_emb *e)
 		e->ready_signalled =
 			write(e->ready_fd, &value, sizeof(value)) > 0;
 	else
-		e->ready_signalled =
-			read(e->ready_fd, &value, sizeof(value)) < 0;
+		e->ready_signalled = read(e->ready_fd, &value, sizeof(value)) < 0;
 }
 
 void homa_emb_unready(struct homa_emb *e, struct homa_emb_rpc *priv)
@@ -73,7 +72,8 @@ static void fill(struct homa_emb *e, struct homa_handle handle,
 	if (info->num_pages < HOMA_MAX_BPAGES)
 		pages[info->num_pages] = HOMA_EMB_NO_PAGE;
 	msg->priv[HOMA_PRIV_HOST] = handle.id;
-	msg->priv[HOMA_PRIV_HOST + 1] = (u64)handle.generation << 32 | handle.hash;
+	msg->priv[HOMA_PRIV_HOST + 1] =
+		(u64)handle.generation << 32 | handle.hash;
 }
 
 static int take_handle(struct homa_emb *e, struct homa_handle handle,

@@ -54,8 +54,7 @@ void homa_emb_icmp(struct homa_emb *e)
 		    homa_icmp_mtu(&e->ctx, &errors[i].dst, errors[i].sport,
 				  errors[i].dport, errors[i].sender_id,
 				  errors[i].mtu))
-			nic_believe_mtu(e->nic, &errors[i].dst,
-					errors[i].mtu);
+			nic_believe_mtu(e->nic, &errors[i].dst, errors[i].mtu);
 		homa_icmp(&e->ctx, &errors[i].dst, errors[i].sport,
 			  errors[i].dport, errors[i].sender_id,
 			  homa_icmp_errno(errors[i].error));

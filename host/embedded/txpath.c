@@ -9,7 +9,8 @@
 
 static int segments(struct homa_emb *e, const struct homa_tx_desc *desc, int at)
 {
-	const struct homa_emb_rpc *priv = desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
+	const struct homa_emb_rpc *priv =
+		desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
 
 	return homa_packets_out(desc, priv ? priv->out : NULL, 0, &e->tx[at],
 				&e->headers[at], HOMA_EMB_TX_BATCH - at);
@@ -47,8 +48,8 @@ int homa_emb_tx(struct homa_emb *e)
 		}
 		while (n < room) {
 			struct homa_tx_desc *desc = &e->descs[count];
-			u32 segs = homa_min_u32(e->info->max_segs,
-						(u32)(room - n));
+			u32 segs =
+				homa_min_u32(e->info->max_segs, (u32)(room - n));
 
 			result = homa_tx(&e->ctx, e->link, segs, desc);
 			if (result != HOMA_TX_PACKET)

@@ -106,8 +106,7 @@ static int poll_step(struct homa_emb *e, u64 *busy_at, u64 until)
 }
 
 /* Wait for the poller to hand over our message, or its role. */
-static int passive_step(struct homa_emb *e, struct homa_emb_waiter *w,
-			u64 until)
+static int passive_step(struct homa_emb *e, struct homa_emb_waiter *w, u64 until)
 {
 	u64 spin = e->spin_ns < 0 ? HOMA_WAKE_SPIN : (u64)e->spin_ns;
 	int rc;
@@ -223,8 +222,7 @@ void homa_emb_shutdown_waiters(struct homa_emb *e)
 
 		for (node = e->waiters.next; node != &e->waiters;
 		     node = node->next) {
-			w = homa_container_of(node, struct homa_emb_waiter,
-					      list);
+			w = homa_container_of(node, struct homa_emb_waiter, list);
 			homa_wake_signal(&w->wake);
 		}
 		homa_emb_kick(e);
