@@ -21,7 +21,8 @@
  */
 static inline int homa_packets_out(const struct homa_tx_desc *desc,
 				   const u8 *message, u32 owner,
-				   struct nic_tx *tx, u8 (*headers)[HOMA_HEADER_ROOM], int most)
+				   struct nic_tx *tx,
+				   u8 (*headers)[HOMA_HEADER_ROOM], int most)
 {
 	u32 skip = 0;
 	int n = 0;

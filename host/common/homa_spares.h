@@ -13,7 +13,7 @@
 /* So many times @keep ranges are too many: messages with gaps have ended, or requests
  * need not be remembered any more. */
 #define HOMA_SPARES_MOST 4u
-#define HOMA_SPARE_SEGMENTS 2u	/* a call uses one at most, but two are rare */
+#define HOMA_SPARE_SEGMENTS 2u /* a call uses one at most, but two are rare */
 
 /**
  * struct homa_spares - where they come from

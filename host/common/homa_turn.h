@@ -41,8 +41,7 @@ static inline void homa_turn_lock(struct homa_turn *turn)
 
 static inline void homa_turn_unlock(struct homa_turn *turn)
 {
-	if (unlikely(__atomic_exchange_n(&turn->word, 0, __ATOMIC_RELEASE) ==
-		     2))
+	if (unlikely(__atomic_exchange_n(&turn->word, 0, __ATOMIC_RELEASE) == 2))
 		homa_turn_wake(turn);
 }
 

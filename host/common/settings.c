@@ -20,8 +20,7 @@ static const struct homa_param_info *find(const char *name)
 	return NULL;
 }
 
-static int apply(struct homa_params *params, char *piece, char *err,
-		 size_t errlen)
+static int apply(struct homa_params *params, char *piece, char *err, size_t errlen)
 {
 	const struct homa_param_info *info;
 	char *equals = strchr(piece, '=');
@@ -33,14 +32,16 @@ static int apply(struct homa_params *params, char *piece, char *err,
 		return 0;
 	}
 	if (!equals) {
-		snprintf(err, errlen, "setting '%s': write it as name=value", piece);
+		snprintf(err, errlen, "setting '%s': write it as name=value",
+			 piece);
 		return -EINVAL;
 	}
 	*equals = '\0';
 	info = find(piece);
 	if (!info) {
 		snprintf(err, errlen,
-			 "unknown setting '%s'; docs/protocol.md lists them", piece);
+			 "unknown setting '%s'; docs/protocol.md lists them",
+			 piece);
 		return -EINVAL;
 	}
 	errno = 0;
@@ -48,7 +49,8 @@ static int apply(struct homa_params *params, char *piece, char *err,
 	if (equals[1] < '0' || equals[1] > '9' || *end || errno ||
 	    value < info->min || value > info->max ||
 	    homa_param_set(params, piece, (u32)value)) {
-		snprintf(err, errlen, "setting %s=%s: it must be a number from %u to %u (%s)",
+		snprintf(err, errlen,
+			 "setting %s=%s: it must be a number from %u to %u (%s)",
 			 piece, equals + 1, info->min, info->max, info->unit);
 		return -EINVAL;
 	}

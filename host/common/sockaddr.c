@@ -58,8 +58,7 @@ int homa_sockaddr_to_addr(const struct sockaddr *sa, bool encap,
 		memcpy(addr->ip + 12, &in->sin_addr, 4);
 		*port = ntohs(in->sin_port);
 	} else if (sa->sa_family == AF_INET6) {
-		const struct sockaddr_in6 *in6 =
-			(const struct sockaddr_in6 *)sa;
+		const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
 
 		memcpy(addr->ip, &in6->sin6_addr, 16);
 		*port = ntohs(in6->sin6_port);
