@@ -45,8 +45,7 @@ out:
 	return ret;
 }
 
-int homa_json_write(const cJSON *json, const char *path, char *err,
-		    size_t errlen)
+int homa_json_write(const cJSON *json, const char *path, char *err, size_t errlen)
 {
 	char *text = cJSON_Print(json);
 	int ret = text ? write_text(text, path) : -ENOMEM;

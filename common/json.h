@@ -30,8 +30,7 @@ int homa_json_write(const cJSON *json, const char *path, char *err,
 int homa_json_read(cJSON **out, const char *path, char *err, size_t errlen);
 
 /** homa_json_number() - member @name of @object, or @otherwise */
-double homa_json_number(const cJSON *object, const char *name,
-			double otherwise);
+double homa_json_number(const cJSON *object, const char *name, double otherwise);
 
 /**
  * homa_json_round() - add a number of at most @digits decimals

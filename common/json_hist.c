@@ -14,7 +14,10 @@ cJSON *homa_json_summary(const struct homa_hist *h, double scale)
 		const char *name;
 		double percent;
 	} wanted[] = {
-		{ "p50", 50 }, { "p90", 90 }, { "p99", 99 }, { "p999", 99.9 },
+		{ "p50", 50 },
+		{ "p90", 90 },
+		{ "p99", 99 },
+		{ "p999", 99.9 },
 	};
 	int digits = scale == 1 ? 1 : 3;
 	cJSON *json = cJSON_CreateObject();
@@ -53,9 +56,9 @@ cJSON *homa_json_hist(const struct homa_hist *h)
 		if (!h->counts[i])
 			continue;
 		cJSON_AddItemToArray(values, cJSON_CreateNumber(
-					(double)homa_hist_value(i)));
-		cJSON_AddItemToArray(counts, cJSON_CreateNumber(
-					(double)h->counts[i]));
+						     (double)homa_hist_value(i)));
+		cJSON_AddItemToArray(counts,
+				     cJSON_CreateNumber((double)h->counts[i]));
 	}
 	return json;
 }
@@ -93,8 +96,7 @@ int homa_json_hist_read(struct homa_hist *h, const cJSON *json)
 	if (!is_whole(min) || !is_whole(max) ||
 	    min->valuedouble > max->valuedouble)
 		return -EINVAL;
-	for (v = values->child, c = counts->child; v;
-	     v = v->next, c = c->next) {
+	for (v = values->child, c = counts->child; v; v = v->next, c = c->next) {
 		uint64_t value = (uint64_t)v->valuedouble;
 
 		/* The ends are known exactly, the bucket's floor may lie below. */
@@ -104,8 +106,7 @@ int homa_json_hist_read(struct homa_hist *h, const cJSON *json)
 			    homa_hist_index((uint64_t)max->valuedouble))
 			return -EINVAL;
 	}
-	for (v = values->child, c = counts->child; v;
-	     v = v->next, c = c->next)
+	for (v = values->child, c = counts->child; v; v = v->next, c = c->next)
 		h->counts[homa_hist_index((uint64_t)v->valuedouble)] +=
 			(uint64_t)c->valuedouble;
 	h->count += (uint64_t)total;

@@ -50,7 +50,7 @@ cJSON *homa_json_machine(void)
 	}
 	cJSON_AddNumberToObject(json, "memory_mib",
 				(double)sysconf(_SC_PHYS_PAGES) *
-				(double)sysconf(_SC_PAGESIZE) / 1048576);
+					(double)sysconf(_SC_PAGESIZE) / 1048576);
 	if (getloadavg(load, 1) == 1)
 		homa_json_round(json, "load_average", load[0], 2);
 	return json;

@@ -25,13 +25,8 @@ struct pcapng_block {
 	uint32_t len;
 };
 
-enum {
-	OPT_END = 0,
-	OPT_COMMENT = 1
-};
-enum {
-	SECTION_APPLICATION = 4
-};
+enum { OPT_END = 0, OPT_COMMENT = 1 };
+enum { SECTION_APPLICATION = 4 };
 enum {
 	IF_NAME = 2,
 	IF_DESCRIPTION = 3,
@@ -40,13 +35,8 @@ enum {
 	IF_SPEED = 8,
 	IF_TSRESOL = 9,
 };
-enum {
-	PACKET_FLAGS = 2
-};
-enum {
-	STATS_RECEIVED = 4,
-	STATS_LOST = 5
-};
+enum { PACKET_FLAGS = 2 };
+enum { STATS_RECEIVED = 4, STATS_LOST = 5 };
 
 static void put_bytes(struct pcapng_block *b, const void *data, uint32_t len)
 {

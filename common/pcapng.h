@@ -12,14 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-	HOMA_PCAPNG_ETHERNET = 1,
-	HOMA_PCAPNG_RAW_IP = 101
-};
-enum {
-	HOMA_PCAPNG_IN = 1,
-	HOMA_PCAPNG_OUT = 2
-};
+enum { HOMA_PCAPNG_ETHERNET = 1, HOMA_PCAPNG_RAW_IP = 101 };
+enum { HOMA_PCAPNG_IN = 1, HOMA_PCAPNG_OUT = 2 };
 
 #define HOMA_PCAPNG_IP_MAX 48 /* IPv6 and UDP */
 

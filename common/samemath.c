@@ -10,8 +10,8 @@
 
 /* ln 2 in two parts; the first has enough zeros for exact multiples. */
 #define LN2_HIGH 0x1.62e42fee00000p-1
-#define LN2_LOW	 0x1.a39ef35793c76p-33
-#define LN2	 0x1.62e42fefa39efp-1
+#define LN2_LOW 0x1.a39ef35793c76p-33
+#define LN2 0x1.62e42fefa39efp-1
 #define ROOT_HALF 0x1.6a09e667f3bcdp-1
 
 /*

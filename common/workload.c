@@ -113,10 +113,11 @@ uint32_t homa_workload_size(const struct homa_workload *w, double u)
 
 	if (w->shape == HOMA_WORKLOAD_LOG_LINEAR && a->bytes < b->bytes &&
 	    a->probability < b->probability) {
-		double f = (u - a->probability) /
-			   (b->probability - a->probability);
+		double f =
+			(u - a->probability) / (b->probability - a->probability);
 
-		bytes = rint(a->bytes * homa_exp(f * homa_log(b->bytes / a->bytes)));
+		bytes = rint(a->bytes *
+			     homa_exp(f * homa_log(b->bytes / a->bytes)));
 	}
 	if (bytes >= w->cut)
 		return w->cut;
@@ -191,15 +192,16 @@ double homa_workload_wire_mean(const struct homa_workload *w,
 			continue;
 		sum = 0;
 		if (w->shape == HOMA_WORKLOAD_STEP) {
-			sum = (double)homa_wire_bytes(
-				homa_workload_size(w, p), format);
+			sum = (double)homa_wire_bytes(homa_workload_size(w, p),
+						      format);
 		} else {
 			for (k = 0; k < DRAWS; k++) {
-				double u = before + (p - before) *
-						    (k + 0.5) / DRAWS;
+				double u = before +
+					   (p - before) * (k + 0.5) / DRAWS;
 
-				sum += (double)homa_wire_bytes(
-					homa_workload_size(w, u), format);
+				sum += (double)
+					homa_wire_bytes(homa_workload_size(w, u),
+							format);
 			}
 			sum /= DRAWS;
 		}

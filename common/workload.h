@@ -20,14 +20,14 @@
 
 /** struct homa_quantile - a point of a cumulative distribution */
 struct homa_quantile {
-	double probability;	/* of a message of at most @bytes */
+	double probability; /* of a message of at most @bytes */
 	double bytes;
 };
 
 /** How the distribution goes on between two points. */
 enum homa_workload_shape {
-	HOMA_WORKLOAD_LOG_LINEAR,	/* log of size linear in probability */
-	HOMA_WORKLOAD_STEP,		/* only the points' sizes occur */
+	HOMA_WORKLOAD_LOG_LINEAR, /* log of size linear in probability */
+	HOMA_WORKLOAD_STEP,	  /* only the points' sizes occur */
 };
 
 /**

@@ -34,7 +34,9 @@ struct csv {
 	uint32_t room;
 };
 
-__attribute__((format(printf, 2, 3)))
+static int complain(struct csv *csv, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
 static int complain(struct csv *csv, const char *format, ...)
 {
 	va_list args;
@@ -52,8 +54,7 @@ static int add_point(struct csv *csv, double probability, double bytes)
 {
 	if (csv->count == csv->room) {
 		uint32_t room = csv->room ? 2 * csv->room : 256;
-		void *grown = realloc(csv->points,
-				      room * sizeof(*csv->points));
+		void *grown = realloc(csv->points, room * sizeof(*csv->points));
 
 		if (!grown)
 			return -ENOMEM;
@@ -83,8 +84,7 @@ static int check_order(struct csv *csv, double bytes, double probability)
 	const struct homa_quantile *last = &csv->points[csv->count - 1];
 
 	if (!(probability > 0 && probability <= 1))
-		return complain(csv,
-				"cumulative probability %g is not in (0, 1]",
+		return complain(csv, "cumulative probability %g is not in (0, 1]",
 				probability);
 	if (!csv->count)
 		return 0;
@@ -153,7 +153,8 @@ static int read_lines(struct csv *csv, FILE *file)
 			return complain(csv, "line longer than %zu characters",
 					sizeof(text) - 2);
 		if (text[len] == '\0' && !feof(file))
-			return complain(csv, "a NUL character: is this a text file?");
+			return complain(csv,
+					"a NUL character: is this a text file?");
 		text[len] = '\0';
 		if (csv->line > MAX_LINES)
 			return complain(csv, "more than %u lines", MAX_LINES);

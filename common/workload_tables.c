@@ -13,6 +13,7 @@
 
 #include "workload.h"
 
+/* clang-format off */
 static const struct homa_quantile w1[] = {
 	{ 0, 8 }, { 0.3, 8 }, { 0.35, 11 }, { 0.4, 11 }, { 0.45, 15 },
 	{ 0.5, 27 }, { 0.55, 51 }, { 0.6, 79 }, { 0.65, 113 }, { 0.7, 151 },
@@ -70,6 +71,7 @@ static const struct homa_quantile w5[] = {
 	{ 0.985, 26461470 }, { 0.99, 27440490 }, { 0.995, 28420980 },
 	{ 0.9975, 28910490 }, { 0.999, 29400000 }, { 1, 29400000 },
 };
+/* clang-format on */
 
 static const struct {
 	const char *name;
@@ -83,8 +85,7 @@ static const struct {
 	{ "w5", w5, sizeof(w5) / sizeof(w5[0]) },
 };
 
-const struct homa_quantile *homa_workload_table(const char *name,
-						uint32_t *count)
+const struct homa_quantile *homa_workload_table(const char *name, uint32_t *count)
 {
 	size_t i;
 
