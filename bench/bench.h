@@ -35,17 +35,17 @@ enum bench_role {
 
 /** How to wait for the next message. */
 enum bench_wait {
-	BENCH_WAIT_EPOLL,	/* block in epoll (homa: the library's way) */
-	BENCH_WAIT_BLOCK,	/* block in the read itself, one connection */
-	BENCH_WAIT_SPIN,	/* never give up the core */
-	BENCH_WAIT_YIELD,	/* poll; sched_yield() when there is nothing */
+	BENCH_WAIT_EPOLL, /* block in epoll (homa: the library's way) */
+	BENCH_WAIT_BLOCK, /* block in the read itself, one connection */
+	BENCH_WAIT_SPIN,  /* never give up the core */
+	BENCH_WAIT_YIELD, /* poll; sched_yield() when there is nothing */
 };
 
 /** How requests are generated. */
 enum bench_loop {
-	BENCH_CLOSED,		/* the next when one ends */
-	BENCH_OPEN,		/* at times that do not depend on the system */
-	BENCH_UNLOADED,		/* one at a time, over a list of sizes */
+	BENCH_CLOSED,	/* the next when one ends */
+	BENCH_OPEN,	/* at times that do not depend on the system */
+	BENCH_UNLOADED, /* one at a time, over a list of sizes */
 };
 
 /**

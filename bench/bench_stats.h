@@ -33,17 +33,17 @@ struct bench_denominators {
 struct bench_class {
 	struct homa_hist latency;
 	struct homa_hist slowdown;
-	uint64_t failed;	/* no response, or never sent */
-	uint64_t censored;	/* of these, recorded at their age */
-	uint64_t bytes;		/* request and response payload, completed */
+	uint64_t failed;   /* no response, or never sent */
+	uint64_t censored; /* of these, recorded at their age */
+	uint64_t bytes;	   /* request and response payload, completed */
 };
 
 /** struct bench_cpu - CPU time at one moment, seconds */
 struct bench_cpu {
-	double user, system;		/* this process */
-	double busy, total;		/* the whole machine, all cores */
-	double steal;			/* taken by the hypervisor */
-	uint64_t voluntary, involuntary;/* context switches of this process */
+	double user, system;		 /* this process */
+	double busy, total;		 /* the whole machine, all cores */
+	double steal;			 /* taken by the hypervisor */
+	uint64_t voluntary, involuntary; /* context switches of this process */
 	uint64_t wall_ns;
 };
 
@@ -69,19 +69,19 @@ struct bench_stats {
 	struct bench_class classes[HOMA_DECILES];
 	uint32_t class_count;
 	struct homa_hist lag;
-	struct homa_hist from_send;	/* of RPCs that succeeded, since they were sent */
+	struct homa_hist from_send; /* of RPCs that succeeded, since they were sent */
 
-	uint64_t issued;		/* all, warm-up included */
-	uint64_t measured;		/* arrivals in the window */
-	uint64_t overflow;		/* of these, dropped unsent */
-	uint64_t unfinished;		/* in flight when the drain ended */
+	uint64_t issued;     /* all, warm-up included */
+	uint64_t measured;   /* arrivals in the window */
+	uint64_t overflow;   /* of these, dropped unsent */
+	uint64_t unfinished; /* in flight when the drain ended */
 
-	uint64_t offered_bytes;		/* payload of measured arrivals, both ways */
+	uint64_t offered_bytes; /* payload of measured arrivals, both ways */
 	uint64_t offered_wire_bytes;
-	uint64_t window_completed;	/* RPCs that ended in the window */
-	uint64_t window_tx_bytes;	/* their requests' payload */
-	uint64_t window_rx_bytes;	/* their responses' */
-	uint64_t window_wire_bytes;	/* both on the wire, headers included */
+	uint64_t window_completed;  /* RPCs that ended in the window */
+	uint64_t window_tx_bytes;   /* their requests' payload */
+	uint64_t window_rx_bytes;   /* their responses' */
+	uint64_t window_wire_bytes; /* both on the wire, headers included */
 
 	int error_codes[BENCH_ERROR_KINDS];
 	uint64_t error_counts[BENCH_ERROR_KINDS];
@@ -89,7 +89,7 @@ struct bench_stats {
 	struct bench_cpu cpu_start, cpu_end;
 	struct bench_netdevs net_start, net_end;
 	uint64_t window_start_ns, window_end_ns;
-	uint64_t drained_ns;		/* time from the window's end to the last RPC */
+	uint64_t drained_ns; /* time from the window's end to the last RPC */
 };
 
 /** bench_stats_init() - Return: 0 or -ENOMEM */
@@ -110,7 +110,6 @@ void bench_stats_slowdown(struct bench_stats *stats, uint32_t class,
 
 /** bench_stats_error() - count a failure by errno (positive or negative) */
 void bench_stats_error(struct bench_stats *stats, int error);
-
 
 /** bench_denominators_load() - from a result with "unloaded" or a merged file */
 int bench_denominators_load(struct bench_denominators *d, const char *path,

@@ -41,7 +41,7 @@ struct bench_endpoint {
 	uint64_t served_rx_bytes;
 	uint64_t served_tx_bytes;
 	uint64_t protocol_errors;
-	char where[160];	/* what a server prints when it is ready */
+	char where[160]; /* what a server prints when it is ready */
 };
 
 /**
@@ -65,8 +65,7 @@ struct bench_transport {
 	const char *summary;
 	uint32_t (*max_message)(const struct bench_config *config);
 	int (*open)(struct bench_endpoint **out,
-		    const struct bench_config *config, char *err,
-		    size_t errlen);
+		    const struct bench_config *config, char *err, size_t errlen);
 	int (*prepare)(struct bench_endpoint *ep);
 	int (*request)(struct bench_endpoint *ep, uint32_t peer, uint32_t size,
 		       uint32_t response, uint32_t cookie);
@@ -106,9 +105,9 @@ extern uint8_t *const bench_payload;
  * on the wire
  */
 struct bench_frame {
-	uint32_t length;	/* payload bytes that follow */
-	uint32_t cookie;	/* the client's, returned with the response */
-	uint32_t response;	/* wanted response bytes; 0: @length */
+	uint32_t length;   /* payload bytes that follow */
+	uint32_t cookie;   /* the client's, returned with the response */
+	uint32_t response; /* wanted response bytes; 0: @length */
 };
 
 #define BENCH_FRAME_BYTES 12
@@ -121,8 +120,7 @@ bool bench_frame_get(struct bench_frame *frame, const uint8_t *bytes);
 
 /** bench_epoll() - epoll_wait in ns; returns events, 0 (also for EINTR) or -errno */
 struct epoll_event;
-int bench_epoll(int epfd, struct epoll_event *events, int max,
-		uint64_t wait_ns);
+int bench_epoll(int epfd, struct epoll_event *events, int max, uint64_t wait_ns);
 
 struct sockaddr_storage;
 /**

@@ -54,7 +54,8 @@ static void add_load(cJSON *json, const struct bench_config *config)
 	} else {
 		cJSON_AddNumberToObject(json, "outstanding",
 					config->loop == BENCH_CLOSED ?
-					config->outstanding : 1);
+						config->outstanding :
+						1);
 	}
 }
 
@@ -68,8 +69,7 @@ cJSON *bench_config_json(const struct bench_config *config)
 	add_string(json, "bind", config->bind);
 	list = cJSON_AddArrayToObject(json, "peers");
 	for (i = 0; i < config->peer_count; i++)
-		cJSON_AddItemToArray(list,
-				     cJSON_CreateString(config->peers[i]));
+		cJSON_AddItemToArray(list, cJSON_CreateString(config->peers[i]));
 	if (config->role & BENCH_CLIENT)
 		add_load(json, config);
 	cJSON_AddNumberToObject(json, "seed", (double)config->seed);
@@ -78,8 +78,7 @@ cJSON *bench_config_json(const struct bench_config *config)
 	cJSON_AddNumberToObject(json, "duration_s", config->duration);
 	cJSON_AddNumberToObject(json, "drain_s", config->drain);
 	cJSON_AddNumberToObject(json, "timeout_s", config->timeout);
-	cJSON_AddNumberToObject(json, "start_at_ns",
-				(double)config->start_at_ns);
+	cJSON_AddNumberToObject(json, "start_at_ns", (double)config->start_at_ns);
 	cJSON_AddStringToObject(json, "wait", wait_names[config->wait]);
 	cJSON_AddNumberToObject(json, "cpu", config->cpu);
 	cJSON_AddNumberToObject(json, "connections", config->connections);

@@ -46,8 +46,7 @@ static uint32_t max_message(const struct bench_config *config)
 }
 
 static int homa_bench_request(struct bench_endpoint *base, uint32_t peer,
-			      uint32_t size, uint32_t response,
-			      uint32_t cookie)
+			      uint32_t size, uint32_t response, uint32_t cookie)
 {
 	struct homa_endpoint *ep = (struct homa_endpoint *)base;
 	const struct sockaddr_storage *dest = &ep->peers[peer];
@@ -57,9 +56,9 @@ static int homa_bench_request(struct bench_endpoint *base, uint32_t peer,
 		return -EINVAL;
 	if (size >= sizeof(wanted))
 		memcpy(bench_payload, &wanted, sizeof(wanted));
-	return homa_request(ep->h, (const struct sockaddr *)dest,
-			    sizeof(*dest), bench_payload, size, cookie,
-			    ep->request_flags, &ep->ids[cookie & SLOT_MASK]);
+	return homa_request(ep->h, (const struct sockaddr *)dest, sizeof(*dest),
+			    bench_payload, size, cookie, ep->request_flags,
+			    &ep->ids[cookie & SLOT_MASK]);
 }
 
 static void homa_bench_abandon(struct bench_endpoint *base, uint32_t cookie)
@@ -108,8 +107,7 @@ static void handle(struct homa_endpoint *ep, struct homa_message *msg)
 		break;
 	case HOMA_ERROR:
 		homa_release(ep->h, msg);
-		ep->base.done(ep->base.arg, (uint32_t)msg->cookie, msg->error,
-			      0);
+		ep->base.done(ep->base.arg, (uint32_t)msg->cookie, msg->error, 0);
 		break;
 	}
 }
@@ -197,8 +195,8 @@ static int local_address(const struct bench_config *config, char *host,
 	if (config->bind[0] == ':')
 		return 0;
 	ip = addr.ss_family == AF_INET6 ?
-	     (const void *)&((struct sockaddr_in6 *)&addr)->sin6_addr :
-	     (const void *)&((struct sockaddr_in *)&addr)->sin_addr;
+		     (const void *)&((struct sockaddr_in6 *)&addr)->sin6_addr :
+		     (const void *)&((struct sockaddr_in *)&addr)->sin_addr;
 	inet_ntop(addr.ss_family, ip, host, (socklen_t)size);
 	return 0;
 }
@@ -235,7 +233,9 @@ static int open_handle(struct homa_endpoint *ep, char *err, size_t errlen)
 		.udp_port = (uint16_t)config->udp_port,
 		.link_mbps = (uint32_t)(config->link_bps / 1e6),
 		.rcvbuf = config->rcvbuf,
-		.spin_us = config->spin_us ? config->spin_us : busy ? -1 : 0,
+		.spin_us = config->spin_us ? config->spin_us :
+			   busy		   ? -1 :
+					     0,
 		.flags = busy ? HOMA_OPEN_NO_THREAD : 0,
 		.config = config->homa_config,
 	};

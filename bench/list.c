@@ -40,8 +40,9 @@ static cJSON *workload_json(const struct homa_workload *w, const char *origin)
 			homa_workload_wire_mean(w, &format), 2);
 	deciles = cJSON_AddArrayToObject(item, "deciles");
 	for (i = 0; i <= HOMA_DECILES; i++)
-		cJSON_AddItemToArray(deciles, cJSON_CreateNumber(
-			homa_workload_size(w, i / 10.0)));
+		cJSON_AddItemToArray(deciles,
+				     cJSON_CreateNumber(
+					     homa_workload_size(w, i / 10.0)));
 	return item;
 }
 
@@ -101,6 +102,7 @@ int bench_list(bool as_json)
 
 void bench_help(void)
 {
+	/* clang-format off */
 	fputs(
 "usage: homa-bench server [--transport T] [--bind ADDRESS:PORT] [options]\n"
 "       homa-bench client --peer ADDRESS:PORT... WHAT [options]\n"
@@ -164,4 +166,5 @@ void bench_help(void)
 "\n"
 "Exit status: 0 measured; 1 failed while running; 2 the request made no sense.\n",
 		stdout);
+	/* clang-format on */
 }

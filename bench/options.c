@@ -49,8 +49,7 @@ static int whole(const char *option, const char *text, double min, double max,
 	double v;
 
 	if (strspn(text, "0123456789") != strlen(text) || !*text) {
-		bench_complain("--%s: '%s' is not a whole number", option,
-			       text);
+		bench_complain("--%s: '%s' is not a whole number", option, text);
 		return -EINVAL;
 	}
 	if (number(option, text, min, max, &v))
@@ -68,7 +67,7 @@ static int bit_rate(const char *option, const char *text, double *value)
 	} units[] = {
 		{ "kbit", 1e3 }, { "mbit", 1e6 }, { "gbit", 1e9 },
 		{ "kbps", 1e3 }, { "mbps", 1e6 }, { "gbps", 1e9 },
-		{ "bit", 1 }, { "bps", 1 },
+		{ "bit", 1 },	 { "bps", 1 },
 	};
 	char *end;
 	size_t i;
@@ -121,8 +120,7 @@ static int size_list(struct bench_config *config, const char *text)
 		return -EINVAL;
 	}
 	config->size_count = 0;
-	for (p = strtok_r(copy, ",", &save); p;
-	     p = strtok_r(NULL, ",", &save)) {
+	for (p = strtok_r(copy, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
 		if (whole("sizes", p, 1, BENCH_MAX_MESSAGE, &size))
 			return -EINVAL;
 		if (config->size_count &&
@@ -144,8 +142,7 @@ static int size_list(struct bench_config *config, const char *text)
 
 static int wait_mode(struct bench_config *config, const char *text)
 {
-	static const char *const names[] = { "epoll", "block", "spin",
-					     "yield" };
+	static const char *const names[] = { "epoll", "block", "spin", "yield" };
 	int i;
 
 	for (i = 0; i < 4; i++) {
@@ -170,16 +167,53 @@ static int add_peer(struct bench_config *config, const char *text)
 }
 
 enum {
-	OPT_TRANSPORT = 256, OPT_BIND, OPT_PEER, OPT_JSON, OPT_PIN, OPT_WAIT,
-	OPT_SPIN, OPT_DURATION, OPT_WARMUP, OPT_START_AT, OPT_SEED, OPT_HOST,
-	OPT_TIMEOUT, OPT_DRAIN, OPT_CONNECT_TIMEOUT, OPT_MAX_OUTSTANDING,
-	OPT_QUIET, OPT_HELP, OPT_VERSION, OPT_WORKLOAD, OPT_SIZE,
-	OPT_OUTSTANDING, OPT_LOAD, OPT_LINK, OPT_GBPS, OPT_RATE, OPT_RESPONSE,
-	OPT_MTU, OPT_MODE, OPT_DENOMINATORS, OPT_UNLOADED, OPT_SIZES,
-	OPT_SAMPLES, OPT_NO_HISTOGRAMS, OPT_LAG_LIMIT, OPT_CC,
-	OPT_CONNECTIONS, OPT_COALESCE, OPT_VIA, OPT_INTERFACE,
-	OPT_HOMA_CONFIG, OPT_UDP_PORT, OPT_RCVBUF, OPT_SPIN_US, OPT_LABEL,
-	OPT_GIVE_UP, OPT_LEAD,
+	OPT_TRANSPORT = 256,
+	OPT_BIND,
+	OPT_PEER,
+	OPT_JSON,
+	OPT_PIN,
+	OPT_WAIT,
+	OPT_SPIN,
+	OPT_DURATION,
+	OPT_WARMUP,
+	OPT_START_AT,
+	OPT_SEED,
+	OPT_HOST,
+	OPT_TIMEOUT,
+	OPT_DRAIN,
+	OPT_CONNECT_TIMEOUT,
+	OPT_MAX_OUTSTANDING,
+	OPT_QUIET,
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_WORKLOAD,
+	OPT_SIZE,
+	OPT_OUTSTANDING,
+	OPT_LOAD,
+	OPT_LINK,
+	OPT_GBPS,
+	OPT_RATE,
+	OPT_RESPONSE,
+	OPT_MTU,
+	OPT_MODE,
+	OPT_DENOMINATORS,
+	OPT_UNLOADED,
+	OPT_SIZES,
+	OPT_SAMPLES,
+	OPT_NO_HISTOGRAMS,
+	OPT_LAG_LIMIT,
+	OPT_CC,
+	OPT_CONNECTIONS,
+	OPT_COALESCE,
+	OPT_VIA,
+	OPT_INTERFACE,
+	OPT_HOMA_CONFIG,
+	OPT_UDP_PORT,
+	OPT_RCVBUF,
+	OPT_SPIN_US,
+	OPT_LABEL,
+	OPT_GIVE_UP,
+	OPT_LEAD,
 };
 
 static const struct option long_options[] = {
@@ -245,8 +279,7 @@ static int load_option(struct bench_config *config, int option, const char *arg)
 	case OPT_SIZE:
 		return whole("size", arg, 1, BENCH_MAX_MESSAGE, &config->size);
 	case OPT_OUTSTANDING:
-		return whole("outstanding", arg, 1, 100000,
-			     &config->outstanding);
+		return whole("outstanding", arg, 1, 100000, &config->outstanding);
 	case OPT_MAX_OUTSTANDING:
 		return whole("max-outstanding", arg, 1, BENCH_SLOTS_MAX / 2,
 			     &config->max_outstanding);
@@ -316,8 +349,7 @@ static int time_option(struct bench_config *config, int option, const char *arg)
 		config->seed = (uint64_t)value;
 		return 0;
 	case OPT_HOST:
-		return whole("host-index", arg, 0, 1000000,
-			     &config->host_index);
+		return whole("host-index", arg, 0, 1000000, &config->host_index);
 	default:
 		return 1;
 	}
@@ -353,8 +385,7 @@ static int transport_option(struct bench_config *config, int option,
 		config->congestion = arg;
 		return 0;
 	case OPT_CONNECTIONS:
-		return whole("connections", arg, 1, 10000,
-			     &config->connections);
+		return whole("connections", arg, 1, 10000, &config->connections);
 	case OPT_COALESCE:
 		config->coalesce = true;
 		return 0;
@@ -370,8 +401,7 @@ static int transport_option(struct bench_config *config, int option,
 	case OPT_UDP_PORT:
 		return whole("udp-port", arg, 1, 65535, &config->udp_port);
 	case OPT_RCVBUF:
-		return whole("rcvbuf", arg, 65536, 4294967295.0,
-			     &config->rcvbuf);
+		return whole("rcvbuf", arg, 65536, 4294967295.0, &config->rcvbuf);
 	case OPT_SPIN_US:
 		if (number("spin-us", arg, -1, 1e6, &value))
 			return -EINVAL;
@@ -383,8 +413,7 @@ static int transport_option(struct bench_config *config, int option,
 }
 
 /* The rest. */
-static int other_option(struct bench_config *config, int option,
-			const char *arg)
+static int other_option(struct bench_config *config, int option, const char *arg)
 {
 	switch (option) {
 	case OPT_JSON:
@@ -464,7 +493,8 @@ int bench_options(struct bench_config *config, int argc, char **argv)
 	defaults(config);
 	opterr = 0;
 	if (argc < 2) {
-		bench_complain("what shall I do? homa-bench server | client | node | list; --help tells more");
+		bench_complain(
+			"what shall I do? homa-bench server | client | node | list; --help tells more");
 		return -EINVAL;
 	}
 	if (argv[1][0] != '-') {
@@ -474,8 +504,7 @@ int bench_options(struct bench_config *config, int argc, char **argv)
 		argc--;
 		argv++;
 	}
-	while ((option = getopt_long(argc, argv, ":", long_options, NULL)) !=
-	       -1) {
+	while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		if (option == '?' || option == ':')
 			return unknown(argc, argv, option);
 		ret = load_option(config, option, optarg);
@@ -496,7 +525,8 @@ int bench_options(struct bench_config *config, int argc, char **argv)
 		return -EINVAL;
 	}
 	if (!config->role) {
-		bench_complain("the command comes first: homa-bench server | client | node | list");
+		bench_complain(
+			"the command comes first: homa-bench server | client | node | list");
 		return -EINVAL;
 	}
 	return bench_options_check(config);

@@ -76,7 +76,8 @@ static int parse_workload(struct bench_config *config)
 	if (!text && config->loop == BENCH_UNLOADED)
 		text = "w4";
 	if (!text) {
-		bench_complain("what shall be sent? --workload w1..w5 or FILE.csv, --size BYTES, or --mode rtt|rate|goodput");
+		bench_complain(
+			"what shall be sent? --workload w1..w5 or FILE.csv, --size BYTES, or --mode rtt|rate|goodput");
 		return -EINVAL;
 	}
 	if (homa_workload_parse(&config->workload, text, BENCH_MAX_MESSAGE, err,
@@ -90,8 +91,8 @@ static int parse_workload(struct bench_config *config)
 /* Does every message fit the transport? */
 static int check_sizes(const struct bench_config *config)
 {
-	uint32_t limit = bench_transport_find(config->transport)
-				 ->max_message(config);
+	uint32_t limit =
+		bench_transport_find(config->transport)->max_message(config);
 	uint32_t largest = homa_workload_size(&config->workload, 1);
 
 	if (config->loop == BENCH_UNLOADED)
@@ -107,13 +108,13 @@ static int check_sizes(const struct bench_config *config)
 /* Requests per second for the wanted load. */
 static int compute_rate(struct bench_config *config)
 {
-	int given = (config->load > 0) + (config->gbps > 0) +
-		    (config->rate > 0);
-	double response = config->response ? config->response :
-					     config->payload_mean;
+	int given = (config->load > 0) + (config->gbps > 0) + (config->rate > 0);
+	double response =
+		config->response ? config->response : config->payload_mean;
 	double response_wire = config->response ?
-		(double)homa_wire_bytes(config->response, &config->wire) :
-		config->wire_mean;
+				       (double)homa_wire_bytes(config->response,
+							       &config->wire) :
+				       config->wire_mean;
 	double per_rpc;
 
 	if (given > 1) {
@@ -123,24 +124,26 @@ static int compute_rate(struct bench_config *config)
 	if (!given)
 		return 0;
 	if (config->loop == BENCH_UNLOADED) {
-		bench_complain("--unloaded sends one RPC at a time: leave out --load, --gbps and --rate");
+		bench_complain(
+			"--unloaded sends one RPC at a time: leave out --load, --gbps and --rate");
 		return -EINVAL;
 	}
 	if (config->load > 0 && config->link_bps <= 0) {
-		bench_complain("--load is a fraction of the link's rate: say which with --link, e.g. --link 200mbit");
+		bench_complain(
+			"--load is a fraction of the link's rate: say which with --link, e.g. --link 200mbit");
 		return -EINVAL;
 	}
 	config->loop = BENCH_OPEN;
 	if (config->load > 0) {
 		/* A node's link carries its requests and, as a server, responses. */
 		per_rpc = config->role == BENCH_NODE ?
-			  config->wire_mean + response_wire :
-			  fmax(config->wire_mean, response_wire);
+				  config->wire_mean + response_wire :
+				  fmax(config->wire_mean, response_wire);
 		config->rate = config->load * config->link_bps / 8 / per_rpc;
 	} else if (config->gbps > 0) {
 		per_rpc = config->role == BENCH_NODE ?
-			  config->payload_mean + response :
-			  fmax(config->payload_mean, response);
+				  config->payload_mean + response :
+				  fmax(config->payload_mean, response);
 		config->rate = config->gbps * 1e9 / 8 / per_rpc;
 	}
 	return 0;
@@ -164,14 +167,13 @@ static int add_size(struct bench_config *config, double size)
  */
 static void choose_sizes(struct bench_config *config)
 {
-	double limit = bench_transport_find(config->transport)
-			       ->max_message(config);
+	double limit =
+		bench_transport_find(config->transport)->max_message(config);
 	int i, k, steps;
 	double a, b;
 
 	for (i = 0; i <= 20; i++) {
-		b = fmin(homa_workload_size(&config->workload, i / 20.0),
-			 limit);
+		b = fmin(homa_workload_size(&config->workload, i / 20.0), limit);
 		a = config->size_count ? config->sizes[config->size_count - 1] :
 					 b;
 		steps = (int)ceil(log2(b / a) - 1e-9);
@@ -197,8 +199,8 @@ static int check_client(struct bench_config *config)
 	if (ret)
 		return ret;
 	config->payload_mean = homa_workload_mean(&config->workload);
-	config->wire_mean = homa_workload_wire_mean(&config->workload,
-						    &config->wire);
+	config->wire_mean =
+		homa_workload_wire_mean(&config->workload, &config->wire);
 	if (config->loop == BENCH_UNLOADED && !config->size_count)
 		choose_sizes(config);
 	ret = compute_rate(config);
@@ -207,11 +209,13 @@ static int check_client(struct bench_config *config)
 	if (ret)
 		return ret;
 	if (config->outstanding && config->loop == BENCH_OPEN) {
-		bench_complain("--outstanding is for a closed loop; with --load, --gbps or --rate use --max-outstanding");
+		bench_complain(
+			"--outstanding is for a closed loop; with --load, --gbps or --rate use --max-outstanding");
 		return -EINVAL;
 	}
 	if (config->wait == BENCH_WAIT_BLOCK && config->loop == BENCH_OPEN) {
-		bench_complain("--wait block sleeps until a response comes and would miss arrivals: with --load, --gbps or --rate use epoll, yield or spin");
+		bench_complain(
+			"--wait block sleeps until a response comes and would miss arrivals: with --load, --gbps or --rate use epoll, yield or spin");
 		return -EINVAL;
 	}
 	if (!config->outstanding)
@@ -235,13 +239,15 @@ int bench_options_check(struct bench_config *config)
 	if ((config->role & BENCH_SERVER) && !config->bind)
 		config->bind = bench_is_unix(config) ? "@homa-bench" : ":4000";
 	if (config->coalesce && !strcmp(config->transport, "unix-packet")) {
-		bench_complain("--coalesce joins messages of a stream; unix-packet has one packet for each, use --transport unix");
+		bench_complain(
+			"--coalesce joins messages of a stream; unix-packet has one packet for each, use --transport unix");
 		return -EINVAL;
 	}
 	if (config->role & BENCH_CLIENT)
 		return check_client(config);
 	if (config->peer_count) {
-		bench_complain("a server has no --peer; 'homa-bench node' is both client and server");
+		bench_complain(
+			"a server has no --peer; 'homa-bench node' is both client and server");
 		return -EINVAL;
 	}
 	/* So that the parts that want a workload find one. */

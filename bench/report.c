@@ -28,8 +28,11 @@ static const char *duration(double ns, char text[16])
 		ns /= 1000;
 		unit++;
 	}
-	snprintf(text, 16, ns < 10 ? "%.2f %s" : ns < 100 ? "%.1f %s" :
-		 "%.0f %s", ns, units[unit]);
+	snprintf(text, 16,
+		 ns < 10  ? "%.2f %s" :
+		 ns < 100 ? "%.1f %s" :
+			    "%.0f %s",
+		 ns, units[unit]);
 	return text;
 }
 
@@ -42,8 +45,7 @@ static void print_latency(const cJSON *latency, const cJSON *slowdown)
 		return;
 	}
 	printf("  %.0f RPCs: P50 %s, P90 %s, P99 %s, P99.9 %s, max %s",
-	       number(latency, "count"),
-	       duration(number(latency, "p50"), a),
+	       number(latency, "count"), duration(number(latency, "p50"), a),
 	       duration(number(latency, "p90"), b),
 	       duration(number(latency, "p99"), c),
 	       duration(number(latency, "p999"), d),
@@ -61,8 +63,8 @@ static void print_deciles(const cJSON *deciles)
 
 	if (!deciles || !deciles->child)
 		return;
-	printf("  %8s %10s %8s %10s %10s  %9s %9s %7s\n", "decile", "size <=",
-	       "RPCs", "P50", "P99", "slow P50", "slow P99", "failed");
+	printf("  %8s %10s %8s %10s %10s  %9s %9s %7s\n", "decile",
+	       "size <=", "RPCs", "P50", "P99", "slow P50", "slow P99", "failed");
 	cJSON_ArrayForEach(item, deciles) {
 		const cJSON *latency = get(item, "latency_ns");
 		const cJSON *slowdown = get(item, "slowdown");
@@ -109,8 +111,7 @@ static void print_unloaded(const cJSON *list)
 	       "P99");
 	cJSON_ArrayForEach(item, list)
 		printf("  %10.0f %7.0f %10s %10s %10s\n", number(item, "size"),
-		       number(item, "count"),
-		       duration(number(item, "min_ns"), a),
+		       number(item, "count"), duration(number(item, "min_ns"), a),
 		       duration(number(item, "p50_ns"), b),
 		       duration(number(item, "p99_ns"), c));
 }
@@ -127,12 +128,12 @@ void bench_report(const cJSON *result)
 	       get(config, "transport")->valuestring,
 	       number(get(result, "time"), "window_s"),
 	       cJSON_IsTrue(get(result, "interrupted")) ? ", INTERRUPTED" :
-	       ended ? ", ENDED EARLY" : "");
+	       ended					? ", ENDED EARLY" :
+							  "");
 	if (get(result, "unloaded"))
 		print_unloaded(get(result, "unloaded"));
 	if (throughput) {
-		print_latency(get(result, "latency_ns"),
-			      get(result, "slowdown"));
+		print_latency(get(result, "latency_ns"), get(result, "slowdown"));
 		print_deciles(get(result, "deciles"));
 		printf("  %.0f RPC/s, requests %.3f Gbps, responses %.3f Gbps",
 		       number(throughput, "rps"),

@@ -38,8 +38,8 @@ static void add_errors(cJSON *json, const struct bench_stats *stats)
 	for (i = 0; i < BENCH_ERROR_KINDS; i++)
 		if (stats->error_counts[i])
 			cJSON_AddNumberToObject(errors,
-				error_name(stats->error_codes[i]),
-				(double)stats->error_counts[i]);
+						error_name(stats->error_codes[i]),
+						(double)stats->error_counts[i]);
 }
 
 /* A latency or slowdown: the summary, and the buckets if wanted. */
@@ -95,9 +95,11 @@ static void add_deciles(cJSON *json, const struct bench_run *run)
 
 		cJSON_AddNumberToObject(item, "decile", i + 1);
 		cJSON_AddNumberToObject(item, "size_min",
-			homa_workload_size(workload, i / 10.0 + 1e-9));
+					homa_workload_size(workload,
+							   i / 10.0 + 1e-9));
 		cJSON_AddNumberToObject(item, "size_max",
-			homa_workload_size(workload, (i + 1) / 10.0));
+					homa_workload_size(workload,
+							   (i + 1) / 10.0));
 		cJSON_AddNumberToObject(item, "failed", (double)c->failed);
 		cJSON_AddNumberToObject(item, "censored", (double)c->censored);
 		add_hist(item, "latency_ns", &c->latency, 1, buckets);
@@ -114,13 +116,14 @@ static void add_throughput(cJSON *json, const struct bench_run *run,
 	const struct bench_stats *stats = &run->stats;
 	const struct bench_config *config = run->config;
 	cJSON *item = cJSON_AddObjectToObject(json, "throughput");
-	double payload = (double)(stats->window_tx_bytes +
-				  stats->window_rx_bytes);
+	double payload =
+		(double)(stats->window_tx_bytes + stats->window_rx_bytes);
 	double share = config->role == BENCH_NODE ? 1 : 0.5;
 
 	if (seconds <= 0)
 		seconds = 1e-9;
-	homa_json_round(item, "rps", (double)stats->window_completed / seconds, 1);
+	homa_json_round(item, "rps", (double)stats->window_completed / seconds,
+			1);
 	homa_json_round(item, "request_gbps",
 			(double)stats->window_tx_bytes * 8e-9 / seconds, 6);
 	homa_json_round(item, "response_gbps",
@@ -130,7 +133,8 @@ static void add_throughput(cJSON *json, const struct bench_run *run,
 			(double)stats->window_wire_bytes * 8e-9 / seconds, 6);
 	if (config->loop != BENCH_OPEN)
 		return;
-	homa_json_round(item, "offered_rps", (double)stats->measured / seconds, 1);
+	homa_json_round(item, "offered_rps", (double)stats->measured / seconds,
+			1);
 	homa_json_round(item, "offered_gbps",
 			(double)stats->offered_bytes * 8e-9 / seconds, 6);
 	homa_json_round(item, "offered_wire_gbps",
@@ -139,10 +143,12 @@ static void add_throughput(cJSON *json, const struct bench_run *run,
 		/* Each direction of a node's link carries requests and responses. */
 		homa_json_round(item, "offered_load",
 				(double)stats->offered_wire_bytes * 8 * share /
-				seconds / config->link_bps, 4);
+					seconds / config->link_bps,
+				4);
 		homa_json_round(item, "achieved_load",
 				(double)stats->window_wire_bytes * 8 * share /
-				seconds / config->link_bps, 4);
+					seconds / config->link_bps,
+				4);
 	}
 }
 
@@ -152,8 +158,8 @@ static void add_generator(cJSON *json, const struct bench_run *run)
 	cJSON *item = cJSON_AddObjectToObject(json, "generator");
 	double p99 = (double)homa_hist_percentile(&stats->lag, 99);
 	double limit = run->config->lag_limit_us * 1e3;
-	double small = (double)homa_hist_percentile(&stats->classes[0].latency,
-						    99);
+	double small =
+		(double)homa_hist_percentile(&stats->classes[0].latency, 99);
 
 	/* By default: lag may be a tenth of the tail of short messages. */
 	if (limit <= 0)
@@ -268,8 +274,7 @@ static void add_transport(cJSON *json, struct bench_endpoint *ep)
 	cJSON_AddNumberToObject(item, "protocol_errors",
 				(double)ep->protocol_errors);
 	if (retransmits >= 0)
-		cJSON_AddNumberToObject(json, "retransmits",
-					(double)retransmits);
+		cJSON_AddNumberToObject(json, "retransmits", (double)retransmits);
 	else
 		cJSON_AddNullToObject(json, "retransmits");
 	cJSON_AddItemToObject(json, "transport", item);
@@ -291,9 +296,9 @@ static void add_unloaded(cJSON *json, const struct bench_run *run)
 		cJSON_AddNumberToObject(item, "count", (double)h->count);
 		cJSON_AddNumberToObject(item, "min_ns", (double)h->min);
 		cJSON_AddNumberToObject(item, "p50_ns",
-				(double)homa_hist_percentile(h, 50));
+					(double)homa_hist_percentile(h, 50));
 		cJSON_AddNumberToObject(item, "p99_ns",
-				(double)homa_hist_percentile(h, 99));
+					(double)homa_hist_percentile(h, 99));
 		cJSON_AddStringToObject(item, "transport",
 					run->config->transport);
 		cJSON_AddItemToArray(list, item);
@@ -305,8 +310,8 @@ cJSON *bench_result(struct bench_run *run)
 	const struct bench_config *config = run->config;
 	const struct bench_stats *stats = &run->stats;
 	cJSON *json = cJSON_CreateObject(), *item;
-	double seconds = (double)(stats->window_end_ns -
-				  stats->window_start_ns) * 1e-9;
+	double seconds =
+		(double)(stats->window_end_ns - stats->window_start_ns) * 1e-9;
 	int outcome = run->outcome;
 
 	cJSON_AddStringToObject(json, "schema", BENCH_SCHEMA);

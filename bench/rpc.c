@@ -97,8 +97,8 @@ int bench_rpc_send(struct bench_run *run, const struct homa_arrival *arrival,
 	run->stats.issued++;
 	ret = run->ep->transport->request(run->ep, arrival->peer, arrival->size,
 					  response,
-					  index | (uint32_t)(slot->use &
-						  USE_MASK) << BENCH_SLOT_BITS);
+					  index | (uint32_t)(slot->use & USE_MASK)
+							  << BENCH_SLOT_BITS);
 	if (!ret)
 		return 0;
 	slot->used = false;
@@ -144,8 +144,7 @@ static void finish(struct bench_run *run, uint32_t index, int error,
 		run->failed_peer = slot->peer;
 		run->last_error = error;
 		if (slot->measured)
-			count_failure(run, slot->class, slot->size, took,
-				      error);
+			count_failure(run, slot->class, slot->size, took, error);
 	} else {
 		run->failures = 0;
 		run->last_success_ns = now;
@@ -216,8 +215,8 @@ void bench_rpc_expire(struct bench_run *run, uint64_t before, int error)
 			continue;
 		if (transport->abandon)
 			transport->abandon(run->ep,
-				i | (uint32_t)(slot->use & USE_MASK)
-					<< BENCH_SLOT_BITS);
+					   i | (uint32_t)(slot->use & USE_MASK)
+							   << BENCH_SLOT_BITS);
 		finish(run, i, error, 0, now);
 	}
 }

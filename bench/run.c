@@ -202,7 +202,8 @@ static int measure(struct bench_run *run)
 		if (bench_stop)
 			return -EINTR;
 		next = earlier(now + POLL_NS, run->phase == BENCH_WARMUP ?
-			       run->window_ns : run->end_ns);
+						      run->window_ns :
+						      run->end_ns);
 		if (config->loop == BENCH_OPEN) {
 			send_due(run);
 			next = earlier(next, run->start_ns + run->next.at_ns);
@@ -213,16 +214,17 @@ static int measure(struct bench_run *run)
 		if (now >= run->scan_ns) {
 			run->scan_ns = now + SCAN_NS;
 			if (now > timeout)
-				bench_rpc_expire(run, now - timeout,
-						 -ETIMEDOUT);
+				bench_rpc_expire(run, now - timeout, -ETIMEDOUT);
 			if (hopeless(run, now)) {
 				run->gave_up = true;
 				return run->last_error;
 			}
 		}
-		ret = config->loop == BENCH_OPEN ? wait_open(run, next) :
-		      run->ep->transport->poll(run->ep,
-					       next > now ? next - now : 0);
+		ret = config->loop == BENCH_OPEN ?
+			      wait_open(run, next) :
+			      run->ep->transport->poll(run->ep,
+						       next > now ? next - now :
+								    0);
 		if (ret < 0)
 			return ret;
 	}
@@ -263,7 +265,8 @@ static void wait_for_start(struct bench_run *run)
 
 	while ((now = bench_now()) < run->config->start_at_ns && !bench_stop)
 		run->ep->transport->poll(run->ep,
-			earlier(POLL_NS, run->config->start_at_ns - now));
+					 earlier(POLL_NS,
+						 run->config->start_at_ns - now));
 }
 
 int bench_run_load(struct bench_run *run)
@@ -296,7 +299,7 @@ int bench_run_load(struct bench_run *run)
 		for (i = 0; i < config->outstanding; i++)
 			bench_load_next(run, bench_now());
 	ret = measure(run);
-	if (run->phase == BENCH_WARMUP)	/* nothing was measured */
+	if (run->phase == BENCH_WARMUP) /* nothing was measured */
 		bench_window_opens(&run->stats);
 	if (run->phase != BENCH_DRAIN)
 		bench_window_closes(&run->stats);
@@ -368,7 +371,8 @@ int bench_run_serve(struct bench_run *run)
 {
 	uint64_t now = bench_now();
 	uint64_t end = run->config->duration > 0 ?
-		       now + bench_ns(run->config->duration) : UINT64_MAX;
+			       now + bench_ns(run->config->duration) :
+			       UINT64_MAX;
 	int ret = 0;
 
 	run->phase = BENCH_DRAIN;
@@ -379,7 +383,8 @@ int bench_run_serve(struct bench_run *run)
 
 		for (k = 0; k < 64 && !bench_stop && ret >= 0; k++) {
 			ret = run->ep->transport->poll(run->ep,
-				earlier(POLL_NS, end - now));
+						       earlier(POLL_NS,
+							       end - now));
 			if (!ret && run->config->wait <= BENCH_WAIT_BLOCK)
 				break;
 		}

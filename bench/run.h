@@ -36,10 +36,10 @@ struct bench_slot {
 };
 
 enum bench_phase {
-	BENCH_CONNECT,		/* probing until every peer has answered */
+	BENCH_CONNECT, /* probing until every peer has answered */
 	BENCH_WARMUP,
-	BENCH_WINDOW,		/* measured */
-	BENCH_DRAIN,		/* no new RPCs; waiting for those in flight */
+	BENCH_WINDOW, /* measured */
+	BENCH_DRAIN,  /* no new RPCs; waiting for those in flight */
 };
 
 /** struct bench_size_result - one line of the unloaded measurement */

@@ -13,13 +13,12 @@
 
 #include "bench_stats.h"
 
-int bench_stats_init(struct bench_stats *stats,
-		     const struct bench_config *config)
+int bench_stats_init(struct bench_stats *stats, const struct bench_config *config)
 {
 	uint32_t i;
 
-	stats->class_count = homa_workload_is_fixed(&config->workload) ?
-			     1 : HOMA_DECILES;
+	stats->class_count =
+		homa_workload_is_fixed(&config->workload) ? 1 : HOMA_DECILES;
 	if (homa_hist_init(&stats->lag) || homa_hist_init(&stats->from_send))
 		return -ENOMEM;
 	for (i = 0; i < stats->class_count; i++)

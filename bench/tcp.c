@@ -50,9 +50,9 @@ struct tcp_peer {
 
 static uint32_t max_message(const struct bench_config *config)
 {
-	return bench_is_unix(config) &&
-			       bench_unix_type(config) == SOCK_SEQPACKET ?
-		       UNIX_PACKET_MAX : BENCH_MAX_MESSAGE;
+	return bench_is_unix(config) && bench_unix_type(config) == SOCK_SEQPACKET ?
+		       UNIX_PACKET_MAX :
+		       BENCH_MAX_MESSAGE;
 }
 
 static struct tcp_conn *connect_peer(struct tcp_endpoint *ep, uint32_t index,
@@ -179,7 +179,7 @@ static int stream_request(struct tcp_endpoint *ep, uint32_t index,
 	if (error)
 		return error;
 	error = tcp_conn_send(conn, frame);
-	if (error)	/* the caller is told now, not again from poll */
+	if (error) /* the caller is told now, not again from poll */
 		conn->waiting.tail--;
 	return error;
 }
@@ -320,8 +320,7 @@ static int poll_events(struct tcp_endpoint *ep, uint64_t wait_ns)
 		if (events[i].data.ptr == ep)
 			accept_all(ep);
 		else
-			messages += handle(events[i].data.ptr,
-					   events[i].events);
+			messages += handle(events[i].data.ptr, events[i].events);
 	}
 	return n < 0 ? n : messages;
 }
@@ -400,8 +399,7 @@ static int64_t tcp_report(struct bench_endpoint *base, cJSON *json)
 	cJSON_AddNumberToObject(json, "opened_during_run", (double)ep->grown);
 	cJSON_AddNumberToObject(json, "writes", (double)ep->writes);
 	cJSON_AddNumberToObject(json, "reads", (double)ep->reads);
-	cJSON_AddNumberToObject(json, "retransmitted_segments",
-				(double)segments);
+	cJSON_AddNumberToObject(json, "retransmitted_segments", (double)segments);
 	cJSON_AddNumberToObject(json, "retransmitted_bytes", (double)bytes);
 	if (!bench_is_unix(base->config))
 		tcp_setup_report(ep->base.config, json);
@@ -422,8 +420,8 @@ static int pool_prepare(struct bench_endpoint *base)
 	for (i = 0; i < base->config->peer_count; i++) {
 		struct tcp_peer *peer = &ep->peers[i];
 
-		for (have = peer->idle_count + peer->opening;
-		     have < want; have++) {
+		for (have = peer->idle_count + peer->opening; have < want;
+		     have++) {
 			struct tcp_conn *conn = connect_peer(ep, i, &error);
 
 			if (!conn && error == -ENOBUFS)
@@ -486,8 +484,8 @@ static int open_peers(struct tcp_endpoint *ep, char *err, size_t errlen)
 				 config->peers[i]);
 			return -EINVAL;
 		}
-		peer->streams = calloc(config->connections,
-				       sizeof(struct tcp_conn *));
+		peer->streams =
+			calloc(config->connections, sizeof(struct tcp_conn *));
 		if (!peer->streams)
 			return -ENOMEM;
 	}
@@ -516,13 +514,13 @@ static int tcp_open(struct bench_endpoint **out,
 		ret = tcp_setup_check(config, err, errlen);
 	tcp_setup_limits(config, &ep->conn_limit, &ep->peer_limit);
 	if (!ret && (config->role & BENCH_SERVER)) {
-		ep->listen_fd = tcp_setup_listen(config, ep->base.where,
-						 sizeof(ep->base.where), err,
-						 errlen);
+		ep->listen_fd =
+			tcp_setup_listen(config, ep->base.where,
+					 sizeof(ep->base.where), err, errlen);
 		ret = ep->listen_fd < 0 ? ep->listen_fd : 0;
 		event.data.ptr = ep;
-		if (!ret && epoll_ctl(ep->epfd, EPOLL_CTL_ADD, ep->listen_fd,
-				      &event))
+		if (!ret &&
+		    epoll_ctl(ep->epfd, EPOLL_CTL_ADD, ep->listen_fd, &event))
 			ret = -errno;
 	}
 	if (ret) {

@@ -32,8 +32,8 @@ int tcp_ring_push(struct tcp_ring *ring, const struct bench_frame *frame)
 		if (!items)
 			return -ENOMEM;
 		for (i = 0; i < used; i++)
-			items[i] = ring->items[(ring->head + i) &
-					       (ring->room - 1)];
+			items[i] =
+				ring->items[(ring->head + i) & (ring->room - 1)];
 		free(ring->items);
 		ring->items = items;
 		ring->room = room;
@@ -155,8 +155,8 @@ static ssize_t write_batch(struct tcp_conn *conn)
 	for (i = conn->out.head; i != conn->out.tail && n < BATCH; i++, n++) {
 		struct bench_frame *f =
 			&conn->out.items[i & (conn->out.room - 1)];
-		uint32_t head = skip < BENCH_FRAME_BYTES ?
-				skip : BENCH_FRAME_BYTES;
+		uint32_t head =
+			skip < BENCH_FRAME_BYTES ? skip : BENCH_FRAME_BYTES;
 
 		memcpy(heads[n], bench_frame_put(f), BENCH_FRAME_BYTES);
 		iov[2 * n].iov_base = heads[n] + head;
@@ -178,8 +178,8 @@ static void advance(struct tcp_conn *conn, size_t n)
 {
 	n += conn->out_sent;
 	while (!tcp_ring_empty(&conn->out)) {
-		size_t bytes = BENCH_FRAME_BYTES +
-			       tcp_ring_first(&conn->out)->length;
+		size_t bytes =
+			BENCH_FRAME_BYTES + tcp_ring_first(&conn->out)->length;
 
 		if (n < bytes)
 			break;
@@ -289,8 +289,7 @@ int tcp_conn_read(struct tcp_conn *conn, bool block)
 	struct tcp_endpoint *ep = conn->ep;
 	ssize_t n;
 
-	n = recv(conn->fd, ep->buffer, TCP_READ_BYTES,
-		 block ? 0 : MSG_DONTWAIT);
+	n = recv(conn->fd, ep->buffer, TCP_READ_BYTES, block ? 0 : MSG_DONTWAIT);
 	if (n > 0) {
 		ep->reads++;
 		return parse(conn, ep->buffer, (size_t)n);

@@ -29,8 +29,8 @@ static int set_options(const struct bench_config *config, int fd)
 	if (!bench_is_unix(config) &&
 	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)))
 		return -errno;
-	if (config->wait == BENCH_WAIT_BLOCK && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout,
-				sizeof(timeout)))
+	if (config->wait == BENCH_WAIT_BLOCK &&
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)))
 		return -errno;
 	return 0;
 }
@@ -129,8 +129,7 @@ int tcp_setup_listen(const struct bench_config *config, char *where,
 	if (!ret)
 		ret = set_congestion(fd, config->congestion);
 	if (!ret && (bind(fd, (struct sockaddr *)&addr, addrlen) ||
-		     listen(fd, 4096) ||
-		     fcntl(fd, F_SETFL, O_NONBLOCK) < 0))
+		     listen(fd, 4096) || fcntl(fd, F_SETFL, O_NONBLOCK) < 0))
 		ret = -errno;
 	if (ret) {
 		snprintf(err, errlen, "--bind %s: %s%s", config->bind,
@@ -138,7 +137,8 @@ int tcp_setup_listen(const struct bench_config *config, char *where,
 			 ret == -EADDRINUSE ?
 				 "; another process serves there, choose another port or name" :
 			 ret == -EADDRNOTAVAIL ?
-				 "; this host has no such address, see 'ip address'" : "");
+				 "; this host has no such address, see 'ip address'" :
+				 "");
 		close(fd);
 		return ret;
 	}
@@ -258,8 +258,12 @@ int tcp_setup_connected(int fd)
 void tcp_setup_report(const struct bench_config *config, cJSON *json)
 {
 	static const char *const settings[] = {
-		"tcp_congestion_control", "tcp_slow_start_after_idle",
-		"tcp_rmem", "tcp_wmem", "tcp_notsent_lowat", "tcp_autocorking",
+		"tcp_congestion_control",
+		"tcp_slow_start_after_idle",
+		"tcp_rmem",
+		"tcp_wmem",
+		"tcp_notsent_lowat",
+		"tcp_autocorking",
 	};
 	char path[128], text[128];
 	cJSON *sysctl = cJSON_AddObjectToObject(json, "sysctl");
@@ -274,6 +278,7 @@ void tcp_setup_report(const struct bench_config *config, cJSON *json)
 		if (i == 0)
 			cJSON_AddStringToObject(json, "congestion_control",
 						config->congestion ?
-						config->congestion : text);
+							config->congestion :
+							text);
 	}
 }

@@ -9,8 +9,7 @@
 #include "bench_transport.h"
 
 /** tcp_setup_check() - is the congestion control available? 0 or -errno, @err */
-int tcp_setup_check(const struct bench_config *config, char *err,
-		    size_t errlen);
+int tcp_setup_check(const struct bench_config *config, char *err, size_t errlen);
 
 /**
  * tcp_setup_resolve() - an address, of the kind that the transport has

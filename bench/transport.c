@@ -17,12 +17,8 @@ const struct bench_transport *const bench_transports[] = {
 #ifdef HAVE_LIBHOMA
 	&bench_homa,
 #endif
-	&bench_tcp,
-	&bench_tcp_pool,
-	&bench_udp,
-	&bench_unix,
-	&bench_unix_packet,
-	NULL,
+	&bench_tcp,  &bench_tcp_pool,	 &bench_udp,
+	&bench_unix, &bench_unix_packet, NULL,
 };
 
 static uint8_t payload_room[BENCH_HEADROOM + BENCH_MAX_MESSAGE]
@@ -64,7 +60,7 @@ int bench_epoll(int epfd, struct epoll_event *events, int max, uint64_t wait_ns)
 {
 	struct timespec ts = { (time_t)(wait_ns / BENCH_NS_PER_S),
 			       (long)(wait_ns % BENCH_NS_PER_S) };
-	static bool coarse;	/* a kernel before 5.11, or valgrind */
+	static bool coarse; /* a kernel before 5.11, or valgrind */
 	int n = -1;
 
 	if (wait_ns && !coarse) {

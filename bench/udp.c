@@ -97,8 +97,7 @@ static void serve(struct udp_endpoint *ep, int fd,
 }
 
 /* Take one datagram. Return: 1 handled, 0 none there. */
-static int receive_one(struct udp_endpoint *ep, struct udp_socket *sock,
-		       int flags)
+static int receive_one(struct udp_endpoint *ep, struct udp_socket *sock, int flags)
 {
 	struct sockaddr_storage from;
 	socklen_t fromlen = sizeof(from);
@@ -179,12 +178,9 @@ static int64_t udp_report(struct bench_endpoint *base, cJSON *json)
 {
 	struct udp_endpoint *ep = (struct udp_endpoint *)base;
 
-	cJSON_AddNumberToObject(json, "datagrams_in",
-				(double)ep->datagrams_in);
-	cJSON_AddNumberToObject(json, "datagrams_out",
-				(double)ep->datagrams_out);
-	cJSON_AddNumberToObject(json, "send_queue_full",
-				(double)ep->send_full);
+	cJSON_AddNumberToObject(json, "datagrams_in", (double)ep->datagrams_in);
+	cJSON_AddNumberToObject(json, "datagrams_out", (double)ep->datagrams_out);
+	cJSON_AddNumberToObject(json, "send_queue_full", (double)ep->send_full);
 	return 0;
 }
 
@@ -233,19 +229,18 @@ static int add_socket(struct udp_endpoint *ep, const char *text, uint32_t peer,
 		ret = connect(sock->fd, (struct sockaddr *)&addr, addrlen);
 	if (ret || epoll_ctl(ep->epfd, EPOLL_CTL_ADD, sock->fd, &event)) {
 		ret = -errno;
-		snprintf(err, errlen, "%s %s: %s%s", what, text,
-			 strerror(-ret),
+		snprintf(err, errlen, "%s %s: %s%s", what, text, strerror(-ret),
 			 ret == -EADDRINUSE ?
 				 "; another process serves this UDP port, choose another" :
 			 ret == -EADDRNOTAVAIL ?
-				 "; this host has no such address, see 'ip address'" : "");
+				 "; this host has no such address, see 'ip address'" :
+				 "");
 		return ret;
 	}
 	addrlen = sizeof(addr);
 	getsockname(sock->fd, (struct sockaddr *)&addr, &addrlen);
 	if (peer == UDP_SERVER)
-		bench_address_text(&addr, ep->base.where,
-				   sizeof(ep->base.where));
+		bench_address_text(&addr, ep->base.where, sizeof(ep->base.where));
 	return 0;
 }
 

@@ -35,7 +35,8 @@ static void open_socket(const struct rpcs_config *config)
 		rpcs_die("mmap");
 	rcvbuf.start = (uintptr_t)region;
 	rcvbuf.length = REGION;
-	if (setsockopt(sock, IPPROTO_HOMA, SO_HOMA_RCVBUF, &rcvbuf, sizeof(rcvbuf)))
+	if (setsockopt(sock, IPPROTO_HOMA, SO_HOMA_RCVBUF, &rcvbuf,
+		       sizeof(rcvbuf)))
 		rpcs_die("SO_HOMA_RCVBUF");
 }
 
@@ -63,14 +64,16 @@ static uint32_t receive_any(const struct rpcs_config *config,
 		if (errno == EAGAIN)
 			flags = rpcs_wait_turn(config, &since);
 		else if (errno != EINTR)
-			rpcs_die("recvmsg (RPC %llu)", (unsigned long long)args.id);
+			rpcs_die("recvmsg (RPC %llu)",
+				 (unsigned long long)args.id);
 		/* The call took the pages back even if it found nothing. */
 		args.num_bpages = 0;
 	}
 }
 
-static void transmit(const struct sockaddr_storage *to, socklen_t tolen, uint64_t id,
-		     uint64_t cookie, struct iovec *iov, size_t count)
+static void transmit(const struct sockaddr_storage *to, socklen_t tolen,
+		     uint64_t id, uint64_t cookie, struct iovec *iov,
+		     size_t count)
 {
 	struct homa_sendmsg_args send_args = {
 		.id = id,
@@ -108,13 +111,14 @@ static void homa_serve(const struct rpcs_config *config)
 		uint32_t left = config->response;
 		size_t count = 0;
 
-		if (left > got || !left) {	/* more than came: zeros */
+		if (left > got || !left) { /* more than came: zeros */
 			iov[0] = (struct iovec){ out, left };
 			count = 1;
 			left = 0;
 		}
 		for (; left; count++) {
-			uint32_t part = left < HOMA_BPAGE_SIZE ? left : HOMA_BPAGE_SIZE;
+			uint32_t part =
+				left < HOMA_BPAGE_SIZE ? left : HOMA_BPAGE_SIZE;
 
 			iov[count].iov_base = region + args.bpage_offsets[count];
 			iov[count].iov_len = part;
@@ -142,7 +146,8 @@ static uint32_t homa_receive(const struct rpcs_config *config)
 	socklen_t fromlen;
 	uint32_t got = receive_any(config, &from, &fromlen);
 
-	if (got != config->response || args.completion_cookie >= config->outstanding) {
+	if (got != config->response ||
+	    args.completion_cookie >= config->outstanding) {
 		errno = EPROTO;
 		rpcs_die("a response of %u bytes, cookie %llu", got,
 			 (unsigned long long)args.completion_cookie);

@@ -46,10 +46,12 @@ typedef void run_callback(unsigned int vcpu, void *data);
 void qemu_plugin_register_vcpu_tb_trans_cb(qemu_plugin_id_t id,
 					   void (*cb)(qemu_plugin_id_t,
 						      struct qemu_plugin_tb *));
-void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb, run_callback *cb,
-					  int registers, void *data);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
+					  run_callback *cb, int registers,
+					  void *data);
 void qemu_plugin_register_vcpu_insn_exec_cb(struct qemu_plugin_insn *insn,
-					    run_callback *cb, int registers, void *data);
+					    run_callback *cb, int registers,
+					    void *data);
 size_t qemu_plugin_tb_n_insns(const struct qemu_plugin_tb *tb);
 uint64_t qemu_plugin_tb_vaddr(const struct qemu_plugin_tb *tb);
 struct qemu_plugin_insn *qemu_plugin_tb_get_insn(const struct qemu_plugin_tb *tb,
@@ -58,11 +60,13 @@ size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 #if PLUGIN_API < 3
 const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 #else
-size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to, size_t size);
+size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *to,
+			     size_t size);
 #endif
 EXPORTED int qemu_plugin_version = PLUGIN_API;
-EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info,
-				 int argc, char **argv);
+EXPORTED int qemu_plugin_install(qemu_plugin_id_t id,
+				 const struct qemu_info_t *info, int argc,
+				 char **argv);
 
 /* ---- counting ---- */
 
@@ -144,7 +148,7 @@ static struct block *find_block(uint64_t address, uint32_t insns)
 			return block;
 	block = calloc(1, sizeof(*block));
 	if (!block)
-		abort();	/* counts would be wrong from here on */
+		abort(); /* counts would be wrong from here on */
 	block->address = address;
 	block->insns = insns;
 	block->kernel = address >> 63;
@@ -173,13 +177,15 @@ static void write_profile(uint32_t i)
 {
 	for (const struct block *block = blocks[i]; block; block = block->next)
 		if (block->kernel && block->runs != block->before)
-			fprintf(out, "block %" PRIx64 " %" PRIu32 " %" PRIu64 "\n",
+			fprintf(out,
+				"block %" PRIx64 " %" PRIu32 " %" PRIu64 "\n",
 				block->address, block->insns,
 				block->runs - block->before);
 	for (const struct edge *edge = edges[i]; edge; edge = edge->next)
 		if (edge->from->kernel && edge->times)
 			fprintf(out, "call %" PRIx64 " %" PRIx64 " %" PRIu64 "\n",
-				edge->from->address, edge->to->address, edge->times);
+				edge->from->address, edge->to->address,
+				edge->times);
 }
 
 static void on_end(unsigned int vcpu, void *data)
@@ -256,14 +262,18 @@ static void on_translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		int mark = mark_of(insn);
 
 		if (mark == MARK_BEGIN || mark == MARK_END)
-			qemu_plugin_register_vcpu_insn_exec_cb(
-				insn, mark == MARK_BEGIN ? on_begin : on_end,
-				NO_REGISTERS, NULL);
+			qemu_plugin_register_vcpu_insn_exec_cb(insn,
+							       mark == MARK_BEGIN ?
+								       on_begin :
+								       on_end,
+							       NO_REGISTERS,
+							       NULL);
 	}
 }
 
-EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *info,
-				 int argc, char **argv)
+EXPORTED int qemu_plugin_install(qemu_plugin_id_t id,
+				 const struct qemu_info_t *info, int argc,
+				 char **argv)
 {
 	const char *path = NULL;
 
@@ -274,7 +284,8 @@ EXPORTED int qemu_plugin_install(qemu_plugin_id_t id, const struct qemu_info_t *
 		} else if (!strcmp(argv[i], "profile=on")) {
 			profile = true;
 		} else {
-			fprintf(stderr, "insn_count: unknown argument '%s'\n", argv[i]);
+			fprintf(stderr, "insn_count: unknown argument '%s'\n",
+				argv[i]);
 			return -1;
 		}
 	}

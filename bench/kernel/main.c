@@ -24,7 +24,8 @@
 #include "mark.h"
 #include "rpcs.h"
 
-static const struct rpcs_proto *const protos[] = { &rpcs_tcp, &rpcs_udp, &rpcs_homa };
+static const struct rpcs_proto *const protos[] = { &rpcs_tcp, &rpcs_udp,
+						   &rpcs_homa };
 static const char *const waits[] = { "block", "yield", "spin", "poll" };
 
 static const char usage[] =
@@ -134,17 +135,17 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void report(const struct rpcs_config *config, double elapsed, uint64_t *times,
-		   double ns_per_tick)
+static void report(const struct rpcs_config *config, double elapsed,
+		   uint64_t *times, double ns_per_tick)
 {
 	uint32_t n = config->count;
 
 	printf("RESULT {\"label\": \"%s\", \"proto\": \"%s\", \"wait\": \"%s\", "
 	       "\"request\": %u, \"response\": %u, \"outstanding\": %u, \"count\": %u, "
 	       "\"seconds\": %.9f, \"rate\": %.1f",
-	       config->label, config->proto, waits[config->wait], config->request,
-	       config->response, config->outstanding, n, elapsed,
-	       elapsed > 0 ? n / elapsed : 0.0);
+	       config->label, config->proto, waits[config->wait],
+	       config->request, config->response, config->outstanding, n,
+	       elapsed, elapsed > 0 ? n / elapsed : 0.0);
 	if (times) {
 		double sum = 0;
 
@@ -179,7 +180,8 @@ static void turn(const struct rpcs_config *config, const struct rpcs_proto *prot
 	proto->send(config, slot);
 }
 
-static void client(const struct rpcs_config *config, const struct rpcs_proto *proto)
+static void client(const struct rpcs_config *config,
+		   const struct rpcs_proto *proto)
 {
 	uint64_t slots[RPCS_MAX_OUTSTANDING], *times = NULL, *started = NULL;
 	uint64_t tick0, tick1;
@@ -189,7 +191,7 @@ static void client(const struct rpcs_config *config, const struct rpcs_proto *pr
 		times = calloc(config->count, sizeof(*times));
 		if (!times)
 			rpcs_die("memory");
-		memset(times, 1, config->count * sizeof(*times));	/* paged in */
+		memset(times, 1, config->count * sizeof(*times)); /* paged in */
 		started = slots;
 	}
 	enter_net(config->client_net);
@@ -246,12 +248,13 @@ static pid_t start_server(const struct rpcs_config *config,
 	}
 	close(ready[1]);
 	if (read(ready[0], &byte, 1) != 1)
-		exit(1);	/* it has said why */
+		exit(1); /* it has said why */
 	close(ready[0]);
 	return pid;
 }
 
-static uint32_t number(const char *text, const char *what, uint32_t low, uint32_t high)
+static uint32_t number(const char *text, const char *what, uint32_t low,
+		       uint32_t high)
 {
 	char *end;
 	unsigned long value;
@@ -259,7 +262,8 @@ static uint32_t number(const char *text, const char *what, uint32_t low, uint32_
 	errno = 0;
 	value = strtoul(text, &end, 0);
 	if (errno || end == text || *end || value < low || value > high) {
-		fprintf(stderr, "homa-kernel-bench: --%s %s: a number from %u to %u\n",
+		fprintf(stderr,
+			"homa-kernel-bench: --%s %s: a number from %u to %u\n",
 			what, text, low, high);
 		exit(2);
 	}
@@ -286,9 +290,26 @@ static void set_address(struct rpcs_config *config)
 	}
 }
 
-enum { PROTO = 1, WAIT, REQUEST, RESPONSE, OUTSTANDING, WARMUP, COUNT, CLIENT_NET,
-       SERVER_NET, CLIENT_CPU, SERVER_CPU, ADDRESS, PORT, BUFFER, MARKED, LABEL, HELP,
-       POLL_USECS };
+enum {
+	PROTO = 1,
+	WAIT,
+	REQUEST,
+	RESPONSE,
+	OUTSTANDING,
+	WARMUP,
+	COUNT,
+	CLIENT_NET,
+	SERVER_NET,
+	CLIENT_CPU,
+	SERVER_CPU,
+	ADDRESS,
+	PORT,
+	BUFFER,
+	MARKED,
+	LABEL,
+	HELP,
+	POLL_USECS
+};
 
 static const struct option options[] = {
 	{ "proto", 1, NULL, PROTO },
@@ -317,7 +338,9 @@ static enum rpcs_wait wait_named(const char *name)
 	for (unsigned int i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
 		if (!strcmp(name, waits[i]))
 			return (enum rpcs_wait)i;
-	fprintf(stderr, "homa-kernel-bench: --wait %s: block, yield, spin or poll\n", name);
+	fprintf(stderr,
+		"homa-kernel-bench: --wait %s: block, yield, spin or poll\n",
+		name);
 	exit(2);
 }
 
@@ -390,14 +413,16 @@ static void parse(struct rpcs_config *config, int argc, char **argv)
 			fputs(usage, stdout);
 			exit(0);
 		case '?':
-			fputs("homa-kernel-bench: --help lists the options\n", stderr);
+			fputs("homa-kernel-bench: --help lists the options\n",
+			      stderr);
 			exit(2);
 		default:
 			set_size(config, option, optarg);
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "homa-kernel-bench: '%s' is no option; see --help\n",
+		fprintf(stderr,
+			"homa-kernel-bench: '%s' is no option; see --help\n",
 			argv[optind]);
 		exit(2);
 	}
@@ -429,7 +454,8 @@ int main(int argc, char **argv)
 		if (!strcmp(config.proto, protos[i]->name))
 			proto = protos[i];
 	if (!proto) {
-		fprintf(stderr, "homa-kernel-bench: --proto %s: tcp, udp or homa\n",
+		fprintf(stderr,
+			"homa-kernel-bench: --proto %s: tcp, udp or homa\n",
 			config.proto);
 		return 2;
 	}

@@ -23,10 +23,10 @@
 
 /* How to wait for a message. */
 enum rpcs_wait {
-	RPCS_BLOCK,	/* in the receiving call */
-	RPCS_YIELD,	/* receive without waiting, sched_yield() in between */
-	RPCS_SPIN,	/* receive without waiting, again and again */
-	RPCS_POLL,	/* as RPCS_YIELD for a while, then as RPCS_BLOCK */
+	RPCS_BLOCK, /* in the receiving call */
+	RPCS_YIELD, /* receive without waiting, sched_yield() in between */
+	RPCS_SPIN,  /* receive without waiting, again and again */
+	RPCS_POLL,  /* as RPCS_YIELD for a while, then as RPCS_BLOCK */
 };
 
 /*

@@ -74,7 +74,8 @@ static bool collect(int fd, uint32_t length, const struct rpcs_config *config)
 
 static int new_socket(const struct rpcs_config *config, bool tcp)
 {
-	int fd = socket(config->peer.ss_family, tcp ? SOCK_STREAM : SOCK_DGRAM, 0);
+	int fd = socket(config->peer.ss_family, tcp ? SOCK_STREAM : SOCK_DGRAM,
+			0);
 
 	if (fd < 0)
 		rpcs_die("socket");
@@ -170,8 +171,10 @@ static uint32_t receive_response(const struct rpcs_config *config)
 }
 
 const struct rpcs_proto rpcs_tcp = {
-	"tcp", tcp_listen, tcp_serve, tcp_connect, send_request, receive_response,
+	"tcp",	     tcp_listen,   tcp_serve,
+	tcp_connect, send_request, receive_response,
 };
 const struct rpcs_proto rpcs_udp = {
-	"udp", udp_listen, udp_serve, udp_connect, send_request, receive_response,
+	"udp",	     udp_listen,   udp_serve,
+	udp_connect, send_request, receive_response,
 };
