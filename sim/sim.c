@@ -63,8 +63,7 @@ static int sim_prepare(struct sim *sim, char *err, size_t errlen)
 	}
 	homa_prng_seed(&sim->rng_net, cfg->seed, 1ull << 40);
 	homa_prng_seed(&sim->rng_proto, cfg->seed, 2ull << 40);
-	res = homa_workload_parse(&sim->workload, cfg->workload, cfg->cut, err,
-				  errlen);
+	res = homa_workload_parse(&sim->workload, cfg->workload, cfg->cut, err, errlen);
 	if (res)
 		return res;
 	res = sim_net_build(sim, err, errlen);
@@ -72,8 +71,8 @@ static int sim_prepare(struct sim *sim, char *err, size_t errlen)
 		return res;
 	res = cfg->transport->start(sim);
 	if (res)
-		snprintf(err, errlen, "%s could not start: %s",
-			 cfg->transport->name, strerror(-res));
+		snprintf(err, errlen, "%s could not start: %s", cfg->transport->name,
+			 strerror(-res));
 	return res;
 }
 

@@ -35,7 +35,7 @@ enum sim_load_kind { SIM_LOAD_WIRE, SIM_LOAD_PAYLOAD };
 /** struct sim_failure - a link between two nodes is down for a while */
 struct sim_failure {
 	u32 node, peer;
-	u64 from, until;	/* ps */
+	u64 from, until; /* ps */
 };
 
 /**
@@ -84,7 +84,7 @@ struct sim_config {
 	bool sigcomm_headers;
 	bool rpc;
 	char workload[256];
-	char arrivals[256];	/* recorded trace instead of Poisson */
+	char arrivals[256]; /* recorded trace instead of Poisson */
 	u32 cut;
 	double load;
 	enum sim_load_kind load_kind;
@@ -123,9 +123,9 @@ struct sim_msg {
 	u64 created, done, ideal_ps;
 	u64 wait_ps, lag_ps;
 	struct sim_msg *request;
-	struct sim_msg *next;	/* free list */
+	struct sim_msg *next; /* free list */
 	void *tx, *rx;
-	u64 x[3];		/* the transport's */
+	u64 x[3]; /* the transport's */
 };
 
 /**
@@ -137,8 +137,8 @@ struct sim_msg {
  */
 struct sim_host {
 	u32 index;
-	struct sim_port *up;	/* its own port */
-	struct sim_port *down;	/* the switch's port toward it */
+	struct sim_port *up;   /* its own port */
+	struct sim_port *down; /* the switch's port toward it */
 	void *proto;
 	u32 withheld;
 	u64 withheld_at;
@@ -169,7 +169,7 @@ struct sim_tap {
 struct sim_counts {
 	u64 pkts_sent, pkts_received, pkts_dropped, pkts_live;
 	u64 wire_sent, wire_received, wire_dropped, wire_trimmed;
-	u64 hops;		/* packets times links */
+	u64 hops; /* packets times links */
 	u64 events;
 	u64 msgs_started, msgs_delivered, msgs_failed, bytes_delivered;
 };
@@ -186,7 +186,7 @@ struct sim {
 	struct sim_host *hosts;
 	struct sim_port *ports;
 	u32 num_nodes, num_ports;
-	struct sim_net *net;	/* net.c's and topology.c's */
+	struct sim_net *net; /* net.c's and topology.c's */
 	struct sim_pkt *free_pkts;
 	struct sim_msg *free_msgs;
 	struct msg_slab *msg_slabs;
@@ -195,7 +195,7 @@ struct sim {
 	struct sim_counts counts;
 	struct sim_tap *taps;
 	struct homa_workload workload;
-	void *proto;		/* the transport's, for the whole run */
+	void *proto; /* the transport's, for the whole run */
 	struct sim_traffic *traffic;
 	struct sim_stats *stats;
 	/* traffic.c listens here; kept as a pointer so that arrows point down */

@@ -85,8 +85,8 @@ struct foreknowledge {
  * after that time, with other messages than the run's. Else to the end of the
  * run's window, under the same messages.
  */
-static bool ask_oracle(const struct sim_options *o, const struct sim_config *cfg, bool start,
-		       struct foreknowledge *known, char *err, size_t errlen)
+static bool ask_oracle(const struct sim_options *o, const struct sim_config *cfg,
+		       bool start, struct foreknowledge *known, char *err, size_t errlen)
 {
 	struct sim_config oracle = *cfg;
 	struct sim *sim;
@@ -140,8 +140,10 @@ static bool foresee(const struct sim_options *o, const struct sim_config *cfg,
 static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size_t errlen)
 {
 	const struct sim_config *cfg = &o->cfg;
-	struct sim_trace_options trace = { .json = o->trace, .pcap = o->pcap,
-					   .from = o->trace_from, .until = o->trace_until };
+	struct sim_trace_options trace = { .json = o->trace,
+					   .pcap = o->pcap,
+					   .from = o->trace_from,
+					   .until = o->trace_until };
 	struct sim_report_run about = { .label = o->label };
 	static struct foreknowledge known;
 	double begun;
@@ -156,8 +158,7 @@ static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size
 	sim = sim_new(cfg, err, errlen);
 	if (!sim)
 		return NULL;
-	if (sim_traffic_start(sim, err, errlen) ||
-	    sim_trace_open(sim, &trace, err, errlen))
+	if (sim_traffic_start(sim, err, errlen) || sim_trace_open(sim, &trace, err, errlen))
 		goto out;
 	*usage = false;
 	sim->traffic->abort_unstable = o->abort_unstable;
@@ -207,8 +208,10 @@ static int do_it(const struct sim_options *o)
 	}
 	code = put_result(o, json);
 	if (cJSON_HasObjectItem(json, "ended_by") &&
-	    !cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetObjectItem(
-			    cJSON_GetObjectItem(json, "sim"), "backlog"), "aborted")))
+	    !cJSON_IsTrue(
+		    cJSON_GetObjectItem(cJSON_GetObjectItem(cJSON_GetObjectItem(json, "sim"),
+							    "backlog"),
+					"aborted")))
 		code = SIM_EXIT_RUNTIME;
 	cJSON_Delete(json);
 	return code;

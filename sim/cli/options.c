@@ -53,15 +53,16 @@ static const struct sim_flag *flag_next(int argc, char *const *argv, int *i,
 	const struct sim_flag *flag;
 
 	if (strncmp(word, "--", 2) != 0) {
-		snprintf(err, errlen, "unexpected argument '%.60s'; homa-sim --help lists all options",
+		snprintf(err, errlen,
+			 "unexpected argument '%.60s'; homa-sim --help lists all options",
 			 word);
 		return NULL;
 	}
 	equals = strchr(word, '=');
 	flag = flag_find(word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2));
 	if (!flag) {
-		snprintf(err, errlen, "unknown option '%.60s'; homa-sim --help lists them all",
-			 word);
+		snprintf(err, errlen,
+			 "unknown option '%.60s'; homa-sim --help lists them all", word);
 		return NULL;
 	}
 	*arg = NULL;
@@ -108,14 +109,16 @@ static int defaults(struct sim_options *o, const char *protocol, const char *pre
 
 	if (!t) {
 		sim_transport_names(names, sizeof(names));
-		snprintf(err, errlen, "--protocol: '%.60s' is not one of %s", protocol, names);
+		snprintf(err, errlen, "--protocol: '%.60s' is not one of %s", protocol,
+			 names);
 		return -EINVAL;
 	}
 	o->cfg.transport = t;
 	if (!preset && t->presets)
 		preset = t->presets[0];
 	if (preset && !preset_exists(t, preset)) {
-		used = (size_t)snprintf(err, errlen, "--preset: %s has no preset '%.60s', it has",
+		used = (size_t)snprintf(err, errlen,
+					"--preset: %s has no preset '%.60s', it has",
 					t->name, preset);
 		for (i = 0; t->presets && t->presets[i] && used < errlen; i++)
 			used += (size_t)snprintf(err + used, errlen - used, "%s %s",
@@ -129,7 +132,8 @@ static int defaults(struct sim_options *o, const char *protocol, const char *pre
 	for (i = 0; t->options && t->options[i].name; i++)
 		o->cfg.option[i] = t->options[i].def;
 	if (t->defaults && t->defaults(&o->cfg)) {
-		snprintf(err, errlen, "--preset: %s does not know '%s'", t->name, o->cfg.preset);
+		snprintf(err, errlen, "--preset: %s does not know '%s'", t->name,
+			 o->cfg.preset);
 		return -EINVAL;
 	}
 	return 0;
@@ -147,7 +151,8 @@ static int check_topology(struct sim_options *o, char *err, size_t errlen)
 	struct sim_config *cfg = &o->cfg;
 	u32 per_rack = o->per_rack;
 
-	if (cfg->topology != SIM_LEAF_SPINE && (o->racks_given || per_rack || o->spines_given))
+	if (cfg->topology != SIM_LEAF_SPINE &&
+	    (o->racks_given || per_rack || o->spines_given))
 		return wrong(err, errlen,
 			     "--racks, --hosts-per-rack and --spines belong to --topology leaf-spine");
 	if (cfg->topology != SIM_FAT_TREE && o->k_given)
@@ -170,7 +175,8 @@ static int check_topology(struct sim_options *o, char *err, size_t errlen)
 	if (per_rack)
 		cfg->hosts = per_rack * cfg->racks;
 	if (o->hosts && per_rack && cfg->hosts != o->hosts) {
-		snprintf(err, errlen, "--hosts %u is not --racks %u times --hosts-per-rack %u: leave one of them out",
+		snprintf(err, errlen,
+			 "--hosts %u is not --racks %u times --hosts-per-rack %u: leave one of them out",
 			 o->hosts, cfg->racks, per_rack);
 		return -EINVAL;
 	}
@@ -190,7 +196,8 @@ static int check_times(struct sim_options *o, char *err, size_t errlen)
 		if (!o->measure_given)
 			cfg->measure_ps = 0;
 	} else if (!cfg->measure_ps) {
-		return wrong(err, errlen, "--measure must be more than 0, or nothing is measured");
+		return wrong(err, errlen,
+			     "--measure must be more than 0, or nothing is measured");
 	}
 	if (o->warm_start && (cfg->arrivals[0] || cfg->rpc || !(cfg->load > 0)))
 		return wrong(err, errlen,
@@ -213,8 +220,8 @@ static int check(struct sim_options *o, char *err, size_t errlen)
 	if (res)
 		return res;
 	if (cfg->incast && cfg->hosts && cfg->incast >= cfg->hosts) {
-		snprintf(err, errlen, "--incast: %u senders need more than %u hosts", cfg->incast,
-			 cfg->hosts);
+		snprintf(err, errlen, "--incast: %u senders need more than %u hosts",
+			 cfg->incast, cfg->hosts);
 		return -EINVAL;
 	}
 	return 0;

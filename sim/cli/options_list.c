@@ -17,7 +17,8 @@ void sim_options_help(void)
 	      "Simulates a data center network, packet by packet, whose hosts speak Homa (this\n"
 	      "project's own engine) or a protocol that it is compared with. Without options:\n"
 	      "the 144 hosts of the SIGCOMM'18 Homa study, workload W4 at 80 % load. Prints a\n"
-	      "summary; docs/simulator.md explains the terms.\n", stdout);
+	      "summary; docs/simulator.md explains the terms.\n",
+	      stdout);
 	for (flag = sim_flags; flag->name; flag++) {
 		if (!flag->set) {
 			printf("\n%s\n", flag->name);

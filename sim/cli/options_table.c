@@ -19,56 +19,58 @@ static int complain(ERR, const char *flag, const char *arg, const char *wanted)
 }
 
 /* An option that is one quantity: a function that parses it into a member. */
-#define TIME_FLAG(name, flag, member)                                                    \
-	static int name(struct sim_options *o, const char *arg, ERR)                     \
-	{                                                                                \
-		if (sim_parse_time(arg, &o->member))                                     \
-			return 0;                                                        \
-		return complain(err, errlen, flag, arg, "a time such as 250ns, 1.5us or 20ms"); \
+#define TIME_FLAG(name, flag, member)                                   \
+	static int name(struct sim_options *o, const char *arg, ERR)    \
+	{                                                               \
+		if (sim_parse_time(arg, &o->member))                    \
+			return 0;                                       \
+		return complain(err, errlen, flag, arg,                 \
+				"a time such as 250ns, 1.5us or 20ms"); \
 	}
-#define RATE_FLAG(name, flag, member)                                                    \
-	static int name(struct sim_options *o, const char *arg, ERR)                     \
-	{                                                                                \
-		if (sim_parse_rate(arg, &o->member))                                     \
-			return 0;                                                        \
-		return complain(err, errlen, flag, arg,                                  \
-				"a rate such as 10gbit or 400mbit, at most 8tbit");      \
+#define RATE_FLAG(name, flag, member)                                               \
+	static int name(struct sim_options *o, const char *arg, ERR)                \
+	{                                                                           \
+		if (sim_parse_rate(arg, &o->member))                                \
+			return 0;                                                   \
+		return complain(err, errlen, flag, arg,                             \
+				"a rate such as 10gbit or 400mbit, at most 8tbit"); \
 	}
-#define BYTES_FLAG(name, flag, member)                                                   \
-	static int name(struct sim_options *o, const char *arg, ERR)                     \
-	{                                                                                \
-		if (sim_parse_bytes(arg, &o->member))                                    \
-			return 0;                                                        \
-		return complain(err, errlen, flag, arg, "a size such as 36864, 64kb or 1MiB"); \
+#define BYTES_FLAG(name, flag, member)                                 \
+	static int name(struct sim_options *o, const char *arg, ERR)   \
+	{                                                              \
+		if (sim_parse_bytes(arg, &o->member))                  \
+			return 0;                                      \
+		return complain(err, errlen, flag, arg,                \
+				"a size such as 36864, 64kb or 1MiB"); \
 	}
-#define NUMBER_FLAG(name, flag, member, min, max)                                        \
-	static int name(struct sim_options *o, const char *arg, ERR)                     \
-	{                                                                                \
-		u64 value;                                                               \
-											\
-		if (sim_parse_number(arg, max, &value) && value >= (min)) {              \
-			o->member = (u32)value;                                          \
-			return 0;                                                        \
-		}                                                                        \
-		return complain(err, errlen, flag, arg,                                  \
-				"a whole number from " #min " to " #max);                \
+#define NUMBER_FLAG(name, flag, member, min, max)                           \
+	static int name(struct sim_options *o, const char *arg, ERR)        \
+	{                                                                   \
+		u64 value;                                                  \
+                                                                            \
+		if (sim_parse_number(arg, max, &value) && value >= (min)) { \
+			o->member = (u32)value;                             \
+			return 0;                                           \
+		}                                                           \
+		return complain(err, errlen, flag, arg,                     \
+				"a whole number from " #min " to " #max);   \
 	}
-#define TEXT_FLAG(name, member)                                                          \
-	static int name(struct sim_options *o, const char *arg, ERR)                     \
-	{                                                                                \
-		(void)err;                                                               \
-		(void)errlen;                                                            \
-		o->member = arg;                                                         \
-		return 0;                                                                \
+#define TEXT_FLAG(name, member)                                      \
+	static int name(struct sim_options *o, const char *arg, ERR) \
+	{                                                            \
+		(void)err;                                           \
+		(void)errlen;                                        \
+		o->member = arg;                                     \
+		return 0;                                            \
 	}
-#define BOOL_FLAG(name, member)                                                          \
-	static int name(struct sim_options *o, const char *arg, ERR)                     \
-	{                                                                                \
-		(void)arg;                                                               \
-		(void)err;                                                               \
-		(void)errlen;                                                            \
-		o->member = true;                                                        \
-		return 0;                                                                \
+#define BOOL_FLAG(name, member)                                      \
+	static int name(struct sim_options *o, const char *arg, ERR) \
+	{                                                            \
+		(void)arg;                                           \
+		(void)err;                                           \
+		(void)errlen;                                        \
+		o->member = true;                                    \
+		return 0;                                            \
 	}
 
 RATE_FLAG(set_link, "link", cfg.host_mbps)
@@ -108,17 +110,17 @@ static int set_earlier(struct sim_options *o, const char *arg, ERR)
 	return 0;
 }
 
-#define GIVEN_FLAG(name, flag, member, given, min, max)                                  \
-	static int name(struct sim_options *o, const char *arg, ERR)                     \
-	{                                                                                \
-		u64 value;                                                               \
-											\
-		if (!sim_parse_number(arg, max, &value) || value < (min))                \
-			return complain(err, errlen, flag, arg,                          \
-					"a whole number from " #min " to " #max);        \
-		o->cfg.member = (u32)value;                                              \
-		o->given = true;                                                         \
-		return 0;                                                                \
+#define GIVEN_FLAG(name, flag, member, given, min, max)                           \
+	static int name(struct sim_options *o, const char *arg, ERR)              \
+	{                                                                         \
+		u64 value;                                                        \
+                                                                                  \
+		if (!sim_parse_number(arg, max, &value) || value < (min))         \
+			return complain(err, errlen, flag, arg,                   \
+					"a whole number from " #min " to " #max); \
+		o->cfg.member = (u32)value;                                       \
+		o->given = true;                                                  \
+		return 0;                                                         \
 	}
 
 GIVEN_FLAG(set_racks, "racks", racks, racks_given, 1, 2048)
@@ -152,16 +154,16 @@ static int choice(const char *arg, const char *const *words)
 	return -1;
 }
 
-#define CHOICE_FLAG(name, flag, member, kind, list, ...)                                 \
-	static int name(struct sim_options *o, const char *arg, ERR)                     \
-	{                                                                                \
-		static const char *const words[] = { __VA_ARGS__, NULL };                \
-		int n = choice(arg, words);                                              \
-											\
-		if (n < 0)                                                               \
-			return complain(err, errlen, flag, arg, "one of " list);         \
-		o->member = (kind)n;                                                     \
-		return 0;                                                                \
+#define CHOICE_FLAG(name, flag, member, kind, list, ...)                         \
+	static int name(struct sim_options *o, const char *arg, ERR)             \
+	{                                                                        \
+		static const char *const words[] = { __VA_ARGS__, NULL };        \
+		int n = choice(arg, words);                                      \
+                                                                                 \
+		if (n < 0)                                                       \
+			return complain(err, errlen, flag, arg, "one of " list); \
+		o->member = (kind)n;                                             \
+		return 0;                                                        \
 	}
 
 CHOICE_FLAG(set_topology, "topology", cfg.topology, enum sim_topology,
@@ -173,8 +175,8 @@ CHOICE_FLAG(set_queue, "queue", cfg.queue, enum sim_queue_kind, "priority, rank,
 CHOICE_FLAG(set_headers, "headers", cfg.sigcomm_headers, bool, "true, sigcomm18", "true",
 	    "sigcomm18")
 CHOICE_FLAG(set_mode, "mode", cfg.rpc, bool, "oneway, rpc", "oneway", "rpc")
-CHOICE_FLAG(set_load_kind, "load-kind", cfg.load_kind, enum sim_load_kind, "wire, payload",
-	    "wire", "payload")
+CHOICE_FLAG(set_load_kind, "load-kind", cfg.load_kind, enum sim_load_kind,
+	    "wire, payload", "wire", "payload")
 
 static int set_alpha(struct sim_options *o, const char *arg, ERR)
 {
@@ -200,7 +202,8 @@ static int set_loss(struct sim_options *o, const char *arg, ERR)
 static int set_load(struct sim_options *o, const char *arg, ERR)
 {
 	if (!sim_parse_real(arg, 0, 10, &o->cfg.load))
-		return complain(err, errlen, "load", arg, "a number from 0 to 10, such as 0.8");
+		return complain(err, errlen, "load", arg,
+				"a number from 0 to 10, such as 0.8");
 	return 0;
 }
 
@@ -238,18 +241,21 @@ static int set_path(char *to, size_t size, const char *flag, const char *arg, ER
 		strcpy(to, arg);
 		return 0;
 	}
-	snprintf(err, errlen, "--%s: the name is longer than %zu characters", flag, size - 1);
+	snprintf(err, errlen, "--%s: the name is longer than %zu characters", flag,
+		 size - 1);
 	return -EINVAL;
 }
 
 static int set_workload(struct sim_options *o, const char *arg, ERR)
 {
-	return set_path(o->cfg.workload, sizeof(o->cfg.workload), "workload", arg, err, errlen);
+	return set_path(o->cfg.workload, sizeof(o->cfg.workload), "workload", arg, err,
+			errlen);
 }
 
 static int set_arrivals(struct sim_options *o, const char *arg, ERR)
 {
-	return set_path(o->cfg.arrivals, sizeof(o->cfg.arrivals), "arrivals", arg, err, errlen);
+	return set_path(o->cfg.arrivals, sizeof(o->cfg.arrivals), "arrivals", arg, err,
+			errlen);
 }
 
 /* Cuts @arg, copied to @copy, at colons (or @first, then colons) into @n parts. */
@@ -278,8 +284,9 @@ static int set_incast(struct sim_options *o, const char *arg, ERR)
 	u64 n, bytes, period;
 
 	if (!split(arg, copy, sizeof(copy), ':', part, 3) ||
-	    !sim_parse_number(part[0], 65534, &n) || !n || !sim_parse_bytes(part[1], &bytes) ||
-	    !bytes || bytes > 0x7fffffff || !sim_parse_time(part[2], &period) || !period)
+	    !sim_parse_number(part[0], 65534, &n) || !n ||
+	    !sim_parse_bytes(part[1], &bytes) || !bytes || bytes > 0x7fffffff ||
+	    !sim_parse_time(part[2], &period) || !period)
 		return complain(err, errlen, "incast", arg,
 				"SENDERS:BYTES:PERIOD such as 32:20kb:1ms");
 	o->cfg.incast = (u32)n;
@@ -300,12 +307,14 @@ static int set_fail(struct sim_options *o, const char *arg, ERR)
 	}
 	if (!split(arg, copy, sizeof(copy), '-', part, 4) ||
 	    !sim_parse_number(part[0], UINT32_MAX, &node) ||
-	    !sim_parse_number(part[1], UINT32_MAX, &peer) || !sim_parse_time(part[2], &from) ||
-	    !sim_parse_time(part[3], &until) || until <= from)
+	    !sim_parse_number(part[1], UINT32_MAX, &peer) ||
+	    !sim_parse_time(part[2], &from) || !sim_parse_time(part[3], &until) ||
+	    until <= from)
 		return complain(err, errlen, "fail", arg,
 				"NODE-NODE:FROM:UNTIL such as 144-153:1ms:2ms, the end after the beginning");
 	cfg->failures[cfg->num_failures++] = (struct sim_failure){
-		.node = (u32)node, .peer = (u32)peer, .from = from, .until = until };
+		.node = (u32)node, .peer = (u32)peer, .from = from, .until = until
+	};
 	return 0;
 }
 
@@ -319,8 +328,8 @@ static int set_progress(struct sim_options *o, const char *arg, ERR)
 	return 0;
 }
 
-static const struct sim_option *option_find(const struct sim_transport *t, const char *name,
-					    u32 *index)
+static const struct sim_option *option_find(const struct sim_transport *t,
+					    const char *name, u32 *index)
 {
 	u32 i;
 
@@ -351,13 +360,14 @@ static int set_setting(struct sim_options *o, const char *arg, ERR)
 	if (!option) {
 		if (t->set && !t->set(&o->cfg, name, value))
 			return 0;
-		snprintf(err, errlen, "--set: %s has no setting '%s' that can be %llu; homa-sim --list shows them all",
+		snprintf(err, errlen,
+			 "--set: %s has no setting '%s' that can be %llu; homa-sim --list shows them all",
 			 t->name, name, (unsigned long long)value);
 		return -EINVAL;
 	}
 	if (value < option->min || value > option->max) {
-		snprintf(err, errlen, "--set %s: %llu is not from %llu to %llu (%s)", name,
-			 (unsigned long long)value, (unsigned long long)option->min,
+		snprintf(err, errlen, "--set %s: %llu is not from %llu to %llu (%s)",
+			 name, (unsigned long long)value, (unsigned long long)option->min,
 			 (unsigned long long)option->max, option->unit);
 		return -EINVAL;
 	}
@@ -367,28 +377,44 @@ static int set_setting(struct sim_options *o, const char *arg, ERR)
 
 const struct sim_flag sim_flags[] = {
 	{ "WHO SENDS", NULL, NULL, NULL },
-	{ "protocol", "NAME", "homa is the engine of this project; see --list for the others", set_earlier },
-	{ "preset", "NAME", "the protocol's settings of a published study (default: its first)", set_earlier },
-	{ "set", "NAME=VALUE", "a setting of the protocol, may be repeated; --list has all", set_setting },
+	{ "protocol", "NAME",
+	  "homa is the engine of this project; see --list for the others", set_earlier },
+	{ "preset", "NAME",
+	  "the protocol's settings of a published study (default: its first)", set_earlier },
+	{ "set", "NAME=VALUE",
+	  "a setting of the protocol, may be repeated; --list has all", set_setting },
 	{ "WHAT IS SENT", NULL, NULL, NULL },
-	{ "workload", "W", "message sizes: w1 .. w5, fixed:BYTES or a CSV file (w4)", set_workload },
+	{ "workload", "W", "message sizes: w1 .. w5, fixed:BYTES or a CSV file (w4)",
+	  set_workload },
 	{ "load", "F", "part of each host's link, 0 .. 1 and above (0.8)", set_load },
-	{ "load-kind", "KIND", "wire: all bytes on the wire count; payload: only messages' (wire)", set_load_kind },
-	{ "mode", "MODE", "oneway messages, or rpc: each is answered by as many bytes (oneway)", set_mode },
+	{ "load-kind", "KIND",
+	  "wire: all bytes on the wire count; payload: only messages' (wire)",
+	  set_load_kind },
+	{ "mode", "MODE",
+	  "oneway messages, or rpc: each is answered by as many bytes (oneway)", set_mode },
 	{ "cut", "BYTES", "longer messages are cut to this (never)", set_cut },
-	{ "arrivals", "FILE", "a recorded trace instead: lines time_ns,src,dst,bytes", set_arrivals },
-	{ "incast", "N:B:PERIOD", "in addition, every PERIOD N random hosts send B bytes to one", set_incast },
+	{ "arrivals", "FILE", "a recorded trace instead: lines time_ns,src,dst,bytes",
+	  set_arrivals },
+	{ "incast", "N:B:PERIOD",
+	  "in addition, every PERIOD N random hosts send B bytes to one", set_incast },
 	{ "max-messages", "N", "create no more than N", set_max_messages },
 	{ "seed", "N", "same seed and options: same result (1)", set_seed },
 	{ "HOW LONG (simulated time)", NULL, NULL, NULL },
 	{ "warmup", "T", "not measured (5ms)", set_warmup },
-	{ "warm-start", "T", "begin with what the oracle leaves unfinished after so long (0)", set_warm_start },
+	{ "warm-start", "T",
+	  "begin with what the oracle leaves unfinished after so long (0)", set_warm_start },
 	{ "measure", "T", "messages created in this time are measured (20ms)", set_measure },
-	{ "drain", "T", "at most so long to finish them (1s); the load stays on for the first part", set_drain },
-	{ "abort-unstable", NULL, "end when the network clearly cannot carry the load", set_abort },
-	{ "against-oracle", NULL, "run the oracle first; stable: the backlog grows no faster than its", set_against },
+	{ "drain", "T",
+	  "at most so long to finish them (1s); the load stays on for the first part",
+	  set_drain },
+	{ "abort-unstable", NULL, "end when the network clearly cannot carry the load",
+	  set_abort },
+	{ "against-oracle", NULL,
+	  "run the oracle first; stable: the backlog grows no faster than its",
+	  set_against },
 	{ "NETWORK", NULL, NULL, NULL },
-	{ "topology", "NAME", "one-switch, leaf-spine or fat-tree (leaf-spine)", set_topology },
+	{ "topology", "NAME", "one-switch, leaf-spine or fat-tree (leaf-spine)",
+	  set_topology },
 	{ "hosts", "N", "hosts (144)", set_hosts },
 	{ "racks", "N", "leaf-spine: racks (9)", set_racks },
 	{ "hosts-per-rack", "N", "leaf-spine: hosts in each (16)", set_per_rack },
@@ -401,26 +427,40 @@ const struct sim_flag sim_flags[] = {
 	{ "switch-delay", "T", "a switch's own delay per packet (250ns)", set_switch_delay },
 	{ "send-delay", "T", "a sending host's software and NIC (1us)", set_send_delay },
 	{ "receive-delay", "T", "a receiving host's (500ns)", set_receive_delay },
-	{ "cut-through", NULL, "switches send on before they have the whole packet", set_cut_through },
-	{ "balance", "HOW", "spray: any path for each packet; ecmp: one for each flow (protocol's)", set_balance },
-	{ "queue", "KIND", "of switch ports: priority, rank or trim (protocol's)", set_queue },
-	{ "port-buffer", "BYTES", "limit of each port's queue, 0: none (protocol's)", set_port_buffer },
-	{ "shared-buffer", "BYTES", "buffer shared by a switch's ports, 0: none (protocol's)", set_shared_buffer },
+	{ "cut-through", NULL, "switches send on before they have the whole packet",
+	  set_cut_through },
+	{ "balance", "HOW",
+	  "spray: any path for each packet; ecmp: one for each flow (protocol's)",
+	  set_balance },
+	{ "queue", "KIND", "of switch ports: priority, rank or trim (protocol's)",
+	  set_queue },
+	{ "port-buffer", "BYTES", "limit of each port's queue, 0: none (protocol's)",
+	  set_port_buffer },
+	{ "shared-buffer", "BYTES",
+	  "buffer shared by a switch's ports, 0: none (protocol's)", set_shared_buffer },
 	{ "shared-alpha", "F", "a port may hold F times what is free of it (1)", set_alpha },
-	{ "ecn", "BYTES", "mark packets that find so much queued, 0: never (protocol's)", set_ecn },
+	{ "ecn", "BYTES", "mark packets that find so much queued, 0: never (protocol's)",
+	  set_ecn },
 	{ "trim-packets", "N", "queue trim: whole packets held (8)", set_trim },
 	{ "loss", "P", "each link loses a packet with this probability (0)", set_loss },
-	{ "fail", "A-B:FROM:UNTIL", "the link between two nodes is down; hosts count from 0, switches follow", set_fail },
+	{ "fail", "A-B:FROM:UNTIL",
+	  "the link between two nodes is down; hosts count from 0, switches follow",
+	  set_fail },
 	{ "mtu", "N", "IP packets' greatest length (1500)", set_mtu },
-	{ "headers", "MODEL", "sigcomm18: header sizes of that study; true: the real ones (preset's)", set_headers },
+	{ "headers", "MODEL",
+	  "sigcomm18: header sizes of that study; true: the real ones (preset's)",
+	  set_headers },
 	{ "RESULT", NULL, NULL, NULL },
-	{ "json", "FILE", "write the whole result (-: standard output) instead of a summary", set_json },
+	{ "json", "FILE",
+	  "write the whole result (-: standard output) instead of a summary", set_json },
 	{ "label", "TEXT", "kept in the result", set_label },
 	{ "trace", "FILE", "write a trace for the Perfetto UI", set_trace },
 	{ "pcap", "FILE", "write a capture for Wireshark", set_pcap },
 	{ "trace-from", "T", "both only from here (0)", set_trace_from },
 	{ "trace-until", "T", "to here (the end)", set_trace_until },
-	{ "progress", "FD", "write lines 'simulated_ns end_ns messages wall_ms' to this descriptor", set_progress },
+	{ "progress", "FD",
+	  "write lines 'simulated_ns end_ns messages wall_ms' to this descriptor",
+	  set_progress },
 	{ "quiet", NULL, "print no summary", set_quiet },
 	{ "list", NULL, "print protocols, presets and settings as JSON", set_earlier },
 	{ "help", NULL, "print this", set_earlier },

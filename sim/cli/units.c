@@ -13,7 +13,7 @@
 
 #include "units.h"
 
-#define MAX_TIME_PS 17280000000000000000ull	/* 200 days */
+#define MAX_TIME_PS 17280000000000000000ull /* 200 days */
 #define MAX_BYTES (1ull << 50)
 
 struct unit {
@@ -67,8 +67,8 @@ static bool with_unit(const char *text, const struct unit *units, u64 max, u64 *
 bool sim_parse_rate(const char *text, u32 *mbps)
 {
 	static const struct unit units[] = {
-		{ "mbit", 1 }, { "gbit", 1000 }, { "tbit", 1000000 },
-		{ "mbps", 1 }, { "gbps", 1000 }, { "tbps", 1000000 }, { NULL, 0 },
+		{ "mbit", 1 },	  { "gbit", 1000 },    { "tbit", 1000000 }, { "mbps", 1 },
+		{ "gbps", 1000 }, { "tbps", 1000000 }, { NULL, 0 },
 	};
 	u64 value;
 
@@ -81,8 +81,8 @@ bool sim_parse_rate(const char *text, u32 *mbps)
 bool sim_parse_time(const char *text, u64 *ps)
 {
 	static const struct unit units[] = {
-		{ "ps", 1 }, { "ns", 1000 }, { "us", 1000000 }, { "ms", 1000000000 },
-		{ "s", 1000000000000 }, { NULL, 0 },
+		{ "ps", 1 },	      { "ns", 1000 },	      { "us", 1000000 },
+		{ "ms", 1000000000 }, { "s", 1000000000000 }, { NULL, 0 },
 	};
 
 	if (!strcmp(text, "0")) {
@@ -95,9 +95,15 @@ bool sim_parse_time(const char *text, u64 *ps)
 bool sim_parse_bytes(const char *text, u64 *bytes)
 {
 	static const struct unit units[] = {
-		{ "", 1 }, { "b", 1 }, { "kb", 1000 }, { "mb", 1000000 },
-		{ "gb", 1000000000 }, { "kib", 1024 }, { "mib", 1048576 },
-		{ "gib", 1073741824 }, { NULL, 0 },
+		{ "", 1 },
+		{ "b", 1 },
+		{ "kb", 1000 },
+		{ "mb", 1000000 },
+		{ "gb", 1000000000 },
+		{ "kib", 1024 },
+		{ "mib", 1048576 },
+		{ "gib", 1073741824 },
+		{ NULL, 0 },
 	};
 
 	return with_unit(text, units, MAX_BYTES, bytes);

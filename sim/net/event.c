@@ -29,10 +29,10 @@
 #include "event.h"
 #include "homa_plat.h"
 
-#define SLOT_SHIFT 9			/* 0.512 ns */
-#define BLOCK_SHIFT (SLOT_SHIFT + 12)	/* 2.1 us */
-#define ERA_SHIFT (BLOCK_SHIFT + 12)	/* 8.6 ms */
-#define SLOTS 8192u			/* two blocks, two eras */
+#define SLOT_SHIFT 9		      /* 0.512 ns */
+#define BLOCK_SHIFT (SLOT_SHIFT + 12) /* 2.1 us */
+#define ERA_SHIFT (BLOCK_SHIFT + 12)  /* 8.6 ms */
+#define SLOTS 8192u		      /* two blocks, two eras */
 #define WORDS (SLOTS / 64)
 #define NO_SLOT SLOTS
 

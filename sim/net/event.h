@@ -19,7 +19,7 @@
 #define SIM_NS 1000ull
 #define SIM_US 1000000ull
 #define SIM_MS 1000000000ull
-#define SIM_S  1000000000000ull
+#define SIM_S 1000000000000ull
 #define SIM_NEVER UINT64_MAX
 
 struct sim;
@@ -37,7 +37,7 @@ typedef void (*sim_fn)(struct sim *sim, struct sim_event *ev);
  * The rest belongs to event.c.
  */
 struct sim_event {
-	struct sim_event *next, **link;	/* @link: NULL when not pending */
+	struct sim_event *next, **link; /* @link: NULL when not pending */
 	uint64_t at;
 	uint64_t seq;
 	sim_fn fn;

@@ -38,7 +38,7 @@
 
 struct chain {
 	u32 hops;
-	u32 rate[MAX_HOPS];	/* ps a byte */
+	u32 rate[MAX_HOPS]; /* ps a byte */
 	u64 delay[MAX_HOPS];
 };
 
@@ -71,9 +71,10 @@ static u32 chain_hops(const struct sim *sim, u32 src, u32 dst)
 		return 2;
 	if (sim->cfg.topology != SIM_FAT_TREE)
 		return 4;
-	pod = sim->cfg.k / 2;	/* edge switches in it */
+	pod = sim->cfg.k / 2; /* edge switches in it */
 	return (edge[src] - sim->net->hosts) / pod == (edge[dst] - sim->net->hosts) / pod ?
-	       4 : 6;
+		       4 :
+		       6;
 }
 
 static void chain_of(const struct sim *sim, u32 src, u32 dst, struct chain *chain)

@@ -398,7 +398,8 @@ static void routes_again(struct sim *sim)
 
 static void link_begin(struct sim *sim, struct sim_event *ev)
 {
-	struct sim_link_failure *fail = homa_container_of(ev, struct sim_link_failure, begin);
+	struct sim_link_failure *fail =
+		homa_container_of(ev, struct sim_link_failure, begin);
 	struct sim_pkt *pkt;
 	u32 i;
 

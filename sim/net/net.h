@@ -17,19 +17,19 @@
 #include "homa_plat.h"
 
 #define SIM_PRIORITIES 8
-#define SIM_FRAMING   38u	/* preamble 8, Ethernet header 14, FCS 4, gap 12 */
-#define SIM_MIN_WIRE  84u	/* shortest frame with framing */
-#define SIM_MAX_HDR   96u
+#define SIM_FRAMING 38u	 /* preamble 8, Ethernet header 14, FCS 4, gap 12 */
+#define SIM_MIN_WIRE 84u /* shortest frame with framing */
+#define SIM_MAX_HDR 96u
 
 struct sim_msg;
 struct sim_host;
 struct sim_port;
 
 enum sim_pkt_flags {
-	SIM_ECN_CAPABLE = 1,	/* ports may mark instead of ignoring */
-	SIM_ECN_CE = 2,		/* a port did */
-	SIM_TRIMMED = 4,	/* payload cut off by a switch (NDP) */
-	SIM_CONTROL = 8,	/* no payload: grant, ack, pull ... */
+	SIM_ECN_CAPABLE = 1, /* ports may mark instead of ignoring */
+	SIM_ECN_CE = 2,	     /* a port did */
+	SIM_TRIMMED = 4,     /* payload cut off by a switch (NDP) */
+	SIM_CONTROL = 8,     /* no payload: grant, ack, pull ... */
 	SIM_RETRANSMIT = 16,
 };
 
@@ -95,25 +95,25 @@ struct sim_queue {
 };
 
 extern const struct sim_queue sim_queue_priority; /* 8 strict levels, tail drop, ECN */
-extern const struct sim_queue sim_queue_rank;	  /* pFabric: smallest rank, drop largest */
-extern const struct sim_queue sim_queue_trim;	  /* NDP: trim to header when full */
-extern const struct sim_queue sim_queue_host;	  /* pulls from the transport */
+extern const struct sim_queue sim_queue_rank; /* pFabric: smallest rank, drop largest */
+extern const struct sim_queue sim_queue_trim; /* NDP: trim to header when full */
+extern const struct sim_queue sim_queue_host; /* pulls from the transport */
 
 /** Where a port stands; statistics are kept per level. */
 enum sim_level {
-	SIM_HOST_UP,	/* host to first switch */
-	SIM_TOR_UP,	/* edge switch to the layer above */
-	SIM_CORE_UP,	/* aggregation to core (fat tree) */
+	SIM_HOST_UP, /* host to first switch */
+	SIM_TOR_UP,  /* edge switch to the layer above */
+	SIM_CORE_UP, /* aggregation to core (fat tree) */
 	SIM_CORE_DOWN,
-	SIM_TOR_DOWN,	/* toward an edge switch */
-	SIM_HOST_DOWN,	/* edge switch to host: the receiver's downlink */
+	SIM_TOR_DOWN,  /* toward an edge switch */
+	SIM_HOST_DOWN, /* edge switch to host: the receiver's downlink */
 	SIM_LEVELS,
 };
 
 /** struct sim_port_stats - since the last sim_net_stats_reset() */
 struct sim_port_stats {
-	u64 byte_ns;	/* integral of queued bytes over time, byte * ns */
-	u64 peak;	/* bytes */
+	u64 byte_ns; /* integral of queued bytes over time, byte * ns */
+	u64 peak;    /* bytes */
 	u64 tx_bytes, tx_packets;
 	u64 prio_bytes[SIM_PRIORITIES];
 	u64 drops, drop_bytes, marks, trims, lost;
@@ -133,17 +133,17 @@ struct sim_port {
 	u32 ps_per_byte;
 	u32 packets;
 	u32 node, peer;
-	u32 index;		/* in sim->ports */
-	u8 level;		/* enum sim_level */
+	u32 index; /* in sim->ports */
+	u8 level;  /* enum sim_level */
 	bool down;
-	u8 busy_levels;		/* bit per non-empty fifo */
+	u8 busy_levels; /* bit per non-empty fifo */
 	u8 sending_prio;
 	u64 sending_rank;
 	u64 bytes;
 	u64 account_at;
 	u64 delay_ps;
-	u64 limit;		/* bytes, 0: unlimited */
-	void *priv;		/* the discipline's */
+	u64 limit;  /* bytes, 0: unlimited */
+	void *priv; /* the discipline's */
 	struct sim_port_stats stats;
 	struct sim_fifo fifo[SIM_PRIORITIES];
 } __attribute__((aligned(64)));

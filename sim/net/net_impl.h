@@ -8,14 +8,14 @@
 
 #include "sim_transport.h"
 
-#define SIM_CUT_BYTES 64u	/* a cut-through switch knows where to after these */
+#define SIM_CUT_BYTES 64u /* a cut-through switch knows where to after these */
 #define SIM_NO_PORT UINT32_MAX
 
 struct pkt_slab;
 
 /** struct sim_group - ports that lead equally near to somewhere */
 struct sim_group {
-	u32 first;	/* in net->members */
+	u32 first; /* in net->members */
 	u32 count;
 };
 
@@ -27,7 +27,7 @@ struct sim_group {
 struct sim_switch {
 	u64 buffered;
 	u32 edge;
-	u32 salt;	/* ECMP: switches hash differently */
+	u32 salt; /* ECMP: switches hash differently */
 };
 
 /** struct sim_link_failure - a failure of the configuration and its two ports */
@@ -97,7 +97,8 @@ static inline u32 sim_flow_hash(const struct sim_pkt *pkt, u32 salt)
 }
 
 /** sim_route() - the port by which @pkt leaves switch @node, NULL: no way */
-static inline struct sim_port *sim_route(struct sim *sim, u32 node, const struct sim_pkt *pkt)
+static inline struct sim_port *sim_route(struct sim *sim, u32 node,
+					 const struct sim_pkt *pkt)
 {
 	const struct sim_net *net = sim->net;
 	const u32 edge = net->host_edge[pkt->dst];

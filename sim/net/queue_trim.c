@@ -76,8 +76,7 @@ static void trim_put(struct sim *sim, struct sim_port *port, struct sim_pkt *pkt
 		trim(sim, port, tail);
 		return;
 	}
-	if (data->packets >= sim->cfg.trim_packets ||
-	    !sim_port_room(sim, port, pkt->wire)) {
+	if (data->packets >= sim->cfg.trim_packets || !sim_port_room(sim, port, pkt->wire)) {
 		trim(sim, port, pkt);
 		return;
 	}

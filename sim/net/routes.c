@@ -88,8 +88,8 @@ static u32 group_find(struct sim_net *net, u32 from, const u32 *members, u32 cou
 
 	for (i = from; i < net->num_groups; i++) {
 		group = &net->groups[i];
-		if (group->count == count &&
-		    !memcmp(&net->members[group->first], members, count * sizeof(*members)))
+		if (group->count == count && !memcmp(&net->members[group->first], members,
+						     count * sizeof(*members)))
 			return i;
 	}
 	if (net->num_groups > UINT16_MAX || group_reserve(net, count))
@@ -182,8 +182,8 @@ u32 sim_path(const struct sim *sim, u32 src, u32 dst, u32 *ps_per_byte, u64 *del
 			port = sim->hosts[dst].down;
 			continue;
 		}
-		group = &net->groups[net->next[(port->peer - net->hosts) * net->edges + edge -
-					       net->hosts]];
+		group = &net->groups[net->next[(port->peer - net->hosts) * net->edges +
+					       edge - net->hosts]];
 		if (!group->count)
 			return 0;
 		port = &sim->ports[net->members[group->first]];

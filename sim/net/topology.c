@@ -40,13 +40,13 @@ static int topology_bad_rate(const char *what, u32 mbps, char *err, size_t errle
 static int leaf_spine_check(const struct sim_config *cfg, char *err, size_t errlen)
 {
 	if (!cfg->racks || cfg->hosts % cfg->racks) {
-		snprintf(err, errlen,
-			 "%u hosts cannot be spread evenly over %u racks",
+		snprintf(err, errlen, "%u hosts cannot be spread evenly over %u racks",
 			 cfg->hosts, cfg->racks);
 		return -EINVAL;
 	}
 	if (cfg->racks > 1 && !cfg->spines) {
-		snprintf(err, errlen, "%u racks need at least one spine switch", cfg->racks);
+		snprintf(err, errlen, "%u racks need at least one spine switch",
+			 cfg->racks);
 		return -EINVAL;
 	}
 	if (cfg->racks > MAX_RACKS) {
@@ -66,13 +66,13 @@ static int fat_tree_check(struct sim_config *cfg, char *err, size_t errlen)
 	u32 hosts = cfg->k * cfg->k * cfg->k / 4;
 
 	if (cfg->k < 2 || cfg->k % 2 || cfg->k > MAX_K) {
-		snprintf(err, errlen, "a fat tree needs an even k from 2 to %u, not %u", MAX_K,
-			 cfg->k);
+		snprintf(err, errlen, "a fat tree needs an even k from 2 to %u, not %u",
+			 MAX_K, cfg->k);
 		return -EINVAL;
 	}
 	if (cfg->hosts && cfg->hosts != hosts) {
-		snprintf(err, errlen, "a fat tree with k = %u has %u hosts, not %u", cfg->k,
-			 hosts, cfg->hosts);
+		snprintf(err, errlen, "a fat tree with k = %u has %u hosts, not %u",
+			 cfg->k, hosts, cfg->hosts);
 		return -EINVAL;
 	}
 	cfg->hosts = hosts;
@@ -142,8 +142,8 @@ static int topology_alloc(struct sim *sim)
 	net->failed_at = calloc(net->max_ports, sizeof(*net->failed_at));
 	net->failures_now = calloc(net->max_ports, sizeof(*net->failures_now));
 	net->headers_in_row = calloc(net->max_ports, sizeof(*net->headers_in_row));
-	if (!sim->hosts || !sim->ports || !net->host_edge || !net->host_down || !net->sw ||
-	    !net->first_port || !net->failed_at || !net->failures_now ||
+	if (!sim->hosts || !sim->ports || !net->host_edge || !net->host_down ||
+	    !net->sw || !net->first_port || !net->failed_at || !net->failures_now ||
 	    !net->headers_in_row)
 		return -ENOMEM;
 	return 0;

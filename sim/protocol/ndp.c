@@ -33,7 +33,7 @@
 #include "ndp_impl.h"
 
 #define NDP_MAX_BACKOFF 6
-#define NDP_STALL 8	/* time-outs without a word before a message asks for one */
+#define NDP_STALL 8 /* time-outs without a word before a message asks for one */
 
 static const struct sim_option ndp_options[] = {
 	[NDP_OPT_WINDOW] = { "first_window", 0, 0, 100000, "packets",
@@ -216,8 +216,8 @@ static void ndp_slot_wait(struct ndp_tx *tx, struct ndp_slot *slot)
 	tx->waiting++;
 }
 
-static struct sim_pkt *ndp_data(struct sim *sim, struct sim_host *host,
-				struct ndp_tx *tx, struct sim_pkt *pkt)
+static struct sim_pkt *ndp_data(struct sim *sim, struct sim_host *host, struct ndp_tx *tx,
+				struct sim_pkt *pkt)
 {
 	struct ndp *ndp = ndp_of(sim);
 	struct ndp_slot *slot = ndp_slot_next(tx);
@@ -471,8 +471,7 @@ static void ndp_stop(struct sim *sim)
 }
 
 static void ndp_metrics(struct sim *sim,
-			void (*put)(void *arg, const char *name, double value),
-			void *arg)
+			void (*put)(void *arg, const char *name, double value), void *arg)
 {
 	const struct ndp *ndp = ndp_of(sim);
 

@@ -15,7 +15,7 @@
 #include "homa_list.h"
 #include "sim_transport.h"
 
-#define NDP_HEADERS 40u	/* IP and NDP, of data and of control packets */
+#define NDP_HEADERS 40u /* IP and NDP, of data and of control packets */
 
 enum ndp_type { NDP_DATA = 1, NDP_ACK, NDP_NACK, NDP_PULL };
 enum ndp_option { NDP_OPT_WINDOW, NDP_OPT_RTO_US, NDP_OPT_SRPT };
@@ -23,8 +23,8 @@ enum ndp_option { NDP_OPT_WINDOW, NDP_OPT_RTO_US, NDP_OPT_SRPT };
 /** struct ndp_slot - a packet that was sent and is not acknowledged */
 struct ndp_slot {
 	u32 seq;
-	bool waiting;	/* to be sent again; else in the network */
-	u64 at;		/* when it was sent last */
+	bool waiting; /* to be sent again; else in the network */
+	u64 at;	      /* when it was sent last */
 };
 
 /**

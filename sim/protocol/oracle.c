@@ -91,8 +91,9 @@ static void oracle_account(struct sim *sim, const struct oracle_job *job)
 	u64 bytes = (sim->now - job->since) / oracle->ps_per_byte;
 
 	if (sim->on_arrived && !om->sent)
-		sim->on_arrived(sim, om->msg, (u32)(bytes * om->msg->length /
-						    oracle_wire(&sim->cfg, om->msg->length)));
+		sim->on_arrived(sim, om->msg,
+				(u32)(bytes * om->msg->length /
+				      oracle_wire(&sim->cfg, om->msg->length)));
 
 	sim->hosts[job->tx].up->stats.tx_bytes += bytes;
 	sim->hosts[job->rx - sim->cfg.hosts].down->stats.tx_bytes += bytes;

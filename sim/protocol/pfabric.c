@@ -452,7 +452,8 @@ static void pfabric_stop(struct sim *sim)
 }
 
 static void pfabric_metrics(struct sim *sim,
-			    void (*put)(void *arg, const char *name, double value), void *arg)
+			    void (*put)(void *arg, const char *name, double value),
+			    void *arg)
 {
 	const struct pfabric_counts *counts = &pfabric_of(sim)->counts;
 

@@ -43,8 +43,8 @@
 #include "phost_impl.h"
 
 #define PHOST_PORT_BYTES 36864u
-#define PHOST_FREE_PRIO	 6
-#define PHOST_PRIO	 5
+#define PHOST_FREE_PRIO 6
+#define PHOST_PRIO 5
 
 enum phost_option {
 	PHOST_OPT_FREE,
@@ -224,7 +224,8 @@ static bool phost_choose(struct sim *sim, struct phost_tx *tx, u32 *seq, bool *f
 
 		*seq = phost_owed_pop(phost, tx);
 		if (!owed)
-			tx->owed[(tx->first_owed + tx->num_owed++) % phost->free] = with_token;
+			tx->owed[(tx->first_owed + tx->num_owed++) % phost->free] =
+				with_token;
 	}
 	return true;
 }
@@ -337,7 +338,8 @@ static void phost_prepare(struct phost *phost, const struct sim_config *cfg)
 	phost->rts_ps = option[PHOST_OPT_RTS] * SIM_US;
 	slots = phost->free > phost->window ? phost->free : phost->window;
 	sim_sides_init(&phost->senders, sizeof(struct phost_tx),
-		       phost->window * sizeof(struct phost_token) + phost->free * sizeof(u32));
+		       phost->window * sizeof(struct phost_token) +
+			       phost->free * sizeof(u32));
 	sim_sides_init(&phost->receivers, sizeof(struct phost_rx),
 		       slots * sizeof(struct sim_slot));
 }

@@ -11,7 +11,7 @@
 #include "homa_heap.h"
 #include "packets.h"
 
-#define PHOST_MAX_BACKOFF 6u	/* doublings of a time-out */
+#define PHOST_MAX_BACKOFF 6u /* doublings of a time-out */
 
 enum phost_type { PHOST_DATA = 1, PHOST_RTS, PHOST_TOKEN, PHOST_ACK };
 

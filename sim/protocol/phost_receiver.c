@@ -124,7 +124,8 @@ static struct phost_rx *phost_rx_new(struct sim *sim, struct sim_msg *msg)
 	rx->timer.fn = phost_silence;
 	rx->flight.slot = rx->slot;
 	for (; rx->next < rx->side.packets && rx->next < phost->free; rx->next++)
-		sim_flight_add(&rx->flight, rx->next, sim->now + rx->next * phost->packet_ps);
+		sim_flight_add(&rx->flight, rx->next,
+			       sim->now + rx->next * phost->packet_ps);
 	phost_active(sim, rx);
 	phost_check(sim, sim->hosts[msg->dst].proto, rx);
 	return rx;
@@ -224,7 +225,8 @@ void phost_rts_arrived(struct sim *sim, struct sim_host *host, struct sim_pkt *p
 }
 
 /* Bytes that we did not ask for come at the cost of those that we may ask for. */
-static void phost_hold(const struct sim *sim, struct phost_host *ph, const struct sim_pkt *pkt)
+static void phost_hold(const struct sim *sim, struct phost_host *ph,
+		       const struct sim_pkt *pkt)
 {
 	if (ph->next_token < sim->now)
 		ph->next_token = sim->now;

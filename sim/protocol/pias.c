@@ -46,10 +46,14 @@
 #include "window.h"
 
 #define PIAS_GRID 160
-#define PIAS_SIZES 1000	/* per stretch of the distribution */
+#define PIAS_SIZES 1000 /* per stretch of the distribution */
 
-#define PIAS_THRESHOLD(n) \
-	{ "threshold-" #n, 0, 0, 1ull << 32, "bytes", \
+#define PIAS_THRESHOLD(n)                                       \
+	{ "threshold-" #n,                                      \
+	  0,                                                    \
+	  0,                                                    \
+	  1ull << 32,                                           \
+	  "bytes",                                              \
 	  "sent bytes after which a message falls to level " #n \
 	  " (0: the study's or the best, see pias.c)" }
 
@@ -125,8 +129,8 @@ static void pias_measure(struct pias_model *m, const struct homa_workload *workl
 	for (i = 0; i + 1 < sizeof(edge) / sizeof(edge[0]); i++) {
 		width = (edge[i + 1] - edge[i]) / PIAS_SIZES;
 		for (j = 0; j < PIAS_SIZES; j++)
-			pias_count(m, homa_workload_size(workload,
-							 edge[i] + (j + 0.5) * width),
+			pias_count(m,
+				   homa_workload_size(workload, edge[i] + (j + 0.5) * width),
 				   width);
 	}
 }
@@ -171,7 +175,7 @@ void pias_thresholds(const struct homa_workload *workload, double load, u32 mss,
 	for (level = 1; level < WINDOW_LEVELS; level++) {
 		for (j = 0; j <= m.last; j++) {
 			best[level & 1][j] = best[~level & 1][j];
-			from[level][j] = (u16)j;	/* an empty level */
+			from[level][j] = (u16)j; /* an empty level */
 			for (i = 1; i < j; i++) {
 				cost = best[~level & 1][i] + pias_cost(&m, i, j);
 				if (cost >= best[level & 1][j])
@@ -240,15 +244,14 @@ static const struct {
 	const char *name;
 	u64 high[WINDOW_LEVELS - 1], low[WINDOW_LEVELS - 1];
 } pias_study[] = {
-	{ "w1", { 183, 259, 287, 314, 332, 352, 367 },
-	  { 207, 268, 287, 306, 318, 329, 336 } },
-	{ "w2", { 368, 410, 422, 435, 442, 451, 457 },
-	  { 382, 414, 422, 431, 437, 441, 444 } },
-	{ "w3", { 436, 554, 633, 720, 784, 865, 939 },
-	  { 466, 579, 631, 693, 736, 774, 799 } },
-	{ "w4", { 38210, 48958, 50905, 68384, 73799, 76588, 78129 },
+	{ "w1", { 183, 259, 287, 314, 332, 352, 367 }, { 207, 268, 287, 306, 318, 329, 336 } },
+	{ "w2", { 368, 410, 422, 435, 442, 451, 457 }, { 382, 414, 422, 431, 437, 441, 444 } },
+	{ "w3", { 436, 554, 633, 720, 784, 865, 939 }, { 466, 579, 631, 693, 736, 774, 799 } },
+	{ "w4",
+	  { 38210, 48958, 50905, 68384, 73799, 76588, 78129 },
 	  { 43898, 49621, 50878, 64461, 70549, 73131, 74788 } },
-	{ "w5", { 1327140, 1940340, 2406080, 2861600, 3128780, 3412020, 3626640 },
+	{ "w5",
+	  { 1327140, 1940340, 2406080, 2861600, 3128780, 3412020, 3626640 },
 	  { 1546140, 2061520, 2398780, 2728740, 2931680, 3087900, 3188640 } },
 };
 
@@ -296,8 +299,7 @@ static int pias_start(struct sim *sim)
 }
 
 static void pias_metrics(struct sim *sim,
-			 void (*put)(void *arg, const char *name, double value),
-			 void *arg)
+			 void (*put)(void *arg, const char *name, double value), void *arg)
 {
 	static const char *const name[WINDOW_LEVELS - 1] = {
 		"threshold_1", "threshold_2", "threshold_3", "threshold_4",

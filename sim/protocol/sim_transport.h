@@ -15,7 +15,7 @@ struct sim_option {
 	const char *name;
 	u64 def, min, max;
 	const char *unit;
-	const char *text;	/* with its source */
+	const char *text; /* with its source */
 };
 
 /**
@@ -51,13 +51,12 @@ struct sim_transport {
 	struct sim_pkt *(*tx)(struct sim *sim, struct sim_host *host);
 	void (*rx)(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt);
 	void (*metrics)(struct sim *sim,
-			void (*put)(void *arg, const char *name, double value),
-			void *arg);
+			void (*put)(void *arg, const char *name, double value), void *arg);
 	bool packetless;
 };
 
-extern const struct sim_transport sim_homa, sim_pfabric, sim_phost, sim_pias,
-	sim_ndp, sim_dctcp, sim_tcp, sim_oracle;
+extern const struct sim_transport sim_homa, sim_pfabric, sim_phost, sim_pias, sim_ndp,
+	sim_dctcp, sim_tcp, sim_oracle;
 /** sim_transports - all of them, NULL-terminated (transports.c) */
 extern const struct sim_transport *const sim_transports[];
 

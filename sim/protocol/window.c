@@ -59,8 +59,8 @@ static void window_settings(struct sim *sim, struct window *w)
 		return;
 	w->gain = (u32)option[WINDOW_GAIN];
 	if (cfg->ecn_bytes == WINDOW_ECN_AUTO)
-		cfg->ecn_bytes = option[WINDOW_K] * sim_wire(cfg->mtu) *
-				 cfg->host_mbps / 10000;
+		cfg->ecn_bytes =
+			option[WINDOW_K] * sim_wire(cfg->mtu) * cfg->host_mbps / 10000;
 }
 
 int window_start(struct sim *sim, const struct window_policy *policy)
@@ -213,8 +213,8 @@ static struct window_flow *window_flow_for(struct sim *sim, struct sim_msg *msg)
 		msg->x[1] = msg->request->x[1];
 	else
 		msg->x[1] = homa_prng_below(&sim->rng_proto, w->streams);
-	slot = &w->hosts[msg->src].to[window_slot(w, msg->dst, msg->request != NULL,
-						  (u32)msg->x[1])];
+	slot = &w->hosts[msg->src]
+			.to[window_slot(w, msg->dst, msg->request != NULL, (u32)msg->x[1])];
 	if (!*slot)
 		*slot = window_flow_new(w, msg->src, msg->dst);
 	return *slot;

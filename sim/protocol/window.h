@@ -31,12 +31,12 @@
 
 #include "sim_transport.h"
 
-#define WINDOW_HEADERS 40u	/* IP and TCP, no options */
+#define WINDOW_HEADERS 40u /* IP and TCP, no options */
 #define WINDOW_LEVELS 8
-#define WINDOW_NO_DUPACKS 1000000u /* they never mean loss: packets overtake */
-#define WINDOW_MAX_BACKOFF 6	/* RTO at most 64-fold */
+#define WINDOW_NO_DUPACKS 1000000u	  /* they never mean loss: packets overtake */
+#define WINDOW_MAX_BACKOFF 6		  /* RTO at most 64-fold */
 #define WINDOW_SWITCH_BYTES (13ull << 20) /* shared buffer of a switch, see tcp.c */
-#define WINDOW_ECN_AUTO UINT64_MAX /* cfg->ecn_bytes: by option K and the rate */
+#define WINDOW_ECN_AUTO UINT64_MAX	  /* cfg->ecn_bytes: by option K and the rate */
 
 enum window_type { WINDOW_DATA = 1, WINDOW_ACK };
 
@@ -45,19 +45,20 @@ enum window_word { WINDOW_X_SEQ, WINDOW_X_FLOW, WINDOW_X_SERIAL, WINDOW_X_MARKED
 
 /** The settings that begin every table here; DCTCP and PIAS go on with K, gain. */
 enum window_option {
-	WINDOW_INITIAL,		/* packets */
-	WINDOW_MAX,		/* bytes */
-	WINDOW_RTO_MIN,		/* us */
+	WINDOW_INITIAL, /* packets */
+	WINDOW_MAX,	/* bytes */
+	WINDOW_RTO_MIN, /* us */
 	WINDOW_DUPACKS,
-	WINDOW_STREAMS,		/* of a pair of hosts; 0: one per message */
+	WINDOW_STREAMS,			   /* of a pair of hosts; 0: one per message */
 	WINDOW_NS2_SIZES = WINDOW_STREAMS, /* PIAS: always 0, so its place is free */
-	WINDOW_ACK_EVERY,	/* segments */
-	WINDOW_ACK_DELAY,	/* us */
-	WINDOW_K,		/* packets at 10 Gbit/s */
-	WINDOW_GAIN,		/* DCTCP's g is 2^-gain */
-	WINDOW_THRESHOLD,	/* PIAS: seven of them, bytes */
+	WINDOW_ACK_EVERY,		   /* segments */
+	WINDOW_ACK_DELAY,		   /* us */
+	WINDOW_K,			   /* packets at 10 Gbit/s */
+	WINDOW_GAIN,			   /* DCTCP's g is 2^-gain */
+	WINDOW_THRESHOLD,		   /* PIAS: seven of them, bytes */
 };
 
+/* clang-format off */
 #define WINDOW_OPTIONS(initial, rto_min, ack_every, ...) \
 	{ "initial-window", initial, 1, 10000, "packets", \
 	  "congestion window of a new stream" }, \
@@ -83,6 +84,7 @@ enum window_option {
 	  "marking threshold at 10 Gbit/s, scaled to the host link's rate; " \
 	  "--ecn overrides it (DCTCP, SIGCOMM'10)" }, \
 	{ "gain", 4, 0, 10, "", "g = 2^-gain of the marked share (RFC 8257)" }
+/* clang-format on */
 
 struct window;
 struct window_flow;
@@ -190,7 +192,7 @@ struct window {
 	u64 rto_min;
 	u32 dup_limit;
 	bool per_message;
-	u32 streams;		/* per pair of client and server */
+	u32 streams; /* per pair of client and server */
 	u32 ack_every;
 	u64 ack_delay;
 	u32 gain;

@@ -40,7 +40,7 @@ static bool window_keep(struct window_flow *f, u64 from, u64 to)
 		last++;
 	if (first == last) {
 		if (!window_reserve(f))
-			return true;	/* as if lost */
+			return true; /* as if lost */
 		memmove(&f->ranges[first + 1], &f->ranges[first],
 			(f->num_ranges - first) * sizeof(*f->ranges));
 		f->ranges[first] = (struct window_range){ from, to };
@@ -90,7 +90,8 @@ static void window_deliver(struct sim *sim, struct window_flow *f, const struct 
 }
 
 /* @pkt, which has done its duty, carries the ack back. */
-static void window_put_ack(struct sim *sim, struct window_flow *f, struct sim_pkt *pkt, bool ce)
+static void window_put_ack(struct sim *sim, struct window_flow *f, struct sim_pkt *pkt,
+			   bool ce)
 {
 	struct window *w = window_of(sim);
 	struct window_host *wh = &w->hosts[f->dst];

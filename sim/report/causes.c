@@ -17,7 +17,7 @@
 
 #define FROM_PERCENT 98.0
 #define TO_PERCENT 99.5
-#define BUCKETS (16u * 1024)	/* slowdowns up to 33,000; beyond, the last one */
+#define BUCKETS (16u * 1024) /* slowdowns up to 33,000; beyond, the last one */
 
 struct cause {
 	u64 count;

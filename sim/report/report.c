@@ -18,10 +18,8 @@
 #define SIM_VERSION "0.1.0"
 
 static const char *const level_names[SIM_LEVELS] = {
-	[SIM_TOR_UP] = "tor-up",
-	[SIM_CORE_UP] = "core-up",
-	[SIM_CORE_DOWN] = "core-down",
-	[SIM_TOR_DOWN] = "tor-down",
+	[SIM_TOR_UP] = "tor-up",       [SIM_CORE_UP] = "core-up",
+	[SIM_CORE_DOWN] = "core-down", [SIM_TOR_DOWN] = "tor-down",
 	[SIM_HOST_DOWN] = "host-down",
 };
 
@@ -51,8 +49,8 @@ static double capacity(const struct sim *sim)
 
 /* ---- as homa-bench ---- */
 
-static void add_hist(cJSON *json, const char *name, const struct homa_hist *h, double scale,
-		     bool buckets)
+static void add_hist(cJSON *json, const char *name, const struct homa_hist *h,
+		     double scale, bool buckets)
 {
 	cJSON *summary = homa_json_summary(h, scale);
 
@@ -70,7 +68,9 @@ static void add_time(cJSON *json, const struct sim *sim)
 	homa_json_round(item, "window_s", window_s(sim), 9);
 	cJSON_AddNumberToObject(item, "start_late_s", 0);
 	homa_json_round(item, "drained_s",
-			t->closed && !t->late ? (double)(sim->now - t->closed_at) / SIM_S : 0, 9);
+			t->closed && !t->late ? (double)(sim->now - t->closed_at) / SIM_S :
+						0,
+			9);
 }
 
 static void add_counts(cJSON *json, const struct sim *sim)
@@ -112,7 +112,8 @@ static void add_throughput(cJSON *json, const struct sim *sim)
 	homa_json_round(item, "offered_rps", (double)offered->msgs * requests / s, 1);
 	homa_json_round(item, "offered_gbps", (double)offered->payload * 8e-9 / s, 6);
 	homa_json_round(item, "offered_wire_gbps", (double)offered->wire * 8e-9 / s, 6);
-	homa_json_round(item, "offered_load", share((double)offered->wire, capacity(sim)), 5);
+	homa_json_round(item, "offered_load", share((double)offered->wire, capacity(sim)),
+			5);
 	homa_json_round(item, "offered_payload_load",
 			share((double)offered->payload, capacity(sim)), 5);
 	homa_json_round(item, "achieved_load",
@@ -233,8 +234,9 @@ static void add_transport(cJSON *json, struct sim *sim)
 		transport->metrics(sim, put_metric, metrics);
 	cJSON_AddItemToObject(json, "retransmits",
 			      cJSON_HasObjectItem(metrics, "retransmits") ?
-			      cJSON_CreateNumber(homa_json_number(metrics, "retransmits", 0)) :
-			      cJSON_CreateNull());
+				      cJSON_CreateNumber(
+					      homa_json_number(metrics, "retransmits", 0)) :
+				      cJSON_CreateNull());
 }
 
 /* ---- what only a simulator sees ---- */
@@ -250,7 +252,8 @@ static void add_bins(cJSON *json, const struct sim *sim)
 
 		homa_json_round(item, "from", (double)i / SIM_BINS, 4);
 		homa_json_round(item, "to", (double)(i + 1) / SIM_BINS, 4);
-		cJSON_AddNumberToObject(item, "min_bytes", bin->max_bytes ? bin->min_bytes : 0);
+		cJSON_AddNumberToObject(item, "min_bytes",
+					bin->max_bytes ? bin->min_bytes : 0);
 		cJSON_AddNumberToObject(item, "max_bytes", bin->max_bytes);
 		count(item, "count", bin->slowdown.count);
 		if (bin->slowdown.count) {
@@ -288,12 +291,14 @@ static void add_network(cJSON *json, const struct sim *sim)
 	homa_json_round(item, "application",
 			share((double)sim->stats->window_bytes, capacity(sim)), 5);
 	homa_json_round(item, "total", share((double)net->down_bytes, capacity(sim)), 5);
-	homa_json_round(json, "waste", share((double)net->waste_ps / SIM_S,
-					     window_s(sim) * sim->cfg.hosts), 5);
+	homa_json_round(json, "waste",
+			share((double)net->waste_ps / SIM_S, window_s(sim) * sim->cfg.hosts),
+			5);
 	item = cJSON_AddArrayToObject(json, "priorities");
 	for (i = 0; i < SIM_PRIORITIES; i++)
-		cJSON_AddItemToArray(item, cJSON_CreateNumber(
-			share((double)net->prio_bytes[i], capacity(sim))));
+		cJSON_AddItemToArray(item,
+				     cJSON_CreateNumber(share((double)net->prio_bytes[i],
+							      capacity(sim))));
 }
 
 static void add_backlog(cJSON *json, const struct sim *sim)
@@ -310,9 +315,10 @@ static void add_backlog(cJSON *json, const struct sim *sim)
 		homa_json_round(item, "excess_share",
 				share(sim->stats->excess.growth, offered), 5);
 	/* More than the wire carries is more than the oracle carries, too. */
-	cJSON_AddBoolToObject(item, "stable", !sim->traffic->aborted &&
-			      sim->traffic->load.wire_load <= 1 &&
-			      sim_stats_growth(sim->stats, offered) <= SIM_STABLE_SHARE);
+	cJSON_AddBoolToObject(item, "stable",
+			      !sim->traffic->aborted && sim->traffic->load.wire_load <= 1 &&
+				      sim_stats_growth(sim->stats, offered) <=
+					      SIM_STABLE_SHARE);
 	cJSON_AddBoolToObject(item, "aborted", sim->traffic->aborted);
 }
 
@@ -326,8 +332,10 @@ static void add_sizes(cJSON *json, const struct sim_stats *stats)
 	item = cJSON_AddObjectToObject(json, "short");
 	count(item, "count", h->count);
 	if (h->count) {
-		homa_json_round(item, "p50_us", (double)homa_hist_percentile(h, 50) / 1e3, 3);
-		homa_json_round(item, "p99_us", (double)homa_hist_percentile(h, 99) / 1e3, 3);
+		homa_json_round(item, "p50_us", (double)homa_hist_percentile(h, 50) / 1e3,
+				3);
+		homa_json_round(item, "p99_us", (double)homa_hist_percentile(h, 99) / 1e3,
+				3);
 		homa_json_round(item, "mean_us", homa_hist_mean(h) / 1e3, 3);
 	}
 	if (!stats->incast.count)
@@ -382,7 +390,8 @@ static void add_speed(cJSON *json, const struct sim *sim, const struct sim_repor
 	cJSON_AddStringToObject(json, "digest", digest);
 	homa_json_round(json, "wall_s", run->wall_s, 3);
 	homa_json_round(json, "simulated_s", (double)sim->now / SIM_S, 9);
-	homa_json_round(json, "hops_per_s", share((double)sim->counts.hops, run->wall_s), 0);
+	homa_json_round(json, "hops_per_s", share((double)sim->counts.hops, run->wall_s),
+			0);
 	count(json, "memory_bytes", (u64)usage.ru_maxrss * 1024);
 	cJSON_AddStringToObject(json, "build", build_name());
 }
@@ -414,7 +423,8 @@ cJSON *sim_report(struct sim *sim, const struct sim_report_run *run)
 	cJSON_AddStringToObject(json, "role", "simulation");
 	if (run->label)
 		cJSON_AddStringToObject(json, "label", run->label);
-	cJSON_AddBoolToObject(json, "complete", !run->interrupted && !t->aborted && !t->error);
+	cJSON_AddBoolToObject(json, "complete",
+			      !run->interrupted && !t->aborted && !t->error);
 	cJSON_AddBoolToObject(json, "interrupted", run->interrupted);
 	if (t->error)
 		cJSON_AddStringToObject(json, "ended_by", strerror(t->error));

@@ -32,14 +32,16 @@ static void add_network(cJSON *json, const struct sim_config *cfg)
 	}
 	if (cfg->topology != SIM_ONE_SWITCH) {
 		cJSON_AddNumberToObject(net, "fabric_bps", cfg->fabric_mbps * 1e6);
-		cJSON_AddNumberToObject(net, "fabric_delay_s", seconds(cfg->fabric_prop_ps));
+		cJSON_AddNumberToObject(net, "fabric_delay_s",
+					seconds(cfg->fabric_prop_ps));
 	}
 	cJSON_AddNumberToObject(net, "link_delay_s", seconds(cfg->host_prop_ps));
 	cJSON_AddNumberToObject(net, "switch_delay_s", seconds(cfg->switch_ps));
 	cJSON_AddNumberToObject(net, "send_delay_s", seconds(cfg->send_ps));
 	cJSON_AddNumberToObject(net, "receive_delay_s", seconds(cfg->recv_ps));
 	cJSON_AddBoolToObject(net, "cut_through", cfg->cut_through);
-	cJSON_AddStringToObject(net, "balance", cfg->balance == SIM_SPRAY ? "spray" : "ecmp");
+	cJSON_AddStringToObject(net, "balance",
+				cfg->balance == SIM_SPRAY ? "spray" : "ecmp");
 	cJSON_AddStringToObject(net, "queue", queues[cfg->queue]);
 	cJSON_AddNumberToObject(net, "port_buffer_bytes", (double)cfg->port_bytes);
 	cJSON_AddNumberToObject(net, "shared_buffer_bytes", (double)cfg->shared_bytes);
@@ -90,8 +92,9 @@ static void add_load(cJSON *json, const struct sim *sim)
 		homa_json_round(json, "mean_packets", load->packets, 4);
 		cJSON_AddNumberToObject(json, "cut_bytes", cfg->cut);
 		cJSON_AddNumberToObject(json, "load", cfg->load);
-		cJSON_AddStringToObject(json, "load_kind", cfg->load_kind == SIM_LOAD_WIRE ?
-					"wire" : "payload");
+		cJSON_AddStringToObject(json, "load_kind",
+					cfg->load_kind == SIM_LOAD_WIRE ? "wire" :
+									  "payload");
 		homa_json_round(json, "wire_load", load->wire_load, 6);
 		homa_json_round(json, "payload_load", load->payload_load, 6);
 		homa_json_round(json, "rate_rps",

@@ -35,14 +35,16 @@ static void print_head(const cJSON *json, const cJSON *sim)
 		how = ", ENDED EARLY";
 	printf("%s, %.0f hosts (%s), %s, %.0f us measured%s\n", text(config, "transport"),
 	       number(net, "hosts"), text(net, "topology"),
-	       get(config, "workload") ? text(config, "workload") : text(config, "arrivals"),
+	       get(config, "workload") ? text(config, "workload") :
+					 text(config, "arrivals"),
 	       number(get(json, "time"), "window_s") * 1e6, how);
 	if (get(json, "ended_by"))
 		printf("  ended early: %s\n", text(json, "ended_by"));
 	printf("  %.3f simulated ms in %.2f s: %.1f ms/s, %.2f million packet-hops/s, %.0f MiB\n",
 	       number(sim, "simulated_s") * 1e3, number(sim, "wall_s"),
 	       number(sim, "wall_s") > 0 ?
-	       number(sim, "simulated_s") * 1e3 / number(sim, "wall_s") : 0,
+		       number(sim, "simulated_s") * 1e3 / number(sim, "wall_s") :
+		       0,
 	       number(sim, "hops_per_s") / 1e6, number(sim, "memory_bytes") / 1048576);
 }
 
@@ -81,8 +83,9 @@ static void print_network(const cJSON *json, const cJSON *sim)
 	const cJSON *use = get(sim, "utilisation");
 
 	printf("  load: offered %.4f of the wire, %.4f payload; carried %.4f, %.4f payload; wasted %.4f\n",
-	       number(throughput, "offered_load"), number(throughput, "offered_payload_load"),
-	       number(use, "total"), number(use, "application"), number(sim, "waste"));
+	       number(throughput, "offered_load"),
+	       number(throughput, "offered_payload_load"), number(use, "total"),
+	       number(use, "application"), number(sim, "waste"));
 	cJSON_ArrayForEach(item, get(sim, "queues"))
 		printf("  queues %-9s mean %9.1f B, worst port %9.1f B, max %9.0f B\n",
 		       item->string, number(item, "mean_bytes"),

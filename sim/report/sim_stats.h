@@ -16,7 +16,7 @@
 
 #define SIM_BINS 50
 #define SIM_BINS_PER_DECILE (SIM_BINS / HOMA_DECILES)
-#define SIM_SLOWDOWN_SCALE 1000	/* as in homa-bench */
+#define SIM_SLOWDOWN_SCALE 1000 /* as in homa-bench */
 #define SIM_SAMPLES 250		/* of the backlog, in the window */
 
 struct sim_causes;
@@ -38,16 +38,16 @@ struct sim_level_stats {
 struct sim_net_stats {
 	struct sim_level_stats level[SIM_LEVELS];
 	u64 down_bytes, up_bytes;	/* on host links */
-	u64 prio_bytes[SIM_PRIORITIES];	/* of host-up links */
+	u64 prio_bytes[SIM_PRIORITIES]; /* of host-up links */
 	u64 drops, drop_bytes, marks, trims, lost;
 	u64 waste_ps;
-	u64 switch_peak;	/* most bytes in one switch, sampled */
+	u64 switch_peak; /* most bytes in one switch, sampled */
 };
 
 /** struct sim_trend - a straight line through the samples of the backlog */
 struct sim_trend {
-	double start, end;	/* of the line, bytes */
-	double growth;		/* bytes per second */
+	double start, end; /* of the line, bytes */
+	double growth;	   /* bytes per second */
 };
 
 /**

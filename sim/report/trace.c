@@ -119,8 +119,8 @@ static int trace_path(char **copy, const char *path, char *err, size_t errlen)
 	return -ENOMEM;
 }
 
-static int trace_begin(struct trace *t, struct sim *sim, const struct sim_trace_options *o,
-		       char *err, size_t errlen)
+static int trace_begin(struct trace *t, struct sim *sim,
+		       const struct sim_trace_options *o, char *err, size_t errlen)
 {
 	char ignored[256];
 	int res;
@@ -142,7 +142,8 @@ static int trace_begin(struct trace *t, struct sim *sim, const struct sim_trace_
 	return res;
 }
 
-int sim_trace_open(struct sim *sim, const struct sim_trace_options *o, char *err, size_t errlen)
+int sim_trace_open(struct sim *sim, const struct sim_trace_options *o, char *err,
+		   size_t errlen)
 {
 	struct sim_trace_options options = *o;
 	struct trace *t;

@@ -27,7 +27,8 @@ int trace_file_open(struct trace_file *f, const char *path, const char *tail, u6
 	f->fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (f->fd < 0) {
 		error = errno;
-		snprintf(err, errlen, "cannot write the trace %s: %s", path, strerror(error));
+		snprintf(err, errlen, "cannot write the trace %s: %s", path,
+			 strerror(error));
 		return -error;
 	}
 	f->seekable = lseek(f->fd, 0, SEEK_SET) == 0;

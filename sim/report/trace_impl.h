@@ -11,7 +11,7 @@
 #include "sim_transport.h"
 
 #define TRACE_BUFFER (1u << 16)
-#define TRACE_TAIL   16u
+#define TRACE_TAIL 16u
 
 /**
  * struct trace_file - a file that grows at its end and is readable all the time
@@ -49,7 +49,7 @@ int trace_file_close(struct trace_file *f, const char *path, char *err, size_t e
 
 /* ---- lanes ---- */
 
-#define TRACE_MAX_LANES 400u	/* per host and direction */
+#define TRACE_MAX_LANES 400u /* per host and direction */
 #define TRACE_NO_LANE UINT32_MAX
 
 enum trace_side { TRACE_OUT, TRACE_IN, TRACE_SIDES };
@@ -107,16 +107,16 @@ struct trace_json {
 	struct trace_file file;
 	struct trace_lanes lanes;
 	u64 from, until;
-	u64 beyond;	/* messages without a lane */
+	u64 beyond; /* messages without a lane */
 	bool begun, done;
 };
 
-int trace_json_open(struct trace_json *j, struct sim *sim, const struct sim_trace_options *o,
-		    char *err, size_t errlen);
+int trace_json_open(struct trace_json *j, struct sim *sim,
+		    const struct sim_trace_options *o, char *err, size_t errlen);
 void trace_json_sent(struct trace_json *j, struct sim *sim, const struct sim_pkt *pkt);
 void trace_json_received(struct trace_json *j, struct sim *sim, const struct sim_pkt *pkt);
-void trace_json_dropped(struct trace_json *j, struct sim *sim, const struct sim_port *port,
-			const struct sim_pkt *pkt);
+void trace_json_dropped(struct trace_json *j, struct sim *sim,
+			const struct sim_port *port, const struct sim_pkt *pkt);
 void trace_json_queued(struct trace_json *j, struct sim *sim, const struct sim_port *port);
 void trace_json_started(struct trace_json *j, struct sim *sim, const struct sim_msg *msg);
 void trace_json_delivered(struct trace_json *j, struct sim *sim, const struct sim_msg *msg);
@@ -131,8 +131,8 @@ struct trace_pcap {
 /** What happens to a captured packet; the first two are pcapng's directions. */
 enum trace_fate { TRACE_RECEIVED = 1, TRACE_SENT = 2, TRACE_DROPPED = 3 };
 
-int trace_pcap_open(struct trace_pcap *p, struct sim *sim, const struct sim_trace_options *o,
-		    char *err, size_t errlen);
+int trace_pcap_open(struct trace_pcap *p, struct sim *sim,
+		    const struct sim_trace_options *o, char *err, size_t errlen);
 void trace_pcap_packet(struct trace_pcap *p, struct sim *sim, const struct sim_pkt *pkt,
 		       enum trace_fate fate, const struct sim_port *port);
 int trace_pcap_close(struct trace_pcap *p, const char *path, char *err, size_t errlen);

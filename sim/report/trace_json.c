@@ -27,7 +27,7 @@
 #include "trace_impl.h"
 
 #define EVENT_MAX 1024
-#define TIDS_PER_NODE 1000u	/* thread numbers are unique among all nodes */
+#define TIDS_PER_NODE 1000u /* thread numbers are unique among all nodes */
 
 enum { TID_LINK_OUT = 0, TID_LINK_IN = 1, TID_OUT = 100, TID_IN = 550 };
 
@@ -43,7 +43,9 @@ static void with_quotes(char *text)
 }
 
 /* A record of kind @phase; @fmt: its other members. */
-__attribute__((format(printf, 6, 7)))
+static void event(struct trace_json *j, char phase, u32 node, u32 tid, u64 at,
+		  const char *fmt, ...) __attribute__((format(printf, 6, 7)));
+
 static void event(struct trace_json *j, char phase, u32 node, u32 tid, u64 at,
 		  const char *fmt, ...)
 {
@@ -93,10 +95,11 @@ static void json_finish(struct trace_json *j, const struct sim *sim, u64 at)
 	j->done = true;
 	for (host = 0; host < sim->cfg.hosts; host++)
 		for (side = 0; side < TRACE_SIDES; side++)
-			for (lane = 0; lane < j->lanes.used[host * TRACE_SIDES + side]; lane++)
+			for (lane = 0; lane < j->lanes.used[host * TRACE_SIDES + side];
+			     lane++)
 				if (trace_lane_busy(&j->lanes, host, side, lane))
-					event(j, 'E', host, lane_tid(host, side, lane), at,
-					      "'args':{'delivered':false}");
+					event(j, 'E', host, lane_tid(host, side, lane),
+					      at, "'args':{'delivered':false}");
 	if (j->beyond)
 		event(j, 'i', 0, 0, at,
 		      "'s':'g','name':'%" PRIu64
@@ -120,21 +123,22 @@ static void lane_name(struct trace_json *j, u32 host, enum trace_side side, u32 
 {
 	char name[32];
 
-	snprintf(name, sizeof(name), "%s %u", side == TRACE_OUT ? "sends" : "receives", lane);
+	snprintf(name, sizeof(name), "%s %u", side == TRACE_OUT ? "sends" : "receives",
+		 lane);
 	name_thread(j, host, lane_tid(host, side, lane), name);
 }
 
 /* An arrow begins ("s") or ends ("f") at what is open on this lane now. */
-static void arrow(struct trace_json *j, const struct sim *sim, char phase, const char *name,
-		  u64 id, u32 host, u32 tid)
+static void arrow(struct trace_json *j, const struct sim *sim, char phase,
+		  const char *name, u64 id, u32 host, u32 tid)
 {
 	event(j, phase, host, tid, sim->now,
 	      "'bp':'e','cat':'homa','name':'%s','id':'0x%" PRIx64 "'", name, id);
 }
 
 /* Not in the lanes yet: it begins now, or the trace does. */
-static u32 msg_begin(struct trace_json *j, const struct sim *sim, const struct sim_msg *msg,
-		     enum trace_side side)
+static u32 msg_begin(struct trace_json *j, const struct sim *sim,
+		     const struct sim_msg *msg, enum trace_side side)
 {
 	const u32 host = side == TRACE_OUT ? msg->src : msg->dst;
 	bool fresh = false;
@@ -157,8 +161,8 @@ static u32 msg_begin(struct trace_json *j, const struct sim *sim, const struct s
 	return lane;
 }
 
-static void msg_end(struct trace_json *j, const struct sim *sim, const struct sim_msg *msg,
-		    enum trace_side side)
+static void msg_end(struct trace_json *j, const struct sim *sim,
+		    const struct sim_msg *msg, enum trace_side side)
 {
 	u32 host = 0, lane = trace_lane_give(&j->lanes, msg->serial, side, &host);
 	u64 took = msg->done - msg->created;
@@ -217,7 +221,9 @@ static u64 pkt_serial(const struct trace_json *j, const struct sim_pkt *pkt)
 	if (pkt->msg_serial || !pkt->hdr_len)
 		return pkt->msg_serial;
 	/* All but BUSY come from the message's receiver, or are about both. */
-	serial = pkt->type == HOMA_BUSY ? 0 : trace_lane_serial(&j->lanes, rpc_name(pkt, pkt->dst));
+	serial = pkt->type == HOMA_BUSY ?
+			 0 :
+			 trace_lane_serial(&j->lanes, rpc_name(pkt, pkt->dst));
 	return serial ? serial : trace_lane_serial(&j->lanes, rpc_name(pkt, pkt->src));
 }
 
@@ -249,8 +255,8 @@ static void pkt_args(const struct sim_pkt *pkt, u64 serial, char *text, size_t s
 }
 
 /* A bar on a host's link. */
-static void pkt_bar(struct trace_json *j, const struct sim *sim, const struct sim_pkt *pkt,
-		    u64 begin, u64 end, const char *queued)
+static void pkt_bar(struct trace_json *j, const struct sim *sim,
+		    const struct sim_pkt *pkt, u64 begin, u64 end, const char *queued)
 {
 	const bool out = !*queued;
 	const u32 host = out ? pkt->src : pkt->dst;
@@ -281,12 +287,12 @@ static u32 pkt_lane(const struct trace_json *j, u64 serial, u32 host, u32 *tid)
 }
 
 /* A control packet leaves or reaches @host. */
-static void pkt_instant(struct trace_json *j, const struct sim *sim, const struct sim_pkt *pkt,
-			bool sent)
+static void pkt_instant(struct trace_json *j, const struct sim *sim,
+			const struct sim_pkt *pkt, bool sent)
 {
 	const u64 serial = pkt_serial(j, pkt);
-	const u64 id = homa_hash_mix(serial << 20 ^ (u64)pkt->type << 56 ^
-				     pkt->sent_at / SIM_NS);
+	const u64 id =
+		homa_hash_mix(serial << 20 ^ (u64)pkt->type << 56 ^ pkt->sent_at / SIM_NS);
 	const char *name = trace_type_name(sim, pkt);
 	const u32 host = sent ? pkt->src : pkt->dst;
 	char args[384];
@@ -295,14 +301,15 @@ static void pkt_instant(struct trace_json *j, const struct sim *sim, const struc
 	if (!serial || pkt_lane(j, serial, host, &tid) == TRACE_NO_LANE)
 		return;
 	pkt_args(pkt, serial, args, sizeof(args));
-	event(j, 'i', host, tid, sim->now, "'s':'t','cat':'control','name':'%s %s','args':{%s}",
-	      name, sent ? "sent" : "received", args);
+	event(j, 'i', host, tid, sim->now,
+	      "'s':'t','cat':'control','name':'%s %s','args':{%s}", name,
+	      sent ? "sent" : "received", args);
 	arrow(j, sim, sent ? 's' : 'f', name, id & (UINT64_MAX >> 1), host, tid);
 }
 
 /* A message of which the trace does not know yet since it began earlier, or came now. */
-static void pkt_msg(struct trace_json *j, const struct sim *sim, const struct sim_pkt *pkt,
-		    enum trace_side side)
+static void pkt_msg(struct trace_json *j, const struct sim *sim,
+		    const struct sim_pkt *pkt, enum trace_side side)
 {
 	const struct sim_msg *msg = sim_pkt_msg(pkt);
 	u32 host;
@@ -347,8 +354,8 @@ void trace_json_received(struct trace_json *j, struct sim *sim, const struct sim
 
 /* ---- switches ---- */
 
-void trace_json_dropped(struct trace_json *j, struct sim *sim, const struct sim_port *port,
-			const struct sim_pkt *pkt)
+void trace_json_dropped(struct trace_json *j, struct sim *sim,
+			const struct sim_port *port, const struct sim_pkt *pkt)
 {
 	char args[384];
 
@@ -420,9 +427,10 @@ static void json_nodes(struct trace_json *j, const struct sim *sim)
 	for (node = 0; node < sim->num_nodes; node++) {
 		trace_node_name(sim, node, name, sizeof(name));
 		tid = node_tid(node, TID_LINK_OUT);
-		event(j, 'M', node, tid, 0, "'name':'process_name','args':{'name':'%s'}", name);
-		event(j, 'M', node, tid, 0, "'name':'process_sort_index','args':{'sort_index':%u}",
-		      node);
+		event(j, 'M', node, tid, 0, "'name':'process_name','args':{'name':'%s'}",
+		      name);
+		event(j, 'M', node, tid, 0,
+		      "'name':'process_sort_index','args':{'sort_index':%u}", node);
 		if (node >= sim->cfg.hosts)
 			continue;
 		name_thread(j, node, tid, "link out");
@@ -430,8 +438,8 @@ static void json_nodes(struct trace_json *j, const struct sim *sim)
 	}
 }
 
-int trace_json_open(struct trace_json *j, struct sim *sim, const struct sim_trace_options *o,
-		    char *err, size_t errlen)
+int trace_json_open(struct trace_json *j, struct sim *sim,
+		    const struct sim_trace_options *o, char *err, size_t errlen)
 {
 	int res;
 

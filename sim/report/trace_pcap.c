@@ -19,21 +19,21 @@
 #include "pcapng.h"
 #include "trace_impl.h"
 
-#define SNAPLEN		256u
-#define BLOCK_MAX	1024u
+#define SNAPLEN 256u
+#define BLOCK_MAX 1024u
 
 #define ETHERNET_HDR 14u
-#define IP_HDR	     20u
-#define UDP_HDR	     8u
-#define TRACE_PORT   54399u
-#define TRACE_MAGIC  0x48534d31u	/* "HSM1" */
+#define IP_HDR 20u
+#define UDP_HDR 8u
+#define TRACE_PORT 54399u
+#define TRACE_MAGIC 0x48534d31u /* "HSM1" */
 
 /** struct model_header - stands for the header of a model's packet; big-endian */
 struct model_header {
 	homa_be32 magic;
 	u8 type, flags, prio, hops;
 	homa_be64 message;
-	homa_be32 length;	/* of the message, 0 if it is over */
+	homa_be32 length; /* of the message, 0 if it is over */
 	homa_be32 offset, payload, wire;
 	homa_be64 rank;
 } __attribute__((packed));
@@ -85,8 +85,8 @@ static void interface(struct trace_pcap *p, const struct sim *sim, u32 host)
 	trace_file_add(&p->file, block, homa_pcapng_interface(block, sizeof(block), &i));
 }
 
-int trace_pcap_open(struct trace_pcap *p, struct sim *sim, const struct sim_trace_options *o,
-		    char *err, size_t errlen)
+int trace_pcap_open(struct trace_pcap *p, struct sim *sim,
+		    const struct sim_trace_options *o, char *err, size_t errlen)
 {
 	int res = trace_file_open(&p->file, o->pcap, "", o->max_bytes, err, errlen);
 	u32 i;
@@ -189,7 +189,8 @@ void trace_pcap_packet(struct trace_pcap *p, struct sim *sim, const struct sim_p
 	if (fate == TRACE_DROPPED) {
 		trace_node_name(sim, port->node, from, sizeof(from));
 		trace_node_name(sim, port->peer, to, sizeof(to));
-		snprintf(comment, sizeof(comment), "dropped at %s on the way to %s", from, to);
+		snprintf(comment, sizeof(comment), "dropped at %s on the way to %s", from,
+			 to);
 		out.comment = comment;
 	} else {
 		out.direction = fate; /* the same numbers */

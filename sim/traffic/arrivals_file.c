@@ -16,7 +16,7 @@
 
 #define MAX_LINE 256
 #define MAX_MESSAGE 0x7fffffffull
-#define MAX_TIME_NS 1000000000000000ull	/* 11 days */
+#define MAX_TIME_NS 1000000000000000ull /* 11 days */
 
 static int complain(char *err, size_t errlen, const char *path, u32 line, const char *reason)
 {
@@ -69,8 +69,11 @@ static int parse_line(struct sim_recorded *r, char *text, u32 hosts, const char 
 	if (!bytes || bytes > MAX_MESSAGE)
 		return complain(err, errlen, path, line,
 				"a message has 1 to 2147483647 bytes");
-	*r = (struct sim_recorded){ .at_ns = at, .src = (u16)src, .dst = (u16)dst,
-				    .length = (u32)bytes, .line = line };
+	*r = (struct sim_recorded){ .at_ns = at,
+				    .src = (u16)src,
+				    .dst = (u16)dst,
+				    .length = (u32)bytes,
+				    .line = line };
 	return 0;
 }
 

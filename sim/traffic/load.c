@@ -43,8 +43,9 @@ static double tail(const struct homa_workload *w, double x)
 		return 0;
 	a = &w->points[i - 1];
 	b = &w->points[i];
-	return 1 - a->probability - (b->probability - a->probability) *
-	       homa_log(x / a->bytes) / homa_log(b->bytes / a->bytes);
+	return 1 - a->probability -
+	       (b->probability - a->probability) * homa_log(x / a->bytes) /
+		       homa_log(b->bytes / a->bytes);
 }
 
 static u32 unscheduled_packets(u32 segment)

@@ -273,7 +273,7 @@ static void respond(struct sim *sim, struct sim_msg *request)
 	response->length = request->length;
 	response->quantile = request->quantile;
 	response->incast = request->incast;
-	response->request = request;	/* with traffic's reference */
+	response->request = request; /* with traffic's reference */
 	message_start(sim, response);
 }
 
@@ -548,8 +548,8 @@ void sim_traffic_finish(struct sim *sim)
 static void cancel_all(struct sim *sim)
 {
 	struct sim_traffic *t = sim->traffic;
-	struct sim_event *const events[] = { &t->arrival,  &t->open_ev, &t->close_ev,
-					     &t->calm_ev,  &t->late_ev, &t->sample_ev,
+	struct sim_event *const events[] = { &t->arrival,   &t->open_ev, &t->close_ev,
+					     &t->calm_ev,   &t->late_ev, &t->sample_ev,
 					     &t->incast_ev, &t->rest_ev };
 	u32 i;
 

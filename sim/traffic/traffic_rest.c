@@ -45,9 +45,10 @@ int sim_traffic_rest(const struct sim *sim, struct sim_rest *rest)
 
 		if (!sim_traffic_is_open(&t->open[i]) || msg->arrived >= msg->length)
 			continue;
-		rest->list[rest->count++] = (struct sim_recorded){
-			.src = msg->src, .dst = msg->dst,
-			.length = msg->length - msg->arrived };
+		rest->list[rest->count++] =
+			(struct sim_recorded){ .src = msg->src,
+					       .dst = msg->dst,
+					       .length = msg->length - msg->arrived };
 	}
 	return 0;
 }

@@ -121,8 +121,8 @@ static struct homa_handle server_handle(const struct sim_msg *request)
 }
 
 /* A one-way message has been delivered: forget it at both ends. */
-static void oneway_over(struct sim *sim, struct sim_homa_host *hh, struct homa_handle handle,
-			const struct sim_msg *msg)
+static void oneway_over(struct sim *sim, struct sim_homa_host *hh,
+			struct homa_handle handle, const struct sim_msg *msg)
 {
 	struct sim_homa_host *from = host_of(sim, msg->src);
 
@@ -142,7 +142,7 @@ static void host_event(struct sim *sim, struct sim_homa_host *hh,
 	if (msg)
 		sim_msg_get(msg);
 	if (!homa_rx_take(&hh->ctx, handle, &info) && info.kind == HOMA_EV_FAILED)
-		priv->error = info.error;	/* it is retired later */
+		priv->error = info.error; /* it is retired later */
 	else if (msg) {
 		if (info.kind == HOMA_EV_REQUEST) {
 			msg->x[1] = (u32)msg->x[1] | (u64)handle.generation << 32;
@@ -253,8 +253,8 @@ static void homa_sim_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *
 
 /* ---- messages out ---- */
 
-static int send_request(const struct sim *sim, struct sim_homa_host *hh, struct sim_msg *msg,
-			struct homa_rpc **rpc)
+static int send_request(const struct sim *sim, struct sim_homa_host *hh,
+			struct sim_msg *msg, struct homa_rpc **rpc)
 {
 	struct homa_send send = {
 		.dst = host_of(sim, msg->dst)->addr,
@@ -285,8 +285,8 @@ static void homa_sim_send(struct sim *sim, struct sim_host *host, struct sim_msg
 		if (!msg->request)
 			err = send_request(sim, hh, msg, &rpc);
 		else
-			err = -homa_rpc_reply(ctx, server_handle(msg->request), msg->length,
-					      msg->length, &rpc);
+			err = -homa_rpc_reply(ctx, server_handle(msg->request),
+					      msg->length, msg->length, &rpc);
 	}
 	if (rpc) {
 		struct sim_homa_priv *priv = homa_rpc_priv(rpc);
@@ -301,7 +301,8 @@ static void homa_sim_send(struct sim *sim, struct sim_host *host, struct sim_msg
 	host_leave(sim, hh);
 }
 
-static void pkt_data(const struct sim *sim, struct sim_pkt *pkt, const struct homa_tx_desc *desc)
+static void pkt_data(const struct sim *sim, struct sim_pkt *pkt,
+		     const struct homa_tx_desc *desc)
 {
 	const struct sim_homa_priv *priv = homa_rpc_priv(desc->rpc);
 	struct sim_msg *msg = priv->out;
@@ -318,7 +319,8 @@ static void pkt_data(const struct sim *sim, struct sim_pkt *pkt, const struct ho
 }
 
 /* The address says which host it is: see homa_memory.c. */
-static void pkt_ctrl(const struct sim *sim, struct sim_pkt *pkt, const struct homa_tx_desc *desc)
+static void pkt_ctrl(const struct sim *sim, struct sim_pkt *pkt,
+		     const struct homa_tx_desc *desc)
 {
 	const struct homa_wire_grant *grant = (const struct homa_wire_grant *)desc->hdr;
 	const u8 *ip = desc->dst.ip;
@@ -408,7 +410,8 @@ static void homa_sim_stop(struct sim *sim)
 }
 
 static void homa_sim_metrics(struct sim *sim,
-			     void (*put)(void *arg, const char *name, double value), void *arg)
+			     void (*put)(void *arg, const char *name, double value),
+			     void *arg)
 {
 	const struct sim_homa *homa = homa_of(sim);
 	u32 i, m;

@@ -16,15 +16,15 @@
 
 /* cfg->option[] */
 enum sim_homa_option {
-	SIM_HOMA_SCHEDULED,	/* scheduled levels and messages granted to, 0: preset */
-	SIM_HOMA_UNSCHEDULED,	/* unscheduled levels, 0: preset */
-	SIM_HOMA_CUTOFFS,	/* enum sim_homa_cutoffs */
+	SIM_HOMA_SCHEDULED,   /* scheduled levels and messages granted to, 0: preset */
+	SIM_HOMA_UNSCHEDULED, /* unscheduled levels, 0: preset */
+	SIM_HOMA_CUTOFFS,     /* enum sim_homa_cutoffs */
 	SIM_HOMA_GIVEN = SIM_MAX_OPTIONS - 1, /* a bit per engine setting the user gave */
 };
 
 enum sim_homa_cutoffs {
-	SIM_HOMA_CUTOFFS_LEARNT,	/* from traffic, told by CUTOFFS packets */
-	SIM_HOMA_CUTOFFS_KNOWN,		/* from the workload, known from the beginning */
+	SIM_HOMA_CUTOFFS_LEARNT, /* from traffic, told by CUTOFFS packets */
+	SIM_HOMA_CUTOFFS_KNOWN,	 /* from the workload, known from the beginning */
 };
 
 /**

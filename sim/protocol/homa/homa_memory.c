@@ -187,7 +187,9 @@ static void limits_init(struct sim *sim, struct sim_homa *homa)
 		/* Late duplicates of a message that is over exist only where
 		 * packets are lost; homa.c ends the few others by itself. */
 		.tombstones = cfg->loss_ppm || cfg->port_bytes || cfg->shared_bytes ||
-				cfg->num_failures || cfg->rpc ? 1024 : 0,
+					      cfg->num_failures || cfg->rpc ?
+				      1024 :
+				      0,
 		.peer_buckets = peer_buckets,
 		/* There are many hosts, and each has few RPCs. */
 		.max_buckets = BUCKETS,

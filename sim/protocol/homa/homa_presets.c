@@ -29,20 +29,17 @@
 
 #include "homa_host.h"
 
-#define DEFAULT_LEVELS 7u	/* scheduled, for workloads that the study has not */
+#define DEFAULT_LEVELS 7u /* scheduled, for workloads that the study has not */
 
 const char *const sim_homa_presets[] = { "sigcomm18", "low-queue", "linux", NULL };
 
 const struct sim_option sim_homa_options[] = {
-	[SIM_HOMA_SCHEDULED] = {
-		"scheduled-levels", 0, 0, 8, "levels",
-		"priorities for scheduled packets and messages granted to at once; 0 = of the preset" },
-	[SIM_HOMA_UNSCHEDULED] = {
-		"unscheduled-levels", 0, 0, 8, "levels",
-		"priorities for unscheduled packets; 0 = of the preset" },
-	[SIM_HOMA_CUTOFFS] = {
-		"known-cutoffs", SIM_HOMA_CUTOFFS_KNOWN, 0, 1, "bool",
-		"unscheduled cutoffs fit the workload and are known to all from the beginning; 0 = learnt from traffic" },
+	[SIM_HOMA_SCHEDULED] = { "scheduled-levels", 0, 0, 8, "levels",
+				 "priorities for scheduled packets and messages granted to at once; 0 = of the preset" },
+	[SIM_HOMA_UNSCHEDULED] = { "unscheduled-levels", 0, 0, 8, "levels",
+				   "priorities for unscheduled packets; 0 = of the preset" },
+	[SIM_HOMA_CUTOFFS] = { "known-cutoffs", SIM_HOMA_CUTOFFS_KNOWN, 0, 1, "bool",
+			       "unscheduled cutoffs fit the workload and are known to all from the beginning; 0 = learnt from traffic" },
 	{ 0 },
 };
 
@@ -93,8 +90,8 @@ static void linux_defaults(struct sim_config *cfg)
 static void sigcomm_defaults(struct sim_config *cfg)
 {
 	homa_params_sigcomm(&cfg->homa);
-	cfg->homa.unsched_bytes = 0;		/* from the network */
-	cfg->homa.max_incoming = 0x7fffffff;	/* the study has no such limit */
+	cfg->homa.unsched_bytes = 0;	     /* from the network */
+	cfg->homa.max_incoming = 0x7fffffff; /* the study has no such limit */
 	/* Nor has it time-outs; patience lest starved messages are asked for. */
 	cfg->homa.resend_interval_us = 100000;
 	cfg->homa.timeout_us = 10000000;
@@ -199,21 +196,24 @@ static void settle_levels(const struct sim *sim, struct sim_homa *homa)
 	if (!GIVEN(cfg, max_overcommit))
 		params->max_overcommit = scheduled;
 	params->unsched_levels = homa_min_u32(unscheduled, total > 1 ? total - 1 : 0);
-	if (study && params->unsched_levels == study->unscheduled && !GIVEN(cfg, unsched_bytes)) {
+	if (study && params->unsched_levels == study->unscheduled &&
+	    !GIVEN(cfg, unsched_bytes)) {
 		homa->levels = study->unscheduled;
 		memcpy(homa->cutoffs, study->cutoffs, sizeof(study->cutoffs));
 	}
 }
 
 /* In RTTbytes of @rtt_bytes; docs/low-queue.md says where the factors come from. */
-static void settle_low_queue(const struct sim *sim, struct homa_params *params, u32 rtt_bytes)
+static void settle_low_queue(const struct sim *sim, struct homa_params *params,
+			     u32 rtt_bytes)
 {
 	const struct sim_config *cfg = &sim->cfg;
 	u32 segment = sim_homa_segment(cfg);
 	u64 rtt_ps = (u64)rtt_bytes * sim->hosts[0].up->ps_per_byte;
 
 	if (!GIVEN(cfg, unsched_bytes))
-		params->unsched_bytes = homa_max_u32(rtt_bytes * 5 / 8 / segment, 1) * segment;
+		params->unsched_bytes =
+			homa_max_u32(rtt_bytes * 5 / 8 / segment, 1) * segment;
 	if (!GIVEN(cfg, window))
 		params->window = rtt_bytes;
 	if (!GIVEN(cfg, max_incoming))
@@ -252,7 +252,7 @@ int sim_homa_settle(const struct sim *sim, struct sim_homa *homa)
 	if (!homa->sample)
 		return -ENOMEM;
 	for (i = 0; i < SIM_HOMA_SAMPLE; i++)
-		homa->sample[i] = homa_workload_size(&sim->workload,
-						     (i + 0.5) / SIM_HOMA_SAMPLE);
+		homa->sample[i] =
+			homa_workload_size(&sim->workload, (i + 0.5) / SIM_HOMA_SAMPLE);
 	return 0;
 }
