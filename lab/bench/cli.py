@@ -32,17 +32,13 @@ def _beside_tcp(what: str, rounds: int, seconds: float, json_file: Path | None) 
 
 
 @app.command()
-def rtt(
-    rounds: int = ROUNDS, seconds: float = SECONDS, json_file: Optional[Path] = JSON
-) -> None:
+def rtt(rounds: int = ROUNDS, seconds: float = SECONDS, json_file: Optional[Path] = JSON) -> None:
     """Round trip of 100 bytes, of Homa and every sensible TCP."""
     _beside_tcp("rtt", rounds, seconds, json_file)
 
 
 @app.command()
-def rate(
-    rounds: int = ROUNDS, seconds: float = SECONDS, json_file: Optional[Path] = JSON
-) -> None:
+def rate(rounds: int = ROUNDS, seconds: float = SECONDS, json_file: Optional[Path] = JSON) -> None:
     """RPCs per second, 100 bytes, 64 outstanding, of Homa and every sensible TCP."""
     _beside_tcp("rate", rounds, seconds, json_file)
 

@@ -26,7 +26,9 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "test notices each. Status 1 if nothing noticed one of them.",
     )
     names = [c.name for c in CATCHERS]
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="these mutants; --list names them")
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="these mutants; --list names them"
+    )
     parser.add_argument(
         "--against", choices=[*names, "all"], default="all", help="which tests (default: all)"
     )
@@ -84,7 +86,9 @@ def _check() -> int:
     return 1 if failed or not paths else 0
 
 
-def _last(run: Run, mutants: list[Mutant], catchers: list[Catcher]) -> dict[tuple[str, str], Result]:
+def _last(
+    run: Run, mutants: list[Mutant], catchers: list[Catcher]
+) -> dict[tuple[str, str], Result]:
     """What is known, be it of an older tree, for a table of everything."""
     return {
         (m.name, c.name): result

@@ -87,9 +87,7 @@ def read(path: Path) -> Mutant:
         files[name] = _hunks(path.name, text[place.end() + 1 : end])
     if not files:
         raise PatchError(f"{path.name}: there is no diff in it")
-    return Mutant(
-        path.stem, said["Fault"], said["Promise"], said.get("Named", ""), text, files
-    )
+    return Mutant(path.stem, said["Fault"], said["Promise"], said.get("Named", ""), text, files)
 
 
 def read_all(folder: Path = FOLDER) -> list[Mutant]:

@@ -181,9 +181,7 @@ class Run:
             return self._seconds + LEAST_S
         return max(LEAST_S, PATIENCE * usual) if usual else PATIENCE * LEAST_S
 
-    def _one(
-        self, mutant: Mutant, catchers: list[Catcher]
-    ) -> dict[tuple[str, str], Result]:
+    def _one(self, mutant: Mutant, catchers: list[Catcher]) -> dict[tuple[str, str], Result]:
         found: dict[tuple[str, str], Result] = {}
         copy = self._copies.get()
         try:

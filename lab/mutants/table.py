@@ -60,9 +60,7 @@ def markdown(mutants: Sequence[Mutant], catchers: Sequence[str], found: Found) -
     return "\n".join([*lines, "", summary(mutants, catchers, found) + "."])
 
 
-def as_json(
-    mutants: Sequence[Mutant], catchers: Sequence[str], found: Found
-) -> dict[str, object]:
+def as_json(mutants: Sequence[Mutant], catchers: Sequence[str], found: Found) -> dict[str, object]:
     """All results, and how many percent of the mutants that it has seen each catcher catches."""
     percent = {}
     for catcher in catchers:

@@ -87,7 +87,9 @@ class Copy:
         """Paths of all executables in the build directory."""
         said = _run(["ninja", "-C", str(self.build), "-t", "targets", "all"])
         return [
-            line.partition(":")[0] for line in said.splitlines() if "_LINKER" in line.partition(":")[2]
+            line.partition(":")[0]
+            for line in said.splitlines()
+            if "_LINKER" in line.partition(":")[2]
         ]
 
     def make(self, files: dict[str, str], targets: list[str]) -> None:

@@ -41,7 +41,9 @@ def _executor(jobs: int, scheduler: str | None, store: Store) -> Iterator[Execut
         yield Local(jobs)
         return
     if jobs:
-        raise UsageError("--jobs is for this machine; how many run at once on others is up to their workers")
+        raise UsageError(
+            "--jobs is for this machine; how many run at once on others is up to their workers"
+        )
     from lab.sim.dask import Dask
 
     remote = Dask(scheduler, store)
@@ -97,7 +99,9 @@ def _one(figure: Figure, lab: Lab, wanted: Options, folder: Path) -> None:
         f"{_runs(lab.fresh)} made, {lab.found} found; {wanted.words()}; ± is a 95 % interval",
         markup=False,
     )
-    out.print(f"wrote {folder / figure.name}.{{{','.join(f.suffix[1:] for f in files)}}}\n", markup=False)
+    out.print(
+        f"wrote {folder / figure.name}.{{{','.join(f.suffix[1:] for f in files)}}}\n", markup=False
+    )
     _tell(lab)
 
 

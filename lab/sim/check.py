@@ -105,9 +105,5 @@ def run(name: str, lab: Lab, options: Options) -> dict[str, object]:
         "met": sum(row.met is True for row in judged),
         "missed": sum(row.met is False for row in judged),
         "seeds": len(options.seed_list()),
-        "spread": {
-            row.what: row.ours.as_json() for row in output.rows if row.ours is not None
-        },
+        "spread": {row.what: row.ours.as_json() for row in output.rows if row.ours is not None},
     }
-
-

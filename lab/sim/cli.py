@@ -104,9 +104,13 @@ sim.add_command(
             _path("json", "write everything that was measured to this file"),
             _path("trace", "write a trace for ui.perfetto.dev (docs/simulator-traces.md)"),
             _path("pcap", "write a capture for Wireshark"),
-            click.Option(["--trace-from"], metavar="TIME", help="trace from this simulated time on"),
+            click.Option(
+                ["--trace-from"], metavar="TIME", help="trace from this simulated time on"
+            ),
             click.Option(["--trace-until"], metavar="TIME", help="trace until this simulated time"),
-            click.Option(["--list"], is_flag=True, help="protocols, presets, settings; run nothing"),
+            click.Option(
+                ["--list"], is_flag=True, help="protocols, presets, settings; run nothing"
+            ),
         ],
         short_help="one simulation, a table of what came out",
         help="One simulation. Without options: Homa in the SIGCOMM'18 study's network of 144 hosts, "
@@ -126,7 +130,9 @@ sim.add_command(
     metavar="DIR",
     help="Folder for figures, tables and finished runs.  [default: build/figures]",
 )
-@click.option("--seeds", type=click.IntRange(1, 1000), help="Runs per point.  [default: 5, quick: 3]")
+@click.option(
+    "--seeds", type=click.IntRange(1, 1000), help="Runs per point.  [default: 5, quick: 3]"
+)
 @click.option(
     "--headers",
     type=click.Choice(["sigcomm18", "true"]),
@@ -138,7 +144,9 @@ sim.add_command(
     "--scale", type=click.FloatRange(0.001, 1000), default=1.0, help="Multiplies simulated times."
 )
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Runs at once.  [default: cores]")
-@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Run on the workers of a Dask scheduler.")
+@click.option(
+    "--scheduler", metavar="tcp://HOST:PORT", help="Run on the workers of a Dask scheduler."
+)
 def figure(
     name: str | None,
     list_only: bool,
@@ -175,7 +183,9 @@ def figure(
     help="Folder for the results.  [default: NAME.sweep beside the file]",
 )
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Runs at once.  [default: cores]")
-@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Run on the workers of a Dask scheduler.")
+@click.option(
+    "--scheduler", metavar="tcp://HOST:PORT", help="Run on the workers of a Dask scheduler."
+)
 def sweep(spec: Path, out: Path | None, jobs: int | None, scheduler: str | None) -> None:
     """Every combination of some flags, several seeds each; docs/simulator.md has the format.
 
@@ -188,8 +198,13 @@ def sweep(spec: Path, out: Path | None, jobs: int | None, scheduler: str | None)
 
 @sim.command(short_help="one number for ./homa targets")
 @click.argument("name")
-@click.option("--json", "json_file", type=click.Path(path_type=Path), metavar="FILE",
-              help="Write to this file instead of standard output.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to this file instead of standard output.",
+)
 @click.option("--full", is_flag=True, help="Full-length runs instead of quick ones.")
 @click.option("--seeds", type=click.IntRange(1, 1000))
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR")
@@ -203,5 +218,3 @@ def check(
     check_output(json_file, "--json")
     options = batch.options(not full, seeds or 0, "sigcomm18", scale, "")
     batch.check(name, options, out or BUILD / "figures", json_file)
-
-

@@ -40,13 +40,22 @@ class Row:
     def cells(self) -> list[str]:
         """what, published, ours, ratio or difference, rule, met."""
         digits = self.digits
-        theirs = "–" if self.published is None else f"{self.published:,.{digits}f}".rstrip(
-            "0" if digits else ""
-        ).rstrip(".")
+        theirs = (
+            "–"
+            if self.published is None
+            else f"{self.published:,.{digits}f}".rstrip("0" if digits else "").rstrip(".")
+        )
         ours = self.ours.text(digits) if self.ours else "–"
         verdict = {True: "met", False: "missed", None: "–"}[self.met]
         unit = f" {self.unit}" if self.unit else ""
-        return [self.what + (f",{unit}" if unit else ""), theirs, ours, self.gap(), self.rule, verdict]
+        return [
+            self.what + (f",{unit}" if unit else ""),
+            theirs,
+            ours,
+            self.gap(),
+            self.rule,
+            verdict,
+        ]
 
     def gap(self) -> str:
         """Difference in points for percentages, ratio for all else."""
@@ -106,6 +115,9 @@ def as_table(title: str, rows: list[Row]) -> Table:
 
 def as_markdown(rows: list[Row]) -> str:
     """For a document."""
-    lines = ["| | published | ours (95 % interval) | ours to it | goal | |", "|---|--:|--:|--:|--:|---|"]
+    lines = [
+        "| | published | ours (95 % interval) | ours to it | goal | |",
+        "|---|--:|--:|--:|--:|---|",
+    ]
     lines += ["| " + " | ".join(row.cells()) + " |" for row in rows]
     return "\n".join(lines) + "\n"

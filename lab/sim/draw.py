@@ -32,8 +32,22 @@ COLORS = {
     "tcp": RED,
     "oracle": GREY,
 }
-MARKERS = {"homa": "o", "pfabric": "s", "phost": "^", "pias": "D", "ndp": "v", "dctcp": "s", "tcp": "v", "oracle": ""}
-DASHES = {"oracle": (0, (4, 2)), "pfabric": (0, (6, 1.5)), "phost": (0, (3, 1.2)), "dctcp": (0, (6, 1.5))}
+MARKERS = {
+    "homa": "o",
+    "pfabric": "s",
+    "phost": "^",
+    "pias": "D",
+    "ndp": "v",
+    "dctcp": "s",
+    "tcp": "v",
+    "oracle": "",
+}
+DASHES = {
+    "oracle": (0, (4, 2)),
+    "pfabric": (0, (6, 1.5)),
+    "phost": (0, (3, 1.2)),
+    "dctcp": (0, (6, 1.5)),
+}
 TITLES = {
     "homa": "Homa",
     "pfabric": "pFabric",
@@ -59,7 +73,9 @@ def ramp(count: int) -> list[str]:
 
 
 @contextmanager
-def canvas(width: float, height: float, rows: int = 1, columns: int = 1, **shared: object) -> Iterator:
+def canvas(
+    width: float, height: float, rows: int = 1, columns: int = 1, **shared: object
+) -> Iterator:
     """A figure with `rows` x `columns` panels (an array) in this project's style."""
     # Matplotlib keeps a font cache in the home directory, which a service may not have.
     if not os.access(Path.home(), os.W_OK):
@@ -194,7 +210,9 @@ def names(panel, ends: list[tuple[float, str, str]], log: bool = True, x: float 
         )
 
 
-def curve(panel, xs: Sequence[float], ys: Sequence[float | None], protocol: str, **more: object) -> None:  # noqa: ANN001
+def curve(
+    panel, xs: Sequence[float], ys: Sequence[float | None], protocol: str, **more: object
+) -> None:  # noqa: ANN001
     """A protocol's curve; gaps where there is no value."""
     points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None]
     if not points:

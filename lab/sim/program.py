@@ -91,7 +91,9 @@ def has_setting(protocol: str, name: str) -> bool:
     """Whether a protocol can be told `name` with --set."""
     for row in catalogue()["protocols"]:
         if row["name"] == protocol:
-            return any(s["name"] == name for part in ("settings", "engine") for s in row.get(part) or [])
+            return any(
+                s["name"] == name for part in ("settings", "engine") for s in row.get(part) or []
+            )
     return False
 
 

@@ -13,7 +13,7 @@ _LINE_EVERY_S = 15.0
 
 
 def clock(seconds: float) -> str:
-    """"0:42", "1:02:03"."""
+    """ "0:42", "1:02:03"."""
     whole = int(seconds + 0.5)
     hours, minutes, left = whole // 3600, whole // 60 % 60, whole % 60
     return f"{hours}:{minutes:02}:{left:02}" if hours else f"{minutes}:{left:02}"

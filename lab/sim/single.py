@@ -105,9 +105,18 @@ def _slow(summary: dict, name: str) -> str:
 def slowdown_table(spec: Spec, result: dict) -> Table:
     """A row per tenth of the messages."""
     said = {"protocol": "homa", "workload": "w4", "load": "0.8", **spec}
-    title = f"{said['protocol']}, {said['workload']}, load {said['load']}, seed {said.get('seed', 1)}"
+    title = (
+        f"{said['protocol']}, {said['workload']}, load {said['load']}, seed {said.get('seed', 1)}"
+    )
     grid = table(
-        title, "message\nbytes", "count", "latency\nP50", "\nP99", "slowdown\nP50", "\nP99", "\nP99.9"
+        title,
+        "message\nbytes",
+        "count",
+        "latency\nP50",
+        "\nP99",
+        "slowdown\nP50",
+        "\nP99",
+        "\nP99.9",
     )
     for row in result.get("deciles") or []:
         latency, slow = row.get("latency_ns", {}), row.get("slowdown", {})

@@ -62,7 +62,9 @@ def load(path: Path) -> Sweep:
     for _, values in axes:
         count *= len(values)
     if count > MAX_RUNS:
-        raise doc.wrong(("grid",), f"these are {count:,} runs; more than {MAX_RUNS:,} are a mistake")
+        raise doc.wrong(
+            ("grid",), f"these are {count:,} runs; more than {MAX_RUNS:,} are a mistake"
+        )
     runs = []
     for choice in itertools.product(*(values for _, values in axes)):
         point: Spec = {}
@@ -141,9 +143,7 @@ def _list(doc: tomlfile.Document, at: tomlfile.Key, values: object) -> list[obje
         raise doc.wrong(at, f"'{name}' has to be a list of values, like {name} = [1, 2]")
     checked = [_value(doc, at, value) for value in values]
     if name == "topology":
-        checked = [
-            _topology(doc, at, str(c)) if str(c).endswith(".toml") else c for c in checked
-        ]
+        checked = [_topology(doc, at, str(c)) if str(c).endswith(".toml") else c for c in checked]
     if len({str(value) for value in checked}) < len(checked):
         raise doc.wrong(at, f"'{name}' has a value twice; seeds repeat a run")
     return checked

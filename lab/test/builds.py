@@ -202,9 +202,7 @@ def tests(directory: Path, suites: tuple[str, ...]) -> list[dict]:
     return [t for t in introspect(directory, "tests") if suites_of(t) & set(suites)]
 
 
-def needed(
-    directory: Path, suites: tuple[str, ...], programs: tuple[str, ...] = ()
-) -> list[str]:
+def needed(directory: Path, suites: tuple[str, ...], programs: tuple[str, ...] = ()) -> list[str]:
     """Ninja targets that the tests (or the fuzz targets) of the suites need, and the programs."""
     wanted = {d for t in tests(directory, suites) for d in t["depends"]}
     files = []

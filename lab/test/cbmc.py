@@ -34,7 +34,14 @@ PACKAGES = ["cbmc", "gcc", "libc6-dev"]
 OLDEST = 6
 SECONDS = 1800  # a hang, or a bound that is too large for this machine
 PARALLEL = 2
-INCLUDES = ("engine/plat/user", "engine/base", "engine/link", "engine/wire/homa", "engine/homa", "tests/cbmc")
+INCLUDES = (
+    "engine/plat/user",
+    "engine/base",
+    "engine/link",
+    "engine/wire/homa",
+    "engine/homa",
+    "tests/cbmc",
+)
 OPTIONS = ("--gcc", "--unwinding-assertions", "--pointer-overflow-check", "--no-malloc-may-fail")
 _ARGUMENTS = re.compile(r"^ \* cbmc: (.+)$", re.M)
 _REFUSES = re.compile(r"^ \* refuses: (.+)$", re.M)
@@ -137,7 +144,12 @@ def run(context: Context, names: list[str]) -> Tally:
                 words = ["sh", "-c", 'cd /build && exec "$@"', "sh", *command]
                 command = chroot.command(system, tree, words)
             status = process.run(
-                command, log, cwd=tree, env=dict(os.environ), timeout=SECONDS, verbose=context.verbose
+                command,
+                log,
+                cwd=tree,
+                env=dict(os.environ),
+                timeout=SECONDS,
+                verbose=context.verbose,
             )
         said = log.read_text(errors="replace")
         return label, judge_refusal(status, said) if refused else judge(status, said)

@@ -234,8 +234,10 @@ def search(program: Path, args: argparse.Namespace, folder: Path) -> int:
     listing = subprocess.run([program, "--list"], capture_output=True, text=True, check=True)
     known = scenarios_of(listing.stdout)
     if args.scenario and args.scenario not in known:
-        print(f"homa explore: no scenario {args.scenario}; there are: {', '.join(known)}",
-              file=sys.stderr)
+        print(
+            f"homa explore: no scenario {args.scenario}; there are: {', '.join(known)}",
+            file=sys.stderr,
+        )
         return 2
     digest = hashlib.sha256(Path(program).read_bytes()).hexdigest()
     kept = Kept.load(folder, args.again, f"{digest} {args.workers} {args.memory}")
@@ -311,16 +313,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=int, default=0, help="the same in seconds")
     parser.add_argument("--scenario", default="", help="only this one; --list names them")
     parser.add_argument("--faults", type=int, default=None, help="at most so many in one way")
-    parser.add_argument("--bound", default="", metavar="KINDS",
-                        help="so many faults of each kind in one way, as loss=2,dup=1,restart=1")
+    parser.add_argument(
+        "--bound",
+        default="",
+        metavar="KINDS",
+        help="so many faults of each kind in one way, as loss=2,dup=1,restart=1",
+    )
     parser.add_argument("--memory", type=int, default=2048, help="MiB for states seen (2048)")
     parser.add_argument("--workers", type=int, default=2, help="processes (2)")
     parser.add_argument("--again", action="store_true", help="go on with the search before")
     parser.add_argument("--replay", type=Path, metavar="FILE", help="a counterexample's file")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="with --replay: draw it")
     parser.add_argument("--list", action="store_true", help="name the scenarios")
-    parser.add_argument("--coverage", action="store_true",
-                        help="which branches of the engine a quick search reaches, as a table")
+    parser.add_argument(
+        "--coverage",
+        action="store_true",
+        help="which branches of the engine a quick search reaches, as a table",
+    )
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     args = parser.parse_args(arguments)
     if args.svg and not args.replay:

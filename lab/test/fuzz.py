@@ -214,7 +214,10 @@ def main(arguments: list[str]) -> int:
         "--replay", type=Path, metavar="LOG", help="of --kernel: what this log's guest did"
     )
     parser.add_argument(
-        "--seed", type=int, default=0, help="of --hostile, --network, --kernel, --soak, --world (default: random)"
+        "--seed",
+        type=int,
+        default=0,
+        help="of --hostile, --network, --kernel, --soak, --world (default: random)",
     )
     parser.add_argument("--sanitized", action="store_true", help="only under ASan and UBSan")
     parser.add_argument("--ipv6", action="store_true", help="of --network: all over IPv6")

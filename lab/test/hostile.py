@@ -40,9 +40,7 @@ def run(context: Context, env: dict[str, str], case: str, timeout: float, saniti
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-s"]
     command += [str(ROOT / "tests/homad" / CASES[case])]
     log = context.log(case)
-    status = process.run(
-        command, log, cwd=ROOT, env=full, timeout=timeout, verbose=context.verbose
-    )
+    status = process.run(command, log, cwd=ROOT, env=full, timeout=timeout, verbose=context.verbose)
     figures = json.loads(report.read_text()) if report.exists() else {}
     figures["failed"] = int(status != 0 or not figures)
     if figures["failed"]:

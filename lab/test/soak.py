@@ -122,9 +122,7 @@ def stretch(
     if stopping.is_set() and status != 0:
         log.unlink(missing_ok=True)
         return
-    worlds, finding = judge(
-        build, program, first, seconds, status, log.read_text(errors="replace")
-    )
+    worlds, finding = judge(build, program, first, seconds, status, log.read_text(errors="replace"))
     with soak.lock:
         soak.worlds[build] += worlds
         if finding:

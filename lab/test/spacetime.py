@@ -103,7 +103,9 @@ def _arrow(arrow: Arrow, hosts: int) -> str:
         line = f'<path d="M{x1} {y1}L{x2} {y1 + 10}" stroke="firebrick"/>'
         line += f'<path d="M{x2 - 4} {y1 + 6}l8 8m0 -8l-8 8" stroke="firebrick"/>'
         anchor, x = ("start", x2 + 8) if x2 > x1 else ("end", x2 - 8)
-        return line + f'<text x="{x}" y="{y1 + 8}" text-anchor="{anchor}">{escape(arrow.what)}</text>'
+        return (
+            line + f'<text x="{x}" y="{y1 + 8}" text-anchor="{anchor}">{escape(arrow.what)}</text>'
+        )
     x2, y2 = LEFT + APART * arrow.dst, _y(arrow.end)
     dash = ' stroke-dasharray="5 3"' if arrow.what.startswith("(copy)") else ""
     anchor, x = ("start", x1 + 8) if x2 > x1 else ("end", x1 - 8)

@@ -38,7 +38,9 @@ def run(context: Context, names: list[str], seconds: float) -> Tally:
     ]
     # The oldest kernel also has what one kernel can show, which is most: it begins.
     ready = ready[-1:] + ready[:-1]
-    parts = [(name, i, files) for name in ready for i, files in enumerate(python_tests.halves("vm"))]
+    parts = [
+        (name, i, files) for name in ready for i, files in enumerate(python_tests.halves("vm"))
+    ]
     jobs = [
         partial(_tests, context, name, names, seconds, i, files, once=name == ready[0])
         for name, i, files in parts

@@ -43,9 +43,7 @@ def prepare(name: str, *, build: bool = True) -> Kernel:
                 f"it is not built yet; ./homa test {BUILT[name]} builds it (six to fifteen minutes)"
             )
         _check_tools(name)
-        folder = cache.entry(
-            f"kernels/{name}-{digest}", lambda into: _make(name, package, into)
-        )
+        folder = cache.entry(f"kernels/{name}-{digest}", lambda into: _make(name, package, into))
         _store_version(version)
     cache.confirm(folder)
     cache.sweep("kernels", folder)

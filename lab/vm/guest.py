@@ -44,8 +44,7 @@ TICK_S = 0.01
 # A processor that is emulated on a busy machine stands still for milliseconds, so an access waits
 # for longer than KCSAN's 80 us, and fewer of them do: us, and one of so many accesses.
 _RACES = (
-    "kcsan.early_enable=1 kcsan.udelay_task=2000 kcsan.udelay_interrupt=1000 "
-    "kcsan.skip_watch=50000"
+    "kcsan.early_enable=1 kcsan.udelay_task=2000 kcsan.udelay_interrupt=1000 kcsan.skip_watch=50000"
 )
 REFUSED = 1  # the emulator's status if its arguments make no sense
 

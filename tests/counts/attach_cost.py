@@ -39,6 +39,7 @@ def cycles(host: Host) -> float:
 
 def idle_mb(host: Host) -> float:
     """Resident memory that idle applications add, MB."""
+
     def resident() -> int:
         return host.homad.status("RssAnon") + host.homad.status("RssShmem")
 

@@ -36,7 +36,11 @@ def main(folder: Path) -> None:
         "echo": echo() * 5 + echo(200) * 3,
         "self": bytes([BIND, 1]) + bytes([COMMAND, 3, 3]) + RUN + TAKE + RUN + TAKE,
         "asked": bytes([BIND, 1, ASK_EVIL, 9]) + RUN + TAKE + RUN,
-        "unanswered": bytes([BIND, 1]) + bytes([ASK_EVIL, 9]) + RUN + bytes([TIME, 255, 255, 12]) + RUN,
+        "unanswered": bytes([BIND, 1])
+        + bytes([ASK_EVIL, 9])
+        + RUN
+        + bytes([TIME, 255, 255, 12])
+        + RUN,
         "shutdown": echo() + bytes([SHUTDOWN]) + echo(),
         "restart": echo() + bytes([COMMAND, 250, 0, RESTART]) + echo(),
         "pool": bytes([POOL, 3]) + echo(255) + bytes([POOL, 1]),

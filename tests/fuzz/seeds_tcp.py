@@ -6,12 +6,16 @@ numbers of the steps are those of enum op there."""
 import sys
 from pathlib import Path
 
-SEGMENT, AGAIN, ACCEPT, CONNECT, WRITE, READ, SHUTDOWN, CLOSE, TIME, ICMP, OPTION, LISTEN = range(12)
+SEGMENT, AGAIN, ACCEPT, CONNECT, WRITE, READ, SHUTDOWN, CLOSE, TIME, ICMP, OPTION, LISTEN = range(
+    12
+)
 SYN, ACK, FIN, RST = 2, 16, 1, 4
 EXACT = bytes([0])
 
 
-def segment(flags: int, how: int, length: int = 0, window: int = 65535, options: bytes = b"\0") -> bytes:
+def segment(
+    flags: int, how: int, length: int = 0, window: int = 65535, options: bytes = b"\0"
+) -> bytes:
     """From the first peer, with the numbers that are expected. `how`: 0 takes `flags` as they are."""
     body = bytes([SEGMENT, 0, flags, how | (0 if length else 8)]) + EXACT + EXACT
     body += window.to_bytes(2, "big")
@@ -36,7 +40,10 @@ def main(target: str) -> None:
         "reset": passive + data + segment(RST | ACK, 0) + call(CLOSE),
         "active": begin + bytes([CONNECT, 0, 0]) + segment(0, 1) + data + send + call(SHUTDOWN, 1),
         "timeouts": passive + call(WRITE, 3000) + bytes([TIME, 20]) * 8 + call(CLOSE),
-        "closed_window": passive + call(WRITE, 3000) + segment(ACK, 1, 0, 0) + bytes([TIME, 20]) * 4,
+        "closed_window": passive
+        + call(WRITE, 3000)
+        + segment(ACK, 1, 0, 0)
+        + bytes([TIME, 20]) * 4,
         "cookies": b"\x22\2" + segment(SYN, 0) + segment(ACK, 1) + bytes([ACCEPT, 0, 0]) + data,
         "icmp": passive + call(WRITE, 3000) + bytes([ICMP, 0, 0, 4, 2, 88]) + bytes([TIME, 20]),
     }

@@ -14,7 +14,16 @@ import sys
 import time
 
 PROTOCOLS = ("homa", "pfabric", "phost", "pias", "ndp", "dctcp", "tcp", "oracle")
-WORST = {"homa": 2.0, "pfabric": 2.1, "phost": 5, "pias": 6, "ndp": 9, "dctcp": 60, "tcp": 90, "oracle": 1}
+WORST = {
+    "homa": 2.0,
+    "pfabric": 2.1,
+    "phost": 5,
+    "pias": 6,
+    "ndp": 9,
+    "dctcp": 60,
+    "tcp": 90,
+    "oracle": 1,
+}
 # The longest message of each workload, roughly; the bins of one must not pass for another's.
 LONGEST = {"w1": 30_000, "w2": 130_000, "w3": 5_100_000, "w4": 10_000_000, "w5": 29_000_000}
 LIMIT = {"homa": 0.88, "pfabric": 0.85, "phost": 0.7, "pias": 0.83, "ndp": 0.73}
@@ -54,7 +63,11 @@ def result(argv: list[str]) -> dict:
         "decile": 1, "size_min": 1, "size_max": 10, "slowdown": percentiles(p99),
         "latency_ns": {"count": 100, "p50": 1000, "p99": 2000, "histogram": latency},
     }  # fmt: skip
-    queue = {"mean_bytes": 1500, "max_bytes": 20000 if low else 70000, "mean_bytes_worst_port": 9000}
+    queue = {
+        "mean_bytes": 1500,
+        "max_bytes": 20000 if low else 70000,
+        "mean_bytes_worst_port": 9000,
+    }
     sim = {
         "bins": bins,
         "queues": {port: queue for port in ("tor-up", "tor-down", "host-down")},

@@ -28,7 +28,9 @@ def test_proofs__each_says_what_it_needs() -> None:
         assert "--unwind" in proof.words and "reached();" in text, proof.name
         for name in proof.refuses:
             assert all(path.startswith("engine/") for path in cbmc.fault(name).apply()), name
-    assert {r for p in found for r in p.refuses} >= {p.stem for p in cbmc.PATCHES[0].glob("*.patch")}
+    assert {r for p in found for r in p.refuses} >= {
+        p.stem for p in cbmc.PATCHES[0].glob("*.patch")
+    }
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,9 @@ def test_run__fails_for_a_fault_that_is_not_refused(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     monkeypatch.setenv("HOMA_BUILD", str(tmp_path / "build"))
-    proof = cbmc.Proof("base_wheel", ("--unwind", "5"), ("wheel_loses_a_deadline", "wheel_stale_base"))
+    proof = cbmc.Proof(
+        "base_wheel", ("--unwind", "5"), ("wheel_loses_a_deadline", "wheel_stale_base")
+    )
     monkeypatch.setattr(cbmc, "proofs", lambda: [proof])
     tally = cbmc.run(Context(False, []), [])
     assert tally.passed == 2
@@ -97,7 +101,9 @@ def test_run__fails_for_what_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     program.parent.mkdir()
     answer = tmp_path / "answer"
     answer.write_text(BAD + GOOD)
-    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo "6.6.0" && exit\ncat {answer}\nexit 10\n')
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = --version ] && echo "6.6.0" && exit\ncat {answer}\nexit 10\n'
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     monkeypatch.setenv("HOMA_BUILD", str(tmp_path / "build"))

@@ -44,7 +44,14 @@ def test_wrong(cli, argv: list[str], remedy: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "argv", [["--help"], ["demo", "--help"], ["bench", "--help"], ["bench", "kernel", "--help"], ["targets", "--help"]]
+    "argv",
+    [
+        ["--help"],
+        ["demo", "--help"],
+        ["bench", "--help"],
+        ["bench", "kernel", "--help"],
+        ["targets", "--help"],
+    ],
 )
 def test_help(cli, argv: list[str]) -> None:
     status, out, err = cli(*argv)

@@ -32,7 +32,9 @@ def test_protocol__lists_no_setting_that_is_gone() -> None:
 
 def test_metrics_port__is_the_same_everywhere() -> None:
     """What homad's message proposes is what each page and example file says."""
-    said = re.search(r"such as 127\.0\.0\.1:(\d+)", (ROOT / "host/homad/observe/http.c").read_text())
+    said = re.search(
+        r"such as 127\.0\.0\.1:(\d+)", (ROOT / "host/homad/observe/http.c").read_text()
+    )
     assert said
     pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs/man").iterdir()]
     pages += [*(ROOT / "packaging").rglob("*.toml")]
@@ -88,5 +90,7 @@ def test_pages__programs_are_built_under_the_names_they_give() -> None:
     if not (build / "host/homad/homad").exists():
         pytest.skip(f"nothing is built in {build}")
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
-        for name in re.findall(r"\bbuild/((?:bench|examples|host|tests)/[\w/.-]*\w)", page.read_text()):
+        for name in re.findall(
+            r"\bbuild/((?:bench|examples|host|tests)/[\w/.-]*\w)", page.read_text()
+        ):
             assert (build / name).exists(), f"{page.name}: build/{name}"

@@ -40,43 +40,79 @@ def program(tmp_path: Path) -> Path:
     (tmp_path / "kept").mkdir()
     file = tmp_path / "explore"
     file.write_text(
-        FAKE.format(listing=tmp_path / "listing", calls=tmp_path / "calls", folder=tmp_path / "kept")
+        FAKE.format(
+            listing=tmp_path / "listing", calls=tmp_path / "calls", folder=tmp_path / "kept"
+        )
     )
     file.chmod(0o755)
     return file
 
 
 def options(**changed: object) -> argparse.Namespace:
-    values = dict(scenario="", faults=None, bound="", seconds=0, hours=0, memory=16, workers=1, again=False, json=None)
+    values = dict(
+        scenario="",
+        faults=None,
+        bound="",
+        seconds=0,
+        hours=0,
+        memory=16,
+        workers=1,
+        again=False,
+        json=None,
+    )
     return argparse.Namespace(**{**values, **changed})
 
 
 def test_jobs__are_what_the_program_says() -> None:
     text = LINE.format("short", 2, 3314, 4968, 357) + "\nother\n" + LINE.format("big", 0, 5, 6, 1)
     first, second = explore.jobs_of(text)
-    assert (first.scenario, first.faults, first.states, first.steps, first.ends) == ("short", 2, 3314, 4968, 357)
+    assert (first.scenario, first.faults, first.states, first.steps, first.ends) == (
+        "short",
+        2,
+        3314,
+        4968,
+        357,
+    )
     assert (second.scenario, second.result, second.depth) == ("big", "all seen", 14)
 
 
 def test_jobs__in_which_states_were_left_out() -> None:
     text = (
-        "big        2 faults  left out        10 states          20 steps        3 ends  depth   4     0.5 s     9 k steps/s"
-        "  7 steps to states with more than 16 packets left out\n"
-    ) + LINE.format("short", 2, 3314, 4968, 357) + "\n"
+        (
+            "big        2 faults  left out        10 states          20 steps        3 ends  depth   4     0.5 s     9 k steps/s"
+            "  7 steps to states with more than 16 packets left out\n"
+        )
+        + LINE.format("short", 2, 3314, 4968, 357)
+        + "\n"
+    )
     first, second = explore.jobs_of(text)
-    assert (first.result, first.left_out, second.result, second.left_out) == ("left out", 7, "all seen", 0)
+    assert (first.result, first.left_out, second.result, second.left_out) == (
+        "left out",
+        7,
+        "all seen",
+        0,
+    )
 
 
-def test_search__says_that_states_were_left_out(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search__says_that_states_were_left_out(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = 'echo "$2 $4 faults  left out 10 states 20 steps 3 ends  depth  4  0.5 s 9 k steps/s  7 steps to states with more"; exit 5'
-    program.write_text(program.read_text().replace('echo "$2 $4 faults  all seen', f'{said}\necho "'))
+    program.write_text(
+        program.read_text().replace('echo "$2 $4 faults  all seen', f'{said}\necho "')
+    )
     figures = tmp_path / "figures.json"
-    assert explore.search(program, options(scenario="small", json=figures), tmp_path / "kept") == explore.LEFT_OUT
+    assert (
+        explore.search(program, options(scenario="small", json=figures), tmp_path / "kept")
+        == explore.LEFT_OUT
+    )
     assert "but for 7 steps" in capsys.readouterr().out
     assert '"left_out": 28' in figures.read_text()
 
 
-def test_search__within_a_bound_of_each_kind(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search__within_a_bound_of_each_kind(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     wanted = options(scenario="small", bound="loss=2,dup=1")
     assert explore.search(program, wanted, tmp_path / "kept") == explore.ALL_SEEN
     assert "small      loss=2,dup=1" in capsys.readouterr().out
@@ -97,15 +133,28 @@ def test_order__few_faults_first() -> None:
     assert [j.faults for j in explore.order(known, "small", 1)] == [0, 1]
 
 
-def test_search__goes_on_where_it_was_stopped(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search__goes_on_where_it_was_stopped(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     kept = tmp_path / "kept"
     assert explore.search(program, options(), kept) == explore.STOPPED
     assert "--again goes on" in capsys.readouterr().out
     assert (kept / "way.0").exists()
     assert explore.search(program, options(again=True), kept) == explore.ALL_SEEN
-    calls = [c.split("--memory")[0] + ("again" if "--again" in c else "") for c in (tmp_path / "calls").read_text().splitlines()]
-    assert [re.sub(r"--scenario (\w+) --from (\d).*?(again)?$", r"\1 \2 \3", c).strip() for c in calls] == [
-        "small 0", "big 0", "small 1", "big 1", "big 1 again", "small 2", "small 3",
+    calls = [
+        c.split("--memory")[0] + ("again" if "--again" in c else "")
+        for c in (tmp_path / "calls").read_text().splitlines()
+    ]
+    assert [
+        re.sub(r"--scenario (\w+) --from (\d).*?(again)?$", r"\1 \2 \3", c).strip() for c in calls
+    ] == [
+        "small 0",
+        "big 0",
+        "small 1",
+        "big 1",
+        "big 1 again",
+        "small 2",
+        "small 3",
     ]
     assert not (kept / "way.0").exists()
     assert "60 states in all" in capsys.readouterr().out
@@ -118,7 +167,9 @@ def test_search__begins_anew_without_again(program: Path, tmp_path: Path) -> Non
     assert len((tmp_path / "calls").read_text().splitlines()) == 8
 
 
-def test_search__of_a_scenario_that_does_not_exist(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_search__of_a_scenario_that_does_not_exist(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert explore.search(program, options(scenario="none"), tmp_path / "kept") == 2
     assert "small, big" in capsys.readouterr().err
 
@@ -126,13 +177,23 @@ def test_search__of_a_scenario_that_does_not_exist(program: Path, tmp_path: Path
 def test_same_states__in_any_order() -> None:
     two = [explore.Job("a", 0, "all seen", 5), explore.Job("a", 1, "all seen", 7)]
     assert explore.same_states(two, [explore.Job("a", 0, "all seen", 5)]) == []
-    assert explore.same_states(two, [explore.Job("a", 1, "all seen", 8)]) == ["a, 1 faults: 7 states or 8"]
+    assert explore.same_states(two, [explore.Job("a", 1, "all seen", 8)]) == [
+        "a, 1 faults: 7 states or 8"
+    ]
 
 
 def test_json__says_what_is_left() -> None:
-    done = [explore.Job("a", 0, "all seen", 5, 60, 1, 3, 2.0), explore.Job("a", 1, "all seen", 7, 40, 1, 3, 3.0)]
+    done = [
+        explore.Job("a", 0, "all seen", 5, 60, 1, 3, 2.0),
+        explore.Job("a", 1, "all seen", 7, 40, 1, 3, 3.0),
+    ]
     figures = explore.as_json(done, explore.STOPPED, 4, 2)
-    assert (figures["states"], figures["left"], figures["steps_per_second"], figures["broken"]) == (12, 4, 10, 0)
+    assert (figures["states"], figures["left"], figures["steps_per_second"], figures["broken"]) == (
+        12,
+        4,
+        10,
+        0,
+    )
 
 
 def test_spacetime__has_an_arrow_for_each_packet_that_came() -> None:

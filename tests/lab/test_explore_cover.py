@@ -106,7 +106,9 @@ def test_the_list_can_be_read() -> None:
     assert explore_cover.read_list(explore_cover.LIST.read_text())
 
 
-def test_measure__a_search_that_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measure__a_search_that_fails_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / explore_cover.PROGRAM
     program.parent.mkdir(parents=True)
     program.write_text("#!/bin/sh\necho RPC 0 is executed twice; exit 1\n")
@@ -125,7 +127,10 @@ def test_gcov__says_more_of_files_that_never_ran() -> None:
 
 def test_gcov__notes_of_a_source_that_has_moved(tmp_path: Path) -> None:
     branch = {"count": 1}
-    said = {"file": "/x/engine/homa/homa_gone.c", "lines": [{"line_number": 1, "branches": [branch]}]}
+    said = {
+        "file": "/x/engine/homa/homa_gone.c",
+        "lines": [{"line_number": 1, "branches": [branch]}],
+    }
     lines: dict = {}
     explore_cover.add_gcov({"files": [said]}, lines, tmp_path)
     assert not lines

@@ -15,7 +15,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("demo", "bench", "sim", "ss", "top", "trace", "targets", "build", "test", "fuzz", "mutants", "clean")
+COMMANDS = (
+    "demo",
+    "bench",
+    "sim",
+    "ss",
+    "top",
+    "trace",
+    "targets",
+    "build",
+    "test",
+    "fuzz",
+    "mutants",
+    "clean",
+)
 
 
 def homa(
@@ -39,6 +52,7 @@ def test_help__lists_what_there_is(arguments: tuple[str, ...]) -> None:
     listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
     assert set(COMMANDS) <= set(listed)
 
+
 @pytest.mark.parametrize("command", ["nope", "--nope", "dem"])
 def test_unknown_command__one_line_and_status_2(command: str) -> None:
     done = homa(command)
@@ -47,7 +61,14 @@ def test_unknown_command__one_line_and_status_2(command: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("build", "--nope"), ("clean", "now"), ("test", "--nope"), ("fuzz", "--nope"), ("mutants", "--nope")]
+    "arguments",
+    [
+        ("build", "--nope"),
+        ("clean", "now"),
+        ("test", "--nope"),
+        ("fuzz", "--nope"),
+        ("mutants", "--nope"),
+    ],
 )
 def test_unknown_argument__status_2(arguments: tuple[str, ...]) -> None:
     done = homa(*arguments)

@@ -128,7 +128,11 @@ def test_read__refuses_what_is_no_mutant(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("a b c d e", "a b C d e"), ("z z a b c d", "z z a b C d"), ("b c d x x x b c d", "b C d x x x b c d")],
+    [
+        ("a b c d e", "a b C d e"),
+        ("z z a b c d", "z z a b C d"),
+        ("b c d x x x b c d", "b C d x x x b c d"),
+    ],
 )
 def test_apply__finds_lines_that_have_moved(before: str, after: str, tmp_path: Path) -> None:
     (tmp_path / "engine").mkdir()
@@ -211,7 +215,9 @@ def _started(tree: Path) -> list[str]:
     return lines
 
 
-def test_run__names_the_first_test_that_notices(tree: Path, mutant: Callable[[str], Mutant]) -> None:
+def test_run__names_the_first_test_that_notices(
+    tree: Path, mutant: Callable[[str], Mutant]
+) -> None:
     mutants = [mutant(value) for value in ("2", "5", "6", "7", "8", "9")]
     looked = run.Run(tree.parent / "kept", 1, 2, lambda _: None, tree)
     found = {name: r.by for (name, _), r in looked.look(mutants, [PAIR]).items()}
@@ -251,7 +257,9 @@ def test_run__a_new_program_is_asked_too(tree: Path, mutant: Callable[[str], Mut
     assert looked.look([mutant("6")], [PAIR])["m6", "pair"].by == "pair_b: value__is_one"
 
 
-def test_run__the_original_comes_back_after_each(tree: Path, mutant: Callable[[str], Mutant]) -> None:
+def test_run__the_original_comes_back_after_each(
+    tree: Path, mutant: Callable[[str], Mutant]
+) -> None:
     """A copy that has had one mutant has nothing of it left for the next."""
     (tree / "engine/y.h").write_text("#define SEEN_TOO 1\n")
     other = tree.parent / "other.patch"
@@ -263,12 +271,16 @@ def test_run__the_original_comes_back_after_each(tree: Path, mutant: Callable[[s
     assert [r.by for r in found.values()] == ["pair_a: value__is_one", ""]
 
 
-@pytest.mark.parametrize(("value", "says"), [("", "m does not compile"), ("5", "without any mutant pair_a")])
+@pytest.mark.parametrize(
+    ("value", "says"), [("", "m does not compile"), ("5", "without any mutant pair_a")]
+)
 def test_run__says_what_is_not_in_order(
     value: str, says: str, tree: Path, mutant: Callable[[str], Mutant]
 ) -> None:
     if value:
-        (tree / "engine/x.h").write_text(f"#define VALUE 1\n\n#undef VALUE\n#define VALUE {value}\n")
+        (tree / "engine/x.h").write_text(
+            f"#define VALUE 1\n\n#undef VALUE\n#define VALUE {value}\n"
+        )
     looked = run.Run(tree.parent / "kept", 1, 1, lambda _: None, tree)
     with pytest.raises(LabError, match=says):
         looked.look([mutant("" if not value else "2")], [PAIR])
@@ -285,10 +297,15 @@ def test_run__a_timed_catcher_gets_its_time_and_no_more(
     assert [r.by for r in looked.look([mutant("5")], [timed]).values()] == ["pair_a: value__is_one"]
 
 
-def test_table__is_written_between_its_marks(tmp_path: Path, mutant: Callable[[str], Mutant]) -> None:
+def test_table__is_written_between_its_marks(
+    tmp_path: Path, mutant: Callable[[str], Mutant]
+) -> None:
     page = tmp_path / "page.md"
     page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
-    found = {("m5", "pair"): run.Result("pair_a: value__is_one", 1), ("m6", "pair"): run.Result("", 1)}
+    found = {
+        ("m5", "pair"): run.Result("pair_a: value__is_one", 1),
+        ("m6", "pair"): run.Result("", 1),
+    }
     table.write(table.markdown([mutant("5"), mutant("6")], ["pair", "explore"], found), page)
     text = page.read_text()
     assert text.startswith("before\n") and text.endswith("\nafter\n") and "old" not in text
@@ -302,7 +319,10 @@ def test_table__is_written_between_its_marks(tmp_path: Path, mutant: Callable[[s
 
 def test_as_json__counts_what_was_looked_at(mutant: Callable[[str], Mutant]) -> None:
     """A catcher that has seen none has no share: 0 would be one."""
-    found = {("m5", "pair"): run.Result("pair_a: value__is_one", 1), ("m6", "pair"): run.Result("", 1)}
+    found = {
+        ("m5", "pair"): run.Result("pair_a: value__is_one", 1),
+        ("m6", "pair"): run.Result("", 1),
+    }
     said = table.as_json([mutant("5"), mutant("6"), mutant("7")], ["pair", "explore"], found)
     assert said["caught_percent"] == {"pair": 50.0}
     assert said["results"][1] == {"mutant": "m6", "catcher": "pair", "by": "", "seconds": 1}

@@ -22,7 +22,14 @@ RPC = {
     "via": "eth0", "phase": "outgoing", "age_ns": 5000, "silent_ns": 10, "probes": 0, "error": 0,
     "tx_length": 9000, "tx_sent": 100, "tx_granted": 5000, "rx_length": 0, "rx_received": 0, "rx_granted": 0,
 }  # fmt: skip
-OTHER = RPC | {"rpc": 14, "app": 2, "name": "db", "peer": "[fd00::2]:54321", "peer_port": 90, "phase": "ready"}
+OTHER = RPC | {
+    "rpc": 14,
+    "app": 2,
+    "name": "db",
+    "peer": "[fd00::2]:54321",
+    "peer_port": 90,
+    "phase": "ready",
+}
 PEER = {
     "peer": "10.0.0.2:54321", "via": "udp", "rpcs": 3, "server_rpcs": 1, "idle_ms": 5, "packet_bytes": 1408,
     "acks_owed": 0, "probes": 0, "cutoff_version": 2, "cutoffs": [0] * 8,
@@ -133,7 +140,9 @@ def test_wrong_command_line__one_sentence_and_status_2(run, argv: list[str], rem
 
 
 @pytest.mark.parametrize("tool", [["ss"], ["top", "--once"], ["trace", "--duration", "1"]])
-def test_no_homad__one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str], tool: list[str]) -> None:
+def test_no_homad__one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], tool: list[str]
+) -> None:
     path = tmp_path / "none.sock"
     assert main([*tool, "--monitor", str(path)]) == 1
     err = capsys.readouterr().err
@@ -191,7 +200,9 @@ def packets(count: int, cut: int = 0) -> bytes:
 
 def streams(data: bytes, then_end: bool):
     def talk_on(talk: socket.socket, request: dict) -> None:
-        talk.sendall(line({"trace": request["format"], "record_bytes": 80, "ports": ["eth0"]}) + data)
+        talk.sendall(
+            line({"trace": request["format"], "record_bytes": 80, "ports": ["eth0"]}) + data
+        )
         if not then_end:
             talk.recv(100)  # "stop"
 
@@ -240,8 +251,26 @@ def test_trace__asks_for_what_was_wanted(run, tmp_path: Path) -> None:
         streams(b"", then_end=False)(talk, request)
 
     fake = answers() | {"trace": [note]}
-    argv = ["--app", "raw", "--peer", "10.0.0.2:54321", "--port", "80", "--snap", "60", "--duration", "0.1"]
+    argv = [
+        "--app",
+        "raw",
+        "--peer",
+        "10.0.0.2:54321",
+        "--port",
+        "80",
+        "--snap",
+        "60",
+        "--duration",
+        "0.1",
+    ]
     run("trace", "--pcap", str(tmp_path / "x"), *argv, fake=fake)
     assert asked == [
-        {"op": "trace", "format": "pcapng", "snap": 60, "app": "raw", "peer": "10.0.0.2", "port": 80}
+        {
+            "op": "trace",
+            "format": "pcapng",
+            "snap": 60,
+            "app": "raw",
+            "peer": "10.0.0.2",
+            "port": 80,
+        }
     ]

@@ -23,7 +23,12 @@ from ops_fake import homad, line, snapshot
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests/data/ops/kernel"
 DIAG = (ROOT / "host/kernel/observe/homa_diag.h").read_text()
-COMMANDS = {netlink.SOCKS: "socks", netlink.RPCS: "rpcs", netlink.PEERS: "peers", netlink.DEVS: "devs"}
+COMMANDS = {
+    netlink.SOCKS: "socks",
+    netlink.RPCS: "rpcs",
+    netlink.PEERS: "peers",
+    netlink.DEVS: "devs",
+}
 
 
 def dump(command: int) -> Iterator[bytes]:
@@ -40,7 +45,9 @@ def everything(command: int) -> list[dict]:
 
 
 def whose() -> dict[int, tuple[int, str]]:
-    return {sock["inode"]: (100 + n, f"bench-{n}") for n, sock in enumerate(everything(netlink.SOCKS))}
+    return {
+        sock["inode"]: (100 + n, f"bench-{n}") for n, sock in enumerate(everything(netlink.SOCKS))
+    }
 
 
 @pytest.fixture
@@ -51,7 +58,9 @@ def module(monkeypatch: pytest.MonkeyPatch) -> None:
     class Fake(kernel.KernelSource):
         def __init__(self) -> None:
             def read() -> str:
-                return (DATA / f"metrics_{readings.pop(0) if len(readings) > 1 else readings[0]}").read_text()
+                return (
+                    DATA / f"metrics_{readings.pop(0) if len(readings) > 1 else readings[0]}"
+                ).read_text()
 
             super().__init__(dump, read, whose)
 
@@ -73,7 +82,9 @@ def test_netlink__names_are_the_headers() -> None:
     assert found[:2] == ["UNSPEC", "PAD"] and found[-1] == "COUNT"
     assert [name.lower() for name in found[2:-1]] == list(netlink.NAMES)
     numbers = dict(re.findall(r"^\tHOMA_DIAG_(SOCKS|RPCS|PEERS|DEVS) = (\d)", DIAG, re.M))
-    assert {name.lower(): int(n) for name, n in numbers.items()} == {v: k for k, v in COMMANDS.items()}
+    assert {name.lower(): int(n) for name, n in numbers.items()} == {
+        v: k for k, v in COMMANDS.items()
+    }
 
 
 def test_netlink__phases_are_the_engines() -> None:
@@ -85,7 +96,11 @@ def test_netlink__phases_are_the_engines() -> None:
 
 
 def test_netlink__every_kind_of_value() -> None:
-    socks, peers, devs = everything(netlink.SOCKS), everything(netlink.PEERS), everything(netlink.DEVS)
+    socks, peers, devs = (
+        everything(netlink.SOCKS),
+        everything(netlink.PEERS),
+        everything(netlink.DEVS),
+    )
     assert socks and all(s["family"] == 10 and s["region_bytes"] == 32 << 20 for s in socks)
     assert {p["peer"] for p in peers} == {"10.0.0.2", "fd00::2"}
     assert all(len(p["cutoffs"]) == 8 for p in peers)
@@ -94,7 +109,9 @@ def test_netlink__every_kind_of_value() -> None:
 
 
 def test_netlink__of_a_newer_module_and_a_damaged_answer() -> None:
-    newer = b"\x06\x00" + (900).to_bytes(2, "little") + b"\1\2\0\0" + b"\x08\x00\x03\x00" + b"\5\0\0\0"
+    newer = (
+        b"\x06\x00" + (900).to_bytes(2, "little") + b"\1\2\0\0" + b"\x08\x00\x03\x00" + b"\5\0\0\0"
+    )
     assert netlink.parse(newer) == {"uid": 5}
     with pytest.raises(LabError, match="cut off"):
         netlink.parse(b"\x20\x00\x03\x00\1\2\3\4")
@@ -115,7 +132,10 @@ def test_metrics__of_another_module() -> None:
 
 
 def test_owners__by_descriptors(tmp_path: Path) -> None:
-    for pid, links in {"7": ["socket:[11]", "pipe:[3]"], "12": ["socket:[11]", "socket:[15]"]}.items():
+    for pid, links in {
+        "7": ["socket:[11]", "pipe:[3]"],
+        "12": ["socket:[11]", "socket:[15]"],
+    }.items():
         (tmp_path / pid / "fd").mkdir(parents=True)
         (tmp_path / pid / "comm").write_text(f"prog-{pid}\n")
         for number, target in enumerate(links):
@@ -131,7 +151,16 @@ def test_owners__by_descriptors(tmp_path: Path) -> None:
 def test_ss__everything(module: None, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = tool(capsys, "ss", "--all", "--kernel")
     assert (status, err) == (0, "")
-    for word in ("bench-0", "client", "32M", "10.0.0.2 4000", "outgoing", "va", "fd00::2", "kernel"):
+    for word in (
+        "bench-0",
+        "client",
+        "32M",
+        "10.0.0.2 4000",
+        "outgoing",
+        "va",
+        "fd00::2",
+        "kernel",
+    ):
         assert word in out, out
 
 
@@ -149,7 +178,10 @@ def test_ss__json_and_filters(module: None, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_ss__disguised_peers_and_devices_that_went() -> None:
-    peers = [kernel._peer({"peer": p, "encap": e}, {}) for p, e in (("10.0.0.1", 6), ("fd00::1", 54321), ("::1", 0))]
+    peers = [
+        kernel._peer({"peer": p, "encap": e}, {})
+        for p, e in (("10.0.0.1", 6), ("fd00::1", 54321), ("::1", 0))
+    ]
     assert [p["peer"] for p in peers] == ["10.0.0.1:tcp", "[fd00::1]:54321", "::1"]
     assert kernel._port({"ifindex": 7})["name"] == "#7"
 
@@ -165,7 +197,9 @@ def test_top__once(module: None, capsys: pytest.CaptureFixture[str]) -> None:
 def test_top__rates_and_json(module: None, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = tool(capsys, "top", "--once", "--json", "--kernel", "--interval", "0.1")
     picture = json.loads(out)
-    before, after = (kernel.metrics((DATA / f"metrics_{n}").read_text()) for n in ("before", "after"))
+    before, after = (
+        kernel.metrics((DATA / f"metrics_{n}").read_text()) for n in ("before", "after")
+    )
     seconds = (after["time_ns"] - before["time_ns"]) / 1e9
     assert picture["engine"]["requests_sent"] == pytest.approx(
         (after["requests_sent"] - before["requests_sent"]) / seconds
@@ -186,7 +220,10 @@ def test_top__fits_the_window(width: int, height: int, sort: str) -> None:
 
 
 def test_choice__homad_first_then_the_kernel(
-    module: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    module: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     answers = {"snapshot": [line(snapshot("before")), line(snapshot("after"))]}
     with homad(tmp_path / "m", answers) as path:
@@ -202,7 +239,9 @@ def test_choice__homad_first_then_the_kernel(
     assert status == 2 and "one of them" in err
 
 
-def test_choice__neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_choice__neither(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("tools.cli.loaded", lambda: False)
     monkeypatch.setattr("tools.kernel.loaded", lambda: False)
     monkeypatch.setenv("HOMA_MONITOR", str(tmp_path / "none"))
@@ -232,7 +271,12 @@ def test_trace__line() -> None:
         "   my prog-2-4711    [003] b..1.    28.104541: homa_rpc_take: id=12 response length=458 error=-110 cookie=7"
     )
     assert event
-    assert (event.at_ns, event.comm, event.pid, event.name) == (28_104_541_000, "my prog-2", 4711, "rpc_take")
+    assert (event.at_ns, event.comm, event.pid, event.name) == (
+        28_104_541_000,
+        "my prog-2",
+        4711,
+        "rpc_take",
+    )
     assert (event.what, event.number("error"), event.number("none")) == ("response", -110, 0)
     assert kernel_trace.parse("# tracer: nop") is None
 
@@ -240,7 +284,9 @@ def test_trace__line() -> None:
 def test_trace__whole_life_of_an_rpc() -> None:
     records = converted(Filter(), trace_lines())
     asked = [r for r in records if r.kind == SUBMIT and r.client]
-    assert asked and all(r.peer in ("10.0.0.2", "fd00::2") and r.length in (100, 3000) for r in asked)
+    assert asked and all(
+        r.peer in ("10.0.0.2", "fd00::2") and r.length in (100, 3000) for r in asked
+    )
     lives = [[r for r in records if r.rpc == a.rpc] for a in asked]
     whole = [life for life in lives if life[-1].kind == END]
     assert whole
@@ -250,7 +296,9 @@ def test_trace__whole_life_of_an_rpc() -> None:
         # Also events that do not say so know whose RPC it is, and with whom.
         assert {r.app for r in life} == {life[0].app} and {r.peer for r in life} == {life[0].peer}
     sent = [packet(r) for r in records if r.kind == TX]
-    assert {"DATA"} <= {p.name for p in sent} and {p.args["bytes"] for p in sent if p.name == "DATA"} >= {100}
+    assert {"DATA"} <= {p.name for p in sent} and {
+        p.args["bytes"] for p in sent if p.name == "DATA"
+    } >= {100}
 
 
 def test_trace__a_short_response_ends_when_it_is_taken() -> None:
@@ -315,7 +363,10 @@ class FakeTracer:
 
 
 def test_trace__as_text_and_timelines(
-    module: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    module: None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(kernel_trace, "Tracer", FakeTracer)
     monkeypatch.setattr(kernel_trace, "own_netns", lambda: 0)
@@ -323,7 +374,9 @@ def test_trace__as_text_and_timelines(
     assert status == 0 and re.search(r"records\n$", err)
     assert " submits 3000 bytes" in out and "DATA offset 0 bytes 3000" in out
     path = tmp_path / "x.json"
-    status, _, err = tool(capsys, "trace", "--kernel", "--duration", "0.01", "--perfetto", str(path))
+    status, _, err = tool(
+        capsys, "trace", "--kernel", "--duration", "0.01", "--perfetto", str(path)
+    )
     assert status == 0 and "RPCs" in err
     events = json.loads(path.read_text())["traceEvents"]
     assert any(e["ph"] == "X" and e["name"].startswith("3000 B to 10.0.0.2") for e in events)

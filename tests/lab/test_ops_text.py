@@ -13,7 +13,14 @@ NUMBERS = [
     (0, "0"), (7, "7"), (999, "999"), (1000, "1.00k"), (99_960, "100k"), (1_234_567, "1.23M"),
     (0.25, "0.25"), (-1500, "-1.50k"), (999.6, "1.00k"),
 ]  # fmt: skip
-DURATIONS = [(None, "-"), (5, "5ns"), (1234, "1.23us"), (12_345_678, "12.3ms"), (5e9, "5s"), (4e12, "1h06m")]
+DURATIONS = [
+    (None, "-"),
+    (5, "5ns"),
+    (1234, "1.23us"),
+    (12_345_678, "12.3ms"),
+    (5e9, "5s"),
+    (4e12, "1h06m"),
+]
 
 
 @pytest.mark.parametrize(("value", "shown"), NUMBERS)
@@ -26,7 +33,9 @@ def test_duration(ns: float | None, shown: str) -> None:
     assert text.duration(ns) == shown
 
 
-@pytest.mark.parametrize(("count", "shown"), [(0, "0"), (1023, "1023"), (65536, "64K"), (3 << 30, "3G")])
+@pytest.mark.parametrize(
+    ("count", "shown"), [(0, "0"), (1023, "1023"), (65536, "64K"), (3 << 30, "3G")]
+)
 def test_size(count: int, shown: str) -> None:
     assert text.size(count) == shown
 
@@ -38,7 +47,9 @@ def test_rates__are_differences_over_the_time() -> None:
     sent = after["engine"]["requests_sent"] - before["engine"]["requests_sent"]
     assert sent > 0
     assert got.engine["requests_sent"] == pytest.approx(sent / seconds)
-    bytes_in = after["apps"][-1]["counters"]["rx_bytes"] - before["apps"][-1]["counters"]["rx_bytes"]
+    bytes_in = (
+        after["apps"][-1]["counters"]["rx_bytes"] - before["apps"][-1]["counters"]["rx_bytes"]
+    )
     assert got.apps[-1].rx_bytes == pytest.approx(bytes_in / seconds)
     assert 0 < got.threads[0].cpu <= 1.01
 
@@ -90,7 +101,9 @@ def test_screen__sorted_by_what_was_asked_for() -> None:
     for app in before["apps"]:
         app["counters"] = dict.fromkeys(app["counters"], 0)
     for app in after["apps"]:
-        app["counters"] = {k: v if k in ("requests", "tx_bytes") else 0 for k, v in app["counters"].items()}
+        app["counters"] = {
+            k: v if k in ("requests", "tx_bytes") else 0 for k, v in app["counters"].items()
+        }
     picture = rates.between(before, after)
     for sort, first in (("r", "many"), ("b", "large")):
         shown = "\n".join(row.plain for row in screen.lines(picture, 80, 24, sort))

@@ -68,7 +68,11 @@ def test_reader__another_version_is_refused() -> None:
 
 
 def test_packet__fields_of_data() -> None:
-    one = next(records.Reader(records.BYTES).feed(record(records.TX, 2, data=data_packet(5000, 1400), length=1456)))
+    one = next(
+        records.Reader(records.BYTES).feed(
+            record(records.TX, 2, data=data_packet(5000, 1400), length=1456)
+        )
+    )
     what = records.packet(one)
     assert what.name == "DATA"
     assert (what.args["of"], what.args["offset"], what.args["bytes"]) == (5000, 1400, 1400)
@@ -76,7 +80,11 @@ def test_packet__fields_of_data() -> None:
 
 def test_packet__cut_short_is_no_error() -> None:
     for length in range(0, 56):
-        one = next(records.Reader(records.BYTES).feed(record(records.TX, 2, data=data_packet(9, 0)[:length])))
+        one = next(
+            records.Reader(records.BYTES).feed(
+                record(records.TX, 2, data=data_packet(9, 0)[:length])
+            )
+        )
         records.packet(one)
 
 
@@ -204,7 +212,9 @@ def test_timelines__of_a_server_show_its_parts(tmp_path: Path) -> None:
 
 def test_timelines__rpcs_at_once_have_lanes_of_their_own(tmp_path: Path) -> None:
     parts = [record(records.SUBMIT, 2 * i, 1000 + i, app=3, flags=1) for i in range(1, 6)]
-    parts += [record(records.DELIVER, 2 * i, 2000 + i, app=3, flags=1, peer_port=0) for i in range(1, 6)]
+    parts += [
+        record(records.DELIVER, 2 * i, 2000 + i, app=3, flags=1, peer_port=0) for i in range(1, 6)
+    ]
     parts += [record(records.SUBMIT, 20, 3000, app=3, flags=1)]
     events, _ = timelines(tmp_path, *parts)
     bars = sorted((e for e in events if e["ph"] == "X"), key=lambda e: e["ts"])
@@ -215,7 +225,11 @@ def test_timelines__rpcs_at_once_have_lanes_of_their_own(tmp_path: Path) -> None
 
 def test_timelines__thread_numbers_are_unique(tmp_path: Path) -> None:
     """Over all processes, and no process has one of them: the viewer would put them together."""
-    parts = [record(records.SUBMIT, 100 * app + 2 * i, 1000, app=app, flags=1) for app in (3, 4) for i in range(9)]
+    parts = [
+        record(records.SUBMIT, 100 * app + 2 * i, 1000, app=app, flags=1)
+        for app in (3, 4)
+        for i in range(9)
+    ]
     parts += [record(records.DELIVER, 901 + 2 * i, 1000, app=4, own_port=4000) for i in range(9)]
     events, _ = timelines(tmp_path, *parts)
     lanes = {(e["tid"], e["pid"]) for e in events if e["ph"] == "X"}
@@ -241,5 +255,3 @@ def test_lines__ends_of_unwanted_rpcs_are_left_out() -> None:
     shown = out.getvalue().splitlines()
     assert len(shown) == 2
     assert "eth0 :1 > 10.0.0.2:4000 rpc 2 DATA" in shown[0] and "gets 5 bytes" in shown[1]
-
-

@@ -79,7 +79,7 @@ def test_record__lower_never_raises(file: Path) -> None:
 
 def test_record__all_raises_and_forgets(file: Path) -> None:
     ratchet.record(PLACE, {"b": 250.0}, "all", file)
-    ratchet.record("a \"new\" one", {"b": 1.0}, "lower", file)
+    ratchet.record('a "new" one', {"b": 1.0}, "lower", file)
     assert ratchet.load(file) == {
         PLACE: {"b": 250.0},
         "elsewhere": {"a": 7},

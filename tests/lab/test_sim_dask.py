@@ -49,6 +49,7 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
         "--scheduler-file", str(file),
     )  # fmt: skip
     try:
+
         def there() -> bool:
             try:
                 return bool(json.loads(file.read_text())["address"])
@@ -63,7 +64,10 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
 
 
 def test_killed_worker__loses_nothing(
-    scheduler: str, sweep_file: Path, fake_sim: Path, tmp_path: Path  # noqa: F811
+    scheduler: str,
+    sweep_file: Path,
+    fake_sim: Path,
+    tmp_path: Path,  # noqa: F811
 ) -> None:
     env = {"FAKE_SECONDS": "0.3", "FAKE_LOG": str(fake_sim), "PYTHONPATH": ""}
     workers = [worker(scheduler, tmp_path, **env) for _ in range(2)]

@@ -55,7 +55,9 @@ def test_figure__failed_runs_are_told_and_the_rest_is_drawn(
     cli, fake_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_FAIL", "--workload w5")
-    status, out, err = cli("sim", "figure", "table1", "--quick", "--seeds", "1", "--out", str(tmp_path))
+    status, out, err = cli(
+        "sim", "figure", "table1", "--quick", "--seeds", "1", "--out", str(tmp_path)
+    )
     assert status == 1 and "it went wrong" in out and "1 run failed" in err
     assert (tmp_path / "table1.png").exists()
 
@@ -64,7 +66,9 @@ def test_figure__of_nothing_says_why(
     cli, fake_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_FAIL", "--protocol")
-    status, _, err = cli("sim", "figure", "fig14", "--quick", "--seeds", "1", "--out", str(tmp_path))
+    status, _, err = cli(
+        "sim", "figure", "fig14", "--quick", "--seeds", "1", "--out", str(tmp_path)
+    )
     assert status == 1 and "it went wrong" in err and err.splitlines()[-1].startswith("homa: ")
 
 

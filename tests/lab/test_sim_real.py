@@ -47,7 +47,9 @@ def test_flags__are_the_programs() -> None:
     assert set(FLAGS) <= theirs
 
 
-@pytest.mark.parametrize("protocol", ["homa", "pfabric", "phost", "pias", "ndp", "tcp", "dctcp", "oracle"])
+@pytest.mark.parametrize(
+    "protocol", ["homa", "pfabric", "phost", "pias", "ndp", "tcp", "dctcp", "oracle"]
+)
 def test_protocol__gives_what_the_lab_reads(protocol: str) -> None:
     result = program.run(specs.normal({**SMALL, "protocol": protocol}))
     for place in (

@@ -132,9 +132,7 @@ def test_run_is_killed__others_go_on_and_it_is_repeated(
     assert f"1 run made, {RUNS - 1} found" in out
 
 
-def test_runs_that_fail__are_told(
-    cli, sweep_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_runs_that_fail__are_told(cli, sweep_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_FAIL", "--protocol pfabric")
     status, out, err = cli("sim", "sweep", str(sweep_file))
     assert status == 1 and "it went wrong" in out and "and 1 more" in out

@@ -79,7 +79,9 @@ def test_fixture__counts_for_all_that_share_it(run) -> None:
 
 
 def test_many__are_not_run_again(run) -> None:
-    text = "@pytest.mark.parametrize('n', range(13))\ndef test_it(n): assert not first(f'MARK{n}')\n"
+    text = (
+        "@pytest.mark.parametrize('n', range(13))\ndef test_it(n): assert not first(f'MARK{n}')\n"
+    )
     tally = run(text)
     assert (tally.passed, tally.failed, tally.unsteady) == (0, 13, [])
 
@@ -134,7 +136,10 @@ def test_cases_of_a_script__belong_to_its_test(run) -> None:
         "                longrepr='no' if bad else None, when=when))\n"
         "    assert good\n"
     )
-    tally = run("@pytest.mark.parametrize('kernel', ['6.1'])\n" + script.replace("(request)", "(request, kernel)"))
+    tally = run(
+        "@pytest.mark.parametrize('kernel', ['6.1'])\n"
+        + script.replace("(request)", "(request, kernel)")
+    )
     assert (tally.passed, tally.failed, len(tally.unsteady)) == (3, 0, 1)
 
 

@@ -235,7 +235,10 @@ def test_status__of_programs_that_run_side_by_side(tmp_path: Path) -> None:
         ([], []),
         (["host/kernel/rx.c"], ["build", "purity", "vm", "packaging"]),
         (["dissector/homa.lua", "README.md"], ["build", "purity", "dissector", "lab"]),
-        (["tests/pair/check.c", "lab/vm/guest.py"], ["build", "purity", "pair", "world", "sim", "vm", "lab"]),
+        (
+            ["tests/pair/check.c", "lab/vm/guest.py"],
+            ["build", "purity", "pair", "world", "sim", "vm", "lab"],
+        ),
         (["host/kernel/rx.c", "meson.build"], [s.name for s in STAGES]),
     ],
 )
@@ -245,7 +248,9 @@ def test_needed__stages_of_a_change(paths: list[str], wanted: list[str]) -> None
 
 def test_needed__every_folder_with_code_is_known() -> None:
     """Each file that git tracks and that is compiled or run leads to fewer stages than all."""
-    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    files = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
     names = [s.name for s in STAGES]
     code = [f for f in files if f.endswith((".c", ".h", ".py")) and "/" in f]
     assert len(code) > 500

@@ -183,7 +183,8 @@ def test_config__of_a_kernel_that_is_built(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "built"), [({}, set()), ({"vm_debug": True}, {"debug"}), ({"vm_kcsan": True}, {"kcsan"})]
+    ("options", "built"),
+    [({}, set()), ({"vm_debug": True}, {"debug"}), ({"vm_kcsan": True}, {"kcsan"})],
 )
 def test_stage__builds_the_kernel_that_is_asked_for(
     options: dict[str, bool], built: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,9 @@ from text import functions
 
 # What raises when it is not so: in Python by these names, in C by these prefixes.
 _RAISES = {"raises", "fail", "check", "check_call", "warns"}
-_ASSERTS = re.compile(r"\b(?:\w*assert\w*|fail_msg|fail|API_CHECK|pair_check|\w*_check\w*|expect\w*|CHECK)\s*\(")
+_ASSERTS = re.compile(
+    r"\b(?:\w*assert\w*|fail_msg|fail|API_CHECK|pair_check|\w*_check\w*|expect\w*|CHECK)\s*\("
+)
 # A function may be handed on by its name, so any name counts as a call.
 _CALL = re.compile(r"\b([a-z_]\w*)\b")
 _NAMED = re.compile(r"cmocka_unit_test\w*\(\s*(\w+)")
@@ -49,12 +51,16 @@ def check_assertions(tree: Tree) -> list[str]:
     for path in _python(tree):
         for node in ast.walk(ast.parse(tree.text(path))):
             if isinstance(node, ast.Assert) and (why := _always(node.test)):
-                problems.append(f"{tree.name(path)}:{node.lineno}: an assertion that cannot fail: {why}")
+                problems.append(
+                    f"{tree.name(path)}:{node.lineno}: an assertion that cannot fail: {why}"
+                )
     for path in _c(tree):
         code = tree.code(path)
         for match in _EITHER.finditer(code):
             line = code.count("\n", 0, match.start()) + 1
-            problems.append(f"{tree.name(path)}:{line}: one half of this assertion excuses the other")
+            problems.append(
+                f"{tree.name(path)}:{line}: one half of this assertion excuses the other"
+            )
     return problems
 
 
@@ -74,7 +80,9 @@ def _closure(asserting: set[str], calls: dict[str, set[str]]) -> set[str]:
     """Functions that assert, or call one that does."""
     grown = True
     while grown:
-        more = {name for name, called in calls.items() if name not in asserting and called & asserting}
+        more = {
+            name for name, called in calls.items() if name not in asserting and called & asserting
+        }
         asserting |= more
         grown = bool(more)
     return asserting
@@ -98,7 +106,8 @@ def _python_without(tree: Tree) -> list[str]:
     return [
         f"{tree.name(path)}:{node.lineno}: {node.name}() asserts nothing"
         for path, node in tests
-        if not any(isinstance(part, ast.Assert) for part in ast.walk(node)) and not _calls(node) & asserting
+        if not any(isinstance(part, ast.Assert) for part in ast.walk(node))
+        and not _calls(node) & asserting
     ]
 
 

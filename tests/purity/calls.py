@@ -100,7 +100,9 @@ def graph(tree: Tree, folder: str) -> dict[Path, dict[Path, set[str]]]:
 
 
 def _folders(tree: Tree, path: Path) -> set[str]:
-    return {p.relative_to(tree.root).as_posix() for p in path.parents if p.is_relative_to(tree.root)}
+    return {
+        p.relative_to(tree.root).as_posix() for p in path.parents if p.is_relative_to(tree.root)
+    }
 
 
 def circles(edges: dict[Path, dict[Path, set[str]]]) -> list[list[Path]]:

@@ -47,9 +47,7 @@ def compile_all(tree: Tree, flags: list[str], out: Path) -> tuple[list[Path], li
 
 
 def nm(flags: list[str], file: Path) -> list[str]:
-    done = subprocess.run(
-        ["nm", *flags, str(file)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run(["nm", *flags, str(file)], capture_output=True, text=True, check=True)
     return [line.split()[-1] for line in done.stdout.splitlines() if line.strip()]
 
 

@@ -70,7 +70,11 @@ def check_kernel_prefix(tree: Tree) -> list[str]:
         if not tree.name(path).startswith("host/kernel/") or tree.name(path) in _KERNEL_ABI:
             continue
         code = tree.code(path)
-        found = {name for name, _, _ in functions(code)} | set(_TAG.findall(code)) | set(_MACRO.findall(code))
+        found = (
+            {name for name, _, _ in functions(code)}
+            | set(_TAG.findall(code))
+            | set(_MACRO.findall(code))
+        )
         problems += [
             f"{tree.name(path)}: {name} is named as the engine's are, not homak_"
             for name in sorted(found)
@@ -104,7 +108,9 @@ def check_folders(tree: Tree) -> list[str]:
         for n in sorted(named)
         if not (tree.root / n).is_dir()
     ]
-    tops = {tree.name(p).split("/")[0] for p in text_files(tree, (".c", ".h", ".py", ".md", ".lua"))}
+    tops = {
+        tree.name(p).split("/")[0] for p in text_files(tree, (".c", ".h", ".py", ".md", ".lua"))
+    }
     tops = {t for t in tops if (tree.root / t).is_dir()}
     missing = sorted(tops - {n.split("/")[0] for n in named})
     return problems + [f"docs/architecture.md: the table of folders lacks {n}/" for n in missing]

@@ -12,9 +12,7 @@ from pathlib import Path
 ENGINE_FOLDERS = ("base", "link", "wire/homa", "homa", "wire/tcp", "tcp")
 SKIPPED_FOLDERS = {".git", "subprojects", "__pycache__", ".venv", "out"}
 
-_TOKEN = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
-)
+_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
 _INCLUDE_LINE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 
 

@@ -75,7 +75,9 @@ def check_pages_width(tree: Tree) -> list[str]:
             fenced ^= line.lstrip().startswith("```")
             prose = not fenced and not line.startswith(("    ", "|", "![", "<"))
             if prose and len(line) > MAX_PAGE_COLUMNS:
-                problems.append(f"{tree.name(path)}:{number}: wider than {MAX_PAGE_COLUMNS} columns")
+                problems.append(
+                    f"{tree.name(path)}:{number}: wider than {MAX_PAGE_COLUMNS} columns"
+                )
     return problems
 
 

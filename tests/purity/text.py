@@ -56,7 +56,7 @@ def check_engine_includes(tree: Tree) -> list[str]:
             if system:
                 problems.append(f"{where}: system header <{what}>; use homa_plat.h")
             elif "/" in what or what not in names:
-                problems.append(f"{where}: \"{what}\" is not a header of the engine")
+                problems.append(f'{where}: "{what}" is not a header of the engine')
     return problems
 
 

@@ -25,7 +25,9 @@ KERNELS = [k for k in os.environ.get("HOMA_VM_KERNELS", ",".join(TESTED)).split(
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "once: the kernel makes no difference, one is enough")
-    config.addinivalue_line("markers", "ends: the oldest and the newest kernel are enough in every run")
+    config.addinivalue_line(
+        "markers", "ends: the oldest and the newest kernel are enough in every run"
+    )
     config.addinivalue_line("markers", "debug: short enough for the debug kernel in every run")
 
 
@@ -53,10 +55,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """How often a guest had to be started again is part of the result."""
     for name in sorted(set(guests.crashes)):
         count = f"{guests.crashes.count(name)} of {guests.boots.count(name)}"
-        terminalreporter.write_line(f"homa-note: {count} boots of kernel {name} failed before our first program")
+        terminalreporter.write_line(
+            f"homa-note: {count} boots of kernel {name} failed before our first program"
+        )
     if guests.races:
         kinds = len(set(guests.races))
-        terminalreporter.write_line(f"homa-note: {len(guests.races)} data races ({kinds} kinds) without homa.ko")
+        terminalreporter.write_line(
+            f"homa-note: {len(guests.races)} data races ({kinds} kinds) without homa.ko"
+        )
 
 
 @pytest.fixture(scope="session", params=KERNELS)

@@ -37,7 +37,8 @@ def test_fuzz__packets_and_calls(guest: RunGuest) -> None:
         " && ".join(["echo 0 >/proc/sys/debug/exception-trace", *runs]),
         "fuzz_packets",
         "fuzz_calls",
-        timeout=300 + 20 * SECONDS, check=False
+        timeout=300 + 20 * SECONDS,
+        check=False,
     )
     done.check()
     assert done.output.count("\nok\n") == len(runs)

@@ -54,7 +54,9 @@ def test_two_guests__on_one_wire(
     with Guest(kernel, one) as a, Guest(kernel, two) as b:
         for number, guest in ((1, a), (2, b)):
             address(guest, number)
-            guest.run(f"ethtool -K eth0 gro {offload} gso {offload} tso {offload} 2>/dev/null; true")
+            guest.run(
+                f"ethtool -K eth0 gro {offload} gso {offload} tso {offload} 2>/dev/null; true"
+            )
         b.run("rpc serve 4 4004 2 >/dev/null 2>&1 & rpc serve 6 4006 >/dev/null 2>&1 &").check()
         for version, ip in ((4, "10.7.0.2"), (6, "fd07::2")):
             server = f"{version} {ip} 400{version}"
@@ -91,7 +93,9 @@ def both_ways(guest: Guest, start, version: int) -> None:  # noqa: ANN001
     script = f"rpc wait {asked} 60 && rpc edges {asked} 1500 && rpc load {asked} 3 60 8 60000 1"
     assert "ok" in guest.run(script, 180).check()
     server.stop()
-    guest.run(f"rpc serve {version} 4005 >/dev/null 2>&1 & rpc wait {version} {inside} 4005 60").check()
+    guest.run(
+        f"rpc serve {version} 4005 >/dev/null 2>&1 & rpc wait {version} {inside} 4005 60"
+    ).check()
     for words in (["edges", "1500"], ["load", "4", "60", "8", "60000", "1"]):
         argv = under(rpc, words[0], str(version), inside, "4005", *words[1:])
         status, out, err = start(argv).wait(240)
@@ -142,7 +146,9 @@ def test_guest__segments_that_virtio_has_no_name_for(bed: tuple[Guest, Namespace
     homad = Homad(space, {"protocol": protocol})
     with finishing(homad):
         homad.start()
-        guest.run("ethtool -K eth0 tso on gso on && echo 60000 >/proc/sys/net/homa/max_gso_size").check()
+        guest.run(
+            "ethtool -K eth0 tso on gso on && echo 60000 >/proc/sys/net/homa/max_gso_size"
+        ).check()
         rpc = shutil.which(str(program("rpc")))
         assert rpc
         server = Host(space, homad).start(under(rpc, "serve", "4", "4004"))

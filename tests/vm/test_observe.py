@@ -33,7 +33,7 @@ TRACING = "/sys/kernel/tracing"
 SERVE = """vm_rpc serve 4 {port} >/run/serve & echo $! >>/run/pids
 vm_rpc wait 4 127.0.0.1 {port} 30
 """
-END = 'kill -9 $(cat /run/pids) 2>/dev/null; rm -f /run/pids; true\n'
+END = "kill -9 $(cat /run/pids) 2>/dev/null; rm -f /run/pids; true\n"
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,10 @@ def test_sysctl__names_of_the_existing_module(guest: Guest) -> None:
 @pytest.mark.parametrize("name", ["temp", "gen3_softirq_cores"])
 def test_sysctl__lists_read_back_as_written(guest: Guest, name: str) -> None:
     script = f"cd {HOMA}; echo 5 -6 7 >{name}; cat {name}; echo 0 0 0 0 >{name}; cat {name}"
-    assert [line.split() for line in text(guest, script).splitlines()] == [["5", "-6", "7"], ["0"] * 4]
+    assert [line.split() for line in text(guest, script).splitlines()] == [
+        ["5", "-6", "7"],
+        ["0"] * 4,
+    ]
 
 
 @pytest.mark.once
@@ -162,7 +165,9 @@ def test_sysctl__root_of_a_user_namespace(guest: Guest) -> None:
 
 def metrics(guest: Guest, prefix: str = "") -> dict[str, int]:
     lines = text(guest, f"{prefix} cat /proc/net/homa_metrics").splitlines()
-    found = [re.fullmatch(r"([a-z][a-zA-Z0-9_]*) +([0-9]+) # (\S.*)", line) for line in lines if line]
+    found = [
+        re.fullmatch(r"([a-z][a-zA-Z0-9_]*) +([0-9]+) # (\S.*)", line) for line in lines if line
+    ]
     assert all(found)
     names = {m[1]: int(m[2]) for m in found if m}
     assert len(names) == len(found), "a name stands twice"
@@ -213,10 +218,14 @@ def test_metrics__count_calls_in_their_namespace(guest: Guest) -> None:
     other = metrics(guest, "ip netns exec m1")
     text(guest, "ip netns del m1")
     assert set(other) == set(after)
-    assert not any(value for name, value in other.items() if name not in ("time_ns", "time_cycles", "cpu_khz"))
+    assert not any(
+        value for name, value in other.items() if name not in ("time_ns", "time_cycles", "cpu_khz")
+    )
     assert after["core"] == 0
     assert len(ALIASES) == 27
-    assert {alias: after[alias] for alias in ALIASES} == {alias: after[ours] for alias, ours in ALIASES.items()}
+    assert {alias: after[alias] for alias in ALIASES} == {
+        alias: after[ours] for alias, ours in ALIASES.items()
+    }
     assert after["packets_sent_DATA"] > 40 and after["packets_rcvd_DATA"] > 40
 
 
@@ -327,9 +336,9 @@ def test_trace__life_of_an_rpc(guest: Guest) -> None:
     begun = ["rpc_begin port=", "tx DATA", "rx DATA"]
     assert in_order([*begun, "rpc_take response"], client), told
     assert in_order([*begun, "rpc_end"], client), told
-    assert in_order(
-        ["rx DATA", "rpc_take request", "rpc_reply", "tx DATA", "rpc_end"], server
-    ), told
+    assert in_order(["rx DATA", "rpc_take request", "rpc_reply", "tx DATA", "rpc_end"], server), (
+        told
+    )
 
 
 @pytest.mark.once

@@ -24,9 +24,7 @@ def test_shares__who_gets_what_and_who_waits(guest: RunGuest, tap: Tap) -> None:
 
 
 @pytest.mark.ends
-def test_change__comes_and_goes_under_traffic(
-    kernel: Kernel, guest: RunGuest, tap: Tap
-) -> None:
+def test_change__comes_and_goes_under_traffic(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
     # All arrangements on one kernel, and on each what is most different.
     quick = "" if kernel.name == "6.1" else "ROUNDS=2; WHATS='below_mq_and_tbf root';"
     script = f"{quick} . /t/qdisc_change.sh"

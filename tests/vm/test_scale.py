@@ -22,7 +22,11 @@ MOST = 150
 @pytest.mark.once
 def test_scale__peers_and_rpcs(guest: RunGuest, tap: Tap) -> None:
     made = options(Options(icount=True, memory=3072))
-    tap(guest(f"COUNT={MOST}; . /t/scale.sh", "rpc", "users", options=made, timeout=900, check=False))
+    tap(
+        guest(
+            f"COUNT={MOST}; . /t/scale.sh", "rpc", "users", options=made, timeout=900, check=False
+        )
+    )
 
 
 @pytest.mark.once

@@ -50,8 +50,21 @@ LEVEL = {
     "data_newpeer": 6, "data_single": 7, "data_multi": 5, "data_retransmit": 7,
     "data_retransmit_all": 6, "data_retransmit_unknown": 5, "data_unsched": 4, "data_sched": 1,
 }  # fmt: skip
-COUNT = {"data_multi": 3, "data_retransmit_all": 3, "data_retransmit_unknown": 3, "data_response": 3}
-SIZES = {"GRANT": 33, "RESEND": 37, "RPC_UNKNOWN": 28, "BUSY": 28, "CUTOFFS": 62, "NEED_ACK": 28, "ACK": 80}
+COUNT = {
+    "data_multi": 3,
+    "data_retransmit_all": 3,
+    "data_retransmit_unknown": 3,
+    "data_response": 3,
+}
+SIZES = {
+    "GRANT": 33,
+    "RESEND": 37,
+    "RPC_UNKNOWN": 28,
+    "BUSY": 28,
+    "CUTOFFS": 62,
+    "NEED_ACK": 28,
+    "ACK": 80,
+}
 
 
 def decode(packet: bytes) -> Fields:
@@ -123,7 +136,9 @@ def test_decoder__agrees_with_the_vectors() -> None:
 
 
 @pytest.fixture(params=[4, 6])
-def captured(guest: RunGuest, request: pytest.FixtureRequest) -> tuple[int, Fields, list[tuple[str, Fields]]]:
+def captured(
+    guest: RunGuest, request: pytest.FixtureRequest
+) -> tuple[int, Fields, list[tuple[str, Fields]]]:
     """(IP version, notes, frames in their order)."""
     output = guest(f"wire {request.param}", "wire", timeout=120).output
     notes = {m[1]: int(m[2]) for m in re.finditer(r"^note (\w+) (\d+)$", output, re.M)}
@@ -198,7 +213,10 @@ def data(name: str, f: Fields) -> None:
     # With the first byte of a request: its client understands a rejection. Devices that cut a
     # segment repeat it in the others. Nothing else of our extension is said here.
     asks, understands = not f["sender_id"] & 1, b"\x04\0\0"
-    assert f["pad"] in {understands if asks and not offset else bytes(3), understands if asks else bytes(3)}, name
+    assert f["pad"] in {
+        understands if asks and not offset else bytes(3),
+        understands if asks else bytes(3),
+    }, name
     assert f["payload"] == bytes((offset + i) % 251 for i in range(len(f["payload"]))), name
     assert f["retransmit"] == ("retransmit" in name), name
     assert offset + len(f["payload"]) <= f["message_length"], name
@@ -235,7 +253,10 @@ def particular(notes: Fields, named: dict[str, list[Fields]]) -> None:
     assert {f["incoming"] for f in unscheduled} == {one["data_sched"]["incoming"]}
     assert notes["unsched"] <= one["data_unsched"]["incoming"] < notes["unsched"] + mtu
     assert one["data_sched"]["data_offset"] == one["data_unsched"]["incoming"]
-    assert (one["data_retransmit"]["data_offset"], len(one["data_retransmit"]["payload"])) == (mtu, mtu)
+    assert (one["data_retransmit"]["data_offset"], len(one["data_retransmit"]["payload"])) == (
+        mtu,
+        mtu,
+    )
     assert one["data_retransmit"]["incoming"] == 2 * mtu
     assert one["grant"]["sender_id"] == notes["server_id"]
     assert 1000 < one["grant"]["offset"] <= 100000

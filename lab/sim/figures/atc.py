@@ -265,7 +265,12 @@ def atc5(lab: Lab, options: Options) -> Output:
     points = Points(
         lab,
         options,
-        {(p, w, load): atc(p, w, load, options) for w in ("w3", "w4") for p in chosen for load in LOADS},
+        {
+            (p, w, load): atc(p, w, load, options)
+            for w in ("w3", "w4")
+            for p in chosen
+            for load in LOADS
+        },
     )
     bins = {key: bins_of(points[key]) for key in points.keys()}
 
@@ -370,7 +375,9 @@ def atc6(lab: Lab, options: Options) -> Output:
             return finish(figure, stem)
 
     rows = [
-        compare.info(f"{w.upper()}, {n} priorities, short messages, P99", None, short[w, n], "µs", 1)
+        compare.info(
+            f"{w.upper()}, {n} priorities, short messages, P99", None, short[w, n], "µs", 1
+        )
         for w in WORKLOADS
         for n in levels
     ]

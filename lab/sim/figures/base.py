@@ -27,11 +27,35 @@ WORKLOADS = ("w1", "w2", "w3", "w4", "w5")
 # Simulated ms: what the oracle does before the run (--warm-start: the large messages of W3 to W5
 # need that long until as many are under way as the load says), to warm up, to measure. Full: some
 # 10,000 messages in each fiftieth of the sizes (W1 to W4); W5's largest alone takes 24 ms.
-_FULL = {"w1": (0, 1, 20), "w2": (10, 2, 40), "w3": (100, 5, 80), "w4": (400, 20, 200), "w5": (800, 30, 400)}
-_QUICK = {"w1": (0, 0.3, 0.7), "w2": (5, 0.5, 2), "w3": (30, 1, 4), "w4": (150, 3, 8), "w5": (300, 5, 12)}
+_FULL = {
+    "w1": (0, 1, 20),
+    "w2": (10, 2, 40),
+    "w3": (100, 5, 80),
+    "w4": (400, 20, 200),
+    "w5": (800, 30, 400),
+}
+_QUICK = {
+    "w1": (0, 0.3, 0.7),
+    "w2": (5, 0.5, 2),
+    "w3": (30, 1, 4),
+    "w4": (150, 3, 8),
+    "w5": (300, 5, 12),
+}
 # For the highest load. Quick runs take three racks of the nine, to see more time.
-_FULL_LIMIT = {"w1": (0, 1, 10), "w2": (20, 6, 30), "w3": (200, 30, 60), "w4": (600, 60, 120), "w5": (1000, 80, 200)}
-_QUICK_LIMIT = {"w1": (0, 0.3, 0.7), "w2": (10, 2, 4), "w3": (60, 10, 12), "w4": (300, 50, 50), "w5": (500, 50, 60)}
+_FULL_LIMIT = {
+    "w1": (0, 1, 10),
+    "w2": (20, 6, 30),
+    "w3": (200, 30, 60),
+    "w4": (600, 60, 120),
+    "w5": (1000, 80, 200),
+}
+_QUICK_LIMIT = {
+    "w1": (0, 0.3, 0.7),
+    "w2": (10, 2, 4),
+    "w3": (60, 10, 12),
+    "w4": (300, 50, 50),
+    "w5": (500, 50, 60),
+}
 _QUICK_RACKS = 3
 
 

@@ -151,9 +151,7 @@ def fig12(lab: Lab, options: Options) -> Output:
         protocols = ["homa"]  # the others: without --quick, or --protocols all
     protocols = [shown for p in protocols for shown in (p, *_variants(p))]
     cases = {
-        (p, w): merge(_case(p, w, options), options.limit(w))
-        for p in protocols
-        for w in WORKLOADS
+        (p, w): merge(_case(p, w, options), options.limit(w)) for p in protocols for w in WORKLOADS
     }
     found = search(lab, cases, options)
     limits = found.best
@@ -170,9 +168,7 @@ def fig12(lab: Lab, options: Options) -> Output:
             if numbers and p == "homa":
                 rows.append(compare.within(what, numbers[index], ours, theirs["points"]))
             else:
-                rows.append(
-                    compare.info(what, numbers[index] if numbers else None, ours, "%", 1)
-                )
+                rows.append(compare.info(what, numbers[index] if numbers else None, ours, "%", 1))
 
     def paint(stem: Path) -> list[Path]:
         return _paint_limits(stem, options, protocols, use)
@@ -260,7 +256,11 @@ def _limit_legend(figure, protocol: str) -> None:  # noqa: ANN001
     color = draw.COLORS[protocol]
     draw.legend(
         figure,
-        [Patch(color=color), Patch(color=color, alpha=0.38), Line2D([], [], color=draw.PAPER, linewidth=1.6)],
+        [
+            Patch(color=color),
+            Patch(color=color, alpha=0.38),
+            Line2D([], [], color=draw.PAPER, linewidth=1.6),
+        ],
         ["application data", "with headers, control and repeats", "published, both"],
     )
 
@@ -334,7 +334,9 @@ def fig13(lab: Lab, options: Options) -> Output:
     )  # fmt: skip
 
 
-def _paint_waste(stem: Path, options: Options, levels, loads, kept: dict, waste: dict) -> list[Path]:  # noqa: ANN001
+def _paint_waste(
+    stem: Path, options: Options, levels, loads, kept: dict, waste: dict
+) -> list[Path]:  # noqa: ANN001
     theirs = published()["fig13"]["sustained"]
     shades = dict(zip(levels, draw.ramp(len(levels)), strict=True))
     with draw.canvas(9.2, 5.0) as (figure, panels):

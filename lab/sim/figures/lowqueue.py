@@ -73,7 +73,9 @@ def lowqueue(lab: Lab, options: Options) -> Output:
         one = less[w]
         times = Stat(1 / one.mean, None, one.count) if one and one.mean else None
         rows.append(
-            compare.at_least(f"{w.upper()}, peak queue, default to {name}", theirs["queue_factor"], times)
+            compare.at_least(
+                f"{w.upper()}, peak queue, default to {name}", theirs["queue_factor"], times
+            )
         )
         rows.append(
             compare.at_most(f"{w.upper()}, price in P99, all sizes", theirs["p99_price"], price[w])
@@ -86,8 +88,13 @@ def lowqueue(lab: Lab, options: Options) -> Output:
     label = {"default": "default", "low": name}
 
     def paint(stem: Path) -> list[Path]:
-        with draw.canvas(11.0, 12.0, 5, 2, gridspec_kw={"width_ratios": [1, 3.6]}) as (figure, panels):
-            figure.subplots_adjust(left=0.065, right=0.91, top=0.93, bottom=0.05, hspace=0.55, wspace=0.16)
+        with draw.canvas(11.0, 12.0, 5, 2, gridspec_kw={"width_ratios": [1, 3.6]}) as (
+            figure,
+            panels,
+        ):
+            figure.subplots_adjust(
+                left=0.065, right=0.91, top=0.93, bottom=0.05, hspace=0.55, wspace=0.16
+            )
             draw.headline(
                 figure,
                 f"Short queues and their price: preset {name}, 80 % load",
@@ -127,7 +134,9 @@ def lowqueue(lab: Lab, options: Options) -> Output:
             "p99_price_worst_tenth": worst,
             "worst_p99_price_any_tenth": max(worst.values()) if worst else None,
             "bins": {
-                f"{label[k]}.{w}": [dict(zip(COLUMNS, r, strict=True)) for r in records_of((), rows_)]
+                f"{label[k]}.{w}": [
+                    dict(zip(COLUMNS, r, strict=True)) for r in records_of((), rows_)
+                ]
                 for (k, w), rows_ in bins.items()
             },
         },

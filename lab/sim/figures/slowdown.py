@@ -30,7 +30,9 @@ PROTOCOLS = ("homa", "pfabric", "phost", "pias", "ndp", "oracle")
 LEVELS = (1, 2, 3, 7)
 
 
-def panel_of(panel, curves: Sequence[tuple[str, str, str, list[dict]]], percentile: str = "p99") -> float:  # noqa: ANN001
+def panel_of(
+    panel, curves: Sequence[tuple[str, str, str, list[dict]]], percentile: str = "p99"
+) -> float:  # noqa: ANN001
     """Draw (protocol, label, colour or "", bins) curves; the highest value drawn."""
     highest = 1.0
     for protocol, _, color, bins in curves:
@@ -38,7 +40,9 @@ def panel_of(panel, curves: Sequence[tuple[str, str, str, list[dict]]], percenti
         more: dict[str, object] = {"color": color} if color else {}
         draw.curve(panel, [middle(row) for row in bins], values, protocol, **more)
         if protocol == "homa" and not color:
-            spread = [(middle(r), r[percentile]) for r in bins if r[percentile] and r[percentile].half]
+            spread = [
+                (middle(r), r[percentile]) for r in bins if r[percentile] and r[percentile].half
+            ]
             panel.fill_between(
                 [x for x, _ in spread],
                 [max(0.9, s.low) for _, s in spread],
@@ -51,7 +55,9 @@ def panel_of(panel, curves: Sequence[tuple[str, str, str, list[dict]]], percenti
     return highest
 
 
-def label_ends(panel, curves: Sequence[tuple[str, str, str, list[dict]]], percentile: str = "p99") -> None:  # noqa: ANN001
+def label_ends(
+    panel, curves: Sequence[tuple[str, str, str, list[dict]]], percentile: str = "p99"
+) -> None:  # noqa: ANN001
     """Names at the right ends of the curves."""
     ends = []
     for protocol, label, color, bins in curves:
@@ -261,9 +267,7 @@ def _order_rows(bins: dict, protocols: list[str]) -> list[dict]:
 
 def _fig10_values(points: Points, bins: dict, protocols: list[str]) -> dict[str, object]:
     short = {
-        w: value.mean
-        for w in WORKLOADS
-        if (value := short_p99(points["homa", w], w)) is not None
+        w: value.mean for w in WORKLOADS if (value := short_p99(points["homa", w], w)) is not None
     }
     order = _order_rows(bins, protocols)
     pias = points.stat(("pias", "w4"), "sim", "multi_packet", "p99")
@@ -328,7 +332,10 @@ def unsched(lab: Lab, options: Options) -> Output:
 
     factor = published()["unsched"]["one_level_factor"]
     rows = [compare.info("W1, P99 of one level to that of seven (mean over sizes)", factor, ratio)]
-    rows += [compare.info(f"W1, {n} level{'s' if n > 1 else ''}, P99 of all messages", None, tail[n]) for n in LEVELS]
+    rows += [
+        compare.info(f"W1, {n} level{'s' if n > 1 else ''}, P99 of all messages", None, tail[n])
+        for n in LEVELS
+    ]
     return Output(
         "Sweep of unscheduled priorities, W1",
         ["levels", *COLUMNS],

@@ -60,6 +60,10 @@ def main(wish: Wish) -> dict[str, object]:
     try:
         kernel = prepare(wish.kernel)
         module = None if wish.no_module else hosts.module_for(kernel, wish.module)
-        return {"what": wish.part, "kernel": kernel.release, **shows[wish.part](wish, kernel, module)}
+        return {
+            "what": wish.part,
+            "kernel": kernel.release,
+            **shows[wish.part](wish, kernel, module),
+        }
     except VmError as error:
         raise LabError(str(error)) from None

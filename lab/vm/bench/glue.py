@@ -39,7 +39,9 @@ def text_bytes(module: Path) -> dict[str, int] | None:
     None if the objects are no longer beside the module.
     """
     engine = {path.stem for path in (ROOT / "engine").rglob("*.c")}
-    own = {path.stem for path in (ROOT / "host" / "kernel").rglob("*.c") if path.parent.name != "kunit"}
+    own = {
+        path.stem for path in (ROOT / "host" / "kernel").rglob("*.c") if path.parent.name != "kunit"
+    }
     sums = {"glue": 0, "engine": 0}
     for path in module.parent.rglob("*.o"):
         if path.stem not in own | engine:

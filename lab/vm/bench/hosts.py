@@ -113,7 +113,9 @@ def options(
     if module:
         files[MODULE] = module
         needs = tuple(initramfs.depends(module.read_bytes()))
-    return Options(programs=(programs.bench_program(), *programs_too), files=files, load=needs, **more)  # type: ignore[arg-type]
+    return Options(
+        programs=(programs.bench_program(), *programs_too), files=files, load=needs, **more
+    )  # type: ignore[arg-type]
 
 
 def module_for(kernel: Kernel, path: Path | None) -> Path:

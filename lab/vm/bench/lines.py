@@ -17,9 +17,7 @@ from lab.vm.bench.profile import Section
 from lab.vm.bench.symbols import Symbols
 
 
-def by_line(
-    section: Section, symbols: Symbols, module: Path
-) -> list[tuple[float, str, str]]:
+def by_line(section: Section, symbols: Symbols, module: Path) -> list[tuple[float, str, str]]:
     """(instructions per RPC, function of the symbol table, FILE:LINE), most first."""
     offsets = _offsets(module)
     wanted: dict[int, tuple[float, str]] = {}

@@ -124,7 +124,10 @@ def profile(wish: Wish, kernel: Kernel, module: Path | None) -> dict[str, object
 def _parts_table(shown: dict[str, Count], rows: dict[str, list[Row]]) -> object:
     sums = {key: by_part(rows[key]) for key in shown}
     grid = table("kernel instructions per RPC by part", "", *shown)
-    parts = sorted({p for s in sums.values() for p in s}, key=lambda p: -max(s.get(p, 0) for s in sums.values()))
+    parts = sorted(
+        {p for s in sums.values() for p in s},
+        key=lambda p: -max(s.get(p, 0) for s in sums.values()),
+    )
     for part in parts:
         grid.add_row(part, *(f"{s.get(part, 0):,.0f}" for s in sums.values()))
     grid.add_row("all", *(f"{count.kernel:,.0f}" for count in shown.values()))

@@ -85,7 +85,7 @@ tc -n sw -batch - <<'END'
 
 def _run(transport: str, number: int, seconds: float, seed: int) -> str:
     """All hosts client and server of each other; their results follow on lines of their own."""
-    begin = f'start=$(awk \'{{print $1 + {_START_S}}}\' /proc/uptime)\n'
+    begin = f"start=$(awk '{{print $1 + {_START_S}}}' /proc/uptime)\n"
     text = begin
     for n in range(1, HOSTS + 1):
         words = ["node", "--transport", transport, "--bind", f"10.9.0.{n}:{_PORT + number}"]
@@ -108,7 +108,7 @@ def _run(transport: str, number: int, seconds: float, seed: int) -> str:
         place = f"/run/{transport}-{n}"
         text += (
             f"if [ -s {place} ]; then printf '{_MARK} {transport} '; tr -d '\\n' <{place}; echo; "
-            f"else echo \"FAILED {transport} on host {n}: $(tail -n 1 {place}.log)\"; fi\n"
+            f'else echo "FAILED {transport} on host {n}: $(tail -n 1 {place}.log)"; fi\n'
             f"rm -f {place}\n"
         )
     return text
@@ -164,9 +164,7 @@ def _collect(loads: Loads, output: str) -> None:
         if len(waiting) == HOSTS:
             try:
                 nodes = [results.parse_load(json.loads(str(one))) for one in waiting]
-                loads.runs.setdefault(name, []).append(
-                    results.combine(name, loads.buffer, nodes)
-                )
+                loads.runs.setdefault(name, []).append(results.combine(name, loads.buffer, nodes))
             except (LabError, ValueError) as error:
                 loads.failed.append(f"{name}: {error}")
             waiting, transport = [], ""
