@@ -314,7 +314,7 @@ def library_depends(build: Build, package: Package, folder: Path) -> list[str]:
 def control(build: Build, package: Package, folder: Path) -> str:
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
     depends = [f"{name} (= {build.version})" for name in package.own]
-    own = {name for name in package.own}
+    own = set(package.own)
     depends += [d for d in library_depends(build, package, folder) if d.split()[0] not in own]
     depends += package.depends
     fields = {

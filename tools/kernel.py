@@ -139,7 +139,7 @@ class KernelSource:
         for rpc in self._all(netlink.RPCS):
             inode = rpc.get("inode", 0)
             phase = rpc.get("phase", 0)
-            yield {name: 0 for name in _RPC} | rpc | {
+            yield dict.fromkeys(_RPC, 0) | rpc | {
                 "rpc": rpc.get("id", 0), "app": inode, "name": whose.get(inode, (0, "-"))[1],
                 "client": bool(rpc.get("client")), "via": devices.get(rpc.get("ifindex", 0), "-"),
                 "phase": PHASES[phase] if phase < len(PHASES) else str(phase),

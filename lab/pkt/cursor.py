@@ -8,7 +8,7 @@ from lab.pkt.lexer import Token
 
 
 class Cursor:
-    def __init__(self, tokens: list[Token]):
+    def __init__(self, tokens: list[Token]) -> None:
         self.tokens = tokens
         self.at = 0
 

@@ -10,7 +10,7 @@ class ScriptError(Exception):
 
     kind = "error"
 
-    def __init__(self, message: str, line: int = 0):
+    def __init__(self, message: str, line: int = 0) -> None:
         super().__init__(message)
         self.line = line
 

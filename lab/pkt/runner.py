@@ -87,7 +87,7 @@ def check(script: Script) -> list[ScriptError]:
 
 
 class Runner:
-    def __init__(self, script: Script, config: Config, stack: Stack, strict: bool = False):
+    def __init__(self, script: Script, config: Config, stack: Stack, strict: bool = False) -> None:
         self.script, self.config, self.stack, self.strict = script, config, stack, strict
         self.clock = 0
         self.flows: list[Flow] = []

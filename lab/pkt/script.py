@@ -82,14 +82,14 @@ class Word:
 class Either:
     """Symbols and numbers joined by "|"."""
 
-    parts: tuple["Expression", ...]
+    parts: tuple[Expression, ...]
 
 
 @dataclass(frozen=True)
 class Record:
     """Something in braces with names, such as {fd=4, events=POLLIN}; values by name."""
 
-    fields: dict[str, "Expression"] = field(hash=False)
+    fields: dict[str, Expression] = field(hash=False)
 
 
 @dataclass(frozen=True)

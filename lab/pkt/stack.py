@@ -99,7 +99,7 @@ def mapped(address: Address) -> bytes:
 class Bed(Stack):
     """The engine, by ctypes."""
 
-    def __init__(self, library: Path, mtu: int, local: Address, seed: int = 1):
+    def __init__(self, library: Path, mtu: int, local: Address, seed: int = 1) -> None:
         self._c = _load(library)
         self._bed = self._c.pkt_bed_new(mtu, local.version, mapped(local), seed)
         if not self._bed:

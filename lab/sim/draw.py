@@ -211,8 +211,12 @@ def names(panel, ends: list[tuple[float, str, str]], log: bool = True, x: float 
 
 
 def curve(
-    panel, xs: Sequence[float], ys: Sequence[float | None], protocol: str, **more: object
-) -> None:  # noqa: ANN001
+    panel,  # noqa: ANN001
+    xs: Sequence[float],
+    ys: Sequence[float | None],
+    protocol: str,
+    **more: object,
+) -> None:
     """A protocol's curve; gaps where there is no value."""
     points = [(x, y) for x, y in zip(xs, ys, strict=True) if y is not None]
     if not points:

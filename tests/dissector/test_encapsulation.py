@@ -20,8 +20,8 @@ NAMES = ["homa.encap", "homa.type", "homa.stream", "homa.priority"]
 @pytest.mark.parametrize(
     ("wrap", "encap"),
     [
-        (lambda p, **how: ip(p, **how), "native"),
-        (lambda p, **how: udp(p, **how), "UDP"),
+        (ip, "native"),
+        (udp, "UDP"),
         (lambda p, **how: udp(p, 40000, 54321, **how), "UDP"),
         (lambda p, **how: udp(p, 41000, 42000, **how), "UDP"),
         (lambda p, **how: ip(p, 6, **how), "TCP"),

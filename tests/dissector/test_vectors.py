@@ -48,7 +48,7 @@ def check(row: dict[str, list[str]], vector: Vector) -> None:
     """One packet's row against its statement."""
     stated, said = (
         vector.stated,
-        {n.removeprefix("homa."): [v for v in vs] for n, vs in row.items()},
+        {n.removeprefix("homa."): list(vs) for n, vs in row.items()},
     )
     kind = stated["type"]
     assert number(said["type"][0]) == 0x10 + TYPES.index(kind)

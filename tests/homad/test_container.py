@@ -140,7 +140,7 @@ def contained(
 def child_of(process: Process) -> int:
     """The machine's number of the contained program."""
     path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return int(str(eventually(lambda: path.read_text())).split()[0])
+    return int(str(eventually(path.read_text)).split()[0])
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def result(argv: list[str]) -> dict:
     }
     sim = {
         "bins": bins,
-        "queues": {port: queue for port in ("tor-up", "tor-down", "host-down")},
+        "queues": dict.fromkeys(("tor-up", "tor-down", "host-down"), queue),
         "switch_peak_bytes": 300000,
         "utilisation": {"application": carried * 0.9, "total": carried},
         "waste": 0.05,
@@ -93,7 +93,7 @@ def result(argv: list[str]) -> dict:
 
 
 def stop(*_: object) -> None:
-    global stopped
+    global stopped  # noqa: PLW0603
     stopped = True
 
 
@@ -102,7 +102,7 @@ def main(argv: list[str]) -> int:
         print(json.dumps(listing()))
         return 0
     signal.signal(signal.SIGINT, stop)
-    seconds = float(os.environ.get("FAKE_SECONDS", 0))
+    seconds = float(os.environ.get("FAKE_SECONDS", "0"))
     if log := os.environ.get("FAKE_LOG"):
         with open(log, "a") as out:
             out.write(f"{os.getpid()} {' '.join(argv)}\n")

@@ -49,17 +49,17 @@ def program(tmp_path: Path) -> Path:
 
 
 def options(**changed: object) -> argparse.Namespace:
-    values = dict(
-        scenario="",
-        faults=None,
-        bound="",
-        seconds=0,
-        hours=0,
-        memory=16,
-        workers=1,
-        again=False,
-        json=None,
-    )
+    values = {
+        "scenario": "",
+        "faults": None,
+        "bound": "",
+        "seconds": 0,
+        "hours": 0,
+        "memory": 16,
+        "workers": 1,
+        "again": False,
+        "json": None,
+    }
     return argparse.Namespace(**{**values, **changed})
 
 

@@ -79,7 +79,7 @@ def test_packet__fields_of_data() -> None:
 
 
 def test_packet__cut_short_is_no_error() -> None:
-    for length in range(0, 56):
+    for length in range(56):
         one = next(
             records.Reader(records.BYTES).feed(
                 record(records.TX, 2, data=data_packet(9, 0)[:length])

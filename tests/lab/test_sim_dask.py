@@ -15,8 +15,8 @@ import pytest
 
 pytest.importorskip("distributed", reason="python3-distributed is not installed")
 
-from lab.sim import spec  # noqa: E402
-from test_sim_sweep import RUNS, finished, made, start, sweep_file, wait_for  # noqa: E402, F401
+from lab.sim import spec
+from test_sim_sweep import RUNS, finished, made, start, sweep_file, wait_for  # noqa: F401
 
 _CODE = "import sys; from distributed.cli.{name} import {call}; sys.exit({call}())"
 
@@ -65,9 +65,9 @@ def scheduler(tmp_path: Path) -> Iterator[str]:
 
 def test_killed_worker__loses_nothing(
     scheduler: str,
-    sweep_file: Path,
+    sweep_file: Path,  # noqa: F811
     fake_sim: Path,
-    tmp_path: Path,  # noqa: F811
+    tmp_path: Path,
 ) -> None:
     env = {"FAKE_SECONDS": "0.3", "FAKE_LOG": str(fake_sim), "PYTHONPATH": ""}
     workers = [worker(scheduler, tmp_path, **env) for _ in range(2)]

@@ -109,7 +109,7 @@ def test_wrong_command_line__one_line_and_status_2(
     cli, fake_sim: Path, tmp_path: Path, monkeypatch, argv: list[str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    status, out, err = cli("sim", *argv)
+    status, _, err = cli("sim", *argv)
     assert status == 2 and says in err and err.count("\n") == 1, err
 
 
@@ -166,7 +166,7 @@ def test_search__finds_the_most_that_is_delivered(monkeypatch: pytest.MonkeyPatc
     """Also of a network that delivers less and less when it is offered too much."""
     for peak, after in ((0.63, 0.0), (0.72, 0.8), (0.91, 0.5), (1.0, 0.0)):
 
-        def points(_lab: object, _options: object, asked: dict, peak=peak, after=after) -> dict:  # noqa: ANN001
+        def points(_lab: object, _options: object, asked: dict, peak=peak, after=after) -> dict:
             return {
                 key: [_utilised(min(load, peak) - after * max(0.0, load - peak))]
                 for key in asked

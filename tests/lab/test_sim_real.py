@@ -132,7 +132,7 @@ def _command(pid: int) -> str:
 
 
 def test_figure__from_tiny_runs(cli, tmp_path: Path) -> None:
-    status, out, err = cli(
+    status, _, err = cli(
         "sim", "figure", "fig14", "--quick", "--scale", "0.03", "--seeds", "2",
         "--out", str(tmp_path),
     )  # fmt: skip

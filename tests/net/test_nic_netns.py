@@ -49,7 +49,7 @@ def test_net__two_at_a_time() -> None:
     with Net() as one, Net() as two:
         assert one.prefix != two.prefix
         one.pair()
-        a, b = two.pair()
+        a, _ = two.pair()
         a.run(["true"])
         assert len(names(one.prefix)) == len(names(two.prefix)) == 2
     assert names(one.prefix) == names(two.prefix) == []

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 ENGINE_FOLDERS = ("base", "link", "wire/homa", "homa", "wire/tcp", "tcp")
@@ -38,7 +38,7 @@ class Tree:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
 
-    @lru_cache(maxsize=None)
+    @cache  # noqa: B019 - trees are few and live as long as the run
     def c_files(self) -> tuple[Path, ...]:
         """All .c and .h files except those in build directories."""
         found = []

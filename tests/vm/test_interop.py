@@ -82,7 +82,7 @@ def bed(kernel: Kernel, module: Path) -> Iterator[tuple[Guest, Namespace]]:
             yield guest, space
 
 
-def both_ways(guest: Guest, start, version: int) -> None:  # noqa: ANN001
+def both_ways(guest: Guest, start, version: int) -> None:
     """All sizes and many at once, asked by the guest and asked by the host."""
     rpc = shutil.which(str(program("rpc")))
     assert rpc
@@ -127,7 +127,7 @@ def test_guest__and_the_protocol_in_a_process(bed: tuple[Guest, Namespace], via:
     if via == "udp":
         guest.run("echo 1 >/proc/sys/net/homa/hijack_udp").check()
 
-    def start(argv: list[str]):  # noqa: ANN202
+    def start(argv: list[str]):
         device = ["HOMA_INTERFACE=eth0"] if via == "afxdp" else []
         return space.start(["env", f"HOMA_VIA={via}", f"HOMA_CONFIG={config}", *device, *argv])
 

@@ -16,7 +16,7 @@ from conftest import BUILD, with_module
 from lab.vm import Guest, Kernel, Options
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "net"))
-from apitool import CHECKS  # noqa: E402
+from apitool import CHECKS
 
 FOLDER = BUILD.resolve()
 PROGRAMS = tuple(

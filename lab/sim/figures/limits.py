@@ -335,8 +335,13 @@ def fig13(lab: Lab, options: Options) -> Output:
 
 
 def _paint_waste(
-    stem: Path, options: Options, levels, loads, kept: dict, waste: dict
-) -> list[Path]:  # noqa: ANN001
+    stem: Path,
+    options: Options,
+    levels,  # noqa: ANN001
+    loads,  # noqa: ANN001
+    kept: dict,
+    waste: dict,
+) -> list[Path]:
     theirs = published()["fig13"]["sustained"]
     shades = dict(zip(levels, draw.ramp(len(levels)), strict=True))
     with draw.canvas(9.2, 5.0) as (figure, panels):

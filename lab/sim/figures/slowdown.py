@@ -31,8 +31,10 @@ LEVELS = (1, 2, 3, 7)
 
 
 def panel_of(
-    panel, curves: Sequence[tuple[str, str, str, list[dict]]], percentile: str = "p99"
-) -> float:  # noqa: ANN001
+    panel,  # noqa: ANN001
+    curves: Sequence[tuple[str, str, str, list[dict]]],
+    percentile: str = "p99",
+) -> float:
     """Draw (protocol, label, colour or "", bins) curves; the highest value drawn."""
     highest = 1.0
     for protocol, _, color, bins in curves:
@@ -56,8 +58,10 @@ def panel_of(
 
 
 def label_ends(
-    panel, curves: Sequence[tuple[str, str, str, list[dict]]], percentile: str = "p99"
-) -> None:  # noqa: ANN001
+    panel,  # noqa: ANN001
+    curves: Sequence[tuple[str, str, str, list[dict]]],
+    percentile: str = "p99",
+) -> None:
     """Names at the right ends of the curves."""
     ends = []
     for protocol, label, color, bins in curves:
