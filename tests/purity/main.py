@@ -16,6 +16,7 @@ sys.dont_write_bytecode = True
 import audit  # noqa: E402
 import calls  # noqa: E402
 import dead  # noqa: E402
+import formats  # noqa: E402
 import graph  # noqa: E402
 import kernel  # noqa: E402
 import link  # noqa: E402
@@ -59,6 +60,9 @@ def checks() -> dict[str, Check]:
     found["style__c_layout"] = style.check_c_layout
     found["style__pages_fit_a_window"] = style.check_pages_width
     found["style__no_machine_paths"] = style.check_no_machine_paths
+    found["format__c"] = formats.check_c
+    found["format__python"] = formats.check_python
+    found["format__rules_for_python"] = formats.check_rules
     found["tests__every_assertion_can_fail"] = audit.check_assertions
     found["tests__every_test_asserts"] = audit.check_tests_assert
     found["tests__every_file_is_run"] = audit.check_tests_listed

@@ -12,6 +12,7 @@ from pathlib import Path
 import audit
 import calls
 import dead
+import formats
 import graph
 import kernel
 import link
@@ -80,6 +81,12 @@ LONG_FILE = GOOD + "\n" * text.MAX_FILE_LINES
 NAKED = "u32 naked(void);\nu32 naked(void)\n{\n\treturn 1;\n}\n"
 RING = "void nic_{0}(void);\nvoid nic_{0}(void)\n{{\n\tnic_{1}();\n}}\n"
 KERNEL_PLAT = PLAT.replace("<stdint.h>", "<linux/types.h>").replace("uint", "u_int")
+
+# Folders that are listed as formatted, and those of CLEAN that are.
+LISTED = {
+    ".clang-format": "BasedOnStyle: LLVM\n",
+    formats.RATCHET: 'c = ["nic"]\npython = ["lab"]\n',
+}
 
 # name: (what the tree has besides or instead of CLEAN, check, part of the complaint)
 SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
@@ -392,6 +399,36 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         {"docs/a.md": "See `base/homa_good.c` and\n`base/homa_gone.c`.\n"},
         names.check_pages,
         "docs/a.md:2: there is no base/homa_gone.c",
+    ),
+    "c_that_is_not_formatted": (
+        LISTED | {"nic/n.c": "int a;\nint  b;\n"},
+        formats.check_c,
+        "nic/n.c:2: not laid out as by clang-format",
+    ),
+    "c_that_is_formatted_unsaid": (
+        LISTED | {"sim/n.c": "int a;\n"},
+        formats.check_c,
+        "sim is formatted, add it to c",
+    ),
+    "formatted_folder_that_is_gone": (
+        LISTED | {formats.RATCHET: 'c = ["gone"]\n'},
+        formats.check_c,
+        "there is no c in gone",
+    ),
+    "python_that_is_not_formatted": (
+        LISTED | {"lab/x.py": "x = [1,2]\n"},
+        formats.check_python,
+        "lab/x.py:1: not laid out as by ruff",
+    ),
+    "python_that_is_formatted_unsaid": (
+        LISTED | {"tools/x.py": "x = 1\n"},
+        formats.check_python,
+        "tools is formatted, add it to python",
+    ),
+    "python_with_a_fault": (
+        {"lab/x.py": "import os\n"},
+        formats.check_rules,
+        "lab/x.py:1:8: F401",
     ),
     "test_not_collected": (
         {"tests/lab/other.py": "def test_a():\n    assert f()\n"},
