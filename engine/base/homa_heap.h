@@ -15,9 +15,9 @@
 
 /**
  * struct homa_heap_node - embedded in what is queued
- * @child: first child.
- * @next: next sibling.
- * @prev: previous sibling, or parent of the first child; NULL at the root,
+ * @child: the first child, NULL if there is none.
+ * @next: the next sibling, NULL at the last.
+ * @prev: the previous sibling, or the parent of a first child; NULL at the root,
  *	the node itself while in no heap.
  * @key: smallest is the minimum. Set before insertion, then changed only by
  *	homa_heap_update().
@@ -31,7 +31,11 @@ struct homa_heap_node {
 	u64 tie;
 };
 
-/** struct homa_heap - @root: minimum or NULL; @count: nodes */
+/**
+ * struct homa_heap - the heap; who owns it has the lock for it
+ * @root: the node with the smallest key, NULL if there is none.
+ * @count: how many nodes are in the heap.
+ */
 struct homa_heap {
 	struct homa_heap_node *root;
 	u32 count;

@@ -96,11 +96,12 @@ static inline struct homa_list *homa_list_first(const struct homa_list *head)
 	return head->next == head ? NULL : head->next;
 }
 
-/* @pos: struct homa_list *. The list must not change meanwhile ... */
+/* Walks over the nodes of the list @head; @pos is a struct homa_list * and has the node.
+ * The list must not change meanwhile. */
 #define homa_list_for_each(pos, head) \
 	for (pos = (head)->next; pos != (head); pos = pos->next)
 
-/* ... except that here @pos itself may leave it. @tmp: struct homa_list *. */
+/* The same, but @pos may be taken out of the list; @tmp is another struct homa_list *. */
 #define homa_list_for_each_safe(pos, tmp, head)                  \
 	for (pos = (head)->next, tmp = pos->next; pos != (head); \
 	     pos = tmp, tmp = pos->next)

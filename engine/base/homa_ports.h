@@ -11,6 +11,11 @@
 #define HOMA_PORTS 0x8000u
 #define HOMA_PORT_WORDS (HOMA_PORTS / 64)
 
+/**
+ * struct homa_ports - which ports are in use; the owner's lock protects it
+ * @taken: a bit for each port, set while the port is in use.
+ * @full: a bit for each word of @taken, set while all ports of that word are in use.
+ */
 struct homa_ports {
 	u64 taken[HOMA_PORT_WORDS];
 	u64 full[HOMA_PORT_WORDS / 64];
@@ -26,7 +31,7 @@ static inline void homa_ports_take(struct homa_ports *ports, u32 port)
 		ports->full[port / 4096] |= 1ull << port / 64 % 64;
 }
 
-/** homa_ports_free() - or no longer */
+/** homa_ports_free() - @port is in use no longer */
 static inline void homa_ports_free(struct homa_ports *ports, u32 port)
 {
 	ports->taken[port / 64] &= ~(1ull << port % 64);

@@ -17,7 +17,7 @@
  */
 #define HOMA_RANGES_MAX_GAPS 512
 
-/** struct homa_range - bytes [@start, @end); also a node of a spare list */
+/** struct homa_range - the bytes from @start to @end - 1; or a node of a list of spare ones */
 struct homa_range {
 	struct homa_range *next;
 	u32 start;
@@ -26,9 +26,10 @@ struct homa_range {
 
 /**
  * struct homa_rangeset - what has arrived of a message
- * @first: gaps before @end, ascending, disjoint, not adjacent, never empty.
- * @end: one beyond the highest byte that has arrived.
- * @gaps: nodes in @first.
+ * @first: the gaps before @end, in ascending order. They neither overlap nor touch, and
+ *	none is empty.
+ * @end: the position behind the highest byte that has arrived.
+ * @gaps: how many gaps the list @first has.
  */
 struct homa_rangeset {
 	struct homa_range *first;

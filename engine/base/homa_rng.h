@@ -24,7 +24,7 @@ static inline u64 homa_rng_next(struct homa_rng *rng)
 	return homa_hash_mix(rng->state);
 }
 
-/** homa_rng_below() - 0..@n - 1, @n > 0; bias below n / 2^32 */
+/** homa_rng_below() - a random number below @n, which is not 0; its bias is below n / 2^32 */
 static inline u32 homa_rng_below(struct homa_rng *rng, u32 n)
 {
 	return (u32)(((homa_rng_next(rng) >> 32) * n) >> 32);

@@ -14,10 +14,11 @@
 #define HOMA_SEGMENT_BUCKETS 64u
 
 /*
- * struct homa_segment - buckets that a table got later
- * @next: in a list of spare ones.
- * @pad: who walks a bucket without its lock may take the first one for an object
- *	that begins so many bytes before it.
+ * struct homa_segment - buckets that a table gets while it grows
+ * @next: links the segment into a list of spare ones, while no table has it.
+ * @pad: is never written. Who walks a bucket without its lock may take the bucket itself
+ *	for an object that embeds a node, and then reads so many bytes before it.
+ * @bucket: the heads of the lists of nodes; the table's owner writes them.
  */
 struct homa_segment {
 	struct homa_segment *next;
@@ -26,13 +27,14 @@ struct homa_segment {
 };
 
 /**
- * struct homa_table - buckets
- * @size: how many are in use.
- * @mask: smallest 2^n - 1 that is not less than @size - 1.
- * @first: how many of them are in @base.
- * @count: nodes.
- * @limit: segments it may get.
- * @segments: where they are; NULL beyond those it has.
+ * struct homa_table - a hash table; the owner's lock protects all members
+ * @size: how many buckets are in use. Read without the lock, too.
+ * @mask: the smallest 2^n - 1 that is not less than @size - 1. Read without the lock, too.
+ * @first: how many of the buckets are at @base; all others are in segments.
+ * @count: how many nodes are in the table.
+ * @limit: how many segments the table may have.
+ * @base: the first buckets, which the owner gave to homa_table_init().
+ * @segments: pointers to the segments, @limit of them; NULL for those it does not have yet.
  */
 struct homa_table {
 	u32 size;
@@ -44,8 +46,8 @@ struct homa_table {
 	struct homa_segment **segments;
 };
 
-/** homa_table_init() - with @first buckets, a power of two, at @base, and room for
- *  pointers to @limit segments at @segments */
+/** homa_table_init() - makes an empty table of @first buckets, a power of two, at @base.
+ *  @segments has room for pointers to @limit segments. */
 void homa_table_init(struct homa_table *table, struct homa_list *base,
 		     u32 first, struct homa_segment **segments, u32 limit);
 
@@ -68,7 +70,7 @@ static inline struct homa_list *homa_table_bucket(const struct homa_table *table
 	return (struct homa_list *)&segment->bucket[index % HOMA_SEGMENT_BUCKETS];
 }
 
-/** homa_table_find() - the bucket of a hash, of which the low bits count */
+/** homa_table_find() - the bucket for nodes of hash @hash, whose low bits decide */
 static inline struct homa_list *homa_table_find(const struct homa_table *table,
 						u32 hash)
 {
@@ -82,7 +84,7 @@ static inline struct homa_list *homa_table_find(const struct homa_table *table,
 	return homa_table_bucket(table, index);
 }
 
-/** homa_table_add() - a node with that hash */
+/** homa_table_add() - puts @node, whose hash is @hash, into its bucket */
 static inline void homa_table_add(struct homa_table *table, u32 hash,
 				  struct homa_list *node)
 {
@@ -90,30 +92,30 @@ static inline void homa_table_add(struct homa_table *table, u32 hash,
 	HOMA_WRITE_ONCE(table->count, table->count + 1);
 }
 
-/** homa_table_del() - it leaves; it is in the table */
+/** homa_table_del() - takes @node, which is in the table, out of it */
 static inline void homa_table_del(struct homa_table *table, struct homa_list *node)
 {
 	homa_list_del(node);
 	HOMA_WRITE_ONCE(table->count, table->count - 1);
 }
 
-/** homa_table_full() - would it like more buckets? */
+/** homa_table_full() - are there more nodes than buckets, so that it should grow? */
 static inline bool homa_table_full(const struct homa_table *table)
 {
 	return unlikely(table->count > table->size);
 }
 
 /**
- * homa_table_grow() - by at most two buckets
- * @segment: one that it may take, or NULL.
- * @hash_of: a node's hash.
- * Returns true if it took @segment.
+ * homa_table_grow() - takes at most two more buckets into use and moves nodes to them
+ * @segment: a segment that the table may keep for its next buckets, or NULL.
+ * @hash_of: tells a node's hash.
+ * Returns true if the table has kept @segment.
  */
 bool homa_table_grow(struct homa_table *table, struct homa_segment *segment,
 		     u32 (*hash_of)(const struct homa_list *node));
 
-/** homa_table_cut() - a segment, the last first, that the table has no more: it is
- *  empty and used no longer. NULL: none. */
+/** homa_table_cut() - takes the last segment away from a table that has no nodes any more,
+ *  and returns it; NULL: there is none left. */
 struct homa_segment *homa_table_cut(struct homa_table *table);
 
 #endif

@@ -22,10 +22,11 @@
 #define HOMA_WHEEL_LEVELS 2
 
 /**
- * struct homa_wheel_node - embedded in what waits
- * @list: in its slot.
- * @deadline: ns, as given; compare with now after homa_wheel_pop().
- * @slot: index of its slot, those of the coarse level after the fine ones.
+ * struct homa_wheel_node - embedded in what waits for a moment
+ * @list: links the node into the list of its slot while it waits.
+ * @deadline: the moment that homa_wheel_add() was given, ns. homa_wheel_pop() may return
+ *	the node before it, so compare it with the time.
+ * @slot: the index of the node's slot; those of the coarse level follow the fine ones.
  */
 struct homa_wheel_node {
 	struct homa_list list;
@@ -34,14 +35,14 @@ struct homa_wheel_node {
 };
 
 /**
- * struct homa_wheel - the slots
- * @occupied: per level, bit i: slot[i] is not empty.
- * @base: first tick that may have nodes; fine slot i holds the tick in
- *	[@base, @base + 63] that is i modulo 64, and the coarse ones the same for
- *	ticks / 64.
- * @shift: a tick is 2^shift ns.
- * @count: nodes.
- * @slot: nodes of each slot in order of arrival.
+ * struct homa_wheel - the slots; whoever owns the wheel has a lock for it
+ * @occupied: has a word for each level, whose bit i says that slot i is not empty.
+ * @base: the first tick that may have nodes. Fine slot i holds the tick from @base to
+ *	@base + 63 that is i modulo 64, and the coarse slots hold spans of 64 ticks in
+ *	the same way.
+ * @shift: a tick lasts 2^@shift ns.
+ * @count: how many nodes wait.
+ * @slot: the lists of the nodes of each slot, in order of arrival.
  */
 struct homa_wheel {
 	u64 occupied[HOMA_WHEEL_LEVELS];

@@ -16,10 +16,10 @@
 #define HOMA_MSGBUF_CLASSES (HOMA_MSGBUF_MAX_SHIFT - HOMA_MSGBUF_MIN_SHIFT + 1)
 
 /**
- * struct homa_msgbufs - the free lists
- * @free: first free buffer of each size; linked through their first bytes.
- * @idle: buffers in each list.
- * @used: bytes handed out.
+ * struct homa_msgbufs - the free lists, one for each size
+ * @free: the first free buffer of each size; they are linked through their first bytes.
+ * @idle: how many buffers are in each list.
+ * @used: how many bytes are handed out, each buffer with its whole size.
  */
 struct homa_msgbufs {
 	void *free[HOMA_MSGBUF_CLASSES];

@@ -15,9 +15,11 @@
 /**
  * homa_packets_out() - turn a descriptor of one or several segments into packets
  * @message: first byte of the outgoing message; NULL: nothing but headers.
- * @owner: as in struct nic_tx.
- * @tx, @headers: room for @most of them; the first packet's header stays in @desc.
- * Returns how many were made.
+ * @owner: the value of nic_tx.owner in all packets.
+ * @tx: receives the packets; it has room for @most.
+ * @headers: receives the headers of all packets but the first, whose header is @desc's;
+ *	it has room for @most.
+ * Returns how many packets were made.
  */
 static inline int homa_packets_out(const struct homa_tx_desc *desc,
 				   const u8 *message, u32 owner,
@@ -51,7 +53,8 @@ static inline int homa_packets_out(const struct homa_tx_desc *desc,
 	return n;
 }
 
-/* Of descriptors of which some packets have not been sent: tell the engine which. */
+/* Tells the engine which packets of the @count descriptors have not been sent. The other
+ * parameters are those of homa_packets_done(). */
 HOMA_RARE static void homa_packets_failed(struct homa_ctx *ctx,
 					  struct homa_tx_desc *descs,
 					  const u8 *packets, int count,
@@ -81,8 +84,11 @@ HOMA_RARE static void homa_packets_failed(struct homa_ctx *ctx,
 
 /**
  * homa_packets_done() - tell the engine what became of a batch
- * @descs: @count of them; @packets: how many of @tx each was made into.
- * @taken: what nic_tx() returned for all @n. @unsent: nic_tx_unsent().
+ * @descs: the descriptors, @count of them.
+ * @packets: how many packets of @tx each descriptor was made into.
+ * @tx: the packets, @n of them in all.
+ * @taken: how many of them nic_tx() took.
+ * @unsent: which of those were not sent after all, a bit for each; from nic_tx_unsent().
  */
 static inline void homa_packets_done(struct homa_ctx *ctx,
 				     struct homa_tx_desc *descs,
@@ -113,7 +119,7 @@ static inline void homa_payload_in(const struct homa_rx_pkt *pkt,
 		size_t place = homa_rx_place(pkt->rpc, offset, &room);
 
 		n = homa_min_u32(left, room);
-		/* The engine's arithmetic, checked where it would hurt. */
+		/* A mistake of the engine must not write outside of the region. */
 		if (unlikely(n == 0 || place + n > size))
 			return;
 		memcpy(region + place, payload, n);
@@ -123,7 +129,7 @@ static inline void homa_payload_in(const struct homa_rx_pkt *pkt,
 	}
 }
 
-/** homa_icmp_errno() - how the engine calls what an ICMP message reports. */
+/** homa_icmp_errno() - the engine's errno for what an ICMP message reports as @error. */
 static inline int homa_icmp_errno(int error)
 {
 	return error == ECONNREFUSED	? HOMA_ENOTCONN :

@@ -11,12 +11,13 @@
 
 /**
  * struct homa_slab - allocator of one size
- * @size: bytes of an object, a multiple of 64.
- * @free: objects given back, linked through their first bytes.
- * @fresh, @left: rest of the newest chunk, in objects.
- * @chunks: all chunks, linked through their first bytes.
- * @total: objects ever made.
- * @limit: most objects.
+ * @size: how many bytes an object has, a multiple of 64.
+ * @free: the first of the objects that were given back, linked through their first bytes.
+ * @fresh: the first object of the newest chunk that was never handed out.
+ * @left: how many such objects there are from @fresh on.
+ * @chunks: the newest chunk; chunks are linked through their first bytes.
+ * @total: how many objects the chunks have room for, up to @limit.
+ * @limit: how many objects there may be at most.
  */
 struct homa_slab {
 	size_t size;
@@ -29,8 +30,9 @@ struct homa_slab {
 };
 
 void homa_slab_init(struct homa_slab *slab, size_t size, u32 limit);
-/** homa_slab_get() - an object or NULL (no memory, or the limit). */
+/** homa_slab_get() - returns an object; NULL: no memory, or @limit of them are in use. */
 void *homa_slab_get(struct homa_slab *slab);
+/** homa_slab_put() - gives back an object of @slab. */
 void homa_slab_put(struct homa_slab *slab, void *object);
 /** homa_slab_drain() - free every chunk; all objects die. */
 void homa_slab_drain(struct homa_slab *slab);

@@ -10,16 +10,18 @@
 #include "homa_engine.h"
 #include "homa_slab.h"
 
-/* So many times @keep ranges are too many: messages with gaps have ended, or requests
- * need not be remembered any more. */
+/* A context that holds more than so many times @keep ranges gives the rest back: messages
+ * with gaps have ended, or requests need not be remembered any more. */
 #define HOMA_SPARES_MOST 4u
-#define HOMA_SPARE_SEGMENTS 2u /* a call uses one at most, but two are rare */
+/* A context holds so many segments of hash tables. A call uses one of them at most. */
+#define HOMA_SPARE_SEGMENTS 2u
 
 /**
- * struct homa_spares - where they come from
- * @keep: how many a context holds of each kind.
- * @priv: the host's bytes in an RPC, zero when it is handed out.
- * @failed: the host's counter of times there was no memory.
+ * struct homa_spares - where a context's spare objects come from
+ * @rpcs, @peers, @ranges, @segments: allocate the objects of each kind.
+ * @keep: how many objects of each kind but segments the context is filled up to.
+ * @priv: how many bytes of an RPC are the host's; they are zero in a fresh RPC.
+ * @failed: points to the host's counter of allocations that failed.
  */
 struct homa_spares {
 	struct homa_slab rpcs, peers, ranges, segments;
@@ -28,20 +30,21 @@ struct homa_spares {
 	u64 *failed;
 };
 
-/** homa_spares_init() - and fill @ctx; 0 or -ENOMEM. */
+/** homa_spares_init() - sets up @spares and fills @ctx from it; 0 or -ENOMEM. */
 int homa_spares_init(struct homa_spares *spares, struct homa_ctx *ctx,
 		     const struct homa_limits *limits, u32 max_rpcs,
 		     u32 max_peers, u32 keep, u64 *failed);
+/** homa_spares_fill() - fills @ctx up to @keep, or takes back what is too much. */
 void homa_spares_fill(struct homa_spares *spares, struct homa_ctx *ctx);
-/** homa_spares_take_rpc() - an RPC that the engine retired. */
+/** homa_spares_take_rpc() - takes back an RPC that the engine has retired. */
 void homa_spares_take_rpc(struct homa_spares *spares, struct homa_ctx *ctx,
 			  struct homa_rpc *rpc);
-/** homa_spares_take_peers() - all peers that the engine retired. */
+/** homa_spares_take_peers() - takes back all peers that the engine has retired. */
 void homa_spares_take_peers(struct homa_spares *spares, struct homa_ctx *ctx);
 /** homa_spares_drain() - free everything; all objects die. */
 void homa_spares_drain(struct homa_spares *spares);
 
-/** homa_spares_refill() - before calls that may use some up. */
+/** homa_spares_refill() - is called before calls of the engine that may need spare objects. */
 static inline void homa_spares_refill(struct homa_spares *spares,
 				      struct homa_ctx *ctx)
 {

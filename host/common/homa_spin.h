@@ -21,12 +21,20 @@
 #include "homa_plat.h"
 
 /**
- * struct homa_spin - one thread's patience; times in ns
- * @limit: longest time of ours without work before sleeping; beside a hog @min.
- * @spent: of it, since there was last work; @last: accounted until then.
- * @lost: time lost in long yields, less what is forgiven since @lost_at.
- * @guard_until: no yields before; @guard: length of the last guard.
- * @hogs: guards so far.
+ * struct homa_spin - one thread's patience
+ *
+ * The thread alone reads and writes it, in the functions below. All times are in ns,
+ * those that name a moment by homa_clock_ns().
+ *
+ * @limit: how much processor time the thread looks for work in vain before it sleeps.
+ * @min: the same while there is a hog.
+ * @spent: how much of @limit has gone since there was work last.
+ * @last: the moment up to which time is counted in @spent.
+ * @lost: the time that long yields took, less what has been forgiven up to @lost_at.
+ * @lost_at: the moment up to which @lost is forgiven.
+ * @guard_until: the moment before which the thread does not yield, because of a hog.
+ * @guard: how long the last such time without yields was.
+ * @hogs: counts those times.
  */
 struct homa_spin {
 	u64 limit, min;

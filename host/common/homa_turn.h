@@ -12,9 +12,10 @@
 #include "homa_plat.h"
 
 /**
- * struct homa_turn - the mutex; all zero is free
- * @word: 0 free, 1 held, 2 held and somebody may sleep. Atomic.
- * @wanted: threads that wait. Atomic.
+ * struct homa_turn - the mutex; a free one is all zero
+ * @word: is 0 if the mutex is free, 1 if it is held, 2 if it is held and a thread may
+ *	sleep until it is free. All threads read and write it, atomically.
+ * @wanted: how many threads wait for the mutex. They count themselves, atomically.
  */
 struct homa_turn {
 	u32 word;
@@ -57,13 +58,17 @@ static inline void homa_turn_give_way(struct homa_turn *turn)
 		homa_turn_give_way_slow(turn);
 }
 
-/* A one-shot signal that one thread waits for: 0, then 1. */
+/**
+ * struct homa_wake - a signal that is given once and that one thread waits for
+ * @word: is 0 before the signal and 1 after it; atomic.
+ * @sleeping: says that the waiter may sleep, so that the signal has to wake it; atomic.
+ */
 struct homa_wake {
 	u32 word;
 	u32 sleeping;
 };
 
-/** homa_wake_signal() - ends the wait; the waiter must stay alive meanwhile. */
+/** homa_wake_signal() - ends the wait; @wake must stay valid until this returns. */
 void homa_wake_signal(struct homa_wake *wake);
 /**
  * homa_wake_wait() - wait for the signal

@@ -24,9 +24,12 @@
 #include "homa_turn.h"
 #include "nic.h"
 
-#define HOMA_EMB_BATCH 32    /* packets per nic_rx() */
-#define HOMA_EMB_TX_BATCH 64 /* packets per nic_tx(), >= segments of a unit */
-#define HOMA_EMB_ROUTES 64   /* destinations known to be reachable */
+/* How many packets one nic_rx() gets, at most. */
+#define HOMA_EMB_BATCH 32
+/* How many packets one nic_tx() gets, at most. A unit has no more segments. */
+#define HOMA_EMB_TX_BATCH 64
+/* How many destinations are remembered as reachable. */
+#define HOMA_EMB_ROUTES 64
 
 /* struct homa_msg_info and struct homa_message agree on the number of pieces. */
 HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) / sizeof(struct iovec) ==
@@ -101,17 +104,20 @@ enum homa_emb_queue {
 /* struct homa_emb_progress - the progress thread; see progress.c */
 struct homa_emb_progress {
 	pthread_t thread;
-	/* It runs. */
+	/* The thread has been started and not been stopped. */
 	bool on;
-	/* It watches nothing, and must be told when the application stops looking. */
+	/* The thread does not watch the nic, and homa_emb_progress_arm() has to set its timer
+	 * when the application stops looking. */
 	bool parked;
+	/* The thread sleeps in epoll_wait() on this, which has @timer_fd and the nic. */
 	int epoll_fd;
+	/* A timerfd, set to @wake_at. */
 	int timer_fd;
-	/* When it will wake up by itself, ns, or HOMA_NEVER. */
+	/* The time at which @timer_fd wakes the thread, ns, or HOMA_NEVER. */
 	u64 wake_at;
-	/* How long the application may be away, ns. */
+	/* How long the application may be away before the thread runs the protocol, ns. */
 	u64 tick_ns;
-	/* What homa_emb.entries was when it last looked. */
+	/* What homa_emb.entries was when the thread last looked. */
 	u64 entries_seen;
 };
 
