@@ -64,70 +64,74 @@ static_assert(HOMA_BPAGE_SIZE == 65536 && HOMA_MAX_BPAGES == 16);
 /* homa_addr.encap of a peer reached in TCP disguise; no UDP port is that low. */
 #define HOMAK_ENCAP_TCP HOMA_IPPROTO_HIJACK
 
-#define HOMAK_SPARES 8u		/* RPCs, peers and ranges a CPU keeps at hand */
+/* How many spare RPCs, peers and ranges a context has when the engine is entered. */
+#define HOMAK_SPARES 8u
 
 /* ---- settings that are not the engine's; sysctl.c ---- */
 
 /*
- * struct homak_settings - per namespace, written by sysctl, read anywhere with
- *	READ_ONCE
- * @poll_usecs: how long recvmsg() polls before it sleeps.
- * @early_path: packets are taken before routing where nothing forbids it (input_route.c).
- * @wmem_max: bytes of unfinished outgoing messages per socket, at most.
- * @max_gso_size: bytes of a multi-segment skb; 0: what the device takes.
- * @gso_force_software: segment here, never in the device.
- * @hijack_tcp, @hijack_udp: new sockets send in TCP disguise, in UDP.
- * @link_mbps: rate of devices that tell none; 0: not paced.
- * @max_nic_queue_usecs: the qdisc's limit of bytes in the device, as time.
- * @homa_share: percent of a congested device that Homa gets beside others (qdisc).
- * @priority_map: the priority on the wire of each of the engine's.
- * @unsched_cutoffs: see homa_engine_set_cutoffs(); all 0: the engine's choice.
+ * struct homak_settings - a namespace's settings. Whoever writes a sysctl writes them;
+ *	anybody reads them at any time, with READ_ONCE().
  */
 struct homak_settings {
+	/* How long recvmsg() polls before it sleeps, us. */
 	u32 poll_usecs;
+	/* Packets are taken before routing where nothing forbids it (input_route.c). */
 	u32 early_path;
+	/* How many bytes of unfinished outgoing messages a socket may have. */
 	u32 wmem_max;
+	/* How many bytes a multi-segment skb may have; 0: as many as the device takes. */
 	u32 max_gso_size;
+	/* The module cuts multi-segment skbs itself and never leaves that to the device. */
 	u32 gso_force_software;
+	/* New sockets send in TCP disguise, or in UDP. */
 	u32 hijack_tcp;
 	u32 hijack_udp;
+	/* The rate of devices that tell none, Mbit/s; 0: they are not paced. */
 	u32 link_mbps;
+	/* How much the qdisc lets wait in the device, as the time to send it, us. */
 	u32 max_nic_queue_usecs;
+	/* How much of a congested device Homa gets beside others (qdisc), percent. */
 	u32 homa_share;
+	/* The priority on the wire that each of the engine's priorities becomes. */
 	u32 priority_map[HOMA_PRIORITIES];
+	/* What homa_engine_fix_cutoffs() is given; all 0: the engine chooses. */
 	u32 unsched_cutoffs[HOMA_PRIORITIES];
 };
 
 /* ---- per network namespace ---- */
 
-/*
- * struct homak_ends - where a packet came from, and the address of ours that it came to
- * @local: as IPv6 has it, IPv4's mapped; all 0: routing chooses one.
- */
+/* struct homak_ends - the two ends of a packet that came */
 struct homak_ends {
+	/* The host that it came from. */
 	struct homa_addr src;
+	/* The address of ours that it came to, an IPv4 address in IPv6's mapped form. If it
+	 * is all 0, routing chooses the address that we answer from. */
 	struct in6_addr local;
 };
 
-/* struct homak_cpu - one CPU's caller of a namespace's engine; who owns the CPU has it */
+/* struct homak_cpu - how one CPU calls a namespace's engine; the CPU's owner (homa_own.h) has
+ * it for himself */
 struct homak_cpu {
+	/* The engine's context: spare memory, events, counters. */
 	struct homa_ctx ctx;
 	struct homak_net *hnet;
-	/* The ends of the packets that are being worked off; NULL: none are. */
+	/* The ends of the packets that the engine is being given; NULL: of none. */
 	const struct homak_ends *heard;
-	/* Somebody is between entering and leaving the engine, which must not nest. */
+	/* Somebody is between homak_enter() and homak_leave(), which must not nest. */
 	bool in;
-	/* Counters. Others than this CPU may add to them; see homak_host_count_at(). */
+	/* The host's counters. Other CPUs may add to them, too; see homak_host_count_at(). */
 	u64 metrics[HOMAK_H_COUNT];
 };
 
 /* struct homak_dev - a network device and the engine's link for it */
 struct homak_dev {
-	/* In homak_net.devs, under RCU. The struct lives until the namespace ends; @dev
-	 * becomes NULL when the device goes, and another device may come. */
+	/* Links it into homak_net.devs, which is read under RCU. The struct lives until the
+	 * namespace ends. @dev becomes NULL when the device goes, and another may come. */
 	struct hlist_node node;
 	struct homak_net *hnet;
 	struct net_device __rcu *dev;
+	/* The device's index in its namespace, by which it is found. */
 	int ifindex;
 	/* Pulls packets from the engine again when its pacer says so. */
 	struct hrtimer timer;
@@ -136,60 +140,68 @@ struct homak_dev {
 	/* Asks the device for its rate and its MTU. */
 	struct work_struct measure;
 	struct homa_link *link;
-	/* Instances of the "homa" qdisc that limit what leaves. If there are any, the link
-	 * is paced by their room. */
+	/* How many instances of the "homa" qdisc limit what leaves the device. If there are
+	 * any, the link is paced by their room. */
 	atomic_t q_limits;
-	/* Bytes that those qdiscs want to have queued, and bytes that are queued. */
+	/* How many bytes of Homa these qdiscs let wait in them, all together, and how many
+	 * bytes wait. The qdiscs write both. */
 	atomic_t q_room;
 	atomic_t q_bytes;
-	/* The engine waits for room in a qdisc. */
+	/* The engine has packets that wait for room in these qdiscs. homak_xmit() sets it, and
+	 * the qdisc that makes room clears it. */
 	bool q_waits;
 	/* Rate of the link in Mbit/s; 0: unknown. */
 	u32 rate_mbps;
-	/* When the link will have sent what the qdiscs handed on, as far as they know, ns. */
+	/* When the device will have sent all that the qdiscs gave it, as far as they know,
+	 * ns. */
 	atomic64_t q_idle_at;
 };
 
 #define HOMAK_DEV_BUCKETS 32u
 #define HOMAK_USER_BITS 5
-struct homak_routes;	/* tx: cache of routes */
-struct homak_encap;	/* encap: UDP socket, hooks */
-struct homak_early;	/* early: input routes */
-struct homak_sysctl;	/* sysctl: tables */
-struct homak_user;	/* user: who has sockets */
+struct homak_routes;	/* the cache of routes; route.c */
+struct homak_encap;	/* the UDP socket and the hooks of both disguises */
+struct homak_early;	/* the input routes of a CPU; input_route.c */
+struct homak_sysctl;	/* the tables of settings; sysctl.c */
+struct homak_user;	/* a user who has sockets; user.c */
 
-/*
- * struct homak_net - Homa in a network namespace
- * @engine: made with the first socket; never goes before the namespace does.
- *	Read with smp_load_acquire() (homak_net_engine()).
- * @cpus: contexts, made with the engine.
- * @memcg: who pays for what belongs to no socket, since the engine is there; NULL: the
- *	machine does.
- * @paused: nobody may enter: settings change, or the namespace ends.
- * @lock: set-up, settings; may sleep.
- * @params: settings of the engine, under @lock.
- * @users, @num_socks: who has sockets, and how many there are (sock_lock); user.c.
- * @moved: sockets that have left a port where RPCs of theirs may be (sockname.c).
- * @timer: homa_timer() of all shards, see timer.c; @timer_work runs it.
- */
+/* struct homak_net - Homa in a network namespace */
 struct homak_net {
 	struct net *net;
+	/* The engine. It is made with the first socket, and stays until the namespace ends.
+	 * Read with smp_load_acquire() (homak_net_engine()). */
 	struct homa_engine *engine;
+	/* A context for each CPU; made with the engine. */
 	struct homak_cpu __percpu *cpus;
+	/* The memory cgroup that pays for what belongs to no socket, from when there is an
+	 * engine; NULL: the
+	 * machine does. */
 	struct mem_cgroup *memcg;
+	/* Nobody may enter the engine: settings change, or the namespace ends. */
 	bool paused;
+	/* Protects set-up and settings; its holder may sleep. */
 	struct mutex lock;
+	/* The engine's settings; @lock protects them. */
 	struct homa_params params;
+	/* The host's settings. */
 	struct homak_settings settings;
+	/* Who changes @devs holds @dev_lock; readers use RCU. */
 	spinlock_t dev_lock;
 	struct hlist_head devs[HOMAK_DEV_BUCKETS];
+	/* When it fires, @timer_work runs homa_timer() for all shards; see timer.c. */
 	struct hrtimer timer;
 	struct work_struct timer_work;
-	int timer_rests;		/* nothing is armed, or not for long */
-	struct list_head socks;		/* homak_sock.all, RCU; changed under sock_lock */
+	/* @timer is not armed, or will not be for long. */
+	int timer_rests;
+	/* All sockets, linked by homak_sock.all. Read under RCU, changed under @sock_lock. */
+	struct list_head socks;
+	/* Protects @socks, @users and @num_socks. */
 	spinlock_t sock_lock;
+	/* The users who have sockets, by their ids (user.c). */
 	struct hlist_head users[1 << HOMAK_USER_BITS];
+	/* How many sockets there are. */
 	u32 num_socks;
+	/* How many sockets have left a port where RPCs of theirs may still be (sockname.c). */
 	atomic_t moved;
 	struct homak_routes *routes;
 	struct homak_encap *encap;
@@ -199,7 +211,7 @@ struct homak_net {
 
 extern unsigned int homak_net_id;
 
-/** homak_net() - ours of a network namespace. */
+/** homak_net() - what the module keeps of a network namespace. */
 static inline struct homak_net *homak_net(const struct net *net)
 {
 	return net_generic(net, homak_net_id);
@@ -207,9 +219,9 @@ static inline struct homak_net *homak_net(const struct net *net)
 
 /* ---- net.c: namespaces ---- */
 
-/** homak_net_start() - make the engine if there is none; may sleep. */
+/** homak_net_start() - makes the engine if there is none; 0 or -errno; may sleep. */
 int homak_net_start(struct homak_net *hnet);
-/** homak_net_set_params() - settings of the engine; -EINVAL; may sleep. */
+/** homak_net_set_params() - changes the engine's settings; 0 or -EINVAL; may sleep. */
 int homak_net_set_params(struct homak_net *hnet, const struct homa_params *params);
 /** homak_net_set_cutoffs() - see homa_engine_fix_cutoffs(); -EAGAIN: no engine yet. */
 int homak_net_set_cutoffs(struct homak_net *hnet, u32 levels, const u32 *sizes);
@@ -223,19 +235,21 @@ static inline struct homa_engine *homak_net_engine(const struct homak_net *hnet)
 /* ---- enter.c ---- */
 
 /**
- * homak_enter() - this CPU's context, bottom halves off; NULL: the namespace has
- * no engine or is paused (then they are on again). With spares enough for 8
- * packets or one system call.
+ * homak_enter() - turns bottom halves off and returns this CPU's context, which has spare
+ * memory enough for HOMAK_SPARES packets or one system call. NULL: the namespace has no
+ * engine or is paused, and bottom halves are on again.
  */
 struct homak_cpu *homak_enter(struct homak_net *hnet);
-/** homak_refill() - spares, between engine calls on more packets. */
+/** homak_refill() - gives the context new spare memory, for more packets. */
 void homak_refill(struct homak_cpu *cpu);
-/** homak_leave() - events, transmission, retired objects; bottom halves on. */
+/** homak_leave() - works off events, packets to send and objects to free, and turns bottom
+ *  halves on. */
 void homak_leave(struct homak_cpu *cpu);
-/** homak_enter_wait() - process context: as homak_enter(), but waits out a pause. */
+/** homak_enter_wait() - does the same as homak_enter(), but sleeps while the namespace is
+ *  paused. */
 struct homak_cpu *homak_enter_wait(struct homak_net *hnet);
 
-/** homak_host_count_at() - outside the engine, on any processor. */
+/** homak_host_count_at() - adds @n to a counter; for who has not entered the engine. */
 static inline void homak_host_count_at(struct homak_net *hnet, enum homak_host_metric m,
 				       u64 n)
 {
@@ -245,7 +259,7 @@ static inline void homak_host_count_at(struct homak_net *hnet, enum homak_host_m
 static inline void homak_host_count(struct homak_cpu *cpu, enum homak_host_metric m,
 				    u64 n)
 {
-	/* Where we may be stopped in the middle of it, others count here meanwhile. */
+	/* With PREEMPT_RT another task may count on this CPU in the middle of an addition. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		homak_host_count_at(cpu->hnet, m, n);
 	else
@@ -254,109 +268,114 @@ static inline void homak_host_count(struct homak_cpu *cpu, enum homak_host_metri
 
 /* ---- inbox.c: from the engine to readers ---- */
 
-/* Has the packet payload for a reader? */
+/* Says whether the packet has payload that a reader has to copy. */
 static inline bool homak_rx_has_data(const struct homa_rx_pkt *pkt)
 {
 	return pkt->verdict == HOMA_RX_DATA || pkt->verdict == HOMA_RX_MESSAGE;
 }
 
 /**
- * homak_inbox_data() - queue a packet with verdict HOMA_RX_DATA; takes over @skb and the
- * packet's pin of the RPC. @at: first payload byte to copy, from skb->data.
- * Bottom halves off, no lock held. Wakes whoever waits.
+ * homak_inbox_data() - queues a packet with verdict HOMA_RX_DATA and wakes whoever waits
+ * for it. It takes over @skb and the packet's pin of the RPC. @at says where the first byte
+ * to copy lies, counted from skb->data. Bottom halves are off, no lock is held.
  */
 void homak_inbox_data(struct homak_cpu *cpu, struct homa_rx_pkt *pkt,
 		      struct sk_buff *skb, u32 at);
-/** homak_given_add() - the same for HOMA_RX_MESSAGE; one_packet.c. */
+/** homak_given_add() - does the same for verdict HOMA_RX_MESSAGE; one_packet.c. */
 void homak_given_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
 		     struct sk_buff *skb, u32 at);
-/** homak_inbox_event() - a message complete or failed; takes over event->rpc's hold. */
+/** homak_inbox_event() - is told that a message is complete or that an RPC failed. It takes
+ *  over the hold of event->rpc. */
 void homak_inbox_event(struct homak_cpu *cpu, struct homa_event *event);
-/** homak_inbox_purge() - a socket closes: let go of all RPCs it lists. Some at a
- *  time: true while there is more. */
+/** homak_inbox_purge() - lets go of RPCs that a closing socket lists, some in each call.
+ *  Returns true while there are more. */
 bool homak_inbox_purge(struct homak_cpu *cpu, struct homak_sock *hsk);
-/** homak_rpc_retired() - free what the host kept with an RPC the engine retired. */
+/** homak_rpc_retired() - frees what the host kept with an RPC that the engine retired. */
 void homak_rpc_retired(struct homak_rpc *krpc);
-/** homak_inbox_wake_all() - everybody leaves recvmsg() (shutdown, close). */
+/** homak_inbox_wake_all() - makes all threads leave recvmsg(), for shutdown() and close(). */
 void homak_inbox_wake_all(struct homak_sock *hsk);
 
 /* ---- msg.c: bytes of outgoing messages ---- */
 
-/**
- * struct homak_msg - an outgoing message; small ones are @small, one allocation
- * @length: bytes in all. @filled: copied so far.
- * @hsk: charged for it (homak_sock.tx_bytes and sk_wmem), holds a reference.
- */
-/** homak_msg_new() - -ENOMEM, -ENOBUFS as ERR_PTR; may sleep. */
+/** homak_msg_new() - makes an outgoing message of @length bytes, which are charged to @hsk.
+ *  Returns an ERR_PTR if there is no memory: -ENOMEM or -ENOBUFS. May sleep. */
 struct homak_msg *homak_msg_new(struct homak_sock *hsk, u32 length);
-/** homak_msg_fill() - copy up to message byte @upto; 0, -EFAULT or -ENOMEM; may sleep. */
+/** homak_msg_fill() - copies bytes of the message until it has @upto of them; 0, -EFAULT or
+ *  -ENOMEM; may sleep. */
 int homak_msg_fill(struct homak_msg *msg, struct iov_iter *from, u32 upto);
-/** homak_msg_free() - any context. */
+/** homak_msg_free() - frees the message and what it was charged; in any context. */
 void homak_msg_free(struct homak_msg *msg);
 u32 homak_msg_length(const struct homak_msg *msg);
-/** homak_msg_to_skb() - append message bytes [offset, offset + length) to @skb: small
- *  pieces copied into its linear part if there is tailroom, else page fragments
- *  with references. 0 or -ENOMEM/-EMSGSIZE (too many fragments). */
+/** homak_msg_to_skb() - appends @length bytes of the message from @offset on to @skb. Small
+ *  pieces are copied into its linear part if there is tailroom, others become page fragments
+ *  with references. Returns 0, -ENOMEM or -EMSGSIZE (too many fragments). */
 int homak_msg_to_skb(const struct homak_msg *msg, struct sk_buff *skb, u32 offset,
 		     u32 length);
-/** homak_msgs_exit() - free what is kept for later; no message exists any more. */
+/** homak_msgs_exit() - frees memory that is kept for later messages; there are none left. */
 void homak_msgs_exit(void);
 
 /* ---- dev.c: devices and links ---- */
 
-/** homak_dev_get() - of a device; makes it if need be. Bottom halves off or RCU read
- *  side; NULL: no memory or device going. */
+/** homak_dev_get() - returns the struct of a device, and makes it if there is none. Bottom
+ *  halves are off, or it is an RCU read side. NULL: no memory, or the device is going. */
 struct homak_dev *homak_dev_get(struct homak_net *hnet, struct net_device *dev);
 #define HOMAK_DEV_LINK ALIGN(sizeof(struct homak_dev), 64)
-/** homak_dev_of() - back from the engine's link, which stands so far behind it. */
+/** homak_dev_of() - returns the struct of a link, which lies HOMAK_DEV_LINK bytes before it. */
 static inline struct homak_dev *homak_dev_of(struct homa_link *link)
 {
 	return (struct homak_dev *)((char *)link - HOMAK_DEV_LINK);
 }
 
-int homak_dev_init(void);	/* notifier */
+/** homak_dev_init() - registers the notifier of devices that come, change and go. */
+int homak_dev_init(void);
 void homak_dev_exit(void);
-void homak_devs_stop(struct homak_net *hnet);	/* timers, before homak_devs_free() */
+/** homak_devs_stop() - stops the timers of all devices; comes before homak_devs_free(). */
+void homak_devs_stop(struct homak_net *hnet);
 void homak_devs_free(struct homak_net *hnet);
-/** homak_devs_derive() - settings changed: values of links follow, soon. */
+/** homak_devs_derive() - has the values of all links computed anew, a little later, because
+ *  settings have changed. */
 void homak_devs_derive(struct homak_net *hnet);
 
 /* ---- tx.c, route.c: packets out ---- */
 
 /**
- * homak_xmit() - pull from a link and transmit until the engine has nothing, its
- * pacer or the device says wait (timer armed), or a turn is full (homak_dev.again
- * scheduled). Between homak_enter() and homak_leave().
+ * homak_xmit() - pulls packets from a link and transmits them until the engine has none, or
+ * its pacer or the device says wait (then the timer is armed), or so many were sent that
+ * others have their turn (then homak_dev.again is scheduled). Called between homak_enter()
+ * and homak_leave().
  */
 void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev);
-/** homak_xmit_now() - send what the engine put into homa_ctx.tx_now. */
+/** homak_xmit_now() - sends the packet that the engine put into homa_ctx.tx_now. */
 void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc);
-/** homak_xmit_all() - every device of the namespace. */
+/** homak_xmit_all() - does homak_xmit() for every device of the namespace. */
 void homak_xmit_all(struct homak_cpu *cpu);
 
 /**
- * homak_route_out() - where packets to @dst go, for sendmsg(): the device (RCU,
- * bottom halves off), the path's MTU and our address. Errors as ERR_PTR: -ENETUNREACH ...
+ * homak_route_out() - finds the way of packets to @dst, for sendmsg(): returns the device,
+ * and writes the path's @mtu and our address to @local. RCU read side, bottom halves off.
+ * Errors are returned as ERR_PTR, -ENETUNREACH for one.
  */
 struct homak_dev *homak_route_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 				  const struct homa_addr *dst, u32 *mtu,
 				  struct in6_addr *local);
 int homak_routes_init(struct homak_net *hnet);
 void homak_routes_free(struct homak_net *hnet);
-/** homak_routes_flush() - a device goes: let go of all routes. May sleep. */
+/** homak_routes_flush() - lets go of all routes, because a device goes. May sleep. */
 void homak_routes_flush(struct homak_net *hnet);
 
 /* ---- rx.c, gro.c, icmp.c, rx_switches.c: packets in ---- */
 
-int homak_rx_init(void);		/* protocol handlers and offloads, v4 and v6 */
+/** homak_rx_init() - registers protocol handlers and offloads for IPv4 and IPv6. */
+int homak_rx_init(void);
 void homak_rx_exit(void);
-/** homak_rx_skb() - a Homa packet (or several: GRO's frag_list) behind its IP header,
- *  skb->data at the Homa header; @encap as in homa_addr. Consumes @skb. Bottom
- *  halves off. */
+/** homak_rx_skb() - is given a Homa packet, or several in GRO's frag_list, whose IP header is
+ *  pulled: skb->data is at the Homa header. @encap is as in homa_addr. It consumes @skb.
+ *  Bottom halves are off. */
 void homak_rx_skb(struct homak_net *hnet, struct sk_buff *skb, u16 encap);
-int homak_encap_set(struct homak_net *hnet, bool udp, bool tcp); /* may sleep */
-/** homak_early_set() - the early path (see input_route.c); may sleep. On when the namespace
- *  gets its engine unless settings.early_path is 0. */
+/** homak_encap_set() - begins or ends to take packets in UDP and in TCP disguise; may sleep. */
+int homak_encap_set(struct homak_net *hnet, bool udp, bool tcp);
+/** homak_early_set() - turns the early path (see input_route.c) on or off; may sleep. It is on
+ *  from when the namespace has an engine, unless settings.early_path is 0. */
 int homak_early_set(struct homak_net *hnet, bool on);
 int homak_encap_init(struct homak_net *hnet);
 void homak_encap_free(struct homak_net *hnet);
@@ -365,34 +384,34 @@ void homak_encap_free(struct homak_net *hnet);
 
 void homak_timers_init(struct homak_net *hnet);
 void homak_timers_stop(struct homak_net *hnet);
-/** homak_timer_want() - there are RPCs: let it run. Any context. */
+/** homak_timer_want() - has the timer run, because there are RPCs; in any context. */
 void homak_timer_want(struct homak_net *hnet);
 
 /* ---- socket.c, send.c, recv.c, ioctl.c ---- */
 
-int homak_sockets_init(void);	/* register protocols and socket types */
+/** homak_sockets_init() - registers protocols and socket types. */
+int homak_sockets_init(void);
 void homak_sockets_exit(void);
 int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
 int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len, int flags);
 int homak_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg);
-/** homak_sock_room() - below wmem_max? */
+/** homak_sock_room() - says whether the socket may send more, that is, is below wmem_max. */
 static inline bool homak_sock_room(struct homak_sock *hsk)
 {
 	return atomic64_read(&hsk->tx_bytes) <
 	       READ_ONCE(hsk->hnet->settings.wmem_max);
 }
 
-
 /* ---- sysctl.c, metrics.c, diag.c ---- */
 
 void homak_settings_default(struct homak_settings *settings);
 int homak_sysctl_init(struct homak_net *hnet);
 void homak_sysctl_free(struct homak_net *hnet);
-/** homak_sysctl_started() - there is an engine now: what waited for it. May sleep. */
+/** homak_sysctl_started() - applies the settings that waited for an engine. May sleep. */
 void homak_sysctl_started(struct homak_net *hnet);
 int homak_proc_init(struct homak_net *hnet);
 void homak_proc_free(struct homak_net *hnet);
-/** homak_metric_sum() - over CPUs. */
+/** homak_metric_sum() - returns a counter's sum over all CPUs. */
 u64 homak_metric_sum(struct homak_net *hnet, enum homa_metric metric);
 u64 homak_host_metric_sum(struct homak_net *hnet, enum homak_host_metric metric);
 int homak_diag_init(void);

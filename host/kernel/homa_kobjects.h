@@ -23,55 +23,69 @@ struct homak_user;
 struct homak_msg;	/* bytes of an outgoing message; msg.c */
 struct homak_sock;
 
-/* Which list of its socket an RPC is in (homak_sock.lock). */
+/* Which list of its socket an RPC is in; homak_sock.lock protects it. */
 enum homak_rpc_list {
 	HOMAK_LIST_NONE = 0,
-	HOMAK_LIST_READY,	/* all arrived, or failed: recvmsg() will end with it */
-	HOMAK_LIST_PARTIAL,	/* bytes to copy */
-	HOMAK_LIST_PRIVATE,	/* the same for a private RPC, found by its id */
-	HOMAK_LIST_READER,	/* a thread copies */
+	/* The message has arrived, or the RPC has failed: recvmsg() will end with it. */
+	HOMAK_LIST_READY,
+	/* Packets with bytes to copy wait; some of the message may still be missing. */
+	HOMAK_LIST_PARTIAL,
+	/* One of the two is so for a private RPC, which is found by its id. */
+	HOMAK_LIST_PRIVATE,
+	/* A thread is copying its bytes. */
+	HOMAK_LIST_READER,
 };
 
-/*
- * struct homak_rpc - the host's bytes of an RPC
- * @rpc: whose they are; set when the memory is made.
- * @local: our address: all of its packets leave from there. At a server the one that
- *	the request came to, at a client the one that routing chose for the request.
- *	Set before the engine has made the RPC of this memory (homa_ctx_next_rpc()).
- * @msg: outgoing message; set before the engine knows of it, freed when the RPC
- *	is retired.
- * Under homak_sock.lock:
- * @list: place in one of the socket's lists, which hold the RPC (homa_rpc_hold).
- * @rx_head, @rx_tail: skbs with bytes to copy, each with its struct
- *	homak_rx_cb; each pins the RPC.
- * @on: enum homak_rpc_list.
- * @whole: everything has arrived.
- * @over: an event said that it is complete or failed.
- * @gone: aborted silently; what still comes is dropped.
- * @waiter: threads that wait for this private RPC (homak_waiter.next).
- */
+/* struct homak_rpc - the host's bytes of an RPC of the engine */
 struct homak_rpc {
+	/* The RPC whose bytes these are; set when the memory is allocated. */
 	struct homa_rpc *rpc;
+	/* The address of ours that all of its packets leave from. At a server it is the one
+	 * that the request came to, at a client the one that routing chose for the request.
+	 * It is set before the engine makes the RPC of this memory (homa_ctx_next_rpc()). */
 	struct in6_addr local;
+	/* The outgoing message. It is set before the engine knows of it, and freed when the
+	 * engine retires the RPC. */
 	struct homak_msg *msg;
+
+	/* homak_sock.lock protects the rest. */
+
+	/* Links the RPC into the list of its socket that @on names. The list holds the RPC
+	 * (homa_rpc_hold()). */
 	struct list_head list;
+	/* The first and the last skb with bytes to copy. Each has its struct homak_rx_cb and
+	 * pins the RPC. */
 	struct sk_buff *rx_head, *rx_tail;
+	/* How many bytes of the message these skbs have. */
 	u32 rx_bytes;
+	/* The list that it is in, an enum homak_rpc_list. */
 	u8 on;
+	/* All bytes of the message have arrived. */
 	bool whole;
+	/* The engine's event has come that says that the RPC is complete or has failed. */
 	bool over;
+	/* The application has aborted the RPC silently, so what still comes is dropped. */
 	bool gone;
+	/* Only a recvmsg() that names its id gets it; set by sendmsg(). */
 	bool is_private;
+	/* The first thread that waits for this RPC, which is private; homak_waiter.next links
+	 * the others. */
 	struct homak_waiter *waiter;
 };
 
-/* In skb->cb of a queued packet: what the reader needs (48 bytes at most). */
+/* What the reader needs of a packet that waits to be copied. It lies in skb->cb, which has
+ * 48 bytes; homak_inbox_data() writes it. */
 struct homak_rx_cb {
-	struct homa_rpc *rpc;	/* pinned */
-	u32 offset;		/* in the message */
+	/* The RPC that the packet is of, and that it pins. */
+	struct homa_rpc *rpc;
+	/* Where the bytes to copy lie in the message. */
+	u32 offset;
+	/* How many bytes are to be copied. */
 	u32 length;
+	/* How many of them the engine had not had before; homa_rx_copied() is told. */
 	u32 fresh;
-	u32 at;			/* first byte to copy, from skb->data */
+	/* Where the first byte to copy lies, counted from skb->data. */
+	u32 at;
 };
 
 static inline struct homak_rx_cb *homak_rx_cb(struct sk_buff *skb)
@@ -81,16 +95,22 @@ static inline struct homak_rx_cb *homak_rx_cb(struct sk_buff *skb)
 }
 
 /*
- * The same of a packet that is a whole message, given away with it: what recvmsg()
- * says of it. The kind follows from the id, which is odd at servers.
+ * The same of a packet that is a whole message, which the engine gave away with it: what
+ * recvmsg() says of the message. The kind follows from the id, which is odd at servers.
  */
 struct homak_given_cb {
+	/* The RPC's id on this side, and the application's cookie if this is its client. */
 	u64 id;
 	u64 cookie;
+	/* The peer's address, as in struct homa_addr. */
 	u8 ip[16];
-	u32 page;		/* where it goes, in the region */
-	u32 at;			/* first byte to copy, from skb->data */
+	/* The offset in the receive region to which the message is to be copied. */
+	u32 page;
+	/* Where the first byte to copy lies, counted from skb->data. */
+	u32 at;
+	/* How many bytes the message has. */
 	u32 length;
+	/* The peer's homa_addr.encap, and its Homa port. */
 	u16 encap;
 	u16 port;
 };
@@ -108,12 +128,11 @@ static inline struct homak_rpc *homak_rpc(struct homa_rpc *rpc)
 
 /* ---- per socket ---- */
 
-/*
- * struct homak_batch - packets that a reader took from an RPC's queue
- * @whole, @over: as in struct homak_rpc, at that time.
- */
+/* struct homak_batch - packets that a reader took from an RPC's queue */
 struct homak_batch {
+	/* The first packet; skb->next links the others. */
 	struct sk_buff *skbs;
+	/* What homak_rpc.whole and .over were when they were taken. */
 	bool whole;
 	bool over;
 };
@@ -121,79 +140,92 @@ struct homak_batch {
 /* What has become of a waiting thread. */
 enum homak_waited {
 	HOMAK_WAITS = 0,
-	HOMAK_WAITED_RPC,	/* it was handed an RPC to read: @given, @batch */
-	HOMAK_WAITED_MESSAGE,	/* it was handed a whole message: @skb */
-	HOMAK_WAITED_LOOK,	/* nothing, but it should look again */
+	/* It was handed an RPC to read, with packets: @given and @batch. */
+	HOMAK_WAITED_RPC,
+	/* It was handed a whole message: @skb. */
+	HOMAK_WAITED_MESSAGE,
+	/* It was handed nothing, but should look again. */
+	HOMAK_WAITED_LOOK,
 };
 
-/*
- * struct homak_waiter - a thread in recvmsg(), on its stack
- * @list: in homak_sock.waiters (newest first), or in .private_waiters for @id.
- * @next: another thread that waits for the same private RPC.
- * @what: enum homak_waited. Written last and with release, under homak_sock.lock, by
- *	who took it out of @list: from then on the thread may be gone.
- * @given, @batch: the RPC it was handed, with a hold; @skb: a message.
- * @asleep: it has stopped polling (a hint for who chooses among threads).
- */
+/* struct homak_waiter - a thread in recvmsg(), on its stack; homak_sock.lock protects it */
 struct homak_waiter {
+	/* Links it into homak_sock.waiters (newest first), or into .private_waiters if it
+	 * waits for the RPC @id. */
 	struct list_head list;
+	/* The next thread that waits for the same private RPC. */
 	struct homak_waiter *next;
+	/* The thread, which is woken by this. */
 	struct task_struct *task;
+	/* The RPC that the thread was handed, with a hold, and the packets to copy. */
 	struct homak_rpc *given;
 	struct homak_batch batch;
+	/* The message that the thread was handed. */
 	struct sk_buff *skb;
+	/* The private RPC that the thread waits for; 0: any that is not private. */
 	u64 id;
+	/* An enum homak_waited. Whoever takes the waiter out of @list writes it, last and with
+	 * release: from then on the thread may be gone. */
 	u8 what;
+	/* The thread has stopped polling. Whoever chooses among threads prefers others. */
 	bool asleep;
 };
 
-/*
- * struct homak_sock - a Homa socket; begins with the kernel's
- * @engine_sock: the engine's; its private bytes point back here.
- * @user: on whose account its RPCs go.
- * @pool: the engine's bookkeeping of the receive region.
- * @region, @region_size: where the region is in the application.
- * @mm: whose address space that is. Held as a name (mmgrab()): only compared.
- * @lock: lists and waiters; bottom halves off.
- * @ready, @partial, @privates: see enum homak_rpc_list.
- * @partial_bytes: to copy, of those in @partial.
- * @messages: messages that are whole in their skb (one_packet.c); @run: how many were
- *	taken since one of @ready was.
- * @giving: the engine gives such messages away; @full: it refuses packets (room.c).
- * @tx_full: somebody waits until @tx_bytes is below wmem_max.
- * @tx_bytes: of unfinished outgoing messages (also in sk_wmem_alloc's place).
- * @destruct: what the address family wants done at the end.
- * @encap: homa_addr.encap of what we send to.
- * @used: it may have RPCs; @moved: some of them at a port that it has left.
- * @shutdown: no more calls.
- */
+/* struct homak_sock - a Homa socket */
 struct homak_sock {
-	/* ipv6 needs pinet6 found behind inet_sock: see struct homak6_sock */
+	/* The kernel's part comes first. IPv6 finds its own part behind it: see struct
+	 * homak6_sock. */
 	struct inet_sock inet;
 	struct homak_net *hnet;
+	/* The engine's socket, whose private bytes point back here. */
 	struct homa_sock *engine_sock;
+	/* The user whose account its RPCs go on. */
 	struct homak_user *user;
+	/* The engine's bookkeeping of the receive region. */
 	void *pool;
+	/* Where the receive region begins in the application's address space, its size in
+	 * bytes and in pages of HOMA_BPAGE_SIZE. */
 	unsigned long region;
 	size_t region_size;
 	u32 region_pages;
+	/* The address space of the region. It is only compared, so mmgrab() holds it. */
 	struct mm_struct *mm;
+	/* Protects the lists, the waiters and what both consist of. Taken with bottom halves
+	 * off. */
 	spinlock_t lock;
+	/* RPCs with something for recvmsg(), see enum homak_rpc_list, and threads in it. */
 	struct list_head ready, partial, privates, waiters, private_waiters;
+	/* Messages that are whole in their skb (one_packet.c). */
 	struct sk_buff_head messages;
+	/* How many of @messages were taken since one of @ready was. */
 	u32 run;
+	/* How many bytes the RPCs in @partial have to copy. */
 	u32 partial_bytes;
-	bool giving, full;
+	/* The engine gives messages of one packet away with it. */
+	bool giving;
+	/* The engine refuses packets, because too many wait to be copied (room.c). */
+	bool full;
+	/* How many bytes unfinished outgoing messages have; counted by all who send and end
+	 * messages, and for the kernel instead of sk_wmem_alloc. */
 	atomic64_t tx_bytes;
+	/* What the address family wants done when the socket ends. */
 	void (*destruct)(struct sock *sk);
+	/* The homa_addr.encap of the peers that it sends to. */
 	u16 encap;
+	/* It takes requests; set by bind() and by the socket option. */
 	bool server;
+	/* It may have RPCs. */
 	bool used;
+	/* Some of its RPCs may be at a port that it has left since. */
 	bool moved;
+	/* All further calls fail, by shutdown() or close(). */
 	bool shutdown;
+	/* A thread waits until @tx_bytes is below wmem_max. */
 	bool tx_full;
+	/* Links it into homak_net.socks. */
 	struct list_head all;
-	char error[HOMA_ERROR_MSG_SIZE];	/* last failed call, for HOMAIOCINFO */
+	/* What was wrong with the last call that failed, for HOMAIOCINFO. */
+	char error[HOMA_ERROR_MSG_SIZE];
 };
 
 struct homak6_sock {

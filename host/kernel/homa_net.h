@@ -5,7 +5,8 @@
 
 #include "homa_kernel.h"
 
-/** homak_net_gfp() - for memory of a namespace, in process context. */
+/** homak_net_gfp() - the flags with which memory of a namespace is allocated, in process
+ *  context. */
 static inline gfp_t homak_net_gfp(const struct homak_net *hnet)
 {
 	return hnet->memcg ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
@@ -17,9 +18,9 @@ int homak_qdisc_init(void);	/* qdisc.c */
 void homak_qdisc_exit(void);
 int homak_nets_init(void);	/* net.c */
 void homak_nets_exit(void);
-/** homak_cpus_alloc() - a context per CPU; 0 or -ENOMEM. */
+/** homak_cpus_alloc() - makes a context for each CPU; 0 or -ENOMEM. */
 int homak_cpus_alloc(struct homak_net *hnet, struct homa_engine *engine);
-/** homak_cpus_free() - with all objects; nobody enters any more. */
+/** homak_cpus_free() - frees the contexts and all spare objects; nobody enters any more. */
 void homak_cpus_free(struct homak_net *hnet);
 
 #endif

@@ -19,9 +19,10 @@
 #include <linux/sched.h>
 
 /*
- * struct homak_cpu_owner - of one processor's memory
- * @task: who has @lock; others read of it only that it is not they.
- * @depth: how often it has taken it.
+ * struct homak_cpu_owner - who owns one processor's memory, with PREEMPT_RT
+ * @task: the task that has @lock and so writes this; another that reads it learns only that
+ *	it is not the owner.
+ * @depth: how many times the owner has taken @lock and not given it back.
  */
 struct homak_cpu_owner {
 	local_lock_t lock;
@@ -31,7 +32,8 @@ struct homak_cpu_owner {
 
 DECLARE_PER_CPU(struct homak_cpu_owner, homak_cpu_owner);
 
-/** homak_own() - bottom halves are off, and stay off until homak_disown(). */
+/** homak_own() - makes the caller the owner of this processor's memory, until homak_disown().
+ *  Bottom halves are off and stay off meanwhile. */
 static inline void homak_own(void)
 {
 	if (this_cpu_read(homak_cpu_owner.task) != current) {
@@ -58,7 +60,7 @@ static inline void homak_disown(void)
 }
 #endif
 
-/** homak_own_bh() - the same for who has not turned them off. */
+/** homak_own_bh() - turns bottom halves off and does the same. */
 static inline void homak_own_bh(void)
 {
 	local_bh_disable();

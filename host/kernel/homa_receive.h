@@ -15,16 +15,17 @@
  */
 #define HOMAK_DOFF_ONE_PIECE 0x01
 
-/** homak_gso_segment() - gso.c: @skb->data at the Homa header, any of our forms */
+/** homak_gso_segment() - cuts @skb into packets; it is in any of our forms, and skb->data is at
+ *  the Homa header; gso.c */
 struct sk_buff *homak_gso_segment(struct sk_buff *skb, netdev_features_t features);
 
-/** homak_rx_routed() - as homak_rx_skb(); @looked_up: routing was asked for this very
- *  buffer, so its answer is news to the early path. */
+/** homak_rx_routed() - does the same as homak_rx_skb(). @looked_up says that routing was asked
+ *  about this very buffer, so that the early path can learn from the answer. */
 void homak_rx_routed(struct homak_net *hnet, struct sk_buff *skb, u16 encap,
 		     bool looked_up);
 
-/** homak_policy_in() - may the socket that @skb is for have it? Between homak_enter() and
- *  homak_leave(); skb->data at the Homa header. policy.c */
+/** homak_policy_in() - says whether the socket that @skb is for may have it. Called between
+ *  homak_enter() and homak_leave(), with skb->data at the Homa header. policy.c */
 bool homak_policy_in(struct homak_cpu *cpu, const struct homa_addr *src,
 		     struct sk_buff *skb);
 
@@ -40,12 +41,12 @@ struct sk_buff *homak_gro_split(struct sk_buff *skb);
 int homak_icmp_err_v4(struct sk_buff *skb, u32 info);
 int homak_icmp_err_v6(struct sk_buff *skb, struct inet6_skb_parm *opt, u8 type,
 		      u8 code, int offset, __be32 info);
-/** homak_icmp_quoted() - an ICMP error quotes a packet of ours to @peer
- *  @at: of the Homa header, from skb->data; @err: errno, positive; EMSGSIZE:
- *  the path takes @mtu at most. True: that was believed. */
+/** homak_icmp_quoted() - is given an ICMP error that quotes a packet of ours to @peer, whose
+ *  Homa header lies @at bytes from skb->data. @err is a positive errno; EMSGSIZE says that
+ *  the path takes at most @mtu bytes. Returns true if the error was believed. */
 bool homak_icmp_quoted(struct homak_net *hnet, struct sk_buff *skb, int at,
 		       const struct homa_addr *peer, int err, u32 mtu);
-/** homak_icmp_errno_v4() - 0: not an error that ends anything. */
+/** homak_icmp_errno_v4() - the errno for an ICMP error; 0: it ends nothing. */
 int homak_icmp_errno_v4(u8 type, u8 code);
 int homak_icmp_errno_v6(u8 type, u8 code);
 
@@ -58,8 +59,8 @@ void homak_disguise_off(struct net *net);
 /* input_route.c */
 int homak_early_on(struct homak_net *hnet);
 void homak_early_off(struct homak_net *hnet);
-/** homak_early_learn() - @skb came to us by IP's way: remember its route. Bottom halves
- *  off; skb->data at the Homa header. */
+/** homak_early_learn() - remembers the route of @skb, which came to us by IP's way. Bottom
+ *  halves are off, and skb->data is at the Homa header. */
 void homak_early_learn(struct homak_net *hnet, const struct sk_buff *skb);
 
 #endif

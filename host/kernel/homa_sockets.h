@@ -5,7 +5,7 @@
 
 #include "homa_kernel.h"
 
-/** homak_error_text() - remember a sentence for HOMAIOCINFO, returns @err. */
+/** homak_error_text() - keeps a sentence for HOMAIOCINFO, and returns @err. */
 static inline int homak_error_text(struct homak_sock *hsk, int err, const char *text)
 {
 	strscpy(hsk->error, text, sizeof(hsk->error));
@@ -16,7 +16,7 @@ static inline int homak_error_text(struct homak_sock *hsk, int err, const char *
 
 /*
  * struct homak_name - a peer as the application names it
- * @marked: it says how the peer is reached (a UDP port of its own).
+ * @marked: says that the name has a mark of how the peer is reached (a UDP port of its own).
  */
 struct homak_name {
 	struct homa_addr addr;
@@ -24,7 +24,7 @@ struct homak_name {
 	bool marked;
 };
 
-/** homak_use() - before the socket begins an RPC or lets others do so. */
+/** homak_use() - is called before the socket begins an RPC or lets others begin one. */
 static inline void homak_use(struct homak_sock *hsk)
 {
 	if (unlikely(!READ_ONCE(hsk->used)))
@@ -34,13 +34,13 @@ static inline void homak_use(struct homak_sock *hsk)
 int homak_bind(struct socket *sock, homak_bind_addr *addr, int len);
 int homak_connect(struct socket *sock, homak_bind_addr *addr, int len, int flags);
 int homak_getname(struct socket *sock, struct sockaddr *addr, int peer);
-/** homak_name_get() - from msg_name; -EINVAL, -EAFNOSUPPORT, -ENETUNREACH. */
+/** homak_name_get() - reads a name from msg_name; 0, -EINVAL, -EAFNOSUPPORT or -ENETUNREACH. */
 int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
 		   struct homak_name *name);
-/** homak_name_put() - to @to, which has room for any; its size. */
+/** homak_name_put() - writes a name to @to, which has room for any; returns its size. */
 int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,
 		   u16 port, struct sockaddr_storage *to);
-/** homak_name_fits() - can the socket's address family name it? */
+/** homak_name_fits() - says whether the socket's address family can name the peer. */
 static inline bool homak_name_fits(const struct homak_sock *hsk,
 				   const struct homa_addr *peer)
 {
@@ -53,12 +53,12 @@ static inline bool homak_name_fits(const struct homak_sock *hsk,
 
 /* ---- user.c: who answers for sockets ---- */
 
-/** homak_user_get() - hsk->user of who makes the socket; -EADDRINUSE: he has his share of
- *  the ports, -ENOMEM. May sleep. */
+/** homak_user_get() - finds or makes the user who makes the socket, and sets hsk->user. Returns
+ *  0, -EADDRINUSE (he has his share of the ports) or -ENOMEM. May sleep. */
 int homak_user_get(struct homak_sock *hsk);
-/** homak_user_put() - the socket has no RPC any more, nor will have one. */
+/** homak_user_put() - gives hsk->user back, when the socket neither has nor gets RPCs. */
 void homak_user_put(struct homak_sock *hsk);
-/** homak_user_owner() - what the engine's socket is charged to. */
+/** homak_user_owner() - returns the owner that the engine charges the socket's RPCs to. */
 struct homa_owner *homak_user_owner(struct homak_user *user);
 
 /* ---- option.c ---- */
@@ -68,7 +68,7 @@ int homak_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
 int homak_getsockopt(struct socket *sock, int level, int name, char __user *value,
 		     int __user *len);
 
-/** homak_pool_delete() - bookkeeping of a receive region, or NULL. */
+/** homak_pool_delete() - frees the bookkeeping of a receive region; NULL is fine. */
 void homak_pool_delete(void *pool);
 
 /* ---- inbox.c: the reader's side ---- */
@@ -77,24 +77,28 @@ void homak_pool_delete(void *pool);
 #define HOMAK_POLL_BYTES (256u << 10) /* the same for poll() */
 
 /**
- * homak_inbox_next() - what is there for any thread, into @waiter->what: a shared RPC to
- * read, now the caller's, with the list's hold; or a message. HOMAK_WAITS: nothing, and
- * @waiter waits from now on if @wait.
+ * homak_inbox_next() - looks for what any thread may have, and writes to @waiter what it
+ * found: a shared RPC to read, which is the caller's from now on with the list's hold, or a
+ * message. If @waiter->what stays HOMAK_WAITS there is nothing, and if @wait is set, @waiter
+ * is in the list of those that wait.
  */
 void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter, bool wait);
-/** homak_inbox_private() - the same for one private RPC, which the caller holds. */
+/** homak_inbox_private() - does the same for one private RPC, which the caller holds. */
 bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
 			 struct homak_waiter *waiter, bool wait);
 /**
- * homak_inbox_back() - after @batch was dealt with, in the engine; @done: the RPC is over
- * or the application has its message. True: there is more to read, now in @batch;
- * false: the RPC is not the caller's any more, nor is its hold.
+ * homak_inbox_back() - gives an RPC back whose @batch has been dealt with. @done says that
+ * the RPC is over or that the application has its message. Returns true if there is more to
+ * read, which then is in @batch; false if neither the RPC nor its hold is the caller's any
+ * more. Called between homak_enter() and homak_leave().
  */
 bool homak_inbox_back(struct homak_cpu *cpu, struct homak_sock *hsk,
 		      struct homak_rpc *krpc, struct homak_batch *batch, bool done);
-/** homak_batch_free() - of copied or dropped packets. In the engine. */
+/** homak_batch_free() - frees packets that were copied or are not wanted; between
+ *  homak_enter() and homak_leave(). */
 void homak_batch_free(struct homak_sock *hsk, struct homak_batch *batch);
-/** homak_inbox_forget() - an RPC was aborted silently; the caller holds it. In the engine. */
+/** homak_inbox_forget() - drops what waits of an RPC that was aborted silently. The caller
+ *  holds the RPC, and is between homak_enter() and homak_leave(). */
 void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,
 			struct homak_rpc *krpc);
 
@@ -102,54 +106,62 @@ void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,
 
 #define HOMAK_GIVEN_MOST 1024u	/* of them wait, or some more, before no more are given */
 
-/** homak_given_take() - the next one, if it is its turn; NULL: none. Socket locked. */
+/** homak_given_take() - takes the next such message if it is its turn; NULL: it is not, or
+ *  there is none. The socket is locked. */
 struct sk_buff *homak_given_take(struct homak_sock *hsk);
-/** homak_given_free() - it was copied or is not wanted; any context. */
+/** homak_given_free() - frees such a message, which was copied or is not wanted; in any
+ *  context. */
 void homak_given_free(struct homak_sock *hsk, struct sk_buff *skb);
-/** homak_given_abort() - the response to request @id waits to be received (0: any)? @silent:
- *  it is wanted no more. In the engine. */
+/** homak_given_abort() - says whether the response to request @id waits to be received; @id 0:
+ *  whether any does. With @silent it is dropped. Between homak_enter() and homak_leave(). */
 bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id, bool silent);
-/** homak_given_purge() - the socket closes; some at a time: true while there is more. */
+/** homak_given_purge() - frees messages of a closing socket, some in each call. Returns true
+ *  while there are more. */
 bool homak_given_purge(struct homak_sock *hsk);
 
 /* ---- room.c: packets that wait to be copied ---- */
 
-/** homak_room_take() - @skb waits from now on. Socket locked; @engine_sock: the engine's. */
+/** homak_room_take() - counts @skb, which waits to be copied from now on. The socket is
+ *  locked; @engine_sock is the engine's. */
 void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
 		     const struct sk_buff *skb);
-/** homak_room_give() - @bytes of skbs wait no longer. Socket not locked; any context. */
+/** homak_room_give() - is told that @bytes of skbs wait no longer. The socket is not locked;
+ *  in any context. */
 void homak_room_give(struct homak_sock *hsk, u32 bytes);
-/** homak_room_open() - the socket has a receive region. */
+/** homak_room_open() - is told that the socket has a receive region. */
 void homak_room_open(struct homak_sock *hsk);
 
 /* ---- room.c: who pays for memory ---- */
 
-/** homak_pay() - tx_bytes grew: charge the socket's memory cgroup. False: there is no
- *  memory; the bytes are still counted. Socket not locked; any context. */
+/** homak_pay() - charges the socket's memory cgroup for what tx_bytes grew by. Returns false
+ *  if the cgroup has no memory left; the bytes are counted nevertheless. The socket is not
+ *  locked; in any context. */
 bool homak_pay(struct homak_sock *hsk);
-/** homak_pay_less() - less is used: give back what is much too much. */
+/** homak_pay_less() - gives back a charge that is much more than what is used. */
 void homak_pay_less(struct homak_sock *hsk);
-/** homak_pay_end() - sk_destruct: nothing is used any more. */
+/** homak_pay_end() - gives back all that is charged; called by sk_destruct. */
 void homak_pay_end(struct sock *sk);
 
 /* ---- wait.c ---- */
 
-/** homak_waiter_pick() - who gets the next shared RPC; NULL: nobody waits. Socket locked. */
+/** homak_waiter_pick() - chooses who gets the next shared RPC; NULL: nobody waits. The socket
+ *  is locked. */
 struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk);
-/** homak_rouse() - @waiter, in no list any more, has got @what. Socket locked. */
+/** homak_rouse() - tells @waiter, which is in no list any more, that it has got @what, and
+ *  wakes it. The socket is locked. */
 void homak_rouse(struct homak_waiter *waiter, enum homak_waited what);
 /**
- * homak_wait() - until @waiter is handed something or woken, *@timeo is over or a signal
- * comes. @krpc: the private one it waits for, or NULL. 0: see waiter->what; -EAGAIN,
- * -EINTR, -ERESTARTSYS: it waits no longer.
+ * homak_wait() - sleeps until @waiter is handed something or is woken, *@timeo jiffies are
+ * over or a signal comes. @krpc is the private RPC that it waits for, or NULL. Returns 0 if
+ * waiter->what says what happened; -EAGAIN, -EINTR or -ERESTARTSYS if it waits no longer.
  */
 int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
 	       struct homak_waiter *waiter, long *timeo, enum homak_host_metric *how);
-/** homak_wait_room() - until there is room to send; 0 or an error as above. */
+/** homak_wait_room() - sleeps until there is room to send; 0 or an error as above. */
 int homak_wait_room(struct homak_sock *hsk, long *timeo);
-/** homak_wait_tick() - a moment: objects are short. 0 or an error. */
+/** homak_wait_tick() - sleeps for a moment, when objects are short; 0 or an error as above. */
 int homak_wait_tick(struct homak_sock *hsk, long *timeo);
-/** homak_write_space() - sk_write_space: senders and pollers that wait for room. */
+/** homak_write_space() - is sk_write_space: wakes senders and pollers that wait for room. */
 void homak_write_space(struct sock *sk);
 
 static inline void homak_waiter_init(struct homak_waiter *waiter, u64 id)

@@ -5,7 +5,7 @@
 
 #include "homa_kernel.h"
 
-/* What is behind a name. */
+/* The kind of value that a name stands for. */
 enum homak_knob_kind {
 	HOMAK_KNOB_ENGINE,	/* @offset in struct homa_params */
 	HOMAK_KNOB_HOST,		/* @offset in struct homak_settings */
@@ -30,9 +30,10 @@ struct homak_knob {
 	u32 min, max;
 };
 
-/** homak_knob_next() - all but the engine's own names, one after the other; NULL: no more. */
+/** homak_knob_next() - returns the names but the engine's own, one in each call; NULL: there is
+ *  no other. */
 const struct homak_knob *homak_knob_next(u32 *index);
-/** homak_knob_shown() - a stored value in the unit that is shown. */
+/** homak_knob_shown() - converts a stored value to the unit that is shown. */
 u32 homak_knob_shown(const struct homak_knob *knob, u32 stored);
 
 /**

@@ -78,20 +78,21 @@ enum homak_gso_form {
 	HOMAK_GSO_UDP,		/* datagrams, each with a whole header of ours */
 };
 
-/** homak_gso_form() - what @dev takes from a sender of @encap. */
+/** homak_gso_form() - says which form @dev takes from a sender of @encap. */
 enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
 				   const struct net_device *dev, u16 encap, bool v4);
-/** homak_gso_bytes() - of message in one such skb, at most, in whole segments. */
+/** homak_gso_bytes() - says how many bytes of a message one such skb takes, in whole
+ *  segments. */
 u32 homak_gso_bytes(const struct homak_net *hnet, const struct net_device *dev,
 		    enum homak_gso_form form, u32 seg);
-/** homak_gso_mark() - @skb->data at the Homa header: make it a multi-segment skb. */
+/** homak_gso_mark() - makes @skb, whose data is at the Homa header, a multi-segment skb. */
 void homak_gso_mark(struct sk_buff *skb, enum homak_gso_form form, u32 seg,
 		    u32 length, bool v4);
-/** homak_gso_interleave() - payload of the interleaved form or of datagrams;
- *  @skb->data is the first segment's header. As homak_msg_to_skb(). */
+/** homak_gso_interleave() - appends payload in the interleaved form or as datagrams to @skb,
+ *  whose data is the first segment's header. Returns as homak_msg_to_skb() does. */
 int homak_gso_interleave(const struct homak_msg *msg, struct sk_buff *skb,
 			 enum homak_gso_form form, u32 offset, u32 length, u32 seg);
-/** homak_skb_add() - append part of a page, with a reference; 0 or -EMSGSIZE. */
+/** homak_skb_add() - appends part of a page, with a reference; 0 or -EMSGSIZE. */
 int homak_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length);
 
 /* struct homak_tx_piece - what goes into one skb */
@@ -114,7 +115,8 @@ struct homak_tx_piece {
 	enum homak_gso_form form;
 };
 
-/* An skb with @room bytes for headers and @size for what follows. Bottom halves off. */
+/* Allocates an skb with @room bytes for headers and @size for what follows. Bottom halves
+ * are off. */
 static inline struct sk_buff *homak_tx_alloc(u32 room, u32 size)
 {
 	u32 total = SKB_DATA_ALIGN(room + size) +
@@ -122,7 +124,7 @@ static inline struct sk_buff *homak_tx_alloc(u32 room, u32 size)
 	struct sk_buff *skb;
 	void *data;
 
-	/* Where memory errors are hunted, give them edges to run over. */
+	/* KASAN finds bytes beyond the end only if each skb has memory of its own. */
 	if (IS_ENABLED(CONFIG_KASAN)) {
 		skb = alloc_skb(room + size, GFP_ATOMIC | __GFP_NOWARN);
 	} else {
@@ -138,20 +140,20 @@ static inline struct sk_buff *homak_tx_alloc(u32 room, u32 size)
 	return skb;
 }
 
-/** homak_tx_build() - the packet, from its IP header on; ERR_PTR: -ENOMEM, or -EMSGSIZE:
- *  fewer segments. */
+/** homak_tx_build() - makes the skb, from its IP header on. Returns an ERR_PTR: -ENOMEM, or
+ *  -EMSGSIZE if it has to be tried with fewer segments. */
 struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
 			       const struct homak_tx_piece *piece);
-/** homak_msg_sock() - whose message; it stays at least as long. */
+/** homak_msg_sock() - returns the socket whose message it is, and which stays as long. */
 struct sock *homak_msg_sock(const struct homak_msg *msg);
-/** homak_msg_small() - its bytes, of which there are @end, if its packets are to be
- *  copies; else NULL. */
+/** homak_msg_small() - returns the message's bytes, of which there are @end, if its packets
+ *  are to be copies of them; else NULL. */
 const u8 *homak_msg_small(const struct homak_msg *msg, u32 end);
 
-/* A copy of up to so many bytes is cheaper than a reference to a page. */
+/* Copying up to so many bytes costs less than a reference to their page. */
 #define HOMAK_TX_COPY 256u
 
-/* Bytes that "homa" qdiscs of a device want more of. */
+/* How many more bytes the "homa" qdiscs of a device want. */
 static inline s32 homak_q_left(const struct homak_dev *hdev)
 {
 	return atomic_read(&hdev->q_room) - atomic_read(&hdev->q_bytes);

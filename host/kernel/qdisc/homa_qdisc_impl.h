@@ -15,47 +15,54 @@
 #include "homa_tx.h"
 
 #define HOMAK_Q_FLOWS 128u
-#define HOMAK_Q_WAYS 8u		/* places where a flow may be */
-#define HOMAK_Q_SHORT 1000u	/* bytes; defer_min_bytes' default */
+/* A flow's packets may be in so many of the HOMAK_Q_FLOWS places. */
+#define HOMAK_Q_WAYS 8u
+/* Packets of at most so many bytes are short; as defer_min_bytes' default. */
+#define HOMAK_Q_SHORT 1000u
 
-/*
- * struct homak_flow - packets of others with one hash
- * @node: in homak_q.active, while there are some.
- */
+/* struct homak_flow - packets of others that have one hash */
 struct homak_flow {
+	/* Links the flow into homak_q.active while it has packets. */
 	struct list_head node;
+	/* The first and the last of its packets; skb->next links them. */
 	struct sk_buff *head, *tail;
+	/* The hash of all of its packets. */
 	u32 hash;
+	/* How many bytes they have. */
 	u32 bytes;
+	/* How many bytes the flow may still send in this round (deficit round robin). */
 	s32 deficit;
 };
 
-/*
- * struct homak_q - an instance (its qdisc lock)
- * @homa: Homa's packets by priority. @fast: others that pass.
- * @active: flows that wait, in the order in which they are served.
- * @hdev: of the device, once Homa has used it.
- * @homa_bytes, @other: bytes of Homa, packets of others waiting.
- * @balance: in favour of Homa, in bytes times percent.
- * @fast_run: short packets served in a row.
- * @share: percent for Homa; 0: as the setting says.
- * @room: this instance's part of homak_dev.q_room; 0: nothing limits here.
- * @by_time: what limits is our own estimate of the device's queue; @watchdog
- *	asks again when that is shorter.
- */
+/* struct homak_q - an instance of the qdisc; the qdisc's lock protects it */
 struct homak_q {
+	/* The packets of Homa that wait, by priority. */
 	struct qdisc_skb_head homa[HOMA_PRIORITIES];
+	/* The short packets and acknowledgments of others, which go first, but only so many in a
+	 * row. */
 	struct qdisc_skb_head fast;
+	/* The flows that have packets, in the order in which they are served. */
 	struct list_head active;
+	/* The device, once a packet of Homa has come; NULL before. */
 	struct homak_dev *hdev;
+	/* How many bytes of Homa wait. */
 	u32 homa_bytes;
+	/* How many packets of others wait. */
 	u32 other;
+	/* What Homa has had less than its share, in bytes times percent. */
 	s32 balance;
+	/* How many short packets were served in a row. */
 	u32 fast_run;
+	/* How many packets of others may wait; an option. */
 	u32 limit;
+	/* How much Homa gets when both wait, percent; 0: as net.homa.homa_share says. */
 	u32 share;
+	/* What this instance adds to homak_dev.q_room, bytes; 0: it limits nothing. */
 	u32 room;
+	/* The limit is our own estimate of what waits in the device, and not the device's
+	 * queue that is full. */
 	bool by_time;
+	/* Has the qdisc asked for a packet again when by that estimate there is room. */
 	struct qdisc_watchdog watchdog;
 	struct homak_flow flows[HOMAK_Q_FLOWS];
 };
@@ -64,31 +71,33 @@ struct homak_q {
 
 enum homak_q_class {
 	HOMAK_Q_HOMA,
-	HOMAK_Q_ACK,	/* passes */
+	/* An acknowledgment of others, which goes before all other packets. */
+	HOMAK_Q_ACK,
 	HOMAK_Q_OTHER,
 };
 
-/** homak_q_classify() - @prio: out, of a packet of Homa. */
+/** homak_q_classify() - says whose packet it is, and writes the priority of one of Homa to
+ *  @prio. */
 enum homak_q_class homak_q_classify(struct sk_buff *skb, u32 *prio);
 
-/* ---- qdisc_room.c; the qdisc's lock held ---- */
+/* ---- qdisc_room.c; the qdisc's lock is held ---- */
 
-/** homak_q_attach() - the device's link is ours when its first Homa packet comes. */
+/** homak_q_attach() - sets @q->hdev; called when the device's first packet of Homa comes. */
 void homak_q_attach(struct Qdisc *sch, struct homak_q *q);
-/** homak_q_set_room() - the engine gets @room, 0: paces by rate. */
+/** homak_q_set_room() - sets @q->room. With 0 the engine paces the link by its rate. */
 void homak_q_set_room(struct homak_q *q, u32 room);
-/** homak_q_find_room() - set it to what it should be. */
+/** homak_q_find_room() - computes how much @q->room should be, and sets it. */
 void homak_q_find_room(struct Qdisc *sch, struct homak_q *q);
-/** homak_q_wants() - Homa waits here, or will when the puller has run. */
+/** homak_q_wants() - says whether packets of Homa wait, or will when the engine was asked. */
 bool homak_q_wants(const struct homak_q *q);
-/** homak_q_count() - Homa bytes came (positive) or went. */
+/** homak_q_count() - counts @bytes of Homa that came, or that left if it is negative. */
 void homak_q_count(struct homak_q *q, s32 bytes);
-/** homak_q_open() - may a packet leave? Else the watchdog is set. */
+/** homak_q_open() - says whether a packet may leave. If not, the watchdog is set. */
 bool homak_q_open(struct Qdisc *sch, struct homak_q *q);
-/** homak_q_spent() - @skb leaves. */
+/** homak_q_spent() - is told that @skb leaves. */
 void homak_q_spent(struct homak_q *q, const struct sk_buff *skb);
 
-/* Counted from the first Homa packet on. */
+/* Adds to a counter of the host; before the first packet of Homa nothing is counted. */
 static inline void homak_q_metric(const struct homak_q *q, enum homak_host_metric m, u64 n)
 {
 	if (likely(q->hdev))
