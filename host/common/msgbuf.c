@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include "homa_msgbuf.h"
 
-/* Idle memory kept per class. */
+/* How many bytes of idle memory each size keeps. */
 #define KEEP_BYTES (8u << 20)
 
 static u32 class_of(u32 size)

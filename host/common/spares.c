@@ -10,12 +10,12 @@ int homa_spares_init(struct homa_spares *spares, struct homa_ctx *ctx,
 	spares->failed = failed;
 	spares->keep = keep;
 	spares->priv = limits->rpc_priv;
-	/* Far above what memory allows, and no sum below overflows. */
+	/* This is far more than memory allows, and keeps the sums below from overflowing. */
 	max_rpcs = homa_min_u32(max_rpcs, 0x20000000);
 	max_peers = homa_min_u32(max_peers, 0x20000000);
 	homa_slab_init(&spares->rpcs, homa_rpc_size(limits), max_rpcs + keep);
 	homa_slab_init(&spares->peers, homa_peer_size(limits), max_peers + keep);
-	/* For gaps, and to remember requests that ran. */
+	/* Ranges serve for gaps, and to remember requests that ran. */
 	homa_slab_init(&spares->ranges, homa_range_size(),
 		       4 * max_rpcs + limits->tombstones + keep);
 	homa_slab_init(&spares->segments, homa_segment_size(),

@@ -6,14 +6,16 @@
 #include "homa_clock.h"
 #include "homa_spin.h"
 
-/* What a look, and a yield, cost us at most; the rest of it others ran. */
+/* A look and a yield cost this thread at most so much, ns. What they took beyond that is time
+ * in which others ran. */
 #define LOOK_NS 5000u
 #define YIELD_NS 1000u
-/* A yield that takes longer met a hog: the others here give way sooner. */
+/* A yield that takes longer than so many ns met a hog: other yielders give way sooner. */
 #define LONG_NS 1500000u
-/* So much time may be lost at once: other programs run now and then ... */
+/* When so much time has been lost, ns, the thread stops yielding. Other programs run now and
+ * then, so some is always lost. */
 #define LOST_NS 6000000u
-/* ... and this part of all time. */
+/* While time passes, one part in so many of it is taken off what was lost. */
 #define FORGIVE 20u
 #define GUARD_NS 100000000u
 #define GUARD_MAX_NS 1600000000u
@@ -28,7 +30,7 @@ void homa_spin_init(struct homa_spin *spin, u64 min, u64 max, u64 now)
 	};
 }
 
-/* The guard gets longer while every try meets a hog soon. */
+/* Stops yielding for a while, which is longer each time if the last one ended only just now. */
 static void begin_guard(struct homa_spin *spin, u64 now)
 {
 	if (now - spin->guard_until < 2 * spin->guard)

@@ -12,11 +12,16 @@
 #include "embedded.h"
 #include "homa_sockaddr.h"
 
-#define DEFER_MAX 32u	     /* sends */
-#define DEFER_NS 10000u	     /* since the first of them */
-#define DEFER_CLOCK 4u	     /* the clock is read for every fourth of them */
-#define ROUTE_NS 1000000000u /* how long a route is believed */
-#define COPY_LOCKED 4096u    /* longer messages are copied without the lock */
+/* At most so many sends are left to the next round, */
+#define DEFER_MAX 32u
+/* for at most so long since the first of them, ns. */
+#define DEFER_NS 10000u
+/* The clock is read for every fourth of them. */
+#define DEFER_CLOCK 4u
+/* A destination that was found reachable is believed to be so for so long, ns. */
+#define ROUTE_NS 1000000000u
+/* Messages of more than so many bytes are copied without the lock. */
+#define COPY_LOCKED 4096u
 #define TIMER_LAG 500000u
 
 static void now_for_send(struct homa_emb *e)
@@ -37,7 +42,7 @@ static bool defer(struct homa_emb *e)
 	return true;
 }
 
-/* After something was handed to the engine that makes it send. */
+/* Is called after the engine was given something that makes it send. */
 static void submitted(struct homa_emb *e)
 {
 	e->deadline = homa_min_u64(e->deadline, e->ctx.now + TIMER_LAG);
@@ -58,7 +63,7 @@ static void gather(u8 *to, const struct homa_message_out *out)
 	}
 }
 
-/* A private copy of the message; called and returns with the lock held. */
+/* Makes a private copy of the message. The lock is held before and after. */
 static u8 *copy_out(struct homa_emb *e, const struct homa_message_out *out)
 {
 	u8 *copy = homa_msgbuf_get(&e->bufs, (u32)out->length);
@@ -120,14 +125,14 @@ static void name_ourselves(const struct homa_emb *e, struct homa_addr *dst)
 	       16);
 }
 
-/* Is our socket bound to an address of the other IP version? */
+/* Says whether our socket is bound to an address of the other IP version. */
 static bool other_family(const struct homa_emb *e, const struct homa_addr *dst)
 {
 	return e->encap && !unspecified(&e->info->address) &&
 	       homa_addr_is_v4(&e->info->address) != homa_addr_is_v4(dst);
 }
 
-/* Is there a way to @dst? Tells the engine how long packets may be there. */
+/* Says whether there is a way to @dst, and tells the engine how long packets may be on it. */
 static int check_route(struct homa_emb *e, const struct homa_addr *dst)
 {
 	u32 mtu, slot = route_slot(dst);
@@ -221,7 +226,8 @@ int homa_emb_reply(void *host, const struct homa_message *request,
 		return rc;
 	homa_emb_lock(e);
 	now_for_send(e);
-	/* Only for the packet size; an unreachable client is its own problem. */
+	/* This is done only for the packet size. A client that cannot be reached gets no
+	 * reply, and that is no error here. */
 	check_route(e, &peer);
 	copy = copy_out(e, out);
 	rc = !copy ? -ENOMEM : e->closing ? -ESHUTDOWN : 0;
@@ -240,7 +246,7 @@ int homa_emb_reply(void *host, const struct homa_message *request,
 	return 0;
 }
 
-/* The one byte of a rejection means nothing and is nobody's. */
+/* The one byte that a rejection carries. It means nothing, and no message owns it. */
 int homa_emb_reject(void *host, const struct homa_message *request, int error)
 {
 	static u8 nothing;
@@ -290,7 +296,7 @@ int homa_emb_alive(void *host, const struct homa_message *request)
 
 	homa_emb_lock(e);
 	homa_emb_now(e);
-	/* A program that asks instead of receiving hears of it here. */
+	/* A program that asks, and does not receive, has the protocol run here. */
 	if (!e->poller)
 		homa_emb_round(e);
 	rc = e->closing ? -ESHUTDOWN :
@@ -368,7 +374,7 @@ int homa_emb_bind(void *host, uint16_t port)
 		rc = homa_sock_bind(&e->ctx, e->sock, port);
 	if (!rc)
 		e->bound = true;
-	/* Requests may come now: somebody has to watch. */
+	/* Requests may come from now on, so the progress thread has to watch the nic. */
 	homa_emb_unlock(e, true);
 	return rc;
 }

@@ -19,7 +19,9 @@
 #define CTRL_SLOTS 4096u
 #define CLOSE_BUDGET 256u
 #define BUCKETS 4096u
-#define TOMBSTONES (1u << 17) /* at most 8 MiB, as requests come */
+/* How many blocks the engine may have to remember requests that ran; they take 8 MiB at
+ * most, and memory only as requests come. */
+#define TOMBSTONES (1u << 17)
 /* Small machines stop a process for 100 ms now and then; an RPC must live on. */
 #define TIMEOUT_US 500000u
 
@@ -202,7 +204,7 @@ void homa_emb_close(void *host)
 	homa_turn_unlock(&e->lock);
 	homa_emb_progress_stop(e);
 
-	/* Alone now. */
+	/* No other thread is inside a call any more. */
 	do {
 		homa_emb_now(e);
 		rc = homa_sock_close(&e->ctx, e->sock, CLOSE_BUDGET);

@@ -22,7 +22,8 @@ void homa_emb_now(struct homa_emb *e)
 		e->ctx.now = now;
 }
 
-/* Enter a call. The clock is not read: many calls can do with its last value. */
+/* Begins a call of the application. It does not read the clock, because many calls can do with
+ * the time that was read last. */
 void homa_emb_lock(struct homa_emb *e)
 {
 	homa_turn_lock(&e->lock);
@@ -52,7 +53,7 @@ static void run_timer(struct homa_emb *e)
 	homa_rx_flush(&e->ctx);
 }
 
-/* Returns how much was done; 0: nothing to do now. */
+/* Runs the protocol once. Returns how much was done; 0: there is nothing to do now. */
 int homa_emb_round(struct homa_emb *e)
 {
 	int done;
@@ -71,7 +72,7 @@ int homa_emb_round(struct homa_emb *e)
 		homa_emb_events(e);
 		done = 1;
 	}
-	/* Nothing new to send: the usual case while polling. */
+	/* There is nothing new to send. While polling this is the usual case. */
 	if (done || e->ctx.tx_link || e->ctx.retired_rpc || e->deferred ||
 	    e->tx_blocked || e->ctx.now >= e->tx_at) {
 		done += homa_emb_tx(e);
@@ -80,7 +81,7 @@ int homa_emb_round(struct homa_emb *e)
 	return done;
 }
 
-/* When the loop must run again if no packet arrives, exact; HOMA_NEVER. */
+/* Computes when the loop must run again if no packet arrives, ns, or HOMA_NEVER. */
 u64 homa_emb_next_deadline(struct homa_emb *e)
 {
 	u64 next;

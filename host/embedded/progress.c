@@ -26,13 +26,13 @@
 
 #define TICK_MIN_NS 200000u
 #define TICK_MAX_NS 1000000u
-/* How long to yield and look again while packets flow, before sleeping. */
+/* How long the thread yields and looks again while packets flow, before it sleeps, ns. */
 #define LINGER_NS 30000u
 #define STACK_BYTES (256u << 10)
 
 enum { FROM_TIMER, FROM_NIC };
 
-/* Wake up in @delay_ns (HOMA_NEVER: not by time); under the lock. */
+/* Has the progress thread wake up in @delay_ns; HOMA_NEVER: not by time. The lock is held. */
 void homa_emb_progress_arm(struct homa_emb *e, u64 delay_ns)
 {
 	struct itimerspec when = { 0 };
@@ -63,7 +63,7 @@ static bool absent(struct homa_emb *e)
 	bool same = entries == e->progress.entries_seen;
 
 	e->progress.entries_seen = entries;
-	/* Who uses the descriptor relies on us between any two calls. */
+	/* A program that waits on the descriptor relies on this thread between any two calls. */
 	return same || e->ready_fd >= 0;
 }
 
@@ -97,7 +97,7 @@ static bool take_over(struct homa_emb *e)
 	return true;
 }
 
-/* Decide what to be until the next wake-up; under the lock. */
+/* Chooses the state to be in until the next wake-up (see above). The lock is held. */
 static void progress_step(struct homa_emb *e)
 {
 	struct homa_emb_progress *p = &e->progress;
@@ -156,7 +156,7 @@ static int create_thread(struct homa_emb *e)
 	if (rc)
 		return -rc;
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	/* Signals are the application's business. */
+	/* The application's own threads shall handle its signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	rc = pthread_create(&e->progress.thread, &attr, progress_main, e);
@@ -183,7 +183,7 @@ int homa_emb_progress_start(struct homa_emb *e)
 	event.data.u32 = FROM_TIMER;
 	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, p->timer_fd, &event))
 		goto fail;
-	/* Watched only when armed. */
+	/* The nic's descriptor is watched only after it has been armed. */
 	event.events = 0;
 	event.data.u32 = FROM_NIC;
 	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, nic_fd(e->nic), &event))
@@ -203,7 +203,7 @@ fail:
 	return rc;
 }
 
-/* After homa_emb.closing was set; without the lock. */
+/* Ends the thread. homa_emb.closing has been set, and the lock is not held. */
 void homa_emb_progress_stop(struct homa_emb *e)
 {
 	if (!e->progress.on)

@@ -23,7 +23,7 @@ static void ready_signal(struct homa_emb *e)
 	if (e->ready_fd < 0 || e->closing ||
 	    (e->ready_count > 0) == e->ready_signalled)
 		return;
-	/* Neither can block or fail: the counter is small. */
+	/* Neither call can block or fail, because the counter is small. */
 	if (e->ready_count)
 		e->ready_signalled =
 			write(e->ready_fd, &value, sizeof(value)) > 0;
@@ -40,7 +40,7 @@ void homa_emb_unready(struct homa_emb *e, struct homa_emb_rpc *priv)
 	ready_signal(e);
 }
 
-/* One more message is there, for those who wait for edges. */
+/* Signals one more message to those who want a signal for each. */
 static void ready_edge(struct homa_emb *e)
 {
 	if (e->fd_edges)
@@ -90,7 +90,7 @@ static int take_handle(struct homa_emb *e, struct homa_handle handle,
 	return 0;
 }
 
-/* The oldest message that @flags ask for, or NULL. */
+/* Returns the oldest message that @flags ask for, or NULL. */
 static struct homa_emb_rpc *oldest(struct homa_emb *e, u32 flags)
 {
 	static const u32 wanted[HOMA_EMB_QUEUES] = {
@@ -113,7 +113,8 @@ static struct homa_emb_rpc *oldest(struct homa_emb *e, u32 flags)
 	return best;
 }
 
-/* 0 with *w->msg filled, -EAGAIN: not there yet, -ENOENT: never will be. */
+/* Takes the message that @w waits for. Returns 0 if *w->msg has it, -EAGAIN if it is not there
+ * yet, -ENOENT if it will never be. */
 int homa_emb_take(struct homa_emb *e, struct homa_emb_waiter *w)
 {
 	struct homa_emb_rpc *priv;
@@ -124,7 +125,7 @@ int homa_emb_take(struct homa_emb *e, struct homa_emb_waiter *w)
 		if (!homa_rpc_lookup(&e->ctx, w->id, &handle))
 			return -ENOENT;
 		rc = take_handle(e, handle, w->msg);
-		/* A shared one leaves its queue by this. */
+		/* If the RPC is not private, this takes its message out of the queue. */
 		if (!rc)
 			homa_emb_reap(e);
 		return rc;
@@ -134,7 +135,7 @@ int homa_emb_take(struct homa_emb *e, struct homa_emb_waiter *w)
 		homa_emb_unready(e, priv);
 		rc = take_handle(e, handle, w->msg);
 	}
-	/* Once for the batch. */
+	/* The descriptor is signalled once for all events of the batch. */
 	if (!e->ready_count)
 		homa_emb_reap(e);
 	return rc;
@@ -149,12 +150,13 @@ static void finish(struct homa_emb *e, struct homa_emb_waiter *w, int result)
 		e->counters.handoffs++;
 		homa_wake_signal(&w->wake);
 	} else if (e->blocked) {
-		/* Ended by another thread's call, not by a packet. */
+		/* A call of another thread has ended this RPC, not a packet. */
 		homa_emb_kick(e);
 	}
 }
 
-/* Who gets this message? By id first, then the thread that is awake anyway. */
+/* Chooses who gets this message: first whoever waits for its id, then the thread that is
+ * awake anyway. */
 static struct homa_emb_waiter *find_waiter(struct homa_emb *e,
 					   const struct homa_event *event)
 {
@@ -206,7 +208,7 @@ void homa_emb_events(struct homa_emb *e)
 	}
 }
 
-/* An RPC is no more; whoever waits for just that one must not wait on. */
+/* Is told that an RPC is gone, so that whoever waits for just that one does not wait on. */
 void homa_emb_gone(struct homa_emb *e, u64 id)
 {
 	struct homa_list *node = e->waiters.next;

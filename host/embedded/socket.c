@@ -21,14 +21,14 @@ static void free_region(struct homa_emb *e)
 	e->region = NULL;
 }
 
-/* Memory for @bytes of messages: @lent, or our own. NULL: there is none. */
+/* Returns memory for @bytes of messages, @lent or our own; NULL: there is none. */
 u8 *homa_emb_region(void *lent, size_t bytes)
 {
 	void *own;
 
 	if (lent)
 		return lent;
-	/* Address space that costs memory only where messages touched it. */
+	/* This is address space, and costs memory only where messages have touched it. */
 	own = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	return own == MAP_FAILED ? NULL : own;
@@ -163,7 +163,7 @@ int homa_emb_shutdown(void *host)
 	rc = homa_emb_abort(e, 0, 0);
 	homa_emb_lock(e);
 	homa_emb_shutdown_waiters(e);
-	/* Never read again: ready_signal() does nothing any more. */
+	/* Nobody has to read it: ready_signal() does nothing from now on. */
 	if (e->ready_fd >= 0 && write(e->ready_fd, &value, sizeof(value)) < 0)
 		rc = -errno;
 	homa_emb_unlock(e, false);

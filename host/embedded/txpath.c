@@ -16,7 +16,7 @@ static int segments(struct homa_emb *e, const struct homa_tx_desc *desc, int at)
 				&e->headers[at], HOMA_EMB_TX_BATCH - at);
 }
 
-/* Hand @n packets of @count descriptors over; false: the nic was full. */
+/* Gives the nic @n packets of @count descriptors. Returns false if the nic was full. */
 static bool transmit(struct homa_emb *e, const u8 *packets, int count, int n)
 {
 	int sent = nic_tx(e->nic, e->tx, n);

@@ -19,7 +19,7 @@ void homa_emb_kick(struct homa_emb *e)
 {
 	u64 value = 1;
 
-	/* Fails only if the counter is full, and then it is readable. */
+	/* This fails only if the counter is full, and then the eventfd can be read as well. */
 	if (write(e->kick_fd, &value, sizeof(value)) < 0)
 		return;
 }
@@ -32,7 +32,7 @@ static void drain_kick(struct homa_emb *e)
 		return;
 }
 
-/* Somebody else becomes responsible for the nic. */
+/* Makes another waiting thread the poller. */
 static void pass_role(struct homa_emb *e)
 {
 	struct homa_emb_waiter *next;
@@ -45,7 +45,7 @@ static void pass_role(struct homa_emb *e)
 	homa_wake_signal(&next->wake);
 }
 
-/* Sleep until a packet, a kick or a deadline. Returns 0 or -EINTR. */
+/* Sleeps until a packet comes, somebody kicks or the deadline is there. 0 or -EINTR. */
 static int block(struct homa_emb *e, u64 until)
 {
 	struct pollfd fds[2] = {
@@ -76,7 +76,7 @@ static int block(struct homa_emb *e, u64 until)
 	return rc;
 }
 
-/* One step of the poller; @busy_at: when there was last something to do. */
+/* Does one step of the poller. @busy_at is when there was last something to do, ns. */
 static int poll_step(struct homa_emb *e, u64 *busy_at, u64 until)
 {
 	u64 now;
@@ -105,7 +105,7 @@ static int poll_step(struct homa_emb *e, u64 *busy_at, u64 until)
 	return block(e, until);
 }
 
-/* Wait for the poller to hand over our message, or its role. */
+/* Waits until the poller hands over our message or its role. */
 static int passive_step(struct homa_emb *e, struct homa_emb_waiter *w, u64 until)
 {
 	u64 spin = e->spin_ns < 0 ? HOMA_WAKE_SPIN : (u64)e->spin_ns;
@@ -145,7 +145,7 @@ static int wait_for(struct homa_emb *e, struct homa_emb_waiter *w, u64 until)
 	return w->done ? w->result : rc;
 }
 
-/* Under the lock, which is given up while there is nothing. */
+/* Waits for the message. The lock is held, but given up while there is nothing to do. */
 static int receive(struct homa_emb *e, struct homa_emb_waiter *w,
 		   unsigned int flags, int64_t timeout_ns)
 {
@@ -154,7 +154,7 @@ static int receive(struct homa_emb *e, struct homa_emb_waiter *w,
 
 	rc = e->closing ? -ESHUTDOWN : homa_emb_take(e, w);
 	if (rc == -EAGAIN && ((flags & HOMA_RECV_NONBLOCK) || !timeout_ns)) {
-		/* A program that only ever asks still runs the protocol. */
+		/* A program that never waits has to run the protocol here. */
 		if (!e->poller) {
 			homa_emb_round(e);
 			rc = homa_emb_take(e, w);
@@ -168,7 +168,7 @@ static int receive(struct homa_emb *e, struct homa_emb_waiter *w,
 	return rc;
 }
 
-/* Sends that were left to the end of the batch: here it is. */
+/* Sends what was left to the end of the batch. */
 static void received(struct homa_emb *e)
 {
 	if (e->deferred && !e->ready_count && !e->closing) {
@@ -212,7 +212,7 @@ int homa_emb_receive_batch(void *host, struct homa_message *msgs, unsigned int n
 	return rc ? rc : (int)got;
 }
 
-/* Wait until no thread is inside a call; under the lock. */
+/* Waits until no thread is inside a call. The lock is held. */
 void homa_emb_shutdown_waiters(struct homa_emb *e)
 {
 	e->closing = true;
