@@ -74,7 +74,7 @@ static u32 homak_dev_speed(struct net_device *dev)
 	return settings.base.speed;
 }
 
-/* RTNL held. */
+/* Asks the device for its rate. RTNL is held. */
 static void homak_dev_measure(struct homak_dev *hdev, struct net_device *dev)
 {
 	u32 mbps = homak_dev_speed(dev);
@@ -97,7 +97,8 @@ static void homak_dev_work(struct work_struct *work)
 	rtnl_unlock();
 }
 
-/* Settings changed: what follows from them. No one is in the engine. */
+/* Computes the values of all links anew, because settings have changed. Nobody is in the
+ * engine. */
 void homak_devs_derive(struct homak_net *hnet)
 {
 	struct homak_dev *hdev;
@@ -128,7 +129,7 @@ static struct homak_dev *homak_dev_make(struct homak_net *hnet)
 	return hdev;
 }
 
-/* A link that no device has, nor a qdisc of one. Under homak_net.dev_lock. */
+/* Finds a link that neither a device nor a qdisc of one has. homak_net.dev_lock is held. */
 static struct homak_dev *homak_dev_left(struct homak_net *hnet)
 {
 	struct homak_dev *hdev;

@@ -89,7 +89,7 @@ none:
 	homak_host_count(cpu, HOMAK_H_host_spares_failed, 1);
 }
 
-/* Objects that nothing refers to any more. */
+/* Frees the objects that nothing refers to any more. */
 static void homak_reap(struct homak_cpu *cpu)
 {
 	struct homa_ctx *ctx = &cpu->ctx;
@@ -170,7 +170,7 @@ static void homak_transmit(struct homak_cpu *cpu)
 		homak_xmit(cpu, homak_dev_of(link));
 }
 
-/* Is there anything to work off? */
+/* Says whether the calls of the engine have left anything to work off. */
 static bool homak_left(const struct homa_ctx *ctx)
 {
 	return ctx->event_head || ctx->tx_link || ctx->retired_rpc ||

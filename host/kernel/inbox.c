@@ -100,7 +100,7 @@ static void homak_wake(struct homak_waiter *waiter)
 	homak_rouse(waiter, HOMAK_WAITED_LOOK);
 }
 
-/* All who wait for a private RPC look again. */
+/* Makes all threads that wait for a private RPC look at it again. */
 static void homak_wake_private(struct homak_rpc *krpc)
 {
 	struct homak_waiter *waiter = krpc->waiter;
@@ -114,7 +114,7 @@ static void homak_wake_private(struct homak_rpc *krpc)
 	}
 }
 
-/* Is it worth a thread's while? */
+/* Says whether an RPC has enough to copy that a thread should be woken for it. */
 static bool homak_ripe(const struct homak_sock *hsk, const struct homak_rpc *krpc)
 {
 	return krpc->whole || krpc->over || krpc->rx_bytes >= HOMAK_PIPE_BYTES ||
@@ -157,7 +157,7 @@ static bool homak_offer(struct homak_cpu *cpu, struct homak_sock *hsk,
 		hsk->partial_bytes >= HOMAK_POLL_BYTES);
 }
 
-/* In a list already, and more has come. */
+/* Is called when more has come of an RPC that is in a list already. */
 static bool homak_offer_again(struct homak_cpu *cpu, struct homak_sock *hsk,
 			      struct homak_rpc *krpc)
 {
@@ -174,7 +174,7 @@ static bool homak_offer_again(struct homak_cpu *cpu, struct homak_sock *hsk,
 
 /* ---- from the engine ---- */
 
-/* The queue has one more packet: where does the RPC belong now? */
+/* Puts an RPC whose queue has one more packet where it belongs now. */
 static bool homak_place(struct homak_cpu *cpu, struct homak_sock *hsk,
 			struct homak_rpc *krpc)
 {
@@ -257,7 +257,7 @@ void homak_inbox_event(struct homak_cpu *cpu, struct homa_event *event)
 
 /* ---- letting go ---- */
 
-/* In the engine: the packets of @batch were not copied. */
+/* Tells the engine that the packets of @batch were not copied. The caller has entered it. */
 static void homak_batch_drop(struct homak_cpu *cpu, struct homak_sock *hsk,
 			     struct homak_batch *batch)
 {
@@ -369,7 +369,7 @@ static struct homak_rpc *homak_first(struct list_head *list)
 	return list_first_entry_or_null(list, struct homak_rpc, list);
 }
 
-/* In a list: it is the caller's to read now. */
+/* Takes an RPC out of its list, so that it is the caller's to read. */
 static void homak_claim(struct homak_sock *hsk, struct homak_rpc *krpc,
 			struct homak_waiter *waiter)
 {
@@ -380,7 +380,7 @@ static void homak_claim(struct homak_sock *hsk, struct homak_rpc *krpc,
 	waiter->what = HOMAK_WAITED_RPC;
 }
 
-/* Something to read, from any of the lists. */
+/* Finds an RPC to read in any of the lists. */
 static void homak_find(struct homak_sock *hsk, struct homak_waiter *waiter)
 {
 	struct homak_rpc *krpc;

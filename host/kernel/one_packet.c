@@ -51,7 +51,8 @@ static void homak_given_trace(const struct homa_rx_message *m)
 	trace_homa_msg_ready(&event);
 }
 
-/* To a thread that waits, or to those who come. True: tell those who poll(). */
+/* Hands a message to a thread that waits, or keeps it for those who come. Returns true if
+ * those who poll() have to be told. */
 static bool homak_given_place(struct homak_cpu *cpu, struct homak_sock *hsk,
 			      struct homa_sock *engine_sock, struct sk_buff *skb)
 {

@@ -45,7 +45,7 @@ static bool homak_copy_raw(void __user *to, const void *from, u32 n)
 	return raw_copy_to_user(to, from, n) == 0;
 }
 
-/* Bytes from @skb's fragments. 1: somebody else must do it. */
+/* Copies bytes from @skb's fragments. Returns 1 if it cannot, and the slow way must. */
 static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to, u32 n)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
@@ -159,7 +159,7 @@ static int homak_copied(struct homak_cpu *cpu, const struct homak_batch *batch, 
 	return 0;
 }
 
-/* A request from a peer whose address this socket's family cannot tell. */
+/* Drops a request from a peer whose address the socket's family cannot tell. */
 static bool homak_unwanted(struct homak_cpu *cpu, struct homak_sock *hsk,
 			   struct homa_handle handle, const struct homa_msg_info *info)
 {
@@ -199,7 +199,8 @@ static int homak_take(struct homak_cpu *cpu, struct homak_sock *hsk,
 	return 1;
 }
 
-/* Read an RPC that is ours to read. 1: done; 0: nothing for the application. */
+/* Reads an RPC that is ours to read. Returns 1 if the application has its message, 0 if there
+ * is nothing for it. */
 static int homak_read(struct homak_sock *hsk, struct homak_rpc *krpc,
 		      struct homak_batch *batch, struct homak_receipt *r)
 {
@@ -248,7 +249,7 @@ static int homak_give_back(struct homak_sock *hsk, const u32 *pages, u32 num)
 	return 0;
 }
 
-/* The application has not learned of its message: nobody has it now. */
+/* Gives the pages of a message back that the application has not learned of. */
 static void homak_receipt_undo(struct homak_sock *hsk, const struct homak_receipt *r)
 {
 	const struct homa_msg_info *info = &r->info;
@@ -271,7 +272,8 @@ static void homak_receipt_undo(struct homak_sock *hsk, const struct homak_receip
 
 /* ---- messages that came whole ---- */
 
-/* It could not be copied. 1: the application hears that its RPC failed. */
+/* Is called when a message could not be copied. Returns 1 if the application is to hear that
+ * its RPC failed. */
 static int homak_lost(struct homak_sock *hsk, struct homak_receipt *r, int err)
 {
 	homak_receipt_undo(hsk, r);
@@ -410,7 +412,7 @@ static int homak_receive_private(struct homak_sock *hsk, struct homak_receipt *r
 
 /* ---- the call ---- */
 
-/* The arguments; of @flags only MSG_DONTWAIT says something, as in the existing module. */
+/* Reads the arguments. As in the existing module, MSG_DONTWAIT alone counts of @flags. */
 static int homak_receipt_args(struct homak_sock *hsk, const struct msghdr *msg,
 			      int flags, struct homak_receipt *r)
 {

@@ -46,7 +46,7 @@ static u32 homak_room_used(const struct homak_sock *hsk)
 
 /* ---- who pays ---- */
 
-/* Bytes used beyond what is paid for; negative: as many are left. */
+/* Returns how many bytes are used beyond what is paid for; negative: so many are left. */
 static s64 homak_unpaid(const struct homak_sock *hsk)
 {
 	const struct homa_sock *engine_sock = READ_ONCE(hsk->engine_sock);
@@ -58,7 +58,7 @@ static s64 homak_unpaid(const struct homak_sock *hsk)
 	return used - READ_ONCE(hsk->inet.sk.sk_forward_alloc);
 }
 
-/* Pay for what is used. Socket locked; false: there is no memory. */
+/* Pays for what is used. Returns false if there is no memory. The socket is locked. */
 static bool homak_pay_more(struct homak_sock *hsk)
 {
 	s64 more = homak_unpaid(hsk);
@@ -103,7 +103,7 @@ void homak_pay_end(struct sock *sk)
 
 /* ---- room ---- */
 
-/* Socket locked. */
+/* Writes both switches where the engine reads them. The socket is locked. */
 static void homak_room_switch(struct homak_sock *hsk, struct homa_sock *engine_sock,
 			      bool giving, bool full)
 {
@@ -113,7 +113,7 @@ static void homak_room_switch(struct homak_sock *hsk, struct homa_sock *engine_s
 	homa_sock_refuse(engine_sock, full);
 }
 
-/* There is little room, or has been: which switches are on? Socket locked. */
+/* Computes which switches are on, when there is or was little room. The socket is locked. */
 static void homak_room_look(struct homak_sock *hsk, struct homa_sock *engine_sock)
 {
 	u32 limit = homak_room_limit(hsk), used = homak_room_used(hsk);

@@ -172,7 +172,7 @@ static struct dst_entry *homak_lookup_v6(struct net *net, struct homak_route *ro
 	return dst;
 }
 
-/* Is @local still ours? Routing for IPv4 asks by itself. */
+/* Says whether @local is still an address of ours. For IPv4 routing finds that out itself. */
 static bool homak_local_v6(struct net *net, const struct homak_route_key *key,
 			   const struct in6_addr *local)
 {
@@ -185,7 +185,7 @@ static bool homak_local_v6(struct net *net, const struct homak_route_key *key,
 	return ipv6_chk_addr(net, local, dev, 0);
 }
 
-/* Fill @route, whose key is set, from the routing tables. */
+/* Fills @route, whose key is set, from the routing tables. */
 static struct dst_entry *homak_lookup(struct homak_net *hnet, struct homak_route *route,
 				      const struct sock *sk)
 {
@@ -251,7 +251,7 @@ static struct homak_route_table *homak_route_table(struct homak_routes *routes)
 	return *table;
 }
 
-/* Look up what @route is to be for from now on. */
+/* Looks up the way that @route is for from now on. */
 static noinline struct dst_entry *homak_route_new(struct homak_cpu *cpu,
 						  struct homak_route *route,
 						  const struct homak_want *w,
@@ -279,7 +279,7 @@ static noinline struct dst_entry *homak_route_new(struct homak_cpu *cpu,
 	return dst;
 }
 
-/* The cached route, or one looked up now. */
+/* Returns the cached route, or looks it up. */
 static __always_inline struct dst_entry *
 homak_route_find(struct homak_cpu *cpu, const struct homak_dev *hdev,
 		 const struct homa_addr *to, const struct in6_addr *local,

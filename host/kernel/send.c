@@ -82,7 +82,7 @@ static int homak_send_check(struct homak_sock *hsk, const struct msghdr *msg,
 	return 0;
 }
 
-/* The message, with its first bytes. */
+/* Makes the message and copies its first bytes. */
 static int homak_send_begin(struct homak_sock *hsk, struct msghdr *msg,
 			    struct homak_sending *s)
 {
@@ -107,7 +107,8 @@ static void homak_send_abort(struct homak_cpu *cpu, struct homa_handle handle)
 		homa_rpc_forget(&cpu->ctx, handle);
 }
 
-/* Copy what is left and hand it on. The RPC is held, its message stays. */
+/* Copies the rest of the message and gives it to the engine. The caller holds the RPC, so the
+ * message stays. */
 static int homak_send_rest(struct homak_sock *hsk, struct msghdr *msg,
 			   struct homak_sending *s)
 {
@@ -135,7 +136,7 @@ static int homak_send_rest(struct homak_sock *hsk, struct msghdr *msg,
 	return err;
 }
 
-/* The engine may have handed out the message's only packet with it. */
+/* Sends the message's only packet, if the engine has handed it out together with the call. */
 static void homak_send_now(struct homak_cpu *cpu, struct homa_tx_desc *desc)
 {
 	if (!cpu->ctx.tx_now)
@@ -145,7 +146,8 @@ static void homak_send_now(struct homak_cpu *cpu, struct homa_tx_desc *desc)
 
 /* ---- requests ---- */
 
-/* In the engine. The message is the RPC's if this is 0. */
+/* Gives the engine a request; the caller has entered it. If this returns 0 the message belongs
+ * to the RPC. */
 static int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 			  struct homak_sending *s)
 {
@@ -193,7 +195,7 @@ static int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 	return 0;
 }
 
-/* The application cannot be told the id: as if nothing had been sent. */
+/* Takes a request back whose id the application cannot be told. */
 static int homak_send_untold(struct homak_sock *hsk, struct homak_sending *s)
 {
 	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);
@@ -236,7 +238,7 @@ static int homak_send_request(struct homak_sock *hsk, struct msghdr *msg,
 
 /* ---- responses ---- */
 
-/* The RPC, held. How its request came is not in the peer's name. */
+/* Returns the RPC with a hold. The peer's name does not say how its request came. */
 static struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
 					  struct homak_sock *hsk,
 					  const struct homak_sending *s)
@@ -257,7 +259,7 @@ static struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
 	return rpc;
 }
 
-/* The engine hears the answer to a request, or that there is none. */
+/* Gives the engine the answer to a request, or says that there is none. */
 static int homak_send_said(struct homak_cpu *cpu, const struct homak_sending *s,
 			   struct homa_rpc **alive)
 {
@@ -335,7 +337,7 @@ static int homak_send_response(struct homak_sock *hsk, struct msghdr *msg,
 	return err ? err : homak_send_rest(hsk, msg, s);
 }
 
-/* The client is told by a byte that means nothing. */
+/* Rejects a request. The response that tells the client carries one byte without meaning. */
 static int homak_send_rejection(struct homak_sock *hsk, struct homak_sending *s)
 {
 	struct kvec nothing = { .iov_base = "", .iov_len = 1 };
@@ -364,7 +366,7 @@ out:
 	return err;
 }
 
-/* Does somebody wait for the answer to this request? */
+/* Says whether the client still waits for the answer to this request. */
 static int homak_send_ask(struct homak_sock *hsk, const struct homak_sending *s)
 {
 	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);

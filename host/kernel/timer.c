@@ -13,7 +13,7 @@
 #define HOMAK_SHARD_BUDGET 32
 #define HOMAK_TURN_NS 10000u	/* with bottom halves off, before the next shard */
 
-/* Run shards from *@shard on, for a moment; when is the first of them due again? */
+/* Runs shards from *@shard on, for a moment. Returns when the first of them is due again, ns. */
 static u64 homak_timer_some(struct homak_net *hnet, u32 *shard, u32 shards)
 {
 	struct homak_cpu *cpu = homak_enter(hnet);
@@ -33,7 +33,7 @@ static u64 homak_timer_some(struct homak_net *hnet, u32 *shard, u32 shards)
 	return first;
 }
 
-/* Run every shard once; when is the first due again? */
+/* Runs every shard once. Returns when the first of them is due again, ns. */
 static u64 homak_timer_round(struct homak_net *hnet)
 {
 	u32 shard = 0, shards = homa_engine_shards(hnet->engine);
@@ -91,7 +91,7 @@ void homak_timers_init(struct homak_net *hnet)
 	INIT_WORK(&hnet->timer_work, homak_timer_work);
 }
 
-/* The namespace is paused: nobody starts them any more. */
+/* Stops the timers of a namespace that is paused, so that nobody starts them again. */
 void homak_timers_stop(struct homak_net *hnet)
 {
 	hrtimer_cancel(&hnet->timer);

@@ -25,7 +25,7 @@ struct homak_tx_turn {
 	int bytes;
 };
 
-/* Ask again at @when, unless that is so already. */
+/* Has the link asked again at @when, unless it is asked earlier anyway. */
 static void homak_tx_arm(struct homak_dev *hdev, u64 when)
 {
 	ktime_t at = ns_to_ktime(when);
@@ -38,7 +38,7 @@ static void homak_tx_arm(struct homak_dev *hdev, u64 when)
 	hrtimer_start(&hdev->timer, at, HRTIMER_MODE_ABS_SOFT);
 }
 
-/* Hand a packet to IP. 0; 1: could not be sent now; -errno: is lost. */
+/* Gives a packet to IP. Returns 0; 1 if it cannot be sent now; -errno if it is lost. */
 static int homak_tx_send(struct homak_cpu *cpu, struct sk_buff *skb, struct sock *sk,
 			 bool v4)
 {
@@ -59,7 +59,7 @@ static int homak_tx_send(struct homak_cpu *cpu, struct sk_buff *skb, struct sock
 	return err;
 }
 
-/* There is no way to @desc->dst: ends the RPC, whoever's it is. */
+/* Ends the RPC of @desc, because there is no way to its destination. */
 static void homak_tx_no_route(struct homak_cpu *cpu, struct homa_tx_desc *desc)
 {
 	const struct homa_wire_common *w = (const void *)desc->hdr;
@@ -91,7 +91,7 @@ static u32 homak_tx_seg(const struct homak_tx_piece *piece)
 	return min(desc->seg_size, mtu > head + 256 ? mtu - head : 256);
 }
 
-/* How much of @desc goes in one skb. */
+/* Says how many bytes of @desc go in one skb. */
 static u32 homak_tx_most(const struct homak_tx_turn *turn, struct homak_tx_piece *piece)
 {
 	const struct homa_tx_desc *desc = piece->desc;
@@ -111,7 +111,7 @@ static u32 homak_tx_most(const struct homak_tx_turn *turn, struct homak_tx_piece
 	return homak_gso_bytes(hnet, dev, piece->form, piece->seg);
 }
 
-/* Send all of @desc, in as many packets as it takes; results as homak_tx_send(). */
+/* Sends all of @desc, in as many packets as it takes. Returns as homak_tx_send() does. */
 static int homak_tx_all(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
 			struct homak_tx_piece *piece)
 {
@@ -169,7 +169,7 @@ static struct homa_rpc *homak_tx_control(struct homak_cpu *cpu,
 	return rpc;
 }
 
-/* Send @piece by the way that @local and its socket have; results as homak_tx_desc(). */
+/* Sends @piece by the way that @local and its socket have. Returns as homak_tx_desc() does. */
 static bool homak_tx_piece(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
 			   struct homak_tx_piece *piece, const struct in6_addr *local)
 {
@@ -195,7 +195,7 @@ static bool homak_tx_piece(struct homak_tx_turn *turn, struct homa_tx_desc *desc
 	return false;
 }
 
-/* One descriptor; false: the link must rest. */
+/* Sends one descriptor. Returns false if the link must rest. */
 static bool homak_tx_desc(struct homak_tx_turn *turn, struct homa_tx_desc *desc)
 {
 	struct homak_cpu *cpu = turn->cpu;

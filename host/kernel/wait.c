@@ -56,7 +56,7 @@ struct homak_waiter *homak_waiter_pick(struct homak_sock *hsk)
 
 /* ---- the threads themselves ---- */
 
-/* Has something happened? */
+/* Says whether the waiter was handed something or shall look again. */
 static bool homak_waited(struct homak_waiter *waiter)
 {
 	return smp_load_acquire(&waiter->what) != HOMAK_WAITS;
@@ -105,7 +105,8 @@ static int homak_sleep_given(struct homak_waiter *waiter, long *timeo)
 	return err;
 }
 
-/* It waits no longer; waiter->what says what it was handed at the last moment. */
+/* Takes @waiter out of all lists. waiter->what then says what it was handed at the last
+ * moment. */
 static void homak_unwait(struct homak_sock *hsk, struct homak_rpc *krpc,
 			 struct homak_waiter *waiter)
 {
