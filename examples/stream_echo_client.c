@@ -37,8 +37,10 @@ static int push(struct homa_stream *stream, struct half *out)
 	while (!rc && out->done < out->all && homa_stream_room(stream, room)) {
 		n = 0;
 		for (i = 0; i < 2; i++)
-			for (k = 0; k < room[i].iov_len && out->done + n < out->all; k++)
-				((unsigned char *)room[i].iov_base)[k] = value(out->done + n++);
+			for (k = 0;
+			     k < room[i].iov_len && out->done + n < out->all; k++)
+				((unsigned char *)room[i].iov_base)[k] =
+					value(out->done + n++);
 		rc = homa_stream_written(stream, n);
 		out->done += n;
 	}
@@ -55,7 +57,8 @@ static int pull(struct homa_stream *stream, struct half *in)
 	while ((n = homa_stream_arrived(stream, piece))) {
 		for (i = 0; i < 2; i++)
 			for (k = 0; k < piece[i].iov_len; k++)
-				if (((unsigned char *)piece[i].iov_base)[k] != value(in->done++))
+				if (((unsigned char *)piece[i].iov_base)[k] !=
+				    value(in->done++))
 					return -1;
 		homa_stream_taken(stream, n);
 	}
@@ -63,7 +66,8 @@ static int pull(struct homa_stream *stream, struct half *in)
 }
 
 /* Until the peer has ended, after all bytes went there and back. */
-static int exchange(struct homa_streams *ctx, struct homa_stream *stream, size_t bytes)
+static int exchange(struct homa_streams *ctx, struct homa_stream *stream,
+		    size_t bytes)
 {
 	struct half out = { 0, bytes }, in = { 0, bytes };
 	struct homa_stream *news[1];
@@ -103,7 +107,8 @@ int main(int argc, char **argv)
 	rc = homa_streams_open(&ctx, NULL);
 	if (rc)
 		return fail("homad", -rc);
-	rc = homa_stream_connect(ctx, NULL, (struct sockaddr *)&server, sizeof(server), &stream);
+	rc = homa_stream_connect(ctx, NULL, (struct sockaddr *)&server,
+				 sizeof(server), &stream);
 	if (rc)
 		return fail("connect", -rc);
 	rc = exchange(ctx, stream, bytes);

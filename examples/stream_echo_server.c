@@ -26,8 +26,10 @@ static size_t copy(struct iovec to[2], struct iovec from[2])
 		n = smaller(to[i].iov_len, from[j].iov_len);
 		if (n)
 			memcpy(to[i].iov_base, from[j].iov_base, n);
-		to[i] = (struct iovec){ (char *)to[i].iov_base + n, to[i].iov_len - n };
-		from[j] = (struct iovec){ (char *)from[j].iov_base + n, from[j].iov_len - n };
+		to[i] = (struct iovec){ (char *)to[i].iov_base + n,
+					to[i].iov_len - n };
+		from[j] = (struct iovec){ (char *)from[j].iov_base + n,
+					  from[j].iov_len - n };
 		all += n;
 		i += to[i].iov_len == 0;
 		j += j < 2 && from[j].iov_len == 0;
@@ -67,7 +69,8 @@ static void accept_all(struct homa_stream *listener)
 /* The kernel's socket says that we may have the port. */
 static int bound_socket(uint16_t port)
 {
-	struct sockaddr_in6 any = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	struct sockaddr_in6 any = { .sin6_family = AF_INET6,
+				    .sin6_port = htons(port) };
 	int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0), zero = 0;
 
 	setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
@@ -86,7 +89,10 @@ static int fail(const char *what, int rc)
 
 int main(int argc, char **argv)
 {
-	int port = argc == 2 ? atoi(argv[1]) : argc == 1 ? 5000 : 0, fd, rc, n, i;
+	int port = argc == 2 ? atoi(argv[1]) :
+		   argc == 1 ? 5000 :
+			       0,
+	    fd, rc, n, i;
 	struct homa_stream *listener, *news[64];
 	struct homa_streams *ctx;
 
