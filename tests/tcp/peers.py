@@ -76,7 +76,7 @@ async def talk(address: str, port: int) -> None:
     reader, writer = await asyncio.open_connection(address, port)
     try:
         await asyncio.wait_for(reader.read(1), 0.02)
-    except asyncio.TimeoutError:
+    except TimeoutError:
         pass
     else:
         raise AssertionError("something was read though nothing was sent")
