@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "tcp.h"
 #include "real.h"
 
@@ -73,7 +74,8 @@ static struct homa_pl_sock *track(int fd, int family, int status, struct homa_st
 
 void homa_pl_tcp_track(int fd, int family, int type)
 {
-	if (homa_pl_streams())
+	/* While there are descriptors: to sleep takes one. */
+	if (homa_pl_streams() && homa_pl_sleeper_fd() >= 0)
 		track(fd, family, type & SOCK_NONBLOCK, NULL);
 }
 
@@ -126,9 +128,10 @@ static void give_back(struct homa_pl_sock *s)
 	homa_pl_tcp_lock();
 	homa_stream_set_user(stream, NULL);
 	s->tcp->stream = NULL;
-	s->tcp->connecting = false;
+	s->tcp->connecting = s->tcp->open = s->tcp->error_told = false;
+	s->tcp->shut_read = s->tcp->shut_write = false;
 	homa_pl_tcp_unlock();
-	homa_stream_close(stream);
+	homa_stream_abort(stream);
 	homa_pl_tcp_moved(s);
 }
 
@@ -143,8 +146,10 @@ static int connect_again(struct homa_pl_sock *s)
 	if (tcp->open && !tcp->connecting)
 		return -EISCONN;
 	if (error) {
+		bool told = tcp->error_told;
+
 		give_back(s);
-		return -error;
+		return told ? -EAGAIN : -error;
 	}
 	if (!(homa_stream_ready(tcp->stream) & HOMA_STREAM_OUT))
 		return -EALREADY;
@@ -189,8 +194,15 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *a
 
 	if (s->tcp->listens)
 		return -EISCONN;
-	if (s->tcp->stream)
-		return connect_again(s);
+	if (s->tcp->stream && addr && len >= sizeof(addr->sa_family) &&
+	    addr->sa_family == AF_UNSPEC) {
+		give_back(s);
+		return 0;
+	}
+	rc = s->tcp->stream ? connect_again(s) : -EAGAIN;
+	/* One that failed, and whose error was told, may be tried again. */
+	if (rc != -EAGAIN)
+		return rc;
 	if (ctx && addr && len >= sizeof(struct sockaddr_in) && addr->sa_family == s->family &&
 	    homa_streams_takes(ctx, addr, len) > 0 && !is_bound(fd) && !is_this_host(addr, len)) {
 		rc = connect_by_homad(s, addr, len);
@@ -212,6 +224,20 @@ static bool is_loopback(const struct sockaddr_storage *name)
 	return !memcmp(&((const struct sockaddr_in6 *)name)->sin6_addr, loopback, 16);
 }
 
+/* One that had the port before may have ended, and homad not have heard of it yet. */
+static int listen_patiently(int fd, int backlog, struct homa_stream **listener)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	int rc, tries = 50;
+
+	for (;;) {
+		rc = homa_stream_listen(homa_pl_streams(), fd, backlog, listener);
+		if (rc != -EADDRINUSE || !tries--)
+			return rc;
+		nanosleep(&pause, NULL);
+	}
+}
+
 static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 {
 	struct sockaddr_storage name;
@@ -224,7 +250,7 @@ static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 	own = HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
 	if (own < 0)
 		return -errno;
-	rc = homa_stream_listen(homa_pl_streams(), fd, backlog, &listener);
+	rc = listen_patiently(fd, backlog, &listener);
 	if (rc) {
 		homa_pl_debug("the kernel listens: %s", strerror(-rc));
 		HOMA_PL_REAL(close)(own);
@@ -244,6 +270,8 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 	struct homa_pl_tcp *tcp = s->tcp;
 	int rc, flags;
 
+	if (tcp->stream && !tcp->listens)
+		return -EINVAL;
 	if (!tcp->stream && homa_pl_streams() && is_bound(fd))
 		listen_by_homad(s, fd, backlog);
 	rc = HOMA_PL_REAL(listen)(fd, backlog) ? -errno : 0;
@@ -256,15 +284,36 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 	return 0;
 }
 
+/* What the kernel tells of it is as if the kernel had accepted it. */
+static void inherit(const struct homa_pl_sock *s, int fd)
+{
+	int on = 1;
+
+	if (s->tcp->options & HOMA_STREAM_NODELAY)
+		HOMA_PL_REAL(setsockopt)(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (s->tcp->options & HOMA_STREAM_KEEPALIVE)
+		HOMA_PL_REAL(setsockopt)(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+}
+
 /* The descriptor that stands for a connection that homad has accepted. */
 static int stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int flags)
 {
 	int fd = HOMA_PL_REAL(socket)(s->family, SOCK_STREAM | flags, IPPROTO_TCP);
 
+	struct homa_pl_sock *own;
+
 	if (fd < 0)
 		return -errno;
-	if (track(fd, s->family, flags & SOCK_NONBLOCK, stream))
+	inherit(s, fd);
+	own = track(fd, s->family, flags & SOCK_NONBLOCK, stream);
+	if (own) {
+		own->rcvtimeo = s->rcvtimeo;
+		own->sndtimeo = s->sndtimeo;
+		own->tcp->options = s->tcp->options;
+		own->tcp->least = s->tcp->least;
+		own->tcp->reset_on_close = s->tcp->reset_on_close;
 		return fd;
+	}
 	HOMA_PL_REAL(close)(fd);
 	return -ENOMEM;
 }
@@ -332,17 +381,21 @@ short homa_pl_tcp_ready(struct homa_pl_sock *s)
 {
 	const struct homa_pl_tcp *tcp = s->tcp;
 	unsigned int bits = homa_stream_ready(tcp->stream);
+	struct iovec piece[2];
 	int events = 0;
 
 	if (tcp->listens)
 		return bits & HOMA_STREAM_IN ? POLLIN | POLLRDNORM : 0;
+	if ((bits & HOMA_STREAM_IN) && tcp->least > 1 &&
+	    homa_stream_arrived(tcp->stream, piece) < tcp->least)
+		bits &= ~(unsigned int)HOMA_STREAM_IN;
 	if ((bits & (HOMA_STREAM_IN | HOMA_STREAM_EOF | HOMA_STREAM_ERROR)) || tcp->shut_read)
 		events |= POLLIN | POLLRDNORM;
 	if ((bits & (HOMA_STREAM_OUT | HOMA_STREAM_ERROR)) || tcp->shut_write)
 		events |= POLLOUT | POLLWRNORM;
 	if ((bits & HOMA_STREAM_EOF) || tcp->shut_read)
 		events |= POLLRDHUP;
-	if (bits & HOMA_STREAM_ERROR)
+	if ((bits & HOMA_STREAM_ERROR) && !tcp->error_told)
 		events |= POLLERR;
 	if ((bits & HOMA_STREAM_HUP) || (tcp->shut_read && tcp->shut_write))
 		events |= POLLHUP;

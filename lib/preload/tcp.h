@@ -36,6 +36,8 @@ struct homa_pl_tcp {
 	int fd;
 	/* connect() was called, and its end was not told yet; it is open. */
 	bool connecting, open;
+	/* The program has heard why the connection failed: from then on it has just ended. */
+	bool error_told;
 	/* The program has shut down a direction. */
 	bool shut_read, shut_write;
 	/* HOMA_STREAM_NODELAY and so on. SO_LINGER with 0 s. Bytes of SO_RCVLOWAT. */

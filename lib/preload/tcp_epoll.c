@@ -13,8 +13,6 @@
 #include "tcp.h"
 #include "real.h"
 
-#define LOOK_EACH 16u /* calls that find streams ready between two looks at the kernel's set */
-
 /** struct homa_pl_watch - a socket in a set */
 struct homa_pl_watch {
 	struct homa_pl_watch *of_sock; /* the socket's next */
@@ -35,7 +33,7 @@ struct homa_pl_set {
 	struct homa_pl_watch *first, **last; /* ready ones */
 	int epfd; /* the number by which the program made it */
 	int nudge_fd;
-	unsigned int sleepers, calls;
+	unsigned int sleepers;
 	bool has_homad; /* homad's descriptor is in the kernel's set */
 	char cookie;	/* its address marks our own descriptors there */
 };
@@ -410,7 +408,7 @@ int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd, struct epoll_event 
 		homa_pl_tcp_lock();
 		n = collect(set, events, max);
 		homa_pl_tcp_unlock();
-		if (n == max || (n && ++set->calls % LOOK_EACH))
+		if (n == max)
 			return n;
 		more = kernel_events(set, epfd, events + n, max - n, &now, n ? NULL : mask);
 		if (more > 0 || n)

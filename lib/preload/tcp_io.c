@@ -119,6 +119,17 @@ static ssize_t read_all(struct homa_pl_sock *s, const struct iovec *iov, int n, 
 	return done ? (ssize_t)done : rc;
 }
 
+/* Why a connection has failed is said once; then @again. */
+static ssize_t tell_once(struct homa_pl_sock *s, ssize_t rc, ssize_t again)
+{
+	if (HOMA_PL_LIKELY(rc >= 0) || rc != -homa_stream_error(s->tcp->stream))
+		return rc;
+	if (s->tcp->error_told)
+		return again;
+	s->tcp->error_told = true;
+	return rc;
+}
+
 ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
@@ -126,9 +137,8 @@ ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
 
 	if (n < 0 || n > IOV_MAX)
 		return -EINVAL;
-	if (tcp->listens || (!tcp->open && !tcp->connecting))
-		return homa_stream_error(tcp->stream) ? -homa_stream_error(tcp->stream) :
-							-ENOTCONN;
+	if (tcp->listens)
+		return -ENOTCONN;
 	if (flags & MSG_OOB)
 		return -EINVAL;
 	if (!total(iov, n))
@@ -137,7 +147,7 @@ ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
 		rc = read_all(s, iov, n, flags);
 	else
 		rc = read_some(s, iov, n, flags);
-	return rc;
+	return tell_once(s, rc, 0);
 }
 
 /* ---- writing ---- */
@@ -187,13 +197,13 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov, int n
 	wanted = total(iov, n);
 	if (!wanted)
 		return 0;
-	rc = homa_stream_write(tcp->stream, iov, n);
+	rc = tell_once(s, homa_stream_write(tcp->stream, iov, n), -EPIPE);
 	if (rc == -EPIPE)
 		return broken_pipe(flags);
 	if (HOMA_PL_LIKELY(rc == (ssize_t)wanted) || !may_wait(s, flags) ||
 	    (rc < 0 && rc != -EAGAIN))
 		return rc;
-	rc = write_waiting(s, iov, n, rc > 0 ? (size_t)rc : 0);
+	rc = tell_once(s, write_waiting(s, iov, n, rc > 0 ? (size_t)rc : 0), -EPIPE);
 	return rc == -EPIPE ? broken_pipe(flags) : rc;
 }
 

@@ -73,7 +73,7 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 	/* The kernel says what is wrong with it, and keeps what is right. */
 	if (HOMA_PL_REAL(setsockopt)(fd, level, name, value, len)) {
 		/* Some it only takes of a connection, which it does not have. */
-		if (!s->tcp->stream || (errno != ENOTCONN && errno != EINVAL))
+		if (!s->tcp->stream || errno != ENOTCONN)
 			return -errno;
 	}
 	if (level == SOL_SOCKET)
@@ -87,17 +87,16 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 
 /* ---- what is told ---- */
 
+/* Told once, as by the kernel. */
 static int take_error(struct homa_pl_sock *s)
 {
-	struct homa_pl_tcp *tcp = s->tcp;
 	int error;
 
 	homa_pl_pump();
-	error = homa_stream_error(tcp->stream);
-	if (tcp->connecting && (error || (homa_stream_ready(tcp->stream) & HOMA_STREAM_OUT))) {
-		tcp->connecting = false;
-		tcp->open = !error;
-	}
+	error = homa_stream_error(s->tcp->stream);
+	if (!error || s->tcp->error_told)
+		return 0;
+	s->tcp->error_told = true;
 	return error;
 }
 

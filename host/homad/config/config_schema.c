@@ -117,7 +117,7 @@ const struct homad_setting homad_settings[] = {
 	     "shared memory of all users; one user gets as much as is left to all others, and a sixteenth is kept for root"),
 
 	NUMBER("tcp.streams", tcp_streams, 16, 16384, false,
-	       "TCP connections that an application may have open; each has 32 KiB of its user's memory"),
+	       "TCP connections that an application may have open; each has 128 KiB of its user's memory"),
 	NUMBER("tcp.connections", tcp_connections, 64, 1048576, false,
 	       "TCP connections of all, half-open and closing ones included"),
 	NUMBER("tcp.ports", tcp_ports, 1, 4096, false,

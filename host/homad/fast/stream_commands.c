@@ -287,3 +287,26 @@ void homad_streams_close(struct homad_thread *t, struct homad_streams *s)
 	}
 	homa_list_del(&s->touched);
 }
+
+int homad_listener_begin(struct homad_thread *t, void *arg)
+{
+	struct homad_tcp_listener *listener = arg;
+	struct homad_streams *s = listener->home;
+	u32 done;
+	int rc;
+
+	if (s->app->phase != HOMAD_APP_OPEN)
+		return -ESHUTDOWN;
+	/* A listener that was closed before may have the port still. */
+	homad_now(t);
+	homad_tcp_round(t);
+	homad_stream_commands(t, s, LAST_COMMANDS, &done);
+	listener->l.rx_shift = HOMAD_STREAM_SHIFT;
+	listener->l.rx_max = HOMA_STREAM_SPAN;
+	rc = tas_listen(&t->tcp->engine, &listener->l);
+	if (rc)
+		return rc;
+	listener->number = ++s->listened;
+	homa_list_add_tail(&s->listeners, &listener->of);
+	return 0;
+}

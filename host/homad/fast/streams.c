@@ -10,7 +10,7 @@
 #include "fast.h"
 #include "streams.h"
 
-#define FEW_SLOTS 32u /* free ones below which more are asked for */
+#define FEW_SLOTS 16u /* free ones below which more are asked for */
 
 /* ---- memory ---- */
 
@@ -338,23 +338,5 @@ int homad_streams_backed(struct homad_thread *t, void *arg)
 		homad_tcp_round(t);
 		homad_streams_accept(t, s);
 	}
-	return 0;
-}
-
-int homad_listener_begin(struct homad_thread *t, void *arg)
-{
-	struct homad_tcp_listener *listener = arg;
-	struct homad_streams *s = listener->home;
-	int rc;
-
-	if (s->app->phase != HOMAD_APP_OPEN)
-		return -ESHUTDOWN;
-	listener->l.rx_shift = HOMAD_STREAM_SHIFT;
-	listener->l.rx_max = HOMA_STREAM_SPAN;
-	rc = tas_listen(&t->tcp->engine, &listener->l);
-	if (rc)
-		return rc;
-	listener->number = ++s->listened;
-	homa_list_add_tail(&s->listeners, &listener->of);
 	return 0;
 }

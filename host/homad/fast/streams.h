@@ -22,7 +22,7 @@
 #define HOMAD_TCP_PORTS 4096u	/* local ports that homad keeps for connections */
 #define HOMAD_LEAVING 64u	/* buckets of listeners that have ended */
 #define HOMAD_TCP_BATCH 64	/* packets per nic_tx() */
-#define HOMAD_STREAM_SHIFT 14u	/* a buffer has 2^14 bytes at first */
+#define HOMAD_STREAM_SHIFT 16u	/* a buffer has 2^16 bytes */
 
 struct homad_streams;
 

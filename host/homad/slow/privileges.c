@@ -45,7 +45,8 @@ bool homad_privileged(void)
 
 void homad_limits_raise(struct homad *d)
 {
-	rlim_t want = d->config.quota.total_attachments * FDS_PER_APP + FDS_OWN;
+	rlim_t want = d->config.quota.total_attachments * FDS_PER_APP + FDS_OWN +
+		      d->config.tcp_ports;
 	struct rlimit limit, all = { RLIM_INFINITY, RLIM_INFINITY };
 
 	/* For the buffers of AF_XDP; with CAP_IPC_LOCK it does not matter. */

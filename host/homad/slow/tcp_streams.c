@@ -14,7 +14,7 @@
 #include "streams.h"
 #include "tcp_slow.h"
 
-#define FIRST_SLOTS 32u
+#define FIRST_SLOTS 16u
 #define MOST_SLOTS 256u /* that are added at once */
 #define SLOT_BYTES ((u64)2 << HOMAD_STREAM_SHIFT)
 

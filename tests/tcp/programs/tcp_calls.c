@@ -63,7 +63,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: tcp_calls CASE --server|--client ADDRESS PORT [SYNC]\n");
 		return 2;
 	}
-	alarm(60);
+	alarm(getenv("TCP_ALARM") ? (unsigned int)atoi(getenv("TCP_ALARM")) : 60);
 	it = find(argv[1]);
 	end.server = !strcmp(argv[2], "--server");
 	end.path = argv[5];
