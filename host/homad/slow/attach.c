@@ -9,6 +9,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,7 +146,22 @@ void homad_client_answered(struct homad *d, struct homad_client *client)
 	flush(d, client);
 }
 
-/* There is room for one descriptor; of more the kernel drops the others. */
+/* The first of the descriptors that came is the request's; there should be no more. */
+static void take_passed(struct homad_client *client, struct cmsghdr *c)
+{
+	size_t i, n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+	int fd;
+
+	for (i = 0; i < n; i++) {
+		memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+		if (client->passed_fd < 0)
+			client->passed_fd = fd;
+		else
+			close(fd);
+	}
+}
+
+/* Any packet may bring descriptors, also one without bytes. */
 static ssize_t receive(struct homad_client *client, struct homa_ctl_request *request)
 {
 	union {
@@ -156,22 +173,32 @@ static ssize_t receive(struct homad_client *client, struct homa_ctl_request *req
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
-		.msg_controllen = sizeof(control.bytes),
+		/* Not CMSG_SPACE(), whose padding has room for a second one. */
+		.msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	ssize_t n = recvmsg(client->conn.fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+	struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL;
 
 	client->passed_fd = -1;
-	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(&client->passed_fd, CMSG_DATA(c), sizeof(int));
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		take_passed(client, c);
 	return n;
 }
 
+/* Ours may be the last reference to a connection, whose close() can wait for its peer as
+ * long as SO_LINGER says. A socket that is as it should be has nothing to wait for. */
 static void drop_passed(struct homad_client *client)
 {
-	if (client->passed_fd >= 0)
-		close(client->passed_fd);
+	struct linger none = { .l_onoff = 1 };
+	socklen_t size = 1;
+	u8 state = 0;
+
+	if (client->passed_fd < 0)
+		return;
+	if (getsockopt(client->passed_fd, IPPROTO_TCP, TCP_INFO, &state, &size) ||
+	    state != TCP_CLOSE)
+		setsockopt(client->passed_fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	close(client->passed_fd);
 	client->passed_fd = -1;
 }
 
@@ -199,6 +226,7 @@ static void client_ready(struct homad *d, struct homad_source *source,
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0) {
+			drop_passed(client);
 			homad_client_free(d, client);
 			return;
 		}
