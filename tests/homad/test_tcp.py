@@ -12,7 +12,7 @@ import pytest
 from netns import ROOT
 from homad import BUILD, Host, Process, needs_homad, needs_root, two_hosts
 
-pytestmark = [needs_homad, needs_root]
+pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 HOMA_RUN = ROOT / "lib" / "preload" / "homa-run"
 LIBRARY = BUILD / "lib" / "preload" / "libhoma-preload.so"

@@ -73,6 +73,9 @@ struct homad_tcp_listener {
 	 * connections that came to its port need their segments. */
 	struct homa_list of;
 	u32 number;
+	/* Whose it is, and its place in homad_tcp_ports.held; the slow path's. */
+	struct homad_user *user;
+	struct homa_list held;
 	/* Of homad_tcp.gone: the next. */
 	struct homad_tcp_listener *next_gone;
 };

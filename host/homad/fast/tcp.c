@@ -39,21 +39,11 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 
 void homad_tcp_free(struct homad_tcp *tcp)
 {
-	struct homad_tcp_listener *listener;
 	struct homa_segment *segment;
-	struct homa_list *node;
 	u32 i;
 
 	if (!tcp)
 		return;
-	while ((listener = tcp->gone)) {
-		tcp->gone = listener->next_gone;
-		free(listener);
-	}
-	for (i = 0; i < HOMAD_LEAVING; i++) {
-		while ((node = homa_list_pop(&tcp->leaving[i])))
-			free(homa_container_of(node, struct homad_tcp_listener, of));
-	}
 	for (i = 0; i < TAS_SEGMENTS; i++)
 		free(tcp->engine.segment[i]);
 	while ((segment = tcp->engine.segments)) {

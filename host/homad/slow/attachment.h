@@ -24,7 +24,7 @@
  * @fresh: connections that have not attached. @attachments: open.
  * @memory: bytes of shared memory that are backed, until the kernel has them again.
  * @records: struct homad_attachment that name it.
- * @rpcs: sum of max_rpcs.
+ * @rpcs: sum of max_rpcs. @listeners: TCP ports at which it listens.
  * @owner: the engine's account of its sockets.
  * @polled: its attachments that fast-path threads look at, for each thread.
  */
@@ -37,6 +37,7 @@ struct homad_user {
 	u32 records;
 	u64 memory;
 	u64 rpcs;
+	u32 listeners;
 	struct homa_owner owner;
 	struct homad_polled polled[HOMAD_MAX_THREADS];
 };

@@ -43,7 +43,8 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 
 void homad_user_put(struct homad_user *user)
 {
-	if (user->fresh || user->attachments || user->records || user->memory)
+	if (user->fresh || user->attachments || user->records || user->memory ||
+	    user->listeners)
 		return;
 	homa_list_del(&user->list);
 	free(user);

@@ -7,7 +7,9 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -46,6 +48,33 @@ static bool of_our_network(int fd)
 	return same;
 }
 
+/*
+ * It owns its port, as only a socket does that bind() has given it to. One that came from
+ * accept() has its listener's port in its name, as long as it is open and after that.
+ */
+static bool is_bound(int fd, int family)
+{
+	struct sockaddr_storage any = { .ss_family = (sa_family_t)family };
+	socklen_t size = 1;
+	u8 state = 0;
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &state, &size) || state != TCP_CLOSE)
+		return false;
+	/* In this state it is refused for this reason only; else it gets a port of the
+	 * kernel's choice, as with listen(), and none that anybody else wants. */
+	size = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	return bind(fd, (struct sockaddr *)&any, size) && errno == EINVAL;
+}
+
+/* Packets of other devices would reach it, too. */
+static bool has_device(int fd)
+{
+	char name[IFNAMSIZ];
+	socklen_t size = sizeof(name);
+
+	return getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, &size) || size > 0;
+}
+
 static int read_v6(int fd, const struct sockaddr_in6 *six, struct tas_listener *l)
 {
 	socklen_t size = sizeof(int);
@@ -75,6 +104,11 @@ static const char *read_socket(int fd, struct tas_listener *l)
 		return "the socket that came with it is not one of TCP that does not listen";
 	if (!of_our_network(fd))
 		return "the socket is of another network namespace than homad";
+	if (has_device(fd))
+		return "the socket is bound to a device";
+	if (!is_bound(fd, option(fd, SO_DOMAIN)))
+		return "the socket is not bound, or is a connection";
+	/* Only now: it is the name of a bound socket, whatever its owner does meanwhile. */
 	if (getsockname(fd, &name.any, &size))
 		return "the socket has no name";
 	if (name.any.sa_family == AF_INET) {
@@ -101,18 +135,72 @@ static bool may_listen(const struct homad *d, const struct homad_client *client,
 	return false;
 }
 
+static bool is_v4(const struct tas_listener *l)
+{
+	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return !memcmp(l->local, mapped, sizeof(mapped));
+}
+
+static bool is_any(const struct tas_listener *l, u32 from)
+{
+	static const u8 zeros[16];
+
+	return !memcmp(l->local + from, zeros, sizeof(zeros) - from);
+}
+
+/* May a connection be for either? */
+static bool overlap(const struct tas_listener *a, const struct tas_listener *b)
+{
+	if (a->port != b->port)
+		return false;
+	if (is_any(a, 0))
+		return !a->v6_only || !is_v4(b);
+	if (is_any(b, 0))
+		return !b->v6_only || !is_v4(a);
+	if (is_v4(a) != is_v4(b))
+		return false;
+	return (is_v4(a) && (is_any(a, 12) || is_any(b, 12))) ||
+	       !memcmp(a->local, b->local, sizeof(a->local));
+}
+
+/* With SO_REUSEADDR the kernel lets others bind a port at which nobody listens there. That
+ * they listen is for homad to refuse, as the kernel would if it knew of ours. */
+static bool is_taken(struct homad *d, const struct tas_listener *l)
+{
+	struct homa_list *head = homad_tcp_held(homad_slow(d)->tcp, l->port), *node;
+
+	homa_list_for_each(node, head) {
+		struct homad_tcp_listener *other =
+			homa_container_of(node, struct homad_tcp_listener, held);
+
+		/* One that has ended is here until its connections are over. */
+		if (HOMA_READ_ONCE(other->home) && overlap(&other->l, l))
+			return true;
+	}
+	return false;
+}
+
 static int begin(struct homad *d, struct homad_client *client,
 		 struct homad_tcp_listener *listener)
 {
 	int rc;
 
+	if (is_taken(d, &listener->l))
+		return -EADDRINUSE;
 	listener->home = client->app->streams;
 	/* Before the first SYN may come. */
 	homad_tcp_take_port(d, listener->l.port);
 	rc = homad_call(client->app->thread, homad_listener_begin, listener);
-	if (rc)
+	if (rc) {
 		homad_tcp_leave_port(d, listener->l.port);
-	return rc;
+		return rc;
+	}
+	listener->user = client->user;
+	client->user->listeners++;
+	homa_list_add_tail(homad_tcp_held(homad_slow(d)->tcp, listener->l.port),
+			   &listener->held);
+	return 0;
 }
 
 void homad_op_stream_listen(struct homad *d, struct homad_client *client,
@@ -126,6 +214,12 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 	if (!client->app->streams) {
 		homad_answer_error(client, r->op, -ENOTCONN,
 				   "the attachment has no streams yet: HOMA_CTL_STREAMS comes first");
+		return;
+	}
+	if (client->user->listeners >= HOMAD_USER_LISTENERS) {
+		homad_answer_error(client, r->op, -EDQUOT,
+				   "user %u listens at %u TCP ports, which is as many as one may; close some",
+				   (unsigned int)client->uid, HOMAD_USER_LISTENERS);
 		return;
 	}
 	listener = calloc(1, sizeof(*listener));
@@ -152,4 +246,13 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 	}
 	answer.total = listener->number;
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
+}
+
+void homad_tcp_end_listener(struct homad *d, struct homad_tcp_listener *listener)
+{
+	homad_tcp_leave_port(d, listener->l.port);
+	homa_list_del(&listener->held);
+	listener->user->listeners--;
+	homad_user_put(listener->user);
+	free(listener);
 }

@@ -6,17 +6,26 @@
 #include "attach.h"
 #include "streams.h"
 
+#define HOMAD_USER_LISTENERS 256u /* with those whose connections are not over */
+#define HOMAD_HELD_BUCKETS 256u
 
 /** struct homad_tcp_ports - homad_slow.tcp
  * @fds: sockets that hold the ports kept for connections, @num_fds.
  * @users: for each port, how many reasons there are to have it.
- * @calls: an eventfd by which the fast path tells that it wants something. */
+ * @calls: an eventfd by which the fast path tells that it wants something.
+ * @held: listeners, by port. */
 struct homad_tcp_ports {
 	int fds[HOMAD_TCP_PORTS];
 	u32 num_fds;
 	u16 users[65536];
 	struct homad_source calls;
+	struct homa_list held[HOMAD_HELD_BUCKETS];
 };
+
+static inline struct homa_list *homad_tcp_held(struct homad_tcp_ports *ports, u16 port)
+{
+	return &ports->held[port % HOMAD_HELD_BUCKETS];
+}
 
 /** homad_tcp_start() - keep ports for connections, if there are rules for TCP. */
 int homad_tcp_start(struct homad *d, char *err, size_t errlen);
@@ -26,6 +35,9 @@ int homad_tcp_keep_ports(struct homad *d, char *err, size_t errlen);
 /** homad_tcp_take_port(), homad_tcp_leave_port() - one more or one less reason for it. */
 void homad_tcp_take_port(struct homad *d, u16 port);
 void homad_tcp_leave_port(struct homad *d, u16 port);
+
+/** homad_tcp_end_listener() - the fast path does not know it any more. */
+void homad_tcp_end_listener(struct homad *d, struct homad_tcp_listener *listener);
 
 /** homad_op_streams(), homad_op_stream_listen() - the requests of these names. */
 void homad_op_streams(struct homad *d, struct homad_client *client,

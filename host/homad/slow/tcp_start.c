@@ -33,6 +33,7 @@ static int watch_calls(struct homad *d)
 
 int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 {
+	u32 i;
 	int rc;
 
 	if (!d->config.num_tcp_rules || !d->threads[0]->tcp)
@@ -42,6 +43,8 @@ int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
 	}
+	for (i = 0; i < HOMAD_HELD_BUCKETS; i++)
+		homa_list_init(&homad_slow(d)->tcp->held[i]);
 	rc = watch_calls(d);
 	if (rc) {
 		snprintf(err, errlen, "cannot serve TCP: %s", strerror(-rc));
@@ -50,6 +53,21 @@ int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 	homad_ctl_serve(HOMA_CTL_STREAMS, homad_op_streams);
 	homad_ctl_serve(HOMA_CTL_STREAM_LISTEN, homad_op_stream_listen);
 	return homad_tcp_keep_ports(d, err, errlen);
+}
+
+/* The threads have ended: those of attachments that are still there. */
+static void drop_listeners(struct homa_list *held)
+{
+	struct homa_list *node;
+
+	while ((node = homa_list_pop(held))) {
+		struct homad_tcp_listener *listener =
+			homa_container_of(node, struct homad_tcp_listener, held);
+
+		listener->user->listeners--;
+		homad_user_put(listener->user);
+		free(listener);
+	}
 }
 
 void homad_tcp_stop(struct homad *d)
@@ -61,6 +79,8 @@ void homad_tcp_stop(struct homad *d)
 		return;
 	for (i = 0; i < ports->num_fds; i++)
 		close(ports->fds[i]);
+	for (i = 0; i < HOMAD_HELD_BUCKETS; i++)
+		drop_listeners(&ports->held[i]);
 	homad_unwatch(d, &ports->calls);
 	if (ports->calls.fd > 0)
 		close(ports->calls.fd);

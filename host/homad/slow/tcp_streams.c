@@ -94,12 +94,6 @@ static void grow(struct homad *d, struct homad_app *app)
 	homad_work(d, &g->work);
 }
 
-static void end_listener(struct homad *d, struct homad_tcp_listener *listener)
-{
-	homad_tcp_leave_port(d, listener->l.port);
-	free(listener);
-}
-
 void homad_streams_wanted(struct homad *d)
 {
 	struct homad_tcp *tcp = d->num_threads && d->threads[0] ? d->threads[0]->tcp : NULL;
@@ -111,7 +105,7 @@ void homad_streams_wanted(struct homad *d)
 	gone = __atomic_exchange_n(&tcp->gone, NULL, __ATOMIC_ACQUIRE);
 	for (; gone; gone = next_gone) {
 		next_gone = gone->next_gone;
-		end_listener(d, gone);
+		homad_tcp_end_listener(d, gone);
 	}
 	s = __atomic_exchange_n(&tcp->wanting, NULL, __ATOMIC_ACQUIRE);
 	for (; s; s = next) {
