@@ -42,6 +42,7 @@ enum {
 	TAS_F_PINGPONG = 1 << 19, /* replies carry the ACKs, no need for quick ones */
 	TAS_F_ALIVE = 1 << 20,	  /* a keepalive probe is to be sent */
 	TAS_F_FIN_SEEN = 1 << 21, /* the peer's FIN came, behind a gap */
+	TAS_F_WAITS = 1 << 22,	  /* its listener's host may have no place for it yet */
 };
 
 /** struct tas_flow - what decides about a segment */

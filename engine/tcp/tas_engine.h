@@ -26,6 +26,8 @@
  * @backlog: most connections in @ready, and as many in @half.
  * @num_ready, @num_half: how many there are.
  * @rx_shift, @rx_max: receive buffers of its connections; see struct tas_conn.
+ * @places: how many connections the host can take now; NULL: any number. Bytes of one that
+ *	it cannot take have not come: the peer sends them again.
  * @host: the host's own.
  */
 struct tas_listener {
@@ -41,6 +43,7 @@ struct tas_listener {
 	u32 num_ready;
 	u32 num_half;
 	u32 rx_max;
+	const u32 *places;
 	void *host;
 };
 

@@ -141,6 +141,8 @@ void tas_opened(struct tas_engine *engine, struct tas_conn *conn,
 	listener->num_ready++;
 	homa_list_del(&conn->pending);
 	homa_list_add_tail(&listener->ready, &conn->pending);
+	if (listener->places)
+		conn->f.flags |= TAS_F_WAITS;
 	if (!homa_list_linked(&listener->news))
 		homa_list_add_tail(&engine->news, &listener->news);
 }
@@ -245,6 +247,7 @@ struct tas_conn *tas_accept(struct tas_engine *engine, struct tas_listener *list
 	listener->num_ready--;
 	conn = homa_container_of(node, struct tas_conn, pending);
 	conn->listener = NULL;
+	conn->f.flags &= ~(u32)TAS_F_WAITS;
 	tas_tell(engine, conn,
 		 TAS_EV_OPEN | TAS_EV_WRITABLE |
 			 (tas_readable(conn) ? TAS_EV_READABLE : 0) |

@@ -130,7 +130,7 @@ static bool usual(const struct tas_conn *conn, const struct tas_segment *seg)
 
 	if (unlikely(f->state != TAS_ESTABLISHED ||
 		     (seg->flags & (UNUSUAL | TAS_ACK)) != TAS_ACK ||
-		     (f->flags & TAS_F_FIN_SEEN)))
+		     (f->flags & (TAS_F_FIN_SEEN | TAS_F_WAITS))))
 		return false;
 	if (unlikely((f->flags & TAS_F_TS) &&
 		     (!(seg->options & TAS_OPT_TS) || (s32)(seg->ts - f->ts_recent) < 0)))

@@ -163,6 +163,12 @@ static bool confirms(const struct tas_conn *conn, const struct tas_segment *seg)
 	return (seg->flags & (TAS_SYN | TAS_RST | TAS_ACK)) == TAS_ACK && in_window(conn, seg);
 }
 
+/* Its host has no memory for it yet: what comes with this segment comes again. */
+static bool no_place(const struct tas_conn *conn)
+{
+	return (conn->f.flags & TAS_F_WAITS) && !*conn->listener->places;
+}
+
 void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 		 const struct tas_segment *seg, u8 ecn, struct tas_copy *copy)
 {
@@ -200,6 +206,8 @@ void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 	if ((conn->f.flags & TAS_F_FIN) && conn->f.snd_una == conn->f.snd_end)
 		tas_fin_acked(engine, conn);
 	if (conn->f.state == TAS_CLOSED)
+		return;
+	if (seg->length && no_place(conn))
 		return;
 	if (seg->length && !(conn->f.flags & TAS_F_FIN_IN))
 		tas_data_in(engine, conn, seg, copy);

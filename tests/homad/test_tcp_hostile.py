@@ -412,3 +412,102 @@ def test_connect__nobody_answers_and_others_go_on(hosts: tuple[Host, Host], echo
             streams.connect("10.9.0.77", PORT, 100 + i)
         assert connected(streams, hosts[1])
         works(hosts)
+
+
+# ---- memory ----
+
+
+def test_quota__connections_fail_and_nobody_spins() -> None:
+    """A user without room for more slots hears so; closing one makes room, and homad rests meanwhile."""
+    config = RULES.replace("[protocol]", '[quota]\nuser_memory = "16 MiB"\n[protocol]')
+    with two_hosts(config) as hosts:
+        server = echo_on(hosts[1])
+        with attached(hosts[0]) as streams:
+            streams.connect(hosts[1].v4, PORT, 0)
+            open_ones, failed, token = [], 0, 0
+            while not failed and token < 900:
+                events = streams.wait(20)
+                assert events, f"no word of connection {token}, with {len(open_ones)} open"
+                for kind, error, stream, _ in events:
+                    if kind == OPENED:
+                        open_ones.append(stream)
+                    elif kind == FAILED:
+                        assert error == errno.ENOBUFS, errno.errorcode[error]
+                        failed += 1
+                token += 1
+                streams.connect(hosts[1].v4, PORT, token)
+            assert failed and 16 <= len(open_ones) < 800, len(open_ones)
+            streams.wait(20)
+            before = hosts[0].homad.switches()
+            time.sleep(0.5)
+            assert hosts[0].homad.switches() - before < 500
+            streams.close_stream(open_ones.pop(), ABORT)
+            streams.poll()
+            streams.connect(hosts[1].v4, PORT, 9999)
+            assert eventually(lambda: [e for e in streams.poll() if e[0] == OPENED and e[3] == 9999])
+        server.stop(signal.SIGKILL)
+
+
+def test_accept__many_at_once_that_send_at_once(hosts: tuple[Host, Host]) -> None:
+    """The slots for them come a few at a time, and none of them is reset because its bytes came first."""
+    count = 60
+    server = serve(hosts[0], "homad", hosts[0].v4, count)
+    with inside(hosts[1]), ExitStack() as stack:
+        ones = []
+        for _ in range(count):
+            s = stack.enter_context(closing(socket.socket()))
+            s.setblocking(False)
+            assert s.connect_ex((hosts[0].v4, PORT)) in (0, errno.EINPROGRESS)
+            ones.append(s)
+        for s in ones:
+            s.settimeout(30)
+            eventually(lambda s=s: s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 and s.send(b"x" * 1000))
+        for s in ones:
+            got = b""
+            while len(got) < 1000:
+                more = s.recv(2000)
+                assert more
+                got += more
+            s.shutdown(socket.SHUT_WR)
+    assert server.wait()[0] == 0
+
+
+# ---- ends ----
+
+
+@pytest.mark.parametrize("moment", ["attached", "connecting", "open", "sending", "listening", "unread"])
+def test_kill__in_every_moment(hosts: tuple[Host, Host], echo: None, moment: str) -> None:
+    for _ in range(5):
+        with inside(hosts[0]):
+            pid = os.fork()
+            if not pid:
+                try:
+                    streams = Streams(hosts[0].homad.socket)
+                    if moment == "connecting":
+                        for i in range(30):
+                            streams.connect(hosts[1].v4, PORT, i)
+                    elif moment == "listening":
+                        streams.listen(hosts[0].v4, 7000)
+                    elif moment != "attached":
+                        stream = connected(streams, hosts[1])
+                        if moment != "open":
+                            stream.write(bytes(16000))
+                        if moment == "unread":
+                            time.sleep(0.1)
+                finally:
+                    os.kill(os.getpid(), signal.SIGKILL)
+        os.waitpid(pid, 0)
+    works(hosts)
+
+
+def test_homad_killed__peers_hear_a_reset() -> None:
+    with two_hosts(RULES) as hosts:
+        server = echo_on(hosts[1])
+        with attached(hosts[0]) as streams:
+            connected(streams, hosts[1])
+            hosts[0].homad.kill()
+            await_end(streams)
+        hosts[0].homad.start()
+        with attached(hosts[0]) as streams:
+            assert streams.num_slots
+        server.stop(signal.SIGKILL)

@@ -26,8 +26,11 @@ static u64 run_timers(struct homad_thread *t)
 		next = homa_min_u64(next, homa_timer(&t->ctx, s, TIMER_BUDGET));
 	}
 	homa_rx_flush(&t->ctx);
-	if (unlikely(t->tcp))
+	if (unlikely(t->tcp)) {
+		if (t->ctx.now >= t->tcp->retry_at)
+			homad_streams_retry(t);
 		next = homa_min_u64(next, homad_tcp_timers(t));
+	}
 	t->deadline = next;
 	return next;
 }

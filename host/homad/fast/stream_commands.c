@@ -303,6 +303,7 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 	homad_stream_commands(t, s, LAST_COMMANDS, &done);
 	listener->l.rx_shift = HOMAD_STREAM_SHIFT;
 	listener->l.rx_max = HOMA_STREAM_SPAN;
+	listener->l.places = &s->num_free;
 	rc = tas_listen(&t->tcp->engine, &listener->l);
 	if (rc)
 		return rc;

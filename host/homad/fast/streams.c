@@ -10,7 +10,8 @@
 #include "fast.h"
 #include "streams.h"
 
-#define FEW_SLOTS 16u /* free ones below which more are asked for */
+#define FEW_SLOTS 16u	      /* free ones below which more are asked for */
+#define REFUSED_NS 250000000u /* how long who was refused does not ask again */
 
 /* ---- memory ---- */
 
@@ -108,6 +109,7 @@ void homad_streams_want(struct homad_thread *t, struct homad_streams *s)
 
 	if (s->num_free >= FEW_SLOTS || s->backed == s->num_slots ||
 	    s->app->phase != HOMAD_APP_OPEN ||
+	    (s->refused_at && homa_since(t->ctx.now, s->refused_at) < REFUSED_NS) ||
 	    __atomic_exchange_n(&s->asked, true, __ATOMIC_ACQUIRE))
 		return;
 	s->next_wanting = __atomic_load_n(&tcp->wanting, __ATOMIC_RELAXED);
@@ -115,6 +117,19 @@ void homad_streams_want(struct homad_thread *t, struct homad_streams *s)
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
 	call_slow_path(tcp);
+}
+
+void homad_streams_retry(struct homad_thread *t)
+{
+	struct homa_list *node;
+
+	t->tcp->retry_at = TAS_NEVER;
+	homa_list_for_each(node, &t->apps) {
+		struct homad_app *app = homa_container_of(node, struct homad_app, member);
+
+		if (app->streams && app->streams->starved)
+			homad_streams_want(t, app->streams);
+	}
 }
 
 static void copy_end(struct homa_stream_end *end, const u8 ip[16], u16 port)
@@ -269,7 +284,10 @@ static void accept_from(struct homad_thread *t, struct homad_tcp_listener *liste
 		t->tcp->coming[listener->l.port]++;
 		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
 	}
-	s->starved |= !s->num_free && listener->l.num_ready;
+	if (!s->num_free && listener->l.num_ready) {
+		s->starved = true;
+		t->tcp->retry_at = homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
+	}
 	homad_streams_want(t, s);
 }
 
@@ -330,11 +348,14 @@ int homad_streams_backed(struct homad_thread *t, void *arg)
 	struct homad_streams_back *back = arg;
 	struct homad_streams *s = back->streams;
 
+	homad_now(t);
+	s->refused_at = s->backed < back->backed ? 0 : t->ctx.now;
+	if (s->refused_at && s->starved)
+		t->tcp->retry_at = homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
 	while (s->backed < back->backed)
 		s->free[s->num_free++] = s->backed++;
 	__atomic_store_n(&s->asked, false, __ATOMIC_RELEASE);
 	if (s->app && s->starved && s->app->phase == HOMAD_APP_OPEN) {
-		homad_now(t);
 		homad_tcp_round(t);
 		homad_streams_accept(t, s);
 	}

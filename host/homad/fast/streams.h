@@ -109,6 +109,8 @@ struct homad_streams {
 	bool starved;
 	/* More memory was asked for, and the slow path has not answered; atomic. */
 	bool asked;
+	/* When the slow path had none, ns; 0: it had some. */
+	u64 refused_at;
 	/* Streams that have a slot; those of them with news; listeners. */
 	struct homa_list open, news, listeners;
 	u32 num_open;
@@ -134,8 +136,9 @@ struct homad_tcp {
 	struct homa_list touched;
 	/* The devices had no room for what the engine wants to send. */
 	bool blocked;
-	/* When the engine's timers have something to do, ns. */
-	u64 deadline;
+	/* When the engine's timers have something to do, and when slots are asked for again
+	 * for connections that wait for one, ns. */
+	u64 deadline, retry_at;
 	/* Connections that came to a listener, by its port; only TIME_WAIT does not count. */
 	u32 coming[65536];
 	/* Listeners that take no more, of whose ports there are such, by port. */
@@ -201,6 +204,8 @@ void homad_stream_news(struct homad_thread *t, struct homad_stream *stream, u32 
 void homad_streams_touch(struct homad_thread *t, struct homad_streams *s);
 /** homad_streams_want() - ask the slow path for slots if few are free. */
 void homad_streams_want(struct homad_thread *t, struct homad_streams *s);
+/** homad_streams_retry() - ask again for those who were refused and have connections waiting. */
+void homad_streams_retry(struct homad_thread *t);
 /** homad_stream_adopt() - @conn becomes a stream of @s; NULL: it has no free slot. */
 struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
 					struct tas_conn *conn);
