@@ -129,6 +129,7 @@ struct homad_streams {
 struct homad_tcp {
 	struct tas_engine engine;
 	struct homa_slab conns; /* of struct homad_stream */
+	struct homa_slab ended; /* of struct tas_ended, as many as connections at most */
 	/* Local ports for connections that applications open, and with which to try next. */
 	u16 ports[HOMAD_TCP_PORTS];
 	u32 num_ports, next_port;

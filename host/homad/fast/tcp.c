@@ -29,6 +29,7 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 	}
 	tas_engine_init(&tcp->engine, seed, now, mtu);
 	homa_slab_init(&tcp->conns, sizeof(struct homad_stream), most);
+	homa_slab_init(&tcp->ended, sizeof(struct tas_ended), most);
 	homa_list_init(&tcp->touched);
 	for (i = 0; i < HOMAD_LEAVING; i++)
 		homa_list_init(&tcp->leaving[i]);
@@ -44,13 +45,16 @@ void homad_tcp_free(struct homad_tcp *tcp)
 
 	if (!tcp)
 		return;
-	for (i = 0; i < TAS_SEGMENTS; i++)
+	for (i = 0; i < TAS_SEGMENTS; i++) {
 		free(tcp->engine.segment[i]);
+		free(tcp->engine.ended_segment[i]);
+	}
 	while ((segment = tcp->engine.segments)) {
 		tcp->engine.segments = segment->next;
 		free(segment);
 	}
 	homa_slab_drain(&tcp->conns);
+	homa_slab_drain(&tcp->ended);
 	free(tcp);
 }
 
@@ -58,12 +62,19 @@ void homad_tcp_refill(struct homad_tcp *tcp)
 {
 	struct homa_segment *segment;
 	struct homad_stream *stream;
+	struct tas_ended *ended;
 
 	while (unlikely(tcp->engine.num_spare < SPARES)) {
 		stream = homa_slab_get(&tcp->conns);
 		if (!stream)
 			break;
 		tas_add_spare(&tcp->engine, &stream->conn);
+	}
+	/* When there is no more, those longest in TIME_WAIT make room. */
+	if (unlikely(homa_list_empty(&tcp->engine.spare_ended))) {
+		ended = homa_slab_get(&tcp->ended);
+		if (ended)
+			tas_add_ended(&tcp->engine, ended);
 	}
 	if (unlikely(tas_wants_segment(&tcp->engine))) {
 		segment = malloc(sizeof(*segment));
