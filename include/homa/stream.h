@@ -54,8 +54,8 @@ int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 
 /** homa_stream_listen() - take the connections to a port
  * @fd: a kernel's TCP socket that is bound to the address and port and does not listen. It
- *	proves that the caller may have the port. The caller keeps it open as long as the
- *	listener, so that nobody else gets the port.
+ *	proves that the caller may have the port. homad keeps it, too, so that
+ *	nobody else gets the port while the listener takes connections.
  * @backlog: connections that may wait for homa_stream_accept().
  * -EPERM: no rule of homad gives it this port: listen with the kernel's; -EADDRINUSE. */
 int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog,

@@ -23,6 +23,25 @@ bool homa_pl_tcp_wanted(int family, int type, int protocol)
 	return value && !strcmp(value, "on");
 }
 
+/* When a listening socket was closed last, ns. */
+static int64_t listened_at;
+
+/* homad has a copy of a listening socket until it hears that it was closed. */
+int homa_pl_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	int tries = 50;
+
+	for (;;) {
+		if (!HOMA_PL_REAL(bind)(fd, addr, len))
+			return 0;
+		if (errno != EADDRINUSE || !tries-- ||
+		    homa_pl_now() - __atomic_load_n(&listened_at, __ATOMIC_RELAXED) > 200000000)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+}
+
 /* ---- begin and end ---- */
 
 static void drop(struct homa_pl_sock *s)
@@ -34,6 +53,8 @@ static void drop(struct homa_pl_sock *s)
 	if (tcp->stream)
 		homa_stream_set_user(tcp->stream, NULL);
 	homa_pl_tcp_unlock();
+	if (tcp->listens)
+		__atomic_store_n(&listened_at, homa_pl_now(), __ATOMIC_RELAXED);
 	if (tcp->stream && tcp->reset_on_close)
 		homa_stream_abort(tcp->stream);
 	else if (tcp->stream)
@@ -120,6 +141,13 @@ static bool is_bound(int fd)
 	       name.sin6_port;
 }
 
+static bool is_open(struct homa_stream *stream)
+{
+	struct homa_stream_facts facts = { .size = sizeof(facts) };
+
+	return homa_stream_facts(stream, &facts) != -ENOTCONN;
+}
+
 /* It could not be opened: the program may try again, anywhere. */
 static void give_back(struct homa_pl_sock *s)
 {
@@ -151,7 +179,7 @@ static int connect_again(struct homa_pl_sock *s)
 		give_back(s);
 		return told ? -EAGAIN : -error;
 	}
-	if (!(homa_stream_ready(tcp->stream) & HOMA_STREAM_OUT))
+	if (!is_open(tcp->stream))
 		return -EALREADY;
 	tcp->connecting = false;
 	tcp->open = true;
@@ -366,7 +394,7 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
-	if (tcp->listens || (tcp->connecting && !homa_stream_ready(tcp->stream)))
+	if (tcp->listens || !is_open(tcp->stream))
 		return -ENOTCONN;
 	if (how != SHUT_WR)
 		tcp->shut_read = true;

@@ -89,6 +89,8 @@ int homa_pl_sleeper_fd(void);
 bool homa_pl_tcp_wanted(int family, int type, int protocol);
 /** homa_pl_tcp_track() - @fd is a TCP socket of the kernel. */
 void homa_pl_tcp_track(int fd, int family, int type);
+/** homa_pl_tcp_bind() - bind(), patiently after a listening socket was closed. */
+int homa_pl_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *addr,
 			socklen_t len);
 int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog);

@@ -139,13 +139,14 @@ void homa_pl_pump(void)
 			if (s && on_news)
 				on_news(s);
 		}
-		for (sleeper = sleepers; n > 0 && sleeper; sleeper = sleeper->next)
+		/* Also when homad is gone: they have to hear of that. */
+		for (sleeper = sleepers; n && sleeper; sleeper = sleeper->next)
 			wake(sleeper->fd);
 		/* homad has signalled once, and we may have taken that from a sleeper. */
 		if (sleepers && n >= 0)
 			again = !homa_streams_arm(ctx);
 		pthread_mutex_unlock(&lock);
-	} while (n == NEWS || (again && n > 0));
+	} while (n == NEWS || again);
 }
 
 /* ---- sleeping ---- */

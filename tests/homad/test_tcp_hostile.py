@@ -337,7 +337,7 @@ WRONG: dict[str, Deed] = {
     "more written than there is room": map_of(14, 0, (1 << 14) + 1),
     "written backwards": map_of(14, 0, -1),
     "a map of 2^11 bytes": map_of(11),
-    "a map of 2^15 bytes": map_of(15),
+    "a map of 2^17 bytes": map_of(17),
     "a map of 2^31 bytes": map_of(31),
     "a map of 2^32 bytes": map_of(32),
     "a map of 2^46 bytes": map_of(46),

@@ -127,7 +127,7 @@ def test_neighbour__the_first_segment_waits_for_it(pair, family: str) -> None:
 @FAMILIES
 def test_length__what_the_path_does_not_carry_is_told(family: str) -> None:
     with Net() as net:
-        a, router, b = net.routed(far_mtu=1400)
+        a, _router, b = net.routed(far_mtu=1400)
         for size, mtu in ((1439, 1400), (1600, 1500)):
             server = start(a, "--port", str(PORT), "--send", str(size), "--size", str(size), "serve")
             script = ["/usr/bin/python3", "-c", CLIENT, getattr(a, family), str(PORT), "0", "1"]

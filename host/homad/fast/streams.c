@@ -315,6 +315,12 @@ void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *liste
 	tas_unlisten(&tcp->engine, &listener->l);
 	homa_list_del(&listener->of);
 	listener->home = NULL;
+	/* Its socket is closed at once: the port may be somebody else's then. */
+	listener->next_deaf = __atomic_load_n(&tcp->deaf, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&tcp->deaf, &listener->next_deaf, listener, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+	call_slow_path(tcp);
 	if (tcp->coming[listener->l.port])
 		homa_list_add_tail(leaving(tcp, listener->l.port), &listener->of);
 	else

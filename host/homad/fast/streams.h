@@ -76,8 +76,10 @@ struct homad_tcp_listener {
 	/* Whose it is, and its place in homad_tcp_ports.held; the slow path's. */
 	struct homad_user *user;
 	struct homa_list held;
-	/* Of homad_tcp.gone: the next. */
-	struct homad_tcp_listener *next_gone;
+	/* The socket that holds the port, the slow path's until it takes no more. */
+	int fd;
+	/* Of homad_tcp.deaf, and of homad_tcp.gone: the next. */
+	struct homad_tcp_listener *next_deaf, *next_gone;
 };
 
 /** struct homad_streams - the streams of an attachment */
@@ -144,9 +146,9 @@ struct homad_tcp {
 	u32 coming[65536];
 	/* Listeners that take no more, of whose ports there are such, by port. */
 	struct homa_list leaving[HOMAD_LEAVING];
-	/* Listeners whose ports are not needed any more, and attachments that want memory,
-	 * for the slow path: atomic stacks. */
-	struct homad_tcp_listener *gone;
+	/* Listeners that take no more, those whose ports are not needed any more, and
+	 * attachments that want memory, for the slow path: atomic stacks. */
+	struct homad_tcp_listener *deaf, *gone;
 	struct homad_streams *wanting;
 	/* An eventfd by which the slow path hears of these, its own. */
 	int slow_fd;

@@ -2,8 +2,8 @@
 /*
  * Who listens where. An application proves that it may have a port by a socket of the
  * kernel that is bound to it, so all that decides there, such as privileged ports and
- * ports in use, decides here, too. The application keeps the socket open as long as it
- * listens, which keeps others from the port; here it is looked at and closed.
+ * ports in use, decides here, too. homad keeps the socket until the listener takes no
+ * more, so that nobody else gets the port meanwhile, whose connections would come here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -236,6 +236,7 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 	if (!rc) {
 		listener->l.backlog = (u32)homa_min_u64(homa_max_u64(r->bytes, 1), BACKLOG_MOST);
 		answer.port = listener->l.port;
+		listener->fd = client->passed_fd;
 		rc = begin(d, client, listener);
 		wrong = "another listener of homad has that address and port";
 	}
@@ -244,6 +245,7 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 		homad_answer_error(client, r->op, rc, "%s", wrong);
 		return;
 	}
+	client->passed_fd = -1;
 	answer.total = listener->number;
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }

@@ -97,12 +97,18 @@ static void grow(struct homad *d, struct homad_app *app)
 void homad_streams_wanted(struct homad *d)
 {
 	struct homad_tcp *tcp = d->num_threads && d->threads[0] ? d->threads[0]->tcp : NULL;
-	struct homad_tcp_listener *gone, *next_gone;
+	struct homad_tcp_listener *gone, *ended, *next_gone;
 	struct homad_streams *s, *next;
 
 	if (!tcp)
 		return;
+	/* Whoever is in this stack came into the other one before. */
 	gone = __atomic_exchange_n(&tcp->gone, NULL, __ATOMIC_ACQUIRE);
+	ended = __atomic_exchange_n(&tcp->deaf, NULL, __ATOMIC_ACQUIRE);
+	for (; ended; ended = next_gone) {
+		next_gone = ended->next_deaf;
+		close(ended->fd);
+	}
 	for (; gone; gone = next_gone) {
 		next_gone = gone->next_gone;
 		homad_tcp_end_listener(d, gone);
