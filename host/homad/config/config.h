@@ -99,7 +99,7 @@ struct homad_quota {
  * @metrics: "" none, "unix:PATH" or "127.0.0.1:PORT".
  * @tcp_rules: whose TCP connections are taken. @tcp_streams: most of an attachment;
  *	@tcp_connections: of all. @tcp_ports: kept for connections. @tcp_cc: congestion
- *	control, 0 NewReno, 1 DCTCP.
+ *	control, 0 NewReno, 1 DCTCP, 2 CUBIC.
  * @params: protocol settings.
  * @user: drop to this user after start, "": stay.
  * @file: where it came from, or "".

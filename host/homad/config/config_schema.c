@@ -42,7 +42,7 @@ static const char *const afxdp[] = { "off", "auto", "on", NULL };
 static const char *const xdp_modes[] = { "auto", "generic", "native",
 					 "zerocopy", NULL };
 static const char *const bulk[] = { "auto", "off", "on", NULL };
-static const char *const tcp_cc[] = { "newreno", "dctcp", NULL };
+static const char *const tcp_cc[] = { "newreno", "dctcp", "cubic", NULL };
 static const char *const levels[] = { "error", "warning", "info", "debug",
 				      NULL };
 static const char *const formats[] = { "text", "json", NULL };
@@ -123,7 +123,7 @@ const struct homad_setting homad_settings[] = {
 	NUMBER("tcp.ports", tcp_ports, 1, 4096, false,
 	       "local ports kept for TCP connections that applications open; as many may go to one peer's port"),
 	CHOICE("tcp.congestion", tcp_cc, tcp_cc, false,
-	       "how TCP answers to loss and marks: newreno, or dctcp for networks whose switches mark early"),
+	       "how TCP answers to loss and marks; dctcp is for networks whose switches mark early"),
 
 	TEXT("monitor.socket", HOMAD_SET_STRING, monitor, false,
 	     "where ./homa ss, top and trace ask, \"\": nowhere"),
@@ -365,6 +365,11 @@ void homad_config_help(FILE *out)
 		fprintf(out, "* %s\n      %s\n",
 			strchr(homad_rule_keys[i][0], '.') + 1,
 			homad_rule_keys[i][1]);
+	fprintf(out,
+		"\n[[tcp_rule]]    whose TCP connections homad takes; without one, nobody's\n");
+	for (i = 0; i < homad_num_tcp_rule_keys; i++)
+		fprintf(out, "* %s\n      %s\n", strchr(homad_tcp_rule_keys[i][0], '.') + 1,
+			homad_tcp_rule_keys[i][1]);
 	fprintf(out, "\n[protocol]    a reload changes these in shared mode\n");
 	for (i = 0; i < homa_param_count; i++) {
 		const struct homa_param_info *p = &homa_param_table[i];

@@ -83,6 +83,25 @@ static void take_rules(struct homad *d, const struct homad_config *new)
 	homad_log(HOMAD_INFO, "rules changed\trules=%u", new->num_rules);
 }
 
+/* For those who attach, and for who listens, from now on. */
+static void take_tcp_rules(struct homad *d, const struct homad_config *new)
+{
+	if (loaded->num_tcp_rules == new->num_tcp_rules &&
+	    !memcmp(loaded->tcp_rules, new->tcp_rules,
+		    new->num_tcp_rules * sizeof(*new->tcp_rules)))
+		return;
+	if (!d->config.num_tcp_rules) {
+		homad_log(HOMAD_WARNING,
+			  "the first TCP rules in the file need a restart\ttcp_rules=%u",
+			  new->num_tcp_rules);
+		return;
+	}
+	memcpy(d->config.tcp_rules, new->tcp_rules, sizeof(new->tcp_rules));
+	memcpy(loaded->tcp_rules, new->tcp_rules, sizeof(new->tcp_rules));
+	d->config.num_tcp_rules = loaded->num_tcp_rules = new->num_tcp_rules;
+	homad_log(HOMAD_INFO, "TCP rules changed\ttcp_rules=%u", new->num_tcp_rules);
+}
+
 static int respin(struct homad_thread *t, void *arg)
 {
 	const struct homad_config *c = arg;
@@ -193,6 +212,7 @@ void homad_reload(struct homad *d, int argc, char **argv)
 		take_settings(d, new);
 		take_spin(d, spin_us, spin_min_us);
 		take_rules(d, new);
+		take_tcp_rules(d, new);
 		take_params(d, new);
 		homad_log_init(d->config.log_level, d->config.log_format);
 		homad_log(HOMAD_INFO, "configuration read again\tfile=%s",
