@@ -82,7 +82,7 @@ HOMA_PL_HOOK int bind(int fd, const struct sockaddr *addr, socklen_t len)
 	if (!s)
 		return HOMA_PL_REAL(bind)(fd, addr, len);
 	if (s->tcp) {
-		rc = homa_pl_tcp_bind(fd, addr, len);
+		rc = s->tcp->stream ? -EINVAL : homa_pl_tcp_bind(fd, addr, len);
 		return (int)homa_pl_result(s, rc);
 	}
 	rc = homa_pl_begin(s, &cancel);

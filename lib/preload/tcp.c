@@ -315,12 +315,29 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 /* What the kernel tells of it is as if the kernel had accepted it. */
 static void inherit(const struct homa_pl_sock *s, int fd)
 {
-	int on = 1;
+	static const struct {
+		int level, name;
+	} options[] = {
+		{ IPPROTO_TCP, TCP_NODELAY },	{ SOL_SOCKET, SO_KEEPALIVE },
+		{ IPPROTO_TCP, TCP_KEEPIDLE },	{ IPPROTO_TCP, TCP_KEEPINTVL },
+		{ IPPROTO_TCP, TCP_KEEPCNT },	{ IPPROTO_TCP, TCP_USER_TIMEOUT },
+		{ SOL_SOCKET, SO_REUSEADDR },	{ SOL_SOCKET, SO_RCVLOWAT },
+	};
+	struct linger linger;
+	socklen_t length = sizeof(linger);
+	size_t i;
 
-	if (s->tcp->options & HOMA_STREAM_NODELAY)
-		HOMA_PL_REAL(setsockopt)(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	if (s->tcp->options & HOMA_STREAM_KEEPALIVE)
-		HOMA_PL_REAL(setsockopt)(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	if (!HOMA_PL_REAL(getsockopt)(s->tcp->fd, SOL_SOCKET, SO_LINGER, &linger, &length))
+		HOMA_PL_REAL(setsockopt)(fd, SOL_SOCKET, SO_LINGER, &linger, length);
+	for (i = 0; i < sizeof(options) / sizeof(*options); i++) {
+		socklen_t size = sizeof(int);
+		int value;
+
+		if (!HOMA_PL_REAL(getsockopt)(s->tcp->fd, options[i].level, options[i].name,
+					      &value, &size))
+			HOMA_PL_REAL(setsockopt)(fd, options[i].level, options[i].name, &value,
+						 size);
+	}
 }
 
 /* The descriptor that stands for a connection that homad has accepted. */
@@ -421,7 +438,7 @@ short homa_pl_tcp_ready(struct homa_pl_sock *s)
 		events |= POLLIN | POLLRDNORM;
 	if ((bits & (HOMA_STREAM_OUT | HOMA_STREAM_ERROR)) || tcp->shut_write)
 		events |= POLLOUT | POLLWRNORM;
-	if ((bits & HOMA_STREAM_EOF) || tcp->shut_read)
+	if ((bits & (HOMA_STREAM_EOF | HOMA_STREAM_ERROR)) || tcp->shut_read)
 		events |= POLLRDHUP;
 	if ((bits & HOMA_STREAM_ERROR) && !tcp->error_told)
 		events |= POLLERR;

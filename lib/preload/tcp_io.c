@@ -198,6 +198,9 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov, int n
 	if (!wanted)
 		return 0;
 	rc = tell_once(s, homa_stream_write(tcp->stream, iov, n), -EPIPE);
+	/* A reset after the peer's end means that it does not read any more. */
+	if (rc == -ECONNRESET && (homa_stream_ready(tcp->stream) & HOMA_STREAM_EOF))
+		rc = -EPIPE;
 	if (rc == -EPIPE)
 		return broken_pipe(flags);
 	if (HOMA_PL_LIKELY(rc == (ssize_t)wanted) || !may_wait(s, flags) ||
