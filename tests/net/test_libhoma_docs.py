@@ -15,7 +15,7 @@ PAGES = sorted((ROOT / "docs" / "man").glob("*.3"))
 
 
 def declared() -> set[str]:
-    text = (ROOT / "include" / "homa" / "libhoma.h").read_text()
+    text = "".join((ROOT / "include" / "homa" / name).read_text() for name in ("libhoma.h", "stream.h"))
     code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     return set(re.findall(r"\b(homa_\w+)\(", code))
 
