@@ -66,11 +66,13 @@ static __always_inline int port_taken(__u32 queue, const void *l4, const void *e
 	return ports->word[(port >> 6) & (HOMA_XDP_PORT_WORDS - 1)] >> (port & 63) & 1;
 }
 
-static __always_inline int wanted(__u8 proto, __u32 queue, const void *l4,
+/* @plain: no IP options lie before @l4. Where there are some, the offset of the port is not
+ * constant, which the kernel allows to root alone: such segments stay the kernel's. */
+static __always_inline int wanted(__u8 proto, __u32 queue, int plain, const void *l4,
 				  const void *end)
 {
 	return proto == IPPROTO_HOMA ||
-	       (proto == IPPROTO_TCP && port_taken(queue, l4, end));
+	       (proto == IPPROTO_TCP && plain && port_taken(queue, l4, end));
 }
 
 /* Where there are too many addresses to know them all, a Homa packet is ours, as nobody
@@ -125,7 +127,7 @@ int homa_xdp(struct xdp_md *ctx)
 		struct iphdr *ip = (void *)(eth + 1);
 
 		if ((void *)(ip + 1) > end || ip->frag_off & bpf_htons(IP_MF_OFFSET) ||
-		    !wanted(ip->protocol, queue, (void *)ip + ip->ihl * 4, end))
+		    !wanted(ip->protocol, queue, ip->ihl == 5, ip + 1, end))
 			return XDP_PASS;
 		addrs = bpf_map_lookup_elem(&homa_addrs, &zero);
 		if (!addrs || !ours_v4(addrs, ip->protocol, ip->daddr))
@@ -133,7 +135,7 @@ int homa_xdp(struct xdp_md *ctx)
 	} else if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = (void *)(eth + 1);
 
-		if ((void *)(ip + 1) > end || !wanted(ip->nexthdr, queue, ip + 1, end))
+		if ((void *)(ip + 1) > end || !wanted(ip->nexthdr, queue, 1, ip + 1, end))
 			return XDP_PASS;
 		addrs = bpf_map_lookup_elem(&homa_addrs, &zero);
 		if (!addrs || !ours_v6(addrs, ip->nexthdr, &ip->daddr))
