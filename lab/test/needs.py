@@ -43,6 +43,7 @@ _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("tests/counts/", ("unit", "counts", "lab")),
     ("tests/unit/", ("unit",)),
     ("tests/homad_client/", ("unit",)),
+    ("tests/stream/", ("unit", "threads", "homad")),
     ("tests/pair/", ("pair", "world", "sim")),
     ("tests/explore/mutants/", ("unit", "lab")),
     ("tests/explore/", ("explore", "lab")),
