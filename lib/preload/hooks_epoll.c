@@ -62,6 +62,26 @@ static int control(struct homa_pl_sock *s, int epfd, int op, int fd,
 	return rc;
 }
 
+static int made(int epfd)
+{
+	int before = errno;
+
+	if (epfd >= 0 && homa_pl_tcp_wanted(AF_INET, SOCK_STREAM, 0))
+		homa_pl_tcp_epoll_new(epfd);
+	errno = before;
+	return epfd;
+}
+
+HOMA_PL_HOOK int epoll_create(int size)
+{
+	return made(HOMA_PL_REAL(epoll_create)(size));
+}
+
+HOMA_PL_HOOK int epoll_create1(int flags)
+{
+	return made(HOMA_PL_REAL(epoll_create1)(flags));
+}
+
 HOMA_PL_HOOK int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);

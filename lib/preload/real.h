@@ -75,6 +75,8 @@ typedef unsigned long homa_pl_request_t;
 	  (int, fd_set *, fd_set *, fd_set *, struct timeval *))               \
 	X(int, pselect, (int, fd_set *, fd_set *, fd_set *,                    \
 			 const struct timespec *, const sigset_t *))           \
+	X(int, epoll_create, (int))                                            \
+	X(int, epoll_create1, (int))                                           \
 	X(int, epoll_ctl, (int, int, int, struct epoll_event *))               \
 	X(int, epoll_wait, (int, struct epoll_event *, int, int))              \
 	X(int, epoll_pwait,                                                    \

@@ -63,6 +63,10 @@ void homa_pl_tcp_lock(void);
 void homa_pl_tcp_unlock(void);
 /** homa_pl_pump() - take homad's news, and wake whom it concerns. */
 void homa_pl_pump(void);
+/** homa_pl_may_sleep() - homad will signal news from now on, or never again. */
+bool homa_pl_may_sleep(void);
+/** homa_pl_news_fd() - readable when homad signals; -1: it has ended. */
+int homa_pl_news_fd(void);
 /** homa_pl_on_news() - called for each socket with news, under the lock. */
 void homa_pl_on_news(void (*call)(struct homa_pl_sock *s));
 /**
@@ -131,6 +135,9 @@ int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, in
 
 /* ---- tcp_epoll.c ---- */
 
+/** homa_pl_tcp_epoll_new() - an epoll set was made. Its waits are ours from the begin: one
+ *  that is under way in the kernel when the first socket comes could not be woken. */
+void homa_pl_tcp_epoll_new(int epfd);
 /** homa_pl_tcp_epoll_ctl() - @s is a TCP socket behind @fd. */
 int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 			  struct epoll_event *event);

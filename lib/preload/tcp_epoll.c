@@ -34,7 +34,8 @@ struct homa_pl_set {
 	int epfd; /* the number by which the program made it */
 	int nudge_fd;
 	unsigned int sleepers;
-	bool has_homad; /* homad's descriptor is in the kernel's set */
+	bool has_homad; /* homad's descriptor, @news_fd, is in the kernel's set */
+	int news_fd;
 	char cookie;	/* its address marks our own descriptors there */
 };
 
@@ -153,6 +154,14 @@ static struct homa_pl_sock *new_set(int epfd)
 		HOMA_PL_REAL(close)(set->nudge_fd);
 	free(set);
 	return NULL;
+}
+
+void homa_pl_tcp_epoll_new(int epfd)
+{
+	struct homa_pl_sock *s = homa_pl_streams() ? new_set(epfd) : NULL;
+
+	if (s)
+		homa_pl_put(s);
 }
 
 static struct homa_pl_watch *find_watch(const struct homa_pl_set *set, int fd)
@@ -355,11 +364,14 @@ static int kernel_events(struct homa_pl_set *set, int epfd, struct epoll_event *
 static void set_homad(struct homa_pl_set *set, int epfd, bool on)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &set->cookie };
+	int fd = homa_pl_news_fd();
 
+	on = on && fd >= 0;
 	if (set->has_homad == on)
 		return;
-	if (!real_ctl(epfd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL,
-		      homa_streams_fd(homa_pl_streams()), &event))
+	if (on)
+		set->news_fd = fd;
+	if (!real_ctl(epfd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, set->news_fd, &event))
 		set->has_homad = on;
 }
 
@@ -380,7 +392,7 @@ static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *event
 	go = !set->first;
 	homa_pl_tcp_unlock();
 	left = left > 0 ? left : 0;
-	if (go && homa_streams_arm(homa_pl_streams())) {
+	if (go && homa_pl_may_sleep()) {
 		wait.tv_sec = left / 1000000000;
 		wait.tv_nsec = left % 1000000000;
 	}

@@ -24,6 +24,8 @@ static void (*on_news)(struct homa_pl_sock *s);
 static struct homa_streams *context;
 static unsigned int context_generation;
 static bool context_tried;
+/* homad has ended: nobody will wake who sleeps, and all streams have failed. */
+static bool lost;
 
 /* Initial-exec: no allocation when a signal handler is the first to look. */
 static __thread struct {
@@ -87,6 +89,7 @@ struct homa_streams *homa_pl_streams(void)
 		/* In the child of fork() the parent's is of no use. */
 		context = open_context();
 		context_generation = homa_pl_generation;
+		__atomic_store_n(&lost, false, __ATOMIC_RELAXED);
 		__atomic_store_n(&context_tried, true, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&open_lock);
@@ -118,6 +121,21 @@ static void wake(int fd)
 		return; /* the counter is full: it is readable */
 }
 
+bool homa_pl_may_sleep(void)
+{
+	struct homa_streams *ctx = homa_pl_streams();
+
+	return !ctx || __atomic_load_n(&lost, __ATOMIC_RELAXED) || homa_streams_arm(ctx);
+}
+
+int homa_pl_news_fd(void)
+{
+	struct homa_streams *ctx = homa_pl_streams();
+
+	/* That of a homad that has ended is readable for ever. */
+	return !ctx || __atomic_load_n(&lost, __ATOMIC_RELAXED) ? -1 : homa_streams_fd(ctx);
+}
+
 void homa_pl_pump(void)
 {
 	struct homa_stream *news[NEWS];
@@ -139,12 +157,13 @@ void homa_pl_pump(void)
 			if (s && on_news)
 				on_news(s);
 		}
-		/* Also when homad is gone: they have to hear of that. */
+		/* Also when homad is gone, once: they have to hear of that. */
+		if (n < 0 && __atomic_exchange_n(&lost, true, __ATOMIC_RELAXED))
+			n = 0;
 		for (sleeper = sleepers; n && sleeper; sleeper = sleeper->next)
 			wake(sleeper->fd);
 		/* homad has signalled once, and we may have taken that from a sleeper. */
-		if (sleepers && n >= 0)
-			again = !homa_streams_arm(ctx);
+		again = sleepers && !homa_pl_may_sleep();
 		pthread_mutex_unlock(&lock);
 	} while (n == NEWS || again);
 }
@@ -196,7 +215,6 @@ static struct timespec until_timespec(int64_t until)
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask,
 		  bool (*ready)(void *arg), void *arg)
 {
-	struct homa_streams *ctx = homa_pl_streams();
 	struct homa_pl_sleeper sleeper = { .fd = homa_pl_sleeper_fd() };
 	struct timespec ts;
 	uint64_t count;
@@ -206,9 +224,9 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *m
 		return sleeper.fd;
 	homa_pl_join(&sleeper);
 	rc = 1;
-	if (ctx && homa_streams_arm(ctx) && !(ready && ready(arg))) {
+	if (homa_pl_may_sleep() && !(ready && ready(arg))) {
 		fds[n] = (struct pollfd){ .fd = sleeper.fd, .events = POLLIN };
-		fds[n + 1] = (struct pollfd){ .fd = homa_streams_fd(ctx), .events = POLLIN };
+		fds[n + 1] = (struct pollfd){ .fd = homa_pl_news_fd(), .events = POLLIN };
 		ts = until_timespec(until);
 		rc = HOMA_PL_REAL(ppoll)(fds, n + 2, until == INT64_MAX ? NULL : &ts, mask);
 		if (rc < 0)
@@ -238,7 +256,8 @@ static bool is_ready(void *arg)
 
 int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, int64_t timeout)
 {
-	struct homa_pl_wanted w = { s, bits | HOMA_STREAM_ERROR };
+	/* A listener whose homad has ended goes on with the kernel. */
+	struct homa_pl_wanted w = { s, s->tcp->listens ? bits : bits | HOMA_STREAM_ERROR };
 	int64_t until = timeout < 0 ? INT64_MAX : homa_pl_now() + timeout;
 	struct pollfd fds[3];
 	nfds_t n = 0;

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from netns import ROOT
+from netns import ROOT, eventually
 from homad import BUILD, Host, Process, needs_homad, needs_root, two_hosts
 
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
@@ -118,3 +119,57 @@ def test_other_ports__stay_the_kernels(hosts: tuple[Host, Host]) -> None:
     assert server.line() == "ready"
     assert re.match("echoed", a.run([sys.executable, "-c", KERNEL, "send", b.v4, "500", "100000"]).stdout)
     assert server.wait()[0] == 0
+
+
+# One that waits in an epoll set for its listener and its connections.
+EPOLL_SERVER = r"""
+import selectors, socket, sys
+ready = selectors.EpollSelector()
+listener = socket.create_server((sys.argv[1], 5000))
+ready.register(listener, selectors.EVENT_READ)
+print("ready", flush=True)
+while True:
+    for key, _ in ready.select():
+        if key.fileobj is listener:
+            ready.register(listener.accept()[0], selectors.EVENT_READ)
+        else:
+            data = key.fileobj.recv(65536)
+            key.fileobj.sendall(data)
+            if not data:
+                ready.unregister(key.fileobj)
+                key.fileobj.close()
+"""
+
+
+def processor_time(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def rests(pid: int) -> bool:
+    """It used no processor time for half a second: it sleeps, and does not look again and again."""
+    before = processor_time(pid)
+    time.sleep(0.5)
+    return processor_time(pid) == before
+
+
+@pytest.mark.parametrize("server", ["accept", "epoll"])
+def test_homad_ends__its_servers_go_on_with_the_kernel(hosts: tuple[Host, Host], server: str) -> None:
+    a, b = hosts
+    if server == "accept":
+        program = words(b, "unmodified", "serve", b.v4, 5000, 2)
+    else:
+        program = [*words(b, "unmodified")[:-1], EPOLL_SERVER, b.v4]
+    echo = b.start(program)
+    assert echo.line() == "ready"
+    first = a.run(words(a, "kernel", "send", b.v4, 5000, 100_000))
+    assert first.stdout.strip() == "echoed 100000"
+    b.homad.kill()
+    eventually(lambda: rests(echo.pid), 30)
+    second = a.run(words(a, "kernel", "send", b.v4, 5000, 100_000))
+    assert second.stdout.strip() == "echoed 100000"
+    if server == "accept":
+        assert echo.wait()[0] == 0
+    else:
+        eventually(lambda: rests(echo.pid), 30)
+        echo.stop()
