@@ -192,7 +192,7 @@ static int parse_v6(const u8 *ip, u32 len, struct nic_rx *out)
 	return 0;
 }
 
-int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out)
+static int parse(const u8 *frame, u32 len, struct nic_rx *out)
 {
 	if (len < NIC_ETH_HLEN)
 		return -EBADMSG;
@@ -204,4 +204,13 @@ int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out)
 	default:
 		return -EBADMSG;
 	}
+}
+
+int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out)
+{
+	int rc = parse(frame, len, out);
+
+	/* Each segment of TCP is answered, so where it comes from must be a host. */
+	return !rc && unlikely(out->proto == NIC_TCP) && nic_addr_no_host(&out->src) ? -EBADMSG :
+										       rc;
 }

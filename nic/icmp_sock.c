@@ -267,9 +267,7 @@ bool nic_icmp_unreachable(struct nic_icmp *icmp, const struct nic_rx *pkt,
 	int fd = v4 ? icmp->fd4 : icmp->fd6;
 	u32 len;
 
-	/* Never answer for or to a multicast address (RFC 1122 3.2.2). */
-	if (fd < 0 || (v4 && (pkt->src.ip[12] >= 224 || !pkt->src.ip[12])) ||
-	    (!v4 && pkt->src.ip[0] == 0xff) || !take_token(icmp))
+	if (fd < 0 || nic_addr_no_host(&pkt->src) || !take_token(icmp))
 		return false;
 	len = nic_icmp_build(msg, pkt, local_port);
 	if (v4)

@@ -270,6 +270,28 @@ static void frame__flow_label_is_the_connections(void **state)
 	assert_int_not_equal(homa_get_be32(frame + 14) & 0xfffff, label);
 }
 
+/* Who answers a segment from such an address answers a whole network. */
+static void frame__tcp_from_no_host(void **state)
+{
+	static const char *const sources[] = { "224.0.0.1", "255.255.255.255", "0.0.0.0",
+					       "ff02::1", "10.9.0.1", "fd09::1" };
+	u8 frame[128], hdr[20] = { 0 };
+	struct nic_tx tx = { .hdr = hdr, .hdr_len = 20, .proto = NIC_TCP };
+	struct nic_frame_template t;
+	struct homa_addr src, dst;
+	struct nic_rx rx;
+
+	(void)state;
+	for (u32 i = 0; i < HOMA_ARRAY_SIZE(sources); i++) {
+		nic_addr_parse(sources[i], &src);
+		nic_addr_parse(strchr(sources[i], ':') ? "fd09::2" : "10.9.0.2", &dst);
+		nic_frame_template_init(&t, mac, mac, &src, &dst);
+		nic_frame_build_tcp(&t, frame, &tx);
+		memcpy(frame + t.len, hdr, sizeof(hdr));
+		assert_int_equal(nic_frame_parse(frame, t.len + 20u, &rx), i < 4 ? -EBADMSG : 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +305,7 @@ int main(void)
 		cmocka_unit_test(sound__too_short_for_a_checksum),
 		cmocka_unit_test(frame__tcp_parses_back),
 		cmocka_unit_test(frame__flow_label_is_the_connections),
+		cmocka_unit_test(frame__tcp_from_no_host),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
