@@ -85,8 +85,8 @@ struct homa_stream_end {
  * @slot, @generation: which stream; not for CONNECT.
  * @token: CONNECT: comes back with OPENED or FAILED.
  * @value: OPTIONS. CONNECT: HOMA_STREAM_OPT_*.
- * @remote: CONNECT: whither. @local: CONNECT: from where; port 0: homad chooses, another
- *	one must be bound by HOMA_CTL_STREAM_BIND.
+ * @remote: CONNECT: whither. @local: CONNECT: from which address; zeros: the one that
+ *	the route has. Its port is 0: homad chooses.
  */
 struct homa_stream_command {
 	uint16_t op;
@@ -135,8 +135,9 @@ enum {
  * @tx_shift: log2 of the bytes of the send buffer that have memory; @tx_map may be as large.
  * @told: 1: a CHANGED of the stream is in the event ring; the application puts 0 there
  *	before it looks at the slot.
- * @mss: bytes of a full segment. @rtt_us: smoothed round trip. @cwnd: bytes.
- * @retransmits: segments sent again.
+ * @mss: bytes of a full segment. @rtt_us: smoothed round trip. @cwnd: bytes. All three as of
+ *	the stream's last event.
+ * @retransmits: segments sent again; 0, since they are not counted yet.
  * @local, @remote: its ends.
  * @rx_read: bytes taken. @tx_end: bytes written. @tx_map: where those to send are.
  * @rung: 1: a RING of the stream is in the command ring.

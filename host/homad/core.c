@@ -301,6 +301,7 @@ static int make_tcp(struct homad *d)
 		homad_log(HOMAD_WARNING, "no device takes AF_XDP: all TCP stays the kernel's");
 		return 0;
 	}
+	mtu = homa_min_u32(mtu, HOMAD_TCP_MTU);
 	homad_now(t);
 	t->tcp = homad_tcp_new(d->config.tcp_connections, mtu, t->ctx.now);
 	if (!t->tcp)

@@ -106,7 +106,8 @@ enum {
 int homa_stream_options(struct homa_stream *stream, unsigned int options);
 
 /** struct homa_stream_facts - @size: of the struct, set by the caller
- * @local, @remote: its ends. @mss: bytes; @rtt_us; @cwnd: bytes; @retransmits: segments. */
+ * @local, @remote: its ends. @mss: bytes; @rtt_us; @cwnd: bytes: of the last news.
+ * @retransmits: segments; 0, since they are not counted yet. */
 struct homa_stream_facts {
 	size_t size;
 	struct sockaddr_storage local, remote;

@@ -3,7 +3,7 @@
 
     streamtool.py SOCKET serve ADDRESS PORT COUNT      echo until COUNT connections have ended
     streamtool.py SOCKET send ADDRESS PORT BYTES       send so many, and compare what comes back
-    streamtool.py SOCKET refused ADDRESS PORT          the error that connecting ends with
+    streamtool.py SOCKET try ADDRESS PORT [SOURCE]     what connecting ends with: opened, or an error
 """
 
 from __future__ import annotations
@@ -133,8 +133,9 @@ class Streams:
         if struct.unpack_from("<I", self.header, NEED_KICK)[0] & KICK_SUBMIT:
             os.write(self.kick_fd, struct.pack("<Q", 1))
 
-    def connect(self, address: str, port: int, token: int) -> None:
-        self.command(CONNECT, token=token, remote=_END.pack(mapped(address), port, 0))
+    def connect(self, address: str, port: int, token: int, source: str = "") -> None:
+        local = _END.pack(mapped(source), 0, 0) if source else bytes(20)
+        self.command(CONNECT, token=token, remote=_END.pack(mapped(address), port, 0), local=local)
 
     def listen(self, address: str, port: int, backlog: int = 16) -> int:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -236,10 +237,10 @@ def main() -> None:
     elif verb == "send":
         send(streams, address, int(port), int(rest[0]))
     else:
-        streams.connect(address, int(port), 5)
+        streams.connect(address, int(port), 5, *rest)
         kind, error, _, token = streams.wait()[0]
-        assert (kind, token) == (FAILED, 5), (kind, token)
-        print(errno.errorcode[error])
+        assert kind in (OPENED, FAILED) and token == 5, (kind, token)
+        print("opened" if kind == OPENED else errno.errorcode[error])
 
 
 if __name__ == "__main__":

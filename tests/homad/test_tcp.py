@@ -105,12 +105,29 @@ def test_echo__more_than_the_buffers_hold(hosts: tuple[Host, Host]) -> None:
 
 def test_connect__nobody_listens(hosts: tuple[Host, Host]) -> None:
     a, b = hosts
-    assert a.run(words(a, "homad", "refused", b.v4, 5000)).stdout.strip() == "ECONNREFUSED"
+    assert a.run(words(a, "homad", "try", b.v4, 5000)).stdout.strip() == "ECONNREFUSED"
 
 
 def test_connect__no_rule(hosts: tuple[Host, Host]) -> None:
     a, b = hosts
-    assert a.run(words(a, "homad", "refused", b.v4, 80)).stdout.strip() == "ENOTSUP"
+    assert a.run(words(a, "homad", "try", b.v4, 80)).stdout.strip() == "ENOTSUP"
+
+
+def test_connect__from_an_address_of_the_programs_choice(hosts: tuple[Host, Host]) -> None:
+    a, b = hosts
+    a.space.ip("address", "add", "10.9.0.77/24", "dev", "eth0")
+    echo = serve(b, "kernel", b.v4)
+    # A homad hears of a new address a moment later.
+    eventually(lambda: a.run(words(a, "homad", "try", b.v4, 5000, "10.9.0.77")).stdout.strip() == "opened")
+    assert a.run(words(a, "homad", "try", b.v4, 5000, "10.9.0.78")).stdout.strip() == "EADDRNOTAVAIL"
+    assert a.run(words(a, "homad", "try", b.v4, 5000, a.v6)).stdout.strip() == "EADDRNOTAVAIL"
+    echo.stop()
+
+
+@pytest.mark.parametrize("group", ["224.0.0.1", "255.255.255.255", "ff02::1"])
+def test_connect__no_host_has_that_address(hosts: tuple[Host, Host], group: str) -> None:
+    a, _ = hosts
+    assert a.run(words(a, "homad", "try", group, 5000)).stdout.strip() == "ENETUNREACH"
 
 
 def test_other_ports__stay_the_kernels(hosts: tuple[Host, Host]) -> None:

@@ -45,7 +45,7 @@ static struct homad_dest *find_in(struct homad_dest *set,
 	return NULL;
 }
 
-static bool unspecified(const struct homa_addr *addr)
+bool homad_unspecified(const struct homa_addr *addr)
 {
 	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
 
@@ -273,7 +273,7 @@ int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
 {
 	struct homad_dest *dest;
 
-	if (unlikely(unspecified(addr))) {
+	if (unlikely(homad_unspecified(addr))) {
 		addr->encap = 0;
 		*port = t->d->local;
 		return 0;

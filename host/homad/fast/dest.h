@@ -66,6 +66,9 @@ static inline bool homad_dests_exhausted(const struct homad_dests *dests)
 int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
 	       u32 length, struct homad_port **port);
 
+/** homad_unspecified() - zeros, of either family. */
+bool homad_unspecified(const struct homa_addr *addr);
+
 /** homad_dest_find() - what is known of @addr, or NULL. */
 struct homad_dest *homad_dest_find(struct homad_thread *t,
 				   const struct homa_addr *addr);

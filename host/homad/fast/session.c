@@ -232,11 +232,7 @@ static void hand_over(struct homad *d, struct homad_app *app)
 	u64 one = 1;
 
 	app->phase = HOMAD_APP_DEAD;
-	app->next_dead = __atomic_load_n(&d->dead, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&d->dead, &app->next_dead, app,
-					    false, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED))
-		;
+	HOMAD_PUSH(&d->dead, app, next_dead);
 	if (write(d->dead_fd, &one, sizeof(one)) < 0)
 		return; /* the counter is full: it is readable */
 }

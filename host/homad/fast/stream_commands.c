@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include "fast.h"
+#include "frame.h"
 #include "streams.h"
 
 #define PORT_TRIES 32u
@@ -68,6 +69,22 @@ static const char *ring(struct homad_thread *t, struct homad_stream *stream)
 	return why ? why : take_written(t, stream, slot);
 }
 
+/* ---- options ---- */
+
+static void set_options(struct homad_thread *t, struct homad_stream *stream, u32 options)
+{
+	struct tas_conn *conn = &stream->conn;
+	u32 flags = 0;
+
+	flags |= options & HOMA_STREAM_OPT_NODELAY ? TAS_F_NODELAY : 0;
+	flags |= options & HOMA_STREAM_OPT_CORK ? TAS_F_CORK : 0;
+	flags |= options & HOMA_STREAM_OPT_KEEPALIVE ? TAS_F_KEEPALIVE : 0;
+	conn->f.flags &= ~(u32)(TAS_F_NODELAY | TAS_F_CORK | TAS_F_KEEPALIVE);
+	conn->f.flags |= flags;
+	if (conn->f.state != TAS_CLOSED)
+		tas_options(&t->tcp->engine, conn);
+}
+
 /* ---- connect ---- */
 
 static bool has_rule(const struct homad_streams *s, const struct homa_stream_end *remote)
@@ -104,6 +121,23 @@ static int connect_from_some_port(struct homad_tcp *tcp, struct tas_pair *pair,
 	return -EADDRNOTAVAIL;
 }
 
+/* Where it comes from: as the application wants it, if that is an address of the device. */
+static int choose_source(struct nic *nic, const struct homa_stream_end *wanted,
+			 const struct homa_addr *to, u8 local[16])
+{
+	struct homa_addr from = { 0 };
+
+	memcpy(from.ip, wanted->ip, sizeof(from.ip));
+	if (wanted->port)
+		return -EOPNOTSUPP;
+	if (homad_unspecified(&from))
+		return nic_source(nic, to, local) ? 0 : -EADDRNOTAVAIL;
+	if (homa_addr_is_v4(&from) != homa_addr_is_v4(to) || !nic_has_address(nic, from.ip))
+		return -EADDRNOTAVAIL;
+	memcpy(local, from.ip, sizeof(from.ip));
+	return 0;
+}
+
 /* Its ends, and by which device it goes. 0, -EAGAIN: not in this round, or an error. */
 static int find_way(struct homad_thread *t, const struct homad_streams *s,
 		    const struct homa_stream_command *c, struct tas_pair *pair)
@@ -115,6 +149,8 @@ static int find_way(struct homad_thread *t, const struct homad_streams *s,
 	if (!c->remote.port || !has_rule(s, &c->remote))
 		return -EOPNOTSUPP;
 	memcpy(to.ip, c->remote.ip, sizeof(to.ip));
+	if (nic_addr_no_host(&to))
+		return -ENETUNREACH;
 	rc = homad_dest(t, s->app->uid, &to, 1, &port);
 	if (rc)
 		return rc;
@@ -124,7 +160,7 @@ static int find_way(struct homad_thread *t, const struct homad_streams *s,
 	memset(pair, 0, sizeof(*pair));
 	memcpy(pair->remote, c->remote.ip, sizeof(pair->remote));
 	pair->remote_port = c->remote.port;
-	return nic_source(port->nic, &to, pair->local) ? 0 : -EADDRNOTAVAIL;
+	return choose_source(port->nic, &c->local, &to, pair->local);
 }
 
 static const char *open_one(struct homad_thread *t, struct homad_streams *s,
@@ -153,24 +189,11 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 	stream = homad_stream_adopt(t, s, conn);
 	stream->token = c->token;
 	stream->opening = true;
+	set_options(t, stream, c->value);
 	return NULL;
 }
 
 /* ---- the rest ---- */
-
-static void set_options(struct homad_thread *t, struct homad_stream *stream, u32 options)
-{
-	struct tas_conn *conn = &stream->conn;
-	u32 flags = 0;
-
-	flags |= options & HOMA_STREAM_OPT_NODELAY ? TAS_F_NODELAY : 0;
-	flags |= options & HOMA_STREAM_OPT_CORK ? TAS_F_CORK : 0;
-	flags |= options & HOMA_STREAM_OPT_KEEPALIVE ? TAS_F_KEEPALIVE : 0;
-	conn->f.flags &= ~(u32)(TAS_F_NODELAY | TAS_F_CORK | TAS_F_KEEPALIVE);
-	conn->f.flags |= flags;
-	if (conn->f.state != TAS_CLOSED)
-		tas_options(&t->tcp->engine, conn);
-}
 
 static const char *unlisten(struct homad_thread *t, struct homad_streams *s, u32 number)
 {

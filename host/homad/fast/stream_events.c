@@ -10,15 +10,6 @@
 
 /* ---- the engine's events ---- */
 
-static void show_facts(struct homad_stream *stream, struct homa_stream_slot *slot)
-{
-	const struct tas_conn *conn = &stream->conn;
-
-	slot->mss = conn->f.mss;
-	slot->cwnd = conn->f.cwnd;
-	slot->rtt_us = (u32)(conn->srtt / 1000);
-}
-
 static void show_words(struct homad_stream *stream, u32 events)
 {
 	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
@@ -31,10 +22,8 @@ static void show_words(struct homad_stream *stream, u32 events)
 	if (events & TAS_EV_WRITABLE)
 		__atomic_store_n(&slot->tx_free, stream->tx_end - tas_unacked(conn),
 				 __ATOMIC_RELEASE);
-	if (events & TAS_EV_OPEN) {
+	if (events & TAS_EV_OPEN)
 		state |= HOMA_STREAM_IS_OPEN;
-		show_facts(stream, slot);
-	}
 	if (events & TAS_EV_END)
 		state |= HOMA_STREAM_HAS_END;
 	if (events & TAS_EV_ERROR) {
@@ -90,6 +79,16 @@ void homad_stream_events(struct homad_thread *t)
 
 /* ---- the event ring ---- */
 
+/* As of now: they are not worth more than one look for each event. */
+static void show_facts(const struct homad_stream *stream, struct homa_stream_slot *slot)
+{
+	const struct tas_conn *conn = &stream->conn;
+
+	slot->mss = conn->f.mss;
+	slot->cwnd = conn->f.cwnd;
+	slot->rtt_us = (u32)(conn->srtt / 1000);
+}
+
 static void put(struct homad_streams *s, u16 kind, const struct homad_stream *stream)
 {
 	struct homa_stream_event *event = &s->events[s->tail++ & (s->entries - 1)];
@@ -99,6 +98,7 @@ static void put(struct homad_streams *s, u16 kind, const struct homad_stream *st
 	event->slot = stream->slot;
 	event->generation = stream->generation;
 	event->token = stream->token;
+	show_facts(stream, &s->slots[stream->slot]);
 }
 
 /* One event of @stream, if it needs one. */

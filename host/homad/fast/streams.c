@@ -112,10 +112,7 @@ void homad_streams_want(struct homad_thread *t, struct homad_streams *s)
 	    (s->refused_at && homa_since(t->ctx.now, s->refused_at) < REFUSED_NS) ||
 	    __atomic_exchange_n(&s->asked, true, __ATOMIC_ACQUIRE))
 		return;
-	s->next_wanting = __atomic_load_n(&tcp->wanting, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&tcp->wanting, &s->next_wanting, s, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
+	HOMAD_PUSH(&tcp->wanting, s, next_wanting);
 	call_slow_path(tcp);
 }
 
@@ -172,7 +169,7 @@ struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_str
 	stream->slot = s->free[--s->num_free];
 	/* homad's own count: what stands in the slot may be anything. */
 	stream->generation = ++s->generations[stream->slot];
-	stream->tx_shift = stream->rx_shift = HOMAD_STREAM_SHIFT;
+	stream->tx_shift = HOMAD_STREAM_SHIFT;
 	stream->rx_map = stream->tx_map = homa_stream_map(HOMAD_STREAM_SHIFT, 0);
 	s->stream[stream->slot] = stream;
 	homa_list_init(&stream->pending);
@@ -212,10 +209,7 @@ static struct homa_list *leaving(struct homad_tcp *tcp, u16 port)
 /* The slow path may leave its port to the kernel. */
 static void give_up(struct homad_tcp *tcp, struct homad_tcp_listener *listener)
 {
-	listener->next_gone = __atomic_load_n(&tcp->gone, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&tcp->gone, &listener->next_gone, listener, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
+	HOMAD_PUSH(&tcp->gone, listener, next_gone);
 	call_slow_path(tcp);
 }
 
@@ -316,10 +310,7 @@ void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *liste
 	homa_list_del(&listener->of);
 	listener->home = NULL;
 	/* Its socket is closed at once: the port may be somebody else's then. */
-	listener->next_deaf = __atomic_load_n(&tcp->deaf, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&tcp->deaf, &listener->next_deaf, listener, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
+	HOMAD_PUSH(&tcp->deaf, listener, next_deaf);
 	call_slow_path(tcp);
 	if (tcp->coming[listener->l.port])
 		homa_list_add_tail(leaving(tcp, listener->l.port), &listener->of);

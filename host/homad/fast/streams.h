@@ -20,6 +20,7 @@
 #include "thread.h"
 
 #define HOMAD_TCP_PORTS 4096u	/* local ports that homad keeps for connections */
+#define HOMAD_TCP_MTU 9216u	/* bytes of the longest IP packet that carries TCP */
 #define HOMAD_LEAVING 64u	/* buckets of listeners that have ended */
 #define HOMAD_TCP_BATCH 64	/* packets per nic_tx() */
 #define HOMAD_STREAM_SHIFT 16u	/* a buffer has 2^16 bytes */
@@ -53,8 +54,8 @@ struct homad_stream {
 	 * position the application has taken them. */
 	u64 tx_map, rx_map;
 	u32 tx_end, rx_read;
-	/* log2 of the bytes of the two buffers that have memory behind them. */
-	u8 tx_shift, rx_shift;
+	/* log2 of the bytes to send that have memory behind them. */
+	u8 tx_shift;
 	/* HOMA_STREAM_IS_OPEN and so on, as they stand in the slot. */
 	u32 state;
 	/* connect() has not succeeded yet. */
@@ -139,9 +140,8 @@ struct homad_tcp {
 	struct homa_list touched;
 	/* The devices had no room for what the engine wants to send. */
 	bool blocked;
-	/* When the engine's timers have something to do, and when slots are asked for again
-	 * for connections that wait for one, ns. */
-	u64 deadline, retry_at;
+	/* When slots are asked for again for connections that wait for one, ns. */
+	u64 retry_at;
 	/* Connections that came to a listener, by its port; only TIME_WAIT does not count. */
 	u32 coming[65536];
 	/* Listeners that take no more, of whose ports there are such, by port. */
@@ -158,7 +158,7 @@ struct homad_tcp {
 	struct homa_addr from[HOMAD_TCP_BATCH];
 	u8 headers[HOMAD_TCP_BATCH][64];
 	/* Payload that lies in two pieces in its buffer is put together here. */
-	u8 joined[HOMAD_TCP_BATCH][9216];
+	u8 joined[HOMAD_TCP_BATCH][HOMAD_TCP_MTU];
 };
 
 static inline struct homad_stream *homad_stream_of(struct tas_conn *conn)

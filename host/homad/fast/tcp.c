@@ -33,7 +33,7 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 	homa_list_init(&tcp->touched);
 	for (i = 0; i < HOMAD_LEAVING; i++)
 		homa_list_init(&tcp->leaving[i]);
-	tcp->deadline = tcp->retry_at = TAS_NEVER;
+	tcp->retry_at = TAS_NEVER;
 	tcp->slow_fd = -1;
 	return tcp;
 }
@@ -105,8 +105,7 @@ u64 homad_tcp_timers(struct homad_thread *t)
 	struct homad_tcp *tcp = t->tcp;
 
 	tas_set_now(&tcp->engine, t->ctx.now, EXCEPTIONS);
-	tcp->deadline = tas_timers(&tcp->engine, TIMER_BUDGET);
-	return homa_min_u64(tcp->deadline, tcp->retry_at);
+	return homa_min_u64(tas_timers(&tcp->engine, TIMER_BUDGET), tcp->retry_at);
 }
 
 /* A device carries the packets that come from its address; with one device, all. */

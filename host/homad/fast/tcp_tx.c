@@ -8,7 +8,9 @@
 #include "fast.h"
 #include "streams.h"
 
-#define UNIT_SEGMENTS 16u /* that the engine may name at once */
+/* That the engine names at once, unless a peer asked for smaller segments than packets can
+ * be: of such a unit a full device loses the rest, which is sent again. */
+#define UNIT_SEGMENTS 16u
 #define SEQ_AT 4u
 #define FLAGS_AT 13u
 

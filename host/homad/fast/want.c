@@ -16,10 +16,7 @@ void homad_want_memory(struct homad_thread *t, struct homad_app *app, u32 pages)
 	if (__atomic_exchange_n(&app->asked_memory, true, __ATOMIC_ACQUIRE))
 		return;
 	app->want_pages = pages;
-	app->next_wanting = __atomic_load_n(&d->wanting, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&d->wanting, &app->next_wanting, app, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		;
+	HOMAD_PUSH(&d->wanting, app, next_wanting);
 	t->counters.memory_asked++;
 	if (write(d->dead_fd, &one, sizeof(one)) < 0)
 		return; /* the counter is full: it is readable */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * TCP ports that homad has: those that it keeps for connections of applications, and those
- * at which they listen. Each is held by a socket of the kernel that is bound and does not
- * listen, so that no other program gets it, and segments to it come to homad.
+ * at which they listen. Each is held by a socket of the kernel that is bound, so that no
+ * other program gets it, and segments to it come to homad.
  */
 #include <errno.h>
 #include <netinet/in.h>
