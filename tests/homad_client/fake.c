@@ -14,29 +14,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "fake.h"
+#include "fake_parts.h"
 
 #define WAIT_TRIES 5000000
-
-#define must(cond)                                                           \
-	do {                                                                 \
-		if (!(cond)) {                                               \
-			fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__,  \
-				__LINE__, #cond, errno);                     \
-			abort();                                             \
-		}                                                            \
-	} while (0)
-
-static int memory(void *mapping, u64 bytes)
-{
-	int fd = memfd_create("fake", MFD_CLOEXEC);
-	void *mem;
-
-	must(fd >= 0 && !ftruncate(fd, (off_t)bytes));
-	mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	must(mem != MAP_FAILED);
-	memcpy(mapping, &mem, sizeof(mem));
-	return fd;
-}
 
 static int channel(int *write_end)
 {
@@ -49,30 +29,10 @@ static int channel(int *write_end)
 	return fds[0];
 }
 
-static void answer(struct fake *f, struct homa_ctl_answer *a, int *fds, u32 num)
+static void say(struct fake *f, struct homa_ctl_answer *a, int *fds, u32 num)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(HOMA_CTL_ATTACH_FDS * sizeof(int))];
-	} control = { .bytes = { 0 } };
-	struct iovec iov = { a, sizeof(*a) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *cmsg;
-	u32 i;
-
 	a->version = f->version ? f->version : HOMA_SHM_VERSION;
-	if (num) {
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(num * sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&msg);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(num * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), fds, num * sizeof(int));
-	}
-	must(sendmsg(f->conn, &msg, MSG_NOSIGNAL) > 0 || errno == EPIPE);
-	for (i = 0; i < num; i++)
-		close(fds[i]);
+	fake_answer(f->conn, a, fds, num);
 }
 
 static void forget_memory(struct fake *f)
@@ -98,13 +58,13 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	if (f->refuse || f->version) {
 		a->error = f->refuse ? f->refuse : -EPROTONOSUPPORT;
 		snprintf(a->text, sizeof(a->text), "%s", f->text ? f->text : "");
-		answer(f, a, NULL, 0);
+		say(f, a, NULL, 0);
 		return;
 	}
 	forget_memory(f);
-	fds[HOMA_CTL_FD_QUEUES] = memory(&f->q, sizeof(*f->q));
-	fds[HOMA_CTL_FD_DATA] = memory(&f->seg[0], FAKE_DATA);
-	fds[HOMA_CTL_FD_POOL] = memory(&f->pool, FAKE_POOL);
+	fds[HOMA_CTL_FD_QUEUES] = fake_memory(&f->q, sizeof(*f->q));
+	fds[HOMA_CTL_FD_DATA] = fake_memory(&f->seg[0], FAKE_DATA);
+	fds[HOMA_CTL_FD_POOL] = fake_memory(&f->pool, FAKE_POOL);
 	f->seg_bytes[0] = FAKE_DATA;
 	f->segs = 1;
 	fds[HOMA_CTL_FD_WAKE] = channel(&f->wake_fd);
@@ -130,7 +90,7 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	a->max_segments = f->max_segments ? f->max_segments : 4;
 	/* Before whoever gets the answer looks. */
 	__atomic_fetch_add(&f->attaches, 1, __ATOMIC_SEQ_CST);
-	answer(f, a, fds, HOMA_CTL_ATTACH_FDS);
+	say(f, a, fds, HOMA_CTL_ATTACH_FDS);
 }
 
 /* homad stands still for a while. */
@@ -162,7 +122,7 @@ static bool be_strange(struct fake *f, struct homa_ctl_answer *a)
 		return false;
 	__atomic_fetch_sub(&f->strange, 1, __ATOMIC_SEQ_CST);
 	a->op = HOMA_CTL_METRICS;
-	answer(f, a, NULL, 0);
+	say(f, a, NULL, 0);
 	return true;
 }
 
@@ -181,7 +141,7 @@ static bool cut_records(struct fake *f, struct homa_ctl_answer *a)
 		return false;
 	__atomic_fetch_sub(&f->cut, 1, __ATOMIC_SEQ_CST);
 	a->total = 3;
-	answer(f, a, NULL, 0);
+	say(f, a, NULL, 0);
 	must(send(f->conn, record, size, MSG_NOSIGNAL) > 0);
 	must(send(f->conn, record, 1, MSG_NOSIGNAL) > 0);
 	memcpy(record, &error, sizeof(error));
@@ -233,7 +193,7 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 			a.error = -EDQUOT;
 			break;
 		}
-		fd = memory(&f->seg[f->segs], r->bytes);
+		fd = fake_memory(&f->seg[f->segs], r->bytes);
 		f->seg_bytes[f->segs] = r->bytes;
 		a.segment = f->segs++;
 		a.data_bytes = r->bytes;
@@ -245,7 +205,7 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 		break;
 	case HOMA_CTL_POOL:
 		munmap(f->pool, f->pool_bytes);
-		fd = memory(&f->pool, r->bytes);
+		fd = fake_memory(&f->pool, r->bytes);
 		a.pool_bytes = f->pool_bytes = r->bytes;
 		break;
 	case HOMA_CTL_READY_FD:
@@ -254,7 +214,7 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 	default:
 		break;
 	}
-	answer(f, &a, &fd, fd >= 0);
+	say(f, &a, &fd, fd >= 0);
 }
 
 /* Has the application hung up? */

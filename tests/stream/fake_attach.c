@@ -11,42 +11,10 @@
 #include <unistd.h>
 #include "fake_impl.h"
 
-static int memory(void *mapping, u64 bytes)
-{
-	int fd = memfd_create("fake", MFD_CLOEXEC);
-	void *mem;
-
-	must(fd >= 0 && !ftruncate(fd, (off_t)bytes));
-	mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	must(mem != MAP_FAILED);
-	memcpy(mapping, &mem, sizeof(mem));
-	return fd;
-}
-
 static void answer(struct fake *f, struct homa_ctl_answer *a, int *fds, u32 num)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(HOMA_CTL_ATTACH_FDS * sizeof(int))];
-	} control = { .bytes = { 0 } };
-	struct iovec iov = { a, sizeof(*a) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *cmsg;
-	u32 i;
-
 	a->version = HOMA_SHM_VERSION;
-	if (num) {
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE(num * sizeof(int));
-		cmsg = CMSG_FIRSTHDR(&msg);
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(num * sizeof(int));
-		memcpy(CMSG_DATA(cmsg), fds, num * sizeof(int));
-	}
-	must(sendmsg(f->conn, &msg, MSG_NOSIGNAL) > 0 || errno == EPIPE);
-	for (i = 0; i < num; i++)
-		close(fds[i]);
+	fake_answer(f->conn, a, fds, num);
 }
 
 static void attach(struct fake *f, const struct homa_ctl_request *r, struct homa_ctl_answer *a)
@@ -56,10 +24,10 @@ static void attach(struct fake *f, const struct homa_ctl_request *r, struct homa
 	int wake[2];
 
 	must(r->bytes == 128 << 10);
-	fds[HOMA_CTL_FD_QUEUES] = memory(&f->q, sizeof(*f->q));
-	fds[HOMA_CTL_FD_DATA] = memory(&other, 4096);
+	fds[HOMA_CTL_FD_QUEUES] = fake_memory(&f->q, sizeof(*f->q));
+	fds[HOMA_CTL_FD_DATA] = fake_memory(&other, 4096);
 	munmap(other, 4096);
-	fds[HOMA_CTL_FD_POOL] = memory(&other, r->bytes);
+	fds[HOMA_CTL_FD_POOL] = fake_memory(&other, r->bytes);
 	munmap(other, r->bytes);
 	must(!pipe2(wake, O_CLOEXEC | O_NONBLOCK));
 	fds[HOMA_CTL_FD_WAKE] = wake[0];
@@ -87,7 +55,7 @@ static void streams(struct fake *f, struct homa_ctl_answer *a)
 	at += entries * (sizeof(*f->command) + sizeof(*f->event)) + slots * sizeof(*f->slot);
 	at = (at + 4095) & ~(u64)4095;
 	f->bytes = at + (u64)slots * 2 * HOMA_STREAM_SPAN;
-	fds[HOMA_STREAM_FD_MEMORY] = memory(&area, f->bytes);
+	fds[HOMA_STREAM_FD_MEMORY] = fake_memory(&area, f->bytes);
 	must(!pipe2(wake, O_CLOEXEC | O_NONBLOCK));
 	fds[HOMA_STREAM_FD_EVENT] = wake[0];
 	f->wake_fd = wake[1];
