@@ -203,7 +203,7 @@ static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *addr,
 	homa_pl_tcp_moved(s);
 	if (s->status & O_NONBLOCK)
 		return -EINPROGRESS;
-	rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, s->sndtimeo);
+	rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, 0, s->sndtimeo);
 	if (rc)
 		return rc == -EAGAIN ? -EINPROGRESS : rc;
 	tcp->connecting = false;
@@ -396,7 +396,7 @@ int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr, so
 		rc = accept_now(s, fd, addr, len, flags);
 		if (rc != -EAGAIN || (s->status & O_NONBLOCK))
 			return rc;
-		rc = homa_pl_wait_for(s, HOMA_STREAM_IN, s->rcvtimeo);
+		rc = homa_pl_wait_for(s, HOMA_STREAM_IN, 0, s->rcvtimeo);
 		if (rc)
 			return rc;
 	}

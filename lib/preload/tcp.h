@@ -78,8 +78,8 @@ void homa_pl_on_news(void (*call)(struct homa_pl_sock *s));
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask,
 		  bool (*ready)(void *arg), void *arg);
 /** homa_pl_wait_for() - until @s is ready for one of @bits (HOMA_STREAM_*), @timeout ns;
- *  0, -EAGAIN after @timeout, -EINTR. */
-int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, int64_t timeout);
+ *  if that is to read alone, until @least bytes are there. 0, -EAGAIN after @timeout, -EINTR. */
+int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least, int64_t timeout);
 /** homa_pl_join(), homa_pl_leave_sleep() - a thread is about to sleep, or awake: between
  *  them its descriptor is written for all news. */
 void homa_pl_join(struct homa_pl_sleeper *sleeper);

@@ -69,35 +69,37 @@ static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	return rc == -EAGAIN && tcp->shut_read ? 0 : rc;
 }
 
-/* SO_RCVLOWAT asks to wait for more than a byte. */
-static bool enough(const struct homa_pl_sock *s, size_t wanted)
+/* SO_RCVLOWAT asks to wait for more than a byte, but not for more than there is room for. */
+static size_t least_of(const struct homa_pl_sock *s, size_t wanted)
+{
+	return s->tcp->least < wanted ? s->tcp->least : wanted;
+}
+
+static bool enough(const struct homa_pl_sock *s, size_t least)
 {
 	struct iovec piece[2];
-	size_t least = s->tcp->least < wanted ? s->tcp->least : wanted;
-	unsigned int ready;
 
-	if (HOMA_PL_LIKELY(least <= 1))
+	if (HOMA_PL_LIKELY(least <= 1) ||
+	    (homa_stream_ready(s->tcp->stream) & (HOMA_STREAM_EOF | HOMA_STREAM_ERROR)))
 		return true;
-	ready = homa_stream_ready(s->tcp->stream);
-	return homa_stream_arrived(s->tcp->stream, piece) >= least ||
-	       (ready & (HOMA_STREAM_EOF | HOMA_STREAM_ERROR));
+	return homa_stream_arrived(s->tcp->stream, piece) >= least;
 }
 
 static ssize_t read_some(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
 {
+	size_t least = least_of(s, total(iov, n));
 	ssize_t rc;
 	int wait;
 
 	for (;;) {
-		rc = enough(s, total(iov, n)) ? read_once(s, iov, n, flags) : -EAGAIN;
+		rc = !may_wait(s, flags) || enough(s, least) ? read_once(s, iov, n, flags) :
+							       -EAGAIN;
 		if (rc != -EAGAIN || !may_wait(s, flags))
 			return rc;
-		wait = homa_pl_wait_for(s, HOMA_STREAM_IN | HOMA_STREAM_EOF, s->rcvtimeo);
+		wait = homa_pl_wait_for(s, HOMA_STREAM_IN | HOMA_STREAM_EOF, least, s->rcvtimeo);
+		/* What came until then is given, as by the kernel. */
 		if (wait)
-			return wait;
-		/* More must come than there is: look again after the next news. */
-		if (!enough(s, total(iov, n)))
-			sched_yield();
+			return wait == -EAGAIN ? read_once(s, iov, n, flags) : wait;
 	}
 }
 
@@ -169,7 +171,7 @@ static ssize_t write_waiting(struct homa_pl_sock *s, const struct iovec *iov, in
 	if (!rest)
 		return -ENOMEM;
 	while (done < wanted) {
-		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, s->sndtimeo);
+		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, 0, s->sndtimeo);
 		if (!rc)
 			rc = homa_stream_write(s->tcp->stream, rest,
 					       behind(iov, n, done, rest));

@@ -245,19 +245,25 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *m
 struct homa_pl_wanted {
 	struct homa_pl_sock *s;
 	unsigned int bits;
+	size_t least;
 };
 
 static bool is_ready(void *arg)
 {
 	const struct homa_pl_wanted *w = arg;
+	struct homa_stream *stream = w->s->tcp->stream;
+	unsigned int ready = homa_stream_ready(stream) & w->bits;
+	struct iovec piece[2];
 
-	return homa_stream_ready(w->s->tcp->stream) & w->bits;
+	if (ready == HOMA_STREAM_IN && w->least > 1)
+		return homa_stream_arrived(stream, piece) >= w->least;
+	return ready;
 }
 
-int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, int64_t timeout)
+int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least, int64_t timeout)
 {
 	/* A listener whose homad has ended goes on with the kernel. */
-	struct homa_pl_wanted w = { s, s->tcp->listens ? bits : bits | HOMA_STREAM_ERROR };
+	struct homa_pl_wanted w = { s, s->tcp->listens ? bits : bits | HOMA_STREAM_ERROR, least };
 	int64_t until = timeout < 0 ? INT64_MAX : homa_pl_now() + timeout;
 	struct pollfd fds[3];
 	nfds_t n = 0;

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import sys
 import time
 from collections.abc import Iterator
@@ -190,3 +191,37 @@ def test_homad_ends__its_servers_go_on_with_the_kernel(hosts: tuple[Host, Host],
     else:
         eventually(lambda: rests(echo.pid), 30)
         echo.stop()
+
+
+# It asks for 5,000 bytes at least, and 100 come first.
+LOW_WATER = r"""
+import socket, sys
+listener = socket.create_server((sys.argv[1], 5000))
+print("ready", flush=True)
+one, _ = listener.accept()
+one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 5000)
+print(len(one.recv(65536)), flush=True)
+"""
+
+
+def test_low_water__is_waited_for_asleep(hosts: tuple[Host, Host]) -> None:
+    a, b = hosts
+    server = b.start([*words(b, "unmodified")[:-1], LOW_WATER, b.v4])
+    assert server.line() == "ready"
+    client = a.start([sys.executable, "-c", FIRST_AND_REST, b.v4])
+    assert client.line() == "first"
+    eventually(lambda: rests(server.pid), 30)
+    client.send_signal(signal.SIGUSR1)
+    assert server.line() == "5000"
+
+
+FIRST_AND_REST = r"""
+import signal, socket, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+with socket.create_connection((sys.argv[1], 5000)) as one:
+    one.sendall(bytes(100))
+    print("first", flush=True)
+    signal.sigwait({signal.SIGUSR1})
+    one.sendall(bytes(4900))
+    one.recv(1)
+"""
