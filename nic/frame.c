@@ -210,7 +210,9 @@ int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out)
 {
 	int rc = parse(frame, len, out);
 
-	/* Each segment of TCP is answered, so where it comes from must be a host. */
-	return !rc && unlikely(out->proto == NIC_TCP) && nic_addr_no_host(&out->src) ? -EBADMSG :
-										       rc;
+	/* Each segment of TCP is answered, so both of its addresses must be those of hosts. */
+	if (!rc && unlikely(out->proto == NIC_TCP) &&
+	    (nic_addr_no_host(&out->src) || nic_addr_no_host(&out->dst)))
+		return -EBADMSG;
+	return rc;
 }

@@ -270,7 +270,7 @@ static void frame__flow_label_is_the_connections(void **state)
 	assert_int_not_equal(homa_get_be32(frame + 14) & 0xfffff, label);
 }
 
-/* Who answers a segment from such an address answers a whole network. */
+/* Who answers a segment from or to such an address answers a whole network, or many do. */
 static void frame__tcp_from_no_host(void **state)
 {
 	static const char *const sources[] = { "224.0.0.1", "255.255.255.255", "0.0.0.0",
@@ -286,6 +286,10 @@ static void frame__tcp_from_no_host(void **state)
 		nic_addr_parse(sources[i], &src);
 		nic_addr_parse(strchr(sources[i], ':') ? "fd09::2" : "10.9.0.2", &dst);
 		nic_frame_template_init(&t, mac, mac, &src, &dst);
+		nic_frame_build_tcp(&t, frame, &tx);
+		memcpy(frame + t.len, hdr, sizeof(hdr));
+		assert_int_equal(nic_frame_parse(frame, t.len + 20u, &rx), i < 4 ? -EBADMSG : 0);
+		nic_frame_template_init(&t, mac, mac, &dst, &src);
 		nic_frame_build_tcp(&t, frame, &tx);
 		memcpy(frame + t.len, hdr, sizeof(hdr));
 		assert_int_equal(nic_frame_parse(frame, t.len + 20u, &rx), i < 4 ? -EBADMSG : 0);
