@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * homa-flows: TCP connections under load, for the rows of `./homa bench tas`. A plain
+ * program of sockets and epoll, one thread at each end, that knows nothing of homad: what
+ * runs below it is decided by who starts it (homa-run or not). Requests and responses have
+ * no framing but their length, so nothing but TCP is measured.
+ */
+#ifndef HOMA_FLOWS_H
+#define HOMA_FLOWS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "hist.h"
+
+/** The longest message, bytes. */
+#define FLOWS_MAX_SIZE 65536u
+/** The most requests that wait for their responses on one connection. */
+#define FLOWS_MAX_DEPTH 1024u
+#define FLOWS_NS_PER_S 1000000000ull
+
+/** What the connections carry. */
+enum flows_mode {
+	FLOWS_ECHO,    /* requests, each answered by itself */
+	FLOWS_KV,      /* requests to a key-value store */
+	FLOWS_SEND,    /* the client sends without end, the server reads */
+	FLOWS_RECEIVE, /* the server sends without end, the client reads */
+};
+
+/**
+ * struct flows_config - what a run is told to do; constant after main() has read it
+ * @mode: what the connections carry; both ends must be told the same.
+ * @addr: the server's address, without the port.
+ * @port, @ports: the server listens at @ports ports from @port on.
+ * @connections: how many connections the client keeps open.
+ * @depth: requests in flight on each connection.
+ * @size: bytes of a request and of its response, or of one call of send().
+ * @per_connection: requests after which a connection is closed and another is opened; 0: never.
+ * @rate: open loop: requests per second at random times; 0: closed loop.
+ * @work: processor cycles that the server works for each message.
+ * @keys: keys in the store; @one_key: all requests are for the first.
+ * @warmup_ns, @duration_ns: time before the measured window, and its length.
+ * @timeout_ns: time after which a connection that cannot be opened ends the run.
+ * @seed: of the random numbers.
+ * @json: file for the result, or NULL.
+ */
+struct flows_config {
+	enum flows_mode mode;
+	struct sockaddr_storage addr;
+	uint16_t port;
+	uint32_t ports;
+	uint32_t connections;
+	uint32_t depth;
+	uint32_t size;
+	uint32_t per_connection;
+	double rate;
+	uint32_t work;
+	uint32_t keys;
+	bool one_key;
+	uint64_t warmup_ns;
+	uint64_t duration_ns;
+	uint64_t timeout_ns;
+	uint64_t seed;
+	const char *json;
+};
+
+/**
+ * struct flows_result - what the client has measured in the window
+ * @latency: ns from when a request was due to its last byte.
+ * @interval: bytes that each connection received in each 100 ms, FLOWS_RECEIVE.
+ * @requests: that were answered in the window; @all: also before it, while it warmed up.
+ * @opened: connections that were established, from the beginning on.
+ * @failed: connections that ended with an error; @wrong: responses with wrong bytes.
+ * @bytes: received, or with FLOWS_SEND sent, in the window.
+ * @jain: index of fairness of the connections' bytes, 0 to 1.
+ * @window_ns: length of the window as it was.
+ */
+struct flows_result {
+	struct homa_hist latency;
+	struct homa_hist interval;
+	uint64_t requests;
+	uint64_t all;
+	uint64_t opened;
+	uint64_t failed;
+	uint64_t wrong;
+	uint64_t bytes;
+	double jain;
+	uint64_t window_ns;
+};
+
+/** flows_serve() - serve until a signal. Return: the exit code */
+int flows_serve(const struct flows_config *config);
+
+/** flows_load() - run the client. Return: 0 or a negative errno, which it has explained */
+int flows_load(const struct flows_config *config, struct flows_result *result);
+
+/** flows_report() - write the result as JSON and as one line. Return: 0 or a negative errno */
+int flows_report(const struct flows_config *config,
+		 const struct flows_result *result);
+
+/** flows_now() - the monotonic clock, ns */
+uint64_t flows_now(void);
+
+/** flows_work() - use @cycles of the processor */
+void flows_work(uint64_t cycles);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/* homa-flows: the command line. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "flows.h"
+
+static const char usage[] =
+	"usage: homa-flows server|client ADDRESS PORT [options]\n"
+	"Connections of TCP under load, for ./homa bench tas.\n"
+	"  --mode echo|kv|send|receive   what they carry (echo)\n"
+	"  --ports N            the server listens at N ports (1)\n"
+	"  --connections N      the client keeps N open (1)\n"
+	"  --depth N            requests in flight on each (1)\n"
+	"  --size BYTES         of a request and its response, or of one send() (64)\n"
+	"  --per-connection N   open another one after N requests (0: never)\n"
+	"  --rate N             N requests per second at random times (0: the next when one ends)\n"
+	"  --work CYCLES        the server works so long for each message (0)\n"
+	"  --keys N             keys of the store (100000);  --one-key: ask for one only\n"
+	"  --warmup S --duration S --timeout S   seconds (0.3, 1, 30)\n"
+	"  --seed N             of the random numbers (1)\n"
+	"  --json FILE          the result as JSON (-: standard output)\n";
+
+static const struct option options[] = {
+	{ "mode", 1, NULL, 'm' },     { "ports", 1, NULL, 'p' },
+	{ "connections", 1, NULL, 'c' }, { "depth", 1, NULL, 'd' },
+	{ "size", 1, NULL, 's' },     { "per-connection", 1, NULL, 'n' },
+	{ "rate", 1, NULL, 'r' },     { "work", 1, NULL, 'w' },
+	{ "keys", 1, NULL, 'k' },     { "one-key", 0, NULL, 'o' },
+	{ "warmup", 1, NULL, 'u' },   { "duration", 1, NULL, 'D' },
+	{ "timeout", 1, NULL, 't' },  { "seed", 1, NULL, 'e' },
+	{ "json", 1, NULL, 'j' },     { "help", 0, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+uint64_t flows_now(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * FLOWS_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+void flows_work(uint64_t cycles)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	uint64_t start = __builtin_ia32_rdtsc();
+
+	while (__builtin_ia32_rdtsc() - start < cycles)
+		;
+#else
+	/* Where the counter has another rate: about a cycle each. */
+	for (volatile uint64_t i = 0; i < cycles; i++)
+		;
+#endif
+}
+
+/* Return: @text as a number from @min to @max, or -1 after a complaint */
+static double number(const char *what, const char *text, double min, double max)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (*end || end == text || !(value >= min && value <= max)) {
+		fprintf(stderr, "homa-flows: --%s %s: a number from %g to %g is needed\n",
+			what, text, min, max);
+		return -1;
+	}
+	return value;
+}
+
+static bool mode(struct flows_config *config, const char *text)
+{
+	static const char *const names[] = { "echo", "kv", "send", "receive" };
+
+	for (unsigned int i = 0; i < 4; i++) {
+		if (!strcmp(text, names[i])) {
+			config->mode = (enum flows_mode)i;
+			return true;
+		}
+	}
+	fprintf(stderr, "homa-flows: --mode %s: use echo, kv, send or receive\n", text);
+	return false;
+}
+
+static bool seconds(uint64_t *ns, const char *what, const char *text)
+{
+	double value = number(what, text, 0, 1e6);
+
+	*ns = (uint64_t)(value * 1e9);
+	return value >= 0;
+}
+
+static bool count(uint32_t *out, const char *what, const char *text, double min,
+		  double max)
+{
+	double value = number(what, text, min, max);
+
+	*out = (uint32_t)value;
+	return value >= 0;
+}
+
+static bool set(struct flows_config *config, int option, const char *what,
+		const char *text)
+{
+	uint32_t seed = 0;
+
+	switch (option) {
+	case 'm':
+		return mode(config, text);
+	case 'p':
+		return count(&config->ports, what, text, 1, 1000);
+	case 'c':
+		return count(&config->connections, what, text, 1, 1e6);
+	case 'd':
+		return count(&config->depth, what, text, 1, FLOWS_MAX_DEPTH);
+	case 's':
+		return count(&config->size, what, text, 1, FLOWS_MAX_SIZE);
+	case 'n':
+		return count(&config->per_connection, what, text, 0, 1e9);
+	case 'r':
+		config->rate = number(what, text, 0, 1e9);
+		return config->rate >= 0;
+	case 'w':
+		return count(&config->work, what, text, 0, 1e9);
+	case 'k':
+		return count(&config->keys, what, text, 1, 1e7);
+	case 'o':
+		config->one_key = true;
+		return true;
+	case 'u':
+		return seconds(&config->warmup_ns, what, text);
+	case 'D':
+		return seconds(&config->duration_ns, what, text);
+	case 't':
+		return seconds(&config->timeout_ns, what, text);
+	case 'e':
+		if (!count(&seed, what, text, 0, 4e9))
+			return false;
+		config->seed = seed;
+		return true;
+	default:
+		config->json = text;
+		return true;
+	}
+}
+
+static bool address(struct flows_config *config, const char *text, const char *port)
+{
+	struct sockaddr_in *v4 = (struct sockaddr_in *)&config->addr;
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&config->addr;
+	double value = number("port", port, 1, 65535);
+
+	if (value < 0)
+		return false;
+	config->port = (uint16_t)value;
+	if (inet_pton(AF_INET, text, &v4->sin_addr) == 1) {
+		config->addr.ss_family = AF_INET;
+	} else if (inet_pton(AF_INET6, text, &v6->sin6_addr) == 1) {
+		config->addr.ss_family = AF_INET6;
+	} else {
+		fprintf(stderr, "homa-flows: %s is no address\n", text);
+		return false;
+	}
+	return true;
+}
+
+/* A descriptor for each connection, as many as the system allows. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_NOFILE, &limit)) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int load(const struct flows_config *config)
+{
+	struct flows_result result = { 0 };
+	int rc = homa_hist_init(&result.latency);
+
+	if (!rc)
+		rc = homa_hist_init(&result.interval);
+	if (!rc)
+		rc = flows_load(config, &result);
+	if (!rc)
+		rc = flows_report(config, &result);
+	homa_hist_free(&result.latency);
+	homa_hist_free(&result.interval);
+	return rc ? 1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct flows_config config = {
+		.ports = 1, .connections = 1, .depth = 1, .size = 64, .keys = 100000,
+		.warmup_ns = 300000000, .duration_ns = FLOWS_NS_PER_S,
+		.timeout_ns = 30 * FLOWS_NS_PER_S, .seed = 1,
+	};
+	int option, index = 0;
+
+	while ((option = getopt_long(argc, argv, "", options, &index)) != -1) {
+		if (option == 'h') {
+			fputs(usage, stdout);
+			return 0;
+		}
+		if (option == '?' || !set(&config, option, options[index].name, optarg))
+			return 2;
+	}
+	if (argc - optind != 3) {
+		fputs(usage, stderr);
+		return 2;
+	}
+	if (!address(&config, argv[optind + 1], argv[optind + 2]))
+		return 2;
+	raise_limit();
+	if (!strcmp(argv[optind], "server"))
+		return flows_serve(&config);
+	if (!strcmp(argv[optind], "client"))
+		return load(&config);
+	fprintf(stderr, "homa-flows: %s: say server or client\n", argv[optind]);
+	return 2;
+}
