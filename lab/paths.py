@@ -21,6 +21,14 @@ def homa_bench() -> Path:
     return program
 
 
+def homa_flows() -> Path:
+    """The generator of TCP connections; LabError if it has not been built."""
+    program = BUILD / "bench" / "flows" / "homa-flows"
+    if not os.access(program, os.X_OK):
+        raise LabError(f"homa-flows is not built ({program} is missing); run ./homa build")
+    return program
+
+
 def ring() -> Path:
     """Four processes that do next to nothing (tests/counts/ring.c); LabError if not built."""
     program = BUILD / "tests" / "counts" / "ring"

@@ -19,6 +19,7 @@
 #define EVENTS 256
 #define PENDING 256u /* connections that are being opened at the same time */
 #define FAILURES 1000u /* so many end the run */
+#define REFUSED_US 5000
 
 int flows_watch(struct flows_client *client, struct flows_conn *conn, uint32_t events)
 {
@@ -74,10 +75,13 @@ static void finish(struct flows_client *client, struct flows_conn *conn)
 static int replace(struct flows_client *client, struct flows_conn *conn, int error)
 {
 	finish(client, conn);
-	if (error) {
-		if (++client->result->failed >= FAILURES || !client->measuring)
-			return error;
+	/* The server has not started yet. */
+	if (error == -ECONNREFUSED && !client->result->opened) {
+		usleep(REFUSED_US);
+		return begin(client, conn);
 	}
+	if (error && (++client->result->failed >= FAILURES || !client->measuring))
+		return error;
 	return begin(client, conn);
 }
 

@@ -69,6 +69,29 @@ def service(
 
 
 @app.command()
+def tas(
+    rows: str = typer.Argument(
+        "", metavar="[ROW,...]", help="Which rows, e.g. connections,kv; without it all."
+    ),
+    points: str = typer.Option(
+        "", help="Only these points of them, e.g. 64,256.", show_default=False
+    ),
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    json_file: Optional[Path] = JSON,
+) -> None:
+    """TCP through homad beside the kernel's, by the rows of the TAS paper.
+
+    connections, short, pipelined, loss, interop, bulk, bulk-plain, kv, kv-hot, incast.
+    """
+    from lab.bench import tas as run
+
+    chosen = run.check(rows, points, rounds, seconds)
+    check_output(json_file, "--json")
+    run.main(*chosen, rounds, seconds, json_file)
+
+
+@app.command()
 def kernel(
     part: str = typer.Argument(
         "", metavar="icount|profile|rtt|rate|bulk|w4", help="What is measured."

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Reads a global variable of a loaded BPF program, through libbpf's own functions."""
+"""BPF programs of this folder: compiled when needed; a global variable read from a loaded one."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.net.hosts import run
+from lab.paths import BUILD
 
 
 class _ProgramInfo(ctypes.Structure):
@@ -23,6 +28,24 @@ class _ProgramInfo(ctypes.Structure):
         ("nr_map_ids", ctypes.c_uint32),
         ("map_ids", ctypes.c_uint64),
     ]
+
+
+def compiled(name: str) -> Path | None:
+    """The object file of the program `name`, compiled if it is out of date; None without a compiler."""
+    source = Path(__file__).resolve().parent / name
+    target = BUILD / "lab" / Path(name).with_suffix(".o")
+    if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        arch = run(["uname", "-m"]).strip()
+        fresh = target.with_suffix(f".{os.getpid()}.tmp")
+        words = ["clang", "-O2", "-g", "-target", "bpf", f"-I/usr/include/{arch}-linux-gnu"]
+        run([*words, "-c", str(source), "-o", str(fresh)])
+        fresh.replace(target)
+        return target
+    except (LabError, OSError):
+        return None
 
 
 def first_counter(program_id: int) -> int | None:

@@ -14,7 +14,6 @@ the whole amount; TCP, which uses a single class, never has less than Homa eithe
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ from pathlib import Path
 from lab.net import bpf
 from lab.errors import LabError
 from lab.net.hosts import Host, Lab, introduce, run, set_offloads
-from lab.paths import BUILD
 
 LEVELS = 8
 MTU = 1500
@@ -211,30 +209,4 @@ def read_peak(namespace: str, port: str) -> int | None:
 
 def port_program() -> Path | None:
     """The classifier, compiled now if that has not been done; None without a compiler."""
-    root = Path(__file__).resolve().parent
-    source = root / "switch_port.bpf.c"
-    target = BUILD / "lab" / "switch_port.bpf.o"
-    if target.exists() and target.stat().st_mtime >= source.stat().st_mtime:
-        return target
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        arch = run(["uname", "-m"]).strip()
-        fresh = target.with_suffix(f".{os.getpid()}.tmp")
-        run(
-            [
-                "clang",
-                "-O2",
-                "-g",
-                "-target",
-                "bpf",
-                f"-I/usr/include/{arch}-linux-gnu",
-                "-c",
-                str(source),
-                "-o",
-                str(fresh),
-            ]
-        )
-        fresh.replace(target)
-        return target
-    except (LabError, OSError):
-        return None
+    return bpf.compiled("switch_port.bpf.c")
