@@ -2,13 +2,10 @@
 /*
  * How much may be under way: what all congestion controls have in common, NewReno with
  * byte counting (RFC 5681, RFC 3465), and DCTCP (RFC 8257), which reacts to the share of
- * marked bytes in a window. Each connection has one of them.
+ * marked bytes in a window. Each connection has one of them. Those by rate decide
+ * once in a control interval, see tas_rate.c.
  */
 #include "tas_impl.h"
-
-#define ALPHA_ONE 1024u
-#define ALPHA_SHIFT 4 /* gain of 1/16 (RFC 8257, 4.2) */
-#define LARGEST (1u << 30)
 
 static void newreno_grow(struct tas_engine *engine, struct tas_conn *conn, u32 acked)
 {
@@ -36,6 +33,9 @@ static const struct tas_congestion *const controls[TAS_CONTROLS] = {
 	[TAS_NEWRENO] = &tas_newreno,
 	[TAS_DCTCP] = &tas_newreno,
 	[TAS_CUBIC] = &tas_cubic,
+	[TAS_RATE_DCTCP] = &tas_rate_dctcp,
+	[TAS_TIMELY] = &tas_timely,
+	[TAS_CONSTANT] = &tas_constant,
 };
 
 int tas_set_control(struct tas_conn *conn, u32 control)
@@ -43,15 +43,26 @@ int tas_set_control(struct tas_conn *conn, u32 control)
 	if (control >= TAS_CONTROLS)
 		return TAS_EINVAL;
 	conn->control = (u8)control;
+	tas_rate_reset(conn);
+	conn->f.flags &= ~(u32)TAS_F_PACED;
+	if (controls[control]->adjust || conn->pacing)
+		conn->f.flags |= TAS_F_PACED;
 	return 0;
+}
+
+bool tas_by_rate(const struct tas_conn *conn)
+{
+	return controls[conn->control]->adjust;
 }
 
 void tas_cc_init(struct tas_engine *engine, struct tas_conn *conn)
 {
 	conn->f.cwnd = engine->params.initial_window * conn->f.mss;
-	conn->ssthresh = LARGEST;
-	conn->alpha = ALPHA_ONE;
+	conn->ssthresh = TAS_CWND_MOST;
+	conn->alpha = TAS_ALPHA_ONE;
 	conn->ecn_seq = conn->f.snd_nxt;
+	if (tas_by_rate(conn))
+		tas_rate_begin(engine, conn);
 }
 
 void tas_cc_loss(struct tas_engine *engine, struct tas_conn *conn)
@@ -59,18 +70,13 @@ void tas_cc_loss(struct tas_engine *engine, struct tas_conn *conn)
 	u32 window = homa_min_u32(tas_pipe(conn), conn->f.cwnd);
 
 	(void)engine;
+	if (tas_by_rate(conn)) {
+		conn->rate.lost = true;
+		conn->ssthresh = homa_max_u32(conn->f.cwnd, 2u * conn->f.mss);
+		return;
+	}
 	conn->ssthresh = homa_max_u32(controls[conn->control]->reduced(conn, window),
 				      2u * conn->f.mss);
-}
-
-/* One round trip's ACKs are in: @marked bytes of @acked had met a queue. */
-static void dctcp_window(struct tas_conn *conn)
-{
-	u32 marked = homa_min_u32(conn->marked, conn->f.acked);
-	u32 share = conn->f.acked ? (u32)homa_div64((u64)marked * ALPHA_ONE, conn->f.acked) : 0;
-
-	conn->alpha = conn->alpha - (conn->alpha >> ALPHA_SHIFT) + (share >> ALPHA_SHIFT);
-	conn->alpha = homa_min_u32(conn->alpha, ALPHA_ONE);
 }
 
 static void slower(struct tas_engine *engine, struct tas_conn *conn)
@@ -79,7 +85,7 @@ static void slower(struct tas_engine *engine, struct tas_conn *conn)
 
 	engine->metrics.ecn_reductions++;
 	if (conn->control == TAS_DCTCP)
-		cut = (u32)(((u64)conn->f.cwnd * conn->alpha) / (2 * ALPHA_ONE));
+		cut = (u32)(((u64)conn->f.cwnd * conn->alpha) / (2 * TAS_ALPHA_ONE));
 	else
 		cut = conn->f.cwnd - controls[conn->control]->reduced(conn, conn->f.cwnd);
 	conn->f.cwnd = homa_max_u32(conn->f.cwnd - cut, 2u * conn->f.mss);
@@ -96,7 +102,7 @@ static void ecn(struct tas_engine *engine, struct tas_conn *conn, u32 acked, boo
 	if (tas_before(conn->f.snd_una, conn->ecn_seq))
 		return;
 	if (conn->control == TAS_DCTCP)
-		dctcp_window(conn);
+		tas_dctcp_average(conn);
 	else if (!marked) /* a peer says ECE until it sees CWR: that was the last mark */
 		conn->marked = 0;
 	if (conn->marked && !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
@@ -107,7 +113,7 @@ static void ecn(struct tas_engine *engine, struct tas_conn *conn, u32 acked, boo
 	conn->marked = 0;
 }
 
-void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked)
+static void by_window(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked)
 {
 	u32 mss = conn->f.mss;
 
@@ -116,11 +122,24 @@ void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked, b
 	if (!acked || marked || (conn->f.flags & TAS_F_RECOVERY))
 		return;
 	/* A window that was not used says nothing about a larger one (RFC 7661). */
-	if (!(conn->f.flags & (TAS_F_CWND_FULL | TAS_F_LOSS)) || conn->f.cwnd >= LARGEST)
+	if (!(conn->f.flags & (TAS_F_CWND_FULL | TAS_F_LOSS)) || conn->f.cwnd >= TAS_CWND_MOST)
 		return;
 	if (conn->f.cwnd < conn->ssthresh) {
 		conn->f.cwnd += conn->f.flags & TAS_F_LOSS ? homa_min_u32(acked, mss) : acked;
 		return;
 	}
 	controls[conn->control]->grow(engine, conn, acked);
+}
+
+void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked)
+{
+	const struct tas_congestion *control = controls[conn->control];
+
+	if (control->adjust) {
+		tas_rate_acked(engine, conn, control, acked, marked);
+		return;
+	}
+	by_window(engine, conn, acked, marked);
+	if (conn->f.flags & TAS_F_PACED)
+		tas_pace_window(conn);
 }

@@ -43,6 +43,7 @@ enum {
 	TAS_F_ALIVE = 1 << 20,	  /* a keepalive probe is to be sent */
 	TAS_F_FIN_SEEN = 1 << 21, /* the peer's FIN came, behind a gap */
 	TAS_F_WAITS = 1 << 22,	  /* its listener's host may have no place for it yet */
+	TAS_F_PACED = 1 << 23,	  /* what it sends leaves at a rate; see struct tas_rate */
 };
 
 /** struct tas_flow - what decides about a segment */
@@ -117,6 +118,37 @@ struct tas_cubic {
 	u32 k_ms;
 };
 
+/**
+ * struct tas_rate - pacing, and control by rate once in a control interval (tas_pace.c,
+ *	tas_rate.c); bytes are payload
+ * @node: waits in the engine's @pace until @next_at, if there is something to send.
+ * @next_at: when the next bytes may leave, ns.
+ * @rate: bytes per second; 0: not known yet, nothing is held back.
+ * @given: of TAS_CONSTANT, bytes per second; 0: the setting's.
+ * @begun_at: when the control interval began, ns. What was acknowledged since then is
+ *	tas_flow.acked, and tas_conn.marked of it with a congestion mark.
+ * @rtt: the last round trip measured in it, ns; 0: none was. @rtt_before: the last one
+ *	before it. @rtt_least: the least of all.
+ * @gradient: TIMELY's moving average of the differences of round trips, ns.
+ * @falls: intervals in a row in which round trips became no longer.
+ * @starts: no congestion was seen yet: the rate doubles.
+ * @lost: bytes were lost in the interval.
+ * @waits: bytes waited for @next_at: the host's lateness is made up for.
+ */
+struct tas_rate {
+	struct homa_wheel_node node;
+	u64 next_at;
+	u64 rate;
+	u64 given;
+	u64 begun_at;
+	u64 rtt, rtt_before, rtt_least;
+	s64 gradient;
+	u8 falls;
+	bool starts;
+	bool lost;
+	bool waits;
+};
+
 /** struct tas_conn - a connection; its memory is the host's */
 struct tas_conn {
 	/* What decides about a segment; first. */
@@ -169,9 +201,10 @@ struct tas_conn {
 	u32 ecn_seq;
 	/* Bytes acknowledged with a congestion mark since then. */
 	u32 marked;
-	/* DCTCP's share of marked bytes, in 1/1024ths. */
+	/* DCTCP's share of marked bytes, in TAS_ALPHA_ONE-ths. */
 	u32 alpha;
 	struct tas_cubic cubic;
+	struct tas_rate rate;
 	/* Silence before the first keepalive probe, and time between two, in ms. */
 	u32 keep_idle_ms, keep_interval_ms;
 	/* Bytes that the receive buffer may grow to; decides about window scaling. */
@@ -203,6 +236,8 @@ struct tas_conn {
 	u8 keep_probes, keep_most;
 	/* enum tas_control. */
 	u8 control;
+	/* Pacing also if the control is by window. */
+	bool pacing;
 	/* A tail loss probe was sent, and nothing was acknowledged since. */
 	bool tail_probed;
 	/* Both sides scale their windows. */

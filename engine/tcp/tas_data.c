@@ -130,7 +130,7 @@ void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
 
 	if (marked)
 		engine->metrics.ecn_marked++;
-	if (conn->control != TAS_DCTCP) {
+	if (conn->control != TAS_DCTCP && conn->control != TAS_RATE_DCTCP) {
 		if (seg->flags & TAS_CWR)
 			conn->f.flags &= ~TAS_F_ECHO;
 		/* The sender shall hear of it soon. */

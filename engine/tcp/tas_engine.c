@@ -3,6 +3,7 @@
 #include "tas_impl.h"
 
 #define TICK_NS TAS_MSEC
+#define PACE_TICK_NS 1024
 
 struct setting {
 	const char *name;
@@ -66,6 +67,7 @@ void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now, u32 
 	for (i = 0; i < TAS_LISTEN_BUCKETS; i++)
 		homa_list_init(&engine->listeners[i]);
 	homa_wheel_init(&engine->wheel, TICK_NS, now);
+	homa_wheel_init(&engine->pace, PACE_TICK_NS, now);
 	homa_table_init(&engine->ended, engine->ended_base, TAS_BUCKETS,
 			engine->ended_segment, TAS_SEGMENTS);
 	homa_list_init(&engine->ended_order);

@@ -15,6 +15,7 @@
 #define TAS_SEGMENTS 1024u /* that the table may grow by */
 #define TAS_LISTEN_BUCKETS 64u
 #define TAS_STRAYS 64u	   /* segments of no connection that wait to be sent */
+#define TAS_RATE_LEAST 12500u /* bytes per second, of a connection */
 
 /**
  * struct tas_listener - a port at which connections are taken
@@ -26,6 +27,8 @@
  * @backlog: most connections in @ready, and as many in @half.
  * @num_ready, @num_half: how many there are.
  * @rx_shift, @rx_max: receive buffers of its connections; see struct tas_conn.
+ * @control: congestion control of its connections, enum tas_control and one more; 0: as
+ *	the setting says.
  * @places: how many connections the host can take now; NULL: any number. Bytes of one that
  *	it cannot take have not come: the peer sends them again.
  * @host: the host's own.
@@ -38,6 +41,7 @@ struct tas_listener {
 	u8 local[16];
 	u16 port;
 	u8 rx_shift;
+	u8 control;
 	bool v6_only;
 	u32 backlog;
 	u32 num_ready;
@@ -67,6 +71,7 @@ struct tas_limit {
  * @key: secrets, of the table, of initial sequence numbers, and of cookies.
  * @hash_key: those of the table, as its hash uses them.
  * @spare: memory for connections that the host has handed in; @segments: for the table.
+ * @wheel: deadlines of connections. @pace: connections whose next bytes wait for their time.
  * @ended: connections in TIME_WAIT whose application has let go; @ended_order: the same, the
  *	oldest first; @spare_ended: memory for them.
  * @cookie_at: when a SYN cookie was sent last, ns.
@@ -87,6 +92,7 @@ struct tas_engine {
 	struct homa_segment *segments;
 	struct homa_list listeners[TAS_LISTEN_BUCKETS];
 	struct homa_wheel wheel;
+	struct homa_wheel pace;
 	struct homa_list spare;
 	u32 num_spare;
 	struct homa_table ended;
@@ -211,6 +217,10 @@ void tas_options(struct tas_engine *engine, struct tas_conn *conn);
 /** tas_set_control() - another congestion control (enum tas_control) than the settings say,
  *  best before anything is sent; TAS_EINVAL if there is none of that number */
 int tas_set_control(struct tas_conn *conn, u32 control);
+
+/** tas_set_rate() - TAS_CONSTANT sends @rate bytes of payload per second instead of what the
+ *  setting says, 0: as it says; TAS_EINVAL if that is less than TAS_RATE_LEAST */
+int tas_set_rate(struct tas_conn *conn, u64 rate);
 
 /** tas_readable() - bytes in order that the application has not taken */
 static inline u32 tas_readable(const struct tas_conn *conn)

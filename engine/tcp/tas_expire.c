@@ -142,16 +142,37 @@ static void wake(struct tas_engine *engine, struct tas_conn *conn)
 		homa_wheel_del(&engine->wheel, &conn->wheel);
 }
 
+/* The time of bytes that waited for their rate has come. */
+static u32 resume(struct tas_engine *engine, u32 budget)
+{
+	struct homa_wheel_node *node;
+
+	while (budget && (node = homa_wheel_pop(&engine->pace, engine->now))) {
+		if (node->deadline > engine->now)
+			homa_wheel_add(&engine->pace, node, node->deadline, engine->now);
+		else
+			tas_want(engine,
+				 homa_container_of(node, struct tas_conn, rate.node));
+		budget--;
+	}
+	return budget;
+}
+
 u64 tas_timers(struct tas_engine *engine, u32 budget)
 {
 	struct homa_wheel_node *node;
 
 	budget = tas_expire_ended(engine, budget);
-	while (budget--) {
+	if (unlikely(engine->pace.count))
+		budget = resume(engine, budget);
+	while (budget) {
+		budget--;
 		node = homa_wheel_pop(&engine->wheel, engine->now);
 		if (!node)
 			break;
 		wake(engine, homa_container_of(node, struct tas_conn, wheel));
 	}
-	return homa_min_u64(homa_wheel_next(&engine->wheel), tas_next_ended(engine));
+	return homa_min_u64(homa_wheel_next(&engine->pace),
+			    homa_min_u64(homa_wheel_next(&engine->wheel),
+					 tas_next_ended(engine)));
 }

@@ -150,6 +150,8 @@ void tas_opened(struct tas_engine *engine, struct tas_conn *conn,
 void tas_begin_passive(struct tas_engine *engine, struct tas_listener *listener,
 		       struct tas_conn *conn, const struct tas_segment *syn)
 {
+	if (listener->control)
+		tas_set_control(conn, listener->control - 1u);
 	conn->listener = listener;
 	listener->num_half++;
 	homa_list_add_tail(&listener->half, &conn->pending);

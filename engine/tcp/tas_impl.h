@@ -171,20 +171,44 @@ void tas_rtt_sample(struct tas_engine *engine, struct tas_conn *conn, u64 rtt);
 void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 		   const struct tas_segment *seg);
 
-/* ---- tas_cc.c, tas_cubic.c ---- */
+/* ---- tas_cc.c, tas_cubic.c, tas_dctcp.c, tas_timely.c, tas_rate.c, tas_pace.c ---- */
+
+#define TAS_CWND_MOST (1u << 30)
+#define TAS_ALPHA_ONE 1024u
 
 /**
- * struct tas_congestion - a congestion control
+ * struct tas_congestion - a congestion control, by window or by rate
  * @grow: @acked bytes arrived, the window was full and there is no slow start.
  * @reduced: ssthresh after a loss or a mark, before its lower limit; @window: bytes that
  *	were under way.
+ * @adjust: a control interval is over: the new tas_rate.rate; then there are no others.
  */
 struct tas_congestion {
 	void (*grow)(struct tas_engine *engine, struct tas_conn *conn, u32 acked);
 	u32 (*reduced)(struct tas_conn *conn, u32 window);
+	u64 (*adjust)(struct tas_engine *engine, struct tas_conn *conn);
 };
 
-extern const struct tas_congestion tas_cubic;
+extern const struct tas_congestion tas_cubic, tas_rate_dctcp, tas_timely, tas_constant;
+
+bool tas_by_rate(const struct tas_conn *conn);
+/* The share of marked bytes among those of a window or interval goes into the average. */
+void tas_dctcp_average(struct tas_conn *conn);
+/* As if nothing were known of the path. */
+void tas_rate_reset(struct tas_conn *conn);
+/* The rate of a connection that begins, or begins again. */
+void tas_rate_begin(struct tas_engine *engine, struct tas_conn *conn);
+void tas_rate_acked(struct tas_engine *engine, struct tas_conn *conn,
+		    const struct tas_congestion *control, u32 acked, bool marked);
+/* Nothing was under way until now: what happened before says nothing about the path. */
+void tas_rate_resumed(struct tas_engine *engine, struct tas_conn *conn);
+/* The window that goes with the rate. */
+void tas_rate_window(struct tas_conn *conn);
+/* The rate that goes with the window. */
+void tas_pace_window(struct tas_conn *conn);
+/* How many of @bytes, in full segments, may leave now; 0: later, and the wheel is set. */
+u32 tas_paced(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
+void tas_pace_sent(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
 void tas_cc_init(struct tas_engine *engine, struct tas_conn *conn);
 void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked);

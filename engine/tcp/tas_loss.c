@@ -73,7 +73,9 @@ void tas_loss_dupack(struct tas_engine *engine, struct tas_conn *conn, bool news
 
 static void end(struct tas_conn *conn)
 {
-	if (conn->f.flags & TAS_F_RECOVERY)
+	if (tas_by_rate(conn))
+		tas_rate_window(conn);
+	else if (conn->f.flags & TAS_F_RECOVERY)
 		conn->f.cwnd = homa_min_u32(conn->ssthresh,
 					    homa_max_u32(tas_pipe(conn), conn->f.mss) +
 						    conn->f.mss);
@@ -93,6 +95,7 @@ static bool needless(struct tas_engine *engine, struct tas_conn *conn,
 	    !tas_before(seg->ts_echo, conn->undo_ts))
 		return false;
 	engine->metrics.repairs_undone++;
+	conn->rate.lost = false;
 	conn->f.cwnd = homa_max_u32(cwnd, conn->f.cwnd);
 	conn->ssthresh = homa_max_u32(conn->undo_ssthresh, conn->ssthresh);
 	conn->f.flags &= ~(TAS_F_RECOVERY | TAS_F_LOSS);

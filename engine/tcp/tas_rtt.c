@@ -36,7 +36,8 @@ void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 	u32 echo;
 
 	if (conn->rtt_at && !tas_before(seg->ack, conn->rtt_seq)) {
-		tas_rtt_sample(engine, conn, engine->now - conn->rtt_at);
+		conn->rate.rtt = engine->now - conn->rtt_at;
+		tas_rtt_sample(engine, conn, conn->rate.rtt);
 		conn->rtt_at = 0;
 		return;
 	}

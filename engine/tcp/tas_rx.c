@@ -52,7 +52,8 @@ static void ack_in(struct tas_engine *engine, struct tas_conn *conn,
 	if (unlikely(width > conn->snd_most))
 		conn->snd_most = width;
 	if (conn->rtt_at && !tas_before(seg->ack, conn->rtt_seq)) {
-		tas_rtt_sample(engine, conn, engine->now - conn->rtt_at);
+		conn->rate.rtt = engine->now - conn->rtt_at;
+		tas_rtt_sample(engine, conn, conn->rate.rtt);
 		conn->rtt_at = 0;
 	} else if (!conn->rtt_at) {
 		tas_rtt_acked(engine, conn, seg);
@@ -63,7 +64,7 @@ static void ack_in(struct tas_engine *engine, struct tas_conn *conn,
 	conn->tail_probed = false;
 	if (unlikely((una ^ seg->ack) >> FOLLOW_SHIFT))
 		tas_follow(conn);
-	if (f->flags & TAS_F_CWND_FULL)
+	if (f->flags & (TAS_F_CWND_FULL | TAS_F_PACED))
 		tas_cc_acked(engine, conn, seg->ack - una, false);
 	if (likely(f->snd_end == seg->ack)) {
 		conn->deadline[TAS_TIMER_RETRANSMIT] = TAS_NEVER;

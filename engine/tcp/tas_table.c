@@ -119,6 +119,7 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 	homa_list_init(&conn->pending);
 	homa_list_init(&conn->event);
 	homa_wheel_node_init(&conn->wheel);
+	homa_wheel_node_init(&conn->rate.node);
 	for (i = 0; i < TAS_TIMERS; i++)
 		conn->deadline[i] = TAS_NEVER;
 	conn->rto = engine->params.rto_initial_ms * TAS_MSEC;
@@ -128,7 +129,8 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 	conn->rtx_nxt = conn->rtx_end = conn->recover = conn->iss;
 	conn->ecn_seq = conn->iss;
 	conn->heard_at = engine->now;
-	conn->control = (u8)(engine->params.dctcp ? TAS_DCTCP : engine->params.congestion);
+	conn->pacing = engine->params.pacing;
+	tas_set_control(conn, engine->params.dctcp ? TAS_DCTCP : engine->params.congestion);
 	conn->keep_idle_ms = engine->params.keepalive_ms;
 	conn->keep_interval_ms = engine->params.keepalive_interval_ms;
 	conn->keep_most = (u8)engine->params.keepalive_probes;
@@ -156,6 +158,7 @@ void tas_gone(struct tas_engine *engine, struct tas_conn *conn)
 
 	conn->f.state = TAS_CLOSED;
 	homa_wheel_del(&engine->wheel, &conn->wheel);
+	homa_wheel_del(&engine->pace, &conn->rate.node);
 	homa_list_del(&conn->f.tx);
 	if (homa_list_linked(&conn->f.hash))
 		homa_table_del(&engine->table, &conn->f.hash);

@@ -191,6 +191,11 @@ static bool send_lost(struct tas_engine *engine, struct tas_conn *conn, struct t
 	pipe = tas_pipe(conn);
 	if (pipe && pipe + length > conn->f.cwnd && conn->rtx_nxt != conn->f.snd_una)
 		return false;
+	if (conn->f.flags & TAS_F_PACED) {
+		if (!tas_paced(engine, conn, length))
+			return false;
+		tas_pace_sent(engine, conn, length);
+	}
 	engine->metrics.retransmits++;
 	conn->rtt_at = 0;
 	send_bytes(engine, conn, conn->rtx_nxt, length, true, out);
@@ -243,15 +248,18 @@ static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 	/* A FIN that does not fit into a full segment goes alone. */
 	if (most == left && fin && most > 1 && (most - 1) % mss == 0 && most - 1 > 0)
 		most -= 1;
-	return most;
+	return most && (conn->f.flags & TAS_F_PACED) ? tas_paced(engine, conn, most) : most;
 }
 
 static void restart_after_idle(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u32 first = engine->params.initial_window * conn->f.mss;
 
-	if (!tas_in_flight(conn) && conn->sent_at &&
-	    engine->now - conn->sent_at > conn->rto && conn->f.cwnd > first)
+	if (tas_in_flight(conn) || !conn->sent_at)
+		return;
+	if (tas_by_rate(conn))
+		tas_rate_resumed(engine, conn);
+	else if (engine->now - conn->sent_at > conn->rto && conn->f.cwnd > first)
 		conn->f.cwnd = first;
 }
 
@@ -274,6 +282,8 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	conn->f.flags &= ~TAS_F_PROBE;
 	if (idle)
 		conn->backoff = 0;
+	if (conn->f.flags & TAS_F_PACED)
+		tas_pace_sent(engine, conn, length);
 	send_bytes(engine, conn, from, length, false, out);
 	conn->f.snd_nxt += length;
 	if (out->length % conn->f.mss)

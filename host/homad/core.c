@@ -25,7 +25,8 @@
 #define STOP_MS 2000 /* for RPCs to end when we stop */
 #define PEER_BUCKETS 4096u
 #define SOCK_BUCKETS 4096u
-#define TCP_CC_DCTCP 1 /* of homad_config.tcp_cc */
+#define TCP_CC_DCTCP 1	    /* of homad_config.tcp_cc */
+#define TCP_CC_DCTCP_RATE 3 /* the same */
 
 static void *aligned(size_t size)
 {
@@ -308,7 +309,7 @@ static int make_tcp(struct homad *d)
 		return -ENOMEM;
 	tas_set(&t->tcp->engine, "max_segment", homa_max_u32(536, homa_min_u32(65536, 14 * mtu)));
 	tas_set(&t->tcp->engine, "congestion", (u32)d->config.tcp_cc);
-	if (d->config.tcp_cc == TCP_CC_DCTCP)
+	if (d->config.tcp_cc == TCP_CC_DCTCP || d->config.tcp_cc == TCP_CC_DCTCP_RATE)
 		tas_set(&t->tcp->engine, "ecn", 1);
 	return 0;
 }

@@ -26,11 +26,13 @@ class Setting:
     more: tuple[str | None, ...] = ()
 
 
+CONTROLS = {"reno": 0, "dctcp": 1, "cubic": 2, "dctcp-rate": 3, "timely": 4, "constant": 5}
+
 # To support another sysctl, add a line. A parameter that the engine does not have makes the
 # statement unsupported, so lines may be ahead of the engine.
 SETTINGS = {
     "tcp_challenge_ack_limit": Setting("challenge_acks"),
-    "tcp_congestion_control": Setting("congestion", values={"reno": 0, "dctcp": 1, "cubic": 2}),
+    "tcp_congestion_control": Setting("congestion", values=CONTROLS),
     "tcp_early_retrans": Setting("tail_loss_probe", values={"3": 1, "4": 1}),
     "tcp_ecn": Setting("ecn"),
     "tcp_fin_timeout": Setting("fin_wait_ms", 1000),

@@ -16,6 +16,7 @@
 #define END (60 * TAS_SEC)
 #define FLOWS 2u
 #define FRAME 1500u
+#define STEP 100u /* kbit/s, of controls by rate */
 
 struct packet {
 	u64 at;
@@ -35,6 +36,8 @@ struct share {
 	struct tas_conn *flow[FLOWS];
 	struct homa_rng rng;
 	u64 begin, now, busy; /* @busy: the link sends until then, ns */
+	u64 timer;	      /* when the sender's engine wants to be called, ns */
+	u64 steps;
 	u64 got[FLOWS];
 	bool marks;
 };
@@ -104,7 +107,7 @@ static void applications(struct share *s)
 
 static void step(struct share *s)
 {
-	u64 next = s->now + TAS_MSEC;
+	u64 next = homa_min_u64(s->now + TAS_MSEC, s->timer);
 	struct tas_out out;
 	u32 i;
 
@@ -115,6 +118,7 @@ static void step(struct share *s)
 	for (i = 0; i < 2; i++) {
 		tas_set_now(&s->end[i]->engine, s->now, 1000);
 		tas_timers(&s->end[i]->engine, 100);
+		s->steps++;
 	}
 	arrive(s, &s->path[0]);
 	arrive(s, &s->path[1]);
@@ -124,6 +128,7 @@ static void step(struct share *s)
 	/* A little by chance, or two flows may keep step for ever. */
 	while (tas_next_out(&s->end[1]->engine, &out))
 		put(&s->path[1], &out, s->now + DELAY + homa_rng_below(&s->rng, 1000000));
+	s->timer = tas_timers(&s->end[0]->engine, 0);
 }
 
 static void begin_flow(struct share *s, u32 i)
@@ -135,7 +140,12 @@ static void begin_flow(struct share *s, u32 i)
 	assert_int_equal(tas_connect(&s->end[0]->engine, &pair, 16, 65536, &s->flow[i]), 0);
 }
 
-static void play(u32 control, u32 jain_least)
+static bool marks(u32 control)
+{
+	return control == TAS_DCTCP || control == TAS_RATE_DCTCP;
+}
+
+static void play(u32 control, const char *setting, u64 value, u32 jain_least)
 {
 	struct share *s = calloc(1, sizeof(*s));
 	u64 a, b, jain;
@@ -147,10 +157,16 @@ static void play(u32 control, u32 jain_least)
 		s->end[i] = bench_new(FRAME);
 		s->path[!i].to = &s->end[i]->engine;
 		tas_set(&s->end[i]->engine, "congestion", control);
-		tas_set(&s->end[i]->engine, "ecn", control == TAS_DCTCP);
+		tas_set(&s->end[i]->engine, "ecn", marks(control));
 		tas_set(&s->end[i]->engine, "max_segment", 536);
+		/* What is little for 10 Gbit/s is half of this link. */
+		tas_set(&s->end[i]->engine, "rate_step_kbps", STEP);
+		tas_set(&s->end[i]->engine, "timely_low_us", 2000);
+		tas_set(&s->end[i]->engine, "timely_high_us", 15000);
+		if (setting)
+			assert_int_equal(tas_set(&s->end[i]->engine, setting, value), 0);
 	}
-	s->marks = control == TAS_DCTCP;
+	s->marks = marks(control);
 	s->begin = s->now = s->end[0]->now;
 	listen_at(s->end[1], 4);
 	s->end[1]->listener.rx_shift = 20;
@@ -164,9 +180,10 @@ static void play(u32 control, u32 jain_least)
 	a = s->got[0] / 1000;
 	b = s->got[1] / 1000;
 	jain = 1000 * (a + b) * (a + b) / (2 * (a * a + b * b));
-	print_message("congestion %u: %llu and %llu kB, Jain's index 0.%03llu\n", control,
-		      (unsigned long long)a, (unsigned long long)b,
-		      (unsigned long long)(jain < 1000 ? jain : 999));
+	print_message("congestion %u: %llu and %llu kB, Jain's index 0.%03llu, %llu steps\n",
+		      control, (unsigned long long)a, (unsigned long long)b,
+		      (unsigned long long)(jain < 1000 ? jain : 999),
+		      (unsigned long long)s->steps);
 	assert_true(jain >= jain_least);
 	assert_true(1000 * (a + b) >= (END - BEGIN) / TAS_SEC * RATE / 8 * 92 / 100);
 	for (i = 0; i < 2; i++)
@@ -177,19 +194,50 @@ static void play(u32 control, u32 jain_least)
 static void share__newreno(void **state)
 {
 	(void)state;
-	play(TAS_NEWRENO, 900);
+	play(TAS_NEWRENO, NULL, 0, 900);
 }
 
 static void share__dctcp(void **state)
 {
 	(void)state;
-	play(TAS_DCTCP, 950);
+	play(TAS_DCTCP, NULL, 0, 950);
 }
 
 static void share__cubic(void **state)
 {
 	(void)state;
-	play(TAS_CUBIC, 900);
+	play(TAS_CUBIC, NULL, 0, 900);
+}
+
+static void share__dctcp_by_rate(void **state)
+{
+	(void)state;
+	play(TAS_RATE_DCTCP, NULL, 0, 950);
+}
+
+static void share__timely(void **state)
+{
+	(void)state;
+	play(TAS_TIMELY, NULL, 0, 900);
+}
+
+/* 9.6 Mbit/s of payload each, so that headers fit on the link, too. */
+static void share__constant(void **state)
+{
+	(void)state;
+	play(TAS_CONSTANT, "rate_kbps", 9600, 950);
+}
+
+static void share__newreno_paced(void **state)
+{
+	(void)state;
+	play(TAS_NEWRENO, "pacing", 1, 900);
+}
+
+static void share__cubic_paced(void **state)
+{
+	(void)state;
+	play(TAS_CUBIC, "pacing", 1, 900);
 }
 
 int main(void)
@@ -198,6 +246,11 @@ int main(void)
 		cmocka_unit_test(share__newreno),
 		cmocka_unit_test(share__dctcp),
 		cmocka_unit_test(share__cubic),
+		cmocka_unit_test(share__dctcp_by_rate),
+		cmocka_unit_test(share__timely),
+		cmocka_unit_test(share__constant),
+		cmocka_unit_test(share__newreno_paced),
+		cmocka_unit_test(share__cubic_paced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

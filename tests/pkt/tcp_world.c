@@ -360,7 +360,9 @@ static struct pkt_bed *host(struct world *w, int side, u64 seed)
 		pkt_bed_set(bed, "ecn", 1);
 	pkt_bed_set(bed, "dctcp", w->habits.dctcp);
 	pkt_bed_set(bed, "ended", seed % 3);
-	pkt_bed_set(bed, "congestion", seed % 5 < 2 ? TAS_CUBIC : TAS_NEWRENO);
+	pkt_bed_set(bed, "congestion", seed % 7 % TAS_CONTROLS);
+	pkt_bed_set(bed, "pacing", seed % 4 == 1);
+	pkt_bed_set(bed, "rate_kbps", 2000 + seed % 5 * 10000);
 	pkt_bed_set(bed, "sack", !w->habits.no_sack);
 	pkt_bed_set(bed, "timestamps", !w->habits.no_ts);
 	/* However much is lost, nobody gives up. */

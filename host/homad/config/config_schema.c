@@ -42,7 +42,8 @@ static const char *const afxdp[] = { "off", "auto", "on", NULL };
 static const char *const xdp_modes[] = { "auto", "generic", "native",
 					 "zerocopy", NULL };
 static const char *const bulk[] = { "auto", "off", "on", NULL };
-static const char *const tcp_cc[] = { "newreno", "dctcp", "cubic", NULL };
+static const char *const tcp_cc[] = { "newreno", "dctcp", "cubic",
+				      "dctcp-rate", "timely", NULL };
 static const char *const levels[] = { "error", "warning", "info", "debug",
 				      NULL };
 static const char *const formats[] = { "text", "json", NULL };
@@ -123,7 +124,7 @@ const struct homad_setting homad_settings[] = {
 	NUMBER("tcp.ports", tcp_ports, 1, 4096, false,
 	       "local ports kept for TCP connections that applications open; as many may go to one peer's port"),
 	CHOICE("tcp.congestion", tcp_cc, tcp_cc, false,
-	       "how TCP answers to loss and marks; dctcp is for networks whose switches mark early"),
+	       "how TCP answers to loss and marks; dctcp and dctcp-rate are for networks whose switches mark early"),
 
 	TEXT("monitor.socket", HOMAD_SET_STRING, monitor, false,
 	     "where ./homa ss, top and trace ask, \"\": nowhere"),

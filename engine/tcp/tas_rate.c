@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Congestion control by rate, as TAS does it (EuroSys 2019, section 3.2): ACKs are only
+ * counted, and once in a control interval, by default two round trips, the connection's
+ * control gets what was counted and says a rate. The interval ends with the first ACK
+ * after its time, so there is no timer, and none that comes without news. A rate alone
+ * would fill any queue while no ACKs come: a window of twice of what the rate carries in
+ * a round trip goes with it.
+ */
+#include "tas_impl.h"
+
+#define UNMEASURED_NS TAS_MSEC	  /* interval before a round trip was measured */
+#define RATE_MOST (1ull << 35)	  /* bytes per second */
+#define SRTT_MOST (1ull << 28)	  /* ns, so that their product fits */
+#define WINDOW_LEAST 4u		  /* segments */
+
+static u64 interval(const struct tas_engine *engine, const struct tas_conn *conn)
+{
+	u64 given = engine->params.control_interval_us * 1000ull;
+
+	if (given)
+		return given;
+	return conn->srtt ? 2 * conn->srtt : UNMEASURED_NS;
+}
+
+/* An initial window in each round trip; 0: none was measured. */
+static u64 first_rate(const struct tas_engine *engine, const struct tas_conn *conn)
+{
+	u64 bytes = (u64)engine->params.initial_window * conn->f.mss;
+
+	return conn->srtt ? homa_div64(bytes * TAS_SEC, conn->srtt) : 0;
+}
+
+static u64 within(u64 rate)
+{
+	return homa_min_u64(homa_max_u64(rate, TAS_RATE_LEAST), RATE_MOST);
+}
+
+void tas_rate_window(struct tas_conn *conn)
+{
+	struct tas_rate *r = &conn->rate;
+	u64 window;
+
+	if (!r->rate)
+		return;
+	window = conn->control == TAS_CONSTANT ?
+			 TAS_CWND_MOST :
+			 homa_div64(2 * r->rate * homa_min_u64(conn->srtt, SRTT_MOST), TAS_SEC);
+	window = homa_max_u64(window, (u64)WINDOW_LEAST * conn->f.mss);
+	conn->f.cwnd = (u32)homa_min_u64(window, TAS_CWND_MOST);
+}
+
+static void begin_interval(struct tas_engine *engine, struct tas_conn *conn)
+{
+	struct tas_rate *r = &conn->rate;
+
+	r->begun_at = engine->now;
+	r->rtt = 0;
+	r->lost = false;
+	conn->f.acked = 0;
+	conn->marked = 0;
+}
+
+void tas_rate_reset(struct tas_conn *conn)
+{
+	conn->rate.rate = 0;
+	conn->rate.starts = true;
+	conn->rate.lost = false;
+	conn->rate.next_at = 0;
+}
+
+void tas_rate_begin(struct tas_engine *engine, struct tas_conn *conn)
+{
+	struct tas_rate *r = &conn->rate;
+
+	tas_rate_reset(conn);
+	begin_interval(engine, conn);
+	r->rate = first_rate(engine, conn);
+	if (conn->control == TAS_CONSTANT)
+		r->rate = r->given ? r->given : engine->params.rate_kbps * 125ull;
+	if (r->rate)
+		r->rate = within(r->rate);
+	tas_rate_window(conn);
+}
+
+void tas_rate_resumed(struct tas_engine *engine, struct tas_conn *conn)
+{
+	struct tas_rate *r = &conn->rate;
+	u64 first = first_rate(engine, conn);
+
+	if (engine->now - r->begun_at > interval(engine, conn) && !r->lost)
+		begin_interval(engine, conn);
+	if (conn->control != TAS_CONSTANT && first && r->rate > first &&
+	    engine->now - conn->sent_at > conn->rto) {
+		r->rate = within(first);
+		tas_rate_window(conn);
+	}
+}
+
+static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
+			 const struct tas_congestion *control)
+{
+	struct tas_rate *r = &conn->rate;
+	u64 first = first_rate(engine, conn);
+	u64 achieved = homa_div64(conn->f.acked * TAS_SEC, engine->now - r->begun_at);
+
+	if (!r->rate)
+		r->rate = first;
+	if (!r->rate)
+		return;
+	/* TAS: no more than 20 % above what arrived. But who had little to send does not
+	 * get less than who begins. */
+	if (conn->control != TAS_CONSTANT)
+		r->rate = homa_min_u64(r->rate,
+				       homa_max_u64(achieved + achieved / 5, first));
+	r->rate = within(control->adjust(engine, conn));
+	if (!(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
+		tas_rate_window(conn);
+	begin_interval(engine, conn);
+}
+
+void tas_rate_acked(struct tas_engine *engine, struct tas_conn *conn,
+		    const struct tas_congestion *control, u32 acked, bool marked)
+{
+	u64 passed = engine->now - conn->rate.begun_at;
+
+	conn->f.acked += acked;
+	/* What was sent before the rate was reduced says nothing about the new one. */
+	if (marked && !tas_before(conn->f.snd_una, conn->ecn_seq))
+		conn->marked += homa_max_u32(acked, 1);
+	/* After a timeout as much more goes as arrives. */
+	if (conn->f.flags & TAS_F_LOSS)
+		conn->f.cwnd = homa_min_u32(conn->f.cwnd + homa_min_u32(acked, conn->f.mss),
+					    homa_max_u32(conn->ssthresh, conn->f.cwnd));
+	if (passed && passed >= interval(engine, conn))
+		end_interval(engine, conn, control);
+}
+
+static u64 constant(struct tas_engine *engine, struct tas_conn *conn)
+{
+	const struct tas_rate *r = &conn->rate;
+
+	return r->given ? r->given : engine->params.rate_kbps * 125ull;
+}
+
+const struct tas_congestion tas_constant = {
+	.adjust = constant,
+};
+
+int tas_set_rate(struct tas_conn *conn, u64 rate)
+{
+	if (rate && rate < TAS_RATE_LEAST)
+		return TAS_EINVAL;
+	conn->rate.given = homa_min_u64(rate, RATE_MOST);
+	if (conn->control == TAS_CONSTANT && rate)
+		conn->rate.rate = conn->rate.given;
+	return 0;
+}

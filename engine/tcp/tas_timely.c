@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * TIMELY (Mittal et al., SIGCOMM 2015): the rate follows round trips and their trend.
+ * As TAS does, it begins with doubling. Its thresholds are of queueing here, the round
+ * trip less the least one seen, so that they hold on any path. Without a measurement
+ * in the interval the rate stays.
+ */
+#include "tas_impl.h"
+
+#define GAIN_SHIFT 3   /* 1/8 of the newest difference (paper, section 4.3: alpha is 0.875) */
+#define BETA_TENTHS 8u /* of decreases: 0.8 */
+#define FALLS 5u       /* intervals without a longer round trip before growth is faster */
+
+/* The rate less beta * @part / @whole of it. */
+static u64 reduced(u64 rate, u64 part, u64 whole)
+{
+	part = homa_min_u64(part, whole);
+	while (whole >> 20) {
+		part >>= 1;
+		whole >>= 1;
+	}
+	return rate - homa_div64(homa_div64(rate * part, whole) * BETA_TENTHS, 10);
+}
+
+static u64 adjust(struct tas_engine *engine, struct tas_conn *conn)
+{
+	struct tas_rate *r = &conn->rate;
+	u64 low = engine->params.timely_low_us * 1000ull, queued;
+	u64 high = homa_max_u64(engine->params.timely_high_us * 1000ull, low);
+	u64 step = engine->params.rate_step_kbps * 125ull;
+	s64 longer;
+
+	if (!r->rtt)
+		return r->lost ? r->rate / 2 : r->rate;
+	if (!r->rtt_least || r->rtt < r->rtt_least)
+		r->rtt_least = r->rtt;
+	queued = r->rtt - r->rtt_least;
+	longer = r->rtt_before ? (s64)(r->rtt - r->rtt_before) : 0;
+	r->gradient += (longer - r->gradient) / (1 << GAIN_SHIFT);
+	r->rtt_before = r->rtt;
+	r->falls = r->gradient > 0 ? 0 : (u8)homa_min_u32(r->falls + 1u, FALLS);
+	if (r->starts && queued < low && !r->lost)
+		return 2 * r->rate;
+	r->starts = false;
+	if (r->lost)
+		return r->rate / 2;
+	if (queued < low)
+		return r->rate + step;
+	if (queued > high)
+		return reduced(r->rate, queued - high, queued);
+	if (r->gradient <= 0)
+		return r->rate + (r->falls == FALLS ? FALLS * step : step);
+	return reduced(r->rate, (u64)r->gradient, r->rtt_least);
+}
+
+const struct tas_congestion tas_timely = {
+	.adjust = adjust,
+};
