@@ -158,7 +158,7 @@ struct tas_conn {
 	void *host;
 	/* The listener that took it, until it is accepted; then NULL. */
 	struct tas_listener *listener;
-	/* Its place in that listener's @half or @ready. */
+	/* Its place in that listener's @half or @ready, or among the engine's orphans. */
 	struct homa_list pending;
 	/* Its place among the connections whose host is to hear of @events (TAS_EV_*). */
 	struct homa_list event;

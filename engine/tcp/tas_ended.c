@@ -155,6 +155,37 @@ bool tas_ended_rx(struct tas_engine *engine, struct tas_ended *ended,
 	return true;
 }
 
+/*
+ * RFC 6191 and RFC 7323, appendix B.2, from the side that opens: old segments of the peer are
+ * told from new ones by their timestamps. A timestamp may change as seldom as once in a
+ * second (RFC 7323, 5.4), so that long must have passed.
+ */
+bool tas_may_follow(const struct tas_engine *engine, const struct tas_ended *ended)
+{
+	const struct tas_params *params = &engine->params;
+
+	return ended->ts && params->timestamps &&
+	       ended->deadline + params->time_wait_reuse_ms * TAS_MSEC <=
+		       engine->now + params->time_wait_ms * TAS_MSEC;
+}
+
+void tas_follow_ended(struct tas_engine *engine, struct tas_ended *ended,
+		      struct tas_conn *conn)
+{
+	u32 least = ended->snd_nxt + 65537;
+
+	/* Our timestamps go on, and so do our sequence numbers, however fast the last one was:
+	 * its peer may be in TIME_WAIT, too. */
+	conn->ts_offset = ended->ts_offset;
+	if (tas_before(conn->iss, least)) {
+		conn->iss = conn->f.snd_una = conn->f.snd_nxt = least;
+		conn->f.snd_end = least + 1;
+		conn->rtx_nxt = conn->rtx_end = conn->recover = conn->ecn_seq = least;
+	}
+	engine->metrics.time_wait_reused++;
+	forget(engine, ended);
+}
+
 u32 tas_expire_ended(struct tas_engine *engine, u32 budget)
 {
 	struct tas_ended *ended;

@@ -71,6 +71,7 @@ void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now, u32 
 	homa_table_init(&engine->ended, engine->ended_base, TAS_BUCKETS,
 			engine->ended_segment, TAS_SEGMENTS);
 	homa_list_init(&engine->ended_order);
+	homa_list_init(&engine->orphans);
 	homa_list_init(&engine->spare_ended);
 	homa_list_init(&engine->spare);
 	homa_list_init(&engine->tx);

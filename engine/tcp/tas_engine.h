@@ -29,6 +29,8 @@
  * @rx_shift, @rx_max: receive buffers of its connections; see struct tas_conn.
  * @control: congestion control of its connections, enum tas_control and one more; 0: as
  *	the setting says.
+ * @shared_half: half-open connections of all listeners of one owner, the host's memory;
+ *	NULL: this listener has no such company. See tas_engine.half_most.
  * @places: how many connections the host can take now; NULL: any number. Bytes of one that
  *	it cannot take have not come: the peer sends them again.
  * @host: the host's own.
@@ -47,6 +49,7 @@ struct tas_listener {
 	u32 num_ready;
 	u32 num_half;
 	u32 rx_max;
+	u32 *shared_half;
 	const u32 *places;
 	void *host;
 };
@@ -74,6 +77,9 @@ struct tas_limit {
  * @wheel: deadlines of connections. @pace: connections whose next bytes wait for their time.
  * @ended: connections in TIME_WAIT whose application has let go; @ended_order: the same, the
  *	oldest first; @spare_ended: memory for them.
+ * @half_most: half-open connections that are remembered; one owner of listeners gets as
+ *	many as are left to all others. 0: any number. @num_half: how many there are.
+ * @orphans: connections in FIN_WAIT_2 whose application has let go, the oldest first.
  * @cookie_at: when a SYN cookie was sent last, ns.
  * @slow_left: exceptions that the slow path still takes in this round.
  */
@@ -101,6 +107,8 @@ struct tas_engine {
 	struct homa_list ended_order;
 	struct homa_list spare_ended;
 	u32 num_spare_ended;
+	u32 half_most, num_half;
+	struct homa_list orphans;
 	struct homa_list tx;
 	struct homa_list events;
 	struct homa_list news;
@@ -133,6 +141,10 @@ void tas_add_ended(struct tas_engine *engine, struct tas_ended *ended);
 
 /** tas_take_ended() - one of those that are not in use goes back to the host; NULL: none */
 struct tas_ended *tas_take_ended(struct tas_engine *engine);
+
+/** tas_drop_orphan() - forget the connection that has been closed and in FIN_WAIT_2 for
+ *  longest; false: there is none. Its TAS_EV_FREE comes. */
+bool tas_drop_orphan(struct tas_engine *engine);
 
 /** tas_wants_segment() - one of the tables of connections would like to grow by one */
 bool tas_wants_segment(const struct tas_engine *engine);
@@ -184,7 +196,7 @@ struct tas_conn *tas_accept(struct tas_engine *engine, struct tas_listener *list
 /** tas_connect() - begin a connection
  * @rx_shift, @rx_max: of its receive buffer; see struct tas_conn.
  * @out: the connection. TAS_ENOMEM: no memory was handed in; TAS_EADDRINUSE: there is
- * one with that pair.
+ * one with that pair, or one in TIME_WAIT that it cannot follow yet.
  */
 int tas_connect(struct tas_engine *engine, const struct tas_pair *pair, u8 rx_shift,
 		u32 rx_max, struct tas_conn **out);

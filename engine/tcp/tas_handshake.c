@@ -34,13 +34,16 @@ static void begin(struct tas_conn *conn, u8 rx_shift, u32 rx_max)
 int tas_connect(struct tas_engine *engine, const struct tas_pair *pair, u8 rx_shift,
 		u32 rx_max, struct tas_conn **out)
 {
-	struct tas_conn *conn = tas_find(engine, pair);
+	struct tas_ended *ended = tas_find_ended(engine, pair);
+	struct tas_conn *conn;
 
-	if (conn || tas_find_ended(engine, pair))
+	if (tas_find(engine, pair) || (ended && !tas_may_follow(engine, ended)))
 		return TAS_EADDRINUSE;
 	conn = tas_new(engine, pair);
 	if (!conn)
 		return TAS_ENOMEM;
+	if (ended)
+		tas_follow_ended(engine, ended, conn);
 	begin(conn, rx_shift, rx_max);
 	conn->f.state = TAS_SYN_SENT;
 	conn->f.mss = MSS_DEFAULT;
@@ -137,7 +140,7 @@ void tas_opened(struct tas_engine *engine, struct tas_conn *conn,
 		return;
 	engine->metrics.opened_passive++;
 	established(engine, conn, seg);
-	listener->num_half--;
+	tas_half(engine, listener, false);
 	listener->num_ready++;
 	homa_list_del(&conn->pending);
 	homa_list_add_tail(&listener->ready, &conn->pending);
@@ -153,13 +156,28 @@ void tas_begin_passive(struct tas_engine *engine, struct tas_listener *listener,
 	if (listener->control)
 		tas_set_control(conn, listener->control - 1u);
 	conn->listener = listener;
-	listener->num_half++;
+	tas_half(engine, listener, true);
 	homa_list_add_tail(&listener->half, &conn->pending);
 	conn->f.state = TAS_SYN_RECEIVED;
 	begin(conn, listener->rx_shift, listener->rx_max);
 	synchronise(engine, conn, syn);
 	if (engine->params.ecn && (syn->flags & (TAS_ECE | TAS_CWR)) == (TAS_ECE | TAS_CWR))
 		conn->f.flags |= TAS_F_ECN;
+}
+
+/* May its listener remember one more that is not open? One owner gets as many as are left
+ * to all others (Choudhury and Hahne, 1998). */
+static bool has_share(struct tas_engine *engine, const struct tas_listener *listener)
+{
+	u32 taken = listener->shared_half ? *listener->shared_half : listener->num_half;
+
+	if (listener->num_half >= homa_max_u32(listener->backlog, 1))
+		return false;
+	if (!engine->half_most ||
+	    (engine->num_half < engine->half_most && taken < engine->half_most - engine->num_half))
+		return true;
+	engine->metrics.half_open_shared++;
+	return false;
 }
 
 static void syn_in(struct tas_engine *engine, struct tas_listener *listener,
@@ -172,7 +190,7 @@ static void syn_in(struct tas_engine *engine, struct tas_listener *listener,
 		engine->metrics.syn_drops++;
 		return;
 	}
-	if (cookies < 2 && listener->num_half < homa_max_u32(listener->backlog, 1))
+	if (cookies < 2 && has_share(engine, listener))
 		conn = tas_new(engine, pair);
 	if (conn) {
 		tas_begin_passive(engine, listener, conn, seg);

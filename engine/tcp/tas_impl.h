@@ -91,6 +91,8 @@ bool tas_wants_tail_probe(const struct tas_engine *engine, const struct tas_conn
 /* The connection has failed: the host hears @error, nothing more is sent. */
 void tas_fail(struct tas_engine *engine, struct tas_conn *conn, int error);
 void tas_time_wait(struct tas_engine *engine, struct tas_conn *conn);
+/* In FIN_WAIT_2, and its application has let go. */
+void tas_orphan(struct tas_engine *engine, struct tas_conn *conn);
 /* Our FIN was acknowledged. */
 void tas_fin_acked(struct tas_engine *engine, struct tas_conn *conn);
 /* The peer's FIN is the next in order. */
@@ -105,6 +107,11 @@ bool tas_shrink(struct tas_engine *engine, struct tas_conn *conn);
 /* False: it begins a new connection, and the old one is forgotten. */
 bool tas_ended_rx(struct tas_engine *engine, struct tas_ended *ended,
 		  const struct tas_segment *seg);
+/* connect() may use the pair of @ended already. */
+bool tas_may_follow(const struct tas_engine *engine, const struct tas_ended *ended);
+/* @conn, which is new, follows it; it is forgotten. */
+void tas_follow_ended(struct tas_engine *engine, struct tas_ended *ended,
+		      struct tas_conn *conn);
 void tas_ended_ack(struct tas_engine *engine, struct tas_ended *ended);
 /* Those whose time is over are forgotten, @budget at most; what is left of it. */
 u32 tas_expire_ended(struct tas_engine *engine, u32 budget);
@@ -122,6 +129,16 @@ void tas_syn_sent_rx(struct tas_engine *engine, struct tas_conn *conn,
 /* An ACK of our SYN-ACK. */
 void tas_opened(struct tas_engine *engine, struct tas_conn *conn,
 		const struct tas_segment *seg);
+/* One more of @listener that is not open, or one less. */
+static inline void tas_half(struct tas_engine *engine, struct tas_listener *listener, bool more)
+{
+	u32 change = more ? 1 : -1u;
+
+	listener->num_half += change;
+	engine->num_half += change;
+	if (listener->shared_half)
+		*listener->shared_half += change;
+}
 void tas_listener_rx(struct tas_engine *engine, struct tas_listener *listener,
 		     const struct tas_pair *pair, const struct tas_segment *seg);
 /* The options of a SYN are taken over. */

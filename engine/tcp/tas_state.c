@@ -17,6 +17,8 @@ void tas_time_wait(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u32 i;
 
+	if (!conn->listener)
+		homa_list_del(&conn->pending);
 	conn->f.state = TAS_TIME_WAIT;
 	if (conn->f.flags & TAS_F_CLOSED)
 		tas_tell(engine, conn, TAS_EV_SENT);
@@ -27,6 +29,24 @@ void tas_time_wait(struct tas_engine *engine, struct tas_conn *conn)
 	tas_shrink(engine, conn);
 }
 
+void tas_orphan(struct tas_engine *engine, struct tas_conn *conn)
+{
+	homa_list_add_tail(&engine->orphans, &conn->pending);
+	tas_arm(engine, conn, TAS_TIMER_END,
+		engine->now + engine->params.fin_wait_ms * TAS_MSEC);
+}
+
+bool tas_drop_orphan(struct tas_engine *engine)
+{
+	struct homa_list *node = homa_list_first(&engine->orphans);
+
+	if (!node)
+		return false;
+	engine->metrics.orphans_dropped++;
+	tas_gone(engine, homa_container_of(node, struct tas_conn, pending));
+	return true;
+}
+
 void tas_fin_acked(struct tas_engine *engine, struct tas_conn *conn)
 {
 	if (conn->f.flags & TAS_F_CLOSED)
@@ -35,8 +55,7 @@ void tas_fin_acked(struct tas_engine *engine, struct tas_conn *conn)
 	case TAS_FIN_WAIT_1:
 		conn->f.state = TAS_FIN_WAIT_2;
 		if (conn->f.flags & TAS_F_CLOSED)
-			tas_arm(engine, conn, TAS_TIMER_END,
-				engine->now + engine->params.fin_wait_ms * TAS_MSEC);
+			tas_orphan(engine, conn);
 		return;
 	case TAS_CLOSING:
 		tas_time_wait(engine, conn);
@@ -131,8 +150,7 @@ void tas_close(struct tas_engine *engine, struct tas_conn *conn)
 	if (conn->f.state == TAS_CLOSED)
 		tas_tell(engine, conn, TAS_EV_FREE);
 	else if (conn->f.state == TAS_FIN_WAIT_2)
-		tas_arm(engine, conn, TAS_TIMER_END,
-			engine->now + engine->params.fin_wait_ms * TAS_MSEC);
+		tas_orphan(engine, conn);
 	else if (conn->f.state == TAS_TIME_WAIT)
 		tas_shrink(engine, conn);
 	else

@@ -160,14 +160,14 @@ void tas_gone(struct tas_engine *engine, struct tas_conn *conn)
 	homa_wheel_del(&engine->wheel, &conn->wheel);
 	homa_wheel_del(&engine->pace, &conn->rate.node);
 	homa_list_del(&conn->f.tx);
+	homa_list_del(&conn->pending);
 	if (homa_list_linked(&conn->f.hash))
 		homa_table_del(&engine->table, &conn->f.hash);
 	if (listener) {
 		if (half)
-			listener->num_half--;
+			tas_half(engine, listener, false);
 		else
 			listener->num_ready--;
-		homa_list_del(&conn->pending);
 		conn->listener = NULL;
 		reuse(engine, conn);
 	} else if (conn->f.flags & TAS_F_CLOSED) {

@@ -139,6 +139,119 @@ static void ended__with_an_application(void **state)
 	bench_free(b);
 }
 
+static struct tas_conn *follow(struct bench *b, int want)
+{
+	struct tas_conn *conn = NULL;
+
+	assert_int_equal(tas_connect(&b->engine, &b->pair, 12, 65536, &conn), want);
+	return conn;
+}
+
+/* RFC 6191 from the side that opens: after a second, if both had timestamps, with newer
+ * timestamps and sequence numbers behind the last ones. */
+static void ended__connect_follows(void **state)
+{
+	struct bench *b = begin();
+	u32 last, ts;
+
+	(void)state;
+	end_one(b, 80, TAS_OPT_TS);
+	assert_true(sent(b));
+	ts = b->seg.ts;
+	hear(b);
+	/* As if it had sent more than a clock's worth of bytes. */
+	b->conn = NULL;
+	last = homa_container_of(homa_list_first(&b->engine.ended_order), struct tas_ended,
+				 order)->snd_nxt += 1u << 30;
+	tick(b, 999 * TAS_MSEC);
+	follow(b, TAS_EADDRINUSE);
+	tick(b, TAS_MSEC);
+	b->conn = follow(b, 0);
+	assert_int_equal(b->engine.ended.count, 0);
+	assert_int_equal(b->engine.num_spare_ended, MEMORY);
+	assert_int_equal(b->engine.metrics.time_wait_reused, 1);
+	assert_true(sent(b));
+	assert_int_equal(b->seg.flags & (TAS_SYN | TAS_ACK), TAS_SYN);
+	assert_true((s32)(b->seg.seq - last) > 65535);
+	assert_true((s32)(b->seg.ts - ts) > 0);
+	/* It opens as any other. */
+	in(b, (struct tas_segment){ .flags = TAS_SYN | TAS_ACK, .seq = 99, .ack = b->seg.seq + 1,
+				    .window = 65535, .options = TAS_OPT_TS, .ts = 5,
+				    .ts_echo = b->seg.ts });
+	assert_int_equal(b->conn->f.state, TAS_ESTABLISHED);
+	bench_free(b);
+}
+
+static void ended__connect_waits_without_timestamps(void **state)
+{
+	struct bench *b = begin();
+
+	(void)state;
+	end_one(b, 80, 0);
+	drain(b);
+	hear(b);
+	tick(b, 59 * TAS_SEC);
+	follow(b, TAS_EADDRINUSE);
+	tick(b, TAS_SEC);
+	follow(b, 0);
+	bench_free(b);
+}
+
+/* A refused connect() leaves TIME_WAIT as it was. */
+static void ended__connect_without_memory(void **state)
+{
+	struct bench *b = begin();
+	struct homa_list spare;
+
+	(void)state;
+	end_one(b, 80, TAS_OPT_TS);
+	drain(b);
+	hear(b);
+	tick(b, 2 * TAS_SEC);
+	homa_list_init(&spare);
+	homa_list_splice_tail(&spare, &b->engine.spare);
+	follow(b, TAS_ENOMEM);
+	assert_int_equal(b->engine.ended.count, 1);
+	homa_list_splice_tail(&b->engine.spare, &spare);
+	follow(b, 0);
+	bench_free(b);
+}
+
+static void ended__the_oldest_orphan_makes_room(void **state)
+{
+	struct bench *b = begin();
+	struct tas_conn *first;
+	u32 spare = b->engine.num_spare;
+
+	(void)state;
+	assert_false(tas_drop_orphan(&b->engine));
+	case_open(b, 0, 0);
+	first = b->conn;
+	tas_close(&b->engine, b->conn);
+	drain(b);
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = b->conn->iss + 2,
+				    .window = 65535 });
+	assert_int_equal(first->f.state, TAS_FIN_WAIT_2);
+	/* One whose application is still there is none. */
+	b->pair.local_port = 81;
+	case_open(b, 0, 0);
+	tas_shut_send(&b->engine, b->conn);
+	drain(b);
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = b->conn->iss + 2,
+				    .window = 65535 });
+	assert_int_equal(b->conn->f.state, TAS_FIN_WAIT_2);
+	assert_true(tas_drop_orphan(&b->engine));
+	assert_false(tas_drop_orphan(&b->engine));
+	assert_int_equal(first->f.state, TAS_CLOSED);
+	assert_int_equal(b->engine.metrics.orphans_dropped, 1);
+	hear(b);
+	assert_int_equal(b->engine.num_spare, spare - 1);
+	tas_close(&b->engine, b->conn);
+	assert_true(tas_drop_orphan(&b->engine));
+	hear(b);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(ended__##name)
 
 int main(void)
@@ -148,6 +261,10 @@ int main(void)
 		CASE(the_oldest_makes_room),
 		CASE(a_newer_syn),
 		CASE(with_an_application),
+		CASE(connect_follows),
+		CASE(connect_waits_without_timestamps),
+		CASE(connect_without_memory),
+		CASE(the_oldest_orphan_makes_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,6 +144,45 @@ static void opening__connections_spread(void **state)
 	}
 }
 
+/* Half-open connections of one owner's two listeners: half of what there may be, and the
+ * other's are remembered all the same. */
+static void opening__a_share_of_the_half_open(void **state)
+{
+	struct bench *b = bench_new(1500);
+	struct tas_listener two;
+	u32 one = 0, other = 0, i;
+
+	(void)state;
+	b->engine.half_most = 40;
+	listen_at(b, 100);
+	b->listener.shared_half = &one;
+	two = (struct tas_listener){ .port = 81, .rx_shift = 16, .rx_max = 65536, .backlog = 100,
+				     .shared_half = &one };
+	assert_int_equal(tas_listen(&b->engine, &two), 0);
+	for (i = 0; i < 60; i++) {
+		b->pair.local_port = (u16)(80 + i % 2);
+		syn_from(b, (u16)(3000 + i));
+	}
+	assert_int_equal(one, 20);
+	assert_int_equal(b->listener.num_half, 10);
+	assert_int_equal(two.num_half, 10);
+	assert_int_equal(b->engine.num_half, 20);
+	assert_int_equal(b->engine.metrics.half_open_shared, 40);
+	assert_int_equal(b->engine.metrics.cookies_sent, 40);
+	two.shared_half = &other;
+	for (i = 0; i < 5; i++)
+		syn_from(b, (u16)(4000 + i));
+	assert_int_equal(two.num_half, 15);
+	assert_int_equal(other, 5);
+	two.shared_half = &one;
+	one += other;
+	tas_unlisten(&b->engine, &two);
+	tas_unlisten(&b->engine, &b->listener);
+	assert_int_equal(one, 0);
+	assert_int_equal(b->engine.num_half, 0);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(opening__##name)
 
 int main(void)
@@ -153,6 +192,7 @@ int main(void)
 		CASE(a_crossing_syn_that_is_meant),
 		CASE(refused_beside_a_stranger),
 		CASE(connections_spread),
+		CASE(a_share_of_the_half_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,6 +10,8 @@
 
 #define ALIGN 64u
 #define SPARES 64u		/* connections that the engine has memory for */
+#define FEW_SPARES 16u		/* below which the oldest orphan is dropped */
+#define HALF_OPEN_SHARE 4u	/* of all connections so many may be half open */
 #define EXCEPTIONS 256u		/* segments of the slow path in a round */
 #define TIMER_BUDGET 64u	/* connections whose timers are seen to in a round */
 
@@ -33,6 +35,7 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 	homa_list_init(&tcp->touched);
 	for (i = 0; i < HOMAD_LEAVING; i++)
 		homa_list_init(&tcp->leaving[i]);
+	tcp->engine.half_most = most / HALF_OPEN_SHARE;
 	tcp->retry_at = TAS_NEVER;
 	tcp->slow_fd = -1;
 	return tcp;
@@ -66,8 +69,12 @@ void homad_tcp_refill(struct homad_tcp *tcp)
 
 	while (unlikely(tcp->engine.num_spare < SPARES)) {
 		stream = homa_slab_get(&tcp->conns);
-		if (!stream)
+		if (!stream) {
+			/* Who has closed and waits only for his peer to close makes room. */
+			if (tcp->engine.num_spare < FEW_SPARES)
+				tas_drop_orphan(&tcp->engine);
 			break;
+		}
 		tas_add_spare(&tcp->engine, &stream->conn);
 	}
 	/* When there is no more, those longest in TIME_WAIT make room. */

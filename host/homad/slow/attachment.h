@@ -25,6 +25,7 @@
  * @memory: bytes of shared memory that are backed, until the kernel has them again.
  * @records: struct homad_attachment that name it.
  * @rpcs: sum of max_rpcs. @listeners: TCP ports at which it listens.
+ * @half_open: connections to those that are not open yet; the fast path's.
  * @owner: the engine's account of its sockets.
  * @polled: its attachments that fast-path threads look at, for each thread.
  */
@@ -38,6 +39,7 @@ struct homad_user {
 	u64 memory;
 	u64 rpcs;
 	u32 listeners;
+	u32 half_open;
 	struct homa_owner owner;
 	struct homad_polled polled[HOMAD_MAX_THREADS];
 };

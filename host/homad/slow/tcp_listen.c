@@ -189,6 +189,7 @@ static int begin(struct homad *d, struct homad_client *client,
 	if (is_taken(d, &listener->l))
 		return -EADDRINUSE;
 	listener->home = client->app->streams;
+	listener->l.shared_half = &client->user->half_open;
 	/* Before the first SYN may come. */
 	homad_tcp_take_port(d, listener->l.port);
 	rc = homad_call(client->app->thread, homad_listener_begin, listener);
