@@ -121,8 +121,8 @@ const struct homad_setting homad_settings[] = {
 	       "TCP connections that an application may have open; each has 128 KiB of its user's memory"),
 	NUMBER("tcp.connections", tcp_connections, 64, 1048576, false,
 	       "TCP connections of all, half-open and closing ones included"),
-	NUMBER("tcp.ports", tcp_ports, 1, 4096, false,
-	       "local ports kept for TCP connections that applications open; as many may go to one peer's port"),
+	NUMBER("tcp.ports", tcp_ports, 1, 60000, false,
+	       "most local ports for TCP connections that applications open, taken from the kernel's as they are needed; as many may go to one peer's port"),
 	CHOICE("tcp.congestion", tcp_cc, tcp_cc, false,
 	       "how TCP answers to loss and marks; dctcp and dctcp-rate are for networks whose switches mark early"),
 

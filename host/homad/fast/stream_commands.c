@@ -9,7 +9,8 @@
 #include "frame.h"
 #include "streams.h"
 
-#define PORT_TRIES 32u
+#define PORT_TRIES 256u	/* in a round */
+#define MANY_TRIES 8u	/* after so many ports get scarce */
 #define LAST_COMMANDS 4096u /* that are seen to when an attachment ends */
 
 static const char wrong_slot[] = "a command for a stream that the attachment does not have";
@@ -105,19 +106,32 @@ static bool has_rule(const struct homad_streams *s, const struct homa_stream_end
 	return false;
 }
 
-/* The next of homad's ports with which the pair is free. */
-static int connect_from_some_port(struct homad_tcp *tcp, struct tas_pair *pair,
-				  struct tas_conn **conn)
+/*
+ * The next of homad's ports with which the pair is free. -EAGAIN: not in this round, in
+ * which enough were tried, or more are on their way. -EADDRNOTAVAIL: all that homad can
+ * have are in use to this peer's port.
+ */
+static int connect_from_some_port(struct homad_thread *t, struct homad_streams *s,
+				  struct tas_pair *pair, struct tas_conn **conn)
 {
-	u32 tries = homa_min_u32(PORT_TRIES, tcp->num_ports);
-	int rc = -EADDRNOTAVAIL;
+	struct homad_tcp *tcp = t->tcp;
+	u32 i;
+	int rc;
 
-	while (tries--) {
+	for (i = 0; i < PORT_TRIES && s->ports_tried < tcp->num_ports; i++) {
 		pair->local_port = tcp->ports[tcp->next_port++ % tcp->num_ports];
 		rc = tas_connect(&tcp->engine, pair, HOMAD_STREAM_SHIFT, HOMA_STREAM_SPAN, conn);
-		if (rc != TAS_EADDRINUSE)
+		if (likely(rc != TAS_EADDRINUSE)) {
+			s->ports_tried = 0;
 			return rc;
+		}
+		/* Before there is none left. */
+		if (unlikely(++s->ports_tried == MANY_TRIES))
+			homad_tcp_want_ports(t);
 	}
+	if (s->ports_tried < tcp->num_ports || homad_tcp_want_ports(t))
+		return -EAGAIN;
+	s->ports_tried = 0;
 	return -EADDRNOTAVAIL;
 }
 
@@ -183,7 +197,9 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 		return homad_next_round;
 	homad_tcp_refill(tcp);
 	if (!rc)
-		rc = connect_from_some_port(tcp, &pair, &conn);
+		rc = connect_from_some_port(t, s, &pair, &conn);
+	if (rc == -EAGAIN)
+		return homad_next_round;
 	if (rc)
 		return homad_streams_tell(t, s, HOMA_STREAM_FAILED, c->token, rc);
 	stream = homad_stream_adopt(t, s, conn);

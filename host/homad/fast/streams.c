@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "fast.h"
 #include "streams.h"
 
@@ -92,15 +91,6 @@ void homad_stream_news(struct homad_thread *t, struct homad_stream *stream, u32 
 	homad_streams_touch(t, stream->home);
 }
 
-/* The slow path has something to see to. */
-static void call_slow_path(const struct homad_tcp *tcp)
-{
-	u64 one = 1;
-
-	if (write(tcp->slow_fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is readable */
-}
-
 /* ---- slots ---- */
 
 void homad_streams_want(struct homad_thread *t, struct homad_streams *s)
@@ -113,7 +103,7 @@ void homad_streams_want(struct homad_thread *t, struct homad_streams *s)
 	    __atomic_exchange_n(&s->asked, true, __ATOMIC_ACQUIRE))
 		return;
 	HOMAD_PUSH(&tcp->wanting, s, next_wanting);
-	call_slow_path(tcp);
+	homad_tcp_call_slow(tcp);
 }
 
 void homad_streams_retry(struct homad_thread *t)
@@ -210,7 +200,7 @@ static struct homa_list *leaving(struct homad_tcp *tcp, u16 port)
 static void give_up(struct homad_tcp *tcp, struct homad_tcp_listener *listener)
 {
 	HOMAD_PUSH(&tcp->gone, listener, next_gone);
-	call_slow_path(tcp);
+	homad_tcp_call_slow(tcp);
 }
 
 /* The last connection of a port whose listener has ended: until now the kernel, which does
@@ -311,7 +301,7 @@ void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *liste
 	listener->home = NULL;
 	/* Its socket is closed at once: the port may be somebody else's then. */
 	HOMAD_PUSH(&tcp->deaf, listener, next_deaf);
-	call_slow_path(tcp);
+	homad_tcp_call_slow(tcp);
 	if (tcp->coming[listener->l.port])
 		homa_list_add_tail(leaving(tcp, listener->l.port), &listener->of);
 	else

@@ -19,7 +19,7 @@
 #include "tas_engine.h"
 #include "thread.h"
 
-#define HOMAD_TCP_PORTS 4096u	/* local ports that homad keeps for connections */
+#define HOMAD_TCP_PORTS 60000u	/* most local ports that homad keeps for connections */
 #define HOMAD_TCP_MTU 9216u	/* bytes of the longest IP packet that carries TCP */
 #define HOMAD_LEAVING 64u	/* buckets of listeners that have ended */
 #define HOMAD_TCP_BATCH 64	/* packets per nic_tx() */
@@ -114,6 +114,8 @@ struct homad_streams {
 	bool asked;
 	/* When the slow path had none, ns; 0: it had some. */
 	u64 refused_at;
+	/* Ports that were in use already for the CONNECT that is next. */
+	u32 ports_tried;
 	/* Streams that have a slot; those of them with news; listeners. */
 	struct homa_list open, news, listeners;
 	u32 num_open;
@@ -136,6 +138,10 @@ struct homad_tcp {
 	/* Local ports for connections that applications open, and with which to try next. */
 	u16 ports[HOMAD_TCP_PORTS];
 	u32 num_ports, next_port;
+	/* More of them were asked for, and the slow path has not answered; atomic. When it
+	 * had none, ns; 0: it had some. */
+	bool asked_ports;
+	u64 no_ports_at;
 	/* Attachments with events that were added in this round. */
 	struct homa_list touched;
 	/* The devices had no room for what the engine wants to send. */
@@ -176,8 +182,13 @@ void homad_tcp_free(struct homad_tcp *tcp);
 void homad_tcp_refill(struct homad_tcp *tcp);
 /** homad_tcp_round() - before anything else of TCP in a round. */
 void homad_tcp_round(struct homad_thread *t);
-/** homad_tcp_use_ports() - local ports for connections. */
-int homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num);
+/** homad_tcp_use_ports() - local ports for connections, beside those that it has; @num 0:
+ *  there are no more. */
+void homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num);
+/** homad_tcp_want_ports() - ask the slow path for more. False: it had none just now. */
+bool homad_tcp_want_ports(struct homad_thread *t);
+/** homad_tcp_call_slow() - the slow path has something to see to. */
+void homad_tcp_call_slow(const struct homad_tcp *tcp);
 /** homad_tcp_timers() - what is due; returns when there is more to do, ns. */
 u64 homad_tcp_timers(struct homad_thread *t);
 /** homad_tcp_port_towards() - the device for packets of @pair, NULL: none. */

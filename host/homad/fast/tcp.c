@@ -5,11 +5,13 @@
  */
 #include <stdlib.h>
 #include <sys/random.h>
+#include <unistd.h>
 #include "fast.h"
 #include "streams.h"
 
 #define ALIGN 64u
 #define SPARES 64u		/* connections that the engine has memory for */
+#define NO_PORTS_NS 1000000000u /* how long no port is asked for when there was none */
 #define FEW_SPARES 16u		/* below which the oldest orphan is dropped */
 #define HALF_OPEN_SHARE 4u	/* of all connections so many may be half open */
 #define EXCEPTIONS 256u		/* segments of the slow path in a round */
@@ -96,15 +98,41 @@ void homad_tcp_round(struct homad_thread *t)
 	homad_tcp_refill(t->tcp);
 }
 
-int homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num)
+void homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num)
 {
-	u32 i, seed = homa_rng_below(&t->tcp->engine.rng, num);
+	struct homad_tcp *tcp = t->tcp;
+	u32 i, at;
 
+	homad_now(t);
 	/* Not in the order of their numbers: the next one shall not be guessed. */
-	for (i = 0; i < num; i++)
-		t->tcp->ports[i] = ports[(i + seed) % num];
-	t->tcp->num_ports = num;
-	return 0;
+	for (i = 0; i < num && tcp->num_ports < HOMAD_TCP_PORTS; i++) {
+		at = homa_rng_below(&tcp->engine.rng, tcp->num_ports + 1);
+		tcp->ports[tcp->num_ports++] = tcp->ports[at];
+		tcp->ports[at] = ports[i];
+	}
+	tcp->no_ports_at = num ? 0 : homa_max_u64(t->ctx.now, 1);
+	__atomic_store_n(&tcp->asked_ports, false, __ATOMIC_RELEASE);
+}
+
+bool homad_tcp_want_ports(struct homad_thread *t)
+{
+	struct homad_tcp *tcp = t->tcp;
+
+	if (__atomic_load_n(&tcp->asked_ports, __ATOMIC_ACQUIRE))
+		return true;
+	if (tcp->no_ports_at && homa_since(t->ctx.now, tcp->no_ports_at) < NO_PORTS_NS)
+		return false;
+	__atomic_store_n(&tcp->asked_ports, true, __ATOMIC_RELEASE);
+	homad_tcp_call_slow(tcp);
+	return true;
+}
+
+void homad_tcp_call_slow(const struct homad_tcp *tcp)
+{
+	u64 one = 1;
+
+	if (write(tcp->slow_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it is readable */
 }
 
 u64 homad_tcp_timers(struct homad_thread *t)

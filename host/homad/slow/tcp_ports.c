@@ -16,6 +16,8 @@
 #include "streams.h"
 #include "tcp_slow.h"
 
+#define FIRST_PORTS 256u
+
 void homad_tcp_take_port(struct homad *d, u16 port)
 {
 	struct homad_tcp_ports *ports = homad_slow(d)->tcp;
@@ -70,43 +72,76 @@ static int bind_any(u16 *port)
 	return -errno;
 }
 
-struct handed {
-	u16 ports[HOMAD_TCP_PORTS];
-	u32 num;
-};
+/* On the worker's thread: the kernel looks for a free port at some length. */
+static void get_ports(struct homad_work *work)
+{
+	struct homad_tcp_ports *ports = homa_container_of(work, struct homad_tcp_ports, more);
+	int fd;
+
+	ports->rc = 0;
+	for (ports->num_got = 0; ports->num_got < ports->wanted; ports->num_got++) {
+		fd = bind_any(&ports->got[ports->num_got]);
+		if (fd < 0) {
+			ports->rc = fd;
+			return;
+		}
+		ports->got_fds[ports->num_got] = fd;
+	}
+}
 
 static int hand_over(struct homad_thread *t, void *arg)
 {
-	const struct handed *handed = arg;
+	const struct homad_tcp_ports *ports = arg;
 
-	return homad_tcp_use_ports(t, handed->ports, handed->num);
+	homad_tcp_use_ports(t, ports->got, ports->num_got);
+	return 0;
+}
+
+static void have_ports(struct homad *d, struct homad_tcp_ports *ports)
+{
+	u32 i;
+
+	ports->growing = false;
+	for (i = 0; i < ports->num_got; i++) {
+		ports->fds[ports->num_fds++] = ports->got_fds[i];
+		/* Before the first SYN from it. */
+		homad_tcp_take_port(d, ports->got[i]);
+	}
+	if (ports->rc)
+		homad_log(HOMAD_WARNING,
+			  "fewer ports than tcp.ports for TCP connections\tports=%u wanted=%u error=\"%s\"",
+			  ports->num_fds, d->config.tcp_ports, strerror(-ports->rc));
+	homad_call(d->threads[0], hand_over, ports);
+}
+
+static void got_ports(struct homad *d, struct homad_work *work)
+{
+	have_ports(d, homa_container_of(work, struct homad_tcp_ports, more));
+}
+
+void homad_tcp_more_ports(struct homad *d)
+{
+	struct homad_tcp_ports *ports = homad_slow(d)->tcp;
+
+	if (ports->growing || !__atomic_load_n(&d->threads[0]->tcp->asked_ports, __ATOMIC_ACQUIRE))
+		return;
+	ports->growing = true;
+	ports->wanted = homa_min_u32(d->config.tcp_ports - ports->num_fds,
+				     homa_min_u32(HOMAD_PORT_STEP, ports->num_fds));
+	ports->more = (struct homad_work){ .run = get_ports, .done = got_ports };
+	homad_work(d, &ports->more);
 }
 
 int homad_tcp_keep_ports(struct homad *d, char *err, size_t errlen)
 {
 	struct homad_tcp_ports *ports = homad_slow(d)->tcp;
-	struct handed *handed = calloc(1, sizeof(*handed));
-	u32 want = homa_min_u32(d->config.tcp_ports, HOMAD_TCP_PORTS);
-	int fd = 0;
 
-	if (!handed)
-		return -ENOMEM;
-	while (handed->num < want) {
-		fd = bind_any(&handed->ports[handed->num]);
-		if (fd < 0)
-			break;
-		ports->fds[ports->num_fds++] = fd;
-		homad_tcp_take_port(d, handed->ports[handed->num++]);
+	ports->wanted = homa_min_u32(d->config.tcp_ports, FIRST_PORTS);
+	get_ports(&ports->more);
+	if (!ports->num_got) {
+		snprintf(err, errlen, "no port for TCP connections: %s", strerror(-ports->rc));
+		return ports->rc;
 	}
-	if (handed->num < want)
-		homad_log(HOMAD_WARNING,
-			  "fewer ports than tcp.ports for TCP connections\tports=%u wanted=%u error=\"%s\"",
-			  handed->num, want, strerror(-fd));
-	if (handed->num)
-		homad_call(d->threads[0], hand_over, handed);
-	else
-		snprintf(err, errlen, "no port for TCP connections: %s", strerror(-fd));
-	fd = handed->num ? 0 : fd;
-	free(handed);
-	return fd;
+	have_ports(d, ports);
+	return 0;
 }

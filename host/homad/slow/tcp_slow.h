@@ -7,16 +7,25 @@
 #include "streams.h"
 
 #define HOMAD_USER_LISTENERS 256u /* with those whose connections are not over */
+#define HOMAD_PORT_STEP 1024u /* ports that are added at once, at most */
 #define HOMAD_HELD_BUCKETS 256u
 
 /** struct homad_tcp_ports - homad_slow.tcp
  * @fds: sockets that hold the ports kept for connections, @num_fds.
  * @users: for each port, how many reasons there are to have it.
+ * @more: getting more of them, @growing: it is under way; @got: what it has got, @num_got,
+ *	with their sockets, or why not all, @rc.
  * @calls: an eventfd by which the fast path tells that it wants something.
  * @held: listeners, by port. */
 struct homad_tcp_ports {
 	int fds[HOMAD_TCP_PORTS];
 	u32 num_fds;
+	struct homad_work more;
+	bool growing;
+	u16 got[HOMAD_PORT_STEP];
+	int got_fds[HOMAD_PORT_STEP];
+	u32 num_got, wanted;
+	int rc;
 	u16 users[65536];
 	struct homad_source calls;
 	struct homa_list held[HOMAD_HELD_BUCKETS];
@@ -30,8 +39,10 @@ static inline struct homa_list *homad_tcp_held(struct homad_tcp_ports *ports, u1
 /** homad_tcp_start() - keep ports for connections, if there are rules for TCP. */
 int homad_tcp_start(struct homad *d, char *err, size_t errlen);
 void homad_tcp_stop(struct homad *d);
-/** homad_tcp_keep_ports() - as many as tcp.ports says, for connections. */
+/** homad_tcp_keep_ports() - some for connections; homad_tcp_more_ports(): if the fast path
+ *  wants more, up to tcp.ports. */
 int homad_tcp_keep_ports(struct homad *d, char *err, size_t errlen);
+void homad_tcp_more_ports(struct homad *d);
 /** homad_tcp_take_port(), homad_tcp_leave_port() - one more or one less reason for it. */
 void homad_tcp_take_port(struct homad *d, u16 port);
 void homad_tcp_leave_port(struct homad *d, u16 port);

@@ -102,6 +102,7 @@ void homad_streams_wanted(struct homad *d)
 
 	if (!tcp)
 		return;
+	homad_tcp_more_ports(d);
 	/* Whoever is in this stack came into the other one before. */
 	gone = __atomic_exchange_n(&tcp->gone, NULL, __ATOMIC_ACQUIRE);
 	ended = __atomic_exchange_n(&tcp->deaf, NULL, __ATOMIC_ACQUIRE);
