@@ -6,15 +6,20 @@
  * reads each value once, checks it, and ends the attachment if it is impossible.
  *
  * The memory begins with struct homa_stream_area: rings and one *slot* for each stream
- * that there can be. Behind it each slot has two spans of HOMA_STREAM_SPAN bytes: bytes
- * that have arrived, and bytes to send. Only the first bytes of a span are backed by
- * memory and used, as a circular buffer that may grow.
+ * that there can be. Each slot has two buffers, for bytes that have arrived and for bytes to
+ * send, which are circular and may grow. A buffer of HOMA_STREAM_FIRST bytes, as all are at
+ * first, lies beside those of the other slots, so that many idle streams need few pages and
+ * page tables. A larger one lies in a span of HOMA_STREAM_SPAN bytes, of which only the
+ * first are backed by memory.
  *
  * Positions in a stream count its bytes from 0 modulo 2^32. A *map* says where they lie:
- * byte p of a stream is at ((p - origin) & (size - 1)) of its span. Who writes a buffer
- * owns its map. He may change it only so that the bytes in the buffer keep their places,
- * and stores it before the position that makes the next byte visible; who reads loads
- * that position (acquire) first and then the map.
+ * byte p of a stream is at ((p - origin) & (size - 1)) of its first buffer or, if size is
+ * more than HOMA_STREAM_FIRST, of its span. Who writes a buffer owns its map. He may change
+ * it only so that the bytes in the buffer keep their places, or, from the first buffer to
+ * the span, after he has copied them; he writes nothing more to the first buffer then, so
+ * that who has the old map still finds them there. He stores the map before the position
+ * that makes the next byte visible; who reads loads that position first and then the map,
+ * both with acquire.
  *
  * homad chooses the slot of a stream. A slot belongs to a stream from HOMA_STREAM_OPENED
  * or HOMA_STREAM_ACCEPTED on until the application's HOMA_STREAM_CLOSE; @generation
@@ -37,10 +42,11 @@
 #include "shm.h"
 
 #define HOMA_STREAM_MAGIC 0x70635448u /* "HTcp" */
-#define HOMA_STREAM_SLOTS 16384u      /* most that an area may have */
+#define HOMA_STREAM_SLOTS 65536u      /* most that an area may have */
 #define HOMA_STREAM_SPAN (1u << 20)   /* bytes reserved for a buffer of a stream */
 #define HOMA_STREAM_MIN_SHIFT 12u     /* a buffer has 2^12 ... */
 #define HOMA_STREAM_MAX_SHIFT 20u     /* ... to 2^20 bytes */
+#define HOMA_STREAM_FIRST (1u << HOMA_STREAM_MIN_SHIFT)
 #define HOMA_STREAM_RULES 64u
 #define HOMA_STREAM_RING_MAX 32768u   /* entries of a ring, a power of two */
 
@@ -188,6 +194,8 @@ struct homa_stream_rule {
  * @spans: offset of the first slot's span for bytes that arrive; the one for bytes to send is
  *	HOMA_STREAM_SPAN behind it, and the next slot's twice that.
  * @commands, @events, @slots: offsets of the arrays. @ring_entries: of either ring.
+ * @firsts: offset of the first slot's first buffer for bytes that arrive; the one for bytes to
+ *	send is HOMA_STREAM_FIRST behind it, and the next slot's twice that.
  * @armed: the application's: 1: it sleeps or is about to.
  * @command, @event: indices of the rings, as in shm.h.
  */
@@ -198,7 +206,9 @@ struct homa_stream_area {
 	uint32_t commands, events, slots, ring_entries;
 	uint64_t spans;
 	uint32_t num_rules;
-	uint32_t pad0[5];
+	uint32_t pad0;
+	uint64_t firsts;
+	uint32_t pad2[2];
 	uint32_t armed;
 	uint32_t pad1[15];
 	struct homa_shm_ring command;
@@ -206,7 +216,13 @@ struct homa_stream_area {
 	struct homa_stream_rule rules[HOMA_STREAM_RULES];
 };
 
-/** homa_stream_at() - where byte @position of a stream is in its span */
+/** homa_stream_is_first() - a buffer with @map lies beside other slots' */
+static inline bool homa_stream_is_first(uint64_t map)
+{
+	return map >> 32 == HOMA_STREAM_MIN_SHIFT;
+}
+
+/** homa_stream_at() - where byte @position of a stream is in its buffer */
 static inline uint32_t homa_stream_at(uint64_t map, uint32_t position)
 {
 	return (position - (uint32_t)map) & ((1u << ((map >> 32) & 31)) - 1);

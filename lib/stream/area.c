@@ -35,12 +35,14 @@ int homa_streams_lay(struct homa_streams *ctx)
 	if (!fits(ctx, area->commands, ctx->entries, sizeof(*ctx->commands)) ||
 	    !fits(ctx, area->events, ctx->entries, sizeof(*ctx->events)) ||
 	    !fits(ctx, area->slots, ctx->num_slots, sizeof(*ctx->slots)) ||
+	    !fits(ctx, area->firsts, ctx->num_slots, 2 * (u64)HOMA_STREAM_FIRST) ||
 	    !fits(ctx, area->spans, ctx->num_slots, 2 * (u64)HOMA_STREAM_SPAN))
 		return -EPROTO;
 	ctx->commands = (void *)(begin + area->commands);
 	ctx->events = (void *)(begin + area->events);
 	ctx->slots = (void *)(begin + area->slots);
 	ctx->spans = begin + area->spans;
+	ctx->firsts = begin + area->firsts;
 	memcpy(ctx->rules, area->rules, sizeof(ctx->rules));
 	return 0;
 }

@@ -30,7 +30,8 @@ void homa_stream_see_rx(struct homa_stream *stream, struct homa_stream_view *vie
 	view->map = 0;
 	if (!view->bytes)
 		return;
-	view->map = __atomic_load_n(&slot->rx_map, __ATOMIC_RELAXED);
+	/* With the bytes that homad copied before it stored the map. */
+	view->map = __atomic_load_n(&slot->rx_map, __ATOMIC_ACQUIRE);
 	shift = view->map >> 32;
 	if (likely(shift >= HOMA_STREAM_MIN_SHIFT && shift <= HOMA_STREAM_MAX_SHIFT &&
 		   view->bytes <= size_of(view->map)))
@@ -61,6 +62,7 @@ int homa_stream_failure(struct homa_stream *stream)
 static size_t pieces(const struct homa_stream *stream, const struct homa_stream_view *view,
 		     struct iovec piece[2])
 {
+	u8 *buffer = homa_stream_is_first(view->map) ? stream->rx_first : stream->rx;
 	u32 at, first;
 
 	piece[0] = piece[1] = (struct iovec){ 0 };
@@ -68,8 +70,8 @@ static size_t pieces(const struct homa_stream *stream, const struct homa_stream_
 		return 0;
 	at = homa_stream_at(view->map, stream->rx_read);
 	first = homa_min_u32(view->bytes, homa_stream_to_end(view->map, stream->rx_read));
-	piece[0] = (struct iovec){ stream->rx + at, first };
-	piece[1] = (struct iovec){ stream->rx, view->bytes - first };
+	piece[0] = (struct iovec){ buffer + at, first };
+	piece[1] = (struct iovec){ buffer, view->bytes - first };
 	return view->bytes;
 }
 

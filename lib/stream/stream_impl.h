@@ -58,8 +58,9 @@ struct homa_stream {
 	 * @look when all below is set, and never changed again. */
 	struct homa_stream_slot *slot;
 	u32 index, generation;
-	/* Begin of its spans for bytes that arrive, and for bytes to send. */
-	u8 *rx, *tx;
+	/* Begin of its spans for bytes that arrive, and for bytes to send; and of its first
+	 * buffers of both. */
+	u8 *rx, *tx, *rx_first, *tx_first;
 	/* Why homad could not open it, or ended the listener; positive errno. Atomic. */
 	u32 error;
 	void *user; /* atomic */
@@ -107,7 +108,7 @@ struct homa_streams {
 	struct homa_stream_command *commands;
 	struct homa_stream_event *events;
 	struct homa_stream_slot *slots;
-	u8 *spans;
+	u8 *spans, *firsts;
 	struct homa_stream_rule rules[HOMA_STREAM_RULES];
 	/* Becomes readable when homad signals events. */
 	int event_fd;

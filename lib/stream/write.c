@@ -3,11 +3,11 @@
  * Bytes to send. They are written where homad takes them from, and stay there until the
  * peer has them.
  *
- * The buffer grows when homad has put more memory behind it (@tx_shift) and the bytes in
- * it can keep their places: when all of them lie between its begin and the next byte to
- * write, so that it goes on behind them where it would have begun again. A writer
- * that may grow soon stops at the end of the old buffer, because only there this is
- * certain to happen.
+ * The buffer grows when homad has put more memory behind it (@tx_shift). The bytes in the
+ * first buffer are copied then. Those in a larger one keep their places, which they can when
+ * all of them lie between its begin and the next byte to write, so that it goes on behind
+ * them where it would have begun again. A writer that may grow soon stops at the end of
+ * the old buffer, because only there this is certain to happen.
  */
 #include <errno.h>
 #include <string.h>
@@ -53,7 +53,10 @@ void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *vie
 		homa_streams_lose(stream->ctx);
 		return;
 	}
-	if (shift > view->map >> 32) {
+	if (shift > view->map >> 32 && homa_stream_is_first(view->map)) {
+		view->map = homa_stream_map(shift, end - *used);
+		size = size_of(view->map);
+	} else if (shift > view->map >> 32) {
 		u32 at = filled(view->map, end, *used);
 
 		if (*used <= at) {
@@ -64,27 +67,42 @@ void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *vie
 	view->bytes = size - *used;
 }
 
+/* The last @used bytes move from the first buffer to the begin of the span. */
+static void move(struct homa_stream *stream, u32 used)
+{
+	u64 map = stream->tx_map;
+	u32 from = stream->tx_end - used;
+	u32 first = homa_min_u32(used, homa_stream_to_end(map, from));
+
+	memcpy(stream->tx, stream->tx_first + homa_stream_at(map, from), first);
+	memcpy(stream->tx + first, stream->tx_first, used - first);
+}
+
 /* Where the next bytes go. The writer's: the buffer may grow. */
 static size_t room(struct homa_stream *stream, struct iovec piece[2])
 {
 	struct homa_stream_view view;
 	u32 used, first, at;
+	u8 *buffer;
 
 	piece[0] = piece[1] = (struct iovec){ 0 };
 	homa_stream_see_tx(stream, &view, &used);
 	if (!view.bytes)
 		return 0;
 	if (unlikely(view.map != stream->tx_map)) {
+		if (homa_stream_is_first(stream->tx_map) && !homa_stream_is_first(view.map))
+			move(stream, used);
 		__atomic_store_n(&stream->tx_map, view.map, __ATOMIC_RELAXED);
 		/* homad sees it at the latest with the position that is stored next. */
 		__atomic_store_n(&stream->slot->tx_map, view.map, __ATOMIC_RELAXED);
 	}
+	buffer = homa_stream_is_first(view.map) ? stream->tx_first : stream->tx;
 	at = homa_stream_at(view.map, stream->tx_end);
 	first = homa_min_u32(view.bytes, homa_stream_to_end(view.map, stream->tx_end));
-	piece[0] = (struct iovec){ stream->tx + at, first };
+	piece[0] = (struct iovec){ buffer + at, first };
 	if (memory_of(stream) > view.map >> 32)
 		return first;
-	piece[1] = (struct iovec){ stream->tx, view.bytes - first };
+	piece[1] = (struct iovec){ buffer, view.bytes - first };
 	return view.bytes;
 }
 

@@ -54,7 +54,7 @@ static void streams(struct fake *f, struct homa_ctl_answer *a)
 
 	at += entries * (sizeof(*f->command) + sizeof(*f->event)) + slots * sizeof(*f->slot);
 	at = (at + 4095) & ~(u64)4095;
-	f->bytes = at + (u64)slots * 2 * HOMA_STREAM_SPAN;
+	f->bytes = at + (u64)slots * 2 * (HOMA_STREAM_FIRST + HOMA_STREAM_SPAN);
 	fds[HOMA_STREAM_FD_MEMORY] = fake_memory(&area, f->bytes);
 	must(!pipe2(wake, O_CLOEXEC | O_NONBLOCK));
 	fds[HOMA_STREAM_FD_EVENT] = wake[0];
@@ -66,7 +66,8 @@ static void streams(struct fake *f, struct homa_ctl_answer *a)
 	area->commands = sizeof(*area);
 	area->events = (u32)(area->commands + entries * sizeof(*f->command));
 	area->slots = (u32)(area->events + entries * sizeof(*f->event));
-	area->spans = at;
+	area->firsts = at;
+	area->spans = at + (u64)slots * 2 * HOMA_STREAM_FIRST;
 	area->num_rules = 1;
 	area->rules[0] = (struct homa_stream_rule){ .ip = { [10] = 0xff, 0xff, 10, 1, 0x80 },
 						    .prefix = 96 + 20,
@@ -76,6 +77,7 @@ static void streams(struct fake *f, struct homa_ctl_answer *a)
 	f->event = (void *)((u8 *)area + area->events);
 	f->slot = (void *)((u8 *)area + area->slots);
 	f->spans = (u8 *)area + area->spans;
+	f->firsts = (u8 *)area + area->firsts;
 	if (f->spoil)
 		f->spoil(area);
 	pthread_mutex_lock(&f->memory_lock);

@@ -87,10 +87,14 @@ static void connect_to(struct fake *f, const struct homa_stream_command *c)
 	fake_event(f, event);
 }
 
-static u8 *rx_at(struct fake *f, u32 slot, u32 position)
+/* Where byte @position of the buffer with @map is; @to_send: of that for bytes to send. */
+static u8 *byte_at(struct fake *f, u32 slot, bool to_send, u64 map, u32 position)
 {
-	return f->spans + (u64)slot * 2 * HOMA_STREAM_SPAN +
-	       homa_stream_at(f->slot[slot].rx_map, position);
+	u8 *begin = homa_stream_is_first(map) ?
+			    f->firsts + ((u64)slot * 2 + to_send) * HOMA_STREAM_FIRST :
+			    f->spans + ((u64)slot * 2 + to_send) * HOMA_STREAM_SPAN;
+
+	return begin + homa_stream_at(map, position);
 }
 
 static u32 rx_room(struct fake *f, u32 slot)
@@ -110,7 +114,7 @@ static void put(struct fake *f, u32 slot, const u8 *bytes, u32 n)
 		u32 some = homa_min_u32(n - i, homa_stream_to_end(f->slot[slot].rx_map,
 								  end->rx_end + i));
 
-		memcpy(rx_at(f, slot, end->rx_end + i), bytes + i, some);
+		memcpy(byte_at(f, slot, false, f->slot[slot].rx_map, end->rx_end + i), bytes + i, some);
 		i += some;
 	}
 	end->rx_end += n;
@@ -152,8 +156,7 @@ static void pump(struct fake *f, u32 from)
 		return;
 	while (n) {
 		u32 some = homa_min_u32(n, homa_stream_to_end(map, end->tx_free));
-		const u8 *bytes = f->spans + ((u64)from * 2 + 1) * HOMA_STREAM_SPAN +
-				  homa_stream_at(map, end->tx_free);
+		const u8 *bytes = byte_at(f, from, true, map, end->tx_free);
 
 		put(f, to, bytes, some);
 		end->tx_free += some;

@@ -53,7 +53,7 @@ struct fake {
 	struct homa_stream_command *command;
 	struct homa_stream_event *event;
 	struct homa_stream_slot *slot;
-	u8 *spans;
+	u8 *spans, *firsts;
 	u32 head, tail, generations;
 	struct fake_end end[FAKE_SLOTS];
 	u16 port[FAKE_LISTENERS]; /* of listener 1 + index; 0: none */

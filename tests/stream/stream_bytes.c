@@ -117,12 +117,13 @@ static void write__grows_only_when_it_may(void **state)
 
 	(void)state;
 	f.rx_shift = HOMA_STREAM_MAX_SHIFT;
+	f.tx_shift = 13;
 	open_context();
 	make_pair(pair, &listener);
 	assert_int_equal(put(pair[0], data, 1000), 1000);
 	drain_into(pair[1], &taken);
 	f.still = true;
-	assert_int_equal(put(pair[0], data + 1000, 5000), 4096);
+	assert_int_equal(put(pair[0], data + 1000, 9000), 8192);
 	f.slot[pair[0]->index].tx_shift = 14;
 	/* Bytes lie on both sides of where it begins. */
 	assert_int_equal(put(pair[0], data, 1), -EAGAIN);
@@ -132,10 +133,51 @@ static void write__grows_only_when_it_may(void **state)
 	fake_step(&f);
 	/* Now it is empty. */
 	assert_true(homa_stream_ready(pair[0]) & HOMA_STREAM_OUT);
-	assert_int_equal(put(pair[0], data + 5096, 20000), 16384);
+	assert_int_equal(put(pair[0], data + 9192, 20000), 16384);
 	drain_into(pair[1], &taken);
-	assert_int_equal(taken, 5096 + 16384);
+	assert_int_equal(taken, 9192 + 16384);
 	assert_memory_equal(got, data, taken);
+}
+
+/* From the first buffer, full or not and wherever its bytes lie, they move. homad, which
+ * has not heard of that, still finds them where they were. */
+static void write__moves_out_of_the_first_buffer(void **state)
+{
+	struct homa_stream *pair[2], *listener;
+	size_t ahead, sent, taken;
+	u64 old;
+
+	(void)state;
+	f.rx_shift = HOMA_STREAM_MAX_SHIFT;
+	open_context();
+	for (ahead = 0; ahead < 4096; ahead += 777) {
+		make_pair(pair, &listener);
+		sent = taken = 0;
+		if (ahead)
+			sent += some(put(pair[0], data, ahead));
+		drain_into(pair[1], &taken);
+		f.still = true;
+		sent += some(put(pair[0], data + sent, ahead % 2 ? 5000 : 3000));
+		old = pair[0]->slot->tx_map;
+		assert_int_equal(old >> 32, HOMA_STREAM_MIN_SHIFT);
+		f.slot[pair[0]->index].tx_shift = 15;
+		assert_true(homa_stream_ready(pair[0]) & HOMA_STREAM_OUT);
+		sent += some(put(pair[0], data + sent, 9000));
+		assert_int_equal(pair[0]->slot->tx_map >> 32, 15);
+		assert_memory_equal(f.firsts + (pair[0]->index * 2 + 1) * HOMA_STREAM_FIRST +
+					    homa_stream_at(old, (u32)ahead),
+				    data + ahead, homa_min_u32(homa_stream_to_end(old, (u32)ahead),
+							       3000));
+		f.still = false;
+		homa_stream_ring(pair[0]);
+		drain_into(pair[1], &taken);
+		assert_int_equal(taken, sent);
+		assert_memory_equal(got, data, sent);
+		homa_stream_abort(pair[0]);
+		homa_stream_abort(pair[1]);
+		homa_stream_close(listener);
+		fake_step(&f);
+	}
 }
 
 /* Between room() and written() the buffer gets memory: the bytes are where they were put. */
@@ -441,6 +483,7 @@ int main(void)
 		T(write__wraps),
 		T(write__grows_and_keeps_bytes_in_place),
 		T(write__grows_only_when_it_may),
+		T(write__moves_out_of_the_first_buffer),
 		T(written__is_where_room_said),
 		T(arrived__takes_without_copies),
 		T(read__peeks),
