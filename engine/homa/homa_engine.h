@@ -29,6 +29,7 @@
 #ifndef HOMA_ENGINE_H
 #define HOMA_ENGINE_H
 
+#include "homa_turns.h"
 #include "homa_types.h"
 
 /* ---- set-up ---- */
@@ -112,6 +113,25 @@ void homa_link_pace_by_room(struct homa_link *link);
 /** homa_link_pace_by_rate() - it is estimated again. */
 void homa_link_pace_by_rate(struct homa_link *link);
 void homa_link_room(struct homa_link *link, u64 bytes);
+
+/*
+ * Others may send on a link, too, such as a host's TCP. Then homa_link_turn() says who
+ * does next, and the pacer counts what they send.
+ */
+/** homa_link_share() - they get @percent of it, 1 to 99, when both kinds have something */
+void homa_link_share(struct homa_link *link, u32 percent);
+/**
+ * homa_link_turn() - who sends next on @link
+ * @others: they have something to send. The host says so when that changes, if nothing
+ *	else.
+ * @not_before: HOMA_TURN_WAIT: when to ask again, ns; (u64)-1: when there is more room.
+ * HOMA_TURN_OWN: homa_tx(), which may have to wait, too. HOMA_TURN_OTHERS: a unit of
+ * theirs, then homa_link_spent().
+ */
+enum homa_sender homa_link_turn(struct homa_ctx *ctx, struct homa_link *link, bool others,
+			      u64 *not_before);
+/** homa_link_spent() - they have sent @bytes, headers and gaps on the cable included */
+void homa_link_spent(struct homa_ctx *ctx, struct homa_link *link, u64 bytes);
 
 /* Spare memory. The engine never allocates; without a spare a packet is a
  * counted drop and a send fails with -ENOBUFS. */

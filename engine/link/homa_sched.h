@@ -18,6 +18,7 @@
 #define HOMA_SCHED_H
 
 #include "homa_heap.h"
+#include "homa_turns.h"
 
 #define HOMA_SCHED_CREDIT_MAX 100000000ll /* of the oldest; 1/1000 bytes */
 
@@ -59,6 +60,7 @@ struct homa_sendable {
  * @ps_per_byte: says how long the device needs for a byte, ps; 0: not paced. Written
  *	as @backlog_ns.
  * @by_room: says that the host reports @room, which then paces instead of the clock.
+ * @turns: says whose turn it is where others than sendables send on the link, too.
  */
 struct homa_sched {
 	struct homa_heap heap;
@@ -69,6 +71,7 @@ struct homa_sched {
 	s64 credit;
 	u32 ps_per_byte;
 	bool by_room;
+	struct homa_turns turns;
 };
 
 void homa_sched_init(struct homa_sched *sched);
@@ -101,31 +104,41 @@ static inline struct homa_sendable *homa_sched_first(const struct homa_sched *sc
 }
 
 /**
- * homa_sched_ready() - may @s send now?
- * @left: bytes that it has left.
- * @unpaced: a brief sendable with no more bytes left than these need not wait for the
- *	device.
+ * homa_sched_open() - can the device take a packet of @packet bytes?
  * @not_before: out, if not: when to ask again, ns; HOMA_SCHED_ROOM: when the host has
  *	reported more room.
  */
 #define HOMA_SCHED_ROOM ((u64)-1)
-static inline bool homa_sched_ready(const struct homa_sched *sched,
-				    const struct homa_sendable *s, u64 left,
-				    u32 unpaced, u64 now, u64 *not_before)
+static inline bool homa_sched_open(const struct homa_sched *sched, u32 packet,
+				   u64 now, u64 *not_before)
 {
 	u64 limit;
 
-	if (left <= unpaced && s->brief)
-		return true;
 	if (sched->by_room) {
 		*not_before = HOMA_SCHED_ROOM;
-		return sched->room >= s->packet;
+		return sched->room >= packet;
 	}
 	if (!sched->ps_per_byte || sched->idle_at <= now)
 		return true;
 	limit = HOMA_READ_ONCE(sched->backlog_ns);
 	*not_before = sched->idle_at - homa_min_u64(limit, sched->idle_at);
 	return *not_before <= now;
+}
+
+/**
+ * homa_sched_ready() - may @s send now?
+ * @left: bytes that it has left.
+ * @unpaced: a brief sendable with no more bytes left than these need not wait for the
+ *	device.
+ * @not_before: as of homa_sched_open().
+ */
+static inline bool homa_sched_ready(const struct homa_sched *sched,
+				    const struct homa_sendable *s, u64 left,
+				    u32 unpaced, u64 now, u64 *not_before)
+{
+	if (left <= unpaced && s->brief)
+		return true;
+	return homa_sched_open(sched, s->packet, now, not_before);
 }
 
 /**
@@ -151,8 +164,8 @@ homa_sched_oldest(const struct homa_sched *sched,
 u32 homa_sched_burst(const struct homa_sched *sched,
 		     const struct homa_sendable *s, u32 most);
 
-/** homa_sched_charge() - the device is given @bytes, headers and gaps included */
-static inline void homa_sched_charge(struct homa_sched *sched, u64 now, u64 bytes)
+/** homa_sched_occupy() - the device is given @bytes, headers and gaps included */
+static inline void homa_sched_occupy(struct homa_sched *sched, u64 now, u64 bytes)
 {
 	if (sched->by_room) {
 		sched->room -= homa_min_u64(sched->room, bytes);
@@ -161,6 +174,22 @@ static inline void homa_sched_charge(struct homa_sched *sched, u64 now, u64 byte
 
 		sched->idle_at = homa_max_u64(sched->idle_at, now) + ns;
 	}
+}
+
+/** homa_sched_charge() - the same, of a sendable or of what else is the protocol's */
+static inline void homa_sched_charge(struct homa_sched *sched, u64 now, u64 bytes)
+{
+	homa_sched_occupy(sched, now, bytes);
+	if (unlikely(sched->turns.quantum[HOMA_TURN_OWN]))
+		homa_turns_spend(&sched->turns, HOMA_TURN_OWN, bytes);
+}
+
+/** homa_sched_charge_others() - the same, of others than these */
+static inline void homa_sched_charge_others(struct homa_sched *sched, u64 now, u64 bytes)
+{
+	homa_sched_occupy(sched, now, bytes);
+	if (sched->turns.quantum[HOMA_TURN_OTHERS])
+		homa_turns_spend(&sched->turns, HOMA_TURN_OTHERS, bytes);
 }
 
 /** homa_sched_credit() - @bytes were sent; @share: 1/1000 of them that the oldest is owed */

@@ -174,6 +174,25 @@ u64 tas_timers(struct tas_engine *engine, u32 budget);
 /** tas_next_out() - the next segment to send; false: none now */
 bool tas_next_out(struct tas_engine *engine, struct tas_out *out);
 
+/** tas_first_out() - the ends of what tas_next_out() tries first; NULL: nothing waits */
+static inline const struct tas_pair *tas_first_out(const struct tas_engine *engine)
+{
+	if (unlikely(engine->stray_head != engine->stray_tail))
+		return &engine->stray[engine->stray_head % TAS_STRAYS].pair;
+	if (homa_list_empty(&engine->tx))
+		return NULL;
+	return &homa_container_of(engine->tx.next, struct tas_conn, f.tx)->f.pair;
+}
+
+/** tas_pass_out() - others go before the first connection; false: it is none's */
+static inline bool tas_pass_out(struct tas_engine *engine)
+{
+	if (engine->stray_head != engine->stray_tail || homa_list_empty(&engine->tx))
+		return false;
+	homa_list_add_tail(&engine->tx, homa_list_pop(&engine->tx));
+	return true;
+}
+
 /** tas_next_event() - a connection to which something has happened, or NULL
  * @events: TAS_EV_*. After TAS_EV_FREE the engine does not know it any more. */
 struct tas_conn *tas_next_event(struct tas_engine *engine, u32 *events);

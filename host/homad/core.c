@@ -27,6 +27,7 @@
 #define SOCK_BUCKETS 4096u
 #define TCP_CC_DCTCP 1	    /* of homad_config.tcp_cc */
 #define TCP_CC_DCTCP_RATE 3 /* the same */
+#define TCP_UNIT 14u /* packets of a unit on a link that is not paced */
 
 static void *aligned(size_t size)
 {
@@ -74,6 +75,12 @@ static int make_engine(struct homad *d, char *err, size_t errlen)
 	return rc;
 }
 
+/* Mbit/s; 0: unknown. */
+static u32 link_rate(const struct homad *d, const struct nic_info *info)
+{
+	return d->config.link_mbps ? d->config.link_mbps : info->link_mbps;
+}
+
 static int add_port(struct homad *d, const char *name, struct nic *nic)
 {
 	struct homad_port *port = &d->ports[d->num_ports];
@@ -85,8 +92,7 @@ static int add_port(struct homad *d, const char *name, struct nic *nic)
 		return -ENOMEM;
 	if (nic) {
 		mtu = info->mtu;
-		rate = d->config.link_mbps ? d->config.link_mbps :
-					     info->link_mbps;
+		rate = link_rate(d, info);
 		port->encap = info->address.encap != 0;
 	}
 	port->nic = nic;
@@ -288,16 +294,31 @@ static int open_ports(struct homad *d, char *err, size_t errlen)
 	return rc;
 }
 
+/* What TCP sends in one piece: Homa's packets wait so long at most, so on a link that is
+ * paced it is about what the pacer lets the device have. */
+static u32 unit_bytes(const struct homad *d, u32 mtu, u32 rate_mbps)
+{
+	u64 backlog = (u64)rate_mbps * d->config.params.max_nic_backlog_us / 8;
+	u32 most = homa_max_u32(536, homa_min_u32(65536, TCP_UNIT * mtu));
+
+	if (!rate_mbps || rate_mbps == UINT32_MAX)
+		return most;
+	return (u32)homa_min_u64(most, homa_max_u64(backlog, 2ull * mtu));
+}
+
 /* Over devices: UDP carries none. */
 static int make_tcp(struct homad *d)
 {
 	struct homad_thread *t = d->threads[0];
-	u32 i, mtu = 0;
+	u32 i, mtu = 0, rate = UINT32_MAX;
 
-	for (i = 0; i < d->num_ports; i++)
-		if (d->ports[i].nic && !d->ports[i].encap)
-			mtu = mtu ? homa_min_u32(mtu, d->ports[i].info->mtu) :
-				    d->ports[i].info->mtu;
+	for (i = 0; i < d->num_ports; i++) {
+		if (!d->ports[i].nic || d->ports[i].encap)
+			continue;
+		mtu = mtu ? homa_min_u32(mtu, d->ports[i].info->mtu) : d->ports[i].info->mtu;
+		homa_link_share(d->ports[i].link, d->config.tcp_share);
+		rate = homa_min_u32(rate, link_rate(d, d->ports[i].info));
+	}
 	if (!mtu) {
 		homad_log(HOMAD_WARNING, "no device takes AF_XDP: all TCP stays the kernel's");
 		return 0;
@@ -307,7 +328,7 @@ static int make_tcp(struct homad *d)
 	t->tcp = homad_tcp_new(d->config.tcp_connections, mtu, t->ctx.now);
 	if (!t->tcp)
 		return -ENOMEM;
-	tas_set(&t->tcp->engine, "max_segment", homa_max_u32(536, homa_min_u32(65536, 14 * mtu)));
+	tas_set(&t->tcp->engine, "max_segment", unit_bytes(d, mtu, rate));
 	tas_set(&t->tcp->engine, "congestion", (u32)d->config.tcp_cc);
 	if (d->config.tcp_cc == TCP_CC_DCTCP || d->config.tcp_cc == TCP_CC_DCTCP_RATE)
 		tas_set(&t->tcp->engine, "ecn", 1);

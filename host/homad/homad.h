@@ -45,6 +45,8 @@ struct homad_port {
 	u64 tx_at;
 	/* The nic had no room, so packets wait in the engine. */
 	bool tx_blocked;
+	/* TCP had something to send by it when that was last looked at. */
+	bool others;
 	/* @rx_at: time before which the nic is not asked for packets again, in ns.
 	 * @heard_at: when it last had one, in ns. */
 	u64 rx_at, heard_at;

@@ -99,7 +99,8 @@ struct homad_quota {
  * @metrics: "" none, "unix:PATH" or "127.0.0.1:PORT".
  * @tcp_rules: whose TCP connections are taken. @tcp_streams: most of an attachment;
  *	@tcp_connections: of all. @tcp_ports: kept for connections. @tcp_cc: congestion
- *	control, 0 NewReno, 1 DCTCP, 2 CUBIC.
+ *	control, 0 NewReno, 1 DCTCP, 2 CUBIC. @tcp_share: of a link, when Homa has something
+ *	to send there, too, percent.
  * @params: protocol settings.
  * @user: drop to this user after start, "": stay.
  * @file: where it came from, or "".
@@ -135,6 +136,7 @@ struct homad_config {
 	u32 num_tcp_rules;
 	u32 tcp_streams, tcp_connections, tcp_ports;
 	int tcp_cc;
+	u32 tcp_share;
 	struct homad_quota quota;
 	struct homa_params params;
 	int log_level;

@@ -79,6 +79,7 @@ void homad_config_default(struct homad_config *config)
 	config->tcp_streams = 1024;
 	config->tcp_connections = 65536;
 	config->tcp_ports = 8192;
+	config->tcp_share = 50;
 	config->quota = (struct homad_quota){
 		.attachments = 1024,
 		.total_attachments = 2048,

@@ -125,6 +125,8 @@ const struct homad_setting homad_settings[] = {
 	       "most local ports for TCP connections that applications open, taken from the kernel's as they are needed; as many may go to one peer's port"),
 	CHOICE("tcp.congestion", tcp_cc, tcp_cc, false,
 	       "how TCP answers to loss and marks; dctcp and dctcp-rate are for networks whose switches mark early"),
+	NUMBER("tcp.share", tcp_share, 1, 99, true,
+	       "percent of a link that TCP gets while Homa has something to send there, too"),
 
 	TEXT("monitor.socket", HOMAD_SET_STRING, monitor, false,
 	     "where ./homa ss, top and trace ask, \"\": nowhere"),

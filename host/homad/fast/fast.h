@@ -59,6 +59,11 @@ int homad_sessions_closing(struct homad_thread *t);
 /* ---- rxpath.c, txpath.c, local.c: return how many packets they moved ---- */
 int homad_rx(struct homad_thread *t, struct homad_port *port);
 int homad_tx(struct homad_thread *t, struct homad_port *port);
+
+/* ---- egress.c ---- */
+
+/** homad_egress() - the same by a port that TCP may use, and TCP's packets. */
+int homad_egress(struct homad_thread *t, struct homad_port *port);
 int homad_local(struct homad_thread *t, struct homad_port *port);
 void homad_icmp(struct homad_thread *t, struct homad_port *port);
 void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload);

@@ -83,7 +83,13 @@ static void icmp(struct homad_thread *t)
 		homad_icmp(t, t->ports[i]);
 }
 
-/* @all: ask every port; else only those that wait for room or the pacer. */
+/* TCP may send by it, and something of TCP's waits. */
+static bool has_tcp(const struct homad_thread *t, const struct homad_port *port)
+{
+	return unlikely(t->tcp) && !port->encap && tas_first_out(&t->tcp->engine);
+}
+
+/* @all: ask every port; else only those that wait for room or the pacer, or have TCP. */
 static int send(struct homad_thread *t, bool all)
 {
 	int n = 0;
@@ -93,8 +99,10 @@ static int send(struct homad_thread *t, bool all)
 	for (i = 0; i < t->num_ports; i++) {
 		struct homad_port *port = t->ports[i];
 
-		if (all || port->tx_blocked || t->ctx.now >= port->tx_at)
-			n += homad_tx(t, port);
+		if (!all && !port->tx_blocked && t->ctx.now < port->tx_at &&
+		    (port->tx_at != HOMA_NEVER || !has_tcp(t, port)))
+			continue;
+		n += t->tcp && !port->encap ? homad_egress(t, port) : homad_tx(t, port);
 	}
 	return n;
 }
@@ -129,17 +137,6 @@ static void watch_starved(struct homad_thread *t)
 	}
 }
 
-/* What the TCP engine has to say and to send after all else of a round. */
-static int tcp(struct homad_thread *t)
-{
-	int n;
-
-	homad_stream_events(t);
-	n = homad_tcp_tx(t);
-	homad_streams_deliver(t);
-	return n;
-}
-
 /* Returns how much was done; 0: nothing to do now. */
 int homad_round(struct homad_thread *t)
 {
@@ -161,9 +158,11 @@ int homad_round(struct homad_thread *t)
 	done += homad_local(t, t->d->local);
 	if (done || t->ctx.event_head)
 		homad_events(t);
+	if (unlikely(t->tcp))
+		homad_stream_events(t);
 	done += send(t, done || t->ctx.tx_link);
 	if (unlikely(t->tcp))
-		done += tcp(t);
+		homad_streams_deliver(t);
 	if (done || t->ctx.retired_rpc || t->ctx.retired_peer)
 		homad_reap(t);
 	homad_deliver(t);
@@ -184,10 +183,12 @@ u64 homad_next_deadline(struct homad_thread *t)
 	next = run_timers(t);
 	homad_local(t, t->d->local);
 	homad_events(t);
+	if (t->tcp)
+		homad_stream_events(t);
 	if (send(t, true))
 		next = t->ctx.now;
-	if (t->tcp && (tcp(t) || t->tcp->blocked))
-		next = homa_min_u64(next, t->ctx.now + TIMER_LAG);
+	if (t->tcp)
+		homad_streams_deliver(t);
 	homad_reap(t);
 	homad_deliver(t);
 	for (i = 0; i < t->num_ports; i++) {

@@ -144,8 +144,6 @@ struct homad_tcp {
 	u64 no_ports_at;
 	/* Attachments with events that were added in this round. */
 	struct homa_list touched;
-	/* The devices had no room for what the engine wants to send. */
-	bool blocked;
 	/* When slots are asked for again for connections that wait for one, ns. */
 	u64 retry_at;
 	/* Connections that came to a listener, by its port; only TIME_WAIT does not count. */
@@ -201,9 +199,11 @@ struct homad_port *homad_tcp_port_towards(struct homad_thread *t, const struct t
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n);
 /** homad_tcp_icmp() - an ICMP error about a segment of ours. */
 void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error);
-/** homad_tcp_tx() - send what the engine has, as far as devices have room; returns how
- *  many packets. */
-int homad_tcp_tx(struct homad_thread *t);
+/** homad_tcp_waits() - does TCP have something to send by @port? */
+bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port);
+/** homad_tcp_tx() - it is TCP's turn on @port: send what it has until that ends or the
+ *  device is full (homad_port.tx_blocked); returns how many packets. */
+int homad_tcp_tx(struct homad_thread *t, struct homad_port *port);
 
 /* ---- streams.c ---- */
 

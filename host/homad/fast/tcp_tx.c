@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * TCP segments out: the engine is asked only as long as every device has room for the
- * largest unit that it may name, so that nothing has to be kept here. A unit of several
- * segments is cut here, as a device with segmentation offload would. Payload is read from
- * the application's memory now; what it changes there meanwhile is what the peer gets.
+ * TCP segments out: the engine is asked only in TCP's turns on a link (egress.c), and as
+ * long as every device has room for the largest unit that it may name, so that nothing has
+ * to be kept here. A unit of several segments is cut here, as a device with segmentation
+ * offload would. Payload is read from the application's memory now; what it changes there
+ * meanwhile is what the peer gets.
  */
 #include "fast.h"
 #include "streams.h"
@@ -13,6 +14,10 @@
 #define UNIT_SEGMENTS 16u
 #define SEQ_AT 4u
 #define FLAGS_AT 13u
+#define IPV4_HEADER 20u
+#define IPV6_HEADER 40u
+#define CABLE_BYTES 38u /* of a frame: Ethernet header, CRC, preamble, gap */
+#define PASSES 16 /* connections that are passed by in search of one for a device */
 
 HOMA_STATIC_ASSERT(UNIT_SEGMENTS <= HOMAD_TCP_BATCH, "a unit fits in a batch");
 
@@ -94,11 +99,20 @@ static bool add(struct batch *b, const struct tas_out *out, const struct homad_s
 	return true;
 }
 
+/* Bytes on the cable for the unit, in @segments pieces. */
+static u64 wire_bytes(const struct tas_out *out, u32 segments)
+{
+	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+	u32 ip = memcmp(out->pair.remote, mapped, sizeof(mapped)) ? IPV6_HEADER : IPV4_HEADER;
+
+	return out->length + (u64)segments * (out->header_length + ip + CABLE_BYTES);
+}
+
 static void send_unit(struct batch *b, const struct tas_out *out)
 {
 	struct homad_port *port = homad_tcp_port_towards(b->t, &out->pair);
 	const struct homad_stream *stream = out->length ? out->conn->host : NULL;
-	u32 offset = 0, length;
+	u32 offset = 0, length, segments = 0;
 
 	if (unlikely(!port || (out->length && (!stream || !stream->home))))
 		return;
@@ -110,9 +124,11 @@ static void send_unit(struct batch *b, const struct tas_out *out)
 		if (!add(b, out, stream, offset, length))
 			return;
 		offset += length;
+		segments++;
 		if (b->n == HOMAD_TCP_BATCH)
 			flush(b);
 	} while (offset < out->length);
+	homa_link_spent(&b->t->ctx, port->link, wire_bytes(out, segments));
 }
 
 /* Every device could take a whole unit beside what is in the batch. */
@@ -127,22 +143,42 @@ static bool have_room(struct homad_thread *t, int waiting)
 	return true;
 }
 
-int homad_tcp_tx(struct homad_thread *t)
+bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port)
+{
+	struct tas_engine *engine = &t->tcp->engine;
+	const struct tas_pair *pair;
+	int tries;
+
+	for (tries = 0; tries < PASSES; tries++) {
+		pair = tas_first_out(engine);
+		if (!pair)
+			return false;
+		if (homad_tcp_port_towards(t, pair) == port)
+			return true;
+		/* It waits for another device, those behind it need not. */
+		if (!tas_pass_out(engine))
+			return false;
+	}
+	return false;
+}
+
+int homad_tcp_tx(struct homad_thread *t, struct homad_port *port)
 {
 	struct batch b = { .t = t };
 	struct tas_out out;
+	u64 later;
 	u32 i;
 
-	t->tcp->blocked = false;
-	for (;;) {
+	do {
 		if (unlikely(!have_room(t, b.n))) {
-			t->tcp->blocked = true;
+			port->tx_blocked = true;
 			break;
 		}
 		if (!tas_next_out(&t->tcp->engine, &out))
 			break;
 		send_unit(&b, &out);
-	}
+	} while (homad_tcp_waits(t, port) &&
+		 homa_link_turn(&t->ctx, port->link, true, &later) == HOMA_TURN_OTHERS);
 	flush(&b);
 	for (i = 0; b.total && i < t->num_ports; i++)
 		if (!t->ports[i]->encap)

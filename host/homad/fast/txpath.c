@@ -36,6 +36,14 @@ static bool transmit(struct homad_thread *t, struct homad_port *port,
 	return sent >= n;
 }
 
+/* Beside TCP: is it still Homa's turn? */
+static bool own_turn(struct homad_thread *t, struct homad_port *port)
+{
+	u64 later;
+
+	return homa_link_turn(&t->ctx, port->link, true, &later) == HOMA_TURN_OWN;
+}
+
 int homad_tx(struct homad_thread *t, struct homad_port *port)
 {
 	u8 packets[HOMAD_TX_BATCH];
@@ -59,6 +67,10 @@ int homad_tx(struct homad_thread *t, struct homad_port *port)
 			u32 segs = homa_min_u32(port->info->max_segs,
 						(u32)(room - n));
 
+			if (unlikely(port->others) && !own_turn(t, port)) {
+				result = HOMA_TX_IDLE;
+				break;
+			}
 			result = homa_tx(&t->ctx, port->link, segs, desc);
 			if (result != HOMA_TX_PACKET)
 				break;

@@ -123,6 +123,24 @@ static void take_spin(struct homad *d, u32 spin_us, u32 spin_min_us)
 		homad_call(d->threads[i], respin, &d->config);
 }
 
+static int set_share(struct homad_thread *t, void *arg)
+{
+	u32 i;
+
+	(void)arg;
+	for (i = 0; i < t->num_ports; i++)
+		if (t->tcp && !t->ports[i]->encap)
+			homa_link_share(t->ports[i]->link, t->d->config.tcp_share);
+	return 0;
+}
+
+/* Links have it in figures of their own. */
+static void take_share(struct homad *d, u32 share)
+{
+	if (d->config.tcp_share != share)
+		homad_call(d->threads[0], set_share, NULL);
+}
+
 static int set_params(struct homad_thread *t, void *arg)
 {
 	return homa_engine_set_params(&t->ctx, arg);
@@ -198,6 +216,7 @@ static bool read_again(struct homad_config *new, int argc, char **argv)
 void homad_reload(struct homad *d, int argc, char **argv)
 {
 	u32 spin_us = d->config.spin_us, spin_min_us = d->config.spin_min_us;
+	u32 share = d->config.tcp_share;
 	struct homad_config *new = malloc(sizeof(*new));
 	char text[96];
 
@@ -211,6 +230,7 @@ void homad_reload(struct homad *d, int argc, char **argv)
 	} else {
 		take_settings(d, new);
 		take_spin(d, spin_us, spin_min_us);
+		take_share(d, share);
 		take_rules(d, new);
 		take_tcp_rules(d, new);
 		take_params(d, new);
