@@ -414,7 +414,7 @@ int homa_emb_fd(void *host)
 	rc = e->ready_fd < 0 ? -errno : e->ready_fd;
 	/* The progress thread must watch from now on. */
 	if (rc >= 0 && e->progress.on)
-		homa_emb_progress_arm(e, 1);
+		homa_emb_alarm(e, 1);
 	homa_emb_unlock(e, false);
 	return rc;
 }

@@ -106,7 +106,7 @@ struct homa_emb_progress {
 	pthread_t thread;
 	/* The thread has been started and not been stopped. */
 	bool on;
-	/* The thread does not watch the nic, and homa_emb_progress_arm() has to set its timer
+	/* The thread does not watch the nic, and homa_emb_alarm() has to set its timer
 	 * when the application stops looking. */
 	bool parked;
 	/* The thread sleeps in epoll_wait() on this, which has @timer_fd and the nic. */
@@ -218,7 +218,7 @@ struct homa_emb {
 	u8 headers[HOMA_EMB_TX_BATCH][96];
 };
 
-/* embedded.c */
+/* open.c */
 int homa_emb_open(void **out, const struct homa_backend_options *options,
 		  char *err, size_t errlen);
 void homa_emb_close(void *host);
@@ -238,16 +238,22 @@ int homa_emb_rx(struct homa_emb *e);
 int homa_emb_tx(struct homa_emb *e);
 void homa_emb_icmp(struct homa_emb *e);
 
-/* loop.c */
-int homa_emb_round(struct homa_emb *e);
-u64 homa_emb_next_deadline(struct homa_emb *e);
+/* enter.c */
 void homa_emb_now(struct homa_emb *e);
 void homa_emb_lock(struct homa_emb *e);
 void homa_emb_unlock(struct homa_emb *e, bool submitted);
+void homa_emb_kick(struct homa_emb *e);
+void homa_emb_alarm(struct homa_emb *e, u64 delay_ns);
+
+/* loop.c */
+int homa_emb_round(struct homa_emb *e);
+u64 homa_emb_next_deadline(struct homa_emb *e);
 
 /* ready.c: from the engine's events to the application's messages */
 void homa_emb_events(struct homa_emb *e);
-int homa_emb_take(struct homa_emb *e, struct homa_emb_waiter *w);
+struct homa_emb_rpc *homa_emb_oldest(struct homa_emb *e, u32 flags);
+int homa_emb_take_handle(struct homa_emb *e, struct homa_handle handle,
+			 struct homa_message *msg);
 void homa_emb_unready(struct homa_emb *e, struct homa_emb_rpc *priv);
 void homa_emb_gone(struct homa_emb *e, u64 id);
 
@@ -273,7 +279,6 @@ int homa_emb_receive(void *host, struct homa_message *msg, uint64_t id,
 int homa_emb_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
 			   unsigned int flags, int64_t timeout_ns);
 void homa_emb_shutdown_waiters(struct homa_emb *e);
-void homa_emb_kick(struct homa_emb *e);
 void homa_emb_metrics(void *host,
 		      void (*visit)(void *arg, const char *name,
 				    const char *description, uint64_t value),
@@ -293,6 +298,5 @@ int homa_emb_shutdown(void *host);
 /* progress.c */
 int homa_emb_progress_start(struct homa_emb *e);
 void homa_emb_progress_stop(struct homa_emb *e);
-void homa_emb_progress_arm(struct homa_emb *e, u64 delay_ns);
 
 #endif

@@ -10,41 +10,6 @@
  * after either it is asked again this much later at the latest, ns. */
 #define TIMER_LAG 500000u
 #define TIMER_BUDGET 64u
-/* No RPC needs its first timer much earlier than this after it was sent, ns. */
-#define FIRST_TIMER 6000000u
-
-void homa_emb_now(struct homa_emb *e)
-{
-	u64 now = homa_clock_ns();
-
-	/* Another thread's reading may be later than ours. */
-	if (now > e->ctx.now)
-		e->ctx.now = now;
-}
-
-/* Begins a call of the application. It does not read the clock, because many calls can do with
- * the time that was read last. */
-void homa_emb_lock(struct homa_emb *e)
-{
-	homa_turn_lock(&e->lock);
-	__atomic_store_n(&e->entries, e->entries + 1, __ATOMIC_RELAXED);
-}
-
-/*
- * Leave a call. If the progress thread has stopped watching, or does not know
- * that there is something to wait for now (@submitted), it gets an alarm.
- */
-void homa_emb_unlock(struct homa_emb *e, bool submitted)
-{
-	struct homa_emb_progress *p = &e->progress;
-
-	if (submitted && e->blocked && e->blocked_until > e->ctx.now + FIRST_TIMER)
-		homa_emb_kick(e);
-	if (p->on && !e->poller && (p->parked || submitted) &&
-	    p->wake_at > e->ctx.now + 2 * p->tick_ns)
-		homa_emb_progress_arm(e, p->tick_ns);
-	homa_turn_unlock(&e->lock);
-}
 
 static void run_timer(struct homa_emb *e)
 {

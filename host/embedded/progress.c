@@ -32,21 +32,6 @@
 
 enum { FROM_TIMER, FROM_NIC };
 
-/* Has the progress thread wake up in @delay_ns; HOMA_NEVER: not by time. The lock is held. */
-void homa_emb_progress_arm(struct homa_emb *e, u64 delay_ns)
-{
-	struct itimerspec when = { 0 };
-
-	e->progress.wake_at = HOMA_NEVER;
-	if (delay_ns != HOMA_NEVER) {
-		e->progress.wake_at = e->ctx.now + delay_ns;
-		delay_ns = delay_ns ? delay_ns : 1;
-		when.it_value.tv_sec = (time_t)(delay_ns / 1000000000u);
-		when.it_value.tv_nsec = (long)(delay_ns % 1000000000u);
-	}
-	timerfd_settime(e->progress.timer_fd, 0, &when, NULL);
-}
-
 static void watch_nic(struct homa_emb *e)
 {
 	struct epoll_event event = {
@@ -92,7 +77,7 @@ static bool take_over(struct homa_emb *e)
 	if (next <= e->ctx.now || nic_arm(e->nic))
 		return false;
 	e->progress.parked = false;
-	homa_emb_progress_arm(e, next == HOMA_NEVER ? next : next - e->ctx.now);
+	homa_emb_alarm(e, next == HOMA_NEVER ? next : next - e->ctx.now);
 	watch_nic(e);
 	return true;
 }
@@ -115,10 +100,10 @@ static void progress_step(struct homa_emb *e)
 	}
 	if (e->poller) {
 		p->parked = true;
-		homa_emb_progress_arm(e, HOMA_NEVER);
+		homa_emb_alarm(e, HOMA_NEVER);
 	} else {
 		p->parked = false;
-		homa_emb_progress_arm(e, p->tick_ns);
+		homa_emb_alarm(e, p->tick_ns);
 	}
 	p->tick_ns = homa_min_u64(2 * p->tick_ns, TICK_MAX_NS);
 }
@@ -188,7 +173,7 @@ int homa_emb_progress_start(struct homa_emb *e)
 	event.data.u32 = FROM_NIC;
 	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, nic_fd(e->nic), &event))
 		goto fail;
-	homa_emb_progress_arm(e, p->tick_ns);
+	homa_emb_alarm(e, p->tick_ns);
 	p->on = true;
 	rc = create_thread(e);
 	if (!rc)
@@ -209,7 +194,7 @@ void homa_emb_progress_stop(struct homa_emb *e)
 	if (!e->progress.on)
 		return;
 	homa_turn_lock(&e->lock);
-	homa_emb_progress_arm(e, 1);
+	homa_emb_alarm(e, 1);
 	homa_turn_unlock(&e->lock);
 	pthread_join(e->progress.thread, NULL);
 	close(e->progress.epoll_fd);

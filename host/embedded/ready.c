@@ -76,8 +76,9 @@ static void fill(struct homa_emb *e, struct homa_handle handle,
 		(u64)handle.generation << 32 | handle.hash;
 }
 
-static int take_handle(struct homa_emb *e, struct homa_handle handle,
-		       struct homa_message *msg)
+/* Fills @msg with the message of @handle, or returns -EAGAIN if it is not there. */
+int homa_emb_take_handle(struct homa_emb *e, struct homa_handle handle,
+			 struct homa_message *msg)
 {
 	struct homa_msg_info info;
 	int rc;
@@ -91,7 +92,7 @@ static int take_handle(struct homa_emb *e, struct homa_handle handle,
 }
 
 /* Returns the oldest message that @flags ask for, or NULL. */
-static struct homa_emb_rpc *oldest(struct homa_emb *e, u32 flags)
+struct homa_emb_rpc *homa_emb_oldest(struct homa_emb *e, u32 flags)
 {
 	static const u32 wanted[HOMA_EMB_QUEUES] = {
 		[HOMA_EMB_REQUESTS] = HOMA_RECV_REQUEST,
@@ -111,34 +112,6 @@ static struct homa_emb_rpc *oldest(struct homa_emb *e, u32 flags)
 			best = priv;
 	}
 	return best;
-}
-
-/* Takes the message that @w waits for. Returns 0 if *w->msg has it, -EAGAIN if it is not there
- * yet, -ENOENT if it will never be. */
-int homa_emb_take(struct homa_emb *e, struct homa_emb_waiter *w)
-{
-	struct homa_emb_rpc *priv;
-	struct homa_handle handle;
-	int rc = -EAGAIN;
-
-	if (w->id) {
-		if (!homa_rpc_lookup(&e->ctx, w->id, &handle))
-			return -ENOENT;
-		rc = take_handle(e, handle, w->msg);
-		/* If the RPC is not private, this takes its message out of the queue. */
-		if (!rc)
-			homa_emb_reap(e);
-		return rc;
-	}
-	while (rc && (priv = oldest(e, w->flags))) {
-		handle = priv->handle;
-		homa_emb_unready(e, priv);
-		rc = take_handle(e, handle, w->msg);
-	}
-	/* The descriptor is signalled once for all events of the batch. */
-	if (!e->ready_count)
-		homa_emb_reap(e);
-	return rc;
 }
 
 static void finish(struct homa_emb *e, struct homa_emb_waiter *w, int result)
@@ -191,7 +164,7 @@ void homa_emb_events(struct homa_emb *e)
 
 		priv->handle = event.handle;
 		if (w) {
-			if (!take_handle(e, event.handle, w->msg))
+			if (!homa_emb_take_handle(e, event.handle, w->msg))
 				finish(e, w, 0);
 		} else if (!event.private_rpc) {
 			/* An RPC that fails may be queued as complete already. */

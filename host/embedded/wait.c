@@ -15,15 +15,6 @@
 
 #define ROUNDS_PER_YIELD 4
 
-void homa_emb_kick(struct homa_emb *e)
-{
-	u64 value = 1;
-
-	/* This fails only if the counter is full, and then the eventfd can be read as well. */
-	if (write(e->kick_fd, &value, sizeof(value)) < 0)
-		return;
-}
-
 static void drain_kick(struct homa_emb *e)
 {
 	u64 value;
@@ -145,6 +136,34 @@ static int wait_for(struct homa_emb *e, struct homa_emb_waiter *w, u64 until)
 	return w->done ? w->result : rc;
 }
 
+/* Takes the message that @w waits for. Returns 0 if *w->msg has it, -EAGAIN if it is not there
+ * yet, -ENOENT if it will never be. */
+static int take(struct homa_emb *e, struct homa_emb_waiter *w)
+{
+	struct homa_emb_rpc *priv;
+	struct homa_handle handle;
+	int rc = -EAGAIN;
+
+	if (w->id) {
+		if (!homa_rpc_lookup(&e->ctx, w->id, &handle))
+			return -ENOENT;
+		rc = homa_emb_take_handle(e, handle, w->msg);
+		/* If the RPC is not private, this takes its message out of the queue. */
+		if (!rc)
+			homa_emb_reap(e);
+		return rc;
+	}
+	while (rc && (priv = homa_emb_oldest(e, w->flags))) {
+		handle = priv->handle;
+		homa_emb_unready(e, priv);
+		rc = homa_emb_take_handle(e, handle, w->msg);
+	}
+	/* The descriptor is signalled once for all events of the batch. */
+	if (!e->ready_count)
+		homa_emb_reap(e);
+	return rc;
+}
+
 /* Waits for the message. The lock is held, but given up while there is nothing to do. */
 static int receive(struct homa_emb *e, struct homa_emb_waiter *w,
 		   unsigned int flags, int64_t timeout_ns)
@@ -152,12 +171,12 @@ static int receive(struct homa_emb *e, struct homa_emb_waiter *w,
 	u64 until;
 	int rc;
 
-	rc = e->closing ? -ESHUTDOWN : homa_emb_take(e, w);
+	rc = e->closing ? -ESHUTDOWN : take(e, w);
 	if (rc == -EAGAIN && ((flags & HOMA_RECV_NONBLOCK) || !timeout_ns)) {
 		/* A program that never waits has to run the protocol here. */
 		if (!e->poller) {
 			homa_emb_round(e);
-			rc = homa_emb_take(e, w);
+			rc = take(e, w);
 		}
 	} else if (rc == -EAGAIN) {
 		homa_emb_now(e);
@@ -203,7 +222,7 @@ int homa_emb_receive_batch(void *host, struct homa_message *msgs, unsigned int n
 	rc = receive(e, &w, flags, timeout_ns);
 	for (; !rc && got < n && !e->closing; got++) {
 		w = (struct homa_emb_waiter){ .msg = &msgs[got], .flags = flags };
-		if (homa_emb_take(e, &w))
+		if (take(e, &w))
 			break;
 	}
 	if (!rc)
