@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * Packet I/O for the user-space hosts: Homa packets in, Homa packets out. A
- * backend (afxdp.c, udp.c, memory.c) knows how they travel; nothing here knows
+ * backend (afxdp/, udp/, memory.c) knows how they travel; nothing here knows
  * the protocol. Headers below the Homa header (Ethernet, IP, UDP) are built
  * and removed here, neighbours and routes come from the kernel by netlink.
  *

@@ -203,7 +203,6 @@ void afxdp_fill_adapt(struct afxdp *x, struct afxdp_queue *q);
 /* afxdp_rx.c */
 int afxdp_rx(struct nic *nic, struct nic_rx *pkts, int n);
 void afxdp_rx_release(struct nic *nic, const struct nic_rx *pkts, int n);
-bool afxdp_rx_waiting(struct afxdp *x);
 
 /* afxdp_tx.c */
 int afxdp_tx_room(struct nic *nic);
@@ -226,13 +225,5 @@ void afxdp_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu);
 int afxdp_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 
 #define AFXDP_CTL_CALLS 64
-
-/* The slow side costs a system call, so it is looked at once a millisecond, and
- * the clock only every so many calls. Waiting packets make it urgent. */
-static inline void afxdp_ctl(struct afxdp *x)
-{
-	if (unlikely(!--x->ctl_calls || x->armed))
-		afxdp_ctl_poll(x);
-}
 
 #endif

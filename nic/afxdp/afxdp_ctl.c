@@ -172,6 +172,16 @@ void afxdp_port_unreachable(struct nic *nic, const struct nic_rx *pkt)
 	nic_icmp_unreachable(&x->icmp, pkt, 0, (u32)x->netif.index);
 }
 
+static bool rx_waiting(struct afxdp *x)
+{
+	if (nic_loop_waiting(&x->loop))
+		return true;
+	for (u32 i = 0; i < x->n_queues; i++)
+		if (xsk_cons_nb_avail(&x->q[i].rx, 1))
+			return true;
+	return false;
+}
+
 bool afxdp_arm(struct nic *nic)
 {
 	struct afxdp *x = afxdp_of(nic);
@@ -194,7 +204,7 @@ bool afxdp_arm(struct nic *nic)
 		}
 		x->armed = true;
 	}
-	return afxdp_rx_waiting(x) || nic->errq.head != nic->errq.tail;
+	return rx_waiting(x) || nic->errq.head != nic->errq.tail;
 }
 
 void afxdp_disarm(struct afxdp *x)

@@ -182,12 +182,20 @@ static void refill(struct afxdp *x, struct afxdp_queue *q)
 	}
 }
 
+/* The slow side costs a system call, so it is looked at once a millisecond, and
+ * the clock only every so many calls. Waiting packets make it urgent. */
+static void look_at_slow_side(struct afxdp *x)
+{
+	if (unlikely(!--x->ctl_calls || x->armed))
+		afxdp_ctl_poll(x);
+}
+
 int afxdp_rx(struct nic *nic, struct nic_rx *pkts, int n)
 {
 	struct afxdp *x = afxdp_of(nic);
 	int got = 0;
 
-	afxdp_ctl(x);
+	look_at_slow_side(x);
 	if (unlikely(nic_loop_waiting(&x->loop))) {
 		got = nic_loop_rx(&x->loop, pkts, n);
 		for (int i = 0; i < got; i++) {
@@ -225,14 +233,4 @@ void afxdp_rx_release(struct nic *nic, const struct nic_rx *pkts, int n)
 		else
 			x->jumbo_free[x->n_jumbo_free++] = (u16)token;
 	}
-}
-
-bool afxdp_rx_waiting(struct afxdp *x)
-{
-	if (nic_loop_waiting(&x->loop))
-		return true;
-	for (u32 i = 0; i < x->n_queues; i++)
-		if (xsk_cons_nb_avail(&x->q[i].rx, 1))
-			return true;
-	return false;
 }
