@@ -9,8 +9,8 @@
  *	open.c		the handle, its socket and region; fork()
  *	slots.c		our open requests; requests that we may answer
  *	send.c		request, reply, abort
- *	pages.c		receive buffers, given back with the next recvmsg()
- *	take.c		one recvmsg(); from there to whoever wants the message
+ *	pages.c		one recvmsg(), and receive buffers, given back with the next
+ *	take.c		what it brought, to whoever wants the message
  *	block.c		recvmsg() with a deadline
  *	wait.c		receive: who goes into the kernel, who waits to be handed
  *	fd.c		homa_fd()
@@ -28,6 +28,7 @@
 #ifndef HOMA_KNL_H
 #define HOMA_KNL_H
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include "homa_backend.h"
@@ -185,10 +186,14 @@ struct homa_knl {
 	struct homa_knl_counters counters;
 };
 
+/** homa_knl_error() - what calls return once the handle ends; 0 until then. */
+static inline int homa_knl_error(const struct homa_knl *c)
+{
+	return __atomic_load_n(&c->shut, __ATOMIC_ACQUIRE) ? -ESHUTDOWN : 0;
+}
+
 /* open.c */
 const struct homa_backend_ops *homa_knl_get(void);
-/** homa_knl_error() - what a call gives when the handle ends; else 0. */
-int homa_knl_error(const struct homa_knl *c);
 
 /* slots.c: under the lock */
 int homa_knl_slots_init(struct homa_knl *c);
@@ -237,15 +242,15 @@ void homa_knl_pages_free(struct homa_knl *c);
 void homa_knl_pages_out(struct homa_knl *c, const struct homa_recvmsg_args *args);
 /** homa_knl_pages_back() - put pieces to be given back into @args. */
 void homa_knl_pages_back(struct homa_knl *c, struct homa_recvmsg_args *args);
+/** homa_knl_recv() - recvmsg() without locks; @id 0: any shared one. */
+int homa_knl_recv(struct homa_knl *c, u64 id, int flags,
+		  struct homa_knl_got *got);
 /** homa_knl_flush() - give all of them back now. */
 void homa_knl_flush(struct homa_knl *c);
 int homa_knl_release(void *host, struct homa_message *msg);
 int homa_knl_release_pages(void *host, const uint32_t *pages, unsigned int num);
 
 /* take.c */
-/** homa_knl_recv() - recvmsg() without locks; @id 0: any shared one. */
-int homa_knl_recv(struct homa_knl *c, u64 id, int flags,
-		  struct homa_knl_got *got);
 /** homa_knl_fill() - under the lock: to the application, @slot if ours. */
 void homa_knl_fill(struct homa_knl *c, const struct homa_knl_got *got,
 		   const struct homa_knl_slot *slot, struct homa_message *msg);

@@ -67,11 +67,6 @@ static void list_handle(struct homa_knl *c)
 	pthread_mutex_unlock(&handles_lock);
 }
 
-int homa_knl_error(const struct homa_knl *c)
-{
-	return __atomic_load_n(&c->shut, __ATOMIC_ACQUIRE) ? -ESHUTDOWN : 0;
-}
-
 static int open_socket(struct homa_knl *c, char *err, size_t errlen)
 {
 	int type = SOCK_DGRAM | SOCK_CLOEXEC, error;

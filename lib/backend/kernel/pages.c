@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Receive buffers. Pieces that the application releases go back to the kernel
- * with the next recvmsg(), up to 16 at a time, which costs nothing. Only when the
- * kernel might be short of them - half of the region is out - they are given back
- * at once, by a recvmsg() for an RPC that cannot be: a thread that is blocked for
- * want of buffers would otherwise never come by. The kernel refuses a piece it
- * did not hand out, so what is out is known here: a program that releases twice,
- * or a copy of a message, harms nobody.
+ * recvmsg(), and the receive buffers that go with it. Pieces that the application
+ * releases go back to the kernel with the next recvmsg(), up to 16 at a time, which
+ * costs nothing. Only when the kernel might be short of them - half of the region
+ * is out - they are given back at once, by a recvmsg() for an RPC that cannot be: a
+ * thread that is blocked for want of buffers would otherwise never come by. The
+ * kernel refuses a piece it did not hand out, so what is out is known here: a
+ * program that releases twice, or a copy of a message, harms nobody.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -71,6 +71,36 @@ void homa_knl_pages_back(struct homa_knl *c, struct homa_recvmsg_args *args)
 	homa_turn_unlock(&c->back_lock);
 	args->num_bpages = n;
 	__atomic_fetch_sub(&c->pieces, n, __ATOMIC_RELAXED);
+}
+
+int homa_knl_recv(struct homa_knl *c, u64 id, int flags,
+		  struct homa_knl_got *got)
+{
+	struct msghdr hdr = {
+		.msg_name = &got->from,
+		.msg_namelen = sizeof(got->from),
+		.msg_control = &got->args,
+		.msg_controllen = sizeof(got->args),
+	};
+	ssize_t n;
+
+	got->args.id = id;
+	got->args.completion_cookie = 0;
+	got->args.reserved = 0;
+	homa_knl_pages_back(c, &got->args);
+	n = recvmsg(c->fd, &hdr, flags);
+	if (unlikely(n < 0)) {
+		if (!got->args.completion_cookie)
+			return -errno;
+		got->error = errno;
+		got->length = 0;
+		got->args.num_bpages = 0;
+		return 0;
+	}
+	got->error = 0;
+	got->length = (size_t)n;
+	homa_knl_pages_out(c, &got->args);
+	return 0;
 }
 
 void homa_knl_flush(struct homa_knl *c)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * One recvmsg(), and the way of what it brings: to the thread that waits for just
- * this, else to the one that received it, else to another, else into a list until
- * a thread asks. A cookie tells an RPC of ours, and that a call failed because
+ * The way of what a recvmsg() brings: to the thread that waits for just this, else
+ * to the one that received it, else to another, else into a list until a thread
+ * asks. A cookie tells an RPC of ours, and that a call failed because
  * the RPC did: they are never 0.
  */
 #include <errno.h>
@@ -25,36 +25,6 @@ void homa_knl_nudge(struct homa_knl *c)
 	/* Fails only if the counter is full, and then it is readable. */
 	if (write(c->nudge_fd, &value, sizeof(value)) < 0)
 		return;
-}
-
-int homa_knl_recv(struct homa_knl *c, u64 id, int flags,
-		  struct homa_knl_got *got)
-{
-	struct msghdr hdr = {
-		.msg_name = &got->from,
-		.msg_namelen = sizeof(got->from),
-		.msg_control = &got->args,
-		.msg_controllen = sizeof(got->args),
-	};
-	ssize_t n;
-
-	got->args.id = id;
-	got->args.completion_cookie = 0;
-	got->args.reserved = 0;
-	homa_knl_pages_back(c, &got->args);
-	n = recvmsg(c->fd, &hdr, flags);
-	if (unlikely(n < 0)) {
-		if (!got->args.completion_cookie)
-			return -errno;
-		got->error = errno;
-		got->length = 0;
-		got->args.num_bpages = 0;
-		return 0;
-	}
-	got->error = 0;
-	got->length = (size_t)n;
-	homa_knl_pages_out(c, &got->args);
-	return 0;
 }
 
 /* ---- into the application's message ---- */
