@@ -6,10 +6,13 @@
  *
  *	open.c		the handle
  *	fork.c		what a child of fork() has of it
- *	attach.c, ctl.c	the connection: memory and questions
+ *	att.c		the memory of an attachment, until nobody uses it
+ *	attach.c	an attachment begins
+ *	ask.c, ctl.c	a question to homad; which ones there are
  *	reconnect.c	when homad ends, and is back
+ *	routes.c	destinations that are known to be reachable
  *	submit.c	rings, short messages (staged beside them)
- *	heap.c, long.c	long messages
+ *	heap.c, segments.c, long.c	long messages
  *	given.c		memory for the application to write them into
  *	room.c		waiting until there is room to send
  *	slots.c		our open requests and their names
@@ -17,7 +20,7 @@
  *	complete.c	completions, handed to whoever waits or kept
  *	wait.c		receive: who looks, who sleeps
  *	release.c	receive buffers given back
- *	fd.c		homa_fd()
+ *	fd.c, fd_open.c	homa_fd()
  *	socket.c, rpcs.c	what libhoma-preload needs; metrics.c
  *
  * Locks, outermost first: @ctl (a question to homad is under way), @lock (the
@@ -348,6 +351,20 @@ int homa_svc_make_socket(struct homa_svc_att *att);
 /** homa_svc_close_fds() - all of @att's descriptors. */
 void homa_svc_close_fds(struct homa_svc_att *att);
 
+/* att.c */
+/** homa_svc_att_put() - gives a reference back; the last one ends the attachment. */
+void homa_svc_att_put(struct homa_svc_att *att);
+static inline void homa_svc_att_get(struct homa_svc_att *att)
+{
+	__atomic_fetch_add(&att->refs, 1, __ATOMIC_RELAXED);
+}
+/** homa_svc_map() - memory of homad's, which a child of fork() shall not have; NULL. */
+void *homa_svc_map(int fd, u64 bytes);
+/** homa_svc_map_pool() - the receive pool behind @fd, over @at unless NULL. */
+int homa_svc_map_pool(struct homa_svc_att *att, int fd, u64 bytes, void *at);
+/** homa_svc_kick() - wakes homad, which asked for it in need_kick. */
+void homa_svc_kick(struct homa_svc *c, struct homa_svc_att *att);
+
 /* attach.c */
 /** homa_svc_attach() - a new attachment; @err gets a sentence on failure. */
 int homa_svc_attach(struct homa_svc *c, struct homa_svc_att **out, char *err,
@@ -358,22 +375,13 @@ int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out, bool wait
 			size_t errlen);
 /** homa_svc_attach_hear() - its other half: homad's answer, waited for; the caller keeps @att. */
 int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att, char *err, size_t errlen);
-void homa_svc_att_put(struct homa_svc_att *att);
-static inline void homa_svc_att_get(struct homa_svc_att *att)
-{
-	__atomic_fetch_add(&att->refs, 1, __ATOMIC_RELAXED);
-}
 /** homa_svc_adopt() - make it the handle's; under @ctl, takes the other locks. */
 void homa_svc_adopt(struct homa_svc *c, struct homa_svc_att *att);
 /** homa_svc_dial() - connect to the attach socket, which is @att's then. */
 int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait, char *err,
 		  size_t errlen);
-/** homa_svc_map() - memory of homad's, which a child of fork() shall not have; NULL. */
-void *homa_svc_map(int fd, u64 bytes);
-/** homa_svc_map_pool() - the receive pool behind @fd, over @at unless NULL. */
-int homa_svc_map_pool(struct homa_svc_att *att, int fd, u64 bytes, void *at);
 
-/* ctl.c: all under @ctl (or before anybody else knows the attachment) */
+/* ask.c: all under @ctl (or before anybody else knows the attachment) */
 /** homa_svc_tell() - a question; 0, or -ECONNRESET: homad is gone. */
 int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request);
 /** homa_svc_tell_fd() - the same with a descriptor for homad; -1: none. */
@@ -385,6 +393,8 @@ int homa_svc_hear(struct homa_svc_att *att, u16 op, struct homa_ctl_answer *answ
 /** homa_svc_ask() - both. */
 int homa_svc_ask(struct homa_svc_att *att, struct homa_ctl_request *request,
 		 struct homa_ctl_answer *answer, int *fds, u32 num_fds);
+
+/* ctl.c: under @ctl where nothing else is said */
 /** homa_svc_records() - the @total records of @size bytes that follow an answer, to @all unless
  *  NULL. -ECONNRESET: they stopped, and with them the attachment has ended. */
 int homa_svc_records(struct homa_svc *c, void *all, size_t size, u32 total);
@@ -421,6 +431,14 @@ int homa_svc_revive_locked(struct homa_svc *c);
  *  that homad was asked for, or NULL. */
 int homa_svc_revive_try(struct homa_svc *c, struct homa_svc_att **coming);
 
+/* routes.c: with the ring's lock */
+/** homa_svc_way() - the place of @to; it is known to be reachable if the place has this address. */
+struct homa_svc_way *homa_svc_way(struct homa_svc_ring *ring, const struct homa_addr *to);
+/** homa_svc_learn() - @to can be reached, and takes the place @way. */
+void homa_svc_learn(struct homa_svc *c, struct homa_svc_way *way, const struct homa_addr *to);
+/** homa_svc_unlearn() - homad is asked again for @to, NULL: for all. */
+void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to);
+
 /* submit.c */
 struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c);
 /** homa_svc_begin() - a ring, locked, with room for an entry and @staged bytes;
@@ -435,7 +453,20 @@ u8 *homa_svc_stage(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 		   u32 *offset);
 /** homa_svc_submit() - the entry is complete; unlocks the ring. */
 void homa_svc_submit(struct homa_svc *c, struct homa_svc_ring *ring);
-void homa_svc_kick(struct homa_svc *c, struct homa_svc_att *att);
+
+/* segments.c */
+/** homa_svc_segment_get() - room for @bytes in a segment that is there; 0 or -ENOBUFS. */
+int homa_svc_segment_get(struct homa_svc_att *att, u32 bytes, u32 *segment, u32 *offset);
+/** homa_svc_segment_add() - the memory behind @fd, which is closed, becomes a segment. Segments
+ *  before it that homad made and we did not get stay empty. */
+int homa_svc_segment_add(struct homa_svc_att *att, u32 segment, int fd, u64 bytes);
+void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset);
+/** homa_svc_long_used() - how many bytes of all segments are in use. */
+u64 homa_svc_long_used(struct homa_svc_att *att);
+/** homa_svc_long_has() - does @at lie in the memory to send from? */
+bool homa_svc_long_has(struct homa_svc_att *att, const void *at);
+/** homa_svc_unalloc() - the application's room, and its reference to the attachment, go back. */
+void homa_svc_unalloc(const struct homa_room *room);
 
 /* long.c */
 int homa_svc_long_get(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
@@ -446,15 +477,9 @@ int homa_svc_long_ask(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 /** homa_svc_long_try() - the same without waiting or asking homad: -EAGAIN. */
 int homa_svc_long_try(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset);
-void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset);
-u64 homa_svc_long_used(struct homa_svc_att *att);
-
 /** homa_svc_long_keep() - the same without room in the ring, for memory that is filled later. */
 int homa_svc_long_keep(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		       u32 *segment, u32 *offset);
-/** homa_svc_long_has() - does @at lie in the memory to send from? */
-bool homa_svc_long_has(struct homa_svc_att *att, const void *at);
-void homa_svc_unalloc(const struct homa_room *room);
 
 /* given.c */
 int homa_svc_alloc(void *host, size_t length, struct homa_room *room);
@@ -486,8 +511,6 @@ static inline void homa_svc_slot_open(struct homa_svc_slot *slot, u64 token)
 }
 
 /* send.c */
-/** homa_svc_unlearn() - with the ring's lock: ask again for @to, NULL: for all. */
-void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to);
 int homa_svc_request(void *host, const struct sockaddr *dest,
 		     const struct homa_message_out *out, uint64_t cookie,
 		     unsigned int flags, uint64_t *id);
@@ -540,28 +563,9 @@ void homa_svc_discard(struct homa_svc *c, u32 generation,
 		      const struct homa_cqe *cqe);
 void homa_svc_show_releases(struct homa_svc *c);
 
-/* fd.c */
+/* fd_open.c; fd.h has the rest of homa_fd() */
 int homa_svc_fd(void *host);
 int homa_svc_fd_edges(void *host);
-/** homa_svc_fd_edge() - under @lock: a message that homad does not signal. */
-void homa_svc_fd_edge(struct homa_svc *c);
-/** homa_svc_fd_update() - under @lock: make homa_fd() say how things are. */
-void homa_svc_fd_update(struct homa_svc *c);
-void homa_svc_fd_detach(struct homa_svc *c);
-/** homa_svc_fd_ask(), homa_svc_fd_hear() - under @ctl: have homad signal messages at homa_fd(). */
-int homa_svc_fd_ask(struct homa_svc *c, struct homa_svc_att *att);
-int homa_svc_fd_hear(struct homa_svc *c, struct homa_svc_att *att);
-/** homa_svc_fd_await() - under @ctl: homa_fd() is readable when @att has an answer, or at
- *  @next_try. */
-void homa_svc_fd_await(struct homa_svc *c, struct homa_svc_att *att);
-/** homa_svc_fd_leave() - under @ctl: an attachment has failed before it was the handle's. */
-void homa_svc_fd_leave(struct homa_svc *c, struct homa_svc_att *att);
-void homa_svc_fd_close(struct homa_svc *c);
-static inline void homa_svc_fd_touch(struct homa_svc *c)
-{
-	if (unlikely(c->ep_fd >= 0))
-		homa_svc_fd_update(c);
-}
 
 /* socket.c, rpcs.c, metrics.c */
 int homa_svc_listen(void *host, uint16_t port, unsigned int flags);

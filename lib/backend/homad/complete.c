@@ -307,7 +307,6 @@ void homa_svc_abort_slot(struct homa_svc *c, struct homa_svc_slot *slot,
 		return;
 	}
 	homa_svc_fail(c, slot, token, error);
-	homa_svc_fd_edge(c);
 }
 
 void homa_svc_fail(struct homa_svc *c, struct homa_svc_slot *slot, u64 token,

@@ -16,14 +16,13 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
-#include "client.h"
+#include "fd.h"
 
 #define OWED_TRIES 1000 /* homad is between clearing the bit and signalling */
 
-static int watch(struct homa_svc *c, int fd, u32 events)
+int homa_svc_fd_watch(struct homa_svc *c, int fd, u32 events)
 {
 	struct epoll_event ev = { .events = events };
 
@@ -33,7 +32,7 @@ static int watch(struct homa_svc *c, int fd, u32 events)
 	return errno == EEXIST && !epoll_ctl(c->ep_fd, EPOLL_CTL_MOD, fd, &ev) ? 0 : -errno;
 }
 
-static void set_timer(struct homa_svc *c, u64 at)
+void homa_svc_fd_timer(struct homa_svc *c, u64 at)
 {
 	struct itimerspec when = { 0 };
 
@@ -137,14 +136,14 @@ void homa_svc_fd_detach(struct homa_svc *c)
 	if (c->ready_fd >= 0)
 		epoll_ctl(c->ep_fd, EPOLL_CTL_DEL, c->ready_fd, NULL);
 	if (homa_svc_state(c) == HOMA_SVC_LOST)
-		set_timer(c, next ? next : 1);
+		homa_svc_fd_timer(c, next ? next : 1);
 }
 
 void homa_svc_fd_await(struct homa_svc *c, struct homa_svc_att *att)
 {
 	homa_turn_lock(&c->lock);
-	watch(c, att->sock, EPOLLIN | EPOLLRDHUP);
-	set_timer(c, __atomic_load_n(&c->next_try, __ATOMIC_RELAXED));
+	homa_svc_fd_watch(c, att->sock, EPOLLIN | EPOLLRDHUP);
+	homa_svc_fd_timer(c, __atomic_load_n(&c->next_try, __ATOMIC_RELAXED));
 	homa_turn_unlock(&c->lock);
 }
 
@@ -187,44 +186,12 @@ int homa_svc_fd_hear(struct homa_svc *c, struct homa_svc_att *att)
 	if (old >= 0)
 		close(old);
 	c->fd_armed = false;
-	rc = watch(c, fd, EPOLLIN);
+	rc = homa_svc_fd_watch(c, fd, EPOLLIN);
 	if (!rc)
-		rc = watch(c, att->sock, EPOLLRDHUP);
-	set_timer(c, 0);
+		rc = homa_svc_fd_watch(c, att->sock, EPOLLRDHUP);
+	homa_svc_fd_timer(c, 0);
 	homa_turn_unlock(&c->lock);
 	return rc;
-}
-
-/* The same for the homad that the handle has, if there is one. If it has just ended, the time to
- * try again is what the set says. */
-static int attach_now(struct homa_svc *c)
-{
-	int rc;
-
-	if (homa_svc_state(c) != HOMA_SVC_UP)
-		return 0;
-	rc = homa_svc_fd_ask(c, c->att);
-	if (!rc)
-		rc = homa_svc_fd_hear(c, c->att);
-	if (rc != -ECONNRESET)
-		return rc;
-	homa_turn_lock(&c->lock);
-	homa_svc_ended(c);
-	homa_turn_unlock(&c->lock);
-	return 0;
-}
-
-static int make_set(struct homa_svc *c)
-{
-	int rc;
-
-	c->ep_fd = epoll_create1(EPOLL_CLOEXEC);
-	c->level_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	c->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (c->ep_fd < 0 || c->level_fd < 0 || c->timer_fd < 0)
-		return -errno;
-	rc = watch(c, c->level_fd, EPOLLIN);
-	return rc ? rc : watch(c, c->timer_fd, EPOLLIN);
 }
 
 void homa_svc_fd_close(struct homa_svc *c)
@@ -239,46 +206,4 @@ void homa_svc_fd_close(struct homa_svc *c)
 		if (fd >= 0)
 			close(fd);
 	}
-}
-
-int homa_svc_fd(void *host)
-{
-	struct homa_svc *c = host;
-	int rc = 0;
-
-	if (c->ep_fd >= 0)
-		return c->ep_fd;
-	pthread_mutex_lock(&c->ctl);
-	if (c->ep_fd < 0) {
-		homa_turn_lock(&c->lock);
-		rc = make_set(c);
-		homa_turn_unlock(&c->lock);
-		if (!rc)
-			rc = attach_now(c);
-		homa_turn_lock(&c->lock);
-		if (rc)
-			homa_svc_fd_close(c);
-		else if (homa_svc_state(c) == HOMA_SVC_LOST)
-			set_timer(c, 1);
-		homa_svc_fd_touch(c);
-		homa_turn_unlock(&c->lock);
-	}
-	pthread_mutex_unlock(&c->ctl);
-	return rc ? rc : c->ep_fd;
-}
-
-int homa_svc_fd_edges(void *host)
-{
-	struct homa_svc *c = host;
-	int rc = 0;
-
-	pthread_mutex_lock(&c->ctl);
-	c->fd_edges = true;
-	if (c->ep_fd >= 0)
-		rc = attach_now(c);
-	homa_turn_lock(&c->lock);
-	homa_svc_fd_touch(c);
-	homa_turn_unlock(&c->lock);
-	pthread_mutex_unlock(&c->ctl);
-	return rc;
 }

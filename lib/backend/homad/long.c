@@ -1,87 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Memory for messages that are too long to be staged. homad reads them where
- * they lie, until it says otherwise by a completion. When segments are full, what
- * completions give back comes first, then another segment, and then the caller
- * hears that there is no room.
+ * Memory for messages that are too long to be staged. When segments (segments.c) are
+ * full, what completions give back comes first, then another segment, and then the
+ * caller hears that there is no room.
  */
 #include <errno.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "client.h"
+#include "fd.h"
 
 #define ROUND 65536u
 #define SEGMENT_MOST ((u64)8 << 20)
-
-static int get(struct homa_svc_att *att, u32 bytes, u32 *segment, u32 *offset)
-{
-	s64 found = -ENOBUFS;
-	u32 i;
-
-	homa_turn_lock(&att->heap_lock);
-	for (i = 0; i < att->num_segs && found < 0; i++) {
-		found = homa_svc_heap_get(&att->heap[i], bytes);
-		*segment = i;
-	}
-	homa_turn_unlock(&att->heap_lock);
-	if (found < 0)
-		return -ENOBUFS;
-	*offset = (u32)found + (*segment ? 0 : HOMA_SVC_STAGES);
-	return 0;
-}
-
-void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset)
-{
-	homa_turn_lock(&att->heap_lock);
-	if (segment < att->num_segs && (segment || offset >= HOMA_SVC_STAGES))
-		homa_svc_heap_put(&att->heap[segment],
-				  offset - (segment ? 0 : HOMA_SVC_STAGES));
-	homa_turn_unlock(&att->heap_lock);
-}
-
-void homa_svc_unalloc(const struct homa_room *room)
-{
-	struct homa_svc_att *att = room->owner;
-
-	homa_svc_long_put(att, room->segment, room->offset);
-	homa_svc_att_put(att);
-}
-
-u64 homa_svc_long_used(struct homa_svc_att *att)
-{
-	u64 used = 0;
-	u32 i;
-
-	homa_turn_lock(&att->heap_lock);
-	for (i = 0; i < att->num_segs; i++)
-		used += (u64)att->heap[i].used * HOMA_SVC_UNIT;
-	homa_turn_unlock(&att->heap_lock);
-	return used;
-}
-
-/* Segments before it that homad made and we did not get stay empty. */
-static int add_segment(struct homa_svc_att *att, u32 segment, int fd, u64 bytes)
-{
-	struct homa_svc_heap heap;
-	void *mem;
-
-	mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (mem == MAP_FAILED)
-		return -ENOMEM;
-	madvise(mem, bytes, MADV_DONTFORK);
-	if (homa_svc_heap_init(&heap, bytes)) {
-		munmap(mem, bytes);
-		return -ENOMEM;
-	}
-	homa_turn_lock(&att->heap_lock);
-	att->seg[segment] = mem;
-	att->seg_bytes[segment] = bytes;
-	att->heap[segment] = heap;
-	att->num_segs = segment + 1;
-	homa_turn_unlock(&att->heap_lock);
-	return 0;
-}
 
 /* As large as all so far, so that there are few of them, up to a limit; if homad does
  * not allow that, as large as needed. */
@@ -122,7 +51,7 @@ static int grow(struct homa_svc *c, u32 bytes)
 		close(fd);
 		return -EPROTO;
 	}
-	return add_segment(c->att, answer.segment, fd, answer.data_bytes);
+	return homa_svc_segment_add(c->att, answer.segment, fd, answer.data_bytes);
 }
 
 /* -EAGAIN: the homad of @att has ended meanwhile; what it gave is of no use any more. */
@@ -136,16 +65,16 @@ static int make_room(struct homa_svc *c, struct homa_svc_att *att, u32 bytes,
 	homa_svc_drain(c, NULL);
 	homa_svc_fd_touch(c);
 	homa_turn_unlock(&c->lock);
-	if (!get(att, bytes, segment, offset))
+	if (!homa_svc_segment_get(att, bytes, segment, offset))
 		return 0;
 	pthread_mutex_lock(&c->ctl);
 	/* Another thread may have been faster. */
-	rc = get(att, bytes, segment, offset);
+	rc = homa_svc_segment_get(att, bytes, segment, offset);
 	if (rc && c->att == att && att->num_segs < HOMA_SHM_SEGMENTS &&
 	    att->num_segs < att->answer.max_segments) {
 		rc = grow(c, bytes);
 		if (!rc && c->att == att)
-			rc = get(att, bytes, segment, offset);
+			rc = homa_svc_segment_get(att, bytes, segment, offset);
 	}
 	ended = c->att != att || homa_svc_state(c) != HOMA_SVC_UP;
 	pthread_mutex_unlock(&c->ctl);
@@ -161,7 +90,7 @@ static int first_look(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 	*att = c->att;
 	homa_svc_att_get(*att);
 	homa_turn_unlock(&ring->lock);
-	return get(*att, bytes, segment, offset);
+	return homa_svc_segment_get(*att, bytes, segment, offset);
 }
 
 /* The same, and homad is asked for more if need be. On success the caller has a reference to
@@ -210,18 +139,6 @@ int homa_svc_long_keep(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 	return rc;
 }
 
-bool homa_svc_long_has(struct homa_svc_att *att, const void *at)
-{
-	bool has = false;
-	u32 i;
-
-	homa_turn_lock(&att->heap_lock);
-	for (i = 0; i < att->num_segs && !has; i++)
-		has = (uintptr_t)at - (uintptr_t)att->seg[i] < att->seg_bytes[i];
-	homa_turn_unlock(&att->heap_lock);
-	return has;
-}
-
 int homa_svc_long_ask(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset)
 {
@@ -246,7 +163,7 @@ int homa_svc_long_try(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 			homa_svc_drain(c, NULL);
 		homa_svc_fd_touch(c);
 		homa_turn_unlock(&c->lock);
-		rc = get(*att, bytes, segment, offset);
+		rc = homa_svc_segment_get(*att, bytes, segment, offset);
 	}
 	if (rc)
 		homa_svc_att_put(*att);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "client.h"
+#include "fd.h"
 #include "libhoma_impl.h"
 
 typedef void visitor(void *arg, const char *name, const char *description,

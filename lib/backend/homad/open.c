@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "client.h"
+#include "fd.h"
 #include "homa_clock.h"
 
 #define SPIN_DEFAULT_US 50 /* as in options.c */

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "client.h"
+#include "fd.h"
 #include "homa_clock.h"
 
 #define BACKOFF_MIN 1000000u   /* ns */

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <time.h>
 #include "client.h"
+#include "fd.h"
 #include "homa_clock.h"
 
 #define YIELD_NS 200000u    /* so long only others are let run */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "client.h"
+#include "fd.h"
 
 /* What homad knows, with room for @more. NULL: none, or *@rc. */
 static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 more, u32 *total,

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include "client.h"
-#include "homa_hash.h"
+#include "fd.h"
 #include "homa_sockaddr.h"
 
 /**
@@ -138,40 +138,6 @@ static void place(struct homa_svc *c, struct homa_svc_ring *ring,
 
 /* ---- requests ---- */
 
-static struct homa_svc_way *route(struct homa_svc_ring *ring,
-			       const struct homa_addr *to)
-{
-	u32 mix = homa_get_be32(to->ip + 12) ^ homa_get_be32(to->ip + 8);
-
-	return &ring->routes[((mix ^ to->encap) * 2654435761u) >> 24];
-}
-
-HOMA_STATIC_ASSERT(HOMA_SVC_ROUTES == 1u << (32 - 24), "route() fits");
-
-void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to)
-{
-	u32 i;
-
-	if (to) {
-		if (homa_addr_equal(&route(ring, to)->addr, to))
-			route(ring, to)->addr.zero = 1;
-		return;
-	}
-	/* The unspecified address is an address, too. */
-	for (i = 0; i < HOMA_SVC_ROUTES; i++)
-		ring->routes[i].addr.zero = 1;
-}
-
-/* It can be reached. */
-static void learn(struct homa_svc *c, struct homa_svc_way *way,
-		  const struct homa_addr *to)
-{
-	const u64 *key = c->att->queues->h.id_key;
-
-	way->addr = *to;
-	way->hash = homa_siphash_addr(to, key[0], key[1]);
-}
-
 /* A ring, locked, and a name for the RPC; asks for the route if need be. */
 static int start_request(struct homa_svc *c, struct outgoing *o,
 			 const struct homa_addr *to, struct homa_svc_ring **ring,
@@ -186,11 +152,11 @@ static int start_request(struct homa_svc *c, struct outgoing *o,
 		rc = start(c, o, ring);
 		if (rc)
 			return rc;
-		way = route(*ring, to);
+		way = homa_svc_way(*ring, to);
 		known = homa_addr_equal(&way->addr, to);
 		if (likely(known) || asked) {
 			if (unlikely(!known))
-				learn(c, way, to);
+				homa_svc_learn(c, way, to);
 			*slot = homa_svc_slot_get(c, way->hash, token);
 			if (likely(*slot))
 				return 0;
@@ -446,6 +412,8 @@ static int end_slot(struct homa_svc *c, u64 token, int error)
 	if (slot->gone)
 		return -EINVAL;
 	homa_svc_abort_slot(c, slot, token, (u32)error);
+	if (error)
+		homa_svc_fd_edge(c);
 	return 1;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "client.h"
+#include "fd.h"
 
 /* The pool of an attachment that has received nothing is another one from now on. */
 static void exchange(struct homa_svc *c, struct homa_svc_att *with)

@@ -11,8 +11,8 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <unistd.h>
 #include "client.h"
+#include "fd.h"
 #include "homa_clock.h"
 
 #define PATIENCE_NS 1000000000u /* for room in a ring */
@@ -56,16 +56,6 @@ static void show_ring(struct homa_svc *c, u32 which)
 	       !__atomic_compare_exchange_n(&c->sqs, &sqs, which + 1, false,
 					    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-}
-
-void homa_svc_kick(struct homa_svc *c, struct homa_svc_att *att)
-{
-	u64 value = 1;
-
-	__atomic_fetch_add(&c->counters.kicks, 1, __ATOMIC_RELAXED);
-	/* Fails only if the counter is full, and then homad has been told. */
-	if (write(att->kick_fd, &value, sizeof(value)) < 0)
-		return;
 }
 
 /* Bytes of stage that @bytes need, with what is left over at its end. */

@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <unistd.h>
 #include "client.h"
+#include "fd.h"
 #include "homa_clock.h"
 
 #define LOOKS_PER_YIELD 4
