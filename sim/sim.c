@@ -222,34 +222,3 @@ void sim_failed(struct sim *sim, struct sim_msg *msg, int error)
 	if (sim->on_failed)
 		sim->on_failed(sim, msg, error);
 }
-
-/* ---- wasted bandwidth ---- */
-
-/*
- * The downlink is idle from the end of its last transmission until the next
- * begins. What of that time lies after withheld_at, when the present count of
- * withheld messages began, is waste if the count is not 0.
- */
-static void sim_waste_until_now(struct sim *sim, struct sim_host *host)
-{
-	u64 from = host->withheld_at;
-
-	if (host->down->busy_until > from)
-		from = host->down->busy_until;
-	if (host->withheld && sim->now > from)
-		host->waste_ps += sim->now - from;
-	host->withheld_at = sim->now;
-}
-
-void sim_withheld(struct sim *sim, struct sim_host *host, u32 n)
-{
-	if (n == host->withheld)
-		return;
-	sim_waste_until_now(sim, host);
-	host->withheld = n;
-}
-
-void sim_downlink_starts(struct sim *sim, struct sim_host *host)
-{
-	sim_waste_until_now(sim, host);
-}

@@ -237,7 +237,7 @@ void sim_delivered(struct sim *sim, struct sim_msg *msg, const struct sim_pkt *l
 void sim_failed(struct sim *sim, struct sim_msg *msg, int error);
 /** sim_withheld() - set host->withheld, keeping host->waste_ps true */
 void sim_withheld(struct sim *sim, struct sim_host *host, u32 n);
-/** sim_downlink_starts() - net.c: the downlink leaves idleness now */
+/** sim_downlink_starts() - net.c says that the downlink leaves idleness now */
 void sim_downlink_starts(struct sim *sim, struct sim_host *host);
 
 /** sim_ideal_ps() - time of a message of @length alone on the idle network, see ideal.c */

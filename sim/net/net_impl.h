@@ -68,6 +68,11 @@ struct sim_net {
 	struct pkt_slab *slabs;
 };
 
+/* ---- packet.c ---- */
+
+/** sim_pkts_free() - frees the slabs of all packets, at the end of a run */
+void sim_pkts_free(struct sim_net *net);
+
 /* ---- topology.c ---- */
 
 /** sim_topology_build() - nodes and ports; -EINVAL, -ENOMEM with a sentence */

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "homa_codec.h"
 #include "trace_impl.h"
 
 /** struct trace - @json_path, @pcap_path: NULL if that one is not written */
@@ -19,40 +18,6 @@ struct trace {
 	struct trace_pcap pcap;
 	char *json_path, *pcap_path;
 };
-
-/* ---- names ---- */
-
-/* Types of the models are small numbers from 1; Homa's are the packet's own. */
-static const struct {
-	const char *protocol;
-	const char *types[5];
-} type_names[] = {
-	{ "pfabric", { "DATA", "ACK", "PROBE", "PROBE ACK" } },
-	{ "phost", { "DATA", "RTS", "TOKEN", "ACK" } },
-	{ "ndp", { "DATA", "ACK", "NACK", "PULL" } },
-};
-
-const char *trace_type_name(const struct sim *sim, const struct sim_pkt *pkt)
-{
-	const char *protocol = sim->cfg.transport->name;
-	const u32 type = pkt->type - 1u;
-	u32 i;
-
-	if (!strcmp(protocol, "homa"))
-		return homa_type_name(pkt->type);
-	for (i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++)
-		if (!strcmp(protocol, type_names[i].protocol) && type < 5 &&
-		    type_names[i].types[type])
-			return type_names[i].types[type];
-	return pkt->flags & SIM_CONTROL ? "ACK" : "DATA";
-}
-
-void trace_node_name(const struct sim *sim, u32 node, char *name, size_t size)
-{
-	snprintf(name, size, "%s %u", node < sim->cfg.hosts ? "host" : "switch", node);
-}
-
-/* ---- the tap ---- */
 
 static void trace_sent(void *arg, struct sim *sim, const struct sim_pkt *pkt)
 {

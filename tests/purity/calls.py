@@ -7,7 +7,8 @@ numbers may only shrink.
 What counts: a function named in a function's body, in a macro or in a table, called
 or handed on; the name alone, so a pointer to a function hides nothing. Both sides of
 an #if. HOMA_PL_REAL(close) names the C library's function, not the preload library's hook. A name belongs to the file itself if it has a function of that name, else to
-the one file of the folder that has it and does not say static.
+the one file of the folder that has it and does not say static. An inline function of
+a header is everybody's.
 
 Inline functions and macros of a header X.h belong to X.c where there is one in the
 same folder, because the two are one concept; else the header counts as a file."""
@@ -41,7 +42,7 @@ _PROTOTYPE = re.compile(r"^[A-Za-z_][^;{}=]*\([^;{}=]*\)[^;{}=]*;", re.M)
 class File:
     """What one file defines and what it names."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, header: bool) -> None:
         self.shared: set[str] = set()
         self.private: set[str] = set()
         self.named: set[str] = set()
@@ -55,7 +56,8 @@ class File:
         outside, after = [], 0
         for name, brace, length in functions(code):
             head = _head(lines, brace)
-            own = self.private if re.search(r"\bstatic\b(?!.*\binline\b)", head) else self.shared
+            kept = r"\bstatic\b(?!.*\binline\b)" if header else r"\bstatic\b"
+            own = self.private if re.search(kept, head) else self.shared
             own.add(name)
             end = brace + length - 1
             self.named |= set(_WORD.findall("\n".join(lines[brace - 1 : end])))
@@ -83,7 +85,7 @@ def _node(path: Path, files: set[Path]) -> Path:
 def graph(tree: Tree, folder: str) -> dict[Path, dict[Path, set[str]]]:
     """For each file of a folder the files that it depends on, and by which names."""
     files = {f for f in tree.c_files() if folder in _folders(tree, f)}
-    read = {f: File(tree.code(f)) for f in files}
+    read = {f: File(tree.code(f), f.suffix == ".h") for f in files}
     owners: dict[str, set[Path]] = defaultdict(set)
     for path, file in read.items():
         for name in file.shared:

@@ -60,7 +60,7 @@ def _heads(code: str) -> dict[str, str]:
 
 
 def check_dead(tree: Tree) -> list[str]:
-    files = {path: File(tree.code(path)) for path in tree.c_files()}
+    files = {path: File(tree.code(path), path.suffix == ".h") for path in tree.c_files()}
     named: set[str] = set()
     for path, file in files.items():
         if not tree.name(path).startswith("tests/"):

@@ -58,7 +58,7 @@ def check_fast(tree: Tree) -> list[str]:
     for path in tree.c_files():
         if not tree.name(path).startswith(FAST) or tree.name(path) == WAITS_FOR_WORK:
             continue
-        own = File(tree.code(path)).private
+        own = File(tree.code(path), path.suffix == ".h").private
         for number, line in enumerate(tree.code(path).split("\n"), 1):
             call = _BLOCKING.search(line)
             if call and call[1] not in own and (tree.name(path), call[1]) not in MAIN_THREADS:
