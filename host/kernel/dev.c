@@ -14,8 +14,8 @@
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
 
-#include "homa_kernel.h"
 #include "homa_net.h"
+#include "homa_tx.h"
 
 #define HOMAK_CTRL_SLOTS 128u
 
@@ -194,6 +194,33 @@ struct homak_dev *homak_dev_get(struct homak_net *hnet, struct net_device *dev)
 	if (likely(hdev && rcu_access_pointer(hdev->dev) == dev))
 		return hdev;
 	return homak_dev_attach(hnet, dev);
+}
+
+struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
+				const struct homa_addr *to, u32 *mtu,
+				struct in6_addr *local)
+{
+	const struct homak_route *route;
+	struct homak_dev *hdev;
+	struct dst_entry *dst;
+
+	rcu_read_lock();
+	dst = homak_route_get(cpu, NULL, to, &in6addr_any, (const struct sock *)hsk,
+			      &route);
+	if (IS_ERR(dst)) {
+		hdev = ERR_CAST(dst);
+	} else {
+		hdev = homak_dev_get(cpu->hnet, dst->dev);
+		*mtu = dst_mtu(dst);
+		if (likely(homak_route_v4(route)))
+			ipv6_addr_set_v4mapped(route->v4.saddr, local);
+		else
+			*local = route->v6.saddr;
+		if (unlikely(!hdev))
+			hdev = ERR_PTR(-ENETDOWN);
+	}
+	rcu_read_unlock();
+	return hdev;
 }
 
 static void homak_dev_gone(struct homak_net *hnet, struct net_device *dev)

@@ -194,6 +194,21 @@ static void homak_work_off(struct homak_cpu *cpu)
 		tasklet_schedule(&homak_dev_of(ctx->tx_link)->again);
 }
 
+/* Has the timer run, because there are RPCs; in any context. */
+static void homak_timer_want(struct homak_net *hnet)
+{
+	struct homa_counts counts;
+
+	if (likely(!READ_ONCE(hnet->timer_rests)))
+		return;
+	homa_engine_counts(hnet->engine, &counts);
+	if (!counts.rpcs || READ_ONCE(hnet->paused) ||
+	    !xchg(&hnet->timer_rests, false))
+		return;
+	hrtimer_start(&hnet->timer, ns_to_ktime(ktime_get_ns() + 2 * HOMAK_TICK_NS),
+		      HRTIMER_MODE_ABS_SOFT);
+}
+
 void homak_leave(struct homak_cpu *cpu)
 {
 	if (homak_left(&cpu->ctx))

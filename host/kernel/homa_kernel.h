@@ -221,11 +221,14 @@ static inline struct homak_net *homak_net(const struct net *net)
 
 /** homak_net_start() - makes the engine if there is none; 0 or -errno; may sleep. */
 int homak_net_start(struct homak_net *hnet);
+extern struct homa_limits homak_limits;
+
+/* ---- params.c ---- */
+
 /** homak_net_set_params() - changes the engine's settings; 0 or -EINVAL; may sleep. */
 int homak_net_set_params(struct homak_net *hnet, const struct homa_params *params);
 /** homak_net_set_cutoffs() - see homa_engine_fix_cutoffs(); -EAGAIN: no engine yet. */
 int homak_net_set_cutoffs(struct homak_net *hnet, u32 levels, const u32 *sizes);
-extern struct homa_limits homak_limits;
 
 static inline struct homa_engine *homak_net_engine(const struct homak_net *hnet)
 {
@@ -319,6 +322,14 @@ void homak_msgs_exit(void);
 /** homak_dev_get() - returns the struct of a device, and makes it if there is none. Bottom
  *  halves are off, or it is an RCU read side. NULL: no memory, or the device is going. */
 struct homak_dev *homak_dev_get(struct homak_net *hnet, struct net_device *dev);
+/**
+ * homak_dev_out() - finds the way of packets to @dst, for sendmsg(): returns the device,
+ * and writes the path's @mtu and our address to @local. RCU read side, bottom halves off.
+ * Errors are returned as ERR_PTR, -ENETUNREACH for one.
+ */
+struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
+				const struct homa_addr *dst, u32 *mtu,
+				struct in6_addr *local);
 #define HOMAK_DEV_LINK ALIGN(sizeof(struct homak_dev), 64)
 /** homak_dev_of() - returns the struct of a link, which lies HOMAK_DEV_LINK bytes before it. */
 static inline struct homak_dev *homak_dev_of(struct homa_link *link)
@@ -350,14 +361,6 @@ void homak_xmit_now(struct homak_cpu *cpu, struct homa_tx_desc *desc);
 /** homak_xmit_all() - does homak_xmit() for every device of the namespace. */
 void homak_xmit_all(struct homak_cpu *cpu);
 
-/**
- * homak_route_out() - finds the way of packets to @dst, for sendmsg(): returns the device,
- * and writes the path's @mtu and our address to @local. RCU read side, bottom halves off.
- * Errors are returned as ERR_PTR, -ENETUNREACH for one.
- */
-struct homak_dev *homak_route_out(struct homak_cpu *cpu, struct homak_sock *hsk,
-				  const struct homa_addr *dst, u32 *mtu,
-				  struct in6_addr *local);
 int homak_routes_init(struct homak_net *hnet);
 void homak_routes_free(struct homak_net *hnet);
 /** homak_routes_flush() - lets go of all routes, because a device goes. May sleep. */
@@ -374,18 +377,19 @@ void homak_rx_exit(void);
 void homak_rx_skb(struct homak_net *hnet, struct sk_buff *skb, u16 encap);
 /** homak_encap_set() - begins or ends to take packets in UDP and in TCP disguise; may sleep. */
 int homak_encap_set(struct homak_net *hnet, bool udp, bool tcp);
-/** homak_early_set() - turns the early path (see input_route.c) on or off; may sleep. It is on
+/** homak_early_set() - turns the early path (see prerouting.c) on or off; may sleep. It is on
  *  from when the namespace has an engine, unless settings.early_path is 0. */
 int homak_early_set(struct homak_net *hnet, bool on);
 int homak_encap_init(struct homak_net *hnet);
 void homak_encap_free(struct homak_net *hnet);
 
-/* ---- timer.c ---- */
+/* ---- timer.c; homak_leave() starts it ---- */
+
+/* The shortest time between two rounds of the timer, ns; the existing module has the same. */
+#define HOMAK_TICK_NS 1000000u
 
 void homak_timers_init(struct homak_net *hnet);
 void homak_timers_stop(struct homak_net *hnet);
-/** homak_timer_want() - has the timer run, because there are RPCs; in any context. */
-void homak_timer_want(struct homak_net *hnet);
 
 /* ---- socket.c, send.c, recv.c, ioctl.c ---- */
 

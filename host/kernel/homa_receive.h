@@ -56,9 +56,18 @@ void homak_udp_off(struct socket *socks[2]);
 int homak_disguise_on(struct net *net);
 void homak_disguise_off(struct net *net);
 
-/* input_route.c */
+/* prerouting.c */
 int homak_early_on(struct homak_net *hnet);
 void homak_early_off(struct homak_net *hnet);
+
+/* input_route.c */
+/** homak_early_make() - gives the namespace empty tables; 0 or -ENOMEM; may sleep. */
+int homak_early_make(struct homak_net *hnet);
+/** homak_early_free() - takes them away, when no packet can use them any more; may sleep. */
+void homak_early_free(struct homak_net *hnet);
+/** homak_early_find() - returns the remembered input route of @skb, borrowed for this RCU read
+ *  side; NULL: IP must look. */
+struct dst_entry *homak_early_find(struct homak_net *hnet, const struct sk_buff *skb);
 /** homak_early_learn() - remembers the route of @skb, which came to us by IP's way. Bottom
  *  halves are off, and skb->data is at the Homa header. */
 void homak_early_learn(struct homak_net *hnet, const struct sk_buff *skb);

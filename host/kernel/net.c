@@ -6,10 +6,7 @@
  * namespaces but the initial one it is charged to who makes that socket, as are later
  * the peers and what is remembered about them (enter.c).
  *
- * Settings are read everywhere in the engine without a lock. Who changes them,
- * or ends the namespace, pauses it: nobody enters from then on, those inside
- * (bottom halves off, which is an RCU read side) leave within a grace period.
- * Packets that come in that time are dropped and asked for again.
+ * Who ends a namespace pauses it first, as params.c does.
  */
 #include <linux/memcontrol.h>
 #include <linux/vmalloc.h>
@@ -81,53 +78,6 @@ out:
 		if (READ_ONCE(hnet->settings.early_path))
 			homak_early_set(hnet, true);
 	}
-	return err;
-}
-
-int homak_net_set_cutoffs(struct homak_net *hnet, u32 levels, const u32 *sizes)
-{
-	struct homak_cpu *cpu;
-	int err;
-
-	mutex_lock(&hnet->lock);
-	if (!hnet->engine) {
-		err = -EAGAIN;
-	} else {
-		cpu = homak_enter(hnet);
-		err = cpu ? homa_engine_fix_cutoffs(&cpu->ctx, levels, sizes) :
-			    -EBUSY;
-		if (cpu)
-			homak_leave(cpu);
-	}
-	mutex_unlock(&hnet->lock);
-	return err;
-}
-
-int homak_net_set_params(struct homak_net *hnet, const struct homa_params *params)
-{
-	struct homa_ctx *ctx;
-	int err = 0;
-
-	mutex_lock(&hnet->lock);
-	if (hnet->engine) {
-		WRITE_ONCE(hnet->paused, true);
-		synchronize_rcu();
-		/* Alone in the engine now: any context will do. */
-		homak_own_bh();
-		ctx = &this_cpu_ptr(hnet->cpus)->ctx;
-		ctx->now = ktime_get_ns();
-		err = homa_engine_set_params(ctx, params);
-		if (!err)
-			homak_devs_derive(hnet);
-		homak_disown_bh();
-		smp_store_release(&hnet->paused, false);
-	} else {
-		/* Checked by an engine, which there is not; a small one will do. */
-		err = homa_params_valid(params) ? 0 : -EINVAL;
-	}
-	if (!err)
-		hnet->params = *params;
-	mutex_unlock(&hnet->lock);
 	return err;
 }
 

@@ -318,33 +318,6 @@ struct dst_entry *homak_route_get(struct homak_cpu *cpu, struct homak_dev *hdev,
 	return homak_route_find(cpu, hdev, dst, local, sk, slot);
 }
 
-struct homak_dev *homak_route_out(struct homak_cpu *cpu, struct homak_sock *hsk,
-				  const struct homa_addr *to, u32 *mtu,
-				  struct in6_addr *local)
-{
-	const struct homak_route *route;
-	struct homak_dev *hdev;
-	struct dst_entry *dst;
-
-	rcu_read_lock();
-	dst = homak_route_find(cpu, NULL, to, &in6addr_any, (const struct sock *)hsk,
-			       &route);
-	if (IS_ERR(dst)) {
-		hdev = ERR_CAST(dst);
-	} else {
-		hdev = homak_dev_get(cpu->hnet, dst->dev);
-		*mtu = dst_mtu(dst);
-		if (likely(homak_route_v4(route)))
-			ipv6_addr_set_v4mapped(route->v4.saddr, local);
-		else
-			*local = route->v6.saddr;
-		if (unlikely(!hdev))
-			hdev = ERR_PTR(-ENETDOWN);
-	}
-	rcu_read_unlock();
-	return hdev;
-}
-
 /* ---- set-up ---- */
 
 int homak_routes_init(struct homak_net *hnet)

@@ -167,7 +167,7 @@ static int homak_send_rpc(struct homak_cpu *cpu, struct homak_sock *hsk,
 
 	if (!krpc)
 		return -ENOBUFS;
-	hdev = homak_route_out(cpu, hsk, &s->name.addr, &mtu, &krpc->local);
+	hdev = homak_dev_out(cpu, hsk, &s->name.addr, &mtu, &krpc->local);
 	if (IS_ERR_OR_NULL(hdev))
 		return hdev ? PTR_ERR(hdev) : -ENETUNREACH;
 	dev = rcu_dereference_bh(hdev->dev);

@@ -8,7 +8,6 @@
  */
 #include "homa_kernel.h"
 
-#define HOMAK_TICK_NS 1000000u		/* as the existing module's */
 #define HOMAK_SOON_NS (4 * HOMAK_TICK_NS)	/* less than any deadline of a new RPC */
 #define HOMAK_SHARD_BUDGET 32
 #define HOMAK_TURN_NS 10000u	/* with bottom halves off, before the next shard */
@@ -68,20 +67,6 @@ static enum hrtimer_restart homak_timer_fired(struct hrtimer *timer)
 
 	queue_work(system_wq, &hnet->timer_work);
 	return HRTIMER_NORESTART;
-}
-
-void homak_timer_want(struct homak_net *hnet)
-{
-	struct homa_counts counts;
-
-	if (likely(!READ_ONCE(hnet->timer_rests)))
-		return;
-	homa_engine_counts(hnet->engine, &counts);
-	if (!counts.rpcs || READ_ONCE(hnet->paused) ||
-	    !xchg(&hnet->timer_rests, false))
-		return;
-	hrtimer_start(&hnet->timer, ns_to_ktime(ktime_get_ns() + 2 * HOMAK_TICK_NS),
-		      HRTIMER_MODE_ABS_SOFT);
 }
 
 void homak_timers_init(struct homak_net *hnet)

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * The early path. IP looks up in its routing tables, for each packet, that it is
+ * for this host. TCP and UDP are spared that by their sockets; other protocols
+ * cannot have it. So a netfilter hook before routing gives a Homa packet the
+ * input route that is remembered for it (input_route.c).
+ *
+ * Where a packet with such a route would only walk on to us - no firewall on
+ * the way in, no IPsec, no raw socket that wants a copy - it is taken at once.
+ *
+ * The hook is asked for other packets, too, which costs them some ten
+ * instructions each; hence a switch, and none while the namespace has no Homa
+ * socket. It comes last of its place: after NAT, connection tracking and rules.
+ */
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <net/addrconf.h>
+#include <net/ip.h>
+#include <net/ip6_route.h>
+#include <net/ipv6.h>
+#include <net/raw.h>
+#include <net/rawv6.h>
+#include <net/xfrm.h>
+
+#include "homa_net.h"
+#include "homa_receive.h"
+
+#ifdef CONFIG_NETFILTER
+
+/* Does nobody else look at what is delivered here? */
+static bool homak_early_alone(const struct net *net,
+			      const struct nf_hook_entries __rcu *input,
+			      const struct raw_hashinfo *raw)
+{
+	return !rcu_access_pointer(input) &&
+	       hlist_empty(&raw->ht[raw_hashfunc(net, HOMA_IPPROTO)]);
+}
+
+/* @skb, with its IP header of @len bytes and a route, has nothing before it but
+ * the way to us. */
+static unsigned int homak_early_take(struct homak_net *hnet, struct sk_buff *skb,
+				     u32 len)
+{
+	__skb_pull(skb, len);
+	skb_reset_transport_header(skb);
+	homak_rx_skb(hnet, skb, 0);
+	return NF_STOLEN;
+}
+
+static unsigned int homak_early_v4(void *priv, struct sk_buff *skb,
+				   const struct nf_hook_state *state)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+	struct homak_net *hnet;
+	struct dst_entry *dst;
+
+	if (likely(ip->protocol != HOMA_IPPROTO))
+		return NF_ACCEPT;
+	if (ip->ihl != 5 || ip_is_fragment(ip) || skb_dst(skb) ||
+	    skb->pkt_type != PACKET_HOST)
+		return NF_ACCEPT;
+	hnet = homak_net(state->net);
+	dst = homak_early_find(hnet, skb);
+	if (!dst)
+		return NF_ACCEPT;
+	skb_dst_set_noref(skb, dst);
+	if (!homak_early_alone(state->net,
+			       state->net->nf.hooks_ipv4[NF_INET_LOCAL_IN],
+			       &raw_v4_hashinfo) ||
+	    !xfrm4_policy_check(NULL, XFRM_POLICY_IN, skb))
+		return NF_ACCEPT;
+	__IP_INC_STATS(state->net, IPSTATS_MIB_INDELIVERS);
+	return homak_early_take(hnet, skb, sizeof(*ip));
+}
+
+static unsigned int homak_early_v6(void *priv, struct sk_buff *skb,
+				   const struct nf_hook_state *state)
+{
+	const struct ipv6hdr *ip = ipv6_hdr(skb);
+	struct homak_net *hnet;
+	struct dst_entry *dst;
+
+	if (likely(ip->nexthdr != HOMA_IPPROTO))
+		return NF_ACCEPT;
+	if (skb_dst(skb) || skb->pkt_type != PACKET_HOST)
+		return NF_ACCEPT;
+	hnet = homak_net(state->net);
+	dst = homak_early_find(hnet, skb);
+	if (!dst)
+		return NF_ACCEPT;
+	skb_dst_set_noref(skb, dst);
+	if (!homak_early_alone(state->net,
+			       state->net->nf.hooks_ipv6[NF_INET_LOCAL_IN],
+			       &raw_v6_hashinfo) ||
+	    !xfrm6_policy_check(NULL, XFRM_POLICY_IN, skb))
+		return NF_ACCEPT;
+	__IP6_INC_STATS(state->net, __in6_dev_get(skb->dev),
+			IPSTATS_MIB_INDELIVERS);
+	return homak_early_take(hnet, skb, sizeof(*ip));
+}
+
+static const struct nf_hook_ops homak_early_hooks[] = {
+	{
+		.hook = homak_early_v4,
+		.pf = NFPROTO_IPV4,
+		.hooknum = NF_INET_PRE_ROUTING,
+		.priority = NF_IP_PRI_LAST,
+	}, {
+		.hook = homak_early_v6,
+		.pf = NFPROTO_IPV6,
+		.hooknum = NF_INET_PRE_ROUTING,
+		.priority = NF_IP6_PRI_LAST,
+	},
+};
+
+int homak_early_on(struct homak_net *hnet)
+{
+	int err = homak_early_make(hnet);
+
+	if (err)
+		return err;
+	err = nf_register_net_hooks(hnet->net, homak_early_hooks,
+				    ARRAY_SIZE(homak_early_hooks));
+	if (err)
+		homak_early_free(hnet);
+	return err;
+}
+
+void homak_early_off(struct homak_net *hnet)
+{
+	nf_unregister_net_hooks(hnet->net, homak_early_hooks,
+				ARRAY_SIZE(homak_early_hooks));
+	homak_early_free(hnet);
+}
+
+#else
+
+int homak_early_on(struct homak_net *hnet)
+{
+	return -EOPNOTSUPP;
+}
+
+void homak_early_off(struct homak_net *hnet)
+{
+}
+
+#endif
