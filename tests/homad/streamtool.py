@@ -24,7 +24,7 @@ STREAMS, STREAM_LISTEN = 12, 13
 CONNECT, RING, SHUT, CLOSE, ABORT, OPTIONS, UNLISTEN = range(1, 8)
 OPENED, FAILED, ACCEPTED, CHANGED, UNLISTENED = range(1, 6)
 IS_OPEN, HAS_END, HAS_ERROR = 1, 2, 4
-SPAN = 1 << 20
+SPAN, FIRST_SHIFT = 1 << 20, 12
 KICK_SUBMIT = 1
 NEED_KICK = 128  # offset in struct homa_shm_header
 ARMED, COMMAND_TAIL, EVENT_TAIL, EVENT_HEAD = 64, 128, 256, 320  # in struct homa_stream_area
@@ -44,7 +44,6 @@ class Stream:
     def __init__(self, owner: Streams, slot: int, generation: int) -> None:
         self.owner, self.slot, self.generation = owner, slot, generation
         self.at = owner.slots + 256 * slot
-        self.spans = owner.spans + 2 * SPAN * slot
         self.end = self.read = 0
 
     def word(self, offset: int) -> int:
@@ -64,6 +63,12 @@ class Stream:
     def command(self, op: int, value: int = 0) -> None:
         self.owner.command(op, self.slot, self.generation, value)
 
+    def buffer(self, way: int, shift: int) -> int:
+        """Where its buffer of 2^shift bytes begins; way 1: that for bytes to send."""
+        if shift == FIRST_SHIFT:
+            return self.owner.firsts + (2 * self.slot + way << FIRST_SHIFT)
+        return self.owner.spans + (2 * self.slot + way) * SPAN
+
     def ring(self) -> None:
         if not self.word(128 + 16):
             self.put(128 + 16, 1)
@@ -76,8 +81,9 @@ class Stream:
         size = 1 << shift
         at = (self.read - origin) & (size - 1)
         first = min(n, size - at)
-        data = self.owner.memory[self.spans + at : self.spans + at + first]
-        data += self.owner.memory[self.spans : self.spans + n - first]
+        base = self.buffer(0, shift)
+        data = self.owner.memory[base + at : base + at + first]
+        data += self.owner.memory[base : base + n - first]
         self.read = (self.read + n) & 0xFFFFFFFF
         self.put(128, self.read)
         if n:
@@ -92,7 +98,7 @@ class Stream:
         n = min(room, len(data))
         at = (self.end - origin) & (size - 1)
         first = min(n, size - at)
-        base = self.spans + SPAN
+        base = self.buffer(1, shift)
         self.owner.memory[base + at : base + at + first] = data[:first]
         self.owner.memory[base : base + n - first] = data[first:n]
         self.end = (self.end + n) & 0xFFFFFFFF
@@ -118,6 +124,7 @@ class Streams:
         magic, self.num_slots, size, self.commands, self.events, self.slots, self.entries, self.spans = struct.unpack_from(
             "<IIQIIIIQ", self.memory, 0
         )
+        self.firsts = struct.unpack_from("<Q", self.memory, 48)[0]
         assert magic == 0x70635448 and size == len(self.memory)
         self.command_tail = self.event_head = 0
         self.streams: dict[int, Stream] = {}

@@ -21,7 +21,8 @@ MANY = BUILD / "tests" / "homad" / "many"
 PORT = 5000
 # A kernel's server that waits for its clients to close.
 PATIENT = f"""
-import selectors, socket
+import resource, selectors, socket
+resource.setrlimit(resource.RLIMIT_NOFILE, (8192, 8192))
 listener = socket.create_server(("", {PORT}), backlog=1024)
 listener.setblocking(False)
 found = selectors.DefaultSelector()

@@ -98,9 +98,10 @@ struct homad_quota {
  * @monitor_group: group that may use it beside root and our own user; "" none.
  * @metrics: "" none, "unix:PATH" or "127.0.0.1:PORT".
  * @tcp_rules: whose TCP connections are taken. @tcp_streams: most of an attachment;
- *	@tcp_connections: of all. @tcp_ports: kept for connections. @tcp_cc: congestion
- *	control, 0 NewReno, 1 DCTCP, 2 CUBIC. @tcp_share: of a link, when Homa has something
- *	to send there, too, percent.
+ *	@tcp_connections: of all. @tcp_ports: kept for connections. @tcp_receive_buffer,
+ *	@tcp_send_buffer: most bytes of one. @tcp_cc: congestion control, its number among the
+ *	setting's words. @tcp_share: of a link, when Homa has something to send there, too,
+ *	percent.
  * @params: protocol settings.
  * @user: drop to this user after start, "": stay.
  * @file: where it came from, or "".
@@ -135,6 +136,7 @@ struct homad_config {
 	struct homad_tcp_rule tcp_rules[HOMAD_MAX_TCP_RULES];
 	u32 num_tcp_rules;
 	u32 tcp_streams, tcp_connections, tcp_ports;
+	u64 tcp_receive_buffer, tcp_send_buffer;
 	int tcp_cc;
 	u32 tcp_share;
 	struct homad_quota quota;

@@ -76,10 +76,12 @@ void homad_config_default(struct homad_config *config)
 		.port_max = 32767,
 	};
 	config->num_rules = 2;
-	config->tcp_streams = 1024;
-	config->tcp_connections = 65536;
+	config->tcp_streams = 16384;
+	config->tcp_connections = 131072;
 	config->tcp_ports = 8192;
 	config->tcp_share = 50;
+	config->tcp_receive_buffer = 512 << 10;
+	config->tcp_send_buffer = 512 << 10;
 	config->quota = (struct homad_quota){
 		.attachments = 1024,
 		.total_attachments = 2048,

@@ -41,6 +41,8 @@ static const char *take_written(struct homad_thread *t, struct homad_stream *str
 	stream->tx_end = end;
 	/* After its end the connection needs no bytes; the application hears of that. */
 	tas_written(&t->tcp->engine, &stream->conn, written);
+	if (shift < stream->home->tx_most)
+		homad_stream_fills(t, stream);
 	return NULL;
 }
 
@@ -56,6 +58,10 @@ static const char *take_read(struct homad_thread *t, struct homad_stream *stream
 		return "more bytes taken than have arrived";
 	stream->rx_read = read;
 	tas_taken(&t->tcp->engine, &stream->conn, taken);
+	if (stream->conn.f.rx_shift < stream->home->rx_most)
+		homad_stream_keeps_up(t, stream, taken);
+	if (unlikely(stream->rx_due))
+		homad_stream_widen(t, stream);
 	return NULL;
 }
 
@@ -120,7 +126,7 @@ static int connect_from_some_port(struct homad_thread *t, struct homad_streams *
 
 	for (i = 0; i < PORT_TRIES && s->ports_tried < tcp->num_ports; i++) {
 		pair->local_port = tcp->ports[tcp->next_port++ % tcp->num_ports];
-		rc = tas_connect(&tcp->engine, pair, HOMAD_STREAM_SHIFT, HOMA_STREAM_SPAN, conn);
+		rc = tas_connect(&tcp->engine, pair, HOMAD_STREAM_SHIFT, 1u << s->rx_most, conn);
 		if (likely(rc != TAS_EADDRINUSE)) {
 			s->ports_tried = 0;
 			return rc;
@@ -341,7 +347,7 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 	homad_tcp_round(t);
 	homad_stream_commands(t, s, LAST_COMMANDS, &done);
 	listener->l.rx_shift = HOMAD_STREAM_SHIFT;
-	listener->l.rx_max = HOMA_STREAM_SPAN;
+	listener->l.rx_max = 1u << s->rx_most;
 	listener->l.places = &s->num_free;
 	rc = tas_listen(&t->tcp->engine, &listener->l);
 	if (rc)

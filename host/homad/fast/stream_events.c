@@ -61,6 +61,8 @@ static void event_of(struct homad_thread *t, struct homad_stream *stream, u32 ev
 		return;
 	}
 	show_words(stream, events);
+	if (stream->conn.f.rx_shift < HOMAD_USUAL_SHIFT && (events & TAS_EV_READABLE))
+		homad_stream_piles_up(t, stream);
 	if (stream->opening && (events & (TAS_EV_OPEN | TAS_EV_ERROR))) {
 		stream->opening = false;
 		news = events & TAS_EV_ERROR ? HOMAD_NEWS_FAILED : HOMAD_NEWS_OPENED;

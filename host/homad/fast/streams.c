@@ -10,6 +10,8 @@
 #include "streams.h"
 
 #define FEW_SLOTS 16u	      /* free ones below which more are asked for */
+#define MOST_ENTRIES 4096u    /* of a ring */
+#define PAGE_TABLE (2u << 20) /* bytes that share one */
 #define REFUSED_NS 250000000u /* how long who was refused does not ask again */
 
 /* ---- memory ---- */
@@ -19,12 +21,13 @@ static u64 page_up(u64 bytes)
 	return (bytes + 4095) / 4096 * 4096;
 }
 
-/* Each slot may have two entries of a ring at once, and a power of two is needed. */
+/* Each slot may have two entries of a ring at once, and a power of two is needed. With many
+ * slots events wait at their streams, and commands where they are given. */
 static u32 ring_entries(u32 num_slots)
 {
 	u32 n = 256;
 
-	while (n < 2 * num_slots && n < HOMA_STREAM_RING_MAX)
+	while (n < 2 * num_slots && n < MOST_ENTRIES)
 		n *= 2;
 	return n;
 }
@@ -32,23 +35,25 @@ static u32 ring_entries(u32 num_slots)
 static u64 offset_of(u32 num_slots, u32 part)
 {
 	u64 entries = ring_entries(num_slots);
-	u64 at[4];
+	u64 at[5];
 
 	at[0] = page_up(sizeof(struct homa_stream_area));
 	at[1] = at[0] + page_up(entries * sizeof(struct homa_stream_command));
 	at[2] = at[1] + page_up(entries * sizeof(struct homa_stream_event));
 	at[3] = at[2] + page_up((u64)num_slots * sizeof(struct homa_stream_slot));
+	at[4] = at[3] + (u64)num_slots * 2 * HOMA_STREAM_FIRST;
+	at[4] = (at[4] + PAGE_TABLE - 1) / PAGE_TABLE * PAGE_TABLE;
 	return at[part];
 }
 
 u64 homad_streams_fixed(u32 num_slots)
 {
-	return offset_of(num_slots, 3);
+	return offset_of(num_slots, 2);
 }
 
 u64 homad_streams_bytes(u32 num_slots)
 {
-	return offset_of(num_slots, 3) + (u64)num_slots * 2 * HOMA_STREAM_SPAN;
+	return offset_of(num_slots, 4) + (u64)num_slots * 2 * HOMA_STREAM_SPAN;
 }
 
 void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u32 num_slots)
@@ -62,7 +67,8 @@ void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u
 	s->commands = (struct homa_stream_command *)(base + offset_of(num_slots, 0));
 	s->events = (struct homa_stream_event *)(base + offset_of(num_slots, 1));
 	s->slots = (struct homa_stream_slot *)(base + offset_of(num_slots, 2));
-	s->spans = base + offset_of(num_slots, 3);
+	s->firsts = base + offset_of(num_slots, 3);
+	s->spans = base + offset_of(num_slots, 4);
 	area->magic = HOMA_STREAM_MAGIC;
 	area->num_slots = num_slots;
 	area->bytes = s->bytes;
@@ -70,7 +76,8 @@ void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u
 	area->events = (u32)offset_of(num_slots, 1);
 	area->slots = (u32)offset_of(num_slots, 2);
 	area->ring_entries = s->entries;
-	area->spans = offset_of(num_slots, 3);
+	area->firsts = offset_of(num_slots, 3);
+	area->spans = offset_of(num_slots, 4);
 	area->num_rules = s->num_rules;
 	memcpy(area->rules, s->rules, sizeof(area->rules));
 }
@@ -156,7 +163,7 @@ struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_str
 		return NULL;
 	memset((u8 *)stream + sizeof(stream->conn), 0, sizeof(*stream) - sizeof(stream->conn));
 	stream->home = s;
-	stream->slot = s->free[--s->num_free];
+	stream->slot = homad_slot_take(s);
 	/* homad's own count: what stands in the slot may be anything. */
 	stream->generation = ++s->generations[stream->slot];
 	stream->tx_shift = HOMAD_STREAM_SHIFT;
@@ -180,7 +187,7 @@ void homad_stream_release(struct homad_thread *t, struct homad_stream *stream)
 	stream->news = 0;
 	s->num_open--;
 	s->stream[stream->slot] = NULL;
-	s->free[s->num_free++] = stream->slot;
+	homad_slot_put(s, stream->slot);
 	if (unlikely(s->starved))
 		homad_streams_accept(t, s);
 	if (unlikely(s->app->lingers && homad_streams_idle(s))) {
@@ -339,8 +346,10 @@ int homad_streams_backed(struct homad_thread *t, void *arg)
 	s->refused_at = s->backed < back->backed ? 0 : t->ctx.now;
 	if (s->refused_at && s->starved)
 		t->tcp->retry_at = homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
-	while (s->backed < back->backed)
-		s->free[s->num_free++] = s->backed++;
+	for (; s->backed < back->backed; s->backed++) {
+		memset(s->backing[s->backed].have, HOMA_STREAM_MIN_SHIFT, HOMAD_BUFFERS);
+		homad_slot_put(s, s->backed);
+	}
 	__atomic_store_n(&s->asked, false, __ATOMIC_RELEASE);
 	if (s->app && s->starved && s->app->phase == HOMAD_APP_OPEN) {
 		homad_tcp_round(t);

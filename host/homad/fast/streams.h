@@ -23,9 +23,28 @@
 #define HOMAD_TCP_MTU 9216u	/* bytes of the longest IP packet that carries TCP */
 #define HOMAD_LEAVING 64u	/* buckets of listeners that have ended */
 #define HOMAD_TCP_BATCH 64	/* packets per nic_tx() */
-#define HOMAD_STREAM_SHIFT 16u	/* a buffer has 2^16 bytes */
+#define HOMAD_STREAM_SHIFT HOMA_STREAM_MIN_SHIFT /* a buffer has 2^12 bytes at first */
+#define HOMAD_USUAL_SHIFT 16u	/* up to which one grows that is just full */
+#define HOMAD_GROW_BATCH 64u	/* slots whose memory changes at once */
 
 struct homad_streams;
+
+/* A stream's buffers: for bytes that arrive, and for bytes to send. */
+enum {
+	HOMAD_RX,
+	HOMAD_TX,
+	HOMAD_BUFFERS,
+};
+
+/** struct homad_backing - memory behind a slot's buffers
+ * @have: log2 of the bytes of each that have memory, the first buffer always.
+ * @want: what they shall have; the slow path's while @busy.
+ * @busy: it is about to change; the slot, if it is free, is in no stack. */
+struct homad_backing {
+	u8 have[HOMAD_BUFFERS];
+	u8 want[HOMAD_BUFFERS];
+	bool busy;
+};
 
 /* What an application has to be told of a stream; bits. */
 enum {
@@ -54,8 +73,12 @@ struct homad_stream {
 	 * position the application has taken them. */
 	u64 tx_map, rx_map;
 	u32 tx_end, rx_read;
-	/* log2 of the bytes to send that have memory behind them. */
-	u8 tx_shift;
+	/* log2 of the bytes to send that have memory behind them, and of those for bytes that
+	 * arrive if the buffer can get so large at once; else 0. */
+	u8 tx_shift, rx_due;
+	/* Bytes taken since @rx_since, ns, which is a round trip ago at most. */
+	u32 rx_taken;
+	u64 rx_since;
 	/* HOMA_STREAM_IS_OPEN and so on, as they stand in the slot. */
 	u32 state;
 	/* connect() has not succeeded yet. */
@@ -92,7 +115,7 @@ struct homad_streams {
 	struct homa_stream_command *commands;
 	struct homa_stream_event *events;
 	struct homa_stream_slot *slots;
-	u8 *spans;
+	u8 *firsts, *spans;
 	/* Entries of either ring, and slots. */
 	u32 entries, num_slots;
 	/* homad's own indices: commands taken, events given. */
@@ -101,10 +124,25 @@ struct homad_streams {
 	u32 told;
 	/* The stream in each slot, or NULL. */
 	struct homad_stream **stream;
-	/* Numbers of free slots that have memory, a stack of @num_free; @backed slots, from
-	 * the first, have memory. */
+	/* Numbers of free slots that have memory, @num_free, see stream_grow.c: @num_warm have
+	 * more than first buffers, @warm_least since the slow path looked last. @backed
+	 * slots, from the first, have memory. */
 	u32 *free;
-	u32 num_free, backed;
+	u32 num_free, num_warm, warm_least, backed;
+	/* Memory of each slot's buffers. What they may grow to, log2. */
+	struct homad_backing *backing;
+	u8 rx_most, tx_most;
+	/* Slots that want more: a ring of @num_asks entries, a power of two; indices of the slow
+	 * path and of the fast path. The slow path knows that there are some; atomic. */
+	u32 *asks;
+	u32 num_asks, asks_head, asks_tail;
+	bool asks_told;
+	/* When the slow path had no memory for larger buffers, ns; 0: it had. */
+	u64 grow_refused_at;
+	/* Bytes of larger buffers, and its place in homad_tcp_ports.grown while there are any;
+	 * the slow path's. */
+	u64 grown_bytes;
+	struct homa_list grown;
 	/* How many streams each slot has had. Listeners that there ever were. */
 	u32 *generations;
 	u32 listened;
@@ -128,6 +166,8 @@ struct homad_streams {
 	int wake_fd;
 	/* Of homad_tcp.wanting: the next. */
 	struct homad_streams *next_wanting;
+	/* Of homad_tcp.growing: the next. */
+	struct homad_streams *next_growing;
 };
 
 /** struct homad_tcp - TCP of a fast-path thread; homad_thread.tcp, NULL: none */
@@ -154,6 +194,8 @@ struct homad_tcp {
 	 * attachments that want memory, for the slow path: atomic stacks. */
 	struct homad_tcp_listener *deaf, *gone;
 	struct homad_streams *wanting;
+	/* The same of attachments whose streams want larger buffers. */
+	struct homad_streams *growing;
 	/* An eventfd by which the slow path hears of these, its own. */
 	int slow_fd;
 	/* Packets of a round: those that have come, and those that are to leave. */
@@ -168,6 +210,16 @@ struct homad_tcp {
 static inline struct homad_stream *homad_stream_of(struct tas_conn *conn)
 {
 	return homa_container_of(conn, struct homad_stream, conn);
+}
+
+/* The buffer of @stream with @map. */
+static inline u8 *homad_stream_buffer(const struct homad_stream *stream, u32 way, u64 map)
+{
+	const struct homad_streams *s = stream->home;
+	u64 index = (u64)stream->slot * HOMAD_BUFFERS + way;
+
+	return homa_stream_is_first(map) ? s->firsts + index * HOMA_STREAM_FIRST :
+					   s->spans + index * HOMA_STREAM_SPAN;
 }
 
 /* ---- tcp.c ---- */
@@ -241,6 +293,20 @@ void homad_listeners_accept(struct homad_thread *t);
 /** homad_streams_accept() - the same for one attachment that had no slot. */
 void homad_streams_accept(struct homad_thread *t, struct homad_streams *s);
 
+/* ---- stream_grow.c ---- */
+
+/** homad_slot_put(), homad_slot_take() - a slot is free; one that is, of which there are. */
+void homad_slot_put(struct homad_streams *s, u32 slot);
+u32 homad_slot_take(struct homad_streams *s);
+/** homad_stream_widen() - its receive buffer gets as large as it is due to, if it can now. */
+void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream);
+/** homad_stream_keeps_up() - the application has taken so many bytes. */
+void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream, u32 taken);
+/** homad_stream_piles_up() - bytes have arrived; it takes none. */
+void homad_stream_piles_up(struct homad_thread *t, struct homad_stream *stream);
+/** homad_stream_fills() - it has written some. */
+void homad_stream_fills(struct homad_thread *t, struct homad_stream *stream);
+
 /* ---- stream_commands.c ---- */
 
 /** homad_stream_commands() - @budget commands at most; NULL, homad_next_round, or why the
@@ -275,6 +341,17 @@ struct homad_streams_back {
 	struct homad_streams *streams;
 	u32 backed; /* slots, from the first, with memory */
 };
+/** struct homad_grow - memory behind the buffers of @num slots, log2: @from, @to */
+struct homad_grow {
+	struct homad_streams *streams;
+	u32 num;
+	u32 slot[HOMAD_GROW_BATCH];
+	u8 from[HOMAD_GROW_BATCH][HOMAD_BUFFERS], to[HOMAD_GROW_BATCH][HOMAD_BUFFERS];
+};
+/** homad_streams_grown() - it has changed. homad_streams_cool(): fill @arg with free slots
+ *  that were not needed for a while, until homad_streams_grown(). @arg: struct homad_grow. */
+int homad_streams_grown(struct homad_thread *t, void *arg);
+int homad_streams_cool(struct homad_thread *t, void *arg);
 /** homad_streams_backed() - @arg: struct homad_streams_back. */
 int homad_streams_backed(struct homad_thread *t, void *arg);
 /** homad_listener_begin() - @arg: struct homad_tcp_listener with @l.local, @l.port,

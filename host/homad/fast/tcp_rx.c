@@ -10,7 +10,7 @@
 /* To position @to of the stream, in two pieces where the buffer ends. */
 static void copy_in(const struct homad_stream *stream, const u8 *bytes, u32 length, u32 to)
 {
-	u8 *span = stream->home->spans + (u64)stream->slot * 2 * HOMA_STREAM_SPAN;
+	u8 *span = homad_stream_buffer(stream, HOMAD_RX, stream->rx_map);
 	u32 first = homa_min_u32(length, homa_stream_to_end(stream->rx_map, to));
 
 	memcpy(span + homa_stream_at(stream->rx_map, to), bytes, first);

@@ -43,8 +43,7 @@ static void flush(struct batch *b)
 static const u8 *payload_of(struct homad_tcp *tcp, const struct homad_stream *stream,
 			    u32 from, u32 length, int i)
 {
-	const u8 *span = stream->home->spans +
-			 ((u64)stream->slot * 2 + 1) * HOMA_STREAM_SPAN;
+	const u8 *span = homad_stream_buffer(stream, HOMAD_TX, stream->tx_map);
 	u32 first = homa_stream_to_end(stream->tx_map, from);
 	const u8 *at = span + homa_stream_at(stream->tx_map, from);
 

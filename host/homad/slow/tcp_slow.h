@@ -16,6 +16,7 @@
  * @more: getting more of them, @growing: it is under way; @got: what it has got, @num_got,
  *	with their sockets, or why not all, @rc.
  * @calls: an eventfd by which the fast path tells that it wants something.
+ * @grown: attachments with larger buffers than at first; @tick: a timer while there are any.
  * @held: listeners, by port. */
 struct homad_tcp_ports {
 	int fds[HOMAD_TCP_PORTS];
@@ -27,7 +28,8 @@ struct homad_tcp_ports {
 	u32 num_got, wanted;
 	int rc;
 	u16 users[65536];
-	struct homad_source calls;
+	struct homad_source calls, tick;
+	struct homa_list grown;
 	struct homa_list held[HOMAD_HELD_BUCKETS];
 };
 
@@ -55,6 +57,11 @@ void homad_op_streams(struct homad *d, struct homad_client *client,
 		      const struct homa_ctl_request *r);
 void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 			    const struct homa_ctl_request *r);
+/** homad_streams_growing() - streams that want larger buffers. homad_streams_tick(): those
+ *  that nobody uses are given back. homad_streams_end(): the attachment ends. */
+void homad_streams_growing(struct homad *d, struct homad_tcp *tcp);
+void homad_streams_tick(struct homad *d, struct homad_source *source, u32 events);
+void homad_streams_end(struct homad *d, struct homad_streams *s);
 /** homad_streams_wanted() - what the fast path asks for: memory, and the end of listeners. */
 void homad_streams_wanted(struct homad *d);
 

@@ -31,6 +31,16 @@ static int watch_calls(struct homad *d)
 	return homad_watch(d, calls, EPOLLIN);
 }
 
+static int watch_tick(struct homad *d)
+{
+	struct homad_source *tick = &homad_slow(d)->tcp->tick;
+
+	homa_list_init(&homad_slow(d)->tcp->grown);
+	tick->ready = homad_streams_tick;
+	tick->fd = homad_timer_open();
+	return tick->fd < 0 ? tick->fd : homad_watch(d, tick, EPOLLIN);
+}
+
 int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 {
 	u32 i;
@@ -46,6 +56,8 @@ int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 	for (i = 0; i < HOMAD_HELD_BUCKETS; i++)
 		homa_list_init(&homad_slow(d)->tcp->held[i]);
 	rc = watch_calls(d);
+	if (!rc)
+		rc = watch_tick(d);
 	if (rc) {
 		snprintf(err, errlen, "cannot serve TCP: %s", strerror(-rc));
 		return rc;
@@ -84,6 +96,11 @@ void homad_tcp_stop(struct homad *d)
 	homad_unwatch(d, &ports->calls);
 	if (ports->calls.fd > 0)
 		close(ports->calls.fd);
+	while (homa_list_pop(&ports->grown))
+		;
+	homad_unwatch(d, &ports->tick);
+	if (ports->tick.fd > 0)
+		close(ports->tick.fd);
 	free(ports);
 	homad_slow(d)->tcp = NULL;
 }

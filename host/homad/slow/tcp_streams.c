@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Memory for streams. An attachment gets the rings and slots at once, and buffers by use:
- * a number of slots at a time, which the user's account pays for. A user without room gets
- * no more slots: his connections fail, or wait for those that he closes.
+ * Memory for streams. An attachment gets the rings at once, and slots with their first
+ * buffers by use: a number of them at a time, which the user's account pays for. A user
+ * without room gets no more slots: his connections fail, or wait for those that he closes.
+ * Larger buffers are tcp_grow.c's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,8 +16,9 @@
 #include "tcp_slow.h"
 
 #define FIRST_SLOTS 16u
-#define MOST_SLOTS 256u /* that are added at once */
-#define SLOT_BYTES ((u64)2 << HOMAD_STREAM_SHIFT)
+#define MOST_SLOTS 1024u /* that are added at once */
+#define SLOT_BYTES (2u * HOMA_STREAM_FIRST + sizeof(struct homa_stream_slot))
+#define PAGE ((u64)4096)
 
 /**
  * struct growth - slots on their way to an attachment
@@ -34,12 +36,14 @@ struct growth {
 static void run(struct homad_work *work)
 {
 	struct growth *g = homa_container_of(work, struct growth, work);
-	u8 *spans = g->app->streams->spans;
-	u32 i;
+	const struct homad_streams *s = g->app->streams;
+	u64 from = g->from * sizeof(*s->slots) / PAGE * PAGE;
 
-	for (i = 2 * g->from; i < 2 * g->to && !g->rc; i++)
-		g->rc = homad_populate(spans + (u64)i * HOMA_STREAM_SPAN,
-				       (u64)1 << HOMAD_STREAM_SHIFT);
+	g->rc = homad_populate((u8 *)s->slots + from, g->to * sizeof(*s->slots) - from);
+	from = (u64)g->from * 2 * HOMA_STREAM_FIRST;
+	if (!g->rc)
+		g->rc = homad_populate(s->firsts + from,
+				       (u64)g->to * 2 * HOMA_STREAM_FIRST - from);
 }
 
 static void answer(struct homad_app *app, u32 backed)
@@ -119,6 +123,7 @@ void homad_streams_wanted(struct homad *d)
 		next = s->next_wanting;
 		grow(d, s->app);
 	}
+	homad_streams_growing(d, tcp);
 }
 
 /* ---- HOMA_CTL_STREAMS ---- */
@@ -147,25 +152,6 @@ static void copy_rules(const struct homad *d, const struct homad_client *client,
 	}
 }
 
-static struct homad_streams *new_streams(u32 num_slots)
-{
-	struct homad_streams *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return NULL;
-	s->wake_fd = -1;
-	s->stream = calloc(num_slots, sizeof(struct homad_stream *));
-	s->free = calloc(num_slots, sizeof(*s->free));
-	s->generations = calloc(num_slots, sizeof(*s->generations));
-	if (s->stream && s->free && s->generations)
-		return s;
-	free(s->stream);
-	free(s->free);
-	free(s->generations);
-	free(s);
-	return NULL;
-}
-
 static void free_streams(struct homad_streams *s)
 {
 	if (s->wake_fd >= 0)
@@ -173,7 +159,42 @@ static void free_streams(struct homad_streams *s)
 	free(s->stream);
 	free(s->free);
 	free(s->generations);
+	free(s->backing);
+	free(s->asks);
 	free(s);
+}
+
+static u8 log2_of(u64 bytes)
+{
+	u8 shift = HOMA_STREAM_MIN_SHIFT;
+
+	while (shift < HOMA_STREAM_MAX_SHIFT && (u64)2 << shift <= bytes)
+		shift++;
+	return shift;
+}
+
+static struct homad_streams *new_streams(const struct homad *d, u32 num_slots)
+{
+	struct homad_streams *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->wake_fd = -1;
+	homa_list_init(&s->grown);
+	s->rx_most = log2_of(d->config.tcp_receive_buffer);
+	s->tx_most = log2_of(d->config.tcp_send_buffer);
+	s->num_asks = 1;
+	while (s->num_asks < num_slots)
+		s->num_asks *= 2;
+	s->stream = calloc(num_slots, sizeof(struct homad_stream *));
+	s->free = calloc(num_slots, sizeof(*s->free));
+	s->generations = calloc(num_slots, sizeof(*s->generations));
+	s->backing = calloc(num_slots, sizeof(*s->backing));
+	s->asks = calloc(s->num_asks, sizeof(*s->asks));
+	if (s->stream && s->free && s->generations && s->backing && s->asks)
+		return s;
+	free_streams(s);
+	return NULL;
 }
 
 static void drop(struct homad *d, struct homad_app *app)
@@ -182,6 +203,7 @@ static void drop(struct homad *d, struct homad_app *app)
 		return;
 	/* A listener that ended with it may be on its way here. */
 	homad_streams_wanted(d);
+	homad_streams_end(d, app->streams);
 	homad_app_unmap(d, app, app->streams->area, app->streams->bytes, 0);
 	free_streams(app->streams);
 	app->streams = NULL;
@@ -195,7 +217,7 @@ static int begin(struct homad_client *client, struct homad_piece *piece, struct 
 	struct homad_streams_open open = { .app = client->app };
 	int wake[2], rc;
 
-	open.streams = new_streams(num_slots);
+	open.streams = new_streams(d, num_slots);
 	if (!open.streams)
 		return -ENOMEM;
 	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK)) {

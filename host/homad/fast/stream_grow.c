@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Buffers of streams grow by use, as the kernel's do. A receive buffer grows when its
+ * application takes half of it within a round trip: then the window is what holds the peer
+ * back. A send buffer grows when it is nearly full and the congestion window would let more
+ * go. Up to 64 KiB it is enough that they are nearly full: programs rely on so much being
+ * taken off their hands while the other end does something else. The slow path has the memory made, on the user's account; if there is none the
+ * buffer stays as it is, which closes the window in time and loses nothing.
+ *
+ * Memory belongs to the slot. A slot whose stream has ended keeps it for a while (it is
+ * *warm*) and is the first to be used again; then the slow path takes it back.
+ */
+#include "fast.h"
+#include "streams.h"
+
+#define REFUSED_NS 250000000u /* how long who was refused does not ask again */
+#define ROUND_NS 50000u	      /* the shortest round trip that is believed */
+
+/* ---- free slots: cold ones are a stack from the begin of @free, warm ones from its end ---- */
+
+static bool is_warm(const struct homad_backing *b)
+{
+	return b->have[HOMAD_RX] > HOMA_STREAM_MIN_SHIFT ||
+	       b->have[HOMAD_TX] > HOMA_STREAM_MIN_SHIFT;
+}
+
+void homad_slot_put(struct homad_streams *s, u32 slot)
+{
+	const struct homad_backing *b = &s->backing[slot];
+
+	/* Memory is on its way there, or from there: then. */
+	if (unlikely(b->busy))
+		return;
+	if (unlikely(is_warm(b)))
+		s->free[s->num_slots - ++s->num_warm] = slot;
+	else
+		s->free[s->num_free - s->num_warm] = slot;
+	s->num_free++;
+}
+
+u32 homad_slot_take(struct homad_streams *s)
+{
+	s->num_free--;
+	if (likely(!s->num_warm))
+		return s->free[s->num_free];
+	s->num_warm--;
+	s->warm_least = homa_min_u32(s->warm_least, s->num_warm);
+	return s->free[s->num_slots - 1 - s->num_warm];
+}
+
+/* ---- larger buffers ---- */
+
+/* Bytes that have arrived move from the first buffer, with those behind gaps. */
+static u64 move_out(const struct homad_stream *stream, u8 shift)
+{
+	const u8 *from = homad_stream_buffer(stream, HOMAD_RX, stream->rx_map);
+	u64 map = homa_stream_map(shift, stream->rx_read);
+	u8 *to = homad_stream_buffer(stream, HOMAD_RX, map);
+	u32 first = homa_stream_to_end(stream->rx_map, stream->rx_read);
+
+	memcpy(to, from + homa_stream_at(stream->rx_map, stream->rx_read), first);
+	memcpy(to + first, from, HOMA_STREAM_FIRST - first);
+	return map;
+}
+
+/* In a larger buffer the bytes keep their places; 0: they cannot now. */
+static u64 stay(const struct homad_stream *stream, u8 shift)
+{
+	u32 used = tas_readable(&stream->conn), end = stream->rx_read + used;
+	u32 at = homa_stream_at(stream->rx_map, end);
+
+	if (!at && used)
+		at = 1u << (stream->rx_map >> 32);
+	if (stream->conn.f.gaps || used > at)
+		return 0;
+	return homa_stream_map(shift, end - at);
+}
+
+void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream)
+{
+	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	u8 shift = stream->rx_due;
+	u64 map;
+
+	if (stream->conn.f.state == TAS_CLOSED || shift <= stream->rx_map >> 32) {
+		stream->rx_due = 0;
+		return;
+	}
+	map = homa_stream_is_first(stream->rx_map) ? move_out(stream, shift) :
+						     stay(stream, shift);
+	if (!map)
+		return;
+	stream->rx_due = 0;
+	stream->rx_map = map;
+	__atomic_store_n(&slot->rx_map, map, __ATOMIC_RELEASE);
+	tas_set_buffer(&t->tcp->engine, &stream->conn, shift);
+}
+
+/* There is memory for that. */
+static void use(struct homad_thread *t, struct homad_stream *stream, u32 way, u8 shift)
+{
+	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+
+	if (way == HOMAD_RX) {
+		stream->rx_due = shift;
+		homad_stream_widen(t, stream);
+	} else if (shift > stream->tx_shift) {
+		stream->tx_shift = shift;
+		__atomic_store_n(&slot->tx_shift, shift, __ATOMIC_RELEASE);
+		homad_stream_news(t, stream, HOMAD_NEWS_CHANGED);
+	}
+}
+
+/* ---- asking for memory ---- */
+
+static void ask(struct homad_thread *t, struct homad_stream *stream, u32 way, u8 shift)
+{
+	struct homad_streams *s = stream->home;
+	struct homad_backing *b = &s->backing[stream->slot];
+
+	if (b->have[way] >= shift) {
+		use(t, stream, way, shift);
+		return;
+	}
+	if (b->busy || s->app->phase != HOMAD_APP_OPEN ||
+	    (s->grow_refused_at && homa_since(t->ctx.now, s->grow_refused_at) < REFUSED_NS))
+		return;
+	memcpy(b->want, b->have, sizeof(b->want));
+	b->want[way] = shift;
+	b->busy = true;
+	s->asks[s->asks_tail & (s->num_asks - 1)] = stream->slot;
+	__atomic_store_n(&s->asks_tail, s->asks_tail + 1, __ATOMIC_RELEASE);
+	if (__atomic_exchange_n(&s->asks_told, true, __ATOMIC_SEQ_CST))
+		return;
+	HOMAD_PUSH(&t->tcp->growing, s, next_growing);
+	homad_tcp_call_slow(t->tcp);
+}
+
+/* The smallest that holds @bytes, larger than it is and no larger than it may be. */
+static u8 shift_for(u64 bytes, u8 now, u32 most)
+{
+	u8 shift = now + 1;
+
+	while (shift < most && (u64)1 << shift < bytes)
+		shift++;
+	return shift < most ? shift : (u8)most;
+}
+
+void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream, u32 taken)
+{
+	struct homad_streams *s = stream->home;
+	u8 shift = stream->conn.f.rx_shift;
+	u64 now = t->ctx.now;
+
+	stream->rx_taken += taken;
+	if (stream->rx_taken >= 1u << (shift - 1) && !stream->rx_due &&
+	    !(stream->conn.f.flags & TAS_F_FIN_IN))
+		ask(t, stream, HOMAD_RX, shift_for(4 * (u64)stream->rx_taken, shift, s->rx_most));
+	if (now - stream->rx_since < homa_max_u64(stream->conn.srtt, ROUND_NS))
+		return;
+	stream->rx_since = now;
+	stream->rx_taken = 0;
+}
+
+void homad_stream_piles_up(struct homad_thread *t, struct homad_stream *stream)
+{
+	struct homad_streams *s = stream->home;
+	u32 size = tas_rx_size(&stream->conn);
+
+	if (tas_readable(&stream->conn) < size - size / 4 || stream->closed)
+		return;
+	if (stream->rx_due)
+		homad_stream_widen(t, stream);
+	else
+		ask(t, stream, HOMAD_RX,
+		    shift_for(4 * (u64)size, stream->conn.f.rx_shift,
+			      homa_min_u32(s->rx_most, HOMAD_USUAL_SHIFT)));
+}
+
+void homad_stream_fills(struct homad_thread *t, struct homad_stream *stream)
+{
+	struct homad_streams *s = stream->home;
+	u8 shift = (u8)(stream->tx_map >> 32);
+	u32 size = 1u << shift;
+	u64 could = homa_max_u64(2 * (u64)stream->conn.f.cwnd,
+				 homa_min_u64(4 * (u64)size, 1u << HOMAD_USUAL_SHIFT));
+
+	if (tas_unacked(&stream->conn) < size - size / 4 || could <= size ||
+	    stream->tx_shift > shift)
+		return;
+	ask(t, stream, HOMAD_TX, shift_for(could, shift, s->tx_most));
+}
+
+/* ---- answers of the slow path ---- */
+
+static void grown(struct homad_thread *t, struct homad_streams *s,
+		  const struct homad_grow *g, u32 i)
+{
+	struct homad_backing *b = &s->backing[g->slot[i]];
+	struct homad_stream *stream = s->stream[g->slot[i]];
+	bool less = g->to[i][0] < b->want[0] || g->to[i][1] < b->want[1];
+
+	b->busy = false;
+	memcpy(b->have, g->to[i], sizeof(b->have));
+	if (less)
+		s->grow_refused_at = homa_max_u64(t->ctx.now, 1);
+	if (!stream) {
+		homad_slot_put(s, g->slot[i]);
+		return;
+	}
+	if (stream->closed)
+		return;
+	if (b->have[HOMAD_RX] > stream->conn.f.rx_shift)
+		use(t, stream, HOMAD_RX, b->have[HOMAD_RX]);
+	if (b->have[HOMAD_TX] > stream->tx_shift)
+		use(t, stream, HOMAD_TX, b->have[HOMAD_TX]);
+}
+
+int homad_streams_grown(struct homad_thread *t, void *arg)
+{
+	const struct homad_grow *g = arg;
+	struct homad_streams *s = g->streams;
+	u32 i;
+
+	homad_now(t);
+	homad_tcp_round(t);
+	for (i = 0; i < g->num; i++)
+		grown(t, s, g, i);
+	if (s->starved && s->num_free && s->app->phase == HOMAD_APP_OPEN)
+		homad_streams_accept(t, s);
+	return 0;
+}
+
+int homad_streams_cool(struct homad_thread *t, void *arg)
+{
+	struct homad_grow *g = arg;
+	struct homad_streams *s = g->streams;
+	u32 n = homa_min_u32(s->warm_least, HOMAD_GROW_BATCH), slot;
+
+	(void)t;
+	for (g->num = 0; g->num < n; g->num++) {
+		slot = homad_slot_take(s);
+		s->backing[slot].busy = true;
+		g->slot[g->num] = slot;
+		memcpy(g->from[g->num], s->backing[slot].have, sizeof(g->from[0]));
+		memset(g->to[g->num], HOMA_STREAM_MIN_SHIFT, sizeof(g->to[0]));
+		memcpy(s->backing[slot].want, g->to[g->num], sizeof(g->to[0]));
+	}
+	s->warm_least = s->num_warm;
+	return 0;
+}
