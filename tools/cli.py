@@ -29,7 +29,7 @@ KERNEL = typer.Option(
     False, "--kernel", help="The kernel's module, which is also asked where no homad runs."
 )
 PEER = typer.Option("", help="Only with this IP address.", show_default=False)
-PORT = typer.Option(0, help="Only with this Homa port on either side.", show_default=False)
+PORT = typer.Option(0, help="Only with this port on either side.", show_default=False)
 
 
 @app.callback()
@@ -53,6 +53,9 @@ def source(kernel: bool, monitor: str) -> Connection | KernelSource:
 
 @app.command()
 def ss(
+    tcp: bool = typer.Option(False, "--tcp", "-t", help="TCP connections and listeners."),
+    listening: bool = typer.Option(False, "--listening", "-l", help="Only listeners of TCP."),
+    details: bool = typer.Option(False, "--details", "-d", help="All that is known of them."),
     rpcs: bool = typer.Option(False, "--rpcs", "-r", help="Open RPCs and how far they have come."),
     peers: bool = typer.Option(False, "--peers", "-p", help="Hosts that homad remembers."),
     ports: bool = typer.Option(False, "--interfaces", "-i", help="Interfaces and their counters."),
@@ -60,22 +63,28 @@ def ss(
     application: str = typer.Option("", "--app", help="Only this application: name or number."),
     peer: str = PEER,
     port: int = PORT,
-    state: str = typer.Option("", help="Only RPCs in this state.", show_default=False),
+    user: str = typer.Option("", help="Only of this user: name or number.", show_default=False),
+    state: str = typer.Option(
+        "", help="Only RPCs or TCP connections in this state.", show_default=False
+    ),
     as_json: bool = typer.Option(False, "--json", help="For programs."),
     monitor: str = MONITOR,
     kernel: bool = KERNEL,
 ) -> None:
-    """Sockets of homad's applications or of the kernel; RPCs, peers and interfaces if asked."""
+    """Sockets of homad's applications, TCP included, or of the kernel; the rest if asked."""
     from tools import ss as run
-    from tools.filters import check
+    from tools.filters import PHASES, STATES, check
 
-    wanted = check(application, peer, port, state)
+    wanted = check(application, peer, port, state, user, listening)
+    tcp = tcp or listening or details or state in STATES
     chosen = [
         name
-        for name, on in zip(run.SECTIONS[1:], (rpcs or bool(state), peers, ports), strict=True)
+        for name, on in zip(
+            run.SECTIONS[1:], (tcp, rpcs or state in PHASES, peers, ports), strict=True
+        )
         if on
     ]
-    sections = run.SECTIONS if everything else chosen or run.SECTIONS[:1]
+    sections = run.SECTIONS if everything else chosen or run.SECTIONS[:2]
     with source(kernel, monitor) as connection:
         found = run.look(connection, sections, wanted)
     if as_json:
@@ -86,7 +95,7 @@ def ss(
             out.width = max(80, out.size.width)
         else:
             out.width = 160
-        run.show(found, out)
+        run.show(found, out, details)
 
 
 @app.command()

@@ -26,8 +26,8 @@ class Source(Protocol):
     def ask(self, op: str) -> Json:
         """A request with one answer."""
 
-    def each(self, op: str) -> Iterator[Json]:
-        """A request with an answer for each thing."""
+    def each(self, op: str, **more: object) -> Iterator[Json]:
+        """A request with an answer for each thing; `more`: what else the request says."""
 
 
 class Absent(LabError):
@@ -93,9 +93,9 @@ class Connection:
         self.send({"op": op})
         return self.line()
 
-    def each(self, op: str) -> Iterator[Json]:
-        """A request with a line for each thing."""
-        self.send({"op": op})
+    def each(self, op: str, **more: object) -> Iterator[Json]:
+        """A request with a line for each thing; `more`: what else the request says."""
+        self.send({"op": op, **more})
         while True:
             answer = self.line()
             if answer.get("end"):

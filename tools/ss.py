@@ -10,11 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.console import table
+from tools import flows
 from tools.connection import Json, Source
 from tools.filters import Filter
 from tools.text import duration, size
 
-SECTIONS = ("sockets", "rpcs", "peers", "ports")
+SECTIONS = ("sockets", "tcp", "rpcs", "peers", "ports")
 _INET6 = 10
 
 
@@ -27,6 +28,10 @@ def look(connection: Source, sections: Sequence[str], wanted: Filter) -> Json:
             found["sockets"] = [app for app in snapshot["apps"] if wanted.wants_app(app)]
         if "ports" in sections:
             found["ports"] = snapshot["ports"]
+    if "tcp" in sections:
+        time_wait = wanted.phase == "time-wait"
+        each = connection.each("flows", time_wait=time_wait)
+        found["tcp"] = [flow for flow in each if wanted.wants_flow(flow)]
     if "rpcs" in sections:
         found["rpcs"] = [rpc for rpc in connection.each("rpcs") if wanted.wants_rpc(rpc)]
     if "peers" in sections:
@@ -34,11 +39,17 @@ def look(connection: Source, sections: Sequence[str], wanted: Filter) -> Json:
     return found
 
 
-def show(found: Json, out: Console) -> None:
-    """Tables of what look() found."""
+def show(found: Json, out: Console, details: bool = False) -> None:
+    """Tables of what look() found; `details` of TCP connections."""
     tables = {"sockets": sockets, "rpcs": rpcs, "peers": peers, "ports": ports}
     for section, rows in found.items():
-        out.print(tables[section](rows))
+        if section != "tcp":
+            out.print(tables[section](rows))
+        elif rows or len(found) == 1:
+            listeners = sum(row["state"] == "listen" for row in rows)
+            out.print(f"[bold]{len(rows) - listeners} TCP connections, {listeners} listeners[/]")
+            for line in flows.lines(rows, out.width, details):
+                out.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def show_json(found: Json) -> str:

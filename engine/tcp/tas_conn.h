@@ -169,6 +169,9 @@ struct tas_conn {
 	struct homa_wheel_node wheel;
 	/* When each kind of timer is due, in ns; TAS_NEVER: it is not set. */
 	u64 deadline[TAS_TIMERS];
+	/* Segments that came and were sent, and those of them with payload; here, because
+	 * nearly every segment moves a deadline. Nothing decides by them: they are told. */
+	u32 segs_in, segs_out, data_in, data_out;
 	/* Bytes received behind gaps, the interval that grew last first (RFC 2018, 4). */
 	struct tas_range interval[TAS_INTERVALS];
 	/* Bytes that the peer has behind gaps, in ascending order. */
@@ -209,6 +212,11 @@ struct tas_conn {
 	u32 keep_idle_ms, keep_interval_ms;
 	/* Bytes that the receive buffer may grow to; decides about window scaling. */
 	u32 rx_max;
+	/* Pieces sent again, and bytes in them; segments that came with bytes behind a gap, and
+	 * with a congestion mark. All of them are only told. */
+	u32 resent, resent_bytes, out_of_order, marks_in;
+	/* When it began, ns. */
+	u64 born_at;
 	/* Why the connection failed, a negative errno; 0: it did not. */
 	int error;
 	/* The largest window that the peer has offered, in bytes. */

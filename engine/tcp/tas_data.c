@@ -111,6 +111,7 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 		tas_tell(engine, conn, TAS_EV_READABLE);
 	} else {
 		engine->metrics.out_of_order++;
+		conn->out_of_order++;
 		tas_owe_ack(engine, conn, true);
 		if (!keep(engine, conn, start, end)) {
 			engine->metrics.out_of_order_drops++;
@@ -128,8 +129,8 @@ void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
 {
 	bool marked = ecn == TAS_ECN_CE;
 
-	if (marked)
-		engine->metrics.ecn_marked++;
+	engine->metrics.ecn_marked += marked;
+	conn->marks_in += marked;
 	if (conn->control != TAS_DCTCP && conn->control != TAS_RATE_DCTCP) {
 		if (seg->flags & TAS_CWR)
 			conn->f.flags &= ~TAS_F_ECHO;

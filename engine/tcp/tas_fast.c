@@ -88,6 +88,7 @@ static void bytes_out(struct tas_engine *engine, struct tas_conn *conn, u32 leng
 		tas_pace_sent(engine, conn, length);
 	engine->metrics.data_sent++;
 	engine->metrics.data_bytes += length;
+	conn->data_out++;
 	f->snd_nxt += length;
 	if (length != f->mss)
 		conn->snd_small = f->snd_nxt;
@@ -121,6 +122,7 @@ bool tas_fast_out(struct tas_engine *engine, struct tas_conn *conn, struct tas_o
 	f->rcv_acked = f->rcv_nxt;
 	f->quick -= !!f->quick;
 	conn->deadline[TAS_TIMER_DELACK] = TAS_NEVER;
+	conn->segs_out++;
 	if (length)
 		bytes_out(engine, conn, length);
 	else

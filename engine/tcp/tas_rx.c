@@ -176,6 +176,8 @@ void tas_rx(struct tas_engine *engine, const struct tas_pair *pair,
 		stranger(engine, pair, seg);
 		return;
 	}
+	conn->segs_in++;
+	conn->data_in += !!seg->length;
 	if (likely(next_in(engine, conn, seg, copy))) {
 		engine->metrics.fast_segments++;
 		return;

@@ -128,7 +128,7 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 	conn->f.snd_end = conn->iss + 1;
 	conn->rtx_nxt = conn->rtx_end = conn->recover = conn->iss;
 	conn->ecn_seq = conn->iss;
-	conn->heard_at = engine->now;
+	conn->heard_at = conn->born_at = engine->now;
 	conn->pacing = engine->params.pacing;
 	tas_set_control(conn, engine->params.dctcp ? TAS_DCTCP : engine->params.congestion);
 	conn->keep_idle_ms = engine->params.keepalive_ms;

@@ -52,6 +52,7 @@ void tas_send_ack(struct tas_engine *engine, struct tas_conn *conn)
 
 	common(engine, conn, &seg, 0);
 	engine->metrics.acks_sent++;
+	conn->segs_out++;
 	tas_stray_send(engine, &conn->f.pair, &seg);
 }
 
@@ -125,7 +126,9 @@ static bool send_syn(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	} else {
 		conn->rtt_at = 0;
 		engine->metrics.retransmits++;
+		conn->resent++;
 	}
+	conn->segs_out++;
 	out->ecn = TAS_ECN_NONE;
 	write_out(conn, &seg, 0, out);
 	return true;
@@ -137,6 +140,7 @@ static void send_bytes(struct tas_engine *engine, struct tas_conn *conn, u32 fro
 {
 	bool fin = length && (conn->f.flags & TAS_F_FIN) && from + length == conn->f.snd_end;
 	struct tas_segment seg = { .seq = from, .flags = TAS_ACK };
+	u32 pieces = 1;
 
 	length -= fin;
 	if (fin)
@@ -154,9 +158,12 @@ static void send_bytes(struct tas_engine *engine, struct tas_conn *conn, u32 fro
 	if (length) {
 		engine->metrics.data_sent++;
 		engine->metrics.data_bytes += length;
+		pieces = length > conn->f.mss ? (length - 1) / conn->f.mss + 1 : 1;
+		conn->data_out += pieces;
 	} else {
 		engine->metrics.acks_sent++;
 	}
+	conn->segs_out += pieces;
 	write_out(conn, &seg, length, out);
 }
 
@@ -197,6 +204,8 @@ static bool send_lost(struct tas_engine *engine, struct tas_conn *conn, struct t
 		tas_pace_sent(engine, conn, length);
 	}
 	engine->metrics.retransmits++;
+	conn->resent++;
+	conn->resent_bytes += length;
 	conn->rtt_at = 0;
 	send_bytes(engine, conn, conn->rtx_nxt, length, true, out);
 	conn->rtx_nxt += length;

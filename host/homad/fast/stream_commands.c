@@ -39,6 +39,8 @@ static const char *take_written(struct homad_thread *t, struct homad_stream *str
 		return "more bytes to send than the buffer holds";
 	stream->tx_map = map;
 	stream->tx_end = end;
+	stream->tx_bytes += written;
+	HOMA_WRITE_ONCE(stream->home->tx_bytes, stream->home->tx_bytes + written);
 	/* After its end the connection needs no bytes; the application hears of that. */
 	tas_written(&t->tcp->engine, &stream->conn, written);
 	if (shift < stream->home->tx_most)
@@ -57,6 +59,8 @@ static const char *take_read(struct homad_thread *t, struct homad_stream *stream
 	if (taken > tas_readable(&stream->conn))
 		return "more bytes taken than have arrived";
 	stream->rx_read = read;
+	stream->rx_bytes += taken;
+	HOMA_WRITE_ONCE(stream->home->rx_bytes, stream->home->rx_bytes + taken);
 	tas_taken(&t->tcp->engine, &stream->conn, taken);
 	if (stream->conn.f.rx_shift < stream->home->rx_most)
 		homad_stream_keeps_up(t, stream, taken);

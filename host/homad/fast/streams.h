@@ -79,6 +79,8 @@ struct homad_stream {
 	/* Bytes taken since @rx_since, ns, which is a round trip ago at most. */
 	u32 rx_taken;
 	u64 rx_since;
+	/* Bytes written and taken since its begin. */
+	u64 tx_bytes, rx_bytes;
 	/* HOMA_STREAM_IS_OPEN and so on, as they stand in the slot. */
 	u32 state;
 	/* connect() has not succeeded yet. */
@@ -120,6 +122,8 @@ struct homad_streams {
 	u32 entries, num_slots;
 	/* homad's own indices: commands taken, events given. */
 	u32 head, tail;
+	/* Bytes that it has written and taken, over all its streams; others read them, too. */
+	u64 tx_bytes, rx_bytes;
 	/* Events that the application has been told of: @tail as it last saw it. */
 	u32 told;
 	/* The stream in each slot, or NULL. */

@@ -8,6 +8,8 @@
  *	{"op": "snapshot"}	one line: daemon, threads, ports, attachments
  *	{"op": "rpcs"}		a line for each open RPC, then {"end": true}
  *	{"op": "peers"}		a line for each peer, then {"end": true}
+ *	{"op": "flows", "time_wait": BOOL}  a line for each TCP connection and
+ *				listener, then {"end": true}
  *	{"op": "trace", ...}	trace_stream.c
  *
  * Nothing is done and no timer runs while nobody asks.
@@ -23,10 +25,12 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "flows.h"
 #include "log.h"
 #include "monitor.h"
 
 #define PIECE 64u /* RPCs or peers added to an answer at once */
+#define FLOWS 32u /* the same of flows, of which each says much */
 #define GROUPS 64u
 #define READ_AT_ONCE 4u /* requests of one viewer before the next one's turn */
 
@@ -160,13 +164,20 @@ void homad_viewer_push(struct homad_viewer *v)
 		viewer_free(v);
 }
 
-/* ---- RPCs and peers, piece by piece ---- */
+/* ---- RPCs, peers and flows, piece by piece ---- */
 
-/* struct walk - a task: @peers, else RPCs */
+struct walk;
+
+/* Adds some to the answer; returns how many. */
+typedef u32 walker(struct homad *d, struct homad_viewer *v, struct walk *w);
+
+/* struct walk - a task: what @some walks over, at @at or at @flows_at; @end: all was seen */
 struct walk {
 	struct homad_task task;
+	walker *some;
 	struct homad_rpc_cursor at;
-	bool peers;
+	struct homad_flow_cursor flows_at;
+	bool end;
 	u64 count;
 };
 
@@ -177,6 +188,7 @@ static u32 walk_rpcs(struct homad *d, struct homad_viewer *v, struct walk *w)
 
 	for (i = 0; i < n; i++)
 		homad_viewer_json(v, homad_rpc_json(d, &look[i]));
+	w->end = w->at.end;
 	return n;
 }
 
@@ -187,7 +199,18 @@ static u32 walk_peers(struct homad *d, struct homad_viewer *v, struct walk *w)
 
 	for (i = 0; i < n; i++)
 		homad_viewer_json(v, homad_peer_json(d, &look[i]));
-	w->at.end = w->at.engine.end;
+	w->end = w->at.engine.end;
+	return n;
+}
+
+static u32 walk_flows(struct homad *d, struct homad_viewer *v, struct walk *w)
+{
+	struct homad_flow flow[FLOWS];
+	u32 i, n = homad_flows_some(d, &w->flows_at, flow, FLOWS);
+
+	for (i = 0; i < n; i++)
+		homad_viewer_json(v, homad_flow_json(&flow[i]));
+	w->end = w->flows_at.end;
 	return n;
 }
 
@@ -196,8 +219,8 @@ static bool walk_more(struct homad_viewer *v, struct homad_task *task)
 	struct walk *w = homa_container_of(task, struct walk, task);
 	cJSON *end;
 
-	w->count += w->peers ? walk_peers(v->d, v, w) : walk_rpcs(v->d, v, w);
-	if (!w->at.end)
+	w->count += w->some(v->d, v, w);
+	if (!w->end)
 		return true;
 	end = cJSON_CreateObject();
 	cJSON_AddBoolToObject(end, "end", true);
@@ -212,7 +235,7 @@ static void walk_free(struct homad_viewer *v, struct homad_task *task)
 	free(homa_container_of(task, struct walk, task));
 }
 
-static void walk_begin(struct homad_viewer *v, bool peers)
+static void walk_begin(struct homad_viewer *v, walker *some, bool time_wait)
 {
 	struct walk *w = calloc(1, sizeof(*w));
 
@@ -222,7 +245,8 @@ static void walk_begin(struct homad_viewer *v, bool peers)
 	}
 	w->task.more = walk_more;
 	w->task.free = walk_free;
-	w->peers = peers;
+	w->some = some;
+	w->flows_at.engine.ended = time_wait;
 	v->task = &w->task;
 }
 
@@ -240,15 +264,18 @@ static void request(struct homad_viewer *v, const cJSON *json)
 	if (!strcmp(name, "snapshot"))
 		homad_viewer_json(v, homad_snapshot_json(v->d));
 	else if (!strcmp(name, "rpcs"))
-		walk_begin(v, false);
+		walk_begin(v, walk_rpcs, false);
 	else if (!strcmp(name, "peers"))
-		walk_begin(v, true);
+		walk_begin(v, walk_peers, false);
+	else if (!strcmp(name, "flows"))
+		walk_begin(v, walk_flows,
+			   cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "time_wait")));
 	else if (!strcmp(name, "trace"))
 		homad_trace_begin(v, json);
 	else
 		homad_viewer_error(
 			v,
-			"unknown request; send {\"op\": ...} with snapshot, rpcs, peers or trace");
+			"unknown request; send {\"op\": ...} with snapshot, rpcs, peers, flows or trace");
 }
 
 /* Works off one line if there is one; returns whether there was. */

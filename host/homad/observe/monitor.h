@@ -62,6 +62,8 @@ void homad_viewer_error(struct homad_viewer *v, const char *format, ...)
 /** homad_viewer_push() - send what there is; may free @v: return after it. */
 void homad_viewer_push(struct homad_viewer *v);
 
+/* ---- json.c ---- */
+
 /** homad_json_u64() - all digits of @value, which a double does not have. */
 void homad_json_u64(cJSON *object, const char *name, u64 value);
 void homad_json_addr(cJSON *object, const char *name,

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Looking at flows. On the fast path nothing is done but what a job says, which looks at a
+ * bounded number of hash buckets; with nobody asking there is no job.
+ */
+#include "fast.h"
+#include "flows.h"
+#include "streams.h"
+
+#define AT_ONCE 32u
+
+/* struct flow_job - a job: the next flows of a thread */
+struct flow_job {
+	struct tas_look_cursor *at;
+	struct homad_flow *out;
+	u32 n, max;
+};
+
+static void name_owner(struct homad_flow *flow, const struct homad_streams *s)
+{
+	const struct homad_app *app = s ? s->app : NULL;
+
+	if (!app)
+		return;
+	flow->app = app->id;
+	flow->pid = app->pid;
+	flow->uid = app->uid;
+	memcpy(flow->name, app->name, sizeof(flow->name));
+}
+
+/* The application takes bytes and says so later, when many are taken. What stands in its
+ * slot may be anything: what cannot be does not count. */
+static u32 unread(const struct homad_stream *stream, u32 readable)
+{
+	const struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	u32 taken = __atomic_load_n(&slot->rx_read, __ATOMIC_RELAXED) - stream->rx_read;
+
+	return taken <= readable ? readable - taken : readable;
+}
+
+static void look_at_stream(struct homad_flow *flow, const struct tas_conn *conn)
+{
+	const struct homad_stream *stream = conn->host;
+
+	if (!stream)
+		return;
+	name_owner(flow, stream->home);
+	flow->closed = stream->closed;
+	flow->acked = stream->tx_bytes - homa_min_u64(stream->tx_bytes, tas_unacked(conn));
+	flow->received = stream->rx_bytes + flow->look.info.readable;
+	flow->unread = stream->home ? unread(stream, flow->look.info.readable) : 0;
+	flow->tx_size = 1u << stream->tx_shift;
+}
+
+/* A listener's own, or a connection's that nobody has accepted yet. */
+static void look_at_listener(struct homad_flow *flow, const struct tas_listener *l)
+{
+	const struct homad_tcp_listener *listener =
+		homa_container_of(l, struct homad_tcp_listener, l);
+
+	name_owner(flow, listener->home);
+	if (flow->look.conn)
+		return;
+	flow->ready = l->num_ready;
+	flow->half = l->num_half;
+	flow->backlog = l->backlog;
+}
+
+static int look_at_some(struct homad_thread *t, void *arg)
+{
+	struct flow_job *some = arg;
+	struct tas_look look[AT_ONCE];
+	u32 i;
+
+	if (!t->tcp) {
+		some->at->end = true;
+		return 0;
+	}
+	/* The clock of the last round may be that of before a long sleep. */
+	homad_now(t);
+	homad_tcp_round(t);
+	some->n = tas_look_some(&t->tcp->engine, some->at, look,
+				homa_min_u32(some->max, AT_ONCE));
+	for (i = 0; i < some->n; i++) {
+		struct homad_flow *flow = &some->out[i];
+
+		memset(flow, 0, sizeof(*flow));
+		flow->look = look[i];
+		if (look[i].listener)
+			look_at_listener(flow, look[i].listener);
+		else if (look[i].conn)
+			look_at_stream(flow, look[i].conn);
+	}
+	return 0;
+}
+
+u32 homad_flows_some(struct homad *d, struct homad_flow_cursor *at, struct homad_flow *out,
+		     u32 max)
+{
+	struct flow_job some = { .at = &at->engine, .out = out, .max = max };
+
+	homad_call(d->threads[at->thread], look_at_some, &some);
+	if (!at->engine.end)
+		return some.n;
+	at->engine = (struct tas_look_cursor){ .ended = at->engine.ended };
+	at->end = ++at->thread >= d->num_threads || !d->threads[at->thread];
+	return some.n;
+}
