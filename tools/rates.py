@@ -80,6 +80,26 @@ class App:
     tx_bytes: float
     refused: float
     wakeups: float
+    streams: int = 0
+    stream_rx_bytes: float = 0
+    stream_tx_bytes: float = 0
+
+
+@dataclass(frozen=True)
+class Tcp:
+    """What homad carries of TCP. `connections`, `time_wait`: now; the rest per second; `dropped`:
+    segments that homad refused, whatever the reason."""
+
+    connections: int
+    time_wait: int
+    opened: float
+    failed: float
+    segments_in: float
+    segments_out: float
+    bytes_out: float
+    resent: float
+    timeouts: float
+    dropped: float
 
 
 @dataclass(frozen=True)
@@ -110,6 +130,7 @@ class Rates:
     ports: list[Port] = field(default_factory=list)
     apps: list[App] = field(default_factory=list)
     sockets: list[Socket] = field(default_factory=list)
+    tcp: Tcp | None = None
 
     @property
     def kernel(self) -> str:
@@ -137,6 +158,7 @@ def between(before: Json, after: Json) -> Rates:
         [_port(old_ports.get(p["name"], p), p, seconds) for p in after["ports"]],
         [_app(old_apps.get(a["app"]), a, seconds) for a in after["apps"] if not in_kernel],
         [_socket(a) for a in after["apps"] if in_kernel],
+        _tcp(before["tcp"], after["tcp"], seconds) if "tcp" in before and "tcp" in after else None,
     )
 
 
@@ -202,6 +224,30 @@ def _app(before: Json | None, after: Json, seconds: float) -> App:
         after["app"], after["name"], after["pid"], after["port"], after["rpcs"],
         after.get("submitted", 0), after.get("completed", 0), rate["requests"], rate["replies"],
         rate["delivered"], rate["rx_bytes"], rate["tx_bytes"], rate["refused"], rate["wakeups"],
+        after.get("streams", 0),
+        _grown(before, after, "stream_rx_bytes") / seconds,
+        _grown(before, after, "stream_tx_bytes") / seconds,
+    )  # fmt: skip
+
+
+def _grown(before: Json | None, after: Json, name: str) -> float:
+    return float(after.get(name, 0) - (before or {}).get(name, 0))
+
+
+_DROPS = (
+    "slow_drops", "out_of_order_drops", "outside_window", "paws_drops", "syn_drops", "cookies_bad",
+)  # fmt: skip
+
+
+def _tcp(before: Json, after: Json, seconds: float) -> Tcp:
+    rate = per_second(before["engine"], after["engine"], seconds)
+    host = per_second(before["host"], after["host"], seconds)
+    return Tcp(
+        after["connections"], after["time_wait"], rate["opened_active"] + rate["opened_passive"],
+        rate["open_failures"] + host["connects_refused"],
+        rate["fast_segments"] + rate["slow_segments"], rate["data_sent"] + rate["acks_sent"],
+        rate["data_bytes"], rate["retransmits"], rate["timeouts"],
+        sum(rate.get(name, 0) for name in _DROPS) + host["malformed"] + host["no_place"],
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from tools.rates import App, Port, Rates, Socket, Thread
+from tools.rates import App, Port, Rates, Socket, Tcp, Thread
 from tools.text import age, duration, number, size
 
 _SOCKET_SORTS: dict[str, Callable[[Socket], float]] = {
@@ -18,10 +18,10 @@ _SOCKET_SORTS: dict[str, Callable[[Socket], float]] = {
 }
 SORTS: dict[str, Callable[[App], float]] = {
     "r": lambda app: app.requests + app.replies,
-    "b": lambda app: app.rx_bytes + app.tx_bytes,
-    "o": lambda app: app.rpcs,
+    "b": lambda app: sum(_bytes(app)),
+    "o": lambda app: app.rpcs + app.streams,
 }
-SORT_NAMES = {"r": "rate", "b": "bytes", "o": "open RPCs"}
+SORT_NAMES = {"r": "rate", "b": "bytes", "o": "open RPCs and streams"}
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,23 @@ def _head(rates: Rates, width: int) -> list[Text]:
     ]
     if rates.kernel:
         rows[1] = "receives", _receives(e)
+    if rates.tcp:
+        rows.append(("TCP", _tcp(rates.tcp)))
     result = [Text(first[:width], style="bold")]
     for name, text in rows:
         line = Text(f"{name:<9}", style="cyan")
         line.append(text[: max(0, width - 9)], style="default")
         result.append(line)
     return result
+
+
+def _tcp(t: Tcp) -> str:
+    """Connections now; per second those that were opened and failed, segments, and what went wrong."""
+    return (
+        f"open {t.connections}  new {number(t.opened)}/s  failed {number(t.failed)}/s  "
+        f"in {number(t.segments_in)}  out {number(t.segments_out)} segments/s  "
+        f"again {number(t.resent)}/s  dropped {number(t.dropped)}/s"
+    )
 
 
 def _receives(engine: dict[str, float]) -> str:
@@ -217,16 +228,21 @@ def _socket(s: Socket) -> list[str]:
     ]  # fmt: skip
 
 
+def _bytes(a: App) -> tuple[float, float]:
+    """In and out per second, of messages and of streams."""
+    return a.rx_bytes + a.stream_rx_bytes, a.tx_bytes + a.stream_tx_bytes
+
+
 _APP = [
     Column("app", 5), Column("name", -16), Column("pid", 7), Column("port", 5), Column("RPCs", 5),
-    Column("asks", 6), Column("serves", 6), Column("in B", 6), Column("out B", 6),
+    Column("TCP", 5), Column("asks", 6), Column("serves", 6), Column("in B", 6), Column("out B", 6),
     Column("SQ", 4), Column("CQ", 4), Column("wakes", 6), Column("refused", 7),
 ]  # fmt: skip
 
 
 def _app(a: App) -> list[str]:
     return [
-        str(a.app), a.name, str(a.pid), str(a.port), str(a.rpcs), number(a.requests),
-        number(a.replies), number(a.rx_bytes), number(a.tx_bytes), str(a.submitted),
+        str(a.app), a.name, str(a.pid), str(a.port), str(a.rpcs), str(a.streams),
+        number(a.requests), number(a.replies), *map(number, _bytes(a)), str(a.submitted),
         str(a.completed), number(a.wakeups), number(a.refused),
     ]  # fmt: skip

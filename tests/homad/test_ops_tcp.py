@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from homad import BUILD, Host, needs_homad, needs_root, two_hosts
 from netns import ROOT, eventually
-from ops_tools import tool
+from ops_tools import Raw, scrape, tool
 
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
@@ -67,6 +68,38 @@ def hosts() -> Iterator[tuple[Host, Host]]:
         yield both
 
 
+ECHO = """
+import socket, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])), backlog=128)
+print("ready", flush=True)
+while True:
+    one, _ = listener.accept()
+    one.sendall(one.recv(100))
+    one.close()
+"""
+COMING = """
+import socket, sys
+for i in range(10**9):
+    with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=30) as one:
+        one.sendall(b"x")
+        assert one.recv(1) == b"x"
+    if i == 3:
+        print("going on", flush=True)
+"""
+REFUSED = """
+import socket, sys
+try:
+    socket.create_connection((sys.argv[1], 5999), timeout=30)
+except ConnectionRefusedError:
+    sys.exit(0)
+sys.exit("it was not refused")
+"""
+
+
+def unmodified(*argv: str) -> list[str]:
+    return ["env", f"HOMA_PRELOAD_LIB={LIBRARY}", str(HOMA_RUN), "--tcp", "--debug", *argv]
+
+
 class Program:
     """PROGRAM on a host, and the pipe by which it is told what to do."""
 
@@ -75,9 +108,8 @@ class Program:
         path = Path(self.folder.name) / "verbs"
         os.mkfifo(path)
         self._verbs = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        words = [] if kernel else ["env", f"HOMA_PRELOAD_LIB={LIBRARY}", str(HOMA_RUN), "--tcp", "--debug"]
         argv = [sys.executable, "-c", PROGRAM, role, address, "5000", str(count), str(path)]
-        self.process = host.start([*words, *argv])
+        self.process = host.start(argv if kernel else unmodified(*argv))
 
     def line(self) -> str:
         return self.process.line()
@@ -169,3 +201,101 @@ def test_ss__text_fits(hosts: tuple[Host, Host], width: int, monkeypatch: pytest
             assert "1 TCP connections, 1 listeners" in text and f"{b.v4}:5000" in text
         text = tool(b.homad, "ss", "-td").stdout
         assert "cwnd:" in text and "rto:" in text and "bytes_received:" in text
+
+
+def test_flows__while_they_come_and_go(hosts: tuple[Host, Host]) -> None:
+    """Those that stay are seen each time, and once; none is shown with what cannot be."""
+    a, b = hosts
+    with pair(a, b, 40):
+        churn = b.start(unmodified(sys.executable, "-c", ECHO, b.v4, "6000"))
+        assert churn.line() == "ready"
+        coming = a.start(unmodified(sys.executable, "-c", COMING, b.v4, "6000"))
+        assert coming.line() == "going on"
+        for _ in range(10):
+            seen = flows(b, "--port", "5000", "--state", "established")
+            assert len({f["peer_port"] for f in seen}) == len(seen) == 40
+            for flow in flows(b):
+                assert flow["age_ns" if flow["state"] != "listen" else "recv_q"] < 300e9
+        assert coming.running()
+        coming.stop(signal.SIGKILL)
+        churn.stop(signal.SIGKILL)
+
+
+def test_flows__in_time_wait_if_asked(hosts: tuple[Host, Host]) -> None:
+    a, b = hosts
+    with pair(a, b, 3) as (client, server):
+        assert client.tell("close") == server.tell("close") == "done"
+        eventually(lambda: len(flows(a, "--state", "time-wait")) == 3)
+        assert not flows(a) and 0 < flows(a, "--state", "time-wait")[0]["due_ns"] <= 60e9
+
+
+def test_flows__reader_that_does_not_read(hosts: tuple[Host, Host]) -> None:
+    """Viewers that ask and do not read, or end in the middle, cost the connections nothing."""
+    a, b = hosts
+    with pair(a, b, 100) as (client, server):
+        lazy = [Raw(b.homad.monitor) for _ in range(8)]
+        for viewer in lazy:
+            viewer.send(b'{"op":"flows","time_wait":true}\n' * 100)
+        for viewer in lazy[:4]:
+            viewer.close()
+        assert client.tell("send 1000") == server.tell("read 1000") == "done"
+        for wrong in (b'{"op":"flows","time_wait":[[]]}', b'{"op":["flows"]}', b'{"op":"flows","time_wait":-1}'):
+            with Raw(b.homad.monitor) as raw:
+                raw.send(wrong + b"\n")
+                assert raw.line()
+        assert len(flows(b)) == 101
+        for viewer in lazy[4:]:
+            viewer.close()
+
+
+# -- counters, and top
+
+
+def metrics(host: Host) -> dict[str, float]:
+    """Samples by name with its labels but for those that say which thread or process."""
+    found: dict[str, float] = {}
+    for line in scrape(host.homad.folder / "metrics.sock")[1].splitlines():
+        name, value = re.sub(r'\{thread="0"\}|(app|name|pid)="[^"]*",?', "", line).rsplit(" ", 1)
+        if not line.startswith("#"):
+            found[name] = found.get(name, 0) + float(value)
+    return found
+
+
+def test_metrics__streams_of_users_and_what_is_refused() -> None:
+    with two_hosts(RULES) as (a, b):
+        for host in (a, b):
+            host.homad.stop()
+            host.homad.arguments = ["--metrics", f"unix:{host.homad.folder / 'metrics.sock'}"]
+            host.homad.start()
+        with pair(a, b, 2) as (client, server):
+            assert client.tell("send 5000") == server.tell("read 5000") == "done"
+            eventually(lambda: metrics(b)['homa_user_tcp_rx_bytes_total{uid="0"}'] == 10000)
+            seen = metrics(b)
+            assert seen["homa_tcp_connections"] == seen['homa_user_tcp_streams{uid="0"}'] == 2
+            assert seen['homa_user_tcp_listeners{uid="0"}'] == 1 and seen["homa_tcp_opened_passive_total"] == 2
+            assert seen['homa_app_tcp_rx_bytes_total{uid="0"}'] == 10000
+            assert metrics(a)['homa_user_tcp_tx_bytes_total{uid="0"}'] == 10000
+            # What goes wrong is counted, too.
+            assert not metrics(a)["homa_tcp_open_failures_total"]
+            a.run(unmodified(sys.executable, "-c", REFUSED, b.v4))
+            assert metrics(a)["homa_tcp_open_failures_total"] == 1
+            text = scrape(b.homad.folder / "metrics.sock")[1]
+            for line in text.splitlines():
+                if line.startswith("homa_tcp"):
+                    assert f"# HELP {re.split(r'[ {]', line)[0]} " in text
+
+
+def test_top__sees_streams(hosts: tuple[Host, Host]) -> None:
+    a, b = hosts
+    with pair(a, b, 2) as (client, server):
+        assert client.tell("send 1000") == "done"
+        for _ in range(50):
+            client.say("send 1000")
+        server.say("read 51000")
+        picture = json.loads(tool(a.homad, "top", "--once", "--json", "--interval", "1").stdout)
+        assert picture["tcp"]["connections"] == 2 and picture["apps"][0]["streams"] == 2
+        text = tool(a.homad, "top", "--once", "--interval", "0.2").stdout
+        assert re.search(r"^TCP +open 2 +new 0/s", text, re.M)
+        for _ in range(50):
+            assert client.line() == "done"
+        assert server.line() == "done"

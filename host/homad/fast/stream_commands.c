@@ -59,8 +59,6 @@ static const char *take_read(struct homad_thread *t, struct homad_stream *stream
 	if (taken > tas_readable(&stream->conn))
 		return "more bytes taken than have arrived";
 	stream->rx_read = read;
-	stream->rx_bytes += taken;
-	HOMA_WRITE_ONCE(stream->home->rx_bytes, stream->home->rx_bytes + taken);
 	tas_taken(&t->tcp->engine, &stream->conn, taken);
 	if (stream->conn.f.rx_shift < stream->home->rx_most)
 		homad_stream_keeps_up(t, stream, taken);
@@ -210,8 +208,10 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 		rc = connect_from_some_port(t, s, &pair, &conn);
 	if (rc == -EAGAIN)
 		return homad_next_round;
-	if (rc)
+	if (rc) {
+		tcp->counters.connects_refused++;
 		return homad_streams_tell(t, s, HOMA_STREAM_FAILED, c->token, rc);
+	}
 	stream = homad_stream_adopt(t, s, conn);
 	stream->token = c->token;
 	stream->opening = true;

@@ -10,6 +10,17 @@
 
 /* ---- the engine's events ---- */
 
+/* How far bytes have come in order; @rx_bytes is the same position, that never wraps. */
+static u32 count_arrived(struct homad_stream *stream)
+{
+	u32 end = stream->rx_read + tas_readable(&stream->conn);
+	u32 more = end - (u32)stream->rx_bytes;
+
+	stream->rx_bytes += more;
+	HOMA_WRITE_ONCE(stream->home->rx_bytes, stream->home->rx_bytes + more);
+	return end;
+}
+
 static void show_words(struct homad_stream *stream, u32 events)
 {
 	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
@@ -17,8 +28,7 @@ static void show_words(struct homad_stream *stream, u32 events)
 	u32 state = 0;
 
 	if (events & TAS_EV_READABLE)
-		__atomic_store_n(&slot->rx_end, stream->rx_read + tas_readable(conn),
-				 __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->rx_end, count_arrived(stream), __ATOMIC_RELEASE);
 	if (events & TAS_EV_WRITABLE)
 		__atomic_store_n(&slot->tx_free, stream->tx_end - tas_unacked(conn),
 				 __ATOMIC_RELEASE);

@@ -276,6 +276,7 @@ static void accept_from(struct homad_thread *t, struct homad_tcp_listener *liste
 		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
 	}
 	if (!s->num_free && listener->l.num_ready) {
+		t->tcp->counters.slots_refused++;
 		s->starved = true;
 		t->tcp->retry_at = homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
 	}

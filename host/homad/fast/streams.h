@@ -46,6 +46,21 @@ struct homad_backing {
 	bool busy;
 };
 
+/* Counters of TCP that are homad's and not the engine's: what it drops and refuses. */
+#define HOMAD_TCP_COUNTERS(X)                                                          \
+	X(malformed, "TCP segments whose header was wrong")                            \
+	X(no_place, "TCP connections that homad reset, as bytes came for them and nobody had them") \
+	X(no_device, "TCP segments to send that no device could take")                 \
+	X(connects_refused,                                                            \
+	  "TCP connections that applications asked for and that homad did not open: no rule, way, port or memory") \
+	X(slots_refused, "times a TCP connection had come and its application had no memory for it")
+
+struct homad_tcp_counters {
+#define X(name, text) u64 name;
+	HOMAD_TCP_COUNTERS(X)
+#undef X
+};
+
 /* What an application has to be told of a stream; bits. */
 enum {
 	HOMAD_NEWS_OPENED = 1,
@@ -79,7 +94,7 @@ struct homad_stream {
 	/* Bytes taken since @rx_since, ns, which is a round trip ago at most. */
 	u32 rx_taken;
 	u64 rx_since;
-	/* Bytes written and taken since its begin. */
+	/* Bytes written, and bytes that have come in order and were told of, since its begin. */
 	u64 tx_bytes, rx_bytes;
 	/* HOMA_STREAM_IS_OPEN and so on, as they stand in the slot. */
 	u32 state;
@@ -122,7 +137,7 @@ struct homad_streams {
 	u32 entries, num_slots;
 	/* homad's own indices: commands taken, events given. */
 	u32 head, tail;
-	/* Bytes that it has written and taken, over all its streams; others read them, too. */
+	/* The same of all its streams, also of those that are over; others read them, too. */
 	u64 tx_bytes, rx_bytes;
 	/* Events that the application has been told of: @tail as it last saw it. */
 	u32 told;
@@ -188,6 +203,8 @@ struct homad_tcp {
 	u64 no_ports_at;
 	/* Attachments with events that were added in this round. */
 	struct homa_list touched;
+	/* The fast path's; others read them. */
+	struct homad_tcp_counters counters;
 	/* When slots are asked for again for connections that wait for one, ns. */
 	u64 retry_at;
 	/* Connections that came to a listener, by its port; only TIME_WAIT does not count. */

@@ -26,8 +26,10 @@ static void segment_in(struct homad_thread *t, const struct nic_rx *pkt)
 	struct tas_pair pair;
 	struct tas_copy copy;
 
-	if (unlikely(tas_decode(&seg, pkt->data, pkt->len)))
+	if (unlikely(tas_decode(&seg, pkt->data, pkt->len))) {
+		t->tcp->counters.malformed++;
 		return;
+	}
 	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
 	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
 	pair.local_port = seg.dport;
@@ -39,11 +41,13 @@ static void segment_in(struct homad_thread *t, const struct nic_rx *pkt)
 	if (unlikely(!copy.conn->host))
 		homad_listeners_accept(t);
 	stream = copy.conn->host;
-	if (likely(stream && stream->home && !stream->closed))
+	if (likely(stream && stream->home && !stream->closed)) {
 		copy_in(stream, pkt->data + seg.payload + copy.from, copy.length, copy.to);
-	else
-		/* Its bytes have no place: to keep silent would be a lie. */
-		tas_abort(engine, copy.conn);
+		return;
+	}
+	/* Its bytes have no place: to keep silent would be a lie. */
+	t->tcp->counters.no_place++;
+	tas_abort(engine, copy.conn);
 }
 
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)

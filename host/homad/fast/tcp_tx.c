@@ -113,8 +113,10 @@ static void send_unit(struct batch *b, const struct tas_out *out)
 	const struct homad_stream *stream = out->length ? out->conn->host : NULL;
 	u32 offset = 0, length, segments = 0;
 
-	if (unlikely(!port || (out->length && (!stream || !stream->home))))
+	if (unlikely(!port || (out->length && (!stream || !stream->home)))) {
+		b->t->tcp->counters.no_device += !port;
 		return;
+	}
 	if (port != b->port || b->n + (int)UNIT_SEGMENTS + 1 > HOMAD_TCP_BATCH)
 		flush(b);
 	b->port = port;

@@ -47,7 +47,7 @@ static void look_at_stream(struct homad_flow *flow, const struct tas_conn *conn)
 	name_owner(flow, stream->home);
 	flow->closed = stream->closed;
 	flow->acked = stream->tx_bytes - homa_min_u64(stream->tx_bytes, tas_unacked(conn));
-	flow->received = stream->rx_bytes + flow->look.info.readable;
+	flow->received = stream->rx_bytes;
 	flow->unread = stream->home ? unread(stream, flow->look.info.readable) : 0;
 	flow->tx_size = 1u << stream->tx_shift;
 }

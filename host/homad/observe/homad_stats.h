@@ -11,6 +11,8 @@
 
 #include "homa_look.h"
 #include "session.h"
+#include "streams.h"
+#include "tas_look.h"
 
 /* Latency in buckets of 1/32 octave, and in those that Prometheus wants. */
 #define HOMAD_LATENCY_SHIFT 5
@@ -32,6 +34,17 @@ struct homad_latency {
 u64 homad_latency_bound(u32 i);
 
 /**
+ * struct homad_tcp_stats - TCP of a thread, or the sum over all
+ * @on: it has TCP.
+ */
+struct homad_tcp_stats {
+	bool on;
+	struct tas_metrics engine;
+	struct homad_tcp_counters host;
+	struct tas_counts counts;
+};
+
+/**
  * struct homad_thread_stats - a fast-path thread
  * @cpu_ns: processor time that it has used. @apps: that it looks at.
  * @out_bytes: memory of copied outgoing messages now.
@@ -44,6 +57,7 @@ struct homad_thread_stats {
 	u64 spin_ns, cpu_ns, out_bytes;
 	struct homad_counters counters;
 	u64 engine[HOMA_M_COUNT];
+	struct homad_tcp_stats tcp;
 };
 
 /* struct homad_port_stats - @has_nic: false for messages inside the host */
@@ -60,6 +74,7 @@ struct homad_stats {
 	struct homad_thread_stats threads[HOMAD_MAX_THREADS];
 	struct homad_port_stats ports[HOMAD_MAX_PORTS + 1];
 	u64 engine[HOMA_M_COUNT]; /* sum over the threads */
+	struct homad_tcp_stats tcp; /* the same */
 	struct homad_counters counters;
 	struct homa_counts counts;
 	struct homad_latency latency;

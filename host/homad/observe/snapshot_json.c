@@ -8,6 +8,7 @@
 #include "attach.h"
 #include "homa_look.h"
 #include "monitor.h"
+#include "tcp_slow.h"
 
 static void visit_json(void *arg, const char *name, const char *text, u64 value)
 {
@@ -130,6 +131,24 @@ static cJSON *latency_json(const struct homad_latency *l)
 	return json;
 }
 
+static cJSON *tcp_json(struct homad *d, const struct homad_tcp_stats *tcp)
+{
+	cJSON *json = cJSON_CreateObject(), *list;
+
+	cJSON_AddNumberToObject(json, "connections", tcp->counts.connections);
+	cJSON_AddNumberToObject(json, "time_wait", tcp->counts.ended);
+	homad_json_u64(json, "listens_refused", homad_slow(d)->tcp->listens_refused);
+	list = cJSON_AddObjectToObject(json, "engine");
+#define X(name, text) homad_json_u64(list, #name, tcp->engine.name);
+#include "tas_metrics.def"
+#undef X
+	list = cJSON_AddObjectToObject(json, "host");
+#define X(name, text) homad_json_u64(list, #name, tcp->host.name);
+	HOMAD_TCP_COUNTERS(X)
+#undef X
+	return json;
+}
+
 /* ---- attachments ---- */
 
 /* Indices in memory of an application: any number may stand there. */
@@ -182,6 +201,11 @@ static cJSON *app_json(struct homad *d, const struct homad_attached *attached,
 	homad_json_u64(json, "pool_bytes", app->pool_bytes);
 	homad_json_u64(json, "memory_bytes", homad_attachment(app)->memory);
 	homad_json_u64(json, "send_bytes", homad_attachment(app)->send_bytes);
+	if (app->streams) {
+		cJSON_AddNumberToObject(json, "streams", HOMA_READ_ONCE(app->streams->num_open));
+		homad_json_u64(json, "stream_tx_bytes", HOMA_READ_ONCE(app->streams->tx_bytes));
+		homad_json_u64(json, "stream_rx_bytes", HOMA_READ_ONCE(app->streams->rx_bytes));
+	}
 	if (app->queues)
 		queues_json(json, app);
 	counters = cJSON_AddObjectToObject(json, "counters");
@@ -230,6 +254,8 @@ cJSON *homad_snapshot_json(struct homad *d)
 	for (i = 0; i < HOMA_M_COUNT; i++)
 		homad_json_u64(list, homa_metric_table[i].name, s->engine[i]);
 	cJSON_AddItemToObject(json, "latency", latency_json(&s->latency));
+	if (s->tcp.on)
+		cJSON_AddItemToObject(json, "tcp", tcp_json(d, &s->tcp));
 	list = cJSON_AddArrayToObject(json, "apps");
 	homa_list_for_each(pos, &homad_slow(d)->apps)
 		cJSON_AddItemToArray(

@@ -12,6 +12,7 @@
 #include "attach.h"
 #include "homa_look.h"
 #include "monitor.h"
+#include "tcp_slow.h"
 
 #define MAX_APPS 1000u /* with series of their own */
 #define LABELS 256u
@@ -156,6 +157,35 @@ static void put_threads(FILE *out, const struct homad_stats *s)
 	for (i = 0; i < s->num_threads; i++)
 		fprintf(out, "homa_thread_attachments{thread=\"%u\"} %u\n",
 			s->threads[i].index, s->threads[i].apps);
+}
+
+/* ---- TCP ---- */
+
+static void put_tcp(FILE *out, struct homad *d, const struct homad_stats *s)
+{
+	if (!s->tcp.on)
+		return;
+	single(out, "homa_tcp_connections", "gauge",
+	       "TCP connections that homad carries now, also half open ones",
+	       s->tcp.counts.connections);
+	single(out, "homa_tcp_time_wait", "gauge",
+	       "TCP connections that are over and only remembered (TIME_WAIT)",
+	       s->tcp.counts.ended);
+	single(out, "homa_tcp_listens_refused_total", "counter",
+	       "requests to listen at a TCP port that homad refused",
+	       homad_slow(d)->tcp->listens_refused);
+#define X(name, text)                                                  \
+	put_thread_counter(out, s, "homa_tcp", #name, text,            \
+			   offsetof(struct homad_thread_stats, tcp) +  \
+				   offsetof(struct homad_tcp_stats, engine.name));
+#include "tas_metrics.def"
+#undef X
+#define X(name, text)                                                  \
+	put_thread_counter(out, s, "homa_tcp", #name, text,            \
+			   offsetof(struct homad_thread_stats, tcp) +  \
+				   offsetof(struct homad_tcp_stats, host.name));
+	HOMAD_TCP_COUNTERS(X)
+#undef X
 }
 
 /* ---- ports ---- */
@@ -311,6 +341,128 @@ static u64 app_memory(struct homad_app *app, size_t offset)
 	return homad_attachment(app)->memory;
 }
 
+static u64 app_streams(struct homad_app *app, size_t offset)
+{
+	(void)offset;
+	return app->streams ? HOMA_READ_ONCE(app->streams->num_open) : 0;
+}
+
+static u64 app_stream_bytes(struct homad_app *app, size_t offset)
+{
+	const u64 *bytes = (const u64 *)((const char *)app->streams + offset);
+
+	return app->streams ? HOMA_READ_ONCE(*bytes) : 0;
+}
+
+static void put_app_streams(FILE *out, struct homad *d)
+{
+	put_app_family(out, d, "homa_app_tcp_streams", "gauge",
+		       "its TCP connections, also those whose last bytes are still being sent",
+		       app_streams, 0);
+	put_app_family(out, d, "homa_app_tcp_tx_bytes_total", "counter",
+		       "bytes that it has written to TCP connections", app_stream_bytes,
+		       offsetof(struct homad_streams, tx_bytes));
+	put_app_family(out, d, "homa_app_tcp_rx_bytes_total", "counter",
+		       "bytes that have come for it by TCP connections", app_stream_bytes,
+		       offsetof(struct homad_streams, rx_bytes));
+}
+
+/* ---- users ---- */
+
+/* Sums over the open attachments of each user, beside what those before had. */
+static void sum_users(struct homad *d)
+{
+	struct homad_attach *attach = homad_attach(d);
+	struct homa_list *pos;
+	u32 i;
+
+	for (i = 0; i < HOMAD_USER_BUCKETS; i++) {
+		homa_list_for_each(pos, &attach->users[i]) {
+			struct homad_user *user = homa_list_entry(pos, struct homad_user, list);
+
+			user->seen.streams = 0;
+			user->seen.tx_bytes = user->tcp_tx_bytes;
+			user->seen.rx_bytes = user->tcp_rx_bytes;
+		}
+	}
+	homa_list_for_each(pos, &homad_slow(d)->apps) {
+		struct homad_app *app =
+			homa_list_entry(pos, struct homad_attached, list)->app;
+		struct homad_user *user = homad_attachment(app)->user;
+
+		if (!app->streams)
+			continue;
+		user->seen.streams += HOMA_READ_ONCE(app->streams->num_open);
+		user->seen.tx_bytes += HOMA_READ_ONCE(app->streams->tx_bytes);
+		user->seen.rx_bytes += HOMA_READ_ONCE(app->streams->rx_bytes);
+	}
+}
+
+static void put_user_family(FILE *out, struct homad *d, const char *name, const char *type,
+			    const char *help, u64 (*value)(const struct homad_user *user))
+{
+	struct homad_attach *attach = homad_attach(d);
+	struct homa_list *pos;
+	char labels[LABELS];
+	u32 i, n = 0;
+
+	family(out, name, type, help);
+	for (i = 0; i < HOMAD_USER_BUCKETS; i++) {
+		homa_list_for_each(pos, &attach->users[i]) {
+			const struct homad_user *user =
+				homa_list_entry(pos, struct homad_user, list);
+
+			if (n++ == MAX_APPS)
+				return;
+			snprintf(labels, sizeof(labels), "{uid=\"%u\"}", (unsigned int)user->uid);
+			sample(out, name, labels, value(user));
+		}
+	}
+}
+
+static u64 user_streams(const struct homad_user *user)
+{
+	return user->seen.streams;
+}
+
+static u64 user_tx_bytes(const struct homad_user *user)
+{
+	return user->seen.tx_bytes;
+}
+
+static u64 user_rx_bytes(const struct homad_user *user)
+{
+	return user->seen.rx_bytes;
+}
+
+static u64 user_listeners(const struct homad_user *user)
+{
+	return user->listeners;
+}
+
+static u64 user_memory(const struct homad_user *user)
+{
+	return user->memory;
+}
+
+static void put_users(FILE *out, struct homad *d)
+{
+	sum_users(d);
+	put_user_family(out, d, "homa_user_memory_bytes", "gauge",
+			"shared memory that a user's attachments have", user_memory);
+	put_user_family(out, d, "homa_user_tcp_streams", "gauge",
+			"TCP connections of a user", user_streams);
+	put_user_family(out, d, "homa_user_tcp_listeners", "gauge",
+			"TCP ports that a user listens at, with those whose connections are not over",
+			user_listeners);
+	put_user_family(out, d, "homa_user_tcp_tx_bytes_total", "counter",
+			"bytes that a user has written to TCP connections since he attached",
+			user_tx_bytes);
+	put_user_family(out, d, "homa_user_tcp_rx_bytes_total", "counter",
+			"bytes that have come for a user by TCP connections since he attached",
+			user_rx_bytes);
+}
+
 static void put_apps(FILE *out, struct homad *d)
 {
 	const u32 apps = homad_slow(d)->num_apps;
@@ -325,6 +477,7 @@ static void put_apps(FILE *out, struct homad *d)
 		       app_rpcs, 0);
 	put_app_family(out, d, "homa_app_memory_bytes", "gauge",
 		       "shared memory that it has", app_memory, 0);
+	put_app_streams(out, d);
 	single(out, "homa_apps_left_out", "gauge",
 	       "attachments without series of their own: there are too many",
 	       apps > MAX_APPS ? apps - MAX_APPS : 0);
@@ -344,9 +497,12 @@ char *homad_metrics_text(struct homad *d, size_t *length)
 		put_daemon(out, d, s);
 		put_latency(out, &s->latency);
 		put_threads(out, s);
+		put_tcp(out, d, s);
 		put_nics(out, s);
 		put_links(out, s);
 		put_apps(out, d);
+		if (s->tcp.on)
+			put_users(out, d);
 		if (fclose(out)) {
 			free(text);
 			text = NULL;

@@ -67,6 +67,25 @@ static u64 cpu_time(const struct homad_thread *t)
 	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
 }
 
+static void collect_tcp(struct homad_tcp_stats *to, struct homad_tcp_stats *sum,
+			const struct homad_tcp *tcp)
+{
+	to->on = sum->on = true;
+#define X(name, text)                                                    \
+	to->engine.name = HOMA_READ_ONCE(tcp->engine.metrics.name);      \
+	sum->engine.name += to->engine.name;
+#include "tas_metrics.def"
+#undef X
+#define X(name, text)                                               \
+	to->host.name = HOMA_READ_ONCE(tcp->counters.name);         \
+	sum->host.name += to->host.name;
+	HOMAD_TCP_COUNTERS(X)
+#undef X
+	to->counts = tas_count(&tcp->engine);
+	sum->counts.connections += to->counts.connections;
+	sum->counts.ended += to->counts.ended;
+}
+
 static void collect_thread(struct homad_stats *s, const struct homad_thread *t)
 {
 	struct homad_thread_stats *to = &s->threads[s->num_threads++];
@@ -89,6 +108,8 @@ static void collect_thread(struct homad_stats *s, const struct homad_thread *t)
 		s->engine[i] += to->engine[i];
 	}
 	add_latency(&s->latency, &t->rtt);
+	if (t->tcp)
+		collect_tcp(&to->tcp, &s->tcp, t->tcp);
 }
 
 /* ---- ports ---- */
@@ -175,6 +196,18 @@ static struct nic_stats sum_nics(const struct homad_stats *s)
 	return sum;
 }
 
+static void visit_tcp(const struct homad_tcp_stats *tcp, homad_visitor *visit, void *arg)
+{
+	if (!tcp->on)
+		return;
+#define X(name, text) visit(arg, "tcp_" #name, text, tcp->engine.name);
+#include "tas_metrics.def"
+#undef X
+#define X(name, text) visit(arg, "tcp_" #name, text, tcp->host.name);
+	HOMAD_TCP_COUNTERS(X)
+#undef X
+}
+
 static void visit_app(const struct homad_app *app, homad_visitor *visit,
 		      void *arg)
 {
@@ -213,6 +246,7 @@ void homad_stats_metrics(struct homad *d, const struct homad_app *app,
 	visit(arg, "host_rpcs", "RPCs alive now, all attachments",
 	      s->counts.rpcs);
 	visit(arg, "peers", "peers remembered now", s->counts.peers);
+	visit_tcp(&s->tcp, visit, arg);
 	if (app)
 		visit_app(app, visit, arg);
 	free(s);

@@ -218,6 +218,7 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 		return;
 	}
 	if (client->user->listeners >= HOMAD_USER_LISTENERS) {
+		homad_slow(d)->tcp->listens_refused++;
 		homad_answer_error(client, r->op, -EDQUOT,
 				   "user %u listens at %u TCP ports, which is as many as one may; close some",
 				   (unsigned int)client->uid, HOMAD_USER_LISTENERS);
@@ -243,6 +244,7 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 	}
 	if (rc) {
 		free(listener);
+		homad_slow(d)->tcp->listens_refused++;
 		homad_answer_error(client, r->op, rc, "%s", wrong);
 		return;
 	}

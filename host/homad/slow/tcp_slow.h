@@ -17,7 +17,7 @@
  *	with their sockets, or why not all, @rc.
  * @calls: an eventfd by which the fast path tells that it wants something.
  * @grown: attachments with larger buffers than at first; @tick: a timer while there are any.
- * @held: listeners, by port. */
+ * @held: listeners, by port. @listens_refused: requests to listen that failed. */
 struct homad_tcp_ports {
 	int fds[HOMAD_TCP_PORTS];
 	u32 num_fds;
@@ -31,6 +31,7 @@ struct homad_tcp_ports {
 	struct homad_source calls, tick;
 	struct homa_list grown;
 	struct homa_list held[HOMAD_HELD_BUCKETS];
+	u64 listens_refused;
 };
 
 static inline struct homa_list *homad_tcp_held(struct homad_tcp_ports *ports, u16 port)

@@ -204,6 +204,8 @@ static void drop(struct homad *d, struct homad_app *app)
 	/* A listener that ended with it may be on its way here. */
 	homad_streams_wanted(d);
 	homad_streams_end(d, app->streams);
+	homad_attachment(app)->user->tcp_tx_bytes += app->streams->tx_bytes;
+	homad_attachment(app)->user->tcp_rx_bytes += app->streams->rx_bytes;
 	homad_app_unmap(d, app, app->streams->area, app->streams->bytes, 0);
 	free_streams(app->streams);
 	app->streams = NULL;
