@@ -87,18 +87,18 @@ static u32 tcp_flow_label(const u8 *hdr)
 void nic_frame_build_tcp(const struct nic_frame_template *t, u8 *out, const struct nic_tx *pkt)
 {
 	u32 l4_len = pkt->hdr_len + pkt->payload_len;
-	u8 *ip = out + NIC_ETH_HLEN;
+	u8 *ip = out + NIC_ETH_HLEN, tos = (u8)(pkt->dscp << 2 | pkt->ecn);
 
 	memcpy(out, t->bytes, t->len);
 	if (t->v4) {
-		ip[1] = pkt->ecn;
+		ip[1] = tos;
 		homa_put_be16(ip + 2, (u16)(NIC_IPV4_HLEN + l4_len));
 		ip[9] = IPPROTO_TCP;
 		if (pkt->src)
 			memcpy(ip + 12, pkt->src->ip + 12, 4);
 		homa_put_be16(ip + 10, nic_checksum(ip, NIC_IPV4_HLEN, 0));
 	} else {
-		homa_put_be32(ip, 6U << 28 | (u32)pkt->ecn << 20 | tcp_flow_label(pkt->hdr));
+		homa_put_be32(ip, 6U << 28 | (u32)tos << 20 | tcp_flow_label(pkt->hdr));
 		homa_put_be16(ip + 4, (u16)l4_len);
 		ip[6] = IPPROTO_TCP;
 		if (pkt->src)

@@ -77,12 +77,11 @@ struct nic_rx {
  * @dst: receiver.
  * @hdr: @hdr_len bytes of Homa or TCP header.
  * @payload: @payload_len bytes of message, in @iovcnt == 1 contiguous piece.
- * @prio: 0..7, written into the top three bits of TOS or traffic class; TCP: not used,
- *	they are 0.
+ * @prio: 0..7, written into the top three bits of TOS or traffic class; TCP: not used.
  * @owner: for whom, a number of the caller's: what must be kept is shared between
  *	owners.
  * @proto: enum nic_proto. A TCP header's checksum is 0 and is filled in.
- * @ecn: TCP: the low two bits of TOS or traffic class.
+ * @ecn: TCP: the low two bits of TOS or traffic class; @dscp: the six above.
  * @src: TCP: the address of ours that it comes from; NULL: as for Homa.
  */
 struct nic_tx {
@@ -95,6 +94,7 @@ struct nic_tx {
 	u8 prio;
 	u8 proto;
 	u8 ecn;
+	u8 dscp;
 	const struct homa_addr *src;
 };
 

@@ -67,7 +67,8 @@ int homa_engine_init(struct homa_engine *mem, const struct homa_limits *limits,
 void homa_seeds_fixed(struct homa_seeds *seeds, u64 seed);
 /** homa_engine_set_params() - change settings at run time; no other call on
  * this engine may be under way, for settings are read everywhere. */
-int homa_engine_set_params(struct homa_ctx *ctx, const struct homa_params *params);
+int homa_engine_set_params(struct homa_ctx *ctx,
+			   const struct homa_params *params);
 /**
  * homa_engine_set_cutoffs() - unscheduled priorities agreed on beforehand
  * All hosts set the same ones before any traffic, so that nobody has to learn
@@ -128,8 +129,8 @@ void homa_link_share(struct homa_link *link, u32 percent);
  * HOMA_TURN_OWN: homa_tx(), which may have to wait, too. HOMA_TURN_OTHERS: a unit of
  * theirs, then homa_link_spent().
  */
-enum homa_sender homa_link_turn(struct homa_ctx *ctx, struct homa_link *link, bool others,
-			      u64 *not_before);
+enum homa_sender homa_link_turn(struct homa_ctx *ctx, struct homa_link *link,
+				bool others, u64 *not_before);
 /** homa_link_spent() - they have sent @bytes, headers and gaps on the cable included */
 void homa_link_spent(struct homa_ctx *ctx, struct homa_link *link, u64 bytes);
 
@@ -245,7 +246,7 @@ struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,
 /** homa_pages_take() - pages for a message that the host delivers by itself; they
  *  come back by homa_pool_release(). -ENOBUFS: not enough are free. */
 int homa_pages_take(struct homa_ctx *ctx, struct homa_sock *sock, u32 length,
-		   u32 *pages, u32 *num);
+		    u32 *pages, u32 *num);
 /** homa_pool_avail() - bytes in free pages of the receive region. */
 u64 homa_pool_avail(struct homa_sock *sock);
 /** homa_sock_idle() - no RPC of either side is open on it. */
@@ -415,7 +416,7 @@ u32 homa_engine_shards(const struct homa_engine *engine);
  * leak tests: */
 struct homa_counts {
 	u32 rpcs, peers, socks;
-	u32 once;	/* ranges in use to remember requests that ran */
+	u32 once; /* ranges in use to remember requests that ran */
 };
 void homa_engine_counts(const struct homa_engine *engine,
 			struct homa_counts *counts);

@@ -60,8 +60,8 @@ void homa_link_share(struct homa_link *link, u32 percent)
 	homa_unlock(&link->lock);
 }
 
-enum homa_sender homa_link_turn(struct homa_ctx *ctx, struct homa_link *link, bool others,
-			      u64 *not_before)
+enum homa_sender homa_link_turn(struct homa_ctx *ctx, struct homa_link *link,
+				bool others, u64 *not_before)
 {
 	struct homa_sched *sched = &link->sched;
 	const struct homa_sendable *first;
@@ -74,7 +74,8 @@ enum homa_sender homa_link_turn(struct homa_ctx *ctx, struct homa_link *link, bo
 	turn = homa_turns_next(&sched->turns, ctrl || first, others,
 			       ctrl || (first && first->brief));
 	if (turn == HOMA_TURN_OTHERS &&
-	    !homa_sched_open(sched, HOMA_READ_ONCE(link->mtu), ctx->now, not_before))
+	    !homa_sched_open(sched, HOMA_READ_ONCE(link->mtu), ctx->now,
+			     not_before))
 		turn = HOMA_TURN_WAIT;
 	homa_unlock(&link->lock);
 	return turn;

@@ -185,7 +185,8 @@ static inline void homa_sched_charge(struct homa_sched *sched, u64 now, u64 byte
 }
 
 /** homa_sched_charge_others() - the same, of others than these */
-static inline void homa_sched_charge_others(struct homa_sched *sched, u64 now, u64 bytes)
+static inline void homa_sched_charge_others(struct homa_sched *sched, u64 now,
+					    u64 bytes)
 {
 	homa_sched_occupy(sched, now, bytes);
 	if (sched->turns.quantum[HOMA_TURN_OTHERS])

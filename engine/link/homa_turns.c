@@ -23,10 +23,13 @@ static u64 rounds_of(const struct homa_turns *turns, u32 kind)
 static void pay(struct homa_turns *turns)
 {
 	u64 rounds = homa_min_u64(rounds_of(turns, HOMA_TURN_OWN),
-				  rounds_of(turns, HOMA_TURN_OTHERS)) - 1;
+				  rounds_of(turns, HOMA_TURN_OTHERS)) -
+		     1;
 
-	turns->deficit[HOMA_TURN_OWN] += (s64)(rounds * turns->quantum[HOMA_TURN_OWN]);
-	turns->deficit[HOMA_TURN_OTHERS] += (s64)(rounds * turns->quantum[HOMA_TURN_OTHERS]);
+	turns->deficit[HOMA_TURN_OWN] +=
+		(s64)(rounds * turns->quantum[HOMA_TURN_OWN]);
+	turns->deficit[HOMA_TURN_OTHERS] +=
+		(s64)(rounds * turns->quantum[HOMA_TURN_OTHERS]);
 }
 
 /* Who has nothing to send keeps what it owes, and no more than that. */
@@ -37,16 +40,19 @@ static void absent(struct homa_turns *turns, u32 kind, bool waits)
 		turns->deficit[kind] = 0;
 }
 
-enum homa_sender homa_turns_next(struct homa_turns *turns, bool own, bool others,
-			       bool brief)
+enum homa_sender homa_turns_next(struct homa_turns *turns, bool own,
+				 bool others, bool brief)
 {
 	absent(turns, HOMA_TURN_OWN, own);
 	absent(turns, HOMA_TURN_OTHERS, others);
 	if (!own || !others)
-		return own ? HOMA_TURN_OWN : others ? HOMA_TURN_OTHERS : HOMA_TURN_IDLE;
+		return own    ? HOMA_TURN_OWN :
+		       others ? HOMA_TURN_OTHERS :
+				HOMA_TURN_IDLE;
 	if (brief && turns->deficit[HOMA_TURN_OWN] > -(s64)HOMA_TURNS_BOUND)
 		return HOMA_TURN_OWN;
-	if (turns->deficit[HOMA_TURN_OWN] <= 0 && turns->deficit[HOMA_TURN_OTHERS] <= 0)
+	if (turns->deficit[HOMA_TURN_OWN] <= 0 &&
+	    turns->deficit[HOMA_TURN_OTHERS] <= 0)
 		pay(turns);
 	while (turns->deficit[turns->turn] <= 0) {
 		turns->turn ^= 1;
@@ -66,7 +72,8 @@ void homa_turns_spend(struct homa_turns *turns, enum homa_sender kind, u64 bytes
 	/* As many rounds have passed as it has had turns: the other pays in them. */
 	if (turns->deficit[other] < 0) {
 		u64 owed = (u64)-turns->deficit[other];
-		u64 paid = homa_div64(bytes * turns->quantum[other], turns->quantum[kind]);
+		u64 paid = homa_div64(bytes * turns->quantum[other],
+				      turns->quantum[kind]);
 
 		turns->deficit[other] += (s64)homa_min_u64(owed, paid);
 	}

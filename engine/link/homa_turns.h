@@ -46,8 +46,8 @@ void homa_turns_set(struct homa_turns *turns, u32 percent);
  * homa_turns_next() - who sends next: HOMA_TURN_OWN, HOMA_TURN_OTHERS or HOMA_TURN_IDLE
  * @own, @others: they have something to send. @brief: the first of the own is brief.
  */
-enum homa_sender homa_turns_next(struct homa_turns *turns, bool own, bool others,
-			       bool brief);
+enum homa_sender homa_turns_next(struct homa_turns *turns, bool own,
+				 bool others, bool brief);
 
 /** homa_turns_spend() - @kind, HOMA_TURN_OWN or HOMA_TURN_OTHERS, was given @bytes */
 void homa_turns_spend(struct homa_turns *turns, enum homa_sender kind, u64 bytes);

@@ -72,7 +72,7 @@ static void write_header(struct tas_engine *engine, struct tas_conn *conn, u32 l
 	}
 	out->header_length = (u8)header;
 	out->pair = f->pair;
-	out->conn = length ? conn : NULL;
+	out->conn = conn;
 	out->from = f->snd_nxt - conn->iss - 1;
 	out->length = length;
 	out->mss = f->mss;

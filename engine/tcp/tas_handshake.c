@@ -111,7 +111,7 @@ void tas_syn_sent_rx(struct tas_engine *engine, struct tas_conn *conn,
 	if (!(seg->flags & TAS_SYN))
 		return;
 	synchronise(engine, conn, seg);
-	if (engine->params.ecn == 1 && ack && (seg->flags & (TAS_ECE | TAS_CWR)) == TAS_ECE)
+	if (tas_asks_ecn(engine, conn) && ack && (seg->flags & (TAS_ECE | TAS_CWR)) == TAS_ECE)
 		conn->f.flags |= TAS_F_ECN;
 	if (!ack) { /* both have begun at once */
 		conn->f.state = TAS_SYN_RECEIVED;

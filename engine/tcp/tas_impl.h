@@ -156,6 +156,12 @@ bool tas_check_cookie(const struct tas_engine *engine, const struct tas_pair *pa
 
 /* ---- tas_ack.c, tas_scoreboard.c, tas_loss.c, tas_rtt.c ---- */
 
+/* DCTCP is nothing without marks. */
+static inline bool tas_asks_ecn(const struct tas_engine *engine, const struct tas_conn *conn)
+{
+	return engine->params.ecn == 1 || (engine->params.ecn && conn->control == TAS_DCTCP);
+}
+
 /* The peer's timestamp is remembered (RFC 7323, 4.3). */
 void tas_take_timestamp(struct tas_conn *conn, const struct tas_segment *seg);
 /* What @seg, whose ACK is acceptable, says about what we have sent. */

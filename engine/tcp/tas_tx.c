@@ -60,7 +60,7 @@ static void write_out(struct tas_conn *conn, const struct tas_segment *seg, u32 
 		      struct tas_out *out)
 {
 	out->pair = conn->f.pair;
-	out->conn = length ? conn : NULL;
+	out->conn = conn;
 	out->from = seg->seq - conn->iss - 1;
 	out->length = length;
 	out->mss = conn->f.mss;
@@ -93,7 +93,7 @@ static void syn_options(struct tas_engine *engine, struct tas_conn *conn,
 	if (answer && (conn->f.flags & TAS_F_ECN))
 		seg->flags |= TAS_ECE;
 	/* A SYN that gets no answer may have met somebody who drops ECN's. */
-	if (!answer && engine->params.ecn == 1 && conn->backoff < 2)
+	if (!answer && tas_asks_ecn(engine, conn) && conn->backoff < 2)
 		seg->flags |= TAS_ECE | TAS_CWR;
 }
 

@@ -86,7 +86,7 @@ struct tas_copy {
 /**
  * struct tas_out - a segment to send
  * @pair: where from and where to.
- * @conn: whose payload follows; NULL if there is none.
+ * @conn: whose it is, and whose payload follows; NULL: no connection's.
  * @from: position in the stream of the payload's first byte, as in struct tas_copy.
  * @length: bytes of payload.
  * @mss: more than @mss bytes of payload are cut into segments of @mss by the host's

@@ -296,12 +296,15 @@ static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
-	int rc, flags;
+	int rc = 0, flags;
 
 	if (tcp->stream && !tcp->listens)
 		return -EINVAL;
 	if (!tcp->stream && homa_pl_streams() && is_bound(fd))
-		listen_by_homad(s, fd, backlog);
+		rc = listen_by_homad(s, fd, backlog);
+	/* A rule denies it; whatever else homad cannot do the kernel does. */
+	if (rc == -EACCES)
+		return rc;
 	rc = HOMA_PL_REAL(listen)(fd, backlog) ? -errno : 0;
 	if (rc || !tcp->listens)
 		return rc;

@@ -121,6 +121,30 @@ static void config__what_is_not_named_follows(void **state)
 	assert_int_equal(config.quota.rcvbuf_default, 1 << 20);
 }
 
+static void config__tcp_rules_say_how_much(void **state)
+{
+	const struct homad_tcp_rule *rule = config.tcp_rules;
+
+	(void)state;
+	assert_int_equal(load("[[tcp_rule]]\nuser = 7\nconnect = [22, 22]\ndeny = true\n"
+			      "[[tcp_rule]]\nlisten = [1, 9]\nsend = \"1.5 Gbit/s\"\n"
+			      "receive = \"64 kbit/s\"\nconnections = 12\nlimits = \"rule\"\n"
+			      "congestion = \"cubic\"\ndscp = 46\n"
+			      "[[tcp_rule]]\nsend = 8000000\n"),
+			 0);
+	assert_int_equal(config.num_tcp_rules, 3);
+	assert_true(rule[0].deny && !rule[0].send && !rule[0].connections);
+	assert_int_equal(rule[0].congestion, -1);
+	assert_int_equal(rule[1].send, 187500000);
+	assert_int_equal(rule[1].receive, 8000);
+	assert_int_equal(rule[1].connections, 12);
+	assert_true(rule[1].together && !rule[1].deny);
+	assert_int_equal(rule[1].congestion, 2);
+	assert_int_equal(rule[1].dscp, 46);
+	assert_int_equal(rule[2].send, 1000000);
+	assert_false(rule[2].together);
+}
+
 static void config__rules_replace_the_default_ones(void **state)
 {
 	(void)state;
@@ -196,6 +220,23 @@ static const struct {
 	{ "[[rule]]\nalow = true", 2, "did you mean rule.allow?" },
 	{ "[rule]\nallow = true", 2, "[[rule]]" },
 	{ "rule = 3", 1, "[[rule]]" },
+	{ "[[tcp_rule]]\ndeny = 1\nlisten = [1, 2]", 2, "true or false" },
+	{ "[[tcp_rule]]\ndeny = true", 1, "must say what" },
+	{ "[[tcp_rule]]\nlisten = [1, 2]\ndeny = true\nsend = \"1 Mbit/s\"", 1, "lets nothing through" },
+	{ "[[tcp_rule]]\nsend = \"1 MB/s\"", 2, "tcp_rule.send must be a rate such as \"100 Mbit/s\"" },
+	{ "[[tcp_rule]]\nsend = \"100\"", 2, "a rate such as" },
+	{ "[[tcp_rule]]\nsend = -5", 2, "a rate such as" },
+	{ "[[tcp_rule]]\nsend = 0", 2, "from 64 kbit/s" },
+	{ "[[tcp_rule]]\nsend = \"101 Gbit/s\"", 2, "to 100 Gbit/s" },
+	{ "[[tcp_rule]]\nsend = \"1e300 Gbit/s\"", 2, "a rate such as" },
+	{ "[[tcp_rule]]\nreceive = [\"1 Mbit/s\"]", 2, "tcp_rule.receive must be a rate" },
+	{ "[[tcp_rule]]\nconnections = 0", 2, "from 1 to 1048576" },
+	{ "[[tcp_rule]]\nconnections = \"many\"", 2, "from 1 to 1048576" },
+	{ "[[tcp_rule]]\nlimits = \"all\"", 2, "\"rule\", for all of them together" },
+	{ "[[tcp_rule]]\ncongestion = \"reno\"", 2, "\"newreno\", \"dctcp\" or \"cubic\"" },
+	{ "[[tcp_rule]]\ndscp = 64", 2, "from 0 to 63" },
+	{ "[[tcp_rule]]\nsned = 1", 2, "did you mean tcp_rule.send?" },
+	{ "[tcp]\nshare = 100", 2, "from 1 to 99" },
 	{ "[log]\nlevel = \"all\"", 2, "\"debug\"" },
 	{ "[log]\nlevel \"info\"", 2, "not TOML" },
 	{ "[log\nlevel = \"info\"", 1, "not TOML" },
@@ -297,6 +338,7 @@ int main(void)
 		cmocka_unit_test(config__defaults_are_what_the_schema_allows),
 		cmocka_unit_test(config__every_setting_arrives),
 		cmocka_unit_test(config__what_is_not_named_follows),
+		cmocka_unit_test(config__tcp_rules_say_how_much),
 		cmocka_unit_test(config__rules_replace_the_default_ones),
 		cmocka_unit_test(config__each_mistake_has_its_line),
 		cmocka_unit_test(

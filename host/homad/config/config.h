@@ -28,17 +28,29 @@ struct homad_who {
 };
 
 /**
- * struct homad_tcp_rule - whose TCP homad takes
+ * struct homad_tcp_rule - whose TCP homad takes, and how much of it
+ * The first rule that is for the user, the port and the address decides.
+ * @deny: it is refused, and not left to the kernel.
  * @listen: first and last port at which they may listen; 0: none.
  * @connect: first and last port to which connections are taken; 0: none. @ip, @prefix:
  *	and the first @prefix bits of the address, IPv4 as ::ffff:a.b.c.d.
+ * @send, @receive: bytes a second; 0: as many as there are. @connections: open at once;
+ *	0: as many as there are. @together: these hold for all users of the rule in sum,
+ *	and not for each.
+ * @congestion: as homad_config.tcp_cc; below 0: what that says. @dscp: of IP headers.
  */
 struct homad_tcp_rule {
 	struct homad_who who;
+	bool deny;
+	bool together;
 	u16 listen[2];
 	u16 connect[2];
 	u8 ip[16];
 	u8 prefix;
+	u8 dscp;
+	s8 congestion;
+	u32 connections;
+	u64 send, receive;
 };
 
 /**

@@ -510,6 +510,7 @@ int homad_config_load(struct homad_config *config, const char *file,
 	l->config = config;
 	homad_toml_parse(text, visit, complain, l);
 	homad_rules_end(l);
+	homad_tcp_rules_end(l);
 	follow(l);
 	if (!l->num)
 		check_together(l);

@@ -44,6 +44,8 @@ void homad_config_who(struct homad_loader *l, const struct homad_toml_item *item
 		      struct homad_who *who, bool *seen);
 /** homad_tcp_rule_item() - something of a [[tcp_rule]]; false: no such key. */
 bool homad_tcp_rule_item(struct homad_loader *l, const struct homad_toml_item *item);
+/** homad_tcp_rules_end() - all were seen: do their keys fit together? */
+void homad_tcp_rules_end(struct homad_loader *l);
 /** homad_rules_end() - all were seen: they take the place of the default ones. */
 void homad_rules_end(struct homad_loader *l);
 

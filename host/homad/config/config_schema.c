@@ -161,6 +161,13 @@ const char *const homad_tcp_rule_keys[][2] = {
 	{ "tcp_rule.listen", "ports at which homad takes their connections, [first, last]" },
 	{ "tcp_rule.connect", "ports to which homad takes their connections, [first, last]" },
 	{ "tcp_rule.to", "and only to these addresses, such as \"10.0.0.0/8\"" },
+	{ "tcp_rule.deny", "refuse these connections with EACCES (false)" },
+	{ "tcp_rule.send", "most that they send, such as \"100 Mbit/s\"" },
+	{ "tcp_rule.receive", "most that they receive, by the window, such as \"1 Gbit/s\"" },
+	{ "tcp_rule.connections", "most connections that they have open at once" },
+	{ "tcp_rule.limits", "whether send, receive and connections are of each \"user\" or of the \"rule\", all users together (\"user\")" },
+	{ "tcp_rule.congestion", "\"newreno\", \"dctcp\" or \"cubic\" instead of what tcp.congestion says" },
+	{ "tcp_rule.dscp", "DSCP of their packets, 0 to 63 (0)" },
 };
 const u32 homad_num_tcp_rule_keys = HOMA_ARRAY_SIZE(homad_tcp_rule_keys);
 const u32 homad_num_rule_keys = HOMA_ARRAY_SIZE(homad_rule_keys);
@@ -373,7 +380,7 @@ void homad_config_help(FILE *out)
 			strchr(homad_rule_keys[i][0], '.') + 1,
 			homad_rule_keys[i][1]);
 	fprintf(out,
-		"\n[[tcp_rule]]    whose TCP connections homad takes; without one, nobody's\n");
+		"\n[[tcp_rule]]    whose TCP connections homad takes, the first that matches decides; without one, nobody's\n");
 	for (i = 0; i < homad_num_tcp_rule_keys; i++)
 		fprintf(out, "* %s\n      %s\n", strchr(homad_tcp_rule_keys[i][0], '.') + 1,
 			homad_tcp_rule_keys[i][1]);

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The [[tcp_rule]] tables of the configuration: whose TCP connections homad takes. There
- * are none by default, because what homad takes passes by the kernel's packet filters.
+ * The [[tcp_rule]] tables of the configuration: whose TCP connections homad takes, and how
+ * much they may send. There are none by default, because what homad takes passes by the
+ * kernel's packet filters.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "config_load.h"
+
+#define LEAST_RATE 64000ull	  /* bit/s */
+#define MOST_RATE 100000000000ull /* bit/s */
+#define MOST_CONNECTIONS 1048576
 
 static void set_ports(struct homad_loader *l, const struct homad_toml_item *item,
 		      u16 ports[2])
@@ -55,6 +60,98 @@ static bool parse_prefix(const char *text, u8 ip[16], u8 *prefix)
 	return true;
 }
 
+/* "100 Mbit/s" or a number of bits a second, into bytes a second. */
+static bool parse_rate(const struct homad_toml_item *item, u64 *rate)
+{
+	static const struct {
+		const char *unit;
+		u64 bits;
+	} units[] = { { "bit/s", 1 }, { "kbit/s", 1000 }, { "Mbit/s", 1000000 },
+		      { "Gbit/s", 1000000000 } };
+	u64 bits = 0;
+	char *end;
+	u32 i;
+
+	if (item->kind == HOMAD_TOML_INTEGER && item->integer > 0)
+		bits = (u64)item->integer;
+	if (item->kind == HOMAD_TOML_STRING && item->string[0] >= '0' && item->string[0] <= '9') {
+		double number = strtod(item->string, &end);
+
+		while (*end == ' ')
+			end++;
+		for (i = 0; i < HOMA_ARRAY_SIZE(units); i++)
+			if (!strcmp(end, units[i].unit) && number <= 1e6)
+				bits = (u64)(number * (double)units[i].bits + 0.5);
+	}
+	*rate = bits / 8;
+	return !item->count && bits >= LEAST_RATE && bits <= MOST_RATE;
+}
+
+static void set_rate(struct homad_loader *l, const struct homad_toml_item *item, u64 *rate)
+{
+	if (!parse_rate(item, rate))
+		homad_complain(l, item->line,
+			       "%s must be a rate such as \"100 Mbit/s\", with bit/s, kbit/s, Mbit/s or Gbit/s, from 64 kbit/s to 100 Gbit/s",
+			       item->key);
+}
+
+static bool number_within(const struct homad_toml_item *item, s64 least, s64 most)
+{
+	return !item->count && item->kind == HOMAD_TOML_INTEGER && item->integer >= least &&
+	       item->integer <= most;
+}
+
+static bool word_of(const struct homad_toml_item *item, const char *const *words, u32 *number)
+{
+	if (item->count || item->kind != HOMAD_TOML_STRING)
+		return false;
+	for (*number = 0; words[*number]; ++*number)
+		if (!strcmp(words[*number], item->string))
+			return true;
+	return false;
+}
+
+/* How what the rule takes is treated; false: no such key. */
+static bool treatment(struct homad_loader *l, const struct homad_toml_item *item,
+		      const char *name, struct homad_tcp_rule *rule)
+{
+	static const char *const controls[] = { "newreno", "dctcp", "cubic", NULL };
+	static const char *const sums[] = { "user", "rule", NULL };
+	const char *wrong = NULL;
+	u32 word = 0;
+
+	if (!strcmp(name, ".deny")) {
+		rule->deny = item->kind == HOMAD_TOML_BOOL && item->boolean;
+		if (item->count || item->kind != HOMAD_TOML_BOOL)
+			wrong = "true or false";
+	} else if (!strcmp(name, ".send")) {
+		set_rate(l, item, &rule->send);
+	} else if (!strcmp(name, ".receive")) {
+		set_rate(l, item, &rule->receive);
+	} else if (!strcmp(name, ".connections")) {
+		rule->connections = (u32)item->integer;
+		if (!number_within(item, 1, MOST_CONNECTIONS))
+			wrong = "a whole number from 1 to 1048576";
+	} else if (!strcmp(name, ".limits")) {
+		if (!word_of(item, sums, &word))
+			wrong = "\"user\", for each user by itself, or \"rule\", for all of them together";
+		rule->together = word == 1;
+	} else if (!strcmp(name, ".congestion")) {
+		if (!word_of(item, controls, &word))
+			wrong = "\"newreno\", \"dctcp\" or \"cubic\"";
+		rule->congestion = (s8)word;
+	} else if (!strcmp(name, ".dscp")) {
+		rule->dscp = (u8)item->integer;
+		if (!number_within(item, 0, 63))
+			wrong = "a whole number from 0 to 63";
+	} else {
+		return false;
+	}
+	if (wrong)
+		homad_complain(l, item->line, "%s must be %s", item->key, wrong);
+	return true;
+}
+
 static bool begin(struct homad_loader *l, const struct homad_toml_item *item)
 {
 	if (item->table >= HOMAD_MAX_TCP_RULES) {
@@ -69,7 +166,10 @@ static bool begin(struct homad_loader *l, const struct homad_toml_item *item)
 		homad_complain(l, item->line,
 			       "TCP rules are tables: write [[tcp_rule]] on a line of its own, and below it user, group, listen, connect or to");
 	l->tcp_rule_lines[item->table] = item->line;
-	l->config->tcp_rules[item->table] = (struct homad_tcp_rule){ .who.any = true };
+	l->config->tcp_rules[item->table] = (struct homad_tcp_rule){
+		.who.any = true,
+		.congestion = -1,
+	};
 	l->config->num_tcp_rules = item->table + 1;
 	return true;
 }
@@ -95,7 +195,23 @@ bool homad_tcp_rule_item(struct homad_loader *l, const struct homad_toml_item *i
 			homad_complain(l, item->line,
 				       "tcp_rule.to must be addresses such as \"10.0.0.0/8\" or \"2001:db8::/32\"");
 	} else {
-		return false;
+		return treatment(l, item, name, rule);
 	}
 	return true;
+}
+
+void homad_tcp_rules_end(struct homad_loader *l)
+{
+	u32 i;
+
+	for (i = 0; i < l->config->num_tcp_rules; i++) {
+		const struct homad_tcp_rule *rule = &l->config->tcp_rules[i];
+
+		if (rule->deny && (rule->send || rule->receive || rule->connections))
+			homad_complain(l, l->tcp_rule_lines[i],
+				       "a tcp_rule with deny = true lets nothing through that send, receive or connections could limit");
+		if (rule->deny && !rule->listen[0] && !rule->connect[0])
+			homad_complain(l, l->tcp_rule_lines[i],
+				       "a tcp_rule with deny = true must say what: listen = [1, 65535], connect = [1, 65535], or both");
+	}
 }

@@ -144,8 +144,10 @@ int homad_round(struct homad_thread *t)
 
 	homad_now(t);
 	t->counters.rounds++;
-	if (unlikely(t->tcp))
+	if (unlikely(t->tcp)) {
 		homad_tcp_round(t);
+		homad_limits_round(t);
+	}
 	done = homad_mail(t);
 	done += receive(t);
 	done += homad_commands(t);

@@ -27,7 +27,8 @@ static struct homad_stream *named(struct homad_streams *s, const struct homa_str
 static const char *take_written(struct homad_thread *t, struct homad_stream *stream,
 				const struct homa_stream_slot *slot)
 {
-	u32 end = __atomic_load_n(&slot->tx_end, __ATOMIC_ACQUIRE);
+	u32 end = stream->shutting ? stream->tx_last :
+				     __atomic_load_n(&slot->tx_end, __ATOMIC_ACQUIRE);
 	u64 map = __atomic_load_n(&slot->tx_map, __ATOMIC_RELAXED);
 	u32 shift = (u32)(map >> 32), written = end - stream->tx_end;
 
@@ -37,8 +38,14 @@ static const char *take_written(struct homad_thread *t, struct homad_stream *str
 		return "a send buffer that has no memory";
 	if (written > (1u << shift) || tas_unacked(&stream->conn) > (1u << shift) - written)
 		return "more bytes to send than the buffer holds";
+	stream->tx_last = end;
+	if (unlikely(stream->limit)) {
+		written = homad_limit_send(t, stream, written);
+		if (!written)
+			return NULL;
+	}
 	stream->tx_map = map;
-	stream->tx_end = end;
+	stream->tx_end += written;
 	stream->tx_bytes += written;
 	HOMA_WRITE_ONCE(stream->home->tx_bytes, stream->home->tx_bytes + written);
 	/* After its end the connection needs no bytes; the application hears of that. */
@@ -58,7 +65,13 @@ static const char *take_read(struct homad_thread *t, struct homad_stream *stream
 		return NULL;
 	if (taken > tas_readable(&stream->conn))
 		return "more bytes taken than have arrived";
-	stream->rx_read = read;
+	if (unlikely(stream->limit)) {
+		u32 some = homad_limit_open(t, stream, taken);
+
+		stream->rx_held = some < taken;
+		taken = some;
+	}
+	stream->rx_read += taken;
 	tas_taken(&t->tcp->engine, &stream->conn, taken);
 	if (stream->conn.f.rx_shift < stream->home->rx_most)
 		homad_stream_keeps_up(t, stream, taken);
@@ -78,6 +91,40 @@ static const char *ring(struct homad_thread *t, struct homad_stream *stream)
 	return why ? why : take_written(t, stream, slot);
 }
 
+static void shut(struct homad_thread *t, struct homad_stream *stream)
+{
+	if (stream->tx_end != stream->tx_last && stream->limit)
+		stream->shutting = true;
+	else
+		tas_shut_send(&t->tcp->engine, &stream->conn);
+}
+
+const char *homad_stream_goes_on(struct homad_thread *t, struct homad_stream *stream,
+				 bool *waits)
+{
+	const struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	const char *why = NULL;
+
+	stream->rx_held = *waits = false;
+	/* What was written for a connection that has ended goes nowhere. */
+	if (stream->conn.f.state == TAS_CLOSED)
+		stream->tx_end = stream->tx_last;
+	else if (!stream->closed)
+		why = take_read(t, stream, slot);
+	if (!why && stream->tx_end != stream->tx_last)
+		why = take_written(t, stream, slot);
+	if (why && !stream->closed)
+		return why;
+	*waits = !why && (stream->tx_end != stream->tx_last || stream->rx_held);
+	if (why || (stream->tx_end == stream->tx_last && stream->shutting && stream->closed)) {
+		homad_stream_all_given(t, stream, why);
+	} else if (stream->tx_end == stream->tx_last && stream->shutting) {
+		stream->shutting = false;
+		tas_shut_send(&t->tcp->engine, &stream->conn);
+	}
+	return NULL;
+}
+
 /* ---- options ---- */
 
 static void set_options(struct homad_thread *t, struct homad_stream *stream, u32 options)
@@ -95,24 +142,6 @@ static void set_options(struct homad_thread *t, struct homad_stream *stream, u32
 }
 
 /* ---- connect ---- */
-
-static bool has_rule(const struct homad_streams *s, const struct homa_stream_end *remote)
-{
-	u32 i, bits;
-
-	for (i = 0; i < s->num_rules; i++) {
-		const struct homa_stream_rule *rule = &s->rules[i];
-
-		bits = rule->prefix;
-		if (remote->port < rule->from || remote->port > rule->to ||
-		    memcmp(remote->ip, rule->ip, bits / 8))
-			continue;
-		if (!(bits % 8) ||
-		    !((remote->ip[bits / 8] ^ rule->ip[bits / 8]) >> (8 - bits % 8)))
-			return true;
-	}
-	return false;
-}
 
 /*
  * The next of homad's ports with which the pair is free. -EAGAIN: not in this round, in
@@ -160,16 +189,33 @@ static int choose_source(struct nic *nic, const struct homa_stream_end *wanted,
 	return 0;
 }
 
+/* What rules say: 0 with the part that does, -EOPNOTSUPP: nothing, -EACCES, -ENOBUFS. */
+static int ask_rules(struct homad_thread *t, const struct homad_policy *policy,
+		     const struct homa_stream_end *remote, int *part)
+{
+	*part = homad_policy_connect(policy, remote->ip, remote->port);
+	if (*part < 0)
+		return -EOPNOTSUPP;
+	if (policy->part[*part].rule.deny) {
+		t->counters.tcp_denied++;
+		return -EACCES;
+	}
+	return homad_limit_full(t, policy->part[*part].limit) ? -ENOBUFS : 0;
+}
+
 /* Its ends, and by which device it goes. 0, -EAGAIN: not in this round, or an error. */
 static int find_way(struct homad_thread *t, const struct homad_streams *s,
-		    const struct homa_stream_command *c, struct tas_pair *pair)
+		    const struct homa_stream_command *c, struct tas_pair *pair, int *part)
 {
 	struct homa_addr to = { 0 };
 	struct homad_port *port;
 	int rc;
 
-	if (!c->remote.port || !has_rule(s, &c->remote))
+	if (!c->remote.port)
 		return -EOPNOTSUPP;
+	rc = ask_rules(t, s->policy, &c->remote, part);
+	if (rc)
+		return rc;
 	memcpy(to.ip, c->remote.ip, sizeof(to.ip));
 	if (nic_addr_no_host(&to))
 		return -ENETUNREACH;
@@ -192,7 +238,7 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 	struct homad_stream *stream;
 	struct tas_conn *conn = NULL;
 	struct tas_pair pair;
-	int rc;
+	int rc, part = -1;
 
 	if (s->app->phase != HOMAD_APP_OPEN)
 		return NULL;
@@ -200,7 +246,7 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 	homad_streams_want(t, s);
 	if (!s->num_free && __atomic_load_n(&s->asked, __ATOMIC_ACQUIRE))
 		return homad_next_round;
-	rc = s->num_free ? find_way(t, s, c, &pair) : -ENOBUFS;
+	rc = s->num_free ? find_way(t, s, c, &pair, &part) : -ENOBUFS;
 	if (rc == -EAGAIN)
 		return homad_next_round;
 	homad_tcp_refill(tcp);
@@ -212,7 +258,7 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 		tcp->counters.connects_refused++;
 		return homad_streams_tell(t, s, HOMA_STREAM_FAILED, c->token, rc);
 	}
-	stream = homad_stream_adopt(t, s, conn);
+	stream = homad_stream_adopt(t, s, conn, part);
 	stream->token = c->token;
 	stream->opening = true;
 	set_options(t, stream, c->value);
@@ -256,7 +302,7 @@ static const char *command(struct homad_thread *t, struct homad_streams *s,
 	case HOMA_STREAM_SHUT:
 		why = ring(t, stream);
 		if (!why)
-			tas_shut_send(&t->tcp->engine, &stream->conn);
+			shut(t, stream);
 		return why;
 	case HOMA_STREAM_CLOSE:
 		why = ring(t, stream);

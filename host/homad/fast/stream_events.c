@@ -66,7 +66,7 @@ static void event_of(struct homad_thread *t, struct homad_stream *stream, u32 ev
 	if (!stream->home)
 		return;
 	if (stream->closed) {
-		if (events & TAS_EV_SENT)
+		if ((events & TAS_EV_SENT) && !stream->shutting)
 			homad_stream_release(t, stream);
 		return;
 	}

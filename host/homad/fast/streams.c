@@ -56,6 +56,25 @@ u64 homad_streams_bytes(u32 num_slots)
 	return offset_of(num_slots, 4) + (u64)num_slots * 2 * HOMA_STREAM_SPAN;
 }
 
+/* Those that an application has to ask for; homad says what becomes of them. */
+static void show_rules(const struct homad_policy *policy, struct homa_stream_area *area)
+{
+	u32 i;
+
+	for (i = 0; i < policy->num; i++) {
+		const struct homad_tcp_rule *rule = &policy->part[i].rule;
+		struct homa_stream_rule *shown = &area->rules[area->num_rules];
+
+		if (!rule->connect[0])
+			continue;
+		memcpy(shown->ip, rule->ip, sizeof(shown->ip));
+		shown->prefix = rule->prefix;
+		shown->from = rule->connect[0];
+		shown->to = rule->connect[1];
+		area->num_rules++;
+	}
+}
+
 void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u32 num_slots)
 {
 	u8 *base = (u8 *)area;
@@ -78,8 +97,7 @@ void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u
 	area->ring_entries = s->entries;
 	area->firsts = offset_of(num_slots, 3);
 	area->spans = offset_of(num_slots, 4);
-	area->num_rules = s->num_rules;
-	memcpy(area->rules, s->rules, sizeof(area->rules));
+	show_rules(s->policy, area);
 }
 
 /* ---- news ---- */
@@ -153,8 +171,17 @@ static void fill_slot(struct homad_stream *stream)
 	__atomic_store_n(&slot->generation, stream->generation, __ATOMIC_RELEASE);
 }
 
+/* As its rule wants it treated. */
+static void treat(struct homad_stream *stream, const struct homad_policy *policy, int part)
+{
+	homa_list_init(&stream->held);
+	homad_limit_join(stream, policy, part);
+	if (part >= 0 && policy->part[part].rule.congestion >= 0)
+		tas_set_control(&stream->conn, (u32)policy->part[part].rule.congestion);
+}
+
 struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
-					struct tas_conn *conn)
+					struct tas_conn *conn, int part)
 {
 	struct homad_stream *stream = homad_stream_of(conn);
 
@@ -170,6 +197,7 @@ struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_str
 	stream->rx_map = stream->tx_map = homa_stream_map(HOMAD_STREAM_SHIFT, 0);
 	s->stream[stream->slot] = stream;
 	homa_list_init(&stream->pending);
+	treat(stream, s->policy, part);
 	homa_list_add_tail(&s->open, &stream->of);
 	s->num_open++;
 	conn->host = stream;
@@ -181,6 +209,7 @@ void homad_stream_release(struct homad_thread *t, struct homad_stream *stream)
 {
 	struct homad_streams *s = stream->home;
 
+	homad_limit_leave(stream);
 	stream->home = NULL;
 	homa_list_del(&stream->of);
 	homa_list_del(&stream->pending);
@@ -243,12 +272,23 @@ void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream)
 
 void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bool reset)
 {
-	struct tas_engine *engine = &t->tcp->engine;
-	struct tas_conn *conn = &stream->conn;
-
 	stream->closed = true;
 	homa_list_del(&stream->pending);
 	stream->news = 0;
+	/* First the bytes that its limit holds. */
+	if (!reset && stream->tx_end != stream->tx_last && stream->limit) {
+		stream->shutting = true;
+		return;
+	}
+	homad_stream_all_given(t, stream, reset);
+}
+
+void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream, bool reset)
+{
+	struct tas_engine *engine = &t->tcp->engine;
+	struct tas_conn *conn = &stream->conn;
+
+	stream->shutting = false;
 	if (reset)
 		tas_abort(engine, conn);
 	else
@@ -262,6 +302,15 @@ void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bo
 
 /* ---- listeners ---- */
 
+/* Not any more since its listener began, or not one more. */
+static bool is_refused(struct homad_thread *t, const struct homad_policy *policy, int part)
+{
+	if (part < 0)
+		return false;
+	t->counters.tcp_denied += policy->part[part].rule.deny;
+	return policy->part[part].rule.deny || homad_limit_full(t, policy->part[part].limit);
+}
+
 static void accept_from(struct homad_thread *t, struct homad_tcp_listener *listener)
 {
 	struct homad_streams *s = listener->home;
@@ -269,9 +318,15 @@ static void accept_from(struct homad_thread *t, struct homad_tcp_listener *liste
 	struct tas_conn *conn;
 
 	while (s->num_free && (conn = tas_accept(&t->tcp->engine, &listener->l))) {
-		stream = homad_stream_adopt(t, s, conn);
+		int part = homad_policy_listen(s->policy, listener->l.port);
+
+		if (unlikely(is_refused(t, s->policy, part))) {
+			tas_abort(&t->tcp->engine, conn);
+			continue;
+		}
+		stream = homad_stream_adopt(t, s, conn, part);
 		stream->token = listener->number;
-		stream->came = true;
+		stream->came = stream->accepted = true;
 		t->tcp->coming[listener->l.port]++;
 		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
 	}

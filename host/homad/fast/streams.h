@@ -14,6 +14,7 @@
 
 #include "app.h"
 #include "homa_slab.h"
+#include "limits.h"
 #include "nic.h"
 #include "shm_stream.h"
 #include "tas_engine.h"
@@ -88,6 +89,14 @@ struct homad_stream {
 	 * position the application has taken them. */
 	u64 tx_map, rx_map;
 	u32 tx_end, rx_read;
+	/* Up to which position the application has written. What is before @tx_end alone is
+	 * the engine's; the rest is held by its limit. */
+	u32 tx_last;
+	/* Up to which position bytes were sent once; only with a limit. */
+	u32 sent_to;
+	/* What rules limit it by; NULL: nothing. @held: its place in homad_limit.held. */
+	struct homad_limit *limit;
+	struct homa_list held;
 	/* log2 of the bytes to send that have memory behind them, and of those for bytes that
 	 * arrive if the buffer can get so large at once; else 0. */
 	u8 tx_shift, rx_due;
@@ -104,6 +113,14 @@ struct homad_stream {
 	bool closed;
 	/* It came to a listener, and needs segments to that port (homad_tcp.coming). */
 	bool came;
+	/* It came to a listener. */
+	bool accepted;
+	/* No more is written, but bytes up to @tx_last are held: the end comes after them. */
+	bool shutting;
+	/* The window opens later by what the application has taken. */
+	bool rx_held;
+	/* Of the headers of its packets. */
+	u8 dscp;
 };
 
 /** struct homad_tcp_listener - a listening port of an attachment */
@@ -178,9 +195,8 @@ struct homad_streams {
 	u32 num_open;
 	/* Its place in homad_tcp.touched, when events were added in this round. */
 	struct homa_list touched;
-	/* Connections that it may open, as rules say. */
-	struct homa_stream_rule rules[HOMA_STREAM_RULES];
-	u32 num_rules;
+	/* What rules say about its connections; the slow path's memory. */
+	struct homad_policy *policy;
 	/* Write end of the pipe that wakes the application. */
 	int wake_fd;
 	/* Of homad_tcp.wanting: the next. */
@@ -205,6 +221,9 @@ struct homad_tcp {
 	struct homa_list touched;
 	/* The fast path's; others read them. */
 	struct homad_tcp_counters counters;
+	/* Limits that hold streams; when they are to be looked at, ns. */
+	struct homa_list held;
+	u64 held_at;
 	/* When slots are asked for again for connections that wait for one, ns. */
 	u64 retry_at;
 	/* Connections that came to a listener, by its port; only TIME_WAIT does not count. */
@@ -293,15 +312,18 @@ void homad_streams_touch(struct homad_thread *t, struct homad_streams *s);
 void homad_streams_want(struct homad_thread *t, struct homad_streams *s);
 /** homad_streams_retry() - ask again for those who were refused and have connections waiting. */
 void homad_streams_retry(struct homad_thread *t);
-/** homad_stream_adopt() - @conn becomes a stream of @s; NULL: it has no free slot. */
+/** homad_stream_adopt() - @conn becomes a stream of @s under part @part of its policy;
+ *  NULL: it has no free slot. */
 struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
-					struct tas_conn *conn);
+					struct tas_conn *conn, int part);
 /** homad_stream_release() - its slot is free, and it is nobody's. */
 void homad_stream_release(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_quiet() - it needs no segments any more. */
 void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_let_go() - the application has closed it; @reset: at once. */
 void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bool reset);
+/** homad_stream_all_given() - it has let go, and the engine has all that it had written. */
+void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream, bool reset);
 /** homad_streams_idle() - no stream of it has bytes to send in its memory. */
 static inline bool homad_streams_idle(const struct homad_streams *s)
 {
@@ -334,6 +356,10 @@ void homad_stream_fills(struct homad_thread *t, struct homad_stream *stream);
  * attachment must end. @done: how many were seen to. */
 const char *homad_stream_commands(struct homad_thread *t, struct homad_streams *s, u32 budget,
 				  u32 *done);
+/** homad_stream_goes_on() - one that its limit held. NULL, or why the attachment must end.
+ *  @waits: it still does. */
+const char *homad_stream_goes_on(struct homad_thread *t, struct homad_stream *stream,
+				 bool *waits);
 /** homad_streams_close() - the attachment ends. */
 void homad_streams_close(struct homad_thread *t, struct homad_streams *s);
 /** homad_stream_commands_waiting() - is there any? */
@@ -351,6 +377,9 @@ void homad_stream_events(struct homad_thread *t);
 void homad_streams_deliver(struct homad_thread *t);
 
 /* ---- what the slow path asks for by homad_call() ---- */
+
+/** homad_egress_share() - of its links TCP has what homad_config.tcp_share says now. */
+int homad_egress_share(struct homad_thread *t, void *arg);
 
 struct homad_streams_open {
 	struct homad_app *app;

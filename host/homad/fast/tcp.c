@@ -35,6 +35,8 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 	homa_slab_init(&tcp->conns, sizeof(struct homad_stream), most);
 	homa_slab_init(&tcp->ended, sizeof(struct tas_ended), most);
 	homa_list_init(&tcp->touched);
+	homa_list_init(&tcp->held);
+	tcp->held_at = TAS_NEVER;
 	for (i = 0; i < HOMAD_LEAVING; i++)
 		homa_list_init(&tcp->leaving[i]);
 	tcp->engine.half_most = most / HALF_OPEN_SHARE;
@@ -140,7 +142,8 @@ u64 homad_tcp_timers(struct homad_thread *t)
 	struct homad_tcp *tcp = t->tcp;
 
 	tas_set_now(&tcp->engine, t->ctx.now, EXCEPTIONS);
-	return homa_min_u64(tas_timers(&tcp->engine, TIMER_BUDGET), tcp->retry_at);
+	return homa_min_u64(tas_timers(&tcp->engine, TIMER_BUDGET),
+			    homa_min_u64(tcp->retry_at, tcp->held_at));
 }
 
 /* A device carries the packets that come from its address; with one device, all. */

@@ -42,6 +42,8 @@ static void segment_in(struct homad_thread *t, const struct nic_rx *pkt)
 		homad_listeners_accept(t);
 	stream = copy.conn->host;
 	if (likely(stream && stream->home && !stream->closed)) {
+		if (unlikely(stream->limit))
+			homad_limit_received(stream, copy.length);
 		copy_in(stream, pkt->data + seg.payload + copy.from, copy.length, copy.to);
 		return;
 	}

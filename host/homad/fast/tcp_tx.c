@@ -87,6 +87,7 @@ static bool add(struct batch *b, const struct tas_out *out, const struct homad_s
 	tx->proto = NIC_TCP;
 	tx->ecn = out->ecn;
 	tx->prio = 0;
+	tx->dscp = stream ? stream->dscp : 0;
 	tx->hdr = header;
 	tx->hdr_len = out->header_length;
 	tx->payload = length ? payload_of(tcp, stream, out->from + offset, length, i) : NULL;
@@ -110,8 +111,9 @@ static u64 wire_bytes(const struct tas_out *out, u32 segments)
 static void send_unit(struct batch *b, const struct tas_out *out)
 {
 	struct homad_port *port = homad_tcp_port_towards(b->t, &out->pair);
-	const struct homad_stream *stream = out->length ? out->conn->host : NULL;
+	struct homad_stream *stream = out->conn ? out->conn->host : NULL;
 	u32 offset = 0, length, segments = 0;
+	u64 wire;
 
 	if (unlikely(!port || (out->length && (!stream || !stream->home)))) {
 		b->t->tcp->counters.no_device += !port;
@@ -129,7 +131,10 @@ static void send_unit(struct batch *b, const struct tas_out *out)
 		if (b->n == HOMAD_TCP_BATCH)
 			flush(b);
 	} while (offset < out->length);
-	homa_link_spent(&b->t->ctx, port->link, wire_bytes(out, segments));
+	wire = wire_bytes(out, segments);
+	homa_link_spent(&b->t->ctx, port->link, wire);
+	if (unlikely(stream && stream->limit))
+		homad_limit_sent(stream, out->from + out->length, out->length, wire);
 }
 
 /* Every device could take a whole unit beside what is in the batch. */

@@ -48,6 +48,8 @@ struct homad_trace;
 	X(credit_out, "turns of users that ended because other users wait") \
 	X(route_waits, "turns that ended because their user had one this round") \
 	X(memory_asked, "times the slow path was asked for more memory of an attachment") \
+	X(tcp_denied, "TCP connections that a rule with deny refused") \
+	X(tcp_refused, "TCP connections beyond the limits of a rule")  \
 	X(evictions, "applications that broke the rules")              \
 	X(out_of_memory, "allocations for messages or objects that failed") \
 	X(jobs, "requests of the slow path")

@@ -16,6 +16,7 @@
 #include "notify.h"
 #include "homad_options.h"
 #include "reload.h"
+#include "tcp_slow.h"
 
 /* As it was read: homad_start() fills in what it finds by itself. */
 static struct homad_config *loaded;
@@ -83,7 +84,7 @@ static void take_rules(struct homad *d, const struct homad_config *new)
 	homad_log(HOMAD_INFO, "rules changed\trules=%u", new->num_rules);
 }
 
-/* For those who attach, and for who listens, from now on. */
+/* What is open stays open, under the limits that it has now. */
 static void take_tcp_rules(struct homad *d, const struct homad_config *new)
 {
 	if (loaded->num_tcp_rules == new->num_tcp_rules &&
@@ -99,6 +100,7 @@ static void take_tcp_rules(struct homad *d, const struct homad_config *new)
 	memcpy(d->config.tcp_rules, new->tcp_rules, sizeof(new->tcp_rules));
 	memcpy(loaded->tcp_rules, new->tcp_rules, sizeof(new->tcp_rules));
 	d->config.num_tcp_rules = loaded->num_tcp_rules = new->num_tcp_rules;
+	homad_policies_change(d);
 	homad_log(HOMAD_INFO, "TCP rules changed\ttcp_rules=%u", new->num_tcp_rules);
 }
 
@@ -123,22 +125,11 @@ static void take_spin(struct homad *d, u32 spin_us, u32 spin_min_us)
 		homad_call(d->threads[i], respin, &d->config);
 }
 
-static int set_share(struct homad_thread *t, void *arg)
-{
-	u32 i;
-
-	(void)arg;
-	for (i = 0; i < t->num_ports; i++)
-		if (t->tcp && !t->ports[i]->encap)
-			homa_link_share(t->ports[i]->link, t->d->config.tcp_share);
-	return 0;
-}
-
 /* Links have it in figures of their own. */
 static void take_share(struct homad *d, u32 share)
 {
 	if (d->config.tcp_share != share)
-		homad_call(d->threads[0], set_share, NULL);
+		homad_call(d->threads[0], homad_egress_share, NULL);
 }
 
 static int set_params(struct homad_thread *t, void *arg)

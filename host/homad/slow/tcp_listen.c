@@ -121,18 +121,23 @@ static const char *read_socket(int fd, struct tas_listener *l)
 	return l->port ? NULL : "the socket is not bound";
 }
 
-static bool may_listen(const struct homad *d, const struct homad_client *client, u16 port)
+/* The first rule decides; 0, -EPERM: none does, or -EACCES. */
+static int may_listen(const struct homad *d, const struct homad_client *client, u16 port,
+		      const char **wrong)
 {
 	u32 i;
 
 	for (i = 0; i < d->config.num_tcp_rules; i++) {
 		const struct homad_tcp_rule *rule = &d->config.tcp_rules[i];
 
-		if (rule->listen[0] && port >= rule->listen[0] && port <= rule->listen[1] &&
-		    homad_client_is(client, &rule->who))
-			return true;
+		if (!rule->listen[0] || port < rule->listen[0] || port > rule->listen[1] ||
+		    !homad_client_is(client, &rule->who))
+			continue;
+		*wrong = "a [[tcp_rule]] of homad denies this user to listen at that port";
+		return rule->deny ? -EACCES : 0;
 	}
-	return false;
+	*wrong = "no [[tcp_rule]] of homad lets this user listen at that port";
+	return -EPERM;
 }
 
 static bool is_v4(const struct tas_listener *l)
@@ -231,10 +236,8 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 	}
 	wrong = read_socket(client->passed_fd, &listener->l);
 	rc = wrong ? -EINVAL : 0;
-	if (!rc && !may_listen(d, client, listener->l.port)) {
-		wrong = "no [[tcp_rule]] of homad lets this user listen at that port";
-		rc = -EPERM;
-	}
+	if (!rc)
+		rc = may_listen(d, client, listener->l.port, &wrong);
 	if (!rc) {
 		listener->l.backlog = (u32)homa_min_u64(homa_max_u64(r->bytes, 1), BACKLOG_MOST);
 		answer.port = listener->l.port;

@@ -17,7 +17,8 @@
  *	with their sockets, or why not all, @rc.
  * @calls: an eventfd by which the fast path tells that it wants something.
  * @grown: attachments with larger buffers than at first; @tick: a timer while there are any.
- * @held: listeners, by port. @listens_refused: requests to listen that failed. */
+ * @held: listeners, by port. @listens_refused: requests to listen that failed.
+ * @limits: what rules limit users by; @generation: how often the rules have changed. */
 struct homad_tcp_ports {
 	int fds[HOMAD_TCP_PORTS];
 	u32 num_fds;
@@ -32,6 +33,8 @@ struct homad_tcp_ports {
 	struct homa_list grown;
 	struct homa_list held[HOMAD_HELD_BUCKETS];
 	u64 listens_refused;
+	struct homa_list limits;
+	u32 generation;
 };
 
 static inline struct homa_list *homad_tcp_held(struct homad_tcp_ports *ports, u16 port)
@@ -49,6 +52,12 @@ void homad_tcp_more_ports(struct homad *d);
 /** homad_tcp_take_port(), homad_tcp_leave_port() - one more or one less reason for it. */
 void homad_tcp_take_port(struct homad *d, u16 port);
 void homad_tcp_leave_port(struct homad *d, u16 port);
+
+/** homad_policy_new() - what rules say about @client's attachment; NULL: no memory. */
+struct homad_policy *homad_policy_new(struct homad *d, const struct homad_client *client);
+void homad_policy_put(struct homad_policy *policy);
+/** homad_policies_change() - there are other rules: for all attachments. */
+void homad_policies_change(struct homad *d);
 
 /** homad_tcp_end_listener() - the fast path does not know it any more. */
 void homad_tcp_end_listener(struct homad *d, struct homad_tcp_listener *listener);

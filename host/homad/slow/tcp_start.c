@@ -53,6 +53,7 @@ int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 		snprintf(err, errlen, "out of memory");
 		return -ENOMEM;
 	}
+	homa_list_init(&homad_slow(d)->tcp->limits);
 	for (i = 0; i < HOMAD_HELD_BUCKETS; i++)
 		homa_list_init(&homad_slow(d)->tcp->held[i]);
 	rc = watch_calls(d);
@@ -93,6 +94,9 @@ void homad_tcp_stop(struct homad *d)
 		close(ports->fds[i]);
 	for (i = 0; i < HOMAD_HELD_BUCKETS; i++)
 		drop_listeners(&ports->held[i]);
+	/* Attachments let go of them later. */
+	while (homa_list_pop(&ports->limits))
+		;
 	homad_unwatch(d, &ports->calls);
 	if (ports->calls.fd > 0)
 		close(ports->calls.fd);

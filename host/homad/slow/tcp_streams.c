@@ -133,29 +133,11 @@ static bool matches(const struct homad_client *client, const struct homad_tcp_ru
 	return homad_client_is(client, &rule->who);
 }
 
-static void copy_rules(const struct homad *d, const struct homad_client *client,
-		       struct homad_streams *s)
-{
-	u32 i;
-
-	for (i = 0; i < d->config.num_tcp_rules; i++) {
-		const struct homad_tcp_rule *rule = &d->config.tcp_rules[i];
-		struct homa_stream_rule *copy = &s->rules[s->num_rules];
-
-		if (!rule->connect[0] || !matches(client, rule))
-			continue;
-		memcpy(copy->ip, rule->ip, sizeof(copy->ip));
-		copy->prefix = rule->prefix;
-		copy->from = rule->connect[0];
-		copy->to = rule->connect[1];
-		s->num_rules++;
-	}
-}
-
 static void free_streams(struct homad_streams *s)
 {
 	if (s->wake_fd >= 0)
 		close(s->wake_fd);
+	homad_policy_put(s->policy);
 	free(s->stream);
 	free(s->free);
 	free(s->generations);
@@ -173,7 +155,8 @@ static u8 log2_of(u64 bytes)
 	return shift;
 }
 
-static struct homad_streams *new_streams(const struct homad *d, u32 num_slots)
+static struct homad_streams *new_streams(struct homad *d, const struct homad_client *client,
+					 u32 num_slots)
 {
 	struct homad_streams *s = calloc(1, sizeof(*s));
 
@@ -191,7 +174,8 @@ static struct homad_streams *new_streams(const struct homad *d, u32 num_slots)
 	s->generations = calloc(num_slots, sizeof(*s->generations));
 	s->backing = calloc(num_slots, sizeof(*s->backing));
 	s->asks = calloc(s->num_asks, sizeof(*s->asks));
-	if (s->stream && s->free && s->generations && s->backing && s->asks)
+	s->policy = homad_policy_new(d, client);
+	if (s->stream && s->free && s->generations && s->backing && s->asks && s->policy)
 		return s;
 	free_streams(s);
 	return NULL;
@@ -219,7 +203,7 @@ static int begin(struct homad_client *client, struct homad_piece *piece, struct 
 	struct homad_streams_open open = { .app = client->app };
 	int wake[2], rc;
 
-	open.streams = new_streams(d, num_slots);
+	open.streams = new_streams(d, client, num_slots);
 	if (!open.streams)
 		return -ENOMEM;
 	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK)) {
@@ -228,7 +212,6 @@ static int begin(struct homad_client *client, struct homad_piece *piece, struct 
 		return rc;
 	}
 	open.streams->wake_fd = wake[1];
-	copy_rules(d, client, open.streams);
 	homad_streams_lay(open.streams, (struct homa_stream_area *)piece->base, num_slots);
 	rc = homad_call(client->app->thread, homad_streams_begin, &open);
 	if (rc) {

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Streams that their limits hold (limits.h): in each round in which there is something to
+ * spend they take turns at it. And what becomes of them when the rules change.
+ */
+#include "fast.h"
+#include "streams.h"
+
+#define TURN_STREAMS 64u /* that go on in a round */
+
+/* False: it waits no longer. */
+static bool goes_on(struct homad_thread *t, struct homad_stream *stream)
+{
+	struct homad_app *app = stream->home->app;
+	bool waits = false;
+	const char *why = homad_stream_goes_on(t, stream, &waits);
+
+	if (unlikely(why))
+		homad_app_evict(t, app, why);
+	return waits;
+}
+
+/* There is nothing that any stream waits for. */
+static bool nothing(const struct homad_limit *limit)
+{
+	return (!limit->send.rate || limit->send.tokens <= 0) &&
+	       (!limit->receive.rate || limit->receive.tokens <= 0);
+}
+
+/* One after the other, each with some bytes; those that are not through go to the end. */
+static u32 serve(struct homad_thread *t, struct homad_limit *limit, u32 budget)
+{
+	struct homa_list turn, *node;
+	u32 done = 0;
+
+	homa_list_init(&turn);
+	/* Each once: who is held again comes behind those that have not been. */
+	while (done < budget && !nothing(limit) && (node = homa_list_pop(&limit->held))) {
+		homa_list_add_tail(&turn, node);
+		done++;
+		if (!goes_on(t, homa_container_of(node, struct homad_stream, held)))
+			homa_list_del(node);
+	}
+	while ((node = homa_list_pop(&turn)))
+		homa_list_add_tail(&limit->held, node);
+	return done;
+}
+
+void homad_limits_round(struct homad_thread *t)
+{
+	struct homad_tcp *tcp = t->tcp;
+	struct homa_list *node;
+	u32 budget = TURN_STREAMS;
+
+	if (likely(t->ctx.now < tcp->held_at))
+		return;
+	tcp->held_at = TAS_NEVER;
+	/* Not always the same one first. */
+	node = homa_list_pop(&tcp->held);
+	if (node)
+		homa_list_add_tail(&tcp->held, node);
+	node = tcp->held.next;
+	while (node != &tcp->held) {
+		struct homad_limit *limit = homa_container_of(node, struct homad_limit, node);
+
+		node = node->next;
+		homad_bucket_fill(&limit->send, t->ctx.now);
+		homad_bucket_fill(&limit->receive, t->ctx.now);
+		budget -= serve(t, limit, budget);
+		if (homa_list_empty(&limit->held)) {
+			homa_list_del(&limit->node);
+			continue;
+		}
+		/* It seemed to hold none when one of those that had their turn ended. */
+		if (!homa_list_linked(&limit->node))
+			homa_list_add_tail(&tcp->held, &limit->node);
+		tcp->held_at = homa_min_u64(tcp->held_at, homad_limit_again_at(t, limit));
+	}
+}
+
+int homad_limits_change(struct homad_thread *t, void *arg)
+{
+	struct homad_limits_change *change = arg;
+	struct homad_streams *s = change->app->streams;
+	struct homad_policy *old = s->policy;
+	struct homa_list *node = s->open.next;
+
+	homad_now(t);
+	s->policy = change->policy;
+	change->policy = old;
+	while (node != &s->open) {
+		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
+		const struct tas_pair *pair = &stream->conn.f.pair;
+		bool held = homa_list_linked(&stream->held);
+
+		node = node->next;
+		homad_limit_leave(stream);
+		homad_limit_join(stream, s->policy,
+				 stream->accepted ?
+					 homad_policy_listen(s->policy, pair->local_port) :
+					 homad_policy_connect(s->policy, pair->remote,
+							      pair->remote_port));
+		/* Perhaps it has none now; else it is held again. */
+		if (held)
+			goes_on(t, stream);
+	}
+	return 0;
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * host/homad/fast/limits.c: buckets by a clock of the test's, and which rule decides.
+ */
+#include "unit.h"
+
+#include "homa_rng.h"
+#include "limits.h"
+
+#define SECOND 1000000000ull
+
+/* Whatever the steps in which it is looked at: no byte too many, and nearly all. */
+static void homad_bucket_fill__is_the_rate_in_any_steps(void **state)
+{
+	static const u64 rates[] = { 8000, 1000000, 1500001, 125000000, 12500000000ull };
+	u64 seed, base = unit_seed();
+	struct homad_bucket bucket;
+	struct homa_rng rng;
+	u32 i;
+
+	(void)state;
+	for (seed = base; seed < base + 20; seed++) {
+		homa_rng_init(&rng, seed);
+		for (i = 0; i < HOMA_ARRAY_SIZE(rates); i++) {
+			u64 now = 77, spent = 0, begin;
+
+			homad_bucket_set(&bucket, rates[i]);
+			homad_bucket_fill(&bucket, now);
+			bucket.tokens = 0;
+			begin = now;
+			while (now - begin < SECOND / 10) {
+				now += 1 + homa_rng_below(&rng, 100000);
+				homad_bucket_fill(&bucket, now);
+				unit_assert(seed, bucket.tokens <= bucket.burst);
+				spent += (u64)bucket.tokens;
+				bucket.tokens = 0;
+			}
+			unit_assert(seed, spent <= rates[i] * (now - begin) / SECOND);
+			unit_assert(seed, spent + 2 >= rates[i] * (now - begin) / SECOND * 999 / 1000);
+		}
+	}
+}
+
+static void homad_bucket_fill__is_full_after_rest_and_pays_debts_first(void **state)
+{
+	struct homad_bucket bucket;
+
+	(void)state;
+	homad_bucket_set(&bucket, 1000000);
+	assert_int_equal(bucket.burst, 20000);
+	homad_bucket_fill(&bucket, SECOND);
+	homad_bucket_fill(&bucket, 1000000 * SECOND);
+	assert_int_equal(bucket.tokens, 20000);
+	bucket.tokens = -3000000;
+	homad_bucket_fill(&bucket, 1000002 * SECOND);
+	assert_int_equal(bucket.tokens, -1000000);
+	homad_bucket_fill(&bucket, 1000004 * SECOND);
+	assert_int_equal(bucket.tokens, 20000);
+}
+
+static void homad_policy__the_first_that_matches(void **state)
+{
+	static const u8 ten[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9, [15] = 2 };
+	static const u8 eleven[16] = { [10] = 0xff, [11] = 0xff, [12] = 11 };
+	static struct homad_policy policy;
+
+	(void)state;
+	policy.num = 3;
+	policy.part[0].rule = (struct homad_tcp_rule){ .connect = { 80, 90 }, .prefix = 104 };
+	memcpy(policy.part[0].rule.ip, ten, sizeof(ten));
+	policy.part[1].rule = (struct homad_tcp_rule){ .listen = { 5, 6 } };
+	policy.part[2].rule = (struct homad_tcp_rule){ .listen = { 1, 9 }, .connect = { 1, 85 } };
+	assert_int_equal(homad_policy_connect(&policy, ten, 80), 0);
+	assert_int_equal(homad_policy_connect(&policy, ten, 79), 2);
+	assert_int_equal(homad_policy_connect(&policy, eleven, 80), 2);
+	assert_int_equal(homad_policy_connect(&policy, eleven, 86), -1);
+	assert_int_equal(homad_policy_connect(&policy, ten, 91), -1);
+	assert_int_equal(homad_policy_listen(&policy, 6), 1);
+	assert_int_equal(homad_policy_listen(&policy, 7), 2);
+	assert_int_equal(homad_policy_listen(&policy, 10), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(homad_bucket_fill__is_the_rate_in_any_steps),
+		cmocka_unit_test(homad_bucket_fill__is_full_after_rest_and_pays_debts_first),
+		cmocka_unit_test(homad_policy__the_first_that_matches),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
