@@ -10,7 +10,7 @@ import time
 
 from lab.targets import ratchet
 from lab.errors import LabError
-from lab.test import builds, namespaces, needs, pkt, process
+from lab.test import builds, namespaces, needs, pkt, process, suites
 from lab.test.context import Context, Tally
 from lab.test.stages import CBMC, STAGES, Stage
 
@@ -38,6 +38,8 @@ def main(arguments: list[str]) -> int:
             return 0
         if args.pkt:
             return pkt.run(context, args.pkt, args.pkt_strict)
+        if args.tcp_suites is not None:
+            return suites.run(context, args.tcp_suites)
         if args.cbmc:
             return _run(context, [(CBMC, args.only or [])])
         plan = _plan(context, ["counts"] if args.record_counts else args.only or [])
@@ -112,6 +114,13 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         action="store_true",
         help="with --pkt: packets that no statement expects at a script's end fail it, and so do "
         "wrong echoes of time stamps (packetdrill ignores both)",
+    )
+    parser.add_argument(
+        "--tcp-suites",
+        nargs="*",
+        metavar="SUITE",
+        help="only run programs' own tests, these or all, over the kernel's TCP and through homad, and "
+        f"print what passes only without homad: {', '.join(suites.SUITES)}",
     )
     parser.add_argument(
         "--record-counts",

@@ -83,6 +83,14 @@ class Side:
         return f"\nhomad: {self.homad.log()[-3000:]}" if self.homad else ""
 
 
+def opened(side: Side) -> tuple[int, int]:
+    """Connections that the kernel of this side has opened so far, and accepted."""
+    heads, values = (line.split() for line in side.space.run(["cat", "/proc/net/snmp"]).stdout.splitlines()
+                     if line.startswith("Tcp:"))  # fmt: skip
+    told = dict(zip(heads, values, strict=True))
+    return int(told["ActiveOpens"]), int(told["PassiveOpens"])
+
+
 def port() -> int:
     """A port that no test of this run had: an earlier one may wait for late packets (TIME_WAIT)."""
     return next(_ports)
