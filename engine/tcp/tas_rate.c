@@ -114,6 +114,10 @@ static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
 		r->rate = homa_min_u64(r->rate,
 				       homa_max_u64(achieved + achieved / 5, first));
 	r->rate = within(control->adjust(engine, conn));
+	/* A segment in each interval, or there would be nothing to decide by for long. */
+	if (conn->control != TAS_CONSTANT)
+		r->rate = homa_max_u64(r->rate, homa_div64((u64)conn->f.mss * TAS_SEC,
+							   interval(engine, conn)));
 	if (!(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
 		tas_rate_window(conn);
 	begin_interval(engine, conn);

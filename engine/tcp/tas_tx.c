@@ -241,7 +241,8 @@ static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 	u32 pipe = tas_pipe(conn);
 
 	if (most > engine->params.max_segment)
-		most = homa_max_u32(engine->params.max_segment / mss, 1) * mss;
+		most = homa_min_u32(most,
+				    homa_max_u32(engine->params.max_segment / mss, 1) * mss);
 	if (room < most)
 		most = room >= mss ? room / mss * mss : half_window(conn, room);
 	if (pipe + most > conn->f.cwnd) {

@@ -56,7 +56,7 @@ struct sim_transport {
 };
 
 extern const struct sim_transport sim_homa, sim_pfabric, sim_phost, sim_pias, sim_ndp,
-	sim_dctcp, sim_tcp, sim_oracle;
+	sim_dctcp, sim_tcp, sim_tas, sim_oracle;
 /** sim_transports - all of them, NULL-terminated (transports.c) */
 extern const struct sim_transport *const sim_transports[];
 

@@ -3,6 +3,6 @@
 #include "sim_transport.h"
 
 const struct sim_transport *const sim_transports[] = {
-	&sim_homa,  &sim_pfabric, &sim_phost,  &sim_pias, &sim_ndp,
-	&sim_dctcp, &sim_tcp,	  &sim_oracle, NULL,
+	&sim_homa,  &sim_pfabric, &sim_phost, &sim_pias,   &sim_ndp,
+	&sim_dctcp, &sim_tcp,	  &sim_tas,   &sim_oracle, NULL,
 };

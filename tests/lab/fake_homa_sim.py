@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 
-PROTOCOLS = ("homa", "pfabric", "phost", "pias", "ndp", "dctcp", "tcp", "oracle")
+PROTOCOLS = ("homa", "pfabric", "phost", "pias", "ndp", "dctcp", "tcp", "tas", "oracle")
 WORST = {
     "homa": 2.0,
     "pfabric": 2.1,

@@ -48,7 +48,7 @@ def test_flags__are_the_programs() -> None:
 
 
 @pytest.mark.parametrize(
-    "protocol", ["homa", "pfabric", "phost", "pias", "ndp", "tcp", "dctcp", "oracle"]
+    "protocol", ["homa", "pfabric", "phost", "pias", "ndp", "tcp", "dctcp", "tas", "oracle"]
 )
 def test_protocol__gives_what_the_lab_reads(protocol: str) -> None:
     result = program.run(specs.normal({**SMALL, "protocol": protocol}))

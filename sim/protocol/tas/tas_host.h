@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * The TAS transport's own state: a TCP engine in every simulated host. tas.c is the host's
+ * loop, tas_settings.c its settings.
+ */
+#ifndef SIM_TAS_HOST_H
+#define SIM_TAS_HOST_H
+
+#include "sim_transport.h"
+#include "tas_engine.h"
+
+#define SIM_TAS_PORT 80u
+#define SIM_TAS_EPOCH_NS 2000000000ull /* the engine's clock is so far ahead */
+#define SIM_TAS_HEADERS 20u	       /* IPv4 */
+
+/* cfg->option[] */
+enum sim_tas_option {
+	SIM_TAS_CONGESTION, /* enum tas_control */
+	SIM_TAS_INTERVAL,   /* us */
+	SIM_TAS_STEP,	    /* kbit/s */
+	SIM_TAS_RATE,	    /* kbit/s */
+	SIM_TAS_LOW,	    /* us */
+	SIM_TAS_HIGH,	    /* us */
+	SIM_TAS_PACING,
+	SIM_TAS_INITIAL, /* segments */
+	SIM_TAS_RTO_MIN, /* ms */
+	SIM_TAS_K,	 /* packets at 10 Gbit/s */
+};
+
+#define SIM_TAS_ECN_AUTO UINT64_MAX /* cfg->ecn_bytes: by option K and the rate */
+
+/**
+ * struct sim_tas_host - one engine
+ * @timer: when the engine wants to be called.
+ * @port: the local port of the connection that was begun last.
+ */
+struct sim_tas_host {
+	struct tas_engine engine;
+	struct tas_listener listener;
+	struct sim_host *host;
+	struct sim_event timer;
+	u16 port;
+};
+
+struct sim_tas_slab;
+
+/**
+ * struct sim_tas - sim->proto
+ * @spare: memory of connections that no engine has, linked by f.hash.
+ */
+struct sim_tas {
+	struct sim_tas_host *hosts;
+	struct homa_list spare;
+	struct sim_tas_slab *slabs;
+	u64 bytes;
+};
+
+/* ---- tas_settings.c ---- */
+
+extern const struct sim_option sim_tas_options[];
+int sim_tas_defaults(struct sim_config *cfg);
+/** sim_tas_settle() - the settings of one engine, and what switches do, from the run's */
+int sim_tas_settle(struct sim_config *cfg, struct tas_engine *engine);
+
+#endif
