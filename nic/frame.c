@@ -84,7 +84,8 @@ static u32 tcp_flow_label(const u8 *hdr)
 	return (homa_get_be32(hdr) * 0x9e3779b1U) >> 12;
 }
 
-void nic_frame_build_tcp(const struct nic_frame_template *t, u8 *out, const struct nic_tx *pkt)
+void nic_frame_build_tcp(const struct nic_frame_template *t, u8 *out,
+			 const struct nic_tx *pkt)
 {
 	u32 l4_len = pkt->hdr_len + pkt->payload_len;
 	u8 *ip = out + NIC_ETH_HLEN, tos = (u8)(pkt->dscp << 2 | pkt->ecn);
@@ -98,7 +99,8 @@ void nic_frame_build_tcp(const struct nic_frame_template *t, u8 *out, const stru
 			memcpy(ip + 12, pkt->src->ip + 12, 4);
 		homa_put_be16(ip + 10, nic_checksum(ip, NIC_IPV4_HLEN, 0));
 	} else {
-		homa_put_be32(ip, 6U << 28 | (u32)tos << 20 | tcp_flow_label(pkt->hdr));
+		homa_put_be32(ip, 6U << 28 | (u32)tos << 20 |
+					  tcp_flow_label(pkt->hdr));
 		homa_put_be16(ip + 4, (u16)l4_len);
 		ip[6] = IPPROTO_TCP;
 		if (pkt->src)

@@ -58,7 +58,6 @@ void nic_frame_build_tcp(const struct nic_frame_template *t, u8 *out,
  */
 int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out);
 
-
 /** nic_addr_no_host() - no single host has this address: multicast, broadcast, 0.x.x.x. Nobody
  *  is answered there (RFC 1122, 3.2.2), and nobody is called. */
 static inline bool nic_addr_no_host(const struct homa_addr *addr)

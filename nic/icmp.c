@@ -62,8 +62,7 @@ u32 nic_icmp_build(u8 *out, const struct nic_rx *pkt, u16 local_port)
 	memset(out, 0, ICMP_HLEN);
 	out[0] = v4 ? ICMP4_UNREACH : ICMP6_UNREACH;
 	out[1] = v4 ? 3 : 4;
-	len += v4 ? quote_v4(out + len, pkt, udp) :
-		    quote_v6(out + len, pkt, udp);
+	len += v4 ? quote_v4(out + len, pkt, udp) : quote_v6(out + len, pkt, udp);
 	if (udp) {
 		homa_put_be16(out + len, pkt->src.encap);
 		homa_put_be16(out + len + 2, local_port);
@@ -155,7 +154,8 @@ static int quote_ip(const u8 *ip, u32 len, bool v6, struct nic_error *error)
 		return -EBADMSG;
 	hlen = (u32)(ip[0] & 15) * 4;
 	/* We send no fragments; behind the header of a later one is anything. */
-	if (hlen < NIC_IPV4_HLEN || len < hlen || homa_get_be16(ip + 6) & IPV4_OFFSET)
+	if (hlen < NIC_IPV4_HLEN || len < hlen ||
+	    homa_get_be16(ip + 6) & IPV4_OFFSET)
 		return -EBADMSG;
 	error->src.ip[10] = error->src.ip[11] = 0xff;
 	error->dst.ip[10] = error->dst.ip[11] = 0xff;
@@ -173,7 +173,6 @@ int nic_icmp_parse(const u8 *msg, u32 len, bool v6, struct nic_error *error)
 	if (!error->error)
 		return -EBADMSG;
 	if (error->error == EMSGSIZE)
-		error->mtu = v6 ? homa_get_be32(msg + 4) :
-				  homa_get_be16(msg + 6);
+		error->mtu = v6 ? homa_get_be32(msg + 4) : homa_get_be16(msg + 6);
 	return quote_ip(msg + ICMP_HLEN, len - ICMP_HLEN, v6, error);
 }

@@ -23,29 +23,29 @@
 
 /* A raw IPv4 socket sees the IP header, a raw ICMPv6 socket does not. Protocol @second
  * passes, too. */
-#define FILTER4(second)                                            \
-	{                                                          \
-		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),            \
-		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 0),             \
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 3, 2, 0),      \
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 1, 0),     \
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 12, 0, 4),     \
-		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 8 + 9),         \
+#define FILTER4(second)                                                  \
+	{                                                                \
+		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),                  \
+		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 0),                   \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 3, 2, 0),            \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 11, 1, 0),           \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 12, 0, 4),           \
+		BPF_STMT(BPF_LD | BPF_B | BPF_IND, 8 + 9),               \
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_HOMA, 1, 0), \
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1), \
-		BPF_STMT(BPF_RET | BPF_K, 0xffff),                 \
-		BPF_STMT(BPF_RET | BPF_K, 0),                      \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),       \
+		BPF_STMT(BPF_RET | BPF_K, 0xffff),                       \
+		BPF_STMT(BPF_RET | BPF_K, 0),                            \
 	}
 
-#define FILTER6(second)                                            \
-	{                                                          \
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),             \
-		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 128, 4, 0),    \
-		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 8 + 6),         \
+#define FILTER6(second)                                                  \
+	{                                                                \
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 0),                   \
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 128, 4, 0),          \
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 8 + 6),               \
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_HOMA, 1, 0), \
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1), \
-		BPF_STMT(BPF_RET | BPF_K, 0xffff),                 \
-		BPF_STMT(BPF_RET | BPF_K, 0),                      \
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),       \
+		BPF_STMT(BPF_RET | BPF_K, 0xffff),                       \
+		BPF_STMT(BPF_RET | BPF_K, 0),                            \
 	}
 
 static const struct sock_filter filter4[] = FILTER4(IPPROTO_HOMA);

@@ -73,8 +73,7 @@ int nic_loop_rx(struct nic_loop *loop, struct nic_rx *pkts, int n)
 
 void nic_loop_release(struct nic_loop *loop, u32 slot)
 {
-	if (loop->slots && slot < NIC_LOOP_SLOTS &&
-	    loop->n_free < NIC_LOOP_SLOTS)
+	if (loop->slots && slot < NIC_LOOP_SLOTS && loop->n_free < NIC_LOOP_SLOTS)
 		loop->free[loop->n_free++] = (u16)slot;
 }
 

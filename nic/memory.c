@@ -123,8 +123,7 @@ static void enqueue(struct nic_memory *link, struct mem *to,
 	pkt->rx.dst = to->nic.info.address;
 	pkt->rx.token = (u64)(uintptr_t)pkt;
 	if (behind && happens(link, link->config.reorder))
-		behind -=
-			(u32)(draw(link) % homa_min_u32(behind, OVERTAKE)) + 1;
+		behind -= (u32)(draw(link) % homa_min_u32(behind, OVERTAKE)) + 1;
 	while (behind--)
 		at = &(*at)->next;
 	pkt->next = *at;

@@ -13,9 +13,8 @@ int nic_open(struct nic **out, const struct nic_config *config, char *err,
 {
 	*out = NULL;
 	if (!config->backend)
-		return nic_fail(
-			err, errlen, -EINVAL,
-			"no packet I/O backend named; use afxdp or udp");
+		return nic_fail(err, errlen, -EINVAL,
+				"no packet I/O backend named; use afxdp or udp");
 	if (!strcmp(config->backend, "afxdp"))
 		return nic_afxdp_open(out, config, err, errlen);
 	if (!strcmp(config->backend, "udp"))
@@ -94,7 +93,8 @@ void nic_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu)
 
 int nic_tcp_port(struct nic *nic, u16 port, bool on)
 {
-	return nic->ops->tcp_port ? nic->ops->tcp_port(nic, port, on) : -EOPNOTSUPP;
+	return nic->ops->tcp_port ? nic->ops->tcp_port(nic, port, on) :
+				    -EOPNOTSUPP;
 }
 
 bool nic_source(struct nic *nic, const struct homa_addr *dst, u8 ip[16])

@@ -143,20 +143,20 @@ struct nic_info {
 };
 
 /* Counters, all since open: X(name, "what one count means"). */
-#define NIC_STATS(X)                                                  \
-	X(rx_packets, "packets received by the packet interface")     \
-	X(rx_bytes, "bytes in them, Homa header and payload")         \
-	X(tx_packets, "packets sent by the packet interface")         \
-	X(tx_bytes, "bytes in them, Homa header and payload")         \
-	X(rx_gro, "packets that the kernel gave us joined with others") \
+#define NIC_STATS(X)                                                             \
+	X(rx_packets, "packets received by the packet interface")                \
+	X(rx_bytes, "bytes in them, Homa header and payload")                    \
+	X(tx_packets, "packets sent by the packet interface")                    \
+	X(tx_bytes, "bytes in them, Homa header and payload")                    \
+	X(rx_gro, "packets that the kernel gave us joined with others")          \
 	X(tx_gso, "packets that left joined with others, to be cut apart later") \
-	X(rx_dropped, "packets lost before us, for lack of buffers")  \
-	X(rx_malformed, "packets that were not Homa in valid IP")     \
-	X(rx_checksum, "TCP segments whose checksum was wrong")       \
-	X(tx_full, "times the device took fewer packets than offered") \
-	X(tx_no_neighbour, "packets without a link address to send to") \
-	X(tx_errors, "packets the kernel refused")                    \
-	X(icmp_errors, "ICMP errors that came back")                  \
+	X(rx_dropped, "packets lost before us, for lack of buffers")             \
+	X(rx_malformed, "packets that were not Homa in valid IP")                \
+	X(rx_checksum, "TCP segments whose checksum was wrong")                  \
+	X(tx_full, "times the device took fewer packets than offered")           \
+	X(tx_no_neighbour, "packets without a link address to send to")          \
+	X(tx_errors, "packets the kernel refused")                               \
+	X(icmp_errors, "ICMP errors that came back")                             \
 	X(syscalls, "system calls made for packets")
 
 struct nic_stats {
@@ -240,6 +240,5 @@ bool nic_arm(struct nic *nic);
 /** nic_route() - can this destination be reached here, and with which path MTU?
  * Returns 0, -EHOSTUNREACH or -ENETUNREACH. Fills @mtu, counted as in struct nic_info. */
 int nic_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
-
 
 #endif

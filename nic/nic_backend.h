@@ -30,11 +30,13 @@ struct nic_ops {
 	int (*fd)(const struct nic *nic);
 	bool (*arm)(struct nic *nic);
 	/** NULL if the kernel does it */
-	void (*believe_mtu)(struct nic *nic, const struct homa_addr *dst, u32 mtu);
+	void (*believe_mtu)(struct nic *nic, const struct homa_addr *dst,
+			    u32 mtu);
 	int (*route)(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 	/** NULL if TCP cannot come here */
 	int (*tcp_port)(struct nic *nic, u16 port, bool on);
-	bool (*source)(struct nic *nic, const struct homa_addr *dst, struct homa_addr *src);
+	bool (*source)(struct nic *nic, const struct homa_addr *dst,
+		       struct homa_addr *src);
 	bool (*has_address)(const struct nic *nic, const struct homa_addr *addr);
 	/** refresh counters that the kernel keeps; may be NULL */
 	void (*update_stats)(struct nic *nic);

@@ -33,13 +33,15 @@ u64 nic_sum(const void *data, u32 len, u64 sum)
 	return add(sum, tail);
 }
 
-u64 nic_sum_pseudo(const struct homa_addr *src, const struct homa_addr *dst, u32 len)
+u64 nic_sum_pseudo(const struct homa_addr *src, const struct homa_addr *dst,
+		   u32 len)
 {
 	u8 words[8] = { 0 };
 
 	homa_put_be32(words, len);
 	words[7] = IPPROTO_TCP;
-	return nic_sum(words, sizeof(words), nic_sum(dst->ip, 16, nic_sum(src->ip, 16, 0)));
+	return nic_sum(words, sizeof(words),
+		       nic_sum(dst->ip, 16, nic_sum(src->ip, 16, 0)));
 }
 
 u16 nic_sum_fold(u64 sum)

@@ -5,14 +5,16 @@
 
 #include "nic.h"
 
-#define NIC_TCP_CHECKSUM_AT 16u /* offset of the checksum in a TCP header, bytes */
+/* offset of the checksum in a TCP header, bytes */
+#define NIC_TCP_CHECKSUM_AT 16u
 
 /** nic_sum() - add @len bytes to a one's complement sum of 64 bits
  * All pieces but the last must have an even length. */
 u64 nic_sum(const void *data, u32 len, u64 sum);
 
 /** nic_sum_pseudo() - the sum of the pseudo-header of @len bytes of TCP. */
-u64 nic_sum_pseudo(const struct homa_addr *src, const struct homa_addr *dst, u32 len);
+u64 nic_sum_pseudo(const struct homa_addr *src, const struct homa_addr *dst,
+		   u32 len);
 
 /** nic_sum_fold() - @sum in 16 bits, as they stand in memory, not complemented. */
 u16 nic_sum_fold(u64 sum);

@@ -82,7 +82,9 @@ int homa_parse_address(const char *text, struct sockaddr_storage *addr)
 	int bracketed;
 
 	if (!text || !addr)
-		return homa_fail(NULL, -EINVAL, "homa_parse_address: no text or no place for the address");
+		return homa_fail(
+			NULL, -EINVAL,
+			"homa_parse_address: no text or no place for the address");
 	memset(addr, 0, sizeof(*addr));
 	rest = split_host(text, host, sizeof(host), &bracketed);
 	if (!rest || parse_ip(host, bracketed, addr))

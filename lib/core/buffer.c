@@ -65,7 +65,8 @@ static void insert(struct homa_buffers *all, struct homa_buffer *b)
 /* Does the piece lie within one buffer? */
 static bool is_within(struct homa_buffers *all, const struct iovec *piece)
 {
-	uintptr_t at = (uintptr_t)piece->iov_base, unit = at & ~(uintptr_t)(HOMA_SVC_UNIT - 1);
+	uintptr_t at = (uintptr_t)piece->iov_base,
+		  unit = at & ~(uintptr_t)(HOMA_SVC_UNIT - 1);
 	unsigned int i;
 
 	for (i = 0; i < MOST_UNITS; i++, unit -= HOMA_SVC_UNIT) {
@@ -87,7 +88,8 @@ static bool is_plain(const struct homa_buffers *all, const void *at)
 
 static struct homa_buffers *buffers_of(struct homa *h)
 {
-	struct homa_buffers *all = __atomic_load_n(&h->buffers, __ATOMIC_ACQUIRE), *made;
+	struct homa_buffers *all = __atomic_load_n(&h->buffers, __ATOMIC_ACQUIRE),
+			    *made;
 
 	if (all)
 		return all;
@@ -97,8 +99,8 @@ static struct homa_buffers *buffers_of(struct homa *h)
 	made->refs = 1;
 	made->ops = h->ops;
 	pthread_mutex_init(&made->lock, NULL);
-	if (__atomic_compare_exchange_n(&h->buffers, &all, made, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
+	if (__atomic_compare_exchange_n(&h->buffers, &all, made, false,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return made;
 	/* Another thread was faster. */
 	pthread_mutex_destroy(&made->lock);
@@ -122,7 +124,8 @@ static void put(struct homa_buffers *all)
 }
 
 /* Under the lock. */
-static int alloc_plain(struct homa_buffers *all, size_t length, struct homa_room *room)
+static int alloc_plain(struct homa_buffers *all, size_t length,
+		       struct homa_room *room)
 {
 	void *plain;
 	s64 offset;
@@ -228,7 +231,8 @@ int homa_buffer_free(struct homa *h, void *at)
 
 /* ---- sending ---- */
 
-static bool is_stale(struct homa *h, struct homa_buffers *all, const struct iovec *piece)
+static bool is_stale(struct homa *h, struct homa_buffers *all,
+		     const struct iovec *piece)
 {
 	if (!(h->ops->alloc ? h->ops->sends_from(h->host, piece->iov_base) :
 			      is_plain(all, piece->iov_base)))
@@ -243,7 +247,8 @@ static int claim_one(struct homa *h, struct homa_buffers *all, const char *op,
 	struct homa_buffer **place;
 	int i;
 
-	place = out->iovcnt == 1 ? find(all, (uintptr_t)out->iov[0].iov_base) : NULL;
+	place = out->iovcnt == 1 ? find(all, (uintptr_t)out->iov[0].iov_base) :
+				   NULL;
 	if (place && (*place)->room.size >= out->length) {
 		*claim = (struct homa_claim){ all, *place };
 		*place = claim->buffer->next;
@@ -263,8 +268,8 @@ static int claim_one(struct homa *h, struct homa_buffers *all, const char *op,
 	return 0;
 }
 
-int homa_buffer_claim(struct homa *h, const char *op, struct homa_message_out *out,
-		      struct homa_claim *claim)
+int homa_buffer_claim(struct homa *h, const char *op,
+		      struct homa_message_out *out, struct homa_claim *claim)
 {
 	struct homa_buffers *all = __atomic_load_n(&h->buffers, __ATOMIC_ACQUIRE);
 	int rc;

@@ -32,7 +32,8 @@ static int same_address(const struct sockaddr *sa, int family, const void *ip)
 	if (!sa || sa->sa_family != family)
 		return 0;
 	if (family == AF_INET)
-		return !memcmp(&((const struct sockaddr_in *)sa)->sin_addr, ip, 4);
+		return !memcmp(&((const struct sockaddr_in *)sa)->sin_addr, ip,
+			       4);
 	return !memcmp(&((const struct sockaddr_in6 *)sa)->sin6_addr, ip, 16);
 }
 
@@ -119,7 +120,7 @@ static int choose_auto(int found, struct homa_choice *choice)
 
 /* Nothing was asked for that a socket or an attachment could not give. */
 static int shared_will_do(const struct homa_options *options,
-			 const char *interface, const char *address)
+			  const char *interface, const char *address)
 {
 	return !interface && !address && !options->udp_port &&
 	       !options->link_mbps && !env("HOMA_LINK_MBPS") &&
@@ -140,7 +141,8 @@ int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 		via = "auto";
 	if (!interface)
 		interface = env("HOMA_INTERFACE");
-	choice->address = options->address ? options->address : env("HOMA_ADDRESS");
+	choice->address =
+		options->address ? options->address : env("HOMA_ADDRESS");
 
 	/* Inside libhoma-preload, which is where sockets come from. */
 	if (!strcmp(via, "kernel") && !homa_knl_get())
@@ -159,8 +161,8 @@ int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 	if (found < 0)
 		return found;
 	if (!strcmp(via, "auto")) {
-		choice->try_service = shared_will_do(options, interface,
-						     choice->address);
+		choice->try_service =
+			shared_will_do(options, interface, choice->address);
 		choice->try_kernel = choice->try_service && homa_knl_get();
 		return choose_auto(found, choice);
 	}

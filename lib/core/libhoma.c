@@ -26,7 +26,8 @@ static inline int usable(const struct homa *h)
 	return LIKELY(h && h->fork_generation == homa_fork_generation);
 }
 
-static int check_out(const struct homa *h, const char *op, struct homa_message_out *out)
+static int check_out(const struct homa *h, const char *op,
+		     struct homa_message_out *out)
 {
 	int i;
 
@@ -35,7 +36,9 @@ static int check_out(const struct homa *h, const char *op, struct homa_message_o
 		return homa_fail(h, -EINVAL, "%s: no message", op);
 	for (i = 0; i < out->iovcnt; i++) {
 		if (out->iov[i].iov_len && !out->iov[i].iov_base)
-			return homa_fail(h, -EINVAL, "%s: a piece of the message is NULL", op);
+			return homa_fail(h, -EINVAL,
+					 "%s: a piece of the message is NULL",
+					 op);
 		if (out->iov[i].iov_len > HOMA_MAX_MESSAGE - out->length) {
 			size_t total = out->length;
 
@@ -49,7 +52,8 @@ static int check_out(const struct homa *h, const char *op, struct homa_message_o
 	}
 	if (out->length == 0)
 		return homa_fail(h, -EINVAL,
-				 "%s: a message has at least 1 byte, this has 0", op);
+				 "%s: a message has at least 1 byte, this has 0",
+				 op);
 	return 0;
 }
 
@@ -106,12 +110,15 @@ int homa_bind(struct homa *h, uint16_t port)
 	rc = h->ops->bind(h->host, port);
 	why = rc == -EADDRINUSE ? homa_svc_why() : NULL;
 	if (why)
-		return homa_fail(h, rc, "homa_bind: %s; choose another port", why);
+		return homa_fail(h, rc, "homa_bind: %s; choose another port",
+				 why);
 	if (rc == -EADDRINUSE)
-		return homa_fail(h, rc, "homa_bind: port %u is taken; choose another one",
+		return homa_fail(h, rc,
+				 "homa_bind: port %u is taken; choose another one",
 				 port);
 	if (rc == -EINVAL)
-		return homa_fail(h, rc, "homa_bind: the handle is bound to a port already");
+		return homa_fail(h, rc,
+				 "homa_bind: the handle is bound to a port already");
 	return result(serial, "homa_bind", rc);
 }
 
@@ -120,9 +127,11 @@ int homa_getsockname(struct homa *h, struct sockaddr_storage *addr)
 	if (!usable(h))
 		return bad_handle(h, "homa_getsockname");
 	if (!addr)
-		return homa_fail(h, -EINVAL, "homa_getsockname: no place for the address");
+		return homa_fail(h, -EINVAL,
+				 "homa_getsockname: no place for the address");
 	memset(addr, 0, sizeof(*addr));
-	return result(h->serial, "homa_getsockname", h->ops->getsockname(h->host, addr));
+	return result(h->serial, "homa_getsockname",
+		      h->ops->getsockname(h->host, addr));
 }
 
 uint16_t homa_udp_port(struct homa *h)
@@ -139,22 +148,24 @@ static inline bool has_buffers(const struct homa *h)
 static int requested(const struct homa *h, uint64_t serial, int rc)
 {
 	if (rc == -EAGAIN)
-		return homa_fail(h, rc,
-				 "homa_request: there is no room to send now; homa_wait_send() waits for it");
+		return homa_fail(
+			h, rc,
+			"homa_request: there is no room to send now; homa_wait_send() waits for it");
 	return result(serial, "homa_request", rc);
 }
 
 static int replied(const struct homa *h, uint64_t serial, int rc)
 {
 	if (rc == -EINVAL)
-		return homa_fail(h, rc, "homa_reply: this request was answered already");
+		return homa_fail(h, rc,
+				 "homa_reply: this request was answered already");
 	return result(serial, "homa_reply", rc);
 }
 
 /* A handle that has memory of homa_alloc() may send it. */
 static int request_from_buffer(struct homa *h, const struct sockaddr *dest,
-			       struct homa_message_out *out, uint64_t cookie, unsigned int flags,
-			       uint64_t *id)
+			       struct homa_message_out *out, uint64_t cookie,
+			       unsigned int flags, uint64_t *id)
 {
 	struct homa_claim claim = { NULL, NULL };
 	uint64_t serial = h->serial;
@@ -194,7 +205,8 @@ int homa_alloc(struct homa *h, size_t length, void **buf)
 	if (!usable(h))
 		return bad_handle(h, "homa_alloc");
 	if (!buf || !length)
-		return homa_fail(h, -EINVAL, "homa_alloc: no place for the memory, or no length");
+		return homa_fail(h, -EINVAL,
+				 "homa_alloc: no place for the memory, or no length");
 	if (length > HOMA_MAX_MESSAGE)
 		return homa_fail(h, -EMSGSIZE,
 				 "homa_alloc: a message of %zu bytes is too long; the limit is %u",
@@ -203,8 +215,9 @@ int homa_alloc(struct homa *h, size_t length, void **buf)
 	serial = h->serial;
 	rc = homa_buffer_alloc(h, length, buf);
 	if (rc == -ENOBUFS)
-		return homa_fail_text(serial, "homa_alloc", rc,
-				      "there is no memory to send from left; free or send some");
+		return homa_fail_text(
+			serial, "homa_alloc", rc,
+			"there is no memory to send from left; free or send some");
 	return result(serial, "homa_alloc", rc);
 }
 
@@ -222,9 +235,9 @@ int homa_free(struct homa *h, void *buf)
 
 #define REQUEST_FLAGS (HOMA_PRIVATE | HOMA_BORROW | HOMA_NONBLOCK)
 
-int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
-		  const struct iovec *iov, int iovcnt, uint64_t cookie,
-		  unsigned int flags, uint64_t *id)
+int homa_requestv(struct homa *h, const struct sockaddr *dest,
+		  socklen_t destlen, const struct iovec *iov, int iovcnt,
+		  uint64_t cookie, unsigned int flags, uint64_t *id)
 {
 	struct homa_message_out out = { .iov = iov, .iovcnt = iovcnt };
 	uint64_t unused, serial;
@@ -241,7 +254,8 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen
 		return homa_fail(h, -EINVAL, "homa_request: unknown flags 0x%x",
 				 flags & ~REQUEST_FLAGS);
 	if (!LIKELY(!has_buffers(h)))
-		return request_from_buffer(h, dest, &out, cookie, flags, id ? id : &unused);
+		return request_from_buffer(h, dest, &out, cookie, flags,
+					   id ? id : &unused);
 	serial = h->serial;
 	rc = h->ops->request(h->host, dest, &out, cookie, flags,
 			     id ? id : &unused);
@@ -266,7 +280,8 @@ static int check_request(const struct homa *h, const char *op,
 	if (!request || request->kind != HOMA_REQUEST ||
 	    request->priv[HOMA_PRIV_HANDLE] != h->serial)
 		return homa_fail(h, -EINVAL,
-				 "%s: this is not a request received on this handle", op);
+				 "%s: this is not a request received on this handle",
+				 op);
 	return 0;
 }
 
@@ -306,11 +321,13 @@ int homa_reject(struct homa *h, const struct homa_message *request, int error)
 	if (rc)
 		return rc;
 	if (error < 1 || error > HOMA_MAX_REJECT)
-		return homa_fail(h, -EINVAL, "homa_reject: error %d; give an errno from 1 to %d",
+		return homa_fail(h, -EINVAL,
+				 "homa_reject: error %d; give an errno from 1 to %d",
 				 error, HOMA_MAX_REJECT);
 	rc = h->ops->reject(h->host, request, error);
 	if (rc == -EINVAL)
-		return homa_fail(h, rc, "homa_reject: this request was answered already");
+		return homa_fail(h, rc,
+				 "homa_reject: this request was answered already");
 	return result(h->serial, "homa_reject", rc);
 }
 
@@ -384,7 +401,8 @@ int homa_wait_send(struct homa *h, size_t length, int timeout_ms)
 				 length, HOMA_MAX_MESSAGE);
 	rc = h->ops->wait_send(h->host, length, ns(timeout_ms));
 	if (rc == -EAGAIN)
-		return homa_fail(h, rc, "homa_wait_send: there is no room to send");
+		return homa_fail(h, rc,
+				 "homa_wait_send: there is no room to send");
 	return result(serial, "homa_wait_send", rc);
 }
 
@@ -394,14 +412,15 @@ int homa_receive_ns(struct homa *h, struct homa_message *msg,
 	if (!usable(h))
 		return bad_handle(h, "homa_receive");
 	if (!msg)
-		return homa_fail(h, -EINVAL, "homa_receive: no place for the message");
+		return homa_fail(h, -EINVAL,
+				 "homa_receive: no place for the message");
 	if (check_kinds(h, "homa_receive", &flags))
 		return -EINVAL;
 	return receive(h, msg, 0, flags, timeout_ns, "homa_receive");
 }
 
-int homa_receive_batch(struct homa *h, struct homa_message *msgs, unsigned int n,
-		       unsigned int flags, int timeout_ms)
+int homa_receive_batch(struct homa *h, struct homa_message *msgs,
+		       unsigned int n, unsigned int flags, int timeout_ms)
 {
 	static const char op[] = "homa_receive_batch";
 	uint64_t serial;
@@ -437,9 +456,11 @@ int homa_receive_id(struct homa *h, struct homa_message *msg, uint64_t id,
 	if (!usable(h))
 		return bad_handle(h, "homa_receive_id");
 	if (!msg)
-		return homa_fail(h, -EINVAL, "homa_receive_id: no place for the message");
+		return homa_fail(h, -EINVAL,
+				 "homa_receive_id: no place for the message");
 	if (id == 0)
-		return homa_fail(h, -ENOENT, "homa_receive_id: 0 is not the id of an RPC");
+		return homa_fail(h, -ENOENT,
+				 "homa_receive_id: 0 is not the id of an RPC");
 	return receive(h, msg, id, 0, ns(timeout_ms), "homa_receive_id");
 }
 
@@ -478,9 +499,10 @@ int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 	int rc;
 
 	if (!msg)
-		return usable(h) ? homa_fail(h, -EINVAL,
-					     "homa_call: no place for the response") :
-				   bad_handle(h, "homa_call");
+		return usable(h) ?
+			       homa_fail(h, -EINVAL,
+					 "homa_call: no place for the response") :
+			       bad_handle(h, "homa_call");
 	rc = homa_request(h, dest, destlen, buf, length, 0, HOMA_PRIVATE, &id);
 	if (rc)
 		return rc;
@@ -490,8 +512,9 @@ int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 	if (rc) {
 		/* -EAGAIN, -EINTR: nobody else will fetch a private response. */
 		h->ops->abort(h->host, id, 0);
-		return rc == -EAGAIN ? homa_fail_op(h->serial, "homa_call",
-						    -ETIMEDOUT) : rc;
+		return rc == -EAGAIN ?
+			       homa_fail_op(h->serial, "homa_call", -ETIMEDOUT) :
+			       rc;
 	}
 	if (msg->kind != HOMA_ERROR)
 		return 0;
@@ -512,8 +535,9 @@ int homa_abort(struct homa *h, uint64_t id, int error)
 				 error);
 	rc = h->ops->abort(h->host, id, error);
 	if (rc == -EINVAL)
-		return homa_fail(h, rc,
-				 "homa_abort: there is no such RPC: it was received or aborted already");
+		return homa_fail(
+			h, rc,
+			"homa_abort: there is no such RPC: it was received or aborted already");
 	return result(h->serial, "homa_abort", rc);
 }
 

@@ -40,8 +40,8 @@ struct homa_claim {
  * 0 with @claim filled if it is one, and then @out->room if the host shall send from there;
  * or -EINVAL: it lies where buffers were.
  */
-int homa_buffer_claim(struct homa *h, const char *op, struct homa_message_out *out,
-		      struct homa_claim *claim);
+int homa_buffer_claim(struct homa *h, const char *op,
+		      struct homa_message_out *out, struct homa_claim *claim);
 /** homa_buffer_alloc(), homa_buffer_free() - homa_alloc() and homa_free(). */
 int homa_buffer_alloc(struct homa *h, size_t length, void **out);
 int homa_buffer_free(struct homa *h, void *at);

@@ -31,7 +31,8 @@ const void *homa_view(const struct homa_message *msg, void *buf, size_t size)
 
 /* ---- names of requests ---- */
 
-_Static_assert(sizeof(((struct homa_ticket *)0)->peer) >= sizeof(struct sockaddr_in6),
+_Static_assert(sizeof(((struct homa_ticket *)0)->peer) >=
+		       sizeof(struct sockaddr_in6),
 	       "any address fits");
 _Static_assert(sizeof(struct homa_ticket) == 64, "public ABI");
 
@@ -50,8 +51,9 @@ static uint32_t sum(const struct homa_ticket *ticket)
 int homa_ticket_get(const struct homa_message *request, struct homa_ticket *ticket)
 {
 	if (!request || !ticket || request->kind != HOMA_REQUEST)
-		return homa_fail(NULL, -EINVAL,
-				 "homa_ticket_get: this is not a request, or there is no place for its name");
+		return homa_fail(
+			NULL, -EINVAL,
+			"homa_ticket_get: this is not a request, or there is no place for its name");
 	memset(ticket, 0, sizeof(*ticket));
 	ticket->handle = request->priv[HOMA_PRIV_HANDLE];
 	ticket->id = request->id;
@@ -63,11 +65,12 @@ int homa_ticket_get(const struct homa_message *request, struct homa_ticket *tick
 }
 
 /* As much of the message as answers need; @h may be NULL. 0, or an error about @h. */
-static int resolve(const struct homa *h, const char *op, const struct homa_ticket *ticket,
-		   struct homa_message *msg)
+static int resolve(const struct homa *h, const char *op,
+		   const struct homa_ticket *ticket, struct homa_message *msg)
 {
 	if (!ticket || ticket->check != sum(ticket))
-		return homa_fail(h, -EINVAL, "%s: this is not the name of a request", op);
+		return homa_fail(h, -EINVAL,
+				 "%s: this is not the name of a request", op);
 	msg->kind = HOMA_REQUEST;
 	msg->iovcnt = 0;
 	msg->length = 0;
@@ -81,8 +84,8 @@ static int resolve(const struct homa *h, const char *op, const struct homa_ticke
 	return 0;
 }
 
-int homa_ticket_reply(struct homa *h, const struct homa_ticket *ticket, const void *buf,
-		   size_t length)
+int homa_ticket_reply(struct homa *h, const struct homa_ticket *ticket,
+		      const void *buf, size_t length)
 {
 	struct homa_message msg;
 	int rc = resolve(h, "homa_ticket_reply", ticket, &msg);

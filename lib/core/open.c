@@ -52,14 +52,15 @@ add_reason(struct homa *h, const char *format, ...)
 }
 
 /* Only homad knows who of several handles has how much to do. */
-static int may_open(const struct homa *h, const struct homa_backend_options *options,
-		    char *err, size_t errlen)
+static int may_open(const struct homa *h,
+		    const struct homa_backend_options *options, char *err,
+		    size_t errlen)
 {
 	if (!(options->flags & HOMA_OPEN_SHARED_PORT))
 		return 0;
 	snprintf(err, errlen,
-		 "HOMA_OPEN_SHARED_PORT works over homad only, not over \"%s\"%s%.*s", h->via,
-		 *h->reason ? "; " : "", HOMA_TEXT / 2, h->reason);
+		 "HOMA_OPEN_SHARED_PORT works over homad only, not over \"%s\"%s%.*s",
+		 h->via, *h->reason ? "; " : "", HOMA_TEXT / 2, h->reason);
 	return -EOPNOTSUPP;
 }
 
@@ -115,7 +116,7 @@ static int open_embedded(struct homa *h, const struct homa_choice *choice,
 			 struct homa_backend_options *options, char *err,
 			 size_t errlen)
 {
-	char first[HOMA_TEXT - 64];	/* leaves room for what is put before */
+	char first[HOMA_TEXT - 64]; /* leaves room for what is put before */
 	int rc;
 
 	h->via = choice->via;
@@ -171,9 +172,11 @@ int homa_internal_open(struct homa **out, const struct homa_options *options,
 	int rc;
 
 	if (!out)
-		return homa_fail(NULL, -EINVAL, "homa_open: no place for the handle");
+		return homa_fail(NULL, -EINVAL,
+				 "homa_open: no place for the handle");
 	*out = NULL;
-	rc = homa_read_options(options ? options : &defaults, &said, err, sizeof(err));
+	rc = homa_read_options(options ? options : &defaults, &said, err,
+			       sizeof(err));
 	if (!rc)
 		rc = homa_settle_options(&said, &settled, err, sizeof(err));
 	if (rc)

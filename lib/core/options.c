@@ -9,11 +9,12 @@
 #include <string.h>
 #include "libhoma_impl.h"
 
-#define SIZE_UNSAID (offsetof(struct homa_options, config) + sizeof(const char *))
+#define SIZE_UNSAID \
+	(offsetof(struct homa_options, config) + sizeof(const char *))
 #define SIZE_MAX_SANE 4096u /* more than that is no size */
 #define PAGE ((size_t)65536)
 #define RCVBUF_DEFAULT ((size_t)32 << 20)
-#define RCVBUF_MIN ((size_t)2 << 20)	/* two messages of the longest kind */
+#define RCVBUF_MIN ((size_t)2 << 20) /* two messages of the longest kind */
 #define RCVBUF_MAX ((size_t)4 << 30)
 #define SPIN_DEFAULT 50
 #define KNOWN_FLAGS (HOMA_OPEN_NO_THREAD | HOMA_OPEN_SHARED_PORT)
@@ -27,8 +28,7 @@ static int env_mbps(uint32_t *mbps, char *err, size_t errlen)
 	if (!text || !*text)
 		return 0;
 	value = strtoul(text, &end, 10);
-	if (*text < '0' || *text > '9' || *end || value == 0 ||
-	    value > 10000000) {
+	if (*text < '0' || *text > '9' || *end || value == 0 || value > 10000000) {
 		snprintf(err, errlen,
 			 "HOMA_LINK_MBPS=%s: it must be a number of Mbit/s from 1 to 10000000",
 			 text);

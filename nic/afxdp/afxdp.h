@@ -33,7 +33,8 @@
 #define AFXDP_BURSTS 8	      /* bursts that the fill ring is kept ready for */
 #define AFXDP_HEADROOM 256    /* what the kernel keeps in front of a packet */
 #define AFXDP_JUMBO_SLOTS 512 /* contiguous copies of multi-buffer packets */
-#define AFXDP_UNIT_MAX (NIC_FRAME_HLEN_MAX + 65535) /* the longest IPv6 packet's frame */
+/* the longest IPv6 packet's frame */
+#define AFXDP_UNIT_MAX (NIC_FRAME_HLEN_MAX + 65535)
 
 /* Where a received packet's bytes live: top bits of nic_rx.token. */
 #define AFXDP_TOKEN_LOOP ((u64)1 << 63)

@@ -49,8 +49,7 @@ int afxdp_ctl_open(struct afxdp *x, char *err, size_t errlen)
 			    x->has_bound ? &x->bound : NULL, afxdp_tx_held,
 			    touch, x);
 	if (!x->multi_buffer)
-		x->paths.mtu_max =
-			x->frame_size - AFXDP_HEADROOM - NIC_ETH_HLEN;
+		x->paths.mtu_max = x->frame_size - AFXDP_HEADROOM - NIC_ETH_HLEN;
 	if (!rc)
 		rc = watch(x, x->rtnl.events_fd);
 	if (!rc)
@@ -100,8 +99,7 @@ void afxdp_ctl_addresses(struct afxdp *x)
 	memset(&x->last_dst, 0, sizeof(x->last_dst));
 	x->several = false;
 	for (u32 i = 0; i < netif->n_addrs; i++)
-		if (nic_netif_source(netif, &netif->addrs[i]) !=
-		    &netif->addrs[i])
+		if (nic_netif_source(netif, &netif->addrs[i]) != &netif->addrs[i])
 			x->several = true;
 }
 
@@ -195,8 +193,7 @@ bool afxdp_arm(struct nic *nic)
 						  .data.fd = -1 };
 
 			/* Frames still to be sent: wake up for room, too. */
-			if (q->tx.producer &&
-			    *q->tx.producer != *q->tx.consumer)
+			if (q->tx.producer && *q->tx.producer != *q->tx.consumer)
 				ev.events |= EPOLLOUT;
 			afxdp_fill(x, q);
 			epoll_ctl(x->epfd, EPOLL_CTL_ADD, q->fd, &ev);

@@ -36,8 +36,7 @@ static int match(const struct nlmsghdr *msg, void *arg)
 	    RTA_PAYLOAD(attrs[XDP_DIAG_INFO]) < sizeof(info))
 		return 0;
 	memcpy(&info, RTA_DATA(attrs[XDP_DIAG_INFO]), sizeof(info));
-	return info.ifindex == wanted->ifindex &&
-	       info.queue_id == wanted->queue;
+	return info.ifindex == wanted->ifindex && info.queue_id == wanted->queue;
 }
 
 int afxdp_queue_taken(int ifindex, u32 queue)
@@ -48,8 +47,7 @@ int afxdp_queue_taken(int ifindex, u32 queue)
 	struct xdp_diag_req *body;
 	int rc;
 
-	diag.fd =
-		socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	diag.fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 	if (diag.fd < 0)
 		return -errno;
 	body = nic_rtnl_init(&req, SOCK_DIAG_BY_FAMILY, NLM_F_DUMP,

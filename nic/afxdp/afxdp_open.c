@@ -62,11 +62,13 @@ static int afxdp_tcp_port(struct nic *nic, u16 port, bool on)
 	return 0;
 }
 
-static bool afxdp_source(struct nic *nic, const struct homa_addr *dst, struct homa_addr *src)
+static bool afxdp_source(struct nic *nic, const struct homa_addr *dst,
+			 struct homa_addr *src)
 {
 	struct nic_path *path = nic_path_find(&afxdp_of(nic)->paths, dst);
 
-	if (!path || path->state == NIC_PATH_FAILED || path->state == NIC_PATH_LOCAL)
+	if (!path || path->state == NIC_PATH_FAILED ||
+	    path->state == NIC_PATH_LOCAL)
 		return false;
 	*src = path->src;
 	return true;
@@ -74,7 +76,8 @@ static bool afxdp_source(struct nic *nic, const struct homa_addr *dst, struct ho
 
 static bool afxdp_has_address(const struct nic *nic, const struct homa_addr *addr)
 {
-	return nic_netif_has(&homa_container_of(nic, const struct afxdp, nic)->netif, addr);
+	return nic_netif_has(&homa_container_of(nic, const struct afxdp, nic)->netif,
+			     addr);
 }
 
 static const struct nic_ops afxdp_ops = {
@@ -101,30 +104,26 @@ static int check_netif(struct afxdp *x, char *err, size_t errlen)
 	const struct nic_netif *netif = &x->netif;
 
 	if (!netif->ethernet)
-		return nic_fail(
-			err, errlen, -EOPNOTSUPP,
-			"%s is not an Ethernet interface; use UDP (HOMA_VIA=udp)",
-			netif->name);
+		return nic_fail(err, errlen, -EOPNOTSUPP,
+				"%s is not an Ethernet interface; use UDP (HOMA_VIA=udp)",
+				netif->name);
 	if (!netif->up)
-		return nic_fail(
-			err, errlen, -ENETDOWN,
-			"%s is down; bring it up with: ip link set %s up",
-			netif->name, netif->name);
+		return nic_fail(err, errlen, -ENETDOWN,
+				"%s is down; bring it up with: ip link set %s up",
+				netif->name, netif->name);
 	if (netif->mtu < NIC_MIN_MTU)
-		return nic_fail(
-			err, errlen, -EINVAL,
-			"the MTU of %s is %u, Homa needs at least %u; raise it with: ip link set %s mtu 1500",
-			netif->name, netif->mtu, NIC_MIN_MTU, netif->name);
+		return nic_fail(err, errlen, -EINVAL,
+				"the MTU of %s is %u, Homa needs at least %u; raise it with: ip link set %s mtu 1500",
+				netif->name, netif->mtu, NIC_MIN_MTU,
+				netif->name);
 	if (!netif->n_addrs)
-		return nic_fail(
-			err, errlen, -EADDRNOTAVAIL,
-			"%s has no IP address; give it one with: ip address add ADDRESS/LENGTH dev %s",
-			netif->name, netif->name);
+		return nic_fail(err, errlen, -EADDRNOTAVAIL,
+				"%s has no IP address; give it one with: ip address add ADDRESS/LENGTH dev %s",
+				netif->name, netif->name);
 	return 0;
 }
 
-static int set_address(struct afxdp *x, const char *text, char *err,
-		       size_t errlen)
+static int set_address(struct afxdp *x, const char *text, char *err, size_t errlen)
 {
 	if (!text) {
 		x->nic.info.address = x->netif.addrs[0];
@@ -197,12 +196,11 @@ static int open_mode(struct afxdp *x, const struct nic_config *config,
 	if (rc)
 		return rc;
 	rc = afxdp_prog_attach(&x->prog, &x->netif, generic, err, errlen);
-	if (!rc && x->prog.shared && x->prog.generic != generic &&
-	    config->mode) {
-		rc = nic_fail(
-			err, errlen, -EBUSY,
-			"another process serves %s in %s mode; use the same",
-			x->netif.name, x->prog.generic ? "generic" : "native");
+	if (!rc && x->prog.shared && x->prog.generic != generic && config->mode) {
+		rc = nic_fail(err, errlen, -EBUSY,
+			      "another process serves %s in %s mode; use the same",
+			      x->netif.name,
+			      x->prog.generic ? "generic" : "native");
 		afxdp_prog_detach(&x->prog);
 	}
 	if (rc)
@@ -246,10 +244,9 @@ static int steer(struct afxdp *x, char *err, size_t errlen)
 	for (u32 i = 0; !rc && i < x->n_queues; i++)
 		rc = afxdp_prog_add(&x->prog, x->q[i].id, x->q[i].fd);
 	if (rc)
-		return nic_fail(
-			err, errlen, rc,
-			"cannot steer packets of %s to the AF_XDP socket: %s",
-			x->netif.name, strerror(-rc));
+		return nic_fail(err, errlen, rc,
+				"cannot steer packets of %s to the AF_XDP socket: %s",
+				x->netif.name, strerror(-rc));
 	return 0;
 }
 
@@ -291,7 +288,8 @@ int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,
 		x->q[i].claim = -1;
 	x->rtnl.fd = x->rtnl.events_fd = -1;
 	x->icmp.fd4 = x->icmp.fd6 = -1;
-	x->prog.link_fd = x->prog.xsks_fd = x->prog.addrs_fd = x->prog.ports_fd = -1;
+	x->prog.link_fd = x->prog.xsks_fd = x->prog.addrs_fd =
+		x->prog.ports_fd = -1;
 	rc = nic_rtnl_open(&x->rtnl,
 			   RTMGRP_LINK | RTMGRP_NEIGH | RTMGRP_IPV4_IFADDR |
 				   RTMGRP_IPV6_IFADDR | RTMGRP_IPV4_ROUTE |

@@ -41,8 +41,8 @@ static void forget(struct afxdp_prog *prog)
 /* Bits that the program reads: to set one is no system call. */
 static int map_ports(struct afxdp_prog *prog)
 {
-	void *at = mmap(NULL, PORTS_BYTES * HOMA_XDP_QUEUES, PROT_READ | PROT_WRITE, MAP_SHARED,
-			prog->ports_fd, 0);
+	void *at = mmap(NULL, PORTS_BYTES * HOMA_XDP_QUEUES,
+			PROT_READ | PROT_WRITE, MAP_SHARED, prog->ports_fd, 0);
 
 	if (at == MAP_FAILED)
 		return -errno;
@@ -68,7 +68,8 @@ void afxdp_prog_port(const struct afxdp_prog *prog, u32 queue, u16 port, bool on
 
 bool afxdp_prog_has_port(const struct afxdp_prog *prog, u32 queue, u16 port)
 {
-	u64 word = __atomic_load_n(port_word(prog, queue, port), __ATOMIC_RELAXED);
+	u64 word =
+		__atomic_load_n(port_word(prog, queue, port), __ATOMIC_RELAXED);
 
 	return word >> (port % 64) & 1;
 }
@@ -186,12 +187,12 @@ static int find_maps(struct afxdp_prog *prog, u32 prog_id, char *name)
 		}
 		if (!strcmp(map.name, "homa_xsks") && prog->xsks_fd < 0)
 			prog->xsks_fd = fd;
-		else if (!strcmp(map.name, "homa_addrs") &&
-			 prog->addrs_fd < 0 &&
+		else if (!strcmp(map.name, "homa_addrs") && prog->addrs_fd < 0 &&
 			 map.value_size == sizeof(struct homa_xdp_addrs))
 			prog->addrs_fd = fd;
-		else if (!strcmp(map.name, "homa_ports") && prog->ports_fd < 0 &&
-			 map.value_size == PORTS_BYTES && map.max_entries == HOMA_XDP_QUEUES)
+		else if (!strcmp(map.name, "homa_ports") &&
+			 prog->ports_fd < 0 && map.value_size == PORTS_BYTES &&
+			 map.max_entries == HOMA_XDP_QUEUES)
 			prog->ports_fd = fd;
 		else
 			close(fd);
@@ -232,22 +233,19 @@ static int explain(int rc, const struct nic_netif *netif, bool generic,
 	switch (rc) {
 	case -EPERM:
 	case -EACCES:
-		return nic_fail(
-			err, errlen, -EPERM,
-			"loading an XDP program needs root (CAP_BPF and CAP_NET_ADMIN); run as root or use UDP (HOMA_VIA=udp)");
+		return nic_fail(err, errlen, -EPERM,
+				"loading an XDP program needs root (CAP_BPF and CAP_NET_ADMIN); run as root or use UDP (HOMA_VIA=udp)");
 	case -EBUSY:
 	case -EEXIST:
 	case -ENOENT:
-		return nic_fail(
-			err, errlen, -EBUSY,
-			"another XDP program (%s, id %u) is on %s; remove it (ip link set dev %s xdp off) or use UDP (HOMA_VIA=udp)",
-			name[0] ? name : "unnamed", prog_id, netif->name,
-			netif->name);
+		return nic_fail(err, errlen, -EBUSY,
+				"another XDP program (%s, id %u) is on %s; remove it (ip link set dev %s xdp off) or use UDP (HOMA_VIA=udp)",
+				name[0] ? name : "unnamed", prog_id,
+				netif->name, netif->name);
 	case -ESTALE:
-		return nic_fail(
-			err, errlen, -EBUSY,
-			"%s is served by a Homa process of another version (XDP program id %u); end that process, or use UDP (HOMA_VIA=udp)",
-			netif->name, prog_id);
+		return nic_fail(err, errlen, -EBUSY,
+				"%s is served by a Homa process of another version (XDP program id %u); end that process, or use UDP (HOMA_VIA=udp)",
+				netif->name, prog_id);
 	case -EINVAL:
 	case -EOPNOTSUPP:
 		return nic_fail(err, errlen, -EOPNOTSUPP,
@@ -311,7 +309,8 @@ int afxdp_prog_add(const struct afxdp_prog *prog, u32 queue, int fd)
 {
 	if (queue >= HOMA_XDP_QUEUES)
 		return -E2BIG;
-	memset(port_word(prog, queue, 0), 0, PORTS_BYTES); /* who had it before may have died */
+	/* who had it before may have died */
+	memset(port_word(prog, queue, 0), 0, PORTS_BYTES);
 	return bpf_map_update_elem(prog->xsks_fd, &queue, &fd, 0);
 }
 

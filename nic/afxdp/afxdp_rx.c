@@ -59,8 +59,7 @@ static bool tcp_wanted(struct afxdp *x, const struct nic_rx *pkt)
 
 static bool parse(struct afxdp *x, const u8 *frame, u32 len, struct nic_rx *pkt)
 {
-	if (unlikely(nic_frame_parse(frame, len, pkt) ||
-		     !for_us(x, &pkt->dst))) {
+	if (unlikely(nic_frame_parse(frame, len, pkt) || !for_us(x, &pkt->dst))) {
 		x->nic.stats.rx_malformed++;
 		return false;
 	}
@@ -82,7 +81,8 @@ static void jumbo_end(struct afxdp *x, struct afxdp_queue *q)
 
 /* What the kernel has not cut to the MTU is TCP's: it goes up as one segment. Nobody sends
  * such Homa packets but homa.ko, by mistake, and they are not one packet. */
-static bool parse_jumbo(struct afxdp *x, const u8 *frame, u32 len, struct nic_rx *pkt)
+static bool parse_jumbo(struct afxdp *x, const u8 *frame, u32 len,
+			struct nic_rx *pkt)
 {
 	if (len > x->homa_max) {
 		if (!nic_frame_parse(frame, len, pkt) && pkt->proto == NIC_HOMA) {
@@ -138,9 +138,8 @@ static int rx_queue(struct afxdp *x, struct afxdp_queue *q, struct nic_rx *pkts,
 	if (waiting > q->burst) {
 		q->burst = waiting;
 		if (waiting * AFXDP_BURSTS > q->fill_target)
-			q->fill_target =
-				homa_min_u32(2 * waiting * AFXDP_BURSTS,
-					     AFXDP_RING);
+			q->fill_target = homa_min_u32(2 * waiting * AFXDP_BURSTS,
+						      AFXDP_RING);
 	}
 	/* Headers were written by another core or a device: fetch them all at
 	 * once rather than wait for one after the other. */

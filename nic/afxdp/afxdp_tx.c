@@ -57,8 +57,7 @@ static u32 frames_per_packet(const struct afxdp *x)
 {
 	if (!x->multi_buffer)
 		return 1;
-	return (x->netif.mtu + NIC_ETH_HLEN + x->frame_size - 1) /
-	       x->frame_size;
+	return (x->netif.mtu + NIC_ETH_HLEN + x->frame_size - 1) / x->frame_size;
 }
 
 static u32 queue_room(struct afxdp *x, struct afxdp_queue *q)
@@ -97,10 +96,12 @@ static void put_desc(struct afxdp *x, struct afxdp_queue *q, u64 addr, u32 len,
 	(void)x;
 }
 
-static void put_headers(const struct nic_path *path, const struct nic_tx *pkt, u8 *out)
+static void put_headers(const struct nic_path *path, const struct nic_tx *pkt,
+			u8 *out)
 {
 	if (likely(pkt->proto == NIC_HOMA))
-		nic_frame_build(&path->frame, out, pkt->hdr_len + pkt->payload_len, pkt->prio,
+		nic_frame_build(&path->frame, out,
+				pkt->hdr_len + pkt->payload_len, pkt->prio,
 				pkt->hdr);
 	else
 		nic_frame_build_tcp(&path->frame, out, pkt);
@@ -108,8 +109,8 @@ static void put_headers(const struct nic_path *path, const struct nic_tx *pkt, u
 }
 
 /* @sum: of header and payload as they stand in the frames. */
-static void put_checksum(const struct nic_path *path, const struct nic_tx *pkt, u8 *header,
-			 u64 sum)
+static void put_checksum(const struct nic_path *path, const struct nic_tx *pkt,
+			 u8 *header, u64 sum)
 {
 	u64 pseudo = nic_sum_pseudo(pkt->src ? pkt->src : &path->src, &pkt->dst,
 				    pkt->hdr_len + pkt->payload_len);
@@ -186,17 +187,15 @@ static void put_packet(struct afxdp *x, const struct nic_path *path,
 	x->nic.stats.tx_bytes += pkt->hdr_len + pkt->payload_len;
 }
 
-static struct afxdp_queue *queue_for(struct afxdp *x,
-				     const struct homa_addr *dst)
+static struct afxdp_queue *queue_for(struct afxdp *x, const struct homa_addr *dst)
 {
 	if (x->n_queues == 1)
 		return &x->q[0];
-	return &x->q[(homa_get_be32(dst->ip + 12) * 0x9e3779b1U >> 16) %
-		     x->n_queues];
+	return &x->q[(homa_get_be32(dst->ip + 12) * 0x9e3779b1U >> 16) % x->n_queues];
 }
 
-static void refuse(struct afxdp *x, const struct nic_path *path, const struct nic_tx *pkt,
-		   int error, u32 mtu)
+static void refuse(struct afxdp *x, const struct nic_path *path,
+		   const struct nic_tx *pkt, int error, u32 mtu)
 {
 	struct nic_error e =
 		nic_error_for(&pkt->dst, pkt->hdr, pkt->hdr_len, error, mtu);

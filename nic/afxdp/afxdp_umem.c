@@ -63,45 +63,40 @@ static int explain(struct afxdp *x, int rc, u32 queue, u32 flags, char *err,
 	switch (rc) {
 	case -EPERM:
 	case -EACCES:
-		return nic_fail(
-			err, errlen, -EPERM,
-			"AF_XDP sockets need root (CAP_NET_RAW); run as root or use UDP (HOMA_VIA=udp)");
+		return nic_fail(err, errlen, -EPERM,
+				"AF_XDP sockets need root (CAP_NET_RAW); run as root or use UDP (HOMA_VIA=udp)");
 	case -EBUSY:
-		return nic_fail(
-			err, errlen, -EBUSY,
-			"queue %u of %s is in use by another AF_XDP socket; use another queue, UDP (HOMA_VIA=udp), or end the other process",
-			queue, name);
+		return nic_fail(err, errlen, -EBUSY,
+				"queue %u of %s is in use by another AF_XDP socket; use another queue, UDP (HOMA_VIA=udp), or end the other process",
+				queue, name);
 	case -EAFNOSUPPORT:
-		return nic_fail(
-			err, errlen, -EOPNOTSUPP,
-			"this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use UDP (HOMA_VIA=udp)");
+		return nic_fail(err, errlen, -EOPNOTSUPP,
+				"this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); use UDP (HOMA_VIA=udp)");
 	case -EOPNOTSUPP:
-		return nic_fail(
-			err, errlen, -EOPNOTSUPP,
-			"%s does not support %s AF_XDP; use generic mode or UDP (HOMA_VIA=udp)",
-			name,
-			flags & XDP_ZEROCOPY ? "zero-copy" : "this kind of");
+		return nic_fail(err, errlen, -EOPNOTSUPP,
+				"%s does not support %s AF_XDP; use generic mode or UDP (HOMA_VIA=udp)",
+				name,
+				flags & XDP_ZEROCOPY ? "zero-copy" :
+						       "this kind of");
 	case -EINVAL:
 		if (x->multi_buffer)
-			return nic_fail(
-				err, errlen, -EOPNOTSUPP,
-				"packets of %u bytes need AF_XDP multi-buffer support (Linux 6.6); set the MTU of %s to %u or less, or use UDP",
-				x->netif.mtu, name,
-				4096 - AFXDP_HEADROOM - NIC_ETH_HLEN - 342);
+			return nic_fail(err, errlen, -EOPNOTSUPP,
+					"packets of %u bytes need AF_XDP multi-buffer support (Linux 6.6); set the MTU of %s to %u or less, or use UDP",
+					x->netif.mtu, name,
+					4096 - AFXDP_HEADROOM - NIC_ETH_HLEN -
+						342);
 		return nic_fail(err, errlen, -EINVAL,
 				"%s has no queue %u (it has %u)", name, queue,
 				x->netif.rx_queues);
 	case -ENOBUFS:
 	case -ENOMEM:
-		return nic_fail(
-			err, errlen, -ENOMEM,
-			"not enough locked memory for %zu bytes of packet buffers; raise `ulimit -l`",
-			x->area_len);
+		return nic_fail(err, errlen, -ENOMEM,
+				"not enough locked memory for %zu bytes of packet buffers; raise `ulimit -l`",
+				x->area_len);
 	default:
-		return nic_fail(
-			err, errlen, rc,
-			"cannot open an AF_XDP socket on queue %u of %s: %s",
-			queue, name, strerror(-rc));
+		return nic_fail(err, errlen, rc,
+				"cannot open an AF_XDP socket on queue %u of %s: %s",
+				queue, name, strerror(-rc));
 	}
 }
 

@@ -19,8 +19,8 @@ int nic_hops_init(struct nic_hops *hops, struct nic_rtnl *rtnl,
 		  const struct nic_netif *netif, nic_path_touch touch, void *arg)
 {
 	hops->buckets = calloc(BUCKETS, sizeof(*hops->buckets));
-	if (!hops->buckets ||
-	    getrandom(hops->key, sizeof(hops->key), 0) != (ssize_t)sizeof(hops->key))
+	if (!hops->buckets || getrandom(hops->key, sizeof(hops->key), 0) !=
+				      (ssize_t)sizeof(hops->key))
 		return -ENOMEM;
 	hops->rtnl = rtnl;
 	hops->netif = netif;
@@ -107,7 +107,8 @@ void nic_hop_learn(struct nic_hop *hop, const struct nic_neigh *neigh)
 int nic_hop_ask(const struct nic_hops *hops, struct nic_hop *hop)
 {
 	struct nic_neigh neigh;
-	int rc = nic_neigh_get(hops->rtnl, hops->netif->index, &hop->addr, &neigh);
+	int rc = nic_neigh_get(hops->rtnl, hops->netif->index, &hop->addr,
+			       &neigh);
 
 	hop->asked_ms = nic_now_ms();
 	if (!rc)

@@ -21,14 +21,12 @@ bool nic_neigh_decode(const struct nlmsghdr *msg, struct nic_neigh *neigh)
 	const struct rtattr *attrs[NDA_MAX + 1];
 	int len = (int)msg->nlmsg_len - (int)NLMSG_SPACE(sizeof(*ndm));
 
-	if ((msg->nlmsg_type != RTM_NEWNEIGH &&
-	     msg->nlmsg_type != RTM_DELNEIGH) ||
+	if ((msg->nlmsg_type != RTM_NEWNEIGH && msg->nlmsg_type != RTM_DELNEIGH) ||
 	    len < 0)
 		return false;
-	nic_rtnl_attrs(
-		attrs, NDA_MAX,
-		(const void *)((const u8 *)ndm + NLMSG_ALIGN(sizeof(*ndm))),
-		len);
+	nic_rtnl_attrs(attrs, NDA_MAX,
+		       (const void *)((const u8 *)ndm + NLMSG_ALIGN(sizeof(*ndm))),
+		       len);
 	memset(neigh, 0, sizeof(*neigh));
 	if (!nic_rtnl_addr(attrs[NDA_DST], &neigh->hop))
 		return false;
@@ -74,8 +72,7 @@ int nic_neigh_get(struct nic_rtnl *rtnl, int ifindex,
 	return rc;
 }
 
-int nic_neigh_use(struct nic_rtnl *rtnl, int ifindex,
-		  const struct homa_addr *hop)
+int nic_neigh_use(struct nic_rtnl *rtnl, int ifindex, const struct homa_addr *hop)
 {
 	struct nic_rtnl_req req;
 	struct ndmsg *ndm;

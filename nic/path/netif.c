@@ -162,16 +162,14 @@ static int match_owner(const struct nlmsghdr *msg, void *arg)
 	if (msg->nlmsg_type != RTM_NEWADDR)
 		return 0;
 	nic_rtnl_attrs(attrs, IFA_MAX, IFA_RTA(ifa), (int)IFA_PAYLOAD(msg));
-	if (nic_rtnl_addr(attrs[IFA_LOCAL] ? attrs[IFA_LOCAL] :
-					     attrs[IFA_ADDRESS],
+	if (nic_rtnl_addr(attrs[IFA_LOCAL] ? attrs[IFA_LOCAL] : attrs[IFA_ADDRESS],
 			  &addr) &&
 	    !memcmp(addr.ip, owner->addr->ip, sizeof(addr.ip)))
 		owner->index = ifa->ifa_index;
 	return 0;
 }
 
-int nic_netif_of(struct nic_rtnl *rtnl, const struct homa_addr *addr,
-		 char *name)
+int nic_netif_of(struct nic_rtnl *rtnl, const struct homa_addr *addr, char *name)
 {
 	struct owner owner = { .addr = addr };
 	struct nic_rtnl_req req;
@@ -220,10 +218,9 @@ int nic_netif_get(struct nic_rtnl *rtnl, const char *name,
 	}
 	if (rc || !netif->index) {
 		list_names(names, sizeof(names));
-		return nic_fail(
-			err, errlen, -ENODEV,
-			"there is no network interface \"%s\" here; there are: %s",
-			name, names);
+		return nic_fail(err, errlen, -ENODEV,
+				"there is no network interface \"%s\" here; there are: %s",
+				name, names);
 	}
 	/* veth, tun and their like report a rate that is made up. */
 	netif->mbps = netif->virtual_device ? 0 : ethtool(ethtool_link, name);
@@ -246,8 +243,7 @@ bool nic_netif_has(const struct nic_netif *netif, const struct homa_addr *addr)
 	return false;
 }
 
-bool nic_netif_on_link(const struct nic_netif *netif,
-		       const struct homa_addr *addr)
+bool nic_netif_on_link(const struct nic_netif *netif, const struct homa_addr *addr)
 {
 	for (u32 i = 0; i < netif->n_addrs; i++) {
 		bool v4 = homa_addr_is_v4(&netif->addrs[i]);

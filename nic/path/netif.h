@@ -50,8 +50,7 @@ int nic_netif_get(struct nic_rtnl *rtnl, const char *name,
 
 /** nic_netif_of() - name of the interface with this address, @name of 16 bytes;
  *  0 or -ENODEV. */
-int nic_netif_of(struct nic_rtnl *rtnl, const struct homa_addr *addr,
-		 char *name);
+int nic_netif_of(struct nic_rtnl *rtnl, const struct homa_addr *addr, char *name);
 
 /** nic_netif_addresses() - read the addresses again. */
 int nic_netif_addresses(struct nic_rtnl *rtnl, struct nic_netif *netif);

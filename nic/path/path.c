@@ -22,7 +22,7 @@
 #define PMTU_EXPIRES_MS 600000
 
 #define MASK 4095u
-#define CHAIN_MOST 32u /* of one bucket: 4 on average when the table is full */
+#define CHAIN_MOST 32u	/* of one bucket: 4 on average when the table is full */
 #define EVICT_LOOKS 16u /* entries looked at for one that can go */
 #define SWEEP_LOOKS 64u /* in one tick */
 #define SWEEP_ASKS 8u	/* for so many of them the kernel is asked */
@@ -133,10 +133,11 @@ static bool hop_changed(const struct nic_path *path)
 static int find_route(struct nic_paths *paths, struct nic_path *path,
 		      struct nic_route_result *route)
 {
-	int rc = nic_route_get(
-		paths->rtnl, &path->dst,
-		nic_addr_link_local(&path->dst) ? paths->netif->index : 0,
-		route);
+	int rc = nic_route_get(paths->rtnl, &path->dst,
+			       nic_addr_link_local(&path->dst) ?
+				       paths->netif->index :
+				       0,
+			       route);
 
 	if (rc)
 		return rc;

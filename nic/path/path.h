@@ -16,7 +16,7 @@
 #define NIC_PATH_HOLD 32      /* packets held per destination */
 #define NIC_PATH_HOLD_ALL 512 /* and in all; half of it for one owner */
 #define NIC_PATH_OWNERS 256
-#define NIC_PATH_MAX 16384    /* destinations remembered */
+#define NIC_PATH_MAX 16384 /* destinations remembered */
 
 enum nic_path_state {
 	NIC_PATH_RESOLVING, /* waiting for the link address */

@@ -13,8 +13,7 @@
 
 static int open_socket(u32 groups, int flags)
 {
-	struct sockaddr_nl addr = { .nl_family = AF_NETLINK,
-				    .nl_groups = groups };
+	struct sockaddr_nl addr = { .nl_family = AF_NETLINK, .nl_groups = groups };
 	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | flags,
 			NETLINK_ROUTE);
 	int one = 1;
@@ -71,8 +70,7 @@ void *nic_rtnl_init(struct nic_rtnl_req *req, u16 type, u16 flags, u32 len)
 	return NLMSG_DATA(&req->hdr);
 }
 
-void nic_rtnl_attr(struct nic_rtnl_req *req, u16 type, const void *data,
-		   u32 len)
+void nic_rtnl_attr(struct nic_rtnl_req *req, u16 type, const void *data, u32 len)
 {
 	u32 at = NLMSG_ALIGN(req->hdr.nlmsg_len);
 	struct rtattr *rta;

@@ -41,8 +41,7 @@ void nic_rtnl_close(struct nic_rtnl *rtnl);
 
 /** nic_rtnl_init() - start a request; returns its zeroed body of @len bytes. */
 void *nic_rtnl_init(struct nic_rtnl_req *req, u16 type, u16 flags, u32 len);
-void nic_rtnl_attr(struct nic_rtnl_req *req, u16 type, const void *data,
-		   u32 len);
+void nic_rtnl_attr(struct nic_rtnl_req *req, u16 type, const void *data, u32 len);
 /** nic_rtnl_attr_addr() - an address as 4 or 16 bytes. */
 void nic_rtnl_attr_addr(struct nic_rtnl_req *req, u16 type,
 			const struct homa_addr *addr);

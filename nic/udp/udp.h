@@ -29,10 +29,11 @@
 #define UDP_BUF_GRO 65536      /* bytes of one, with GRO */
 #define UDP_GSO_SEGS 64 /* packets per message: the kernel's UDP_MAX_SEGMENTS */
 #define UDP_GSO_BYTES 64000 /* and bytes */
-#define UDP_ROUTE_SETS 256u /* of path MTUs remembered, by a secret hash of the address */
+/* of path MTUs remembered, by a secret hash of the address */
+#define UDP_ROUTE_SETS 256u
 #define UDP_ROUTE_WAYS 4u
-#define UDP_RX_CONTROL 160  /* packet info, TOS, GRO size */
-#define UDP_TX_CONTROL 128  /* TOS, source address, GSO size */
+#define UDP_RX_CONTROL 160 /* packet info, TOS, GRO size */
+#define UDP_TX_CONTROL 128 /* TOS, source address, GSO size */
 
 /**
  * struct udp_bundle - what is left of a received message
@@ -179,8 +180,7 @@ static inline struct udp *udp_of(struct nic *nic)
 /* udp_addr.c */
 socklen_t udp_to_sockaddr(const struct udp *u, const struct homa_addr *addr,
 			  struct sockaddr_storage *ss);
-void udp_from_sockaddr(const struct sockaddr_storage *ss,
-		       struct homa_addr *addr);
+void udp_from_sockaddr(const struct sockaddr_storage *ss, struct homa_addr *addr);
 
 /* udp_rx.c */
 int udp_rx_open(struct udp *u, u32 bufs);

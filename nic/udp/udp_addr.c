@@ -32,8 +32,7 @@ socklen_t udp_to_sockaddr(const struct udp *u, const struct homa_addr *addr,
 	return sizeof(*in6);
 }
 
-void udp_from_sockaddr(const struct sockaddr_storage *ss,
-		       struct homa_addr *addr)
+void udp_from_sockaddr(const struct sockaddr_storage *ss, struct homa_addr *addr)
 {
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)ss;
 	const struct sockaddr_in *in = (const struct sockaddr_in *)ss;

@@ -16,8 +16,7 @@
 static const struct sock_extended_err *find_error(struct msghdr *mh)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(mh); c; c = CMSG_NXTHDR(mh, c))
-		if ((c->cmsg_level == IPPROTO_IP &&
-		     c->cmsg_type == IP_RECVERR) ||
+		if ((c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) ||
 		    (c->cmsg_level == IPPROTO_IPV6 &&
 		     c->cmsg_type == IPV6_RECVERR))
 			return (const void *)CMSG_DATA(c);

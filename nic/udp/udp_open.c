@@ -97,8 +97,7 @@ static void set_options(struct udp *u, bool no_offload)
 	set_int(u->fd, IPPROTO_IP, IP_RECVTOS, 1);
 	set_int(u->fd, IPPROTO_IP, IP_RECVERR, 1);
 	if (u->v6) {
-		set_int(u->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
-			IPV6_PMTUDISC_DO);
+		set_int(u->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
 		set_int(u->fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 		set_int(u->fd, IPPROTO_IPV6, IPV6_RECVERR, 1);
 		set_int(u->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
@@ -112,8 +111,7 @@ static void set_options(struct udp *u, bool no_offload)
 	/* Asking for a segment size of 0 changes nothing but tells whether the
 	 * kernel knows the option. */
 	one = 0;
-	u->gso =
-		!setsockopt(u->fd, IPPROTO_UDP, UDP_SEGMENT, &one, sizeof(one));
+	u->gso = !setsockopt(u->fd, IPPROTO_UDP, UDP_SEGMENT, &one, sizeof(one));
 }
 
 static int open_socket(struct udp *u)
@@ -163,10 +161,9 @@ static int bind_socket(struct udp *u, const struct nic_config *config,
 	case 0:
 		break;
 	case -EADDRINUSE:
-		return nic_fail(
-			err, errlen, rc,
-			"UDP port %u is taken by another process; choose another one, or none to get a free one",
-			config->udp_port);
+		return nic_fail(err, errlen, rc,
+				"UDP port %u is taken by another process; choose another one, or none to get a free one",
+				config->udp_port);
 	case -EADDRNOTAVAIL:
 		return nic_fail(err, errlen, rc,
 				"this machine does not have the address %s",
@@ -181,8 +178,7 @@ static int bind_socket(struct udp *u, const struct nic_config *config,
 	}
 	if (getsockname(u->fd, (struct sockaddr *)&ss, &len) < 0)
 		return nic_fail(err, errlen, -errno,
-				"cannot read the UDP port: %s",
-				strerror(errno));
+				"cannot read the UDP port: %s", strerror(errno));
 	udp_from_sockaddr(&ss, &addr);
 	u->port = addr.encap;
 	return 0;
@@ -208,10 +204,9 @@ static int find_device(struct udp *u, const struct nic_config *config,
 	if (rc)
 		return rc;
 	if (netif.mtu < NIC_MIN_MTU)
-		return nic_fail(
-			err, errlen, -EINVAL,
-			"the MTU of %s is %u, Homa over UDP needs at least %u; raise it with: ip link set %s mtu 1500",
-			netif.name, netif.mtu, NIC_MIN_MTU, netif.name);
+		return nic_fail(err, errlen, -EINVAL,
+				"the MTU of %s is %u, Homa over UDP needs at least %u; raise it with: ip link set %s mtu 1500",
+				netif.name, netif.mtu, NIC_MIN_MTU, netif.name);
 	info->mtu = homa_min_u32(netif.mtu, 65535) - NIC_UDP_HLEN;
 	info->link_mbps = netif.mbps;
 	u->scope = (u32)netif.index;
@@ -288,8 +283,7 @@ int nic_udp_open(struct nic **out, const struct nic_config *config, char *err,
 	u->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (u->epfd < 0 || epoll_ctl(u->epfd, EPOLL_CTL_ADD, u->fd, &ev) < 0) {
 		rc = nic_fail(err, errlen, -errno,
-			      "cannot create an epoll set: %s",
-			      strerror(errno));
+			      "cannot create an epoll set: %s", strerror(errno));
 		goto fail;
 	}
 	nic_icmp_open(&u->icmp, false);

@@ -140,8 +140,7 @@ static int receive(struct udp *u, u32 vlen)
 		struct msghdr *mh = &u->rx_hdrs[i].msg_hdr;
 
 		bufs[i] = u->free[--u->n_free];
-		u->rx_iovs[i].iov_base =
-			u->bufs + (size_t)bufs[i] * u->buf_size;
+		u->rx_iovs[i].iov_base = u->bufs + (size_t)bufs[i] * u->buf_size;
 		u->rx_iovs[i].iov_len = u->buf_size;
 		mh->msg_name = &u->rx_names[i];
 		mh->msg_namelen = sizeof(u->rx_names[i]);

@@ -75,8 +75,7 @@ static void add_source(struct msghdr *mh, const struct homa_addr *src)
 		struct in6_pktinfo info = { 0 };
 
 		memcpy(&info.ipi6_addr, src->ip, 16);
-		memcpy(add_control(mh, IPPROTO_IPV6, IPV6_PKTINFO,
-				   sizeof(info)),
+		memcpy(add_control(mh, IPPROTO_IPV6, IPV6_PKTINFO, sizeof(info)),
 		       &info, sizeof(info));
 	}
 }
@@ -157,9 +156,8 @@ static int send_plain(struct udp *u, const struct nic_tx *pkt)
 /* What the kernel makes of an ICMP error; the first four are ours as well, if there
  * is no route, or none for packets as long. */
 static const int of_icmp[] = {
-	-EHOSTUNREACH, -ENETUNREACH, -EMSGSIZE,	  -EACCES,
-	-ECONNREFUSED, -ENOPROTOOPT, -EHOSTDOWN, -ENONET,
-	-EPROTO,       -EOPNOTSUPP,
+	-EHOSTUNREACH, -ENETUNREACH, -EMSGSIZE, -EACCES, -ECONNREFUSED,
+	-ENOPROTOOPT,  -EHOSTDOWN,   -ENONET,	-EPROTO, -EOPNOTSUPP,
 };
 #define OF_ROUTES 4u
 

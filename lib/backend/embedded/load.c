@@ -57,13 +57,15 @@ const struct homa_backend_ops *homa_load_embedded(char *err, size_t errlen)
 		goto out;
 	plugin = open_plugin();
 	if (!plugin) {
-		snprintf(err, errlen, "cannot load the embedded host: %s", dlerror());
+		snprintf(err, errlen, "cannot load the embedded host: %s",
+			 dlerror());
 		goto out;
 	}
 	*(void **)&get = dlsym(plugin, "homa_backend_get");
 	if (!get || get()->abi != HOMA_BACKEND_ABI) {
 		snprintf(err, errlen,
-			 PLUGIN " belongs to another version of libhoma; install both from the same build");
+			 PLUGIN
+			 " belongs to another version of libhoma; install both from the same build");
 		dlclose(plugin);
 		goto out;
 	}

@@ -34,7 +34,8 @@ static void keep_fds(struct msghdr *msg, int *fds, u32 num_fds)
 	}
 }
 
-int homa_svc_tell_fd(struct homa_svc_att *att, struct homa_ctl_request *request, int fd)
+int homa_svc_tell_fd(struct homa_svc_att *att, struct homa_ctl_request *request,
+		     int fd)
 {
 	union {
 		struct cmsghdr align;
@@ -67,8 +68,8 @@ int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request)
 	return homa_svc_tell_fd(att, request, -1);
 }
 
-int homa_svc_hear(struct homa_svc_att *att, u16 op, struct homa_ctl_answer *answer, int *fds,
-		  u32 num_fds)
+int homa_svc_hear(struct homa_svc_att *att, u16 op,
+		  struct homa_ctl_answer *answer, int *fds, u32 num_fds)
 {
 	union {
 		struct cmsghdr align;

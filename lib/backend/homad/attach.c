@@ -35,8 +35,8 @@ static int connect_sentence(int code, const char *path, char *err, size_t errlen
 	return -code;
 }
 
-int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait, char *err,
-		  size_t errlen)
+int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait,
+		  char *err, size_t errlen)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	struct timeval patience = { .tv_sec = HOMA_SVC_ANSWER_S };
@@ -47,8 +47,10 @@ int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait, char *e
 		return connect_sentence(-rc, path, err, errlen);
 	if (!wait)
 		fcntl(att->sock, F_SETFL, O_NONBLOCK);
-	setsockopt(att->sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(att->sock, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	setsockopt(att->sock, SOL_SOCKET, SO_RCVTIMEO, &patience,
+		   sizeof(patience));
+	setsockopt(att->sock, SOL_SOCKET, SO_SNDTIMEO, &patience,
+		   sizeof(patience));
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", path);
 	do {
 		rc = connect(att->sock, (struct sockaddr *)&sun, sizeof(sun));
@@ -84,7 +86,8 @@ static int hear_attach(struct homa_svc *c, struct homa_svc_att *att, int *fds,
 	struct homa_ctl_answer *answer = &att->answer;
 	int i, rc;
 
-	rc = homa_svc_hear(att, HOMA_CTL_ATTACH, answer, fds, HOMA_CTL_ATTACH_FDS);
+	rc = homa_svc_hear(att, HOMA_CTL_ATTACH, answer, fds,
+			   HOMA_CTL_ATTACH_FDS);
 	if (rc)
 		return no_answer(c, rc, err, errlen);
 	if (answer->version != HOMA_SHM_VERSION) {
@@ -95,8 +98,7 @@ static int hear_attach(struct homa_svc *c, struct homa_svc_att *att, int *fds,
 	}
 	if (answer->error) {
 		snprintf(err, errlen, "homad refused: %s",
-			 *answer->text ? answer->text :
-					 strerror(-answer->error));
+			 *answer->text ? answer->text : strerror(-answer->error));
 		return answer->error;
 	}
 	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++) {
@@ -134,8 +136,8 @@ static int map_all(struct homa_svc *c, struct homa_svc_att *att, const int *fds)
 				 c->region);
 }
 
-int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out, bool wait, char *err,
-			size_t errlen)
+int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out,
+			bool wait, char *err, size_t errlen)
 {
 	struct homa_svc_att *att = calloc(1, sizeof(*att));
 	int rc;
@@ -158,7 +160,8 @@ int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out, bool wait
 	return rc;
 }
 
-int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att, char *err, size_t errlen)
+int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att,
+			 char *err, size_t errlen)
 {
 	int fds[HOMA_CTL_ATTACH_FDS] = { -1, -1, -1, -1, -1 };
 	int i, rc;

@@ -45,7 +45,8 @@
 #define HOMA_SVC_SLOTS 65536u
 #define HOMA_SVC_ROUTES 256u /* destinations a ring knows to be reachable */
 #define HOMA_SVC_THREADS 64u /* whose choice of a ring is remembered */
-#define HOMA_SVC_ANSWER_S 30 /* seconds without an answer, after which homad counts as dead */
+/* seconds without an answer, after which homad counts as dead */
+#define HOMA_SVC_ANSWER_S 30
 #define HOMA_SVC_NEVER (~(u64)0)
 #define HOMA_SVC_ANSWERED ((u64)1 << 63) /* no token has this bit */
 #define HOMA_SVC_NO_TOKEN HOMA_SVC_ANSWERED
@@ -196,19 +197,19 @@ enum homa_svc_state {
 };
 
 /* Counters of this host, for homa_metrics(). */
-#define HOMA_SVC_COUNTERS(X)                                               \
-	X(blocks, "times a receive slept")                                 \
-	X(handoffs, "messages handed to another waiting thread")           \
-	X(batched, "messages taken in one turn with another one")          \
-	X(kicks, "times homad had to be woken")                            \
-	X(ring_waits, "times a submission waited for room")                \
-	X(given, "messages sent from memory of homa_alloc() without a copy")\
-	X(given_copied, "messages in memory of homa_alloc() that were copied")\
-	X(routes, "questions whether a destination can be reached")        \
-	X(segments, "data segments asked for")                             \
-	X(losses, "times homad ended while we were attached")              \
-	X(attaches, "times we attached")                                   \
-	X(progress_rounds, "completions that came while no thread waited") \
+#define HOMA_SVC_COUNTERS(X)                                                   \
+	X(blocks, "times a receive slept")                                     \
+	X(handoffs, "messages handed to another waiting thread")               \
+	X(batched, "messages taken in one turn with another one")              \
+	X(kicks, "times homad had to be woken")                                \
+	X(ring_waits, "times a submission waited for room")                    \
+	X(given, "messages sent from memory of homa_alloc() without a copy")   \
+	X(given_copied, "messages in memory of homa_alloc() that were copied") \
+	X(routes, "questions whether a destination can be reached")            \
+	X(segments, "data segments asked for")                                 \
+	X(losses, "times homad ended while we were attached")                  \
+	X(attaches, "times we attached")                                       \
+	X(progress_rounds, "completions that came while no thread waited")     \
 	X(yields, "times a call that does not wait let others run")
 
 struct homa_svc_counters {
@@ -371,25 +372,27 @@ int homa_svc_attach(struct homa_svc *c, struct homa_svc_att **out, char *err,
 		    size_t errlen);
 /** homa_svc_attach_ask() - its first half: homad is asked. @wait: for a homad that has too many
  *  connections to accept. */
-int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out, bool wait, char *err,
-			size_t errlen);
+int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out,
+			bool wait, char *err, size_t errlen);
 /** homa_svc_attach_hear() - its other half: homad's answer, waited for; the caller keeps @att. */
-int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att, char *err, size_t errlen);
+int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att,
+			 char *err, size_t errlen);
 /** homa_svc_adopt() - make it the handle's; under @ctl, takes the other locks. */
 void homa_svc_adopt(struct homa_svc *c, struct homa_svc_att *att);
 /** homa_svc_dial() - connect to the attach socket, which is @att's then. */
-int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait, char *err,
-		  size_t errlen);
+int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait,
+		  char *err, size_t errlen);
 
 /* ask.c: all under @ctl (or before anybody else knows the attachment) */
 /** homa_svc_tell() - a question; 0, or -ECONNRESET: homad is gone. */
 int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request);
 /** homa_svc_tell_fd() - the same with a descriptor for homad; -1: none. */
-int homa_svc_tell_fd(struct homa_svc_att *att, struct homa_ctl_request *request, int fd);
+int homa_svc_tell_fd(struct homa_svc_att *att, struct homa_ctl_request *request,
+		     int fd);
 /** homa_svc_hear() - the answer to a question of the kind @op, waited for. 0 with @answer
  *  filled, also if that says no; -ECONNRESET: homad is gone, or it was late or strange. */
-int homa_svc_hear(struct homa_svc_att *att, u16 op, struct homa_ctl_answer *answer, int *fds,
-		  u32 num_fds);
+int homa_svc_hear(struct homa_svc_att *att, u16 op,
+		  struct homa_ctl_answer *answer, int *fds, u32 num_fds);
 /** homa_svc_ask() - both. */
 int homa_svc_ask(struct homa_svc_att *att, struct homa_ctl_request *request,
 		 struct homa_ctl_answer *answer, int *fds, u32 num_fds);
@@ -404,8 +407,8 @@ int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
 		      struct homa_ctl_answer *answer, int *fd);
 /** homa_svc_question_of() - ask the homad of the handle's @att, no other one. */
 int homa_svc_question_of(struct homa_svc *c, struct homa_svc_att *att,
-			 struct homa_ctl_request *request, struct homa_ctl_answer *answer,
-			 int *fd);
+			 struct homa_ctl_request *request,
+			 struct homa_ctl_answer *answer, int *fd);
 int homa_svc_bind(void *host, uint16_t port);
 int homa_svc_getsockname(void *host, struct sockaddr_storage *addr);
 uint16_t homa_svc_udp_port(void *host);
@@ -433,9 +436,11 @@ int homa_svc_revive_try(struct homa_svc *c, struct homa_svc_att **coming);
 
 /* routes.c: with the ring's lock */
 /** homa_svc_way() - the place of @to; it is known to be reachable if the place has this address. */
-struct homa_svc_way *homa_svc_way(struct homa_svc_ring *ring, const struct homa_addr *to);
+struct homa_svc_way *homa_svc_way(struct homa_svc_ring *ring,
+				  const struct homa_addr *to);
 /** homa_svc_learn() - @to can be reached, and takes the place @way. */
-void homa_svc_learn(struct homa_svc *c, struct homa_svc_way *way, const struct homa_addr *to);
+void homa_svc_learn(struct homa_svc *c, struct homa_svc_way *way,
+		    const struct homa_addr *to);
 /** homa_svc_unlearn() - homad is asked again for @to, NULL: for all. */
 void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to);
 
@@ -445,7 +450,8 @@ struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c);
  *  we are attached. May wait. */
 int homa_svc_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **ring);
 /** homa_svc_try_begin() - the same without waiting: -EAGAIN. */
-int homa_svc_try_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **ring);
+int homa_svc_try_begin(struct homa_svc *c, u32 staged,
+		       struct homa_svc_ring **ring);
 /** homa_svc_entry() - the entry to fill. */
 struct homa_sqe *homa_svc_entry(struct homa_svc *c, struct homa_svc_ring *ring);
 /** homa_svc_stage() - where its @bytes go, and at which offset of segment 0. */
@@ -456,10 +462,12 @@ void homa_svc_submit(struct homa_svc *c, struct homa_svc_ring *ring);
 
 /* segments.c */
 /** homa_svc_segment_get() - room for @bytes in a segment that is there; 0 or -ENOBUFS. */
-int homa_svc_segment_get(struct homa_svc_att *att, u32 bytes, u32 *segment, u32 *offset);
+int homa_svc_segment_get(struct homa_svc_att *att, u32 bytes, u32 *segment,
+			 u32 *offset);
 /** homa_svc_segment_add() - the memory behind @fd, which is closed, becomes a segment. Segments
  *  before it that homad made and we did not get stay empty. */
-int homa_svc_segment_add(struct homa_svc_att *att, u32 segment, int fd, u64 bytes);
+int homa_svc_segment_add(struct homa_svc_att *att, u32 segment, int fd,
+			 u64 bytes);
 void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset);
 /** homa_svc_long_used() - how many bytes of all segments are in use. */
 u64 homa_svc_long_used(struct homa_svc_att *att);
@@ -548,9 +556,8 @@ static inline bool homa_svc_pending(const struct homa_svc *c)
 /* wait.c */
 int homa_svc_receive(void *host, struct homa_message *msg, uint64_t id,
 		     unsigned int flags, int64_t timeout_ns);
-int homa_svc_receive_batch(void *host, struct homa_message *msgs,
-			   unsigned int n, unsigned int flags,
-			   int64_t timeout_ns);
+int homa_svc_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
+			   unsigned int flags, int64_t timeout_ns);
 int homa_svc_poll(void *host);
 /** homa_svc_end_waits() - under @lock; returns when no thread is inside. */
 void homa_svc_end_waits(struct homa_svc *c);

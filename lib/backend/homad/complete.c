@@ -18,8 +18,8 @@ HOMA_STATIC_ASSERT((int)HOMA_CQE_REQUEST == (int)HOMA_REQUEST &&
 			   (int)HOMA_CQE_RESPONSE == (int)HOMA_RESPONSE &&
 			   (int)HOMA_CQE_FAILED == (int)HOMA_ERROR,
 		   "kinds are the same");
-HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) /
-				   sizeof(struct iovec) == HOMA_SHM_PAGES,
+HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) / sizeof(struct iovec) ==
+			   HOMA_SHM_PAGES,
 		   "one piece per page");
 
 struct chunk {
@@ -385,12 +385,12 @@ u32 homa_svc_drain(struct homa_svc *c, struct homa_svc_waiter *self)
 		const struct homa_cqe *cqe;
 
 		if (c->cq_head == c->cq_tail) {
-			c->cq_tail = __atomic_load_n(&q->h.cq.tail,
-						     __ATOMIC_ACQUIRE);
+			c->cq_tail =
+				__atomic_load_n(&q->h.cq.tail, __ATOMIC_ACQUIRE);
 			if (c->cq_head == c->cq_tail)
 				break;
-			was_full |= c->cq_tail - c->cq_head >=
-				    HOMA_SHM_CQ_ENTRIES;
+			was_full |=
+				c->cq_tail - c->cq_head >= HOMA_SHM_CQ_ENTRIES;
 		}
 		cqe = &q->cqe[c->cq_head % HOMA_SHM_CQ_ENTRIES];
 		homa_prefetch(&q->cqe[(c->cq_head + 1) % HOMA_SHM_CQ_ENTRIES]);

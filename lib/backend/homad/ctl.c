@@ -30,8 +30,8 @@ const char *homa_svc_why(void)
 
 /* false: @att has ended, or does now. @by_itself: homad hung up, it was not late or strange. */
 static bool is_told(struct homa_svc *c, struct homa_svc_att *att,
-		    struct homa_ctl_request *request, struct homa_ctl_answer *answer, int *fd,
-		    bool *by_itself)
+		    struct homa_ctl_request *request,
+		    struct homa_ctl_answer *answer, int *fd, bool *by_itself)
 {
 	if (!homa_svc_ask(att, request, answer, fd, fd ? 1 : 0)) {
 		/* What is wrong with a route we say better. */
@@ -108,13 +108,14 @@ int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
 }
 
 int homa_svc_question_of(struct homa_svc *c, struct homa_svc_att *att,
-			 struct homa_ctl_request *request, struct homa_ctl_answer *answer,
-			 int *fd)
+			 struct homa_ctl_request *request,
+			 struct homa_ctl_answer *answer, int *fd)
 {
 	bool by_itself;
 
-	return is_told(c, att, request, answer, fd, &by_itself) ? answer->error :
-								  error_without_homad(c);
+	return is_told(c, att, request, answer, fd, &by_itself) ?
+		       answer->error :
+		       error_without_homad(c);
 }
 
 int homa_svc_bind(void *host, uint16_t port)

@@ -29,7 +29,9 @@ int homa_svc_fd_watch(struct homa_svc *c, int fd, u32 events)
 	if (!epoll_ctl(c->ep_fd, EPOLL_CTL_ADD, fd, &ev))
 		return 0;
 	/* It may be watched for something else so far. */
-	return errno == EEXIST && !epoll_ctl(c->ep_fd, EPOLL_CTL_MOD, fd, &ev) ? 0 : -errno;
+	return errno == EEXIST && !epoll_ctl(c->ep_fd, EPOLL_CTL_MOD, fd, &ev) ?
+		       0 :
+		       -errno;
 }
 
 void homa_svc_fd_timer(struct homa_svc *c, u64 at)

@@ -49,10 +49,11 @@ static void in_child(void)
 		close_all((int[]){ att->sock, att->wake_fd, att->kick_fd }, 3);
 	}
 	for (node = handles.next; node != &handles; node = node->next) {
-		const struct homa_svc *c = homa_container_of(node, struct homa_svc, all);
+		const struct homa_svc *c =
+			homa_container_of(node, struct homa_svc, all);
 
-		close_all((int[]){ c->nudge_fd, c->ep_fd, c->level_fd, c->ready_fd,
-				   c->timer_fd },
+		close_all((int[]){ c->nudge_fd, c->ep_fd, c->level_fd,
+				   c->ready_fd, c->timer_fd },
 			  5);
 	}
 	homa_list_init(&connections);

@@ -21,7 +21,8 @@ static u64 next_size(const struct homa_svc_att *att)
 
 	for (i = 0; i < att->num_segs; i++)
 		sum += att->seg_bytes[i];
-	return sum < SEGMENT_MOST ? (sum + ROUND - 1) / ROUND * ROUND : SEGMENT_MOST;
+	return sum < SEGMENT_MOST ? (sum + ROUND - 1) / ROUND * ROUND :
+				    SEGMENT_MOST;
 }
 
 /* Another segment for the attachment that there is when homad answers: it may be a new one. */
@@ -46,12 +47,13 @@ static int grow(struct homa_svc *c, u32 bytes)
 		return rc;
 	if (fd < 0)
 		return -EMFILE;
-	if (answer.segment < c->att->num_segs || answer.segment >= HOMA_SHM_SEGMENTS ||
-	    answer.data_bytes < bytes) {
+	if (answer.segment < c->att->num_segs ||
+	    answer.segment >= HOMA_SHM_SEGMENTS || answer.data_bytes < bytes) {
 		close(fd);
 		return -EPROTO;
 	}
-	return homa_svc_segment_add(c->att, answer.segment, fd, answer.data_bytes);
+	return homa_svc_segment_add(c->att, answer.segment, fd,
+				    answer.data_bytes);
 }
 
 /* -EAGAIN: the homad of @att has ended meanwhile; what it gave is of no use any more. */

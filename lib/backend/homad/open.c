@@ -57,8 +57,8 @@ static void free_handle(struct homa_svc *c)
 
 	homa_svc_fd_close(c);
 	while ((node = homa_list_pop(&c->old)))
-		homa_svc_att_put(homa_container_of(node, struct homa_svc_att,
-						   old));
+		homa_svc_att_put(
+			homa_container_of(node, struct homa_svc_att, old));
 	if (c->coming.att)
 		homa_svc_att_put(c->coming.att);
 	if (c->att)

@@ -54,9 +54,8 @@ static void wake_all(struct homa_svc *c)
 	struct homa_list *node;
 
 	for (node = c->waiters.next; node != &c->waiters; node = node->next)
-		homa_wake_signal(&homa_container_of(node, struct homa_svc_waiter,
-						    list)
-					  ->wake);
+		homa_wake_signal(
+			&homa_container_of(node, struct homa_svc_waiter, list)->wake);
 	if (c->blocked)
 		homa_svc_nudge(c);
 }
@@ -97,7 +96,8 @@ bool homa_svc_hung_up(const struct homa_svc_att *att)
 {
 	struct pollfd p = { .fd = att->sock, .events = POLLRDHUP };
 
-	return poll(&p, 1, 0) > 0 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
+	return poll(&p, 1, 0) > 0 &&
+	       (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
 void homa_svc_ended(struct homa_svc *c)
@@ -105,7 +105,8 @@ void homa_svc_ended(struct homa_svc *c)
 	/* Set before it hangs up. */
 	u32 state = __atomic_load_n(&c->att->queues->h.state, __ATOMIC_ACQUIRE);
 
-	homa_svc_lost(c, state == HOMA_SHM_EVICTED ? HOMA_SVC_EVICTED : HOMA_SVC_LOST);
+	homa_svc_lost(c, state == HOMA_SHM_EVICTED ? HOMA_SVC_EVICTED :
+						     HOMA_SVC_LOST);
 }
 
 void homa_svc_check(struct homa_svc *c)
@@ -125,7 +126,8 @@ void homa_svc_check(struct homa_svc *c)
 
 static void set_patience(struct homa_svc *c)
 {
-	__atomic_store_n(&c->next_try, homa_clock_ns() + HOMA_SVC_ANSWER_S * 1000000000ull,
+	__atomic_store_n(&c->next_try,
+			 homa_clock_ns() + HOMA_SVC_ANSWER_S * 1000000000ull,
 			 __ATOMIC_RELAXED);
 	c->coming.awaited = false;
 }
@@ -200,7 +202,9 @@ static bool has_answered(struct homa_svc *c, bool wait)
 
 	for (;;) {
 		now = homa_clock_ns();
-		if (poll(&p, 1, wait && now < until ? (int)((until - now) / 1000000) + 1 : 0) > 0)
+		if (poll(&p, 1,
+			 wait && now < until ? (int)((until - now) / 1000000) + 1 :
+					       0) > 0)
 			return true;
 		if (!wait || homa_clock_ns() >= until)
 			return false;
@@ -212,8 +216,9 @@ static int begin(struct homa_svc *c, bool wait)
 	char why[256];
 	int rc;
 
-	c->coming = (struct homa_svc_coming){ .op = HOMA_CTL_ATTACH,
-					      .listens = !c->bound && !c->listen };
+	c->coming =
+		(struct homa_svc_coming){ .op = HOMA_CTL_ATTACH,
+					  .listens = !c->bound && !c->listen };
 	rc = homa_svc_attach_ask(c, &c->coming.att, wait, why, sizeof(why));
 	set_patience(c);
 	/* homad has so many connections to accept that another one would have to wait. */
@@ -227,7 +232,9 @@ static int go_on(struct homa_svc *c, bool wait)
 
 	while (rc > 0) {
 		if (!has_answered(c, wait))
-			return homa_clock_ns() < __atomic_load_n(&c->next_try, __ATOMIC_RELAXED) ?
+			return homa_clock_ns() <
+					       __atomic_load_n(&c->next_try,
+							       __ATOMIC_RELAXED) ?
 				       -EAGAIN :
 				       -ETIMEDOUT;
 		rc = hear(c);
@@ -244,7 +251,8 @@ static void give_up(struct homa_svc *c)
 {
 	u64 backoff = __atomic_load_n(&c->backoff, __ATOMIC_RELAXED);
 
-	__atomic_store_n(&c->next_try, homa_clock_ns() + backoff, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->next_try, homa_clock_ns() + backoff,
+			 __ATOMIC_RELAXED);
 	__atomic_store_n(&c->backoff, homa_min_u64(2 * backoff, BACKOFF_MAX),
 			 __ATOMIC_RELAXED);
 	homa_svc_fd_leave(c, c->coming.att);
@@ -276,7 +284,8 @@ static int revive(struct homa_svc *c, bool wait)
 	if (rc || homa_svc_state(c) == HOMA_SVC_UP)
 		return rc;
 	if (!c->coming.att) {
-		if (homa_clock_ns() < __atomic_load_n(&c->next_try, __ATOMIC_RELAXED))
+		if (homa_clock_ns() <
+		    __atomic_load_n(&c->next_try, __ATOMIC_RELAXED))
 			return -ECONNREFUSED;
 		rc = begin(c, wait);
 	}

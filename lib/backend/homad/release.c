@@ -21,8 +21,8 @@
 static bool may_starve(const struct homa_svc_att *att)
 {
 	u64 taken = __atomic_load_n(&att->pieces_taken, __ATOMIC_RELAXED);
-	u32 back = __atomic_load_n(&att->queues->h.release.head,
-				   __ATOMIC_RELAXED);
+	u32 back =
+		__atomic_load_n(&att->queues->h.release.head, __ATOMIC_RELAXED);
 
 	return (u32)taken - back >= att->pool_bytes / 65536 / 2;
 }
@@ -75,12 +75,10 @@ static int put(struct homa_svc *c, struct homa_svc_att *att, u32 page)
 	att->pieces_released++;
 	if (att != c->att || homa_svc_state(c) != HOMA_SVC_UP)
 		return 0;
-	if (unlikely(c->release_tail - c->release_shown >=
-		     HOMA_SHM_RELEASES - 64))
+	if (unlikely(c->release_tail - c->release_shown >= HOMA_SHM_RELEASES - 64))
 		show(c);
-	if (unlikely(c->release_tail -
-			     __atomic_load_n(&q->h.release.head,
-					     __ATOMIC_ACQUIRE) >=
+	if (unlikely(c->release_tail - __atomic_load_n(&q->h.release.head,
+						       __ATOMIC_ACQUIRE) >=
 		     HOMA_SHM_RELEASES))
 		wait_for_room(c);
 	q->released[c->release_tail % HOMA_SHM_RELEASES] = page;
@@ -105,8 +103,7 @@ static void put_all(struct homa_svc *c, struct homa_svc_att *att,
 		return;
 	}
 	if (c->release_tail - c->release_shown > c->release_batch ||
-	    unlikely(__atomic_load_n(&att->queues->h.need_kick,
-				     __ATOMIC_RELAXED) &
+	    unlikely(__atomic_load_n(&att->queues->h.need_kick, __ATOMIC_RELAXED) &
 		     HOMA_SHM_KICK_RELEASE))
 		show(c);
 }

@@ -28,7 +28,8 @@ static int try_room(struct homa_svc *c, u32 length, bool ask)
 	if (length > HOMA_SHM_COPY_MAX) {
 		rc = homa_svc_long_try(c, length, &att, &segment, &offset);
 		if (rc == -EAGAIN && ask)
-			rc = homa_svc_long_ask(c, length, &att, &segment, &offset);
+			rc = homa_svc_long_ask(c, length, &att, &segment,
+					       &offset);
 		if (rc)
 			return rc == -ENOBUFS ? -EAGAIN : rc;
 		homa_svc_long_put(att, segment, offset);
@@ -44,7 +45,8 @@ static int try_room(struct homa_svc *c, u32 length, bool ask)
 /* homad waits for room, too, if nobody takes what it has for us. */
 static int let_homad_run(struct homa_svc *c, u64 since, u64 now)
 {
-	struct timespec ts = { .tv_nsec = (long)homa_min_u64((now - since) / 4, PAUSE_MAX_NS) };
+	struct timespec ts = { .tv_nsec = (long)homa_min_u64((now - since) / 4,
+							     PAUSE_MAX_NS) };
 	int rc;
 
 	homa_turn_lock(&c->lock);
@@ -67,13 +69,17 @@ static int let_homad_run(struct homa_svc *c, u64 since, u64 now)
 int homa_svc_wait_send(void *host, size_t length, int64_t timeout_ns)
 {
 	struct homa_svc *c = host;
-	u64 since = homa_clock_ns(), now = since, ask_at = timeout_ns ? since : HOMA_SVC_NEVER;
+	u64 since = homa_clock_ns(), now = since,
+	    ask_at = timeout_ns ? since : HOMA_SVC_NEVER;
 	int rc;
 
 	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
 	for (;;) {
-		rc = __atomic_load_n(&c->closing, __ATOMIC_SEQ_CST) ? -ESHUTDOWN :
-			     homa_svc_state(c) == HOMA_SVC_LOST ? homa_svc_revive_try(c, NULL) : 0;
+		rc = __atomic_load_n(&c->closing, __ATOMIC_SEQ_CST) ?
+			     -ESHUTDOWN :
+		     homa_svc_state(c) == HOMA_SVC_LOST ?
+			     homa_svc_revive_try(c, NULL) :
+			     0;
 		if (!rc)
 			rc = try_room(c, (u32)length, now >= ask_at);
 		if (now >= ask_at)

@@ -38,9 +38,8 @@ static u64 *waiting_requests(struct homa_svc *c, u32 *num)
 
 	*num = 0;
 	for (node = first->next; ids && node != first; node = node->next)
-		ids[(*num)++] = homa_container_of(node, struct homa_svc_item,
-						  list)
-					->cqe.id;
+		ids[(*num)++] =
+			homa_container_of(node, struct homa_svc_item, list)->cqe.id;
 	return ids;
 }
 

@@ -9,7 +9,8 @@
 #include <unistd.h>
 #include "client.h"
 
-int homa_svc_segment_get(struct homa_svc_att *att, u32 bytes, u32 *segment, u32 *offset)
+int homa_svc_segment_get(struct homa_svc_att *att, u32 bytes, u32 *segment,
+			 u32 *offset)
 {
 	s64 found = -ENOBUFS;
 	u32 i;

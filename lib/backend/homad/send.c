@@ -41,8 +41,9 @@ static void lend(struct outgoing *o)
 /* It is over with the message, and the room is not the application's any more. */
 static void end_room(struct homa_svc *c, const struct outgoing *o)
 {
-	__atomic_fetch_add(o->lent ? &c->counters.given : &c->counters.given_copied, 1,
-			   __ATOMIC_RELAXED);
+	__atomic_fetch_add(o->lent ? &c->counters.given :
+				     &c->counters.given_copied,
+			   1, __ATOMIC_RELAXED);
 	/* Otherwise a completion ends it. */
 	if (!o->lent)
 		homa_svc_unalloc(o->out->room);
@@ -80,8 +81,9 @@ static int put_long(struct homa_svc *c, struct outgoing *o)
 	int rc;
 
 	__atomic_fetch_add(&c->inside, 1, __ATOMIC_SEQ_CST);
-	rc = (o->nonblock ? homa_svc_long_try : homa_svc_long_get)(
-		c, o->length, &o->att, &o->segment, &o->offset);
+	rc = (o->nonblock ? homa_svc_long_try :
+			    homa_svc_long_get)(c, o->length, &o->att,
+					       &o->segment, &o->offset);
 	if (rc)
 		o->att = NULL;
 	else
@@ -108,8 +110,9 @@ static int start(struct homa_svc *c, struct outgoing *o,
 			if (rc)
 				return rc;
 		}
-		rc = (o->nonblock ? homa_svc_try_begin : homa_svc_begin)(
-			c, is_long ? 0 : o->length, ring);
+		rc = (o->nonblock ?
+			      homa_svc_try_begin :
+			      homa_svc_begin)(c, is_long ? 0 : o->length, ring);
 		if (rc || !is_long || likely(c->att == o->att))
 			break;
 		/* homad has ended and is back: its memory is another one. */
@@ -260,7 +263,8 @@ static bool is_former(struct homa_svc *c, u32 generation)
 	return former;
 }
 
-static int reply(struct homa_svc *c, const struct homa_message *request, struct outgoing *o)
+static int reply(struct homa_svc *c, const struct homa_message *request,
+		 struct outgoing *o)
 {
 	u64 token = request->priv[HOMA_PRIV_HOST];
 	u32 generation = (u32)(request->priv[HOMA_PRIV_HOST + 1] >> 32);
@@ -313,7 +317,8 @@ int homa_svc_reply(void *host, const struct homa_message *request,
 /* May this request still be answered, as far as the handle knows? */
 static bool is_asked(const struct homa_svc *c, u64 token)
 {
-	return __atomic_load_n(&c->requests[token & 0xffff], __ATOMIC_ACQUIRE) == token;
+	return __atomic_load_n(&c->requests[token & 0xffff], __ATOMIC_ACQUIRE) ==
+	       token;
 }
 
 int homa_svc_reject(void *host, const struct homa_message *request, int error)
@@ -350,8 +355,9 @@ int homa_svc_reject(void *host, const struct homa_message *request, int error)
 int homa_svc_alive(void *host, const struct homa_message *request)
 {
 	u32 generation = (u32)(request->priv[HOMA_PRIV_HOST + 1] >> 32);
-	struct homa_ctl_request question = { .op = HOMA_CTL_ALIVE,
-					     .bytes = request->priv[HOMA_PRIV_HOST] };
+	struct homa_ctl_request question = {
+		.op = HOMA_CTL_ALIVE, .bytes = request->priv[HOMA_PRIV_HOST]
+	};
 	struct homa_ctl_answer answer = { 0 };
 	struct homa_svc *c = host;
 	int rc;
@@ -363,7 +369,8 @@ int homa_svc_alive(void *host, const struct homa_message *request)
 	rc = homa_svc_revive_locked(c);
 	if (!rc && c->att->generation == generation) {
 		rc = c->att->queues->h.features & HOMA_SHM_CAN_REJECT ?
-			     homa_svc_question_of(c, c->att, &question, &answer, NULL) :
+			     homa_svc_question_of(c, c->att, &question, &answer,
+						  NULL) :
 			     -EOPNOTSUPP;
 	}
 	pthread_mutex_unlock(&c->ctl);
@@ -445,8 +452,7 @@ int homa_svc_abort(void *host, uint64_t id, int error)
 				abort_one(c, homa_svc_token(c, id), error);
 	top = __atomic_load_n(&c->fresh, __ATOMIC_RELAXED);
 	for (i = 0; i < top && !rc; i++) {
-		u64 token = __atomic_load_n(&c->slots[i].token,
-					    __ATOMIC_ACQUIRE);
+		u64 token = __atomic_load_n(&c->slots[i].token, __ATOMIC_ACQUIRE);
 
 		if (token)
 			rc = abort_one(c, token, error);

@@ -63,8 +63,7 @@ static void push(struct homa_svc *c, u32 index)
 				 __ATOMIC_RELAXED);
 		new = ((old >> 32) + 1) << 32 | (index + 1);
 	} while (!__atomic_compare_exchange_n(&c->free, &old, new, false,
-					      __ATOMIC_RELEASE,
-					      __ATOMIC_RELAXED));
+					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 /* 1 + a free place, 0: none. */

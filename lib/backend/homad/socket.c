@@ -33,8 +33,7 @@ static void exchange(struct homa_svc *c, struct homa_svc_att *with)
 
 int homa_svc_set_region(void *host, void *region, size_t bytes)
 {
-	struct homa_ctl_request request = { .op = HOMA_CTL_POOL,
-					    .bytes = bytes };
+	struct homa_ctl_request request = { .op = HOMA_CTL_POOL, .bytes = bytes };
 	struct homa_ctl_answer answer = { 0 };
 	struct homa_svc_att with = { 0 };
 	struct homa_svc *c = host;

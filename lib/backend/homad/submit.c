@@ -28,8 +28,7 @@ struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c)
 	u8 ring;
 
 	if (unlikely(!thread_number))
-		thread_number =
-			__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+		thread_number = __atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
 	at = thread_number % HOMA_SVC_THREADS;
 	ring = __atomic_load_n(&c->ring_of[at], __ATOMIC_RELAXED);
 	if (unlikely(!ring)) {
@@ -95,8 +94,7 @@ static int wait_for_room(struct homa_svc *c, u64 *since, u64 *checked)
 	u64 now = homa_clock_ns();
 
 	if (!*since) {
-		__atomic_fetch_add(&c->counters.ring_waits, 1,
-				   __ATOMIC_RELAXED);
+		__atomic_fetch_add(&c->counters.ring_waits, 1, __ATOMIC_RELAXED);
 		*since = *checked = now;
 	}
 	if (__atomic_load_n(&c->closing, __ATOMIC_SEQ_CST))
@@ -139,8 +137,7 @@ static int begin_slow(struct homa_svc *c, u32 staged, struct homa_svc_ring *ring
 			rc = -ESHUTDOWN;
 			break;
 		}
-		if (homa_svc_state(c) == HOMA_SVC_UP &&
-		    make_room(c, ring, staged))
+		if (homa_svc_state(c) == HOMA_SVC_UP && make_room(c, ring, staged))
 			break;
 	}
 	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);

@@ -15,10 +15,13 @@
 #include "homa_clock.h"
 
 #define LOOKS_PER_YIELD 4
-#define CHECK_NS 5000000u /* while spinning, between looks whether homad lives */
-#define BUSY_NS 10000000u /* between looks whether another thread has attached again */
-#define VAIN_ASKS 1u	  /* that a program makes before it waits for its descriptor */
-#define CHECK_ASKS 64u	  /* the same for programs that only ever ask */
+/* while spinning, between looks whether homad lives */
+#define CHECK_NS 5000000u
+/* between looks whether another thread has attached again */
+#define BUSY_NS 10000000u
+/* that a program makes before it waits for its descriptor */
+#define VAIN_ASKS 1u
+#define CHECK_ASKS 64u /* the same for programs that only ever ask */
 
 static void swallow(int fd)
 {
@@ -118,7 +121,9 @@ static int away_step(struct homa_svc *c, u64 until)
 			fds[1].fd = coming->sock;
 		else if (rc == -EAGAIN)
 			next = homa_clock_ns() + BUSY_NS;
-		rc = c->poller->done ? 0 : sleep_on(c, fds, 2, homa_min_u64(next, until));
+		rc = c->poller->done ?
+			     0 :
+			     sleep_on(c, fds, 2, homa_min_u64(next, until));
 		if (fds[0].revents & POLLIN)
 			swallow(c->nudge_fd);
 		if (!rc && homa_clock_ns() >= until)
@@ -304,9 +309,8 @@ int homa_svc_receive(void *host, struct homa_message *msg, uint64_t id,
 }
 
 /* What else is there is taken while we have the lock. */
-int homa_svc_receive_batch(void *host, struct homa_message *msgs,
-			   unsigned int n, unsigned int flags,
-			   int64_t timeout_ns)
+int homa_svc_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
+			   unsigned int flags, int64_t timeout_ns)
 {
 	struct homa_svc *c = host;
 	struct homa_svc_waiter w = { .msg = msgs, .flags = flags };
@@ -355,10 +359,10 @@ void homa_svc_end_waits(struct homa_svc *c)
 	while (__atomic_load_n(&c->inside, __ATOMIC_SEQ_CST)) {
 		for (node = c->waiters.next; node != &c->waiters;
 		     node = node->next)
-			homa_wake_signal(&homa_container_of(
-						  node, struct homa_svc_waiter,
-						  list)
-						  ->wake);
+			homa_wake_signal(
+				&homa_container_of(node, struct homa_svc_waiter,
+						   list)
+					 ->wake);
 		homa_svc_nudge(c);
 		homa_turn_unlock(&c->lock);
 		sched_yield();

@@ -38,7 +38,7 @@
 
 #define HOMA_KNL_SLOTS 65536u
 #define HOMA_KNL_ASKED (1u << 20) /* unanswered requests that are remembered */
-#define HOMA_KNL_GRANULE 64u	  /* a piece of a message begins at a multiple */
+#define HOMA_KNL_GRANULE 64u /* a piece of a message begins at a multiple */
 #define HOMA_KNL_NEVER (~(u64)0)
 #define HOMA_KNL_ANY (HOMA_RECV_REQUEST | HOMA_RECV_RESPONSE)
 

@@ -39,8 +39,7 @@ static void begin(struct homa_knl *c, u64 left)
 
 	homa_turn_lock(&c->timeo_lock);
 	c->timed++;
-	if (!c->timeo || c->timeo > us ||
-	    (c->timed == 1 && c->timeo < us / 8))
+	if (!c->timeo || c->timeo > us || (c->timed == 1 && c->timeo < us / 8))
 		set_timeo(c, us / 4 * 3 > 1000 ? us / 4 * 3 : 1000);
 	homa_turn_unlock(&c->timeo_lock);
 }
@@ -71,8 +70,7 @@ static int by_poll(struct homa_knl *c, u64 left, struct homa_knl_got *got)
 	return homa_knl_recv(c, 0, MSG_DONTWAIT, got);
 }
 
-int homa_knl_block(struct homa_knl *c, u64 id, u64 until,
-		   struct homa_knl_got *got)
+int homa_knl_block(struct homa_knl *c, u64 id, u64 until, struct homa_knl_got *got)
 {
 	u64 now, left;
 	int rc;
@@ -104,8 +102,7 @@ int homa_knl_block(struct homa_knl *c, u64 id, u64 until,
 	}
 }
 
-int homa_knl_spin(struct homa_knl *c, u64 id, u64 until,
-		  struct homa_knl_got *got)
+int homa_knl_spin(struct homa_knl *c, u64 id, u64 until, struct homa_knl_got *got)
 {
 	u64 now = homa_clock_ns(), ns = c->spin_ns, end;
 	int rc;

@@ -20,11 +20,14 @@ typedef void visitor(void *arg, const char *name, const char *description,
 
 /* Counted here for this handle; the module's of the same name are left out. */
 static const char *const ours[] = {
-	"rpcs",	       "rx_fresh_bytes", "rpcs_failed", "host_out_bytes",
+	"rpcs",
+	"rx_fresh_bytes",
+	"rpcs_failed",
+	"host_out_bytes",
 #define X(name, text) "host_" #name,
 	HOMA_KNL_COUNTERS(X)
 #undef X
-	NULL,
+		NULL,
 };
 
 /* A line: name, value, what it means. */
@@ -93,8 +96,8 @@ static u64 kept_responses(const struct homa_knl *c)
 	u64 n = 0;
 
 	for (node = c->ready.next; node != &c->ready; node = node->next)
-		n += homa_container_of(node, struct homa_knl_item, list)
-			     ->msg.kind != HOMA_REQUEST;
+		n += homa_container_of(node, struct homa_knl_item, list)->msg.kind !=
+		     HOMA_REQUEST;
 	return n;
 }
 
@@ -120,6 +123,5 @@ void homa_knl_metrics(void *host, visitor *visit, void *arg)
 #define X(name, text) visit(arg, "host_" #name, text, counters.name);
 	HOMA_KNL_COUNTERS(X)
 #undef X
-	visit(arg, "host_out_bytes", "bytes of outgoing messages now",
-	      out_bytes);
+	visit(arg, "host_out_bytes", "bytes of outgoing messages now", out_bytes);
 }

@@ -87,16 +87,18 @@ static int open_socket(struct homa_knl *c, char *err, size_t errlen)
 		snprintf(err, errlen, "cannot make a Homa socket: %s",
 			 strerror(error));
 	return error == EPROTONOSUPPORT || error == ESOCKTNOSUPPORT ?
-		       -EOPNOTSUPP : -error;
+		       -EOPNOTSUPP :
+		       -error;
 }
 
 static int give_region(struct homa_knl *c)
 {
-	struct homa_rcvbuf_args args = { (uintptr_t)c->region,
-					 c->region_bytes };
+	struct homa_rcvbuf_args args = { (uintptr_t)c->region, c->region_bytes };
 
 	return setsockopt(c->fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &args,
-			  sizeof(args)) ? -errno : 0;
+			  sizeof(args)) ?
+		       -errno :
+		       0;
 }
 
 static int map_region(struct homa_knl *c, size_t bytes)
@@ -261,9 +263,9 @@ static int homa_knl_bind(void *host, uint16_t port)
 	rc = homa_knl_error(c);
 	if (!rc && c->bound)
 		rc = -EINVAL;
-	if (!rc && bind(c->fd, v4 ? (struct sockaddr *)&name4 :
-				    (struct sockaddr *)&name,
-			v4 ? sizeof(name4) : sizeof(name)))
+	if (!rc &&
+	    bind(c->fd, v4 ? (struct sockaddr *)&name4 : (struct sockaddr *)&name,
+		 v4 ? sizeof(name4) : sizeof(name)))
 		rc = -errno;
 	c->bound |= !rc;
 	homa_turn_unlock(&c->lock);

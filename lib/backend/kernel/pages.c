@@ -66,15 +66,13 @@ void homa_knl_pages_back(struct homa_knl *c, struct homa_recvmsg_args *args)
 	homa_turn_lock(&c->back_lock);
 	n = homa_min_u32(c->num_back, HOMA_MAX_BPAGES);
 	__atomic_store_n(&c->num_back, c->num_back - n, __ATOMIC_RELAXED);
-	memcpy(args->bpage_offsets, &c->back[c->num_back],
-	       n * sizeof(*c->back));
+	memcpy(args->bpage_offsets, &c->back[c->num_back], n * sizeof(*c->back));
 	homa_turn_unlock(&c->back_lock);
 	args->num_bpages = n;
 	__atomic_fetch_sub(&c->pieces, n, __ATOMIC_RELAXED);
 }
 
-int homa_knl_recv(struct homa_knl *c, u64 id, int flags,
-		  struct homa_knl_got *got)
+int homa_knl_recv(struct homa_knl *c, u64 id, int flags, struct homa_knl_got *got)
 {
 	struct msghdr hdr = {
 		.msg_name = &got->from,
@@ -142,7 +140,8 @@ int homa_knl_release_pages(void *host, const uint32_t *pages, unsigned int num)
 
 int homa_knl_release(void *host, struct homa_message *msg)
 {
-	return homa_knl_release_pages(
-		host, (const u32 *)&msg->priv[HOMA_PRIV_PAGES],
-		homa_min_u32((u32)msg->iovcnt, HOMA_MAX_BPAGES));
+	return homa_knl_release_pages(host,
+				      (const u32 *)&msg->priv[HOMA_PRIV_PAGES],
+				      homa_min_u32((u32)msg->iovcnt,
+						   HOMA_MAX_BPAGES));
 }

@@ -87,7 +87,8 @@ static int send_joined(struct homa_knl *c, struct msghdr *hdr,
 }
 
 static int send_out(struct homa_knl *c, struct sockaddr_in6 *to, int tolen,
-		    const struct homa_message_out *out, struct homa_sendmsg_args *args)
+		    const struct homa_message_out *out,
+		    struct homa_sendmsg_args *args)
 {
 	struct msghdr hdr = {
 		.msg_name = to,
@@ -254,7 +255,8 @@ int homa_knl_alive(void *host, const struct homa_message *request)
 		return 0;
 	rc = say_of(c, request, &args);
 	return rc == -ENOENT || rc == -EHOSTUNREACH || rc == -ENETUNREACH ? 0 :
-	       rc ? rc : 1;
+	       rc							  ? rc :
+									    1;
 }
 
 /* ---- aborts ---- */

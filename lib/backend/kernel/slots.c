@@ -84,8 +84,8 @@ u64 homa_knl_asked(struct homa_knl *c)
 
 	if (c->asked_free) {
 		index = c->asked_free - 1;
-		c->asked_free = (u32)(c->asked[index] >> 1) &
-				(2 * HOMA_KNL_ASKED - 1);
+		c->asked_free =
+			(u32)(c->asked[index] >> 1) & (2 * HOMA_KNL_ASKED - 1);
 	} else if (c->asked_fresh < HOMA_KNL_ASKED) {
 		index = c->asked_fresh++;
 	} else {

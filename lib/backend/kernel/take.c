@@ -14,8 +14,8 @@
 
 #define PULLS 64 /* by one call that wants none of them */
 
-HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) /
-				   sizeof(struct iovec) == HOMA_MAX_BPAGES,
+HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) / sizeof(struct iovec) ==
+			   HOMA_MAX_BPAGES,
 		   "one piece per page");
 
 void homa_knl_nudge(struct homa_knl *c)
@@ -117,8 +117,8 @@ static struct homa_knl_waiter *pick(struct homa_knl *c, u64 token, u32 flag,
 	    (self->token ? self->token == token : self->flags & flag))
 		any = self;
 	for (node = c->waiters.next; node != &c->waiters; node = node->next) {
-		struct homa_knl_waiter *w = homa_container_of(
-			node, struct homa_knl_waiter, list);
+		struct homa_knl_waiter *w =
+			homa_container_of(node, struct homa_knl_waiter, list);
 
 		if (w->direct)
 			continue;
@@ -132,8 +132,7 @@ static struct homa_knl_waiter *pick(struct homa_knl *c, u64 token, u32 flag,
 
 static void discard(struct homa_knl *c, const struct homa_knl_got *got)
 {
-	homa_knl_release_pages(c, got->args.bpage_offsets,
-			       got->args.num_bpages);
+	homa_knl_release_pages(c, got->args.bpage_offsets, got->args.num_bpages);
 }
 
 static void keep(struct homa_knl *c, const struct homa_knl_got *got,
@@ -214,9 +213,8 @@ static struct homa_knl_item *oldest(struct homa_knl *c, u32 flags)
 		struct homa_knl_item *item =
 			homa_container_of(node, struct homa_knl_item, list);
 
-		if (flags & (item->msg.kind == HOMA_REQUEST ?
-				     HOMA_RECV_REQUEST :
-				     HOMA_RECV_RESPONSE))
+		if (flags & (item->msg.kind == HOMA_REQUEST ? HOMA_RECV_REQUEST :
+							      HOMA_RECV_RESPONSE))
 			return item;
 	}
 	return NULL;
@@ -261,8 +259,8 @@ void homa_knl_forget(struct homa_knl *c, struct homa_knl_slot *slot)
 	struct homa_list *node = c->waiters.next;
 
 	while (node != &c->waiters) {
-		struct homa_knl_waiter *w = homa_container_of(
-			node, struct homa_knl_waiter, list);
+		struct homa_knl_waiter *w =
+			homa_container_of(node, struct homa_knl_waiter, list);
 
 		node = node->next;
 		if (w->token == slot->token)

@@ -27,8 +27,7 @@ static bool particular(const struct homa_knl *c, const struct homa_knl_waiter *w
 static bool may_be_direct(const struct homa_knl *c,
 			  const struct homa_knl_waiter *w)
 {
-	return !particular(c, w) &&
-	       (!c->direct || c->direct_flags == w->flags);
+	return !particular(c, w) && (!c->direct || c->direct_flags == w->flags);
 }
 
 static void look_again(struct homa_knl *c, const struct homa_knl_waiter *self)
@@ -36,8 +35,8 @@ static void look_again(struct homa_knl *c, const struct homa_knl_waiter *self)
 	struct homa_list *node;
 
 	for (node = c->waiters.next; node != &c->waiters; node = node->next) {
-		struct homa_knl_waiter *w = homa_container_of(
-			node, struct homa_knl_waiter, list);
+		struct homa_knl_waiter *w =
+			homa_container_of(node, struct homa_knl_waiter, list);
 
 		if (w != self && !w->direct)
 			homa_wake_signal(&w->wake);
@@ -181,8 +180,7 @@ static int ask(struct homa_knl *c, struct homa_knl_waiter *w)
 	return rc < 0 && rc != -EAGAIN ? rc : homa_knl_take(c, w);
 }
 
-static int receive_shared(struct homa_knl *c, struct homa_knl_waiter *w,
-			  bool wait)
+static int receive_shared(struct homa_knl *c, struct homa_knl_waiter *w, bool wait)
 {
 	int rc = homa_knl_take(c, w);
 
@@ -268,8 +266,9 @@ int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
 	rc = homa_knl_error(c);
 	slot = homa_knl_slot(c, w.token);
 	if (!rc && slot && slot->is_private)
-		rc = slot->gone ? -ENOENT :
-				  receive_private(c, w.token, msg, w.until, wait);
+		rc = slot->gone ?
+			     -ENOENT :
+			     receive_private(c, w.token, msg, w.until, wait);
 	else if (!rc)
 		rc = receive_shared(c, &w, wait);
 	c->inside--;
@@ -289,7 +288,8 @@ int homa_knl_receive_batch(void *host, struct homa_message *msgs, unsigned int n
 	homa_knl_enter(c);
 	do
 		rc = homa_knl_receive(c, &msgs[got], 0,
-				      got ? flags | HOMA_RECV_NONBLOCK : flags, timeout_ns);
+				      got ? flags | HOMA_RECV_NONBLOCK : flags,
+				      timeout_ns);
 	while (!rc && ++got < n);
 	homa_knl_leave(c);
 	return got ? (int)got : rc;
