@@ -24,6 +24,9 @@ static const char *const controls[] = {
 	[TAS_NEWRENO] = "newreno",
 	[TAS_DCTCP] = "dctcp",
 	[TAS_CUBIC] = "cubic",
+	[TAS_RATE_DCTCP] = "dctcp-rate",
+	[TAS_TIMELY] = "timely",
+	[TAS_CONSTANT] = "constant",
 };
 
 HOMA_STATIC_ASSERT(sizeof(controls) / sizeof(*controls) == TAS_CONTROLS, "each has a name");
