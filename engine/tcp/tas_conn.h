@@ -125,8 +125,8 @@ struct tas_cubic {
  * @next_at: when the next bytes may leave, ns.
  * @rate: bytes per second; 0: not known yet, nothing is held back.
  * @given: of TAS_CONSTANT, bytes per second; 0: the setting's.
- * @begun_at: when the control interval began, ns. What was acknowledged since then is
- *	tas_flow.acked, and tas_conn.marked of it with a congestion mark.
+ * @begun_at: when the control interval began, ns, perhaps later than now. What was
+ *	acknowledged since then is tas_flow.acked, and tas_conn.marked of it with a mark.
  * @rtt: the last round trip measured in it, ns; 0: none was. @rtt_before: the last one
  *	before it. @rtt_least: the least of all.
  * @gradient: TIMELY's moving average of the differences of round trips, ns.

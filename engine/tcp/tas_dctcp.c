@@ -28,8 +28,6 @@ static u64 adjust(struct tas_engine *engine, struct tas_conn *conn)
 	bool drains = r->rtt && r->rtt < r->rtt_before;
 
 	tas_dctcp_average(conn);
-	if (r->rtt)
-		r->rtt_before = r->rtt;
 	if (!conn->marked && !r->lost) {
 		if (r->starts)
 			return 2 * rate;

@@ -14,6 +14,14 @@
 #define SRTT_MOST (1ull << 28)	  /* ns, so that their product fits */
 #define WINDOW_LEAST 4u		  /* segments */
 
+/* The last one, if it is less than the average: a queue may have gone meanwhile. */
+static u64 round_trip(const struct tas_conn *conn)
+{
+	u64 last = conn->rate.rtt ? conn->rate.rtt : conn->rate.rtt_before;
+
+	return last ? homa_min_u64(last, conn->srtt) : conn->srtt;
+}
+
 static u64 interval(const struct tas_engine *engine, const struct tas_conn *conn)
 {
 	u64 given = engine->params.control_interval_us * 1000ull;
@@ -50,11 +58,13 @@ void tas_rate_window(struct tas_conn *conn)
 	conn->f.cwnd = (u32)homa_min_u64(window, TAS_CWND_MOST);
 }
 
-static void begin_interval(struct tas_engine *engine, struct tas_conn *conn)
+static void begin_interval(struct tas_conn *conn, u64 at)
 {
 	struct tas_rate *r = &conn->rate;
 
-	r->begun_at = engine->now;
+	r->begun_at = at;
+	if (r->rtt)
+		r->rtt_before = r->rtt;
 	r->rtt = 0;
 	r->lost = false;
 	conn->f.acked = 0;
@@ -74,7 +84,7 @@ void tas_rate_begin(struct tas_engine *engine, struct tas_conn *conn)
 	struct tas_rate *r = &conn->rate;
 
 	tas_rate_reset(conn);
-	begin_interval(engine, conn);
+	begin_interval(conn, engine->now + round_trip(conn));
 	r->rate = first_rate(engine, conn);
 	if (conn->control == TAS_CONSTANT)
 		r->rate = r->given ? r->given : engine->params.rate_kbps * 125ull;
@@ -88,8 +98,9 @@ void tas_rate_resumed(struct tas_engine *engine, struct tas_conn *conn)
 	struct tas_rate *r = &conn->rate;
 	u64 first = first_rate(engine, conn);
 
-	if (engine->now - r->begun_at > interval(engine, conn) && !r->lost)
-		begin_interval(engine, conn);
+	/* No ACK can come within a round trip. */
+	if (engine->now > r->begun_at + interval(engine, conn) && !r->lost)
+		begin_interval(conn, engine->now + round_trip(conn));
 	if (conn->control != TAS_CONSTANT && first && r->rate > first &&
 	    engine->now - conn->sent_at > conn->rto) {
 		r->rate = within(first);
@@ -109,7 +120,9 @@ static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
 	if (!r->rate)
 		return;
 	/* TAS: no more than 20 % above what arrived. But who had little to send does not
-	 * get less than who begins. */
+	 * get less than who begins, as long as there is no congestion. */
+	if (conn->marked || r->lost)
+		first = 0;
 	if (conn->control != TAS_CONSTANT)
 		r->rate = homa_min_u64(r->rate,
 				       homa_max_u64(achieved + achieved / 5, first));
@@ -120,13 +133,13 @@ static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
 							   interval(engine, conn)));
 	if (!(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
 		tas_rate_window(conn);
-	begin_interval(engine, conn);
+	begin_interval(conn, engine->now);
 }
 
 void tas_rate_acked(struct tas_engine *engine, struct tas_conn *conn,
 		    const struct tas_congestion *control, u32 acked, bool marked)
 {
-	u64 passed = engine->now - conn->rate.begun_at;
+	u64 passed = engine->now - homa_min_u64(conn->rate.begun_at, engine->now);
 
 	conn->f.acked += acked;
 	/* What was sent before the rate was reduced says nothing about the new one. */

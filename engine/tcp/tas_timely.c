@@ -37,7 +37,6 @@ static u64 adjust(struct tas_engine *engine, struct tas_conn *conn)
 	queued = r->rtt - r->rtt_least;
 	longer = r->rtt_before ? (s64)(r->rtt - r->rtt_before) : 0;
 	r->gradient += (longer - r->gradient) / (1 << GAIN_SHIFT);
-	r->rtt_before = r->rtt;
 	r->falls = r->gradient > 0 ? 0 : (u8)homa_min_u32(r->falls + 1u, FALLS);
 	if (r->starts && queued < low && !r->lost)
 		return 2 * r->rate;

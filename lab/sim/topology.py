@@ -50,7 +50,7 @@ _FAILURE = ("link", "from", "until")
 _SHAPE = {
     "one-switch": ("hosts",),
     "leaf-spine": ("racks", "hosts-per-rack", "spines"),
-    "fat-tree": ("k",),
+    "fat-tree": ("k", "hosts"),
 }
 
 

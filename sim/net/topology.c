@@ -63,19 +63,22 @@ static int leaf_spine_check(const struct sim_config *cfg, char *err, size_t errl
 
 static int fat_tree_check(struct sim_config *cfg, char *err, size_t errlen)
 {
-	u32 hosts = cfg->k * cfg->k * cfg->k / 4;
+	u32 edges = cfg->k * cfg->k / 2, hosts = edges * (cfg->k / 2);
 
 	if (cfg->k < 2 || cfg->k % 2 || cfg->k > MAX_K) {
 		snprintf(err, errlen, "a fat tree needs an even k from 2 to %u, not %u",
 			 MAX_K, cfg->k);
 		return -EINVAL;
 	}
-	if (cfg->hosts && cfg->hosts != hosts) {
-		snprintf(err, errlen, "a fat tree with k = %u has %u hosts, not %u",
-			 cfg->k, hosts, cfg->hosts);
+	/* Others than @hosts make it oversubscribed, or the other way round. */
+	if (cfg->hosts % edges) {
+		snprintf(err, errlen,
+			 "a fat tree with k = %u has %u hosts, or another multiple of %u, not %u",
+			 cfg->k, hosts, edges, cfg->hosts);
 		return -EINVAL;
 	}
-	cfg->hosts = hosts;
+	if (!cfg->hosts)
+		cfg->hosts = hosts;
 	return 0;
 }
 
@@ -217,13 +220,14 @@ static void leaf_spine_build(struct sim *sim)
 static void fat_tree_build(struct sim *sim)
 {
 	const u32 k = sim->cfg.k, half = k / 2, hosts = sim->net->hosts;
+	const u32 below = hosts / (k * half);
 	const u32 edge = hosts, agg = edge + k * half, core = agg + k * half;
 	u32 i, j;
 
 	for (i = 0; i < hosts; i++)
-		port_add(sim, i, edge + i / half, SIM_HOST_UP);
+		port_add(sim, i, edge + i / below, SIM_HOST_UP);
 	for (i = 0; i < k * half; i++) {
-		ports_to_hosts(sim, edge + i, i * half, half);
+		ports_to_hosts(sim, edge + i, i * below, below);
 		for (j = 0; j < half; j++)
 			port_add(sim, edge + i, agg + i / half * half + j, SIM_TOR_UP);
 	}

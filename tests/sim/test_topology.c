@@ -62,7 +62,7 @@ static void topology_bad__says_why(void **state)
 	refused(&cfg, "not 400");
 	fat_tree(&cfg, 4);
 	cfg.hosts = 17;
-	refused(&cfg, "k = 4 has 16 hosts, not 17");
+	refused(&cfg, "k = 4 has 16 hosts, or another multiple of 8, not 17");
 	sim_config_default(&cfg);
 	cfg.num_failures = 1;
 	cfg.failures[0].node = 0;
@@ -162,11 +162,13 @@ static void note_hops(struct sim *sim, struct sim_pkt *pkt, void *arg)
 	a->n++;
 }
 
-static u32 fat_tree_hops(u32 k, u32 src, u32 dst)
+static u32 fat_tree_hops(u32 k, u32 hosts, u32 src, u32 dst)
 {
-	if (src / (k / 2) == dst / (k / 2))
+	u32 below = hosts / (k * k / 2);
+
+	if (src / below == dst / below)
 		return 2;
-	return src / (k * k / 4) == dst / (k * k / 4) ? 4 : 6;
+	return src / (hosts / k) == dst / (hosts / k) ? 4 : 6;
 }
 
 static void check_all_pairs(struct sim_config *cfg)
@@ -191,7 +193,7 @@ static void check_all_pairs(struct sim_config *cfg)
 			if (src == dst)
 				continue;
 			if (cfg->topology == SIM_FAT_TREE)
-				want = fat_tree_hops(cfg->k, src, dst);
+				want = fat_tree_hops(cfg->k, n, src, dst);
 			else if (cfg->topology == SIM_ONE_SWITCH)
 				want = 2;
 			assert_int_equal(a.hops[src * n + dst], want);
@@ -217,6 +219,8 @@ static void routes_all__reach_everyone_by_a_shortest_way(void **state)
 	cfg.topology = SIM_ONE_SWITCH;
 	check_all_pairs(&cfg);
 	fat_tree(&cfg, 4);
+	check_all_pairs(&cfg);
+	cfg.hosts = 32; /* more than its uplinks carry */
 	check_all_pairs(&cfg);
 	fat_tree(&cfg, 6);
 	cfg.balance = SIM_ECMP;

@@ -169,8 +169,8 @@ static void leave(struct sim *sim, struct sim_tas_host *th)
 	sim_event_cancel(sim->agenda, &th->timer);
 	if (next != TAS_NEVER)
 		sim_event_add(sim->agenda, &th->timer,
-			      sim->now +
-				      (next > engine->now ? next - engine->now : 0) * SIM_NS);
+			      sim->now + (next > engine->now ? next - engine->now : 0) *
+						 SIM_NS);
 	sim_port_kick(sim, th->host->up);
 }
 
@@ -251,7 +251,8 @@ static void pkt_of(const struct tas_out *out, struct sim_pkt *pkt)
 	memcpy(pkt->hdr, out->header, out->header_length);
 	pkt->payload = out->length;
 	pkt->wire = sim_wire(SIM_TAS_HEADERS + out->header_length + out->length);
-	pkt->flow = (u32)((ports * 0x9e3779b97f4a7c15ull + pkt->dst * 31u + pkt->src) >> 16);
+	pkt->flow =
+		(u32)((ports * 0x9e3779b97f4a7c15ull + pkt->dst * 31u + pkt->src) >> 16);
 	if (out->ecn)
 		pkt->flags |= SIM_ECN_CAPABLE;
 	if (!out->length) {
@@ -348,7 +349,8 @@ static int tas_sim_start(struct sim *sim)
 		tas_engine_init(&th->engine, seed, SIM_TAS_EPOCH_NS, sim->cfg.mtu);
 		if (sim_tas_settle(&sim->cfg, &th->engine))
 			return -EINVAL;
-		th->listener = (struct tas_listener){ .port = SIM_TAS_PORT, .rx_shift = RX_SHIFT,
+		th->listener = (struct tas_listener){ .port = SIM_TAS_PORT,
+						      .rx_shift = RX_SHIFT,
 						      .rx_max = 1u << RX_SHIFT,
 						      .backlog = 1u << 20 };
 		tas_listen(&th->engine, &th->listener);
@@ -377,7 +379,8 @@ static void tas_sim_stop(struct sim *sim)
 }
 
 static void tas_sim_metrics(struct sim *sim,
-			    void (*put)(void *arg, const char *name, double value), void *arg)
+			    void (*put)(void *arg, const char *name, double value),
+			    void *arg)
 {
 	struct tas_metrics sum = { 0 };
 	const struct tas_metrics *m;
