@@ -161,6 +161,7 @@ static u32 resume(struct tas_engine *engine, u32 budget)
 u64 tas_timers(struct tas_engine *engine, u32 budget)
 {
 	struct homa_wheel_node *node;
+	u64 next;
 
 	budget = tas_expire_ended(engine, budget);
 	if (unlikely(engine->pace.count))
@@ -172,7 +173,8 @@ u64 tas_timers(struct tas_engine *engine, u32 budget)
 			break;
 		wake(engine, homa_container_of(node, struct tas_conn, wheel));
 	}
-	return homa_min_u64(homa_wheel_next(&engine->pace),
-			    homa_min_u64(homa_wheel_next(&engine->wheel),
-					 tas_next_ended(engine)));
+	next = homa_min_u64(homa_wheel_next(&engine->wheel), tas_next_ended(engine));
+	if (unlikely(engine->pace.count))
+		next = homa_min_u64(next, homa_wheel_next(&engine->pace));
+	return next;
 }

@@ -10,7 +10,7 @@
 /* With any of these it is something else. */
 #define UNUSUAL_OUT                                                           \
 	(TAS_F_ECN | TAS_F_FIN | TAS_F_CLOSED | TAS_F_RECOVERY | TAS_F_LOSS | \
-	 TAS_F_CORK | TAS_F_PROBE | TAS_F_ALIVE)
+	 TAS_F_CORK | TAS_F_PROBE | TAS_F_ALIVE | TAS_F_PACED)
 
 #define TS_HEADER (TAS_HDR + 12u)
 #define TS_WORD 0x0101080au /* two NOPs, kind and length of the option */
@@ -26,8 +26,6 @@ static bool ready(const struct tas_engine *engine, const struct tas_conn *conn)
 		return false;
 	if (!left)
 		return (f->flags & TAS_F_ACK_NOW) && !tas_after(f->snd_nxt, f->snd_edge);
-	if (unlikely(f->flags & TAS_F_PACED) && conn->rate.next_at > engine->now)
-		return false;
 	if (left > f->mss || (s32)(f->snd_edge - f->snd_end) < 0 || under_way + left > f->cwnd ||
 	    !conn->srtt || conn->user_timeout)
 		return false;
@@ -84,8 +82,6 @@ static void bytes_out(struct tas_engine *engine, struct tas_conn *conn, u32 leng
 	struct tas_flow *f = &conn->f;
 	bool first = f->snd_nxt == f->snd_una;
 
-	if (unlikely(f->flags & TAS_F_PACED))
-		tas_pace_sent(engine, conn, length);
 	engine->metrics.data_sent++;
 	engine->metrics.data_bytes += length;
 	conn->data_out++;
