@@ -182,6 +182,8 @@ struct tas_conn {
 	u32 recover;
 	/* What is to be sent again; nothing if the two are equal. */
 	u32 rtx_nxt, rtx_end;
+	/* @snd_nxt when something was sent again last: what is behind it was sent later. */
+	u32 rtx_edge;
 	/* Congestion window, in bytes, from which on it grows slowly (RFC 5681). */
 	u32 ssthresh;
 	/* Bytes acknowledged towards its next step of growth. */

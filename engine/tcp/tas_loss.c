@@ -52,6 +52,21 @@ static void begin(struct tas_engine *engine, struct tas_conn *conn)
 	lost(conn, conn->f.snd_una + conn->f.mss);
 }
 
+/* More than two segments have arrived that were sent after all that was sent again: what is
+ * still missing of that was lost once more (as RACK finds it, RFC 8985, by order instead of
+ * by time). */
+static void lost_again(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u32 edge = conn->rtx_edge + (DUPACKS - 1) * conn->f.mss;
+
+	if (!conn->f.sacks || conn->rtx_nxt != conn->rtx_end ||
+	    !tas_after(conn->rtx_end, conn->f.snd_una) ||
+	    !tas_after(conn->sacked[conn->f.sacks - 1].end, edge))
+		return;
+	engine->metrics.lost_again++;
+	conn->rtx_nxt = conn->f.snd_una;
+}
+
 void tas_loss_dupack(struct tas_engine *engine, struct tas_conn *conn, bool news)
 {
 	bool sack = conn->f.flags & TAS_F_SACK;
@@ -67,8 +82,10 @@ void tas_loss_dupack(struct tas_engine *engine, struct tas_conn *conn, bool news
 			return;
 		begin(engine, conn);
 	}
-	if (sack && (conn->f.flags & TAS_F_RECOVERY))
+	if (sack && (conn->f.flags & TAS_F_RECOVERY)) {
 		lost(conn, below);
+		lost_again(engine, conn);
+	}
 }
 
 static void end(struct tas_conn *conn)

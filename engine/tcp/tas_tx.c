@@ -209,6 +209,7 @@ static bool send_lost(struct tas_engine *engine, struct tas_conn *conn, struct t
 	conn->rtt_at = 0;
 	send_bytes(engine, conn, conn->rtx_nxt, length, true, out);
 	conn->rtx_nxt += length;
+	conn->rtx_edge = conn->f.snd_nxt;
 	tas_rearm(engine, conn);
 	return true;
 }

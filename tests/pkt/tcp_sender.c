@@ -168,6 +168,54 @@ static void sender__a_cubic_curve(void **state)
 	bench_free(b);
 }
 
+/* The peer has bytes from @start to @end, counted from 0, and nothing before them. */
+static void sack(struct bench *b, u32 start, u32 end)
+{
+	u32 first = b->conn->iss + 1;
+
+	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = first,
+				    .window = 65535, .options = TAS_OPT_SACK, .num_sacks = 1,
+				    .sack[0] = { first + start, first + end } });
+}
+
+/* A retransmission that is lost, too, is found by what was sent after it, without a timeout. */
+static void sender__lost_again(void **state)
+{
+	struct bench *b = bench_new(1500);
+	u32 edge, i;
+
+	(void)state;
+	case_open(b, TAS_OPT_WSCALE | TAS_OPT_SACK_OK, 0);
+	ack(b, 0);
+	b->conn->f.cwnd = 100 * MSS;
+	b->conn->ssthresh = 100 * MSS;
+	tas_set(&b->engine, "max_segment", 536);
+	tas_written(&b->engine, b->conn, 20 * MSS);
+	drain(b);
+	for (i = 1; i < 20; i++)
+		sack(b, MSS, (i + 1) * MSS);
+	assert_true(b->conn->f.flags & TAS_F_RECOVERY);
+	assert_true(sent(b));
+	assert_int_equal(b->seg.seq, b->conn->iss + 1);
+	assert_false(sent(b));
+	edge = 20 * MSS;
+	tas_written(&b->engine, b->conn, 5 * MSS);
+	assert_int_equal(drain(b), 5);
+	sack(b, MSS, edge + MSS);
+	sack(b, MSS, edge + 2 * MSS);
+	assert_false(sent(b));
+	sack(b, MSS, edge + 3 * MSS);
+	assert_true(sent(b));
+	assert_int_equal(b->seg.seq, b->conn->iss + 1);
+	assert_int_equal(b->out.length, MSS);
+	assert_int_equal(b->engine.metrics.lost_again, 1);
+	assert_int_equal(b->engine.metrics.timeouts, 0);
+	/* Once for each time. */
+	sack(b, MSS, edge + 4 * MSS);
+	assert_false(sent(b));
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(sender__##name)
 
 int main(void)
@@ -178,6 +226,7 @@ int main(void)
 		CASE(lost_and_not_late),
 		CASE(a_black_hole),
 		CASE(a_cubic_curve),
+		CASE(lost_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
