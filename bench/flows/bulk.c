@@ -4,7 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "client.h"
+#include "requester.h"
 
 /* So many calls for one event; then the others have their turn. */
 #define CALLS 16

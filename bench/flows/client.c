@@ -14,7 +14,7 @@
 
 #include <netinet/tcp.h>
 
-#include "client.h"
+#include "requester.h"
 
 #define EVENTS 256
 #define PENDING 256u /* connections that are being opened at the same time */

@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "flows.h"
+#include "flow_load.h"
 
 static const char usage[] =
 	"usage: homa-flows server|client ADDRESS PORT [options]\n"

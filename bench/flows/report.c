@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "flows.h"
+#include "flow_load.h"
 #include "json.h"
 
 int flows_report(const struct flows_config *config, const struct flows_result *result)

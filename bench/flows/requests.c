@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "client.h"
+#include "requester.h"
 
 #define ZIPF_EXPONENT 0.9
 #define SETS 0.1 /* of all requests to the store */

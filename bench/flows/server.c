@@ -14,7 +14,7 @@
 
 #include <netinet/tcp.h>
 
-#include "flows.h"
+#include "flow_load.h"
 #include "kv.h"
 
 #define EVENTS 256

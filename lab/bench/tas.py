@@ -68,7 +68,9 @@ class Series:
 class Bed:
     """Two hosts for one way, with daemons where it has some."""
 
-    def __init__(self, stack: ExitStack, lab: Lab, way: str, row: Row, subnet: int, wire: bool) -> None:
+    def __init__(
+        self, stack: ExitStack, lab: Lab, way: str, row: Row, subnet: int, wire: bool
+    ) -> None:
         self.wire = Wire(lab, f"w{subnet}", subnet) if wire else None
         self.pair: tuple[Host, Host] = (
             self.wire.pair if self.wire else lab.pair(f"t{subnet}", subnet, offloads=row.offloads)
@@ -166,7 +168,9 @@ def extract(document: dict | None, server_s: float) -> dict[str, float]:
     if not isinstance(document, dict) or document.get("schema") != "homa-flows/1":
         raise LabError("homa-flows wrote no result; rebuild everything with ./homa build")
     if document["wrong"] or document["failed"]:
-        raise LabError(f"{document['wrong']} wrong answers, {document['failed']} failed connections")
+        raise LabError(
+            f"{document['wrong']} wrong answers, {document['failed']} failed connections"
+        )
     if not document["bytes"]:
         raise LabError("nothing was carried")
     names = ("rate", "bits_per_s", "jain")
@@ -207,7 +211,9 @@ def kept(series: list[Series], row: str, metric: str, first: str) -> dict[str, d
     for one in series:
         if one.row.key != row or one.point.key == first:
             continue
-        base = next(s for s in series if s.row is one.row and s.way == one.way and s.point.key == first)
+        base = next(
+            s for s in series if s.row is one.row and s.way == one.way and s.point.key == first
+        )
         rounds = [
             mine[metric] / theirs[metric]
             for mine, theirs in zip(one.rounds, base.rounds, strict=True)
@@ -248,7 +254,9 @@ def measure(rows: Iterable[Row], points: list[str], rounds: int, seconds: float)
         for number in range(rounds):
             peak = 0.0
             for one in series:
-                label = f"round {number + 1}: {one.row.key}: {one.point.label}, {WAY_TEXTS[one.way]}"
+                label = (
+                    f"round {number + 1}: {one.row.key}: {one.point.label}, {WAY_TEXTS[one.way]}"
+                )
                 with steps(label, step_s) as step:
                     step.tick()
                     try:
@@ -296,7 +304,9 @@ def main(
     for row in rows:
         out.print(row_table(row, series, found))
         out.print(f"Published: {row.paper}. Here: {row.differs}.", markup=False)
-    out.print(f"\nMedians of {rounds} rounds; ratios to the kernel's TCP with their spread.", markup=False)
+    out.print(
+        f"\nMedians of {rounds} rounds; ratios to the kernel's TCP with their spread.", markup=False
+    )
     for one in series:
         if one.problem:
             out.print(f"{one.key}: {one.problem}", markup=False)

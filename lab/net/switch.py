@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.net import bpf
-from lab.errors import LabError
 from lab.net.hosts import Host, Lab, introduce, run, set_offloads
 
 LEVELS = 8

@@ -33,10 +33,26 @@ class Wire:
         """From now on lose so many of a thousand packets, in either direction; 0 for none."""
         program = bpf.compiled("loss_port.bpf.c") if per_mille else None
         if per_mille and (per_mille not in RATES or not program):
-            raise LabError(f"no program that loses {per_mille} of 1000 packets; is clang installed?")
+            raise LabError(
+                f"no program that loses {per_mille} of 1000 packets; is clang installed?"
+            )
         for port in ("port1", "port2"):
             words = ["tc", "-n", self._space, "filter"]
             run([*words, "del", "dev", port, "ingress"], check=False)
             if program:
                 section = f"tc/{per_mille}"
-                run([*words, "add", "dev", port, "ingress", "bpf", "da", "obj", str(program), "sec", section])
+                run(
+                    [
+                        *words,
+                        "add",
+                        "dev",
+                        port,
+                        "ingress",
+                        "bpf",
+                        "da",
+                        "obj",
+                        str(program),
+                        "sec",
+                        section,
+                    ]
+                )

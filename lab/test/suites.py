@@ -79,9 +79,7 @@ def _once(context: Context, directory: Path, name: str, way: str) -> Outcome:
     }
     command = [PYTHON, ROOT / "tests/tcp/suite_run.py", name, way, report]
     log = context.log(f"{name}-{way}")
-    status = process.run(
-        command, log, cwd=ROOT, env=env, timeout=SECONDS, verbose=context.verbose
-    )
+    status = process.run(command, log, cwd=ROOT, env=env, timeout=SECONDS, verbose=context.verbose)
     return parse(report.read_text() if report.exists() else "", status == 0)
 
 

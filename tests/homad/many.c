@@ -122,7 +122,8 @@ static void say_byte(struct homa_stream *stream)
 static void open_one(void)
 {
 	struct homa_stream *stream;
-	int rc = homa_stream_connect(ctx, NULL, (struct sockaddr *)&remote, sizeof(remote), &stream);
+	int rc = homa_stream_connect(ctx, NULL, (struct sockaddr *)&remote, sizeof(remote),
+				     &stream);
 
 	if (rc)
 		fail("connect", rc);

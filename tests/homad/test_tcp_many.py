@@ -11,7 +11,6 @@ import re
 import signal
 import sys
 
-import pytest
 from homad import BUILD, Host, Process, needs_homad, needs_root, two_hosts
 from test_tcp import RULES
 
@@ -93,7 +92,8 @@ def test_ports__follow_time_wait() -> None:
         opened = 0
         while opened < 4000:
             some, failed, error = churn(a, b.v4, 500, 16)
-            assert not failed or error == errno.EADDRNOTAVAIL
+            if failed:
+                assert error == errno.EADDRNOTAVAIL
             opened += some
         server.stop()
 

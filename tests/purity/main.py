@@ -49,6 +49,7 @@ def checks() -> dict[str, Check]:
     found["graph__circles_of_calls"] = calls.check_calls
     found["names__are_all_used"] = dead.check_dead
     found["names__headers_are_unique"] = names.check_headers
+    found["names__no_system_header_is_hidden"] = names.check_system_headers
     found["names__tags_are_unique"] = names.check_tags
     found["names__of_the_kernel_module"] = names.check_kernel_prefix
     found["names__pages_name_what_is_there"] = names.check_pages

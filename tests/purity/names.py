@@ -19,6 +19,13 @@ _SEAM = "engine/plat/"
 _STAND_INS = {"tests/fuzz/fuzz_clock.h"}
 _GUARD = re.compile(r"^[ \t]*#[ \t]*ifndef[ \t]+(\w+_H)\b", re.MULTILINE)
 _TAG = re.compile(r"^(?:struct|union|enum)\s+(\w+)\s*\{", re.MULTILINE)
+_SYSTEM_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*<([\w-]+\.h)>", re.MULTILINE)
+# Those that the system's headers include, whether or not a file of ours does.
+_SYSTEM_HEADERS = frozenset(
+    "assert.h ctype.h endian.h errno.h fcntl.h features.h float.h inttypes.h limits.h locale.h"
+    " math.h poll.h pthread.h sched.h signal.h stdarg.h stdatomic.h stdbool.h stddef.h stdint.h"
+    " stdio.h stdlib.h string.h strings.h time.h unistd.h wchar.h".split()
+)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 # What else reads: programs that talk to the module by netlink, and tc.
 _KERNEL_ABI = {"host/kernel/observe/homa_diag.h", "host/kernel/qdisc/homa_qdisc.h"}
@@ -49,6 +56,22 @@ def check_headers(tree: Tree) -> list[str]:
         if guard and tree.name(path) not in _STAND_INS:
             guards[guard.group(1)].append(path)
     return _twice(tree, names, "a header") + _twice(tree, guards, "the guard")
+
+
+def check_system_headers(tree: Tree) -> list[str]:
+    """A header of ours on the include path is found before the system's of the same name, also by
+    the system's own headers: <linux/ethtool.h> includes <limits.h>."""
+    ours, included = [], set(_SYSTEM_HEADERS)
+    for path in tree.c_files():
+        included.update(_SYSTEM_INCLUDE.findall(tree.code(path)))
+        # What is under include/ is meant to be found as the system's are.
+        if path.suffix == ".h" and not tree.name(path).startswith("include/"):
+            ours.append(path)
+    return [
+        f"{tree.name(path)} hides the system's header <{path.name}>"
+        for path in ours
+        if path.name in included
+    ]
 
 
 def check_tags(tree: Tree) -> list[str]:

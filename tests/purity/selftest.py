@@ -347,6 +347,16 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         names.check_headers,
         "the guard A_H",
     ),
+    "system_header_hidden": (
+        {"nic/path/limits.h": "#ifndef LIMITS_H\n#endif\n"},
+        names.check_system_headers,
+        "nic/path/limits.h hides the system's header <limits.h>",
+    ),
+    "included_system_header_hidden": (
+        {"nic/path/poll.h": "#ifndef P_H\n#endif\n", "host/a.c": "#include <poll.h>\n"},
+        names.check_system_headers,
+        "nic/path/poll.h hides the system's header <poll.h>",
+    ),
     "tag_twice": (
         {"nic/a.c": "struct homa_a {\n};\n", "host/b.h": "union homa_a {\n};\n"},
         names.check_tags,

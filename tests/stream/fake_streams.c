@@ -114,7 +114,8 @@ static void put(struct fake *f, u32 slot, const u8 *bytes, u32 n)
 		u32 some = homa_min_u32(n - i, homa_stream_to_end(f->slot[slot].rx_map,
 								  end->rx_end + i));
 
-		memcpy(byte_at(f, slot, false, f->slot[slot].rx_map, end->rx_end + i), bytes + i, some);
+		memcpy(byte_at(f, slot, false, f->slot[slot].rx_map, end->rx_end + i),
+		       bytes + i, some);
 		i += some;
 	}
 	end->rx_end += n;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * host/homad/fast/limits.c: buckets by a clock of the test's, and which rule decides.
+ * host/homad/fast/stream_limits.c: buckets by a clock of the test's, and which rule decides.
  */
 #include "unit.h"
 
 #include "homa_rng.h"
-#include "limits.h"
+#include "stream_limits.h"
 
 #define SECOND 1000000000ull
 
@@ -36,7 +36,8 @@ static void homad_bucket_fill__is_the_rate_in_any_steps(void **state)
 				bucket.tokens = 0;
 			}
 			unit_assert(seed, spent <= rates[i] * (now - begin) / SECOND);
-			unit_assert(seed, spent + 2 >= rates[i] * (now - begin) / SECOND * 999 / 1000);
+			unit_assert(seed, spent + 2 >=
+						  rates[i] * (now - begin) / SECOND * 999 / 1000);
 		}
 	}
 }

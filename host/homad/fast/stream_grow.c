@@ -4,49 +4,15 @@
  * application takes half of it within a round trip: then the window is what holds the peer
  * back. A send buffer grows when it is nearly full and the congestion window would let more
  * go. Up to 64 KiB it is enough that they are nearly full: programs rely on so much being
- * taken off their hands while the other end does something else. The slow path has the memory made, on the user's account; if there is none the
- * buffer stays as it is, which closes the window in time and loses nothing.
- *
- * Memory belongs to the slot. A slot whose stream has ended keeps it for a while (it is
- * *warm*) and is the first to be used again; then the slow path takes it back.
+ * taken off their hands while the other end does something else. The slow path has the
+ * memory made, on the user's account; if there is none the buffer stays as it is, which
+ * closes the window in time and loses nothing. Memory belongs to the slot (stream_slots.c).
  */
 #include "fast.h"
 #include "streams.h"
 
 #define REFUSED_NS 250000000u /* how long who was refused does not ask again */
 #define ROUND_NS 50000u	      /* the shortest round trip that is believed */
-
-/* ---- free slots: cold ones are a stack from the begin of @free, warm ones from its end ---- */
-
-static bool is_warm(const struct homad_backing *b)
-{
-	return b->have[HOMAD_RX] > HOMA_STREAM_MIN_SHIFT ||
-	       b->have[HOMAD_TX] > HOMA_STREAM_MIN_SHIFT;
-}
-
-void homad_slot_put(struct homad_streams *s, u32 slot)
-{
-	const struct homad_backing *b = &s->backing[slot];
-
-	/* Memory is on its way there, or from there: then. */
-	if (unlikely(b->busy))
-		return;
-	if (unlikely(is_warm(b)))
-		s->free[s->num_slots - ++s->num_warm] = slot;
-	else
-		s->free[s->num_free - s->num_warm] = slot;
-	s->num_free++;
-}
-
-u32 homad_slot_take(struct homad_streams *s)
-{
-	s->num_free--;
-	if (likely(!s->num_warm))
-		return s->free[s->num_free];
-	s->num_warm--;
-	s->warm_least = homa_min_u32(s->warm_least, s->num_warm);
-	return s->free[s->num_slots - 1 - s->num_warm];
-}
 
 /* ---- larger buffers ---- */
 

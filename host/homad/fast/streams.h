@@ -14,7 +14,7 @@
 
 #include "app.h"
 #include "homa_slab.h"
-#include "limits.h"
+#include "stream_limits.h"
 #include "nic.h"
 #include "shm_stream.h"
 #include "tas_engine.h"

@@ -21,10 +21,10 @@
 #define PAGE ((u64)4096)
 
 /**
- * struct growth - slots on their way to an attachment
+ * struct slot_growth - slots on their way to an attachment
  * @from, @to: numbers of the slots that get memory.
  */
-struct growth {
+struct slot_growth {
 	struct homad_work work;
 	struct homad_app *app;
 	u32 from, to;
@@ -35,7 +35,7 @@ struct growth {
 
 static void run(struct homad_work *work)
 {
-	struct growth *g = homa_container_of(work, struct growth, work);
+	struct slot_growth *g = homa_container_of(work, struct slot_growth, work);
 	const struct homad_streams *s = g->app->streams;
 	u64 from = g->from * sizeof(*s->slots) / PAGE * PAGE;
 
@@ -55,7 +55,7 @@ static void answer(struct homad_app *app, u32 backed)
 
 static void grown(struct homad *d, struct homad_work *work)
 {
-	struct growth *g = homa_container_of(work, struct growth, work);
+	struct slot_growth *g = homa_container_of(work, struct slot_growth, work);
 	struct homad_attachment *a = homad_attachment(g->app);
 	u64 bytes = (g->to - g->from) * SLOT_BYTES;
 
@@ -75,7 +75,7 @@ static void grow(struct homad *d, struct homad_app *app)
 {
 	struct homad_attachment *a = homad_attachment(app);
 	u32 have = a->slots_backed, more;
-	struct growth *g;
+	struct slot_growth *g;
 
 	if (a->over)
 		return;

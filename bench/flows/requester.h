@@ -3,10 +3,10 @@
  * The client: one thread, one epoll set, so many connections as it was told. client.c opens
  * them and runs the loop; requests.c and bulk.c say what they carry.
  */
-#ifndef HOMA_FLOWS_CLIENT_H
-#define HOMA_FLOWS_CLIENT_H
+#ifndef HOMA_FLOWS_REQUESTER_H
+#define HOMA_FLOWS_REQUESTER_H
 
-#include "flows.h"
+#include "flow_load.h"
 #include "kv.h"
 #include "prng.h"
 

@@ -7,8 +7,8 @@
  *
  * The slow path makes both (slow/tcp_policy.c); counts and buckets are the fast path's.
  */
-#ifndef HOMAD_LIMITS_H
-#define HOMAD_LIMITS_H
+#ifndef HOMAD_STREAM_LIMITS_H
+#define HOMAD_STREAM_LIMITS_H
 
 #include "config.h"
 #include "homa_list.h"
@@ -66,7 +66,7 @@ struct homad_policy {
 	} part[HOMAD_MAX_TCP_RULES];
 };
 
-/* ---- limits.c ---- */
+/* ---- stream_limits.c ---- */
 
 /** homad_policy_connect(), homad_policy_listen() - the part that decides, -1: none does. */
 int homad_policy_connect(const struct homad_policy *policy, const u8 ip[16], u16 port);

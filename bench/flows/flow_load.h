@@ -5,8 +5,8 @@
  * runs below it is decided by who starts it (homa-run or not). Requests and responses have
  * no framing but their length, so nothing but TCP is measured.
  */
-#ifndef HOMA_FLOWS_H
-#define HOMA_FLOWS_H
+#ifndef HOMA_FLOW_LOAD_H
+#define HOMA_FLOW_LOAD_H
 
 #include <netinet/in.h>
 #include <stdbool.h>
