@@ -12,6 +12,7 @@
  * when its client has aborted it meanwhile.
  */
 #include "homa_busy.h"
+#include "homa_owner.h"
 #include "homa_rx.h"
 
 void homa_sock_give(struct homa_sock *sock, bool give)
@@ -26,7 +27,7 @@ void homa_sock_refuse(struct homa_sock *sock, bool refuse)
 
 void homa_sock_taken(struct homa_sock *sock, u32 requests)
 {
-	homa_counter_add(&sock->backlog, -(u64)requests);
+	homa_backlog_add(sock, -(u64)requests);
 }
 
 static void homa_fill_info(struct homa_rpc *rpc, struct homa_msg_info *info)

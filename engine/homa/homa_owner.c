@@ -5,8 +5,9 @@
  * share each would be too little for one alone and too much when all come at once.
  * So thresholds are dynamic (Choudhury and Hahne, IEEE/ACM Transactions on Networking
  * 6(2), 1998): an owner, or a peer, may have as many as there is room left for, a
- * socket's application may leave half as many untaken. One greedy owner gets half of the
- * room and leaves half, two get a third each and leave a third.
+ * socket's application may leave half as many untaken, and so may all applications of an
+ * owner together. One greedy owner gets half of the room and leaves half, two get a third
+ * each and leave a third; one whose applications take nothing gets a third.
  *
  * The threshold of a peer is for those who ask much of one owner. It must not hold for
  * owners with few RPCs: else a greedy owner on either of two hosts would use up what the
@@ -46,14 +47,21 @@ u32 homa_peer_share(const struct homa_engine *engine, const struct homa_sock *so
 u16 homa_owner_admit(const struct homa_engine *engine,
 		     const struct homa_sock *sock)
 {
-	u32 left = homa_rpcs_left(engine);
+	const struct homa_owner *owner = sock->owner;
+	u32 left = homa_rpcs_left(engine), half = left / 2;
 	u64 backlog = HOMA_READ_ONCE(sock->backlog);
 
 	if (!left)
 		return HOMA_M_drop_no_rpc;
-	if (backlog >= engine->params.max_backlog || backlog > left / 2)
+	if (backlog >= engine->params.max_backlog || backlog > half)
 		return HOMA_M_drop_backlog;
-	if (homa_owner_full(engine, sock))
+	if (owner == &engine->own)
+		return 0;
+	/* Over all sockets: who opens many that take nothing leaves as much as who opens one. */
+	backlog = HOMA_READ_ONCE(owner->backlog);
+	if (backlog >= engine->params.max_owner_backlog || backlog > half)
+		return HOMA_M_drop_owner_backlog;
+	if (HOMA_READ_ONCE(owner->rpcs) > left)
 		return HOMA_M_drop_owner_limit;
 	return 0;
 }

@@ -16,14 +16,23 @@ static inline u32 homa_rpcs_left(const struct homa_engine *engine)
 		       (u32)(engine->params.max_rpcs - have) : 0;
 }
 
+/* A request waits for the application of @sock, on its account and on its owner's. */
+static inline void homa_backlog_add(struct homa_sock *sock, u64 requests)
+{
+	homa_counter_add(&sock->backlog, requests);
+	homa_counter_add(&sock->owner->backlog, requests);
+}
+
 /* An RPC begins or ends on its socket's account; it is whole, its shard locked. */
 static inline void homa_owner_begin(struct homa_rpc *rpc)
 {
 	struct homa_sock *sock = rpc->sock;
 
 	homa_counter_add(&sock->owner->rpcs, 1);
-	homa_counter_add(homa_rpc_is_client(rpc) ? &sock->owner->client_rpcs :
-						   &sock->backlog, 1);
+	if (homa_rpc_is_client(rpc))
+		homa_counter_add(&sock->owner->client_rpcs, 1);
+	else
+		homa_backlog_add(sock, 1);
 }
 
 static inline void homa_owner_end(struct homa_rpc *rpc)
@@ -34,7 +43,7 @@ static inline void homa_owner_end(struct homa_rpc *rpc)
 	if (homa_rpc_is_client(rpc))
 		homa_counter_add(&sock->owner->client_rpcs, (u64)-1);
 	else if (!(rpc->flags & HOMA_RPC_EXECUTED))
-		homa_counter_add(&sock->backlog, (u64)-1);
+		homa_backlog_add(sock, (u64)-1);
 }
 
 /* Has the owner of @sock as many RPCs as it may? */

@@ -123,10 +123,12 @@ struct homa_limits {
  * Counters, the engine's:
  * @rpcs: open on its sockets, of either side.
  * @client_rpcs: of these, begun by itself.
+ * @backlog: requests that came to its sockets and that no application has taken yet.
  */
 struct homa_owner {
 	u64 rpcs;
 	u64 client_rpcs;
+	u64 backlog;
 };
 
 /*

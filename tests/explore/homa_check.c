@@ -472,7 +472,8 @@ void xh_check_end(struct xp_world *w)
 		if (h->ctx.spare_peers + h->engine->num_peers != XH_SPARE_PEERS)
 			xp_fail("host %u has lost peers", i);
 		if (h->engine->own.rpcs || h->engine->own.client_rpcs || h->owner[0].rpcs ||
-		    h->owner[1].rpcs || h->owner[1].client_rpcs)
+		    h->owner[1].rpcs || h->owner[1].client_rpcs || h->engine->own.backlog ||
+		    h->owner[0].backlog || h->owner[1].backlog)
 			xp_fail("host %u counts RPCs of owners: %llu", i,
 				(unsigned long long)h->engine->own.rpcs);
 		for (k = 0; k < XH_LINKS; k++)

@@ -304,6 +304,7 @@ static void few(struct homa_params *params)
 {
 	params->max_rpcs = 3;
 	params->max_server_rpcs_per_peer = 2;
+	params->max_owner_backlog = 1;
 }
 
 static const struct xh_what owners = {

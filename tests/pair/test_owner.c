@@ -4,6 +4,7 @@
  * working: servers that never receive, requests without end, aborts, idle clients. The
  * other notices nothing, and nothing is left of the first.
  */
+#include "homa_impl.h"
 #include "pair_test.h"
 
 #define HOG_PORT 200
@@ -267,8 +268,8 @@ static void untaken__abort_was_lost(void **state)
 }
 
 /*
- * One user has all the sockets that it likes, on both hosts. It gets half of the
- * room there is, its sockets less each; the other one goes on as before.
+ * One user has all the sockets that it likes, on both hosts. Its clients get half of the
+ * room there is, its servers, which take nothing, a third; the other one goes on as before.
  */
 static void hog__many_sockets(void **state)
 {
@@ -301,8 +302,9 @@ static void hog__many_sockets(void **state)
 	assert_int_equal(good[0].rpcs + good[1].rpcs, 0);
 	assert_true(more > 1500);
 	left = cfg.params.max_rpcs - server_rpcs(w);
-	assert_in_range(bad[0].rpcs, left - 2, left + 2);
-	assert_true(pair_metric(w, HOMA_M_drop_owner_limit) > 0);
+	assert_int_equal(bad[0].rpcs, bad[0].backlog);
+	assert_in_range(bad[0].rpcs, left / 2 - 2, left / 2 + 2);
+	assert_true(pair_metric(w, HOMA_M_drop_owner_backlog) > 0);
 	beside = good_time(w, (u8)my_client, HOG_PORT + 9);
 	pair_check(w, beside < 2 * alone, "%llu us instead of %llu us",
 		   (unsigned long long)beside / 1000, (unsigned long long)alone / 1000);
@@ -310,6 +312,95 @@ static void hog__many_sockets(void **state)
 		abort_all(w, (u16)(HOG_PORT + i));
 	pair_drain(w, 20 * PAIR_S);
 	assert_int_equal(bad[0].rpcs + bad[1].rpcs + bad[1].client_rpcs, 0);
+	pair_finish(w);
+}
+
+/*
+ * Servers that take what comes and never answer: what they have is not a backlog any more,
+ * and their owner gets half of the room.
+ */
+static void hog__taken_and_not_answered(void **state)
+{
+	struct homa_owner bad[2] = { 0 };
+	struct pair_config cfg;
+	struct pair_world *w;
+	u32 i, sock, left;
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.hosts = 3;
+	cfg.params.max_rpcs = 3000;
+	w = pair_world_new(&cfg);
+	sock = open_hog(w, bad);
+	for (i = 0; i < PAIR_MAX_SOCKS; i++) {
+		w->hosts[0].socks[i].mute = w->hosts[0].socks[i].deaf;
+		w->hosts[0].socks[i].deaf = false;
+	}
+	for (i = 0; i < 2500; i++) {
+		pair_rpc_start(w, 2, 1, 0, (u16)(HOG_PORT + i % 4), 1, 1, NULL);
+		pair_rpc_start(w, 1, (u8)sock, 0, (u16)(HOG_PORT + i % 4), 1, 1, NULL);
+		pair_run_for(w, PAIR_US);
+	}
+	pair_run_for(w, PAIR_MS);
+	assert_int_equal(bad[0].backlog, 0);
+	left = cfg.params.max_rpcs - server_rpcs(w);
+	assert_in_range(bad[0].rpcs, left - 2, left + 2);
+	assert_true(pair_metric(w, HOMA_M_drop_owner_limit) > 0);
+	assert_int_equal(pair_metric(w, HOMA_M_drop_owner_backlog), 0);
+	for (i = 0; i < PAIR_MAX_SOCKS; i++)
+		if (w->hosts[0].socks[i].mute)
+			pair_sock_close(&w->hosts[0], i, 64);
+	pair_drain(w, 20 * PAIR_S);
+	assert_int_equal(bad[0].rpcs + bad[1].rpcs, 0);
+	pair_finish(w);
+}
+
+/*
+ * A user opens five servers that take nothing, each with room for all that its clients
+ * send. What waits for them together is charged to him and has a limit of its own; another
+ * user's server on that host works on. What his applications take makes room.
+ */
+static void hog__many_deaf_servers(void **state)
+{
+	enum { SERVERS = 5, LIMIT = 400, EACH = 160 };
+	struct homa_owner bad = { 0 }, good = { 0 };
+	struct pair_config cfg;
+	struct pair_world *w;
+	u64 waiting = 0;
+	u32 i, socks[SERVERS];
+
+	(void)state;
+	pair_config_default(&cfg);
+	cfg.give = true;
+	cfg.params.max_owner_backlog = LIMIT;
+	w = pair_world_new(&cfg);
+	open_for(&w->hosts[0], HOG_PORT + 9, &good);
+	for (i = 0; i < SERVERS; i++)
+		socks[i] = open_deaf(&w->hosts[0], (u16)(HOG_PORT + i), &bad);
+	for (i = 0; i < SERVERS * EACH; i++) {
+		pair_rpc_start(w, 1, 1, 0, (u16)(HOG_PORT + i % SERVERS), 1, 1, NULL);
+		if (i % 16 == 0)
+			pair_run_for(w, 20 * PAIR_US);
+	}
+	pair_run_for(w, PAIR_MS);
+	assert_int_equal(bad.backlog, LIMIT);
+	assert_int_equal(bad.rpcs, LIMIT);
+	for (i = 0; i < SERVERS; i++)
+		waiting += w->hosts[0].socks[socks[i]].sock->backlog;
+	assert_int_equal(waiting, LIMIT);
+	assert_true(pair_metric(w, HOMA_M_drop_owner_backlog) >= SERVERS * EACH - LIMIT);
+	assert_int_equal(pair_metric(w, HOMA_M_drop_backlog), 0);
+	assert_int_equal(good.backlog, 0);
+	good_time(w, 1, HOG_PORT + 9);
+	/* Whichever of his applications takes some: as many come to any of them. */
+	homa_sock_taken(w->hosts[0].socks[socks[0]].sock, 30);
+	pair_run_for(w, 2 * PAIR_S);
+	assert_int_equal(bad.backlog, LIMIT);
+	assert_int_equal(bad.rpcs, LIMIT + 30);
+	for (i = 0; i < SERVERS; i++)
+		abort_all(w, (u16)(HOG_PORT + i));
+	pair_drain(w, 20 * PAIR_S);
+	assert_int_equal(bad.rpcs, 0);
 	pair_finish(w);
 }
 
@@ -339,7 +430,7 @@ static void hog__others_of_the_same_peer(void **state)
 		pair_run_for(w, PAIR_US);
 	}
 	pair_run_for(w, PAIR_MS);
-	assert_in_range(bad[0].rpcs, 1499, 1501);
+	assert_in_range(bad[0].rpcs, 999, 1001);
 	for (i = 0; i < AT_ONCE; i++) {
 		mine[i] = pair_rpc_start(w, 1, (u8)my_client, 0, HOG_PORT + 9, 100, 100, NULL);
 		assert_non_null(mine[i]);
@@ -419,6 +510,8 @@ int main(void)
 		cmocka_unit_test(hog__one_deaf_server),
 		cmocka_unit_test(hog__requests_given_away),
 		cmocka_unit_test(hog__many_sockets),
+		cmocka_unit_test(hog__taken_and_not_answered),
+		cmocka_unit_test(hog__many_deaf_servers),
 		cmocka_unit_test(hog__others_of_the_same_peer),
 		cmocka_unit_test(hog__two_of_them),
 		cmocka_unit_test(abort__tells_the_server),

@@ -20,12 +20,20 @@
 
 static void check_owner(struct world *world, struct pair_host *h, u32 who)
 {
+	const struct homa_params *p = &h->engine->params;
+	u64 backlog = world->owners[h->index][who].backlog;
 	u64 have = world->owners[h->index][who].rpcs;
-	u64 most = h->engine->params.max_rpcs / 2 + ROUNDING;
+	u64 most = p->max_rpcs / 2 + ROUNDING;
+	/* One that was given away waits although its RPC may have ended. */
+	u32 part = world->w->cfg.give ? 2 : 3;
 
 	/* As much as is left for others, when it took the last one. */
 	pair_check(world->w, have <= most, "host %u: user %u has %llu RPCs of %u",
-		   h->index, who, (unsigned long long)have, h->engine->params.max_rpcs);
+		   h->index, who, (unsigned long long)have, p->max_rpcs);
+	pair_check(world->w,
+		   backlog <= p->max_owner_backlog && backlog <= p->max_rpcs / part + ROUNDING,
+		   "host %u: %llu requests wait for applications of user %u; limit %u, max_rpcs %u",
+		   h->index, (unsigned long long)backlog, who, p->max_owner_backlog, p->max_rpcs);
 }
 
 static void check_sock(struct world *world, struct pair_host *h, struct pair_sock *s)
