@@ -17,6 +17,7 @@ from lab.sim.progress import Single
 from lab.sim.spec import Spec
 from lab.sim.store import write
 from lab.sim.sweep import pick
+from lab.sim.tails import LEAST
 from lab.units import format_bytes, format_us
 
 _LEVELS = {
@@ -92,14 +93,20 @@ def _number(value: float | None, digits: int = 2) -> str:
 
 
 def _us(summary: dict, name: str) -> str:
-    value = summary.get(name)
-    return format_us(value / 1e3 if isinstance(value, (int, float)) else None)
+    value = _told(summary, name)
+    return format_us(None if value is None else value / 1e3)
 
 
 def _slow(summary: dict, name: str) -> str:
     """Slowdown summaries hold what their histograms do, or plain ratios."""
+    return _number(_told(summary, name))
+
+
+def _told(summary: dict, name: str) -> float | None:
+    """A percentile that has enough messages behind it."""
     value = summary.get(name)
-    return _number(float(value)) if isinstance(value, (int, float)) else "–"
+    enough = summary.get("count", 0) >= LEAST
+    return float(value) if enough and isinstance(value, (int, float)) else None
 
 
 def slowdown_table(spec: Spec, result: dict) -> Table:

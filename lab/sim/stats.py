@@ -28,11 +28,15 @@ def t95(freedom: int) -> float:
 
 @dataclass(frozen=True)
 class Stat:
-    """A mean of `count` runs and the half width of its 95 % confidence interval (None: one run)."""
+    """A mean of `count` runs and the half width of its 95 % confidence interval (None: one run).
+
+    `samples`: how many messages stand behind it, where it is a percentile (see tails).
+    """
 
     mean: float
     half: float | None
     count: int
+    samples: int | None = None
 
     @property
     def low(self) -> float:
@@ -46,7 +50,8 @@ class Stat:
 
     def as_json(self) -> dict[str, object]:
         """For a result file."""
-        return {"mean": self.mean, "ci95": self.half, "runs": self.count}
+        said: dict[str, object] = {"mean": self.mean, "ci95": self.half, "runs": self.count}
+        return said if self.samples is None else {**said, "n": self.samples}
 
     def text(self, digits: int = 2) -> str:
         """ "1.85 ± 0.04"."""

@@ -19,9 +19,8 @@
  * does); largest window 6 MB (Linux); an ack for every second segment or after
  * 0.5 ms (RFC 5681 allows 500 ms, Linux takes 40 or more, but acks at once
  * where it guesses that the sender waits). Switches have 13 MB of buffer that
- * their ports share, each at most as much as is still free: our assumption for
- * a 2020 top-of-rack switch; ports of unlimited length would let every window
- * grow to its maximum.
+ * their ports share, each at most as much as is still free (ATC'21, section
+ * 5.5); ports of unlimited length would let every window grow to its maximum.
  */
 #include "window.h"
 

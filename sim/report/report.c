@@ -138,7 +138,7 @@ static bool add_overall(cJSON *json, const struct sim *sim)
 		for (i = 0; i < SIM_BINS; i++)
 			homa_hist_merge(&slowdown, &stats->bin[i].slowdown);
 		add_hist(json, "latency_ns", &latency, 1, one_size(sim));
-		add_hist(json, "slowdown", &slowdown, SIM_SLOWDOWN_SCALE, one_size(sim));
+		add_hist(json, "slowdown", &slowdown, SIM_SLOWDOWN_SCALE, true);
 	}
 	homa_hist_free(&latency);
 	homa_hist_free(&slowdown);
@@ -267,6 +267,7 @@ static void add_bins(cJSON *json, const struct sim *sim)
 					(double)homa_hist_percentile(h, 99) / 1000, 3);
 			homa_json_round(item, "p999",
 					(double)homa_hist_percentile(h, 99.9) / 1000, 3);
+			cJSON_AddItemToObject(item, "histogram", homa_json_hist(h));
 		}
 		cJSON_AddItemToArray(list, item);
 	}
@@ -327,8 +328,8 @@ static void add_sizes(cJSON *json, const struct sim_stats *stats)
 	const struct homa_hist *h = &stats->latency[0];
 	cJSON *item;
 
-	add_hist(json, "single_packet", &stats->one, SIM_SLOWDOWN_SCALE, false);
-	add_hist(json, "multi_packet", &stats->more, SIM_SLOWDOWN_SCALE, false);
+	add_hist(json, "single_packet", &stats->one, SIM_SLOWDOWN_SCALE, true);
+	add_hist(json, "multi_packet", &stats->more, SIM_SLOWDOWN_SCALE, true);
 	item = cJSON_AddObjectToObject(json, "short");
 	count(item, "count", h->count);
 	if (h->count) {

@@ -31,8 +31,16 @@ LIMIT = {"homa": 0.88, "pfabric": 0.85, "phost": 0.7, "pias": 0.83, "ndp": 0.73}
 stopped = False
 
 
+FEW = int(os.environ.get("FAKE_MESSAGES", "1000"))  # in each bin and summary
+
+
 def percentiles(p99: float) -> dict:
-    return {"count": 100, "p50": p99 / 2, "p99": p99, "p999": p99 * 2, "mean": p99 / 1.5}
+    """A summary with its histogram, slowdowns in thousandths."""
+    values = [int(500 * p99), int(1000 * p99)]
+    shape = {"values": values, "counts": [FEW - FEW // 10, FEW // 10], "count": FEW}
+    shape |= {"sum": FEW * values[0], "min": values[0], "max": values[1]}
+    p = {"count": FEW, "p50": p99 / 2, "p99": p99, "p999": p99 * 2, "mean": p99 / 1.5}
+    return {**p, "histogram": shape}
 
 
 def listing() -> dict:
@@ -58,11 +66,9 @@ def result(argv: list[str]) -> dict:
         | percentiles(p99)
         for n in range(50)
     ]
-    shape = {"values": [1000, 2000], "counts": [90, 10]}
-    latency = {"count": 100, "sum": 110000, "min": 1000, "max": 2000, **shape}
     decile = {
         "decile": 1, "size_min": 1, "size_max": 10, "slowdown": percentiles(p99),
-        "latency_ns": {"count": 100, "p50": 1000, "p99": 2000, "histogram": latency},
+        "latency_ns": {"p50": 1000, "p99": 2000, **percentiles(10 * p99)},
     }  # fmt: skip
     queue = {
         "mean_bytes": 1500,
@@ -82,14 +88,14 @@ def result(argv: list[str]) -> dict:
         "multi_packet": percentiles(3 * p99),
         "short": {"count": 100, "p50_us": 2 * p99, "p99_us": 10 * p99},
         "unfinished": 0,
-        "counts": {"packets_sent": 10, "packets_dropped": 0, "hops": 40},
+        "counts": {"packets_sent": 10, "packets_dropped": 0, "hops": 40, "window_drops": 4},
         "digest": "0123", "wall_s": 0.1, "simulated_s": 0.01, "hops_per_s": 6e6,
         "memory_bytes": 2**24, "build": "fake",
     }  # fmt: skip
     return {
         "schema": "homa-bench/1", "complete": not stopped, "interrupted": stopped,
         "slowdown": percentiles(p99), "latency_ns": {"count": 100, "p50": 1, "p99": 2},
-        "deciles": [decile], "sim": sim,
+        "deciles": [decile], "sim": sim, "time": {"window_s": 0.01},
     }  # fmt: skip
 
 

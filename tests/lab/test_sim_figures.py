@@ -8,8 +8,9 @@ import pytest
 
 from lab.targets import goals as targets
 from lab.errors import UsageError
-from lab.sim import compare, draw, figures
-from lab.sim.figures import limits, slowdown
+from lab.sim import compare, draw, figures, tails
+from lab.sim.figures import inside, limits, slowdown
+from lab.sim.figures.order import average
 from lab.sim.figures.base import Options, bins_of
 from lab.sim.flags import FLAGS
 from lab.sim.published import FILE, published
@@ -134,12 +135,38 @@ def test_published__is_complete_and_sane() -> None:
     for protocol in ("homa", "pfabric", "phost", "pias", "ndp"):
         for application, total in data["fig12"][protocol].values():
             assert 0 < application < total <= 100
-    for mean, most in data["table1"]["host-down"].values():
-        assert 0 < mean < most
+    numbers = [pair for port in inside.PORTS for pair in data["table1"][port].values()]
+    assert len(numbers) == 15 and all(0 < mean < most for mean, most in numbers)
     for protocol in ("homa", "tcp", "dctcp"):
         for p50, p99 in data["atc"][protocol].values():
             assert 0 < p50 < p99
-    assert all("source" in part for name, part in data.items() if name != "sources")
+
+
+def test_published__no_number_without_a_source() -> None:
+    """Every table that holds numbers says itself where they stand."""
+
+    def unsourced(table: dict, place: str) -> list[str]:
+        found = []
+        for name, part in table.items():
+            here = f"{place}.{name}"
+            if isinstance(part, dict) and "source" not in table:
+                found += [here] if _numbers(part) and "source" not in part else []
+            if isinstance(part, dict) and "source" not in part and "source" not in table:
+                found += unsourced(part, here)
+            elif not isinstance(part, (dict, str)) and "source" not in table:
+                found.append(here)
+        return found
+
+    assert unsourced(published(), "") == []
+    assert unsourced({"a": {"b": 1}, "c": {"source": "x", "d": 2}, "e": 3}, "") == [
+        ".a",
+        ".a.b",
+        ".e",
+    ]
+
+
+def _numbers(table: dict) -> bool:
+    return any(not isinstance(part, (dict, str)) for part in table.values())
 
 
 def test_published__has_the_facts_numbers() -> None:
@@ -207,26 +234,109 @@ def test_compare__rules() -> None:
     def met(row: compare.Row) -> bool | None:
         return row.met
 
-    assert met(compare.within("x", 90, Stat(87.0, None, 1), 3)) is True
-    assert met(compare.within("x", 90, Stat(86.9, None, 1), 3)) is False
-    assert met(compare.about("x", 63, Stat(67.0, None, 1), 3)) is False
+    for ours, holds in ((87.0, True), (86.9, False), (93.0, True), (93.1, False)):
+        assert met(compare.about("x", 90, Stat(ours, None, 1), 3)) is holds
+    for ours, holds in ((15.0, True), (15.1, False), (6.7, True), (6.6, False)):
+        assert met(compare.like("x", 10, Stat(ours, None, 1))) is holds
+    for ours, holds in ((1.5, False), (1.6, True), (2.8, True), (2.9, False)):
+        assert met(compare.between("x", 1.6, 2.8, Stat(ours, None, 1))) is holds
     assert met(compare.at_most("x", 10, Stat(15.0, None, 1), factor=1.5)) is True
+    assert met(compare.at_most("x", None, Stat(15.0, None, 1), goal=14)) is False
     assert met(compare.at_least("x", 20, None)) is False
+    assert met(compare.at_least("x", 31, Stat(20.0, None, 1), goal=19)) is True
     assert met(compare.info("x", 1, None)) is None
-    row = compare.within("x", 90, Stat(91.25, 0.5, 3), 3)
-    assert row.cells() == ["x, %", "90", "91.2 ± 0.5", "+1.2", "≥ 87", "met"]
+    with pytest.raises(ValueError):
+        compare.at_most("x", None, None)
+    row = compare.about("x", 90, Stat(91.25, 0.5, 3), 3)
+    assert row.cells() == ["x, %", "90", "91.2 ± 0.5", "", "+1.2", "± 3", "met"]
     assert "| x, % | 90 |" in compare.as_markdown([row])
 
 
-def test_bins__are_means_over_seeds() -> None:
-    def run(p99: float) -> dict:
-        row = {"from": 0, "to": 0.02, "min_bytes": 1, "max_bytes": 9, "count": 5, "p99": p99}
-        return {"sim": {"bins": [row, {"from": 0.02, "to": 0.04, "count": 0}]}}
+def test_compare__too_few_messages_are_not_judged() -> None:
+    """The number is said, the percentile is not, and nothing is met or missed by it."""
+    for rule in (compare.at_most, compare.at_least, compare.like):
+        row = rule("x", 2.2, tails.Few(8))
+        assert row.met is None and row.cells()[1:5] == ["2.2", "–", "8", "–"]
+    row = compare.at_most("x", 2.2, Stat(2.0, None, 3, 12345))
+    assert row.met is True and row.cells()[3] == "12,345"
+    assert row.as_json()["ours"] == {"mean": 2.0, "ci95": None, "runs": 3, "n": 12345}
+    assert compare.info("x", 1, tails.Few(8)).as_json()["ours"] == {"mean": None, "n": 8}
 
-    (only,) = bins_of([run(1.0), run(3.0)])
-    assert only["p99"].mean == 2 and only["count"] == 10 and only["p50"] is None
-    average = slowdown.average([only])
-    assert average and average.mean == pytest.approx(2)
+
+def _shape(values: dict[int, int]) -> dict:
+    return {
+        "values": list(values), "counts": list(values.values()), "count": sum(values.values()),
+        "sum": sum(v * c for v, c in values.items()), "min": min(values), "max": max(values),
+    }  # fmt: skip
+
+
+def _bin(at: int, values: dict[int, int]) -> dict:
+    edges = {
+        "from": at / 50,
+        "to": (at + 1) / 50,
+        "min_bytes": 10 * at + 1,
+        "max_bytes": 10 * at + 9,
+    }
+    return {**edges, "count": sum(values.values()), "histogram": _shape(values)}
+
+
+def _run_of(*bins: dict) -> dict:
+    return {"sim": {"bins": list(bins)}}
+
+
+def test_tail__of_all_seeds_together() -> None:
+    """1 % of all messages are slow, but all of them in one seed: the seeds' mean would be wrong."""
+    runs = [_run_of(_bin(0, {1000: 980, 9000: 20})), _run_of(_bin(0, {1000: 1000}))]
+    found = tails.tail(tails.bins(runs, 0.2), 99)
+    assert found and found.samples == 2000 and found.mean == 1
+    assert found.half == pytest.approx(12.706 * 4, rel=0.01)
+    found = tails.tail(tails.bins(runs, 0.2), 99.5)
+    assert found and found.mean == pytest.approx(9, rel=0.001)
+
+
+def test_tail__none_of_fewer_than_a_thousand() -> None:
+    enough = tails.tail(tails.bins([_run_of(_bin(0, {1000: 1000}))], 0.2), 99)
+    assert isinstance(enough, Stat) and enough.samples == 1000
+    assert tails.tail(tails.bins([_run_of(_bin(0, {1000: 999}))], 0.2), 99) == tails.Few(999)
+    assert tails.tail(tails.bins([_run_of()], 0.2), 99) is None
+    ratio = tails.ratio(enough, tails.Few(7))
+    assert ratio == tails.Few(7) and tails.ratio(enough, None) is None
+
+
+def test_tail__short_is_the_smallest_fifth() -> None:
+    """Nothing of the eleventh fiftieth counts."""
+    run = _run_of(_bin(9, {1000: 1000}), _bin(10, {50000: 5000}))
+    value = slowdown.short_p99([run], "w4")
+    assert isinstance(value, Stat) and value.mean == 1 and value.samples == 1000
+    half = slowdown.half_p99([run])
+    assert isinstance(half, Stat) and half.mean > 49
+    one = {"sim": {"single_packet": {"histogram": _shape({3000: 8})}}}
+    assert slowdown.short_p99([one], "w5") == tails.Few(8)
+
+
+def test_bins__neighbours_are_joined_until_there_are_enough() -> None:
+    runs = [_run_of(*(_bin(n, {1000 * (n + 1): 400}) for n in range(8)))]
+    bins = bins_of(runs)
+    assert [(b["count"], round(b["from"] * 50), round(b["to"] * 50)) for b in bins] == [
+        (1200, 0, 3), (2000, 3, 8),
+    ]  # fmt: skip
+    assert bins[0]["p99"].mean == pytest.approx(3, rel=0.001)
+    assert (bins[1]["min_bytes"], bins[1]["max_bytes"]) == (31, 79)
+    mean = average(bins)
+    assert mean and mean.mean == pytest.approx(24**0.5, rel=0.001)
+    assert bins_of([_run_of(_bin(0, {1000: 900}))]) == []
+
+
+def test_figure__few_messages_give_no_percentile(
+    cli, fake_sim: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_MESSAGES", "20")
+    cli("sim", "figure", "fig10", "--quick", "--seeds", "1", "--protocols", "homa",
+        "--out", str(tmp_path))  # fmt: skip
+    rows = json.loads((tmp_path / "fig10.json").read_text())["rows"]
+    short = [row for row in rows if "P99" in row["what"]]
+    assert len(short) > 5 and all(r["ours"]["mean"] is None and r["met"] is None for r in short)
+    assert {r["ours"]["n"] for r in short} >= {20, 200}
 
 
 def test_colours__differ() -> None:

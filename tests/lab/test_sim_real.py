@@ -15,8 +15,8 @@ from conftest import ROOT
 from lab.errors import LabError, UsageError
 from lab.sim import program
 from lab.sim import spec as specs
-from lab.sim.figures import slowdown
-from lab.sim.figures.base import bins_of
+from lab.sim import tails
+
 from lab.sim.flags import FLAGS
 from lab.sim.sweep import pick
 
@@ -60,8 +60,14 @@ def test_protocol__gives_what_the_lab_reads(protocol: str) -> None:
         assert pick(result, tuple(place.split())) is not None, place
     assert isinstance(result["sim"]["backlog"]["stable"], bool)
     assert len(result["sim"]["priorities"]) == 8 and len(result["deciles"]) == 10
-    bins = bins_of([result])
-    assert bins and bins[0]["p99"].mean >= 0.9 and slowdown.average(bins)
+    assert tails.at([result], "sim", "single_packet")[0].count == pick(
+        result, ("sim", "single_packet", "count")
+    )
+    whole = tails.bins([result], 1.0)[0]
+    assert whole.count == pick(result, ("slowdown", "count")) > 0
+    assert whole.percentile(99) == pytest.approx(
+        1000 * pick(result, ("slowdown", "p99")), rel=0.001
+    )
     if protocol != "oracle":
         assert pick(result, ("sim", "queues", "host-down", "max_bytes")) is not None
 

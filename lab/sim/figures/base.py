@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.sim import compare, draw
+from lab.sim import compare, draw, tails
 from lab.sim.compare import Row
 from lab.sim.pool import Lab
 from lab.sim.spec import Spec, merge
 from lab.sim.stats import Stat, stat
 from lab.sim.store import write
 from lab.sim.sweep import pick
+from lab.sim.tails import Few
 
 WORKLOADS = ("w1", "w2", "w3", "w4", "w5")
 
@@ -168,28 +169,49 @@ class Points:
         values = [pick(result, place) for result in self[key]]
         return stat(v * scale for v in values if v is not None)
 
+    def tail(self, key: object, *place: str, percent: float = 99) -> Stat | Few | None:
+        """A percentile of the slowdowns at `place`, of all seeds' messages together."""
+        return tails.tail(tails.at(self[key], *place), percent)
+
 
 def bins_of(results: list[dict]) -> list[dict]:
-    """The size bins of `results`, each percentile a Stat over seeds; empty bins dropped."""
-    merged: dict[float, list[dict]] = {}
+    """The size bins of `results`, seeds together, each percentile a Stat.
+
+    Neighbours are joined until a bin has as many messages as a percentile needs (tails.LEAST);
+    what is left at the end joins the last. Fewer messages in all: no bin.
+    """
+    rows: dict[float, list[dict]] = {}
     for result in results:
         for row in result.get("sim", {}).get("bins", []):
             if row.get("count"):
-                merged.setdefault(round(row["from"], 6), []).append(row)
-    bins = []
-    for start in sorted(merged):
-        rows = merged[start]
-        bins.append(
-            {
-                "from": start,
-                "to": rows[0]["to"],
-                "min_bytes": min(r["min_bytes"] for r in rows),
-                "max_bytes": max(r["max_bytes"] for r in rows),
-                "count": sum(r["count"] for r in rows),
-                **{p: stat(r.get(p) for r in rows) for p in ("p50", "p99", "p999", "mean")},
-            }
-        )
-    return bins
+                rows.setdefault(round(row["from"], 6), []).append(row)
+    groups: list[list[dict]] = [[]]
+    for start in sorted(rows):
+        if sum(row["count"] for row in groups[-1]) >= tails.LEAST:
+            groups.append([])
+        groups[-1] += rows[start]
+    if len(groups) > 1 and sum(row["count"] for row in groups[-1]) < tails.LEAST:
+        last = groups.pop()
+        groups[-1] += last
+    return [bin_ for group in groups if (bin_ := _joined(group, results)) is not None]
+
+
+_PERCENTS = {"p50": 50, "p99": 99, "p999": 99.9}
+
+
+def _joined(group: list[dict], results: list[dict]) -> dict | None:
+    if sum(row["count"] for row in group) < tails.LEAST:
+        return None
+    first, last = min(r["from"] for r in group), max(r["to"] for r in group)
+    seeds = tails.bins(results, last, first)
+    return {
+        "from": first,
+        "to": last,
+        "min_bytes": min(r["min_bytes"] for r in group),
+        "max_bytes": max(r["max_bytes"] for r in group),
+        "count": sum(r["count"] for r in group),
+        **{name: tails.known(tails.tail(seeds, p)) for name, p in _PERCENTS.items()},
+    }
 
 
 def middle(row: dict) -> float:
@@ -207,9 +229,9 @@ def network_words(options: Options, hosts: int = 144) -> str:
     return f"{hosts} hosts at 10 Gbit/s, leaf-spine; {options.headers} headers; {options.words()}"
 
 
-def cell(value: Stat | None) -> list[object]:
-    """Mean and interval for a CSV row."""
-    if value is None:
+def cell(value: Stat | Few | None) -> list[object]:
+    """Mean and interval for a CSV row; empty if there is none or of too few messages."""
+    if not isinstance(value, Stat):
         return ["", ""]
     return [f"{value.mean:.6g}", "" if value.half is None else f"{value.half:.6g}"]
 
@@ -250,7 +272,8 @@ def document(figure: Figure, output: Output, options: Options) -> dict[str, obje
 
 def markdown(figure: Figure, output: Output, options: Options) -> str:
     """The comparison as a page."""
-    text = f"# {output.title}\n\n{options.words()}; ± is a 95 % confidence interval.\n\n"
+    text = f"# {output.title}\n\n{options.words()}; ± is a 95 % confidence interval. "
+    text += f"n: messages behind a percentile; of fewer than {tails.LEAST:,} none is given.\n\n"
     if output.rows:
         text += compare.as_markdown(output.rows) + "\n"
     text += "".join(f"* {note}\n" for note in output.notes)

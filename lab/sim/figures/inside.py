@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from lab.sim import compare, draw
+from lab.sim import compare, draw, tails
 from lab.sim.figures.base import (
     WORKLOADS,
     Figure,
@@ -20,6 +21,7 @@ from lab.sim.figures.base import (
 from lab.sim.pool import Lab
 from lab.sim.published import published
 from lab.sim.stats import Stat, stat
+from lab.sim.tails import Few
 
 
 def _homa(lab: Lab, options: Options) -> Points:
@@ -27,19 +29,38 @@ def _homa(lab: Lab, options: Options) -> Points:
     return Points(lab, options, {w: sigcomm(w, 0.8, options) for w in WORKLOADS})
 
 
+def short_messages(results: list[dict], workload: str) -> int:
+    """Messages among which Figure 11 looks: the smallest fifth, of W5 those of one packet."""
+    parts = (
+        tails.at(results, "sim", "single_packet") if workload == "w5" else tails.bins(results, 0.2)
+    )
+    return sum(part.count for part in parts)
+
+
+def counted(value: Stat | None, messages: int) -> Stat | Few | None:
+    """`value` with the number of messages of which the slowest few were taken for it."""
+    if value is None:
+        return None
+    if messages < tails.LEAST:
+        return Few(messages)
+    return replace(value, samples=messages)
+
+
 def fig11(lab: Lab, options: Options) -> Output:
     """Of short messages near P99: waiting behind other packets, and behind the rest of one."""
     points = _homa(lab, options)
-    wait = {w: points.stat(w, "sim", "causes", "wait_us") for w in WORKLOADS}
-    lag = {w: points.stat(w, "sim", "causes", "lag_us") for w in WORKLOADS}
-    share = {w: points.stat(w, "sim", "causes", "share_lag", scale=100) for w in WORKLOADS}
-    low, high = (100 * v for v in published()["fig11"]["lag_share"])
+    wait, lag, share = (
+        {w: points.stat(w, "sim", "causes", name, scale=scale) for w in WORKLOADS}
+        for name, scale in (("wait_us", 1), ("lag_us", 1), ("share_lag", 100))
+    )  # type: tuple[dict[str, Stat | Few | None], ...]
+    short = {w: short_messages(points[w], w) for w in WORKLOADS}
+    for part in (wait, lag, share):
+        part.update({w: counted(part[w], short[w]) for w in WORKLOADS})
+    least = 100 * published()["fig11"]["lag_share"]
     rows = []
     for w in WORKLOADS:
-        ours = share[w]
-        met = ours is not None and ours.mean >= low
-        what = f"{w.upper()}, share of preemption lag (paper: {low:.0f} to {high:.0f})"
-        rows.append(compare.Row(what, None, ours, "%", f"≥ {low:.0f}", met, 0))
+        what = f"{w.upper()}, share of preemption lag (paper: almost all)"
+        rows.append(compare.at_least(what, None, share[w], "%", goal=least))
         rows.append(compare.info(f"{w.upper()}, preemption lag", None, lag[w], "µs"))
         rows.append(compare.info(f"{w.upper()}, queueing", None, wait[w], "µs"))
 
@@ -56,8 +77,8 @@ def fig11(lab: Lab, options: Options) -> Output:
             draw.plain(panel)
             top = 0.5
             for at, w in enumerate(WORKLOADS):
-                queueing = wait[w]
-                if not lag[w] or not queueing:
+                queueing = tails.known(wait[w])
+                if not tails.known(lag[w]) or not queueing:
                     continue
                 panel.bar(at, lag[w].mean, 0.6, color=draw.BLUE, yerr=lag[w].half,
                           error_kw={"elinewidth": 0.9, "ecolor": draw.INK, "capsize": 2})  # fmt: skip
@@ -85,14 +106,18 @@ def fig11(lab: Lab, options: Options) -> Output:
 
     return Output(
         "Figure 11: causes of delay of short messages near P99",
-        ["workload", "wait_us", "wait_ci95", "lag_us", "lag_ci95", "lag_share_percent", "share_ci95"],
-        [[w, *cell(wait[w]), *cell(lag[w]), *cell(share[w])] for w in WORKLOADS],
+        ["workload", "short_messages", "wait_us", "wait_ci95", "lag_us", "lag_ci95",
+         "lag_share_percent", "share_ci95"],
+        [[w, short[w], *cell(wait[w]), *cell(lag[w]), *cell(share[w])] for w in WORKLOADS],
         rows,
         paint,
-        {"lag_share_percent": {w: s.mean for w, s in share.items() if s}},
+        {"lag_share_percent": {w: s.mean for w, s in share.items() if isinstance(s, Stat)}},
         [
             "Of the shortest 20 % of messages (W5: of single packets) those with a slowdown between "
-            "the 98th and the 99.5th percentile; mean waiting of the packet that completed them."
+            "the 98th and the 99.5th percentile; mean waiting of the packet that completed them. n: all "
+            "of these short messages.",
+            "The paper's bars have no numbers; its text says that the delay is almost entirely "
+            "preemption lag, which stands here as more than half.",
         ],
     )  # fmt: skip
 
@@ -148,7 +173,11 @@ def fig14(lab: Lab, options: Options) -> Output:
         if used and min(used) > 0:
             evenness[load] = Stat(max(used) / min(used), None, 1)
     rows = [
-        compare.info(f"W3 at {100 * load:.0f} %, most to least used unscheduled level", 1.0, value)
+        compare.info(
+            f"W3 at {100 * load:.0f} %, most to least used unscheduled level",
+            published()["fig14"]["evenness"],
+            value,
+        )
         for load, value in evenness.items()
     ]
     return Output(
@@ -178,25 +207,19 @@ def table1(lab: Lab, options: Options) -> Output:
         for w in WORKLOADS
         for kind in ("mean", "max")
     }
-    theirs = published()["table1"]
-    rows = []
-    for w in WORKLOADS:
-        for index, kind in enumerate(("mean", "max")):
-            rows.append(
-                compare.at_most(
-                    f"{w.upper()}, switch to host, {kind}",
-                    theirs["host-down"][w][index],
-                    size["host-down", w, kind],
-                    "KB",
-                    theirs["factor"],
-                )
-            )
-    for port in ("tor-up", "tor-down"):
-        for w in WORKLOADS:
-            for kind in ("mean", "max"):
-                limit = theirs[f"core_{kind}"]
-                what = f"{w.upper()}, {PORTS[port]}, {kind}"
-                rows.append(compare.at_most(what, limit, size[port, w, kind], "KB"))
+    theirs, factor = published()["table1"], published()["goals"]["table1_factor"]
+    rows = [
+        compare.like(
+            f"{w.upper()}, {PORTS[port]}, {kind}",
+            theirs[port][w][index],
+            size[port, w, kind],
+            "KB",
+            factor,
+        )
+        for port in PORTS
+        for w in WORKLOADS
+        for index, kind in enumerate(("mean", "max"))
+    ]
 
     def paint(stem: Path) -> list[Path]:
         with draw.canvas(9.4, 4.4, 1, 2) as (figure, panels):
@@ -210,9 +233,9 @@ def table1(lab: Lab, options: Options) -> Output:
             return finish(figure, stem)
 
     worst = [
-        row.ours.mean / row.published
-        for row in rows[: 2 * len(WORKLOADS)]
-        if row.ours and row.published
+        max(ours.mean / row.published, row.published / ours.mean)
+        for row in rows
+        if (ours := tails.known(row.ours)) and ours.mean and row.published
     ]
     return Output(
         "Table 1: queue lengths at 80 % load",
@@ -228,14 +251,14 @@ def table1(lab: Lab, options: Options) -> Output:
         [
             "KB are 1000 bytes. The largest queue grows with the time that is watched; the paper "
             "watched 1.2 to 3.8 simulated seconds.",
-            "Core queues: the paper says mean below 2 KB, largest below 100 KB.",
+            "Two-sided: a queue that is much shorter than the published one counts as a difference, too.",
         ],
     )
 
 
 def _queue_panel(panel, kind: str, size: dict) -> None:  # noqa: ANN001
     colors = dict(zip(PORTS, (draw.BLUE, draw.ORANGE, draw.GREEN), strict=True))
-    theirs = published()["table1"]["host-down"]
+    theirs = published()["table1"]
     draw.plain(panel)
     width = 0.8 / len(PORTS)
     for index, port in enumerate(PORTS):
@@ -249,14 +272,14 @@ def _queue_panel(panel, kind: str, size: dict) -> None:  # noqa: ANN001
             yerr=[(v.half or 0) if v else 0 for v in values],
             error_kw={"elinewidth": 0.8, "ecolor": draw.INK},
         )
-    for at, w in enumerate(WORKLOADS):
-        panel.plot(
-            [at - 1.5 * width, at - 0.5 * width],
-            [theirs[w][0 if kind == "mean" else 1]] * 2,
-            color=draw.PAPER,
-            linewidth=2,
-            label="published (switch to host)" if at == 0 else None,
-        )
+        for at, w in enumerate(WORKLOADS):
+            panel.plot(
+                [at + (index - 1.5) * width, at + (index - 0.5) * width],
+                [theirs[port][w][0 if kind == "mean" else 1]] * 2,
+                color=draw.PAPER,
+                linewidth=2,
+                label="published" if at == index == 0 else None,
+            )
     panel.set_xticks(range(len(WORKLOADS)), [w.upper() for w in WORKLOADS], fontsize=10)
     panel.tick_params(axis="x", length=0)
     panel.set_ylim(bottom=0)

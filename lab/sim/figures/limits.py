@@ -159,14 +159,14 @@ def fig12(lab: Lab, options: Options) -> Output:
         (p, w): (one.use("application"), one.use("total"), 100 * one.load) if one else (None,) * 3
         for (p, w), one in limits.items()
     }
-    theirs = published()["fig12"]
+    theirs, points = published()["fig12"], published()["goals"]["fig12_points"]
     rows = []
     for (p, w), (application, total, _) in use.items():
         numbers = theirs.get(_base(p), {}).get(w)
         for index, (name, ours) in enumerate((("application", application), ("total", total))):
             what = f"{_title(p)} {w.upper()}, {name}"
-            if numbers and p == "homa":
-                rows.append(compare.within(what, numbers[index], ours, theirs["points"]))
+            if numbers:
+                rows.append(compare.about(what, numbers[index], ours, points))
             else:
                 rows.append(compare.info(what, numbers[index] if numbers else None, ours, "%", 1))
 
@@ -174,7 +174,7 @@ def fig12(lab: Lab, options: Options) -> Output:
         return _paint_limits(stem, options, protocols, use)
 
     gaps = [
-        ours[i].mean - theirs["homa"][w][i]
+        abs(ours[i].mean - theirs["homa"][w][i])
         for (p, w), ours in use.items()
         for i in (0, 1)
         if p == "homa" and ours[i]
@@ -186,7 +186,7 @@ def fig12(lab: Lab, options: Options) -> Output:
         rows,
         paint,
         {
-            "homa_worst_gap_points": min(gaps) if len(gaps) == 10 else None,
+            "homa_worst_gap_points": max(gaps) if len(gaps) == 10 else None,
             "limits": {
                 f"{p}.{w}": {"application": v[0].mean, "total": v[1].mean}
                 for (p, w), v in use.items()
@@ -295,7 +295,7 @@ def fig13(lab: Lab, options: Options) -> Output:
             f"W4, {n} scheduled level{'s' if int(n) > 1 else ''}, sustained load",
             value,
             limit.get(int(n)),
-            theirs["points"],
+            published()["goals"]["fig13_points"],
         )
         for n, value in theirs["sustained"].items()
     ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.sim import compare, draw, program
+from lab.sim import compare, draw, program, tails
 from lab.sim.figures.base import (
     WORKLOADS,
     Figure,
@@ -19,7 +19,8 @@ from lab.sim.figures.base import (
     network_words,
     sigcomm,
 )
-from lab.sim.figures.slowdown import COLUMNS, average, label_ends, panel_of, records_of
+from lab.sim.figures.order import average
+from lab.sim.figures.slowdown import COLUMNS, label_ends, panel_of, records_of
 from lab.sim.pool import Lab
 from lab.sim.published import published
 from lab.sim.stats import Stat, stat
@@ -63,10 +64,10 @@ def lowqueue(lab: Lab, options: Options) -> Output:
     points = Points(lab, options, specs)
     place = ("sim", "queues", "host-down", "max_bytes")
     peak = {key: points.stat(key, *place, scale=1e-3) for key in specs}
-    tail = {key: points.stat(key, "slowdown", "p99") for key in specs}
+    tail = {key: points.tail(key, "slowdown") for key in specs}
     less = {w: _ratio(points, w, *place) for w in WORKLOADS}
-    price = {w: _ratio(points, w, "slowdown", "p99") for w in WORKLOADS}
-    theirs = published()["lowqueue"]
+    price = {w: tails.ratio(tail["low", w], tail["default", w]) for w in WORKLOADS}
+    goals = published()["goals"]
     bins = {key: bins_of(points[key]) for key in points.keys()}
     rows, worst = [], {}
     for w in WORKLOADS:
@@ -74,16 +75,23 @@ def lowqueue(lab: Lab, options: Options) -> Output:
         times = Stat(1 / one.mean, None, one.count) if one and one.mean else None
         rows.append(
             compare.at_least(
-                f"{w.upper()}, peak queue, default to {name}", theirs["queue_factor"], times
+                f"{w.upper()}, peak queue, default to {name}",
+                None,
+                times,
+                goal=goals["queue_factor"],
             )
         )
         rows.append(
-            compare.at_most(f"{w.upper()}, price in P99, all sizes", theirs["p99_price"], price[w])
+            compare.at_most(
+                f"{w.upper()}, price in P99, all sizes", None, price[w], goal=goals["p99_price"]
+            )
         )
         if sizes := price_by_size(bins.get(("low", w), []), bins.get(("default", w), [])):
             worst[w] = max(sizes)
             what = f"{w.upper()}, price in P99, worst tenth of sizes"
-            rows.append(compare.at_most(what, theirs["p99_price"], Stat(worst[w], None, 1)))
+            rows.append(
+                compare.at_most(what, None, Stat(worst[w], None, 1), goal=goals["p99_price"])
+            )
     both = {"default": draw.BLUE, "low": draw.ORANGE}
     label = {"default": "default", "low": name}
 
@@ -119,7 +127,7 @@ def lowqueue(lab: Lab, options: Options) -> Output:
             return finish(figure, stem)
 
     queue = [1 / s.mean for s in less.values() if s and s.mean]
-    cost = [s.mean for s in price.values() if s]
+    cost = [s.mean for s in price.values() if isinstance(s, Stat)]
     return Output(
         f"Short queues: preset {name} against the default",
         ["workload", "preset", "peak_kb", "peak_ci95", "p99_slowdown", "p99_ci95"],
@@ -128,7 +136,7 @@ def lowqueue(lab: Lab, options: Options) -> Output:
         paint,
         {
             "queue_factor": {w: 1 / s.mean for w, s in less.items() if s and s.mean},
-            "p99_price": {w: s.mean for w, s in price.items() if s},
+            "p99_price": {w: s.mean for w, s in price.items() if isinstance(s, Stat)},
             "worst_queue_factor": min(queue) if queue else None,
             "worst_p99_price": max(cost) if cost else None,
             "p99_price_worst_tenth": worst,

@@ -24,9 +24,9 @@ from lab.sim.published import published
 from lab.sim.spec import Spec, merge
 from lab.sim.stats import Stat, stat
 from lab.sim.sweep import pick
+from lab.sim.tails import LEAST
 
 RTT_US = 100
-LEAST = 1000  # values below which no percentile is told
 # Bounded Pareto: shape, least and largest bytes; the mean is about 100 KB.
 SHAPE, SMALLEST, LARGEST = 1.2, 20_000, 30_000_000
 # One way: sending, link, switch, link, receiving are half of RTT_US.
@@ -189,8 +189,8 @@ def _ratio(one: Stat | None, other: Stat | None) -> Stat | None:
 
 def _similar(what: str, ours: Stat | None, figure: str) -> list[Row]:
     """Rows for "very similar"; none without a result."""
-    theirs = published()[figure]
-    return [compare.at_most(what, theirs["ratio"], ours, factor=theirs["similar"])] if ours else []
+    theirs, factor = published()[figure], published()["goals"]["tas_similar"]
+    return [compare.like(what, theirs["ratio"], ours, factor=factor)] if ours else []
 
 
 def _number(value: float | None) -> object:
@@ -399,9 +399,9 @@ def incast(lab: Lab, options: Options) -> Output:
             tails[key] = slow / median
     for n in counts:
         if ("tas", n) in tails:
-            ours = Stat(tails["tas", n], None, len(options.seed_list()))
-            rows.append(compare.at_most(f"median rate to that of the slowest 1 %, {n} connections",
-                                        high, ours))  # fmt: skip
+            ours = Stat(tails["tas", n], None, len(options.seed_list()), flows["tas", n].count())
+            what = f"median rate to that of the slowest 1 %, {n} connections"
+            rows.append(compare.between(what, low, high, ours))
     if fair := flows["tas", counts[-1]].mean_us():
         share = Stat(size * 8 / fair.mean / (10_000 / counts[-1]), None, fair.count)
         rows.append(
