@@ -6,46 +6,47 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lab.errors import LabError, UsageError
-from lab.sim import program
+from lab.sim import program, warmup
 from lab.sim import spec as specs
 from lab.sim.figures import FIGURES
 from lab.sim.figures.base import Options
 from lab.sim.pool import Lab
+from lab.sim.spec import Spec
 
 SPEED_ROUNDS = 3
 
 
 def speed(_lab: Lab, options: Options) -> dict[str, object]:
-    """144 hosts, W4 at 80 %, Homa, one process at a time and nothing from the store."""
+    """144 hosts, W4 at 80 %, Homa, one process at a time and nothing from the store.
+
+    At its true load: the run begins with what the oracle left under way, which is not timed.
+    """
     rounds = []
     for seed in range(1, (options.seeds or SPEED_ROUNDS) + 1):
-        spec = specs.normal(
-            {
-                "protocol": "homa",
-                "workload": "w4",
-                "load": 0.8,
-                "seed": seed,
-                "warmup": "2ms",
-                "measure": f"{30 * options.scale:g}ms",
-                "drain": "1ms",
-            }
-        )
-        rounds.append(_cost(program.run(spec)))
+        said: Spec = {"protocol": "homa", "workload": "w4", "load": 0.8, "seed": seed}
+        said |= warmup.begin(said)
+        said |= {"measure": f"{30 * options.scale:g}ms", "drain": "1ms"}
+        rounds.append(_cost(program.run(specs.normal(said))))
     return {key: [row[key] for row in rounds] for key in rounds[0]}
 
 
 def _cost(result: dict) -> dict[str, float]:
+    """By seconds of the processor: what else the machine does is not the simulator's."""
     sim = result["sim"]
-    wall = sim["wall_s"] or 1e-9
+    used = sim["cpu_s"] or 1e-9
     return {
-        "simulated_ms_per_s": 1e3 * sim["simulated_s"] / wall,
-        "hops_per_s": sim["hops_per_s"],
+        "simulated_ms_per_s": 1e3 * sim["simulated_s"] / used,
+        "hops_per_s": sim["counts"]["hops"] / used,
         "memory_mib": sim["memory_bytes"] / 2**20,
+        "cpu_s": sim["cpu_s"],
         "wall_s": sim["wall_s"],
         "simulated_s": sim["simulated_s"],
+        "carried_load": sim["utilisation"]["total"],
     }
 
 
+# 1,024 hosts: less than `sim run` takes, for the time it costs; carried_load says what came of it.
+_SCALE_BEGIN: Spec = {"warm-start": "100ms", "warmup": "1ms"}
 NETWORKS: dict[int, dict[str, object]] = {
     144: {"topology": "leaf-spine"},
     432: {"topology": "fat-tree", "k": 12},
@@ -63,7 +64,7 @@ def scale(_lab: Lab, options: Options) -> dict[str, object]:
                 "workload": "w4",
                 "load": 0.6,
                 **network,
-                "warmup": "1ms",
+                **_SCALE_BEGIN,
                 "measure": f"{5 * options.scale:g}ms",
                 "drain": "1ms",
             }
@@ -74,7 +75,7 @@ def scale(_lab: Lab, options: Options) -> dict[str, object]:
         found[str(hosts)] = {
             **cost,
             "memory_kib_per_host": cost["memory_mib"] * 1024 / hosts,
-            "wall_ms_per_simulated_ms_and_host": cost["wall_s"] / cost["simulated_s"] / hosts,
+            "cpu_ms_per_simulated_ms_and_host": cost["cpu_s"] / cost["simulated_s"] / hosts,
             "carried": int(bool(backlog.get("stable", False))),
         }
     return found

@@ -106,10 +106,11 @@ def _protocol() -> list[Flag]:
 def _time() -> list[Flag]:
     g = "time"
     return [
-        Flag("warmup", "time", "simulated time before measuring", "5ms", g),
+        Flag("warmup", "time", "simulated time before measuring", "1ms (W1) to 30ms (W5)", g),
         Flag("measure", "time", "arrivals in this time are measured", "20ms", g),
         Flag("drain", "time", "most time for them to finish; the load goes on for its first part", "1s", g),
-        Flag("warm-start", "time", "begin with what the oracle leaves unfinished after so long", "0", g),
+        Flag("warm-start", "time", "begin with what the oracle leaves unfinished after so long; without this and --warmup "
+             "as long as the workload needs (docs/simulator.md)", "0 (W1) to 800ms (W5)", g),
         Flag("abort-unstable", "flag", "end when the network clearly cannot carry the load", "", g),
         Flag("against-oracle", "flag", "a load is carried if the backlog grows no faster than the oracle's", "", g),
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from lab.console import console, table
 from lab.errors import LabError, UsageError
-from lab.sim import program
+from lab.sim import program, warmup
 from lab.sim import spec as specs
 from lab.sim.flags import FLAGS, check
 from lab.sim.progress import Single
@@ -37,6 +37,7 @@ def main(flags: Spec, outputs: dict[str, object]) -> None:
         assert isinstance(texts, list)
         flags = {**flags, "set": specs.settings_of([str(t) for t in texts])}
     spec = specs.normal(flags)
+    spec = specs.normal({**spec, **warmup.begin(spec)})
     program.check(spec)
     result = _run(spec, _extra(outputs))
     out = console()
@@ -166,7 +167,8 @@ def facts_table(result: dict) -> Table:
         ),
         (
             "load",
-            ("carried" if backlog.get("stable") else "the backlog grew (or the window is short)")
+            f"{_offered(result)}"
+            + ("carried" if backlog.get("stable") else "the backlog grew (or the window is short)")
             + f"; {sim.get('unfinished', 0):,} messages unfinished",
         ),
         (
@@ -192,6 +194,12 @@ def facts_table(result: dict) -> Table:
     for row in rows:
         grid.add_row(*row)
     return grid
+
+
+def _offered(result: dict) -> str:
+    """What arrived in the window, of the links; chance makes it differ from what was asked for."""
+    value = pick(result, ("throughput", "offered_load"))
+    return "" if value is None else f"{value:.1%} offered in the window, "
 
 
 def _count(counts: dict, name: str) -> str:

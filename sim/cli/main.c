@@ -27,12 +27,23 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
-static double wall(void)
+static double clock_s(clockid_t id)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(id, &ts);
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+static double wall(void)
+{
+	return clock_s(CLOCK_MONOTONIC);
+}
+
+/* Of this program, which has one thread: others on the machine do not count. */
+static double processor(void)
+{
+	return clock_s(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static int complain(const char *sentence)
@@ -146,7 +157,7 @@ static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size
 					   .until = o->trace_until };
 	struct sim_report_run about = { .label = o->label };
 	static struct foreknowledge known;
-	double begun;
+	double begun, used;
 	cJSON *json = NULL;
 	char warning[256];
 	struct sim *sim;
@@ -155,6 +166,7 @@ static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size
 	if (!foresee(o, cfg, &known, err, errlen))
 		return NULL;
 	begun = wall();
+	used = processor();
 	sim = sim_new(cfg, err, errlen);
 	if (!sim)
 		return NULL;
@@ -169,6 +181,7 @@ static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size
 	run(sim, o, begun);
 	sim_traffic_finish(sim);
 	about.wall_s = wall() - begun;
+	about.cpu_s = processor() - used;
 	about.interrupted = interrupted;
 	json = sim_report(sim, &about);
 	if (!json)

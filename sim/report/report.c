@@ -390,6 +390,7 @@ static void add_speed(cJSON *json, const struct sim *sim, const struct sim_repor
 	snprintf(digest, sizeof(digest), "%016" PRIx64, (uint64_t)sim->digest);
 	cJSON_AddStringToObject(json, "digest", digest);
 	homa_json_round(json, "wall_s", run->wall_s, 3);
+	homa_json_round(json, "cpu_s", run->cpu_s, 3);
 	homa_json_round(json, "simulated_s", (double)sim->now / SIM_S, 9);
 	homa_json_round(json, "hops_per_s", share((double)sim->counts.hops, run->wall_s),
 			0);

@@ -123,9 +123,12 @@ cJSON *sim_causes_json(const struct sim_causes *causes);
 
 /* ---- report.c ---- */
 
-/** struct sim_report_run - what the program knows about its run */
+/**
+ * struct sim_report_run - what the program knows about its run
+ * @wall_s, @cpu_s: what it took, without the oracle's run before it.
+ */
 struct sim_report_run {
-	double wall_s;
+	double wall_s, cpu_s;
 	bool interrupted;
 	const char *label;
 };

@@ -89,7 +89,7 @@ def result(argv: list[str]) -> dict:
         "short": {"count": 100, "p50_us": 2 * p99, "p99_us": 10 * p99},
         "unfinished": 0,
         "counts": {"packets_sent": 10, "packets_dropped": 0, "hops": 40, "window_drops": 4},
-        "digest": "0123", "wall_s": 0.1, "simulated_s": 0.01, "hops_per_s": 6e6,
+        "digest": "0123", "wall_s": 0.1, "cpu_s": 0.05, "simulated_s": 0.01, "hops_per_s": 6e6,
         "memory_bytes": 2**24, "build": "fake",
     }  # fmt: skip
     return {

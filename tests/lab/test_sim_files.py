@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import UsageError
-from lab.sim import spec, sweep, tomlfile, topology
+from lab.sim import spec, sweep, tomlfile, topology, warmup
 
 TOPOLOGY = """\
 kind = "leaf-spine"
@@ -187,3 +187,16 @@ def test_identity__follows_the_contents_of_files(tmp_path: Path) -> None:
     assert same[0] == same[1]
     one.write_text("0,8\n1,200\n")
     assert spec.identity(spec.normal({"workload": str(one)}), "b") != same[0]
+
+
+def test_begin__as_the_workload_needs() -> None:
+    """Longer for longer messages and slower links; what is said wins."""
+    assert warmup.begin({}) == {"warm-start": "400ms", "warmup": "20ms"}
+    assert warmup.begin({"workload": "w5", "link": "100gbit"}) == {
+        "warm-start": "80ms", "warmup": "3ms",
+    }  # fmt: skip
+    assert warmup.begin({"workload": "W1"}) == {"warmup": "1ms"}
+    assert warmup.begin({"mode": "rpc"}) == {"warmup": "60ms"}
+    for said in ({"warmup": "5ms"}, {"warm-start": "1ms"}, {"workload": "fixed:100"},
+                 {"arrivals": "x.csv"}):  # fmt: skip
+        assert warmup.begin(said) == {}

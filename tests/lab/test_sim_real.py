@@ -54,7 +54,7 @@ def test_protocol__gives_what_the_lab_reads(protocol: str) -> None:
     result = program.run(specs.normal({**SMALL, "protocol": protocol}))
     for place in (
         "slowdown p99", "sim single_packet p99", "sim short p99_us", "sim waste",
-        "sim utilisation application", "sim utilisation total", "sim hops_per_s", "sim wall_s",
+        "sim utilisation application", "sim utilisation total", "sim hops_per_s", "sim wall_s", "sim cpu_s",
         "sim simulated_s", "sim memory_bytes", "sim switch_peak_bytes",
     ):  # fmt: skip
         assert pick(result, tuple(place.split())) is not None, place
@@ -93,6 +93,19 @@ def test_run__topology_from_a_file(cli, tmp_path: Path) -> None:
 def test_run__what_the_program_refuses_is_its_own_sentence() -> None:
     with pytest.raises(UsageError, match="no setting 'nonsense'"):
         program.run(specs.normal({**SMALL, "set": {"nonsense": 1}}))
+
+
+def test_run__carries_the_load_that_it_is_asked_for(cli, tmp_path: Path) -> None:
+    """Begun empty, 80 % of W4 would carry less than 60 %."""
+    network = ["--topology", "one-switch", "--hosts", "16", "--drain", "1ms", "--json"]
+    shares = []
+    for more in (["--measure", "40ms"], ["--measure", "5ms", "--warmup", "0ms"]):
+        file = tmp_path / "r.json"
+        assert cli("sim", "run", *network, str(file), *more)[0] == 0
+        result = json.loads(file.read_text())
+        offered = pick(result, ("throughput", "offered_load"))
+        shares.append(pick(result, ("sim", "utilisation", "total")) / max(offered, 0.8))
+    assert shares[0] > 0.9 and shares[1] < 0.7, shares
 
 
 def test_run__list_has_presets_and_settings(cli) -> None:
