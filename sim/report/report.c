@@ -292,6 +292,10 @@ static void add_network(cJSON *json, const struct sim *sim)
 	homa_json_round(item, "application",
 			share((double)sim->stats->window_bytes, capacity(sim)), 5);
 	homa_json_round(item, "total", share((double)net->down_bytes, capacity(sim)), 5);
+	homa_json_round(item, "once",
+			share((double)net->down_bytes - (double)sim->stats->repeated_bytes,
+			      capacity(sim)),
+			5);
 	homa_json_round(json, "waste",
 			share((double)net->waste_ps / SIM_S, window_s(sim) * sim->cfg.hosts),
 			5);
@@ -300,6 +304,15 @@ static void add_network(cJSON *json, const struct sim *sim)
 		cJSON_AddItemToArray(item,
 				     cJSON_CreateNumber(share((double)net->prio_bytes[i],
 							      capacity(sim))));
+}
+
+static void add_samples(cJSON *json, const char *name, const double *at, u32 n)
+{
+	cJSON *list = cJSON_AddArrayToObject(json, name);
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		cJSON_AddItemToArray(list, cJSON_CreateNumber(at[i]));
 }
 
 static void add_backlog(cJSON *json, const struct sim *sim)
@@ -312,9 +325,15 @@ static void add_backlog(cJSON *json, const struct sim *sim)
 	homa_json_round(item, "end_bytes", trend->end, 0);
 	homa_json_round(item, "growth_per_s", trend->growth, 0);
 	homa_json_round(item, "growth_share", share(trend->growth, offered), 5);
-	if (sim->stats->reference)
+	if (sim->stats->reference) {
 		homa_json_round(item, "excess_share",
 				share(sim->stats->excess.growth, offered), 5);
+		homa_json_round(item, "interval_s", (double)sim->stats->sample_ps / SIM_S,
+				9);
+		add_samples(item, "samples", sim->stats->backlog, sim->stats->samples);
+		add_samples(item, "reference", sim->stats->reference->backlog,
+			    sim->stats->reference->samples);
+	}
 	/* More than the wire carries is more than the oracle carries, too. */
 	cJSON_AddBoolToObject(item, "stable",
 			      !sim->traffic->aborted && sim->traffic->load.wire_load <= 1 &&

@@ -64,6 +64,7 @@ struct sim_reference {
  * @latency: per decile, ns. @failed, @censored: per decile.
  * @one, @more: slowdown of messages of one packet and of more.
  * @incast, @incast_latency: of messages of incast bursts, which are in no bin.
+ * @repeated_bytes: on the wire, of packets that brought a message nothing new.
  * @at_open: counters when the window opened. @delivered: in the window.
  * @backlog: bytes, at equal intervals @sample_ps; @reference: or NULL.
  * @trend, @excess: of the backlog, and of what it is more than the reference.
@@ -76,7 +77,7 @@ struct sim_stats {
 	struct sim_causes *causes;
 	u32 segment;
 	u64 measured, unfinished, timeouts, memory_errors, other_errors;
-	u64 window_msgs, window_bytes;
+	u64 window_msgs, window_bytes, repeated_bytes;
 	struct sim_net_stats net;
 	struct sim_counts at_open, at_close;
 	u64 sample_ps;

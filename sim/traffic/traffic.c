@@ -209,7 +209,13 @@ static void incast_fires(struct sim *sim, struct sim_event *ev)
 
 /* ---- arriving ---- */
 
-static inline void bytes_arrive(struct sim *sim, struct sim_msg *msg, u32 bytes)
+static inline bool in_window(const struct sim_traffic *t)
+{
+	return t->opened && !t->closed;
+}
+
+/* How many of @bytes the message still lacked. */
+static inline u32 bytes_arrive(struct sim *sim, struct sim_msg *msg, u32 bytes)
 {
 	struct sim_traffic *t = sim->traffic;
 
@@ -217,26 +223,31 @@ static inline void bytes_arrive(struct sim *sim, struct sim_msg *msg, u32 bytes)
 		bytes = msg->length - msg->arrived;
 	msg->arrived += bytes;
 	t->backlog -= bytes;
-	if (t->opened && !t->closed)
+	if (in_window(t))
 		sim->stats->window_bytes += bytes;
+	return bytes;
 }
 
 /*
  * What a message has received is counted packet by packet, or else a window
  * would have to be long against the longest messages. Duplicates cannot make
  * it more than there is; delivered() makes up for packets that hold parts of
- * several messages.
+ * several messages. A packet that adds nothing is a repetition: not always the
+ * second copy of its bytes, but as many packets as there are second copies.
  */
 static void packet_arrives(void *arg, struct sim *sim, const struct sim_pkt *pkt)
 {
 	struct sim_msg *msg;
+	u32 fresh = 0;
 
 	(void)arg;
 	if (pkt->flags & (SIM_CONTROL | SIM_TRIMMED) || !pkt->payload)
 		return;
 	msg = sim_pkt_msg(pkt);
 	if (msg)
-		bytes_arrive(sim, msg, pkt->payload);
+		fresh = bytes_arrive(sim, msg, pkt->payload);
+	if (!fresh && pkt->msg && in_window(sim->traffic))
+		sim->stats->repeated_bytes += pkt->wire;
 }
 
 /* Of transports without packets. */

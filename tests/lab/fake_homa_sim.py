@@ -43,6 +43,13 @@ def percentiles(p99: float) -> dict:
     return {**p, "histogram": shape}
 
 
+def series(excess: float, seed: int) -> dict:
+    """A backlog that grows by `excess` of 1 GB/s above the oracle's, which fluctuates more."""
+    theirs = [1e9 + 1e8 * ((n * 7 + seed) % 13) for n in range(250)]
+    ours = [b + excess * 1e9 * 0.001 * n + 1e3 * seed for n, b in enumerate(theirs)]
+    return {"interval_s": 0.001, "samples": ours, "reference": theirs}
+
+
 def listing() -> dict:
     option = {"name": "ns2-sizes", "default": 0, "min": 0, "max": 1, "unit": "bool", "text": "x"}
     presets = {"homa": ["sigcomm18", "low-queue", "linux"], "pias": ["sigcomm18", "nsdi15"]}
@@ -79,11 +86,12 @@ def result(argv: list[str]) -> dict:
         "bins": bins,
         "queues": dict.fromkeys(("tor-up", "tor-down", "host-down"), queue),
         "switch_peak_bytes": 300000,
-        "utilisation": {"application": carried * 0.9, "total": carried},
+        "utilisation": {"application": carried * 0.9, "total": carried, "once": carried},
         "waste": 0.05,
         "priorities": [0.1] * 8,
         "causes": {"messages": 9, "wait_us": 0.5, "lag_us": 1.0, "share_lag": 0.67},
-        "backlog": {"start_bytes": 1, "end_bytes": 1, "stable": load <= LIMIT.get(protocol, 1)},
+        "backlog": {"start_bytes": 1, "end_bytes": 1, "stable": load <= LIMIT.get(protocol, 1)}
+        | series(max(0.0, load - LIMIT.get(protocol, 1)), int(flags.get("--seed", 1))),
         "single_packet": percentiles(p99),
         "multi_packet": percentiles(3 * p99),
         "short": {"count": 100, "p50_us": 2 * p99, "p99_us": 10 * p99},
@@ -96,6 +104,7 @@ def result(argv: list[str]) -> dict:
         "schema": "homa-bench/1", "complete": not stopped, "interrupted": stopped,
         "slowdown": percentiles(p99), "latency_ns": {"count": 100, "p50": 1, "p99": 2},
         "deciles": [decile], "sim": sim, "time": {"window_s": 0.01},
+        "throughput": {"offered_gbps": 8.0, "offered_load": load},
     }  # fmt: skip
 
 

@@ -9,9 +9,9 @@ import pytest
 from lab.targets import goals as targets
 from lab.errors import UsageError
 from lab.sim import compare, draw, figures, tails
-from lab.sim.figures import inside, limits, slowdown
+from lab.sim.figures import inside, slowdown
 from lab.sim.figures.order import average
-from lab.sim.figures.base import Options, bins_of
+from lab.sim.figures.base import bins_of
 from lab.sim.flags import FLAGS
 from lab.sim.published import FILE, published
 from lab.sim.stats import Stat, geometric, stat, t95
@@ -185,39 +185,12 @@ def test_published__has_the_facts_numbers() -> None:
             assert cell == ("–" if ours is None else f"{ours[0]}/{ours[1]}"), protocol
 
 
-def _utilised(total: float) -> dict:
-    return {"sim": {"utilisation": {"application": total / 2, "total": total}}}
-
-
-def test_search__finds_the_most_that_is_delivered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of a network that delivers less and less when it is offered too much."""
-    for peak, after in ((0.63, 0.0), (0.72, 0.8), (0.91, 0.5), (1.0, 0.0)):
-
-        def points(_lab: object, _options: object, asked: dict, peak=peak, after=after) -> dict:
-            return {
-                key: [_utilised(min(load, peak) - after * max(0.0, load - peak))]
-                for key in asked
-                for load in [asked[key]["load"]]
-            }
-
-        monkeypatch.setattr(limits, "Points", points)
-        found = limits.search(None, {"x": {}}, Options())  # type: ignore[arg-type]
-        assert found.best["x"]
-        total = found.best["x"].use("total")
-        assert total and total.mean == pytest.approx(100 * peak, abs=2.51 * max(after, 1))
-        offered = [load for _, load, _ in found.probes]
-        assert len(offered) == len(set(offered)) <= 10
-
-
-def test_search__no_result() -> None:
-    assert limits.delivered([]) == 0 and limits.delivered([{"sim": {}}]) == 0
-
-
 def test_fig12__finds_the_stand_ins_limit(cli, fake_sim: Path, tmp_path: Path) -> None:
     cli("sim", "figure", "fig12", "--quick", "--seeds", "1", "--protocols", "homa,phost",
         "--out", str(tmp_path))  # fmt: skip
+    assert (tmp_path / "fig12-knees.png").stat().st_size > 1000
     found = json.loads((tmp_path / "fig12.json").read_text())["values"]["limits"]
-    assert 84 <= found["homa.w3"]["total"] <= 88 and 66 <= found["phost.w1"]["total"] <= 70
+    assert found["homa.w3"]["total"] == 85 and found["phost.w1"]["total"] == 70
 
 
 def test_stat__students_intervals() -> None:

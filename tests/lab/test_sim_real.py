@@ -15,7 +15,7 @@ from conftest import ROOT
 from lab.errors import LabError, UsageError
 from lab.sim import program
 from lab.sim import spec as specs
-from lab.sim import tails
+from lab.sim import sustain, tails
 
 from lab.sim.flags import FLAGS
 from lab.sim.sweep import pick
@@ -106,6 +106,23 @@ def test_run__carries_the_load_that_it_is_asked_for(cli, tmp_path: Path) -> None
         offered = pick(result, ("throughput", "offered_load"))
         shares.append(pick(result, ("sim", "utilisation", "total")) / max(offered, 0.8))
     assert shares[0] > 0.9 and shares[1] < 0.7, shares
+
+
+def test_once__is_total_without_repetitions() -> None:
+    """pFabric drops packets and sends some twice; Homa loses nothing here."""
+    busy = {**SMALL, "load": 0.9, "hosts": 16}
+    for protocol, repeats in (("homa", False), ("pfabric", True)):
+        result = program.run(specs.normal({**busy, "protocol": protocol}))
+        use = result["sim"]["utilisation"]
+        metrics = result["transport"]["metrics"]
+        assert use["application"] < use["once"]
+        assert bool(metrics.get("duplicates")) == repeats == (use["once"] < use["total"])
+
+
+def test_growth__of_the_oracle_itself_is_nothing() -> None:
+    result = program.run(specs.normal({**SMALL, "protocol": "oracle", "against-oracle": True}))
+    assert len(result["sim"]["backlog"]["samples"]) > 200
+    assert all(sustain.growth(result, w) == pytest.approx(0, abs=1e-9) for w in sustain.WINDOWS)
 
 
 def test_run__list_has_presets_and_settings(cli) -> None:

@@ -42,22 +42,23 @@ _QUICK = {
     "w4": (150, 3, 8),
     "w5": (300, 5, 12),
 }
-# For the highest load. Quick runs take three racks of the nine, to see more time.
+# For the highest load, on three racks of the nine: the oracle's time, the protocol's own, and two
+# windows of which the second is twice as long, together.
 _FULL_LIMIT = {
-    "w1": (0, 1, 10),
-    "w2": (20, 6, 30),
-    "w3": (200, 30, 60),
-    "w4": (600, 60, 120),
-    "w5": (1000, 80, 200),
+    "w1": (0, 2, 30),
+    "w2": (20, 6, 90),
+    "w3": (200, 30, 450),
+    "w4": (600, 60, 900),
+    "w5": (1000, 80, 1200),
 }
 _QUICK_LIMIT = {
-    "w1": (0, 0.3, 0.7),
-    "w2": (10, 2, 4),
-    "w3": (60, 10, 12),
-    "w4": (300, 50, 50),
-    "w5": (500, 50, 60),
+    "w1": (0, 0.5, 3),
+    "w2": (10, 2, 9),
+    "w3": (60, 10, 45),
+    "w4": (300, 40, 120),
+    "w5": (500, 50, 150),
 }
-_QUICK_RACKS = 3
+_LIMIT_RACKS = 3
 
 
 @dataclass(frozen=True)
@@ -84,21 +85,21 @@ class Options:
         return {name: f"{ms * self.scale:.6g}ms" for name, ms in flags.items()}
 
     def limit(self, workload: str) -> Spec:
-        """Flags for a run in which the backlog is to be stationary if the load is carried."""
+        """Flags for a run that shows whether a load is sustained (see lab.sim.sustain)."""
         flags = self._times(*(_QUICK_LIMIT if self.quick else _FULL_LIMIT)[workload], 0)
-        return merge(flags, {"racks": _QUICK_RACKS} if self.quick else {})
+        return merge(flags, {"racks": _LIMIT_RACKS, "against-oracle": True})
 
     def limit_loads(self) -> tuple[float, ...]:
-        """Offered loads that the search for the highest one begins with; evenly spaced."""
-        return (0.8, 1.0, 1.2) if self.quick else (0.6, 0.8, 1.0, 1.2)
+        """Offered loads that the search for the highest one begins with."""
+        return (0.4, 0.7, 1.0) if self.quick else (0.4, 0.6, 0.8, 1.0)
 
     def limit_step(self) -> float:
         """How closely the highest load is searched."""
-        return 0.1 if self.quick else 0.025
+        return 0.05 if self.quick else 0.01
 
     def limit_hosts(self) -> int:
         """Hosts in the network of such a run."""
-        return 16 * _QUICK_RACKS if self.quick else 144
+        return 16 * _LIMIT_RACKS
 
     def chosen(self, protocols: Sequence[str]) -> list[str]:
         """`protocols` as far as the command line wants them."""
