@@ -171,7 +171,9 @@ def size_axis(panel, bins: Sequence[dict], label: bool = True) -> None:  # noqa:
         place = tenth / 10
         below = [b for b in bins if b["to"] <= place + 1e-6]
         size = below[-1]["max_bytes"] if below else bins[0]["min_bytes"]
-        edges.append((place, format_bytes(size)))
+        # Nothing ends here where few messages make few points.
+        known = not tenth or any(place - 0.1 < b["to"] - 1e-6 <= place for b in bins)
+        edges.append((place, format_bytes(size) if known else ""))
     panel.set_xlim(0, 1)
     panel.set_xticks([e for e, _ in edges], [t for _, t in edges], rotation=45, fontsize=7.5)
     if label:

@@ -7,6 +7,10 @@ three seeds, in two windows of which the second is twice as long. (The backlog a
 shrinks with the few large messages that happen to come, under every protocol and by more than
 that.) Not sustained: the lower end is above 1 % in one of the windows. Else the runs cannot tell,
 and the load counts as not shown to be sustained.
+
+The oracle sends the shortest message first, which is not the order that carries most. Where it falls
+behind the protocol by more than 1 % (near the limit of W1 and W2), it is no reference, and the
+protocol's own backlog is judged in the same way.
 """
 
 from __future__ import annotations
@@ -34,8 +38,11 @@ def slope(values: Sequence[float]) -> float | None:
     return sum((n - middle) * value for n, value in enumerate(values)) / square
 
 
-def growth(result: dict, window: tuple[float, float]) -> float | None:
-    """Growth of a run's backlog above the oracle's in a window, as a share of what is offered."""
+def growth(result: dict, window: tuple[float, float], own: bool = False) -> float | None:
+    """Growth of a run's backlog in a window, as a share of what is offered.
+
+    Above the oracle's, or the protocol's `own`.
+    """
     backlog = result.get("sim", {}).get("backlog", {})
     ours, theirs = backlog.get("samples") or [], backlog.get("reference") or []
     interval = pick(result, ("sim", "backlog", "interval_s"))
@@ -44,22 +51,33 @@ def growth(result: dict, window: tuple[float, float]) -> float | None:
         return None
     count = min(len(ours), len(theirs))
     first, last = (round(share * count) for share in window)
-    rise = slope([ours[n] - theirs[n] for n in range(first, last)])
+    rise = slope([ours[n] - (0.0 if own else theirs[n]) for n in range(first, last)])
     return None if rise is None else rise / interval / (offered * 1e9 / 8)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the seeds say about one load: the growth in each window, None where it is unknown."""
+    """What the seeds say about one load: the growth in each window, None where it is unknown.
+
+    `windows`: above the oracle's. `own`: of the protocol's backlog alone.
+    """
 
     windows: tuple[Stat | None, ...]
+    own: tuple[Stat | None, ...] = ()
+
+    @property
+    def judged(self) -> tuple[Stat | None, ...]:
+        """The growths that count."""
+        last = self.windows[-1]
+        behind = last is not None and _enough(last) and last.high < -LIMIT
+        return self.own if behind and self.own else self.windows
 
     @property
     def sustained(self) -> bool | None:
         """True or False if the intervals say so, else None."""
-        if any(w is not None and _enough(w) and w.low > LIMIT for w in self.windows):
+        if any(w is not None and _enough(w) and w.low > LIMIT for w in self.judged):
             return False
-        if all(w is not None and _enough(w) and w.high < LIMIT for w in self.windows):
+        if all(w is not None and _enough(w) and w.high < LIMIT for w in self.judged):
             return True
         return None
 
@@ -75,7 +93,11 @@ def _enough(window: Stat) -> bool:
 def judge(results: Iterable[dict]) -> Verdict:
     """The verdict on a load from its runs, one per seed."""
     runs = list(results)
-    return Verdict(tuple(stat(growth(run, window) for run in runs) for window in WINDOWS))
+    above, own = (
+        tuple(stat(growth(run, window, alone) for run in runs) for window in WINDOWS)
+        for alone in (False, True)
+    )
+    return Verdict(above, own)
 
 
 @dataclass
@@ -94,6 +116,11 @@ class Knee:
         over = min((x for x, v in self.tried.items() if v.sustained is False), default=math.inf)
         good = (x for x, v in self.tried.items() if v.sustained is True and x < over)
         return max(good, default=None)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a highest load, or every load is known not to be sustained."""
+        return self.highest is not None or all(v.sustained is False for v in self.tried.values())
 
     def next(self) -> float | None:
         """The load to try next; None when the knee is known to a step, or nothing is sustained."""

@@ -74,7 +74,7 @@ def test_growth__unknown() -> None:
         ([0.001, 0.002], None),  # two seeds are too few for either
         ([0.5, 0.5], None),
         ([], None),
-        ([-0.03, -0.031, -0.029], True),
+        ([-0.009, -0.008, -0.007], True),
     ],
 )
 def test_verdict__upper_and_lower_end(growths: list[float], verdict: bool | None) -> None:
@@ -94,6 +94,20 @@ def test_verdict__more_seeds_decide() -> None:
     few = [run(steady(share), seed=n) for n, share in enumerate(spread)]
     many = [run(steady(share), seed=n) for n, share in enumerate(spread * 10)]
     assert sustain.judge(few).sustained is None and sustain.judge(many).sustained is True
+
+
+def test_verdict__an_oracle_that_falls_behind_is_no_reference() -> None:
+    """Then the protocol's own backlog counts: with it growing, less than the oracle's is not enough."""
+    for own, verdict in ((0.05, False), (0.0, True)):
+        runs = []
+        for seed in range(3):
+            one = run(steady(-0.03), seed=seed)
+            backlog = one["sim"]["backlog"]
+            step = OFFERED * INTERVAL
+            backlog["samples"] = [own * step * n for n in range(300)]
+            backlog["reference"] = [(own + 0.03) * step * n for n in range(300)]
+            runs.append(one)
+        assert sustain.judge(runs).sustained is verdict
 
 
 def fixed(value: float, half: float = 0.001) -> Verdict:
@@ -127,6 +141,8 @@ def test_knee__undecided_loads() -> None:
     assert knee.highest == 0.7 and knee.next() == pytest.approx(0.8)
     assert Knee({0.4: unsure, 0.7: fixed(0.2)}, 0.05).highest is None
     assert Knee({0.4: unsure}, 0.05).next() is None
+    assert not Knee({0.4: unsure, 0.7: fixed(0.2)}, 0.05).known
+    assert Knee({0.4: fixed(0.1)}, 0.05).known and Knee({0.4: unsure, 0.7: fixed(0.0)}, 0.05).known
     assert Knee({0.4: fixed(0.0), 0.5: fixed(0.3), 0.6: fixed(0.0)}, 0.05).highest == 0.4
 
 

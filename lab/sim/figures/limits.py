@@ -60,6 +60,7 @@ class Found:
                 "load": load,
                 "verdict": verdict.words(),
                 "growth": [window.as_json() if window else None for window in verdict.windows],
+                "own_growth": [window.as_json() if window else None for window in verdict.own],
             }
             for case, knee in self.knees.items()
             for load, verdict in sorted(knee.tried.items())
@@ -90,6 +91,8 @@ def notes_on(options: Options) -> list[str]:
         f"from {100 * loads[0]:.0f} to {100 * loads[-1]:.0f} % by halving, down to "
         f"{100 * options.limit_step():.3g} %; a load about which the runs cannot tell counts as not "
         "sustained. Every probe is in the JSON (values.probes).",
+        "Where the oracle falls behind the protocol by more than that, the protocol's own backlog is "
+        "judged. A limit without a number: no load that was tried is known to be sustained.",
         "Total is without packets that bring a message nothing new, as in the paper.",
         "Three racks (48 hosts) of the nine, so that windows can be long.",
     ]
@@ -143,7 +146,7 @@ def fig12(lab: Lab, options: Options) -> Output:
         numbers = theirs.get(_base(p), {}).get(w)
         for index, (name, ours) in enumerate((("application", application), ("total", total))):
             what = f"{_title(p)} {w.upper()}, {name}"
-            if numbers:
+            if numbers and found.knees[p, w].known:
                 rows.append(compare.about(what, numbers[index], ours, points))
             else:
                 rows.append(compare.info(what, numbers[index] if numbers else None, ours, "%", 1))
