@@ -114,6 +114,45 @@ def targets(
 
 
 @app.command()
+def reproduce(
+    names: Optional[list[str]] = typer.Argument(None, metavar="[NAME]..."),
+    quick: bool = typer.Option(False, "--quick", help="Short runs (this is the default)."),
+    night: bool = typer.Option(False, "--night", help="Full runs: hours on two cores."),
+    list_only: bool = typer.Option(False, "--list", help="Only say what there is."),
+    seeds: Optional[int] = typer.Option(
+        None, min=1, max=1000, help="Runs per point.  [default: 5, quick: 3]", show_default=False
+    ),
+    jobs: Optional[int] = typer.Option(
+        None, min=1, max=1024, help="Runs at once.  [default: cores]", show_default=False
+    ),
+    out: Optional[Path] = typer.Option(
+        None,
+        help="Folder for the page and all results.  [default: build/reproduce/quick or night]",
+        show_default=False,
+    ),
+) -> None:
+    """The papers' tables and figures, made again, on one page beside the published numbers.
+
+    All that can be made, or NAMEs. The same command goes on where it was interrupted.
+    """
+    from lab.reproduce import items, run
+    from lab.sim.figures.base import Options
+
+    if quick and night:
+        raise UsageError("give --quick or --night, not both")
+    chosen = items.choose(names or [])
+    for item in chosen if names else []:
+        if not item.figure:
+            how = f"give {item.command} itself" if item.command else item.differs
+            raise UsageError(f"'{item.name}' is not made from here: {how}")
+    where = run.place(Options(not night, seeds or 0), out)
+    if list_only:
+        run.show_list(where)
+        return
+    run.main(chosen, where, jobs or 0)
+
+
+@app.command()
 def clean() -> None:
     """Remove namespaces that laboratories left behind (none should)."""
     from lab.net import guardian

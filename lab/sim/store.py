@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from lab import provenance
 from lab.errors import LabError, UsageError
 from lab.sim import spec as specs
 from lab.sim.spec import Spec
@@ -50,7 +51,8 @@ class Store:
         """Keep a finished run."""
         if finished(result):
             target = self.file(spec)
-            write(target, {"run": spec, "build": self.build, "result": result})
+            where = provenance.here()
+            write(target, {"run": spec, "build": self.build, "where": where, "result": result})
             return target
         why = result.get("ended_by") or "interrupted"
         raise LabError(f"it ended early ({why}), so its result is not kept")

@@ -19,6 +19,7 @@ COMMANDS = (
     "demo",
     "bench",
     "sim",
+    "reproduce",
     "ss",
     "top",
     "trace",

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lab import provenance
 from lab.errors import LabError
 from lab.sim import compare, draw, tails
 from lab.sim.compare import Row
@@ -261,6 +262,8 @@ def document(figure: Figure, output: Output, options: Options) -> dict[str, obje
         "title": output.title,
         "quick": options.quick,
         "seeds": len(options.seed_list()),
+        "seed_list": options.seed_list(),
+        "where": provenance.here(),
         "headers": options.headers,
         "values": output.values,
         "rows": [row.as_json() for row in output.rows],

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""`./homa reproduce`: the papers' tables and figures, each with a row, on one page.
+
+items.py says what there is, run.py makes what is missing, page.py and markdown.py show it.
+"""

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""What the papers show, one item each, and how it is made here, or why it is not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lab.errors import UsageError
+
+SIGCOMM = "Homa, SIGCOMM 2018 (simulated there)"
+ATC = "Homa/Linux, USENIX ATC 2021 (40 real hosts there)"
+SNIA = "Homa and TCP on one network, SNIA 2024 (real hosts there)"
+TAS = "TAS, EuroSys 2019 (real hosts and ns-3 there)"
+OFFLOAD = "Homa in network cards (FPGA there)"
+PAPERS = (SIGCOMM, ATC, SNIA, TAS, OFFLOAD)
+
+_SOFTWARE = (
+    "The paper's hosts queue in software and their cores are the limit; ours take 7.2 µs a packet "
+    "and way and never queue. Ratios can be compared, microseconds cannot."
+)
+_LAB = "There is no command yet: it needs the lab with real packets, which is not built."
+_CORES = "There is no command yet: it needs a model of a host's cores, or hosts with 25 Gbit/s."
+
+
+@dataclass(frozen=True)
+class Item:
+    """A table or figure.
+
+    `figure`: the simulator's figure that makes it. `command`: one that makes it but is not run from
+    here. `differs`: what is not as in the paper and why; of an item without figure, why there is none.
+    `minutes`: of two idle cores, quick and full: an estimate, for the time left.
+    """
+
+    name: str
+    paper: str
+    place: str
+    title: str
+    differs: str
+    figure: str = ""
+    command: str = ""
+    minutes: tuple[float, float] = (1.0, 10.0)
+
+
+def _sim(
+    name: str, paper: str, place: str, title: str, differs: str, minutes: tuple[float, float]
+) -> Item:
+    return Item(name, paper, place, title, differs, figure=name, minutes=minutes)
+
+
+ITEMS: tuple[Item, ...] = (
+    _sim(
+        "fig10", SIGCOMM, "Figure 10", "P99 slowdown by message size, six protocols",
+        "The other protocols are written from their papers, not their authors' simulators; NDP and "
+        "PIAS do better here than published.", (6, 100),
+    ),
+    _sim(
+        "fig11", SIGCOMM, "Figure 11", "Why the slowest short messages wait",
+        "The paper's bars have no numbers.", (2, 25),
+    ),
+    _sim(
+        "fig12", SIGCOMM, "Figure 12", "Highest load that is sustained",
+        "Three racks instead of nine. The paper does not say by which rule it called a load "
+        "supported; ours is in the notes.", (8, 240),
+    ),
+    _sim(
+        "fig13", SIGCOMM, "Figure 13", "Bandwidth wasted for want of overcommitment, W4",
+        "Three racks instead of nine.", (6, 120),
+    ),
+    _sim(
+        "fig14", SIGCOMM, "Figure 14", "Use of the priorities, W3",
+        "The paper's bars have no numbers.", (1, 15),
+    ),
+    _sim(
+        "table1", SIGCOMM, "Table 1", "Queue lengths at 80 % load",
+        "The paper watched 1.2 to 3.8 simulated seconds; the largest queue grows with the time "
+        "watched.", (2, 25),
+    ),
+    _sim(
+        "unsched", SIGCOMM, "end of Section 5", "How many unscheduled priorities W1 needs",
+        "The paper prints one number and says nothing of its run.", (1, 15),
+    ),
+    Item(
+        "atc-table1", ATC, "Table 1", "The machines",
+        "Theirs: 10 cores at 2.4 GHz with two threads each, 64 GB, 25 Gbit/s, one switch, Linux 5.4.80. "
+        "What this page was made on stands at its top.",
+    ),
+    Item(
+        "atc-table2", ATC, "Table 2", "Round trip, throughput and RPC rate at best",
+        "`./homa bench rtt`, `rate` and `goodput` measure the same quantities between namespaces of one "
+        "machine, without a network card; they have no place beside numbers of 25 Gbit/s hardware. "
+        + _CORES, command="./homa bench rtt",
+    ),
+    Item(
+        "atc-table3", ATC, "Table 3", "The workloads' means, cut at 1 MB",
+        "433, 2423, 60175 and 385315 bytes for W2 to W5. The simulator's tables of quantiles are checked "
+        "against them by `./homa test --only unit`; no figure of its own.",
+    ),
+    _sim("atc3", ATC, "Figure 3", "Slowdown of RPCs by message size", _SOFTWARE, (2, 40)),
+    _sim("atc4", ATC, "Figure 4", "Latency of short messages", _SOFTWARE, (0.2, 1)),
+    _sim("atc5", ATC, "Figure 5", "Number of priorities, W5", _SOFTWARE, (1, 20)),
+    _sim("atc6", ATC, "Figure 6", "Full, half and tenth load, W4", _SOFTWARE, (2, 30)),
+    Item("atc7", ATC, "Figure 7", "Where the time of a short message goes", _CORES),
+    Item("atc-table4", ATC, "Table 4", "Cores used by each part of Homa", _CORES),
+    _sim("atc55", ATC, "Section 5.5", "The switch's buffer", _SOFTWARE, (3, 50)),
+    Item("snia-matrix", SNIA, "matrix", "RPC load by stream load: who loses what", _LAB),
+    Item("snia-slowdown", SNIA, "slowdown", "Slowdown of RPCs beside streams", _LAB),
+    Item("snia-rtt", SNIA, "RTT", "Round trips beside streams", _LAB),
+    Item(
+        "tas-hosts", TAS, "Figures 4 to 10", "RPC rate, goodput, latency, connections, loss, fairness",
+        "A command of its own, on namespaces of this machine; its table has the paper's numbers beside "
+        "ours. It is not run from here yet.", command="./homa bench tas",
+    ),
+    _sim(
+        "tas-11", TAS, "Figure 11", "Flow completion time and queue by control interval",
+        "The paper gives curves without numbers.", (2, 20),
+    ),
+    _sim(
+        "tas-12", TAS, "Figure 12", "The same in a large fat tree",
+        "--quick has 256 hosts instead of 2,560. The paper gives curves without numbers.", (3, 120),
+    ),
+    _sim(
+        "tas-13", TAS, "Figure 13", "The tail of connections' rates under incast",
+        "One link and simulated hosts instead of four machines.", (1, 10),
+    ),
+    Item("offload-rtt", OFFLOAD, "round trip", "Homa with segmentation, steering and reassembly in the card",
+         "There is no command: it needs such a card."),
+    Item("offload-slowdown", OFFLOAD, "slowdown", "Slowdown by payload with and without offload",
+         "There is no command: it needs such a card."),
+)  # fmt: skip
+
+
+def choose(names: list[str]) -> list[Item]:
+    """The items called `names`, in their order here; all of none."""
+    known = {item.name for item in ITEMS}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"no item is called '{name}'; ./homa reproduce --list shows them")
+    return [item for item in ITEMS if not names or item.name in names]
