@@ -106,7 +106,7 @@ ITEMS: tuple[Item, ...] = (
     Item("snia-slowdown", SNIA, "slowdown", "Slowdown of RPCs beside streams", _LAB),
     Item("snia-rtt", SNIA, "RTT", "Round trips beside streams", _LAB),
     Item(
-        "tas-hosts", TAS, "Figures 4 to 10", "RPC rate, goodput, latency, connections, loss, fairness",
+        "tas-hosts", TAS, "Figures 4 to 9, 13", "RPC rate, goodput, connections, loss, a key-value store, fairness",
         "A command of its own, on namespaces of this machine; its table has the paper's numbers beside "
         "ours. It is not run from here yet.", command="./homa bench tas",
     ),

@@ -146,6 +146,12 @@ def cells(row: dict) -> list[str]:
     ]
 
 
+def _text(words: str) -> str:
+    """HTML of a sentence; what stands between backquotes is code."""
+    parts = html.escape(words).split("`")
+    return "".join(f"<code>{p}</code>" if n % 2 else p for n, p in enumerate(parts))
+
+
 def _picture(path: Path, title: str) -> str:
     try:
         data = base64.b64encode(path.read_bytes()).decode()
@@ -182,9 +188,7 @@ def _overview(entries: list[Entry], quick: bool) -> str:
                     html.escape(entry.item.place),
                     title,
                     f"{met} met, {missed} missed" if entry.document else "",
-                    f"<code>{html.escape(said)}</code>"
-                    if said
-                    else html.escape(entry.item.differs),
+                    f"<code>{html.escape(said)}</code>" if said else _text(entry.item.differs),
                     html.escape(entry.status()),
                 ]
             )
@@ -210,7 +214,7 @@ def _section(entry: Entry, folder: Path, quick: bool) -> str:
         head = ["", "published", "ours (95 % interval)", "n", "ours to it", "goal", ""]
         rows = [[html.escape(text) for text in cells(row)] for row in document.get("rows", [])]
         parts.append(_table(head, rows, "verdict"))
-        parts.append(f"<p><b>What differs:</b> {html.escape(item.differs)}</p>")
+        parts.append(f"<p><b>What differs:</b> {_text(item.differs)}</p>")
         notes = "".join(f"<li>{html.escape(str(note))}" for note in document.get("notes", []))
         parts.append(f"<ul>{notes}</ul><p class=paper>{html.escape(entry.source())}</p>")
     return "".join([*parts, "</section>"])

@@ -31,6 +31,8 @@ th, td { padding: .32rem .7rem .32rem 0; border-bottom: 1px solid var(--line); t
   vertical-align: top; }
 th { color: var(--grey); font-weight: 600; }
 section td:nth-child(n+2), section th:nth-child(n+2) { text-align: right; white-space: nowrap; }
+td:last-child, td:first-child { white-space: nowrap; }
+section td:first-child { white-space: normal; }
 section td:last-child { font-weight: 600; }
 tr.met td:last-child, tr.done td:last-child { color: var(--met); }
 tr.missed td:last-child, tr.failed td:last-child { color: var(--missed); }
