@@ -12,7 +12,8 @@ ATC = "Homa/Linux, USENIX ATC 2021 (40 real hosts there)"
 SNIA = "Homa and TCP on one network, SNIA 2024 (real hosts there)"
 TAS = "TAS, EuroSys 2019 (real hosts and ns-3 there)"
 OFFLOAD = "Homa in network cards (FPGA there)"
-PAPERS = (SIGCOMM, ATC, SNIA, TAS, OFFLOAD)
+OWN = "The simulator itself"
+PAPERS = (SIGCOMM, ATC, SNIA, TAS, OFFLOAD, OWN)
 
 _SOFTWARE = (
     "The paper's hosts queue in software and their cores are the limit; ours take 7.2 µs a packet "
@@ -126,6 +127,10 @@ ITEMS: tuple[Item, ...] = (
          "There is no command: it needs such a card."),
     Item("offload-slowdown", OFFLOAD, "slowdown", "Slowdown by payload with and without offload",
          "There is no command: it needs such a card."),
+    _sim(
+        "analytic", OWN, "calculated", "Idle network, one queue (M/D/1), incast, conservation",
+        "Nothing is published: these numbers follow from rates and delays.", (1, 6),
+    ),
 )  # fmt: skip
 
 

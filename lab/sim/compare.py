@@ -152,6 +152,8 @@ _HEAD = ("", "published", "ours", "n", "ours to it", "goal", "")
 def as_table(title: str, rows: list[Row]) -> Table:
     """For the terminal."""
     result = table(title, *_HEAD)
+    # The sentence gives way, not the verdict.
+    result.columns[0].no_wrap = False
     style = {"met": "[green]met[/]", "missed": "[red]missed[/]"}
     for row in rows:
         *cells, verdict = row.cells()

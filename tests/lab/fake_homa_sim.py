@@ -39,7 +39,14 @@ def percentiles(p99: float) -> dict:
     values = [int(500 * p99), int(1000 * p99)]
     shape = {"values": values, "counts": [FEW - FEW // 10, FEW // 10], "count": FEW}
     shape |= {"sum": FEW * values[0], "min": values[0], "max": values[1]}
-    p = {"count": FEW, "p50": p99 / 2, "p99": p99, "p999": p99 * 2, "mean": p99 / 1.5}
+    p = {
+        "count": FEW,
+        "min": p99 / 2,
+        "p50": p99 / 2,
+        "p99": p99,
+        "p999": p99 * 2,
+        "mean": p99 / 1.5,
+    }
     return {**p, "histogram": shape}
 
 
@@ -96,15 +103,17 @@ def result(argv: list[str]) -> dict:
         "multi_packet": percentiles(3 * p99),
         "short": {"count": 100, "p50_us": 2 * p99, "p99_us": 10 * p99},
         "unfinished": 0,
-        "counts": {"packets_sent": 10, "packets_dropped": 0, "hops": 40, "window_drops": 4},
+        "counts": {"packets_sent": 10, "packets_dropped": 0, "hops": 40, "window_drops": 4}
+        | {"packets_received": 10, "packets_on_their_way": 0, "messages_started": 9}
+        | {"messages_delivered": 9, "messages_failed": 0},
         "digest": "0123", "wall_s": 0.1, "cpu_s": 0.05, "simulated_s": 0.01, "hops_per_s": 6e6,
         "memory_bytes": 2**24, "build": "fake",
     }  # fmt: skip
     return {
         "schema": "homa-bench/1", "complete": not stopped, "interrupted": stopped,
-        "slowdown": percentiles(p99), "latency_ns": {"count": 100, "p50": 1, "p99": 2},
+        "slowdown": percentiles(p99), "latency_ns": {"count": 100, "p50": 1, "p99": 2, "min": 1, "mean": 2, "max": 3},
         "deciles": [decile], "sim": sim, "time": {"window_s": 0.01},
-        "throughput": {"offered_gbps": 8.0, "offered_load": load},
+        "throughput": {"offered_gbps": 8.0, "offered_load": load, "wire_gbps": 1.0},
     }  # fmt: skip
 
 

@@ -4,14 +4,24 @@
 from __future__ import annotations
 
 from lab.errors import UsageError
-from lab.sim.figures import atc, atc_buffers, atc_vary, inside, limits, lowqueue, slowdown, tas
+from lab.sim.figures import (
+    analytic,
+    atc,
+    atc_buffers,
+    atc_vary,
+    inside,
+    limits,
+    lowqueue,
+    slowdown,
+    tas,
+)
 from lab.sim.figures.base import Figure
 
 _ORDER = (
     "fig10", "fig11", "fig12", "fig13", "fig14", "table1", "unsched",
-    "atc3", "atc4", "atc5", "atc6", "atc55", "lowqueue", "tas-11", "tas-12", "tas-13",
+    "atc3", "atc4", "atc5", "atc6", "atc55", "lowqueue", "tas-11", "tas-12", "tas-13", "analytic",
 )  # fmt: skip
-_PARTS = (slowdown, inside, limits, atc, atc_vary, atc_buffers, lowqueue, tas)
+_PARTS = (slowdown, inside, limits, atc, atc_vary, atc_buffers, lowqueue, tas, analytic)
 _ALL = {f.name: f for part in _PARTS for f in part.FIGURES}
 FIGURES: dict[str, Figure] = {name: _ALL[name] for name in _ORDER}
 

@@ -9,14 +9,13 @@ are opened with a handshake. Arrivals are files, the same for all with the same 
 from __future__ import annotations
 
 import math
-import os
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.errors import LabError
 from lab.sim import compare, draw
+from lab.sim.arrivals import recorded
 from lab.sim.compare import Row
 from lab.sim.figures.base import Figure, Options, Output, cell, finish
 from lab.sim.pool import Lab
@@ -104,18 +103,6 @@ def incast_arrivals(seed: int, connections: int, size: int) -> Iterator[str]:
     times = sorted(rng.randrange(1_000_000) for _ in range(connections))
     for index, at in enumerate(times):
         yield f"{at},{1 + index % 4},0,{size}"
-
-
-def _file(lab: Lab, name: str, lines: Iterator[str]) -> str:
-    """The lines in a file beside the results; it is there whole or not at all."""
-    path = lab.store.folder / f"arrivals-{name}.csv"
-    part = path.with_name(f".part-{os.getpid()}-{path.name}")
-    try:
-        part.write_text("\n".join(lines) + "\n")
-        part.replace(path)
-    except OSError as error:
-        raise LabError(f"cannot write {path}: {error.strerror}; give another --out") from None
-    return str(path)
 
 
 # ---- results ----
@@ -207,7 +194,9 @@ def link(lab: Lab, options: Options) -> Output:
     senders = 16
     base = merge(SLOW_LINKS, {"topology": "one-switch", "hosts": senders + 1, "drain": "500ms"})
     files = {
-        seed: _file(lab, f"tas-11-{seconds:g}-{seed}", link_arrivals(seed, seconds, senders))
+        seed: recorded(
+            lab.store.folder, f"tas-11-{seconds:g}-{seed}", link_arrivals(seed, seconds, senders)
+        )
         for seed in options.seed_list()
     }
     lines = (WINDOW, *MODELS)
@@ -308,8 +297,10 @@ def cluster(lab: Lab, options: Options) -> Output:
         *MODELS,
     )
     files = {
-        seed: _file(
-            lab, f"tas-12-{k}-{seconds:g}-{seed}", cluster_arrivals(seed, seconds, hosts, load)
+        seed: recorded(
+            lab.store.folder,
+            f"tas-12-{k}-{seconds:g}-{seed}",
+            cluster_arrivals(seed, seconds, hosts, load),
         )
         for seed in options.seed_list()
     }
@@ -386,7 +377,7 @@ def incast(lab: Lab, options: Options) -> Output:
     base = merge(SLOW_LINKS, {"topology": "one-switch", "hosts": 5, "drain": "20s"})
     series = (Series("tas", "TAS, τ = 2 RTT", _tas(), draw.ORANGE), WINDOW, MODELS[0])
     files = {
-        (n, seed): _file(lab, f"tas-13-{n}-{size}-{seed}", incast_arrivals(seed, n, size))
+        (n, seed): recorded(lab.store.folder, f"tas-13-{n}-{size}-{seed}", incast_arrivals(seed, n, size))
         for n in counts for seed in options.seed_list()
     }  # fmt: skip
     specs: dict[object, Spec] = {(s.key, n): merge(base, s.spec) for s in series for n in counts}
