@@ -36,6 +36,12 @@ void homa_stream_see_rx(struct homa_stream *stream, struct homa_stream_view *vie
 	if (likely(shift >= HOMA_STREAM_MIN_SHIFT && shift <= HOMA_STREAM_MAX_SHIFT &&
 		   view->bytes <= size_of(view->map)))
 		return;
+	/* The reader, another thread than ours, has gone on since we looked at it: homad could
+	 * not have had room before. */
+	if (read != __atomic_load_n(&stream->rx_read, __ATOMIC_RELAXED)) {
+		homa_stream_see_rx(stream, view);
+		return;
+	}
 	homa_streams_lose(stream->ctx);
 	view->bytes = 0;
 }

@@ -41,7 +41,7 @@ static u32 filled(u64 map, u32 end, u32 used)
 void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *view, u32 *used)
 {
 	struct homa_stream_slot *slot = stream->slot;
-	u32 end = __atomic_load_n(&stream->tx_end, __ATOMIC_RELAXED);
+	u32 end = __atomic_load_n(&stream->tx_end, __ATOMIC_ACQUIRE);
 	u32 shift = memory_of(stream), size;
 
 	view->state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
@@ -50,7 +50,12 @@ void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *vie
 	size = size_of(view->map);
 	view->bytes = 0;
 	if (unlikely(*used > size)) {
-		homa_streams_lose(stream->ctx);
+		/* The writer, another thread than ours, has gone on since we looked at it: what
+		 * homad sent was not written before. */
+		if (end != __atomic_load_n(&stream->tx_end, __ATOMIC_RELAXED))
+			homa_stream_see_tx(stream, view, used);
+		else
+			homa_streams_lose(stream->ctx);
 		return;
 	}
 	if (shift > view->map >> 32 && homa_stream_is_first(view->map)) {
@@ -93,8 +98,9 @@ static size_t room(struct homa_stream *stream, struct iovec piece[2])
 		if (homa_stream_is_first(stream->tx_map) && !homa_stream_is_first(view.map))
 			move(stream, used);
 		__atomic_store_n(&stream->tx_map, view.map, __ATOMIC_RELAXED);
-		/* homad sees it at the latest with the position that is stored next. */
-		__atomic_store_n(&stream->slot->tx_map, view.map, __ATOMIC_RELAXED);
+		/* homad sees it at the latest with the position that is stored next, and with it
+		 * the bytes that have moved. */
+		__atomic_store_n(&stream->slot->tx_map, view.map, __ATOMIC_RELEASE);
 	}
 	buffer = homa_stream_is_first(view.map) ? stream->tx_first : stream->tx;
 	at = homa_stream_at(view.map, stream->tx_end);
@@ -110,7 +116,8 @@ static void wrote(struct homa_stream *stream, u32 bytes)
 {
 	u32 end = stream->tx_end + bytes;
 
-	__atomic_store_n(&stream->tx_end, end, __ATOMIC_RELAXED);
+	/* After the map: who looks at both has one that is as large. */
+	__atomic_store_n(&stream->tx_end, end, __ATOMIC_RELEASE);
 	__atomic_store_n(&stream->slot->tx_end, end, __ATOMIC_RELEASE);
 }
 

@@ -119,6 +119,58 @@ static void threads__read_and_write(void **state)
 		}
 }
 
+struct onlooker {
+	struct homa_stream *(*pair)[2];
+	u32 stop; /* atomic */
+};
+
+static void *look_on(void *arg)
+{
+	struct onlooker *o = arg;
+	u32 i;
+
+	while (!__atomic_load_n(&o->stop, __ATOMIC_RELAXED))
+		for (i = 0; i < 2 * PAIRS; i++)
+			homa_stream_ready(o->pair[i / 2][i % 2]);
+	return NULL;
+}
+
+/* Others ask what streams are ready for while they are read and written: a thread that was
+ * interrupted as it asked sees words of different moments, and nothing comes of that. */
+static void threads__onlookers(void **state)
+{
+	struct homa_stream *pair[PAIRS][2];
+	struct onlooker o = { .pair = pair };
+	pthread_t thread[PAIRS][4], onlooker[2];
+	u32 i, j;
+	void *rc;
+
+	(void)state;
+	start();
+	for (i = 0; i < PAIRS; i++) {
+		pair[i][0] = connect_to(port);
+		pair[i][1] = accept_one();
+		wait_for(pair[i][0], HOMA_STREAM_OUT);
+		homa_stream_set_user(pair[i][0], (void *)(uintptr_t)i);
+		homa_stream_set_user(pair[i][1], (void *)(uintptr_t)i);
+	}
+	for (i = 0; i < 2; i++)
+		pthread_create(&onlooker[i], NULL, look_on, &o);
+	for (i = 0; i < PAIRS; i++)
+		for (j = 0; j < 4; j++)
+			pthread_create(&thread[i][j], NULL, j < 2 ? write_all : read_all,
+				       pair[i][j % 2]);
+	for (i = 0; i < PAIRS; i++)
+		for (j = 0; j < 4; j++) {
+			pthread_join(thread[i][j], &rc);
+			assert_ptr_equal(rc, NULL);
+		}
+	__atomic_store_n(&o.stop, 1, __ATOMIC_RELAXED);
+	for (i = 0; i < 2; i++)
+		pthread_join(onlooker[i], NULL);
+	assert_false(homa_streams_gone(ctx));
+}
+
 /* Connections that are short, opened and closed by several threads. */
 static void *short_ones(void *arg)
 {
@@ -257,6 +309,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		T(threads__read_and_write),
+		T(threads__onlookers),
 		T(threads__open_and_close),
 		T(streams__many),
 		T(wait__of_several_threads),

@@ -29,7 +29,7 @@ static const char *take_written(struct homad_thread *t, struct homad_stream *str
 {
 	u32 end = stream->shutting ? stream->tx_last :
 				     __atomic_load_n(&slot->tx_end, __ATOMIC_ACQUIRE);
-	u64 map = __atomic_load_n(&slot->tx_map, __ATOMIC_RELAXED);
+	u64 map = __atomic_load_n(&slot->tx_map, __ATOMIC_ACQUIRE);
 	u32 shift = (u32)(map >> 32), written = end - stream->tx_end;
 
 	if (!written)
