@@ -46,10 +46,18 @@ static int real_ctl(int epfd, int op, int fd, struct epoll_event *event)
 
 /* ---- ready lists ---- */
 
+/* Who sleeps looks again. */
+static void nudge(struct homa_pl_set *set)
+{
+	uint64_t one = 1;
+
+	if (set->sleepers && HOMA_PL_REAL(write)(set->nudge_fd, &one, sizeof(one)) < 0)
+		return; /* it is readable */
+}
+
 static void put_ready(struct homa_pl_watch *w)
 {
 	struct homa_pl_set *set = w->set;
-	uint64_t one = 1;
 
 	if (w->ready || w->off)
 		return;
@@ -57,8 +65,7 @@ static void put_ready(struct homa_pl_watch *w)
 	w->of_ready = NULL;
 	*set->last = w;
 	set->last = &w->of_ready;
-	if (set->sleepers && HOMA_PL_REAL(write)(set->nudge_fd, &one, sizeof(one)) < 0)
-		return; /* it is readable */
+	nudge(set);
 }
 
 static struct homa_pl_watch *take_ready(struct homa_pl_set *set)
@@ -164,12 +171,15 @@ void homa_pl_tcp_epoll_new(int epfd)
 		homa_pl_put(s);
 }
 
-static struct homa_pl_watch *find_watch(const struct homa_pl_set *set, int fd)
+/* By the socket: the number may have been another one's, which a call still holds. And a
+ * socket is in few sets, while a set has many sockets. */
+static struct homa_pl_watch *find_watch(const struct homa_pl_sock *s,
+					const struct homa_pl_set *set, int fd)
 {
-	struct homa_pl_watch *w = set->watches;
+	struct homa_pl_watch *w = s->tcp->watches;
 
-	while (w && w->fd != fd)
-		w = w->of_set;
+	while (w && (w->set != set || w->fd != fd))
+		w = w->of_sock;
 	return w;
 }
 
@@ -196,7 +206,7 @@ static int add(struct homa_pl_sock *s, struct homa_pl_set *set, int fd,
 {
 	struct homa_pl_watch *w;
 
-	if (find_watch(set, fd))
+	if (find_watch(s, set, fd))
 		return -EEXIST;
 	w = calloc(1, sizeof(*w));
 	if (!w)
@@ -215,7 +225,7 @@ static int add(struct homa_pl_sock *s, struct homa_pl_set *set, int fd,
 static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd, int op, int fd,
 		  const struct epoll_event *event)
 {
-	struct homa_pl_watch *w = find_watch(set, fd);
+	struct homa_pl_watch *w = find_watch(s, set, fd);
 	int rc = 0;
 
 	if (op == EPOLL_CTL_ADD)
@@ -224,7 +234,7 @@ static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd, int
 		rc = -ENOENT;
 	if (rc)
 		return rc;
-	w = find_watch(set, fd);
+	w = find_watch(s, set, fd);
 	if (op == EPOLL_CTL_DEL) {
 		if (w->kernels)
 			real_ctl(epfd, EPOLL_CTL_DEL, fd, NULL);
@@ -313,6 +323,10 @@ static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 			end = &w->of_ready;
 		}
 	}
+	/* What is left is for others, who were woken for this thread's part as well and may have
+	 * found nothing. */
+	if (set->first)
+		nudge(set);
 	/* Level triggered ones are looked at again, after the others. */
 	while (again) {
 		w = again;

@@ -295,14 +295,19 @@ static void epoll_room__client(struct tcp_end *end)
 /* Many are ready, few are asked for: everybody has a turn. */
 static void epoll_fair__server(struct tcp_end *end)
 {
-	int listener = tcp_listening(end, 64), set = new_set();
+	int listener = tcp_listening(end, 64), set = new_set(), fds[20];
 	bool seen[1024] = { 0 };
 
 	tcp_ready();
-	for (int i = 0; i < 20; i++)
-		control(set, EPOLL_CTL_ADD, tcp_accept(listener), EPOLLIN);
+	for (int i = 0; i < 20; i++) {
+		fds[i] = tcp_accept(listener);
+		control(set, EPOLL_CTL_ADD, fds[i], EPOLLIN);
+	}
 	tcp_tell(end);
 	tcp_await(end);
+	/* What was sent may take longer than all the turns. */
+	for (int i = 0; i < 20; i++)
+		SAME(tcp_poll(fds[i], POLLIN), POLLIN);
 	for (int turns = 0, all = 0; all < 20; turns++) {
 		struct epoll_event events[3];
 		int count = (int)MUST(epoll_wait(set, events, 3, TCP_PATIENCE));
@@ -334,9 +339,69 @@ static void epoll_fair__client(struct tcp_end *end)
 	}
 }
 
+#define ROUNDS 60
+
+struct pair_of_waiters {
+	int set;
+	pthread_barrier_t both;
+};
+
+static void *take_one_of_two(void *argument)
+{
+	struct pair_of_waiters *w = argument;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct epoll_event event;
+
+		SAME(epoll_wait(w->set, &event, 1, -1), 1);
+		tcp_receive(event.data.fd, 1, 0);
+		/* The other one has the other socket, or this never ends. */
+		pthread_barrier_wait(&w->both);
+	}
+	return NULL;
+}
+
+/* Two threads wait at one set, and ask for one event each: none keeps the other's from it. */
+static void two_waiters__server(struct tcp_end *end)
+{
+	struct pair_of_waiters w = { .set = new_set() };
+	int listener = tcp_listening(end, 2), fds[2];
+	pthread_t threads[2];
+
+	SAME(pthread_barrier_init(&w.both, NULL, 3), 0);
+	tcp_ready();
+	for (int i = 0; i < 2; i++) {
+		fds[i] = tcp_accept(listener);
+		control(w.set, EPOLL_CTL_ADD, fds[i], EPOLLIN | EPOLLET);
+	}
+	for (int i = 0; i < 2; i++)
+		SAME(pthread_create(&threads[i], NULL, take_one_of_two, &w), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		tcp_tell(end);
+		pthread_barrier_wait(&w.both);
+	}
+	for (int i = 0; i < 2; i++) {
+		SAME(pthread_join(threads[i], NULL), 0);
+		tcp_close(fds[i]);
+	}
+}
+
+static void two_waiters__client(struct tcp_end *end)
+{
+	int fds[2] = { tcp_connect(end), tcp_connect(end) };
+
+	for (int i = 0; i < ROUNDS; i++) {
+		tcp_await(end);
+		tcp_send(fds[0], 1, 0);
+		tcp_send(fds[1], 1, 0);
+	}
+	tcp_expect_eof(fds[0]);
+	tcp_expect_eof(fds[1]);
+}
+
 const struct tcp_case tcp_epoll_cases[] = {
 	TCP_CASE(epoll_level),	TCP_CASE(epoll_edge),	TCP_CASE(epoll_oneshot),
 	TCP_CASE(epoll_nested), TCP_CASE(epoll_misuse), TCP_CASE(epoll_closed),
 	TCP_CASE(epoll_added),	TCP_CASE(epoll_room),	TCP_CASE(epoll_fair),
-	{ 0 },
+	TCP_CASE(two_waiters),	{ 0 },
 };
