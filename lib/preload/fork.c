@@ -52,6 +52,8 @@ static void in_child(void)
 	/* Calls of other threads do not go on here: only descriptors count. */
 	for (s = homa_pl_all; s; s = s->next) {
 		pthread_mutex_init(&s->lock, NULL);
+		pthread_mutex_init(&s->reading, NULL);
+		pthread_mutex_init(&s->writing, NULL);
 		s->refs = 0;
 		s->port_missing = false;
 	}

@@ -114,6 +114,7 @@ struct homa_pl_region {
  * @options: SOL_SOCKET options that have no effect.
  * @error: the last error in words.
  * @next: of all sockets there ever were; @next_free: of those not in use.
+ * @reading, @writing: one thread at a time reads a TCP socket, and one writes it.
  */
 struct homa_pl_sock {
 	uint32_t refs;
@@ -148,6 +149,7 @@ struct homa_pl_sock {
 
 	struct homa_pl_sock *next, *next_free;
 	pthread_mutex_t lock;
+	pthread_mutex_t reading, writing;
 };
 
 /* ---- table.c ---- */

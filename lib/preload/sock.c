@@ -113,6 +113,8 @@ static struct homa_pl_sock *get_sock(int family, int status)
 		if (!s)
 			return NULL;
 		pthread_mutex_init(&s->lock, NULL);
+		pthread_mutex_init(&s->reading, NULL);
+		pthread_mutex_init(&s->writing, NULL);
 		homa_pl_lock_list();
 		s->next = homa_pl_all;
 		homa_pl_all = s;

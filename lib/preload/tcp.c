@@ -422,6 +422,8 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 		tcp->shut_write = true;
 		rc = homa_stream_shutdown(tcp->stream);
 	}
+	/* Other threads may wait for what does not come now. */
+	homa_pl_tell(s);
 	return rc;
 }
 

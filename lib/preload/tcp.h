@@ -63,6 +63,8 @@ void homa_pl_tcp_lock(void);
 void homa_pl_tcp_unlock(void);
 /** homa_pl_pump() - take homad's news, and wake whom it concerns. */
 void homa_pl_pump(void);
+/** homa_pl_tell() - @s is ready for more than before: wake whom that concerns. */
+void homa_pl_tell(struct homa_pl_sock *s);
 /** homa_pl_may_sleep() - homad will signal news from now on, or never again. */
 bool homa_pl_may_sleep(void);
 /** homa_pl_news_fd() - readable when homad signals; -1: it has ended. */
@@ -73,12 +75,13 @@ void homa_pl_on_news(void (*call)(struct homa_pl_sock *s));
  * homa_pl_sleep() - until a descriptor is ready, homad has news, or @until, ns
  * @fds: @n of them, and room for two more behind. @mask: as for ppoll(), or NULL.
  * @ready: asked once more before sleeping: there is something already.
- * Returns 1: look again, 0: it is @until, or -EINTR.
+ * Returns 1: look again, 0: it is @until, or -EINTR. It is a cancellation point.
  */
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask,
 		  bool (*ready)(void *arg), void *arg);
 /** homa_pl_wait_for() - until @s is ready for one of @bits (HOMA_STREAM_*), @timeout ns;
- *  if that is to read alone, until @least bytes are there. 0, -EAGAIN after @timeout, -EINTR. */
+ *  if that is to read alone, until @least bytes are there. 0, -EAGAIN after @timeout, -EINTR.
+ *  Who is cancelled meanwhile drops the caller's reference. */
 int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least, int64_t timeout);
 /** homa_pl_join(), homa_pl_leave_sleep() - a thread is about to sleep, or awake: between
  *  them its descriptor is written for all news. */

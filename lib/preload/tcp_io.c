@@ -46,6 +46,23 @@ static int behind(const struct iovec *iov, int n, size_t done, struct iovec *res
 	return out;
 }
 
+/* Threads may read one socket at once, and write it: each byte is given to one of them, and
+ * what one writes at a time stays together. Nothing is waited for under the lock. */
+static int begin(pthread_mutex_t *way)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(way);
+	return cancel;
+}
+
+static void end(pthread_mutex_t *way, int cancel)
+{
+	pthread_mutex_unlock(way);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 /* ---- reading ---- */
 
 /* MSG_TRUNC: the bytes are taken and not given. */
@@ -60,12 +77,14 @@ static ssize_t discard(struct homa_stream *stream, size_t bytes)
 static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
+	int cancel = begin(&s->reading);
 	ssize_t rc;
 
 	if ((flags & MSG_TRUNC) && !(flags & MSG_PEEK))
 		rc = discard(tcp->stream, total(iov, n));
 	else
 		rc = homa_stream_read(tcp->stream, iov, n, !!(flags & MSG_PEEK));
+	end(&s->reading, cancel);
 	return rc == -EAGAIN && tcp->shut_read ? 0 : rc;
 }
 
@@ -79,7 +98,7 @@ static bool enough(const struct homa_pl_sock *s, size_t least)
 {
 	struct iovec piece[2];
 
-	if (HOMA_PL_LIKELY(least <= 1) ||
+	if (HOMA_PL_LIKELY(least <= 1) || s->tcp->shut_read ||
 	    (homa_stream_ready(s->tcp->stream) & (HOMA_STREAM_EOF | HOMA_STREAM_ERROR)))
 		return true;
 	return homa_stream_arrived(s->tcp->stream, piece) >= least;
@@ -161,6 +180,15 @@ static ssize_t broken_pipe(int flags)
 	return -EPIPE;
 }
 
+static ssize_t write_once(struct homa_pl_sock *s, const struct iovec *iov, int n)
+{
+	int cancel = begin(&s->writing);
+	ssize_t rc = homa_stream_write(s->tcp->stream, iov, n);
+
+	end(&s->writing, cancel);
+	return rc;
+}
+
 static ssize_t write_waiting(struct homa_pl_sock *s, const struct iovec *iov, int n,
 			     size_t done)
 {
@@ -173,8 +201,7 @@ static ssize_t write_waiting(struct homa_pl_sock *s, const struct iovec *iov, in
 	while (done < wanted) {
 		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, 0, s->sndtimeo);
 		if (!rc)
-			rc = homa_stream_write(s->tcp->stream, rest,
-					       behind(iov, n, done, rest));
+			rc = write_once(s, rest, behind(iov, n, done, rest));
 		if (rc < 0 && rc != -EAGAIN)
 			break;
 		if (rc == -EAGAIN && s->sndtimeo >= 0)
@@ -199,7 +226,7 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov, int n
 	wanted = total(iov, n);
 	if (!wanted)
 		return 0;
-	rc = tell_once(s, homa_stream_write(tcp->stream, iov, n), -EPIPE);
+	rc = tell_once(s, write_once(s, iov, n), -EPIPE);
 	/* A reset after the peer's end means that it does not read any more. */
 	if (rc == -ECONNRESET && (homa_stream_ready(tcp->stream) & HOMA_STREAM_EOF))
 		rc = -EPIPE;

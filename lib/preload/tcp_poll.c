@@ -138,9 +138,9 @@ int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t
 		kernel = malloc((n + 2) * sizeof(*kernel));
 	if (!kernel)
 		return -ENOMEM;
+	pthread_cleanup_push(free, kernel == few ? NULL : kernel);
 	rc = poll_in(fds, n, until, mask, kernel);
-	if (kernel != few)
-		free(kernel);
+	pthread_cleanup_pop(kernel != few);
 	return rc;
 }
 
@@ -205,10 +205,11 @@ int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, in
 
 	if (!fds)
 		return -ENOMEM;
+	pthread_cleanup_push(free, fds);
 	count = from_sets(n < FD_SETSIZE ? n : FD_SETSIZE, reads, writes, excepts, fds);
 	rc = homa_pl_tcp_poll(fds, count, until, mask);
 	if (rc >= 0)
 		rc = to_sets(fds, count, reads, writes, excepts);
-	free(fds);
+	pthread_cleanup_pop(1);
 	return rc;
 }

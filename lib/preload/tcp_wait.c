@@ -136,16 +136,35 @@ int homa_pl_news_fd(void)
 	return !ctx || __atomic_load_n(&lost, __ATOMIC_RELAXED) ? -1 : homa_streams_fd(ctx);
 }
 
+/* With the lock. */
+static void wake_all(void)
+{
+	struct homa_pl_sleeper *sleeper;
+
+	for (sleeper = sleepers; sleeper; sleeper = sleeper->next)
+		wake(sleeper->fd);
+}
+
+void homa_pl_tell(struct homa_pl_sock *s)
+{
+	pthread_mutex_lock(&lock);
+	if (on_news)
+		on_news(s);
+	wake_all();
+	pthread_mutex_unlock(&lock);
+}
+
 void homa_pl_pump(void)
 {
 	struct homa_stream *news[NEWS];
 	struct homa_streams *ctx = homa_pl_streams();
-	struct homa_pl_sleeper *sleeper;
 	bool again;
-	int i, n;
+	int i, n, cancel;
 
 	if (!ctx)
 		return;
+	/* What is read and written here makes no place for cancellation: there are locks. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	do {
 		again = false;
 		/* Whom the news is about cannot end meanwhile: that takes the lock, too. */
@@ -160,23 +179,46 @@ void homa_pl_pump(void)
 		/* Also when homad is gone, once: they have to hear of that. */
 		if (n < 0 && __atomic_exchange_n(&lost, true, __ATOMIC_RELAXED))
 			n = 0;
-		for (sleeper = sleepers; n && sleeper; sleeper = sleeper->next)
-			wake(sleeper->fd);
+		if (n)
+			wake_all();
 		/* homad has signalled once, and we may have taken that from a sleeper. */
 		again = sleepers && !homa_pl_may_sleep();
 		pthread_mutex_unlock(&lock);
 	} while (n == NEWS || again);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 /* ---- sleeping ---- */
 
+static pthread_key_t at_end;
+
+/* The thread ends. */
+static void close_own(void *arg)
+{
+	(void)arg;
+	if (own.fd >= 0 && own.generation == homa_pl_generation)
+		HOMA_PL_REAL(close)(own.fd);
+	own.fd = -1;
+}
+
+static void make_key(void)
+{
+	pthread_key_create(&at_end, close_own);
+}
+
 int homa_pl_sleeper_fd(void)
 {
-	if (own.fd < 0 || own.generation != homa_pl_generation) {
-		own.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		own.generation = homa_pl_generation;
-	}
-	return own.fd < 0 ? -errno : own.fd;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (HOMA_PL_LIKELY(own.fd >= 0 && own.generation == homa_pl_generation))
+		return own.fd;
+	own.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	own.generation = homa_pl_generation;
+	if (own.fd < 0)
+		return -errno;
+	pthread_once(&once, make_key);
+	pthread_setspecific(at_end, &own);
+	return own.fd;
 }
 
 void homa_pl_join(struct homa_pl_sleeper *sleeper)
@@ -212,31 +254,52 @@ static struct timespec until_timespec(int64_t until)
 	return ts;
 }
 
+static void leave(void *sleeper)
+{
+	homa_pl_leave_sleep(sleeper);
+}
+
+/* The one place where a thread may be cancelled, if it may be at all. */
+static int poll_or_cancel(struct pollfd *fds, nfds_t n, const struct timespec *wait,
+			  const sigset_t *mask, int cancel, struct homa_pl_sleeper *sleeper)
+{
+	int rc;
+
+	pthread_cleanup_push(leave, sleeper);
+	pthread_setcancelstate(cancel, NULL);
+	rc = HOMA_PL_REAL(ppoll)(fds, n, wait, mask);
+	rc = rc < 0 ? -errno : rc;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cleanup_pop(0);
+	return rc;
+}
+
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask,
 		  bool (*ready)(void *arg), void *arg)
 {
 	struct homa_pl_sleeper sleeper = { .fd = homa_pl_sleeper_fd() };
 	struct timespec ts;
 	uint64_t count;
-	int rc;
+	int rc, cancel;
 
 	if (sleeper.fd < 0)
 		return sleeper.fd;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	homa_pl_join(&sleeper);
 	rc = 1;
 	if (homa_pl_may_sleep() && !(ready && ready(arg))) {
 		fds[n] = (struct pollfd){ .fd = sleeper.fd, .events = POLLIN };
 		fds[n + 1] = (struct pollfd){ .fd = homa_pl_news_fd(), .events = POLLIN };
 		ts = until_timespec(until);
-		rc = HOMA_PL_REAL(ppoll)(fds, n + 2, until == INT64_MAX ? NULL : &ts, mask);
-		if (rc < 0)
-			rc = -errno;
+		rc = poll_or_cancel(fds, n + 2, until == INT64_MAX ? NULL : &ts, mask, cancel,
+				    &sleeper);
 		if (rc > 0 && fds[n].revents &&
 		    HOMA_PL_REAL(read)(sleeper.fd, &count, sizeof(count)) < 0)
 			rc = 1; /* somebody else was quicker */
 		rc = rc > 0 ? 1 : rc;
 	}
 	homa_pl_leave_sleep(&sleeper);
+	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }
 
@@ -255,9 +318,29 @@ static bool is_ready(void *arg)
 	unsigned int ready = homa_stream_ready(stream) & w->bits;
 	struct iovec piece[2];
 
+	/* Another thread has shut it down. */
+	if ((w->s->tcp->shut_read && (w->bits & HOMA_STREAM_IN)) ||
+	    (w->s->tcp->shut_write && (w->bits & HOMA_STREAM_OUT)))
+		return true;
 	if (ready == HOMA_STREAM_IN && w->least > 1)
 		return homa_stream_arrived(stream, piece) >= w->least;
 	return ready;
+}
+
+static void put(void *s)
+{
+	homa_pl_put(s);
+}
+
+/* Who is cancelled meanwhile lets go of the socket. */
+static int sleep_with(struct homa_pl_wanted *w, struct pollfd *fds, nfds_t n, int64_t until)
+{
+	int rc;
+
+	pthread_cleanup_push(put, w->s);
+	rc = homa_pl_sleep(fds, n, until, NULL, is_ready, w);
+	pthread_cleanup_pop(0);
+	return rc;
 }
 
 int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least, int64_t timeout)
@@ -277,7 +360,7 @@ int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least, in
 			return 0;
 		if (until != INT64_MAX && homa_pl_now() >= until)
 			return -EAGAIN;
-		rc = homa_pl_sleep(fds, n, until, NULL, is_ready, &w);
+		rc = sleep_with(&w, fds, n, until);
 		if (rc < 0)
 			return rc;
 		if (n && fds[0].revents)

@@ -227,6 +227,182 @@ static void two_receivers__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+#define CROWD 8
+#define CROWD_BYTES 3000000
+
+struct share {
+	int fd;
+	size_t bytes;
+};
+
+static void *send_share(void *argument)
+{
+	char piece[1000];
+
+	memset(piece, 'x', sizeof(piece));
+	for (size_t done = 0; done < CROWD_BYTES;) {
+		size_t left = CROWD_BYTES - done, some = 1 + done % 100;
+
+		done += (size_t)MUST(send(*(int *)argument, piece, some < left ? some : left, 0));
+	}
+	return NULL;
+}
+
+static void *receive_share(void *argument)
+{
+	struct share *share = argument;
+	char piece[700];
+	ssize_t got;
+
+	while ((got = MUST(recv(share->fd, piece, sizeof(piece), 0))) > 0)
+		share->bytes += (size_t)got;
+	return NULL;
+}
+
+/* Several threads send on one socket, and several receive: no byte is lost, none comes twice. */
+static void crowd__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+	pthread_t threads[CROWD];
+
+	for (int i = 0; i < CROWD; i++)
+		SAME(pthread_create(&threads[i], NULL, send_share, &fd), 0);
+	for (int i = 0; i < CROWD; i++)
+		SAME(pthread_join(threads[i], NULL), 0);
+	MUST(shutdown(fd, SHUT_WR));
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void crowd__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+	struct share share[CROWD] = { 0 };
+	pthread_t threads[CROWD];
+	size_t bytes = 0;
+
+	for (int i = 0; i < CROWD; i++) {
+		share[i].fd = fd;
+		SAME(pthread_create(&threads[i], NULL, receive_share, &share[i]), 0);
+	}
+	for (int i = 0; i < CROWD; i++) {
+		SAME(pthread_join(threads[i], NULL), 0);
+		bytes += share[i].bytes;
+	}
+	SAME(bytes, CROWD * CROWD_BYTES);
+	tcp_close(fd);
+}
+
+/* Each thread that waited leaves nothing behind: no descriptor more than before. */
+static void thread_descriptors__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), first, last;
+
+	tcp_tell(end);
+	first = (int)MUST(dup(fd));
+	tcp_close(first);
+	for (int i = 0; i < 20; i++) {
+		struct waiter w = { .fd = fd };
+		pthread_t thread = begin(receive_one, &w);
+
+		tcp_tell(end);
+		SAME(pthread_join(thread, NULL), 0);
+		SAME(w.result, 1);
+	}
+	last = (int)MUST(dup(fd));
+	SAME(last, first);
+	tcp_close(last);
+	tcp_close(fd);
+}
+
+static void thread_descriptors__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_await(end);
+	for (int i = 0; i < 20; i++) {
+		tcp_await(end);
+		tcp_send(fd, 1, 0);
+	}
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* shutdown() for reading alone wakes who reads, though the peer says nothing. */
+static void shutdown_reading__server(struct tcp_end *end)
+{
+	struct waiter w = { .fd = tcp_accept_one(end), .result = -2 };
+	pthread_t thread = begin(receive_one, &w);
+
+	MUST(shutdown(w.fd, SHUT_RD));
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(w.result, 0);
+	tcp_tell(end);
+	tcp_close(w.fd);
+}
+
+static void shutdown_reading__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_await(end);
+	tcp_close(fd);
+}
+
+static void *poll_one(void *argument)
+{
+	struct waiter *w = argument;
+	struct pollfd entry = { .fd = w->fd, .events = POLLIN };
+
+	w->thread = gettid();
+	w->result = poll(&entry, 1, -1);
+	w->error = entry.revents;
+	return NULL;
+}
+
+/* The same for who waits in poll(), and shutdown() for writing. */
+static void shutdown_in_poll__server(struct tcp_end *end)
+{
+	struct waiter w = { .fd = tcp_accept_one(end), .result = -2 };
+	pthread_t thread = begin(poll_one, &w);
+
+	MUST(shutdown(w.fd, SHUT_RD));
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(w.result, 1);
+	EXPECT(w.error & POLLIN);
+	tcp_tell(end);
+	tcp_close(w.fd);
+}
+
+#define shutdown_in_poll__client shutdown_reading__client
+
+static void *send_for_ever(void *argument)
+{
+	struct waiter *w = argument;
+	static char piece[65536];
+
+	w->thread = gettid();
+	do
+		w->result = send(w->fd, piece, sizeof(piece), MSG_NOSIGNAL);
+	while (w->result > 0);
+	w->error = errno;
+	return NULL;
+}
+
+static void shutdown_in_send__server(struct tcp_end *end)
+{
+	struct waiter w = { .fd = tcp_accept_one(end), .result = -2 };
+	pthread_t thread = begin(send_for_ever, &w);
+
+	MUST(shutdown(w.fd, SHUT_WR));
+	SAME(pthread_join(thread, NULL), 0);
+	SAME(w.error, EPIPE);
+	tcp_tell(end);
+	tcp_close(w.fd);
+}
+
+#define shutdown_in_send__client shutdown_reading__client
+
 /* A thread can be cancelled while it waits, and the socket goes on. */
 static void cancelled__server(struct tcp_end *end)
 {
@@ -238,7 +414,10 @@ static void cancelled__server(struct tcp_end *end)
 	SAME(pthread_join(thread, &result), 0);
 	EXPECT(result == PTHREAD_CANCELED);
 	tcp_tell(end);
-	tcp_echo(w.fd);
+	/* Nothing of that thread holds it: the peer hears of its end. */
+	tcp_greet(w.fd);
+	tcp_close(w.fd);
+	tcp_await(end);
 }
 
 static void cancelled__client(struct tcp_end *end)
@@ -247,11 +426,15 @@ static void cancelled__client(struct tcp_end *end)
 
 	tcp_await(end);
 	tcp_greet(fd);
+	tcp_expect_eof(fd);
 	tcp_close(fd);
+	tcp_tell(end);
 }
 
 const struct tcp_case tcp_thread_cases[] = {
 	TCP_CASE(close_in_recv),     TCP_CASE(shutdown_in_recv), TCP_CASE(shutdown_in_accept),
 	TCP_CASE(accept_in_threads), TCP_CASE(two_directions),	 TCP_CASE(two_receivers),
+	TCP_CASE(crowd),	     TCP_CASE(thread_descriptors),
+	TCP_CASE(shutdown_reading),  TCP_CASE(shutdown_in_poll), TCP_CASE(shutdown_in_send),
 	TCP_CASE(cancelled),	     { 0 },
 };
