@@ -203,6 +203,9 @@ struct tas_conn *tas_next_event(struct tas_engine *engine, u32 *events);
  */
 int tas_listen(struct tas_engine *engine, struct tas_listener *listener);
 
+/** tas_listens() - is there a listener for connections to @pair's local end? */
+bool tas_listens(struct tas_engine *engine, const struct tas_pair *pair);
+
 /** tas_unlisten() - no longer; what was not accepted is reset */
 void tas_unlisten(struct tas_engine *engine, struct tas_listener *listener);
 

@@ -45,6 +45,11 @@ struct tas_listener *tas_find_listener(struct tas_engine *engine,
 	return l && l->v6_only && v4 ? NULL : l;
 }
 
+bool tas_listens(struct tas_engine *engine, const struct tas_pair *pair)
+{
+	return tas_find_listener(engine, pair) != NULL;
+}
+
 int tas_listen(struct tas_engine *engine, struct tas_listener *listener)
 {
 	if (listener_of(engine, listener->local, listener->port))

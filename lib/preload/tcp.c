@@ -113,21 +113,33 @@ static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 		       &((const struct sockaddr_in6 *)b)->sin6_addr, 16);
 }
 
-/* To ourselves: the kernel comes from the address that it goes to. */
-static bool is_this_host(const struct sockaddr *to, socklen_t len)
+static bool is_loopback(const struct sockaddr *name)
 {
-	struct sockaddr_storage from;
-	socklen_t size = sizeof(from);
+	static const uint8_t loopback[16] = { [15] = 1 };
+
+	if (name->sa_family == AF_INET)
+		return *(const uint8_t *)&((const struct sockaddr_in *)name)->sin_addr == 127;
+	return !memcmp(&((const struct sockaddr_in6 *)name)->sin6_addr, loopback, 16);
+}
+
+/* To ourselves, 1: the kernel comes from the address that it goes to, or from one of
+ * loopback, which is @from then. 0: to others. Else the kernel shall see to it. */
+static int is_this_host(const struct sockaddr *to, socklen_t len, struct sockaddr_storage *from)
+{
+	struct sockaddr *name = (struct sockaddr *)from;
+	socklen_t size = sizeof(*from);
 	int fd = HOMA_PL_REAL(socket)(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	bool same;
+	int rc;
 
 	if (fd < 0)
-		return true;
-	same = HOMA_PL_REAL(connect)(fd, to, len) ||
-	       HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&from, &size) ||
-	       same_address(to, (struct sockaddr *)&from);
+		return -errno;
+	rc = HOMA_PL_REAL(connect)(fd, to, len) || HOMA_PL_REAL(getsockname)(fd, name, &size);
 	HOMA_PL_REAL(close)(fd);
-	return same;
+	if (rc)
+		return -EOPNOTSUPP;
+	/* The port is in the same place in both families. */
+	((struct sockaddr_in *)from)->sin_port = 0;
+	return same_address(to, name) || is_loopback(to);
 }
 
 /* One that the program has bound to a port keeps that: the kernel's can. */
@@ -186,21 +198,40 @@ static int connect_again(struct homa_pl_sock *s)
 	return 0;
 }
 
-static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *addr, socklen_t len)
+/* homad answers at once about what goes on in this host: it may be the kernel's. */
+static int await_answer(struct homa_pl_sock *s)
+{
+	int rc;
+
+	do
+		rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, 0, -1);
+	while (rc == -EINTR);
+	if (homa_stream_error(s->tcp->stream) != EOPNOTSUPP)
+		return 0;
+	give_back(s);
+	return -EOPNOTSUPP;
+}
+
+/* @local: from which address, if it goes to this host; else NULL. */
+static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local,
+			    const struct sockaddr *addr, socklen_t len)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
 	struct homa_stream *stream;
 	int rc;
 
-	rc = homa_stream_connect(homa_pl_streams(), NULL, addr, len, &stream);
+	rc = homa_stream_connect(homa_pl_streams(), local, addr, len, &stream);
 	if (rc)
 		return rc;
-	homa_pl_debug("connect() goes through homad");
 	homa_stream_set_user(stream, s);
 	homa_stream_options(stream, tcp->options);
 	tcp->connecting = true;
 	__atomic_store_n(&tcp->stream, stream, __ATOMIC_RELEASE);
 	homa_pl_tcp_moved(s);
+	rc = local ? await_answer(s) : 0;
+	if (rc)
+		return rc;
+	homa_pl_debug("connect() goes through homad");
 	if (s->status & O_NONBLOCK)
 		return -EINPROGRESS;
 	rc = homa_pl_wait_for(s, HOMA_STREAM_OUT, 0, s->sndtimeo);
@@ -218,7 +249,8 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *a
 			socklen_t len)
 {
 	struct homa_streams *ctx = homa_pl_streams();
-	int rc;
+	struct sockaddr_storage from = { 0 };
+	int rc, here;
 
 	if (s->tcp->listens)
 		return -EISCONN;
@@ -232,8 +264,11 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *a
 	if (rc != -EAGAIN)
 		return rc;
 	if (ctx && addr && len >= sizeof(struct sockaddr_in) && addr->sa_family == s->family &&
-	    homa_streams_takes(ctx, addr, len) > 0 && !is_bound(fd) && !is_this_host(addr, len)) {
-		rc = connect_by_homad(s, addr, len);
+	    homa_streams_takes(ctx, addr, len) > 0 && !is_bound(fd)) {
+		here = is_this_host(addr, len, &from);
+		rc = here < 0 ? -EOPNOTSUPP :
+				connect_by_homad(s, here ? (struct sockaddr *)&from : NULL,
+						 addr, len);
 		if (rc != -EOPNOTSUPP)
 			return rc;
 	}
@@ -242,15 +277,6 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *a
 }
 
 /* ---- listen and accept ---- */
-
-static bool is_loopback(const struct sockaddr_storage *name)
-{
-	static const uint8_t loopback[16] = { [15] = 1 };
-
-	if (name->ss_family == AF_INET)
-		return *(const uint8_t *)&((const struct sockaddr_in *)name)->sin_addr == 127;
-	return !memcmp(&((const struct sockaddr_in6 *)name)->sin6_addr, loopback, 16);
-}
 
 /* One that had the port before may have ended, and homad not have heard of it yet. */
 static int listen_patiently(int fd, int backlog, struct homa_stream **listener)
@@ -268,13 +294,9 @@ static int listen_patiently(int fd, int backlog, struct homa_stream **listener)
 
 static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 {
-	struct sockaddr_storage name;
-	socklen_t size = sizeof(name);
 	struct homa_stream *listener;
 	int own, rc;
 
-	if (HOMA_PL_REAL(getsockname)(fd, (struct sockaddr *)&name, &size) || is_loopback(&name))
-		return -EOPNOTSUPP;
 	own = HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
 	if (own < 0)
 		return -errno;

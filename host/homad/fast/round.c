@@ -160,8 +160,10 @@ int homad_round(struct homad_thread *t)
 	done += homad_local(t, t->d->local);
 	if (done || t->ctx.event_head)
 		homad_events(t);
-	if (unlikely(t->tcp))
+	if (unlikely(t->tcp)) {
+		done += homad_tcp_local(t);
 		homad_stream_events(t);
+	}
 	done += send(t, done || t->ctx.tx_link);
 	if (unlikely(t->tcp))
 		homad_streams_deliver(t);
@@ -185,12 +187,16 @@ u64 homad_next_deadline(struct homad_thread *t)
 	next = run_timers(t);
 	homad_local(t, t->d->local);
 	homad_events(t);
-	if (t->tcp)
+	if (t->tcp) {
+		homad_tcp_local(t);
 		homad_stream_events(t);
+	}
 	if (send(t, true))
 		next = t->ctx.now;
 	if (t->tcp)
 		homad_streams_deliver(t);
+	if (t->tcp && homad_tcp_local_waits(t->tcp))
+		next = t->ctx.now;
 	homad_reap(t);
 	homad_deliver(t);
 	for (i = 0; i < t->num_ports; i++) {

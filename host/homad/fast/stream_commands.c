@@ -49,7 +49,7 @@ static const char *take_written(struct homad_thread *t, struct homad_stream *str
 	stream->tx_bytes += written;
 	HOMA_WRITE_ONCE(stream->home->tx_bytes, stream->home->tx_bytes + written);
 	/* After its end the connection needs no bytes; the application hears of that. */
-	tas_written(&t->tcp->engine, &stream->conn, written);
+	tas_written(homad_engine_of(t->tcp, stream), &stream->conn, written);
 	if (shift < stream->home->tx_most)
 		homad_stream_fills(t, stream);
 	return NULL;
@@ -72,7 +72,7 @@ static const char *take_read(struct homad_thread *t, struct homad_stream *stream
 		taken = some;
 	}
 	stream->rx_read += taken;
-	tas_taken(&t->tcp->engine, &stream->conn, taken);
+	tas_taken(homad_engine_of(t->tcp, stream), &stream->conn, taken);
 	if (stream->conn.f.rx_shift < stream->home->rx_most)
 		homad_stream_keeps_up(t, stream, taken);
 	if (unlikely(stream->rx_due))
@@ -96,7 +96,7 @@ static void shut(struct homad_thread *t, struct homad_stream *stream)
 	if (stream->tx_end != stream->tx_last && stream->limit)
 		stream->shutting = true;
 	else
-		tas_shut_send(&t->tcp->engine, &stream->conn);
+		tas_shut_send(homad_engine_of(t->tcp, stream), &stream->conn);
 }
 
 const char *homad_stream_goes_on(struct homad_thread *t, struct homad_stream *stream,
@@ -120,7 +120,7 @@ const char *homad_stream_goes_on(struct homad_thread *t, struct homad_stream *st
 		homad_stream_all_given(t, stream, why);
 	} else if (stream->tx_end == stream->tx_last && stream->shutting) {
 		stream->shutting = false;
-		tas_shut_send(&t->tcp->engine, &stream->conn);
+		tas_shut_send(homad_engine_of(t->tcp, stream), &stream->conn);
 	}
 	return NULL;
 }
@@ -138,7 +138,7 @@ static void set_options(struct homad_thread *t, struct homad_stream *stream, u32
 	conn->f.flags &= ~(u32)(TAS_F_NODELAY | TAS_F_CORK | TAS_F_KEEPALIVE);
 	conn->f.flags |= flags;
 	if (conn->f.state != TAS_CLOSED)
-		tas_options(&t->tcp->engine, conn);
+		tas_options(homad_engine_of(t->tcp, stream), conn);
 }
 
 /* ---- connect ---- */
@@ -149,15 +149,18 @@ static void set_options(struct homad_thread *t, struct homad_stream *stream, u32
  * have are in use to this peer's port.
  */
 static int connect_from_some_port(struct homad_thread *t, struct homad_streams *s,
-				  struct tas_pair *pair, struct tas_conn **conn)
+				  struct tas_pair *pair, bool local, struct tas_conn **conn)
 {
 	struct homad_tcp *tcp = t->tcp;
+	struct tas_engine *engine = local ? &tcp->local : &tcp->engine;
+	u32 rx_max = 1u << (local ? homad_local_rx_most(s) : s->rx_most);
 	u32 i;
 	int rc;
 
+	homad_tcp_refill(tcp, engine);
 	for (i = 0; i < PORT_TRIES && s->ports_tried < tcp->num_ports; i++) {
 		pair->local_port = tcp->ports[tcp->next_port++ % tcp->num_ports];
-		rc = tas_connect(&tcp->engine, pair, HOMAD_STREAM_SHIFT, 1u << s->rx_most, conn);
+		rc = tas_connect(engine, pair, HOMAD_STREAM_SHIFT, rx_max, conn);
 		if (likely(rc != TAS_EADDRINUSE)) {
 			s->ports_tried = 0;
 			return rc;
@@ -203,9 +206,11 @@ static int ask_rules(struct homad_thread *t, const struct homad_policy *policy,
 	return homad_limit_full(t, policy->part[*part].limit) ? -ENOBUFS : 0;
 }
 
-/* Its ends, and by which device it goes. 0, -EAGAIN: not in this round, or an error. */
+/* Its ends, and by which device it goes; @local: by none, to this host. 0, -EAGAIN: not in
+ * this round, or an error. */
 static int find_way(struct homad_thread *t, const struct homad_streams *s,
-		    const struct homa_stream_command *c, struct tas_pair *pair, int *part)
+		    const struct homa_stream_command *c, struct tas_pair *pair, int *part,
+		    bool *local)
 {
 	struct homa_addr to = { 0 };
 	struct homad_port *port;
@@ -217,17 +222,23 @@ static int find_way(struct homad_thread *t, const struct homad_streams *s,
 	if (rc)
 		return rc;
 	memcpy(to.ip, c->remote.ip, sizeof(to.ip));
+	/* The kernel knows which of this host's addresses that means. */
+	if (homad_unspecified(&to))
+		return -EOPNOTSUPP;
 	if (nic_addr_no_host(&to))
 		return -ENETUNREACH;
 	rc = homad_dest(t, s->app->uid, &to, 1, &port);
 	if (rc)
 		return rc;
-	/* To this host itself, or by no device: that is the kernel's. */
-	if (!port->nic || port->encap)
-		return -EOPNOTSUPP;
 	memset(pair, 0, sizeof(*pair));
 	memcpy(pair->remote, c->remote.ip, sizeof(pair->remote));
 	pair->remote_port = c->remote.port;
+	*local = port == t->d->local;
+	if (*local)
+		return homad_tcp_local_way(t, s, &c->local, pair);
+	/* By no device: that is the kernel's. */
+	if (!port->nic || port->encap)
+		return -EOPNOTSUPP;
 	return choose_source(port->nic, &c->local, &to, pair->local);
 }
 
@@ -239,6 +250,7 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 	struct tas_conn *conn = NULL;
 	struct tas_pair pair;
 	int rc, part = -1;
+	bool local = false;
 
 	if (s->app->phase != HOMAD_APP_OPEN)
 		return NULL;
@@ -246,19 +258,19 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 	homad_streams_want(t, s);
 	if (!s->num_free && __atomic_load_n(&s->asked, __ATOMIC_ACQUIRE))
 		return homad_next_round;
-	rc = s->num_free ? find_way(t, s, c, &pair, &part) : -ENOBUFS;
+	rc = s->num_free ? find_way(t, s, c, &pair, &part, &local) : -ENOBUFS;
 	if (rc == -EAGAIN)
 		return homad_next_round;
-	homad_tcp_refill(tcp);
 	if (!rc)
-		rc = connect_from_some_port(t, s, &pair, &conn);
+		rc = connect_from_some_port(t, s, &pair, local, &conn);
 	if (rc == -EAGAIN)
 		return homad_next_round;
 	if (rc) {
 		tcp->counters.connects_refused++;
 		return homad_streams_tell(t, s, HOMA_STREAM_FAILED, c->token, rc);
 	}
-	stream = homad_stream_adopt(t, s, conn, part);
+	stream = homad_stream_adopt(t, s, conn, part, local);
+	tcp->counters.local_opened += local;
 	stream->token = c->token;
 	stream->opening = true;
 	set_options(t, stream, c->value);
@@ -266,6 +278,25 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 }
 
 /* ---- the rest ---- */
+
+/* The application lets go of it. If it lets go of many of this host, all peers hear of that. */
+static void let_go(struct homad_thread *t, struct homad_stream *stream, bool reset)
+{
+	homad_stream_let_go(t, stream, reset);
+	homad_tcp_local_reset(t);
+}
+
+/* Those of this host that nobody has accepted hear of it, however many they are. */
+static void end_listener(struct homad_thread *t, struct homad_tcp_listener *listener)
+{
+	struct tas_conn *conn;
+
+	while ((conn = tas_accept(&t->tcp->local, &listener->here))) {
+		tas_abort(&t->tcp->local, conn);
+		homad_tcp_local_reset(t);
+	}
+	homad_listener_end(t, listener);
+}
 
 static const char *unlisten(struct homad_thread *t, struct homad_streams *s, u32 number)
 {
@@ -276,7 +307,7 @@ static const char *unlisten(struct homad_thread *t, struct homad_streams *s, u32
 			homa_container_of(node, struct homad_tcp_listener, of);
 
 		if (listener->number == number) {
-			homad_listener_end(t, listener);
+			end_listener(t, listener);
 			return homad_streams_tell(t, s, HOMA_STREAM_UNLISTENED, number, 0);
 		}
 	}
@@ -307,10 +338,10 @@ static const char *command(struct homad_thread *t, struct homad_streams *s,
 	case HOMA_STREAM_CLOSE:
 		why = ring(t, stream);
 		if (!why)
-			homad_stream_let_go(t, stream, false);
+			let_go(t, stream, false);
 		return why;
 	case HOMA_STREAM_ABORT:
-		homad_stream_let_go(t, stream, true);
+		let_go(t, stream, true);
 		return NULL;
 	case HOMA_STREAM_OPTIONS:
 		set_options(t, stream, c->value);
@@ -371,14 +402,14 @@ void homad_streams_close(struct homad_thread *t, struct homad_streams *s)
 	if (!s->app->evicted)
 		homad_stream_commands(t, s, LAST_COMMANDS, &done);
 	while ((node = homa_list_first(&s->listeners)))
-		homad_listener_end(t, homa_container_of(node, struct homad_tcp_listener, of));
+		end_listener(t, homa_container_of(node, struct homad_tcp_listener, of));
 	node = s->open.next;
 	while (node != &s->open) {
 		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
 
 		node = node->next;
 		if (!stream->closed)
-			homad_stream_let_go(t, stream, s->app->evicted);
+			let_go(t, stream, s->app->evicted);
 	}
 	homa_list_del(&s->touched);
 }
@@ -399,9 +430,18 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 	listener->l.rx_shift = HOMAD_STREAM_SHIFT;
 	listener->l.rx_max = 1u << s->rx_most;
 	listener->l.places = &s->num_free;
-	rc = tas_listen(&t->tcp->engine, &listener->l);
+	listener->here = listener->l;
+	listener->here.rx_max = 1u << homad_local_rx_most(s);
+	/* Who is half open here is nobody's from outside. */
+	listener->here.shared_half = NULL;
+	rc = tas_listen(&t->tcp->local, &listener->here);
 	if (rc)
 		return rc;
+	rc = listener->loopback ? 0 : tas_listen(&t->tcp->engine, &listener->l);
+	if (rc) {
+		tas_unlisten(&t->tcp->local, &listener->here);
+		return rc;
+	}
 	listener->number = ++s->listened;
 	homa_list_add_tail(&s->listeners, &listener->of);
 	return 0;

@@ -51,7 +51,8 @@ static bool conn_is_over(const struct homad_stream *stream)
 	return stream->closed && stream->conn.f.state == TAS_TIME_WAIT;
 }
 
-static void event_of(struct homad_thread *t, struct homad_stream *stream, u32 events)
+static void event_of(struct homad_thread *t, struct tas_engine *engine,
+		     struct homad_stream *stream, u32 events)
 {
 	u32 news = HOMAD_NEWS_CHANGED;
 
@@ -60,7 +61,7 @@ static void event_of(struct homad_thread *t, struct homad_stream *stream, u32 ev
 	if (events & TAS_EV_FREE) {
 		if (stream->home)
 			homad_stream_release(t, stream);
-		tas_add_spare(&t->tcp->engine, &stream->conn);
+		tas_add_spare(engine, &stream->conn);
 		return;
 	}
 	if (!stream->home)
@@ -80,13 +81,19 @@ static void event_of(struct homad_thread *t, struct homad_stream *stream, u32 ev
 	homad_stream_news(t, stream, news);
 }
 
-void homad_stream_events(struct homad_thread *t)
+static void events_of(struct homad_thread *t, struct tas_engine *engine)
 {
 	struct tas_conn *conn;
 	u32 events;
 
-	while ((conn = tas_next_event(&t->tcp->engine, &events)))
-		event_of(t, homad_stream_of(conn), events);
+	while ((conn = tas_next_event(engine, &events)))
+		event_of(t, engine, homad_stream_of(conn), events);
+}
+
+void homad_stream_events(struct homad_thread *t)
+{
+	events_of(t, &t->tcp->engine);
+	events_of(t, &t->tcp->local);
 }
 
 /* ---- the event ring ---- */

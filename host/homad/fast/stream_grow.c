@@ -59,7 +59,7 @@ void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream)
 	stream->rx_due = 0;
 	stream->rx_map = map;
 	__atomic_store_n(&slot->rx_map, map, __ATOMIC_RELEASE);
-	tas_set_buffer(&t->tcp->engine, &stream->conn, shift);
+	tas_set_buffer(homad_engine_of(t->tcp, stream), &stream->conn, shift);
 }
 
 /* There is memory for that. */
@@ -115,13 +115,14 @@ static u8 shift_for(u64 bytes, u8 now, u32 most)
 void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream, u32 taken)
 {
 	struct homad_streams *s = stream->home;
-	u8 shift = stream->conn.f.rx_shift;
+	u8 shift = stream->conn.f.rx_shift, most;
 	u64 now = t->ctx.now;
 
+	most = stream->local ? homad_local_rx_most(s) : s->rx_most;
 	stream->rx_taken += taken;
-	if (stream->rx_taken >= 1u << (shift - 1) && !stream->rx_due &&
+	if (shift < most && stream->rx_taken >= 1u << (shift - 1) && !stream->rx_due &&
 	    !(stream->conn.f.flags & TAS_F_FIN_IN))
-		ask(t, stream, HOMAD_RX, shift_for(4 * (u64)stream->rx_taken, shift, s->rx_most));
+		ask(t, stream, HOMAD_RX, shift_for(4 * (u64)stream->rx_taken, shift, most));
 	if (now - stream->rx_since < homa_max_u64(stream->conn.srtt, ROUND_NS))
 		return;
 	stream->rx_since = now;

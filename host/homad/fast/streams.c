@@ -176,12 +176,13 @@ static void treat(struct homad_stream *stream, const struct homad_policy *policy
 {
 	homa_list_init(&stream->held);
 	homad_limit_join(stream, policy, part);
-	if (part >= 0 && policy->part[part].rule.congestion >= 0)
+	/* Between applications of this host there is nothing to be congested. */
+	if (part >= 0 && policy->part[part].rule.congestion >= 0 && !stream->local)
 		tas_set_control(&stream->conn, (u32)policy->part[part].rule.congestion);
 }
 
 struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
-					struct tas_conn *conn, int part)
+					struct tas_conn *conn, int part, bool local)
 {
 	struct homad_stream *stream = homad_stream_of(conn);
 
@@ -190,6 +191,7 @@ struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_str
 		return NULL;
 	memset((u8 *)stream + sizeof(stream->conn), 0, sizeof(*stream) - sizeof(stream->conn));
 	stream->home = s;
+	stream->local = local;
 	stream->slot = homad_slot_take(s);
 	/* homad's own count: what stands in the slot may be anything. */
 	stream->generation = ++s->generations[stream->slot];
@@ -285,7 +287,7 @@ void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bo
 
 void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream, bool reset)
 {
-	struct tas_engine *engine = &t->tcp->engine;
+	struct tas_engine *engine = homad_engine_of(t->tcp, stream);
 	struct tas_conn *conn = &stream->conn;
 
 	stream->shutting = false;
@@ -311,26 +313,29 @@ static bool is_refused(struct homad_thread *t, const struct homad_policy *policy
 	return policy->part[part].rule.deny || homad_limit_full(t, policy->part[part].limit);
 }
 
-static void accept_from(struct homad_thread *t, struct homad_tcp_listener *listener)
+static void accept_from(struct homad_thread *t, struct homad_tcp_listener *listener, bool local)
 {
+	struct tas_engine *engine = local ? &t->tcp->local : &t->tcp->engine;
+	struct tas_listener *l = local ? &listener->here : &listener->l;
 	struct homad_streams *s = listener->home;
 	struct homad_stream *stream;
 	struct tas_conn *conn;
 
-	while (s->num_free && (conn = tas_accept(&t->tcp->engine, &listener->l))) {
-		int part = homad_policy_listen(s->policy, listener->l.port);
+	while (s->num_free && (conn = tas_accept(engine, l))) {
+		int part = homad_policy_listen(s->policy, l->port);
 
 		if (unlikely(is_refused(t, s->policy, part))) {
-			tas_abort(&t->tcp->engine, conn);
+			tas_abort(engine, conn);
 			continue;
 		}
-		stream = homad_stream_adopt(t, s, conn, part);
+		stream = homad_stream_adopt(t, s, conn, part, local);
 		stream->token = listener->number;
-		stream->came = stream->accepted = true;
-		t->tcp->coming[listener->l.port]++;
+		stream->accepted = true;
+		stream->came = !local;
+		t->tcp->coming[l->port] += !local;
 		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
 	}
-	if (!s->num_free && listener->l.num_ready) {
+	if (!s->num_free && l->num_ready) {
 		t->tcp->counters.slots_refused++;
 		s->starved = true;
 		t->tcp->retry_at = homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
@@ -343,7 +348,9 @@ void homad_listeners_accept(struct homad_thread *t)
 	struct tas_listener *l;
 
 	while ((l = tas_next_ready(&t->tcp->engine)))
-		accept_from(t, homa_container_of(l, struct homad_tcp_listener, l));
+		accept_from(t, homa_container_of(l, struct homad_tcp_listener, l), false);
+	while ((l = tas_next_ready(&t->tcp->local)))
+		accept_from(t, homa_container_of(l, struct homad_tcp_listener, here), true);
 }
 
 void homad_streams_accept(struct homad_thread *t, struct homad_streams *s)
@@ -351,15 +358,23 @@ void homad_streams_accept(struct homad_thread *t, struct homad_streams *s)
 	struct homa_list *node;
 
 	s->starved = false;
-	homa_list_for_each(node, &s->listeners)
-		accept_from(t, homa_container_of(node, struct homad_tcp_listener, of));
+	homa_list_for_each(node, &s->listeners) {
+		struct homad_tcp_listener *listener =
+			homa_container_of(node, struct homad_tcp_listener, of);
+
+		accept_from(t, listener, true);
+		if (!listener->loopback)
+			accept_from(t, listener, false);
+	}
 }
 
 void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *listener)
 {
 	struct homad_tcp *tcp = t->tcp;
 
-	tas_unlisten(&tcp->engine, &listener->l);
+	if (!listener->loopback)
+		tas_unlisten(&tcp->engine, &listener->l);
+	tas_unlisten(&tcp->local, &listener->here);
 	homa_list_del(&listener->of);
 	listener->home = NULL;
 	/* Its socket is closed at once: the port may be somebody else's then. */

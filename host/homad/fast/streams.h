@@ -54,7 +54,9 @@ struct homad_backing {
 	X(no_device, "TCP segments to send that no device could take")                 \
 	X(connects_refused,                                                            \
 	  "TCP connections that applications asked for and that homad did not open: no rule, way, port or memory") \
-	X(slots_refused, "times a TCP connection had come and its application had no memory for it")
+	X(slots_refused, "times a TCP connection had come and its application had no memory for it") \
+	X(local_opened, "TCP connections between two applications of this host that homad opened") \
+	X(local_bytes, "bytes that went from the memory of one application of this host to another's by TCP")
 
 struct homad_tcp_counters {
 #define X(name, text) u64 name;
@@ -115,6 +117,8 @@ struct homad_stream {
 	bool came;
 	/* It came to a listener. */
 	bool accepted;
+	/* Its peer is an application of this host: it is homad_tcp.local's. */
+	bool local;
 	/* No more is written, but bytes up to @tx_last are held: the end comes after them. */
 	bool shutting;
 	/* The window opens later by what the application has taken. */
@@ -125,7 +129,10 @@ struct homad_stream {
 
 /** struct homad_tcp_listener - a listening port of an attachment */
 struct homad_tcp_listener {
-	struct tas_listener l;
+	/* For connections that come by devices, and for those of this host. */
+	struct tas_listener l, here;
+	/* Only this host reaches its address: @l is not in use. */
+	bool loopback;
 	struct homad_streams *home;
 	/* In homad_streams.listeners; when it takes no more, in homad_tcp.leaving as long as
 	 * connections that came to its port need their segments. */
@@ -195,6 +202,8 @@ struct homad_streams {
 	u32 num_open;
 	/* Its place in homad_tcp.touched, when events were added in this round. */
 	struct homa_list touched;
+	/* It is of homad's network namespace: what is this host's is its own, too. */
+	bool same_network;
 	/* What rules say about its connections; the slow path's memory. */
 	struct homad_policy *policy;
 	/* Write end of the pipe that wakes the application. */
@@ -207,7 +216,9 @@ struct homad_streams {
 
 /** struct homad_tcp - TCP of a fast-path thread; homad_thread.tcp, NULL: none */
 struct homad_tcp {
-	struct tas_engine engine;
+	/* Connections with other hosts, and those between applications of this one. What
+	 * comes from a device is never taken for one of the latter. */
+	struct tas_engine engine, local;
 	struct homa_slab conns; /* of struct homad_stream */
 	struct homa_slab ended; /* of struct tas_ended, as many as connections at most */
 	/* Local ports for connections that applications open, and with which to try next. */
@@ -252,6 +263,21 @@ static inline struct homad_stream *homad_stream_of(struct tas_conn *conn)
 	return homa_container_of(conn, struct homad_stream, conn);
 }
 
+/* Whose connection it is. */
+static inline struct tas_engine *homad_engine_of(struct homad_tcp *tcp,
+						 const struct homad_stream *stream)
+{
+	return unlikely(stream->local) ? &tcp->local : &tcp->engine;
+}
+
+/* log2 of the bytes that a receive buffer of a connection of this host may grow to: so many as
+ * a window can say without scale, to the byte. A window that is rounded up lets a peer send
+ * what does not fit, and there it would be the only loss. */
+static inline u8 homad_local_rx_most(const struct homad_streams *s)
+{
+	return s->rx_most < HOMAD_USUAL_SHIFT ? s->rx_most : HOMAD_USUAL_SHIFT;
+}
+
 /* The buffer of @stream with @map. */
 static inline u8 *homad_stream_buffer(const struct homad_stream *stream, u32 way, u64 map)
 {
@@ -268,8 +294,8 @@ static inline u8 *homad_stream_buffer(const struct homad_stream *stream, u32 way
  * @most: connections. @mtu: bytes of an IP packet. */
 struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now);
 void homad_tcp_free(struct homad_tcp *tcp);
-/** homad_tcp_refill() - the engine has memory for some more connections. */
-void homad_tcp_refill(struct homad_tcp *tcp);
+/** homad_tcp_refill() - @engine of it has memory for some more connections. */
+void homad_tcp_refill(struct homad_tcp *tcp, struct tas_engine *engine);
 /** homad_tcp_round() - before anything else of TCP in a round. */
 void homad_tcp_round(struct homad_thread *t);
 /** homad_tcp_use_ports() - local ports for connections, beside those that it has; @num 0:
@@ -289,6 +315,10 @@ struct homad_port *homad_tcp_port_towards(struct homad_thread *t, const struct t
 /** homad_tcp_take() - take the TCP packets out of @n in homad_thread.rx, and work them
  *  off; returns how many are left. */
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n);
+/** homad_tcp_place() - bytes of a segment that @engine takes go into their buffer, if
+ *  somebody has it: returns the stream, else NULL, and the connection is reset. */
+struct homad_stream *homad_tcp_place(struct homad_thread *t, struct tas_engine *engine,
+				     const struct tas_copy *copy);
 /** homad_tcp_icmp() - an ICMP error about a segment of ours. */
 void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error);
 /** homad_tcp_waits() - does TCP have something to send by @port? */
@@ -296,6 +326,27 @@ bool homad_tcp_waits(struct homad_thread *t, const struct homad_port *port);
 /** homad_tcp_tx() - it is TCP's turn on @port: send what it has until that ends or the
  *  device is full (homad_port.tx_blocked); returns how many packets. */
 int homad_tcp_tx(struct homad_thread *t, struct homad_port *port);
+
+/* ---- tcp_local.c ---- */
+
+/** homad_tcp_local_begin() - the engine for connections of this host. */
+void homad_tcp_local_begin(struct tas_engine *engine);
+/** homad_tcp_local() - what its connections have to say to each other, a bounded part of it;
+ *  returns how many segments. */
+int homad_tcp_local(struct homad_thread *t);
+/** homad_tcp_local_waits() - is there more? */
+static inline bool homad_tcp_local_waits(const struct homad_tcp *tcp)
+{
+	return tas_first_out(&tcp->local) != NULL;
+}
+/** homad_tcp_local_reset() - a connection of this host was reset: if many were, their peers
+ *  hear of it now, as the engine keeps no more than TAS_STRAYS such words. */
+void homad_tcp_local_reset(struct homad_thread *t);
+/** homad_tcp_local_way() - @pair for a connection to an address of this host, from @wanted if
+ *  that is not zeros. 0, -EAGAIN: not in this round; -EOPNOTSUPP: nobody listens there by
+ *  homad, so it is the kernel's; -EADDRNOTAVAIL: @wanted is not ours. */
+int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
+			const struct homa_stream_end *wanted, struct tas_pair *pair);
 
 /* ---- streams.c ---- */
 
@@ -313,9 +364,9 @@ void homad_streams_want(struct homad_thread *t, struct homad_streams *s);
 /** homad_streams_retry() - ask again for those who were refused and have connections waiting. */
 void homad_streams_retry(struct homad_thread *t);
 /** homad_stream_adopt() - @conn becomes a stream of @s under part @part of its policy;
- *  NULL: it has no free slot. */
+ *  @local: it is homad_tcp.local's. NULL: it has no free slot. */
 struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
-					struct tas_conn *conn, int part);
+					struct tas_conn *conn, int part, bool local);
 /** homad_stream_release() - its slot is free, and it is nobody's. */
 void homad_stream_release(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_quiet() - it needs no segments any more. */

@@ -15,13 +15,14 @@
 #define FEW_SPARES 16u		/* below which the oldest orphan is dropped */
 #define HALF_OPEN_SHARE 4u	/* of all connections so many may be half open */
 #define EXCEPTIONS 256u		/* segments of the slow path in a round */
+#define LOCAL_MTU 65535u	/* bytes of an IP packet that stays here */
 #define TIMER_BUDGET 64u	/* connections whose timers are seen to in a round */
 
 struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 {
 	size_t size = (sizeof(struct homad_tcp) + ALIGN - 1) / ALIGN * ALIGN;
 	struct homad_tcp *tcp = aligned_alloc(ALIGN, size);
-	u64 seed[6];
+	u64 seed[2][6];
 	u32 i;
 
 	if (!tcp)
@@ -31,7 +32,9 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 		free(tcp);
 		return NULL;
 	}
-	tas_engine_init(&tcp->engine, seed, now, mtu);
+	tas_engine_init(&tcp->engine, seed[0], now, mtu);
+	tas_engine_init(&tcp->local, seed[1], now, LOCAL_MTU);
+	homad_tcp_local_begin(&tcp->local);
 	homa_slab_init(&tcp->conns, sizeof(struct homad_stream), most);
 	homa_slab_init(&tcp->ended, sizeof(struct tas_ended), most);
 	homa_list_init(&tcp->touched);
@@ -45,59 +48,68 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 	return tcp;
 }
 
-void homad_tcp_free(struct homad_tcp *tcp)
+static void free_tables(struct tas_engine *engine)
 {
 	struct homa_segment *segment;
 	u32 i;
 
-	if (!tcp)
-		return;
 	for (i = 0; i < TAS_SEGMENTS; i++) {
-		free(tcp->engine.segment[i]);
-		free(tcp->engine.ended_segment[i]);
+		free(engine->segment[i]);
+		free(engine->ended_segment[i]);
 	}
-	while ((segment = tcp->engine.segments)) {
-		tcp->engine.segments = segment->next;
+	while ((segment = engine->segments)) {
+		engine->segments = segment->next;
 		free(segment);
 	}
+}
+
+void homad_tcp_free(struct homad_tcp *tcp)
+{
+	if (!tcp)
+		return;
+	free_tables(&tcp->engine);
+	free_tables(&tcp->local);
 	homa_slab_drain(&tcp->conns);
 	homa_slab_drain(&tcp->ended);
 	free(tcp);
 }
 
-void homad_tcp_refill(struct homad_tcp *tcp)
+void homad_tcp_refill(struct homad_tcp *tcp, struct tas_engine *engine)
 {
 	struct homa_segment *segment;
 	struct homad_stream *stream;
 	struct tas_ended *ended;
 
-	while (unlikely(tcp->engine.num_spare < SPARES)) {
+	while (unlikely(engine->num_spare < SPARES)) {
 		stream = homa_slab_get(&tcp->conns);
 		if (!stream) {
 			/* Who has closed and waits only for his peer to close makes room. */
-			if (tcp->engine.num_spare < FEW_SPARES)
-				tas_drop_orphan(&tcp->engine);
+			if (engine->num_spare < FEW_SPARES)
+				tas_drop_orphan(engine);
 			break;
 		}
-		tas_add_spare(&tcp->engine, &stream->conn);
+		tas_add_spare(engine, &stream->conn);
 	}
 	/* When there is no more, those longest in TIME_WAIT make room. */
-	if (unlikely(homa_list_empty(&tcp->engine.spare_ended))) {
+	if (unlikely(homa_list_empty(&engine->spare_ended))) {
 		ended = homa_slab_get(&tcp->ended);
 		if (ended)
-			tas_add_ended(&tcp->engine, ended);
+			tas_add_ended(engine, ended);
 	}
-	if (unlikely(tas_wants_segment(&tcp->engine))) {
+	if (unlikely(tas_wants_segment(engine))) {
 		segment = malloc(sizeof(*segment));
 		if (segment)
-			tas_add_segment(&tcp->engine, segment);
+			tas_add_segment(engine, segment);
 	}
 }
 
 void homad_tcp_round(struct homad_thread *t)
 {
-	tas_set_now(&t->tcp->engine, t->ctx.now, EXCEPTIONS);
-	homad_tcp_refill(t->tcp);
+	struct homad_tcp *tcp = t->tcp;
+
+	tas_set_now(&tcp->engine, t->ctx.now, EXCEPTIONS);
+	tas_set_now(&tcp->local, t->ctx.now, UINT32_MAX);
+	homad_tcp_refill(tcp, &tcp->engine);
 }
 
 void homad_tcp_use_ports(struct homad_thread *t, const u16 *ports, u32 num)
@@ -140,10 +152,13 @@ void homad_tcp_call_slow(const struct homad_tcp *tcp)
 u64 homad_tcp_timers(struct homad_thread *t)
 {
 	struct homad_tcp *tcp = t->tcp;
+	u64 next;
 
 	tas_set_now(&tcp->engine, t->ctx.now, EXCEPTIONS);
-	return homa_min_u64(tas_timers(&tcp->engine, TIMER_BUDGET),
-			    homa_min_u64(tcp->retry_at, tcp->held_at));
+	tas_set_now(&tcp->local, t->ctx.now, UINT32_MAX);
+	next = homa_min_u64(tas_timers(&tcp->engine, TIMER_BUDGET),
+			    tas_timers(&tcp->local, TIMER_BUDGET));
+	return homa_min_u64(next, homa_min_u64(tcp->retry_at, tcp->held_at));
 }
 
 /* A device carries the packets that come from its address; with one device, all. */

@@ -18,6 +18,26 @@ static void copy_in(const struct homad_stream *stream, const u8 *bytes, u32 leng
 		memcpy(span, bytes + first, length - first);
 }
 
+struct homad_stream *homad_tcp_place(struct homad_thread *t, struct tas_engine *engine,
+				     const struct tas_copy *copy)
+{
+	struct homad_stream *stream;
+
+	/* It may have become open with this very segment. */
+	if (unlikely(!copy->conn->host))
+		homad_listeners_accept(t);
+	stream = copy->conn->host;
+	if (likely(stream && stream->home && !stream->closed)) {
+		if (unlikely(stream->limit))
+			homad_limit_received(stream, copy->length);
+		return stream;
+	}
+	/* Its bytes have no place: to keep silent would be a lie. */
+	t->tcp->counters.no_place++;
+	tas_abort(engine, copy->conn);
+	return NULL;
+}
+
 static void segment_in(struct homad_thread *t, const struct nic_rx *pkt)
 {
 	struct tas_engine *engine = &t->tcp->engine;
@@ -37,19 +57,9 @@ static void segment_in(struct homad_thread *t, const struct nic_rx *pkt)
 	tas_rx(engine, &pair, &seg, pkt->ecn, &copy);
 	if (likely(!copy.conn))
 		return;
-	/* It may have become open with this very segment. */
-	if (unlikely(!copy.conn->host))
-		homad_listeners_accept(t);
-	stream = copy.conn->host;
-	if (likely(stream && stream->home && !stream->closed)) {
-		if (unlikely(stream->limit))
-			homad_limit_received(stream, copy.length);
+	stream = homad_tcp_place(t, engine, &copy);
+	if (likely(stream))
 		copy_in(stream, pkt->data + seg.payload + copy.from, copy.length, copy.to);
-		return;
-	}
-	/* Its bytes have no place: to keep silent would be a lie. */
-	t->tcp->counters.no_place++;
-	tas_abort(engine, copy.conn);
 }
 
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)
@@ -66,7 +76,7 @@ int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)
 	for (i = 0; i < taken; i++) {
 		if (i + 1 < taken)
 			homa_prefetch(tcp->rx[i + 1].data);
-		homad_tcp_refill(tcp);
+		homad_tcp_refill(tcp, &tcp->engine);
 		segment_in(t, &tcp->rx[i]);
 	}
 	if (taken) {

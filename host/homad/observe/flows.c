@@ -12,6 +12,7 @@
 /* struct flow_job - a job: the next flows of a thread */
 struct flow_job {
 	struct tas_look_cursor *at;
+	bool local;
 	struct homad_flow *out;
 	u32 n, max;
 };
@@ -53,24 +54,36 @@ static void look_at_stream(struct homad_flow *flow, const struct tas_conn *conn)
 }
 
 /* A listener's own, or a connection's that nobody has accepted yet. */
-static void look_at_listener(struct homad_flow *flow, const struct tas_listener *l)
+static void look_at_listener(struct homad_flow *flow, const struct tas_listener *l, bool local)
 {
 	const struct homad_tcp_listener *listener =
-		homa_container_of(l, struct homad_tcp_listener, l);
+		local ? homa_container_of(l, struct homad_tcp_listener, here) :
+			homa_container_of(l, struct homad_tcp_listener, l);
 
 	name_owner(flow, listener->home);
 	if (flow->look.conn)
 		return;
-	flow->ready = l->num_ready;
-	flow->half = l->num_half;
+	/* In either engine, but shown once. */
+	flow->ready = listener->here.num_ready;
+	flow->half = listener->here.num_half;
+	if (!listener->loopback) {
+		flow->ready += listener->l.num_ready;
+		flow->half += listener->l.num_half;
+	}
 	flow->backlog = l->backlog;
+}
+
+static bool shown_already(const struct tas_look *look)
+{
+	return look->listener && !look->conn &&
+	       !homa_container_of(look->listener, struct homad_tcp_listener, here)->loopback;
 }
 
 static int look_at_some(struct homad_thread *t, void *arg)
 {
 	struct flow_job *some = arg;
 	struct tas_look look[AT_ONCE];
-	u32 i;
+	u32 i, n;
 
 	if (!t->tcp) {
 		some->at->end = true;
@@ -79,15 +92,18 @@ static int look_at_some(struct homad_thread *t, void *arg)
 	/* The clock of the last round may be that of before a long sleep. */
 	homad_now(t);
 	homad_tcp_round(t);
-	some->n = tas_look_some(&t->tcp->engine, some->at, look,
-				homa_min_u32(some->max, AT_ONCE));
-	for (i = 0; i < some->n; i++) {
-		struct homad_flow *flow = &some->out[i];
+	n = tas_look_some(some->local ? &t->tcp->local : &t->tcp->engine, some->at, look,
+			  homa_min_u32(some->max, AT_ONCE));
+	for (i = 0; i < n; i++) {
+		struct homad_flow *flow;
 
+		if (some->local && shown_already(&look[i]))
+			continue;
+		flow = &some->out[some->n++];
 		memset(flow, 0, sizeof(*flow));
 		flow->look = look[i];
 		if (look[i].listener)
-			look_at_listener(flow, look[i].listener);
+			look_at_listener(flow, look[i].listener, some->local);
 		else if (look[i].conn)
 			look_at_stream(flow, look[i].conn);
 	}
@@ -97,12 +113,17 @@ static int look_at_some(struct homad_thread *t, void *arg)
 u32 homad_flows_some(struct homad *d, struct homad_flow_cursor *at, struct homad_flow *out,
 		     u32 max)
 {
-	struct flow_job some = { .at = &at->engine, .out = out, .max = max };
+	struct flow_job some = {
+		.at = &at->engine, .local = at->local, .out = out, .max = max
+	};
 
 	homad_call(d->threads[at->thread], look_at_some, &some);
 	if (!at->engine.end)
 		return some.n;
 	at->engine = (struct tas_look_cursor){ .ended = at->engine.ended };
+	at->local = !at->local;
+	if (at->local)
+		return some.n;
 	at->end = ++at->thread >= d->num_threads || !d->threads[at->thread];
 	return some.n;
 }

@@ -36,6 +36,7 @@ struct homad_flow {
 /** struct homad_flow_cursor - all zeros: begin, but for @engine.ended */
 struct homad_flow_cursor {
 	struct tas_look_cursor engine;
+	bool local; /* connections between applications of this host */
 	u32 thread;
 	bool end;
 };

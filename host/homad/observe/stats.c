@@ -70,9 +70,12 @@ static u64 cpu_time(const struct homad_thread *t)
 static void collect_tcp(struct homad_tcp_stats *to, struct homad_tcp_stats *sum,
 			const struct homad_tcp *tcp)
 {
+	struct tas_counts here;
+
 	to->on = sum->on = true;
 #define X(name, text)                                                    \
-	to->engine.name = HOMA_READ_ONCE(tcp->engine.metrics.name);      \
+	to->engine.name = HOMA_READ_ONCE(tcp->engine.metrics.name) +     \
+			  HOMA_READ_ONCE(tcp->local.metrics.name);       \
 	sum->engine.name += to->engine.name;
 #include "tas_metrics.def"
 #undef X
@@ -82,6 +85,9 @@ static void collect_tcp(struct homad_tcp_stats *to, struct homad_tcp_stats *sum,
 	HOMAD_TCP_COUNTERS(X)
 #undef X
 	to->counts = tas_count(&tcp->engine);
+	here = tas_count(&tcp->local);
+	to->counts.connections += here.connections;
+	to->counts.ended += here.ended;
 	sum->counts.connections += to->counts.connections;
 	sum->counts.ended += to->counts.ended;
 }

@@ -31,8 +31,7 @@ static int option(int fd, int name)
 	return getsockopt(fd, SOL_SOCKET, name, &value, &size) ? -1 : value;
 }
 
-/* A port of another network namespace proves nothing about ours. */
-static bool of_our_network(int fd)
+bool homad_of_our_network(int fd)
 {
 	u64 theirs = 0, ours = 1;
 	socklen_t size = sizeof(theirs);
@@ -102,7 +101,8 @@ static const char *read_socket(int fd, struct tas_listener *l)
 		return "no socket came with the request";
 	if (option(fd, SO_PROTOCOL) != IPPROTO_TCP || option(fd, SO_ACCEPTCONN) != 0)
 		return "the socket that came with it is not one of TCP that does not listen";
-	if (!of_our_network(fd))
+	/* A port of another network namespace proves nothing about ours. */
+	if (!homad_of_our_network(fd))
 		return "the socket is of another network namespace than homad";
 	if (has_device(fd))
 		return "the socket is bound to a device";
@@ -154,6 +154,14 @@ static bool is_any(const struct tas_listener *l, u32 from)
 	return !memcmp(l->local + from, zeros, sizeof(zeros) - from);
 }
 
+/* Its connections come from this host: what devices bring is not for it. */
+static bool is_loopback(const struct tas_listener *l)
+{
+	static const u8 six[16] = { [15] = 1 };
+
+	return is_v4(l) ? l->local[12] == 127 : !memcmp(l->local, six, sizeof(six));
+}
+
 /* May a connection be for either? */
 static bool overlap(const struct tas_listener *a, const struct tas_listener *b)
 {
@@ -195,11 +203,14 @@ static int begin(struct homad *d, struct homad_client *client,
 		return -EADDRINUSE;
 	listener->home = client->app->streams;
 	listener->l.shared_half = &client->user->half_open;
+	listener->loopback = is_loopback(&listener->l);
 	/* Before the first SYN may come. */
-	homad_tcp_take_port(d, listener->l.port);
+	if (!listener->loopback)
+		homad_tcp_take_port(d, listener->l.port);
 	rc = homad_call(client->app->thread, homad_listener_begin, listener);
 	if (rc) {
-		homad_tcp_leave_port(d, listener->l.port);
+		if (!listener->loopback)
+			homad_tcp_leave_port(d, listener->l.port);
 		return rc;
 	}
 	listener->user = client->user;
@@ -258,7 +269,8 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 
 void homad_tcp_end_listener(struct homad *d, struct homad_tcp_listener *listener)
 {
-	homad_tcp_leave_port(d, listener->l.port);
+	if (!listener->loopback)
+		homad_tcp_leave_port(d, listener->l.port);
 	homa_list_del(&listener->held);
 	listener->user->listeners--;
 	homad_user_put(listener->user);

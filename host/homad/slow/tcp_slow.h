@@ -59,6 +59,10 @@ void homad_policy_put(struct homad_policy *policy);
 /** homad_policies_change() - there are other rules: for all attachments. */
 void homad_policies_change(struct homad *d);
 
+/** homad_of_our_network() - is the socket @fd of homad's network namespace? A connection's
+ *  that was accepted is of its peer's. */
+bool homad_of_our_network(int fd);
+
 /** homad_tcp_end_listener() - the fast path does not know it any more. */
 void homad_tcp_end_listener(struct homad *d, struct homad_tcp_listener *listener);
 

@@ -212,6 +212,7 @@ static int begin(struct homad_client *client, struct homad_piece *piece, struct 
 		return rc;
 	}
 	open.streams->wake_fd = wake[1];
+	open.streams->same_network = homad_of_our_network(client->conn.fd);
 	homad_streams_lay(open.streams, (struct homa_stream_area *)piece->base, num_slots);
 	rc = homad_call(client->app->thread, homad_streams_begin, &open);
 	if (rc) {

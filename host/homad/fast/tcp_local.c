@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * TCP between two applications of this host. Both ends are connections of an engine of
+ * their own, so all that TCP promises comes from there: backlogs, half closes, resets,
+ * windows. What it sends goes no further than to this file: the header comes back as if a
+ * device had brought it, and the bytes are copied once, from the memory of the one
+ * application into that of the other. There is no packet, no checksum, no link and no
+ * loss.
+ *
+ * Nobody else reaches that engine: a packet of a device with addresses of this host is the
+ * other engine's, which knows none of these connections. And it is for those alone who
+ * could have connected by the kernel: an application of another network namespace is told
+ * that homad does not do this, so that its own kernel looks.
+ */
+#include <errno.h>
+#include "fast.h"
+#include "streams.h"
+
+#define ROUND_SEGMENTS 256u  /* before others get their turn, */
+#define ROUND_BYTES (1u << 18) /* and so many bytes */
+
+void homad_tcp_local_begin(struct tas_engine *engine)
+{
+	/* What is said arrives at once and is never lost. */
+	tas_set(engine, "delack_ms", 0);
+	tas_set(engine, "timestamps", 0);
+	tas_set(engine, "sack", 0);
+	tas_set(engine, "ecn", 0);
+	tas_set(engine, "window_scaling", 0);
+	tas_set(engine, "tail_loss_probe", 0);
+	tas_set(engine, "black_hole", 0);
+	tas_set(engine, "initial_window", 2);
+	/* No segment of a former connection is still under way. */
+	tas_set(engine, "time_wait_ms", 1);
+	tas_set(engine, "syn_cookies", 0);
+	/* Who guesses here is an application, and cannot: homad writes the headers. */
+	tas_set(engine, "challenge_acks", 100000);
+	tas_set(engine, "resets", 1000000);
+}
+
+/* ---- the way ---- */
+
+static void usual_source(const u8 to[16], u8 from[16])
+{
+	struct homa_addr addr = { 0 };
+
+	memcpy(addr.ip, to, sizeof(addr.ip));
+	memcpy(from, to, sizeof(addr.ip));
+	if (homa_addr_is_v4(&addr) && to[12] == 127)
+		memcpy(from + 13, "\0\0\1", 3);
+}
+
+int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
+			const struct homa_stream_end *wanted, struct tas_pair *pair)
+{
+	struct homa_addr from = { 0 }, to = { 0 };
+	struct tas_pair there = { .local_port = pair->remote_port };
+	struct homad_port *port;
+	int rc;
+
+	memcpy(there.local, pair->remote, sizeof(there.local));
+	if (!s->same_network || wanted->port || !tas_listens(&t->tcp->local, &there))
+		return -EOPNOTSUPP;
+	memcpy(from.ip, wanted->ip, sizeof(from.ip));
+	memcpy(to.ip, pair->remote, sizeof(to.ip));
+	if (homad_unspecified(&from)) {
+		usual_source(pair->remote, pair->local);
+		return 0;
+	}
+	memcpy(pair->local, from.ip, sizeof(pair->local));
+	if (homa_addr_is_v4(&from) != homa_addr_is_v4(&to))
+		return -EADDRNOTAVAIL;
+	rc = homad_dest(t, s->app->uid, &from, 1, &port);
+	if (rc)
+		return rc == -EAGAIN ? rc : -EADDRNOTAVAIL;
+	return port == t->d->local ? 0 : -EADDRNOTAVAIL;
+}
+
+/* ---- segments ---- */
+
+/* @length bytes from position @from of what one application has written to position @to of
+ * what the other has got. */
+static void copy_over(const struct homad_stream *source, u32 from, const struct homad_stream *sink,
+		      u32 to, u32 length)
+{
+	const u8 *src = homad_stream_buffer(source, HOMAD_TX, source->tx_map);
+	u8 *dst = homad_stream_buffer(sink, HOMAD_RX, sink->rx_map);
+	u32 n;
+
+	for (; length; length -= n, from += n, to += n) {
+		n = homa_min_u32(length, homa_stream_to_end(source->tx_map, from));
+		n = homa_min_u32(n, homa_stream_to_end(sink->rx_map, to));
+		memcpy(dst + homa_stream_at(sink->rx_map, to),
+		       src + homa_stream_at(source->tx_map, from), n);
+	}
+}
+
+static void hand_over(struct homad_thread *t, const struct tas_out *out)
+{
+	struct homad_stream *source = out->conn ? out->conn->host : NULL, *sink;
+	struct tas_engine *engine = &t->tcp->local;
+	struct tas_pair pair = { .local_port = out->pair.remote_port,
+				 .remote_port = out->pair.local_port };
+	struct tas_segment seg;
+	struct tas_copy copy;
+
+	if (unlikely(out->length && (!source || !source->home)))
+		return;
+	memcpy(pair.local, out->pair.remote, sizeof(pair.local));
+	memcpy(pair.remote, out->pair.local, sizeof(pair.remote));
+	if (unlikely(tas_decode(&seg, out->header, out->header_length)))
+		return;
+	seg.length = out->length;
+	if (unlikely(source && source->limit && out->length))
+		homad_limit_sent(source, out->from + out->length, out->length, out->length);
+	homad_tcp_refill(t->tcp, engine);
+	tas_rx(engine, &pair, &seg, out->ecn, &copy);
+	if (!copy.conn)
+		return;
+	sink = homad_tcp_place(t, engine, &copy);
+	if (unlikely(!sink))
+		return;
+	copy_over(source, out->from + copy.from, sink, copy.to, copy.length);
+	t->tcp->counters.local_bytes += copy.length;
+}
+
+int homad_tcp_local(struct homad_thread *t)
+{
+	u32 n = 0, bytes = 0;
+	struct tas_out out;
+
+	while (n < ROUND_SEGMENTS && bytes < ROUND_BYTES &&
+	       tas_next_out(&t->tcp->local, &out)) {
+		hand_over(t, &out);
+		bytes += out.length;
+		n++;
+	}
+	if (n)
+		homad_listeners_accept(t);
+	return (int)n;
+}
+
+void homad_tcp_local_reset(struct homad_thread *t)
+{
+	const struct tas_engine *engine = &t->tcp->local;
+
+	if (engine->stray_tail - engine->stray_head >= TAS_STRAYS / 2)
+		homad_tcp_local(t);
+}
