@@ -79,7 +79,8 @@ struct tas_limit {
  *	oldest first; @spare_ended: memory for them.
  * @half_most: half-open connections that are remembered; one owner of listeners gets as
  *	many as are left to all others. 0: any number. @num_half: how many there are.
- * @orphans: connections in FIN_WAIT_2 whose application has let go, the oldest first.
+ * @orphans: connections whose application has let go and whose FIN alone, or their peer's, is
+ *	waited for, the oldest first; in FIN_WAIT_2 from then on.
  * @cookie_at: when a SYN cookie was sent last, ns.
  * @slow_left: exceptions that the slow path still takes in this round.
  */
@@ -142,8 +143,8 @@ void tas_add_ended(struct tas_engine *engine, struct tas_ended *ended);
 /** tas_take_ended() - one of those that are not in use goes back to the host; NULL: none */
 struct tas_ended *tas_take_ended(struct tas_engine *engine);
 
-/** tas_drop_orphan() - forget the connection that has been closed and in FIN_WAIT_2 for
- *  longest; false: there is none. Its TAS_EV_FREE comes. */
+/** tas_drop_orphan() - forget the connection that has been closed for longest, with all its
+ *  bytes acknowledged; false: there is none. Its TAS_EV_FREE comes. */
 bool tas_drop_orphan(struct tas_engine *engine);
 
 /** tas_wants_segment() - one of the tables of connections would like to grow by one */

@@ -31,6 +31,7 @@ void tas_time_wait(struct tas_engine *engine, struct tas_conn *conn)
 
 void tas_orphan(struct tas_engine *engine, struct tas_conn *conn)
 {
+	homa_list_del(&conn->pending);
 	homa_list_add_tail(&engine->orphans, &conn->pending);
 	tas_arm(engine, conn, TAS_TIMER_END,
 		engine->now + engine->params.fin_wait_ms * TAS_MSEC);
@@ -131,6 +132,15 @@ void tas_abort(struct tas_engine *engine, struct tas_conn *conn)
 	tas_gone(engine, conn);
 }
 
+/* The peer has all bytes, so the host may have let go, too: who never acknowledges the FIN
+ * must not cost memory that nobody accounts for. */
+static void let_go(struct tas_engine *engine, struct tas_conn *conn)
+{
+	tas_shut_send(engine, conn);
+	if (!tas_unacked(conn))
+		homa_list_add_tail(&engine->orphans, &conn->pending);
+}
+
 void tas_close(struct tas_engine *engine, struct tas_conn *conn)
 {
 	if (conn->f.flags & TAS_F_CLOSED)
@@ -154,7 +164,7 @@ void tas_close(struct tas_engine *engine, struct tas_conn *conn)
 	else if (conn->f.state == TAS_TIME_WAIT)
 		tas_shrink(engine, conn);
 	else
-		tas_shut_send(engine, conn);
+		let_go(engine, conn);
 }
 
 void tas_options(struct tas_engine *engine, struct tas_conn *conn)

@@ -252,6 +252,42 @@ static void ended__the_oldest_orphan_makes_room(void **state)
 	bench_free(b);
 }
 
+/* Also those whose peer never acknowledges the FIN: closed in either state, and by turns. */
+static void ended__an_unanswered_fin_makes_room(void **state)
+{
+	struct bench *b = begin();
+	struct tas_conn *conn[2];
+	u32 i, spare = b->engine.num_spare;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		b->pair.local_port = (u16)(80 + i);
+		case_open(b, 0, 0);
+		conn[i] = b->conn;
+		if (i)
+			in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = IRS + 1,
+						    .ack = b->conn->iss + 1, .window = 65535 });
+		tas_close(&b->engine, b->conn);
+		drain(b);
+	}
+	assert_int_equal(conn[0]->f.state, TAS_FIN_WAIT_1);
+	assert_int_equal(conn[1]->f.state, TAS_LAST_ACK);
+	/* One with bytes under way is still its application's. */
+	b->pair.local_port = 82;
+	case_open(b, 0, 0);
+	assert_int_equal(tas_written(&b->engine, b->conn, 100), 0);
+	tas_close(&b->engine, b->conn);
+	drain(b);
+	assert_true(tas_drop_orphan(&b->engine));
+	assert_int_equal(conn[0]->f.state, TAS_CLOSED);
+	assert_int_equal(conn[1]->f.state, TAS_LAST_ACK);
+	assert_true(tas_drop_orphan(&b->engine));
+	assert_false(tas_drop_orphan(&b->engine));
+	hear(b);
+	assert_int_equal(b->engine.num_spare, spare - 1);
+	bench_free(b);
+}
+
 #define CASE(name) cmocka_unit_test(ended__##name)
 
 int main(void)
@@ -265,6 +301,7 @@ int main(void)
 		CASE(connect_waits_without_timestamps),
 		CASE(connect_without_memory),
 		CASE(the_oldest_orphan_makes_room),
+		CASE(an_unanswered_fin_makes_room),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
