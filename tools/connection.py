@@ -34,6 +34,10 @@ class Absent(LabError):
     """No homad runs there."""
 
 
+class Refused(LabError):
+    """homad answered that it does not do that."""
+
+
 class Gone(LabError):
     """homad ended or closed the connection while it was being watched."""
 
@@ -85,7 +89,7 @@ class Connection:
         line, self._rest = self._rest.split(b"\n", 1)
         answer: Json = json.loads(line)
         if "error" in answer and len(answer) == 1:
-            raise LabError(f"homad says: {answer['error']}")
+            raise Refused(f"homad says: {answer['error']}")
         return answer
 
     def ask(self, op: str) -> Json:

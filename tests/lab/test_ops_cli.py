@@ -69,6 +69,14 @@ def test_ss__everything(run) -> None:
         assert word in out
 
 
+def test_ss__a_homad_that_knows_no_tcp(run) -> None:
+    """One that began before an update: only who asks for TCP alone hears of it."""
+    assert "flows" not in answers()
+    assert run("ss", "--peers", "--tcp")[0] == 0
+    status, out, err = run("ss", "--tcp")
+    assert (status, out, err) == (1, "", "homa: homad says: unknown\n")
+
+
 def test_ss__json_has_what_was_asked_for(run) -> None:
     status, out, _ = run("ss", "-r", "-p", "--json")
     assert status == 0
