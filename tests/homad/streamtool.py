@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """TCP streams of homad, by hand (abi/shm_stream.h): a program for tests that speak it themselves.
 
-    streamtool.py SOCKET serve ADDRESS PORT COUNT      echo until COUNT connections have ended
-    streamtool.py SOCKET send ADDRESS PORT BYTES       send so many, and compare what comes back
-    streamtool.py SOCKET try ADDRESS PORT [SOURCE]     what connecting ends with: opened, or an error
+streamtool.py SOCKET serve ADDRESS PORT COUNT      echo until COUNT connections have ended
+streamtool.py SOCKET send ADDRESS PORT BYTES       send so many, and compare what comes back
+streamtool.py SOCKET try ADDRESS PORT [SOURCE]     what connecting ends with: opened, or an error
 """
 
 from __future__ import annotations
@@ -90,8 +90,31 @@ class Stream:
             self.ring()
         return data
 
+    def grow(self) -> None:
+        """Use the memory that homad has put behind the buffer for bytes to send (lib/stream/write.c)."""
+        larger, shift, origin = self.word(28), self.word(128 + 12), self.word(128 + 8)
+        if larger <= shift:
+            return
+        used = (self.end - self.word(24)) & 0xFFFFFFFF
+        size = 1 << shift
+        at = (self.end - origin) & (size - 1)
+        if shift == FIRST_SHIFT:
+            base, start = self.buffer(1, shift), (self.end - used - origin) & (size - 1)
+            data = self.owner.memory[base : base + size]
+            span = self.buffer(1, larger)
+            self.owner.memory[span : span + used] = (data[start:] + data[:start])[:used]
+            filled = used
+        else:
+            filled = size if not at and used else at
+            if used > filled:
+                return
+        struct.pack_into(
+            "<Q", self.owner.memory, self.at + 136, larger << 32 | (self.end - filled) & 0xFFFFFFFF
+        )
+
     def write(self, data: bytes) -> int:
         """As much of it as there is room for."""
+        self.grow()
         shift, origin = self.word(128 + 12), self.word(128 + 8)
         size = 1 << shift
         room = size - ((self.end - self.word(24)) & 0xFFFFFFFF)
@@ -121,9 +144,16 @@ class Streams:
         assert answer.error == 0, answer
         self.memory = mmap.mmap(self.client.fds[5], answer.sizes[0])
         self.event_fd = self.client.fds[6]
-        magic, self.num_slots, size, self.commands, self.events, self.slots, self.entries, self.spans = struct.unpack_from(
-            "<IIQIIIIQ", self.memory, 0
-        )
+        (
+            magic,
+            self.num_slots,
+            size,
+            self.commands,
+            self.events,
+            self.slots,
+            self.entries,
+            self.spans,
+        ) = struct.unpack_from("<IIQIIIIQ", self.memory, 0)
         self.firsts = struct.unpack_from("<Q", self.memory, 48)[0]
         assert magic == 0x70635448 and size == len(self.memory)
         self.command_tail = self.event_head = 0
@@ -220,7 +250,11 @@ def send(streams: Streams, address: str, port: int, size: int) -> None:
     data = bytes(i * 7 % 251 for i in range(min(size, 1 << 16)))
     data = (data * (size // max(len(data), 1) + 1))[:size]
     sent, back, shut = 0, b"", False
-    while not (stream.state & (HAS_END | HAS_ERROR) and shut) or len(back) < size and not stream.state & HAS_ERROR:
+    while (
+        not (stream.state & (HAS_END | HAS_ERROR) and shut)
+        or len(back) < size
+        and not stream.state & HAS_ERROR
+    ):
         if sent < size:
             sent += stream.write(data[sent : sent + 65536])
         elif not shut:
