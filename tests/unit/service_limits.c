@@ -5,7 +5,7 @@
 #include "unit.h"
 
 #include "homa_rng.h"
-#include "stream_limits.h"
+#include "streams.h"
 
 #define SECOND 1000000000ull
 
@@ -81,12 +81,40 @@ static void homad_policy__the_first_that_matches(void **state)
 	assert_int_equal(homad_policy_listen(&policy, 10), -1);
 }
 
+/* A limit that comes with a reload counts only what is sent from then on, headers and what is
+ * sent again at once, wherever the stream is in its 2^32 positions. */
+static void homad_limit_join__in_the_middle_of_a_stream(void **state)
+{
+	static const u32 sent[] = { 0, 1000, 1u << 31, 3u << 30, ~0u - 500 };
+	static struct homad_stream stream;
+	static struct homad_policy policy;
+	static struct homad_limit limit;
+	u32 i;
+
+	(void)state;
+	homad_bucket_set(&limit.send, 10000000);
+	policy.num = 1;
+	policy.part[0].limit = &limit;
+	for (i = 0; i < HOMA_ARRAY_SIZE(sent); i++) {
+		stream = (struct homad_stream){ .conn.iss = 0xfffffff0u + i };
+		stream.conn.f.snd_nxt = stream.conn.iss + 1 + sent[i];
+		homad_limit_join(&stream, &policy, 0);
+		limit.send.tokens = 0;
+		homad_limit_sent(&stream, sent[i] + 1000, 1000, 1078);
+		assert_int_equal(limit.send.tokens, -78);
+		homad_limit_sent(&stream, sent[i] + 1000, 1000, 1078);
+		assert_int_equal(limit.send.tokens, -78 - 1078);
+	}
+	assert_int_equal(limit.connections, HOMA_ARRAY_SIZE(sent));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(homad_bucket_fill__is_the_rate_in_any_steps),
 		cmocka_unit_test(homad_bucket_fill__is_full_after_rest_and_pays_debts_first),
 		cmocka_unit_test(homad_policy__the_first_that_matches),
+		cmocka_unit_test(homad_limit_join__in_the_middle_of_a_stream),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,7 +117,10 @@ bool homad_limit_full(struct homad_thread *t, struct homad_limit *limit)
 void homad_limit_join(struct homad_stream *stream, const struct homad_policy *policy, int part)
 {
 	const struct homad_tcp_rule *rule = part < 0 ? NULL : &policy->part[part].rule;
+	u32 sent = stream->conn.f.snd_nxt - stream->conn.iss;
 
+	/* The SYN has a number, too. What was sent under another rule is not new any more. */
+	stream->sent_to = sent ? sent - 1 : 0;
 	stream->dscp = rule ? rule->dscp : 0;
 	stream->limit = rule ? policy->part[part].limit : NULL;
 	if (stream->limit)
