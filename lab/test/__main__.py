@@ -12,7 +12,7 @@ from lab.targets import ratchet
 from lab.errors import LabError
 from lab.test import builds, namespaces, needs, pkt, process, suites
 from lab.test.context import Context, Tally
-from lab.test.stages import CBMC, STAGES, Stage
+from lab.test.stages import CBMC, HW, STAGES, Stage
 
 SHOWN_LINES = 40
 
@@ -42,6 +42,8 @@ def main(arguments: list[str]) -> int:
             return suites.run(context, args.tcp_suites)
         if args.cbmc:
             return _run(context, [(CBMC, args.only or [])])
+        if args.hw:
+            return _run(context, [(HW, args.only or [])])
         plan = _plan(context, ["counts"] if args.record_counts else args.only or [])
         return _run(context, plan)
     except builds.BuildError as error:
@@ -101,6 +103,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--cbmc",
         action="store_true",
         help="only the proofs of tests/cbmc, or those of --only (CBMC 6 from Debian if need be)",
+    )
+    parser.add_argument(
+        "--hw",
+        action="store_true",
+        help="only stage hw, with a million frames for each block, or for those of --only (hours)",
     )
     parser.add_argument(
         "--pkt",

@@ -13,7 +13,7 @@ _ENGINE = (
     *("net", "homad", "vm"),
 )
 _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("engine/wire/", (*_ENGINE, "dissector")),
+    ("engine/wire/", (*_ENGINE, "dissector", "hw")),
     ("engine/", _ENGINE),
     ("nic/", ("unit", "counts", "fuzz", "net", "homad")),
     ("common/", ("unit", "sim", "net")),
@@ -31,10 +31,12 @@ _NEEDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("lib/preload/", ("unit", "net", "homad", "tcp", "vm")),
     ("lib/", ("unit", "net", "homad", "vm")),
     ("bench/", ("net", "vm", "lab")),
-    ("dissector/", ("dissector",)),
+    ("dissector/", ("dissector", "hw")),
+    ("hw/", ("hw",)),
     ("packaging/", ("packaging", "lab")),
     ("lab/vm", ("vm", "lab")),
     ("lab/pkt/", ("pkt", "lab")),
+    ("lab/hw/", ("hw", "lab")),
     ("tools/", ("homad", "lab", "packaging")),
     ("lab/", ("lab",)),
     ("homa", ("packaging", "lab")),

@@ -10,7 +10,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from lab.test import builds, cbmc, compiled, counts, explore, fuzz, pkt, python_tests, vm_tests
+from lab.test import (
+    builds,
+    cbmc,
+    compiled,
+    counts,
+    explore,
+    fuzz,
+    hardware,
+    pkt,
+    python_tests,
+    vm_tests,
+)
 from lab.test.context import Context, Tally
 
 FUZZ_SECONDS = 60
@@ -119,9 +130,13 @@ STAGES = (
     Stage("tcp", "unmodified programs on TCP sockets between network namespaces", tcp),
     Stage("vm", "homa.ko in virtual machines under several kernels", virtual),
     Stage("dissector", "Homa in Wireshark, by tshark", dissector),
+    Stage("hw", "the NIC's blocks in a simulator, beside the C codec", hardware.smoke),
     Stage("packaging", "what is installed, Debian packages, the unit", packaging),
     Stage("lab", "experiments, figures, the launcher", lab),
 )
 
 # Minutes of a solver, so only if it is asked for.
 CBMC = Stage("cbmc", "proofs about the codec, ranges, heap, wheel and pages", cbmc.run)
+
+# Hours, so only if it is asked for; without the option stage hw does a hundredth of it.
+HW = Stage("hw", "the NIC's blocks in a simulator, a million frames each", hardware.everything)

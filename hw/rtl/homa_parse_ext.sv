@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// One stage of the parser for one extension header of IPv6: hop-by-hop, routing or destination
+// options. Two such stages follow each other, so that two headers are passed and no more: a chain
+// that is longer, or a header above 64 bytes, leaves a packet of an unknown protocol. So the work
+// for a packet has a bound that no sender can move.
+module homa_parse_ext
+  import homa_nic_pkg::*;
+#(
+    parameter int WIDTH = 512
+) (
+    input logic clk,
+    input logic rst,
+    input logic adv,
+
+    input logic in_valid,
+    input logic [WIDTH-1:0] in_data,
+    input logic [WIDTH/8-1:0] in_keep,
+    input logic in_last,
+    input logic in_first,
+    input logic [7:0] in_beat,
+    input homa_l3_t in_l3,
+    input logic in_not_ip,
+    input logic in_bad,
+    input logic in_fragment,
+    input logic in_ready,
+    input logic in_unknown,    // the headers before this one could not be passed
+    input logic [7:0] in_proto,
+    input logic [7:0] in_at,
+    input logic [16:0] in_end,
+
+    output logic q_valid,
+    output logic [WIDTH-1:0] q_data,
+    output logic [WIDTH/8-1:0] q_keep,
+    output logic q_last,
+    output logic q_first,
+    output logic [7:0] q_beat,
+    output homa_l3_t q_l3,
+    output logic q_not_ip,
+    output logic q_bad,
+    output logic q_fragment,
+    output logic q_ready,
+    output logic q_unknown,
+    output logic [7:0] q_proto,
+    output logic [7:0] q_at,
+    output logic [16:0] q_end
+);
+  localparam int HALVES = WIDTH / 16;
+  localparam int LANE_BITS = $clog2(HALVES);
+
+  localparam logic [7:0] EXT_HOP = 8'd0;
+  localparam logic [7:0] EXT_ROUTING = 8'd43;
+  localparam logic [7:0] EXT_DESTINATION = 8'd60;
+  localparam logic [7:0] LONGEST = 8'd7;  // in units of 8 bytes, without the first
+
+  wire [LANE_BITS-1:0] lane = in_at[LANE_BITS-1:0];
+  // The header's first halfword: what follows it, and its length.
+  wire [15:0] head = {in_data[16*32'(lane)+:8], in_data[16*32'(lane)+8+:8]};
+  wire here = 8'(in_at >> LANE_BITS) == in_beat;
+
+  wire ext = in_l3.v6 && (in_proto == EXT_HOP || in_proto == EXT_ROUTING ||
+                          in_proto == EXT_DESTINATION);
+  wire [7:0] next_at = in_at + 8'd4 + {3'd0, head[2:0], 2'b00};
+  wire fits = {8'd0, in_at, 1'b0} + 17'd8 <= in_end;
+  wire next_fits = {8'd0, next_at, 1'b0} <= in_end;
+  wire known = q_ready && !in_first;  // an earlier beat of this frame had it
+
+  always_ff @(posedge clk) begin
+    if (rst) q_valid <= 0;
+    else if (adv) q_valid <= in_valid;
+    if (adv && in_valid) begin
+      q_data <= in_data;
+      q_keep <= in_keep;
+      q_last <= in_last;
+      q_first <= in_first;
+      q_beat <= in_beat;
+      q_l3 <= in_l3;
+      q_not_ip <= in_not_ip;
+      q_bad <= in_bad;
+      q_fragment <= in_fragment;
+      q_end <= in_end;
+      if (!known) begin
+        if (in_unknown || !ext || !fits) begin
+          q_ready <= in_ready;
+          q_unknown <= in_unknown || ext;
+          q_proto <= in_proto;
+          q_at <= in_at;
+        end else begin
+          q_ready <= in_ready && here;
+          q_unknown <= head[7:0] > LONGEST || !next_fits;
+          q_proto <= head[15:8];
+          q_at <= next_at;
+        end
+      end
+    end
+  end
+endmodule

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// The parser: frames in, the same frames out eight cycles later, and beside one beat of each what
+// it is (homa_meta_t). One beat per cycle; all stages stand still together while the output does.
+//
+// m_meta_valid is set on one beat of every frame, the last one at the latest. m_bad is set on the
+// last beat if the frame ends before its IP packet does, or its headers contradict each other.
+module homa_parser
+  import homa_nic_pkg::*;
+#(
+    parameter int WIDTH = 512
+) (
+    input logic clk,
+    input logic rst,
+
+    input logic s_valid,
+    output logic s_ready,
+    input logic [WIDTH-1:0] s_data,
+    input logic [WIDTH/8-1:0] s_keep,  // whole in all beats but the last; there without gaps
+    input logic s_last,
+
+    output logic m_valid,
+    input logic m_ready,
+    output logic [WIDTH-1:0] m_data,
+    output logic [WIDTH/8-1:0] m_keep,
+    output logic m_last,
+    output logic m_bad,
+    output logic m_meta_valid,
+    output homa_meta_t m_meta
+);
+  localparam int BYTES = WIDTH / 8;
+
+  wire adv = m_ready || !m_valid;
+  assign s_ready = adv;
+
+  // Between the stages; x[0] after the fixed headers, x[1] and x[2] after an extension header each.
+  logic [2:0] x_valid, x_last, x_first, x_not_ip, x_bad, x_fragment, x_ready, x_unknown;
+  logic [WIDTH-1:0] x_data[3];
+  logic [BYTES-1:0] x_keep[3];
+  logic [7:0] x_beat[3], x_proto[3], x_at[3];
+  homa_l3_t x_l3[3];
+  logic [16:0] x_end[3];
+
+  homa_parse_l3 #(.WIDTH(WIDTH)) l3 (
+      .clk, .rst, .adv,
+      .in_valid(s_valid), .in_data(s_data), .in_keep(s_keep), .in_last(s_last),
+      .q_valid(x_valid[0]), .q_data(x_data[0]), .q_keep(x_keep[0]), .q_last(x_last[0]),
+      .q_first(x_first[0]), .q_beat(x_beat[0]), .q_l3(x_l3[0]), .q_not_ip(x_not_ip[0]),
+      .q_bad(x_bad[0]), .q_fragment(x_fragment[0]), .q_ready(x_ready[0]),
+      .q_proto(x_proto[0]), .q_at(x_at[0]), .q_end(x_end[0]));
+  assign x_unknown[0] = 0;
+
+  for (genvar i = 0; i < 2; i++) begin : ext
+    homa_parse_ext #(.WIDTH(WIDTH)) stage (
+        .clk, .rst, .adv,
+        .in_valid(x_valid[i]), .in_data(x_data[i]), .in_keep(x_keep[i]), .in_last(x_last[i]),
+        .in_first(x_first[i]), .in_beat(x_beat[i]), .in_l3(x_l3[i]), .in_not_ip(x_not_ip[i]),
+        .in_bad(x_bad[i]), .in_fragment(x_fragment[i]), .in_ready(x_ready[i]),
+        .in_unknown(x_unknown[i]), .in_proto(x_proto[i]), .in_at(x_at[i]), .in_end(x_end[i]),
+        .q_valid(x_valid[i+1]), .q_data(x_data[i+1]), .q_keep(x_keep[i+1]),
+        .q_last(x_last[i+1]), .q_first(x_first[i+1]), .q_beat(x_beat[i+1]), .q_l3(x_l3[i+1]),
+        .q_not_ip(x_not_ip[i+1]), .q_bad(x_bad[i+1]), .q_fragment(x_fragment[i+1]),
+        .q_ready(x_ready[i+1]), .q_unknown(x_unknown[i+1]), .q_proto(x_proto[i+1]),
+        .q_at(x_at[i+1]), .q_end(x_end[i+1]));
+  end
+
+  logic b_valid, b_last, b_first, b_ready, b_broken;
+  logic [WIDTH-1:0] b_data;
+  logic [BYTES-1:0] b_keep;
+  logic [7:0] b_beat, b_at;
+  homa_l3_t b_l3;
+  logic [2:0] b_class;
+  logic [15:0] b_sport, b_dport;
+  logic [16:0] b_bytes;
+
+  homa_parse_l4 #(.WIDTH(WIDTH)) l4 (
+      .clk, .rst, .adv,
+      .in_valid(x_valid[2]), .in_data(x_data[2]), .in_keep(x_keep[2]), .in_last(x_last[2]),
+      .in_first(x_first[2]), .in_beat(x_beat[2]), .in_l3(x_l3[2]), .in_not_ip(x_not_ip[2]),
+      .in_bad(x_bad[2]), .in_fragment(x_fragment[2]), .in_ready(x_ready[2]),
+      .in_unknown(x_unknown[2]), .in_proto(x_proto[2]), .in_at(x_at[2]), .in_end(x_end[2]),
+      .q_valid(b_valid), .q_data(b_data), .q_keep(b_keep), .q_last(b_last), .q_first(b_first),
+      .q_beat(b_beat), .q_l3(b_l3), .q_ready(b_ready), .q_class(b_class), .q_broken(b_broken),
+      .q_sport(b_sport), .q_dport(b_dport), .q_at(b_at), .q_bytes(b_bytes));
+
+  homa_parse_body #(.WIDTH(WIDTH)) body (
+      .clk, .rst, .adv,
+      .in_valid(b_valid), .in_data(b_data), .in_keep(b_keep), .in_last(b_last),
+      .in_first(b_first), .in_beat(b_beat), .in_l3(b_l3), .in_ready(b_ready),
+      .in_class(b_class), .in_broken(b_broken), .in_sport(b_sport), .in_dport(b_dport),
+      .in_at(b_at), .in_bytes(b_bytes),
+      .q_valid(m_valid), .q_data(m_data), .q_keep(m_keep), .q_last(m_last), .q_bad(m_bad),
+      .q_meta_valid(m_meta_valid), .q_meta(m_meta));
+endmodule

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The C code as the oracle, through cffi (hw_oracle.h)."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cffi import FFI
+
+HEADER = Path(__file__).with_name("hw_oracle.h")
+FIELDS = "error type hdr_len sport dport sender_id offset length incoming level".split()
+
+
+def declarations() -> str:
+    """What hw_oracle.h says between its marker lines."""
+    match = re.search(r"/\* BEGIN cffi \*/(.*)/\* END cffi \*/", HEADER.read_text(), re.S)
+    if not match:
+        raise ValueError(f"{HEADER.name} has lost its marker lines")
+    return match[1]
+
+
+@cache
+def library() -> tuple[FFI, Any]:
+    """cffi and the library that $HW_ORACLE names."""
+    ffi = FFI()
+    ffi.cdef(declarations())
+    return ffi, ffi.dlopen(os.environ["HW_ORACLE"])
+
+
+def decode(packet: bytes) -> dict[str, int]:
+    """What homa_packet_decode() says of a Homa packet."""
+    ffi, lib = library()
+    out = ffi.new("struct hw_decoded *")
+    lib.hw_decode(out, packet, len(packet))
+    return {name: getattr(out, name) for name in FIELDS}

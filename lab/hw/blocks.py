@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The blocks of hw/rtl: which files each is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.paths import ROOT
+
+RTL = ROOT / "hw" / "rtl"
+PACKAGES = ("homa_wire_pkg", "homa_nic_pkg")
+WIDTHS = (64, 256, 512)
+
+
+@dataclass(frozen=True)
+class Block:
+    """`top`: the module; `files`: modules below it, each in a file of its name; `test`: the
+    module of hw/tb that tests it."""
+
+    top: str
+    files: tuple[str, ...]
+    test: str
+
+    def sources(self, root: Path = RTL) -> list[Path]:
+        """In the order in which they must be read."""
+        return [root / f"{name}.sv" for name in (*PACKAGES, *self.files, self.top)]
+
+
+_PARSER = ("homa_parse_l3", "homa_parse_ext", "homa_parse_l4", "homa_parse_body")
+
+BLOCKS = {
+    block.top.removeprefix("homa_"): block
+    for block in (Block("homa_parser", _PARSER, "test_parser"),)
+}

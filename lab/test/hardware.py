@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Stage hw: the blocks of hw/rtl are what the C header says, lint clean, and do in Verilator what
+the C code does. Their tools are in a private environment (lab/hw/environment.py); without it all
+that needs it is skipped with the reason."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from lab.hw import environment
+from lab.hw.blocks import BLOCKS, WIDTHS, Block
+from lab.test import process
+from lab.test.context import ROOT, Context, Tally
+
+PARALLEL = 2
+# Random frames in a smoke test: a narrow port needs many more cycles for one.
+SMOKE = {64: 2000, 256: 5000, 512: 10_000}
+EVERYTHING = 1_000_000
+SMOKE_SECONDS = 1200
+SECONDS = 8 * 3600
+
+Case = Callable[[], tuple[str, str]]
+
+
+def smoke(context: Context, names: list[str]) -> Tally:
+    return _run(context, names, SMOKE, SMOKE_SECONDS)
+
+
+def everything(context: Context, names: list[str]) -> Tally:
+    return _run(context, names, dict.fromkeys(WIDTHS, EVERYTHING), SECONDS)
+
+
+def _run(context: Context, names: list[str], frames: dict[int, int], seconds: float) -> Tally:
+    """All checks, or those of the blocks named; `frames` by width."""
+    tally = Tally()
+    wanted = {name: block for name, block in BLOCKS.items() if not names or name in names}
+    if not wanted:
+        tally.fail("hw", f"no block has one of these names: {' '.join(names)}")
+        return tally
+    label, wrong = _command(
+        context, "generated", [sys.executable, str(ROOT / "hw" / "generate.py"), "--check"], {}, 60
+    )
+    _add(tally, label, wrong)
+    try:
+        variables = environment.variables()
+        environment.shared_python()
+    except environment.MissingError as error:
+        tally.skip("hw", str(error))
+        return tally
+    cases: list[Case] = []
+    for name, block in wanted.items():
+        for width in WIDTHS:
+            cases.append(lambda n=name, b=block, w=width: _lint(context, n, b, w, variables))
+            cases.append(
+                lambda n=name, w=width: _simulate(context, n, w, frames[w], seconds, variables)
+            )
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        for label, wrong in pool.map(lambda case: case(), cases):
+            _add(tally, label, wrong)
+    return tally
+
+
+def _add(tally: Tally, label: str, wrong: str) -> None:
+    if wrong:
+        tally.fail(f"hw/{label}", wrong)
+    else:
+        tally.passed += 1
+
+
+def _command(
+    context: Context, label: str, command: list[str], variables: dict[str, str], seconds: float
+) -> tuple[str, str]:
+    """Run it; (label, what is wrong)."""
+    log = context.log(f"hw-{label}")
+    status = process.run(
+        command, log, cwd=ROOT, env=variables, timeout=seconds, verbose=context.verbose
+    )
+    if status == 0:
+        return label, ""
+    said = log.read_text(errors="replace").strip().splitlines()
+    end = "a timeout" if status is None else f"status {status}"
+    return label, "\n".join([*said[-60:], f"ended with {end}"])
+
+
+def _lint(
+    context: Context, name: str, block: Block, width: int, variables: dict[str, str]
+) -> tuple[str, str]:
+    command = [str(environment.verilator() / "verilator"), "--lint-only", "-Wall"]
+    command += [f"-GWIDTH={width}", "--top-module", block.top, *map(str, block.sources())]
+    return _command(context, f"lint-{name}-{width}", command, variables, SMOKE_SECONDS)
+
+
+def _simulate(
+    context: Context, name: str, width: int, frames: int, seconds: float, variables: dict[str, str]
+) -> tuple[str, str]:
+    command = [environment.PYTHON, "-m", "lab.hw.simulate", name, "--width", str(width)]
+    command += ["--frames", str(frames)]
+    return _command(context, f"simulate-{name}-{width}", command, variables, seconds)
