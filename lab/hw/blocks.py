@@ -31,5 +31,12 @@ _PARSER = ("homa_parse_l3", "homa_parse_ext", "homa_parse_l4", "homa_parse_body"
 
 BLOCKS = {
     block.top.removeprefix("homa_"): block
-    for block in (Block("homa_parser", _PARSER, "test_parser"),)
+    for block in (
+        Block("homa_parser", _PARSER, "test_parser"),
+        Block(
+            "homa_classify",
+            (*_PARSER, "homa_parser", "homa_toeplitz", "homa_least", "homa_rss"),
+            "test_classify",
+        ),
+    )
 }

@@ -39,7 +39,16 @@ def simulate(name: str, width: int, variables: dict[str, str], *, waves: bool, r
         sources=block.sources(root),
         hdl_toplevel=block.top,
         parameters={"WIDTH": width},
-        build_args=["-Wall", "-O3", "-CFLAGS", "-O1", "--x-initial", "unique"],
+        build_args=[
+            "-Wall",
+            "-O3",
+            "-CFLAGS",
+            "-O1",
+            "--x-initial",
+            "unique",
+            "--output-split",
+            "0",
+        ],
         build_dir=folder,
         waves=waves,
     )

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// Receive side scaling: which queue gets a frame. It stands behind the parser and tells the queue
+// beside the beat that has meta, five cycles later.
+//
+// Homa packets are hashed over what both directions of an RPC share: the exclusive or of the
+// addresses, that of the ports, and the RPC's id without its lowest bit. So all packets of an RPC,
+// of either direction, come to one queue, and the RPCs of one pair of hosts to many. Other packets
+// get the usual hash: addresses, and ports of TCP and UDP; fragments have addresses only. What is
+// not IP, or broken, has the hash 0.
+//
+// The hash's lowest 8 bits choose an entry of the indirection table. With `least` set, the first
+// packet of a message goes to the queue with the fewest packets waiting instead, and a table of
+// RPCs keeps all that follows there. An entry belongs to its RPC until nothing of it has come for
+// two ticks; until then another RPC that falls on it goes by the indirection table, so that
+// strangers cannot push an RPC out of its queue. (The ticks are counted modulo 7: an entry of long
+// ago may count as fresh for a while, which has the same harmless effect.)
+//
+// After a reset the tables are cleared in 1,024 cycles: the indirection table, in the first 256 of
+// them, to the queues in turn. Until then no table of RPCs is used, and `set` has to wait.
+module homa_rss
+  import homa_nic_pkg::*;
+  import homa_wire_pkg::*;
+#(
+    parameter int WIDTH = 512,
+    parameter int QUEUES = 16,
+    parameter int QUEUE_BITS = 4,
+    // Microsoft's, which everybody's tests use.
+    parameter logic [319:0] KEY =
+        320'h6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa
+) (
+    input logic clk,
+    input logic rst,
+
+    input logic least,                  // choose by load
+    input logic tick,                   // a millisecond or so has passed
+    input logic set,                    // write set_queue to entry set_at of the indirection table
+    input logic [7:0] set_at,
+    input logic [QUEUE_BITS-1:0] set_queue,
+    input logic taken,                  // the host took a packet of taken_queue
+    input logic [QUEUE_BITS-1:0] taken_queue,
+
+    input logic s_valid,
+    output logic s_ready,
+    input logic [WIDTH-1:0] s_data,
+    input logic [WIDTH/8-1:0] s_keep,
+    input logic s_last,
+    input logic s_bad,
+    input logic s_meta_valid,
+    input homa_meta_t s_meta,
+
+    output logic m_valid,
+    input logic m_ready,
+    output logic [WIDTH-1:0] m_data,
+    output logic [WIDTH/8-1:0] m_keep,
+    output logic m_last,
+    output logic m_bad,
+    output logic m_meta_valid,
+    output homa_meta_t m_meta,
+    output logic [QUEUE_BITS-1:0] m_queue,  // with m_meta_valid
+    output logic [31:0] m_hash              // the same
+);
+  localparam int BYTES = WIDTH / 8;
+  localparam int HDR_BITS = 8 * HDR_BYTES;
+  localparam int STAGES = 4;  // before the last: tuple, sum, sum, tables
+  localparam int RPC_BITS = 10;
+  localparam int TAG_BITS = 32 - RPC_BITS;
+
+  wire adv = m_ready || !m_valid;
+  assign s_ready = adv;
+
+  // ---- the tuple ----
+
+  wire [62:0] id = s_meta.hdr[HDR_BITS-63-8*COMMON_SENDER_ID_AT+:63];  // but for its lowest bit
+  wire [15:0] sport = s_meta.hdr[HDR_BITS-16-8*COMMON_SPORT_AT+:16];
+  wire [15:0] dport = s_meta.hdr[HDR_BITS-16-8*COMMON_DPORT_AT+:16];
+  wire homa = (s_meta.class_ == CLASS_HOMA || s_meta.class_ == CLASS_HOMA_UDP ||
+               s_meta.class_ == CLASS_HOMA_TCP) && s_meta.bytes >= COMMON_HDR[16:0];
+  wire nothing = s_meta.class_ == CLASS_NOT_IP || s_meta.class_ == CLASS_BAD;
+  wire [31:0] ports = s_meta.class_ == CLASS_PORTS ? {s_meta.out_sport, s_meta.out_dport} : 32'd0;
+
+  logic [287:0] tuple;
+  always_comb begin
+    if (nothing) tuple = 0;
+    else if (homa)
+      tuple = {s_meta.l3.src ^ s_meta.l3.dst, 1'b0, id, 64'd0, sport ^ dport, 16'd0};
+    else if (s_meta.l3.v4)
+      tuple = {s_meta.l3.src[31:0], s_meta.l3.dst[31:0], ports, 192'd0};
+    else tuple = {s_meta.l3.src, s_meta.l3.dst, ports};
+  end
+
+  // First of a message: DATA of its first byte that decodes.
+  wire first = s_meta.error == WIRE_OK && s_meta.offset == 0 &&
+               s_meta.hdr[HDR_BITS-8-8*COMMON_TYPE_AT+:8] == TYPE_DATA;
+
+  // ---- the beat on its way beside the hash ----
+
+  logic [STAGES-1:0] p_valid, p_last, p_bad, p_meta_valid, p_homa, p_first;
+  logic [WIDTH-1:0] p_data[STAGES];
+  logic [BYTES-1:0] p_keep[STAGES];
+  homa_meta_t p_meta[STAGES];
+  logic [287:0] t_tuple;
+  logic [31:0] hash, r_hash;
+
+  always_ff @(posedge clk) begin
+    if (rst) p_valid <= 0;
+    else if (adv) p_valid <= {p_valid[STAGES-2:0], s_valid};
+    if (adv) begin
+      p_last <= {p_last[STAGES-2:0], s_last};
+      p_bad <= {p_bad[STAGES-2:0], s_bad};
+      p_meta_valid <= {p_meta_valid[STAGES-2:0], s_meta_valid};
+      p_homa <= {p_homa[STAGES-2:0], homa};
+      p_first <= {p_first[STAGES-2:0], first};
+      p_data[0] <= s_data;
+      p_keep[0] <= s_keep;
+      p_meta[0] <= s_meta;
+      for (int i = 1; i < STAGES; i++) begin
+        p_data[i] <= p_data[i-1];
+        p_keep[i] <= p_keep[i-1];
+        p_meta[i] <= p_meta[i-1];
+      end
+      t_tuple <= tuple;
+      r_hash <= hash;
+    end
+  end
+
+  homa_toeplitz #(.KEY(KEY)) toeplitz (.clk, .adv, .in_tuple(t_tuple), .q_hash(hash));
+
+  // ---- the tables ----
+
+  logic [RPC_BITS-1:0] clear_at;
+  logic clearing;
+
+  logic [QUEUE_BITS-1:0] table_[256];
+  logic [QUEUE_BITS-1:0] by_table;
+
+  typedef struct packed {
+    logic [TAG_BITS-1:0] tag;
+    logic [2:0] seen;           // in which tick; 0: never
+    logic [QUEUE_BITS-1:0] dest;
+  } rpc_t;
+
+  rpc_t rpcs[1 << RPC_BITS];
+  rpc_t stored, written;
+  logic [RPC_BITS-1:0] written_at;
+  logic written_now;
+  logic [2:0] now;  // 1..7: number of the tick
+
+  always_ff @(posedge clk) begin
+    if (set) table_[set_at] <= set_queue;
+    else if (clearing && clear_at < 256) table_[clear_at[7:0]] <= QUEUE_BITS'(32'(clear_at) % QUEUES);
+    if (adv) by_table <= table_[hash[7:0]];
+  end
+
+  always_ff @(posedge clk)
+    if (rst) now <= 1;
+    else if (tick) now <= now == 7 ? 3'd1 : now + 3'd1;
+
+  // ---- the choice ----
+
+  wire [RPC_BITS-1:0] at = r_hash[RPC_BITS-1:0];
+  wire [TAG_BITS-1:0] tag = r_hash[31:RPC_BITS];
+  wire rpc_t entry = written_now && written_at == at ? written : stored;
+  // In this tick or one of the two before it.
+  wire [2:0] last1 = now > 3'd1 ? now - 3'd1 : 3'd7;
+  wire [2:0] last2 = last1 > 3'd1 ? last1 - 3'd1 : 3'd7;
+  wire live = entry.seen != 0 && (entry.seen == now || entry.seen == last1 ||
+                                  entry.seen == last2);
+  wire hit = live && entry.tag == tag;
+  wire choose = least && p_homa[STAGES-1] && !clearing;
+  wire here = p_valid[STAGES-1] && p_meta_valid[STAGES-1];
+  wire write = adv && here && choose && (hit || !live);
+
+  logic [QUEUE_BITS-1:0] fewest, dest;
+  always_comb begin
+    dest = by_table;
+    if (choose && hit) dest = entry.dest;
+    else if (choose && !live && p_first[STAGES-1]) dest = fewest;
+  end
+
+  // The table of RPCs is cleared after a reset; until then all go by the indirection table.
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      clearing <= 1;
+      clear_at <= 0;
+    end else if (clearing) begin
+      clear_at <= clear_at + 1;
+      clearing <= clear_at != '1;
+    end
+    if (clearing) rpcs[clear_at] <= 0;
+    else if (write) rpcs[at] <= {tag, now, dest};
+    if (adv) begin
+      stored <= rpcs[hash[RPC_BITS-1:0]];
+      written <= {tag, now, dest};
+      written_at <= at;
+      written_now <= write;
+    end
+  end
+
+  homa_least #(.QUEUES(QUEUES), .QUEUE_BITS(QUEUE_BITS)) load (
+      .clk, .rst, .given(adv && here), .given_queue(dest), .taken, .taken_queue,
+      .q_least(fewest));
+
+  always_ff @(posedge clk) begin
+    if (rst) m_valid <= 0;
+    else if (adv) m_valid <= p_valid[STAGES-1];
+    if (adv) begin
+      m_data <= p_data[STAGES-1];
+      m_keep <= p_keep[STAGES-1];
+      m_last <= p_last[STAGES-1];
+      m_bad <= p_bad[STAGES-1];
+      m_meta_valid <= p_meta_valid[STAGES-1];
+      m_meta <= p_meta[STAGES-1];
+      m_queue <= dest;
+      m_hash <= r_hash;
+    end
+  end
+endmodule
