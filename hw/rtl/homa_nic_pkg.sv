@@ -23,6 +23,11 @@ package homa_nic_pkg;
   localparam logic [2:0] WIRE_EMPTY = 3'd5;
   localparam logic [2:0] WIRE_COUNT = 3'd6;
 
+  // What became of a frame that was to be segmented.
+  localparam logic [1:0] DONE_SENT = 2'd0;         // all of it was sent
+  localparam logic [1:0] DONE_REFUSED = 2'd1;      // nothing was: it cannot be segmented
+  localparam logic [1:0] DONE_CUT = 2'd2;          // it ended too early: some packets may have left
+
   // The most bytes of a Homa header, HOMA_MAX_HDR; and in halfwords of 16 bits.
   localparam int HDR_BYTES = 80;
   localparam int HDR_HALVES = HDR_BYTES / 2;

@@ -37,3 +37,11 @@ def decode(packet: bytes) -> dict[str, int]:
     out = ffi.new("struct hw_decoded *")
     lib.hw_decode(out, packet, len(packet))
     return {name: getattr(out, name) for name in FIELDS}
+
+
+def segment(header: bytes, skip: int) -> bytes:
+    """The engine's header of the segment `skip` bytes after what `header` begins."""
+    ffi, lib = library()
+    out = ffi.new("char[56]")
+    lib.hw_segment(out, header, skip)
+    return bytes(ffi.buffer(out))

@@ -39,3 +39,15 @@ void hw_decode(struct hw_decoded *out, const void *buf, uint32_t len)
 		break;
 	}
 }
+
+void hw_segment(void *out, const void *hdr, uint32_t skip)
+{
+	const struct homa_wire_data *w = hdr;
+	struct homa_tx_desc desc = { .hdr_len = HOMA_DATA_HDR };
+
+	memcpy(desc.hdr, hdr, HOMA_DATA_HDR);
+	desc.offset = homa_get_be32(&w->seg_offset);
+	if (desc.offset == HOMA_OFFSET_IN_SEQUENCE)
+		desc.offset = homa_get_be32(&w->common.sequence);
+	homa_tx_segment(&desc, skip, out);
+}

@@ -8,6 +8,7 @@
 #define HW_ORACLE_H
 
 #include "homa_codec.h"
+#include "homa_engine.h"
 
 /* BEGIN cffi */
 /*
@@ -31,6 +32,12 @@ struct hw_decoded {
 
 /* Decode @len bytes at @buf. */
 void hw_decode(struct hw_decoded *out, const void *buf, uint32_t len);
+
+/*
+ * The header of the segment @skip bytes after the begin of what @hdr begins, by the engine's
+ * homa_tx_segment(): HOMA_DATA_HDR bytes into @out.
+ */
+void hw_segment(void *out, const void *hdr, uint32_t skip);
 /* END cffi */
 
 #endif

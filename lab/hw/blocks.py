@@ -38,5 +38,17 @@ BLOCKS = {
             (*_PARSER, "homa_parser", "homa_toeplitz", "homa_least", "homa_rss"),
             "test_classify",
         ),
+        Block(
+            "homa_lso",
+            (
+                *_PARSER,
+                "homa_parser",
+                "homa_segment_head",
+                "homa_segment",
+                "homa_frame_fifo",
+                "homa_turns",
+            ),
+            "test_lso",
+        ),
     )
 }

@@ -4,29 +4,32 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import subprocess
 from pathlib import Path
 
 from lab.errors import LabError
 from lab.paths import BUILD, ROOT
 
-INCLUDES = ("engine/plat/user", "engine/base", "engine/wire/homa", "hw/tb")
-SOURCES = ("engine/wire/homa/homa_codec.c", "hw/tb/hw_oracle.c")
-HEADERS = ("engine/wire/homa/homa_codec.h", "engine/wire/homa/homa_wire.h", "hw/tb/hw_oracle.h")
+FOLDERS = ("engine/base", "engine/link", "engine/wire/homa", "engine/homa", "hw/tb")
+PLAT = "engine/plat/user"
 
 
 def build() -> Path:
     """Compile it unless it is there; the library. LabError."""
-    text = b"".join((ROOT / name).read_bytes() for name in (*SOURCES, *HEADERS))
+    folders = [ROOT / name for name in (PLAT, *FOLDERS)]
+    files = sorted(f for folder in folders for f in folder.glob("*.[chd]*"))
+    sources = [f for f in files if f.suffix == ".c" and f.parent != ROOT / PLAT]
+    text = b"".join(f.read_bytes() for f in files)
     folder = BUILD / "hw"
     folder.mkdir(parents=True, exist_ok=True)
     library = folder / f"oracle-{hashlib.sha256(text).hexdigest()[:16]}.so"
     if library.exists():
         return library
-    scratch = library.with_suffix(".new")
+    scratch = library.with_suffix(f".{os.getpid()}.new")
     command = ["gcc", "-std=gnu11", "-O2", "-Wall", "-Werror", "-fPIC", "-shared"]
-    command += [f"-I{ROOT / name}" for name in INCLUDES]
-    command += [str(ROOT / name) for name in SOURCES]
+    command += [f"-I{folder}" for folder in folders]
+    command += [str(ROOT / PLAT / "assert.c"), *map(str, sources)]
     done = subprocess.run(
         [*command, "-o", str(scratch)], capture_output=True, text=True, check=False
     )

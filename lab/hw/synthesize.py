@@ -25,6 +25,8 @@ MEMORIES = {"RAM32M": 4, "RAM64M": 4, "RAM32M16": 8, "RAM64M8": 8, "RAM32X1D": 2
 SHIFTS = ("SRL16E", "SRLC32E")
 _CLOCK = re.compile(r"Max frequency for clock +'[^']*': ([\d.]+) MHz")
 _SOURCE = re.compile(r"Info: +(?:Source|Sink) ([\w$.\[\]/:]+)")
+# What yosys appends to the name that a signal has in the source.
+_MADE_UP = re.compile(r"(_TRELLIS_FF|_LUT4|_CCU2C|_PFUMX|_L6MUX|\$).*")
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,8 @@ def speed(block: Block, width: int) -> tuple[float, str]:
     # The last report is that after routing.
     report = said[said.rfind("Critical path report for clock") :]
     ends = _SOURCE.findall(report.split("Critical path report for", 2)[1] if report else "")
-    return float(found[-1]), f"{ends[0]} to {ends[-1]}" if ends else ""
+    names = [_MADE_UP.sub("", end) for end in (ends[0], ends[-1])] if ends else []
+    return float(found[-1]), " to ".join(names)
 
 
 def cost(block: Block, width: int) -> Cost:

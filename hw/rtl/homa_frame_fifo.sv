@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// A FIFO of whole frames: a frame can be read once its last beat is in, and until then it can be
+// taken back. So nothing leaves of a frame that turns out to be broken, and a frame that leaves has
+// no gaps, whatever its source does.
+module homa_frame_fifo #(
+    parameter int WIDTH = 512,
+    parameter int DEPTH_BITS = 9  // log2 of the beats that it holds
+) (
+    input logic clk,
+    input logic rst,
+
+    input logic s_valid,
+    output logic s_ready,
+    input logic [WIDTH-1:0] s_data,
+    input logic [WIDTH/8-1:0] s_keep,
+    input logic s_last,
+    input logic s_abort,  // forget the beats of the frame that has not ended; not with s_valid
+
+    output logic m_valid,
+    input logic m_ready,
+    output logic [WIDTH-1:0] m_data,
+    output logic [WIDTH/8-1:0] m_keep,
+    output logic m_last
+);
+  localparam int BYTES = WIDTH / 8;
+  localparam int ENTRY = WIDTH + BYTES + 1;
+
+  logic [ENTRY-1:0] memory[1 << DEPTH_BITS];
+  logic [DEPTH_BITS:0] write_at, ended_at, read_at;  // the highest bit tells full from empty
+  logic [ENTRY-1:0] head;
+  logic head_valid;
+
+  wire full = write_at[DEPTH_BITS] != read_at[DEPTH_BITS] &&
+              write_at[DEPTH_BITS-1:0] == read_at[DEPTH_BITS-1:0];
+  wire push = s_valid && s_ready;
+  wire pop = (!head_valid || m_ready) && read_at != ended_at;
+  assign s_ready = !full;
+
+  always_ff @(posedge clk) begin
+    if (push) memory[write_at[DEPTH_BITS-1:0]] <= {s_last, s_keep, s_data};
+    if (pop) head <= memory[read_at[DEPTH_BITS-1:0]];
+    if (rst) begin
+      write_at <= 0;
+      ended_at <= 0;
+      read_at <= 0;
+      head_valid <= 0;
+    end else begin
+      if (s_abort) write_at <= ended_at;
+      else if (push) write_at <= write_at + 1;
+      if (push && s_last) ended_at <= write_at + 1;
+      if (pop) read_at <= read_at + 1;
+      head_valid <= pop || (head_valid && !m_ready);
+    end
+  end
+
+  assign m_valid = head_valid;
+  assign {m_last, m_keep, m_data} = head;
+endmodule

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// Large segmentation offload: the transmit path from the host's DMA to the port's FIFO. Frames of
+// one input may be super-frames, which become packets (homa_segment.sv). The other input is for
+// frames that shall not wait behind them: they pass between two packets.
+module homa_lso
+  import homa_nic_pkg::*;
+#(
+    parameter int WIDTH = 512,
+    parameter int TAG_BITS = 8
+) (
+    input logic clk,
+    input logic rst,
+
+    input logic s_valid,
+    output logic s_ready,
+    input logic [WIDTH-1:0] s_data,
+    input logic [WIDTH/8-1:0] s_keep,
+    input logic s_last,
+    input logic s_split,               // with a frame's first beat: it is a super-frame
+    input logic [15:0] s_seg,          // the same: bytes of the message in each packet
+    input logic [TAG_BITS-1:0] s_tag,  // the same: comes back with the completion
+
+    input logic b_valid,               // frames that pass between two packets
+    output logic b_ready,
+    input logic [WIDTH-1:0] b_data,
+    input logic [WIDTH/8-1:0] b_keep,
+    input logic b_last,
+
+    output logic m_valid,
+    input logic m_ready,
+    output logic [WIDTH-1:0] m_data,
+    output logic [WIDTH/8-1:0] m_keep,
+    output logic m_last,
+
+    output logic c_valid,              // once for each frame of the first input
+    input logic c_ready,
+    output logic [TAG_BITS-1:0] c_tag,
+    output logic [1:0] c_status,
+    output logic [15:0] c_packets
+);
+  localparam int BYTES = WIDTH / 8;
+  // Two packets of 9,216 bytes.
+  localparam int DEPTH_BITS = $clog2(2 * 9216 / BYTES);
+
+  // ---- what was said of the frames that are in the parser ----
+
+  localparam int NOTES_BITS = 4;
+  localparam int NOTE = TAG_BITS + 17;
+  logic [NOTE-1:0] notes[1 << NOTES_BITS];
+  logic [NOTES_BITS-1:0] note_in, note_out;
+  logic begins;
+
+  logic p_valid, p_ready, p_last, p_bad, p_meta_valid;
+  logic [WIDTH-1:0] p_data;
+  logic [BYTES-1:0] p_keep;
+  homa_meta_t p_meta;
+  wire [NOTE-1:0] note = notes[note_out];
+
+  always_ff @(posedge clk) begin
+    if (s_valid && s_ready && begins) notes[note_in] <= {s_split, s_seg, s_tag};
+    if (rst) begin
+      begins <= 1;
+      note_in <= 0;
+      note_out <= 0;
+    end else begin
+      if (s_valid && s_ready) begin
+        begins <= s_last;
+        if (begins) note_in <= note_in + 1;
+      end
+      if (p_valid && p_ready && p_last) note_out <= note_out + 1;
+    end
+  end
+
+  homa_parser #(.WIDTH(WIDTH)) parser (
+      .clk, .rst, .s_valid, .s_ready, .s_data, .s_keep, .s_last,
+      .m_valid(p_valid), .m_ready(p_ready), .m_data(p_data), .m_keep(p_keep), .m_last(p_last),
+      .m_bad(p_bad), .m_meta_valid(p_meta_valid), .m_meta(p_meta));
+
+  // ---- segments ----
+
+  logic g_valid, g_ready, g_last, g_abort;
+  logic [WIDTH-1:0] g_data;
+  logic [BYTES-1:0] g_keep;
+
+  homa_segment #(.WIDTH(WIDTH), .TAG_BITS(TAG_BITS)) segment (
+      .clk, .rst,
+      .s_valid(p_valid), .s_ready(p_ready), .s_data(p_data), .s_keep(p_keep), .s_last(p_last),
+      .s_bad(p_bad), .s_meta_valid(p_meta_valid), .s_meta(p_meta),
+      .s_split(note[TAG_BITS+16]), .s_seg(note[TAG_BITS+:16]), .s_tag(note[TAG_BITS-1:0]),
+      .m_valid(g_valid), .m_ready(g_ready), .m_data(g_data), .m_keep(g_keep), .m_last(g_last),
+      .m_abort(g_abort),
+      .c_valid, .c_ready, .c_tag, .c_status, .c_packets);
+
+  logic a_valid, a_ready, a_last;
+  logic [WIDTH-1:0] a_data;
+  logic [BYTES-1:0] a_keep;
+
+  homa_frame_fifo #(.WIDTH(WIDTH), .DEPTH_BITS(DEPTH_BITS)) fifo (
+      .clk, .rst,
+      .s_valid(g_valid), .s_ready(g_ready), .s_data(g_data), .s_keep(g_keep), .s_last(g_last),
+      .s_abort(g_abort),
+      .m_valid(a_valid), .m_ready(a_ready), .m_data(a_data), .m_keep(a_keep), .m_last(a_last));
+
+  homa_turns #(.WIDTH(WIDTH)) turns (
+      .clk, .rst,
+      .a_valid, .a_ready, .a_data, .a_keep, .a_last,
+      .b_valid, .b_ready, .b_data, .b_keep, .b_last,
+      .m_valid, .m_ready, .m_data, .m_keep, .m_last);
+endmodule
