@@ -245,7 +245,8 @@ def _tcp(before: Json, after: Json, seconds: float) -> Tcp:
     return Tcp(
         after["connections"], after["time_wait"], rate["opened_active"] + rate["opened_passive"],
         rate["open_failures"] + host["connects_refused"],
-        rate["fast_segments"] + rate["slow_segments"], rate["data_sent"] + rate["acks_sent"],
+        rate["usual_segments"] + rate["fast_segments"] + rate["slow_segments"],
+        rate["data_sent"] + rate["acks_sent"],
         rate["data_bytes"], rate["retransmits"], rate["timeouts"],
         sum(rate.get(name, 0) for name in _DROPS) + host["malformed"] + host["no_place"],
     )  # fmt: skip

@@ -65,6 +65,18 @@ void tas_cc_init(struct tas_engine *engine, struct tas_conn *conn)
 		tas_rate_begin(engine, conn);
 }
 
+void tas_restart(struct tas_engine *engine, struct tas_conn *conn)
+{
+	u32 first = engine->params.initial_window * conn->f.mss;
+
+	if (tas_in_flight(conn) || !conn->sent_at)
+		return;
+	if (tas_by_rate(conn))
+		tas_rate_resumed(engine, conn);
+	else if (engine->now - conn->sent_at > conn->rto && conn->f.cwnd > first)
+		conn->f.cwnd = first;
+}
+
 void tas_cc_loss(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u32 window = homa_min_u32(tas_pipe(conn), conn->f.cwnd);

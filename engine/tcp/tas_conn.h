@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * A connection. What decides about a segment of an established connection is in the two
- * cache lines of struct tas_flow (TAS, table 3: 102 bytes); the rest is for losses, timers,
+ * cache lines of struct tas_flow (TAS, table 3: 102 bytes). What the usual segment writes
+ * beside them, times and counts, is in the two behind; the rest is for losses, timers,
  * round trip times, and the beginning and end of a connection.
  *
  * Names of sequence variables are those of RFC 9293, 3.3.1. The receive side counts
@@ -44,6 +45,8 @@ enum {
 	TAS_F_FIN_SEEN = 1 << 21, /* the peer's FIN came, behind a gap */
 	TAS_F_WAITS = 1 << 22,	  /* its listener's host may have no place for it yet */
 	TAS_F_PACED = 1 << 23,	  /* what it sends leaves at a rate; see struct tas_rate */
+	TAS_F_SHORT = 1 << 24,	  /* its book-keeping is in the short form; see tas_short.c */
+	TAS_F_UNTIMED = 1 << 25,  /* @stalled_at is not when what is under way was sent */
 };
 
 /** struct tas_flow - what decides about a segment */
@@ -153,6 +156,37 @@ struct tas_rate {
 struct tas_conn {
 	/* What decides about a segment; first. */
 	struct tas_flow f;
+	/*
+	 * Up to @rcv_mss: what the usual segment writes, too, or needs beside struct tas_flow.
+	 */
+	/* Its place among the connections whose host is to hear of @events (TAS_EV_*). */
+	struct homa_list event;
+	u32 events;
+	/* Hash of its pair. */
+	u32 hash;
+	/* Segments that came and were sent, and those of them with payload. Nothing decides
+	 * by them: they are told. */
+	u32 segs_in, segs_out, data_in, data_out;
+	/* When a segment came last, and when one with payload did, in ns. */
+	u64 heard_at, data_at;
+	/* When new bytes were sent last, in ns. */
+	u64 sent_at;
+	/* Since when bytes have waited for an answer, in ns; 0: none wait. */
+	u64 stalled_at;
+	/* In the short form: since when an ACK is owed; when a round trip was measured; ns. */
+	u64 owed_at, timed_at;
+	/* Initial sequence numbers, ours and the peer's. */
+	u32 iss, irs;
+	/* Added to our clock in timestamps, so that no peer learns how long the host runs. */
+	u32 ts_offset;
+	/* The largest window that the peer has offered, in bytes. */
+	u32 snd_most;
+	/* The end of the last segment that was sent and not full (Nagle). */
+	u32 snd_small;
+	/* Segment that the peer seems to send, in bytes. */
+	u16 rcv_mss;
+	/* Largest segment that the peer said, in bytes. */
+	u16 peer_mss;
 	/* The host's own, NULL at first; if it is not, TAS_EV_FREE comes even for a
 	 * connection that ended before accept(). */
 	void *host;
@@ -160,24 +194,14 @@ struct tas_conn {
 	struct tas_listener *listener;
 	/* Its place in that listener's @half or @ready, or among the engine's orphans. */
 	struct homa_list pending;
-	/* Its place among the connections whose host is to hear of @events (TAS_EV_*). */
-	struct homa_list event;
-	u32 events;
-	/* Hash of its pair. */
-	u32 hash;
 	/* It waits for the earliest of @deadline, or for a time before that. */
 	struct homa_wheel_node wheel;
 	/* When each kind of timer is due, in ns; TAS_NEVER: it is not set. */
 	u64 deadline[TAS_TIMERS];
-	/* Segments that came and were sent, and those of them with payload; here, because
-	 * nearly every segment moves a deadline. Nothing decides by them: they are told. */
-	u32 segs_in, segs_out, data_in, data_out;
 	/* Bytes received behind gaps, the interval that grew last first (RFC 2018, 4). */
 	struct tas_range interval[TAS_INTERVALS];
 	/* Bytes that the peer has behind gaps, in ascending order. */
 	struct tas_range sacked[TAS_INTERVALS];
-	/* Initial sequence numbers, ours and the peer's. */
-	u32 iss, irs;
 	/* The repair of a loss ends when this is acknowledged. */
 	u32 recover;
 	/* What is to be sent again; nothing if the two are equal. */
@@ -194,14 +218,8 @@ struct tas_conn {
 	u64 rtt_at;
 	/* Round trip, its variation, and the retransmission timeout, in ns (RFC 6298). */
 	u64 srtt, rttvar, rto;
-	/* Since when bytes have waited for an answer, in ns; 0: none wait. */
-	u64 stalled_at;
-	/* When a segment came last, and when one with payload did, in ns. */
-	u64 heard_at, data_at;
 	/* Time after which the connection fails if bytes wait for an answer, in ns; 0: none. */
 	u64 user_timeout;
-	/* Added to our clock in timestamps, so that no peer learns how long the host runs. */
-	u32 ts_offset;
 	/* A congestion mark counts again when this is acknowledged. */
 	u32 ecn_seq;
 	/* Bytes acknowledged with a congestion mark since then. */
@@ -221,21 +239,15 @@ struct tas_conn {
 	u64 born_at;
 	/* Why the connection failed, a negative errno; 0: it did not. */
 	int error;
-	/* The largest window that the peer has offered, in bytes. */
-	u32 snd_most;
 	/* Before the repair: congestion window, 0 if that is not to come back, and ssthresh; and
 	 * our timestamp when it began. */
 	u32 undo_cwnd, undo_ssthresh, undo_ts;
-	/* The end of the last segment that was sent and not full (Nagle). */
-	u32 snd_small;
 	/* Sequence number of the peer's FIN, if TAS_F_FIN_SEEN. */
 	u32 fin_at;
-	/* When new bytes were sent last, and when a segment that was not acceptable was
-	 * answered last, in ns. */
-	u64 sent_at, challenged_at;
-	/* Largest segment that the peer said, packet that the path takes (0: the engine's),
-	 * and segment that the peer seems to send, in bytes. */
-	u16 peer_mss, path_mtu, rcv_mss;
+	/* When a segment that was not acceptable was answered last, in ns. */
+	u64 challenged_at;
+	/* Packet that the path takes, in bytes; 0: the engine's. */
+	u16 path_mtu;
 	/* What @path_mtu was before a smaller one was tried. */
 	u16 wide_mtu;
 	/* Timeouts and probes of a closed window in a row, and those of them without any
@@ -253,6 +265,9 @@ struct tas_conn {
 	/* Both sides scale their windows. */
 	bool wscale_ok;
 };
+
+HOMA_STATIC_ASSERT(offsetof(struct tas_conn, rcv_mss) + sizeof(u16) <= 256,
+		   "cache lines that the usual segment touches");
 
 /**
  * struct tas_ended - what is remembered of a connection in TIME_WAIT; its memory is the

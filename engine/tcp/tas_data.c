@@ -163,13 +163,15 @@ static void room_again(struct tas_engine *engine, struct tas_conn *conn, u32 off
 
 void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 {
-	u32 offered;
+	struct tas_flow *f = &conn->f;
+	s32 offered = (s32)(f->rcv_edge - f->rcv_nxt);
 
-	conn->f.rcv_read += homa_min_u32(bytes, tas_readable(conn));
-	offered = tas_after(conn->f.rcv_edge, conn->f.rcv_nxt) ?
-			  conn->f.rcv_edge - conn->f.rcv_nxt : 0;
-	if (unlikely(2 * offered <= tas_rx_size(conn)))
-		room_again(engine, conn, offered);
+	if (unlikely(bytes > f->rcv_nxt - f->rcv_read || (f->flags & TAS_F_FIN_IN)))
+		bytes = homa_min_u32(bytes, tas_readable(conn));
+	f->rcv_read += bytes;
+	/* What the peer may send is less than half of the buffer: it may be told of more. */
+	if (unlikely(offered <= (s32)((1u << f->rx_shift) >> 1)))
+		room_again(engine, conn, offered > 0 ? (u32)offered : 0);
 }
 
 void tas_set_buffer(struct tas_engine *engine, struct tas_conn *conn, u8 rx_shift)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
  * The TCP engine as its host calls it. A host's round: tas_set_now(); for each packet
- * tas_decode(), tas_rx() and the copy that it asks for; tas_timers(); tas_next_event()
+ * tas_rx_packet() and the copy that it asks for; tas_timers(); tas_next_event()
  * until there is none; tas_next_out() until there is none or the device is full.
  */
 #ifndef HOMA_TAS_ENGINE_H
@@ -161,6 +161,15 @@ void tas_set_now(struct tas_engine *engine, u64 now, u32 exceptions);
 void tas_rx(struct tas_engine *engine, const struct tas_pair *pair,
 	    const struct tas_segment *seg, u8 ecn, struct tas_copy *copy);
 
+/** tas_rx_packet() - tas_decode() and tas_rx() in one, which is cheaper
+ * @pair: has the addresses; the ports may be filled in here.
+ * @packet, @length: header and payload, as for tas_decode().
+ * @copy: as for tas_rx(), but @from counts from the begin of @packet.
+ * Returns 0, or -1 if tas_decode() would.
+ */
+int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair, const void *packet,
+		  u32 length, u8 ecn, struct tas_copy *copy);
+
 /** tas_icmp() - an ICMP error about a segment of ours
  * @pair: seen from here. @seq: of the quoted segment. @error: what it means, negative;
  *	0: the packet was too long. @mtu: of the path then, in bytes.
@@ -245,8 +254,8 @@ void tas_close(struct tas_engine *engine, struct tas_conn *conn);
 /** tas_abort() - the same with a reset, and at once */
 void tas_abort(struct tas_engine *engine, struct tas_conn *conn);
 
-/** tas_options() - after one of TAS_F_NODELAY, TAS_F_CORK, TAS_F_KEEPALIVE or the times
- *  of keepalive in @conn was changed */
+/** tas_options() - after one of TAS_F_NODELAY, TAS_F_CORK, TAS_F_KEEPALIVE, the times of
+ *  keepalive or the user timeout in @conn was changed */
 void tas_options(struct tas_engine *engine, struct tas_conn *conn);
 
 /** tas_set_control() - another congestion control (enum tas_control) than the settings say,

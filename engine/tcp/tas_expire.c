@@ -126,6 +126,7 @@ static void wake(struct tas_engine *engine, struct tas_conn *conn)
 	u64 next = TAS_NEVER;
 	u32 i;
 
+	tas_unfold(engine, conn);
 	for (i = 0; i < TAS_TIMERS && conn->f.state != TAS_CLOSED; i++) {
 		if (conn->deadline[i] > engine->now)
 			continue;

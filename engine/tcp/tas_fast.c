@@ -1,127 +1,286 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * What is sent nearly always: an ACK, or bytes that fit into one segment with it, on a
- * connection that repairs nothing and is neither being opened nor closed. It does what
- * the functions of tas_tx.c do in such a case, without what they would find out in
- * vain; whatever is not so is left to them, untouched.
+ * The usual segments, in and out: bytes in order, the ACK of what is under way, and the
+ * answer with its ACK, one segment, on a connection whose book-keeping is in the short
+ * form. They are read from the packet and written into the header without struct
+ * tas_segment between. Whatever is not so is left to the general functions, untouched.
  */
 #include "tas_impl.h"
-
-/* With any of these it is something else. */
-#define UNUSUAL_OUT                                                           \
-	(TAS_F_ECN | TAS_F_FIN | TAS_F_CLOSED | TAS_F_RECOVERY | TAS_F_LOSS | \
-	 TAS_F_CORK | TAS_F_PROBE | TAS_F_ALIVE | TAS_F_PACED)
 
 #define TS_HEADER (TAS_HDR + 12u)
 #define TS_WORD 0x0101080au /* two NOPs, kind and length of the option */
 
+/* Data offset and flags, as they stand above the window, and all of them but PSH. */
+#define SHAPE(header, flags) ((u32)((header) / 4 << 12 | (flags)) << 16)
+#define SHAPE_MASK (0xffff0000u & ~((u32)TAS_PSH << 16))
+
+/* ---- in ---- */
+
+/* @ports: the first word of the segment's header; of @pair only the addresses count. */
+static struct tas_conn *find(struct tas_engine *engine, const struct tas_pair *pair, u32 ports)
+{
+	u32 hash = tas_hash_of(engine, pair->remote, ports);
+	struct homa_list *head = homa_table_find(&engine->table, hash), *node;
+
+	homa_list_for_each(node, head) {
+		struct tas_conn *conn = tas_conn_at(node);
+		const struct tas_pair *its = &conn->f.pair;
+
+		if (conn->hash != hash)
+			continue;
+		if (likely(!((homa_get_le64(its->remote + 8) ^ homa_get_le64(pair->remote + 8)) |
+			     (homa_get_le64(its->remote) ^ homa_get_le64(pair->remote)) |
+			     (homa_get_le64(its->local + 8) ^ homa_get_le64(pair->local + 8)) |
+			     (homa_get_le64(its->local) ^ homa_get_le64(pair->local))) &&
+			   ((u32)its->remote_port << 16 | its->local_port) == ports))
+			return conn;
+	}
+	return NULL;
+}
+
+/* A round trip has ended, and none was measured for a while. Marks that lie behind snd_una
+ * follow it here: in so short a time none comes to lie ahead. */
+static HOMA_RARE void timed(struct tas_engine *engine, struct tas_conn *conn)
+{
+	tas_follow(conn);
+	conn->timed_at = engine->now;
+	if (conn->f.flags & TAS_F_UNTIMED)
+		return;
+	conn->rate.rtt = engine->now - conn->stalled_at;
+	tas_rtt_sample(engine, conn, conn->rate.rtt);
+}
+
+static inline void acked_in(struct tas_engine *engine, struct tas_conn *conn, u32 ack,
+			    u32 width)
+{
+	struct tas_flow *f = &conn->f;
+
+	f->snd_edge = ack + width;
+	if (unlikely(width > conn->snd_most))
+		conn->snd_most = width;
+	if (unlikely(engine->now - conn->timed_at >= TAS_TIMED_NS))
+		timed(engine, conn);
+	f->snd_una = ack;
+	if (likely(f->snd_end == ack))
+		return;
+	conn->stalled_at = engine->now;
+	f->flags |= TAS_F_UNTIMED;
+	tas_want(engine, conn);
+}
+
+static inline void bytes_in(struct tas_engine *engine, struct tas_conn *conn, u32 length)
+{
+	struct tas_flow *f = &conn->f;
+
+	conn->data_in++;
+	conn->data_at = engine->now;
+	f->rcv_nxt += length;
+	if (unlikely(f->rcv_nxt - f->rcv_acked > conn->rcv_mss)) {
+		f->flags |= TAS_F_ACK_NOW;
+		if (!homa_list_linked(&f->tx))
+			homa_list_add_tail(&engine->tx, &f->tx);
+	} else if (!(f->flags & (TAS_F_ACK_NOW | TAS_F_ACK_LATER))) {
+		f->flags |= TAS_F_ACK_LATER;
+		conn->owed_at = engine->now;
+	}
+}
+
+/* False: it is not the usual one, and nothing was done. */
+static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn, const u8 *p,
+			    u32 length, struct tas_copy *copy)
+{
+	struct tas_flow *f = &conn->f;
+	u32 shape = homa_get_be32(p + 12), seq = homa_get_be32(p + 4);
+	u32 ack = homa_get_be32(p + 8), una = f->snd_una, events = TAS_EV_WRITABLE;
+	u32 header = TAS_HDR, usual = SHAPE(TAS_HDR, TAS_ACK), ts = f->ts_recent, width;
+
+	if (likely(f->flags & TAS_F_TS)) {
+		header = TS_HEADER;
+		usual = SHAPE(TS_HEADER, TAS_ACK);
+		if (length < TS_HEADER || homa_get_be32(p + 20) != TS_WORD)
+			return false;
+		ts = homa_get_be32(p + 24);
+	}
+	length -= header;
+	if ((shape & SHAPE_MASK) != usual || seq != f->rcv_nxt || (s32)(ts - f->ts_recent) < 0 ||
+	    length > conn->rcv_mss || length > f->rcv_edge - seq || ack - una > f->snd_nxt - una)
+		return false;
+	width = (shape & 0xffff) << f->snd_wscale;
+	/* A window that opens, or an ACK for the second time. */
+	if (ack == una && (!length || ack + width != f->snd_edge))
+		return false;
+	if (likely(seq == f->rcv_acked))
+		f->ts_recent = ts;
+	conn->segs_in++;
+	if (likely(ack != una))
+		acked_in(engine, conn, ack, width);
+	else
+		events = 0;
+	if (likely(length)) {
+		copy->conn = conn;
+		copy->from = header;
+		copy->length = length;
+		copy->to = seq - conn->irs - 1;
+		bytes_in(engine, conn, length);
+		events |= TAS_EV_READABLE;
+	} else {
+		copy->conn = NULL;
+		conn->heard_at = engine->now;
+	}
+	conn->events |= events;
+	if (likely(!homa_list_linked(&conn->event)))
+		homa_list_add_tail(&engine->events, &conn->event);
+	engine->metrics.usual_segments++;
+	return true;
+}
+
+/* What is too long to be the usual one is not worth it. */
+static bool fold_for(struct tas_engine *engine, struct tas_conn *conn, u32 length)
+{
+	return length <= TAS_HDR_MAX + conn->rcv_mss && tas_fold(engine, conn);
+}
+
+static HOMA_RARE int other_in(struct tas_engine *engine, struct tas_pair *pair,
+			      const void *packet, u32 length, u8 ecn, struct tas_copy *copy)
+{
+	struct tas_segment seg;
+
+	copy->conn = NULL;
+	if (tas_decode(&seg, packet, length))
+		return -1;
+	pair->local_port = seg.dport;
+	pair->remote_port = seg.sport;
+	tas_rx(engine, pair, &seg, ecn, copy);
+	copy->from += seg.payload;
+	return 0;
+}
+
+int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair, const void *packet,
+		  u32 length, u8 ecn, struct tas_copy *copy)
+{
+	struct tas_conn *conn;
+
+	if (unlikely(length < TAS_HDR))
+		return other_in(engine, pair, packet, length, ecn, copy);
+	conn = find(engine, pair, homa_get_be32(packet));
+	if (likely(conn && (tas_is_short(&conn->f) || fold_for(engine, conn, length)) &&
+		   usual_in(engine, conn, packet, length, copy)))
+		return 0;
+	return other_in(engine, pair, packet, length, ecn, copy);
+}
+
+/* ---- out ---- */
+
 /* All that there is to send is one segment, or an ACK, and it may go now. */
-static bool ready(const struct tas_engine *engine, const struct tas_conn *conn)
+static inline bool ready(const struct tas_conn *conn, u32 left)
 {
 	const struct tas_flow *f = &conn->f;
-	u32 left = f->snd_end - f->snd_nxt, under_way = f->snd_nxt - f->snd_una;
+	u32 under_way = f->snd_nxt - f->snd_una;
 
-	if (f->state != TAS_ESTABLISHED || (f->flags & UNUSUAL_OUT) || !f->rx_shift ||
-	    tas_repairs(conn))
-		return false;
-	if (!left)
+	if (unlikely(!left))
 		return (f->flags & TAS_F_ACK_NOW) && !tas_after(f->snd_nxt, f->snd_edge);
-	if (left > f->mss || (s32)(f->snd_edge - f->snd_end) < 0 || under_way + left > f->cwnd ||
-	    !conn->srtt || conn->user_timeout)
+	if (under_way + left > f->mss || tas_before(f->snd_edge, f->snd_end))
 		return false;
-	if (under_way) /* Nagle's rule */
-		return left == f->mss || (f->flags & TAS_F_NODELAY) ||
-		       !tas_after(conn->snd_small, f->snd_una);
-	return engine->now - conn->sent_at <= conn->rto;
+	/* Nagle's rule */
+	return !under_way || (f->flags & TAS_F_NODELAY) ||
+	       !tas_after(conn->snd_small, f->snd_una);
 }
 
-/* The window, as tas_window() says; what the application has not taken fits. */
-static u32 window(struct tas_conn *conn)
+/* The window opens, as tas_window() says; what the application has not taken fits. */
+static HOMA_RARE void open_window(struct tas_conn *conn)
 {
 	struct tas_flow *f = &conn->f;
-	u32 size = 1u << f->rx_shift, old = f->rcv_edge - f->rcv_nxt;
-	u32 room = (size - (f->rcv_nxt - f->rcv_read)) >> f->rcv_wscale;
+	u32 old = f->rcv_edge - f->rcv_nxt;
+	u32 room = ((1u << f->rx_shift) - (f->rcv_nxt - f->rcv_read)) >> f->rcv_wscale;
 
 	room = homa_min_u32(room, 65535) << f->rcv_wscale;
-	if (room < old + homa_min_u32(conn->rcv_mss, size / 2))
-		return old;
-	f->rcv_edge = f->rcv_nxt + room;
-	return room;
+	if (room >= old + conn->rcv_mss)
+		f->rcv_edge = f->rcv_nxt + room;
 }
 
-static void write_header(struct tas_engine *engine, struct tas_conn *conn, u32 length,
-			 struct tas_out *out)
+static inline void header_out(struct tas_engine *engine, struct tas_conn *conn, u32 flags,
+			      struct tas_out *out)
 {
 	struct tas_flow *f = &conn->f;
-	u32 header = f->flags & TAS_F_TS ? TS_HEADER : TAS_HDR;
-	u32 flags = length ? TAS_ACK | TAS_PSH : TAS_ACK;
-	u32 shown = (window(conn) + tas_scale_slack(conn)) >> f->rcv_wscale;
+	u32 header = TAS_HDR, window;
 	u8 *p = out->header;
 
-	homa_put_be32(p, (u32)f->pair.local_port << 16 | f->pair.remote_port);
-	homa_put_be32(p + 4, f->snd_nxt);
-	homa_put_be32(p + 8, f->rcv_nxt);
-	homa_put_be32(p + 12, header << 26 | flags << 16 | homa_min_u32(shown, 65535));
-	homa_put_be32(p + 16, 0);
-	if (f->flags & TAS_F_TS) {
+	if ((s32)(f->rcv_read + (1u << f->rx_shift) - f->rcv_edge - conn->rcv_mss) >= 0)
+		open_window(conn);
+	window = (f->rcv_edge - f->rcv_nxt + tas_scale_slack(conn)) >> f->rcv_wscale;
+	if (likely(f->flags & TAS_F_TS)) {
+		header = TS_HEADER;
 		homa_put_be32(p + 20, TS_WORD);
 		homa_put_be32(p + 24, engine->clock_ms + conn->ts_offset);
 		homa_put_be32(p + 28, f->ts_recent);
 	}
+	homa_put_be32(p, (u32)f->pair.local_port << 16 | f->pair.remote_port);
+	homa_put_be32(p + 4, f->snd_nxt);
+	homa_put_be32(p + 8, f->rcv_nxt);
+	homa_put_be32(p + 12, SHAPE(header, flags) | homa_min_u32(window, 65535));
+	homa_put_be32(p + 16, 0);
 	out->header_length = (u8)header;
+}
+
+static inline void bytes_out(struct tas_engine *engine, struct tas_conn *conn, u32 length)
+{
+	struct tas_flow *f = &conn->f;
+
+	engine->metrics.data_sent++;
+	engine->metrics.data_bytes += length;
+	conn->data_out++;
+	if (likely(f->snd_nxt == f->snd_una)) {
+		conn->stalled_at = engine->now;
+		f->flags &= ~(u32)TAS_F_UNTIMED;
+	}
+	f->snd_nxt += length;
+	if (likely(length != f->mss))
+		conn->snd_small = f->snd_nxt;
+	if (unlikely(!(f->flags & TAS_F_PINGPONG)) && conn->data_at &&
+	    engine->now - conn->data_at < TAS_ANSWER_NS)
+		f->flags |= TAS_F_PINGPONG;
+	conn->sent_at = engine->now;
+}
+
+/* False: it is not the usual one, and nothing was done. */
+static inline bool usual_out(struct tas_engine *engine, struct tas_conn *conn,
+			     struct tas_out *out)
+{
+	struct tas_flow *f = &conn->f;
+	u32 length = f->snd_end - f->snd_nxt;
+
+	if (unlikely(!tas_is_short(f)) && !tas_fold(engine, conn))
+		return false;
+	if (unlikely(!ready(conn, length)))
+		return false;
+	header_out(engine, conn, length ? TAS_ACK | TAS_PSH : TAS_ACK, out);
 	out->pair = f->pair;
 	out->conn = conn;
 	out->from = f->snd_nxt - conn->iss - 1;
 	out->length = length;
 	out->mss = f->mss;
 	out->ecn = TAS_ECN_NONE;
-}
-
-static void bytes_out(struct tas_engine *engine, struct tas_conn *conn, u32 length)
-{
-	struct tas_flow *f = &conn->f;
-	bool first = f->snd_nxt == f->snd_una;
-
-	engine->metrics.data_sent++;
-	engine->metrics.data_bytes += length;
-	conn->data_out++;
-	f->snd_nxt += length;
-	if (length != f->mss)
-		conn->snd_small = f->snd_nxt;
-	if (!conn->rtt_at) {
-		conn->rtt_seq = f->snd_nxt;
-		conn->rtt_at = engine->now;
-	}
-	f->flags &= ~TAS_F_CWND_FULL;
-	if (unlikely(2 * (f->snd_nxt - f->snd_una) > f->cwnd) && f->cwnd < conn->ssthresh)
-		f->flags |= TAS_F_CWND_FULL;
-	if (conn->data_at && engine->now - conn->data_at < TAS_ANSWER_NS)
-		f->flags |= TAS_F_PINGPONG;
-	conn->sent_at = engine->now;
-	if (first)
-		tas_arm_first(engine, conn);
-	else if (conn->deadline[TAS_TIMER_RETRANSMIT] == TAS_NEVER)
-		tas_rearm(engine, conn);
-	else if (conn->deadline[TAS_TIMER_TAIL] != TAS_NEVER)
-		tas_rearm_tail(engine, conn);
-}
-
-bool tas_fast_out(struct tas_engine *engine, struct tas_conn *conn, struct tas_out *out)
-{
-	struct tas_flow *f = &conn->f;
-	u32 length = f->snd_end - f->snd_nxt;
-
-	if (unlikely(!ready(engine, conn)))
-		return false;
-	write_header(engine, conn, length, out);
-	f->flags &= ~(TAS_F_ACK_NOW | TAS_F_ACK_LATER);
+	f->flags &= ~(u32)(TAS_F_ACK_NOW | TAS_F_ACK_LATER);
 	f->rcv_acked = f->rcv_nxt;
-	f->quick -= !!f->quick;
-	conn->deadline[TAS_TIMER_DELACK] = TAS_NEVER;
 	conn->segs_out++;
-	if (length)
+	if (likely(length))
 		bytes_out(engine, conn, length);
 	else
 		engine->metrics.acks_sent++;
+	engine->metrics.usual_sent++;
+	return true;
+}
+
+bool tas_next_out(struct tas_engine *engine, struct tas_out *out)
+{
+	struct homa_list *node = engine->tx.next;
+	struct tas_conn *conn;
+
+	if (unlikely(node == &engine->tx || engine->stray_head != engine->stray_tail))
+		return tas_next_other(engine, out);
+	conn = homa_container_of(node, struct tas_conn, f.tx);
+	if (unlikely(!usual_out(engine, conn, out)))
+		return tas_next_other(engine, out);
+	homa_list_del(node);
 	return true;
 }

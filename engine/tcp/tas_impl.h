@@ -7,20 +7,39 @@
 
 #define TAS_ANSWER_NS (40 * TAS_MSEC) /* bytes sent so soon after others came answer them */
 
-/* ---- tas_fast.c ---- */
+#define TAS_TIMED_NS TAS_MSEC	 /* from one round trip that is measured to the next, if shorter */
 
-/* All that there is to send, if that is one segment and usual; otherwise false. */
-bool tas_fast_out(struct tas_engine *engine, struct tas_conn *conn, struct tas_out *out);
+/* With any of these the short form says too little (tas_short.c). */
+#define TAS_F_LONG                                                                       \
+	((u32)(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED | TAS_F_RECOVERY | \
+	       TAS_F_LOSS | TAS_F_CORK | TAS_F_PROBE | TAS_F_ALIVE | TAS_F_PACED |      \
+	       TAS_F_WAITS | TAS_F_CWND_FULL))
+
+/* ---- tas_short.c ---- */
+
+/* The short form holds. */
+static inline bool tas_is_short(const struct tas_flow *f)
+{
+	return (f->flags & (TAS_F_LONG | TAS_F_SHORT)) == TAS_F_SHORT;
+}
+
+/* It does from now on, if it can. */
+bool tas_fold(struct tas_engine *engine, struct tas_conn *conn);
+/* It does not from now on: all fields are as they are documented. */
+void tas_unfold(struct tas_engine *engine, struct tas_conn *conn);
+/* What deadline[@timer] is, or would be. */
+u64 tas_deadline(const struct tas_engine *engine, const struct tas_conn *conn,
+		 enum tas_timer timer);
 
 /* ---- tas_table.c ---- */
 
 /* How connections are hashed, and why so, says tas_table.c. */
 #define TAS_V4_MAPPED 0xffff0000u /* bytes 8 to 11 of ::ffff:a.b.c.d */
 
-static inline u32 tas_hash(const struct tas_engine *engine, const struct tas_pair *pair)
+/* @ports: the first word of a segment's header. */
+static inline u32 tas_hash_of(const struct tas_engine *engine, const u8 *remote, u32 ports)
 {
-	u32 ports = (u32)pair->local_port << 16 | pair->remote_port;
-	u64 high = homa_get_le64(pair->remote), low = homa_get_le64(pair->remote + 8);
+	u64 high = homa_get_le64(remote), low = homa_get_le64(remote + 8);
 	const u64 *key = engine->hash_key;
 	u64 h;
 
@@ -32,6 +51,12 @@ static inline u32 tas_hash(const struct tas_engine *engine, const struct tas_pai
 	return (u32)((h + key[6]) >> 32);
 }
 
+static inline u32 tas_hash(const struct tas_engine *engine, const struct tas_pair *pair)
+{
+	return tas_hash_of(engine, pair->remote,
+			   (u32)pair->remote_port << 16 | pair->local_port);
+}
+
 static inline struct tas_conn *tas_conn_at(const struct homa_list *node)
 {
 	return homa_container_of(node, struct tas_conn, f.hash);
@@ -40,11 +65,12 @@ static inline struct tas_conn *tas_conn_at(const struct homa_list *node)
 static inline struct tas_conn *tas_find(struct tas_engine *engine,
 					const struct tas_pair *pair)
 {
-	struct homa_list *head, *node;
+	u32 hash = tas_hash(engine, pair);
+	struct homa_list *head = homa_table_find(&engine->table, hash), *node;
 
-	head = homa_table_find(&engine->table, tas_hash(engine, pair));
 	homa_list_for_each(node, head)
-		if (likely(tas_pair_equal(&tas_conn_at(node)->f.pair, pair)))
+		if (tas_conn_at(node)->hash == hash &&
+		    tas_pair_equal(&tas_conn_at(node)->f.pair, pair))
 			return tas_conn_at(node);
 	return NULL;
 }
@@ -75,9 +101,6 @@ static inline void tas_disarm(struct tas_conn *conn, enum tas_timer timer)
 	conn->deadline[timer] = TAS_NEVER;
 }
 
-/* The first bytes of a connection with a measured round trip are under way, one segment
- * at most. */
-void tas_arm_first(struct tas_engine *engine, struct tas_conn *conn);
 /* After something was sent or acknowledged: the retransmission timer as it must be. */
 void tas_rearm(struct tas_engine *engine, struct tas_conn *conn);
 /* After more was sent: the tail loss probe alone, as the timeout is of what was sent first. */
@@ -85,6 +108,8 @@ void tas_rearm_tail(struct tas_engine *engine, struct tas_conn *conn);
 /* A time after so many timeouts, ns. */
 u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings);
 bool tas_wants_tail_probe(const struct tas_engine *engine, const struct tas_conn *conn);
+/* Time until then for what is sent now, ns. */
+u64 tas_tail_after(const struct tas_engine *engine, const struct tas_conn *conn);
 
 /* ---- tas_state.c ---- */
 
@@ -235,6 +260,8 @@ void tas_pace_sent(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
 void tas_cc_init(struct tas_engine *engine, struct tas_conn *conn);
 void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked);
+/* After a silence of a timeout a window says nothing about the path (RFC 5681, 4.1). */
+void tas_restart(struct tas_engine *engine, struct tas_conn *conn);
 /* A loss was found: what ssthresh shall be. */
 void tas_cc_loss(struct tas_engine *engine, struct tas_conn *conn);
 
@@ -260,6 +287,9 @@ void tas_set_mss(struct tas_engine *engine, struct tas_conn *conn);
 void tas_black_hole(struct tas_engine *engine, struct tas_conn *conn);
 
 /* ---- tas_want.c, tas_tx.c ---- */
+
+/* What is not the usual segment: strays, and what connections that wait have to send. */
+bool tas_next_other(struct tas_engine *engine, struct tas_out *out);
 
 void tas_owe_ack(struct tas_engine *engine, struct tas_conn *conn, bool now);
 

@@ -26,9 +26,11 @@ static void next_timer(const struct tas_engine *engine, const struct tas_conn *c
 
 	info->timer = TAS_TIMERS;
 	for (i = 0; i < TAS_TIMERS; i++) {
-		if (conn->deadline[i] >= due)
+		u64 deadline = tas_deadline(engine, conn, i);
+
+		if (deadline >= due)
 			continue;
-		due = conn->deadline[i];
+		due = deadline;
 		info->timer = (u8)i;
 	}
 	info->due = due == TAS_NEVER ? due : due - homa_min_u64(due, engine->now);
@@ -100,7 +102,7 @@ void tas_conn_info(const struct tas_engine *engine, const struct tas_conn *conn,
 	info->rttvar = conn->srtt ? conn->rttvar : TAS_NEVER;
 	info->rto = conn->rto;
 	info->age = since(engine, conn->born_at);
-	info->heard = since(engine, conn->heard_at);
+	info->heard = since(engine, homa_max_u64(conn->heard_at, conn->data_at));
 	info->heard_data = since(engine, conn->data_at);
 	info->sent_data = since(engine, conn->sent_at);
 	next_timer(engine, conn, info);

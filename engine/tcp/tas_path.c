@@ -94,6 +94,7 @@ void tas_icmp(struct tas_engine *engine, const struct tas_pair *pair, u32 seq, i
 		return;
 	}
 	engine->metrics.icmp_taken++;
+	tas_unfold(engine, conn);
 	if (!error)
 		narrower(engine, conn, mtu);
 	else if (conn->f.state == TAS_SYN_SENT || tas_crossed(conn))

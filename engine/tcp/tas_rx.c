@@ -176,6 +176,7 @@ void tas_rx(struct tas_engine *engine, const struct tas_pair *pair,
 		stranger(engine, pair, seg);
 		return;
 	}
+	tas_unfold(engine, conn);
 	conn->segs_in++;
 	conn->data_in += !!seg->length;
 	if (likely(next_in(engine, conn, seg, copy))) {

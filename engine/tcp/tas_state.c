@@ -88,17 +88,20 @@ void tas_fin_in(struct tas_engine *engine, struct tas_conn *conn)
 
 int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 {
-	if ((conn->f.flags & (TAS_F_FIN | TAS_F_CLOSED)) || conn->f.state == TAS_CLOSED)
+	if (unlikely((conn->f.flags & (TAS_F_FIN | TAS_F_CLOSED)) ||
+		     conn->f.state == TAS_CLOSED))
 		return TAS_EPIPE;
-	if (bytes > WRITTEN_MOST || tas_unacked(conn) > WRITTEN_MOST - bytes)
+	if (unlikely((u64)(conn->f.snd_end - conn->f.snd_una) + bytes > WRITTEN_MOST))
 		return TAS_EINVAL;
 	conn->f.snd_end += bytes;
-	tas_want(engine, conn);
+	if (likely(bytes && !homa_list_linked(&conn->f.tx)))
+		homa_list_add_tail(&engine->tx, &conn->f.tx);
 	return 0;
 }
 
 int tas_shut_send(struct tas_engine *engine, struct tas_conn *conn)
 {
+	tas_unfold(engine, conn);
 	if (conn->f.flags & TAS_F_FIN)
 		return 0;
 	switch (conn->f.state) {
@@ -120,6 +123,7 @@ int tas_shut_send(struct tas_engine *engine, struct tas_conn *conn)
 
 void tas_abort(struct tas_engine *engine, struct tas_conn *conn)
 {
+	tas_unfold(engine, conn);
 	if (conn->f.state == TAS_CLOSED) {
 		tas_close(engine, conn);
 		return;
@@ -145,6 +149,7 @@ void tas_close(struct tas_engine *engine, struct tas_conn *conn)
 {
 	if (conn->f.flags & TAS_F_CLOSED)
 		return;
+	tas_unfold(engine, conn);
 	/* Bytes that were not taken are lost, and the peer shall know (RFC 2525, 2.17). */
 	if (conn->f.state != TAS_CLOSED && tas_readable(conn)) {
 		tas_abort(engine, conn);
@@ -169,6 +174,7 @@ void tas_close(struct tas_engine *engine, struct tas_conn *conn)
 
 void tas_options(struct tas_engine *engine, struct tas_conn *conn)
 {
+	tas_unfold(engine, conn);
 	if ((conn->f.flags & TAS_F_KEEPALIVE) && tas_open(conn))
 		tas_arm(engine, conn, TAS_TIMER_KEEPALIVE,
 			conn->heard_at + conn->keep_idle_ms * TAS_MSEC);

@@ -23,7 +23,7 @@ static bool waits_for_window(const struct tas_conn *conn)
 }
 
 /* RFC 8985, 7.2, for what was sent once and in order. */
-static u64 tail_after(const struct tas_engine *engine, const struct tas_conn *conn)
+u64 tas_tail_after(const struct tas_engine *engine, const struct tas_conn *conn)
 {
 	u64 after = 2 * conn->srtt;
 
@@ -50,33 +50,12 @@ static u64 time_left(const struct tas_engine *engine, const struct tas_conn *con
 
 void tas_rearm_tail(struct tas_engine *engine, struct tas_conn *conn)
 {
-	u64 tail = engine->now + tail_after(engine, conn);
+	u64 tail = engine->now + tas_tail_after(engine, conn);
 
 	tas_disarm(conn, TAS_TIMER_TAIL);
 	if (tas_in_flight(conn) && tas_wants_tail_probe(engine, conn) &&
 	    tail < conn->deadline[TAS_TIMER_RETRANSMIT])
 		tas_arm(engine, conn, TAS_TIMER_TAIL, tail);
-}
-
-void tas_arm_first(struct tas_engine *engine, struct tas_conn *conn)
-{
-	u64 now = engine->now, after, first = conn->rto;
-
-	conn->backoff = 0;
-	if (!conn->stalled_at)
-		conn->stalled_at = now;
-	conn->deadline[TAS_TIMER_RETRANSMIT] = now + conn->rto;
-	conn->deadline[TAS_TIMER_TAIL] = TAS_NEVER;
-	if (engine->params.tail_loss_probe && (conn->f.flags & TAS_F_SACK) &&
-	    !conn->tail_probed) {
-		after = tail_after(engine, conn);
-		if (after < first) {
-			conn->deadline[TAS_TIMER_TAIL] = now + after;
-			first = after;
-		}
-	}
-	if (unlikely(!homa_wheel_linked(&conn->wheel) || conn->wheel.deadline > now + first))
-		homa_wheel_add(&engine->wheel, &conn->wheel, now + first, now);
 }
 
 void tas_rearm(struct tas_engine *engine, struct tas_conn *conn)

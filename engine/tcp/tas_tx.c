@@ -262,18 +262,6 @@ static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 	return most && (conn->f.flags & TAS_F_PACED) ? tas_paced(engine, conn, most) : most;
 }
 
-static void restart_after_idle(struct tas_engine *engine, struct tas_conn *conn)
-{
-	u32 first = engine->params.initial_window * conn->f.mss;
-
-	if (tas_in_flight(conn) || !conn->sent_at)
-		return;
-	if (tas_by_rate(conn))
-		tas_rate_resumed(engine, conn);
-	else if (engine->now - conn->sent_at > conn->rto && conn->f.cwnd > first)
-		conn->f.cwnd = first;
-}
-
 static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct tas_out *out)
 {
 	u32 length, from = conn->f.snd_nxt;
@@ -281,7 +269,7 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 
 	if (!has_unsent(conn))
 		return false;
-	restart_after_idle(engine, conn);
+	tas_restart(engine, conn);
 	conn->f.flags &= ~TAS_F_CWND_FULL;
 	length = may_send(engine, conn);
 	if (!length && (conn->f.flags & TAS_F_PROBE) &&
@@ -359,27 +347,30 @@ static bool build(struct tas_engine *engine, struct tas_conn *conn, struct tas_o
 	return false;
 }
 
-bool tas_next_out(struct tas_engine *engine, struct tas_out *out)
+static void stray_out(struct tas_engine *engine, struct tas_out *out)
+{
+	const struct tas_stray *stray = &engine->stray[engine->stray_head++ % TAS_STRAYS];
+
+	out->pair = stray->pair;
+	out->conn = NULL;
+	out->from = out->length = 0;
+	out->mss = 0;
+	out->ecn = TAS_ECN_NONE;
+	out->header_length = (u8)tas_encode(&stray->seg, out->header);
+}
+
+bool tas_next_other(struct tas_engine *engine, struct tas_out *out)
 {
 	struct homa_list *node;
 
-	if (unlikely(engine->stray_head != engine->stray_tail)) {
-		const struct tas_stray *stray =
-			&engine->stray[engine->stray_head++ % TAS_STRAYS];
-
-		out->pair = stray->pair;
-		out->conn = NULL;
-		out->from = out->length = 0;
-		out->mss = 0;
-		out->ecn = TAS_ECN_NONE;
-		out->header_length = (u8)tas_encode(&stray->seg, out->header);
+	if (engine->stray_head != engine->stray_tail) {
+		stray_out(engine, out);
 		return true;
 	}
 	while ((node = homa_list_pop(&engine->tx))) {
 		struct tas_conn *conn = homa_container_of(node, struct tas_conn, f.tx);
 
-		if (likely(tas_fast_out(engine, conn, out)))
-			return true;
+		tas_unfold(engine, conn);
 		if (!build(engine, conn, out))
 			continue;
 		tas_want(engine, conn);

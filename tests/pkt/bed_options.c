@@ -76,7 +76,7 @@ static int of_tcp(struct pkt_bed *bed, struct bed_socket *s, int name, int value
 		s->user_timeout = (u64)value * TAS_MSEC;
 		if (s->conn)
 			s->conn->user_timeout = s->user_timeout;
-		return 0;
+		break;
 	default:
 		return -ENOPROTOOPT;
 	}

@@ -208,7 +208,6 @@ static void icmp_in(struct pkt_bed *bed, const u8 *icmp, u32 length)
 void pkt_bed_in(struct pkt_bed *bed, const void *ip_packet, uint32_t length)
 {
 	const u8 *p = ip_packet;
-	struct tas_segment seg;
 	struct tas_pair pair;
 	struct tas_copy copy;
 	u8 ecn, protocol;
@@ -221,12 +220,10 @@ void pkt_bed_in(struct pkt_bed *bed, const void *ip_packet, uint32_t length)
 	tas_set_now(&bed->engine, bed->now, 64);
 	if (protocol == (bed->v6 ? ICMP6 : ICMP4)) {
 		icmp_in(bed, p + header, end - header);
-	} else if (protocol == TCP_PROTOCOL && !tas_decode(&seg, p + header, end - header)) {
-		pair.local_port = seg.dport;
-		pair.remote_port = seg.sport;
-		tas_rx(&bed->engine, &pair, &seg, ecn, &copy);
+	} else if (protocol == TCP_PROTOCOL &&
+		   !tas_rx_packet(&bed->engine, &pair, p + header, end - header, ecn, &copy)) {
 		if (copy.conn)
-			copy_bytes(bed, p + header + seg.payload, &copy);
+			copy_bytes(bed, p + header, &copy);
 	}
 	bed_settle(bed);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /* The invariants of tcp_check.h. */
 #include "tcp_check.h"
+#include "tas_impl.h"
 
 #define MUST(true_thing)                   \
 	do {                               \
@@ -68,22 +69,23 @@ static const char *check_received(const struct tas_conn *conn)
 }
 
 /* Whatever waits has a time at which it goes on. */
-static const char *check_times(const struct tas_conn *conn)
+static const char *check_times(const struct tas_engine *engine, const struct tas_conn *conn)
 {
-	bool retransmit = conn->deadline[TAS_TIMER_RETRANSMIT] != TAS_NEVER;
+	u64 deadline[TAS_TIMERS];
 	u32 i;
 
-	for (i = 0; i < TAS_TIMERS; i++)
-		MUST(conn->deadline[i] == TAS_NEVER ||
-		     (homa_wheel_linked(&conn->wheel) &&
-		      conn->wheel.deadline <= conn->deadline[i]));
+	for (i = 0; i < TAS_TIMERS; i++) {
+		deadline[i] = tas_deadline(engine, conn, i);
+		MUST(deadline[i] == TAS_NEVER || (homa_wheel_linked(&conn->wheel) &&
+						  conn->wheel.deadline <= deadline[i]));
+	}
 	MUST(!(conn->f.flags & TAS_F_ACK_NOW));
-	MUST(!(conn->f.flags & TAS_F_ACK_LATER) ||
-	     conn->deadline[TAS_TIMER_DELACK] != TAS_NEVER);
+	MUST(!(conn->f.flags & TAS_F_ACK_LATER) || deadline[TAS_TIMER_DELACK] != TAS_NEVER);
 	if (conn->f.state == TAS_TIME_WAIT)
-		MUST(conn->deadline[TAS_TIMER_END] != TAS_NEVER);
+		MUST(deadline[TAS_TIMER_END] != TAS_NEVER);
 	else
-		MUST(conn->f.snd_una == conn->f.snd_end || retransmit);
+		MUST(conn->f.snd_una == conn->f.snd_end ||
+		     deadline[TAS_TIMER_RETRANSMIT] != TAS_NEVER);
 	return NULL;
 }
 
@@ -101,7 +103,7 @@ const char *tcp_check(struct tas_engine *engine)
 
 			wrong = check_sent(conn);
 			wrong = wrong ? wrong : check_received(conn);
-			wrong = wrong ? wrong : check_times(conn);
+			wrong = wrong ? wrong : check_times(engine, conn);
 			if (wrong)
 				return wrong;
 			n++;

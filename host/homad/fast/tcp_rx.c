@@ -42,24 +42,20 @@ static void segment_in(struct homad_thread *t, const struct nic_rx *pkt)
 {
 	struct tas_engine *engine = &t->tcp->engine;
 	struct homad_stream *stream;
-	struct tas_segment seg;
 	struct tas_pair pair;
 	struct tas_copy copy;
 
-	if (unlikely(tas_decode(&seg, pkt->data, pkt->len))) {
+	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
+	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
+	if (unlikely(tas_rx_packet(engine, &pair, pkt->data, pkt->len, pkt->ecn, &copy))) {
 		t->tcp->counters.malformed++;
 		return;
 	}
-	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
-	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
-	pair.local_port = seg.dport;
-	pair.remote_port = seg.sport;
-	tas_rx(engine, &pair, &seg, pkt->ecn, &copy);
 	if (likely(!copy.conn))
 		return;
 	stream = homad_tcp_place(t, engine, &copy);
 	if (likely(stream))
-		copy_in(stream, pkt->data + seg.payload + copy.from, copy.length, copy.to);
+		copy_in(stream, pkt->data + copy.from, copy.length, copy.to);
 }
 
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)
