@@ -22,7 +22,8 @@ from pathlib import Path
 from lab.test import builds, explore_cover, process
 from lab.test.context import ROOT, Context, Tally
 
-PROGRAM = Path("tests/explore/explore")
+PROGRAM = Path("tests/explore/explore")  # of Homa's engine
+TCP = Path("tests/explore/explore_tcp")
 FOUND = ROOT / "tests/explore/found"
 STAGE_SECONDS = 1800  # a hang; the work is the same on any machine
 ALL_SEEN, BROKEN, STOPPED, LEFT_OUT = 0, 1, 3, 5
@@ -113,29 +114,33 @@ def same_states(two: list[Job], one: list[Job]) -> list[str]:
 
 def quick(context: Context, program: Path, tally: Tally) -> None:
     """All states with few faults by two processes, those with one by a single one as well."""
-    status, text = _run(context, program, "explore", ["--quick"])
+    name = program.name
+    status, text = _run(context, program, name, ["--quick"])
     jobs = jobs_of(text)
     tally.passed += sum(j.result == "all seen" for j in jobs)
     if status != ALL_SEEN or not jobs:
         # LEFT_OUT, too: what is not seen is not promised.
-        tally.fail("explore/quick", text[-6000:])
+        tally.fail(f"{name}/quick", text[-6000:])
         return
     tally.notes.append(text.splitlines()[-1])
-    again = ["--faults", "1", "--workers", "1", "--compare", "20"]
-    status, text = _run(context, program, "explore-again", again)
+    again = ["--quick", "--faults", "1", "--workers", "1", "--compare", "20"]
+    status, text = _run(context, program, f"{name}-again", again)
     differ = same_states(jobs, jobs_of(text))
     if status != ALL_SEEN or differ:
-        tally.fail("explore/same", "\n".join(differ) or text[-6000:])
+        tally.fail(f"{name}/same", "\n".join(differ) or text[-6000:])
     else:
         tally.passed += 1
 
 
 def stage(context: Context, names: list[str]) -> Tally:
-    """The quick search, and every counterexample that was mended."""
+    """The quick searches, and every counterexample that was mended."""
     tally = Tally()
-    program = builds.ensure(context, "plain") / PROGRAM
+    built = builds.ensure(context, "plain")
+    program = built / PROGRAM
     if not names or "quick" in names:
         quick(context, program, tally)
+    if not names or "tcp" in names:
+        quick(context, built / TCP, tally)
     for trace in sorted(FOUND.glob("*.trace")):
         if names and trace.stem not in names:
             continue
@@ -311,6 +316,7 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--hours", type=float, default=0, help="stop after so long")
     parser.add_argument("--seconds", type=int, default=0, help="the same in seconds")
+    parser.add_argument("--tcp", action="store_true", help="the engine of TCP, not Homa's")
     parser.add_argument("--scenario", default="", help="only this one; --list names them")
     parser.add_argument("--faults", type=int, default=None, help="at most so many in one way")
     parser.add_argument(
@@ -339,12 +345,12 @@ def main(arguments: list[str]) -> int:
     try:
         if args.coverage:
             return explore_cover.main(context, args.json)
-        program = builds.ensure(context, "plain") / PROGRAM
+        program = builds.ensure(context, "plain") / (TCP if args.tcp else PROGRAM)
         if args.list:
             return subprocess.run([program, "--list"]).returncode
         if args.replay:
             return replay(program, args.replay, args.svg)
-        return search(program, args, context.builds / "explore")
+        return search(program, args, context.builds / program.name)
     except builds.BuildError as error:
         print(f"homa explore: {error}", file=sys.stderr)
         return 1

@@ -14,7 +14,7 @@
  *	main.c    options			bound.c   how many faults of each kind
  *
  * Nothing here knows a protocol; struct xp_proto is what one has to bring. Homa's is
- * in homa_*.c.
+ * in homa_*.c, TCP's in tas_*.c; each has a program of its own.
  */
 #ifndef EXPLORE_H
 #define EXPLORE_H
@@ -212,7 +212,8 @@ struct xp_proto {
 	const struct xp_scenario *scenarios;
 	u32 num_scenarios;
 };
-extern const struct xp_proto xp_homa;
+/* The one that this program explores. */
+extern const struct xp_proto *const xp_shipped;
 
 /* ---- world.c ---- */
 

@@ -553,7 +553,7 @@ static void begin(struct xp_world *w, const struct xp_scenario *s)
 		xh_begin_all(w);
 }
 
-const struct xp_proto xp_homa = {
+static const struct xp_proto xp_homa = {
 	.name = "homa",
 	.size = xh_size,
 	.begin = begin,
@@ -576,3 +576,5 @@ const struct xp_proto xp_homa = {
 	.scenarios = xh_scenarios,
 	.num_scenarios = HOMA_ARRAY_SIZE(xh_scenarios),
 };
+
+const struct xp_proto *const xp_shipped = &xp_homa;

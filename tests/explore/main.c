@@ -187,7 +187,7 @@ int main(int argc, char **argv)
 	u32 i, faults, named = 0, more = 1;
 
 	parse(&o, argc, argv);
-	if (!xp_world_new(&xp_homa)) {
+	if (!xp_world_new(xp_shipped)) {
 		fprintf(stderr, "explore: there is no memory\n");
 		return 2;
 	}

@@ -247,7 +247,7 @@ static bool new_state(struct xp_search *search, u64 hash)
 		return xp_why[0];
 	search->stats->ends++;
 	if (!xp_proto->ended(xp_world))
-		xp_fail("nothing can happen any more, and RPCs are left");
+		xp_fail("nothing can happen any more, and something is left");
 	else
 		xp_proto->check_end(xp_world);
 	undo_to(search->frames[--search->depth].undo);

@@ -40,7 +40,7 @@ static void at_end(void)
 	if (xp_why[0])
 		return;
 	if (!xp_proto->ended(xp_world))
-		xp_fail("nothing can happen any more, and RPCs are left");
+		xp_fail("nothing can happen any more, and something is left");
 	else
 		xp_proto->check_end(xp_world);
 }
