@@ -23,7 +23,11 @@ PROGRAMS = {
         "engine_cost": "instructions_per_data_packet",
         "engine_cost.crowd": "instructions_beside_crowd",
     },
-    "tcp_cost": {"tcp_cost": "instructions_per_segment"},
+    "tcp_cost": {
+        "tcp_cost": "instructions_per_segment",
+        "tcp_cost.syn": "instructions_per_syn",
+        "tcp_cost.stray": "instructions_per_stray",
+    },
     "service_cost": {f"service_cost.{way}": way for way in ("rate", "one", "local")},
 }
 HINT = """\

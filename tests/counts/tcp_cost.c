@@ -4,7 +4,9 @@
  * round trip of 64 bytes each way over one connection of 256, divided by the two segments that
  * it takes. At each end a segment is decoded, found, taken and acknowledged, and the answer is
  * written, built and encoded with that ACK. The host copies nothing and fills in no
- * checksum. The program runs itself under callgrind, which counts between the marks.
+ * checksum. And what strangers cost: a forged SYN to a listener whose backlog is full,
+ * with the cookie that answers it, and a segment to a closed port, with the reset or without
+ * it. The program runs itself under callgrind, which counts between the marks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@
 #define MTU 1500u
 #define PORT 80
 #define EXCEPTIONS 1024u
+#define STRANGERS 4096u
 
 static struct tas_engine *ends[2];
 static struct tas_listener listener = { .port = PORT, .backlog = CONNECTIONS, .rx_shift = 16,
@@ -185,13 +188,63 @@ static int trace(void)
 	return 0;
 }
 
+/* "segments": STRANGERS of them to @port, of as many forged addresses. */
+static int strangers(u16 port)
+{
+	struct tas_segment seg = { .flags = TAS_SYN, .dport = port, .window = 65535,
+				   .options = TAS_OPT_MSS | TAS_OPT_SACK_OK | TAS_OPT_TS,
+				   .mss = 1460, .ts = 1 };
+	struct tas_out out = { .pair.local = { [10] = 0xff, [11] = 0xff },
+			       .pair.remote = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 2 } };
+	struct tas_out reply;
+	u32 i;
+
+	connect_all();
+	/* The first of them fill the backlog. */
+	for (i = 0; i < CONNECTIONS + STRANGERS; i++) {
+		now += STEP_NS;
+		tas_set_now(ends[1], now, EXCEPTIONS);
+		seg.sport = (u16)(1024 + i % 60000);
+		seg.seq = (u32)homa_hash_mix(i);
+		homa_put_be32(out.pair.local + 12, (u32)homa_hash_mix(i + 1));
+		out.header_length = (u8)tas_encode(&seg, out.header);
+		counting = i >= CONNECTIONS;
+		arrive(ends[1], &out);
+		enter();
+		while (tas_next_out(ends[1], &reply))
+			;
+		leave();
+	}
+	counting = false;
+	if (port == PORT && ends[1]->metrics.cookies_sent < STRANGERS) {
+		fprintf(stderr, "tcp_cost: the backlog is not full\n");
+		return 1;
+	}
+	printf("%u 0\n", STRANGERS);
+	return 0;
+}
+
+/* Instructions of each of the segments that a run with @argument prints the number of. */
+static bool cost_of(const char *argument, double *each)
+{
+	char line[80];
+	u32 segments = 0;
+	double cost;
+
+	if (bench_callgrind(argument, NULL, "tcp_cost.c", line, sizeof(line), &cost) ||
+	    sscanf(line, "%u", &segments) != 1 || !segments)
+		return false;
+	*each = cost / segments;
+	return true;
+}
+
 static int measure(const char *path, const char *profile)
 {
 	unsigned long long fast = 0;
 	cJSON *json;
 	char line[80], err[200];
 	u32 segments = 0;
-	double cost;
+	double cost, syn, stray;
 	int rc;
 
 	if (bench_callgrind("--trace", profile, "tcp_cost.c", line, sizeof(line), &cost) ||
@@ -204,10 +257,16 @@ static int measure(const char *path, const char *profile)
 		return 1;
 	}
 	printf("%.1f instructions per segment of %u bytes and its ACK\n", cost / segments, BYTES);
+	if (!cost_of("--syns", &syn) || !cost_of("--strays", &stray))
+		return 1;
+	printf("%.1f per forged SYN and its cookie, %.1f per segment to a closed port\n", syn,
+	       stray);
 	if (!path)
 		return 0;
 	json = cJSON_CreateObject();
 	homa_json_round(json, "instructions_per_segment", cost / segments, 1);
+	homa_json_round(json, "instructions_per_syn", syn, 1);
+	homa_json_round(json, "instructions_per_stray", stray, 1);
 	rc = homa_json_write(json, path, err, sizeof(err));
 	if (rc)
 		fprintf(stderr, "tcp_cost: %s\n", err);
@@ -223,6 +282,10 @@ int main(int argc, char **argv)
 	for (i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--trace"))
 			return trace();
+		if (!strcmp(argv[i], "--syns"))
+			return strangers(PORT);
+		if (!strcmp(argv[i], "--strays"))
+			return strangers(PORT + 1);
 		if (!strcmp(argv[i], "--json") && i + 1 < argc) {
 			json = argv[++i];
 		} else if (!strcmp(argv[i], "--profile") && i + 1 < argc) {
