@@ -81,12 +81,13 @@ def _run(**given: object) -> None:
     from lab.sim import single
 
     outputs = {
-        name: given.pop(name) for name in ("json", "trace", "pcap", "trace_from", "trace_until")
+        name: given.pop(name)
+        for name in ("json", "trace", "pcap", "record", "trace_from", "trace_until")
     }
     if given.pop("list"):
         single.show_list()
         return
-    for name in ("json", "trace", "pcap"):
+    for name in ("json", "trace", "pcap", "record"):
         check_output(outputs[name], f"--{name}")  # type: ignore[arg-type]
     flags: dict[str, object] = {}
     for name, value in given.items():
@@ -104,6 +105,7 @@ sim.add_command(
             _path("json", "write everything that was measured to this file"),
             _path("trace", "write a trace for ui.perfetto.dev (docs/simulator-traces.md)"),
             _path("pcap", "write a capture for Wireshark"),
+            _path("record", "write the arrivals, as --arrivals reads them"),
             click.Option(
                 ["--trace-from"], metavar="TIME", help="trace from this simulated time on"
             ),

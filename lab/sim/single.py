@@ -46,7 +46,7 @@ def main(flags: Spec, outputs: dict[str, object]) -> None:
     out.print(slowdown_table(spec, result))
     out.print(facts_table(result))
     out.print(queue_table(result))
-    for name in ("json", "trace", "pcap"):
+    for name in ("json", "trace", "pcap", "record"):
         if outputs[name]:
             out.print(f"wrote {outputs[name]}", markup=False)
     if result.get("interrupted"):
@@ -55,7 +55,7 @@ def main(flags: Spec, outputs: dict[str, object]) -> None:
 
 def _extra(outputs: dict[str, object]) -> list[str]:
     extra = []
-    for name in ("trace", "pcap"):
+    for name in ("trace", "pcap", "record"):
         if outputs[name]:
             extra += [f"--{name}", str(outputs[name])]
     for name in ("trace_from", "trace_until"):

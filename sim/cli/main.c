@@ -160,6 +160,7 @@ static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size
 	double begun, used;
 	cJSON *json = NULL;
 	char warning[256];
+	struct sim_recorder *rec = NULL;
 	struct sim *sim;
 
 	*usage = true;
@@ -170,7 +171,9 @@ static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size
 	sim = sim_new(cfg, err, errlen);
 	if (!sim)
 		return NULL;
-	if (sim_traffic_start(sim, err, errlen) || sim_trace_open(sim, &trace, err, errlen))
+	if (sim_traffic_start(sim, err, errlen) ||
+	    (o->record && sim_recorder_open(sim, &rec, o->record, err, errlen)) ||
+	    sim_trace_open(sim, &trace, err, errlen))
 		goto out;
 	*usage = false;
 	sim->traffic->abort_unstable = o->abort_unstable;
@@ -191,6 +194,8 @@ static cJSON *run_once(const struct sim_options *o, bool *usage, char *err, size
 	if (sim_trace_close(sim, warning, sizeof(warning)))
 		complain(warning);
 out:
+	if (sim_recorder_close(sim, rec, warning, sizeof(warning)))
+		complain(warning);
 	sim_traffic_free(sim);
 	sim_free(sim);
 	return json;

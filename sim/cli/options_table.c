@@ -94,6 +94,7 @@ NUMBER_FLAG(set_mtu, "mtu", cfg.mtu, 256, 9216)
 TEXT_FLAG(set_json, json)
 TEXT_FLAG(set_trace, trace)
 TEXT_FLAG(set_pcap, pcap)
+TEXT_FLAG(set_record, record)
 TEXT_FLAG(set_label, label)
 BOOL_FLAG(set_cut_through, cfg.cut_through)
 BOOL_FLAG(set_quiet, quiet)
@@ -456,6 +457,7 @@ const struct sim_flag sim_flags[] = {
 	{ "label", "TEXT", "kept in the result", set_label },
 	{ "trace", "FILE", "write a trace for the Perfetto UI", set_trace },
 	{ "pcap", "FILE", "write a capture for Wireshark", set_pcap },
+	{ "record", "FILE", "write the arrivals, as --arrivals reads them", set_record },
 	{ "trace-from", "T", "both only from here (0)", set_trace_from },
 	{ "trace-until", "T", "to here (the end)", set_trace_until },
 	{ "progress", "FD",

@@ -13,12 +13,13 @@
 
 /**
  * struct sim_options - what is to be done
+ * @record: file for the arrivals.
  * @json: file of the result, "-": standard output; NULL: print for people.
  * @progress: descriptor for progress lines, -1 none.
  */
 struct sim_options {
 	struct sim_config cfg;
-	const char *json, *trace, *pcap, *label;
+	const char *json, *trace, *pcap, *record, *label;
 	u64 trace_from, trace_until;
 	int progress;
 	bool quiet, list, help, version;

@@ -68,6 +68,19 @@ int sim_recording_load(struct sim_recording *rec, const char *path, u32 hosts, c
 		       size_t errlen);
 void sim_recording_free(struct sim_recording *rec);
 
+/* ---- arrivals_record.c ---- */
+
+struct sim_recorder;
+
+/**
+ * sim_recorder_open() - write the messages of @sim, which has not run yet, to @path
+ * Return: 0 with @out, or a negative errno with a sentence in @err.
+ */
+int sim_recorder_open(struct sim *sim, struct sim_recorder **out, const char *path,
+		      char *err, size_t errlen);
+/** sim_recorder_close() - before sim_free(); @rec may be NULL; -errno: not complete */
+int sim_recorder_close(struct sim *sim, struct sim_recorder *rec, char *err, size_t errlen);
+
 /* ---- traffic.c ---- */
 
 struct traffic_source;

@@ -125,6 +125,32 @@ def test_growth__of_the_oracle_itself_is_nothing() -> None:
     assert all(sustain.growth(result, w) == pytest.approx(0, abs=1e-9) for w in sustain.WINDOWS)
 
 
+@pytest.mark.parametrize("mode", ["oneway", "rpc"])
+def test_record__can_be_read_again(cli, tmp_path: Path, mode: str) -> None:
+    """What a replay records is what it was told, and it meets the same messages."""
+    files = [tmp_path / name for name in ("a.csv", "b.csv")]
+    network = [f"--{name}={SMALL[name]}" for name in ("topology", "hosts", "drain")]
+    network += ["--mode", mode, "--warmup=0ns", "--measure=500us", "--json"]
+    results = []
+    for file, more in zip(files, (["--workload=w2"], [f"--arrivals={files[0]}"]), strict=True):
+        json_file = tmp_path / "r.json"
+        argv = [*network, str(json_file), f"--record={file}", *more]
+        status, out, err = cli("sim", "run", *argv)
+        assert status == 0 and f"wrote {file}" in out, err
+        results.append(json.loads(json_file.read_text()))
+    first, second = (sorted(file.read_text().splitlines()) for file in files)
+    assert len(first) > 100 and first == second and first[-1] == "time_ns,src,dst,bytes"
+    counts = [result["rpcs"]["issued"] for result in results]
+    assert counts[0] == len(first) - 1 == counts[1]
+    rows = [tuple(map(int, line.split(","))) for line in first[:-1]]
+    assert all(s != d and max(s, d) < 8 and size > 0 for _, s, d, size in rows)
+
+
+def test_record__what_cannot_be_written(cli, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be written"):
+        program.run(specs.normal(SMALL), extra=["--record", str(tmp_path)])
+
+
 def test_run__list_has_presets_and_settings(cli) -> None:
     status, out, _ = cli("sim", "run", "--list")
     assert status == 0 and all(w in out for w in ("sigcomm18", "linux", "scheduled-levels"))
