@@ -74,6 +74,16 @@ struct homad {
 	struct homad_app *dead;
 	/* Attachments that need more memory: an atomic stack by their @next_wanting. */
 	struct homad_app *wanting;
+	/* Questions for routes that nobody has asked the kernel yet: an atomic stack. */
+	struct homad_question *questions;
+	/* Those of clients that are answered: an atomic stack. */
+	struct homad_question *answered;
+	/* An eventfd by which the fast path tells that @answered is not empty. */
+	int answered_fd;
+	/* An eventfd by which the thread for routes hears that @questions is not empty. */
+	int questions_fd;
+	/* That thread is there; else who has a question asks the kernel himself. */
+	bool routes;
 	void *slow; /* struct homad_slow, slowpath.h */
 	struct homad_scaling *scaling;
 };

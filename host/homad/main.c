@@ -15,6 +15,7 @@
 #include "notify.h"
 #include "homad_options.h"
 #include "privileges.h"
+#include "routes.h"
 #include "signals.h"
 #include "slowpath.h"
 #include "tcp_slow.h"
@@ -56,6 +57,7 @@ static const struct part parts[] = {
 	{ start_slow, homad_slow_free },
 	{ homad_signals_start, homad_signals_stop },
 	{ homad_attach_start, homad_attach_stop },
+	{ homad_routes_listen, homad_routes_forget },
 	{ homad_monitor_start, homad_monitor_stop },
 	{ homad_metrics_start, homad_metrics_stop },
 	/* Its ports are kept until the threads have ended. */
@@ -63,6 +65,7 @@ static const struct part parts[] = {
 	{ homad_start, homad_stop },
 	{ homad_tcp_start, stop_nothing },
 	{ homad_worker_start, homad_worker_stop },
+	{ homad_routes_start, homad_routes_stop },
 	{ stop_only, homad_monitor_stop },
 	{ stop_only, homad_metrics_stop },
 	{ homad_scaling_start, homad_scaling_stop },

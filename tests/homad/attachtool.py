@@ -21,9 +21,9 @@ _ANSWER = struct.Struct("<iHHHHI16sQQQIIII224s")
 
 def request(
     op: int, size: int = 0, port: int = 0, name: str = "test", magic: int = MAGIC,
-    version: int = VERSION,
+    version: int = VERSION, ip: bytes = bytes(16),
 ) -> bytes:  # fmt: skip
-    return _REQUEST.pack(magic, version, op, size, port, 0, 0, bytes(16), name.encode())
+    return _REQUEST.pack(magic, version, op, size, port, 0, 0, ip, name.encode())
 
 
 @dataclass

@@ -11,6 +11,7 @@ import socket
 import stat
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from attachtool import (
@@ -21,6 +22,7 @@ from attachtool import (
     METRICS,
     POOL,
     READY_FD,
+    ROUTE,
     RPCS,
     SEGMENT,
     SHUTDOWN,
@@ -318,3 +320,38 @@ def test_descriptors__when_they_are_used_up_some_are_turned_away() -> None:
         with Client(host.homad.socket) as client:
             client.attach()
         assert "descriptor" in host.homad.log()
+
+
+def v4(address: str) -> bytes:
+    return bytes(10) + b"\xff\xff" + socket.inet_aton(address)
+
+
+def test_route__is_asked_for_by_a_thread_of_its_own(host: Host) -> None:
+    """Many at once are each answered; who asks for more before the answer gets that, too."""
+    names = {task.read_text().strip() for task in Path(f"/proc/{host.homad.pid}/task").glob("*/comm")}
+    assert "homad-routes" in names
+    clients = [Client(host.homad.socket) for _ in range(40)]
+    try:
+        for client in clients:
+            client.attach()
+        for i, client in enumerate(clients):
+            client.send(request(ROUTE, ip=v4(f"127.0.0.{i + 1}")))
+            client.send(request(ROUTE, ip=v4("203.0.113.1")))
+            client.send(request(SHUTDOWN))
+        for client in clients:
+            reached, nowhere, ended = (client.answer() for _ in range(3))
+            assert reached and (reached.op, reached.error) == (ROUTE, 0)
+            assert nowhere and (nowhere.op, nowhere.error) == (ROUTE, -errno.ENETUNREACH)
+            assert nowhere.text == os.strerror(errno.ENETUNREACH)
+            assert ended and (ended.op, ended.error) == (SHUTDOWN, 0)
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_route__of_a_client_that_goes(host: Host) -> None:
+    """The answer finds nobody, and nothing is left of the question (leaves_nothing)."""
+    for i in range(100):
+        with Client(host.homad.socket) as client:
+            client.attach()
+            client.send(request(ROUTE, ip=v4(f"127.1.0.{i}")))

@@ -2,17 +2,19 @@
 /*
  * Which way to a destination: an application of this host (its own addresses),
  * a device over which Homa goes natively, or UDP encapsulation. The kernel's
- * routing table decides, asked once a second for each destination in use. Users
- * share what is known, but one's destinations do not push out another's.
+ * routing table decides, asked once a second for each destination in use, by the thread
+ * for routes (slow/routes.c): nothing here waits for it. Users share what is known, but
+ * one's destinations do not push out another's.
  */
 #include <errno.h>
 #include <sys/random.h>
+#include <unistd.h>
 #include "homa_hash.h"
 #include "homa_sockaddr.h"
 #include "route.h"
 #include "fast.h"
 
-#define BELIEVE_NS 1000000000u
+#define BELIEVE_ASKED_NS 2000000000u /* the same while it is asked anew */
 #define UNUSED_NS 10000000000u /* an entry not used for so long is free */
 
 int homad_dests_init(struct homad_dests *dests)
@@ -105,33 +107,32 @@ static void name_ourselves(struct homa_addr *addr)
 		memcpy(addr->ip + 13, "\0\0\1", 3);
 }
 
-static int resolve(struct homad_thread *t, struct homa_addr *addr,
-		   struct homad_port **port)
+/* What the kernel says, @q, in our ports. */
+static int resolve(struct homad_thread *t, const struct homad_question *q,
+		   struct homa_addr *addr, struct homad_port **port)
 {
-	struct nic_route_result route;
+	const struct nic_route_result *route = &q->route;
 	u32 mtu;
-	int rc;
 
-	rc = nic_route_get(&t->rtnl, addr, 0, &route);
-	if (rc)
-		return rc == -ENETUNREACH ? rc : -EHOSTUNREACH;
-	if (route.local &&
+	if (q->error)
+		return q->error == -ENETUNREACH ? q->error : -EHOSTUNREACH;
+	if (route->local &&
 	    (!addr->encap ||
 	     (t->d->udp && addr->encap == t->d->udp->info->address.encap))) {
 		name_ourselves(addr);
 		*port = t->d->local;
 		return 0;
 	}
-	*port = addr->encap || route.local ? NULL :
-					     port_over(t, route.ifindex);
+	*port = addr->encap || route->local ? NULL :
+					      port_over(t, route->ifindex);
 	if (!*port)
 		return over_udp(t, addr, port);
 	mtu = (*port)->info->mtu;
 	/* It may have learned of a narrower path. */
 	if ((*port)->thread == t->index)
 		nic_route((*port)->nic, addr, &mtu);
-	if (route.mtu && route.mtu < mtu)
-		mtu = route.mtu;
+	if (route->mtu && route->mtu < mtu)
+		mtu = route->mtu;
 	homad_refill(t);
 	homa_path_mtu(&t->ctx, (*port)->link, addr, mtu);
 	return 0;
@@ -223,49 +224,103 @@ static struct homad_dest *place_in(struct homad_dest *set, uid_t user, u64 now)
 	return mine && their_count < my_count + 2 ? mine : theirs;
 }
 
-static bool may_ask(struct homad_thread *t, uid_t user)
+int homad_dest_learn(struct homad_thread *t, const struct homad_question *q)
 {
-	struct homad_dests *dests = &t->dests;
+	struct homad_dest *set = set_of(&t->dests, &q->addr);
+	struct homad_dest *dest = find_in(set, &q->addr);
+
+	if (!dest) {
+		dest = place_in(set, q->user, t->ctx.now);
+		memset(dest, 0, sizeof(*dest));
+		dest->addr = q->addr;
+		dest->user = q->user;
+		dest->used = t->ctx.now;
+	}
+	dest->way = q->addr;
+	dest->port = NULL;
+	dest->error = resolve(t, q, &dest->way, &dest->port);
+	dest->checked = t->ctx.now;
+	return dest->error;
+}
+
+static int answered(struct homad_thread *t, void *arg)
+{
+	struct homad_question *q = arg;
+
+	q->open = false;
+	homad_now(t);
+	return homad_dest_learn(t, q);
+}
+
+/* Without a thread for routes: @t is not running, or all of homad ends. */
+static void ask_here(struct homad_question *q)
+{
+	q->error = nic_route_get(&q->thread->rtnl, &q->addr, 0, &q->route);
+	q->job.run(q->thread, q->job.arg);
+}
+
+void homad_ask_route(struct homad *d, struct homad_question *q)
+{
+	u64 one = 1;
+
+	if (!__atomic_load_n(&d->routes, __ATOMIC_ACQUIRE)) {
+		ask_here(q);
+		return;
+	}
+	HOMAD_PUSH(&d->questions, q, next);
+	if (write(d->questions_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it is readable */
+}
+
+/* Of each user one question is under way, so that one who sends to ever new destinations
+ * leaves room for others. */
+static struct homad_question *question_of(struct homad_dests *dests, uid_t user)
+{
+	struct homad_question *unused = NULL;
 	u32 i;
 
-	if (dests->round != t->counters.rounds) {
-		dests->round = t->counters.rounds;
-		dests->num_asked = 0;
+	for (i = 0; i < HOMAD_QUESTIONS; i++) {
+		struct homad_question *q = &dests->questions[i];
+
+		if (!q->open)
+			unused = q;
+		else if (q->user == user)
+			return NULL;
 	}
-	for (i = 0; i < dests->num_asked; i++)
-		if (dests->asked[i] == user)
-			return false;
-	if (homad_dests_exhausted(dests))
-		return false;
-	dests->asked[dests->num_asked++] = user;
-	return true;
+	return unused;
 }
 
 /*
- * The kernel is asked at most once for each user in a round, or the commands of one who
- * sends to ever new destinations would hold up all others. What is known of how the
- * peer likes long messages outlives the route.
+ * The kernel is asked by another thread, so that nobody here waits for it. Until the answer
+ * is there the command waits whose destination is new; one whose destination is in use goes
+ * the way that was right a moment ago. What is known of how the peer likes long messages
+ * outlives the route.
  */
 HOMA_RARE static struct homad_dest *look_up(struct homad_thread *t, uid_t user,
 					    struct homad_dest *dest,
 					    const struct homa_addr *addr)
 {
-	if (!may_ask(t, user)) {
-		t->counters.route_waits++;
-		return NULL;
+	struct homad_question *q = question_of(&t->dests, user);
+	bool serves = dest && !dest->error &&
+		      homa_since(t->ctx.now, dest->checked) <= BELIEVE_ASKED_NS;
+
+	if (q) {
+		*q = (struct homad_question){
+			.job = { .run = answered, .arg = q },
+			.thread = t,
+			.addr = *addr,
+			.user = user,
+			.open = true,
+		};
+		t->counters.route_lookups++;
+		homad_ask_route(t->d, q);
+		if (!q->open)
+			return homad_dest_find(t, addr);
 	}
-	if (!dest) {
-		dest = place_in(set_of(&t->dests, addr), user, t->ctx.now);
-		memset(dest, 0, sizeof(*dest));
-		dest->addr = *addr;
-		dest->user = user;
-	}
-	t->counters.route_lookups++;
-	dest->way = *addr;
-	dest->port = NULL;
-	dest->error = resolve(t, &dest->way, &dest->port);
-	dest->checked = t->ctx.now;
-	return dest;
+	if (serves)
+		return dest;
+	t->counters.route_waits++;
+	return NULL;
 }
 
 int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
@@ -280,7 +335,7 @@ int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
 	}
 	dest = find_in(set_of(&t->dests, addr), addr);
 	if (unlikely(!dest ||
-		     homa_since(t->ctx.now, dest->checked) > BELIEVE_NS)) {
+		     homa_since(t->ctx.now, dest->checked) > HOMAD_BELIEVE_NS)) {
 		dest = look_up(t, user, dest, addr);
 		if (!dest)
 			return -EAGAIN;

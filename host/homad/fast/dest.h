@@ -8,16 +8,18 @@
 
 #include <sys/types.h>
 #include "homa_addr.h"
+#include "job.h"
 
 struct homad_port;
-struct homad_thread;
 
 #define HOMAD_DEST_SETS 1024u /* a power of two */
 #define HOMAD_DEST_WAYS 4u    /* destinations remembered whose hash is the same */
-#define HOMAD_ROUND_LOOKUPS 8u
+#define HOMAD_BELIEVE_NS 1000000000u /* how long the kernel's word counts */
+#define HOMAD_QUESTIONS 8u /* of a thread that are under way */
 
 /**
- * struct homad_dest - the way to a destination, believed for a second
+ * struct homad_dest - the way to a destination, believed for a second, and while the
+ *	kernel is asked anew for another one
  * @addr: as applications name it. @way: with the encapsulation that is used.
  * @checked: when the kernel was asked, ns; 0: the entry is free.
  * @used: when somebody last sent to it, ns.
@@ -41,30 +43,29 @@ struct homad_dest {
 /**
  * struct homad_dests - a thread's
  * @key: of the hash, secret.
- * @asked: users for whom the kernel was asked in round @round, @num_asked of them.
+ * @questions: those to the kernel, one for each user.
  */
 struct homad_dests {
 	u64 key[2];
-	uid_t asked[HOMAD_ROUND_LOOKUPS];
-	u32 num_asked;
-	u64 round;
+	struct homad_question questions[HOMAD_QUESTIONS];
 	struct homad_dest sets[HOMAD_DEST_SETS][HOMAD_DEST_WAYS];
 };
 
 /** homad_dests_init() - 0 or a negative errno. */
 int homad_dests_init(struct homad_dests *dests);
 
-/** homad_dests_exhausted() - after somebody had to wait: must all others, too? */
-static inline bool homad_dests_exhausted(const struct homad_dests *dests)
-{
-	return dests->num_asked == HOMAD_ROUND_LOOKUPS;
-}
-
 /** homad_dest() - the port towards @addr for @user; may complete @addr (unspecified
  *  address, default encapsulation, bulk). 0, a negative errno of the route, or
- *  -EAGAIN: the kernel must be asked, and @user has had that in this round. */
+ *  -EAGAIN: the kernel is being asked, or will be when @user's question is answered. */
 int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
 	       u32 length, struct homad_port **port);
+
+/** homad_dest_learn() - what the kernel says to @question, for @question->user; its errno
+ *  for senders. */
+int homad_dest_learn(struct homad_thread *t, const struct homad_question *question);
+
+/** homad_ask_route() - have @question answered: its job runs when it is. */
+void homad_ask_route(struct homad *d, struct homad_question *question);
 
 /** homad_unspecified() - zeros, of either family. */
 bool homad_unspecified(const struct homa_addr *addr);

@@ -24,15 +24,6 @@ static inline void homad_unlock(struct homad_app *app)
 		homa_turn_unlock(&app->lock);
 }
 
-/* Put @item, linked by @next, into an atomic stack, which the slow path takes as a whole. */
-#define HOMAD_PUSH(stack, item, next)                                                       \
-	do {                                                                                \
-		(item)->next = __atomic_load_n(stack, __ATOMIC_RELAXED);                    \
-		while (!__atomic_compare_exchange_n(stack, &(item)->next, item, false,      \
-						    __ATOMIC_RELEASE, __ATOMIC_RELAXED))    \
-			;                                                                   \
-	} while (0)
-
 /* ---- round.c, idle.c ---- */
 int homad_round(struct homad_thread *t);
 u64 homad_next_deadline(struct homad_thread *t);

@@ -3,6 +3,7 @@
  * How the slow path reaches the engine: it hangs a job on a fast-path thread's
  * stack and sleeps until the thread has run it between two rounds. The fast
  * path thereby needs no lock for its own data, and whoever asks sees it at rest.
+ * The thread for routes posts its answers the same way, and does not wait.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -25,6 +26,21 @@ static void wake_thread(struct homad_thread *t)
 		return;
 }
 
+static void hang(struct homad_thread *t, struct homad_job *job)
+{
+	job->next = __atomic_load_n(&t->mail, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&t->mail, &job->next, job, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		;
+	wake_thread(t);
+}
+
+void homad_post(struct homad_thread *t, struct homad_job *job)
+{
+	job->posted = true;
+	hang(t, job);
+}
+
 int homad_call(struct homad_thread *t, int (*fn)(struct homad_thread *, void *),
 	       void *arg)
 {
@@ -32,11 +48,7 @@ int homad_call(struct homad_thread *t, int (*fn)(struct homad_thread *, void *),
 
 	if (!__atomic_load_n(&t->running, __ATOMIC_ACQUIRE))
 		return fn(t, arg); /* before it starts, after it ended */
-	job.next = __atomic_load_n(&t->mail, __ATOMIC_RELAXED);
-	while (!__atomic_compare_exchange_n(&t->mail, &job.next, &job, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		;
-	wake_thread(t);
+	hang(t, &job);
 	while (!__atomic_load_n(&job.done, __ATOMIC_ACQUIRE))
 		futex(&job.done, FUTEX_WAIT, 0);
 	return job.result;
@@ -54,9 +66,13 @@ int homad_mail(struct homad_thread *t)
 	while (job) {
 		struct homad_job *next = job->next;
 
-		job->result = job->run(t, job->arg);
-		__atomic_store_n(&job->done, 1, __ATOMIC_RELEASE);
-		futex(&job->done, FUTEX_WAKE, 1);
+		if (job->posted) {
+			job->run(t, job->arg);
+		} else {
+			job->result = job->run(t, job->arg);
+			__atomic_store_n(&job->done, 1, __ATOMIC_RELEASE);
+			futex(&job->done, FUTEX_WAKE, 1);
+		}
 		job = next;
 		n++;
 	}

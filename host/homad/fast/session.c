@@ -370,11 +370,33 @@ int homad_session_back(struct homad_thread *t, void *arg)
 
 int homad_session_route(struct homad_thread *t, void *arg)
 {
-	struct homad_route *route = arg;
-	struct homad_port *port;
+	struct homad_question *q = arg;
+	const struct homad_dest *dest;
 
 	homad_now(t);
-	return homad_dest(t, route->app->uid, &route->addr, 1, &port);
+	if (homad_unspecified(&q->addr)) {
+		q->error = 0;
+		return 1;
+	}
+	dest = homad_dest_find(t, &q->addr);
+	if (!dest || homa_since(t->ctx.now, dest->checked) > HOMAD_BELIEVE_NS)
+		return 0;
+	q->error = dest->error;
+	return 1;
+}
+
+int homad_session_routed(struct homad_thread *t, void *arg)
+{
+	struct homad_question *q = arg;
+	struct homad *d = t->d;
+	u64 one = 1;
+
+	homad_now(t);
+	q->error = homad_dest_learn(t, q);
+	HOMAD_PUSH(&d->answered, q, next);
+	if (write(d->answered_fd, &one, sizeof(one)) < 0)
+		return 0; /* the counter is full: it is readable */
+	return 0;
 }
 
 int homad_session_shutdown(struct homad_thread *t, void *arg)

@@ -65,12 +65,13 @@ struct homad_back {
  *  be touched from now on. -ESHUTDOWN. */
 int homad_session_back(struct homad_thread *t, void *arg);
 
-struct homad_route {
-	struct homad_app *app;
-	struct homa_addr addr;
-};
-/** homad_session_route() - @arg: struct homad_route; 0, -EHOSTUNREACH, -ENETUNREACH. */
+/** homad_session_route() - @arg: struct homad_question; 1: its answer is known, which is
+ *  its @error now, 0: the kernel has to be asked. */
 int homad_session_route(struct homad_thread *t, void *arg);
+/** homad_session_routed() - the job of a question of the slow path, @arg: the thread learns
+ *  the answer, the question goes into homad.answered. Its @error is 0, -EHOSTUNREACH or
+ *  -ENETUNREACH then. */
+int homad_session_routed(struct homad_thread *t, void *arg);
 /** homad_session_shutdown() - @arg: struct homad_app; HOMA_CTL_SHUTDOWN. */
 int homad_session_shutdown(struct homad_thread *t, void *arg);
 /** homad_session_free() - slow path: what session_open() allocated; the

@@ -46,7 +46,7 @@ struct homad_trace;
 	X(bulk, "requests that went over UDP because they are long")   \
 	X(route_lookups, "questions to the kernel for the way to a destination") \
 	X(credit_out, "turns of users that ended because other users wait") \
-	X(route_waits, "turns that ended because their user had one this round") \
+	X(route_waits, "turns that ended because their user had such a question under way") \
 	X(memory_asked, "times the slow path was asked for more memory of an attachment") \
 	X(tcp_denied, "TCP connections that a rule with deny refused") \
 	X(tcp_refused, "TCP connections beyond the limits of a rule")  \
@@ -73,15 +73,6 @@ struct homad_polled {
 };
 
 void homad_polled_init(struct homad_polled *user);
-
-/* struct homad_job - something for a fast-path thread to do; see mailbox.c */
-struct homad_job {
-	struct homad_job *next;
-	int (*run)(struct homad_thread *t, void *arg);
-	void *arg;
-	int result;
-	u32 done; /* a futex: 1 when @result is there */
-};
 
 /* struct homad_thread - a fast-path thread */
 struct homad_thread {
@@ -112,7 +103,7 @@ struct homad_thread {
 	u32 num_users, num_polled;
 	/* Attachments without a user: tests have such. */
 	struct homad_polled others;
-	/* A polled attachment that waits until its user may ask for a route again. */
+	/* A polled attachment that waits for a route, or until its user may ask for one. */
 	struct homad_app *put_off;
 	/* Attachments that got completions in this round. */
 	struct homa_list touched;
@@ -164,5 +155,8 @@ void homad_thread_free(struct homad_thread *t);
  */
 int homad_call(struct homad_thread *t, int (*fn)(struct homad_thread *, void *),
 	       void *arg);
+/** homad_post() - the same from any thread, without waiting: @job is the thread's until it
+ *  runs, and may be freed by that. A thread that has ended runs it no more. */
+void homad_post(struct homad_thread *t, struct homad_job *job);
 
 #endif

@@ -42,7 +42,9 @@ static void park(struct homad_thread *t, struct homad_app *app)
 	homad_unpoll_app(t, app);
 }
 
-/* Of several attachments of a user each gets its look-up in time. */
+/* Whose look-up was put off last is asked first: of several attachments of a user, and of
+ * more users than there can be questions, each gets its own in time, since those that have
+ * been first are before those that have not. */
 static void next_is_first(struct homad_thread *t)
 {
 	struct homad_app *app = t->put_off;
@@ -56,12 +58,6 @@ static void next_is_first(struct homad_thread *t)
 	homa_list_add_head(&user->apps, &app->polled);
 	homa_list_del(&user->node);
 	homa_list_add_head(&t->users, &user->node);
-}
-
-/* Nobody else may look for a route in this round. */
-static bool routes_end(const struct homad_thread *t)
-{
-	return unlikely(t->put_off) && homad_dests_exhausted(&t->dests);
 }
 
 /* Who has his turn goes to the end; who has not is first next time. */
@@ -97,8 +93,6 @@ static u32 turn_of_user(struct homad_thread *t, struct homad_polled *user, u32 m
 			app->quiet_since = t->ctx.now;
 		else if (homa_since(t->ctx.now, app->quiet_since) > QUIET_NS)
 			park(t, app);
-		if (routes_end(t))
-			break;
 	}
 	if (left && user->credit <= 0)
 		t->counters.credit_out++;
@@ -116,8 +110,6 @@ int homad_commands(struct homad_thread *t)
 		struct homad_polled *user = user_of(next_turn(&t->users));
 
 		total += turn_of_user(t, user, ROUND_COMMANDS - total);
-		if (routes_end(t))
-			break;
 	}
 	if (unlikely(t->put_off))
 		next_is_first(t);

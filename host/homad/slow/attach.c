@@ -56,6 +56,8 @@ void homad_client_free(struct homad *d, struct homad_client *client)
 
 	if (client->making)
 		client->making->client = NULL;
+	if (client->asking)
+		client->asking->client = NULL;
 	homad_unwatch(d, &client->conn);
 	homad_unwatch(d, &client->process);
 	homad_answer_drop(client);
@@ -116,11 +118,17 @@ static void process_ready(struct homad *d, struct homad_source *source,
 
 /* ---- requests ---- */
 
+/* It has asked for something that is not there yet. */
+static bool expects(const struct homad_client *client)
+{
+	return client->making || client->asking;
+}
+
 int homad_client_watch(struct homad *d, struct homad_client *client)
 {
 	u32 events = EPOLLRDHUP | EPOLLIN;
 
-	if (client->making)
+	if (expects(client))
 		events = 0; /* only its end, which is always told */
 	else if (client->out.pending)
 		events = EPOLLOUT;
@@ -217,7 +225,7 @@ static void client_ready(struct homad *d, struct homad_source *source,
 	}
 	if (client->out.pending && !flush(d, client))
 		return;
-	for (i = 0; i < REQUESTS && !client->out.pending && !client->making; i++) {
+	for (i = 0; i < REQUESTS && !client->out.pending && !expects(client); i++) {
 		if (!(events & EPOLLRDHUP) && homad_throttle(d, client)) {
 			homad_client_watch(d, client);
 			return;
@@ -236,7 +244,7 @@ static void client_ready(struct homad *d, struct homad_source *source,
 		if (client->out.pending && !flush(d, client))
 			return;
 	}
-	if (client->making)
+	if (expects(client))
 		homad_client_watch(d, client);
 }
 

@@ -67,12 +67,24 @@ struct homad_outbox {
 };
 
 /**
+ * struct homad_asking - a client's question for a route, see routes.c
+ * @client: who asks; NULL when it has gone.
+ * @list: in homad_slow.asking.
+ */
+struct homad_asking {
+	struct homad_question question;
+	struct homad_client *client;
+	struct homa_list list;
+};
+
+/**
  * struct homad_client - a connection to the attach socket
  * @list: in homad_attach.fresh or .clients.
  * @conn: the connection; @process: its pidfd, fd -1 if there is none.
  * @uid, @gid, @groups: as the kernel says.
  * @app: NULL before it has attached.
  * @making: memory that it asked for is being made, and no request is read; or NULL.
+ * @asking: it wants to know the way to a destination, and no request is read; or NULL.
  * @hopeless: to be dropped when the outbox is empty.
  * @waiting: in homad_attach.waiting while it asks too often; @paid_until: ns, see
  *	throttle.c.
@@ -89,6 +101,7 @@ struct homad_client {
 	u32 num_groups;
 	struct homad_app *app;
 	struct homad_making *making;
+	struct homad_asking *asking;
 	bool hopeless;
 	/* A descriptor that came with the request, or -1. */
 	int passed_fd;

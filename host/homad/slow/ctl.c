@@ -377,28 +377,6 @@ static void op_segment(struct homad *d, struct homad_client *client,
 		homad_answer_error(client, r->op, rc, "%s", text);
 }
 
-static void op_route(struct homad *d, struct homad_client *client,
-		     const struct homa_ctl_request *r)
-{
-	struct homa_ctl_answer answer = { .op = r->op };
-	struct homad_route route = { .app = client->app,
-				     .addr.encap = r->encap };
-
-	u32 tries = 8;
-
-	(void)d;
-	memcpy(route.addr.ip, r->ip, sizeof(route.addr.ip));
-	/* Its user may have had his look-up in that round. */
-	do
-		answer.error = homad_call(client->app->thread,
-					  homad_session_route, &route);
-	while (answer.error == -EAGAIN && --tries);
-	if (answer.error)
-		snprintf(answer.text, sizeof(answer.text), "%s",
-			 strerror(-answer.error));
-	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
-}
-
 static int set_ready_fd(struct homad_thread *t, void *arg)
 {
 	struct homad_app *app = arg;
@@ -515,7 +493,7 @@ static void op_alive(struct homad *d, struct homad_client *client,
 static homad_op *ops[] = {
 	[HOMA_CTL_ATTACH] = op_attach,	   [HOMA_CTL_BIND] = op_bind,
 	[HOMA_CTL_POOL] = op_pool,	   [HOMA_CTL_SEGMENT] = op_segment,
-	[HOMA_CTL_ROUTE] = op_route,	   [HOMA_CTL_READY_FD] = op_ready_fd,
+	[HOMA_CTL_READY_FD] = op_ready_fd,
 	[HOMA_CTL_METRICS] = op_metrics,   [HOMA_CTL_RPCS] = op_rpcs,
 	[HOMA_CTL_SHUTDOWN] = op_shutdown, [HOMA_CTL_LISTEN] = op_listen,
 	[HOMA_CTL_ALIVE] = op_alive,

@@ -28,6 +28,7 @@ int homad_slow_init(struct homad *d)
 		return -ENOMEM;
 	slow->d = d;
 	homa_list_init(&slow->apps);
+	homa_list_init(&slow->asking);
 	d->dead_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	slow->epfd = epoll_create1(EPOLL_CLOEXEC);
 	if (d->dead_fd >= 0 && slow->epfd >= 0) {

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What other threads want of a fast-path thread, and what it asks of them: a job runs
+ * between two rounds (mailbox.c), a question for a route is answered by the thread for
+ * routes (slow/routes.c) and comes back as a job.
+ */
+#ifndef HOMAD_JOB_H
+#define HOMAD_JOB_H
+
+#include <sys/types.h>
+#include "route.h"
+
+struct homad;
+struct homad_thread;
+
+/* Put @item, linked by @next, into an atomic stack. Who takes
+ * from it takes all. */
+#define HOMAD_PUSH(stack, item, next)                                                       \
+	do {                                                                                \
+		(item)->next = __atomic_load_n(stack, __ATOMIC_RELAXED);                    \
+		while (!__atomic_compare_exchange_n(stack, &(item)->next, item, false,      \
+						    __ATOMIC_RELEASE, __ATOMIC_RELAXED))    \
+			;                                                                   \
+	} while (0)
+
+/* struct homad_job - something for a fast-path thread to do; see mailbox.c */
+struct homad_job {
+	struct homad_job *next;
+	int (*run)(struct homad_thread *t, void *arg);
+	void *arg;
+	int result;
+	/* Nobody waits for it, and @run may free it. */
+	bool posted;
+	u32 done; /* a futex: 1 when @result is there */
+};
+
+/*
+ * struct homad_question - which way does the kernel send to an address?
+ * It is its maker's but from homad_ask_route() until its job runs.
+ */
+struct homad_question {
+	/* In homad.questions, an atomic stack. */
+	struct homad_question *next;
+	/* Runs on @thread when the answer is there; the maker sets @job.run. */
+	struct homad_job job;
+	struct homad_thread *thread;
+	struct homa_addr addr;
+	/* For whom it is asked. */
+	uid_t user;
+	/* One of a thread's own (dest.c) is under way. */
+	bool open;
+	/* The answer: a negative errno, or 0 and @route. */
+	int error;
+	struct nic_route_result route;
+};
+
+#endif
