@@ -17,7 +17,7 @@
 struct homa_ctl_rpc;
 
 /* Grows when this header changes; core and plug-in must agree. */
-#define HOMA_BACKEND_ABI 7u
+#define HOMA_BACKEND_ABI 8u
 
 /* struct homa_message.priv, as shared by core and hosts. */
 enum {
@@ -105,6 +105,8 @@ struct homa_room {
  * @request: with HOMA_NONBLOCK it does not wait, and gives -EAGAIN if it had to.
  * @wait_send: until such a request of @length bytes would find room; -EAGAIN: not
  *	within the time.
+ * @send_fd: a descriptor that is readable when such a request may be worth another try;
+ *	the host's until @close.
  * @alive: does the client of the request, which was not answered, still wait? 1, 0, or an
  *	error as above.
  * @alloc: memory that messages of up to @length bytes can be sent from without a copy; it
@@ -158,6 +160,7 @@ struct homa_backend_ops {
 	int (*reject)(void *host, const struct homa_message *request, int error);
 	int (*alive)(void *host, const struct homa_message *request);
 	int (*wait_send)(void *host, size_t length, int64_t timeout_ns);
+	int (*send_fd)(void *host);
 	int (*alloc)(void *host, size_t length, struct homa_room *room);
 	void (*unalloc)(const struct homa_room *room);
 	int (*sends_from)(void *host, const void *at);

@@ -289,6 +289,20 @@ int homa_emb_wait_send(void *host, size_t length, int64_t timeout_ns)
 	return rc;
 }
 
+/* So its descriptor is always readable. */
+int homa_emb_send_fd(void *host)
+{
+	struct homa_emb *e = host;
+	int rc;
+
+	homa_emb_lock(e);
+	if (e->send_fd < 0)
+		e->send_fd = eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC);
+	rc = e->send_fd < 0 ? -errno : e->send_fd;
+	homa_emb_unlock(e, false);
+	return rc;
+}
+
 int homa_emb_alive(void *host, const struct homa_message *request)
 {
 	struct homa_emb *e = host;

@@ -183,6 +183,8 @@ struct homa_emb {
 	int kick_fd;
 	/* An eventfd behind homa_fd(); -1 until the application asks for it. */
 	int ready_fd;
+	/* An eventfd behind homa_send_fd(), which can be read; -1 as above. */
+	int send_fd;
 	/* @ready_fd can be read. */
 	bool ready_signalled;
 	/* The application wants @ready_fd to be signalled for each message, not to stay readable
@@ -268,6 +270,7 @@ int homa_emb_reply(void *host, const struct homa_message *request,
 		   const struct homa_message_out *out);
 int homa_emb_reject(void *host, const struct homa_message *request, int error);
 int homa_emb_wait_send(void *host, size_t length, int64_t timeout_ns);
+int homa_emb_send_fd(void *host);
 int homa_emb_alive(void *host, const struct homa_message *request);
 int homa_emb_release(void *host, struct homa_message *msg);
 void homa_emb_released(struct homa_emb *e);

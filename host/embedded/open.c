@@ -137,6 +137,8 @@ static void free_all(struct homa_emb *e)
 		close(e->kick_fd);
 	if (e->ready_fd >= 0)
 		close(e->ready_fd);
+	if (e->send_fd >= 0)
+		close(e->send_fd);
 	free(e);
 }
 
@@ -149,6 +151,7 @@ static struct homa_emb *alloc_host(const struct homa_backend_options *o)
 		return NULL;
 	e->kick_fd = -1;
 	e->ready_fd = -1;
+	e->send_fd = -1;
 	e->tx_at = HOMA_NEVER;
 	e->spin_ns = o->spin_us < 0 ? -1 : (s64)o->spin_us * 1000;
 	homa_list_init(&e->waiters);

@@ -29,6 +29,7 @@ const struct homa_backend_ops *homa_backend_get(void)
 		.reject = homa_emb_reject,
 		.alive = homa_emb_alive,
 		.wait_send = homa_emb_wait_send,
+		.send_fd = homa_emb_send_fd,
 	};
 
 	return &ops;

@@ -167,8 +167,9 @@ struct homa_message {
 /**
  * Do not wait: where homa_request() would wait for room to send, or for homad to
  * say whether there is a way to the server, give -EAGAIN or send without asking.
- * After -EAGAIN nothing was sent and nothing is kept; homa_wait_send() says when
- * to try again. A server that cannot be reached is then told by the RPC's failure.
+ * After -EAGAIN nothing was sent and nothing is kept; homa_wait_send(), and for epoll
+ * homa_send_fd(), say when to try again. A server that cannot be reached is then told by
+ * the RPC's failure.
  */
 #define HOMA_NONBLOCK 0x4u
 
@@ -271,6 +272,23 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen
  * (-ENOBUFS of homa_request()) are not its matter: receive their responses.
  */
 int homa_wait_send(struct homa *h, size_t length, int timeout_ms);
+
+/**
+ * homa_send_fd() - a descriptor for poll, select and epoll: readable when a request that
+ * gave -EAGAIN with HOMA_NONBLOCK is worth another try
+ *
+ * It is readable at first and not for a while after such an -EAGAIN. Add it to what the
+ * program waits for then, and take it away when the request was accepted: it stays
+ * readable as long as there may be room. Others may take the room first, and under
+ * "service" nobody tells when a ring has room again, so the descriptor is readable after
+ * some time, 20 to 500 microseconds, whether there is room or not; the further try says.
+ * More memory for long requests is had by homa_wait_send() with a time, not by this.
+ * Under "kernel" it says that the socket can be written; in process always, as a request
+ * never waits there. Do not read it or close it; homa_close() does.
+ *
+ * Returns the descriptor, the same one each time, or -EMFILE and the like.
+ */
+int homa_send_fd(struct homa *h);
 
 /**
  * homa_alloc() - memory to write a message into that is sent without being copied

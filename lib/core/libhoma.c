@@ -150,7 +150,7 @@ static int requested(const struct homa *h, uint64_t serial, int rc)
 	if (rc == -EAGAIN)
 		return homa_fail(
 			h, rc,
-			"homa_request: there is no room to send now; homa_wait_send() waits for it");
+			"homa_request: there is no room to send now; homa_wait_send() and homa_send_fd() say when to try again");
 	return result(serial, "homa_request", rc);
 }
 
@@ -539,6 +539,13 @@ int homa_abort(struct homa *h, uint64_t id, int error)
 			h, rc,
 			"homa_abort: there is no such RPC: it was received or aborted already");
 	return result(h->serial, "homa_abort", rc);
+}
+
+int homa_send_fd(struct homa *h)
+{
+	if (!usable(h))
+		return bad_handle(h, "homa_send_fd");
+	return result(h->serial, "homa_send_fd", h->ops->send_fd(h->host));
 }
 
 int homa_fd(struct homa *h)

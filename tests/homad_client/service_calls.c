@@ -3,6 +3,8 @@
  * What a server does with requests but answer them, and what programs do with messages:
  * entry by entry, as homad sees it.
  */
+#include <poll.h>
+#include <sys/timerfd.h>
 #include "client_test.h"
 
 static struct homa_message taken(u64 token)
@@ -280,6 +282,66 @@ static void *take_one_later(void *arg)
 	return NULL;
 }
 
+static bool may_send(int timeout_ms)
+{
+	struct pollfd p = { .fd = homa_send_fd(h), .events = POLLIN };
+	int n = poll(&p, 1, timeout_ms);
+
+	assert_true(n >= 0);
+	return n == 1;
+}
+
+/* Readable at first and as long as requests are accepted; not after one that is not, and
+ * later again, for as many tries as it takes. */
+static void send_fd__says_when_to_try_again(void **state)
+{
+	int fd, i, n = 0;
+	u64 id;
+
+	(void)state;
+	open_handle();
+	fd = homa_send_fd(h);
+	assert_true(fd >= 0);
+	assert_int_equal(homa_send_fd(h), fd);
+	assert_true(may_send(-1));
+	while (!send_now(10, &id))
+		n++;
+	assert_int_equal(n, HOMA_SHM_SQ_ENTRIES);
+	for (i = 0; i < 12; i++) {
+		struct itimerspec left;
+
+		/* The last -EAGAIN has set it, to half a millisecond at most. */
+		assert_int_equal(send_now(10, &id), -EAGAIN);
+		assert_int_equal(timerfd_gettime(fd, &left), 0);
+		assert_int_equal(left.it_value.tv_sec, 0);
+		assert_in_range(left.it_value.tv_nsec, 0, 500000);
+		assert_true(may_send(-1));
+	}
+	fake_next(&f);
+	assert_true(may_send(-1));
+	assert_int_equal(send_now(10, &id), 0);
+	assert_true(may_send(0));
+	assert_int_equal(send_now(10, &id), -EAGAIN);
+	assert_true(may_send(-1));
+}
+
+/* Whoever asks for it later, and whatever thread sends. */
+static void send_fd__of_a_ring_that_is_full_already(void **state)
+{
+	pthread_t thread;
+	u64 id;
+
+	(void)state;
+	open_handle();
+	while (!send_now(10, &id))
+		;
+	assert_true(may_send(-1));
+	pthread_create(&thread, NULL, take_one_later, &f);
+	while (send_now(10, &id) == -EAGAIN)
+		assert_true(may_send(-1));
+	pthread_join(thread, NULL);
+}
+
 static void wait_send__until_there_is_room(void **state)
 {
 	pthread_t thread;
@@ -468,6 +530,8 @@ int main(void)
 		T(batch__of_one_kind),
 		T(batch__mistakes),
 		T(nonblock__of_a_full_ring),
+		T(send_fd__says_when_to_try_again),
+		T(send_fd__of_a_ring_that_is_full_already),
 		T(wait_send__until_there_is_room),
 		T(nonblock__asks_for_no_memory),
 		T(wait_send__asks_for_memory_now_and_then),

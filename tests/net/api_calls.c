@@ -5,6 +5,7 @@
  */
 #include "api_calls.h"
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include "api_common.h"
 
@@ -148,6 +149,7 @@ static void check_nonblock(struct homa *h, const struct sockaddr_storage *server
 	static const size_t lengths[] = { 8, 4000, 100000, 1000000 };
 	static unsigned char data[HOMA_MAX_MESSAGE] = { 1 };
 	unsigned int sent = 0, got = 0, refused = 0;
+	struct pollfd ready = { .events = POLLIN };
 	struct homa_message msg;
 
 	while (got < 400) {
@@ -172,6 +174,9 @@ static void check_nonblock(struct homa *h, const struct sockaddr_storage *server
 		homa_release(h, &msg);
 		got++;
 	}
+	/* All is answered: there is room, and the descriptor says so. */
+	ready.fd = homa_send_fd(h);
+	API_CHECK(ready.fd >= 0 && poll(&ready, 1, 20000) == 1, "%s", homa_error(h));
 	API_CHECK(refused >= 400 && sent == 400, "%u", sent);
 }
 

@@ -315,6 +315,11 @@ struct homa_svc {
 
 	/* homa_fd(), or -1, and its parts, see fd.c. */
 	int ep_fd, level_fd, ready_fd, timer_fd;
+	/* homa_send_fd(), or -1: a timer, set under @ctl, see fd_send.c; atomic. */
+	int send_fd;
+	/* How long the timer last ran after a request that found no room, ns; 0: the last one
+	 * found some. Atomic. */
+	u32 send_pause;
 	/* Receives that found nothing and do not wait, and homa_poll(): all of them, which say
 	 * when to look whether homad lives; and receives since the last message, which say when
 	 * to yield. */
@@ -526,6 +531,9 @@ int homa_svc_reply(void *host, const struct homa_message *request,
 		   const struct homa_message_out *out);
 int homa_svc_reject(void *host, const struct homa_message *request, int error);
 int homa_svc_wait_send(void *host, size_t length, int64_t timeout_ns);
+int homa_svc_send_fd(void *host);
+/** homa_svc_send_tried() - a request that does not wait gave @rc. */
+void homa_svc_send_tried(struct homa_svc *c, int rc);
 int homa_svc_alive(void *host, const struct homa_message *request);
 int homa_svc_abort(void *host, uint64_t id, int error);
 

@@ -34,7 +34,8 @@ static struct homa_svc *new_handle(const struct homa_backend_options *options)
 	if (!c)
 		return NULL;
 	memset(c, 0, sizeof(*c));
-	c->nudge_fd = c->ep_fd = c->level_fd = c->ready_fd = c->timer_fd = -1;
+	c->nudge_fd = c->ep_fd = c->level_fd = c->ready_fd = c->timer_fd =
+		c->send_fd = -1;
 	set_spin(c, options->spin_us);
 	c->rcvbuf = options->own_rcvbuf || options->region ? options->rcvbuf : 0;
 	c->region = options->region;
@@ -76,6 +77,8 @@ static void free_handle(struct homa_svc *c)
 	homa_svc_slots_free(c);
 	if (c->nudge_fd >= 0)
 		close(c->nudge_fd);
+	if (c->send_fd >= 0)
+		close(c->send_fd);
 	pthread_mutex_destroy(&c->ctl);
 	free(c);
 }
@@ -177,6 +180,7 @@ const struct homa_backend_ops *homa_svc_get(void)
 		.reject = homa_svc_reject,
 		.alive = homa_svc_alive,
 		.wait_send = homa_svc_wait_send,
+		.send_fd = homa_svc_send_fd,
 		.alloc = homa_svc_alloc,
 		.unalloc = homa_svc_unalloc,
 		.sends_from = homa_svc_sends_from,

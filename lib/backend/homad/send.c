@@ -208,6 +208,8 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 	if (unlikely(out->room))
 		lend(&o);
 	rc = start_request(c, &o, &to, &ring, &slot, &token);
+	if (o.nonblock)
+		homa_svc_send_tried(c, rc);
 	if (rc)
 		return rc;
 	slot->is_private = (flags & HOMA_PRIVATE) != 0;

@@ -180,6 +180,8 @@ struct homa_knl {
 
 	/* homa_fd(), and an eventfd in it, which can be read if @level. */
 	int ep_fd, level_fd;
+	/* homa_send_fd(), or -1. */
+	int send_fd;
 	bool level;
 	/* Links it into the list of this process's handles. */
 	struct homa_list all;
@@ -232,6 +234,7 @@ int homa_knl_reply(void *host, const struct homa_message *request,
 		   const struct homa_message_out *out);
 int homa_knl_reject(void *host, const struct homa_message *request, int error);
 int homa_knl_wait_send(void *host, size_t length, int64_t timeout_ns);
+int homa_knl_send_fd(void *host);
 int homa_knl_alive(void *host, const struct homa_message *request);
 int homa_knl_abort(void *host, uint64_t id, int error);
 

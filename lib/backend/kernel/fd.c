@@ -2,6 +2,7 @@
 /*
  * homa_fd(): an epoll set of the socket, which is readable when it has a shared
  * message, and of an eventfd that is while the list of kept ones is not empty.
+ * homa_send_fd(): another one of the socket, which is readable when that can be written.
  */
 #include <errno.h>
 #include <sys/epoll.h>
@@ -23,9 +24,9 @@ void homa_knl_fd_touch(struct homa_knl *c)
 		c->level = read(c->level_fd, &value, sizeof(value)) < 0;
 }
 
-static int watch(int set, int fd)
+static int watch(int set, int fd, uint32_t events)
 {
-	struct epoll_event ev = { .events = EPOLLIN };
+	struct epoll_event ev = { .events = events };
 
 	return epoll_ctl(set, EPOLL_CTL_ADD, fd, &ev) ? -errno : 0;
 }
@@ -42,9 +43,9 @@ int homa_knl_fd(void *host)
 	set = epoll_create1(EPOLL_CLOEXEC);
 	rc = c->level_fd < 0 || set < 0 ? -errno : 0;
 	if (!rc)
-		rc = watch(set, c->fd);
+		rc = watch(set, c->fd, EPOLLIN);
 	if (!rc)
-		rc = watch(set, c->level_fd);
+		rc = watch(set, c->level_fd, EPOLLIN);
 	if (rc) {
 		if (c->level_fd >= 0)
 			close(c->level_fd);
@@ -59,4 +60,23 @@ int homa_knl_fd(void *host)
 out:
 	homa_turn_unlock(&c->lock);
 	return c->ep_fd;
+}
+
+int homa_knl_send_fd(void *host)
+{
+	struct homa_knl *c = host;
+	int set, rc;
+
+	homa_turn_lock(&c->lock);
+	set = c->send_fd;
+	if (set < 0) {
+		set = epoll_create1(EPOLL_CLOEXEC);
+		rc = set < 0 ? -errno : watch(set, c->fd, EPOLLOUT);
+		if (rc && set >= 0)
+			close(set);
+		c->send_fd = rc ? -1 : set;
+		set = rc ? rc : set;
+	}
+	homa_turn_unlock(&c->lock);
+	return set;
 }

@@ -28,6 +28,7 @@ static void close_fds(struct homa_knl *c)
 {
 	close_one(c->ep_fd);
 	close_one(c->level_fd);
+	close_one(c->send_fd);
 	close_one(c->nudge_fd);
 	close_one(c->fd);
 }
@@ -160,7 +161,7 @@ static struct homa_knl *new_handle(const struct homa_backend_options *options)
 
 	if (!c)
 		return NULL;
-	c->fd = c->nudge_fd = c->ep_fd = c->level_fd = -1;
+	c->fd = c->nudge_fd = c->ep_fd = c->level_fd = c->send_fd = -1;
 	if (options->spin_us < 0)
 		c->spin_ns = HOMA_KNL_NEVER;
 	else if (options->spin_us != SPIN_DEFAULT_US)
@@ -343,6 +344,7 @@ const struct homa_backend_ops *homa_knl_get(void)
 		.reject = homa_knl_reject,
 		.alive = homa_knl_alive,
 		.wait_send = homa_knl_wait_send,
+		.send_fd = homa_knl_send_fd,
 	};
 
 	return &ops;
