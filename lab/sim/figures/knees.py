@@ -51,7 +51,7 @@ def _panel(panel, workload: str, protocols: list, knees: dict[object, Knee]) -> 
         errors = [100 * (v.judged[-1].half or 0) for _, v in shown]
         panel.errorbar(
             [x for x, _ in shown], ys, yerr=errors, color=color, linewidth=1.5,
-            elinewidth=0.8, capsize=2, label=title,
+            elinewidth=0.8, capsize=2, label=title, linestyle="-" if key == base else "--",
         )  # fmt: skip
         for (x, verdict), y in zip(shown, ys, strict=True):
             panel.plot(
