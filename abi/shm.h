@@ -80,6 +80,11 @@ enum homa_ctl_op {
 	/* Of TCP, if @features has HOMA_SHM_CAN_STREAM; see shm_stream.h. */
 	HOMA_CTL_STREAMS,	/* memory for streams; answer: HOMA_STREAM_FDS descriptors */
 	HOMA_CTL_STREAM_LISTEN, /* with a bound socket; answer: @total, a listener's number */
+	/* If @features has HOMA_SHM_CAN_FORK. SHARE comes with the read end of a pipe: when all
+	 * who may write to it have ended, the ticket is void. Answer: @ip, a ticket, and
+	 * @total, how many things it is for. */
+	HOMA_CTL_STREAM_SHARE,
+	HOMA_CTL_STREAM_JOIN, /* @ip: a ticket of this user; answer: @total, as above */
 };
 
 /**
@@ -292,6 +297,7 @@ enum {
 	HOMA_SHM_CAN_REJECT = 1, /* HOMA_SQE_REJECT, HOMA_CTL_ALIVE */
 	HOMA_SHM_CAN_SHARE = 2,	 /* HOMA_CTL_LISTEN_SHARED */
 	HOMA_SHM_CAN_STREAM = 4, /* HOMA_CTL_STREAMS */
+	HOMA_SHM_CAN_FORK = 8,	 /* HOMA_CTL_STREAM_SHARE */
 };
 
 /* What homad wants to be kicked for. */

@@ -31,6 +31,21 @@
  * words of a slot, and puts HOMA_STREAM_CHANGED into the event ring only if @told was 0.
  * So each stream is in a ring once at most.
  *
+ * Sharing: after fork() two processes have the same streams, each by an attachment of its
+ * own. The parent asks for a ticket (HOMA_CTL_STREAM_SHARE) before it forks, the child
+ * redeems it (HOMA_CTL_STREAM_JOIN). From then on a stream has several *holders*. Its slot
+ * and its buffers stay where they are, in the memory of the first one, which the others have
+ * mapped, too. Each of the others has a slot of its own area for it, too, of which only
+ * @told and @rung are used, and which its commands and events name. The first one's CLOSE
+ * and that of others let go of one hold each; the last ends the stream. While @holders is
+ * more than 1, whoever reads takes @rx_lock and whoever writes @tx_lock, and begins with the
+ * positions that stand in the slot. A lock is held by who has put his area's @id there; homad
+ * opens the locks of who has ended.
+ *
+ * A listener with several holders hands out nothing by itself. Its holders hear of
+ * HOMA_STREAM_WAITING, and get a connection by HOMA_STREAM_ACCEPT: whoever asks first. A
+ * connection that came before and was not accepted goes back with HOMA_STREAM_RETURN.
+ *
  * Sleeping: a command is followed by a kick as shm.h says (@need_kick of the attachment,
  * HOMA_SHM_KICK_SUBMIT). An application that wants to sleep sets @armed, looks at the
  * event ring once more, and waits for the pipe of HOMA_CTL_STREAMS to become readable.
@@ -66,6 +81,9 @@ enum homa_stream_op {
 	HOMA_STREAM_ABORT,	 /* let go of it with a reset */
 	HOMA_STREAM_OPTIONS,	 /* @value: HOMA_STREAM_OPT_* */
 	HOMA_STREAM_UNLISTEN,	 /* @slot: a listener's number */
+	/* If @features has HOMA_SHM_CAN_FORK: */
+	HOMA_STREAM_ACCEPT, /* @slot: the number of a listener that has several holders */
+	HOMA_STREAM_RETURN, /* a connection that came to a listener: it was not accepted */
 };
 
 /* Options of a stream; all that are set are named each time. */
@@ -111,6 +129,12 @@ enum homa_stream_event_kind {
 	HOMA_STREAM_ACCEPTED,	/* stream @slot came to listener @token */
 	HOMA_STREAM_CHANGED,	/* words of @slot have changed */
 	HOMA_STREAM_UNLISTENED, /* listener @token takes no more; the last word of it */
+	HOMA_STREAM_WAITING,	/* connections wait for HOMA_STREAM_ACCEPT of listener @token */
+	HOMA_STREAM_NOTHING,	/* the answer to that if none waits; else it is ACCEPTED */
+	/* After HOMA_CTL_STREAM_JOIN: what who shared it calls (@generation << 32 | @slot), or
+	 * listener number, @token, has these names here; @slot: a listener's number. */
+	HOMA_STREAM_JOINED,
+	HOMA_STREAM_LISTENING,
 };
 
 /** struct homa_stream_event - homad to application; @error: positive errno. */
@@ -144,9 +168,13 @@ enum {
  * @mss: bytes of a full segment. @rtt_us: smoothed round trip. @cwnd: bytes. All three as of
  *	the stream's last event.
  * @retransmits: segments sent again; 0, since they are not counted yet.
+ * @holders: attachments that have the stream, or are about to.
  * @local, @remote: its ends.
  * @rx_read: bytes taken. @tx_end: bytes written. @tx_map: where those to send are.
  * @rung: 1: a RING of the stream is in the command ring.
+ * @rx_rung: what @rx_read was at the last RING; kept while it has several holders.
+ * @shut: 1: no more will be written.
+ * @rx_lock, @tx_lock: who reads and writes, 0: nobody; see above.
  *
  * A map is (uint64_t)shift << 32 | origin.
  */
@@ -163,7 +191,8 @@ struct homa_stream_slot {
 	uint32_t rtt_us;
 	uint32_t cwnd;
 	uint32_t retransmits;
-	uint32_t pad0[3];
+	uint32_t holders;
+	uint32_t pad0[2];
 	struct homa_stream_end local;
 	struct homa_stream_end remote;
 	uint32_t pad1[6];
@@ -171,7 +200,10 @@ struct homa_stream_slot {
 	uint32_t tx_end;
 	uint64_t tx_map;
 	uint32_t rung;
-	uint32_t pad2[11];
+	uint32_t rx_rung;
+	uint32_t shut;
+	uint32_t rx_lock, tx_lock;
+	uint32_t pad2[7];
 	uint32_t pad3[16];
 };
 
@@ -196,6 +228,7 @@ struct homa_stream_rule {
  * @commands, @events, @slots: offsets of the arrays. @ring_entries: of either ring.
  * @firsts: offset of the first slot's first buffer for bytes that arrive; the one for bytes to
  *	send is HOMA_STREAM_FIRST behind it, and the next slot's twice that.
+ * @id: of this area; not 0.
  * @armed: the application's: 1: it sleeps or is about to.
  * @command, @event: indices of the rings, as in shm.h.
  */
@@ -206,7 +239,7 @@ struct homa_stream_area {
 	uint32_t commands, events, slots, ring_entries;
 	uint64_t spans;
 	uint32_t num_rules;
-	uint32_t pad0;
+	uint32_t id;
 	uint64_t firsts;
 	uint32_t pad2[2];
 	uint32_t armed;

@@ -216,5 +216,11 @@ HOMA_PL_HOOK int munmap(void *start, size_t length)
  */
 HOMA_PL_HOOK pid_t vfork(void)
 {
-	return fork();
+	pid_t pid;
+
+	/* It is about to become another program: not worth a context of its own. */
+	homa_pl_tcp_vforks(true);
+	pid = fork();
+	homa_pl_tcp_vforks(false);
+	return pid;
 }

@@ -58,6 +58,8 @@ struct homa_pl_sleeper {
 
 /** homa_pl_streams() - this process's context; NULL: homad takes no TCP, or was not asked. */
 struct homa_streams *homa_pl_streams(void);
+/** homa_pl_tcp_vforks() - this thread is about to fork, and the child needs no streams. */
+void homa_pl_tcp_vforks(bool does);
 /** homa_pl_tcp_lock() - of sleepers, watches and sets; nothing is waited for under it. */
 void homa_pl_tcp_lock(void);
 void homa_pl_tcp_unlock(void);

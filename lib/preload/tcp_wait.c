@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include "stream_fork.h"
 #include "tcp.h"
 #include "preload_sock.h"
 #include "real.h"
@@ -35,14 +36,30 @@ static __thread struct {
 
 /* ---- fork() ---- */
 
+/* What the child gets; with the lock. Whether the context's own locks are held, too. */
+static struct homa_streams_ticket ticket;
+static bool has_ticket;
+static __thread bool vforks __attribute__((tls_model("initial-exec")));
+
+void homa_pl_tcp_vforks(bool does)
+{
+	vforks = does;
+}
+
 static void before_fork(void)
 {
 	pthread_mutex_lock(&open_lock);
 	pthread_mutex_lock(&lock);
+	has_ticket = context && context_generation == homa_pl_generation && !homa_pl_inside() &&
+		     !vforks;
+	if (has_ticket)
+		homa_streams_before_fork(context, &ticket);
 }
 
 static void in_parent(void)
 {
+	if (has_ticket)
+		homa_streams_in_parent(context, &ticket);
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_unlock(&open_lock);
 }
@@ -53,6 +70,14 @@ static void in_child(void)
 	pthread_mutex_init(&lock, NULL);
 	pthread_mutex_init(&open_lock, NULL);
 	sleepers = NULL;
+	if (!has_ticket)
+		return;
+	context = homa_streams_in_child(context, &ticket);
+	if (!context)
+		return;
+	context_generation = homa_pl_generation;
+	__atomic_store_n(&lost, false, __ATOMIC_RELAXED);
+	homa_pl_debug("a child of fork() goes on with its parent's TCP");
 }
 
 static void watch_forks(void)
@@ -68,9 +93,10 @@ static struct homa_streams *open_context(void)
 	struct homa_streams *ctx = NULL;
 	int rc;
 
-	pthread_once(&once, watch_forks);
+	/* Handlers of libhoma and of sock.c come first in a child: it has to be known as one. */
+	homa_pl_watch_forks();
 	rc = homa_streams_open(&ctx, NULL);
-
+	pthread_once(&once, watch_forks);
 	if (rc) {
 		homa_pl_debug("TCP stays the kernel's: %s", strerror(-rc));
 		return NULL;

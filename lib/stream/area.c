@@ -28,6 +28,7 @@ int homa_streams_lay(struct homa_streams *ctx)
 	ctx->num_slots = area->num_slots;
 	ctx->entries = area->ring_entries;
 	ctx->num_rules = area->num_rules;
+	ctx->id = area->id;
 	if (!ctx->num_slots || ctx->num_slots > HOMA_STREAM_SLOTS ||
 	    !ctx->entries || ctx->entries > HOMA_STREAM_RING_MAX ||
 	    (ctx->entries & (ctx->entries - 1)) || ctx->num_rules > HOMA_STREAM_RULES)

@@ -79,7 +79,9 @@ int homa_stream_shutdown(struct homa_stream *stream)
 		homa_streams_look(stream->ctx);
 	if (!homa_stream_slot(stream))
 		return -ENOTCONN;
-	if (__atomic_exchange_n(&stream->shut, true, __ATOMIC_RELAXED))
+	/* Once for all who have it. */
+	if (__atomic_exchange_n(&stream->shut, true, __ATOMIC_RELAXED) ||
+	    __atomic_exchange_n(&stream->slot->shut, 1, __ATOMIC_RELAXED))
 		return 0;
 	return homa_stream_tell(stream, HOMA_STREAM_SHUT, 0);
 }

@@ -61,6 +61,20 @@ static bool has_room(struct homa_streams *ctx)
 	return ctx->command_tail - ctx->command_head < ctx->entries;
 }
 
+void homa_streams_pause(struct homa_streams *ctx, u32 *turns)
+{
+	static const struct timespec nap = { .tv_nsec = NAP_NS };
+
+	if (++*turns < YIELDS) {
+		sched_yield();
+		return;
+	}
+	/* Once in a millisecond or so. */
+	if (!(*turns % 8))
+		homa_streams_check(ctx);
+	nanosleep(&nap, NULL);
+}
+
 /* With the lock: who comes later waits behind us, so that commands keep their order. */
 static bool make_room(struct homa_streams *ctx)
 {
@@ -122,7 +136,9 @@ int homa_stream_ring(struct homa_stream *stream)
 	__atomic_store_n(&stream->rx_rung,
 			 __atomic_load_n(&stream->rx_read, __ATOMIC_RELAXED),
 			 __ATOMIC_RELAXED);
-	if (__atomic_exchange_n(&stream->slot->rung, 1, __ATOMIC_SEQ_CST))
+	if (unlikely(stream->shared_rx))
+		__atomic_store_n(&stream->slot->rx_rung, stream->rx_rung, __ATOMIC_RELAXED);
+	if (__atomic_exchange_n(&stream->own->rung, 1, __ATOMIC_SEQ_CST))
 		return 0;
 	return homa_stream_tell(stream, HOMA_STREAM_RING, 0);
 }

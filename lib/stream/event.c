@@ -31,10 +31,11 @@ void homa_stream_add_news(struct homa_stream *stream)
 }
 
 /* Nobody wants the stream in a slot. */
-static void refuse(struct homa_streams *ctx, const struct homa_stream_event *event)
+static void refuse(struct homa_streams *ctx, const struct homa_stream_event *event,
+		   enum homa_stream_op op)
 {
 	struct homa_stream_command command = {
-		.op = HOMA_STREAM_ABORT,
+		.op = (u16)op,
 		.slot = event->slot,
 		.generation = event->generation,
 	};
@@ -57,7 +58,7 @@ static bool opened(struct homa_streams *ctx, const struct homa_stream_event *eve
 	stream = wanted->stream;
 	homa_streams_want_no_more(ctx, wanted);
 	if (!stream) {
-		refuse(ctx, event);
+		refuse(ctx, event, HOMA_STREAM_ABORT);
 		return true;
 	}
 	homa_stream_adopt(stream, event->slot, event->generation);
@@ -95,12 +96,13 @@ static bool accepted(struct homa_streams *ctx, const struct homa_stream_event *e
 		return false;
 	stream = listener->closed ? NULL : homa_stream_new(ctx, HOMA_STREAM_KIND_CONNECTION);
 	if (!stream) {
-		refuse(ctx, event);
+		refuse(ctx, event, HOMA_STREAM_ABORT);
 		return true;
 	}
 	homa_stream_adopt(stream, event->slot, event->generation);
 	homa_list_add_tail(&ctx->all, &stream->all);
 	homa_list_add_tail(&listener->queue, &stream->queued);
+	listener->asked = false;
 	__atomic_store_n(&listener->waiting, listener->waiting + 1, __ATOMIC_RELEASE);
 	homa_stream_add_news(listener);
 	return true;
@@ -123,8 +125,9 @@ static bool unlistened(struct homa_streams *ctx, const struct homa_stream_event 
 {
 	struct homa_stream *listener = homa_streams_listener(ctx, event->token);
 
+	/* A child of fork() need not want all that it gets. */
 	if (!listener)
-		return false;
+		return ctx->older != NULL;
 	if (listener->closed) {
 		homa_stream_forget(listener);
 		return true;
@@ -132,6 +135,83 @@ static bool unlistened(struct homa_streams *ctx, const struct homa_stream_event 
 	__atomic_store_n(&listener->error, event->error ? event->error : ECONNABORTED,
 			 __ATOMIC_RELEASE);
 	homa_stream_add_news(listener);
+	return true;
+}
+
+/* A listener that others have, too. */
+static bool offered(struct homa_streams *ctx, const struct homa_stream_event *event, bool any)
+{
+	struct homa_stream *listener = homa_streams_listener(ctx, event->token);
+
+	if (!listener)
+		return ctx->older != NULL;
+	__atomic_store_n(&listener->offered, any, __ATOMIC_RELEASE);
+	if (any)
+		homa_stream_add_news(listener);
+	else
+		listener->asked = false;
+	return true;
+}
+
+static struct homa_streams *giver(struct homa_streams *ctx)
+{
+	if (!ctx->older || !ctx->to_join)
+		return NULL;
+	ctx->to_join--;
+	return ctx->older;
+}
+
+/* From the context of our parent into ours. */
+static void move_over(struct homa_streams *ctx, struct homa_stream *stream)
+{
+	homa_list_del(&stream->news);
+	homa_list_del(&stream->all);
+	homa_list_add_tail(&ctx->all, &stream->all);
+	stream->ctx = ctx;
+}
+
+static bool joined(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	struct homa_streams *older = giver(ctx);
+	u32 index = (u32)event->token, generation = (u32)(event->token >> 32);
+	struct homa_stream *stream = NULL;
+
+	if (!older || !slot_is_free(ctx, event->slot))
+		return false;
+	if (index < older->num_slots)
+		stream = older->by_slot[index];
+	if (!stream || stream->generation != generation) {
+		refuse(ctx, event, HOMA_STREAM_CLOSE);
+		return true;
+	}
+	move_over(ctx, stream);
+	older->by_slot[index] = NULL;
+	stream->index = event->slot;
+	stream->generation = event->generation;
+	stream->own = &ctx->slots[event->slot];
+	ctx->by_slot[event->slot] = stream;
+	homa_stream_add_news(stream);
+	return true;
+}
+
+static bool listening(struct homa_streams *ctx, const struct homa_stream_event *event)
+{
+	struct homa_stream_command unlisten = { .op = HOMA_STREAM_UNLISTEN, .slot = event->slot };
+	struct homa_streams *older = giver(ctx);
+	struct homa_stream *listener;
+
+	if (!older)
+		return false;
+	listener = homa_streams_listener(older, event->token);
+	if (!listener || listener->closed) {
+		homa_streams_command(ctx, &unlisten);
+		return true;
+	}
+	move_over(ctx, listener);
+	homa_list_del(&listener->queued);
+	homa_list_add_tail(&ctx->listeners, &listener->queued);
+	listener->token = event->slot;
+	listener->offered = listener->asked = false;
 	return true;
 }
 
@@ -148,6 +228,14 @@ static bool take(struct homa_streams *ctx, const struct homa_stream_event *event
 		return changed(ctx, event);
 	case HOMA_STREAM_UNLISTENED:
 		return unlistened(ctx, event);
+	case HOMA_STREAM_WAITING:
+		return offered(ctx, event, true);
+	case HOMA_STREAM_NOTHING:
+		return offered(ctx, event, false);
+	case HOMA_STREAM_JOINED:
+		return joined(ctx, event);
+	case HOMA_STREAM_LISTENING:
+		return listening(ctx, event);
 	default:
 		return false;
 	}
@@ -157,7 +245,8 @@ static bool take(struct homa_streams *ctx, const struct homa_stream_event *event
 static bool too_early(struct homa_streams *ctx, const struct homa_stream_event *event)
 {
 	return ctx->listening &&
-	       (event->kind == HOMA_STREAM_ACCEPTED || event->kind == HOMA_STREAM_UNLISTENED) &&
+	       (event->kind == HOMA_STREAM_ACCEPTED || event->kind == HOMA_STREAM_UNLISTENED ||
+		event->kind == HOMA_STREAM_WAITING) &&
 	       !homa_streams_listener(ctx, event->token);
 }
 

@@ -18,7 +18,7 @@ static void fill(struct homa_stream *stream, struct homa_stream_facts *facts)
 	facts->retransmits = __atomic_load_n(&slot->retransmits, __ATOMIC_RELAXED);
 	homa_stream_see_rx(stream, &view);
 	facts->unread = view.bytes;
-	homa_stream_see_tx(stream, &view, &used);
+	homa_stream_look_tx(stream, &view, &used);
 	facts->unsent = used;
 }
 

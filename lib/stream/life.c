@@ -68,6 +68,7 @@ void homa_stream_adopt(struct homa_stream *stream, u32 index, u32 generation)
 	stream->tx = stream->rx + HOMA_STREAM_SPAN;
 	stream->rx_first = ctx->firsts + (u64)index * 2 * HOMA_STREAM_FIRST;
 	stream->tx_first = stream->rx_first + HOMA_STREAM_FIRST;
+	stream->own = &ctx->slots[index];
 	ctx->by_slot[index] = stream;
 	__atomic_store_n(&stream->slot, &ctx->slots[index], __ATOMIC_RELEASE);
 }

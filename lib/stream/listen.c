@@ -60,30 +60,53 @@ static void introduce(struct homa_stream *stream)
 {
 	u32 state;
 
-	__atomic_exchange_n(&stream->slot->told, 0, __ATOMIC_SEQ_CST);
+	__atomic_exchange_n(&stream->own->told, 0, __ATOMIC_SEQ_CST);
 	state = __atomic_load_n(&stream->slot->state, __ATOMIC_ACQUIRE);
 	if ((state & (HOMA_STREAM_HAS_END | HOMA_STREAM_HAS_ERROR)) ||
 	    __atomic_load_n(&stream->slot->rx_end, __ATOMIC_ACQUIRE))
 		homa_stream_add_news(stream);
 }
 
-static struct homa_stream *next_waiting(struct homa_stream *listener)
+static struct homa_stream *pop(struct homa_stream *listener)
 {
-	struct homa_streams *ctx = listener->ctx;
-	struct homa_stream *stream = NULL;
+	struct homa_stream *stream;
 	struct homa_list *node;
 
-	homa_turn_lock(&ctx->look);
 	if (homa_list_empty(&listener->queue))
-		homa_streams_drain(ctx);
+		homa_streams_drain(listener->ctx);
 	node = homa_list_pop(&listener->queue);
-	if (node) {
-		stream = homa_container_of(node, struct homa_stream, queued);
-		__atomic_store_n(&listener->waiting, listener->waiting - 1, __ATOMIC_RELEASE);
-		introduce(stream);
-	}
-	homa_turn_unlock(&ctx->look);
+	if (!node)
+		return NULL;
+	stream = homa_container_of(node, struct homa_stream, queued);
+	__atomic_store_n(&listener->waiting, listener->waiting - 1, __ATOMIC_RELEASE);
+	introduce(stream);
 	return stream;
+}
+
+/* One that homad has pushed or, if others take connections, too, that it gives who asks. */
+static struct homa_stream *next_waiting(struct homa_stream *listener)
+{
+	struct homa_stream_command command = {
+		.op = HOMA_STREAM_ACCEPT,
+		.slot = (u32)listener->token,
+	};
+	struct homa_streams *ctx = listener->ctx;
+	struct homa_stream *stream;
+	bool ask, wait;
+	u32 turns = 0;
+
+	for (;;) {
+		homa_turn_lock(&ctx->look);
+		stream = pop(listener);
+		ask = !stream && listener->offered && !listener->asked;
+		listener->asked |= ask;
+		wait = !stream && listener->asked;
+		homa_turn_unlock(&ctx->look);
+		if (likely(!wait) || (ask && homa_streams_command(ctx, &command)) ||
+		    homa_streams_gone(ctx))
+			return stream;
+		homa_streams_pause(ctx, &turns);
+	}
 }
 
 int homa_stream_accept(struct homa_stream *listener, struct homa_stream **out)

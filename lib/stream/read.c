@@ -21,7 +21,8 @@ static inline u32 size_of(u64 map)
 void homa_stream_see_rx(struct homa_stream *stream, struct homa_stream_view *view)
 {
 	struct homa_stream_slot *slot = stream->slot;
-	u32 read = __atomic_load_n(&stream->rx_read, __ATOMIC_RELAXED);
+	u32 read = __atomic_load_n(unlikely(stream->shared_rx) ? &slot->rx_read : &stream->rx_read,
+				   __ATOMIC_RELAXED);
 	u64 shift;
 
 	/* The state first: the end is where @rx_end is when the state says that there is one. */
@@ -143,6 +144,7 @@ ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov, in
 	struct homa_stream_view view = { .state = 0 };
 	struct iovec piece[2];
 	size_t done;
+	bool locked;
 
 	if (stream->kind != HOMA_STREAM_KIND_CONNECTION || n < 0)
 		return -EINVAL;
@@ -153,13 +155,14 @@ ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov, in
 		if (!homa_stream_slot(stream))
 			return nothing(stream, &view);
 	}
+	locked = unlikely(stream->shared_rx) && homa_stream_reload_rx(stream);
 	homa_stream_see_rx(stream, &view);
-	if (!pieces(stream, &view, piece))
-		return nothing(stream, &view);
-	done = copy(iov, n, piece);
+	done = pieces(stream, &view, piece) ? copy(iov, n, piece) : 0;
 	if (done && !peek)
 		took(stream, &view, (u32)done);
-	return (ssize_t)done;
+	if (unlikely(locked))
+		homa_stream_unlock(stream, &stream->slot->rx_lock);
+	return view.bytes ? (ssize_t)done : nothing(stream, &view);
 }
 
 size_t homa_stream_arrived(struct homa_stream *stream, struct iovec piece[2])

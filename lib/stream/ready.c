@@ -8,7 +8,7 @@ static bool is_writable(struct homa_stream *stream)
 	struct homa_stream_view view;
 	u32 used;
 
-	homa_stream_see_tx(stream, &view, &used);
+	homa_stream_look_tx(stream, &view, &used);
 	return view.bytes && view.bytes >= used / 2;
 }
 
@@ -16,9 +16,11 @@ static unsigned int listener_ready(struct homa_stream *listener)
 {
 	unsigned int ready = 0;
 
-	if (!__atomic_load_n(&listener->waiting, __ATOMIC_ACQUIRE))
+	if (!__atomic_load_n(&listener->waiting, __ATOMIC_ACQUIRE) &&
+	    !__atomic_load_n(&listener->offered, __ATOMIC_ACQUIRE))
 		homa_streams_look(listener->ctx);
-	if (__atomic_load_n(&listener->waiting, __ATOMIC_ACQUIRE))
+	if (__atomic_load_n(&listener->waiting, __ATOMIC_ACQUIRE) ||
+	    __atomic_load_n(&listener->offered, __ATOMIC_ACQUIRE))
 		ready |= HOMA_STREAM_IN;
 	if (homa_stream_failure(listener))
 		ready |= HOMA_STREAM_ERROR | HOMA_STREAM_HUP;
@@ -28,8 +30,8 @@ static unsigned int listener_ready(struct homa_stream *listener)
 unsigned int homa_stream_ready(struct homa_stream *stream)
 {
 	struct homa_stream_view view = { .state = 0 };
-	bool shut = __atomic_load_n(&stream->shut, __ATOMIC_RELAXED);
 	unsigned int ready = 0;
+	bool shut;
 
 	if (stream->ctx->fork_generation != homa_fork_generation)
 		return HOMA_STREAM_ERROR | HOMA_STREAM_HUP;
@@ -38,6 +40,7 @@ unsigned int homa_stream_ready(struct homa_stream *stream)
 	if (!homa_stream_slot(stream))
 		homa_streams_look(stream->ctx);
 	if (homa_stream_slot(stream)) {
+		shut = homa_stream_is_shut(stream);
 		homa_stream_see_rx(stream, &view);
 		if (view.bytes)
 			ready |= HOMA_STREAM_IN;

@@ -8,11 +8,13 @@
  *	command.c	the command ring, kicks, doorbells; whether homad lives
  *	life.c		streams and what finds them: slots, tokens, listeners' numbers
  *	event.c		the event ring, and news for the application
+ *	lock.c		streams that other processes have, too
  *	read.c, write.c	the data path
  *	ready.c, facts.c	what a stream is ready for, and what is known of it
  *	connect.c, listen.c, close.c	how streams begin and end
  *	wait.c		news handed out, and sleeping until there is some
  *	open.c		the context
+ *	fork.c		what a child of fork() gets
  *
  * Locks, outermost first: @ctl (a question to homad is under way), @look (the event ring
  * and all that finds streams), @give (the command ring). Reading and writing take none,
@@ -22,12 +24,11 @@
  * of every stream. The memory stays mapped until the context is closed, so a thread that
  * copies meanwhile is safe.
  *
- * fork(): the memory is not mapped in a child, and @fork_generation tells each call so.
- * To share streams with a child would need: an attachment of the child's own; a word to
- * homad that moves a slot, with both spans and the positions, from one area to another,
- * or maps the same area in both; and rx_read and tx_end, which are kept here in private
- * copies, read back from the slot by whoever uses the stream next, under a lock in the
- * shared memory. Nothing here relies on one area for each context but homa_streams.area.
+ * fork(): the memory is not mapped in a child, and @fork_generation tells each call so,
+ * unless the program asks for more (stream_fork.h). Then the child has a context of its own,
+ * into which the streams of its parent's go; their slots and buffers stay in the parent's
+ * area. While both have a stream, the positions in the slot count, and the copies here are
+ * read back under a lock that is there, too.
  */
 #ifndef HOMA_STREAM_IMPL_H
 #define HOMA_STREAM_IMPL_H
@@ -57,6 +58,8 @@ struct homa_stream {
 	/* Where it is in homad's memory; NULL until it is open. Stored with release under
 	 * @look when all below is set, and never changed again. */
 	struct homa_stream_slot *slot;
+	/* Its slot in the context's own area, by which homad names it: mostly the same. */
+	struct homa_stream_slot *own;
 	u32 index, generation;
 	/* Begin of its spans for bytes that arrive, and for bytes to send; and of its first
 	 * buffers of both. */
@@ -76,13 +79,20 @@ struct homa_stream {
 	u32 waiting;
 	/* A listener that was closed, and of which homad may still speak. */
 	bool closed;
+	/* A listener with several holders: connections wait at homad, atomic; and one was asked
+	 * for, and no answer has come. */
+	bool offered, asked;
 
 	/* The reader's: bytes taken, and what that was when homad was last told. Atomic,
 	 * because others look at them. */
 	u32 rx_read __attribute__((aligned(64)));
 	u32 rx_rung;
+	/* Other processes may read from it, too: what stands in the slot counts. */
+	bool shared_rx;
 	/* The writer's: bytes written, atomic; where those to send are. */
 	u32 tx_end __attribute__((aligned(64)));
+	/* Others may write. */
+	bool shared_tx;
 	u64 tx_map;
 };
 
@@ -104,12 +114,16 @@ struct homa_streams {
 	struct homa_stream_area *area;
 	u64 bytes;
 	/* Copies of what the area says; homad does not change it. */
-	u32 num_slots, entries, num_rules;
+	u32 num_slots, entries, num_rules, id;
 	struct homa_stream_command *commands;
 	struct homa_stream_event *events;
 	struct homa_stream_slot *slots;
 	u8 *spans, *firsts;
 	struct homa_stream_rule rules[HOMA_STREAM_RULES];
+	/* The context of this process's parent, of whose memory some is in use here. Streams of
+	 * it that homad has not given us yet. */
+	struct homa_streams *older;
+	u32 to_join;
 	/* Becomes readable when homad signals events. */
 	int event_fd;
 	/* Becomes readable when a thread of this process has news for one that sleeps. */
@@ -180,6 +194,8 @@ void homa_streams_check(struct homa_streams *ctx);
 void homa_streams_kick(struct homa_streams *ctx, u32 why);
 /** homa_streams_command() - -ECONNRESET: homad is gone. */
 int homa_streams_command(struct homa_streams *ctx, const struct homa_stream_command *command);
+/** homa_streams_pause() - homad is about to answer; @turns: how often this was called. */
+void homa_streams_pause(struct homa_streams *ctx, u32 *turns);
 /** homa_stream_tell() - a command about a stream that has a slot. */
 int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op, u32 value);
 /** homa_stream_ring() - positions of the stream have moved. */
@@ -220,6 +236,20 @@ void homa_streams_look(struct homa_streams *ctx);
 /** homa_streams_nudge() - wake a thread that sleeps in homa_streams_wait(). */
 void homa_streams_nudge(struct homa_streams *ctx);
 
+/* ---- lock.c ---- */
+
+/** homa_stream_share() - other processes have it from now on, too. */
+void homa_stream_share(struct homa_stream *stream);
+/** homa_stream_lock_rx(), homa_stream_lock_tx() - nobody else reads or writes it, if it is
+ *  shared. False: it is not. homa_stream_unlock(): @lock as it was taken. */
+bool homa_stream_lock_rx(struct homa_stream *stream);
+bool homa_stream_lock_tx(struct homa_stream *stream);
+void homa_stream_unlock(struct homa_stream *stream, u32 *lock);
+/** homa_stream_reload_rx(), homa_stream_reload_tx() - the same, and the positions are those
+ *  at which the last one stopped. */
+bool homa_stream_reload_rx(struct homa_stream *stream);
+bool homa_stream_reload_tx(struct homa_stream *stream);
+
 /* ---- read.c, write.c ---- */
 
 /** struct homa_stream_view - what a stream's reader or writer sees at one moment */
@@ -233,6 +263,10 @@ struct homa_stream_view {
 void homa_stream_see_rx(struct homa_stream *stream, struct homa_stream_view *view);
 /** homa_stream_see_tx() - room to write, and @used, bytes that homad still needs. */
 void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *view, u32 *used);
+/** homa_stream_look_tx() - the same, of who does not write. */
+void homa_stream_look_tx(struct homa_stream *stream, struct homa_stream_view *view, u32 *used);
+/** homa_stream_is_shut() - who has it said that no more is written. */
+bool homa_stream_is_shut(const struct homa_stream *stream);
 /** homa_stream_failure() - a negative errno, or 0: it has not failed. */
 int homa_stream_failure(struct homa_stream *stream);
 

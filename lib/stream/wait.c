@@ -60,7 +60,7 @@ static int hand_out(struct homa_streams *ctx, struct homa_stream **news, int max
 		__atomic_store_n(&ctx->num_news, ctx->num_news - 1, __ATOMIC_RELAXED);
 		/* A full barrier, before the caller looks at the slot. */
 		if (stream->slot)
-			__atomic_exchange_n(&stream->slot->told, 0, __ATOMIC_SEQ_CST);
+			__atomic_exchange_n(&stream->own->told, 0, __ATOMIC_SEQ_CST);
 		news[n++] = stream;
 	}
 	return n;

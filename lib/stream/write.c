@@ -41,11 +41,12 @@ static u32 filled(u64 map, u32 end, u32 used)
 void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *view, u32 *used)
 {
 	struct homa_stream_slot *slot = stream->slot;
-	u32 end = __atomic_load_n(&stream->tx_end, __ATOMIC_ACQUIRE);
+	bool shared = unlikely(stream->shared_tx);
+	u32 end = __atomic_load_n(shared ? &slot->tx_end : &stream->tx_end, __ATOMIC_ACQUIRE);
 	u32 shift = memory_of(stream), size;
 
 	view->state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
-	view->map = __atomic_load_n(&stream->tx_map, __ATOMIC_RELAXED);
+	view->map = __atomic_load_n(shared ? &slot->tx_map : &stream->tx_map, __ATOMIC_RELAXED);
 	*used = end - __atomic_load_n(&slot->tx_free, __ATOMIC_ACQUIRE);
 	size = size_of(view->map);
 	view->bytes = 0;
@@ -70,6 +71,15 @@ void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *vie
 		}
 	}
 	view->bytes = size - *used;
+}
+
+void homa_stream_look_tx(struct homa_stream *stream, struct homa_stream_view *view, u32 *used)
+{
+	bool locked = unlikely(stream->shared_tx) && homa_stream_lock_tx(stream);
+
+	homa_stream_see_tx(stream, view, used);
+	if (unlikely(locked))
+		homa_stream_unlock(stream, &stream->slot->tx_lock);
 }
 
 /* The last @used bytes move from the first buffer to the begin of the span. */
@@ -131,7 +141,7 @@ static int may_write(struct homa_stream *stream)
 	rc = homa_stream_failure(stream);
 	if (rc)
 		return rc;
-	if (stream->shut)
+	if (homa_stream_is_shut(stream))
 		return -EPIPE;
 	if (!homa_stream_slot(stream)) {
 		homa_streams_look(stream->ctx);
@@ -177,6 +187,7 @@ ssize_t homa_stream_write(struct homa_stream *stream, const struct iovec *iov, i
 	struct caller_bytes from = { .iov = iov, .n = n };
 	struct iovec piece[2];
 	size_t done = 0, some;
+	bool locked;
 	int rc;
 
 	if (n < 0)
@@ -190,12 +201,15 @@ ssize_t homa_stream_write(struct homa_stream *stream, const struct iovec *iov, i
 	}
 	if (!from.n)
 		return 0;
+	locked = unlikely(stream->shared_tx) && homa_stream_reload_tx(stream);
 	while (from.n && room(stream, piece)) {
 		some = fill(&from, &piece[0]);
 		some += fill(&from, &piece[1]);
 		wrote(stream, (u32)some);
 		done += some;
 	}
+	if (unlikely(locked))
+		homa_stream_unlock(stream, &stream->slot->tx_lock);
 	if (!done)
 		return -EAGAIN;
 	homa_stream_ring(stream);

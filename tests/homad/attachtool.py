@@ -37,6 +37,7 @@ class Answer:
     segment: int
     total: int
     text: str
+    ip: bytes
 
 
 class Client:
@@ -69,9 +70,9 @@ class Client:
         self.fds += fds
         if not packet:
             return None
-        error, version, op, port, _, _, _, *rest = _ANSWER.unpack(packet)
+        error, version, op, port, _, _, ip, *rest = _ANSWER.unpack(packet)
         text = rest[7].split(b"\0", 1)[0].decode()
-        return Answer(error, version, op, port, tuple(rest[:3]), rest[3], rest[5], rest[6], text)
+        return Answer(error, version, op, port, tuple(rest[:3]), rest[3], rest[5], rest[6], text, ip)
 
     def ask(self, op: int, size: int = 0, port: int = 0) -> Answer:
         self.send(request(op, size, port))

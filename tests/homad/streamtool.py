@@ -20,12 +20,13 @@ from pathlib import Path
 
 from attachtool import Client, request
 
-STREAMS, STREAM_LISTEN = 12, 13
-CONNECT, RING, SHUT, CLOSE, ABORT, OPTIONS, UNLISTEN = range(1, 8)
-OPENED, FAILED, ACCEPTED, CHANGED, UNLISTENED = range(1, 6)
+STREAMS, STREAM_LISTEN, STREAM_SHARE, STREAM_JOIN = range(12, 16)
+CONNECT, RING, SHUT, CLOSE, ABORT, OPTIONS, UNLISTEN, ACCEPT, RETURN = range(1, 10)
+OPENED, FAILED, ACCEPTED, CHANGED, UNLISTENED, WAITING, NOTHING, JOINED, LISTENING = range(1, 10)
 IS_OPEN, HAS_END, HAS_ERROR = 1, 2, 4
 SPAN, FIRST_SHIFT = 1 << 20, 12
 KICK_SUBMIT = 1
+EVICTED = 2  # enum homa_shm_state
 NEED_KICK = 128  # offset in struct homa_shm_header
 ARMED, COMMAND_TAIL, EVENT_TAIL, EVENT_HEAD = 64, 128, 256, 320  # in struct homa_stream_area
 _END = struct.Struct("<16sHH")
@@ -157,7 +158,12 @@ class Streams:
         self.firsts = struct.unpack_from("<Q", self.memory, 48)[0]
         assert magic == 0x70635448 and size == len(self.memory)
         self.command_tail = self.event_head = 0
+        self.unread: list[tuple[int, int, Stream | None, int]] = []  # a test's own
+        self.listening = 0  # the number of the last listener that it joined
         self.streams: dict[int, Stream] = {}
+
+    def evicted(self) -> bool:
+        return int(struct.unpack_from("<I", self.header, NEED_KICK + 4)[0]) == EVICTED
 
     def command(
         self, op: int, slot: int = 0, generation: int = 0, value: int = 0, token: int = 0,
@@ -186,15 +192,17 @@ class Streams:
         return answer.total
 
     def poll(self) -> list[tuple[int, int, Stream | None, int]]:
-        """Events: kind, error, stream, token."""
+        """Events: kind, error, stream, token. A JOINED stream's words are elsewhere."""
         found = []
         tail = struct.unpack_from("<I", self.memory, EVENT_TAIL)[0]
         while self.event_head != tail:
             at = self.events + 32 * (self.event_head % self.entries)
             kind, _, error, slot, generation, token, _ = _EVENT.unpack_from(self.memory, at)
             self.event_head = (self.event_head + 1) & 0xFFFFFFFF
-            if kind in (OPENED, ACCEPTED):
+            if kind in (OPENED, ACCEPTED, JOINED):
                 self.streams[slot] = Stream(self, slot, generation)
+            if kind == LISTENING:
+                self.listening = slot
             stream = self.streams.get(slot) if kind != FAILED else None
             if stream and stream.generation != generation:
                 stream = None

@@ -19,7 +19,19 @@ static struct homad_stream *named(struct homad_streams *s, const struct homa_str
 {
 	struct homad_stream *stream = c->slot < s->num_slots ? s->stream[c->slot] : NULL;
 
-	return stream && stream->generation == c->generation && !stream->closed ? stream : NULL;
+	return stream && stream->generation == c->generation && !stream->closed &&
+			       !stream->left && !stream->parked ?
+		       stream :
+		       NULL;
+}
+
+/* The same of one that is another attachment's. */
+static struct homad_alias *named_alias(struct homad_streams *s,
+				       const struct homa_stream_command *c)
+{
+	struct homad_alias *alias = c->slot < s->num_slots ? &s->alias[c->slot] : NULL;
+
+	return alias && alias->stream && alias->generation == c->generation ? alias : NULL;
 }
 
 /* ---- positions ---- */
@@ -80,12 +92,14 @@ static const char *take_read(struct homad_thread *t, struct homad_stream *stream
 	return NULL;
 }
 
-static const char *ring(struct homad_thread *t, struct homad_stream *stream)
+/* @own: the slot of whoever rings. */
+static const char *ring(struct homad_thread *t, struct homad_stream *stream,
+			struct homa_stream_slot *own)
 {
-	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	const struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
 	const char *why;
 
-	__atomic_exchange_n(&slot->rung, 0, __ATOMIC_SEQ_CST);
+	__atomic_exchange_n(&own->rung, 0, __ATOMIC_SEQ_CST);
 	/* First what was taken: a reply carries the window with it. */
 	why = take_read(t, stream, slot);
 	return why ? why : take_written(t, stream, slot);
@@ -279,69 +293,37 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 
 /* ---- the rest ---- */
 
-/* The application lets go of it. If it lets go of many of this host, all peers hear of that. */
-static void let_go(struct homad_thread *t, struct homad_stream *stream, bool reset)
+static const char *of_listener(struct homad_thread *t, struct homad_streams *s, u16 op, u32 number)
 {
-	homad_stream_let_go(t, stream, reset);
-	homad_tcp_local_reset(t);
-}
+	struct homad_hold *hold = homad_hold_find(s, number);
 
-/* Those of this host that nobody has accepted hear of it, however many they are. */
-static void end_listener(struct homad_thread *t, struct homad_tcp_listener *listener)
-{
-	struct tas_conn *conn;
-
-	while ((conn = tas_accept(&t->tcp->local, &listener->here))) {
-		tas_abort(&t->tcp->local, conn);
-		homad_tcp_local_reset(t);
+	if (!hold)
+		return "a command for a listener that the attachment does not have";
+	if (op == HOMA_STREAM_UNLISTEN) {
+		homad_hold_leave(t, hold);
+		return homad_streams_tell(t, s, HOMA_STREAM_UNLISTENED, number, 0);
 	}
-	homad_listener_end(t, listener);
+	return homad_hold_take(t, hold) ?
+		       NULL :
+		       homad_streams_tell(t, s, HOMA_STREAM_NOTHING, number, 0);
 }
 
-static const char *unlisten(struct homad_thread *t, struct homad_streams *s, u32 number)
+static const char *of_stream(struct homad_thread *t, struct homad_stream *stream,
+			     struct homa_stream_slot *own, const struct homa_stream_command *c)
 {
-	struct homa_list *node;
-
-	homa_list_for_each(node, &s->listeners) {
-		struct homad_tcp_listener *listener =
-			homa_container_of(node, struct homad_tcp_listener, of);
-
-		if (listener->number == number) {
-			end_listener(t, listener);
-			return homad_streams_tell(t, s, HOMA_STREAM_UNLISTENED, number, 0);
-		}
-	}
-	return "a command for a listener that the attachment does not have";
-}
-
-static const char *command(struct homad_thread *t, struct homad_streams *s,
-			   const struct homa_stream_command *c)
-{
-	struct homad_stream *stream;
 	const char *why = NULL;
 
-	if (c->op == HOMA_STREAM_CONNECT)
-		return open_one(t, s, c);
-	if (c->op == HOMA_STREAM_UNLISTEN)
-		return unlisten(t, s, c->slot);
-	stream = named(s, c);
-	if (!stream)
-		return wrong_slot;
 	switch (c->op) {
 	case HOMA_STREAM_RING:
-		return ring(t, stream);
+		return ring(t, stream, own);
 	case HOMA_STREAM_SHUT:
-		why = ring(t, stream);
+		why = ring(t, stream, own);
 		if (!why)
 			shut(t, stream);
 		return why;
 	case HOMA_STREAM_CLOSE:
-		why = ring(t, stream);
-		if (!why)
-			let_go(t, stream, false);
-		return why;
+		return ring(t, stream, own);
 	case HOMA_STREAM_ABORT:
-		let_go(t, stream, true);
 		return NULL;
 	case HOMA_STREAM_OPTIONS:
 		set_options(t, stream, c->value);
@@ -350,12 +332,49 @@ static const char *command(struct homad_thread *t, struct homad_streams *s,
 	return "a command that does not exist";
 }
 
+static const char *command(struct homad_thread *t, struct homad_streams *s,
+			   const struct homa_stream_command *c)
+{
+	bool ends = c->op == HOMA_STREAM_CLOSE || c->op == HOMA_STREAM_ABORT;
+	bool reset = c->op == HOMA_STREAM_ABORT;
+	struct homad_stream *stream;
+	struct homad_alias *alias;
+	const char *why;
+
+	if (c->op == HOMA_STREAM_CONNECT)
+		return open_one(t, s, c);
+	if (c->op == HOMA_STREAM_UNLISTEN || c->op == HOMA_STREAM_ACCEPT)
+		return of_listener(t, s, c->op, c->slot);
+	stream = named(s, c);
+	if (likely(stream)) {
+		if (c->op == HOMA_STREAM_RETURN)
+			return homad_stream_return(t, stream);
+		why = of_stream(t, stream, &s->slots[c->slot], c);
+		if (!why && ends) {
+			homad_stream_leave(t, stream, reset);
+			/* If it lets go of many of this host, all peers hear of that. */
+			homad_tcp_local_reset(t);
+		}
+		return why;
+	}
+	alias = named_alias(s, c);
+	if (!alias)
+		return wrong_slot;
+	why = of_stream(t, alias->stream, &s->slots[c->slot], c);
+	if (!why && ends) {
+		homad_alias_leave(t, alias, reset);
+		homad_tcp_local_reset(t);
+	}
+	return why;
+}
+
 bool homad_stream_commands_waiting(const struct homad_streams *s)
 {
 	if (__atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE) != s->head)
 		return true;
 	/* Events wait for room that there is by now. */
-	return !homa_list_empty(&s->news) &&
+	return (!homa_list_empty(&s->news) || !homa_list_empty(&s->alias_news) ||
+		!homa_list_empty(&s->hold_news)) &&
 	       s->tail - __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE) < s->entries;
 }
 
@@ -367,7 +386,8 @@ const char *homad_stream_commands(struct homad_thread *t, struct homad_streams *
 	const char *why = NULL;
 
 	*done = 0;
-	if (unlikely(!homa_list_empty(&s->news)))
+	if (unlikely(!homa_list_empty(&s->news) || !homa_list_empty(&s->alias_news) ||
+		     !homa_list_empty(&s->hold_news)))
 		homad_streams_touch(t, s);
 	if (!n)
 		return NULL;
@@ -392,24 +412,44 @@ const char *homad_stream_commands(struct homad_thread *t, struct homad_streams *
 	return why;
 }
 
-/* What was asked for before the end still counts, such as bytes that were written. */
-void homad_streams_close(struct homad_thread *t, struct homad_streams *s)
+/* What was asked for before the end still counts, such as bytes that were written; and of
+ * what was read homad may not have been told. */
+static void take_last(struct homad_thread *t, struct homad_streams *s)
 {
 	struct homa_list *node;
 	u32 done;
 
+	homad_stream_commands(t, s, LAST_COMMANDS, &done);
+	homa_list_for_each(node, &s->open) {
+		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
+
+		if (!stream->closed && !stream->left && !stream->parked && !stream->opening)
+			ring(t, stream, &s->slots[stream->slot]);
+	}
+	homa_list_for_each(node, &s->aliases) {
+		struct homad_alias *alias = homa_container_of(node, struct homad_alias, of_holder);
+
+		ring(t, alias->stream, &s->slots[alias->slot]);
+	}
+}
+
+void homad_streams_close(struct homad_thread *t, struct homad_streams *s)
+{
+	struct homa_list *node;
+
 	homad_tcp_round(t);
 	if (!s->app->evicted)
-		homad_stream_commands(t, s, LAST_COMMANDS, &done);
-	while ((node = homa_list_first(&s->listeners)))
-		end_listener(t, homa_container_of(node, struct homad_tcp_listener, of));
+		take_last(t, s);
+	homad_shares_end(t, s);
 	node = s->open.next;
 	while (node != &s->open) {
 		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
 
 		node = node->next;
-		if (!stream->closed)
-			let_go(t, stream, s->app->evicted);
+		if (!stream->closed && !stream->parked && !stream->left) {
+			homad_stream_leave(t, stream, s->app->evicted);
+			homad_tcp_local_reset(t);
+		}
 	}
 	homa_list_del(&s->touched);
 }
@@ -442,7 +482,26 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 		tas_unlisten(&t->tcp->local, &listener->here);
 		return rc;
 	}
-	listener->number = ++s->listened;
-	homa_list_add_tail(&s->listeners, &listener->of);
+	homa_list_init(&listener->holds);
+	homa_list_init(&listener->parked);
+	homad_hold_begin(&listener->first, s, listener);
 	return 0;
+}
+
+int homad_ticket_fill(struct homad_thread *t, void *arg)
+{
+	const struct homad_sharing *sharing = arg;
+	struct homad_streams *s = sharing->s;
+	const char *why;
+	u32 done;
+
+	if (s->app->phase != HOMAD_APP_OPEN)
+		return -ESHUTDOWN;
+	homad_now(t);
+	homad_tcp_round(t);
+	/* What it has closed, and connections that it gives back. */
+	why = homad_stream_commands(t, s, s->entries, &done);
+	if (why)
+		return why == homad_next_round ? -EAGAIN : -EINVAL;
+	return homad_ticket_add_all(t, s, sharing->ticket);
 }

@@ -158,6 +158,43 @@ const char *homad_streams_tell(struct homad_thread *t, struct homad_streams *s, 
 	return NULL;
 }
 
+/* Events of streams and listeners that are also another's. */
+static void put_named(struct homad_streams *s, u16 kind, u32 slot, u32 generation, u64 token)
+{
+	struct homa_stream_event *event = &s->events[s->tail++ & (s->entries - 1)];
+
+	event->kind = kind;
+	event->error = 0;
+	event->slot = slot;
+	event->generation = generation;
+	event->token = token;
+}
+
+static void put_alias(struct homad_streams *s, struct homad_alias *alias)
+{
+	if (alias->joined) {
+		alias->joined = false;
+		put_named(s, HOMA_STREAM_JOINED, alias->slot, alias->generation, alias->name);
+	} else if (!__atomic_exchange_n(&s->slots[alias->slot].told, 1, __ATOMIC_SEQ_CST)) {
+		put_named(s, HOMA_STREAM_CHANGED, alias->slot, alias->generation, 0);
+	}
+	if (alias->stream)
+		show_facts(alias->stream, &alias->stream->home->slots[alias->stream->slot]);
+}
+
+/* False: there is one more. */
+static bool put_hold(struct homad_streams *s, struct homad_hold *hold)
+{
+	if (hold->joined) {
+		hold->joined = false;
+		put_named(s, HOMA_STREAM_LISTENING, hold->number, 0, hold->name);
+	} else if (hold->waiting) {
+		hold->waiting = false;
+		put_named(s, HOMA_STREAM_WAITING, 0, 0, hold->number);
+	}
+	return !hold->waiting;
+}
+
 static void wake(struct homad_streams *s)
 {
 	u8 one = 1;
@@ -170,18 +207,40 @@ static void wake(struct homad_streams *s)
 		return; /* the pipe is full: it is readable */
 }
 
+static bool has_room(const struct homad_streams *s)
+{
+	u32 head = __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE);
+
+	/* A head that cannot be counts as a full ring: it is the application's loss. */
+	return s->tail - head < s->entries;
+}
+
+HOMA_RARE static void deliver_shared(struct homad_streams *s)
+{
+	struct homa_list *node;
+
+	/* Listeners first: who is told of a connection knows where it came. */
+	while ((node = homa_list_first(&s->hold_news)) && has_room(s))
+		if (put_hold(s, homa_container_of(node, struct homad_hold, pending)))
+			homa_list_del(node);
+	while ((node = homa_list_first(&s->alias_news)) && has_room(s)) {
+		homa_list_del(node);
+		put_alias(s, homa_container_of(node, struct homad_alias, pending));
+	}
+}
+
 /* Those that find no room are tried again when the rings are looked at. */
 static void deliver(struct homad_thread *t, struct homad_streams *s)
 {
 	struct homa_list *node;
-	u32 head;
+
+	if (unlikely(!homa_list_empty(&s->hold_news) || !homa_list_empty(&s->alias_news)))
+		deliver_shared(s);
 
 	while ((node = homa_list_first(&s->news))) {
 		struct homad_stream *stream = homa_container_of(node, struct homad_stream, pending);
 
-		head = __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE);
-		/* A head that cannot be counts as a full ring: it is the application's loss. */
-		if (s->tail - head >= s->entries)
+		if (!has_room(s))
 			break;
 		put_news(t, s, stream);
 		if (!stream->news)

@@ -8,6 +8,7 @@
  * memory made, on the user's account; if there is none the buffer stays as it is, which
  * closes the window in time and loses nothing. Memory belongs to the slot (stream_slots.c).
  */
+#include <errno.h>
 #include "fast.h"
 #include "streams.h"
 
@@ -79,27 +80,52 @@ static void use(struct homad_thread *t, struct homad_stream *stream, u32 way, u8
 
 /* ---- asking for memory ---- */
 
-static void ask(struct homad_thread *t, struct homad_stream *stream, u32 way, u8 shift)
+static bool may_ask(struct homad_thread *t, const struct homad_streams *s)
 {
-	struct homad_streams *s = stream->home;
-	struct homad_backing *b = &s->backing[stream->slot];
+	return s->app->phase == HOMAD_APP_OPEN &&
+	       !(s->grow_refused_at && homa_since(t->ctx.now, s->grow_refused_at) < REFUSED_NS);
+}
 
-	if (b->have[way] >= shift) {
-		use(t, stream, way, shift);
-		return;
-	}
-	if (b->busy || s->app->phase != HOMAD_APP_OPEN ||
-	    (s->grow_refused_at && homa_since(t->ctx.now, s->grow_refused_at) < REFUSED_NS))
-		return;
+static void ask_for(struct homad_thread *t, struct homad_streams *s, u32 slot, u32 way, u8 shift)
+{
+	struct homad_backing *b = &s->backing[slot];
+
 	memcpy(b->want, b->have, sizeof(b->want));
 	b->want[way] = shift;
 	b->busy = true;
-	s->asks[s->asks_tail & (s->num_asks - 1)] = stream->slot;
+	s->asks[s->asks_tail & (s->num_asks - 1)] = slot;
 	__atomic_store_n(&s->asks_tail, s->asks_tail + 1, __ATOMIC_RELEASE);
 	if (__atomic_exchange_n(&s->asks_told, true, __ATOMIC_SEQ_CST))
 		return;
 	HOMAD_PUSH(&t->tcp->growing, s, next_growing);
 	homad_tcp_call_slow(t->tcp);
+}
+
+static void ask(struct homad_thread *t, struct homad_stream *stream, u32 way, u8 shift)
+{
+	struct homad_streams *s = stream->home;
+	const struct homad_backing *b = &s->backing[stream->slot];
+
+	if (b->have[way] >= shift)
+		use(t, stream, way, shift);
+	else if (!b->busy && may_ask(t, s))
+		ask_for(t, s, stream->slot, way, shift);
+}
+
+int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift)
+{
+	const struct homad_backing *next;
+
+	if (shift <= HOMA_STREAM_MIN_SHIFT)
+		return 0;
+	/* The one that homad_slot_take() gives. */
+	next = s->num_warm ? &s->backing[s->free[s->num_slots - s->num_warm]] : NULL;
+	if (next && next->have[HOMAD_RX] >= shift)
+		return 0;
+	if (!may_ask(t, s))
+		return -ENOMEM;
+	ask_for(t, s, homad_slot_take(s), HOMAD_RX, shift);
+	return -EAGAIN;
 }
 
 /* The smallest that holds @bytes, larger than it is and no larger than it may be. */
@@ -134,7 +160,8 @@ void homad_stream_piles_up(struct homad_thread *t, struct homad_stream *stream)
 	struct homad_streams *s = stream->home;
 	u32 size = tas_rx_size(&stream->conn);
 
-	if (tas_readable(&stream->conn) < size - size / 4 || stream->closed)
+	/* A parked one is about to move. */
+	if (tas_readable(&stream->conn) < size - size / 4 || stream->closed || stream->parked)
 		return;
 	if (stream->rx_due)
 		homad_stream_widen(t, stream);

@@ -90,6 +90,7 @@ void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u
 	s->spans = base + offset_of(num_slots, 4);
 	area->magic = HOMA_STREAM_MAGIC;
 	area->num_slots = num_slots;
+	area->id = s->id;
 	area->bytes = s->bytes;
 	area->commands = (u32)offset_of(num_slots, 0);
 	area->events = (u32)offset_of(num_slots, 1);
@@ -98,22 +99,6 @@ void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u
 	area->firsts = offset_of(num_slots, 3);
 	area->spans = offset_of(num_slots, 4);
 	show_rules(s->policy, area);
-}
-
-/* ---- news ---- */
-
-void homad_streams_touch(struct homad_thread *t, struct homad_streams *s)
-{
-	if (!homa_list_linked(&s->touched))
-		homa_list_add_tail(&t->tcp->touched, &s->touched);
-}
-
-void homad_stream_news(struct homad_thread *t, struct homad_stream *stream, u32 news)
-{
-	stream->news |= news;
-	if (!homa_list_linked(&stream->pending))
-		homa_list_add_tail(&stream->home->news, &stream->pending);
-	homad_streams_touch(t, stream->home);
 }
 
 /* ---- slots ---- */
@@ -165,6 +150,8 @@ static void fill_slot(struct homad_stream *stream)
 	slot->tx_map = stream->tx_map;
 	slot->tx_shift = stream->tx_shift;
 	slot->told = slot->rung = 0;
+	slot->rx_rung = slot->shut = slot->rx_lock = slot->tx_lock = 0;
+	slot->holders = 1;
 	slot->mss = slot->rtt_us = slot->cwnd = slot->retransmits = 0;
 	copy_end(&slot->local, pair->local, pair->local_port);
 	copy_end(&slot->remote, pair->remote, pair->remote_port);
@@ -181,6 +168,20 @@ static void treat(struct homad_stream *stream, const struct homad_policy *policy
 		tas_set_control(&stream->conn, (u32)policy->part[part].rule.congestion);
 }
 
+/* It has a free slot, which is the stream's from now on. */
+static void take_slot(struct homad_stream *stream, struct homad_streams *s, int part)
+{
+	stream->home = s;
+	stream->slot = homad_slot_take(s);
+	/* homad's own count: what stands in the slot may be anything. */
+	stream->generation = ++s->generations[stream->slot];
+	s->stream[stream->slot] = stream;
+	treat(stream, s->policy, part);
+	homa_list_add_tail(&s->open, &stream->of);
+	s->num_open++;
+	fill_slot(stream);
+}
+
 struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
 					struct tas_conn *conn, int part, bool local)
 {
@@ -190,24 +191,17 @@ struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_str
 	if (!s->num_free)
 		return NULL;
 	memset((u8 *)stream + sizeof(stream->conn), 0, sizeof(*stream) - sizeof(stream->conn));
-	stream->home = s;
 	stream->local = local;
-	stream->slot = homad_slot_take(s);
-	/* homad's own count: what stands in the slot may be anything. */
-	stream->generation = ++s->generations[stream->slot];
 	stream->tx_shift = HOMAD_STREAM_SHIFT;
 	stream->rx_map = stream->tx_map = homa_stream_map(HOMAD_STREAM_SHIFT, 0);
-	s->stream[stream->slot] = stream;
 	homa_list_init(&stream->pending);
-	treat(stream, s->policy, part);
-	homa_list_add_tail(&s->open, &stream->of);
-	s->num_open++;
+	homa_list_init(&stream->aliases);
+	take_slot(stream, s, part);
 	conn->host = stream;
-	fill_slot(stream);
 	return stream;
 }
 
-void homad_stream_release(struct homad_thread *t, struct homad_stream *stream)
+static void leave_slot(struct homad_thread *t, struct homad_stream *stream)
 {
 	struct homad_streams *s = stream->home;
 
@@ -219,12 +213,45 @@ void homad_stream_release(struct homad_thread *t, struct homad_stream *stream)
 	s->num_open--;
 	s->stream[stream->slot] = NULL;
 	homad_slot_put(s, stream->slot);
-	if (unlikely(s->starved))
-		homad_streams_accept(t, s);
 	if (unlikely(s->app->lingers && homad_streams_idle(s))) {
 		s->app->lingers = false;
 		homa_list_add_tail(&t->closing, &s->app->closing);
 	}
+}
+
+void homad_stream_move(struct homad_thread *t, struct homad_stream *stream,
+		       struct homad_streams *s)
+{
+	const u8 *from = homad_stream_buffer(stream, HOMAD_RX, stream->rx_map);
+	int part = homad_policy_listen(s->policy, stream->conn.f.pair.local_port);
+	struct homa_stream_slot *slot;
+
+	leave_slot(t, stream);
+	stream->rx_due = 0;
+	take_slot(stream, s, part);
+	/* The old buffer keeps its bytes until this round is over. */
+	memcpy(homad_stream_buffer(stream, HOMAD_RX, stream->rx_map), from,
+	       (size_t)1 << (stream->rx_map >> 32));
+	slot = &s->slots[stream->slot];
+	slot->error = (u32)-stream->conn.error;
+	slot->rx_end = (u32)stream->rx_bytes;
+	__atomic_store_n(&slot->state, stream->state, __ATOMIC_RELEASE);
+}
+
+void homad_stream_show_holders(const struct homad_stream *stream)
+{
+	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+
+	__atomic_store_n(&slot->holders, stream->holds + !stream->left, __ATOMIC_SEQ_CST);
+}
+
+void homad_stream_release(struct homad_thread *t, struct homad_stream *stream)
+{
+	struct homad_streams *s = stream->home;
+
+	leave_slot(t, stream);
+	if (unlikely(s->starved))
+		homad_streams_accept(t, s);
 }
 
 /* ---- ports of listeners ---- */
@@ -313,14 +340,59 @@ static bool is_refused(struct homad_thread *t, const struct homad_policy *policy
 	return policy->part[part].rule.deny || homad_limit_full(t, policy->part[part].limit);
 }
 
+bool homad_listener_shared(const struct homad_tcp_listener *listener)
+{
+	return listener->tickets || listener->holds.next != listener->holds.prev;
+}
+
+/* Whoever takes connections of it is told once, until he has found none. */
+static void offer(struct homad_thread *t, struct homad_tcp_listener *listener)
+{
+	struct homa_list *node;
+
+	homa_list_for_each(node, &listener->holds) {
+		struct homad_hold *hold = homa_container_of(node, struct homad_hold, of_listener);
+
+		if (hold->told)
+			continue;
+		hold->told = hold->waiting = true;
+		homad_hold_news(t, hold);
+	}
+}
+
+/* With several holders it waits for the one that takes it; its bytes may come meanwhile. */
+static void park(struct homad_tcp_listener *listener, struct homad_stream *stream)
+{
+	stream->parked = true;
+	homa_list_add_tail(&listener->parked, &stream->pending);
+}
+
+static void take_in(struct homad_thread *t, struct homad_tcp_listener *listener,
+		    struct tas_conn *conn, int part, bool local)
+{
+	struct homad_stream *stream = homad_stream_adopt(t, listener->home, conn, part, local);
+
+	/* Of the only one, if there is one. */
+	stream->token = homa_container_of(listener->holds.next, struct homad_hold,
+					  of_listener)->number;
+	stream->accepted = true;
+	stream->came = !local;
+	t->tcp->coming[listener->l.port] += !local;
+	if (unlikely(homad_listener_shared(listener)))
+		park(listener, stream);
+	else
+		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
+}
+
 static void accept_from(struct homad_thread *t, struct homad_tcp_listener *listener, bool local)
 {
 	struct tas_engine *engine = local ? &t->tcp->local : &t->tcp->engine;
 	struct tas_listener *l = local ? &listener->here : &listener->l;
 	struct homad_streams *s = listener->home;
-	struct homad_stream *stream;
 	struct tas_conn *conn;
 
+	if (unlikely(!s))
+		return;
 	while (s->num_free && (conn = tas_accept(engine, l))) {
 		int part = homad_policy_listen(s->policy, l->port);
 
@@ -328,12 +400,7 @@ static void accept_from(struct homad_thread *t, struct homad_tcp_listener *liste
 			tas_abort(engine, conn);
 			continue;
 		}
-		stream = homad_stream_adopt(t, s, conn, part, local);
-		stream->token = listener->number;
-		stream->accepted = true;
-		stream->came = !local;
-		t->tcp->coming[l->port] += !local;
-		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
+		take_in(t, listener, conn, part, local);
 	}
 	if (!s->num_free && l->num_ready) {
 		t->tcp->counters.slots_refused++;
@@ -341,6 +408,15 @@ static void accept_from(struct homad_thread *t, struct homad_tcp_listener *liste
 		t->tcp->retry_at = homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
 	}
 	homad_streams_want(t, s);
+	if (unlikely(!homa_list_empty(&listener->parked)))
+		offer(t, listener);
+}
+
+void homad_listener_accept(struct homad_thread *t, struct homad_tcp_listener *listener)
+{
+	accept_from(t, listener, true);
+	if (!listener->loopback)
+		accept_from(t, listener, false);
 }
 
 void homad_listeners_accept(struct homad_thread *t)
@@ -358,13 +434,10 @@ void homad_streams_accept(struct homad_thread *t, struct homad_streams *s)
 	struct homa_list *node;
 
 	s->starved = false;
-	homa_list_for_each(node, &s->listeners) {
-		struct homad_tcp_listener *listener =
-			homa_container_of(node, struct homad_tcp_listener, of);
+	homa_list_for_each(node, &s->holding) {
+		struct homad_hold *hold = homa_container_of(node, struct homad_hold, of_holder);
 
-		accept_from(t, listener, true);
-		if (!listener->loopback)
-			accept_from(t, listener, false);
+		homad_listener_accept(t, hold->listener);
 	}
 }
 
@@ -375,8 +448,8 @@ void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *liste
 	if (!listener->loopback)
 		tas_unlisten(&tcp->engine, &listener->l);
 	tas_unlisten(&tcp->local, &listener->here);
-	homa_list_del(&listener->of);
 	listener->home = NULL;
+	HOMA_WRITE_ONCE(listener->ended, true);
 	/* Its socket is closed at once: the port may be somebody else's then. */
 	HOMAD_PUSH(&tcp->deaf, listener, next_deaf);
 	homad_tcp_call_slow(tcp);
@@ -400,7 +473,10 @@ int homad_streams_begin(struct homad_thread *t, void *arg)
 	s->app = open->app;
 	homa_list_init(&s->open);
 	homa_list_init(&s->news);
-	homa_list_init(&s->listeners);
+	homa_list_init(&s->aliases);
+	homa_list_init(&s->alias_news);
+	homa_list_init(&s->holding);
+	homa_list_init(&s->hold_news);
 	homa_list_init(&s->touched);
 	open->app->streams = s;
 	homad_now(t);

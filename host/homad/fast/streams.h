@@ -15,6 +15,7 @@
 #include "app.h"
 #include "homa_slab.h"
 #include "stream_limits.h"
+#include "stream_share.h"
 #include "nic.h"
 #include "shm_stream.h"
 #include "tas_engine.h"
@@ -125,6 +126,14 @@ struct homad_stream {
 	bool rx_held;
 	/* Of the headers of its packets. */
 	u8 dscp;
+	/* Aliases, tickets and for a parked one its listener that have it beside its home. */
+	u32 holds;
+	struct homa_list aliases;
+	/* Its home has let go of it; others have not. */
+	bool left;
+	/* It came to a listener with several holders, and none has taken it yet: its place in
+	 * homad_tcp_listener.parked is @pending. */
+	bool parked;
 };
 
 /** struct homad_tcp_listener - a listening port of an attachment */
@@ -133,11 +142,19 @@ struct homad_tcp_listener {
 	struct tas_listener l, here;
 	/* Only this host reaches its address: @l is not in use. */
 	bool loopback;
+	/* Whose slots its connections get; NULL: it takes none for now. */
 	struct homad_streams *home;
-	/* In homad_streams.listeners; when it takes no more, in homad_tcp.leaving as long as
-	 * connections that came to its port need their segments. */
+	/* Who takes connections, @first to begin with, struct homad_hold; tickets that have it;
+	 * connections that wait until one of several holders takes them. */
+	struct homa_list holds;
+	struct homad_hold first;
+	u32 tickets;
+	struct homa_list parked;
+	/* It takes no more; the slow path looks, too. */
+	bool ended;
+	/* When it takes no more, in homad_tcp.leaving as long as connections that came to its
+	 * port need their segments. */
 	struct homa_list of;
-	u32 number;
 	/* Whose it is, and its place in homad_tcp_ports.held; the slow path's. */
 	struct homad_user *user;
 	struct homa_list held;
@@ -157,8 +174,8 @@ struct homad_streams {
 	struct homa_stream_event *events;
 	struct homa_stream_slot *slots;
 	u8 *firsts, *spans;
-	/* Entries of either ring, and slots. */
-	u32 entries, num_slots;
+	/* Entries of either ring, and slots; homa_stream_area.id. */
+	u32 entries, num_slots, id;
 	/* homad's own indices: commands taken, events given. */
 	u32 head, tail;
 	/* The same of all its streams, also of those that are over; others read them, too. */
@@ -197,9 +214,21 @@ struct homad_streams {
 	u64 refused_at;
 	/* Ports that were in use already for the CONNECT that is next. */
 	u32 ports_tried;
-	/* Streams that have a slot; those of them with news; listeners. */
-	struct homa_list open, news, listeners;
+	/* Streams that have a slot; those of them with news. */
+	struct homa_list open, news;
 	u32 num_open;
+	/* For each slot, what other stream it stands for; those that stand for one, @num_aliases;
+	 * those with news. */
+	struct homad_alias *alias;
+	struct homa_list aliases, alias_news;
+	u32 num_aliases;
+	/* Listeners, struct homad_hold: all, @num_holding; those with news; and the memory of
+	 * those that it has joined. */
+	struct homa_list holding, hold_news;
+	u32 num_holding;
+	struct homad_hold hold[HOMAD_HOLDS];
+	/* What it has joined, or NULL; not all of it may be settled. */
+	struct homad_ticket *joined;
 	/* Its place in homad_tcp.touched, when events were added in this round. */
 	struct homa_list touched;
 	/* It is of homad's network namespace: what is this host's is its own, too. */
@@ -347,6 +376,12 @@ void homad_tcp_local_reset(struct homad_thread *t);
  *  homad, so it is the kernel's; -EADDRNOTAVAIL: @wanted is not ours. */
 int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
 			const struct homa_stream_end *wanted, struct tas_pair *pair);
+/* ---- stream_news.c ---- */
+
+/** homad_stream_news() - those who have it are to be told HOMAD_NEWS_* of it. */
+void homad_stream_news(struct homad_thread *t, struct homad_stream *stream, u32 news);
+/** homad_streams_touch() - its event ring has more, or may have room again. */
+void homad_streams_touch(struct homad_thread *t, struct homad_streams *s);
 
 /* ---- streams.c ---- */
 
@@ -355,10 +390,6 @@ int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
 u64 homad_streams_bytes(u32 num_slots);
 u64 homad_streams_fixed(u32 num_slots);
 void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u32 num_slots);
-/** homad_stream_news() - the application is to be told HOMAD_NEWS_* of it. */
-void homad_stream_news(struct homad_thread *t, struct homad_stream *stream, u32 news);
-/** homad_streams_touch() - its event ring has more, or may have room again. */
-void homad_streams_touch(struct homad_thread *t, struct homad_streams *s);
 /** homad_streams_want() - ask the slow path for slots if few are free. */
 void homad_streams_want(struct homad_thread *t, struct homad_streams *s);
 /** homad_streams_retry() - ask again for those who were refused and have connections waiting. */
@@ -367,6 +398,12 @@ void homad_streams_retry(struct homad_thread *t);
  *  @local: it is homad_tcp.local's. NULL: it has no free slot. */
 struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
 					struct tas_conn *conn, int part, bool local);
+/** homad_stream_move() - a parked one, of which nothing was read and nothing written, gets the
+ *  next slot of @s, which is prepared for it. */
+void homad_stream_move(struct homad_thread *t, struct homad_stream *stream,
+		       struct homad_streams *s);
+/** homad_stream_show_holders() - their number has changed. */
+void homad_stream_show_holders(const struct homad_stream *stream);
 /** homad_stream_release() - its slot is free, and it is nobody's. */
 void homad_stream_release(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_quiet() - it needs no segments any more. */
@@ -380,6 +417,10 @@ static inline bool homad_streams_idle(const struct homad_streams *s)
 {
 	return s->num_open == 0;
 }
+/** homad_listener_shared() - it has several holders, so that they have to ask. */
+bool homad_listener_shared(const struct homad_tcp_listener *listener);
+/** homad_listener_accept() - take what has come to it. */
+void homad_listener_accept(struct homad_thread *t, struct homad_tcp_listener *listener);
 /** homad_listener_end() - it takes no more connections. */
 void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *listener);
 /** homad_listeners_accept() - take what has come to listeners. */
@@ -392,6 +433,9 @@ void homad_streams_accept(struct homad_thread *t, struct homad_streams *s);
 /** homad_slot_put(), homad_slot_take() - a slot is free; one that is, of which there are. */
 void homad_slot_put(struct homad_streams *s, u32 slot);
 u32 homad_slot_take(struct homad_streams *s);
+/** homad_slot_prepare() - the next free slot of @s, of which there are, has 2^@shift bytes for
+ *  those that arrive; -EAGAIN: it will, when a stream ends or memory comes; -ENOMEM. */
+int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift);
 /** homad_stream_widen() - its receive buffer gets as large as it is due to, if it can now. */
 void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_keeps_up() - the application has taken so many bytes. */

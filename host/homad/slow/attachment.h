@@ -25,6 +25,7 @@
  * @memory: bytes of shared memory that are backed, until the kernel has them again.
  * @records: struct homad_attachment that name it.
  * @rpcs: sum of max_rpcs. @listeners: TCP ports at which it listens.
+ * @tickets: struct homad_share of its processes, @num_tickets.
  * @half_open: connections to those that are not open yet; the fast path's.
  * @tcp_tx_bytes, @tcp_rx_bytes: that streams of attachments which have ended have carried.
  * @seen: sums over all its attachments when the metrics were asked for last.
@@ -41,6 +42,8 @@ struct homad_user {
 	u64 memory;
 	u64 rpcs;
 	u32 listeners;
+	struct homa_list tickets;
+	u32 num_tickets;
 	u32 half_open;
 	u64 tcp_tx_bytes, tcp_rx_bytes;
 	struct homad_user_sums {

@@ -90,7 +90,7 @@ static void adopt(struct homad *d, const struct homad_making *making)
 	memcpy(h->id_key, app->id_key, sizeof(app->id_key));
 	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE;
 	if (homad_slow(d)->tcp)
-		h->features |= HOMA_SHM_CAN_STREAM;
+		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
 	app->seg[0].bytes = (u32)pieces[HOMA_CTL_FD_DATA].bytes;
 	app->num_segs = 1;
@@ -497,7 +497,7 @@ static homad_op *ops[] = {
 	[HOMA_CTL_METRICS] = op_metrics,   [HOMA_CTL_RPCS] = op_rpcs,
 	[HOMA_CTL_SHUTDOWN] = op_shutdown, [HOMA_CTL_LISTEN] = op_listen,
 	[HOMA_CTL_ALIVE] = op_alive,
-	[HOMA_CTL_STREAM_LISTEN] = NULL, /* and those before, if homad_ctl_serve() said so */
+	[HOMA_CTL_STREAM_JOIN] = NULL, /* and those before, if homad_ctl_serve() said so */
 };
 
 void homad_ctl_serve(u16 op, homad_op *serve)

@@ -34,6 +34,7 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 	if (user) {
 		for (i = 0; i < HOMAD_MAX_THREADS; i++)
 			homad_polled_init(&user->polled[i]);
+		homa_list_init(&user->tickets);
 		user->uid = uid;
 		user->attach = homad_attach(d);
 		homa_list_add_head(bucket, &user->list);
@@ -44,7 +45,7 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 void homad_user_put(struct homad_user *user)
 {
 	if (user->fresh || user->attachments || user->records || user->memory ||
-	    user->listeners)
+	    user->listeners || user->num_tickets)
 		return;
 	homa_list_del(&user->list);
 	free(user);

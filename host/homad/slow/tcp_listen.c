@@ -188,7 +188,7 @@ static bool is_taken(struct homad *d, const struct tas_listener *l)
 			homa_container_of(node, struct homad_tcp_listener, held);
 
 		/* One that has ended is here until its connections are over. */
-		if (HOMA_READ_ONCE(other->home) && overlap(&other->l, l))
+		if (!HOMA_READ_ONCE(other->ended) && overlap(&other->l, l))
 			return true;
 	}
 	return false;
@@ -263,7 +263,7 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 		return;
 	}
 	client->passed_fd = -1;
-	answer.total = listener->number;
+	answer.total = listener->first.number;
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 

@@ -18,6 +18,7 @@
  * @calls: an eventfd by which the fast path tells that it wants something.
  * @grown: attachments with larger buffers than at first; @tick: a timer while there are any.
  * @held: listeners, by port. @listens_refused: requests to listen that failed.
+ * @tickets: that are neither redeemed nor void.
  * @limits: what rules limit users by; @generation: how often the rules have changed. */
 struct homad_tcp_ports {
 	int fds[HOMAD_TCP_PORTS];
@@ -33,6 +34,7 @@ struct homad_tcp_ports {
 	struct homa_list grown;
 	struct homa_list held[HOMAD_HELD_BUCKETS];
 	u64 listens_refused;
+	struct homa_list tickets;
 	struct homa_list limits;
 	u32 generation;
 };
@@ -71,6 +73,15 @@ void homad_op_streams(struct homad *d, struct homad_client *client,
 		      const struct homa_ctl_request *r);
 void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 			    const struct homa_ctl_request *r);
+/** homad_op_stream_share(), homad_op_stream_join() - the same, tcp_share.c. */
+void homad_op_stream_share(struct homad *d, struct homad_client *client,
+			   const struct homa_ctl_request *r);
+void homad_op_stream_join(struct homad *d, struct homad_client *client,
+			  const struct homa_ctl_request *r);
+/** homad_share_goes_on() - it has more slots for what it has joined, or none. */
+void homad_share_goes_on(const struct homad_app *app);
+/** homad_shares_stop() - tickets that nobody has redeemed. */
+void homad_shares_stop(struct homad *d);
 /** homad_streams_growing() - streams that want larger buffers. homad_streams_tick(): those
  *  that nobody uses are given back. homad_streams_end(): the attachment ends. */
 void homad_streams_growing(struct homad *d, struct homad_tcp *tcp);

@@ -54,6 +54,7 @@ int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 		return -ENOMEM;
 	}
 	homa_list_init(&homad_slow(d)->tcp->limits);
+	homa_list_init(&homad_slow(d)->tcp->tickets);
 	for (i = 0; i < HOMAD_HELD_BUCKETS; i++)
 		homa_list_init(&homad_slow(d)->tcp->held[i]);
 	rc = watch_calls(d);
@@ -65,6 +66,8 @@ int homad_tcp_start(struct homad *d, char *err, size_t errlen)
 	}
 	homad_ctl_serve(HOMA_CTL_STREAMS, homad_op_streams);
 	homad_ctl_serve(HOMA_CTL_STREAM_LISTEN, homad_op_stream_listen);
+	homad_ctl_serve(HOMA_CTL_STREAM_SHARE, homad_op_stream_share);
+	homad_ctl_serve(HOMA_CTL_STREAM_JOIN, homad_op_stream_join);
 	return homad_tcp_keep_ports(d, err, errlen);
 }
 
@@ -92,6 +95,7 @@ void homad_tcp_stop(struct homad *d)
 		return;
 	for (i = 0; i < ports->num_fds; i++)
 		close(ports->fds[i]);
+	homad_shares_stop(d);
 	for (i = 0; i < HOMAD_HELD_BUCKETS; i++)
 		drop_listeners(&ports->held[i]);
 	/* Attachments let go of them later. */

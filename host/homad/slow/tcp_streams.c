@@ -51,6 +51,7 @@ static void answer(struct homad_app *app, u32 backed)
 	struct homad_streams_back back = { .streams = app->streams, .backed = backed };
 
 	homad_call(app->thread, homad_streams_backed, &back);
+	homad_share_goes_on(app);
 }
 
 static void grown(struct homad *d, struct homad_work *work)
@@ -143,6 +144,8 @@ static void free_streams(struct homad_streams *s)
 	free(s->generations);
 	free(s->backing);
 	free(s->asks);
+	free(s->alias);
+	free(s->joined);
 	free(s);
 }
 
@@ -174,8 +177,11 @@ static struct homad_streams *new_streams(struct homad *d, const struct homad_cli
 	s->generations = calloc(num_slots, sizeof(*s->generations));
 	s->backing = calloc(num_slots, sizeof(*s->backing));
 	s->asks = calloc(s->num_asks, sizeof(*s->asks));
+	s->alias = calloc(num_slots, sizeof(*s->alias));
+	s->id = (u32)client->app->id;
 	s->policy = homad_policy_new(d, client);
-	if (s->stream && s->free && s->generations && s->backing && s->asks && s->policy)
+	if (s->stream && s->free && s->generations && s->backing && s->asks && s->alias &&
+	    s->policy)
 		return s;
 	free_streams(s);
 	return NULL;

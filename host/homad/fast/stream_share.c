@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Streams of several attachments: tickets, which hold what a process has for a child of
+ * fork(), the aliases that the child gets for it, and how each holder lets go. What a ticket
+ * is for cannot end before it is redeemed or void, so the parent may close its own at once.
+ */
+#include <errno.h>
+#include "fast.h"
+#include "streams.h"
+
+/* ---- letting go ---- */
+
+/* Who has ended may have died with a lock in hand. */
+static void open_locks(const struct homad_stream *stream, const struct homad_streams *s)
+{
+	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	u32 id = s->id;
+
+	__atomic_compare_exchange_n(&slot->rx_lock, &id, 0, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_RELAXED);
+	id = s->id;
+	__atomic_compare_exchange_n(&slot->tx_lock, &id, 0, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_RELAXED);
+}
+
+void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream, bool reset)
+{
+	if (likely(!stream->holds)) {
+		homad_stream_let_go(t, stream, reset);
+		return;
+	}
+	homa_list_del(&stream->pending);
+	stream->news = 0;
+	stream->left = true;
+	open_locks(stream, stream->home);
+	homad_stream_show_holders(stream);
+}
+
+/* It has one hold less. */
+static void unhold(struct homad_thread *t, struct homad_stream *stream, bool reset)
+{
+	stream->holds--;
+	homad_stream_show_holders(stream);
+	if (!stream->left || stream->holds)
+		return;
+	stream->left = false;
+	homad_stream_let_go(t, stream, reset);
+}
+
+void homad_alias_leave(struct homad_thread *t, struct homad_alias *alias, bool reset)
+{
+	struct homad_stream *stream = alias->stream;
+	struct homad_streams *s = alias->s;
+
+	homa_list_del(&alias->of_stream);
+	homa_list_del(&alias->of_holder);
+	homa_list_del(&alias->pending);
+	alias->stream = NULL;
+	s->num_aliases--;
+	homad_slot_put(s, alias->slot);
+	open_locks(stream, s);
+	unhold(t, stream, reset);
+}
+
+/* ---- tickets ---- */
+
+static bool add(struct homad_ticket *ticket, struct homad_stream *stream,
+		struct homad_tcp_listener *listener, u64 name)
+{
+	if (ticket->num == ticket->most)
+		return false;
+	ticket->entry[ticket->num++] =
+		(struct homad_ticket_entry){ .stream = stream, .listener = listener, .name = name };
+	return true;
+}
+
+static bool add_stream(struct homad_ticket *ticket, struct homad_stream *stream, u32 slot,
+		       u32 generation)
+{
+	if (!add(ticket, stream, NULL, (u64)generation << 32 | slot))
+		return false;
+	stream->holds++;
+	homad_stream_show_holders(stream);
+	return true;
+}
+
+/* All that @s has and its application knows. */
+static bool add_all(struct homad_thread *t, struct homad_streams *s, struct homad_ticket *ticket)
+{
+	struct homa_list *node;
+
+	homa_list_for_each(node, &s->holding) {
+		struct homad_hold *hold = homa_container_of(node, struct homad_hold, of_holder);
+
+		if (!add(ticket, NULL, hold->listener, hold->number))
+			return false;
+		homad_ticket_listener(t, hold->listener, 1);
+	}
+	homa_list_for_each(node, &s->open) {
+		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
+
+		if (stream->closed || stream->left || stream->parked || stream->opening)
+			continue;
+		if (!add_stream(ticket, stream, stream->slot, stream->generation))
+			return false;
+	}
+	homa_list_for_each(node, &s->aliases) {
+		struct homad_alias *alias = homa_container_of(node, struct homad_alias, of_holder);
+
+		if (!add_stream(ticket, alias->stream, alias->slot, alias->generation))
+			return false;
+	}
+	return true;
+}
+
+static void settle_rest(struct homad_thread *t, struct homad_ticket *ticket)
+{
+	while (ticket->next < ticket->num) {
+		struct homad_ticket_entry *entry = &ticket->entry[ticket->next++];
+
+		if (entry->stream)
+			unhold(t, entry->stream, false);
+		else
+			homad_ticket_listener(t, entry->listener, -1);
+	}
+}
+
+int homad_ticket_add_all(struct homad_thread *t, struct homad_streams *s,
+			 struct homad_ticket *ticket)
+{
+	if (add_all(t, s, ticket))
+		return 0;
+	settle_rest(t, ticket);
+	ticket->num = ticket->next = 0;
+	return -E2BIG;
+}
+
+/* ---- joining ---- */
+
+static void join_stream(struct homad_thread *t, struct homad_streams *s,
+			const struct homad_ticket_entry *entry)
+{
+	u32 slot = homad_slot_take(s);
+	struct homad_alias *alias = &s->alias[slot];
+
+	*alias = (struct homad_alias){
+		.stream = entry->stream,
+		.s = s,
+		.slot = slot,
+		.generation = ++s->generations[slot],
+		.joined = true,
+		.name = entry->name,
+	};
+	s->slots[slot].told = s->slots[slot].rung = 0;
+	s->num_aliases++;
+	homa_list_init(&alias->pending);
+	/* The ticket's hold becomes the alias's. */
+	homa_list_add_tail(&entry->stream->aliases, &alias->of_stream);
+	homa_list_add_tail(&s->aliases, &alias->of_holder);
+	homad_alias_news(t, alias);
+}
+
+static void join_listener(struct homad_thread *t, struct homad_streams *s,
+			  const struct homad_ticket_entry *entry)
+{
+	u32 i = 0;
+
+	while (i < HOMAD_HOLDS && s->hold[i].listener)
+		i++;
+	if (i < HOMAD_HOLDS) {
+		struct homad_hold *hold = &s->hold[i];
+
+		homad_hold_begin(hold, s, entry->listener);
+		hold->joined = true;
+		hold->name = entry->name;
+		homad_hold_news(t, hold);
+	}
+	/* Now that there is another holder; or there is none, if it has too many. */
+	homad_ticket_listener(t, entry->listener, -1);
+}
+
+int homad_ticket_join(struct homad_thread *t, void *arg)
+{
+	const struct homad_sharing *sharing = arg;
+	struct homad_ticket *ticket = sharing->ticket;
+	struct homad_streams *s = sharing->s;
+
+	if (s->app->phase != HOMAD_APP_OPEN)
+		return -ESHUTDOWN;
+	homad_now(t);
+	homad_tcp_round(t);
+	s->joined = ticket;
+	while (ticket->next < ticket->num) {
+		const struct homad_ticket_entry *entry = &ticket->entry[ticket->next];
+
+		homad_streams_want(t, s);
+		if (entry->stream && !s->num_free)
+			break;
+		ticket->next++;
+		if (entry->stream)
+			join_stream(t, s, entry);
+		else
+			join_listener(t, s, entry);
+	}
+	homad_poll_app(t, s->app);
+	return 0;
+}
+
+int homad_ticket_drop(struct homad_thread *t, void *arg)
+{
+	const struct homad_sharing *sharing = arg;
+
+	homad_now(t);
+	homad_tcp_round(t);
+	settle_rest(t, sharing->ticket);
+	return 0;
+}
+
+void homad_shares_end(struct homad_thread *t, struct homad_streams *s)
+{
+	struct homa_list *node;
+
+	if (s->joined)
+		settle_rest(t, s->joined);
+	while ((node = homa_list_first(&s->holding)))
+		homad_hold_leave(t, homa_container_of(node, struct homad_hold, of_holder));
+	while ((node = homa_list_first(&s->aliases))) {
+		homad_alias_leave(t, homa_container_of(node, struct homad_alias, of_holder),
+				  false);
+		homad_tcp_local_reset(t);
+	}
+}

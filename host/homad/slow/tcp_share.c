@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Tickets: what a process has when it forks is held for its child. Who shows the ticket's
+ * random number and is of the same user gets it. With the request comes the read end of a
+ * pipe whose write end only parent and child have, so that homad sees when the child has
+ * ended before it came, and lets go. A user has a limited number of tickets.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include "streams.h"
+#include "tcp_slow.h"
+
+#define USER_TICKETS 256u
+#define SPARE 16u /* what may be added while room is made */
+
+/* struct homad_share - a ticket that nobody has redeemed */
+struct homad_share {
+	/* Its places in homad_user.tickets and homad_tcp_ports.tickets. */
+	struct homa_list of_user, of_all;
+	struct homad_user *user;
+	struct homad_thread *thread;
+	/* The pipe: it is ready when nobody may come any more. */
+	struct homad_source pipe;
+	u8 token[16];
+	struct homad_ticket *ticket;
+};
+
+/* Its ticket is somebody else's, or nobody's, from now on. */
+static void end(struct homad *d, struct homad_share *share)
+{
+	homad_unwatch(d, &share->pipe);
+	close(share->pipe.fd);
+	homa_list_del(&share->of_user);
+	homa_list_del(&share->of_all);
+	share->user->num_tickets--;
+	homad_user_put(share->user);
+	free(share);
+}
+
+static void is_void(struct homad *d, struct homad_source *source, u32 events)
+{
+	struct homad_share *share = homa_container_of(source, struct homad_share, pipe);
+	struct homad_sharing sharing = { .ticket = share->ticket };
+
+	(void)events;
+	homad_call(share->thread, homad_ticket_drop, &sharing);
+	free(share->ticket);
+	end(d, share);
+}
+
+/* With all that @s has; more may come while there is room made for it. */
+static int new_ticket(struct homad_streams *s, struct homad_ticket **ticket)
+{
+	struct homad_sharing sharing = { .s = s };
+	u32 most = HOMA_READ_ONCE(s->num_open) + HOMA_READ_ONCE(s->num_aliases) +
+		   HOMA_READ_ONCE(s->num_holding) + SPARE;
+	int rc;
+
+	if (most > HOMAD_TICKET_MOST)
+		most = HOMAD_TICKET_MOST;
+	sharing.ticket = calloc(1, sizeof(**ticket) + most * sizeof(sharing.ticket->entry[0]));
+	if (!sharing.ticket)
+		return -ENOMEM;
+	sharing.ticket->most = most;
+	rc = homad_call(s->app->thread, homad_ticket_fill, &sharing);
+	if (rc)
+		free(sharing.ticket);
+	else
+		*ticket = sharing.ticket;
+	return rc;
+}
+
+static int begin(struct homad *d, struct homad_client *client, struct homad_share *share)
+{
+	int rc;
+
+	if (getrandom(share->token, sizeof(share->token), 0) != (ssize_t)sizeof(share->token))
+		return -EIO;
+	rc = new_ticket(client->app->streams, &share->ticket);
+	if (rc)
+		return rc;
+	share->thread = client->app->thread;
+	share->user = client->user;
+	share->pipe = (struct homad_source){ .fd = client->passed_fd, .ready = is_void };
+	rc = homad_watch(d, &share->pipe, EPOLLHUP);
+	if (!rc)
+		return 0;
+	homad_call(share->thread, homad_ticket_drop,
+		   &(struct homad_sharing){ .ticket = share->ticket });
+	free(share->ticket);
+	return rc;
+}
+
+void homad_op_stream_share(struct homad *d, struct homad_client *client,
+			   const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	struct homad_share *share;
+	int rc;
+
+	if (!client->app->streams || client->passed_fd < 0) {
+		homad_answer_error(client, r->op, -EINVAL,
+				   "a ticket is for the streams of an attachment that has some, and a pipe comes with the request");
+		return;
+	}
+	if (client->user->num_tickets >= USER_TICKETS) {
+		homad_answer_error(client, r->op, -EDQUOT,
+				   "user %u has %u tickets for children that have not come yet",
+				   (unsigned int)client->uid, USER_TICKETS);
+		return;
+	}
+	share = calloc(1, sizeof(*share));
+	rc = share ? begin(d, client, share) : -ENOMEM;
+	if (rc) {
+		free(share);
+		homad_answer_error(client, r->op, rc, "cannot share streams: %s", strerror(-rc));
+		return;
+	}
+	client->passed_fd = -1;
+	client->user->num_tickets++;
+	homa_list_add_tail(&client->user->tickets, &share->of_user);
+	homa_list_add_tail(&homad_slow(d)->tcp->tickets, &share->of_all);
+	memcpy(answer.ip, share->token, sizeof(answer.ip));
+	answer.total = share->ticket->num;
+	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
+}
+
+/* Of the same user; in a time that does not tell how much of @token was right. */
+static struct homad_share *find(const struct homad_user *user, const u8 token[16])
+{
+	struct homa_list *node;
+	u32 i;
+
+	homa_list_for_each(node, &user->tickets) {
+		struct homad_share *share = homa_container_of(node, struct homad_share, of_user);
+		u8 differ = 0;
+
+		for (i = 0; i < sizeof(share->token); i++)
+			differ |= share->token[i] ^ token[i];
+		if (!differ)
+			return share;
+	}
+	return NULL;
+}
+
+void homad_op_stream_join(struct homad *d, struct homad_client *client,
+			  const struct homa_ctl_request *r)
+{
+	struct homa_ctl_answer answer = { .op = r->op };
+	struct homad_sharing sharing = { .s = client->app->streams };
+	struct homad_share *share = find(client->user, r->ip);
+	int rc;
+
+	if (!share || !sharing.s || sharing.s->joined ||
+	    share->thread != client->app->thread) {
+		homad_answer_error(client, r->op, -EINVAL,
+				   "there is no such ticket of this user, or the attachment has no streams or has joined others already");
+		return;
+	}
+	sharing.ticket = share->ticket;
+	answer.total = share->ticket->num;
+	rc = homad_call(client->app->thread, homad_ticket_join, &sharing);
+	if (rc) {
+		homad_answer_error(client, r->op, rc, "this attachment is being ended by homad");
+		return;
+	}
+	end(d, share);
+	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
+}
+
+void homad_share_goes_on(const struct homad_app *app)
+{
+	struct homad_sharing sharing = { .s = app->streams, .ticket = app->streams->joined };
+
+	if (sharing.ticket)
+		homad_call(app->thread, homad_ticket_join, &sharing);
+}
+
+void homad_shares_stop(struct homad *d)
+{
+	struct homa_list *node;
+
+	while ((node = homa_list_first(&homad_slow(d)->tcp->tickets))) {
+		struct homad_share *share = homa_container_of(node, struct homad_share, of_all);
+
+		free(share->ticket);
+		end(d, share);
+	}
+}

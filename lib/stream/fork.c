@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * fork(): the child gets a context of its own and its parent's streams, whose slots and
+ * buffers it finds where the parent has mapped them. All that it does not need of its
+ * parent's memory it unmaps at once, before the program can drop privileges or hear from
+ * anybody: streams that the parent opens later are none of its business.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "stream_fork.h"
+#include "stream_impl.h"
+
+#define PAGE ((u64)4096)
+
+/* ---- the parent ---- */
+
+/* Connections that nobody has accepted here are for whoever does, there or here. */
+static void give_back_queue(struct homa_stream *listener)
+{
+	struct homa_list *node;
+
+	while ((node = homa_list_pop(&listener->queue))) {
+		struct homa_stream *stream = homa_container_of(node, struct homa_stream, queued);
+
+		listener->waiting--;
+		homa_stream_drop(stream, HOMA_STREAM_RETURN);
+	}
+}
+
+/* Whether there is anything for a child. */
+static bool prepare(struct homa_streams *ctx)
+{
+	struct homa_list *node;
+	bool any = false;
+
+	homa_streams_drain(ctx);
+	for (node = ctx->listeners.next; node != &ctx->listeners; node = node->next) {
+		give_back_queue(homa_container_of(node, struct homa_stream, queued));
+		any = true;
+	}
+	for (node = ctx->all.next; node != &ctx->all; node = node->next) {
+		struct homa_stream *stream = homa_container_of(node, struct homa_stream, all);
+
+		any |= stream->slot != NULL;
+	}
+	return any;
+}
+
+static int ask(struct homa_streams *ctx, struct homa_streams_ticket *ticket)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_STREAM_SHARE };
+	struct homa_ctl_answer answer = { .error = 0 };
+	int ends[2], rc;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -errno;
+	rc = homa_svc_tell_fd(ctx->att, &request, ends[0]);
+	if (!rc)
+		rc = homa_svc_hear(ctx->att, request.op, &answer, NULL, 0);
+	if (!rc)
+		rc = answer.error;
+	close(ends[0]);
+	if (rc) {
+		close(ends[1]);
+		return rc;
+	}
+	memcpy(ticket->token, answer.ip, sizeof(ticket->token));
+	ticket->pipe = ends[1];
+	return 0;
+}
+
+/* The memory of @ctx, and what it uses of its parents'. */
+static void go_to_child(const struct homa_streams *ctx, bool go)
+{
+	for (; ctx; ctx = ctx->older)
+		madvise(ctx->area, ctx->bytes, go ? MADV_DOFORK : MADV_DONTFORK);
+}
+
+void homa_streams_before_fork(struct homa_streams *ctx, struct homa_streams_ticket *ticket)
+{
+	struct homa_list *node;
+	int tries = 3;
+
+	ticket->pipe = -1;
+	pthread_mutex_lock(&ctx->ctl);
+	homa_turn_lock(&ctx->look);
+	if (homa_streams_gone(ctx) || !(ctx->att->queues->h.features & HOMA_SHM_CAN_FORK) ||
+	    !prepare(ctx))
+		return;
+	/* homad may have to see to commands first that wait for something. */
+	while (tries-- && ask(ctx, ticket) == -EAGAIN)
+		;
+	if (ticket->pipe < 0)
+		return;
+	for (node = ctx->all.next; node != &ctx->all; node = node->next)
+		homa_stream_share(homa_container_of(node, struct homa_stream, all));
+	go_to_child(ctx, true);
+}
+
+void homa_streams_in_parent(struct homa_streams *ctx, struct homa_streams_ticket *ticket)
+{
+	if (ticket->pipe >= 0) {
+		close(ticket->pipe);
+		go_to_child(ctx, false);
+	}
+	homa_turn_unlock(&ctx->look);
+	pthread_mutex_unlock(&ctx->ctl);
+}
+
+/* ---- the child ---- */
+
+static int join(struct homa_streams *ctx, const struct homa_streams_ticket *ticket)
+{
+	struct homa_ctl_request request = { .op = HOMA_CTL_STREAM_JOIN };
+	struct homa_ctl_answer answer;
+	u32 turns = 0;
+	int rc;
+
+	memcpy(request.ip, ticket->token, sizeof(request.ip));
+	rc = homa_svc_ask(ctx->att, &request, &answer, NULL, 0);
+	if (!rc)
+		rc = answer.error;
+	if (rc)
+		return rc;
+	/* Nobody else knows @ctx yet. */
+	ctx->to_join = answer.total;
+	for (;;) {
+		homa_streams_drain(ctx);
+		if (!ctx->to_join || homa_streams_gone(ctx))
+			return 0;
+		homa_streams_pause(ctx, &turns);
+	}
+}
+
+/* Which slots of @older are in use here; NULL: no memory to tell. */
+static u8 *in_use(const struct homa_streams *ctx, const struct homa_streams *older)
+{
+	u8 *used = calloc(older->num_slots, 1);
+	const struct homa_list *node;
+
+	for (node = ctx->all.next; used && node != &ctx->all; node = node->next) {
+		const struct homa_stream *stream =
+			homa_container_of(node, struct homa_stream, all);
+
+		if (stream->slot >= older->slots && stream->slot < older->slots + older->num_slots)
+			used[stream->slot - older->slots] = 1;
+	}
+	return used;
+}
+
+/* Of an array of @size bytes for each slot, the whole pages where none is in use. */
+static void unmap_unused(u8 *array, u64 size, const u8 *used, u32 num)
+{
+	u8 *from = array, *to;
+	u32 i;
+
+	for (i = 0; i <= num; i++) {
+		if (i < num && !used[i])
+			continue;
+		to = (u8 *)((uintptr_t)(array + i * size) & ~(uintptr_t)(PAGE - 1));
+		if (to > from)
+			munmap(from, (size_t)(to - from));
+		from = (u8 *)(((uintptr_t)(array + (i + 1) * size) + PAGE - 1) &
+			      ~(uintptr_t)(PAGE - 1));
+	}
+}
+
+static void keep_what_is_used(const struct homa_streams *ctx, struct homa_streams *older)
+{
+	u8 *used = in_use(ctx, older);
+
+	if (!used)
+		return;
+	munmap(older->area, (size_t)((u8 *)older->slots - (u8 *)older->area));
+	unmap_unused((u8 *)older->slots, sizeof(*older->slots), used, older->num_slots);
+	unmap_unused(older->firsts, 2 * (u64)HOMA_STREAM_FIRST, used, older->num_slots);
+	unmap_unused(older->spans, 2 * (u64)HOMA_STREAM_SPAN, used, older->num_slots);
+	free(used);
+}
+
+struct homa_streams *homa_streams_in_child(struct homa_streams *older,
+					   struct homa_streams_ticket *ticket)
+{
+	struct homa_streams *ctx = NULL;
+
+	if (ticket->pipe < 0)
+		return NULL;
+	if (!homa_streams_open(&ctx, NULL)) {
+		ctx->older = older;
+		join(ctx, ticket);
+		keep_what_is_used(ctx, older);
+	} else {
+		munmap(older->area, older->bytes);
+	}
+	go_to_child(ctx, false);
+	close(ticket->pipe);
+	close(older->event_fd);
+	close(older->nudge_fd);
+	older->event_fd = older->nudge_fd = -1;
+	return ctx;
+}

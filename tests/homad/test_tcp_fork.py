@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""Streams and listeners of several attachments: tickets, who gets a connection, and who lies about it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+from attachtool import Answer, Client, request
+from homad import Host, needs_homad, needs_root, two_hosts
+from netns import eventually
+from streamtool import (
+    ACCEPT,
+    ACCEPTED,
+    CLOSE,
+    HAS_END,
+    JOINED,
+    LISTENING,
+    NOTHING,
+    RETURN,
+    RING,
+    STREAM_JOIN,
+    STREAM_SHARE,
+    WAITING,
+    Stream,
+    Streams,
+)
+from test_tcp import RULES
+from test_tcp_hostile import attached, close, inside
+
+pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
+
+PORT = 5001
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[tuple[Host, Host]]:
+    with two_hosts(RULES) as both:
+        os.chmod(both[0].homad.socket, 0o777)
+        yield both
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing(hosts: tuple[Host, Host]) -> Iterator[None]:
+    had = hosts[0].homad.resources()
+    yield
+    hosts[0].homad.await_resources(had)
+    hosts[0].homad.check()
+
+
+def said(streams: Streams, kind: int, seconds: float = 20) -> tuple[int, int, Stream | None, int]:
+    """The next event of this kind; others wait."""
+    while True:
+        for event in streams.unread:
+            if event[0] == kind:
+                streams.unread.remove(event)
+                return event
+        found = streams.wait(seconds)
+        assert found, f"no event {kind}"
+        streams.unread += found
+
+
+def share(streams: Streams) -> tuple[Answer, int]:
+    """A ticket, and the end of the pipe that keeps it."""
+    read, write = os.pipe()
+    socket.send_fds(streams.client.socket, [request(STREAM_SHARE)], [read])
+    os.close(read)
+    answer = streams.client.answer()
+    assert answer is not None
+    return answer, write
+
+
+def join(streams: Streams, token: bytes) -> Answer:
+    streams.client.send(request(STREAM_JOIN, ip=token))
+    answer = streams.client.answer()
+    assert answer is not None
+    return answer
+
+
+
+def kernel_client(host: Host, address: str) -> socket.socket:
+    with inside(host):
+        return socket.create_connection((address, PORT), timeout=20)
+
+
+def accepted(streams: Streams, host: Host, address: str) -> tuple[Stream, socket.socket]:
+    """A connection from the other host's kernel to `streams`, which listens."""
+    peer = kernel_client(host, address)
+    _, _, stream, _ = said(streams, ACCEPTED)
+    assert stream is not None
+    return stream, peer
+
+
+def test_ticket__holds_what_its_owner_has(hosts: tuple[Host, Host]) -> None:
+    """The first one closes, the second one has not come: nothing ends. It comes, and goes: that is the end."""
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            first.listen("0.0.0.0", PORT)
+        stream, peer = accepted(first, hosts[1], hosts[0].v4)
+        with closing(peer):
+            answer, pipe = share(first)
+            assert (answer.error, answer.total) == (0, 2)
+            first.close_stream(stream)
+            close(first)
+            peer.settimeout(0.3)
+            with pytest.raises(TimeoutError):
+                peer.recv(1)
+            assert join(second, answer.ip).total == 2
+            os.close(pipe)
+            kinds = {said(second, LISTENING)[0], said(second, JOINED)[0]}
+            assert kinds == {LISTENING, JOINED}
+            close(second)
+            peer.settimeout(20)
+            assert peer.recv(1) == b""
+
+
+def test_ticket__is_void_when_the_pipe_ends(hosts: tuple[Host, Host]) -> None:
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            first.listen("0.0.0.0", PORT)
+        stream, peer = accepted(first, hosts[1], hosts[0].v4)
+        with closing(peer):
+            answer, pipe = share(first)
+            first.close_stream(stream)
+            os.close(pipe)
+            peer.settimeout(20)
+            assert peer.recv(1) == b""
+            assert join(second, answer.ip).error == -errno.EINVAL
+
+
+def test_ticket__once_and_only_with_its_number(hosts: tuple[Host, Host]) -> None:
+    with attached(hosts[0]) as first, attached(hosts[0]) as second, attached(hosts[0]) as third:
+        answer, pipe = share(first)
+        assert (answer.error, answer.total) == (0, 0)
+        wrong = bytes([answer.ip[0] ^ 1]) + answer.ip[1:]
+        assert join(second, wrong).error == -errno.EINVAL
+        assert join(second, bytes(16)).error == -errno.EINVAL
+        assert join(second, answer.ip).error == 0
+        assert join(third, answer.ip).error == -errno.EINVAL
+        os.close(pipe)
+
+
+def test_ticket__not_for_another_user(hosts: tuple[Host, Host]) -> None:
+    """Also if he knows its number."""
+    with attached(hosts[0]) as first:
+        answer, pipe = share(first)
+        os.seteuid(12345)
+        try:
+            other = Streams(hosts[0].homad.socket)
+        finally:
+            os.seteuid(0)
+        assert join(other, answer.ip).error == -errno.EINVAL
+        close(other)
+        os.close(pipe)
+
+
+def test_ticket__not_without_streams_or_a_pipe(hosts: tuple[Host, Host]) -> None:
+    with Client(hosts[0].homad.socket) as client:
+        client.attach()
+        assert client.ask(STREAM_JOIN).error == -errno.EINVAL
+        assert client.ask(STREAM_SHARE).error == -errno.EINVAL
+    with attached(hosts[0]) as streams:
+        assert streams.client.ask(STREAM_SHARE).error == -errno.EINVAL
+
+
+def test_ticket__a_user_has_so_many(hosts: tuple[Host, Host]) -> None:
+    with attached(hosts[0]) as streams:
+        pipes = []
+        for _ in range(256):
+            answer, pipe = share(streams)
+            pipes.append(pipe)
+            assert answer.error == 0, answer
+        answer, pipe = share(streams)
+        assert answer.error == -errno.EDQUOT
+        for end in [*pipes, pipe]:
+            os.close(end)
+        eventually(lambda: retried(streams))
+
+
+def retried(streams: Streams) -> bool:
+    answer, pipe = share(streams)
+    os.close(pipe)
+    return answer.error == 0
+
+
+def test_listener__who_asks_gets_it(hosts: tuple[Host, Host]) -> None:
+    """A connection goes to one of two; with its bytes, which came before it was taken."""
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            number = first.listen("0.0.0.0", PORT)
+        answer, pipe = share(first)
+        assert join(second, answer.ip).total == 1
+        os.close(pipe)
+        theirs = said(second, LISTENING)
+        assert theirs[3] == number
+        with closing(kernel_client(hosts[1], hosts[0].v4)) as peer:
+            peer.sendall(b"early")
+            said(first, WAITING)
+            said(second, WAITING)
+            second.command(ACCEPT, second.listening)
+            _, _, stream, _ = said(second, ACCEPTED)
+            assert stream is not None
+            first.command(ACCEPT, number)
+            assert said(first, NOTHING)[3] == number
+            got = stream.take()
+            while len(got) < 5:
+                second.wait()
+                got += stream.take()
+            assert got == b"early"
+            stream.write(b"late")
+            assert peer.recv(10) == b"late"
+            peer.shutdown(socket.SHUT_WR)
+            eventually(lambda: bool(stream.state & HAS_END))
+
+
+def test_listener__goes_on_with_who_is_left(hosts: tuple[Host, Host]) -> None:
+    """Its first holder ends, with a connection that nobody had taken yet."""
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            first.listen("0.0.0.0", PORT)
+        answer, pipe = share(first)
+        join(second, answer.ip)
+        os.close(pipe)
+        said(second, LISTENING)
+        with closing(kernel_client(hosts[1], hosts[0].v4)) as peer:
+            peer.sendall(b"kept")
+            said(first, WAITING)
+            close(first)
+            second.command(ACCEPT, second.listening)
+            _, _, stream, _ = said(second, ACCEPTED)
+            assert stream is not None
+            eventually(lambda: stream.word(12) == 4)
+            assert stream.take() == b"kept"
+
+
+@pytest.mark.parametrize("what", ["accept", "return", "return twice", "close twice", "generation"])
+def test_lies__end_the_attachment(hosts: tuple[Host, Host], what: str) -> None:
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            first.listen("0.0.0.0", PORT)
+        stream, peer = accepted(first, hosts[1], hosts[0].v4)
+        with closing(peer):
+            answer, pipe = share(first)
+            join(second, answer.ip)
+            os.close(pipe)
+            _, _, alias, _ = said(second, JOINED)
+            assert alias is not None
+            liar = second
+            if what == "accept":
+                second.command(ACCEPT, 77)
+            elif what == "generation":
+                second.command(RING, alias.slot, alias.generation + 1)
+            elif what == "close twice":
+                second.command(CLOSE, alias.slot, alias.generation)
+                second.command(CLOSE, alias.slot, alias.generation)
+            else:
+                liar = first
+                if what == "return twice":
+                    close(second)
+                stream.command(RETURN)
+                stream.command(RETURN)
+            # What it shares with the other one keeps its memory, and its connection with homad.
+            eventually(liar.evicted)

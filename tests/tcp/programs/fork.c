@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Two processes that have the same connection or listener: what one does the other sees, and
+ * what kills one does not harm the other.
+ */
+#include "tcp_calls.h"
+
+#define RECORD 16u
+#define RECORDS 100u /* all of them fit into the smallest buffer */
+#define CHUNK 1000u
+
+static void one__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_send(fd, 5000, 0);
+	tcp_receive(fd, 5000, 0);
+	MUST(shutdown(fd, SHUT_WR));
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* A connection that came before fork(), and that the parent never accepts. */
+static void fork_before_accept__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4);
+	struct pollfd waits = { .fd = listener, .events = POLLIN };
+	pid_t child;
+
+	tcp_ready();
+	SAME(poll(&waits, 1, TCP_PATIENCE), 1);
+	child = (pid_t)MUST(fork());
+	if (!child) {
+		tcp_echo(tcp_accept(listener));
+		_exit(0);
+	}
+	tcp_child_ended(child);
+	tcp_close(listener);
+}
+
+#define fork_before_accept__client one__client
+
+/* Who accepted is killed, and its child goes on. */
+static void fork_outlives_parent__server(struct tcp_end *end)
+{
+	int gone[2], status, fd;
+	pid_t parent, self;
+	char byte;
+
+	MUST(pipe(gone));
+	parent = (pid_t)MUST(fork());
+	if (parent) {
+		SAME(waitpid(parent, &status, 0), parent);
+		EXPECT(WIFSIGNALED(status));
+		tcp_close(gone[1]);
+		SAME(read(gone[0], &byte, 1), 1);
+		return;
+	}
+	fd = tcp_accept_one(end);
+	self = getpid();
+	if (MUST(fork()))
+		raise(SIGKILL);
+	while (getppid() == self)
+		usleep(2000);
+	tcp_echo(fd);
+	SAME(write(gone[1], "", 1), 1);
+	_exit(0);
+}
+
+#define fork_outlives_parent__client one__client
+
+/* A child reads and writes, and is killed; its parent goes on where it stopped. */
+static void fork_outlives_child__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end), status;
+	pid_t child = (pid_t)MUST(fork());
+
+	if (!child) {
+		tcp_receive(fd, CHUNK, 0);
+		tcp_send(fd, CHUNK, 0);
+		raise(SIGKILL);
+	}
+	SAME(waitpid(child, &status, 0), child);
+	EXPECT(WIFSIGNALED(status));
+	tcp_receive(fd, CHUNK, CHUNK);
+	tcp_send(fd, CHUNK, CHUNK);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void fork_outlives_child__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_send(fd, 2 * CHUNK, 0);
+	tcp_receive(fd, 2 * CHUNK, 0);
+	MUST(shutdown(fd, SHUT_WR));
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* Both write at once: each record arrives whole, and none is lost. */
+static void write_records(int fd, char letter)
+{
+	char record[RECORD];
+
+	memset(record, letter, sizeof(record));
+	for (unsigned int i = 0; i < RECORDS; i++)
+		SAME(send(fd, record, sizeof(record), 0), RECORD);
+}
+
+static void fork_both_write__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+	pid_t child = (pid_t)MUST(fork());
+
+	write_records(fd, child ? 'p' : 'c');
+	if (!child)
+		_exit(0);
+	tcp_child_ended(child);
+	tcp_close(fd);
+}
+
+static void fork_both_write__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+	unsigned int seen[2] = { 0 };
+	char record[RECORD], same[RECORD];
+
+	for (unsigned int i = 0; i < 2 * RECORDS; i++) {
+		SAME(recv(fd, record, sizeof(record), MSG_WAITALL), RECORD);
+		memset(same, record[0], sizeof(same));
+		EXPECT(!memcmp(record, same, sizeof(same)));
+		seen[record[0] == 'c']++;
+	}
+	SAME(seen[0], RECORDS);
+	SAME(seen[1], RECORDS);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* What one has shut down is shut for the other. */
+static void fork_shuts__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+	pid_t child = (pid_t)MUST(fork());
+
+	if (!child) {
+		tcp_greet(fd);
+		MUST(shutdown(fd, SHUT_WR));
+		_exit(0);
+	}
+	tcp_child_ended(child);
+	FAILS(send(fd, "x", 1, MSG_NOSIGNAL), EPIPE);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void fork_shuts__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_greet(fd);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+/* A child's child has what its grandparent had accepted, and a listener of its parent's. */
+static void fork_twice__server(struct tcp_end *end)
+{
+	int listener = tcp_listening(end, 4), fd;
+	pid_t child, grandchild;
+
+	tcp_ready();
+	fd = tcp_accept(listener);
+	child = (pid_t)MUST(fork());
+	if (!child) {
+		grandchild = (pid_t)MUST(fork());
+		if (!grandchild) {
+			tcp_echo(fd);
+			tcp_echo(tcp_accept(listener));
+			_exit(0);
+		}
+		tcp_close(fd);
+		tcp_child_ended(grandchild);
+		_exit(0);
+	}
+	tcp_close(fd);
+	tcp_child_ended(child);
+	tcp_close(listener);
+}
+
+static void fork_twice__client(struct tcp_end *end)
+{
+	one__client(end);
+	one__client(end);
+}
+
+const struct tcp_case tcp_fork_cases[] = {
+	TCP_CASE(fork_before_accept),
+	TCP_CASE(fork_outlives_parent),
+	TCP_CASE(fork_outlives_child),
+	TCP_CASE(fork_both_write),
+	TCP_CASE(fork_shuts),
+	TCP_CASE(fork_twice),
+	{ 0 },
+};
