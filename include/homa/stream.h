@@ -70,7 +70,8 @@ void homa_stream_close(struct homa_stream *stream);
 /** homa_stream_abort() - the same with a reset, and at once. */
 void homa_stream_abort(struct homa_stream *stream);
 
-/** homa_stream_shutdown() - no more will be written; what was is sent, then the end. */
+/** homa_stream_shutdown() - no more will be written; what was is sent, then the end. A
+ *  listener takes no more connections; homa_stream_accept() says -EINVAL. */
 int homa_stream_shutdown(struct homa_stream *stream);
 
 /** homa_stream_ready() - HOMA_STREAM_IN, ..., as of now; no system call. */

@@ -124,7 +124,7 @@ HOMA_PL_HOOK int shutdown(int fd, int how)
 	if (!s)
 		return HOMA_PL_REAL(shutdown)(fd, how);
 	if (s->tcp) {
-		rc = s->tcp->stream && !s->tcp->listens ?
+		rc = s->tcp->stream ?
 			     homa_pl_tcp_shutdown(s, how) :
 			     HOMA_PL_REAL(shutdown)(fd, how) ? -errno : 0;
 		return (int)homa_pl_result(s, rc);

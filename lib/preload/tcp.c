@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "preload_sock.h"
+#include "stream_fork.h"
 #include "tcp.h"
 #include "real.h"
 
@@ -44,6 +46,14 @@ int homa_pl_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len)
 
 /* ---- begin and end ---- */
 
+/* After a listener: who has not been accepted hears that now. Not in a child that has
+ * nothing of its parent's. */
+static void settle(const struct homa_pl_sock *s)
+{
+	if (s->generation == homa_pl_generation && homa_pl_streams())
+		homa_streams_settle(homa_pl_streams());
+}
+
 static void drop(struct homa_pl_sock *s)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
@@ -59,6 +69,8 @@ static void drop(struct homa_pl_sock *s)
 		homa_stream_abort(tcp->stream);
 	else if (tcp->stream)
 		homa_stream_close(tcp->stream);
+	if (tcp->listens)
+		settle(s);
 	if (tcp->fd >= 0)
 		HOMA_PL_REAL(close)(tcp->fd);
 	s->tcp = NULL;
@@ -309,6 +321,12 @@ static int listen_by_homad(struct homa_pl_sock *s, int fd, int backlog)
 	homa_pl_debug("listen() through homad, beside the kernel");
 	homa_stream_options(listener, s->tcp->options);
 	homa_stream_set_user(listener, s);
+	if (s->tcp->stopped) {
+		HOMA_PL_REAL(close)(s->tcp->fd);
+		homa_stream_set_user(s->tcp->stream, NULL);
+		homa_stream_close(s->tcp->stream);
+		s->tcp->stopped = false;
+	}
 	s->tcp->fd = own;
 	s->tcp->listens = true;
 	__atomic_store_n(&s->tcp->stream, listener, __ATOMIC_RELEASE);
@@ -322,7 +340,7 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 
 	if (tcp->stream && !tcp->listens)
 		return -EINVAL;
-	if (!tcp->stream && homa_pl_streams() && is_bound(fd))
+	if ((!tcp->stream || tcp->stopped) && homa_pl_streams() && is_bound(fd))
 		rc = listen_by_homad(s, fd, backlog);
 	/* A rule denies it; whatever else homad cannot do the kernel does. */
 	if (rc == -EACCES)
@@ -429,6 +447,19 @@ int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr, so
 
 /* ---- the rest ---- */
 
+/* Whoever waits for a connection is told by the kernel's half. */
+static int stop_listening(struct homa_pl_sock *s, int how)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+
+	if (how != SHUT_WR) {
+		homa_stream_shutdown(tcp->stream);
+		settle(s);
+		tcp->stopped = true;
+	}
+	return HOMA_PL_REAL(shutdown)(tcp->fd, how) ? -errno : 0;
+}
+
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
@@ -436,7 +467,9 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
-	if (tcp->listens || !is_open(tcp->stream))
+	if (tcp->listens)
+		return stop_listening(s, how);
+	if (!is_open(tcp->stream))
 		return -ENOTCONN;
 	if (how != SHUT_WR)
 		tcp->shut_read = true;

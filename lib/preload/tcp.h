@@ -34,6 +34,8 @@ struct homa_pl_tcp {
 	/* It listens, with homad and with the kernel; @fd: the kernel's descriptor, our own. */
 	bool listens;
 	int fd;
+	/* It listened, until shutdown(). */
+	bool stopped;
 	/* connect() was called, and its end was not told yet; it is open. */
 	bool connecting, open;
 	/* The program has heard why the connection failed: from then on it has just ended. */

@@ -6,29 +6,83 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include "stream_fork.h"
 #include "stream_impl.h"
 
-/* homad may still speak of it, so it is freed when homad says that this was the last. */
-static void close_listener(struct homa_stream *listener)
+/* It takes no more, and what nobody has accepted is reset. False: homad says no more of it. */
+static bool unlisten(struct homa_stream *listener)
 {
 	struct homa_stream_command command = {
 		.op = HOMA_STREAM_UNLISTEN,
 		.slot = (u32)listener->token,
 	};
-	struct homa_streams *ctx = listener->ctx;
 	struct homa_list *node;
 
+	homa_streams_drain(listener->ctx);
 	while ((node = homa_list_pop(&listener->queue)))
 		homa_stream_drop(homa_container_of(node, struct homa_stream, queued),
 				 HOMA_STREAM_ABORT);
+	__atomic_store_n(&listener->waiting, 0, __ATOMIC_RELEASE);
+	if (!listener->leaves && !listener->error &&
+	    !homa_streams_command(listener->ctx, &command)) {
+		listener->leaves = true;
+		listener->ctx->unlistens++;
+	}
+	return listener->leaves;
+}
+
+void homa_streams_settle(struct homa_streams *ctx)
+{
+	u32 turns = 0, goal;
+	bool wait;
+
+	if (homa_streams_usable(ctx))
+		return;
+	homa_turn_lock(&ctx->look);
+	goal = ctx->unlistens;
+	homa_turn_unlock(&ctx->look);
+	for (;;) {
+		homa_turn_lock(&ctx->look);
+		homa_streams_drain(ctx);
+		wait = (s32)(goal - ctx->unlistened) > 0;
+		homa_turn_unlock(&ctx->look);
+		if (!wait || homa_streams_gone(ctx))
+			return;
+		homa_streams_pause(ctx, &turns);
+	}
+}
+
+/* homad may still speak of it, so it is freed when homad says that this was the last. */
+static void close_listener(struct homa_stream *listener)
+{
+	struct homa_streams *ctx = listener->ctx;
+	bool leaves = unlisten(listener);
+
 	if (homa_list_linked(&listener->news)) {
 		homa_list_del(&listener->news);
 		__atomic_store_n(&ctx->num_news, ctx->num_news - 1, __ATOMIC_RELAXED);
 	}
 	listener->closed = true;
 	/* homad's last word of it has been heard, or there will be none. */
-	if (listener->error || homa_streams_command(ctx, &command))
+	if (!leaves)
 		homa_stream_forget(listener);
+}
+
+/* To accept() it has failed from now on. */
+static int shut_listener(struct homa_stream *listener)
+{
+	struct homa_streams *ctx = listener->ctx;
+	int rc = homa_streams_usable(ctx);
+
+	if (rc)
+		return rc;
+	homa_turn_lock(&ctx->look);
+	unlisten(listener);
+	if (!listener->error)
+		__atomic_store_n(&listener->error, EINVAL, __ATOMIC_RELEASE);
+	homa_stream_add_news(listener);
+	homa_turn_unlock(&ctx->look);
+	return 0;
 }
 
 static void end(struct homa_stream *stream, enum homa_stream_op op)
@@ -70,8 +124,8 @@ int homa_stream_shutdown(struct homa_stream *stream)
 {
 	int rc;
 
-	if (stream->kind != HOMA_STREAM_KIND_CONNECTION)
-		return -EINVAL;
+	if (stream->kind == HOMA_STREAM_KIND_LISTENER)
+		return shut_listener(stream);
 	rc = homa_stream_failure(stream);
 	if (rc)
 		return rc;

@@ -94,7 +94,9 @@ static bool accepted(struct homa_streams *ctx, const struct homa_stream_event *e
 
 	if (!listener || !slot_is_free(ctx, event->slot))
 		return false;
-	stream = listener->closed ? NULL : homa_stream_new(ctx, HOMA_STREAM_KIND_CONNECTION);
+	stream = listener->closed || listener->leaves ?
+			 NULL :
+			 homa_stream_new(ctx, HOMA_STREAM_KIND_CONNECTION);
 	if (!stream) {
 		refuse(ctx, event, HOMA_STREAM_ABORT);
 		return true;
@@ -128,12 +130,15 @@ static bool unlistened(struct homa_streams *ctx, const struct homa_stream_event 
 	/* A child of fork() need not want all that it gets. */
 	if (!listener)
 		return ctx->older != NULL;
+	ctx->unlistened += listener->leaves;
+	listener->leaves = false;
 	if (listener->closed) {
 		homa_stream_forget(listener);
 		return true;
 	}
-	__atomic_store_n(&listener->error, event->error ? event->error : ECONNABORTED,
-			 __ATOMIC_RELEASE);
+	if (!listener->error)
+		__atomic_store_n(&listener->error, event->error ? event->error : ECONNABORTED,
+				 __ATOMIC_RELEASE);
 	homa_stream_add_news(listener);
 	return true;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
+ * What only libhoma-preload needs, whose programs expect what the kernel does.
+ *
  * Streams for a child of fork(). homad holds what the parent has for a child that shows a
  * ticket; the child attaches by itself and gets all under the same pointers. A listener's
  * connections then go to whoever accepts them first, and a connection ends when both have
@@ -24,5 +26,9 @@ void homa_streams_in_parent(struct homa_streams *ctx, struct homa_streams_ticket
  *  now; NULL: there is none, and they have failed. */
 struct homa_streams *homa_streams_in_child(struct homa_streams *ctx,
 					   struct homa_streams_ticket *ticket);
+
+/** homa_streams_settle() - until homad has heard of the listeners that were closed or shut
+ *  down: connections that it had given until then are reset now, and not when somebody looks. */
+void homa_streams_settle(struct homa_streams *ctx);
 
 #endif

@@ -77,8 +77,9 @@ struct homa_stream {
 	/* A listener's: connections not yet accepted; how many, atomic. */
 	struct homa_list queue;
 	u32 waiting;
-	/* A listener that was closed, and of which homad may still speak. */
-	bool closed;
+	/* A listener that was closed; and one that takes no more, and of which homad may still
+	 * speak. */
+	bool closed, leaves;
 	/* A listener with several holders: connections wait at homad, atomic; and one was asked
 	 * for, and no answer has come. */
 	bool offered, asked;
@@ -130,8 +131,9 @@ struct homa_streams {
 	int nudge_fd;
 
 	pthread_mutex_t ctl;
-	/* Listeners that homad may know already, and this side does not; under @look. */
-	u32 listening;
+	/* Listeners that homad may know already, and this side does not; how often homad was
+	 * told that one takes no more, and has answered that; all under @look. */
+	u32 listening, unlistens, unlistened;
 
 	/* The command ring. */
 	struct homa_turn give __attribute__((aligned(64)));

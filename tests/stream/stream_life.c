@@ -275,6 +275,29 @@ static void listen__closed_with_some_not_accepted(void **state)
 	assert_int_equal(get(stream, got, 10), 5);
 }
 
+/* One that is shut down takes no more; what nobody has accepted is reset. */
+static void listen__shut_down(void **state)
+{
+	struct homa_stream *listener, *stream, *news[8];
+
+	(void)state;
+	open_context();
+	listen_on(&listener);
+	fake_incoming(&f, (u32)listener->token);
+	assert_int_equal(homa_stream_shutdown(listener), 0);
+	fake_step(&f);
+	assert_int_equal(homa_stream_accept(listener, &stream), -EINVAL);
+	assert_int_equal(f.commands[HOMA_STREAM_ABORT], 1);
+	assert_int_equal(f.commands[HOMA_STREAM_UNLISTEN], 1);
+	assert_int_equal(homa_streams_poll(ctx, news, 8), 1);
+	assert_ptr_equal(news[0], listener);
+	/* Twice is once. */
+	assert_int_equal(homa_stream_shutdown(listener), 0);
+	assert_int_equal(f.commands[HOMA_STREAM_UNLISTEN], 1);
+	homa_stream_close(listener);
+	assert_true(homa_list_empty(&ctx->listeners));
+}
+
 static void *poll_until_stopped(void *arg)
 {
 	struct homa_stream *news[4];
@@ -456,6 +479,7 @@ int main(void)
 		T(close__sends_what_was_written),
 		T(abort__resets),
 		T(listen__closed_with_some_not_accepted),
+		T(listen__shut_down),
 		T(listen__connections_before_its_number),
 		T(poll__each_stream_once),
 		T(poll__not_of_the_next_in_the_slot),
