@@ -39,6 +39,12 @@ def mapped(address: str) -> bytes:
     return ip.packed if ip.version == 6 else b"\0" * 10 + b"\xff\xff" + ip.packed
 
 
+def store(memory: mmap.mmap, offset: int, value: int) -> None:
+    """One word at once: struct.pack_into() writes zeros first, which homad may see."""
+    with memoryview(memory) as view, view.cast("I") as words:
+        words[offset // 4] = value & 0xFFFFFFFF
+
+
 class Stream:
     """A slot. `end` counts what was written, `read` what was taken."""
 
@@ -51,7 +57,7 @@ class Stream:
         return int(struct.unpack_from("<I", self.owner.memory, self.at + offset)[0])
 
     def put(self, offset: int, value: int) -> None:
-        struct.pack_into("<I", self.owner.memory, self.at + offset, value & 0xFFFFFFFF)
+        store(self.owner.memory, self.at + offset, value)
 
     @property
     def state(self) -> int:
@@ -172,7 +178,7 @@ class Streams:
         at = self.commands + 64 * (self.command_tail % self.entries)
         _COMMAND.pack_into(self.memory, at, op, 0, slot, generation, value, token, remote, local)
         self.command_tail += 1
-        struct.pack_into("<I", self.memory, COMMAND_TAIL, self.command_tail & 0xFFFFFFFF)
+        store(self.memory, COMMAND_TAIL, self.command_tail)
         if struct.unpack_from("<I", self.header, NEED_KICK)[0] & KICK_SUBMIT:
             os.write(self.kick_fd, struct.pack("<Q", 1))
 
@@ -209,14 +215,14 @@ class Streams:
             if stream:
                 stream.put(32, 0)
             found.append((kind, error, stream, token))
-        struct.pack_into("<I", self.memory, EVENT_HEAD, self.event_head)
+        store(self.memory, EVENT_HEAD, self.event_head)
         return found
 
     def wait(self, seconds: float = 10) -> list[tuple[int, int, Stream | None, int]]:
         found = self.poll()
         if found:
             return found
-        struct.pack_into("<I", self.memory, ARMED, 1)
+        store(self.memory, ARMED, 1)
         found = self.poll()
         if found:
             return found
