@@ -358,8 +358,6 @@ int homad_tcp_tx(struct homad_thread *t, struct homad_port *port);
 
 /* ---- tcp_local.c ---- */
 
-/** homad_tcp_local_begin() - the engine for connections of this host. */
-void homad_tcp_local_begin(struct tas_engine *engine);
 /** homad_tcp_local() - what its connections have to say to each other, a bounded part of it;
  *  returns how many segments. */
 int homad_tcp_local(struct homad_thread *t);

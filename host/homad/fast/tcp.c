@@ -18,6 +18,26 @@
 #define LOCAL_MTU 65535u	/* bytes of an IP packet that stays here */
 #define TIMER_BUDGET 64u	/* connections whose timers are seen to in a round */
 
+/* Between applications of this host, see tcp_local.c. */
+static void set_local(struct tas_engine *engine)
+{
+	/* What is said arrives at once and is never lost. */
+	tas_set(engine, "delack_ms", 0);
+	tas_set(engine, "timestamps", 0);
+	tas_set(engine, "sack", 0);
+	tas_set(engine, "ecn", 0);
+	tas_set(engine, "window_scaling", 0);
+	tas_set(engine, "tail_loss_probe", 0);
+	tas_set(engine, "black_hole", 0);
+	tas_set(engine, "initial_window", 2);
+	/* No segment of a former connection is still under way. */
+	tas_set(engine, "time_wait_ms", 1);
+	tas_set(engine, "syn_cookies", 0);
+	/* Who guesses here is an application, and cannot: homad writes the headers. */
+	tas_set(engine, "challenge_acks", 100000);
+	tas_set(engine, "resets", 1000000);
+}
+
 struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 {
 	size_t size = (sizeof(struct homad_tcp) + ALIGN - 1) / ALIGN * ALIGN;
@@ -34,7 +54,7 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 	}
 	tas_engine_init(&tcp->engine, seed[0], now, mtu);
 	tas_engine_init(&tcp->local, seed[1], now, LOCAL_MTU);
-	homad_tcp_local_begin(&tcp->local);
+	set_local(&tcp->local);
 	homa_slab_init(&tcp->conns, sizeof(struct homad_stream), most);
 	homa_slab_init(&tcp->ended, sizeof(struct tas_ended), most);
 	homa_list_init(&tcp->touched);

@@ -16,27 +16,8 @@
 #include "fast.h"
 #include "streams.h"
 
-#define ROUND_SEGMENTS 256u  /* before others get their turn, */
-#define ROUND_BYTES (1u << 18) /* and so many bytes */
-
-void homad_tcp_local_begin(struct tas_engine *engine)
-{
-	/* What is said arrives at once and is never lost. */
-	tas_set(engine, "delack_ms", 0);
-	tas_set(engine, "timestamps", 0);
-	tas_set(engine, "sack", 0);
-	tas_set(engine, "ecn", 0);
-	tas_set(engine, "window_scaling", 0);
-	tas_set(engine, "tail_loss_probe", 0);
-	tas_set(engine, "black_hole", 0);
-	tas_set(engine, "initial_window", 2);
-	/* No segment of a former connection is still under way. */
-	tas_set(engine, "time_wait_ms", 1);
-	tas_set(engine, "syn_cookies", 0);
-	/* Who guesses here is an application, and cannot: homad writes the headers. */
-	tas_set(engine, "challenge_acks", 100000);
-	tas_set(engine, "resets", 1000000);
-}
+#define ROUND_SEGMENTS 256u	/* before others get their turn, */
+#define ROUND_BYTES (1u << 18)	/* and so many bytes */
 
 /* ---- the way ---- */
 
