@@ -162,6 +162,9 @@ ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
 		return -ENOTCONN;
 	if (flags & MSG_OOB)
 		return -EINVAL;
+	/* There is nothing in it, as homad tells of errors otherwise. */
+	if (flags & MSG_ERRQUEUE)
+		return -EAGAIN;
 	if (!total(iov, n))
 		return 0;
 	if ((flags & MSG_WAITALL) && !(flags & MSG_PEEK) && may_wait(s, flags))

@@ -142,6 +142,27 @@ static void more__client(struct tcp_end *end)
 	tcp_close(fd);
 }
 
+/* The queue of errors is another one than that of bytes, and empty. */
+static void error_queue__server(struct tcp_end *end)
+{
+	int fd = tcp_accept_one(end);
+	char byte;
+
+	SAME(tcp_poll(fd, POLLIN), POLLIN);
+	FAILS(recv(fd, &byte, 1, MSG_ERRQUEUE), EAGAIN);
+	tcp_receive(fd, 10, 0);
+	tcp_expect_eof(fd);
+	tcp_close(fd);
+}
+
+static void error_queue__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	tcp_send(fd, 10, 0);
+	tcp_close(fd);
+}
+
 /* Nothing is sent and nothing received by transfers of no length. */
 static void no_length__server(struct tcp_end *end)
 {
@@ -188,5 +209,6 @@ static void bad_address__client(struct tcp_end *end)
 
 const struct tcp_case tcp_flag_cases[] = {
 	TCP_CASE(peek),	 TCP_CASE(waitall), TCP_CASE(dontwait),	   TCP_CASE(trunc),
-	TCP_CASE(more), TCP_CASE(no_length), TCP_CASE(bad_address), { 0 },
+	TCP_CASE(more), TCP_CASE(no_length), TCP_CASE(bad_address), TCP_CASE(error_queue),
+	{ 0 },
 };
