@@ -383,45 +383,59 @@ static void inherit(const struct homa_pl_sock *s, int fd)
 	}
 }
 
-/* The descriptor that stands for a connection that homad has accepted. */
-static int stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int flags)
+/* @fd is to stand for a connection that homad has accepted; false: no memory. */
+static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd, int flags)
 {
-	int fd = HOMA_PL_REAL(socket)(s->family, SOCK_STREAM | flags, IPPROTO_TCP);
-
 	struct homa_pl_sock *own;
 
-	if (fd < 0)
-		return -errno;
 	inherit(s, fd);
 	own = track(fd, s->family, flags & SOCK_NONBLOCK, stream);
-	if (own) {
-		own->rcvtimeo = s->rcvtimeo;
-		own->sndtimeo = s->sndtimeo;
-		own->tcp->options = s->tcp->options;
-		own->tcp->least = s->tcp->least;
-		own->tcp->reset_on_close = s->tcp->reset_on_close;
-		return fd;
+	if (!own)
+		return false;
+	own->rcvtimeo = s->rcvtimeo;
+	own->sndtimeo = s->sndtimeo;
+	own->tcp->options = s->tcp->options;
+	own->tcp->least = s->tcp->least;
+	own->tcp->reset_on_close = s->tcp->reset_on_close;
+	return true;
+}
+
+/* -EAGAIN: there is none. Without a descriptor the connection waits on, as in the kernel. */
+static int accept_from_homad(struct homa_pl_sock *s, struct sockaddr *addr, socklen_t *len,
+			     int flags)
+{
+	struct homa_stream *stream;
+	int fd;
+
+	if (!(homa_stream_ready(s->tcp->stream) & HOMA_STREAM_IN))
+		return -EAGAIN;
+	fd = HOMA_PL_REAL(socket)(s->family, SOCK_STREAM | flags, IPPROTO_TCP);
+	if (fd < 0)
+		return -errno;
+	/* Another thread may have been quicker. */
+	if (homa_stream_accept(s->tcp->stream, &stream)) {
+		HOMA_PL_REAL(close)(fd);
+		return -EAGAIN;
 	}
-	HOMA_PL_REAL(close)(fd);
-	return -ENOMEM;
+	if (!stand_in(s, stream, fd, flags)) {
+		homa_stream_abort(stream);
+		HOMA_PL_REAL(close)(fd);
+		return -ENOMEM;
+	}
+	if (addr && len)
+		homa_pl_tcp_peer(stream, s->family, addr, len);
+	return fd;
 }
 
 static int accept_now(struct homa_pl_sock *s, int fd, struct sockaddr *addr, socklen_t *len,
 		      int flags)
 {
-	struct homa_stream *stream;
-	int rc = homa_stream_accept(s->tcp->stream, &stream);
+	int rc = accept_from_homad(s, addr, len, flags);
 
-	if (rc) {
-		rc = HOMA_PL_REAL(accept4)(fd, addr, len, flags);
-		return rc < 0 ? -errno : rc;
-	}
-	rc = stand_in(s, stream, flags);
-	if (rc < 0)
-		homa_stream_abort(stream);
-	else if (addr && len)
-		homa_pl_tcp_peer(stream, s->family, addr, len);
-	return rc;
+	if (rc != -EAGAIN)
+		return rc;
+	rc = HOMA_PL_REAL(accept4)(fd, addr, len, flags);
+	return rc < 0 ? -errno : rc;
 }
 
 int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr, socklen_t *len,
