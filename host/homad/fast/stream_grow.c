@@ -133,6 +133,10 @@ static u8 shift_for(u64 bytes, u8 now, u32 most)
 {
 	u8 shift = now + 1;
 
+	/* The bytes of a first buffer can always move. Those in a larger one may lie so that it
+	 * cannot grow before they are taken, and programs rely on 64 KiB without that. */
+	if (now == HOMAD_STREAM_SHIFT)
+		bytes = homa_max_u64(bytes, 1u << HOMAD_USUAL_SHIFT);
 	while (shift < most && (u64)1 << shift < bytes)
 		shift++;
 	return shift < most ? shift : (u8)most;
