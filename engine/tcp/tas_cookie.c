@@ -69,7 +69,7 @@ void tas_send_cookie(struct tas_engine *engine, const struct tas_listener *liste
 	shape.f.rx_shift = listener->rx_shift;
 	answer.seq = cookie(engine, pair, syn->seq, period(engine), size);
 	answer.mss = (u16)tas_mss_of(engine, &shape);
-	answer.window = (u16)homa_min_u32(tas_rx_size(&shape), 65535);
+	answer.window = tas_syn_window(&shape);
 	if (ts && params->window_scaling && (syn->options & TAS_OPT_WSCALE)) {
 		bits = syn->wscale;
 		answer.options |= TAS_OPT_WSCALE;

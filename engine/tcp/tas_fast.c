@@ -191,8 +191,10 @@ static HOMA_RARE void open_window(struct tas_conn *conn)
 {
 	struct tas_flow *f = &conn->f;
 	u32 old = f->rcv_edge - f->rcv_nxt;
-	u32 room = ((1u << f->rx_shift) - (f->rcv_nxt - f->rcv_read)) >> f->rcv_wscale;
+	u32 room = (1u << f->rx_shift) - (f->rcv_nxt - f->rcv_read);
+	u32 slack = tas_scale_slack(conn);
 
+	room = room > slack ? (room - slack) >> f->rcv_wscale : 0;
 	room = homa_min_u32(room, 65535) << f->rcv_wscale;
 	if (room >= old + conn->rcv_mss)
 		f->rcv_edge = f->rcv_nxt + room;

@@ -59,7 +59,7 @@ static void synchronise(struct tas_engine *engine, struct tas_conn *conn,
 {
 	conn->irs = seg->seq;
 	conn->f.rcv_nxt = conn->f.rcv_read = conn->f.rcv_acked = seg->seq + 1;
-	conn->f.rcv_edge = conn->f.rcv_nxt + homa_min_u32(tas_rx_size(conn), 65535);
+	conn->f.rcv_edge = conn->f.rcv_nxt + tas_syn_window(conn);
 	tas_take_options(engine, conn, seg);
 	conn->heard_at = engine->now;
 }

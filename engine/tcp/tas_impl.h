@@ -275,6 +275,8 @@ void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
 
 /* ---- tas_window.c, tas_path.c ---- */
 
+/* Bytes that our SYN offers; windows of SYNs are not scaled. */
+u16 tas_syn_window(const struct tas_conn *conn);
 /* Bytes that the peer may send from rcv_nxt on, as the next segment will say. */
 u32 tas_window(const struct tas_conn *conn);
 /* The window scale that lets a peer send so many bytes. */

@@ -21,8 +21,7 @@ static void common(struct tas_engine *engine, struct tas_conn *conn,
 	seg->ack = conn->f.rcv_nxt;
 	window = tas_window(conn);
 	conn->f.rcv_edge = conn->f.rcv_nxt + window;
-	/* Rounded up, or the peer would take it for a window that was made smaller; what
-	 * does not fit is dropped and comes again. */
+	/* Rounded up, or the peer would take it for a window that was made smaller. */
 	seg->window = (u16)homa_min_u32(
 		(window + tas_scale_slack(conn)) >> conn->f.rcv_wscale, 65535);
 	if (conn->f.flags & TAS_F_TS) {
@@ -67,9 +66,12 @@ static void write_out(struct tas_conn *conn, const struct tas_segment *seg, u32 
 	out->header_length = (u8)tas_encode(seg, out->header);
 }
 
-static u16 syn_window(const struct tas_conn *conn)
+u16 tas_syn_window(const struct tas_conn *conn)
 {
-	return (u16)homa_min_u32(tas_rx_size(conn), 65535);
+	u32 size = tas_rx_size(conn), slack = (1u << tas_scale_for(conn->rx_max)) - 1;
+
+	/* Later segments say the same edge rounded up, if windows are scaled. */
+	return (u16)homa_min_u32(size > slack ? size - slack : 0, 65535);
 }
 
 static void syn_options(struct tas_engine *engine, struct tas_conn *conn,
@@ -112,7 +114,7 @@ static bool send_syn(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	}
 	seg.sport = conn->f.pair.local_port;
 	seg.dport = conn->f.pair.remote_port;
-	seg.window = syn_window(conn);
+	seg.window = tas_syn_window(conn);
 	syn_options(engine, conn, &seg);
 	conn->f.rcv_edge = conn->f.rcv_nxt + seg.window;
 	conn->f.rcv_acked = conn->f.rcv_nxt;

@@ -17,11 +17,13 @@ u32 tas_window(const struct tas_conn *conn)
 	u32 used = conn->f.rcv_nxt - conn->f.rcv_read -
 		   !!(conn->f.flags & TAS_F_FIN_IN);
 	u32 old = conn->f.rcv_edge - conn->f.rcv_nxt;
-	u32 room = size > used ? size - used : 0;
+	u32 slack = tas_scale_slack(conn);
+	/* What a segment says is rounded up, and must fit all the same. */
+	u32 room = size > used + slack ? size - used - slack : 0;
 
 	if (tas_before(conn->f.rcv_edge, conn->f.rcv_nxt))
 		old = 0;
-	room &= ~((1u << conn->f.rcv_wscale) - 1);
+	room &= ~slack;
 	room = homa_min_u32(room, 65535u << conn->f.rcv_wscale);
 	/* It is not opened a little at a time (RFC 9293, 3.8.6.2.2), and never taken back. */
 	if (room < old + homa_min_u32(conn->rcv_mss, size / 2))
