@@ -24,6 +24,10 @@ from lab.test.context import ROOT, Context, Tally
 
 PROGRAM = Path("tests/explore/explore")  # of Homa's engine
 TCP = Path("tests/explore/explore_tcp")
+# Scenarios of TCP in which what passes for one state is sometimes two (`explore_tcp --scenario
+# again --faults 1 --compare 1` shows where), so that their number depends on the order. Each
+# state that is seen is checked as in the others, but some may be left out.
+INEXACT = ("again",)
 FOUND = ROOT / "tests/explore/found"
 STAGE_SECONDS = 1800  # a hang; the work is the same on any machine
 ALL_SEEN, BROKEN, STOPPED, LEFT_OUT = 0, 1, 3, 5
@@ -108,7 +112,7 @@ def same_states(two: list[Job], one: list[Job]) -> list[str]:
     return [
         f"{j.scenario}, {j.faults} faults: {seen[j.scenario, j.faults]} states or {j.states}"
         for j in one
-        if seen.get((j.scenario, j.faults), j.states) != j.states
+        if seen.get((j.scenario, j.faults), j.states) != j.states and j.scenario not in INEXACT
     ]
 
 

@@ -112,6 +112,13 @@ static void put_ended(struct xp_world *w, u32 host, struct xp_sink *s)
 	}
 }
 
+/* When a wheel looks into a slot depends on where now lies between two of its coarse ticks,
+ * also for what will be put there later. */
+static void put_phase(struct xp_world *w, struct xp_sink *s, const struct homa_wheel *wheel)
+{
+	xp_put(s, w->now & ((1ull << (wheel->shift + 6)) - 1));
+}
+
 void xt_canon_host(struct xp_world *w, u32 host, struct xp_sink *sink)
 {
 	const struct xt_host *h = &xt_of(w)->host[host];
@@ -126,6 +133,7 @@ void xt_canon_host(struct xp_world *w, u32 host, struct xp_sink *sink)
 	for (i = 0; i < XT_CONNS; i++)
 		if (h->conns[i].f.state != TAS_CLOSED || &h->conns[i] == h->conn)
 			put_conn(w, host, sink, &h->conns[i]);
+	put_phase(w, sink, &engine->wheel);
 	put_ended(w, host, sink);
 	put_time(w, sink, engine->challenges.at);
 	put2(sink, engine->challenges.used, engine->challenges.most);
@@ -136,6 +144,12 @@ void xt_canon_host(struct xp_world *w, u32 host, struct xp_sink *sink)
 
 void xt_canon(struct xp_world *w, struct xp_sink *sink)
 {
-	xp_put(sink, (u64)xt_of(w)->excused << 16 | (u64)xt_of(w)->bases[0] << 8 |
-			     xt_of(w)->bases[1]);
+	const struct xt_world *x = xt_of(w);
+	u32 host, i;
+
+	xp_put(sink, (u64)x->excused << 16 | (u64)x->bases[0] << 8 | x->bases[1]);
+	/* What a segment of a former life is worth depends on how far apart they are. */
+	for (host = 0; host < 2; host++)
+		for (i = 1; i < x->bases[host]; i++)
+			xp_put(sink, x->base[host][i] - x->base[host][0]);
 }
