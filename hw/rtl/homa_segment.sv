@@ -237,7 +237,8 @@ module homa_segment
         WRITE:
           if (cut) state <= DONE;
           else if (m_valid && m_ready && ends) begin
-            if (left == 0) state <= ended ? DONE : DRAIN;
+            // The window may just be taking the last beat, of what follows the IP packet.
+            if (left == 0) state <= ended || (s_valid && s_ready && s_last) ? DONE : DRAIN;
             else state <= PLAN;
           end
         PASS:
