@@ -57,6 +57,7 @@ module homa_segment
   localparam int LOG = $clog2(BYTES);
   localparam int KEPT_BYTES = 192;
   localparam int KEPT = KEPT_BYTES / BYTES;
+  localparam int KEPT_BITS = $clog2(KEPT);
   localparam int INDEX_BITS = 18 - LOG;
 
   localparam logic [2:0] HEAD = 0;   // the beats up to meta come
@@ -69,7 +70,7 @@ module homa_segment
   localparam logic [2:0] DONE = 7;   // say so
 
   logic [2:0] state;
-  logic [WIDTH-1:0] kept[KEPT];
+  logic [WIDTH-1:0] kept[1 << KEPT_BITS];
   logic [BYTES-1:0] kept_keep;       // of the frame's last beat, if that is a kept one
   logic [INDEX_BITS-1:0] got;        // kept beats
   logic ended, cut;                  // the last beat has come; it was bad
@@ -106,6 +107,15 @@ module homa_segment
                 {10'd0, s_meta.at} + DATA_HDR[17:0] + {1'b0, largest} <= 18'(LONGEST) &&
                 s_meta.at <= 8'(KEPT_BYTES - HDR_BYTES);
 
+  // The kept beat that is looked at: for the sum, to be passed, or of the header.
+  logic [KEPT_BITS-1:0] look_at;
+  always_comb begin
+    look_at = KEPT_BITS'(x >> LOG);
+    if (state == SUM) look_at = KEPT_BITS'(sum_at >> (LOG - 1));
+    if (state == PASS) look_at = x[KEPT_BITS-1:0];
+  end
+  wire [WIDTH-1:0] look = kept[look_at];
+
   // ---- IPv4's header, a halfword per cycle ----
 
   function automatic logic [15:0] fold(input logic [20:0] value);
@@ -114,13 +124,12 @@ module homa_segment
     fold = once[15:0] + {15'd0, once[16]};
   endfunction
 
-  logic [KEPT_BYTES*8-1:0] kept_bits;
-  always_comb for (int i = 0; i < KEPT; i++) kept_bits[WIDTH*i+:WIDTH] = kept[i];
-  wire [10:0] sum_bit = {sum_at[6:0], 4'd0};
-  wire [15:0] half = {kept_bits[sum_bit+:8], kept_bits[sum_bit+11'd8+:8]};
+  wire [LOG-2:0] lane = sum_at[LOG-2:0];
+  wire [15:0] half = {look[16*32'(lane)+:8], look[16*32'(lane)+8+:8]};
   wire [7:0] sum_from = sum_at - l3_at;
   wire sum_skip = sum_from == 1 || sum_from == 2 || sum_from == 5;
-  wire [3:0] ihl = l3_at == 8'd9 ? kept_bits[8*18+:4] : kept_bits[8*14+:4];
+  // UDP's header or Homa's follows.
+  wire sum_ends = sum_at + 8'd1 == (udp ? homa_at - 8'd4 : homa_at);
 
   // ---- the beat to be written ----
 
@@ -144,14 +153,9 @@ module homa_segment
   wire [WIDTH-1:0] high = pos[17:LOG] == win ? nxt : cur;
   wire [WIDTH-1:0] bytes = WIDTH'({high, cur} >> {pos[LOG-1:0], 3'd0});
 
-  logic [WIDTH-1:0] head_in, head_out;
-  always_comb begin
-    head_in = kept[0];
-    for (int i = 1; i < KEPT; i++) if (x[17:LOG] == INDEX_BITS'(i)) head_in = kept[i];
-  end
-
+  logic [WIDTH-1:0] head_out;
   homa_segment_head #(.WIDTH(WIDTH)) head (
-      .in_data(head_in), .in_at(x[8:1]), .l3_at, .homa_at, .v4, .udp, .ip_length, .ip_id(id),
+      .in_data(look), .in_at(x[8:1]), .l3_at, .homa_at, .v4, .udp, .ip_length, .ip_id(id),
       .ip_checksum(checksum), .udp_length, .offset, .out_data(head_out));
 
   logic [WIDTH-1:0] segment_data;
@@ -168,11 +172,7 @@ module homa_segment
   wire room = !have_cur || !have_nxt || slide;
   wire want = state == WRITE && room;
   wire fetched = want && (from_kept || (s_valid && !ended));
-  logic [WIDTH-1:0] fetch_data;
-  always_comb begin
-    fetch_data = s_data;
-    for (int i = 0; i < KEPT; i++) if (from_kept && fetch == INDEX_BITS'(i)) fetch_data = kept[i];
-  end
+  wire [WIDTH-1:0] fetch_data = from_kept ? kept[fetch[KEPT_BITS-1:0]] : s_data;
 
   wire take_head = state == HEAD && s_valid;
   wire last_kept = got == INDEX_BITS'(KEPT - 1);
@@ -193,8 +193,7 @@ module homa_segment
     m_keep = segment_keep;
     m_last = ends;
     if (pass_kept) begin
-      m_data = kept[0];
-      for (int i = 1; i < KEPT; i++) if (x[INDEX_BITS-1:0] == INDEX_BITS'(i)) m_data = kept[i];
+      m_data = look;
       m_keep = pass_end ? kept_keep : '1;
       m_last = pass_end;
     end else if (state == REST) begin
@@ -232,7 +231,7 @@ module homa_segment
               else state <= s_last ? DONE : DRAIN;
             end
           end
-        SUM: if (sum_from[6:1] == {2'd0, ihl} - 6'd1 && sum_from[0]) state <= PLAN;
+        SUM: if (sum_ends) state <= PLAN;
         PLAN: state <= WRITE;
         WRITE:
           if (cut) state <= DONE;
@@ -265,7 +264,7 @@ module homa_segment
     case (state)
       HEAD: begin
         if (take_head) begin
-          for (int i = 0; i < KEPT; i++) if (got == INDEX_BITS'(i)) kept[i] <= s_data;
+          kept[got[KEPT_BITS-1:0]] <= s_data;
           kept_keep <= s_keep;
           c_tag <= s_tag;
           seg <= s_seg;
