@@ -38,6 +38,8 @@ for ns in a b; do
 	# 100,000 questions whether the server is alive, every few milliseconds, would be what is
 	# measured: here they come so rarely that there are none.
 	in_ns $ns sh -c "echo 10000 >/proc/sys/net/homa/resend_ticks"
+	# All of them are one user's, and none is ever taken.
+	in_ns $ns sh -c "echo $((RPCS * 2)) >/proc/sys/net/homa/max_owner_backlog"
 done
 # Every address of a network is b's.
 ip -n b route add local 10.64.0.0/14 dev lo
