@@ -75,7 +75,7 @@ def test_all_runs__are_made_once(cli, sweep_file: Path, fake_sim: Path) -> None:
 def test_result__says_what_was_run(cli, sweep_file: Path) -> None:
     cli("sim", "sweep", str(sweep_file))
     one = json.loads(finished(sweep_file)[0].read_text())
-    assert set(one) == {"run", "build", "result"} and one["result"]["complete"]
+    assert set(one) == {"run", "where", "build", "result"} and one["result"]["complete"]
     assert {"load", "protocol", "seed"} == set(one["run"])
 
 
