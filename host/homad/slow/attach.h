@@ -40,13 +40,18 @@ bool homad_throttle(struct homad *d, struct homad_client *client);
 /** homad_throttle_count() - it has asked. */
 void homad_throttle_count(struct homad_client *client);
 
-/* ---- ctl.c: requests ---- */
+/* ---- ctl.c, ctl_attach.c: requests ---- */
 
 /* One that works off a request. */
 typedef void homad_op(struct homad *d, struct homad_client *client,
 		      const struct homa_ctl_request *r);
 /** homad_ctl_serve() - requests @op are @serve's; before there are clients. */
 void homad_ctl_serve(u16 op, homad_op *serve);
+
+/** homad_pool_asked() - bytes of the receive pool that @r asks for; false: refused, it has
+ *  its answer. */
+bool homad_pool_asked(struct homad *d, struct homad_client *client,
+		      const struct homa_ctl_request *r, u64 *bytes);
 
 /** homad_ctl() - work off one request of @length bytes (more than 72: too long). */
 void homad_ctl(struct homad *d, struct homad_client *client,

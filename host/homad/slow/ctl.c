@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "attach.h"
-#include "log.h"
 #include "homad_stats.h"
 
 #define PAGE 4096u
@@ -21,8 +20,8 @@
 #define POOLS 8u /* exchanges of one attachment: each costs us page clearing */
 #define SEGMENT_MAX ((u64)1 << 30)
 
-static bool check_pool(struct homad *d, struct homad_client *client,
-		       const struct homa_ctl_request *r, u64 *bytes)
+bool homad_pool_asked(struct homad *d, struct homad_client *client,
+		      const struct homa_ctl_request *r, u64 *bytes)
 {
 	const struct homad_quota *quota = &d->config.quota;
 
@@ -36,128 +35,6 @@ static bool check_pool(struct homad *d, struct homad_client *client,
 		(unsigned long long)*bytes, POOL_PAGE, POOL_MIN,
 		(unsigned long long)quota->rcvbuf_max);
 	return false;
-}
-
-static void fill_attached(struct homad *d, struct homad_app *app,
-			  struct homa_ctl_answer *a)
-{
-	struct homad_attachment *record = homad_attachment(app);
-	u32 i;
-
-	record->attached.port = homa_sock_port(app->sock);
-	a->port = record->attached.port;
-	a->encap = d->udp ? d->udp->info->address.encap : 0;
-	for (i = 0; i < d->num_ports; i++) {
-		const struct homad_port *port = &d->ports[i];
-
-		if (!port->info)
-			continue;
-		if (!port->encap)
-			a->native = 1;
-		if (a->ip[15] == 0 && a->ip[0] == 0)
-			memcpy(a->ip, port->info->address.ip, sizeof(a->ip));
-	}
-	a->queues_bytes = record->queues_bytes;
-	a->data_bytes = app->seg[0].bytes;
-	a->pool_bytes = app->pool_bytes;
-	a->max_rpcs = app->max_rpcs;
-	a->max_segments = HOMA_SHM_SEGMENTS;
-}
-
-static void attach_refused(struct homad *d, struct homad_client *client, int rc,
-			   const char *text)
-{
-	homad_slow(d)->refused++;
-	homad_log(HOMAD_INFO, "attach refused\tpid=%d uid=%u error=%d reason=%s",
-		  (int)client->pid, (unsigned int)client->uid, -rc, text);
-	homad_answer_error(client, HOMA_CTL_ATTACH, rc, "%s", text);
-}
-
-/* The memory of a new attachment is its own now. */
-static void adopt(struct homad *d, const struct homad_making *making)
-{
-	struct homad_app *app = making->app;
-	struct homad_attachment *a = homad_attachment(app);
-	const struct homad_piece *pieces = making->pieces;
-	struct homa_shm_header *h;
-
-	app->queues = (struct homa_shm_queues *)pieces[HOMA_CTL_FD_QUEUES].base;
-	h = &app->queues->h;
-	h->magic = HOMA_SHM_MAGIC;
-	h->version = HOMA_SHM_VERSION;
-	h->bytes = a->queues_bytes;
-	h->sqs = 1;
-	memcpy(h->id_key, app->id_key, sizeof(app->id_key));
-	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE;
-	if (homad_slow(d)->tcp)
-		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK;
-	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
-	app->seg[0].bytes = (u32)pieces[HOMA_CTL_FD_DATA].bytes;
-	app->num_segs = 1;
-	a->send_bytes = app->seg[0].bytes;
-	app->pool = pieces[HOMA_CTL_FD_POOL].base;
-	app->pool_backed = a->pool_backed;
-	app->rings_backed = a->rings_backed;
-}
-
-/* homad_app_new() is done. If it failed the attachment is dropped after this. */
-static void attach_made(struct homad *d, struct homad_making *making)
-{
-	struct homa_ctl_answer answer = { .op = HOMA_CTL_ATTACH };
-	struct homad_client *client = making->client;
-	struct homad_app *app = making->app;
-	int fds[HOMA_CTL_ATTACH_FDS], rc = making->rc;
-	u32 i;
-
-	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
-		fds[i] = i < making->num ? making->pieces[i].fd : -1;
-	if (!rc) {
-		adopt(d, making);
-		rc = homad_app_wires(app, fds);
-	}
-	if (!rc)
-		rc = homad_call(homad_thread_for_app(d), homad_session_open, app);
-	if (!rc) {
-		homad_app_begins(d, app);
-		fill_attached(d, app, &answer);
-		homad_log(HOMAD_DEBUG, "attached\tapp=%llu pid=%d uid=%u name=%s port=%u",
-			  (unsigned long long)app->id, (int)app->pid,
-			  (unsigned int)app->uid, app->name, answer.port);
-		homad_answer(client, &answer, fds, HOMA_CTL_ATTACH_FDS, NULL, 0, 0);
-		return;
-	}
-	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
-	homad_client_unattached(d, client);
-	snprintf(answer.text, sizeof(answer.text), "cannot attach: %s", strerror(-rc));
-	attach_refused(d, client, rc, answer.text);
-}
-
-static void op_attach(struct homad *d, struct homad_client *client,
-		      const struct homa_ctl_request *r)
-{
-	char name[sizeof(r->name)], text[HOMA_SHM_TEXT] = "";
-	u64 bytes;
-	int rc;
-
-	if (client->app) {
-		homad_answer_error(
-			client, r->op, -EISCONN,
-			"this connection is attached already; make another one for another handle");
-		return;
-	}
-	memcpy(name, r->name, sizeof(name));
-	name[sizeof(name) - 1] = '\0';
-	rc = homad_may_attach(d, client, text, sizeof(text));
-	if (!rc && !check_pool(d, client, r, &bytes))
-		return;
-	if (!rc)
-		rc = homad_app_new(d, client, name, bytes, attach_made, text, sizeof(text));
-	if (rc)
-		attach_refused(d, client, rc, text);
-	else
-		homad_client_attached(d, client);
 }
 
 static void say_taken(struct homa_ctl_answer *answer, u16 port, bool share)
@@ -290,7 +167,7 @@ static void op_pool(struct homad *d, struct homad_client *client,
 	u64 bytes;
 	int rc;
 
-	if (!check_pool(d, client, r, &bytes))
+	if (!homad_pool_asked(d, client, r, &bytes))
 		return;
 	if (homad_attachment(client->app)->pools >= POOLS) {
 		homad_answer_error(
@@ -491,7 +368,7 @@ static void op_alive(struct homad *d, struct homad_client *client,
 }
 
 static homad_op *ops[] = {
-	[HOMA_CTL_ATTACH] = op_attach,	   [HOMA_CTL_BIND] = op_bind,
+	[HOMA_CTL_ATTACH] = NULL,	   [HOMA_CTL_BIND] = op_bind,
 	[HOMA_CTL_POOL] = op_pool,	   [HOMA_CTL_SEGMENT] = op_segment,
 	[HOMA_CTL_READY_FD] = op_ready_fd,
 	[HOMA_CTL_METRICS] = op_metrics,   [HOMA_CTL_RPCS] = op_rpcs,

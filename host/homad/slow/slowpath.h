@@ -74,6 +74,8 @@ void homad_unwatch(struct homad *d, struct homad_source *source);
 /** homad_slow_run() - until homad_slow.stop. 0 or a negative errno. */
 int homad_slow_run(struct homad *d);
 
+/** homad_ctl_attach_start() - serve those who ask to attach; before there are any. */
+int homad_ctl_attach_start(struct homad *d, char *err, size_t errlen);
 /** homad_timer_set() - a repeating timer as a source's descriptor (timerfd);
  *  0 disarms. Only armed while somebody needs it. */
 int homad_timer_open(void);
