@@ -2,13 +2,20 @@
 /*
  * What homad and the applications attached to it share: the messages on the
  * attach socket and the layout of the shared memory. Both sides are built
- * against this header; the version is checked when an application attaches.
+ * against this header, and perhaps not of the same day.
+ *
+ * Versions: the version is 256 * major + minor. Who has another major version cannot
+ * be understood, and is told so. All else is said by bits: HOMA_SHM_CAN_* of the
+ * application in ATTACH's @features, and of homad in the header's. Each side uses what
+ * both can do, and ignores bits that it does not know. Those before @features compare
+ * the whole version with 1; so an application says that, and homad answers with
+ * the version that it was asked in.
  *
  * An application has one *attachment* for each open handle: a connection to
  * the attach socket (SOCK_SEQPACKET), whose end is the end of the attachment,
  * and memory that homad made and sealed against resizing:
  *
- *	queues	struct homa_shm_header, then the rings
+ *	queues	struct homa_shm_header, then the rings, at the places that a table names
  *	data	segment 0 of bytes to send; more segments on demand
  *	pool	64 KiB pages where messages arrive; the application reads them
  *
@@ -45,14 +52,23 @@
 
 #define HOMA_SHM_MAGIC 0x616d6f48u /* "Homa" */
 #define HOMA_SHM_VERSION 1u
+#define HOMA_SHM_MAJOR(version) ((version) >> 8)
 
 #define HOMA_SHM_SOCKET "/run/homa/homad.sock" /* $HOMA_SERVICE_SOCKET */
 
 #define HOMA_SHM_LINE 64u
 #define HOMA_SHM_SQS 8u		/* submission rings of an attachment */
+/* Entries of a submission ring, the completion ring and the release ring, if the
+ * application asks for nothing else; and what it may ask for, as powers of two. */
 #define HOMA_SHM_SQ_ENTRIES 256u
+#define HOMA_SHM_SQ_MIN 16u
+#define HOMA_SHM_SQ_MAX 1024u
 #define HOMA_SHM_CQ_ENTRIES 1024u
-#define HOMA_SHM_RELEASES 8192u /* entries of the release ring */
+#define HOMA_SHM_CQ_MIN 16u
+#define HOMA_SHM_CQ_MAX 8192u
+#define HOMA_SHM_RELEASES 8192u
+#define HOMA_SHM_RELEASES_MIN 64u
+#define HOMA_SHM_RELEASES_MAX 65536u
 #define HOMA_SHM_SEGMENTS 64u	/* of bytes to send */
 #define HOMA_SHM_STAGE (64u << 10) /* bytes for short messages of one ring */
 #define HOMA_SHM_COPY_MAX 4096u /* longest message copied when submitted */
@@ -87,6 +103,11 @@ enum homa_ctl_op {
 	HOMA_CTL_STREAM_JOIN, /* @ip: a ticket of this user; answer: @total, as above */
 };
 
+/* struct homa_ctl_rings - entries of each ring; in a question 0: homad's default. */
+struct homa_ctl_rings {
+	uint32_t submit, complete, release;
+};
+
 /**
  * struct homa_ctl_request - application to homad, one packet
  * @magic, @version: HOMA_SHM_MAGIC, HOMA_SHM_VERSION.
@@ -96,7 +117,9 @@ enum homa_ctl_op {
  *	LISTEN: HOMA_CTL_LISTEN_*; ALIVE: the request's token; STREAMS: how many there
  *	may be, 0: homad's default; STREAM_LISTEN: connections that may wait.
  * @port: BIND, LISTEN: wanted; LISTEN: 0: the present one.
+ * @features: ATTACH: what the application can, HOMA_SHM_CAN_*.
  * @encap, @ip: ROUTE: the destination, as in struct homa_sqe.
+ * @rings: ATTACH, if @features has HOMA_SHM_CAN_PLACES: how large its rings shall be.
  * @name: ATTACH: what to show for it, NUL-terminated.
  */
 struct homa_ctl_request {
@@ -106,15 +129,18 @@ struct homa_ctl_request {
 	uint64_t bytes;
 	uint16_t port;
 	uint16_t encap;
-	uint32_t reserved;
-	uint8_t ip[16];
+	uint32_t features;
+	union {
+		uint8_t ip[16];
+		struct homa_ctl_rings rings;
+	};
 	char name[32];
 };
 
 /**
  * struct homa_ctl_answer - homad to application, one packet for each request
  * @error: 0 or a negative errno.
- * @version: homad's, also when it refuses another one.
+ * @version: that of the question, or homad's if it refuses another one.
  * @port: our Homa port (ATTACH: automatic; BIND, LISTEN: the present one).
  * @encap: ATTACH: homad's UDP encapsulation port, 0: none.
  * @native: ATTACH: addresses without an encapsulation port go out natively.
@@ -125,6 +151,7 @@ struct homa_ctl_request {
  * @total: METRICS, RPCS: records that follow; ALIVE: 1: it waits, 0: not any more;
  *	STREAM_LISTEN: the listener's number.
  * @text: with an error: one sentence, what is wrong and how to mend it.
+ * @rings: ATTACH: how large they are; zeros from a homad that knows only one size.
  */
 struct homa_ctl_answer {
 	int32_t error;
@@ -142,6 +169,8 @@ struct homa_ctl_answer {
 	uint32_t segment;
 	uint32_t total;
 	char text[HOMA_SHM_TEXT];
+	struct homa_ctl_rings rings;
+	uint32_t reserved;
 };
 
 enum {
@@ -292,12 +321,15 @@ enum {
 	HOMA_SHM_ARM_FD = 4,	 /* HOMA_CTL_READY_FD: a shared message */
 };
 
-/* What this homad can beyond the first of its version; see @features. */
+/* What homad or an application can beyond the first of its version; see @features. */
 enum {
 	HOMA_SHM_CAN_REJECT = 1, /* HOMA_SQE_REJECT, HOMA_CTL_ALIVE */
 	HOMA_SHM_CAN_SHARE = 2,	 /* HOMA_CTL_LISTEN_SHARED */
 	HOMA_SHM_CAN_STREAM = 4, /* HOMA_CTL_STREAMS */
 	HOMA_SHM_CAN_FORK = 8,	 /* HOMA_CTL_STREAM_SHARE */
+	/* homad: its header has a table of places. Application: it looks there, so its rings
+	 * may have other sizes than those of struct homa_shm_queues. */
+	HOMA_SHM_CAN_PLACES = 16,
 };
 
 /* What homad wants to be kicked for. */
@@ -307,9 +339,43 @@ enum {
 	HOMA_SHM_KICK_CONSUME = 4, /* the completion ring is not full any more */
 };
 
+enum homa_shm_place_kind {
+	HOMA_SHM_SUBMIT = 1, /* struct homa_sqe */
+	HOMA_SHM_COMPLETE,   /* struct homa_cqe */
+	HOMA_SHM_RELEASE,    /* uint32_t */
+};
+
+#define HOMA_SHM_PLACES_MAX 64u /* of a table */
+
+/**
+ * struct homa_shm_place - where one ring is in the queues memory
+ *
+ * homad writes it before the application sees it, and never reads it. Offsets are
+ * multiples of HOMA_SHM_LINE.
+ * @kind: enum homa_shm_place_kind; an application ignores kinds that it does not know.
+ * @number: tells the rings of a kind apart, from 0.
+ * @entry_bytes: of one entry; what it has for the kind above, or more only for who said by
+ *	a bit that it expects that.
+ * @entries: how many, a power of two.
+ * @indices: offset of its struct homa_shm_ring.
+ * @first: offset of its first entry.
+ */
+struct homa_shm_place {
+	uint16_t kind;
+	uint16_t number;
+	uint32_t entry_bytes;
+	uint32_t entries;
+	uint32_t indices;
+	uint32_t first;
+	uint32_t reserved;
+};
+
 /**
  * struct homa_shm_header - begin of the queues memory
  * @magic, @version, @bytes: written before the application sees it.
+ * @places, @num_places: offset of a table of struct homa_shm_place, a multiple of 8, and its
+ *	length, at most HOMA_SHM_PLACES_MAX; if @features has HOMA_SHM_CAN_PLACES, else
+ *	all is as in struct homa_shm_queues. Written as @features is.
  * @armed: the application's: HOMA_SHM_ARM_*.
  * @sqs: the application's: submission rings in use, from the first; 1 at first.
  * @need_kick: homad's: HOMA_SHM_KICK_*.
@@ -330,7 +396,9 @@ struct homa_shm_header {
 	uint64_t bytes;
 	uint64_t id_key[2];
 	uint32_t features;
-	uint32_t pad0[7];
+	uint32_t places;
+	uint32_t num_places;
+	uint32_t pad0[5];
 	uint32_t armed;
 	uint32_t sqs;
 	uint32_t pad1[14];
@@ -343,7 +411,8 @@ struct homa_shm_header {
 };
 
 /**
- * struct homa_shm_queues - the whole of the queues memory
+ * struct homa_shm_queues - the whole of the queues memory, but for the table of places
+ *	behind it, of an application that asks for no other sizes
  */
 struct homa_shm_queues {
 	struct homa_shm_header h;
@@ -363,7 +432,8 @@ struct homa_shm_queues {
 #define HOMA_ABI_ASSERT(cond, text) _Static_assert(cond, text)
 #endif
 HOMA_ABI_ASSERT(sizeof(struct homa_ctl_request) == 72, "ABI");
-HOMA_ABI_ASSERT(sizeof(struct homa_ctl_answer) == 72 + HOMA_SHM_TEXT, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_ctl_answer) == 88 + HOMA_SHM_TEXT, "ABI");
+HOMA_ABI_ASSERT(sizeof(struct homa_shm_place) == 24, "ABI");
 HOMA_ABI_ASSERT(sizeof(struct homa_ctl_metric) == 160, "ABI");
 HOMA_ABI_ASSERT(sizeof(struct homa_ctl_rpc) == 72, "ABI");
 HOMA_ABI_ASSERT(sizeof(struct homa_sqe) == 64, "ABI");

@@ -95,6 +95,16 @@ struct homad_direct {
 	bool is_private, copied, waiting;
 };
 
+/* struct homad_rings - the entries of an attachment's rings, where homad put them and not
+ * where its header says that they are; each number of them is a power of two */
+struct homad_rings {
+	/* The submission rings lie one behind the other. */
+	struct homa_sqe *sqe;
+	struct homa_cqe *cqe;
+	u32 *released;
+	u32 sq_entries, cq_entries, releases;
+};
+
 /* struct homad_segment - a piece of shared memory in which the application writes what
  * is to be sent */
 struct homad_segment {
@@ -146,7 +156,7 @@ struct homad_app {
 	uid_t uid;
 	gid_t gid;
 	/* Shared memory: rings, receive pool, and segments with bytes to send. */
-	struct homa_shm_queues *queues;
+	struct homa_shm_header *queues;
 	u8 *pool;
 	size_t pool_bytes;
 	/* 64 KiB pages of @pool, from the first, and submission rings, from the first, that
@@ -158,6 +168,8 @@ struct homad_app {
 	u32 stages_end;
 	struct homad_segment seg[HOMA_SHM_SEGMENTS];
 	u32 num_segs;
+	/* In @queues; all zeros before homad_session_open() means as in homa_shm_queues. */
+	struct homad_rings rings;
 	/* Write ends of pipes that wake the application; @ready_fd is -1 until it asks for
 	 * one. @kick_fd is an eventfd by which it wakes homad; nobody reads its count. */
 	int wake_fd, kick_fd, ready_fd;

@@ -389,7 +389,7 @@ static int close_all(struct homad_thread *t, void *arg)
 		struct homad_app *app = homa_container_of(
 			t->apps.next, struct homad_app, member);
 
-		__atomic_store_n(&app->queues->h.state, HOMA_SHM_STOPPING,
+		__atomic_store_n(&app->queues->state, HOMA_SHM_STOPPING,
 				 __ATOMIC_RELEASE);
 		homad_session_close(t, app);
 	}

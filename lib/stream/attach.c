@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The connection to homad. It begins as any attachment, with the smallest receive pool,
- * because Homa's rings stay unused; of its memory only the header of the queues is
+ * The connection to homad. It begins as any attachment, with the smallest receive pool and
+ * rings, because Homa's stay unused; of its memory only the header of the queues is
  * looked at, for homad's state and for what it wants to be kicked for.
  */
 #include <errno.h>
@@ -36,14 +36,18 @@ static int have_fds(const int *fds, int num)
 /* The answer is to a question of our version, and a good one. */
 static int verdict(const struct homa_ctl_answer *answer)
 {
-	if (answer->version != HOMA_SHM_VERSION)
+	if (!homa_svc_same_major(answer->version))
 		return -EPROTONOSUPPORT;
 	return answer->error > 0 ? -EPROTO : answer->error;
 }
 
 static int begin(struct homa_svc_att *att)
 {
-	struct homa_ctl_request request = { .op = HOMA_CTL_ATTACH, .bytes = SMALLEST_POOL };
+	struct homa_ctl_request request = { .op = HOMA_CTL_ATTACH,
+					    .bytes = SMALLEST_POOL,
+					    .features = HOMA_SHM_CAN_PLACES,
+					    .rings = { HOMA_SHM_SQ_MIN, HOMA_SHM_CQ_MIN,
+						       HOMA_SHM_RELEASES_MIN } };
 	int fds[HOMA_CTL_ATTACH_FDS];
 	int rc;
 
@@ -65,10 +69,10 @@ static int begin(struct homa_svc_att *att)
 		fds[HOMA_CTL_FD_KICK] = -1;
 	}
 	close_fds(fds, HOMA_CTL_ATTACH_FDS);
-	if (!rc && (att->queues->h.magic != HOMA_SHM_MAGIC ||
-		    att->queues->h.version != HOMA_SHM_VERSION))
+	if (!rc && (att->queues->magic != HOMA_SHM_MAGIC ||
+		    !homa_svc_same_major(att->queues->version)))
 		rc = -EPROTO;
-	if (!rc && !(att->queues->h.features & HOMA_SHM_CAN_STREAM))
+	if (!rc && !(att->queues->features & HOMA_SHM_CAN_STREAM))
 		rc = -EOPNOTSUPP;
 	return rc;
 }

@@ -32,7 +32,7 @@ void homa_streams_lose(struct homa_streams *ctx)
 
 void homa_streams_check(struct homa_streams *ctx)
 {
-	u32 state = __atomic_load_n(&ctx->att->queues->h.state, __ATOMIC_ACQUIRE);
+	u32 state = __atomic_load_n(&ctx->att->queues->state, __ATOMIC_ACQUIRE);
 
 	if (state != HOMA_SHM_RUNNING || homa_svc_hung_up(ctx->att))
 		homa_streams_lose(ctx);
@@ -42,7 +42,7 @@ void homa_streams_kick(struct homa_streams *ctx, u32 why)
 {
 	u64 value = 1;
 
-	if (!(__atomic_load_n(&ctx->att->queues->h.need_kick, __ATOMIC_SEQ_CST) & why))
+	if (!(__atomic_load_n(&ctx->att->queues->need_kick, __ATOMIC_SEQ_CST) & why))
 		return;
 	/* Fails only if the counter is full, and then homad has been told. */
 	if (write(ctx->att->kick_fd, &value, sizeof(value)) < 0)
@@ -112,7 +112,7 @@ int homa_streams_command(struct homa_streams *ctx, const struct homa_stream_comm
 	__atomic_store_n(&ctx->area->command.tail, ++ctx->command_tail, __ATOMIC_SEQ_CST);
 	homa_turn_unlock(&ctx->give);
 	homa_streams_kick(ctx, HOMA_SHM_KICK_SUBMIT);
-	state = __atomic_load_n(&ctx->att->queues->h.state, __ATOMIC_RELAXED);
+	state = __atomic_load_n(&ctx->att->queues->state, __ATOMIC_RELAXED);
 	if (unlikely(state != HOMA_SHM_RUNNING))
 		homa_streams_lose(ctx);
 	return 0;

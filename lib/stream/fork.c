@@ -88,7 +88,7 @@ void homa_streams_before_fork(struct homa_streams *ctx, struct homa_streams_tick
 	ticket->pipe = -1;
 	pthread_mutex_lock(&ctx->ctl);
 	homa_turn_lock(&ctx->look);
-	if (homa_streams_gone(ctx) || !(ctx->att->queues->h.features & HOMA_SHM_CAN_FORK) ||
+	if (homa_streams_gone(ctx) || !(ctx->att->queues->features & HOMA_SHM_CAN_FORK) ||
 	    !prepare(ctx))
 		return;
 	/* homad may have to see to commands first that wait for something. */

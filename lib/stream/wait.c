@@ -114,7 +114,7 @@ static bool may_sleep(struct homa_streams *ctx)
 	homa_streams_drain(ctx);
 	if (ctx->num_news || homa_streams_pending(ctx) || homa_streams_gone(ctx))
 		return false;
-	return arm(ctx) && __atomic_load_n(&ctx->att->queues->h.state, __ATOMIC_ACQUIRE) ==
+	return arm(ctx) && __atomic_load_n(&ctx->att->queues->state, __ATOMIC_ACQUIRE) ==
 				   HOMA_SHM_RUNNING;
 }
 
@@ -163,7 +163,7 @@ static int block(struct homa_streams *ctx, u64 now, u64 until)
 	ctx->sleepers += sleep;
 	homa_turn_unlock(&ctx->look);
 	if (!sleep) {
-		if (__atomic_load_n(&ctx->att->queues->h.state, __ATOMIC_ACQUIRE) !=
+		if (__atomic_load_n(&ctx->att->queues->state, __ATOMIC_ACQUIRE) !=
 		    HOMA_SHM_RUNNING)
 			homa_streams_check(ctx);
 		return 0;

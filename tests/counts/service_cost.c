@@ -153,7 +153,7 @@ static void attach(struct program *p, struct homad *d, u16 port)
 
 	app->id = port;
 	app->id_key[0] = 1 + port;
-	app->queues = must_alloc(sizeof(*app->queues));
+	app->queues = must_alloc(sizeof(struct homa_shm_queues));
 	app->pool = must_alloc(POOL_BYTES);
 	app->pool_bytes = POOL_BYTES;
 	app->seg[0].base = must_alloc(DATA_BYTES);
@@ -171,7 +171,7 @@ static void attach(struct program *p, struct homad *d, u16 port)
 
 static void submit(struct program *p, const struct homa_sqe *sqe)
 {
-	struct homa_shm_queues *q = p->app.queues;
+	struct homa_shm_queues *q = (struct homa_shm_queues *)p->app.queues;
 
 	q->sqe[0][p->sq_tail++ % HOMA_SHM_SQ_ENTRIES] = *sqe;
 	__atomic_store_n(&q->h.sq[0].tail, p->sq_tail, __ATOMIC_RELEASE);
@@ -195,7 +195,7 @@ static void request(struct program *p)
 
 static void release(struct program *p, const struct homa_cqe *cqe)
 {
-	struct homa_shm_queues *q = p->app.queues;
+	struct homa_shm_queues *q = (struct homa_shm_queues *)p->app.queues;
 	u32 i;
 
 	for (i = 0; i < cqe->num_pages; i++)
@@ -226,7 +226,7 @@ static void complete(struct program *p, const struct homa_cqe *cqe)
 
 static void run_program(struct program *p, u32 outstanding)
 {
-	struct homa_shm_queues *q = p->app.queues;
+	struct homa_shm_queues *q = (struct homa_shm_queues *)p->app.queues;
 	u32 tail = __atomic_load_n(&q->h.cq.tail, __ATOMIC_ACQUIRE);
 
 	while (p->cq_head != tail)

@@ -193,19 +193,19 @@ static void command(struct script *s)
 static void poke(struct script *s)
 {
 	u8 *q = (u8 *)evil.app.queues;
-	u32 at = word(s) * 5 % sizeof(*evil.app.queues);
+	u32 at = word(s) * 5 % sizeof(struct homa_shm_queues);
 	u32 n = byte(s) % 64;
 
 	/* Half of the time where it matters. */
 	if (byte(s) & 1)
 		at %= sizeof(struct homa_shm_header);
-	while (n-- && at < sizeof(*evil.app.queues))
+	while (n-- && at < sizeof(struct homa_shm_queues))
 		q[at++] = (u8)byte(s);
 }
 
 static void set_index(struct script *s)
 {
-	struct homa_shm_header *h = &evil.app.queues->h;
+	struct homa_shm_header *h = evil.app.queues;
 	/* sq, release and cq lie one behind the other. */
 	struct homa_shm_ring *rings = h->sq;
 	struct homa_shm_ring *ring = &rings[byte(s) % (HOMA_SHM_SQS + 2)];

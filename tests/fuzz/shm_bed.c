@@ -148,7 +148,7 @@ void shm_rounds(u32 n)
 void shm_attach(struct shm_side *s, u32 pool)
 {
 	struct homad_app *app = &s->app;
-	struct homa_shm_queues *queues = app->queues;
+	struct homa_shm_header *queues = app->queues;
 	u8 *old_pool = app->pool, *data = app->seg[0].base;
 
 	if (old_pool && app->pool_bytes != pool) {
@@ -157,8 +157,8 @@ void shm_attach(struct shm_side *s, u32 pool)
 	}
 	memset(s, 0, sizeof(*s));
 	app->id = 1;
-	app->queues = queues ? queues : shm_aligned(sizeof(*app->queues));
-	memset(app->queues, 0, sizeof(*app->queues));
+	app->queues = queues ? queues : shm_aligned(sizeof(struct homa_shm_queues));
+	memset(app->queues, 0, sizeof(struct homa_shm_queues));
 	app->pool = old_pool ? old_pool : shm_aligned(pool);
 	app->pool_bytes = pool;
 	app->seg[0].base = data ? data : shm_aligned(SHM_DATA);
@@ -168,7 +168,7 @@ void shm_attach(struct shm_side *s, u32 pool)
 	app->wake_fd = app->ready_fd = -1;
 	app->kick_fd = eventfd(0, EFD_NONBLOCK);
 	MUST(app->kick_fd >= 0);
-	app->queues->h.sqs = 1;
+	app->queues->sqs = 1;
 	MUST(!homad_call(shm_homad.threads[0], homad_session_open, app));
 	s->open = true;
 }
@@ -193,7 +193,7 @@ void shm_detach(struct shm_side *s)
 
 void shm_push(struct shm_side *s, const struct homa_sqe *sqe)
 {
-	struct homa_shm_queues *q = s->app.queues;
+	struct homa_shm_queues *q = (struct homa_shm_queues *)s->app.queues;
 
 	q->sqe[0][s->tail++ & (HOMA_SHM_SQ_ENTRIES - 1)] = *sqe;
 	q->h.sq[0].tail = s->tail;
@@ -219,7 +219,7 @@ struct homa_sqe shm_request(struct shm_side *s, u16 port, u32 length)
 
 bool shm_next(struct shm_side *s, struct homa_cqe *cqe)
 {
-	struct homa_shm_queues *q = s->app.queues;
+	struct homa_shm_queues *q = (struct homa_shm_queues *)s->app.queues;
 
 	if (q->h.cq.tail == s->head)
 		return false;
@@ -231,7 +231,7 @@ bool shm_next(struct shm_side *s, struct homa_cqe *cqe)
 
 void shm_release(struct shm_side *s, const u32 *pages, u32 n)
 {
-	struct homa_shm_queues *q = s->app.queues;
+	struct homa_shm_queues *q = (struct homa_shm_queues *)s->app.queues;
 
 	while (n--)
 		q->released[s->released++ & (HOMA_SHM_RELEASES - 1)] = *pages++;

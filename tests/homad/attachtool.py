@@ -10,20 +10,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAGIC, VERSION = 0x616D6F48, 1
+CAN_PLACES = 16
 ATTACH, BIND, POOL, SEGMENT, ROUTE, READY_FD, METRICS, RPCS, SHUTDOWN, LISTEN = range(1, 11)
 LISTEN_ON, LISTEN_V4, LISTEN_SHARED = 1, 2, 4
 BATCH = 16
 METRIC = struct.Struct("<Q48s104s")
 
 _REQUEST = struct.Struct("<IHHQHHI16s32s")
-_ANSWER = struct.Struct("<iHHHHI16sQQQIIII224s")
+_ANSWER = struct.Struct("<iHHHHI16sQQQIIII224s4I")
 
 
 def request(
     op: int, size: int = 0, port: int = 0, name: str = "test", magic: int = MAGIC,
-    version: int = VERSION, ip: bytes = bytes(16),
+    version: int = VERSION, features: int = 0, ip: bytes = bytes(16),
 ) -> bytes:  # fmt: skip
-    return _REQUEST.pack(magic, version, op, size, port, 0, 0, ip, name.encode())
+    return _REQUEST.pack(magic, version, op, size, port, 0, features, ip, name.encode())
 
 
 @dataclass

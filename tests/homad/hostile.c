@@ -98,10 +98,26 @@ bool going(const struct hostile *h)
 
 void hostile_attach(struct hostile *h, struct raw *r)
 {
-	/* A large pool now and then: quotas are there to be hit. */
-	uint64_t pool = below(h, 4) ? 2 << 20 : (uint64_t)below(h, 300) << 20;
-	int rc = raw_attach(r, pool);
+	struct homa_ctl_request request = raw_request(HOMA_CTL_ATTACH);
+	bool wrong = false;
+	int rc;
 
+	/* A large pool now and then: quotas are there to be hit. */
+	request.bytes = below(h, 4) ? 2 << 20 : (uint64_t)below(h, 300) << 20;
+	request.features = below(h, 3) ? HOMA_SHM_CAN_PLACES : (uint32_t)bits(h);
+	if (below(h, 2)) {
+		request.rings.submit = HOMA_SHM_SQ_MIN << below(h, 7);
+		request.rings.complete = HOMA_SHM_CQ_MIN << below(h, 10);
+		request.rings.release = HOMA_SHM_RELEASES_MIN << below(h, 11);
+	}
+	if (below(h, 50) == 0) {
+		request.features |= HOMA_SHM_CAN_PLACES;
+		request.rings.complete = HOMA_SHM_CQ_MAX + 1 + (uint32_t)bits(h) / 2;
+		wrong = true;
+	}
+	rc = raw_attach_as(r, &request);
+	if (!rc && wrong)
+		raw_die("homad gave a ring of %u entries", request.rings.complete);
 	if (rc == -ECONNREFUSED || rc == -ENOENT)
 		raw_die("homad is gone: %s", strerror(-rc));
 	if (rc)

@@ -72,8 +72,12 @@ void live_header(struct hostile *h)
 	while (going(h)) {
 		uint32_t *words = (uint32_t *)r.q;
 		size_t i = below(h, offsetof(struct homa_shm_header, sq) / 4);
+		size_t table = below(h, sizeof(struct homa_shm_place) * r.num_places / 4);
 
 		__atomic_store_n(&words[i], (uint32_t)bits(h),
+				 __ATOMIC_SEQ_CST);
+		/* Where its rings are is homad's own knowledge. */
+		__atomic_store_n((uint32_t *)r.places + table, (uint32_t)bits(h),
 				 __ATOMIC_SEQ_CST);
 		if (below(h, 20) == 0)
 			push(h, &r, 0);
@@ -95,8 +99,10 @@ static void *scribble(void *arg)
 
 	while (!__atomic_load_n(&s->stop, __ATOMIC_RELAXED)) {
 		uint32_t ring = below(&h, HOMA_SHM_SQS);
-		uint32_t at = below(&h, HOMA_SHM_SQ_ENTRIES);
-		uint8_t *entry = (uint8_t *)&s->r->q->sqe[ring][at];
+		const struct raw_ring *place = &s->r->submit[ring];
+		const struct raw_ring *back = &s->r->release;
+		struct homa_sqe *first = place->first;
+		uint8_t *entry = (uint8_t *)&first[below(&h, place->entries)];
 		int i;
 
 		for (i = 0; i < 50; i++) {
@@ -109,7 +115,7 @@ static void *scribble(void *arg)
 		}
 		memset(s->r->data + below(&h, 60000), (int)below(&h, 128),
 		       1000);
-		s->r->q->released[below(&h, HOMA_SHM_RELEASES)] =
+		((uint32_t *)back->first)[below(&h, back->entries)] =
 			below(&h, 3) ? below(&h, 64) << 16 : (uint32_t)bits(&h);
 	}
 	return NULL;

@@ -15,6 +15,8 @@
  *				never answer; print "sprayed", stay until killed
  *	probe early		ask before attaching
  *	probe twice		attach twice over one connection
+ *	probe rings S C R [V]	attach as one of version V with so many ring entries, and ask
+ *				itself through each submission ring until all have wrapped
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +48,61 @@ static int attach_as(uint32_t magic, uint16_t version)
 	if (sock >= 0 && rc && answer.version != HOMA_SHM_VERSION)
 		printf("answer of version %u; ", answer.version);
 	return say(rc, &answer);
+}
+
+static void must_come(struct raw *r, struct homa_cqe *cqe, uint8_t kind)
+{
+	if (!raw_next(r, cqe, 20000) || cqe->kind != kind)
+		raw_die("no completion of kind %u", kind);
+	raw_release(r, cqe);
+}
+
+static void ask_itself(struct raw *r, uint32_t times)
+{
+	static const uint8_t here[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
+	struct homa_cqe cqe;
+	uint32_t i;
+
+	if (raw_bind(r, 4000))
+		raw_die("no port");
+	for (i = 0; i < times; i++) {
+		struct homa_sqe sqe = raw_sqe(r, here, 4000, 64, 100);
+
+		/* Of the ring's own stage. */
+		sqe.flags = HOMA_SQE_COPY;
+		sqe.offset += i % HOMA_SHM_SQS * HOMA_SHM_STAGE;
+		if (!raw_push(r, i % HOMA_SHM_SQS, &sqe))
+			raw_die("a ring is full");
+		must_come(r, &cqe, HOMA_CQE_REQUEST);
+		sqe.op = HOMA_SQE_REPLY;
+		sqe.token = cqe.token;
+		raw_push(r, i % HOMA_SHM_SQS, &sqe);
+		must_come(r, &cqe, HOMA_CQE_RESPONSE);
+	}
+}
+
+static int attach_sized(int argc, char **argv)
+{
+	struct homa_ctl_request request = raw_request(HOMA_CTL_ATTACH);
+	struct raw r;
+	int rc;
+
+	if (argc < 5)
+		raw_die("probe: rings of which sizes?");
+	request.features = ~0u; /* all that will ever be, too */
+	request.rings.submit = (uint32_t)strtoul(argv[2], NULL, 0);
+	request.rings.complete = (uint32_t)strtoul(argv[3], NULL, 0);
+	request.rings.release = (uint32_t)strtoul(argv[4], NULL, 0);
+	if (argc > 5)
+		request.version = (uint16_t)strtoul(argv[5], NULL, 0);
+	rc = raw_attach_as(&r, &request);
+	if (!rc && (r.submit[7].entries != r.answer.rings.submit ||
+		    r.complete.entries != r.answer.rings.complete ||
+		    r.release.entries != r.answer.rings.release))
+		raw_die("the answer says another thing than the table");
+	if (!rc)
+		ask_itself(&r, HOMA_SHM_SQS * (r.submit[0].entries + 2));
+	return say(rc, &r.answer);
 }
 
 static int segments(struct raw *r, uint64_t bytes)
@@ -150,6 +207,8 @@ int main(int argc, char **argv)
 		return attachments((int)number);
 	if (!strcmp(what, "spray"))
 		return spray((int)number);
+	if (!strcmp(what, "rings"))
+		return attach_sized(argc, argv);
 	if (!strcmp(what, "early"))
 		return early();
 	rc = raw_attach(&r, !strcmp(what, "pool") ? number : 2 << 20);

@@ -111,19 +111,62 @@ static void *map(int fd, size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Rings that do not lie where a line begins, or not in the memory, are homad's mistake. */
+static void find_ring(struct raw *r, const struct homa_shm_place *place, struct raw_ring *ring,
+		      size_t entry)
+{
+	uint64_t end = place->first + (uint64_t)place->entries * entry;
+
+	if (ring->index || place->entry_bytes != entry || place->indices % HOMA_SHM_LINE ||
+	    place->first % HOMA_SHM_LINE || end > r->answer.queues_bytes ||
+	    place->indices + sizeof(*ring->index) > sizeof(struct homa_shm_header) ||
+	    place->first < sizeof(struct homa_shm_header))
+		raw_die("kind %u, number %u: at %u, %u entries", place->kind, place->number,
+			place->first, place->entries);
+	ring->index = (struct homa_shm_ring *)((uint8_t *)r->q + place->indices);
+	ring->first = (uint8_t *)r->q + place->first;
+	ring->entries = place->entries;
+}
+
+static void find_rings(struct raw *r)
+{
+	const struct homa_shm_header *h = &r->q->h;
+	const struct homa_shm_place *place;
+	uint32_t i;
+
+	r->places = (struct homa_shm_place *)((uint8_t *)r->q + h->places);
+	r->num_places = h->num_places;
+	for (i = 0; i < r->num_places; i++) {
+		place = &r->places[i];
+		if (place->kind == HOMA_SHM_SUBMIT)
+			find_ring(r, place, &r->submit[place->number], sizeof(struct homa_sqe));
+		else if (place->kind == HOMA_SHM_COMPLETE)
+			find_ring(r, place, &r->complete, sizeof(struct homa_cqe));
+		else
+			find_ring(r, place, &r->release, sizeof(uint32_t));
+	}
+}
+
 int raw_attach(struct raw *r, uint64_t pool_bytes)
 {
 	struct homa_ctl_request request = raw_request(HOMA_CTL_ATTACH);
+
+	request.bytes = pool_bytes;
+	request.features = HOMA_SHM_CAN_PLACES;
+	return raw_attach_as(r, &request);
+}
+
+int raw_attach_as(struct raw *r, const struct homa_ctl_request *request)
+{
 	int i, rc;
 
 	memset(r, 0, sizeof(*r));
 	for (i = 0; i < (int)HOMA_CTL_ATTACH_FDS; i++)
 		r->fd[i] = -1;
-	request.bytes = pool_bytes;
 	r->sock = raw_connect();
 	if (r->sock < 0)
 		return r->sock;
-	rc = raw_ask(r->sock, &request, &r->answer, r->fd, HOMA_CTL_ATTACH_FDS);
+	rc = raw_ask(r->sock, request, &r->answer, r->fd, HOMA_CTL_ATTACH_FDS);
 	if (rc)
 		return rc;
 	r->q = map(r->fd[HOMA_CTL_FD_QUEUES], r->answer.queues_bytes);
@@ -135,6 +178,7 @@ int raw_attach(struct raw *r, uint64_t pool_bytes)
 			       MAP_SHARED, r->fd[HOMA_CTL_FD_POOL], 0);
 	if (!r->q || !r->data || !r->pool || r->pool == MAP_FAILED)
 		return -ENOMEM;
+	find_rings(r);
 	return 0;
 }
 
@@ -176,15 +220,16 @@ void raw_kick(struct raw *r)
 
 bool raw_push(struct raw *r, unsigned int ring, const struct homa_sqe *sqe)
 {
-	struct homa_shm_ring *sq = &r->q->h.sq[ring];
+	const struct raw_ring *place = &r->submit[ring];
+	struct homa_shm_ring *sq = place->index;
 	uint32_t tail = __atomic_load_n(&sq->tail, __ATOMIC_RELAXED);
 	uint32_t head = __atomic_load_n(&sq->head, __ATOMIC_ACQUIRE);
 
-	if (tail - head >= HOMA_SHM_SQ_ENTRIES)
+	if (tail - head >= place->entries)
 		return false;
 	if (r->q->h.sqs <= ring)
 		__atomic_store_n(&r->q->h.sqs, ring + 1, __ATOMIC_SEQ_CST);
-	r->q->sqe[ring][tail & (HOMA_SHM_SQ_ENTRIES - 1)] = *sqe;
+	((struct homa_sqe *)place->first)[tail & (place->entries - 1)] = *sqe;
 	__atomic_store_n(&sq->tail, tail + 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->q->h.need_kick, __ATOMIC_SEQ_CST))
 		raw_kick(r);
@@ -232,7 +277,7 @@ static int64_t now_ms(void)
 
 bool raw_next(struct raw *r, struct homa_cqe *cqe, int ms)
 {
-	struct homa_shm_ring *cq = &r->q->h.cq;
+	struct homa_shm_ring *cq = r->complete.index;
 	uint32_t head = __atomic_load_n(&cq->head, __ATOMIC_RELAXED);
 	int64_t end = now_ms() + ms;
 
@@ -241,7 +286,7 @@ bool raw_next(struct raw *r, struct homa_cqe *cqe, int ms)
 			return false;
 		usleep(200);
 	}
-	*cqe = r->q->cqe[head & (HOMA_SHM_CQ_ENTRIES - 1)];
+	*cqe = ((struct homa_cqe *)r->complete.first)[head & (r->complete.entries - 1)];
 	__atomic_store_n(&cq->head, head + 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->q->h.need_kick, __ATOMIC_SEQ_CST) &
 	    HOMA_SHM_KICK_CONSUME)
@@ -251,12 +296,12 @@ bool raw_next(struct raw *r, struct homa_cqe *cqe, int ms)
 
 void raw_release(struct raw *r, const struct homa_cqe *cqe)
 {
-	struct homa_shm_ring *ring = &r->q->h.release;
+	struct homa_shm_ring *ring = r->release.index;
+	uint32_t *released = r->release.first;
 	uint32_t i, tail = ring->tail;
 
 	for (i = 0; i < cqe->num_pages && i < HOMA_SHM_PAGES; i++)
-		r->q->released[tail++ & (HOMA_SHM_RELEASES - 1)] =
-			cqe->pages[i];
+		released[tail++ & (r->release.entries - 1)] = cqe->pages[i];
 	__atomic_store_n(&ring->tail, tail, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->q->h.need_kick, __ATOMIC_SEQ_CST))
 		raw_kick(r);

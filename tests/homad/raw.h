@@ -11,12 +11,21 @@
 #include <stdint.h>
 #include "shm.h"
 
+/* struct raw_ring - a ring, where the table of places has it; @index NULL: nowhere */
+struct raw_ring {
+	struct homa_shm_ring *index;
+	void *first;
+	uint32_t entries;
+};
+
 /**
  * struct raw - an attachment
  * @sock: connection to the attach socket.
  * @answer: to ATTACH.
  * @fd: descriptors of the answer, enum HOMA_CTL_FD_*; -1: not there.
- * @q, @data, @pool: the memory, mapped; NULL if it was not sent.
+ * @q, @data, @pool: the memory, mapped; NULL if it was not sent. Of @q only the header is
+ *	there for sure.
+ * @places: its table of @num_places. @submit, @complete, @release: the rings.
  * @token: counts requests.
  */
 struct raw {
@@ -24,6 +33,9 @@ struct raw {
 	struct homa_ctl_answer answer;
 	int fd[HOMA_CTL_ATTACH_FDS];
 	struct homa_shm_queues *q;
+	struct homa_shm_place *places;
+	uint32_t num_places;
+	struct raw_ring submit[HOMA_SHM_SQS], complete, release;
 	uint8_t *data;
 	uint8_t *pool;
 	uint32_t token;
@@ -50,6 +62,8 @@ int raw_ask(int sock, const struct homa_ctl_request *request,
 /** raw_attach() - connect, attach with @pool_bytes (0: default), map. 0 or a
  *  negative errno; @r is to be closed in either case. */
 int raw_attach(struct raw *r, uint64_t pool_bytes);
+/** raw_attach_as() - the same with a request of the caller's. */
+int raw_attach_as(struct raw *r, const struct homa_ctl_request *request);
 /** raw_close() - unmap and close whatever there is. */
 void raw_close(struct raw *r);
 /** raw_bind() - become a server on @port; 0 or a negative errno. */

@@ -119,7 +119,7 @@ def test_requests__wrong_ones_are_answered_and_others_go_on(host: Host) -> None:
 
 def test_requests__hopeless_ones_end_the_connection(host: Host) -> None:
     garbage = [b"GET / HTTP/1.1\r\n\r\n", b"x"]
-    for packet in (*garbage, request(ATTACH, magic=1), request(ATTACH, version=9)):
+    for packet in (*garbage, request(ATTACH, magic=1), request(ATTACH, version=0x900)):
         with Client(host.homad.socket) as client:
             client.send(packet)
             answer = client.answer()

@@ -42,7 +42,7 @@ def probe(host: Host, *words: str, as_user: list[str] | None = None) -> list[str
 
 
 @needs_root
-@pytest.mark.parametrize("version", ["0", "2", "65535"])
+@pytest.mark.parametrize("version", ["256", "513", "65535"])
 def test_wrong_version__says_both(version: str) -> None:
     """The refusal itself is of our version, so that the library can tell what to do."""
     with one_host() as host:

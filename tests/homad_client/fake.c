@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "fake.h"
 #include "fake_parts.h"
+#include "fake_queues.h"
 
 #define WAIT_TRIES 5000000
 
@@ -31,8 +32,10 @@ static int channel(int *write_end)
 
 static void say(struct fake *f, struct homa_ctl_answer *a, int *fds, u32 num)
 {
-	a->version = f->version ? f->version : HOMA_SHM_VERSION;
-	fake_answer(f->conn, a, fds, num);
+	a->version = f->version ? f->version : HOMA_SHM_VERSION + f->minor;
+	/* Before there was a table, and before there were rings in an answer. */
+	fake_answer_of(f->conn, a, f->former ? offsetof(struct homa_ctl_answer, rings) : sizeof(*a),
+		       fds, num);
 }
 
 static void forget_memory(struct fake *f)
@@ -41,7 +44,7 @@ static void forget_memory(struct fake *f)
 
 	if (!f->q)
 		return;
-	munmap(f->q, sizeof(*f->q));
+	munmap(f->q, f->queues_bytes);
 	munmap(f->pool, f->pool_bytes);
 	for (i = 0; i < f->segs; i++)
 		munmap(f->seg[i], f->seg_bytes[i]);
@@ -62,7 +65,7 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 		return;
 	}
 	forget_memory(f);
-	fds[HOMA_CTL_FD_QUEUES] = fake_memory(&f->q, sizeof(*f->q));
+	fds[HOMA_CTL_FD_QUEUES] = fake_queues(f);
 	fds[HOMA_CTL_FD_DATA] = fake_memory(&f->seg[0], FAKE_DATA);
 	fds[HOMA_CTL_FD_POOL] = fake_memory(&f->pool, FAKE_POOL);
 	f->seg_bytes[0] = FAKE_DATA;
@@ -75,15 +78,10 @@ static void attach(struct fake *f, const struct homa_ctl_request *r,
 	memset(f->sq_head, 0, sizeof(f->sq_head));
 	f->cq_tail = f->release_head = 0;
 	memset(f->out, 0, sizeof(f->out));
-	f->q->h.magic = HOMA_SHM_MAGIC;
-	f->q->h.version = HOMA_SHM_VERSION;
-	f->q->h.sqs = 1;
-	memcpy(f->q->h.id_key, f->id_key, sizeof(f->id_key));
-	f->q->h.features = (HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE) & ~f->cannot;
 	a->port = 40000;
 	a->encap = 54321;
 	memcpy(a->ip, (u8[16]){ [10] = 0xff, 0xff, 127, 0, 0, 1 }, 16);
-	a->queues_bytes = sizeof(*f->q);
+	a->queues_bytes = f->queues_bytes;
 	a->data_bytes = FAKE_DATA;
 	a->pool_bytes = f->pool_bytes = FAKE_POOL;
 	a->max_rpcs = f->max_rpcs ? f->max_rpcs : 1000;
@@ -155,6 +153,8 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 	int fd = -1;
 
 	must(r->op < HOMA_ARRAY_SIZE(f->questions));
+	/* Any of the same major version, but once there was only this one. */
+	must(r->version == 1 || !f->former);
 	__atomic_fetch_add(&f->questions[r->op], 1, __ATOMIC_SEQ_CST);
 	stand_still(f, r->op);
 	if (hang_up(f, r->op) || be_strange(f, &a) || cut_records(f, &a))
@@ -320,7 +320,7 @@ static bool next(struct fake *f, struct homa_sqe *sqe)
 		    f->sq_head[i])
 			continue;
 		must(i < __atomic_load_n(&f->q->h.sqs, __ATOMIC_ACQUIRE));
-		*sqe = f->q->sqe[i][f->sq_head[i] % HOMA_SHM_SQ_ENTRIES];
+		*sqe = f->sqe[i][f->sq_head[i] % f->entries.submit];
 		f->sq_last = i;
 		return true;
 	}
@@ -396,8 +396,7 @@ static u32 free_page(struct fake *f)
 
 		while (f->release_head !=
 		       __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE)) {
-			u32 back = f->q->released[f->release_head++ %
-						  HOMA_SHM_RELEASES];
+			u32 back = f->pages_back[f->release_head++ % f->entries.release];
 
 			must(f->out[back / 65536]);
 			f->out[back / 65536] = false;
@@ -433,11 +432,11 @@ void fake_put(struct fake *f, struct homa_cqe cqe, const void *bytes)
 	for (tries = 0; tries < WAIT_TRIES; tries++) {
 		if (f->cq_tail - __atomic_load_n(&f->q->h.cq.head,
 						 __ATOMIC_ACQUIRE) <
-		    HOMA_SHM_CQ_ENTRIES)
+		    f->entries.complete)
 			break;
 		sched_yield();
 	}
-	f->q->cqe[f->cq_tail % HOMA_SHM_CQ_ENTRIES] = cqe;
+	f->cqe[f->cq_tail % f->entries.complete] = cqe;
 	__atomic_store_n(&f->q->h.cq.tail, ++f->cq_tail, __ATOMIC_SEQ_CST);
 	signal_bits(f, cqe.flags & HOMA_CQE_PRIVATE ?
 			       HOMA_SHM_ARM_ANY :

@@ -35,6 +35,10 @@
  * @routes, @binds, @attaches: questions so far; atomic. @bound: last port.
  * @listen: HOMA_CTL_LISTEN_* of the last LISTEN.
  * @cannot: HOMA_SHM_CAN_* that the next attachment lacks.
+ * @former: it was built before there was a table of places, and says and checks what it did then.
+ * @minor: the minor version of what it says. @features: bits that it has besides.
+ * @entries: of the rings, not 0; the next attachment gets them behind struct homa_shm_queues.
+ * @spoil: changes the header, which has been written, before the handle sees it.
  * @alive: answer to whether a client waits; @alives: questions for that; atomic.
  * @echo: a thread answers every request with its own bytes.
  */
@@ -47,6 +51,11 @@ struct fake {
 	u8 unreachable;
 	u32 routes, binds, attaches;
 	u32 cannot, alive, alives;
+	bool former;
+	u16 minor;
+	u32 features;
+	struct homa_ctl_rings entries;
+	void (*spoil)(struct homa_shm_header *h);
 	u32 no_memory, segment_questions, hang_ups, hang_up_us;
 	u32 lose_fds, strange, left_open, hold, held;
 	u16 hang_up_op, hold_op;
@@ -61,6 +70,10 @@ struct fake {
 	pthread_t thread, echo_thread;
 	bool echo;
 	struct homa_shm_queues *q;
+	struct homa_sqe *sqe[HOMA_SHM_SQS];
+	struct homa_cqe *cqe;
+	u32 *pages_back;
+	u64 queues_bytes;
 	u8 *seg[HOMA_SHM_SEGMENTS];
 	u64 seg_bytes[HOMA_SHM_SEGMENTS];
 	u32 segs;

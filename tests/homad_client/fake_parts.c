@@ -20,11 +20,17 @@ int fake_memory(void *mapping, u64 bytes)
 
 void fake_answer(int conn, const struct homa_ctl_answer *a, const int *fds, u32 num)
 {
+	fake_answer_of(conn, a, sizeof(*a), fds, num);
+}
+
+void fake_answer_of(int conn, const struct homa_ctl_answer *a, size_t bytes, const int *fds,
+		    u32 num)
+{
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(HOMA_CTL_ATTACH_FDS * sizeof(int))];
 	} control = { .bytes = { 0 } };
-	struct iovec iov = { (void *)(uintptr_t)a, sizeof(*a) };
+	struct iovec iov = { (void *)(uintptr_t)a, bytes };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
 	struct cmsghdr *cmsg;
 	u32 i;

@@ -25,5 +25,8 @@ int fake_memory(void *mapping, u64 bytes);
 
 /** fake_answer() - send @a with @num descriptors, which are closed. */
 void fake_answer(int conn, const struct homa_ctl_answer *a, const int *fds, u32 num);
+/** fake_answer_of() - only the first @bytes of @a. */
+void fake_answer_of(int conn, const struct homa_ctl_answer *a, size_t bytes, const int *fds,
+		    u32 num);
 
 #endif

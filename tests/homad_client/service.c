@@ -54,8 +54,8 @@ static void open__no_homad(void **state)
 static void open__other_version(void **state)
 {
 	(void)state;
-	f.version = HOMA_SHM_VERSION + 1;
-	refused(-EPROTONOSUPPORT, "version 2");
+	f.version = HOMA_SHM_VERSION + 256;
+	refused(-EPROTONOSUPPORT, "version 257");
 }
 
 static void open__refusal_in_its_own_words(void **state)

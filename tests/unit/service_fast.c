@@ -133,7 +133,7 @@ static void service__an_abort_ends_the_token_with_or_without_a_failure(void **st
 
 static void expect_eviction(struct side *s)
 {
-	while (__atomic_load_n(&s->app.queues->h.state, __ATOMIC_ACQUIRE) !=
+	while (__atomic_load_n(&s->app.queues->state, __ATOMIC_ACQUIRE) !=
 	       HOMA_SHM_EVICTED)
 		sched_yield();
 }
@@ -147,7 +147,7 @@ static void service__who_breaks_the_rules_is_evicted(void **state)
 	for (i = 0; i < 9; i++) {
 		struct side *s = attach(d);
 		struct homa_sqe sqe = request_to(s, 1 << 16, 100);
-		struct homa_shm_header *h = &s->app.queues->h;
+		struct homa_shm_header *h = s->app.queues;
 
 		switch (i) {
 		case 0: sqe.length = 0; break;
@@ -157,7 +157,7 @@ static void service__who_breaks_the_rules_is_evicted(void **state)
 		case 4: sqe.op = 77; break;
 		case 5: sqe.length = 1000001; break;
 		case 6: h->sq[0].tail = s->sq_tail += 1000; break;
-		case 7: s->app.queues->released[s->rel_tail++] = 12345;
+		case 7: queues_of(s)->released[s->rel_tail++] = 12345;
 			h->release.tail = s->rel_tail; break;
 		case 8: h->cq.head = 5; break;
 		}

@@ -82,7 +82,7 @@ static void team_free(struct team *team)
 /* Completions that wait for it. */
 static u32 waiting(const struct side *s)
 {
-	return s ? __atomic_load_n(&s->app.queues->h.cq.tail, __ATOMIC_ACQUIRE) - s->cq_head : 0;
+	return s ? __atomic_load_n(&s->app.queues->cq.tail, __ATOMIC_ACQUIRE) - s->cq_head : 0;
 }
 
 static u32 waiting_in_all(const struct team *team)
@@ -239,7 +239,7 @@ static void shared__what_nobody_took_goes_on_to_others(void **state)
 {
 	struct team *team = team_new(1);
 	u32 i, n, most = RPCS - 4;
-	struct homa_shm_queues *q = team->worker[0]->app.queues;
+	struct homa_shm_queues *q = queues_of(team->worker[0]);
 
 	(void)state;
 	for (i = 1; i < WORKERS; i++)

@@ -34,7 +34,7 @@ static void *serve(void *arg)
 		release(a->side, &cqe);
 		submit(a->side, &sqe);
 		/* The reply is staged at one place: wait until it was copied. */
-		while (__atomic_load_n(&a->side->app.queues->h.sq[0].head,
+		while (__atomic_load_n(&a->side->app.queues->sq[0].head,
 				       __ATOMIC_ACQUIRE) != a->side->sq_tail)
 			sched_yield();
 	}

@@ -105,9 +105,9 @@ static void turns__of_one_who_gives_back_much(void **state)
 	homad_poll_app(bed->t, &b->app);
 	for (i = 0; i < 200; i++) {
 		assert_int_equal(homa_pages_take(&bed->t->ctx, a->app.sock, 100, pages, &n), 0);
-		a->app.queues->released[a->rel_tail++ & (HOMA_SHM_RELEASES - 1)] = pages[0];
+		queues_of(a)->released[a->rel_tail++ & (HOMA_SHM_RELEASES - 1)] = pages[0];
 	}
-	a->app.queues->h.release.tail = a->rel_tail;
+	a->app.queues->release.tail = a->rel_tail;
 	submit_aborts(bed, a, FULL);
 	for (i = 0; i < 5; i++) {
 		taken_before = a->app.sq_head[0];

@@ -33,14 +33,20 @@ struct side {
 	int wakes[2];
 };
 
+/* With the rings that an application has which asks for no others. */
+static inline struct homa_shm_queues *queues_of(struct side *s)
+{
+	return (struct homa_shm_queues *)s->app.queues;
+}
+
 static inline struct side *attach(struct homad *d)
 {
 	struct side *s = calloc(1, sizeof(*s));
 
 	s->d = d;
 	s->app.id = 1;
-	s->app.queues = aligned_alloc(4096, (sizeof(*s->app.queues) + 4095) / 4096 * 4096);
-	memset(s->app.queues, 0, sizeof(*s->app.queues));
+	s->app.queues = aligned_alloc(4096, (sizeof(struct homa_shm_queues) + 4095) / 4096 * 4096);
+	memset(s->app.queues, 0, sizeof(struct homa_shm_queues));
 	s->app.pool = aligned_alloc(4096, POOL);
 	s->app.pool_bytes = POOL;
 	s->app.seg[0].base = aligned_alloc(4096, DATA);
@@ -83,13 +89,13 @@ static inline void detach(struct side *s)
 static inline void kick(struct side *s, u32 what)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&s->app.queues->h.need_kick, __ATOMIC_RELAXED) & what)
+	if (__atomic_load_n(&s->app.queues->need_kick, __ATOMIC_RELAXED) & what)
 		assert_int_equal(eventfd_write(s->app.kick_fd, 1), 0);
 }
 
 static inline void submit(struct side *s, const struct homa_sqe *sqe)
 {
-	struct homa_shm_queues *q = s->app.queues;
+	struct homa_shm_queues *q = queues_of(s);
 
 	q->sqe[0][s->sq_tail++ & (HOMA_SHM_SQ_ENTRIES - 1)] = *sqe;
 	__atomic_store_n(&q->h.sq[0].tail, s->sq_tail, __ATOMIC_RELEASE);
@@ -98,7 +104,7 @@ static inline void submit(struct side *s, const struct homa_sqe *sqe)
 
 static inline struct homa_cqe receive(struct side *s)
 {
-	struct homa_shm_queues *q = s->app.queues;
+	struct homa_shm_queues *q = queues_of(s);
 	struct homa_cqe cqe;
 
 	while (__atomic_load_n(&q->h.cq.tail, __ATOMIC_ACQUIRE) == s->cq_head)
@@ -111,7 +117,7 @@ static inline struct homa_cqe receive(struct side *s)
 
 static inline void release(struct side *s, const struct homa_cqe *cqe)
 {
-	struct homa_shm_queues *q = s->app.queues;
+	struct homa_shm_queues *q = queues_of(s);
 	u32 i;
 
 	for (i = 0; i < cqe->num_pages; i++)

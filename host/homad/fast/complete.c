@@ -190,7 +190,7 @@ void homad_slot_back(struct homad_thread *t, struct homad_app *app, u64 token)
 
 struct homa_cqe *homad_next_cqe(struct homad_app *app)
 {
-	return &app->queues->cqe[app->cq_tail++ & (HOMA_SHM_CQ_ENTRIES - 1)];
+	return &app->rings.cqe[app->cq_tail++ & (app->rings.cq_entries - 1)];
 }
 
 static void tell_freed(struct homad_app *app, u32 *room)
@@ -315,7 +315,7 @@ static void signal_fd(struct homad_thread *t, struct homad_app *app, int fd)
 
 static void wake(struct homad_thread *t, struct homad_app *app, u32 want)
 {
-	u32 *word = &app->queues->h.armed;
+	u32 *word = &app->queues->armed;
 	u32 armed, hit;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -337,16 +337,16 @@ static void wake(struct homad_thread *t, struct homad_app *app, u32 want)
 /* Returns false if something is left for which the ring has no room. */
 static bool deliver(struct homad_thread *t, struct homad_app *app)
 {
-	struct homa_shm_ring *ring = &app->queues->h.cq;
+	struct homa_shm_ring *ring = &app->queues->cq;
 	u32 head = __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE);
 	u32 before = app->cq_tail, room;
 
 	app->cq_head = head;
-	if (unlikely(before - head > HOMA_SHM_CQ_ENTRIES)) {
+	if (unlikely(before - head > app->rings.cq_entries)) {
 		homad_app_evict(t, app, "completion ring: impossible head");
 		return true;
 	}
-	room = HOMA_SHM_CQ_ENTRIES - (before - head);
+	room = app->rings.cq_entries - (before - head);
 	tell_freed(app, &room);
 	tell_ended(app, &room);
 	tell_messages(t, app, &app->ready[HOMAD_READY_RESPONSES], &room);
@@ -371,7 +371,7 @@ static void ring_full(struct homad_app *app)
 {
 	app->counters.ring_full++;
 	app->cq_blocked = true;
-	__atomic_fetch_or(&app->queues->h.need_kick, HOMA_SHM_KICK_CONSUME,
+	__atomic_fetch_or(&app->queues->need_kick, HOMA_SHM_KICK_CONSUME,
 			  __ATOMIC_SEQ_CST);
 }
 

@@ -23,12 +23,12 @@
 /* May an entry be put into the completion ring? */
 static bool ring_room(struct homad_app *app)
 {
-	if (likely(app->cq_tail - app->cq_head < HOMA_SHM_CQ_ENTRIES))
+	if (likely(app->cq_tail - app->cq_head < app->rings.cq_entries))
 		return true;
-	app->cq_head = __atomic_load_n(&app->queues->h.cq.head,
+	app->cq_head = __atomic_load_n(&app->queues->cq.head,
 				       __ATOMIC_ACQUIRE);
 	/* An impossible head is dealt with when the ring is filled. */
-	return app->cq_tail - app->cq_head < HOMA_SHM_CQ_ENTRIES;
+	return app->cq_tail - app->cq_head < app->rings.cq_entries;
 }
 
 static void copy_in(struct homad_app *app, const u32 *pages, u32 n,

@@ -31,7 +31,7 @@ void homad_poll_app(struct homad_thread *t, struct homad_app *app)
 		homa_list_add_tail(&t->users, &user->node);
 	}
 	homa_list_add_tail(&user->apps, &app->polled);
-	__atomic_store_n(&app->queues->h.need_kick, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&app->queues->need_kick, 0, __ATOMIC_RELAXED);
 }
 
 void homad_unpoll_app(struct homad_thread *t, struct homad_app *app)

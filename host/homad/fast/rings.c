@@ -19,21 +19,20 @@ static u32 read_once(const u32 *word)
 /* Pages that the application gives back. */
 static u32 releases(struct homad_thread *t, struct homad_app *app)
 {
-	struct homa_shm_ring *ring = &app->queues->h.release;
+	struct homa_shm_ring *ring = &app->queues->release;
 	u32 tail = read_once(&ring->tail), i;
 	u32 n = tail - app->release_head;
 
 	if (likely(n == 0))
 		return 0;
-	if (n > HOMA_SHM_RELEASES) {
+	if (n > app->rings.releases) {
 		homad_app_evict(t, app, "release ring: impossible tail");
 		return 0;
 	}
 	n = homa_min_u32(n, TURN_RELEASES);
 	for (i = 0; i < n; i++) {
-		u32 slot = app->release_head++ & (HOMA_SHM_RELEASES - 1);
-		u32 page = __atomic_load_n(&app->queues->released[slot],
-					   __ATOMIC_RELAXED);
+		u32 slot = app->release_head++ & (app->rings.releases - 1);
+		u32 page = __atomic_load_n(&app->rings.released[slot], __ATOMIC_RELAXED);
 
 		if (homa_pool_release(&t->ctx, app->sock, &page, 1)) {
 			homad_app_evict(t, app,
@@ -61,20 +60,23 @@ HOMA_RARE static u32 refused(struct homad_thread *t, struct homad_app *app,
 static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
 		       u32 *budget, u32 *bytes)
 {
-	struct homa_shm_ring *ring = &app->queues->h.sq[which];
+	struct homa_shm_ring *ring = &app->queues->sq[which];
 	u32 tail = read_once(&ring->tail), done = 0;
-	u32 n = tail - app->sq_head[which];
+	u32 n = tail - app->sq_head[which], entries;
+	const struct homa_sqe *first;
 	const char *wrong = NULL;
 
 	if (n == 0)
 		return 0;
-	if (n > HOMA_SHM_SQ_ENTRIES) {
+	entries = app->rings.sq_entries;
+	first = app->rings.sqe + which * entries;
+	if (n > entries) {
 		homad_app_evict(t, app, "submission ring: impossible tail");
 		return 0;
 	}
 	while (done < n && *budget && *bytes) {
-		u32 slot = app->sq_head[which]++ & (HOMA_SHM_SQ_ENTRIES - 1);
-		const struct homa_sqe *entry = &app->queues->sqe[which][slot];
+		u32 slot = app->sq_head[which]++ & (entries - 1);
+		const struct homa_sqe *entry = &first[slot];
 		struct homa_sqe sqe;
 
 		memcpy(&sqe, entry, sizeof(sqe));
@@ -101,7 +103,7 @@ static u32 submissions(struct homad_thread *t, struct homad_app *app, u32 which,
  * the first @rings_backed have no memory behind them yet. */
 static u32 rings_named(const struct homad_app *app)
 {
-	u32 sqs = __atomic_load_n(&app->queues->h.sqs, __ATOMIC_RELAXED);
+	u32 sqs = __atomic_load_n(&app->queues->sqs, __ATOMIC_RELAXED);
 
 	return sqs < 1 ? 1 : homa_min_u32(sqs, HOMA_SHM_SQS);
 }
@@ -109,9 +111,9 @@ static u32 rings_named(const struct homad_app *app)
 /* The completion ring was full; is there room now? */
 static void look_at_full_ring(struct homad_thread *t, struct homad_app *app)
 {
-	u32 head = read_once(&app->queues->h.cq.head);
+	u32 head = read_once(&app->queues->cq.head);
 
-	if (app->cq_tail - head == HOMA_SHM_CQ_ENTRIES)
+	if (app->cq_tail - head == app->rings.cq_entries)
 		return;
 	app->cq_blocked = false;
 	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
@@ -132,7 +134,19 @@ static u32 streams(struct homad_thread *t, struct homad_app *app, u32 budget)
 	return done;
 }
 
-u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app)
+/* Most looks at most attachments find nothing: those of one submission ring, without streams,
+ * for which nothing waits here. The others are looked at in full. */
+static bool nothing_new(const struct homad_app *app)
+{
+	const struct homa_shm_header *h = app->queues;
+
+	return read_once(&h->sq[0].tail) == app->sq_head[0] &&
+	       read_once(&h->release.tail) == app->release_head &&
+	       __atomic_load_n(&h->sqs, __ATOMIC_RELAXED) <= 1 && !app->cq_blocked &&
+	       !app->streams && homa_list_empty(&app->direct_waiting);
+}
+
+static __attribute__((noinline)) u32 look_closely(struct homad_thread *t, struct homad_app *app)
 {
 	u32 budget = HOMAD_TURN, bytes = TURN_BYTES;
 	u32 sqs = rings_named(app), i, done;
@@ -158,6 +172,11 @@ u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app)
 	return done;
 }
 
+u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app)
+{
+	return nothing_new(app) ? 0 : look_closely(t, app);
+}
+
 int homad_turn_of(struct homad_thread *t, void *arg)
 {
 	struct homad_app *app = arg;
@@ -171,14 +190,14 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	if (app->is_polled)
 		homad_polled_of(t, app)->credit -= homad_turn_cost(done);
 	for (i = 0; i < sqs && !app->evicted; i++)
-		if (read_once(&app->queues->h.sq[i].tail) != app->sq_head[i])
+		if (read_once(&app->queues->sq[i].tail) != app->sq_head[i])
 			return 1;
 	return 0;
 }
 
 bool homad_rings_waiting(const struct homad_app *app)
 {
-	const struct homa_shm_header *h = &app->queues->h;
+	const struct homa_shm_header *h = app->queues;
 	u32 i, sqs = rings_named(app);
 
 	if (read_once(&h->release.tail) != app->release_head)
@@ -190,7 +209,7 @@ bool homad_rings_waiting(const struct homad_app *app)
 		sqs = app->rings_backed;
 	}
 	if (app->cq_blocked &&
-	    app->cq_tail - read_once(&h->cq.head) != HOMA_SHM_CQ_ENTRIES)
+	    app->cq_tail - read_once(&h->cq.head) != app->rings.cq_entries)
 		return true;
 	for (i = 0; i < sqs; i++)
 		if (read_once(&h->sq[i].tail) != app->sq_head[i])
@@ -208,5 +227,5 @@ void homad_ask_kick(struct homad_app *app)
 		want |= HOMA_SHM_KICK_RELEASE;
 	if (!homa_list_empty(&app->direct_waiting))
 		want |= HOMA_SHM_KICK_RELEASE | HOMA_SHM_KICK_CONSUME;
-	__atomic_store_n(&app->queues->h.need_kick, want, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&app->queues->need_kick, want, __ATOMIC_SEQ_CST);
 }

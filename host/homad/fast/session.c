@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "log.h"
 #include "fast.h"
+#include "layout.h"
 #include "streams.h"
 
 #define ALIGN 64u
@@ -93,6 +94,7 @@ int homad_session_open(struct homad_thread *t, void *arg)
 {
 	struct homad_app *app = arg;
 	u32 pages = (u32)(app->pool_bytes >> HOMA_BPAGE_SHIFT);
+	struct homad_layout usual;
 	int rc;
 	u32 i;
 
@@ -109,6 +111,8 @@ int homad_session_open(struct homad_thread *t, void *arg)
 	rc = app->sock ? 0 : homad_session_alloc(t->d, app);
 	if (rc)
 		return rc;
+	if (!app->rings.sqe && homad_layout_make(&usual, &(struct homa_ctl_rings){ 0 }))
+		homad_layout_use(&usual, app);
 	homad_now(t);
 	rc = homa_sock_open(&t->ctx, app->sock);
 	if (rc)
@@ -199,7 +203,7 @@ void homad_app_evict(struct homad_thread *t, struct homad_app *app,
 	app->evicted = true;
 	app->why = why;
 	t->counters.evictions++;
-	__atomic_store_n(&app->queues->h.state, HOMA_SHM_EVICTED,
+	__atomic_store_n(&app->queues->state, HOMA_SHM_EVICTED,
 			 __ATOMIC_RELEASE);
 	homad_log(HOMAD_WARNING,
 		  "attachment ended: it broke the rules\tapp=%llu name=%s pid=%d uid=%u reason=\"%s\"",
@@ -408,7 +412,7 @@ int homad_session_shutdown(struct homad_thread *t, void *arg)
 		return -ESHUTDOWN;
 	app->shut = true;
 	leave_to_others(app);
-	__atomic_store_n(&app->queues->h.state, HOMA_SHM_CLOSED,
+	__atomic_store_n(&app->queues->state, HOMA_SHM_CLOSED,
 			 __ATOMIC_RELEASE);
 	homad_now(t);
 	for (i = 0; i < app->max_rpcs; i++) {

@@ -10,7 +10,6 @@
 #include "homad.h"
 
 #define HOMAD_TURN 32u /* commands of an application in one turn */
-#define HOMAD_TURNS_OF_RINGS (HOMA_SHM_SQS * HOMA_SHM_SQ_ENTRIES / HOMAD_TURN)
 
 /** homad_session_alloc() - what the fast path has of @app in its own memory; by whoever
  *  makes it, before homad_session_open(), which else does it. 0 or -ENOMEM. */
@@ -87,7 +86,11 @@ struct homad_alive {
 int homad_session_alive(struct homad_thread *t, void *arg);
 
 /** homad_turn_of() - one turn for @arg, a struct homad_app; more in its rings? For
- *  homad_call(). HOMAD_TURNS_OF_RINGS of them see to all that was there at first. */
+ *  homad_call(). homad_turns_of_rings() of them see to all that was there at first. */
 int homad_turn_of(struct homad_thread *t, void *arg);
+static inline u32 homad_turns_of_rings(const struct homad_app *app)
+{
+	return (HOMA_SHM_SQS * app->rings.sq_entries + HOMAD_TURN - 1) / HOMAD_TURN;
+}
 
 #endif

@@ -35,7 +35,7 @@ static void park(struct homad_thread *t, struct homad_app *app)
 	homad_ask_kick(app);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (homad_rings_waiting(app)) {
-		__atomic_store_n(&app->queues->h.need_kick, 0,
+		__atomic_store_n(&app->queues->need_kick, 0,
 				 __ATOMIC_RELAXED);
 		return;
 	}
@@ -146,5 +146,5 @@ void homad_drop_kicks(struct homad_thread *t)
 	struct homad_app *app = NULL;
 
 	while ((app = next_polled(t, app)))
-		__atomic_store_n(&app->queues->h.need_kick, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&app->queues->need_kick, 0, __ATOMIC_RELAXED);
 }

@@ -162,14 +162,17 @@ static u32 queue_depth(const struct homa_shm_ring *ring, u32 entries)
 
 static void queues_json(cJSON *json, const struct homad_app *app)
 {
-	const struct homa_shm_header *h = &app->queues->h;
+	const struct homa_shm_header *h = app->queues;
 	u32 i, submitted = 0;
 
 	for (i = 0; i < HOMA_SHM_SQS; i++)
-		submitted += queue_depth(&h->sq[i], HOMA_SHM_SQ_ENTRIES);
+		submitted += queue_depth(&h->sq[i], app->rings.sq_entries);
 	cJSON_AddNumberToObject(json, "submitted", submitted);
 	cJSON_AddNumberToObject(json, "completed",
-				queue_depth(&h->cq, HOMA_SHM_CQ_ENTRIES));
+				queue_depth(&h->cq, app->rings.cq_entries));
+	cJSON_AddNumberToObject(json, "submit_entries", app->rings.sq_entries);
+	cJSON_AddNumberToObject(json, "complete_entries", app->rings.cq_entries);
+	cJSON_AddNumberToObject(json, "release_entries", app->rings.releases);
 }
 
 static cJSON *app_json(struct homad *d, const struct homad_attached *attached,

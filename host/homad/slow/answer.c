@@ -24,7 +24,7 @@ void homad_answer(struct homad_client *client,
 	out->pending = true;
 	out->first_sent = false;
 	out->answer = *answer;
-	out->answer.version = HOMA_SHM_VERSION;
+	out->answer.version = client->version;
 	out->num_fds = num_fds;
 	if (num_fds)
 		memcpy(out->fds, fds, num_fds * sizeof(*fds));

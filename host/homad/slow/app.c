@@ -340,13 +340,13 @@ static int make_key(struct homad_app *app, char *err, size_t errlen)
 }
 
 /* The parts of the queues that one ring needs: all but the entries of the others. */
-static struct homad_piece queues(u64 bytes)
+static struct homad_piece queues(const struct homad_layout *l, u64 bytes)
 {
 	return (struct homad_piece){
 		.what = "homa-queues",
 		.bytes = bytes,
-		.backed = { { 0, round_up(offsetof(struct homa_shm_queues, sqe[1])) },
-			    { offsetof(struct homa_shm_queues, cqe) / PAGE * PAGE, bytes } },
+		.backed = { { 0, round_up(homad_layout_ring_end(l, 0)) },
+			    { l->complete / PAGE * PAGE, bytes } },
 	};
 }
 
@@ -365,7 +365,7 @@ static int make_memory(struct homad *d, struct homad_client *client,
 
 	a->rings_backed = 1;
 	a->pool_backed = homa_min_u32(HOMAD_POOL_FIRST, (u32)(pool_bytes >> HOMA_BPAGE_SHIFT));
-	making.pieces[HOMA_CTL_FD_QUEUES] = queues(a->queues_bytes);
+	making.pieces[HOMA_CTL_FD_QUEUES] = queues(&a->layout, a->queues_bytes);
 	making.pieces[HOMA_CTL_FD_DATA] = (struct homad_piece){
 		.what = "homa-data",
 		.bytes = STAGES + LONGER,
@@ -380,7 +380,7 @@ static int make_memory(struct homad *d, struct homad_client *client,
 }
 
 int homad_app_new(struct homad *d, struct homad_client *client, const char *name,
-		  u64 pool_bytes,
+		  u64 pool_bytes, const struct homad_layout *layout,
 		  void (*then)(struct homad *d, struct homad_making *making), char *err,
 		  size_t errlen)
 {
@@ -411,7 +411,8 @@ int homad_app_new(struct homad *d, struct homad_client *client, const char *name
 	homa_list_init(&a->attached.list);
 	homa_list_init(&a->grown);
 	homa_list_init(&a->refused);
-	a->queues_bytes = round_up(sizeof(struct homa_shm_queues));
+	a->layout = *layout;
+	a->queues_bytes = round_up(layout->bytes);
 	a->attached.app = app;
 	a->attached.since_ns = homa_clock_ns();
 	homad_slow(d)->num_apps++;

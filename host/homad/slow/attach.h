@@ -112,11 +112,12 @@ struct homad_making {
 
 /**
  * homad_app_new() - begin to make what @client's attachment needs; @client->app
- * @pool_bytes: multiple of 64 KiB. @then: see struct homad_making; pieces are queues,
- *	data, pool, and the descriptors of homad_app_wires() are for the answer.
+ * @pool_bytes: multiple of 64 KiB. @layout: of its queues. @then: see struct
+ *	homad_making; pieces are queues, data, pool, and the descriptors of
+ *	homad_app_wires() are for the answer.
  */
 int homad_app_new(struct homad *d, struct homad_client *client, const char *name,
-		  u64 pool_bytes,
+		  u64 pool_bytes, const struct homad_layout *layout,
 		  void (*then)(struct homad *d, struct homad_making *making), char *err,
 		  size_t errlen);
 /** homad_app_begins() - the fast path knows it, tools may see it. */

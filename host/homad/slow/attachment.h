@@ -11,6 +11,7 @@
 #ifndef HOMAD_ATTACHMENT_H
 #define HOMAD_ATTACHMENT_H
 
+#include "layout.h"
 #include "worker.h"
 
 #define HOMAD_USER_BUCKETS 256u
@@ -106,6 +107,8 @@ struct homad_client {
 	struct homad_making *making;
 	struct homad_asking *asking;
 	bool hopeless;
+	/* That of its last request. */
+	u16 version;
 	/* A descriptor that came with the request, or -1. */
 	int passed_fd;
 	struct homa_list waiting;
@@ -147,6 +150,8 @@ struct homad_attachment {
 	struct homa_list grown, refused;
 	u64 seen, seen_at;
 	u64 send_bytes;
+	/* Of its queues memory, whose size is @queues_bytes. */
+	struct homad_layout layout;
 	size_t queues_bytes;
 	struct homad_guarded {
 		void *base;

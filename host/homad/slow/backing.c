@@ -25,8 +25,6 @@
 
 #define PAGE 4096u
 #define POOL_PAGE ((u64)1 << HOMA_BPAGE_SHIFT)
-/* What a submission ring needs: its entries, and its stage. */
-#define RING_BYTES (HOMA_SHM_SQ_ENTRIES * (u64)sizeof(struct homa_sqe) + HOMA_SHM_STAGE)
 #define TICK_NS 250000000ull
 #define LOOKS 16u /* attachments of a list in one tick */
 #define IDLE_NS 4000000000ull
@@ -159,17 +157,22 @@ static void add_range(struct change *change, u8 *base, u64 from, u64 to)
 
 static void add_rings(struct change *change, struct homad_app *app, u32 from)
 {
+	const struct homad_layout *l = &homad_attachment(app)->layout;
 	u32 i;
 
+	/* The first one is always there. */
 	for (i = from; i < change->rings; i++) {
-		add_range(change, (u8 *)app->queues,
-			  offsetof(struct homa_shm_queues, sqe) +
-				  (u64)i * sizeof(app->queues->sqe[0]),
-			  offsetof(struct homa_shm_queues, sqe) +
-				  (u64)(i + 1) * sizeof(app->queues->sqe[0]));
+		add_range(change, (u8 *)app->queues, homad_layout_ring_end(l, i - 1),
+			  homad_layout_ring_end(l, i));
 		add_range(change, app->seg[0].base, (u64)i * HOMA_SHM_STAGE,
 			  (u64)(i + 1) * HOMA_SHM_STAGE);
 	}
+}
+
+/* What a submission ring needs: its entries, and its stage. */
+static u64 ring_bytes(const struct homad_attachment *a)
+{
+	return a->layout.entries.submit * (u64)sizeof(struct homa_sqe) + HOMA_SHM_STAGE;
 }
 
 /* As much of what it wants as its user has room for: rings first, which cannot do
@@ -179,12 +182,12 @@ static void fit(struct homad *d, const struct homad_attachment *a, struct change
 	u64 room = homad_room(d, a->user);
 
 	change->rings = a->rings_backed +
-			(u32)homa_min_u64(change->rings - a->rings_backed, room / RING_BYTES);
-	room -= (change->rings - a->rings_backed) * RING_BYTES;
+			(u32)homa_min_u64(change->rings - a->rings_backed, room / ring_bytes(a));
+	room -= (change->rings - a->rings_backed) * ring_bytes(a);
 	change->pages = a->pool_backed +
 			(u32)homa_min_u64(change->pages - a->pool_backed, room / POOL_PAGE);
 	change->pool_bytes = (change->pages - a->pool_backed) * POOL_PAGE;
-	change->bytes = change->pool_bytes + (change->rings - a->rings_backed) * RING_BYTES;
+	change->bytes = change->pool_bytes + (change->rings - a->rings_backed) * ring_bytes(a);
 }
 
 /* Its user has no room. Said once for each time that an attachment begins to wait. */
@@ -205,7 +208,7 @@ static void refuse(struct homad *d, struct homad_app *app)
 static void want(struct homad *d, struct homad_app *app)
 {
 	struct homad_attachment *a = homad_attachment(app);
-	u32 sqs = __atomic_load_n(&app->queues->h.sqs, __ATOMIC_RELAXED);
+	u32 sqs = __atomic_load_n(&app->queues->sqs, __ATOMIC_RELAXED);
 	u32 most = (u32)(app->pool_bytes >> HOMA_BPAGE_SHIFT);
 	struct change *change;
 	u32 lacks;

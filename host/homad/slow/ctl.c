@@ -382,10 +382,11 @@ void homad_ctl_serve(u16 op, homad_op *serve)
 	ops[op] = serve;
 }
 
-/* Does it speak our language? Only these eight bytes are the same for ever. */
+/* Does it speak our language? Only the first eight bytes are the same for ever. */
 static bool understood(struct homad_client *client,
 		       const struct homa_ctl_request *r, size_t length)
 {
+	client->version = HOMA_SHM_VERSION;
 	if (length < offsetof(struct homa_ctl_request, bytes) ||
 	    r->magic != HOMA_SHM_MAGIC) {
 		client->hopeless = true;
@@ -394,7 +395,7 @@ static bool understood(struct homad_client *client,
 			"this is homad's attach socket, and what came is no request to homad; use libhoma");
 		return false;
 	}
-	if (r->version != HOMA_SHM_VERSION) {
+	if (HOMA_SHM_MAJOR(r->version) != HOMA_SHM_MAJOR(HOMA_SHM_VERSION)) {
 		client->hopeless = true;
 		homad_answer_error(
 			client, r->op, -EPROTO,
@@ -402,6 +403,7 @@ static bool understood(struct homad_client *client,
 			r->version, HOMA_SHM_VERSION);
 		return false;
 	}
+	client->version = r->version;
 	if (length != sizeof(*r)) {
 		homad_answer_error(client, r->op, -EINVAL,
 				   "a request has %zu bytes, this one had %zu",

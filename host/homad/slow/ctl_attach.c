@@ -35,6 +35,25 @@ static void fill_attached(struct homad *d, struct homad_app *app,
 	a->pool_bytes = app->pool_bytes;
 	a->max_rpcs = app->max_rpcs;
 	a->max_segments = HOMA_SHM_SEGMENTS;
+	a->rings = record->layout.entries;
+}
+
+/* Where its rings shall be; false: it was told why not. */
+static bool check_rings(struct homad_client *client, const struct homa_ctl_request *r,
+			struct homad_layout *layout)
+{
+	static const struct homa_ctl_rings usual;
+	bool asks = r->features & HOMA_SHM_CAN_PLACES;
+
+	if (homad_layout_make(layout, asks ? &r->rings : &usual))
+		return true;
+	homad_answer_error(
+		client, r->op, -EINVAL,
+		"rings of %u, %u and %u entries: homad gives powers of two, %u to %u for submissions, %u to %u for completions, %u to %u for releases",
+		r->rings.submit, r->rings.complete, r->rings.release, HOMA_SHM_SQ_MIN,
+		HOMA_SHM_SQ_MAX, HOMA_SHM_CQ_MIN, HOMA_SHM_CQ_MAX, HOMA_SHM_RELEASES_MIN,
+		HOMA_SHM_RELEASES_MAX);
+	return false;
 }
 
 static void attach_refused(struct homad *d, struct homad_client *client, int rc,
@@ -54,14 +73,16 @@ static void adopt(struct homad *d, const struct homad_making *making)
 	const struct homad_piece *pieces = making->pieces;
 	struct homa_shm_header *h;
 
-	app->queues = (struct homa_shm_queues *)pieces[HOMA_CTL_FD_QUEUES].base;
-	h = &app->queues->h;
+	h = (struct homa_shm_header *)pieces[HOMA_CTL_FD_QUEUES].base;
+	app->queues = h;
+	homad_layout_use(&a->layout, app);
+	homad_layout_tell(&a->layout, h);
 	h->magic = HOMA_SHM_MAGIC;
-	h->version = HOMA_SHM_VERSION;
+	h->version = making->client->version;
 	h->bytes = a->queues_bytes;
 	h->sqs = 1;
 	memcpy(h->id_key, app->id_key, sizeof(app->id_key));
-	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE;
+	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE | HOMA_SHM_CAN_PLACES;
 	if (homad_slow(d)->tcp)
 		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
@@ -111,6 +132,7 @@ static void op_attach(struct homad *d, struct homad_client *client,
 		      const struct homa_ctl_request *r)
 {
 	char name[sizeof(r->name)], text[HOMA_SHM_TEXT] = "";
+	struct homad_layout layout;
 	u64 bytes;
 	int rc;
 
@@ -123,10 +145,11 @@ static void op_attach(struct homad *d, struct homad_client *client,
 	memcpy(name, r->name, sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	rc = homad_may_attach(d, client, text, sizeof(text));
-	if (!rc && !homad_pool_asked(d, client, r, &bytes))
+	if (!rc && (!homad_pool_asked(d, client, r, &bytes) || !check_rings(client, r, &layout)))
 		return;
 	if (!rc)
-		rc = homad_app_new(d, client, name, bytes, attach_made, text, sizeof(text));
+		rc = homad_app_new(d, client, name, bytes, &layout, attach_made, text,
+				   sizeof(text));
 	if (rc)
 		attach_refused(d, client, rc, text);
 	else

@@ -94,7 +94,7 @@ int homa_svc_hear(struct homa_svc_att *att, u16 op,
 		goto bad;
 	memset((char *)answer + n, 0, sizeof(*answer) - (size_t)n);
 	answer->text[sizeof(answer->text) - 1] = '\0';
-	if (answer->version == HOMA_SHM_VERSION && answer->op != op)
+	if (homa_svc_same_major(answer->version) && answer->op != op)
 		goto bad;
 	return 0;
 bad:

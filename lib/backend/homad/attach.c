@@ -64,7 +64,8 @@ int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait,
 static int ask_attach(struct homa_svc *c, struct homa_svc_att *att)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_ATTACH,
-					    .bytes = c->rcvbuf };
+					    .bytes = c->rcvbuf,
+					    .features = HOMA_SHM_CAN_PLACES };
 
 	snprintf(request.name, sizeof(request.name), "%s",
 		 program_invocation_short_name);
@@ -90,7 +91,7 @@ static int hear_attach(struct homa_svc *c, struct homa_svc_att *att, int *fds,
 			   HOMA_CTL_ATTACH_FDS);
 	if (rc)
 		return no_answer(c, rc, err, errlen);
-	if (answer->version != HOMA_SHM_VERSION) {
+	if (!homa_svc_same_major(answer->version)) {
 		snprintf(err, errlen,
 			 "homad at %s has version %u of the shared memory, this library has %u; install both from one release",
 			 c->path, answer->version, HOMA_SHM_VERSION);
@@ -116,7 +117,7 @@ static int map_all(struct homa_svc *c, struct homa_svc_att *att, const int *fds)
 	const struct homa_ctl_answer *answer = &att->answer;
 	const struct homa_shm_header *h;
 
-	if (answer->queues_bytes < sizeof(*att->queues) ||
+	if (answer->queues_bytes < sizeof(*h) ||
 	    answer->data_bytes < HOMA_SVC_STAGES ||
 	    (c->region && answer->pool_bytes != c->rcvbuf))
 		return -EPROTO;
@@ -124,8 +125,9 @@ static int map_all(struct homa_svc *c, struct homa_svc_att *att, const int *fds)
 	att->seg[0] = homa_svc_map(fds[HOMA_CTL_FD_DATA], answer->data_bytes);
 	if (!att->queues || !att->seg[0])
 		return -ENOMEM;
-	h = &att->queues->h;
-	if (h->magic != HOMA_SHM_MAGIC || h->version != HOMA_SHM_VERSION)
+	h = att->queues;
+	if (h->magic != HOMA_SHM_MAGIC || !homa_svc_same_major(h->version) ||
+	    homa_svc_find_rings(att))
 		return -EPROTO;
 	att->seg_bytes[0] = answer->data_bytes;
 	att->num_segs = 1;
@@ -221,7 +223,7 @@ static void swap(struct homa_svc *c, struct homa_svc_att *att)
 	}
 	homa_svc_slots_limit(c, att->answer.max_rpcs);
 	/* Numbers begin anew with their key; without one they go on. */
-	c->numbering = att->queues->h.id_key[0] ? HOMA_SQE_NUMBERED : 0;
+	c->numbering = att->queues->id_key[0] ? HOMA_SQE_NUMBERED : 0;
 	if (c->numbering)
 		c->numbers = 1;
 	c->att = att;

@@ -8,6 +8,7 @@
  *	fork.c		what a child of fork() has of it
  *	att.c		the memory of an attachment, until nobody uses it
  *	attach.c	an attachment begins
+ *	places.c	where its rings are
  *	ask.c, ctl.c	a question to homad; which ones there are
  *	reconnect.c	when homad ends, and is back
  *	routes.c	destinations that are known to be reachable
@@ -40,7 +41,9 @@
 #include "homa_list.h"
 #include "homa_spin.h"
 #include "homa_turn.h"
+#include "places.h"
 #include "shm.h"
+#include "svc_counters.h"
 
 #define HOMA_SVC_SLOTS 65536u
 #define HOMA_SVC_ROUTES 256u /* destinations a ring knows to be reachable */
@@ -69,7 +72,9 @@ struct homa_svc_att {
 	/* What homad answered to ATTACH; its @port is then that of the last BIND. */
 	struct homa_ctl_answer answer;
 	int sock, wake_fd, kick_fd;
-	struct homa_shm_queues *queues;
+	struct homa_shm_header *queues;
+	/* The rings in it. */
+	struct homa_svc_place submit[HOMA_SHM_SQS], complete, release;
 	u8 *pool;
 	size_t pool_bytes;
 	/* @pool is mapped over memory that the application gave, and stays with it. */
@@ -110,7 +115,7 @@ struct homa_svc_ring {
 	/* The destinations that this ring's threads asked for, where route() says. */
 	struct homa_svc_way routes[HOMA_SVC_ROUTES];
 	/* For each entry, what @stage_tail was when it had been filled. */
-	u32 stage_end[HOMA_SHM_SQ_ENTRIES];
+	u32 stage_end[HOMA_SHM_SQ_MAX];
 } __attribute__((aligned(64)));
 
 enum homa_svc_slot_state {
@@ -194,28 +199,6 @@ enum homa_svc_state {
 	HOMA_SVC_LOST,	  /* homad has ended; trying again */
 	HOMA_SVC_EVICTED, /* -ECONNABORTED for ever */
 	HOMA_SVC_SHUT,	  /* -ESHUTDOWN for ever */
-};
-
-/* Counters of this host, for homa_metrics(). */
-#define HOMA_SVC_COUNTERS(X)                                                   \
-	X(blocks, "times a receive slept")                                     \
-	X(handoffs, "messages handed to another waiting thread")               \
-	X(batched, "messages taken in one turn with another one")              \
-	X(kicks, "times homad had to be woken")                                \
-	X(ring_waits, "times a submission waited for room")                    \
-	X(given, "messages sent from memory of homa_alloc() without a copy")   \
-	X(given_copied, "messages in memory of homa_alloc() that were copied") \
-	X(routes, "questions whether a destination can be reached")            \
-	X(segments, "data segments asked for")                                 \
-	X(losses, "times homad ended while we were attached")                  \
-	X(attaches, "times we attached")                                       \
-	X(progress_rounds, "completions that came while no thread waited")     \
-	X(yields, "times a call that does not wait let others run")
-
-struct homa_svc_counters {
-#define X(name, text) u64 name;
-	HOMA_SVC_COUNTERS(X)
-#undef X
 };
 
 /* struct homa_svc - an open handle. Its lock protects a member that says nothing else. */
@@ -557,8 +540,8 @@ void homa_svc_drop_requests(struct homa_svc *c);
 void homa_svc_nudge(struct homa_svc *c);
 static inline bool homa_svc_pending(const struct homa_svc *c)
 {
-	return __atomic_load_n(&c->att->queues->h.cq.tail, __ATOMIC_SEQ_CST) !=
-	       c->cq_head;
+	return __atomic_load_n(&c->att->complete.index->tail,
+			       __ATOMIC_SEQ_CST) != c->cq_head;
 }
 
 /* wait.c */

@@ -377,7 +377,9 @@ static bool one(struct homa_svc *c, const struct homa_cqe *cqe,
 
 u32 homa_svc_drain(struct homa_svc *c, struct homa_svc_waiter *self)
 {
-	struct homa_shm_queues *q = c->att->queues;
+	const struct homa_svc_place *ring = &c->att->complete;
+	struct homa_shm_header *h = c->att->queues;
+	struct homa_cqe *first = ring->first;
 	bool was_full = false;
 	u32 n = 0;
 
@@ -385,24 +387,25 @@ u32 homa_svc_drain(struct homa_svc *c, struct homa_svc_waiter *self)
 		const struct homa_cqe *cqe;
 
 		if (c->cq_head == c->cq_tail) {
-			c->cq_tail =
-				__atomic_load_n(&q->h.cq.tail, __ATOMIC_ACQUIRE);
+			c->cq_tail = __atomic_load_n(&ring->index->tail,
+						     __ATOMIC_ACQUIRE);
 			if (c->cq_head == c->cq_tail)
 				break;
-			was_full |=
-				c->cq_tail - c->cq_head >= HOMA_SHM_CQ_ENTRIES;
+			was_full |= c->cq_tail - c->cq_head >= ring->entries;
 		}
-		cqe = &q->cqe[c->cq_head % HOMA_SHM_CQ_ENTRIES];
-		homa_prefetch(&q->cqe[(c->cq_head + 1) % HOMA_SHM_CQ_ENTRIES]);
+		cqe = &first[c->cq_head & (ring->entries - 1)];
+		homa_prefetch(&first[(c->cq_head + 1) & (ring->entries - 1)]);
 		if (!one(c, cqe, self))
 			break;
 		c->cq_head++;
 		n++;
-		__atomic_store_n(&q->h.cq.head, c->cq_head, __ATOMIC_RELEASE);
+		__atomic_store_n(&ring->index->head, c->cq_head,
+				 __ATOMIC_RELEASE);
 	}
 	if (unlikely(was_full)) {
-		__atomic_store_n(&q->h.cq.head, c->cq_head, __ATOMIC_SEQ_CST);
-		if (__atomic_load_n(&q->h.need_kick, __ATOMIC_SEQ_CST) &
+		__atomic_store_n(&ring->index->head, c->cq_head,
+				 __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&h->need_kick, __ATOMIC_SEQ_CST) &
 		    HOMA_SHM_KICK_CONSUME)
 			homa_svc_kick(c, c->att);
 	}

@@ -78,14 +78,14 @@ static void read_signals(struct homa_svc *c, bool owed)
 static bool signalled(const struct homa_svc *c)
 {
 	return c->fd_armed &&
-	       !(__atomic_load_n(&c->att->queues->h.armed, __ATOMIC_ACQUIRE) &
+	       !(__atomic_load_n(&c->att->queues->armed, __ATOMIC_ACQUIRE) &
 		 HOMA_SHM_ARM_FD);
 }
 
 /* Nothing is there for the application: have homad tell us. */
 static void arm(struct homa_svc *c)
 {
-	u32 *armed = &c->att->queues->h.armed;
+	u32 *armed = &c->att->queues->armed;
 
 	if (c->fd_edges) {
 		read_signals(c, false);

@@ -114,7 +114,7 @@ int homa_svc_open(void **out, const struct homa_backend_options *options,
 		rc = homa_svc_attach(c, &att, err, errlen);
 	if (rc)
 		goto fail;
-	if (c->shared_port && !(att->queues->h.features & HOMA_SHM_CAN_SHARE)) {
+	if (c->shared_port && !(att->queues->features & HOMA_SHM_CAN_SHARE)) {
 		snprintf(err, errlen,
 			 "this homad is older than HOMA_OPEN_SHARED_PORT; update it and start it again");
 		rc = -EOPNOTSUPP;

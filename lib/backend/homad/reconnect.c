@@ -103,7 +103,7 @@ bool homa_svc_hung_up(const struct homa_svc_att *att)
 void homa_svc_ended(struct homa_svc *c)
 {
 	/* Set before it hangs up. */
-	u32 state = __atomic_load_n(&c->att->queues->h.state, __ATOMIC_ACQUIRE);
+	u32 state = __atomic_load_n(&c->att->queues->state, __ATOMIC_ACQUIRE);
 
 	homa_svc_lost(c, state == HOMA_SHM_EVICTED ? HOMA_SVC_EVICTED :
 						     HOMA_SVC_LOST);
@@ -111,7 +111,7 @@ void homa_svc_ended(struct homa_svc *c)
 
 void homa_svc_check(struct homa_svc *c)
 {
-	const u32 *word = &c->att->queues->h.state;
+	const u32 *word = &c->att->queues->state;
 	u32 state = __atomic_load_n(word, __ATOMIC_ACQUIRE);
 
 	if (homa_svc_state(c) != HOMA_SVC_UP)

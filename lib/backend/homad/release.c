@@ -21,8 +21,7 @@
 static bool may_starve(const struct homa_svc_att *att)
 {
 	u64 taken = __atomic_load_n(&att->pieces_taken, __ATOMIC_RELAXED);
-	u32 back =
-		__atomic_load_n(&att->queues->h.release.head, __ATOMIC_RELAXED);
+	u32 back = __atomic_load_n(&att->release.index->head, __ATOMIC_RELAXED);
 
 	return (u32)taken - back >= att->pool_bytes / 65536 / 2;
 }
@@ -30,12 +29,13 @@ static bool may_starve(const struct homa_svc_att *att)
 /* Under release_lock. */
 static void show(struct homa_svc *c)
 {
-	struct homa_shm_header *h = &c->att->queues->h;
+	struct homa_shm_header *h = c->att->queues;
 	u32 wanted;
 
 	if (c->release_shown == c->release_tail)
 		return;
-	__atomic_store_n(&h->release.tail, c->release_tail, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&c->att->release.index->tail, c->release_tail,
+			 __ATOMIC_SEQ_CST);
 	__atomic_store_n(&c->release_shown, c->release_tail, __ATOMIC_RELAXED);
 	wanted = __atomic_load_n(&h->need_kick, __ATOMIC_SEQ_CST);
 	if (unlikely(wanted) &&
@@ -46,13 +46,13 @@ static void show(struct homa_svc *c)
 /* More than homad has taken back: it is at work on them. */
 static void wait_for_room(struct homa_svc *c)
 {
-	struct homa_shm_ring *ring = &c->att->queues->h.release;
+	const struct homa_svc_place *ring = &c->att->release;
 	int i;
 
 	for (i = 0; i < FULL_TRIES; i++) {
-		if (c->release_tail -
-			    __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE) <
-		    HOMA_SHM_RELEASES)
+		if (c->release_tail - __atomic_load_n(&ring->index->head,
+						      __ATOMIC_ACQUIRE) <
+		    ring->entries)
 			return;
 		show(c);
 		if (i == 0)
@@ -63,7 +63,7 @@ static void wait_for_room(struct homa_svc *c)
 
 static int put(struct homa_svc *c, struct homa_svc_att *att, u32 page)
 {
-	struct homa_shm_queues *q = att->queues;
+	const struct homa_svc_place *ring = &att->release;
 	u8 *out;
 
 	if (page >= att->pool_bytes || page % HOMA_SVC_GRANULE)
@@ -75,13 +75,13 @@ static int put(struct homa_svc *c, struct homa_svc_att *att, u32 page)
 	att->pieces_released++;
 	if (att != c->att || homa_svc_state(c) != HOMA_SVC_UP)
 		return 0;
-	if (unlikely(c->release_tail - c->release_shown >= HOMA_SHM_RELEASES - 64))
+	if (unlikely(c->release_tail - c->release_shown >= ring->entries / 2))
 		show(c);
-	if (unlikely(c->release_tail - __atomic_load_n(&q->h.release.head,
+	if (unlikely(c->release_tail - __atomic_load_n(&ring->index->head,
 						       __ATOMIC_ACQUIRE) >=
-		     HOMA_SHM_RELEASES))
+		     ring->entries))
 		wait_for_room(c);
-	q->released[c->release_tail % HOMA_SHM_RELEASES] = page;
+	((u32 *)ring->first)[c->release_tail & (ring->entries - 1)] = page;
 	__atomic_store_n(&c->release_tail, c->release_tail + 1, __ATOMIC_RELAXED);
 	return 0;
 }
@@ -103,7 +103,7 @@ static void put_all(struct homa_svc *c, struct homa_svc_att *att,
 		return;
 	}
 	if (c->release_tail - c->release_shown > c->release_batch ||
-	    unlikely(__atomic_load_n(&att->queues->h.need_kick, __ATOMIC_RELAXED) &
+	    unlikely(__atomic_load_n(&att->queues->need_kick, __ATOMIC_RELAXED) &
 		     HOMA_SHM_KICK_RELEASE))
 		show(c);
 }

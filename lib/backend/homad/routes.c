@@ -33,7 +33,7 @@ void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to)
 void homa_svc_learn(struct homa_svc *c, struct homa_svc_way *way,
 		    const struct homa_addr *to)
 {
-	const u64 *key = c->att->queues->h.id_key;
+	const u64 *key = c->att->queues->id_key;
 
 	way->addr = *to;
 	way->hash = homa_siphash_addr(to, key[0], key[1]);

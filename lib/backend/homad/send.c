@@ -338,7 +338,7 @@ int homa_svc_reject(void *host, const struct homa_message *request, int error)
 	rc = homa_svc_begin(c, 0, &ring);
 	if (rc)
 		return rc == -ECONNREFUSED ? 0 : rc;
-	if (!(c->att->queues->h.features & HOMA_SHM_CAN_REJECT))
+	if (!(c->att->queues->features & HOMA_SHM_CAN_REJECT))
 		rc = -EOPNOTSUPP;
 	else
 		rc = c->att->generation == generation ? claim(c, token) : 0;
@@ -370,7 +370,7 @@ int homa_svc_alive(void *host, const struct homa_message *request)
 	pthread_mutex_lock(&c->ctl);
 	rc = homa_svc_revive_locked(c);
 	if (!rc && c->att->generation == generation) {
-		rc = c->att->queues->h.features & HOMA_SHM_CAN_REJECT ?
+		rc = c->att->queues->features & HOMA_SHM_CAN_REJECT ?
 			     homa_svc_question_of(c, c->att, &question, &answer,
 						  NULL) :
 			     -EOPNOTSUPP;

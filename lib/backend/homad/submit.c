@@ -43,7 +43,7 @@ struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c)
 /* With its lock held: homad looks at the first @sqs rings. */
 static void show_ring(struct homa_svc *c, u32 which)
 {
-	u32 *shown = &c->att->queues->h.sqs;
+	u32 *shown = &c->att->queues->sqs;
 	u32 sqs = __atomic_load_n(shown, __ATOMIC_RELAXED);
 
 	while (sqs < which + 1 &&
@@ -66,26 +66,26 @@ static u32 stage_need(const struct homa_svc_ring *ring, u32 bytes)
 	return need > left ? left + need : need;
 }
 
-static bool has_room(const struct homa_svc_ring *ring, u32 bytes)
+static bool has_room(const struct homa_svc_ring *ring, u32 entries, u32 bytes)
 {
-	return ring->tail - ring->head < HOMA_SHM_SQ_ENTRIES &&
+	return ring->tail - ring->head < entries &&
 	       ring->stage_tail + stage_need(ring, bytes) - ring->stage_head <=
 		       HOMA_SHM_STAGE;
 }
 
 static bool make_room(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes)
 {
-	u32 which = (u32)(ring - c->rings), head;
+	const struct homa_svc_place *place = &c->att->submit[ring - c->rings];
+	u32 head;
 
-	if (likely(has_room(ring, bytes)))
+	if (likely(has_room(ring, place->entries, bytes)))
 		return true;
-	head = __atomic_load_n(&c->att->queues->h.sq[which].head,
-			       __ATOMIC_ACQUIRE);
+	head = __atomic_load_n(&place->index->head, __ATOMIC_ACQUIRE);
 	if (head == ring->head)
 		return false;
 	ring->head = head;
-	ring->stage_head = ring->stage_end[(head - 1) % HOMA_SHM_SQ_ENTRIES];
-	return has_room(ring, bytes);
+	ring->stage_head = ring->stage_end[(head - 1) & (place->entries - 1)];
+	return has_room(ring, place->entries, bytes);
 }
 
 /* Nothing held. 0: look again. */
@@ -183,9 +183,10 @@ int homa_svc_try_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **ou
 
 struct homa_sqe *homa_svc_entry(struct homa_svc *c, struct homa_svc_ring *ring)
 {
-	u32 which = (u32)(ring - c->rings);
+	const struct homa_svc_place *place = &c->att->submit[ring - c->rings];
 
-	return &c->att->queues->sqe[which][ring->tail % HOMA_SHM_SQ_ENTRIES];
+	return (struct homa_sqe *)place->first +
+	       (ring->tail & (place->entries - 1));
 }
 
 u8 *homa_svc_stage(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
@@ -203,12 +204,12 @@ u8 *homa_svc_stage(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 
 void homa_svc_submit(struct homa_svc *c, struct homa_svc_ring *ring)
 {
-	u32 which = (u32)(ring - c->rings);
-	struct homa_shm_header *h = &c->att->queues->h;
+	const struct homa_svc_place *place = &c->att->submit[ring - c->rings];
+	struct homa_shm_header *h = c->att->queues;
 	u32 wanted, state;
 
-	ring->stage_end[ring->tail % HOMA_SHM_SQ_ENTRIES] = ring->stage_tail;
-	__atomic_store_n(&h->sq[which].tail, ++ring->tail, __ATOMIC_SEQ_CST);
+	ring->stage_end[ring->tail & (place->entries - 1)] = ring->stage_tail;
+	__atomic_store_n(&place->index->tail, ++ring->tail, __ATOMIC_SEQ_CST);
 	wanted = __atomic_load_n(&h->need_kick, __ATOMIC_SEQ_CST);
 	state = __atomic_load_n(&h->state, __ATOMIC_RELAXED);
 	if (unlikely(wanted & HOMA_SHM_KICK_SUBMIT))

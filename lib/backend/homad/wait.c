@@ -70,7 +70,7 @@ static int sleep_on(struct homa_svc *c, struct pollfd *fds, u32 num, u64 until)
 static int block(struct homa_svc *c, u64 until)
 {
 	struct homa_svc_att *att = c->att;
-	struct homa_shm_header *h = &att->queues->h;
+	struct homa_shm_header *h = att->queues;
 	struct pollfd fds[3] = {
 		{ .fd = c->nudge_fd, .events = POLLIN },
 		{ .fd = att->wake_fd, .events = POLLIN },
@@ -248,7 +248,7 @@ static int look(struct homa_svc *c, struct homa_svc_waiter *w)
 static int asked_in_vain(struct homa_svc *c, struct homa_svc_waiter *w)
 {
 	if (++c->asks % CHECK_ASKS == 0 ||
-	    c->att->queues->h.state != HOMA_SHM_RUNNING || c->ep_fd >= 0)
+	    c->att->queues->state != HOMA_SHM_RUNNING || c->ep_fd >= 0)
 		homa_svc_check(c);
 	if (homa_svc_state(c) == HOMA_SVC_LOST) {
 		homa_turn_unlock(&c->lock);
