@@ -184,12 +184,21 @@ def good(rng: random.Random, longest: int) -> bytes:
 
 def hostile(rng: random.Random, frame: bytes) -> bytes:
     """Something that was once `frame`."""
-    way = rng.randrange(5)
+    way = rng.randrange(6)
     if way == 0:
         return frame[: rng.randint(1, len(frame))]
     if way == 1:
         return frame + rng.randbytes(rng.randint(1, 40))
     changed = bytearray(frame)
+    begin = 18 if frame[12:14] == b"\x81\x00" else 14
+    if way == 2 and len(frame) > begin + 4 and frame[begin - 2 : begin] == b"\x08\x00":
+        # A length of IPv4's header, or of its packet, next to one that is right.
+        if rng.random() < 0.5:
+            changed[begin] = 0x40 | rng.choice((4, 5, 6, rng.randrange(16)))
+        else:
+            total = 4 * (frame[begin] & 15) + rng.choice((-1, 0, 1))
+            changed[begin + 2 : begin + 4] = max(total, 0).to_bytes(2, "big")
+        return bytes(changed)
     for _ in range(rng.choice((1, 1, 2, 5))):
         at = rng.randrange(min(len(changed), 110))
         changed[at] = rng.choice((0, 0xFF, rng.getrandbits(8), changed[at] ^ 1 << rng.randrange(8)))
