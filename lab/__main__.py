@@ -17,6 +17,7 @@ import click
 import typer
 
 from lab.bench.cli import app as bench
+from lab.cluster import cli as cluster
 from lab.console import console
 from lab.errors import LabError, UsageError
 from lab.output import JSON_HELP, check_output, write_json
@@ -24,6 +25,8 @@ from lab.sim.cli import sim
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, rich_markup_mode=None)
 app.add_typer(bench, name="bench")
+cluster.add_to(app)
+_LAB_ONLY = ("up", "down", "status", "clean")  # ./homa knows them as ./homa lab NAME
 
 
 @app.callback()
@@ -154,11 +157,13 @@ def reproduce(
 
 @app.command()
 def clean() -> None:
-    """Remove namespaces that laboratories left behind (none should)."""
+    """Remove namespaces that killed commands left behind (none should); labs that are up stay."""
+    from lab.cluster import standing
     from lab.net import guardian
 
     removed = [name for prefix in guardian.leftovers() for name in guardian.remove(prefix)]
-    console().print(f"removed {len(removed)} namespaces" if removed else "nothing was left behind")
+    removed += standing.heal() if os.geteuid() == 0 else []
+    console().print(f"removed {len(removed)} of them" if removed else "nothing was left behind")
 
 
 def say(line: str) -> None:
@@ -173,6 +178,8 @@ def _help_of(error: click.UsageError) -> str:
     while ctx and ctx.parent:
         names.insert(0, ctx.info_name or "")
         ctx = ctx.parent
+    if names and names[0] in _LAB_ONLY:
+        names.insert(0, "lab")
     return f"./homa {' '.join(names)} --help" if names else "./homa help"
 
 

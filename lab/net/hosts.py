@@ -3,7 +3,8 @@
 
 A `Lab` owns namespaces named "hml<pid>-<n>-<name>", unique to this process and object, so
 any number of laboratories run side by side. Leaving its `with` block closes the pipe to its
-guardian (see `guardian`) and waits until that has removed everything.
+guardian (see `guardian`) and waits until that has removed everything. Namespaces that shall
+outlive the command are made by `Namespaces` itself (lab/cluster).
 """
 
 from __future__ import annotations
@@ -52,11 +53,52 @@ def run(argv: list[str], stdin: str | None = None, check: bool = True) -> str:
     return done.stdout
 
 
-class Lab:
+class Namespaces:
+    """Network namespaces whose names start with `prefix`; who made them removes them."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def namespace(self, name: str) -> str:
+        """A new namespace with its loopback device up; its full name."""
+        full = f"{self.prefix}{name}"
+        run(["ip", "netns", "add", full])
+        run(["ip", "-n", full, "link", "set", "lo", "up"])
+        return full
+
+    def host(self, name: str, address: str, peer: str, port: str, mtu: int = 1500) -> Host:
+        """A new host joined by a veth pair to device `port` in namespace `peer`.
+
+        `address` has a prefix length ("10.9.0.1/24").
+        """
+        space = self.namespace(name)
+        add_veth(space, "eth0", peer, port, mtu)
+        run(["ip", "-n", space, "-batch", "-"], f"addr add {address} dev eth0\nlink set eth0 up\n")
+        run(["ip", "-n", peer, "link", "set", port, "up"])
+        return Host(space, address.split("/")[0])
+
+    def pair(
+        self, name: str = "", subnet: int = 9, mtu: int = 1500, offloads: bool = False
+    ) -> tuple[Host, Host]:
+        """Two hosts, 10.SUBNET.0.1 and .2, joined by one veth pair without a switch."""
+        a, b = self.namespace(f"{name}a"), self.namespace(f"{name}b")
+        add_veth(a, "eth0", b, "eth0", mtu, offloads)
+        hosts = []
+        for space, address in ((a, f"10.{subnet}.0.1"), (b, f"10.{subnet}.0.2")):
+            run(
+                ["ip", "-n", space, "-batch", "-"],
+                f"addr add {address}/24 dev eth0\nlink set eth0 up\n",
+            )
+            hosts.append(Host(space, address))
+        introduce(hosts)
+        return hosts[0], hosts[1]
+
+
+class Lab(Namespaces):
     """Namespaces that live as long as the `with` block."""
 
     def __init__(self) -> None:
-        self.prefix = f"{guardian.PREFIX}{os.getpid()}-{next(_serial)}-"
+        super().__init__(f"{guardian.PREFIX}{os.getpid()}-{next(_serial)}-")
         self._guardian: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Lab:
@@ -94,40 +136,6 @@ class Lab:
             except subprocess.TimeoutExpired:
                 break
         self._guardian = None
-
-    def namespace(self, name: str) -> str:
-        """A new namespace with its loopback device up; its full name."""
-        full = f"{self.prefix}{name}"
-        run(["ip", "netns", "add", full])
-        run(["ip", "-n", full, "link", "set", "lo", "up"])
-        return full
-
-    def host(self, name: str, address: str, peer: str, port: str, mtu: int = 1500) -> Host:
-        """A new host joined by a veth pair to device `port` in namespace `peer`.
-
-        `address` has a prefix length ("10.9.0.1/24").
-        """
-        space = self.namespace(name)
-        add_veth(space, "eth0", peer, port, mtu)
-        run(["ip", "-n", space, "-batch", "-"], f"addr add {address} dev eth0\nlink set eth0 up\n")
-        run(["ip", "-n", peer, "link", "set", port, "up"])
-        return Host(space, address.split("/")[0])
-
-    def pair(
-        self, name: str = "", subnet: int = 9, mtu: int = 1500, offloads: bool = False
-    ) -> tuple[Host, Host]:
-        """Two hosts, 10.SUBNET.0.1 and .2, joined by one veth pair without a switch."""
-        a, b = self.namespace(f"{name}a"), self.namespace(f"{name}b")
-        add_veth(a, "eth0", b, "eth0", mtu, offloads)
-        hosts = []
-        for space, address in ((a, f"10.{subnet}.0.1"), (b, f"10.{subnet}.0.2")):
-            run(
-                ["ip", "-n", space, "-batch", "-"],
-                f"addr add {address}/24 dev eth0\nlink set eth0 up\n",
-            )
-            hosts.append(Host(space, address))
-        introduce(hosts)
-        return hosts[0], hosts[1]
 
 
 def add_veth(a: str, a_dev: str, b: str, b_dev: str, mtu: int, offloads: bool = False) -> None:

@@ -8,7 +8,8 @@ what a packet takes on a real cable (preamble, gap and FCS included: 24 bytes, 8
 The buffer of a port is limited in bytes and, like a real switch's, shared by its classes: a
 small BPF classifier (`switch_port.bpf.c`) drops a packet when the whole port is full. Where
 BPF cannot be loaded (without root), u32 filters do the matching, and each class may take
-the whole amount; TCP, which uses a single class, never has less than Homa either way.
+the whole amount; TCP, which uses a single class, never has less than Homa either way. Fewer
+priorities, loss by chance and ECN marks are the classifier's, too, so they need root.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 
 from lab.net import bpf
-from lab.net.hosts import Host, Lab, introduce, run, set_offloads
+from lab.errors import LabError
+from lab.net.hosts import Host, Namespaces, introduce, run, set_offloads
 
 LEVELS = 8
 MTU = 1500
@@ -55,15 +58,53 @@ def buffer_bytes(rate_bps: int) -> int:
     return max(MIN_BUFFER, int(BUFFER_BDPS * bdp) // 1024 * 1024)
 
 
+class PortMemory(IntEnum):
+    """Places in the classifier's memory (struct switch_port)."""
+
+    PEAK = 0
+    MARKED = 1
+    LOST = 2
+    ECN_BYTES = 3
+    LOSS_PPM = 4
+    LEVELS = 5
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What ports do beyond rate and buffer: `levels` priorities, of a million packets `loss_ppm`
+    lost by chance, ECN marks with more than `ecn_bytes` queued (0: none); the network's MTU."""
+
+    levels: int = LEVELS
+    loss_ppm: int = 0
+    ecn_bytes: int = 0
+    mtu: int = MTU
+
+    def numbers(self) -> dict[int, int]:
+        """What the classifier is told; nothing if it does the usual."""
+        if (self.levels, self.loss_ppm, self.ecn_bytes) == (LEVELS, 0, 0):
+            return {}
+        return {
+            PortMemory.LEVELS: self.levels,
+            PortMemory.LOSS_PPM: self.loss_ppm,
+            PortMemory.ECN_BYTES: self.ecn_bytes,
+        }
+
+
+USUAL = Traits()
+
+
 @dataclass
 class PortCounters:
-    """What a port has sent, dropped, holds now, and held at most (bytes; None: unknown)."""
+    """What a port has sent, dropped (of that by chance: `lost`), marked, holds now, and held at
+    most (bytes; None: unknown)."""
 
     sent_bytes: int = 0
     sent_packets: int = 0
     drops: int = 0
     backlog: int = 0
     peak_backlog: int | None = None
+    marked: int = 0
+    lost: int = 0
 
 
 @dataclass
@@ -76,29 +117,26 @@ class Switch:
     shared: bool
     ports: list[str]
     hosts: list[Host]
+    traits: Traits = USUAL
 
     def set_buffer(self, size: int) -> None:
         """Give every port a buffer of `size` bytes; clears its queues and counters."""
         self.buffer = size
         for port in self.ports:
-            self.shared = shape_port(self.namespace, port, self.rate_bps, size)
+            self.shared = shape_port(self.namespace, port, self.rate_bps, size, self.traits)
 
     def counters(self) -> list[PortCounters]:
         """Counters of every port since set_buffer()."""
-        result = []
-        for port in self.ports:
-            rows = json.loads(
-                run(["tc", "-n", self.namespace, "-s", "-j", "qdisc", "show", "dev", port])
-            )
-            root = next(row for row in rows if row.get("root"))
-            peak = read_peak(self.namespace, port) if self.shared else None
-            result.append(
-                PortCounters(root["bytes"], root["packets"], root["drops"], root["backlog"], peak)
-            )
-        return result
+        return [read_port(self.namespace, port, self.shared) for port in self.ports]
 
 
-def build_switch(lab: Lab, hosts: int, rate_bps: int, buffer: int | None = None) -> Switch:
+def build_switch(
+    lab: Namespaces,
+    hosts: int,
+    rate_bps: int,
+    buffer: int | None = None,
+    traits: Traits = USUAL,
+) -> Switch:
     """A switch in `lab` with `hosts` new hosts, 10.9.0.1 and up, all acquainted."""
     space = lab.namespace("switch")
     run(
@@ -106,10 +144,10 @@ def build_switch(lab: Lab, hosts: int, rate_bps: int, buffer: int | None = None)
         "link add br0 type bridge forward_delay 0 stp_state 0 mcast_snooping 0\nlink set br0 up\n",
     )
     size = buffer or buffer_bytes(rate_bps)
-    switch = Switch(space, rate_bps, size, False, [], [])
+    switch = Switch(space, rate_bps, size, False, [], [], traits)
     for n in range(1, hosts + 1):
         port = f"port{n}"
-        host = lab.host(f"host{n}", f"10.9.0.{n}/24", space, port, MTU)
+        host = lab.host(f"host{n}", f"10.9.0.{n}/24", space, port, traits.mtu)
         run(["ip", "-n", space, "link", "set", port, "master", "br0"])
         set_offloads(space, port, on=False)
         switch.ports.append(port)
@@ -131,12 +169,13 @@ def loopback(hosts: int, rate_bps: int) -> Switch:
     )
 
 
-def port_commands(port: str, rate_bps: int, buffer: int) -> str:
+def port_commands(port: str, rate_bps: int, buffer: int, mtu: int = MTU) -> str:
     """The tc batch that builds the HTB tree of `port`, without its filters."""
+    frame = mtu + 14  # what one turn of a class is, and with what a cable adds
     wire = f"overhead {FRAME_OVERHEAD} mpu {MIN_FRAME}"
     rate = f"{rate_bps}bit"
-    burst = max(2 * FULL_FRAME, int(rate_bps / 8 * BURST_S))
-    shape = f"burst {burst} cburst {burst} quantum 1514 {wire}"
+    burst = max(2 * (frame + FRAME_OVERHEAD), int(rate_bps / 8 * BURST_S))
+    shape = f"burst {burst} cburst {burst} quantum {frame} {wire}"
     lines = [
         f"qdisc add dev {port} root handle 1: htb default 17",
         f"class add dev {port} parent 1: classid 1:1 htb rate {rate} ceil {rate} {shape}",
@@ -163,11 +202,14 @@ def u32_commands(port: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def shape_port(namespace: str, port: str, rate_bps: int, buffer: int) -> bool:
+def shape_port(
+    namespace: str, port: str, rate_bps: int, buffer: int, traits: Traits = USUAL
+) -> bool:
     """Make `port` a switch port with `buffer` bytes; whether its classes share them."""
     run(["tc", "-n", namespace, "qdisc", "del", "dev", port, "root"], check=False)
     run(["ip", "-n", namespace, "link", "set", port, "txqueuelen", str(buffer)])
-    run(["tc", "-n", namespace, "-batch", "-"], port_commands(port, rate_bps, buffer))
+    commands = port_commands(port, rate_bps, buffer, traits.mtu)
+    run(["tc", "-n", namespace, "-batch", "-"], commands)
     program = port_program()
     if program:
         attach = [
@@ -192,18 +234,49 @@ def shape_port(namespace: str, port: str, rate_bps: int, buffer: int) -> bool:
             "direct-action",
         ]
         if subprocess.run(attach, capture_output=True, check=False).returncode == 0:
+            tell_port(namespace, port, traits.numbers())
             return True
+    if traits.numbers():
+        raise LabError(
+            "loss, ECN marks and other than eight priorities need a BPF classifier, and none could "
+            "be loaded here: run as root, with clang installed"
+        )
     run(["tc", "-n", namespace, "-batch", "-"], u32_commands(port))
     return False
 
 
-def read_peak(namespace: str, port: str) -> int | None:
-    """Most bytes ever queued at `port`, from its BPF program; None if that cannot be read."""
+def program_of(namespace: str, port: str) -> int | None:
+    """The number of the classifier at `port`; None if it has none."""
     rows = json.loads(
         run(["tc", "-n", namespace, "-j", "filter", "show", "dev", port, "parent", "1:"]) or "[]"
     )
     numbers = [row["options"]["prog"]["id"] for row in rows if "prog" in row.get("options", {})]
-    return bpf.first_counter(numbers[0]) if numbers else None
+    return numbers[0] if numbers else None
+
+
+def tell_port(namespace: str, port: str, numbers: dict[int, int]) -> None:
+    """Write `numbers` (by PortMemory) for the classifier of `port`."""
+    if not numbers:
+        return
+    program = program_of(namespace, port)
+    if program is None or not bpf.write_memory(program, numbers):
+        raise LabError(
+            f"the settings of switch port {port} cannot be written; is libbpf.so.1 there?"
+        )
+
+
+def read_port(namespace: str, port: str, shared: bool) -> PortCounters:
+    """The counters of `port`; those of its classifier if there is one (`shared`)."""
+    rows = json.loads(run(["tc", "-n", namespace, "-s", "-j", "qdisc", "show", "dev", port]))
+    root = next(row for row in rows if row.get("root"))
+    counters = PortCounters(root["bytes"], root["packets"], root["drops"], root["backlog"])
+    program = program_of(namespace, port) if shared else None
+    memory = bpf.read_memory(program, len(PortMemory)) if program is not None else None
+    if memory:
+        counters.peak_backlog = memory[PortMemory.PEAK]
+        counters.marked = memory[PortMemory.MARKED]
+        counters.lost = memory[PortMemory.LOST]
+    return counters
 
 
 def port_program() -> Path | None:
