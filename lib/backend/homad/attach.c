@@ -213,6 +213,7 @@ static void swap(struct homa_svc *c, struct homa_svc_att *att)
 	att->generation = ++c->generations;
 	c->cq_head = c->cq_tail = 0;
 	c->release_tail = c->release_shown = 0;
+	c->kept = c->kept_next = 0;
 	__atomic_store_n(&c->sqs, 1, __ATOMIC_RELAXED);
 	/* A small pool needs each page back at once. */
 	c->release_batch = pages >= 512 ? 8 : (u32)(pages / 64);

@@ -80,9 +80,10 @@ struct homa_svc_att {
 	/* @pool is mapped over memory that the application gave, and stays with it. */
 	bool lent;
 	/* A byte for each granule of the pool: 1 while a piece that begins there is the
-	 * application's. A completion sets it under the handle's lock, a release clears it
-	 * under release_lock; homad's rings order the two for one piece. The bytes are atomic
-	 * because a faulty homad may break that order. */
+	 * application's, 2 while it is kept for the release ring (release.c). A completion
+	 * sets it under the handle's lock, a release changes it under release_lock; homad's
+	 * rings order the two for one piece. The bytes are atomic because a faulty homad may
+	 * break that order. */
 	u8 *out;
 	/* Pieces of messages that the application was given so far (handle's lock), and gave
 	 * back (release_lock). */
@@ -266,6 +267,9 @@ struct homa_svc {
 	/* Pieces in the release ring, those of them that homad may see, and how many may wait to
 	 * be shown; under @release_lock. */
 	u32 release_tail, release_shown, release_batch;
+	/* Pieces given back that wait for room in the release ring, and the granule at which
+	 * the next one is looked for; under @release_lock. */
+	u32 kept, kept_next;
 	/* Former attachments that somebody still needs; under @release_lock. */
 	struct homa_list old;
 

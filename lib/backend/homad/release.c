@@ -4,13 +4,19 @@
  * does not have, so we know which pieces are out: a program that releases twice,
  * or a copy of a message, harms nobody. Entries are shown to homad a few at a
  * time, or when a receive finds nothing to do, or when homad waits for them.
+ *
+ * A piece for which homad leaves no room in the ring is kept: its byte of @out says
+ * so, and it follows when there is room and something is shown.
  */
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
 #include "client.h"
 
-#define FULL_TRIES 100000
+#define FULL_TRIES 1000 /* looks at a full ring before a piece is kept */
+
+/* What a byte of homa_svc_att.out says of the piece that begins there. */
+enum { NOT_OUT, OUT, KEPT };
 
 /*
  * Could homad be short of pages on our account? It says so when it knows, but
@@ -26,12 +32,68 @@ static bool may_starve(const struct homa_svc_att *att)
 	return (u32)taken - back >= att->pool_bytes / 65536 / 2;
 }
 
+static bool has_room(const struct homa_svc *c)
+{
+	const struct homa_svc_place *ring = &c->att->release;
+
+	return c->release_tail -
+		       __atomic_load_n(&ring->index->head, __ATOMIC_ACQUIRE) <
+	       ring->entries;
+}
+
+/* There is room in the ring. */
+static void enter(struct homa_svc *c, u32 page)
+{
+	const struct homa_svc_place *ring = &c->att->release;
+
+	((u32 *)ring->first)[c->release_tail & (ring->entries - 1)] = page;
+	__atomic_store_n(&c->release_tail, c->release_tail + 1, __ATOMIC_RELAXED);
+}
+
+/* The next piece that is kept, in the order of the pool, is kept no longer. false: there is
+ * none, which only a homad can bring about that gave a piece twice. */
+static bool unkeep(struct homa_svc *c, u32 *page)
+{
+	struct homa_svc_att *att = c->att;
+	u32 pieces = (u32)(att->pool_bytes / HOMA_SVC_GRANULE), i;
+
+	for (i = 0; i < pieces; i++) {
+		u32 at = c->kept_next;
+
+		c->kept_next = at + 1 < pieces ? at + 1 : 0;
+		if (__atomic_load_n(&att->out[at], __ATOMIC_RELAXED) != KEPT)
+			continue;
+		__atomic_store_n(&att->out[at], NOT_OUT, __ATOMIC_RELAXED);
+		*page = at * HOMA_SVC_GRANULE;
+		return true;
+	}
+	return false;
+}
+
+/* What is kept goes into the ring as far as there is room. */
+static void enter_kept(struct homa_svc *c)
+{
+	u32 left = c->kept, page;
+
+	while (left && has_room(c)) {
+		if (unkeep(c, &page)) {
+			enter(c, page);
+			left--;
+		} else {
+			left = 0;
+		}
+	}
+	__atomic_store_n(&c->kept, left, __ATOMIC_RELAXED);
+}
+
 /* Under release_lock. */
 static void show(struct homa_svc *c)
 {
 	struct homa_shm_header *h = c->att->queues;
 	u32 wanted;
 
+	if (unlikely(c->kept))
+		enter_kept(c);
 	if (c->release_shown == c->release_tail)
 		return;
 	__atomic_store_n(&c->att->release.index->tail, c->release_tail,
@@ -43,46 +105,53 @@ static void show(struct homa_svc *c)
 		homa_svc_kick(c, c->att);
 }
 
-/* More than homad has taken back: it is at work on them. */
-static void wait_for_room(struct homa_svc *c)
+/* More than homad has taken back: it is at work on them, or stands still. */
+HOMA_RARE static bool wait_for_room(struct homa_svc *c)
 {
-	const struct homa_svc_place *ring = &c->att->release;
 	int i;
 
+	show(c);
+	homa_svc_kick(c, c->att);
 	for (i = 0; i < FULL_TRIES; i++) {
-		if (c->release_tail - __atomic_load_n(&ring->index->head,
-						      __ATOMIC_ACQUIRE) <
-		    ring->entries)
-			return;
-		show(c);
-		if (i == 0)
-			homa_svc_kick(c, c->att);
+		if (has_room(c))
+			return true;
 		sched_yield();
 	}
+	return false;
+}
+
+/* Is there room for one more? What is kept goes first, and who keeps some does not wait. */
+static bool make_room(struct homa_svc *c)
+{
+	if (likely(!c->kept))
+		return likely(has_room(c)) || wait_for_room(c);
+	enter_kept(c);
+	return !c->kept && has_room(c);
 }
 
 static int put(struct homa_svc *c, struct homa_svc_att *att, u32 page)
 {
-	const struct homa_svc_place *ring = &att->release;
 	u8 *out;
 
 	if (page >= att->pool_bytes || page % HOMA_SVC_GRANULE)
 		return -EINVAL;
 	out = &att->out[page / HOMA_SVC_GRANULE];
-	if (!__atomic_load_n(out, __ATOMIC_RELAXED))
+	if (__atomic_load_n(out, __ATOMIC_RELAXED) != OUT)
 		return -EINVAL;
-	__atomic_store_n(out, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(out, NOT_OUT, __ATOMIC_RELAXED);
 	att->pieces_released++;
 	if (att != c->att || homa_svc_state(c) != HOMA_SVC_UP)
 		return 0;
-	if (unlikely(c->release_tail - c->release_shown >= ring->entries / 2))
+	if (unlikely(c->release_tail - c->release_shown >=
+		     att->release.entries / 2))
 		show(c);
-	if (unlikely(c->release_tail - __atomic_load_n(&ring->index->head,
-						       __ATOMIC_ACQUIRE) >=
-		     ring->entries))
-		wait_for_room(c);
-	((u32 *)ring->first)[c->release_tail & (ring->entries - 1)] = page;
-	__atomic_store_n(&c->release_tail, c->release_tail + 1, __ATOMIC_RELAXED);
+	if (likely(make_room(c))) {
+		enter(c, page);
+		return 0;
+	}
+	__atomic_store_n(out, KEPT, __ATOMIC_RELAXED);
+	__atomic_store_n(&c->kept, c->kept + 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&c->counters.releases_kept, 1, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -170,7 +239,8 @@ void homa_svc_discard(struct homa_svc *c, u32 generation,
 void homa_svc_show_releases(struct homa_svc *c)
 {
 	if (likely(__atomic_load_n(&c->release_shown, __ATOMIC_RELAXED) ==
-		   __atomic_load_n(&c->release_tail, __ATOMIC_RELAXED)))
+			   __atomic_load_n(&c->release_tail, __ATOMIC_RELAXED) &&
+		   !__atomic_load_n(&c->kept, __ATOMIC_RELAXED)))
 		return;
 	homa_turn_lock(&c->release_lock);
 	if (homa_svc_state(c) == HOMA_SVC_UP)

@@ -19,6 +19,8 @@
 #define CHECK_NS 5000000u
 /* between looks whether another thread has attached again */
 #define BUSY_NS 10000000u
+/* between looks whether the release ring has room for what is kept */
+#define KEPT_NS 10000000u
 /* that a program makes before it waits for its descriptor */
 #define VAIN_ASKS 1u
 #define CHECK_ASKS 64u /* the same for programs that only ever ask */
@@ -152,6 +154,9 @@ static int idle_step(struct homa_svc *c, u64 now, u64 until)
 	homa_turn_lock(&c->lock);
 	if (awake)
 		return 0;
+	/* No message may come before homad has those pages. */
+	if (unlikely(__atomic_load_n(&c->kept, __ATOMIC_RELAXED)))
+		until = homa_min_u64(until, homa_clock_ns() + KEPT_NS);
 	rc = block(c, until);
 	homa_spin_slept(&c->spin, now, homa_clock_ns());
 	return rc;
