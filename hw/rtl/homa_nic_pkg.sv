@@ -36,11 +36,13 @@ package homa_nic_pkg;
   // Where the headers below Homa's end, and what they say.
   typedef struct packed {
     logic vlan;              // there is a VLAN tag
+    logic [15:0] tci;        // what the tag says; 0 without one
     logic v4;                // it is IPv4
     logic v6;                // it is IPv6
     logic [7:0] tos;         // type of service, traffic class: priority in the three highest bits
     logic [127:0] src;       // addresses; those of IPv4 in the lowest 32 bits, the rest 0
     logic [127:0] dst;
+    logic [19:0] sum;        // IPv4: of the 10 halfwords of the fixed header
   } homa_l3_t;
 
   // All that is said of a frame. Fields after `error` are valid if class is one of CLASS_HOMA*
@@ -52,6 +54,7 @@ package homa_nic_pkg;
     logic [15:0] out_dport;  // but for CLASS_HOMA
     logic [7:0] at;          // begin of the Homa header, in bytes from the frame's
     logic [16:0] bytes;      // Homa header and payload, bytes
+    logic no_sum;            // CLASS_HOMA_UDP: UDP's checksum is 0, that is, there is none
     logic [2:0] error;       // WIRE_*
     logic [7:0] hdr_len;     // bytes of header and body without payload
     logic [31:0] offset;     // DATA: message offset of the payload. GRANT, RESEND: clamped

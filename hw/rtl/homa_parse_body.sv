@@ -31,6 +31,7 @@ module homa_parse_body
     input logic [15:0] in_dport,
     input logic [7:0] in_at,
     input logic [16:0] in_bytes,
+    input logic in_no_sum,
 
     output logic q_valid,
     output logic [WIDTH-1:0] q_data,
@@ -46,7 +47,7 @@ module homa_parse_body
 
   // ---- stage 1: collect ----
 
-  logic c_valid, c_last, c_broken, c_emit, c_sent;
+  logic c_valid, c_last, c_broken, c_emit, c_sent, c_no_sum;
   logic [WIDTH-1:0] c_data;
   logic [WIDTH/8-1:0] c_keep;
   homa_l3_t c_l3;
@@ -87,6 +88,7 @@ module homa_parse_body
       c_dport <= in_dport;
       c_at <= in_at[6:0];
       c_bytes <= in_bytes;
+      c_no_sum <= in_no_sum;
       c_emit <= emit;
       c_sent <= emit || sent_before;
       if (!sent_before)
@@ -187,6 +189,7 @@ module homa_parse_body
         d_meta.out_dport <= c_dport;
         d_meta.at <= {c_at, 1'b0};
         d_meta.bytes <= c_bytes;
+        d_meta.no_sum <= c_no_sum;
         d_meta.error <= early;
         d_meta.hdr_len <= size;
         d_meta.offset <= word(c_hdr, DATA_SEG_OFFSET_AT);

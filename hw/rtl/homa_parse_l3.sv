@@ -62,7 +62,7 @@ module homa_parse_l3
   logic [BYTES-1:0] s_keep;
   logic [7:0] s_beat;
   logic [16:0] s_bytes;
-  logic [15:0] s_type;
+  logic [15:0] s_type, s_tci;
   logic [16*KEPT-1:0] s_ip;  // the first halfword in the lowest bits
 
   wire vlan_here = beat == 8'(TYPE_AT / HALVES);
@@ -94,6 +94,8 @@ module homa_parse_l3
       if (!vlan_now && beat == 8'(TYPE_AT / HALVES)) s_type <= half(in_data, TYPE_AT % HALVES);
       if (vlan_now && beat == 8'((TYPE_AT + 2) / HALVES))
         s_type <= half(in_data, (TYPE_AT + 2) % HALVES);
+      if (vlan_now && beat == 8'((TYPE_AT + 1) / HALVES))
+        s_tci <= half(in_data, (TYPE_AT + 1) % HALVES);
       for (int i = 0; i < KEPT; i++) begin
         if (!vlan_now && beat == 8'((TYPE_AT + 1 + i) / HALVES))
           s_ip[16*i+:16] <= half(in_data, (TYPE_AT + 1 + i) % HALVES);
@@ -120,6 +122,11 @@ module homa_parse_l3
   wire [16:0] ip_end = v6 ? end6 : end4;
   wire too_short = s_bytes < l3_byte;
   wire cut = s_bytes < (l3_byte + (v6 ? 17'd40 : 17'd20)) || s_bytes < ip_end;
+  logic [19:0] sum;
+  always_comb begin
+    sum = 0;
+    for (int i = 0; i < 10; i++) sum = sum + {4'd0, s_ip[16*i+:16]};
+  end
   wire [7:0] last_half = l3_at + (v6 ? 8'd19 : 8'd9);
 
   always_ff @(posedge clk) begin
@@ -132,6 +139,8 @@ module homa_parse_l3
       q_first <= s_first;
       q_beat <= s_beat;
       q_l3.vlan <= s_vlan;
+      q_l3.tci <= s_vlan ? s_tci : 16'd0;
+      q_l3.sum <= sum;
       q_l3.v4 <= v4;
       q_l3.v6 <= v6;
       q_l3.tos <= v6 ? s_ip[11:4] : s_ip[7:0];

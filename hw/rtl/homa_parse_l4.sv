@@ -41,7 +41,8 @@ module homa_parse_l4
     output logic [15:0] q_sport,
     output logic [15:0] q_dport,
     output logic [7:0] q_at,       // begin of the Homa header, halfwords
-    output logic [16:0] q_bytes    // Homa header and payload, bytes
+    output logic [16:0] q_bytes,   // Homa header and payload, bytes
+    output logic q_no_sum          // in UDP: its checksum is 0
 );
   localparam int HALVES = WIDTH / 16;
   localparam int LANE_BITS = $clog2(HALVES);
@@ -68,13 +69,17 @@ module homa_parse_l4
   wire [15:0] half0 = half(in_data, LANE_BITS'(in_at));
   wire [15:0] half1 = half(in_data, LANE_BITS'(in_at + 8'd1));
   wire [15:0] half2 = half(in_data, LANE_BITS'(in_at + 8'd2));
+  wire [15:0] half3 = half(in_data, LANE_BITS'(in_at + 8'd3));
   wire here0 = is_here(in_at, in_beat);
   wire here1 = is_here(in_at + 8'd1, in_beat);
   wire here2 = is_here(in_at + 8'd2, in_beat);
+  wire here3 = is_here(in_at + 8'd3, in_beat);
+  logic [15:0] q_udp_length;
+  wire [15:0] udp_length = here2 ? half2 : q_udp_length;
   wire [15:0] sport = here0 ? half0 : q_sport;
   wire [15:0] dport = here1 ? half1 : q_dport;
   wire ours = sport == UDP_PORT[15:0] || dport == UDP_PORT[15:0];
-  wire udp_bad = half2 < UDP_HDR[15:0] || {1'b0, half2} > left;
+  wire udp_bad = udp_length < UDP_HDR[15:0] || {1'b0, udp_length} > left;
   wire fragment = in_fragment || (in_l3.v6 && !in_unknown && in_proto == EXT_FRAGMENT);
   wire known = q_ready && !in_first;
 
@@ -91,6 +96,8 @@ module homa_parse_l4
       q_broken <= in_last && in_bad && !in_not_ip;
       if (here0 && !known) q_sport <= half0;
       if (here1 && !known) q_dport <= half1;
+      if (here2 && !known) q_udp_length <= half2;
+      if (here3 && !known) q_no_sum <= half3 == 0;
       if (!known) begin
         q_at <= in_at;
         q_bytes <= left;
@@ -106,8 +113,8 @@ module homa_parse_l4
         end else begin
           q_class <= !ours ? CLASS_PORTS : udp_bad ? CLASS_BAD : CLASS_HOMA_UDP;
           q_at <= in_at + 8'd4;
-          q_bytes <= {1'b0, half2} - UDP_HDR;
-          q_ready <= (in_ready && here2) || in_last;
+          q_bytes <= {1'b0, udp_length} - UDP_HDR;
+          q_ready <= (in_ready && here3) || in_last;
         end
       end
     end

@@ -64,7 +64,7 @@ module homa_parser
         .q_at(x_at[i+1]), .q_end(x_end[i+1]));
   end
 
-  logic b_valid, b_last, b_first, b_ready, b_broken;
+  logic b_valid, b_last, b_first, b_ready, b_broken, b_no_sum;
   logic [WIDTH-1:0] b_data;
   logic [BYTES-1:0] b_keep;
   logic [7:0] b_beat, b_at;
@@ -81,14 +81,15 @@ module homa_parser
       .in_unknown(x_unknown[2]), .in_proto(x_proto[2]), .in_at(x_at[2]), .in_end(x_end[2]),
       .q_valid(b_valid), .q_data(b_data), .q_keep(b_keep), .q_last(b_last), .q_first(b_first),
       .q_beat(b_beat), .q_l3(b_l3), .q_ready(b_ready), .q_class(b_class), .q_broken(b_broken),
-      .q_sport(b_sport), .q_dport(b_dport), .q_at(b_at), .q_bytes(b_bytes));
+      .q_sport(b_sport), .q_dport(b_dport), .q_at(b_at), .q_bytes(b_bytes),
+      .q_no_sum(b_no_sum));
 
   homa_parse_body #(.WIDTH(WIDTH)) body (
       .clk, .rst, .adv,
       .in_valid(b_valid), .in_data(b_data), .in_keep(b_keep), .in_last(b_last),
       .in_first(b_first), .in_beat(b_beat), .in_l3(b_l3), .in_ready(b_ready),
       .in_class(b_class), .in_broken(b_broken), .in_sport(b_sport), .in_dport(b_dport),
-      .in_at(b_at), .in_bytes(b_bytes),
+      .in_at(b_at), .in_bytes(b_bytes), .in_no_sum(b_no_sum),
       .q_valid(m_valid), .q_data(m_data), .q_keep(m_keep), .q_last(m_last), .q_bad(m_bad),
       .q_meta_valid(m_meta_valid), .q_meta(m_meta));
 endmodule

@@ -157,7 +157,8 @@ def udp(rng: random.Random, payload: bytes, ours: bool) -> bytes:
     length = len(payload) + 8
     if rng.random() < 0.1:
         length = rng.choice((length - 1, length + 1, 0, 7, 8, rng.getrandbits(16)))
-    return struct.pack(">HHHH", *ports, length & 0xFFFF, rng.getrandbits(16)) + payload
+    checksum = rng.choice((0, rng.getrandbits(16)))
+    return struct.pack(">HHHH", *ports, length & 0xFFFF, checksum) + payload
 
 
 def good(rng: random.Random, longest: int) -> bytes:

@@ -45,3 +45,11 @@ def unpack(name: str, value: int) -> dict[str, int]:
         found[member] = value & ((1 << bits) - 1)
         value >>= bits
     return found
+
+
+@cache
+def lro_events() -> dict[str, int]:
+    """EVENT_* of homa_lro_pkg.sv without that prefix: which counter has which number."""
+    text = PACKAGE.with_name("homa_lro_pkg.sv").read_text()
+    found = _CONSTANT.findall(text)
+    return {n.removeprefix("EVENT_"): int(v) for n, v in found if n.startswith("EVENT_")}

@@ -43,6 +43,7 @@ def judge(frame: bytes) -> Verdict:
     if len(ip) < (20 if v4 else 40):
         return Verdict({"class_": c["CLASS_BAD"]}, bad=True)
     said = {"vlan": int(vlan), "v4": int(v4), "v6": int(not v4)}
+    said["tci"] = _be(frame[14:16]) if vlan else 0
     bad = Verdict({"class_": c["CLASS_BAD"]}, bad=True)
     if v4:
         head = 4 * (ip[0] & 15)
@@ -50,6 +51,7 @@ def judge(frame: bytes) -> Verdict:
         if ip[0] >> 4 != 4 or head < 20 or total < head or total > len(ip):
             return bad
         said |= {"tos": ip[1], "src": _be(ip[12:16]), "dst": _be(ip[16:20])}
+        said["sum"] = sum(_be(ip[i : i + 2]) for i in range(0, 20, 2))
         if _be(ip[6:8]) & 0x3FFF:
             return Verdict(said | {"class_": c["CLASS_FRAGMENT"]})
         return _carrier(frame, said, ip[9], at + head, at + total)
@@ -94,7 +96,8 @@ def _carrier(frame: bytes, said: dict[str, int], proto: int, begin: int, end: in
     length = _be(body[4:6])
     if length < 8 or length > len(body):
         return Verdict({"class_": c["CLASS_BAD"]})
-    return _homa(body[8:length], begin + 8, said | {"class_": c["CLASS_HOMA_UDP"]})
+    said = said | {"class_": c["CLASS_HOMA_UDP"], "no_sum": int(body[6:8] == bytes(2))}
+    return _homa(body[8:length], begin + 8, said)
 
 
 def _homa(packet: bytes, at: int, said: dict[str, int]) -> Verdict:

@@ -50,5 +50,18 @@ BLOCKS = {
             ),
             "test_lso",
         ),
+        Block(
+            "homa_lro",
+            (
+                "homa_lro_pkg",
+                *_PARSER,
+                "homa_parser",
+                "homa_lro_judge",
+                "homa_lro_store",
+                "homa_lro_table",
+                "homa_lro_emit",
+            ),
+            "test_lro",
+        ),
     )
 }

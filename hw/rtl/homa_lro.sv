@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// Large receive offload: the receive path from the port's FIFO to the host's queue. DATA packets of
+// one RPC that follow each other become one unit with the first one's headers, and a list says
+// which bytes of the message are in it. All else passes as it came.
+module homa_lro
+  import homa_nic_pkg::*;
+  import homa_lro_pkg::*;
+#(
+    parameter int WIDTH = 512,
+    parameter int PAGES_BITS = 10  // log2 of the pages of 256 bytes that it has
+) (
+    input logic clk,
+    input logic rst,
+
+    input logic on,                        // merge
+    input logic [15:0] limit,              // bytes of a unit
+    input logic [15:0] patience,           // cycles for which a unit waits for more
+
+    input logic s_valid,
+    output logic s_ready,
+    input logic [WIDTH-1:0] s_data,
+    input logic [WIDTH/8-1:0] s_keep,
+    input logic s_last,
+
+    output logic m_valid,
+    input logic m_ready,
+    output logic [WIDTH-1:0] m_data,
+    output logic [WIDTH/8-1:0] m_keep,
+    output logic m_last,
+    output logic m_bad,                    // with m_last: the frame contradicts itself
+    output logic [PIECE_BITS:0] m_pieces,  // packets in it; 1: it is as it came
+    output logic [13:0] m_seg,             // if more: bytes of the message in each but the last
+
+    output logic l_valid,                  // once for each packet of a unit with several
+    input logic l_ready,
+    output logic [31:0] l_offset,
+    output logic [13:0] l_length,
+    output logic l_last,                   // the last one of its unit
+
+    output logic [31:0] counts[EVENTS]     // how often each EVENT_* was
+);
+  localparam int BEAT_BITS = $clog2(2048 / WIDTH);
+
+  logic p_valid, p_ready, p_last, p_bad, p_meta_valid;
+  logic [WIDTH-1:0] p_data;
+  logic [WIDTH/8-1:0] p_keep;
+  homa_meta_t p_meta;
+
+  homa_parser #(.WIDTH(WIDTH)) parser (
+      .clk, .rst, .s_valid, .s_ready, .s_data, .s_keep, .s_last,
+      .m_valid(p_valid), .m_ready(p_ready), .m_data(p_data), .m_keep(p_keep), .m_last(p_last),
+      .m_bad(p_bad), .m_meta_valid(p_meta_valid), .m_meta(p_meta));
+
+  // ---- into memory, with what is known of the frame beside it ----
+
+  logic f_valid, f_long, f_bad, f_room;
+  logic [PAGES_BITS-1:0] f_page;
+  logic [13:0] f_bytes;
+  homa_lro_info_t judged, f_info;
+
+  logic r_on, give, low;
+  logic [PAGES_BITS-1:0] r_page, n_page, n_next, give_page;
+  logic [BEAT_BITS-1:0] r_beat;
+  logic [WIDTH-1:0] r_data;
+
+  homa_lro_judge judge (
+      .clk, .adv(p_valid && p_ready && p_meta_valid), .s_meta(p_meta), .q_info(judged));
+
+  homa_lro_store #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) store (
+      .clk, .rst, .s_valid(p_valid), .s_ready(p_ready), .s_data(p_data), .s_keep(p_keep),
+      .s_last(p_last), .f_room, .f_valid, .f_page, .f_bytes, .f_long, .r_on, .r_page, .r_beat,
+      .r_data, .n_page, .n_next, .give, .give_page, .low);
+
+  always_ff @(posedge clk) if (p_valid && p_ready && p_last) f_bad <= p_bad;
+
+  always_comb begin
+    f_info = judged;
+    f_info.bytes = f_bytes;
+    f_info.bad = f_bad || f_long;
+    f_info.homa = judged.homa && !f_bad;  // what it says of an RPC is not to be believed
+  end
+
+  // ---- frames that wait to be looked at ----
+
+  localparam int WAIT_BITS = 4;
+  localparam int ENTRY = PAGES_BITS + $bits(homa_lro_info_t);
+  logic [ENTRY-1:0] waiting[1 << WAIT_BITS];
+  logic [WAIT_BITS:0] wait_in, wait_out;
+  wire [WAIT_BITS:0] wait_number = wait_in - wait_out;
+  // One may be on its way when this is said.
+  assign f_room = wait_number < (WAIT_BITS + 1)'((1 << WAIT_BITS) - 2);
+
+  logic w_ready;
+  logic [PAGES_BITS-1:0] w_page;
+  homa_lro_info_t w_info;
+  wire w_valid = wait_in != wait_out;
+  assign {w_page, w_info} = waiting[wait_out[WAIT_BITS-1:0]];
+
+  always_ff @(posedge clk) begin
+    if (f_valid) waiting[wait_in[WAIT_BITS-1:0]] <= {f_page, f_info};
+    if (rst) begin
+      wait_in <= 0;
+      wait_out <= 0;
+    end else begin
+      if (f_valid) wait_in <= wait_in + 1;
+      if (w_ready) wait_out <= wait_out + 1;
+    end
+  end
+
+  // ---- units ----
+
+  logic u_valid, u_ready, u_bad, done;
+  logic [SLOT_BITS-1:0] u_slot, done_slot, p_slot;
+  logic [PIECE_BITS:0] u_pieces;
+  logic [PIECE_BITS-1:0] p_number;
+  logic [PAGES_BITS-1:0] u_page, p_page;
+  logic [13:0] u_bytes, u_seg, p_length;
+  logic [7:0] u_at;
+  logic [31:0] p_offset;
+  logic [EVENTS-1:0] table_event, happens;
+
+  homa_lro_table #(.PAGES_BITS(PAGES_BITS)) table_ (
+      .clk, .rst, .on, .limit, .patience, .low,
+      .f_valid(w_valid), .f_ready(w_ready), .f_page(w_page), .f_info(w_info),
+      .u_valid, .u_ready, .u_slot, .u_pieces, .u_page, .u_bytes, .u_bad, .u_at, .u_seg, .done,
+      .done_slot, .p_slot, .p_number, .p_page, .p_offset, .p_length, .event_(table_event));
+
+  homa_lro_emit #(.WIDTH(WIDTH), .PAGES_BITS(PAGES_BITS)) emit (
+      .clk, .rst, .u_valid, .u_ready, .u_slot, .u_pieces, .u_page, .u_bytes, .u_bad, .u_at,
+      .u_seg, .done, .done_slot, .p_slot, .p_number, .p_page, .p_offset, .p_length, .r_on, .r_page,
+      .r_beat, .r_data, .n_page, .n_next, .give, .give_page, .m_valid, .m_ready, .m_data, .m_keep,
+      .m_last, .m_bad, .m_pieces, .m_seg, .l_valid, .l_ready, .l_offset, .l_length, .l_last);
+
+  // ---- counters ----
+
+  always_comb begin
+    happens = table_event;
+    happens[EVENT_BAD] = f_valid && f_bad;
+    happens[EVENT_LONG] = f_valid && f_long;
+  end
+
+  always_ff @(posedge clk)
+    for (int i = 0; i < EVENTS; i++)
+      if (rst) counts[i] <= 0;
+      else if (happens[i]) counts[i] <= counts[i] + 1;
+endmodule

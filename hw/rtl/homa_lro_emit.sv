@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// Units leave: the pages of their packets are read, and put together without gaps. Of the first
+// packet comes everything, of those behind it the message offset, that is the last four bytes of
+// the Homa header, and the payload. All packets of a unit have headers of one length, so the
+// offset is at the same place in each.
+//
+// Bytes are turned by the difference of their places in the memory and in the unit, which is one
+// number for a packet, and joined with what is left of the beat before.
+module homa_lro_emit
+  import homa_lro_pkg::*;
+  import homa_wire_pkg::*;
+#(
+    parameter int WIDTH = 512,
+    parameter int PAGES_BITS = 10
+) (
+    input logic clk,
+    input logic rst,
+
+    input logic u_valid,
+    output logic u_ready,
+    input logic [SLOT_BITS-1:0] u_slot,
+    input logic [PIECE_BITS:0] u_pieces,
+    input logic [PAGES_BITS-1:0] u_page,
+    input logic [13:0] u_bytes,
+    input logic u_bad,
+    input logic [7:0] u_at,
+    input logic [13:0] u_seg,
+    output logic done,
+    output logic [SLOT_BITS-1:0] done_slot,
+
+    output logic [SLOT_BITS-1:0] p_slot,
+    output logic [PIECE_BITS-1:0] p_number,
+    input logic [PAGES_BITS-1:0] p_page,
+    input logic [31:0] p_offset,
+    input logic [13:0] p_length,
+
+    output logic r_on,
+    output logic [PAGES_BITS-1:0] r_page,
+    output logic [$clog2(2048/WIDTH)-1:0] r_beat,
+    input logic [WIDTH-1:0] r_data,
+    output logic [PAGES_BITS-1:0] n_page,
+    input logic [PAGES_BITS-1:0] n_next,
+    output logic give,
+    output logic [PAGES_BITS-1:0] give_page,
+
+    output logic m_valid,
+    input logic m_ready,
+    output logic [WIDTH-1:0] m_data,
+    output logic [WIDTH/8-1:0] m_keep,
+    output logic m_last,
+    output logic m_bad,                     // with m_last
+    output logic [PIECE_BITS:0] m_pieces,   // packets in the unit; with each beat
+    output logic [13:0] m_seg,              // bytes of the message in each but the last; the same
+
+    output logic l_valid,                   // the list: a packet of a unit with several
+    input logic l_ready,
+    output logic [31:0] l_offset,           // of its payload in the message
+    output logic [13:0] l_length,           // of its payload
+    output logic l_last
+);
+  localparam int BYTES = WIDTH / 8;
+  localparam int LOG = $clog2(BYTES);
+  localparam int BEAT_BITS = $clog2(2048 / WIDTH);
+
+  localparam logic [1:0] IDLE = 0;
+  localparam logic [1:0] FETCH = 1;  // the packet's place is read
+  localparam logic [1:0] RUN = 2;    // its beats are
+  localparam logic [1:0] FLUSH = 3;  // what is left of the unit's last beat
+
+  // What is done with a beat that comes out of the memory, once it is turned.
+  typedef struct packed {
+    logic [LOG-1:0] held;       // bytes that are there from before
+    logic emit;                 // a beat is complete
+    logic last;
+    logic [LOG:0] count;        // bytes of it, if it is the last
+    logic bad;
+    logic [PIECE_BITS:0] pieces;
+    logic [13:0] seg;
+  } join_t;
+
+  typedef struct packed {
+    logic [LOG-1:0] turn;       // by which it is turned, bytes
+    logic mark;                 // it has the byte with the data offset
+    logic [LOG-1:0] mark_at;
+    join_t then_;
+  } step_t;
+
+  wire adv = m_ready || !m_valid;
+
+  logic [1:0] state;
+  logic several;
+  logic has_slot;               // it is a unit of a slot, which is free afterwards
+  logic [PIECE_BITS:0] number, pieces;
+  logic [SLOT_BITS-1:0] slot;
+  logic [7:0] at;
+  logic [13:0] seg;
+  logic bad;
+
+  logic [PAGES_BITS-1:0] page;
+  logic [BEAT_BITS-1:0] beat;
+  logic [13:0] pos, end_;       // of the beat's first byte in the frame; of the packet's last
+  logic [LOG-1:0] low;          // bytes of the beat before the packet's
+  logic first_beat;
+  logic [LOG-1:0] held;
+
+  // ---- the step for this beat ----
+
+  wire [LOG-1:0] from = first_beat ? low : '0;
+  wire ends = pos + 14'(BYTES) >= end_;
+  wire last_piece = number == pieces;
+  wire [LOG:0] high = ends ? (LOG + 1)'(end_ - pos) : (LOG + 1)'(BYTES);
+  wire [LOG+1:0] sum = {2'b00, held} + {1'b0, high} - {2'b00, from};
+  wire over = sum > (LOG + 2)'(BYTES);
+  wire whole = sum >= (LOG + 2)'(BYTES);
+  wire [13:0] mark_pos = {6'd0, at} + 14'(COMMON_DOFF_AT);
+  wire finishes = ends && last_piece;
+
+  step_t step;
+  always_comb begin
+    step.turn = held - from;
+    step.then_.held = held;
+    step.then_.emit = whole || finishes;
+    step.then_.last = finishes && !over;
+    step.then_.count = sum[LOG:0];
+    step.mark = several && number == 1 && (mark_pos >> LOG) == (pos >> LOG);
+    step.mark_at = mark_pos[LOG-1:0];
+    step.then_.bad = bad;
+    step.then_.pieces = several ? pieces : (PIECE_BITS + 1)'(1);
+    step.then_.seg = seg;
+    if (state == FLUSH) begin
+      step.then_.emit = 1;
+      step.then_.last = 1;
+      step.then_.count = {1'b0, held};
+      step.mark = 0;
+    end
+  end
+
+  wire run = state == RUN && adv;
+  assign r_on = adv;
+  assign r_page = page;
+  assign r_beat = beat;
+  assign n_page = page;
+  assign give = run && (ends || &beat);
+  assign give_page = page;
+  assign u_ready = state == IDLE;
+  assign p_slot = state == IDLE ? u_slot : slot;
+  assign p_number = state == IDLE ? '0 : number[PIECE_BITS-1:0];
+  assign done_slot = slot;
+
+  wire list_room = !l_valid || l_ready;
+  wire begin_piece = state == FETCH && list_room;
+  wire [13:0] skip = number == 0 ? 14'd0 : {6'd0, at} + {6'd0, SKIP};
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      state <= IDLE;
+      l_valid <= 0;
+      done <= 0;
+    end else begin
+      done <= 0;
+      if (list_room) l_valid <= begin_piece;
+      case (state)
+        IDLE: if (u_valid) state <= u_pieces > 1 ? FETCH : RUN;
+        FETCH: if (begin_piece) state <= RUN;
+        RUN:
+          if (adv && ends) begin
+            if (!last_piece) state <= FETCH;
+            else begin
+              state <= over ? FLUSH : IDLE;
+              done <= has_slot;
+            end
+          end
+        default: if (adv) state <= IDLE;
+      endcase
+    end
+    case (state)
+      IDLE: begin
+        several <= u_pieces > 1;
+        has_slot <= u_pieces != 0;
+        pieces <= u_pieces == 0 ? 1 : u_pieces;
+        number <= u_pieces > 1 ? 0 : 1;
+        slot <= u_slot;
+        at <= u_at;
+        seg <= u_seg;
+        bad <= u_bad;
+        page <= u_page;
+        beat <= 0;
+        pos <= 0;
+        end_ <= u_bytes;
+        low <= 0;
+        first_beat <= 1;
+        held <= 0;
+      end
+      FETCH:
+        if (begin_piece) begin
+          number <= number + 1;
+          page <= p_page;
+          beat <= BEAT_BITS'(skip >> LOG);
+          pos <= {skip[13:LOG], {LOG{1'b0}}};
+          end_ <= {6'd0, at} + DATA_HDR[13:0] + p_length;
+          low <= skip[LOG-1:0];
+          first_beat <= 1;
+        end
+      RUN:
+        if (adv) begin
+          first_beat <= 0;
+          pos <= pos + 14'(BYTES);
+          beat <= beat + 1;
+          held <= LOG'(sum);
+          if (&beat) page <= n_next;
+        end
+      default: ;
+    endcase
+    if (begin_piece) begin
+      l_offset <= p_offset;
+      l_length <= p_length;
+      l_last <= number + 1'b1 == pieces;
+    end
+  end
+
+  // ---- the beat: read, turned, joined ----
+
+  logic a_valid, b_valid;
+  step_t a;
+  join_t b;
+  logic [WIDTH-1:0] turned, b_data, kept, joined;
+
+  always_comb begin
+    turned = r_data;
+    for (int i = 0; i < LOG; i++)
+      if (a.turn[i]) turned = (turned << (8 << i)) | (turned >> (WIDTH - (8 << i)));
+    if (a.mark) turned[8*a.mark_at+:8] = DOFF_UNIT;
+    for (int i = 0; i < BYTES; i++)
+      joined[8*i+:8] = (LOG + 1)'(i) < {1'b0, b.held} ? kept[8*i+:8] : b_data[8*i+:8];
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      a_valid <= 0;
+      b_valid <= 0;
+      m_valid <= 0;
+    end else if (adv) begin
+      a_valid <= state == RUN || state == FLUSH;
+      b_valid <= a_valid;
+      m_valid <= b_valid && b.emit;
+    end
+    if (adv) begin
+      a <= step;
+      b <= a.then_;
+      b_data <= turned;
+      if (b_valid) kept <= b.emit ? b_data : joined;
+      m_data <= joined;
+      for (int i = 0; i < BYTES; i++) m_keep[i] <= !b.last || (LOG + 1)'(i) < b.count;
+      m_last <= b.last;
+      m_bad <= b.last && b.bad;
+      m_pieces <= b.pieces;
+      m_seg <= b.seg;
+    end
+  end
+endmodule

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// May a frame be merged with others? What its meta says becomes what large receive needs, one cycle
+// later. A packet merges if whoever takes the unit can have all of it back from the first header
+// and its offset, and if nobody would have to check a checksum of the whole afterwards:
+//
+// * DATA that decodes, directly on IP or in UDP over IPv4 without a checksum;
+// * no options of IPv4, whose header's checksum is right, and no extension headers of IPv6;
+// * an offset in the packet's own field, not in the sequence number;
+// * not retransmitted, which somebody waits for, and not all of a message.
+module homa_lro_judge
+  import homa_nic_pkg::*;
+  import homa_wire_pkg::*;
+  import homa_lro_pkg::*;
+(
+    input logic clk,
+    input logic adv,
+    /* verilator lint_off UNUSEDSIGNAL */
+    input homa_meta_t s_meta,      // not all of it matters here
+    /* verilator lint_on UNUSEDSIGNAL */
+    output homa_lro_info_t q_info  // bytes and bad are not known here: 0
+);
+  function automatic logic [15:0] fold(input logic [19:0] value);
+    logic [16:0] once;
+    once = {1'b0, value[15:0]} + {13'd0, value[19:16]};
+    fold = once[15:0] + {15'd0, once[16]};
+  endfunction
+
+  function automatic logic [15:0] fold32(input logic [31:0] value);
+    fold32 = value[31:16] ^ value[15:0];
+  endfunction
+
+  wire [63:0] id = s_meta.hdr[HDR_BITS-64-8*COMMON_SENDER_ID_AT+:64];
+  wire [31:0] ports = s_meta.hdr[HDR_BITS-32+:32];
+  wire [7:0] kind = s_meta.hdr[HDR_BITS-8-8*COMMON_TYPE_AT+:8];
+  wire [31:0] seg_offset = s_meta.hdr[HDR_BITS-32-8*DATA_SEG_OFFSET_AT+:32];
+  wire [7:0] retransmit = s_meta.hdr[HDR_BITS-8-8*DATA_RETRANSMIT_AT+:8];
+  wire native = s_meta.class_ == CLASS_HOMA;
+  wire udp = s_meta.class_ == CLASS_HOMA_UDP;
+  wire homa = (native || udp || s_meta.class_ == CLASS_HOMA_TCP) &&
+              s_meta.bytes >= COMMON_HDR[16:0];
+  wire [16:0] length = s_meta.bytes - DATA_HDR[16:0];
+  wire [7:0] plain_at = (s_meta.l3.vlan ? 8'd18 : 8'd14) + (s_meta.l3.v4 ? 8'd20 : 8'd40) +
+                        (udp ? 8'd8 : 8'd0);
+  wire carried = native || (udp && s_meta.l3.v4 && s_meta.no_sum);
+  wire plain = s_meta.at == plain_at && (s_meta.l3.v6 || &fold(s_meta.l3.sum));
+
+  always_ff @(posedge clk)
+    if (adv) begin
+      q_info.bytes <= 0;
+      q_info.bad <= 0;
+      q_info.homa <= homa;
+      q_info.merges <= homa && carried && plain && s_meta.error == WIRE_OK && kind == TYPE_DATA &&
+                       !(&seg_offset) && retransmit == 0 && {15'd0, length} != s_meta.length &&
+                       length < 17'(LONGEST);
+      q_info.ends <= s_meta.offset + {15'd0, length} == s_meta.length;
+      q_info.digest <= fold32(id[63:32]) ^ fold32(id[31:0]) ^ fold32(ports) ^
+                       fold32(s_meta.l3.src[31:0]);
+      q_info.at <= s_meta.at;
+      q_info.offset <= seg_offset;
+      q_info.length <= length[13:0];
+      q_info.key.tci <= s_meta.l3.tci;
+      q_info.key.vlan <= s_meta.l3.vlan;
+      q_info.key.v4 <= s_meta.l3.v4;
+      q_info.key.tos <= s_meta.l3.tos;
+      q_info.key.src <= s_meta.l3.src;
+      q_info.key.dst <= s_meta.l3.dst;
+      q_info.key.class_ <= s_meta.class_;
+      q_info.key.out_ports <= udp ? {s_meta.out_sport, s_meta.out_dport} : 32'd0;
+      q_info.key.ports <= ports;
+      q_info.key.hdr <= s_meta.hdr[HDR_BITS-8*SKIP+:352];
+    end
+endmodule

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// The memory of large receive: frames are written into chains of pages as they come, and read in
+// any order later. Who reads a page gives it back. When no page is free, the input waits.
+//
+// A frame longer than LONGEST is cut there, so that each frame ends in a memory of bounded size.
+module homa_lro_store
+  import homa_lro_pkg::*;
+#(
+    parameter int WIDTH = 512,
+    parameter int PAGES_BITS = 10  // log2 of the pages
+) (
+    input logic clk,
+    input logic rst,
+
+    input logic s_valid,
+    output logic s_ready,
+    input logic [WIDTH-1:0] s_data,
+    input logic [WIDTH/8-1:0] s_keep,
+    input logic s_last,
+
+    input logic f_room,                    // a frame that ends can be taken
+    output logic f_valid,                  // a frame is in memory, for a cycle
+    output logic [PAGES_BITS-1:0] f_page,  // its first page
+    output logic [13:0] f_bytes,
+    output logic f_long,                   // it was cut
+
+    input logic r_on,                      // the beat that is asked for comes in the next cycle
+    input logic [PAGES_BITS-1:0] r_page,
+    input logic [$clog2(2048/WIDTH)-1:0] r_beat,
+    output logic [WIDTH-1:0] r_data,
+    input logic [PAGES_BITS-1:0] n_page,   // the page after this one, a cycle later
+    output logic [PAGES_BITS-1:0] n_next,
+
+    input logic give,                      // this page is free
+    input logic [PAGES_BITS-1:0] give_page,
+    output logic low                       // there is not room for two of the longest frames
+);
+  localparam int BYTES = WIDTH / 8;
+  localparam int BEAT_BITS = $clog2(2048 / WIDTH);
+  localparam int COUNT_BITS = $clog2(BYTES + 1);
+  localparam int NUMBER = 1 << PAGES_BITS;
+  localparam int LOW = 2 * (LONGEST / PAGE_BYTES);
+
+  logic [WIDTH-1:0] memory[NUMBER << BEAT_BITS];
+  logic [PAGES_BITS-1:0] next[NUMBER];
+
+  function automatic logic [COUNT_BITS-1:0] count(input logic [BYTES-1:0] keep);
+    count = 0;
+    for (int i = 0; i < BYTES; i++) if (keep[i]) count = COUNT_BITS'(i + 1);
+  endfunction
+
+  // ---- free pages: those that were never used, then those that came back ----
+
+  logic [PAGES_BITS-1:0] free_[NUMBER];
+  logic [PAGES_BITS:0] fresh, given, taken, number;
+  logic [PAGES_BITS-1:0] spare, head;
+  logic spare_valid, head_valid;
+  wire take_spare, pop_head;
+  wire want = !spare_valid || take_spare;
+  wire from_fresh = want && !fresh[PAGES_BITS];
+  assign pop_head = want && fresh[PAGES_BITS] && head_valid;
+
+  always_ff @(posedge clk) begin
+    if (give) free_[given[PAGES_BITS-1:0]] <= give_page;
+    head <= free_[taken[PAGES_BITS-1:0]];
+    if (from_fresh) spare <= fresh[PAGES_BITS-1:0];
+    else if (pop_head) spare <= head;
+    if (rst) begin
+      fresh <= 0;
+      given <= 0;
+      taken <= 0;
+      number <= (PAGES_BITS + 1)'(NUMBER);
+      spare_valid <= 0;
+      head_valid <= 0;
+      low <= 0;
+    end else begin
+      if (from_fresh) fresh <= fresh + 1;
+      if (give) given <= given + 1;
+      if (pop_head) taken <= taken + 1;
+      head_valid <= !pop_head && taken != given;
+      if (want) spare_valid <= from_fresh || pop_head;
+      number <= number + (PAGES_BITS + 1)'(give) - (PAGES_BITS + 1)'(take_spare);
+      low <= 32'(number) < LOW;
+    end
+  end
+
+  // ---- writing ----
+
+  logic begins;
+  logic [PAGES_BITS-1:0] page, first;
+  logic [BEAT_BITS-1:0] beat;
+  logic [13:0] bytes;
+  wire too_long = !begins && bytes == 14'(LONGEST);
+  wire need = beat == 0 && !too_long;
+  wire take = s_valid && s_ready;
+  wire [PAGES_BITS-1:0] here = need ? spare : page;
+  wire [13:0] bytes_now = (begins ? 14'd0 : bytes) +
+                          (too_long ? 14'd0 : s_last ? 14'(count(s_keep)) : 14'(BYTES));
+  assign s_ready = (!need || spare_valid) && (!begins || f_room);
+  assign take_spare = take && need;
+
+  always_ff @(posedge clk) begin
+    if (take && !too_long) memory[{here, beat}] <= s_data;
+    if (take_spare && !begins) next[page] <= spare;
+    if (r_on) r_data <= memory[{r_page, r_beat}];
+    n_next <= next[n_page];
+    if (take_spare) page <= spare;
+    if (take && begins) first <= spare;
+    if (take) bytes <= bytes_now;
+    if (take && s_last) begin
+      f_page <= begins ? spare : first;
+      f_bytes <= bytes_now;
+      f_long <= too_long;
+    end
+    if (rst) begin
+      begins <= 1;
+      beat <= 0;
+      f_valid <= 0;
+    end else begin
+      f_valid <= take && s_last;
+      if (take) begin
+        begins <= s_last;
+        beat <= s_last ? '0 : too_long ? beat : beat + 1'b1;
+      end
+    end
+  end
+endmodule

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+//
+// What becomes of each frame: it is put behind others of its unit, begins a unit, or passes.
+//
+// A slot is free, open (its unit takes more) or closed (its unit waits to leave). Frames are looked
+// at one after the other. A frame that merges goes behind its RPC's open unit or begins one. Any
+// other frame of the RPC, or one that does not fit, closes the unit first. Two queues lead out:
+//
+// * closed units, in the order in which they were closed; frames that pass while a unit of their
+//   RPC waits are units of one frame;
+// * frames that pass while none does; they go first.
+//
+// So nothing is reordered inside an RPC. RPCs are told apart by a digest of 16 bits at first, and
+// by all of the header before anything is merged: two with one digest push each other's units
+// out, which costs speed and nothing else. No frame waits but for the output: if no slot is free or
+// memory is short, an open unit is closed, and closed ones leave as the output takes them.
+module homa_lro_table
+  import homa_lro_pkg::*;
+#(
+    parameter int PAGES_BITS = 10
+) (
+    input logic clk,
+    input logic rst,
+
+    input logic on,                       // merge; else all frames pass
+    input logic [15:0] limit,             // bytes of a unit
+    input logic [15:0] patience,          // cycles for which a unit may be open
+    input logic low,                      // memory is short
+
+    input logic f_valid,
+    output logic f_ready,
+    input logic [PAGES_BITS-1:0] f_page,
+    input homa_lro_info_t f_info,
+
+    output logic u_valid,                 // the next unit to leave
+    input logic u_ready,
+    output logic [SLOT_BITS-1:0] u_slot,
+    output logic [PIECE_BITS:0] u_pieces, // 1: a frame as it came; 0: the same, of no slot
+    output logic [PAGES_BITS-1:0] u_page, // of that frame
+    output logic [13:0] u_bytes,
+    output logic u_bad,
+    output logic [7:0] u_at,              // begin of the Homa header in the first frame
+    output logic [13:0] u_seg,            // bytes of the message in each but the last packet
+    input logic done,                     // all of the unit in done_slot has been read
+    input logic [SLOT_BITS-1:0] done_slot,
+
+    input logic [SLOT_BITS-1:0] p_slot,   // a packet of a unit, a cycle later:
+    input logic [PIECE_BITS-1:0] p_number,
+    output logic [PAGES_BITS-1:0] p_page,
+    output logic [31:0] p_offset,
+    output logic [13:0] p_length,
+
+    output logic [EVENTS-1:0] event_      // EVENT_* of this cycle, but for BAD and LONG
+);
+  localparam int FAST_BITS = 6;
+  localparam int PIECE = PAGES_BITS + 46;
+
+  localparam logic [1:0] FREE = 0;
+  localparam logic [1:0] OPEN = 1;
+  localparam logic [1:0] CLOSED = 2;
+
+  localparam logic [1:0] IDLE = 0;
+  localparam logic [1:0] LOOK = 1;
+  localparam logic [1:0] COMPARE = 2;
+  localparam logic [1:0] ACT = 3;
+
+  typedef struct packed {
+    logic [PIECE_BITS:0] pieces;
+    logic [PAGES_BITS-1:0] page;
+    logic [13:0] bytes;
+    logic bad;
+    logic [7:0] at;
+    logic [13:0] seg;
+  } unit_t;
+
+  logic [1:0] state;
+  logic [1:0] slot_state[SLOTS];
+  logic [15:0] slot_digest[SLOTS];
+  logic [15:0] slot_since[SLOTS];
+  unit_t units[SLOTS];
+  logic [16:0] fills[SLOTS];              // bytes of the unit
+  homa_lro_key_t keys[SLOTS];
+  logic [PIECE-1:0] pieces[SLOTS*PIECES];
+
+  // ---- which slots matter ----
+
+  logic [SLOTS-1:0] is_free, is_open, alike;
+  always_comb
+    for (int i = 0; i < SLOTS; i++) begin
+      is_free[i] = slot_state[i] == FREE;
+      is_open[i] = slot_state[i] == OPEN;
+      alike[i] = f_info.homa && slot_digest[i] == f_info.digest && !is_free[i];
+    end
+
+  function automatic logic [SLOT_BITS-1:0] lowest(input logic [SLOTS-1:0] bits);
+    lowest = 0;
+    for (int i = SLOTS - 1; i >= 0; i--) if (bits[i]) lowest = SLOT_BITS'(i);
+  endfunction
+
+  // The open slot from the hand on, which goes round: roughly the oldest.
+  logic [SLOT_BITS-1:0] hand, victim;
+  wire [SLOTS-1:0] turned = SLOTS'({is_open, is_open} >> hand);
+  wire [SLOT_BITS-1:0] ahead = lowest(turned);
+
+  logic has_free, has_open, mine, waits;  // mine: an open unit of the RPC; waits: any
+  logic [SLOT_BITS-1:0] free, own;
+
+  // ---- time ----
+
+  logic [15:0] now;
+  logic [SLOT_BITS-1:0] scan, late_slot;
+  logic late;
+
+  // ---- a frame and its slot ----
+
+  unit_t unit;
+  logic [16:0] fill;
+  homa_lro_key_t key;
+  localparam int PARTS = 12;
+  localparam int PART = ($bits(homa_lro_key_t) + PARTS - 1) / PARTS;
+  logic [PARTS-1:0] same_part;
+  wire [PARTS*PART-1:0] differing = (PARTS * PART)'(key ^ f_info.key);
+  wire merges = on && f_info.merges && !f_info.bad;
+  // The message offset stands before each packet's part, and in the first one's header anyway.
+  wire [16:0] grown = fill + {3'd0, f_info.length} + 17'd4;
+  wire [16:0] begun = {9'd0, f_info.at} + 17'd56 + {3'd0, f_info.length};
+
+  logic fits, same;
+  logic [3:0] why;
+  wire append = state == ACT && mine && merges && same && fits;
+  wire [PIECE_BITS:0] number = unit.pieces + 1'b1;
+  wire ends = f_info.ends || f_info.length != unit.seg || number == (PIECE_BITS + 1)'(PIECES);
+  wire push_out = state == ACT && mine && !append;              // the unit goes before the frame
+  wire alone = !merges || f_info.ends || begun > {1'b0, limit};  // it will not be merged
+  wire slow = waits || !alone;                                  // it needs a slot
+  wire enter = state == ACT && !mine && slow && has_free;
+  wire fast_room;
+  wire fast = state == ACT && !mine && !slow && fast_room;
+  wire evict = state == ACT && !mine && slow && !has_free && has_open;
+
+  // ---- closed units ----
+
+  logic [SLOT_BITS-1:0] closed[SLOTS];
+  logic [SLOT_BITS:0] closed_in, closed_out;
+  wire any_closed = closed_in != closed_out;
+  wire leaves = u_valid && u_ready;
+
+  wire timed = state == IDLE && late && slot_state[late_slot] == OPEN;
+  wire squeezed = state == IDLE && !timed && low && has_open && !any_closed &&
+                  slot_state[victim] == OPEN;
+  wire close_own = push_out || (append && ends);
+  wire close = timed || squeezed || close_own || evict || (enter && alone);
+  logic [SLOT_BITS-1:0] close_slot;
+  always_comb begin
+    close_slot = own;
+    if (timed) close_slot = late_slot;
+    if (squeezed || evict) close_slot = victim;
+    if (enter) close_slot = free;
+  end
+
+  assign f_ready = append || enter || fast;
+
+  always_comb begin
+    why = EVENT_URGENT;
+    if (merges) why = same ? EVENT_FULL : EVENT_DIFFERS;
+    if (append) why = f_info.ends ? EVENT_ENDED : EVENT_FULL;
+    if (timed) why = EVENT_TIMED;
+    if (squeezed || evict) why = EVENT_EVICTED;
+    event_ = 0;
+    event_[EVENT_FRAME] = f_ready;
+    event_[EVENT_PASSED] = fast || (enter && alone);
+    event_[EVENT_MERGED] = append;
+    event_[EVENT_OPENED] = enter && !alone;
+    if (close && !enter) event_[why] = 1;
+  end
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      state <= IDLE;
+      closed_in <= 0;
+      hand <= 0;
+      late <= 0;
+      scan <= 0;
+      now <= 0;
+      has_free <= 0;
+      has_open <= 0;
+      for (int i = 0; i < SLOTS; i++) slot_state[i] <= FREE;
+    end else begin
+      now <= now + 1;
+      scan <= scan + 1;
+      if (timed) late <= 0;
+      else if (slot_state[scan] == OPEN && now - slot_since[scan] >= patience) begin
+        late <= 1;
+        late_slot <= scan;
+      end
+      has_free <= |is_free;
+      has_open <= |is_open;
+      free <= lowest(is_free);
+      victim <= hand + ahead;
+      case (state)
+        // What closes a slot here is seen in LOOK.
+        IDLE: if (f_valid && !timed && !squeezed) state <= LOOK;
+        LOOK: state <= COMPARE;
+        COMPARE: state <= ACT;
+        default: state <= IDLE;
+      endcase
+      if (enter) slot_state[free] <= OPEN;
+      if (close) begin
+        slot_state[close_slot] <= CLOSED;
+        closed_in <= closed_in + 1;
+        if (!close_own) hand <= close_slot + 1;
+      end
+      if (done) slot_state[done_slot] <= FREE;
+    end
+    if (state == LOOK) begin
+      mine <= |(alike & is_open);
+      waits <= |alike;
+      own <= lowest(alike & is_open);
+      key <= keys[lowest(alike & is_open)];
+      unit <= units[lowest(alike & is_open)];
+      fill <= fills[lowest(alike & is_open)];
+    end
+    if (state == COMPARE) begin
+      for (int i = 0; i < PARTS; i++) same_part[i] <= differing[PART*i+:PART] == 0;
+      fits <= grown <= {1'b0, limit} && f_info.length <= unit.seg;
+    end
+    if (close) closed[closed_in[SLOT_BITS-1:0]] <= close_slot;
+    if (enter) begin
+      keys[free] <= f_info.key;
+      slot_digest[free] <= f_info.digest;
+      slot_since[free] <= now;
+    end
+  end
+  assign same = &same_part;
+
+  wire [SLOT_BITS-1:0] write_slot = enter ? free : own;
+  wire [PIECE_BITS-1:0] write_piece = enter ? '0 : unit.pieces[PIECE_BITS-1:0];
+  unit_t write_unit;
+  always_comb begin
+    write_unit = unit;
+    write_unit.pieces = number;
+    if (enter) begin
+      write_unit.pieces = 1;
+      write_unit.page = f_page;
+      write_unit.bytes = f_info.bytes;
+      write_unit.bad = f_info.bad;
+      write_unit.at = f_info.at;
+      write_unit.seg = f_info.length;
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    if (enter || append) begin
+      units[write_slot] <= write_unit;
+      fills[write_slot] <= enter ? begun : grown;
+      pieces[{write_slot, write_piece}] <= {f_page, f_info.offset, f_info.length};
+    end
+    {p_page, p_offset, p_length} <= pieces[{p_slot, p_number}];
+  end
+
+  // ---- frames that pass, and who leaves next ----
+
+  localparam int FAST = PAGES_BITS + 15;
+  logic [FAST-1:0] fasts[1 << FAST_BITS];
+  logic [FAST_BITS:0] fast_in, fast_out;
+  wire any_fast = fast_in != fast_out;
+  wire [FAST_BITS:0] fast_number = fast_in - fast_out;
+  assign fast_room = !fast_number[FAST_BITS];
+  wire [FAST-1:0] fast_head = fasts[fast_out[FAST_BITS-1:0]];
+  wire [SLOT_BITS-1:0] closed_head = closed[closed_out[SLOT_BITS-1:0]];
+  wire unit_t closed_unit = units[closed_head];
+  wire load = (!u_valid || u_ready) && (any_fast || any_closed);
+
+  always_ff @(posedge clk) begin
+    if (fast) fasts[fast_in[FAST_BITS-1:0]] <= {f_page, f_info.bytes, f_info.bad};
+    if (load) begin
+      u_slot <= closed_head;
+      if (any_fast) begin
+        u_pieces <= 0;
+        {u_page, u_bytes, u_bad} <= fast_head;
+      end else begin
+        u_pieces <= closed_unit.pieces;
+        u_page <= closed_unit.page;
+        u_bytes <= closed_unit.bytes;
+        u_bad <= closed_unit.bad;
+      end
+      u_at <= closed_unit.at;
+      u_seg <= closed_unit.seg;
+    end
+    if (rst) begin
+      fast_in <= 0;
+      fast_out <= 0;
+      closed_out <= 0;
+      u_valid <= 0;
+    end else begin
+      if (fast) fast_in <= fast_in + 1;
+      if (load && any_fast) fast_out <= fast_out + 1;
+      if (load && !any_fast) closed_out <= closed_out + 1;
+      u_valid <= load || (u_valid && !leaves);
+    end
+  end
+endmodule

@@ -1,0 +1,344 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""homa_lro: what leaves can be taken apart into what came, RPC by RPC in order, and is merged as it
+should be."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter, defaultdict, deque
+from typing import Any
+
+import cocotb
+from cocotb.triggers import RisingEdge
+
+from hw.tb import units
+from hw.tb.layout import lro_events
+from hw.tb.reference import Verdict, judge
+from hw.tb.stream import Pauses, Sink, Source, reset
+from hw.tb.units import Rpc
+
+WIDTH = int(os.environ.get("HW_WIDTH", "512"))
+FRAMES = int(os.environ.get("HW_FRAMES", "1000"))
+SEED = int(os.environ.get("HW_SEED", "1"))
+PATIENCE = 150_000
+LONG = 65_535
+
+
+class Bench:
+    """The block, its streams, and the host that takes the list when it likes. Whatever leaves is
+    taken apart and compared with what was sent."""
+
+    def __init__(self, dut: Any, rng: random.Random, steady: bool = False) -> None:
+        self.dut = dut
+        self.source = Source(dut, "s", WIDTH, rng)
+        self.sink = Sink(dut, "m", WIDTH, rng, ("pieces", "seg", "bad"))
+        self.host = Pauses(rng)
+        self.list: deque[tuple[int, int, int]] = deque()
+        self.taking = False
+        self.waiting: dict[object, deque[tuple[bytes, Verdict]]] = defaultdict(deque)
+        self.left = 0
+        self.units: list[list[tuple[bytes, Verdict]]] = []
+        # Frames whose part of the list has not been taken yet, and those behind them.
+        self.behind: deque[tuple[bytes, list[dict[str, int]]]] = deque()
+        self.limit = int(dut.limit.value)
+        if steady:
+            for end in (self.source.pauses, self.sink.pauses, self.host):
+                end.ready = lambda: True  # type: ignore[method-assign]
+        dut.l_ready.value = 0
+
+    def send(self, sent: list[bytes]) -> None:
+        for frame in sent:
+            verdict = judge(frame)
+            self.waiting[units.rpc_of(verdict)].append((frame, verdict))
+            self.left += 1
+        self.source.send(sent)
+
+    async def step(self) -> bool:
+        """A cycle; did anything leave?"""
+        await RisingEdge(self.dut.clk)
+        if self.taking and self.dut.l_valid.value:
+            said = self.dut.l_offset, self.dut.l_length, self.dut.l_last
+            self.list.append(tuple(int(signal.value) for signal in said))  # type: ignore[arg-type]
+        frame = self.sink.edge()
+        self.source.edge()
+        on = self.host.ready()
+        if on != self.taking:
+            self.dut.l_ready.value = int(on)
+            self.taking = on
+        if frame:
+            self.behind.append(frame)
+        while self.behind and self._listed(self.behind[0][1][0]["pieces"]):
+            self._check(*self.behind.popleft())
+        return bool(frame)
+
+    def _listed(self, count: int) -> bool:
+        return count == 1 or len(self.list) >= count
+
+    def _check(self, frame: bytes, said: list[dict[str, int]]) -> None:
+        count = said[0]["pieces"]
+        assert all(beat["pieces"] == count for beat in said), "its number of packets changes"
+        if count > 1:
+            self._check_unit(frame, count, said)
+            return
+        sent, verdict = self._next(frame)
+        long = len(sent) > units.LONGEST
+        assert frame == sent[: units.LONGEST], f"{frame.hex()} was {sent.hex()}"
+        assert said[-1]["bad"] == (verdict.bad or long), f"bad is {said[-1]['bad']}: {sent.hex()}"
+        self.units.append([(sent, verdict)])
+
+    def _next(self, frame: bytes) -> tuple[bytes, Verdict]:
+        """What its RPC sent first of what has not left."""
+        queue = self.waiting[units.rpc_of(judge(frame))]
+        if not queue or not queue[0][0].startswith(frame):
+            # Cut at LONGEST, it has another RPC, or none.
+            queue = next((q for q in self.waiting.values() if q and len(q[0][0]) > 9216), queue)
+        assert queue, f"nothing such was sent, or it was taken before: {frame[:200].hex()}"
+        self.left -= 1
+        return queue.popleft()
+
+    def _check_unit(self, frame: bytes, count: int, said: list[dict[str, int]]) -> None:
+        assert not said[-1]["bad"]
+        assert count <= units.MOST
+        assert len(frame) <= self.limit, f"a unit of {len(frame)} bytes"
+        entries = [self.list.popleft() for _ in range(count)]
+        assert [last for _, _, last in entries] == [0] * (count - 1) + [1]
+        packets = []
+        for offset, length, _ in entries:
+            queue = self.waiting[self._owner(frame)]
+            assert queue, f"nothing more was sent of this RPC: {frame[:200].hex()}"
+            packets.append(queue.popleft())
+            self.left -= 1
+            homa = packets[-1][1].packet
+            where = f"{offset}, {length}: {packets[-1][0][:200].hex()}"
+            assert int.from_bytes(homa[units.OFFSET_AT : units.HEADER], "big") == offset, where
+            assert len(homa) == length + units.HEADER, where
+        alike = units.header(*packets[0])
+        for packet in packets:
+            assert units.merges(*packet), f"this may not be merged: {packet[0][:200].hex()}"
+            assert units.header(*packet) == alike, f"the headers differ: {packet[0][:200].hex()}"
+        want = units.expect_unit(packets)
+        assert frame == want, f"{frame.hex()}\nnot {want.hex()}"
+        sizes = [length for _, length, _ in entries]
+        assert sizes[:-1] == [said[0]["seg"]] * (count - 1) and sizes[-1] <= sizes[0], f"{sizes}"
+        self.units.append(packets)
+
+    @staticmethod
+    def _owner(frame: bytes) -> tuple[object, ...]:
+        """Of a unit: its IP length is that of its first packet, so that it is one with more
+        behind it."""
+        return units.rpc_of(judge(frame))
+
+    async def finish(self) -> None:
+        """Until all has left."""
+        idle = 0
+        while self.left:
+            idle = 0 if await self.step() else idle + 1
+            assert idle < PATIENCE, f"it hangs with {self.left} frames inside"
+        for _ in range(200):
+            assert not await self.step(), "something left that was not sent"
+        assert not self.behind, "the list is too short"
+        assert not self.list, "the list is longer than the units"
+
+    def counts(self) -> Counter[str]:
+        """The block's counters; they must agree with each other."""
+        found = Counter({name: int(self.dut.counts[at].value) for name, at in lro_events().items()})
+        assert found["FRAME"] == found["PASSED"] + found["MERGED"] + found["OPENED"]
+        reasons = ("ENDED", "FULL", "URGENT", "DIFFERS", "TIMED", "EVICTED")
+        assert found["OPENED"] == sum(found[name] for name in reasons), f"{dict(found)}"
+        assert len(self.units) == found["PASSED"] + found["OPENED"], f"{dict(found)}"
+        assert sum(len(unit) for unit in self.units) == found["FRAME"]
+        return found
+
+
+async def start(dut: Any, limit: int = LONG, patience: int = 3000, on: int = 1) -> None:
+    for name in ("s_valid", "m_ready", "l_ready"):
+        getattr(dut, name).value = 0
+    dut.limit.value, dut.patience.value, dut.on.value = limit, patience, on
+    await reset(dut)
+
+
+async def all_of(
+    dut: Any, rng: random.Random, sent: list[bytes], steady: bool = True, **settings: int
+) -> tuple[Bench, Counter[str]]:
+    """After a reset, all of these; what the block counted."""
+    await start(dut, **settings)
+    bench = Bench(dut, rng, steady)
+    bench.send(sent)
+    await bench.finish()
+    return bench, bench.counts()
+
+
+@cocotb.test()
+async def random_frames(dut: Any) -> None:
+    """Messages of many RPCs at once, everything odd between, pauses everywhere."""
+    rng = random.Random(SEED)
+    total: Counter[str] = Counter()
+    number = max(300, FRAMES // 10)
+    for limit, patience in ((LONG, 3000), (LONG, 30_000), (9000, 300)):
+        sent = units.traffic(rng, number // 3)
+        _, counts = await all_of(dut, rng, sent, False, limit=limit, patience=patience)
+        bad = sum(judge(frame).bad for frame in sent)
+        assert counts["BAD"] == bad
+        total += counts
+    cocotb.log.info("%s", dict(total))
+    reasons = ("ENDED", "FULL", "URGENT", "DIFFERS", "TIMED", "EVICTED")
+    missing = [name for name in ("MERGED", *reasons) if not total[name]]
+    assert not missing or number < 1000, f"nothing was counted of {missing}"
+
+
+@cocotb.test()
+async def interleaved(dut: Any) -> None:
+    """Sixteen RPCs, a packet of each in turn: sixteen units with all packets. And once more: the
+    slots are free again."""
+    rng = random.Random(SEED)
+    await start(dut, patience=60_000)
+    bench = Bench(dut, rng, steady=True)
+    for first in (0, 16):
+        rpcs = [
+            Rpc(first + i, 4000 + 100 * (i % 3), 500, v6=i % 4 == 1, vlan=i % 4 == 2)
+            for i in range(16)
+        ]
+        bench.send([r.data(rng) for _ in range(9) for r in rpcs if r.sent < r.length])
+        await bench.finish()
+    assert sorted(map(len, bench.units)) == sorted(2 * [8 + (i % 3 > 0) for i in range(16)])
+    assert bench.counts()["ENDED"] == 32
+
+
+@cocotb.test()
+async def limits(dut: Any) -> None:
+    """Units end at the limit of bytes, exactly, and at 64 packets."""
+    rng = random.Random(SEED)
+    head = 14 + 20 + 56
+    for more, first in ((-1, 3), (0, 4)):
+        rpc = Rpc(1, 8001, 1000)
+        sent = [rpc.data(rng) for _ in range(8)]
+        limit = head + 1000 + 3 * 1004 + more
+        bench, counts = await all_of(dut, rng, sent, limit=limit)
+        assert len(bench.units[0]) == first, f"{len(bench.units[0])} packets in {limit} bytes"
+        assert counts["FULL"] > 0
+    rpc = Rpc(1, 100_000, 10)
+    bench, _ = await all_of(dut, rng, [rpc.data(rng) for _ in range(130)])
+    assert [len(unit) for unit in bench.units] == [64, 64, 2]
+    rpc = Rpc(1, 200_000, 1400)
+    bench, _ = await all_of(dut, rng, [rpc.data(rng) for _ in range(47)], patience=60_000)
+    most = 1 + (LONG - head - 1400) // 1404
+    assert [len(unit) for unit in bench.units] == [most, 47 - most]
+
+
+@cocotb.test()
+async def passes_at_once(dut: Any) -> None:
+    """Grants and messages of one packet wait for nothing, though units of others are open; a grant
+    of an RPC pushes its unit out and follows it."""
+    rng = random.Random(SEED)
+    await start(dut, patience=60_000)
+    bench = Bench(dut, rng, steady=True)
+    others, rpc, whole = Rpc(1, 10_000, 500), Rpc(2, 10_000, 500), Rpc(3, 200, 200)
+    for frame in (rpc.grant(rng), whole.data(rng)):
+        bench.send([others.data(rng), others.data(rng), frame])
+        for _ in range(800):
+            await bench.step()
+        assert bench.units[-1][0][0] == frame, "it waits"
+    assert len(bench.units) == 2
+    bench.send([others.grant(rng)])
+    for _ in range(3000):
+        await bench.step()
+    assert [len(unit) for unit in bench.units] == [1, 1, 4, 1]
+    assert bench.counts()["URGENT"] == 1
+
+
+@cocotb.test()
+async def time_limit(dut: Any) -> None:
+    """A unit leaves when nothing more came in time, and not much earlier."""
+    rng = random.Random(SEED)
+    await start(dut, patience=1000)
+    bench = Bench(dut, rng, steady=True)
+    rpc = Rpc(1, 10_000, 100)
+    bench.send([rpc.data(rng), rpc.data(rng)])
+    cycles = 0
+    while not bench.units:
+        await bench.step()
+        cycles += 1
+        assert cycles < 1200, "it waits for longer"
+    assert cycles > 950, f"it waited {cycles} cycles"
+    assert bench.counts()["TIMED"] == 1
+
+
+@cocotb.test()
+async def every_byte(dut: Any) -> None:
+    """A packet that differs from the one before it in one byte of its headers merges if and only if
+    the byte is one that may differ: checked for each byte."""
+    rng = random.Random(SEED)
+    for v6, udp in ((False, False), (False, True), (True, False)):
+        sent = []
+        for at in range(14 + (40 if v6 else 20) + (8 if udp else 0) + 56):
+            rpc = Rpc(at + 1, 100_000, 64, v6, udp)
+            first, second = rpc.data(rng), bytearray(rpc.data(rng))
+            second[at] ^= 1 << rng.randrange(8)
+            sent += [first, bytes(second)]
+        bench, _ = await all_of(dut, rng, sent, patience=2000)
+        merged = {unit[0][0] for unit in bench.units if len(unit) == 2}
+        for first, second in zip(sent[::2], sent[1::2]):
+            one, two = judge(first), judge(second)
+            alike = units.merges(second, two) and units.header(first, one) == units.header(
+                second, two
+            )
+            shorter = len(two.packet) <= len(one.packet)
+            assert (first in merged) == (alike and shorter), f"{first.hex()} {second.hex()}"
+
+
+@cocotb.test()
+async def off(dut: Any) -> None:
+    """Switched off, all frames pass as they came and in the order in which they came."""
+    rng = random.Random(SEED)
+    sent = units.traffic(rng, 60)
+    bench, counts = await all_of(dut, rng, sent, on=0)
+    assert [unit[0][0] for unit in bench.units] == sent
+    assert counts["PASSED"] == len(sent)
+
+
+@cocotb.test()
+async def memory(dut: Any) -> None:
+    """A host that takes nothing: the memory fills, the input waits, nothing is lost. A frame longer
+    than 9,216 bytes is cut there, and counted."""
+    rng = random.Random(SEED)
+    await start(dut, patience=60_000)
+    bench = Bench(dut, rng, steady=True)
+    rpcs = [Rpc(i, 60_000, 9000) for i in range(20)]
+    sent = [rpc.data(rng) for _ in range(6) for rpc in rpcs[:8]]
+    sent += [rpc.data(rng, 100) for rpc in rpcs]
+    sent.insert(20, rpcs[9].data(rng, 9216) + bytes(3000))
+    bench.send(sent)
+    bench.sink.pauses.ready = lambda: False  # type: ignore[method-assign]
+    for _ in range(60 * 9000 * 8 // WIDTH):
+        await bench.step()
+    assert not bench.units and not bench.source.done
+    bench.sink.pauses.ready = lambda: True  # type: ignore[method-assign]
+    await bench.finish()
+    counts = bench.counts()
+    assert counts["LONG"] == 1 and counts["EVICTED"] > 0, f"{dict(counts)}"
+
+
+@cocotb.test()
+async def pages_come_back(dut: Any) -> None:
+    """More frames than there are pages, alone and in units: each page is used again."""
+    rng = random.Random(SEED)
+    await start(dut)
+    bench = Bench(dut, rng, steady=True)
+    rpcs = [Rpc(i, 100_000, 300) for i in range(8)]
+    bench.send([rpcs[i % 8].data(rng) for i in range(600)] + [rpcs[0].grant(rng)] * 1100)
+    await bench.finish()
+    assert bench.counts()["MERGED"] > 500
+
+
+@cocotb.test()
+async def reset_inside(dut: Any) -> None:
+    """A reset in the middle of frames and units: those after it are whole."""
+    rng = random.Random(SEED)
+    for _ in range(6):
+        await start(dut)
+        bench = Bench(dut, rng)
+        bench.send(units.traffic(rng, 30))
+        for _ in range(rng.randint(1, 1500)):
+            await bench.step()
+        await all_of(dut, rng, units.traffic(rng, 20), steady=False)
