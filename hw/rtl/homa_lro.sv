@@ -15,7 +15,7 @@ module homa_lro
 
     input logic on,                        // merge
     input logic [15:0] limit,              // bytes of a unit
-    input logic [15:0] patience,           // cycles for which a unit waits for more
+    input logic [15:0] patience,           // cycles for which a unit waits for more; up to 65,520
 
     input logic s_valid,
     output logic s_ready,

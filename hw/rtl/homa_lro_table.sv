@@ -8,7 +8,9 @@
 //
 // * closed units, in the order in which they were closed; frames that pass while a unit of their
 //   RPC waits are units of one frame;
-// * frames that pass while none does; they go first.
+// * frames that pass while none does; they go first. When OVERTAKE of them have gone before a
+//   closed unit, those that come stand behind it until it has left, so that a host that takes less
+//   than comes gets the units, too.
 //
 // So nothing is reordered inside an RPC. RPCs are told apart by a digest of 16 bits at first, and
 // by all of the header before anything is merged: two with one digest push each other's units
@@ -24,7 +26,7 @@ module homa_lro_table
 
     input logic on,                       // merge; else all frames pass
     input logic [15:0] limit,             // bytes of a unit
-    input logic [15:0] patience,          // cycles for which a unit may be open
+    input logic [15:0] patience,          // cycles for which a unit may be open; up to 65,520
     input logic low,                      // memory is short
 
     input logic f_valid,
@@ -53,6 +55,7 @@ module homa_lro_table
     output logic [EVENTS-1:0] event_      // EVENT_* of this cycle, but for BAD and LONG
 );
   localparam int FAST_BITS = 6;
+  localparam int OVERTAKE_BITS = 4;       // log2 of OVERTAKE
   localparam int PIECE = PAGES_BITS + 46;
 
   localparam logic [1:0] FREE = 0;
@@ -75,6 +78,7 @@ module homa_lro_table
 
   logic [1:0] state;
   logic [1:0] slot_state[SLOTS];
+  logic slot_homa[SLOTS];
   logic [15:0] slot_digest[SLOTS];
   logic [15:0] slot_since[SLOTS];
   unit_t units[SLOTS];
@@ -89,7 +93,9 @@ module homa_lro_table
     for (int i = 0; i < SLOTS; i++) begin
       is_free[i] = slot_state[i] == FREE;
       is_open[i] = slot_state[i] == OPEN;
-      alike[i] = f_info.homa && slot_digest[i] == f_info.digest && !is_free[i];
+      // Frames without an RPC keep their order, too.
+      alike[i] = !is_free[i] && slot_homa[i] == f_info.homa &&
+                 (!f_info.homa || slot_digest[i] == f_info.digest);
     end
 
   function automatic logic [SLOT_BITS-1:0] lowest(input logic [SLOTS-1:0] bits);
@@ -102,7 +108,7 @@ module homa_lro_table
   wire [SLOTS-1:0] turned = SLOTS'({is_open, is_open} >> hand);
   wire [SLOT_BITS-1:0] ahead = lowest(turned);
 
-  logic has_free, has_open, mine, waits;  // mine: an open unit of the RPC; waits: any
+  logic has_free, has_open, mine, waits;  // mine: an open unit of the RPC; waits: any slot of it
   logic [SLOT_BITS-1:0] free, own;
 
   // ---- time ----
@@ -132,7 +138,8 @@ module homa_lro_table
   wire ends = f_info.ends || f_info.length != unit.seg || number == (PIECE_BITS + 1)'(PIECES);
   wire push_out = state == ACT && mine && !append;              // the unit goes before the frame
   wire alone = !merges || f_info.ends || begun > {1'b0, limit};  // it will not be merged
-  wire slow = waits || !alone;                                  // it needs a slot
+  logic [OVERTAKE_BITS:0] overtaken;                            // frames before a closed unit
+  wire slow = waits || !alone || overtaken[OVERTAKE_BITS];      // it needs a slot
   wire enter = state == ACT && !mine && slow && has_free;
   wire fast_room;
   wire fast = state == ACT && !mine && !slow && fast_room;
@@ -227,6 +234,7 @@ module homa_lro_table
     if (close) closed[closed_in[SLOT_BITS-1:0]] <= close_slot;
     if (enter) begin
       keys[free] <= f_info.key;
+      slot_homa[free] <= f_info.homa;
       slot_digest[free] <= f_info.digest;
       slot_since[free] <= now;
     end
@@ -291,11 +299,14 @@ module homa_lro_table
       fast_in <= 0;
       fast_out <= 0;
       closed_out <= 0;
+      overtaken <= 0;
       u_valid <= 0;
     end else begin
       if (fast) fast_in <= fast_in + 1;
       if (load && any_fast) fast_out <= fast_out + 1;
       if (load && !any_fast) closed_out <= closed_out + 1;
+      if (!any_closed || (load && !any_fast)) overtaken <= 0;
+      else if (load && !overtaken[OVERTAKE_BITS]) overtaken <= overtaken + 1;
       u_valid <= load || (u_valid && !leaves);
     end
   end

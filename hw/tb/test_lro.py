@@ -4,6 +4,7 @@ should be."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 from collections import Counter, defaultdict, deque
@@ -245,6 +246,31 @@ async def passes_at_once(dut: Any) -> None:
         await bench.step()
     assert [len(unit) for unit in bench.units] == [1, 1, 4, 1]
     assert bench.counts()["URGENT"] == 1
+
+
+@cocotb.test()
+async def passers_do_not_starve_units(dut: Any) -> None:
+    """A host that takes frames more slowly than grants of others and other protocols come: a unit
+    that is closed leaves after so many of them. All frames of an RPC keep their order, and so do
+    those without one."""
+    rng = random.Random(SEED)
+    await start(dut, patience=100)
+    bench = Bench(dut, rng, steady=True)
+    cycles = itertools.count()
+    bench.sink.pauses.ready = lambda: next(cycles) % 16 == 0  # type: ignore[method-assign]
+    rpcs, other = [Rpc(i, 10_000, 100) for i in range(6)], Rpc(6, 10_000, 100)
+    sent = []
+    for rpc in rpcs:
+        sent += [rpc.data(rng), rpc.data(rng)]
+        for _ in range(100):
+            # Ethernet that is not IP has no RPC.
+            sent += [other.grant(rng), bytes(12) + b"\x88\xb5" + rng.randbytes(46)]
+    bench.send(sent)
+    await bench.finish()
+    places = [at for at, unit in enumerate(bench.units) if len(unit) == 2]
+    assert len(places) == 6, f"{len(places)} units"
+    for number, place in enumerate(places):
+        assert place < 201 * number + 150, f"unit {number} left as frame {place}"
 
 
 @cocotb.test()
