@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 """Laboratories that outlive the command that made them: made, found, taken down, healed.
 
-A laboratory's namespaces are named "hlb-NAME-…" (with another folder than the usual one for its
-file, "hlbXXXXXX-NAME-…": who does not see a file must not take its namespaces for rests). What it is stands in /run/homa-lab/NAME.json,
+A laboratory's namespaces are named "hlb-NAME-…". What it is stands in /run/homa-lab/NAME.json,
 written last when it is made and removed first when it goes. So namespaces without that file are
 the rest of a command that was killed, unless one is at work: whoever makes or removes a
 laboratory holds the lock of its name, which the kernel gives back however the holder ends. Each
 `up` and `down` first removes such rests, of every name.
+
+With another folder for the files, namespaces are named "hlbXXXXXX-NAME-…", with a hash of the
+folder's name: who does not see a file must not take its namespaces for rests.
 """
 
 from __future__ import annotations
