@@ -16,6 +16,7 @@ import select
 import socket
 import struct
 import sys
+import time
 from pathlib import Path
 
 from attachtool import Client, request
@@ -39,10 +40,33 @@ def mapped(address: str) -> bytes:
     return ip.packed if ip.version == 6 else b"\0" * 10 + b"\xff\xff" + ip.packed
 
 
+# What both sides share is read and written a word at once. struct.pack_into() writes zeros first, which
+# homad may see, and struct.unpack_from() reads byte after byte, between which homad may write.
+
+
+def load(memory: mmap.mmap, offset: int) -> int:
+    """A word of 32 bits."""
+    with memoryview(memory) as view, view.cast("I") as words:
+        return int(words[offset // 4])
+
+
 def store(memory: mmap.mmap, offset: int, value: int) -> None:
-    """One word at once: struct.pack_into() writes zeros first, which homad may see."""
+    """A word of 32 bits."""
     with memoryview(memory) as view, view.cast("I") as words:
         words[offset // 4] = value & 0xFFFFFFFF
+
+
+def load_map(memory: mmap.mmap, offset: int) -> tuple[int, int]:
+    """A map, which is a word of 64 bits: log2 of the buffer's bytes, and its origin."""
+    with memoryview(memory) as view, view.cast("Q") as words:
+        word = int(words[offset // 8])
+    return word >> 32, word & 0xFFFFFFFF
+
+
+def store_map(memory: mmap.mmap, offset: int, shift: int, origin: int) -> None:
+    """The same, written."""
+    with memoryview(memory) as view, view.cast("Q") as words:
+        words[offset // 8] = shift << 32 | origin & 0xFFFFFFFF
 
 
 class Stream:
@@ -54,7 +78,10 @@ class Stream:
         self.end = self.read = 0
 
     def word(self, offset: int) -> int:
-        return int(struct.unpack_from("<I", self.owner.memory, self.at + offset)[0])
+        return load(self.owner.memory, self.at + offset)
+
+    def map(self, offset: int) -> tuple[int, int]:
+        return load_map(self.owner.memory, self.at + offset)
 
     def put(self, offset: int, value: int) -> None:
         store(self.owner.memory, self.at + offset, value)
@@ -84,7 +111,7 @@ class Stream:
     def take(self) -> bytes:
         """All that has arrived."""
         n = (self.word(12) - self.read) & 0xFFFFFFFF
-        shift, origin = self.word(20), self.word(16)
+        shift, origin = self.map(16)
         size = 1 << shift
         at = (self.read - origin) & (size - 1)
         first = min(n, size - at)
@@ -99,7 +126,8 @@ class Stream:
 
     def grow(self) -> None:
         """Use the memory that homad has put behind the buffer for bytes to send (lib/stream/write.c)."""
-        larger, shift, origin = self.word(28), self.word(128 + 12), self.word(128 + 8)
+        larger = self.word(28)
+        shift, origin = self.map(128 + 8)
         if larger <= shift:
             return
         used = (self.end - self.word(24)) & 0xFFFFFFFF
@@ -115,14 +143,12 @@ class Stream:
             filled = size if not at and used else at
             if used > filled:
                 return
-        struct.pack_into(
-            "<Q", self.owner.memory, self.at + 136, larger << 32 | (self.end - filled) & 0xFFFFFFFF
-        )
+        store_map(self.owner.memory, self.at + 128 + 8, larger, self.end - filled)
 
     def write(self, data: bytes) -> int:
         """As much of it as there is room for."""
         self.grow()
-        shift, origin = self.word(128 + 12), self.word(128 + 8)
+        shift, origin = self.map(128 + 8)
         size = 1 << shift
         room = size - ((self.end - self.word(24)) & 0xFFFFFFFF)
         n = min(room, len(data))
@@ -169,7 +195,7 @@ class Streams:
         self.streams: dict[int, Stream] = {}
 
     def evicted(self) -> bool:
-        return int(struct.unpack_from("<I", self.header, NEED_KICK + 4)[0]) == EVICTED
+        return load(self.header, NEED_KICK + 4) == EVICTED
 
     def command(
         self, op: int, slot: int = 0, generation: int = 0, value: int = 0, token: int = 0,
@@ -179,7 +205,7 @@ class Streams:
         _COMMAND.pack_into(self.memory, at, op, 0, slot, generation, value, token, remote, local)
         self.command_tail += 1
         store(self.memory, COMMAND_TAIL, self.command_tail)
-        if struct.unpack_from("<I", self.header, NEED_KICK)[0] & KICK_SUBMIT:
+        if load(self.header, NEED_KICK) & KICK_SUBMIT:
             os.write(self.kick_fd, struct.pack("<Q", 1))
 
     def connect(self, address: str, port: int, token: int, source: str = "") -> None:
@@ -200,7 +226,7 @@ class Streams:
     def poll(self) -> list[tuple[int, int, Stream | None, int]]:
         """Events: kind, error, stream, token. A JOINED stream's words are elsewhere."""
         found = []
-        tail = struct.unpack_from("<I", self.memory, EVENT_TAIL)[0]
+        tail = load(self.memory, EVENT_TAIL)
         while self.event_head != tail:
             at = self.events + 32 * (self.event_head % self.entries)
             kind, _, error, slot, generation, token, _ = _EVENT.unpack_from(self.memory, at)
@@ -219,17 +245,20 @@ class Streams:
         return found
 
     def wait(self, seconds: float = 10) -> list[tuple[int, int, Stream | None, int]]:
-        found = self.poll()
-        if found:
-            return found
-        store(self.memory, ARMED, 1)
-        found = self.poll()
-        if found:
-            return found
-        ready, _, _ = select.select([self.event_fd], [], [], seconds)
-        if ready:
-            os.read(self.event_fd, 64)
-        return self.poll()
+        """Events, as poll(); none only after so long, or if homad has closed its end."""
+        until = time.monotonic() + seconds
+        while True:
+            found = self.poll()
+            if found:
+                return found
+            store(self.memory, ARMED, 1)
+            found = self.poll()
+            if found:
+                return found
+            ready, _, _ = select.select([self.event_fd], [], [], max(0.0, until - time.monotonic()))
+            # A signal may be that of an event which was found after it had been asked for.
+            if not ready or not os.read(self.event_fd, 64):
+                return self.poll()
 
     def close_stream(self, stream: Stream, op: int = CLOSE) -> None:
         stream.command(op)

@@ -34,6 +34,8 @@ from streamtool import (
     UNLISTEN,
     Stream,
     Streams,
+    store,
+    store_map,
 )
 from test_attach import attach_as
 from test_tcp import RULES, TOOL, serve
@@ -298,7 +300,7 @@ Deed = Callable[[Streams, Stream], None]
 
 
 def put_tail(streams: Streams, value: int) -> None:
-    struct.pack_into("<I", streams.memory, COMMAND_TAIL, value & 0xFFFFFFFF)
+    store(streams.memory, COMMAND_TAIL, value)
     os.write(streams.kick_fd, struct.pack("<Q", 1))
 
 
@@ -312,7 +314,7 @@ def twice(op: int) -> Deed:
 
 def map_of(shift: int, origin: int = 0, written: int = 1) -> Deed:
     def deed(_: Streams, stream: Stream) -> None:
-        struct.pack_into("<Q", stream.owner.memory, stream.at + 128 + 8, shift << 32 | origin)
+        store_map(stream.owner.memory, stream.at + 128 + 8, shift, origin)
         stream.put(128 + 4, stream.end + written)
         stream.ring()
 
@@ -362,7 +364,7 @@ HARMLESS: dict[str, Deed] = {
     "shut twice": twice(SHUT),
     "all options and more": lambda _, one: one.command(OPTIONS, 0xFFFFFFFF),
     "rung for nothing": lambda _, one: [one.command(RING) for _ in range(100)] and None,
-    "an event head that cannot be": lambda s, _: struct.pack_into("<I", s.memory, EVENT_HEAD, 0x80000000),
+    "an event head that cannot be": lambda s, _: store(s.memory, EVENT_HEAD, 0x80000000),
     "its words overwritten": lambda s, one: [one.put(i, 0xFFFFFFFF) for i in range(0, 128, 4)] and None,
     "the head of the area overwritten": lambda s, _: s.memory.__setitem__(slice(0, 64), b"\xff" * 64),
     "the rules overwritten": lambda s, _: s.memory.__setitem__(slice(384, 384 + 1536), b"\xff" * 1536),

@@ -8,7 +8,6 @@ import errno
 import os
 import signal
 import socket
-import struct
 import sys
 import time
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from attachtool import METRICS
 from homad import Host, needs_homad, needs_root, two_hosts
 from netns import eventually
 from ops_tools import snapshot
-from streamtool import ABORT, ACCEPTED, CLOSE, FAILED, HAS_END, HAS_ERROR, OPENED, SHUT, Stream, Streams
+from streamtool import ABORT, ACCEPTED, CLOSE, FAILED, HAS_END, HAS_ERROR, OPENED, SHUT, Stream, Streams, store_map
 from test_ops_tcp import Program, flows, unmodified
 from test_tcp import KERNEL, serve, words
 from test_tcp_hostile import await_end, inside
@@ -255,6 +254,7 @@ def test_send_limit__is_not_passed_by(host: Host) -> None:
         while got < 300_000:
             near.write(bytes(65536))
             far.owner.wait(0.02)
+            assert not near.owner.evicted()
             got += len(far.take())
         assert got <= 16384 + 500_000 * (time.monotonic() - begun)
 
@@ -379,7 +379,7 @@ def test_hostile_sender__harms_itself(host: Host) -> None:
         assert (far.take(), far.error) == (b"true", errno.ECONNRESET)
         with attached(host) as client:
             near, far = opened(client, server, "127.0.0.1")
-            struct.pack_into("<Q", near.owner.memory, near.at + 128 + 8, 20 << 32)
+            store_map(near.owner.memory, near.at + 128 + 8, 20, 0)
             near.put(128 + 4, 100)
             near.ring()
             await_end(client)

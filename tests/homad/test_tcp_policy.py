@@ -18,7 +18,7 @@ from contextlib import ExitStack, closing, contextmanager
 import pytest
 from homad import Host, Process, needs_homad, needs_root, two_hosts
 from netns import eventually
-from streamtool import ABORT, ACCEPTED, CLOSE, FAILED, OPENED, SHUT, Stream, Streams
+from streamtool import ABORT, ACCEPTED, CLOSE, FAILED, OPENED, SHUT, Stream, Streams, load
 from test_tcp import words
 from test_tcp_hostile import bound, inside, listen_with
 from test_tcp_share import SINK
@@ -258,7 +258,7 @@ def test_send__what_was_written_before_the_end_arrives(hosts: tuple[Host, Host],
         stream = connecting(streams, hosts[1], 5000)[0][0]
         write_all(streams, stream, bytes(BUFFER))
         stream.command(end)
-        eventually(lambda: struct.unpack_from("<I", streams.memory, 192)[0] == streams.command_tail)
+        eventually(lambda: load(streams.memory, 192) == streams.command_tail)
         # What it writes behind its end is nobody's.
         stream.put(128 + 4, BUFFER + 100)
         assert server.line(30) == str(BUFFER)
