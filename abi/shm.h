@@ -87,7 +87,7 @@ enum homa_ctl_op {
 	HOMA_CTL_POOL,	    /* another receive pool; answer: its memory */
 	HOMA_CTL_SEGMENT,   /* one more data segment; answer: its memory */
 	HOMA_CTL_ROUTE,	    /* can this destination be reached? */
-	HOMA_CTL_READY_FD,  /* answer: the eventfd behind homa_fd() */
+	HOMA_CTL_READY_FD,  /* answer: the pipe behind homa_fd(), its reading end */
 	HOMA_CTL_METRICS,   /* answer: @total, then packets of homa_ctl_metric */
 	HOMA_CTL_RPCS,	    /* answer: @total, then packets of homa_ctl_rpc */
 	HOMA_CTL_SHUTDOWN,  /* end all RPCs, take no new ones; stay attached */

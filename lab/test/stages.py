@@ -116,7 +116,7 @@ def _compiled(suite: str, what: str, *where: str) -> Stage:
 STAGES = (
     Stage("build", "every configuration compiles", build),
     Stage("purity", "the engine asks nothing of the outside", python_tests.purity),
-    _compiled("unit", "one file per source; plain, ASan and UBSan", "plain", "asan"),
+    _compiled("unit", "source files alone; plain, ASan and UBSan", "plain", "asan"),
     _compiled("pair", "engines under virtual time; plain, ASan and UBSan", "plain", "asan"),
     Stage("pkt", "TCP under virtual time: hosts in pairs; packet scripts", packets, suite="pkt"),
     Stage("explore", "every state of two engines and two faults", explore.stage),
