@@ -21,6 +21,7 @@ import graph  # noqa: E402
 import kernel  # noqa: E402
 import link  # noqa: E402
 import names  # noqa: E402
+import pages  # noqa: E402
 import rooms  # noqa: E402
 import selftest  # noqa: E402
 import style  # noqa: E402
@@ -52,8 +53,8 @@ def checks() -> dict[str, Check]:
     found["names__no_system_header_is_hidden"] = names.check_system_headers
     found["names__tags_are_unique"] = names.check_tags
     found["names__of_the_kernel_module"] = names.check_kernel_prefix
-    found["names__pages_name_what_is_there"] = names.check_pages
-    found["names__table_of_folders"] = names.check_folders
+    found["names__pages_name_what_is_there"] = pages.check_pages
+    found["names__table_of_folders"] = pages.check_folders
     found["rooms__slow_calls_no_engine"] = rooms.check_slow
     found["rooms__fast_never_blocks"] = rooms.check_fast
     found["style__license"] = style.check_license

@@ -17,6 +17,7 @@ import graph
 import kernel
 import link
 import names
+import pages
 import rooms
 import style
 import text
@@ -379,12 +380,12 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
     ),
     "folder_not_in_the_table": (
         {"docs/architecture.md": "## Folders\n\n| `nic/`, `host/gone/`, `docs/` | x |\n"},
-        names.check_folders,
+        pages.check_folders,
         "the table of folders lacks engine/",
     ),
     "folder_that_is_gone": (
         {"docs/architecture.md": "## Folders\n\n| `nic/`, `host/gone/`, `docs/` | x |\n"},
-        names.check_folders,
+        pages.check_folders,
         "there is no folder host/gone",
     ),
     "slow_calls_the_engine": (
@@ -407,7 +408,7 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
     ),
     "page_of_another_day": (
         {"docs/a.md": "See `base/homa_good.c` and\n`base/homa_gone.c`.\n"},
-        names.check_pages,
+        pages.check_pages,
         "docs/a.md:2: there is no base/homa_gone.c",
     ),
     "c_that_is_not_formatted": (
