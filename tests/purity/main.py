@@ -55,6 +55,7 @@ def checks() -> dict[str, Check]:
     found["names__of_the_kernel_module"] = names.check_kernel_prefix
     found["names__pages_name_what_is_there"] = pages.check_pages
     found["names__table_of_folders"] = pages.check_folders
+    found["names__tables_are_complete"] = pages.check_tables
     found["rooms__slow_calls_no_engine"] = rooms.check_slow
     found["rooms__fast_never_blocks"] = rooms.check_fast
     found["style__license"] = style.check_license

@@ -388,6 +388,23 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         pages.check_folders,
         "there is no folder host/gone",
     ),
+    "suite_not_in_the_table": (
+        {
+            "docs/testing.md": "# Testing\n\n| suite | x |\n|---|---|\n| `pair` | of `unit` |\n",
+            "tests/pair/a.c": "int a;\n",
+            "tests/unit/a.c": "int a;\n",
+        },
+        pages.check_tables,
+        "the table of tests lacks unit",
+    ),
+    "file_in_the_table_that_is_gone": (
+        {
+            "docs/tcp.md": "# TCP\n\n## The engine\n\n| file | x |\n|---|---|\n| `b.c`, `c.c` | x |\n\nx\n",
+            "engine/tcp/b.c": "int a;\n",
+        },
+        pages.check_tables,
+        "the table of engine/tcp names c.c, which is not there",
+    ),
     "slow_calls_the_engine": (
         {
             "engine/homa/homa_e.h": "struct homa_rpc *homa_rpc_send(int a,\n\t\tint b);\n",
