@@ -261,7 +261,7 @@ static inline uint32_t homa_stream_at(uint64_t map, uint32_t position)
 	return (position - (uint32_t)map) & ((1u << ((map >> 32) & 31)) - 1);
 }
 
-/** homa_stream_span() - bytes from @position to where the buffer begins again */
+/** homa_stream_to_end() - how many bytes follow @position before the buffer begins again */
 static inline uint32_t homa_stream_to_end(uint64_t map, uint32_t position)
 {
 	return (1u << ((map >> 32) & 31)) - homa_stream_at(map, position);

@@ -97,7 +97,7 @@ int bench_stats_init(struct bench_stats *stats,
 		     const struct bench_config *config);
 void bench_stats_free(struct bench_stats *stats);
 
-/** bench_stats_record() - a measured RPC of @size bytes took @ns */
+/** bench_stats_latency() - a measured RPC of @size bytes took @ns */
 static inline void bench_stats_latency(struct bench_stats *stats,
 				       uint32_t class, uint64_t ns)
 {

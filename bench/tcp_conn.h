@@ -108,7 +108,7 @@ int tcp_conn_read(struct tcp_conn *conn, bool block);
 /** tcp_conn_message() - tcp.c: a whole message was read */
 void tcp_conn_message(struct tcp_conn *conn, const struct bench_frame *frame);
 
-/** tcp_conn_count_retransmits() - add its TCP_INFO to the endpoint's sums */
+/** tcp_conn_retransmits() - add its TCP_INFO to the endpoint's sums */
 void tcp_conn_retransmits(const struct tcp_conn *conn, uint64_t *segments,
 			  uint64_t *bytes);
 

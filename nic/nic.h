@@ -76,7 +76,7 @@ struct nic_rx {
  *	nic_tx() returns
  * @dst: receiver.
  * @hdr: @hdr_len bytes of Homa or TCP header.
- * @payload: @payload_len bytes of message, in @iovcnt == 1 contiguous piece.
+ * @payload: @payload_len bytes of message, in one contiguous piece.
  * @prio: 0..7, written into the top three bits of TOS or traffic class; TCP: not used.
  * @owner: for whom, a number of the caller's: what must be kept is shared between
  *	owners.

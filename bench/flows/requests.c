@@ -158,7 +158,7 @@ uint64_t flows_requests_due(struct flows_client *client, uint64_t now)
 	return client->next_ns - now;
 }
 
-/* The oldest request has its whole response, which ends before @end. */
+/* The oldest request of @conn has its whole response. */
 static void answered(struct flows_client *client, struct flows_conn *conn, uint64_t now)
 {
 	struct flows_request *request = &conn->requests[conn->head % client->config->depth];

@@ -192,7 +192,7 @@ struct homa_rx_message {
  * @data: Homa header; only the header is read, never the payload.
  * @len: Homa header and payload in bytes.
  * @src: sender; copied when kept.
- * @sender_congested, @prio: what the network layer saw.
+ * @prio: in: the priority of the packet on the wire, 0 to 7.
  * @verdict: out: enum homa_verdict.
  * @reason: out, HOMA_RX_DROP: enum homa_metric that counted it.
  * @rpc: out, HOMA_RX_DATA: pinned until homa_rx_copied().

@@ -124,7 +124,7 @@ struct tas_cubic {
 /**
  * struct tas_rate - pacing, and control by rate once in a control interval (tas_pace.c,
  *	tas_rate.c); bytes are payload
- * @node: waits in the engine's @pace until @next_at, if there is something to send.
+ * @node: waits in tas_engine.pace until @next_at, if there is something to send.
  * @next_at: when the next bytes may leave, ns.
  * @rate: bytes per second; 0: not known yet, nothing is held back.
  * @given: of TAS_CONSTANT, bytes per second; 0: the setting's.
@@ -192,7 +192,7 @@ struct tas_conn {
 	void *host;
 	/* The listener that took it, until it is accepted; then NULL. */
 	struct tas_listener *listener;
-	/* Its place in that listener's @half or @ready, or among the engine's orphans. */
+	/* Its place in tas_listener.half or .ready, or among the engine's orphans. */
 	struct homa_list pending;
 	/* It waits for the earliest of @deadline, or for a time before that. */
 	struct homa_wheel_node wheel;

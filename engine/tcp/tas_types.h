@@ -110,7 +110,7 @@ enum tas_event {
 	TAS_EV_OPEN = 1,      /* connect() has succeeded, or accept() may take it */
 	TAS_EV_READABLE = 2,  /* there are more bytes in order, or the stream has ended */
 	TAS_EV_WRITABLE = 4,  /* bytes were acknowledged */
-	TAS_EV_ERROR = 8,     /* the connection has failed; see tas_error_of() */
+	TAS_EV_ERROR = 8,     /* the connection has failed; see tas_conn.error */
 	TAS_EV_END = 16,      /* the peer sends no more, and all bytes are in order */
 	TAS_EV_FREE = 32,     /* closed and ended; the host gives its memory back */
 	TAS_EV_SENT = 64,     /* closed, and all that was written has been acknowledged */

@@ -70,9 +70,9 @@ struct homad {
 	u64 started_ns;
 	/* An eventfd by which the fast path tells that @dead or @wanting is not empty. */
 	int dead_fd;
-	/* Attachments for homad_session_free(): an atomic stack by their @next_dead. */
+	/* Attachments for homad_session_free(): an atomic stack by homad_app.next_dead. */
 	struct homad_app *dead;
-	/* Attachments that need more memory: an atomic stack by their @next_wanting. */
+	/* Attachments that need more memory: an atomic stack by homad_app.next_wanting. */
 	struct homad_app *wanting;
 	/* Questions for routes that nobody has asked the kernel yet: an atomic stack. */
 	struct homad_question *questions;

@@ -114,7 +114,7 @@ int homa_fail_op(uint64_t serial, const char *op, int code);
 int homa_fail_text(uint64_t serial, const char *op, int code, const char *text);
 /** homa_last_error() - what this thread's last failure on @h was. */
 const char *homa_last_error(const struct homa *h);
-/** homa_strerror() - the plain meaning of an RPC's or a call's errno. */
+/** homa_code_text() - the plain meaning of an RPC's or a call's errno. */
 const char *homa_code_text(int code);
 
 /** homa_is_among() - one of @names, which end with NULL? */

@@ -194,7 +194,7 @@ int homa_pl_arm(struct homa_pl_sock *s, bool edges);
 int homa_pl_ready(struct homa_pl_sock *s);
 /** homa_pl_claim_port() - after fork(): does the parent's port fall to us? */
 void homa_pl_claim_port(struct homa_pl_sock *s);
-/** homa_pl_port_missing - sockets that wait for their parent's port. */
+/** homa_pl_missing_ports - how many sockets wait for their parent's port. */
 extern uint32_t homa_pl_missing_ports;
 /** homa_pl_claim_ports() - of all sockets. */
 void homa_pl_claim_ports(void);

@@ -46,7 +46,7 @@ struct homa_pl_tcp {
 	unsigned int options;
 	bool reset_on_close;
 	size_t least;
-	/* Where it is watched by epoll sets, by @of_sock; under homa_pl_tcp_lock(). */
+	/* Its places in epoll sets, a list by homa_pl_watch.of_sock; under homa_pl_tcp_lock(). */
 	struct homa_pl_watch *watches;
 };
 

@@ -123,7 +123,7 @@ struct sim_port_stats {
  * struct sim_port - the sending side of a link
  * @delay_ps: propagation and what the receiving node adds before it queues.
  * @busy_until: end of the transmission under way or of the last one.
- * @sending: priority and rank of what is under way (preemption lag).
+ * @sending_prio, @sending_rank: of the packet under way (for preemption lag).
  * @bytes, @packets: queued, without the one under way.
  */
 struct sim_port {

@@ -176,7 +176,7 @@ struct xh_held {
  * @waits: timers that ran meanwhile.
  * @deaf: it started again without its server.
  * @closed: sockets that it closed.
- * @asleep: it stands still: nothing reaches it. @slept: it has.
+ * @slept: it has stood still for a time, in which nothing reached it.
  * @halted: it is gone.
  * @tx_at: when its links may send again, ns; HOMA_NEVER: when their device says so; 0: now.
  * @fifo: see homa_late.c.

@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 
 import audit  # noqa: E402
 import calls  # noqa: E402
+import comments  # noqa: E402
 import dead  # noqa: E402
 import formats  # noqa: E402
 import graph  # noqa: E402
@@ -56,6 +57,9 @@ def checks() -> dict[str, Check]:
     found["names__pages_name_what_is_there"] = pages.check_pages
     found["names__table_of_folders"] = pages.check_folders
     found["names__tables_are_complete"] = pages.check_tables
+    found["comments__name_what_is_there"] = comments.check_names
+    found["comments__members_are_near"] = comments.check_members
+    found["comments__head_what_follows"] = comments.check_heads
     found["rooms__slow_calls_no_engine"] = rooms.check_slow
     found["rooms__fast_never_blocks"] = rooms.check_fast
     found["style__license"] = style.check_license

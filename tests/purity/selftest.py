@@ -11,6 +11,7 @@ from pathlib import Path
 
 import audit
 import calls
+import comments
 import dead
 import formats
 import graph
@@ -387,6 +388,26 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         {"docs/architecture.md": "## Folders\n\n| `nic/`, `host/gone/`, `docs/` | x |\n"},
         pages.check_folders,
         "there is no folder host/gone",
+    ),
+    "name_in_a_comment_that_is_gone": (
+        {"nic/a.c": "/* nic_up() is there, nic.h, too;\n * nic_gone() is not. */\n"},
+        comments.check_names,
+        "nic/a.c:2: there is no nic_gone",
+    ),
+    "file_in_a_comment_that_is_gone": (
+        {"nic/a.c": "/* See nic/up.c and nic/over.c. */\n"},
+        comments.check_names,
+        "nic/a.c:1: there is no file nic/over.c",
+    ),
+    "member_in_a_comment_that_is_gone": (
+        {"nic/a.c": "/* @fd and @gone: its ends. */\nstruct nic_a {\n\tint fd;\n};\n"},
+        comments.check_members,
+        "nic/a.c:1: there is no @gone here",
+    ),
+    "head_of_another_function": (
+        {"nic/a.h": "/** nic_old() - opens. */\nint nic_new(void);\n"},
+        comments.check_heads,
+        "nic/a.h:1: the comment is of nic_old",
     ),
     "suite_not_in_the_table": (
         {

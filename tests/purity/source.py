@@ -12,7 +12,9 @@ from pathlib import Path
 ENGINE_FOLDERS = ("base", "link", "wire/homa", "homa", "wire/tcp", "tcp")
 SKIPPED_FOLDERS = {".git", "subprojects", "__pycache__", ".venv", "out"}
 
-_TOKEN = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL)
+COMMENT_OR_STRING = re.compile(
+    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL
+)
 _INCLUDE_LINE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 
 
@@ -29,7 +31,7 @@ def strip_comments(text: str, strings_too: bool = True) -> str:
             return token
         return re.sub(r"[^\n]", " ", token)
 
-    return _TOKEN.sub(blank, text)
+    return COMMENT_OR_STRING.sub(blank, text)
 
 
 class Tree:

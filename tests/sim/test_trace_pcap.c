@@ -24,7 +24,7 @@ struct pcap {
 	const u8 *frame;
 };
 
-/* Options up to @end; @see is called with code, length and value. */
+/* Reads options from @at up to @end; what they say goes into @p. */
 static void read_options(struct pcap *p, const char *at, const char *end, bool packet)
 {
 	u16 code, len;

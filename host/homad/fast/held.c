@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Streams that their limits hold (limits.h): in each round in which there is something to
+ * Streams that their limits hold (stream_limits.h): in each round in which there is something to
  * spend they take turns at it. And what becomes of them when the rules change.
  */
 #include "fast.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Limits of TCP, by token buckets: see limits.h. Bytes to send are spent when the engine
+ * Limits of TCP, by token buckets: see stream_limits.h. Bytes to send are spent when the engine
  * is told of them, headers and what is sent again when they leave. Bytes received are
  * spent when they arrive, and windows open as long as there is something to spend, so
  * what peers may send beyond is what fits into the buffers.
