@@ -10,6 +10,7 @@
  *	region.c	the receive region's pages
  *	rpcs.c		private RPCs and requests that wait for a response
  *	options.c, control.c	socket options; ioctls
+ *	report.c, clock.c	what is said of failures; the time
  *
  * The descriptor that the program holds is a real one. At first it is an
  * eventfd that is always writable; the first poll, select or epoll_ctl on it

@@ -114,12 +114,11 @@ static bool writable(uint8_t *start, size_t length)
 
 	while (maps && at < end && fgets(line, sizeof(line), maps)) {
 		uintptr_t from, to;
-		char write;
+		char flag;
 
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*c%c", &from, &to,
-			   &write) == 3 &&
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*c%c", &from, &to, &flag) == 3 &&
 		    from <= at && at < to) {
-			if (write != 'w')
+			if (flag != 'w')
 				break;
 			at = to;
 		}

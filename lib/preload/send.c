@@ -17,14 +17,6 @@
 #define RETRY_MIN 20000 /* ns */
 #define RETRY_MAX 2000000
 
-int64_t homa_pl_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
-}
-
 static int check_name(struct homa_pl_sock *s, const struct msghdr *msg)
 {
 	const struct sockaddr *name = msg->msg_name;

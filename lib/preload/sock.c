@@ -7,8 +7,6 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,29 +27,6 @@ static struct homa_pl_sock *free_socks;
 struct homa_pl_sock *homa_pl_all;
 unsigned int homa_pl_generation;
 uint32_t homa_pl_missing_ports;
-
-void homa_pl_debug(const char *format, ...)
-{
-	char text[512] = "homa-preload: ";
-	size_t n = strlen(text);
-	va_list args;
-
-	if (!getenv("HOMA_PRELOAD_DEBUG"))
-		return;
-	va_start(args, format);
-	vsnprintf(text + n, sizeof(text) - n - 1, format, args);
-	va_end(args);
-	strcat(text, "\n");
-	if (HOMA_PL_REAL(write)(STDERR_FILENO, text, strlen(text)) < 0)
-		return;
-}
-
-int homa_pl_error(struct homa_pl_sock *s, int rc, const char *text)
-{
-	/* The last byte stays 0, whoever writes at the same time. */
-	snprintf(s->error, sizeof(s->error), "%s", text);
-	return rc;
-}
 
 void homa_pl_lock_list(void)
 {
