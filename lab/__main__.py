@@ -26,7 +26,7 @@ from lab.sim.cli import sim
 app = typer.Typer(add_completion=False, no_args_is_help=False, rich_markup_mode=None)
 app.add_typer(bench, name="bench")
 cluster.add_to(app)
-_LAB_ONLY = ("up", "down", "status", "clean")  # ./homa knows them as ./homa lab NAME
+_LAB_ONLY = ("up", "down", "status", "run", "clean")  # ./homa knows them as ./homa lab NAME
 
 
 @app.callback()

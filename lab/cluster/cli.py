@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""`./homa lab up | down | status`: arguments in, one function called, text out."""
+"""`./homa lab up | down | status | run`: arguments in, one function called, text out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Optional
 import typer
 
 from lab.console import console, table
-from lab.errors import LabError
+from lab.errors import LabError, UsageError
 from lab.output import JSON_HELP, check_output, write_json
 
 NAME_HELP = "Which lab: small letters and digits."
@@ -20,6 +20,7 @@ def add_to(app: typer.Typer) -> None:
     app.command()(up)
     app.command()(down)
     app.command()(status)
+    app.command()(run)
 
 
 def up(
@@ -105,6 +106,55 @@ def status(
             out.print(_ports_table(found.hosts, counters))
     if json_file:
         write_json(json_file, {**document, "labs": labs})
+
+
+def run(
+    name: str = typer.Argument(
+        ..., help="fig3 (Homa and TCP, W2 to W5), fig5 (1 to 8 priorities) or fig6 (load)."
+    ),
+    quick: bool = typer.Option(False, "--quick", help="8 hosts, and W3 and W4 alone for fig3."),
+    hosts: Optional[int] = typer.Option(
+        None, help="2 to 40.  [default: 40, 8 with --quick]", show_default=False
+    ),
+    link: str = typer.Option("25gbit", help="Rate that every link stands for."),
+    dilate: float = typer.Option(
+        0.0, help="How much slower links are; 0: so that processors are not the limit."
+    ),
+    mtu: int = typer.Option(3000, help="Of all links."),
+    buffer: str = typer.Option("325kb", help="Bytes that a port holds."),
+    workloads: str = typer.Option("", help="Of the figure's, like w4,w5.", show_default=False),
+    transports: str = typer.Option("homa,tcp", help="homa, tcp (a stream per peer), tcp-pool."),
+    via: str = typer.Option("program", help="Who runs Homa: the program, or a homad (service)."),
+    messages: int = typer.Option(12_000, help="How many a point measures; a tenth needs 1,000."),
+    longest: float = typer.Option(300.0, help="Most seconds that a point measures."),
+    seed: int = typer.Option(1, help="Of the arrivals, the same for all."),
+    json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
+    plot: Optional[Path] = typer.Option(
+        None, help="Where the figure goes (.png, .pdf or .svg).", show_default=False
+    ),
+) -> None:
+    """A figure of the ATC'21 paper on real packets in a dilated network, beside the simulator."""
+    from lab.cluster import run as runs
+    from lab.cluster import setup, show, standing
+    from lab.cluster.points import FIGURES, TITLES, choose, points_of
+
+    if name not in FIGURES:
+        raise UsageError(f"there is no {name}; choose from {', '.join(FIGURES)}")
+    figure = FIGURES[name]
+    usual = figure.quick if quick else figure.workloads
+    chosen = choose(name, workloads, figure.workloads, "--workloads") if workloads else usual
+    kinds = choose(name, transports, tuple(TITLES), "--transports")
+    wanted = setup.check(
+        hosts or (8 if quick else 40),
+        link, dilate, mtu, buffer, seed, messages, longest, via,
+    )  # fmt: skip
+    check_output(json_file, "--json")
+    check_output(plot, "--plot")
+    setup.check_figure(plot)
+    standing.need_root()
+    show.begin(name, wanted)
+    found = runs.measure(wanted, points_of(name, chosen, kinds), show.point)
+    show.end(name, wanted, found, json_file, plot)
 
 
 def _ports_table(hosts: list[list[str]], counters: list):  # noqa: ANN202 (rich is imported late)

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""What `./homa lab run` shows: a table per point, a summary, a figure, a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from lab import machine, provenance
+from lab.cluster import plot
+from lab.cluster.beside import Compared, short_ratio
+from lab.cluster.points import FIGURES, TITLES
+from lab.cluster.setup import Setup
+from lab.console import console, table
+from lab.output import write_json
+from lab.sim.published import published
+from lab.sim.tails import LEAST
+from lab.units import format_bytes, format_rate, format_ratio, format_us
+
+
+def begin(name: str, setup: Setup) -> None:
+    """Say what is going to be measured, and on what."""
+    out = console()
+    here = machine.describe()
+    slower = f"{setup.dilate:g} times slower" if setup.dilate else "as much slower as needed"
+    out.print(
+        f"{FIGURES[name].title}: {setup.hosts} hosts, {format_rate(setup.link_bps)} links made "
+        f"{slower}, MTU {setup.mtu}, {setup.buffer:,} bytes of buffer per port, seed {setup.seed}",
+        soft_wrap=True,
+        markup=False,
+    )
+    out.print(here.one_line(), soft_wrap=True, markup=False)
+    if here.warning():
+        out.print(here.warning(), soft_wrap=True, markup=False)
+
+
+def point(one: Compared) -> None:
+    """The table of a point, and whether it counts."""
+    facts = one.facts
+    title = (
+        f"{one.workload.upper()}, {one.label}: {format_rate(facts['link_bps'])} "
+        f"({facts['dilation']:g} times slower), payload {one.load:.1%} of the links, "
+        f"{facts['window_s']:g} s"
+    )
+    grid = table(
+        title, "message\nbytes", "n", "P50\nlab", "\nsim", "sim /\nlab", "P99\nlab", "\nsim",
+        "sim /\nlab", "slowdown\nP99",
+    )  # fmt: skip
+    for row in one.rows:
+        low, high = format_bytes(row.size_low), format_bytes(row.size_high)
+        cells = []
+        for name in ("p50", "p99"):
+            cells += [_time(row.lab[name]), _time(row.sim[name]), format_ratio(row.ratio(name))]
+        grid.add_row(
+            low if low == high else f"{low} – {high}",
+            f"{row.count:,}",
+            *cells,
+            format_ratio(row.slowdown("lab", "p99")),
+        )
+    out = console()
+    out.print(grid)
+    out.print(
+        f"processors {facts['busy']:.0%} busy; drops {facts['drops']:,.0f} (sim "
+        f"{facts['sim_drops']:,.0f}), longest queue {facts['peak_queue'] / 1e3:,.0f} KB (sim "
+        f"{facts['sim_peak_queue'] / 1e3:,.0f}); software {facts['sim_delay_ns'] / 1e3:,.1f} µs "
+        "each way",
+        soft_wrap=True,
+        markup=False,
+    )
+    for doubt in one.doubts:
+        out.print(f"does not count: {doubt}", soft_wrap=True, markup=False)
+    out.print("")
+
+
+def _time(ns: float | None) -> str:
+    return format_us(None if ns is None else ns / 1e3)
+
+
+def summary(name: str, points: Sequence[Compared]) -> list[dict[str, object]]:
+    """The figure's own numbers: lab, simulator, paper."""
+    found: list[dict[str, object]] = []
+    if FIGURES[name].varies == "transport":
+        theirs = published()["atc"]
+        for workload in dict.fromkeys(one.workload for one in points):
+            for transport in dict.fromkeys(one.transport for one in points):
+                if transport == "homa":
+                    continue
+                paper = theirs["tcp"][workload][1] / theirs["homa"][workload][1]
+                what = f"{workload.upper()}, shortest tenth, P99 of {TITLES[transport]} to Homa"
+                lab, sim = (short_ratio(points, workload, transport, w) for w in ("lab", "sim"))
+                found.append({"what": what, "lab": lab, "sim": sim, "paper": paper})
+        return found
+    homa = [one for one in points if one.transport == "homa" and one.rows]
+    if len(homa) > 1:
+        pairs = {w: [getattr(one.rows[0], w)["p99"] for one in homa] for w in ("lab", "sim")}
+        if FIGURES[name].varies == "levels":
+            # Two levels to all of them.
+            what = "shortest tenth, P99 with 2 levels to 8"
+            chosen = [one.levels for one in homa]
+            two, all_of = chosen.index(2), chosen.index(8)
+            spread = {w: _over(v[two], v[all_of]) for w, v in pairs.items()}
+        else:
+            what = "Homa, shortest tenth, P99, largest to smallest of the loads"
+            spread = {w: _over(_most(v, max), _most(v, min)) for w, v in pairs.items()}
+        paper = 2.0 if FIGURES[name].varies == "load" else None
+        found.append({"what": what, **spread, "paper": paper})
+    return found
+
+
+def _over(one: float | None, other: float | None) -> float | None:
+    return None if one is None or not other else one / other
+
+
+def _most(values: list[float | None], pick) -> float | None:  # noqa: ANN001
+    known = [value for value in values if value is not None]
+    return pick(known) if len(known) == len(values) else None
+
+
+def end(
+    name: str, setup: Setup, points: list[Compared], json_file: Path | None, figure: Path | None
+) -> None:
+    """The summary, the figure and the file."""
+    rows = summary(name, points)
+    out = console()
+    if rows:
+        grid = table("", "", "lab", "sim", "paper")
+        for row in rows:
+            values = (row["lab"], row["sim"], row["paper"])
+            grid.add_row(str(row["what"]), *(format_ratio(v) for v in values))  # type: ignore[arg-type]
+        out.print(grid)
+    few = sum(1 for one in points for row in one.rows if row.count < LEAST)
+    if few:
+        out.print(f"– : fewer than {LEAST:,} messages ({few} rows); --messages for more")
+    if figure:
+        plot.paint(FIGURES[name].title, points, figure)
+        out.print(f"Figure: {figure}", markup=False)
+    if json_file:
+        document = {
+            "what": f"lab-run {name}",
+            "where": provenance.here(),
+            "setup": asdict(setup),
+            "summary": rows,
+            "points": [one.as_json() for one in points],
+        }
+        write_json(json_file, document)
+        out.print(f"Everything measured: {json_file}", markup=False)

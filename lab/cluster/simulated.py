@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""The simulator's half of `./homa lab run`: the same point in homa-sim.
+
+Engine, settings, arrivals (common/arrivals.c, by seed and host), rate, MTU, headers and buffer are
+the lab's. The software's delay is what the shortest message takes longer in the idle lab than on
+bare wires. What is not the lab's: a simulated host sends when its port is free where the lab's
+paces by its clock, and the simulator's TCP is a model without Cubic (docs/competitors.md).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from lab.cluster.beside import Idle
+from lab.cluster.points import Point
+from lab.cluster.setup import DRAIN_S, Setup, warmup_s
+from lab.errors import LabError
+from lab.sim import program
+from lab.sim.spec import Spec, normal
+
+_ALONE_LOAD = 0.1  # so that most messages meet no other
+_ALONE_MESSAGES = 8  # of each of two hosts, about
+_RECEIVE = 0.5  # share of the software's delay that is the receiver's
+
+
+@dataclass(frozen=True)
+class Model:
+    """homa-sim's `deciles`, round trips alone on bare wires with Homa, and what else it says, all
+    prefixed "sim_"."""
+
+    deciles: list[dict]
+    wires: Idle
+    facts: dict[str, float]
+
+
+def settings(point: Point) -> list[str]:
+    """The engine's settings that are not its defaults, "name=value", in the lab and here."""
+    return [f"num_priorities={point.levels}"]
+
+
+def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spec:
+    """The network and protocol of a point; `delay_ns` is the software's, one way."""
+    spec: Spec = {
+        "protocol": "homa" if point.transport == "homa" else "tcp",
+        "topology": "one-switch",
+        "hosts": setup.hosts,
+        "link": f"{rate // 10**6}mbit",
+        "mtu": setup.mtu,
+        "headers": "true",
+        "port-buffer": str(setup.buffer),
+        "mode": "rpc",
+        "load-kind": "payload",
+        "cut": 1000000,
+        "send-delay": f"{delay_ns * (1 - _RECEIVE):.0f}ns",
+        "receive-delay": f"{delay_ns * _RECEIVE:.0f}ns",
+        "seed": setup.seed,
+    }
+    if point.transport == "homa":
+        spec["preset"] = "linux"
+        spec["set"] = dict(one.split("=") for one in settings(point))
+    return spec
+
+
+def alone(setup: Setup, point: Point, rate: int, size: int) -> float:
+    """The median round trip, ns, of messages of `size` that meet no others, without software."""
+    gap_ms = 2 * size * 8 / rate / _ALONE_LOAD * 1e3
+    more: Spec = {
+        "hosts": 2,
+        "workload": f"fixed:{size}",
+        "load": _ALONE_LOAD,
+        "warmup": "0ms",
+        "measure": f"{gap_ms * _ALONE_MESSAGES:.6g}ms",
+    }
+    found = program.run(normal({**spec_of(setup, point, rate), **more})).get("latency_ns", {})
+    if not found.get("p50"):
+        raise LabError(f"homa-sim sent no message of {size} bytes on an idle network")
+    return float(found["p50"])
+
+
+@functools.lru_cache(maxsize=64)
+def wires(setup: Setup, rate: int, sizes: tuple[int, ...]) -> Idle:
+    """Round trips of Homa's messages alone: the denominators of all slowdowns at this rate."""
+    homa = Point("homa", "", 0.0)
+    return Idle(sizes, tuple(alone(setup, homa, rate, size) for size in sizes))
+
+
+def run(setup: Setup, point: Point, rate: int, idle: Idle) -> Model:
+    """Simulate `point` with the delay that `idle`, the lab's, tells."""
+    delay = max(0.0, idle.times[0] - alone(setup, point, rate, idle.sizes[0])) / 2
+    window = setup.window_s(point, rate)
+    timing: Spec = {
+        "workload": point.workload,
+        "load": point.load,
+        "warmup": f"{warmup_s(rate):g}s",
+        "measure": f"{window:g}s",
+        "drain": f"{DRAIN_S:g}s",
+    }
+    found = program.run(normal({**spec_of(setup, point, rate, delay), **timing}))
+    counts = found.get("sim", {}).get("counts", {})
+    queues = found.get("sim", {}).get("queues", {}).get("host-down", {})
+    facts = {
+        "sim_delay_ns": delay,
+        "sim_completed": float(found.get("latency_ns", {}).get("count", 0)),
+        "sim_drops": float(counts.get("packets_dropped", 0)),
+        "sim_peak_queue": float(queues.get("max_bytes", 0)),
+        "sim_unfinished": float(found.get("sim", {}).get("unfinished", 0)),
+    }
+    return Model(list(found.get("deciles") or []), wires(setup, rate, idle.sizes), facts)

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""`./homa lab run`: what is compared and how, and a small run on real packets."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, needs_bench, needs_root
+from test_net import wait_until
+
+from lab.bench.histogram import Histogram
+from lab.bench.results import SizeClass
+from lab.cluster import beside, points, run, setup, show, simulated
+from lab.cluster.beside import Compared, Idle, Row
+from lab.cluster.points import Point
+from lab.net import guardian
+
+SETUP = setup.Setup(
+    hosts=8, link_bps=25 * 10**9, dilate=250, mtu=3000, buffer=325_000, seed=1,
+    messages=12_000, longest_s=300, via="program",
+)  # fmt: skip
+
+
+def _shape(values: dict[int, int]) -> Histogram:
+    total = sum(value * count for value, count in values.items())
+    return Histogram(dict(values), sum(values.values()), total, min(values), max(values))
+
+
+def _json(shape: Histogram) -> dict:
+    return {
+        "count": shape.count,
+        "histogram": {
+            "values": list(shape.counts),
+            "counts": list(shape.counts.values()),
+            "count": shape.count,
+            "sum": shape.total,
+            "min": shape.low,
+            "max": shape.high,
+        },
+    }
+
+
+def _row(lab_p99: float | None, sim_p99: float | None, idle: float = 10_000.0) -> Row:
+    return Row(
+        100,
+        400,
+        1200,
+        1200,
+        idle,
+        idle,
+        {"p50": 20e3, "p99": lab_p99},
+        {"p50": 19e3, "p99": sim_p99},
+    )
+
+
+def _compared(transport: str, p99: float | None, levels: int = 8, load: float = 0.8) -> Compared:
+    facts = {"link_bps": 1e8, "dilation": 250.0, "window_s": 10.0, "busy": 0.5, "drops": 0.0,
+             "sim_drops": 0.0, "peak_queue": 1e4, "sim_peak_queue": 1e4, "sim_delay_ns": 0.0}  # fmt: skip
+    rows = [_row(p99, p99) for _ in range(10)]
+    label = f"{transport} {levels} {load:g}"
+    return Compared(label, transport, "w4", load, levels, rows, facts)
+
+
+def test_idle__is_a_line_between_sizes_and_beyond_the_last() -> None:
+    idle = Idle((100, 1000, 3000), (10.0, 19.0, 59.0))
+    assert idle.at(100) == 10 and idle.at(550) == 14.5 and idle.at(3000) == 59
+    assert idle.at(2000) == 39 and idle.at(4000) == 79
+    assert idle.at(1) == 10  # nothing is faster than the shortest that was measured
+    assert Idle((100,), (10.0,)).at(5000) == 10
+
+
+def test_percentiles__none_of_fewer_than_a_thousand() -> None:
+    few = beside.percentiles(_shape({1000: 999}))
+    assert few == {"p50": None, "p99": None}
+    # Of 1,000 values the 990th is the last of the shorter ones.
+    enough = beside.percentiles(_shape({1000: 990, 2000: 10}))
+    assert enough == {"p50": 1000, "p99": 1000}
+    assert beside.percentiles(_shape({1000: 989, 2000: 11}))["p99"] == 2000
+
+
+def test_rows__lab_and_simulator_have_one_denominator() -> None:
+    lab = SizeClass(100, 400, 0, _shape({60_000: 1500}), Histogram())
+    sim = {"decile": 1, "latency_ns": _json(_shape({50_000: 1400}))}
+    # In the middle, 200 bytes: 30 µs in the idle lab, 24 on bare wires.
+    idle, wires = Idle((100, 300), (20e3, 40e3)), Idle((100, 300), (14e3, 34e3))
+    (row,) = beside.rows_of([lab], [sim], idle, wires)
+    assert (row.count, row.sim_count, row.idle, row.wires) == (1500, 1400, 30e3, 24e3)
+    assert row.lab["p99"] == 60_000 and row.sim["p99"] == 50_000
+    assert row.ratio("p99") == pytest.approx(50 / 60)
+    assert row.slowdown("lab", "p99") == 2.5
+    assert row.slowdown("sim", "p99") == pytest.approx(50 / 24)
+    # A tenth that the simulator does not have is no number, and no error.
+    (missing,) = beside.rows_of([lab], [], idle, wires)
+    assert missing.sim == {"p50": None, "p99": None} and missing.ratio("p50") is None
+
+
+def test_doubts__each_limit_is_said() -> None:
+    good = {"busy": 0.6, "late_p99_ns": 1e6, "failed": 0.0}
+    assert beside.doubts_of(good, False, "") == []
+    assert "61% busy" in beside.doubts_of({**good, "busy": 0.61}, False, "")[0]
+    assert "1,000 µs" in beside.doubts_of(good, True, "")[0]
+    assert "3 RPCs failed" in beside.doubts_of({**good, "failed": 3.0}, False, "")[0]
+    assert beside.doubts_of(good, False, "stood still") == ["stood still"]
+
+
+def test_json__says_whether_a_point_counts() -> None:
+    good = _compared("homa", 30e3)
+    assert good.as_json()["counts"] is True
+    assert replace(good, doubts=["busy"]).as_json()["counts"] is False
+    assert json.loads(json.dumps(good.as_json()))["rows"][0]["slowdown_p99"] == 3.0
+
+
+def test_summary__of_each_figure() -> None:
+    three = [_compared("homa", 20e3), _compared("tcp", 400e3)]
+    (row,) = show.summary("fig3", three)
+    assert row["lab"] == row["sim"] == 20 and row["paper"] == pytest.approx(19.33, abs=0.01)
+    five = [_compared("homa", p99, levels) for p99, levels in ((50e3, 1), (30e3, 2), (20e3, 8))]
+    assert show.summary("fig5", five)[0]["lab"] == 1.5
+    six = [
+        _compared("homa", p99, load=load) for p99, load in ((40e3, 0.8), (25e3, 0.4), (20e3, 0.08))
+    ]
+    assert show.summary("fig6", six)[0]["lab"] == 2
+    # A load with too few messages is not left out of the comparison in silence.
+    assert show.summary("fig6", [*six, _compared("homa", None, load=0.04)])[0]["lab"] is None
+    assert beside.short_ratio(three, "w5", "tcp", "lab") is None
+
+
+def test_points__of_each_figure() -> None:
+    three = points.points_of("fig3", ("w4", "w5"), ("homa", "tcp"))
+    assert [(p.transport, p.workload, p.load) for p in three] == [
+        ("homa", "w4", 0.8), ("tcp", "w4", 0.8), ("homa", "w5", 0.8), ("tcp", "w5", 0.8),
+    ]  # fmt: skip
+    five = points.points_of("fig5", ("w5",), ("homa", "tcp"))
+    assert [p.levels for p in five] == [1, 2, 4, 8, 8] and five[-1].transport == "tcp"
+    six = points.points_of("fig6", ("w4",), ("homa",))
+    assert [p.load for p in six] == pytest.approx([0.8, 0.4, 0.08])
+    assert len({p.label for p in [*five, *six]}) == 8
+
+
+@needs_bench
+def test_dilation__is_the_least_that_the_processors_bear() -> None:
+    w3 = [Point("homa", "w3", 0.56)]
+    found = points.dilation_for(w3, 40, 25e9, 3000, 2)
+    assert points.effort_of(w3[0], 40, 25e9 / found, 3000) <= points.SHARE * 2
+    assert points.effort_of(w3[0], 40, 25e9 / (found / 2.5), 3000) > points.SHARE * 2
+    assert points.dilation_for(w3, 8, 25e9, 3000, 2) < found
+    assert points.dilation_for(w3, 2, 1e6, 3000, 64) == 1
+
+
+@needs_bench
+def test_window__has_the_messages_that_are_wanted() -> None:
+    point = Point("homa", "w4", 0.8)
+    window = SETUP.window_s(point, 10**8)
+    assert window * 8 * points.rate_of(point, 1e8) == pytest.approx(12_000, rel=0.01)
+    assert replace(SETUP, longest_s=5.0).window_s(point, 10**8) == 5
+    assert SETUP.rate([point]) == (10**8, 250)
+
+
+def test_together__is_all_hosts() -> None:
+    one = SizeClass(10, 50, 1, _shape({1000: 3}), Histogram())
+    other = SizeClass(5, 40, 2, _shape({3000: 1}), Histogram())
+
+    class Node:
+        def __init__(self, classes: list[SizeClass]) -> None:
+            self.classes = classes
+
+    (found,) = run.together([Node([one]), Node([other])])  # type: ignore[list-item]
+    assert (found.size_min, found.size_max, found.failed, found.latency.count) == (5, 50, 3, 4)
+
+
+def test_simulated__is_the_labs_network() -> None:
+    spec = simulated.spec_of(SETUP, Point("homa", "w5", 0.8, levels=2), 10**8, 3000.0)
+    assert spec["set"] == {"num_priorities": "2"} and spec["preset"] == "linux"
+    assert (spec["hosts"], spec["link"], spec["port-buffer"]) == (8, "100mbit", "325000")
+    assert spec["send-delay"] == spec["receive-delay"] == "1500ns"
+    tcp = simulated.spec_of(SETUP, Point("tcp-pool", "w5", 0.8), 10**8)
+    assert tcp["protocol"] == "tcp" and "set" not in tcp
+
+
+def test_figure__is_drawn(tmp_path: Path) -> None:
+    file = tmp_path / "f.svg"
+    doubted = replace(_compared("tcp", 400e3), doubts=["busy"])
+    show.plot.paint("Title", [_compared("homa", 20e3), doubted], file)
+    text = file.read_text()
+    assert "W4" in text and "tcp 8 0.8" in text and "does not count" in text
+
+
+@pytest.mark.parametrize(
+    ("argv", "remedy"),
+    [
+        (["fig4"], "fig3, fig5, fig6"),
+        (["fig5", "--workloads", "w4"], "choose from w5"),
+        (["fig3", "--transports", "dctcp"], "choose from homa, tcp"),
+        (["fig3", "--hosts", "41"], "2 to 40"),
+        (["fig3", "--dilate", "0.5"], "1 to 100000"),
+        (["fig3", "--messages", "1"], "100 to"),
+        (["fig3", "--via", "kernel"], "program, service"),
+        (["fig3", "--plot", "x.txt"], ".svg"),
+        (["fig3", "--buffer", "ten"], "48kb"),
+    ],
+)
+def test_run__wrong(cli, argv: list[str], remedy: str) -> None:
+    status, _, err = cli("run", *argv)
+    assert status == 2 and remedy in err
+
+
+def _start(folder: Path, transports: str) -> subprocess.Popen:
+    argv = [sys.executable, "-m", "lab", "run", "fig3", "--hosts", "2", "--workloads", "w4"]
+    argv += ["--dilate", "100", "--messages", "100", "--transports", transports]
+    argv += ["--json", str(folder / "r.json"), "--plot", str(folder / "r.png")]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env
+    )
+
+
+@needs_root
+@needs_bench
+@pytest.mark.parametrize("transports", ["homa", "tcp"])
+def test_run__real_packets_beside_the_simulator(tmp_path: Path, transports: str) -> None:
+    """The same arrivals in both: as many messages of each tenth, and none is lost."""
+    process = _start(tmp_path, transports)
+    text = process.communicate(timeout=500)[0]
+    assert process.returncode == 0, text
+    document = json.loads((tmp_path / "r.json").read_text())
+    assert document["where"]["kernel"] and document["setup"]["hosts"] == 2
+    (point,) = document["points"]
+    counts = [row["count"] for row in point["rows"]]
+    assert len(counts) == 10 and sum(counts) >= 100
+    assert counts == [row["sim_count"] for row in point["rows"]]
+    assert all(row["lab"]["p99"] is None and row["idle"] > 0 for row in point["rows"])
+    assert point["facts"]["dilation"] == 100 and 0 < point["facts"]["busy"] <= 1.05
+    assert "fewer than 1,000 messages" in text
+    assert (tmp_path / "r.png").read_bytes().startswith(b"\x89PNG")
+    assert not guardian.namespaces(f"{guardian.PREFIX}{process.pid}-")
+
+
+@needs_root
+@needs_bench
+def test_run__killed_leaves_nothing(tmp_path: Path) -> None:
+    process = _start(tmp_path, "tcp")
+    prefix = f"{guardian.PREFIX}{process.pid}-"
+    wait_until(lambda: len(guardian.namespaces(prefix)) == 3)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    wait_until(lambda: not guardian.namespaces(prefix))
