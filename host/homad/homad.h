@@ -5,12 +5,14 @@
  *
  * Two kinds of threads. *Fast-path* threads (one in shared mode) run rounds:
  * packets in, commands of applications, packets out, completions; they alone
- * call the engine and touch the rings. The *slow path* is the main thread: it
- * makes and frees attachments, answers questions on sockets, and reaches the
- * fast path only by homad_call(), which runs a function on a fast-path thread
- * between two rounds.
+ * call the engine and touch the rings. The *slow path* is the main thread, called
+ * control: it makes and frees attachments, answers their questions, and reaches the
+ * fast path only by homad_call(), which runs a function on a fast-path thread between
+ * two rounds. Beside it stands the admin thread with what tools and people ask for,
+ * which reaches control only by homad_control().
  *
- *	slow path	main.c slowpath.c attach.c app.c quota.c monitor.c ...
+ *	slow path	main.c slowpath.c attach.c app.c quota.c ...
+ *	admin		admin.c reload.c monitor.c http.c trace_stream.c
  *	fast path	thread.c idle.c round.c rxpath.c txpath.c local.c
  *			rings.c commands.c complete.c session.c dest.c memory.c
  *	between		mailbox.c

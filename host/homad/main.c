@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "admin.h"
 #include "config_schema.h"
 #include "log.h"
 #include "notify.h"
@@ -70,6 +71,7 @@ static const struct part parts[] = {
 	{ stop_only, homad_monitor_stop },
 	{ stop_only, homad_metrics_stop },
 	{ homad_scaling_start, homad_scaling_stop },
+	{ homad_admin_start, homad_admin_stop },
 };
 
 static void stop(struct homad *d, u32 started)
@@ -96,7 +98,7 @@ static int serve(struct homad *d)
 	homad_log(HOMAD_INFO, "ready\tsocket=%s threads=%u", d->config.socket,
 		  d->num_threads);
 	homad_notify("READY=1\nSTATUS=serving");
-	rc = homad_slow_run(d);
+	rc = homad_loop_run(d, &homad_slow(d)->loop);
 	homad_notify("STOPPING=1");
 	homad_log(HOMAD_INFO, "stopping");
 	if (rc)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * host/homad/observe/stats.c and snapshot_metrics.c over a daemon that is only a
- * structure: sums over threads, and latencies in the buckets where they belong.
+ * host/homad/observe/stats.c, apps.c and snapshot_metrics.c over a daemon that is only a
+ * structure: sums over threads, latencies in the buckets where they belong, attachments
+ * and users copied in pieces.
  */
 #include "unit.h"
 
+#include "apps.h"
 #include "attachment.h"
 #include "monitor.h"
 
@@ -35,6 +37,8 @@ static struct bed *bed_new(void)
 	assert_int_equal(
 		homa_engine_init(bed->d.engine, &limits, &params, &seeds, 1), 0);
 	homa_list_init(&bed->slow.apps);
+	for (i = 0; i < HOMAD_USER_BUCKETS; i++)
+		homa_list_init(&bed->attach.users[i]);
 	bed->slow.d = &bed->d;
 	bed->slow.attach = &bed->attach;
 	bed->d.slow = &bed->slow;
@@ -157,6 +161,58 @@ static void metrics__say_what_was_counted(void **state)
 	bed_free(bed);
 }
 
+#define APPS 150u /* several pieces of either */
+
+/* Attachment i has the number 2 i + 1 and is user i / 3's. */
+static void apps__are_copied_piece_by_piece(void **state)
+{
+	struct homad_attachment *a = calloc(APPS, sizeof(*a));
+	struct homad_streams *streams = calloc(APPS, sizeof(*streams));
+	struct homad_user *users = calloc(APPS, sizeof(*users));
+	struct bed *bed = bed_new();
+	struct homad_apps apps;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < APPS; i++) {
+		users[i].uid = i;
+		users[i].tcp_tx_bytes = 1000;
+		/* Two of three in one bucket. */
+		homa_list_init(&users[i].list);
+		homa_list_add_tail(&bed->attach.users[i % 3 ? 7 : i], &users[i].list);
+		a[i].app.id = 2 * i + 1;
+		a[i].app.uid = i / 3;
+		a[i].app.thread = bed->threads[i % 2];
+		a[i].app.is_polled = true;
+		a[i].app.streams = &streams[i];
+		a[i].attached.app = &a[i].app;
+		a[i].memory = i;
+		streams[i].num_open = 1;
+		streams[i].tx_bytes = 5;
+		homa_list_init(&a[i].attached.list);
+		homa_list_add_tail(&bed->slow.apps, &a[i].attached.list);
+	}
+	assert_int_equal(homad_apps_look(&bed->d, &apps), 0);
+	assert_int_equal(apps.num_apps, APPS);
+	for (i = 0; i < APPS; i++) {
+		assert_int_equal(apps.app[i].id, 2 * i + 1);
+		assert_int_equal(apps.app[i].memory, i);
+	}
+	assert_int_equal(homad_apps_polled(&apps, 0), APPS / 2);
+	assert_int_equal(homad_apps_polled(&apps, 2), 0);
+	assert_int_equal(apps.num_users, APPS);
+	for (i = 0; i < APPS; i++) {
+		assert_int_equal(apps.user[i].uid, i);
+		assert_int_equal(apps.user[i].streams, i < APPS / 3 ? 3 : 0);
+		assert_int_equal(apps.user[i].stream_tx, i < APPS / 3 ? 1015 : 1000);
+	}
+	homad_apps_free(&apps);
+	free(users);
+	free(streams);
+	free(a);
+	bed_free(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +220,7 @@ int main(void)
 		cmocka_unit_test(collect__sums_over_threads),
 		cmocka_unit_test(collect__latencies_in_their_buckets),
 		cmocka_unit_test(metrics__say_what_was_counted),
+		cmocka_unit_test(apps__are_copied_piece_by_piece),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,9 +2,10 @@
 /*
  * What the daemon counts, gathered into one picture for whoever asks: ./homa ss
  * and top (monitor.c), Prometheus (http.c), an application (ctl.c). Called on
- * the slow path. Counters of the fast path are read while it writes them: each
- * is right, and two of them may be a packet apart. What needs the engine or
- * the nic is asked by homad_call(), a bounded piece at a time.
+ * the slow path, by either of its threads. Counters of the fast path are read while it
+ * writes them: each is right, and two of them may be a packet apart. What needs the
+ * engine or the nic is asked by homad_call(), what needs the control thread by
+ * homad_control(), a bounded piece at a time.
  */
 #ifndef HOMAD_STATS_H
 #define HOMAD_STATS_H
@@ -46,14 +47,13 @@ struct homad_tcp_stats {
 
 /**
  * struct homad_thread_stats - a fast-path thread
- * @cpu_ns: processor time that it has used. @apps: that it looks at.
+ * @cpu_ns: processor time that it has used.
  * @out_bytes: memory of copied outgoing messages now.
  */
 struct homad_thread_stats {
 	u32 index;
 	int core;
 	bool active, asleep;
-	u32 apps;
 	u64 spin_ns, cpu_ns, out_bytes;
 	struct homad_counters counters;
 	u64 engine[HOMA_M_COUNT];
@@ -81,8 +81,8 @@ struct homad_stats {
 	u64 log_lost;
 };
 
-/** homad_stats_collect() - the whole picture but the attachments, which
- *  homad_slow.apps lists. @s is large: allocate it. */
+/** homad_stats_collect() - the whole picture but the attachments, for which there is
+ *  apps.h. @s is large: allocate it. */
 void homad_stats_collect(struct homad *d, struct homad_stats *s);
 
 typedef void homad_visitor(void *arg, const char *name, const char *text,
@@ -108,9 +108,16 @@ struct homad_rpc_cursor {
 	bool end;
 };
 
-/** homad_stats_some_rpcs() - the next RPCs of all, as homa_rpcs_look(). */
+/** struct homad_rpc_owner - the attachment of an RPC; @id 0: it has gone */
+struct homad_rpc_owner {
+	u64 id;
+	char name[32];
+};
+
+/** homad_stats_some_rpcs() - the next RPCs of all, as homa_rpcs_look(), and whose they
+ *  are. */
 u32 homad_stats_some_rpcs(struct homad *d, struct homad_rpc_cursor *at,
-			  struct homa_rpc_look *out, u32 max);
+			  struct homa_rpc_look *out, struct homad_rpc_owner *owner, u32 max);
 /** homad_stats_some_peers() - the next peers, as homa_peers_look(). */
 u32 homad_stats_some_peers(struct homad *d, struct homa_look_cursor *at,
 			   struct homa_peer_look *out, u32 max);

@@ -3,7 +3,7 @@
  * GET /metrics for Prometheus, on a UNIX socket or a loopback port. HTTP is
  * libmicrohttpd's, which has been parsing what strangers send for longer than
  * this file; it gets a listening socket, puts everything into an epoll set of
- * its own, and that set is a source of the slow path. No thread, and a timer
+ * its own, and that set is a source of the admin thread. No thread of its own, and a timer
  * only while a connection is open that may have to be given up.
  */
 #include <arpa/inet.h>
@@ -280,6 +280,7 @@ static int serve(struct homad *d, int fd)
 	http.set.fd = info->epoll_fd;
 	http.set.ready = set_ready;
 	http.timer.ready = timer_ready;
+	http.set.admin = http.timer.admin = true;
 	if (homad_watch(d, &http.set, EPOLLIN) ||
 	    homad_watch(d, &http.timer, EPOLLIN))
 		return -ENOMEM;

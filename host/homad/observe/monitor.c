@@ -12,7 +12,7 @@
  *				listener, then {"end": true}
  *	{"op": "trace", ...}	trace_stream.c
  *
- * Nothing is done and no timer runs while nobody asks.
+ * Nothing is done and no timer runs while nobody asks. All of it is the admin thread's.
  */
 #include <errno.h>
 #include <grp.h>
@@ -184,10 +184,11 @@ struct walk {
 static u32 walk_rpcs(struct homad *d, struct homad_viewer *v, struct walk *w)
 {
 	struct homa_rpc_look look[PIECE];
-	u32 i, n = homad_stats_some_rpcs(d, &w->at, look, PIECE);
+	struct homad_rpc_owner owner[PIECE];
+	u32 i, n = homad_stats_some_rpcs(d, &w->at, look, owner, PIECE);
 
 	for (i = 0; i < n; i++)
-		homad_viewer_json(v, homad_rpc_json(d, &look[i]));
+		homad_viewer_json(v, homad_rpc_json(d, &look[i], &owner[i]));
 	w->end = w->at.end;
 	return n;
 }
@@ -417,6 +418,7 @@ static void viewer_new(struct homad *d, int fd)
 	v->pid = who.pid;
 	v->conn.fd = fd;
 	v->conn.ready = viewer_ready;
+	v->conn.admin = true;
 	homa_list_init(&v->list);
 	homa_list_add_tail(&monitor.viewers, &v->list);
 	monitor.num_viewers++;
@@ -511,6 +513,7 @@ int homad_monitor_start(struct homad *d, char *err, size_t errlen)
 	homa_list_init(&monitor.viewers);
 	monitor.up = true;
 	monitor.listen.ready = listen_ready;
+	monitor.listen.admin = true;
 	monitor.listen.fd = make_listener(&d->config, err, errlen);
 	rc = monitor.listen.fd < 0 ? monitor.listen.fd :
 				     homad_watch(d, &monitor.listen, EPOLLIN);

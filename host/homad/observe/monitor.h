@@ -72,11 +72,9 @@ void homad_json_addr(cJSON *object, const char *name,
 /* ---- snapshot_json.c: answers ---- */
 
 cJSON *homad_snapshot_json(struct homad *d);
-cJSON *homad_rpc_json(struct homad *d, const struct homa_rpc_look *look);
+cJSON *homad_rpc_json(struct homad *d, const struct homa_rpc_look *look,
+		      const struct homad_rpc_owner *owner);
 cJSON *homad_peer_json(struct homad *d, const struct homa_peer_look *look);
-/** homad_app_of_sock() - whose, or NULL. */
-const struct homad_app *homad_app_of_sock(struct homad *d,
-					  const struct homa_sock *sock);
 
 /* ---- snapshot_metrics.c ---- */
 

@@ -5,10 +5,10 @@
  */
 #include <stdlib.h>
 #include <unistd.h>
-#include "attach.h"
+#include "apps.h"
+#include "homa_clock.h"
 #include "homa_look.h"
 #include "monitor.h"
-#include "tcp_slow.h"
 
 static void visit_json(void *arg, const char *name, const char *text, u64 value)
 {
@@ -18,9 +18,9 @@ static void visit_json(void *arg, const char *name, const char *text, u64 value)
 
 /* ---- the daemon ---- */
 
-static cJSON *daemon_json(struct homad *d, const struct homad_stats *s)
+static cJSON *daemon_json(struct homad *d, const struct homad_stats *s,
+			  const struct homad_slow_view *slow)
 {
-	const struct homad_slow *slow = homad_slow(d);
 	cJSON *json = cJSON_CreateObject();
 
 	cJSON_AddStringToObject(json, "version", HOMAD_VERSION);
@@ -35,9 +35,9 @@ static cJSON *daemon_json(struct homad *d, const struct homad_stats *s)
 	homad_json_u64(json, "attached", slow->attached);
 	homad_json_u64(json, "detached", slow->detached);
 	homad_json_u64(json, "refused", slow->refused);
-	homad_json_u64(json, "memory_grown", homad_attach(d)->memory_grown);
-	homad_json_u64(json, "memory_shrunk", homad_attach(d)->memory_shrunk);
-	homad_json_u64(json, "memory_refused", homad_attach(d)->memory_refused);
+	homad_json_u64(json, "memory_grown", slow->memory_grown);
+	homad_json_u64(json, "memory_shrunk", slow->memory_shrunk);
+	homad_json_u64(json, "memory_refused", slow->memory_refused);
 	homad_json_u64(json, "evicted", slow->evicted);
 	homad_json_u64(json, "log_lost", s->log_lost);
 	cJSON_AddNumberToObject(json, "tracing", homad_trace_pid());
@@ -47,7 +47,7 @@ static cJSON *daemon_json(struct homad *d, const struct homad_stats *s)
 	return json;
 }
 
-static cJSON *thread_json(const struct homad_thread_stats *t)
+static cJSON *thread_json(const struct homad_thread_stats *t, u32 apps)
 {
 	cJSON *json = cJSON_CreateObject(), *counters;
 
@@ -55,7 +55,7 @@ static cJSON *thread_json(const struct homad_thread_stats *t)
 	cJSON_AddNumberToObject(json, "core", t->core);
 	cJSON_AddBoolToObject(json, "active", t->active);
 	cJSON_AddBoolToObject(json, "asleep", t->asleep);
-	cJSON_AddNumberToObject(json, "attachments", t->apps);
+	cJSON_AddNumberToObject(json, "attachments", apps);
 	homad_json_u64(json, "spin_ns", t->spin_ns);
 	homad_json_u64(json, "cpu_ns", t->cpu_ns);
 	homad_json_u64(json, "out_bytes", t->out_bytes);
@@ -131,13 +131,13 @@ static cJSON *latency_json(const struct homad_latency *l)
 	return json;
 }
 
-static cJSON *tcp_json(struct homad *d, const struct homad_tcp_stats *tcp)
+static cJSON *tcp_json(const struct homad_tcp_stats *tcp, const struct homad_slow_view *slow)
 {
 	cJSON *json = cJSON_CreateObject(), *list;
 
 	cJSON_AddNumberToObject(json, "connections", tcp->counts.connections);
 	cJSON_AddNumberToObject(json, "time_wait", tcp->counts.ended);
-	homad_json_u64(json, "listens_refused", homad_slow(d)->tcp->listens_refused);
+	homad_json_u64(json, "listens_refused", slow->listens_refused);
 	list = cJSON_AddObjectToObject(json, "engine");
 #define X(name, text) homad_json_u64(list, #name, tcp->engine.name);
 #include "tas_metrics.def"
@@ -151,105 +151,65 @@ static cJSON *tcp_json(struct homad *d, const struct homad_tcp_stats *tcp)
 
 /* ---- attachments ---- */
 
-/* Indices in memory of an application: any number may stand there. */
-static u32 queue_depth(const struct homa_shm_ring *ring, u32 entries)
+static void rings_json(cJSON *json, const struct homad_app_view *app)
 {
-	const u32 depth =
-		HOMA_READ_ONCE(ring->tail) - HOMA_READ_ONCE(ring->head);
-
-	return depth <= entries ? depth : entries;
+	if (!app->rings.submit)
+		return;
+	cJSON_AddNumberToObject(json, "submitted", app->submitted);
+	cJSON_AddNumberToObject(json, "completed", app->completed);
+	cJSON_AddNumberToObject(json, "submit_entries", app->rings.submit);
+	cJSON_AddNumberToObject(json, "complete_entries", app->rings.complete);
+	cJSON_AddNumberToObject(json, "release_entries", app->rings.release);
 }
 
-static void queues_json(cJSON *json, const struct homad_app *app)
-{
-	const struct homa_shm_header *h = app->queues;
-	u32 i, submitted = 0;
-
-	for (i = 0; i < HOMA_SHM_SQS; i++)
-		submitted += queue_depth(&h->sq[i], app->rings.sq_entries);
-	cJSON_AddNumberToObject(json, "submitted", submitted);
-	cJSON_AddNumberToObject(json, "completed",
-				queue_depth(&h->cq, app->rings.cq_entries));
-	cJSON_AddNumberToObject(json, "submit_entries", app->rings.sq_entries);
-	cJSON_AddNumberToObject(json, "complete_entries", app->rings.cq_entries);
-	cJSON_AddNumberToObject(json, "release_entries", app->rings.releases);
-}
-
-static cJSON *app_json(struct homad *d, const struct homad_attached *attached,
-		       u64 now)
+static cJSON *app_json(const struct homad_app_view *app, u64 now)
 {
 	static const char *const phases[] = { "open", "closing", "dead" };
-	struct homad_app *app = attached->app;
-	const u32 phase = HOMA_READ_ONCE(app->phase);
-	const u16 port = phase == HOMAD_APP_OPEN && app->sock ?
-				 homa_sock_port(app->sock) :
-				 attached->port;
 	cJSON *json = cJSON_CreateObject(), *counters;
 
-	(void)d;
 	homad_json_u64(json, "app", app->id);
 	cJSON_AddStringToObject(json, "name", app->name);
 	cJSON_AddNumberToObject(json, "pid", app->pid);
 	cJSON_AddNumberToObject(json, "uid", app->uid);
-	cJSON_AddNumberToObject(json, "port", port);
-	cJSON_AddBoolToObject(json, "server", port && port < 0x8000);
-	cJSON_AddBoolToObject(json, "shared", HOMA_READ_ONCE(app->shares));
-	cJSON_AddStringToObject(json, "phase", phases[phase < 3 ? phase : 2]);
-	homad_json_u64(json, "age_ns", now - attached->since_ns);
-	cJSON_AddNumberToObject(json, "thread",
-				app->thread ? app->thread->index : 0);
-	cJSON_AddBoolToObject(json, "polled", HOMA_READ_ONCE(app->is_polled));
-	cJSON_AddNumberToObject(json, "rpcs", HOMA_READ_ONCE(app->rpcs));
+	cJSON_AddNumberToObject(json, "port", app->port);
+	cJSON_AddBoolToObject(json, "server", app->port && app->port < 0x8000);
+	cJSON_AddBoolToObject(json, "shared", app->shares);
+	cJSON_AddStringToObject(json, "phase", phases[app->phase < 3 ? app->phase : 2]);
+	/* It may have come after @now. */
+	homad_json_u64(json, "age_ns", homa_since(now, app->since_ns));
+	cJSON_AddNumberToObject(json, "thread", app->thread);
+	cJSON_AddBoolToObject(json, "polled", app->polled);
+	cJSON_AddNumberToObject(json, "rpcs", app->rpcs);
 	cJSON_AddNumberToObject(json, "max_rpcs", app->max_rpcs);
 	homad_json_u64(json, "pool_bytes", app->pool_bytes);
-	homad_json_u64(json, "memory_bytes", homad_attachment(app)->memory);
-	homad_json_u64(json, "send_bytes", homad_attachment(app)->send_bytes);
-	if (app->streams) {
-		cJSON_AddNumberToObject(json, "streams", HOMA_READ_ONCE(app->streams->num_open));
-		homad_json_u64(json, "stream_tx_bytes", HOMA_READ_ONCE(app->streams->tx_bytes));
-		homad_json_u64(json, "stream_rx_bytes", HOMA_READ_ONCE(app->streams->rx_bytes));
+	homad_json_u64(json, "memory_bytes", app->memory);
+	homad_json_u64(json, "send_bytes", app->send_bytes);
+	if (app->has_streams) {
+		cJSON_AddNumberToObject(json, "streams", app->streams);
+		homad_json_u64(json, "stream_tx_bytes", app->stream_tx);
+		homad_json_u64(json, "stream_rx_bytes", app->stream_rx);
 	}
-	if (app->queues)
-		queues_json(json, app);
+	rings_json(json, app);
 	counters = cJSON_AddObjectToObject(json, "counters");
-#define X(name, text) \
-	homad_json_u64(counters, #name, HOMA_READ_ONCE(app->counters.name));
+#define X(name, text) homad_json_u64(counters, #name, app->counters.name);
 	HOMAD_APP_COUNTERS(X)
 #undef X
 	return json;
 }
 
-const struct homad_app *homad_app_of_sock(struct homad *d,
-					  const struct homa_sock *sock)
+static cJSON *picture_json(struct homad *d, const struct homad_stats *s,
+			   const struct homad_apps *apps)
 {
-	struct homa_list *pos;
-
-	homa_list_for_each(pos, &homad_slow(d)->apps) {
-		const struct homad_app *app =
-			homa_list_entry(pos, struct homad_attached, list)->app;
-
-		if (app->sock == sock)
-			return app;
-	}
-	return NULL;
-}
-
-cJSON *homad_snapshot_json(struct homad *d)
-{
-	struct homad_stats *s = malloc(sizeof(*s));
-	cJSON *json, *list;
-	struct homa_list *pos;
+	cJSON *json = cJSON_CreateObject(), *list;
 	u32 i;
 
-	if (!s)
-		return NULL;
-	homad_stats_collect(d, s);
-	json = cJSON_CreateObject();
 	homad_json_u64(json, "time_ns", s->now_ns);
-	cJSON_AddItemToObject(json, "homad", daemon_json(d, s));
+	cJSON_AddItemToObject(json, "homad", daemon_json(d, s, &apps->slow));
 	list = cJSON_AddArrayToObject(json, "threads");
 	for (i = 0; i < s->num_threads; i++)
-		cJSON_AddItemToArray(list, thread_json(&s->threads[i]));
+		cJSON_AddItemToArray(
+			list, thread_json(&s->threads[i],
+					  homad_apps_polled(apps, s->threads[i].index)));
 	list = cJSON_AddArrayToObject(json, "ports");
 	for (i = 0; i < s->num_ports; i++)
 		cJSON_AddItemToArray(list, port_json(&s->ports[i]));
@@ -258,15 +218,25 @@ cJSON *homad_snapshot_json(struct homad *d)
 		homad_json_u64(list, homa_metric_table[i].name, s->engine[i]);
 	cJSON_AddItemToObject(json, "latency", latency_json(&s->latency));
 	if (s->tcp.on)
-		cJSON_AddItemToObject(json, "tcp", tcp_json(d, &s->tcp));
+		cJSON_AddItemToObject(json, "tcp", tcp_json(&s->tcp, &apps->slow));
 	list = cJSON_AddArrayToObject(json, "apps");
-	homa_list_for_each(pos, &homad_slow(d)->apps)
-		cJSON_AddItemToArray(
-			list,
-			app_json(d,
-				 homa_list_entry(pos, struct homad_attached,
-						 list),
-				 s->now_ns));
+	for (i = 0; i < apps->num_apps; i++)
+		cJSON_AddItemToArray(list, app_json(&apps->app[i], s->now_ns));
+	return json;
+}
+
+cJSON *homad_snapshot_json(struct homad *d)
+{
+	struct homad_stats *s = malloc(sizeof(*s));
+	struct homad_apps apps;
+	cJSON *json = NULL;
+
+	if (!s)
+		return NULL;
+	homad_stats_collect(d, s);
+	if (!homad_apps_look(d, &apps))
+		json = picture_json(d, s, &apps);
+	homad_apps_free(&apps);
 	free(s);
 	return json;
 }
@@ -283,7 +253,8 @@ static const char *port_of_link(struct homad *d, const struct homa_link *link)
 	return "";
 }
 
-cJSON *homad_rpc_json(struct homad *d, const struct homa_rpc_look *look)
+cJSON *homad_rpc_json(struct homad *d, const struct homa_rpc_look *look,
+		      const struct homad_rpc_owner *owner)
 {
 	static const char *const phases[] = {
 		[HOMA_LOOK_NEW] = "new",
@@ -294,13 +265,12 @@ cJSON *homad_rpc_json(struct homad *d, const struct homa_rpc_look *look)
 		[HOMA_LOOK_IN_SERVICE] = "in-service",
 		[HOMA_LOOK_FAILED] = "failed",
 	};
-	const struct homad_app *app = homad_app_of_sock(d, look->sock);
 	const u64 now = homa_clock_ns();
 	cJSON *json = cJSON_CreateObject();
 
 	homad_json_u64(json, "rpc", look->handle.id);
-	homad_json_u64(json, "app", app ? app->id : 0);
-	cJSON_AddStringToObject(json, "name", app ? app->name : "");
+	homad_json_u64(json, "app", owner->id);
+	cJSON_AddStringToObject(json, "name", owner->name);
 	cJSON_AddBoolToObject(json, "client", look->client);
 	cJSON_AddNumberToObject(json, "port", look->port);
 	homad_json_addr(json, "peer", &look->peer);

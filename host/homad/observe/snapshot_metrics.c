@@ -9,10 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "attach.h"
+#include "apps.h"
 #include "homa_look.h"
 #include "monitor.h"
-#include "tcp_slow.h"
 
 #define MAX_APPS 1000u /* with series of their own */
 #define LABELS 256u
@@ -58,9 +57,9 @@ static void single(FILE *out, const char *name, const char *type,
 
 /* ---- the daemon ---- */
 
-static void put_daemon(FILE *out, struct homad *d, const struct homad_stats *s)
+static void put_daemon(FILE *out, struct homad *d, const struct homad_stats *s,
+		       const struct homad_slow_view *slow)
 {
-	const struct homad_slow *slow = homad_slow(d);
 
 	family(out, "homa_build_info", "gauge", "version of homad, always 1");
 	fprintf(out, "homa_build_info{version=\"%s\",mode=\"%s\"} 1\n",
@@ -75,12 +74,12 @@ static void put_daemon(FILE *out, struct homad *d, const struct homad_stats *s)
 	single(out, "homa_detached_total", "counter",
 	       "applications that left or died", slow->detached);
 	single(out, "homa_memory_grown_total", "counter",
-	       "times an attachment got more memory", homad_attach(d)->memory_grown);
+	       "times an attachment got more memory", slow->memory_grown);
 	single(out, "homa_memory_shrunk_total", "counter",
-	       "times an idle attachment gave memory back", homad_attach(d)->memory_shrunk);
+	       "times an idle attachment gave memory back", slow->memory_shrunk);
 	single(out, "homa_memory_refused_total", "counter",
 	       "times an attachment's user had no room for more memory",
-	       homad_attach(d)->memory_refused);
+	       slow->memory_refused);
 	single(out, "homa_refused_total", "counter",
 	       "applications that were not let in", slow->refused);
 	single(out, "homa_evicted_total", "counter",
@@ -129,7 +128,7 @@ static void put_thread_counter(FILE *out, const struct homad_stats *s,
 	}
 }
 
-static void put_threads(FILE *out, const struct homad_stats *s)
+static void put_threads(FILE *out, const struct homad_stats *s, const struct homad_apps *apps)
 {
 	u32 i;
 
@@ -156,12 +155,12 @@ static void put_threads(FILE *out, const struct homad_stats *s)
 	       "applications whose rings the thread looks at now");
 	for (i = 0; i < s->num_threads; i++)
 		fprintf(out, "homa_thread_attachments{thread=\"%u\"} %u\n",
-			s->threads[i].index, s->threads[i].apps);
+			s->threads[i].index, homad_apps_polled(apps, s->threads[i].index));
 }
 
 /* ---- TCP ---- */
 
-static void put_tcp(FILE *out, struct homad *d, const struct homad_stats *s)
+static void put_tcp(FILE *out, const struct homad_stats *s, const struct homad_slow_view *slow)
 {
 	if (!s->tcp.on)
 		return;
@@ -173,7 +172,7 @@ static void put_tcp(FILE *out, struct homad *d, const struct homad_stats *s)
 	       s->tcp.counts.ended);
 	single(out, "homa_tcp_listens_refused_total", "counter",
 	       "requests to listen at a TCP port that homad refused",
-	       homad_slow(d)->tcp->listens_refused);
+	       slow->listens_refused);
 #define X(name, text)                                                  \
 	put_thread_counter(out, s, "homa_tcp", #name, text,            \
 			   offsetof(struct homad_thread_stats, tcp) +  \
@@ -290,7 +289,7 @@ static void escape(char *out, size_t size, const char *text)
 	out[n] = '\0';
 }
 
-static void app_labels(char *labels, size_t size, const struct homad_app *app)
+static void app_labels(char *labels, size_t size, const struct homad_app_view *app)
 {
 	char name[2 * sizeof(app->name) + 4];
 
@@ -300,214 +299,160 @@ static void app_labels(char *labels, size_t size, const struct homad_app *app)
 		 app->id, name, (int)app->pid, app->uid);
 }
 
-static void put_app_family(FILE *out, struct homad *d, const char *name,
+static void put_app_family(FILE *out, const struct homad_apps *apps, const char *name,
 			   const char *type, const char *help,
-			   u64 (*value)(struct homad_app *app, size_t offset),
+			   u64 (*value)(const struct homad_app_view *app, size_t offset),
 			   size_t offset)
 {
-	struct homa_list *pos;
 	char labels[LABELS];
-	u32 n = 0;
+	u32 i;
 
 	family(out, name, type, help);
-	homa_list_for_each(pos, &homad_slow(d)->apps) {
-		struct homad_app *app =
-			homa_list_entry(pos, struct homad_attached, list)->app;
-
-		if (n++ == MAX_APPS)
-			return;
-		app_labels(labels, sizeof(labels), app);
-		sample(out, name, labels, value(app, offset));
+	for (i = 0; i < apps->num_apps && i < MAX_APPS; i++) {
+		app_labels(labels, sizeof(labels), &apps->app[i]);
+		sample(out, name, labels, value(&apps->app[i], offset));
 	}
 }
 
-static u64 app_counter(struct homad_app *app, size_t offset)
+/* A number of 64 bits at @offset of the view. */
+static u64 app_figure(const struct homad_app_view *app, size_t offset)
 {
-	const u64 *counter =
-		(const u64 *)((const char *)&app->counters + offset);
+	u64 value;
 
-	return HOMA_READ_ONCE(*counter);
+	memcpy(&value, (const char *)app + offset, sizeof(value));
+	return value;
 }
 
-static u64 app_rpcs(struct homad_app *app, size_t offset)
+static u64 app_rpcs(const struct homad_app_view *app, size_t offset)
 {
 	(void)offset;
-	return HOMA_READ_ONCE(app->rpcs);
+	return app->rpcs;
 }
 
-static u64 app_memory(struct homad_app *app, size_t offset)
+static u64 app_streams(const struct homad_app_view *app, size_t offset)
 {
 	(void)offset;
-	return homad_attachment(app)->memory;
+	return app->streams;
 }
 
-static u64 app_streams(struct homad_app *app, size_t offset)
+static void put_app_streams(FILE *out, const struct homad_apps *apps)
 {
-	(void)offset;
-	return app->streams ? HOMA_READ_ONCE(app->streams->num_open) : 0;
-}
-
-static u64 app_stream_bytes(struct homad_app *app, size_t offset)
-{
-	const u64 *bytes = (const u64 *)((const char *)app->streams + offset);
-
-	return app->streams ? HOMA_READ_ONCE(*bytes) : 0;
-}
-
-static void put_app_streams(FILE *out, struct homad *d)
-{
-	put_app_family(out, d, "homa_app_tcp_streams", "gauge",
+	put_app_family(out, apps, "homa_app_tcp_streams", "gauge",
 		       "its TCP connections, also those whose last bytes are still being sent",
 		       app_streams, 0);
-	put_app_family(out, d, "homa_app_tcp_tx_bytes_total", "counter",
-		       "bytes that it has written to TCP connections", app_stream_bytes,
-		       offsetof(struct homad_streams, tx_bytes));
-	put_app_family(out, d, "homa_app_tcp_rx_bytes_total", "counter",
-		       "bytes that have come for it by TCP connections", app_stream_bytes,
-		       offsetof(struct homad_streams, rx_bytes));
+	put_app_family(out, apps, "homa_app_tcp_tx_bytes_total", "counter",
+		       "bytes that it has written to TCP connections", app_figure,
+		       offsetof(struct homad_app_view, stream_tx));
+	put_app_family(out, apps, "homa_app_tcp_rx_bytes_total", "counter",
+		       "bytes that have come for it by TCP connections", app_figure,
+		       offsetof(struct homad_app_view, stream_rx));
 }
 
 /* ---- users ---- */
 
-/* Sums over the open attachments of each user, beside what those before had. */
-static void sum_users(struct homad *d)
+static void put_user_family(FILE *out, const struct homad_apps *apps, const char *name,
+			    const char *type, const char *help,
+			    u64 (*value)(const struct homad_user_view *user))
 {
-	struct homad_attach *attach = homad_attach(d);
-	struct homa_list *pos;
+	char labels[LABELS];
 	u32 i;
 
-	for (i = 0; i < HOMAD_USER_BUCKETS; i++) {
-		homa_list_for_each(pos, &attach->users[i]) {
-			struct homad_user *user = homa_list_entry(pos, struct homad_user, list);
-
-			user->seen.streams = 0;
-			user->seen.tx_bytes = user->tcp_tx_bytes;
-			user->seen.rx_bytes = user->tcp_rx_bytes;
-		}
-	}
-	homa_list_for_each(pos, &homad_slow(d)->apps) {
-		struct homad_app *app =
-			homa_list_entry(pos, struct homad_attached, list)->app;
-		struct homad_user *user = homad_attachment(app)->user;
-
-		if (!app->streams)
-			continue;
-		user->seen.streams += HOMA_READ_ONCE(app->streams->num_open);
-		user->seen.tx_bytes += HOMA_READ_ONCE(app->streams->tx_bytes);
-		user->seen.rx_bytes += HOMA_READ_ONCE(app->streams->rx_bytes);
-	}
-}
-
-static void put_user_family(FILE *out, struct homad *d, const char *name, const char *type,
-			    const char *help, u64 (*value)(const struct homad_user *user))
-{
-	struct homad_attach *attach = homad_attach(d);
-	struct homa_list *pos;
-	char labels[LABELS];
-	u32 i, n = 0;
-
 	family(out, name, type, help);
-	for (i = 0; i < HOMAD_USER_BUCKETS; i++) {
-		homa_list_for_each(pos, &attach->users[i]) {
-			const struct homad_user *user =
-				homa_list_entry(pos, struct homad_user, list);
-
-			if (n++ == MAX_APPS)
-				return;
-			snprintf(labels, sizeof(labels), "{uid=\"%u\"}", (unsigned int)user->uid);
-			sample(out, name, labels, value(user));
-		}
+	for (i = 0; i < apps->num_users && i < MAX_APPS; i++) {
+		snprintf(labels, sizeof(labels), "{uid=\"%u\"}",
+			 (unsigned int)apps->user[i].uid);
+		sample(out, name, labels, value(&apps->user[i]));
 	}
 }
 
-static u64 user_streams(const struct homad_user *user)
+static u64 user_streams(const struct homad_user_view *user)
 {
-	return user->seen.streams;
+	return user->streams;
 }
 
-static u64 user_tx_bytes(const struct homad_user *user)
+static u64 user_tx_bytes(const struct homad_user_view *user)
 {
-	return user->seen.tx_bytes;
+	return user->stream_tx;
 }
 
-static u64 user_rx_bytes(const struct homad_user *user)
+static u64 user_rx_bytes(const struct homad_user_view *user)
 {
-	return user->seen.rx_bytes;
+	return user->stream_rx;
 }
 
-static u64 user_listeners(const struct homad_user *user)
+static u64 user_listeners(const struct homad_user_view *user)
 {
 	return user->listeners;
 }
 
-static u64 user_memory(const struct homad_user *user)
+static u64 user_memory(const struct homad_user_view *user)
 {
 	return user->memory;
 }
 
-static void put_users(FILE *out, struct homad *d)
+static void put_users(FILE *out, const struct homad_apps *apps)
 {
-	sum_users(d);
-	put_user_family(out, d, "homa_user_memory_bytes", "gauge",
+	put_user_family(out, apps, "homa_user_memory_bytes", "gauge",
 			"shared memory that a user's attachments have", user_memory);
-	put_user_family(out, d, "homa_user_tcp_streams", "gauge",
+	put_user_family(out, apps, "homa_user_tcp_streams", "gauge",
 			"TCP connections of a user", user_streams);
-	put_user_family(out, d, "homa_user_tcp_listeners", "gauge",
+	put_user_family(out, apps, "homa_user_tcp_listeners", "gauge",
 			"TCP ports that a user listens at, with those whose connections are not over",
 			user_listeners);
-	put_user_family(out, d, "homa_user_tcp_tx_bytes_total", "counter",
+	put_user_family(out, apps, "homa_user_tcp_tx_bytes_total", "counter",
 			"bytes that a user has written to TCP connections since he attached",
 			user_tx_bytes);
-	put_user_family(out, d, "homa_user_tcp_rx_bytes_total", "counter",
+	put_user_family(out, apps, "homa_user_tcp_rx_bytes_total", "counter",
 			"bytes that have come for a user by TCP connections since he attached",
 			user_rx_bytes);
 }
 
-static void put_apps(FILE *out, struct homad *d)
+static void put_apps(FILE *out, const struct homad_apps *apps)
 {
-	const u32 apps = homad_slow(d)->num_apps;
-
-#define X(name, text)                                                       \
-	put_app_family(out, d, "homa_app_" #name "_total", "counter", text, \
-		       app_counter,                                         \
-		       offsetof(struct homad_app_counters, name));
+#define X(name, text)                                                          \
+	put_app_family(out, apps, "homa_app_" #name "_total", "counter", text, \
+		       app_figure,                                             \
+		       offsetof(struct homad_app_view, counters) +             \
+			       offsetof(struct homad_app_counters, name));
 	HOMAD_APP_COUNTERS(X)
 #undef X
-	put_app_family(out, d, "homa_app_rpcs", "gauge", "its open RPCs",
+	put_app_family(out, apps, "homa_app_rpcs", "gauge", "its open RPCs",
 		       app_rpcs, 0);
-	put_app_family(out, d, "homa_app_memory_bytes", "gauge",
-		       "shared memory that it has", app_memory, 0);
-	put_app_streams(out, d);
+	put_app_family(out, apps, "homa_app_memory_bytes", "gauge",
+		       "shared memory that it has", app_figure,
+		       offsetof(struct homad_app_view, memory));
+	put_app_streams(out, apps);
 	single(out, "homa_apps_left_out", "gauge",
 	       "attachments without series of their own: there are too many",
-	       apps > MAX_APPS ? apps - MAX_APPS : 0);
+	       apps->num_apps > MAX_APPS ? apps->num_apps - MAX_APPS : 0);
 }
 
 char *homad_metrics_text(struct homad *d, size_t *length)
 {
 	struct homad_stats *s = malloc(sizeof(*s));
+	struct homad_apps apps = { 0 };
 	char *text = NULL;
-	FILE *out;
+	FILE *out = NULL;
 
-	if (!s)
-		return NULL;
-	out = open_memstream(&text, length);
+	if (s && !homad_apps_look(d, &apps))
+		out = open_memstream(&text, length);
 	if (out) {
 		homad_stats_collect(d, s);
-		put_daemon(out, d, s);
+		put_daemon(out, d, s, &apps.slow);
 		put_latency(out, &s->latency);
-		put_threads(out, s);
-		put_tcp(out, d, s);
+		put_threads(out, s, &apps);
+		put_tcp(out, s, &apps.slow);
 		put_nics(out, s);
 		put_links(out, s);
-		put_apps(out, d);
+		put_apps(out, &apps);
 		if (s->tcp.on)
-			put_users(out, d);
+			put_users(out, &apps);
 		if (fclose(out)) {
 			free(text);
 			text = NULL;
 		}
 	}
+	homad_apps_free(&apps);
 	free(s);
 	return text;
 }

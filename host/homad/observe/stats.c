@@ -4,6 +4,7 @@
  * somebody asks; with nobody asking it pays nothing.
  */
 #include <stdlib.h>
+#include "admin.h"
 #include "fast.h"
 #include "log.h"
 #include "homa_look.h"
@@ -132,35 +133,30 @@ static int look_at_port(struct homad_thread *t, void *arg)
 	return 0;
 }
 
+/* struct at_port - an errand: @to, of a port that may move between threads meanwhile */
+struct at_port {
+	const struct homad_port *port;
+	struct homad_port_stats *to;
+};
+
+static void ask_thread(struct homad *d, void *arg)
+{
+	struct at_port *at = arg;
+	struct homad_thread *t = d->threads[at->port->thread];
+
+	if (t)
+		homad_call(t, look_at_port, at->to);
+}
+
 static void collect_port(struct homad *d, struct homad_stats *s,
 			 const struct homad_port *port)
 {
 	struct homad_port_stats *to = &s->ports[s->num_ports++];
-	struct homad_thread *t = d->threads[port->thread];
+	struct at_port at = { port, to };
 
 	to->port = port;
 	to->has_nic = port->nic != NULL;
-	if (t)
-		homad_call(t, look_at_port, to);
-}
-
-/* How many attachments each thread looks at. */
-static void count_apps(const struct homad *d, struct homad_stats *s)
-{
-	const struct homad_slow *slow = d->slow;
-	struct homa_list *pos;
-
-	if (!slow)
-		return;
-	homa_list_for_each(pos, &slow->apps) {
-		const struct homad_app *app =
-			homa_list_entry(pos, struct homad_attached, list)->app;
-		const struct homad_thread *t = HOMA_READ_ONCE(app->thread);
-
-		if (t && HOMA_READ_ONCE(app->is_polled) &&
-		    t->index < s->num_threads)
-			s->threads[t->index].apps++;
-	}
+	homad_control(d, ask_thread, &at);
 }
 
 void homad_stats_collect(struct homad *d, struct homad_stats *s)
@@ -175,7 +171,6 @@ void homad_stats_collect(struct homad *d, struct homad_stats *s)
 		if (d->threads[i])
 			collect_thread(s, d->threads[i]);
 	finish_latency(&s->latency);
-	count_apps(d, s);
 	homa_engine_counts(d->engine, &s->counts);
 	s->log_lost = homad_log_lost();
 }

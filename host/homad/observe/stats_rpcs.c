@@ -5,6 +5,7 @@
  * which only the tables of their applications know. Both are shown alike. Each
  * piece is one bounded job on the thread that may look.
  */
+#include "admin.h"
 #include "fast.h"
 #include "slowpath.h"
 #include "homad_stats.h"
@@ -108,22 +109,71 @@ static struct homad_app *next_app(struct homad *d, u64 id)
 	return NULL;
 }
 
-static u32 some_direct(struct homad *d, struct homad_rpc_cursor *at,
-		       struct homa_rpc_look *out, u32 max)
+/* struct some_direct - an errand: the next direct RPCs */
+struct some_direct {
+	struct homad_rpc_cursor *at;
+	struct homa_rpc_look *out;
+	u32 n, max;
+};
+
+static void some_direct(struct homad *d, void *arg)
 {
-	struct slots s = { .out = out, .max = max, .next = at->slot };
+	struct some_direct *some = arg;
+	struct homad_rpc_cursor *at = some->at;
+	struct slots s = { .out = some->out, .max = some->max, .next = at->slot };
 
 	s.app = next_app(d, at->app);
 	if (!s.app) {
 		at->end = true;
-		return 0;
+		return;
 	}
 	if (s.app->id != at->app)
 		s.next = 0;
 	homad_call(s.app->thread, look_at_slots, &s);
 	at->app = s.end ? s.app->id + 1 : s.app->id;
 	at->slot = s.end ? 0 : s.next;
-	return s.n;
+	some->n = s.n;
+}
+
+/* ---- whose they are ---- */
+
+/* struct owners - an errand: those of @n RPCs */
+struct owners {
+	const struct homa_rpc_look *look;
+	struct homad_rpc_owner *owner;
+	u32 n;
+};
+
+static void find_owner(struct homad *d, const struct homa_sock *sock,
+		       struct homad_rpc_owner *owner)
+{
+	struct homa_list *pos;
+
+	memset(owner, 0, sizeof(*owner));
+	homa_list_for_each(pos, &homad_slow(d)->apps) {
+		const struct homad_app *app =
+			homa_list_entry(pos, struct homad_attached, list)->app;
+
+		if (app->sock != sock)
+			continue;
+		owner->id = app->id;
+		memcpy(owner->name, app->name, sizeof(owner->name));
+		return;
+	}
+}
+
+/* Those that follow each other are often of one. */
+static void find_owners(struct homad *d, void *arg)
+{
+	struct owners *o = arg;
+	u32 i;
+
+	for (i = 0; i < o->n; i++) {
+		if (i && o->look[i].sock == o->look[i - 1].sock)
+			o->owner[i] = o->owner[i - 1];
+		else
+			find_owner(d, o->look[i].sock, &o->owner[i]);
+	}
 }
 
 /* ---- for tools ---- */
@@ -153,14 +203,21 @@ static int some_peers(struct homad_thread *t, void *arg)
 }
 
 u32 homad_stats_some_rpcs(struct homad *d, struct homad_rpc_cursor *at,
-			  struct homa_rpc_look *out, u32 max)
+			  struct homa_rpc_look *out, struct homad_rpc_owner *owner, u32 max)
 {
 	struct some some = { .at = &at->engine, .out = out, .max = max };
+	struct some_direct direct = { .at = at, .out = out, .max = max };
+	struct owners owners = { .look = out, .owner = owner };
 
-	if (at->engine.end)
-		return some_direct(d, at, out, max);
-	homad_call(d->threads[0], some_rpcs, &some);
-	return some.n;
+	if (at->engine.end) {
+		homad_control(d, some_direct, &direct);
+		owners.n = direct.n;
+	} else {
+		homad_call(d->threads[0], some_rpcs, &some);
+		owners.n = some.n;
+	}
+	homad_control(d, find_owners, &owners);
+	return owners.n;
 }
 
 u32 homad_stats_some_peers(struct homad *d, struct homa_look_cursor *at,

@@ -21,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "admin.h"
 #include "monitor.h"
 #include "pcapng.h"
 #include "homad_trace.h"
@@ -61,13 +62,13 @@ static struct stream {
 
 /* ---- applications by name ---- */
 
-static void find_apps(struct homad *d, struct stream *s)
+/* On the control thread. */
+static void find_those(struct homad *d, void *arg)
 {
+	struct stream *s = arg;
 	struct homa_list *pos;
 	u32 n = 0;
 
-	if (!s->want.by_app)
-		return;
 	homa_list_for_each(pos, &homad_slow(d)->apps) {
 		const struct homad_app *app =
 			homa_list_entry(pos, struct homad_attached, list)->app;
@@ -82,6 +83,12 @@ static void find_apps(struct homad *d, struct stream *s)
 		n++;
 	}
 	HOMA_WRITE_ONCE(s->want.num_apps, n);
+}
+
+static void find_apps(struct homad *d, struct stream *s)
+{
+	if (s->want.by_app)
+		homad_control(d, find_those, s);
 }
 
 /* ---- as a capture ---- */
@@ -404,6 +411,7 @@ static bool start(struct homad *d, struct stream *s)
 	u32 i;
 
 	s->timer.ready = tick;
+	s->timer.admin = true;
 	s->timer.fd = homad_timer_open();
 	if (s->timer.fd < 0 || homad_timer_set(s->timer.fd, TICK_NS) ||
 	    homad_watch(d, &s->timer, EPOLLIN))

@@ -427,9 +427,16 @@ int homad_app_new(struct homad *d, struct homad_client *client, const char *name
 	return rc;
 }
 
+/* In the order of numbers, by which tools find where they were. It is mostly the last:
+ * few have got their memory in another order than they asked for it. */
 void homad_app_begins(struct homad *d, struct homad_app *app)
 {
-	homa_list_add_tail(&homad_slow(d)->apps, &homad_attachment(app)->attached.list);
+	struct homa_list *apps = &homad_slow(d)->apps, *after = apps;
+
+	while (after->prev != apps &&
+	       homa_list_entry(after->prev, struct homad_attached, list)->app->id > app->id)
+		after = after->prev;
+	homa_list_add_tail(after, &homad_attachment(app)->attached.list);
 }
 
 static void close_fd(int fd)

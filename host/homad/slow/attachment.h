@@ -29,7 +29,6 @@
  * @tickets: struct homad_share of its processes, @num_tickets.
  * @half_open: connections to those that are not open yet; the fast path's.
  * @tcp_tx_bytes, @tcp_rx_bytes: that streams of attachments which have ended have carried.
- * @seen: sums over all its attachments when the metrics were asked for last.
  * @owner: the engine's account of its sockets.
  * @polled: its attachments that fast-path threads look at, for each thread.
  */
@@ -47,9 +46,6 @@ struct homad_user {
 	u32 num_tickets;
 	u32 half_open;
 	u64 tcp_tx_bytes, tcp_rx_bytes;
-	struct homad_user_sums {
-		u64 streams, tx_bytes, rx_bytes;
-	} seen;
 	struct homa_owner owner;
 	struct homad_polled polled[HOMAD_MAX_THREADS];
 };

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "admin.h"
 #include "config_schema.h"
 #include "homa_clock.h"
 #include "log.h"
@@ -204,10 +205,24 @@ static bool read_again(struct homad_config *new, int argc, char **argv)
 	return rc == 0;
 }
 
-void homad_reload(struct homad *d, int argc, char **argv)
+/* On the control thread, by which all of it is used. */
+static void take(struct homad *d, void *arg)
 {
 	u32 spin_us = d->config.spin_us, spin_min_us = d->config.spin_min_us;
 	u32 share = d->config.tcp_share;
+	struct homad_config *new = arg;
+
+	take_settings(d, new);
+	take_spin(d, spin_us, spin_min_us);
+	take_share(d, share);
+	take_rules(d, new);
+	take_tcp_rules(d, new);
+	take_params(d, new);
+	homad_log_init(d->config.log_level, d->config.log_format);
+}
+
+void homad_reload(struct homad *d, int argc, char **argv)
+{
 	struct homad_config *new = malloc(sizeof(*new));
 	char text[96];
 
@@ -219,13 +234,7 @@ void homad_reload(struct homad *d, int argc, char **argv)
 			HOMAD_ERROR,
 			"the configuration stays as it was; mend the file and send SIGHUP again");
 	} else {
-		take_settings(d, new);
-		take_spin(d, spin_us, spin_min_us);
-		take_share(d, share);
-		take_rules(d, new);
-		take_tcp_rules(d, new);
-		take_params(d, new);
-		homad_log_init(d->config.log_level, d->config.log_format);
+		homad_control(d, take, new);
 		homad_log(HOMAD_INFO, "configuration read again\tfile=%s",
 			  new->file[0] ? new->file : "none");
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Signals as sources of the loop (signalfd), so that nothing happens in the
- * middle of something else: TERM and INT end, HUP reloads. Beside them two more
+ * Signals as sources of the loops (signalfd), so that nothing happens in the
+ * middle of something else: TERM and INT end, HUP has the admin thread reload. Beside them two more
  * that come from outside the loop's own work: the watchdog, which asks every
  * fast-path thread to answer before systemd is told that we live, and faults in
  * the memory of an attachment (guard.c), which end it.
@@ -23,6 +23,7 @@
 
 static struct {
 	struct homad_source signals;
+	struct homad_source hangup;
 	struct homad_source watchdog;
 	struct homad_source faults;
 	int argc;
@@ -41,12 +42,17 @@ static void signal_ready(struct homad *d, struct homad_source *source,
 	struct signalfd_siginfo info;
 
 	(void)events;
-	while (read(source->fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGHUP)
-			homad_reload(d, state.argc, state.argv);
-		else
-			homad_slow(d)->stop = true;
-	}
+	while (read(source->fd, &info, sizeof(info)) == sizeof(info))
+		homad_slow(d)->loop.stop = true;
+}
+
+static void hangup_ready(struct homad *d, struct homad_source *source, u32 events)
+{
+	struct signalfd_siginfo info;
+
+	(void)events;
+	while (read(source->fd, &info, sizeof(info)) == sizeof(info))
+		homad_reload(d, state.argc, state.argv);
 }
 
 static int answer(struct homad_thread *t, void *arg)
@@ -100,23 +106,38 @@ static int watch(struct homad *d, struct homad_source *source, int fd,
 	return fd < 0 ? -errno : homad_watch(d, source, EPOLLIN);
 }
 
+/* Threads that are made later block them, too. */
+static int watch_signals(struct homad *d)
+{
+	sigset_t ends, reloads;
+	int rc;
+
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGINT);
+	sigemptyset(&reloads);
+	sigaddset(&reloads, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	sigprocmask(SIG_BLOCK, &ends, NULL);
+	sigprocmask(SIG_BLOCK, &reloads, NULL);
+	state.hangup.admin = true;
+	rc = watch(d, &state.signals, signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK),
+		   signal_ready);
+	if (!rc)
+		rc = watch(d, &state.hangup,
+			   signalfd(-1, &reloads, SFD_CLOEXEC | SFD_NONBLOCK),
+			   hangup_ready);
+	return rc;
+}
+
 int homad_signals_start(struct homad *d, char *err, size_t errlen)
 {
 	u64 interval = homad_watchdog_ns() / 3;
-	sigset_t set;
 	int rc;
 
 	homad_reload_init(d);
-	state.signals.fd = state.watchdog.fd = state.faults.fd = -1;
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	signal(SIGPIPE, SIG_IGN);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	rc = watch(d, &state.signals,
-		   signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
-		   signal_ready);
+	state.signals.fd = state.hangup.fd = state.watchdog.fd = state.faults.fd = -1;
+	rc = watch_signals(d);
 	if (!rc)
 		rc = watch(d, &state.faults,
 			   eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), fault_ready);
@@ -149,6 +170,7 @@ void homad_signals_stop(struct homad *d)
 	homad_guard_start(-1);
 	homad_reload_free();
 	stop(d, &state.signals);
+	stop(d, &state.hangup);
 	stop(d, &state.watchdog);
 	stop(d, &state.faults);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The slow path's loop. Everything that it waits for is a *source*: a descriptor
+ * The loops of the slow path. Everything that they wait for is a *source*: a descriptor
  * and a function, embedded in what it belongs to. A source may go away while the
  * events of a turn are being worked off, its own or another's; homad_unwatch()
  * therefore strikes it from the rest of the turn, and memory may be freed right
@@ -19,6 +19,16 @@
 
 #define NSEC 1000000000ull
 
+static void close_fds(struct homad *d, struct homad_slow *slow)
+{
+	if (d->dead_fd >= 0)
+		close(d->dead_fd);
+	if (slow->loop.epfd >= 0)
+		close(slow->loop.epfd);
+	if (slow->admin_loop.epfd >= 0)
+		close(slow->admin_loop.epfd);
+}
+
 int homad_slow_init(struct homad *d)
 {
 	struct homad_slow *slow = calloc(1, sizeof(*slow));
@@ -30,16 +40,14 @@ int homad_slow_init(struct homad *d)
 	homa_list_init(&slow->apps);
 	homa_list_init(&slow->asking);
 	d->dead_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	slow->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (d->dead_fd >= 0 && slow->epfd >= 0) {
+	slow->loop.epfd = epoll_create1(EPOLL_CLOEXEC);
+	slow->admin_loop.epfd = epoll_create1(EPOLL_CLOEXEC);
+	if (d->dead_fd >= 0 && slow->loop.epfd >= 0 && slow->admin_loop.epfd >= 0) {
 		d->slow = slow;
 		return 0;
 	}
 	rc = -errno;
-	if (d->dead_fd >= 0)
-		close(d->dead_fd);
-	if (slow->epfd >= 0)
-		close(slow->epfd);
+	close_fds(d, slow);
 	free(slow);
 	return rc;
 }
@@ -50,17 +58,23 @@ void homad_slow_free(struct homad *d)
 
 	if (!slow)
 		return;
-	close(slow->epfd);
-	close(d->dead_fd);
+	close_fds(d, slow);
 	free(slow);
 	d->slow = NULL;
+}
+
+static struct homad_loop *loop_of(struct homad *d, const struct homad_source *source)
+{
+	struct homad_slow *slow = homad_slow(d);
+
+	return source->admin ? &slow->admin_loop : &slow->loop;
 }
 
 int homad_watch(struct homad *d, struct homad_source *source, u32 events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = source };
 
-	if (epoll_ctl(homad_slow(d)->epfd,
+	if (epoll_ctl(loop_of(d, source)->epfd,
 		      source->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
 		      source->fd, &event))
 		return -errno;
@@ -70,37 +84,36 @@ int homad_watch(struct homad *d, struct homad_source *source, u32 events)
 
 void homad_unwatch(struct homad *d, struct homad_source *source)
 {
-	struct homad_slow *slow = homad_slow(d);
+	struct homad_loop *loop = loop_of(d, source);
 	int i;
 
 	if (!source->watched)
 		return;
-	epoll_ctl(slow->epfd, EPOLL_CTL_DEL, source->fd, NULL);
+	epoll_ctl(loop->epfd, EPOLL_CTL_DEL, source->fd, NULL);
 	source->watched = false;
-	for (i = 0; i < slow->batch_len; i++)
-		if (slow->batch[i].data.ptr == source)
-			slow->batch[i].data.ptr = NULL;
+	for (i = 0; i < loop->batch_len; i++)
+		if (loop->batch[i].data.ptr == source)
+			loop->batch[i].data.ptr = NULL;
 }
 
-int homad_slow_run(struct homad *d)
+int homad_loop_run(struct homad *d, struct homad_loop *loop)
 {
 	struct epoll_event batch[HOMAD_EVENTS];
-	struct homad_slow *slow = homad_slow(d);
 	struct homad_source *source;
 	int i, n;
 
-	slow->batch = batch;
-	while (!slow->stop) {
-		n = epoll_wait(slow->epfd, batch, HOMAD_EVENTS, -1);
+	loop->batch = batch;
+	while (!__atomic_load_n(&loop->stop, __ATOMIC_ACQUIRE)) {
+		n = epoll_wait(loop->epfd, batch, HOMAD_EVENTS, -1);
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		slow->batch_len = n > 0 ? n : 0;
+		loop->batch_len = n > 0 ? n : 0;
 		for (i = 0; i < n; i++) {
 			source = batch[i].data.ptr;
 			if (source)
 				source->ready(d, source, batch[i].events);
 		}
-		slow->batch_len = 0;
+		loop->batch_len = 0;
 	}
 	return 0;
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * The slow path: one thread, one epoll set, and whatever waits in it: the
- * attach socket and its connections, processes that may die, signals, the
- * monitoring and metrics sockets, dead attachments. With nothing attached it
- * sleeps without any timer.
+ * The slow path: two threads with an epoll set each. The *control* thread, which is the
+ * main one, has what applications wait for: the attach socket and its connections,
+ * processes that may die, TCP ports, dead attachments. The *admin* thread has what
+ * people and their tools ask for: the configuration, the monitoring and metrics
+ * sockets, traces. Control never waits for admin (admin.c). With nothing attached
+ * both sleep without any timer.
  */
 #ifndef HOMAD_SLOWPATH_H
 #define HOMAD_SLOWPATH_H
@@ -15,33 +17,45 @@
  *	what it belongs to
  * @ready: called with EPOLL* bits; may remove and free any source: those of
  *	the same batch that were removed are not called any more.
+ * @admin: the admin thread waits for it, not the control thread. Only the thread that
+ *	waits for a source watches and unwatches it while that thread runs.
  */
 struct homad_source {
 	int fd;
 	void (*ready)(struct homad *d, struct homad_source *source, u32 events);
-	bool watched;
+	bool watched, admin;
 };
 
 #define HOMAD_EVENTS 64 /* descriptors in one turn of the loop */
 struct epoll_event;
 
 /**
- * struct homad_slow - the slow path's state; homad.slow
- * @apps: all attachments (struct homad_attached.list), in order of attaching;
- *	only this thread touches the list, so tools may walk it.
- * @num_apps: how many.
+ * struct homad_loop - what a thread of the slow path waits for
+ * @stop: it ends after the present turn; atomic.
  * @batch, @batch_len: of the turn under way, so that a source that is removed
  *	is not called.
+ */
+struct homad_loop {
+	int epfd;
+	bool stop;
+	struct epoll_event *batch;
+	int batch_len;
+};
+
+/**
+ * struct homad_slow - the slow path's state; homad.slow. The control thread's, but for
+ *	@admin_loop.
+ * @apps: all attachments (struct homad_attached.list), in the order of their numbers;
+ *	tools look at it by homad_control().
+ * @num_apps: how many.
  * @attached, @detached, @refused, @evicted: attachments since start.
  */
 struct homad_slow {
 	struct homad *d;
-	int epfd;
-	bool stop;
+	struct homad_loop loop, admin_loop;
+	struct homad_admin *admin; /* admin.c; NULL: its thread is not there */
 	struct homa_list apps;
 	u32 num_apps;
-	struct epoll_event *batch;
-	int batch_len;
 	struct homad_attach *attach; /* attach.h */
 	/* The memory thread, worker.c; NULL: work is done at once. */
 	struct homad_worker *worker;
@@ -71,8 +85,8 @@ void homad_slow_free(struct homad *d);
 /** homad_watch() - call @source->ready for @events; again to change them. */
 int homad_watch(struct homad *d, struct homad_source *source, u32 events);
 void homad_unwatch(struct homad *d, struct homad_source *source);
-/** homad_slow_run() - until homad_slow.stop. 0 or a negative errno. */
-int homad_slow_run(struct homad *d);
+/** homad_loop_run() - work off what @loop waits for, until its @stop. 0 or -errno. */
+int homad_loop_run(struct homad *d, struct homad_loop *loop);
 
 /** homad_ctl_attach_start() - serve those who ask to attach; before there are any. */
 int homad_ctl_attach_start(struct homad *d, char *err, size_t errlen);
