@@ -36,6 +36,16 @@
  * checks it, and ends the attachment if it is impossible (state becomes
  * HOMA_SHM_EVICTED). Applications trust homad.
  *
+ * The bell: most looks at most attachments find nothing, so homad shall not have to look at
+ * each submission ring to see that. If both sides have HOMA_SHM_CAN_BELL, who submits to
+ * another ring than the first stores its tail, loads @bell of the first ring behind a full
+ * barrier, and stores 1 there if it is 0. Then homad looks at the first ring's tail and at
+ * the bell, which lie in one cache line. When the bell is not 0 it stores 0, and looks at
+ * all rings behind a full barrier. So either the submitter finds the bell at 0 and rings it,
+ * or homad, which stores that 0 afterwards, finds the tail. Who uses the first ring only
+ * never touches the bell, and threads that submit to others while homad has not come yet
+ * only read it. A submission without the bell waits until homad would sleep.
+ *
  * Sleeping: homad stops looking at an attachment that is quiet and says in
  * @need_kick what it wants to be told of by the kick eventfd: submissions
  * (always), pages given back (messages wait for them), completions consumed (the
@@ -301,7 +311,8 @@ struct homa_cqe {
 /* A ring's two indices, a cache line each. */
 struct homa_shm_ring {
 	uint32_t tail; /* producer's */
-	uint32_t pad0[15];
+	uint32_t bell; /* of the first submission ring; see above */
+	uint32_t pad0[14];
 	uint32_t head; /* consumer's */
 	uint32_t pad1[15];
 };
@@ -330,6 +341,8 @@ enum {
 	/* homad: its header has a table of places. Application: it looks there, so its rings
 	 * may have other sizes than those of struct homa_shm_queues. */
 	HOMA_SHM_CAN_PLACES = 16,
+	/* homad: it can do with the bell alone. Application: it rings it if homad can. */
+	HOMA_SHM_CAN_BELL = 32,
 };
 
 /* What homad wants to be kicked for. */

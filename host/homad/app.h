@@ -173,6 +173,8 @@ struct homad_app {
 	/* Write ends of pipes that wake the application; @ready_fd is -1 until it asks for
 	 * one. @kick_fd is an eventfd by which it wakes homad; nobody reads its count. */
 	int wake_fd, kick_fd, ready_fd;
+	/* It rings the bell (abi/shm.h) for each submission to another ring than the first. */
+	bool rings_bell;
 	/* @ready_fd is written for every message, not only for the first that waits. */
 	bool ready_every;
 	/* Entries of @client_slots and of @server_slots. */
@@ -198,6 +200,9 @@ struct homad_app {
 	/* homad's own indices: the ones in shared memory are not believed. */
 	u32 sq_head[HOMA_SHM_SQS];
 	u32 sq_next; /* the submission ring with which its next turn begins */
+	/* Something may wait in a submission ring that the bell says nothing of any more: the
+	 * last turn ended before the commands did, or the ring had no memory yet. */
+	bool look_again;
 	/* A request's number must be less than this, which grows with each request. */
 	u64 numbers_end;
 	/* Hashes of addresses under @id_key, each in the place that its last bits say. */

@@ -28,7 +28,9 @@ PROGRAMS = {
         "tcp_cost.syn": "instructions_per_syn",
         "tcp_cost.stray": "instructions_per_stray",
     },
-    "service_cost": {f"service_cost.{way}": way for way in ("rate", "one", "local")},
+    "service_cost": {
+        f"service_cost.{way}": way for way in ("rate", "one", "local", "look_1", "look_8")
+    },
 }
 HINT = """\
 Where they are: {program} --profile FILE, then callgrind_annotate FILE.

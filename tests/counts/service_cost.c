@@ -5,7 +5,8 @@
  * applications' own not. Two daemons over a link in memory, each with one
  * application, or two applications of one daemon (--local). The clock is ours
  * and goes on with every look at it, so that the same rounds are run each time
- * and the count is repeatable.
+ * and the count is repeatable. --look counts a turn of an attachment in whose
+ * rings nothing is, which is most turns.
  *
  * The applications here are as terse as can be: they fill and empty the rings
  * of the ABI by hand.
@@ -302,6 +303,27 @@ static int trace(u32 outstanding, bool local)
 	return client.failed > 0;
 }
 
+/* Turns of an attachment that uses @rings submission rings, with nothing in any of them. */
+static int look(u32 rings)
+{
+	struct homad_thread *t;
+	u32 i, found = 0;
+
+	start(true);
+	t = daemons[0].threads[0];
+	client.app.rings_bell = true;
+	homad_unpoll_app(t, &server.app);
+	client.app.queues->sqs = rings;
+	/* The first look after an attachment began is not like the others. */
+	homad_commands(t);
+	CALLGRIND_TOGGLE_COLLECT;
+	for (i = 0; i < TIMED; i++)
+		found += (u32)homad_commands(t);
+	CALLGRIND_TOGGLE_COLLECT;
+	printf("%u %u\n", TIMED, found);
+	return found > 0;
+}
+
 static int measure(const char *argument, const char *profile, double *cost)
 {
 	unsigned int rpcs, failed;
@@ -319,9 +341,10 @@ static int measure(const char *argument, const char *profile, double *cost)
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: service_cost [--json FILE] [--profile FILE [--local | --one]]\n"
+		"usage: service_cost [--json FILE] [--profile FILE [--local | --one | --look]]\n"
 		"  --profile keeps callgrind's output for callgrind_annotate: of 64 RPCs\n"
-		"  between two daemons, --one: one at a time, --local: within one daemon\n");
+		"  between two daemons, --one: one at a time, --local: within one daemon,\n"
+		"  --look: of turns of an attachment with 8 rings that has nothing to say\n");
 	return 2;
 }
 
@@ -330,9 +353,11 @@ static int measure_all(const char *json_file)
 	static const struct {
 		const char *argument, *name, *text;
 	} cases[] = {
-		{ "--run 64", "rate", "64 outstanding, two daemons" },
-		{ "--run 1", "one", "one at a time, two daemons" },
-		{ "--run-local 64", "local", "64 outstanding, one daemon" },
+		{ "--run 64", "rate", "RPC: 64 outstanding, two daemons" },
+		{ "--run 1", "one", "RPC: one at a time, two daemons" },
+		{ "--run-local 64", "local", "RPC: 64 outstanding, one daemon" },
+		{ "--run-look 1", "look_1", "turn without work: one submission ring" },
+		{ "--run-look 8", "look_8", "turn without work: eight submission rings" },
 	};
 	cJSON *json = cJSON_CreateObject();
 	char err[200];
@@ -345,7 +370,7 @@ static int measure_all(const char *json_file)
 		ret = measure(cases[i].argument, NULL, &cost);
 		if (ret)
 			break;
-		printf("%6.0f instructions per RPC: %s\n", cost, cases[i].text);
+		printf("%6.0f instructions per %s\n", cost, cases[i].text);
 		homa_json_round(json, cases[i].name, cost, 1);
 	}
 	if (!ret && json_file)
@@ -367,6 +392,8 @@ int main(int argc, char **argv)
 			return trace((u32)atoi(argv[i + 1]), false);
 		if (!strcmp(argv[i], "--run-local") && i + 1 < argc)
 			return trace((u32)atoi(argv[i + 1]), true);
+		if (!strcmp(argv[i], "--run-look") && i + 1 < argc)
+			return look((u32)atoi(argv[i + 1]));
 		if (!strcmp(argv[i], "--json") && i + 1 < argc)
 			json = argv[++i];
 		else if (!strcmp(argv[i], "--profile") && i + 1 < argc)
@@ -375,6 +402,8 @@ int main(int argc, char **argv)
 			argument = "--run 1";
 		else if (!strcmp(argv[i], "--local"))
 			argument = "--run-local 64";
+		else if (!strcmp(argv[i], "--look"))
+			argument = "--run-look 8";
 		else
 			return usage();
 	}
@@ -382,7 +411,7 @@ int main(int argc, char **argv)
 		return measure_all(json);
 	if (measure(argument, profile, &cost))
 		return 1;
-	printf("%.0f instructions per RPC; now callgrind_annotate %s\n", cost,
+	printf("%.0f instructions for each; now callgrind_annotate %s\n", cost,
 	       profile);
 	return 0;
 }

@@ -105,6 +105,8 @@ void hostile_attach(struct hostile *h, struct raw *r)
 	/* A large pool now and then: quotas are there to be hit. */
 	request.bytes = below(h, 4) ? 2 << 20 : (uint64_t)below(h, 300) << 20;
 	request.features = below(h, 3) ? HOMA_SHM_CAN_PLACES : (uint32_t)bits(h);
+	if (below(h, 2))
+		request.features |= HOMA_SHM_CAN_BELL;
 	if (below(h, 2)) {
 		request.rings.submit = HOMA_SHM_SQ_MIN << below(h, 7);
 		request.rings.complete = HOMA_SHM_CQ_MIN << below(h, 10);
@@ -118,6 +120,7 @@ void hostile_attach(struct hostile *h, struct raw *r)
 	rc = raw_attach_as(r, &request);
 	if (!rc && wrong)
 		raw_die("homad gave a ring of %u entries", request.rings.complete);
+	r->mute = below(h, 2);
 	if (rc == -ECONNREFUSED || rc == -ENOENT)
 		raw_die("homad is gone: %s", strerror(-rc));
 	if (rc)

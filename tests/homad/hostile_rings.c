@@ -58,6 +58,8 @@ void live_indices(struct hostile *h)
 			value = *word + (uint32_t)bits(h);
 		if (below(h, 5) == 0)
 			__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+		if (below(h, 5) == 0)
+			__atomic_store_n(&rings[0].bell, (uint32_t)bits(h), __ATOMIC_SEQ_CST);
 		r.q->h.sqs = (uint32_t)bits(h);
 		raw_kick(&r);
 	}

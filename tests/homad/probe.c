@@ -81,6 +81,23 @@ static void ask_itself(struct raw *r, uint32_t times)
 	}
 }
 
+/* It says that it rings the bell, and then it does not, or writes to it what nobody does. */
+static int attach_mute(void)
+{
+	struct homa_ctl_request request = raw_request(HOMA_CTL_ATTACH);
+	struct raw r;
+	int rc;
+
+	request.features = HOMA_SHM_CAN_PLACES | HOMA_SHM_CAN_BELL;
+	rc = raw_attach_as(&r, &request);
+	if (rc)
+		return say(rc, &r.answer);
+	r.mute = true;
+	__atomic_store_n(&r.submit[0].index->bell, 0x80000001, __ATOMIC_SEQ_CST);
+	ask_itself(&r, 10 * HOMA_SHM_SQS);
+	return say(rc, &r.answer);
+}
+
 static int attach_sized(int argc, char **argv)
 {
 	struct homa_ctl_request request = raw_request(HOMA_CTL_ATTACH);
@@ -209,6 +226,8 @@ int main(int argc, char **argv)
 		return spray((int)number);
 	if (!strcmp(what, "rings"))
 		return attach_sized(argc, argv);
+	if (!strcmp(what, "mute"))
+		return attach_mute();
 	if (!strcmp(what, "early"))
 		return early();
 	rc = raw_attach(&r, !strcmp(what, "pool") ? number : 2 << 20);

@@ -218,6 +218,15 @@ void raw_kick(struct raw *r)
 		return;
 }
 
+/* As abi/shm.h says, after the tail of @ring was stored. */
+static void ring_bell(struct raw *r, unsigned int ring)
+{
+	uint32_t *bell = &r->submit[0].index->bell;
+
+	if (ring && !r->mute && !__atomic_load_n(bell, __ATOMIC_SEQ_CST))
+		__atomic_store_n(bell, 1, __ATOMIC_RELEASE);
+}
+
 bool raw_push(struct raw *r, unsigned int ring, const struct homa_sqe *sqe)
 {
 	const struct raw_ring *place = &r->submit[ring];
@@ -231,6 +240,7 @@ bool raw_push(struct raw *r, unsigned int ring, const struct homa_sqe *sqe)
 		__atomic_store_n(&r->q->h.sqs, ring + 1, __ATOMIC_SEQ_CST);
 	((struct homa_sqe *)place->first)[tail & (place->entries - 1)] = *sqe;
 	__atomic_store_n(&sq->tail, tail + 1, __ATOMIC_SEQ_CST);
+	ring_bell(r, ring);
 	if (__atomic_load_n(&r->q->h.need_kick, __ATOMIC_SEQ_CST))
 		raw_kick(r);
 	return true;

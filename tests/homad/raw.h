@@ -26,7 +26,7 @@ struct raw_ring {
  * @q, @data, @pool: the memory, mapped; NULL if it was not sent. Of @q only the header is
  *	there for sure.
  * @places: its table of @num_places. @submit, @complete, @release: the rings.
- * @token: counts requests.
+ * @token: counts requests. @mute: raw_push() does not ring the bell.
  */
 struct raw {
 	int sock;
@@ -39,6 +39,7 @@ struct raw {
 	uint8_t *data;
 	uint8_t *pool;
 	uint32_t token;
+	bool mute;
 };
 
 /** raw_die() - print a sentence and end with status 1. */

@@ -49,6 +49,12 @@ def test_answer__is_of_the_version_of_the_question(host: Host) -> None:
         assert (answer.error, answer.version) == (0, int(NEWER_MINOR))
 
 
+def test_application_that_lies_about_the_bell__harms_only_itself(host: Host) -> None:
+    """It says that it rings, and does not: homad finds its commands before it would sleep."""
+    (line,) = probe(host, "mute")
+    assert line.startswith("ok ")
+
+
 @pytest.mark.parametrize("sizes", [(16, 16, 64), (1024, 8192, 65536), (64, 0, 128), (0, 4096, 0)])
 def test_sizes_that_were_asked_for__are_given_and_work(
     host: Host, sizes: tuple[int, int, int]

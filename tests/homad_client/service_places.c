@@ -63,6 +63,49 @@ static void full_ring__is_full_when_the_table_says_so(void **state)
 	request(data, 10, HOMA_NONBLOCK);
 }
 
+/* ---- the bell ---- */
+
+static void *request_once(void *arg)
+{
+	request(data, 10, 0);
+	return arg;
+}
+
+/* By a thread that has another ring than this one. */
+static u32 bell_after_request(void)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, request_once, NULL), 0);
+	pthread_join(thread, NULL);
+	fake_next(&f);
+	assert_int_not_equal(f.sq_last, 0);
+	return f.q->h.sq[0].bell;
+}
+
+static void bell__is_rung_for_other_rings_than_the_first(void **state)
+{
+	(void)state;
+	f.features = HOMA_SHM_CAN_BELL;
+	open_handle();
+	request(data, 10, 0);
+	fake_next(&f);
+	assert_int_equal(f.sq_last, 0);
+	assert_int_equal(f.q->h.sq[0].bell, 0);
+	assert_int_equal(bell_after_request(), 1);
+	f.q->h.sq[0].bell = 0;
+	assert_int_equal(bell_after_request(), 1);
+}
+
+static void bell__is_left_alone_if_homad_has_none(void **state)
+{
+	(void)state;
+	open_handle();
+	request(data, 10, 0);
+	fake_next(&f);
+	assert_int_equal(bell_after_request(), 0);
+}
+
 /* ---- tables that cannot be ---- */
 
 /* The entry of the table for a ring. */
@@ -178,6 +221,8 @@ int main(void)
 		T(former_homad__is_used_as_it_was),
 		T(later_homad__of_other_sizes_and_more_kinds),
 		T(full_ring__is_full_when_the_table_says_so),
+		T(bell__is_rung_for_other_rings_than_the_first),
+		T(bell__is_left_alone_if_homad_has_none),
 		T(impossible_table__is_refused),
 	};
 

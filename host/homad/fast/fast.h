@@ -70,8 +70,8 @@ const char *homad_command(struct homad_thread *t, struct homad_app *app,
 /** homad_look_at_rings() - a turn of @app: what it gave back, and commands, so many that
  *  the others do not wait long. Returns how much that was. */
 u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app);
-/** homad_rings_waiting() - is anything in its rings? */
-bool homad_rings_waiting(const struct homad_app *app);
+/** homad_rings_waiting() - is anything in its rings? Then the next look finds it. */
+bool homad_rings_waiting(struct homad_app *app);
 /** homad_ask_kick() - it must kick when it has something for us. */
 void homad_ask_kick(struct homad_app *app);
 

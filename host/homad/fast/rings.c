@@ -134,26 +134,48 @@ static u32 streams(struct homad_thread *t, struct homad_app *app, u32 budget)
 	return done;
 }
 
-/* Most looks at most attachments find nothing: those of one submission ring, without streams,
- * for which nothing waits here. The others are looked at in full. */
+/* Is it enough to look at the first submission ring and the bell? */
+static bool bell_says_all(const struct homad_app *app)
+{
+	return app->rings_bell ? !app->look_again :
+				 __atomic_load_n(&app->queues->sqs, __ATOMIC_RELAXED) <= 1;
+}
+
+/* Most looks at most attachments find nothing: those that ring the bell or have one
+ * submission ring, without streams, for which nothing waits here. The others are looked at
+ * in full. */
 static bool nothing_new(const struct homad_app *app)
 {
 	const struct homa_shm_header *h = app->queues;
 
-	return read_once(&h->sq[0].tail) == app->sq_head[0] &&
-	       read_once(&h->release.tail) == app->release_head &&
-	       __atomic_load_n(&h->sqs, __ATOMIC_RELAXED) <= 1 && !app->cq_blocked &&
-	       !app->streams && homa_list_empty(&app->direct_waiting);
+	return read_once(&h->sq[0].tail) == app->sq_head[0] && !read_once(&h->sq[0].bell) &&
+	       read_once(&h->release.tail) == app->release_head && bell_says_all(app) &&
+	       !app->cq_blocked && !app->streams && homa_list_empty(&app->direct_waiting);
+}
+
+/* From here on who submits rings anew: all that was submitted without that is seen now. */
+static void quiet_bell(struct homad_app *app)
+{
+	u32 *bell = &app->queues->sq[0].bell;
+
+	if (!__atomic_load_n(bell, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(bell, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 static __attribute__((noinline)) u32 look_closely(struct homad_thread *t, struct homad_app *app)
 {
 	u32 budget = HOMAD_TURN, bytes = TURN_BYTES;
-	u32 sqs = rings_named(app), i, done;
+	u32 sqs, i, done;
 
+	quiet_bell(app);
+	app->look_again = false;
+	sqs = rings_named(app);
 	if (unlikely(app->cq_blocked))
 		look_at_full_ring(t, app);
 	if (unlikely(sqs > app->rings_backed)) {
+		app->look_again = true;
 		homad_want_memory(t, app, app->pool_backed);
 		sqs = app->rings_backed;
 	}
@@ -167,8 +189,10 @@ static __attribute__((noinline)) u32 look_closely(struct homad_thread *t, struct
 	}
 	if (app->streams && budget && !app->evicted)
 		done += streams(t, app, budget);
-	if (!budget || !bytes)
+	if (!budget || !bytes) {
 		app->counters.budget_out++;
+		app->look_again = true;
+	}
 	return done;
 }
 
@@ -185,6 +209,7 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	if (app->phase != HOMAD_APP_OPEN || app->evicted)
 		return 0;
 	homad_now(t);
+	app->look_again = true;
 	done = homad_look_at_rings(t, app);
 	/* Whoever asks for it has no more than his part of the thread. */
 	if (app->is_polled)
@@ -195,7 +220,8 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	return 0;
 }
 
-bool homad_rings_waiting(const struct homad_app *app)
+/* In any ring, whether or not the bell was rung. */
+static bool something_waits(const struct homad_app *app)
 {
 	const struct homa_shm_header *h = app->queues;
 	u32 i, sqs = rings_named(app);
@@ -215,6 +241,13 @@ bool homad_rings_waiting(const struct homad_app *app)
 		if (read_once(&h->sq[i].tail) != app->sq_head[i])
 			return true;
 	return app->streams && homad_stream_commands_waiting(app->streams);
+}
+
+bool homad_rings_waiting(struct homad_app *app)
+{
+	/* Else one that does not ring would keep homad awake, and nothing would be done. */
+	app->look_again = something_waits(app);
+	return app->look_again;
 }
 
 void homad_ask_kick(struct homad_app *app)

@@ -106,6 +106,7 @@ int homad_session_open(struct homad_thread *t, void *arg)
 	homa_list_init(&app->direct_client);
 	homa_list_init(&app->direct_server);
 	homa_list_init(&app->direct_waiting);
+	app->look_again = true;
 	app->thread = t;
 	app->phase = HOMAD_APP_OPEN;
 	rc = app->sock ? 0 : homad_session_alloc(t->d, app);
@@ -362,6 +363,7 @@ int homad_session_back(struct homad_thread *t, void *arg)
 	homad_lock(app);
 	app->pool_backed = homa_pool_back(&t->ctx, app->sock, back->pages);
 	set_rings(app, back->rings);
+	app->look_again = true;
 	if (back->answer)
 		__atomic_store_n(&app->asked_memory, false, __ATOMIC_RELEASE);
 	homad_unlock(app);

@@ -82,7 +82,8 @@ static void adopt(struct homad *d, const struct homad_making *making)
 	h->bytes = a->queues_bytes;
 	h->sqs = 1;
 	memcpy(h->id_key, app->id_key, sizeof(app->id_key));
-	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE | HOMA_SHM_CAN_PLACES;
+	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE | HOMA_SHM_CAN_PLACES |
+		      HOMA_SHM_CAN_BELL;
 	if (homad_slow(d)->tcp)
 		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
@@ -150,10 +151,12 @@ static void op_attach(struct homad *d, struct homad_client *client,
 	if (!rc)
 		rc = homad_app_new(d, client, name, bytes, &layout, attach_made, text,
 				   sizeof(text));
-	if (rc)
+	if (rc) {
 		attach_refused(d, client, rc, text);
-	else
-		homad_client_attached(d, client);
+		return;
+	}
+	client->app->rings_bell = r->features & HOMA_SHM_CAN_BELL;
+	homad_client_attached(d, client);
 }
 
 int homad_ctl_attach_start(struct homad *d, char *err, size_t errlen)

@@ -65,7 +65,8 @@ static int ask_attach(struct homa_svc *c, struct homa_svc_att *att)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_ATTACH,
 					    .bytes = c->rcvbuf,
-					    .features = HOMA_SHM_CAN_PLACES };
+					    .features = HOMA_SHM_CAN_PLACES |
+							HOMA_SHM_CAN_BELL };
 
 	snprintf(request.name, sizeof(request.name), "%s",
 		 program_invocation_short_name);

@@ -75,6 +75,8 @@ struct homa_svc_att {
 	struct homa_shm_header *queues;
 	/* The rings in it. */
 	struct homa_svc_place submit[HOMA_SHM_SQS], complete, release;
+	/* Rung for submissions to other rings than the first; NULL: this homad has no bell. */
+	u32 *bell;
 	u8 *pool;
 	size_t pool_bytes;
 	/* @pool is mapped over memory that the application gave, and stays with it. */

@@ -83,15 +83,13 @@ static int take(struct homa_svc_att *att, const struct homa_shm_place *place)
 	return 0;
 }
 
-int homa_svc_find_rings(struct homa_svc_att *att)
+static int from_table(struct homa_svc_att *att)
 {
 	const struct homa_shm_header *h = att->queues;
 	const struct homa_shm_place *places;
 	u32 i, at = h->places, num = h->num_places;
 	int rc = 0;
 
-	if (!(h->features & HOMA_SHM_CAN_PLACES))
-		return usual(att);
 	if (num > HOMA_SHM_PLACES_MAX || at % 8 ||
 	    at + (u64)num * sizeof(*places) > att->answer.queues_bytes)
 		return -EPROTO;
@@ -106,4 +104,14 @@ int homa_svc_find_rings(struct homa_svc_att *att)
 	return rc					 ? rc :
 	       att->complete.index && att->release.index ? 0 :
 							   -EPROTO;
+}
+
+int homa_svc_find_rings(struct homa_svc_att *att)
+{
+	u32 features = att->queues->features;
+	int rc = features & HOMA_SHM_CAN_PLACES ? from_table(att) : usual(att);
+
+	if (!rc && (features & HOMA_SHM_CAN_BELL))
+		att->bell = &att->submit[0].index->bell;
+	return rc;
 }
