@@ -106,27 +106,29 @@ def _programs(
         yield lambda address: {"HOMA_LINK_MBPS": str(mbps)}
     else:
         text = f'[network]\nlink_mbps = {mbps}\nbulk = "off"\n'
-        words = [w for s in simulated.settings(point) for w in ("--set", s)]
+        known = simulated.settings(point, setup.link_bps / switch.rate_bps)
+        words = [word for setting in known for word in ("--set", setting)]
         with homads(switch.hosts, arguments=tuple(words), settings=text) as running:
             env = {daemon.host.address: daemon.env for daemon in running}
             yield lambda address: env[address]
 
 
-def _options(setup: Setup, point: Point) -> list[str]:
+def _options(setup: Setup, point: Point, rate: int) -> list[str]:
     """What every homa-bench of a point is told."""
     options = ["--transport", point.transport, "--workload", point.workload]
     options += ["--mtu", str(setup.mtu), "--timeout", str(TIMEOUT_S), "--quiet"]
     if point.transport == "homa" and setup.via == "service":
         options += ["--via", "service"]
     elif point.transport == "homa":
-        options += ["--via", "afxdp", "--homa-config", ",".join(simulated.settings(point))]
+        known = simulated.settings(point, setup.link_bps / rate)
+        options += ["--via", "afxdp", "--homa-config", ",".join(known)]
     return options
 
 
 def _idle(setup: Setup, switch: Switch, point: Point, tick: Callable[[], None]) -> Idle:
     """Medians of round trips one at a time between two hosts."""
     client, server = switch.hosts[:2]
-    program, options = str(homa_bench()), _options(setup, point)
+    program, options = str(homa_bench()), _options(setup, point, switch.rate_bps)
     samples = str(max(5, min(50, switch.rate_bps // 10**7)))
     with _programs(setup, switch, point) as env:
         serve = [program, "server", "--bind", f"{server.address}:{PORT}", *options]
@@ -151,7 +153,7 @@ def _jobs(
         argv = [str(homa_bench()), "node", "--bind", f"{host.address}:{PORT}"]
         for other in switch.hosts:
             argv += ["--peer", f"{other.address}:{PORT}"] if other is not host else []
-        argv += _options(setup, point)
+        argv += _options(setup, point, switch.rate_bps)
         argv += ["--gbps", f"{point.load * switch.rate_bps / 1e9:.10g}"]
         argv += ["--seed", str(setup.seed), "--host-index", str(index)]
         argv += ["--warmup", str(warmup_s(switch.rate_bps)), "--duration", str(window)]

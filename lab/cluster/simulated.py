@@ -21,6 +21,7 @@ from lab.sim.spec import Spec, normal
 
 _ALONE_LOAD = 0.1  # so that most messages meet no other
 _ALONE_MESSAGES = 8  # of each of two hosts, about
+_RESEND_US, _RESEND_MOST_US = 5000, 10_000_000  # from 10 Gbit/s on; the setting's range
 _RECEIVE = 0.5  # share of the software's delay that is the receiver's
 
 
@@ -34,9 +35,14 @@ class Model:
     facts: dict[str, float]
 
 
-def settings(point: Point) -> list[str]:
-    """The engine's settings that are not its defaults, "name=value", in the lab and here."""
-    return [f"num_priorities={point.levels}"]
+def settings(point: Point, dilation: float) -> list[str]:
+    """The engine's settings that are not its defaults, "name=value", in the lab and here. Its time
+    before a RESEND is that of a fast link, made longer as all times are; what the engine would
+    derive from the slow link is at most 50 ms, too short where a message takes seconds."""
+    found = [f"num_priorities={point.levels}"]
+    if dilation > 1:
+        found.append(f"resend_interval_us={min(_RESEND_MOST_US, round(_RESEND_US * dilation))}")
+    return found
 
 
 def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spec:
@@ -58,7 +64,7 @@ def spec_of(setup: Setup, point: Point, rate: int, delay_ns: float = 0.0) -> Spe
     }
     if point.transport == "homa":
         spec["preset"] = "linux"
-        spec["set"] = dict(one.split("=") for one in settings(point))
+        spec["set"] = dict(one.split("=") for one in settings(point, setup.link_bps / rate))
     return spec
 
 

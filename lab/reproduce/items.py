@@ -19,7 +19,11 @@ _SOFTWARE = (
     "The paper's hosts queue in software and their cores are the limit; ours take 7.2 µs a packet "
     "and way and never queue. Ratios can be compared, microseconds cannot."
 )
-_LAB = "There is no command yet: it needs the lab with real packets, which is not built."
+_LAB = "There is no command yet: it needs RPCs beside streams in the lab with real packets."
+_REAL = (
+    "A command of its own, with the simulator's numbers beside those of real packets. It is not run "
+    "from here: it needs root, and a machine that does nothing else."
+)
 _CORES = "There is no command yet: it needs a model of a host's cores, or hosts with 25 Gbit/s."
 
 
@@ -51,8 +55,9 @@ def _sim(
 ITEMS: tuple[Item, ...] = (
     _sim(
         "fig10", SIGCOMM, "Figure 10", "P99 slowdown by message size, six protocols",
-        "The other protocols are written from their papers, not their authors' simulators; NDP and "
-        "PIAS do better here than published.", (6, 100),
+        "The other protocols are written from their papers, not their authors' simulators. PIAS does "
+        "better than published where windows are short, as with --quick; NDP a little in all "
+        "(docs/competitors.md).", (6, 100),
     ),
     _sim(
         "fig11", SIGCOMM, "Figure 11", "Why the slowest short messages wait",
@@ -100,6 +105,18 @@ ITEMS: tuple[Item, ...] = (
     _sim("atc4", ATC, "Figure 4", "Latency of short messages", _SOFTWARE, (0.2, 1)),
     _sim("atc5", ATC, "Figure 5", "Number of priorities, W5", _SOFTWARE, (1, 20)),
     _sim("atc6", ATC, "Figure 6", "Full, half and tenth load, W4", _SOFTWARE, (2, 30)),
+    Item(
+        "lab-fig3", ATC, "Figure 3", "The same on real packets, Homa and TCP", _REAL,
+        command="./homa lab run fig3",
+    ),
+    Item(
+        "lab-fig5", ATC, "Figure 5", "The same on real packets", _REAL,
+        command="./homa lab run fig5",
+    ),
+    Item(
+        "lab-fig6", ATC, "Figure 6", "The same on real packets", _REAL,
+        command="./homa lab run fig6",
+    ),
     Item("atc7", ATC, "Figure 7", "Where the time of a short message goes", _CORES),
     Item("atc-table4", ATC, "Table 4", "Cores used by each part of Homa", _CORES),
     _sim("atc55", ATC, "Section 5.5", "The switch's buffer", _SOFTWARE, (3, 50)),

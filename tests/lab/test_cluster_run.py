@@ -175,7 +175,11 @@ def test_together__is_all_hosts() -> None:
 
 def test_simulated__is_the_labs_network() -> None:
     spec = simulated.spec_of(SETUP, Point("homa", "w5", 0.8, levels=2), 10**8, 3000.0)
-    assert spec["set"] == {"num_priorities": "2"} and spec["preset"] == "linux"
+    # 25 Gbit/s made 250 times slower, and so is the time before a RESEND.
+    assert spec["set"] == {"num_priorities": "2", "resend_interval_us": "1250000"}
+    assert spec["preset"] == "linux"
+    assert simulated.settings(Point("homa", "w5", 0.8), 1.0) == ["num_priorities=8"]
+    assert "resend_interval_us=10000000" in simulated.settings(Point("homa", "w5", 0.8), 25_000)
     assert (spec["hosts"], spec["link"], spec["port-buffer"]) == (8, "100mbit", "325000")
     assert spec["send-delay"] == spec["receive-delay"] == "1500ns"
     tcp = simulated.spec_of(SETUP, Point("tcp-pool", "w5", 0.8), 10**8)
