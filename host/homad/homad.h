@@ -88,6 +88,8 @@ struct homad {
 	bool routes;
 	void *slow; /* struct homad_slow, slowpath.h */
 	struct homad_scaling *scaling;
+	/* The process that is tracing; 0: none. Written by trace_stream.c, in the main thread. */
+	pid_t tracing;
 };
 
 /* ---- core.c: engine, ports and threads ---- */

@@ -4,6 +4,7 @@
  * routing table is played here and counts; rounds are run by hand, and the thread for
  * routes, which asks the kernel, is played, too.
  */
+#include "dest_table.h"
 #include "service_bed.h"
 #include "unit.h"
 
@@ -164,7 +165,7 @@ static void dests__no_way_is_not_believed_longer(void **state)
 
 	(void)state;
 	assert_true(was_asked(bed, MODEST, 7));
-	homad_dest_find(bed->t, &addr)->error = -ENETUNREACH;
+	homad_dest_find(&bed->t->dests, &addr)->error = -ENETUNREACH;
 	assert_int_equal(way(bed, MODEST, 7), -ENETUNREACH);
 	bed->t->ctx.now += 1100000000u;
 	assert_int_equal(way(bed, MODEST, 7), -EAGAIN);
@@ -298,7 +299,7 @@ static void commands__others_are_not_held_up(void **state)
 	round_of(bed, one, two, other);
 	assert_int_equal(other->app.counters.requests, 1);
 	/* It stays known, however long this takes. */
-	homad_dest_find(bed->t, &known)->checked = HOMA_NEVER / 2;
+	homad_dest_find(&bed->t->dests, &known)->checked = HOMA_NEVER / 2;
 	for (i = 0; i < 30; i++) {
 		request(one, i, 1000 + i);
 		request(two, i, 2000 + i);

@@ -15,6 +15,7 @@
 #include <sys/random.h>
 #include "homa_codec.h"
 #include "homa_sockaddr.h"
+#include "dest_table.h"
 #include "fast.h"
 
 #define BELIEVE_NS 2000000000u
@@ -96,7 +97,7 @@ static void answered(struct homad_thread *t, const struct nic_rx *pkt,
 	if (addr.encap != HOMA_ENCAP_PORT)
 		return;
 	addr.encap = 0;
-	dest = homad_dest_find(t, &addr);
+	dest = homad_dest_find(&t->dests, &addr);
 	if (!dest || !dest->bulk_nonce ||
 	    dest->bulk_nonce != (hdr->sender_id ^ 1))
 		return;

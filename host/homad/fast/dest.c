@@ -9,9 +9,9 @@
 #include <errno.h>
 #include <sys/random.h>
 #include <unistd.h>
-#include "homa_hash.h"
 #include "homa_sockaddr.h"
 #include "route.h"
+#include "dest_table.h"
 #include "fast.h"
 
 #define BELIEVE_ASKED_NS 2000000000u /* the same while it is asked anew */
@@ -24,27 +24,6 @@ int homad_dests_init(struct homad_dests *dests)
 	if (n < 0)
 		return -errno;
 	return n == (ssize_t)sizeof(dests->key) ? 0 : -EIO;
-}
-
-/* Nobody outside knows which destinations share a set. */
-static struct homad_dest *set_of(struct homad_dests *dests,
-				 const struct homa_addr *addr)
-{
-	u64 hash = homa_hash_ip(addr->ip, dests->key[0],
-				dests->key[1] ^ addr->encap);
-
-	return dests->sets[hash % HOMAD_DEST_SETS];
-}
-
-static struct homad_dest *find_in(struct homad_dest *set,
-				  const struct homa_addr *addr)
-{
-	u32 i;
-
-	for (i = 0; i < HOMAD_DEST_WAYS; i++)
-		if (likely(homa_addr_equal(&set[i].addr, addr)))
-			return set[i].checked ? &set[i] : NULL;
-	return NULL;
 }
 
 bool homad_unspecified(const struct homa_addr *addr)
@@ -138,12 +117,6 @@ static int resolve(struct homad_thread *t, const struct homad_question *q,
 	return 0;
 }
 
-struct homad_dest *homad_dest_find(struct homad_thread *t,
-				   const struct homa_addr *addr)
-{
-	return find_in(set_of(&t->dests, addr), addr);
-}
-
 static bool unused(const struct homad_dest *dest, u64 now)
 {
 	return !dest->checked || homa_since(now, dest->used) > UNUSED_NS;
@@ -226,8 +199,8 @@ static struct homad_dest *place_in(struct homad_dest *set, uid_t user, u64 now)
 
 int homad_dest_learn(struct homad_thread *t, const struct homad_question *q)
 {
-	struct homad_dest *set = set_of(&t->dests, &q->addr);
-	struct homad_dest *dest = find_in(set, &q->addr);
+	struct homad_dest *set = homad_dest_set(&t->dests, &q->addr);
+	struct homad_dest *dest = homad_dest_find_in(set, &q->addr);
 
 	if (!dest) {
 		dest = place_in(set, q->user, t->ctx.now);
@@ -315,7 +288,7 @@ HOMA_RARE static struct homad_dest *look_up(struct homad_thread *t, uid_t user,
 		t->counters.route_lookups++;
 		homad_ask_route(t->d, q);
 		if (!q->open)
-			return homad_dest_find(t, addr);
+			return homad_dest_find(&t->dests, addr);
 	}
 	if (serves)
 		return dest;
@@ -333,7 +306,7 @@ int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
 		*port = t->d->local;
 		return 0;
 	}
-	dest = find_in(set_of(&t->dests, addr), addr);
+	dest = homad_dest_find(&t->dests, addr);
 	if (unlikely(!dest ||
 		     homa_since(t->ctx.now, dest->checked) > HOMAD_BELIEVE_NS)) {
 		dest = look_up(t, user, dest, addr);

@@ -70,8 +70,4 @@ void homad_ask_route(struct homad *d, struct homad_question *question);
 /** homad_unspecified() - zeros, of either family. */
 bool homad_unspecified(const struct homa_addr *addr);
 
-/** homad_dest_find() - what is known of @addr, or NULL. */
-struct homad_dest *homad_dest_find(struct homad_thread *t,
-				   const struct homa_addr *addr);
-
 #endif

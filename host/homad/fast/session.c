@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "log.h"
+#include "dest_table.h"
 #include "fast.h"
 #include "layout.h"
 #include "streams.h"
@@ -384,7 +385,7 @@ int homad_session_route(struct homad_thread *t, void *arg)
 		q->error = 0;
 		return 1;
 	}
-	dest = homad_dest_find(t, &q->addr);
+	dest = homad_dest_find(&t->dests, &q->addr);
 	if (!dest || homa_since(t->ctx.now, dest->checked) > HOMAD_BELIEVE_NS)
 		return 0;
 	q->error = dest->error;

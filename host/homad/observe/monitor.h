@@ -85,7 +85,5 @@ char *homad_metrics_text(struct homad *d, size_t *length);
 
 /** homad_trace_begin() - work off {"op": "trace", ...}. */
 void homad_trace_begin(struct homad_viewer *v, const cJSON *request);
-/** homad_trace_pid() - process that is tracing, 0: none. */
-pid_t homad_trace_pid(void);
 
 #endif

@@ -40,7 +40,7 @@ static cJSON *daemon_json(struct homad *d, const struct homad_stats *s,
 	homad_json_u64(json, "memory_refused", slow->memory_refused);
 	homad_json_u64(json, "evicted", slow->evicted);
 	homad_json_u64(json, "log_lost", s->log_lost);
-	cJSON_AddNumberToObject(json, "tracing", homad_trace_pid());
+	cJSON_AddNumberToObject(json, "tracing", d->tracing);
 	cJSON_AddNumberToObject(json, "rpcs", s->counts.rpcs);
 	cJSON_AddNumberToObject(json, "peers", s->counts.peers);
 	cJSON_AddNumberToObject(json, "sockets", s->counts.socks);

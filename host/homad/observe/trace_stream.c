@@ -352,6 +352,7 @@ static void stream_free(struct homad_viewer *v, struct homad_task *task)
 		homad_trace_free(s->ring[i]);
 	free(s);
 	running = NULL;
+	v->d->tracing = 0;
 }
 
 static bool parse_peer(struct homad_trace_want *want, const char *text)
@@ -449,11 +450,6 @@ static void send_head(struct homad *d, struct stream *s)
 		capture_begin(d, s);
 }
 
-pid_t homad_trace_pid(void)
-{
-	return running ? running->v->pid : 0;
-}
-
 void homad_trace_begin(struct homad_viewer *v, const cJSON *request)
 {
 	struct stream *s;
@@ -472,6 +468,7 @@ void homad_trace_begin(struct homad_viewer *v, const cJSON *request)
 		return;
 	}
 	running = s;
+	v->d->tracing = v->pid;
 	s->v = v;
 	s->timer.fd = -1;
 	s->task = (struct homad_task){ nothing_more, stop, stream_free };
