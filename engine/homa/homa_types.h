@@ -43,7 +43,6 @@ static inline u32 homa_since_ms(u32 now, u32 then)
 enum {
 	HOMA_EINTR = 4,
 	HOMA_EAGAIN = 11,
-	HOMA_ENOMEM = 12,
 	HOMA_EINVAL = 22,
 	HOMA_EPROTONOSUPPORT = 93,
 	HOMA_EADDRINUSE = 98,

@@ -69,7 +69,6 @@ struct sim_pkt {
 	u64 msg_serial;
 	u64 rank;
 	u64 sent_at;
-	u64 lag_mark;
 	u64 x[4];
 	u8 hdr_len;
 	u8 hdr[SIM_MAX_HDR];

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Functions and macros in what ships that nothing else in what ships names. That a test
-names one does not count, for then only the test keeps it alive; FOR_TESTS has those that
-are there for tests."""
+"""Functions, macros and fields of structs in what ships that nothing else in what ships names.
+That a test names one does not count, for then only the test keeps it alive; FOR_TESTS has those
+that are there for tests."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 from calls import File
 from source import Tree
+from style import text_files
 
 # What only tests use, and why it stands where it stands.
 FOR_TESTS = {
@@ -26,11 +28,7 @@ FOR_TESTS = {
     "nic_memory_configure": "the network without sockets of the tests",
     "nic_memory_create": "the network without sockets of the tests",
     "nic_memory_destroy": "the network without sockets of the tests",
-}
-# Headers whose functions have no caller in what ships yet, with the reason.
-NOT_CALLED_YET = {
-    "engine/tcp/tas_engine.h": "homad will call it (docs/architecture.md, TCP); until then tests/pkt does",
-    "engine/wire/tcp/tas_wire.h": "the same",
+    "tas_set_rate": "a connection's own rate; homad has the setting rate_kbps only",
 }
 SHIPPED = ("engine", "nic", "common", "host", "sim", "lib", "bench")
 # Called from outside of the tree: by the loader, the kernel's macros, or programs.
@@ -38,6 +36,12 @@ _FROM_OUTSIDE = re.compile(
     r"\b(?:HOMA_PL_HOOK|SEC|TRACE_EVENT|DEFINE_EVENT|__attribute__|__visible|asmlinkage)\b"
 )
 
+
+# Read by the kernel's headers, whose name it is.
+_MACROS_FROM_OUTSIDE = {"CREATE_TRACE_POINTS"}
+_CONSTANT = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?![\w(])", re.M)
+_STRUCT = re.compile(r"^(?:static )?struct \w+ \{\n(.*?)^\}", re.M | re.S)
+_FIELD = re.compile(r"^\s+[\w \t*]*?[\w*]+[ \t*]+(\w+)(?:\[[^\]]*\])*(?: : \d+)?;", re.M)
 
 # A macro at the beginning of a line, as module_init(homak_load); or HOMA_WIRE_AT(...);
 _AT_TOP = re.compile(r"^[A-Za-z_]\w*\([^;{}]*\);", re.M)
@@ -70,9 +74,6 @@ def check_dead(tree: Tree) -> list[str]:
     for path in tree.root.glob("**/*.def"):
         named |= set(re.findall(r"\w+", path.read_text()))
     known = named | _exported(tree)
-    for header in NOT_CALLED_YET:
-        if (tree.root / header).exists():
-            known |= set(re.findall(r"\w+", tree.code(tree.root / header)))
     unused: set[str] = set()
     problems = []
     for path, file in files.items():
@@ -87,4 +88,28 @@ def check_dead(tree: Tree) -> list[str]:
     if tree.root == Path(__file__).resolve().parents[2]:
         stale = sorted(set(FOR_TESTS) - unused)
         problems += [f"dead.py: {name}() is gone, or used by more than tests" for name in stale]
+    return problems
+
+
+def check_constants(tree: Tree) -> list[str]:
+    """Each macro without parameters and each field of a struct is named a second time."""
+    code = {path: tree.code(path) for path in tree.c_files()}
+    count: Counter[str] = Counter()
+    for path, text in code.items():
+        if not tree.name(path).startswith("tests/"):
+            count.update(re.findall(r"\w+", text))
+    for path in text_files(tree, (".def", ".py", ".lua", ".map")):
+        if not tree.name(path).startswith("tests/"):
+            count.update(re.findall(r"\w+", tree.text(path)))
+    problems = []
+    for path, text in code.items():
+        if path.relative_to(tree.root).parts[0] not in SHIPPED:
+            continue
+        names = set(_CONSTANT.findall(text)) - _MACROS_FROM_OUTSIDE
+        fields = {n for body in _STRUCT.findall(text) for n in _FIELD.findall(body)}
+        problems += [
+            f"{tree.name(path)}: nothing uses {name}"
+            for name in sorted(names | fields)
+            if count[name] == 1
+        ]
     return problems

@@ -50,6 +50,7 @@ def checks() -> dict[str, Check]:
     found["graph__engine_layers"] = graph.check_engine_layers
     found["graph__circles_of_calls"] = calls.check_calls
     found["names__are_all_used"] = dead.check_dead
+    found["names__of_data_are_all_used"] = dead.check_constants
     found["names__headers_are_unique"] = names.check_headers
     found["names__no_system_header_is_hidden"] = names.check_system_headers
     found["names__tags_are_unique"] = names.check_tags

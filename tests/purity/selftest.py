@@ -331,6 +331,19 @@ SINS: dict[str, tuple[dict[str, str], Callable[[Tree], list[str]], str]] = {
         dead.check_dead,
         "nic/a.c: nothing uses nic_a()",
     ),
+    "dead_field": (
+        {"nic/a.h": "struct nic_a {\n\tint used;\n\tint gone;\n};\nint f(struct nic_a *used);\n"},
+        dead.check_constants,
+        "nic/a.h: nothing uses gone",
+    ),
+    "dead_constant": (
+        {
+            "nic/a.c": "#define NIC_A 1\n",
+            "tests/unit/a.c": "int a = NIC_A;\n",
+        },
+        dead.check_constants,
+        "nic/a.c: nothing uses NIC_A",
+    ),
     "alive_by_a_test_only": (
         {
             "nic/a.c": "int nic_a(void)\n{\n\treturn 0;\n}\n",
