@@ -60,20 +60,56 @@ def _sources() -> dict[Path, str]:
     }
 
 
-def test_trace_a_message__names_what_exists() -> None:
-    """Each file and each function that the walk passes is in the tree."""
+def _definers(sources: dict[Path, str], name: str) -> set[str]:
+    """The files with the body, or the macro, of that name."""
+    head = re.compile(
+        rf"^(?!\s)(?:#define {name}\(|[\w *()]*\b{name}\((?:[^;{{}}])*\n?\{{)", re.MULTILINE
+    )
+    return {str(path) for path, text in sources.items() if head.search(text)}
+
+
+def _is(path: str, name: str) -> bool:
+    return path == name or path.endswith(f"/{name}")
+
+
+def _steps(page: str) -> list[str]:
+    """The page's paragraphs and entries of lists."""
+    return [s for s in re.split(r"\n\s*\n|\n(?=\d+\. )", page) if s.strip()]
+
+
+FILE = r"`((?:[\w-]+/)*[\w.-]+\.[ch])`"
+FUNCTION = r"`(\w+)\(\)`"
+# The system's, and those of the socket API.
+NOT_OURS = {"write", "ppoll", "fork", "sendmsg", "recvmsg"}
+
+
+def test_trace_a_message__files_exist() -> None:
     page = (ROOT / "docs/trace-a-message.md").read_text()
-    sources = _sources()
-    names = {str(path) for path in sources}
-    everything = "\n".join(sources.values())
-    files = re.findall(r"`((?:[\w-]+/)*[\w-]+\.[ch])`", page)
+    names = {str(path) for path in _sources()}
+    files = re.findall(FILE, page)
     assert len(files) > 30
     for name in files:
-        assert any(known == name or known.endswith(f"/{name}") for known in names), name
-    functions = set(re.findall(r"`(\w+)\(\)`", page)) - {"write", "ppoll", "fork"}
-    assert len(functions) > 30
-    for name in functions:
-        assert re.search(rf"\b{name}\(", everything), name
+        assert any(_is(known, name) for known in names), name
+
+
+def test_trace_a_message__each_function_is_where_the_walk_says() -> None:
+    """The step that names a function for the first time names the file that defines it, and a
+    function that follows a file's name is that file's."""
+    page = (ROOT / "docs/trace-a-message.md").read_text()
+    sources = _sources()
+    met: set[str] = set()
+    for step in _steps(page):
+        files = re.findall(FILE, step)
+        for name in re.findall(FUNCTION, step):
+            if name in met | NOT_OURS:
+                continue
+            met.add(name)
+            where = _definers(sources, name)
+            assert any(_is(path, file) for path in where for file in files), (name, where)
+        for file, name in re.findall(rf"{FILE}\s+{FUNCTION}", step):
+            where = _definers(sources, name)
+            assert any(_is(path, file) for path in where), (file, name, where)
+    assert len(met) > 40
 
 
 def test_pages__links_lead_somewhere() -> None:
