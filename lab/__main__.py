@@ -44,12 +44,17 @@ def demo(
     load: float = typer.Option(0.8, help="Share of each host's link that the arrivals take."),
     link: str = typer.Option("200mbit", help="Rate of every link."),
     seed: int = typer.Option(1, help="Seed of the arrivals; all transports get the same."),
-    transports: str = typer.Option("homa,tcp-pool,tcp", help="What to compare."),
+    transports: str = typer.Option(
+        "homa,tcp-pool,tcp",
+        help="What to compare, separated by commas: homa, tcp-pool (a connection for every"
+        " RPC), tcp (one stream per pair of hosts).",
+    ),
     homa_config: str = typer.Option(
         "", help="Protocol settings, name=value,... (docs/protocol.md).", show_default=False
     ),
     via: str = typer.Option(
-        "program", help="Who runs Homa: the program itself, or a homad on each host (service)."
+        "program",
+        help="Who runs Homa: program (the benchmark itself) or service (a homad per host).",
     ),
     json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
     plot: Optional[Path] = typer.Option(
@@ -118,7 +123,12 @@ def targets(
 
 @app.command()
 def reproduce(
-    names: Optional[list[str]] = typer.Argument(None, metavar="[NAME]..."),
+    names: Optional[list[str]] = typer.Argument(
+        None,
+        metavar="[NAME]...",
+        help="Which tables and figures; --list names them.  [default: all]",
+        show_default=False,
+    ),
     quick: bool = typer.Option(False, "--quick", help="Short runs (this is the default)."),
     night: bool = typer.Option(False, "--night", help="Full runs: hours on two cores."),
     list_only: bool = typer.Option(False, "--list", help="Only say what there is."),
@@ -189,8 +199,10 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
     command = typer.main.get_command(app)
     command.add_command(sim)  # type: ignore[attr-defined]
+    words = sys.argv[1:] if argv is None else argv
+    program = "./homa lab" if words and words[0] in _LAB_ONLY else "./homa"
     try:
-        status = command.main(args=argv, prog_name="./homa", standalone_mode=False)
+        status = command.main(args=argv, prog_name=program, standalone_mode=False)
         return status if isinstance(status, int) else 0
     except click.UsageError as error:
         say(f"{error.format_message().rstrip('.')}; {_help_of(error)} lists what can be given")

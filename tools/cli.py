@@ -67,7 +67,7 @@ def ss(
     state: str = typer.Option(
         "", help="Only RPCs or TCP connections in this state.", show_default=False
     ),
-    as_json: bool = typer.Option(False, "--json", help="For programs."),
+    as_json: bool = typer.Option(False, "--json", help="Print JSON instead of a table."),
     monitor: str = MONITOR,
     kernel: bool = KERNEL,
 ) -> None:

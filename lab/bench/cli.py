@@ -54,7 +54,10 @@ def goodput(
 @app.command()
 def service(
     groups: str = typer.Option(
-        "", help="Which groups, e.g. rtt,rate; without it all.", show_default=False
+        "",
+        help="Which groups, separated by commas; without it all: rtt, rate, sessions, hog,"
+        " goodput, local, apps, light1000, light10000, idle.",
+        show_default=False,
     ),
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
@@ -82,7 +85,11 @@ def tas(
 ) -> None:
     """TCP through homad beside the kernel's, by the rows of the TAS paper.
 
-    connections, short, pipelined, loss, interop, bulk, bulk-plain, kv, kv-hot, incast.
+    The rows: connections (echo of 64 B over 1 to 16 k connections), short (connections of a few
+    requests), pipelined (100 connections, work for the server), loss (a network that loses
+    packets), interop (homad and Linux in all pairs), bulk and bulk-plain (long streams, with and
+    without offloads), kv (a key-value store), kv-hot (the same, all requests for one key), incast
+    (what each of many connections gets in 100 ms).
     """
     from lab.bench import tas as run
 

@@ -36,7 +36,7 @@ def up(
         help="Bytes that a port holds (48kb).  [default: 8 bandwidth-delay products]",
         show_default=False,
     ),  # fmt: skip
-    mtu: int = typer.Option(1500, help="Of all links."),
+    mtu: int = typer.Option(1500, help="Longest packet of every link, in bytes."),
     loss: float = typer.Option(0.0, help="Percent of the packets that each port loses by chance."),
     ecn: str = typer.Option(
         "", help="Mark packets that find so many bytes queued.", show_default=False
@@ -57,7 +57,9 @@ def up(
 
 
 def down(
-    names: Optional[list[str]] = typer.Argument(None, metavar="[NAME]...", help=NAME_HELP),
+    names: Optional[list[str]] = typer.Argument(
+        None, metavar="[NAME]...", help=f"{NAME_HELP}  [default: lab]", show_default=False
+    ),
     all_of_them: bool = typer.Option(False, "--all", help="Every lab that is up."),
 ) -> None:
     """Remove labs with all that runs in them."""
@@ -72,7 +74,9 @@ def down(
 
 
 def status(
-    name: Optional[str] = typer.Argument(None, help=NAME_HELP),
+    name: Optional[str] = typer.Argument(
+        None, help=f"{NAME_HELP}  [default: all that are up]", show_default=False
+    ),
     json_file: Optional[Path] = typer.Option(None, "--json", help=JSON_HELP, show_default=False),
 ) -> None:
     """Labs that are up; with NAME each port's bytes, drops and greatest queue, by the kernel."""

@@ -36,7 +36,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "--minutes",
         type=float,
         default=10,
-        help="for one mutant, of catchers that look for as long as they may (default 10)",
+        help="how long the explorer may search for one mutant (default 10)",
     )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time (default 2)")
     parser.add_argument("--again", action="store_true", help="also those whose result is known")

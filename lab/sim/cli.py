@@ -208,13 +208,27 @@ def sweep(spec: Path, out: Path | None, jobs: int | None, scheduler: str | None)
     help="Write to this file instead of standard output.",
 )
 @click.option("--full", is_flag=True, help="Full-length runs instead of quick ones.")
-@click.option("--seeds", type=click.IntRange(1, 1000))
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR")
-@click.option("--scale", type=click.FloatRange(0.001, 1000), default=1.0)
+@click.option("--seeds", type=click.IntRange(1, 1000), help="Seeds of each run.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder that keeps the runs.  [default: build/figures]",
+)
+@click.option(
+    "--scale",
+    type=click.FloatRange(0.001, 1000),
+    default=1.0,
+    help="Length of the runs, as a factor.  [default: 1]",
+)
 def check(
     name: str, json_file: Path | None, full: bool, seeds: int | None, out: Path | None, scale: float
 ) -> None:
-    """Measure what a row of bench/targets.toml asks for and say it as JSON."""
+    """Measure what a row of bench/targets.toml asks for and say it as JSON.
+
+    NAME is speed (time of a simulated second), scale (the same, and memory, in three sizes of
+    network) or a figure: ./homa sim figure --list names these.
+    """
     from lab.sim import batch
 
     check_output(json_file, "--json")

@@ -322,12 +322,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=int, default=0, help="the same in seconds")
     parser.add_argument("--tcp", action="store_true", help="the engine of TCP, not Homa's")
     parser.add_argument("--scenario", default="", help="only this one; --list names them")
-    parser.add_argument("--faults", type=int, default=None, help="at most so many in one way")
+    parser.add_argument(
+        "--faults", type=int, default=None, help="at most so many in one run of the protocol"
+    )
     parser.add_argument(
         "--bound",
         default="",
         metavar="KINDS",
-        help="so many faults of each kind in one way, as loss=2,dup=1,restart=1",
+        help="so many faults of each kind in one run of the protocol, as loss=2,dup=1,restart=1",
     )
     parser.add_argument("--memory", type=int, default=2048, help="MiB for states seen (2048)")
     parser.add_argument("--workers", type=int, default=2, help="processes (2)")

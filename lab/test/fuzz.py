@@ -155,29 +155,24 @@ def as_json(outcomes: list[Outcome]) -> dict:
     }
 
 
-def main(arguments: list[str]) -> int:
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="./homa fuzz",
-        description="Fuzz the engine, homad or the kernel's module; what is found is named.",
+        description="Fuzz the engine, homad or the kernel's module; what is found is named."
+        " Without one of the modes below: libFuzzer's targets.",
     )
     parser.add_argument(
         "targets",
         nargs="*",
         help="default: all, two at a time; with --kernel: packets, calls, default both by turns",
     )
-    parser.add_argument(
-        "--seconds",
-        type=int,
-        default=None,
-        help="per target, of --kernel and --soak in all (default 600; --soak: until Ctrl-C)",
-    )
-    parser.add_argument("--hours", type=float, default=0, help="the same in hours")
-    parser.add_argument(
+    modes = parser.add_argument_group("modes")
+    modes.add_argument(
         "--soak",
         action="store_true",
         help="random worlds of whole engines on all processors, plain and under sanitizers",
     )
-    parser.add_argument(
+    modes.add_argument(
         "--world",
         type=float,
         metavar="SECONDS",
@@ -186,44 +181,81 @@ def main(arguments: list[str]) -> int:
         help="clusters of 3 to 12 engines with the faults that a seed chooses, liars and bad"
         " applications among them (default 600, or --hours); --seed N: this world alone",
     )
-    parser.add_argument(
-        "--hosts", type=int, default=0, choices=range(3, 13), metavar="N", help="of --world"
-    )
-    parser.add_argument(
-        "--keep", type=Path, metavar="DIR", help="of --world: for failures (build-test/world-found)"
-    )
-    parser.add_argument(
+    modes.add_argument(
         "--kernel",
         action="store_true",
         help="homa.ko in virtual machines with the debug kernel (built once, ten minutes)",
     )
-    parser.add_argument(
-        "--hostile", type=int, metavar="SECONDS", default=0, help="a hostile application at homad"
+    modes.add_argument(
+        "--hostile",
+        type=int,
+        metavar="SECONDS",
+        default=0,
+        help="an application that breaks every rule beside others, at homad",
     )
-    parser.add_argument(
-        "--churn", type=int, metavar="CYCLES", default=0, help="attach to homad and be killed"
-    )
-    parser.add_argument(
+    modes.add_argument(
         "--network",
         type=int,
         metavar="SECONDS",
         default=0,
         help="a host that knows the protocol and lies, beside three honest ones with homad",
     )
-    parser.add_argument(
-        "--replay", type=Path, metavar="LOG", help="of --kernel: what this log's guest did"
+    modes.add_argument(
+        "--churn",
+        type=int,
+        metavar="CYCLES",
+        default=0,
+        help="applications attach to homad and are killed, so many times",
     )
-    parser.add_argument(
+    _add_options(parser)
+    return parser
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    all_of_them = parser.add_argument_group("how long, and what of it")
+    all_of_them.add_argument(
+        "--seconds",
+        type=int,
+        default=None,
+        help="time for each target, for --kernel and --soak in all (default 600; --soak: until"
+        " Ctrl-C)",
+    )
+    all_of_them.add_argument("--hours", type=float, default=0, help="the same in hours")
+    all_of_them.add_argument(
         "--seed",
         type=int,
         default=0,
-        help="of --hostile, --network, --kernel, --soak, --world (default: random)",
+        help="repeat what this number decides, in all modes but --churn (default: random)",
     )
-    parser.add_argument("--sanitized", action="store_true", help="only under ASan and UBSan")
-    parser.add_argument("--ipv6", action="store_true", help="of --network: all over IPv6")
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    parser.add_argument("--list", action="store_true", help="only name the targets")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show libFuzzer's output")
+    all_of_them.add_argument("--sanitized", action="store_true", help="only under ASan and UBSan")
+    all_of_them.add_argument("--json", type=Path, help="write the figures to this file")
+    all_of_them.add_argument("--list", action="store_true", help="only name the targets")
+    all_of_them.add_argument("-v", "--verbose", action="store_true", help="show libFuzzer's output")
+    world_only = parser.add_argument_group("with --world")
+    world_only.add_argument(
+        "--hosts",
+        type=int,
+        default=0,
+        choices=range(3, 13),
+        metavar="N",
+        help="hosts of each world, 3 to 12 (default: the seed decides)",
+    )
+    world_only.add_argument(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="where failures are kept (default build-test/world-found)",
+    )
+    network_only = parser.add_argument_group("with --network")
+    network_only.add_argument("--ipv6", action="store_true", help="everybody speaks IPv6")
+    kernel_only = parser.add_argument_group("with --kernel")
+    kernel_only.add_argument(
+        "--replay", type=Path, metavar="LOG", help="do again what the guest of this log did"
+    )
+
+
+def main(arguments: list[str]) -> int:
+    parser = _parser()
     args = parser.parse_args(arguments)
     if args.hours < 0 or (args.seconds is not None and args.seconds < 1):
         parser.error("--seconds must be at least 1, --hours positive")

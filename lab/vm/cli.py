@@ -32,7 +32,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="./homa kernel",
         description="Homa as a module of the Linux kernel (6.1 to 7.2): IPPROTO_HOMA sockets.",
-        epilog="Start with: ./homa kernel vm   It needs no root and does not touch this system.",
+        epilog="Start with ./homa kernel vm, which needs no root and does not touch this system.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
@@ -94,9 +94,21 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODULE",
         help="load this module of the kernel, too, a device's driver for example",
     )
-    vm.add_argument("--memory", type=int, default=0, metavar="MIB")
+    vm.add_argument(
+        "--memory",
+        type=int,
+        default=0,
+        metavar="MIB",
+        help="the machine's memory (default: 768, debug kernels 1024)",
+    )
     vm.add_argument("--smp", type=int, default=2, metavar="N", help="processors (default 2)")
-    vm.add_argument("--timeout", type=float, default=600, metavar="S", help="of --run")
+    vm.add_argument(
+        "--timeout",
+        type=float,
+        default=600,
+        metavar="S",
+        help="seconds that --run may take (default 600)",
+    )
     vm.add_argument("--no-module", action="store_true", help="the machine without homa.ko")
     return parser
 

@@ -70,3 +70,26 @@ def test_missing_program__says_how_to_get_it(cli, monkeypatch: pytest.MonkeyPatc
     status, _, err = cli("demo", "--transports", "tcp")
     assert status == 1
     assert "./homa build" in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["up", "down", "status", "clean"])
+def test_help__of_the_lab_is_for_commands_that_exist(cli, command: str) -> None:
+    """./homa clean is another command: it deletes what was built."""
+    status, out, _ = cli(command, "--help")
+    assert status == 0
+    assert f"Usage: ./homa lab {command} " in out
+
+
+def test_help__of_bench_service_names_each_group(cli) -> None:
+    from lab.bench.service import GROUPS
+
+    _, out, _ = cli("bench", "service", "--help")
+    said = set(out.replace(",", " ").replace(".", " ").split())
+    assert [group.key for group in GROUPS if group.key not in said] == []
+
+
+def test_help__of_bench_tas_names_each_row(cli) -> None:
+    from lab.bench.tas_rows import ROWS
+
+    _, out, _ = cli("bench", "tas", "--help")
+    assert [row.key for row in ROWS if row.key not in out.split()] == []
