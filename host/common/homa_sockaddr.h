@@ -4,11 +4,7 @@
  *
  * A socket address has an IP address and one port, the Homa port. The peer's
  * UDP encapsulation port, where it is not 54321, travels in a part of the
- * structure that programs copy but do not use, with a mark beside it so that
- * left-over bytes are not mistaken for it:
- *	IPv4: sin_zero[0..1] = "HE", sin_zero[2..3] = port in network order;
- *	IPv6: sin6_flowinfo = htonl(0xE0000000 | port); the top four bits are
- *	never set in a real flow label and traffic class.
+ * structure that programs copy but do not use; abi/homa_encap.h says where.
  */
 #ifndef HOMA_SOCKADDR_H
 #define HOMA_SOCKADDR_H

@@ -5,27 +5,23 @@
  */
 #include <errno.h>
 #include <string.h>
+#include "../../abi/homa_encap.h"
 #include "homa_sockaddr.h"
-
-#define FLOWINFO_MARK 0xE0000000u
-#define FLOWINFO_MASK 0xFFFF0000u
 
 static const u8 v4_prefix[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
 
 u16 homa_sockaddr_encap(const struct sockaddr *sa)
 {
-	if (sa->sa_family == AF_INET) {
-		const u8 *z = ((const struct sockaddr_in *)sa)->sin_zero;
+	u16 port = 0;
 
-		return z[0] == 'H' && z[1] == 'E' ? homa_get_be16(z + 2) : 0;
-	}
-	if (sa->sa_family == AF_INET6) {
-		u32 info =
-			ntohl(((const struct sockaddr_in6 *)sa)->sin6_flowinfo);
-
-		return (info & FLOWINFO_MASK) == FLOWINFO_MARK ? (u16)info : 0;
-	}
-	return 0;
+	if (sa->sa_family == AF_INET)
+		homa_encap_in_zero(((const struct sockaddr_in *)sa)->sin_zero,
+				   &port);
+	else if (sa->sa_family == AF_INET6)
+		homa_encap_in_flow(ntohl(((const struct sockaddr_in6 *)sa)
+						 ->sin6_flowinfo),
+				   &port);
+	return port;
 }
 
 void homa_sockaddr_set_encap(struct sockaddr *sa, u16 port)
@@ -36,14 +32,11 @@ void homa_sockaddr_set_encap(struct sockaddr *sa, u16 port)
 		u8 *z = ((struct sockaddr_in *)sa)->sin_zero;
 
 		memset(z, 0, 8);
-		if (port) {
-			z[0] = 'H';
-			z[1] = 'E';
-			homa_put_be16(z + 2, port);
-		}
+		if (port)
+			homa_encap_to_zero(z, port);
 	} else if (sa->sa_family == AF_INET6) {
 		((struct sockaddr_in6 *)sa)->sin6_flowinfo =
-			port ? htonl(FLOWINFO_MARK | port) : 0;
+			port ? htonl(homa_encap_to_flow(port)) : 0;
 	}
 }
 

@@ -10,10 +10,8 @@
  */
 #include <net/ipv6.h>
 
+#include "homa_encap.h"
 #include "homa_sockets.h"
-
-#define HOMAK_FLOW_MARK 0xe0000000u
-#define HOMAK_FLOW_MASK 0xffff0000u
 
 static int homak_name_size(const struct sock *sk)
 {
@@ -136,10 +134,7 @@ static int homak_name_v4(struct homak_sock *hsk, const struct sockaddr_in *in,
 	if (!ip)
 		ip = htonl(INADDR_LOOPBACK);
 	homak_addr_v4(&name->addr, ip, hsk->encap);
-	if (in->sin_zero[0] == 'H' && in->sin_zero[1] == 'E') {
-		name->addr.encap = homa_get_be16(in->sin_zero + 2);
-		name->marked = true;
-	}
+	name->marked |= homa_encap_in_zero(in->sin_zero, &name->addr.encap);
 	return 0;
 }
 
@@ -186,10 +181,7 @@ static int homak_name_v6(struct homak_sock *hsk, const struct sockaddr_in6 *in6,
 			return scope;
 		homak_addr_v6_at(&name->addr, &ip, hsk->encap, scope);
 	}
-	if ((flow & HOMAK_FLOW_MASK) == HOMAK_FLOW_MARK) {
-		name->addr.encap = (u16)flow;
-		name->marked = true;
-	}
+	name->marked |= homa_encap_in_flow(flow, &name->addr.encap);
 	return 0;
 }
 
@@ -236,11 +228,8 @@ int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,
 		in->sin_family = AF_INET;
 		in->sin_port = htons(port);
 		in->sin_addr.s_addr = homak_addr_get_v4(peer);
-		if (homak_name_marks(peer->encap)) {
-			in->sin_zero[0] = 'H';
-			in->sin_zero[1] = 'E';
-			homa_put_be16(in->sin_zero + 2, peer->encap);
-		}
+		if (homak_name_marks(peer->encap))
+			homa_encap_to_zero(in->sin_zero, peer->encap);
 	} else {
 		struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)to;
 
@@ -248,7 +237,7 @@ int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,
 		in6->sin6_port = htons(port);
 		in6->sin6_scope_id = homak_addr_get_v6(peer, &in6->sin6_addr);
 		if (homak_name_marks(peer->encap))
-			in6->sin6_flowinfo = htonl(HOMAK_FLOW_MARK | peer->encap);
+			in6->sin6_flowinfo = htonl(homa_encap_to_flow(peer->encap));
 	}
 	return size;
 }

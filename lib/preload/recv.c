@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "libhoma_internal.h"
+#include "../../abi/homa_encap.h"
 #include "internal.h"
 
 #define FORKED_SLICE 20000000 /* ns between two looks for the parent's port */
@@ -37,6 +38,7 @@ socklen_t homa_pl_name(const struct homa_pl_sock *s,
 	const struct sockaddr_in *in = (const void *)peer;
 	struct sockaddr_in6 *in6 = (void *)name;
 	uint8_t *ip = in6->sin6_addr.s6_addr;
+	uint16_t encap;
 
 	if (s->family == AF_INET) {
 		if (peer->ss_family == AF_INET)
@@ -56,9 +58,8 @@ socklen_t homa_pl_name(const struct homa_pl_sock *s,
 	ip[10] = ip[11] = 0xff;
 	memcpy(ip + 12, &in->sin_addr, 4);
 	/* The UDP port beside the Homa port, as libhoma keeps it. */
-	if (in->sin_zero[0] == 'H' && in->sin_zero[1] == 'E')
-		in6->sin6_flowinfo = htonl(0xE0000000u | in->sin_zero[2] << 8 |
-					   in->sin_zero[3]);
+	if (homa_encap_in_zero(in->sin_zero, &encap))
+		in6->sin6_flowinfo = htonl(homa_encap_to_flow(encap));
 	return sizeof(*in6);
 }
 
@@ -366,7 +367,8 @@ static void begin(struct homa_pl_sock *s, struct receipt *r, int flags)
 		r->until = homa_pl_now() + s->rcvtimeo;
 }
 
-/* The message or failure into what the application gave; its length. @rc: could it be kept? */
+/* Fills in the caller's @hdr and homa_recvmsg_args from @r. @rc: 0, or -ENOMEM if the message
+ * could not be kept. Returns the message's length or a negative errno. */
 static int64_t end(struct homa_pl_sock *s, struct receipt *r,
 		   struct msghdr *hdr, int rc)
 {
