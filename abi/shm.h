@@ -79,13 +79,14 @@
 #define HOMA_SHM_RELEASES 8192u
 #define HOMA_SHM_RELEASES_MIN 64u
 #define HOMA_SHM_RELEASES_MAX 65536u
-#define HOMA_SHM_SEGMENTS 64u	/* of bytes to send */
+#define HOMA_SHM_SEGMENTS 64u	/* most data segments of an attachment: messages to send */
 #define HOMA_SHM_STAGE (64u << 10) /* bytes for short messages of one ring */
 #define HOMA_SHM_COPY_MAX 4096u /* longest message copied when submitted */
-#define HOMA_SHM_PAGES 16u	/* of one message */
+#define HOMA_SHM_PAGES 16u	/* most pool pages of 64 KiB in which one message lies */
 #define HOMA_SHM_MESSAGE_MAX 1000000u
 #define HOMA_SHM_TEXT 224u
-#define HOMA_SHM_NUMBER_BITS 17u /* of a number that an id shows as they are */
+/* An RPC's id shows so many low bits of the request's number unchanged; see id_key. */
+#define HOMA_SHM_NUMBER_BITS 17u
 #define HOMA_SHM_NUMBERS_AHEAD ((uint64_t)1 << 18) /* see id_key */
 
 /* ---- the attach socket ---- */
@@ -97,7 +98,9 @@ enum homa_ctl_op {
 	HOMA_CTL_POOL,	    /* another receive pool; answer: its memory */
 	HOMA_CTL_SEGMENT,   /* one more data segment; answer: its memory */
 	HOMA_CTL_ROUTE,	    /* can this destination be reached? */
-	HOMA_CTL_READY_FD,  /* answer: the pipe behind homa_fd(), its reading end */
+	/* answer: the reading end of a pipe, behind homa_fd(); homad writes to it when there is
+	 * a message that any receive may take */
+	HOMA_CTL_READY_FD,
 	HOMA_CTL_METRICS,   /* answer: @total, then packets of homa_ctl_metric */
 	HOMA_CTL_RPCS,	    /* answer: @total, then packets of homa_ctl_rpc */
 	HOMA_CTL_SHUTDOWN,  /* end all RPCs, take no new ones; stay attached */
@@ -153,8 +156,9 @@ struct homa_ctl_request {
  * @version: that of the question, or homad's if it refuses another one.
  * @port: our Homa port (ATTACH: automatic; BIND, LISTEN: the present one).
  * @encap: ATTACH: homad's UDP encapsulation port, 0: none.
- * @native: ATTACH: addresses without an encapsulation port go out natively.
- * @ip: ATTACH: an address of this host; ROUTE: -.
+ * @native: ATTACH: 1: homad has a device over which it sends without UDP to addresses that
+ *	name no encapsulation port; 0: it has none.
+ * @ip: ATTACH: an address of this host; STREAM_SHARE: the ticket; else zeros.
  * @queues_bytes, @data_bytes, @pool_bytes: sizes of the memory in the answer.
  * @max_rpcs: ATTACH: how many requests may be open at once, <= 65536.
  * @max_segments: ATTACH: data segments allowed, segment 0 included.
@@ -212,7 +216,15 @@ struct homa_ctl_metric {
 /**
  * struct homa_ctl_rpc - one open RPC of the attachment
  * @id: as the application knows it; of its own requests the token.
+ * @cookie: of our request, else 0.
+ * @ip, @encap, @port: the other end.
  * @client: 1 if we are its client.
+ * @tx_length, @tx_sent, @tx_granted: bytes of the message that we send: all of it, those that
+ *	have left at least once, those that may leave.
+ * @rx_length, @rx_remaining, @rx_granted: bytes of the message that we receive: all of it,
+ *	those that have not arrived, those that its sender may send.
+ * @ready: 1: the whole message has arrived, or the RPC has failed, and the application has not
+ *	taken that.
  */
 struct homa_ctl_rpc {
 	uint64_t id;
@@ -223,7 +235,7 @@ struct homa_ctl_rpc {
 	uint32_t client;
 	uint32_t tx_length, tx_sent, tx_granted;
 	uint32_t rx_length, rx_remaining, rx_granted;
-	uint32_t ready; /* complete, not yet taken */
+	uint32_t ready;
 };
 
 /* ---- rings ---- */
@@ -241,8 +253,8 @@ enum {
 	 * application's again when the ring's head has passed this entry.
 	 * Otherwise they are when HOMA_CQE_FREE says so. */
 	HOMA_SQE_COPY = 2,
-	/* REQUEST: the RPC's id is made of the number that @token begins with;
-	 * see homa_shm_header.id_key. */
+	/* REQUEST: homad and the application compute the RPC's id from the number in bits 16
+	 * to 63 of @token; see homa_shm_header.id_key. */
 	HOMA_SQE_NUMBERED = 4,
 };
 
@@ -278,8 +290,9 @@ enum homa_cqe_kind {
 	HOMA_CQE_RESPONSE,    /* @token is ours */
 	HOMA_CQE_FAILED,      /* our request failed with @error */
 	HOMA_CQE_GONE,	      /* our request was aborted with errno 0 */
-	HOMA_CQE_FREE,	      /* bytes at @length (offset) of segment @num_pages
-			       * are the application's again */
+	/* The bytes of a message to send, at offset @length of segment @num_pages, are the
+	 * application's again: homad has no more use for them. */
+	HOMA_CQE_FREE,
 };
 
 enum { HOMA_CQE_PRIVATE = 1 };
@@ -287,6 +300,8 @@ enum { HOMA_CQE_PRIVATE = 1 };
 /**
  * struct homa_cqe - something happened
  * @error: positive errno of FAILED.
+ * @length: bytes of the message; FREE: an offset. @num_pages: how many entries of @pages are
+ *	valid; FREE: a segment's number.
  * @id: REQUEST: the RPC's id at this end; if its client is an application of this
  *	host that does not number its requests, 2 * its token + 1.
  * @pages: @num_pages offsets into the pool, one for each 64 KiB of the message;
@@ -389,9 +404,11 @@ struct homa_shm_place {
  * @places, @num_places: offset of a table of struct homa_shm_place, a multiple of 8, and its
  *	length, at most HOMA_SHM_PLACES_MAX; if @features has HOMA_SHM_CAN_PLACES, else
  *	all is as in struct homa_shm_queues. Written as @features is.
- * @armed: the application's: HOMA_SHM_ARM_*.
+ * @armed: the application writes here for what homad shall wake it, HOMA_SHM_ARM_*; homad
+ *	clears each bit that it has signalled for.
  * @sqs: the application's: submission rings in use, from the first; 1 at first.
- * @need_kick: homad's: HOMA_SHM_KICK_*.
+ * @need_kick: homad writes here after what the application shall write to the kick eventfd,
+ *	HOMA_SHM_KICK_*; 0 while homad polls the rings.
  * @state: homad's: enum homa_shm_state.
  * @id_key: homad's, written before the application sees it. A request with
  *	HOMA_SQE_NUMBERED has an id that both sides compute, from its number n and

@@ -130,14 +130,23 @@ enum homa_stream_event_kind {
 	HOMA_STREAM_CHANGED,	/* words of @slot have changed */
 	HOMA_STREAM_UNLISTENED, /* listener @token takes no more; the last word of it */
 	HOMA_STREAM_WAITING,	/* connections wait for HOMA_STREAM_ACCEPT of listener @token */
-	HOMA_STREAM_NOTHING,	/* the answer to that if none waits; else it is ACCEPTED */
-	/* After HOMA_CTL_STREAM_JOIN: what who shared it calls (@generation << 32 | @slot), or
-	 * listener number, @token, has these names here; @slot: a listener's number. */
+	/* The answer to HOMA_STREAM_ACCEPT if no connection waits at listener @token; if one
+	 * does, the answer is HOMA_STREAM_ACCEPTED. */
+	HOMA_STREAM_NOTHING,
+	/* After HOMA_CTL_STREAM_JOIN, the child has joined a stream of its parent. @token is the
+	 * parent's name of it, generation << 32 | slot; @slot and @generation are the child's. */
 	HOMA_STREAM_JOINED,
+	/* The same for a listener: @token is its number at the parent, @slot that at the child. */
 	HOMA_STREAM_LISTENING,
 };
 
-/** struct homa_stream_event - homad to application; @error: positive errno. */
+/**
+ * struct homa_stream_event - homad to application
+ * @kind: enum homa_stream_event_kind.
+ * @error: FAILED: why, a positive errno.
+ * @slot, @generation: the stream.
+ * @token: the CONNECT's token or the listener's number, by @kind.
+ */
 struct homa_stream_event {
 	uint16_t kind;
 	uint16_t reserved;
@@ -172,7 +181,8 @@ enum {
  * @local, @remote: its ends.
  * @rx_read: bytes taken. @tx_end: bytes written. @tx_map: where those to send are.
  * @rung: 1: a RING of the stream is in the command ring.
- * @rx_rung: what @rx_read was at the last RING; kept while it has several holders.
+ * @rx_rung: the reader writes the value that @rx_read had at its last RING, so that the next
+ *	holder knows what homad has been told; used only while @holders > 1.
  * @shut: 1: no more will be written.
  * @rx_lock, @tx_lock: who reads and writes, 0: nobody; see above.
  *

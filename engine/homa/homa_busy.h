@@ -7,7 +7,7 @@
 
 #include "homa_rpc.h"
 
-#define HOMA_DOUBLINGS 3u	/* of the interval between questions, at most */
+#define HOMA_DOUBLINGS 3u	/* the interval between two questions doubles so often at most */
 
 /* How long to wait for an answer, ns: @base, doubled so often. */
 static inline u64 homa_ask_after(const struct homa_rpc *rpc, u64 base, u32 doublings)
@@ -27,7 +27,8 @@ static inline u64 homa_busy_round(u32 rpcs, u64 base)
 
 /* The peer has @rpc and works on it: it is asked again in its turn. */
 void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc);
-/* It is asked after @least ns, or when those before it have been. */
+/* The peer is asked about @rpc next after @least ns, or later if so many of its other busy
+ * RPCs have their turn first. */
 void homa_busy_wait(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 least);
 void homa_busy_ends(struct homa_rpc *rpc);
 

@@ -123,8 +123,8 @@ void homa_link_room(struct homa_link *link, u64 bytes);
 void homa_link_share(struct homa_link *link, u32 percent);
 /**
  * homa_link_turn() - who sends next on @link
- * @others: they have something to send. The host says so when that changes, if nothing
- *	else.
+ * @others: true if the other senders have something to send. The host calls with the new
+ *	value each time that this changes, even if it wants nothing else.
  * @not_before: HOMA_TURN_WAIT: when to ask again, ns; (u64)-1: when there is more room.
  * HOMA_TURN_OWN: homa_tx(), which may have to wait, too. HOMA_TURN_OTHERS: a unit of
  * theirs, then homa_link_spent().
@@ -224,14 +224,15 @@ int homa_sock_set_pool(struct homa_ctx *ctx, struct homa_sock *sock, void *mem,
  * Returns how many it is now.
  */
 u32 homa_pool_back(struct homa_ctx *ctx, struct homa_sock *sock, u32 pages);
-/** homa_pool_low() - are more than half of them in use? By who exchanges the pool. */
+/** homa_pool_low() - true if more than half of the pool's backed pages are in use
+ * Only the thread that may exchange the pool calls it, because no lock is taken. */
 bool homa_pool_low(const struct homa_sock *sock);
 /** homa_sock_give() - may a message that is whole in one packet be given to the application
  * at once? Verdict HOMA_RX_MESSAGE: the host copies it to its page and calls nothing
  * more. Not for private RPCs, nor without a pool. At first off. */
 void homa_sock_give(struct homa_sock *sock, bool give);
-/** homa_sock_taken() - the application has so many requests that came as HOMA_RX_MESSAGE; until
- * then they count among those that wait for it (max_backlog). Any context. */
+/** homa_sock_taken() - the application has taken @requests more of those that came as
+ * HOMA_RX_MESSAGE; they no longer count against max_backlog. Any context. */
 void homa_sock_taken(struct homa_sock *sock, u32 requests);
 /** homa_sock_refuse() - the host has no room for more packets: payload for the socket is
  *  dropped as if it were lost, until it is allowed again. */
@@ -378,8 +379,8 @@ enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,
 /** homa_tx_segment() - header of the segment at @desc->offset + @skip, into @hdr. */
 u32 homa_tx_segment(const struct homa_tx_desc *desc, u32 skip, void *hdr);
 /** homa_tx_done() - unpin; @err != 0: nothing of it was sent. It is queued again, but not
- *  with -HOMA_EHOSTUNREACH: who cannot send to this peer yet will be asked for it
- *  when the peer was. A host that sent the first part of several segments moves
+ *  with -HOMA_EHOSTUNREACH: the peer's address is not resolved yet, and the receiver's
+ *  RESEND will ask for these bytes later. A host that sent the first part of several segments moves
  *  @desc->offset on and makes @desc->length shorter before. */
 void homa_tx_done(struct homa_ctx *ctx, struct homa_tx_desc *desc, int err);
 

@@ -12,7 +12,8 @@
 #include "homa_impl.h"
 #include "homa_wire.h"
 
-/* So the engine of a host that is on its guard calls its life; 0: it is on none. */
+/* The number that the engine calls its life, drawn from its seeds; 0: it has no restart guard,
+ * and so names no life. */
 u32 homa_life_drawn(const struct homa_engine *engine);
 /* How long it lasts already, in HOMA_WIRE_UP_SHIFT, as RPC_UNKNOWN says. */
 u32 homa_life_up(const struct homa_ctx *ctx);

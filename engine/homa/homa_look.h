@@ -22,7 +22,8 @@ enum homa_look_phase {
 
 /*
  * struct homa_rpc_look - an RPC as it stood when it was looked at
- * @sock, @link: only to compare with; they may be gone.
+ * @sock, @link: the RPC's. They may be gone: a reader compares them with pointers that it
+ *	has, and never follows them.
  * @port, @peer_port: Homa ports, ours when the RPC began.
  * @client: we are its client.
  * @phase: enum homa_look_phase.

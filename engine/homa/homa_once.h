@@ -55,7 +55,8 @@ void homa_once_init(struct homa_engine *engine, void *mem);
 u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
 		    const struct homa_peer *peer, u64 id, bool whole,
 		    struct homa_once **begun);
-/* It is over. Unless @executed it may begin again. */
+/* @peer's request @id has ended. If @executed, copies of it are refused until what is
+ * remembered of it expires; else a copy may run. */
 void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
 		   const struct homa_peer *peer, u64 id, struct homa_once *once,
 		   bool executed);

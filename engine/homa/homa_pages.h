@@ -41,7 +41,8 @@ bool homa_sock_may_take(const struct homa_sock *sock, const struct homa_peer *pe
 
 /* ---- the queue; sock lock ---- */
 
-#define HOMA_SILENT (1ull << 32)	/* in a key: behind all who are not silent */
+/* This bit of a key puts messages whose sender is silent behind all others. */
+#define HOMA_SILENT (1ull << 32)
 
 /* The first message of the queue whose sender is not silent; NULL: there is none. */
 const struct homa_heap_node *homa_sock_waits(const struct homa_sock *sock);

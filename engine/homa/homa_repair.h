@@ -23,8 +23,8 @@ static inline bool homa_rpc_overtaken(const struct homa_rpc *rpc)
  * were asked for. Shard locked. */
 u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end, u32 most,
 			u8 prio);
-/* A packet that was sent for the first time came before one that is missing, if @more,
- * else after others, and it ends at @end. Shard locked. */
+/* A first transmission of @rpc has arrived, whose bytes end at @end. @more: bytes before it are
+ * missing that were not so before; else it came into a gap. Shard locked. */
 void homa_rpc_gaps(struct homa_ctx *ctx, struct homa_rpc *rpc, bool more, u32 end);
 /* Bytes up to @end came again that had been asked for. */
 void homa_rpc_repaired(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end);

@@ -39,7 +39,7 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx, struct homa_link *link,
 				   const struct homa_rx_pkt *pkt,
 				   const struct homa_hdr *hdr, u8 type);
-/* Anything but DATA, START_MSG and ACK. */
+/* Works off a packet of any type but DATA, START_MSG and ACK. */
 void homa_rx_control(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		     struct homa_rx_pkt *pkt, const struct homa_packet *p);
 /* @peer has finished its RPC @client_id with our port @server_port. No lock held. */

@@ -121,7 +121,7 @@ struct homa_limits {
  * struct homa_owner - whom sockets belong to, a user say; see homa_sock_charge()
  * Counters, the engine's:
  * @rpcs: open on its sockets, of either side.
- * @client_rpcs: of these, begun by itself.
+ * @client_rpcs: those of @rpcs that are requests which its own sockets sent.
  * @backlog: requests that came to its sockets and that no application has taken yet.
  */
 struct homa_owner {
@@ -201,7 +201,7 @@ struct homa_rx_message {
  * @length: bytes to copy (may repeat bytes held already when a packet spans
  *	several gaps; they are the same bytes).
  * @fresh: how many of them are new.
- * @whole: with it all of the message has arrived.
+ * @whole: no byte of the message is missing after this packet.
  * @message: HOMA_RX_MESSAGE only.
  */
 struct homa_rx_pkt {
@@ -238,7 +238,8 @@ enum homa_tx_result {
  * @prio: priority 0..7, after the priority map.
  * @hdr, @hdr_len: Homa header of the first packet; homa_tx_segment() makes
  *	that of the others.
- * @more: there was something else to send, perhaps paced.
+ * @more: the link had another packet to send when this one was taken, even if the pacer
+ *	makes that wait.
  * @not_before: with HOMA_TX_WAIT: when to ask again, ns.
  */
 struct homa_tx_desc {
@@ -349,7 +350,9 @@ struct homa_ctx {
 	u32 cpu;
 	u32 num_ctrl;
 	struct homa_tx_desc *tx_now;
-	struct homa_rpc *rx_rpc;	/* of the packet in homa_rx(), NULL: none here */
+	/* The RPC of the packet that homa_rx() works on, whose shard is locked then; NULL: the
+	 * packet has none here. */
+	struct homa_rpc *rx_rpc;
 	u32 spare_rpcs, spare_peers, spare_ranges, spare_segments;
 	struct homa_segment *spare_segment;
 	struct homa_rpc *spare_rpc;
@@ -358,11 +361,16 @@ struct homa_ctx {
 	struct homa_rpc *retired_rpc;
 	struct homa_peer *retired_peer;
 	struct homa_rpc *event_head, *event_tail;
-	struct homa_link *ctrl_link;	/* where ctrl[] goes */
-	struct homa_link *grant_link;	/* its grants need a look at flush */
-	struct homa_sock *hungry;	/* its pages are short; held until flush */
-	struct homa_link *tx_link;	/* link that got work since last asked */
-	bool tx_more;			/* so did others */
+	/* The control packets in @ctrl go to this link when homa_ctrl_flush() runs. */
+	struct homa_link *ctrl_link;
+	/* homa_rx_flush() looks which messages of this link get grants. */
+	struct homa_link *grant_link;
+	/* A message of this socket found no pages; homa_rx_flush() looks for some and lets the
+	 * reference go. NULL: none. */
+	struct homa_sock *hungry;
+	/* This link got something to send since the host last asked; @tx_more: others did, too. */
+	struct homa_link *tx_link;
+	bool tx_more;
 	u64 metrics[HOMA_M_COUNT];
 	struct homa_ctrl ctrl[HOMA_CTX_CTRL];
 	u32 num_acks;

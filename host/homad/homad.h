@@ -78,13 +78,15 @@ struct homad {
 	struct homad_app *wanting;
 	/* Questions for routes that nobody has asked the kernel yet: an atomic stack. */
 	struct homad_question *questions;
-	/* Those of clients that are answered: an atomic stack. */
+	/* Questions of clients to which the kernel has answered: an atomic stack. Any thread
+	 * pushes, the main thread takes all. */
 	struct homad_question *answered;
 	/* An eventfd by which the fast path tells that @answered is not empty. */
 	int answered_fd;
 	/* An eventfd by which the thread for routes hears that @questions is not empty. */
 	int questions_fd;
-	/* That thread is there; else who has a question asks the kernel himself. */
+	/* True while the thread for routes runs; while it is false homad_ask_route() asks the
+	 * kernel in the caller's thread. Written by homad_routes_start() and _stop(). */
 	bool routes;
 	void *slow; /* struct homad_slow, slowpath.h */
 	struct homad_scaling *scaling;

@@ -106,9 +106,16 @@ enum {
 /** homa_stream_options() - all that are to be set. */
 int homa_stream_options(struct homa_stream *stream, unsigned int options);
 
-/** struct homa_stream_facts - @size: of the struct, set by the caller
- * @local, @remote: its ends. @mss: bytes; @rtt_us; @cwnd: bytes: of the last news.
- * @retransmits: segments; 0, since they are not counted yet. */
+/**
+ * struct homa_stream_facts - what is known of a stream
+ * @size: bytes of the struct, set by the caller.
+ * @local, @remote: its ends.
+ * @mss: payload bytes of a full segment, @rtt_us: smoothed round trip in microseconds, @cwnd:
+ *	congestion window in bytes; all three as of homad's last event for the stream.
+ * @retransmits: segments sent again; 0, since they are not counted yet.
+ * @unread: bytes that have arrived and were not read.
+ * @unsent: bytes that were written and that homad still needs.
+ */
 struct homa_stream_facts {
 	size_t size;
 	struct sockaddr_storage local, remote;

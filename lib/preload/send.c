@@ -61,7 +61,8 @@ static int64_t check_pieces(const struct msghdr *msg)
 	return (int64_t)length;
 }
 
-/* A response of a wrong length to nobody is none, and nothing is wrong with it. */
+/* Checks the message's length. As the kernel does, it lets a response of a wrong length pass if
+ * the request is unknown, because such a response is dropped anyway. */
 static int check_length(struct homa_pl_sock *s, const struct msghdr *msg,
 			uint64_t id)
 {

@@ -55,7 +55,8 @@ int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog, struct hom
 	return rc;
 }
 
-/* What was said of it while it waited was for nobody: it is news, unless there is none. */
+/* Nobody heard homad's events for the stream while it was in the queue, so it becomes news now if
+ * bytes, an end or an error have come. */
 static void introduce(struct homa_stream *stream)
 {
 	u32 state;

@@ -26,8 +26,10 @@ struct homad_port;
  * @user: for whom the kernel was first asked. @others_at: when another user last
  *	sent to it, ns; 0: none has.
  * @bulk_until: so long its UDP port is known to be its homad's (bulk.c).
- * @bulk_ask, @bulk_wait, @bulk_nonce: when to ask it next; how long after the last
- *	time without answer; the number that its answer must have, 0: none.
+ * @bulk_ask: when the peer is asked next whether its homad has the UDP port, ns.
+ * @bulk_wait: how long homad waits after a question that got no answer, ns; it doubles.
+ * @bulk_nonce: the number that the answer to the question under way must repeat; 0: no
+ *	question is under way.
  */
 struct homad_dest {
 	struct homa_addr addr;

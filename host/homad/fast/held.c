@@ -20,7 +20,7 @@ static bool goes_on(struct homad_thread *t, struct homad_stream *stream)
 	return waits;
 }
 
-/* There is nothing that any stream waits for. */
+/* No bucket of the limit has a token left, so no stream of it can go on. */
 static bool nothing(const struct homad_limit *limit)
 {
 	return (!limit->send.rate || limit->send.tokens <= 0) &&

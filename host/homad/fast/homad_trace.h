@@ -26,7 +26,8 @@ enum homad_trace_kind {
 	HOMAD_TRACE_SUBMIT,  /* request or reply taken from the application */
 	HOMAD_TRACE_DELIVER, /* request, response or failure put into its ring */
 	HOMAD_TRACE_END,     /* RPC retired */
-	HOMAD_TRACE_LOST,    /* @rpc records did not fit before this one */
+	/* The ring was full: homad_trace_record.rpc says how many records were lost before. */
+	HOMAD_TRACE_LOST,
 };
 
 enum {

@@ -47,7 +47,8 @@ struct homad_question {
 	struct homa_addr addr;
 	/* For whom it is asked. */
 	uid_t user;
-	/* One of a thread's own (dest.c) is under way. */
+	/* True while this question, if it is one of homad_dests.questions, waits for its
+	 * answer; the thread writes it. */
 	bool open;
 	/* The answer: a negative errno, or 0 and @route. */
 	int error;

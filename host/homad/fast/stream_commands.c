@@ -9,9 +9,9 @@
 #include "frame.h"
 #include "streams.h"
 
-#define PORT_TRIES 256u	/* in a round */
-#define MANY_TRIES 8u	/* after so many ports get scarce */
-#define LAST_COMMANDS 4096u /* that are seen to when an attachment ends */
+#define PORT_TRIES 256u	/* ports that a CONNECT tries in one round, at most */
+#define MANY_TRIES 8u	/* after so many ports in use the slow path is asked for more */
+#define LAST_COMMANDS 4096u /* commands that are worked off when an attachment ends, at most */
 
 static const char wrong_slot[] = "a command for a stream that the attachment does not have";
 
@@ -472,7 +472,8 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 	listener->l.places = &s->num_free;
 	listener->here = listener->l;
 	listener->here.rx_max = 1u << homad_local_rx_most(s);
-	/* Who is half open here is nobody's from outside. */
+	/* Half-open connections from this host do not count against the limit for those of
+	 * other hosts. */
 	listener->here.shared_half = NULL;
 	rc = tas_listen(&t->tcp->local, &listener->here);
 	if (rc)

@@ -106,7 +106,8 @@ static void refuse(struct homad_thread *t, struct homad_stream *stream)
 	homad_stream_let_go(t, stream, true);
 }
 
-/* 0, -EAGAIN: it is on its way, and the listener will be offered anew; or there is none. */
+/* Prepares a slot of @s for @stream. Returns 0; -EAGAIN if memory was asked for (the listener is
+ * offered again when it comes); -ENOMEM if there is none. */
 static int make_place(struct homad_thread *t, struct homad_streams *s,
 		      const struct homad_stream *stream)
 {

@@ -37,8 +37,9 @@ struct homad_bucket {
  * @sent, @received: bytes, headers of packets that were sent included.
  * @held: streams with bytes or windows that wait; @node: in homad_tcp.held while there
  *	are such. @waits: how often a stream had to.
- * @of: in the slow path's list. @refs: policies with it. @generation, @rule, @uid: whose
- *	it is; the slow path's.
+ * @of: its place in homad_tcp_ports.limits. @refs: how many policies name it. @generation,
+ *	@rule, @uid: of which reading of the rules, which rule and which user it is. Only the
+ *	slow path uses these.
  */
 struct homad_limit {
 	struct homad_bucket send, receive;

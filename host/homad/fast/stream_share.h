@@ -52,7 +52,8 @@ struct homad_hold {
 
 /** struct homad_ticket - what a process shares with its child */
 struct homad_ticket {
-	/* What it is for, @num of @most; those before @next are settled. The fast path's. */
+	/* @entry has @num entries and room for @most; those before @next have been given to the
+	 * child. Only the fast path writes them. */
 	u32 num, next, most;
 	struct homad_ticket_entry {
 		/* One of the two. */

@@ -18,7 +18,8 @@ void homad_slot_put(struct homad_streams *s, u32 slot)
 {
 	const struct homad_backing *b = &s->backing[slot];
 
-	/* Memory is on its way there, or from there: then. */
+	/* The slow path changes the slot's memory; homad_streams_grown() frees the slot when that
+	 * is done. */
 	if (unlikely(b->busy))
 		return;
 	if (unlikely(is_warm(b)))

@@ -9,10 +9,10 @@
 #include "fast.h"
 #include "streams.h"
 
-#define FEW_SLOTS 16u	      /* free ones below which more are asked for */
-#define MOST_ENTRIES 4096u    /* of a ring */
-#define PAGE_TABLE (2u << 20) /* bytes that share one */
-#define REFUSED_NS 250000000u /* how long who was refused does not ask again */
+#define FEW_SLOTS 16u	      /* with fewer free slots than this, more are asked for */
+#define MOST_ENTRIES 4096u    /* a command or event ring has at most so many entries */
+#define PAGE_TABLE (2u << 20) /* one page table maps so many bytes */
+#define REFUSED_NS 250000000u /* an attachment that was refused asks again after this time */
 
 /* ---- memory ---- */
 

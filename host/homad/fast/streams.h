@@ -100,8 +100,8 @@ struct homad_stream {
 	/* What rules limit it by; NULL: nothing. @held: its place in homad_limit.held. */
 	struct homad_limit *limit;
 	struct homa_list held;
-	/* log2 of the bytes to send that have memory behind them, and of those for bytes that
-	 * arrive if the buffer can get so large at once; else 0. */
+	/* @tx_shift: log2 of the bytes of the send buffer that have memory. @rx_due: log2 of the
+	 * size that the receive buffer gets when its bytes allow the move; 0: it keeps its size. */
 	u8 tx_shift, rx_due;
 	/* Bytes taken since @rx_since, ns, which is a round trip ago at most. */
 	u32 rx_taken;
@@ -114,9 +114,10 @@ struct homad_stream {
 	bool opening;
 	/* The application has let go of it. */
 	bool closed;
-	/* It came to a listener, and needs segments to that port (homad_tcp.coming). */
+	/* True from the moment that a listener accepted it until it needs no more segments to
+	 * that port; homad_tcp.coming counts it. */
 	bool came;
-	/* It came to a listener. */
+	/* It came to a listener; this stays true. */
 	bool accepted;
 	/* Its peer is an application of this host: it is homad_tcp.local's. */
 	bool local;

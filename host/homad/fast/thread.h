@@ -113,9 +113,13 @@ struct homad_thread {
 	bool asleep;
 	/* How long it polls without work. */
 	struct homa_spin spin;
+	/* When the thread last looked at its epoll set, ns. */
 	u64 epoll_at;
+	/* @counters.evictions when ended attachments were last looked for. */
 	u64 evictions_seen;
+	/* The engine's counter buffer_waits when starved sockets were last looked for. */
 	u64 waits_seen;
+	/* A socket may lack pages; another thread may have seen that. */
 	bool some_starved;
 	struct homad_counters counters;
 	/* RPCs by their time from submission to completion, ns. */

@@ -27,7 +27,8 @@
  * @records: struct homad_attachment that name it.
  * @rpcs: sum of max_rpcs. @listeners: TCP ports at which it listens.
  * @tickets: struct homad_share of its processes, @num_tickets.
- * @half_open: connections to those that are not open yet; the fast path's.
+ * @half_open: TCP connections to this user's listeners that are not open yet; the fast path
+ *	counts them.
  * @tcp_tx_bytes, @tcp_rx_bytes: that streams of attachments which have ended have carried.
  * @owner: the engine's account of its sockets.
  * @polled: its attachments that fast-path threads look at, for each thread.

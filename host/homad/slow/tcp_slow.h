@@ -13,8 +13,9 @@
 /** struct homad_tcp_ports - homad_slow.tcp
  * @fds: sockets that hold the ports kept for connections, @num_fds.
  * @users: for each port, how many reasons there are to have it.
- * @more: getting more of them, @growing: it is under way; @got: what it has got, @num_got,
- *	with their sockets, or why not all, @rc.
+ * @more: the work that asks the kernel for ports; @growing: it is under way. It writes the
+ *	ports into @got, their sockets into @got_fds, their number into @num_got, and into
+ *	@rc why there are fewer than @wanted.
  * @calls: an eventfd by which the fast path tells that it wants something.
  * @grown: attachments with larger buffers than at first; @tick: a timer while there are any.
  * @held: listeners, by port. @listens_refused: requests to listen that failed.

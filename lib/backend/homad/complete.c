@@ -202,8 +202,8 @@ static void unlearn(struct homa_svc *c, const struct homa_addr *to)
 	}
 }
 
-/* homad has nothing more to say of it, or the application has what it should hear:
- * free when both is so. */
+/* Frees the slot if both sides are done with it: homad will say no more about the request, and
+ * the application has its outcome. */
 static void let_go(struct homa_svc *c, struct homa_svc_slot *slot)
 {
 	if (!slot->gone && slot->state == HOMA_SVC_OPEN)

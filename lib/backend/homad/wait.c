@@ -17,13 +17,14 @@
 #define LOOKS_PER_YIELD 4
 /* while spinning, between looks whether homad lives */
 #define CHECK_NS 5000000u
-/* between looks whether another thread has attached again */
+/* A thread that waits looks this often whether another one has attached again. */
 #define BUSY_NS 10000000u
-/* between looks whether the release ring has room for what is kept */
+/* It looks this often whether the release ring has room for pages that are kept. */
 #define KEPT_NS 10000000u
-/* that a program makes before it waits for its descriptor */
+/* A program with a descriptor may ask so often in vain before a call yields the processor. */
 #define VAIN_ASKS 1u
-#define CHECK_ASKS 64u /* the same for programs that only ever ask */
+/* Every so many asks a call looks whether another thread has attached again. */
+#define CHECK_ASKS 64u
 
 static void swallow(int fd)
 {
