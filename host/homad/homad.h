@@ -11,11 +11,19 @@
  * two rounds. Beside it stands the admin thread with what tools and people ask for,
  * which reaches control only by homad_control().
  *
- *	slow path	main.c slowpath.c attach.c app.c quota.c ...
- *	admin		admin.c reload.c monitor.c http.c trace_stream.c
- *	fast path	thread.c idle.c round.c rxpath.c txpath.c local.c
- *			rings.c commands.c complete.c session.c dest.c memory.c
- *	between		mailbox.c
+ *	slow/		slowpath.c control's loop; listen.c attach.c ctl.c answer.c applications
+ *			attach and ask; app.c backing.c quota.c worker.c their memory; routes.c
+ *			ways to destinations; scaling.c cores; admin.c reload.c the admin thread,
+ *			settings; tcp_*.c what TCP needs of the kernel
+ *	fast/		thread.c round.c idle.c a thread, its rounds, its sleep; poll.c turns.c
+ *			rings.c commands.c whose commands are taken, and each of them; rxpath.c
+ *			txpath.c egress.c packets; local.c direct.c within this host; bulk.c
+ *			dest.c which way; complete.c completions; session.c memory.c want.c what
+ *			begins, ends and grows; tcp*.c stream_*.c streams.c held.c TCP
+ *	between		mailbox.c, and stacks in struct homad
+ *	observe/	the admin thread's: monitor.c apps.c stats.c snapshot_*.c flows.c
+ *			trace_stream.c http.c; and log.c
+ *	config/		the file, the command line, rules
  *
  *	app.h		an attachment and its RPCs	session.h  what the slow path
  *	thread.h	a fast-path thread			   asks of the fast one
@@ -90,7 +98,7 @@ struct homad {
 	bool routes;
 	void *slow; /* struct homad_slow, slowpath.h */
 	struct homad_scaling *scaling;
-	/* The process that is tracing; 0: none. Written by trace_stream.c, in the main thread. */
+	/* The process that is tracing; 0: none. Written by trace_stream.c in the admin thread. */
 	pid_t tracing;
 };
 
