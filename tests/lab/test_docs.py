@@ -3,6 +3,7 @@
 
 import os
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -130,3 +131,27 @@ def test_pages__programs_are_built_under_the_names_they_give() -> None:
             r"\bbuild/((?:bench|examples|host|tests)/[\w/.-]*\w)", page.read_text()
         ):
             assert (build / name).exists(), f"{page.name}: build/{name}"
+
+
+# How a row of the results begins, and the goal in bench/targets.toml that it is held against.
+RESULTS = {
+    "round trip, to TCP with blocking readers": "service-rtt",
+    "round trip, to TCP at its best": "service-rtt-best",
+    "rate, k/s": "service-rate",
+    "rate, own sessions": "service-rate-sessions",
+    "rate, beside a hog": "service-rate-hog",
+    "goodput, Gbit/s": "service-goodput",
+    "within a host, k/s": "service-local",
+    "64 applications with 16 RPCs each": "service-apps",
+    "largest share of an application": "service-apps-share",
+}
+
+
+def test_homad_performance__goals_are_those_of_the_targets() -> None:
+    page = (ROOT / "docs/homad-performance.md").read_text()
+    targets = tomllib.loads((ROOT / "bench/targets.toml").read_text())["target"]
+    goals = {t["name"]: ("≤" if t["better"] == "lower" else "≥", t["goal"]) for t in targets}
+    for begin, name in RESULTS.items():
+        [row] = re.findall(rf"^\| {re.escape(begin)}.*$", page, re.MULTILINE)
+        sign, goal = row.rstrip(" |").rpartition("| ")[2].split()
+        assert (sign, float(goal)) == goals[name], row
