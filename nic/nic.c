@@ -97,14 +97,15 @@ int nic_tcp_port(struct nic *nic, u16 port, bool on)
 				    -EOPNOTSUPP;
 }
 
-bool nic_source(struct nic *nic, const struct homa_addr *dst, u8 ip[16])
+int nic_source(struct nic *nic, const struct homa_addr *dst, u8 ip[16])
 {
 	struct homa_addr src;
+	int rc = nic->ops->source ? nic->ops->source(nic, dst, &src) :
+				    -EADDRNOTAVAIL;
 
-	if (!nic->ops->source || !nic->ops->source(nic, dst, &src))
-		return false;
-	memcpy(ip, src.ip, sizeof(src.ip));
-	return true;
+	if (!rc)
+		memcpy(ip, src.ip, sizeof(src.ip));
+	return rc;
 }
 
 bool nic_has_address(const struct nic *nic, const u8 ip[16])
@@ -134,4 +135,16 @@ bool nic_arm(struct nic *nic)
 int nic_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu)
 {
 	return nic->ops->route(nic, dst, mtu);
+}
+
+void nic_ask_by(struct nic *nic, nic_way_asker ask, void *arg)
+{
+	if (nic->ops->ask_by)
+		nic->ops->ask_by(nic, ask, arg);
+}
+
+void nic_learn(struct nic *nic, const struct nic_way *way)
+{
+	if (nic->ops->learn)
+		nic->ops->learn(nic, way);
 }

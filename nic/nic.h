@@ -157,6 +157,8 @@ struct nic_info {
 	X(tx_no_neighbour, "packets without a link address to send to")          \
 	X(tx_errors, "packets the kernel refused")                               \
 	X(icmp_errors, "ICMP errors that came back")                             \
+	X(kernel_asked,                                                          \
+	  "questions to the kernel for whose answers packets waited")            \
 	X(syscalls, "system calls made for packets")
 
 struct nic_stats {
@@ -213,8 +215,9 @@ void nic_flush(struct nic *nic);
  * thread than the nic's. Returns 0 or -EOPNOTSUPP: the backend cannot.
  */
 int nic_tcp_port(struct nic *nic, u16 port, bool on);
-/** nic_source() - the address of ours from which packets to @dst come; false: none. */
-bool nic_source(struct nic *nic, const struct homa_addr *dst, u8 ip[16]);
+/** nic_source() - the address of ours from which packets to @dst come: 0 and @ip, -EAGAIN:
+ *  not known yet, -EADDRNOTAVAIL: none. */
+int nic_source(struct nic *nic, const struct homa_addr *dst, u8 ip[16]);
 /** nic_has_address() - is it one of the interface's? false for a backend without one. */
 bool nic_has_address(const struct nic *nic, const u8 ip[16]);
 
@@ -240,5 +243,22 @@ bool nic_arm(struct nic *nic);
 /** nic_route() - can this destination be reached here, and with which path MTU?
  * Returns 0, -EHOSTUNREACH or -ENETUNREACH. Fills @mtu, counted as in struct nic_info. */
 int nic_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
+
+struct nic_way; /* way.h */
+
+/**
+ * nic_way_asker - have somebody else ask the kernel
+ * @way: with its question, to be copied.
+ * Returns 1: somebody does, and nic_learn() follows; 0: not now, it is tried again at the
+ * next use; -1: there is nobody, so the backend asks itself.
+ */
+typedef int (*nic_way_asker)(void *arg, const struct nic_way *way);
+
+/** nic_ask_by() - questions to the kernel about ways to destinations, for whose answers a
+ *  call here would wait, are asked by @ask from now on. A backend that builds frames then
+ *  holds packets to a new destination until nic_learn(). */
+void nic_ask_by(struct nic *nic, nic_way_asker ask, void *arg);
+/** nic_learn() - @way is answered; also without having been asked for. */
+void nic_learn(struct nic *nic, const struct nic_way *way);
 
 #endif

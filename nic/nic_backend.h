@@ -33,10 +33,13 @@ struct nic_ops {
 	void (*believe_mtu)(struct nic *nic, const struct homa_addr *dst,
 			    u32 mtu);
 	int (*route)(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
+	/** NULL if the kernel is never asked, or asked by the backend itself */
+	void (*ask_by)(struct nic *nic, nic_way_asker ask, void *arg);
+	void (*learn)(struct nic *nic, const struct nic_way *way);
 	/** NULL if TCP cannot come here */
 	int (*tcp_port)(struct nic *nic, u16 port, bool on);
-	bool (*source)(struct nic *nic, const struct homa_addr *dst,
-		       struct homa_addr *src);
+	int (*source)(struct nic *nic, const struct homa_addr *dst,
+		      struct homa_addr *src);
 	bool (*has_address)(const struct nic *nic, const struct homa_addr *addr);
 	/** refresh counters that the kernel keeps; may be NULL */
 	void (*update_stats)(struct nic *nic);

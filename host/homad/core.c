@@ -98,8 +98,11 @@ static int add_port(struct homad *d, const char *name, struct nic *nic)
 	port->nic = nic;
 	port->info = info;
 	port->index = d->num_ports++;
+	port->d = d;
 	port->tx_at = HOMA_NEVER;
 	snprintf(port->name, sizeof(port->name), "%s", name);
+	if (nic)
+		nic_ask_by(nic, homad_ask_way, port);
 	homa_link_init(port->link, d->engine, rate, mtu, CTRL_SLOTS);
 	return 0;
 }

@@ -61,6 +61,10 @@ struct homad_port {
 	 * @heard_at: when it last had one, in ns. */
 	u64 rx_at, heard_at;
 	char name[32]; /* "eth0", "udp", "local" */
+	struct homad *d;
+	/* Questions about the way to destinations; those that are open are the thread's for
+	 * routes. */
+	struct homad_way_question ways[HOMAD_WAYS_ASKED];
 };
 
 /* struct homad - the daemon */
@@ -86,12 +90,15 @@ struct homad {
 	struct homad_app *wanting;
 	/* Questions for routes that nobody has asked the kernel yet: an atomic stack. */
 	struct homad_question *questions;
+	/* The same questions of device queues, see ways.c: an atomic stack. */
+	struct homad_way_question *way_questions;
 	/* Questions of clients to which the kernel has answered: an atomic stack. Any thread
 	 * pushes, the main thread takes all. */
 	struct homad_question *answered;
 	/* An eventfd by which the fast path tells that @answered is not empty. */
 	int answered_fd;
-	/* An eventfd by which the thread for routes hears that @questions is not empty. */
+	/* An eventfd by which the thread for routes hears that @questions or @way_questions is
+	 * not empty. */
 	int questions_fd;
 	/* True while the thread for routes runs; while it is false homad_ask_route() asks the
 	 * kernel in the caller's thread. Written by homad_routes_start() and _stop(). */

@@ -36,6 +36,7 @@ static void update_stats(struct nic *nic)
 {
 	struct afxdp *x = afxdp_of(nic);
 
+	nic->stats.kernel_asked = x->paths.asked;
 	for (u32 i = 0; i < x->n_queues; i++) {
 		struct xdp_statistics s;
 		socklen_t len = sizeof(s);
@@ -62,16 +63,31 @@ static int afxdp_tcp_port(struct nic *nic, u16 port, bool on)
 	return 0;
 }
 
-static bool afxdp_source(struct nic *nic, const struct homa_addr *dst,
-			 struct homa_addr *src)
+static void afxdp_ask_by(struct nic *nic, nic_way_asker ask, void *arg)
 {
+	afxdp_of(nic)->paths.ask = ask;
+	afxdp_of(nic)->paths.ask_arg = arg;
+}
+
+static void afxdp_learn(struct nic *nic, const struct nic_way *way)
+{
+	nic_path_learn(&afxdp_of(nic)->paths, way);
+	afxdp_flush(nic);
+}
+
+static int afxdp_source(struct nic *nic, const struct homa_addr *dst,
+			struct homa_addr *src)
+{
+	static const struct homa_addr none;
 	struct nic_path *path = nic_path_find(&afxdp_of(nic)->paths, dst);
 
 	if (!path || path->state == NIC_PATH_FAILED ||
 	    path->state == NIC_PATH_LOCAL)
-		return false;
+		return -EADDRNOTAVAIL;
+	if (!memcmp(path->src.ip, none.ip, sizeof(none.ip)))
+		return -EAGAIN;
 	*src = path->src;
-	return true;
+	return 0;
 }
 
 static bool afxdp_has_address(const struct nic *nic, const struct homa_addr *addr)
@@ -93,6 +109,8 @@ static const struct nic_ops afxdp_ops = {
 	.arm = afxdp_arm,
 	.believe_mtu = afxdp_believe_mtu,
 	.route = afxdp_route,
+	.ask_by = afxdp_ask_by,
+	.learn = afxdp_learn,
 	.tcp_port = afxdp_tcp_port,
 	.source = afxdp_source,
 	.has_address = afxdp_has_address,

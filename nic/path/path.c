@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The path cache. A destination costs two netlink requests when first used and
- * nothing afterwards: the kernel's notifications keep neighbours current, and
+ * The path cache. A destination costs two questions to the kernel (way.c) when first
+ * used and nothing afterwards: the kernel's notifications keep neighbours current, and
  * any change of routes or addresses raises the table's generation, so that each
  * path is looked up again at its next use rather than all at once.
  */
@@ -128,26 +128,13 @@ static bool hop_changed(const struct nic_path *path)
 	return path->hop && path->hop_version != path->hop->version;
 }
 
-/* The route must lead through our interface: a frame sent anywhere else would
- * contradict the routing table. */
-static int find_route(struct nic_paths *paths, struct nic_path *path,
-		      struct nic_route_result *route)
+/* The kernel's word on the route, over our interface. */
+static int check_route(const struct nic_paths *paths, const struct nic_way *way)
 {
-	int rc = nic_route_get(paths->rtnl, &path->dst,
-			       nic_addr_link_local(&path->dst) ?
-				       paths->netif->index :
-				       0,
-			       route);
-
-	if (rc)
-		return rc;
-	if (route->local || route->ifindex == paths->netif->index)
-		return 0;
-	/* Two interfaces in one subnet: ours will do, too. */
-	rc = nic_route_get(paths->rtnl, &path->dst, paths->netif->index, route);
-	if (rc)
-		return rc;
-	if (!route->via && !nic_netif_on_link(paths->netif, &path->dst))
+	if (way->error)
+		return way->error;
+	if (way->other && !way->route.via &&
+	    !nic_netif_on_link(paths->netif, &way->dst))
 		return -ENETUNREACH;
 	return 0;
 }
@@ -172,39 +159,56 @@ static int choose_source(struct nic_paths *paths, struct nic_path *path,
 	return 0;
 }
 
-static void resolve(struct nic_paths *paths, struct nic_path *path, u64 now)
+/* What is known of the hop may be newer than the answer. */
+static bool learn_hop(struct nic_path *path, const struct nic_way *way)
 {
-	struct nic_route_result route;
-	int rc;
+	struct nic_hop *hop = path->hop;
 
-	path->generation = paths->generation;
-	path->resolved_ms = now;
+	if (way->neigh_error)
+		return false;
+	if (way->asked_ms > hop->asked_ms)
+		hop->asked_ms = way->asked_ms;
+	if (!hop->version || way->asked_ms > hop->changed_ms)
+		nic_hop_learn(hop, &way->neigh);
+	return hop->state == NIC_NEIGH_VALID;
+}
+
+static void set_mtu(struct nic_paths *paths, struct nic_path *path, u32 route_mtu)
+{
 	path->mtu = paths->netif->mtu;
-	rc = find_route(paths, path, &route);
+	if (route_mtu && route_mtu < path->mtu)
+		path->mtu = route_mtu;
+	if (path->pmtu && path->resolved_ms - path->pmtu_ms < PMTU_EXPIRES_MS)
+		path->mtu = homa_min_u32(path->mtu, path->pmtu);
+	else
+		path->pmtu = 0;
+}
+
+static void learn(struct nic_paths *paths, struct nic_path *path,
+		  const struct nic_way *way)
+{
+	int rc = check_route(paths, way);
+
+	path->resolved_ms = way->asked_ms;
+	path->mtu = paths->netif->mtu;
 	if (!rc)
-		rc = choose_source(paths, path, &route);
+		rc = choose_source(paths, path, &way->route);
 	if (!rc && !paths->netif->up)
 		rc = -ENETUNREACH;
-	if (!hop_set(paths, path, rc ? NULL : &route.hop)) {
+	if (!hop_set(paths, path, rc ? NULL : &way->route.hop)) {
 		fail(paths, path,
 		     rc && rc != -EHOSTUNREACH ? ENETUNREACH : EHOSTUNREACH);
 		return;
 	}
 	path->hop_version = path->hop->version;
-	if (route.local) {
+	if (way->route.local) {
 		path->src = path->dst;
 		path->state = NIC_PATH_LOCAL;
 		nic_held_settle(paths, path, 0);
 		return;
 	}
-	if (route.mtu && route.mtu < path->mtu)
-		path->mtu = route.mtu;
-	if (path->pmtu && now - path->pmtu_ms < PMTU_EXPIRES_MS)
-		path->mtu = homa_min_u32(path->mtu, path->pmtu);
-	else
-		path->pmtu = 0;
-	rc = nic_hop_ask(&paths->hops, path->hop);
-	if (!rc && path->hop->state == NIC_NEIGH_VALID) {
+	set_mtu(paths, path, way->route.mtu);
+	if (learn_hop(path, way)) {
 		path->hop_version = path->hop->version;
 		ready(paths, path);
 		return;
@@ -213,6 +217,39 @@ static void resolve(struct nic_paths *paths, struct nic_path *path, u64 now)
 	if (!nic_hop_use(&paths->hops, path->hop))
 		fail(paths, path, EHOSTUNREACH);
 	path->hop_version = path->hop->version;
+}
+
+/*
+ * The kernel is asked by somebody else if there is one, so that nobody waits here for its
+ * locks. Meanwhile a path that is ready goes on as it is, and others hold their packets.
+ */
+static void resolve(struct nic_paths *paths, struct nic_path *path, u64 now)
+{
+	struct nic_way way = { .dst = path->dst, .ifindex = paths->netif->index };
+	int asked;
+
+	if (path->asking) {
+		if (now - path->resolved_ms <= RESOLVE_MS)
+			return;
+		path->asking = false;
+		if (path->state == NIC_PATH_RESOLVING) {
+			fail(paths, path, EHOSTUNREACH);
+			return;
+		}
+	}
+	asked = paths->ask ? paths->ask(paths->ask_arg, &way) : -1;
+	if (asked > 0) {
+		path->asking = true;
+		path->resolved_ms = now;
+		if (path->state == NIC_PATH_FAILED)
+			path->state = NIC_PATH_RESOLVING;
+	}
+	if (asked >= 0)
+		return;
+	paths->asked++;
+	path->generation = paths->generation;
+	nic_way_ask(paths->rtnl, &way);
+	learn(paths, path, &way);
 }
 
 /*
@@ -288,21 +325,30 @@ static struct nic_path *add(struct nic_paths *paths, const struct homa_addr *dst
 		return NULL;
 	}
 	memcpy(path->dst.ip, dst->ip, 16);
+	path->mtu = paths->netif->mtu;
+	path->resolved_ms = nic_now_ms();
 	path->next = *head;
 	*head = path;
 	paths->ring[path->place] = path;
 	return path;
 }
 
+static struct nic_path *known(const struct nic_paths *paths,
+			      const struct homa_addr *dst)
+{
+	struct nic_path *path = paths->buckets[hash_addr(paths, dst) & MASK];
+
+	while (path && memcmp(path->dst.ip, dst->ip, 16))
+		path = path->next;
+	return path;
+}
+
 struct nic_path *nic_path_find(struct nic_paths *paths,
 			       const struct homa_addr *dst)
 {
-	struct nic_path *path = paths->buckets[hash_addr(paths, dst) & MASK];
+	struct nic_path *path = known(paths, dst);
 	u64 now;
 
-	for (; path; path = path->next)
-		if (!memcmp(path->dst.ip, dst->ip, 16))
-			break;
 	if (likely(path)) {
 		path->recent = true;
 		if (likely(path->generation == paths->generation)) {
@@ -325,6 +371,21 @@ struct nic_path *nic_path_find(struct nic_paths *paths,
 	return path;
 }
 
+/* The answer counts as older than a change of routes that was told meanwhile. */
+void nic_path_learn(struct nic_paths *paths, const struct nic_way *way)
+{
+	struct nic_path *path = known(paths, &way->dst);
+
+	if (!path)
+		path = add(paths, &way->dst);
+	if (!path)
+		return;
+	path->asking = false;
+	path->generation =
+		paths->generation - (way->asked_ms <= paths->routes_ms);
+	learn(paths, path, way);
+}
+
 void nic_path_heard(struct nic_paths *paths, const struct homa_addr *peer,
 		    const struct homa_addr *local)
 {
@@ -334,6 +395,13 @@ void nic_path_heard(struct nic_paths *paths, const struct homa_addr *peer,
 	    !memcmp(path->src.ip, local->ip, sizeof(local->ip)))
 		return;
 	path->heard = *local;
+	/* Its next packets come from there, whatever the kernel would choose. */
+	if (path->state == NIC_PATH_READY && !paths->bound &&
+	    nic_netif_has(paths->netif, local)) {
+		path->src = *local;
+		ready(paths, path);
+		return;
+	}
 	resolve(paths, path, nic_now_ms());
 }
 
@@ -353,6 +421,13 @@ void nic_path_set_pmtu(struct nic_paths *paths, const struct homa_addr *dst,
 	path->pmtu = mtu;
 	path->pmtu_ms = nic_now_ms();
 	path->mtu = mtu;
+}
+
+/* Each path is looked up again at its next use. */
+static void routes_changed(struct nic_paths *paths)
+{
+	paths->generation++;
+	paths->routes_ms = nic_now_ms();
 }
 
 /* Who holds packets is told at once, of whom there are few; others see it at their next
@@ -387,7 +462,7 @@ static void on_link(struct nic_paths *paths, const struct nlmsghdr *msg)
 					  paths->mtu_max);
 	if (attrs[IFLA_ADDRESS] && RTA_PAYLOAD(attrs[IFLA_ADDRESS]) == 6)
 		memcpy(netif->mac, RTA_DATA(attrs[IFLA_ADDRESS]), 6);
-	paths->generation++;
+	routes_changed(paths);
 	paths->changed = true;
 }
 
@@ -410,10 +485,10 @@ static int on_event(const struct nlmsghdr *msg, void *arg)
 	case RTM_NEWADDR:
 	case RTM_DELADDR:
 		paths->changed = true;
-		paths->generation++;
+		routes_changed(paths);
 		break;
 	default:
-		paths->generation++;
+		routes_changed(paths);
 	}
 	return 0;
 }
@@ -439,7 +514,7 @@ void nic_paths_events(struct nic_paths *paths)
 
 	if (seen == -ENOBUFS) {
 		paths->changed = true;
-		paths->generation++;
+		routes_changed(paths);
 	}
 	if (paths->changed)
 		nic_netif_addresses(paths->rtnl, paths->netif);
@@ -451,10 +526,10 @@ void nic_paths_events(struct nic_paths *paths)
 static bool recheck(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
 {
 	struct nic_hop *hop = path->hop;
-	bool ask = !hop_changed(path) && now_ms - hop->asked_ms > TICK_MS;
+	bool ask = hop && !hop_changed(path) && now_ms - hop->asked_ms > TICK_MS;
 
 	/* All destinations behind a router have one hop. */
-	if (ask && nic_hop_ask(&paths->hops, hop))
+	if (ask && !paths->ask && nic_hop_ask(&paths->hops, hop))
 		return true;
 	if (hop_changed(path))
 		follow(paths, path);

@@ -11,7 +11,7 @@
 #include "frame.h"
 #include "hop.h"
 #include "netif.h"
-#include "route.h"
+#include "way.h"
 
 #define NIC_PATH_HOLD 32      /* packets held per destination */
 #define NIC_PATH_HOLD_ALL 512 /* and in all; half of it for one owner */
@@ -33,6 +33,7 @@ enum nic_path_state {
  * @hold_next, @hold_at: list of those that hold packets; @hold_at NULL: it holds none.
  * @place: in the table's ring.
  * @recent: found again since the ring's hand came by.
+ * @asking: somebody else asks the kernel about it, since @resolved_ms.
  * @dst: key.
  * @frame: header template, valid when ready.
  * @state: see above.
@@ -55,7 +56,7 @@ struct nic_path {
 	struct nic_path *wait_next, **wait_at;
 	struct nic_path *hold_next, **hold_at;
 	u32 place;
-	bool recent;
+	bool recent, asking;
 	struct homa_addr dst;
 	struct nic_frame_template frame;
 	enum nic_path_state state;
@@ -96,7 +97,9 @@ typedef void (*nic_path_done)(void *arg, struct nic_path *path,
  * @ring: all of them, @count; @hand: who is looked at first when one must go.
  * @key: of the hash, random.
  * @held: packets held in all. @held_by: those of owners, by a hash.
- * @generation: raised when routes, addresses or the link change.
+ * @generation: raised when routes, addresses or the link change; @routes_ms: when it was.
+ * @ask, @ask_arg: who asks the kernel for us; NULL: nobody, so that it is asked here.
+ * @asked: how often it was asked here.
  * @rtnl: for questions to the kernel; borrowed.
  * @netif: our interface; borrowed, its address list is refreshed here.
  * @mtu_max: what the backend's buffers were made for; an MTU raised later is
@@ -119,6 +122,10 @@ struct nic_paths {
 	u32 held;
 	u16 held_by[NIC_PATH_OWNERS];
 	u32 generation;
+	u64 routes_ms;
+	nic_way_asker ask;
+	void *ask_arg;
+	u64 asked;
 	struct nic_rtnl *rtnl;
 	struct nic_netif *netif;
 	u32 mtu_max;
@@ -136,10 +143,14 @@ int nic_paths_init(struct nic_paths *paths, struct nic_rtnl *rtnl,
 		   nic_path_done done, nic_path_touch touch, void *arg);
 void nic_paths_fini(struct nic_paths *paths);
 
-/** nic_path_find() - the path to @dst, resolved as far as the kernel knows it;
+/** nic_path_find() - the path to @dst, resolved as far as the kernel has said;
  *  NULL only for lack of memory, or of room while all wait for neighbours. */
 struct nic_path *nic_path_find(struct nic_paths *paths,
 			       const struct homa_addr *dst);
+
+/** nic_path_learn() - the kernel has said this to a question of ours, or to somebody's who
+ *  will use the path now. */
+void nic_path_learn(struct nic_paths *paths, const struct nic_way *way);
 
 /** nic_path_hold() - keep a copy until the path is resolved; false if the
  *  bounded queue is full, or its owner has his share of it. */

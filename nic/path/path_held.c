@@ -125,7 +125,9 @@ bool nic_path_hold(struct nic_paths *paths, struct nic_path *path,
 	paths->held++;
 	if (!path->n_held++) {
 		hold_add(paths, path);
-		nic_held_join(path);
+		/* Else the kernel has not said yet which hop is its. */
+		if (path->hop)
+			nic_held_join(path);
 	}
 	return true;
 }

@@ -189,3 +189,22 @@ def test_routes__stopped_hold_up_only_who_asks_for_one() -> None:
             assert pending(client)
         answer = client.answer()
         assert answer and answer.op == ROUTE
+
+
+def test_netlink__is_asked_by_no_round() -> None:
+    """Neither end's device asks the kernel itself: not for those whom applications send to, nor for strangers."""
+    with two_hosts(RULES) as (a, b), serving(b):
+        echo = b.start([sys.executable, STREAMS, b.homad.socket, "serve", b.v4, 5000, 1])
+        assert echo.line() == "ready"
+        first_request(a, b.v4)
+        stream(a, b.v4)
+        asked = []
+        for host in (a, b):
+            with Raw(host.homad.monitor) as viewer:
+                picture = viewer.ask({"op": "snapshot"})
+            device = next(port["nic"] for port in picture["ports"] if port["backend"] == "afxdp")
+            assert device["nic_tx_packets"] > 0
+            assert device["nic_kernel_asked"] == 0
+            asked.append(picture["threads"][0]["counters"]["ways_asked"])
+        # The client's device had the answer before it had to ask, the server's had to.
+        assert asked[1] > 0

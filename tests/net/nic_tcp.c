@@ -244,7 +244,7 @@ static void open_one(struct nic *nic, const struct options *o)
 	c->peer = o->peer;
 	c->sport = o->peer_port;
 	c->port = o->ports[0];
-	if (nic_source(nic, &c->peer, c->local.ip))
+	if (!nic_source(nic, &c->peer, c->local.ip))
 		send_segment(nic, o, c, ISN, SYN, NULL, 0);
 	else
 		fprintf(stderr, "nic_tcp: no way there\n");

@@ -327,6 +327,138 @@ static void hold__a_share_for_each_owner(void **state)
 	bed_free(bed);
 }
 
+/* ---- somebody else asks the kernel ---- */
+
+static struct nic_way question;
+static u32 questions;
+static int answer;
+
+static int somebody(void *arg, const struct nic_way *way)
+{
+	(void)arg;
+	questions++;
+	question = *way;
+	return answer;
+}
+
+static struct bed *bed_with_somebody(void)
+{
+	struct bed *bed = bed_new();
+
+	questions = 0;
+	answer = 1;
+	bed->paths.ask = somebody;
+	return bed;
+}
+
+/* Somebody has asked. */
+static void learn(struct bed *bed)
+{
+	nic_way_ask(&bed->rtnl, &question);
+	nic_path_learn(&bed->paths, &question);
+}
+
+static void ask__packets_are_held_until_the_answer(void **state)
+{
+	struct bed *bed = bed_with_somebody();
+
+	(void)state;
+	assert_int_equal(find(bed, 10)->state, NIC_PATH_RESOLVING);
+	assert_int_equal(find(bed, 10)->mtu, 1500);
+	assert_true(hold(bed, 1, 10));
+	assert_true(hold(bed, 1, 10));
+	/* Steps over all do not ask, either, nor give up early. */
+	nic_paths_tick(&bed->paths, nic_now_ms() + 1000);
+	assert_int_equal(asked + neighbours + (u32)bed->paths.asked, 0);
+	assert_int_equal(questions, 1);
+	learn(bed);
+	assert_int_equal(handed_over, 2);
+	assert_int_equal(find(bed, 10)->state, NIC_PATH_READY);
+	assert_int_equal(questions, 1);
+	assert_int_equal(bed->paths.asked, 0);
+	bed_free(bed);
+}
+
+/* What was not asked for is as good, and is asked for no more. */
+static void ask__an_answer_before_the_question(void **state)
+{
+	struct bed *bed = bed_with_somebody();
+
+	(void)state;
+	question = (struct nic_way){ .dst = number(10), .ifindex = 1 };
+	learn(bed);
+	assert_int_equal(find(bed, 10)->state, NIC_PATH_READY);
+	assert_int_equal(questions, 0);
+	bed_free(bed);
+}
+
+static void ask__again_when_there_is_room(void **state)
+{
+	struct bed *bed = bed_with_somebody();
+
+	(void)state;
+	answer = 0;
+	find(bed, 10);
+	assert_int_equal(find(bed, 10)->state, NIC_PATH_RESOLVING);
+	assert_int_equal(questions, 2);
+	answer = 1;
+	find(bed, 10);
+	find(bed, 10);
+	assert_int_equal(questions, 3);
+	/* Without anybody the nic asks itself. */
+	answer = -1;
+	assert_int_equal(find(bed, 11)->state, NIC_PATH_READY);
+	assert_int_equal(bed->paths.asked, 1);
+	bed_free(bed);
+}
+
+/* What is in use goes on as it is while routes are asked for anew; an answer that is
+ * older than the last change is asked for once more. */
+static void ask__ready_goes_on(void **state)
+{
+	struct nlmsghdr msg = { .nlmsg_len = sizeof(msg), .nlmsg_type = RTM_NEWROUTE };
+	struct bed *bed = bed_with_somebody();
+
+	(void)state;
+	find(bed, 10);
+	learn(bed);
+	assert_int_equal(send(bed->kernel, &msg, sizeof(msg), 0), sizeof(msg));
+	nic_paths_events(&bed->paths);
+	assert_int_equal(find(bed, 10)->state, NIC_PATH_READY);
+	assert_int_equal(questions, 2);
+	nic_way_ask(&bed->rtnl, &question);
+	question.asked_ms = bed->paths.routes_ms;
+	nic_path_learn(&bed->paths, &question);
+	assert_int_equal(find(bed, 10)->state, NIC_PATH_READY);
+	assert_int_equal(questions, 3);
+	nic_way_ask(&bed->rtnl, &question);
+	question.asked_ms = bed->paths.routes_ms + 1;
+	nic_path_learn(&bed->paths, &question);
+	find(bed, 10);
+	assert_int_equal(questions, 3);
+	assert_int_equal(bed->paths.asked, 0);
+	bed_free(bed);
+}
+
+/* An answer that does not come ends the wait, and later there is another try. */
+static void ask__no_answer(void **state)
+{
+	struct bed *bed = bed_with_somebody();
+	struct nic_path *path = find(bed, 10);
+
+	(void)state;
+	assert_true(hold(bed, 1, 10));
+	path->resolved_ms -= 6000;
+	nic_paths_tick(&bed->paths, nic_now_ms() + 600);
+	assert_int_equal(path->state, NIC_PATH_FAILED);
+	assert_int_equal(handed_over, 1);
+	assert_int_equal(find(bed, 10)->state, NIC_PATH_RESOLVING);
+	assert_int_equal(questions, 2);
+	learn(bed);
+	assert_int_equal(find(bed, 10)->state, NIC_PATH_READY);
+	bed_free(bed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +468,11 @@ int main(void)
 		cmocka_unit_test(neigh__many_destinations_behind_a_router),
 		cmocka_unit_test(neigh__comes_and_goes),
 		cmocka_unit_test(hold__a_share_for_each_owner),
+		cmocka_unit_test(ask__packets_are_held_until_the_answer),
+		cmocka_unit_test(ask__an_answer_before_the_question),
+		cmocka_unit_test(ask__again_when_there_is_room),
+		cmocka_unit_test(ask__ready_goes_on),
+		cmocka_unit_test(ask__no_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

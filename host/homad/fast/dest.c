@@ -107,9 +107,12 @@ static int resolve(struct homad_thread *t, const struct homad_question *q,
 	if (!*port)
 		return over_udp(t, addr, port);
 	mtu = (*port)->info->mtu;
-	/* It may have learned of a narrower path. */
-	if ((*port)->thread == t->index)
+	if ((*port)->thread == t->index) {
+		if (q->way.ifindex == (*port)->ifindex)
+			nic_learn((*port)->nic, &q->way);
+		/* It may have learned of a narrower path. */
 		nic_route((*port)->nic, addr, &mtu);
+	}
 	if (route->mtu && route->mtu < mtu)
 		mtu = route->mtu;
 	homad_refill(t);
@@ -232,17 +235,22 @@ static void ask_here(struct homad_question *q)
 	q->job.run(q->thread, q->job.arg);
 }
 
-void homad_ask_route(struct homad *d, struct homad_question *q)
+void homad_ring_routes(struct homad *d)
 {
 	u64 one = 1;
 
+	if (write(d->questions_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: it is readable */
+}
+
+void homad_ask_route(struct homad *d, struct homad_question *q)
+{
 	if (!__atomic_load_n(&d->routes, __ATOMIC_ACQUIRE)) {
 		ask_here(q);
 		return;
 	}
 	HOMAD_PUSH(&d->questions, q, next);
-	if (write(d->questions_fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is readable */
+	homad_ring_routes(d);
 }
 
 /* Of each user one question is under way, so that one who sends to ever new destinations
@@ -283,6 +291,7 @@ HOMA_RARE static struct homad_dest *look_up(struct homad_thread *t, uid_t user,
 			.thread = t,
 			.addr = *addr,
 			.user = user,
+			.is_new = !dest,
 			.open = true,
 		};
 		t->counters.route_lookups++;

@@ -69,6 +69,12 @@ int homad_dest_learn(struct homad_thread *t, const struct homad_question *questi
 /** homad_ask_route() - have @question answered: its job runs when it is. */
 void homad_ask_route(struct homad *d, struct homad_question *question);
 
+/** homad_ring_routes() - the thread for routes has something to do. */
+void homad_ring_routes(struct homad *d);
+
+/** homad_ask_way() - a nic_way_asker; @arg: struct homad_port. */
+int homad_ask_way(void *arg, const struct nic_way *way);
+
 /** homad_unspecified() - zeros, of either family. */
 bool homad_unspecified(const struct homa_addr *addr);
 

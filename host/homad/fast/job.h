@@ -8,7 +8,7 @@
 #define HOMAD_JOB_H
 
 #include <sys/types.h>
-#include "route.h"
+#include "way.h"
 
 struct homad;
 struct homad_thread;
@@ -47,12 +47,33 @@ struct homad_question {
 	struct homa_addr addr;
 	/* For whom it is asked. */
 	uid_t user;
+	/* Nobody has sent there of late: the device will want to know the next hop, too. */
+	bool is_new;
 	/* True while this question, if it is one of homad_dests.questions, waits for its
 	 * answer; the thread writes it. */
 	bool open;
 	/* The answer: a negative errno, or 0 and @route. */
 	int error;
 	struct nic_route_result route;
+	/* What the device wants to know; its @ifindex is 0 if it was not asked. */
+	struct nic_way way;
+};
+
+#define HOMAD_WAYS_ASKED 16u /* of a device queue that are under way */
+
+/*
+ * struct homad_way_question - a device queue's own question to the kernel (ways.c)
+ * It is its maker's but from homad_ask_way() until its job runs.
+ */
+struct homad_way_question {
+	/* In homad.way_questions, an atomic stack. */
+	struct homad_way_question *next;
+	/* Runs on the thread that serves @port then. */
+	struct homad_job job;
+	struct homad *d;
+	struct homad_port *port;
+	struct nic_way way;
+	bool open;
 };
 
 #endif

@@ -199,7 +199,7 @@ static int choose_source(struct nic *nic, const struct homa_stream_end *wanted,
 	if (wanted->port)
 		return -EOPNOTSUPP;
 	if (homad_unspecified(&from))
-		return nic_source(nic, to, local) ? 0 : -EADDRNOTAVAIL;
+		return nic_source(nic, to, local);
 	if (homa_addr_is_v4(&from) != homa_addr_is_v4(to) || !nic_has_address(nic, from.ip))
 		return -EADDRNOTAVAIL;
 	memcpy(local, from.ip, sizeof(from.ip));

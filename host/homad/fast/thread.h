@@ -47,6 +47,7 @@ struct homad_trace;
 	X(route_lookups, "questions to the kernel for the way to a destination") \
 	X(credit_out, "turns of users that ended because other users wait") \
 	X(route_waits, "turns that ended because their user had such a question under way") \
+	X(ways_asked, "questions of devices to the kernel, asked by another thread") \
 	X(memory_asked, "times the slow path was asked for more memory of an attachment") \
 	X(tcp_denied, "TCP connections that a rule with deny refused") \
 	X(tcp_refused, "TCP connections beyond the limits of a rule")  \

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * The thread for routes. Which way a destination is, the kernel says by netlink, mostly at
- * once, but it may wait for a lock that others hold. Neither the main thread nor a fast-path
- * thread waits for that: they put questions into stacks, and each answer goes to a fast-path
- * thread as a job. Those of commands go first, of which there are few (dest.c); a client has
- * one at a time, by HOMA_CTL_ROUTE, and no other request of it is read meanwhile.
+ * once, but it may wait for a lock that others hold. Neither the control thread nor a
+ * fast-path thread waits for that: they put questions into stacks, and each answer goes to
+ * a fast-path thread as a job. Those of devices go first, which hold packets meanwhile
+ * (ways.c), then those of commands (dest.c), and there are few of either; a client has one
+ * at a time, by HOMA_CTL_ROUTE, and no other request of it is read meanwhile.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -34,8 +35,27 @@ struct homad_routes {
 static void ask_kernel(struct homad_routes *routes, struct homad_question *q)
 {
 	q->error = nic_route_get(&routes->rtnl, &q->addr, 0, &q->route);
+	if (q->is_new && !q->error && !q->route.local && !q->addr.encap) {
+		q->way.dst = q->addr;
+		q->way.ifindex = q->route.ifindex;
+		nic_way_ask(&routes->rtnl, &q->way);
+	}
 	/* From here on it is not ours. */
 	homad_post(q->thread, &q->job);
+}
+
+static void ask_for_devices(struct homad_routes *routes)
+{
+	struct homad_way_question *q =
+		__atomic_exchange_n(&routes->d->way_questions, NULL, __ATOMIC_ACQUIRE);
+
+	while (q) {
+		struct homad_way_question *next = q->next;
+
+		nic_way_ask(&routes->rtnl, &q->way);
+		homad_post(routes->d->threads[HOMA_READ_ONCE(q->port->thread)], &q->job);
+		q = next;
+	}
 }
 
 /* All of an atomic stack, the oldest first. */
@@ -59,6 +79,7 @@ static void *answer_all(void *arg)
 	u64 count;
 
 	while (!__atomic_load_n(&routes->stop, __ATOMIC_ACQUIRE)) {
+		ask_for_devices(routes);
 		for (q = take(&routes->d->questions); q; q = next) {
 			next = q->next;
 			ask_kernel(routes, q);
@@ -162,6 +183,7 @@ static void op_route(struct homad *d, struct homad_client *client,
 {
 	struct homad_question question = { .thread = client->app->thread,
 					   .user = client->app->uid,
+					   .is_new = true,
 					   .addr.encap = r->encap };
 
 	memcpy(question.addr.ip, r->ip, sizeof(question.addr.ip));

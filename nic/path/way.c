@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/* Asking the kernel for a way: its routing table, then its neighbours. */
+#include "way.h"
+
+#include "netif.h"
+#include "nic_backend.h"
+
+/* The route must lead through the device: a frame sent anywhere else would contradict the
+ * routing table. */
+static void ask_route(struct nic_rtnl *rtnl, struct nic_way *way)
+{
+	int oif = nic_addr_link_local(&way->dst) ? way->ifindex : 0;
+
+	way->error = nic_route_get(rtnl, &way->dst, oif, &way->route);
+	way->other = !way->error && !way->route.local &&
+		     way->route.ifindex != way->ifindex;
+	/* Two interfaces in one subnet: ours may do, too. */
+	if (way->other)
+		way->error = nic_route_get(rtnl, &way->dst, way->ifindex,
+					   &way->route);
+}
+
+void nic_way_ask(struct nic_rtnl *rtnl, struct nic_way *way)
+{
+	way->asked_ms = nic_now_ms();
+	ask_route(rtnl, way);
+	if (!way->error && !way->route.local)
+		way->neigh_error = nic_neigh_get(rtnl, way->ifindex,
+						 &way->route.hop, &way->neigh);
+}
