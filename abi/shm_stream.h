@@ -31,6 +31,11 @@
  * words of a slot, and puts HOMA_STREAM_CHANGED into the event ring only if @told was 0.
  * So each stream is in a ring once at most.
  *
+ * Answers: a command that is answered by an event which names no slot (FAILED, UNLISTENED,
+ * NOTHING) is not taken before there is room for that event, and those behind it wait, too.
+ * So an application that waits for room in the command ring takes events out of their ring
+ * meanwhile. UNLISTENED comes behind every ACCEPTED of its listener.
+ *
  * Sharing: after fork() two processes have the same streams, each by an attachment of its
  * own. The parent asks for a ticket (HOMA_CTL_STREAM_SHARE) before it forks, the child
  * redeems it (HOMA_CTL_STREAM_JOIN). From then on a stream has several *holders*. Its slot

@@ -24,7 +24,7 @@ static bool unlisten(struct homa_stream *listener)
 				 HOMA_STREAM_ABORT);
 	__atomic_store_n(&listener->waiting, 0, __ATOMIC_RELEASE);
 	if (!listener->leaves && !listener->error &&
-	    !homa_streams_command(listener->ctx, &command)) {
+	    !homa_streams_command_looking(listener->ctx, &command)) {
 		listener->leaves = true;
 		listener->ctx->unlistens++;
 	}
@@ -137,7 +137,7 @@ int homa_stream_shutdown(struct homa_stream *stream)
 	if (__atomic_exchange_n(&stream->shut, true, __ATOMIC_RELAXED) ||
 	    __atomic_exchange_n(&stream->slot->shut, 1, __ATOMIC_RELAXED))
 		return 0;
-	return homa_stream_tell(stream, HOMA_STREAM_SHUT, 0);
+	return homa_stream_tell(stream, HOMA_STREAM_SHUT);
 }
 
 #define ALL_OPTIONS (HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE)
@@ -158,7 +158,7 @@ int homa_stream_options(struct homa_stream *stream, unsigned int options)
 	stream->options = options;
 	if (stream->slot && stream->told_options != options) {
 		stream->told_options = options;
-		rc = homa_stream_tell(stream, HOMA_STREAM_OPTIONS, options);
+		rc = homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS, options);
 	}
 	homa_turn_unlock(&ctx->look);
 	return rc;

@@ -7,14 +7,14 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-#include "homa_clock.h"
 #include "stream_impl.h"
 
-#define CHECK_NS 5000000u /* between looks whether homad lives, while the ring is full */
-#define YIELDS 1000u	  /* for room in the ring, before we sleep between looks */
+#define YIELDS 1000u /* for room in the ring, before we sleep between looks */
+#define KEPT_MIN 256u
 #define NAP_NS 200000
 
 void homa_streams_lose(struct homa_streams *ctx)
@@ -75,59 +75,143 @@ void homa_streams_pause(struct homa_streams *ctx, u32 *turns)
 	nanosleep(&nap, NULL);
 }
 
-/* With the lock: who comes later waits behind us, so that commands keep their order. */
-static bool make_room(struct homa_streams *ctx)
-{
-	static const struct timespec nap = { .tv_nsec = NAP_NS };
-	u64 checked = homa_clock_ns(), now;
-	u32 i;
+/* ---- the event ring, as far as who has commands must care ---- */
 
-	for (i = 0; !has_room(ctx); i++) {
-		if (homa_streams_gone(ctx))
-			return false;
-		homa_streams_kick(ctx, HOMA_SHM_KICK_SUBMIT);
-		if (i < YIELDS)
-			sched_yield();
-		else
-			nanosleep(&nap, NULL);
-		now = homa_clock_ns();
-		if (now - checked > CHECK_NS) {
-			checked = now;
-			homa_streams_check(ctx);
-		}
-	}
+void homa_streams_give_back(struct homa_streams *ctx)
+{
+	u32 before = ctx->event_given, tail;
+
+	if (ctx->event_head == before)
+		return;
+	ctx->event_given = ctx->event_head;
+	__atomic_store_n(&ctx->area->event.head, ctx->event_given, __ATOMIC_SEQ_CST);
+	tail = __atomic_load_n(&ctx->area->event.tail, __ATOMIC_SEQ_CST);
+	if (unlikely(tail - before >= ctx->entries))
+		homa_streams_kick(ctx, HOMA_SHM_KICK_SUBMIT | HOMA_SHM_KICK_CONSUME);
+}
+
+/* For one more; false: no memory. */
+static bool room_to_keep(struct homa_streams *ctx)
+{
+	u32 size = ctx->kept_size ? 2 * ctx->kept_size : KEPT_MIN;
+	struct homa_stream_event *kept;
+
+	if (ctx->kept_num < ctx->kept_size)
+		return true;
+	kept = reallocarray(ctx->kept, size, sizeof(*kept));
+	if (!kept)
+		return false;
+	ctx->kept = kept;
+	ctx->kept_size = size;
 	return true;
 }
 
-int homa_streams_command(struct homa_streams *ctx, const struct homa_stream_command *command)
+/* Under @look: homad takes no command whose answer finds no room, and those behind it wait. So
+ * what it has said is put aside, until somebody may look at it. */
+static void keep_events(struct homa_streams *ctx)
 {
-	u32 state;
+	u32 tail = __atomic_load_n(&ctx->area->event.tail, __ATOMIC_ACQUIRE);
+	u32 head = ctx->event_head;
+
+	if (tail - head > ctx->entries) {
+		homa_streams_lose(ctx);
+		return;
+	}
+	while (head != tail && room_to_keep(ctx))
+		ctx->kept[ctx->kept_num++] = ctx->events[head++ & (ctx->entries - 1)];
+	__atomic_store_n(&ctx->keeps, ctx->kept_num != 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ctx->event_head, head, __ATOMIC_RELAXED);
+	homa_streams_give_back(ctx);
+}
+
+/* ---- commands ---- */
+
+/* -EAGAIN: the ring is full. */
+static int put(struct homa_streams *ctx, const struct homa_stream_command *command)
+{
+	int rc = 0;
 
 	homa_turn_lock(&ctx->give);
-	if (homa_streams_gone(ctx) || (unlikely(!has_room(ctx)) && !make_room(ctx))) {
-		homa_turn_unlock(&ctx->give);
-		return -ECONNRESET;
+	if (homa_streams_gone(ctx)) {
+		rc = -ECONNRESET;
+	} else if (unlikely(!has_room(ctx))) {
+		rc = -EAGAIN;
+	} else {
+		ctx->commands[ctx->command_tail & (ctx->entries - 1)] = *command;
+		__atomic_store_n(&ctx->area->command.tail, ++ctx->command_tail, __ATOMIC_SEQ_CST);
 	}
-	ctx->commands[ctx->command_tail & (ctx->entries - 1)] = *command;
-	__atomic_store_n(&ctx->area->command.tail, ++ctx->command_tail, __ATOMIC_SEQ_CST);
 	homa_turn_unlock(&ctx->give);
+	return rc;
+}
+
+/* @looks: the caller has @look. */
+static int put_patiently(struct homa_streams *ctx, const struct homa_stream_command *command,
+			 bool looks)
+{
+	u32 turns = 0;
+	int rc;
+
+	for (;;) {
+		rc = put(ctx, command);
+		if (likely(rc != -EAGAIN))
+			return rc;
+		homa_streams_kick(ctx, HOMA_SHM_KICK_SUBMIT);
+		if (!looks)
+			homa_turn_lock(&ctx->look);
+		keep_events(ctx);
+		if (!looks)
+			homa_turn_unlock(&ctx->look);
+		homa_streams_pause(ctx, &turns);
+	}
+}
+
+static int give(struct homa_streams *ctx, const struct homa_stream_command *command, bool looks)
+{
+	int rc = put_patiently(ctx, command, looks);
+
+	if (unlikely(rc))
+		return rc;
 	homa_streams_kick(ctx, HOMA_SHM_KICK_SUBMIT);
-	state = __atomic_load_n(&ctx->att->queues->state, __ATOMIC_RELAXED);
-	if (unlikely(state != HOMA_SHM_RUNNING))
+	if (unlikely(__atomic_load_n(&ctx->att->queues->state, __ATOMIC_RELAXED) !=
+		     HOMA_SHM_RUNNING))
 		homa_streams_lose(ctx);
 	return 0;
 }
 
-int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op, u32 value)
+int homa_streams_command(struct homa_streams *ctx, const struct homa_stream_command *command)
 {
-	struct homa_stream_command command = {
+	return give(ctx, command, false);
+}
+
+int homa_streams_command_looking(struct homa_streams *ctx,
+				 const struct homa_stream_command *command)
+{
+	return give(ctx, command, true);
+}
+
+static struct homa_stream_command command_of(const struct homa_stream *stream,
+					     enum homa_stream_op op, u32 value)
+{
+	return (struct homa_stream_command){
 		.op = (u16)op,
 		.slot = stream->index,
 		.generation = stream->generation,
 		.value = value,
 	};
+}
+
+int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op)
+{
+	struct homa_stream_command command = command_of(stream, op, 0);
 
 	return homa_streams_command(stream->ctx, &command);
+}
+
+int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op, u32 value)
+{
+	struct homa_stream_command command = command_of(stream, op, value);
+
+	return homa_streams_command_looking(stream->ctx, &command);
 }
 
 int homa_stream_ring(struct homa_stream *stream)
@@ -140,5 +224,5 @@ int homa_stream_ring(struct homa_stream *stream)
 		__atomic_store_n(&stream->slot->rx_rung, stream->rx_rung, __ATOMIC_RELAXED);
 	if (__atomic_exchange_n(&stream->own->rung, 1, __ATOMIC_SEQ_CST))
 		return 0;
-	return homa_stream_tell(stream, HOMA_STREAM_RING, 0);
+	return homa_stream_tell(stream, HOMA_STREAM_RING);
 }

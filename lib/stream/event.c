@@ -40,7 +40,7 @@ static void refuse(struct homa_streams *ctx, const struct homa_stream_event *eve
 		.generation = event->generation,
 	};
 
-	homa_streams_command(ctx, &command);
+	homa_streams_command_looking(ctx, &command);
 }
 
 static bool slot_is_free(const struct homa_streams *ctx, u32 index)
@@ -64,7 +64,7 @@ static bool opened(struct homa_streams *ctx, const struct homa_stream_event *eve
 	homa_stream_adopt(stream, event->slot, event->generation);
 	if (stream->options != stream->told_options) {
 		stream->told_options = stream->options;
-		homa_stream_tell(stream, HOMA_STREAM_OPTIONS, stream->options);
+		homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS, stream->options);
 	}
 	homa_stream_add_news(stream);
 	return true;
@@ -209,7 +209,7 @@ static bool listening(struct homa_streams *ctx, const struct homa_stream_event *
 		return false;
 	listener = homa_streams_listener(older, event->token);
 	if (!listener || listener->closed) {
-		homa_streams_command(ctx, &unlisten);
+		homa_streams_command_looking(ctx, &unlisten);
 		return true;
 	}
 	move_over(ctx, listener);
@@ -266,37 +266,40 @@ static void mourn(struct homa_streams *ctx)
 		homa_stream_add_news(homa_container_of(node, struct homa_stream, all));
 }
 
-/* The entries before @head are homad's again. If it had filled the ring until now, events may
- * wait for that, and it sleeps. */
-static void give_back(struct homa_streams *ctx, u32 head)
+/* The next event up to @tail of the ring; false: there is none, or it has to wait. What it
+ * makes us say to homad may put aside those behind it. */
+static bool next(struct homa_streams *ctx, u32 tail, struct homa_stream_event *event)
 {
-	u32 before = ctx->event_head, tail;
+	u32 head = ctx->event_head;
+	bool kept = unlikely(ctx->kept_at != ctx->kept_num);
 
-	__atomic_store_n(&ctx->event_head, head, __ATOMIC_RELAXED);
-	__atomic_store_n(&ctx->area->event.head, head, __ATOMIC_SEQ_CST);
-	tail = __atomic_load_n(&ctx->area->event.tail, __ATOMIC_SEQ_CST);
-	if (unlikely(tail - before >= ctx->entries))
-		homa_streams_kick(ctx, HOMA_SHM_KICK_SUBMIT | HOMA_SHM_KICK_CONSUME);
+	if (!kept && (s32)(tail - head) <= 0)
+		return false;
+	*event = kept ? ctx->kept[ctx->kept_at] : ctx->events[head & (ctx->entries - 1)];
+	if (too_early(ctx, event))
+		return false;
+	if (likely(!kept)) {
+		__atomic_store_n(&ctx->event_head, head + 1, __ATOMIC_RELAXED);
+		return true;
+	}
+	if (++ctx->kept_at == ctx->kept_num) {
+		ctx->kept_at = ctx->kept_num = 0;
+		__atomic_store_n(&ctx->keeps, false, __ATOMIC_RELAXED);
+	}
+	return true;
 }
 
 void homa_streams_drain(struct homa_streams *ctx)
 {
 	u32 tail = __atomic_load_n(&ctx->area->event.tail, __ATOMIC_ACQUIRE);
-	u32 head = ctx->event_head;
+	struct homa_stream_event event;
 
-	if (!homa_streams_gone(ctx) && tail - head > ctx->entries)
+	if (!homa_streams_gone(ctx) && tail - ctx->event_head > ctx->entries)
 		homa_streams_lose(ctx);
-	while (head != tail && !homa_streams_gone(ctx)) {
-		struct homa_stream_event event = ctx->events[head & (ctx->entries - 1)];
-
-		if (too_early(ctx, &event))
-			break;
+	while (!homa_streams_gone(ctx) && next(ctx, tail, &event))
 		if (!take(ctx, &event))
 			homa_streams_lose(ctx);
-		head++;
-	}
-	if (head != ctx->event_head)
-		give_back(ctx, head);
+	homa_streams_give_back(ctx);
 	if (unlikely(homa_streams_gone(ctx)))
 		mourn(ctx);
 }

@@ -54,7 +54,7 @@ void homa_stream_drop(struct homa_stream *stream, enum homa_stream_op op)
 {
 	/* Nothing of the slot may be touched after this: it may be another stream's. */
 	if (stream->slot)
-		homa_stream_tell(stream, op, 0);
+		homa_stream_tell_looking(stream, op, 0);
 	homa_stream_forget(stream);
 }
 

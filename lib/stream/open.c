@@ -44,6 +44,7 @@ static void free_context(struct homa_streams *ctx)
 	pthread_mutex_destroy(&ctx->ctl);
 	free(ctx->by_slot);
 	free(ctx->wanted);
+	free(ctx->kept);
 	free(ctx);
 }
 

@@ -143,6 +143,12 @@ struct homa_streams {
 	struct homa_turn look __attribute__((aligned(64)));
 	u32 event_head; /* atomic: looked at without the lock */
 	u32 num_news;	/* streams in @news; atomic */
+	u32 event_given; /* up to which its entries are homad's again */
+	/* Events that were put aside, which come before those in the ring: from @kept_at to
+	 * @kept_num, with memory for @kept_size; @keeps, atomic: there are some. */
+	struct homa_stream_event *kept;
+	u32 kept_at, kept_num, kept_size;
+	bool keeps;
 	struct homa_list all, news, listeners;
 	/* The stream in each slot, or NULL. */
 	struct homa_stream **by_slot;
@@ -194,12 +200,22 @@ void homa_streams_lose(struct homa_streams *ctx);
 void homa_streams_check(struct homa_streams *ctx);
 /** homa_streams_kick() - wake homad if it wants to be told of any of @why, HOMA_SHM_KICK_*. */
 void homa_streams_kick(struct homa_streams *ctx, u32 why);
-/** homa_streams_command() - -ECONNRESET: homad is gone. */
+/** homa_streams_command() - -ECONNRESET: homad is gone. While the ring is full it waits, and
+ *  puts aside what homad says, which may wait for that. homa_streams_command_looking(): the
+ *  same under @look. */
 int homa_streams_command(struct homa_streams *ctx, const struct homa_stream_command *command);
+int homa_streams_command_looking(struct homa_streams *ctx,
+				 const struct homa_stream_command *command);
+/** homa_streams_give_back() - under @look: the entries of the event ring that were taken are
+ *  homad's again. If it had filled the ring until now, events may wait for that, and it
+ *  sleeps. */
+void homa_streams_give_back(struct homa_streams *ctx);
 /** homa_streams_pause() - homad is about to answer; @turns: how often this was called. */
 void homa_streams_pause(struct homa_streams *ctx, u32 *turns);
-/** homa_stream_tell() - a command about a stream that has a slot. */
-int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op, u32 value);
+/** homa_stream_tell() - a command about a stream that has a slot; homa_stream_tell_looking():
+ *  under @look. */
+int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op);
+int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op, u32 value);
 /** homa_stream_ring() - positions of the stream have moved. */
 int homa_stream_ring(struct homa_stream *stream);
 
@@ -227,7 +243,8 @@ struct homa_stream *homa_streams_listener(struct homa_streams *ctx, u64 number);
 static inline bool homa_streams_pending(const struct homa_streams *ctx)
 {
 	return __atomic_load_n(&ctx->area->event.tail, __ATOMIC_SEQ_CST) !=
-	       __atomic_load_n(&ctx->event_head, __ATOMIC_RELAXED);
+		       __atomic_load_n(&ctx->event_head, __ATOMIC_RELAXED) ||
+	       unlikely(__atomic_load_n(&ctx->keeps, __ATOMIC_RELAXED));
 }
 /** homa_stream_add_news() - under @look. */
 void homa_stream_add_news(struct homa_stream *stream);

@@ -250,6 +250,15 @@ static void command(struct fake *f, const struct homa_stream_command *c)
 	}
 }
 
+/* As homad does it: what is answered waits for room for its answers, with those behind it. */
+static bool has_to_wait(struct fake *f, const struct homa_stream_command *c)
+{
+	u32 events = c->op == HOMA_STREAM_OPTIONS ? 0 : c->op == HOMA_STREAM_UNLISTEN ? 1 : 2;
+
+	return f->tail - __atomic_load_n(&f->area->event.head, __ATOMIC_ACQUIRE) + events >
+	       f->area->ring_entries;
+}
+
 u32 fake_step(struct fake *f)
 {
 	u32 tail, n = 0;
@@ -260,6 +269,8 @@ u32 fake_step(struct fake *f)
 		struct homa_stream_command c =
 			f->command[f->head & (f->area->ring_entries - 1)];
 
+		if (has_to_wait(f, &c))
+			break;
 		__atomic_store_n(&f->area->command.head, ++f->head, __ATOMIC_SEQ_CST);
 		command(f, &c);
 	}

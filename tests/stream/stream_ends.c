@@ -87,6 +87,50 @@ static void eviction__ends_it(void **state)
 	assert_int_equal(homa_stream_error(pair[0]), ECONNRESET);
 }
 
+/* ---- rings that are full ---- */
+
+/* homad takes no command before it can answer the one that is first, and its answers wait until
+ * somebody reads them: who has a command and no room for it makes that. */
+static void command__makes_room_for_answers(void **state)
+{
+	struct homa_stream *pair[2], *listener, *more[4];
+	u32 i, opened = 0;
+	u16 port;
+
+	(void)state;
+	f.entries = 4;
+	open_context();
+	port = listen_on(&listener);
+	pair[0] = connect_to(port);
+	fake_step(&f);
+	assert_int_equal(homa_stream_accept(listener, &pair[1]), 0);
+	for (i = 0; i < 4; i++)
+		more[i] = connect_to(port);
+	fake_run(&f);
+	for (i = 0; i < 40; i++)
+		assert_int_equal(homa_stream_options(pair[0], i % 2), 0);
+	for (i = 0; i < 40; i++)
+		assert_int_equal(put(pair[0], data, 1), 1);
+	while (opened < 4) {
+		struct homa_stream *stream;
+
+		opened += !homa_stream_accept(listener, &stream);
+	}
+	for (i = 0; i < 4; i++) {
+		while (!(homa_stream_ready(more[i]) & HOMA_STREAM_OUT))
+			usleep(100);
+		assert_int_equal(homa_stream_error(more[i]), 0);
+	}
+	homa_stream_close(listener);
+	for (i = 0; i < 4; i++)
+		homa_stream_close(more[i]);
+	swallow();
+	assert_int_equal(ctx->kept_num, 0);
+	fake_stop(&f);
+}
+
+/* ---- lies ---- */
+
 /* homad says what cannot be: the context ends, and nothing else happens. */
 static void lies__end_the_context(void **state)
 {
@@ -184,6 +228,7 @@ int main(void)
 		T(death__ends_waits_and_streams),
 		T(death__is_noticed_without_sleeping),
 		T(eviction__ends_it),
+		T(command__makes_room_for_answers),
 		T(lies__end_the_context),
 		T(fork__child_touches_nothing),
 	};

@@ -127,10 +127,10 @@ static u32 streams(struct homad_thread *t, struct homad_app *app, u32 budget)
 	why = homad_stream_commands(t, app->streams, budget, &done);
 	if (likely(!why))
 		return done;
-	if (why == homad_next_round)
-		t->put_off = app;
-	else
+	if (why != homad_next_round)
 		homad_app_evict(t, app, why);
+	else if (!app->streams->stuck)
+		t->put_off = app;
 	return done;
 }
 
@@ -210,6 +210,8 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 		return 0;
 	homad_now(t);
 	app->look_again = true;
+	if (app->streams)
+		homad_tcp_round(t);
 	done = homad_look_at_rings(t, app);
 	/* Whoever asks for it has no more than his part of the thread. */
 	if (app->is_polled)
@@ -217,7 +219,18 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	for (i = 0; i < sqs && !app->evicted; i++)
 		if (read_once(&app->queues->sq[i].tail) != app->sq_head[i])
 			return 1;
-	return 0;
+	return app->streams && !app->evicted && homad_stream_commands_waiting(app->streams);
+}
+
+void homad_turns_of_rings(struct homad_app *app)
+{
+	u32 entries = HOMA_SHM_SQS * app->rings.sq_entries, turns;
+
+	if (app->streams)
+		entries += app->streams->entries;
+	for (turns = 0; turns < (entries + HOMAD_TURN - 1) / HOMAD_TURN; turns++)
+		if (homad_call(app->thread, homad_turn_of, app) <= 0)
+			return;
 }
 
 /* In any ring, whether or not the bell was rung. */

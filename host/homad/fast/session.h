@@ -86,11 +86,10 @@ struct homad_alive {
 int homad_session_alive(struct homad_thread *t, void *arg);
 
 /** homad_turn_of() - one turn for @arg, a struct homad_app; more in its rings? For
- *  homad_call(). homad_turns_of_rings() of them see to all that was there at first. */
+ *  homad_call(). Its user pays for it as for any other turn. */
 int homad_turn_of(struct homad_thread *t, void *arg);
-static inline u32 homad_turns_of_rings(const struct homad_app *app)
-{
-	return (HOMA_SHM_SQS * app->rings.sq_entries + HOMAD_TURN - 1) / HOMAD_TURN;
-}
+/** homad_turns_of_rings() - slow path: as many of them as see to all that was there at first,
+ *  but for what has to wait. */
+void homad_turns_of_rings(struct homad_app *app);
 
 #endif

@@ -268,6 +268,8 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 
 	if (s->app->phase != HOMAD_APP_OPEN)
 		return NULL;
+	if (unlikely(!homad_streams_answerable(t, s, false)))
+		return homad_next_round;
 	/* The slow path may be about to give it slots. */
 	homad_streams_want(t, s);
 	if (!s->num_free && __atomic_load_n(&s->asked, __ATOMIC_ACQUIRE))
@@ -281,7 +283,8 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 		return homad_next_round;
 	if (rc) {
 		tcp->counters.connects_refused++;
-		return homad_streams_tell(t, s, HOMA_STREAM_FAILED, c->token, rc);
+		homad_streams_tell(t, s, HOMA_STREAM_FAILED, c->token, rc);
+		return NULL;
 	}
 	stream = homad_stream_adopt(t, s, conn, part, local);
 	tcp->counters.local_opened += local;
@@ -299,13 +302,17 @@ static const char *of_listener(struct homad_thread *t, struct homad_streams *s, 
 
 	if (!hold)
 		return "a command for a listener that the attachment does not have";
+	/* The last word of a listener comes after that of each connection that came to it. */
+	if (unlikely(!homad_streams_answerable(t, s, op == HOMA_STREAM_UNLISTEN)))
+		return homad_next_round;
 	if (op == HOMA_STREAM_UNLISTEN) {
 		homad_hold_leave(t, hold);
-		return homad_streams_tell(t, s, HOMA_STREAM_UNLISTENED, number, 0);
+		homad_streams_tell(t, s, HOMA_STREAM_UNLISTENED, number, 0);
+	} else if (s->app->phase == HOMAD_APP_OPEN && !homad_hold_take(t, hold)) {
+		/* Who has ended meanwhile takes none from the others. */
+		homad_streams_tell(t, s, HOMA_STREAM_NOTHING, number, 0);
 	}
-	return homad_hold_take(t, hold) ?
-		       NULL :
-		       homad_streams_tell(t, s, HOMA_STREAM_NOTHING, number, 0);
+	return NULL;
 }
 
 static const char *of_stream(struct homad_thread *t, struct homad_stream *stream,
@@ -370,12 +377,9 @@ static const char *command(struct homad_thread *t, struct homad_streams *s,
 
 bool homad_stream_commands_waiting(const struct homad_streams *s)
 {
-	if (__atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE) != s->head)
+	if (!s->stuck && __atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE) != s->head)
 		return true;
-	/* Events wait for room that there is by now. */
-	return (!homa_list_empty(&s->news) || !homa_list_empty(&s->alias_news) ||
-		!homa_list_empty(&s->hold_news)) &&
-	       s->tail - __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE) < s->entries;
+	return homad_streams_untold(s);
 }
 
 const char *homad_stream_commands(struct homad_thread *t, struct homad_streams *s, u32 budget,
@@ -393,6 +397,7 @@ const char *homad_stream_commands(struct homad_thread *t, struct homad_streams *
 		return NULL;
 	if (n > s->entries)
 		return "command ring of streams: impossible tail";
+	s->stuck = false;
 	while (*done < n && *done < budget && !why) {
 		const struct homa_stream_command *entry =
 			&s->commands[s->head++ & (s->entries - 1)];
@@ -458,15 +463,12 @@ int homad_listener_begin(struct homad_thread *t, void *arg)
 {
 	struct homad_tcp_listener *listener = arg;
 	struct homad_streams *s = listener->home;
-	u32 done;
 	int rc;
 
-	if (s->app->phase != HOMAD_APP_OPEN)
+	if (s->app->phase != HOMAD_APP_OPEN || s->app->evicted)
 		return -ESHUTDOWN;
-	/* A listener that was closed before may have the port still. */
 	homad_now(t);
 	homad_tcp_round(t);
-	homad_stream_commands(t, s, LAST_COMMANDS, &done);
 	listener->l.rx_shift = HOMAD_STREAM_SHIFT;
 	listener->l.rx_max = 1u << s->rx_most;
 	listener->l.places = &s->num_free;
@@ -493,16 +495,13 @@ int homad_ticket_fill(struct homad_thread *t, void *arg)
 {
 	const struct homad_sharing *sharing = arg;
 	struct homad_streams *s = sharing->s;
-	const char *why;
-	u32 done;
 
-	if (s->app->phase != HOMAD_APP_OPEN)
+	if (s->app->phase != HOMAD_APP_OPEN || s->app->evicted)
 		return -ESHUTDOWN;
 	homad_now(t);
 	homad_tcp_round(t);
-	/* What it has closed, and connections that it gives back. */
-	why = homad_stream_commands(t, s, s->entries, &done);
-	if (why)
-		return why == homad_next_round ? -EAGAIN : -EINVAL;
+	/* What it has closed, and connections that it gives back, come before. */
+	if ((s32)(sharing->tail - s->head) > 0)
+		return -EAGAIN;
 	return homad_ticket_add_all(t, s, sharing->ticket);
 }

@@ -2,7 +2,9 @@
 /*
  * What applications are told of their streams: words of the slot first, then, once until
  * the application has looked, an event. Events that find no room in the ring wait at
- * their streams, so nothing is lost and nothing grows.
+ * their streams. A command that is answered by an event of no stream is only taken when
+ * there is room for that answer; until then it waits in the application's own ring, with
+ * those behind it. So nothing is lost and nothing grows.
  */
 #include <unistd.h>
 #include "fast.h"
@@ -108,6 +110,14 @@ static void show_facts(const struct homad_stream *stream, struct homa_stream_slo
 	slot->rtt_us = (u32)(conn->srtt / 1000);
 }
 
+static bool has_room(const struct homad_streams *s)
+{
+	u32 head = __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE);
+
+	/* A head that cannot be counts as a full ring: it is the application's loss. */
+	return s->tail - head < s->entries;
+}
+
 static void put(struct homad_streams *s, u16 kind, const struct homad_stream *stream)
 {
 	struct homa_stream_event *event = &s->events[s->tail++ & (s->entries - 1)];
@@ -139,23 +149,6 @@ static void put_news(struct homad_thread *t, struct homad_streams *s,
 	} else if (!__atomic_exchange_n(&slot->told, 1, __ATOMIC_SEQ_CST)) {
 		put(s, HOMA_STREAM_CHANGED, stream);
 	}
-}
-
-const char *homad_streams_tell(struct homad_thread *t, struct homad_streams *s, u16 kind,
-			       u64 token, int error)
-{
-	u32 head = __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE);
-	struct homa_stream_event *event;
-
-	if (s->tail - head >= s->entries)
-		return "much is asked for, and events are not read";
-	event = &s->events[s->tail++ & (s->entries - 1)];
-	event->kind = kind;
-	event->error = (u32)-error;
-	event->slot = event->generation = 0;
-	event->token = token;
-	homad_streams_touch(t, s);
-	return NULL;
 }
 
 /* Events of streams and listeners that are also another's. */
@@ -207,14 +200,6 @@ static void wake(struct homad_streams *s)
 		return; /* the pipe is full: it is readable */
 }
 
-static bool has_room(const struct homad_streams *s)
-{
-	u32 head = __atomic_load_n(&s->area->event.head, __ATOMIC_ACQUIRE);
-
-	/* A head that cannot be counts as a full ring: it is the application's loss. */
-	return s->tail - head < s->entries;
-}
-
 HOMA_RARE static void deliver_shared(struct homad_streams *s)
 {
 	struct homa_list *node;
@@ -253,6 +238,34 @@ static void deliver(struct homad_thread *t, struct homad_streams *s)
 		s->told = s->tail;
 		wake(s);
 	}
+}
+
+bool homad_streams_answerable(struct homad_thread *t, struct homad_streams *s, bool in_order)
+{
+	if (unlikely(s->app->phase != HOMAD_APP_OPEN))
+		return true;
+	if (in_order && unlikely(!homa_list_empty(&s->news)))
+		deliver(t, s);
+	s->stuck = !has_room(s);
+	return !s->stuck;
+}
+
+void homad_streams_tell(struct homad_thread *t, struct homad_streams *s, u16 kind, u64 token,
+			int error)
+{
+	/* Nobody asks any more. */
+	if (unlikely(s->app->phase != HOMAD_APP_OPEN))
+		return;
+	put_named(s, kind, 0, 0, token);
+	s->events[(s->tail - 1) & (s->entries - 1)].error = (u32)-error;
+	homad_streams_touch(t, s);
+}
+
+bool homad_streams_untold(const struct homad_streams *s)
+{
+	return (s->stuck || !homa_list_empty(&s->news) || !homa_list_empty(&s->alias_news) ||
+		!homa_list_empty(&s->hold_news)) &&
+	       has_room(s);
 }
 
 void homad_streams_deliver(struct homad_thread *t)

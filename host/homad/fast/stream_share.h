@@ -64,10 +64,12 @@ struct homad_ticket {
 	} entry[];
 };
 
-/** struct homad_sharing - what the slow path asks for: @ticket of @s, or for @s */
+/** struct homad_sharing - what the slow path asks for: @ticket of @s, or for @s
+ * @tail: of the command ring when it began: what was asked for before comes first. */
 struct homad_sharing {
 	struct homad_streams *s;
 	struct homad_ticket *ticket;
+	u32 tail;
 };
 
 /* ---- stream_news.c ---- */
@@ -112,7 +114,7 @@ int homad_ticket_drop(struct homad_thread *t, void *arg);
 /* ---- stream_commands.c ---- */
 
 /** homad_ticket_fill() - by homad_call(), @arg: struct homad_sharing: what @s has, after all
- *  that it has asked for. -E2BIG, -EAGAIN: it has asked for more than fits into this round. */
+ *  that it has asked for. -E2BIG, -EAGAIN: some of that has to wait. */
 int homad_ticket_fill(struct homad_thread *t, void *arg);
 
 #endif

@@ -299,9 +299,25 @@ void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream)
 
 /* ---- the end of a stream ---- */
 
+/* What the application has taken and its limit holds is not unread: the peer, which no window
+ * will be opened for any more, gets an orderly end. */
+HOMA_RARE static void take_held(struct homad_thread *t, struct homad_stream *stream)
+{
+	const struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
+	u32 taken = __atomic_load_n(&slot->rx_read, __ATOMIC_ACQUIRE) - stream->rx_read;
+
+	stream->rx_held = false;
+	if (taken > tas_readable(&stream->conn))
+		return;
+	stream->rx_read += taken;
+	tas_taken(homad_engine_of(t->tcp, stream), &stream->conn, taken);
+}
+
 void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bool reset)
 {
 	stream->closed = true;
+	if (unlikely(stream->rx_held))
+		take_held(t, stream);
 	homa_list_del(&stream->pending);
 	stream->news = 0;
 	/* First the bytes that its limit holds. */

@@ -207,6 +207,8 @@ struct homad_streams {
 	/* How many streams each slot has had. Listeners that there ever were. */
 	u32 *generations;
 	u32 listened;
+	/* Its next command has an answer, for which the event ring has no room. */
+	bool stuck;
 	/* It wants slots for connections that have come; they wait in the engine. */
 	bool starved;
 	/* More memory was asked for, and the slow path has not answered; atomic. */
@@ -456,15 +458,21 @@ const char *homad_stream_goes_on(struct homad_thread *t, struct homad_stream *st
 				 bool *waits);
 /** homad_streams_close() - the attachment ends. */
 void homad_streams_close(struct homad_thread *t, struct homad_streams *s);
-/** homad_stream_commands_waiting() - is there any? */
+/** homad_stream_commands_waiting() - is there any that can be seen to, or an event that found
+ *  no room? */
 bool homad_stream_commands_waiting(const struct homad_streams *s);
 
 /* ---- stream_events.c ---- */
 
-/** homad_streams_tell() - an event that is of no stream: FAILED or UNLISTENED. NULL, or why
- *  the attachment must end. */
-const char *homad_streams_tell(struct homad_thread *t, struct homad_streams *s, u16 kind,
-			       u64 token, int error);
+/** homad_streams_answerable() - is there room for an answer that is of no stream? Else the
+ *  command must wait until events are read (homad_streams.stuck). @in_order: the answer
+ *  comes behind all that is to be told of streams before. */
+bool homad_streams_answerable(struct homad_thread *t, struct homad_streams *s, bool in_order);
+/** homad_streams_tell() - such an answer: FAILED, UNLISTENED or NOTHING. There is room. */
+void homad_streams_tell(struct homad_thread *t, struct homad_streams *s, u16 kind, u64 token,
+			int error);
+/** homad_streams_untold() - something waited for room in the event ring, and there is some. */
+bool homad_streams_untold(const struct homad_streams *s);
 /** homad_stream_events() - what the engine has to say, into slots and event rings. */
 void homad_stream_events(struct homad_thread *t);
 /** homad_streams_deliver() - fill the rings of those touched, and wake them. */

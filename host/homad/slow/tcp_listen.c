@@ -199,6 +199,8 @@ static int begin(struct homad *d, struct homad_client *client,
 {
 	int rc;
 
+	/* A listener that it closed before may have the port still. */
+	homad_turns_of_rings(client->app);
 	if (is_taken(d, &listener->l))
 		return -EADDRINUSE;
 	listener->home = client->app->streams;

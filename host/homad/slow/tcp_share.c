@@ -66,6 +66,8 @@ static int new_ticket(struct homad_streams *s, struct homad_ticket **ticket)
 	if (!sharing.ticket)
 		return -ENOMEM;
 	sharing.ticket->most = most;
+	sharing.tail = __atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE);
+	homad_turns_of_rings(s->app);
 	rc = homad_call(s->app->thread, homad_ticket_fill, &sharing);
 	if (rc)
 		free(sharing.ticket);
