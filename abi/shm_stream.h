@@ -96,6 +96,7 @@ enum {
 	HOMA_STREAM_OPT_NODELAY = 1,
 	HOMA_STREAM_OPT_CORK = 2,
 	HOMA_STREAM_OPT_KEEPALIVE = 4,
+	HOMA_STREAM_OPT_RESET = 8, /* if the attachment ends with it, it is reset */
 };
 
 /**

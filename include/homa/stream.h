@@ -102,6 +102,7 @@ enum {
 	HOMA_STREAM_NODELAY = 1,   /* TCP_NODELAY */
 	HOMA_STREAM_CORK = 2,	   /* TCP_CORK */
 	HOMA_STREAM_KEEPALIVE = 4, /* SO_KEEPALIVE */
+	HOMA_STREAM_RESET = 8,	   /* the end of the program resets it: SO_LINGER with 0 s */
 };
 /** homa_stream_options() - all that are to be set. */
 int homa_stream_options(struct homa_stream *stream, unsigned int options);

@@ -54,6 +54,32 @@ static void settle(const struct homa_pl_sock *s)
 		homa_streams_settle(homa_pl_streams());
 }
 
+static bool peer_has_all(void *arg)
+{
+	struct homa_stream_facts facts = { .size = sizeof(facts) };
+	struct homa_stream *stream = arg;
+
+	return homa_stream_error(stream) || homa_stream_facts(stream, &facts) || !facts.unsent;
+}
+
+/* SO_LINGER: until the peer has everything, or its time is over, or a signal comes; bytes that
+ * nobody has read make it a reset, for which nobody waits. */
+static void linger(struct homa_pl_tcp *tcp)
+{
+	int64_t until = tcp->linger < 0 ? INT64_MAX : homa_pl_now() + tcp->linger;
+	struct homa_stream_facts facts = { .size = sizeof(facts) };
+	struct pollfd fds[2];
+
+	if (!tcp->linger || tcp->listens || tcp->stopped || homa_stream_is_shared(tcp->stream) ||
+	    homa_stream_facts(tcp->stream, &facts) || facts.unread ||
+	    homa_stream_shutdown(tcp->stream))
+		return;
+	do
+		homa_pl_pump();
+	while (!peer_has_all(tcp->stream) && homa_pl_now() < until &&
+	       homa_pl_sleep(fds, 0, until, NULL, peer_has_all, tcp->stream) > 0);
+}
+
 static void drop(struct homa_pl_sock *s)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
@@ -65,10 +91,12 @@ static void drop(struct homa_pl_sock *s)
 	homa_pl_tcp_unlock();
 	if (tcp->listens)
 		__atomic_store_n(&listened_at, homa_pl_now(), __ATOMIC_RELAXED);
-	if (tcp->stream && tcp->reset_on_close)
+	if (tcp->stream && (tcp->options & HOMA_STREAM_RESET)) {
 		homa_stream_abort(tcp->stream);
-	else if (tcp->stream)
+	} else if (tcp->stream) {
+		linger(tcp);
 		homa_stream_close(tcp->stream);
+	}
 	if (tcp->listens)
 		settle(s);
 	if (tcp->fd >= 0)
@@ -396,7 +424,7 @@ static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 	own->sndtimeo = s->sndtimeo;
 	own->tcp->options = s->tcp->options;
 	own->tcp->least = s->tcp->least;
-	own->tcp->reset_on_close = s->tcp->reset_on_close;
+	own->tcp->linger = s->tcp->linger;
 	return true;
 }
 

@@ -42,9 +42,11 @@ struct homa_pl_tcp {
 	bool error_told;
 	/* The program has shut down a direction. */
 	bool shut_read, shut_write;
-	/* HOMA_STREAM_NODELAY and so on. SO_LINGER with 0 s. Bytes of SO_RCVLOWAT. */
+	/* HOMA_STREAM_NODELAY and so on; HOMA_STREAM_RESET: SO_LINGER with 0 s. */
 	unsigned int options;
-	bool reset_on_close;
+	/* How long close() waits until the peer has everything (SO_LINGER), ns; -1: for ever. */
+	int64_t linger;
+	/* Bytes of SO_RCVLOWAT. */
 	size_t least;
 	/* Its places in epoll sets, a list by homa_pl_watch.of_sock; under homa_pl_tcp_lock(). */
 	struct homa_pl_watch *watches;

@@ -40,9 +40,19 @@ static int64_t read_timeout(const void *value, socklen_t len)
 	return tv.tv_sec * 1000000000ll + tv.tv_usec * 1000ll;
 }
 
-static void note_socket(struct homa_pl_sock *s, int name, const void *value, socklen_t len)
+static void note_linger(struct homa_pl_sock *s, const void *value, socklen_t len)
 {
 	struct linger linger = { 0 };
+
+	if (len >= sizeof(linger))
+		memcpy(&linger, value, sizeof(linger));
+	set_bit(s, HOMA_STREAM_RESET, linger.l_onoff && !linger.l_linger);
+	s->tcp->linger = !linger.l_onoff ? 0 :
+			 linger.l_linger < 0 ? -1 : linger.l_linger * 1000000000ll;
+}
+
+static void note_socket(struct homa_pl_sock *s, int name, const void *value, socklen_t len)
+{
 	int n;
 
 	switch (name) {
@@ -50,9 +60,7 @@ static void note_socket(struct homa_pl_sock *s, int name, const void *value, soc
 		set_bit(s, HOMA_STREAM_KEEPALIVE, read_int(value, len));
 		break;
 	case SO_LINGER:
-		if (len >= sizeof(linger))
-			memcpy(&linger, value, sizeof(linger));
-		s->tcp->reset_on_close = linger.l_onoff && !linger.l_linger;
+		note_linger(s, value, len);
 		break;
 	case SO_RCVTIMEO:
 		s->rcvtimeo = read_timeout(value, len);

@@ -140,11 +140,13 @@ int homa_stream_shutdown(struct homa_stream *stream)
 	return homa_stream_tell(stream, HOMA_STREAM_SHUT);
 }
 
-#define ALL_OPTIONS (HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE)
+#define ALL_OPTIONS \
+	(HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE | HOMA_STREAM_RESET)
 
 _Static_assert((int)HOMA_STREAM_NODELAY == HOMA_STREAM_OPT_NODELAY &&
 		       (int)HOMA_STREAM_CORK == HOMA_STREAM_OPT_CORK &&
-		       (int)HOMA_STREAM_KEEPALIVE == HOMA_STREAM_OPT_KEEPALIVE,
+		       (int)HOMA_STREAM_KEEPALIVE == HOMA_STREAM_OPT_KEEPALIVE &&
+		       (int)HOMA_STREAM_RESET == HOMA_STREAM_OPT_RESET,
 	       "options are passed on as they are");
 
 int homa_stream_options(struct homa_stream *stream, unsigned int options)

@@ -6,11 +6,19 @@
  * each, so what a killed process leaves is whole. When homad says that nobody else has the
  * stream any more, its next use is the last that takes the lock.
  */
+#include "stream_fork.h"
 #include "stream_impl.h"
 
 void homa_stream_share(struct homa_stream *stream)
 {
 	stream->shared_rx = stream->shared_tx = true;
+}
+
+bool homa_stream_is_shared(const struct homa_stream *stream)
+{
+	const struct homa_stream_slot *slot = homa_stream_slot(stream);
+
+	return slot && __atomic_load_n(&slot->holders, __ATOMIC_SEQ_CST) > 1;
 }
 
 /* False: homad is gone, and no call does anything any more. */

@@ -11,6 +11,7 @@
 #define HOMA_STREAM_FORK_H
 
 #include <homa/stream.h>
+#include <stdbool.h>
 
 /** struct homa_streams_ticket - what the child shows */
 struct homa_streams_ticket {
@@ -26,6 +27,9 @@ void homa_streams_in_parent(struct homa_streams *ctx, struct homa_streams_ticket
  *  now; NULL: there is none, and they have failed. */
 struct homa_streams *homa_streams_in_child(struct homa_streams *ctx,
 					   struct homa_streams_ticket *ticket);
+
+/** homa_stream_is_shared() - other processes have it, too. */
+bool homa_stream_is_shared(const struct homa_stream *stream);
 
 /** homa_streams_settle() - until homad has heard of the listeners that were closed or shut
  *  down: connections that it had given until then are reset now, and not when somebody looks. */

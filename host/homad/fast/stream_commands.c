@@ -151,6 +151,7 @@ static void set_options(struct homad_thread *t, struct homad_stream *stream, u32
 	flags |= options & HOMA_STREAM_OPT_KEEPALIVE ? TAS_F_KEEPALIVE : 0;
 	conn->f.flags &= ~(u32)(TAS_F_NODELAY | TAS_F_CORK | TAS_F_KEEPALIVE);
 	conn->f.flags |= flags;
+	stream->resets = options & HOMA_STREAM_OPT_RESET;
 	if (conn->f.state != TAS_CLOSED)
 		tas_options(homad_engine_of(t->tcp, stream), conn);
 }
@@ -452,7 +453,7 @@ void homad_streams_close(struct homad_thread *t, struct homad_streams *s)
 
 		node = node->next;
 		if (!stream->closed && !stream->parked && !stream->left) {
-			homad_stream_leave(t, stream, s->app->evicted);
+			homad_stream_leave(t, stream, s->app->evicted || stream->resets);
 			homad_tcp_local_reset(t);
 		}
 	}

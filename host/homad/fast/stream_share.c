@@ -225,8 +225,9 @@ void homad_shares_end(struct homad_thread *t, struct homad_streams *s)
 	while ((node = homa_list_first(&s->holding)))
 		homad_hold_leave(t, homa_container_of(node, struct homad_hold, of_holder));
 	while ((node = homa_list_first(&s->aliases))) {
-		homad_alias_leave(t, homa_container_of(node, struct homad_alias, of_holder),
-				  false);
+		struct homad_alias *alias = homa_container_of(node, struct homad_alias, of_holder);
+
+		homad_alias_leave(t, alias, alias->stream->resets);
 		homad_tcp_local_reset(t);
 	}
 }

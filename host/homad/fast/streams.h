@@ -121,6 +121,8 @@ struct homad_stream {
 	bool accepted;
 	/* Its peer is an application of this host: it is homad_tcp.local's. */
 	bool local;
+	/* The end of its attachment resets it. */
+	bool resets;
 	/* No more is written, but bytes up to @tx_last are held: the end comes after them. */
 	bool shutting;
 	/* The window opens later by what the application has taken. */

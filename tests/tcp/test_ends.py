@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+"""How connections of programs under homa-run end: the cases of programs/ends.c, with homad at both ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import test_calls
+from ways import PROGRAMS, Side, two_sides
+
+CASES = re.findall(r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / "ends.c").read_text())
+
+pytestmark = pytest.mark.skipif(not (PROGRAMS / "tcp_calls").exists(), reason="tcp_calls is not built")
+
+
+@pytest.fixture(scope="module")
+def accelerated() -> Iterator[tuple[Side, Side]]:
+    with two_sides("homad") as sides:
+        yield sides
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_end(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None:
+    test_calls.test_calls(case, "v4", accelerated, tmp_path)
