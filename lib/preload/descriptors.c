@@ -84,7 +84,7 @@ static void close_one(int fd)
 	HOMA_PL_REAL(close)(fd);
 	homa_pl_unlock_fds();
 	if (s)
-		homa_pl_put(s);
+		homa_pl_drop(s);
 }
 
 int homa_pl_close(int fd)
@@ -139,7 +139,7 @@ int homa_pl_dup_to(struct homa_pl_sock *s, int old, int fd, int flags)
 	}
 	homa_pl_unlock_fds();
 	if (before)
-		homa_pl_put(before);
+		homa_pl_drop(before);
 	homa_pl_leave();
 	return rc ? rc : fd;
 }

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include "hook.h"
 #include "preload_sock.h"
+#include "pl_signals.h"
 #include "tcp.h"
 
 #define OUT_EVENTS (EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
@@ -66,8 +67,11 @@ static int made(int epfd)
 {
 	int before = errno;
 
-	if (epfd >= 0 && homa_pl_tcp_wanted(AF_INET, SOCK_STREAM, 0))
+	if (epfd >= 0 && homa_pl_tcp_wanted(AF_INET, SOCK_STREAM, 0)) {
+		homa_pl_hold();
 		homa_pl_tcp_epoll_new(epfd);
+		homa_pl_unhold();
+	}
 	errno = before;
 	return epfd;
 }

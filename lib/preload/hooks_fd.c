@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "hook.h"
+#include "pl_signals.h"
 #include "tcp.h"
 
 HOMA_PL_HOOK int close(int fd)
@@ -61,10 +62,14 @@ HOMA_PL_HOOK int dup(int old)
 static int dup_to(int old, int fd, int flags)
 {
 	struct homa_pl_sock *s = homa_pl_find(old);
-	int rc = homa_pl_dup_to(s, old, fd, flags);
+	int rc;
 
+	/* What was behind @fd may end. */
+	homa_pl_hold();
+	rc = homa_pl_dup_to(s, old, fd, flags);
 	if (s)
 		homa_pl_put(s);
+	homa_pl_unhold();
 	if (rc >= 0)
 		return rc;
 	errno = -rc;

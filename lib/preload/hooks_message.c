@@ -6,6 +6,7 @@
  * stands for it.
  */
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include "hook.h"
@@ -30,13 +31,18 @@ static bool is_kernels(struct homa_pl_sock *s)
 
 static int64_t tcp_send(struct homa_pl_sock *s, const struct msghdr *msg, int flags)
 {
+	if (msg->msg_iovlen > IOV_MAX)
+		return -EMSGSIZE;
 	return homa_pl_tcp_write(s, msg->msg_iov, (int)msg->msg_iovlen, flags);
 }
 
 static int64_t tcp_receive(struct homa_pl_sock *s, struct msghdr *msg, int flags)
 {
-	int64_t rc = homa_pl_tcp_read(s, msg->msg_iov, (int)msg->msg_iovlen, flags);
+	int64_t rc;
 
+	if (msg->msg_iovlen > IOV_MAX)
+		return -EMSGSIZE;
+	rc = homa_pl_tcp_read(s, msg->msg_iov, (int)msg->msg_iovlen, flags);
 	if (rc >= 0) {
 		msg->msg_namelen = 0;
 		msg->msg_controllen = 0;

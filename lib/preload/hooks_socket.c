@@ -9,6 +9,7 @@
 #include <string.h>
 #include "hook.h"
 #include "preload_sock.h"
+#include "pl_signals.h"
 #include "tcp.h"
 
 int homa_pl_begin(struct homa_pl_sock *s, int *cancel)
@@ -52,8 +53,11 @@ HOMA_PL_HOOK int socket(int family, int type, int protocol)
 
 	if (HOMA_PL_LIKELY(!ours(family, type, protocol)) || switched_off()) {
 		fd = HOMA_PL_REAL(socket)(family, type, protocol);
-		if (fd >= 0 && homa_pl_tcp_wanted(family, type, protocol))
+		if (fd >= 0 && homa_pl_tcp_wanted(family, type, protocol)) {
+			homa_pl_hold();
 			homa_pl_tcp_track(fd, family, type);
+			homa_pl_unhold();
+		}
 		return fd;
 	}
 	if (!__atomic_load_n(&no_module, __ATOMIC_RELAXED)) {

@@ -13,10 +13,12 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "hook.h"
 #include "tcp.h"
 
 #define SLICE_NS 20000000
+#define MANY 1000 /* descriptors, of which there may be as many */
 #define OUT_EVENTS (POLLOUT | POLLWRNORM | POLLWRBAND)
 
 /* Returns with @no_out if we have to say that it is writable. */
@@ -116,6 +118,14 @@ static int add_writable(struct pollfd *fds, nfds_t n, int count)
 	return count;
 }
 
+/* More than there can be: the kernel says so. */
+static bool too_many(nfds_t n)
+{
+	struct rlimit most;
+
+	return n > MANY && (n > INT_MAX || getrlimit(RLIMIT_NOFILE, &most) || n > most.rlim_cur);
+}
+
 static int poll_ns(struct pollfd *fds, nfds_t n, int64_t ns,
 		   const sigset_t *mask)
 {
@@ -124,6 +134,8 @@ static int poll_ns(struct pollfd *fds, nfds_t n, int64_t ns,
 	bool more;
 	int rc;
 
+	if (too_many(n))
+		return HOMA_PL_REAL(ppoll)(fds, n, to_timespec(ns, &ts), mask);
 	if (homa_pl_tcp_any(fds, n)) {
 		prepare_poll(fds, n);
 		rc = homa_pl_tcp_poll(fds, n, deadline(ns), mask);
@@ -223,7 +235,7 @@ static bool any_stream(int n, const fd_set *reads, const fd_set *writes, const f
 	struct pollfd one = { 0 };
 	int fd = homa_pl_table_next(0);
 
-	for (; fd >= 0 && fd < n && fd < FD_SETSIZE; fd = homa_pl_table_next(fd + 1)) {
+	for (; fd >= 0 && fd < n; fd = homa_pl_table_next(fd + 1)) {
 		one.fd = fd;
 		if (((reads && FD_ISSET(fd, reads)) || (writes && FD_ISSET(fd, writes)) ||
 		     (excepts && FD_ISSET(fd, excepts))) &&

@@ -160,7 +160,8 @@ extern uint32_t homa_pl_live;
 
 /**
  * homa_pl_find() - the socket of a descriptor, with a reference, or NULL
- * Lock-free, also in signal handlers.
+ * Lock-free, also in signal handlers. If it is one of TCP or an epoll set, this thread's
+ * handlers wait until homa_pl_put() (pl_signals.h).
  */
 struct homa_pl_sock *homa_pl_find(int fd);
 /** homa_pl_table_set() - @s may be NULL; returns what was there. */
@@ -180,6 +181,8 @@ struct homa_pl_sock *homa_pl_adopt(int fd, int family, int status,
 				   void (*fill)(struct homa_pl_sock *s, void *arg), void *arg);
 /** homa_pl_put() - drop a reference of homa_pl_find(). */
 void homa_pl_put(struct homa_pl_sock *s);
+/** homa_pl_drop() - drop a reference of the table's. */
+void homa_pl_drop(struct homa_pl_sock *s);
 /** homa_pl_close() - a descriptor known to be a socket's. */
 int homa_pl_close(int fd);
 /** homa_pl_dup() - F_DUPFD of @old, a descriptor of @s. */

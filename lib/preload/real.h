@@ -75,6 +75,7 @@ typedef unsigned long homa_pl_request_t;
 	  (int, fd_set *, fd_set *, fd_set *, struct timeval *))               \
 	X(int, pselect, (int, fd_set *, fd_set *, fd_set *,                    \
 			 const struct timespec *, const sigset_t *))           \
+	X(int, sigaction, (int, const struct sigaction *, struct sigaction *)) \
 	X(int, epoll_create, (int))                                            \
 	X(int, epoll_create1, (int))                                           \
 	X(int, epoll_ctl, (int, int, int, struct epoll_event *))               \

@@ -15,6 +15,7 @@
 #include "internal.h"
 #include "real.h"
 #include "preload_sock.h"
+#include "pl_signals.h"
 
 #define USUAL_UDP_PORT 54321
 
@@ -195,10 +196,20 @@ static void destroy(struct homa_pl_sock *s)
 		homa_pl_leave();
 }
 
-void homa_pl_put(struct homa_pl_sock *s)
+void homa_pl_drop(struct homa_pl_sock *s)
 {
 	if (!__atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL))
 		destroy(s);
+}
+
+void homa_pl_put(struct homa_pl_sock *s)
+{
+	/* Before it may be another one. */
+	bool held = s->drop != NULL;
+
+	homa_pl_drop(s);
+	if (held)
+		homa_pl_unhold();
 }
 
 /* A child of fork() has the descriptor but not the handle. */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "internal.h"
+#include "pl_signals.h"
 
 #define CHUNK 1024
 #define CHUNKS 1024
@@ -72,9 +73,12 @@ struct homa_pl_sock *homa_pl_find(int fd)
 	while ((s = __atomic_load_n(e, __ATOMIC_ACQUIRE))) {
 		if (!take_ref(s))
 			continue; /* closed this moment */
-		if (__atomic_load_n(e, __ATOMIC_ACQUIRE) == s)
+		if (__atomic_load_n(e, __ATOMIC_ACQUIRE) == s) {
+			if (s->drop)
+				homa_pl_hold();
 			return s;
-		homa_pl_put(s);
+		}
+		homa_pl_drop(s);
 	}
 	return NULL;
 }

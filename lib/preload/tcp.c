@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 #include "preload_sock.h"
+#include "pl_signals.h"
 #include "stream_fork.h"
 #include "tcp.h"
 #include "real.h"
@@ -290,6 +291,7 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *a
 {
 	struct homa_streams *ctx = homa_pl_streams();
 	struct sockaddr_storage from = { 0 };
+	unsigned int depth;
 	int rc, here;
 
 	if (s->tcp->listens)
@@ -312,8 +314,10 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *a
 		if (rc != -EOPNOTSUPP)
 			return rc;
 	}
-	rc = HOMA_PL_REAL(connect)(fd, addr, len);
-	return rc ? -errno : 0;
+	depth = homa_pl_let_signals(-1);
+	rc = HOMA_PL_REAL(connect)(fd, addr, len) ? -errno : 0;
+	homa_pl_hold_again(depth);
+	return rc;
 }
 
 /* ---- listen and accept ---- */
@@ -469,11 +473,15 @@ static int accept_now(struct homa_pl_sock *s, int fd, struct sockaddr *addr, soc
 int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr, socklen_t *len,
 		       int flags)
 {
+	unsigned int depth;
 	int rc;
 
 	if (!s->tcp->listens) {
+		depth = homa_pl_let_signals(-1);
 		rc = HOMA_PL_REAL(accept4)(fd, addr, len, flags);
-		return rc < 0 ? -errno : rc;
+		rc = rc < 0 ? -errno : rc;
+		homa_pl_hold_again(depth);
+		return rc;
 	}
 	if (flags & ~TYPE_FLAGS)
 		return -EINVAL;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include "pl_signals.h"
 #include "tcp.h"
 #include "real.h"
 
@@ -152,8 +153,9 @@ static struct homa_pl_sock *new_set(int epfd)
 	if (set->nudge_fd >= 0 && !real_ctl(epfd, EPOLL_CTL_ADD, set->nudge_fd, &event))
 		s = homa_pl_adopt(epfd, AF_UNSPEC, 0, fill, set);
 	if (s) {
-		/* One reference is the table's, one the caller's. */
+		/* One reference is the table's, one the caller's, as from homa_pl_find(). */
 		__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+		homa_pl_hold();
 		homa_pl_on_news(news_of);
 		return s;
 	}
@@ -394,6 +396,7 @@ static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *event
 		    int64_t until, const sigset_t *mask)
 {
 	struct homa_pl_sleeper sleeper = { .fd = set->nudge_fd };
+	unsigned int ran = homa_pl_signals.ran, depth;
 	struct timespec wait = { 0, 0 };
 	int64_t left = until - homa_pl_now();
 	bool go;
@@ -410,8 +413,13 @@ static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *event
 		wait.tv_sec = left / 1000000000;
 		wait.tv_nsec = left % 1000000000;
 	}
+	depth = homa_pl_let_signals(set->nudge_fd);
 	n = kernel_events(set, epfd, events, max,
 			  until == INT64_MAX && (wait.tv_sec || wait.tv_nsec) ? NULL : &wait, mask);
+	homa_pl_hold_again(depth);
+	/* It may have come before the kernel was called. */
+	if (!n && homa_pl_signals.ran != ran)
+		n = -EINTR;
 	homa_pl_leave_sleep(&sleeper);
 	homa_pl_tcp_lock();
 	if (!--set->sleepers)
@@ -425,7 +433,7 @@ int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd, struct epoll_event 
 {
 	const struct timespec now = { 0, 0 };
 	struct homa_pl_set *set = s->set;
-	int n, more;
+	int n, more, ended = 0;
 
 	if (max <= 0 || !events)
 		return max <= 0 ? -EINVAL : -EFAULT;
@@ -439,10 +447,12 @@ int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd, struct epoll_event 
 		more = kernel_events(set, epfd, events + n, max - n, &now, n ? NULL : mask);
 		if (more > 0 || n)
 			return n + (more > 0 ? more : 0);
-		if (more < 0 || until <= homa_pl_now())
-			return more;
+		if (more < 0 || ended || until <= homa_pl_now())
+			return ended ? ended : more;
 		more = sleep_in(set, epfd, events, max, until, mask);
-		if (more)
+		if (more > 0)
 			return more;
+		/* What has come goes before a signal. */
+		ended = more;
 	}
 }

@@ -19,6 +19,18 @@ static bool may_wait(const struct homa_pl_sock *s, int flags)
 	return !(flags & MSG_DONTWAIT) && !(s->status & O_NONBLOCK);
 }
 
+/* No count of bytes that a call can return. */
+static bool too_much(const struct iovec *iov, int n)
+{
+	size_t bytes = 0;
+	int i;
+
+	for (i = 0; i < n; i++)
+		if (iov[i].iov_len > SSIZE_MAX || (bytes += iov[i].iov_len) > SSIZE_MAX)
+			return true;
+	return false;
+}
+
 static size_t total(const struct iovec *iov, int n)
 {
 	size_t bytes = 0;
@@ -156,7 +168,7 @@ ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	struct homa_pl_tcp *tcp = s->tcp;
 	ssize_t rc;
 
-	if (n < 0 || n > IOV_MAX)
+	if (n < 0 || n > IOV_MAX || too_much(iov, n))
 		return -EINVAL;
 	if (tcp->listens)
 		return -ENOTCONN;
@@ -222,7 +234,7 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov, int n
 	size_t wanted;
 	ssize_t rc;
 
-	if (n < 0 || n > IOV_MAX)
+	if (n < 0 || n > IOV_MAX || too_much(iov, n))
 		return -EINVAL;
 	if (tcp->listens)
 		return broken_pipe(flags);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "pl_signals.h"
 #include "tcp.h"
 #include "real.h"
 
@@ -112,7 +113,7 @@ static int poll_in(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *
 {
 	const struct timespec now = { 0, 0 };
 	struct round r = { fds, n };
-	int rc;
+	int rc, ended = 0;
 
 	for (;;) {
 		homa_pl_pump();
@@ -121,26 +122,37 @@ static int poll_in(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *
 		if (rc < 0)
 			return -errno;
 		rc = merge(fds, n, kernel);
-		if (rc || until <= homa_pl_now())
-			return rc;
+		if (rc || ended || until <= homa_pl_now())
+			return rc ? rc : ended;
 		rc = homa_pl_sleep(kernel, n, until, mask, any_ready, &r);
-		if (rc < 0)
-			return rc;
+		/* What has come goes before a signal, which always ends poll(). */
+		ended = rc == -HOMA_PL_RESTART ? -EINTR : rc < 0 ? rc : 0;
 	}
+}
+
+static int poll_many(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask)
+{
+	struct pollfd *kernel = NULL;
+	int rc;
+
+	if (n < SIZE_MAX - 2)
+		kernel = reallocarray(NULL, n + 2, sizeof(*kernel));
+	if (!kernel)
+		return -ENOMEM;
+	pthread_cleanup_push(free, kernel);
+	rc = poll_in(fds, n, until, mask, kernel);
+	pthread_cleanup_pop(1);
+	return rc;
 }
 
 int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask)
 {
-	struct pollfd few[FEW + 2], *kernel = few;
+	struct pollfd few[FEW + 2];
 	int rc;
 
-	if (n > FEW)
-		kernel = malloc((n + 2) * sizeof(*kernel));
-	if (!kernel)
-		return -ENOMEM;
-	pthread_cleanup_push(free, kernel == few ? NULL : kernel);
-	rc = poll_in(fds, n, until, mask, kernel);
-	pthread_cleanup_pop(kernel != few);
+	homa_pl_hold();
+	rc = n <= FEW ? poll_in(fds, n, until, mask, few) : poll_many(fds, n, until, mask);
+	homa_pl_unhold();
 	return rc;
 }
 
@@ -199,14 +211,14 @@ static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *reads, fd_set *wr
 int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, int64_t until,
 		       const sigset_t *mask)
 {
-	struct pollfd *fds = malloc(FD_SETSIZE * sizeof(*fds));
+	struct pollfd *fds = reallocarray(NULL, (size_t)n, sizeof(*fds));
 	nfds_t count;
 	int rc;
 
 	if (!fds)
 		return -ENOMEM;
 	pthread_cleanup_push(free, fds);
-	count = from_sets(n < FD_SETSIZE ? n : FD_SETSIZE, reads, writes, excepts, fds);
+	count = from_sets(n, reads, writes, excepts, fds);
 	rc = homa_pl_tcp_poll(fds, count, until, mask);
 	if (rc >= 0)
 		rc = to_sets(fds, count, reads, writes, excepts);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include "pl_signals.h"
 #include "stream_fork.h"
 #include "tcp.h"
 #include "preload_sock.h"
@@ -32,6 +33,10 @@ static bool lost;
 static __thread struct {
 	int fd;
 	unsigned int generation;
+	/* Its place in the list. A handler that jumps out of a sleep (siglongjmp()) leaves it
+	 * there, where it does no harm. */
+	struct homa_pl_sleeper sleeper;
+	bool joined;
 } own __attribute__((tls_model("initial-exec"))) = { .fd = -1 };
 
 /* ---- fork() ---- */
@@ -48,6 +53,7 @@ void homa_pl_tcp_vforks(bool does)
 
 static void before_fork(void)
 {
+	homa_pl_hold();
 	pthread_mutex_lock(&open_lock);
 	pthread_mutex_lock(&lock);
 	has_ticket = context && context_generation == homa_pl_generation && !homa_pl_inside() &&
@@ -62,14 +68,11 @@ static void in_parent(void)
 		homa_streams_in_parent(context, &ticket);
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_unlock(&open_lock);
+	homa_pl_unhold();
 }
 
-/* Threads that slept are not here. */
-static void in_child(void)
+static void take_over(void)
 {
-	pthread_mutex_init(&lock, NULL);
-	pthread_mutex_init(&open_lock, NULL);
-	sleepers = NULL;
 	if (!has_ticket)
 		return;
 	context = homa_streams_in_child(context, &ticket);
@@ -78,6 +81,18 @@ static void in_child(void)
 	context_generation = homa_pl_generation;
 	__atomic_store_n(&lost, false, __ATOMIC_RELAXED);
 	homa_pl_debug("a child of fork() goes on with its parent's TCP");
+}
+
+/* Threads that slept are not here. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_init(&open_lock, NULL);
+	sleepers = NULL;
+	own.joined = false;
+	homa_pl_signals_in_child();
+	take_over();
+	homa_pl_unhold();
 }
 
 static void watch_forks(void)
@@ -222,6 +237,9 @@ static pthread_key_t at_end;
 static void close_own(void *arg)
 {
 	(void)arg;
+	if (own.joined && own.generation == homa_pl_generation)
+		homa_pl_leave_sleep(&own.sleeper);
+	own.joined = false;
 	if (own.fd >= 0 && own.generation == homa_pl_generation)
 		HOMA_PL_REAL(close)(own.fd);
 	own.fd = -1;
@@ -280,51 +298,67 @@ static struct timespec until_timespec(int64_t until)
 	return ts;
 }
 
-static void leave(void *sleeper)
+static void leave(void *depth)
 {
-	homa_pl_leave_sleep(sleeper);
+	homa_pl_hold_again(*(const unsigned int *)depth);
+	homa_pl_leave_sleep(&own.sleeper);
+	own.joined = false;
 }
 
 /* The one place where a thread may be cancelled, if it may be at all. */
 static int poll_or_cancel(struct pollfd *fds, nfds_t n, const struct timespec *wait,
-			  const sigset_t *mask, int cancel, struct homa_pl_sleeper *sleeper)
+			  const sigset_t *mask, int cancel)
 {
+	unsigned int depth = homa_pl_signals.depth;
 	int rc;
 
-	pthread_cleanup_push(leave, sleeper);
+	pthread_cleanup_push(leave, &depth);
 	pthread_setcancelstate(cancel, NULL);
+	homa_pl_let_signals(own.fd);
 	rc = HOMA_PL_REAL(ppoll)(fds, n, wait, mask);
 	rc = rc < 0 ? -errno : rc;
+	homa_pl_hold_again(depth);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_cleanup_pop(0);
 	return rc;
 }
 
+/* @rc: of a sleep in which, or just before which, handlers may have run. */
+static int after_signals(int rc, unsigned int ran, unsigned int ran_hard)
+{
+	if (homa_pl_signals.ran == ran)
+		return rc;
+	return homa_pl_signals.ran_hard == ran_hard ? -HOMA_PL_RESTART : -EINTR;
+}
+
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask,
 		  bool (*ready)(void *arg), void *arg)
 {
-	struct homa_pl_sleeper sleeper = { .fd = homa_pl_sleeper_fd() };
+	unsigned int ran = homa_pl_signals.ran, ran_hard = homa_pl_signals.ran_hard;
 	struct timespec ts;
 	uint64_t count;
 	int rc, cancel;
 
-	if (sleeper.fd < 0)
-		return sleeper.fd;
+	own.sleeper.fd = homa_pl_sleeper_fd();
+	if (own.sleeper.fd < 0)
+		return own.sleeper.fd;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	homa_pl_join(&sleeper);
+	if (!own.joined)
+		homa_pl_join(&own.sleeper);
+	own.joined = true;
 	rc = 1;
 	if (homa_pl_may_sleep() && !(ready && ready(arg))) {
-		fds[n] = (struct pollfd){ .fd = sleeper.fd, .events = POLLIN };
+		fds[n] = (struct pollfd){ .fd = own.fd, .events = POLLIN };
 		fds[n + 1] = (struct pollfd){ .fd = homa_pl_news_fd(), .events = POLLIN };
 		ts = until_timespec(until);
-		rc = poll_or_cancel(fds, n + 2, until == INT64_MAX ? NULL : &ts, mask, cancel,
-				    &sleeper);
+		rc = poll_or_cancel(fds, n + 2, until == INT64_MAX ? NULL : &ts, mask, cancel);
 		if (rc > 0 && fds[n].revents &&
-		    HOMA_PL_REAL(read)(sleeper.fd, &count, sizeof(count)) < 0)
+		    HOMA_PL_REAL(read)(own.fd, &count, sizeof(count)) < 0)
 			rc = 1; /* somebody else was quicker */
-		rc = rc > 0 ? 1 : rc;
+		rc = after_signals(rc > 0 ? 1 : rc, ran, ran_hard);
 	}
-	homa_pl_leave_sleep(&sleeper);
+	homa_pl_leave_sleep(&own.sleeper);
+	own.joined = false;
 	pthread_setcancelstate(cancel, NULL);
 	return rc;
 }
@@ -387,9 +421,12 @@ int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least, in
 		if (until != INT64_MAX && homa_pl_now() >= until)
 			return -EAGAIN;
 		rc = sleep_with(&w, fds, n, until);
-		if (rc < 0)
-			return rc;
-		if (n && fds[0].revents)
+		if (rc >= 0 && n && fds[0].revents)
 			return 0;
+		/* What has come goes before a signal; and with a time limit each signal ends it. */
+		if (rc >= 0 || (rc == -HOMA_PL_RESTART && timeout < 0))
+			continue;
+		homa_pl_pump();
+		return is_ready(&w) ? 0 : rc == -HOMA_PL_RESTART ? -EINTR : rc;
 	}
 }

@@ -78,7 +78,7 @@ static int more_wanted(struct homa_streams *ctx)
 	u32 num = ctx->num_wanted ? 2 * ctx->num_wanted : WANTED_MIN, i;
 	struct homa_streams_wanted *more;
 
-	more = realloc(ctx->wanted, num * sizeof(*more));
+	more = reallocarray(ctx->wanted, num, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	ctx->wanted = more;

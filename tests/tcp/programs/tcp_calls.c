@@ -10,7 +10,7 @@ static const struct tcp_case *const lists[] = {
 	tcp_descriptor_cases, tcp_epoll_cases,	tcp_flag_cases,	  tcp_fork_cases,
 	tcp_many_cases,	      tcp_mixed_cases,	tcp_option_cases, tcp_process_cases,
 	tcp_reset_cases,      tcp_thread_cases, tcp_vector_cases, tcp_wait_cases,
-	tcp_end_cases,
+	tcp_end_cases,	      tcp_handler_cases, tcp_number_cases,
 };
 
 static const struct tcp_case *find(const char *name)

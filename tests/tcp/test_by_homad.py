@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""How connections of programs under homa-run end: the cases of programs/ends.c, with homad at both ends."""
+"""Programs under homa-run, with homad at both ends: how connections end, signal handlers, numbers that cannot be."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ import pytest
 import test_calls
 from ways import PROGRAMS, Side, two_sides
 
-CASES = re.findall(r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / "ends.c").read_text())
+SUBJECTS = ("ends", "handlers", "numbers")
+CASES = [
+    case
+    for subject in SUBJECTS
+    for case in re.findall(r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text())
+] + ["interrupted"]
 
 pytestmark = pytest.mark.skipif(not (PROGRAMS / "tcp_calls").exists(), reason="tcp_calls is not built")
 
@@ -23,5 +28,5 @@ def accelerated() -> Iterator[tuple[Side, Side]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_end(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None:
+def test_case(case: str, accelerated: tuple[Side, Side], tmp_path: Path) -> None:
     test_calls.test_calls(case, "v4", accelerated, tmp_path)

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * Numbers that cannot be: more descriptors, pieces and bytes than there are.
+ */
+#include <limits.h>
+#include <sys/select.h>
+#include "tcp_calls.h"
+
+static void numbers_too_large__server(struct tcp_end *end)
+{
+	tcp_echo(tcp_accept_one(end));
+}
+
+static void numbers_too_large__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+	struct pollfd entry = { .fd = fd, .events = POLLOUT };
+	char byte = 0;
+	struct iovec piece[2] = { { &byte, 1 }, { &byte, SIZE_MAX } };
+	struct msghdr msg = { .msg_iov = piece, .msg_iovlen = (size_t)1 << 32 | 1 };
+	/* Times 8 bytes, and with two more, the first is a small number. */
+	static volatile nfds_t many[] = { ((nfds_t)1 << 61) - 1, (nfds_t)1 << 31, (nfds_t)-1 };
+	static volatile int too_many = IOV_MAX + 1;
+
+	for (int i = 0; i < 3; i++)
+		FAILS(poll(&entry, many[i], 0), EINVAL);
+	FAILS(select(-1, NULL, NULL, NULL, NULL), EINVAL);
+	FAILS(writev(fd, piece, 2), EINVAL);
+	FAILS(readv(fd, piece, 2), EINVAL);
+	piece[1].iov_len = SSIZE_MAX;
+	FAILS(writev(fd, piece, too_many), EINVAL);
+	FAILS(sendmsg(fd, &msg, 0), EMSGSIZE);
+	FAILS(recvmsg(fd, &msg, 0), EMSGSIZE);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
+
+const struct tcp_case tcp_number_cases[] = { TCP_CASE(numbers_too_large), { 0 } };
