@@ -27,6 +27,14 @@ struct homa_msgbufs {
 	u64 used;
 };
 
+/** homa_msgbuf_bytes() - the size of the buffer for @size bytes, 1 .. 1 MiB. */
+static inline u32 homa_msgbuf_bytes(u32 size)
+{
+	if (size <= 1u << HOMA_MSGBUF_MIN_SHIFT)
+		return 1u << HOMA_MSGBUF_MIN_SHIFT;
+	return 1u << homa_fls32(size - 1);
+}
+
 /** homa_msgbuf_get() - @size bytes, 1 .. 1 MiB; NULL: no memory. */
 void *homa_msgbuf_get(struct homa_msgbufs *bufs, u32 size);
 /** homa_msgbuf_put() - give back; @size as it was asked for. NULL is fine. */

@@ -19,6 +19,7 @@
 #define HOMAD_NO_SLOT 0xffffffffu
 
 struct homad_app;
+struct homad_copies;
 struct homad_polled;
 struct homad_streams;
 struct homad_thread;
@@ -183,6 +184,8 @@ struct homad_app {
 	struct homa_owner *owner;
 	/* The attachments of its user that are polled, for each thread; NULL: no user. */
 	struct homad_polled *user_polled;
+	/* Its user's account of copied messages. */
+	struct homad_copies *copies;
 	/* The key under which ids of its requests are made (abi/shm.h). */
 	u64 id_key[2];
 	/* The slow path's own record of it. */

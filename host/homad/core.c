@@ -368,6 +368,7 @@ int homad_start(struct homad *d, char *err, size_t errlen)
 				 d->config.num_cores :
 				 1;
 	d->started_ns = homa_clock_ns();
+	homad_copies_limit(d);
 	err[0] = '\0';
 	rc = make_engine(d, err, errlen);
 	if (!rc)

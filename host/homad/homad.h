@@ -35,6 +35,7 @@
 #include "config.h"
 #include "homa_clock.h"
 #include "homa_engine.h"
+#include "copies.h"
 #include "nic.h"
 #include "thread.h"
 
@@ -86,6 +87,11 @@ struct homad {
 	int dead_fd;
 	/* Attachments for homad_session_free(): an atomic stack by homad_app.next_dead. */
 	struct homad_app *dead;
+	/* Copies of outgoing messages, of all users together (copies.h), if there are several
+	 * threads; and how many bytes of them one user and all may have, which the slow path
+	 * writes. */
+	struct homad_copies copies;
+	u64 copies_of_user, copies_of_all;
 	/* Attachments that need more memory: an atomic stack by homad_app.next_wanting. */
 	struct homad_app *wanting;
 	/* Questions for routes that nobody has asked the kernel yet: an atomic stack. */

@@ -44,6 +44,7 @@
  */
 struct program {
 	struct homad_app app;
+	struct homad_copies copies;
 	u32 sq_tail, cq_head, release_tail;
 	struct homa_addr peer;
 	u32 in_flight, done, failed;
@@ -107,6 +108,7 @@ static void daemon_start(struct homad *d, struct nic *nic, u64 seed)
 	struct homa_seeds seeds;
 
 	homad_config_default(&d->config);
+	homad_copies_limit(d);
 	d->num_threads = d->num_active = 1;
 	d->dead_fd = -1;
 	d->limits = (struct homa_limits){
@@ -153,6 +155,7 @@ static void attach(struct program *p, struct homad *d, u16 port)
 	u32 i;
 
 	app->id = port;
+	app->copies = &p->copies;
 	app->id_key[0] = 1 + port;
 	app->queues = must_alloc(sizeof(struct homa_shm_queues));
 	app->pool = must_alloc(POOL_BYTES);

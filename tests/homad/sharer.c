@@ -4,7 +4,7 @@
  *
  *	sharer echo PORT NAME	answer every request with the letter NAME at once
  *	sharer hold PORT NAME	keep requests; after SIGUSR1 answer them, and further ones at once
- *	sharer ask ADDRESS COUNT AT_ONCE
+ *	sharer ask ADDRESS COUNT [AT_ONCE [LENGTH]]
  *
  * A worker prints "serving" when it has the port, or a sentence and ends with status 1.
  * Who asks says which was the first failure on standard error, prints "nearly" when fewer
@@ -65,8 +65,9 @@ static int work(int port, const char *name)
 	}
 }
 
-static int ask(const char *address, unsigned int count, unsigned int at_once)
+static int ask(const char *address, unsigned int count, unsigned int at_once, size_t length)
 {
+	static const char request[4096] = "?";
 	unsigned int i, sent = 0, got = 0, failed = 0, by[26] = { 0 };
 	struct sockaddr_storage server;
 	struct homa_message msg;
@@ -74,12 +75,14 @@ static int ask(const char *address, unsigned int count, unsigned int at_once)
 	struct homa *h;
 	int rc;
 
+	API_CHECK(length > 0 && length <= sizeof(request), "length");
 	API_CHECK(!homa_parse_address(address, &server), "%s", homa_open_error());
 	API_CHECK(!homa_open(&h, NULL), "%s", homa_open_error());
 	while (got < count) {
 		for (; sent < count && sent - got < at_once; sent++)
-			API_CHECK(!homa_request(h, (struct sockaddr *)&server, sizeof(server), "?", 1,
-						0, 0, NULL),
+			API_CHECK(!homa_request(h, (struct sockaddr *)&server,
+						sizeof(server), request, length, 0, 0,
+						NULL),
 				  "%s", homa_error(h));
 		do
 			rc = homa_receive(h, &msg, HOMA_RECV_RESPONSE, 120000);
@@ -112,7 +115,8 @@ int main(int argc, char **argv)
 	API_CHECK(argc > 3, "usage");
 	if (!strcmp(argv[1], "ask"))
 		return ask(argv[2], (unsigned int)atoi(argv[3]),
-			   argc > 4 ? (unsigned int)atoi(argv[4]) : 1);
+			   argc > 4 ? (unsigned int)atoi(argv[4]) : 1,
+			   argc > 5 ? (size_t)atol(argv[5]) : 1);
 	answering = !strcmp(argv[1], "echo");
 	return work(atoi(argv[2]), argv[3]);
 }

@@ -113,9 +113,10 @@ const struct homad_setting homad_settings[] = {
 	SIZE("quota.send_max", quota.send_max, 4 * MIB, 64 * GIB, true,
 	     "memory for messages to send of a handle"),
 	SIZE("quota.user_memory", quota.user_memory, 16 * MIB, 16384 * GIB,
-	     true, "shared memory of one user over all handles"),
+	     true,
+	     "shared memory of one user over all handles; copies of short messages on their way may have a quarter of that besides"),
 	SIZE("quota.total_memory", quota.total_memory, 64 * MIB, 16384 * GIB, true,
-	     "shared memory of all users; one user gets as much as is left to all others, and a sixteenth is kept for root"),
+	     "shared memory of all users, and besides for copies a quarter of that; one user gets as much as is left to all others, and a sixteenth is kept for root"),
 
 	NUMBER("tcp.streams", tcp_streams, 16, 65536, false,
 	       "TCP connections that an application may have open; each has 8 KiB of its user's memory at least"),

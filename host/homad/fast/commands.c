@@ -5,6 +5,7 @@
  * correct library cannot produce costs the application its attachment.
  */
 #include <errno.h>
+#include "copies.h"
 #include "homa_hash.h"
 #include "log.h"
 #include "probes.h"
@@ -44,19 +45,17 @@ static const char *check_message(const struct homad_app *app,
 	return NULL;
 }
 
-/* What the RPC will send from; false: no memory. */
-static bool take_bytes(struct homad_thread *t, const struct homa_sqe *sqe, u8 *bytes,
-		       u8 **out)
+/* What the RPC will send from; false: there is no room for a copy. */
+static bool take_bytes(struct homad_thread *t, struct homad_app *app,
+		       const struct homa_sqe *sqe, u8 *bytes, u8 **out)
 {
 	if (!(sqe->flags & HOMA_SQE_COPY)) {
 		*out = bytes;
 		return true;
 	}
-	*out = homa_msgbuf_get(&t->bufs, sqe->length);
-	if (!*out) {
-		t->counters.out_of_memory++;
+	*out = homad_copy_get(t, app, sqe->length);
+	if (!*out)
 		return false;
-	}
 	memcpy(*out, bytes, sqe->length);
 	return true;
 }
@@ -66,7 +65,7 @@ static void drop_bytes(struct homad_thread *t, struct homad_app *app,
 		       const struct homa_sqe *sqe, u8 *out)
 {
 	if (sqe->flags & HOMA_SQE_COPY)
-		homa_msgbuf_put(&t->bufs, out, sqe->length);
+		homad_copy_put(t, app, out, sqe->length);
 	else if (!homad_free_bytes(t, app, sqe->segment, sqe->offset))
 		homad_app_evict(t, app, "more messages than it may have");
 }
@@ -191,9 +190,9 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 	if (!rc && port == t->d->local &&
 	    homad_direct_request(t, app, sqe, &send, bytes))
 		return NULL;
-	if (!take_bytes(t, sqe, bytes, &out)) {
+	if (!take_bytes(t, app, sqe, bytes, &out)) {
 		homad_refuse(t, app, sqe->token, sqe->cookie, sqe->flags,
-			     -ENOMEM);
+			     -ENOBUFS);
 		return NULL;
 	}
 	homad_lock(app);
@@ -205,6 +204,51 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 	}
 	homad_unlock(app);
 	return NULL;
+}
+
+/* With the lock: the request is not answered, as its client hears if it can; @out is the
+ * byte that says so, perhaps NULL. false: @out is not needed. */
+static bool reject_rpc(struct homad_thread *t, struct homad_app *app,
+		       u64 token, u32 error, u8 *out)
+{
+	struct homa_handle handle = app->server_slots[token & 0xffff].handle;
+	const struct homa_sqe byte = { .flags = HOMA_SQE_COPY, .length = 1 };
+	struct homa_rpc *rpc = NULL;
+	struct homad_rpc *priv;
+
+	if (!out)
+		homa_rpc_forget(&t->ctx, handle);
+	else if (homa_rpc_reject(&t->ctx, handle, error, at_first(1), &rpc))
+		return false;
+	/* What has ended gives its slot back when it is reaped. */
+	if (!rpc)
+		return false;
+	priv = homa_rpc_priv(rpc);
+	own_bytes(priv, &byte, out);
+	priv->token = 0;
+	homad_trace_rpc(t, HOMAD_TRACE_SUBMIT, priv, 1, (int)error);
+	go_on(t, handle, 1);
+	homad_slot_back(t, app, token);
+	return true;
+}
+
+/* The request of the slot at @token is not answered. */
+static void reject_request(struct homad_thread *t, struct homad_app *app, u64 token,
+			   u32 error)
+{
+	const struct homad_slot *slot = &app->server_slots[token & 0xffff];
+	u8 *out = homad_copy_get(t, app, 1);
+	bool used = false;
+
+	if (out)
+		*out = 0;
+	homad_lock(app);
+	/* Another token there: the client gave up, and the slot is used again. */
+	if (slot->token == token)
+		used = reject_rpc(t, app, token, error, out);
+	homad_unlock(app);
+	if (out && !used)
+		homad_copy_put(t, app, out, 1);
 }
 
 static const char *reply(struct homad_thread *t, struct homad_app *app,
@@ -227,8 +271,10 @@ static const char *reply(struct homad_thread *t, struct homad_app *app,
 		homad_direct_reply(t, app, sqe, bytes);
 		return NULL;
 	}
-	if (!take_bytes(t, sqe, bytes, &out))
-		return NULL; /* the client will time out */
+	if (!take_bytes(t, app, sqe, bytes, &out)) {
+		reject_request(t, app, sqe->token, ENOBUFS);
+		return NULL;
+	}
 	homad_lock(app);
 	/* Another token there: the client gave up, and the slot is used again. */
 	if (app->server_slots[index].token == sqe->token &&
@@ -250,61 +296,21 @@ static const char *reply(struct homad_thread *t, struct homad_app *app,
 	return NULL;
 }
 
-/* With the lock: the request is not answered, as its client hears if it can; @out is the
- * byte that says so, perhaps NULL. false: @out is not needed. */
-static bool reject_rpc(struct homad_thread *t, struct homad_app *app,
-		       const struct homa_sqe *sqe, u8 *out)
-{
-	struct homa_handle handle = app->server_slots[sqe->token & 0xffff].handle;
-	const struct homa_sqe byte = { .flags = HOMA_SQE_COPY, .length = 1 };
-	struct homa_rpc *rpc = NULL;
-	struct homad_rpc *priv;
-
-	if (!out)
-		homa_rpc_forget(&t->ctx, handle);
-	else if (homa_rpc_reject(&t->ctx, handle, sqe->length, at_first(1), &rpc))
-		return false;
-	/* What has ended gives its slot back when it is reaped. */
-	if (!rpc)
-		return false;
-	priv = homa_rpc_priv(rpc);
-	own_bytes(priv, &byte, out);
-	priv->token = 0;
-	homad_trace_rpc(t, HOMAD_TRACE_SUBMIT, priv, 1, (int)sqe->length);
-	go_on(t, handle, 1);
-	homad_slot_back(t, app, sqe->token);
-	return true;
-}
-
 static const char *reject(struct homad_thread *t, struct homad_app *app,
 			  const struct homa_sqe *sqe)
 {
 	u32 index = (u32)(sqe->token & 0xffff);
 	const struct homad_slot *slot = &app->server_slots[index];
-	bool used = false;
-	u8 *out;
 
 	if (sqe->length == 0 || sqe->length > HOMA_MAX_ERRNO)
 		return "errno of a rejection";
 	if (!sqe->token || index >= app->max_rpcs)
 		return "reject token";
 	app->counters.rejects++;
-	if (slot->token == sqe->token && slot->direct) {
+	if (slot->token == sqe->token && slot->direct)
 		homad_direct_reject(t, app, slot->direct, (int)sqe->length);
-		return NULL;
-	}
-	out = homa_msgbuf_get(&t->bufs, 1);
-	if (out)
-		*out = 0;
 	else
-		t->counters.out_of_memory++;
-	homad_lock(app);
-	/* Another token there: the client gave up, and the slot is used again. */
-	if (slot->token == sqe->token)
-		used = reject_rpc(t, app, sqe, out);
-	homad_unlock(app);
-	if (out && !used)
-		homa_msgbuf_put(&t->bufs, out, 1);
+		reject_request(t, app, sqe->token, sqe->length);
 	return NULL;
 }
 

@@ -13,6 +13,7 @@
  * came: if the client has no room, it waits here until there is some.
  */
 #include <errno.h>
+#include "copies.h"
 #include "probes.h"
 #include "fast.h"
 
@@ -79,11 +80,30 @@ static void put_address(struct homa_cqe *cqe, const struct homad_direct *d,
 
 /* ---- the record of one RPC ---- */
 
-static void leave_client(struct homad_direct *d)
+/* What a waiting reply would have been sent from; its client, who pays for a copy, is still
+ * there. */
+static void drop_waiting(struct homad_thread *t, struct homad_direct *d)
+{
+	if (d->waiting) {
+		homa_list_del(&d->wait);
+		d->waiting = false;
+	}
+	if (d->out && d->copied)
+		homad_copy_put(t, d->client, d->out, d->length);
+	else if (d->out && d->lender)
+		homad_free_bytes(t, d->lender, d->segment, d->offset);
+	if (d->lender)
+		homa_list_del(&d->of_server);
+	d->out = NULL;
+	d->lender = NULL;
+}
+
+static void leave_client(struct homad_thread *t, struct homad_direct *d)
 {
 	struct homad_slot *slot =
 		&d->client->client_slots[d->client_token & 0xffff];
 
+	drop_waiting(t, d);
 	homa_list_del(&d->of_client);
 	slot->direct = NULL;
 	slot->token = 0;
@@ -102,28 +122,10 @@ static void leave_server(struct homad_direct *d)
 	d->server = NULL;
 }
 
-/* What a waiting reply would have been sent from. */
-static void drop_waiting(struct homad_thread *t, struct homad_direct *d)
-{
-	if (d->waiting) {
-		homa_list_del(&d->wait);
-		d->waiting = false;
-	}
-	if (d->out && d->copied)
-		homa_msgbuf_put(&t->bufs, d->out, d->length);
-	else if (d->out && d->lender)
-		homad_free_bytes(t, d->lender, d->segment, d->offset);
-	if (d->lender)
-		homa_list_del(&d->of_server);
-	d->out = NULL;
-	d->lender = NULL;
-}
-
 static void end(struct homad_thread *t, struct homad_direct *d)
 {
-	drop_waiting(t, d);
 	if (d->client)
-		leave_client(d);
+		leave_client(t, d);
 	if (d->server)
 		leave_server(d);
 	homa_slab_put(&t->directs, d);
@@ -237,18 +239,16 @@ static bool finish(struct homad_thread *t, struct homad_direct *d,
 	return true;
 }
 
-/* The client has no room: keep the response, short ones as a copy. */
+/* The client has no room: keep the response, short ones as a copy on its account. */
 static bool wait_for_room(struct homad_thread *t, struct homad_direct *d,
 			  struct homad_app *server, const struct homa_sqe *sqe,
 			  u8 *bytes)
 {
 	d->length = sqe->length;
 	d->copied = sqe->flags & HOMA_SQE_COPY;
-	d->out = d->copied ? homa_msgbuf_get(&t->bufs, sqe->length) : bytes;
-	if (!d->out) {
-		t->counters.out_of_memory++;
+	d->out = d->copied ? homad_copy_get(t, d->client, sqe->length) : bytes;
+	if (!d->out)
 		return false;
-	}
 	if (d->copied) {
 		memcpy(d->out, bytes, sqe->length);
 	} else {
@@ -283,7 +283,7 @@ void homad_direct_reply(struct homad_thread *t, struct homad_app *server,
 	if (done)
 		end(t, d);
 	else
-		homad_direct_abort(t, d, ENOMEM);
+		homad_direct_abort(t, d, ENOBUFS);
 	if (lent && !homad_free_bytes(t, server, sqe->segment, sqe->offset))
 		homad_app_evict(t, server, "more messages than it may have");
 }
@@ -322,7 +322,7 @@ void homad_direct_abort(struct homad_thread *t, struct homad_direct *d, int erro
 	u64 token = d->client_token, cookie = d->cookie;
 	bool is_private = d->is_private;
 
-	leave_client(d);
+	leave_client(t, d);
 	if (!d->server)
 		end(t, d); /* its response was waiting */
 	homad_end_slot(t, client, token, error, cookie, is_private);
@@ -335,7 +335,7 @@ void homad_direct_close(struct homad_thread *t, struct homad_app *app)
 	while (!homa_list_empty(&app->direct_client)) {
 		d = homa_container_of(app->direct_client.next,
 				      struct homad_direct, of_client);
-		leave_client(d);
+		leave_client(t, d);
 		if (!d->server)
 			end(t, d);
 	}

@@ -5,6 +5,7 @@
  * back gives up what it held of an application: its name in the table of open
  * RPCs, and the bytes it was sent from.
  */
+#include "copies.h"
 #include "fast.h"
 #include "homad_trace.h"
 
@@ -32,10 +33,11 @@ static void reap_rpc(struct homad_thread *t, struct homa_rpc *rpc)
 
 	if (priv->app) {
 		homad_trace_rpc(t, HOMAD_TRACE_END, priv, 0, 0);
+		/* The application may have gone when it is told. */
+		if (priv->copied)
+			homad_copy_put(t, priv->app, priv->out, priv->out_size);
 		homad_forget(t, priv);
 	}
-	if (priv->copied)
-		homa_msgbuf_put(&t->bufs, priv->out, priv->out_size);
 	homa_spares_take_rpc(&t->spares, &t->ctx, rpc);
 }
 

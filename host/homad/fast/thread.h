@@ -52,6 +52,7 @@ struct homad_trace;
 	X(tcp_denied, "TCP connections that a rule with deny refused") \
 	X(tcp_refused, "TCP connections beyond the limits of a rule")  \
 	X(evictions, "applications that broke the rules")              \
+	X(copies_refused, "messages for whose copy its user or all users have no room left") \
 	X(out_of_memory, "allocations for messages or objects that failed") \
 	X(jobs, "requests of the slow path")
 

@@ -120,6 +120,7 @@ static bool look_at_bucket(struct some_users *some, const struct homa_list *buck
 		some->user[some->num++] = (struct homad_user_view){
 			.uid = user->uid,
 			.memory = user->memory,
+			.copied = HOMA_READ_ONCE(user->copies.used),
 			.listeners = user->listeners,
 			.stream_tx = user->tcp_tx_bytes,
 			.stream_rx = user->tcp_rx_bytes,

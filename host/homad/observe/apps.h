@@ -44,7 +44,7 @@ struct homad_app_view {
  *  attachments, those that have ended, too */
 struct homad_user_view {
 	uid_t uid;
-	u64 memory;
+	u64 memory, copied;
 	u32 listeners;
 	u64 streams, stream_tx, stream_rx;
 };

@@ -390,10 +390,18 @@ static u64 user_memory(const struct homad_user_view *user)
 	return user->memory;
 }
 
+static u64 user_copied(const struct homad_user_view *user)
+{
+	return user->copied;
+}
+
 static void put_users(FILE *out, const struct homad_apps *apps)
 {
 	put_user_family(out, apps, "homa_user_memory_bytes", "gauge",
 			"shared memory that a user's attachments have", user_memory);
+	put_user_family(out, apps, "homa_user_copied_bytes", "gauge",
+			"homad's own memory for short messages of a user on their way",
+			user_copied);
 	put_user_family(out, apps, "homa_user_tcp_streams", "gauge",
 			"TCP connections of a user", user_streams);
 	put_user_family(out, apps, "homa_user_tcp_listeners", "gauge",

@@ -11,6 +11,7 @@
 #ifndef HOMAD_ATTACHMENT_H
 #define HOMAD_ATTACHMENT_H
 
+#include "copies.h"
 #include "layout.h"
 #include "worker.h"
 
@@ -31,6 +32,7 @@
  *	counts them.
  * @tcp_tx_bytes, @tcp_rx_bytes: that streams of attachments which have ended have carried.
  * @owner: the engine's account of its sockets.
+ * @copies: its account of copied messages, the fast path's.
  * @polled: its attachments that fast-path threads look at, for each thread.
  */
 struct homad_user {
@@ -48,6 +50,7 @@ struct homad_user {
 	u32 half_open;
 	u64 tcp_tx_bytes, tcp_rx_bytes;
 	struct homa_owner owner;
+	struct homad_copies copies;
 	struct homad_polled polled[HOMAD_MAX_THREADS];
 };
 

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "admin.h"
 #include "config_schema.h"
+#include "copies.h"
 #include "homa_clock.h"
 #include "log.h"
 #include "notify.h"
@@ -213,6 +214,7 @@ static void take(struct homad *d, void *arg)
 	struct homad_config *new = arg;
 
 	take_settings(d, new);
+	homad_copies_limit(d);
 	take_spin(d, spin_us, spin_min_us);
 	take_share(d, share);
 	take_rules(d, new);
