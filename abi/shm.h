@@ -373,7 +373,7 @@ enum homa_shm_place_kind {
 	HOMA_SHM_RELEASE,    /* uint32_t */
 };
 
-#define HOMA_SHM_PLACES_MAX 64u /* of a table */
+#define HOMA_SHM_PLACES_MAX 64u /* most entries of a table of places */
 
 /**
  * struct homa_shm_place - where one ring is in the queues memory

@@ -8,7 +8,7 @@
 
 #include "homa_rpc.h"
 
-#define HOMA_MAX_GAPS_ASKED 64u	/* in one question */
+#define HOMA_MAX_GAPS_ASKED 64u	/* one question asks for so many gaps at most */
 #define HOMA_NO_EARLY 0xffffffffu	/* homa_rpc.asked_to: only silence counts */
 #define HOMA_TICK_SHIFT 17u /* of homa_rpc.overtaken_at: 131 us */
 #define HOMA_REPAIR_ROUNDS 8u	/* questions per interval while repair goes on */

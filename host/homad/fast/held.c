@@ -6,7 +6,7 @@
 #include "fast.h"
 #include "streams.h"
 
-#define TURN_STREAMS 64u /* that go on in a round */
+#define TURN_STREAMS 64u /* so many held streams go on in one round */
 
 /* False: it waits no longer. */
 static bool goes_on(struct homad_thread *t, struct homad_stream *stream)

@@ -15,7 +15,7 @@
 #define HOMAD_TRACE_MEMORY (8u << 20) /* ring of a thread, bytes */
 #define HOMAD_TRACE_SNAP 128u	      /* bytes of a packet unless asked */
 #define HOMAD_TRACE_SNAP_MAX 16384u
-#define HOMAD_TRACE_APPS 32u /* in one filter */
+#define HOMAD_TRACE_APPS 32u /* one filter names so many applications at most */
 
 struct homad_rpc;
 

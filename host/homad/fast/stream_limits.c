@@ -8,8 +8,8 @@
 #include "fast.h"
 #include "streams.h"
 
-#define TURN_BYTES 16384u /* of a stream in its turn */
-#define BURSTS 50u	  /* in a second */
+#define TURN_BYTES 16384u /* a stream gets so many bytes in its turn */
+#define BURSTS 50u	  /* a bucket holds what its rate gives in 1/50 s, or more */
 #define LEAST_BURST 16384
 #define LONGEST_NS 1000000000000ull
 #define USEFUL 4096 /* tokens for which it is worth to wake up */

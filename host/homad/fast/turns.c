@@ -17,7 +17,7 @@
 #define ROUND_COMMANDS 256u
 /* Credit of a user in a round while others are polled: the turn of one attachment. */
 #define USER_CREDIT ((int)homad_turn_cost(HOMAD_TURN))
-#define QUIET_NS 200000u /* until an application must kick */
+#define QUIET_NS 200000u /* an application that is quiet so long must kick */
 
 static struct homad_app *app_of(struct homa_list *node)
 {

@@ -27,8 +27,8 @@
 #define SO_PEERPIDFD 77
 #endif
 
-#define ACCEPTS 32 /* in one turn of the loop */
-#define REQUESTS 8 /* of one client in one turn */
+#define ACCEPTS 32 /* clients that one turn of the loop accepts at most */
+#define REQUESTS 8 /* requests of one client that one turn answers at most */
 
 /* ---- begin and end ---- */
 
