@@ -132,7 +132,7 @@ static void options__before_and_after(void **state)
 	open_context();
 	stream = connect_to(listen_on(&listener));
 	assert_int_equal(homa_stream_options(stream, HOMA_STREAM_NODELAY), 0);
-	assert_int_equal(homa_stream_options(stream, 8), -EINVAL);
+	assert_int_equal(homa_stream_options(stream, 16), -EINVAL);
 	fake_step(&f);
 	swallow();
 	fake_step(&f);
