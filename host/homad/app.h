@@ -184,7 +184,7 @@ struct homad_app {
 	struct homa_owner *owner;
 	/* The attachments of its user that are polled, for each thread; NULL: no user. */
 	struct homad_polled *user_polled;
-	/* Its user's account of copied messages. */
+	/* Its user's account of copied messages; NULL: no user. */
 	struct homad_copies *copies;
 	/* The key under which ids of its requests are made (abi/shm.h). */
 	u64 id_key[2];

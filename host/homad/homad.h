@@ -88,10 +88,10 @@ struct homad {
 	/* Attachments for homad_session_free(): an atomic stack by homad_app.next_dead. */
 	struct homad_app *dead;
 	/* Copies of outgoing messages, of all users together (copies.h), if there are several
-	 * threads; and how many bytes of them one user and all may have, which the slow path
-	 * writes. */
+	 * threads; and how many bytes of them one user and all may have, and within how many of
+	 * all nobody can have too many, which the slow path writes. */
 	struct homad_copies copies;
-	u64 copies_of_user, copies_of_all;
+	u64 copies_of_user, copies_of_all, copies_easy;
 	/* Attachments that need more memory: an atomic stack by homad_app.next_wanting. */
 	struct homad_app *wanting;
 	/* Questions for routes that nobody has asked the kernel yet: an atomic stack. */

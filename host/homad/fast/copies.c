@@ -9,9 +9,13 @@
 void homad_copies_limit(struct homad *d)
 {
 	const struct homad_quota *quota = &d->config.quota;
+	u64 of_user = quota->user_memory / HOMAD_COPIES_SHARE;
+	u64 of_all = quota->total_memory / HOMAD_COPIES_SHARE;
 
-	HOMA_WRITE_ONCE(d->copies_of_user, quota->user_memory / HOMAD_COPIES_SHARE);
-	HOMA_WRITE_ONCE(d->copies_of_all, quota->total_memory / HOMAD_COPIES_SHARE);
+	HOMA_WRITE_ONCE(d->copies_of_user, of_user);
+	HOMA_WRITE_ONCE(d->copies_of_all, of_all);
+	of_all -= of_all / HOMAD_COPIES_ROOT;
+	HOMA_WRITE_ONCE(d->copies_easy, homa_min_u64(of_user, of_all / 2));
 }
 
 /* A thread that is the only one needs no atomic additions, and its own buffers are those of
@@ -20,6 +24,8 @@ static inline void account(struct homad_thread *t, struct homad_app *app, u64 by
 {
 	struct homad_copies *of_user = app->copies;
 
+	if (unlikely(!of_user))
+		return;
 	if (likely(homa_plat_alone)) {
 		HOMA_WRITE_ONCE(of_user->used, of_user->used + bytes);
 		return;
@@ -33,13 +39,16 @@ static inline u64 used_by_all(const struct homad_thread *t)
 	return homa_plat_alone ? t->bufs.used : HOMA_READ_ONCE(t->d->copies.used);
 }
 
-/* May the account of @app's user have @bytes more? */
+/* May the account of @app's user have @bytes more? It may have what all together have if
+ * that is little. */
 static bool has_room(const struct homad_thread *t, const struct homad_app *app, u32 bytes)
 {
 	const struct homad *d = t->d;
-	u64 of_all = HOMA_READ_ONCE(d->copies_of_all), all = used_by_all(t);
-	u64 used = HOMA_READ_ONCE(app->copies->used) + bytes;
+	u64 of_all = HOMA_READ_ONCE(d->copies_of_all), all = used_by_all(t), used;
 
+	if (unlikely(!app->copies))
+		return true;
+	used = HOMA_READ_ONCE(app->copies->used) + bytes;
 	if (app->uid == 0)
 		return all + bytes <= of_all;
 	of_all -= of_all / HOMAD_COPIES_ROOT;
@@ -51,7 +60,8 @@ u8 *homad_copy_get(struct homad_thread *t, struct homad_app *app, u32 size)
 	u32 bytes = homa_msgbuf_bytes(size);
 	u8 *copy;
 
-	if (unlikely(!has_room(t, app, bytes))) {
+	if (unlikely(used_by_all(t) + bytes > HOMA_READ_ONCE(t->d->copies_easy) &&
+		     !has_room(t, app, bytes))) {
 		t->counters.copies_refused++;
 		return NULL;
 	}
