@@ -14,11 +14,21 @@
  * for it, while one that slept goes before it when woken. What is seen of that:
  * yields that take very long. If they take a good part of the time, there are
  * none for a while: a short look, then sleep.
+ *
+ * And where work is rare, looking is in vain nearly each time. A thread whose times without
+ * work last 200 us on average and longer sleeps after a short look, too. That cannot lock a
+ * round trip in which everybody sleeps: its times without work are shorter than that even
+ * then, so everybody looks again. While other threads use the same core, a yield takes long, and
+ * a time without work says how busy the core is and not how rare work is: then the thread
+ * looks as long as it may, and only its own looking counts in the average.
  */
 #ifndef HOMA_SPIN_H
 #define HOMA_SPIN_H
 
 #include "homa_plat.h"
+
+/* Work is rare if times without it last so long on average, in ns. */
+#define HOMA_SPIN_RARE_NS 200000u
 
 /**
  * struct homa_spin - one thread's patience
@@ -35,10 +45,15 @@
  * @guard_until: the moment before which the thread does not yield, because of a hog.
  * @guard: how long the last such time without yields was.
  * @hogs: counts those times.
+ * @idle_from: the moment at which the present time without work began.
+ * @gap: how long times without work last, an average in which each new one has a sixteenth.
+ * @shared: a yield in the present time without work took so long that others must have run.
  */
 struct homa_spin {
 	u64 limit, min;
 	u64 spent, last;
+	u64 idle_from, gap;
+	bool shared;
 	u64 lost, lost_at;
 	u64 guard_until, guard;
 	u64 hogs;
@@ -46,11 +61,32 @@ struct homa_spin {
 
 void homa_spin_init(struct homa_spin *spin, u64 min, u64 max, u64 now);
 
+/* Internal: a time without work has lasted @ns. */
+void homa_spin_gap(struct homa_spin *spin, u64 ns);
+
 /** homa_spin_work() - there was work at @now. */
 static inline void homa_spin_work(struct homa_spin *spin, u64 now)
 {
+	if (spin->spent)
+		homa_spin_gap(spin, now - spin->idle_from);
 	spin->spent = 0;
-	spin->last = now;
+	spin->last = spin->idle_from = now;
+}
+
+/** homa_spin_begin() - the thread begins to wait at @now; what it did since it last looked was
+ *  neither work of this kind nor waiting. */
+static inline void homa_spin_begin(struct homa_spin *spin, u64 now)
+{
+	if (spin->spent)
+		homa_spin_gap(spin, spin->last - spin->idle_from);
+	spin->spent = 0;
+	spin->last = spin->idle_from = now;
+}
+
+/** homa_spin_rare() - work is so rare that the thread sleeps after a short look. */
+static inline bool homa_spin_rare(const struct homa_spin *spin)
+{
+	return spin->gap > HOMA_SPIN_RARE_NS && !spin->shared;
 }
 
 /**
@@ -59,11 +95,12 @@ static inline void homa_spin_work(struct homa_spin *spin, u64 now)
  */
 bool homa_spin_idle(struct homa_spin *spin, u64 now);
 
-/** homa_spin_slept() - slept from @from to @now. */
-static inline void homa_spin_slept(struct homa_spin *spin, u64 from, u64 now)
+/** homa_spin_slept() - the thread slept until @now. */
+static inline void homa_spin_slept(struct homa_spin *spin, u64 now)
 {
-	(void)from;
-	homa_spin_work(spin, now);
+	homa_spin_gap(spin, now - spin->idle_from);
+	spin->spent = 0;
+	spin->last = spin->idle_from = now;
 }
 
 #endif

@@ -19,6 +19,11 @@
 #define FORGIVE 20u
 #define GUARD_NS 100000000u
 #define GUARD_MAX_NS 1600000000u
+/* After a yield that took so many ns the core is shared with others that have work. */
+#define SHARED_NS 20000u
+/* A time without work counts as so many ns at most, so that one long pause is soon forgotten. */
+#define GAP_MAX_NS 2000000u
+#define GAP_WEIGHT 16u
 
 void homa_spin_init(struct homa_spin *spin, u64 min, u64 max, u64 now)
 {
@@ -27,7 +32,21 @@ void homa_spin_init(struct homa_spin *spin, u64 min, u64 max, u64 now)
 		.min = homa_min_u64(min, max),
 		.last = now,
 		.lost_at = now,
+		.idle_from = now,
 	};
+}
+
+void homa_spin_gap(struct homa_spin *spin, u64 ns)
+{
+	ns = homa_min_u64(ns, spin->shared ? spin->spent : GAP_MAX_NS);
+	spin->gap += ns / GAP_WEIGHT - spin->gap / GAP_WEIGHT;
+	spin->shared = false;
+}
+
+/* For how long the thread may look now before it sleeps, in ns of its own time. */
+static u64 patience(const struct homa_spin *spin, bool guard)
+{
+	return unlikely(guard || homa_spin_rare(spin)) ? spin->min : spin->limit;
 }
 
 /* Stops yielding for a while, which is longer each time if the last one ended only just now. */
@@ -58,7 +77,7 @@ bool homa_spin_idle(struct homa_spin *spin, u64 now)
 	bool guard = now < spin->guard_until;
 	u64 before, took;
 
-	if (spin->spent >= (unlikely(guard) ? spin->min : spin->limit))
+	if (spin->spent >= patience(spin, guard))
 		return false;
 	before = homa_clock_ns();
 	spin->spent += homa_min_u64(before - spin->last, LOOK_NS);
@@ -71,6 +90,8 @@ bool homa_spin_idle(struct homa_spin *spin, u64 now)
 	spin->last = homa_clock_ns();
 	took = spin->last - before;
 	spin->spent += homa_min_u64(took, YIELD_NS);
+	if (unlikely(took > SHARED_NS))
+		spin->shared = true;
 	if (unlikely(took > LONG_NS))
 		lose(spin, took, spin->last);
 	return true;

@@ -190,7 +190,7 @@ static bool may_spin(struct homa_streams *ctx, bool *mine, u64 now)
 		if (__atomic_exchange_n(&ctx->spinning, true, __ATOMIC_ACQUIRE))
 			return false;
 		*mine = true;
-		homa_spin_work(&ctx->spin, now);
+		homa_spin_begin(&ctx->spin, now);
 	}
 	return homa_spin_idle(&ctx->spin, now);
 }
@@ -213,7 +213,7 @@ int homa_streams_wait(struct homa_streams *ctx, int64_t timeout_ns)
 			continue;
 		rc = block(ctx, now, until);
 		if (spinning)
-			homa_spin_slept(&ctx->spin, now, homa_clock_ns());
+			homa_spin_slept(&ctx->spin, homa_clock_ns());
 		if (rc)
 			break;
 	}

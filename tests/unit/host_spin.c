@@ -42,10 +42,8 @@ static u64 until_sleep(struct homa_spin *spin)
 
 static void sleep_for(struct homa_spin *spin, u64 ns)
 {
-	u64 from = clock_ns;
-
 	clock_ns += ns;
-	homa_spin_slept(spin, from, clock_ns);
+	homa_spin_slept(spin, clock_ns);
 }
 
 static void plain__looks_as_long_as_it_may(void **state)
@@ -124,6 +122,112 @@ static void hog__now_and_then_is_none(void **state)
 	assert_int_equal(spin.hogs, 0);
 }
 
+/* Work that comes every @gap ns, looked for until then or slept for; returns for how long the
+ * thread looks at last. */
+static u64 work_every(struct homa_spin *spin, u64 gap, int times)
+{
+	u64 from, looked = 0;
+
+	while (times--) {
+		from = clock_ns;
+		while (clock_ns - from < gap && homa_spin_idle(spin, clock_ns))
+			clock_ns += 100;
+		looked = clock_ns - from;
+		if (looked < gap)
+			sleep_for(spin, gap - looked);
+		else
+			homa_spin_work(spin, clock_ns);
+	}
+	return looked;
+}
+
+static void rare__sleeps_after_a_short_look(void **state)
+{
+	struct homa_spin spin;
+
+	(void)state;
+	homa_spin_init(&spin, MIN, MAX, clock_ns);
+	yield_takes = 300;
+	assert_in_range(work_every(&spin, 1000000, 2), MAX, MAX + 400);
+	assert_false(homa_spin_rare(&spin));
+	assert_in_range(work_every(&spin, 1000000, 20), MIN, MIN + 400);
+	assert_true(homa_spin_rare(&spin));
+	/* Often again, though everybody sleeps: so everybody looks again, and finds it. */
+	assert_in_range(work_every(&spin, 75000, 40), MAX, MAX + 400);
+	assert_false(homa_spin_rare(&spin));
+	assert_in_range(work_every(&spin, 20000, 1), 20000, 20400);
+	/* A pause of a minute is forgotten soon. */
+	work_every(&spin, 60000000000u, 1);
+	assert_in_range(work_every(&spin, 75000, 20), MAX, MAX + 400);
+}
+
+static void rare__alternately_with_often_counts_the_average(void **state)
+{
+	struct homa_spin spin;
+	int i;
+
+	(void)state;
+	homa_spin_init(&spin, MIN, MAX, clock_ns);
+	yield_takes = 300;
+	/* A daemon at 1,000 RPCs per second: the reply comes after 40 us. */
+	for (i = 0; i < 40; i++) {
+		work_every(&spin, 40000, 1);
+		work_every(&spin, 960000, 1);
+	}
+	assert_in_range(work_every(&spin, 40000, 1), MIN, MIN + 400);
+	/* At 10,000 it looks. */
+	for (i = 0; i < 40; i++) {
+		work_every(&spin, 40000, 1);
+		work_every(&spin, 60000, 1);
+	}
+	assert_in_range(work_every(&spin, 40000, 1), 40000, 40400);
+}
+
+static void rare__time_that_others_had_says_nothing(void **state)
+{
+	struct homa_spin spin;
+
+	(void)state;
+	homa_spin_init(&spin, MIN, MAX, clock_ns);
+	yield_takes = 100000;
+	/* 64 programs on two cores: each one's turn comes late, and nobody sleeps for that. */
+	work_every(&spin, 1000000, 100);
+	assert_false(homa_spin_rare(&spin));
+	/* The same for one that slept early when the crowd came. */
+	yield_takes = 300;
+	work_every(&spin, 1000000, 40);
+	assert_true(homa_spin_rare(&spin));
+	yield_takes = 100000;
+	assert_true(work_every(&spin, 1000000, 1) > MAX);
+	work_every(&spin, 1000000, 60);
+	yield_takes = 300;
+	assert_false(homa_spin_rare(&spin));
+}
+
+static void rare__time_between_waits_is_no_wait(void **state)
+{
+	struct homa_spin spin;
+	int i;
+
+	(void)state;
+	homa_spin_init(&spin, MIN, MAX, clock_ns);
+	yield_takes = 300;
+	for (i = 0; i < 100; i++) {
+		work_every(&spin, 20000, 1);
+		clock_ns += 1000000;
+		homa_spin_begin(&spin, clock_ns);
+	}
+	assert_false(homa_spin_rare(&spin));
+	/* Waits that end because the caller's time is up are waits. */
+	for (i = 0; i < 100; i++) {
+		while (homa_spin_idle(&spin, clock_ns))
+			clock_ns += 100;
+		sleep_for(&spin, 500000);
+		homa_spin_begin(&spin, clock_ns);
+	}
+	assert_true(homa_spin_rare(&spin));
+}
+
 static void limits__the_shorter_one_is_never_above_the_longer(void **state)
 {
 	struct homa_spin spin;
@@ -141,6 +245,10 @@ int main(void)
 		cmocka_unit_test(plain__looks_as_long_as_it_may),
 		cmocka_unit_test(hog__no_yields_for_a_while),
 		cmocka_unit_test(hog__now_and_then_is_none),
+		cmocka_unit_test(rare__sleeps_after_a_short_look),
+		cmocka_unit_test(rare__alternately_with_often_counts_the_average),
+		cmocka_unit_test(rare__time_that_others_had_says_nothing),
+		cmocka_unit_test(rare__time_between_waits_is_no_wait),
 		cmocka_unit_test(limits__the_shorter_one_is_never_above_the_longer),
 	};
 

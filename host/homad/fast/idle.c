@@ -74,7 +74,7 @@ static bool arm_nics(struct homad_thread *t)
 static void block(struct homad_thread *t)
 {
 	struct epoll_event ev[EVENTS];
-	u64 from, until = homad_next_deadline(t);
+	u64 until = homad_next_deadline(t);
 
 	if (until <= t->ctx.now)
 		return;
@@ -84,13 +84,14 @@ static void block(struct homad_thread *t)
 		return;
 	}
 	t->counters.blocks++;
+	if (homa_spin_rare(&t->spin))
+		t->counters.early_blocks++;
 	t->asleep = true;
 	take_events(t, ev, wait_events(t, ev, until));
 	t->asleep = false;
 	homad_drop_kicks(t);
-	from = t->ctx.now;
 	homad_now(t);
-	homa_spin_slept(&t->spin, from, t->ctx.now);
+	homa_spin_slept(&t->spin, t->ctx.now);
 	t->epoll_at = t->ctx.now;
 }
 

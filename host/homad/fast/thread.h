@@ -35,6 +35,7 @@ struct homad_trace;
 	X(idle_rounds, "rounds that found nothing to do")              \
 	X(yields, "times it gave the processor away while idle")       \
 	X(blocks, "times it went to sleep")                            \
+	X(early_blocks, "times it went to sleep after a short look because work is rare") \
 	X(busy_ns, "time in rounds with work, ns")                     \
 	X(idle_ns, "time in rounds without work, ns")                  \
 	X(commands, "commands taken from applications")                \

@@ -159,7 +159,7 @@ static int idle_step(struct homa_svc *c, u64 now, u64 until)
 	if (unlikely(__atomic_load_n(&c->kept, __ATOMIC_RELAXED)))
 		until = homa_min_u64(until, homa_clock_ns() + KEPT_NS);
 	rc = block(c, until);
-	homa_spin_slept(&c->spin, now, homa_clock_ns());
+	homa_spin_slept(&c->spin, homa_clock_ns());
 	return rc;
 }
 
@@ -220,7 +220,7 @@ static int wait_for(struct homa_svc *c, struct homa_svc_waiter *w, u64 until)
 			break;
 		if (!c->poller) {
 			c->poller = w;
-			homa_spin_work(&c->spin, homa_clock_ns());
+			homa_spin_begin(&c->spin, homa_clock_ns());
 		}
 		rc = c->poller == w ? poll_step(c, w, until) :
 				      passive_step(c, w, until);
