@@ -101,7 +101,7 @@ struct homad_quota {
  * @link_mbps: link rate, 0: what the device says.
  * @direct: short RPCs between applications of this host go without packets.
  * @spin_us: shared: longest time that a thread polls without work before it
- *	blocks; it adapts below that. @spin_min_us: shortest.
+ *	blocks. @spin_min_us: the same where work is rare, and beside a hog.
  * @scale: dedicated: let the number of threads follow the load; @scale_idle
  *	(1.25): a thread goes if more cores than that are idle; @scale_busy (0.2):
  *	one comes if fewer are; in hundredths. @scale_ms: interval.

@@ -54,9 +54,9 @@ const struct homad_setting homad_settings[] = {
 	{ "threads.cores", HOMAD_SET_CORES, AT(cores), 0, 65535, NULL, false,
 	  "CPUs of the dedicated mode, such as [2, 3]" },
 	NUMBER("threads.spin_us", spin_us, 0, 1000000, true,
-	       "shared: longest polling without work before the thread sleeps, us; it adapts below that"),
+	       "shared: longest polling without work before the thread sleeps, us"),
 	NUMBER("threads.spin_min_us", spin_min_us, 0, 1000000, true,
-	       "shared: shortest polling without work, us"),
+	       "shared: the same where work is rare, and beside a process that never sleeps, us"),
 	BOOL("threads.scale", scale, false,
 	     "dedicated: the number of threads that spin follows the load"),
 	HUNDREDTHS(
