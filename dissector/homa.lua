@@ -91,6 +91,8 @@ pf.congested = ProtoField.bool("homa.data.ext.congested", "Sender's uplink is th
 	nil, const.ext_congested)
 pf.reject = ProtoField.bool("homa.data.ext.reject",
 	"Rejection: a client understands it, a server sends it", 8, nil, const.ext_reject)
+pf.left = ProtoField.bool("homa.data.ext.left", "The client says how long it waits", 8, nil,
+	const.ext_left)
 pf.ack = ProtoField.none("homa.ack", "Acknowledged RPC")
 -- What follows is said by no byte alone.
 for _, f in ipairs({
@@ -108,6 +110,7 @@ for _, f in ipairs({
 	{ "stream", "uint32", "RPC number in this capture" },
 	{ "response_time", "relative_time",
 	  "Time from the request's first packet to the response's last" },
+	{ "time_left", "relative_time", "How much longer the client waits, as it says" },
 	{ "service_time", "relative_time",
 	  "Time from the request's last packet to the response's first" },
 }) do
@@ -254,6 +257,14 @@ local function check_length(value, item)
 	return true
 end
 
+-- The time that a code of the wire means, a small floating-point number.
+local function left(code)
+	local units = 2 ^ const.left_bits
+	local ns = code % units * 2 ^ (math.floor(code / units) + const.left_shift)
+
+	return interval(ns / 1e9)
+end
+
 local show = {}
 
 function show.DATA(p, v, item, tvb, tree, root)
@@ -266,6 +277,10 @@ function show.DATA(p, v, item, tvb, tree, root)
 	item.ext:add(pf.incast, part(tvb, "data.ext"))
 	item.ext:add(pf.congested, part(tvb, "data.ext"))
 	item.ext:add(pf.reject, part(tvb, "data.ext"))
+	item.ext:add(pf.left, part(tvb, "data.ext"))
+	if math.floor(v.ext / const.ext_left) % 2 == 1 and p.from_client and p.window ~= 0 then
+		tree:add(pf.time_left, part(tvb, "common.window"), left(p.window))
+	end
 	local in_sequence = v.seg_offset == const.offset_in_sequence
 	p.offset = in_sequence and p.sequence or v.seg_offset
 	p.retransmit = v.retransmit ~= 0
@@ -374,7 +389,7 @@ local function add_common(p, tvb, root)
 	root:add(pf.port, part(tvb, "common.dport")):set_hidden()
 	item.doff:append_text(" (" .. math.floor(v.doff / 16) .. " words)")
 	p.type, p.name = v.type, type_names[v.type]
-	p.sequence, p.doff = v.sequence, math.floor(v.doff / 16)
+	p.sequence, p.doff, p.window = v.sequence, math.floor(v.doff / 16), v.window
 	p.from_client = from_client(tvb)
 	p.id = client_id(tvb, not p.from_client)
 	root:add(pf.id, p.id):set_generated()

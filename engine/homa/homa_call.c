@@ -23,6 +23,15 @@ static void homa_incast_mark(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_count(ctx, HOMA_M_incast_marked, 1);
 }
 
+/* How long the application waits, for the server to know; rounded up. What is longer than the
+ * field holds is as good as for ever. */
+HOMA_RARE static void homa_within(const struct homa_ctx *ctx, struct homa_rpc *rpc, u64 deadline)
+{
+	u64 units = (homa_since(deadline, ctx->now) >> HOMA_LEFT_SHIFT) + 1;
+
+	rpc->within = units <= 0xffffffff ? (u32)units : 0;
+}
+
 int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 		  struct homa_link *link, const struct homa_send *send,
 		  struct homa_handle *handle, struct homa_rpc **out)
@@ -65,6 +74,8 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	}
 	rpc->state = HOMA_RPC_OUTGOING;
 	rpc->cookie = send->cookie;
+	if (unlikely(send->deadline))
+		homa_within(ctx, rpc, send->deadline);
 	homa_incast_mark(ctx, rpc);
 	homa_rpc_arm(rpc, ctx->now + HOMA_READ_ONCE(link->derived.resend_ns));
 	if (handle)

@@ -277,6 +277,8 @@ enum { HOMA_SEND_PRIVATE = 1 };
  *	by homa_msg_supply().
  * @flags: HOMA_SEND_PRIVATE: its events are marked private.
  * @id: even, at least 2, and one that nobody else can know; 0: the engine's choice.
+ * @deadline: when its application stops waiting, ns on the clock of homa_ctx.now, which the
+ *	server is told; the RPC goes on then. 0, or more than 73 minutes ahead: nothing is told.
  */
 struct homa_send {
 	struct homa_addr dst;
@@ -286,6 +288,7 @@ struct homa_send {
 	u32 available;
 	u64 cookie;
 	u64 id;
+	u64 deadline;
 };
 
 /**

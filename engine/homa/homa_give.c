@@ -36,7 +36,7 @@ static void homa_fill_info(struct homa_rpc *rpc, struct homa_msg_info *info)
 	info->length = 0;
 	info->num_pages = 0;
 	info->id = rpc->id;
-	info->cookie = rpc->cookie;
+	info->cookie = rpc->cookie; /* or the deadline */
 	info->peer = rpc->peer->addr;
 	info->peer_port = rpc->dport;
 	if (rpc->state == HOMA_RPC_FAILED) {
@@ -120,7 +120,7 @@ bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	pkt->whole = true;
 	m->sock = rpc->sock;
 	m->handle = homa_rpc_handle(rpc);
-	m->cookie = rpc->cookie;
+	m->cookie = rpc->cookie; /* or the deadline */
 	m->page = rpc->pages[0];
 	m->peer_port = rpc->dport;
 	m->kind = HOMA_EV_REQUEST;

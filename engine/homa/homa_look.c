@@ -44,7 +44,7 @@ static void homa_look_fill(struct homa_rpc *rpc, struct homa_rpc_look *look)
 	look->phase = homa_look_phase(rpc);
 	look->probes = rpc->probes;
 	look->error = rpc->error;
-	look->cookie = rpc->cookie;
+	look->cookie = look->client ? rpc->cookie : 0;
 	look->birth = rpc->birth;
 	look->heard_at = rpc->heard_at;
 	look->rx_length = rpc->in.length;

@@ -218,8 +218,17 @@ static enum homa_tx_result homa_tx_ctrl(struct homa_ctx *ctx,
 	return HOMA_TX_PACKET;
 }
 
+/* How much longer the application waits, as it is now: also when the packet goes again. */
+HOMA_RARE static void homa_tx_left(const struct homa_ctx *ctx, const struct homa_rpc *rpc, u8 *hdr)
+{
+	u64 deadline = rpc->birth + ((u64)rpc->within << HOMA_LEFT_SHIFT);
+
+	homa_wire_set_left(hdr, homa_left_code(homa_since(deadline, ctx->now)));
+}
+
 /* The DATA header of a pinned message; no lock held. */
-static void homa_tx_header(struct homa_rpc *rpc, struct homa_tx_desc *desc)
+static void homa_tx_header(const struct homa_ctx *ctx, struct homa_rpc *rpc,
+			   struct homa_tx_desc *desc)
 {
 	struct homa_wire_data *w = (struct homa_wire_data *)desc->hdr;
 	/* Its flags are the shard's, whose lock is not held here. */
@@ -238,8 +247,11 @@ static void homa_tx_header(struct homa_rpc *rpc, struct homa_tx_desc *desc)
 	}
 	if (desc->offset == 0) {
 		ack = rpc->out.ack;
-		if (asks)
+		if (asks) {
 			w->ext |= HOMA_EXT_REJECT;
+			if (unlikely(rpc->within))
+				homa_tx_left(ctx, rpc, desc->hdr);
+		}
 	}
 	if (!ack.client_id && HOMA_READ_ONCE(peer->num_acks))
 		homa_peer_take_acks(peer, &ack, 1);
@@ -338,7 +350,7 @@ void homa_out_start(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 length,
 		homa_tx_wanted(ctx, link);
 		return;
 	}
-	homa_tx_header(rpc, ctx->tx_now);
+	homa_tx_header(ctx, rpc, ctx->tx_now);
 	ctx->tx_now = NULL;
 }
 
@@ -390,7 +402,7 @@ enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,
 	homa_unlock(&link->lock);
 	desc->rpc = rpc;
 	desc->link = link;
-	homa_tx_header(rpc, desc);
+	homa_tx_header(ctx, rpc, desc);
 	return HOMA_TX_PACKET;
 }
 

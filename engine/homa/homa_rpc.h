@@ -70,12 +70,22 @@ struct homa_rpc {
 	union {
 		/* At a server: where it is remembered that this request began; homa_once.c. */
 		struct homa_once *once;
-		/* At a client: it is with this life of its server, see homa_life.h; 0: not
-		 * known. Read anywhere. */
-		u32 life;
+		struct {
+			/* At a client: it is with this life of its server, see homa_life.h; 0:
+			 * not known. Read anywhere. */
+			u32 life;
+			/* At a client: its application waits for so long from @birth on, in
+			 * units of 2^HOMA_LEFT_SHIFT ns; 0: it does not say. Constant. */
+			u32 within;
+		};
 	};
-	/* What the application gave with the request; constant. */
-	u64 cookie;
+	union {
+		/* At a client: what the application gave with the request; constant. */
+		u64 cookie;
+		/* At a server: its client stops waiting at this time, ns, as far as was said;
+		 * 0: nothing was. */
+		u64 deadline;
+	};
 	/* It was made at this time, ns; constant. */
 	u64 birth;
 	/* The peer gave the last sign of life about it at this time, ns. */

@@ -286,9 +286,22 @@ static void homa_rx_cutoffs_stale(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_unlock(&prio->lock);
 }
 
-/* What the client says of the response. */
-static void homa_rx_wishes(struct homa_rpc *rpc, const struct homa_data *d)
+/* How long the client waits. Several packets may say so: the earliest was under way for the
+ * shortest time. */
+HOMA_RARE static void homa_rx_left(const struct homa_ctx *ctx, struct homa_rpc *rpc, u16 left)
 {
+	u64 deadline = ctx->now + homa_left_ns(left);
+
+	if (!homa_rpc_is_client(rpc) && (!rpc->deadline || deadline < rpc->deadline))
+		rpc->deadline = deadline;
+}
+
+/* What the client says of the response. */
+static void homa_rx_wishes(const struct homa_ctx *ctx, struct homa_rpc *rpc,
+			   const struct homa_data *d)
+{
+	if (unlikely(d->left))
+		homa_rx_left(ctx, rpc, d->left);
 	if (d->resp_limit_kib)
 		rpc->resp_limit_kib = d->resp_limit_kib;
 	if (d->may_reject && !homa_rpc_is_client(rpc))
@@ -315,7 +328,7 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 	if (!rpc)
 		return;
 	if (d->wishes)
-		homa_rx_wishes(rpc, d);
+		homa_rx_wishes(ctx, rpc, d);
 	if (unlikely(d->cutoff_version !=
 		     HOMA_READ_ONCE(ctx->engine->prio.version)))
 		homa_rx_cutoffs_stale(ctx, rpc);

@@ -174,13 +174,16 @@ enum homa_verdict {
  * struct homa_rx_message - with HOMA_RX_MESSAGE: what homa_rx_take() would say
  * @sock: whose it is. It and @handle's RPC may be gone with the next call.
  * @page: region offset of the message; now the host's until homa_pool_release().
- * @peer_port, @cookie, @kind: as in struct homa_msg_info. The peer is
+ * @peer_port, @cookie, @deadline, @kind: as in struct homa_msg_info. The peer is
  *	homa_rx_pkt.src, the length homa_rx_pkt.length.
  */
 struct homa_rx_message {
 	struct homa_sock *sock;
 	struct homa_handle handle;
-	u64 cookie;
+	union {
+		u64 cookie;
+		u64 deadline;
+	};
 	u32 page;
 	u16 peer_port;
 	u8 kind;
@@ -282,6 +285,10 @@ struct homa_event {
  * @kind: as the event's.
  * @error: 0, or the positive errno of HOMA_EV_FAILED.
  * @length: bytes.
+ * @cookie: of a response or a failure: what the application gave with the request.
+ * @deadline: of a request: when its client stops waiting, as it says, on the clock of
+ *	homa_ctx.now, ns; 0: it does not say. Any value may come: who looks at it decides
+ *	nothing by it but what to do for this client.
  * @pages: @num_pages region offsets, one for each 64 KiB of the message; now
  *	the host's until homa_pool_release().
  */
@@ -290,7 +297,10 @@ struct homa_msg_info {
 	int error;
 	u32 length;
 	u64 id;
-	u64 cookie;
+	union {
+		u64 cookie;
+		u64 deadline;
+	};
 	struct homa_addr peer;
 	u16 peer_port;
 	u32 num_pages;

@@ -10,7 +10,7 @@
 
 #define PAYLOAD 1u	/* of DATA: any other is the same to the header */
 
-static void any_data(struct homa_data *d)
+static void any_data(struct homa_data *d, bool client)
 {
 	d->length = nondet_u32();
 	d->incoming = nondet_u32();
@@ -23,6 +23,8 @@ static void any_data(struct homa_data *d)
 	d->retransmit = nondet_bool();
 	d->incast = nondet_bool();
 	d->sender_congested = nondet_bool();
+	d->may_reject = false;
+	d->left = client ? nondet_u16() : 0;
 	given(d->length >= 1 && d->length <= HOMA_MAX_WIRE_LENGTH);
 	given(d->offset < d->length && d->incoming <= d->length);
 }
@@ -77,7 +79,7 @@ static void same_data(const struct homa_data *a, const struct homa_data *b)
 	prove(a->cutoff_version == b->cutoff_version);
 	prove(a->resp_limit_kib == b->resp_limit_kib);
 	prove(a->retransmit == b->retransmit && a->incast == b->incast);
-	prove(a->sender_congested == b->sender_congested);
+	prove(a->sender_congested == b->sender_congested && a->left == b->left);
 }
 
 static void same_control(const struct homa_packet *a, const struct homa_packet *b)
@@ -123,7 +125,7 @@ int main(void)
 	in.hdr.sender_id = nondet_u64();
 	in.hdr.type = nondet_u8();
 	if (in.hdr.type == HOMA_DATA)
-		any_data(&in.data);
+		any_data(&in.data, !(in.hdr.sender_id & 1));
 	else
 		any_control(&in);
 	len = homa_packet_encode(buf, &in);

@@ -161,12 +161,26 @@ def test_extension__bits_and_limit(tmp_path: Path) -> None:
         data(104, 9, ext=2),
         data(106, 9, ext=0xFC),
     ]
-    bits = [f"homa.data.ext.{name}" for name in ("incast", "congested", "reject")]
+    bits = [f"homa.data.ext.{name}" for name in ("incast", "congested", "reject", "left")]
     names = [*bits, "homa.data.resp_limit_kib"]
     rows = fields(write(tmp_path / "c.pcap", [ip(p) for p in packets]), names)
     said = [[int(r[n][0] in ("1", "True")) for n in bits] for r in rows]
-    assert said == [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]]
-    assert [r[names[3]] for r in rows] == [["0"], ["2"], ["0"], ["0"]]
+    assert said == [[0, 0, 0, 0], [1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 1]]
+    assert [r[names[4]] for r in rows] == [["0"], ["2"], ["0"], ["0"]]
+
+
+def test_extension__time_left(tmp_path: Path) -> None:
+    """Bytes 14 and 15 are a time with the bit and from a client, and nothing else is."""
+    codes = [1, 0x07FF, 0x0C00, 0xFFFF]  # mantissa and shift of units of 1024 ns
+    packets = [data(100 + 2 * i, 9, ext=8) for i in range(4)]
+    frames = [p[:14] + c.to_bytes(2, "big") + p[16:] for p, c in zip(packets, codes, strict=True)]
+    others = [data(120, 9, ext=8), data(122, 9, ext=4), data(125, 9, ext=8)]
+    frames += [others[0], *(p[:14] + b"\x12\x34" + p[16:] for p in others[1:])]
+    rows = fields(write(tmp_path / "c.pcap", [ip(f) for f in frames]), ["homa.time_left"])
+    times = [float(r["homa.time_left"][0]) for r in rows[:4]]
+    want = [u * 1024e-9 for u in (1, 2047, 1024 << 1, 2047 << 31)]
+    assert times == pytest.approx(want, rel=1e-6)
+    assert [r["homa.time_left"] for r in rows[4:]] == [[], [], []]
 
 
 def test_plugin_folder__three_files_are_enough(tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 		.length = request_length,
 		.available = first_supply(w, request_length),
 		.cookie = pair_mix(rpc->index + 77),
+		.deadline = pair_within(h, rpc),
 	};
 	struct homa_tx_desc desc;
 	bool now;
@@ -406,6 +407,7 @@ static void got_request(struct pair_host *h, const struct arrival *a,
 		return;
 	}
 	pair_once_executed(h, rpc);
+	pair_within_heard(h, rpc, info->deadline);
 	rpc->server_handle = a->handle;
 	pair_check(w, (rpc->server == h->index && info->peer_port == rpc->client_port &&
 		       s->port == rpc->server_port) ||

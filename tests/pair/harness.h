@@ -106,6 +106,7 @@ struct pair_filter {
  * @tell_gone: see struct homa_limits; pair_world.gone counts.
  * @give: see homa_sock_give(); pair_world.given counts.
  * @at_once: see homa_ctx.tx_now; pair_world.sent_at_once counts.
+ * @within: ‰ of RPCs whose client tells how long it waits.
  */
 struct pair_config {
 	u64 seed;
@@ -138,6 +139,7 @@ struct pair_config {
 	bool tell_gone;
 	bool give;
 	bool at_once;
+	u32 within;
 	u64 max_packets;
 	struct pair_faults faults;
 	struct homa_params params;
@@ -197,6 +199,8 @@ enum {
  * @client_life: incarnation of the client host that started it.
  * @no_reply: the server's application never answers.
  * @reject: it rejects the request with this errno instead of answering; 0: it does not.
+ * @within: its client tells the server that it waits for so long, ns; 0: it does not tell.
+ * @heard: the end of that as the server's application saw it last, by the server's clock.
  * @executed: times that a server's application was given the request.
  * @taken: times that the client's application was given the outcome.
  */
@@ -216,6 +220,7 @@ struct pair_rpc {
 	bool reply_delay_set;
 	bool no_reply;
 	u16 reject;
+	u64 within, heard;
 	enum pair_state state;
 	int error;
 	u32 executed;
@@ -368,6 +373,7 @@ struct pair_world {
 	u32 sent_at_once;
 	bool corrupting;	/* contents and at-most-once cannot be judged */
 	bool strangers;		/* packets to addresses of nobody are lost */
+	u64 within;		/* all RPCs from now on tell that their client waits so long */
 	u64 did[PAIR_DIDS];
 	u64 events;
 	/* did a liar make that request in the name of @src? NULL: there is none */
@@ -425,6 +431,12 @@ void pair_pause(struct pair_host *h, u64 ns);
 void pair_once_arrived(struct pair_host *h, const struct pair_pkt *pkt);
 /** pair_once_executed() - an application was given the request of @rpc */
 void pair_once_executed(struct pair_host *h, struct pair_rpc *rpc);
+
+/* within.c */
+/** pair_within() - what @rpc's client tells of how long it waits, for struct homa_send */
+u64 pair_within(struct pair_host *client, struct pair_rpc *rpc);
+/** pair_within_heard() - and what the server's application sees of it */
+void pair_within_heard(struct pair_host *server, struct pair_rpc *rpc, u64 deadline);
 
 /* draw.c */
 /** pair_draw_config() - all settings; the caller has filled in the defaults */

@@ -218,6 +218,7 @@ void pair_config_default(struct pair_config *cfg)
 	cfg->pool_pages = 64;
 	cfg->nic_queue_ns = 20000;
 	cfg->timer_budget = 1000;
+	cfg->within = 100;
 	cfg->max_packets = 20000000;
 	homa_params_default(&cfg->params);
 }

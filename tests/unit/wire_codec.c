@@ -60,6 +60,8 @@ static void random_packet(struct homa_rng *rng, u8 type, struct homa_packet *p)
 		p->data.incast = homa_rng_below(rng, 2);
 		p->data.sender_congested = homa_rng_below(rng, 2);
 		p->data.may_reject = homa_rng_below(rng, 2);
+		if (!(p->hdr.sender_id & 1))
+			p->data.left = (u16)homa_rng_next(rng);
 		if (p->data.may_reject && p->hdr.sender_id & 1) {
 			p->data.error = (u16)homa_rng_below(rng, HOMA_MAX_ERRNO + 1);
 			p->data.resp_limit_kib = 0;
@@ -105,7 +107,8 @@ static bool same_data(const struct homa_data *a, const struct homa_data *b)
 	       a->resp_limit_kib == b->resp_limit_kib &&
 	       a->retransmit == b->retransmit && a->incast == b->incast &&
 	       a->sender_congested == b->sender_congested &&
-	       a->may_reject == b->may_reject && a->error == b->error;
+	       a->may_reject == b->may_reject && a->error == b->error &&
+	       a->left == b->left;
 }
 
 static bool same_packet(const struct homa_packet *a,
@@ -211,6 +214,8 @@ static void packet_encode__fixed_fields(void **state)
 	homa_rng_init(&rng, unit_seed());
 	for (type = HOMA_TYPE_FIRST; type <= HOMA_TYPE_LAST; type++) {
 		random_packet(&rng, (u8)type, &p);
+		if (type == HOMA_DATA)
+			p.data.left = 0;
 		homa_packet_encode(buf, &p);
 		assert_int_equal(buf[12], type == HOMA_DATA ? 0xe0 : 0x50);
 		assert_int_equal(buf[13], 6);
@@ -397,10 +402,10 @@ static void packet_decode__extension_bits(void **state)
 
 	(void)state;
 	small_data(buf);
-	buf[49] = 0xf8;
+	buf[49] = 0xf0;
 	assert_int_equal(decode_small(&p, buf, 100, 0, 10), 0);
 	assert_false(p.data.incast || p.data.sender_congested ||
-		     p.data.retransmit || p.data.may_reject);
+		     p.data.retransmit || p.data.may_reject || p.data.left);
 	buf[48] = 0x80;
 	buf[49] = 0x01;
 	homa_put_be16(buf + 50, 60);

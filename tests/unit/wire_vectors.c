@@ -127,6 +127,7 @@ static void check_data(const struct vector *v, const struct homa_packet *p)
 	assert_false(p->data.sender_congested);
 	assert_false(p->data.may_reject);
 	assert_int_equal(p->data.error, 0);
+	assert_int_equal(p->data.left, 0);
 	assert_int_equal(p->data.resp_limit_kib, 0);
 }
 
@@ -431,12 +432,15 @@ static void vectors__extension_is_invisible_to_the_reference(void **state)
 	assert_int_equal(homa_packet_decode(&p, v.ip.homa, v.ip.homa_len), 0);
 	homa_packet_encode(plain, &p);
 	assert_memory_equal(plain + 49, "\0\0\0", 3);
+	assert_memory_equal(plain + 14, "\0\0", 2);
 	p.data.incast = true;
 	p.data.sender_congested = true;
 	p.data.may_reject = true;
 	p.data.resp_limit_kib = 0x1234;
+	p.data.left = 0x5678;
 	homa_packet_encode(ours, &p);
-	assert_memory_equal(ours + 49, "\x07\x12\x34", 3);
+	assert_memory_equal(ours + 49, "\x0f\x12\x34", 3);
+	assert_memory_equal(ours + 14, "\x56\x78", 2);
 	for (i = 0; i < HOMA_ARRAY_SIZE(field); i++)
 		assert_memory_equal(ours + field[i].at, plain + field[i].at,
 				    field[i].size);

@@ -56,12 +56,17 @@ static void homa_decode_rare(struct homa_packet *p,
 	data->incast = (w->ext & HOMA_EXT_INCAST) != 0;
 	data->sender_congested = (w->ext & HOMA_EXT_CONGESTED) != 0;
 	data->may_reject = (w->ext & HOMA_EXT_REJECT) != 0;
-	if (data->may_reject && p->hdr.sender_id & 1) {
+	data->wishes = data->may_reject || data->resp_limit_kib;
+	if (!(p->hdr.sender_id & 1)) {
+		if (unlikely(w->ext & HOMA_EXT_LEFT)) {
+			data->left = homa_get_be16(&w->common.window);
+			data->wishes = true;
+		}
+	} else if (data->may_reject) {
 		data->error =
 			(u16)homa_min_u32(data->resp_limit_kib, HOMA_MAX_ERRNO);
 		data->resp_limit_kib = 0;
 	}
-	data->wishes = data->may_reject || data->resp_limit_kib;
 }
 
 static int homa_decode_data(struct homa_packet *p,
@@ -90,7 +95,7 @@ static int homa_decode_data(struct homa_packet *p,
 	homa_get_ack(&data->ack, &w->ack);
 	data->cutoff_version = homa_get_be16(&w->cutoff_version);
 	data->resp_limit_kib = 0;
-	data->error = 0;
+	data->error = 0; /* and left */
 	data->retransmit = false;
 	data->incast = false;
 	data->sender_congested = false;
@@ -221,14 +226,15 @@ static void homa_encode_common(struct homa_wire_common *w,
 static u32 homa_encode_data(struct homa_wire_data *w, const struct homa_packet *p)
 {
 	const struct homa_data *data = &p->data;
-	u32 rare = (u32)data->retransmit << 24 | data->resp_limit_kib |
-		   data->error;
+	const bool client = !(p->hdr.sender_id & 1);
+	const u32 error = client ? 0 : data->error;
+	u32 rare = (u32)data->retransmit << 24 | data->resp_limit_kib | error;
 
 	if (unlikely(data->incast))
 		rare |= HOMA_EXT_INCAST << 16;
 	if (unlikely(data->sender_congested))
 		rare |= HOMA_EXT_CONGESTED << 16;
-	if (data->may_reject || data->error)
+	if (data->may_reject || error)
 		rare |= HOMA_EXT_REJECT << 16;
 	homa_encode_common(&w->common, &p->hdr, data->offset, HOMA_DOFF_DATA);
 	homa_put_be32(&w->length, data->length);
@@ -238,6 +244,8 @@ static u32 homa_encode_data(struct homa_wire_data *w, const struct homa_packet *
 	/* retransmit, ext, resp_limit_kib. */
 	homa_put_be32(&w->retransmit, rare);
 	homa_put_be32(&w->seg_offset, data->offset);
+	if (unlikely(data->left) && client)
+		homa_wire_set_left(w, data->left);
 	return HOMA_DATA_HDR;
 }
 

@@ -67,14 +67,16 @@ struct homa_ack {
  * @ack: an RPC that the sender has finished.
  * @cutoff_version: CUTOFFS of the receiver that the sender used; 0 none yet.
  * @resp_limit_kib: extension: unscheduled limit of the response, KiB; 0 none.
- * @error: extension: the response is none, the server's application rejects the
- *	request with this errno, at most HOMA_MAX_ERRNO; 0: it does not.
+ * @error: extension, from servers: the response is none, the server's application
+ *	rejects the request with this errno, at most HOMA_MAX_ERRNO; 0: it does not.
+ * @left: extension, from clients: how much longer the client waits for the response, for
+ *	homa_left_ns(); 0: it does not say.
  * @retransmit: answer to a RESEND or an RPC_UNKNOWN.
  * @incast: extension: many RPCs outstanding at the client.
  * @sender_congested: extension: the sender's uplink is the bottleneck.
  * @may_reject: extension: the client understands a rejection; in packets with the
  *	first byte of a request, where others need not have it.
- * @wishes: @may_reject or @resp_limit_kib is set; decoding only.
+ * @wishes: @may_reject, @resp_limit_kib or @left is set; decoding only.
  */
 struct homa_data {
 	u32 length;
@@ -84,7 +86,10 @@ struct homa_data {
 	struct homa_ack ack;
 	u16 cutoff_version;
 	u16 resp_limit_kib;
-	u16 error;
+	union {
+		u16 error;
+		u16 left;
+	};
 	bool retransmit;
 	bool incast;
 	bool sender_congested;

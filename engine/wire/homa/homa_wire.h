@@ -71,6 +71,7 @@ enum homa_type {
 #define HOMA_EXT_INCAST 0x01	/* client: limit unscheduled response */
 #define HOMA_EXT_CONGESTED 0x02 /* sender: my uplink is the bottleneck */
 #define HOMA_EXT_REJECT 0x04 /* client: I understand this; server: I reject */
+#define HOMA_EXT_LEFT 0x08   /* client: window says how long I wait */
 
 /**
  * struct homa_wire_common - first 28 bytes of every packet
@@ -83,7 +84,7 @@ enum homa_type {
  * @type: enum homa_type.
  * @doff: high nibble: TCP data offset; ignored by receivers.
  * @flags: HOMA_FLAGS.
- * @window: unused, 0.
+ * @window: DATA with HOMA_EXT_LEFT: our extension, see homa_wire_left(). Else unused, 0.
  * @checksum: 0, or a TCP checksum; not verified.
  * @urgent: HOMA_URGENT.
  * @sender_id: the RPC's id at the sender; even at clients. The receiver's
@@ -218,6 +219,47 @@ struct homa_wire_acks {
 	struct homa_wire_ack ack[HOMA_MAX_ACKS];
 } __attribute__((packed));
 
+/*
+ * Our extension in the common header of DATA with HOMA_EXT_LEFT: how much longer the client
+ * waits for the response. The value is a small floating-point number: the lower
+ * HOMA_LEFT_BITS bits, shifted left by the number in the others, count units of 1024 ns.
+ */
+#define HOMA_LEFT_SHIFT 10u /* a unit is so many bits of nanoseconds */
+#define HOMA_LEFT_BITS 11u
+#define HOMA_LEFT_MAX 0xffffu /* 52 days, or longer */
+
+/** homa_left_code() - of @ns; rounded up by at most a 1024th and a unit, so never 0 */
+static inline u16 homa_left_code(u64 ns)
+{
+	u64 units = (ns >> HOMA_LEFT_SHIFT) + 1;
+	u32 shift = 0;
+
+	while (units >> HOMA_LEFT_BITS) {
+		units = (units + 1) >> 1;
+		shift++;
+	}
+	if (shift > HOMA_LEFT_MAX >> HOMA_LEFT_BITS)
+		return HOMA_LEFT_MAX;
+	return (u16)(shift << HOMA_LEFT_BITS | units);
+}
+
+/** homa_left_ns() - what a code means; the longest is less than 2^53 ns */
+static inline u64 homa_left_ns(u16 code)
+{
+	u64 units = code & ((1u << HOMA_LEFT_BITS) - 1);
+
+	return units << (code >> HOMA_LEFT_BITS) << HOMA_LEFT_SHIFT;
+}
+
+/** homa_wire_set_left() - in an encoded DATA */
+static inline void homa_wire_set_left(void *buf, u16 code)
+{
+	struct homa_wire_data *w = buf;
+
+	homa_put_be16(&w->common.window, code);
+	w->ext |= HOMA_EXT_LEFT;
+}
+
 /** struct homa_wire_start - START_MSG; @length: bytes in the whole message */
 struct homa_wire_start {
 	struct homa_wire_common common;
@@ -242,6 +284,7 @@ HOMA_WIRE_AT(common, sequence, 4);
 HOMA_WIRE_AT(common, type, 11);
 HOMA_WIRE_AT(common, doff, 12);
 HOMA_WIRE_AT(common, flags, 13);
+HOMA_WIRE_AT(common, window, 14);
 HOMA_WIRE_AT(common, checksum, 16);
 HOMA_WIRE_AT(common, urgent, 18);
 HOMA_WIRE_AT(common, sender_id, 20);
