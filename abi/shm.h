@@ -256,6 +256,8 @@ enum {
 	/* REQUEST: homad and the application compute the RPC's id from the number in bits 16
 	 * to 63 of @token; see homa_shm_header.id_key. */
 	HOMA_SQE_NUMBERED = 4,
+	/* REQUEST: @deadline counts. An older homad does not look at it, and tells nobody. */
+	HOMA_SQE_DEADLINE = 8,
 };
 
 /**
@@ -270,6 +272,9 @@ enum {
  *	are below max_rpcs and unique among open requests. With HOMA_SQE_NUMBERED the
  *	other 48 are the number that its id is made of, used only once. REPLY, REJECT: the
  *	request's token. ABORT: a request's token, 0: all.
+ * @deadline: REQUEST, with HOMA_SQE_DEADLINE: when the application stops waiting for the
+ *	response, ns of homad's CLOCK_MONOTONIC; 0: it does not say. The server is told how long
+ *	that is from now; homad does nothing when it passes.
  */
 struct homa_sqe {
 	uint8_t op;
@@ -282,7 +287,8 @@ struct homa_sqe {
 	uint8_t ip[16];
 	uint64_t cookie;
 	uint64_t token;
-	uint64_t reserved[2];
+	uint64_t deadline;
+	uint64_t reserved;
 };
 
 enum homa_cqe_kind {
@@ -302,6 +308,10 @@ enum { HOMA_CQE_PRIVATE = 1 };
  * @error: positive errno of FAILED.
  * @length: bytes of the message; FREE: an offset. @num_pages: how many entries of @pages are
  *	valid; FREE: a segment's number.
+ * @cookie: RESPONSE, FAILED, GONE: the request's.
+ * @deadline: REQUEST: when its client stops waiting, as the client says: ns of homad's
+ *	CLOCK_MONOTONIC; 0: it does not say, or this homad is older than that. Any value may
+ *	come. An application in another time namespace than homad cannot use either.
  * @id: REQUEST: the RPC's id at this end; if its client is an application of this
  *	host that does not number its requests, 2 * its token + 1.
  * @pages: @num_pages offsets into the pool, one for each 64 KiB of the message;
@@ -315,7 +325,10 @@ struct homa_cqe {
 	uint32_t length;
 	uint32_t num_pages;
 	uint64_t id;
-	uint64_t cookie;
+	union {
+		uint64_t cookie;
+		uint64_t deadline;
+	};
 	uint64_t token;
 	uint8_t ip[16];
 	uint16_t encap;

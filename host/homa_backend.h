@@ -17,7 +17,7 @@
 struct homa_ctl_rpc;
 
 /* Grows when this header changes; core and plug-in must agree. */
-#define HOMA_BACKEND_ABI 8u
+#define HOMA_BACKEND_ABI 9u
 
 /* struct homa_message.priv, as shared by core and hosts. */
 enum {
@@ -62,12 +62,15 @@ struct homa_backend_options {
  * @length: their sum, 1 .. HOMA_MAX_MESSAGE.
  * @room: the host's memory that the only piece lies at the begin of, or NULL. When the call
  *	succeeds the room is the host's again, else it stays the caller's.
+ * @deadline: of a request: when its application stops waiting, ns of CLOCK_MONOTONIC, which a
+ *	host tells the server if it can; 0: it does not say.
  */
 struct homa_message_out {
 	const struct iovec *iov;
 	int iovcnt;
 	size_t length;
 	const struct homa_room *room;
+	uint64_t deadline;
 };
 
 /**
@@ -89,7 +92,8 @@ struct homa_room {
  * @open: @err receives one sentence on failure.
  * @close: ends calls of other threads with -ESHUTDOWN, then frees.
  * @receive: @id 0: any message that @flags ask for; waits for ever if
- *	@timeout_ns is negative.
+ *	@timeout_ns is negative. The cookie of a request is when its client stops waiting, in
+ *	the same form, or 0.
  * @receive_batch: @receive of any message, and what else is there then, up to @n; how
  *	many.
  * @fd_edges: from now on the descriptor of @fd has an edge (as epoll sees it)

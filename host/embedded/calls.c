@@ -160,6 +160,7 @@ int homa_emb_request(void *host, const struct sockaddr *dest,
 		.length = (u32)out->length,
 		.available = (u32)out->length,
 		.cookie = cookie,
+		.deadline = out->deadline,
 		.flags = flags & HOMA_PRIVATE ? HOMA_SEND_PRIVATE : 0,
 	};
 	struct homa_emb_rpc *priv;

@@ -128,7 +128,8 @@ enum homa_kind {
  *	-ENOTCONN, -EHOSTUNREACH, -ECONNRESET: homad ended, what homa_abort()
  *	was given, or what the server gave to homa_reject()).
  * @id: the RPC's id; with @peer what homa_reply() needs.
- * @cookie: what homa_request() was given (responses and errors).
+ * @cookie: what homa_request() was given (responses and errors). Of a request it is the
+ *	library's, see homa_time_left().
  * @length: bytes in the message.
  * @iov: @iovcnt pieces of the message, in order, inside the receive buffer
  *	(zero copy); valid until homa_release().
@@ -257,6 +258,40 @@ int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 		  const struct iovec *iov, int iovcnt, uint64_t cookie,
 		  unsigned int flags, uint64_t *id);
+
+/**
+ * homa_request_within() - homa_request() that tells the server how long the client waits
+ * @within_ns: the caller will not want the response after so many nanoseconds from now,
+ *	0 or more; -1: it waits for ever, and nothing is told.
+ *
+ * The server's application sees it by homa_time_left() and may leave work undone that
+ * nobody waits for. Nothing else follows: the RPC does not end by itself when the time is
+ * over, and who stops waiting says homa_abort(), which the server hears, too. homa_call() does
+ * both with its time-out.
+ *
+ * It is a hint. Nothing is told under "kernel", nor by a homad that is older than this call;
+ * and a server whose Homa is the existing Linux module, or older than this, does not see it.
+ * No way exists to know that, so the request is sent all the same.
+ * Errors: as homa_request().
+ */
+int homa_request_within(struct homa *h, const struct sockaddr *dest,
+			socklen_t destlen, const void *buf, size_t length,
+			uint64_t cookie, unsigned int flags, int64_t within_ns,
+			uint64_t *id);
+
+/**
+ * homa_time_left() - how much longer the client of a request waits, as it said
+ * @request: what homa_receive() gave, or a copy; may already be released.
+ *
+ * Returns nanoseconds; 0 or less if the time is over; INT64_MAX if the client did not say.
+ * It is the client's word about itself, and worth that: a server may use it to choose what to
+ * do for this client, or to do nothing, and for nothing else. The way of the request through
+ * the network is not counted, and the number is rounded by a 1024th, both in the client's
+ * favour: where clocks run alike, nothing is over here that is not over there. A request whose
+ * time is over is still to be answered, or to be given to homa_reject() or homa_discard().
+ * Costs no system call.
+ */
+int64_t homa_time_left(const struct homa_message *request);
 
 /**
  * homa_wait_send() - wait until there is room to send
@@ -453,6 +488,8 @@ int homa_ticket_alive(struct homa *h, const struct homa_ticket *ticket);
 
 /**
  * homa_call() - request and wait for its response
+ * The server is told how long, as by homa_request_within(), and by homa_abort() when the time
+ * is over.
  * Returns 0 with the response in @msg, or the failure as negative errno
  * (also what the RPC failed with).
  */

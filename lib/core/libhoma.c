@@ -235,17 +235,16 @@ int homa_free(struct homa *h, void *buf)
 
 #define REQUEST_FLAGS (HOMA_PRIVATE | HOMA_BORROW | HOMA_NONBLOCK)
 
-int homa_requestv(struct homa *h, const struct sockaddr *dest,
-		  socklen_t destlen, const struct iovec *iov, int iovcnt,
-		  uint64_t cookie, unsigned int flags, uint64_t *id)
+int homa_send_request(struct homa *h, const struct sockaddr *dest,
+		      socklen_t destlen, struct homa_message_out *out,
+		      uint64_t cookie, unsigned int flags, uint64_t *id)
 {
-	struct homa_message_out out = { .iov = iov, .iovcnt = iovcnt };
 	uint64_t unused, serial;
 	int rc;
 
 	if (!usable(h))
 		return bad_handle(h, "homa_request");
-	rc = check_out(h, "homa_request", &out);
+	rc = check_out(h, "homa_request", out);
 	if (!rc)
 		rc = check_dest(h, "homa_request", dest, destlen);
 	if (rc)
@@ -254,12 +253,21 @@ int homa_requestv(struct homa *h, const struct sockaddr *dest,
 		return homa_fail(h, -EINVAL, "homa_request: unknown flags 0x%x",
 				 flags & ~REQUEST_FLAGS);
 	if (!LIKELY(!has_buffers(h)))
-		return request_from_buffer(h, dest, &out, cookie, flags,
+		return request_from_buffer(h, dest, out, cookie, flags,
 					   id ? id : &unused);
 	serial = h->serial;
-	rc = h->ops->request(h->host, dest, &out, cookie, flags,
+	rc = h->ops->request(h->host, dest, out, cookie, flags,
 			     id ? id : &unused);
 	return LIKELY(!rc) ? 0 : requested(h, serial, rc);
+}
+
+int homa_requestv(struct homa *h, const struct sockaddr *dest,
+		  socklen_t destlen, const struct iovec *iov, int iovcnt,
+		  uint64_t cookie, unsigned int flags, uint64_t *id)
+{
+	struct homa_message_out out = { .iov = iov, .iovcnt = iovcnt };
+
+	return homa_send_request(h, dest, destlen, &out, cookie, flags, id);
 }
 
 int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
@@ -495,6 +503,10 @@ int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 	      const void *buf, size_t length, struct homa_message *msg,
 	      int timeout_ms)
 {
+	struct iovec iov = { (void *)(uintptr_t)buf, length };
+	struct homa_message_out out = { .iov = &iov,
+					.iovcnt = 1,
+					.deadline = homa_until(ns(timeout_ms)) };
 	uint64_t id;
 	int rc;
 
@@ -503,7 +515,7 @@ int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 			       homa_fail(h, -EINVAL,
 					 "homa_call: no place for the response") :
 			       bad_handle(h, "homa_call");
-	rc = homa_request(h, dest, destlen, buf, length, 0, HOMA_PRIVATE, &id);
+	rc = homa_send_request(h, dest, destlen, &out, 0, HOMA_PRIVATE, &id);
 	if (rc)
 		return rc;
 	rc = receive(h, msg, id, 0, ns(timeout_ms), "homa_call");

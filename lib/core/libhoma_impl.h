@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include "homa_backend.h"
+#include "homa_clock.h"
 
 #define HOMA_TEXT 256
 #define HOMA_MAX_BATCH 4096u /* messages in one homa_receive_batch() */
@@ -101,6 +102,18 @@ const struct homa_backend_ops *homa_svc_get(void);
 /** homa_svc_why() - homad's own sentence about what it just refused this thread,
  *  once; NULL: none. */
 const char *homa_svc_why(void);
+
+/** homa_until() - struct homa_message_out.deadline for a wait of so long, -1: for ever */
+static inline uint64_t homa_until(int64_t within_ns)
+{
+	/* This machine's clock has not come to half of its range. */
+	return within_ns < 0 ? 0 : homa_clock_ns() + (uint64_t)within_ns;
+}
+
+/** homa_send_request() - homa_requestv() of a message that is filled but for its length. */
+int homa_send_request(struct homa *h, const struct sockaddr *dest,
+		      socklen_t destlen, struct homa_message_out *out,
+		      uint64_t cookie, unsigned int flags, uint64_t *id);
 
 /** homa_fail() - remember this thread's error on @h (NULL: of homa_open()). */
 int homa_fail(const struct homa *h, int code, const char *format, ...)

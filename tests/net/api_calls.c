@@ -76,6 +76,68 @@ static void check_reject(struct homa *h, const struct sockaddr_storage *server)
 	API_CHECK(rc == -EPERM, "%d", rc);
 }
 
+/* What the server says is left of @within_ns, a request of @length bytes having come there. */
+static int64_t left_of(struct homa *h, const struct sockaddr_storage *server, size_t length,
+		       int64_t within_ns)
+{
+	static unsigned char big[300000];
+	struct api_order o = { API_ORDER, API_LEFT, 0, 0 };
+	struct homa_message msg;
+	int64_t left = 0;
+	uint64_t id;
+
+	memcpy(big, &o, sizeof(o));
+	API_CHECK(!homa_request_within(h, (const struct sockaddr *)server, sizeof(*server), big,
+				       length, 4711, HOMA_PRIVATE, within_ns, &id),
+		  "%s", homa_error(h));
+	API_CHECK(!homa_receive_id(h, &msg, id, 20000), "%s", homa_error(h));
+	API_CHECK(msg.kind == HOMA_RESPONSE && msg.length == sizeof(left), "error %d", msg.error);
+	API_CHECK(msg.cookie == 4711, "cookie");
+	API_CHECK(homa_time_left(&msg) == INT64_MAX, "time is left of a response");
+	homa_copy(&msg, &left, sizeof(left));
+	homa_release(h, &msg);
+	return left;
+}
+
+/* Servers learn how long clients wait, by the packet, and from homa_call(). Machines may be
+ * slow: an hour is more than an answer takes, and a nanosecond less. */
+static void check_within(struct homa *h, const struct sockaddr_storage *server)
+{
+	static const int64_t hour = 3600ll * 1000000000, day = 24 * hour;
+	static const size_t lengths[] = { sizeof(struct api_order), 1400, 20000, 300000 };
+	struct api_order o = { API_ORDER, API_LEFT, 0, 0 };
+	struct homa_message msg;
+	int64_t left;
+	size_t i;
+
+	/* libhoma cannot tell the kernel's module. */
+	if (!strcmp(homa_via(h), "kernel")) {
+		left = left_of(h, server, sizeof(o), 1);
+		API_CHECK(left == INT64_MAX, "%lld ns", (long long)left);
+		return;
+	}
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		left = left_of(h, server, lengths[i], hour);
+		API_CHECK(left > hour - hour / 10 && left <= hour + hour / 1000, "%lld ns",
+			  (long long)left);
+		left = left_of(h, server, lengths[i], 1);
+		API_CHECK(left <= 3000 && left > -hour, "%lld ns", (long long)left);
+		left = left_of(h, server, lengths[i], -1);
+		API_CHECK(left == INT64_MAX, "%lld ns", (long long)left);
+	}
+	/* Longer than can be told is nothing told; but a neighbour needs no packet for it. */
+	left = left_of(h, server, sizeof(o), day);
+	API_CHECK(left > day - hour, "%lld ns", (long long)left);
+	left = left_of(h, server, sizeof(o), INT64_MAX);
+	API_CHECK(left == INT64_MAX, "%lld ns", (long long)left);
+	API_CHECK(!homa_call(h, (const struct sockaddr *)server, sizeof(*server), &o, sizeof(o),
+			     &msg, 100000),
+		  "%s", homa_error(h));
+	homa_copy(&msg, &left, sizeof(left));
+	API_CHECK(left > 0 && left <= 100100ll * 1000000, "%lld ns", (long long)left);
+	homa_release(h, &msg);
+}
+
 /* More than a server may leave unanswered. */
 static void check_discard_many(struct homa *h, const struct sockaddr_storage *server)
 {
@@ -238,6 +300,7 @@ static const struct {
 	api_call_check *run;
 } checks[] = {
 	{ "reject", check_reject },
+	{ "within", check_within },
 	{ "discard_many", check_discard_many },
 	{ "alive", check_alive },
 	{ "batch", check_batch },

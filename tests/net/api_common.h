@@ -34,6 +34,7 @@ enum api_what {
 	API_ASK,	/* answer '1' if the client of what was kept still waits, else '0' */
 	API_DROP,	/* discard what was kept, and echo */
 	API_GIVEN,	/* as API_LENGTH, out of memory of homa_alloc() */
+	API_LEFT,	/* answer with homa_time_left() of the request */
 };
 
 struct api_order {

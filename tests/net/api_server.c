@@ -105,6 +105,7 @@ static void about_kept(const struct homa_message *msg, enum api_what what)
 static void serve(struct homa_message *msg)
 {
 	struct api_order order = { 0 };
+	int64_t left;
 
 	if (msg->length >= sizeof(order))
 		homa_copy(msg, &order, sizeof(order));
@@ -135,6 +136,10 @@ static void serve(struct homa_message *msg)
 		break;
 	case API_LENGTH:
 		reply_length(msg, &order);
+		break;
+	case API_LEFT:
+		left = homa_time_left(msg);
+		API_CHECK(!homa_reply(h, msg, &left, sizeof(left)), "%s", homa_error(h));
 		break;
 	case API_GIVEN:
 		reply_given(msg, &order);

@@ -43,6 +43,7 @@ CHECKS = [
     "fork",
     "idle",
     "reject",
+    "within",
     "discard_many",
     "alive",
     "batch",

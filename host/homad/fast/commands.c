@@ -164,6 +164,7 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 		.length = sqe->length,
 		.available = at_first(sqe->length),
 		.cookie = sqe->cookie,
+		.deadline = unlikely(sqe->flags & HOMA_SQE_DEADLINE) ? sqe->deadline : 0,
 	};
 	u8 *bytes, *out = NULL;
 	const char *wrong = check_message(app, sqe, &bytes);

@@ -240,7 +240,7 @@ static void fill(struct homa_cqe *cqe, const struct homa_msg_info *info,
 	cqe->length = info->error ? 0 : info->length;
 	cqe->num_pages = info->num_pages;
 	cqe->id = priv->seen_id ? priv->seen_id : info->id;
-	cqe->cookie = info->cookie;
+	cqe->cookie = info->cookie; /* or the deadline */
 	cqe->token = priv->token;
 	memcpy(cqe->ip, info->peer.ip, sizeof(cqe->ip));
 	cqe->encap = info->peer.encap;

@@ -203,7 +203,7 @@ bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 	cqe->flags = 0;
 	cqe->error = 0;
 	cqe->id = d->seen_id;
-	cqe->cookie = 0;
+	cqe->deadline = send->deadline;
 	cqe->token = d->server_token;
 	put_address(cqe, d, d->client_port);
 	homad_touch(t, server, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);

@@ -77,7 +77,7 @@ static void fill(struct homa_svc *c, u8 *pool, u32 generation,
 	msg->id = cqe->kind == HOMA_CQE_REQUEST ?
 			  cqe->id :
 			  c->slots[cqe->token & 0xffff].id;
-	msg->cookie = cqe->cookie;
+	msg->cookie = cqe->cookie; /* or the deadline */
 	msg->length = cqe->length;
 	msg->iovcnt = (int)cqe->num_pages;
 	for (i = 0; i < cqe->num_pages; i++) {

@@ -222,11 +222,12 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 	*sqe = (struct homa_sqe){
 		.op = HOMA_SQE_REQUEST,
 		.flags = (flags & HOMA_PRIVATE ? HOMA_SQE_PRIVATE : 0) |
-			 c->numbering,
+			 (out->deadline ? HOMA_SQE_DEADLINE : 0) | c->numbering,
 		.port = port,
 		.encap = to.encap,
 		.cookie = cookie,
 		.token = token,
+		.deadline = out->deadline,
 	};
 	memcpy(sqe->ip, to.ip, sizeof(sqe->ip));
 	place(c, ring, &o, sqe);
