@@ -259,6 +259,12 @@ void xh_describe(const struct xp_packet *p, char *text, size_t size);
 void xh_deliver_short(struct xp_world *w, u32 i);
 /* Packet @i and the next one on its way in one call. */
 void xh_deliver_two(struct xp_world *w, u32 i);
+
+/* homa_notes.c: a packet that arrives in its book of RPCs, and who begins again too early. */
+void xh_note_excuse(struct xp_world *w, const struct xp_packet *p);
+void xh_note_control(struct xp_world *w, struct xh_host *h, const struct xp_packet *p);
+void xh_check_restart(struct xp_world *w, const struct xp_packet *p);
+
 /* A packet leaves, or not; then homa_tx_done(). */
 void xh_transmit(struct xp_world *w, u32 host, struct homa_tx_desc *desc);
 /* The device says that it has not sent the packet: @later: and it cannot now. */

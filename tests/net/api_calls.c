@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Checks of api_client: what servers do instead of answering, messages many at a time,
- * and sending without waiting.
+ * sending without waiting, and both ends on one handle.
  */
 #include "api_calls.h"
 #include <errno.h>
@@ -295,6 +295,39 @@ static void check_given(struct homa *h, const struct sockaddr_storage *server)
 	}
 }
 
+/* Client and server on one handle and one thread. */
+static void check_self(struct homa *h, const struct sockaddr_storage *server)
+{
+	static unsigned char data[500000];
+	struct homa_message question, answer;
+	struct sockaddr_storage us;
+	uint64_t id;
+	size_t length;
+
+	(void)server;
+	API_CHECK(!homa_bind(h, 77), "%s", homa_error(h));
+	API_CHECK(!homa_getsockname(h, &us), "%s", homa_error(h));
+	for (length = 1; length < sizeof(data); length = length * 3 + 1) {
+		api_fill(data, length, 5);
+		API_CHECK(!homa_request(h, (struct sockaddr *)&us, sizeof(us),
+					data, length, 8, 0, &id),
+			  "%s", homa_error(h));
+		API_CHECK(!homa_receive(h, &question, HOMA_RECV_REQUEST, 20000),
+			  "%s", homa_error(h));
+		API_CHECK(question.kind == HOMA_REQUEST, "kind %d", question.kind);
+		api_verify(&question, length, 5);
+		API_CHECK(!homa_replyv(h, &question, question.iov, question.iovcnt),
+			  "%s", homa_error(h));
+		API_CHECK(homa_reply(h, &question, "x", 1) == -EINVAL, "replied twice");
+		homa_release(h, &question);
+		API_CHECK(!homa_receive(h, &answer, 0, 20000), "%s", homa_error(h));
+		API_CHECK(answer.kind == HOMA_RESPONSE, "error %d", answer.error);
+		API_CHECK(answer.id == id && answer.cookie == 8, "wrong RPC");
+		api_verify(&answer, length, 5);
+		homa_release(h, &answer);
+	}
+}
+
 static const struct {
 	const char *name;
 	api_call_check *run;
@@ -306,6 +339,7 @@ static const struct {
 	{ "batch", check_batch },
 	{ "nonblock", check_nonblock },
 	{ "given", check_given },
+	{ "self", check_self },
 };
 
 api_call_check *api_find_call(const char *name)

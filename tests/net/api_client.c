@@ -404,35 +404,6 @@ static void check_path_mtu(void)
 	echo(300000, 4);
 }
 
-/* Client and server on one handle and one thread. */
-static void check_self(void)
-{
-	struct homa_message question, answer;
-	struct sockaddr_storage us;
-	uint64_t id;
-	size_t length;
-
-	API_CHECK(!homa_bind(h, 77), "%s", homa_error(h));
-	API_CHECK(!homa_getsockname(h, &us), "%s", homa_error(h));
-	for (length = 1; length < 500000; length = length * 3 + 1) {
-		api_fill(data, length, 5);
-		API_CHECK(!homa_request(h, (struct sockaddr *)&us, sizeof(us),
-					data, length, 8, 0, &id), "%s", homa_error(h));
-		API_CHECK(!homa_receive(h, &question, HOMA_RECV_REQUEST, 20000),
-			  "%s", homa_error(h));
-		API_CHECK(question.kind == HOMA_REQUEST, "kind %d", question.kind);
-		api_verify(&question, length, 5);
-		API_CHECK(!homa_replyv(h, &question, question.iov, question.iovcnt),
-			  "%s", homa_error(h));
-		API_CHECK(homa_reply(h, &question, "x", 1) == -EINVAL, "replied twice");
-		homa_release(h, &question);
-		receive(&answer);
-		API_CHECK(answer.id == id && answer.cookie == 8, "wrong RPC");
-		api_verify(&answer, length, 5);
-		homa_release(h, &answer);
-	}
-}
-
 /* Without a progress thread, never waiting. */
 static void check_poll(void)
 {
@@ -552,7 +523,6 @@ static const struct {
 	{ "no_buffers", check_no_buffers, 2 << 20, 0 },
 	{ "compute", check_compute, 0, 0 },
 	{ "slow_server", check_slow_server, 0, 0 },
-	{ "self", check_self, 0, 0 },
 	{ "poll", check_poll, 0, 0 },
 	{ "nobody", check_nobody, 0, 0 },
 	{ "path_mtu", check_path_mtu, 0, 0 },

@@ -78,8 +78,12 @@ def _head(lines: list[str], brace: int) -> str:
 
 
 def _node(path: Path, files: set[Path]) -> Path:
+    """The source that a header stands for: X.c for X.h, and for homa_X.h if there is no other."""
+    if path.suffix != ".h":
+        return path
     source = path.with_suffix(".c")
-    return source if path.suffix == ".h" and source in files else path
+    short = source.with_name(source.name.removeprefix("homa_"))
+    return next((f for f in (source, short) if f in files), path)
 
 
 def graph(tree: Tree, folder: str) -> dict[Path, dict[Path, set[str]]]:
