@@ -79,10 +79,12 @@
 #define HOMA_SHM_RELEASES 8192u
 #define HOMA_SHM_RELEASES_MIN 64u
 #define HOMA_SHM_RELEASES_MAX 65536u
-#define HOMA_SHM_SEGMENTS 64u	/* most data segments of an attachment: messages to send */
+/* most data segments of an attachment: messages to send */
+#define HOMA_SHM_SEGMENTS 64u
 #define HOMA_SHM_STAGE (64u << 10) /* bytes for short messages of one ring */
 #define HOMA_SHM_COPY_MAX 4096u /* longest message copied when submitted */
-#define HOMA_SHM_PAGES 16u	/* most pool pages of 64 KiB in which one message lies */
+/* most pool pages of 64 KiB in which one message lies */
+#define HOMA_SHM_PAGES 16u
 #define HOMA_SHM_MESSAGE_MAX 1000000u
 #define HOMA_SHM_TEXT 224u
 /* An RPC's id shows so many low bits of the request's number unchanged; see id_key. */

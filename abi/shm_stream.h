@@ -63,7 +63,8 @@
 
 #define HOMA_STREAM_MAGIC 0x70635448u /* "HTcp" */
 #define HOMA_STREAM_SLOTS 65536u      /* most that an area may have */
-#define HOMA_STREAM_SPAN (1u << 20)   /* bytes reserved for a buffer of a stream */
+/* bytes reserved for a buffer of a stream */
+#define HOMA_STREAM_SPAN (1u << 20)
 #define HOMA_STREAM_MIN_SHIFT 12u     /* a buffer has 2^12 ... */
 #define HOMA_STREAM_MAX_SHIFT 20u     /* ... to 2^20 bytes */
 #define HOMA_STREAM_FIRST (1u << HOMA_STREAM_MIN_SHIFT)

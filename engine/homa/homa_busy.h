@@ -7,7 +7,8 @@
 
 #include "homa_rpc.h"
 
-#define HOMA_DOUBLINGS 3u	/* the interval between two questions doubles so often at most */
+/* the interval between two questions doubles so often at most */
+#define HOMA_DOUBLINGS 3u
 
 /* How long to wait for an answer, ns: @base, doubled so often. */
 static inline u64 homa_ask_after(const struct homa_rpc *rpc, u64 base, u32 doublings)

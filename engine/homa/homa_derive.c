@@ -25,7 +25,8 @@
 #define HOMA_RTT_BYTES_UNKNOWN 60000u
 #define HOMA_INCOMING_UNKNOWN  1600000u
 #define HOMA_INCOMING_FAST     400000u /* least max_incoming from 10 Gbps on */
-#define HOMA_INCOMING_MEASURED 200000u /* the same, once the round trip is known */
+/* the same, once the round trip is known */
+#define HOMA_INCOMING_MEASURED 200000u
 #define HOMA_FAST_MBPS	       10000u
 #define HOMA_FIFO_MAX	       50000u
 #define HOMA_RESEND_MIN_NS     5000000ull

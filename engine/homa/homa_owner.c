@@ -19,7 +19,8 @@
  */
 #include "homa_owner.h"
 
-#define HOMA_FEW 8u	/* part of the room left that an owner may have from any peers */
+/* part of the room left that an owner may have from any peers */
+#define HOMA_FEW 8u
 
 void homa_sock_charge(struct homa_sock *sock, struct homa_owner *owner)
 {

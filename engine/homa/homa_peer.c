@@ -406,7 +406,8 @@ static void homa_peer_send_acks(struct homa_ctx *ctx, struct homa_peer *peer,
 }
 
 /* Others are asked by their servers (NEED_ACK). */
-#define HOMA_FLUSH_PEERS 8u	/* peers of each stripe that one call flushes, at most */
+/* peers of each stripe that one call flushes, at most */
+#define HOMA_FLUSH_PEERS 8u
 
 void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport)
 {

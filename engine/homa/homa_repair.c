@@ -8,7 +8,8 @@
 #include "homa_ctrl.h"
 #include "homa_repair.h"
 
-#define HOMA_LATE_MESSAGES 100u	/* that are not asked about early after a late packet */
+/* that are not asked about early after a late packet */
+#define HOMA_LATE_MESSAGES 100u
 
 /* Nothing has come yet of what is asked for now. */
 static void homa_rpc_repairing(struct homa_rpc *rpc)

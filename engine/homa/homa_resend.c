@@ -7,7 +7,8 @@
  */
 #include "homa_impl.h"
 
-#define HOMA_RTX_STRIDE 512u	/* message bytes per range to send again, at least */
+/* message bytes per range to send again, at least */
+#define HOMA_RTX_STRIDE 512u
 
 /* ---- the list; link locked ---- */
 

@@ -10,7 +10,8 @@
 
 #include "homa_rpc.h"
 
-#define HOMA_GREEDY (1ull << 31)	/* this bit of a key puts a message behind all without it */
+/* this bit of a key puts a message behind all without it */
+#define HOMA_GREEDY (1ull << 31)
 #define HOMA_SHARE  4u			/* a peer is greedy above 1/4 of the pages */
 
 /*

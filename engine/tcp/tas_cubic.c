@@ -10,7 +10,8 @@
 #define BETA(bytes) ((u32)((u64)(bytes) * 717 / 1024))	     /* 0.7 */
 #define CONVERGED(bytes) ((u32)((u64)(bytes) * 870 / 1024)) /* (1 + 0.7) / 2 */
 #define ALPHA(bytes) ((u32)((u64)(bytes) * 542 / 1024))	     /* 3 * 0.3 / 1.7 */
-#define FARTHEST 40000u /* ms from the inflection point, so that the cube fits into 64 bits */
+/* ms from the inflection point, so that the cube fits into 64 bits */
+#define FARTHEST 40000u
 
 static u32 cube_root(u64 value)
 {

@@ -5,7 +5,8 @@
  */
 #include "tas_impl.h"
 
-#define QUICK_ACKS 16u /* most that a new connection sends at once, as Linux does */
+/* most that a new connection sends at once, as Linux does */
+#define QUICK_ACKS 16u
 
 static void forget(struct tas_conn *conn, u32 at)
 {

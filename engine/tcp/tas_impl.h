@@ -5,9 +5,11 @@
 
 #include "tas_engine.h"
 
-#define TAS_ANSWER_NS (40 * TAS_MSEC) /* bytes sent so soon after others came answer them */
+/* bytes sent so soon after others came answer them */
+#define TAS_ANSWER_NS (40 * TAS_MSEC)
 
-#define TAS_TIMED_NS TAS_MSEC	 /* from one round trip that is measured to the next, if shorter */
+/* from one round trip that is measured to the next, if shorter */
+#define TAS_TIMED_NS TAS_MSEC
 
 /* With any of these the short form says too little (tas_short.c). */
 #define TAS_F_LONG                                                                       \

@@ -10,7 +10,8 @@
 #define MTU_LEAST_V4 552u
 #define MTU_LEAST_V6 1280u
 
-#define NETWORK_V4 68u /* bytes of the longest packet that each network carries */
+/* bytes of the longest packet that each network carries */
+#define NETWORK_V4 68u
 #define NETWORK_V6 1280u
 
 #define MSS_LEAST 88u /* a peer that asks for less wants only headers */

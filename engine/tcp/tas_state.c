@@ -2,7 +2,8 @@
 /* How connections end, and what applications do to them. */
 #include "tas_impl.h"
 
-#define WRITTEN_MOST (1u << 30) /* bytes: sequence numbers compare within 2^31 */
+/* bytes: sequence numbers compare within 2^31 */
+#define WRITTEN_MOST (1u << 30)
 
 void tas_fail(struct tas_engine *engine, struct tas_conn *conn, int error)
 {

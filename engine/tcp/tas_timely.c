@@ -7,9 +7,11 @@
  */
 #include "tas_impl.h"
 
-#define GAIN_SHIFT 3   /* 1/8 of the newest difference (paper, section 4.3: alpha is 0.875) */
+/* 1/8 of the newest difference (paper, section 4.3: alpha is 0.875) */
+#define GAIN_SHIFT 3
 #define BETA_TENTHS 8u /* of decreases: 0.8 */
-#define FALLS 5u       /* intervals without a longer round trip before growth is faster */
+/* intervals without a longer round trip before growth is faster */
+#define FALLS 5u
 
 /* The rate less beta * @part / @whole of it. */
 static u64 reduced(u64 rate, u64 part, u64 whole)

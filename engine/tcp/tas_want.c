@@ -5,7 +5,8 @@
  */
 #include "tas_impl.h"
 
-#define CHALLENGE_NS (500 * TAS_MSEC) /* from one challenge ACK of a connection to the next */
+/* from one challenge ACK of a connection to the next */
+#define CHALLENGE_NS (500 * TAS_MSEC)
 
 void tas_want(struct tas_engine *engine, struct tas_conn *conn)
 {

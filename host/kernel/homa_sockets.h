@@ -104,7 +104,8 @@ void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,
 
 /* ---- one_packet.c: messages that came whole ---- */
 
-#define HOMAK_GIVEN_MOST 1024u	/* of them wait, or some more, before no more are given */
+/* of them wait, or some more, before no more are given */
+#define HOMAK_GIVEN_MOST 1024u
 
 /** homak_given_take() - takes the next such message if it is its turn; NULL: it is not, or
  *  there is none. The socket is locked. */

@@ -20,7 +20,8 @@
 
 #define HOMAK_GIVEN_RUN 8u	/* messages before a longer one's turn */
 #define HOMAK_GIVEN_PURGE 64
-#define HOMAK_GIVEN_LOOKS (HOMAK_GIVEN_MOST + 64) /* looked at for one to abort, at most */
+/* looked at for one to abort, at most */
+#define HOMAK_GIVEN_LOOKS (HOMAK_GIVEN_MOST + 64)
 
 void homak_given_free(struct homak_sock *hsk, struct sk_buff *skb)
 {

@@ -8,7 +8,8 @@
  */
 #include "homa_kernel.h"
 
-#define HOMAK_SOON_NS (4 * HOMAK_TICK_NS)	/* less than any deadline of a new RPC */
+/* less than any deadline of a new RPC */
+#define HOMAK_SOON_NS (4 * HOMAK_TICK_NS)
 #define HOMAK_SHARD_BUDGET 32
 #define HOMAK_TURN_NS 10000u	/* with bottom halves off, before the next shard */
 

@@ -26,7 +26,8 @@
 #include "real.h"
 #include "pl_signals.h"
 
-#define COPIES 4 /* of what is known of a signal: readers have an old one for a moment */
+/* of what is known of a signal: readers have an old one for a moment */
+#define COPIES 4
 
 __thread struct homa_pl_signals homa_pl_signals = { .wake_fd = -1 };
 

@@ -11,8 +11,10 @@
 #include "homa_clock.h"
 #include "stream_impl.h"
 
-#define CHECK_NS 5000000u  /* between looks whether homad lives, of who does not sleep */
-#define VAIN_CALLS 64u	   /* that find nothing, between looks at the clock for that */
+/* between looks whether homad lives, of who does not sleep */
+#define CHECK_NS 5000000u
+/* that find nothing, between looks at the clock for that */
+#define VAIN_CALLS 64u
 #define NEVER (~(u64)0)
 
 /* Under @look, when no news is left: take homad's signal out of the pipe. homad clears

@@ -14,7 +14,8 @@
 #include "homa_list.h"
 #include "sim_transport.h"
 
-#define SIM_MODEL_HEADERS 40u /* IP and transport, of data and of control packets */
+/* IP and transport, of data and of control packets */
+#define SIM_MODEL_HEADERS 40u
 
 static inline u32 sim_packets(u32 length, u32 segment)
 {

@@ -35,8 +35,10 @@
 #define WINDOW_LEVELS 8
 #define WINDOW_NO_DUPACKS 1000000u	  /* they never mean loss: packets overtake */
 #define WINDOW_MAX_BACKOFF 6		  /* RTO at most 64-fold */
-#define WINDOW_SWITCH_BYTES (13ull << 20) /* shared buffer of a switch, see tcp.c */
-#define WINDOW_ECN_AUTO UINT64_MAX	  /* cfg->ecn_bytes: by option K and the rate */
+/* shared buffer of a switch, see tcp.c */
+#define WINDOW_SWITCH_BYTES (13ull << 20)
+/* cfg->ecn_bytes: by option K and the rate */
+#define WINDOW_ECN_AUTO UINT64_MAX
 
 enum window_type { WINDOW_DATA = 1, WINDOW_ACK };
 

@@ -26,7 +26,8 @@
 #define XP_HOSTS	4	/* in a world, at most */
 #define XP_PACKETS	16	/* under way at a time, at most; see xp_send() */
 #define XP_CHOICES	64	/* in one state, at most */
-#define XP_DEPTH	4000	/* choices in a row, at most: what takes longer never ends */
+/* choices in a row, at most: what takes longer never ends */
+#define XP_DEPTH 4000
 #define XP_HEADER	128	/* bytes of a packet that are kept */
 #define XP_NEVER	(~0ull)
 #define XP_US		1000ull

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/time.h>
 
-#define PATIENCE 4	/* looks of the clock, 2.5 s apart, that find the same step */
+/* looks of the clock, 2.5 s apart, that find the same step */
+#define PATIENCE 4
 
 static sigjmp_buf way_out;
 static volatile sig_atomic_t inside, looks;

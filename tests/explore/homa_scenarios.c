@@ -9,7 +9,8 @@
 
 #define SEG  64u
 #define BIG  40000u	/* a packet, where receive pages matter */
-#define LATE (40 * XP_MS)	/* tombstone_ms of homa_host.c: what the promise is about */
+/* tombstone_ms of homa_host.c: what the promise is about */
+#define LATE (40 * XP_MS)
 
 static const struct xh_what one_short = {
 	.num = 1, .seg = SEG, .rpc = { { 0, 1, SEG, SEG } },

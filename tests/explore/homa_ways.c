@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-#define SLEEP_NS (30 * XP_MS)	/* longer than clients wait, and packets live longer */
+/* longer than clients wait, and packets live longer */
+#define SLEEP_NS (30 * XP_MS)
 #define OUTSIDER 99u		/* a host that is not in this world */
 
 enum {

@@ -28,7 +28,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 #define PATTERN 251u
 /* Segments that one step may make the engine send: buffers and windows are small. */
 #define MOST_SENT 4000u
-#define ENDS (3600 * TAS_SEC) /* of virtual time, by then all connections have gone */
+/* of virtual time, by then all connections have gone */
+#define ENDS (3600 * TAS_SEC)
 
 enum op {
 	OP_SEGMENT, OP_SEGMENT_AGAIN, OP_ACCEPT, OP_CONNECT, OP_WRITE, OP_READ, OP_SHUTDOWN,

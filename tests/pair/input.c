@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define RX_BATCH 32
-#define RING 4096	/* packets that a device keeps for a host that does not look */
+/* packets that a device keeps for a host that does not look */
+#define RING 4096
 
 /* A verdict that waits for its copy. */
 struct late_copy {

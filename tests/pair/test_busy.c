@@ -9,7 +9,8 @@
 #define REPLY_NS (3 * PAIR_S)
 #define INTERVAL_NS (5 * PAIR_MS)
 #define TIMEOUT_NS (100 * PAIR_MS)
-#define ASKED_PER_INTERVAL 16u	/* of all of them together, once they are known */
+/* of all of them together, once they are known */
+#define ASKED_PER_INTERVAL 16u
 
 static struct pair_world *world(u64 seed)
 {

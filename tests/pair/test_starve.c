@@ -6,7 +6,8 @@
  */
 #include "pair_test.h"
 
-#define STRANGER (PAIR_MAX_HOSTS - 1)	/* no host; its address is whoever's we want */
+/* no host; its address is whoever's we want */
+#define STRANGER (PAIR_MAX_HOSTS - 1)
 #define TIMEOUT_NS (100 * PAIR_MS)
 #define MEGABYTE 1000000u
 

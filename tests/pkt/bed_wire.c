@@ -5,7 +5,8 @@
 #include <string.h>
 #include "bed_impl.h"
 
-#define PATTERN 251u /* a byte's value is its position in the stream modulo this */
+/* a byte's value is its position in the stream modulo this */
+#define PATTERN 251u
 #define IP4 20u
 #define IP6 40u
 #define TCP_PROTOCOL 6

@@ -21,7 +21,8 @@
 
 #define WIRE 4096
 #define PACKET 1600
-#define LIMIT (4ull * 3600 * TAS_SEC) /* of virtual time: by then all has ended */
+/* of virtual time: by then all has ended */
+#define LIMIT (4ull * 3600 * TAS_SEC)
 
 struct flying {
 	u64 at;

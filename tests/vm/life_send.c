@@ -224,7 +224,8 @@ void life_bad_region(void)
 
 /* ---- messages that nobody reads for a while ---- */
 
-#define UNREAD 13000u	/* of 100 bytes: more than half the memory that may wait */
+/* of 100 bytes: more than half the memory that may wait */
+#define UNREAD 13000u
 
 static struct sock small_sock(int port)
 {

@@ -14,7 +14,8 @@
 #include "homad_options.h"
 
 #define DEFAULT_FILE "/etc/homa/homad.toml"
-#define BESIDE "\001" /* no path: the monitoring socket is beside the other one */
+/* no path: the monitoring socket is beside the other one */
+#define BESIDE "\001"
 
 /**
  * struct option - one option

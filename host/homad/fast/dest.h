@@ -15,7 +15,8 @@ struct homad_port;
 #define HOMAD_DEST_SETS 1024u /* a power of two */
 #define HOMAD_DEST_WAYS 4u    /* destinations remembered whose hash is the same */
 #define HOMAD_BELIEVE_NS 1000000000u /* how long the kernel's word counts */
-#define HOMAD_QUESTIONS 8u /* a thread has so many questions under way at most */
+/* a thread has so many questions under way at most */
+#define HOMAD_QUESTIONS 8u
 
 /**
  * struct homad_dest - the way to a destination, believed for a second, and while the

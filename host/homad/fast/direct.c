@@ -17,7 +17,8 @@
 #include "probes.h"
 #include "fast.h"
 
-#define DIRECT_MAX 16384u /* longer ones gain nothing and would hold others up */
+/* longer ones gain nothing and would hold others up */
+#define DIRECT_MAX 16384u
 
 /* ---- room ---- */
 

@@ -12,7 +12,8 @@
 #include "fast.h"
 
 #define EVENTS 64
-#define KICKS_NS 20000u /* how often parked applications are listened to while busy */
+/* how often parked applications are listened to while busy */
+#define KICKS_NS 20000u
 #define LONGEST_NS 60000000000u
 
 static void take_events(struct homad_thread *t, const struct epoll_event *ev,

@@ -10,8 +10,10 @@
 #include "streams.h"
 
 #define PORT_TRIES 256u	/* ports that a CONNECT tries in one round, at most */
-#define MANY_TRIES 8u	/* after so many ports in use the slow path is asked for more */
-#define LAST_COMMANDS 4096u /* commands that are worked off when an attachment ends, at most */
+/* after so many ports in use the slow path is asked for more */
+#define MANY_TRIES 8u
+/* commands that are worked off when an attachment ends, at most */
+#define LAST_COMMANDS 4096u
 
 static const char wrong_slot[] = "a command for a stream that the attachment does not have";
 

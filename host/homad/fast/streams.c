@@ -10,9 +10,11 @@
 #include "streams.h"
 
 #define FEW_SLOTS 16u	      /* with fewer free slots than this, more are asked for */
-#define MOST_ENTRIES 4096u    /* a command or event ring has at most so many entries */
+/* a command or event ring has at most so many entries */
+#define MOST_ENTRIES 4096u
 #define PAGE_TABLE (2u << 20) /* one page table maps so many bytes */
-#define REFUSED_NS 250000000u /* an attachment that was refused asks again after this time */
+/* an attachment that was refused asks again after this time */
+#define REFUSED_NS 250000000u
 
 /* ---- memory ---- */
 

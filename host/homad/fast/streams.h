@@ -21,11 +21,14 @@
 #include "tas_engine.h"
 #include "thread.h"
 
-#define HOMAD_TCP_PORTS 60000u	/* most local ports that homad keeps for connections */
-#define HOMAD_TCP_MTU 9216u	/* bytes of the longest IP packet that carries TCP */
+/* most local ports that homad keeps for connections */
+#define HOMAD_TCP_PORTS 60000u
+/* bytes of the longest IP packet that carries TCP */
+#define HOMAD_TCP_MTU 9216u
 #define HOMAD_LEAVING 64u	/* buckets of listeners that have ended */
 #define HOMAD_TCP_BATCH 64	/* packets per nic_tx() */
-#define HOMAD_STREAM_SHIFT HOMA_STREAM_MIN_SHIFT /* a buffer has 2^12 bytes at first */
+/* a buffer has 2^12 bytes at first */
+#define HOMAD_STREAM_SHIFT HOMA_STREAM_MIN_SHIFT
 #define HOMAD_USUAL_SHIFT 16u	/* up to which one grows that is just full */
 #define HOMAD_GROW_BATCH 64u	/* slots whose memory changes at once */
 

@@ -11,7 +11,8 @@
 
 #define ALIGN 64u
 #define SPARES 64u		/* connections that the engine has memory for */
-#define NO_PORTS_NS 1000000000u /* how long no port is asked for when there was none */
+/* how long no port is asked for when there was none */
+#define NO_PORTS_NS 1000000000u
 #define FEW_SPARES 16u		/* below which the oldest orphan is dropped */
 #define HALF_OPEN_SHARE 4u	/* of all connections so many may be half open */
 #define EXCEPTIONS 256u		/* segments of the slow path in a round */

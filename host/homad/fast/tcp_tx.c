@@ -17,7 +17,8 @@
 #define IPV4_HEADER 20u
 #define IPV6_HEADER 40u
 #define CABLE_BYTES 38u /* of a frame: Ethernet header, CRC, preamble, gap */
-#define PASSES 16 /* connections that are passed by in search of one for a device */
+/* connections that are passed by in search of one for a device */
+#define PASSES 16
 
 HOMA_STATIC_ASSERT(UNIT_SEGMENTS <= HOMAD_TCP_BATCH, "a unit fits in a batch");
 

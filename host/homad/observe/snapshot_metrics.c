@@ -13,7 +13,8 @@
 #include "homa_look.h"
 #include "monitor.h"
 
-#define MAX_APPS 1000u /* so many applications, and users, have series of their own */
+/* so many applications, and users, have series of their own */
+#define MAX_APPS 1000u
 #define LABELS 256u
 
 static void family(FILE *out, const char *name, const char *type,

@@ -6,7 +6,8 @@
 #include "attach.h"
 #include "streams.h"
 
-#define HOMAD_USER_LISTENERS 256u /* with those whose connections are not over */
+/* with those whose connections are not over */
+#define HOMAD_USER_LISTENERS 256u
 #define HOMAD_PORT_STEP 1024u /* ports that are added at once, at most */
 #define HOMAD_HELD_BUCKETS 256u
 

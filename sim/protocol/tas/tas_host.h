@@ -27,7 +27,8 @@ enum sim_tas_option {
 	SIM_TAS_K,	 /* packets at 10 Gbit/s */
 };
 
-#define SIM_TAS_ECN_AUTO UINT64_MAX /* cfg->ecn_bytes: by option K and the rate */
+/* cfg->ecn_bytes: by option K and the rate */
+#define SIM_TAS_ECN_AUTO UINT64_MAX
 
 /**
  * struct sim_tas_host - one engine

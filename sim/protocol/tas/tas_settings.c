@@ -4,7 +4,8 @@
 
 #include "tas_host.h"
 
-#define SWITCH_BYTES (13ull << 20) /* shared buffer of a switch, as for DCTCP (tcp.c) */
+/* shared buffer of a switch, as for DCTCP (tcp.c) */
+#define SWITCH_BYTES (13ull << 20)
 #define FRAME 1538u
 
 const struct sim_option sim_tas_options[] = {
