@@ -34,9 +34,8 @@
 /* Pieces of the receive region, in bytes; how many one message can take. */
 #define HOMA_BPAGE_SHIFT 16
 #define HOMA_BPAGE_SIZE (1 << HOMA_BPAGE_SHIFT)
-#define HOMA_MAX_BPAGES                                \
-	((HOMA_MAX_MESSAGE_LENGTH + HOMA_BPAGE_SIZE - 1) >> \
-	 HOMA_BPAGE_SHIFT)
+#define HOMA_MAX_BPAGES \
+	((HOMA_MAX_MESSAGE_LENGTH + HOMA_BPAGE_SIZE - 1) >> HOMA_BPAGE_SHIFT)
 
 /* Servers bind ports below this; those from here on are given to clients. */
 #define HOMA_MIN_DEFAULT_PORT 0x8000

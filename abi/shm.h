@@ -67,7 +67,7 @@
 #define HOMA_SHM_SOCKET "/run/homa/homad.sock" /* $HOMA_SERVICE_SOCKET */
 
 #define HOMA_SHM_LINE 64u
-#define HOMA_SHM_SQS 8u		/* submission rings of an attachment */
+#define HOMA_SHM_SQS 8u /* submission rings of an attachment */
 /* Entries of a submission ring, the completion ring and the release ring, if the
  * application asks for nothing else; and what it may ask for, as powers of two. */
 #define HOMA_SHM_SQ_ENTRIES 256u
@@ -82,7 +82,7 @@
 /* most data segments of an attachment: messages to send */
 #define HOMA_SHM_SEGMENTS 64u
 #define HOMA_SHM_STAGE (64u << 10) /* bytes for short messages of one ring */
-#define HOMA_SHM_COPY_MAX 4096u /* longest message copied when submitted */
+#define HOMA_SHM_COPY_MAX 4096u	   /* longest message copied when submitted */
 /* most pool pages of 64 KiB in which one message lies */
 #define HOMA_SHM_PAGES 16u
 #define HOMA_SHM_MESSAGE_MAX 1000000u
@@ -96,20 +96,20 @@
 enum homa_ctl_op {
 	/* first; answer carries HOMA_CTL_ATTACH_FDS descriptors */
 	HOMA_CTL_ATTACH = 1,
-	HOMA_CTL_BIND,	    /* become a server on a port */
-	HOMA_CTL_POOL,	    /* another receive pool; answer: its memory */
-	HOMA_CTL_SEGMENT,   /* one more data segment; answer: its memory */
-	HOMA_CTL_ROUTE,	    /* can this destination be reached? */
+	HOMA_CTL_BIND,	  /* become a server on a port */
+	HOMA_CTL_POOL,	  /* another receive pool; answer: its memory */
+	HOMA_CTL_SEGMENT, /* one more data segment; answer: its memory */
+	HOMA_CTL_ROUTE,	  /* can this destination be reached? */
 	/* answer: the reading end of a pipe, behind homa_fd(); homad writes to it when there is
 	 * a message that any receive may take */
 	HOMA_CTL_READY_FD,
-	HOMA_CTL_METRICS,   /* answer: @total, then packets of homa_ctl_metric */
-	HOMA_CTL_RPCS,	    /* answer: @total, then packets of homa_ctl_rpc */
-	HOMA_CTL_SHUTDOWN,  /* end all RPCs, take no new ones; stay attached */
-	HOMA_CTL_LISTEN,    /* take requests on a port, or no longer */
-	HOMA_CTL_ALIVE,	    /* does the client of a request still wait? answer: @total */
+	HOMA_CTL_METRICS,  /* answer: @total, then packets of homa_ctl_metric */
+	HOMA_CTL_RPCS,	   /* answer: @total, then packets of homa_ctl_rpc */
+	HOMA_CTL_SHUTDOWN, /* end all RPCs, take no new ones; stay attached */
+	HOMA_CTL_LISTEN,   /* take requests on a port, or no longer */
+	HOMA_CTL_ALIVE, /* does the client of a request still wait? answer: @total */
 	/* Of TCP, if @features has HOMA_SHM_CAN_STREAM; see shm_stream.h. */
-	HOMA_CTL_STREAMS,	/* memory for streams; answer: HOMA_STREAM_FDS descriptors */
+	HOMA_CTL_STREAMS, /* memory for streams; answer: HOMA_STREAM_FDS descriptors */
 	HOMA_CTL_STREAM_LISTEN, /* with a bound socket; answer: @total, a listener's number */
 	/* If @features has HOMA_SHM_CAN_FORK. SHARE comes with the read end of a pipe: when all
 	 * who may write to it have ended, the ticket is void. Answer: @ip, a ticket, and

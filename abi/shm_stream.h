@@ -65,11 +65,11 @@
 #define HOMA_STREAM_SLOTS 65536u      /* most that an area may have */
 /* bytes reserved for a buffer of a stream */
 #define HOMA_STREAM_SPAN (1u << 20)
-#define HOMA_STREAM_MIN_SHIFT 12u     /* a buffer has 2^12 ... */
-#define HOMA_STREAM_MAX_SHIFT 20u     /* ... to 2^20 bytes */
+#define HOMA_STREAM_MIN_SHIFT 12u /* a buffer has 2^12 ... */
+#define HOMA_STREAM_MAX_SHIFT 20u /* ... to 2^20 bytes */
 #define HOMA_STREAM_FIRST (1u << HOMA_STREAM_MIN_SHIFT)
 #define HOMA_STREAM_RULES 64u
-#define HOMA_STREAM_RING_MAX 32768u   /* entries of a ring, a power of two */
+#define HOMA_STREAM_RING_MAX 32768u /* entries of a ring, a power of two */
 
 /* Descriptors of HOMA_CTL_STREAMS's answer, in this order; its queues_bytes is the size of
  * the memory. */
@@ -82,11 +82,11 @@ enum {
 enum homa_stream_op {
 	HOMA_STREAM_CONNECT = 1, /* open a connection to @remote */
 	HOMA_STREAM_RING,	 /* positions in @slot have moved */
-	HOMA_STREAM_SHUT,	 /* no more will be written: a FIN behind the last byte */
-	HOMA_STREAM_CLOSE,	 /* let go of it; what was written is still sent */
-	HOMA_STREAM_ABORT,	 /* let go of it with a reset */
-	HOMA_STREAM_OPTIONS,	 /* @value: HOMA_STREAM_OPT_* */
-	HOMA_STREAM_UNLISTEN,	 /* @slot: a listener's number */
+	HOMA_STREAM_SHUT, /* no more will be written: a FIN behind the last byte */
+	HOMA_STREAM_CLOSE,    /* let go of it; what was written is still sent */
+	HOMA_STREAM_ABORT,    /* let go of it with a reset */
+	HOMA_STREAM_OPTIONS,  /* @value: HOMA_STREAM_OPT_* */
+	HOMA_STREAM_UNLISTEN, /* @slot: a listener's number */
 	/* If @features has HOMA_SHM_CAN_FORK: */
 	HOMA_STREAM_ACCEPT, /* @slot: the number of a listener that has several holders */
 	HOMA_STREAM_RETURN, /* a connection that came to a listener: it was not accepted */
@@ -131,12 +131,13 @@ struct homa_stream_command {
 };
 
 enum homa_stream_event_kind {
-	HOMA_STREAM_OPENED = 1, /* CONNECT @token has become stream @slot, which is open */
-	HOMA_STREAM_FAILED,	/* CONNECT @token has failed with @error */
-	HOMA_STREAM_ACCEPTED,	/* stream @slot came to listener @token */
-	HOMA_STREAM_CHANGED,	/* words of @slot have changed */
+	HOMA_STREAM_OPENED =
+		1, /* CONNECT @token has become stream @slot, which is open */
+	HOMA_STREAM_FAILED,   /* CONNECT @token has failed with @error */
+	HOMA_STREAM_ACCEPTED, /* stream @slot came to listener @token */
+	HOMA_STREAM_CHANGED,  /* words of @slot have changed */
 	HOMA_STREAM_UNLISTENED, /* listener @token takes no more; the last word of it */
-	HOMA_STREAM_WAITING,	/* connections wait for HOMA_STREAM_ACCEPT of listener @token */
+	HOMA_STREAM_WAITING, /* connections wait for HOMA_STREAM_ACCEPT of listener @token */
 	/* The answer to HOMA_STREAM_ACCEPT if no connection waits at listener @token; if one
 	 * does, the answer is HOMA_STREAM_ACCEPTED. */
 	HOMA_STREAM_NOTHING,
@@ -166,9 +167,11 @@ struct homa_stream_event {
 
 /* What has happened to a stream; bits of homa_stream_slot.state, which are only ever set. */
 enum {
-	HOMA_STREAM_IS_OPEN = 1,  /* bytes may flow */
-	HOMA_STREAM_HAS_END = 2,  /* the peer writes no more; @rx_end is the last position */
-	HOMA_STREAM_HAS_ERROR = 4, /* it has failed with @error; nothing more will come */
+	HOMA_STREAM_IS_OPEN = 1, /* bytes may flow */
+	HOMA_STREAM_HAS_END =
+		2, /* the peer writes no more; @rx_end is the last position */
+	HOMA_STREAM_HAS_ERROR =
+		4, /* it has failed with @error; nothing more will come */
 };
 
 /**

@@ -16,8 +16,8 @@ void homa_rpc_tell_server(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	struct homa_link *link = rpc->link;
 	bool tell;
 
-	if (!homa_rpc_is_client(rpc) || (rpc->state != HOMA_RPC_OUTGOING &&
-					 rpc->state != HOMA_RPC_INCOMING))
+	if (!homa_rpc_is_client(rpc) ||
+	    (rpc->state != HOMA_RPC_OUTGOING && rpc->state != HOMA_RPC_INCOMING))
 		return;
 	homa_lock(&link->lock);
 	tell = rpc->out.first_at &&
@@ -76,8 +76,7 @@ int homa_sock_close(struct homa_ctx *ctx, struct homa_sock *sock, u32 budget)
 		HOMA_WRITE_ONCE(sock->closing, true);
 		first = homa_list_first(&sock->rpcs);
 		if (first) {
-			rpc = homa_list_entry(first, struct homa_rpc,
-					      sock_rpcs);
+			rpc = homa_list_entry(first, struct homa_rpc, sock_rpcs);
 			homa_ref_get(&rpc->refs);
 		}
 		homa_unlock(&sock->lock);

@@ -28,8 +28,8 @@ void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	u64 base = HOMA_READ_ONCE(rpc->link->derived.resend_ns);
 
 	rpc->probes = 0;
-	if ((rpc->flags & HOMA_RPC_BUSY) || (rpc->state != HOMA_RPC_OUTGOING &&
-					     rpc->state != HOMA_RPC_INCOMING))
+	if ((rpc->flags & HOMA_RPC_BUSY) ||
+	    (rpc->state != HOMA_RPC_OUTGOING && rpc->state != HOMA_RPC_INCOMING))
 		return;
 	homa_busy_wait(ctx, rpc, homa_ask_after(rpc, base, HOMA_DOUBLINGS));
 }

@@ -11,14 +11,15 @@
 #define HOMA_DOUBLINGS 3u
 
 /* How long to wait for an answer, ns: @base, doubled so often. */
-static inline u64 homa_ask_after(const struct homa_rpc *rpc, u64 base, u32 doublings)
+static inline u64 homa_ask_after(const struct homa_rpc *rpc, u64 base,
+				 u32 doublings)
 {
 	u64 cap = HOMA_READ_ONCE(rpc->link->derived.timeout_ns) / 4;
 
 	return homa_max_u64(base, homa_min_u64(base << doublings, cap));
 }
 
-#define HOMA_PATIENT 16u	/* questions to a busy peer per RESEND interval */
+#define HOMA_PATIENT 16u /* questions to a busy peer per RESEND interval */
 
 /* How long it takes to ask a busy peer about @rpcs once, ns; @base: RESEND interval. */
 static inline u64 homa_busy_round(u32 rpcs, u64 base)

@@ -25,7 +25,8 @@ static void homa_incast_mark(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 /* How long the application waits, for the server to know; rounded up. What is longer than the
  * field holds is as good as for ever. */
-HOMA_RARE static void homa_within(const struct homa_ctx *ctx, struct homa_rpc *rpc, u64 deadline)
+HOMA_RARE static void homa_within(const struct homa_ctx *ctx,
+				  struct homa_rpc *rpc, u64 deadline)
 {
 	u64 units = (homa_since(deadline, ctx->now) >> HOMA_LEFT_SHIFT) + 1;
 
@@ -104,7 +105,8 @@ static void homa_rpc_answered(struct homa_ctx *ctx, struct homa_rpc *rpc)
 /* The taken request that is to be answered; shard locked. NULL: it is gone, or @err says
  * that it was answered already. */
 static inline struct homa_rpc *homa_rpc_to_answer(struct homa_shard *shard,
-						  struct homa_handle handle, int *err)
+						  struct homa_handle handle,
+						  int *err)
 {
 	struct homa_rpc *rpc = homa_rpc_find_handle(shard, handle);
 
@@ -227,8 +229,8 @@ int homa_rx_take(struct homa_ctx *ctx, struct homa_handle handle,
 
 	homa_lock(&shard->lock);
 	rpc = homa_rpc_find_handle(shard, handle);
-	if (!rpc || (rpc->state != HOMA_RPC_READY &&
-		     rpc->state != HOMA_RPC_FAILED)) {
+	if (!rpc ||
+	    (rpc->state != HOMA_RPC_READY && rpc->state != HOMA_RPC_FAILED)) {
 		err = -HOMA_EINVAL;
 		goto out;
 	}

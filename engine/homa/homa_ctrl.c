@@ -26,8 +26,8 @@ struct homa_ctrl *homa_ctrl_to(struct homa_ctx *ctx, struct homa_link *link,
 struct homa_ctrl *homa_ctrl_rpc(struct homa_ctx *ctx, struct homa_rpc *rpc,
 				u8 type)
 {
-	struct homa_ctrl *ctrl = homa_ctrl_to(ctx, rpc->link, &rpc->peer->addr,
-					      type);
+	struct homa_ctrl *ctrl =
+		homa_ctrl_to(ctx, rpc->link, &rpc->peer->addr, type);
 
 	ctrl->sport = rpc->sport;
 	ctrl->dport = rpc->dport;
@@ -71,7 +71,8 @@ void homa_ctrl_flush(struct homa_ctx *ctx)
 		homa_count(ctx, HOMA_M_tx_ctrl_full, lost);
 }
 
-u32 homa_ctrl_encode(const struct homa_engine *engine, const struct homa_ctrl *ctrl, void *hdr)
+u32 homa_ctrl_encode(const struct homa_engine *engine,
+		     const struct homa_ctrl *ctrl, void *hdr)
 {
 	struct homa_packet p HOMA_NOINIT;
 	u32 i, len;
@@ -91,8 +92,7 @@ u32 homa_ctrl_encode(const struct homa_engine *engine, const struct homa_ctrl *c
 		p.resend.priority = ctrl->priority;
 		break;
 	case HOMA_CUTOFFS:
-		memcpy(p.cutoffs.cutoff, ctrl->cutoffs,
-		       sizeof(p.cutoffs.cutoff));
+		memcpy(p.cutoffs.cutoff, ctrl->cutoffs, sizeof(p.cutoffs.cutoff));
 		p.cutoffs.version = ctrl->num;
 		break;
 	case HOMA_ACK:

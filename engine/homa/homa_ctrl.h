@@ -16,7 +16,8 @@ struct homa_ctrl *homa_ctrl_to(struct homa_ctx *ctx, struct homa_link *link,
 /* What the context has moves to its link. Takes the link lock. */
 void homa_ctrl_flush(struct homa_ctx *ctx);
 /* Writes the packet; returns its length. */
-u32 homa_ctrl_encode(const struct homa_engine *engine, const struct homa_ctrl *ctrl, void *hdr);
+u32 homa_ctrl_encode(const struct homa_engine *engine,
+		     const struct homa_ctrl *ctrl, void *hdr);
 /* A pulled control packet that the host could not send waits once more. */
 void homa_ctrl_again(struct homa_ctx *ctx, const struct homa_tx_desc *desc);
 

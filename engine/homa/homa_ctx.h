@@ -12,8 +12,7 @@
 /* Bytes of a spare range, whatever it is used for. */
 #define HOMA_RECORD_SIZE 64u
 
-static inline void homa_count(struct homa_ctx *ctx, enum homa_metric metric,
-			      u64 n)
+static inline void homa_count(struct homa_ctx *ctx, enum homa_metric metric, u64 n)
 {
 	ctx->metrics[metric] += n;
 }

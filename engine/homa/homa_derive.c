@@ -14,25 +14,25 @@
  */
 #include "homa_impl.h"
 
-#define HOMA_RTT_EPOCH_NS      1000000000ull
-#define HOMA_RTT_MAX_NS	       1000000000ull /* longer samples are stalls */
-#define HOMA_GUESS_SOFTWARE_NS 20000u	     /* both hosts, no packet on a wire */
-#define HOMA_GUESS_FACTOR      4	/* most that a measured one may exceed it */
-#define HOMA_RTT_BYTES_MIN     10000u
-#define HOMA_RTT_BYTES_MAX     1000000u
+#define HOMA_RTT_EPOCH_NS 1000000000ull
+#define HOMA_RTT_MAX_NS 1000000000ull /* longer samples are stalls */
+#define HOMA_GUESS_SOFTWARE_NS 20000u /* both hosts, no packet on a wire */
+#define HOMA_GUESS_FACTOR 4 /* most that a measured one may exceed it */
+#define HOMA_RTT_BYTES_MIN 10000u
+#define HOMA_RTT_BYTES_MAX 1000000u
 /* Unknown rate: a virtual device, as fast as memory; the module's settings for
  * 100 Gbps, which let GSO units grow long. */
 #define HOMA_RTT_BYTES_UNKNOWN 60000u
-#define HOMA_INCOMING_UNKNOWN  1600000u
-#define HOMA_INCOMING_FAST     400000u /* least max_incoming from 10 Gbps on */
+#define HOMA_INCOMING_UNKNOWN 1600000u
+#define HOMA_INCOMING_FAST 400000u /* least max_incoming from 10 Gbps on */
 /* the same, once the round trip is known */
 #define HOMA_INCOMING_MEASURED 200000u
-#define HOMA_FAST_MBPS	       10000u
-#define HOMA_FIFO_MAX	       50000u
-#define HOMA_RESEND_MIN_NS     5000000ull
-#define HOMA_RESEND_MAX_NS     50000000ull
-#define HOMA_RESEND_WAITS      14
-#define HOMA_TIMEOUT_MIN_NS    100000000ull
+#define HOMA_FAST_MBPS 10000u
+#define HOMA_FIFO_MAX 50000u
+#define HOMA_RESEND_MIN_NS 5000000ull
+#define HOMA_RESEND_MAX_NS 50000000ull
+#define HOMA_RESEND_WAITS 14
+#define HOMA_TIMEOUT_MIN_NS 100000000ull
 
 /* Time on the wire of @bytes at the link's full rate, ns. */
 static u64 homa_wire_ns(u64 bytes, u32 rate_mbps)
@@ -67,7 +67,8 @@ static u32 homa_rtt_bytes(const struct homa_link *link, u32 measured_ns)
 		return params->unsched_bytes;
 	if (!link->rate_mbps)
 		return HOMA_RTT_BYTES_UNKNOWN;
-	bytes = homa_div64(homa_round_trip_ns(link, measured_ns) * link->rate_mbps, 8000) +
+	bytes = homa_div64(homa_round_trip_ns(link, measured_ns) * link->rate_mbps,
+			   8000) +
 		3ull * link->mtu;
 	bytes = homa_max_u64(bytes, HOMA_RTT_BYTES_MIN);
 	return (u32)homa_min_u64(bytes, HOMA_RTT_BYTES_MAX);
@@ -124,7 +125,8 @@ static u32 homa_reserved(const struct homa_link *link, u32 max_incoming)
  * RESENDs, whose answers are mostly duplicates at highest priority, a fifth of
  * the drops and better tails. (14 is what leaves 5 ms at 10 Gbps.)
  */
-static u64 homa_resend_ns(const struct homa_link *link, u32 max_incoming, u32 rtt_bytes)
+static u64 homa_resend_ns(const struct homa_link *link, u32 max_incoming,
+			  u32 rtt_bytes)
 {
 	const struct homa_params *params = &link->engine->params;
 	u64 ns;
@@ -133,8 +135,10 @@ static u64 homa_resend_ns(const struct homa_link *link, u32 max_incoming, u32 rt
 		return params->resend_interval_us * 1000ull;
 	if (!link->rate_mbps)
 		return HOMA_RESEND_MIN_NS;
-	ns = HOMA_RESEND_WAITS * homa_wire_ns((u64)max_incoming + rtt_bytes, link->rate_mbps);
-	return homa_max_u64(homa_min_u64(ns, HOMA_RESEND_MAX_NS), HOMA_RESEND_MIN_NS);
+	ns = HOMA_RESEND_WAITS *
+	     homa_wire_ns((u64)max_incoming + rtt_bytes, link->rate_mbps);
+	return homa_max_u64(homa_min_u64(ns, HOMA_RESEND_MAX_NS),
+			    HOMA_RESEND_MIN_NS);
 }
 
 static u64 homa_timeout_ns(const struct homa_link *link, u64 resend_ns)
@@ -156,8 +160,9 @@ static u64 homa_restart_ns(const struct homa_link *link)
 {
 	const struct homa_params *params = &link->engine->params;
 	u32 rtt_bytes = homa_rtt_bytes(link, 0);
-	u64 resend_ns = homa_resend_ns(
-		link, homa_max_incoming(link, rtt_bytes, false), rtt_bytes);
+	u64 resend_ns =
+		homa_resend_ns(link, homa_max_incoming(link, rtt_bytes, false),
+			       rtt_bytes);
 	u64 ns = homa_timeout_ns(link, resend_ns) * 5 / 4;
 
 	if (params->tombstone_ms)
@@ -196,7 +201,8 @@ void homa_link_derive(struct homa_link *link)
 	if (!window && params->sigcomm_grants)
 		window = rtt_bytes;
 	HOMA_WRITE_ONCE(link->sched.ps_per_byte, ps_per_byte);
-	HOMA_WRITE_ONCE(link->sched.backlog_ns, homa_backlog_ns(link, ps_per_byte));
+	HOMA_WRITE_ONCE(link->sched.backlog_ns,
+			homa_backlog_ns(link, ps_per_byte));
 	HOMA_WRITE_ONCE(derived->rtt_bytes, rtt_bytes);
 	HOMA_WRITE_ONCE(derived->max_incoming, max_incoming);
 	HOMA_WRITE_ONCE(derived->reserved, homa_reserved(link, max_incoming));

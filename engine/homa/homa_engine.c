@@ -8,8 +8,8 @@
 #include "homa_rx.h"
 
 #define HOMA_ALIGN 64u
-#define HOMA_MAX_BUCKETS 262144u	/* unless limits say otherwise */
-#define HOMA_MAX_PEER_BUCKETS 4096u	/* per stripe, the same */
+#define HOMA_MAX_BUCKETS 262144u    /* unless limits say otherwise */
+#define HOMA_MAX_PEER_BUCKETS 4096u /* per stripe, the same */
 #define HOMA_MAX_SHARDS (1u << (32 - HOMA_SHARD_SHIFT))
 #define HOMA_WHEEL_TICK_NS 500000u
 
@@ -211,8 +211,8 @@ static char *homa_peers_init(struct homa_engine *engine, char *mem)
 	const struct homa_limits *limits = &engine->limits;
 	u32 i;
 
-	engine->max_peers_per_stripe = homa_max_u32(
-		1, engine->params.max_peers / HOMA_PEER_STRIPES);
+	engine->max_peers_per_stripe =
+		homa_max_u32(1, engine->params.max_peers / HOMA_PEER_STRIPES);
 	for (i = 0; i < HOMA_PEER_STRIPES; i++) {
 		struct homa_peer_stripe *stripe = &engine->peers[i];
 
@@ -233,7 +233,8 @@ static void homa_guard_set(struct homa_engine *engine)
 	/* A client that met our past life gives up within its timeout and a
 	 * quarter (homa_timer.c); only then may its requests count as new. */
 	if (!us)
-		us = (params->timeout_us ? params->timeout_us : 100000) * 5ull / 4;
+		us = (params->timeout_us ? params->timeout_us : 100000) * 5ull /
+		     4;
 	engine->guard_until = us == 1 ? 0 : engine->start + us * 1000;
 }
 
@@ -252,8 +253,7 @@ void homa_seeds_fixed(struct homa_seeds *seeds, u64 seed)
 	seeds->life = homa_rng_next(&rng);
 }
 
-int homa_engine_init(struct homa_engine *engine,
-		     const struct homa_limits *limits,
+int homa_engine_init(struct homa_engine *engine, const struct homa_limits *limits,
 		     const struct homa_params *params,
 		     const struct homa_seeds *seeds, u64 now)
 {
@@ -294,16 +294,15 @@ int homa_engine_init(struct homa_engine *engine,
 	return 0;
 }
 
-int homa_engine_set_params(struct homa_ctx *ctx,
-			   const struct homa_params *params)
+int homa_engine_set_params(struct homa_ctx *ctx, const struct homa_params *params)
 {
 	struct homa_engine *engine = ctx->engine;
 
 	if (!homa_params_valid(params))
 		return -HOMA_EINVAL;
 	engine->params = *params;
-	engine->max_peers_per_stripe = homa_max_u32(
-		1, params->max_peers / HOMA_PEER_STRIPES);
+	engine->max_peers_per_stripe =
+		homa_max_u32(1, params->max_peers / HOMA_PEER_STRIPES);
 	return 0;
 }
 

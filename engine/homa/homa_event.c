@@ -17,8 +17,8 @@ bool homa_event_hold(struct homa_ctx *ctx, struct homa_event *event)
 		homa_lock(&rpc->shard->lock);
 		rpc->event_queued = 0;
 		if (rpc->state == HOMA_RPC_READY) {
-			event->kind = homa_rpc_is_client(rpc) ?
-				HOMA_EV_RESPONSE : HOMA_EV_REQUEST;
+			event->kind = homa_rpc_is_client(rpc) ? HOMA_EV_RESPONSE :
+								HOMA_EV_REQUEST;
 			found = true;
 		} else if (rpc->state == HOMA_RPC_FAILED) {
 			event->kind = HOMA_EV_FAILED;

@@ -44,8 +44,7 @@ static void homa_fill_info(struct homa_rpc *rpc, struct homa_msg_info *info)
 		info->error = rpc->error;
 		return;
 	}
-	info->kind = homa_rpc_is_client(rpc) ? HOMA_EV_RESPONSE :
-					       HOMA_EV_REQUEST;
+	info->kind = homa_rpc_is_client(rpc) ? HOMA_EV_RESPONSE : HOMA_EV_REQUEST;
 	info->length = rpc->in.length;
 	if (rpc->flags & HOMA_RPC_OWN_PAGES) {
 		info->num_pages = rpc->num_pages;

@@ -74,8 +74,7 @@ void homa_grant_due(struct homa_ctx *ctx, struct homa_link *link)
 
 static u32 homa_overcommit(const struct homa_ctx *ctx)
 {
-	return homa_min_u32(ctx->engine->params.max_overcommit,
-			    HOMA_MAX_ACTIVE);
+	return homa_min_u32(ctx->engine->params.max_overcommit, HOMA_MAX_ACTIVE);
 }
 
 void homa_grant_add(struct homa_ctx *ctx, struct homa_rpc *rpc)
@@ -87,12 +86,10 @@ void homa_grant_add(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	u32 pending = in->granted > received ? in->granted - received : 0;
 	bool due;
 
-	if (in->counted ||
-	    (in->granted >= in->length && in->length <= link->mtu))
+	if (in->counted || (in->granted >= in->length && in->length <= link->mtu))
 		return;
 	/* A sender cannot make us expect more than it should have sent. */
-	pending =
-		homa_min_u32(pending, HOMA_READ_ONCE(link->derived.rtt_bytes));
+	pending = homa_min_u32(pending, HOMA_READ_ONCE(link->derived.rtt_bytes));
 	in->accounted = in->granted - pending;
 	in->counted = true;
 	in->joined = false;
@@ -174,8 +171,7 @@ void homa_grant_received(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 fresh)
 	granted = HOMA_READ_ONCE(in->granted);
 	state = HOMA_READ_ONCE(in->state);
 	if (received >= granted ||
-	    (s32)(received - in->accounted) >=
-		    (s32)HOMA_READ_ONCE(grants->step) ||
+	    (s32)(received - in->accounted) >= (s32)HOMA_READ_ONCE(grants->step) ||
 	    (state == HOMA_GRANTEE_ACTIVE &&
 	     granted - received <= HOMA_READ_ONCE(grants->low_water)))
 		homa_grant_account(ctx, rpc, granted, state);
@@ -220,8 +216,7 @@ static u8 homa_grant_level(u32 levels, u32 rank, u32 active)
 }
 
 /* The first place on the grid, from what is granted on, that is not below @to. */
-static u64 homa_grant_grid(const struct homa_grant_pass *pass, u32 granted,
-			   u64 to)
+static u64 homa_grant_grid(const struct homa_grant_pass *pass, u32 granted, u64 to)
 {
 	u32 n;
 
@@ -241,9 +236,9 @@ static u32 homa_grant_target(const struct homa_link *link,
 {
 	u32 received = HOMA_READ_ONCE(in->received);
 	u32 granted = in->granted;
-	u64 target = homa_min_u64(
-		homa_grant_grid(pass, granted, (u64)received + pass->window),
-		limit);
+	u64 target = homa_min_u64(homa_grant_grid(pass, granted,
+						  (u64)received + pass->window),
+				  limit);
 	/* A sender may be ahead of its grants: what has come needs no room. */
 	bool idle = received >= granted;
 	u32 base = idle ? received : granted;
@@ -288,9 +283,10 @@ static void homa_grant_one(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 rank,
 		if (in->length - in->granted > pass->rtt_bytes) {
 			/* Two levels need two grants; stop at the border. */
 			limit = in->length - pass->rtt_bytes;
-			limit = (u32)homa_min_u64(
-				homa_grant_grid(pass, in->granted, limit),
-				in->length);
+			limit = (u32)homa_min_u64(homa_grant_grid(pass,
+								  in->granted,
+								  limit),
+						  in->length);
 			target = homa_grant_target(rpc->link, in, pass, limit);
 			if (target != in->granted)
 				homa_grant_emit(ctx, rpc, target, level);
@@ -373,14 +369,11 @@ static void homa_grant_fifo(struct homa_ctx *ctx, struct homa_link *link,
 		return;
 	rpc = homa_grant_queue_oldest(grants);
 	received = HOMA_READ_ONCE(rpc->in.received);
-	outstanding = rpc->in.granted > received ? rpc->in.granted - received :
-						   0;
+	outstanding = rpc->in.granted > received ? rpc->in.granted - received : 0;
 	if (outstanding >= (u64)pass->window + 2ull * increment)
 		return;
-	offset = homa_min_u64((u64)rpc->in.granted + increment,
-			      rpc->in.length);
-	homa_grant_emit(ctx, rpc, (u32)offset,
-			levels > 2 ? (u8)(levels - 2) : 0);
+	offset = homa_min_u64((u64)rpc->in.granted + increment, rpc->in.length);
+	homa_grant_emit(ctx, rpc, (u32)offset, levels > 2 ? (u8)(levels - 2) : 0);
 	homa_count(ctx, HOMA_M_grant_fifo, 1);
 	if (offset == rpc->in.length)
 		homa_grant_queue_remove(ctx, rpc, homa_overcommit(ctx));
@@ -402,8 +395,8 @@ static bool homa_grant_pass(struct homa_ctx *ctx, struct homa_link *link,
 	homa_grant_measure(ctx, link, pass);
 	homa_grant_tail_expire(grants);
 	homa_grant_queue_sort(grants);
-	pass->ceiling = pass->max_incoming +
-			homa_grant_quiet(ctx, grants, pass->window);
+	pass->ceiling =
+		pass->max_incoming + homa_grant_quiet(ctx, grants, pass->window);
 	for (rank = 0; rank < active; rank++) {
 		struct homa_rpc *rpc = grants->active[rank];
 

@@ -15,9 +15,9 @@
 #define HOMA_MAX_TAILS 8u
 
 enum homa_grantee_state {
-	HOMA_GRANTEE_IDLE = 0,	/* it is not in the scheduler */
-	HOMA_GRANTEE_WAITING,	/* it is in its peer's heap */
-	HOMA_GRANTEE_ACTIVE,	/* it is granted to */
+	HOMA_GRANTEE_IDLE = 0, /* it is not in the scheduler */
+	HOMA_GRANTEE_WAITING,  /* it is in its peer's heap */
+	HOMA_GRANTEE_ACTIVE,   /* it is granted to */
 };
 
 /*

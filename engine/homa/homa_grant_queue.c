@@ -48,8 +48,7 @@ static u64 homa_peer_key(const struct homa_peer *peer,
 }
 
 /* Put the peer where its slots and its best waiting message want it. */
-static void homa_peer_requeue(struct homa_grants *grants,
-			      struct homa_peer *peer)
+static void homa_peer_requeue(struct homa_grants *grants, struct homa_peer *peer)
 {
 	struct homa_heap_node *best = homa_heap_min(&peer->waiting);
 	struct homa_heap_node *node = &peer->grant_node;
@@ -74,8 +73,7 @@ static void homa_peer_requeue(struct homa_grants *grants,
 }
 
 /* The peer itself is left to the caller in the next four. */
-static void homa_waiting_insert(struct homa_grants *grants,
-				struct homa_rpc *rpc)
+static void homa_waiting_insert(struct homa_grants *grants, struct homa_rpc *rpc)
 {
 	struct homa_grantee *in = &rpc->in;
 
@@ -86,8 +84,7 @@ static void homa_waiting_insert(struct homa_grants *grants,
 	grants->num_waiting++;
 }
 
-static void homa_waiting_remove(struct homa_grants *grants,
-				struct homa_rpc *rpc)
+static void homa_waiting_remove(struct homa_grants *grants, struct homa_rpc *rpc)
 {
 	homa_heap_remove(&rpc->peer->waiting, &rpc->in.node);
 	HOMA_WRITE_ONCE(rpc->in.state, HOMA_GRANTEE_IDLE);
@@ -141,13 +138,12 @@ static struct homa_rpc *homa_worst(const struct homa_grants *grants,
 
 	for (i = 0; i < grants->num_active; i++) {
 		struct homa_rpc *rpc = grants->active[i];
-		u64 key = (u64)rpc->peer->slots << 32 |
-			  homa_to_receive(&rpc->in);
+		u64 key = (u64)rpc->peer->slots << 32 | homa_to_receive(&rpc->in);
 
 		if (peer && rpc->peer != peer)
 			continue;
-		if (!worst || homa_worse(key, rpc->in.birth, worst_key,
-					 worst->in.birth)) {
+		if (!worst ||
+		    homa_worse(key, rpc->in.birth, worst_key, worst->in.birth)) {
 			worst = rpc;
 			worst_key = key;
 		}
@@ -190,8 +186,7 @@ static bool homa_settle_slots(struct homa_grants *grants, bool one_each)
 }
 
 /* Restore the second invariant; returns whether the set has changed. */
-static bool homa_settle(struct homa_ctx *ctx, struct homa_grants *grants,
-			u32 max)
+static bool homa_settle(struct homa_ctx *ctx, struct homa_grants *grants, u32 max)
 {
 	bool one_each = ctx->engine->params.sigcomm_grants;
 	bool changed = false;
@@ -255,8 +250,7 @@ void homa_grant_queue_add(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 max)
 	homa_settle(ctx, grants, max);
 }
 
-void homa_grant_queue_remove(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			     u32 max)
+void homa_grant_queue_remove(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 max)
 {
 	struct homa_grants *grants = &rpc->link->grants;
 
@@ -269,8 +263,7 @@ void homa_grant_queue_remove(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	homa_settle(ctx, grants, max);
 }
 
-bool homa_grant_queue_update(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			     u32 max)
+bool homa_grant_queue_update(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 max)
 {
 	struct homa_grants *grants = &rpc->link->grants;
 	struct homa_grantee *in = &rpc->in;

@@ -25,13 +25,15 @@ void homa_grant_queue_remove(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 max
 bool homa_grant_queue_update(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 max);
 
 /** homa_grant_queue_settle() - fit the set to @max, which may have changed */
-void homa_grant_queue_settle(struct homa_ctx *ctx, struct homa_grants *grants, u32 max);
+void homa_grant_queue_settle(struct homa_ctx *ctx, struct homa_grants *grants,
+			     u32 max);
 
 /** homa_grant_queue_sort() - order the active messages by rank */
 void homa_grant_queue_sort(struct homa_grants *grants);
 
 /** homa_grant_queue_retire() - active messages that are wholly granted leave */
-void homa_grant_queue_retire(struct homa_ctx *ctx, struct homa_grants *grants, u32 max);
+void homa_grant_queue_retire(struct homa_ctx *ctx, struct homa_grants *grants,
+			     u32 max);
 
 /** homa_grant_queue_oldest() - first to have joined; there must be one */
 struct homa_rpc *homa_grant_queue_oldest(struct homa_grants *grants);

@@ -2,7 +2,8 @@
 /* See homa_grant_quiet.h. */
 #include "homa_grant_quiet.h"
 
-u32 homa_grant_quiet(const struct homa_ctx *ctx, const struct homa_grants *grants, u32 most)
+u32 homa_grant_quiet(const struct homa_ctx *ctx,
+		     const struct homa_grants *grants, u32 most)
 {
 	u64 quiet_ns = ctx->engine->params.quiet_us * 1000ull;
 	u64 sum = 0;

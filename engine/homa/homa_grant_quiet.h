@@ -29,6 +29,7 @@
  * homa_grant_quiet() - bytes that active messages of quiet senders were granted
  * and that have not come, at most @most; 0 if quiet_us is 0. Grant lock held.
  */
-u32 homa_grant_quiet(const struct homa_ctx *ctx, const struct homa_grants *grants, u32 most);
+u32 homa_grant_quiet(const struct homa_ctx *ctx,
+		     const struct homa_grants *grants, u32 most);
 
 #endif

@@ -14,8 +14,7 @@ static bool homa_tail_waits(const struct homa_grantee *in)
 
 void homa_grant_tail_note(struct homa_grantee *in, u8 level)
 {
-	if (level <= in->wire_prio ||
-	    HOMA_READ_ONCE(in->in_order) >= in->granted)
+	if (level <= in->wire_prio || HOMA_READ_ONCE(in->in_order) >= in->granted)
 		return;
 	if (!homa_tail_waits(in) || in->low_level > in->wire_prio)
 		in->low_level = in->wire_prio;

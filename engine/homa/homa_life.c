@@ -28,12 +28,14 @@ bool homa_life_doubts(const struct homa_ctx *ctx, const struct homa_link *link,
 {
 	const struct homa_engine *engine = ctx->engine;
 
-	if (!engine->guard_until || (engine->life && homa_wire_life(data) == engine->life))
+	if (!engine->guard_until ||
+	    (engine->life && homa_wire_life(data) == engine->life))
 		return false;
 	/* Clients of a slow link wait longer than the engine's default. */
 	return ctx->now < engine->guard_until ||
 	       (!engine->params.restart_guard_us &&
-		ctx->now < engine->start + HOMA_READ_ONCE(link->derived.restart_ns));
+		ctx->now < engine->start +
+				   HOMA_READ_ONCE(link->derived.restart_ns));
 }
 
 void homa_life_begin(struct homa_rpc *rpc)
@@ -60,16 +62,19 @@ bool homa_life_same(struct homa_rpc *rpc, const void *data)
 	return true;
 }
 
-bool homa_life_again(const struct homa_ctx *ctx, struct homa_rpc *rpc, const void *data)
+bool homa_life_again(const struct homa_ctx *ctx, struct homa_rpc *rpc,
+		     const void *data)
 {
-	u64 first = HOMA_READ_ONCE(rpc->out.first_at), age = homa_since(ctx->now, first);
+	u64 first = HOMA_READ_ONCE(rpc->out.first_at),
+	    age = homa_since(ctx->now, first);
 	u64 up = (u64)homa_wire_up(data) << HOMA_WIRE_UP_SHIFT;
 	u32 life = homa_wire_life(data);
 
 	if (!life || life == rpc->life)
 		return true;
 	/* What waited while we slept may be older than it looks. */
-	if (!homa_out_never_left(&rpc->out) && (rpc->slept || age + age / 512 >= up)) {
+	if (!homa_out_never_left(&rpc->out) &&
+	    (rpc->slept || age + age / 512 >= up)) {
 		HOMA_WRITE_ONCE(rpc->peer->life, life);
 		return false;
 	}

@@ -29,9 +29,11 @@ bool homa_life_same(struct homa_rpc *rpc, const void *data);
  * younger than the first packet of the request, for a former one may have run it. Shard
  * locked.
  */
-bool homa_life_again(const struct homa_ctx *ctx, struct homa_rpc *rpc, const void *data);
+bool homa_life_again(const struct homa_ctx *ctx, struct homa_rpc *rpc,
+		     const void *data);
 /* Is the client's packet at @data for another life than this one? */
-static inline bool homa_life_other(const struct homa_engine *engine, const void *data)
+static inline bool homa_life_other(const struct homa_engine *engine,
+				   const void *data)
 {
 	u32 life = homa_wire_life(data);
 

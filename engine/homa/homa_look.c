@@ -52,8 +52,8 @@ static void homa_look_fill(struct homa_rpc *rpc, struct homa_rpc_look *look)
 	look->rx_granted = HOMA_READ_ONCE(rpc->in.granted);
 	look->rx_gaps = rpc->ranges.gaps;
 	/* A message that was given away came without ranges. */
-	look->rx_gap_bytes = rpc->ranges.end - homa_min_u32(rpc->ranges.end,
-							    look->rx_received);
+	look->rx_gap_bytes = rpc->ranges.end -
+			     homa_min_u32(rpc->ranges.end, look->rx_received);
 	look->is_private = rpc->flags & HOMA_RPC_PRIVATE;
 	homa_lock(&rpc->link->lock);
 	look->tx_length = rpc->out.length;
@@ -79,8 +79,7 @@ int homa_rpc_look(struct homa_ctx *ctx, struct homa_handle handle,
 }
 
 /* As much of one bucket as fits; false: there is more of it. */
-static bool homa_look_bucket(struct homa_list *head,
-			     struct homa_look_cursor *at,
+static bool homa_look_bucket(struct homa_list *head, struct homa_look_cursor *at,
 			     const struct homa_sock *sock,
 			     struct homa_rpc_look *out, u32 max, u32 *n)
 {
@@ -88,8 +87,8 @@ static bool homa_look_bucket(struct homa_list *head,
 	u32 i = 0;
 
 	homa_list_for_each(pos, head) {
-		struct homa_rpc *rpc = homa_list_entry(pos, struct homa_rpc,
-						       hash);
+		struct homa_rpc *rpc =
+			homa_list_entry(pos, struct homa_rpc, hash);
 
 		if (i++ < at->skip || (sock && rpc->sock != sock))
 			continue;
@@ -115,9 +114,8 @@ u32 homa_rpcs_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 		homa_lock(&shard->lock);
 		size = shard->rpcs.size;
 		while (whole && at->bucket < size && budget) {
-			whole = homa_look_bucket(homa_table_bucket(
-							 &shard->rpcs,
-							 at->bucket),
+			whole = homa_look_bucket(homa_table_bucket(&shard->rpcs,
+								   at->bucket),
 						 at, sock, out, max, &n);
 			if (whole) {
 				at->bucket++;
@@ -230,10 +228,10 @@ void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
 	memset(state, 0, sizeof(*state));
 	state->rtt_bytes = HOMA_READ_ONCE(link->derived.rtt_bytes);
 	state->max_incoming = HOMA_READ_ONCE(link->derived.max_incoming);
-	state->resend_us = (u32)homa_div64(
-		HOMA_READ_ONCE(link->derived.resend_ns), 1000);
-	state->timeout_us = (u32)homa_div64(
-		HOMA_READ_ONCE(link->derived.timeout_ns), 1000);
+	state->resend_us =
+		(u32)homa_div64(HOMA_READ_ONCE(link->derived.resend_ns), 1000);
+	state->timeout_us =
+		(u32)homa_div64(HOMA_READ_ONCE(link->derived.timeout_ns), 1000);
 	homa_lock(&link->grants.lock);
 	state->granting = link->grants.num_active;
 	state->waiting = link->grants.num_waiting;

@@ -30,7 +30,8 @@ static u64 homa_mate_load(const struct homa_sock *sock)
 /* As homa_sock_serves(). */
 static bool homa_mate_serves(const struct homa_sock *sock, bool v4)
 {
-	return HOMA_READ_ONCE(sock->server) && (v4 || !HOMA_READ_ONCE(sock->only_v4));
+	return HOMA_READ_ONCE(sock->server) &&
+	       (v4 || !HOMA_READ_ONCE(sock->only_v4));
 }
 
 void homa_mates_begin(struct homa_sock *sock, const u32 *taken)
@@ -41,14 +42,15 @@ void homa_mates_begin(struct homa_sock *sock, const u32 *taken)
 	HOMA_WRITE_ONCE(sock->shared, true);
 }
 
-int homa_mates_admit(const struct homa_engine *engine, const struct homa_sock *first,
-		     const struct homa_sock *sock)
+int homa_mates_admit(const struct homa_engine *engine,
+		     const struct homa_sock *first, const struct homa_sock *sock)
 {
 	const struct homa_sock *mate = first;
 	u32 n = 0;
 
 	/* The engine's own account is nobody's in particular. */
-	if (!first->shared || first->owner != sock->owner || sock->owner == &engine->own)
+	if (!first->shared || first->owner != sock->owner ||
+	    sock->owner == &engine->own)
 		return -HOMA_EADDRINUSE;
 	do {
 		mate = homa_mate_after(mate);
@@ -57,7 +59,8 @@ int homa_mates_admit(const struct homa_engine *engine, const struct homa_sock *f
 	return n < HOMA_MATES ? 0 : -HOMA_ENOBUFS;
 }
 
-void homa_mates_join(struct homa_sock *first, struct homa_sock *sock, const u32 *taken)
+void homa_mates_join(struct homa_sock *first, struct homa_sock *sock,
+		     const u32 *taken)
 {
 	homa_mates_begin(sock, taken);
 	homa_list_add_tail(&first->mates, &sock->mates);

@@ -16,11 +16,11 @@
 #include "homa_impl.h"
 #include "homa_once.h"
 
-#define HOMA_ONCE_CHAIN 16u	/* blocks per bucket when all are used */
-#define HOMA_ONCE_OWN 4096u	/* a group's own blocks are such a part of all */
-#define HOMA_ONCE_TIDY 2u	/* expired blocks freed for each new one, at most */
-#define HOMA_ONCE_HELP 16u	/* in other stripes, when there was none */
-#define HOMA_ONCE_LOOKS 4u	/* stripes looked at for that, at most */
+#define HOMA_ONCE_CHAIN 16u /* blocks per bucket when all are used */
+#define HOMA_ONCE_OWN 4096u /* a group's own blocks are such a part of all */
+#define HOMA_ONCE_TIDY 2u   /* expired blocks freed for each new one, at most */
+#define HOMA_ONCE_HELP 16u  /* in other stripes, when there was none */
+#define HOMA_ONCE_LOOKS 4u  /* stripes looked at for that, at most */
 
 static u32 homa_once_buckets(const struct homa_limits *limits)
 {
@@ -35,9 +35,9 @@ size_t homa_once_bytes(const struct homa_limits *limits)
 {
 	if (!limits->tombstones)
 		return 0;
-	return HOMA_ONCE_STRIPES * (sizeof(struct homa_once_stripe) +
-				    homa_once_buckets(limits) *
-					    sizeof(struct homa_once *));
+	return HOMA_ONCE_STRIPES *
+	       (sizeof(struct homa_once_stripe) +
+		homa_once_buckets(limits) * sizeof(struct homa_once *));
 }
 
 void homa_once_init(struct homa_engine *engine, void *mem)
@@ -61,7 +61,8 @@ void homa_once_init(struct homa_engine *engine, void *mem)
 }
 
 /* All that concerns one address is in one stripe, wherever its peer entry has gone. */
-static struct homa_once_stripe *homa_once_stripe(struct homa_engine *engine, u64 addr)
+static struct homa_once_stripe *homa_once_stripe(struct homa_engine *engine,
+						 u64 addr)
 {
 	return &engine->once[addr % HOMA_ONCE_STRIPES];
 }
@@ -88,7 +89,8 @@ static u32 homa_once_ms(const struct homa_ctx *ctx, const struct homa_link *link
 {
 	u64 restart = HOMA_READ_ONCE(link->derived.restart_ns);
 
-	return ctx->engine->params.tombstone_ms + (u32)homa_div64(restart, 1000000) + 2;
+	return ctx->engine->params.tombstone_ms +
+	       (u32)homa_div64(restart, 1000000) + 2;
 }
 
 static u32 homa_once_now(const struct homa_ctx *ctx)
@@ -111,7 +113,8 @@ static u32 homa_once_own(const struct homa_engine *engine)
 static bool homa_once_may(struct homa_engine *engine, u32 share, bool whole)
 {
 	u32 own = homa_once_own(engine);
-	u32 common = engine->limits.tombstones - own * HOMA_ONCE_STRIPES * HOMA_ONCE_SHARES;
+	u32 common = engine->limits.tombstones -
+		     own * HOMA_ONCE_STRIPES * HOMA_ONCE_SHARES;
 
 	if (share < own)
 		return true;
@@ -143,11 +146,12 @@ static void homa_once_put(struct homa_ctx *ctx, struct homa_once_stripe *stripe,
 
 /* At most @budget expired blocks become spare; returns how many are left of it. */
 static u32 homa_once_tidy(struct homa_ctx *ctx, struct homa_once_stripe *stripe,
-			   u32 now, u32 budget)
+			  u32 now, u32 budget)
 {
 	while (budget && !homa_list_empty(&stripe->idle)) {
-		struct homa_once *once = homa_list_entry(
-			homa_list_first(&stripe->idle), struct homa_once, idle);
+		struct homa_once *once =
+			homa_list_entry(homa_list_first(&stripe->idle),
+					struct homa_once, idle);
 
 		if ((s32)(once->until_ms - now) > 0)
 			break;
@@ -158,8 +162,8 @@ static u32 homa_once_tidy(struct homa_ctx *ctx, struct homa_once_stripe *stripe,
 }
 
 static struct homa_once *homa_once_get(struct homa_ctx *ctx,
-				       struct homa_once_stripe *stripe, u64 addr,
-				       u64 key, bool whole)
+				       struct homa_once_stripe *stripe,
+				       u64 addr, u64 key, bool whole)
 {
 	struct homa_engine *engine = ctx->engine;
 	u32 share = (u32)(addr / HOMA_ONCE_STRIPES) % HOMA_ONCE_SHARES;
@@ -183,8 +187,8 @@ static struct homa_once *homa_once_get(struct homa_ctx *ctx,
 }
 
 /* It is not needed for an open RPC now, but for @ms more. */
-static void homa_once_idle(struct homa_once_stripe *stripe, struct homa_once *once,
-			   u32 now, u32 ms)
+static void homa_once_idle(struct homa_once_stripe *stripe,
+			   struct homa_once *once, u32 now, u32 ms)
 {
 	once->until_ms = now + ms;
 	homa_list_del(&once->idle);
@@ -200,7 +204,8 @@ static void homa_once_help(struct homa_ctx *ctx)
 
 	for (i = 0; i < HOMA_ONCE_LOOKS && left == HOMA_ONCE_HELP; i++) {
 		stripe = homa_once_stripe(engine,
-					  homa_counter_add(&engine->once_clock, 1));
+					  homa_counter_add(&engine->once_clock,
+							   1));
 		homa_lock(&stripe->lock);
 		left = homa_once_tidy(ctx, stripe, homa_once_now(ctx), left);
 		homa_unlock(&stripe->lock);
@@ -245,7 +250,8 @@ u16 homa_once_begin(struct homa_ctx *ctx, const struct homa_link *link,
 	if (unlikely(*word & bit)) {
 		reason = HOMA_M_drop_tombstone;
 		if (!once->open)
-			homa_once_idle(stripe, once, now, homa_once_ms(ctx, link));
+			homa_once_idle(stripe, once, now,
+				       homa_once_ms(ctx, link));
 		goto out;
 	}
 	*word |= bit;
@@ -264,7 +270,8 @@ void homa_once_end(struct homa_ctx *ctx, const struct homa_link *link,
 		   const struct homa_peer *peer, u64 id, struct homa_once *once,
 		   bool executed)
 {
-	struct homa_once_stripe *stripe = homa_once_stripe(ctx->engine, peer->key);
+	struct homa_once_stripe *stripe =
+		homa_once_stripe(ctx->engine, peer->key);
 	u64 bit, *word = homa_once_word(once, id, &bit);
 
 	homa_lock(&stripe->lock);
@@ -304,7 +311,8 @@ u32 homa_once_drain(struct homa_ctx *ctx, u32 budget)
 		homa_lock(&stripe->lock);
 		for (; budget && !homa_list_empty(&stripe->idle); budget--)
 			homa_once_put(ctx, stripe,
-				      homa_list_entry(homa_list_first(&stripe->idle),
+				      homa_list_entry(homa_list_first(
+							      &stripe->idle),
 						      struct homa_once, idle));
 		homa_unlock(&stripe->lock);
 	}

@@ -21,8 +21,8 @@ static u32 homa_out_left(const struct homa_out *out)
 static bool homa_out_sendable(const struct homa_out *out)
 {
 	return out->next < out->limit &&
-	       out->available >= homa_min_u32(out->length,
-					      out->next + out->send.packet);
+	       out->available >=
+		       homa_min_u32(out->length, out->next + out->send.packet);
 }
 
 /*
@@ -54,7 +54,8 @@ void homa_out_queue(struct homa_link *link, struct homa_rpc *rpc)
 	if (ready == out->send.queued)
 		return;
 	if (ready)
-		homa_sched_enter(&link->sched, &out->send, homa_out_left(out), rpc->birth, rpc->id);
+		homa_sched_enter(&link->sched, &out->send, homa_out_left(out),
+				 rpc->birth, rpc->id);
 	else
 		homa_sched_leave(&link->sched, &out->send);
 }
@@ -85,12 +86,13 @@ static void homa_out_header(const struct homa_engine *engine, struct homa_rpc *r
 	else
 		p.data.error = out->error;
 	homa_packet_encode(out->hdr, &p);
-	homa_wire_set_life(out->hdr, homa_rpc_is_client(rpc) ? rpc->life : engine->life);
-	out->send.overhead = (u16)homa_wire_bytes(&rpc->peer->addr, HOMA_DATA_HDR);
+	homa_wire_set_life(out->hdr,
+			   homa_rpc_is_client(rpc) ? rpc->life : engine->life);
+	out->send.overhead =
+		(u16)homa_wire_bytes(&rpc->peer->addr, HOMA_DATA_HDR);
 }
 
-void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit,
-		    u8 prio)
+void homa_out_grant(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 limit, u8 prio)
 {
 	struct homa_link *link = rpc->link;
 	struct homa_out *out = &rpc->out;
@@ -137,11 +139,12 @@ void homa_out_cancel(struct homa_ctx *ctx, struct homa_rpc *rpc)
 /* ---- pulling ---- */
 
 /* May @out send now? Else the time at which to ask again. */
-static bool homa_out_ready(const struct homa_link *link, const struct homa_out *out, u64 now,
-			   u64 *not_before)
+static bool homa_out_ready(const struct homa_link *link,
+			   const struct homa_out *out, u64 now, u64 *not_before)
 {
 	return homa_sched_ready(&link->sched, &out->send, homa_out_left(out),
-				link->engine->params.defer_min_bytes, now, not_before);
+				link->engine->params.defer_min_bytes, now,
+				not_before);
 }
 
 static struct homa_out *homa_out_of(struct homa_sendable *s)
@@ -155,7 +158,8 @@ static void homa_out_take(struct homa_ctx *ctx, struct homa_link *link,
 			  struct homa_tx_desc *desc)
 {
 	struct homa_out *out = &rpc->out;
-	u32 room = homa_sched_burst(&link->sched, &out->send, max_segs) * out->send.packet;
+	u32 room = homa_sched_burst(&link->sched, &out->send, max_segs) *
+		   out->send.packet;
 
 	if (unlikely(out->num_rtx)) {
 		homa_rtx_take(ctx, out, room, desc);
@@ -166,10 +170,11 @@ static void homa_out_take(struct homa_ctx *ctx, struct homa_link *link,
 		desc->offset = out->next;
 		if (out->next < out->unsched) {
 			n = homa_min_u32(n, out->unsched - out->next);
-			desc->prio = link->engine->params.prio_by_remaining ?
-				homa_peer_unsched_prio(rpc->peer,
-						       homa_out_left(out)) :
-				out->unsched_prio;
+			desc->prio =
+				link->engine->params.prio_by_remaining ?
+					homa_peer_unsched_prio(rpc->peer,
+							       homa_out_left(out)) :
+					out->unsched_prio;
 		} else {
 			desc->prio = out->sched_prio;
 		}
@@ -195,8 +200,8 @@ static enum homa_tx_result homa_tx_ctrl(struct homa_ctx *ctx,
 		[HOMA_NEED_ACK - HOMA_TYPE_FIRST] = HOMA_M_tx_need_ack,
 		[HOMA_ACK - HOMA_TYPE_FIRST] = HOMA_M_tx_ack,
 	};
-	const struct homa_ctrl *ctrl = &link->ctrl[link->ctrl_head &
-						   link->ctrl_mask];
+	const struct homa_ctrl *ctrl =
+		&link->ctrl[link->ctrl_head & link->ctrl_mask];
 
 	homa_count(ctx, metric[ctrl->type - HOMA_TYPE_FIRST], 1);
 	desc->dst = ctrl->dst;
@@ -213,13 +218,15 @@ static enum homa_tx_result homa_tx_ctrl(struct homa_ctx *ctx,
 	/* An empty ring begins anew: then few of its slots need be in a cache. */
 	if (link->ctrl_head == link->ctrl_tail)
 		link->ctrl_head = link->ctrl_tail = 0;
-	homa_sched_charge(&link->sched, ctx->now, homa_wire_bytes(&desc->dst, desc->hdr_len));
+	homa_sched_charge(&link->sched, ctx->now,
+			  homa_wire_bytes(&desc->dst, desc->hdr_len));
 	homa_unlock(&link->lock);
 	return HOMA_TX_PACKET;
 }
 
 /* How much longer the application waits, as it is now: also when the packet goes again. */
-HOMA_RARE static void homa_tx_left(const struct homa_ctx *ctx, const struct homa_rpc *rpc, u8 *hdr)
+HOMA_RARE static void homa_tx_left(const struct homa_ctx *ctx,
+				   const struct homa_rpc *rpc, u8 *hdr)
 {
 	u64 deadline = rpc->birth + ((u64)rpc->within << HOMA_LEFT_SHIFT);
 
@@ -270,7 +277,8 @@ static void homa_tx_account(struct homa_ctx *ctx, struct homa_link *link,
 		homa_count(ctx, HOMA_M_tx_retransmits, packets);
 		homa_count(ctx, HOMA_M_tx_retransmit_bytes, desc->length);
 	}
-	homa_sched_credit(&link->sched, desc->length, link->engine->params.pacer_fifo_fraction);
+	homa_sched_credit(&link->sched, desc->length,
+			  link->engine->params.pacer_fifo_fraction);
 }
 
 /*
@@ -291,7 +299,8 @@ static bool homa_tx_at_once(struct homa_ctx *ctx, struct homa_link *link,
 	    !homa_out_ready(link, out, ctx->now, &later))
 		return false;
 	homa_out_take(ctx, link, rpc, 1, desc);
-	homa_sched_charge(&link->sched, ctx->now, desc->length + out->send.overhead);
+	homa_sched_charge(&link->sched, ctx->now,
+			  desc->length + out->send.overhead);
 	homa_tx_account(ctx, link, desc, 1);
 	homa_ref_get(&rpc->refs);
 	desc->more = false;
@@ -303,7 +312,8 @@ static bool homa_tx_at_once(struct homa_ctx *ctx, struct homa_link *link,
 /* Message bytes in a packet to @peer, which is reached over @link. */
 static u32 homa_peer_seg(struct homa_peer *peer, const struct homa_link *link)
 {
-	if (unlikely(HOMA_READ_ONCE(peer->link_mtu) != (u16)HOMA_READ_ONCE(link->mtu)))
+	if (unlikely(HOMA_READ_ONCE(peer->link_mtu) !=
+		     (u16)HOMA_READ_ONCE(link->mtu)))
 		homa_peer_follow_mtu(peer, link);
 	return HOMA_READ_ONCE(peer->mtu_seg);
 }
@@ -379,7 +389,8 @@ enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,
 		return HOMA_TX_WAIT;
 	}
 	oldest = homa_sched_oldest(sched, first);
-	if (unlikely(oldest) && homa_out_ready(link, homa_out_of(oldest), ctx->now, &later))
+	if (unlikely(oldest) &&
+	    homa_out_ready(link, homa_out_of(oldest), ctx->now, &later))
 		out = homa_out_of(oldest);
 	else
 		oldest = NULL;
@@ -387,7 +398,8 @@ enum homa_tx_result homa_tx(struct homa_ctx *ctx, struct homa_link *link,
 	homa_out_take(ctx, link, rpc, max_segs, desc);
 	if (desc->length > desc->seg_size)
 		packets = (desc->length + desc->seg_size - 1) / desc->seg_size;
-	homa_sched_charge(sched, ctx->now, desc->length + packets * out->send.overhead);
+	homa_sched_charge(sched, ctx->now,
+			  desc->length + packets * out->send.overhead);
 	homa_tx_account(ctx, link, desc, packets);
 	if (unlikely(oldest)) {
 		homa_sched_debit(sched, desc->length);

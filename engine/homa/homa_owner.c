@@ -38,7 +38,8 @@ bool homa_owner_full(const struct homa_engine *engine,
 
 u32 homa_peer_share(const struct homa_engine *engine, const struct homa_sock *sock)
 {
-	u32 left = homa_rpcs_left(engine), most = engine->params.max_server_rpcs_per_peer;
+	u32 left = homa_rpcs_left(engine),
+	    most = engine->params.max_server_rpcs_per_peer;
 
 	if (HOMA_READ_ONCE(sock->owner->rpcs) < left / HOMA_FEW)
 		return most;

@@ -13,7 +13,8 @@ static inline u32 homa_rpcs_left(const struct homa_engine *engine)
 	u64 have = HOMA_READ_ONCE(engine->num_rpcs);
 
 	return have < engine->params.max_rpcs ?
-		       (u32)(engine->params.max_rpcs - have) : 0;
+		       (u32)(engine->params.max_rpcs - have) :
+		       0;
 }
 
 /* A request waits for the application of @sock, on its account and on its owner's. */
@@ -50,7 +51,8 @@ static inline void homa_owner_end(struct homa_rpc *rpc)
 bool homa_owner_full(const struct homa_engine *engine,
 		     const struct homa_sock *sock);
 /* How many requests may one peer have open, if the next one is to @sock? */
-u32 homa_peer_share(const struct homa_engine *engine, const struct homa_sock *sock);
+u32 homa_peer_share(const struct homa_engine *engine,
+		    const struct homa_sock *sock);
 /* May a request to @sock begin? 0, or the reason to drop it. */
 u16 homa_owner_admit(const struct homa_engine *engine,
 		     const struct homa_sock *sock);

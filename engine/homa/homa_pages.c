@@ -34,12 +34,13 @@ u64 homa_rpc_place(const struct homa_rpc *rpc)
 }
 
 /* Shortest first: those that wait for more keep it from nothing that is there. */
-bool homa_sock_may_take(const struct homa_sock *sock, const struct homa_peer *peer,
-			u32 length)
+bool homa_sock_may_take(const struct homa_sock *sock,
+			const struct homa_peer *peer, u32 length)
 {
 	const struct homa_heap_node *first = homa_heap_min(&sock->starving);
 
-	return !first || (peer ? homa_greedy(sock, peer, 0) : 0) + length < first->key;
+	return !first ||
+	       (peer ? homa_greedy(sock, peer, 0) : 0) + length < first->key;
 }
 
 bool homa_sock_short(const struct homa_sock *sock)
@@ -61,7 +62,7 @@ static void homa_sock_hungry(struct homa_ctx *ctx, struct homa_sock *sock)
 
 /* A page, or a slice of one, for 64 KiB part @part of a message. */
 bool homa_take_part(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 part,
-			   u32 *page)
+		    u32 *page)
 {
 	struct homa_sock *sock = rpc->sock;
 	u64 lease = ctx->engine->params.bpage_lease_us * 1000ull;
@@ -87,8 +88,9 @@ bool homa_rpc_book(struct homa_rpc *rpc, u64 now)
 
 	if (need > 1) {
 		/* Alone it may have all, and a slice of a page in use. */
-		u32 want = sock->num_long ? sock->owed + need + homa_pool_kept(pool) :
-					    rpc->in.length >> HOMA_BPAGE_SHIFT;
+		u32 want = sock->num_long ?
+				   sock->owed + need + homa_pool_kept(pool) :
+				   rpc->in.length >> HOMA_BPAGE_SHIFT;
 
 		if (homa_pool_want(pool, want) < want)
 			return false;
@@ -155,8 +157,8 @@ void homa_rpc_displaced(struct homa_rpc *rpc)
 }
 
 /* Pages for the parts of bytes [@start, @end) that have none. */
-static bool homa_take_parts(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
-			    u32 end)
+static bool homa_take_parts(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			    u32 start, u32 end)
 {
 	u32 first = start >> HOMA_BPAGE_SHIFT;
 	u32 last = (end - 1) >> HOMA_BPAGE_SHIFT;
@@ -173,13 +175,14 @@ static bool homa_take_parts(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 star
 /* ---- a message begins, or goes on (shard locked) ---- */
 
 /* Pages for a new message and the bytes of it that are here, or a place in the queue. */
-static void homa_rpc_first_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
-				 u32 end)
+static void homa_rpc_first_pages(struct homa_ctx *ctx, struct homa_rpc *rpc,
+				 u32 start, u32 end)
 {
 	struct homa_sock *sock = rpc->sock;
 	/* One that is here in one packet holds nothing for others to wait for. */
 	bool whole = end - start == rpc->in.length && rpc->num_pages == 1;
-	bool found = homa_sock_may_take(sock, whole ? NULL : rpc->peer, rpc->in.length);
+	bool found = homa_sock_may_take(sock, whole ? NULL : rpc->peer,
+					rpc->in.length);
 
 	if (found && !whole) {
 		found = homa_rpc_book(rpc, ctx->now);
@@ -237,7 +240,8 @@ static bool homa_rpc_has_parts(struct homa_rpc *rpc, u32 start, u32 end)
 	return true;
 }
 
-bool homa_rpc_more_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start, u32 end)
+bool homa_rpc_more_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
+			 u32 end)
 {
 	struct homa_sock *sock = rpc->sock;
 	bool ok;

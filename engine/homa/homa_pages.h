@@ -36,8 +36,8 @@ void homa_rpc_unqueue(struct homa_rpc *rpc);
 void homa_rpc_pages_back(struct homa_rpc *rpc);
 /* May a message of so many bytes from @peer (NULL: from here) take pages before those
  * that wait? Sock lock held. */
-bool homa_sock_may_take(const struct homa_sock *sock, const struct homa_peer *peer,
-			u32 length);
+bool homa_sock_may_take(const struct homa_sock *sock,
+			const struct homa_peer *peer, u32 length);
 
 /* ---- the queue; sock lock ---- */
 
@@ -51,7 +51,8 @@ u64 homa_rpc_place(const struct homa_rpc *rpc);
 /* Are pages short: somebody waits, or fewer are free than were promised? */
 bool homa_sock_short(const struct homa_sock *sock);
 /* A page, or a slice of one, for 64 KiB part @part of a message; false: there is none. */
-bool homa_take_part(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 part, u32 *page);
+bool homa_take_part(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 part,
+		    u32 *page);
 /* Promise @rpc the pages of its message; false: there are not so many. */
 bool homa_rpc_book(struct homa_rpc *rpc, u64 now);
 /* Put @rpc into the queue. Shard locked as well, and not in the grant scheduler. */

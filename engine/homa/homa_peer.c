@@ -52,7 +52,8 @@ void homa_peer_follow_mtu(struct homa_peer *peer, const struct homa_link *link)
  */
 static u64 homa_peer_first_id(struct homa_engine *engine, u64 key)
 {
-	u64 place = (key ^ engine->seeds.places) + homa_counter_add(&engine->id_epoch, 2);
+	u64 place = (key ^ engine->seeds.places) +
+		    homa_counter_add(&engine->id_epoch, 2);
 
 	return (homa_hash_mix(place) >> 2 & ~1ull) + 2;
 }
@@ -86,7 +87,7 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 	peer->cutoffs_sent_ms = homa_now_ms(ctx) - 1;
 	/* Last: who still finds what this memory was before may take it now. */
 	homa_write_barrier();
-	homa_ref_init(&peer->refs, 1);	/* the table's */
+	homa_ref_init(&peer->refs, 1); /* the table's */
 }
 
 /* Not all peers that somebody filled the table with: this many under the lock. */
@@ -105,16 +106,15 @@ static struct homa_peer_stripe *homa_peer_stripe(struct homa_engine *engine,
 
 /* Forget one idle peer of a stripe, looking at so many: who was looked at and stays
  * is looked at last the next time. */
-static bool homa_peer_evict(struct homa_ctx *ctx,
-			    struct homa_peer_stripe *stripe, u32 idle_ms,
-			    u32 looks)
+static bool homa_peer_evict(struct homa_ctx *ctx, struct homa_peer_stripe *stripe,
+			    u32 idle_ms, u32 looks)
 {
 	u32 now = homa_now_ms(ctx);
 	struct homa_list *pos;
 
 	for (; looks && (pos = homa_list_pop(&stripe->turns)); looks--) {
-		struct homa_peer *peer = homa_list_entry(pos, struct homa_peer,
-							 turn);
+		struct homa_peer *peer =
+			homa_list_entry(pos, struct homa_peer, turn);
 
 		if (homa_ref_read(&peer->refs) > 1 ||
 		    homa_since_ms(now, peer->used_at_ms) < idle_ms ||
@@ -142,8 +142,8 @@ static struct homa_peer *homa_peer_find(struct homa_list *head,
 	struct homa_list *pos;
 
 	homa_list_for_each(pos, head) {
-		struct homa_peer *peer = homa_list_entry(pos, struct homa_peer,
-							 hash);
+		struct homa_peer *peer =
+			homa_list_entry(pos, struct homa_peer, hash);
 
 		if (peer->link == link && homa_addr_equal(&peer->addr, addr))
 			return peer;
@@ -159,9 +159,10 @@ static struct homa_peer *homa_peer_glance(struct homa_list *head,
 	struct homa_list *pos;
 	u32 n;
 
-	homa_list_glance(pos, n, head) {
-		struct homa_peer *peer = homa_list_entry(pos, struct homa_peer,
-							 hash);
+	homa_list_glance(pos, n, head)
+	{
+		struct homa_peer *peer =
+			homa_list_entry(pos, struct homa_peer, hash);
 
 		if (peer->link != link || !homa_addr_equal(&peer->addr, addr))
 			continue;
@@ -238,7 +239,8 @@ static struct homa_peer **homa_peer_seen(struct homa_ctx *ctx,
 	return &ctx->peers[(addr->ip[15] ^ addr->ip[13]) % HOMA_CTX_PEERS];
 }
 
-static bool homa_peer_is(const struct homa_peer *peer, const struct homa_link *link,
+static bool homa_peer_is(const struct homa_peer *peer,
+			 const struct homa_link *link,
 			 const struct homa_addr *addr)
 {
 	return peer->link == link && homa_addr_equal(&peer->addr, addr);
@@ -281,8 +283,8 @@ bool homa_peers_drain(struct homa_ctx *ctx, u32 budget)
 		struct homa_peer_stripe *stripe = &ctx->engine->peers[i];
 
 		homa_lock(&stripe->lock);
-		while (budget && homa_peer_evict(ctx, stripe, 0,
-						 stripe->peers.count))
+		while (budget &&
+		       homa_peer_evict(ctx, stripe, 0, stripe->peers.count))
 			budget--;
 		homa_unlock(&stripe->lock);
 	}
@@ -300,9 +302,9 @@ void homa_peer_collect(struct homa_ctx *ctx, u32 budget)
 		if (!HOMA_READ_ONCE(stripe->peers.count))
 			continue;
 		homa_lock(&stripe->lock);
-		while (budget && homa_peer_evict(ctx, stripe,
-						 engine->params.peer_idle_ms,
-						 HOMA_EVICT_LOOKS))
+		while (budget &&
+		       homa_peer_evict(ctx, stripe, engine->params.peer_idle_ms,
+				       HOMA_EVICT_LOOKS))
 			budget--;
 		homa_unlock(&stripe->lock);
 	}
@@ -317,8 +319,7 @@ u8 homa_peer_unsched_prio(struct homa_peer *peer, u32 bytes)
 	return (u8)i;
 }
 
-void homa_peer_set_cutoffs(struct homa_peer *peer, const u32 *cutoffs,
-			   u16 version)
+void homa_peer_set_cutoffs(struct homa_peer *peer, const u32 *cutoffs, u16 version)
 {
 	u32 i;
 
@@ -332,7 +333,8 @@ void homa_peer_set_cutoffs(struct homa_peer *peer, const u32 *cutoffs,
 /* So that homa_peer_flush_acks() finds it; it stays in the list until then. */
 static void homa_peer_owe(struct homa_ctx *ctx, struct homa_peer *peer)
 {
-	struct homa_peer_stripe *stripe = homa_peer_stripe(ctx->engine, peer->key);
+	struct homa_peer_stripe *stripe =
+		homa_peer_stripe(ctx->engine, peer->key);
 
 	homa_lock(&stripe->lock);
 	if (!peer->owes) {
@@ -421,9 +423,10 @@ void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport)
 			continue;
 		homa_lock(&stripe->lock);
 		for (n = 0; n < HOMA_FLUSH_PEERS &&
-		     (pos = homa_list_pop(&stripe->owed)); n++) {
-			struct homa_peer *peer = homa_list_entry(
-				pos, struct homa_peer, owed);
+			    (pos = homa_list_pop(&stripe->owed));
+		     n++) {
+			struct homa_peer *peer =
+				homa_list_entry(pos, struct homa_peer, owed);
 
 			HOMA_WRITE_ONCE(peer->owes, 0);
 			homa_peer_send_acks(ctx, peer, sport);

@@ -116,14 +116,13 @@ struct homa_peer_stripe {
 u64 homa_addr_key_new(struct homa_ctx *ctx, const struct homa_addr *addr);
 
 /* Packets in a row are often from few addresses, so a context remembers some. */
-static inline struct homa_addr_key *homa_addr_key_slot(struct homa_ctx *ctx,
-						       const struct homa_addr *addr)
+static inline struct homa_addr_key *
+homa_addr_key_slot(struct homa_ctx *ctx, const struct homa_addr *addr)
 {
 	return &ctx->keys[(addr->ip[15] ^ addr->encap) % HOMA_CTX_KEYS];
 }
 
-static inline u64 homa_addr_key(struct homa_ctx *ctx,
-				const struct homa_addr *addr)
+static inline u64 homa_addr_key(struct homa_ctx *ctx, const struct homa_addr *addr)
 {
 	const struct homa_addr_key *seen = homa_addr_key_slot(ctx, addr);
 

@@ -16,13 +16,13 @@
 #include "homa_impl.h"
 
 #define HOMA_GRANULE_SHIFT 6
-#define HOMA_GRANULE	   (1u << HOMA_GRANULE_SHIFT)
-#define HOMA_PAGE_WORDS	   (HOMA_BPAGE_SIZE / HOMA_GRANULE / 64)
+#define HOMA_GRANULE (1u << HOMA_GRANULE_SHIFT)
+#define HOMA_PAGE_WORDS (HOMA_BPAGE_SIZE / HOMA_GRANULE / 64)
 
 size_t homa_pool_size(u32 pages)
 {
-	return sizeof(struct homa_pool) +
-	       pages * (HOMA_PAGE_WORDS * sizeof(u64) + sizeof(u32) + sizeof(u16));
+	return sizeof(struct homa_pool) + pages * (HOMA_PAGE_WORDS * sizeof(u64) +
+						   sizeof(u32) + sizeof(u16));
 }
 
 void homa_pool_init(struct homa_pool *pool, u32 pages)
@@ -83,7 +83,8 @@ static bool homa_pool_unmark(struct homa_pool *pool, u32 offset)
 	u32 granule = offset >> HOMA_GRANULE_SHIFT;
 	u64 bit = 1ull << (granule % 64);
 
-	if (offset % HOMA_GRANULE || offset >> HOMA_BPAGE_SHIFT >= pool->num_pages ||
+	if (offset % HOMA_GRANULE ||
+	    offset >> HOMA_BPAGE_SHIFT >= pool->num_pages ||
 	    !(pool->out[granule / 64] & bit))
 		return false;
 	pool->out[granule / 64] &= ~bit;
@@ -117,7 +118,8 @@ static void homa_lease_end(struct homa_pool *pool, struct homa_lease *lease)
 }
 
 /* Bytes that a slice can still have. */
-static u32 homa_lease_room(const struct homa_pool *pool, const struct homa_lease *lease)
+static u32 homa_lease_room(const struct homa_pool *pool,
+			   const struct homa_lease *lease)
 {
 	if (lease->used == HOMA_BPAGE_SIZE)
 		return 0;
@@ -145,7 +147,8 @@ u32 homa_pool_want(struct homa_pool *pool, u32 pages)
 }
 
 /* An expired lease of another slot with room for @size bytes, or NULL. */
-static struct homa_lease *homa_pool_expired(struct homa_pool *pool, u64 now, u32 size)
+static struct homa_lease *homa_pool_expired(struct homa_pool *pool, u64 now,
+					    u32 size)
 {
 	u32 i;
 
@@ -157,7 +160,8 @@ static struct homa_lease *homa_pool_expired(struct homa_pool *pool, u64 now, u32
 }
 
 /* Cut @size bytes out of a leased page that has them. */
-static u32 homa_lease_slice(struct homa_pool *pool, struct homa_lease *lease, u32 size)
+static u32 homa_lease_slice(struct homa_pool *pool, struct homa_lease *lease,
+			    u32 size)
 {
 	u32 offset;
 
@@ -177,8 +181,8 @@ static u32 homa_lease_slice(struct homa_pool *pool, struct homa_lease *lease, u3
  * room and that @whole pages are free besides; NULL, with leases perhaps
  * ended but nothing taken, if that cannot be.
  */
-static struct homa_lease *homa_pool_lease(struct homa_pool *pool, u64 now, u32 cpu,
-					  u32 size, u32 whole)
+static struct homa_lease *homa_pool_lease(struct homa_pool *pool, u64 now,
+					  u32 cpu, u32 size, u32 whole)
 {
 	struct homa_lease *own = &pool->lease[cpu % HOMA_LEASES];
 	struct homa_lease *other;
@@ -204,8 +208,8 @@ static struct homa_lease *homa_pool_lease(struct homa_pool *pool, u64 now, u32 c
 	return own;
 }
 
-int homa_pool_alloc(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu, u32 length,
-		    u32 *pages, u32 *num_pages)
+int homa_pool_alloc(struct homa_pool *pool, u64 now, u64 lease_ns, u32 cpu,
+		    u32 length, u32 *pages, u32 *num_pages)
 {
 	u32 whole = length >> HOMA_BPAGE_SHIFT;
 	u32 rest = length & (HOMA_BPAGE_SIZE - 1);

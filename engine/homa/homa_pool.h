@@ -13,7 +13,7 @@
 /* tests/cbmc has fewer of these. */
 #ifndef HOMA_LEASES
 #define HOMA_HOLDERS 256u
-#define HOMA_LEASES  8u
+#define HOMA_LEASES 8u
 #endif
 /* Stands in the place of a page's offset: there is none. */
 #define HOMA_NO_PAGE 0xffffffffu

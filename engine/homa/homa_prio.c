@@ -76,8 +76,7 @@ static u64 homa_prio_bytes_below(const struct homa_prio_rule *rule, u64 length,
 
 	if (x < length) {
 		/* What is left where the first such packet begins. */
-		before = homa_div64(length - x + rule->packet - 1,
-				    rule->packet) *
+		before = homa_div64(length - x + rule->packet - 1, rule->packet) *
 			 rule->packet;
 		x = length > before ? length - before : 0;
 	} else {
@@ -135,8 +134,7 @@ static u32 homa_prio_find(const struct homa_prio *prio,
 }
 
 /* How many levels unscheduled bytes need for their share of all bytes. */
-static u32 homa_prio_split(const struct homa_engine *engine, u64 unsched,
-			   u64 all)
+static u32 homa_prio_split(const struct homa_engine *engine, u64 unsched, u64 all)
 {
 	const struct homa_params *params = &engine->params;
 	u32 max = params->num_priorities - 1;
@@ -298,8 +296,8 @@ static void homa_prio_adapt(struct homa_ctx *ctx,
 	    homa_prio_fit(prio, rule, num, levels, unsched))
 		return;
 	for (i = 0; i + 1 < levels; i++)
-		sizes[i] = homa_prio_find(
-			prio, rule, homa_div64(unsched * (i + 1), levels));
+		sizes[i] = homa_prio_find(prio, rule,
+					  homa_div64(unsched * (i + 1), levels));
 	homa_prio_layout(cutoffs, num, levels, sizes);
 	homa_prio_publish(ctx, cutoffs, sched_levels);
 }
@@ -324,8 +322,7 @@ static void homa_prio_choose(struct homa_ctx *ctx, u32 rtt_bytes, u32 packet)
 
 		messages += n;
 		all += n *
-		       ((homa_prio_bin_start(bin) + homa_prio_bin_end(bin)) /
-			2);
+		       ((homa_prio_bin_start(bin) + homa_prio_bin_end(bin)) / 2);
 	}
 	if (messages < HOMA_PRIO_MIN_MESSAGES)
 		return;
@@ -336,16 +333,14 @@ static void homa_prio_choose(struct homa_ctx *ctx, u32 rtt_bytes, u32 packet)
 		u64 n = HOMA_READ_ONCE(prio->bins[bin]);
 
 		if (n)
-			homa_counter_add(&prio->bins[bin],
-					 (u64)0 - (n + 1) / 2);
+			homa_counter_add(&prio->bins[bin], (u64)0 - (n + 1) / 2);
 	}
 }
 
 static u32 homa_prio_packet(const struct homa_link *link)
 {
-	return link->mtu > HOMA_PRIO_HEADERS + 1 ?
-		       link->mtu - HOMA_PRIO_HEADERS :
-		       1;
+	return link->mtu > HOMA_PRIO_HEADERS + 1 ? link->mtu - HOMA_PRIO_HEADERS :
+						   1;
 }
 
 void homa_prio_recompute(struct homa_ctx *ctx, struct homa_link *link)

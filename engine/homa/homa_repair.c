@@ -18,8 +18,8 @@ static void homa_rpc_repairing(struct homa_rpc *rpc)
 	rpc->repaired = 0;
 }
 
-u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end_at, u32 most,
-			u8 prio)
+u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end_at,
+			u32 most, u8 prio)
 {
 	u32 limit = homa_min_u32(HOMA_READ_ONCE(rpc->in.granted), end_at);
 	struct homa_ranges_iter iter;
@@ -38,7 +38,8 @@ u32 homa_resend_missing(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 end_at, 
 	}
 	homa_rpc_repairing(rpc);
 	rpc->overtaken_to = 0;
-	rpc->asked_to = homa_max_u32(rpc->asked_to, homa_min_u32(rpc->ranges.end, end_at));
+	rpc->asked_to = homa_max_u32(rpc->asked_to,
+				     homa_min_u32(rpc->ranges.end, end_at));
 	return n;
 }
 
@@ -75,7 +76,8 @@ static void homa_rpc_watch(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 to)
  * comes after all, the network has ways of different length, and the next
  * messages from there wait for silence.
  */
-HOMA_RARE void homa_rpc_gaps(struct homa_ctx *ctx, struct homa_rpc *rpc, bool more, u32 end)
+HOMA_RARE void homa_rpc_gaps(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			     bool more, u32 end)
 {
 	struct homa_peer *peer = rpc->peer;
 	u8 late = HOMA_READ_ONCE(peer->late);
@@ -90,8 +92,10 @@ HOMA_RARE void homa_rpc_gaps(struct homa_ctx *ctx, struct homa_rpc *rpc, bool mo
 		HOMA_WRITE_ONCE(peer->late, (u8)(late - 1));
 	} else {
 		homa_rpc_watch(ctx, rpc, rpc->ranges.end);
-		homa_rpc_arm(rpc, ctx->now + HOMA_READ_ONCE(rpc->link->derived.resend_ns) /
-						     HOMA_REPAIR_ROUNDS);
+		homa_rpc_arm(rpc,
+			     ctx->now + HOMA_READ_ONCE(
+						rpc->link->derived.resend_ns) /
+						HOMA_REPAIR_ROUNDS);
 		return;
 	}
 	rpc->overtaken_to = 0;
@@ -108,7 +112,8 @@ static void homa_rpc_ask_early(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	struct homa_ranges_iter iter;
 
 	homa_ranges_iter_init(&iter, &rpc->ranges);
-	while (n < HOMA_MAX_GAPS_ASKED && homa_ranges_missing(&iter, limit, &start, &end)) {
+	while (n < HOMA_MAX_GAPS_ASKED &&
+	       homa_ranges_missing(&iter, limit, &start, &end)) {
 		struct homa_ctrl *ctrl;
 
 		if (end <= rpc->asked_to)

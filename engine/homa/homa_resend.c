@@ -115,8 +115,8 @@ static bool homa_rtx_has(const struct homa_out *out, u32 start, u32 end)
 	return false;
 }
 
-HOMA_RARE bool homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
-			       u32 end, u8 prio)
+HOMA_RARE bool homa_out_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			       u32 start, u32 end, u8 prio)
 {
 	struct homa_link *link = rpc->link;
 	struct homa_out *out = &rpc->out;
@@ -142,8 +142,7 @@ HOMA_RARE void homa_out_unsent(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 	homa_lock(&link->lock);
 	if (rpc->out.active && !desc->retransmit && end <= rpc->out.next)
-		HOMA_WRITE_ONCE(rpc->out.unsent,
-				rpc->out.unsent + desc->length);
+		HOMA_WRITE_ONCE(rpc->out.unsent, rpc->out.unsent + desc->length);
 	homa_unlock(&link->lock);
 	if (!later)
 		homa_out_resend(ctx, rpc, desc->offset, end, desc->prio);
@@ -165,7 +164,8 @@ HOMA_RARE void homa_out_restart(struct homa_ctx *ctx, struct homa_rpc *rpc)
 			 * retransmissions, or they would look new to who has forgotten. */
 			out->anew = 1;
 			HOMA_WRITE_ONCE(out->next, out->unsched);
-			HOMA_WRITE_ONCE(out->unsent, 0); /* who grants has got something */
+			HOMA_WRITE_ONCE(out->unsent,
+					0); /* who grants has got something */
 		}
 		out->limit = out->unsched;
 	}

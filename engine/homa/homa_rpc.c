@@ -13,8 +13,8 @@ struct homa_rpc *homa_rpc_find(struct homa_shard *shard, u32 hash, u64 id,
 	struct homa_list *pos;
 
 	homa_list_for_each(pos, head) {
-		struct homa_rpc *rpc = homa_list_entry(pos, struct homa_rpc,
-						       hash);
+		struct homa_rpc *rpc =
+			homa_list_entry(pos, struct homa_rpc, hash);
 
 		if (rpc->id == id &&
 		    (!peer || homa_addr_equal(&rpc->peer->addr, peer)))
@@ -30,11 +30,10 @@ struct homa_rpc *homa_rpc_find_handle(struct homa_shard *shard,
 	struct homa_list *pos;
 
 	homa_list_for_each(pos, head) {
-		struct homa_rpc *rpc = homa_list_entry(pos, struct homa_rpc,
-						       hash);
+		struct homa_rpc *rpc =
+			homa_list_entry(pos, struct homa_rpc, hash);
 
-		if (rpc->id == handle.id &&
-		    rpc->generation == handle.generation)
+		if (rpc->id == handle.id && rpc->generation == handle.generation)
 			return rpc;
 	}
 	return NULL;

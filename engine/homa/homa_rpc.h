@@ -16,30 +16,32 @@
 #include "homa_wheel.h"
 
 enum homa_rpc_state {
-	HOMA_RPC_NEW = 0,	/* it is being made, or was refused before it was anything */
-	HOMA_RPC_OUTGOING = 1,	/* a client's request or a server's response goes out */
-	HOMA_RPC_INCOMING,	/* a message comes in */
-	HOMA_RPC_READY,		/* the message is complete, and the application has not taken it */
-	HOMA_RPC_IN_SERVICE,	/* at a server: the application works on it */
-	HOMA_RPC_FAILED,	/* at a client: the application has not taken the error */
-	HOMA_RPC_DEAD,		/* it is unhashed, and only references keep it */
+	HOMA_RPC_NEW =
+		0, /* it is being made, or was refused before it was anything */
+	HOMA_RPC_OUTGOING =
+		1, /* a client's request or a server's response goes out */
+	HOMA_RPC_INCOMING, /* a message comes in */
+	HOMA_RPC_READY, /* the message is complete, and the application has not taken it */
+	HOMA_RPC_IN_SERVICE, /* at a server: the application works on it */
+	HOMA_RPC_FAILED, /* at a client: the application has not taken the error */
+	HOMA_RPC_DEAD, /* it is unhashed, and only references keep it */
 };
 
 /* homa_rpc.slept */
 enum {
-	HOMA_SLEPT = 1,		/* this host was asleep, so what it hears may be old */
-	HOMA_SLEPT_WHOLE = 2,	/* when it awoke, the whole request had been sent */
+	HOMA_SLEPT = 1, /* this host was asleep, so what it hears may be old */
+	HOMA_SLEPT_WHOLE = 2, /* when it awoke, the whole request had been sent */
 };
 
 enum homa_rpc_flags {
-	HOMA_RPC_CLIENT = 1,		/* we began it */
-	HOMA_RPC_PRIVATE = 2,		/* the host wants its events to itself */
-	HOMA_RPC_TELL_GONE = 4,		/* it is dead, and the host should know */
-	HOMA_RPC_NO_BUFFER = 8,		/* its message waits in sock->starving */
-	HOMA_RPC_BUSY = 16,		/* the peer says so; it is asked again at probe_at */
-	HOMA_RPC_HOLDING = 32,		/* it is incomplete, and in sock->holders */
-	HOMA_RPC_EXECUTED = 64,		/* its request went to the application */
-	HOMA_RPC_OWN_PAGES = 128,	/* its pages were not yet given away */
+	HOMA_RPC_CLIENT = 1,	/* we began it */
+	HOMA_RPC_PRIVATE = 2,	/* the host wants its events to itself */
+	HOMA_RPC_TELL_GONE = 4, /* it is dead, and the host should know */
+	HOMA_RPC_NO_BUFFER = 8, /* its message waits in sock->starving */
+	HOMA_RPC_BUSY = 16, /* the peer says so; it is asked again at probe_at */
+	HOMA_RPC_HOLDING = 32,	  /* it is incomplete, and in sock->holders */
+	HOMA_RPC_EXECUTED = 64,	  /* its request went to the application */
+	HOMA_RPC_OWN_PAGES = 128, /* its pages were not yet given away */
 };
 
 /*
@@ -179,12 +181,14 @@ static inline bool homa_rpc_is_client(const struct homa_rpc *rpc)
  * alone, which is ours: a server with several addresses may answer from another one
  * than it was asked at. A server's belongs to the address that the request came from.
  */
-static inline bool homa_rx_about(const struct homa_rpc *rpc, const struct homa_hdr *hdr,
+static inline bool homa_rx_about(const struct homa_rpc *rpc,
+				 const struct homa_hdr *hdr,
 				 const struct homa_addr *src)
 {
 	u64 id = hdr->sender_id ^ 1;
 
-	return rpc->id == id && (!(id & 1) || homa_addr_equal(&rpc->peer->addr, src));
+	return rpc->id == id &&
+	       (!(id & 1) || homa_addr_equal(&rpc->peer->addr, src));
 }
 
 /* Does it have the ports of that RPC? Else it is somebody's guess. */
@@ -214,13 +218,12 @@ static inline u32 homa_rpc_hash(struct homa_ctx *ctx, u64 id,
 			homa_client_hash(ctx->engine, id);
 }
 
-#define HOMA_SHARD_SHIFT 20u	/* bits of the hash below are for buckets */
+#define HOMA_SHARD_SHIFT 20u /* bits of the hash below are for buckets */
 
 static inline struct homa_shard *homa_shard_at(struct homa_engine *engine,
 					       u32 hash)
 {
-	return &engine->shards[hash >> HOMA_SHARD_SHIFT &
-			       (engine->limits.shards - 1)];
+	return &engine->shards[hash >> HOMA_SHARD_SHIFT & (engine->limits.shards - 1)];
 }
 
 /* Both want the shard locked. Peer NULL: any (client ids are ours). */
@@ -247,14 +250,17 @@ void homa_event_add(struct homa_ctx *ctx, struct homa_rpc *rpc);
  * of the time that packets may be late leaves the rest to the network; but timers are late
  * by some milliseconds without any sleep.
  */
-static inline void homa_rpc_note_sleep(const struct homa_ctx *ctx, struct homa_rpc *rpc)
+static inline void homa_rpc_note_sleep(const struct homa_ctx *ctx,
+				       struct homa_rpc *rpc)
 {
 	u32 ms = ctx->engine->params.tombstone_ms;
 
 	if (unlikely(homa_since(ctx->now, rpc->timer.deadline) >
-		     homa_max_u64(ms * 250000ull, HOMA_SLEEP_MIN_NS)) && ms)
+		     homa_max_u64(ms * 250000ull, HOMA_SLEEP_MIN_NS)) &&
+	    ms)
 		rpc->slept |= HOMA_READ_ONCE(rpc->out.next) == rpc->out.length ?
-				      HOMA_SLEPT | HOMA_SLEPT_WHOLE : HOMA_SLEPT;
+				      HOMA_SLEPT | HOMA_SLEPT_WHOLE :
+				      HOMA_SLEPT;
 }
 
 /* ---- homa_rpc_end.c: how it ends ---- */

@@ -73,7 +73,8 @@ static bool homa_rx_response(struct homa_ctx *ctx, const struct homa_rx_in *in,
 }
 
 /* May this packet start an RPC here? Else a reason to drop it. */
-static u16 homa_rx_admit(struct homa_ctx *ctx, const struct homa_sock *sock, bool doubtful)
+static u16 homa_rx_admit(struct homa_ctx *ctx, const struct homa_sock *sock,
+			 bool doubtful)
 {
 	if (doubtful)
 		return HOMA_M_drop_restart;
@@ -106,7 +107,8 @@ static void homa_peer_unadmit(struct homa_peer *peer)
 /* If nothing more comes, ask. */
 static void homa_rx_arm(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
-	homa_rpc_arm(rpc, ctx->now + HOMA_READ_ONCE(rpc->link->derived.resend_ns));
+	homa_rpc_arm(rpc,
+		     ctx->now + HOMA_READ_ONCE(rpc->link->derived.resend_ns));
 }
 
 /* A request of an RPC we do not know yet. NULL: @pkt has its verdict. */
@@ -138,11 +140,14 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 	}
 	if (unlikely(homa_life_other(ctx->engine, pkt->data))) {
 		if (!in->start)
-			homa_ctrl_answer(ctx, in->link, pkt, hdr, HOMA_RPC_UNKNOWN);
+			homa_ctrl_answer(ctx, in->link, pkt, hdr,
+					 HOMA_RPC_UNKNOWN);
 		homa_rx_drop(ctx, pkt, HOMA_M_drop_life);
 		goto out;
 	}
-	reason = homa_rx_admit(ctx, sock, retransmit && homa_life_doubts(ctx, in->link, pkt->data));
+	reason = homa_rx_admit(ctx, sock,
+			       retransmit && homa_life_doubts(ctx, in->link,
+							      pkt->data));
 	if (reason) {
 		homa_rx_drop(ctx, pkt, reason);
 		goto out;
@@ -161,7 +166,7 @@ static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 			      in->hash, hdr->sport, 0);
 	if (rpc) {
 		rpc->once = once;
-		rpc->sport = hdr->dport;	/* the socket may have moved since */
+		rpc->sport = hdr->dport; /* the socket may have moved since */
 		ctx->rx_rpc = rpc;
 		if (!in->whole)
 			homa_rx_arm(ctx, rpc);
@@ -180,7 +185,8 @@ out:
 	return rpc;
 }
 
-static inline struct homa_rpc *homa_rx_goes_on(struct homa_ctx *ctx, struct homa_rpc *rpc)
+static inline struct homa_rpc *homa_rx_goes_on(struct homa_ctx *ctx,
+					       struct homa_rpc *rpc)
 {
 	homa_rx_heard(ctx, rpc);
 	rpc->probes = 0;
@@ -199,8 +205,10 @@ static void homa_rx_rejected(struct homa_ctx *ctx, struct homa_rpc *rpc, int err
 }
 
 /* The RPC of a DATA or START_MSG that is the first of its message, or makes no sense. */
-static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx, const struct homa_rx_in *in,
-				      struct homa_rx_pkt *pkt, const struct homa_packet *p)
+static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
+				      const struct homa_rx_in *in,
+				      struct homa_rx_pkt *pkt,
+				      const struct homa_packet *p)
 {
 	const struct homa_hdr *hdr = &p->hdr;
 	bool data = hdr->type == HOMA_DATA;
@@ -211,7 +219,8 @@ static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx, const struct homa_rx
 	bool begun = true;
 
 	if (!rpc && from_client) {
-		rpc = homa_rx_request(ctx, in, pkt, hdr, data && p->data.retransmit);
+		rpc = homa_rx_request(ctx, in, pkt, hdr,
+				      data && p->data.retransmit);
 		if (!rpc)
 			return NULL;
 		begun = homa_rx_begin(ctx, in, rpc, length, granted);
@@ -244,20 +253,23 @@ static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx, const struct homa_rx
 	if (rpc->state == HOMA_RPC_INCOMING)
 		return homa_rx_goes_on(ctx, rpc);
 	homa_rx_heard(ctx, rpc);
-	homa_rx_drop(ctx, pkt, rpc->state == HOMA_RPC_FAILED ? HOMA_M_drop_state :
-							       HOMA_M_rx_duplicates);
+	homa_rx_drop(ctx, pkt,
+		     rpc->state == HOMA_RPC_FAILED ? HOMA_M_drop_state :
+						     HOMA_M_rx_duplicates);
 	return NULL;
 }
 
 /* Find the RPC a DATA or START_MSG belongs to, ready to take bytes. */
-static inline struct homa_rpc *
-homa_rx_incoming(struct homa_ctx *ctx, const struct homa_rx_in *in, struct homa_rx_pkt *pkt,
-		 const struct homa_packet *p, u32 length)
+static inline struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
+						const struct homa_rx_in *in,
+						struct homa_rx_pkt *pkt,
+						const struct homa_packet *p,
+						u32 length)
 {
 	struct homa_rpc *rpc = ctx->rx_rpc;
 
-	if (likely(rpc && rpc->state == HOMA_RPC_INCOMING && rpc->in.length == length &&
-		   homa_rx_fits(rpc, &p->hdr)))
+	if (likely(rpc && rpc->state == HOMA_RPC_INCOMING &&
+		   rpc->in.length == length && homa_rx_fits(rpc, &p->hdr)))
 		return homa_rx_goes_on(ctx, rpc);
 	return homa_rx_first(ctx, in, pkt, p);
 }
@@ -288,11 +300,13 @@ static void homa_rx_cutoffs_stale(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 /* How long the client waits. Several packets may say so: the earliest was under way for the
  * shortest time. */
-HOMA_RARE static void homa_rx_left(const struct homa_ctx *ctx, struct homa_rpc *rpc, u16 left)
+HOMA_RARE static void homa_rx_left(const struct homa_ctx *ctx,
+				   struct homa_rpc *rpc, u16 left)
 {
 	u64 deadline = ctx->now + homa_left_ns(left);
 
-	if (!homa_rpc_is_client(rpc) && (!rpc->deadline || deadline < rpc->deadline))
+	if (!homa_rpc_is_client(rpc) &&
+	    (!rpc->deadline || deadline < rpc->deadline))
 		rpc->deadline = deadline;
 }
 
@@ -351,12 +365,11 @@ static void homa_rx_data(struct homa_ctx *ctx, struct homa_rx_in *in,
 		if (!d->retransmit)
 			homa_rpc_gaps(ctx, rpc, rpc->ranges.gaps > gaps, end);
 		ctx->spare_ranges -= rpc->ranges.gaps - gaps;
-		homa_counter_add(&rpc->sock->gaps,
-				 (u64)rpc->ranges.gaps - gaps);
+		homa_counter_add(&rpc->sock->gaps, (u64)rpc->ranges.gaps - gaps);
 	}
 	if (unlikely(fresh <= 0)) {
-		homa_rx_drop(ctx, pkt, fresh ? HOMA_M_drop_no_range :
-					       HOMA_M_rx_duplicates);
+		homa_rx_drop(ctx, pkt,
+			     fresh ? HOMA_M_drop_no_range : HOMA_M_rx_duplicates);
 		return;
 	}
 	homa_count(ctx, HOMA_M_rx_fresh_bytes, (u32)fresh);
@@ -409,8 +422,9 @@ static bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 	if (unlikely(!p->hdr.sport || !p->hdr.dport ||
 		     (p->hdr.sender_id < 2 &&
 		      (p->hdr.type != HOMA_NEED_ACK || !p->hdr.sender_id)))) {
-		homa_rx_drop(ctx, pkt, p->hdr.type == HOMA_FREEZE ?
-			     HOMA_M_drop_freeze : HOMA_M_drop_id);
+		homa_rx_drop(ctx, pkt,
+			     p->hdr.type == HOMA_FREEZE ? HOMA_M_drop_freeze :
+							  HOMA_M_drop_id);
 		return false;
 	}
 	return true;
@@ -462,7 +476,8 @@ static inline void homa_rx_unlock(struct homa_ctx *ctx, struct homa_rx_in *in)
  * most are about the RPC of the one before, which is not looked for again.
  */
 static inline void homa_rx_look_up(struct homa_ctx *ctx, struct homa_rx_in *in,
-			    const struct homa_hdr *hdr, const struct homa_addr *src)
+				   const struct homa_hdr *hdr,
+				   const struct homa_addr *src)
 {
 	u64 id = hdr->sender_id ^ 1;
 	struct homa_shard *shard;

@@ -58,8 +58,8 @@ u32 homa_rx_place(const struct homa_rpc *rpc, u32 offset, u32 *contiguous)
 {
 	u32 in_page = offset & (HOMA_BPAGE_SIZE - 1);
 
-	*contiguous = homa_min_u32(HOMA_BPAGE_SIZE - in_page,
-				   rpc->in.length - offset);
+	*contiguous =
+		homa_min_u32(HOMA_BPAGE_SIZE - in_page, rpc->in.length - offset);
 	return rpc->pages[offset >> HOMA_BPAGE_SHIFT] + in_page;
 }
 

@@ -115,7 +115,8 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	} else if (unlikely(homa_maybe_executed(rpc))) {
 		homa_count(ctx, HOMA_M_rpc_timeouts, 1);
 		homa_rpc_fail(ctx, rpc, HOMA_ETIMEDOUT);
-	} else if (!homa_out_resend(ctx, rpc, start, homa_min_u32(end, next), prio)) {
+	} else if (!homa_out_resend(ctx, rpc, start, homa_min_u32(end, next),
+				    prio)) {
 		/* It was asked for before, and our device has not taken it since. */
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
 	}
@@ -132,8 +133,7 @@ static void homa_rx_unknown(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	}
 	/* A request that the server has never seen, or has forgotten; in the
 	 * latter case its at-most-once memory decides what happens. */
-	if (!homa_is_sending(rpc) ||
-	    HOMA_READ_ONCE(rpc->out.num_rtx)) {
+	if (!homa_is_sending(rpc) || HOMA_READ_ONCE(rpc->out.num_rtx)) {
 		homa_ctrl_drop(ctx, pkt, HOMA_M_drop_state);
 		return;
 	}
@@ -225,8 +225,7 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	homa_rpc_asked(ctx, rpc);
 }
 
-struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx,
-				   struct homa_link *link,
+struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx, struct homa_link *link,
 				   const struct homa_rx_pkt *pkt,
 				   const struct homa_hdr *hdr, u8 type)
 {
@@ -382,8 +381,7 @@ void homa_rx_ack(struct homa_ctx *ctx, const struct homa_addr *peer,
 	rpc = homa_rpc_find(shard, hash, client_id ^ 1, peer);
 	/* Only a response can be acknowledged; anything else is a mistake of
 	 * the sender's, and believing it would lose the request. */
-	if (rpc && rpc->state == HOMA_RPC_OUTGOING &&
-	    rpc->sport == server_port) {
+	if (rpc && rpc->state == HOMA_RPC_OUTGOING && rpc->sport == server_port) {
 		HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 		homa_rpc_kill(ctx, rpc);
 	}

@@ -12,7 +12,7 @@
 
 /* this bit of a key puts a message behind all without it */
 #define HOMA_GREEDY (1ull << 31)
-#define HOMA_SHARE  4u			/* a peer is greedy above 1/4 of the pages */
+#define HOMA_SHARE 4u /* a peer is greedy above 1/4 of the pages */
 
 /*
  * What peers hold is counted in rows of counters, in each by other bits of the peer's
@@ -20,12 +20,14 @@
  * all of them. No more than four of a row are above the share at a time, so that is one
  * peer in 262,144.
  */
-static inline u32 *homa_held_by(struct homa_pool *pool, const struct homa_peer *peer, u32 row)
+static inline u32 *homa_held_by(struct homa_pool *pool,
+				const struct homa_peer *peer, u32 row)
 {
 	return &pool->held_by[row][(u32)(peer->key >> 8 * row) % HOMA_HOLDERS];
 }
 
-static inline void homa_hold(struct homa_pool *pool, const struct homa_peer *peer, u32 pages)
+static inline void homa_hold(struct homa_pool *pool,
+			     const struct homa_peer *peer, u32 pages)
 {
 	u32 row;
 
@@ -37,15 +39,19 @@ static inline void homa_hold(struct homa_pool *pool, const struct homa_peer *pee
 }
 
 /* Does @peer hold more than its share, besides @own pages of the message in question? */
-static inline u64 homa_greedy(const struct homa_sock *sock, const struct homa_peer *peer, u32 own)
+static inline u64 homa_greedy(const struct homa_sock *sock,
+			      const struct homa_peer *peer, u32 own)
 {
 	u32 row, held = 0xffffffff;
 
 	for (row = 0; row < HOMA_HOLDER_ROWS; row++)
-		held = homa_min_u32(held, HOMA_READ_ONCE(*homa_held_by(sock->pool, peer, row)));
+		held = homa_min_u32(held,
+				    HOMA_READ_ONCE(*homa_held_by(sock->pool,
+								 peer, row)));
 	return (u64)(held - homa_min_u32(own, held)) * HOMA_SHARE >
 			       HOMA_READ_ONCE(sock->pool->num_backed) ?
-		       HOMA_GREEDY : 0;
+		       HOMA_GREEDY :
+		       0;
 }
 
 #endif

@@ -15,8 +15,8 @@ static struct homa_sock *homa_sock_lookup(struct homa_engine *engine, u16 port)
 	struct homa_list *pos;
 
 	homa_list_for_each(pos, homa_sock_bucket(engine, port)) {
-		struct homa_sock *sock = homa_list_entry(pos, struct homa_sock,
-							 hash);
+		struct homa_sock *sock =
+			homa_list_entry(pos, struct homa_sock, hash);
 
 		if (sock->port == port)
 			return sock;
@@ -25,7 +25,8 @@ static struct homa_sock *homa_sock_lookup(struct homa_engine *engine, u16 port)
 }
 
 /* A socket that moves to another port leads who stands on it to the end of that list. */
-static bool homa_sock_is_head(const struct homa_engine *engine, const struct homa_list *pos)
+static bool homa_sock_is_head(const struct homa_engine *engine,
+			      const struct homa_list *pos)
 {
 	return (size_t)((const u8 *)pos - (const u8 *)engine->sock_buckets) <
 	       homa_sock_buckets(&engine->limits) * sizeof(*pos);
@@ -37,9 +38,10 @@ static struct homa_sock *homa_sock_glance(struct homa_engine *engine, u16 port)
 	struct homa_list *pos;
 	u32 n;
 
-	homa_list_glance(pos, n, homa_sock_bucket(engine, port)) {
-		struct homa_sock *sock = homa_list_entry(pos, struct homa_sock,
-							 hash);
+	homa_list_glance(pos, n, homa_sock_bucket(engine, port))
+	{
+		struct homa_sock *sock =
+			homa_list_entry(pos, struct homa_sock, hash);
 
 		if (unlikely(homa_sock_is_head(engine, pos)))
 			return NULL;
@@ -71,8 +73,9 @@ void homa_sock_put(struct homa_sock *sock)
 	(void)homa_ref_put(&sock->refs);
 }
 
-struct homa_sock *homa_sock_choose(struct homa_engine *engine, struct homa_sock *sock,
-				   u16 port, const struct homa_addr *peer)
+struct homa_sock *homa_sock_choose(struct homa_engine *engine,
+				   struct homa_sock *sock, u16 port,
+				   const struct homa_addr *peer)
 {
 	homa_sock_put(sock);
 	homa_lock(&engine->sock_lock);
@@ -99,7 +102,8 @@ static void homa_sock_free_port(struct homa_engine *engine,
 /* Nobody finds it at its port any more; sock table locked. */
 static void homa_sock_leave(struct homa_engine *engine, struct homa_sock *sock)
 {
-	if (sock->shared && homa_mates_leave(homa_sock_lookup(engine, sock->port), sock))
+	if (sock->shared &&
+	    homa_mates_leave(homa_sock_lookup(engine, sock->port), sock))
 		return;
 	homa_list_del(&sock->hash);
 	homa_sock_free_port(engine, sock);
@@ -160,14 +164,15 @@ static int homa_sock_stay(struct homa_sock *sock, const u32 *taken)
 }
 
 /* To another port; sock table locked. */
-static int homa_sock_move(struct homa_engine *engine, struct homa_sock *sock, u16 port,
-			  const u32 *taken)
+static int homa_sock_move(struct homa_engine *engine, struct homa_sock *sock,
+			  u16 port, const u32 *taken)
 {
 	struct homa_sock *there = homa_sock_lookup(engine, port);
 	int err = 0;
 
 	if (there)
-		err = taken ? homa_mates_admit(engine, there, sock) : -HOMA_EADDRINUSE;
+		err = taken ? homa_mates_admit(engine, there, sock) :
+			      -HOMA_EADDRINUSE;
 	if (err)
 		return err;
 	homa_sock_leave(engine, sock);
@@ -182,8 +187,8 @@ static int homa_sock_move(struct homa_engine *engine, struct homa_sock *sock, u1
 	return 0;
 }
 
-static int homa_sock_bind_as(struct homa_ctx *ctx, struct homa_sock *sock, u16 port,
-			     const u32 *taken)
+static int homa_sock_bind_as(struct homa_ctx *ctx, struct homa_sock *sock,
+			     u16 port, const u32 *taken)
 {
 	struct homa_engine *engine = ctx->engine;
 	int err;
@@ -248,7 +253,8 @@ bool homa_pool_low(const struct homa_sock *sock)
 {
 	const struct homa_pool *pool = sock->pool;
 
-	return HOMA_READ_ONCE(pool->num_free) * 2 < HOMA_READ_ONCE(pool->num_backed);
+	return HOMA_READ_ONCE(pool->num_free) * 2 <
+	       HOMA_READ_ONCE(pool->num_backed);
 }
 
 struct homa_sock *homa_sock_at(struct homa_ctx *ctx, u16 port)
@@ -278,7 +284,7 @@ struct homa_sock *homa_sock_listening(struct homa_ctx *ctx, u16 port,
 }
 
 int homa_pages_take(struct homa_ctx *ctx, struct homa_sock *sock, u32 length,
-		   u32 *pages, u32 *num)
+		    u32 *pages, u32 *num)
 {
 	int err = -HOMA_ENOBUFS;
 

@@ -83,8 +83,9 @@ void homa_sock_put(struct homa_sock *sock);
 bool homa_sock_unhash(struct homa_engine *engine, struct homa_sock *sock);
 /* Which of those that share the port of @sock gets a request of @peer, with a reference for
  * the caller, who has one to @sock and loses it; NULL: none takes it. */
-struct homa_sock *homa_sock_choose(struct homa_engine *engine, struct homa_sock *sock,
-				   u16 port, const struct homa_addr *peer);
+struct homa_sock *homa_sock_choose(struct homa_engine *engine,
+				   struct homa_sock *sock, u16 port,
+				   const struct homa_addr *peer);
 
 /* Does it take requests of @peer? */
 bool homa_sock_serves(const struct homa_sock *sock, const struct homa_addr *peer);
@@ -94,10 +95,11 @@ bool homa_sock_serves(const struct homa_sock *sock, const struct homa_addr *peer
 /* @sock is ready to share its port, and alone there. */
 void homa_mates_begin(struct homa_sock *sock, const u32 *taken);
 /* May @sock share the port of @first? 0, -EADDRINUSE, or -ENOBUFS: so many do already. */
-int homa_mates_admit(const struct homa_engine *engine, const struct homa_sock *first,
-		     const struct homa_sock *sock);
+int homa_mates_admit(const struct homa_engine *engine,
+		     const struct homa_sock *first, const struct homa_sock *sock);
 /* @sock, which is in no table, shares the port of @first from now on. */
-void homa_mates_join(struct homa_sock *first, struct homa_sock *sock, const u32 *taken);
+void homa_mates_join(struct homa_sock *first, struct homa_sock *sock,
+		     const u32 *taken);
 /* @sock shares its port no longer. true: others have the port, and @sock is in no table. */
 bool homa_mates_leave(struct homa_sock *first, struct homa_sock *sock);
 /* Who gets a request, @v4: of an IPv4 peer; NULL: nobody takes it. */

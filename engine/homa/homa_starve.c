@@ -16,8 +16,8 @@
 #include "homa_share.h"
 #include "homa_starve.h"
 
-#define HOMA_CLOCK_STEPS 16u		/* messages looked at in a turn */
-#define HOMA_CLOCK_NS	 300000u	/* until the next turn, if one was in vain */
+#define HOMA_CLOCK_STEPS 16u  /* messages looked at in a turn */
+#define HOMA_CLOCK_NS 300000u /* until the next turn, if one was in vain */
 
 /* ---- how long they wait ---- */
 
@@ -35,9 +35,10 @@ u64 homa_starving_until(const struct homa_rpc *rpc)
 
 	if (HOMA_READ_ONCE(peer->heard_at) <= rpc->heard_at)
 		return until;
-	return homa_min_u64(HOMA_READ_ONCE(peer->heard_at) + timeout,
-			    until + 2 * homa_busy_round(HOMA_READ_ONCE(peer->server_rpcs),
-							HOMA_READ_ONCE(d->resend_ns)));
+	return homa_min_u64(
+		HOMA_READ_ONCE(peer->heard_at) + timeout,
+		until + 2 * homa_busy_round(HOMA_READ_ONCE(peer->server_rpcs),
+					    HOMA_READ_ONCE(d->resend_ns)));
 }
 
 /* ---- pages came back ---- */
@@ -113,20 +114,23 @@ static void homa_rpc_fed(struct homa_ctx *ctx, const struct homa_feed *feed)
 		rpc->fresh_at = ctx->now;
 		rpc->probes = 0;
 		if (rpc->in.received) {
-			homa_resend_missing(ctx, rpc, 0xffffffff, HOMA_MAX_GAPS_ASKED,
-					    level);
+			homa_resend_missing(ctx, rpc, 0xffffffff,
+					    HOMA_MAX_GAPS_ASKED, level);
 		} else {
 			HOMA_WRITE_ONCE(rpc->in.granted,
-					homa_min_u32(rpc->in.length, HOMA_READ_ONCE(
-						rpc->link->derived.rtt_bytes)));
+					homa_min_u32(rpc->in.length,
+						     HOMA_READ_ONCE(
+							     rpc->link->derived
+								     .rtt_bytes)));
 			ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
 			ctrl->offset = 0;
 			ctrl->length = rpc->in.granted;
 			ctrl->priority = level;
 		}
 		homa_grant_add(ctx, rpc);
-		homa_rpc_arm(rpc, ctx->now +
-			     HOMA_READ_ONCE(rpc->link->derived.resend_ns));
+		homa_rpc_arm(rpc,
+			     ctx->now + HOMA_READ_ONCE(
+						rpc->link->derived.resend_ns));
 	}
 	homa_unlock(&rpc->shard->lock);
 	homa_rpc_put(ctx, rpc);
@@ -159,7 +163,8 @@ struct homa_first {
 };
 
 /* Is @node behind @first, so that it may be asked to let it pass? */
-static bool homa_is_behind(const struct homa_heap_node *node, const struct homa_first *first)
+static bool homa_is_behind(const struct homa_heap_node *node,
+			   const struct homa_first *first)
 {
 	return first->node && node != first->node &&
 	       !homa_heap_before(node, &first->copy);
@@ -178,14 +183,15 @@ static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc
 	const struct homa_grantee *in = &rpc->in;
 	u64 place;
 
-	if (rpc->state != HOMA_RPC_INCOMING || !(rpc->flags & HOMA_RPC_HOLDING) ||
-	    rpc->copied != in->received)
+	if (rpc->state != HOMA_RPC_INCOMING ||
+	    !(rpc->flags & HOMA_RPC_HOLDING) || rpc->copied != in->received)
 		return false;
 	place = homa_rpc_place(rpc);
 	*penalty = 0;
 	/* In the order of the queue, or one could wait for the other for ever. */
 	if (rpc->flags & HOMA_RPC_NO_BUFFER)
-		return homa_is_behind(&in->node, first) && silence >= resend_ns / 2;
+		return homa_is_behind(&in->node, first) &&
+		       silence >= resend_ns / 2;
 	if (place >= HOMA_GREEDY && shortest && shortest < HOMA_GREEDY &&
 	    homa_since(ctx->now, rpc->held_at) >= resend_ns / 2)
 		return true;
@@ -193,12 +199,12 @@ static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc
 		*penalty = HOMA_SILENT;
 		return silence >= homa_patience(rpc, resend_ns);
 	}
-	return shortest && place > shortest &&
-	       silence >= resend_ns / 2;
+	return shortest && place > shortest && silence >= resend_ns / 2;
 }
 
 /* All of @rpc's pages, and what came of it is forgotten. Shard locked. */
-static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 penalty)
+static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc,
+			       u64 penalty)
 {
 	struct homa_grantee *in = &rpc->in;
 	struct homa_sock *sock = rpc->sock;
@@ -236,7 +242,8 @@ static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 p
 }
 
 /* The message that the clock's hand stands at, NULL: none, or pages are not short. */
-static struct homa_rpc *homa_clock_next(struct homa_sock *sock, struct homa_first *first)
+static struct homa_rpc *homa_clock_next(struct homa_sock *sock,
+					struct homa_first *first)
 {
 	struct homa_list *node = NULL;
 	struct homa_rpc *rpc = NULL;
@@ -258,7 +265,8 @@ static struct homa_rpc *homa_clock_next(struct homa_sock *sock, struct homa_firs
 }
 
 /* Look at a few messages until one gives its pages back; false: none did. */
-static bool homa_sock_reclaim(struct homa_ctx *ctx, struct homa_sock *sock, u32 *steps)
+static bool homa_sock_reclaim(struct homa_ctx *ctx, struct homa_sock *sock,
+			      u32 *steps)
 {
 	const struct homa_rpc *began = NULL;
 	struct homa_first first = { 0 };

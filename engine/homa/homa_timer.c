@@ -15,8 +15,8 @@
 #include "homa_repair.h"
 #include "homa_rx.h"
 
-#define HOMA_MIN_PROBES 2u	/* questions before silence means death */
-#define HOMA_STALLED 4u		/* timeouts that a request may stay as it is */
+#define HOMA_MIN_PROBES 2u /* questions before silence means death */
+#define HOMA_STALLED 4u	   /* timeouts that a request may stay as it is */
 
 /* ---- asking the peer ---- */
 
@@ -50,8 +50,7 @@ static bool homa_peer_may_ask(struct homa_ctx *ctx, struct homa_peer *peer,
 }
 
 /* Has this RPC, or its peer as a whole, been asked often enough in vain? */
-static bool homa_rpc_is_lost(struct homa_ctx *ctx, struct homa_rpc *rpc,
-			     u64 quiet)
+static bool homa_rpc_is_lost(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 quiet)
 {
 	u64 timeout = HOMA_READ_ONCE(rpc->link->derived.timeout_ns);
 	struct homa_peer *peer = rpc->peer;
@@ -72,15 +71,16 @@ static bool homa_rpc_is_lost(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 static u64 homa_backoff(const struct homa_rpc *rpc, u64 base)
 {
-	return homa_ask_after(rpc, base, homa_min_u32(rpc->probes, HOMA_DOUBLINGS));
+	return homa_ask_after(rpc, base,
+			      homa_min_u32(rpc->probes, HOMA_DOUBLINGS));
 }
 
 enum homa_question {
-	HOMA_ASK_RESPONSE,	/* client: is there a response? */
-	HOMA_ASK_MISSING,	/* receiver: bytes that should have come */
-	HOMA_ASK_ALIVE,		/* client: have you still got the response? */
-	HOMA_ASK_ACK,		/* server: have you got the response? */
-	HOMA_ASK_WAITING,	/* server: do you still wait for a response? */
+	HOMA_ASK_RESPONSE, /* client: is there a response? */
+	HOMA_ASK_MISSING,  /* receiver: bytes that should have come */
+	HOMA_ASK_ALIVE,	   /* client: have you still got the response? */
+	HOMA_ASK_ACK,	   /* server: have you got the response? */
+	HOMA_ASK_WAITING,  /* server: do you still wait for a response? */
 };
 
 static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
@@ -99,10 +99,12 @@ static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	case HOMA_ASK_MISSING:
 		if (homa_rpc_overtaken(rpc))
 			homa_resend_missing(ctx, rpc, rpc->repaired_to,
-					    homa_min_u32(rpc->repaired, HOMA_MAX_GAPS_ASKED),
+					    homa_min_u32(rpc->repaired,
+							 HOMA_MAX_GAPS_ASKED),
 					    top);
 		else
-			homa_resend_missing(ctx, rpc, 0xffffffff, HOMA_MAX_GAPS_ASKED, top);
+			homa_resend_missing(ctx, rpc, 0xffffffff,
+					    HOMA_MAX_GAPS_ASKED, top);
 		break;
 	case HOMA_ASK_ALIVE:
 		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_RESEND);
@@ -197,8 +199,8 @@ static bool homa_request_is_stale(const struct homa_ctx *ctx,
 	if (rpc->state != HOMA_RPC_INCOMING || homa_rpc_is_client(rpc))
 		return false;
 	return ctx->now >= (rpc->flags & HOMA_RPC_NO_BUFFER ?
-			    homa_starving_until(rpc) :
-			    rpc->fresh_at + HOMA_STALLED * timeout);
+				    homa_starving_until(rpc) :
+				    rpc->fresh_at + HOMA_STALLED * timeout);
 }
 
 /* Nothing to ask the peer: it is ours to move, and its silence begins afterwards. */
@@ -239,7 +241,8 @@ static u64 homa_untaken_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		if (ctx->now < rpc->probe_at)
 			return rpc->probe_at;
 		if (homa_since(ctx->now, heard) >= timeout &&
-		    homa_peer_may_ask(ctx, rpc->peer, HOMA_READ_ONCE(d->resend_ns)))
+		    homa_peer_may_ask(ctx, rpc->peer,
+				      HOMA_READ_ONCE(d->resend_ns)))
 			homa_rpc_ask(ctx, rpc, HOMA_ASK_WAITING);
 		homa_busy_over(rpc);
 	}
@@ -280,15 +283,14 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		due = rpc->probe_at;
 		since = homa_max_u64(since, HOMA_READ_ONCE(rpc->peer->heard_at));
 	}
-	death = homa_max_u64(since + HOMA_READ_ONCE(
-					rpc->link->derived.timeout_ns),
+	death = homa_max_u64(since + HOMA_READ_ONCE(rpc->link->derived.timeout_ns),
 			     ctx->now + base);
 	death = homa_min_u64(death, early);
 	if (ctx->now < due)
 		return homa_min_u64(due, death);
 	if (!homa_peer_may_ask(ctx, rpc->peer,
 			       HOMA_READ_ONCE(rpc->link->derived.resend_ns)))
-		return ctx->now + base / 2;	/* an answer frees us soon */
+		return ctx->now + base / 2; /* an answer frees us soon */
 	homa_rpc_ask(ctx, rpc, question);
 	return homa_min_u64(ctx->now + homa_backoff(rpc, base), death);
 }
@@ -315,8 +317,8 @@ u64 homa_timer(struct homa_ctx *ctx, u32 index, u32 budget)
 		homa_rx_owed(ctx);
 	homa_lock(&shard->lock);
 	while (budget && (node = homa_wheel_pop(&shard->wheel, ctx->now))) {
-		struct homa_rpc *rpc = homa_container_of(node, struct homa_rpc,
-							 timer);
+		struct homa_rpc *rpc =
+			homa_container_of(node, struct homa_rpc, timer);
 		u64 deadline;
 
 		budget--;
@@ -332,8 +334,11 @@ u64 homa_timer(struct homa_ctx *ctx, u32 index, u32 budget)
 		}
 		deadline = homa_rpc_deadline(ctx, rpc);
 		if (deadline && rpc->flags & HOMA_RPC_NO_BUFFER)
-			deadline = homa_min_u64(deadline, ctx->now + 4 *
-				HOMA_READ_ONCE(rpc->link->derived.resend_ns));
+			deadline = homa_min_u64(
+				deadline,
+				ctx->now +
+					4 * HOMA_READ_ONCE(
+						    rpc->link->derived.resend_ns));
 		if (deadline)
 			homa_wheel_add(&shard->wheel, node,
 				       homa_max_u64(deadline, ctx->now + 1),

@@ -35,7 +35,7 @@ static inline u32 homa_since_ms(u32 now, u32 then)
 	return then - now < 1000 ? 0 : now - then;
 }
 
-#define HOMA_MAX_BPAGES 16u		/* pages of one pooled message */
+#define HOMA_MAX_BPAGES 16u /* pages of one pooled message */
 #define HOMA_BPAGE_SHIFT 16
 #define HOMA_BPAGE_SIZE (1u << HOMA_BPAGE_SHIFT)
 
@@ -65,7 +65,7 @@ struct homa_param_info {
 	const char *unit;
 	const char *text;
 	u32 def, min, max;
-	u32 offset;	/* in struct homa_params */
+	u32 offset; /* in struct homa_params */
 };
 extern const struct homa_param_info homa_param_table[];
 extern const u32 homa_param_count;
@@ -163,11 +163,11 @@ struct homa_handle {
 
 /* What became of a packet. */
 enum homa_verdict {
-	HOMA_RX_CONTROL = 0,	/* consumed */
-	HOMA_RX_DROP,		/* not used; homa_rx_pkt.reason is a metric */
-	HOMA_RX_DATA,		/* payload to copy, then homa_rx_copied() */
-	HOMA_RX_NO_LISTENER,	/* the host should answer "port unreachable" */
-	HOMA_RX_MESSAGE,	/* a whole message, given away; see homa_sock_give() */
+	HOMA_RX_CONTROL = 0, /* consumed */
+	HOMA_RX_DROP,	     /* not used; homa_rx_pkt.reason is a metric */
+	HOMA_RX_DATA,	     /* payload to copy, then homa_rx_copied() */
+	HOMA_RX_NO_LISTENER, /* the host should answer "port unreachable" */
+	HOMA_RX_MESSAGE, /* a whole message, given away; see homa_sock_give() */
 };
 
 /*
@@ -225,9 +225,9 @@ struct homa_rx_pkt {
 
 /* What homa_tx() returns. */
 enum homa_tx_result {
-	HOMA_TX_IDLE = 0,	/* nothing to send */
-	HOMA_TX_PACKET,		/* desc is filled */
-	HOMA_TX_WAIT,		/* paced: nothing until desc->not_before */
+	HOMA_TX_IDLE = 0, /* nothing to send */
+	HOMA_TX_PACKET,	  /* desc is filled */
+	HOMA_TX_WAIT,	  /* paced: nothing until desc->not_before */
 };
 
 /*
@@ -262,10 +262,10 @@ struct homa_tx_desc {
 
 /* Something the application should learn of. */
 enum homa_event_kind {
-	HOMA_EV_REQUEST = 1,	/* a whole request is there */
-	HOMA_EV_RESPONSE,	/* a whole response is there */
-	HOMA_EV_FAILED,		/* one of our requests failed */
-	HOMA_EV_GONE,		/* a request ended before it was taken; see limits */
+	HOMA_EV_REQUEST = 1, /* a whole request is there */
+	HOMA_EV_RESPONSE,    /* a whole response is there */
+	HOMA_EV_FAILED,	     /* one of our requests failed */
+	HOMA_EV_GONE, /* a request ended before it was taken; see limits */
 };
 
 /*
@@ -313,11 +313,11 @@ struct homa_ctrl {
 	u16 sport, dport;
 	u64 sender_id;
 	u8 type;
-	u8 priority;		/* GRANT, RESEND: the field in the packet */
-	u16 num;		/* ACK: count; CUTOFFS: version */
+	u8 priority; /* GRANT, RESEND: the field in the packet */
+	u16 num;     /* ACK: count; CUTOFFS: version */
 	union {
 		struct {
-			u32 offset, length;	/* GRANT, RESEND */
+			u32 offset, length; /* GRANT, RESEND */
 		};
 		u32 cutoffs[HOMA_PRIORITIES];
 		struct {
@@ -385,8 +385,8 @@ struct homa_ctx {
 	struct homa_ctrl ctrl[HOMA_CTX_CTRL];
 	u32 num_acks;
 	struct homa_owed acks[HOMA_CTX_ACKS];
-	struct homa_addr_key keys[HOMA_CTX_KEYS];	/* seen last */
-	u32 peers_epoch;		/* of peers[], see homa_peer.c */
+	struct homa_addr_key keys[HOMA_CTX_KEYS]; /* seen last */
+	u32 peers_epoch; /* of peers[], see homa_peer.c */
 	struct homa_peer *peers[HOMA_CTX_PEERS];
 };
 

@@ -5,7 +5,8 @@
 void tas_take_timestamp(struct tas_conn *conn, const struct tas_segment *seg)
 {
 	/* Of a segment that holds what we have acknowledged last. */
-	if ((seg->options & TAS_OPT_TS) && (s32)(seg->ts - conn->f.ts_recent) >= 0 &&
+	if ((seg->options & TAS_OPT_TS) &&
+	    (s32)(seg->ts - conn->f.ts_recent) >= 0 &&
 	    !tas_after(seg->seq, conn->f.rcv_acked))
 		conn->f.ts_recent = seg->ts;
 }
@@ -15,7 +16,8 @@ void tas_take_timestamp(struct tas_conn *conn, const struct tas_segment *seg)
  * segment that is not older than what has arrived (RFC 9293, 3.10.7.4, with rcv_nxt in
  * the place of SND.WL1).
  */
-static bool take_window(struct tas_conn *conn, const struct tas_segment *seg, bool news)
+static bool take_window(struct tas_conn *conn, const struct tas_segment *seg,
+			bool news)
 {
 	u32 shift = seg->flags & TAS_SYN ? 0 : conn->f.snd_wscale;
 	u32 edge = seg->ack + ((u32)seg->window << shift);
@@ -79,16 +81,17 @@ void tas_ack_in(struct tas_engine *engine, struct tas_conn *conn,
 		sacked = tas_sacked(conn, seg);
 	if (news)
 		acknowledged(engine, conn, seg);
-	else if (unlikely(seg->flags & TAS_ECE) && (conn->f.flags & TAS_F_ECN) &&
-		 tas_in_flight(conn))
+	else if (unlikely(seg->flags & TAS_ECE) &&
+		 (conn->f.flags & TAS_F_ECN) && tas_in_flight(conn))
 		tas_cc_acked(engine, conn, 0, true);
 	/* RFC 5681, 2; with SACK only news count, so that copies of ACKs do not. */
-	if (unlikely(sacked ||
-		     (!news && !window && !seg->length && tas_in_flight(conn) &&
-		      seg->ack == conn->f.snd_una && !(conn->f.flags & TAS_F_SACK))))
+	if (unlikely(sacked || (!news && !window && !seg->length &&
+				tas_in_flight(conn) && seg->ack == conn->f.snd_una &&
+				!(conn->f.flags & TAS_F_SACK))))
 		tas_loss_dupack(engine, conn, news);
 	/* An open window is probed soon, if it is too narrow to be used at once. */
-	if (window && !tas_in_flight(conn) && tas_after(conn->f.snd_edge, conn->f.snd_nxt))
+	if (window && !tas_in_flight(conn) &&
+	    tas_after(conn->f.snd_edge, conn->f.snd_nxt))
 		conn->backoff = 0;
 	if (news || window)
 		tas_rearm(engine, conn);

@@ -7,7 +7,8 @@
  */
 #include "tas_impl.h"
 
-static void newreno_grow(struct tas_engine *engine, struct tas_conn *conn, u32 acked)
+static void newreno_grow(struct tas_engine *engine, struct tas_conn *conn,
+			 u32 acked)
 {
 	(void)engine;
 	conn->cwnd_acked += acked;
@@ -30,12 +31,9 @@ static const struct tas_congestion tas_newreno = {
 
 /* DCTCP is NewReno but for what it does about marks. */
 static const struct tas_congestion *const controls[TAS_CONTROLS] = {
-	[TAS_NEWRENO] = &tas_newreno,
-	[TAS_DCTCP] = &tas_newreno,
-	[TAS_CUBIC] = &tas_cubic,
-	[TAS_RATE_DCTCP] = &tas_rate_dctcp,
-	[TAS_TIMELY] = &tas_timely,
-	[TAS_CONSTANT] = &tas_constant,
+	[TAS_NEWRENO] = &tas_newreno, [TAS_DCTCP] = &tas_newreno,
+	[TAS_CUBIC] = &tas_cubic,     [TAS_RATE_DCTCP] = &tas_rate_dctcp,
+	[TAS_TIMELY] = &tas_timely,   [TAS_CONSTANT] = &tas_constant,
 };
 
 int tas_set_control(struct tas_conn *conn, u32 control)
@@ -87,8 +85,9 @@ void tas_cc_loss(struct tas_engine *engine, struct tas_conn *conn)
 		conn->ssthresh = homa_max_u32(conn->f.cwnd, 2u * conn->f.mss);
 		return;
 	}
-	conn->ssthresh = homa_max_u32(controls[conn->control]->reduced(conn, window),
-				      2u * conn->f.mss);
+	conn->ssthresh =
+		homa_max_u32(controls[conn->control]->reduced(conn, window),
+			     2u * conn->f.mss);
 }
 
 static void slower(struct tas_engine *engine, struct tas_conn *conn)
@@ -97,16 +96,19 @@ static void slower(struct tas_engine *engine, struct tas_conn *conn)
 
 	engine->metrics.ecn_reductions++;
 	if (conn->control == TAS_DCTCP)
-		cut = (u32)(((u64)conn->f.cwnd * conn->alpha) / (2 * TAS_ALPHA_ONE));
+		cut = (u32)(((u64)conn->f.cwnd * conn->alpha) /
+			    (2 * TAS_ALPHA_ONE));
 	else
-		cut = conn->f.cwnd - controls[conn->control]->reduced(conn, conn->f.cwnd);
+		cut = conn->f.cwnd -
+		      controls[conn->control]->reduced(conn, conn->f.cwnd);
 	conn->f.cwnd = homa_max_u32(conn->f.cwnd - cut, 2u * conn->f.mss);
 	conn->ssthresh = conn->f.cwnd;
 	conn->f.flags |= TAS_F_SAY_CWR;
 }
 
 /* A mark counts once for each window (RFC 3168, 6.1.2). */
-static void ecn(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked)
+static void ecn(struct tas_engine *engine, struct tas_conn *conn, u32 acked,
+		bool marked)
 {
 	conn->f.acked += acked;
 	if (marked)
@@ -125,7 +127,8 @@ static void ecn(struct tas_engine *engine, struct tas_conn *conn, u32 acked, boo
 	conn->marked = 0;
 }
 
-static void by_window(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked)
+static void by_window(struct tas_engine *engine, struct tas_conn *conn,
+		      u32 acked, bool marked)
 {
 	u32 mss = conn->f.mss;
 
@@ -134,16 +137,20 @@ static void by_window(struct tas_engine *engine, struct tas_conn *conn, u32 acke
 	if (!acked || marked || (conn->f.flags & TAS_F_RECOVERY))
 		return;
 	/* A window that was not used says nothing about a larger one (RFC 7661). */
-	if (!(conn->f.flags & (TAS_F_CWND_FULL | TAS_F_LOSS)) || conn->f.cwnd >= TAS_CWND_MOST)
+	if (!(conn->f.flags & (TAS_F_CWND_FULL | TAS_F_LOSS)) ||
+	    conn->f.cwnd >= TAS_CWND_MOST)
 		return;
 	if (conn->f.cwnd < conn->ssthresh) {
-		conn->f.cwnd += conn->f.flags & TAS_F_LOSS ? homa_min_u32(acked, mss) : acked;
+		conn->f.cwnd += conn->f.flags & TAS_F_LOSS ?
+					homa_min_u32(acked, mss) :
+					acked;
 		return;
 	}
 	controls[conn->control]->grow(engine, conn, acked);
 }
 
-void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked)
+void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked,
+		  bool marked)
 {
 	const struct tas_congestion *control = controls[conn->control];
 

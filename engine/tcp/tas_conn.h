@@ -23,30 +23,34 @@
 
 /* tas_flow.flags */
 enum {
-	TAS_F_TS = 1 << 0,	  /* both sides use timestamps */
-	TAS_F_SACK = 1 << 1,	  /* both sides use selective acknowledgements */
-	TAS_F_ECN = 1 << 2,	  /* both sides use ECN */
-	TAS_F_ECHO = 1 << 3,	  /* ACKs carry ECE until the peer says CWR */
-	TAS_F_SAY_CWR = 1 << 4,	  /* the next new segment says CWR */
-	TAS_F_ACK_NOW = 1 << 5,	  /* an ACK is owed at once */
+	TAS_F_TS = 1 << 0,	/* both sides use timestamps */
+	TAS_F_SACK = 1 << 1,	/* both sides use selective acknowledgements */
+	TAS_F_ECN = 1 << 2,	/* both sides use ECN */
+	TAS_F_ECHO = 1 << 3,	/* ACKs carry ECE until the peer says CWR */
+	TAS_F_SAY_CWR = 1 << 4, /* the next new segment says CWR */
+	TAS_F_ACK_NOW = 1 << 5, /* an ACK is owed at once */
 	TAS_F_ACK_LATER = 1 << 6, /* an ACK is owed when its time comes */
 	TAS_F_NODELAY = 1 << 7,	  /* no Nagle */
-	TAS_F_FIN = 1 << 8,	  /* the application sends no more: snd_end counts a FIN */
-	TAS_F_FIN_IN = 1 << 9,	  /* the peer's FIN came in order: rcv_nxt counts it */
-	TAS_F_CLOSED = 1 << 10,	  /* the application has let go of the connection */
+	TAS_F_FIN = 1 << 8, /* the application sends no more: snd_end counts a FIN */
+	TAS_F_FIN_IN = 1 << 9, /* the peer's FIN came in order: rcv_nxt counts it */
+	TAS_F_CLOSED = 1 << 10, /* the application has let go of the connection */
 	TAS_F_RECOVERY = 1 << 12, /* a loss is being repaired, up to @recover */
 	TAS_F_LOSS = 1 << 13,	  /* the same after a timeout */
 	TAS_F_KEEPALIVE = 1 << 14,
-	TAS_F_CORK = 1 << 15,	  /* only full segments are sent */
+	TAS_F_CORK = 1 << 15,	   /* only full segments are sent */
 	TAS_F_CWND_FULL = 1 << 16, /* the congestion window was what held us back */
-	TAS_F_PROBE = 1 << 18,	  /* one byte or segment goes beyond the window */
-	TAS_F_PINGPONG = 1 << 19, /* replies carry the ACKs, no need for quick ones */
+	TAS_F_PROBE = 1 << 18, /* one byte or segment goes beyond the window */
+	TAS_F_PINGPONG = 1
+		<< 19, /* replies carry the ACKs, no need for quick ones */
 	TAS_F_ALIVE = 1 << 20,	  /* a keepalive probe is to be sent */
 	TAS_F_FIN_SEEN = 1 << 21, /* the peer's FIN came, behind a gap */
-	TAS_F_WAITS = 1 << 22,	  /* its listener's host may have no place for it yet */
-	TAS_F_PACED = 1 << 23,	  /* what it sends leaves at a rate; see struct tas_rate */
-	TAS_F_SHORT = 1 << 24,	  /* its book-keeping is in the short form; see tas_short.c */
-	TAS_F_UNTIMED = 1 << 25,  /* @stalled_at is not when what is under way was sent */
+	TAS_F_WAITS = 1 << 22, /* its listener's host may have no place for it yet */
+	TAS_F_PACED = 1
+		<< 23, /* what it sends leaves at a rate; see struct tas_rate */
+	TAS_F_SHORT = 1
+		<< 24, /* its book-keeping is in the short form; see tas_short.c */
+	TAS_F_UNTIMED = 1
+		<< 25, /* @stalled_at is not when what is under way was sent */
 };
 
 /** struct tas_flow - what decides about a segment */
@@ -101,7 +105,7 @@ enum tas_timer {
 	TAS_TIMER_RETRANSMIT, /* also of SYN, FIN, and probes of a closed window */
 	TAS_TIMER_TAIL,	      /* tail loss probe */
 	TAS_TIMER_KEEPALIVE,
-	TAS_TIMER_END,	      /* TIME_WAIT, FIN_WAIT_2 */
+	TAS_TIMER_END, /* TIME_WAIT, FIN_WAIT_2 */
 	TAS_TIMERS,
 };
 

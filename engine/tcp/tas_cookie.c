@@ -8,7 +8,7 @@
 #include "tas_impl.h"
 
 #define PERIOD_NS (64 * TAS_SEC)
-#define PERIODS 2u	/* for so many a cookie is good */
+#define PERIODS 2u /* for so many a cookie is good */
 #define TIME_SHIFT 27
 #define SIZE_SHIFT 24
 #define HASH_MASK 0xffffffu
@@ -19,10 +19,11 @@
 
 static const u16 sizes[8] = { 216, 536, 1024, 1220, 1300, 1440, 1460, 8960 };
 
-static u32 hash(const struct tas_engine *engine, const struct tas_pair *pair, u32 irs,
-		u32 head)
+static u32 hash(const struct tas_engine *engine, const struct tas_pair *pair,
+		u32 irs, u32 head)
 {
-	struct homa_siphash s = homa_siphash_begin(engine->key[4], engine->key[5]);
+	struct homa_siphash s =
+		homa_siphash_begin(engine->key[4], engine->key[5]);
 
 	homa_siphash_word(&s, homa_get_be64(pair->local));
 	homa_siphash_word(&s, homa_get_be64(pair->local + 8));
@@ -38,8 +39,8 @@ static u32 period(const struct tas_engine *engine)
 	return (u32)homa_div64(engine->now, PERIOD_NS);
 }
 
-static u32 cookie(const struct tas_engine *engine, const struct tas_pair *pair, u32 irs,
-		  u32 when, u32 size)
+static u32 cookie(const struct tas_engine *engine, const struct tas_pair *pair,
+		  u32 irs, u32 when, u32 size)
 {
 	u32 head = (when & 31) << TIME_SHIFT | size << SIZE_SHIFT;
 
@@ -54,12 +55,15 @@ static u32 stamp(const struct tas_engine *engine, u32 bits)
 	return ts > engine->clock_ms ? ts - TS_BITS - 1 : ts;
 }
 
-void tas_send_cookie(struct tas_engine *engine, const struct tas_listener *listener,
+void tas_send_cookie(struct tas_engine *engine,
+		     const struct tas_listener *listener,
 		     const struct tas_pair *pair, const struct tas_segment *syn)
 {
 	const struct tas_params *params = &engine->params;
-	u32 bits = NO_SCALE, size = 7, mss = syn->options & TAS_OPT_MSS ? syn->mss : 536;
-	struct tas_segment answer = { .flags = TAS_SYN | TAS_ACK, .ack = syn->seq + 1,
+	u32 bits = NO_SCALE, size = 7,
+	    mss = syn->options & TAS_OPT_MSS ? syn->mss : 536;
+	struct tas_segment answer = { .flags = TAS_SYN | TAS_ACK,
+				      .ack = syn->seq + 1,
 				      .options = TAS_OPT_MSS };
 	bool ts = params->timestamps && (syn->options & TAS_OPT_TS);
 	struct tas_conn shape = { .f.pair = *pair, .rx_max = listener->rx_max };
@@ -73,7 +77,8 @@ void tas_send_cookie(struct tas_engine *engine, const struct tas_listener *liste
 	if (ts && params->window_scaling && (syn->options & TAS_OPT_WSCALE)) {
 		bits = syn->wscale;
 		answer.options |= TAS_OPT_WSCALE;
-		answer.wscale = tas_scale_for(homa_max_u32(shape.rx_max, tas_rx_size(&shape)));
+		answer.wscale = tas_scale_for(
+			homa_max_u32(shape.rx_max, tas_rx_size(&shape)));
 	}
 	if (ts && params->sack && (syn->options & TAS_OPT_SACK_OK)) {
 		bits |= SACK_BIT;
@@ -118,10 +123,12 @@ static void options_of(const struct tas_segment *seg, struct tas_segment *syn)
 		syn->flags |= TAS_ECE | TAS_CWR;
 }
 
-bool tas_check_cookie(const struct tas_engine *engine, const struct tas_pair *pair,
+bool tas_check_cookie(const struct tas_engine *engine,
+		      const struct tas_pair *pair,
 		      const struct tas_segment *seg, struct tas_segment *syn)
 {
-	u32 value = seg->ack - 1, irs = seg->seq - 1, size = value >> SIZE_SHIFT & 7;
+	u32 value = seg->ack - 1, irs = seg->seq - 1,
+	    size = value >> SIZE_SHIFT & 7;
 	u32 when = period(engine), age = (when - (value >> TIME_SHIFT)) & 31;
 
 	if (age >= PERIODS || age > when ||

@@ -7,9 +7,9 @@
  */
 #include "tas_impl.h"
 
-#define BETA(bytes) ((u32)((u64)(bytes) * 717 / 1024))	     /* 0.7 */
+#define BETA(bytes) ((u32)((u64)(bytes) * 717 / 1024))	    /* 0.7 */
 #define CONVERGED(bytes) ((u32)((u64)(bytes) * 870 / 1024)) /* (1 + 0.7) / 2 */
-#define ALPHA(bytes) ((u32)((u64)(bytes) * 542 / 1024))	     /* 3 * 0.3 / 1.7 */
+#define ALPHA(bytes) ((u32)((u64)(bytes) * 542 / 1024))	    /* 3 * 0.3 / 1.7 */
 /* ms from the inflection point, so that the cube fits into 64 bits */
 #define FARTHEST 40000u
 
@@ -36,8 +36,9 @@ static void begin_epoch(struct tas_engine *engine, struct tas_conn *conn)
 	if (c->most <= conn->f.cwnd)
 		c->most = conn->f.cwnd;
 	else
-		c->k_ms = cube_root(homa_div64((u64)(c->most - conn->f.cwnd) * 2500000000ull,
-					       conn->f.mss));
+		c->k_ms = cube_root(
+			homa_div64((u64)(c->most - conn->f.cwnd) * 2500000000ull,
+				   conn->f.mss));
 	conn->cwnd_acked = 0;
 }
 

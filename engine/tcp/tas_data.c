@@ -36,7 +36,8 @@ static void close_gaps(struct tas_conn *conn)
 
 /* The interval that @start to @end becomes part of is the first from now on; false: there
  * are too many. */
-static bool keep(struct tas_engine *engine, struct tas_conn *conn, u32 start, u32 end)
+static bool keep(struct tas_engine *engine, struct tas_conn *conn, u32 start,
+		 u32 end)
 {
 	struct tas_range grown = { start, end };
 	u32 i = 0;
@@ -44,7 +45,8 @@ static bool keep(struct tas_engine *engine, struct tas_conn *conn, u32 start, u3
 	while (i < conn->f.gaps) {
 		struct tas_range *r = &conn->interval[i];
 
-		if (tas_before(r->end, grown.start) || tas_after(r->start, grown.end)) {
+		if (tas_before(r->end, grown.start) ||
+		    tas_after(r->start, grown.end)) {
 			i++;
 			continue;
 		}
@@ -70,13 +72,15 @@ static void ack_in_order(struct tas_engine *engine, struct tas_conn *conn)
 	bool quick = conn->f.quick && !(conn->f.flags & TAS_F_PINGPONG);
 
 	/* Each second full segment at least (RFC 9293, 3.8.6.3). */
-	tas_owe_ack(engine, conn, quick || unacked > conn->rcv_mss || conn->f.gaps);
+	tas_owe_ack(engine, conn,
+		    quick || unacked > conn->rcv_mss || conn->f.gaps);
 }
 
 static u32 first_acks(const struct tas_conn *conn)
 {
-	return homa_max_u32(2, homa_min_u32(tas_rx_size(conn) / (2 * conn->rcv_mss),
-					    QUICK_ACKS));
+	return homa_max_u32(2,
+			    homa_min_u32(tas_rx_size(conn) / (2 * conn->rcv_mss),
+					 QUICK_ACKS));
 }
 
 void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
@@ -95,7 +99,9 @@ void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 		return;
 	}
 	if (seg->length > conn->rcv_mss)
-		conn->rcv_mss = (u16)homa_min_u32(seg->length, homa_min_u32(engine->mtu, 65535));
+		conn->rcv_mss =
+			(u16)homa_min_u32(seg->length,
+					  homa_min_u32(engine->mtu, 65535));
 	conn->data_at = engine->now;
 	if (likely(start == conn->f.rcv_nxt)) {
 		if (!conn->f.quick && conn->f.rcv_nxt == conn->irs + 1)
@@ -150,7 +156,8 @@ void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
 	conn->f.flags ^= TAS_F_ECHO;
 }
 
-static void room_again(struct tas_engine *engine, struct tas_conn *conn, u32 offered)
+static void room_again(struct tas_engine *engine, struct tas_conn *conn,
+		       u32 offered)
 {
 	u32 window;
 
@@ -167,7 +174,8 @@ void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 	struct tas_flow *f = &conn->f;
 	s32 offered = (s32)(f->rcv_edge - f->rcv_nxt);
 
-	if (unlikely(bytes > f->rcv_nxt - f->rcv_read || (f->flags & TAS_F_FIN_IN)))
+	if (unlikely(bytes > f->rcv_nxt - f->rcv_read ||
+		     (f->flags & TAS_F_FIN_IN)))
 		bytes = homa_min_u32(bytes, tas_readable(conn));
 	f->rcv_read += bytes;
 	/* What the peer may send is less than half of the buffer: it may be told of more. */

@@ -13,10 +13,12 @@
 void tas_dctcp_average(struct tas_conn *conn)
 {
 	u32 marked = homa_min_u32(conn->marked, conn->f.acked);
-	u32 share = conn->f.acked ?
-			    (u32)homa_div64((u64)marked * TAS_ALPHA_ONE, conn->f.acked) : 0;
+	u32 share = conn->f.acked ? (u32)homa_div64((u64)marked * TAS_ALPHA_ONE,
+						    conn->f.acked) :
+				    0;
 
-	conn->alpha = conn->alpha - (conn->alpha >> ALPHA_SHIFT) + (share >> ALPHA_SHIFT);
+	conn->alpha = conn->alpha - (conn->alpha >> ALPHA_SHIFT) +
+		      (share >> ALPHA_SHIFT);
 	conn->alpha = homa_min_u32(conn->alpha, TAS_ALPHA_ONE);
 }
 

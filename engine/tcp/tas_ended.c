@@ -18,7 +18,8 @@ static u32 hash_of(const struct homa_list *node)
 	return ended_at(node)->value;
 }
 
-struct tas_ended *tas_find_ended(struct tas_engine *engine, const struct tas_pair *pair)
+struct tas_ended *tas_find_ended(struct tas_engine *engine,
+				 const struct tas_pair *pair)
 {
 	struct homa_list *node, *head;
 
@@ -90,8 +91,10 @@ bool tas_shrink(struct tas_engine *engine, struct tas_conn *conn)
 	ended->rcv_nxt = conn->f.rcv_nxt;
 	ended->ts_recent = conn->f.ts_recent;
 	ended->ts_offset = conn->ts_offset;
-	ended->window = (u16)homa_min_u32(
-		(tas_window(conn) + tas_scale_slack(conn)) >> conn->f.rcv_wscale, 65535);
+	ended->window =
+		(u16)homa_min_u32((tas_window(conn) + tas_scale_slack(conn)) >>
+					  conn->f.rcv_wscale,
+				  65535);
 	ended->ts = conn->f.flags & TAS_F_TS;
 	begin_again(engine, ended);
 	homa_table_add(&engine->ended, ended->value, &ended->hash);
@@ -107,8 +110,10 @@ bool tas_shrink(struct tas_engine *engine, struct tas_conn *conn)
 
 void tas_ended_ack(struct tas_engine *engine, struct tas_ended *ended)
 {
-	struct tas_segment seg = { .seq = ended->snd_nxt, .ack = ended->rcv_nxt,
-				   .flags = TAS_ACK, .window = ended->window };
+	struct tas_segment seg = { .seq = ended->snd_nxt,
+				   .ack = ended->rcv_nxt,
+				   .flags = TAS_ACK,
+				   .window = ended->window };
 
 	if (ended->ts) {
 		seg.options = TAS_OPT_TS;
@@ -146,7 +151,8 @@ bool tas_ended_rx(struct tas_engine *engine, struct tas_ended *ended,
 	/* RFC 1337: a reset does not end TIME_WAIT. */
 	if (seg->flags & TAS_RST)
 		return true;
-	if ((seg->flags & TAS_FIN) && seg->seq + seg->length + 1 == ended->rcv_nxt) {
+	if ((seg->flags & TAS_FIN) &&
+	    seg->seq + seg->length + 1 == ended->rcv_nxt) {
 		begin_again(engine, ended);
 		tas_ended_ack(engine, ended);
 	} else if (seg->length || (seg->flags & (TAS_FIN | TAS_SYN))) {
@@ -180,7 +186,8 @@ void tas_follow_ended(struct tas_engine *engine, struct tas_ended *ended,
 	if (tas_before(conn->iss, least)) {
 		conn->iss = conn->f.snd_una = conn->f.snd_nxt = least;
 		conn->f.snd_end = least + 1;
-		conn->rtx_nxt = conn->rtx_end = conn->recover = conn->ecn_seq = least;
+		conn->rtx_nxt = conn->rtx_end = conn->recover = conn->ecn_seq =
+			least;
 	}
 	engine->metrics.time_wait_reused++;
 	forget(engine, ended);
@@ -190,7 +197,8 @@ u32 tas_expire_ended(struct tas_engine *engine, u32 budget)
 {
 	struct tas_ended *ended;
 
-	while (budget && (ended = oldest(engine)) && ended->deadline <= engine->now) {
+	while (budget && (ended = oldest(engine)) &&
+	       ended->deadline <= engine->now) {
 		forget(engine, ended);
 		budget--;
 	}

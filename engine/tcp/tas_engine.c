@@ -46,7 +46,8 @@ int tas_set(struct tas_engine *engine, const char *name, u64 value)
 	return TAS_EINVAL;
 }
 
-void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now, u32 mtu)
+void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now,
+		     u32 mtu)
 {
 	/* What the generator shows must not lead back to the keys. */
 	struct homa_siphash s = homa_siphash_begin(seed[2], seed[5]);
@@ -62,8 +63,8 @@ void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now, u32 
 	}
 	for (i = 0; i < HOMA_ARRAY_SIZE(settings); i++)
 		*value_of(engine, &settings[i]) = settings[i].value;
-	homa_table_init(&engine->table, engine->base, TAS_BUCKETS, engine->segment,
-			TAS_SEGMENTS);
+	homa_table_init(&engine->table, engine->base, TAS_BUCKETS,
+			engine->segment, TAS_SEGMENTS);
 	for (i = 0; i < TAS_LISTEN_BUCKETS; i++)
 		homa_list_init(&engine->listeners[i]);
 	homa_wheel_init(&engine->wheel, TICK_NS, now);

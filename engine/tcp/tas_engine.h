@@ -14,7 +14,7 @@
 #define TAS_BUCKETS 256u   /* of connections at first */
 #define TAS_SEGMENTS 1024u /* that the table may grow by */
 #define TAS_LISTEN_BUCKETS 64u
-#define TAS_STRAYS 64u	   /* segments of no connection that wait to be sent */
+#define TAS_STRAYS 64u /* segments of no connection that wait to be sent */
 #define TAS_RATE_LEAST 12500u /* bytes per second, of a connection */
 
 /**
@@ -122,7 +122,8 @@ struct tas_engine {
 
 /** tas_engine_init() - an engine without connections
  * @seed: 48 bytes that nobody can guess. @now: ns. @mtu: bytes. */
-void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now, u32 mtu);
+void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now,
+		     u32 mtu);
 
 /** tas_set() - change a setting; TAS_EINVAL if there is none of that name or @value is
  *  out of its bounds */
@@ -167,15 +168,15 @@ void tas_rx(struct tas_engine *engine, const struct tas_pair *pair,
  * @copy: as for tas_rx(), but @from counts from the begin of @packet.
  * Returns 0, or -1 if tas_decode() would.
  */
-int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair, const void *packet,
-		  u32 length, u8 ecn, struct tas_copy *copy);
+int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair,
+		  const void *packet, u32 length, u8 ecn, struct tas_copy *copy);
 
 /** tas_icmp() - an ICMP error about a segment of ours
  * @pair: seen from here. @seq: of the quoted segment. @error: what it means, negative;
  *	0: the packet was too long. @mtu: of the path then, in bytes.
  */
-void tas_icmp(struct tas_engine *engine, const struct tas_pair *pair, u32 seq, int error,
-	      u32 mtu);
+void tas_icmp(struct tas_engine *engine, const struct tas_pair *pair, u32 seq,
+	      int error, u32 mtu);
 
 /** tas_timers() - do what is due; @budget: connections at most. Returns when there is
  *  more to do, ns, perhaps @now; TAS_NEVER. */
@@ -197,7 +198,8 @@ static inline const struct tas_pair *tas_first_out(const struct tas_engine *engi
 /** tas_pass_out() - others go before the first connection; false: it is none's */
 static inline bool tas_pass_out(struct tas_engine *engine)
 {
-	if (engine->stray_head != engine->stray_tail || homa_list_empty(&engine->tx))
+	if (engine->stray_head != engine->stray_tail ||
+	    homa_list_empty(&engine->tx))
 		return false;
 	homa_list_add_tail(&engine->tx, homa_list_pop(&engine->tx));
 	return true;
@@ -223,15 +225,16 @@ void tas_unlisten(struct tas_engine *engine, struct tas_listener *listener);
 struct tas_listener *tas_next_ready(struct tas_engine *engine);
 
 /** tas_accept() - a connection of @listener, or NULL */
-struct tas_conn *tas_accept(struct tas_engine *engine, struct tas_listener *listener);
+struct tas_conn *tas_accept(struct tas_engine *engine,
+			    struct tas_listener *listener);
 
 /** tas_connect() - begin a connection
  * @rx_shift, @rx_max: of its receive buffer; see struct tas_conn.
  * @out: the connection. TAS_ENOMEM: no memory was handed in; TAS_EADDRINUSE: there is
  * one with that pair, or one in TIME_WAIT that it cannot follow yet.
  */
-int tas_connect(struct tas_engine *engine, const struct tas_pair *pair, u8 rx_shift,
-		u32 rx_max, struct tas_conn **out);
+int tas_connect(struct tas_engine *engine, const struct tas_pair *pair,
+		u8 rx_shift, u32 rx_max, struct tas_conn **out);
 
 /** tas_written() - the application has put @bytes more into its send buffer. 0, or
  *  TAS_EPIPE if it has shut down or the connection has ended, TAS_EINVAL if more than a
@@ -242,7 +245,8 @@ int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
 /** tas_set_buffer() - the receive buffer has 2^@rx_shift bytes now, no fewer than before */
-void tas_set_buffer(struct tas_engine *engine, struct tas_conn *conn, u8 rx_shift);
+void tas_set_buffer(struct tas_engine *engine, struct tas_conn *conn,
+		    u8 rx_shift);
 
 /** tas_shut_send() - no more will be written; the peer is told behind the last byte */
 int tas_shut_send(struct tas_engine *engine, struct tas_conn *conn);
@@ -269,7 +273,8 @@ int tas_set_rate(struct tas_conn *conn, u64 rate);
 /** tas_readable() - bytes in order that the application has not taken */
 static inline u32 tas_readable(const struct tas_conn *conn)
 {
-	return conn->f.rcv_nxt - conn->f.rcv_read - !!(conn->f.flags & TAS_F_FIN_IN);
+	return conn->f.rcv_nxt - conn->f.rcv_read -
+	       !!(conn->f.flags & TAS_F_FIN_IN);
 }
 
 /** tas_unacked() - bytes in the send buffer that are not acknowledged: what must stay */

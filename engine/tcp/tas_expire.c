@@ -3,7 +3,8 @@
 #include "tas_impl.h"
 
 /* Has it been tried for long enough? */
-static bool given_up(const struct tas_engine *engine, const struct tas_conn *conn, u32 tries)
+static bool given_up(const struct tas_engine *engine,
+		     const struct tas_conn *conn, u32 tries)
 {
 	u32 most = engine->params.retries;
 
@@ -14,7 +15,8 @@ static bool given_up(const struct tas_engine *engine, const struct tas_conn *con
 	else if (conn->f.flags & TAS_F_CLOSED)
 		most = homa_min_u32(most, engine->params.orphan_retries);
 	else if (conn->user_timeout && conn->stalled_at)
-		return homa_max_u64(engine->now, conn->stalled_at) - conn->stalled_at >=
+		return homa_max_u64(engine->now, conn->stalled_at) -
+			       conn->stalled_at >=
 		       conn->user_timeout;
 	return tries >= most;
 }
@@ -25,8 +27,9 @@ static u32 tries_of(const struct tas_conn *conn)
 {
 	bool closed = !tas_in_flight(conn) || conn->f.snd_edge == conn->f.snd_una;
 
-	return closed && tas_open(conn) && !(conn->f.flags & TAS_F_CLOSED) ? conn->probes :
-									     conn->backoff;
+	return closed && tas_open(conn) && !(conn->f.flags & TAS_F_CLOSED) ?
+		       conn->probes :
+		       conn->backoff;
 }
 
 static u8 more(u8 count)
@@ -85,8 +88,9 @@ static void keep_alive(struct tas_engine *engine, struct tas_conn *conn)
 			engine->now + (silent < idle ? idle - silent : idle));
 		return;
 	}
-	give_up = conn->user_timeout ? conn->keep_probes && silent >= conn->user_timeout :
-				       conn->keep_probes >= conn->keep_most;
+	give_up = conn->user_timeout ?
+			  conn->keep_probes && silent >= conn->user_timeout :
+			  conn->keep_probes >= conn->keep_most;
 	if (give_up) {
 		tas_send_reset(engine, conn);
 		tas_fail(engine, conn, TAS_ETIMEDOUT);
@@ -100,7 +104,8 @@ static void keep_alive(struct tas_engine *engine, struct tas_conn *conn)
 		engine->now + conn->keep_interval_ms * TAS_MSEC);
 }
 
-static void expire(struct tas_engine *engine, struct tas_conn *conn, enum tas_timer timer)
+static void expire(struct tas_engine *engine, struct tas_conn *conn,
+		   enum tas_timer timer)
 {
 	switch (timer) {
 	case TAS_TIMER_DELACK:
@@ -150,10 +155,11 @@ static u32 resume(struct tas_engine *engine, u32 budget)
 
 	while (budget && (node = homa_wheel_pop(&engine->pace, engine->now))) {
 		if (node->deadline > engine->now)
-			homa_wheel_add(&engine->pace, node, node->deadline, engine->now);
+			homa_wheel_add(&engine->pace, node, node->deadline,
+				       engine->now);
 		else
-			tas_want(engine,
-				 homa_container_of(node, struct tas_conn, rate.node));
+			tas_want(engine, homa_container_of(node, struct tas_conn,
+							   rate.node));
 		budget--;
 	}
 	return budget;
@@ -174,7 +180,8 @@ u64 tas_timers(struct tas_engine *engine, u32 budget)
 			break;
 		wake(engine, homa_container_of(node, struct tas_conn, wheel));
 	}
-	next = homa_min_u64(homa_wheel_next(&engine->wheel), tas_next_ended(engine));
+	next = homa_min_u64(homa_wheel_next(&engine->wheel),
+			    tas_next_ended(engine));
 	if (unlikely(engine->pace.count))
 		next = homa_min_u64(next, homa_wheel_next(&engine->pace));
 	return next;

@@ -17,7 +17,8 @@
 /* ---- in ---- */
 
 /* @ports: the first word of the segment's header; of @pair only the addresses count. */
-static struct tas_conn *find(struct tas_engine *engine, const struct tas_pair *pair, u32 ports)
+static struct tas_conn *find(struct tas_engine *engine,
+			     const struct tas_pair *pair, u32 ports)
 {
 	u32 hash = tas_hash_of(engine, pair->remote, ports);
 	struct homa_list *head = homa_table_find(&engine->table, hash), *node;
@@ -28,11 +29,16 @@ static struct tas_conn *find(struct tas_engine *engine, const struct tas_pair *p
 
 		if (conn->hash != hash)
 			continue;
-		if (likely(!((homa_get_le64(its->remote + 8) ^ homa_get_le64(pair->remote + 8)) |
-			     (homa_get_le64(its->remote) ^ homa_get_le64(pair->remote)) |
-			     (homa_get_le64(its->local + 8) ^ homa_get_le64(pair->local + 8)) |
-			     (homa_get_le64(its->local) ^ homa_get_le64(pair->local))) &&
-			   ((u32)its->remote_port << 16 | its->local_port) == ports))
+		if (likely(!((homa_get_le64(its->remote + 8) ^
+			      homa_get_le64(pair->remote + 8)) |
+			     (homa_get_le64(its->remote) ^
+			      homa_get_le64(pair->remote)) |
+			     (homa_get_le64(its->local + 8) ^
+			      homa_get_le64(pair->local + 8)) |
+			     (homa_get_le64(its->local) ^
+			      homa_get_le64(pair->local))) &&
+			   ((u32)its->remote_port << 16 | its->local_port) ==
+				   ports))
 			return conn;
 	}
 	return NULL;
@@ -50,8 +56,8 @@ static HOMA_RARE void timed(struct tas_engine *engine, struct tas_conn *conn)
 	tas_rtt_sample(engine, conn, conn->rate.rtt);
 }
 
-static inline void acked_in(struct tas_engine *engine, struct tas_conn *conn, u32 ack,
-			    u32 width)
+static inline void acked_in(struct tas_engine *engine, struct tas_conn *conn,
+			    u32 ack, u32 width)
 {
 	struct tas_flow *f = &conn->f;
 
@@ -68,7 +74,8 @@ static inline void acked_in(struct tas_engine *engine, struct tas_conn *conn, u3
 	tas_want(engine, conn);
 }
 
-static inline void bytes_in(struct tas_engine *engine, struct tas_conn *conn, u32 length)
+static inline void bytes_in(struct tas_engine *engine, struct tas_conn *conn,
+			    u32 length)
 {
 	struct tas_flow *f = &conn->f;
 
@@ -86,13 +93,15 @@ static inline void bytes_in(struct tas_engine *engine, struct tas_conn *conn, u3
 }
 
 /* False: it is not the usual one, and nothing was done. */
-static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn, const u8 *p,
-			    u32 length, struct tas_copy *copy)
+static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn,
+			    const u8 *p, u32 length, struct tas_copy *copy)
 {
 	struct tas_flow *f = &conn->f;
 	u32 shape = homa_get_be32(p + 12), seq = homa_get_be32(p + 4);
-	u32 ack = homa_get_be32(p + 8), una = f->snd_una, events = TAS_EV_WRITABLE;
-	u32 header = TAS_HDR, usual = SHAPE(TAS_HDR, TAS_ACK), ts = f->ts_recent, width;
+	u32 ack = homa_get_be32(p + 8), una = f->snd_una,
+	    events = TAS_EV_WRITABLE;
+	u32 header = TAS_HDR, usual = SHAPE(TAS_HDR, TAS_ACK),
+	    ts = f->ts_recent, width;
 
 	if (likely(f->flags & TAS_F_TS)) {
 		header = TS_HEADER;
@@ -102,8 +111,9 @@ static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn, co
 		ts = homa_get_be32(p + 24);
 	}
 	length -= header;
-	if ((shape & SHAPE_MASK) != usual || seq != f->rcv_nxt || (s32)(ts - f->ts_recent) < 0 ||
-	    length > conn->rcv_mss || length > f->rcv_edge - seq || ack - una > f->snd_nxt - una)
+	if ((shape & SHAPE_MASK) != usual || seq != f->rcv_nxt ||
+	    (s32)(ts - f->ts_recent) < 0 || length > conn->rcv_mss ||
+	    length > f->rcv_edge - seq || ack - una > f->snd_nxt - una)
 		return false;
 	width = (shape & 0xffff) << f->snd_wscale;
 	/* A window that opens, or an ACK for the second time. */
@@ -141,7 +151,8 @@ static bool fold_for(struct tas_engine *engine, struct tas_conn *conn, u32 lengt
 }
 
 static HOMA_RARE int other_in(struct tas_engine *engine, struct tas_pair *pair,
-			      const void *packet, u32 length, u8 ecn, struct tas_copy *copy)
+			      const void *packet, u32 length, u8 ecn,
+			      struct tas_copy *copy)
 {
 	struct tas_segment seg;
 
@@ -155,15 +166,16 @@ static HOMA_RARE int other_in(struct tas_engine *engine, struct tas_pair *pair,
 	return 0;
 }
 
-int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair, const void *packet,
-		  u32 length, u8 ecn, struct tas_copy *copy)
+int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair,
+		  const void *packet, u32 length, u8 ecn, struct tas_copy *copy)
 {
 	struct tas_conn *conn;
 
 	if (unlikely(length < TAS_HDR))
 		return other_in(engine, pair, packet, length, ecn, copy);
 	conn = find(engine, pair, homa_get_be32(packet));
-	if (likely(conn && (tas_is_short(&conn->f) || fold_for(engine, conn, length)) &&
+	if (likely(conn &&
+		   (tas_is_short(&conn->f) || fold_for(engine, conn, length)) &&
 		   usual_in(engine, conn, packet, length, copy)))
 		return 0;
 	return other_in(engine, pair, packet, length, ecn, copy);
@@ -178,7 +190,8 @@ static inline bool ready(const struct tas_conn *conn, u32 left)
 	u32 under_way = f->snd_nxt - f->snd_una;
 
 	if (unlikely(!left))
-		return (f->flags & TAS_F_ACK_NOW) && !tas_after(f->snd_nxt, f->snd_edge);
+		return (f->flags & TAS_F_ACK_NOW) &&
+		       !tas_after(f->snd_nxt, f->snd_edge);
 	if (under_way + left > f->mss || tas_before(f->snd_edge, f->snd_end))
 		return false;
 	/* Nagle's rule */
@@ -200,16 +213,18 @@ static HOMA_RARE void open_window(struct tas_conn *conn)
 		f->rcv_edge = f->rcv_nxt + room;
 }
 
-static inline void header_out(struct tas_engine *engine, struct tas_conn *conn, u32 flags,
-			      struct tas_out *out)
+static inline void header_out(struct tas_engine *engine, struct tas_conn *conn,
+			      u32 flags, struct tas_out *out)
 {
 	struct tas_flow *f = &conn->f;
 	u32 header = TAS_HDR, window;
 	u8 *p = out->header;
 
-	if ((s32)(f->rcv_read + (1u << f->rx_shift) - f->rcv_edge - conn->rcv_mss) >= 0)
+	if ((s32)(f->rcv_read + (1u << f->rx_shift) - f->rcv_edge -
+		  conn->rcv_mss) >= 0)
 		open_window(conn);
-	window = (f->rcv_edge - f->rcv_nxt + tas_scale_slack(conn)) >> f->rcv_wscale;
+	window = (f->rcv_edge - f->rcv_nxt + tas_scale_slack(conn)) >>
+		 f->rcv_wscale;
 	if (likely(f->flags & TAS_F_TS)) {
 		header = TS_HEADER;
 		homa_put_be32(p + 20, TS_WORD);
@@ -224,7 +239,8 @@ static inline void header_out(struct tas_engine *engine, struct tas_conn *conn, 
 	out->header_length = (u8)header;
 }
 
-static inline void bytes_out(struct tas_engine *engine, struct tas_conn *conn, u32 length)
+static inline void bytes_out(struct tas_engine *engine, struct tas_conn *conn,
+			     u32 length)
 {
 	struct tas_flow *f = &conn->f;
 
@@ -278,7 +294,8 @@ bool tas_next_out(struct tas_engine *engine, struct tas_out *out)
 	struct homa_list *node = engine->tx.next;
 	struct tas_conn *conn;
 
-	if (unlikely(node == &engine->tx || engine->stray_head != engine->stray_tail))
+	if (unlikely(node == &engine->tx ||
+		     engine->stray_head != engine->stray_tail))
 		return tas_next_other(engine, out);
 	conn = homa_container_of(node, struct tas_conn, f.tx);
 	if (unlikely(!usual_out(engine, conn, out)))

@@ -18,7 +18,8 @@ void tas_take_options(struct tas_engine *engine, struct tas_conn *conn,
 	}
 	if (params->sack && (seg->options & TAS_OPT_SACK_OK))
 		conn->f.flags |= TAS_F_SACK;
-	conn->wscale_ok = params->window_scaling && (seg->options & TAS_OPT_WSCALE);
+	conn->wscale_ok =
+		params->window_scaling && (seg->options & TAS_OPT_WSCALE);
 	conn->f.snd_wscale = conn->wscale_ok ? seg->wscale : 0;
 	conn->f.rcv_wscale = conn->wscale_ok ? tas_scale_for(conn->rx_max) : 0;
 	conn->rcv_mss = (u16)homa_min_u32(MSS_DEFAULT, tas_mss_of(engine, conn));
@@ -31,8 +32,8 @@ static void begin(struct tas_conn *conn, u8 rx_shift, u32 rx_max)
 	conn->rx_max = homa_max_u32(rx_max, tas_rx_size(conn));
 }
 
-int tas_connect(struct tas_engine *engine, const struct tas_pair *pair, u8 rx_shift,
-		u32 rx_max, struct tas_conn **out)
+int tas_connect(struct tas_engine *engine, const struct tas_pair *pair,
+		u8 rx_shift, u32 rx_max, struct tas_conn **out)
 {
 	struct tas_ended *ended = tas_find_ended(engine, pair);
 	struct tas_conn *conn;
@@ -111,7 +112,8 @@ void tas_syn_sent_rx(struct tas_engine *engine, struct tas_conn *conn,
 	if (!(seg->flags & TAS_SYN))
 		return;
 	synchronise(engine, conn, seg);
-	if (tas_asks_ecn(engine, conn) && ack && (seg->flags & (TAS_ECE | TAS_CWR)) == TAS_ECE)
+	if (tas_asks_ecn(engine, conn) && ack &&
+	    (seg->flags & (TAS_ECE | TAS_CWR)) == TAS_ECE)
 		conn->f.flags |= TAS_F_ECN;
 	if (!ack) { /* both have begun at once */
 		conn->f.state = TAS_SYN_RECEIVED;
@@ -161,20 +163,23 @@ void tas_begin_passive(struct tas_engine *engine, struct tas_listener *listener,
 	conn->f.state = TAS_SYN_RECEIVED;
 	begin(conn, listener->rx_shift, listener->rx_max);
 	synchronise(engine, conn, syn);
-	if (engine->params.ecn && (syn->flags & (TAS_ECE | TAS_CWR)) == (TAS_ECE | TAS_CWR))
+	if (engine->params.ecn &&
+	    (syn->flags & (TAS_ECE | TAS_CWR)) == (TAS_ECE | TAS_CWR))
 		conn->f.flags |= TAS_F_ECN;
 }
 
 /* May its listener remember one more that is not open? One owner gets as many as are left
  * to all others (Choudhury and Hahne, 1998). */
-static bool has_share(struct tas_engine *engine, const struct tas_listener *listener)
+static bool has_share(struct tas_engine *engine,
+		      const struct tas_listener *listener)
 {
-	u32 taken = listener->shared_half ? *listener->shared_half : listener->num_half;
+	u32 taken = listener->shared_half ? *listener->shared_half :
+					    listener->num_half;
 
 	if (listener->num_half >= homa_max_u32(listener->backlog, 1))
 		return false;
-	if (!engine->half_most ||
-	    (engine->num_half < engine->half_most && taken < engine->half_most - engine->num_half))
+	if (!engine->half_most || (engine->num_half < engine->half_most &&
+				   taken < engine->half_most - engine->num_half))
 		return true;
 	engine->metrics.half_open_shared++;
 	return false;
@@ -257,7 +262,8 @@ struct tas_listener *tas_next_ready(struct tas_engine *engine)
 	return node ? homa_container_of(node, struct tas_listener, news) : NULL;
 }
 
-struct tas_conn *tas_accept(struct tas_engine *engine, struct tas_listener *listener)
+struct tas_conn *tas_accept(struct tas_engine *engine,
+			    struct tas_listener *listener)
 {
 	struct homa_list *node = homa_list_pop(&listener->ready);
 	struct tas_conn *conn;
@@ -271,6 +277,8 @@ struct tas_conn *tas_accept(struct tas_engine *engine, struct tas_listener *list
 	tas_tell(engine, conn,
 		 TAS_EV_OPEN | TAS_EV_WRITABLE |
 			 (tas_readable(conn) ? TAS_EV_READABLE : 0) |
-			 (conn->f.flags & TAS_F_FIN_IN ? TAS_EV_READABLE | TAS_EV_END : 0));
+			 (conn->f.flags & TAS_F_FIN_IN ?
+				  TAS_EV_READABLE | TAS_EV_END :
+				  0));
 	return conn;
 }

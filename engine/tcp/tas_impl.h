@@ -12,10 +12,10 @@
 #define TAS_TIMED_NS TAS_MSEC
 
 /* With any of these the short form says too little (tas_short.c). */
-#define TAS_F_LONG                                                                       \
-	((u32)(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED | TAS_F_RECOVERY | \
-	       TAS_F_LOSS | TAS_F_CORK | TAS_F_PROBE | TAS_F_ALIVE | TAS_F_PACED |      \
-	       TAS_F_WAITS | TAS_F_CWND_FULL))
+#define TAS_F_LONG                                                      \
+	((u32)(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED |  \
+	       TAS_F_RECOVERY | TAS_F_LOSS | TAS_F_CORK | TAS_F_PROBE | \
+	       TAS_F_ALIVE | TAS_F_PACED | TAS_F_WAITS | TAS_F_CWND_FULL))
 
 /* ---- tas_short.c ---- */
 
@@ -39,7 +39,8 @@ u64 tas_deadline(const struct tas_engine *engine, const struct tas_conn *conn,
 #define TAS_V4_MAPPED 0xffff0000u /* bytes 8 to 11 of ::ffff:a.b.c.d */
 
 /* @ports: the first word of a segment's header. */
-static inline u32 tas_hash_of(const struct tas_engine *engine, const u8 *remote, u32 ports)
+static inline u32 tas_hash_of(const struct tas_engine *engine, const u8 *remote,
+			      u32 ports)
 {
 	u64 high = homa_get_le64(remote), low = homa_get_le64(remote + 8);
 	const u64 *key = engine->hash_key;
@@ -53,7 +54,8 @@ static inline u32 tas_hash_of(const struct tas_engine *engine, const u8 *remote,
 	return (u32)((h + key[6]) >> 32);
 }
 
-static inline u32 tas_hash(const struct tas_engine *engine, const struct tas_pair *pair)
+static inline u32 tas_hash(const struct tas_engine *engine,
+			   const struct tas_pair *pair)
 {
 	return tas_hash_of(engine, pair->remote,
 			   (u32)pair->remote_port << 16 | pair->local_port);
@@ -85,8 +87,8 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 void tas_gone(struct tas_engine *engine, struct tas_conn *conn);
 void tas_tell(struct tas_engine *engine, struct tas_conn *conn, u32 events);
 /* RFC 6528; and what is added to the clock for timestamps. */
-u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair,
-		    u32 *ts_offset);
+u32 tas_initial_seq(const struct tas_engine *engine,
+		    const struct tas_pair *pair, u32 *ts_offset);
 
 /* ---- tas_timer.c ---- */
 
@@ -95,7 +97,8 @@ static inline void tas_arm(struct tas_engine *engine, struct tas_conn *conn,
 {
 	conn->deadline[timer] = deadline;
 	if (!homa_wheel_linked(&conn->wheel) || conn->wheel.deadline > deadline)
-		homa_wheel_add(&engine->wheel, &conn->wheel, deadline, engine->now);
+		homa_wheel_add(&engine->wheel, &conn->wheel, deadline,
+			       engine->now);
 }
 
 static inline void tas_disarm(struct tas_conn *conn, enum tas_timer timer)
@@ -109,7 +112,8 @@ void tas_rearm(struct tas_engine *engine, struct tas_conn *conn);
 void tas_rearm_tail(struct tas_engine *engine, struct tas_conn *conn);
 /* A time after so many timeouts, ns. */
 u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings);
-bool tas_wants_tail_probe(const struct tas_engine *engine, const struct tas_conn *conn);
+bool tas_wants_tail_probe(const struct tas_engine *engine,
+			  const struct tas_conn *conn);
 /* Time until then for what is sent now, ns. */
 u64 tas_tail_after(const struct tas_engine *engine, const struct tas_conn *conn);
 
@@ -127,7 +131,8 @@ void tas_fin_in(struct tas_engine *engine, struct tas_conn *conn);
 
 /* ---- tas_ended.c ---- */
 
-struct tas_ended *tas_find_ended(struct tas_engine *engine, const struct tas_pair *pair);
+struct tas_ended *tas_find_ended(struct tas_engine *engine,
+				 const struct tas_pair *pair);
 /* From now on a connection in TIME_WAIT is remembered in less memory; false: it is not,
  * as it has an application or there is no such memory. */
 bool tas_shrink(struct tas_engine *engine, struct tas_conn *conn);
@@ -135,7 +140,8 @@ bool tas_shrink(struct tas_engine *engine, struct tas_conn *conn);
 bool tas_ended_rx(struct tas_engine *engine, struct tas_ended *ended,
 		  const struct tas_segment *seg);
 /* connect() may use the pair of @ended already. */
-bool tas_may_follow(const struct tas_engine *engine, const struct tas_ended *ended);
+bool tas_may_follow(const struct tas_engine *engine,
+		    const struct tas_ended *ended);
 /* @conn, which is new, follows it; it is forgotten. */
 void tas_follow_ended(struct tas_engine *engine, struct tas_ended *ended,
 		      struct tas_conn *conn);
@@ -157,7 +163,8 @@ void tas_syn_sent_rx(struct tas_engine *engine, struct tas_conn *conn,
 void tas_opened(struct tas_engine *engine, struct tas_conn *conn,
 		const struct tas_segment *seg);
 /* One more of @listener that is not open, or one less. */
-static inline void tas_half(struct tas_engine *engine, struct tas_listener *listener, bool more)
+static inline void tas_half(struct tas_engine *engine,
+			    struct tas_listener *listener, bool more)
 {
 	u32 change = more ? 1 : -1u;
 
@@ -173,20 +180,24 @@ void tas_take_options(struct tas_engine *engine, struct tas_conn *conn,
 		      const struct tas_segment *seg);
 void tas_begin_passive(struct tas_engine *engine, struct tas_listener *listener,
 		       struct tas_conn *conn, const struct tas_segment *syn);
-void tas_send_cookie(struct tas_engine *engine, const struct tas_listener *listener,
+void tas_send_cookie(struct tas_engine *engine,
+		     const struct tas_listener *listener,
 		     const struct tas_pair *pair, const struct tas_segment *syn);
 /* One that is still good may be on its way back. */
 bool tas_cookies_out(const struct tas_engine *engine);
 /* The SYN that @seg's cookie remembers; false: it is none of ours, or too old. */
-bool tas_check_cookie(const struct tas_engine *engine, const struct tas_pair *pair,
+bool tas_check_cookie(const struct tas_engine *engine,
+		      const struct tas_pair *pair,
 		      const struct tas_segment *seg, struct tas_segment *syn);
 
 /* ---- tas_ack.c, tas_scoreboard.c, tas_loss.c, tas_rtt.c ---- */
 
 /* DCTCP is nothing without marks. */
-static inline bool tas_asks_ecn(const struct tas_engine *engine, const struct tas_conn *conn)
+static inline bool tas_asks_ecn(const struct tas_engine *engine,
+				const struct tas_conn *conn)
 {
-	return engine->params.ecn == 1 || (engine->params.ecn && conn->control == TAS_DCTCP);
+	return engine->params.ecn == 1 ||
+	       (engine->params.ecn && conn->control == TAS_DCTCP);
 }
 
 /* The peer's timestamp is remembered (RFC 7323, 4.3). */
@@ -239,7 +250,8 @@ struct tas_congestion {
 	u64 (*adjust)(struct tas_engine *engine, struct tas_conn *conn);
 };
 
-extern const struct tas_congestion tas_cubic, tas_rate_dctcp, tas_timely, tas_constant;
+extern const struct tas_congestion tas_cubic, tas_rate_dctcp, tas_timely,
+	tas_constant;
 
 bool tas_by_rate(const struct tas_conn *conn);
 /* The share of marked bytes among those of a window or interval goes into the average. */
@@ -261,7 +273,8 @@ u32 tas_paced(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 void tas_pace_sent(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
 void tas_cc_init(struct tas_engine *engine, struct tas_conn *conn);
-void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked, bool marked);
+void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked,
+		  bool marked);
 /* After a silence of a timeout a window says nothing about the path (RFC 5681, 4.1). */
 void tas_restart(struct tas_engine *engine, struct tas_conn *conn);
 /* A loss was found: what ssthresh shall be. */
@@ -311,6 +324,7 @@ void tas_stray_send(struct tas_engine *engine, const struct tas_pair *pair,
 void tas_answer(struct tas_engine *engine, struct tas_conn *conn);
 /* The same, unless there were too many of all connections (RFC 5961). */
 void tas_challenge(struct tas_engine *engine, struct tas_conn *conn);
-bool tas_within(struct tas_engine *engine, struct tas_limit *limit, u32 each_second);
+bool tas_within(struct tas_engine *engine, struct tas_limit *limit,
+		u32 each_second);
 
 #endif

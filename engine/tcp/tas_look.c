@@ -18,8 +18,8 @@ static u64 since(const struct tas_engine *engine, u64 at)
 }
 
 /* The deadline that comes first; the wheel may wake the connection before it. */
-static void next_timer(const struct tas_engine *engine, const struct tas_conn *conn,
-		       struct tas_info *info)
+static void next_timer(const struct tas_engine *engine,
+		       const struct tas_conn *conn, struct tas_info *info)
 {
 	u64 due = TAS_NEVER;
 	u32 i;
@@ -65,7 +65,8 @@ static void fill_bytes(const struct tas_conn *conn, struct tas_info *info)
 	info->mss = f->mss;
 	info->rcv_mss = conn->rcv_mss;
 	info->cwnd = f->cwnd;
-	info->ssthresh = conn->ssthresh < NO_SSTHRESH ? conn->ssthresh : UINT32_MAX;
+	info->ssthresh =
+		conn->ssthresh < NO_SSTHRESH ? conn->ssthresh : UINT32_MAX;
 	info->rx_size = tas_rx_size(conn);
 	info->gap_bytes = gap_bytes(conn);
 	info->sacked = tas_sacked_bytes(conn);
@@ -76,7 +77,8 @@ static void fill_bytes(const struct tas_conn *conn, struct tas_info *info)
 		info->readable = tas_readable(conn);
 		info->rcv_wnd = f->rcv_edge - f->rcv_nxt;
 		info->snd_wnd = tas_after(f->snd_edge, f->snd_una) ?
-					f->snd_edge - f->snd_una : 0;
+					f->snd_edge - f->snd_una :
+					0;
 	}
 }
 
@@ -113,7 +115,8 @@ void tas_conn_info(const struct tas_engine *engine, const struct tas_conn *conn,
 
 static void look_at_listener(const struct homa_list *node, struct tas_look *look)
 {
-	const struct tas_listener *l = homa_container_of(node, struct tas_listener, node);
+	const struct tas_listener *l =
+		homa_container_of(node, struct tas_listener, node);
 
 	look->state = TAS_LISTENING;
 	look->listener = l;
@@ -121,8 +124,8 @@ static void look_at_listener(const struct homa_list *node, struct tas_look *look
 	look->pair.local_port = l->port;
 }
 
-static void look_at_conn(const struct tas_engine *engine, const struct homa_list *node,
-			 struct tas_look *look)
+static void look_at_conn(const struct tas_engine *engine,
+			 const struct homa_list *node, struct tas_look *look)
 {
 	const struct tas_conn *conn = tas_conn_at(node);
 
@@ -133,18 +136,21 @@ static void look_at_conn(const struct tas_engine *engine, const struct homa_list
 	tas_conn_info(engine, conn, &look->info);
 }
 
-static void look_at_ended(const struct tas_engine *engine, const struct homa_list *node,
-			  struct tas_look *look)
+static void look_at_ended(const struct tas_engine *engine,
+			  const struct homa_list *node, struct tas_look *look)
 {
-	const struct tas_ended *ended = homa_container_of(node, struct tas_ended, hash);
+	const struct tas_ended *ended =
+		homa_container_of(node, struct tas_ended, hash);
 
 	look->state = look->info.state = TAS_TIME_WAIT;
 	look->pair = ended->pair;
 	look->info.timer = TAS_TIMER_END;
-	look->info.due = ended->deadline - homa_min_u64(ended->deadline, engine->now);
+	look->info.due =
+		ended->deadline - homa_min_u64(ended->deadline, engine->now);
 }
 
-static u32 buckets_of(const struct tas_engine *engine, const struct tas_look_cursor *at)
+static u32 buckets_of(const struct tas_engine *engine,
+		      const struct tas_look_cursor *at)
 {
 	switch (at->part) {
 	case LISTENERS:
@@ -161,13 +167,15 @@ static const struct homa_list *bucket_of(const struct tas_engine *engine,
 {
 	if (at->part == LISTENERS)
 		return &engine->listeners[at->bucket];
-	return homa_table_bucket(at->part == CONNECTIONS ? &engine->table : &engine->ended,
+	return homa_table_bucket(at->part == CONNECTIONS ? &engine->table :
+							   &engine->ended,
 				 at->bucket);
 }
 
 /* As much of one bucket as fits; false: there is more of it. */
-static bool look_at_bucket(const struct tas_engine *engine, struct tas_look_cursor *at,
-			   struct tas_look *out, u32 max, u32 *n)
+static bool look_at_bucket(const struct tas_engine *engine,
+			   struct tas_look_cursor *at, struct tas_look *out,
+			   u32 max, u32 *n)
 {
 	const struct homa_list *head = bucket_of(engine, at), *node;
 	u32 i = 0;

@@ -8,7 +8,7 @@
 
 #include "tas_engine.h"
 
-#define TAS_LOOK_BUCKETS 128u /* looked at by one call */
+#define TAS_LOOK_BUCKETS 128u		  /* looked at by one call */
 #define TAS_LISTENING (TAS_TIME_WAIT + 1) /* tas_look.state of a listener */
 
 /* What a connection does about losses. */

@@ -93,9 +93,10 @@ static void end(struct tas_conn *conn)
 	if (tas_by_rate(conn))
 		tas_rate_window(conn);
 	else if (conn->f.flags & TAS_F_RECOVERY)
-		conn->f.cwnd = homa_min_u32(conn->ssthresh,
-					    homa_max_u32(tas_pipe(conn), conn->f.mss) +
-						    conn->f.mss);
+		conn->f.cwnd =
+			homa_min_u32(conn->ssthresh,
+				     homa_max_u32(tas_pipe(conn), conn->f.mss) +
+					     conn->f.mss);
 	conn->f.flags &= ~(TAS_F_RECOVERY | TAS_F_LOSS);
 	conn->rtx_nxt = conn->rtx_end = conn->f.snd_una;
 }

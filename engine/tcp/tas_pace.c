@@ -18,13 +18,16 @@ u32 tas_paced(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 	if (r->next_at > engine->now) {
 		r->waits = true;
 		if (!homa_wheel_linked(&r->node) || r->node.deadline != r->next_at)
-			homa_wheel_add(&engine->pace, &r->node, r->next_at, engine->now);
+			homa_wheel_add(&engine->pace, &r->node, r->next_at,
+				       engine->now);
 		return 0;
 	}
 	most = homa_div64(r->rate * engine->params.pace_burst_us, 1000000);
 	if (most >= bytes)
 		return bytes;
-	return homa_min_u32(bytes, (u32)(homa_max_u64(homa_div64(most, (u32)mss), 1) * mss));
+	return homa_min_u32(bytes,
+			    (u32)(homa_max_u64(homa_div64(most, (u32)mss), 1) *
+				  mss));
 }
 
 void tas_pace_sent(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
@@ -37,7 +40,8 @@ void tas_pace_sent(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 	/* Who had nothing to send does not save up time. */
 	if (r->waits)
 		from -= homa_min_u64(from, LATE_NS);
-	r->next_at = homa_max_u64(r->next_at, from) + homa_div64(bytes * TAS_SEC, r->rate);
+	r->next_at = homa_max_u64(r->next_at, from) +
+		     homa_div64(bytes * TAS_SEC, r->rate);
 	r->waits = r->waits && r->next_at <= engine->now;
 }
 
@@ -49,6 +53,7 @@ void tas_pace_window(struct tas_conn *conn)
 
 	window += conn->f.cwnd < conn->ssthresh ? window : window / 4;
 	if (conn->srtt)
-		conn->rate.rate = homa_max_u64(homa_div64(window * TAS_SEC, conn->srtt),
-					       TAS_RATE_LEAST);
+		conn->rate.rate =
+			homa_max_u64(homa_div64(window * TAS_SEC, conn->srtt),
+				     TAS_RATE_LEAST);
 }

@@ -26,7 +26,8 @@ static bool is_v4(const struct tas_pair *pair)
 
 u32 tas_mss_of(const struct tas_engine *engine, const struct tas_conn *conn)
 {
-	u32 mtu = conn->path_mtu ? homa_min_u32(conn->path_mtu, engine->mtu) : engine->mtu;
+	u32 mtu = conn->path_mtu ? homa_min_u32(conn->path_mtu, engine->mtu) :
+				   engine->mtu;
 
 	if (is_v4(&conn->f.pair))
 		return homa_max_u32(mtu, NETWORK_V4) - 20u - TAS_HDR;
@@ -47,7 +48,8 @@ static void narrower(struct tas_engine *engine, struct tas_conn *conn, u32 mtu)
 {
 	u32 now = conn->path_mtu ? conn->path_mtu : engine->mtu;
 
-	mtu = homa_max_u32(mtu, is_v4(&conn->f.pair) ? MTU_LEAST_V4 : MTU_LEAST_V6);
+	mtu = homa_max_u32(mtu,
+			   is_v4(&conn->f.pair) ? MTU_LEAST_V4 : MTU_LEAST_V6);
 	if (mtu >= now || conn->f.state < TAS_ESTABLISHED)
 		return;
 	conn->path_mtu = (u16)mtu;
@@ -85,12 +87,13 @@ void tas_black_hole(struct tas_engine *engine, struct tas_conn *conn)
 	}
 }
 
-void tas_icmp(struct tas_engine *engine, const struct tas_pair *pair, u32 seq, int error,
-	      u32 mtu)
+void tas_icmp(struct tas_engine *engine, const struct tas_pair *pair, u32 seq,
+	      int error, u32 mtu)
 {
 	struct tas_conn *conn = tas_find(engine, pair);
 
-	if (!conn || tas_before(seq, conn->f.snd_una) || !tas_before(seq, conn->f.snd_nxt)) {
+	if (!conn || tas_before(seq, conn->f.snd_una) ||
+	    !tas_before(seq, conn->f.snd_nxt)) {
 		engine->metrics.icmp_ignored++;
 		return;
 	}

@@ -9,10 +9,10 @@
  */
 #include "tas_impl.h"
 
-#define UNMEASURED_NS TAS_MSEC	  /* interval before a round trip was measured */
-#define RATE_MOST (1ull << 35)	  /* bytes per second */
-#define SRTT_MOST (1ull << 28)	  /* ns, so that their product fits */
-#define WINDOW_LEAST 4u		  /* segments */
+#define UNMEASURED_NS TAS_MSEC /* interval before a round trip was measured */
+#define RATE_MOST (1ull << 35) /* bytes per second */
+#define SRTT_MOST (1ull << 28) /* ns, so that their product fits */
+#define WINDOW_LEAST 4u	       /* segments */
 
 /* The last one, if it is less than the average: a queue may have gone meanwhile. */
 static u64 round_trip(const struct tas_conn *conn)
@@ -53,7 +53,9 @@ void tas_rate_window(struct tas_conn *conn)
 		return;
 	window = conn->control == TAS_CONSTANT ?
 			 TAS_CWND_MOST :
-			 homa_div64(2 * r->rate * homa_min_u64(conn->srtt, SRTT_MOST), TAS_SEC);
+			 homa_div64(2 * r->rate *
+					    homa_min_u64(conn->srtt, SRTT_MOST),
+				    TAS_SEC);
 	window = homa_max_u64(window, (u64)WINDOW_LEAST * conn->f.mss);
 	conn->f.cwnd = (u32)homa_min_u64(window, TAS_CWND_MOST);
 }
@@ -113,7 +115,8 @@ static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
 {
 	struct tas_rate *r = &conn->rate;
 	u64 first = first_rate(engine, conn);
-	u64 achieved = homa_div64(conn->f.acked * TAS_SEC, engine->now - r->begun_at);
+	u64 achieved =
+		homa_div64(conn->f.acked * TAS_SEC, engine->now - r->begun_at);
 
 	if (!r->rate)
 		r->rate = first;
@@ -125,12 +128,14 @@ static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
 		first = 0;
 	if (conn->control != TAS_CONSTANT)
 		r->rate = homa_min_u64(r->rate,
-				       homa_max_u64(achieved + achieved / 5, first));
+				       homa_max_u64(achieved + achieved / 5,
+						    first));
 	r->rate = within(control->adjust(engine, conn));
 	/* A segment in each interval, or there would be nothing to decide by for long. */
 	if (conn->control != TAS_CONSTANT)
-		r->rate = homa_max_u64(r->rate, homa_div64((u64)conn->f.mss * TAS_SEC,
-							   interval(engine, conn)));
+		r->rate = homa_max_u64(r->rate,
+				       homa_div64((u64)conn->f.mss * TAS_SEC,
+						  interval(engine, conn)));
 	if (!(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)))
 		tas_rate_window(conn);
 	begin_interval(conn, engine->now);
@@ -147,8 +152,10 @@ void tas_rate_acked(struct tas_engine *engine, struct tas_conn *conn,
 		conn->marked += homa_max_u32(acked, 1);
 	/* After a timeout as much more goes as arrives. */
 	if (conn->f.flags & TAS_F_LOSS)
-		conn->f.cwnd = homa_min_u32(conn->f.cwnd + homa_min_u32(acked, conn->f.mss),
-					    homa_max_u32(conn->ssthresh, conn->f.cwnd));
+		conn->f.cwnd =
+			homa_min_u32(conn->f.cwnd +
+					     homa_min_u32(acked, conn->f.mss),
+				     homa_max_u32(conn->ssthresh, conn->f.cwnd));
 	if (passed && passed >= interval(engine, conn))
 		end_interval(engine, conn, control);
 }

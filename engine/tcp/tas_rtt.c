@@ -41,7 +41,8 @@ void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 		conn->rtt_at = 0;
 		return;
 	}
-	if (conn->rtt_at || !(conn->f.flags & TAS_F_TS) || !(seg->options & TAS_OPT_TS))
+	if (conn->rtt_at || !(conn->f.flags & TAS_F_TS) ||
+	    !(seg->options & TAS_OPT_TS))
 		return;
 	echo = engine->clock_ms + conn->ts_offset - seg->ts_echo;
 	/* What is not plausible was not ours. */

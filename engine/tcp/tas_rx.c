@@ -11,9 +11,9 @@
 #define UNUSUAL (TAS_SYN | TAS_FIN | TAS_RST | TAS_URG)
 
 /* With any of these a segment may not be what is expected. */
-#define UNUSUAL_IN                                                                 \
-	(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED | TAS_F_RECOVERY | \
-	 TAS_F_LOSS)
+#define UNUSUAL_IN                                               \
+	(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED | \
+	 TAS_F_RECOVERY | TAS_F_LOSS)
 
 /* Marks that lie behind snd_una follow it so often that none seems to lie ahead. */
 #define FOLLOW_SHIFT 28
@@ -25,10 +25,12 @@ static bool expected(const struct tas_conn *conn, const struct tas_segment *seg)
 
 	if ((seg->flags & ~TAS_PSH) != TAS_ACK || f->state != TAS_ESTABLISHED ||
 	    (f->flags & UNUSUAL_IN) || seg->seq != f->rcv_nxt ||
-	    seg->length > f->rcv_edge - f->rcv_nxt || acked > f->snd_nxt - f->snd_una)
+	    seg->length > f->rcv_edge - f->rcv_nxt ||
+	    acked > f->snd_nxt - f->snd_una)
 		return false;
 	if (f->flags & TAS_F_TS) {
-		if (seg->options != TAS_OPT_TS || (s32)(seg->ts - f->ts_recent) < 0)
+		if (seg->options != TAS_OPT_TS ||
+		    (s32)(seg->ts - f->ts_recent) < 0)
 			return false;
 	} else if (seg->options) {
 		return false;
@@ -36,8 +38,9 @@ static bool expected(const struct tas_conn *conn, const struct tas_segment *seg)
 	if (seg->length > conn->rcv_mss || f->rcv_nxt == conn->irs + 1)
 		return false;
 	/* A window that opens, or an ACK for the second time. */
-	if (!acked && (!seg->length ||
-		       seg->ack + ((u32)seg->window << f->snd_wscale) != f->snd_edge))
+	if (!acked &&
+	    (!seg->length ||
+	     seg->ack + ((u32)seg->window << f->snd_wscale) != f->snd_edge))
 		return false;
 	return !conn->listener && !tas_repairs(conn);
 }
@@ -133,8 +136,8 @@ static bool usual(const struct tas_conn *conn, const struct tas_segment *seg)
 		     (seg->flags & (UNUSUAL | TAS_ACK)) != TAS_ACK ||
 		     (f->flags & (TAS_F_FIN_SEEN | TAS_F_WAITS))))
 		return false;
-	if (unlikely((f->flags & TAS_F_TS) &&
-		     (!(seg->options & TAS_OPT_TS) || (s32)(seg->ts - f->ts_recent) < 0)))
+	if (unlikely((f->flags & TAS_F_TS) && (!(seg->options & TAS_OPT_TS) ||
+					       (s32)(seg->ts - f->ts_recent) < 0)))
 		return false;
 	/* An ACK of what is under way, and bytes that are not far from the window. */
 	return seg->ack - f->snd_una <= f->snd_nxt - f->snd_una &&

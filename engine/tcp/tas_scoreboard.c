@@ -34,7 +34,8 @@ static void insert(struct tas_conn *conn, struct tas_range block)
 
 	while (at < conn->f.sacks && tas_before(conn->sacked[at].end, block.start))
 		at++;
-	while (at < conn->f.sacks && !tas_after(conn->sacked[at].start, block.end)) {
+	while (at < conn->f.sacks &&
+	       !tas_after(conn->sacked[at].start, block.end)) {
 		if (tas_before(conn->sacked[at].start, block.start))
 			block.start = conn->sacked[at].start;
 		if (tas_after(conn->sacked[at].end, block.end))

@@ -22,7 +22,9 @@ static u64 delack_ns(const struct tas_engine *engine)
 /* Nothing that is implied is due sooner after what it is counted from. */
 static u64 horizon(const struct tas_engine *engine, const struct tas_conn *conn)
 {
-	u64 least = homa_min_u32(engine->params.rto_min_ms, engine->params.rto_max_ms) * TAS_MSEC;
+	u64 least = homa_min_u32(engine->params.rto_min_ms,
+				 engine->params.rto_max_ms) *
+		    TAS_MSEC;
 
 	return homa_min_u64(homa_min_u64(delack_ns(engine), least), conn->rto);
 }
@@ -33,9 +35,11 @@ static bool plain(const struct tas_conn *conn)
 	const struct tas_flow *f = &conn->f;
 
 	return f->state == TAS_ESTABLISHED && !(f->flags & TAS_F_LONG) &&
-	       tas_in_flight(conn) <= f->mss && !tas_repairs(conn) && conn->srtt &&
-	       !conn->rtt_at && !conn->listener && !conn->user_timeout &&
-	       !(conn->backoff | conn->probes | conn->keep_probes | conn->tail_probed);
+	       tas_in_flight(conn) <= f->mss && !tas_repairs(conn) &&
+	       conn->srtt && !conn->rtt_at && !conn->listener &&
+	       !conn->user_timeout &&
+	       !(conn->backoff | conn->probes | conn->keep_probes |
+		 conn->tail_probed);
 }
 
 /* What the usual segments do not look at is as they take it to be. */
@@ -43,8 +47,9 @@ static bool settled(const struct tas_conn *conn)
 {
 	const struct tas_flow *f = &conn->f;
 
-	return (!f->quick || (f->flags & TAS_F_PINGPONG)) && f->rcv_nxt != conn->irs + 1 &&
-	       f->rx_shift && conn->rcv_mss <= tas_rx_size(conn) / 2 &&
+	return (!f->quick || (f->flags & TAS_F_PINGPONG)) &&
+	       f->rcv_nxt != conn->irs + 1 && f->rx_shift &&
+	       conn->rcv_mss <= tas_rx_size(conn) / 2 &&
 	       f->cwnd >= 2u * f->mss && !tas_after(f->rcv_nxt, f->rcv_edge);
 }
 
@@ -55,11 +60,13 @@ u64 tas_deadline(const struct tas_engine *engine, const struct tas_conn *conn,
 
 	if (!(conn->f.flags & TAS_F_SHORT))
 		return conn->deadline[timer];
-	retransmit = tas_in_flight(conn) ? conn->stalled_at + conn->rto : TAS_NEVER;
+	retransmit =
+		tas_in_flight(conn) ? conn->stalled_at + conn->rto : TAS_NEVER;
 	switch (timer) {
 	case TAS_TIMER_DELACK:
-		return conn->f.flags & TAS_F_ACK_LATER ? conn->owed_at + delack_ns(engine) :
-							 TAS_NEVER;
+		return conn->f.flags & TAS_F_ACK_LATER ?
+			       conn->owed_at + delack_ns(engine) :
+			       TAS_NEVER;
 	case TAS_TIMER_RETRANSMIT:
 		return retransmit;
 	case TAS_TIMER_TAIL:
@@ -89,7 +96,8 @@ static void set_wheel(struct tas_engine *engine, struct tas_conn *conn)
 static bool rested(struct tas_engine *engine, struct tas_conn *conn)
 {
 	tas_restart(engine, conn);
-	return conn->f.cwnd <= engine->params.initial_window * conn->f.mss || !conn->sent_at ||
+	return conn->f.cwnd <= engine->params.initial_window * conn->f.mss ||
+	       !conn->sent_at ||
 	       engine->now + horizon(engine, conn) - conn->sent_at <= conn->rto;
 }
 
@@ -108,7 +116,8 @@ bool tas_fold(struct tas_engine *engine, struct tas_conn *conn)
 		return false; /* a closed window is to be probed */
 	}
 	if (conn->f.flags & TAS_F_ACK_LATER)
-		conn->owed_at = conn->deadline[TAS_TIMER_DELACK] - delack_ns(engine);
+		conn->owed_at =
+			conn->deadline[TAS_TIMER_DELACK] - delack_ns(engine);
 	tas_follow(conn);
 	conn->f.flags |= TAS_F_SHORT;
 	set_wheel(engine, conn);

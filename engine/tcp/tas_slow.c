@@ -20,8 +20,10 @@ static bool is_old(const struct tas_engine *engine, const struct tas_conn *conn,
 /* RFC 9293, table 6: some of its bytes, or it itself, are in the window. */
 static bool in_window(const struct tas_conn *conn, const struct tas_segment *seg)
 {
-	u32 length = seg->length + !!(seg->flags & TAS_SYN) + !!(seg->flags & TAS_FIN);
-	u32 nxt = conn->f.rcv_nxt, edge = conn->f.rcv_edge + tas_scale_slack(conn);
+	u32 length = seg->length + !!(seg->flags & TAS_SYN) +
+		     !!(seg->flags & TAS_FIN);
+	u32 nxt = conn->f.rcv_nxt,
+	    edge = conn->f.rcv_edge + tas_scale_slack(conn);
 
 	if (!length)
 		return !tas_before(seg->seq, nxt) && !tas_after(seg->seq, edge);
@@ -79,8 +81,8 @@ static void fin(struct tas_engine *engine, struct tas_conn *conn,
 		if (conn->fin_at != conn->f.rcv_nxt)
 			tas_owe_ack(engine, conn, true);
 	}
-	if ((conn->f.flags & TAS_F_FIN_SEEN) && !(conn->f.flags & TAS_F_FIN_IN) &&
-	    conn->fin_at == conn->f.rcv_nxt)
+	if ((conn->f.flags & TAS_F_FIN_SEEN) &&
+	    !(conn->f.flags & TAS_F_FIN_IN) && conn->fin_at == conn->f.rcv_nxt)
 		tas_fin_in(engine, conn);
 }
 
@@ -110,7 +112,8 @@ static void time_wait_rx(struct tas_engine *engine, struct tas_conn *conn,
 	if (seg->length || (seg->flags & (TAS_FIN | TAS_SYN)))
 		tas_owe_ack(engine, conn, true);
 	/* The peer's FIN once more: it has not heard our ACK. */
-	if ((seg->flags & TAS_FIN) && seg->seq + seg->length + 1 == conn->f.rcv_nxt)
+	if ((seg->flags & TAS_FIN) &&
+	    seg->seq + seg->length + 1 == conn->f.rcv_nxt)
 		tas_time_wait(engine, conn);
 }
 
@@ -160,7 +163,8 @@ static bool acceptable(struct tas_engine *engine, struct tas_conn *conn,
 /* The third segment of a simultaneous open, from whoever sent the SYN that crossed ours. */
 static bool confirms(const struct tas_conn *conn, const struct tas_segment *seg)
 {
-	return (seg->flags & (TAS_SYN | TAS_RST | TAS_ACK)) == TAS_ACK && in_window(conn, seg);
+	return (seg->flags & (TAS_SYN | TAS_RST | TAS_ACK)) == TAS_ACK &&
+	       in_window(conn, seg);
 }
 
 /* Its host has no memory for it yet: what comes with this segment comes again. */
@@ -172,7 +176,8 @@ static bool no_place(const struct tas_conn *conn)
 void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 		 const struct tas_segment *seg, u8 ecn, struct tas_copy *copy)
 {
-	if (conn->f.state == TAS_SYN_SENT || (tas_crossed(conn) && !confirms(conn, seg))) {
+	if (conn->f.state == TAS_SYN_SENT ||
+	    (tas_crossed(conn) && !confirms(conn, seg))) {
 		tas_syn_sent_rx(engine, conn, seg);
 		return;
 	}
@@ -194,7 +199,8 @@ void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 	}
 	if (!ack_is_sound(engine, conn, seg) || unwanted(engine, conn, seg))
 		return;
-	if (unlikely(engine->now - conn->heard_at > PAWS_NS) && (seg->options & TAS_OPT_TS))
+	if (unlikely(engine->now - conn->heard_at > PAWS_NS) &&
+	    (seg->options & TAS_OPT_TS))
 		conn->f.ts_recent = seg->ts;
 	tas_take_timestamp(conn, seg);
 	conn->heard_at = engine->now;
@@ -211,7 +217,8 @@ void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 		return;
 	if (seg->length && !(conn->f.flags & TAS_F_FIN_IN))
 		tas_data_in(engine, conn, seg, copy);
-	else if (seg->length || ((seg->flags & TAS_FIN) && (conn->f.flags & TAS_F_FIN_IN)))
+	else if (seg->length ||
+		 ((seg->flags & TAS_FIN) && (conn->f.flags & TAS_F_FIN_IN)))
 		tas_owe_ack(engine, conn, true);
 	fin(engine, conn, seg);
 }

@@ -92,7 +92,8 @@ int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 	if (unlikely((conn->f.flags & (TAS_F_FIN | TAS_F_CLOSED)) ||
 		     conn->f.state == TAS_CLOSED))
 		return TAS_EPIPE;
-	if (unlikely((u64)(conn->f.snd_end - conn->f.snd_una) + bytes > WRITTEN_MOST))
+	if (unlikely((u64)(conn->f.snd_end - conn->f.snd_una) + bytes >
+		     WRITTEN_MOST))
 		return TAS_EINVAL;
 	conn->f.snd_end += bytes;
 	if (likely(bytes && !homa_list_linked(&conn->f.tx)))
@@ -189,7 +190,8 @@ static void refuse_all(struct tas_engine *engine, struct homa_list *list)
 	struct homa_list *node;
 
 	while ((node = homa_list_first(list)))
-		tas_abort(engine, homa_container_of(node, struct tas_conn, pending));
+		tas_abort(engine,
+			  homa_container_of(node, struct tas_conn, pending));
 }
 
 void tas_unlisten(struct tas_engine *engine, struct tas_listener *listener)

@@ -17,13 +17,14 @@ static struct homa_list *listen_bucket(struct tas_engine *engine, u16 port)
 	return &engine->listeners[mixed % TAS_LISTEN_BUCKETS];
 }
 
-static struct tas_listener *listener_of(struct tas_engine *engine, const u8 *local,
-					u16 port)
+static struct tas_listener *listener_of(struct tas_engine *engine,
+					const u8 *local, u16 port)
 {
 	struct homa_list *node, *head = listen_bucket(engine, port);
 
 	homa_list_for_each(node, head) {
-		struct tas_listener *l = homa_container_of(node, struct tas_listener, node);
+		struct tas_listener *l =
+			homa_container_of(node, struct tas_listener, node);
 
 		if (l->port == port && !memcmp(l->local, local, sizeof(l->local)))
 			return l;
@@ -36,7 +37,8 @@ struct tas_listener *tas_find_listener(struct tas_engine *engine,
 {
 	static const u8 any[16], any_v4[16] = { [10] = 0xff, [11] = 0xff };
 	bool v4 = !memcmp(pair->local, any_v4, 12);
-	struct tas_listener *l = listener_of(engine, pair->local, pair->local_port);
+	struct tas_listener *l =
+		listener_of(engine, pair->local, pair->local_port);
 
 	if (!l && v4)
 		l = listener_of(engine, any_v4, pair->local_port);
@@ -59,14 +61,16 @@ int tas_listen(struct tas_engine *engine, struct tas_listener *listener)
 	homa_list_init(&listener->news);
 	listener->num_ready = 0;
 	listener->num_half = 0;
-	homa_list_add_tail(listen_bucket(engine, listener->port), &listener->node);
+	homa_list_add_tail(listen_bucket(engine, listener->port),
+			   &listener->node);
 	return 0;
 }
 
-u32 tas_initial_seq(const struct tas_engine *engine, const struct tas_pair *pair,
-		    u32 *ts_offset)
+u32 tas_initial_seq(const struct tas_engine *engine,
+		    const struct tas_pair *pair, u32 *ts_offset)
 {
-	struct homa_siphash s = homa_siphash_begin(engine->key[2], engine->key[3]);
+	struct homa_siphash s =
+		homa_siphash_begin(engine->key[2], engine->key[3]);
 
 	homa_siphash_word(&s, homa_get_be64(pair->local));
 	homa_siphash_word(&s, homa_get_be64(pair->local + 8));
@@ -87,7 +91,8 @@ static u32 hash_of(const struct homa_list *node)
 
 bool tas_wants_segment(const struct tas_engine *engine)
 {
-	return (homa_table_full(&engine->table) || homa_table_full(&engine->ended)) &&
+	return (homa_table_full(&engine->table) ||
+		homa_table_full(&engine->ended)) &&
 	       !engine->segments;
 }
 
@@ -135,7 +140,8 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 	conn->ecn_seq = conn->iss;
 	conn->heard_at = conn->born_at = engine->now;
 	conn->pacing = engine->params.pacing;
-	tas_set_control(conn, engine->params.dctcp ? TAS_DCTCP : engine->params.congestion);
+	tas_set_control(conn, engine->params.dctcp ? TAS_DCTCP :
+						     engine->params.congestion);
 	conn->keep_idle_ms = engine->params.keepalive_ms;
 	conn->keep_interval_ms = engine->params.keepalive_interval_ms;
 	conn->keep_most = (u8)engine->params.keepalive_probes;

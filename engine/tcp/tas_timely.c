@@ -21,7 +21,8 @@ static u64 reduced(u64 rate, u64 part, u64 whole)
 		part >>= 1;
 		whole >>= 1;
 	}
-	return rate - homa_div64(homa_div64(rate * part, whole) * BETA_TENTHS, 10);
+	return rate -
+	       homa_div64(homa_div64(rate * part, whole) * BETA_TENTHS, 10);
 }
 
 static u64 adjust(struct tas_engine *engine, struct tas_conn *conn)

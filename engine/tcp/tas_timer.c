@@ -28,16 +28,20 @@ u64 tas_tail_after(const struct tas_engine *engine, const struct tas_conn *conn)
 	u64 after = 2 * conn->srtt;
 
 	if (tas_in_flight(conn) <= conn->f.mss)
-		after += conn->srtt / 2 + homa_min_u64(engine->params.delack_ms * TAS_MSEC,
-						       conn->rto);
+		after += conn->srtt / 2 +
+			 homa_min_u64(engine->params.delack_ms * TAS_MSEC,
+				      conn->rto);
 	return homa_max_u64(after, TAIL_MIN_NS);
 }
 
-bool tas_wants_tail_probe(const struct tas_engine *engine, const struct tas_conn *conn)
+bool tas_wants_tail_probe(const struct tas_engine *engine,
+			  const struct tas_conn *conn)
 {
-	return engine->params.tail_loss_probe && conn->srtt && conn->f.state >= TAS_ESTABLISHED &&
-	       (conn->f.flags & TAS_F_SACK) && !conn->backoff && !conn->tail_probed &&
-	       !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)) && !conn->f.sacks;
+	return engine->params.tail_loss_probe && conn->srtt &&
+	       conn->f.state >= TAS_ESTABLISHED && (conn->f.flags & TAS_F_SACK) &&
+	       !conn->backoff && !conn->tail_probed &&
+	       !(conn->f.flags & (TAS_F_RECOVERY | TAS_F_LOSS)) &&
+	       !conn->f.sacks;
 }
 
 /* Until the application's patience ends, ns. */

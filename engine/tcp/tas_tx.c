@@ -22,8 +22,9 @@ static void common(struct tas_engine *engine, struct tas_conn *conn,
 	window = tas_window(conn);
 	conn->f.rcv_edge = conn->f.rcv_nxt + window;
 	/* Rounded up, or the peer would take it for a window that was made smaller. */
-	seg->window = (u16)homa_min_u32(
-		(window + tas_scale_slack(conn)) >> conn->f.rcv_wscale, 65535);
+	seg->window = (u16)homa_min_u32((window + tas_scale_slack(conn)) >>
+						conn->f.rcv_wscale,
+					65535);
 	if (conn->f.flags & TAS_F_TS) {
 		seg->options |= TAS_OPT_TS;
 		seg->ts = engine->clock_ms + conn->ts_offset;
@@ -55,8 +56,8 @@ void tas_send_ack(struct tas_engine *engine, struct tas_conn *conn)
 	tas_stray_send(engine, &conn->f.pair, &seg);
 }
 
-static void write_out(struct tas_conn *conn, const struct tas_segment *seg, u32 length,
-		      struct tas_out *out)
+static void write_out(struct tas_conn *conn, const struct tas_segment *seg,
+		      u32 length, struct tas_out *out)
 {
 	out->pair = conn->f.pair;
 	out->conn = conn;
@@ -68,7 +69,8 @@ static void write_out(struct tas_conn *conn, const struct tas_segment *seg, u32 
 
 u16 tas_syn_window(const struct tas_conn *conn)
 {
-	u32 size = tas_rx_size(conn), slack = (1u << tas_scale_for(conn->rx_max)) - 1;
+	u32 size = tas_rx_size(conn),
+	    slack = (1u << tas_scale_for(conn->rx_max)) - 1;
 
 	/* Later segments say the same edge rounded up, if windows are scaled. */
 	return (u16)homa_min_u32(size > slack ? size - slack : 0, 65535);
@@ -99,7 +101,8 @@ static void syn_options(struct tas_engine *engine, struct tas_conn *conn,
 		seg->flags |= TAS_ECE | TAS_CWR;
 }
 
-static bool send_syn(struct tas_engine *engine, struct tas_conn *conn, struct tas_out *out)
+static bool send_syn(struct tas_engine *engine, struct tas_conn *conn,
+		     struct tas_out *out)
 {
 	struct tas_segment seg = { .seq = conn->iss, .flags = TAS_SYN };
 	bool first = conn->f.snd_nxt == conn->iss;
@@ -108,7 +111,8 @@ static bool send_syn(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	    !(conn->f.flags & TAS_F_ACK_NOW))
 		return false;
 	/* A SYN that crossed ours is answered when it comes; what is repeated is ours. */
-	if (conn->listener || (tas_crossed(conn) && (conn->f.flags & TAS_F_ACK_NOW))) {
+	if (conn->listener ||
+	    (tas_crossed(conn) && (conn->f.flags & TAS_F_ACK_NOW))) {
 		seg.flags |= TAS_ACK;
 		seg.ack = conn->f.rcv_nxt;
 	}
@@ -137,17 +141,19 @@ static bool send_syn(struct tas_engine *engine, struct tas_conn *conn, struct ta
 }
 
 /* Bytes of [@from, @from + @length) and perhaps the FIN behind them. */
-static void send_bytes(struct tas_engine *engine, struct tas_conn *conn, u32 from,
-		       u32 length, bool again, struct tas_out *out)
+static void send_bytes(struct tas_engine *engine, struct tas_conn *conn,
+		       u32 from, u32 length, bool again, struct tas_out *out)
 {
-	bool fin = length && (conn->f.flags & TAS_F_FIN) && from + length == conn->f.snd_end;
+	bool fin = length && (conn->f.flags & TAS_F_FIN) &&
+		   from + length == conn->f.snd_end;
 	struct tas_segment seg = { .seq = from, .flags = TAS_ACK };
 	u32 pieces = 1;
 
 	length -= fin;
 	if (fin)
 		seg.flags |= TAS_FIN;
-	if (length && from + length + !!(conn->f.flags & TAS_F_FIN) == conn->f.snd_end)
+	if (length &&
+	    from + length + !!(conn->f.flags & TAS_F_FIN) == conn->f.snd_end)
 		seg.flags |= TAS_PSH;
 	common(engine, conn, &seg, length);
 	out->ecn = TAS_ECN_NONE;
@@ -160,7 +166,8 @@ static void send_bytes(struct tas_engine *engine, struct tas_conn *conn, u32 fro
 	if (length) {
 		engine->metrics.data_sent++;
 		engine->metrics.data_bytes += length;
-		pieces = length > conn->f.mss ? (length - 1) / conn->f.mss + 1 : 1;
+		pieces = length > conn->f.mss ? (length - 1) / conn->f.mss + 1 :
+						1;
 		conn->data_out += pieces;
 	} else {
 		engine->metrics.acks_sent++;
@@ -185,12 +192,15 @@ static bool next_lost(struct tas_conn *conn, u32 *end)
 				*end = r->start;
 			break;
 		}
-		conn->rtx_nxt = tas_before(r->end, conn->rtx_end) ? r->end : conn->rtx_end;
+		conn->rtx_nxt = tas_before(r->end, conn->rtx_end) ?
+					r->end :
+					conn->rtx_end;
 	}
 	return tas_before(conn->rtx_nxt, *end);
 }
 
-static bool send_lost(struct tas_engine *engine, struct tas_conn *conn, struct tas_out *out)
+static bool send_lost(struct tas_engine *engine, struct tas_conn *conn,
+		      struct tas_out *out)
 {
 	u32 end, length, pipe;
 
@@ -198,7 +208,8 @@ static bool send_lost(struct tas_engine *engine, struct tas_conn *conn, struct t
 		return false;
 	length = homa_min_u32(end - conn->rtx_nxt, conn->f.mss);
 	pipe = tas_pipe(conn);
-	if (pipe && pipe + length > conn->f.cwnd && conn->rtx_nxt != conn->f.snd_una)
+	if (pipe && pipe + length > conn->f.cwnd &&
+	    conn->rtx_nxt != conn->f.snd_una)
 		return false;
 	if (conn->f.flags & TAS_F_PACED) {
 		if (!tas_paced(engine, conn, length))
@@ -237,15 +248,19 @@ static u32 half_window(const struct tas_conn *conn, u32 room)
 /* How many new bytes may be sent now, the FIN counted. */
 static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 {
-	u32 left = conn->f.snd_end - conn->f.snd_nxt, most = left, mss = conn->f.mss;
+	u32 left = conn->f.snd_end - conn->f.snd_nxt, most = left,
+	    mss = conn->f.mss;
 	u32 fin = !!(conn->f.flags & TAS_F_FIN);
 	u32 room = tas_after(conn->f.snd_edge, conn->f.snd_nxt) ?
-			   conn->f.snd_edge - conn->f.snd_nxt : 0;
+			   conn->f.snd_edge - conn->f.snd_nxt :
+			   0;
 	u32 pipe = tas_pipe(conn);
 
 	if (most > engine->params.max_segment)
 		most = homa_min_u32(most,
-				    homa_max_u32(engine->params.max_segment / mss, 1) * mss);
+				    homa_max_u32(engine->params.max_segment / mss,
+						 1) *
+					    mss);
 	if (room < most)
 		most = room >= mss ? room / mss * mss : half_window(conn, room);
 	if (pipe + most > conn->f.cwnd) {
@@ -259,12 +274,16 @@ static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 	if (most == left && !fin && most % mss && nagle_waits(conn))
 		most = most / mss * mss;
 	/* A FIN that does not fit into a full segment goes alone. */
-	if (most == left && fin && most > 1 && (most - 1) % mss == 0 && most - 1 > 0)
+	if (most == left && fin && most > 1 && (most - 1) % mss == 0 &&
+	    most - 1 > 0)
 		most -= 1;
-	return most && (conn->f.flags & TAS_F_PACED) ? tas_paced(engine, conn, most) : most;
+	return most && (conn->f.flags & TAS_F_PACED) ?
+		       tas_paced(engine, conn, most) :
+		       most;
 }
 
-static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct tas_out *out)
+static bool send_new(struct tas_engine *engine, struct tas_conn *conn,
+		     struct tas_out *out)
 {
 	u32 length, from = conn->f.snd_nxt;
 	bool idle = !tas_in_flight(conn);
@@ -276,7 +295,8 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 	length = may_send(engine, conn);
 	if (!length && (conn->f.flags & TAS_F_PROBE) &&
 	    tas_after(conn->f.snd_edge, from))
-		length = homa_min_u32(homa_min_u32(conn->f.snd_edge - from, conn->f.mss),
+		length = homa_min_u32(homa_min_u32(conn->f.snd_edge - from,
+						   conn->f.mss),
 				      conn->f.snd_end - from);
 	if (!length)
 		return false;
@@ -293,9 +313,11 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 		conn->rtt_seq = conn->f.snd_nxt;
 		conn->rtt_at = engine->now;
 	}
-	if (2 * tas_in_flight(conn) > conn->f.cwnd && conn->f.cwnd < conn->ssthresh)
+	if (2 * tas_in_flight(conn) > conn->f.cwnd &&
+	    conn->f.cwnd < conn->ssthresh)
 		conn->f.flags |= TAS_F_CWND_FULL;
-	if (out->length && conn->data_at && engine->now - conn->data_at < TAS_ANSWER_NS)
+	if (out->length && conn->data_at &&
+	    engine->now - conn->data_at < TAS_ANSWER_NS)
 		conn->f.flags |= TAS_F_PINGPONG;
 	conn->sent_at = homa_max_u64(engine->now, 1);
 	if (idle || conn->deadline[TAS_TIMER_RETRANSMIT] == TAS_NEVER)
@@ -306,19 +328,21 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn, struct ta
 }
 
 /* An ACK of what is known; a probe asks for one by being too old. */
-static void send_ack(struct tas_engine *engine, struct tas_conn *conn, bool probe,
-		     struct tas_out *out)
+static void send_ack(struct tas_engine *engine, struct tas_conn *conn,
+		     bool probe, struct tas_out *out)
 {
 	u32 seq = conn->f.snd_nxt;
 
 	/* A peer that has made its window smaller would not look at what is behind it. */
 	if (tas_after(seq, conn->f.snd_edge + (1u << conn->f.snd_wscale)))
-		seq = tas_after(conn->f.snd_edge, conn->f.snd_una) ? conn->f.snd_edge :
-								     conn->f.snd_una;
+		seq = tas_after(conn->f.snd_edge, conn->f.snd_una) ?
+			      conn->f.snd_edge :
+			      conn->f.snd_una;
 	send_bytes(engine, conn, probe ? conn->f.snd_una - 1 : seq, 0, true, out);
 }
 
-static bool build(struct tas_engine *engine, struct tas_conn *conn, struct tas_out *out)
+static bool build(struct tas_engine *engine, struct tas_conn *conn,
+		  struct tas_out *out)
 {
 	u32 probe = conn->f.flags & (TAS_F_PROBE | TAS_F_ALIVE);
 
@@ -351,7 +375,8 @@ static bool build(struct tas_engine *engine, struct tas_conn *conn, struct tas_o
 
 static void stray_out(struct tas_engine *engine, struct tas_out *out)
 {
-	const struct tas_stray *stray = &engine->stray[engine->stray_head++ % TAS_STRAYS];
+	const struct tas_stray *stray =
+		&engine->stray[engine->stray_head++ % TAS_STRAYS];
 
 	out->pair = stray->pair;
 	out->conn = NULL;
@@ -370,7 +395,8 @@ bool tas_next_other(struct tas_engine *engine, struct tas_out *out)
 		return true;
 	}
 	while ((node = homa_list_pop(&engine->tx))) {
-		struct tas_conn *conn = homa_container_of(node, struct tas_conn, f.tx);
+		struct tas_conn *conn =
+			homa_container_of(node, struct tas_conn, f.tx);
 
 		tas_unfold(engine, conn);
 		if (!build(engine, conn, out))

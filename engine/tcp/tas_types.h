@@ -18,8 +18,8 @@
 #include "tas_wire.h"
 
 #define TAS_NEVER UINT64_MAX
-#define TAS_MSEC 1000000ull	/* ns */
-#define TAS_SEC 1000000000ull	/* ns */
+#define TAS_MSEC 1000000ull   /* ns */
+#define TAS_SEC 1000000000ull /* ns */
 
 /* Errors are negative errno values as the application sees them. */
 enum tas_error {
@@ -47,7 +47,8 @@ struct tas_pair {
 
 HOMA_STATIC_ASSERT(sizeof(struct tas_pair) == 36, "compared as words");
 
-static inline bool tas_pair_equal(const struct tas_pair *a, const struct tas_pair *b)
+static inline bool tas_pair_equal(const struct tas_pair *a,
+				  const struct tas_pair *b)
 {
 	return !((homa_get_le64(a->remote + 8) ^ homa_get_le64(b->remote + 8)) |
 		 (homa_get_le64(a->remote) ^ homa_get_le64(b->remote)) |
@@ -107,13 +108,15 @@ struct tas_out {
 
 /* What has happened to a connection since its host asked last; bits. */
 enum tas_event {
-	TAS_EV_OPEN = 1,      /* connect() has succeeded, or accept() may take it */
-	TAS_EV_READABLE = 2,  /* there are more bytes in order, or the stream has ended */
-	TAS_EV_WRITABLE = 4,  /* bytes were acknowledged */
-	TAS_EV_ERROR = 8,     /* the connection has failed; see tas_conn.error */
-	TAS_EV_END = 16,      /* the peer sends no more, and all bytes are in order */
-	TAS_EV_FREE = 32,     /* closed and ended; the host gives its memory back */
-	TAS_EV_SENT = 64,     /* closed, and all that was written has been acknowledged */
+	TAS_EV_OPEN = 1, /* connect() has succeeded, or accept() may take it */
+	TAS_EV_READABLE =
+		2, /* there are more bytes in order, or the stream has ended */
+	TAS_EV_WRITABLE = 4, /* bytes were acknowledged */
+	TAS_EV_ERROR = 8,    /* the connection has failed; see tas_conn.error */
+	TAS_EV_END = 16, /* the peer sends no more, and all bytes are in order */
+	TAS_EV_FREE = 32, /* closed and ended; the host gives its memory back */
+	TAS_EV_SENT =
+		64, /* closed, and all that was written has been acknowledged */
 };
 
 enum tas_state {

@@ -13,7 +13,8 @@ void tas_want(struct tas_engine *engine, struct tas_conn *conn)
 	if (homa_list_linked(&conn->f.tx) || conn->f.state == TAS_CLOSED)
 		return;
 	if ((conn->f.flags & (TAS_F_ACK_NOW | TAS_F_PROBE | TAS_F_ALIVE)) ||
-	    tas_before(conn->f.snd_nxt, conn->f.snd_end) || conn->rtx_nxt != conn->rtx_end)
+	    tas_before(conn->f.snd_nxt, conn->f.snd_end) ||
+	    conn->rtx_nxt != conn->rtx_end)
 		homa_list_add_tail(&engine->tx, &conn->f.tx);
 }
 
@@ -29,7 +30,8 @@ void tas_owe_ack(struct tas_engine *engine, struct tas_conn *conn, bool now)
 	}
 }
 
-bool tas_within(struct tas_engine *engine, struct tas_limit *limit, u32 each_second)
+bool tas_within(struct tas_engine *engine, struct tas_limit *limit,
+		u32 each_second)
 {
 	/* Half as many to half as many more: from the answers that a stranger gets he must
 	 * not learn how many others got (CVE-2016-5696). */
@@ -84,7 +86,8 @@ void tas_stray_reset(struct tas_engine *engine, const struct tas_pair *pair,
 
 void tas_send_reset(struct tas_engine *engine, const struct tas_conn *conn)
 {
-	struct tas_segment rst = { .seq = conn->f.snd_nxt, .ack = conn->f.rcv_nxt,
+	struct tas_segment rst = { .seq = conn->f.snd_nxt,
+				   .ack = conn->f.rcv_nxt,
 				   .flags = TAS_RST | TAS_ACK };
 
 	engine->metrics.resets_sent++;
@@ -94,7 +97,8 @@ void tas_send_reset(struct tas_engine *engine, const struct tas_conn *conn)
 /* Two ends that do not understand each other must not answer answers for ever. */
 static bool just_now(struct tas_engine *engine, struct tas_conn *conn)
 {
-	if (conn->challenged_at && engine->now - conn->challenged_at < CHALLENGE_NS) {
+	if (conn->challenged_at &&
+	    engine->now - conn->challenged_at < CHALLENGE_NS) {
 		engine->metrics.challenge_drops++;
 		return true;
 	}
@@ -112,7 +116,8 @@ void tas_challenge(struct tas_engine *engine, struct tas_conn *conn)
 {
 	if (just_now(engine, conn))
 		return;
-	if (!tas_within(engine, &engine->challenges, engine->params.challenge_acks)) {
+	if (!tas_within(engine, &engine->challenges,
+			engine->params.challenge_acks)) {
 		engine->metrics.challenge_drops++;
 		return;
 	}

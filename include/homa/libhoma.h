@@ -116,9 +116,9 @@ struct homa_options {
 
 /** What a received message is. */
 enum homa_kind {
-	HOMA_REQUEST = 1,	/* a client's request; answer with homa_reply() */
-	HOMA_RESPONSE = 2,	/* the response to one of our requests */
-	HOMA_ERROR = 3,		/* one of our requests failed; see @error */
+	HOMA_REQUEST = 1,  /* a client's request; answer with homa_reply() */
+	HOMA_RESPONSE = 2, /* the response to one of our requests */
+	HOMA_ERROR = 3,	   /* one of our requests failed; see @error */
 };
 
 /**
@@ -148,7 +148,7 @@ struct homa_message {
 	int iovcnt;
 	struct iovec iov[16];
 	struct sockaddr_storage peer;
-	uint64_t priv[12];	/* the library's; do not touch */
+	uint64_t priv[12]; /* the library's; do not touch */
 };
 
 /** homa_receive() flags: what to wait for. 0 means requests and responses. */
@@ -157,7 +157,7 @@ struct homa_message {
 #define HOMA_RECV_NONBLOCK 0x4u
 
 /** homa_request() flags. */
-#define HOMA_PRIVATE 0x1u	/* only homa_receive_id() returns this RPC */
+#define HOMA_PRIVATE 0x1u /* only homa_receive_id() returns this RPC */
 /**
  * Do not copy the message: the caller leaves it valid and unchanged until the
  * response or failure was received, or homa_abort() or homa_close() returned.
@@ -255,9 +255,9 @@ char *homa_format_address(const struct sockaddr_storage *addr, char *text,
 int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 		 const void *buf, size_t length, uint64_t cookie,
 		 unsigned int flags, uint64_t *id);
-int homa_requestv(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
-		  const struct iovec *iov, int iovcnt, uint64_t cookie,
-		  unsigned int flags, uint64_t *id);
+int homa_requestv(struct homa *h, const struct sockaddr *dest,
+		  socklen_t destlen, const struct iovec *iov, int iovcnt,
+		  uint64_t cookie, unsigned int flags, uint64_t *id);
 
 /**
  * homa_request_within() - homa_request() that tells the server how long the client waits
@@ -435,8 +435,8 @@ int homa_receive_ns(struct homa *h, struct homa_message *msg,
  *
  * Returns how many messages are in @msgs, at least 1, or an error of homa_receive().
  */
-int homa_receive_batch(struct homa *h, struct homa_message *msgs, unsigned int n,
-		       unsigned int flags, int timeout_ms);
+int homa_receive_batch(struct homa *h, struct homa_message *msgs,
+		       unsigned int n, unsigned int flags, int timeout_ms);
 
 /** homa_receive_id() - homa_receive() for one RPC, private or shared. -ENOENT: no such RPC. */
 int homa_receive_id(struct homa *h, struct homa_message *msg, uint64_t id,
@@ -475,15 +475,17 @@ struct homa_ticket {
 };
 
 /** homa_ticket_get() - the name of a request that homa_receive() gave; -EINVAL: it is none. */
-int homa_ticket_get(const struct homa_message *request, struct homa_ticket *ticket);
+int homa_ticket_get(const struct homa_message *request,
+		    struct homa_ticket *ticket);
 
 /**
  * homa_ticket_reply() - homa_reply(), homa_reject() and homa_alive() by a request's name
  * Whatever way a request is named, it is answered once.
  */
-int homa_ticket_reply(struct homa *h, const struct homa_ticket *ticket, const void *buf,
-		   size_t length);
-int homa_ticket_reject(struct homa *h, const struct homa_ticket *ticket, int error);
+int homa_ticket_reply(struct homa *h, const struct homa_ticket *ticket,
+		      const void *buf, size_t length);
+int homa_ticket_reject(struct homa *h, const struct homa_ticket *ticket,
+		       int error);
 int homa_ticket_alive(struct homa *h, const struct homa_ticket *ticket);
 
 /**

@@ -26,11 +26,12 @@ struct homa_stream;
 
 /* What a stream is ready for: bits. */
 enum {
-	HOMA_STREAM_IN = 1,	/* bytes to read, or a connection to accept */
-	HOMA_STREAM_OUT = 2,	/* room to write */
-	HOMA_STREAM_EOF = 4,	/* the peer writes no more; what came before may be unread */
-	HOMA_STREAM_ERROR = 8,	/* it has failed; see homa_stream_error() */
-	HOMA_STREAM_HUP = 16,	/* both directions have ended, or it has failed */
+	HOMA_STREAM_IN = 1,  /* bytes to read, or a connection to accept */
+	HOMA_STREAM_OUT = 2, /* room to write */
+	HOMA_STREAM_EOF =
+		4, /* the peer writes no more; what came before may be unread */
+	HOMA_STREAM_ERROR = 8, /* it has failed; see homa_stream_error() */
+	HOMA_STREAM_HUP = 16, /* both directions have ended, or it has failed */
 };
 
 /** homa_streams_open() - attach to the homad of this network namespace
@@ -82,10 +83,12 @@ int homa_stream_error(struct homa_stream *stream);
 
 /** homa_stream_read() - up to @n bytes into @iov; 0: the stream has ended; -EAGAIN,
  *  -ECONNRESET, ... @peek: leave them there. */
-ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov, int n, int peek);
+ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov,
+			 int n, int peek);
 
 /** homa_stream_write() - as many bytes as there is room for; -EAGAIN, -EPIPE, ... */
-ssize_t homa_stream_write(struct homa_stream *stream, const struct iovec *iov, int n);
+ssize_t homa_stream_write(struct homa_stream *stream, const struct iovec *iov,
+			  int n);
 
 /** homa_stream_arrived() - the bytes that have arrived, in two pieces at most
  * Returns how many bytes; 0: none. homa_stream_taken() gives the first @bytes back. */
@@ -102,7 +105,8 @@ enum {
 	HOMA_STREAM_NODELAY = 1,   /* TCP_NODELAY */
 	HOMA_STREAM_CORK = 2,	   /* TCP_CORK */
 	HOMA_STREAM_KEEPALIVE = 4, /* SO_KEEPALIVE */
-	HOMA_STREAM_RESET = 8,	   /* the end of the program resets it: SO_LINGER with 0 s */
+	HOMA_STREAM_RESET =
+		8, /* the end of the program resets it: SO_LINGER with 0 s */
 };
 /** homa_stream_options() - all that are to be set. */
 int homa_stream_options(struct homa_stream *stream, unsigned int options);
@@ -123,7 +127,8 @@ struct homa_stream_facts {
 	uint32_t mss, rtt_us, cwnd, retransmits;
 	uint32_t unread, unsent;
 };
-int homa_stream_facts(struct homa_stream *stream, struct homa_stream_facts *facts);
+int homa_stream_facts(struct homa_stream *stream,
+		      struct homa_stream_facts *facts);
 
 /** homa_stream_set_user(), homa_stream_user() - a pointer of the caller's. */
 void homa_stream_set_user(struct homa_stream *stream, void *user);
@@ -131,7 +136,8 @@ void *homa_stream_user(const struct homa_stream *stream);
 
 /** homa_streams_poll() - streams about which there is news, each once, @max at most
  * Several threads may call it; each piece of news goes to one of them. */
-int homa_streams_poll(struct homa_streams *ctx, struct homa_stream **news, int max);
+int homa_streams_poll(struct homa_streams *ctx, struct homa_stream **news,
+		      int max);
 
 /** homa_streams_fd() - a descriptor that becomes readable after homa_streams_arm() when
  *  there is news. It stays readable until homa_streams_poll() has been called. */

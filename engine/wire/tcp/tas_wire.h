@@ -10,10 +10,10 @@
 
 #include "homa_plat.h"
 
-#define TAS_HDR 20u	      /* bytes of the header without options */
-#define TAS_HDR_MAX 60u	      /* bytes of the longest header */
-#define TAS_SACKS 4u	      /* blocks of one SACK option at most */
-#define TAS_WSCALE_MAX 14u    /* RFC 7323, 2.3 */
+#define TAS_HDR 20u	   /* bytes of the header without options */
+#define TAS_HDR_MAX 60u	   /* bytes of the longest header */
+#define TAS_SACKS 4u	   /* blocks of one SACK option at most */
+#define TAS_WSCALE_MAX 14u /* RFC 7323, 2.3 */
 
 enum tas_flags {
 	TAS_FIN = 0x01,

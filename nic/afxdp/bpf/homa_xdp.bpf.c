@@ -63,13 +63,15 @@ static __always_inline int port_taken(__u32 queue, const void *l4, const void *e
 	if (!ports)
 		return 0;
 	port = bpf_ntohs(*dport);
-	return ports->word[(port >> 6) & (HOMA_XDP_PORT_WORDS - 1)] >> (port & 63) & 1;
+	return ports->word[(port >> 6) & (HOMA_XDP_PORT_WORDS - 1)] >>
+		       (port & 63) &
+	       1;
 }
 
 /* @plain: no IP options lie before @l4. Where there are some, the offset of the port is not
  * constant, which the kernel allows to root alone: such segments stay the kernel's. */
-static __always_inline int wanted(__u8 proto, __u32 queue, int plain, const void *l4,
-				  const void *end)
+static __always_inline int wanted(__u8 proto, __u32 queue, int plain,
+				  const void *l4, const void *end)
 {
 	return proto == IPPROTO_HOMA ||
 	       (proto == IPPROTO_TCP && plain && port_taken(queue, l4, end));
@@ -77,13 +79,14 @@ static __always_inline int wanted(__u8 proto, __u32 queue, int plain, const void
 
 /* Where there are too many addresses to know them all, a Homa packet is ours, as nobody
  * else may want it; a TCP segment may be on its way to another host. */
-static __always_inline int unknown_ours(const struct homa_xdp_addrs *addrs, __u8 proto)
+static __always_inline int unknown_ours(const struct homa_xdp_addrs *addrs,
+					__u8 proto)
 {
 	return addrs->any && proto == IPPROTO_HOMA;
 }
 
-static __always_inline int ours_v4(const struct homa_xdp_addrs *addrs, __u8 proto,
-				   __u32 dst)
+static __always_inline int ours_v4(const struct homa_xdp_addrs *addrs,
+				   __u8 proto, __u32 dst)
 {
 #pragma unroll
 	for (__u32 i = 0; i < HOMA_XDP_ADDRS; i++) {
@@ -95,8 +98,8 @@ static __always_inline int ours_v4(const struct homa_xdp_addrs *addrs, __u8 prot
 	return unknown_ours(addrs, proto);
 }
 
-static __always_inline int ours_v6(const struct homa_xdp_addrs *addrs, __u8 proto,
-				   const struct in6_addr *dst)
+static __always_inline int ours_v6(const struct homa_xdp_addrs *addrs,
+				   __u8 proto, const struct in6_addr *dst)
 {
 	__u64 a, b;
 
@@ -126,7 +129,8 @@ int homa_xdp(struct xdp_md *ctx)
 	if (eth->h_proto == bpf_htons(ETH_P_IP)) {
 		struct iphdr *ip = (void *)(eth + 1);
 
-		if ((void *)(ip + 1) > end || ip->frag_off & bpf_htons(IP_MF_OFFSET) ||
+		if ((void *)(ip + 1) > end ||
+		    ip->frag_off & bpf_htons(IP_MF_OFFSET) ||
 		    !wanted(ip->protocol, queue, ip->ihl == 5, ip + 1, end))
 			return XDP_PASS;
 		addrs = bpf_map_lookup_elem(&homa_addrs, &zero);
@@ -135,7 +139,8 @@ int homa_xdp(struct xdp_md *ctx)
 	} else if (eth->h_proto == bpf_htons(ETH_P_IPV6)) {
 		struct ipv6hdr *ip = (void *)(eth + 1);
 
-		if ((void *)(ip + 1) > end || !wanted(ip->nexthdr, queue, 1, ip + 1, end))
+		if ((void *)(ip + 1) > end ||
+		    !wanted(ip->nexthdr, queue, 1, ip + 1, end))
 			return XDP_PASS;
 		addrs = bpf_map_lookup_elem(&homa_addrs, &zero);
 		if (!addrs || !ours_v6(addrs, ip->nexthdr, &ip->daddr))
