@@ -21,7 +21,7 @@ struct homa_ctl_rpc;
 
 /* struct homa_message.priv, as shared by core and hosts. */
 enum {
-	HOMA_PRIV_PAGES = 0,   /* 0..7: u32[16], offset of each piece in the region */
+	HOMA_PRIV_PAGES = 0, /* 0..7: u32[16], offset of each piece in the region */
 	HOMA_PRIV_HOST = 8,    /* 8, 9: the host's */
 	HOMA_PRIV_HANDLE = 10, /* the core's: which handle received it */
 	HOMA_PRIV_HELD = 11,   /* the core's: 1 until released */
@@ -142,8 +142,9 @@ struct homa_backend_ops {
 		     const struct homa_message_out *out);
 	int (*receive)(void *host, struct homa_message *msg, uint64_t id,
 		       unsigned int flags, int64_t timeout_ns);
-	int (*receive_batch)(void *host, struct homa_message *msgs, unsigned int n,
-			     unsigned int flags, int64_t timeout_ns);
+	int (*receive_batch)(void *host, struct homa_message *msgs,
+			     unsigned int n, unsigned int flags,
+			     int64_t timeout_ns);
 	int (*release)(void *host, struct homa_message *msg);
 	int (*abort)(void *host, uint64_t id, int error);
 	int (*fd)(void *host);
@@ -154,8 +155,7 @@ struct homa_backend_ops {
 			void *arg);
 	int (*fd_edges)(void *host);
 	int (*set_region)(void *host, void *region, size_t bytes);
-	int (*release_pages)(void *host, const uint32_t *pages,
-			     unsigned int num);
+	int (*release_pages)(void *host, const uint32_t *pages, unsigned int num);
 	int (*rpcs)(void *host,
 		    void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
 		    void *arg);

@@ -115,17 +115,17 @@ struct homad_segment {
 
 /* Counters of one attachment. The fast path writes them; others read them without a
  * lock and may see some of them a round older than the rest. */
-#define HOMAD_APP_COUNTERS(X)                                         \
-	X(requests, "requests submitted")                             \
-	X(replies, "replies submitted")                               \
-	X(aborts, "aborts submitted")                                 \
-	X(rejects, "rejections submitted")                            \
-	X(delivered, "messages and failures delivered")               \
-	X(tx_bytes, "message bytes submitted")                        \
-	X(rx_bytes, "message bytes delivered")                        \
-	X(refused, "submissions that failed at once")                 \
-	X(wakeups, "times it was woken")                              \
-	X(ring_full, "times its completion ring had no room")         \
+#define HOMAD_APP_COUNTERS(X)                                 \
+	X(requests, "requests submitted")                     \
+	X(replies, "replies submitted")                       \
+	X(aborts, "aborts submitted")                         \
+	X(rejects, "rejections submitted")                    \
+	X(delivered, "messages and failures delivered")       \
+	X(tx_bytes, "message bytes submitted")                \
+	X(rx_bytes, "message bytes delivered")                \
+	X(refused, "submissions that failed at once")         \
+	X(wakeups, "times it was woken")                      \
+	X(ring_full, "times its completion ring had no room") \
 	X(budget_out, "rounds that ended its turn before its commands did")
 
 struct homad_app_counters {
@@ -142,7 +142,7 @@ enum homad_app_phase {
 	HOMAD_APP_OPEN,
 	HOMAD_APP_CLOSING, /* its RPCs are being ended */
 	HOMAD_APP_DEAD,	   /* nothing in the engine refers to it */
-	HOMAD_APP_MAKING,  /* its memory is being made, the fast path does not know it */
+	HOMAD_APP_MAKING, /* its memory is being made, the fast path does not know it */
 };
 
 /* An attachment's receive pool has so many pages at first and when it was long idle. */
@@ -224,7 +224,7 @@ struct homad_app {
 	/* It asked to share its port. Read anywhere. */
 	bool shares;
 	const char *why;
-	struct homa_list member; /* of homad_thread.apps */
+	struct homa_list member;  /* of homad_thread.apps */
 	struct homa_list closing; /* of homad_thread.closing */
 	/* What happened that it may want to be woken for: HOMA_SHM_ARM_*. */
 	u32 wake_want;
@@ -243,7 +243,8 @@ struct homad_app {
 	/* Server slots in use: requests that it has and has not answered. Under @lock; read
 	 * by every thread that has a request for a port that it shares. */
 	u32 unanswered;
-	u32 ended_first, ended_last; /* client slots whose end it has to be told of */
+	u32 ended_first,
+		ended_last; /* client slots whose end it has to be told of */
 	struct homa_list direct_client, direct_server, direct_waiting;
 	/* Data that is to be announced as free when its completion ring has room. */
 	struct homad_freed {
@@ -270,7 +271,8 @@ struct homad_app {
 /** homad_tables_bytes() - of an attachment's tables for so many RPCs of either side. */
 static inline size_t homad_tables_bytes(u32 max_rpcs)
 {
-	return max_rpcs * (2 * sizeof(struct homad_slot) + 2 * sizeof(struct homad_freed));
+	return max_rpcs *
+	       (2 * sizeof(struct homad_slot) + 2 * sizeof(struct homad_freed));
 }
 
 #endif

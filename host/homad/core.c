@@ -27,7 +27,7 @@
 #define SOCK_BUCKETS 4096u
 #define TCP_CC_DCTCP 1	    /* of homad_config.tcp_cc */
 #define TCP_CC_DCTCP_RATE 3 /* the same */
-#define TCP_UNIT 14u /* packets of a unit on a link that is not paced */
+#define TCP_UNIT 14u	    /* packets of a unit on a link that is not paced */
 
 static void *aligned(size_t size)
 {
@@ -138,15 +138,14 @@ static int open_device(struct homad *d, const char *name, u32 queue, u32 queues,
 	}
 	port = &d->ports[d->num_ports - 1];
 	port->ifindex = (int)if_nametoindex(name);
-	homad_log(HOMAD_INFO, "serving a device\tdevice=%s how=\"%s\" mtu=%u mbps=%u",
-		  name, port->info->detail, port->info->mtu,
-		  port->info->link_mbps);
+	homad_log(HOMAD_INFO,
+		  "serving a device\tdevice=%s how=\"%s\" mtu=%u mbps=%u", name,
+		  port->info->detail, port->info->mtu, port->info->link_mbps);
 	return 0;
 }
 
 /* A queue for each thread if there are several, else all of them at once. */
-static int open_queues(struct homad *d, const char *name, char *err,
-		       size_t errlen)
+static int open_queues(struct homad *d, const char *name, char *err, size_t errlen)
 {
 	struct nic_netif netif;
 	struct nic_rtnl rtnl;
@@ -318,12 +317,14 @@ static int make_tcp(struct homad *d)
 	for (i = 0; i < d->num_ports; i++) {
 		if (!d->ports[i].nic || d->ports[i].encap)
 			continue;
-		mtu = mtu ? homa_min_u32(mtu, d->ports[i].info->mtu) : d->ports[i].info->mtu;
+		mtu = mtu ? homa_min_u32(mtu, d->ports[i].info->mtu) :
+			    d->ports[i].info->mtu;
 		homa_link_share(d->ports[i].link, d->config.tcp_share);
 		rate = homa_min_u32(rate, link_rate(d, d->ports[i].info));
 	}
 	if (!mtu) {
-		homad_log(HOMAD_WARNING, "no device takes AF_XDP: all TCP stays the kernel's");
+		homad_log(HOMAD_WARNING,
+			  "no device takes AF_XDP: all TCP stays the kernel's");
 		return 0;
 	}
 	mtu = homa_min_u32(mtu, HOMAD_TCP_MTU);
@@ -333,7 +334,8 @@ static int make_tcp(struct homad *d)
 		return -ENOMEM;
 	tas_set(&t->tcp->engine, "max_segment", unit_bytes(d, mtu, rate));
 	tas_set(&t->tcp->engine, "congestion", (u32)d->config.tcp_cc);
-	if (d->config.tcp_cc == TCP_CC_DCTCP || d->config.tcp_cc == TCP_CC_DCTCP_RATE)
+	if (d->config.tcp_cc == TCP_CC_DCTCP ||
+	    d->config.tcp_cc == TCP_CC_DCTCP_RATE)
 		tas_set(&t->tcp->engine, "ecn", 1);
 	return 0;
 }
@@ -364,9 +366,8 @@ int homad_start(struct homad *d, char *err, size_t errlen)
 {
 	int rc;
 
-	d->num_threads = d->config.mode == HOMAD_DEDICATED ?
-				 d->config.num_cores :
-				 1;
+	d->num_threads =
+		d->config.mode == HOMAD_DEDICATED ? d->config.num_cores : 1;
 	d->started_ns = homa_clock_ns();
 	homad_copies_limit(d);
 	err[0] = '\0';
@@ -379,8 +380,7 @@ int homad_start(struct homad *d, char *err, size_t errlen)
 		rc = start_threads(d);
 	if (rc) {
 		if (!err[0])
-			snprintf(err, errlen, "cannot start: %s",
-				 strerror(-rc));
+			snprintf(err, errlen, "cannot start: %s", strerror(-rc));
 		homad_stop(d);
 	}
 	return rc;
@@ -390,8 +390,8 @@ static int close_all(struct homad_thread *t, void *arg)
 {
 	(void)arg;
 	while (!homa_list_empty(&t->apps)) {
-		struct homad_app *app = homa_container_of(
-			t->apps.next, struct homad_app, member);
+		struct homad_app *app =
+			homa_container_of(t->apps.next, struct homad_app, member);
 
 		__atomic_store_n(&app->queues->state, HOMA_SHM_STOPPING,
 				 __ATOMIC_RELEASE);

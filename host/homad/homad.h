@@ -43,7 +43,7 @@
 struct homad_port {
 	/* Packet I/O; NULL for messages between applications of this host. */
 	struct nic *nic;
-	struct homa_link *link; /* the engine's */
+	struct homa_link *link;	     /* the engine's */
 	const struct nic_info *info; /* of @nic */
 	u32 index;
 	/* Index of the thread that serves it. */

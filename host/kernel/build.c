@@ -26,12 +26,13 @@ static u32 homak_udp_len(const struct homa_addr *dst)
 /* Packets of one RPC take one way through queues and networks. */
 static u32 homak_tx_hash(const struct homa_tx_desc *desc)
 {
-	return homa_get_be32(desc->hdr + offsetof(struct homa_wire_common,
-						  sender_id) + 4) *
+	return homa_get_be32(desc->hdr +
+			     offsetof(struct homa_wire_common, sender_id) + 4) *
 	       GOLDEN_RATIO_32;
 }
 
-static u8 homak_tx_tos(const struct homak_net *hnet, const struct homa_tx_desc *desc)
+static u8 homak_tx_tos(const struct homak_net *hnet,
+		       const struct homa_tx_desc *desc)
 {
 	u32 prio = desc->prio & (HOMA_PRIORITIES - 1);
 
@@ -81,8 +82,8 @@ static void homak_tx_udp(struct sk_buff *skb, const struct homak_route *route,
 }
 
 /* The rest of the IP header - lengths, checksum - is ip_local_out()'s. */
-static void homak_tx_ip(struct sk_buff *skb, const struct homak_route *route, u8 tos,
-			u32 hash)
+static void homak_tx_ip(struct sk_buff *skb, const struct homak_route *route,
+			u8 tos, u32 hash)
 {
 	if (homak_route_v4(route)) {
 		struct iphdr *ip = __skb_push(skb, sizeof(*ip));
@@ -99,8 +100,8 @@ static void homak_tx_ip(struct sk_buff *skb, const struct homak_route *route, u8
 }
 
 /* Homa header and payload; @small: the message's bytes, to be copied. */
-static int homak_tx_body(struct sk_buff *skb, const struct homak_tx_piece *piece,
-			 const u8 *small)
+static int homak_tx_body(struct sk_buff *skb,
+			 const struct homak_tx_piece *piece, const u8 *small)
 {
 	const struct homa_tx_desc *desc = piece->desc;
 	u32 offset = desc->offset + piece->skip;
@@ -120,12 +121,13 @@ static int homak_tx_body(struct sk_buff *skb, const struct homak_tx_piece *piece
 	if (unlikely(piece->length > piece->seg &&
 		     (piece->form == HOMAK_GSO_INTERLEAVED ||
 		      piece->form == HOMAK_GSO_UDP)))
-		return homak_gso_interleave(piece->msg, skb, piece->form, offset,
-					    piece->length, piece->seg);
+		return homak_gso_interleave(piece->msg, skb, piece->form,
+					    offset, piece->length, piece->seg);
 	return homak_msg_to_skb(piece->msg, skb, offset, piece->length);
 }
 
-struct sk_buff *homak_tx_build(struct homak_cpu *cpu, const struct homak_tx_piece *piece)
+struct sk_buff *homak_tx_build(struct homak_cpu *cpu,
+			       const struct homak_tx_piece *piece)
 {
 	const struct homa_tx_desc *desc = piece->desc;
 	const struct homak_route *route = piece->route;
@@ -138,11 +140,11 @@ struct sk_buff *homak_tx_build(struct homak_cpu *cpu, const struct homak_tx_piec
 
 	if (likely(piece->msg))
 		small = homak_msg_small(piece->msg, desc->offset + piece->skip +
-						   piece->length);
+							    piece->length);
 	if (small || (piece->msg && piece->length <= HOMAK_TX_COPY))
 		size += piece->length;
 	skb = homak_tx_alloc(LL_RESERVED_SPACE(dst->dev) + dst->header_len +
-			     route->ip_len + homak_udp_len(&desc->dst),
+				     route->ip_len + homak_udp_len(&desc->dst),
 			     size + dst->trailer_len);
 	if (unlikely(!skb))
 		return ERR_PTR(-ENOMEM);
@@ -155,8 +157,8 @@ struct sk_buff *homak_tx_build(struct homak_cpu *cpu, const struct homak_tx_piec
 	if (piece->length > piece->seg)
 		homak_gso_mark(skb, piece->form, piece->seg, piece->length,
 			       homak_route_v4(route));
-	if (unlikely(desc->dst.encap || (skb_is_gso(skb) &&
-					 piece->form == HOMAK_GSO_INTERLEAVED))) {
+	if (unlikely(desc->dst.encap ||
+		     (skb_is_gso(skb) && piece->form == HOMAK_GSO_INTERLEAVED))) {
 		if (!homak_encap_udp(&desc->dst))
 			homak_tx_tcp_csum(skb, route);
 		else

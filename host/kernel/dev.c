@@ -43,7 +43,8 @@ static void homak_dev_pull(struct homak_dev *hdev)
 
 	if (unlikely(!cpu)) {
 		/* Settings change; nobody else would ask for this device. */
-		hrtimer_start(&hdev->timer, ms_to_ktime(1), HRTIMER_MODE_REL_SOFT);
+		hrtimer_start(&hdev->timer, ms_to_ktime(1),
+			      HRTIMER_MODE_REL_SOFT);
 		return;
 	}
 	homak_xmit(cpu, hdev);
@@ -122,7 +123,8 @@ static struct homak_dev *homak_dev_make(struct homak_net *hnet)
 		return NULL;
 	hdev->hnet = hnet;
 	hdev->link = (struct homa_link *)((char *)hdev + HOMAK_DEV_LINK);
-	homa_link_init(hdev->link, hnet->engine, 0, ETH_DATA_LEN, HOMAK_CTRL_SLOTS);
+	homa_link_init(hdev->link, hnet->engine, 0, ETH_DATA_LEN,
+		       HOMAK_CTRL_SLOTS);
 	homak_hrtimer_setup(&hdev->timer, homak_dev_timer, HRTIMER_MODE_ABS_SOFT);
 	tasklet_setup(&hdev->again, homak_dev_again);
 	INIT_WORK(&hdev->measure, homak_dev_work);
@@ -146,7 +148,8 @@ static struct homak_dev *homak_dev_left(struct homak_net *hnet)
 
 /* A link for a device that is new here. Under homak_net.dev_lock. Who goes through the
  * lists meanwhile may miss some; then it looks again under the lock. */
-static struct homak_dev *homak_dev_new(struct homak_net *hnet, struct net_device *dev)
+static struct homak_dev *homak_dev_new(struct homak_net *hnet,
+				       struct net_device *dev)
 {
 	struct homak_dev *hdev = homak_dev_left(hnet);
 
@@ -205,8 +208,8 @@ struct homak_dev *homak_dev_out(struct homak_cpu *cpu, struct homak_sock *hsk,
 	struct dst_entry *dst;
 
 	rcu_read_lock();
-	dst = homak_route_get(cpu, NULL, to, &in6addr_any, (const struct sock *)hsk,
-			      &route);
+	dst = homak_route_get(cpu, NULL, to, &in6addr_any,
+			      (const struct sock *)hsk, &route);
 	if (IS_ERR(dst)) {
 		hdev = ERR_CAST(dst);
 	} else {
@@ -235,7 +238,8 @@ static void homak_dev_gone(struct homak_net *hnet, struct net_device *dev)
 	homak_routes_flush(hnet);
 }
 
-static int homak_dev_event(struct notifier_block *nb, unsigned long event, void *ptr)
+static int homak_dev_event(struct notifier_block *nb, unsigned long event,
+			   void *ptr)
 {
 	struct net_device *dev = netdev_notifier_info_to_dev(ptr);
 	struct homak_net *hnet = homak_net(dev_net(dev));

@@ -35,7 +35,8 @@ static bool homak_disguise_marked(const struct sk_buff *skb, int at)
 	       homa_get_be16(&hdr->urgent) == HOMA_URGENT;
 }
 
-static unsigned int homak_disguise_take(struct sk_buff *skb, struct net *net, int at)
+static unsigned int homak_disguise_take(struct sk_buff *skb, struct net *net,
+					int at)
 {
 	__skb_pull(skb, at);
 	skb_reset_transport_header(skb);
@@ -81,8 +82,7 @@ static void homak_tcp_icmp_v6(struct sk_buff *skb, struct net *net, int at)
 	at += sizeof(*q);
 	if (!err || !homak_disguise_marked(skb, at))
 		return;
-	homak_addr_v6_at(&peer, &q->ip.daddr, HOMAK_ENCAP_TCP,
-			 skb->dev->ifindex);
+	homak_addr_v6_at(&peer, &q->ip.daddr, HOMAK_ENCAP_TCP, skb->dev->ifindex);
 	homak_icmp_quoted(homak_net(net), skb, at, &peer, err,
 			  ntohl(q->icmp.icmp6_mtu));
 }
@@ -123,7 +123,8 @@ static const struct nf_hook_ops homak_disguise_hooks[] = {
 		.pf = NFPROTO_IPV4,
 		.hooknum = NF_INET_LOCAL_IN,
 		.priority = NF_IP_PRI_LAST,
-	}, {
+	},
+	{
 		.hook = homak_tcp_hook_v6,
 		.pf = NFPROTO_IPV6,
 		.hooknum = NF_INET_LOCAL_IN,
@@ -139,7 +140,8 @@ int homak_disguise_on(struct net *net)
 
 void homak_disguise_off(struct net *net)
 {
-	nf_unregister_net_hooks(net, homak_disguise_hooks, ARRAY_SIZE(homak_disguise_hooks));
+	nf_unregister_net_hooks(net, homak_disguise_hooks,
+				ARRAY_SIZE(homak_disguise_hooks));
 }
 
 #else

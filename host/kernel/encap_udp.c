@@ -49,13 +49,15 @@ static int homak_udp_err(struct sock *sk, struct sk_buff *skb)
 	if (skb_headroom(skb) < sizeof(struct icmphdr))
 		return 0;
 	if (ip->version == 4) {
-		const struct icmphdr *icmp = (const void *)(skb->data - sizeof(*icmp));
+		const struct icmphdr *icmp =
+			(const void *)(skb->data - sizeof(*icmp));
 
 		err = homak_icmp_errno_v4(icmp->type, icmp->code);
 		mtu = ntohs(icmp->un.frag.mtu);
 		homak_addr_v4(&peer, ip->daddr, port);
 	} else {
-		const struct icmp6hdr *icmp = (const void *)(skb->data - sizeof(*icmp));
+		const struct icmp6hdr *icmp =
+			(const void *)(skb->data - sizeof(*icmp));
 
 		err = homak_icmp_errno_v6(icmp->icmp6_type, icmp->icmp6_code);
 		mtu = ntohl(icmp->icmp6_mtu);
@@ -69,10 +71,12 @@ static int homak_udp_err(struct sock *sk, struct sk_buff *skb)
 static int homak_udp_open(struct homak_net *hnet, int family, struct socket **out)
 {
 	struct sockaddr_in6 v6 = {
-		.sin6_family = AF_INET6, .sin6_port = htons(HOMA_UDP_PORT),
+		.sin6_family = AF_INET6,
+		.sin6_port = htons(HOMA_UDP_PORT),
 	};
 	struct sockaddr_in v4 = {
-		.sin_family = AF_INET, .sin_port = htons(HOMA_UDP_PORT),
+		.sin_family = AF_INET,
+		.sin_port = htons(HOMA_UDP_PORT),
 	};
 	struct socket *sock;
 	struct sock *sk;
@@ -110,7 +114,7 @@ int homak_udp_on(struct homak_net *hnet, struct socket *socks[2])
 		return err;
 	err = homak_udp_open(hnet, AF_INET6, &socks[1]);
 	if (!err || err == -EAFNOSUPPORT)
-		return 0;	/* a host without IPv6 */
+		return 0; /* a host without IPv6 */
 	homak_udp_off(socks);
 	return err;
 }

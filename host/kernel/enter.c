@@ -16,8 +16,8 @@
 #include "homa_tx.h"
 
 #define HOMAK_FILL (HOMAK_SPARES + 4u)
-#define HOMAK_DRAIN 256u		/* peers and records given up in a turn, at the end */
-#define HOMAK_LEAVE_TURNS 8	/* events make packets, packets make events */
+#define HOMAK_DRAIN 256u /* peers and records given up in a turn, at the end */
+#define HOMAK_LEAVE_TURNS 8 /* events make packets, packets make events */
 
 static struct kmem_cache *homak_rpc_cache;
 static struct kmem_cache *homak_peer_cache;
@@ -43,7 +43,8 @@ static void homak_give_rpc(struct homa_ctx *ctx, void *mem)
 
 static bool homak_stocked(const struct homa_ctx *ctx)
 {
-	return ctx->spare_rpcs >= HOMAK_SPARES && ctx->spare_peers >= HOMAK_SPARES &&
+	return ctx->spare_rpcs >= HOMAK_SPARES &&
+	       ctx->spare_peers >= HOMAK_SPARES &&
 	       ctx->spare_ranges >= HOMAK_SPARES && ctx->spare_segment;
 }
 
@@ -205,7 +206,8 @@ static void homak_timer_want(struct homak_net *hnet)
 	if (!counts.rpcs || READ_ONCE(hnet->paused) ||
 	    !xchg(&hnet->timer_rests, false))
 		return;
-	hrtimer_start(&hnet->timer, ns_to_ktime(ktime_get_ns() + 2 * HOMAK_TICK_NS),
+	hrtimer_start(&hnet->timer,
+		      ns_to_ktime(ktime_get_ns() + 2 * HOMAK_TICK_NS),
 		      HRTIMER_MODE_ABS_SOFT);
 }
 
@@ -289,14 +291,15 @@ void homak_cpus_free(struct homak_net *hnet)
 
 int __init homak_memory_init(void)
 {
-	homak_rpc_cache = kmem_cache_create("homa_rpc", homa_rpc_size(&homak_limits),
-					    0, SLAB_HWCACHE_ALIGN, NULL);
-	homak_peer_cache = kmem_cache_create("homa_peer",
-					     homa_peer_size(&homak_limits), 0,
-					     SLAB_HWCACHE_ALIGN |
-						    SLAB_TYPESAFE_BY_RCU, NULL);
-	homak_range_cache = kmem_cache_create("homa_range", homa_range_size(), 0,
-					      0, NULL);
+	homak_rpc_cache =
+		kmem_cache_create("homa_rpc", homa_rpc_size(&homak_limits), 0,
+				  SLAB_HWCACHE_ALIGN, NULL);
+	homak_peer_cache =
+		kmem_cache_create("homa_peer", homa_peer_size(&homak_limits), 0,
+				  SLAB_HWCACHE_ALIGN | SLAB_TYPESAFE_BY_RCU,
+				  NULL);
+	homak_range_cache =
+		kmem_cache_create("homa_range", homa_range_size(), 0, 0, NULL);
 	if (homak_rpc_cache && homak_peer_cache && homak_range_cache)
 		return 0;
 	homak_memory_exit();

@@ -27,8 +27,8 @@
 
 #include "homa_receive.h"
 
-#define HOMAK_GRO_PACKETS 16u	/* two calls of the engine */
-#define HOMAK_GRO_BYTES 65000u	/* IP's length field has 16 bits */
+#define HOMAK_GRO_PACKETS 16u  /* two calls of the engine */
+#define HOMAK_GRO_BYTES 65000u /* IP's length field has 16 bits */
 
 /* ---- a device's poll ---- */
 
@@ -94,7 +94,8 @@ static struct sk_buff *homak_gro_receive(struct list_head *head,
 		if (!pskb_may_pull(skb, offset + min_t(u32, len, HOMA_DATA_HDR)))
 			goto alone;
 		homak_gro_chain(held, skb);
-		return NAPI_GRO_CB(held)->count == HOMAK_GRO_PACKETS ? held : NULL;
+		return NAPI_GRO_CB(held)->count == HOMAK_GRO_PACKETS ? held :
+								       NULL;
 	}
 	if (!skb_cloned(skb))
 		return NULL;
@@ -108,7 +109,7 @@ static int homak_gro_complete(struct sk_buff *skb, int offset)
 	skb_shinfo(skb)->gso_type |= SKB_GSO_FRAGLIST;
 	skb_shinfo(skb)->gso_segs = NAPI_GRO_CB(skb)->count;
 	if (skb->ip_summed != CHECKSUM_PARTIAL)
-		skb->ip_summed = CHECKSUM_NONE;	/* it covers one packet at most */
+		skb->ip_summed = CHECKSUM_NONE; /* it covers one packet at most */
 	return 0;
 }
 
@@ -137,7 +138,7 @@ struct sk_buff *homak_gro_split(struct sk_buff *skb)
 						 GFP_ATOMIC | __GFP_NOWARN);
 		}
 		if (!member)
-			continue;	/* lost, like any packet may be */
+			continue; /* lost, like any packet may be */
 		member->next = NULL;
 		member->dev = skb->dev;
 		member->skb_iif = skb->skb_iif;

@@ -32,10 +32,10 @@
 #include "homa_receive.h"
 #include "homa_tx.h"
 
-#define HOMAK_GSO_SLACK 320u	/* headers of all layers, as TCP leaves */
-#define HOMAK_GSO_OFFSET 4u	/* an interleaved segment's own header */
+#define HOMAK_GSO_SLACK 320u /* headers of all layers, as TCP leaves */
+#define HOMAK_GSO_OFFSET 4u  /* an interleaved segment's own header */
 #define HOMAK_GSO_HDR (HOMA_DATA_HDR - HOMAK_GSO_OFFSET)
-#define HOMAK_GSO_INTERLEAVED_SEGS 7u	/* two fragments each */
+#define HOMAK_GSO_INTERLEAVED_SEGS 7u /* two fragments each */
 
 /* ---- sending ---- */
 
@@ -56,7 +56,8 @@ static bool homak_gso_through_virtio(const struct net_device *dev)
 }
 
 enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
-				   const struct net_device *dev, u16 encap, bool v4)
+				   const struct net_device *dev, u16 encap,
+				   bool v4)
 {
 	netdev_features_t tso = v4 ? NETIF_F_TSO : NETIF_F_TSO6;
 	if (!(dev->features & NETIF_F_SG) ||
@@ -66,11 +67,13 @@ enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
 	if (encap == HOMAK_ENCAP_TCP)
 		return tso ? HOMAK_GSO_TCP : HOMAK_GSO_NONE;
 	if (encap)
-		return dev->features & NETIF_F_GSO ? HOMAK_GSO_UDP : HOMAK_GSO_NONE;
+		return dev->features & NETIF_F_GSO ? HOMAK_GSO_UDP :
+						     HOMAK_GSO_NONE;
 	if (!(dev->features & NETIF_F_GSO))
 		return HOMAK_GSO_APART;
 	if (tso && READ_ONCE(hnet->settings.max_gso_size) &&
-	    !(dev->features & NETIF_F_GSO_FRAGLIST) && !homak_gso_through_virtio(dev))
+	    !(dev->features & NETIF_F_GSO_FRAGLIST) &&
+	    !homak_gso_through_virtio(dev))
 		return HOMAK_GSO_INTERLEAVED;
 	return HOMAK_GSO_ONE_PIECE;
 }
@@ -120,8 +123,8 @@ static void homak_gso_header(struct sk_buff *skb, enum homak_gso_form form)
 	}
 }
 
-void homak_gso_mark(struct sk_buff *skb, enum homak_gso_form form, u32 seg, u32 length,
-		    bool v4)
+void homak_gso_mark(struct sk_buff *skb, enum homak_gso_form form, u32 seg,
+		    u32 length, bool v4)
 {
 	struct skb_shared_info *shinfo = skb_shinfo(skb);
 
@@ -147,8 +150,8 @@ void homak_gso_mark(struct sk_buff *skb, enum homak_gso_form form, u32 seg, u32 
 }
 
 /* What stands before a later segment: its offset, or all of the first one's header. */
-static void homak_gso_before(void *at, enum homak_gso_form form, const void *first,
-			     u32 offset)
+static void homak_gso_before(void *at, enum homak_gso_form form,
+			     const void *first, u32 offset)
 {
 	if (form == HOMAK_GSO_UDP) {
 		memcpy(at, first, HOMA_DATA_HDR);
@@ -159,7 +162,8 @@ static void homak_gso_before(void *at, enum homak_gso_form form, const void *fir
 }
 
 int homak_gso_interleave(const struct homak_msg *msg, struct sk_buff *skb,
-			 enum homak_gso_form form, u32 offset, u32 length, u32 seg)
+			 enum homak_gso_form form, u32 offset, u32 length,
+			 u32 seg)
 {
 	u32 segs = (length + seg - 1) / seg, own = homak_gso_own(form), i;
 	u8 *heads = napi_alloc_frag(segs * own);
@@ -176,7 +180,8 @@ int homak_gso_interleave(const struct homak_msg *msg, struct sk_buff *skb,
 		if (i) {
 			homak_gso_before(head, form, skb->data, offset + i * seg);
 			err = homak_skb_add(skb, page,
-					    (u32)(head - (u8 *)page_address(page)), own);
+					    (u32)(head - (u8 *)page_address(page)),
+					    own);
 		}
 		if (!err)
 			err = homak_msg_to_skb(msg, skb, offset + i * seg, n);
@@ -188,8 +193,9 @@ int homak_gso_interleave(const struct homak_msg *msg, struct sk_buff *skb,
 /* ---- taking apart, for devices that cannot ---- */
 
 /* @skb->data at the Homa header of @hdr_len bytes; segments of @size after it. */
-static struct sk_buff *homak_gso_cut(struct sk_buff *skb, netdev_features_t features,
-				     u32 hdr_len, u32 size)
+static struct sk_buff *homak_gso_cut(struct sk_buff *skb,
+				     netdev_features_t features, u32 hdr_len,
+				     u32 size)
 {
 	struct sk_buff *segs;
 	u16 was;
@@ -219,7 +225,8 @@ static struct homa_wire_data *homak_gso_seg_header(struct sk_buff *skb)
 }
 
 /* As homak_tx_build() made it, or nearly: a header, and payload in pages of ours. */
-static bool homak_gso_is_simple(const struct sk_buff *skb, netdev_features_t features)
+static bool homak_gso_is_simple(const struct sk_buff *skb,
+				netdev_features_t features)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
 
@@ -304,7 +311,7 @@ static struct sk_buff *homak_gso_quick(struct sk_buff *skb, u32 seg)
 		left -= n;
 	} while (left);
 	*end = NULL;
-	segs->prev = one;	/* the stack looks for the last one there */
+	segs->prev = one; /* the stack looks for the last one there */
 	if (skb->destructor == sock_wfree) {
 		swap(one->truesize, skb->truesize);
 		swap(one->destructor, skb->destructor);
@@ -327,7 +334,8 @@ static struct sk_buff *homak_gso_one_piece(struct sk_buff *skb,
 	seg -= HOMA_DATA_HDR;
 	if (skb->len <= HOMA_DATA_HDR + seg)
 		return ERR_PTR(-EINVAL);
-	segs = homak_gso_is_simple(skb, features) ? homak_gso_quick(skb, seg) : NULL;
+	segs = homak_gso_is_simple(skb, features) ? homak_gso_quick(skb, seg) :
+						    NULL;
 	if (!segs)
 		segs = homak_gso_cut(skb, features, HOMA_DATA_HDR, seg);
 	if (IS_ERR_OR_NULL(segs))
@@ -376,8 +384,7 @@ struct sk_buff *homak_gso_segment(struct sk_buff *skb, netdev_features_t feature
 	doff = ((const struct homa_wire_common *)skb->data)->doff;
 	if (doff >> 4 == HOMA_DOFF_GSO)
 		return homak_gso_interleaved(skb, features);
-	if (doff & HOMAK_DOFF_ONE_PIECE &&
-	    homa_peek_type(skb->data) == HOMA_DATA)
+	if (doff & HOMAK_DOFF_ONE_PIECE && homa_peek_type(skb->data) == HOMA_DATA)
 		return homak_gso_one_piece(skb, features);
 	return ERR_PTR(-EPROTONOSUPPORT);
 }

@@ -36,8 +36,8 @@ static inline void homak_hrtimer_setup(struct hrtimer *timer,
 
 /* 6.6: the size of a table is given; before, an entry of zeros ends it. */
 static inline struct ctl_table_header *
-homak_register_sysctl(struct net *net, const char *path, struct ctl_table *table,
-		      size_t count)
+homak_register_sysctl(struct net *net, const char *path,
+		      struct ctl_table *table, size_t count)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
 	return register_net_sysctl_sz(net, path, table, count);
@@ -65,7 +65,8 @@ static inline int homak_kernel_bind(struct socket *sock, void *addr, int len)
 
 /* 6.6: where a socket's IPv6 part is; before, at its end. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 6, 0)
-#define HOMAK_PROTO_INET6(type, member) .ipv6_pinfo_offset = offsetof(type, member),
+#define HOMAK_PROTO_INET6(type, member) \
+	.ipv6_pinfo_offset = offsetof(type, member),
 #else
 #define HOMAK_PROTO_INET6(type, member)
 #endif

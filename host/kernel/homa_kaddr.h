@@ -17,8 +17,8 @@ static inline void homak_addr_v4(struct homa_addr *out, __be32 ip, u16 encap)
 	out->zero = 0;
 }
 
-static inline void homak_addr_v6(struct homa_addr *out, const struct in6_addr *ip,
-				 u16 encap)
+static inline void homak_addr_v6(struct homa_addr *out,
+				 const struct in6_addr *ip, u16 encap)
 {
 	memcpy(out->ip, ip, 16);
 	out->encap = encap;
@@ -29,8 +29,9 @@ static inline void homak_addr_v6(struct homa_addr *out, const struct in6_addr *i
  * A link-local address means nothing without its interface: bytes 4..7 of
  * fe80::/64, zero on the wire, hold its index. The engine sees one more peer.
  */
-static inline void homak_addr_v6_at(struct homa_addr *out, const struct in6_addr *ip,
-				    u16 encap, int ifindex)
+static inline void homak_addr_v6_at(struct homa_addr *out,
+				    const struct in6_addr *ip, u16 encap,
+				    int ifindex)
 {
 	homak_addr_v6(out, ip, encap);
 	if (out->ip[0] == 0xfe && (out->ip[1] & 0xc0) == 0x80)

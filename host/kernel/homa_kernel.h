@@ -159,11 +159,11 @@ struct homak_dev {
 
 #define HOMAK_DEV_BUCKETS 32u
 #define HOMAK_USER_BITS 5
-struct homak_routes;	/* the cache of routes; route.c */
-struct homak_encap;	/* the UDP socket and the hooks of both disguises */
-struct homak_early;	/* the input routes of a CPU; input_route.c */
-struct homak_sysctl;	/* the tables of settings; sysctl.c */
-struct homak_user;	/* a user who has sockets; user.c */
+struct homak_routes; /* the cache of routes; route.c */
+struct homak_encap;  /* the UDP socket and the hooks of both disguises */
+struct homak_early;  /* the input routes of a CPU; input_route.c */
+struct homak_sysctl; /* the tables of settings; sysctl.c */
+struct homak_user;   /* a user who has sockets; user.c */
 
 /* struct homak_net - Homa in a network namespace */
 struct homak_net {
@@ -226,7 +226,8 @@ extern struct homa_limits homak_limits;
 /* ---- params.c ---- */
 
 /** homak_net_set_params() - changes the engine's settings; 0 or -EINVAL; may sleep. */
-int homak_net_set_params(struct homak_net *hnet, const struct homa_params *params);
+int homak_net_set_params(struct homak_net *hnet,
+			 const struct homa_params *params);
 /** homak_net_set_cutoffs() - see homa_engine_fix_cutoffs(); -EAGAIN: no engine yet. */
 int homak_net_set_cutoffs(struct homak_net *hnet, u32 levels, const u32 *sizes);
 
@@ -253,14 +254,14 @@ void homak_leave(struct homak_cpu *cpu);
 struct homak_cpu *homak_enter_wait(struct homak_net *hnet);
 
 /** homak_host_count_at() - adds @n to a counter; for who has not entered the engine. */
-static inline void homak_host_count_at(struct homak_net *hnet, enum homak_host_metric m,
-				       u64 n)
+static inline void homak_host_count_at(struct homak_net *hnet,
+				       enum homak_host_metric m, u64 n)
 {
 	this_cpu_add(hnet->cpus->metrics[m], n);
 }
 
-static inline void homak_host_count(struct homak_cpu *cpu, enum homak_host_metric m,
-				    u64 n)
+static inline void homak_host_count(struct homak_cpu *cpu,
+				    enum homak_host_metric m, u64 n)
 {
 	/* With PREEMPT_RT another task may count on this CPU in the middle of an addition. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
@@ -312,8 +313,8 @@ u32 homak_msg_length(const struct homak_msg *msg);
 /** homak_msg_to_skb() - appends @length bytes of the message from @offset on to @skb. Small
  *  pieces are copied into its linear part if there is tailroom, others become page fragments
  *  with references. Returns 0, -ENOMEM or -EMSGSIZE (too many fragments). */
-int homak_msg_to_skb(const struct homak_msg *msg, struct sk_buff *skb, u32 offset,
-		     u32 length);
+int homak_msg_to_skb(const struct homak_msg *msg, struct sk_buff *skb,
+		     u32 offset, u32 length);
 /** homak_msgs_exit() - frees memory that is kept for later messages; there are none left. */
 void homak_msgs_exit(void);
 
@@ -397,7 +398,8 @@ void homak_timers_stop(struct homak_net *hnet);
 int homak_sockets_init(void);
 void homak_sockets_exit(void);
 int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len);
-int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len, int flags);
+int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
+			 int flags);
 int homak_ioctl_common(struct sock *sk, unsigned int cmd, void __user *arg);
 /** homak_sock_room() - says whether the socket may send more, that is, is below wmem_max. */
 static inline bool homak_sock_room(struct homak_sock *hsk)

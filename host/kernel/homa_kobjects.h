@@ -20,7 +20,7 @@ struct homak_user;
 
 /* ---- per RPC ---- */
 
-struct homak_msg;	/* bytes of an outgoing message; msg.c */
+struct homak_msg; /* bytes of an outgoing message; msg.c */
 struct homak_sock;
 
 /* Which list of its socket an RPC is in; homak_sock.lock protects it. */
@@ -230,7 +230,7 @@ struct homak_sock {
 
 struct homak6_sock {
 	struct homak_sock homa;
-	struct ipv6_pinfo inet6;	/* must be last */
+	struct ipv6_pinfo inet6; /* must be last */
 };
 
 static inline struct homak_sock *homak_sk(const struct sock *sk)

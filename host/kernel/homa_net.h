@@ -12,11 +12,11 @@ static inline gfp_t homak_net_gfp(const struct homak_net *hnet)
 	return hnet->memcg ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
 }
 
-int homak_memory_init(void);	/* enter.c: object caches */
+int homak_memory_init(void); /* enter.c: object caches */
 void homak_memory_exit(void);
-int homak_qdisc_init(void);	/* qdisc.c */
+int homak_qdisc_init(void); /* qdisc.c */
 void homak_qdisc_exit(void);
-int homak_nets_init(void);	/* net.c */
+int homak_nets_init(void); /* net.c */
 void homak_nets_exit(void);
 /** homak_cpus_alloc() - makes a context for each CPU; 0 or -ENOMEM. */
 int homak_cpus_alloc(struct homak_net *hnet, struct homa_engine *engine);

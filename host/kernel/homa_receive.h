@@ -17,7 +17,8 @@
 
 /** homak_gso_segment() - cuts @skb into packets; it is in any of our forms, and skb->data is at
  *  the Homa header; gso.c */
-struct sk_buff *homak_gso_segment(struct sk_buff *skb, netdev_features_t features);
+struct sk_buff *homak_gso_segment(struct sk_buff *skb,
+				  netdev_features_t features);
 
 /** homak_rx_routed() - does the same as homak_rx_skb(). @looked_up says that routing was asked
  *  about this very buffer, so that the early path can learn from the answer. */
@@ -67,7 +68,8 @@ int homak_early_make(struct homak_net *hnet);
 void homak_early_free(struct homak_net *hnet);
 /** homak_early_find() - returns the remembered input route of @skb, borrowed for this RCU read
  *  side; NULL: IP must look. */
-struct dst_entry *homak_early_find(struct homak_net *hnet, const struct sk_buff *skb);
+struct dst_entry *homak_early_find(struct homak_net *hnet,
+				   const struct sk_buff *skb);
 /** homak_early_learn() - remembers the route of @skb, which came to us by IP's way. Bottom
  *  halves are off, and skb->data is at the Homa header. */
 void homak_early_learn(struct homak_net *hnet, const struct sk_buff *skb);

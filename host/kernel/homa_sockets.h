@@ -6,7 +6,8 @@
 #include "homa_kernel.h"
 
 /** homak_error_text() - keeps a sentence for HOMAIOCINFO, and returns @err. */
-static inline int homak_error_text(struct homak_sock *hsk, int err, const char *text)
+static inline int homak_error_text(struct homak_sock *hsk, int err,
+				   const char *text)
 {
 	strscpy(hsk->error, text, sizeof(hsk->error));
 	return err;
@@ -65,15 +66,15 @@ struct homa_owner *homak_user_owner(struct homak_user *user);
 
 int homak_setsockopt(struct socket *sock, int level, int name, sockptr_t value,
 		     unsigned int len);
-int homak_getsockopt(struct socket *sock, int level, int name, char __user *value,
-		     int __user *len);
+int homak_getsockopt(struct socket *sock, int level, int name,
+		     char __user *value, int __user *len);
 
 /** homak_pool_delete() - frees the bookkeeping of a receive region; NULL is fine. */
 void homak_pool_delete(void *pool);
 
 /* ---- inbox.c: the reader's side ---- */
 
-#define HOMAK_PIPE_BYTES 65536u	/* so many to copy are worth waking a reader */
+#define HOMAK_PIPE_BYTES 65536u /* so many to copy are worth waking a reader */
 #define HOMAK_POLL_BYTES (256u << 10) /* the same for poll() */
 
 /**
@@ -82,7 +83,8 @@ void homak_pool_delete(void *pool);
  * message. If @waiter->what stays HOMAK_WAITS there is nothing, and if @wait is set, @waiter
  * is in the list of those that wait.
  */
-void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter, bool wait);
+void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter,
+		      bool wait);
 /** homak_inbox_private() - does the same for one private RPC, which the caller holds. */
 bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
 			 struct homak_waiter *waiter, bool wait);
@@ -93,7 +95,8 @@ bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
  * more. Called between homak_enter() and homak_leave().
  */
 bool homak_inbox_back(struct homak_cpu *cpu, struct homak_sock *hsk,
-		      struct homak_rpc *krpc, struct homak_batch *batch, bool done);
+		      struct homak_rpc *krpc, struct homak_batch *batch,
+		      bool done);
 /** homak_batch_free() - frees packets that were copied or are not wanted; between
  *  homak_enter() and homak_leave(). */
 void homak_batch_free(struct homak_sock *hsk, struct homak_batch *batch);
@@ -115,7 +118,8 @@ struct sk_buff *homak_given_take(struct homak_sock *hsk);
 void homak_given_free(struct homak_sock *hsk, struct sk_buff *skb);
 /** homak_given_abort() - says whether the response to request @id waits to be received; @id 0:
  *  whether any does. With @silent it is dropped. Between homak_enter() and homak_leave(). */
-bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id, bool silent);
+bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
+		       bool silent);
 /** homak_given_purge() - frees messages of a closing socket, some in each call. Returns true
  *  while there are more. */
 bool homak_given_purge(struct homak_sock *hsk);
@@ -157,7 +161,8 @@ void homak_rouse(struct homak_waiter *waiter, enum homak_waited what);
  * waiter->what says what happened; -EAGAIN, -EINTR or -ERESTARTSYS if it waits no longer.
  */
 int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
-	       struct homak_waiter *waiter, long *timeo, enum homak_host_metric *how);
+	       struct homak_waiter *waiter, long *timeo,
+	       enum homak_host_metric *how);
 /** homak_wait_room() - sleeps until there is room to send; 0 or an error as above. */
 int homak_wait_room(struct homak_sock *hsk, long *timeo);
 /** homak_wait_tick() - sleeps for a moment, when objects are short; 0 or an error as above. */

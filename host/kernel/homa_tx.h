@@ -70,17 +70,18 @@ int homak_tx_out(struct net *net, struct sock *sk, struct sk_buff *skb, bool v4)
 
 /* How several segments go in one skb; see gso.c. */
 enum homak_gso_form {
-	HOMAK_GSO_NONE,		/* not at all */
-	HOMAK_GSO_ONE_PIECE,	/* one header, then the payload */
-	HOMAK_GSO_APART,		/* the same, taken apart before the device */
-	HOMAK_GSO_INTERLEAVED,	/* before each segment's payload its offset */
-	HOMAK_GSO_TCP,		/* as TCP does it */
-	HOMAK_GSO_UDP,		/* datagrams, each with a whole header of ours */
+	HOMAK_GSO_NONE,	       /* not at all */
+	HOMAK_GSO_ONE_PIECE,   /* one header, then the payload */
+	HOMAK_GSO_APART,       /* the same, taken apart before the device */
+	HOMAK_GSO_INTERLEAVED, /* before each segment's payload its offset */
+	HOMAK_GSO_TCP,	       /* as TCP does it */
+	HOMAK_GSO_UDP,	       /* datagrams, each with a whole header of ours */
 };
 
 /** homak_gso_form() - says which form @dev takes from a sender of @encap. */
 enum homak_gso_form homak_gso_form(const struct homak_net *hnet,
-				   const struct net_device *dev, u16 encap, bool v4);
+				   const struct net_device *dev, u16 encap,
+				   bool v4);
 /** homak_gso_bytes() - says how many bytes of a message one such skb takes, in whole
  *  segments. */
 u32 homak_gso_bytes(const struct homak_net *hnet, const struct net_device *dev,
@@ -91,7 +92,8 @@ void homak_gso_mark(struct sk_buff *skb, enum homak_gso_form form, u32 seg,
 /** homak_gso_interleave() - appends payload in the interleaved form or as datagrams to @skb,
  *  whose data is the first segment's header. Returns as homak_msg_to_skb() does. */
 int homak_gso_interleave(const struct homak_msg *msg, struct sk_buff *skb,
-			 enum homak_gso_form form, u32 offset, u32 length, u32 seg);
+			 enum homak_gso_form form, u32 offset, u32 length,
+			 u32 seg);
 /** homak_skb_add() - appends part of a page, with a reference; 0 or -EMSGSIZE. */
 int homak_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length);
 

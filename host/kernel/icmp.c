@@ -111,7 +111,8 @@ int homak_icmp_err_v6(struct sk_buff *skb, struct inet6_skb_parm *opt, u8 type,
 	}
 	err = homak_icmp_errno_v6(type, code);
 	homak_addr_v6_at(&peer, &ip->daddr, 0, skb->dev->ifindex);
-	if (homak_icmp_quoted(homak_net(net), skb, offset, &peer, err, ntohl(info)))
+	if (homak_icmp_quoted(homak_net(net), skb, offset, &peer, err,
+			      ntohl(info)))
 		ip6_update_pmtu(skb, net, info, 0, 0, sock_net_uid(net, NULL));
 	return 0;
 }

@@ -23,7 +23,7 @@
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
-#define HOMAK_PURGE 64		/* RPCs let go of in a turn */
+#define HOMAK_PURGE 64 /* RPCs let go of in a turn */
 
 /* ---- queues of packets (homak_sock.lock) ---- */
 
@@ -88,7 +88,8 @@ static void homak_hand_over(struct homak_cpu *cpu, struct homak_waiter *waiter,
 	list_del_init(&waiter->list);
 	krpc->on = HOMAK_LIST_READER;
 	homak_batch_take(krpc, &waiter->batch);
-	trace_homa_handoff(homa_rpc_handle(krpc->rpc).id, krpc->over, waiter->task);
+	trace_homa_handoff(homa_rpc_handle(krpc->rpc).id, krpc->over,
+			   waiter->task);
 	homak_host_count(cpu, HOMAK_H_host_handoffs, 1);
 	waiter->given = krpc;
 	homak_rouse(waiter, HOMAK_WAITED_RPC);
@@ -298,8 +299,8 @@ void homak_inbox_forget(struct homak_cpu *cpu, struct homak_sock *hsk,
 	listed = krpc->on != HOMAK_LIST_NONE && krpc->on != HOMAK_LIST_READER;
 	if (listed)
 		homak_list_out(hsk, krpc);
-	batch.skbs = krpc->on == HOMAK_LIST_READER ? NULL :
-						    homak_queue_take(krpc);
+	batch.skbs =
+		krpc->on == HOMAK_LIST_READER ? NULL : homak_queue_take(krpc);
 	homak_wake_private(krpc);
 	spin_unlock(&hsk->lock);
 	homak_batch_drop(cpu, hsk, &batch);
@@ -397,7 +398,8 @@ static void homak_find(struct homak_sock *hsk, struct homak_waiter *waiter)
 		homak_claim(hsk, krpc, waiter);
 }
 
-void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter, bool wait)
+void homak_inbox_next(struct homak_sock *hsk, struct homak_waiter *waiter,
+		      bool wait)
 {
 	spin_lock_bh(&hsk->lock);
 	if (unlikely(hsk->shutdown))
@@ -430,7 +432,8 @@ bool homak_inbox_private(struct homak_sock *hsk, struct homak_rpc *krpc,
 }
 
 bool homak_inbox_back(struct homak_cpu *cpu, struct homak_sock *hsk,
-		      struct homak_rpc *krpc, struct homak_batch *batch, bool done)
+		      struct homak_rpc *krpc, struct homak_batch *batch,
+		      bool done)
 {
 	struct homak_batch rest = { .skbs = NULL };
 	bool again = false, hold = false;

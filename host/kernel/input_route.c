@@ -57,8 +57,8 @@ static bool homak_early_same(const struct homak_early_key *a,
 		 (a->w[3] ^ b->w[3]) | (a->w[4] ^ b->w[4]));
 }
 
-static struct homak_early_slot *homak_early_slot(struct homak_net *hnet,
-						 const struct homak_early_key *key)
+static struct homak_early_slot *
+homak_early_slot(struct homak_net *hnet, const struct homak_early_key *key)
 {
 	struct homak_early __percpu *tables = READ_ONCE(hnet->early);
 	const u64 *w = key->w;
@@ -90,8 +90,8 @@ void homak_early_learn(struct homak_net *hnet, const struct sk_buff *skb)
 	slot->key = key;
 	slot->cookie = 0;
 	if (ip_hdr(skb)->version == 6)
-		slot->cookie = rt6_get_cookie(container_of(dst, struct rt6_info,
-							   dst));
+		slot->cookie =
+			rt6_get_cookie(container_of(dst, struct rt6_info, dst));
 out:
 	homak_disown();
 	if (unlikely(old))
@@ -116,8 +116,8 @@ struct dst_entry *homak_early_find(struct homak_net *hnet,
 
 int homak_early_make(struct homak_net *hnet)
 {
-	struct homak_early __percpu *tables = alloc_percpu_gfp(struct homak_early,
-							       homak_net_gfp(hnet));
+	struct homak_early __percpu *tables =
+		alloc_percpu_gfp(struct homak_early, homak_net_gfp(hnet));
 
 	if (!tables)
 		return -ENOMEM;

@@ -15,7 +15,7 @@
 #define HOMAK_ABORT_2024 _IOWR(0x89, 0xe3, struct homa_abort_args)
 #define HOMAK_FREEZE_2024 _IO(0x89, 0xef)
 
-#define HOMAK_LOOKS 32u		/* RPCs looked at in one turn */
+#define HOMAK_LOOKS 32u /* RPCs looked at in one turn */
 #define HOMAK_ERRNO_MAX 4095u
 
 /*
@@ -31,7 +31,8 @@ struct homak_listing {
 
 /* ---- HOMAIOCINFO ---- */
 
-static u16 homak_look_flags(struct homak_cpu *cpu, const struct homa_rpc_look *look)
+static u16 homak_look_flags(struct homak_cpu *cpu,
+			    const struct homa_rpc_look *look)
 {
 	struct homak_rpc *krpc;
 	struct homa_rpc *rpc;
@@ -63,8 +64,8 @@ static int homak_list_some(struct homak_sock *hsk, struct homak_listing *list)
 
 	if (!cpu)
 		return -ENETDOWN;
-	list->n = homa_rpcs_look(&cpu->ctx, &list->at, hsk->engine_sock, list->looks,
-				 HOMAK_LOOKS);
+	list->n = homa_rpcs_look(&cpu->ctx, &list->at, hsk->engine_sock,
+				 list->looks, HOMAK_LOOKS);
 	for (i = 0; i < list->n; i++)
 		list->flags[i] = homak_look_flags(cpu, &list->looks[i]);
 	homak_leave(cpu);
@@ -72,8 +73,9 @@ static int homak_list_some(struct homak_sock *hsk, struct homak_listing *list)
 	return 0;
 }
 
-static void homak_record(const struct homak_sock *hsk, const struct homa_rpc_look *look,
-			 u16 flags, struct homa_rpc_info *info)
+static void homak_record(const struct homak_sock *hsk,
+			 const struct homa_rpc_look *look, u16 flags,
+			 struct homa_rpc_info *info)
 {
 	memset(info, 0, sizeof(*info));
 	info->id = look->handle.id;
@@ -85,7 +87,8 @@ static void homak_record(const struct homak_sock *hsk, const struct homa_rpc_loo
 	info->tx_granted = look->tx_granted;
 	info->tx_prio = look->tx_length ? look->tx_prio : 0;
 	info->rx_length = look->rx_length ? (s32)look->rx_length : -1;
-	info->rx_remaining = look->rx_length - min(look->rx_received, look->rx_length);
+	info->rx_remaining =
+		look->rx_length - min(look->rx_received, look->rx_length);
 	info->rx_gaps = look->rx_gaps;
 	info->rx_gap_bytes = look->rx_gap_bytes;
 	info->rx_granted = look->rx_granted;
@@ -160,7 +163,8 @@ static int homak_info_ioctl(struct homak_sock *hsk, struct homa_info __user *arg
 /* ---- HOMAIOCABORT ---- */
 
 /* In the engine. */
-static int homak_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id, int error)
+static int homak_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
+		       int error)
 {
 	struct homa_rpc *rpc = homa_rpc_hold(&cpu->ctx, id, NULL);
 	int err = -EINVAL;
@@ -202,7 +206,8 @@ static int homak_abort_all(struct homak_sock *hsk, int error)
 		err = homak_list_some(hsk, list);
 		for (i = 0; !err && i < list->n; i++)
 			if (list->looks[i].client)
-				homak_abort_one(hsk, list->looks[i].handle.id, error);
+				homak_abort_one(hsk, list->looks[i].handle.id,
+						error);
 	}
 	kfree(list);
 	if (err || error)
@@ -225,9 +230,11 @@ static int homak_abort_ioctl(struct homak_sock *hsk, void __user *arg)
 
 	if (copy_from_user(&args, arg, sizeof(args)))
 		return -EFAULT;
-	if (args._pad1 || args._pad2[0] || args._pad2[1] || args.error > HOMAK_ERRNO_MAX)
-		return homak_error_text(hsk, -EINVAL,
-					"abort: reserved fields are not 0, or the error is not an errno");
+	if (args._pad1 || args._pad2[0] || args._pad2[1] ||
+	    args.error > HOMAK_ERRNO_MAX)
+		return homak_error_text(
+			hsk, -EINVAL,
+			"abort: reserved fields are not 0, or the error is not an errno");
 	if (READ_ONCE(hsk->shutdown))
 		return -ESHUTDOWN;
 	if (!args.id)
@@ -240,8 +247,9 @@ static int homak_abort_ioctl(struct homak_sock *hsk, void __user *arg)
 		err = homak_abort_one(hsk, args.id, (int)args.error);
 	}
 	if (err == -EINVAL)
-		homak_error_text(hsk, err,
-				 "abort: the id is not that of an open request of this socket");
+		homak_error_text(
+			hsk, err,
+			"abort: the id is not that of an open request of this socket");
 	return err;
 }
 

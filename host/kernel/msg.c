@@ -25,9 +25,9 @@
 #define HOMAK_MSG_SMALL 1536u
 #define HOMAK_CHUNK_ORDER 3
 #define HOMAK_CHUNK_SHIFT (PAGE_SHIFT + HOMAK_CHUNK_ORDER)
-#define HOMAK_POOL_PAGES 64u	/* per CPU: 2 MiB */
-#define HOMAK_TINY 256u		/* messages with all they need */
-#define HOMAK_POOL_TINY 64u	/* per CPU */
+#define HOMAK_POOL_PAGES 64u /* per CPU: 2 MiB */
+#define HOMAK_TINY 256u	     /* messages with all they need */
+#define HOMAK_POOL_TINY 64u  /* per CPU */
 #define HOMAK_FRAG_ALIGN 64u
 
 /*
@@ -87,7 +87,8 @@ static void homak_page_put(struct page *page)
 {
 	struct homak_pages *pages;
 
-	if (page_ref_count(page) == 1 && folio_order(page_folio(page)) == HOMAK_CHUNK_ORDER &&
+	if (page_ref_count(page) == 1 &&
+	    folio_order(page_folio(page)) == HOMAK_CHUNK_ORDER &&
 	    page_to_nid(page) == numa_mem_id() && !page_is_pfmemalloc(page)) {
 		homak_own_bh();
 		pages = this_cpu_ptr(&homak_pages);
@@ -125,7 +126,8 @@ static bool homak_part_take(struct page_frag *frag, u32 size)
 	/* All pieces have come back: from the beginning. */
 	if (pages->part && page_ref_count(pages->part) == 1)
 		pages->part_used = 0;
-	if (pages->part && pages->part_used + size <= PAGE_SIZE << HOMAK_CHUNK_ORDER) {
+	if (pages->part &&
+	    pages->part_used + size <= PAGE_SIZE << HOMAK_CHUNK_ORDER) {
 		frag->page = pages->part;
 		frag->offset = pages->part_used;
 		frag->size = size;
@@ -337,7 +339,8 @@ static int homak_msg_grow(struct homak_msg *msg)
 	int err = 0;
 
 	if (msg->shift == HOMAK_CHUNK_SHIFT) {
-		err = homak_chunk_get(chunk, min(left, 1u << HOMAK_CHUNK_SHIFT), true);
+		err = homak_chunk_get(chunk, min(left, 1u << HOMAK_CHUNK_SHIFT),
+				      true);
 	} else {
 		chunk->page = alloc_page(GFP_KERNEL | __GFP_NOWARN);
 		chunk->offset = 0;
@@ -427,8 +430,8 @@ int homak_skb_add(struct sk_buff *skb, struct page *page, u32 offset, u32 length
 	return 0;
 }
 
-int homak_msg_to_skb(const struct homak_msg *msg, struct sk_buff *skb, u32 offset,
-		     u32 length)
+int homak_msg_to_skb(const struct homak_msg *msg, struct sk_buff *skb,
+		     u32 offset, u32 length)
 {
 	bool copy = !skb_is_nonlinear(skb) && skb_availroom(skb) >= (int)length;
 	u32 filled = READ_ONCE(msg->filled);
@@ -445,16 +448,20 @@ int homak_msg_to_skb(const struct homak_msg *msg, struct sk_buff *skb, u32 offse
 		return 0;
 	}
 	while (length) {
-		const struct page_frag *chunk = &msg->chunks[offset >> msg->shift];
+		const struct page_frag *chunk =
+			&msg->chunks[offset >> msg->shift];
 		u32 in = offset & mask;
 		u32 n = min(length, mask + 1 - in);
 		int err = 0;
 
 		if (copy)
-			skb_put_data(skb, page_address(chunk->page) +
-					  chunk->offset + in, n);
+			skb_put_data(skb,
+				     page_address(chunk->page) + chunk->offset +
+					     in,
+				     n);
 		else
-			err = homak_skb_add(skb, chunk->page, chunk->offset + in, n);
+			err = homak_skb_add(skb, chunk->page,
+					    chunk->offset + in, n);
 		if (err)
 			return err;
 		offset += n;

@@ -49,7 +49,8 @@ static int homak_out_finish(struct net *net, struct sock *sk, struct sk_buff *sk
 	return neigh_output(neigh, skb, v6_gateway);
 }
 
-static int homak_out_finish_v6(struct net *net, struct sock *sk, struct sk_buff *skb)
+static int homak_out_finish_v6(struct net *net, struct sock *sk,
+			       struct sk_buff *skb)
 {
 	struct dst_entry *dst = skb_dst(skb);
 	const struct in6_addr *hop;
@@ -80,8 +81,9 @@ static bool homak_out_hooks(const struct net *net, bool v4)
 }
 
 /* Nothing but a neighbour stands between @skb and @dst's device. */
-static __always_inline bool homak_out_plain(const struct net *net, const struct dst_entry *dst,
-			   const struct sk_buff *skb, bool v4)
+static __always_inline bool homak_out_plain(const struct net *net,
+					    const struct dst_entry *dst,
+					    const struct sk_buff *skb, bool v4)
 {
 	const struct net_device *dev = dst->dev;
 

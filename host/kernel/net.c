@@ -156,8 +156,8 @@ static struct pernet_operations homak_net_ops = {
 
 int __init homak_nets_init(void)
 {
-	homak_limits.shards = clamp_t(u32, roundup_pow_of_two(16 * nr_cpu_ids),
-				      32, 1024);
+	homak_limits.shards =
+		clamp_t(u32, roundup_pow_of_two(16 * nr_cpu_ids), 32, 1024);
 	return register_pernet_subsys(&homak_net_ops);
 }
 

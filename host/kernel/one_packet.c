@@ -18,7 +18,7 @@
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
-#define HOMAK_GIVEN_RUN 8u	/* messages before a longer one's turn */
+#define HOMAK_GIVEN_RUN 8u /* messages before a longer one's turn */
 #define HOMAK_GIVEN_PURGE 64
 /* looked at for one to abort, at most */
 #define HOMAK_GIVEN_LOOKS (HOMAK_GIVEN_MOST + 64)
@@ -35,7 +35,8 @@ void homak_given_free(struct homak_sock *hsk, struct sk_buff *skb)
 
 /* A request from a peer whose address this socket's family cannot tell: nobody's, so
  * its page and its RPC go back. */
-static void homak_given_undo(struct homak_cpu *cpu, const struct homa_rx_message *m)
+static void homak_given_undo(struct homak_cpu *cpu,
+			     const struct homa_rx_message *m)
 {
 	homa_pool_release(&cpu->ctx, m->sock, &m->page, 1);
 	homa_rpc_forget(&cpu->ctx, m->handle);
@@ -90,7 +91,8 @@ void homak_given_add(struct homak_cpu *cpu, const struct homa_rx_pkt *pkt,
 	cb->port = m->peer_port;
 	if (trace_homa_msg_ready_enabled())
 		homak_given_trace(m);
-	if (unlikely(m->kind == HOMA_EV_REQUEST && !homak_name_fits(hsk, pkt->src))) {
+	if (unlikely(m->kind == HOMA_EV_REQUEST &&
+		     !homak_name_fits(hsk, pkt->src))) {
 		homak_given_undo(cpu, m);
 	} else {
 		spin_lock(&hsk->lock);
@@ -124,7 +126,8 @@ struct sk_buff *homak_given_take(struct homak_sock *hsk)
 /* Not the engine's any more, but its RPC is open to the application until it is
  * received. The last to come is looked at first: who aborts has often just asked. Strangers
  * may fill the list with requests, so no more than the last 1,024 messages are looked at. */
-bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id, bool silent)
+bool homak_given_abort(struct homak_cpu *cpu, struct homak_sock *hsk, u64 id,
+		       bool silent)
 {
 	struct sk_buff_head gone;
 	struct sk_buff *skb, *tmp;

@@ -15,7 +15,7 @@
 
 #include "homa_sockets.h"
 
-#define HOMAK_REGION_MIN 2000000u	/* and a page for each CPU */
+#define HOMAK_REGION_MIN 2000000u /* and a page for each CPU */
 #define HOMAK_REGION_MAX ((u64)4 << 30)
 
 /* ---- the receive region ---- */
@@ -45,20 +45,25 @@ static bool homak_region_mapped(unsigned long start, unsigned long length)
 static int homak_region_check(struct homak_sock *hsk,
 			      const struct homa_rcvbuf_args *args)
 {
-	u64 min = (u64)HOMAK_REGION_MIN + num_online_cpus() * (u64)HOMA_BPAGE_SIZE;
+	u64 min =
+		(u64)HOMAK_REGION_MIN + num_online_cpus() * (u64)HOMA_BPAGE_SIZE;
 
 	if (hsk->pool)
-		return homak_error_text(hsk, -EINVAL,
-					"SO_HOMA_RCVBUF: the socket has a receive region already");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"SO_HOMA_RCVBUF: the socket has a receive region already");
 	if (args->start & ~PAGE_MASK)
-		return homak_error_text(hsk, -EINVAL,
-					"SO_HOMA_RCVBUF: the region does not begin on a page boundary");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"SO_HOMA_RCVBUF: the region does not begin on a page boundary");
 	if (args->length < min || args->length > HOMAK_REGION_MAX)
-		return homak_error_text(hsk, -EINVAL,
-					"SO_HOMA_RCVBUF: a region has 2,000,000 bytes and 64 KiB for each CPU, at most 4 GiB");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"SO_HOMA_RCVBUF: a region has 2,000,000 bytes and 64 KiB for each CPU, at most 4 GiB");
 	if (!args->start || !homak_region_mapped(args->start, args->length))
-		return homak_error_text(hsk, -EFAULT,
-					"SO_HOMA_RCVBUF: there is no memory at that address");
+		return homak_error_text(
+			hsk, -EFAULT,
+			"SO_HOMA_RCVBUF: there is no memory at that address");
 	return 0;
 }
 
@@ -70,15 +75,17 @@ struct homak_pool_mem {
 
 static void *homak_pool_new(u32 pages)
 {
-	struct homak_pool_mem *mem = kvzalloc(sizeof(*mem) + homa_pool_size(pages),
-					      GFP_KERNEL_ACCOUNT);
+	struct homak_pool_mem *mem =
+		kvzalloc(sizeof(*mem) + homa_pool_size(pages),
+			 GFP_KERNEL_ACCOUNT);
 
 	return mem ? mem->pool : NULL;
 }
 
 void homak_pool_delete(void *pool)
 {
-	struct homak_pool_mem *mem = container_of(pool, struct homak_pool_mem, pool);
+	struct homak_pool_mem *mem =
+		container_of(pool, struct homak_pool_mem, pool);
 
 	if (pool)
 		kvfree_rcu(mem, rcu);
@@ -125,8 +132,9 @@ static int homak_set_region(struct homak_sock *hsk, sockptr_t value,
 	int err;
 
 	if (len != sizeof(args))
-		return homak_error_text(hsk, -EINVAL,
-					"SO_HOMA_RCVBUF: the value is not a struct homa_rcvbuf_args");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"SO_HOMA_RCVBUF: the value is not a struct homa_rcvbuf_args");
 	if (copy_from_sockptr(&args, value, sizeof(args)))
 		return -EFAULT;
 	lock_sock(&hsk->inet.sk);
@@ -212,8 +220,8 @@ static int homak_give_option(const void *from, int size, char __user *value,
 	return 0;
 }
 
-int homak_getsockopt(struct socket *sock, int level, int name, char __user *value,
-		     int __user *len)
+int homak_getsockopt(struct socket *sock, int level, int name,
+		     char __user *value, int __user *len)
 {
 	struct homak_sock *hsk = homak_sk(sock->sk);
 	struct homa_rcvbuf_args args;

@@ -17,9 +17,9 @@
 #include "homa_receive.h"
 
 /* The socket of the packet's RPC; NULL: there is none. */
-static HOMA_RARE struct homa_sock *homak_policy_rpc(struct homak_cpu *cpu,
-						    const struct homa_addr *src,
-						    const struct homa_wire_common *hdr)
+static HOMA_RARE struct homa_sock *
+homak_policy_rpc(struct homak_cpu *cpu, const struct homa_addr *src,
+		 const struct homa_wire_common *hdr)
 {
 	u64 id = homa_get_be64(&hdr->sender_id) ^ 1;
 	struct homa_rpc *rpc = homa_rpc_hold(&cpu->ctx, id, id & 1 ? src : NULL);
@@ -33,7 +33,8 @@ static HOMA_RARE struct homa_sock *homak_policy_rpc(struct homak_cpu *cpu,
 }
 
 /* Whose packet it is; NULL: nobody's. */
-static struct sock *homak_policy_sock(struct homak_cpu *cpu, const struct homa_addr *src,
+static struct sock *homak_policy_sock(struct homak_cpu *cpu,
+				      const struct homa_addr *src,
 				      const struct homa_wire_common *hdr)
 {
 	struct homa_sock *engine_sock = NULL;
@@ -64,7 +65,7 @@ bool homak_policy_in(struct homak_cpu *cpu, const struct homa_addr *src,
 
 	hdr = skb_header_pointer(skb, 0, HOMA_COMMON_HDR, &buf);
 	if (unlikely(!hdr))
-		return true;	/* the engine judges */
+		return true; /* the engine judges */
 	sk = homak_policy_sock(cpu, src, hdr);
 	if (unlikely(!sk))
 		return true;

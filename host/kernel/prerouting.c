@@ -39,8 +39,8 @@ static bool homak_early_alone(const struct net *net,
 
 /* @skb, with its IP header of @len bytes and a route, has nothing before it but
  * the way to us. */
-static unsigned int homak_early_take(struct homak_net *hnet, struct sk_buff *skb,
-				     u32 len)
+static unsigned int homak_early_take(struct homak_net *hnet,
+				     struct sk_buff *skb, u32 len)
 {
 	__skb_pull(skb, len);
 	skb_reset_transport_header(skb);
@@ -106,7 +106,8 @@ static const struct nf_hook_ops homak_early_hooks[] = {
 		.pf = NFPROTO_IPV4,
 		.hooknum = NF_INET_PRE_ROUTING,
 		.priority = NF_IP_PRI_LAST,
-	}, {
+	},
+	{
 		.hook = homak_early_v6,
 		.pf = NFPROTO_IPV6,
 		.hooknum = NF_INET_PRE_ROUTING,

@@ -46,7 +46,8 @@ static bool homak_copy_raw(void __user *to, const void *from, u32 n)
 }
 
 /* Copies bytes from @skb's fragments. Returns 1 if it cannot, and the slow way must. */
-static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to, u32 n)
+static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to,
+			    u32 n)
 {
 	const struct skb_shared_info *shinfo = skb_shinfo(skb);
 	u32 i;
@@ -65,7 +66,7 @@ static int homak_copy_frags(const struct sk_buff *skb, u32 at, void __user *to, 
 		}
 		from = skb_frag_address_safe(frag);
 		if (unlikely(!from))
-			return 1;	/* no address here, or no page at all */
+			return 1; /* no address here, or no page at all */
 		some = min(n, has - at);
 		if (unlikely(!homak_copy_raw(to, from + at, some)))
 			return -EFAULT;
@@ -114,7 +115,8 @@ static int homak_copy_packet(struct homak_sock *hsk, struct sk_buff *skb)
 	return err;
 }
 
-static int homak_copy_batch(struct homak_sock *hsk, const struct homak_batch *batch)
+static int homak_copy_batch(struct homak_sock *hsk,
+			    const struct homak_batch *batch)
 {
 	struct sk_buff *skb;
 	int err = 0;
@@ -131,8 +133,8 @@ static int homak_copy_batch(struct homak_sock *hsk, const struct homak_batch *ba
 
 /* Tell of all packets at once: a lock for the batch instead of one for each. 1: with
  * that the message is complete, and given away into @info. */
-static int homak_copied(struct homak_cpu *cpu, const struct homak_batch *batch, bool lost,
-			struct homa_msg_info *info)
+static int homak_copied(struct homak_cpu *cpu, const struct homak_batch *batch,
+			bool lost, struct homa_msg_info *info)
 {
 	struct homa_rx_pkt pkt HOMA_NOINIT;
 	struct sk_buff *skb;
@@ -161,7 +163,8 @@ static int homak_copied(struct homak_cpu *cpu, const struct homak_batch *batch, 
 
 /* Drops a request from a peer whose address the socket's family cannot tell. */
 static bool homak_unwanted(struct homak_cpu *cpu, struct homak_sock *hsk,
-			   struct homa_handle handle, const struct homa_msg_info *info)
+			   struct homa_handle handle,
+			   const struct homa_msg_info *info)
 {
 	if (info->kind != HOMA_EV_REQUEST || homak_name_fits(hsk, &info->peer))
 		return false;
@@ -177,8 +180,8 @@ static bool homak_unwanted(struct homak_cpu *cpu, struct homak_sock *hsk,
  * -EINVAL: the RPC is no more; other errors: the call's.
  */
 static int homak_take(struct homak_cpu *cpu, struct homak_sock *hsk,
-		      struct homa_rpc *rpc, const struct homak_batch *batch, int lost,
-		      struct homa_msg_info *info)
+		      struct homa_rpc *rpc, const struct homak_batch *batch,
+		      int lost, struct homa_msg_info *info)
 {
 	struct homa_handle handle = homa_rpc_handle(rpc);
 	int rc = homak_copied(cpu, batch, lost, info);
@@ -241,8 +244,9 @@ static int homak_give_back(struct homak_sock *hsk, const u32 *pages, u32 num)
 	if (likely(!rc))
 		return 0;
 	if (rc < 0)
-		return homak_error_text(hsk, -EINVAL,
-					"recvmsg: an entry of bpage_offsets was not given to the application");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"recvmsg: an entry of bpage_offsets was not given to the application");
 	cpu = homak_enter_wait(hsk->hnet);
 	homa_pool_feed(&cpu->ctx, hsk->engine_sock);
 	homak_leave(cpu);
@@ -250,7 +254,8 @@ static int homak_give_back(struct homak_sock *hsk, const u32 *pages, u32 num)
 }
 
 /* Gives the pages of a message back that the application has not learned of. */
-static void homak_receipt_undo(struct homak_sock *hsk, const struct homak_receipt *r)
+static void homak_receipt_undo(struct homak_sock *hsk,
+			       const struct homak_receipt *r)
 {
 	const struct homa_msg_info *info = &r->info;
 	struct homa_handle handle;
@@ -304,7 +309,8 @@ static int homak_read_message(struct homak_sock *hsk, struct sk_buff *skb,
 	info->peer_port = cb->port;
 	info->num_pages = 1;
 	info->pages[0] = cb->page;
-	err = homak_copy_piece(skb, cb->at, (void __user *)(hsk->region + cb->page),
+	err = homak_copy_piece(skb, cb->at,
+			       (void __user *)(hsk->region + cb->page),
 			       cb->length);
 	if (info->kind == HOMA_EV_REQUEST)
 		homa_sock_taken(hsk->engine_sock, 1);
@@ -352,7 +358,8 @@ static int homak_receive_shared(struct homak_sock *hsk, struct homak_receipt *r)
 /* Find it, and take it to read or wait for it. 1: *@krpc is to be read; 0: it is
  * waited for and held. */
 static int homak_find_private(struct homak_sock *hsk, struct homak_receipt *r,
-			      struct homak_waiter *waiter, struct homak_rpc **krpc)
+			      struct homak_waiter *waiter,
+			      struct homak_rpc **krpc)
 {
 	struct homak_cpu *cpu = homak_enter_wait(hsk->hnet);
 	struct homa_rpc *rpc;
@@ -394,8 +401,9 @@ static int homak_receive_private(struct homak_sock *hsk, struct homak_receipt *r
 		homak_waiter_init(&waiter, r->args.id);
 		rc = homak_find_private(hsk, r, &waiter, &krpc);
 		if (rc < 0)
-			return homak_error_text(hsk, rc,
-						"recvmsg: the id is not that of an open private RPC");
+			return homak_error_text(
+				hsk, rc,
+				"recvmsg: the id is not that of an open private RPC");
 		err = rc || r->timeo ? 0 : -EAGAIN;
 		if (!rc && !err) {
 			err = homak_wait(hsk, krpc, &waiter, &r->timeo, &r->how);
@@ -418,8 +426,9 @@ static int homak_receipt_args(struct homak_sock *hsk, const struct msghdr *msg,
 {
 	if (!msg->msg_control || !msg->msg_control_is_user ||
 	    msg->msg_controllen != sizeof(r->args))
-		return homak_error_text(hsk, -EINVAL,
-					"recvmsg: msg_control is not a struct homa_recvmsg_args with its size in msg_controllen");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"recvmsg: msg_control is not a struct homa_recvmsg_args with its size in msg_controllen");
 	if (copy_from_user(&r->args, msg->msg_control_user, sizeof(r->args)))
 		return -EFAULT;
 	r->held = NULL;
@@ -428,7 +437,8 @@ static int homak_receipt_args(struct homak_sock *hsk, const struct msghdr *msg,
 	return 0;
 }
 
-static int homak_receipt_check(struct homak_sock *hsk, const struct homak_receipt *r)
+static int homak_receipt_check(struct homak_sock *hsk,
+			       const struct homak_receipt *r)
 {
 	/* Of whose region all else is there: homak_region_set(). */
 	const struct mm_struct *mm = smp_load_acquire(&hsk->mm);
@@ -437,11 +447,13 @@ static int homak_receipt_check(struct homak_sock *hsk, const struct homak_receip
 		return homak_error_text(hsk, -EINVAL,
 					"recvmsg: the reserved field is not 0");
 	if (unlikely(!mm))
-		return homak_error_text(hsk, -EINVAL,
-					"recvmsg: the socket has no receive region; set SO_HOMA_RCVBUF first");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"recvmsg: the socket has no receive region; set SO_HOMA_RCVBUF first");
 	if (unlikely(mm != current->mm))
-		return homak_error_text(hsk, -EFAULT,
-					"recvmsg: another process gave the receive region, which is no memory of this one");
+		return homak_error_text(
+			hsk, -EFAULT,
+			"recvmsg: another process gave the receive region, which is no memory of this one");
 	if (r->args.num_bpages > HOMA_MAX_BPAGES)
 		return homak_error_text(hsk, -EINVAL,
 					"recvmsg: num_bpages is larger than 16");
@@ -480,8 +492,8 @@ static int homak_receipt_end(struct homak_sock *hsk, struct msghdr *msg,
 		return -EFAULT;
 	}
 	if (msg->msg_name)
-		msg->msg_namelen = homak_name_put(hsk, &info->peer, info->peer_port,
-						  msg->msg_name);
+		msg->msg_namelen = homak_name_put(hsk, &info->peer,
+						  info->peer_port, msg->msg_name);
 	/* msg_control stays where it was, so that the system call says msg_controllen 0. */
 	msg->msg_controllen = 0;
 	if (info->kind == HOMA_EV_FAILED)
@@ -489,7 +501,8 @@ static int homak_receipt_end(struct homak_sock *hsk, struct msghdr *msg,
 	return (int)info->length;
 }
 
-int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+int homak_recvmsg_common(struct sock *sk, struct msghdr *msg, size_t len,
+			 int flags)
 {
 	struct homak_sock *hsk = homak_sk(sk);
 	struct homak_receipt r HOMA_NOINIT;

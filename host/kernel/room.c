@@ -26,9 +26,9 @@
  */
 #include "homa_sockets.h"
 
-#define HOMAK_PAY_STEP 16384u	/* bytes paid for in advance */
-#define HOMAK_PAY_LEAVE 65536u	/* so many unused ones are too many */
-#define HOMAK_RPC_BYTES 768u	/* of an RPC, ours and the engine's */
+#define HOMAK_PAY_STEP 16384u  /* bytes paid for in advance */
+#define HOMAK_PAY_LEAVE 65536u /* so many unused ones are too many */
+#define HOMAK_RPC_BYTES 768u   /* of an RPC, ours and the engine's */
 
 static u32 homak_room_limit(const struct homak_sock *hsk)
 {
@@ -63,8 +63,9 @@ static bool homak_pay_more(struct homak_sock *hsk)
 {
 	s64 more = homak_unpaid(hsk);
 
-	return more <= 0 || __sk_mem_schedule(&hsk->inet.sk, (int)more + HOMAK_PAY_STEP,
-					      SK_MEM_RECV);
+	return more <= 0 ||
+	       __sk_mem_schedule(&hsk->inet.sk, (int)more + HOMAK_PAY_STEP,
+				 SK_MEM_RECV);
 }
 
 bool homak_pay(struct homak_sock *hsk)
@@ -104,8 +105,9 @@ void homak_pay_end(struct sock *sk)
 /* ---- room ---- */
 
 /* Writes both switches where the engine reads them. The socket is locked. */
-static void homak_room_switch(struct homak_sock *hsk, struct homa_sock *engine_sock,
-			      bool giving, bool full)
+static void homak_room_switch(struct homak_sock *hsk,
+			      struct homa_sock *engine_sock, bool giving,
+			      bool full)
 {
 	WRITE_ONCE(hsk->giving, giving);
 	WRITE_ONCE(hsk->full, full);
@@ -139,7 +141,8 @@ void homak_room_take(struct homak_sock *hsk, struct homa_sock *engine_sock,
 					  &hsk->inet.sk.sk_rmem_alloc);
 
 	if (likely(used <= homak_room_limit(hsk) / 2 && homak_unpaid(hsk) <= 0 &&
-		   (!hsk->giving || skb_queue_len(&hsk->messages) <= HOMAK_GIVEN_MOST)))
+		   (!hsk->giving ||
+		    skb_queue_len(&hsk->messages) <= HOMAK_GIVEN_MOST)))
 		return;
 	homak_room_look(hsk, engine_sock);
 	/* A reader may have freed the last of it in between. */
@@ -154,7 +157,8 @@ void homak_room_give(struct homak_sock *hsk, u32 bytes)
 	homak_pay_less(hsk);
 	if (likely(READ_ONCE(hsk->giving) && !READ_ONCE(hsk->full)))
 		return;
-	if (homak_room_used(hsk) > homak_room_limit(hsk) - homak_room_limit(hsk) / 4)
+	if (homak_room_used(hsk) >
+	    homak_room_limit(hsk) - homak_room_limit(hsk) / 4)
 		return;
 	homak_room_open(hsk);
 }

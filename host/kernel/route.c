@@ -38,7 +38,7 @@ struct homak_route_table {
  * @root: user of control packets.
  */
 struct homak_routes {
-	struct homak_route_table *__percpu *tables;
+	struct homak_route_table * __percpu * tables;
 	u32 root;
 };
 
@@ -65,20 +65,22 @@ struct homak_want {
 static u32 homak_route_slot(const struct homak_want *w)
 {
 	return homak_route_mix(w->ip0 ^ w->local0, w->ip1 + w->local1,
-			       w->encap + w->ifindex + w->master + w->mark + w->uid) >>
+			       w->encap + w->ifindex + w->master + w->mark +
+				       w->uid) >>
 	       (64 - HOMAK_ROUTE_BITS);
 }
 
-static bool homak_route_same(const struct homak_route_key *key, const struct homak_want *w)
+static bool homak_route_same(const struct homak_route_key *key,
+			     const struct homak_want *w)
 {
 	const u64 *ip = (const u64 *)&key->dst;
 	const u64 *local = (const u64 *)&key->local;
 
 	BUILD_BUG_ON(offsetof(struct homak_route_key, ifindex) != 20);
 	BUILD_BUG_ON(offsetof(struct homak_route_key, local) % sizeof(u64));
-	return !((ip[0] ^ w->ip0) | (ip[1] ^ w->ip1) |
-		 (local[0] ^ w->local0) | (local[1] ^ w->local1) |
-		 (((const u32 *)ip)[4] ^ w->encap) | (u32)(key->ifindex ^ w->ifindex) |
+	return !((ip[0] ^ w->ip0) | (ip[1] ^ w->ip1) | (local[0] ^ w->local0) |
+		 (local[1] ^ w->local1) | (((const u32 *)ip)[4] ^ w->encap) |
+		 (u32)(key->ifindex ^ w->ifindex) |
 		 (u32)(key->master ^ w->master) | (key->mark ^ w->mark) |
 		 (key->uid ^ w->uid) | (key->secid ^ w->secid));
 }
@@ -97,7 +99,8 @@ static int homak_key_oif(const struct homak_route_key *key)
 	return key->ifindex ? key->ifindex : key->master;
 }
 
-static struct dst_entry *homak_lookup_v4(struct net *net, struct homak_route *route,
+static struct dst_entry *homak_lookup_v4(struct net *net,
+					 struct homak_route *route,
 					 const struct sock *sk,
 					 const struct in6_addr *local)
 {
@@ -135,7 +138,8 @@ static struct dst_entry *homak_lookup_v4(struct net *net, struct homak_route *ro
 	return &rt->dst;
 }
 
-static struct dst_entry *homak_lookup_v6(struct net *net, struct homak_route *route,
+static struct dst_entry *homak_lookup_v6(struct net *net,
+					 struct homak_route *route,
 					 const struct sock *sk,
 					 const struct in6_addr *local)
 {
@@ -186,7 +190,8 @@ static bool homak_local_v6(struct net *net, const struct homak_route_key *key,
 }
 
 /* Fills @route, whose key is set, from the routing tables. */
-static struct dst_entry *homak_lookup(struct homak_net *hnet, struct homak_route *route,
+static struct dst_entry *homak_lookup(struct homak_net *hnet,
+				      struct homak_route *route,
 				      const struct sock *sk)
 {
 	const struct in6_addr *local = &route->key.local;
@@ -208,11 +213,10 @@ static struct dst_entry *homak_lookup(struct homak_net *hnet, struct homak_route
 
 /* ---- the cache ---- */
 
-static __always_inline void homak_want(struct homak_want *w, const struct homak_net *hnet,
-				       const struct homak_dev *hdev,
-				       const struct homa_addr *dst,
-				       const struct in6_addr *local,
-				       const struct sock *sk)
+static __always_inline void
+homak_want(struct homak_want *w, const struct homak_net *hnet,
+	   const struct homak_dev *hdev, const struct homa_addr *dst,
+	   const struct in6_addr *local, const struct sock *sk)
 {
 	const struct net_device *dev;
 	struct flowi_common flow HOMA_NOINIT;
@@ -252,12 +256,10 @@ static struct homak_route_table *homak_route_table(struct homak_routes *routes)
 }
 
 /* Looks up the way that @route is for from now on. */
-static noinline struct dst_entry *homak_route_new(struct homak_cpu *cpu,
-						  struct homak_route *route,
-						  const struct homak_want *w,
-						  const struct homa_addr *to,
-						  const struct in6_addr *local,
-						  const struct sock *sk)
+static noinline struct dst_entry *
+homak_route_new(struct homak_cpu *cpu, struct homak_route *route,
+		const struct homak_want *w, const struct homa_addr *to,
+		const struct in6_addr *local, const struct sock *sk)
 {
 	struct homak_net *hnet = cpu->hnet;
 	struct dst_entry *dst;

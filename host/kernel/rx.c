@@ -27,14 +27,14 @@
 #include "homa_receive.h"
 #include "homa_trace.h"
 
-#define HOMAK_RX_BATCH HOMAK_SPARES	/* packets per call of the engine */
-#define HOMAK_RX_TURN 2			/* such calls before others get the CPU */
-#define HOMAK_GSO_HDR (HOMA_DATA_HDR - 4)	/* without the segment header */
+#define HOMAK_RX_BATCH HOMAK_SPARES /* packets per call of the engine */
+#define HOMAK_RX_TURN 2		    /* such calls before others get the CPU */
+#define HOMAK_GSO_HDR (HOMA_DATA_HDR - 4) /* without the segment header */
 
 /* One packet on its way through the engine. */
 struct homak_rx_slot {
 	struct sk_buff *skb;
-	u32 at;		/* where the packet begins, if its payload did not move */
+	u32 at; /* where the packet begins, if its payload did not move */
 	u8 hdr[HOMA_MAX_HDR];
 };
 
@@ -82,8 +82,8 @@ static bool homak_rx_is_host_v6(const struct in6_addr *addr)
 
 /* Sender and our own address; false: not from one host to us alone. (Of IPv4's
  * senders, routing has looked at that.) */
-static bool homak_rx_addresses(struct homak_skb_in *in, const struct sk_buff *skb,
-			       u16 encap)
+static bool homak_rx_addresses(struct homak_skb_in *in,
+			       const struct sk_buff *skb, u16 encap)
 {
 	if (skb->pkt_type != PACKET_HOST)
 		return false;
@@ -99,7 +99,8 @@ static bool homak_rx_addresses(struct homak_skb_in *in, const struct sk_buff *sk
 	if (!homak_rx_is_host_v6(&ipv6_hdr(skb)->saddr) ||
 	    !homak_rx_is_host_v6(&ipv6_hdr(skb)->daddr))
 		return false;
-	homak_addr_v6_at(&in->ends.src, &ipv6_hdr(skb)->saddr, encap, inet6_iif(skb));
+	homak_addr_v6_at(&in->ends.src, &ipv6_hdr(skb)->saddr, encap,
+			 inet6_iif(skb));
 	in->ends.local = ipv6_hdr(skb)->daddr;
 	return true;
 }
@@ -116,7 +117,7 @@ static bool homak_rx_gso_begin(struct homak_skb_in *in, struct sk_buff *skb)
 
 	in->segments = 1;
 	if (skb->len <= HOMAK_GSO_HDR)
-		return true;	/* the engine judges */
+		return true; /* the engine judges */
 	hdr = skb_header_pointer(skb, 0, sizeof(buf), &buf);
 	if (!hdr)
 		return false;
@@ -128,15 +129,15 @@ static bool homak_rx_gso_begin(struct homak_skb_in *in, struct sk_buff *skb)
 	if (hdr->doff >> 4 != HOMA_DOFF_GSO)
 		return true;
 	if (size <= 4 || skb->len - HOMAK_GSO_HDR <= size)
-		return true;	/* a single one, like any other packet */
+		return true; /* a single one, like any other packet */
 	in->seg_size = size;
 	in->segments = DIV_ROUND_UP(skb->len - HOMAK_GSO_HDR, size);
 	return true;
 }
 
 /* The next segment of in->skb as a packet of its own; false: cannot be. */
-static bool homak_rx_gso_next(struct homak_skb_in *in, struct homak_rx_slot *slot,
-			      struct homa_rx_pkt *pkt)
+static bool homak_rx_gso_next(struct homak_skb_in *in,
+			      struct homak_rx_slot *slot, struct homa_rx_pkt *pkt)
 {
 	u32 at = HOMAK_GSO_HDR + in->segment * in->seg_size;
 	u32 left = in->skb->len - at;
@@ -210,8 +211,9 @@ static bool homak_rx_next(struct homak_skb_in *in, struct homak_cpu *cpu,
 		pkt->src = &in->ends.src;
 		pkt->prio = homak_rx_prio(skb);
 		if (ok)
-			ok = in->segments == 1 ? homak_rx_plain(skb, slot, pkt) :
-						 homak_rx_gso_next(in, slot, pkt);
+			ok = in->segments == 1 ?
+				     homak_rx_plain(skb, slot, pkt) :
+				     homak_rx_gso_next(in, slot, pkt);
 		if (!ok || ++in->segment == in->segments)
 			in->skb = NULL;
 		if (ok)
@@ -260,8 +262,8 @@ static void homak_rx_detach(struct sk_buff *skb)
 static void homak_rx_verdict(struct homak_skb_in *in, struct homak_cpu *cpu,
 			     struct sk_buff *skb, u32 at, struct homa_rx_pkt *pkt)
 {
-	if (in->looked_up && (homak_rx_has_data(pkt) ||
-			      pkt->verdict == HOMA_RX_CONTROL)) {
+	if (in->looked_up &&
+	    (homak_rx_has_data(pkt) || pkt->verdict == HOMA_RX_CONTROL)) {
 		in->looked_up = false;
 		homak_early_learn(in->hnet, skb);
 	}
@@ -287,7 +289,8 @@ static void homak_rx_verdict(struct homak_skb_in *in, struct homak_cpu *cpu,
 }
 
 /* The next @n RPCs that the engine makes answer from the address they were sent to. */
-static void homak_rx_local(const struct homak_skb_in *in, struct homak_cpu *cpu, u32 n)
+static void homak_rx_local(const struct homak_skb_in *in, struct homak_cpu *cpu,
+			   u32 n)
 {
 	struct homak_rpc *krpc = homa_ctx_next_rpc(&cpu->ctx);
 

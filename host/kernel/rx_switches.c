@@ -82,7 +82,7 @@ void homak_encap_free(struct homak_net *hnet)
 		return;
 	homak_early_set(hnet, false);
 	homak_encap_set(hnet, false, false);
-	synchronize_net();	/* a packet may be on its way through */
+	synchronize_net(); /* a packet may be on its way through */
 	hnet->encap = NULL;
 	mutex_destroy(&encap->lock);
 	kfree(encap);

@@ -13,7 +13,7 @@
 #include "homa_sockets.h"
 #include "homa_trace.h"
 
-#define HOMAK_SEND_STEP 65536u	/* copied between two turns of the engine */
+#define HOMAK_SEND_STEP 65536u /* copied between two turns of the engine */
 #define HOMAK_SENDMSG_OURS (HOMA_SENDMSG_REJECT | HOMA_SENDMSG_ASK)
 
 /* struct homak_sending - one sendmsg() */
@@ -24,7 +24,7 @@ struct homak_sending {
 	u32 filled;
 	struct homak_msg *msg;
 	struct homa_handle handle;
-	struct homa_rpc *rpc;	/* held while there is more to copy */
+	struct homa_rpc *rpc; /* held while there is more to copy */
 };
 
 /* ---- checks ---- */
@@ -37,17 +37,19 @@ static bool homak_length_fits(u32 length)
 }
 
 /* What is said of a request, instead of an answer. */
-static int homak_say_check(struct homak_sock *hsk, const struct homa_sendmsg_args *args,
-			   size_t len)
+static int homak_say_check(struct homak_sock *hsk,
+			   const struct homa_sendmsg_args *args, size_t len)
 {
 	bool reject = args->flags == HOMA_SENDMSG_REJECT;
 	u64 error = args->completion_cookie;
 
-	if ((reject || args->flags == HOMA_SENDMSG_ASK) && (args->id & 1) && !len &&
-	    !args->reserved && (reject ? error && error <= HOMA_MAX_ERRNO : !error))
+	if ((reject || args->flags == HOMA_SENDMSG_ASK) && (args->id & 1) &&
+	    !len && !args->reserved &&
+	    (reject ? error && error <= HOMA_MAX_ERRNO : !error))
 		return 0;
-	return homak_error_text(hsk, -EINVAL,
-				"sendmsg: to reject or ask about a request wants its id, no bytes, and an errno or 0 as cookie");
+	return homak_error_text(
+		hsk, -EINVAL,
+		"sendmsg: to reject or ask about a request wants its id, no bytes, and an errno or 0 as cookie");
 }
 
 static int homak_send_check(struct homak_sock *hsk, const struct msghdr *msg,
@@ -58,15 +60,17 @@ static int homak_send_check(struct homak_sock *hsk, const struct msghdr *msg,
 	if (err)
 		return err;
 	if (!msg->msg_control_is_user || msg->msg_controllen)
-		return homak_error_text(hsk, -EINVAL,
-					"sendmsg: msg_control is not a struct homa_sendmsg_args with msg_controllen 0");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"sendmsg: msg_control is not a struct homa_sendmsg_args with msg_controllen 0");
 	if (copy_from_user(&s->args, msg->msg_control_user, sizeof(s->args)))
 		return -EFAULT;
 	if (s->args.flags & HOMAK_SENDMSG_OURS)
 		return homak_say_check(hsk, &s->args, len);
 	if ((s->args.flags & ~HOMA_SENDMSG_VALID_FLAGS) || s->args.reserved)
-		return homak_error_text(hsk, -EINVAL,
-					"sendmsg: unknown flags, or the reserved field is not 0");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"sendmsg: unknown flags, or the reserved field is not 0");
 	if (s->args.id && s->args.completion_cookie)
 		return homak_error_text(hsk, -EINVAL,
 					"sendmsg: a response has no completion_cookie");
@@ -243,7 +247,8 @@ static struct homa_rpc *homak_find_served(struct homak_cpu *cpu,
 					  struct homak_sock *hsk,
 					  const struct homak_sending *s)
 {
-	const u16 ways[] = { s->name.addr.encap, 0, HOMA_UDP_PORT, HOMAK_ENCAP_TCP };
+	const u16 ways[] = { s->name.addr.encap, 0, HOMA_UDP_PORT,
+			     HOMAK_ENCAP_TCP };
 	struct homa_addr peer = s->name.addr;
 	struct homa_rpc *rpc = NULL;
 	size_t i;
@@ -264,8 +269,8 @@ static int homak_send_said(struct homak_cpu *cpu, const struct homak_sending *s,
 			   struct homa_rpc **alive)
 {
 	if (unlikely(s->args.flags & HOMA_SENDMSG_REJECT))
-		return homa_rpc_reject(&cpu->ctx, s->handle, (u32)s->args.completion_cookie,
-				       1, alive);
+		return homa_rpc_reject(&cpu->ctx, s->handle,
+				       (u32)s->args.completion_cookie, 1, alive);
 	return homa_rpc_reply(&cpu->ctx, s->handle, s->length, s->filled, alive);
 }
 
@@ -333,7 +338,7 @@ static int homak_send_response(struct homak_sock *hsk, struct msghdr *msg,
 	if (err == -EINVAL)
 		homak_error_text(hsk, err,
 				 fits ? "sendmsg: the request has not been received yet" :
-				       HOMAK_BAD_LENGTH);
+					HOMAK_BAD_LENGTH);
 	return err ? err : homak_send_rest(hsk, msg, s);
 }
 
@@ -386,7 +391,8 @@ static int homak_send_ask(struct homak_sock *hsk, const struct homak_sending *s)
 
 /* ---- the call ---- */
 
-static int homak_send_one(struct homak_sock *hsk, struct msghdr *msg, struct homak_sending *s)
+static int homak_send_one(struct homak_sock *hsk, struct msghdr *msg,
+			  struct homak_sending *s)
 {
 	if (!s->args.id)
 		return homak_send_request(hsk, msg, s);
@@ -431,7 +437,8 @@ int homak_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	switch (err) {
 	case -ENETUNREACH:
 	case -EHOSTUNREACH:
-		homak_error_text(hsk, err, "sendmsg: there is no route to the peer");
+		homak_error_text(hsk, err,
+				 "sendmsg: there is no route to the peer");
 		break;
 	}
 	return err;

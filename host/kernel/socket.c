@@ -16,7 +16,7 @@
 
 #include "homa_sockets.h"
 
-#define HOMAK_CLOSE_BUDGET 64	/* RPCs ended in a turn */
+#define HOMAK_CLOSE_BUDGET 64 /* RPCs ended in a turn */
 #define HOMAK_CLOSE_TICKS (10 * HZ)
 
 /* ---- begin ---- */
@@ -60,7 +60,8 @@ static int homak_engine_open(struct homak_sock *hsk)
 		err = homa_sock_open(&cpu->ctx, engine_sock);
 		/* It is no server yet, so that it has no RPCs. */
 		if (!err)
-			homa_sock_charge(engine_sock, homak_user_owner(hsk->user));
+			homa_sock_charge(engine_sock,
+					 homak_user_owner(hsk->user));
 		homak_leave(cpu);
 	}
 	if (err)
@@ -211,7 +212,8 @@ static int homak_shutdown(struct socket *sock, int how)
 
 /* ---- calls ---- */
 
-static __poll_t homak_poll(struct file *file, struct socket *sock, poll_table *wait)
+static __poll_t homak_poll(struct file *file, struct socket *sock,
+			   poll_table *wait)
 {
 	struct homak_sock *hsk = homak_sk(sock->sk);
 	__poll_t mask = 0;
@@ -317,11 +319,10 @@ static void homak_memory_limit(void)
 	homak_memory_limits[2] = pages / 4 * 6;
 }
 
-#define HOMAK_MEMORY_ACCOUNT				\
-	.memory_allocated = &homak_memory,		\
-	.per_cpu_fw_alloc = &homak_memory_ahead,	\
-	.sysctl_mem = homak_memory_limits,		\
-	.sysctl_rmem = homak_memory_least,		\
+#define HOMAK_MEMORY_ACCOUNT                                                  \
+	.memory_allocated = &homak_memory,                                    \
+	.per_cpu_fw_alloc = &homak_memory_ahead,                              \
+	.sysctl_mem = homak_memory_limits, .sysctl_rmem = homak_memory_least, \
 	.sysctl_wmem = homak_memory_least,
 
 static struct proto homak_prot = {
@@ -332,8 +333,7 @@ static struct proto homak_prot = {
 	.close = homak_close_sock,
 	.unhash = homak_unhash,
 	.obj_size = sizeof(struct homak_sock),
-	HOMAK_MEMORY_ACCOUNT
-	.no_autobind = true,
+	HOMAK_MEMORY_ACCOUNT.no_autobind = true,
 };
 
 static struct proto homak6_prot = {
@@ -345,8 +345,7 @@ static struct proto homak6_prot = {
 	.unhash = homak_unhash,
 	.obj_size = sizeof(struct homak6_sock),
 	HOMAK_PROTO_INET6(struct homak6_sock, inet6)
-	HOMAK_MEMORY_ACCOUNT
-	.no_autobind = true,
+		HOMAK_MEMORY_ACCOUNT.no_autobind = true,
 };
 
 static struct inet_protosw homak_protosw = {

@@ -71,10 +71,12 @@ int homak_bind(struct socket *sock, homak_bind_addr *addr, int len)
 	int err;
 
 	if (len < homak_name_size(sock->sk))
-		return homak_error_text(hsk, -EINVAL, "bind: the address is cut off");
+		return homak_error_text(hsk, -EINVAL,
+					"bind: the address is cut off");
 	if (name->sa_family != sock->sk->sk_family)
-		return homak_error_text(hsk, -EAFNOSUPPORT,
-					"bind: the address is of another family than the socket");
+		return homak_error_text(
+			hsk, -EAFNOSUPPORT,
+			"bind: the address is of another family than the socket");
 	/* In the same place in both families. */
 	port = ntohs(((const struct sockaddr_in *)name)->sin_port);
 	if (!port)
@@ -96,14 +98,17 @@ int homak_connect(struct socket *sock, homak_bind_addr *addr, int len, int flags
 	struct homak_sock *hsk = homak_sk(sock->sk);
 
 	if (len < (int)sizeof(name->sa_family))
-		return homak_error_text(hsk, -EINVAL, "connect: the address is cut off");
+		return homak_error_text(hsk, -EINVAL,
+					"connect: the address is cut off");
 	if (name->sa_family == AF_UNSPEC)
 		return 0;
 	if (name->sa_family != sock->sk->sk_family)
-		return homak_error_text(hsk, -EAFNOSUPPORT,
-					"connect: the address is of another family than the socket");
+		return homak_error_text(
+			hsk, -EAFNOSUPPORT,
+			"connect: the address is of another family than the socket");
 	if (len < homak_name_size(sock->sk))
-		return homak_error_text(hsk, -EINVAL, "connect: the address is cut off");
+		return homak_error_text(hsk, -EINVAL,
+					"connect: the address is cut off");
 	return 0;
 }
 
@@ -148,8 +153,9 @@ static int homak_scope(struct homak_sock *hsk, const struct sockaddr_in6 *in6)
 	if (!scope)
 		scope = bound;
 	if (scope <= 0 || (bound && scope != bound))
-		return homak_error_text(hsk, -EINVAL,
-					"sendmsg: a link-local peer needs its interface in sin6_scope_id");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"sendmsg: a link-local peer needs its interface in sin6_scope_id");
 	return scope;
 }
 
@@ -191,13 +197,15 @@ int homak_name_get(struct homak_sock *hsk, const struct msghdr *msg,
 	const struct sockaddr *sa = msg->msg_name;
 
 	if (!sa)
-		return homak_error_text(hsk, -EINVAL,
-					"sendmsg: msg_name is NULL; it is the peer's address");
+		return homak_error_text(
+			hsk, -EINVAL,
+			"sendmsg: msg_name is NULL; it is the peer's address");
 	if (msg->msg_namelen < (int)sizeof(sa->sa_family))
 		goto cut;
 	if (sa->sa_family != hsk->inet.sk.sk_family)
-		return homak_error_text(hsk, -EAFNOSUPPORT,
-					"sendmsg: the address is of another family than the socket");
+		return homak_error_text(
+			hsk, -EAFNOSUPPORT,
+			"sendmsg: the address is of another family than the socket");
 	if (msg->msg_namelen < homak_name_size(&hsk->inet.sk))
 		goto cut;
 	/* In the same place in both families. */
@@ -237,7 +245,8 @@ int homak_name_put(const struct homak_sock *hsk, const struct homa_addr *peer,
 		in6->sin6_port = htons(port);
 		in6->sin6_scope_id = homak_addr_get_v6(peer, &in6->sin6_addr);
 		if (homak_name_marks(peer->encap))
-			in6->sin6_flowinfo = htonl(homa_encap_to_flow(peer->encap));
+			in6->sin6_flowinfo =
+				htonl(homa_encap_to_flow(peer->encap));
 	}
 	return size;
 }

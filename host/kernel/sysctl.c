@@ -22,9 +22,13 @@
 
 #include "homa_sysctl.h"
 
-#define ENGINE(alias, param, scale, min, max)                               \
-	{ alias, HOMAK_KNOB_ENGINE, offsetof(struct homa_params, param), scale, \
-	  min, max }
+#define ENGINE(alias, param, scale, min, max)  \
+	{ alias,                               \
+	  HOMAK_KNOB_ENGINE,                   \
+	  offsetof(struct homa_params, param), \
+	  scale,                               \
+	  min,                                 \
+	  max }
 
 /* Names of the existing module for settings that the engine has under another name
  * or in another unit. Its ticks are of 1 ms. */
@@ -42,7 +46,7 @@ static const struct homak_knob homak_aliases[] = {
 	ENGINE("peer_idle_secs_min", peer_idle_ms, 1000, 1, 10000),
 };
 
-#define HOST(name, min, max)                                                \
+#define HOST(name, min, max)                                                     \
 	{ #name, HOMAK_KNOB_HOST, offsetof(struct homak_settings, name), 1, min, \
 	  max }
 
@@ -69,44 +73,57 @@ static const struct homak_knob homak_host_knobs[] = {
 /*
  * IGNORED(name, what it shows at first, why nothing comes of it)
  */
-#define HOMAK_IGNORED(IGNORED) \
-	IGNORED(gro_policy, 0x72, "packets are worked off on the core that IP chose (RPS, RSS)") \
-	IGNORED(max_gro_skbs, 20, "GRO of NAPI decides how many packets it batches") \
-	IGNORED(gro_busy_usecs, 5, "no core is chosen for a packet, see gro_policy") \
-	IGNORED(busy_usecs, 100, "no core is chosen for a packet, see gro_policy") \
-	IGNORED(reap_limit, 10, "a finished RPC holds no packets; its memory goes at once") \
-	IGNORED(dead_buffs_limit, 5000, "the same") \
-	IGNORED(max_dead_buffs, 0, "the same") \
-	IGNORED(skb_page_frees_per_sec, 1000, "the kernel's page allocator has its own pools") \
-	IGNORED(skb_page_pool_min_kb, 3000, "the same") \
-	IGNORED(tx_page_frees_per_sec, 1000, "the same") \
-	IGNORED(tx_page_pool_min_kb, 3000, "the same") \
-	IGNORED(timeout_resends, 5, "RPCs end by time, see timeout_us") \
-	IGNORED(peer_gc_threshold, 5000, "peers are forgotten by age and when there are max_peers") \
-	IGNORED(peer_idle_secs_max, 120, "the same, see peer_idle_ms") \
-	IGNORED(max_rpcs_per_peer, 1, "which messages of a peer get grants is the engine's choice") \
-	IGNORED(max_grantable_rpcs, 0, "there is no limit but max_rpcs") \
-	IGNORED(max_sched_prio, 0, "follows from the cutoffs, see unsched_cutoffs") \
-	IGNORED(cutoff_version, 1, "the engine counts versions by itself") \
-	IGNORED(max_nic_queue_ns, 2000, "see max_nic_backlog_us and max_nic_queue_usecs") \
-	IGNORED(flags, 0, "the pacer is part of the engine; link_mbps 0 turns it off") \
-	IGNORED(freeze_type, 0, "there are tracepoints instead of a time trace to freeze") \
-	IGNORED(sync_freeze, 0, "the same") \
-	IGNORED(action, 0, "the same") \
-	IGNORED(verbose, 0, "the same") \
-	IGNORED(accept_bits, 0, "for debugging the existing module's receive path") \
-	IGNORED(drop_bits, 0, "the same") \
+#define HOMAK_IGNORED(IGNORED)                                                 \
+	IGNORED(gro_policy, 0x72,                                              \
+		"packets are worked off on the core that IP chose (RPS, RSS)") \
+	IGNORED(max_gro_skbs, 20,                                              \
+		"GRO of NAPI decides how many packets it batches")             \
+	IGNORED(gro_busy_usecs, 5,                                             \
+		"no core is chosen for a packet, see gro_policy")              \
+	IGNORED(busy_usecs, 100,                                               \
+		"no core is chosen for a packet, see gro_policy")              \
+	IGNORED(reap_limit, 10,                                                \
+		"a finished RPC holds no packets; its memory goes at once")    \
+	IGNORED(dead_buffs_limit, 5000, "the same")                            \
+	IGNORED(max_dead_buffs, 0, "the same")                                 \
+	IGNORED(skb_page_frees_per_sec, 1000,                                  \
+		"the kernel's page allocator has its own pools")               \
+	IGNORED(skb_page_pool_min_kb, 3000, "the same")                        \
+	IGNORED(tx_page_frees_per_sec, 1000, "the same")                       \
+	IGNORED(tx_page_pool_min_kb, 3000, "the same")                         \
+	IGNORED(timeout_resends, 5, "RPCs end by time, see timeout_us")        \
+	IGNORED(peer_gc_threshold, 5000,                                       \
+		"peers are forgotten by age and when there are max_peers")     \
+	IGNORED(peer_idle_secs_max, 120, "the same, see peer_idle_ms")         \
+	IGNORED(max_rpcs_per_peer, 1,                                          \
+		"which messages of a peer get grants is the engine's choice")  \
+	IGNORED(max_grantable_rpcs, 0, "there is no limit but max_rpcs")       \
+	IGNORED(max_sched_prio, 0,                                             \
+		"follows from the cutoffs, see unsched_cutoffs")               \
+	IGNORED(cutoff_version, 1, "the engine counts versions by itself")     \
+	IGNORED(max_nic_queue_ns, 2000,                                        \
+		"see max_nic_backlog_us and max_nic_queue_usecs")              \
+	IGNORED(flags, 0,                                                      \
+		"the pacer is part of the engine; link_mbps 0 turns it off")   \
+	IGNORED(freeze_type, 0,                                                \
+		"there are tracepoints instead of a time trace to freeze")     \
+	IGNORED(sync_freeze, 0, "the same")                                    \
+	IGNORED(action, 0, "the same")                                         \
+	IGNORED(verbose, 0, "the same")                                        \
+	IGNORED(accept_bits, 0,                                                \
+		"for debugging the existing module's receive path")            \
+	IGNORED(drop_bits, 0, "the same")                                      \
 	IGNORED(next_id, 0, "ids begin at random")
 
 #define HOMAK_KEPT_LISTS 2
-#define HOMAK_KEPT_MAX 64	/* numbers in one */
-#define HOMAK_KEPT_TEMP 4	/* zeros that "temp" begins with */
+#define HOMAK_KEPT_MAX 64 /* numbers in one */
+#define HOMAK_KEPT_TEMP 4 /* zeros that "temp" begins with */
 
 enum {
 #define IGNORED(name, shown, why) HOMAK_IGNORED_##name,
 	HOMAK_IGNORED(IGNORED)
 #undef IGNORED
-	HOMAK_IGNORED_COUNT,
+		HOMAK_IGNORED_COUNT,
 };
 
 static const struct homak_knob homak_ignored[] = {
@@ -338,8 +355,8 @@ static int homak_list_set(struct homak_net *hnet, const struct homak_knob *knob,
 	return err;
 }
 
-static void homak_list_get(struct homak_net *hnet, const struct homak_knob *knob,
-			   int *values)
+static void homak_list_get(struct homak_net *hnet,
+			   const struct homak_knob *knob, int *values)
 {
 	const struct homa_engine *engine = homak_net_engine(hnet);
 	const u32 *at = homak_knob_at(hnet, knob);
@@ -444,7 +461,8 @@ static void homak_table_fill(struct homak_net *hnet, struct ctl_table *table)
 int homak_sysctl_init(struct homak_net *hnet)
 {
 	const u32 count = homa_param_count + ARRAY_SIZE(homak_aliases) +
-			  ARRAY_SIZE(homak_host_knobs) + ARRAY_SIZE(homak_ignored);
+			  ARRAY_SIZE(homak_host_knobs) +
+			  ARRAY_SIZE(homak_ignored);
 	struct homak_sysctl *s = kzalloc(sizeof(*s), GFP_KERNEL);
 
 	if (!s)

@@ -11,7 +11,7 @@
 /* less than any deadline of a new RPC */
 #define HOMAK_SOON_NS (4 * HOMAK_TICK_NS)
 #define HOMAK_SHARD_BUDGET 32
-#define HOMAK_TURN_NS 10000u	/* with bottom halves off, before the next shard */
+#define HOMAK_TURN_NS 10000u /* with bottom halves off, before the next shard */
 
 /* Runs shards from *@shard on, for a moment. Returns when the first of them is due again, ns. */
 static u64 homak_timer_some(struct homak_net *hnet, u32 *shard, u32 shards)
@@ -59,7 +59,8 @@ static void homak_timer_work(struct work_struct *work)
 	now = ktime_get_ns();
 	next = max(next, now + HOMAK_TICK_NS);
 	if (next > now + HOMAK_SOON_NS || xchg(&hnet->timer_rests, false))
-		hrtimer_start(&hnet->timer, ns_to_ktime(next), HRTIMER_MODE_ABS_SOFT);
+		hrtimer_start(&hnet->timer, ns_to_ktime(next),
+			      HRTIMER_MODE_ABS_SOFT);
 }
 
 static enum hrtimer_restart homak_timer_fired(struct hrtimer *timer)
@@ -73,7 +74,8 @@ static enum hrtimer_restart homak_timer_fired(struct hrtimer *timer)
 void homak_timers_init(struct homak_net *hnet)
 {
 	hnet->timer_rests = true;
-	homak_hrtimer_setup(&hnet->timer, homak_timer_fired, HRTIMER_MODE_ABS_SOFT);
+	homak_hrtimer_setup(&hnet->timer, homak_timer_fired,
+			    HRTIMER_MODE_ABS_SOFT);
 	INIT_WORK(&hnet->timer_work, homak_timer_work);
 }
 

@@ -39,8 +39,8 @@ static void homak_tx_arm(struct homak_dev *hdev, u64 when)
 }
 
 /* Gives a packet to IP. Returns 0; 1 if it cannot be sent now; -errno if it is lost. */
-static int homak_tx_send(struct homak_cpu *cpu, struct sk_buff *skb, struct sock *sk,
-			 bool v4)
+static int homak_tx_send(struct homak_cpu *cpu, struct sk_buff *skb,
+			 struct sock *sk, bool v4)
 {
 	struct net *net = cpu->hnet->net;
 	bool several = skb_is_gso(skb);
@@ -92,7 +92,8 @@ static u32 homak_tx_seg(const struct homak_tx_piece *piece)
 }
 
 /* Says how many bytes of @desc go in one skb. */
-static u32 homak_tx_most(const struct homak_tx_turn *turn, struct homak_tx_piece *piece)
+static u32 homak_tx_most(const struct homak_tx_turn *turn,
+			 struct homak_tx_piece *piece)
 {
 	const struct homa_tx_desc *desc = piece->desc;
 	const struct homak_net *hnet = turn->cpu->hnet;
@@ -171,12 +172,13 @@ static struct homa_rpc *homak_tx_control(struct homak_cpu *cpu,
 
 /* Sends @piece by the way that @local and its socket have. Returns as homak_tx_desc() does. */
 static bool homak_tx_piece(struct homak_tx_turn *turn, struct homa_tx_desc *desc,
-			   struct homak_tx_piece *piece, const struct in6_addr *local)
+			   struct homak_tx_piece *piece,
+			   const struct in6_addr *local)
 {
 	struct homak_cpu *cpu = turn->cpu;
 
-	piece->dst = homak_route_get(cpu, turn->hdev, &desc->dst, local, piece->sk,
-				     &piece->route);
+	piece->dst = homak_route_get(cpu, turn->hdev, &desc->dst, local,
+				     piece->sk, &piece->route);
 	if (IS_ERR(piece->dst)) {
 		if (PTR_ERR(piece->dst) != -ENOMEM) {
 			homak_tx_no_route(cpu, desc);
@@ -232,13 +234,13 @@ static bool homak_tx_room(struct homak_dev *hdev, s32 *had)
 	s32 left;
 
 	WRITE_ONCE(hdev->q_waits, true);
-	smp_mb();	/* pairs with homak_q_count() */
+	smp_mb(); /* pairs with homak_q_count() */
 	left = homak_q_left(hdev);
 	if (atomic_read(&hdev->q_bytes)) {
 		if (left <= *had)
 			return false;
 	} else if (!atomic_read(&hdev->q_limits)) {
-		left = max(left, 65536);	/* nothing leaves: no one would ask */
+		left = max(left, 65536); /* nothing leaves: no one would ask */
 	}
 	WRITE_ONCE(hdev->q_waits, false);
 	*had = left;
@@ -248,7 +250,8 @@ static bool homak_tx_room(struct homak_dev *hdev, s32 *had)
 
 /* How many segments to ask the engine for at once; roughly, for homak_tx_most()
  * looks at the receiver as well. */
-static u32 homak_tx_segs(const struct homak_net *hnet, const struct net_device *dev)
+static u32 homak_tx_segs(const struct homak_net *hnet,
+			 const struct net_device *dev)
 {
 	u16 encap = READ_ONCE(hnet->settings.hijack_tcp) ? HOMAK_ENCAP_TCP : 0;
 
@@ -311,7 +314,8 @@ void homak_xmit(struct homak_cpu *cpu, struct homak_dev *hdev)
 		if (got == HOMA_TX_WAIT) {
 			/* Perhaps since our own first packet showed that there is a limit. */
 			if (desc.not_before == HOMA_NEVER &&
-			    atomic_read(&hdev->q_limits) && homak_tx_room(hdev, &room))
+			    atomic_read(&hdev->q_limits) &&
+			    homak_tx_room(hdev, &room))
 				continue;
 			homak_tx_arm(hdev, desc.not_before);
 			break;

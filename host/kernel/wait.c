@@ -10,7 +10,7 @@
 
 #include "homa_sockets.h"
 
-#define HOMAK_PICK 4		/* waiters looked at for one that polls */
+#define HOMAK_PICK 4 /* waiters looked at for one that polls */
 
 /* ---- threads that wait, seen from others (homak_sock.lock) ---- */
 
@@ -124,7 +124,8 @@ static void homak_unwait(struct homak_sock *hsk, struct homak_rpc *krpc,
 }
 
 int homak_wait(struct homak_sock *hsk, struct homak_rpc *krpc,
-	       struct homak_waiter *waiter, long *timeo, enum homak_host_metric *how)
+	       struct homak_waiter *waiter, long *timeo,
+	       enum homak_host_metric *how)
 {
 	int err = 0;
 
@@ -155,7 +156,7 @@ void homak_write_space(struct sock *sk)
 	wq = rcu_dereference(sk->sk_wq);
 	if (skwq_has_sleeper(wq))
 		wake_up_interruptible_poll(&wq->wait, EPOLLOUT | EPOLLWRNORM |
-						      EPOLLWRBAND);
+							      EPOLLWRBAND);
 	rcu_read_unlock();
 }
 

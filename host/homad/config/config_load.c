@@ -113,10 +113,9 @@ static void unknown(struct homad_loader *l, const struct homad_toml_item *item)
 			       "there is no setting %s; did you mean %s?",
 			       item->key, g.best);
 	else
-		homad_complain(
-			l, item->line,
-			"there is no setting %s; homad --config-help lists them all",
-			item->key);
+		homad_complain(l, item->line,
+			       "there is no setting %s; homad --config-help lists them all",
+			       item->key);
 }
 
 /* ---- values ---- */
@@ -140,8 +139,7 @@ static bool parse_size(const struct homad_toml_item *item, u64 *out)
 	while (*end == ' ')
 		end++;
 	for (; *end && n + 1 < sizeof(unit); end++)
-		unit[n++] =
-			(char)(*end >= 'a' && *end <= 'z' ? *end - 32 : *end);
+		unit[n++] = (char)(*end >= 'a' && *end <= 'z' ? *end - 32 : *end);
 	for (i = 0; i < HOMA_ARRAY_SIZE(units); i++) {
 		if (strcmp(unit, units[i]) || *end || errno ||
 		    value >> (54 - 10 * i) >= 256)
@@ -202,8 +200,7 @@ static bool set_choice(const struct homad_setting *s,
 	return false;
 }
 
-static bool set_cores(struct homad_config *c,
-		      const struct homad_toml_item *item)
+static bool set_cores(struct homad_config *c, const struct homad_toml_item *item)
 {
 	c->num_cores = item->index;
 	if (item->kind == HOMAD_TOML_EMPTY)
@@ -270,8 +267,7 @@ static bool set_number(const struct homad_setting *s,
 }
 
 static bool set_value(const struct homad_setting *s,
-		      const struct homad_toml_item *item,
-		      struct homad_config *c)
+		      const struct homad_toml_item *item, struct homad_config *c)
 {
 	u8 *to = (u8 *)c + s->offset;
 	u64 bytes;
@@ -290,8 +286,7 @@ static bool set_value(const struct homad_setting *s,
 			*(bool *)to = item->boolean;
 		return item->kind == HOMAD_TOML_BOOL;
 	case HOMAD_SET_SIZE:
-		if (!parse_size(item, &bytes) || bytes < s->min ||
-		    bytes > s->max)
+		if (!parse_size(item, &bytes) || bytes < s->min || bytes > s->max)
 			return false;
 		memcpy(to, &bytes, sizeof(bytes));
 		return true;
@@ -322,13 +317,11 @@ static void protocol(struct homad_loader *l, const struct homad_toml_item *item)
 			continue;
 		if (item->kind == HOMAD_TOML_INTEGER && !item->count &&
 		    item->integer >= p->min && item->integer <= p->max &&
-		    !homa_param_set(&l->config->params, name,
-				    (u32)item->integer))
+		    !homa_param_set(&l->config->params, name, (u32)item->integer))
 			return;
-		homad_complain(
-			l, item->line,
-			"%s must be a whole number from %u to %u (%s): %s",
-			item->key, p->min, p->max, p->unit, p->text);
+		homad_complain(l, item->line,
+			       "%s must be a whole number from %u to %u (%s): %s",
+			       item->key, p->min, p->max, p->unit, p->text);
 		return;
 	}
 	unknown(l, item);
@@ -443,24 +436,21 @@ static void check_together(struct homad_loader *l)
 		 "quota.rcvbuf_max must be a multiple of 64 KiB");
 	together(l, c->socket[0] == '\0', "attach.socket", "attach.socket",
 		 "attach.socket must be a path");
-	together(
-		l,
-		!c->udp && (c->afxdp == 0 ||
-			    (!c->auto_interfaces && !c->num_interfaces)),
-		"network.udp", "network.afxdp",
-		"without network.udp there must be an interface for AF_XDP: set network.udp = true, or network.afxdp and network.interfaces");
+	together(l,
+		 !c->udp && (c->afxdp == 0 ||
+			     (!c->auto_interfaces && !c->num_interfaces)),
+		 "network.udp", "network.afxdp",
+		 "without network.udp there must be an interface for AF_XDP: set network.udp = true, or network.afxdp and network.interfaces");
 	if (c->num_tcp_rules && c->mode == HOMAD_DEDICATED && c->num_cores > 1)
-		homad_complain(
-			l, l->tcp_rule_lines[0],
-			"TCP needs a single fast-path thread for now: threads.mode = \"shared\", or one CPU in threads.cores");
-	if (c->num_tcp_rules && (!c->afxdp || (!c->auto_interfaces && !c->num_interfaces)))
-		homad_complain(
-			l, l->tcp_rule_lines[0],
-			"TCP comes over AF_XDP only: network.afxdp must not be off, and network.interfaces not empty");
-	together(
-		l, c->mode == HOMAD_DEDICATED && !c->num_cores, "threads.mode",
-		"threads.cores",
-		"threads.mode = \"dedicated\" needs CPUs of its own in threads.cores");
+		homad_complain(l, l->tcp_rule_lines[0],
+			       "TCP needs a single fast-path thread for now: threads.mode = \"shared\", or one CPU in threads.cores");
+	if (c->num_tcp_rules &&
+	    (!c->afxdp || (!c->auto_interfaces && !c->num_interfaces)))
+		homad_complain(l, l->tcp_rule_lines[0],
+			       "TCP comes over AF_XDP only: network.afxdp must not be off, and network.interfaces not empty");
+	together(l, c->mode == HOMAD_DEDICATED && !c->num_cores, "threads.mode",
+		 "threads.cores",
+		 "threads.mode = \"dedicated\" needs CPUs of its own in threads.cores");
 }
 
 /* ---- the file ---- */
@@ -491,8 +481,7 @@ static char *read_file(const char *file, FILE *errors)
 	return NULL;
 }
 
-int homad_config_load(struct homad_config *config, const char *file,
-		      FILE *errors)
+int homad_config_load(struct homad_config *config, const char *file, FILE *errors)
 {
 	struct homad_loader *l;
 	char *text;

@@ -37,13 +37,13 @@ void homad_complain(struct homad_loader *l, u32 line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /** homad_rule_item() - something of a [[rule]]; false: no such key. */
-bool homad_rule_item(struct homad_loader *l,
-		     const struct homad_toml_item *item);
+bool homad_rule_item(struct homad_loader *l, const struct homad_toml_item *item);
 /** homad_config_who() - the user or group that a rule is for; @seen: it has one already. */
-void homad_config_who(struct homad_loader *l, const struct homad_toml_item *item, bool group,
-		      struct homad_who *who, bool *seen);
+void homad_config_who(struct homad_loader *l, const struct homad_toml_item *item,
+		      bool group, struct homad_who *who, bool *seen);
 /** homad_tcp_rule_item() - something of a [[tcp_rule]]; false: no such key. */
-bool homad_tcp_rule_item(struct homad_loader *l, const struct homad_toml_item *item);
+bool homad_tcp_rule_item(struct homad_loader *l,
+			 const struct homad_toml_item *item);
 /** homad_tcp_rules_end() - all were seen: do their keys fit together? */
 void homad_tcp_rules_end(struct homad_loader *l);
 /** homad_rules_end() - all were seen: they take the place of the default ones. */

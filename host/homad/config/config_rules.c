@@ -28,15 +28,14 @@ static bool lookup(const char *name, bool group, u32 *id)
 	return user;
 }
 
-void homad_config_who(struct homad_loader *l, const struct homad_toml_item *item, bool group,
-		      struct homad_who *who, bool *seen)
+void homad_config_who(struct homad_loader *l, const struct homad_toml_item *item,
+		      bool group, struct homad_who *who, bool *seen)
 {
 	const char *what = group ? "group" : "user";
 
 	if (*seen)
-		homad_complain(
-			l, item->line,
-			"a rule is for a user or for a group; make two rules of this one");
+		homad_complain(l, item->line,
+			       "a rule is for a user or for a group; make two rules of this one");
 	*seen = true;
 	who->any = false;
 	who->by_gid = group;
@@ -54,8 +53,7 @@ void homad_config_who(struct homad_loader *l, const struct homad_toml_item *item
 			       item->string);
 }
 
-static void set_ports(struct homad_loader *l,
-		      const struct homad_toml_item *item)
+static void set_ports(struct homad_loader *l, const struct homad_toml_item *item)
 {
 	struct homad_rule *rule = &l->rules[item->table];
 	bool *wrong = &l->ports_wrong[item->table];
@@ -69,10 +67,9 @@ static void set_ports(struct homad_loader *l,
 	if (item->kind != HOMAD_TOML_INTEGER || item->integer < 1 ||
 	    item->integer > LAST_PORT || item->count != 2) {
 		*wrong = true;
-		homad_complain(
-			l, item->line,
-			"rule.ports must be [first, last] within 1 to %d, or [] for none",
-			LAST_PORT);
+		homad_complain(l, item->line,
+			       "rule.ports must be [first, last] within 1 to %d, or [] for none",
+			       LAST_PORT);
 		return;
 	}
 	if (item->index == 0)
@@ -80,17 +77,15 @@ static void set_ports(struct homad_loader *l,
 	else
 		rule->port_max = (u16)item->integer;
 	if (item->index == 1 && rule->port_min > rule->port_max)
-		homad_complain(
-			l, item->line,
-			"rule.ports: the first port, %u, is above the last, %u",
-			rule->port_min, rule->port_max);
+		homad_complain(l, item->line,
+			       "rule.ports: the first port, %u, is above the last, %u",
+			       rule->port_min, rule->port_max);
 }
 
 static void no_rule(struct homad_loader *l, const struct homad_toml_item *item)
 {
-	homad_complain(
-		l, item->line,
-		"rules are tables: write [[rule]] on a line of its own, and below it user, group, allow or ports");
+	homad_complain(l, item->line,
+		       "rules are tables: write [[rule]] on a line of its own, and below it user, group, allow or ports");
 }
 
 static bool begin(struct homad_loader *l, const struct homad_toml_item *item)
@@ -98,10 +93,9 @@ static bool begin(struct homad_loader *l, const struct homad_toml_item *item)
 	if (item->table >= HOMAD_MAX_RULES) {
 		if (item->table == HOMAD_MAX_RULES &&
 		    item->kind == HOMAD_TOML_TABLE)
-			homad_complain(
-				l, item->line,
-				"at most %d rules are possible; one for a group can stand for many users",
-				HOMAD_MAX_RULES);
+			homad_complain(l, item->line,
+				       "at most %d rules are possible; one for a group can stand for many users",
+				       HOMAD_MAX_RULES);
 		return false;
 	}
 	if (l->rule_lines[item->table])
@@ -125,9 +119,8 @@ bool homad_rule_item(struct homad_loader *l, const struct homad_toml_item *item)
 	const char *name = item->key + strlen("rule");
 
 	if (*name == '\0' && item->kind != HOMAD_TOML_TABLE) {
-		homad_complain(
-			l, item->line,
-			"rules are tables: write [[rule]] on a line of its own, and below it user, group, allow or ports");
+		homad_complain(l, item->line,
+			       "rules are tables: write [[rule]] on a line of its own, and below it user, group, allow or ports");
 		return true;
 	}
 	if (!begin(l, item) || *name == '\0')

@@ -11,41 +11,27 @@
 #define GIB ((u64)1 << 30)
 #define POOL_PAGE (64 * KIB)
 
-#define BOOL(key, field, live, text)                                   \
-	{                                                              \
-		key, HOMAD_SET_BOOL, AT(field), 0, 1, NULL, live, text \
-	}
-#define NUMBER(key, field, min, max, live, text)                             \
-	{                                                                    \
-		key, HOMAD_SET_NUMBER, AT(field), min, max, NULL, live, text \
-	}
-#define HUNDREDTHS(key, field, min, max, live, text)                        \
-	{                                                                   \
-		key, HOMAD_SET_HUNDREDTHS, AT(field), min, max, NULL, live, \
-			text                                                \
-	}
-#define SIZE(key, field, min, max, live, text)                             \
-	{                                                                  \
-		key, HOMAD_SET_SIZE, AT(field), min, max, NULL, live, text \
-	}
-#define CHOICE(key, field, words, live, text)                             \
-	{                                                                 \
-		key, HOMAD_SET_CHOICE, AT(field), 0, 0, words, live, text \
-	}
-#define TEXT(key, type, field, live, text)                             \
-	{                                                              \
-		key, type, AT(field), 0, ROOM(field), NULL, live, text \
-	}
+#define BOOL(key, field, live, text) \
+	{ key, HOMAD_SET_BOOL, AT(field), 0, 1, NULL, live, text }
+#define NUMBER(key, field, min, max, live, text) \
+	{ key, HOMAD_SET_NUMBER, AT(field), min, max, NULL, live, text }
+#define HUNDREDTHS(key, field, min, max, live, text) \
+	{ key, HOMAD_SET_HUNDREDTHS, AT(field), min, max, NULL, live, text }
+#define SIZE(key, field, min, max, live, text) \
+	{ key, HOMAD_SET_SIZE, AT(field), min, max, NULL, live, text }
+#define CHOICE(key, field, words, live, text) \
+	{ key, HOMAD_SET_CHOICE, AT(field), 0, 0, words, live, text }
+#define TEXT(key, type, field, live, text) \
+	{ key, type, AT(field), 0, ROOM(field), NULL, live, text }
 
 static const char *const modes[] = { "shared", "dedicated", NULL };
 static const char *const afxdp[] = { "off", "auto", "on", NULL };
 static const char *const xdp_modes[] = { "auto", "generic", "native",
 					 "zerocopy", NULL };
 static const char *const bulk[] = { "auto", "off", "on", NULL };
-static const char *const tcp_cc[] = { "newreno", "dctcp", "cubic",
+static const char *const tcp_cc[] = { "newreno",    "dctcp",  "cubic",
 				      "dctcp-rate", "timely", NULL };
-static const char *const levels[] = { "error", "warning", "info", "debug",
-				      NULL };
+static const char *const levels[] = { "error", "warning", "info", "debug", NULL };
 static const char *const formats[] = { "text", "json", NULL };
 
 const struct homad_setting homad_settings[] = {
@@ -59,12 +45,10 @@ const struct homad_setting homad_settings[] = {
 	       "shared: the same where work is rare, and beside a process that never sleeps, us"),
 	BOOL("threads.scale", scale, false,
 	     "dedicated: the number of threads that spin follows the load"),
-	HUNDREDTHS(
-		"threads.scale_idle", scale_idle, 1, 1600, false,
-		"dedicated: a thread rests if more cores than this are idle in sum"),
-	HUNDREDTHS(
-		"threads.scale_busy", scale_busy, 0, 1600, false,
-		"dedicated: a thread comes if fewer cores than this are idle in sum"),
+	HUNDREDTHS("threads.scale_idle", scale_idle, 1, 1600, false,
+		   "dedicated: a thread rests if more cores than this are idle in sum"),
+	HUNDREDTHS("threads.scale_busy", scale_busy, 0, 1600, false,
+		   "dedicated: a thread comes if fewer cores than this are idle in sum"),
 	NUMBER("threads.scale_ms", scale_ms, 1, 60000, false,
 	       "dedicated: how often that is looked at, ms"),
 
@@ -98,8 +82,7 @@ const struct homad_setting homad_settings[] = {
 
 	NUMBER("quota.attachments", quota.attachments, 1, 16384, true,
 	       "handles that one user may have open"),
-	NUMBER("quota.total_attachments", quota.total_attachments, 1, 16384,
-	       true,
+	NUMBER("quota.total_attachments", quota.total_attachments, 1, 16384, true,
 	       "handles of all users; one user gets as many as are left to all others, and a sixteenth is kept for root"),
 	NUMBER("quota.rpcs", quota.rpcs, 1, 65536, true,
 	       "requests that a handle may have open, and received requests it may leave unanswered"),
@@ -112,8 +95,7 @@ const struct homad_setting homad_settings[] = {
 	     4 * GIB - POOL_PAGE, true, "largest receive buffer of a handle"),
 	SIZE("quota.send_max", quota.send_max, 4 * MIB, 64 * GIB, true,
 	     "memory for messages to send of a handle"),
-	SIZE("quota.user_memory", quota.user_memory, 16 * MIB, 16384 * GIB,
-	     true,
+	SIZE("quota.user_memory", quota.user_memory, 16 * MIB, 16384 * GIB, true,
 	     "shared memory of one user over all handles; copies of short messages on their way may have a quarter of that besides"),
 	SIZE("quota.total_memory", quota.total_memory, 64 * MIB, 16384 * GIB, true,
 	     "shared memory of all users, and besides for copies a quarter of that; one user gets as much as is left to all others, and a sixteenth is kept for root"),
@@ -159,15 +141,21 @@ const char *const homad_rule_keys[][2] = {
 const char *const homad_tcp_rule_keys[][2] = {
 	{ "tcp_rule.user", "for this user, by name or number" },
 	{ "tcp_rule.group", "for members of this group, by name or number" },
-	{ "tcp_rule.listen", "ports at which homad takes their connections, [first, last]" },
-	{ "tcp_rule.connect", "ports to which homad takes their connections, [first, last]" },
-	{ "tcp_rule.to", "take only connections to these addresses, such as \"10.0.0.0/8\"" },
+	{ "tcp_rule.listen",
+	  "ports at which homad takes their connections, [first, last]" },
+	{ "tcp_rule.connect",
+	  "ports to which homad takes their connections, [first, last]" },
+	{ "tcp_rule.to",
+	  "take only connections to these addresses, such as \"10.0.0.0/8\"" },
 	{ "tcp_rule.deny", "refuse these connections with EACCES (false)" },
 	{ "tcp_rule.send", "most that they send, such as \"100 Mbit/s\"" },
-	{ "tcp_rule.receive", "most that they receive, by the window, such as \"1 Gbit/s\"" },
+	{ "tcp_rule.receive",
+	  "most that they receive, by the window, such as \"1 Gbit/s\"" },
 	{ "tcp_rule.connections", "most connections that they have open at once" },
-	{ "tcp_rule.limits", "whether send, receive and connections are of each \"user\" or of the \"rule\", all users together (\"user\")" },
-	{ "tcp_rule.congestion", "\"newreno\", \"dctcp\" or \"cubic\" instead of what tcp.congestion says" },
+	{ "tcp_rule.limits",
+	  "whether send, receive and connections are of each \"user\" or of the \"rule\", all users together (\"user\")" },
+	{ "tcp_rule.congestion",
+	  "\"newreno\", \"dctcp\" or \"cubic\" instead of what tcp.congestion says" },
 	{ "tcp_rule.dscp", "DSCP of their packets, 0 to 63 (0)" },
 };
 const u32 homad_num_tcp_rule_keys = HOMA_ARRAY_SIZE(homad_tcp_rule_keys);
@@ -237,10 +225,10 @@ void homad_setting_range(const struct homad_setting *s, char *text, size_t size)
 	case HOMAD_SET_CHOICE:
 		used = (size_t)snprintf(text, size, "\"%s\"", s->choices[0]);
 		for (i = 1; s->choices[i] && used < size; i++)
-			used += (size_t)snprintf(
-				text + used, size - used,
-				s->choices[i + 1] ? ", \"%s\"" : " or \"%s\"",
-				s->choices[i]);
+			used += (size_t)snprintf(text + used, size - used,
+						 s->choices[i + 1] ? ", \"%s\"" :
+								     " or \"%s\"",
+						 s->choices[i]);
 		break;
 	case HOMAD_SET_STRING:
 		snprintf(text, size, "a text of at most %llu characters",
@@ -267,8 +255,7 @@ void homad_setting_range(const struct homad_setting *s, char *text, size_t size)
 		break;
 	default:
 		snprintf(text, size, "a whole number from %llu to %llu",
-			 (unsigned long long)s->min,
-			 (unsigned long long)s->max);
+			 (unsigned long long)s->min, (unsigned long long)s->max);
 	}
 }
 
@@ -285,9 +272,8 @@ static void list_value(const struct homad_setting *s,
 	}
 	used = (size_t)snprintf(text, size, "[");
 	for (i = 0; i < n && used < size; i++)
-		used += cores ? (size_t)snprintf(text + used, size - used,
-						 "%s%u", i ? ", " : "",
-						 c->cores[i]) :
+		used += cores ? (size_t)snprintf(text + used, size - used, "%s%u",
+						 i ? ", " : "", c->cores[i]) :
 				(size_t)snprintf(text + used, size - used,
 						 "%s\"%s\"", i ? ", " : "",
 						 c->interfaces[i]);
@@ -383,7 +369,8 @@ void homad_config_help(FILE *out)
 	fprintf(out,
 		"\n[[tcp_rule]]    whose TCP connections homad takes, the first that matches decides; without one, nobody's\n");
 	for (i = 0; i < homad_num_tcp_rule_keys; i++)
-		fprintf(out, "* %s\n      %s\n", strchr(homad_tcp_rule_keys[i][0], '.') + 1,
+		fprintf(out, "* %s\n      %s\n",
+			strchr(homad_tcp_rule_keys[i][0], '.') + 1,
 			homad_tcp_rule_keys[i][1]);
 	fprintf(out, "\n[protocol]    a reload changes these in shared mode\n");
 	for (i = 0; i < homa_param_count; i++) {

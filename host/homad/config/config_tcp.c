@@ -14,15 +14,15 @@
 #define MOST_RATE 100000000000ull /* bit/s */
 #define MOST_CONNECTIONS 1048576
 
-static void set_ports(struct homad_loader *l, const struct homad_toml_item *item,
-		      u16 ports[2])
+static void set_ports(struct homad_loader *l,
+		      const struct homad_toml_item *item, u16 ports[2])
 {
 	const char *name = item->key + strlen("tcp_rule.");
 
 	if (item->kind == HOMAD_TOML_EMPTY)
 		return;
-	if (item->kind != HOMAD_TOML_INTEGER || item->integer < 1 || item->integer > 65535 ||
-	    item->count != 2) {
+	if (item->kind != HOMAD_TOML_INTEGER || item->integer < 1 ||
+	    item->integer > 65535 || item->count != 2) {
 		if (item->index == 0 || item->count == 2)
 			homad_complain(l, item->line,
 				       "tcp_rule.%s must be [first, last] within 1 to 65535, or [] for none",
@@ -32,8 +32,8 @@ static void set_ports(struct homad_loader *l, const struct homad_toml_item *item
 	ports[item->index] = (u16)item->integer;
 	if (item->index == 1 && ports[0] > ports[1])
 		homad_complain(l, item->line,
-			       "tcp_rule.%s: the first port, %u, is above the last, %u", name,
-			       ports[0], ports[1]);
+			       "tcp_rule.%s: the first port, %u, is above the last, %u",
+			       name, ports[0], ports[1]);
 }
 
 /* "10.0.0.0/8", "2001:db8::/32", or an address alone. */
@@ -54,7 +54,8 @@ static bool parse_prefix(const char *text, u8 ip[16], u8 *prefix)
 	else if (inet_pton(AF_INET6, address, ip) != 1)
 		return false;
 	bits = slash ? strtoul(slash + 1, &end, 10) : 128;
-	if (slash && (slash[1] < '0' || slash[1] > '9' || *end || bits > (v4 ? 32 : 128)))
+	if (slash &&
+	    (slash[1] < '0' || slash[1] > '9' || *end || bits > (v4 ? 32 : 128)))
 		return false;
 	*prefix = (u8)(slash && v4 ? bits + 96 : bits);
 	return true;
@@ -66,7 +67,9 @@ static bool parse_rate(const struct homad_toml_item *item, u64 *rate)
 	static const struct {
 		const char *unit;
 		u64 bits;
-	} units[] = { { "bit/s", 1 }, { "kbit/s", 1000 }, { "Mbit/s", 1000000 },
+	} units[] = { { "bit/s", 1 },
+		      { "kbit/s", 1000 },
+		      { "Mbit/s", 1000000 },
 		      { "Gbit/s", 1000000000 } };
 	u64 bits = 0;
 	char *end;
@@ -74,7 +77,8 @@ static bool parse_rate(const struct homad_toml_item *item, u64 *rate)
 
 	if (item->kind == HOMAD_TOML_INTEGER && item->integer > 0)
 		bits = (u64)item->integer;
-	if (item->kind == HOMAD_TOML_STRING && item->string[0] >= '0' && item->string[0] <= '9') {
+	if (item->kind == HOMAD_TOML_STRING && item->string[0] >= '0' &&
+	    item->string[0] <= '9') {
 		double number = strtod(item->string, &end);
 
 		while (*end == ' ')
@@ -87,7 +91,8 @@ static bool parse_rate(const struct homad_toml_item *item, u64 *rate)
 	return !item->count && bits >= LEAST_RATE && bits <= MOST_RATE;
 }
 
-static void set_rate(struct homad_loader *l, const struct homad_toml_item *item, u64 *rate)
+static void set_rate(struct homad_loader *l, const struct homad_toml_item *item,
+		     u64 *rate)
 {
 	if (!parse_rate(item, rate))
 		homad_complain(l, item->line,
@@ -97,11 +102,12 @@ static void set_rate(struct homad_loader *l, const struct homad_toml_item *item,
 
 static bool number_within(const struct homad_toml_item *item, s64 least, s64 most)
 {
-	return !item->count && item->kind == HOMAD_TOML_INTEGER && item->integer >= least &&
-	       item->integer <= most;
+	return !item->count && item->kind == HOMAD_TOML_INTEGER &&
+	       item->integer >= least && item->integer <= most;
 }
 
-static bool word_of(const struct homad_toml_item *item, const char *const *words, u32 *number)
+static bool word_of(const struct homad_toml_item *item,
+		    const char *const *words, u32 *number)
 {
 	if (item->count || item->kind != HOMAD_TOML_STRING)
 		return false;
@@ -115,7 +121,8 @@ static bool word_of(const struct homad_toml_item *item, const char *const *words
 static bool treatment(struct homad_loader *l, const struct homad_toml_item *item,
 		      const char *name, struct homad_tcp_rule *rule)
 {
-	static const char *const controls[] = { "newreno", "dctcp", "cubic", NULL };
+	static const char *const controls[] = { "newreno", "dctcp", "cubic",
+						NULL };
 	static const char *const sums[] = { "user", "rule", NULL };
 	const char *wrong = NULL;
 	u32 word = 0;
@@ -155,8 +162,10 @@ static bool treatment(struct homad_loader *l, const struct homad_toml_item *item
 static bool begin(struct homad_loader *l, const struct homad_toml_item *item)
 {
 	if (item->table >= HOMAD_MAX_TCP_RULES) {
-		if (item->table == HOMAD_MAX_TCP_RULES && item->kind == HOMAD_TOML_TABLE)
-			homad_complain(l, item->line, "at most %d tcp_rules are possible",
+		if (item->table == HOMAD_MAX_TCP_RULES &&
+		    item->kind == HOMAD_TOML_TABLE)
+			homad_complain(l, item->line,
+				       "at most %d tcp_rules are possible",
 				       HOMAD_MAX_TCP_RULES);
 		return false;
 	}
@@ -174,7 +183,8 @@ static bool begin(struct homad_loader *l, const struct homad_toml_item *item)
 	return true;
 }
 
-bool homad_tcp_rule_item(struct homad_loader *l, const struct homad_toml_item *item)
+bool homad_tcp_rule_item(struct homad_loader *l,
+			 const struct homad_toml_item *item)
 {
 	const char *name = item->key + strlen("tcp_rule");
 	struct homad_tcp_rule *rule;
@@ -207,7 +217,8 @@ void homad_tcp_rules_end(struct homad_loader *l)
 	for (i = 0; i < l->config->num_tcp_rules; i++) {
 		const struct homad_tcp_rule *rule = &l->config->tcp_rules[i];
 
-		if (rule->deny && (rule->send || rule->receive || rule->connections))
+		if (rule->deny &&
+		    (rule->send || rule->receive || rule->connections))
 			homad_complain(l, l->tcp_rule_lines[i],
 				       "a tcp_rule with deny = true lets nothing through that send, receive or connections could limit");
 		if (rule->deny && !rule->listen[0] && !rule->connect[0])

@@ -30,8 +30,7 @@ struct option {
 		   size_t errlen);
 };
 
-static int copy(char *to, size_t size, const char *arg, char *err,
-		size_t errlen)
+static int copy(char *to, size_t size, const char *arg, char *err, size_t errlen)
 {
 	if (strlen(arg) >= size) {
 		snprintf(err, errlen, "at most %zu characters are possible",
@@ -141,18 +140,16 @@ static int set_cores(struct homad_config *c, const char *arg, char *err,
 		if (!*end)
 			return 0;
 	}
-	snprintf(
-		err, errlen,
-		"it must be a list of at most %d CPU numbers such as 2,3 or 4-7",
-		HOMAD_MAX_THREADS);
+	snprintf(err, errlen,
+		 "it must be a list of at most %d CPU numbers such as 2,3 or 4-7",
+		 HOMAD_MAX_THREADS);
 	return -EINVAL;
 }
 
 static int set_log_level(struct homad_config *c, const char *arg, char *err,
 			 size_t errlen)
 {
-	static const char *const names[] = { "error", "warning", "info",
-					     "debug" };
+	static const char *const names[] = { "error", "warning", "info", "debug" };
 	u32 i;
 
 	for (i = 0; i < HOMA_ARRAY_SIZE(names); i++) {
@@ -193,8 +190,7 @@ static const struct option options[] = {
 	  "socket that ./homa ss, top and trace ask (default: beside --socket; \"\": none)",
 	  set_monitor },
 	{ "metrics", "ADDR",
-	  "serve Prometheus metrics on unix:PATH or 127.0.0.1:PORT",
-	  set_metrics },
+	  "serve Prometheus metrics on unix:PATH or 127.0.0.1:PORT", set_metrics },
 	{ "interface", "IF",
 	  "use this interface with AF_XDP; may be given several times",
 	  set_interface },
@@ -205,8 +201,7 @@ static const struct option options[] = {
 	  set_mode },
 	{ "cores", "LIST", "CPUs for the dedicated mode, such as 2,3 or 4-7",
 	  set_cores },
-	{ "log-level", "LEVEL", "error, warning, info or debug",
-	  set_log_level },
+	{ "log-level", "LEVEL", "error, warning, info or debug", set_log_level },
 	{ "log-json", NULL, "log JSON objects, one a line", set_log_json },
 	{ "set", "NAME=VALUE",
 	  "a setting of the protocol, such as max_overcommit=4, see homad.toml(5); may be given several times",
@@ -352,8 +347,8 @@ static int place_monitor(struct homad_config *config, FILE *errors)
 
 	if (strcmp(config->monitor, BESIDE) != 0)
 		return 0;
-	n = snprintf(config->monitor, sizeof(config->monitor), "%.*smonitor.sock",
-		     folder, config->socket);
+	n = snprintf(config->monitor, sizeof(config->monitor),
+		     "%.*smonitor.sock", folder, config->socket);
 	if (n < (int)sizeof(config->monitor))
 		return 0;
 	fprintf(errors,

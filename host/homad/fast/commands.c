@@ -25,7 +25,8 @@ static u8 *bytes_at(const struct homad_app *app, const struct homa_sqe *sqe)
 	if (sqe->length > seg->bytes || sqe->offset > seg->bytes - sqe->length)
 		return NULL;
 	/* Nothing is behind the stages of rings that are not in use. */
-	if (sqe->segment == 0 && unlikely(sqe->offset + sqe->length > app->stages_end) &&
+	if (sqe->segment == 0 &&
+	    unlikely(sqe->offset + sqe->length > app->stages_end) &&
 	    sqe->offset < HOMA_SHM_SQS * HOMA_SHM_STAGE)
 		return NULL;
 	return seg->base + sqe->offset;
@@ -131,8 +132,7 @@ static u64 way_to(struct homad_app *app, const struct homa_addr *to)
 	struct homad_way *way = &app->ways[to->ip[15] % HOMAD_WAYS];
 
 	if (unlikely(!homa_addr_equal(&way->addr, to))) {
-		way->hash = homa_siphash_addr(to, app->id_key[0],
-					      app->id_key[1]);
+		way->hash = homa_siphash_addr(to, app->id_key[0], app->id_key[1]);
 		way->addr = *to;
 	}
 	return way->hash;
@@ -164,7 +164,9 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 		.length = sqe->length,
 		.available = at_first(sqe->length),
 		.cookie = sqe->cookie,
-		.deadline = unlikely(sqe->flags & HOMA_SQE_DEADLINE) ? sqe->deadline : 0,
+		.deadline = unlikely(sqe->flags & HOMA_SQE_DEADLINE) ?
+				    sqe->deadline :
+				    0,
 	};
 	u8 *bytes, *out = NULL;
 	const char *wrong = check_message(app, sqe, &bytes);
@@ -209,8 +211,8 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 
 /* With the lock: the request is not answered, as its client hears if it can; @out is the
  * byte that says so, perhaps NULL. false: @out is not needed. */
-static bool reject_rpc(struct homad_thread *t, struct homad_app *app,
-		       u64 token, u32 error, u8 *out)
+static bool reject_rpc(struct homad_thread *t, struct homad_app *app, u64 token,
+		       u32 error, u8 *out)
 {
 	struct homa_handle handle = app->server_slots[token & 0xffff].handle;
 	const struct homa_sqe byte = { .flags = HOMA_SQE_COPY, .length = 1 };
@@ -234,8 +236,8 @@ static bool reject_rpc(struct homad_thread *t, struct homad_app *app,
 }
 
 /* The request of the slot at @token is not answered. */
-static void reject_request(struct homad_thread *t, struct homad_app *app, u64 token,
-			   u32 error)
+static void reject_request(struct homad_thread *t, struct homad_app *app,
+			   u64 token, u32 error)
 {
 	const struct homad_slot *slot = &app->server_slots[token & 0xffff];
 	u8 *out = homad_copy_get(t, app, 1);
@@ -322,7 +324,8 @@ int homad_session_alive(struct homad_thread *t, void *arg)
 	u32 index = (u32)(alive->token & 0xffff);
 	struct homad_slot slot;
 
-	if (app->phase != HOMAD_APP_OPEN || index >= app->max_rpcs || !alive->token)
+	if (app->phase != HOMAD_APP_OPEN || index >= app->max_rpcs ||
+	    !alive->token)
 		return 0;
 	homad_lock(app);
 	slot = app->server_slots[index];

@@ -119,8 +119,7 @@ void homad_refuse(struct homad_thread *t, struct homad_app *app, u64 token,
 		  u64 cookie, u8 flags, int error)
 {
 	app->counters.refused++;
-	homad_end_slot(t, app, token, -error, cookie,
-		       flags & HOMA_SQE_PRIVATE);
+	homad_end_slot(t, app, token, -error, cookie, flags & HOMA_SQE_PRIVATE);
 }
 
 bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
@@ -280,7 +279,8 @@ static bool tell_message(struct homad_thread *t, struct homad_app *app,
 	HOMAD_PROBE4(deliver, app->id, info.id, info.length, info.error);
 	if (priv->client) {
 		if (!info.error)
-			homa_hist_record(&t->rtt, homa_since(t->ctx.now, priv->sent_ns));
+			homa_hist_record(&t->rtt,
+					 homa_since(t->ctx.now, priv->sent_ns));
 		app->client_slots[priv->token & 0xffff].token = 0;
 		priv->token = 0;
 	}
@@ -378,8 +378,9 @@ static void ring_full(struct homad_app *app)
 void homad_deliver(struct homad_thread *t)
 {
 	while (!homa_list_empty(&t->touched)) {
-		struct homad_app *app = homa_container_of(
-			t->touched.next, struct homad_app, touched);
+		struct homad_app *app =
+			homa_container_of(t->touched.next, struct homad_app,
+					  touched);
 
 		homad_lock(app);
 		homa_list_del(&app->touched);

@@ -20,7 +20,8 @@ void homad_copies_limit(struct homad *d)
 
 /* A thread that is the only one needs no atomic additions, and its own buffers are those of
  * all users. */
-static inline void account(struct homad_thread *t, struct homad_app *app, u64 bytes)
+static inline void account(struct homad_thread *t, struct homad_app *app,
+			   u64 bytes)
 {
 	struct homad_copies *of_user = app->copies;
 
@@ -41,7 +42,8 @@ static inline u64 used_by_all(const struct homad_thread *t)
 
 /* May the account of @app's user have @bytes more? It may have what all together have if
  * that is little. */
-static bool has_room(const struct homad_thread *t, const struct homad_app *app, u32 bytes)
+static bool has_room(const struct homad_thread *t, const struct homad_app *app,
+		     u32 bytes)
 {
 	const struct homad *d = t->d;
 	u64 of_all = HOMA_READ_ONCE(d->copies_of_all), all = used_by_all(t), used;
@@ -52,7 +54,8 @@ static bool has_room(const struct homad_thread *t, const struct homad_app *app, 
 	if (app->uid == 0)
 		return all + bytes <= of_all;
 	of_all -= of_all / HOMAD_COPIES_ROOT;
-	return used <= HOMA_READ_ONCE(d->copies_of_user) && all <= of_all && used <= of_all - all;
+	return used <= HOMA_READ_ONCE(d->copies_of_user) && all <= of_all &&
+	       used <= of_all - all;
 }
 
 u8 *homad_copy_get(struct homad_thread *t, struct homad_app *app, u32 size)
@@ -74,7 +77,8 @@ u8 *homad_copy_get(struct homad_thread *t, struct homad_app *app, u32 size)
 	return copy;
 }
 
-void homad_copy_put(struct homad_thread *t, struct homad_app *app, u8 *copy, u32 size)
+void homad_copy_put(struct homad_thread *t, struct homad_app *app, u8 *copy,
+		    u32 size)
 {
 	account(t, app, -(u64)homa_msgbuf_bytes(size));
 	homa_msgbuf_put(&t->bufs, copy, size);

@@ -36,6 +36,7 @@ void homad_copies_limit(struct homad *d);
  *  or the account is full. */
 u8 *homad_copy_get(struct homad_thread *t, struct homad_app *app, u32 size);
 /** homad_copy_put() - give them back; @app and @size as before. */
-void homad_copy_put(struct homad_thread *t, struct homad_app *app, u8 *copy, u32 size);
+void homad_copy_put(struct homad_thread *t, struct homad_app *app, u8 *copy,
+		    u32 size);
 
 #endif

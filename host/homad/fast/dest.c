@@ -15,7 +15,7 @@
 #include "fast.h"
 
 #define BELIEVE_ASKED_NS 2000000000u /* the same while it is asked anew */
-#define UNUSED_NS 10000000000u /* an entry not used for so long is free */
+#define UNUSED_NS 10000000000u	     /* an entry not used for so long is free */
 
 int homad_dests_init(struct homad_dests *dests)
 {
@@ -102,8 +102,7 @@ static int resolve(struct homad_thread *t, const struct homad_question *q,
 		*port = t->d->local;
 		return 0;
 	}
-	*port = addr->encap || route->local ? NULL :
-					      port_over(t, route->ifindex);
+	*port = addr->encap || route->local ? NULL : port_over(t, route->ifindex);
 	if (!*port)
 		return over_udp(t, addr, port);
 	mtu = (*port)->info->mtu;
@@ -316,8 +315,8 @@ int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
 		return 0;
 	}
 	dest = homad_dest_find(&t->dests, addr);
-	if (unlikely(!dest ||
-		     homa_since(t->ctx.now, dest->checked) > HOMAD_BELIEVE_NS)) {
+	if (unlikely(!dest || homa_since(t->ctx.now, dest->checked) >
+				      HOMAD_BELIEVE_NS)) {
 		dest = look_up(t, user, dest, addr);
 		if (!dest)
 			return -EAGAIN;

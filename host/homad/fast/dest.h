@@ -13,7 +13,7 @@
 struct homad_port;
 
 #define HOMAD_DEST_SETS 1024u /* a power of two */
-#define HOMAD_DEST_WAYS 4u    /* destinations remembered whose hash is the same */
+#define HOMAD_DEST_WAYS 4u /* destinations remembered whose hash is the same */
 #define HOMAD_BELIEVE_NS 1000000000u /* how long the kernel's word counts */
 /* a thread has so many questions under way at most */
 #define HOMAD_QUESTIONS 8u
@@ -65,7 +65,8 @@ int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
 
 /** homad_dest_learn() - what the kernel says to @question, for @question->user; its errno
  *  for senders. */
-int homad_dest_learn(struct homad_thread *t, const struct homad_question *question);
+int homad_dest_learn(struct homad_thread *t,
+		     const struct homad_question *question);
 
 /** homad_ask_route() - have @question answered: its job runs when it is. */
 void homad_ask_route(struct homad *d, struct homad_question *question);

@@ -13,7 +13,8 @@
 static inline struct homad_dest *homad_dest_set(struct homad_dests *dests,
 						const struct homa_addr *addr)
 {
-	u64 hash = homa_hash_ip(addr->ip, dests->key[0], dests->key[1] ^ addr->encap);
+	u64 hash = homa_hash_ip(addr->ip, dests->key[0],
+				dests->key[1] ^ addr->encap);
 
 	return dests->sets[hash % HOMAD_DEST_SETS];
 }

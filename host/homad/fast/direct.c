@@ -27,8 +27,7 @@ static bool ring_room(struct homad_app *app)
 {
 	if (likely(app->cq_tail - app->cq_head < app->rings.cq_entries))
 		return true;
-	app->cq_head = __atomic_load_n(&app->queues->cq.head,
-				       __ATOMIC_ACQUIRE);
+	app->cq_head = __atomic_load_n(&app->queues->cq.head, __ATOMIC_ACQUIRE);
 	/* An impossible head is dealt with when the ring is filled. */
 	return app->cq_tail - app->cq_head < app->rings.cq_entries;
 }
@@ -267,8 +266,7 @@ static bool wait_for_room(struct homad_thread *t, struct homad_direct *d,
 void homad_direct_reply(struct homad_thread *t, struct homad_app *server,
 			const struct homa_sqe *sqe, u8 *bytes)
 {
-	struct homad_direct *d =
-		server->server_slots[sqe->token & 0xffff].direct;
+	struct homad_direct *d = server->server_slots[sqe->token & 0xffff].direct;
 	bool lent = !(sqe->flags & HOMA_SQE_COPY), done;
 
 	leave_server(d);

@@ -50,6 +50,7 @@ int homad_egress_share(struct homad_thread *t, void *arg)
 	(void)arg;
 	for (i = 0; t->tcp && i < t->num_ports; i++)
 		if (!t->ports[i]->encap)
-			homa_link_share(t->ports[i]->link, t->d->config.tcp_share);
+			homa_link_share(t->ports[i]->link,
+					t->d->config.tcp_share);
 	return 0;
 }

@@ -142,7 +142,8 @@ void homad_direct_reject(struct homad_thread *t, struct homad_app *server,
 			 struct homad_direct *d, int error);
 /** homad_direct_retry() - there may be room for responses that wait. */
 void homad_direct_retry(struct homad_thread *t, struct homad_app *client);
-void homad_direct_abort(struct homad_thread *t, struct homad_direct *d, int error);
+void homad_direct_abort(struct homad_thread *t, struct homad_direct *d,
+			int error);
 /** homad_direct_close() - @app ends. */
 void homad_direct_close(struct homad_thread *t, struct homad_app *app);
 

@@ -35,10 +35,12 @@ static u32 serve(struct homad_thread *t, struct homad_limit *limit, u32 budget)
 
 	homa_list_init(&turn);
 	/* Each once: who is held again comes behind those that have not been. */
-	while (done < budget && !nothing(limit) && (node = homa_list_pop(&limit->held))) {
+	while (done < budget && !nothing(limit) &&
+	       (node = homa_list_pop(&limit->held))) {
 		homa_list_add_tail(&turn, node);
 		done++;
-		if (!goes_on(t, homa_container_of(node, struct homad_stream, held)))
+		if (!goes_on(t,
+			     homa_container_of(node, struct homad_stream, held)))
 			homa_list_del(node);
 	}
 	while ((node = homa_list_pop(&turn)))
@@ -61,7 +63,8 @@ void homad_limits_round(struct homad_thread *t)
 		homa_list_add_tail(&tcp->held, node);
 	node = tcp->held.next;
 	while (node != &tcp->held) {
-		struct homad_limit *limit = homa_container_of(node, struct homad_limit, node);
+		struct homad_limit *limit =
+			homa_container_of(node, struct homad_limit, node);
 
 		node = node->next;
 		homad_bucket_fill(&limit->send, t->ctx.now);
@@ -74,7 +77,8 @@ void homad_limits_round(struct homad_thread *t)
 		/* It seemed to hold none when one of those that had their turn ended. */
 		if (!homa_list_linked(&limit->node))
 			homa_list_add_tail(&tcp->held, &limit->node);
-		tcp->held_at = homa_min_u64(tcp->held_at, homad_limit_again_at(t, limit));
+		tcp->held_at = homa_min_u64(tcp->held_at,
+					    homad_limit_again_at(t, limit));
 	}
 }
 
@@ -89,7 +93,8 @@ int homad_limits_change(struct homad_thread *t, void *arg)
 	s->policy = change->policy;
 	change->policy = old;
 	while (node != &s->open) {
-		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
+		struct homad_stream *stream =
+			homa_container_of(node, struct homad_stream, of);
 		const struct tas_pair *pair = &stream->conn.f.pair;
 		bool held = homa_list_linked(&stream->held);
 
@@ -97,8 +102,10 @@ int homad_limits_change(struct homad_thread *t, void *arg)
 		homad_limit_leave(stream);
 		homad_limit_join(stream, s->policy,
 				 stream->accepted ?
-					 homad_policy_listen(s->policy, pair->local_port) :
-					 homad_policy_connect(s->policy, pair->remote,
+					 homad_policy_listen(s->policy,
+							     pair->local_port) :
+					 homad_policy_connect(s->policy,
+							      pair->remote,
 							      pair->remote_port));
 		/* Perhaps it has none now; else it is held again. */
 		if (held)

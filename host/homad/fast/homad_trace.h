@@ -30,9 +30,7 @@ enum homad_trace_kind {
 	HOMAD_TRACE_LOST,
 };
 
-enum {
-	HOMAD_TRACE_CLIENT = 1
-};
+enum { HOMAD_TRACE_CLIENT = 1 };
 
 /**
  * struct homad_trace_record - what happened; also on the monitor socket, where
@@ -107,8 +105,7 @@ struct homad_trace *homad_trace_new(const struct homad_trace_want *want,
 				    size_t memory);
 void homad_trace_free(struct homad_trace *trace);
 /** homad_trace_peek() - the oldest record, or NULL; its bytes stand behind it. */
-const struct homad_trace_record *
-homad_trace_peek(const struct homad_trace *trace);
+const struct homad_trace_record *homad_trace_peek(const struct homad_trace *trace);
 void homad_trace_pop(struct homad_trace *trace);
 /** homad_trace_attach() - for homad_call(); @arg: struct homad_trace or NULL. */
 int homad_trace_attach(struct homad_thread *t, void *arg);
@@ -136,8 +133,8 @@ static inline void homad_trace_tx(struct homad_thread *t,
 				  enum homad_trace_kind kind,
 				  const struct nic_tx *pkt)
 {
-	HOMAD_PROBE4(tx, port->index, pkt->hdr,
-		     pkt->hdr_len + pkt->payload_len, pkt->dst.ip);
+	HOMAD_PROBE4(tx, port->index, pkt->hdr, pkt->hdr_len + pkt->payload_len,
+		     pkt->dst.ip);
 	if (unlikely(t->trace))
 		homad_trace_tx_slow(t, port, kind, pkt);
 }

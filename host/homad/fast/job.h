@@ -15,12 +15,13 @@ struct homad_thread;
 
 /* Put @item, linked by @next, into an atomic stack. Who takes
  * from it takes all. */
-#define HOMAD_PUSH(stack, item, next)                                                       \
-	do {                                                                                \
-		(item)->next = __atomic_load_n(stack, __ATOMIC_RELAXED);                    \
-		while (!__atomic_compare_exchange_n(stack, &(item)->next, item, false,      \
-						    __ATOMIC_RELEASE, __ATOMIC_RELAXED))    \
-			;                                                                   \
+#define HOMAD_PUSH(stack, item, next)                                           \
+	do {                                                                    \
+		(item)->next = __atomic_load_n(stack, __ATOMIC_RELAXED);        \
+		while (!__atomic_compare_exchange_n(stack, &(item)->next, item, \
+						    false, __ATOMIC_RELEASE,    \
+						    __ATOMIC_RELAXED))          \
+			;                                                       \
 	} while (0)
 
 /* struct homad_job - something for a fast-path thread to do; see mailbox.c */

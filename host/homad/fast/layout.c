@@ -12,17 +12,18 @@
 static bool size_of(u32 asked, u32 usual, u32 min, u32 max, u32 *entries)
 {
 	*entries = asked ? asked : usual;
-	return *entries >= min && *entries <= max && (*entries & (*entries - 1)) == 0;
+	return *entries >= min && *entries <= max &&
+	       (*entries & (*entries - 1)) == 0;
 }
 
 bool homad_layout_make(struct homad_layout *l, const struct homa_ctl_rings *asked)
 {
 	struct homa_ctl_rings *e = &l->entries;
 
-	if (!size_of(asked->submit, HOMA_SHM_SQ_ENTRIES, HOMA_SHM_SQ_MIN, HOMA_SHM_SQ_MAX,
-		     &e->submit) ||
-	    !size_of(asked->complete, HOMA_SHM_CQ_ENTRIES, HOMA_SHM_CQ_MIN, HOMA_SHM_CQ_MAX,
-		     &e->complete) ||
+	if (!size_of(asked->submit, HOMA_SHM_SQ_ENTRIES, HOMA_SHM_SQ_MIN,
+		     HOMA_SHM_SQ_MAX, &e->submit) ||
+	    !size_of(asked->complete, HOMA_SHM_CQ_ENTRIES, HOMA_SHM_CQ_MIN,
+		     HOMA_SHM_CQ_MAX, &e->complete) ||
 	    !size_of(asked->release, HOMA_SHM_RELEASES, HOMA_SHM_RELEASES_MIN,
 		     HOMA_SHM_RELEASES_MAX, &e->release))
 		return false;
@@ -34,14 +35,16 @@ bool homad_layout_make(struct homad_layout *l, const struct homa_ctl_rings *aske
 	return true;
 }
 
-static u32 offset_of(const struct homa_shm_header *h, const struct homa_shm_ring *ring)
+static u32 offset_of(const struct homa_shm_header *h,
+		     const struct homa_shm_ring *ring)
 {
 	return (u32)((const u8 *)ring - (const u8 *)h);
 }
 
 void homad_layout_tell(const struct homad_layout *l, struct homa_shm_header *h)
 {
-	struct homa_shm_place *place = (struct homa_shm_place *)((u8 *)h + l->places);
+	struct homa_shm_place *place =
+		(struct homa_shm_place *)((u8 *)h + l->places);
 	u32 i;
 
 	h->places = l->places;
@@ -53,7 +56,8 @@ void homad_layout_tell(const struct homad_layout *l, struct homa_shm_header *h)
 			.entry_bytes = sizeof(struct homa_sqe),
 			.entries = l->entries.submit,
 			.indices = offset_of(h, &h->sq[i]),
-			.first = l->submit + i * l->entries.submit * (u32)sizeof(struct homa_sqe),
+			.first = l->submit + i * l->entries.submit *
+						     (u32)sizeof(struct homa_sqe),
 		};
 	*place++ = (struct homa_shm_place){
 		.kind = HOMA_SHM_COMPLETE,

@@ -61,9 +61,8 @@ static int batch(struct homad_thread *t, struct homad_port *port)
 		struct homa_rx_pkt *pkt = &t->pkts[i];
 
 		if (likely(pkt->verdict == HOMA_RX_DATA)) {
-			homad_copy_payload(pkt,
-					   payload_of(desc) + pkt->skip -
-						   desc->hdr_len);
+			homad_copy_payload(pkt, payload_of(desc) + pkt->skip -
+							desc->hdr_len);
 			homa_rx_copied(&t->ctx, pkt);
 		}
 		homa_tx_done(&t->ctx, desc, 0);

@@ -32,7 +32,8 @@ static u32 releases(struct homad_thread *t, struct homad_app *app)
 	n = homa_min_u32(n, TURN_RELEASES);
 	for (i = 0; i < n; i++) {
 		u32 slot = app->release_head++ & (app->rings.releases - 1);
-		u32 page = __atomic_load_n(&app->rings.released[slot], __ATOMIC_RELAXED);
+		u32 page = __atomic_load_n(&app->rings.released[slot],
+					   __ATOMIC_RELAXED);
 
 		if (homa_pool_release(&t->ctx, app->sock, &page, 1)) {
 			homad_app_evict(t, app,
@@ -137,8 +138,9 @@ static u32 streams(struct homad_thread *t, struct homad_app *app, u32 budget)
 /* Is it enough to look at the first submission ring and the bell? */
 static bool bell_says_all(const struct homad_app *app)
 {
-	return app->rings_bell ? !app->look_again :
-				 __atomic_load_n(&app->queues->sqs, __ATOMIC_RELAXED) <= 1;
+	return app->rings_bell ?
+		       !app->look_again :
+		       __atomic_load_n(&app->queues->sqs, __ATOMIC_RELAXED) <= 1;
 }
 
 /* Most looks at most attachments find nothing: those that ring the bell or have one
@@ -148,9 +150,11 @@ static bool nothing_new(const struct homad_app *app)
 {
 	const struct homa_shm_header *h = app->queues;
 
-	return read_once(&h->sq[0].tail) == app->sq_head[0] && !read_once(&h->sq[0].bell) &&
-	       read_once(&h->release.tail) == app->release_head && bell_says_all(app) &&
-	       !app->cq_blocked && !app->streams && homa_list_empty(&app->direct_waiting);
+	return read_once(&h->sq[0].tail) == app->sq_head[0] &&
+	       !read_once(&h->sq[0].bell) &&
+	       read_once(&h->release.tail) == app->release_head &&
+	       bell_says_all(app) && !app->cq_blocked && !app->streams &&
+	       homa_list_empty(&app->direct_waiting);
 }
 
 /* From here on who submits rings anew: all that was submitted without that is seen now. */
@@ -164,7 +168,8 @@ static void quiet_bell(struct homad_app *app)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-static __attribute__((noinline)) u32 look_closely(struct homad_thread *t, struct homad_app *app)
+static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
+						  struct homad_app *app)
 {
 	u32 budget = HOMAD_TURN, bytes = TURN_BYTES;
 	u32 sqs, i, done;
@@ -219,7 +224,8 @@ int homad_turn_of(struct homad_thread *t, void *arg)
 	for (i = 0; i < sqs && !app->evicted; i++)
 		if (read_once(&app->queues->sq[i].tail) != app->sq_head[i])
 			return 1;
-	return app->streams && !app->evicted && homad_stream_commands_waiting(app->streams);
+	return app->streams && !app->evicted &&
+	       homad_stream_commands_waiting(app->streams);
 }
 
 void homad_turns_of_rings(struct homad_app *app)

@@ -102,7 +102,8 @@ static int send(struct homad_thread *t, bool all)
 		if (!all && !port->tx_blocked && t->ctx.now < port->tx_at &&
 		    (port->tx_at != HOMA_NEVER || !has_tcp(t, port)))
 			continue;
-		n += t->tcp && !port->encap ? homad_egress(t, port) : homad_tx(t, port);
+		n += t->tcp && !port->encap ? homad_egress(t, port) :
+					      homad_tx(t, port);
 	}
 	return n;
 }

@@ -45,8 +45,8 @@ int homad_rx(struct homad_thread *t, struct homad_port *port)
 		struct homa_rx_pkt *pkt = &t->pkts[i];
 
 		if (likely(pkt->verdict == HOMA_RX_DATA)) {
-			homad_copy_payload(pkt, (const u8 *)pkt->data +
-							pkt->skip);
+			homad_copy_payload(pkt,
+					   (const u8 *)pkt->data + pkt->skip);
 			homa_rx_copied(&t->ctx, pkt);
 		} else if (unlikely(pkt->verdict == HOMA_RX_NO_LISTENER)) {
 			nic_port_unreachable(port->nic, &t->rx[i]);
@@ -77,8 +77,7 @@ void homad_icmp(struct homad_thread *t, struct homad_port *port)
 		    homa_icmp_mtu(&t->ctx, &errors[i].dst, errors[i].sport,
 				  errors[i].dport, errors[i].sender_id,
 				  errors[i].mtu))
-			nic_believe_mtu(port->nic, &errors[i].dst,
-					errors[i].mtu);
+			nic_believe_mtu(port->nic, &errors[i].dst, errors[i].mtu);
 		homa_icmp(&t->ctx, &errors[i].dst, errors[i].sport,
 			  errors[i].dport, errors[i].sender_id,
 			  homa_icmp_errno(errors[i].error));

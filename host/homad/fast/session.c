@@ -46,8 +46,7 @@ static int make_slots(struct homad_app *app)
 
 static int move_in(struct homad_thread *t, struct homad_app *app)
 {
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLET,
-				  .data.ptr = app };
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data.ptr = app };
 
 	if (epoll_ctl(t->epfd, EPOLL_CTL_ADD, app->kick_fd, &ev) < 0)
 		return -errno;
@@ -69,7 +68,8 @@ static void move_out(struct homad_thread *t, struct homad_app *app)
 int homad_session_alloc(const struct homad *d, struct homad_app *app)
 {
 	app->sock = aligned(homa_sock_size(&d->limits));
-	app->pool_mem = aligned(homa_pool_size((u32)(app->pool_bytes >> HOMA_BPAGE_SHIFT)));
+	app->pool_mem = aligned(
+		homa_pool_size((u32)(app->pool_bytes >> HOMA_BPAGE_SHIFT)));
 	if (app->sock && app->pool_mem && !make_slots(app))
 		return 0;
 	homad_session_free(app);
@@ -113,7 +113,8 @@ int homad_session_open(struct homad_thread *t, void *arg)
 	rc = app->sock ? 0 : homad_session_alloc(t->d, app);
 	if (rc)
 		return rc;
-	if (!app->rings.sqe && homad_layout_make(&usual, &(struct homa_ctl_rings){ 0 }))
+	if (!app->rings.sqe &&
+	    homad_layout_make(&usual, &(struct homa_ctl_rings){ 0 }))
 		homad_layout_use(&usual, app);
 	homad_now(t);
 	rc = homa_sock_open(&t->ctx, app->sock);
@@ -205,8 +206,7 @@ void homad_app_evict(struct homad_thread *t, struct homad_app *app,
 	app->evicted = true;
 	app->why = why;
 	t->counters.evictions++;
-	__atomic_store_n(&app->queues->state, HOMA_SHM_EVICTED,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&app->queues->state, HOMA_SHM_EVICTED, __ATOMIC_RELEASE);
 	homad_log(HOMAD_WARNING,
 		  "attachment ended: it broke the rules\tapp=%llu name=%s pid=%d uid=%u reason=\"%s\"",
 		  (unsigned long long)app->id, app->name, (int)app->pid,
@@ -282,9 +282,11 @@ int homad_sessions_closing(struct homad_thread *t)
 	return n;
 }
 
-static int take_port(struct homad_thread *t, struct homad_app *app, u16 port, bool share)
+static int take_port(struct homad_thread *t, struct homad_app *app, u16 port,
+		     bool share)
 {
-	int rc = share ? homa_sock_share(&t->ctx, app->sock, port, &app->unanswered) :
+	int rc = share ? homa_sock_share(&t->ctx, app->sock, port,
+					 &app->unanswered) :
 			 homa_sock_bind(&t->ctx, app->sock, port);
 
 	if (!rc)
@@ -346,7 +348,8 @@ int homad_session_pool(struct homad_thread *t, void *arg)
 		change->pool_mem = old;
 		app->pool_backed = (u32)(change->bytes >> HOMA_BPAGE_SHIFT);
 		if (change->backed)
-			app->pool_backed = homa_pool_back(&t->ctx, app->sock, change->backed);
+			app->pool_backed = homa_pool_back(&t->ctx, app->sock,
+							  change->backed);
 	}
 	homad_unlock(app);
 	return rc;
@@ -415,8 +418,7 @@ int homad_session_shutdown(struct homad_thread *t, void *arg)
 		return -ESHUTDOWN;
 	app->shut = true;
 	leave_to_others(app);
-	__atomic_store_n(&app->queues->state, HOMA_SHM_CLOSED,
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&app->queues->state, HOMA_SHM_CLOSED, __ATOMIC_RELEASE);
 	homad_now(t);
 	for (i = 0; i < app->max_rpcs; i++) {
 		const struct homad_slot *slot = &app->client_slots[i];

@@ -47,7 +47,7 @@ struct homad_pool {
 	struct homad_app *app;
 	u8 *pool;
 	size_t bytes;
-	u32 backed; /* pages that have memory behind them; 0: all */
+	u32 backed;	/* pages that have memory behind them; 0: all */
 	void *pool_mem; /* homa_pool_size() bytes; out: the old one, to be freed */
 };
 /** homad_session_pool() - @arg: struct homad_pool; exchange the receive pool;
@@ -57,7 +57,7 @@ int homad_session_pool(struct homad_thread *t, void *arg);
 struct homad_back {
 	struct homad_app *app;
 	u32 pages; /* of the pool, from the first; out: what it is, with those in use */
-	u32 rings; /* of the submission rings, from the first */
+	u32 rings;   /* of the submission rings, from the first */
 	bool answer; /* to what the fast path asked for */
 };
 /** homad_session_back() - @arg: struct homad_back; so much of the attachment's memory may

@@ -9,17 +9,20 @@
 #include "frame.h"
 #include "streams.h"
 
-#define PORT_TRIES 256u	/* ports that a CONNECT tries in one round, at most */
+#define PORT_TRIES 256u /* ports that a CONNECT tries in one round, at most */
 /* after so many ports in use the slow path is asked for more */
 #define MANY_TRIES 8u
 /* commands that are worked off when an attachment ends, at most */
 #define LAST_COMMANDS 4096u
 
-static const char wrong_slot[] = "a command for a stream that the attachment does not have";
+static const char wrong_slot[] =
+	"a command for a stream that the attachment does not have";
 
-static struct homad_stream *named(struct homad_streams *s, const struct homa_stream_command *c)
+static struct homad_stream *named(struct homad_streams *s,
+				  const struct homa_stream_command *c)
 {
-	struct homad_stream *stream = c->slot < s->num_slots ? s->stream[c->slot] : NULL;
+	struct homad_stream *stream =
+		c->slot < s->num_slots ? s->stream[c->slot] : NULL;
 
 	return stream && stream->generation == c->generation && !stream->closed &&
 			       !stream->left && !stream->parked ?
@@ -31,18 +34,23 @@ static struct homad_stream *named(struct homad_streams *s, const struct homa_str
 static struct homad_alias *named_alias(struct homad_streams *s,
 				       const struct homa_stream_command *c)
 {
-	struct homad_alias *alias = c->slot < s->num_slots ? &s->alias[c->slot] : NULL;
+	struct homad_alias *alias =
+		c->slot < s->num_slots ? &s->alias[c->slot] : NULL;
 
-	return alias && alias->stream && alias->generation == c->generation ? alias : NULL;
+	return alias && alias->stream && alias->generation == c->generation ?
+		       alias :
+		       NULL;
 }
 
 /* ---- positions ---- */
 
-static const char *take_written(struct homad_thread *t, struct homad_stream *stream,
+static const char *take_written(struct homad_thread *t,
+				struct homad_stream *stream,
 				const struct homa_stream_slot *slot)
 {
-	u32 end = stream->shutting ? stream->tx_last :
-				     __atomic_load_n(&slot->tx_end, __ATOMIC_ACQUIRE);
+	u32 end = stream->shutting ?
+			  stream->tx_last :
+			  __atomic_load_n(&slot->tx_end, __ATOMIC_ACQUIRE);
 	u64 map = __atomic_load_n(&slot->tx_map, __ATOMIC_ACQUIRE);
 	u32 shift = (u32)(map >> 32), written = end - stream->tx_end;
 
@@ -50,7 +58,8 @@ static const char *take_written(struct homad_thread *t, struct homad_stream *str
 		return NULL;
 	if (shift < HOMA_STREAM_MIN_SHIFT || shift > stream->tx_shift)
 		return "a send buffer that has no memory";
-	if (written > (1u << shift) || tas_unacked(&stream->conn) > (1u << shift) - written)
+	if (written > (1u << shift) ||
+	    tas_unacked(&stream->conn) > (1u << shift) - written)
 		return "more bytes to send than the buffer holds";
 	stream->tx_last = end;
 	if (unlikely(stream->limit)) {
@@ -115,8 +124,8 @@ static void shut(struct homad_thread *t, struct homad_stream *stream)
 		tas_shut_send(homad_engine_of(t->tcp, stream), &stream->conn);
 }
 
-const char *homad_stream_goes_on(struct homad_thread *t, struct homad_stream *stream,
-				 bool *waits)
+const char *homad_stream_goes_on(struct homad_thread *t,
+				 struct homad_stream *stream, bool *waits)
 {
 	const struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
 	const char *why = NULL;
@@ -132,7 +141,8 @@ const char *homad_stream_goes_on(struct homad_thread *t, struct homad_stream *st
 	if (why && !stream->closed)
 		return why;
 	*waits = !why && (stream->tx_end != stream->tx_last || stream->rx_held);
-	if (why || (stream->tx_end == stream->tx_last && stream->shutting && stream->closed)) {
+	if (why || (stream->tx_end == stream->tx_last && stream->shutting &&
+		    stream->closed)) {
 		homad_stream_all_given(t, stream, why);
 	} else if (stream->tx_end == stream->tx_last && stream->shutting) {
 		stream->shutting = false;
@@ -143,7 +153,8 @@ const char *homad_stream_goes_on(struct homad_thread *t, struct homad_stream *st
 
 /* ---- options ---- */
 
-static void set_options(struct homad_thread *t, struct homad_stream *stream, u32 options)
+static void set_options(struct homad_thread *t, struct homad_stream *stream,
+			u32 options)
 {
 	struct tas_conn *conn = &stream->conn;
 	u32 flags = 0;
@@ -165,8 +176,9 @@ static void set_options(struct homad_thread *t, struct homad_stream *stream, u32
  * which enough were tried, or more are on their way. -EADDRNOTAVAIL: all that homad can
  * have are in use to this peer's port.
  */
-static int connect_from_some_port(struct homad_thread *t, struct homad_streams *s,
-				  struct tas_pair *pair, bool local, struct tas_conn **conn)
+static int connect_from_some_port(struct homad_thread *t,
+				  struct homad_streams *s, struct tas_pair *pair,
+				  bool local, struct tas_conn **conn)
 {
 	struct homad_tcp *tcp = t->tcp;
 	struct tas_engine *engine = local ? &tcp->local : &tcp->engine;
@@ -203,7 +215,8 @@ static int choose_source(struct nic *nic, const struct homa_stream_end *wanted,
 		return -EOPNOTSUPP;
 	if (homad_unspecified(&from))
 		return nic_source(nic, to, local);
-	if (homa_addr_is_v4(&from) != homa_addr_is_v4(to) || !nic_has_address(nic, from.ip))
+	if (homa_addr_is_v4(&from) != homa_addr_is_v4(to) ||
+	    !nic_has_address(nic, from.ip))
 		return -EADDRNOTAVAIL;
 	memcpy(local, from.ip, sizeof(from.ip));
 	return 0;
@@ -226,8 +239,8 @@ static int ask_rules(struct homad_thread *t, const struct homad_policy *policy,
 /* Its ends, and by which device it goes; @local: by none, to this host. 0, -EAGAIN: not in
  * this round, or an error. */
 static int find_way(struct homad_thread *t, const struct homad_streams *s,
-		    const struct homa_stream_command *c, struct tas_pair *pair, int *part,
-		    bool *local)
+		    const struct homa_stream_command *c, struct tas_pair *pair,
+		    int *part, bool *local)
 {
 	struct homa_addr to = { 0 };
 	struct homad_port *port;
@@ -299,7 +312,8 @@ static const char *open_one(struct homad_thread *t, struct homad_streams *s,
 
 /* ---- the rest ---- */
 
-static const char *of_listener(struct homad_thread *t, struct homad_streams *s, u16 op, u32 number)
+static const char *of_listener(struct homad_thread *t, struct homad_streams *s,
+			       u16 op, u32 number)
 {
 	struct homad_hold *hold = homad_hold_find(s, number);
 
@@ -319,7 +333,8 @@ static const char *of_listener(struct homad_thread *t, struct homad_streams *s, 
 }
 
 static const char *of_stream(struct homad_thread *t, struct homad_stream *stream,
-			     struct homa_stream_slot *own, const struct homa_stream_command *c)
+			     struct homa_stream_slot *own,
+			     const struct homa_stream_command *c)
 {
 	const char *why = NULL;
 
@@ -380,20 +395,22 @@ static const char *command(struct homad_thread *t, struct homad_streams *s,
 
 bool homad_stream_commands_waiting(const struct homad_streams *s)
 {
-	if (!s->stuck && __atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE) != s->head)
+	if (!s->stuck &&
+	    __atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE) != s->head)
 		return true;
 	return homad_streams_untold(s);
 }
 
-const char *homad_stream_commands(struct homad_thread *t, struct homad_streams *s, u32 budget,
-				  u32 *done)
+const char *homad_stream_commands(struct homad_thread *t,
+				  struct homad_streams *s, u32 budget, u32 *done)
 {
 	u32 tail = __atomic_load_n(&s->area->command.tail, __ATOMIC_ACQUIRE);
 	u32 n = tail - s->head;
 	const char *why = NULL;
 
 	*done = 0;
-	if (unlikely(!homa_list_empty(&s->news) || !homa_list_empty(&s->alias_news) ||
+	if (unlikely(!homa_list_empty(&s->news) ||
+		     !homa_list_empty(&s->alias_news) ||
 		     !homa_list_empty(&s->hold_news)))
 		homad_streams_touch(t, s);
 	if (!n)
@@ -429,13 +446,16 @@ static void take_last(struct homad_thread *t, struct homad_streams *s)
 
 	homad_stream_commands(t, s, LAST_COMMANDS, &done);
 	homa_list_for_each(node, &s->open) {
-		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
+		struct homad_stream *stream =
+			homa_container_of(node, struct homad_stream, of);
 
-		if (!stream->closed && !stream->left && !stream->parked && !stream->opening)
+		if (!stream->closed && !stream->left && !stream->parked &&
+		    !stream->opening)
 			ring(t, stream, &s->slots[stream->slot]);
 	}
 	homa_list_for_each(node, &s->aliases) {
-		struct homad_alias *alias = homa_container_of(node, struct homad_alias, of_holder);
+		struct homad_alias *alias =
+			homa_container_of(node, struct homad_alias, of_holder);
 
 		ring(t, alias->stream, &s->slots[alias->slot]);
 	}
@@ -451,11 +471,13 @@ void homad_streams_close(struct homad_thread *t, struct homad_streams *s)
 	homad_shares_end(t, s);
 	node = s->open.next;
 	while (node != &s->open) {
-		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
+		struct homad_stream *stream =
+			homa_container_of(node, struct homad_stream, of);
 
 		node = node->next;
 		if (!stream->closed && !stream->parked && !stream->left) {
-			homad_stream_leave(t, stream, s->app->evicted || stream->resets);
+			homad_stream_leave(t, stream,
+					   s->app->evicted || stream->resets);
 			homad_tcp_local_reset(t);
 		}
 	}

@@ -30,9 +30,11 @@ static void show_words(struct homad_stream *stream, u32 events)
 	u32 state = 0;
 
 	if (events & TAS_EV_READABLE)
-		__atomic_store_n(&slot->rx_end, count_arrived(stream), __ATOMIC_RELEASE);
+		__atomic_store_n(&slot->rx_end, count_arrived(stream),
+				 __ATOMIC_RELEASE);
 	if (events & TAS_EV_WRITABLE)
-		__atomic_store_n(&slot->tx_free, stream->tx_end - tas_unacked(conn),
+		__atomic_store_n(&slot->tx_free,
+				 stream->tx_end - tas_unacked(conn),
 				 __ATOMIC_RELEASE);
 	if (events & TAS_EV_OPEN)
 		state |= HOMA_STREAM_IS_OPEN;
@@ -74,11 +76,13 @@ static void event_of(struct homad_thread *t, struct tas_engine *engine,
 		return;
 	}
 	show_words(stream, events);
-	if (stream->conn.f.rx_shift < HOMAD_USUAL_SHIFT && (events & TAS_EV_READABLE))
+	if (stream->conn.f.rx_shift < HOMAD_USUAL_SHIFT &&
+	    (events & TAS_EV_READABLE))
 		homad_stream_piles_up(t, stream);
 	if (stream->opening && (events & (TAS_EV_OPEN | TAS_EV_ERROR))) {
 		stream->opening = false;
-		news = events & TAS_EV_ERROR ? HOMAD_NEWS_FAILED : HOMAD_NEWS_OPENED;
+		news = events & TAS_EV_ERROR ? HOMAD_NEWS_FAILED :
+					       HOMAD_NEWS_OPENED;
 	}
 	homad_stream_news(t, stream, news);
 }
@@ -101,7 +105,8 @@ void homad_stream_events(struct homad_thread *t)
 /* ---- the event ring ---- */
 
 /* As of now: they are not worth more than one look for each event. */
-static void show_facts(const struct homad_stream *stream, struct homa_stream_slot *slot)
+static void show_facts(const struct homad_stream *stream,
+		       struct homa_stream_slot *slot)
 {
 	const struct tas_conn *conn = &stream->conn;
 
@@ -118,9 +123,11 @@ static bool has_room(const struct homad_streams *s)
 	return s->tail - head < s->entries;
 }
 
-static void put(struct homad_streams *s, u16 kind, const struct homad_stream *stream)
+static void put(struct homad_streams *s, u16 kind,
+		const struct homad_stream *stream)
 {
-	struct homa_stream_event *event = &s->events[s->tail++ & (s->entries - 1)];
+	struct homa_stream_event *event =
+		&s->events[s->tail++ & (s->entries - 1)];
 
 	event->kind = kind;
 	event->error = kind == HOMA_STREAM_FAILED ? (u32)-stream->conn.error : 0;
@@ -152,9 +159,11 @@ static void put_news(struct homad_thread *t, struct homad_streams *s,
 }
 
 /* Events of streams and listeners that are also another's. */
-static void put_named(struct homad_streams *s, u16 kind, u32 slot, u32 generation, u64 token)
+static void put_named(struct homad_streams *s, u16 kind, u32 slot,
+		      u32 generation, u64 token)
 {
-	struct homa_stream_event *event = &s->events[s->tail++ & (s->entries - 1)];
+	struct homa_stream_event *event =
+		&s->events[s->tail++ & (s->entries - 1)];
 
 	event->kind = kind;
 	event->error = 0;
@@ -167,12 +176,16 @@ static void put_alias(struct homad_streams *s, struct homad_alias *alias)
 {
 	if (alias->joined) {
 		alias->joined = false;
-		put_named(s, HOMA_STREAM_JOINED, alias->slot, alias->generation, alias->name);
-	} else if (!__atomic_exchange_n(&s->slots[alias->slot].told, 1, __ATOMIC_SEQ_CST)) {
-		put_named(s, HOMA_STREAM_CHANGED, alias->slot, alias->generation, 0);
+		put_named(s, HOMA_STREAM_JOINED, alias->slot, alias->generation,
+			  alias->name);
+	} else if (!__atomic_exchange_n(&s->slots[alias->slot].told, 1,
+					__ATOMIC_SEQ_CST)) {
+		put_named(s, HOMA_STREAM_CHANGED, alias->slot,
+			  alias->generation, 0);
 	}
 	if (alias->stream)
-		show_facts(alias->stream, &alias->stream->home->slots[alias->stream->slot]);
+		show_facts(alias->stream,
+			   &alias->stream->home->slots[alias->stream->slot]);
 }
 
 /* False: there is one more. */
@@ -206,11 +219,13 @@ HOMA_RARE static void deliver_shared(struct homad_streams *s)
 
 	/* Listeners first: who is told of a connection knows where it came. */
 	while ((node = homa_list_first(&s->hold_news)) && has_room(s))
-		if (put_hold(s, homa_container_of(node, struct homad_hold, pending)))
+		if (put_hold(s, homa_container_of(node, struct homad_hold,
+						  pending)))
 			homa_list_del(node);
 	while ((node = homa_list_first(&s->alias_news)) && has_room(s)) {
 		homa_list_del(node);
-		put_alias(s, homa_container_of(node, struct homad_alias, pending));
+		put_alias(s,
+			  homa_container_of(node, struct homad_alias, pending));
 	}
 }
 
@@ -219,11 +234,13 @@ static void deliver(struct homad_thread *t, struct homad_streams *s)
 {
 	struct homa_list *node;
 
-	if (unlikely(!homa_list_empty(&s->hold_news) || !homa_list_empty(&s->alias_news)))
+	if (unlikely(!homa_list_empty(&s->hold_news) ||
+		     !homa_list_empty(&s->alias_news)))
 		deliver_shared(s);
 
 	while ((node = homa_list_first(&s->news))) {
-		struct homad_stream *stream = homa_container_of(node, struct homad_stream, pending);
+		struct homad_stream *stream =
+			homa_container_of(node, struct homad_stream, pending);
 
 		if (!has_room(s))
 			break;
@@ -240,7 +257,8 @@ static void deliver(struct homad_thread *t, struct homad_streams *s)
 	}
 }
 
-bool homad_streams_answerable(struct homad_thread *t, struct homad_streams *s, bool in_order)
+bool homad_streams_answerable(struct homad_thread *t, struct homad_streams *s,
+			      bool in_order)
 {
 	if (unlikely(s->app->phase != HOMAD_APP_OPEN))
 		return true;
@@ -250,8 +268,8 @@ bool homad_streams_answerable(struct homad_thread *t, struct homad_streams *s, b
 	return !s->stuck;
 }
 
-void homad_streams_tell(struct homad_thread *t, struct homad_streams *s, u16 kind, u64 token,
-			int error)
+void homad_streams_tell(struct homad_thread *t, struct homad_streams *s,
+			u16 kind, u64 token, int error)
 {
 	/* Nobody asks any more. */
 	if (unlikely(s->app->phase != HOMAD_APP_OPEN))
@@ -263,7 +281,8 @@ void homad_streams_tell(struct homad_thread *t, struct homad_streams *s, u16 kin
 
 bool homad_streams_untold(const struct homad_streams *s)
 {
-	return (s->stuck || !homa_list_empty(&s->news) || !homa_list_empty(&s->alias_news) ||
+	return (s->stuck || !homa_list_empty(&s->news) ||
+		!homa_list_empty(&s->alias_news) ||
 		!homa_list_empty(&s->hold_news)) &&
 	       has_room(s);
 }
@@ -273,7 +292,8 @@ void homad_streams_deliver(struct homad_thread *t)
 	struct homa_list *node = t->tcp->touched.next;
 
 	while (node != &t->tcp->touched) {
-		struct homad_streams *s = homa_container_of(node, struct homad_streams, touched);
+		struct homad_streams *s =
+			homa_container_of(node, struct homad_streams, touched);
 
 		node = node->next;
 		deliver(t, s);

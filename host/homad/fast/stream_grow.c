@@ -64,7 +64,8 @@ void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream)
 }
 
 /* There is memory for that. */
-static void use(struct homad_thread *t, struct homad_stream *stream, u32 way, u8 shift)
+static void use(struct homad_thread *t, struct homad_stream *stream, u32 way,
+		u8 shift)
 {
 	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
 
@@ -83,10 +84,12 @@ static void use(struct homad_thread *t, struct homad_stream *stream, u32 way, u8
 static bool may_ask(struct homad_thread *t, const struct homad_streams *s)
 {
 	return s->app->phase == HOMAD_APP_OPEN &&
-	       !(s->grow_refused_at && homa_since(t->ctx.now, s->grow_refused_at) < REFUSED_NS);
+	       !(s->grow_refused_at &&
+		 homa_since(t->ctx.now, s->grow_refused_at) < REFUSED_NS);
 }
 
-static void ask_for(struct homad_thread *t, struct homad_streams *s, u32 slot, u32 way, u8 shift)
+static void ask_for(struct homad_thread *t, struct homad_streams *s, u32 slot,
+		    u32 way, u8 shift)
 {
 	struct homad_backing *b = &s->backing[slot];
 
@@ -101,7 +104,8 @@ static void ask_for(struct homad_thread *t, struct homad_streams *s, u32 slot, u
 	homad_tcp_call_slow(t->tcp);
 }
 
-static void ask(struct homad_thread *t, struct homad_stream *stream, u32 way, u8 shift)
+static void ask(struct homad_thread *t, struct homad_stream *stream, u32 way,
+		u8 shift)
 {
 	struct homad_streams *s = stream->home;
 	const struct homad_backing *b = &s->backing[stream->slot];
@@ -119,7 +123,8 @@ int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift
 	if (shift <= HOMA_STREAM_MIN_SHIFT)
 		return 0;
 	/* The one that homad_slot_take() gives. */
-	next = s->num_warm ? &s->backing[s->free[s->num_slots - s->num_warm]] : NULL;
+	next = s->num_warm ? &s->backing[s->free[s->num_slots - s->num_warm]] :
+			     NULL;
 	if (next && next->have[HOMAD_RX] >= shift)
 		return 0;
 	if (!may_ask(t, s))
@@ -142,7 +147,8 @@ static u8 shift_for(u64 bytes, u8 now, u32 most)
 	return shift < most ? shift : (u8)most;
 }
 
-void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream, u32 taken)
+void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream,
+			   u32 taken)
 {
 	struct homad_streams *s = stream->home;
 	u8 shift = stream->conn.f.rx_shift, most;
@@ -150,9 +156,10 @@ void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream, 
 
 	most = stream->local ? homad_local_rx_most(s) : s->rx_most;
 	stream->rx_taken += taken;
-	if (shift < most && stream->rx_taken >= 1u << (shift - 1) && !stream->rx_due &&
-	    !(stream->conn.f.flags & TAS_F_FIN_IN))
-		ask(t, stream, HOMAD_RX, shift_for(4 * (u64)stream->rx_taken, shift, most));
+	if (shift < most && stream->rx_taken >= 1u << (shift - 1) &&
+	    !stream->rx_due && !(stream->conn.f.flags & TAS_F_FIN_IN))
+		ask(t, stream, HOMAD_RX,
+		    shift_for(4 * (u64)stream->rx_taken, shift, most));
 	if (now - stream->rx_since < homa_max_u64(stream->conn.srtt, ROUND_NS))
 		return;
 	stream->rx_since = now;
@@ -165,7 +172,8 @@ void homad_stream_piles_up(struct homad_thread *t, struct homad_stream *stream)
 	u32 size = tas_rx_size(&stream->conn);
 
 	/* A parked one is about to move. */
-	if (tas_readable(&stream->conn) < size - size / 4 || stream->closed || stream->parked)
+	if (tas_readable(&stream->conn) < size - size / 4 || stream->closed ||
+	    stream->parked)
 		return;
 	if (stream->rx_due)
 		homad_stream_widen(t, stream);
@@ -181,7 +189,8 @@ void homad_stream_fills(struct homad_thread *t, struct homad_stream *stream)
 	u8 shift = (u8)(stream->tx_map >> 32);
 	u32 size = 1u << shift;
 	u64 could = homa_max_u64(2 * (u64)stream->conn.f.cwnd,
-				 homa_min_u64(4 * (u64)size, 1u << HOMAD_USUAL_SHIFT));
+				 homa_min_u64(4 * (u64)size,
+					      1u << HOMAD_USUAL_SHIFT));
 
 	if (tas_unacked(&stream->conn) < size - size / 4 || could <= size ||
 	    stream->tx_shift > shift)
@@ -240,7 +249,8 @@ int homad_streams_cool(struct homad_thread *t, void *arg)
 		slot = homad_slot_take(s);
 		s->backing[slot].busy = true;
 		g->slot[g->num] = slot;
-		memcpy(g->from[g->num], s->backing[slot].have, sizeof(g->from[0]));
+		memcpy(g->from[g->num], s->backing[slot].have,
+		       sizeof(g->from[0]));
 		memset(g->to[g->num], HOMA_STREAM_MIN_SHIFT, sizeof(g->to[0]));
 		memcpy(s->backing[slot].want, g->to[g->num], sizeof(g->to[0]));
 	}

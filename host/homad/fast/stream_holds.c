@@ -28,7 +28,8 @@ struct homad_hold *homad_hold_find(const struct homad_streams *s, u64 number)
 	struct homa_list *node;
 
 	homa_list_for_each(node, &s->holding) {
-		struct homad_hold *hold = homa_container_of(node, struct homad_hold, of_holder);
+		struct homad_hold *hold =
+			homa_container_of(node, struct homad_hold, of_holder);
 
 		if (hold->number == number)
 			return hold;
@@ -42,13 +43,16 @@ static void choose_home(struct homad_tcp_listener *listener)
 	static const u32 none;
 	struct homa_list *node = homa_list_first(&listener->holds);
 
-	listener->home = node ? homa_container_of(node, struct homad_hold, of_listener)->s : NULL;
+	listener->home =
+		node ? homa_container_of(node, struct homad_hold, of_listener)->s :
+		       NULL;
 	listener->l.places = listener->home ? &listener->home->num_free : &none;
 	listener->here.places = listener->l.places;
 }
 
 /* Those that nobody has taken hear of it, also of this host, however many they are. */
-static void end_listener(struct homad_thread *t, struct homad_tcp_listener *listener)
+static void end_listener(struct homad_thread *t,
+			 struct homad_tcp_listener *listener)
 {
 	struct homa_list *node;
 	struct tas_conn *conn;
@@ -58,7 +62,8 @@ static void end_listener(struct homad_thread *t, struct homad_tcp_listener *list
 		homad_tcp_local_reset(t);
 	}
 	while ((node = homa_list_first(&listener->parked))) {
-		struct homad_stream *stream = homa_container_of(node, struct homad_stream, pending);
+		struct homad_stream *stream =
+			homa_container_of(node, struct homad_stream, pending);
 
 		stream->parked = false;
 		homad_stream_let_go(t, stream, true);
@@ -90,7 +95,8 @@ void homad_hold_leave(struct homad_thread *t, struct homad_hold *hold)
 	lost_one(t, listener);
 }
 
-void homad_ticket_listener(struct homad_thread *t, struct homad_tcp_listener *listener, int by)
+void homad_ticket_listener(struct homad_thread *t,
+			   struct homad_tcp_listener *listener, int by)
 {
 	listener->tickets += (u32)by;
 	if (by < 0)
@@ -129,7 +135,8 @@ bool homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
 	int rc;
 
 	while ((node = homa_list_first(&listener->parked))) {
-		struct homad_stream *stream = homa_container_of(node, struct homad_stream, pending);
+		struct homad_stream *stream =
+			homa_container_of(node, struct homad_stream, pending);
 
 		rc = stream->home == s ? 0 : make_place(t, s, stream);
 		if (rc == -EAGAIN)
@@ -152,14 +159,17 @@ bool homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
 	return false;
 }
 
-const char *homad_stream_return(struct homad_thread *t, struct homad_stream *stream)
+const char *homad_stream_return(struct homad_thread *t,
+				struct homad_stream *stream)
 {
 	struct homad_hold *hold =
-		stream->accepted ? homad_hold_find(stream->home, stream->token) : NULL;
+		stream->accepted ? homad_hold_find(stream->home, stream->token) :
+				   NULL;
 
 	if (!hold)
 		return "a stream goes back to a listener that the attachment does not have";
-	if (stream->holds || stream->shutting || stream->rx_read || stream->tx_last)
+	if (stream->holds || stream->shutting || stream->rx_read ||
+	    stream->tx_last)
 		return "a stream goes back to its listener after it was used";
 	homa_list_del(&stream->pending);
 	stream->news = 0;

@@ -9,7 +9,7 @@
 #include "streams.h"
 
 #define TURN_BYTES 16384u /* a stream gets so many bytes in its turn */
-#define BURSTS 50u	  /* a bucket holds what its rate gives in 1/50 s, or more */
+#define BURSTS 50u /* a bucket holds what its rate gives in 1/50 s, or more */
 #define LEAST_BURST 16384
 #define LONGEST_NS 1000000000000ull
 #define USEFUL 4096 /* tokens for which it is worth to wake up */
@@ -24,15 +24,16 @@ static bool prefix_has(const struct homad_tcp_rule *rule, const u8 ip[16])
 	       (!rest || !((ip[whole] ^ rule->ip[whole]) >> (8 - rest)));
 }
 
-int homad_policy_connect(const struct homad_policy *policy, const u8 ip[16], u16 port)
+int homad_policy_connect(const struct homad_policy *policy, const u8 ip[16],
+			 u16 port)
 {
 	u32 i;
 
 	for (i = 0; i < policy->num; i++) {
 		const struct homad_tcp_rule *rule = &policy->part[i].rule;
 
-		if (rule->connect[0] && port >= rule->connect[0] && port <= rule->connect[1] &&
-		    prefix_has(rule, ip))
+		if (rule->connect[0] && port >= rule->connect[0] &&
+		    port <= rule->connect[1] && prefix_has(rule, ip))
 			return (int)i;
 	}
 	return -1;
@@ -45,7 +46,8 @@ int homad_policy_listen(const struct homad_policy *policy, u16 port)
 	for (i = 0; i < policy->num; i++) {
 		const struct homad_tcp_rule *rule = &policy->part[i].rule;
 
-		if (rule->listen[0] && port >= rule->listen[0] && port <= rule->listen[1])
+		if (rule->listen[0] && port >= rule->listen[0] &&
+		    port <= rule->listen[1])
 			return (int)i;
 	}
 	return -1;
@@ -69,7 +71,8 @@ void homad_bucket_fill(struct homad_bucket *bucket, u64 now)
 		bucket->at = bucket->at ? now - LONGEST_NS : now;
 	ns = now - bucket->at;
 	/* Each step is short enough for 64 bits, and loses no part of a byte. */
-	more = bucket->rate * (ns / 1000000000) + bucket->rate * (ns % 1000000000) / 1000000000;
+	more = bucket->rate * (ns / 1000000000) +
+	       bucket->rate * (ns % 1000000000) / 1000000000;
 	if (!more)
 		return;
 	if ((s64)more > bucket->burst - bucket->tokens) {
@@ -80,7 +83,8 @@ void homad_bucket_fill(struct homad_bucket *bucket, u64 now)
 	bucket->tokens += (s64)more;
 	/* Rounded up, or each look would make something out of nothing. */
 	bucket->at += more / bucket->rate * 1000000000 +
-		      (more % bucket->rate * 1000000000 + bucket->rate - 1) / bucket->rate;
+		      (more % bucket->rate * 1000000000 + bucket->rate - 1) /
+			      bucket->rate;
 }
 
 /* When there is something to spend that is worth it, ns; TAS_NEVER: there is. */
@@ -114,9 +118,11 @@ bool homad_limit_full(struct homad_thread *t, struct homad_limit *limit)
 	return full;
 }
 
-void homad_limit_join(struct homad_stream *stream, const struct homad_policy *policy, int part)
+void homad_limit_join(struct homad_stream *stream,
+		      const struct homad_policy *policy, int part)
 {
-	const struct homad_tcp_rule *rule = part < 0 ? NULL : &policy->part[part].rule;
+	const struct homad_tcp_rule *rule =
+		part < 0 ? NULL : &policy->part[part].rule;
 	u32 sent = stream->conn.f.snd_nxt - stream->conn.iss;
 
 	/* The SYN has a number, too. What was sent under another rule is not new any more. */
@@ -140,9 +146,11 @@ void homad_limit_leave(struct homad_stream *stream)
 		homa_list_del(&limit->node);
 }
 
-u64 homad_limit_again_at(const struct homad_thread *t, const struct homad_limit *limit)
+u64 homad_limit_again_at(const struct homad_thread *t,
+			 const struct homad_limit *limit)
 {
-	u64 at = homa_min_u64(filled_at(&limit->send), filled_at(&limit->receive));
+	u64 at = homa_min_u64(filled_at(&limit->send),
+			      filled_at(&limit->receive));
 
 	return at == TAS_NEVER ? t->ctx.now : homa_max_u64(at, t->ctx.now);
 }
@@ -157,7 +165,8 @@ static void hold(struct homad_thread *t, struct homad_stream *stream)
 	homa_list_add_tail(&limit->held, &stream->held);
 	if (!homa_list_linked(&limit->node))
 		homa_list_add_tail(&t->tcp->held, &limit->node);
-	t->tcp->held_at = homa_min_u64(t->tcp->held_at, homad_limit_again_at(t, limit));
+	t->tcp->held_at =
+		homa_min_u64(t->tcp->held_at, homad_limit_again_at(t, limit));
 }
 
 /* Of @bytes, as many as there are tokens for. */
@@ -168,10 +177,12 @@ static u32 within(struct homad_thread *t, struct homad_bucket *bucket, u32 bytes
 	homad_bucket_fill(bucket, t->ctx.now);
 	if (bucket->tokens <= 0)
 		return 0;
-	return (u32)homa_min_u64(homa_min_u32(bytes, TURN_BYTES), (u64)bucket->tokens);
+	return (u32)homa_min_u64(homa_min_u32(bytes, TURN_BYTES),
+				 (u64)bucket->tokens);
 }
 
-u32 homad_limit_send(struct homad_thread *t, struct homad_stream *stream, u32 bytes)
+u32 homad_limit_send(struct homad_thread *t, struct homad_stream *stream,
+		     u32 bytes)
 {
 	struct homad_limit *limit = stream->limit;
 	u32 some = within(t, &limit->send, bytes);
@@ -186,7 +197,8 @@ u32 homad_limit_send(struct homad_thread *t, struct homad_stream *stream, u32 by
 	return some;
 }
 
-u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream, u32 bytes)
+u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream,
+		     u32 bytes)
 {
 	u32 some = within(t, &stream->limit->receive, bytes);
 

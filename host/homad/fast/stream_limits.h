@@ -70,7 +70,8 @@ struct homad_policy {
 /* ---- stream_limits.c ---- */
 
 /** homad_policy_connect(), homad_policy_listen() - the part that decides, -1: none does. */
-int homad_policy_connect(const struct homad_policy *policy, const u8 ip[16], u16 port);
+int homad_policy_connect(const struct homad_policy *policy, const u8 ip[16],
+			 u16 port);
 int homad_policy_listen(const struct homad_policy *policy, u16 port);
 
 /** homad_bucket_fill() - what has come in up to @now. */
@@ -82,15 +83,18 @@ void homad_bucket_set(struct homad_bucket *bucket, u64 rate);
 bool homad_limit_full(struct homad_thread *t, struct homad_limit *limit);
 /** homad_limit_join(), homad_limit_leave() - a stream under part @part of its policy
  *  begins; it ends. */
-void homad_limit_join(struct homad_stream *stream, const struct homad_policy *policy, int part);
+void homad_limit_join(struct homad_stream *stream,
+		      const struct homad_policy *policy, int part);
 void homad_limit_leave(struct homad_stream *stream);
 
 /** homad_limit_send() - of @bytes of a stream, how many may go to the engine now? Those are
  *  spent; for the others it is held. */
-u32 homad_limit_send(struct homad_thread *t, struct homad_stream *stream, u32 bytes);
+u32 homad_limit_send(struct homad_thread *t, struct homad_stream *stream,
+		     u32 bytes);
 /** homad_limit_open() - of @bytes that an application has taken, by how many may the window
  *  open now? For the others it is held. */
-u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream, u32 bytes);
+u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream,
+		     u32 bytes);
 /** homad_limit_sent() - a unit went out: @wire bytes on the cable for payload up to
  *  position @end. What is not new payload is spent now. */
 void homad_limit_sent(struct homad_stream *stream, u32 end, u32 length, u64 wire);
@@ -98,7 +102,8 @@ void homad_limit_sent(struct homad_stream *stream, u32 end, u32 length, u64 wire
 void homad_limit_received(struct homad_stream *stream, u32 bytes);
 
 /** homad_limit_again_at() - when streams that it holds are looked at again, ns. */
-u64 homad_limit_again_at(const struct homad_thread *t, const struct homad_limit *limit);
+u64 homad_limit_again_at(const struct homad_thread *t,
+			 const struct homad_limit *limit);
 
 /* ---- held.c ---- */
 

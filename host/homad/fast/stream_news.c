@@ -26,13 +26,15 @@ void homad_hold_news(struct homad_thread *t, struct homad_hold *hold)
 	homad_streams_touch(t, hold->s);
 }
 
-void homad_stream_news(struct homad_thread *t, struct homad_stream *stream, u32 news)
+void homad_stream_news(struct homad_thread *t, struct homad_stream *stream,
+		       u32 news)
 {
 	struct homa_list *node;
 
 	if (unlikely(stream->holds))
 		homa_list_for_each(node, &stream->aliases)
-			homad_alias_news(t, homa_container_of(node, struct homad_alias,
+			homad_alias_news(t, homa_container_of(node,
+							      struct homad_alias,
 							      of_stream));
 	/* Its home's application does not know it any more, or not yet. */
 	if (unlikely(stream->left || stream->parked))

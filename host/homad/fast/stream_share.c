@@ -11,19 +11,21 @@
 /* ---- letting go ---- */
 
 /* Who has ended may have died with a lock in hand. */
-static void open_locks(const struct homad_stream *stream, const struct homad_streams *s)
+static void open_locks(const struct homad_stream *stream,
+		       const struct homad_streams *s)
 {
 	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
 	u32 id = s->id;
 
-	__atomic_compare_exchange_n(&slot->rx_lock, &id, 0, false, __ATOMIC_SEQ_CST,
-				    __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&slot->rx_lock, &id, 0, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 	id = s->id;
-	__atomic_compare_exchange_n(&slot->tx_lock, &id, 0, false, __ATOMIC_SEQ_CST,
-				    __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&slot->tx_lock, &id, 0, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream, bool reset)
+void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream,
+			bool reset)
 {
 	if (likely(!stream->holds)) {
 		homad_stream_let_go(t, stream, reset);
@@ -47,7 +49,8 @@ static void unhold(struct homad_thread *t, struct homad_stream *stream, bool res
 	homad_stream_let_go(t, stream, reset);
 }
 
-void homad_alias_leave(struct homad_thread *t, struct homad_alias *alias, bool reset)
+void homad_alias_leave(struct homad_thread *t, struct homad_alias *alias,
+		       bool reset)
 {
 	struct homad_stream *stream = alias->stream;
 	struct homad_streams *s = alias->s;
@@ -69,13 +72,14 @@ static bool add(struct homad_ticket *ticket, struct homad_stream *stream,
 {
 	if (ticket->num == ticket->most)
 		return false;
-	ticket->entry[ticket->num++] =
-		(struct homad_ticket_entry){ .stream = stream, .listener = listener, .name = name };
+	ticket->entry[ticket->num++] = (struct homad_ticket_entry){
+		.stream = stream, .listener = listener, .name = name
+	};
 	return true;
 }
 
-static bool add_stream(struct homad_ticket *ticket, struct homad_stream *stream, u32 slot,
-		       u32 generation)
+static bool add_stream(struct homad_ticket *ticket, struct homad_stream *stream,
+		       u32 slot, u32 generation)
 {
 	if (!add(ticket, stream, NULL, (u64)generation << 32 | slot))
 		return false;
@@ -85,29 +89,35 @@ static bool add_stream(struct homad_ticket *ticket, struct homad_stream *stream,
 }
 
 /* All that @s has and its application knows. */
-static bool add_all(struct homad_thread *t, struct homad_streams *s, struct homad_ticket *ticket)
+static bool add_all(struct homad_thread *t, struct homad_streams *s,
+		    struct homad_ticket *ticket)
 {
 	struct homa_list *node;
 
 	homa_list_for_each(node, &s->holding) {
-		struct homad_hold *hold = homa_container_of(node, struct homad_hold, of_holder);
+		struct homad_hold *hold =
+			homa_container_of(node, struct homad_hold, of_holder);
 
 		if (!add(ticket, NULL, hold->listener, hold->number))
 			return false;
 		homad_ticket_listener(t, hold->listener, 1);
 	}
 	homa_list_for_each(node, &s->open) {
-		struct homad_stream *stream = homa_container_of(node, struct homad_stream, of);
+		struct homad_stream *stream =
+			homa_container_of(node, struct homad_stream, of);
 
-		if (stream->closed || stream->left || stream->parked || stream->opening)
+		if (stream->closed || stream->left || stream->parked ||
+		    stream->opening)
 			continue;
 		if (!add_stream(ticket, stream, stream->slot, stream->generation))
 			return false;
 	}
 	homa_list_for_each(node, &s->aliases) {
-		struct homad_alias *alias = homa_container_of(node, struct homad_alias, of_holder);
+		struct homad_alias *alias =
+			homa_container_of(node, struct homad_alias, of_holder);
 
-		if (!add_stream(ticket, alias->stream, alias->slot, alias->generation))
+		if (!add_stream(ticket, alias->stream, alias->slot,
+				alias->generation))
 			return false;
 	}
 	return true;
@@ -191,7 +201,8 @@ int homad_ticket_join(struct homad_thread *t, void *arg)
 	homad_tcp_round(t);
 	s->joined = ticket;
 	while (ticket->next < ticket->num) {
-		const struct homad_ticket_entry *entry = &ticket->entry[ticket->next];
+		const struct homad_ticket_entry *entry =
+			&ticket->entry[ticket->next];
 
 		homad_streams_want(t, s);
 		if (entry->stream && !s->num_free)
@@ -223,9 +234,11 @@ void homad_shares_end(struct homad_thread *t, struct homad_streams *s)
 	if (s->joined)
 		settle_rest(t, s->joined);
 	while ((node = homa_list_first(&s->holding)))
-		homad_hold_leave(t, homa_container_of(node, struct homad_hold, of_holder));
+		homad_hold_leave(t, homa_container_of(node, struct homad_hold,
+						      of_holder));
 	while ((node = homa_list_first(&s->aliases))) {
-		struct homad_alias *alias = homa_container_of(node, struct homad_alias, of_holder);
+		struct homad_alias *alias =
+			homa_container_of(node, struct homad_alias, of_holder);
 
 		homad_alias_leave(t, alias, alias->stream->resets);
 		homad_tcp_local_reset(t);

@@ -13,7 +13,7 @@
 #include "homa_list.h"
 #include "session.h"
 
-#define HOMAD_HOLDS 64u		/* listeners that an attachment may have joined */
+#define HOMAD_HOLDS 64u /* listeners that an attachment may have joined */
 #define HOMAD_TICKET_MOST 4096u /* streams and listeners of one ticket */
 
 struct homad_stream;
@@ -89,15 +89,19 @@ void homad_hold_leave(struct homad_thread *t, struct homad_hold *hold);
 /** homad_hold_take() - HOMA_STREAM_ACCEPT: false: there is nothing. */
 bool homad_hold_take(struct homad_thread *t, struct homad_hold *hold);
 /** homad_stream_return() - HOMA_STREAM_RETURN; NULL, or what is wrong. */
-const char *homad_stream_return(struct homad_thread *t, struct homad_stream *stream);
+const char *homad_stream_return(struct homad_thread *t,
+				struct homad_stream *stream);
 /** homad_ticket_listener() - a ticket has the listener, or @by -1 no longer. */
-void homad_ticket_listener(struct homad_thread *t, struct homad_tcp_listener *listener, int by);
+void homad_ticket_listener(struct homad_thread *t,
+			   struct homad_tcp_listener *listener, int by);
 
 /* ---- stream_share.c ---- */
 
 /** homad_stream_leave() - the home of @stream lets go of it, or who has @alias does. */
-void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream, bool reset);
-void homad_alias_leave(struct homad_thread *t, struct homad_alias *alias, bool reset);
+void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream,
+			bool reset);
+void homad_alias_leave(struct homad_thread *t, struct homad_alias *alias,
+		       bool reset);
 /** homad_ticket_add_all() - all that @s has and its application knows; -E2BIG: it has room
  *  for too few. */
 int homad_ticket_add_all(struct homad_thread *t, struct homad_streams *s,

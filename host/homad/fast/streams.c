@@ -9,7 +9,7 @@
 #include "fast.h"
 #include "streams.h"
 
-#define FEW_SLOTS 16u	      /* with fewer free slots than this, more are asked for */
+#define FEW_SLOTS 16u /* with fewer free slots than this, more are asked for */
 /* a command or event ring has at most so many entries */
 #define MOST_ENTRIES 4096u
 #define PAGE_TABLE (2u << 20) /* one page table maps so many bytes */
@@ -59,7 +59,8 @@ u64 homad_streams_bytes(u32 num_slots)
 }
 
 /* Those that an application has to ask for; homad says what becomes of them. */
-static void show_rules(const struct homad_policy *policy, struct homa_stream_area *area)
+static void show_rules(const struct homad_policy *policy,
+		       struct homa_stream_area *area)
 {
 	u32 i;
 
@@ -77,7 +78,8 @@ static void show_rules(const struct homad_policy *policy, struct homa_stream_are
 	}
 }
 
-void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u32 num_slots)
+void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area,
+		       u32 num_slots)
 {
 	u8 *base = (u8 *)area;
 
@@ -85,7 +87,8 @@ void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u
 	s->bytes = homad_streams_bytes(num_slots);
 	s->entries = ring_entries(num_slots);
 	s->num_slots = num_slots;
-	s->commands = (struct homa_stream_command *)(base + offset_of(num_slots, 0));
+	s->commands =
+		(struct homa_stream_command *)(base + offset_of(num_slots, 0));
 	s->events = (struct homa_stream_event *)(base + offset_of(num_slots, 1));
 	s->slots = (struct homa_stream_slot *)(base + offset_of(num_slots, 2));
 	s->firsts = base + offset_of(num_slots, 3);
@@ -124,7 +127,8 @@ void homad_streams_retry(struct homad_thread *t)
 
 	t->tcp->retry_at = TAS_NEVER;
 	homa_list_for_each(node, &t->apps) {
-		struct homad_app *app = homa_container_of(node, struct homad_app, member);
+		struct homad_app *app =
+			homa_container_of(node, struct homad_app, member);
 
 		if (app->streams && app->streams->starved)
 			homad_streams_want(t, app->streams);
@@ -161,17 +165,20 @@ static void fill_slot(struct homad_stream *stream)
 }
 
 /* As its rule wants it treated. */
-static void treat(struct homad_stream *stream, const struct homad_policy *policy, int part)
+static void treat(struct homad_stream *stream,
+		  const struct homad_policy *policy, int part)
 {
 	homa_list_init(&stream->held);
 	homad_limit_join(stream, policy, part);
 	/* Between applications of this host there is nothing to be congested. */
 	if (part >= 0 && policy->part[part].rule.congestion >= 0 && !stream->local)
-		tas_set_control(&stream->conn, (u32)policy->part[part].rule.congestion);
+		tas_set_control(&stream->conn,
+				(u32)policy->part[part].rule.congestion);
 }
 
 /* It has a free slot, which is the stream's from now on. */
-static void take_slot(struct homad_stream *stream, struct homad_streams *s, int part)
+static void take_slot(struct homad_stream *stream, struct homad_streams *s,
+		      int part)
 {
 	stream->home = s;
 	stream->slot = homad_slot_take(s);
@@ -184,15 +191,18 @@ static void take_slot(struct homad_stream *stream, struct homad_streams *s, int 
 	fill_slot(stream);
 }
 
-struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
-					struct tas_conn *conn, int part, bool local)
+struct homad_stream *homad_stream_adopt(struct homad_thread *t,
+					struct homad_streams *s,
+					struct tas_conn *conn, int part,
+					bool local)
 {
 	struct homad_stream *stream = homad_stream_of(conn);
 
 	homad_streams_want(t, s);
 	if (!s->num_free)
 		return NULL;
-	memset((u8 *)stream + sizeof(stream->conn), 0, sizeof(*stream) - sizeof(stream->conn));
+	memset((u8 *)stream + sizeof(stream->conn), 0,
+	       sizeof(*stream) - sizeof(stream->conn));
 	stream->local = local;
 	stream->tx_shift = HOMAD_STREAM_SHIFT;
 	stream->rx_map = stream->tx_map = homa_stream_map(HOMAD_STREAM_SHIFT, 0);
@@ -244,7 +254,8 @@ void homad_stream_show_holders(const struct homad_stream *stream)
 {
 	struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
 
-	__atomic_store_n(&slot->holders, stream->holds + !stream->left, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&slot->holders, stream->holds + !stream->left,
+			 __ATOMIC_SEQ_CST);
 }
 
 void homad_stream_release(struct homad_thread *t, struct homad_stream *stream)
@@ -303,10 +314,12 @@ void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream)
 
 /* What the application has taken and its limit holds is not unread: the peer, which no window
  * will be opened for any more, gets an orderly end. */
-HOMA_RARE static void take_held(struct homad_thread *t, struct homad_stream *stream)
+HOMA_RARE static void take_held(struct homad_thread *t,
+				struct homad_stream *stream)
 {
 	const struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
-	u32 taken = __atomic_load_n(&slot->rx_read, __ATOMIC_ACQUIRE) - stream->rx_read;
+	u32 taken = __atomic_load_n(&slot->rx_read, __ATOMIC_ACQUIRE) -
+		    stream->rx_read;
 
 	stream->rx_held = false;
 	if (taken > tas_readable(&stream->conn))
@@ -315,7 +328,8 @@ HOMA_RARE static void take_held(struct homad_thread *t, struct homad_stream *str
 	tas_taken(homad_engine_of(t->tcp, stream), &stream->conn, taken);
 }
 
-void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bool reset)
+void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
+			 bool reset)
 {
 	stream->closed = true;
 	if (unlikely(stream->rx_held))
@@ -330,7 +344,8 @@ void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bo
 	homad_stream_all_given(t, stream, reset);
 }
 
-void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream, bool reset)
+void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream,
+			    bool reset)
 {
 	struct tas_engine *engine = homad_engine_of(t->tcp, stream);
 	struct tas_conn *conn = &stream->conn;
@@ -350,12 +365,14 @@ void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream,
 /* ---- listeners ---- */
 
 /* Not any more since its listener began, or not one more. */
-static bool is_refused(struct homad_thread *t, const struct homad_policy *policy, int part)
+static bool is_refused(struct homad_thread *t,
+		       const struct homad_policy *policy, int part)
 {
 	if (part < 0)
 		return false;
 	t->counters.tcp_denied += policy->part[part].rule.deny;
-	return policy->part[part].rule.deny || homad_limit_full(t, policy->part[part].limit);
+	return policy->part[part].rule.deny ||
+	       homad_limit_full(t, policy->part[part].limit);
 }
 
 bool homad_listener_shared(const struct homad_tcp_listener *listener)
@@ -369,7 +386,8 @@ static void offer(struct homad_thread *t, struct homad_tcp_listener *listener)
 	struct homa_list *node;
 
 	homa_list_for_each(node, &listener->holds) {
-		struct homad_hold *hold = homa_container_of(node, struct homad_hold, of_listener);
+		struct homad_hold *hold =
+			homa_container_of(node, struct homad_hold, of_listener);
 
 		if (hold->told)
 			continue;
@@ -388,11 +406,13 @@ static void park(struct homad_tcp_listener *listener, struct homad_stream *strea
 static void take_in(struct homad_thread *t, struct homad_tcp_listener *listener,
 		    struct tas_conn *conn, int part, bool local)
 {
-	struct homad_stream *stream = homad_stream_adopt(t, listener->home, conn, part, local);
+	struct homad_stream *stream =
+		homad_stream_adopt(t, listener->home, conn, part, local);
 
 	/* Of the only one, if there is one. */
-	stream->token = homa_container_of(listener->holds.next, struct homad_hold,
-					  of_listener)->number;
+	stream->token = homa_container_of(listener->holds.next,
+					  struct homad_hold, of_listener)
+				->number;
 	stream->accepted = true;
 	stream->came = !local;
 	t->tcp->coming[listener->l.port] += !local;
@@ -402,7 +422,8 @@ static void take_in(struct homad_thread *t, struct homad_tcp_listener *listener,
 		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
 }
 
-static void accept_from(struct homad_thread *t, struct homad_tcp_listener *listener, bool local)
+static void accept_from(struct homad_thread *t,
+			struct homad_tcp_listener *listener, bool local)
 {
 	struct tas_engine *engine = local ? &t->tcp->local : &t->tcp->engine;
 	struct tas_listener *l = local ? &listener->here : &listener->l;
@@ -423,14 +444,16 @@ static void accept_from(struct homad_thread *t, struct homad_tcp_listener *liste
 	if (!s->num_free && l->num_ready) {
 		t->tcp->counters.slots_refused++;
 		s->starved = true;
-		t->tcp->retry_at = homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
+		t->tcp->retry_at =
+			homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
 	}
 	homad_streams_want(t, s);
 	if (unlikely(!homa_list_empty(&listener->parked)))
 		offer(t, listener);
 }
 
-void homad_listener_accept(struct homad_thread *t, struct homad_tcp_listener *listener)
+void homad_listener_accept(struct homad_thread *t,
+			   struct homad_tcp_listener *listener)
 {
 	accept_from(t, listener, true);
 	if (!listener->loopback)
@@ -442,9 +465,12 @@ void homad_listeners_accept(struct homad_thread *t)
 	struct tas_listener *l;
 
 	while ((l = tas_next_ready(&t->tcp->engine)))
-		accept_from(t, homa_container_of(l, struct homad_tcp_listener, l), false);
+		accept_from(t, homa_container_of(l, struct homad_tcp_listener, l),
+			    false);
 	while ((l = tas_next_ready(&t->tcp->local)))
-		accept_from(t, homa_container_of(l, struct homad_tcp_listener, here), true);
+		accept_from(t,
+			    homa_container_of(l, struct homad_tcp_listener, here),
+			    true);
 }
 
 void homad_streams_accept(struct homad_thread *t, struct homad_streams *s)
@@ -453,13 +479,15 @@ void homad_streams_accept(struct homad_thread *t, struct homad_streams *s)
 
 	s->starved = false;
 	homa_list_for_each(node, &s->holding) {
-		struct homad_hold *hold = homa_container_of(node, struct homad_hold, of_holder);
+		struct homad_hold *hold =
+			homa_container_of(node, struct homad_hold, of_holder);
 
 		homad_listener_accept(t, hold->listener);
 	}
 }
 
-void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *listener)
+void homad_listener_end(struct homad_thread *t,
+			struct homad_tcp_listener *listener)
 {
 	struct homad_tcp *tcp = t->tcp;
 
@@ -510,9 +538,11 @@ int homad_streams_backed(struct homad_thread *t, void *arg)
 	homad_now(t);
 	s->refused_at = s->backed < back->backed ? 0 : t->ctx.now;
 	if (s->refused_at && s->starved)
-		t->tcp->retry_at = homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
+		t->tcp->retry_at =
+			homa_min_u64(t->tcp->retry_at, t->ctx.now + REFUSED_NS);
 	for (; s->backed < back->backed; s->backed++) {
-		memset(s->backing[s->backed].have, HOMA_STREAM_MIN_SHIFT, HOMAD_BUFFERS);
+		memset(s->backing[s->backed].have, HOMA_STREAM_MIN_SHIFT,
+		       HOMAD_BUFFERS);
 		homad_slot_put(s, s->backed);
 	}
 	__atomic_store_n(&s->asked, false, __ATOMIC_RELEASE);

@@ -25,12 +25,12 @@
 #define HOMAD_TCP_PORTS 60000u
 /* bytes of the longest IP packet that carries TCP */
 #define HOMAD_TCP_MTU 9216u
-#define HOMAD_LEAVING 64u	/* buckets of listeners that have ended */
-#define HOMAD_TCP_BATCH 64	/* packets per nic_tx() */
+#define HOMAD_LEAVING 64u  /* buckets of listeners that have ended */
+#define HOMAD_TCP_BATCH 64 /* packets per nic_tx() */
 /* a buffer has 2^12 bytes at first */
 #define HOMAD_STREAM_SHIFT HOMA_STREAM_MIN_SHIFT
-#define HOMAD_USUAL_SHIFT 16u	/* up to which one grows that is just full */
-#define HOMAD_GROW_BATCH 64u	/* slots whose memory changes at once */
+#define HOMAD_USUAL_SHIFT 16u /* up to which one grows that is just full */
+#define HOMAD_GROW_BATCH 64u  /* slots whose memory changes at once */
 
 struct homad_streams;
 
@@ -52,6 +52,7 @@ struct homad_backing {
 };
 
 /* Counters of TCP that are homad's and not the engine's: what it drops and refuses. */
+/* clang-format off */
 #define HOMAD_TCP_COUNTERS(X)                                                          \
 	X(malformed, "TCP segments whose header was wrong")                            \
 	X(no_place, "TCP connections that homad reset, as bytes came for them and nobody had them") \
@@ -61,6 +62,7 @@ struct homad_backing {
 	X(slots_refused, "times a TCP connection had come and its application had no memory for it") \
 	X(local_opened, "TCP connections between two applications of this host that homad opened") \
 	X(local_bytes, "bytes that went from the memory of one application of this host to another's by TCP")
+/* clang-format on */
 
 struct homad_tcp_counters {
 #define X(name, text) u64 name;
@@ -301,8 +303,8 @@ static inline struct homad_stream *homad_stream_of(struct tas_conn *conn)
 }
 
 /* Whose connection it is. */
-static inline struct tas_engine *homad_engine_of(struct homad_tcp *tcp,
-						 const struct homad_stream *stream)
+static inline struct tas_engine *
+homad_engine_of(struct homad_tcp *tcp, const struct homad_stream *stream)
 {
 	return unlikely(stream->local) ? &tcp->local : &tcp->engine;
 }
@@ -316,7 +318,8 @@ static inline u8 homad_local_rx_most(const struct homad_streams *s)
 }
 
 /* The buffer of @stream with @map. */
-static inline u8 *homad_stream_buffer(const struct homad_stream *stream, u32 way, u64 map)
+static inline u8 *homad_stream_buffer(const struct homad_stream *stream,
+				      u32 way, u64 map)
 {
 	const struct homad_streams *s = stream->home;
 	u64 index = (u64)stream->slot * HOMAD_BUFFERS + way;
@@ -345,7 +348,8 @@ void homad_tcp_call_slow(const struct homad_tcp *tcp);
 /** homad_tcp_timers() - what is due; returns when there is more to do, ns. */
 u64 homad_tcp_timers(struct homad_thread *t);
 /** homad_tcp_port_towards() - the device for packets of @pair, NULL: none. */
-struct homad_port *homad_tcp_port_towards(struct homad_thread *t, const struct tas_pair *pair);
+struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
+					  const struct tas_pair *pair);
 
 /* ---- tcp_rx.c, tcp_tx.c ---- */
 
@@ -354,7 +358,8 @@ struct homad_port *homad_tcp_port_towards(struct homad_thread *t, const struct t
 int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n);
 /** homad_tcp_place() - bytes of a segment that @engine takes go into their buffer, if
  *  somebody has it: returns the stream, else NULL, and the connection is reset. */
-struct homad_stream *homad_tcp_place(struct homad_thread *t, struct tas_engine *engine,
+struct homad_stream *homad_tcp_place(struct homad_thread *t,
+				     struct tas_engine *engine,
 				     const struct tas_copy *copy);
 /** homad_tcp_icmp() - an ICMP error about a segment of ours. */
 void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error);
@@ -381,11 +386,13 @@ void homad_tcp_local_reset(struct homad_thread *t);
  *  that is not zeros. 0, -EAGAIN: not in this round; -EOPNOTSUPP: nobody listens there by
  *  homad, so it is the kernel's; -EADDRNOTAVAIL: @wanted is not ours. */
 int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
-			const struct homa_stream_end *wanted, struct tas_pair *pair);
+			const struct homa_stream_end *wanted,
+			struct tas_pair *pair);
 /* ---- stream_news.c ---- */
 
 /** homad_stream_news() - those who have it are to be told HOMAD_NEWS_* of it. */
-void homad_stream_news(struct homad_thread *t, struct homad_stream *stream, u32 news);
+void homad_stream_news(struct homad_thread *t, struct homad_stream *stream,
+		       u32 news);
 /** homad_streams_touch() - its event ring has more, or may have room again. */
 void homad_streams_touch(struct homad_thread *t, struct homad_streams *s);
 
@@ -395,15 +402,18 @@ void homad_streams_touch(struct homad_thread *t, struct homad_streams *s);
  *  of all but their buffers. homad_streams_lay(): divide it. */
 u64 homad_streams_bytes(u32 num_slots);
 u64 homad_streams_fixed(u32 num_slots);
-void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area, u32 num_slots);
+void homad_streams_lay(struct homad_streams *s, struct homa_stream_area *area,
+		       u32 num_slots);
 /** homad_streams_want() - ask the slow path for slots if few are free. */
 void homad_streams_want(struct homad_thread *t, struct homad_streams *s);
 /** homad_streams_retry() - ask again for those who were refused and have connections waiting. */
 void homad_streams_retry(struct homad_thread *t);
 /** homad_stream_adopt() - @conn becomes a stream of @s under part @part of its policy;
  *  @local: it is homad_tcp.local's. NULL: it has no free slot. */
-struct homad_stream *homad_stream_adopt(struct homad_thread *t, struct homad_streams *s,
-					struct tas_conn *conn, int part, bool local);
+struct homad_stream *homad_stream_adopt(struct homad_thread *t,
+					struct homad_streams *s,
+					struct tas_conn *conn, int part,
+					bool local);
 /** homad_stream_move() - a parked one, of which nothing was read and nothing written, gets the
  *  next slot of @s, which is prepared for it. */
 void homad_stream_move(struct homad_thread *t, struct homad_stream *stream,
@@ -415,9 +425,11 @@ void homad_stream_release(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_quiet() - it needs no segments any more. */
 void homad_stream_quiet(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_let_go() - the application has closed it; @reset: at once. */
-void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream, bool reset);
+void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
+			 bool reset);
 /** homad_stream_all_given() - it has let go, and the engine has all that it had written. */
-void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream, bool reset);
+void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream,
+			    bool reset);
 /** homad_streams_idle() - no stream of it has bytes to send in its memory. */
 static inline bool homad_streams_idle(const struct homad_streams *s)
 {
@@ -426,9 +438,11 @@ static inline bool homad_streams_idle(const struct homad_streams *s)
 /** homad_listener_shared() - it has several holders, so that they have to ask. */
 bool homad_listener_shared(const struct homad_tcp_listener *listener);
 /** homad_listener_accept() - take what has come to it. */
-void homad_listener_accept(struct homad_thread *t, struct homad_tcp_listener *listener);
+void homad_listener_accept(struct homad_thread *t,
+			   struct homad_tcp_listener *listener);
 /** homad_listener_end() - it takes no more connections. */
-void homad_listener_end(struct homad_thread *t, struct homad_tcp_listener *listener);
+void homad_listener_end(struct homad_thread *t,
+			struct homad_tcp_listener *listener);
 /** homad_listeners_accept() - take what has come to listeners. */
 void homad_listeners_accept(struct homad_thread *t);
 /** homad_streams_accept() - the same for one attachment that had no slot. */
@@ -445,7 +459,8 @@ int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift
 /** homad_stream_widen() - its receive buffer gets as large as it is due to, if it can now. */
 void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_keeps_up() - the application has taken so many bytes. */
-void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream, u32 taken);
+void homad_stream_keeps_up(struct homad_thread *t, struct homad_stream *stream,
+			   u32 taken);
 /** homad_stream_piles_up() - bytes have arrived; it takes none. */
 void homad_stream_piles_up(struct homad_thread *t, struct homad_stream *stream);
 /** homad_stream_fills() - it has written some. */
@@ -455,12 +470,12 @@ void homad_stream_fills(struct homad_thread *t, struct homad_stream *stream);
 
 /** homad_stream_commands() - @budget commands at most; NULL, homad_next_round, or why the
  * attachment must end. @done: how many were seen to. */
-const char *homad_stream_commands(struct homad_thread *t, struct homad_streams *s, u32 budget,
-				  u32 *done);
+const char *homad_stream_commands(struct homad_thread *t,
+				  struct homad_streams *s, u32 budget, u32 *done);
 /** homad_stream_goes_on() - one that its limit held. NULL, or why the attachment must end.
  *  @waits: it still does. */
-const char *homad_stream_goes_on(struct homad_thread *t, struct homad_stream *stream,
-				 bool *waits);
+const char *homad_stream_goes_on(struct homad_thread *t,
+				 struct homad_stream *stream, bool *waits);
 /** homad_streams_close() - the attachment ends. */
 void homad_streams_close(struct homad_thread *t, struct homad_streams *s);
 /** homad_stream_commands_waiting() - is there any that can be seen to, or an event that found
@@ -472,10 +487,11 @@ bool homad_stream_commands_waiting(const struct homad_streams *s);
 /** homad_streams_answerable() - is there room for an answer that is of no stream? Else the
  *  command must wait until events are read (homad_streams.stuck). @in_order: the answer
  *  comes behind all that is to be told of streams before. */
-bool homad_streams_answerable(struct homad_thread *t, struct homad_streams *s, bool in_order);
+bool homad_streams_answerable(struct homad_thread *t, struct homad_streams *s,
+			      bool in_order);
 /** homad_streams_tell() - such an answer: FAILED, UNLISTENED or NOTHING. There is room. */
-void homad_streams_tell(struct homad_thread *t, struct homad_streams *s, u16 kind, u64 token,
-			int error);
+void homad_streams_tell(struct homad_thread *t, struct homad_streams *s,
+			u16 kind, u64 token, int error);
 /** homad_streams_untold() - something waited for room in the event ring, and there is some. */
 bool homad_streams_untold(const struct homad_streams *s);
 /** homad_stream_events() - what the engine has to say, into slots and event rings. */
@@ -503,7 +519,8 @@ struct homad_grow {
 	struct homad_streams *streams;
 	u32 num;
 	u32 slot[HOMAD_GROW_BATCH];
-	u8 from[HOMAD_GROW_BATCH][HOMAD_BUFFERS], to[HOMAD_GROW_BATCH][HOMAD_BUFFERS];
+	u8 from[HOMAD_GROW_BATCH][HOMAD_BUFFERS],
+		to[HOMAD_GROW_BATCH][HOMAD_BUFFERS];
 };
 /** homad_streams_grown() - it has changed. homad_streams_cool(): fill @arg with free slots
  *  that were not needed for a while, until homad_streams_grown(). @arg: struct homad_grow. */

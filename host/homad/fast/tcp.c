@@ -10,14 +10,14 @@
 #include "streams.h"
 
 #define ALIGN 64u
-#define SPARES 64u		/* connections that the engine has memory for */
+#define SPARES 64u /* connections that the engine has memory for */
 /* how long no port is asked for when there was none */
 #define NO_PORTS_NS 1000000000u
-#define FEW_SPARES 16u		/* below which the oldest orphan is dropped */
-#define HALF_OPEN_SHARE 4u	/* of all connections so many may be half open */
-#define EXCEPTIONS 256u		/* segments of the slow path in a round */
-#define LOCAL_MTU 65535u	/* bytes of an IP packet that stays here */
-#define TIMER_BUDGET 64u	/* connections whose timers are seen to in a round */
+#define FEW_SPARES 16u	   /* below which the oldest orphan is dropped */
+#define HALF_OPEN_SHARE 4u /* of all connections so many may be half open */
+#define EXCEPTIONS 256u	   /* segments of the slow path in a round */
+#define LOCAL_MTU 65535u   /* bytes of an IP packet that stays here */
+#define TIMER_BUDGET 64u   /* connections whose timers are seen to in a round */
 
 /* Between applications of this host, see tcp_local.c. */
 static void set_local(struct tas_engine *engine)
@@ -155,7 +155,8 @@ bool homad_tcp_want_ports(struct homad_thread *t)
 
 	if (__atomic_load_n(&tcp->asked_ports, __ATOMIC_ACQUIRE))
 		return true;
-	if (tcp->no_ports_at && homa_since(t->ctx.now, tcp->no_ports_at) < NO_PORTS_NS)
+	if (tcp->no_ports_at &&
+	    homa_since(t->ctx.now, tcp->no_ports_at) < NO_PORTS_NS)
 		return false;
 	__atomic_store_n(&tcp->asked_ports, true, __ATOMIC_RELEASE);
 	homad_tcp_call_slow(tcp);
@@ -183,7 +184,8 @@ u64 homad_tcp_timers(struct homad_thread *t)
 }
 
 /* A device carries the packets that come from its address; with one device, all. */
-struct homad_port *homad_tcp_port_towards(struct homad_thread *t, const struct tas_pair *pair)
+struct homad_port *homad_tcp_port_towards(struct homad_thread *t,
+					  const struct tas_pair *pair)
 {
 	struct homad_port *first = NULL;
 	u32 i;
@@ -193,7 +195,8 @@ struct homad_port *homad_tcp_port_towards(struct homad_thread *t, const struct t
 
 		if (port->encap)
 			continue;
-		if (!memcmp(port->info->address.ip, pair->local, sizeof(pair->local)))
+		if (!memcmp(port->info->address.ip, pair->local,
+			    sizeof(pair->local)))
 			return port;
 		if (!first || nic_has_address(port->nic, pair->local))
 			first = port;

@@ -16,8 +16,8 @@
 #include "fast.h"
 #include "streams.h"
 
-#define ROUND_SEGMENTS 256u	/* before others get their turn, */
-#define ROUND_BYTES (1u << 18)	/* and so many bytes */
+#define ROUND_SEGMENTS 256u    /* before others get their turn, */
+#define ROUND_BYTES (1u << 18) /* and so many bytes */
 
 /* ---- the way ---- */
 
@@ -32,7 +32,8 @@ static void usual_source(const u8 to[16], u8 from[16])
 }
 
 int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
-			const struct homa_stream_end *wanted, struct tas_pair *pair)
+			const struct homa_stream_end *wanted,
+			struct tas_pair *pair)
 {
 	struct homa_addr from = { 0 }, to = { 0 };
 	struct tas_pair there = { .local_port = pair->remote_port };
@@ -40,7 +41,8 @@ int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
 	int rc;
 
 	memcpy(there.local, pair->remote, sizeof(there.local));
-	if (!s->same_network || wanted->port || !tas_listens(&t->tcp->local, &there))
+	if (!s->same_network || wanted->port ||
+	    !tas_listens(&t->tcp->local, &there))
 		return -EOPNOTSUPP;
 	memcpy(from.ip, wanted->ip, sizeof(from.ip));
 	memcpy(to.ip, pair->remote, sizeof(to.ip));
@@ -61,15 +63,16 @@ int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
 
 /* @length bytes from position @from of what one application has written to position @to of
  * what the other has got. */
-static void copy_over(const struct homad_stream *source, u32 from, const struct homad_stream *sink,
-		      u32 to, u32 length)
+static void copy_over(const struct homad_stream *source, u32 from,
+		      const struct homad_stream *sink, u32 to, u32 length)
 {
 	const u8 *src = homad_stream_buffer(source, HOMAD_TX, source->tx_map);
 	u8 *dst = homad_stream_buffer(sink, HOMAD_RX, sink->rx_map);
 	u32 n;
 
 	for (; length; length -= n, from += n, to += n) {
-		n = homa_min_u32(length, homa_stream_to_end(source->tx_map, from));
+		n = homa_min_u32(length,
+				 homa_stream_to_end(source->tx_map, from));
 		n = homa_min_u32(n, homa_stream_to_end(sink->rx_map, to));
 		memcpy(dst + homa_stream_at(sink->rx_map, to),
 		       src + homa_stream_at(source->tx_map, from), n);
@@ -93,7 +96,8 @@ static void hand_over(struct homad_thread *t, const struct tas_out *out)
 		return;
 	seg.length = out->length;
 	if (unlikely(source && source->limit && out->length))
-		homad_limit_sent(source, out->from + out->length, out->length, out->length);
+		homad_limit_sent(source, out->from + out->length, out->length,
+				 out->length);
 	homad_tcp_refill(t->tcp, engine);
 	tas_rx(engine, &pair, &seg, out->ecn, &copy);
 	if (!copy.conn)

@@ -8,7 +8,8 @@
 #include "streams.h"
 
 /* To position @to of the stream, in two pieces where the buffer ends. */
-static void copy_in(const struct homad_stream *stream, const u8 *bytes, u32 length, u32 to)
+static void copy_in(const struct homad_stream *stream, const u8 *bytes,
+		    u32 length, u32 to)
 {
 	u8 *span = homad_stream_buffer(stream, HOMAD_RX, stream->rx_map);
 	u32 first = homa_min_u32(length, homa_stream_to_end(stream->rx_map, to));
@@ -18,7 +19,8 @@ static void copy_in(const struct homad_stream *stream, const u8 *bytes, u32 leng
 		memcpy(span, bytes + first, length - first);
 }
 
-struct homad_stream *homad_tcp_place(struct homad_thread *t, struct tas_engine *engine,
+struct homad_stream *homad_tcp_place(struct homad_thread *t,
+				     struct tas_engine *engine,
 				     const struct tas_copy *copy)
 {
 	struct homad_stream *stream;
@@ -47,7 +49,8 @@ static void segment_in(struct homad_thread *t, const struct nic_rx *pkt)
 
 	memcpy(pair.local, pkt->dst.ip, sizeof(pair.local));
 	memcpy(pair.remote, pkt->src.ip, sizeof(pair.remote));
-	if (unlikely(tas_rx_packet(engine, &pair, pkt->data, pkt->len, pkt->ecn, &copy))) {
+	if (unlikely(tas_rx_packet(engine, &pair, pkt->data, pkt->len, pkt->ecn,
+				   &copy))) {
 		t->tcp->counters.malformed++;
 		return;
 	}
@@ -84,7 +87,8 @@ int homad_tcp_take(struct homad_thread *t, struct homad_port *port, int n)
 
 void homad_tcp_icmp(struct homad_thread *t, const struct nic_error *error)
 {
-	struct tas_pair pair = { .local_port = error->sport, .remote_port = error->dport };
+	struct tas_pair pair = { .local_port = error->sport,
+				 .remote_port = error->dport };
 
 	memcpy(pair.local, error->src.ip, sizeof(pair.local));
 	memcpy(pair.remote, error->dst.ip, sizeof(pair.remote));

@@ -41,8 +41,9 @@ static void flush(struct batch *b)
 }
 
 /* @length bytes from position @from of what the application has written. */
-static const u8 *payload_of(struct homad_tcp *tcp, const struct homad_stream *stream,
-			    u32 from, u32 length, int i)
+static const u8 *payload_of(struct homad_tcp *tcp,
+			    const struct homad_stream *stream, u32 from,
+			    u32 length, int i)
 {
 	const u8 *span = homad_stream_buffer(stream, HOMAD_TX, stream->tx_map);
 	u32 first = homa_stream_to_end(stream->tx_map, from);
@@ -69,8 +70,8 @@ static void name_ends(struct homad_tcp *tcp, int i, const struct tas_pair *pair)
 }
 
 /* One segment of the unit @out, @length bytes of payload at @offset. */
-static bool add(struct batch *b, const struct tas_out *out, const struct homad_stream *stream,
-		u32 offset, u32 length)
+static bool add(struct batch *b, const struct tas_out *out,
+		const struct homad_stream *stream, u32 offset, u32 length)
 {
 	struct homad_tcp *tcp = b->t->tcp;
 	int i = b->n;
@@ -79,7 +80,8 @@ static bool add(struct batch *b, const struct tas_out *out, const struct homad_s
 
 	memcpy(header, out->header, out->header_length);
 	if (offset)
-		homa_put_be32(header + SEQ_AT, homa_get_be32(out->header + SEQ_AT) + offset);
+		homa_put_be32(header + SEQ_AT,
+			      homa_get_be32(out->header + SEQ_AT) + offset);
 	if (offset + length < out->length)
 		header[FLAGS_AT] &= (u8)~(TAS_FIN | TAS_PSH);
 	if (offset)
@@ -91,7 +93,9 @@ static bool add(struct batch *b, const struct tas_out *out, const struct homad_s
 	tx->dscp = stream ? stream->dscp : 0;
 	tx->hdr = header;
 	tx->hdr_len = out->header_length;
-	tx->payload = length ? payload_of(tcp, stream, out->from + offset, length, i) : NULL;
+	tx->payload =
+		length ? payload_of(tcp, stream, out->from + offset, length, i) :
+			 NULL;
 	tx->payload_len = length;
 	tx->owner = stream && stream->home ? stream->home->app->uid + 1 : 0;
 	if (unlikely(length && !tx->payload))
@@ -104,9 +108,11 @@ static bool add(struct batch *b, const struct tas_out *out, const struct homad_s
 static u64 wire_bytes(const struct tas_out *out, u32 segments)
 {
 	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
-	u32 ip = memcmp(out->pair.remote, mapped, sizeof(mapped)) ? IPV6_HEADER : IPV4_HEADER;
+	u32 ip = memcmp(out->pair.remote, mapped, sizeof(mapped)) ? IPV6_HEADER :
+								    IPV4_HEADER;
 
-	return out->length + (u64)segments * (out->header_length + ip + CABLE_BYTES);
+	return out->length +
+	       (u64)segments * (out->header_length + ip + CABLE_BYTES);
 }
 
 static void send_unit(struct batch *b, const struct tas_out *out)
@@ -135,7 +141,8 @@ static void send_unit(struct batch *b, const struct tas_out *out)
 	wire = wire_bytes(out, segments);
 	homa_link_spent(&b->t->ctx, port->link, wire);
 	if (unlikely(stream && stream->limit))
-		homad_limit_sent(stream, out->from + out->length, out->length, wire);
+		homad_limit_sent(stream, out->from + out->length, out->length,
+				 wire);
 }
 
 /* Every device could take a whole unit beside what is in the batch. */
@@ -144,8 +151,8 @@ static bool have_room(struct homad_thread *t, int waiting)
 	u32 i;
 
 	for (i = 0; i < t->num_ports; i++)
-		if (!t->ports[i]->encap &&
-		    nic_tx_room(t->ports[i]->nic) < waiting + (int)UNIT_SEGMENTS)
+		if (!t->ports[i]->encap && nic_tx_room(t->ports[i]->nic) <
+						   waiting + (int)UNIT_SEGMENTS)
 			return false;
 	return true;
 }
@@ -185,7 +192,8 @@ int homad_tcp_tx(struct homad_thread *t, struct homad_port *port)
 			break;
 		send_unit(&b, &out);
 	} while (homad_tcp_waits(t, port) &&
-		 homa_link_turn(&t->ctx, port->link, true, &later) == HOMA_TURN_OTHERS);
+		 homa_link_turn(&t->ctx, port->link, true, &later) ==
+			 HOMA_TURN_OTHERS);
 	flush(&b);
 	for (i = 0; b.total && i < t->num_ports; i++)
 		if (!t->ports[i]->encap)

@@ -30,31 +30,36 @@ struct homad_tcp;
 struct homad_trace;
 
 /* Counters of one fast-path thread. */
-#define HOMAD_COUNTERS(X)                                              \
-	X(rounds, "rounds of the fast path")                           \
-	X(idle_rounds, "rounds that found nothing to do")              \
-	X(yields, "times it gave the processor away while idle")       \
-	X(blocks, "times it went to sleep")                            \
-	X(early_blocks, "times it went to sleep after a short look because work is rare") \
-	X(busy_ns, "time in rounds with work, ns")                     \
-	X(idle_ns, "time in rounds without work, ns")                  \
-	X(commands, "commands taken from applications")                \
-	X(completions, "entries put into completion rings")            \
-	X(wakeups, "applications woken")                               \
-	X(kicks, "times an application woke us")                       \
-	X(local_packets, "packets between applications of this host")  \
-	X(direct, "RPCs between applications of this host, the short way") \
-	X(bulk, "requests that went over UDP because they are long")   \
+#define HOMAD_COUNTERS(X)                                                        \
+	X(rounds, "rounds of the fast path")                                     \
+	X(idle_rounds, "rounds that found nothing to do")                        \
+	X(yields, "times it gave the processor away while idle")                 \
+	X(blocks, "times it went to sleep")                                      \
+	X(early_blocks,                                                          \
+	  "times it went to sleep after a short look because work is rare")      \
+	X(busy_ns, "time in rounds with work, ns")                               \
+	X(idle_ns, "time in rounds without work, ns")                            \
+	X(commands, "commands taken from applications")                          \
+	X(completions, "entries put into completion rings")                      \
+	X(wakeups, "applications woken")                                         \
+	X(kicks, "times an application woke us")                                 \
+	X(local_packets, "packets between applications of this host")            \
+	X(direct, "RPCs between applications of this host, the short way")       \
+	X(bulk, "requests that went over UDP because they are long")             \
 	X(route_lookups, "questions to the kernel for the way to a destination") \
-	X(credit_out, "turns of users that ended because other users wait") \
-	X(route_waits, "turns that ended because their user had such a question under way") \
-	X(ways_asked, "questions of devices to the kernel, asked by another thread") \
-	X(memory_asked, "times the slow path was asked for more memory of an attachment") \
-	X(tcp_denied, "TCP connections that a rule with deny refused") \
-	X(tcp_refused, "TCP connections beyond the limits of a rule")  \
-	X(evictions, "applications that broke the rules")              \
-	X(copies_refused, "messages for whose copy its user or all users have no room left") \
-	X(out_of_memory, "allocations for messages or objects that failed") \
+	X(credit_out, "turns of users that ended because other users wait")      \
+	X(route_waits,                                                           \
+	  "turns that ended because their user had such a question under way")   \
+	X(ways_asked,                                                            \
+	  "questions of devices to the kernel, asked by another thread")         \
+	X(memory_asked,                                                          \
+	  "times the slow path was asked for more memory of an attachment")      \
+	X(tcp_denied, "TCP connections that a rule with deny refused")           \
+	X(tcp_refused, "TCP connections beyond the limits of a rule")            \
+	X(evictions, "applications that broke the rules")                        \
+	X(copies_refused,                                                        \
+	  "messages for whose copy its user or all users have no room left")     \
+	X(out_of_memory, "allocations for messages or objects that failed")      \
 	X(jobs, "requests of the slow path")
 
 struct homad_counters {

@@ -21,8 +21,7 @@ struct homad_trace *homad_trace_new(const struct homad_trace_want *want,
 	memset(trace, 0, sizeof(*trace));
 	trace->want = want;
 	trace->slot_bytes =
-		(u32)((sizeof(struct homad_trace_record) + want->snap + 7) &
-		      ~7ul);
+		(u32)((sizeof(struct homad_trace_record) + want->snap + 7) & ~7ul);
 	while (slots * 2 * trace->slot_bytes <= memory)
 		slots *= 2;
 	trace->mask = (u32)slots - 1;
@@ -50,8 +49,7 @@ static struct homad_trace_record *slot_at(const struct homad_trace *trace,
 						     trace->slot_bytes);
 }
 
-const struct homad_trace_record *
-homad_trace_peek(const struct homad_trace *trace)
+const struct homad_trace_record *homad_trace_peek(const struct homad_trace *trace)
 {
 	if (trace->head == __atomic_load_n(&trace->tail, __ATOMIC_ACQUIRE))
 		return NULL;

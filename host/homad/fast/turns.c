@@ -35,8 +35,7 @@ static void park(struct homad_thread *t, struct homad_app *app)
 	homad_ask_kick(app);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (homad_rings_waiting(app)) {
-		__atomic_store_n(&app->queues->need_kick, 0,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&app->queues->need_kick, 0, __ATOMIC_RELAXED);
 		return;
 	}
 	homad_unpoll_app(t, app);
@@ -51,7 +50,8 @@ static void next_is_first(struct homad_thread *t)
 	struct homad_polled *user;
 
 	t->put_off = NULL;
-	if (__atomic_load_n(&app->thread, __ATOMIC_RELAXED) != t || !app->is_polled)
+	if (__atomic_load_n(&app->thread, __ATOMIC_RELAXED) != t ||
+	    !app->is_polled)
 		return;
 	user = homad_polled_of(t, app);
 	homa_list_del(&app->polled);
@@ -72,14 +72,16 @@ static struct homa_list *next_turn(struct homa_list *list)
 	return first;
 }
 
-static u32 turn_of_user(struct homad_thread *t, struct homad_polled *user, u32 most)
+static u32 turn_of_user(struct homad_thread *t, struct homad_polled *user,
+			u32 most)
 {
 	bool alone = t->num_users == 1;
 	u32 left = user->num, total = 0, done;
 
 	if (!alone)
-		user->credit = user->credit < USER_CREDIT ? user->credit + USER_CREDIT :
-							    2 * USER_CREDIT;
+		user->credit = user->credit < USER_CREDIT ?
+				       user->credit + USER_CREDIT :
+				       2 * USER_CREDIT;
 	while (left && total < most && (alone || user->credit > 0) &&
 	       !homa_list_empty(&user->apps)) {
 		struct homad_app *app = app_of(next_turn(&user->apps));

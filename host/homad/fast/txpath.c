@@ -9,9 +9,11 @@
 #include "fast.h"
 #include "homad_trace.h"
 
-static int segments(struct homad_thread *t, const struct homa_tx_desc *desc, int at)
+static int segments(struct homad_thread *t, const struct homa_tx_desc *desc,
+		    int at)
 {
-	const struct homad_rpc *priv = desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
+	const struct homad_rpc *priv =
+		desc->rpc ? homa_rpc_priv(desc->rpc) : NULL;
 	const u8 *message = NULL;
 	u32 owner = 0; /* nobody: answers to whom we may not know */
 

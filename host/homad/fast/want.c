@@ -27,7 +27,8 @@ static void want_pages(struct homad_thread *t, struct homad_app *app, u32 factor
 	u32 pages = (u32)(app->pool_bytes >> HOMA_BPAGE_SHIFT);
 
 	if (app->pool_backed < pages)
-		homad_want_memory(t, app, homa_min_u32(pages, factor * app->pool_backed));
+		homad_want_memory(t, app,
+				  homa_min_u32(pages, factor * app->pool_backed));
 }
 
 HOMA_RARE void homad_lacks_pages(struct homad_thread *t, struct homad_app *app)

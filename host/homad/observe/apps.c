@@ -33,8 +33,7 @@ struct some_users {
 /* Indices in memory of an application: any number may stand there. */
 static u32 queue_depth(const struct homa_shm_ring *ring, u32 entries)
 {
-	const u32 depth =
-		HOMA_READ_ONCE(ring->tail) - HOMA_READ_ONCE(ring->head);
+	const u32 depth = HOMA_READ_ONCE(ring->tail) - HOMA_READ_ONCE(ring->head);
 
 	return depth <= entries ? depth : entries;
 }
@@ -62,8 +61,9 @@ static void view(struct homad_app_view *v, const struct homad_attached *attached
 	v->pid = app->pid;
 	v->uid = app->uid;
 	v->phase = HOMA_READ_ONCE(app->phase);
-	v->port = v->phase == HOMAD_APP_OPEN && app->sock ? homa_sock_port(app->sock) :
-							     attached->port;
+	v->port = v->phase == HOMAD_APP_OPEN && app->sock ?
+			  homa_sock_port(app->sock) :
+			  attached->port;
 	v->shares = HOMA_READ_ONCE(app->shares);
 	v->polled = HOMA_READ_ONCE(app->is_polled);
 	v->since_ns = attached->since_ns;
@@ -111,7 +111,8 @@ static bool look_at_bucket(struct some_users *some, const struct homa_list *buck
 	u32 at = 0;
 
 	homa_list_for_each(pos, bucket) {
-		const struct homad_user *user = homa_list_entry(pos, struct homad_user, list);
+		const struct homad_user *user =
+			homa_list_entry(pos, struct homad_user, list);
 
 		if (at++ < some->skip)
 			continue;
@@ -208,8 +209,8 @@ static int get_users(struct homad *d, struct homad_apps *apps)
 
 	while (!rc && some->bucket < HOMAD_USER_BUCKETS) {
 		homad_control(d, look_at_users, some);
-		rc = append(&apps->user, &apps->num_users, some->user, some->num,
-			    sizeof(*apps->user));
+		rc = append(&apps->user, &apps->num_users, some->user,
+			    some->num, sizeof(*apps->user));
 	}
 	free(some);
 	if (apps->num_users)
@@ -227,7 +228,8 @@ static void add_streams(struct homad_apps *apps)
 		struct homad_user_view key = { .uid = app->uid }, *user = NULL;
 
 		if (app->has_streams && apps->num_users)
-			user = bsearch(&key, apps->user, apps->num_users, sizeof(key), by_uid);
+			user = bsearch(&key, apps->user, apps->num_users,
+				       sizeof(key), by_uid);
 		if (!user)
 			continue;
 		user->streams += app->streams;

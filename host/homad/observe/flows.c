@@ -34,7 +34,8 @@ static void name_owner(struct homad_flow *flow, const struct homad_streams *s)
 static u32 unread(const struct homad_stream *stream, u32 readable)
 {
 	const struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
-	u32 taken = __atomic_load_n(&slot->rx_read, __ATOMIC_RELAXED) - stream->rx_read;
+	u32 taken = __atomic_load_n(&slot->rx_read, __ATOMIC_RELAXED) -
+		    stream->rx_read;
 
 	return taken <= readable ? readable - taken : readable;
 }
@@ -47,14 +48,17 @@ static void look_at_stream(struct homad_flow *flow, const struct tas_conn *conn)
 		return;
 	name_owner(flow, stream->home);
 	flow->closed = stream->closed;
-	flow->acked = stream->tx_bytes - homa_min_u64(stream->tx_bytes, tas_unacked(conn));
+	flow->acked = stream->tx_bytes -
+		      homa_min_u64(stream->tx_bytes, tas_unacked(conn));
 	flow->received = stream->rx_bytes;
-	flow->unread = stream->home ? unread(stream, flow->look.info.readable) : 0;
+	flow->unread =
+		stream->home ? unread(stream, flow->look.info.readable) : 0;
 	flow->tx_size = 1u << stream->tx_shift;
 }
 
 /* A listener's own, or a connection's that nobody has accepted yet. */
-static void look_at_listener(struct homad_flow *flow, const struct tas_listener *l, bool local)
+static void look_at_listener(struct homad_flow *flow,
+			     const struct tas_listener *l, bool local)
 {
 	const struct homad_tcp_listener *listener =
 		local ? homa_container_of(l, struct homad_tcp_listener, here) :
@@ -76,7 +80,8 @@ static void look_at_listener(struct homad_flow *flow, const struct tas_listener 
 static bool shown_already(const struct tas_look *look)
 {
 	return look->listener && !look->conn &&
-	       !homa_container_of(look->listener, struct homad_tcp_listener, here)->loopback;
+	       !homa_container_of(look->listener, struct homad_tcp_listener, here)
+			->loopback;
 }
 
 static int look_at_some(struct homad_thread *t, void *arg)
@@ -92,8 +97,8 @@ static int look_at_some(struct homad_thread *t, void *arg)
 	/* The clock of the last round may be that of before a long sleep. */
 	homad_now(t);
 	homad_tcp_round(t);
-	n = tas_look_some(some->local ? &t->tcp->local : &t->tcp->engine, some->at, look,
-			  homa_min_u32(some->max, AT_ONCE));
+	n = tas_look_some(some->local ? &t->tcp->local : &t->tcp->engine,
+			  some->at, look, homa_min_u32(some->max, AT_ONCE));
 	for (i = 0; i < n; i++) {
 		struct homad_flow *flow;
 
@@ -110,8 +115,8 @@ static int look_at_some(struct homad_thread *t, void *arg)
 	return 0;
 }
 
-u32 homad_flows_some(struct homad *d, struct homad_flow_cursor *at, struct homad_flow *out,
-		     u32 max)
+u32 homad_flows_some(struct homad *d, struct homad_flow_cursor *at,
+		     struct homad_flow *out, u32 max)
 {
 	struct flow_job some = {
 		.at = &at->engine, .local = at->local, .out = out, .max = max

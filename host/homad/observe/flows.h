@@ -42,8 +42,8 @@ struct homad_flow_cursor {
 };
 
 /** homad_flows_some() - the next flows, @max at most; 0 is not the end. */
-u32 homad_flows_some(struct homad *d, struct homad_flow_cursor *at, struct homad_flow *out,
-		     u32 max);
+u32 homad_flows_some(struct homad *d, struct homad_flow_cursor *at,
+		     struct homad_flow *out, u32 max);
 /** homad_flow_json() - one of them. */
 cJSON *homad_flow_json(const struct homad_flow *flow);
 

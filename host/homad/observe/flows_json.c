@@ -21,15 +21,13 @@ static const char *const states[] = {
 };
 
 static const char *const controls[] = {
-	[TAS_NEWRENO] = "newreno",
-	[TAS_DCTCP] = "dctcp",
-	[TAS_CUBIC] = "cubic",
-	[TAS_RATE_DCTCP] = "dctcp-rate",
-	[TAS_TIMELY] = "timely",
-	[TAS_CONSTANT] = "constant",
+	[TAS_NEWRENO] = "newreno", [TAS_DCTCP] = "dctcp",
+	[TAS_CUBIC] = "cubic",	   [TAS_RATE_DCTCP] = "dctcp-rate",
+	[TAS_TIMELY] = "timely",   [TAS_CONSTANT] = "constant",
 };
 
-HOMA_STATIC_ASSERT(sizeof(controls) / sizeof(*controls) == TAS_CONTROLS, "each has a name");
+HOMA_STATIC_ASSERT(sizeof(controls) / sizeof(*controls) == TAS_CONTROLS,
+		   "each has a name");
 
 static const char *const repairs[] = {
 	[TAS_REPAIR_NONE] = "open",
@@ -40,13 +38,17 @@ static const char *const repairs[] = {
 static const char *timer_name(const struct tas_info *info)
 {
 	static const char *const names[] = {
-		[TAS_TIMER_DELACK] = "delayed-ack", [TAS_TIMER_RETRANSMIT] = "retransmit",
-		[TAS_TIMER_TAIL] = "tail-probe",    [TAS_TIMER_KEEPALIVE] = "keepalive",
-		[TAS_TIMER_END] = "end",	    [TAS_TIMERS] = "",
+		[TAS_TIMER_DELACK] = "delayed-ack",
+		[TAS_TIMER_RETRANSMIT] = "retransmit",
+		[TAS_TIMER_TAIL] = "tail-probe",
+		[TAS_TIMER_KEEPALIVE] = "keepalive",
+		[TAS_TIMER_END] = "end",
+		[TAS_TIMERS] = "",
 	};
 
 	/* With nothing in flight what it is about is the peer's closed window. */
-	if (info->timer == TAS_TIMER_RETRANSMIT && !info->in_flight && info->unsent)
+	if (info->timer == TAS_TIMER_RETRANSMIT && !info->in_flight &&
+	    info->unsent)
 		return "window-probe";
 	return names[info->timer];
 }
@@ -83,7 +85,8 @@ static void put_queues(cJSON *json, const struct homad_flow *flow)
 		return;
 	}
 	cJSON_AddNumberToObject(json, "recv_q", flow->unread);
-	cJSON_AddNumberToObject(json, "send_q", (double)info->in_flight + info->unsent);
+	cJSON_AddNumberToObject(json, "send_q",
+				(double)info->in_flight + info->unsent);
 }
 
 static void put_options(cJSON *json, const struct tas_info *info)
@@ -92,16 +95,17 @@ static void put_options(cJSON *json, const struct tas_info *info)
 		u32 flag;
 		const char *name;
 	} known[] = {
-		{ TAS_F_TS, "timestamps" },	{ TAS_F_SACK, "sack" },
-		{ TAS_F_ECN, "ecn" },		{ TAS_F_NODELAY, "nodelay" },
-		{ TAS_F_CORK, "cork" },		{ TAS_F_KEEPALIVE, "keepalive" },
+		{ TAS_F_TS, "timestamps" }, { TAS_F_SACK, "sack" },
+		{ TAS_F_ECN, "ecn" },	    { TAS_F_NODELAY, "nodelay" },
+		{ TAS_F_CORK, "cork" },	    { TAS_F_KEEPALIVE, "keepalive" },
 	};
 	cJSON *list = cJSON_AddArrayToObject(json, "options");
 	u32 i;
 
 	for (i = 0; i < sizeof(known) / sizeof(*known); i++)
 		if (info->flags & known[i].flag)
-			cJSON_AddItemToArray(list, cJSON_CreateString(known[i].name));
+			cJSON_AddItemToArray(list,
+					     cJSON_CreateString(known[i].name));
 }
 
 static void put_sending(cJSON *json, const struct tas_info *info)
@@ -169,7 +173,8 @@ cJSON *homad_flow_json(const struct homad_flow *flow)
 		cJSON_AddNumberToObject(json, "uid", flow->uid);
 	}
 	cJSON_AddBoolToObject(json, "orphan",
-			      look->state != TAS_LISTENING && (flow->closed || !flow->app));
+			      look->state != TAS_LISTENING &&
+				      (flow->closed || !flow->app));
 	put_queues(json, flow);
 	if (look->state == TAS_LISTENING)
 		return json;

@@ -73,7 +73,7 @@ struct homad_stats {
 	u32 num_threads, num_ports;
 	struct homad_thread_stats threads[HOMAD_MAX_THREADS];
 	struct homad_port_stats ports[HOMAD_MAX_PORTS + 1];
-	u64 engine[HOMA_M_COUNT]; /* sum over the threads */
+	u64 engine[HOMA_M_COUNT];   /* sum over the threads */
 	struct homad_tcp_stats tcp; /* the same */
 	struct homad_counters counters;
 	struct homa_counts counts;
@@ -92,8 +92,7 @@ typedef void homad_visitor(void *arg, const char *name, const char *text,
 void homad_stats_metrics(struct homad *d, const struct homad_app *app,
 			 homad_visitor *visit, void *arg);
 /** homad_nic_visit() - the counters of a nic by name. */
-void homad_nic_visit(const struct nic_stats *s, homad_visitor *visit,
-		     void *arg);
+void homad_nic_visit(const struct nic_stats *s, homad_visitor *visit, void *arg);
 /** homad_stats_rpcs() - open RPCs of an attachment, at most @max; returns how many. */
 u32 homad_stats_rpcs(struct homad_app *app, struct homa_ctl_rpc *out, u32 max);
 
@@ -117,7 +116,8 @@ struct homad_rpc_owner {
 /** homad_stats_some_rpcs() - the next RPCs of all, as homa_rpcs_look(), and whose they
  *  are. */
 u32 homad_stats_some_rpcs(struct homad *d, struct homad_rpc_cursor *at,
-			  struct homa_rpc_look *out, struct homad_rpc_owner *owner, u32 max);
+			  struct homa_rpc_look *out,
+			  struct homad_rpc_owner *owner, u32 max);
 /** homad_stats_some_peers() - the next peers, as homa_peers_look(). */
 u32 homad_stats_some_peers(struct homad *d, struct homa_look_cursor *at,
 			   struct homa_peer_look *out, u32 max);

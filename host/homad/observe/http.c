@@ -104,8 +104,7 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *connection,
 
 static unsigned int connections(void)
 {
-	return MHD_get_daemon_info(http.mhd,
-				   MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
+	return MHD_get_daemon_info(http.mhd, MHD_DAEMON_INFO_CURRENT_CONNECTIONS)
 		->num_connections;
 }
 
@@ -136,8 +135,7 @@ static void set_ready(struct homad *d, struct homad_source *source, u32 events)
 	run(d);
 }
 
-static void timer_ready(struct homad *d, struct homad_source *source,
-			u32 events)
+static void timer_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	u64 expired;
 
@@ -150,8 +148,8 @@ static void timer_ready(struct homad *d, struct homad_source *source,
 
 static int set_group(const struct homad_config *c, const char *path)
 {
-	struct group *group = c->monitor_group[0] ? getgrnam(c->monitor_group) :
-						    NULL;
+	struct group *group =
+		c->monitor_group[0] ? getgrnam(c->monitor_group) : NULL;
 
 	if (!group)
 		return 0;
@@ -239,14 +237,12 @@ static int listen_loopback(const char *text, char *err, size_t errlen)
 	int fd, rc, one = 1;
 
 	if (parse_loopback(text, &ss, &size)) {
-		snprintf(
-			err, errlen,
-			"metrics: '%s' is neither unix:PATH nor a loopback address with a port, such as 127.0.0.1:9464",
-			text);
+		snprintf(err, errlen,
+			 "metrics: '%s' is neither unix:PATH nor a loopback address with a port, such as 127.0.0.1:9464",
+			 text);
 		return -EINVAL;
 	}
-	fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-		    0);
+	fd = socket(ss.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
@@ -304,10 +300,9 @@ int homad_metrics_start(struct homad *d, char *err, size_t errlen)
 	if (!rc)
 		return 0;
 	if (errlen && !err[0])
-		snprintf(
-			err, errlen,
-			"cannot serve metrics on %s: %s; name another place with --metrics",
-			c->metrics, strerror(-rc));
+		snprintf(err, errlen,
+			 "cannot serve metrics on %s: %s; name another place with --metrics",
+			 c->metrics, strerror(-rc));
 	homad_metrics_stop(d);
 	return rc;
 }
@@ -332,9 +327,8 @@ int homad_metrics_start(struct homad *d, char *err, size_t errlen)
 {
 	if (!d->config.metrics[0])
 		return 0;
-	snprintf(
-		err, errlen,
-		"metrics: this homad was built without libmicrohttpd; install libmicrohttpd-dev and build it again");
+	snprintf(err, errlen,
+		 "metrics: this homad was built without libmicrohttpd; install libmicrohttpd-dev and build it again");
 	return -ENOSYS;
 }
 

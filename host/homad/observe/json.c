@@ -13,8 +13,7 @@ void homad_json_u64(cJSON *object, const char *name, u64 value)
 	cJSON_AddRawToObject(object, name, text);
 }
 
-void homad_json_addr(cJSON *object, const char *name,
-		     const struct homa_addr *addr)
+void homad_json_addr(cJSON *object, const char *name, const struct homa_addr *addr)
 {
 	char ip[INET6_ADDRSTRLEN] = "", text[64];
 

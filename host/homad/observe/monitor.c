@@ -270,7 +270,9 @@ static void request(struct homad_viewer *v, const cJSON *json)
 		walk_begin(v, walk_peers, false);
 	else if (!strcmp(name, "flows"))
 		walk_begin(v, walk_flows,
-			   cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(json, "time_wait")));
+			   cJSON_IsTrue(
+				   cJSON_GetObjectItemCaseSensitive(json,
+								    "time_wait")));
 	else if (!strcmp(name, "trace"))
 		homad_trace_begin(v, json);
 	else
@@ -340,8 +342,7 @@ static void viewer_read(struct homad_viewer *v)
 	take_lines(v);
 }
 
-static void viewer_ready(struct homad *d, struct homad_source *source,
-			 u32 events)
+static void viewer_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	struct homad_viewer *v =
 		homa_container_of(source, struct homad_viewer, conn);
@@ -425,8 +426,7 @@ static void viewer_new(struct homad *d, int fd)
 	homad_viewer_push(v);
 }
 
-static void listen_ready(struct homad *d, struct homad_source *source,
-			 u32 events)
+static void listen_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	int i, fd;
 
@@ -450,10 +450,9 @@ static int set_mode(const struct homad_config *c, char *err, size_t errlen)
 		return chmod(c->monitor, 0600) ? -errno : 0;
 	group = getgrnam(c->monitor_group);
 	if (!group) {
-		snprintf(
-			err, errlen,
-			"monitor_group: there is no group %s; make it or name another one",
-			c->monitor_group);
+		snprintf(err, errlen,
+			 "monitor_group: there is no group %s; make it or name another one",
+			 c->monitor_group);
 		return -EINVAL;
 	}
 	monitor.group = group->gr_gid;
@@ -479,10 +478,9 @@ static int make_listener(const struct homad_config *c, char *err, size_t errlen)
 	memcpy(addr.sun_path, c->monitor, sizeof(addr.sun_path) - 1);
 	/* A living daemon's is left alone, a dead one's replaced. */
 	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
-		snprintf(
-			err, errlen,
-			"the monitoring socket %s belongs to another homad; name another one with --monitor",
-			c->monitor);
+		snprintf(err, errlen,
+			 "the monitoring socket %s belongs to another homad; name another one with --monitor",
+			 c->monitor);
 		close(fd);
 		return -EADDRINUSE;
 	}
@@ -518,10 +516,9 @@ int homad_monitor_start(struct homad *d, char *err, size_t errlen)
 	rc = monitor.listen.fd < 0 ? monitor.listen.fd :
 				     homad_watch(d, &monitor.listen, EPOLLIN);
 	if (rc && errlen && !err[0])
-		snprintf(
-			err, errlen,
-			"cannot make the monitoring socket %s: %s; name another one with --monitor",
-			d->config.monitor, strerror(-rc));
+		snprintf(err, errlen,
+			 "cannot make the monitoring socket %s: %s; name another one with --monitor",
+			 d->config.monitor, strerror(-rc));
 	if (rc)
 		homad_monitor_stop(d);
 	return rc;

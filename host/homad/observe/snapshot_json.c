@@ -95,8 +95,7 @@ static cJSON *port_json(const struct homad_port_stats *p)
 		cJSON_AddStringToObject(json, "detail", port->info->detail);
 		homad_json_addr(json, "address", &port->info->address);
 		cJSON_AddNumberToObject(json, "mtu", port->info->mtu);
-		cJSON_AddNumberToObject(json, "link_mbps",
-					port->info->link_mbps);
+		cJSON_AddNumberToObject(json, "link_mbps", port->info->link_mbps);
 	} else {
 		cJSON_AddStringToObject(json, "backend", "memory");
 	}
@@ -122,16 +121,17 @@ static cJSON *latency_json(const struct homad_latency *l)
 		if (!l->counts[i])
 			continue;
 		/* The highest value of the bucket, which a percentile is. */
-		cJSON_AddItemToArray(
-			values, cJSON_CreateNumber(
-					(double)(homa_hist_value(next) - 1)));
+		cJSON_AddItemToArray(values,
+				     cJSON_CreateNumber((
+					     double)(homa_hist_value(next) - 1)));
 		cJSON_AddItemToArray(counts,
 				     cJSON_CreateNumber((double)l->counts[i]));
 	}
 	return json;
 }
 
-static cJSON *tcp_json(const struct homad_tcp_stats *tcp, const struct homad_slow_view *slow)
+static cJSON *tcp_json(const struct homad_tcp_stats *tcp,
+		       const struct homad_slow_view *slow)
 {
 	cJSON *json = cJSON_CreateObject(), *list;
 
@@ -174,7 +174,8 @@ static cJSON *app_json(const struct homad_app_view *app, u64 now)
 	cJSON_AddNumberToObject(json, "port", app->port);
 	cJSON_AddBoolToObject(json, "server", app->port && app->port < 0x8000);
 	cJSON_AddBoolToObject(json, "shared", app->shares);
-	cJSON_AddStringToObject(json, "phase", phases[app->phase < 3 ? app->phase : 2]);
+	cJSON_AddStringToObject(json, "phase",
+				phases[app->phase < 3 ? app->phase : 2]);
 	/* It may have come after @now. */
 	homad_json_u64(json, "age_ns", homa_since(now, app->since_ns));
 	cJSON_AddNumberToObject(json, "thread", app->thread);
@@ -208,8 +209,9 @@ static cJSON *picture_json(struct homad *d, const struct homad_stats *s,
 	list = cJSON_AddArrayToObject(json, "threads");
 	for (i = 0; i < s->num_threads; i++)
 		cJSON_AddItemToArray(
-			list, thread_json(&s->threads[i],
-					  homad_apps_polled(apps, s->threads[i].index)));
+			list,
+			thread_json(&s->threads[i],
+				    homad_apps_polled(apps, s->threads[i].index)));
 	list = cJSON_AddArrayToObject(json, "ports");
 	for (i = 0; i < s->num_ports; i++)
 		cJSON_AddItemToArray(list, port_json(&s->ports[i]));
@@ -218,7 +220,8 @@ static cJSON *picture_json(struct homad *d, const struct homad_stats *s,
 		homad_json_u64(list, homa_metric_table[i].name, s->engine[i]);
 	cJSON_AddItemToObject(json, "latency", latency_json(&s->latency));
 	if (s->tcp.on)
-		cJSON_AddItemToObject(json, "tcp", tcp_json(&s->tcp, &apps->slow));
+		cJSON_AddItemToObject(json, "tcp",
+				      tcp_json(&s->tcp, &apps->slow));
 	list = cJSON_AddArrayToObject(json, "apps");
 	for (i = 0; i < apps->num_apps; i++)
 		cJSON_AddItemToArray(list, app_json(&apps->app[i], s->now_ns));
@@ -277,10 +280,8 @@ cJSON *homad_rpc_json(struct homad *d, const struct homa_rpc_look *look,
 	cJSON_AddNumberToObject(json, "peer_port", look->peer_port);
 	cJSON_AddStringToObject(json, "via", port_of_link(d, look->link));
 	cJSON_AddStringToObject(json, "phase", phases[look->phase]);
-	homad_json_u64(json, "age_ns",
-		       homa_since(now, look->birth));
-	homad_json_u64(json, "silent_ns",
-		       homa_since(now, look->heard_at));
+	homad_json_u64(json, "age_ns", homa_since(now, look->birth));
+	homad_json_u64(json, "silent_ns", homa_since(now, look->heard_at));
 	cJSON_AddNumberToObject(json, "probes", look->probes);
 	cJSON_AddNumberToObject(json, "error", look->error);
 	cJSON_AddNumberToObject(json, "tx_length", look->tx_length);

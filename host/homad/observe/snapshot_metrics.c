@@ -17,8 +17,7 @@
 #define MAX_APPS 1000u
 #define LABELS 256u
 
-static void family(FILE *out, const char *name, const char *type,
-		   const char *help)
+static void family(FILE *out, const char *name, const char *type, const char *help)
 {
 	fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -61,7 +60,6 @@ static void single(FILE *out, const char *name, const char *type,
 static void put_daemon(FILE *out, struct homad *d, const struct homad_stats *s,
 		       const struct homad_slow_view *slow)
 {
-
 	family(out, "homa_build_info", "gauge", "version of homad, always 1");
 	fprintf(out, "homa_build_info{version=\"%s\",mode=\"%s\"} 1\n",
 		HOMAD_VERSION,
@@ -129,7 +127,8 @@ static void put_thread_counter(FILE *out, const struct homad_stats *s,
 	}
 }
 
-static void put_threads(FILE *out, const struct homad_stats *s, const struct homad_apps *apps)
+static void put_threads(FILE *out, const struct homad_stats *s,
+			const struct homad_apps *apps)
 {
 	u32 i;
 
@@ -156,12 +155,14 @@ static void put_threads(FILE *out, const struct homad_stats *s, const struct hom
 	       "applications whose rings the thread looks at now");
 	for (i = 0; i < s->num_threads; i++)
 		fprintf(out, "homa_thread_attachments{thread=\"%u\"} %u\n",
-			s->threads[i].index, homad_apps_polled(apps, s->threads[i].index));
+			s->threads[i].index,
+			homad_apps_polled(apps, s->threads[i].index));
 }
 
 /* ---- TCP ---- */
 
-static void put_tcp(FILE *out, const struct homad_stats *s, const struct homad_slow_view *slow)
+static void put_tcp(FILE *out, const struct homad_stats *s,
+		    const struct homad_slow_view *slow)
 {
 	if (!s->tcp.on)
 		return;
@@ -174,15 +175,16 @@ static void put_tcp(FILE *out, const struct homad_stats *s, const struct homad_s
 	single(out, "homa_tcp_listens_refused_total", "counter",
 	       "requests to listen at a TCP port that homad refused",
 	       slow->listens_refused);
-#define X(name, text)                                                  \
-	put_thread_counter(out, s, "homa_tcp", #name, text,            \
-			   offsetof(struct homad_thread_stats, tcp) +  \
-				   offsetof(struct homad_tcp_stats, engine.name));
+#define X(name, text)                                                 \
+	put_thread_counter(out, s, "homa_tcp", #name, text,           \
+			   offsetof(struct homad_thread_stats, tcp) + \
+				   offsetof(struct homad_tcp_stats,   \
+					    engine.name));
 #include "tas_metrics.def"
 #undef X
-#define X(name, text)                                                  \
-	put_thread_counter(out, s, "homa_tcp", #name, text,            \
-			   offsetof(struct homad_thread_stats, tcp) +  \
+#define X(name, text)                                                 \
+	put_thread_counter(out, s, "homa_tcp", #name, text,           \
+			   offsetof(struct homad_thread_stats, tcp) + \
 				   offsetof(struct homad_tcp_stats, host.name));
 	HOMAD_TCP_COUNTERS(X)
 #undef X
@@ -227,9 +229,7 @@ static void put_nics(FILE *out, const struct homad_stats *s)
 	u32 i, index;
 
 	for (index = 0; index < counters; index++) {
-		struct nic_family f = { .out = out,
-					.index = index,
-					.head = true };
+		struct nic_family f = { .out = out, .index = index, .head = true };
 
 		for (i = 0; i < s->num_ports; i++) {
 			if (!s->ports[i].has_nic)
@@ -248,14 +248,14 @@ static void put_links(FILE *out, const struct homad_stats *s)
 	char labels[LABELS];
 	u32 i;
 
-#define LINK(name, help, print, value)                                    \
-	do {                                                              \
-		family(out, "homa_port_" name, "gauge", help);            \
-		for (i = 0; i < s->num_ports; i++) {                      \
-			l = &s->ports[i].link;                            \
+#define LINK(name, help, print, value)                                     \
+	do {                                                               \
+		family(out, "homa_port_" name, "gauge", help);             \
+		for (i = 0; i < s->num_ports; i++) {                       \
+			l = &s->ports[i].link;                             \
 			port_labels(labels, sizeof(labels), &s->ports[i]); \
-			print(out, "homa_port_" name, labels, value);     \
-		}                                                         \
+			print(out, "homa_port_" name, labels, value);      \
+		}                                                          \
 	} while (0)
 	LINK("sending", "messages with bytes that may be sent", sample,
 	     l->sending);
@@ -300,9 +300,10 @@ static void app_labels(char *labels, size_t size, const struct homad_app_view *a
 		 app->id, name, (int)app->pid, app->uid);
 }
 
-static void put_app_family(FILE *out, const struct homad_apps *apps, const char *name,
-			   const char *type, const char *help,
-			   u64 (*value)(const struct homad_app_view *app, size_t offset),
+static void put_app_family(FILE *out, const struct homad_apps *apps,
+			   const char *name, const char *type, const char *help,
+			   u64 (*value)(const struct homad_app_view *app,
+					size_t offset),
 			   size_t offset)
 {
 	char labels[LABELS];
@@ -342,17 +343,17 @@ static void put_app_streams(FILE *out, const struct homad_apps *apps)
 		       "its TCP connections, also those whose last bytes are still being sent",
 		       app_streams, 0);
 	put_app_family(out, apps, "homa_app_tcp_tx_bytes_total", "counter",
-		       "bytes that it has written to TCP connections", app_figure,
-		       offsetof(struct homad_app_view, stream_tx));
+		       "bytes that it has written to TCP connections",
+		       app_figure, offsetof(struct homad_app_view, stream_tx));
 	put_app_family(out, apps, "homa_app_tcp_rx_bytes_total", "counter",
-		       "bytes that have come for it by TCP connections", app_figure,
-		       offsetof(struct homad_app_view, stream_rx));
+		       "bytes that have come for it by TCP connections",
+		       app_figure, offsetof(struct homad_app_view, stream_rx));
 }
 
 /* ---- users ---- */
 
-static void put_user_family(FILE *out, const struct homad_apps *apps, const char *name,
-			    const char *type, const char *help,
+static void put_user_family(FILE *out, const struct homad_apps *apps,
+			    const char *name, const char *type, const char *help,
 			    u64 (*value)(const struct homad_user_view *user))
 {
 	char labels[LABELS];
@@ -399,7 +400,8 @@ static u64 user_copied(const struct homad_user_view *user)
 static void put_users(FILE *out, const struct homad_apps *apps)
 {
 	put_user_family(out, apps, "homa_user_memory_bytes", "gauge",
-			"shared memory that a user's attachments have", user_memory);
+			"shared memory that a user's attachments have",
+			user_memory);
 	put_user_family(out, apps, "homa_user_copied_bytes", "gauge",
 			"homad's own memory for short messages of a user on their way",
 			user_copied);

@@ -62,8 +62,7 @@ static u64 cpu_time(const struct homad_thread *t)
 	clockid_t clock;
 
 	if (!HOMA_READ_ONCE(t->running) ||
-	    pthread_getcpuclockid(t->thread, &clock) ||
-	    clock_gettime(clock, &ts))
+	    pthread_getcpuclockid(t->thread, &clock) || clock_gettime(clock, &ts))
 		return 0;
 	return (u64)ts.tv_sec * 1000000000u + (u64)ts.tv_nsec;
 }
@@ -74,14 +73,14 @@ static void collect_tcp(struct homad_tcp_stats *to, struct homad_tcp_stats *sum,
 	struct tas_counts here;
 
 	to->on = sum->on = true;
-#define X(name, text)                                                    \
-	to->engine.name = HOMA_READ_ONCE(tcp->engine.metrics.name) +     \
-			  HOMA_READ_ONCE(tcp->local.metrics.name);       \
+#define X(name, text)                                                \
+	to->engine.name = HOMA_READ_ONCE(tcp->engine.metrics.name) + \
+			  HOMA_READ_ONCE(tcp->local.metrics.name);   \
 	sum->engine.name += to->engine.name;
 #include "tas_metrics.def"
 #undef X
-#define X(name, text)                                               \
-	to->host.name = HOMA_READ_ONCE(tcp->counters.name);         \
+#define X(name, text)                                       \
+	to->host.name = HOMA_READ_ONCE(tcp->counters.name); \
 	sum->host.name += to->host.name;
 	HOMAD_TCP_COUNTERS(X)
 #undef X
@@ -197,7 +196,8 @@ static struct nic_stats sum_nics(const struct homad_stats *s)
 	return sum;
 }
 
-static void visit_tcp(const struct homad_tcp_stats *tcp, homad_visitor *visit, void *arg)
+static void visit_tcp(const struct homad_tcp_stats *tcp, homad_visitor *visit,
+		      void *arg)
 {
 	if (!tcp->on)
 		return;
@@ -209,8 +209,7 @@ static void visit_tcp(const struct homad_tcp_stats *tcp, homad_visitor *visit, v
 #undef X
 }
 
-static void visit_app(const struct homad_app *app, homad_visitor *visit,
-		      void *arg)
+static void visit_app(const struct homad_app *app, homad_visitor *visit, void *arg)
 {
 #define X(name, text) \
 	visit(arg, "app_" #name, text, HOMA_READ_ONCE(app->counters.name));

@@ -203,7 +203,8 @@ static int some_peers(struct homad_thread *t, void *arg)
 }
 
 u32 homad_stats_some_rpcs(struct homad *d, struct homad_rpc_cursor *at,
-			  struct homa_rpc_look *out, struct homad_rpc_owner *owner, u32 max)
+			  struct homa_rpc_look *out,
+			  struct homad_rpc_owner *owner, u32 max)
 {
 	struct some some = { .at = &at->engine, .out = out, .max = max };
 	struct some_direct direct = { .at = at, .out = out, .max = max };
@@ -273,8 +274,7 @@ static void add_slot(struct homad_thread *t, struct app_rpcs *some, u32 index)
 	const struct homad_slot *slot = slot_at(some->app, index, &client);
 
 	if (look_at_direct(some->app, slot, client, &look))
-		add_rpc(some,
-			client ? slot->token : slot->direct->seen_id,
+		add_rpc(some, client ? slot->token : slot->direct->seen_id,
 			&look);
 	else if (client && slot->token &&
 		 !homa_rpc_look(&t->ctx, slot->handle, &look))

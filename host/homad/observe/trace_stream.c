@@ -58,7 +58,7 @@ static struct stream {
 	char app_name[32];
 	bool pcapng, stopped;
 	struct source sources[SOURCES];
-} * running;
+} *running;
 
 /* ---- applications by name ---- */
 
@@ -111,8 +111,7 @@ static void find_source(const u8 dst[16], u8 src[16])
 		close(fd);
 }
 
-static const u8 *source_for(struct stream *s, const u8 src[16],
-			    const u8 dst[16])
+static const u8 *source_for(struct stream *s, const u8 src[16], const u8 dst[16])
 {
 	static const u8 none[16], none4[16] = { [10] = 0xff, [11] = 0xff };
 	struct source *known = &s->sources[(dst[15] ^ dst[14]) % SOURCES];
@@ -143,9 +142,9 @@ static void capture_begin(struct homad *d, struct stream *s)
 			.name = port->name,
 			.description = port->info ? port->info->detail :
 						    "within this host",
-			.bits_per_s = port->info ? port->info->link_mbps *
-							   1000000ull :
-						   0,
+			.bits_per_s = port->info ?
+					      port->info->link_mbps * 1000000ull :
+					      0,
 		};
 
 		len = homa_pcapng_interface(block, sizeof(block), &face);
@@ -241,8 +240,7 @@ static struct homad_trace *oldest(const struct stream *s)
 	u32 i;
 
 	for (i = 0; i < s->num_rings; i++) {
-		const struct homad_trace_record *r =
-			homad_trace_peek(s->ring[i]);
+		const struct homad_trace_record *r = homad_trace_peek(s->ring[i]);
 
 		if (r && r->at_ns < at) {
 			at = r->at_ns;
@@ -437,14 +435,12 @@ static void send_head(struct homad *d, struct stream *s)
 	cJSON *json = cJSON_CreateObject(), *ports;
 	u32 i;
 
-	cJSON_AddStringToObject(json, "trace",
-				s->pcapng ? "pcapng" : "records");
+	cJSON_AddStringToObject(json, "trace", s->pcapng ? "pcapng" : "records");
 	cJSON_AddNumberToObject(json, "record_bytes",
 				sizeof(struct homad_trace_record));
 	ports = cJSON_AddArrayToObject(json, "ports");
 	for (i = 0; i < d->num_ports; i++)
-		cJSON_AddItemToArray(ports,
-				     cJSON_CreateString(d->ports[i].name));
+		cJSON_AddItemToArray(ports, cJSON_CreateString(d->ports[i].name));
 	homad_viewer_json(s->v, json);
 	if (s->pcapng)
 		capture_begin(d, s);
@@ -456,10 +452,9 @@ void homad_trace_begin(struct homad_viewer *v, const cJSON *request)
 	const char *wrong;
 
 	if (running) {
-		homad_viewer_error(
-			v,
-			"process %d is tracing already; one trace runs at a time",
-			(int)running->v->pid);
+		homad_viewer_error(v,
+				   "process %d is tracing already; one trace runs at a time",
+				   (int)running->v->pid);
 		return;
 	}
 	s = calloc(1, sizeof(*s));

@@ -92,7 +92,8 @@ static void errand_ready(struct homad *d, struct homad_source *source, u32 event
 	run_errand(d, homa_container_of(source, struct homad_admin, errand));
 }
 
-void homad_control(struct homad *d, void (*fn)(struct homad *d, void *arg), void *arg)
+void homad_control(struct homad *d, void (*fn)(struct homad *d, void *arg),
+		   void *arg)
 {
 	struct homad_admin *admin;
 	u64 before;
@@ -192,7 +193,8 @@ int homad_admin_start(struct homad *d, char *err, size_t errlen)
 		}
 		forget(d, admin);
 	}
-	snprintf(err, errlen, "cannot start the thread for administration: %s", strerror(-rc));
+	snprintf(err, errlen, "cannot start the thread for administration: %s",
+		 strerror(-rc));
 	return rc;
 }
 

@@ -61,10 +61,11 @@ static int make_piece(struct homad_piece *piece)
 	if (piece->fd < 0)
 		return piece->fd;
 	if (ftruncate(piece->fd, (off_t)piece->bytes) ||
-	    fcntl(piece->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+	    fcntl(piece->fd, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
-	piece->base = mmap(NULL, piece->bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
-			   piece->fd, 0);
+	piece->base = mmap(NULL, piece->bytes, PROT_READ | PROT_WRITE,
+			   MAP_SHARED, piece->fd, 0);
 	if (piece->base == MAP_FAILED) {
 		piece->base = NULL;
 		return -errno;
@@ -72,7 +73,8 @@ static int make_piece(struct homad_piece *piece)
 	for (i = 0; i < HOMA_ARRAY_SIZE(piece->backed); i++) {
 		const struct homad_range *range = &piece->backed[i];
 
-		rc = homad_populate(piece->base + range->from, range->to - range->from);
+		rc = homad_populate(piece->base + range->from,
+				    range->to - range->from);
 		if (rc)
 			return rc;
 	}
@@ -96,7 +98,8 @@ static int make_tables(struct homad_app *app)
 
 static void make(struct homad_work *work)
 {
-	struct homad_making *making = homa_container_of(work, struct homad_making, work);
+	struct homad_making *making =
+		homa_container_of(work, struct homad_making, work);
 	u32 i;
 
 	if (making->op == HOMA_CTL_ATTACH) {
@@ -127,7 +130,8 @@ static void guard(struct homad_attachment *a, const struct homad_piece *piece)
 	if (a->num_guards < HOMA_ARRAY_SIZE(a->guards))
 		a->guards[a->num_guards++] = (struct homad_guarded){
 			.base = piece->base,
-			.ticket = homad_guard_add(piece->base, piece->bytes, &a->app),
+			.ticket = homad_guard_add(piece->base, piece->bytes,
+						  &a->app),
 		};
 }
 
@@ -150,7 +154,8 @@ static void unmake(struct homad *d, struct homad_making *making)
 
 static void made(struct homad *d, struct homad_work *work)
 {
-	struct homad_making *making = homa_container_of(work, struct homad_making, work);
+	struct homad_making *making =
+		homa_container_of(work, struct homad_making, work);
 	struct homad_attachment *a = homad_attachment(making->app);
 	struct homad_client *client = making->client;
 	u32 i;
@@ -214,14 +219,16 @@ static int begin(struct homad *d, struct homad_client *client,
 
 int homad_app_memory(struct homad *d, struct homad_client *client, u16 op,
 		     const char *what, u64 bytes, u64 backed,
-		     void (*then)(struct homad *d, struct homad_making *making), char *err,
-		     size_t errlen)
+		     void (*then)(struct homad *d, struct homad_making *making),
+		     char *err, size_t errlen)
 {
 	struct homad_making making = {
 		.app = client->app,
 		.op = op,
 		.num = 1,
-		.pieces[0] = { .what = what, .bytes = bytes, .backed[0].to = backed },
+		.pieces[0] = { .what = what,
+			       .bytes = bytes,
+			       .backed[0].to = backed },
 		.then = then,
 	};
 
@@ -261,8 +268,8 @@ static void unmapped(struct homad *d, struct homad_work *work)
 	free(u);
 }
 
-void homad_app_unmap(struct homad *d, struct homad_app *app, void *base, u64 bytes,
-		     u64 charged)
+void homad_app_unmap(struct homad *d, struct homad_app *app, void *base,
+		     u64 bytes, u64 charged)
 {
 	struct homad_attachment *a = homad_attachment(app);
 	struct unmapping *u;
@@ -364,7 +371,8 @@ static int make_memory(struct homad *d, struct homad_client *client,
 	};
 
 	a->rings_backed = 1;
-	a->pool_backed = homa_min_u32(HOMAD_POOL_FIRST, (u32)(pool_bytes >> HOMA_BPAGE_SHIFT));
+	a->pool_backed = homa_min_u32(HOMAD_POOL_FIRST,
+				      (u32)(pool_bytes >> HOMA_BPAGE_SHIFT));
 	making.pieces[HOMA_CTL_FD_QUEUES] = queues(&a->layout, a->queues_bytes);
 	making.pieces[HOMA_CTL_FD_DATA] = (struct homad_piece){
 		.what = "homa-data",
@@ -381,8 +389,8 @@ static int make_memory(struct homad *d, struct homad_client *client,
 
 int homad_app_new(struct homad *d, struct homad_client *client, const char *name,
 		  u64 pool_bytes, const struct homad_layout *layout,
-		  void (*then)(struct homad *d, struct homad_making *making), char *err,
-		  size_t errlen)
+		  void (*then)(struct homad *d, struct homad_making *making),
+		  char *err, size_t errlen)
 {
 	struct homad_attachment *a = calloc(1, sizeof(*a));
 	struct homad_app *app;
@@ -435,7 +443,8 @@ void homad_app_begins(struct homad *d, struct homad_app *app)
 	struct homa_list *apps = &homad_slow(d)->apps, *after = apps;
 
 	while (after->prev != apps &&
-	       homa_list_entry(after->prev, struct homad_attached, list)->app->id > app->id)
+	       homa_list_entry(after->prev, struct homad_attached, list)->app->id >
+		       app->id)
 		after = after->prev;
 	homa_list_add_tail(after, &homad_attachment(app)->attached.list);
 }

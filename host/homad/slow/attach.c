@@ -108,8 +108,7 @@ void homad_client_unattached(struct homad *d, struct homad_client *client)
 	homad_slow(d)->attached--;
 }
 
-static void process_ready(struct homad *d, struct homad_source *source,
-			  u32 events)
+static void process_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	(void)events;
 	homad_client_free(d, homa_container_of(source, struct homad_client,
@@ -170,7 +169,8 @@ static void take_passed(struct homad_client *client, struct cmsghdr *c)
 }
 
 /* Any packet may bring descriptors, also one without bytes. */
-static ssize_t receive(struct homad_client *client, struct homa_ctl_request *request)
+static ssize_t receive(struct homad_client *client,
+		       struct homa_ctl_request *request)
 {
 	union {
 		struct cmsghdr align;
@@ -184,7 +184,8 @@ static ssize_t receive(struct homad_client *client, struct homa_ctl_request *req
 		/* Not CMSG_SPACE(), whose padding has room for a second one. */
 		.msg_controllen = CMSG_LEN(sizeof(int)),
 	};
-	ssize_t n = recvmsg(client->conn.fd, &msg, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+	ssize_t n = recvmsg(client->conn.fd, &msg,
+			    MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&msg) : NULL;
 
 	client->passed_fd = -1;
@@ -205,13 +206,13 @@ static void drop_passed(struct homad_client *client)
 		return;
 	if (getsockopt(client->passed_fd, IPPROTO_TCP, TCP_INFO, &state, &size) ||
 	    state != TCP_CLOSE)
-		setsockopt(client->passed_fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+		setsockopt(client->passed_fd, SOL_SOCKET, SO_LINGER, &none,
+			   sizeof(none));
 	close(client->passed_fd);
 	client->passed_fd = -1;
 }
 
-static void client_ready(struct homad *d, struct homad_source *source,
-			 u32 events)
+static void client_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	struct homad_client *client =
 		homa_container_of(source, struct homad_client, conn);
@@ -225,7 +226,8 @@ static void client_ready(struct homad *d, struct homad_source *source,
 	}
 	if (client->out.pending && !flush(d, client))
 		return;
-	for (i = 0; i < REQUESTS && !client->out.pending && !expects(client); i++) {
+	for (i = 0; i < REQUESTS && !client->out.pending && !expects(client);
+	     i++) {
 		if (!(events & EPOLLRDHUP) && homad_throttle(d, client)) {
 			homad_client_watch(d, client);
 			return;
@@ -255,8 +257,7 @@ static void get_groups(struct homad_client *client)
 	gid_t groups[1024];
 	socklen_t size = sizeof(groups);
 
-	if (getsockopt(client->conn.fd, SOL_SOCKET, SO_PEERGROUPS, groups,
-		       &size))
+	if (getsockopt(client->conn.fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size))
 		return;
 	client->num_groups = homa_min_u32(size / sizeof(*groups), HOMAD_GROUPS);
 	memcpy(client->groups, groups, client->num_groups * sizeof(*groups));
@@ -343,9 +344,8 @@ static void refuse_one(struct homad *d, int listen_fd)
 	struct homad_attach *attach = homad_attach(d);
 	int fd;
 
-	homad_log(
-		HOMAD_WARNING,
-		"out of file descriptors, an application was turned away; raise LimitNOFILE of homad's unit, or quota.total_attachments is too high");
+	homad_log(HOMAD_WARNING,
+		  "out of file descriptors, an application was turned away; raise LimitNOFILE of homad's unit, or quota.total_attachments is too high");
 	if (attach->spare_fd >= 0)
 		close(attach->spare_fd);
 	fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC);

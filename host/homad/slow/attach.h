@@ -118,8 +118,8 @@ struct homad_making {
  */
 int homad_app_new(struct homad *d, struct homad_client *client, const char *name,
 		  u64 pool_bytes, const struct homad_layout *layout,
-		  void (*then)(struct homad *d, struct homad_making *making), char *err,
-		  size_t errlen);
+		  void (*then)(struct homad *d, struct homad_making *making),
+		  char *err, size_t errlen);
 /** homad_app_begins() - the fast path knows it, tools may see it. */
 void homad_app_begins(struct homad *d, struct homad_app *app);
 /** homad_app_wires() - the pipe and the eventfd: HOMA_CTL_FD_WAKE, HOMA_CTL_FD_KICK. */
@@ -132,11 +132,11 @@ void homad_app_drop(struct homad *d, struct homad_app *app);
  */
 int homad_app_memory(struct homad *d, struct homad_client *client, u16 op,
 		     const char *what, u64 bytes, u64 backed,
-		     void (*then)(struct homad *d, struct homad_making *making), char *err,
-		     size_t errlen);
+		     void (*then)(struct homad *d, struct homad_making *making),
+		     char *err, size_t errlen);
 /** homad_app_unmap() - give memory back, of which @charged bytes were charged. */
-void homad_app_unmap(struct homad *d, struct homad_app *app, void *base, u64 bytes,
-		     u64 charged);
+void homad_app_unmap(struct homad *d, struct homad_app *app, void *base,
+		     u64 bytes, u64 charged);
 
 /* ---- backing.c: more memory by use, and less ---- */
 
@@ -164,15 +164,16 @@ void homad_settle(struct homad_user *user, u64 bytes);
 /** homad_share_rpcs() - how many RPCs a new attachment of @user gets. */
 u32 homad_share_rpcs(struct homad *d, const struct homad_user *user);
 /** homad_client_is() - is a rule for @who for it? */
-bool homad_client_is(const struct homad_client *client, const struct homad_who *who);
+bool homad_client_is(const struct homad_client *client,
+		     const struct homad_who *who);
 /** homad_may_attach() - rules and numbers; 0, -EACCES, -EDQUOT, -EUSERS. */
 int homad_may_attach(struct homad *d, const struct homad_client *client,
 		     char *err, size_t errlen);
 int homad_may_bind(struct homad *d, const struct homad_client *client, u16 port,
 		   char *err, size_t errlen);
 /** homad_may_serve() - take requests on the port that it has? */
-int homad_may_serve(struct homad *d, const struct homad_client *client, u16 port,
-		    char *err, size_t errlen);
+int homad_may_serve(struct homad *d, const struct homad_client *client,
+		    u16 port, char *err, size_t errlen);
 /** homad_may_share() - share a port with others of its user? -EACCES. */
 int homad_may_share(const struct homad_client *client, char *err, size_t errlen);
 

@@ -52,7 +52,8 @@ static bool ticking(struct homad *d)
 {
 	struct homad_attach *attach = homad_attach(d);
 
-	return !homa_list_empty(&attach->grown) || !homa_list_empty(&attach->refused);
+	return !homa_list_empty(&attach->grown) ||
+	       !homa_list_empty(&attach->refused);
 }
 
 /* The timer runs while there is somebody to look at. @before: what ticking() said. */
@@ -72,13 +73,14 @@ static void run(struct homad_work *work)
 	u32 i;
 
 	if (!change->back) {
-		if (madvise(change->ranges[0].base, change->ranges[0].bytes, MADV_REMOVE))
+		if (madvise(change->ranges[0].base, change->ranges[0].bytes,
+			    MADV_REMOVE))
 			change->rc = -errno;
 		return;
 	}
 	for (i = 0; i < change->num && !change->rc; i++)
 		change->rc = homad_populate(change->ranges[i].base,
-						change->ranges[i].bytes);
+					    change->ranges[i].bytes);
 }
 
 /* ---- more ---- */
@@ -133,7 +135,8 @@ static void more_done(struct homad *d, struct homad_work *work)
 	else
 		uncharge(a, change->pool_bytes);
 	attach->memory_grown += change->bytes != 0;
-	if (a->pool_backed > HOMAD_POOL_FIRST && !a->over && !homa_list_linked(&a->grown)) {
+	if (a->pool_backed > HOMAD_POOL_FIRST && !a->over &&
+	    !homa_list_linked(&a->grown)) {
 		a->seen = seen_of(change->app);
 		a->seen_at = homa_clock_ns();
 		homa_list_add_tail(&attach->grown, &a->grown);
@@ -152,7 +155,8 @@ static void add_range(struct change *change, u8 *base, u64 from, u64 to)
 {
 	from = from / PAGE * PAGE;
 	change->ranges[change->num].base = base + from;
-	change->ranges[change->num++].bytes = (to - from + PAGE - 1) / PAGE * PAGE;
+	change->ranges[change->num++].bytes =
+		(to - from + PAGE - 1) / PAGE * PAGE;
 }
 
 static void add_rings(struct change *change, struct homad_app *app, u32 from)
@@ -162,7 +166,8 @@ static void add_rings(struct change *change, struct homad_app *app, u32 from)
 
 	/* The first one is always there. */
 	for (i = from; i < change->rings; i++) {
-		add_range(change, (u8 *)app->queues, homad_layout_ring_end(l, i - 1),
+		add_range(change, (u8 *)app->queues,
+			  homad_layout_ring_end(l, i - 1),
 			  homad_layout_ring_end(l, i));
 		add_range(change, app->seg[0].base, (u64)i * HOMA_SHM_STAGE,
 			  (u64)(i + 1) * HOMA_SHM_STAGE);
@@ -172,22 +177,27 @@ static void add_rings(struct change *change, struct homad_app *app, u32 from)
 /* What a submission ring needs: its entries, and its stage. */
 static u64 ring_bytes(const struct homad_attachment *a)
 {
-	return a->layout.entries.submit * (u64)sizeof(struct homa_sqe) + HOMA_SHM_STAGE;
+	return a->layout.entries.submit * (u64)sizeof(struct homa_sqe) +
+	       HOMA_SHM_STAGE;
 }
 
 /* As much of what it wants as its user has room for: rings first, which cannot do
  * with a part. */
-static void fit(struct homad *d, const struct homad_attachment *a, struct change *change)
+static void fit(struct homad *d, const struct homad_attachment *a,
+		struct change *change)
 {
 	u64 room = homad_room(d, a->user);
 
 	change->rings = a->rings_backed +
-			(u32)homa_min_u64(change->rings - a->rings_backed, room / ring_bytes(a));
+			(u32)homa_min_u64(change->rings - a->rings_backed,
+					  room / ring_bytes(a));
 	room -= (change->rings - a->rings_backed) * ring_bytes(a);
 	change->pages = a->pool_backed +
-			(u32)homa_min_u64(change->pages - a->pool_backed, room / POOL_PAGE);
+			(u32)homa_min_u64(change->pages - a->pool_backed,
+					  room / POOL_PAGE);
 	change->pool_bytes = (change->pages - a->pool_backed) * POOL_PAGE;
-	change->bytes = change->pool_bytes + (change->rings - a->rings_backed) * ring_bytes(a);
+	change->bytes = change->pool_bytes +
+			(change->rings - a->rings_backed) * ring_bytes(a);
 }
 
 /* Its user has no room. Said once for each time that an attachment begins to wait. */
@@ -202,7 +212,8 @@ static void refuse(struct homad *d, struct homad_app *app)
 	homad_log(HOMAD_INFO,
 		  "an attachment waits for memory: its user has all that quota.user_memory and quota.total_memory allow\tapp=%llu name=%s pid=%d uid=%u user_kib=%llu",
 		  (unsigned long long)app->id, app->name, (int)app->pid,
-		  (unsigned int)app->uid, (unsigned long long)a->user->memory >> 10);
+		  (unsigned int)app->uid,
+		  (unsigned long long)a->user->memory >> 10);
 }
 
 static void want(struct homad *d, struct homad_app *app)
@@ -225,8 +236,10 @@ static void want(struct homad *d, struct homad_app *app)
 	change->app = app;
 	change->back = true;
 	change->pools = a->pools;
-	change->rings = homa_max_u32(a->rings_backed, homa_min_u32(sqs, HOMA_SHM_SQS));
-	change->pages = homa_max_u32(a->pool_backed, homa_min_u32(app->want_pages, most));
+	change->rings =
+		homa_max_u32(a->rings_backed, homa_min_u32(sqs, HOMA_SHM_SQS));
+	change->pages = homa_max_u32(a->pool_backed,
+				     homa_min_u32(app->want_pages, most));
 	lacks = change->pages - a->pool_backed + change->rings - a->rings_backed;
 	fit(d, a, change);
 	if (lacks && !change->bytes) {
@@ -254,7 +267,8 @@ static void want(struct homad *d, struct homad_app *app)
 
 void homad_backing_wanted(struct homad *d)
 {
-	struct homad_app *app = __atomic_exchange_n(&d->wanting, NULL, __ATOMIC_ACQUIRE);
+	struct homad_app *app =
+		__atomic_exchange_n(&d->wanting, NULL, __ATOMIC_ACQUIRE);
 	struct homad_app *next;
 
 	for (; app; app = next) {
@@ -271,7 +285,8 @@ static void less_done(struct homad *d, struct homad_work *work)
 	struct homad_attachment *a = homad_attachment(change->app);
 
 	if (change->rc)
-		homad_log(HOMAD_WARNING, "the kernel does not take memory back: %s",
+		homad_log(HOMAD_WARNING,
+			  "the kernel does not take memory back: %s",
 			  strerror(-change->rc));
 	uncharge(a, change->bytes);
 	a->changing = false;
@@ -292,7 +307,8 @@ static bool shrink(struct homad *d, struct homad_attachment *a)
 
 	if (!change)
 		return false;
-	if (homad_call(a->app.thread, homad_session_back, &back) || back.pages >= had) {
+	if (homad_call(a->app.thread, homad_session_back, &back) ||
+	    back.pages >= had) {
 		free(change);
 		return false;
 	}
@@ -336,13 +352,16 @@ static void tick_ready(struct homad *d, struct homad_source *source, u32 events)
 		return;
 	for (i = 0; i < LOOKS && !homa_list_empty(&attach->grown); i++) {
 		node = attach->grown.next;
-		look_at(d, homa_container_of(node, struct homad_attachment, grown), now);
+		look_at(d,
+			homa_container_of(node, struct homad_attachment, grown),
+			now);
 		if (node == last)
 			break;
 	}
 	for (i = 0; i < LOOKS && !homa_list_empty(&attach->refused); i++) {
-		struct homad_attachment *a = homa_container_of(
-			attach->refused.next, struct homad_attachment, refused);
+		struct homad_attachment *a =
+			homa_container_of(attach->refused.next,
+					  struct homad_attachment, refused);
 
 		homa_list_del(&a->refused);
 		homa_list_add_tail(&attach->refused, &a->refused);

@@ -29,18 +29,17 @@ bool homad_pool_asked(struct homad *d, struct homad_client *client,
 	if (*bytes % POOL_PAGE == 0 && *bytes >= POOL_MIN &&
 	    *bytes <= quota->rcvbuf_max)
 		return true;
-	homad_answer_error(
-		client, r->op, -EINVAL,
-		"receive buffer of %llu bytes: homad gives multiples of %u from %u to %llu; ask for less or raise quota.rcvbuf_max",
-		(unsigned long long)*bytes, POOL_PAGE, POOL_MIN,
-		(unsigned long long)quota->rcvbuf_max);
+	homad_answer_error(client, r->op, -EINVAL,
+			   "receive buffer of %llu bytes: homad gives multiples of %u from %u to %llu; ask for less or raise quota.rcvbuf_max",
+			   (unsigned long long)*bytes, POOL_PAGE, POOL_MIN,
+			   (unsigned long long)quota->rcvbuf_max);
 	return false;
 }
 
 static void say_taken(struct homa_ctl_answer *answer, u16 port, bool share)
 {
-	snprintf(answer->text, sizeof(answer->text), "port %u is another handle's of this homad%s",
-		 port,
+	snprintf(answer->text, sizeof(answer->text),
+		 "port %u is another handle's of this homad%s", port,
 		 share ? ", which is another user's or does not share it (HOMA_OPEN_SHARED_PORT)" :
 			 "");
 }
@@ -79,9 +78,11 @@ static void op_listen(struct homad *d, struct homad_client *client,
 	struct homad_listen listen = { .app = client->app,
 				       .port = r->port,
 				       .flags = (u32)r->bytes };
-	u64 known = HOMA_CTL_LISTEN_ON | HOMA_CTL_LISTEN_V4 | HOMA_CTL_LISTEN_SHARED;
+	u64 known = HOMA_CTL_LISTEN_ON | HOMA_CTL_LISTEN_V4 |
+		    HOMA_CTL_LISTEN_SHARED;
 	bool share = r->bytes & HOMA_CTL_LISTEN_SHARED;
-	int rc = r->bytes & ~known || r->port >= HOMA_MIN_CLIENT_PORT || (share && !r->port) ?
+	int rc = r->bytes & ~known || r->port >= HOMA_MIN_CLIENT_PORT ||
+				 (share && !r->port) ?
 			 -EINVAL :
 			 0;
 
@@ -91,8 +92,7 @@ static void op_listen(struct homad *d, struct homad_client *client,
 		rc = homad_may_bind(d, client, r->port, answer.text,
 				    sizeof(answer.text));
 	else if (!rc && (r->bytes & HOMA_CTL_LISTEN_ON))
-		rc = homad_may_serve(d, client,
-				     homa_sock_port(client->app->sock),
+		rc = homad_may_serve(d, client, homa_sock_port(client->app->sock),
 				     answer.text, sizeof(answer.text));
 	if (!rc) {
 		rc = homad_call(client->app->thread, homad_session_listen,
@@ -106,8 +106,8 @@ static void op_listen(struct homad *d, struct homad_client *client,
 			 "port %u is shared by as many handles as may share one; close some, or let threads share a handle",
 			 r->port);
 	else if (rc && !answer.text[0])
-		snprintf(answer.text, sizeof(answer.text),
-			 "cannot listen: %s", strerror(-rc));
+		snprintf(answer.text, sizeof(answer.text), "cannot listen: %s",
+			 strerror(-rc));
 	answer.port = listen.port;
 	answer.error = rc;
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
@@ -125,7 +125,9 @@ static void pool_made(struct homad *d, struct homad_making *making)
 	struct homad_piece *piece = &making->pieces[0];
 	struct homad_app *app = making->app;
 	struct homad_attachment *a = homad_attachment(app);
-	struct homad_pool change = { .app = app, .pool = piece->base, .bytes = piece->bytes };
+	struct homad_pool change = { .app = app,
+				     .pool = piece->base,
+				     .bytes = piece->bytes };
 	size_t size, old_bytes = app->pool_bytes;
 	u8 *old = app->pool;
 	int rc = making->rc;
@@ -146,10 +148,10 @@ static void pool_made(struct homad *d, struct homad_making *making)
 			homad_app_unmap(d, app, piece->base, piece->bytes,
 					(u64)change.backed * POOL_PAGE);
 		}
-		homad_answer_error(
-			client, HOMA_CTL_POOL, rc,
-			"cannot exchange the receive buffer: %s",
-			rc == -EBUSY ? "it has received messages" : strerror(-rc));
+		homad_answer_error(client, HOMA_CTL_POOL, rc,
+				   "cannot exchange the receive buffer: %s",
+				   rc == -EBUSY ? "it has received messages" :
+						  strerror(-rc));
 		return;
 	}
 	homad_app_unmap(d, app, old, old_bytes, (u64)a->pool_backed * POOL_PAGE);
@@ -170,15 +172,14 @@ static void op_pool(struct homad *d, struct homad_client *client,
 	if (!homad_pool_asked(d, client, r, &bytes))
 		return;
 	if (homad_attachment(client->app)->pools >= POOLS) {
-		homad_answer_error(
-			client, r->op, -EBUSY,
-			"the receive buffer was exchanged %u times; open another handle",
-			POOLS);
+		homad_answer_error(client, r->op, -EBUSY,
+				   "the receive buffer was exchanged %u times; open another handle",
+				   POOLS);
 		return;
 	}
 	rc = homad_app_memory(d, client, r->op, "homa-pool", bytes,
-			      (u64)first_pages(bytes) * POOL_PAGE, pool_made, text,
-			      sizeof(text));
+			      (u64)first_pages(bytes) * POOL_PAGE, pool_made,
+			      text, sizeof(text));
 	if (rc)
 		homad_answer_error(client, r->op, rc, "%s", text);
 }
@@ -231,21 +232,19 @@ static void op_segment(struct homad *d, struct homad_client *client,
 	int rc;
 
 	if (r->bytes == 0 || r->bytes % PAGE || r->bytes > SEGMENT_MAX) {
-		homad_answer_error(
-			client, r->op, -EINVAL,
-			"data segment of %llu bytes: it must be a multiple of %u up to %llu",
-			(unsigned long long)r->bytes, PAGE,
-			(unsigned long long)SEGMENT_MAX);
+		homad_answer_error(client, r->op, -EINVAL,
+				   "data segment of %llu bytes: it must be a multiple of %u up to %llu",
+				   (unsigned long long)r->bytes, PAGE,
+				   (unsigned long long)SEGMENT_MAX);
 		return;
 	}
 	if (app->num_segs >= HOMA_SHM_SEGMENTS || record->send_bytes > max ||
 	    r->bytes > max - record->send_bytes) {
-		homad_answer_error(
-			client, r->op, -EDQUOT,
-			"%llu KiB of send memory in %u segments are in use and the limit is %llu KiB in %u; wait for replies, or raise quota.send_max",
-			(unsigned long long)record->send_bytes >> 10,
-			app->num_segs, (unsigned long long)max >> 10,
-			HOMA_SHM_SEGMENTS);
+		homad_answer_error(client, r->op, -EDQUOT,
+				   "%llu KiB of send memory in %u segments are in use and the limit is %llu KiB in %u; wait for replies, or raise quota.send_max",
+				   (unsigned long long)record->send_bytes >> 10,
+				   app->num_segs, (unsigned long long)max >> 10,
+				   HOMA_SHM_SEGMENTS);
 		return;
 	}
 	rc = homad_app_memory(d, client, r->op, "homa-data", r->bytes, r->bytes,
@@ -341,8 +340,7 @@ static void op_rpcs(struct homad *d, struct homad_client *client,
 		return;
 	}
 	answer.total = homad_stats_rpcs(client->app, rpcs, max);
-	homad_answer(client, &answer, NULL, 0, rpcs, answer.total,
-		     sizeof(*rpcs));
+	homad_answer(client, &answer, NULL, 0, rpcs, answer.total, sizeof(*rpcs));
 }
 
 static void op_shutdown(struct homad *d, struct homad_client *client,
@@ -363,17 +361,17 @@ static void op_alive(struct homad *d, struct homad_client *client,
 	struct homad_alive alive = { .app = client->app, .token = r->bytes };
 
 	(void)d;
-	answer.total = (u32)homad_call(client->app->thread, homad_session_alive, &alive);
+	answer.total = (u32)homad_call(client->app->thread, homad_session_alive,
+				       &alive);
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 
 static homad_op *ops[] = {
 	[HOMA_CTL_ATTACH] = NULL,	   [HOMA_CTL_BIND] = op_bind,
 	[HOMA_CTL_POOL] = op_pool,	   [HOMA_CTL_SEGMENT] = op_segment,
-	[HOMA_CTL_READY_FD] = op_ready_fd,
-	[HOMA_CTL_METRICS] = op_metrics,   [HOMA_CTL_RPCS] = op_rpcs,
-	[HOMA_CTL_SHUTDOWN] = op_shutdown, [HOMA_CTL_LISTEN] = op_listen,
-	[HOMA_CTL_ALIVE] = op_alive,
+	[HOMA_CTL_READY_FD] = op_ready_fd, [HOMA_CTL_METRICS] = op_metrics,
+	[HOMA_CTL_RPCS] = op_rpcs,	   [HOMA_CTL_SHUTDOWN] = op_shutdown,
+	[HOMA_CTL_LISTEN] = op_listen,	   [HOMA_CTL_ALIVE] = op_alive,
 	[HOMA_CTL_STREAM_JOIN] = NULL, /* and those before, if homad_ctl_serve() said so */
 };
 
@@ -397,10 +395,9 @@ static bool understood(struct homad_client *client,
 	}
 	if (HOMA_SHM_MAJOR(r->version) != HOMA_SHM_MAJOR(HOMA_SHM_VERSION)) {
 		client->hopeless = true;
-		homad_answer_error(
-			client, r->op, -EPROTO,
-			"the program speaks version %u of homad's interface and this homad version %u; update the older of libhoma and homad",
-			r->version, HOMA_SHM_VERSION);
+		homad_answer_error(client, r->op, -EPROTO,
+				   "the program speaks version %u of homad's interface and this homad version %u; update the older of libhoma and homad",
+				   r->version, HOMA_SHM_VERSION);
 		return false;
 	}
 	client->version = r->version;

@@ -39,7 +39,8 @@ static void fill_attached(struct homad *d, struct homad_app *app,
 }
 
 /* Where its rings shall be; false: it was told why not. */
-static bool check_rings(struct homad_client *client, const struct homa_ctl_request *r,
+static bool check_rings(struct homad_client *client,
+			const struct homa_ctl_request *r,
 			struct homad_layout *layout)
 {
 	static const struct homa_ctl_rings usual;
@@ -50,9 +51,9 @@ static bool check_rings(struct homad_client *client, const struct homa_ctl_reque
 	homad_answer_error(
 		client, r->op, -EINVAL,
 		"rings of %u, %u and %u entries: homad gives powers of two, %u to %u for submissions, %u to %u for completions, %u to %u for releases",
-		r->rings.submit, r->rings.complete, r->rings.release, HOMA_SHM_SQ_MIN,
-		HOMA_SHM_SQ_MAX, HOMA_SHM_CQ_MIN, HOMA_SHM_CQ_MAX, HOMA_SHM_RELEASES_MIN,
-		HOMA_SHM_RELEASES_MAX);
+		r->rings.submit, r->rings.complete, r->rings.release,
+		HOMA_SHM_SQ_MIN, HOMA_SHM_SQ_MAX, HOMA_SHM_CQ_MIN,
+		HOMA_SHM_CQ_MAX, HOMA_SHM_RELEASES_MIN, HOMA_SHM_RELEASES_MAX);
 	return false;
 }
 
@@ -82,8 +83,8 @@ static void adopt(struct homad *d, const struct homad_making *making)
 	h->bytes = a->queues_bytes;
 	h->sqs = 1;
 	memcpy(h->id_key, app->id_key, sizeof(app->id_key));
-	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE | HOMA_SHM_CAN_PLACES |
-		      HOMA_SHM_CAN_BELL;
+	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE |
+		      HOMA_SHM_CAN_PLACES | HOMA_SHM_CAN_BELL;
 	if (homad_slow(d)->tcp)
 		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
@@ -115,17 +116,20 @@ static void attach_made(struct homad *d, struct homad_making *making)
 	if (!rc) {
 		homad_app_begins(d, app);
 		fill_attached(d, app, &answer);
-		homad_log(HOMAD_DEBUG, "attached\tapp=%llu pid=%d uid=%u name=%s port=%u",
+		homad_log(HOMAD_DEBUG,
+			  "attached\tapp=%llu pid=%d uid=%u name=%s port=%u",
 			  (unsigned long long)app->id, (int)app->pid,
 			  (unsigned int)app->uid, app->name, answer.port);
-		homad_answer(client, &answer, fds, HOMA_CTL_ATTACH_FDS, NULL, 0, 0);
+		homad_answer(client, &answer, fds, HOMA_CTL_ATTACH_FDS, NULL, 0,
+			     0);
 		return;
 	}
 	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	homad_client_unattached(d, client);
-	snprintf(answer.text, sizeof(answer.text), "cannot attach: %s", strerror(-rc));
+	snprintf(answer.text, sizeof(answer.text), "cannot attach: %s",
+		 strerror(-rc));
 	attach_refused(d, client, rc, answer.text);
 }
 
@@ -146,11 +150,12 @@ static void op_attach(struct homad *d, struct homad_client *client,
 	memcpy(name, r->name, sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	rc = homad_may_attach(d, client, text, sizeof(text));
-	if (!rc && (!homad_pool_asked(d, client, r, &bytes) || !check_rings(client, r, &layout)))
+	if (!rc && (!homad_pool_asked(d, client, r, &bytes) ||
+		    !check_rings(client, r, &layout)))
 		return;
 	if (!rc)
-		rc = homad_app_new(d, client, name, bytes, &layout, attach_made, text,
-				   sizeof(text));
+		rc = homad_app_new(d, client, name, bytes, &layout, attach_made,
+				   text, sizeof(text));
 	if (rc) {
 		attach_refused(d, client, rc, text);
 		return;

@@ -35,8 +35,7 @@ static struct range *find(uintptr_t address)
 	u32 i, n = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
 	for (i = 0; i < n; i++) {
-		uintptr_t end =
-			__atomic_load_n(&ranges[i].end, __ATOMIC_ACQUIRE);
+		uintptr_t end = __atomic_load_n(&ranges[i].end, __ATOMIC_ACQUIRE);
 
 		if (address < end && address >= ranges[i].base)
 			return &ranges[i];
@@ -54,8 +53,7 @@ static void on_sigbus(int number, siginfo_t *info, void *context)
 	(void)context;
 	if (!range || info->si_code <= 0 ||
 	    mmap((void *)page, PAGE, PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-		 0) == MAP_FAILED) {
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
 		/* The access is repeated and has its usual end. */
 		signal(number, SIG_DFL);
 		if (info->si_code <= 0)

@@ -39,8 +39,7 @@ static int make_socket(void)
 /* ---- the namespace ---- */
 
 /* Whoever connects here only wants to know who we are (SO_PEERCRED). */
-static void claim_ready(struct homad *d, struct homad_source *source,
-			u32 events)
+static void claim_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	int fd;
 
@@ -60,8 +59,7 @@ static bool claim_owner(const struct sockaddr_un *addr, socklen_t length,
 	if (fd < 0)
 		return false;
 	if (connect(fd, (const struct sockaddr *)addr, length) == 0)
-		known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &size) ==
-			0;
+		known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, cred, &size) == 0;
 	close(fd);
 	return known;
 }
@@ -88,22 +86,19 @@ int homad_claim(struct homad *d, char *err, size_t errlen)
 	close(claim->fd);
 	claim->fd = -1;
 	if (!claim_owner(&addr, length, &cred)) {
-		snprintf(
-			err, errlen,
-			"another homad runs in this network namespace, which can have only one");
+		snprintf(err, errlen,
+			 "another homad runs in this network namespace, which can have only one");
 		return -EADDRINUSE;
 	}
 	if (homad_privileged() && cred.uid != 0 && cred.uid != geteuid()) {
-		homad_log(
-			HOMAD_WARNING,
-			"a process of another user claims to be this network namespace's homad; going on without regard to it\tpid=%d uid=%u",
-			cred.pid, (unsigned int)cred.uid);
+		homad_log(HOMAD_WARNING,
+			  "a process of another user claims to be this network namespace's homad; going on without regard to it\tpid=%d uid=%u",
+			  cred.pid, (unsigned int)cred.uid);
 		return 0;
 	}
-	snprintf(
-		err, errlen,
-		"one homad per network namespace: pid %d is running; stop it, or use it",
-		cred.pid);
+	snprintf(err, errlen,
+		 "one homad per network namespace: pid %d is running; stop it, or use it",
+		 cred.pid);
 	return -EADDRINUSE;
 }
 
@@ -120,10 +115,9 @@ static int make_directory(const char *path, char *err, size_t errlen)
 	*slash = '\0';
 	if (mkdir(directory, 0755) == 0 || errno == EEXIST)
 		return 0;
-	snprintf(
-		err, errlen,
-		"cannot make the directory %s: %s; make it, or choose another place with --socket",
-		directory, strerror(errno));
+	snprintf(err, errlen,
+		 "cannot make the directory %s: %s; make it, or choose another place with --socket",
+		 directory, strerror(errno));
 	return -EACCES;
 }
 
@@ -138,10 +132,9 @@ static int take_lock(struct homad_attach *attach, const char *path, char *err,
 	attach->lock_fd =
 		open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
 	if (attach->lock_fd < 0) {
-		snprintf(
-			err, errlen,
-			"cannot open %s: %s; its directory must be writable for homad, or choose another place with --socket",
-			name, strerror(errno));
+		snprintf(err, errlen,
+			 "cannot open %s: %s; its directory must be writable for homad, or choose another place with --socket",
+			 name, strerror(errno));
 		return -EACCES;
 	}
 	if (flock(attach->lock_fd, LOCK_EX | LOCK_NB) == 0) {
@@ -154,10 +147,9 @@ static int take_lock(struct homad_attach *attach, const char *path, char *err,
 	}
 	n = pread(attach->lock_fd, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';
-	snprintf(
-		err, errlen,
-		"another homad (pid %d) serves %s; stop it, or choose another place with --socket",
-		atoi(text), path);
+	snprintf(err, errlen,
+		 "another homad (pid %d) serves %s; stop it, or choose another place with --socket",
+		 atoi(text), path);
 	close(attach->lock_fd);
 	attach->lock_fd = -1;
 	return -EADDRINUSE;
@@ -172,24 +164,21 @@ static int clear_path(const struct sockaddr_un *addr, char *err, size_t errlen)
 	if (lstat(addr->sun_path, &st))
 		return 0;
 	if (!S_ISSOCK(st.st_mode)) {
-		snprintf(
-			err, errlen,
-			"%s exists and is no socket; remove it, or choose another place with --socket",
-			addr->sun_path);
+		snprintf(err, errlen,
+			 "%s exists and is no socket; remove it, or choose another place with --socket",
+			 addr->sun_path);
 		return -EEXIST;
 	}
 	fd = make_socket();
 	if (fd < 0)
 		return fd;
-	rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ?
-		     -errno :
-		     0;
+	rc = connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) ? -errno :
+									 0;
 	close(fd);
 	if (rc == 0 || rc == -EAGAIN || rc == -EPROTOTYPE) {
-		snprintf(
-			err, errlen,
-			"another program listens on %s; stop it, or choose another place with --socket",
-			addr->sun_path);
+		snprintf(err, errlen,
+			 "another program listens on %s; stop it, or choose another place with --socket",
+			 addr->sun_path);
 		return -EADDRINUSE;
 	}
 	homad_log(HOMAD_INFO,
@@ -239,10 +228,9 @@ int homad_attach_listen(struct homad *d, char *err, size_t errlen)
 		     0;
 	umask(mask);
 	if (rc) {
-		snprintf(
-			err, errlen,
-			"cannot make the attach socket %s: %s; choose another place with --socket",
-			c->socket, strerror(-rc));
+		snprintf(err, errlen,
+			 "cannot make the attach socket %s: %s; choose another place with --socket",
+			 c->socket, strerror(-rc));
 		return rc;
 	}
 	attach->bound = true;

@@ -29,8 +29,8 @@ void homad_notify(const char *text)
 	/* A manager that does not listen is no reason not to work. */
 	if (sendto(fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT,
 		   (struct sockaddr *)&addr,
-		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-			       length)) < 0) {
+		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length)) <
+	    0) {
 		close(fd);
 		return;
 	}

@@ -45,8 +45,8 @@ bool homad_privileged(void)
 
 void homad_limits_raise(struct homad *d)
 {
-	rlim_t want = d->config.quota.total_attachments * FDS_PER_APP + FDS_OWN +
-		      d->config.tcp_ports;
+	rlim_t want = d->config.quota.total_attachments * FDS_PER_APP +
+		      FDS_OWN + d->config.tcp_ports;
 	struct rlimit limit, all = { RLIM_INFINITY, RLIM_INFINITY };
 
 	/* For the buffers of AF_XDP; with CAP_IPC_LOCK it does not matter. */
@@ -63,11 +63,10 @@ void homad_limits_raise(struct homad *d)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
-		homad_log(
-			HOMAD_WARNING,
-			"file descriptors suffice for fewer handles than quota.total_attachments; raise LimitNOFILE (ulimit -Hn)\tlimit=%llu wanted=%llu",
-			(unsigned long long)limit.rlim_cur,
-			(unsigned long long)want);
+		homad_log(HOMAD_WARNING,
+			  "file descriptors suffice for fewer handles than quota.total_attachments; raise LimitNOFILE (ulimit -Hn)\tlimit=%llu wanted=%llu",
+			  (unsigned long long)limit.rlim_cur,
+			  (unsigned long long)want);
 }
 
 /* Sockets were made as root; their owner must be able to remove them. */
@@ -99,23 +98,20 @@ static int become(struct homad *d, char *err, size_t errlen)
 	const struct passwd *user = getpwnam(c->user);
 
 	if (!user) {
-		snprintf(
-			err, errlen,
-			"there is no user %s (process.user); make it: useradd --system %s",
-			c->user, c->user);
+		snprintf(err, errlen,
+			 "there is no user %s (process.user); make it: useradd --system %s",
+			 c->user, c->user);
 		return -ENOENT;
 	}
 	if (user->pw_uid == geteuid())
 		return 0;
 	if (give_directory(c->socket, user->pw_uid, user->pw_gid) ||
-	    prctl(PR_SET_KEEPCAPS, 1) ||
-	    initgroups(user->pw_name, user->pw_gid) ||
+	    prctl(PR_SET_KEEPCAPS, 1) || initgroups(user->pw_name, user->pw_gid) ||
 	    setresgid(user->pw_gid, user->pw_gid, user->pw_gid) ||
 	    setresuid(user->pw_uid, user->pw_uid, user->pw_uid)) {
-		snprintf(
-			err, errlen,
-			"cannot become user %s (process.user): %s; start homad as root or as that user",
-			c->user, strerror(errno));
+		snprintf(err, errlen,
+			 "cannot become user %s (process.user): %s; start homad as root or as that user",
+			 c->user, strerror(errno));
 		return -EPERM;
 	}
 	return 0;

@@ -91,7 +91,8 @@ int homad_charge(struct homad *d, struct homad_user *user, u64 bytes, char *err,
 		 size_t errlen)
 {
 	const struct homad_quota *quota = &d->config.quota;
-	bool own = bytes > quota->user_memory || user->memory > quota->user_memory - bytes;
+	bool own = bytes > quota->user_memory ||
+		   user->memory > quota->user_memory - bytes;
 
 	if (bytes <= homad_room(d, user)) {
 		homad_account(user, bytes);
@@ -101,8 +102,11 @@ int homad_charge(struct homad *d, struct homad_user *user, u64 bytes, char *err,
 		 "user %u has %llu KiB of shared memory, and %llu KiB more would %s %llu KiB; close handles, ask for less, or raise %s",
 		 (unsigned int)user->uid, (unsigned long long)user->memory >> 10,
 		 (unsigned long long)bytes >> 10,
-		 own ? "pass the limit of" : "leave too little for others of all users'",
-		 (unsigned long long)(own ? quota->user_memory : quota->total_memory) >> 10,
+		 own ? "pass the limit of" :
+		       "leave too little for others of all users'",
+		 (unsigned long long)(own ? quota->user_memory :
+					    quota->total_memory) >>
+			 10,
 		 own ? "quota.user_memory" : "quota.total_memory");
 	return -EDQUOT;
 }
@@ -110,9 +114,8 @@ int homad_charge(struct homad *d, struct homad_user *user, u64 bytes, char *err,
 u32 homad_share_rpcs(struct homad *d, const struct homad_user *user)
 {
 	const struct homad_quota *quota = &d->config.quota;
-	u64 left = quota->user_rpcs > user->rpcs ?
-			   quota->user_rpcs - user->rpcs :
-			   0;
+	u64 left = quota->user_rpcs > user->rpcs ? quota->user_rpcs - user->rpcs :
+						   0;
 
 	/* Something is left for the next ones, and each can work. */
 	return homa_min_u32(quota->rpcs,
@@ -131,7 +134,8 @@ static bool in_group(const struct homad_client *client, gid_t gid)
 	return false;
 }
 
-bool homad_client_is(const struct homad_client *client, const struct homad_who *who)
+bool homad_client_is(const struct homad_client *client,
+		     const struct homad_who *who)
 {
 	if (who->any)
 		return true;
@@ -174,33 +178,29 @@ int homad_may_attach(struct homad *d, const struct homad_client *client,
 	const struct homad_rule *rule = find_rule(d, client);
 
 	if (!rule || !rule->allow) {
-		snprintf(
-			err, errlen,
-			"user %u may not attach to this homad; a [[rule]] in its configuration can allow it",
-			(unsigned int)client->uid);
+		snprintf(err, errlen,
+			 "user %u may not attach to this homad; a [[rule]] in its configuration can allow it",
+			 (unsigned int)client->uid);
 		return -EACCES;
 	}
 	if (client->user->attachments >= quota->attachments) {
-		snprintf(
-			err, errlen,
-			"user %u has %u handles open, the limit; close some or raise quota.attachments",
-			(unsigned int)client->uid, client->user->attachments);
+		snprintf(err, errlen,
+			 "user %u has %u handles open, the limit; close some or raise quota.attachments",
+			 (unsigned int)client->uid, client->user->attachments);
 		return -EDQUOT;
 	}
 	if (homad_slow(d)->num_apps < quota->total_attachments &&
 	    !has_share(d, client)) {
-		snprintf(
-			err, errlen,
-			"user %u has %u handles open, and what is left of homad's %u is for others; close some, or raise quota.total_attachments",
-			(unsigned int)client->uid, client->user->attachments,
-			quota->total_attachments);
+		snprintf(err, errlen,
+			 "user %u has %u handles open, and what is left of homad's %u is for others; close some, or raise quota.total_attachments",
+			 (unsigned int)client->uid, client->user->attachments,
+			 quota->total_attachments);
 		return -EDQUOT;
 	}
 	if (homad_slow(d)->num_apps >= quota->total_attachments) {
-		snprintf(
-			err, errlen,
-			"homad has %u handles open, the limit for all users; quota.total_attachments can be raised",
-			homad_slow(d)->num_apps);
+		snprintf(err, errlen,
+			 "homad has %u handles open, the limit for all users; quota.total_attachments can be raised",
+			 homad_slow(d)->num_apps);
 		return -EUSERS;
 	}
 	return 0;
@@ -231,8 +231,8 @@ int homad_may_share(const struct homad_client *client, char *err, size_t errlen)
 	return -EACCES;
 }
 
-int homad_may_serve(struct homad *d, const struct homad_client *client, u16 port,
-		    char *err, size_t errlen)
+int homad_may_serve(struct homad *d, const struct homad_client *client,
+		    u16 port, char *err, size_t errlen)
 {
 	const struct homad_rule *rule = find_rule(d, client);
 
@@ -251,15 +251,13 @@ int homad_may_bind(struct homad *d, const struct homad_client *client, u16 port,
 	    port <= rule->port_max)
 		return 0;
 	if (rule && rule->allow && rule->port_min)
-		snprintf(
-			err, errlen,
-			"user %u may bind ports %u to %u, not %u; a [[rule]] in homad's configuration can allow it",
-			(unsigned int)client->uid, rule->port_min,
-			rule->port_max, port);
+		snprintf(err, errlen,
+			 "user %u may bind ports %u to %u, not %u; a [[rule]] in homad's configuration can allow it",
+			 (unsigned int)client->uid, rule->port_min,
+			 rule->port_max, port);
 	else
-		snprintf(
-			err, errlen,
-			"user %u may not bind ports; a [[rule]] in homad's configuration can allow it",
-			(unsigned int)client->uid);
+		snprintf(err, errlen,
+			 "user %u may not bind ports; a [[rule]] in homad's configuration can allow it",
+			 (unsigned int)client->uid);
 	return -EACCES;
 }

@@ -59,10 +59,9 @@ static void take_settings(struct homad *d, const struct homad_config *new)
 			continue;
 		homad_setting_value(s, new, value, sizeof(value));
 		if (!s->live) {
-			homad_log(
-				HOMAD_WARNING,
-				"a setting has changed in the file and needs a restart\tsetting=%s value=%s",
-				s->key, value);
+			homad_log(HOMAD_WARNING,
+				  "a setting has changed in the file and needs a restart\tsetting=%s value=%s",
+				  s->key, value);
 			continue;
 		}
 		memcpy((u8 *)&d->config + s->offset,
@@ -103,7 +102,8 @@ static void take_tcp_rules(struct homad *d, const struct homad_config *new)
 	memcpy(loaded->tcp_rules, new->tcp_rules, sizeof(new->tcp_rules));
 	d->config.num_tcp_rules = loaded->num_tcp_rules = new->num_tcp_rules;
 	homad_policies_change(d);
-	homad_log(HOMAD_INFO, "TCP rules changed\ttcp_rules=%u", new->num_tcp_rules);
+	homad_log(HOMAD_INFO, "TCP rules changed\ttcp_rules=%u",
+		  new->num_tcp_rules);
 }
 
 static int respin(struct homad_thread *t, void *arg)
@@ -120,8 +120,7 @@ static void take_spin(struct homad *d, u32 spin_us, u32 spin_min_us)
 {
 	u32 i;
 
-	if (d->config.spin_us == spin_us &&
-	    d->config.spin_min_us == spin_min_us)
+	if (d->config.spin_us == spin_us && d->config.spin_min_us == spin_min_us)
 		return;
 	for (i = 0; i < d->num_threads; i++)
 		homad_call(d->threads[i], respin, &d->config);
@@ -165,10 +164,9 @@ static void take_params(struct homad *d, struct homad_config *new)
 		/* Settings are read everywhere in the engine: no other thread may be
 		 * in it while they change. */
 		if (d->num_threads > 1 || fixed(p->name)) {
-			homad_log(
-				HOMAD_WARNING,
-				"a setting has changed in the file and needs a restart\tsetting=protocol.%s value=%u",
-				p->name, value);
+			homad_log(HOMAD_WARNING,
+				  "a setting has changed in the file and needs a restart\tsetting=protocol.%s value=%u",
+				  p->name, value);
 			*param(new, p) = *param(loaded, p);
 			continue;
 		}
@@ -181,10 +179,9 @@ static void take_params(struct homad *d, struct homad_config *new)
 		return;
 	rc = homad_call(d->threads[0], set_params, &new->params);
 	if (rc) {
-		homad_log(
-			HOMAD_ERROR,
-			"the engine refuses the settings of the protocol together; they stay as they were\terror=%d",
-			-rc);
+		homad_log(HOMAD_ERROR,
+			  "the engine refuses the settings of the protocol together; they stay as they were\terror=%d",
+			  -rc);
 		return;
 	}
 	loaded->params = d->config.params = new->params;
@@ -232,9 +229,8 @@ void homad_reload(struct homad *d, int argc, char **argv)
 		 (unsigned long long)(homa_clock_ns() / 1000));
 	homad_notify(text);
 	if (!new || !loaded || !read_again(new, argc, argv)) {
-		homad_log(
-			HOMAD_ERROR,
-			"the configuration stays as it was; mend the file and send SIGHUP again");
+		homad_log(HOMAD_ERROR,
+			  "the configuration stays as it was; mend the file and send SIGHUP again");
 	} else {
 		homad_control(d, take, new);
 		homad_log(HOMAD_INFO, "configuration read again\tfile=%s",

@@ -47,13 +47,15 @@ static void ask_kernel(struct homad_routes *routes, struct homad_question *q)
 static void ask_for_devices(struct homad_routes *routes)
 {
 	struct homad_way_question *q =
-		__atomic_exchange_n(&routes->d->way_questions, NULL, __ATOMIC_ACQUIRE);
+		__atomic_exchange_n(&routes->d->way_questions, NULL,
+				    __ATOMIC_ACQUIRE);
 
 	while (q) {
 		struct homad_way_question *next = q->next;
 
 		nic_way_ask(&routes->rtnl, &q->way);
-		homad_post(routes->d->threads[HOMA_READ_ONCE(q->port->thread)], &q->job);
+		homad_post(routes->d->threads[HOMA_READ_ONCE(q->port->thread)],
+			   &q->job);
 		q = next;
 	}
 }
@@ -61,7 +63,8 @@ static void ask_for_devices(struct homad_routes *routes)
 /* All of an atomic stack, the oldest first. */
 static struct homad_question *take(struct homad_question **stack)
 {
-	struct homad_question *q = __atomic_exchange_n(stack, NULL, __ATOMIC_ACQUIRE);
+	struct homad_question *q =
+		__atomic_exchange_n(stack, NULL, __ATOMIC_ACQUIRE);
 	struct homad_question *first = NULL, *next;
 
 	for (; q; q = next) {
@@ -90,7 +93,8 @@ static void *answer_all(void *arg)
 		if (q) {
 			clients = q->next;
 			ask_kernel(routes, q);
-		} else if (read(routes->d->questions_fd, &count, sizeof(count)) < 0) {
+		} else if (read(routes->d->questions_fd, &count, sizeof(count)) <
+			   0) {
 			break;
 		}
 	}
@@ -128,7 +132,8 @@ no_thread:
 no_rtnl:
 	free(routes);
 fail:
-	snprintf(err, errlen, "cannot start the thread for routes: %s", strerror(-rc));
+	snprintf(err, errlen, "cannot start the thread for routes: %s",
+		 strerror(-rc));
 	return rc;
 }
 
@@ -154,7 +159,8 @@ static void tell(struct homad_client *client, int error)
 	struct homa_ctl_answer answer = { .op = HOMA_CTL_ROUTE, .error = error };
 
 	if (error)
-		snprintf(answer.text, sizeof(answer.text), "%s", strerror(-error));
+		snprintf(answer.text, sizeof(answer.text), "%s",
+			 strerror(-error));
 	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
 }
 
@@ -201,7 +207,8 @@ static void forget(struct homad_asking *asking)
 	free(asking);
 }
 
-static void answered_ready(struct homad *d, struct homad_source *source, u32 events)
+static void answered_ready(struct homad *d, struct homad_source *source,
+			   u32 events)
 {
 	struct homad_question *q, *next;
 	u64 count;

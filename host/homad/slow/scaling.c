@@ -145,8 +145,7 @@ static void spread_apps(struct homad *d, u32 active)
 	for (;;) {
 		u32 most = most_apps(d, active), least = fewest_apps(d, active);
 
-		if (d->threads[most]->num_apps <
-		    d->threads[least]->num_apps + 2)
+		if (d->threads[most]->num_apps < d->threads[least]->num_apps + 2)
 			return;
 		move_app(d, most, least);
 	}

@@ -36,8 +36,7 @@ void homad_signals_args(int argc, char **argv)
 	state.argv = argv;
 }
 
-static void signal_ready(struct homad *d, struct homad_source *source,
-			 u32 events)
+static void signal_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	struct signalfd_siginfo info;
 
@@ -83,8 +82,7 @@ static int evict(struct homad_thread *t, void *arg)
 	return 0;
 }
 
-static void fault_ready(struct homad *d, struct homad_source *source,
-			u32 events)
+static void fault_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	struct homad_app *app;
 	u64 count;
@@ -121,8 +119,8 @@ static int watch_signals(struct homad *d)
 	sigprocmask(SIG_BLOCK, &ends, NULL);
 	sigprocmask(SIG_BLOCK, &reloads, NULL);
 	state.hangup.admin = true;
-	rc = watch(d, &state.signals, signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK),
-		   signal_ready);
+	rc = watch(d, &state.signals,
+		   signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK), signal_ready);
 	if (!rc)
 		rc = watch(d, &state.hangup,
 			   signalfd(-1, &reloads, SFD_CLOEXEC | SFD_NONBLOCK),
@@ -136,7 +134,8 @@ int homad_signals_start(struct homad *d, char *err, size_t errlen)
 	int rc;
 
 	homad_reload_init(d);
-	state.signals.fd = state.hangup.fd = state.watchdog.fd = state.faults.fd = -1;
+	state.signals.fd = state.hangup.fd = state.watchdog.fd =
+		state.faults.fd = -1;
 	rc = watch_signals(d);
 	if (!rc)
 		rc = watch(d, &state.faults,

@@ -42,7 +42,8 @@ int homad_slow_init(struct homad *d)
 	d->dead_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	slow->loop.epfd = epoll_create1(EPOLL_CLOEXEC);
 	slow->admin_loop.epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (d->dead_fd >= 0 && slow->loop.epfd >= 0 && slow->admin_loop.epfd >= 0) {
+	if (d->dead_fd >= 0 && slow->loop.epfd >= 0 &&
+	    slow->admin_loop.epfd >= 0) {
 		d->slow = slow;
 		return 0;
 	}
@@ -63,7 +64,8 @@ void homad_slow_free(struct homad *d)
 	d->slow = NULL;
 }
 
-static struct homad_loop *loop_of(struct homad *d, const struct homad_source *source)
+static struct homad_loop *loop_of(struct homad *d,
+				  const struct homad_source *source)
 {
 	struct homad_slow *slow = homad_slow(d);
 

@@ -62,7 +62,7 @@ struct homad_slow {
 	struct homad_routes *routes; /* routes.c; NULL: its thread is not there */
 	struct homa_list asking;     /* questions of clients for routes */
 	struct homad_source answered; /* homad.answered_fd */
-	struct homad_tcp_ports *tcp; /* tcp_slow.h; NULL: there is no TCP */
+	struct homad_tcp_ports *tcp;  /* tcp_slow.h; NULL: there is no TCP */
 	u64 attached, detached, refused, evicted;
 };
 

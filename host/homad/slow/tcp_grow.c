@@ -43,14 +43,16 @@ static u64 change_of(const struct homad_grow *g, u32 i)
 
 static u8 *span_of(const struct homad_grow *g, u32 i, u32 way)
 {
-	return g->streams->spans + ((u64)g->slot[i] * HOMAD_BUFFERS + way) * HOMA_STREAM_SPAN;
+	return g->streams->spans +
+	       ((u64)g->slot[i] * HOMAD_BUFFERS + way) * HOMA_STREAM_SPAN;
 }
 
 /* ---- the worker's ---- */
 
 static void change(struct growth *g, u32 i, u32 way)
 {
-	u64 from = bytes_of(g->grow.from[i][way]), to = bytes_of(g->grow.to[i][way]);
+	u64 from = bytes_of(g->grow.from[i][way]),
+	    to = bytes_of(g->grow.to[i][way]);
 	u8 *span = span_of(&g->grow, i, way);
 
 	if (g->back && from && madvise(span, from, MADV_REMOVE))
@@ -119,7 +121,8 @@ static void done(struct homad *d, struct homad_work *work)
 		/* What failed is as it was; what is there already does no harm. */
 		if (g->rc && !g->back) {
 			charge(g->app, change_of(&g->grow, i), false);
-			memcpy(g->grow.to[i], g->grow.from[i], sizeof(g->grow.to[i]));
+			memcpy(g->grow.to[i], g->grow.from[i],
+			       sizeof(g->grow.to[i]));
 		} else if (g->back) {
 			charge(g->app, -change_of(&g->grow, i), false);
 		}
@@ -147,7 +150,8 @@ static void begin(struct homad *d, struct homad_app *app, struct growth *g)
 /* ---- more ---- */
 
 /* As much of what @slot wants as its user has room for. */
-static void add(struct homad *d, struct homad_app *app, struct homad_grow *g, u32 slot)
+static void add(struct homad *d, struct homad_app *app, struct homad_grow *g,
+		u32 slot)
 {
 	const struct homad_backing *b = &app->streams->backing[slot];
 	u64 room = homad_room(d, homad_attachment(app)->user);
@@ -159,7 +163,8 @@ static void add(struct homad *d, struct homad_app *app, struct homad_grow *g, u3
 	for (way = 0; way < HOMAD_BUFFERS; way++)
 		while (g->to[i][way] > g->from[i][way] && change_of(g, i) > room)
 			g->to[i][way]--;
-	homad_attach(d)->memory_refused += memcmp(g->to[i], b->want, sizeof(g->to[i])) != 0;
+	homad_attach(d)->memory_refused +=
+		memcmp(g->to[i], b->want, sizeof(g->to[i])) != 0;
 	charge(app, change_of(g, i), true);
 }
 
@@ -177,7 +182,8 @@ static void serve(struct homad *d, struct homad_streams *s)
 		if (!g)
 			return;
 		g->grow.streams = s;
-		add(d, app, &g->grow, s->asks[s->asks_head++ & (s->num_asks - 1)]);
+		add(d, app, &g->grow,
+		    s->asks[s->asks_head++ & (s->num_asks - 1)]);
 		if (g->grow.num == HOMAD_GROW_BATCH) {
 			begin(d, app, g);
 			g = NULL;

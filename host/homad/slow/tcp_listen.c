@@ -40,8 +40,10 @@ bool homad_of_our_network(int fd)
 
 	if (own < 0)
 		own = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	same = own >= 0 && !getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &theirs, &size) &&
-	       !getsockopt(own, SOL_SOCKET, SO_NETNS_COOKIE, &ours, &size) && theirs == ours;
+	same = own >= 0 &&
+	       !getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &theirs, &size) &&
+	       !getsockopt(own, SOL_SOCKET, SO_NETNS_COOKIE, &ours, &size) &&
+	       theirs == ours;
 	if (own >= 0)
 		close(own);
 	return same;
@@ -57,11 +59,13 @@ static bool is_bound(int fd, int family)
 	socklen_t size = 1;
 	u8 state = 0;
 
-	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &state, &size) || state != TCP_CLOSE)
+	if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &state, &size) ||
+	    state != TCP_CLOSE)
 		return false;
 	/* In this state it is refused for this reason only; else it gets a port of the
 	 * kernel's choice, as with listen(), and none that anybody else wants. */
-	size = family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	size = family == AF_INET ? sizeof(struct sockaddr_in) :
+				   sizeof(struct sockaddr_in6);
 	return bind(fd, (struct sockaddr *)&any, size) && errno == EINVAL;
 }
 
@@ -71,7 +75,8 @@ static bool has_device(int fd)
 	char name[IFNAMSIZ];
 	socklen_t size = sizeof(name);
 
-	return getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, &size) || size > 0;
+	return getsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, name, &size) ||
+	       size > 0;
 }
 
 static int read_v6(int fd, const struct sockaddr_in6 *six, struct tas_listener *l)
@@ -99,7 +104,8 @@ static const char *read_socket(int fd, struct tas_listener *l)
 
 	if (fd < 0)
 		return "no socket came with the request";
-	if (option(fd, SO_PROTOCOL) != IPPROTO_TCP || option(fd, SO_ACCEPTCONN) != 0)
+	if (option(fd, SO_PROTOCOL) != IPPROTO_TCP ||
+	    option(fd, SO_ACCEPTCONN) != 0)
 		return "the socket that came with it is not one of TCP that does not listen";
 	/* A port of another network namespace proves nothing about ours. */
 	if (!homad_of_our_network(fd))
@@ -122,15 +128,16 @@ static const char *read_socket(int fd, struct tas_listener *l)
 }
 
 /* The first rule decides; 0, -EPERM: none does, or -EACCES. */
-static int may_listen(const struct homad *d, const struct homad_client *client, u16 port,
-		      const char **wrong)
+static int may_listen(const struct homad *d, const struct homad_client *client,
+		      u16 port, const char **wrong)
 {
 	u32 i;
 
 	for (i = 0; i < d->config.num_tcp_rules; i++) {
 		const struct homad_tcp_rule *rule = &d->config.tcp_rules[i];
 
-		if (!rule->listen[0] || port < rule->listen[0] || port > rule->listen[1] ||
+		if (!rule->listen[0] || port < rule->listen[0] ||
+		    port > rule->listen[1] ||
 		    !homad_client_is(client, &rule->who))
 			continue;
 		*wrong = "a [[tcp_rule]] of homad denies this user to listen at that port";
@@ -159,7 +166,8 @@ static bool is_loopback(const struct tas_listener *l)
 {
 	static const u8 six[16] = { [15] = 1 };
 
-	return is_v4(l) ? l->local[12] == 127 : !memcmp(l->local, six, sizeof(six));
+	return is_v4(l) ? l->local[12] == 127 :
+			  !memcmp(l->local, six, sizeof(six));
 }
 
 /* May a connection be for either? */
@@ -181,7 +189,8 @@ static bool overlap(const struct tas_listener *a, const struct tas_listener *b)
  * they listen is for homad to refuse, as the kernel would if it knew of ours. */
 static bool is_taken(struct homad *d, const struct tas_listener *l)
 {
-	struct homa_list *head = homad_tcp_held(homad_slow(d)->tcp, l->port), *node;
+	struct homa_list *head = homad_tcp_held(homad_slow(d)->tcp, l->port),
+			 *node;
 
 	homa_list_for_each(node, head) {
 		struct homad_tcp_listener *other =
@@ -231,20 +240,23 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 	int rc;
 
 	if (!client->app->streams) {
-		homad_answer_error(client, r->op, -ENOTCONN,
-				   "the attachment has no streams yet: HOMA_CTL_STREAMS comes first");
+		homad_answer_error(
+			client, r->op, -ENOTCONN,
+			"the attachment has no streams yet: HOMA_CTL_STREAMS comes first");
 		return;
 	}
 	if (client->user->listeners >= HOMAD_USER_LISTENERS) {
 		homad_slow(d)->tcp->listens_refused++;
-		homad_answer_error(client, r->op, -EDQUOT,
-				   "user %u listens at %u TCP ports, which is as many as one may; close some",
-				   (unsigned int)client->uid, HOMAD_USER_LISTENERS);
+		homad_answer_error(
+			client, r->op, -EDQUOT,
+			"user %u listens at %u TCP ports, which is as many as one may; close some",
+			(unsigned int)client->uid, HOMAD_USER_LISTENERS);
 		return;
 	}
 	listener = calloc(1, sizeof(*listener));
 	if (!listener) {
-		homad_answer_error(client, r->op, -ENOMEM, "homad is out of memory");
+		homad_answer_error(client, r->op, -ENOMEM,
+				   "homad is out of memory");
 		return;
 	}
 	wrong = read_socket(client->passed_fd, &listener->l);
@@ -252,7 +264,8 @@ void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 	if (!rc)
 		rc = may_listen(d, client, listener->l.port, &wrong);
 	if (!rc) {
-		listener->l.backlog = (u32)homa_min_u64(homa_max_u64(r->bytes, 1), BACKLOG_MOST);
+		listener->l.backlog = (u32)homa_min_u64(homa_max_u64(r->bytes, 1),
+							BACKLOG_MOST);
 		answer.port = listener->l.port;
 		listener->fd = client->passed_fd;
 		rc = begin(d, client, listener);

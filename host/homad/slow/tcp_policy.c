@@ -8,22 +8,25 @@
 #include <stdlib.h>
 #include "tcp_slow.h"
 
-static struct homad_limit *find(const struct homad_tcp_ports *tcp, u32 rule, u32 uid,
-				bool together)
+static struct homad_limit *find(const struct homad_tcp_ports *tcp, u32 rule,
+				u32 uid, bool together)
 {
 	struct homa_list *node;
 
 	homa_list_for_each(node, &tcp->limits) {
-		struct homad_limit *limit = homa_container_of(node, struct homad_limit, of);
+		struct homad_limit *limit =
+			homa_container_of(node, struct homad_limit, of);
 
-		if (limit->generation == tcp->generation && limit->rule == rule &&
-		    limit->together == together && (together || limit->uid == uid))
+		if (limit->generation == tcp->generation &&
+		    limit->rule == rule && limit->together == together &&
+		    (together || limit->uid == uid))
 			return limit;
 	}
 	return NULL;
 }
 
-static struct homad_limit *limit_of(struct homad_tcp_ports *tcp, const struct homad_tcp_rule *rule,
+static struct homad_limit *limit_of(struct homad_tcp_ports *tcp,
+				    const struct homad_tcp_rule *rule,
 				    u32 number, u32 uid)
 {
 	struct homad_limit *limit = find(tcp, number, uid, rule->together);
@@ -49,7 +52,8 @@ static struct homad_limit *limit_of(struct homad_tcp_ports *tcp, const struct ho
 	return limit;
 }
 
-struct homad_policy *homad_policy_new(struct homad *d, const struct homad_client *client)
+struct homad_policy *homad_policy_new(struct homad *d,
+				      const struct homad_client *client)
 {
 	struct homad_policy *policy = calloc(1, sizeof(*policy));
 	u32 i;
@@ -61,7 +65,8 @@ struct homad_policy *homad_policy_new(struct homad *d, const struct homad_client
 		if (!homad_client_is(client, &rule->who))
 			continue;
 		if (rule->send || rule->receive || rule->connections) {
-			limit = limit_of(homad_slow(d)->tcp, rule, i, client->uid);
+			limit = limit_of(homad_slow(d)->tcp, rule, i,
+					 client->uid);
 			if (!limit) {
 				homad_policy_put(policy);
 				return NULL;
@@ -97,7 +102,8 @@ void homad_policies_change(struct homad *d)
 		return;
 	homad_slow(d)->tcp->generation++;
 	homa_list_for_each(node, &homad_attach(d)->clients) {
-		struct homad_client *client = homa_container_of(node, struct homad_client, list);
+		struct homad_client *client =
+			homa_container_of(node, struct homad_client, list);
 
 		if (!client->app || !client->app->streams)
 			continue;

@@ -51,7 +51,8 @@ static int bind_any(u16 *port)
 	int off = 0, fd;
 
 	fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
-	if (fd >= 0 && !setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) &&
+	if (fd >= 0 &&
+	    !setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) &&
 	    !bind(fd, (struct sockaddr *)&six, sizeof(six)) &&
 	    !getsockname(fd, (struct sockaddr *)&six, &size)) {
 		*port = ntohs(six.sin6_port);
@@ -75,11 +76,13 @@ static int bind_any(u16 *port)
 /* On the worker's thread: the kernel looks for a free port at some length. */
 static void get_ports(struct homad_work *work)
 {
-	struct homad_tcp_ports *ports = homa_container_of(work, struct homad_tcp_ports, more);
+	struct homad_tcp_ports *ports =
+		homa_container_of(work, struct homad_tcp_ports, more);
 	int fd;
 
 	ports->rc = 0;
-	for (ports->num_got = 0; ports->num_got < ports->wanted; ports->num_got++) {
+	for (ports->num_got = 0; ports->num_got < ports->wanted;
+	     ports->num_got++) {
 		fd = bind_any(&ports->got[ports->num_got]);
 		if (fd < 0) {
 			ports->rc = fd;
@@ -110,7 +113,8 @@ static void have_ports(struct homad *d, struct homad_tcp_ports *ports)
 	if (ports->rc)
 		homad_log(HOMAD_WARNING,
 			  "fewer ports than tcp.ports for TCP connections\tports=%u wanted=%u error=\"%s\"",
-			  ports->num_fds, d->config.tcp_ports, strerror(-ports->rc));
+			  ports->num_fds, d->config.tcp_ports,
+			  strerror(-ports->rc));
 	homad_call(d->threads[0], hand_over, ports);
 }
 
@@ -123,11 +127,13 @@ void homad_tcp_more_ports(struct homad *d)
 {
 	struct homad_tcp_ports *ports = homad_slow(d)->tcp;
 
-	if (ports->growing || !__atomic_load_n(&d->threads[0]->tcp->asked_ports, __ATOMIC_ACQUIRE))
+	if (ports->growing ||
+	    !__atomic_load_n(&d->threads[0]->tcp->asked_ports, __ATOMIC_ACQUIRE))
 		return;
 	ports->growing = true;
-	ports->wanted = homa_min_u32(d->config.tcp_ports - ports->num_fds,
-				     homa_min_u32(HOMAD_PORT_STEP, ports->num_fds));
+	ports->wanted =
+		homa_min_u32(d->config.tcp_ports - ports->num_fds,
+			     homa_min_u32(HOMAD_PORT_STEP, ports->num_fds));
 	ports->more = (struct homad_work){ .run = get_ports, .done = got_ports };
 	homad_work(d, &ports->more);
 }
@@ -139,7 +145,8 @@ int homad_tcp_keep_ports(struct homad *d, char *err, size_t errlen)
 	ports->wanted = homa_min_u32(d->config.tcp_ports, FIRST_PORTS);
 	get_ports(&ports->more);
 	if (!ports->num_got) {
-		snprintf(err, errlen, "no port for TCP connections: %s", strerror(-ports->rc));
+		snprintf(err, errlen, "no port for TCP connections: %s",
+			 strerror(-ports->rc));
 		return ports->rc;
 	}
 	have_ports(d, ports);

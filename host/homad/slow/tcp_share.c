@@ -43,7 +43,8 @@ static void end(struct homad *d, struct homad_share *share)
 
 static void is_void(struct homad *d, struct homad_source *source, u32 events)
 {
-	struct homad_share *share = homa_container_of(source, struct homad_share, pipe);
+	struct homad_share *share =
+		homa_container_of(source, struct homad_share, pipe);
 	struct homad_sharing sharing = { .ticket = share->ticket };
 
 	(void)events;
@@ -62,7 +63,9 @@ static int new_ticket(struct homad_streams *s, struct homad_ticket **ticket)
 
 	if (most > HOMAD_TICKET_MOST)
 		most = HOMAD_TICKET_MOST;
-	sharing.ticket = calloc(1, sizeof(**ticket) + most * sizeof(sharing.ticket->entry[0]));
+	sharing.ticket =
+		calloc(1, sizeof(**ticket) +
+				  most * sizeof(sharing.ticket->entry[0]));
 	if (!sharing.ticket)
 		return -ENOMEM;
 	sharing.ticket->most = most;
@@ -76,18 +79,21 @@ static int new_ticket(struct homad_streams *s, struct homad_ticket **ticket)
 	return rc;
 }
 
-static int begin(struct homad *d, struct homad_client *client, struct homad_share *share)
+static int begin(struct homad *d, struct homad_client *client,
+		 struct homad_share *share)
 {
 	int rc;
 
-	if (getrandom(share->token, sizeof(share->token), 0) != (ssize_t)sizeof(share->token))
+	if (getrandom(share->token, sizeof(share->token), 0) !=
+	    (ssize_t)sizeof(share->token))
 		return -EIO;
 	rc = new_ticket(client->app->streams, &share->ticket);
 	if (rc)
 		return rc;
 	share->thread = client->app->thread;
 	share->user = client->user;
-	share->pipe = (struct homad_source){ .fd = client->passed_fd, .ready = is_void };
+	share->pipe = (struct homad_source){ .fd = client->passed_fd,
+					     .ready = is_void };
 	rc = homad_watch(d, &share->pipe, EPOLLHUP);
 	if (!rc)
 		return 0;
@@ -105,8 +111,9 @@ void homad_op_stream_share(struct homad *d, struct homad_client *client,
 	int rc;
 
 	if (!client->app->streams || client->passed_fd < 0) {
-		homad_answer_error(client, r->op, -EINVAL,
-				   "a ticket is for the streams of an attachment that has some, and a pipe comes with the request");
+		homad_answer_error(
+			client, r->op, -EINVAL,
+			"a ticket is for the streams of an attachment that has some, and a pipe comes with the request");
 		return;
 	}
 	if (client->user->num_tickets >= USER_TICKETS) {
@@ -119,7 +126,8 @@ void homad_op_stream_share(struct homad *d, struct homad_client *client,
 	rc = share ? begin(d, client, share) : -ENOMEM;
 	if (rc) {
 		free(share);
-		homad_answer_error(client, r->op, rc, "cannot share streams: %s", strerror(-rc));
+		homad_answer_error(client, r->op, rc,
+				   "cannot share streams: %s", strerror(-rc));
 		return;
 	}
 	client->passed_fd = -1;
@@ -138,7 +146,8 @@ static struct homad_share *find(const struct homad_user *user, const u8 token[16
 	u32 i;
 
 	homa_list_for_each(node, &user->tickets) {
-		struct homad_share *share = homa_container_of(node, struct homad_share, of_user);
+		struct homad_share *share =
+			homa_container_of(node, struct homad_share, of_user);
 		u8 differ = 0;
 
 		for (i = 0; i < sizeof(share->token); i++)
@@ -159,15 +168,17 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 
 	if (!share || !sharing.s || sharing.s->joined ||
 	    share->thread != client->app->thread) {
-		homad_answer_error(client, r->op, -EINVAL,
-				   "there is no such ticket of this user, or the attachment has no streams or has joined others already");
+		homad_answer_error(
+			client, r->op, -EINVAL,
+			"there is no such ticket of this user, or the attachment has no streams or has joined others already");
 		return;
 	}
 	sharing.ticket = share->ticket;
 	answer.total = share->ticket->num;
 	rc = homad_call(client->app->thread, homad_ticket_join, &sharing);
 	if (rc) {
-		homad_answer_error(client, r->op, rc, "this attachment is being ended by homad");
+		homad_answer_error(client, r->op, rc,
+				   "this attachment is being ended by homad");
 		return;
 	}
 	end(d, share);
@@ -176,7 +187,8 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 
 void homad_share_goes_on(const struct homad_app *app)
 {
-	struct homad_sharing sharing = { .s = app->streams, .ticket = app->streams->joined };
+	struct homad_sharing sharing = { .s = app->streams,
+					 .ticket = app->streams->joined };
 
 	if (sharing.ticket)
 		homad_call(app->thread, homad_ticket_join, &sharing);
@@ -187,7 +199,8 @@ void homad_shares_stop(struct homad *d)
 	struct homa_list *node;
 
 	while ((node = homa_list_first(&homad_slow(d)->tcp->tickets))) {
-		struct homad_share *share = homa_container_of(node, struct homad_share, of_all);
+		struct homad_share *share =
+			homa_container_of(node, struct homad_share, of_all);
 
 		free(share->ticket);
 		end(d, share);

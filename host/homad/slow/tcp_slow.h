@@ -41,7 +41,8 @@ struct homad_tcp_ports {
 	u32 generation;
 };
 
-static inline struct homa_list *homad_tcp_held(struct homad_tcp_ports *ports, u16 port)
+static inline struct homa_list *homad_tcp_held(struct homad_tcp_ports *ports,
+					       u16 port)
 {
 	return &ports->held[port % HOMAD_HELD_BUCKETS];
 }
@@ -58,7 +59,8 @@ void homad_tcp_take_port(struct homad *d, u16 port);
 void homad_tcp_leave_port(struct homad *d, u16 port);
 
 /** homad_policy_new() - what rules say about @client's attachment; NULL: no memory. */
-struct homad_policy *homad_policy_new(struct homad *d, const struct homad_client *client);
+struct homad_policy *homad_policy_new(struct homad *d,
+				      const struct homad_client *client);
 void homad_policy_put(struct homad_policy *policy);
 /** homad_policies_change() - there are other rules: for all attachments. */
 void homad_policies_change(struct homad *d);

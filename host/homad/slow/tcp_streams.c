@@ -39,7 +39,8 @@ static void run(struct homad_work *work)
 	const struct homad_streams *s = g->app->streams;
 	u64 from = g->from * sizeof(*s->slots) / PAGE * PAGE;
 
-	g->rc = homad_populate((u8 *)s->slots + from, g->to * sizeof(*s->slots) - from);
+	g->rc = homad_populate((u8 *)s->slots + from,
+			       g->to * sizeof(*s->slots) - from);
 	from = (u64)g->from * 2 * HOMA_STREAM_FIRST;
 	if (!g->rc)
 		g->rc = homad_populate(s->firsts + from,
@@ -48,7 +49,8 @@ static void run(struct homad_work *work)
 
 static void answer(struct homad_app *app, u32 backed)
 {
-	struct homad_streams_back back = { .streams = app->streams, .backed = backed };
+	struct homad_streams_back back = { .streams = app->streams,
+					   .backed = backed };
 
 	homad_call(app->thread, homad_streams_backed, &back);
 	homad_share_goes_on(app);
@@ -82,7 +84,9 @@ static void grow(struct homad *d, struct homad_app *app)
 		return;
 	more = homa_min_u32(homa_max_u32(have, FIRST_SLOTS), MOST_SLOTS);
 	more = homa_min_u32(more, app->streams->num_slots - have);
-	more = homa_min_u32(more, (u32)homa_min_u64(homad_room(d, a->user) / SLOT_BYTES, more));
+	more = homa_min_u32(more,
+			    (u32)homa_min_u64(homad_room(d, a->user) / SLOT_BYTES,
+					      more));
 	g = more ? calloc(1, sizeof(*g)) : NULL;
 	if (!g) {
 		homad_attach(d)->memory_refused++;
@@ -101,7 +105,8 @@ static void grow(struct homad *d, struct homad_app *app)
 
 void homad_streams_wanted(struct homad *d)
 {
-	struct homad_tcp *tcp = d->num_threads && d->threads[0] ? d->threads[0]->tcp : NULL;
+	struct homad_tcp *tcp =
+		d->num_threads && d->threads[0] ? d->threads[0]->tcp : NULL;
 	struct homad_tcp_listener *gone, *ended, *next_gone;
 	struct homad_streams *s, *next;
 
@@ -129,7 +134,8 @@ void homad_streams_wanted(struct homad *d)
 
 /* ---- HOMA_CTL_STREAMS ---- */
 
-static bool matches(const struct homad_client *client, const struct homad_tcp_rule *rule)
+static bool matches(const struct homad_client *client,
+		    const struct homad_tcp_rule *rule)
 {
 	return homad_client_is(client, &rule->who);
 }
@@ -158,8 +164,8 @@ static u8 log2_of(u64 bytes)
 	return shift;
 }
 
-static struct homad_streams *new_streams(struct homad *d, const struct homad_client *client,
-					 u32 num_slots)
+static struct homad_streams *
+new_streams(struct homad *d, const struct homad_client *client, u32 num_slots)
 {
 	struct homad_streams *s = calloc(1, sizeof(*s));
 
@@ -180,8 +186,8 @@ static struct homad_streams *new_streams(struct homad *d, const struct homad_cli
 	s->alias = calloc(num_slots, sizeof(*s->alias));
 	s->id = (u32)client->app->id;
 	s->policy = homad_policy_new(d, client);
-	if (s->stream && s->free && s->generations && s->backing && s->asks && s->alias &&
-	    s->policy)
+	if (s->stream && s->free && s->generations && s->backing && s->asks &&
+	    s->alias && s->policy)
 		return s;
 	free_streams(s);
 	return NULL;
@@ -202,8 +208,8 @@ static void drop(struct homad *d, struct homad_app *app)
 }
 
 /* The memory is there. */
-static int begin(struct homad_client *client, struct homad_piece *piece, struct homad *d,
-		 int fds[HOMA_STREAM_FDS])
+static int begin(struct homad_client *client, struct homad_piece *piece,
+		 struct homad *d, int fds[HOMA_STREAM_FDS])
 {
 	u32 num_slots = d->config.tcp_streams;
 	struct homad_streams_open open = { .app = client->app };
@@ -219,7 +225,8 @@ static int begin(struct homad_client *client, struct homad_piece *piece, struct 
 	}
 	open.streams->wake_fd = wake[1];
 	open.streams->same_network = homad_of_our_network(client->conn.fd);
-	homad_streams_lay(open.streams, (struct homa_stream_area *)piece->base, num_slots);
+	homad_streams_lay(open.streams, (struct homa_stream_area *)piece->base,
+			  num_slots);
 	rc = homad_call(client->app->thread, homad_streams_begin, &open);
 	if (rc) {
 		close(wake[0]);
@@ -254,7 +261,8 @@ static void made(struct homad *d, struct homad_making *making)
 		homad_app_unmap(d, client->app, piece->base, piece->bytes,
 				homad_streams_fixed(d->config.tcp_streams));
 	}
-	homad_answer_error(client, HOMA_CTL_STREAMS, rc, "cannot serve TCP: %s", strerror(-rc));
+	homad_answer_error(client, HOMA_CTL_STREAMS, rc, "cannot serve TCP: %s",
+			   strerror(-rc));
 }
 
 void homad_op_streams(struct homad *d, struct homad_client *client,
@@ -274,11 +282,14 @@ void homad_op_streams(struct homad *d, struct homad_client *client,
 		return;
 	}
 	if (client->app->streams) {
-		homad_answer_error(client, r->op, -EISCONN, "this attachment has streams already");
+		homad_answer_error(client, r->op, -EISCONN,
+				   "this attachment has streams already");
 		return;
 	}
-	rc = homad_app_memory(d, client, r->op, "homa-streams", homad_streams_bytes(num_slots),
-			      homad_streams_fixed(num_slots), made, text, sizeof(text));
+	rc = homad_app_memory(d, client, r->op, "homa-streams",
+			      homad_streams_bytes(num_slots),
+			      homad_streams_fixed(num_slots), made, text,
+			      sizeof(text));
 	if (rc)
 		homad_answer_error(client, r->op, rc, "%s", text);
 }

@@ -43,8 +43,7 @@ void homad_throttle_count(struct homad_client *client)
 	client->paid_until += INTERVAL;
 }
 
-static void pause_ready(struct homad *d, struct homad_source *source,
-			u32 events)
+static void pause_ready(struct homad *d, struct homad_source *source, u32 events)
 {
 	struct homad_attach *attach = homad_attach(d);
 	struct homa_list *node = attach->waiting.next;

@@ -131,7 +131,8 @@ static void finish(struct homad *d, struct homad_worker *worker)
 	}
 }
 
-static void finished_ready(struct homad *d, struct homad_source *source, u32 events)
+static void finished_ready(struct homad *d, struct homad_source *source,
+			   u32 events)
 {
 	u64 count;
 
@@ -152,7 +153,8 @@ int homad_worker_start(struct homad *d, char *err, size_t errlen)
 	pthread_cond_init(&worker->some, NULL);
 	worker->source.ready = finished_ready;
 	worker->source.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = worker->source.fd < 0 ? -errno : homad_watch(d, &worker->source, EPOLLIN);
+	rc = worker->source.fd < 0 ? -errno :
+				     homad_watch(d, &worker->source, EPOLLIN);
 	if (!rc)
 		rc = -pthread_create(&worker->thread, NULL, work_off, worker);
 	if (rc)
@@ -166,7 +168,8 @@ no_thread:
 		close(worker->source.fd);
 	free(worker);
 fail:
-	snprintf(err, errlen, "cannot start the thread for memory: %s", strerror(-rc));
+	snprintf(err, errlen, "cannot start the thread for memory: %s",
+		 strerror(-rc));
 	return rc;
 }
 

@@ -34,32 +34,32 @@ struct kunit_suite {
 };
 
 #define KUNIT_CASE(fn) { .run_case = fn, .name = #fn }
-#define KUNIT_FAIL(test, fmt, ...)                                        \
-	do {                                                              \
-		(test)->failed = true;                                    \
-		pr_err("    # %s:%d: " fmt "\n", __FILE__, __LINE__,      \
-		       ##__VA_ARGS__);                                    \
+#define KUNIT_FAIL(test, fmt, ...)                         \
+	do {                                               \
+		(test)->failed = true;                     \
+		pr_err("    # %s:%d: " fmt "\n", __FILE__, \
+		       __LINE__, ##__VA_ARGS__);           \
 	} while (0)
-#define HOMAK_KUNIT_CHECK(test, cond, stop, text)                         \
-	do {                                                              \
-		if (!(cond)) {                                            \
-			KUNIT_FAIL(test, "%s is false", text);            \
-			stop;                                             \
-		}                                                         \
+#define HOMAK_KUNIT_CHECK(test, cond, stop, text)              \
+	do {                                                   \
+		if (!(cond)) {                                 \
+			KUNIT_FAIL(test, "%s is false", text); \
+			stop;                                  \
+		}                                              \
 	} while (0)
-#define HOMAK_KUNIT_COMPARE(test, a, op, b, stop)                         \
-	do {                                                              \
-		const typeof(a) homa_a = (a);                             \
-		const typeof(b) homa_b = (b);                             \
-		if (!(homa_a op homa_b)) {                                \
-			KUNIT_FAIL(test, "%s %s %s is false: %lld, %lld", \
-				   #a, #op, #b, (s64)homa_a,              \
-				   (s64)homa_b);                          \
-			stop;                                             \
-		}                                                         \
+#define HOMAK_KUNIT_COMPARE(test, a, op, b, stop)                             \
+	do {                                                                  \
+		const typeof(a) homa_a = (a);                                 \
+		const typeof(b) homa_b = (b);                                 \
+		if (!(homa_a op homa_b)) {                                    \
+			KUNIT_FAIL(test, "%s %s %s is false: %lld, %lld", #a, \
+				   #op, #b, (s64)homa_a, (s64)homa_b);        \
+			stop;                                                 \
+		}                                                             \
 	} while (0)
 #define KUNIT_EXPECT_TRUE(test, cond) HOMAK_KUNIT_CHECK(test, cond, , #cond)
-#define KUNIT_EXPECT_FALSE(test, cond) HOMAK_KUNIT_CHECK(test, !(cond), , "!" #cond)
+#define KUNIT_EXPECT_FALSE(test, cond) \
+	HOMAK_KUNIT_CHECK(test, !(cond), , "!" #cond)
 #define KUNIT_EXPECT_EQ(test, a, b) HOMAK_KUNIT_COMPARE(test, a, ==, b, )
 #define KUNIT_EXPECT_NE(test, a, b) HOMAK_KUNIT_COMPARE(test, a, !=, b, )
 #define KUNIT_EXPECT_LE(test, a, b) HOMAK_KUNIT_COMPARE(test, a, <=, b, )
@@ -71,11 +71,11 @@ struct kunit_suite {
 #endif
 
 /* Every suite, once: SUITE(name of its struct kunit_suite) */
-#define HOMAK_KUNIT_SUITES(SUITE) \
-	SUITE(homak_kunit_addr)    \
+#define HOMAK_KUNIT_SUITES(SUITE)   \
+	SUITE(homak_kunit_addr)     \
 	SUITE(homak_kunit_settings) \
-	SUITE(homak_kunit_msg)     \
-	SUITE(homak_kunit_gso)     \
+	SUITE(homak_kunit_msg)      \
+	SUITE(homak_kunit_gso)      \
 	SUITE(homak_kunit_name)
 
 #define SUITE(suite) extern struct kunit_suite suite;

@@ -7,8 +7,8 @@
 
 static void addr_v4_is_mapped(struct kunit *test)
 {
-	static const u8 want[16] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff,
-				     192, 0, 2, 7 };
+	static const u8 want[16] = { 0, 0, 0,	 0,    0,   0, 0, 0,
+				     0, 0, 0xff, 0xff, 192, 0, 2, 7 };
 	struct homa_addr a;
 
 	memset(&a, 0xaa, sizeof(a));
@@ -27,7 +27,8 @@ static void addr_v6_round_trip(struct kunit *test)
 
 	memset(&a, 0xaa, sizeof(a));
 	memset(&b, 0x55, sizeof(b));
-	KUNIT_ASSERT_EQ(test, in6_pton("2001:db8::17", -1, ip.s6_addr, -1, NULL), 1);
+	KUNIT_ASSERT_EQ(test,
+			in6_pton("2001:db8::17", -1, ip.s6_addr, -1, NULL), 1);
 	homak_addr_v6(&a, &ip, 54321);
 	KUNIT_EXPECT_EQ(test, memcmp(a.ip, &ip, 16), 0);
 	KUNIT_EXPECT_EQ(test, (u32)a.encap, 54321u);
@@ -59,12 +60,10 @@ static void addr_link_local(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, ipv6_addr_equal(&back, &global));
 }
 
-static struct kunit_case addr_cases[] = {
-	KUNIT_CASE(addr_v4_is_mapped),
-	KUNIT_CASE(addr_v6_round_trip),
-	KUNIT_CASE(addr_link_local),
-	{}
-};
+static struct kunit_case addr_cases[] = { KUNIT_CASE(addr_v4_is_mapped),
+					  KUNIT_CASE(addr_v6_round_trip),
+					  KUNIT_CASE(addr_link_local),
+					  {} };
 
 struct kunit_suite homak_kunit_addr = {
 	.name = "homa_addr",

@@ -10,9 +10,9 @@
 #include "homa_tx.h"
 
 #define SEG 1404u
-#define START 70000u	/* offset in the message */
+#define START 70000u /* offset in the message */
 #define IP_LEN 20u
-#define GSO_OFFSET 4u	/* of the interleaved form, before each payload */
+#define GSO_OFFSET 4u /* of the interleaved form, before each payload */
 
 static u8 gso_byte(u32 i)
 {
@@ -98,7 +98,8 @@ static bool gso_right(struct sk_buff *one, u32 i, u32 length)
 	u8 *bytes;
 	bool ok;
 
-	if (one->len != at + n || homa_get_be32(&w->seg_offset) != START + i * SEG ||
+	if (one->len != at + n ||
+	    homa_get_be32(&w->seg_offset) != START + i * SEG ||
 	    w->common.doff != HOMA_DOFF_DATA << 4 || w->common.type != HOMA_DATA ||
 	    homa_get_be64(&w->common.sender_id) != 4711)
 		return false;
@@ -124,8 +125,8 @@ static struct sk_buff *gso_apart(struct sk_buff *skb, netdev_features_t features
 static void gso_form(struct kunit *test, enum homak_gso_form form,
 		     netdev_features_t features)
 {
-	static const u32 lengths[] = { SEG + 1, 2 * SEG, 2 * SEG + 1, 7 * SEG - 1,
-				       17 * SEG + 5 };
+	static const u32 lengths[] = { SEG + 1, 2 * SEG, 2 * SEG + 1,
+				       7 * SEG - 1, 17 * SEG + 5 };
 	struct sk_buff *skb, *segs, *one;
 	u32 k, i;
 
@@ -178,7 +179,8 @@ static void gso_charge(struct kunit *test)
 	segs = gso_apart(skb, NETIF_F_SG);
 	KUNIT_EXPECT_FALSE(test, IS_ERR_OR_NULL(segs));
 	kfree_skb(skb);
-	KUNIT_EXPECT_EQ(test, (u32)refcount_read(&sk->sk_wmem_alloc), truesize + 1);
+	KUNIT_EXPECT_EQ(test, (u32)refcount_read(&sk->sk_wmem_alloc),
+			truesize + 1);
 	if (!IS_ERR_OR_NULL(segs))
 		kfree_skb_list(segs);
 	KUNIT_EXPECT_EQ(test, (u32)refcount_read(&sk->sk_wmem_alloc), 1u);
@@ -234,7 +236,8 @@ static void gso_made_up(struct kunit *test)
 /* Cloned, as a packet socket does: the clone keeps its bytes. */
 static void gso_of_a_clone(struct kunit *test, netdev_features_t features)
 {
-	struct sk_buff *skb = gso_make(HOMAK_GSO_ONE_PIECE, 5 * SEG), *clone, *segs;
+	struct sk_buff *skb = gso_make(HOMAK_GSO_ONE_PIECE, 5 * SEG), *clone,
+		       *segs;
 	struct homa_wire_data *w;
 
 	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, skb);
@@ -262,15 +265,13 @@ static void gso_clones(struct kunit *test)
 	gso_of_a_clone(test, NETIF_F_SG);
 }
 
-static struct kunit_case gso_cases[] = {
-	KUNIT_CASE(gso_one_piece),
-	KUNIT_CASE(gso_quick),
-	KUNIT_CASE(gso_charge),
-	KUNIT_CASE(gso_interleaved),
-	KUNIT_CASE(gso_made_up),
-	KUNIT_CASE(gso_clones),
-	{}
-};
+static struct kunit_case gso_cases[] = { KUNIT_CASE(gso_one_piece),
+					 KUNIT_CASE(gso_quick),
+					 KUNIT_CASE(gso_charge),
+					 KUNIT_CASE(gso_interleaved),
+					 KUNIT_CASE(gso_made_up),
+					 KUNIT_CASE(gso_clones),
+					 {} };
 
 struct kunit_suite homak_kunit_gso = {
 	.name = "homa_gso",

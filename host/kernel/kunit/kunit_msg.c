@@ -103,8 +103,9 @@ static bool msg_part(struct msg_env *env, struct homak_msg *msg, u32 offset,
 
 static void msg_parts(struct kunit *test)
 {
-	static const u32 lengths[] = { 1,     55,    1404,  1536,  1537,   4096, 4097,
-				       32767, 32768, 32769, 65536, 100000, MSG_MAX };
+	static const u32 lengths[] = { 1,     55,     1404,   1536,  1537,
+				       4096,  4097,   32767,  32768, 32769,
+				       65536, 100000, MSG_MAX };
 	struct msg_env *env = test->priv;
 	u32 i, offset, n;
 
@@ -116,10 +117,11 @@ static void msg_parts(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, homak_msg_length(msg), length);
 		for (offset = 0; offset < length; offset += 1404) {
 			n = min(length - offset, 1404u);
-			KUNIT_EXPECT_TRUE(test, msg_part(env, msg, offset, n, 2048));
+			KUNIT_EXPECT_TRUE(test,
+					  msg_part(env, msg, offset, n, 2048));
 			if (length > 2048)
-				KUNIT_EXPECT_TRUE(test, msg_part(env, msg, offset,
-								 n, 0));
+				KUNIT_EXPECT_TRUE(test, msg_part(env, msg,
+								 offset, n, 0));
 		}
 		homak_msg_free(msg);
 	}
@@ -149,7 +151,8 @@ static void msg_filled_in_steps(struct kunit *test)
 
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, msg);
 		for (offset = 0; offset < 150000; offset += 15000)
-			KUNIT_EXPECT_TRUE(test, msg_part(env, msg, offset, 15000, 0));
+			KUNIT_EXPECT_TRUE(test,
+					  msg_part(env, msg, offset, 15000, 0));
 		homak_msg_free(msg);
 	}
 }
@@ -176,7 +179,8 @@ static void msg_charge_comes_back(struct kunit *test)
 	for (i = 0; i < made; i++)
 		homak_msg_free(msgs[i]);
 	KUNIT_EXPECT_EQ(test, (s64)atomic64_read(&hsk->tx_bytes), before);
-	KUNIT_EXPECT_EQ(test, (int)refcount_read(&env->sock->sk->sk_wmem_alloc), wmem);
+	KUNIT_EXPECT_EQ(test, (int)refcount_read(&env->sock->sk->sk_wmem_alloc),
+			wmem);
 }
 
 /* Fewer bytes than were announced: what is there stays, and is all there is. */
@@ -196,12 +200,9 @@ static void msg_too_little(struct kunit *test)
 }
 
 static struct kunit_case msg_cases[] = {
-	KUNIT_CASE(msg_parts),
-	KUNIT_CASE(msg_long_parts),
-	KUNIT_CASE(msg_filled_in_steps),
-	KUNIT_CASE(msg_charge_comes_back),
-	KUNIT_CASE(msg_too_little),
-	{}
+	KUNIT_CASE(msg_parts),		 KUNIT_CASE(msg_long_parts),
+	KUNIT_CASE(msg_filled_in_steps), KUNIT_CASE(msg_charge_comes_back),
+	KUNIT_CASE(msg_too_little),	 {}
 };
 
 struct kunit_suite homak_kunit_msg = {

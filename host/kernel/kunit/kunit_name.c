@@ -40,7 +40,8 @@ static void name_close(struct kunit *test)
 
 static void name_v4(struct kunit *test)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(4000),
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_port = htons(4000),
 				  .sin_addr.s_addr = in_aton("192.0.2.9") };
 	struct sockaddr_storage back;
 	struct homak_name name;
@@ -50,11 +51,14 @@ static void name_v4(struct kunit *test)
 	sock = test->priv;
 	KUNIT_EXPECT_EQ(test, name_get(sock, &in, sizeof(in), &name), 0);
 	KUNIT_EXPECT_EQ(test, (u32)name.port, 4000u);
-	KUNIT_EXPECT_TRUE(test, homak_addr_get_v4(&name.addr) == in.sin_addr.s_addr);
+	KUNIT_EXPECT_TRUE(test,
+			  homak_addr_get_v4(&name.addr) == in.sin_addr.s_addr);
 	KUNIT_EXPECT_TRUE(test, homak_name_fits(homak_sk(sock->sk), &name.addr));
 	memset(&back, 0xff, sizeof(back));
-	KUNIT_EXPECT_EQ(test, homak_name_put(homak_sk(sock->sk), &name.addr,
-					     name.port, &back), (int)sizeof(in));
+	KUNIT_EXPECT_EQ(test,
+			homak_name_put(homak_sk(sock->sk), &name.addr,
+				       name.port, &back),
+			(int)sizeof(in));
 	KUNIT_EXPECT_EQ(test, memcmp(&back, &in, sizeof(in)), 0);
 }
 
@@ -67,18 +71,21 @@ static void name_v6(struct kunit *test)
 	struct socket *sock;
 
 	if (name_open(test, AF_INET6))
-		return;	/* a kernel without IPv6 */
+		return; /* a kernel without IPv6 */
 	sock = test->priv;
 	in6_pton("2001:db8::5", -1, in6.sin6_addr.s6_addr, -1, NULL);
 	KUNIT_EXPECT_EQ(test, name_get(sock, &in6, sizeof(in6), &name), 0);
-	KUNIT_EXPECT_EQ(test, homak_name_put(homak_sk(sock->sk), &name.addr,
-					     name.port, &back), (int)sizeof(in6));
+	KUNIT_EXPECT_EQ(test,
+			homak_name_put(homak_sk(sock->sk), &name.addr,
+				       name.port, &back),
+			(int)sizeof(in6));
 	KUNIT_EXPECT_EQ(test, memcmp(&back, &in6, sizeof(in6)), 0);
 
 	/* An IPv4 peer of an IPv6 socket is an IPv4 peer. */
 	ipv6_addr_set_v4mapped(in_aton("10.0.0.1"), &in6.sin6_addr);
 	KUNIT_EXPECT_EQ(test, name_get(sock, &in6, sizeof(in6), &name), 0);
-	KUNIT_EXPECT_TRUE(test, homak_addr_get_v4(&name.addr) == in_aton("10.0.0.1"));
+	KUNIT_EXPECT_TRUE(test,
+			  homak_addr_get_v4(&name.addr) == in_aton("10.0.0.1"));
 
 	/* Link-local: not without its interface, which comes back with it. */
 	in6_pton("fe80::1", -1, in6.sin6_addr.s6_addr, -1, NULL);
@@ -91,7 +98,8 @@ static void name_v6(struct kunit *test)
 
 static void name_refused(struct kunit *test)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(4000),
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_port = htons(4000),
 				  .sin_addr.s_addr = in_aton("192.0.2.9") };
 	struct homak_name name;
 	struct socket *sock;
@@ -100,41 +108,51 @@ static void name_refused(struct kunit *test)
 	sock = test->priv;
 	KUNIT_EXPECT_EQ(test, name_get(sock, NULL, 0, &name), -EINVAL);
 	KUNIT_EXPECT_EQ(test, name_get(sock, &in, 1, &name), -EINVAL);
-	KUNIT_EXPECT_EQ(test, name_get(sock, &in, sizeof(in) - 1, &name), -EINVAL);
+	KUNIT_EXPECT_EQ(test, name_get(sock, &in, sizeof(in) - 1, &name),
+			-EINVAL);
 	in.sin_family = AF_INET6;
-	KUNIT_EXPECT_EQ(test, name_get(sock, &in, sizeof(in), &name), -EAFNOSUPPORT);
+	KUNIT_EXPECT_EQ(test, name_get(sock, &in, sizeof(in), &name),
+			-EAFNOSUPPORT);
 }
 
 static void icmp_means(struct kunit *test)
 {
-	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v4(ICMP_DEST_UNREACH, ICMP_PORT_UNREACH),
+	KUNIT_EXPECT_EQ(test,
+			homak_icmp_errno_v4(ICMP_DEST_UNREACH, ICMP_PORT_UNREACH),
 			ENOTCONN);
-	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v4(ICMP_DEST_UNREACH, ICMP_PROT_UNREACH),
+	KUNIT_EXPECT_EQ(test,
+			homak_icmp_errno_v4(ICMP_DEST_UNREACH, ICMP_PROT_UNREACH),
 			EPROTONOSUPPORT);
-	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v4(ICMP_DEST_UNREACH, ICMP_HOST_UNREACH),
+	KUNIT_EXPECT_EQ(test,
+			homak_icmp_errno_v4(ICMP_DEST_UNREACH, ICMP_HOST_UNREACH),
 			EHOSTUNREACH);
-	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v4(ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED),
+	KUNIT_EXPECT_EQ(test,
+			homak_icmp_errno_v4(ICMP_DEST_UNREACH, ICMP_FRAG_NEEDED),
 			EMSGSIZE);
 	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v4(ICMP_DEST_UNREACH, 255), 0);
 	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v4(ICMP_TIME_EXCEEDED, 0), 0);
 	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v4(ICMP_REDIRECT, 0), 0);
-	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v6(ICMPV6_DEST_UNREACH,
-						  ICMPV6_PORT_UNREACH), ENOTCONN);
-	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v6(ICMPV6_DEST_UNREACH,
-						  ICMPV6_ADDR_UNREACH), EHOSTUNREACH);
-	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v6(ICMPV6_PKT_TOOBIG, 0), EMSGSIZE);
-	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v6(ICMPV6_PARAMPROB,
-						  ICMPV6_UNK_NEXTHDR), EPROTONOSUPPORT);
+	KUNIT_EXPECT_EQ(test,
+			homak_icmp_errno_v6(ICMPV6_DEST_UNREACH,
+					    ICMPV6_PORT_UNREACH),
+			ENOTCONN);
+	KUNIT_EXPECT_EQ(test,
+			homak_icmp_errno_v6(ICMPV6_DEST_UNREACH,
+					    ICMPV6_ADDR_UNREACH),
+			EHOSTUNREACH);
+	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v6(ICMPV6_PKT_TOOBIG, 0),
+			EMSGSIZE);
+	KUNIT_EXPECT_EQ(test,
+			homak_icmp_errno_v6(ICMPV6_PARAMPROB, ICMPV6_UNK_NEXTHDR),
+			EPROTONOSUPPORT);
 	KUNIT_EXPECT_EQ(test, homak_icmp_errno_v6(ICMPV6_TIME_EXCEED, 0), 0);
 }
 
-static struct kunit_case name_cases[] = {
-	KUNIT_CASE(name_v4),
-	KUNIT_CASE(name_v6),
-	KUNIT_CASE(name_refused),
-	KUNIT_CASE(icmp_means),
-	{}
-};
+static struct kunit_case name_cases[] = { KUNIT_CASE(name_v4),
+					  KUNIT_CASE(name_v6),
+					  KUNIT_CASE(name_refused),
+					  KUNIT_CASE(icmp_means),
+					  {} };
 
 struct kunit_suite homak_kunit_name = {
 	.name = "homa_name",

@@ -39,8 +39,10 @@ static void settings_aliases_fit(struct kunit *test)
 		KUNIT_ASSERT_NOT_ERR_OR_NULL(test, info);
 		KUNIT_EXPECT_GE(test, (u64)knob->min * scale, (u64)info->min);
 		KUNIT_EXPECT_LE(test, (u64)knob->max * scale, (u64)info->max);
-		KUNIT_EXPECT_GE(test, homak_knob_shown(knob, info->def), knob->min);
-		KUNIT_EXPECT_LE(test, homak_knob_shown(knob, info->def), knob->max);
+		KUNIT_EXPECT_GE(test, homak_knob_shown(knob, info->def),
+				knob->min);
+		KUNIT_EXPECT_LE(test, homak_knob_shown(knob, info->def),
+				knob->max);
 		seen++;
 	}
 	KUNIT_EXPECT_GE(test, seen, 5u);
@@ -89,7 +91,8 @@ static void cutoffs_of_the_module(struct kunit *test)
 /* What the engine shows can be written back: fewer priorities, no end. */
 static void cutoffs_written_back(struct kunit *test)
 {
-	const u32 list[8] = { 0x7fffffff, 0x7fffffff, 0x7fffffff, 500, 100, 0, 0, 0 };
+	const u32 list[8] = { 0x7fffffff, 0x7fffffff, 0x7fffffff, 500,
+			      100,	  0,	      0,	  0 };
 	u32 sizes[8], levels;
 
 	KUNIT_ASSERT_EQ(test, homak_cutoffs_parse(list, &levels, sizes), 0);

@@ -19,8 +19,8 @@
 #include "homa_diag.h"
 #include "homa_kernel.h"
 
-#define HOMAK_DIAG_BATCH 16u	/* RPCs or peers looked at in one visit */
-#define HOMAK_DIAG_ROOM 512u	/* bytes that one object's attributes may take */
+#define HOMAK_DIAG_BATCH 16u /* RPCs or peers looked at in one visit */
+#define HOMAK_DIAG_ROOM 512u /* bytes that one object's attributes may take */
 
 /* Where a dump is, in netlink_callback.ctx. */
 struct homak_diag_at {
@@ -61,8 +61,8 @@ static void homak_diag_begin(struct homak_diag_dump *d, struct sk_buff *skb,
 static void *homak_diag_open(struct homak_diag_dump *d)
 {
 	return genlmsg_put(d->skb, NETLINK_CB(d->cb->skb).portid,
-			   d->cb->nlh->nlmsg_seq, &homak_diag_family, NLM_F_MULTI,
-			   d->command);
+			   d->cb->nlh->nlmsg_seq, &homak_diag_family,
+			   NLM_F_MULTI, d->command);
 }
 
 /* false: it did not fit. */
@@ -91,7 +91,8 @@ struct homak_diag_owner {
 };
 
 /* RCU read side. */
-static void homak_diag_owner(struct homak_sock *hsk, struct homak_diag_owner *owner)
+static void homak_diag_owner(struct homak_sock *hsk,
+			     struct homak_diag_owner *owner)
 {
 	struct sock *sk = (struct sock *)hsk;
 
@@ -124,7 +125,8 @@ struct homak_diag_region {
 };
 
 /* false: it is closed. RCU read side. */
-static bool homak_diag_region(const struct homak_sock *hsk, struct homak_diag_region *region)
+static bool homak_diag_region(const struct homak_sock *hsk,
+			      struct homak_diag_region *region)
 {
 	struct homa_sock *engine_sock = READ_ONCE(hsk->engine_sock);
 
@@ -184,7 +186,8 @@ static int homak_diag_socks(struct sk_buff *skb, struct netlink_callback *cb)
 		if (index++ < d.at->index)
 			continue;
 		homak_diag_owner(hsk, &owner);
-		if (homak_diag_shown(&d, &owner) && !homak_diag_sock(&d, hsk, &owner))
+		if (homak_diag_shown(&d, &owner) &&
+		    !homak_diag_sock(&d, hsk, &owner))
 			break;
 		d.at->index = index;
 	}
@@ -250,8 +253,7 @@ static bool homak_diag_rpc(struct homak_diag_dump *d,
 	if (!head)
 		return false;
 	err = homak_diag_put_owner(d, owner) ||
-	      (d->admin &&
-	       homak_put_u64(skb, HOMA_DIAG_A_ID, look->handle.id)) ||
+	      (d->admin && homak_put_u64(skb, HOMA_DIAG_A_ID, look->handle.id)) ||
 	      homak_put_u64(skb, HOMA_DIAG_A_COOKIE, look->cookie) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_CLIENT, look->client) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_PRIVATE, look->is_private) ||
@@ -262,8 +264,10 @@ static bool homak_diag_rpc(struct homak_diag_dump *d,
 	      nla_put_u16(skb, HOMA_DIAG_A_PEER_PORT, look->peer_port) ||
 	      homak_diag_put_addr(skb, &look->peer,
 				  (struct homa_link *)look->link) ||
-	      homak_put_u64(skb, HOMA_DIAG_A_AGE_NS, homa_since(now, look->birth)) ||
-	      homak_put_u64(skb, HOMA_DIAG_A_SILENT_NS, homa_since(now, look->heard_at)) ||
+	      homak_put_u64(skb, HOMA_DIAG_A_AGE_NS,
+			    homa_since(now, look->birth)) ||
+	      homak_put_u64(skb, HOMA_DIAG_A_SILENT_NS,
+			    homa_since(now, look->heard_at)) ||
 	      homak_diag_put_lengths(skb, look);
 	return homak_diag_close(d, head, err);
 }
@@ -348,8 +352,7 @@ static bool homak_diag_peer(struct homak_diag_dump *d,
 	      nla_put_u32(skb, HOMA_DIAG_A_SERVER_RPCS, look->server_rpcs) ||
 	      nla_put_u32(skb, HOMA_DIAG_A_IDLE_MS, look->idle_ms) ||
 	      nla_put_u16(skb, HOMA_DIAG_A_SEG_SIZE, look->seg_size) ||
-	      nla_put_u16(skb, HOMA_DIAG_A_CUTOFF_VERSION,
-			  look->cutoff_version) ||
+	      nla_put_u16(skb, HOMA_DIAG_A_CUTOFF_VERSION, look->cutoff_version) ||
 	      nla_put(skb, HOMA_DIAG_A_CUTOFFS, sizeof(look->cutoffs),
 		      look->cutoffs) ||
 	      nla_put_u8(skb, HOMA_DIAG_A_ACKS_OWED, look->acks_owed) ||

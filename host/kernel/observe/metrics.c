@@ -68,7 +68,8 @@ u64 homak_metric_sum(struct homak_net *hnet, enum homa_metric metric)
 	if (!homak_net_engine(hnet))
 		return 0;
 	for_each_possible_cpu(cpu)
-		sum += READ_ONCE(per_cpu_ptr(hnet->cpus, cpu)->ctx.metrics[metric]);
+		sum += READ_ONCE(
+			per_cpu_ptr(hnet->cpus, cpu)->ctx.metrics[metric]);
 	return sum;
 }
 
@@ -129,13 +130,16 @@ static void homak_metrics_there(struct seq_file *m, struct homak_net *hnet)
 {
 	u32 i;
 
-	homak_metric_line(m, "time_cycles", ktime_get_ns(), "time_ns, for scripts");
-	homak_metric_line(m, "cpu_khz", 1000000, "cycles per millisecond: one is a nanosecond");
+	homak_metric_line(m, "time_cycles", ktime_get_ns(),
+			  "time_ns, for scripts");
+	homak_metric_line(m, "cpu_khz", 1000000,
+			  "cycles per millisecond: one is a nanosecond");
 	homak_metric_line(m, "core", 0, "what follows is the sum over all cores");
 	for (i = 0; i < ARRAY_SIZE(homak_metric_aliases); i++)
-		homak_metric_line(m, homak_metric_aliases[i].name,
-				  homak_metric_sum(hnet, homak_metric_aliases[i].metric),
-				  homa_metric_table[homak_metric_aliases[i].metric].text);
+		homak_metric_line(
+			m, homak_metric_aliases[i].name,
+			homak_metric_sum(hnet, homak_metric_aliases[i].metric),
+			homa_metric_table[homak_metric_aliases[i].metric].text);
 }
 
 static int homak_metrics_show(struct seq_file *m, void *v)

@@ -98,7 +98,8 @@ bool homak_q_open(struct Qdisc *sch, struct homak_q *q);
 void homak_q_spent(struct homak_q *q, const struct sk_buff *skb);
 
 /* Adds to a counter of the host; before the first packet of Homa nothing is counted. */
-static inline void homak_q_metric(const struct homak_q *q, enum homak_host_metric m, u64 n)
+static inline void homak_q_metric(const struct homak_q *q,
+				  enum homak_host_metric m, u64 n)
 {
 	if (likely(q->hdev))
 		homak_host_count_at(q->hdev->hnet, m, n);

@@ -19,7 +19,7 @@
  */
 #include "homa_qdisc_impl.h"
 
-#define HOMAK_Q_FAST_RUN 16u	/* short packets in a row while others wait */
+#define HOMAK_Q_FAST_RUN 16u /* short packets in a row while others wait */
 #define HOMAK_Q_BALANCE (64 * 1024 * 100)
 
 /* ---- in ---- */
@@ -42,7 +42,8 @@ static struct homak_flow *homak_flow_find(struct homak_q *q, u32 hash)
 	return place;
 }
 
-static void homak_flow_add(struct homak_q *q, struct homak_flow *flow, struct sk_buff *skb)
+static void homak_flow_add(struct homak_q *q, struct homak_flow *flow,
+			   struct sk_buff *skb)
 {
 	skb->next = NULL;
 	if (flow->head) {
@@ -70,7 +71,8 @@ static struct sk_buff *homak_flow_take(struct homak_flow *flow)
 }
 
 /* Too many wait: the longest flow loses its oldest packet. */
-static void homak_q_drop(struct Qdisc *sch, struct homak_q *q, struct sk_buff **to_free)
+static void homak_q_drop(struct Qdisc *sch, struct homak_q *q,
+			 struct sk_buff **to_free)
 {
 	struct homak_flow *flow, *longest = NULL;
 	struct sk_buff *skb;
@@ -92,8 +94,8 @@ static void homak_q_drop(struct Qdisc *sch, struct homak_q *q, struct sk_buff **
 	qdisc_tree_reduce_backlog(sch, 1, qdisc_pkt_len(skb));
 }
 
-static void homak_q_add_other(struct Qdisc *sch, struct homak_q *q, struct sk_buff *skb,
-			      bool ack)
+static void homak_q_add_other(struct Qdisc *sch, struct homak_q *q,
+			      struct sk_buff *skb, bool ack)
 {
 	u32 hash = skb_get_hash(skb);
 	struct homak_flow *flow;
@@ -163,7 +165,8 @@ static struct sk_buff *homak_q_take_flow(struct Qdisc *sch, struct homak_q *q)
 	struct sk_buff *skb;
 
 	for (;;) {
-		flow = list_first_entry_or_null(&q->active, struct homak_flow, node);
+		flow = list_first_entry_or_null(&q->active, struct homak_flow,
+						node);
 		if (!flow)
 			return NULL;
 		if (flow->deficit > 0)
@@ -184,8 +187,8 @@ static struct sk_buff *homak_q_take_other(struct Qdisc *sch, struct homak_q *q)
 {
 	struct sk_buff *skb;
 
-	if (q->fast.head && (q->fast_run++ < HOMAK_Q_FAST_RUN ||
-			     list_empty(&q->active))) {
+	if (q->fast.head &&
+	    (q->fast_run++ < HOMAK_Q_FAST_RUN || list_empty(&q->active))) {
 		skb = __qdisc_dequeue_head(&q->fast);
 		q->other--;
 		homak_q_metric(q, HOMAK_H_host_q_short, 1);
@@ -210,14 +213,16 @@ static s32 homak_q_share(const struct Qdisc *sch, const struct homak_q *q)
 	u32 share = q->share;
 
 	if (!share)
-		share = READ_ONCE(homak_net(dev_net(qdisc_dev(sch)))->settings.homa_share);
+		share = READ_ONCE(
+			homak_net(dev_net(qdisc_dev(sch)))->settings.homa_share);
 	/* Neither may starve. */
 	return (s32)clamp(share, 1u, 99u);
 }
 
 /* A packet of @len bytes leaves while both kinds wait. What Homa misses while none of
  * its packets is here it gets when they are, but not more than its room. */
-static void homak_q_charge(const struct Qdisc *sch, struct homak_q *q, u32 len, bool homa)
+static void homak_q_charge(const struct Qdisc *sch, struct homak_q *q, u32 len,
+			   bool homa)
 {
 	s32 share = homak_q_share(sch, q);
 	s64 most = q->homa_bytes || homa ? HOMAK_Q_BALANCE : (s64)q->room * share;
@@ -225,7 +230,8 @@ static void homak_q_charge(const struct Qdisc *sch, struct homak_q *q, u32 len, 
 
 	if (balance > q->balance)
 		balance = max_t(s64, q->balance, min(balance, most));
-	q->balance = (s32)clamp_t(s64, balance, -HOMAK_Q_BALANCE, HOMAK_Q_BALANCE);
+	q->balance =
+		(s32)clamp_t(s64, balance, -HOMAK_Q_BALANCE, HOMAK_Q_BALANCE);
 }
 
 static struct sk_buff *homak_q_dequeue(struct Qdisc *sch)
@@ -245,7 +251,9 @@ static struct sk_buff *homak_q_dequeue(struct Qdisc *sch)
 	else
 		q->balance = 0;
 	homak_q_spent(q, skb);
-	homak_q_metric(q, homa ? HOMAK_H_host_q_homa_bytes : HOMAK_H_host_q_other_bytes,
+	homak_q_metric(q,
+		       homa ? HOMAK_H_host_q_homa_bytes :
+			      HOMAK_H_host_q_other_bytes,
 		       qdisc_pkt_len(skb));
 	sch->q.qlen--;
 	qdisc_qstats_backlog_dec(sch, skb);
@@ -256,7 +264,8 @@ static struct sk_buff *homak_q_dequeue(struct Qdisc *sch)
 /* ---- set-up ---- */
 
 static const struct nla_policy homak_q_policy[HOMA_QDISC_ATTR_COUNT] = {
-	[HOMA_QDISC_ATTR_LIMIT] = NLA_POLICY_RANGE(NLA_U32, 1, HOMA_QDISC_LIMIT_MAX),
+	[HOMA_QDISC_ATTR_LIMIT] =
+		NLA_POLICY_RANGE(NLA_U32, 1, HOMA_QDISC_LIMIT_MAX),
 	[HOMA_QDISC_ATTR_SHARE] = NLA_POLICY_RANGE(NLA_U32, 0, 100),
 };
 
@@ -271,8 +280,8 @@ static int homak_q_change(struct Qdisc *sch, struct nlattr *opt,
 	if (!opt)
 		return 0;
 	/* Without NLA_F_NESTED, as tc has always sent options. */
-	err = nla_parse_nested_deprecated(tb, HOMA_QDISC_ATTR_MAX, opt, homak_q_policy,
-					  extack);
+	err = nla_parse_nested_deprecated(tb, HOMA_QDISC_ATTR_MAX, opt,
+					  homak_q_policy, extack);
 	if (err)
 		return err;
 	sch_tree_lock(sch);
@@ -314,8 +323,8 @@ static void homak_q_reset(struct Qdisc *sch)
 	while ((skb = __qdisc_dequeue_head(&q->fast)))
 		rtnl_kfree_skbs(skb, skb);
 	while (!list_empty(&q->active)) {
-		skb = homak_flow_take(list_first_entry(&q->active, struct homak_flow,
-						       node));
+		skb = homak_flow_take(
+			list_first_entry(&q->active, struct homak_flow, node));
 		rtnl_kfree_skbs(skb, skb);
 	}
 	q->other = 0;

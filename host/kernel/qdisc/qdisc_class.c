@@ -35,7 +35,8 @@ static bool homak_q_parse(struct sk_buff *skb, struct homak_q_ip *ip)
 		h = skb_header_pointer(skb, at, sizeof(buf), &buf);
 		if (!h || h->ihl < 5 || h->frag_off & htons(IP_OFFSET))
 			return false;
-		*ip = (struct homak_q_ip){ h->protocol, h->tos >> 5, at + h->ihl * 4 };
+		*ip = (struct homak_q_ip){ h->protocol, h->tos >> 5,
+					   at + h->ihl * 4 };
 		return true;
 	}
 	if (skb_protocol(skb, true) == htons(ETH_P_IPV6)) {
@@ -46,13 +47,14 @@ static bool homak_q_parse(struct sk_buff *skb, struct homak_q_ip *ip)
 		if (!h)
 			return false;
 		*ip = (struct homak_q_ip){ h->nexthdr, ipv6_get_dsfield(h) >> 5,
-					  at + (int)sizeof(*h) };
+					   at + (int)sizeof(*h) };
 		return true;
 	}
 	return false;
 }
 
-static enum homak_q_class homak_q_tcp(struct sk_buff *skb, const struct homak_q_ip *ip)
+static enum homak_q_class homak_q_tcp(struct sk_buff *skb,
+				      const struct homak_q_ip *ip)
 {
 	const struct tcphdr *th;
 	struct tcphdr buf;
@@ -60,7 +62,8 @@ static enum homak_q_class homak_q_tcp(struct sk_buff *skb, const struct homak_q_
 	th = skb_header_pointer(skb, ip->at, sizeof(buf), &buf);
 	if (!th)
 		return HOMAK_Q_OTHER;
-	if (((const u8 *)th)[13] == HOMA_FLAGS && th->urg_ptr == htons(HOMA_URGENT))
+	if (((const u8 *)th)[13] == HOMA_FLAGS &&
+	    th->urg_ptr == htons(HOMA_URGENT))
 		return HOMAK_Q_HOMA;
 	if (th->ack && !th->syn && !th->fin && !th->rst &&
 	    (int)skb->len <= ip->at + th->doff * 4)

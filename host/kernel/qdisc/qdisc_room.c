@@ -21,8 +21,8 @@
  */
 #include "homa_qdisc_impl.h"
 
-#define HOMAK_Q_ROOM 65536u	/* bytes, at most: SRPT ends where they begin */
-#define HOMAK_Q_FRAME 24u	/* preamble, checksum and gap of a frame, bytes */
+#define HOMAK_Q_ROOM 65536u /* bytes, at most: SRPT ends where they begin */
+#define HOMAK_Q_FRAME 24u   /* preamble, checksum and gap of a frame, bytes */
 
 /* ---- the estimate ---- */
 
@@ -37,7 +37,8 @@ static u64 homak_q_ns(const struct homak_dev *hdev, u64 bytes)
 
 /* How much of it may be handed on at a time: as the setting says, but so that a
  * packet is there while another is sent. 0: no limit. */
-static u64 homak_q_limit_ns(const struct homak_dev *hdev, const struct net_device *dev)
+static u64 homak_q_limit_ns(const struct homak_dev *hdev,
+			    const struct net_device *dev)
 {
 	u32 usecs = READ_ONCE(hdev->hnet->settings.max_nic_queue_usecs);
 	u64 least = homak_q_ns(hdev, 2 * (psched_mtu(dev) + HOMAK_Q_FRAME));
@@ -61,7 +62,7 @@ static u64 homak_q_in_device(const struct Qdisc *sch)
 	if (queued)
 		return queued - READ_ONCE(dql->num_completed);
 #endif
-	return U32_MAX;	/* it does not */
+	return U32_MAX; /* it does not */
 }
 
 bool homak_q_open(struct Qdisc *sch, struct homak_q *q)
@@ -79,7 +80,8 @@ bool homak_q_open(struct Qdisc *sch, struct homak_q *q)
 	really = homak_q_ns(q->hdev, homak_q_in_device(sch));
 	if (really < limit) {
 		/* Counted on from there: much may be taken before it says more. */
-		atomic64_try_cmpxchg(&q->hdev->q_idle_at, &idle, (s64)(now + really));
+		atomic64_try_cmpxchg(&q->hdev->q_idle_at, &idle,
+				     (s64)(now + really));
 		return true;
 	}
 	qdisc_watchdog_schedule_ns(&q->watchdog, (u64)idle - limit);
@@ -146,7 +148,8 @@ static u32 homak_q_own_room(const struct Qdisc *sch, struct homak_q *q)
 
 	q->by_time = limit;
 	if (limit)
-		return (u32)min_t(u64, homak_q_bytes(q->hdev, limit), HOMAK_Q_ROOM);
+		return (u32)min_t(u64, homak_q_bytes(q->hdev, limit),
+				  HOMAK_Q_ROOM);
 #ifdef CONFIG_BQL
 	if (READ_ONCE(sch->dev_queue->dql.num_queued))
 		return min(READ_ONCE(sch->dev_queue->dql.limit), HOMAK_Q_ROOM);
