@@ -9,7 +9,8 @@
 /* So many calls for one event; then the others have their turn. */
 #define CALLS 16
 
-int flows_bulk_event(struct flows_client *client, struct flows_conn *conn, uint32_t events)
+int flows_bulk_event(struct flows_client *client, struct flows_conn *conn,
+		     uint32_t events)
 {
 	const struct flows_config *config = client->config;
 	bool sends = config->mode == FLOWS_SEND;
@@ -18,7 +19,8 @@ int flows_bulk_event(struct flows_client *client, struct flows_conn *conn, uint3
 	if (events & EPOLLERR)
 		return -ECONNRESET;
 	for (int i = 0; i < CALLS; i++) {
-		n = sends ? send(conn->fd, client->buf, config->size, MSG_NOSIGNAL) :
+		n = sends ? send(conn->fd, client->buf, config->size,
+				 MSG_NOSIGNAL) :
 			    recv(conn->fd, client->buf, sizeof(client->buf), 0);
 		if (n < 0)
 			return errno == EAGAIN ? 0 : -errno;
@@ -37,7 +39,8 @@ void flows_bulk_tick(struct flows_client *client)
 	for (uint32_t i = 0; i < client->config->connections; i++) {
 		struct flows_conn *conn = &client->conns[i];
 
-		homa_hist_record_n(&client->result->interval, conn->bytes - conn->mark, 1);
+		homa_hist_record_n(&client->result->interval,
+				   conn->bytes - conn->mark, 1);
 		conn->mark = conn->bytes;
 	}
 }

@@ -17,11 +17,12 @@
 #include "requester.h"
 
 #define EVENTS 256
-#define PENDING 256u /* connections that are being opened at the same time */
+#define PENDING 256u   /* connections that are being opened at the same time */
 #define FAILURES 1000u /* so many end the run */
 #define REFUSED_US 5000
 
-int flows_watch(struct flows_client *client, struct flows_conn *conn, uint32_t events)
+int flows_watch(struct flows_client *client, struct flows_conn *conn,
+		uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = conn };
 	int op = conn->watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
@@ -36,11 +37,13 @@ static int begin(struct flows_client *client, struct flows_conn *conn)
 {
 	const struct flows_config *config = client->config;
 	struct sockaddr_storage addr = config->addr;
-	uint16_t port = htons((uint16_t)(config->port + conn->index % config->ports));
+	uint16_t port =
+		htons((uint16_t)(config->port + conn->index % config->ports));
 	bool v4 = addr.ss_family == AF_INET;
 	int one = 1;
 
-	conn->fd = socket(addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	conn->fd = socket(addr.ss_family,
+			  SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (conn->fd < 0)
 		return -errno;
 	if (v4)
@@ -54,7 +57,8 @@ static int begin(struct flows_client *client, struct flows_conn *conn)
 	conn->head = conn->tail = conn->sent = conn->out_len = 0;
 	client->pending++;
 	if (connect(conn->fd, (struct sockaddr *)&addr,
-		    v4 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6)) &&
+		    v4 ? sizeof(struct sockaddr_in) :
+			 sizeof(struct sockaddr_in6)) &&
 	    errno != EINPROGRESS)
 		return -errno;
 	return flows_watch(client, conn, EPOLLOUT);
@@ -107,7 +111,8 @@ static int established(struct flows_client *client, struct flows_conn *conn)
 	return flows_requests_fill(client, conn, conn->since_ns);
 }
 
-static int on_event(struct flows_client *client, struct flows_conn *conn, uint32_t events)
+static int on_event(struct flows_client *client, struct flows_conn *conn,
+		    uint32_t events)
 {
 	enum flows_mode mode = client->config->mode;
 	int rc;
@@ -127,7 +132,8 @@ static int on_event(struct flows_client *client, struct flows_conn *conn, uint32
 
 static int open_more(struct flows_client *client)
 {
-	while (client->begun < client->config->connections && client->pending < PENDING) {
+	while (client->begun < client->config->connections &&
+	       client->pending < PENDING) {
 		int rc = begin(client, &client->conns[client->begun++]);
 
 		if (rc)
@@ -168,7 +174,8 @@ static uint64_t schedule(struct flows_client *client, uint64_t now)
 	return sleep;
 }
 
-static int wait(struct flows_client *client, struct epoll_event *events, uint64_t sleep)
+static int wait(struct flows_client *client, struct epoll_event *events,
+		uint64_t sleep)
 {
 	struct timespec time = { .tv_sec = (time_t)(sleep / FLOWS_NS_PER_S),
 				 .tv_nsec = (long)(sleep % FLOWS_NS_PER_S) };
@@ -198,7 +205,8 @@ static int loop(struct flows_client *client)
 		if (n < 0)
 			return n;
 		for (int i = 0; i < n && !rc; i++)
-			rc = on_event(client, events[i].data.ptr, events[i].events);
+			rc = on_event(client, events[i].data.ptr,
+				      events[i].events);
 	}
 }
 
@@ -241,7 +249,8 @@ static int prepare(struct flows_client *client)
 
 static void release(struct flows_client *client)
 {
-	for (uint32_t i = 0; client->conns && i < client->config->connections; i++) {
+	for (uint32_t i = 0; client->conns && i < client->config->connections;
+	     i++) {
 		finish(client, &client->conns[i]);
 		free(client->conns[i].requests);
 		free(client->conns[i].out);

@@ -28,14 +28,22 @@ static const char usage[] =
 	"  --json FILE          the result as JSON (-: standard output)\n";
 
 static const struct option options[] = {
-	{ "mode", 1, NULL, 'm' },     { "ports", 1, NULL, 'p' },
-	{ "connections", 1, NULL, 'c' }, { "depth", 1, NULL, 'd' },
-	{ "size", 1, NULL, 's' },     { "per-connection", 1, NULL, 'n' },
-	{ "rate", 1, NULL, 'r' },     { "work", 1, NULL, 'w' },
-	{ "keys", 1, NULL, 'k' },     { "one-key", 0, NULL, 'o' },
-	{ "warmup", 1, NULL, 'u' },   { "duration", 1, NULL, 'D' },
-	{ "timeout", 1, NULL, 't' },  { "seed", 1, NULL, 'e' },
-	{ "json", 1, NULL, 'j' },     { "help", 0, NULL, 'h' },
+	{ "mode", 1, NULL, 'm' },
+	{ "ports", 1, NULL, 'p' },
+	{ "connections", 1, NULL, 'c' },
+	{ "depth", 1, NULL, 'd' },
+	{ "size", 1, NULL, 's' },
+	{ "per-connection", 1, NULL, 'n' },
+	{ "rate", 1, NULL, 'r' },
+	{ "work", 1, NULL, 'w' },
+	{ "keys", 1, NULL, 'k' },
+	{ "one-key", 0, NULL, 'o' },
+	{ "warmup", 1, NULL, 'u' },
+	{ "duration", 1, NULL, 'D' },
+	{ "timeout", 1, NULL, 't' },
+	{ "seed", 1, NULL, 'e' },
+	{ "json", 1, NULL, 'j' },
+	{ "help", 0, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -68,7 +76,8 @@ static double number(const char *what, const char *text, double min, double max)
 	double value = strtod(text, &end);
 
 	if (*end || end == text || !(value >= min && value <= max)) {
-		fprintf(stderr, "homa-flows: --%s %s: a number from %g to %g is needed\n",
+		fprintf(stderr,
+			"homa-flows: --%s %s: a number from %g to %g is needed\n",
 			what, text, min, max);
 		return -1;
 	}
@@ -85,7 +94,8 @@ static bool mode(struct flows_config *config, const char *text)
 			return true;
 		}
 	}
-	fprintf(stderr, "homa-flows: --mode %s: use echo, kv, send or receive\n", text);
+	fprintf(stderr,
+		"homa-flows: --mode %s: use echo, kv, send or receive\n", text);
 	return false;
 }
 
@@ -151,7 +161,8 @@ static bool set(struct flows_config *config, int option, const char *what,
 	}
 }
 
-static bool address(struct flows_config *config, const char *text, const char *port)
+static bool address(struct flows_config *config, const char *text,
+		    const char *port)
 {
 	struct sockaddr_in *v4 = (struct sockaddr_in *)&config->addr;
 	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&config->addr;
@@ -201,9 +212,15 @@ static int load(const struct flows_config *config)
 int main(int argc, char **argv)
 {
 	struct flows_config config = {
-		.ports = 1, .connections = 1, .depth = 1, .size = 64, .keys = 100000,
-		.warmup_ns = 300000000, .duration_ns = FLOWS_NS_PER_S,
-		.timeout_ns = 30 * FLOWS_NS_PER_S, .seed = 1,
+		.ports = 1,
+		.connections = 1,
+		.depth = 1,
+		.size = 64,
+		.keys = 100000,
+		.warmup_ns = 300000000,
+		.duration_ns = FLOWS_NS_PER_S,
+		.timeout_ns = 30 * FLOWS_NS_PER_S,
+		.seed = 1,
 	};
 	int option, index = 0;
 
@@ -212,7 +229,8 @@ int main(int argc, char **argv)
 			fputs(usage, stdout);
 			return 0;
 		}
-		if (option == '?' || !set(&config, option, options[index].name, optarg))
+		if (option == '?' ||
+		    !set(&config, option, options[index].name, optarg))
 			return 2;
 	}
 	if (argc - optind != 3) {

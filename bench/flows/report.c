@@ -6,7 +6,8 @@
 #include "flow_load.h"
 #include "json.h"
 
-int flows_report(const struct flows_config *config, const struct flows_result *result)
+int flows_report(const struct flows_config *config,
+		 const struct flows_result *result)
 {
 	double seconds = (double)result->window_ns / 1e9;
 	cJSON *json = cJSON_CreateObject();
@@ -26,11 +27,15 @@ int flows_report(const struct flows_config *config, const struct flows_result *r
 	cJSON_AddNumberToObject(json, "wrong", (double)result->wrong);
 	cJSON_AddNumberToObject(json, "bytes", (double)result->bytes);
 	homa_json_round(json, "rate", (double)result->requests / seconds, 1);
-	homa_json_round(json, "bits_per_s", (double)result->bytes * 8 / seconds, 0);
+	homa_json_round(json, "bits_per_s", (double)result->bytes * 8 / seconds,
+			0);
 	homa_json_round(json, "jain", result->jain, 5);
-	cJSON_AddItemToObject(json, "latency_ns", homa_json_summary(&result->latency, 1));
-	cJSON_AddItemToObject(json, "latency_histogram", homa_json_hist(&result->latency));
-	cJSON_AddItemToObject(json, "interval_bytes", homa_json_summary(&result->interval, 1));
+	cJSON_AddItemToObject(json, "latency_ns",
+			      homa_json_summary(&result->latency, 1));
+	cJSON_AddItemToObject(json, "latency_histogram",
+			      homa_json_hist(&result->latency));
+	cJSON_AddItemToObject(json, "interval_bytes",
+			      homa_json_summary(&result->interval, 1));
 	if (config->json)
 		rc = homa_json_write(json, config->json, err, sizeof(err));
 	else

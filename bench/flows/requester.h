@@ -82,13 +82,15 @@ struct flows_client {
 };
 
 /** flows_watch() - be told of these events. Return: 0 or a negative errno */
-int flows_watch(struct flows_client *client, struct flows_conn *conn, uint32_t events);
+int flows_watch(struct flows_client *client, struct flows_conn *conn,
+		uint32_t events);
 
 /** flows_requests_init() - what FLOWS_ECHO and FLOWS_KV need. Return: 0 or -ENOMEM */
 int flows_requests_init(struct flows_client *client);
 
 /** flows_requests_fill() - send as many as the depth allows. Return: 0 or a negative errno */
-int flows_requests_fill(struct flows_client *client, struct flows_conn *conn, uint64_t now);
+int flows_requests_fill(struct flows_client *client, struct flows_conn *conn,
+			uint64_t now);
 
 /** flows_requests_due() - open loop: send all that are due. Return: ns until the next */
 uint64_t flows_requests_due(struct flows_client *client, uint64_t now);
@@ -101,7 +103,8 @@ int flows_requests_event(struct flows_client *client, struct flows_conn *conn,
 			 uint32_t events);
 
 /** flows_bulk_event() - send or receive what goes. Return: 0 or a negative errno */
-int flows_bulk_event(struct flows_client *client, struct flows_conn *conn, uint32_t events);
+int flows_bulk_event(struct flows_client *client, struct flows_conn *conn,
+		     uint32_t events);
 
 /** flows_bulk_tick() - each 100 ms of the window: note what each connection has received */
 void flows_bulk_tick(struct flows_client *client);

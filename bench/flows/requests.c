@@ -55,11 +55,12 @@ static uint32_t draw_key(struct flows_client *client)
 }
 
 /* Write a request to @out. Return: its length */
-static uint32_t write_request(struct flows_client *client, struct flows_conn *conn,
-			      uint8_t *out, uint64_t due)
+static uint32_t write_request(struct flows_client *client,
+			      struct flows_conn *conn, uint8_t *out, uint64_t due)
 {
 	const struct flows_config *config = client->config;
-	struct flows_request *request = &conn->requests[conn->tail % config->depth];
+	struct flows_request *request =
+		&conn->requests[conn->tail % config->depth];
 	bool set;
 
 	request->due_ns = due;
@@ -109,7 +110,8 @@ static int flush(struct flows_client *client, struct flows_conn *conn)
 	return conn->out_len ? 0 : flows_watch(client, conn, EPOLLIN);
 }
 
-static bool may_send(const struct flows_client *client, const struct flows_conn *conn)
+static bool may_send(const struct flows_client *client,
+		     const struct flows_conn *conn)
 {
 	const struct flows_config *config = client->config;
 
@@ -117,7 +119,8 @@ static bool may_send(const struct flows_client *client, const struct flows_conn 
 	       (!config->per_connection || conn->sent < config->per_connection);
 }
 
-int flows_requests_fill(struct flows_client *client, struct flows_conn *conn, uint64_t now)
+int flows_requests_fill(struct flows_client *client, struct flows_conn *conn,
+			uint64_t now)
 {
 	uint32_t n = 0;
 	int rc;
@@ -145,23 +148,27 @@ uint64_t flows_requests_due(struct flows_client *client, uint64_t now)
 
 		do {
 			conn = &client->conns[client->turn++ % config->connections];
-		} while ((conn->fd < 0 || conn->connecting || !may_send(client, conn)) &&
+		} while ((conn->fd < 0 || conn->connecting ||
+			  !may_send(client, conn)) &&
 			 ++tried < 64);
 		/* All are full: it leaves late, and that is in its latency. */
 		if (conn->fd < 0 || conn->connecting || !may_send(client, conn))
 			return gap < 1e6 ? (uint64_t)gap : 1000000;
 		/* An error is found by the connection's next event. */
 		(void)push(client, conn,
-			   write_request(client, conn, client->buf, client->next_ns));
+			   write_request(client, conn, client->buf,
+					 client->next_ns));
 		client->next_ns += (uint64_t)homa_prng_exp(&client->rng, gap);
 	}
 	return client->next_ns - now;
 }
 
 /* The oldest request of @conn has its whole response. */
-static void answered(struct flows_client *client, struct flows_conn *conn, uint64_t now)
+static void answered(struct flows_client *client, struct flows_conn *conn,
+		     uint64_t now)
 {
-	struct flows_request *request = &conn->requests[conn->head % client->config->depth];
+	struct flows_request *request =
+		&conn->requests[conn->head % client->config->depth];
 
 	conn->head++;
 	client->result->all++;
@@ -171,8 +178,8 @@ static void answered(struct flows_client *client, struct flows_conn *conn, uint6
 	homa_hist_record_n(&client->result->latency, now - request->due_ns, 1);
 }
 
-static int take(struct flows_client *client, struct flows_conn *conn, uint32_t n,
-		uint64_t now)
+static int take(struct flows_client *client, struct flows_conn *conn,
+		uint32_t n, uint64_t now)
 {
 	const struct flows_config *config = client->config;
 	const uint8_t *at = client->buf;
@@ -182,7 +189,8 @@ static int take(struct flows_client *client, struct flows_conn *conn, uint32_t n
 		conn->bytes += n;
 	}
 	while (n) {
-		struct flows_request *request = &conn->requests[conn->head % config->depth];
+		struct flows_request *request =
+			&conn->requests[conn->head % config->depth];
 		uint32_t part;
 
 		if (conn->head == conn->tail)

@@ -105,8 +105,8 @@ static void accept_all(struct server *server, int listener)
 }
 
 /* Send, and keep what did not fit. Return: 0, or a negative errno: the connection is over */
-static int answer(struct server *server, struct conn *conn, const uint8_t *bytes,
-		  size_t n)
+static int answer(struct server *server, struct conn *conn,
+		  const uint8_t *bytes, size_t n)
 {
 	ssize_t sent = send(conn->fd, bytes, n, MSG_NOSIGNAL);
 
@@ -212,7 +212,8 @@ static int listen_at(const struct flows_config *config, uint32_t number)
 	struct sockaddr_storage addr = config->addr;
 	uint16_t port = htons((uint16_t)(config->port + number));
 	bool v4 = addr.ss_family == AF_INET;
-	int fd = socket(addr.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(addr.ss_family,
+			SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int one = 1;
 
 	if (fd < 0)
@@ -259,8 +260,10 @@ int flows_serve(const struct flows_config *config)
 	if (!rc) {
 		server->config = config;
 		server->epoll = epoll_create1(EPOLL_CLOEXEC);
-		server->store = config->mode == FLOWS_KV ? kv_new(config->keys) : NULL;
-		if (server->epoll < 0 || (config->mode == FLOWS_KV && !server->store))
+		server->store =
+			config->mode == FLOWS_KV ? kv_new(config->keys) : NULL;
+		if (server->epoll < 0 ||
+		    (config->mode == FLOWS_KV && !server->store))
 			rc = -ENOMEM;
 	}
 	for (uint32_t i = 0; !rc && i < config->ports; i++) {

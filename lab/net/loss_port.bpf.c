@@ -26,15 +26,14 @@ static __always_inline int lossy(struct __sk_buff *skb, __u32 per_mille)
 	if (bpf_skb_load_bytes(skb, ETH_HLEN + at, &protocol, 1) ||
 	    protocol != TCP)
 		return TC_ACT_OK;
-	return bpf_get_prandom_u32() % 1000 < per_mille ? TC_ACT_SHOT :
-							  TC_ACT_OK;
+	return bpf_get_prandom_u32() % 1000 < per_mille ? TC_ACT_SHOT : TC_ACT_OK;
 }
 
-#define RATE(per_mille)                                    \
-	SEC("tc/" #per_mille)                              \
-	int lossy_##per_mille(struct __sk_buff *skb)       \
-	{                                                  \
-		return lossy(skb, per_mille);              \
+#define RATE(per_mille)                              \
+	SEC("tc/" #per_mille)                        \
+	int lossy_##per_mille(struct __sk_buff *skb) \
+	{                                            \
+		return lossy(skb, per_mille);        \
 	}
 
 RATE(1)

@@ -94,7 +94,8 @@ int switch_port(struct __sk_buff *skb)
 	if (after > memory.peak)
 		memory.peak = after;
 	/* Only a packet whose sender understands it is marked; the helper looks. */
-	if (memory.ecn_bytes && before >= memory.ecn_bytes && bpf_skb_ecn_set_ce(skb))
+	if (memory.ecn_bytes && before >= memory.ecn_bytes &&
+	    bpf_skb_ecn_set_ce(skb))
 		memory.marked++;
 	if (memory.levels && level >= memory.levels)
 		level = memory.levels - 1;

@@ -151,8 +151,7 @@ static int abort_rpc(struct homa_pl_sock *s, const struct homa_abort_args *arg)
 /* SIOCGIFADDR and its like: by a socket that knows them. */
 static int by_udp(unsigned long request, void *arg)
 {
-	int rc, fd = HOMA_PL_REAL(socket)(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC,
-					  0);
+	int rc, fd = HOMA_PL_REAL(socket)(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
 		return -errno;
@@ -191,8 +190,7 @@ static int homa_ioctl(struct homa_pl_sock *s, unsigned long request, void *arg)
 	}
 }
 
-int homa_pl_ioctl(struct homa_pl_sock *s, int fd, unsigned long request,
-		  void *arg)
+int homa_pl_ioctl(struct homa_pl_sock *s, int fd, unsigned long request, void *arg)
 {
 	int rc;
 

@@ -41,9 +41,8 @@ static int register_out(struct homa_pl_sock *s, int epfd, int op,
 	out.events = event->events & (OUT_EVENTS | EPOLLET | EPOLLONESHOT);
 	out.data = event->data;
 	rc = epoll_real(epfd, EPOLL_CTL_MOD, s->out_fd, &out);
-	return rc == -ENOENT ?
-		       epoll_real(epfd, EPOLL_CTL_ADD, s->out_fd, &out) :
-		       rc;
+	return rc == -ENOENT ? epoll_real(epfd, EPOLL_CTL_ADD, s->out_fd, &out) :
+			       rc;
 }
 
 static int control(struct homa_pl_sock *s, int epfd, int op, int fd,
@@ -94,7 +93,8 @@ HOMA_PL_HOOK int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	if (!s)
 		return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event);
 	if (s->tcp)
-		return (int)homa_pl_result(s, homa_pl_tcp_epoll_ctl(s, epfd, op, fd, event));
+		return (int)homa_pl_result(s, homa_pl_tcp_epoll_ctl(s, epfd, op,
+								    fd, event));
 	if (s->set) {
 		homa_pl_put(s);
 		return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event);
@@ -143,13 +143,15 @@ static bool has_streams(struct homa_pl_sock *s)
 	return false;
 }
 
-static int wait_streams(struct homa_pl_sock *s, int epfd, struct epoll_event *events, int max,
-			int64_t ns, const sigset_t *mask)
+static int wait_streams(struct homa_pl_sock *s, int epfd,
+			struct epoll_event *events, int max, int64_t ns,
+			const sigset_t *mask)
 {
 	int64_t now = ns > 0 ? homa_pl_now() : 0;
 	int64_t until = ns < 0 || ns > INT64_MAX - now ? INT64_MAX : now + ns;
 
-	return (int)homa_pl_result(s, homa_pl_tcp_epoll_wait(s, epfd, events, max, until, mask));
+	return (int)homa_pl_result(s, homa_pl_tcp_epoll_wait(s, epfd, events,
+							     max, until, mask));
 }
 
 HOMA_PL_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max,

@@ -167,7 +167,8 @@ HOMA_PL_HOOK int fcntl64(int fd, int cmd, ...)
 }
 
 /* Of a TCP socket or an epoll set: the kernel's, but for what a stream knows better. */
-static int kernels_ioctl(struct homa_pl_sock *s, int fd, unsigned long request, void *arg)
+static int kernels_ioctl(struct homa_pl_sock *s, int fd, unsigned long request,
+			 void *arg)
 {
 	int rc;
 

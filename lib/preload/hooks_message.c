@@ -23,13 +23,15 @@ static struct homa_pl_sock *find_or_cancel(int fd)
 /* A TCP socket that is the kernel's (still): let go of it, and call that. */
 static bool is_kernels(struct homa_pl_sock *s)
 {
-	if (!s || (s->tcp && s->tcp->stream && !s->tcp->listens) || (!s->tcp && !s->set))
+	if (!s || (s->tcp && s->tcp->stream && !s->tcp->listens) ||
+	    (!s->tcp && !s->set))
 		return !s;
 	homa_pl_put(s);
 	return true;
 }
 
-static int64_t tcp_send(struct homa_pl_sock *s, const struct msghdr *msg, int flags)
+static int64_t tcp_send(struct homa_pl_sock *s, const struct msghdr *msg,
+			int flags)
 {
 	if (msg->msg_iovlen > IOV_MAX)
 		return -EMSGSIZE;
@@ -51,7 +53,8 @@ static int64_t tcp_receive(struct homa_pl_sock *s, struct msghdr *msg, int flags
 	return rc;
 }
 
-static ssize_t tcp_write(struct homa_pl_sock *s, const void *buf, size_t size, int flags)
+static ssize_t tcp_write(struct homa_pl_sock *s, const void *buf, size_t size,
+			 int flags)
 {
 	struct iovec one = { (void *)(uintptr_t)buf, size };
 
@@ -81,8 +84,7 @@ static int64_t one_send(struct homa_pl_sock *s, const struct msghdr *msg,
 	return rc;
 }
 
-static int64_t one_receive(struct homa_pl_sock *s, struct msghdr *msg,
-			   int flags)
+static int64_t one_receive(struct homa_pl_sock *s, struct msghdr *msg, int flags)
 {
 	int cancel;
 	int64_t rc;
@@ -162,9 +164,8 @@ HOMA_PL_HOOK int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 /* A call that says nothing of ids: the kernel answers EINVAL. */
 static ssize_t refuse(struct homa_pl_sock *s)
 {
-	homa_pl_error(
-		s, -EINVAL,
-		"Homa sockets are read and written by sendmsg() and recvmsg() with msg_control only");
+	homa_pl_error(s, -EINVAL,
+		      "Homa sockets are read and written by sendmsg() and recvmsg() with msg_control only");
 	return homa_pl_result(s, -EINVAL);
 }
 
@@ -276,7 +277,8 @@ HOMA_PL_HOOK ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room,
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
 	if (is_kernels(s))
-		return HOMA_PL_REAL(__recvfrom_chk)(fd, buf, size, room, flags, addr, len);
+		return HOMA_PL_REAL(__recvfrom_chk)(fd, buf, size, room, flags,
+						    addr, len);
 	if (s->tcp && len)
 		*len = 0;
 	return s->tcp && size <= room ? tcp_read(s, buf, size, flags) : refuse(s);
@@ -290,7 +292,9 @@ HOMA_PL_HOOK ssize_t sendfile(int fd, int in, off_t *offset, size_t count)
 
 	if (is_kernels(s))
 		return HOMA_PL_REAL(sendfile)(fd, in, offset, count);
-	return s->tcp ? homa_pl_result(s, homa_pl_tcp_sendfile(s, in, offset, count)) : refuse(s);
+	return s->tcp ? homa_pl_result(s, homa_pl_tcp_sendfile(s, in, offset,
+							       count)) :
+			refuse(s);
 }
 
 HOMA_PL_HOOK ssize_t sendfile64(int fd, int in, off64_t *offset, size_t count)
@@ -300,20 +304,23 @@ HOMA_PL_HOOK ssize_t sendfile64(int fd, int in, off64_t *offset, size_t count)
 	/* off_t has 64 bits wherever this library is built. */
 	if (is_kernels(s))
 		return HOMA_PL_REAL(sendfile64)(fd, in, offset, count);
-	return s->tcp ? homa_pl_result(s, homa_pl_tcp_sendfile(s, in, (off_t *)offset, count)) :
+	return s->tcp ? homa_pl_result(s, homa_pl_tcp_sendfile(s, in,
+							       (off_t *)offset,
+							       count)) :
 			refuse(s);
 }
 
 /* A program that hears EINVAL reads and writes instead. */
-HOMA_PL_HOOK ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t count,
-			    unsigned int flags)
+HOMA_PL_HOOK ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at,
+			    size_t count, unsigned int flags)
 {
 	struct homa_pl_sock *s = homa_pl_find(in);
 
 	if (is_kernels(s)) {
 		s = homa_pl_find(out);
 		if (is_kernels(s))
-			return HOMA_PL_REAL(splice)(in, in_at, out, out_at, count, flags);
+			return HOMA_PL_REAL(splice)(in, in_at, out, out_at,
+						    count, flags);
 	}
 	return homa_pl_result(s, -EINVAL);
 }

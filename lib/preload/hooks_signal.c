@@ -32,7 +32,8 @@ static int result(int rc)
 	return -1;
 }
 
-HOMA_PL_HOOK int sigaction(int number, const struct sigaction *act, struct sigaction *old)
+HOMA_PL_HOOK int sigaction(int number, const struct sigaction *act,
+			   struct sigaction *old)
 {
 	if (!wanted())
 		return HOMA_PL_REAL(sigaction)(number, act, old);
@@ -50,7 +51,8 @@ static sighandler_t set_handler(int number, sighandler_t handler, int flags)
 		return SIG_ERR;
 	}
 	rc = wanted() ? homa_pl_sigaction(number, &act, &old) :
-	     HOMA_PL_REAL(sigaction)(number, &act, &old) ? -errno : 0;
+	     HOMA_PL_REAL(sigaction)(number, &act, &old) ? -errno :
+							   0;
 	if (!rc)
 		return old.sa_handler;
 	errno = -rc;

@@ -109,7 +109,8 @@ HOMA_PL_HOOK int getsockname(int fd, struct sockaddr *addr, socklen_t *len)
 			     homa_pl_tcp_name(s, false, addr, len) :
 			     -ENOTCONN;
 		if (rc == -ENOTCONN)
-			rc = HOMA_PL_REAL(getsockname)(fd, addr, len) ? -errno : 0;
+			rc = HOMA_PL_REAL(getsockname)(fd, addr, len) ? -errno :
+									0;
 		return (int)homa_pl_result(s, rc);
 	}
 	rc = homa_pl_begin(s, &cancel);
@@ -128,9 +129,9 @@ HOMA_PL_HOOK int shutdown(int fd, int how)
 	if (!s)
 		return HOMA_PL_REAL(shutdown)(fd, how);
 	if (s->tcp) {
-		rc = s->tcp->stream ?
-			     homa_pl_tcp_shutdown(s, how) :
-			     HOMA_PL_REAL(shutdown)(fd, how) ? -errno : 0;
+		rc = s->tcp->stream ? homa_pl_tcp_shutdown(s, how) :
+		     HOMA_PL_REAL(shutdown)(fd, how) ? -errno :
+						       0;
 		return (int)homa_pl_result(s, rc);
 	}
 	rc = homa_pl_begin(s, &cancel);
@@ -150,8 +151,9 @@ HOMA_PL_HOOK int setsockopt(int fd, int level, int name, const void *value,
 	if (!s)
 		return HOMA_PL_REAL(setsockopt)(fd, level, name, value, len);
 	if (s->tcp)
-		return (int)homa_pl_result(
-			s, homa_pl_tcp_setsockopt(s, fd, level, name, value, len));
+		return (int)homa_pl_result(s, homa_pl_tcp_setsockopt(s, fd,
+								     level, name,
+								     value, len));
 	rc = homa_pl_begin(s, &cancel);
 	if (!rc) {
 		rc = homa_pl_setsockopt(s, level, name, value, len);
@@ -168,8 +170,9 @@ HOMA_PL_HOOK int getsockopt(int fd, int level, int name, void *value,
 	if (!s)
 		return HOMA_PL_REAL(getsockopt)(fd, level, name, value, len);
 	if (s->tcp)
-		return (int)homa_pl_result(
-			s, homa_pl_tcp_getsockopt(s, fd, level, name, value, len));
+		return (int)homa_pl_result(s, homa_pl_tcp_getsockopt(s, fd,
+								     level, name,
+								     value, len));
 	return (int)homa_pl_result(s, homa_pl_getsockopt(s, level, name, value,
 							 len));
 }
@@ -183,7 +186,8 @@ HOMA_PL_HOOK int connect(int fd, const struct sockaddr *addr, socklen_t len)
 	if (!s)
 		return HOMA_PL_REAL(connect)(fd, addr, len);
 	if (s->tcp)
-		return (int)homa_pl_result(s, homa_pl_tcp_connect(s, fd, addr, len));
+		return (int)homa_pl_result(s, homa_pl_tcp_connect(s, fd, addr,
+								  len));
 	return (int)homa_pl_result(s, homa_pl_connect(s, addr, len));
 }
 
@@ -205,19 +209,20 @@ HOMA_PL_HOOK int accept(int fd, struct sockaddr *addr, socklen_t *len)
 	if (!s)
 		return HOMA_PL_REAL(accept)(fd, addr, len);
 	if (s->tcp)
-		return (int)homa_pl_result(s, homa_pl_tcp_accept(s, fd, addr, len, 0));
+		return (int)homa_pl_result(s, homa_pl_tcp_accept(s, fd, addr,
+								 len, 0));
 	return (int)homa_pl_result(s, -EOPNOTSUPP);
 }
 
-HOMA_PL_HOOK int accept4(int fd, struct sockaddr *addr, socklen_t *len,
-			 int flags)
+HOMA_PL_HOOK int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
 	if (!s)
 		return HOMA_PL_REAL(accept4)(fd, addr, len, flags);
 	if (s->tcp)
-		return (int)homa_pl_result(s, homa_pl_tcp_accept(s, fd, addr, len, flags));
+		return (int)homa_pl_result(s, homa_pl_tcp_accept(s, fd, addr,
+								 len, flags));
 	return (int)homa_pl_result(s, -EOPNOTSUPP);
 }
 
@@ -228,9 +233,12 @@ HOMA_PL_HOOK int getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 	if (!s)
 		return HOMA_PL_REAL(getpeername)(fd, addr, len);
 	if (s->tcp && s->tcp->stream && !s->tcp->listens)
-		return (int)homa_pl_result(s, homa_pl_tcp_name(s, true, addr, len));
+		return (int)homa_pl_result(s,
+					   homa_pl_tcp_name(s, true, addr, len));
 	if (s->tcp)
-		return (int)homa_pl_result(
-			s, HOMA_PL_REAL(getpeername)(fd, addr, len) ? -errno : 0);
+		return (int)homa_pl_result(s, HOMA_PL_REAL(getpeername)(fd, addr,
+									len) ?
+						      -errno :
+						      0);
 	return (int)homa_pl_result(s, -ENOTCONN);
 }

@@ -123,11 +123,11 @@ static bool too_many(nfds_t n)
 {
 	struct rlimit most;
 
-	return n > MANY && (n > INT_MAX || getrlimit(RLIMIT_NOFILE, &most) || n > most.rlim_cur);
+	return n > MANY && (n > INT_MAX || getrlimit(RLIMIT_NOFILE, &most) ||
+			    n > most.rlim_cur);
 }
 
-static int poll_ns(struct pollfd *fds, nfds_t n, int64_t ns,
-		   const sigset_t *mask)
+static int poll_ns(struct pollfd *fds, nfds_t n, int64_t ns, const sigset_t *mask)
 {
 	struct timespec ts;
 	int64_t until = 0;
@@ -175,8 +175,7 @@ HOMA_PL_HOOK int ppoll(struct pollfd *fds, nfds_t n,
 	return poll_ns(fds, n, from_timespec(timeout), mask);
 }
 
-HOMA_PL_HOOK int __poll_chk(struct pollfd *fds, nfds_t n, int timeout,
-			    size_t room)
+HOMA_PL_HOOK int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
 {
 	if (HOMA_PL_LIKELY(!homa_pl_live) || room / sizeof(*fds) < n)
 		return HOMA_PL_REAL(__poll_chk)(fds, n, timeout, room);
@@ -230,14 +229,16 @@ static int give_writable(int n, fd_set *writes, const fd_set *ours)
 	return count;
 }
 
-static bool any_stream(int n, const fd_set *reads, const fd_set *writes, const fd_set *excepts)
+static bool any_stream(int n, const fd_set *reads, const fd_set *writes,
+		       const fd_set *excepts)
 {
 	struct pollfd one = { 0 };
 	int fd = homa_pl_table_next(0);
 
 	for (; fd >= 0 && fd < n; fd = homa_pl_table_next(fd + 1)) {
 		one.fd = fd;
-		if (((reads && FD_ISSET(fd, reads)) || (writes && FD_ISSET(fd, writes)) ||
+		if (((reads && FD_ISSET(fd, reads)) ||
+		     (writes && FD_ISSET(fd, writes)) ||
 		     (excepts && FD_ISSET(fd, excepts))) &&
 		    homa_pl_tcp_any(&one, 1))
 			return true;
@@ -256,7 +257,8 @@ static int select_ns(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 	int i, rc;
 
 	if (any_stream(n, reads, writes, excepts)) {
-		rc = homa_pl_tcp_select(n, reads, writes, excepts, deadline(ns), mask);
+		rc = homa_pl_tcp_select(n, reads, writes, excepts, deadline(ns),
+					mask);
 		if (rc >= 0)
 			return rc;
 		errno = -rc;
@@ -319,6 +321,5 @@ HOMA_PL_HOOK int pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 	if (HOMA_PL_LIKELY(!homa_pl_live))
 		return HOMA_PL_REAL(pselect)(n, reads, writes, excepts, timeout,
 					     mask);
-	return select_ns(n, reads, writes, excepts, from_timespec(timeout),
-			 mask);
+	return select_ns(n, reads, writes, excepts, from_timespec(timeout), mask);
 }

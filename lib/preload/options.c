@@ -161,8 +161,7 @@ static int get_socket(struct homa_pl_sock *s, int name, void *value,
 	return give(value, len, &number, sizeof(number));
 }
 
-static int get_homa(struct homa_pl_sock *s, int name, void *value,
-		    socklen_t *len)
+static int get_homa(struct homa_pl_sock *s, int name, void *value, socklen_t *len)
 {
 	struct homa_rcvbuf_args args;
 	int on = s->server;

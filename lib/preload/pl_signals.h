@@ -46,7 +46,8 @@ static inline void homa_pl_unhold(void)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	homa_pl_signals.depth--;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (__builtin_expect(homa_pl_signals.deferred, 0) && !homa_pl_signals.depth)
+	if (__builtin_expect(homa_pl_signals.deferred, 0) &&
+	    !homa_pl_signals.depth)
 		homa_pl_signals_again();
 }
 
@@ -59,6 +60,7 @@ void homa_pl_hold_again(unsigned int depth);
 void homa_pl_signals_in_child(void);
 
 /** homa_pl_sigaction() - as sigaction(); 0 or a negative errno. */
-int homa_pl_sigaction(int number, const struct sigaction *act, struct sigaction *old);
+int homa_pl_sigaction(int number, const struct sigaction *act,
+		      struct sigaction *old);
 
 #endif

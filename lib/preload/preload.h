@@ -177,8 +177,9 @@ int homa_pl_table_room(int fd);
 int homa_pl_socket(int family, int type);
 /** homa_pl_adopt() - @fd, the kernel's, becomes a socket's, with one reference; NULL: no
  *  memory. The caller sets what it is by @fill before others can find it. */
-struct homa_pl_sock *homa_pl_adopt(int fd, int family, int status,
-				   void (*fill)(struct homa_pl_sock *s, void *arg), void *arg);
+struct homa_pl_sock *
+homa_pl_adopt(int fd, int family, int status,
+	      void (*fill)(struct homa_pl_sock *s, void *arg), void *arg);
 /** homa_pl_put() - drop a reference of homa_pl_find(). */
 void homa_pl_put(struct homa_pl_sock *s);
 /** homa_pl_drop() - drop a reference of the table's. */
@@ -220,8 +221,7 @@ int homa_pl_shutdown(struct homa_pl_sock *s);
 /** homa_pl_error() - remember what went wrong, for HOMAIOCINFO; gives @rc. */
 int homa_pl_error(struct homa_pl_sock *s, int rc, const char *text);
 /** homa_pl_debug() - to stderr if HOMA_PRELOAD_DEBUG is set. */
-void homa_pl_debug(const char *format, ...)
-	__attribute__((format(printf, 1, 2)));
+void homa_pl_debug(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /**
  * homa_pl_enter() - begin of a call that may take locks

@@ -116,9 +116,8 @@ static int give_back(struct homa_pl_sock *s, struct homa_recvmsg_args *args)
 	else
 		homa_pl_wake_returned(s);
 	return rc && !s->reborn ?
-		       homa_pl_error(
-			       s, -EINVAL,
-			       "recvmsg: an entry of bpage_offsets was not given to the application") :
+		       homa_pl_error(s, -EINVAL,
+				     "recvmsg: an entry of bpage_offsets was not given to the application") :
 		       0;
 }
 
@@ -280,8 +279,7 @@ static int wait_private(struct homa_pl_sock *s, struct receipt *r, uint64_t id)
 		pthread_mutex_lock(&s->lock);
 		homa_pl_rpc_forget(s, id);
 		pthread_mutex_unlock(&s->lock);
-		return homa_pl_error(s, -EINVAL,
-				     "recvmsg: the RPC was aborted");
+		return homa_pl_error(s, -EINVAL, "recvmsg: the RPC was aborted");
 	}
 	if (rc || r->msg.kind == HOMA_ERROR)
 		return rc;
@@ -373,8 +371,8 @@ static int64_t end(struct homa_pl_sock *s, struct receipt *r,
 		   struct msghdr *hdr, int rc)
 {
 	r->args->id = r->msg.id;
-	r->args->completion_cookie = r->msg.kind == HOMA_REQUEST ? 0 :
-								   r->msg.cookie;
+	r->args->completion_cookie =
+		r->msg.kind == HOMA_REQUEST ? 0 : r->msg.cookie;
 	fill_name(s, hdr, &r->msg);
 	hdr->msg_flags = 0;
 	/* As a kernel that has no control messages to give. */
@@ -411,8 +409,7 @@ int64_t homa_pl_recvmsg(struct homa_pl_sock *s, struct msghdr *hdr, int flags)
 		rc = give_back(s, r.args);
 	if (!rc) {
 		begin(s, &r, flags);
-		rc = r.args->id ? private_one(s, &r, r.args->id) :
-				  shared(s, &r);
+		rc = r.args->id ? private_one(s, &r, r.args->id) : shared(s, &r);
 	}
 	if (!rc || (rc == -ENOMEM && r.msg.kind))
 		return end(s, &r, hdr, rc);

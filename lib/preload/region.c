@@ -60,13 +60,13 @@ static bool keep(struct homa_pl_sock *s, uint8_t *start, uint8_t *end,
 	pthread_mutex_lock(&s->lock);
 	*from = r->start;
 	*to = r->start + r->length;
-	ours = r->start && *from<end && * to> start &&
+	ours = r->start && *from < end && *to > start &&
 	       s->generation == homa_pl_generation;
 	/* A part of it: stays, too, for good. */
 	if (ours && start <= *from && end >= *to)
 		r->unmapped = true;
 	/* Of the parent's socket: a child that opens it again has none. */
-	if (!ours && r->start && *from<end && * to> start) {
+	if (!ours && r->start && *from < end && *to > start) {
 		r->start = NULL;
 		forget(r);
 	}
@@ -84,8 +84,7 @@ int homa_pl_region_unmap(uint8_t *start, size_t length)
 		if (!s->region.start || !keep(s, start, end, &from, &to))
 			continue;
 		if (start < from)
-			rc = homa_pl_region_unmap(start,
-						  (size_t)(from - start));
+			rc = homa_pl_region_unmap(start, (size_t)(from - start));
 		if (!rc && to < end)
 			rc = homa_pl_region_unmap(to, (size_t)(end - to));
 		return rc;
@@ -116,7 +115,8 @@ static bool writable(uint8_t *start, size_t length)
 		uintptr_t from, to;
 		char flag;
 
-		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*c%c", &from, &to, &flag) == 3 &&
+		if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*c%c", &from, &to,
+			   &flag) == 3 &&
 		    from <= at && at < to) {
 			if (flag != 'w')
 				break;
@@ -154,7 +154,7 @@ static bool can_be_written(uint64_t start, size_t length)
 	if (length > UINTPTR_MAX - (uintptr_t)from)
 		return false;
 	return access("/proc/self/maps", R_OK) ? mapped(from, length) :
-						  writable(from, length);
+						 writable(from, length);
 }
 
 int homa_pl_region_set(struct homa_pl_sock *s, uint64_t start, size_t length)
@@ -211,14 +211,12 @@ static void put_page(struct homa_pl_region *r, uint32_t page)
 		r->next = page;
 }
 
-int homa_pl_region_get(struct homa_pl_region *r, size_t length,
-		       uint32_t *offsets)
+int homa_pl_region_get(struct homa_pl_region *r, size_t length, uint32_t *offsets)
 {
 	uint32_t whole = (uint32_t)(length >> HOMA_BPAGE_SHIFT);
 	uint32_t rest = (uint32_t)(length & (HOMA_BPAGE_SIZE - 1));
 	uint32_t i, size = (rest + ALIGN - 1) & ~(ALIGN - 1);
-	bool fresh = rest &&
-		     (r->slices < 0 || r->used + size > HOMA_BPAGE_SIZE);
+	bool fresh = rest && (r->slices < 0 || r->used + size > HOMA_BPAGE_SIZE);
 
 	/* Nobody else has anything in the shared page: begin it again. */
 	if (fresh && r->slices >= 0 && r->refs[r->slices] == 1) {
@@ -290,8 +288,8 @@ void homa_pl_region_lend(struct homa_pl_sock *s)
 {
 	struct homa_pl_region *r = &s->region;
 
-	s->lent = !homa_internal_set_region(
-		s->h, r->start, (size_t)r->pages << HOMA_BPAGE_SHIFT);
+	s->lent = !homa_internal_set_region(s->h, r->start,
+					    (size_t)r->pages << HOMA_BPAGE_SHIFT);
 	if (!s->lent)
 		homa_pl_debug("messages are copied into the receive region: %s",
 			      homa_error(s->h));

@@ -78,10 +78,10 @@ static int check_length(struct homa_pl_sock *s, const struct msghdr *msg,
 		known = homa_pl_rpc_find(s, id, msg->msg_name);
 		pthread_mutex_unlock(&s->lock);
 	}
-	return !known ? 0 :
-			homa_pl_error(
-				s, -EINVAL,
-				"sendmsg: a message has 1 to 1000000 bytes");
+	return !known ?
+		       0 :
+		       homa_pl_error(s, -EINVAL,
+				     "sendmsg: a message has 1 to 1000000 bytes");
 }
 
 #define OURS (HOMA_SENDMSG_REJECT | HOMA_SENDMSG_ASK)
@@ -129,9 +129,8 @@ static int check(struct homa_pl_sock *s, const struct msghdr *msg)
 			s, -EINVAL,
 			"sendmsg: unknown flags, or the reserved field is not 0");
 	if (args->id && args->completion_cookie)
-		return homa_pl_error(
-			s, -EINVAL,
-			"sendmsg: a response has no completion_cookie");
+		return homa_pl_error(s, -EINVAL,
+				     "sendmsg: a response has no completion_cookie");
 	return check_length(s, msg, args->id);
 }
 
@@ -195,8 +194,10 @@ static int respond(struct homa_pl_sock *s, const struct msghdr *msg,
 		return 0; /* ended meanwhile, or answered: nobody waits for it */
 	rc = args->flags & HOMA_SENDMSG_REJECT ?
 		     homa_reject(s->h, &rpc->msg, (int)args->completion_cookie) :
-		     homa_replyv(s->h, &rpc->msg, msg->msg_iov, (int)msg->msg_iovlen);
-	if (rc == -ENOBUFS || rc == -ENOMEM || rc == -EAGAIN || rc == -EOPNOTSUPP) {
+		     homa_replyv(s->h, &rpc->msg, msg->msg_iov,
+				 (int)msg->msg_iovlen);
+	if (rc == -ENOBUFS || rc == -ENOMEM || rc == -EAGAIN ||
+	    rc == -EOPNOTSUPP) {
 		/* Once more, later. */
 		pthread_mutex_lock(&s->lock);
 		homa_pl_rpc_request(s, &rpc->msg);

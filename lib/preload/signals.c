@@ -41,7 +41,8 @@ static pthread_mutex_t wanted_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct sigaction *present(int number)
 {
-	return &wanted[number].copy[__atomic_load_n(&wanted[number].present, __ATOMIC_ACQUIRE)];
+	return &wanted[number].copy[__atomic_load_n(&wanted[number].present,
+						    __ATOMIC_ACQUIRE)];
 }
 
 static void want(int number, const struct sigaction *act)
@@ -70,7 +71,8 @@ static void defer(int number, siginfo_t *info, ucontext_t *context)
 	errno = before;
 }
 
-static void before_handler(int number, const struct sigaction *act, const ucontext_t *context)
+static void before_handler(int number, const struct sigaction *act,
+			   const ucontext_t *context)
 {
 	struct homa_pl_signals *own = &homa_pl_signals;
 	struct sigaction none = { .sa_handler = SIG_DFL };
@@ -80,7 +82,8 @@ static void before_handler(int number, const struct sigaction *act, const uconte
 
 	own->ran++;
 	own->ran_hard += !(act->sa_flags & SA_RESTART);
-	if (own->wake_fd >= 0 && HOMA_PL_REAL(write)(own->wake_fd, &one, sizeof(one)) < 0)
+	if (own->wake_fd >= 0 &&
+	    HOMA_PL_REAL(write)(own->wake_fd, &one, sizeof(one)) < 0)
 		errno = before; /* the counter is full: it is readable */
 	if (act->sa_flags & SA_RESETHAND)
 		HOMA_PL_REAL(sigaction)(number, &none, NULL);
@@ -144,8 +147,9 @@ void homa_pl_hold_again(unsigned int depth)
 /* What a fault raises comes while the thread cannot go on. */
 static bool is_of_fault(int number)
 {
-	return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL ||
-	       number == SIGTRAP || number == SIGSYS || number == SIGABRT;
+	return number == SIGSEGV || number == SIGBUS || number == SIGFPE ||
+	       number == SIGILL || number == SIGTRAP || number == SIGSYS ||
+	       number == SIGABRT;
 }
 
 static bool is_ours(const struct sigaction *act)
@@ -157,7 +161,8 @@ static bool is_ours(const struct sigaction *act)
 static int set(int number, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction ours = { .sa_sigaction = handle }, before, told;
-	bool wraps = act && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;
+	bool wraps =
+		act && act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;
 
 	if (HOMA_PL_REAL(sigaction)(number, NULL, &before))
 		return -errno;
@@ -183,7 +188,8 @@ void homa_pl_signals_in_child(void)
 	pthread_mutex_init(&wanted_lock, NULL);
 }
 
-int homa_pl_sigaction(int number, const struct sigaction *act, struct sigaction *old)
+int homa_pl_sigaction(int number, const struct sigaction *act,
+		      struct sigaction *old)
 {
 	int rc;
 

@@ -69,8 +69,7 @@ static int open_handle(struct homa_pl_sock *s)
 	}
 	s->generation = homa_pl_generation;
 	homa_pl_debug("socket over %s%s%s", homa_via(s->h),
-		      *homa_via_reason(s->h) ? ": " : "",
-		      homa_via_reason(s->h));
+		      *homa_via_reason(s->h) ? ": " : "", homa_via_reason(s->h));
 	return 0;
 }
 
@@ -145,8 +144,9 @@ fail_fd:
 	return rc;
 }
 
-struct homa_pl_sock *homa_pl_adopt(int fd, int family, int status,
-				   void (*fill)(struct homa_pl_sock *s, void *arg), void *arg)
+struct homa_pl_sock *
+homa_pl_adopt(int fd, int family, int status,
+	      void (*fill)(struct homa_pl_sock *s, void *arg), void *arg)
 {
 	struct homa_pl_sock *s;
 
@@ -279,8 +279,7 @@ int homa_pl_serve(struct homa_pl_sock *s, bool on)
 
 void homa_pl_claim_port(struct homa_pl_sock *s)
 {
-	if (HOMA_PL_LIKELY(
-		    !__atomic_load_n(&s->port_missing, __ATOMIC_RELAXED)))
+	if (HOMA_PL_LIKELY(!__atomic_load_n(&s->port_missing, __ATOMIC_RELAXED)))
 		return;
 	/* Whoever has the lock may be waiting for us. */
 	if (pthread_mutex_trylock(&open_lock))
@@ -358,8 +357,7 @@ int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 	if (!addr)
 		return -EFAULT;
 	if (len < name_size(s))
-		return homa_pl_error(s, -EINVAL,
-				     "bind: the address is cut off");
+		return homa_pl_error(s, -EINVAL, "bind: the address is cut off");
 	if (addr->sa_family != s->family)
 		return homa_pl_error(
 			s, -EAFNOSUPPORT,
@@ -380,9 +378,8 @@ int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 	s->port = port;
 	s->server = true;
 	if (homa_udp_port(s->h) && homa_udp_port(s->h) != USUAL_UDP_PORT)
-		homa_pl_debug(
-			"server port %u is at UDP port %u, where clients do not look, as %u is taken",
-			port, homa_udp_port(s->h), USUAL_UDP_PORT);
+		homa_pl_debug("server port %u is at UDP port %u, where clients do not look, as %u is taken",
+			      port, homa_udp_port(s->h), USUAL_UDP_PORT);
 	return 0;
 }
 

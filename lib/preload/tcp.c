@@ -19,7 +19,8 @@ bool homa_pl_tcp_wanted(int family, int type, int protocol)
 {
 	const char *value;
 
-	if ((type & ~TYPE_FLAGS) != SOCK_STREAM || (family != AF_INET && family != AF_INET6) ||
+	if ((type & ~TYPE_FLAGS) != SOCK_STREAM ||
+	    (family != AF_INET && family != AF_INET6) ||
 	    (protocol && protocol != IPPROTO_TCP))
 		return false;
 	value = getenv("HOMA_TCP");
@@ -39,7 +40,9 @@ int homa_pl_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len)
 		if (!HOMA_PL_REAL(bind)(fd, addr, len))
 			return 0;
 		if (errno != EADDRINUSE || !tries-- ||
-		    homa_pl_now() - __atomic_load_n(&listened_at, __ATOMIC_RELAXED) > 200000000)
+		    homa_pl_now() - __atomic_load_n(&listened_at,
+						    __ATOMIC_RELAXED) >
+			    200000000)
 			return -errno;
 		nanosleep(&pause, NULL);
 	}
@@ -60,7 +63,8 @@ static bool peer_has_all(void *arg)
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
 	struct homa_stream *stream = arg;
 
-	return homa_stream_error(stream) || homa_stream_facts(stream, &facts) || !facts.unsent;
+	return homa_stream_error(stream) || homa_stream_facts(stream, &facts) ||
+	       !facts.unsent;
 }
 
 /* SO_LINGER: until the peer has everything, or its time is over, or a signal comes; bytes that
@@ -71,7 +75,8 @@ static void linger(struct homa_pl_tcp *tcp)
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
 	struct pollfd fds[2];
 
-	if (!tcp->linger || tcp->listens || tcp->stopped || homa_stream_is_shared(tcp->stream) ||
+	if (!tcp->linger || tcp->listens || tcp->stopped ||
+	    homa_stream_is_shared(tcp->stream) ||
 	    homa_stream_facts(tcp->stream, &facts) || facts.unread ||
 	    homa_stream_shutdown(tcp->stream))
 		return;
@@ -117,7 +122,8 @@ static void fill(struct homa_pl_sock *s, void *arg)
 }
 
 /* @stream: NULL while it is the kernel's. */
-static struct homa_pl_sock *track(int fd, int family, int status, struct homa_stream *stream)
+static struct homa_pl_sock *track(int fd, int family, int status,
+				  struct homa_stream *stream)
 {
 	struct homa_pl_tcp *tcp = calloc(1, sizeof(*tcp));
 	struct homa_pl_sock *s;
@@ -159,22 +165,27 @@ static bool is_loopback(const struct sockaddr *name)
 	static const uint8_t loopback[16] = { [15] = 1 };
 
 	if (name->sa_family == AF_INET)
-		return *(const uint8_t *)&((const struct sockaddr_in *)name)->sin_addr == 127;
-	return !memcmp(&((const struct sockaddr_in6 *)name)->sin6_addr, loopback, 16);
+		return *(const uint8_t *)&((const struct sockaddr_in *)name)
+				->sin_addr == 127;
+	return !memcmp(&((const struct sockaddr_in6 *)name)->sin6_addr,
+		       loopback, 16);
 }
 
 /* To ourselves, 1: the kernel comes from the address that it goes to, or from one of
  * loopback, which is @from then. 0: to others. Else the kernel shall see to it. */
-static int is_this_host(const struct sockaddr *to, socklen_t len, struct sockaddr_storage *from)
+static int is_this_host(const struct sockaddr *to, socklen_t len,
+			struct sockaddr_storage *from)
 {
 	struct sockaddr *name = (struct sockaddr *)from;
 	socklen_t size = sizeof(*from);
-	int fd = HOMA_PL_REAL(socket)(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = HOMA_PL_REAL(socket)(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC,
+				      0);
 	int rc;
 
 	if (fd < 0)
 		return -errno;
-	rc = HOMA_PL_REAL(connect)(fd, to, len) || HOMA_PL_REAL(getsockname)(fd, name, &size);
+	rc = HOMA_PL_REAL(connect)(fd, to, len) ||
+	     HOMA_PL_REAL(getsockname)(fd, name, &size);
 	HOMA_PL_REAL(close)(fd);
 	if (rc)
 		return -EOPNOTSUPP;
@@ -286,8 +297,8 @@ static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local
 	return -rc;
 }
 
-int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *addr,
-			socklen_t len)
+int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
+			const struct sockaddr *addr, socklen_t len)
 {
 	struct homa_streams *ctx = homa_pl_streams();
 	struct sockaddr_storage from = { 0 };
@@ -305,11 +316,14 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *a
 	/* One that failed, and whose error was told, may be tried again. */
 	if (rc != -EAGAIN)
 		return rc;
-	if (ctx && addr && len >= sizeof(struct sockaddr_in) && addr->sa_family == s->family &&
+	if (ctx && addr && len >= sizeof(struct sockaddr_in) &&
+	    addr->sa_family == s->family &&
 	    homa_streams_takes(ctx, addr, len) > 0 && !is_bound(fd)) {
 		here = is_this_host(addr, len, &from);
 		rc = here < 0 ? -EOPNOTSUPP :
-				connect_by_homad(s, here ? (struct sockaddr *)&from : NULL,
+				connect_by_homad(s,
+						 here ? (struct sockaddr *)&from :
+							NULL,
 						 addr, len);
 		if (rc != -EOPNOTSUPP)
 			return rc;
@@ -393,30 +407,37 @@ static void inherit(const struct homa_pl_sock *s, int fd)
 	static const struct {
 		int level, name;
 	} options[] = {
-		{ IPPROTO_TCP, TCP_NODELAY },	{ SOL_SOCKET, SO_KEEPALIVE },
-		{ IPPROTO_TCP, TCP_KEEPIDLE },	{ IPPROTO_TCP, TCP_KEEPINTVL },
-		{ IPPROTO_TCP, TCP_KEEPCNT },	{ IPPROTO_TCP, TCP_USER_TIMEOUT },
-		{ SOL_SOCKET, SO_REUSEADDR },	{ SOL_SOCKET, SO_RCVLOWAT },
+		{ IPPROTO_TCP, TCP_NODELAY },
+		{ SOL_SOCKET, SO_KEEPALIVE },
+		{ IPPROTO_TCP, TCP_KEEPIDLE },
+		{ IPPROTO_TCP, TCP_KEEPINTVL },
+		{ IPPROTO_TCP, TCP_KEEPCNT },
+		{ IPPROTO_TCP, TCP_USER_TIMEOUT },
+		{ SOL_SOCKET, SO_REUSEADDR },
+		{ SOL_SOCKET, SO_RCVLOWAT },
 	};
 	struct linger linger;
 	socklen_t length = sizeof(linger);
 	size_t i;
 
-	if (!HOMA_PL_REAL(getsockopt)(s->tcp->fd, SOL_SOCKET, SO_LINGER, &linger, &length))
-		HOMA_PL_REAL(setsockopt)(fd, SOL_SOCKET, SO_LINGER, &linger, length);
+	if (!HOMA_PL_REAL(getsockopt)(s->tcp->fd, SOL_SOCKET, SO_LINGER,
+				      &linger, &length))
+		HOMA_PL_REAL(setsockopt)(fd, SOL_SOCKET, SO_LINGER, &linger,
+					 length);
 	for (i = 0; i < sizeof(options) / sizeof(*options); i++) {
 		socklen_t size = sizeof(int);
 		int value;
 
-		if (!HOMA_PL_REAL(getsockopt)(s->tcp->fd, options[i].level, options[i].name,
-					      &value, &size))
-			HOMA_PL_REAL(setsockopt)(fd, options[i].level, options[i].name, &value,
-						 size);
+		if (!HOMA_PL_REAL(getsockopt)(s->tcp->fd, options[i].level,
+					      options[i].name, &value, &size))
+			HOMA_PL_REAL(setsockopt)(fd, options[i].level,
+						 options[i].name, &value, size);
 	}
 }
 
 /* @fd is to stand for a connection that homad has accepted; false: no memory. */
-static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd, int flags)
+static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
+		     int flags)
 {
 	struct homa_pl_sock *own;
 
@@ -433,8 +454,8 @@ static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 }
 
 /* -EAGAIN: there is none. Without a descriptor the connection waits on, as in the kernel. */
-static int accept_from_homad(struct homa_pl_sock *s, struct sockaddr *addr, socklen_t *len,
-			     int flags)
+static int accept_from_homad(struct homa_pl_sock *s, struct sockaddr *addr,
+			     socklen_t *len, int flags)
 {
 	struct homa_stream *stream;
 	int fd;
@@ -459,8 +480,8 @@ static int accept_from_homad(struct homa_pl_sock *s, struct sockaddr *addr, sock
 	return fd;
 }
 
-static int accept_now(struct homa_pl_sock *s, int fd, struct sockaddr *addr, socklen_t *len,
-		      int flags)
+static int accept_now(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
+		      socklen_t *len, int flags)
 {
 	int rc = accept_from_homad(s, addr, len, flags);
 
@@ -470,8 +491,8 @@ static int accept_now(struct homa_pl_sock *s, int fd, struct sockaddr *addr, soc
 	return rc < 0 ? -errno : rc;
 }
 
-int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr, socklen_t *len,
-		       int flags)
+int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
+		       socklen_t *len, int flags)
 {
 	unsigned int depth;
 	int rc;
@@ -544,7 +565,8 @@ short homa_pl_tcp_ready(struct homa_pl_sock *s)
 	if ((bits & HOMA_STREAM_IN) && tcp->least > 1 &&
 	    homa_stream_arrived(tcp->stream, piece) < tcp->least)
 		bits &= ~(unsigned int)HOMA_STREAM_IN;
-	if ((bits & (HOMA_STREAM_IN | HOMA_STREAM_EOF | HOMA_STREAM_ERROR)) || tcp->shut_read)
+	if ((bits & (HOMA_STREAM_IN | HOMA_STREAM_EOF | HOMA_STREAM_ERROR)) ||
+	    tcp->shut_read)
 		events |= POLLIN | POLLRDNORM;
 	if ((bits & (HOMA_STREAM_OUT | HOMA_STREAM_ERROR)) || tcp->shut_write)
 		events |= POLLOUT | POLLWRNORM;

@@ -83,12 +83,13 @@ void homa_pl_on_news(void (*call)(struct homa_pl_sock *s));
  * @ready: asked once more before sleeping: there is something already.
  * Returns 1: look again, 0: it is @until, or -EINTR. It is a cancellation point.
  */
-int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask,
-		  bool (*ready)(void *arg), void *arg);
+int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
+		  const sigset_t *mask, bool (*ready)(void *arg), void *arg);
 /** homa_pl_wait_for() - until @s is ready for one of @bits (HOMA_STREAM_*), @timeout ns;
  *  if that is to read alone, until @least bytes are there. 0, -EAGAIN after @timeout, -EINTR.
  *  Who is cancelled meanwhile drops the caller's reference. */
-int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least, int64_t timeout);
+int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least,
+		     int64_t timeout);
 /** homa_pl_join(), homa_pl_leave_sleep() - a thread is about to sleep, or awake: between
  *  them its descriptor is written for all news. */
 void homa_pl_join(struct homa_pl_sleeper *sleeper);
@@ -104,43 +105,48 @@ bool homa_pl_tcp_wanted(int family, int type, int protocol);
 void homa_pl_tcp_track(int fd, int family, int type);
 /** homa_pl_tcp_bind() - bind(), patiently after a listening socket was closed. */
 int homa_pl_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len);
-int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd, const struct sockaddr *addr,
-			socklen_t len);
+int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
+			const struct sockaddr *addr, socklen_t len);
 int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog);
-int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr, socklen_t *len,
-		       int flags);
+int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
+		       socklen_t *len, int flags);
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how);
 /** homa_pl_tcp_ready() - POLLIN, ...: of a socket that is homad's. */
 short homa_pl_tcp_ready(struct homa_pl_sock *s);
 
 /* ---- tcp_io.c ---- */
 
-ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags);
-ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags);
-ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset, size_t count);
+ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			 int flags);
+ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
+			  int n, int flags);
+ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
+			     size_t count);
 
 /* ---- tcp_options.c ---- */
 
 int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   const void *value, socklen_t len);
-int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name, void *value,
-			   socklen_t *len);
+int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
+			   void *value, socklen_t *len);
 /** homa_pl_tcp_name() - of the peer, or our own. */
-int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr, socklen_t *len);
-/** homa_pl_tcp_peer() - who is at the other end, as a socket of @family has it. */
-int homa_pl_tcp_peer(struct homa_stream *stream, int family, struct sockaddr *addr,
+int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr,
 		     socklen_t *len);
+/** homa_pl_tcp_peer() - who is at the other end, as a socket of @family has it. */
+int homa_pl_tcp_peer(struct homa_stream *stream, int family,
+		     struct sockaddr *addr, socklen_t *len);
 /** homa_pl_tcp_unread() - bytes that have arrived (FIONREAD). */
 int homa_pl_tcp_unread(struct homa_pl_sock *s);
 
 /* ---- tcp_poll.c ---- */
 
 /** homa_pl_tcp_poll() - poll() with streams among @fds; @until: ns, INT64_MAX: never. */
-int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask);
+int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until,
+		     const sigset_t *mask);
 /** homa_pl_tcp_any() - is there a socket of homad's? Else the kernel may poll. */
 bool homa_pl_tcp_any(const struct pollfd *fds, nfds_t n);
-int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, int64_t until,
-		       const sigset_t *mask);
+int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
+		       int64_t until, const sigset_t *mask);
 
 /* ---- tcp_epoll.c ---- */
 
@@ -150,8 +156,9 @@ void homa_pl_tcp_epoll_new(int epfd);
 /** homa_pl_tcp_epoll_ctl() - @s is a TCP socket behind @fd. */
 int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 			  struct epoll_event *event);
-int homa_pl_tcp_epoll_wait(struct homa_pl_sock *set, int epfd, struct epoll_event *events,
-			   int max, int64_t until, const sigset_t *mask);
+int homa_pl_tcp_epoll_wait(struct homa_pl_sock *set, int epfd,
+			   struct epoll_event *events, int max, int64_t until,
+			   const sigset_t *mask);
 /** homa_pl_tcp_moved() - @s has become homad's: the kernel does not watch it any more. */
 void homa_pl_tcp_moved(struct homa_pl_sock *s);
 /** homa_pl_tcp_unwatch() - @s ends. */

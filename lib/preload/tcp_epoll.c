@@ -37,7 +37,7 @@ struct homa_pl_set {
 	unsigned int sleepers;
 	bool has_homad; /* homad's descriptor, @news_fd, is in the kernel's set */
 	int news_fd;
-	char cookie;	/* its address marks our own descriptors there */
+	char cookie; /* its address marks our own descriptors there */
 };
 
 static int real_ctl(int epfd, int op, int fd, struct epoll_event *event)
@@ -52,7 +52,8 @@ static void nudge(struct homa_pl_set *set)
 {
 	uint64_t one = 1;
 
-	if (set->sleepers && HOMA_PL_REAL(write)(set->nudge_fd, &one, sizeof(one)) < 0)
+	if (set->sleepers &&
+	    HOMA_PL_REAL(write)(set->nudge_fd, &one, sizeof(one)) < 0)
 		return; /* it is readable */
 }
 
@@ -150,7 +151,8 @@ static struct homa_pl_sock *new_set(int epfd)
 	set->epfd = epfd;
 	set->nudge_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	event.data.ptr = &set->cookie;
-	if (set->nudge_fd >= 0 && !real_ctl(epfd, EPOLL_CTL_ADD, set->nudge_fd, &event))
+	if (set->nudge_fd >= 0 &&
+	    !real_ctl(epfd, EPOLL_CTL_ADD, set->nudge_fd, &event))
 		s = homa_pl_adopt(epfd, AF_UNSPEC, 0, fill, set);
 	if (s) {
 		/* One reference is the table's, one the caller's, as from homa_pl_find(). */
@@ -197,8 +199,9 @@ static void tell_kernel(struct homa_pl_watch *w, int epfd)
 	bool there = belongs_there(w->sock);
 
 	if (there)
-		w->kernels = !real_ctl(epfd, w->kernels ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, w->fd,
-				       &event);
+		w->kernels = !real_ctl(epfd,
+				       w->kernels ? EPOLL_CTL_MOD : EPOLL_CTL_ADD,
+				       w->fd, &event);
 	else if (w->kernels)
 		w->kernels = real_ctl(epfd, EPOLL_CTL_DEL, w->fd, &event) != 0;
 }
@@ -224,8 +227,8 @@ static int add(struct homa_pl_sock *s, struct homa_pl_set *set, int fd,
 	return 0;
 }
 
-static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd, int op, int fd,
-		  const struct epoll_event *event)
+static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
+		  int op, int fd, const struct epoll_event *event)
 {
 	struct homa_pl_watch *w = find_watch(s, set, fd);
 	int rc = 0;
@@ -342,7 +345,8 @@ static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 }
 
 /* Without our own descriptors; returns how many are left. */
-static int strip(const struct homa_pl_set *set, struct epoll_event *events, int n, bool *nudged)
+static int strip(const struct homa_pl_set *set, struct epoll_event *events,
+		 int n, bool *nudged)
 {
 	int i, left = 0;
 
@@ -356,7 +360,8 @@ static int strip(const struct homa_pl_set *set, struct epoll_event *events, int 
 }
 
 /* The kernel tells a one-shot descriptor only once, too; a listener may be in both. */
-static int kernel_events(struct homa_pl_set *set, int epfd, struct epoll_event *events, int max,
+static int kernel_events(struct homa_pl_set *set, int epfd,
+			 struct epoll_event *events, int max,
 			 const struct timespec *wait, const sigset_t *mask)
 {
 	bool nudged = false;
@@ -364,9 +369,10 @@ static int kernel_events(struct homa_pl_set *set, int epfd, struct epoll_event *
 	int ms = -1, n;
 
 	if (wait)
-		ms = wait->tv_sec > 1000000 ? 1000000000 :
-					      (int)(wait->tv_sec * 1000 +
-						    (wait->tv_nsec + 999999) / 1000000);
+		ms = wait->tv_sec > 1000000 ?
+			     1000000000 :
+			     (int)(wait->tv_sec * 1000 +
+				   (wait->tv_nsec + 999999) / 1000000);
 	n = HOMA_PL_REAL(epoll_pwait)(epfd, events, max, ms, mask);
 	if (n < 0)
 		return -errno;
@@ -387,13 +393,14 @@ static void set_homad(struct homa_pl_set *set, int epfd, bool on)
 		return;
 	if (on)
 		set->news_fd = fd;
-	if (!real_ctl(epfd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, set->news_fd, &event))
+	if (!real_ctl(epfd, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, set->news_fd,
+		      &event))
 		set->has_homad = on;
 }
 
 /* Sleep, until @until at most. Returns what the kernel has. */
-static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *events, int max,
-		    int64_t until, const sigset_t *mask)
+static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *events,
+		    int max, int64_t until, const sigset_t *mask)
 {
 	struct homa_pl_sleeper sleeper = { .fd = set->nudge_fd };
 	unsigned int ran = homa_pl_signals.ran, depth;
@@ -415,7 +422,10 @@ static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *event
 	}
 	depth = homa_pl_let_signals(set->nudge_fd);
 	n = kernel_events(set, epfd, events, max,
-			  until == INT64_MAX && (wait.tv_sec || wait.tv_nsec) ? NULL : &wait, mask);
+			  until == INT64_MAX && (wait.tv_sec || wait.tv_nsec) ?
+				  NULL :
+				  &wait,
+			  mask);
 	homa_pl_hold_again(depth);
 	/* It may have come before the kernel was called. */
 	if (!n && homa_pl_signals.ran != ran)
@@ -428,8 +438,9 @@ static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *event
 	return n;
 }
 
-int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd, struct epoll_event *events,
-			   int max, int64_t until, const sigset_t *mask)
+int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd,
+			   struct epoll_event *events, int max, int64_t until,
+			   const sigset_t *mask)
 {
 	const struct timespec now = { 0, 0 };
 	struct homa_pl_set *set = s->set;
@@ -444,7 +455,8 @@ int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd, struct epoll_event 
 		homa_pl_tcp_unlock();
 		if (n == max)
 			return n;
-		more = kernel_events(set, epfd, events + n, max - n, &now, n ? NULL : mask);
+		more = kernel_events(set, epfd, events + n, max - n, &now,
+				     n ? NULL : mask);
 		if (more > 0 || n)
 			return n + (more > 0 ? more : 0);
 		if (more < 0 || ended || until <= homa_pl_now())

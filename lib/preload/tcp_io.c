@@ -26,7 +26,8 @@ static bool too_much(const struct iovec *iov, int n)
 	int i;
 
 	for (i = 0; i < n; i++)
-		if (iov[i].iov_len > SSIZE_MAX || (bytes += iov[i].iov_len) > SSIZE_MAX)
+		if (iov[i].iov_len > SSIZE_MAX ||
+		    (bytes += iov[i].iov_len) > SSIZE_MAX)
 			return true;
 	return false;
 }
@@ -86,7 +87,8 @@ static ssize_t discard(struct homa_stream *stream, size_t bytes)
 	return homa_stream_read(stream, &one, 1, 0);
 }
 
-static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
+static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			 int flags)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
 	int cancel = begin(&s->reading);
@@ -111,30 +113,36 @@ static bool enough(const struct homa_pl_sock *s, size_t least)
 	struct iovec piece[2];
 
 	if (HOMA_PL_LIKELY(least <= 1) || s->tcp->shut_read ||
-	    (homa_stream_ready(s->tcp->stream) & (HOMA_STREAM_EOF | HOMA_STREAM_ERROR)))
+	    (homa_stream_ready(s->tcp->stream) &
+	     (HOMA_STREAM_EOF | HOMA_STREAM_ERROR)))
 		return true;
 	return homa_stream_arrived(s->tcp->stream, piece) >= least;
 }
 
-static ssize_t read_some(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
+static ssize_t read_some(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			 int flags)
 {
 	size_t least = least_of(s, total(iov, n));
 	ssize_t rc;
 	int wait;
 
 	for (;;) {
-		rc = !may_wait(s, flags) || enough(s, least) ? read_once(s, iov, n, flags) :
-							       -EAGAIN;
+		rc = !may_wait(s, flags) || enough(s, least) ?
+			     read_once(s, iov, n, flags) :
+			     -EAGAIN;
 		if (rc != -EAGAIN || !may_wait(s, flags))
 			return rc;
-		wait = homa_pl_wait_for(s, HOMA_STREAM_IN | HOMA_STREAM_EOF, least, s->rcvtimeo);
+		wait = homa_pl_wait_for(s, HOMA_STREAM_IN | HOMA_STREAM_EOF,
+					least, s->rcvtimeo);
 		/* What came until then is given, as by the kernel. */
 		if (wait)
-			return wait == -EAGAIN ? read_once(s, iov, n, flags) : wait;
+			return wait == -EAGAIN ? read_once(s, iov, n, flags) :
+						 wait;
 	}
 }
 
-static ssize_t read_all(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
+static ssize_t read_all(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			int flags)
 {
 	size_t wanted = total(iov, n), done = 0;
 	struct iovec *rest = malloc((size_t)n * sizeof(*rest));
@@ -163,7 +171,8 @@ static ssize_t tell_once(struct homa_pl_sock *s, ssize_t rc, ssize_t again)
 	return rc;
 }
 
-ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
+ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
+			 int flags)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
 	ssize_t rc;
@@ -204,10 +213,11 @@ static ssize_t write_once(struct homa_pl_sock *s, const struct iovec *iov, int n
 	return rc;
 }
 
-static ssize_t write_waiting(struct homa_pl_sock *s, const struct iovec *iov, int n,
-			     size_t done)
+static ssize_t write_waiting(struct homa_pl_sock *s, const struct iovec *iov,
+			     int n, size_t done)
 {
-	struct iovec small[8], *rest = n > 8 ? malloc((size_t)n * sizeof(*rest)) : small;
+	struct iovec small[8],
+		*rest = n > 8 ? malloc((size_t)n * sizeof(*rest)) : small;
 	size_t wanted = total(iov, n);
 	ssize_t rc = 0;
 
@@ -228,7 +238,8 @@ static ssize_t write_waiting(struct homa_pl_sock *s, const struct iovec *iov, in
 	return done ? (ssize_t)done : rc;
 }
 
-ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov, int n, int flags)
+ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov,
+			  int n, int flags)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
 	size_t wanted;
@@ -243,14 +254,16 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov, int n
 		return 0;
 	rc = tell_once(s, write_once(s, iov, n), -EPIPE);
 	/* A reset after the peer's end means that it does not read any more. */
-	if (rc == -ECONNRESET && (homa_stream_ready(tcp->stream) & HOMA_STREAM_EOF))
+	if (rc == -ECONNRESET &&
+	    (homa_stream_ready(tcp->stream) & HOMA_STREAM_EOF))
 		rc = -EPIPE;
 	if (rc == -EPIPE)
 		return broken_pipe(flags);
 	if (HOMA_PL_LIKELY(rc == (ssize_t)wanted) || !may_wait(s, flags) ||
 	    (rc < 0 && rc != -EAGAIN))
 		return rc;
-	rc = tell_once(s, write_waiting(s, iov, n, rc > 0 ? (size_t)rc : 0), -EPIPE);
+	rc = tell_once(s, write_waiting(s, iov, n, rc > 0 ? (size_t)rc : 0),
+		       -EPIPE);
 	return rc == -EPIPE ? broken_pipe(flags) : rc;
 }
 
@@ -258,7 +271,8 @@ ssize_t homa_pl_tcp_write(struct homa_pl_sock *s, const struct iovec *iov, int n
 
 static ssize_t read_file(int in, char *bytes, size_t size, const off_t *offset)
 {
-	return offset ? pread(in, bytes, size, *offset) : HOMA_PL_REAL(read)(in, bytes, size);
+	return offset ? pread(in, bytes, size, *offset) :
+			HOMA_PL_REAL(read)(in, bytes, size);
 }
 
 /* What was read and not sent is read again next time. */
@@ -268,7 +282,8 @@ static void step_back(int in, const off_t *offset, ssize_t bytes)
 		return;
 }
 
-ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset, size_t count)
+ssize_t homa_pl_tcp_sendfile(struct homa_pl_sock *s, int in, off_t *offset,
+			     size_t count)
 {
 	char bytes[SCRATCH];
 	size_t done = 0;

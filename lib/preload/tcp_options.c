@@ -47,11 +47,13 @@ static void note_linger(struct homa_pl_sock *s, const void *value, socklen_t len
 	if (len >= sizeof(linger))
 		memcpy(&linger, value, sizeof(linger));
 	set_bit(s, HOMA_STREAM_RESET, linger.l_onoff && !linger.l_linger);
-	s->tcp->linger = !linger.l_onoff ? 0 :
-			 linger.l_linger < 0 ? -1 : linger.l_linger * 1000000000ll;
+	s->tcp->linger = !linger.l_onoff     ? 0 :
+			 linger.l_linger < 0 ? -1 :
+					       linger.l_linger * 1000000000ll;
 }
 
-static void note_socket(struct homa_pl_sock *s, int name, const void *value, socklen_t len)
+static void note_socket(struct homa_pl_sock *s, int name, const void *value,
+			socklen_t len)
 {
 	int n;
 
@@ -133,8 +135,8 @@ static int give_info(struct homa_pl_sock *s, void *value, socklen_t *len)
 	return give(value, len, &info, sizeof(info));
 }
 
-int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name, void *value,
-			   socklen_t *len)
+int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
+			   void *value, socklen_t *len)
 {
 	int n;
 
@@ -150,8 +152,8 @@ int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name, 
 }
 
 /* An IPv4 address of an IPv6 socket is told as ::ffff:a.b.c.d. */
-static int give_name(const struct sockaddr_storage *name, int family, struct sockaddr *addr,
-		     socklen_t *len)
+static int give_name(const struct sockaddr_storage *name, int family,
+		     struct sockaddr *addr, socklen_t *len)
 {
 	const struct sockaddr_in *four = (const struct sockaddr_in *)name;
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6 };
@@ -170,8 +172,8 @@ static int give_name(const struct sockaddr_storage *name, int family, struct soc
 	return 0;
 }
 
-int homa_pl_tcp_peer(struct homa_stream *stream, int family, struct sockaddr *addr,
-		     socklen_t *len)
+int homa_pl_tcp_peer(struct homa_stream *stream, int family,
+		     struct sockaddr *addr, socklen_t *len)
 {
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
 	int rc = homa_stream_facts(stream, &facts);
@@ -179,7 +181,8 @@ int homa_pl_tcp_peer(struct homa_stream *stream, int family, struct sockaddr *ad
 	return rc ? rc : give_name(&facts.remote, family, addr, len);
 }
 
-int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr, socklen_t *len)
+int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr,
+		     socklen_t *len)
 {
 	struct homa_stream_facts facts = { .size = sizeof(facts) };
 	int rc;
@@ -190,13 +193,15 @@ int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr, s
 	rc = homa_stream_facts(s->tcp->stream, &facts);
 	if (rc)
 		return rc;
-	return give_name(peer ? &facts.remote : &facts.local, s->family, addr, len);
+	return give_name(peer ? &facts.remote : &facts.local, s->family, addr,
+			 len);
 }
 
 int homa_pl_tcp_unread(struct homa_pl_sock *s)
 {
 	struct iovec piece[2];
-	size_t bytes = s->tcp->listens ? 0 : homa_stream_arrived(s->tcp->stream, piece);
+	size_t bytes =
+		s->tcp->listens ? 0 : homa_stream_arrived(s->tcp->stream, piece);
 
 	return (int)(bytes < INT32_MAX ? bytes : INT32_MAX);
 }

@@ -108,8 +108,8 @@ static int merge(struct pollfd *fds, nfds_t n, const struct pollfd *kernel)
 	return count;
 }
 
-static int poll_in(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask,
-		   struct pollfd *kernel)
+static int poll_in(struct pollfd *fds, nfds_t n, int64_t until,
+		   const sigset_t *mask, struct pollfd *kernel)
 {
 	const struct timespec now = { 0, 0 };
 	struct round r = { fds, n };
@@ -130,7 +130,8 @@ static int poll_in(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *
 	}
 }
 
-static int poll_many(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask)
+static int poll_many(struct pollfd *fds, nfds_t n, int64_t until,
+		     const sigset_t *mask)
 {
 	struct pollfd *kernel = NULL;
 	int rc;
@@ -145,13 +146,15 @@ static int poll_many(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t
 	return rc;
 }
 
-int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask)
+int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until,
+		     const sigset_t *mask)
 {
 	struct pollfd few[FEW + 2];
 	int rc;
 
 	homa_pl_hold();
-	rc = n <= FEW ? poll_in(fds, n, until, mask, few) : poll_many(fds, n, until, mask);
+	rc = n <= FEW ? poll_in(fds, n, until, mask, few) :
+			poll_many(fds, n, until, mask);
 	homa_pl_unhold();
 	return rc;
 }
@@ -176,7 +179,8 @@ static nfds_t from_sets(int n, const fd_set *reads, const fd_set *writes,
 		events |= in(fd, writes) ? POLLOUT : 0;
 		events |= in(fd, excepts) ? POLLPRI : 0;
 		if (events)
-			fds[count++] = (struct pollfd){ .fd = fd, .events = events };
+			fds[count++] =
+				(struct pollfd){ .fd = fd, .events = events };
 	}
 	return count;
 }
@@ -190,8 +194,8 @@ static int give(int fd, fd_set *set, bool is_ready)
 	return is_ready;
 }
 
-static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *reads, fd_set *writes,
-		   fd_set *excepts)
+static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *reads,
+		   fd_set *writes, fd_set *excepts)
 {
 	int count = 0;
 	nfds_t i;
@@ -208,8 +212,8 @@ static int to_sets(const struct pollfd *fds, nfds_t n, fd_set *reads, fd_set *wr
 	return count;
 }
 
-int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, int64_t until,
-		       const sigset_t *mask)
+int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
+		       int64_t until, const sigset_t *mask)
 {
 	struct pollfd *fds = reallocarray(NULL, (size_t)n, sizeof(*fds));
 	nfds_t count;

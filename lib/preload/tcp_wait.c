@@ -56,8 +56,8 @@ static void before_fork(void)
 	homa_pl_hold();
 	pthread_mutex_lock(&open_lock);
 	pthread_mutex_lock(&lock);
-	has_ticket = context && context_generation == homa_pl_generation && !homa_pl_inside() &&
-		     !vforks;
+	has_ticket = context && context_generation == homa_pl_generation &&
+		     !homa_pl_inside() && !vforks;
 	if (has_ticket)
 		homa_streams_before_fork(context, &ticket);
 }
@@ -166,7 +166,8 @@ bool homa_pl_may_sleep(void)
 {
 	struct homa_streams *ctx = homa_pl_streams();
 
-	return !ctx || __atomic_load_n(&lost, __ATOMIC_RELAXED) || homa_streams_arm(ctx);
+	return !ctx || __atomic_load_n(&lost, __ATOMIC_RELAXED) ||
+	       homa_streams_arm(ctx);
 }
 
 int homa_pl_news_fd(void)
@@ -174,7 +175,9 @@ int homa_pl_news_fd(void)
 	struct homa_streams *ctx = homa_pl_streams();
 
 	/* That of a homad that has ended is readable for ever. */
-	return !ctx || __atomic_load_n(&lost, __ATOMIC_RELAXED) ? -1 : homa_streams_fd(ctx);
+	return !ctx || __atomic_load_n(&lost, __ATOMIC_RELAXED) ?
+		       -1 :
+		       homa_streams_fd(ctx);
 }
 
 /* With the lock. */
@@ -306,8 +309,9 @@ static void leave(void *depth)
 }
 
 /* The one place where a thread may be cancelled, if it may be at all. */
-static int poll_or_cancel(struct pollfd *fds, nfds_t n, const struct timespec *wait,
-			  const sigset_t *mask, int cancel)
+static int poll_or_cancel(struct pollfd *fds, nfds_t n,
+			  const struct timespec *wait, const sigset_t *mask,
+			  int cancel)
 {
 	unsigned int depth = homa_pl_signals.depth;
 	int rc;
@@ -331,10 +335,11 @@ static int after_signals(int rc, unsigned int ran, unsigned int ran_hard)
 	return homa_pl_signals.ran_hard == ran_hard ? -HOMA_PL_RESTART : -EINTR;
 }
 
-int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *mask,
-		  bool (*ready)(void *arg), void *arg)
+int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
+		  const sigset_t *mask, bool (*ready)(void *arg), void *arg)
 {
-	unsigned int ran = homa_pl_signals.ran, ran_hard = homa_pl_signals.ran_hard;
+	unsigned int ran = homa_pl_signals.ran,
+		     ran_hard = homa_pl_signals.ran_hard;
 	struct timespec ts;
 	uint64_t count;
 	int rc, cancel;
@@ -349,9 +354,11 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until, const sigset_t *m
 	rc = 1;
 	if (homa_pl_may_sleep() && !(ready && ready(arg))) {
 		fds[n] = (struct pollfd){ .fd = own.fd, .events = POLLIN };
-		fds[n + 1] = (struct pollfd){ .fd = homa_pl_news_fd(), .events = POLLIN };
+		fds[n + 1] = (struct pollfd){ .fd = homa_pl_news_fd(),
+					      .events = POLLIN };
 		ts = until_timespec(until);
-		rc = poll_or_cancel(fds, n + 2, until == INT64_MAX ? NULL : &ts, mask, cancel);
+		rc = poll_or_cancel(fds, n + 2, until == INT64_MAX ? NULL : &ts,
+				    mask, cancel);
 		if (rc > 0 && fds[n].revents &&
 		    HOMA_PL_REAL(read)(own.fd, &count, sizeof(count)) < 0)
 			rc = 1; /* somebody else was quicker */
@@ -393,7 +400,8 @@ static void put(void *s)
 }
 
 /* Who is cancelled meanwhile lets go of the socket. */
-static int sleep_with(struct homa_pl_wanted *w, struct pollfd *fds, nfds_t n, int64_t until)
+static int sleep_with(struct homa_pl_wanted *w, struct pollfd *fds, nfds_t n,
+		      int64_t until)
 {
 	int rc;
 
@@ -403,10 +411,13 @@ static int sleep_with(struct homa_pl_wanted *w, struct pollfd *fds, nfds_t n, in
 	return rc;
 }
 
-int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least, int64_t timeout)
+int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least,
+		     int64_t timeout)
 {
 	/* A listener whose homad has ended goes on with the kernel. */
-	struct homa_pl_wanted w = { s, s->tcp->listens ? bits : bits | HOMA_STREAM_ERROR, least };
+	struct homa_pl_wanted w = {
+		s, s->tcp->listens ? bits : bits | HOMA_STREAM_ERROR, least
+	};
 	int64_t until = timeout < 0 ? INT64_MAX : homa_pl_now() + timeout;
 	struct pollfd fds[3];
 	nfds_t n = 0;

@@ -13,8 +13,9 @@
 /* Do @n things of @size bytes fit behind @offset? */
 static bool fits(const struct homa_streams *ctx, u64 offset, u64 n, u64 size)
 {
-	return offset >= sizeof(struct homa_stream_area) && offset % HOMA_SHM_LINE == 0 &&
-	       offset <= ctx->bytes && n * size <= ctx->bytes - offset;
+	return offset >= sizeof(struct homa_stream_area) &&
+	       offset % HOMA_SHM_LINE == 0 && offset <= ctx->bytes &&
+	       n * size <= ctx->bytes - offset;
 }
 
 int homa_streams_lay(struct homa_streams *ctx)
@@ -31,7 +32,8 @@ int homa_streams_lay(struct homa_streams *ctx)
 	ctx->id = area->id;
 	if (!ctx->num_slots || ctx->num_slots > HOMA_STREAM_SLOTS ||
 	    !ctx->entries || ctx->entries > HOMA_STREAM_RING_MAX ||
-	    (ctx->entries & (ctx->entries - 1)) || ctx->num_rules > HOMA_STREAM_RULES)
+	    (ctx->entries & (ctx->entries - 1)) ||
+	    ctx->num_rules > HOMA_STREAM_RULES)
 		return -EPROTO;
 	if (!fits(ctx, area->commands, ctx->entries, sizeof(*ctx->commands)) ||
 	    !fits(ctx, area->events, ctx->entries, sizeof(*ctx->events)) ||
@@ -72,7 +74,8 @@ int homa_streams_takes(struct homa_streams *ctx, const struct sockaddr *remote,
 	return 0;
 }
 
-int homa_stream_end_of(struct homa_stream_end *end, const struct sockaddr *sa, socklen_t length)
+int homa_stream_end_of(struct homa_stream_end *end, const struct sockaddr *sa,
+		       socklen_t length)
 {
 	static const u8 any[4];
 	struct homa_addr addr;
@@ -93,7 +96,8 @@ int homa_stream_end_of(struct homa_stream_end *end, const struct sockaddr *sa, s
 	return 0;
 }
 
-void homa_stream_end_to(struct sockaddr_storage *sa, const struct homa_stream_end *end)
+void homa_stream_end_to(struct sockaddr_storage *sa,
+			const struct homa_stream_end *end)
 {
 	struct homa_addr addr = { .encap = 0 };
 

@@ -46,12 +46,14 @@ static int begin(struct homa_svc_att *att)
 	struct homa_ctl_request request = { .op = HOMA_CTL_ATTACH,
 					    .bytes = SMALLEST_POOL,
 					    .features = HOMA_SHM_CAN_PLACES,
-					    .rings = { HOMA_SHM_SQ_MIN, HOMA_SHM_CQ_MIN,
+					    .rings = { HOMA_SHM_SQ_MIN,
+						       HOMA_SHM_CQ_MIN,
 						       HOMA_SHM_RELEASES_MIN } };
 	int fds[HOMA_CTL_ATTACH_FDS];
 	int rc;
 
-	snprintf(request.name, sizeof(request.name), "%s", program_invocation_short_name);
+	snprintf(request.name, sizeof(request.name), "%s",
+		 program_invocation_short_name);
 	rc = homa_svc_ask(att, &request, &att->answer, fds, HOMA_CTL_ATTACH_FDS);
 	if (rc)
 		return rc;
@@ -61,7 +63,8 @@ static int begin(struct homa_svc_att *att)
 	if (!rc && att->answer.queues_bytes < sizeof(*att->queues))
 		rc = -EPROTO;
 	if (!rc) {
-		att->queues = homa_svc_map(fds[HOMA_CTL_FD_QUEUES], att->answer.queues_bytes);
+		att->queues = homa_svc_map(fds[HOMA_CTL_FD_QUEUES],
+					   att->answer.queues_bytes);
 		rc = att->queues ? 0 : -ENOMEM;
 	}
 	if (!rc) {
@@ -146,9 +149,11 @@ void homa_streams_detach(struct homa_streams *ctx)
 	ctx->area = NULL;
 }
 
-int homa_streams_ask_listen(struct homa_streams *ctx, int fd, u32 backlog, u32 *number)
+int homa_streams_ask_listen(struct homa_streams *ctx, int fd, u32 backlog,
+			    u32 *number)
 {
-	struct homa_ctl_request request = { .op = HOMA_CTL_STREAM_LISTEN, .bytes = backlog };
+	struct homa_ctl_request request = { .op = HOMA_CTL_STREAM_LISTEN,
+					    .bytes = backlog };
 	struct homa_ctl_answer answer;
 	int rc;
 

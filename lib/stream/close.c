@@ -20,7 +20,8 @@ static bool unlisten(struct homa_stream *listener)
 
 	homa_streams_drain(listener->ctx);
 	while ((node = homa_list_pop(&listener->queue)))
-		homa_stream_drop(homa_container_of(node, struct homa_stream, queued),
+		homa_stream_drop(homa_container_of(node, struct homa_stream,
+						   queued),
 				 HOMA_STREAM_ABORT);
 	__atomic_store_n(&listener->waiting, 0, __ATOMIC_RELEASE);
 	if (!listener->leaves && !listener->error &&
@@ -60,7 +61,8 @@ static void close_listener(struct homa_stream *listener)
 
 	if (homa_list_linked(&listener->news)) {
 		homa_list_del(&listener->news);
-		__atomic_store_n(&ctx->num_news, ctx->num_news - 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&ctx->num_news, ctx->num_news - 1,
+				 __ATOMIC_RELAXED);
 	}
 	listener->closed = true;
 	/* homad's last word of it has been heard, or there will be none. */
@@ -100,7 +102,8 @@ static void end(struct homa_stream *stream, enum homa_stream_op op)
 	if (stream->kind == HOMA_STREAM_KIND_LISTENER) {
 		close_listener(stream);
 	} else {
-		wanted = stream->slot ? NULL : homa_streams_wanted(ctx, stream->token);
+		wanted = stream->slot ? NULL :
+					homa_streams_wanted(ctx, stream->token);
 		if (wanted)
 			wanted->stream = NULL;
 		homa_stream_drop(stream, op);
@@ -140,8 +143,9 @@ int homa_stream_shutdown(struct homa_stream *stream)
 	return homa_stream_tell(stream, HOMA_STREAM_SHUT);
 }
 
-#define ALL_OPTIONS \
-	(HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE | HOMA_STREAM_RESET)
+#define ALL_OPTIONS                                                       \
+	(HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE | \
+	 HOMA_STREAM_RESET)
 
 _Static_assert((int)HOMA_STREAM_NODELAY == HOMA_STREAM_OPT_NODELAY &&
 		       (int)HOMA_STREAM_CORK == HOMA_STREAM_OPT_CORK &&
@@ -160,7 +164,8 @@ int homa_stream_options(struct homa_stream *stream, unsigned int options)
 	stream->options = options;
 	if (stream->slot && stream->told_options != options) {
 		stream->told_options = options;
-		rc = homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS, options);
+		rc = homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS,
+					      options);
 	}
 	homa_turn_unlock(&ctx->look);
 	return rc;

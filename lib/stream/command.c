@@ -42,7 +42,8 @@ void homa_streams_kick(struct homa_streams *ctx, u32 why)
 {
 	u64 value = 1;
 
-	if (!(__atomic_load_n(&ctx->att->queues->need_kick, __ATOMIC_SEQ_CST) & why))
+	if (!(__atomic_load_n(&ctx->att->queues->need_kick, __ATOMIC_SEQ_CST) &
+	      why))
 		return;
 	/* Fails only if the counter is full, and then homad has been told. */
 	if (write(ctx->att->kick_fd, &value, sizeof(value)) < 0)
@@ -53,7 +54,8 @@ static bool has_room(struct homa_streams *ctx)
 {
 	if (likely(ctx->command_tail - ctx->command_head < ctx->entries))
 		return true;
-	ctx->command_head = __atomic_load_n(&ctx->area->command.head, __ATOMIC_ACQUIRE);
+	ctx->command_head =
+		__atomic_load_n(&ctx->area->command.head, __ATOMIC_ACQUIRE);
 	if (unlikely(ctx->command_tail - ctx->command_head > ctx->entries)) {
 		homa_streams_lose(ctx);
 		return false;
@@ -84,10 +86,12 @@ void homa_streams_give_back(struct homa_streams *ctx)
 	if (ctx->event_head == before)
 		return;
 	ctx->event_given = ctx->event_head;
-	__atomic_store_n(&ctx->area->event.head, ctx->event_given, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&ctx->area->event.head, ctx->event_given,
+			 __ATOMIC_SEQ_CST);
 	tail = __atomic_load_n(&ctx->area->event.tail, __ATOMIC_SEQ_CST);
 	if (unlikely(tail - before >= ctx->entries))
-		homa_streams_kick(ctx, HOMA_SHM_KICK_SUBMIT | HOMA_SHM_KICK_CONSUME);
+		homa_streams_kick(ctx,
+				  HOMA_SHM_KICK_SUBMIT | HOMA_SHM_KICK_CONSUME);
 }
 
 /* For one more; false: no memory. */
@@ -118,7 +122,8 @@ static void keep_events(struct homa_streams *ctx)
 		return;
 	}
 	while (head != tail && room_to_keep(ctx))
-		ctx->kept[ctx->kept_num++] = ctx->events[head++ & (ctx->entries - 1)];
+		ctx->kept[ctx->kept_num++] =
+			ctx->events[head++ & (ctx->entries - 1)];
 	__atomic_store_n(&ctx->keeps, ctx->kept_num != 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&ctx->event_head, head, __ATOMIC_RELAXED);
 	homa_streams_give_back(ctx);
@@ -138,15 +143,16 @@ static int put(struct homa_streams *ctx, const struct homa_stream_command *comma
 		rc = -EAGAIN;
 	} else {
 		ctx->commands[ctx->command_tail & (ctx->entries - 1)] = *command;
-		__atomic_store_n(&ctx->area->command.tail, ++ctx->command_tail, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&ctx->area->command.tail, ++ctx->command_tail,
+				 __ATOMIC_SEQ_CST);
 	}
 	homa_turn_unlock(&ctx->give);
 	return rc;
 }
 
 /* @looks: the caller has @look. */
-static int put_patiently(struct homa_streams *ctx, const struct homa_stream_command *command,
-			 bool looks)
+static int put_patiently(struct homa_streams *ctx,
+			 const struct homa_stream_command *command, bool looks)
 {
 	u32 turns = 0;
 	int rc;
@@ -165,20 +171,22 @@ static int put_patiently(struct homa_streams *ctx, const struct homa_stream_comm
 	}
 }
 
-static int give(struct homa_streams *ctx, const struct homa_stream_command *command, bool looks)
+static int give(struct homa_streams *ctx,
+		const struct homa_stream_command *command, bool looks)
 {
 	int rc = put_patiently(ctx, command, looks);
 
 	if (unlikely(rc))
 		return rc;
 	homa_streams_kick(ctx, HOMA_SHM_KICK_SUBMIT);
-	if (unlikely(__atomic_load_n(&ctx->att->queues->state, __ATOMIC_RELAXED) !=
-		     HOMA_SHM_RUNNING))
+	if (unlikely(__atomic_load_n(&ctx->att->queues->state,
+				     __ATOMIC_RELAXED) != HOMA_SHM_RUNNING))
 		homa_streams_lose(ctx);
 	return 0;
 }
 
-int homa_streams_command(struct homa_streams *ctx, const struct homa_stream_command *command)
+int homa_streams_command(struct homa_streams *ctx,
+			 const struct homa_stream_command *command)
 {
 	return give(ctx, command, false);
 }
@@ -207,7 +215,8 @@ int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op)
 	return homa_streams_command(stream->ctx, &command);
 }
 
-int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op, u32 value)
+int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op,
+			     u32 value)
 {
 	struct homa_stream_command command = command_of(stream, op, value);
 
@@ -221,7 +230,8 @@ int homa_stream_ring(struct homa_stream *stream)
 			 __atomic_load_n(&stream->rx_read, __ATOMIC_RELAXED),
 			 __ATOMIC_RELAXED);
 	if (unlikely(stream->shared_rx))
-		__atomic_store_n(&stream->slot->rx_rung, stream->rx_rung, __ATOMIC_RELAXED);
+		__atomic_store_n(&stream->slot->rx_rung, stream->rx_rung,
+				 __ATOMIC_RELAXED);
 	if (__atomic_exchange_n(&stream->own->rung, 1, __ATOMIC_SEQ_CST))
 		return 0;
 	return homa_stream_tell(stream, HOMA_STREAM_RING);

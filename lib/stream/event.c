@@ -24,15 +24,16 @@ void homa_stream_add_news(struct homa_stream *stream)
 	/* One that was not accepted is not known to the application, and one that was closed
 	 * is not any more. */
 	if (stream->closed || homa_list_linked(&stream->news) ||
-	    (stream->kind == HOMA_STREAM_KIND_CONNECTION && homa_list_linked(&stream->queued)))
+	    (stream->kind == HOMA_STREAM_KIND_CONNECTION &&
+	     homa_list_linked(&stream->queued)))
 		return;
 	homa_list_add_tail(&ctx->news, &stream->news);
 	__atomic_store_n(&ctx->num_news, ctx->num_news + 1, __ATOMIC_RELAXED);
 }
 
 /* Nobody wants the stream in a slot. */
-static void refuse(struct homa_streams *ctx, const struct homa_stream_event *event,
-		   enum homa_stream_op op)
+static void refuse(struct homa_streams *ctx,
+		   const struct homa_stream_event *event, enum homa_stream_op op)
 {
 	struct homa_stream_command command = {
 		.op = (u16)op,
@@ -50,7 +51,8 @@ static bool slot_is_free(const struct homa_streams *ctx, u32 index)
 
 static bool opened(struct homa_streams *ctx, const struct homa_stream_event *event)
 {
-	struct homa_streams_wanted *wanted = homa_streams_wanted(ctx, event->token);
+	struct homa_streams_wanted *wanted =
+		homa_streams_wanted(ctx, event->token);
 	struct homa_stream *stream;
 
 	if (!wanted || !slot_is_free(ctx, event->slot))
@@ -64,7 +66,8 @@ static bool opened(struct homa_streams *ctx, const struct homa_stream_event *eve
 	homa_stream_adopt(stream, event->slot, event->generation);
 	if (stream->options != stream->told_options) {
 		stream->told_options = stream->options;
-		homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS, stream->options);
+		homa_stream_tell_looking(stream, HOMA_STREAM_OPTIONS,
+					 stream->options);
 	}
 	homa_stream_add_news(stream);
 	return true;
@@ -72,7 +75,8 @@ static bool opened(struct homa_streams *ctx, const struct homa_stream_event *eve
 
 static bool failed(struct homa_streams *ctx, const struct homa_stream_event *event)
 {
-	struct homa_streams_wanted *wanted = homa_streams_wanted(ctx, event->token);
+	struct homa_streams_wanted *wanted =
+		homa_streams_wanted(ctx, event->token);
 	struct homa_stream *stream;
 
 	if (!wanted)
@@ -80,14 +84,16 @@ static bool failed(struct homa_streams *ctx, const struct homa_stream_event *eve
 	stream = wanted->stream;
 	homa_streams_want_no_more(ctx, wanted);
 	if (stream) {
-		__atomic_store_n(&stream->error, event->error ? event->error : ECONNREFUSED,
+		__atomic_store_n(&stream->error,
+				 event->error ? event->error : ECONNREFUSED,
 				 __ATOMIC_RELEASE);
 		homa_stream_add_news(stream);
 	}
 	return true;
 }
 
-static bool accepted(struct homa_streams *ctx, const struct homa_stream_event *event)
+static bool accepted(struct homa_streams *ctx,
+		     const struct homa_stream_event *event)
 {
 	struct homa_stream *listener = homa_streams_listener(ctx, event->token);
 	struct homa_stream *stream;
@@ -105,12 +111,14 @@ static bool accepted(struct homa_streams *ctx, const struct homa_stream_event *e
 	homa_list_add_tail(&ctx->all, &stream->all);
 	homa_list_add_tail(&listener->queue, &stream->queued);
 	listener->asked = false;
-	__atomic_store_n(&listener->waiting, listener->waiting + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&listener->waiting, listener->waiting + 1,
+			 __ATOMIC_RELEASE);
 	homa_stream_add_news(listener);
 	return true;
 }
 
-static bool changed(struct homa_streams *ctx, const struct homa_stream_event *event)
+static bool changed(struct homa_streams *ctx,
+		    const struct homa_stream_event *event)
 {
 	struct homa_stream *stream;
 
@@ -123,7 +131,8 @@ static bool changed(struct homa_streams *ctx, const struct homa_stream_event *ev
 	return true;
 }
 
-static bool unlistened(struct homa_streams *ctx, const struct homa_stream_event *event)
+static bool unlistened(struct homa_streams *ctx,
+		       const struct homa_stream_event *event)
 {
 	struct homa_stream *listener = homa_streams_listener(ctx, event->token);
 
@@ -137,14 +146,16 @@ static bool unlistened(struct homa_streams *ctx, const struct homa_stream_event 
 		return true;
 	}
 	if (!listener->error)
-		__atomic_store_n(&listener->error, event->error ? event->error : ECONNABORTED,
+		__atomic_store_n(&listener->error,
+				 event->error ? event->error : ECONNABORTED,
 				 __ATOMIC_RELEASE);
 	homa_stream_add_news(listener);
 	return true;
 }
 
 /* A listener that others have, too. */
-static bool offered(struct homa_streams *ctx, const struct homa_stream_event *event, bool any)
+static bool offered(struct homa_streams *ctx,
+		    const struct homa_stream_event *event, bool any)
 {
 	struct homa_stream *listener = homa_streams_listener(ctx, event->token);
 
@@ -199,9 +210,11 @@ static bool joined(struct homa_streams *ctx, const struct homa_stream_event *eve
 	return true;
 }
 
-static bool listening(struct homa_streams *ctx, const struct homa_stream_event *event)
+static bool listening(struct homa_streams *ctx,
+		      const struct homa_stream_event *event)
 {
-	struct homa_stream_command unlisten = { .op = HOMA_STREAM_UNLISTEN, .slot = event->slot };
+	struct homa_stream_command unlisten = { .op = HOMA_STREAM_UNLISTEN,
+						.slot = event->slot };
 	struct homa_streams *older = giver(ctx);
 	struct homa_stream *listener;
 
@@ -247,10 +260,12 @@ static bool take(struct homa_streams *ctx, const struct homa_stream_event *event
 }
 
 /* homad speaks of a listener whose number is still on its way to us: wait for that. */
-static bool too_early(struct homa_streams *ctx, const struct homa_stream_event *event)
+static bool too_early(struct homa_streams *ctx,
+		      const struct homa_stream_event *event)
 {
 	return ctx->listening &&
-	       (event->kind == HOMA_STREAM_ACCEPTED || event->kind == HOMA_STREAM_UNLISTENED ||
+	       (event->kind == HOMA_STREAM_ACCEPTED ||
+		event->kind == HOMA_STREAM_UNLISTENED ||
 		event->kind == HOMA_STREAM_WAITING) &&
 	       !homa_streams_listener(ctx, event->token);
 }
@@ -263,19 +278,22 @@ static void mourn(struct homa_streams *ctx)
 		return;
 	ctx->mourned = true;
 	for (node = ctx->all.next; node != &ctx->all; node = node->next)
-		homa_stream_add_news(homa_container_of(node, struct homa_stream, all));
+		homa_stream_add_news(
+			homa_container_of(node, struct homa_stream, all));
 }
 
 /* The next event up to @tail of the ring; false: there is none, or it has to wait. What it
  * makes us say to homad may put aside those behind it. */
-static bool next(struct homa_streams *ctx, u32 tail, struct homa_stream_event *event)
+static bool next(struct homa_streams *ctx, u32 tail,
+		 struct homa_stream_event *event)
 {
 	u32 head = ctx->event_head;
 	bool kept = unlikely(ctx->kept_at != ctx->kept_num);
 
 	if (!kept && (s32)(tail - head) <= 0)
 		return false;
-	*event = kept ? ctx->kept[ctx->kept_at] : ctx->events[head & (ctx->entries - 1)];
+	*event = kept ? ctx->kept[ctx->kept_at] :
+			ctx->events[head & (ctx->entries - 1)];
 	if (too_early(ctx, event))
 		return false;
 	if (likely(!kept)) {

@@ -15,7 +15,8 @@ static void fill(struct homa_stream *stream, struct homa_stream_facts *facts)
 	facts->mss = __atomic_load_n(&slot->mss, __ATOMIC_RELAXED);
 	facts->rtt_us = __atomic_load_n(&slot->rtt_us, __ATOMIC_RELAXED);
 	facts->cwnd = __atomic_load_n(&slot->cwnd, __ATOMIC_RELAXED);
-	facts->retransmits = __atomic_load_n(&slot->retransmits, __ATOMIC_RELAXED);
+	facts->retransmits =
+		__atomic_load_n(&slot->retransmits, __ATOMIC_RELAXED);
 	homa_stream_see_rx(stream, &view);
 	facts->unread = view.bytes;
 	homa_stream_look_tx(stream, &view, &used);
@@ -33,7 +34,8 @@ int homa_stream_facts(struct homa_stream *stream, struct homa_stream_facts *fact
 	if (!homa_stream_slot(stream))
 		return -ENOTCONN;
 	fill(stream, &all);
-	memcpy(facts, &all, facts->size < sizeof(all) ? facts->size : sizeof(all));
+	memcpy(facts, &all,
+	       facts->size < sizeof(all) ? facts->size : sizeof(all));
 	return 0;
 }
 

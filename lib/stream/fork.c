@@ -24,7 +24,8 @@ static void give_back_queue(struct homa_stream *listener)
 	struct homa_list *node;
 
 	while ((node = homa_list_pop(&listener->queue))) {
-		struct homa_stream *stream = homa_container_of(node, struct homa_stream, queued);
+		struct homa_stream *stream =
+			homa_container_of(node, struct homa_stream, queued);
 
 		listener->waiting--;
 		homa_stream_drop(stream, HOMA_STREAM_RETURN);
@@ -38,12 +39,15 @@ static bool prepare(struct homa_streams *ctx)
 	bool any = false;
 
 	homa_streams_drain(ctx);
-	for (node = ctx->listeners.next; node != &ctx->listeners; node = node->next) {
-		give_back_queue(homa_container_of(node, struct homa_stream, queued));
+	for (node = ctx->listeners.next; node != &ctx->listeners;
+	     node = node->next) {
+		give_back_queue(
+			homa_container_of(node, struct homa_stream, queued));
 		any = true;
 	}
 	for (node = ctx->all.next; node != &ctx->all; node = node->next) {
-		struct homa_stream *stream = homa_container_of(node, struct homa_stream, all);
+		struct homa_stream *stream =
+			homa_container_of(node, struct homa_stream, all);
 
 		any |= stream->slot != NULL;
 	}
@@ -80,7 +84,8 @@ static void go_to_child(const struct homa_streams *ctx, bool go)
 		madvise(ctx->area, ctx->bytes, go ? MADV_DOFORK : MADV_DONTFORK);
 }
 
-void homa_streams_before_fork(struct homa_streams *ctx, struct homa_streams_ticket *ticket)
+void homa_streams_before_fork(struct homa_streams *ctx,
+			      struct homa_streams_ticket *ticket)
 {
 	struct homa_list *node;
 	int tries = 3;
@@ -88,8 +93,8 @@ void homa_streams_before_fork(struct homa_streams *ctx, struct homa_streams_tick
 	ticket->pipe = -1;
 	pthread_mutex_lock(&ctx->ctl);
 	homa_turn_lock(&ctx->look);
-	if (homa_streams_gone(ctx) || !(ctx->att->queues->features & HOMA_SHM_CAN_FORK) ||
-	    !prepare(ctx))
+	if (homa_streams_gone(ctx) ||
+	    !(ctx->att->queues->features & HOMA_SHM_CAN_FORK) || !prepare(ctx))
 		return;
 	/* homad may have to see to commands first that wait for something. */
 	while (tries-- && ask(ctx, ticket) == -EAGAIN)
@@ -97,11 +102,13 @@ void homa_streams_before_fork(struct homa_streams *ctx, struct homa_streams_tick
 	if (ticket->pipe < 0)
 		return;
 	for (node = ctx->all.next; node != &ctx->all; node = node->next)
-		homa_stream_share(homa_container_of(node, struct homa_stream, all));
+		homa_stream_share(
+			homa_container_of(node, struct homa_stream, all));
 	go_to_child(ctx, true);
 }
 
-void homa_streams_in_parent(struct homa_streams *ctx, struct homa_streams_ticket *ticket)
+void homa_streams_in_parent(struct homa_streams *ctx,
+			    struct homa_streams_ticket *ticket)
 {
 	if (ticket->pipe >= 0) {
 		close(ticket->pipe);
@@ -146,7 +153,8 @@ static u8 *in_use(const struct homa_streams *ctx, const struct homa_streams *old
 		const struct homa_stream *stream =
 			homa_container_of(node, struct homa_stream, all);
 
-		if (stream->slot >= older->slots && stream->slot < older->slots + older->num_slots)
+		if (stream->slot >= older->slots &&
+		    stream->slot < older->slots + older->num_slots)
 			used[stream->slot - older->slots] = 1;
 	}
 	return used;
@@ -161,7 +169,8 @@ static void unmap_unused(u8 *array, u64 size, const u8 *used, u32 num)
 	for (i = 0; i <= num; i++) {
 		if (i < num && !used[i])
 			continue;
-		to = (u8 *)((uintptr_t)(array + i * size) & ~(uintptr_t)(PAGE - 1));
+		to = (u8 *)((uintptr_t)(array + i * size) &
+			    ~(uintptr_t)(PAGE - 1));
 		if (to > from)
 			munmap(from, (size_t)(to - from));
 		from = (u8 *)(((uintptr_t)(array + (i + 1) * size) + PAGE - 1) &
@@ -169,16 +178,20 @@ static void unmap_unused(u8 *array, u64 size, const u8 *used, u32 num)
 	}
 }
 
-static void keep_what_is_used(const struct homa_streams *ctx, struct homa_streams *older)
+static void keep_what_is_used(const struct homa_streams *ctx,
+			      struct homa_streams *older)
 {
 	u8 *used = in_use(ctx, older);
 
 	if (!used)
 		return;
 	munmap(older->area, (size_t)((u8 *)older->slots - (u8 *)older->area));
-	unmap_unused((u8 *)older->slots, sizeof(*older->slots), used, older->num_slots);
-	unmap_unused(older->firsts, 2 * (u64)HOMA_STREAM_FIRST, used, older->num_slots);
-	unmap_unused(older->spans, 2 * (u64)HOMA_STREAM_SPAN, used, older->num_slots);
+	unmap_unused((u8 *)older->slots, sizeof(*older->slots), used,
+		     older->num_slots);
+	unmap_unused(older->firsts, 2 * (u64)HOMA_STREAM_FIRST, used,
+		     older->num_slots);
+	unmap_unused(older->spans, 2 * (u64)HOMA_STREAM_SPAN, used,
+		     older->num_slots);
 	free(used);
 }
 

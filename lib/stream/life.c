@@ -41,7 +41,8 @@ void homa_stream_forget(struct homa_stream *stream)
 
 	if (homa_list_linked(&stream->news)) {
 		homa_list_del(&stream->news);
-		__atomic_store_n(&ctx->num_news, ctx->num_news - 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&ctx->num_news, ctx->num_news - 1,
+				 __ATOMIC_RELAXED);
 	}
 	if (stream->slot)
 		ctx->by_slot[stream->index] = NULL;
@@ -117,16 +118,19 @@ int homa_streams_want(struct homa_streams *ctx, struct homa_stream *stream)
 	return 0;
 }
 
-struct homa_streams_wanted *homa_streams_wanted(struct homa_streams *ctx, u64 token)
+struct homa_streams_wanted *homa_streams_wanted(struct homa_streams *ctx,
+						u64 token)
 {
 	u32 index = (u32)token, serial = (u32)(token >> 32);
 
-	if (index >= ctx->num_wanted || !serial || ctx->wanted[index].serial != serial)
+	if (index >= ctx->num_wanted || !serial ||
+	    ctx->wanted[index].serial != serial)
 		return NULL;
 	return &ctx->wanted[index];
 }
 
-void homa_streams_want_no_more(struct homa_streams *ctx, struct homa_streams_wanted *wanted)
+void homa_streams_want_no_more(struct homa_streams *ctx,
+			       struct homa_streams_wanted *wanted)
 {
 	ctx->now_wanted--;
 	wanted->serial = 0;
@@ -139,7 +143,8 @@ struct homa_stream *homa_streams_listener(struct homa_streams *ctx, u64 number)
 {
 	struct homa_list *node;
 
-	for (node = ctx->listeners.next; node != &ctx->listeners; node = node->next) {
+	for (node = ctx->listeners.next; node != &ctx->listeners;
+	     node = node->next) {
 		struct homa_stream *listener =
 			homa_container_of(node, struct homa_stream, queued);
 

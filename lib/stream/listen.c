@@ -27,7 +27,8 @@ static void enter(struct homa_stream *listener, u32 number)
 	homa_turn_unlock(&ctx->look);
 }
 
-int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog, struct homa_stream **out)
+int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog,
+		       struct homa_stream **out)
 {
 	struct homa_stream *listener;
 	u32 number;
@@ -41,7 +42,8 @@ int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog, struct hom
 		return -ENOMEM;
 	pthread_mutex_lock(&ctx->ctl);
 	count_listening(ctx, 1);
-	rc = homa_streams_ask_listen(ctx, fd, backlog > 0 ? (u32)backlog : 1, &number);
+	rc = homa_streams_ask_listen(ctx, fd, backlog > 0 ? (u32)backlog : 1,
+				     &number);
 	if (rc == -ECONNRESET)
 		homa_streams_lose(ctx);
 	if (!rc)
@@ -79,7 +81,8 @@ static struct homa_stream *pop(struct homa_stream *listener)
 	if (!node)
 		return NULL;
 	stream = homa_container_of(node, struct homa_stream, queued);
-	__atomic_store_n(&listener->waiting, listener->waiting - 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&listener->waiting, listener->waiting - 1,
+			 __ATOMIC_RELEASE);
 	introduce(stream);
 	return stream;
 }
@@ -103,7 +106,8 @@ static struct homa_stream *next_waiting(struct homa_stream *listener)
 		listener->asked |= ask;
 		wait = !stream && listener->asked;
 		homa_turn_unlock(&ctx->look);
-		if (likely(!wait) || (ask && homa_streams_command(ctx, &command)) ||
+		if (likely(!wait) ||
+		    (ask && homa_streams_command(ctx, &command)) ||
 		    homa_streams_gone(ctx))
 			return stream;
 		homa_streams_pause(ctx, &turns);

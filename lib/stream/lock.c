@@ -27,8 +27,8 @@ static bool lock(struct homa_stream *stream, u32 *word)
 	struct homa_streams *ctx = stream->ctx;
 	u32 turns = 0, nobody = 0;
 
-	while (!__atomic_compare_exchange_n(word, &nobody, ctx->id, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED)) {
+	while (!__atomic_compare_exchange_n(word, &nobody, ctx->id, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
 		nobody = 0;
 		if (homa_streams_gone(ctx))
 			return false;
@@ -52,7 +52,8 @@ void homa_stream_unlock(struct homa_stream *stream, u32 *word)
 	u32 ours = stream->ctx->id;
 
 	/* homad may have opened it, if it has ended this attachment. */
-	__atomic_compare_exchange_n(word, &ours, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(word, &ours, 0, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_RELAXED);
 }
 
 /* What the others have done came before homad said that they are gone. */
@@ -69,9 +70,11 @@ bool homa_stream_reload_rx(struct homa_stream *stream)
 	if (!homa_stream_lock_rx(stream))
 		return false;
 	alone = is_alone(stream);
-	__atomic_store_n(&stream->rx_read, __atomic_load_n(&slot->rx_read, __ATOMIC_ACQUIRE),
+	__atomic_store_n(&stream->rx_read,
+			 __atomic_load_n(&slot->rx_read, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
-	__atomic_store_n(&stream->rx_rung, __atomic_load_n(&slot->rx_rung, __ATOMIC_RELAXED),
+	__atomic_store_n(&stream->rx_rung,
+			 __atomic_load_n(&slot->rx_rung, __ATOMIC_RELAXED),
 			 __ATOMIC_RELAXED);
 	if (alone)
 		stream->shared_rx = false;
@@ -86,9 +89,11 @@ bool homa_stream_reload_tx(struct homa_stream *stream)
 	if (!homa_stream_lock_tx(stream))
 		return false;
 	alone = is_alone(stream);
-	__atomic_store_n(&stream->tx_end, __atomic_load_n(&slot->tx_end, __ATOMIC_ACQUIRE),
+	__atomic_store_n(&stream->tx_end,
+			 __atomic_load_n(&slot->tx_end, __ATOMIC_ACQUIRE),
 			 __ATOMIC_RELAXED);
-	__atomic_store_n(&stream->tx_map, __atomic_load_n(&slot->tx_map, __ATOMIC_RELAXED),
+	__atomic_store_n(&stream->tx_map,
+			 __atomic_load_n(&slot->tx_map, __ATOMIC_RELAXED),
 			 __ATOMIC_RELAXED);
 	if (alone)
 		stream->shared_tx = false;

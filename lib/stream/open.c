@@ -58,7 +58,8 @@ int homa_streams_open(struct homa_streams **out, const char *path)
 	ctx->nudge_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	rc = ctx->nudge_fd < 0 ? -errno : homa_streams_attach(ctx, path);
 	if (!rc) {
-		ctx->by_slot = calloc(ctx->num_slots, sizeof(struct homa_stream *));
+		ctx->by_slot =
+			calloc(ctx->num_slots, sizeof(struct homa_stream *));
 		rc = ctx->by_slot ? 0 : -ENOMEM;
 	}
 	if (rc)

@@ -21,8 +21,10 @@ static inline u32 size_of(u64 map)
 void homa_stream_see_rx(struct homa_stream *stream, struct homa_stream_view *view)
 {
 	struct homa_stream_slot *slot = stream->slot;
-	u32 read = __atomic_load_n(unlikely(stream->shared_rx) ? &slot->rx_read : &stream->rx_read,
-				   __ATOMIC_RELAXED);
+	u32 read =
+		__atomic_load_n(unlikely(stream->shared_rx) ? &slot->rx_read :
+							      &stream->rx_read,
+				__ATOMIC_RELAXED);
 	u64 shift;
 
 	/* The state first: the end is where @rx_end is when the state says that there is one. */
@@ -34,7 +36,8 @@ void homa_stream_see_rx(struct homa_stream *stream, struct homa_stream_view *vie
 	/* With the bytes that homad copied before it stored the map. */
 	view->map = __atomic_load_n(&slot->rx_map, __ATOMIC_ACQUIRE);
 	shift = view->map >> 32;
-	if (likely(shift >= HOMA_STREAM_MIN_SHIFT && shift <= HOMA_STREAM_MAX_SHIFT &&
+	if (likely(shift >= HOMA_STREAM_MIN_SHIFT &&
+		   shift <= HOMA_STREAM_MAX_SHIFT &&
 		   view->bytes <= size_of(view->map)))
 		return;
 	/* The reader, another thread than ours, has gone on since we looked at it: homad could
@@ -57,7 +60,8 @@ int homa_stream_failure(struct homa_stream *stream)
 	error = __atomic_load_n(&stream->error, __ATOMIC_ACQUIRE);
 	slot = homa_stream_slot(stream);
 	if (!error && slot &&
-	    (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) & HOMA_STREAM_HAS_ERROR)) {
+	    (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) &
+	     HOMA_STREAM_HAS_ERROR)) {
 		error = __atomic_load_n(&slot->error, __ATOMIC_RELAXED);
 		if (!error)
 			error = ECONNRESET;
@@ -66,23 +70,26 @@ int homa_stream_failure(struct homa_stream *stream)
 }
 
 /* @view, which is of now, as pieces of memory. */
-static size_t pieces(const struct homa_stream *stream, const struct homa_stream_view *view,
-		     struct iovec piece[2])
+static size_t pieces(const struct homa_stream *stream,
+		     const struct homa_stream_view *view, struct iovec piece[2])
 {
-	u8 *buffer = homa_stream_is_first(view->map) ? stream->rx_first : stream->rx;
+	u8 *buffer =
+		homa_stream_is_first(view->map) ? stream->rx_first : stream->rx;
 	u32 at, first;
 
 	piece[0] = piece[1] = (struct iovec){ 0 };
 	if (!view->bytes)
 		return 0;
 	at = homa_stream_at(view->map, stream->rx_read);
-	first = homa_min_u32(view->bytes, homa_stream_to_end(view->map, stream->rx_read));
+	first = homa_min_u32(view->bytes,
+			     homa_stream_to_end(view->map, stream->rx_read));
 	piece[0] = (struct iovec){ buffer + at, first };
 	piece[1] = (struct iovec){ buffer, view->bytes - first };
 	return view->bytes;
 }
 
-static void took(struct homa_stream *stream, const struct homa_stream_view *view, u32 bytes)
+static void took(struct homa_stream *stream,
+		 const struct homa_stream_view *view, u32 bytes)
 {
 	struct homa_stream_slot *slot = stream->slot;
 	u32 need = size_of(view->map) / 8, read = stream->rx_read + bytes, mss;
@@ -139,7 +146,8 @@ static size_t copy(const struct iovec *iov, int n, const struct iovec *piece)
 	return done;
 }
 
-ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov, int n, int peek)
+ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov,
+			 int n, int peek)
 {
 	struct homa_stream_view view = { .state = 0 };
 	struct iovec piece[2];
@@ -170,7 +178,8 @@ size_t homa_stream_arrived(struct homa_stream *stream, struct iovec piece[2])
 	struct homa_stream_view view;
 
 	piece[0] = piece[1] = (struct iovec){ 0 };
-	if (stream->ctx->fork_generation != homa_fork_generation || !homa_stream_slot(stream))
+	if (stream->ctx->fork_generation != homa_fork_generation ||
+	    !homa_stream_slot(stream))
 		return 0;
 	homa_stream_see_rx(stream, &view);
 	return pieces(stream, &view, piece);

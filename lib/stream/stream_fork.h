@@ -21,8 +21,10 @@ struct homa_streams_ticket {
 };
 
 /** homa_streams_before_fork() - in the parent; @ctx's locks are held from now on. */
-void homa_streams_before_fork(struct homa_streams *ctx, struct homa_streams_ticket *ticket);
-void homa_streams_in_parent(struct homa_streams *ctx, struct homa_streams_ticket *ticket);
+void homa_streams_before_fork(struct homa_streams *ctx,
+			      struct homa_streams_ticket *ticket);
+void homa_streams_in_parent(struct homa_streams *ctx,
+			    struct homa_streams_ticket *ticket);
 /** homa_streams_in_child() - the child's own context, to which the streams of @ctx belong
  *  now; NULL: there is none, and they have failed. */
 struct homa_streams *homa_streams_in_child(struct homa_streams *ctx,

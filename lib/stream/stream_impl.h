@@ -141,8 +141,8 @@ struct homa_streams {
 
 	/* The event ring, and streams. */
 	struct homa_turn look __attribute__((aligned(64)));
-	u32 event_head; /* atomic: looked at without the lock */
-	u32 num_news;	/* streams in @news; atomic */
+	u32 event_head;	 /* atomic: looked at without the lock */
+	u32 num_news;	 /* streams in @news; atomic */
 	u32 event_given; /* up to which its entries are homad's again */
 	/* Events that were put aside, which come before those in the ring: from @kept_at to
 	 * @kept_num, with memory for @kept_size; @keeps, atomic: there are some. */
@@ -181,7 +181,8 @@ int homa_streams_lay(struct homa_streams *ctx);
 /** homa_stream_end_of() - -EINVAL, -EAFNOSUPPORT: @sa is no address of TCP's. */
 int homa_stream_end_of(struct homa_stream_end *end, const struct sockaddr *sa,
 		       socklen_t length);
-void homa_stream_end_to(struct sockaddr_storage *sa, const struct homa_stream_end *end);
+void homa_stream_end_to(struct sockaddr_storage *sa,
+			const struct homa_stream_end *end);
 
 /* ---- attach.c ---- */
 
@@ -190,7 +191,8 @@ int homa_streams_attach(struct homa_streams *ctx, const char *path);
 /** homa_streams_detach() - the opposite; harmless if some of it is not there. */
 void homa_streams_detach(struct homa_streams *ctx);
 /** homa_streams_ask_listen() - under @ctl: the listener's number, or an error. */
-int homa_streams_ask_listen(struct homa_streams *ctx, int fd, u32 backlog, u32 *number);
+int homa_streams_ask_listen(struct homa_streams *ctx, int fd, u32 backlog,
+			    u32 *number);
 
 /* ---- command.c ---- */
 
@@ -203,7 +205,8 @@ void homa_streams_kick(struct homa_streams *ctx, u32 why);
 /** homa_streams_command() - -ECONNRESET: homad is gone. While the ring is full it waits, and
  *  puts aside what homad says, which may wait for that. homa_streams_command_looking(): the
  *  same under @look. */
-int homa_streams_command(struct homa_streams *ctx, const struct homa_stream_command *command);
+int homa_streams_command(struct homa_streams *ctx,
+			 const struct homa_stream_command *command);
 int homa_streams_command_looking(struct homa_streams *ctx,
 				 const struct homa_stream_command *command);
 /** homa_streams_give_back() - under @look: the entries of the event ring that were taken are
@@ -215,7 +218,8 @@ void homa_streams_pause(struct homa_streams *ctx, u32 *turns);
 /** homa_stream_tell() - a command about a stream that has a slot; homa_stream_tell_looking():
  *  under @look. */
 int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op);
-int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op, u32 value);
+int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op,
+			     u32 value);
 /** homa_stream_ring() - positions of the stream have moved. */
 int homa_stream_ring(struct homa_stream *stream);
 
@@ -234,8 +238,10 @@ void homa_stream_adopt(struct homa_stream *stream, u32 index, u32 generation);
 /** homa_streams_want() - give @stream a token; -ENOMEM, -ENOBUFS: too many at once. */
 int homa_streams_want(struct homa_streams *ctx, struct homa_stream *stream);
 /** homa_streams_wanted() - what @token stands for; NULL: nothing. */
-struct homa_streams_wanted *homa_streams_wanted(struct homa_streams *ctx, u64 token);
-void homa_streams_want_no_more(struct homa_streams *ctx, struct homa_streams_wanted *wanted);
+struct homa_streams_wanted *homa_streams_wanted(struct homa_streams *ctx,
+						u64 token);
+void homa_streams_want_no_more(struct homa_streams *ctx,
+			       struct homa_streams_wanted *wanted);
 struct homa_stream *homa_streams_listener(struct homa_streams *ctx, u64 number);
 
 /* ---- event.c ---- */
@@ -279,17 +285,21 @@ struct homa_stream_view {
 };
 
 /** homa_stream_see_rx() - bytes that have arrived. It has a slot. */
-void homa_stream_see_rx(struct homa_stream *stream, struct homa_stream_view *view);
+void homa_stream_see_rx(struct homa_stream *stream,
+			struct homa_stream_view *view);
 /** homa_stream_see_tx() - room to write, and @used, bytes that homad still needs. */
-void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *view, u32 *used);
+void homa_stream_see_tx(struct homa_stream *stream,
+			struct homa_stream_view *view, u32 *used);
 /** homa_stream_look_tx() - the same, of who does not write. */
-void homa_stream_look_tx(struct homa_stream *stream, struct homa_stream_view *view, u32 *used);
+void homa_stream_look_tx(struct homa_stream *stream,
+			 struct homa_stream_view *view, u32 *used);
 /** homa_stream_is_shut() - who has it said that no more is written. */
 bool homa_stream_is_shut(const struct homa_stream *stream);
 /** homa_stream_failure() - a negative errno, or 0: it has not failed. */
 int homa_stream_failure(struct homa_stream *stream);
 
-static inline struct homa_stream_slot *homa_stream_slot(const struct homa_stream *stream)
+static inline struct homa_stream_slot *
+homa_stream_slot(const struct homa_stream *stream)
 {
 	return __atomic_load_n(&stream->slot, __ATOMIC_ACQUIRE);
 }

@@ -57,12 +57,15 @@ static int hand_out(struct homa_streams *ctx, struct homa_stream **news, int max
 	int n = 0;
 
 	while (n < max && (node = homa_list_pop(&ctx->news))) {
-		struct homa_stream *stream = homa_container_of(node, struct homa_stream, news);
+		struct homa_stream *stream =
+			homa_container_of(node, struct homa_stream, news);
 
-		__atomic_store_n(&ctx->num_news, ctx->num_news - 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&ctx->num_news, ctx->num_news - 1,
+				 __ATOMIC_RELAXED);
 		/* A full barrier, before the caller looks at the slot. */
 		if (stream->slot)
-			__atomic_exchange_n(&stream->own->told, 0, __ATOMIC_SEQ_CST);
+			__atomic_exchange_n(&stream->own->told, 0,
+					    __ATOMIC_SEQ_CST);
 		news[n++] = stream;
 	}
 	return n;
@@ -107,7 +110,8 @@ int homa_streams_poll(struct homa_streams *ctx, struct homa_stream **news, int m
 
 int homa_streams_fd(struct homa_streams *ctx)
 {
-	return ctx->fork_generation == homa_fork_generation ? ctx->event_fd : -ECONNRESET;
+	return ctx->fork_generation == homa_fork_generation ? ctx->event_fd :
+							      -ECONNRESET;
 }
 
 /* Under @look. */
@@ -116,8 +120,8 @@ static bool may_sleep(struct homa_streams *ctx)
 	homa_streams_drain(ctx);
 	if (ctx->num_news || homa_streams_pending(ctx) || homa_streams_gone(ctx))
 		return false;
-	return arm(ctx) && __atomic_load_n(&ctx->att->queues->state, __ATOMIC_ACQUIRE) ==
-				   HOMA_SHM_RUNNING;
+	return arm(ctx) && __atomic_load_n(&ctx->att->queues->state,
+					   __ATOMIC_ACQUIRE) == HOMA_SHM_RUNNING;
 }
 
 int homa_streams_arm(struct homa_streams *ctx)
@@ -165,8 +169,8 @@ static int block(struct homa_streams *ctx, u64 now, u64 until)
 	ctx->sleepers += sleep;
 	homa_turn_unlock(&ctx->look);
 	if (!sleep) {
-		if (__atomic_load_n(&ctx->att->queues->state, __ATOMIC_ACQUIRE) !=
-		    HOMA_SHM_RUNNING)
+		if (__atomic_load_n(&ctx->att->queues->state,
+				    __ATOMIC_ACQUIRE) != HOMA_SHM_RUNNING)
 			homa_streams_check(ctx);
 		return 0;
 	}

@@ -23,7 +23,8 @@ static u32 memory_of(struct homa_stream *stream)
 {
 	u32 shift = __atomic_load_n(&stream->slot->tx_shift, __ATOMIC_RELAXED);
 
-	if (likely(shift >= HOMA_STREAM_MIN_SHIFT && shift <= HOMA_STREAM_MAX_SHIFT))
+	if (likely(shift >= HOMA_STREAM_MIN_SHIFT &&
+		   shift <= HOMA_STREAM_MAX_SHIFT))
 		return shift;
 	if (shift)
 		homa_streams_lose(stream->ctx);
@@ -38,15 +39,18 @@ static u32 filled(u64 map, u32 end, u32 used)
 	return !at && used ? size_of(map) : at;
 }
 
-void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *view, u32 *used)
+void homa_stream_see_tx(struct homa_stream *stream,
+			struct homa_stream_view *view, u32 *used)
 {
 	struct homa_stream_slot *slot = stream->slot;
 	bool shared = unlikely(stream->shared_tx);
-	u32 end = __atomic_load_n(shared ? &slot->tx_end : &stream->tx_end, __ATOMIC_ACQUIRE);
+	u32 end = __atomic_load_n(shared ? &slot->tx_end : &stream->tx_end,
+				  __ATOMIC_ACQUIRE);
 	u32 shift = memory_of(stream), size;
 
 	view->state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
-	view->map = __atomic_load_n(shared ? &slot->tx_map : &stream->tx_map, __ATOMIC_RELAXED);
+	view->map = __atomic_load_n(shared ? &slot->tx_map : &stream->tx_map,
+				    __ATOMIC_RELAXED);
 	*used = end - __atomic_load_n(&slot->tx_free, __ATOMIC_ACQUIRE);
 	size = size_of(view->map);
 	view->bytes = 0;
@@ -73,7 +77,8 @@ void homa_stream_see_tx(struct homa_stream *stream, struct homa_stream_view *vie
 	view->bytes = size - *used;
 }
 
-void homa_stream_look_tx(struct homa_stream *stream, struct homa_stream_view *view, u32 *used)
+void homa_stream_look_tx(struct homa_stream *stream,
+			 struct homa_stream_view *view, u32 *used)
 {
 	bool locked = unlikely(stream->shared_tx) && homa_stream_lock_tx(stream);
 
@@ -105,16 +110,19 @@ static size_t room(struct homa_stream *stream, struct iovec piece[2])
 	if (!view.bytes)
 		return 0;
 	if (unlikely(view.map != stream->tx_map)) {
-		if (homa_stream_is_first(stream->tx_map) && !homa_stream_is_first(view.map))
+		if (homa_stream_is_first(stream->tx_map) &&
+		    !homa_stream_is_first(view.map))
 			move(stream, used);
 		__atomic_store_n(&stream->tx_map, view.map, __ATOMIC_RELAXED);
 		/* homad sees it at the latest with the position that is stored next, and with it
 		 * the bytes that have moved. */
-		__atomic_store_n(&stream->slot->tx_map, view.map, __ATOMIC_RELEASE);
+		__atomic_store_n(&stream->slot->tx_map, view.map,
+				 __ATOMIC_RELEASE);
 	}
 	buffer = homa_stream_is_first(view.map) ? stream->tx_first : stream->tx;
 	at = homa_stream_at(view.map, stream->tx_end);
-	first = homa_min_u32(view.bytes, homa_stream_to_end(view.map, stream->tx_end));
+	first = homa_min_u32(view.bytes,
+			     homa_stream_to_end(view.map, stream->tx_end));
 	piece[0] = (struct iovec){ buffer + at, first };
 	if (memory_of(stream) > view.map >> 32)
 		return first;
@@ -170,7 +178,8 @@ static size_t fill(struct caller_bytes *from, const struct iovec *to)
 			some = to->iov_len - done;
 		if (some)
 			memcpy((u8 *)to->iov_base + done,
-			       (const u8 *)from->iov[0].iov_base + from->at, some);
+			       (const u8 *)from->iov[0].iov_base + from->at,
+			       some);
 		from->at += some;
 		done += some;
 		while (from->n && from->at == from->iov[0].iov_len) {
@@ -182,7 +191,8 @@ static size_t fill(struct caller_bytes *from, const struct iovec *to)
 	return done;
 }
 
-ssize_t homa_stream_write(struct homa_stream *stream, const struct iovec *iov, int n)
+ssize_t homa_stream_write(struct homa_stream *stream, const struct iovec *iov,
+			  int n)
 {
 	struct caller_bytes from = { .iov = iov, .n = n };
 	struct iovec piece[2];
@@ -230,8 +240,10 @@ int homa_stream_written(struct homa_stream *stream, size_t bytes)
 	if (rc || !bytes)
 		return rc;
 	/* The buffer stays as it was when homa_stream_room() said where the bytes belong. */
-	used = stream->tx_end - __atomic_load_n(&stream->slot->tx_free, __ATOMIC_ACQUIRE);
-	if (used > size_of(stream->tx_map) || bytes > size_of(stream->tx_map) - used)
+	used = stream->tx_end -
+	       __atomic_load_n(&stream->slot->tx_free, __ATOMIC_ACQUIRE);
+	if (used > size_of(stream->tx_map) ||
+	    bytes > size_of(stream->tx_map) - used)
 		return -EINVAL;
 	wrote(stream, (u32)bytes);
 	return homa_stream_ring(stream);

@@ -33,8 +33,8 @@
 
 #define WINDOW_HEADERS 40u /* IP and TCP, no options */
 #define WINDOW_LEVELS 8
-#define WINDOW_NO_DUPACKS 1000000u	  /* they never mean loss: packets overtake */
-#define WINDOW_MAX_BACKOFF 6		  /* RTO at most 64-fold */
+#define WINDOW_NO_DUPACKS 1000000u /* they never mean loss: packets overtake */
+#define WINDOW_MAX_BACKOFF 6	   /* RTO at most 64-fold */
 /* shared buffer of a switch, see tcp.c */
 #define WINDOW_SWITCH_BYTES (13ull << 20)
 /* cfg->ecn_bytes: by option K and the rate */
