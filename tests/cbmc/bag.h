@@ -8,7 +8,7 @@
 #ifndef CBMC_BAG_H
 #define CBMC_BAG_H
 
-#define HOMA_LIST_H	/* not the engine's */
+#define HOMA_LIST_H /* not the engine's */
 
 #include "proof.h"
 
@@ -38,7 +38,8 @@ static inline bool homa_list_empty(const struct homa_list *head)
 	return !bag_any(bag_number(head));
 }
 
-static inline void homa_list_add_tail(struct homa_list *head, struct homa_list *node)
+static inline void homa_list_add_tail(struct homa_list *head,
+				      struct homa_list *node)
 {
 	prove(!node->in);
 	node->in = bag_number(head);

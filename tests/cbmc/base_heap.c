@@ -11,7 +11,7 @@
 #include "proof.h"
 
 #define NODES 3u
-#define KEYS  8
+#define KEYS 8
 
 /* Objects of their own: pointers into an array cost the solver too much. */
 static struct homa_heap_node node_a, node_b, node_c;

@@ -13,7 +13,8 @@ int main(void)
 {
 	struct homa_range one;
 	struct homa_range *spare = nondet_bool() ? &one : NULL;
-	u32 start = nondet_u32(), end = nondet_u32(), byte = nondet_u32(), from, to, n;
+	u32 start = nondet_u32(), end = nondet_u32(), byte = nondet_u32(), from,
+	    to, n;
 	struct homa_rangeset set;
 	bool was, came;
 	int fresh;

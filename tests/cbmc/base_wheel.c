@@ -24,13 +24,13 @@ static inline int lowest_bit(u64 bits)
 }
 
 #define HOMA_WHEEL_BITS 2
-#define homa_ctz64	lowest_bit
+#define homa_ctz64 lowest_bit
 #include "bag.h"
 #include "homa_wheel.c"
 
-#define SLOTS	  ((u64)HOMA_WHEEL_SLOTS)
-#define TURNS(t)  ((t) >> HOMA_WHEEL_BITS)
-#define SLOT(t)	  ((t) & (SLOTS - 1))
+#define SLOTS ((u64)HOMA_WHEEL_SLOTS)
+#define TURNS(t) ((t) >> HOMA_WHEEL_BITS)
+#define SLOT(t) ((t) & (SLOTS - 1))
 
 /* Objects of their own: pointers into an array cost the solver too much. */
 static struct homa_wheel wheel;
@@ -95,7 +95,8 @@ static void is_wheel(void)
 {
 	prove(is_placed(&node_a) && is_placed(&node_b));
 	prove(wheel.occupied[0] == bits(0) && wheel.occupied[1] == bits(1));
-	prove(wheel.count == (u32)homa_wheel_linked(&node_a) + homa_wheel_linked(&node_b));
+	prove(wheel.count ==
+	      (u32)homa_wheel_linked(&node_a) + homa_wheel_linked(&node_b));
 }
 
 static void any_node(struct homa_wheel_node *node)
@@ -135,7 +136,8 @@ static void add(u64 deadline, u64 now)
 	}
 	/* Early, but no more than is said: in the last turn there is, or in its own. */
 	prove(due >= wheel.base + SLOTS);
-	prove(out == homa_min_u64(TURNS(due), TURNS(wheel.base) + SLOTS - 1) << HOMA_WHEEL_BITS);
+	prove(out == homa_min_u64(TURNS(due), TURNS(wheel.base) + SLOTS - 1)
+			     << HOMA_WHEEL_BITS);
 	if (homa_wheel_linked(&node_b))
 		tick = homa_min_u64(tick, comes_out(&node_b));
 	prove(wheel.base == homa_max_u64(base, tick));
@@ -143,7 +145,8 @@ static void add(u64 deadline, u64 now)
 
 static void pop(u64 now)
 {
-	u64 tick = now >> wheel.shift, a = UINT64_MAX, b = UINT64_MAX, base = wheel.base;
+	u64 tick = now >> wheel.shift, a = UINT64_MAX, b = UINT64_MAX,
+	    base = wheel.base;
 	const struct homa_wheel_node *node;
 
 	if (homa_wheel_linked(&node_a))
@@ -161,7 +164,8 @@ static void pop(u64 now)
 
 int main(void)
 {
-	u64 deadline = nondet_u8(), now = nondet_u8(), other = UINT64_MAX, first = UINT64_MAX;
+	u64 deadline = nondet_u8(), now = nondet_u8(), other = UINT64_MAX,
+	    first = UINT64_MAX;
 
 	any_wheel();
 	is_wheel();
@@ -186,7 +190,8 @@ int main(void)
 	}
 	if (homa_wheel_linked(&node_a))
 		first = homa_min_u64(first, comes_out(&node_a));
-	prove(homa_wheel_next(&wheel) == (wheel.count ? first << wheel.shift : UINT64_MAX));
+	prove(homa_wheel_next(&wheel) ==
+	      (wheel.count ? first << wheel.shift : UINT64_MAX));
 	reached();
 	return 0;
 }

@@ -9,7 +9,7 @@
  * cbmc: --unwind 5
  * refuses: pool_slice_given_twice pool_page_lost
  */
-#define HOMA_LEASES  2u
+#define HOMA_LEASES 2u
 #define HOMA_HOLDERS 1u
 #include "homa_impl.h"
 #undef HOMA_BPAGE_SHIFT
@@ -17,8 +17,8 @@
 #include "homa_pool.c"
 #include "proof.h"
 
-#define PAGES	 2u
-#define IN_PAGE	 4u	/* granules */
+#define PAGES 2u
+#define IN_PAGE 4u /* granules */
 #define GRANULES (PAGES * IN_PAGE)
 
 static struct homa_pool pool;
@@ -72,7 +72,8 @@ static bool is_lease(const struct homa_lease *lease)
 
 static bool is_page(u32 page)
 {
-	bool one = is_leased(&pool.lease[0], page), two = is_leased(&pool.lease[1], page);
+	bool one = is_leased(&pool.lease[0], page),
+	     two = is_leased(&pool.lease[1], page);
 
 	if (one && two)
 		return false;
@@ -96,7 +97,8 @@ static bool is_pool(void)
 
 	if (pool.num_free > 0 && free_pages[0] >= PAGES)
 		right = false;
-	if (pool.num_free > 1 && (free_pages[1] >= PAGES || free_pages[0] == free_pages[1]))
+	if (pool.num_free > 1 &&
+	    (free_pages[1] >= PAGES || free_pages[0] == free_pages[1]))
 		right = false;
 	if (!right || !is_lease(&pool.lease[0]) || !is_lease(&pool.lease[1]))
 		return false;
@@ -160,14 +162,17 @@ static void alloc(void)
 	u64 before = out;
 	int err;
 
-	given(length <= PAGES * HOMA_BPAGE_SIZE || length > HOMA_MAX_BPAGES * HOMA_BPAGE_SIZE);
-	err = homa_pool_alloc(&pool, nondet_u64(), nondet_u64(), nondet_u32(), length, pages, &num);
+	given(length <= PAGES * HOMA_BPAGE_SIZE ||
+	      length > HOMA_MAX_BPAGES * HOMA_BPAGE_SIZE);
+	err = homa_pool_alloc(&pool, nondet_u64(), nondet_u64(), nondet_u32(),
+			      length, pages, &num);
 	prove(err == 0 || err == -HOMA_ENOBUFS || err == -HOMA_EINVAL);
 	if (err) {
 		prove(out == before);
 		return;
 	}
-	prove(num == (length + HOMA_BPAGE_SIZE - 1) / HOMA_BPAGE_SIZE && num <= PAGES);
+	prove(num == (length + HOMA_BPAGE_SIZE - 1) / HOMA_BPAGE_SIZE &&
+	      num <= PAGES);
 	for (i = 0; i < num; i++) {
 		comes(pages[i], homa_min_u32(left, HOMA_BPAGE_SIZE));
 		left -= homa_min_u32(left, HOMA_BPAGE_SIZE);
@@ -190,7 +195,8 @@ static void goes(u32 offset)
 static void give_back(void)
 {
 	u32 offset = nondet_u32(), granule = offset / HOMA_GRANULE;
-	bool was = offset % HOMA_GRANULE == 0 && granule < GRANULES && begins(granule);
+	bool was = offset % HOMA_GRANULE == 0 && granule < GRANULES &&
+		   begins(granule);
 	u32 twice[2] = { offset, offset };
 	u64 before = out;
 
@@ -217,11 +223,14 @@ int main(void)
 		give_back();
 		break;
 	case 2:
-		prove(homa_pool_want(&pool, pages) == pool.num_free && out == before);
+		prove(homa_pool_want(&pool, pages) == pool.num_free &&
+		      out == before);
 		break;
 	default:
-		prove(homa_pool_limit(&pool, pages) == pool.num_backed && out == before);
-		prove(pool.num_backed >= homa_min_u32(homa_max_u32(pages, 1), PAGES));
+		prove(homa_pool_limit(&pool, pages) == pool.num_backed &&
+		      out == before);
+		prove(pool.num_backed >=
+		      homa_min_u32(homa_max_u32(pages, 1), PAGES));
 		break;
 	}
 	prove(is_pool());

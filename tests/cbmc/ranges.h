@@ -24,7 +24,8 @@ static inline bool is_set(const struct homa_rangeset *set)
 	u32 n = 0, last = 0;
 
 	for (gap = set->first; gap; gap = gap->next) {
-		if (gap->start >= gap->end || gap->end >= set->end || (n && gap->start <= last))
+		if (gap->start >= gap->end || gap->end >= set->end ||
+		    (n && gap->start <= last))
 			return false;
 		last = gap->end;
 		n++;

@@ -43,7 +43,8 @@ static void control_is_bounded(const struct homa_packet *p)
 		prove(p->ack.num <= HOMA_MAX_ACKS);
 		break;
 	case HOMA_START_MSG:
-		prove(p->start.length >= 1 && p->start.length <= HOMA_MAX_WIRE_LENGTH);
+		prove(p->start.length >= 1 &&
+		      p->start.length <= HOMA_MAX_WIRE_LENGTH);
 		break;
 	}
 }
@@ -58,7 +59,8 @@ int main(void)
 	prove(err <= 0 && err > -HOMA_WIRE_ERROR_LIMIT);
 	if (err)
 		return 0;
-	prove(p.hdr.type >= HOMA_TYPE_FIRST && p.hdr.type < HOMA_TYPE_FIRST + HOMA_TYPES);
+	prove(p.hdr.type >= HOMA_TYPE_FIRST &&
+	      p.hdr.type < HOMA_TYPE_FIRST + HOMA_TYPES);
 	prove(p.hdr.hdr_len <= len && p.hdr.hdr_len <= HOMA_MAX_HDR);
 	if (p.hdr.type == HOMA_DATA)
 		data_is_bounded(&p, len);

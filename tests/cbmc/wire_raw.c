@@ -36,7 +36,8 @@ int main(void)
 	prove(in.sequence == out.sequence && in.window == out.window);
 	prove(in.checksum == out.checksum && in.urgent == out.urgent);
 	prove(in.doff == out.doff && in.flags == out.flags);
-	prove(in.ack_high[0] == out.ack_high[0] && in.ack_high[2] == out.ack_high[2]);
+	prove(in.ack_high[0] == out.ack_high[0] &&
+	      in.ack_high[2] == out.ack_high[2]);
 	prove(buf[11] != HOMA_DATA || in.seg_offset == out.seg_offset);
 	homa_wire_checksum(buf, len, src, dst, addr_len);
 	reached();

@@ -8,7 +8,7 @@
 #include "homa_codec.h"
 #include "proof.h"
 
-#define PAYLOAD 1u	/* of DATA: any other is the same to the header */
+#define PAYLOAD 1u /* of DATA: any other is the same to the header */
 
 static void any_data(struct homa_data *d, bool client)
 {
@@ -66,7 +66,8 @@ static void any_control(struct homa_packet *p)
 		break;
 	case HOMA_START_MSG:
 		p->start.length = nondet_u32();
-		given(p->start.length >= 1 && p->start.length <= HOMA_MAX_WIRE_LENGTH);
+		given(p->start.length >= 1 &&
+		      p->start.length <= HOMA_MAX_WIRE_LENGTH);
 		break;
 	}
 }
@@ -75,7 +76,8 @@ static void same_data(const struct homa_data *a, const struct homa_data *b)
 {
 	prove(a->length == b->length && a->incoming == b->incoming);
 	prove(a->offset == b->offset && a->payload_len == b->payload_len);
-	prove(a->ack.client_id == b->ack.client_id && a->ack.server_port == b->ack.server_port);
+	prove(a->ack.client_id == b->ack.client_id &&
+	      a->ack.server_port == b->ack.server_port);
 	prove(a->cutoff_version == b->cutoff_version);
 	prove(a->resp_limit_kib == b->resp_limit_kib);
 	prove(a->retransmit == b->retransmit && a->incast == b->incast);
@@ -105,7 +107,8 @@ static void same_control(const struct homa_packet *a, const struct homa_packet *
 		prove(a->ack.num == b->ack.num);
 		for (i = 0; i < a->ack.num; i++) {
 			prove(a->ack.ack[i].client_id == b->ack.ack[i].client_id);
-			prove(a->ack.ack[i].server_port == b->ack.ack[i].server_port);
+			prove(a->ack.ack[i].server_port ==
+			      b->ack.ack[i].server_port);
 		}
 		break;
 	case HOMA_START_MSG:
@@ -131,14 +134,16 @@ int main(void)
 	len = homa_packet_encode(buf, &in);
 	prove(len <= HOMA_MAX_HDR);
 	if (!len) {
-		prove(in.hdr.type < HOMA_TYPE_FIRST || in.hdr.type >= HOMA_TYPE_FIRST + HOMA_TYPES);
+		prove(in.hdr.type < HOMA_TYPE_FIRST ||
+		      in.hdr.type >= HOMA_TYPE_FIRST + HOMA_TYPES);
 		return 0;
 	}
 	if (in.hdr.type == HOMA_DATA)
 		len += PAYLOAD;
 	prove(homa_packet_decode(&out, buf, len) == 0);
 	prove(in.hdr.sport == out.hdr.sport && in.hdr.dport == out.hdr.dport);
-	prove(in.hdr.sender_id == out.hdr.sender_id && in.hdr.type == out.hdr.type);
+	prove(in.hdr.sender_id == out.hdr.sender_id &&
+	      in.hdr.type == out.hdr.type);
 	if (in.hdr.type == HOMA_DATA)
 		same_data(&in.data, &out.data);
 	else

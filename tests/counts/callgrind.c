@@ -84,7 +84,8 @@ int bench_callgrind(const char *argument, const char *profile, const char *own,
 	got = child && fgets(line, (int)size, child);
 	status = child ? pclose(child) : -1;
 	if (!got || status || read_cost(profile ? profile : out, own, cost))
-		fprintf(stderr, "%s: the run under callgrind failed; is valgrind installed?\n",
+		fprintf(stderr,
+			"%s: the run under callgrind failed; is valgrind installed?\n",
 			self);
 	else
 		ret = 0;

@@ -14,15 +14,18 @@ static void take(struct homa_ctx *ctx)
 
 	while (homa_event_next(ctx, &ev))
 		if (!homa_rx_take(ctx, ev.handle, &info) && info.num_pages)
-			homa_pool_release(ctx, ev.sock, info.pages, info.num_pages);
+			homa_pool_release(ctx, ev.sock, info.pages,
+					  info.num_pages);
 }
 
-static void request(struct homa_ctx *ctx, struct homa_link *link, u32 peer, u64 id,
-		    u16 port)
+static void request(struct homa_ctx *ctx, struct homa_link *link, u32 peer,
+		    u64 id, u16 port)
 {
 	struct homa_addr src = { .ip = { [10] = 0xff, [11] = 0xff, [12] = 11 } };
-	struct homa_packet p = { .hdr = { .type = HOMA_DATA, .sport = 40000,
-					  .dport = port, .sender_id = id } };
+	struct homa_packet p = { .hdr = { .type = HOMA_DATA,
+					  .sport = 40000,
+					  .dport = port,
+					  .sender_id = id } };
 	u8 data[HOMA_MAX_HDR + LENGTH];
 	struct homa_rx_pkt rx = { .data = data, .src = &src };
 	u32 room;
@@ -50,7 +53,8 @@ u32 bench_crowd(struct homa_ctx *ctx, struct homa_link *link, u16 port,
 
 	for (i = 0; i < CROWD_RPCS; i++) {
 		refill(arg);
-		request(ctx, link, i % CROWD_PEERS, 2 + 2 * (u64)(i / CROWD_PEERS), port);
+		request(ctx, link, i % CROWD_PEERS,
+			2 + 2 * (u64)(i / CROWD_PEERS), port);
 	}
 	homa_engine_counts(ctx->engine, &counts);
 	return counts.rpcs;

@@ -28,7 +28,7 @@
 
 #define RATE_MBPS 25000u
 #define LATENCY_NS 5000u
-#define POLL_NS 2000u		/* how often a busy host looks at its NIC */
+#define POLL_NS 2000u /* how often a busy host looks at its NIC */
 #define MTU 1500u
 #define LOAD 0.8
 #define RING 8192u
@@ -58,12 +58,12 @@ struct end {
 	struct homa_limits limits;
 	struct homa_prng rng;
 	u64 delivered, started, done, failed;
-	u32 open;	/* RPCs of the crowd */
+	u32 open; /* RPCs of the crowd */
 };
 
 static struct end ends[2];
 static struct homa_workload workload;
-static double gap_ns;		/* between the RPCs of an end */
+static double gap_ns; /* between the RPCs of an end */
 static bool counting;
 
 /* Marks around every call into the engine. */
@@ -102,7 +102,8 @@ static void refill(struct end *e)
 	while (e->ctx.spare_rpcs < 64)
 		homa_ctx_give_rpc(&e->ctx, must_alloc(homa_rpc_size(&e->limits)));
 	while (e->ctx.spare_peers < 4)
-		homa_ctx_give_peer(&e->ctx, must_alloc(homa_peer_size(&e->limits)));
+		homa_ctx_give_peer(&e->ctx,
+				   must_alloc(homa_peer_size(&e->limits)));
 	while (e->ctx.spare_ranges < 64)
 		homa_ctx_give_range(&e->ctx, must_alloc(homa_range_size()));
 	while (e->ctx.spare_segments < 4)
@@ -119,7 +120,8 @@ static void end_init(struct end *e, u32 i, bool crowd)
 	struct homa_params params;
 	struct homa_seeds seeds;
 
-	e->limits = (struct homa_limits){ .shards = 1, .buckets = 1024,
+	e->limits = (struct homa_limits){ .shards = 1,
+					  .buckets = 1024,
 					  .tombstones = 16384 };
 	homa_params_default(&params);
 	params.max_peers = 2 * CROWD_PEERS;
@@ -137,7 +139,8 @@ static void end_init(struct end *e, u32 i, bool crowd)
 	    homa_sock_open(&e->ctx, e->server) ||
 	    homa_sock_bind(&e->ctx, e->server, SERVER_PORT) ||
 	    homa_sock_set_pool(&e->ctx, e->client,
-			       must_alloc(homa_pool_size(POOL_PAGES)), POOL_PAGES) ||
+			       must_alloc(homa_pool_size(POOL_PAGES)),
+			       POOL_PAGES) ||
 	    homa_sock_set_pool(&e->ctx, e->server,
 			       must_alloc(homa_pool_size(POOL_PAGES)), POOL_PAGES))
 		abort();
@@ -148,7 +151,9 @@ static void end_init(struct end *e, u32 i, bool crowd)
 	e->tx_at = HOMA_NEVER;
 	e->poll_at = HOMA_NEVER;
 	homa_prng_seed(&e->rng, 1, i);
-	e->open = crowd ? bench_crowd(&e->ctx, e->link, SERVER_PORT, refill_end, e) : 0;
+	e->open = crowd ? bench_crowd(&e->ctx, e->link, SERVER_PORT, refill_end,
+				      e) :
+			  0;
 	if (e->open != (crowd ? CROWD_RPCS : 0))
 		abort();
 }
@@ -160,8 +165,8 @@ static double mean_gap_ns(void)
 	struct homa_wire_format format = HOMA_WIRE_V4(MTU);
 	/* Requests there, responses of the same size back: one of each per
 	 * RPC and direction. */
-	return 2 * homa_workload_wire_mean(&workload, &format) * 8000 / RATE_MBPS /
-	       LOAD;
+	return 2 * homa_workload_wire_mean(&workload, &format) * 8000 /
+	       RATE_MBPS / LOAD;
 }
 
 static void start_rpc(struct end *e, struct end *peer, u64 now)
@@ -222,7 +227,8 @@ static void receive(struct end *e, struct end *peer, u64 now)
 	u32 n = 0, i;
 
 	memset(rx, 0, sizeof(rx));
-	while (n < BATCH && e->head != e->tail && e->ring[e->head % RING].at <= now) {
+	while (n < BATCH && e->head != e->tail &&
+	       e->ring[e->head % RING].at <= now) {
 		struct packet *p = &e->ring[e->head++ % RING];
 
 		rx[n].data = p->hdr;
@@ -355,7 +361,8 @@ static int run_trace(bool crowd)
 	char err[200];
 	u32 i;
 
-	if (homa_workload_parse(&workload, "w4", HOMA_WORKLOAD_CUT, err, sizeof(err)))
+	if (homa_workload_parse(&workload, "w4", HOMA_WORKLOAD_CUT, err,
+				sizeof(err)))
 		return 1;
 	gap_ns = mean_gap_ns();
 	for (i = 0; i < 2; i++)
@@ -393,8 +400,9 @@ static int run_trace(bool crowd)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: engine_cost [--json FILE] [--profile FILE]\n"
-			"  --profile keeps callgrind's output for callgrind_annotate\n");
+	fprintf(stderr,
+		"usage: engine_cost [--json FILE] [--profile FILE]\n"
+		"  --profile keeps callgrind's output for callgrind_annotate\n");
 	return 2;
 }
 
@@ -407,14 +415,17 @@ static int count_run(const char *argument, const char *profile, struct run *run)
 {
 	char line[256];
 
-	if (bench_callgrind(argument, profile, "engine_cost.c", line, sizeof(line),
-			    &run->cost))
+	if (bench_callgrind(argument, profile, "engine_cost.c", line,
+			    sizeof(line), &run->cost))
 		return -1;
-	return sscanf(line, "%lf %lf %lf %lf %lf", &run->packets, &run->rpcs, &run->failed,
-		      &run->control, &run->end_ns) == 5 ? 0 : -1;
+	return sscanf(line, "%lf %lf %lf %lf %lf", &run->packets, &run->rpcs,
+		      &run->failed, &run->control, &run->end_ns) == 5 ?
+		       0 :
+		       -1;
 }
 
-static int report(const char *path, const struct run *alone, const struct run *crowd)
+static int report(const char *path, const struct run *alone,
+		  const struct run *crowd)
 {
 	cJSON *json = cJSON_CreateObject();
 	char err[200];
@@ -423,10 +434,12 @@ static int report(const char *path, const struct run *alone, const struct run *c
 	printf("%.0f instructions per DATA packet (%.0f packets, %.0f RPCs, %.3f grants and acks per packet)\n",
 	       alone->cost / alone->packets, alone->packets, alone->rpcs,
 	       alone->control / alone->packets);
-	printf("%.0f beside %u RPCs from %u peers\n", crowd->cost / crowd->packets,
-	       CROWD_RPCS, CROWD_PEERS);
-	homa_json_round(json, "instructions_per_data_packet", alone->cost / alone->packets, 1);
-	homa_json_round(json, "instructions_beside_crowd", crowd->cost / crowd->packets, 1);
+	printf("%.0f beside %u RPCs from %u peers\n",
+	       crowd->cost / crowd->packets, CROWD_RPCS, CROWD_PEERS);
+	homa_json_round(json, "instructions_per_data_packet",
+			alone->cost / alone->packets, 1);
+	homa_json_round(json, "instructions_beside_crowd",
+			crowd->cost / crowd->packets, 1);
 	homa_json_round(json, "instructions", alone->cost, 0);
 	homa_json_round(json, "data_packets", alone->packets, 0);
 	homa_json_round(json, "rpcs", alone->rpcs, 0);
@@ -442,7 +455,8 @@ static int measure(const char *json, const char *profile)
 {
 	struct run alone, crowd;
 
-	if (count_run("--trace", profile, &alone) || count_run("--crowd", NULL, &crowd))
+	if (count_run("--trace", profile, &alone) ||
+	    count_run("--crowd", NULL, &crowd))
 		return 1;
 	return report(json, &alone, &crowd);
 }

@@ -26,7 +26,7 @@
 #define RING 4096u
 #define BATCH 16u
 #define OUTSTANDING 32
-#define LONG_BYTES 20000u	/* every eighth message */
+#define LONG_BYTES 20000u /* every eighth message */
 #define PORT 100
 #define LIMBO 4096u
 #define ROUNDS 3
@@ -46,10 +46,10 @@ struct worker {
 	struct homa_addr self;
 	struct packet *ring;
 	u32 head, tail;
-	s32 open;	/* atomic: another thread may see an RPC of ours end */
-	u64 loops;	/* atomic */
+	s32 open;  /* atomic: another thread may see an RPC of ours end */
+	u64 loops; /* atomic */
 	u64 deadline, count, packets, rpcs, cpu_ns;
-	struct homa_rpc *limbo[LIMBO];	/* retired, perhaps still looked at */
+	struct homa_rpc *limbo[LIMBO]; /* retired, perhaps still looked at */
 	u32 num_limbo, num_seen;
 	u64 seen[MAX_THREADS];
 };
@@ -182,7 +182,8 @@ static void receive(struct worker *w)
 	while (n < BATCH && w->head != w->tail) {
 		struct packet *p = &w->ring[w->head++ % RING];
 
-		rx[n] = (struct homa_rx_pkt){ .data = p->hdr, .len = p->len,
+		rx[n] = (struct homa_rx_pkt){ .data = p->hdr,
+					      .len = p->len,
 					      .src = &w->self };
 		n++;
 	}
@@ -221,8 +222,10 @@ static void *work(void *arg)
 	while (!__atomic_load_n(&b->stop, __ATOMIC_RELAXED)) {
 		w->ctx.now = now_ns();
 		__atomic_fetch_add(&w->loops, 1, __ATOMIC_RELEASE);
-		for (i = 0; i < OUTSTANDING &&
-		     __atomic_load_n(&w->open, __ATOMIC_RELAXED) < OUTSTANDING; i++)
+		for (i = 0;
+		     i < OUTSTANDING &&
+		     __atomic_load_n(&w->open, __ATOMIC_RELAXED) < OUTSTANDING;
+		     i++)
 			send_one(w);
 		transmit(w);
 		receive(w);
@@ -255,7 +258,8 @@ static struct bench *bench_new(u32 threads, bool own_links)
 	struct homa_seeds seeds;
 	u32 i;
 
-	b->limits = (struct homa_limits){ .shards = 256, .buckets = 64,
+	b->limits = (struct homa_limits){ .shards = 256,
+					  .buckets = 64,
 					  .tombstones = 65536 };
 	b->threads = threads;
 	homa_params_default(&params);

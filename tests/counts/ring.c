@@ -124,7 +124,8 @@ static void sleep_on(struct queue *q, struct nic *nic)
 }
 
 /* A round is over: busy, or it found nothing in @q and the nic. */
-static void idle(struct homa_spin *spin, bool busy, struct queue *q, struct nic *nic)
+static void idle(struct homa_spin *spin, bool busy, struct queue *q,
+		 struct nic *nic)
 {
 	u64 now = homa_clock_ns();
 
@@ -308,7 +309,8 @@ static int client_main(char **argv)
 	u32 i;
 
 	c.outstanding = (u32)atoi(argv[4]);
-	if (!c.outstanding || c.outstanding > ENTRIES / 2 || homa_hist_init(&c.latency))
+	if (!c.outstanding || c.outstanding > ENTRIES / 2 ||
+	    homa_hist_init(&c.latency))
 		return 2;
 	for (i = 0; i < c.outstanding; i++) {
 		struct homa_addr *peer = &c.slot[i].peer;
@@ -331,8 +333,10 @@ static int client_main(char **argv)
 		client_step(&c, &spin, true);
 	json = cJSON_CreateObject();
 	homa_json_round(json, "rps",
-			(double)c.done * 1e9 / (double)(homa_clock_ns() - begin), 1);
-	cJSON_AddItemToObject(json, "latency_ns", homa_json_summary(&c.latency, 1));
+			(double)c.done * 1e9 / (double)(homa_clock_ns() - begin),
+			1);
+	cJSON_AddItemToObject(json, "latency_ns",
+			      homa_json_summary(&c.latency, 1));
 	if (homa_json_write(json, argv[6], err, sizeof(err))) {
 		fprintf(stderr, "ring: %s\n", err);
 		return 1;
@@ -348,7 +352,8 @@ int main(int argc, char **argv)
 	pid_t pid;
 
 	if (!client && (argc != 3 || strcmp(argv[1], "server"))) {
-		fprintf(stderr, "usage: ring server INTERFACE | client INTERFACE PEER OUTSTANDING SECONDS JSON\n");
+		fprintf(stderr,
+			"usage: ring server INTERFACE | client INTERFACE PEER OUTSTANDING SECONDS JSON\n");
 		return 2;
 	}
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -362,8 +367,8 @@ int main(int argc, char **argv)
 		return 1;
 	if (!pid)
 		return daemon_main(argv[2]);
-	while (!__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE) && homa_clock_ns() < until &&
-	       !waitpid(pid, NULL, WNOHANG))
+	while (!__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE) &&
+	       homa_clock_ns() < until && !waitpid(pid, NULL, WNOHANG))
 		usleep(1000);
 	if (__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE)) {
 		fprintf(stderr, "ring: ready\n");

@@ -359,8 +359,10 @@ static int measure_all(const char *json_file)
 		{ "--run 64", "rate", "RPC: 64 outstanding, two daemons" },
 		{ "--run 1", "one", "RPC: one at a time, two daemons" },
 		{ "--run-local 64", "local", "RPC: 64 outstanding, one daemon" },
-		{ "--run-look 1", "look_1", "turn without work: one submission ring" },
-		{ "--run-look 8", "look_8", "turn without work: eight submission rings" },
+		{ "--run-look 1", "look_1",
+		  "turn without work: one submission ring" },
+		{ "--run-look 8", "look_8",
+		  "turn without work: eight submission rings" },
 	};
 	cJSON *json = cJSON_CreateObject();
 	char err[200];

@@ -29,8 +29,9 @@
 #define STRANGERS 4096u
 
 static struct tas_engine *ends[2];
-static struct tas_listener listener = { .port = PORT, .backlog = CONNECTIONS, .rx_shift = 16,
-					.rx_max = 1 << 16 };
+static struct tas_listener listener = {
+	.port = PORT, .backlog = CONNECTIONS, .rx_shift = 16, .rx_max = 1 << 16
+};
 static struct tas_conn *clients[CONNECTIONS], *servers[CONNECTIONS];
 static u64 now = 3600 * TAS_SEC;
 static bool counting;
@@ -49,7 +50,8 @@ static void leave(void)
 
 static struct tas_engine *begin(u64 seed)
 {
-	struct tas_engine *engine = aligned_alloc(64, (sizeof(*engine) + 63) / 64 * 64);
+	struct tas_engine *engine =
+		aligned_alloc(64, (sizeof(*engine) + 63) / 64 * 64);
 	u64 seeds[6];
 	u32 i;
 
@@ -59,7 +61,8 @@ static struct tas_engine *begin(u64 seed)
 		exit(1);
 	tas_engine_init(engine, seeds, now, MTU);
 	for (i = 0; i < CONNECTIONS; i++) {
-		struct tas_conn *conn = aligned_alloc(64, (sizeof(*conn) + 63) / 64 * 64);
+		struct tas_conn *conn =
+			aligned_alloc(64, (sizeof(*conn) + 63) / 64 * 64);
 
 		if (!conn)
 			exit(1);
@@ -173,7 +176,8 @@ static int trace(void)
 		if (i == WARM_UP) {
 			counting = true;
 			segments = 0;
-			before = ends[0]->metrics.usual_segments + ends[1]->metrics.usual_segments;
+			before = ends[0]->metrics.usual_segments +
+				 ends[1]->metrics.usual_segments;
 		}
 		answer(0, clients);
 		segments += carry(0);
@@ -183,7 +187,8 @@ static int trace(void)
 		pass();
 	}
 	counting = false;
-	fast = ends[0]->metrics.usual_segments + ends[1]->metrics.usual_segments - before;
+	fast = ends[0]->metrics.usual_segments +
+	       ends[1]->metrics.usual_segments - before;
 	printf("%u %llu\n", segments, (unsigned long long)fast);
 	return 0;
 }
@@ -191,11 +196,16 @@ static int trace(void)
 /* "segments": STRANGERS of them to @port, of as many forged addresses. */
 static int strangers(u16 port)
 {
-	struct tas_segment seg = { .flags = TAS_SYN, .dport = port, .window = 65535,
-				   .options = TAS_OPT_MSS | TAS_OPT_SACK_OK | TAS_OPT_TS,
-				   .mss = 1460, .ts = 1 };
+	struct tas_segment seg = { .flags = TAS_SYN,
+				   .dport = port,
+				   .window = 65535,
+				   .options = TAS_OPT_MSS | TAS_OPT_SACK_OK |
+					      TAS_OPT_TS,
+				   .mss = 1460,
+				   .ts = 1 };
 	struct tas_out out = { .pair.local = { [10] = 0xff, [11] = 0xff },
-			       .pair.remote = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 2 } };
+			       .pair.remote = {
+				       [10] = 0xff, [11] = 0xff, 10, 0, 0, 2 } };
 	struct tas_out reply;
 	u32 i;
 
@@ -231,7 +241,8 @@ static bool cost_of(const char *argument, double *each)
 	u32 segments = 0;
 	double cost;
 
-	if (bench_callgrind(argument, NULL, "tcp_cost.c", line, sizeof(line), &cost) ||
+	if (bench_callgrind(argument, NULL, "tcp_cost.c", line, sizeof(line),
+			    &cost) ||
 	    sscanf(line, "%u", &segments) != 1 || !segments)
 		return false;
 	*each = cost / segments;
@@ -247,20 +258,23 @@ static int measure(const char *path, const char *profile)
 	double cost, syn, stray;
 	int rc;
 
-	if (bench_callgrind("--trace", profile, "tcp_cost.c", line, sizeof(line), &cost) ||
+	if (bench_callgrind("--trace", profile, "tcp_cost.c", line,
+			    sizeof(line), &cost) ||
 	    sscanf(line, "%u %llu", &segments, &fast) != 2)
 		return 1;
 	/* One for each message and no other: then the fast path has done what is counted. */
 	if (segments != 2 * CONNECTIONS * ROUNDS || fast != segments) {
-		fprintf(stderr, "tcp_cost: %u segments instead of %u, %llu on the fast path\n",
+		fprintf(stderr,
+			"tcp_cost: %u segments instead of %u, %llu on the fast path\n",
 			segments, 2 * CONNECTIONS * ROUNDS, fast);
 		return 1;
 	}
-	printf("%.1f instructions per segment of %u bytes and its ACK\n", cost / segments, BYTES);
+	printf("%.1f instructions per segment of %u bytes and its ACK\n",
+	       cost / segments, BYTES);
 	if (!cost_of("--syns", &syn) || !cost_of("--strays", &stray))
 		return 1;
-	printf("%.1f per forged SYN and its cookie, %.1f per segment to a closed port\n", syn,
-	       stray);
+	printf("%.1f per forged SYN and its cookie, %.1f per segment to a closed port\n",
+	       syn, stray);
 	if (!path)
 		return 0;
 	json = cJSON_CreateObject();
@@ -291,7 +305,8 @@ int main(int argc, char **argv)
 		} else if (!strcmp(argv[i], "--profile") && i + 1 < argc) {
 			profile = argv[++i];
 		} else {
-			fprintf(stderr, "usage: tcp_cost [--json FILE] [--profile FILE]\n");
+			fprintf(stderr,
+				"usage: tcp_cost [--json FILE] [--profile FILE]\n");
 			return 2;
 		}
 	}

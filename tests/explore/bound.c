@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST 15u	/* of one kind; xp_canon() has four bits for each */
+#define MOST 15u /* of one kind; xp_canon() has four bits for each */
 
 u8 xp_bound[XP_NUM_FAULTS];
 bool xp_bounded;
@@ -22,8 +22,10 @@ static bool read_one(const char *text, size_t len)
 	for (i = 0; i < XP_NUM_FAULTS; i++) {
 		size_t name = strlen(xp_fault_names[i]);
 
-		if (len < name + 2 || strncmp(text, xp_fault_names[i], name) != 0 ||
-		    text[name] != '=' || text[name + 1] < '0' || text[name + 1] > '9')
+		if (len < name + 2 ||
+		    strncmp(text, xp_fault_names[i], name) != 0 ||
+		    text[name] != '=' || text[name + 1] < '0' ||
+		    text[name + 1] > '9')
 			continue;
 		n = strtoull(text + name + 1, &end, 10);
 		if (end != text + len || n > MOST)
@@ -57,8 +59,9 @@ void xp_bound_text(char *text, size_t size)
 	text[0] = 0;
 	for (i = 0; i < XP_NUM_FAULTS && n >= 0 && (size_t)n < size; i++)
 		if (xp_bound[i])
-			n += snprintf(text + n, size - (size_t)n, "%s%s=%u", n ? "," : "",
-				      xp_fault_names[i], xp_bound[i]);
+			n += snprintf(text + n, size - (size_t)n, "%s%s=%u",
+				      n ? "," : "", xp_fault_names[i],
+				      xp_bound[i]);
 }
 
 u32 xp_all_faults(const struct xp_scenario *scenario)

@@ -87,8 +87,9 @@ void xp_compare(u64 hash)
 	for (i = 0; i < n && !xp_why[0]; i++) {
 		after(state, a[i], &ours);
 		after(k->state, a[i], &theirs);
-		if (!xp_why[0] && (ours.n != theirs.n ||
-				   memcmp(ours.word, theirs.word, ours.n * sizeof(u64)) != 0))
+		if (!xp_why[0] &&
+		    (ours.n != theirs.n ||
+		     memcmp(ours.word, theirs.word, ours.n * sizeof(u64)) != 0))
 			differ(a[i]);
 	}
 	compared++;

@@ -23,52 +23,52 @@
 
 #include <stdio.h>
 
-#define XP_HOSTS	4	/* in a world, at most */
-#define XP_PACKETS	16	/* under way at a time, at most; see xp_send() */
-#define XP_CHOICES	64	/* in one state, at most */
+#define XP_HOSTS 4    /* in a world, at most */
+#define XP_PACKETS 16 /* under way at a time, at most; see xp_send() */
+#define XP_CHOICES 64 /* in one state, at most */
 /* choices in a row, at most: what takes longer never ends */
 #define XP_DEPTH 4000
-#define XP_HEADER	128	/* bytes of a packet that are kept */
-#define XP_NEVER	(~0ull)
-#define XP_US		1000ull
-#define XP_MS		1000000ull
+#define XP_HEADER 128 /* bytes of a packet that are kept */
+#define XP_NEVER (~0ull)
+#define XP_US 1000ull
+#define XP_MS 1000000ull
 
 /* Faults that a scenario allows, each so many times. */
-#define XP_FAULTS(X)                                                          \
-	X(LOSS, loss, "packets lost")                                         \
-	X(DUP, dup, "packets that the network doubles; the copy comes late")  \
-	X(REORDER, reorder, "packets that overtake others")                   \
-	X(LATE, late, "timers that run while packets are under way")          \
-	X(RESTART, restart, "hosts that lose everything and start again")     \
-	X(ABORT, abort, "RPCs that their application gives up")               \
-	X(CLOSE, close, "sockets that are closed")                            \
-	X(SLOW, slow, "applications that do nothing for a while")             \
-	X(BATCH, batch, "packets that arrive together with the next one")     \
-	X(SHORT, short, "packets for which there is no spare memory")         \
-	X(FORGE, forge, "packets and errors that a stranger sends")           \
-	X(REFUSE, refuse, "packets that their host's device does not send")   \
-	X(SLEEP, sleep, "hosts that stand still while time goes on")          \
-	X(HALT, halt, "hosts that leave for good; errors answer for them")    \
+#define XP_FAULTS(X)                                                         \
+	X(LOSS, loss, "packets lost")                                        \
+	X(DUP, dup, "packets that the network doubles; the copy comes late") \
+	X(REORDER, reorder, "packets that overtake others")                  \
+	X(LATE, late, "timers that run while packets are under way")         \
+	X(RESTART, restart, "hosts that lose everything and start again")    \
+	X(ABORT, abort, "RPCs that their application gives up")              \
+	X(CLOSE, close, "sockets that are closed")                           \
+	X(SLOW, slow, "applications that do nothing for a while")            \
+	X(BATCH, batch, "packets that arrive together with the next one")    \
+	X(SHORT, short, "packets for which there is no spare memory")        \
+	X(FORGE, forge, "packets and errors that a stranger sends")          \
+	X(REFUSE, refuse, "packets that their host's device does not send")  \
+	X(SLEEP, sleep, "hosts that stand still while time goes on")         \
+	X(HALT, halt, "hosts that leave for good; errors answer for them")   \
 	X(CHANGE, change, "settings that an administrator changes")
 
 enum xp_fault {
 #define XP_ENUM(NAME, name, text) XP_##NAME,
 	XP_FAULTS(XP_ENUM)
 #undef XP_ENUM
-	XP_NUM_FAULTS,
-	XP_NONE = 0xff,		/* costs nothing */
+		XP_NUM_FAULTS,
+	XP_NONE = 0xff, /* costs nothing */
 };
 extern const char *const xp_fault_names[XP_NUM_FAULTS];
 extern const char *const xp_fault_texts[XP_NUM_FAULTS];
 
 /* What may happen next. Those from XP_OWN on are the protocol's. */
 enum xp_kind {
-	XP_DELIVER = 0,	/* packet @arg arrives */
+	XP_DELIVER = 0, /* packet @arg arrives */
 	XP_LOSE,	/* packet @arg is lost */
 	XP_DOUBLE,	/* a copy of packet @arg stays behind */
 	XP_LATEST,	/* packet @arg, a copy, arrives as late as it may */
 	XP_TIMER,	/* time passes until a timer does something */
-	XP_START,	/* host @host loses everything; @arg 1: and its sockets for good */
+	XP_START, /* host @host loses everything; @arg 1: and its sockets for good */
 	XP_OWN,
 };
 
@@ -206,7 +206,8 @@ struct xp_proto {
 	void (*check_end)(struct xp_world *w);
 	void (*canon)(struct xp_world *w, struct xp_sink *sink);
 	void (*canon_host)(struct xp_world *w, u32 host, struct xp_sink *sink);
-	void (*extents)(struct xp_world *w, u32 host, struct xp_extent extent[XP_EXTENTS]);
+	void (*extents)(struct xp_world *w, u32 host,
+			struct xp_extent extent[XP_EXTENTS]);
 	void (*describe)(const struct xp_packet *p, char *text, size_t size);
 	void (*name_of)(struct xp_choice c, char *text, size_t size);
 	void (*summary)(struct xp_world *w, char *text, size_t size);
@@ -218,13 +219,13 @@ extern const struct xp_proto *const xp_shipped;
 
 /* ---- world.c ---- */
 
-extern struct xp_world *xp_world;	/* the state that is being changed */
-extern size_t xp_bytes;			/* of it, with the hosts */
-extern size_t xp_most_bytes;		/* of any scenario's */
+extern struct xp_world *xp_world; /* the state that is being changed */
+extern size_t xp_bytes;		  /* of it, with the hosts */
+extern size_t xp_most_bytes;	  /* of any scenario's */
 extern const struct xp_proto *xp_proto;
 extern const struct xp_scenario *xp_scenario;
-extern char xp_why[512];		/* what does not hold, "": all does */
-extern FILE *xp_story;			/* what happens is told here, NULL: nowhere */
+extern char xp_why[512]; /* what does not hold, "": all does */
+extern FILE *xp_story;	 /* what happens is told here, NULL: nowhere */
 
 /* Memory for worlds of @proto; false: there is none. */
 bool xp_world_new(const struct xp_proto *proto);
@@ -263,7 +264,8 @@ u32 xp_choices(struct xp_world *w, struct xp_choice *c);
 void xp_apply(struct xp_world *w, struct xp_choice c);
 void xp_canon(struct xp_world *w, struct xp_sink *sink);
 u64 xp_hash(struct xp_world *w);
-void xp_choice_text(struct xp_world *w, struct xp_choice c, char *text, size_t size);
+void xp_choice_text(struct xp_world *w, struct xp_choice c, char *text,
+		    size_t size);
 bool xp_choice_same(struct xp_choice a, struct xp_choice b);
 
 /* ---- table.c ---- */
@@ -318,7 +320,8 @@ bool xp_search_new(struct xp_search *search);
 /* At the scenario's first state. */
 void xp_search_first(struct xp_search *search);
 /* At the state behind @prefix, with these choices only. False: it does not exist. */
-bool xp_search_at(struct xp_search *search, u32 faults, const struct xp_choice *choice, u32 num);
+bool xp_search_at(struct xp_search *search, u32 faults,
+		  const struct xp_choice *choice, u32 num);
 /* At the state behind @prefix, then to where the frames say; false: it does not exist. */
 bool xp_search_again(struct xp_search *search, u32 faults);
 /* Until everything was seen, or a property does not hold; then xp_path has the way. */
@@ -362,7 +365,7 @@ struct xp_job {
 	const char *dir;
 	bool again;
 	bool progress;
-	const char *trace;	/* where a counterexample goes, NULL: to the output */
+	const char *trace; /* where a counterexample goes, NULL: to the output */
 };
 
 enum xp_result xp_work(const struct xp_job *job, struct xp_stats *sum);

@@ -57,7 +57,8 @@ void xp_apply_guarded(struct xp_world *w, struct xp_choice c)
 
 	if (sig) {
 		xp_fail(sig == SIGVTALRM ? "the code does not come back" :
-					   "the code crashes (signal %d)", sig);
+					   "the code crashes (signal %d)",
+			sig);
 		return;
 	}
 	looks = 0;

@@ -49,8 +49,10 @@ void xh_begin(struct xp_world *w, u32 i)
 	const struct xh_plan *plan = &xh_what->rpc[i];
 	struct xh_host *h = xh_clock(w, plan->client);
 	struct xh_rpc *line = &xh_of(w)->book[i];
-	struct homa_send send = { .port = XH_PORT, .length = plan->request,
-				  .available = plan->request, .cookie = 7000 + i };
+	struct homa_send send = { .port = XH_PORT,
+				  .length = plan->request,
+				  .available = plan->request,
+				  .cookie = 7000 + i };
 	struct homa_tx_desc desc;
 	struct homa_rpc *rpc;
 	struct xh_priv *priv;
@@ -64,10 +66,11 @@ void xh_begin(struct xp_world *w, u32 i)
 		send.id = 0x1000002 + 2 * i + 0x1000ull * w->life[plan->client];
 	}
 	send.available = xh_supply(line, false, plan->request);
-	if (homa_rpc_send(&h->ctx, h->sock[1], h->link[0], &send, &line->handle, &rpc)) {
+	if (homa_rpc_send(&h->ctx, h->sock[1], h->link[0], &send, &line->handle,
+			  &rpc)) {
 		if (!xh_what->owned || !h->engine->num_rpcs)
 			xp_fail("RPC %u cannot begin", i);
-		line->state = XH_GONE;	/* its owner has too many */
+		line->state = XH_GONE; /* its owner has too many */
 		return;
 	}
 	priv = homa_rpc_priv(rpc);
@@ -98,7 +101,8 @@ void xh_gone(struct xp_world *w, u32 host, u32 sock)
 	for (i = 0; i < xh_what->num; i++) {
 		struct xh_rpc *line = &xh_of(w)->book[i];
 
-		if (xh_what->rpc[i].client == host && line->state == XH_PENDING && sock)
+		if (xh_what->rpc[i].client == host &&
+		    line->state == XH_PENDING && sock)
 			line->state = XH_GONE;
 	}
 }
@@ -112,8 +116,9 @@ bool xh_ended(struct xp_world *w)
 		if (x->book[i].state <= XH_PENDING)
 			return false;
 	for (i = 0; i < w->hosts; i++)
-		if (x->host[i].engine->num_rpcs || x->host[i].num_held || x->host[i].is_late ||
-		    x->host[i].num_kept || x->host[i].refusing == 2)
+		if (x->host[i].engine->num_rpcs || x->host[i].num_held ||
+		    x->host[i].is_late || x->host[i].num_kept ||
+		    x->host[i].refusing == 2)
 			return false;
 	return true;
 }
@@ -130,8 +135,7 @@ bool xh_may_wait(struct xp_world *w)
 	u32 i;
 
 	for (i = 0; i < w->hosts; i++)
-		if (xh_of(w)->host[i].waits >= most_waits() &&
-		    xh_owes(w, i))
+		if (xh_of(w)->host[i].waits >= most_waits() && xh_owes(w, i))
 			return false;
 	return true;
 }
@@ -151,18 +155,23 @@ void xh_answer(struct xp_world *w, u32 host, struct homa_handle handle, u32 note
 	h->ctx.tx_now = xh_what->at_once ? &desc : NULL;
 	line->served = handle;
 	if (xh_what->rpc[i].reject)
-		err = homa_rpc_reject(&h->ctx, handle, xh_what->rpc[i].reject, 1, &rpc);
+		err = homa_rpc_reject(&h->ctx, handle, xh_what->rpc[i].reject,
+				      1, &rpc);
 	else
 		err = homa_rpc_reply(&h->ctx, handle, xh_what->rpc[i].response,
-				     xh_supply(line, true, xh_what->rpc[i].response), &rpc);
+				     xh_supply(line, true,
+					       xh_what->rpc[i].response),
+				     &rpc);
 	if (err)
 		xp_fail("the answer to RPC %u is refused: %d", i, err);
 	if (rpc && line->unwanted_life == w->life[host])
 		xp_fail("RPC %u is answered, and its client has given it up", i);
 	if (rpc && xh_what->rpc[i].reject && xh_what->no_rejects)
-		xp_fail("RPC %u is rejected, which its client does not understand", i);
+		xp_fail("RPC %u is rejected, which its client does not understand",
+			i);
 	if (homa_rpc_awaited(&h->ctx, handle))
-		xp_fail("host %u: RPC %u waits for an answer that it has", host, i);
+		xp_fail("host %u: RPC %u waits for an answer that it has", host,
+			i);
 	if (rpc) {
 		priv = homa_rpc_priv(rpc);
 		priv->out = xh_note(i, true);
@@ -176,8 +185,8 @@ void xh_answer(struct xp_world *w, u32 host, struct homa_handle handle, u32 note
 		xp_fail("a second answer to RPC %u is accepted", i);
 }
 
-static void got_request(struct xp_world *w, u32 host, struct homa_handle handle, u32 note,
-			const struct homa_addr *peer)
+static void got_request(struct xp_world *w, u32 host, struct homa_handle handle,
+			u32 note, const struct homa_addr *peer)
 {
 	struct xh_host *h = &xh_of(w)->host[host];
 	struct xh_rpc *line = xh_book_find(w, peer->ip[15] - 1u, handle.id ^ 1);
@@ -189,7 +198,8 @@ static void got_request(struct xp_world *w, u32 host, struct homa_handle handle,
 	}
 	i = index_of(w, line);
 	if (note != xh_note(i, false))
-		xp_fail("host %u is given the bytes of another message for RPC %u", host, i);
+		xp_fail("host %u is given the bytes of another message for RPC %u",
+			host, i);
 	if (xh_what->rpc[i].server != host)
 		xp_fail("RPC %u reaches host %u", i, host);
 	line->executed++;
@@ -209,8 +219,8 @@ bool xh_all_is_well(struct xp_world *w)
 	u32 i;
 
 	for (i = 0; i < w->hosts; i++)
-		if (w->life[i] > 1 || xh_of(w)->host[i].closed || xh_of(w)->host[i].slept ||
-		    xh_of(w)->host[i].halted)
+		if (w->life[i] > 1 || xh_of(w)->host[i].closed ||
+		    xh_of(w)->host[i].slept || xh_of(w)->host[i].halted)
 			return false;
 	return true;
 }
@@ -225,21 +235,26 @@ static void check_failure(struct xp_world *w, u32 i, int error)
 		xp_fail("RPC %u fails as if its server had rejected it", i);
 	if (!xh_all_is_well(w))
 		return;
-	if (reject && xh_what->no_rejects ? error != HOMA_ETIMEDOUT : error != reject)
-		xp_fail("RPC %u fails (%d) although both ends lived all the time", i, error);
+	if (reject && xh_what->no_rejects ? error != HOMA_ETIMEDOUT :
+					    error != reject)
+		xp_fail("RPC %u fails (%d) although both ends lived all the time",
+			i, error);
 	/* Of one that is rejected nobody hears but who understands it; it ran all the same. */
 	if (line->executed != 1)
-		xp_fail("RPC %u fails, and was executed %u times", i, line->executed);
+		xp_fail("RPC %u fails, and was executed %u times", i,
+			line->executed);
 }
 
-static void got_outcome(struct xp_world *w, u32 host, u64 id, enum homa_event_kind kind,
-			int error, u32 note, u64 cookie)
+static void got_outcome(struct xp_world *w, u32 host, u64 id,
+			enum homa_event_kind kind, int error, u32 note,
+			u64 cookie)
 {
 	struct xh_rpc *line = xh_book_find(w, host, id);
 	u32 i;
 
 	if (!line || line->client_life != w->life[host]) {
-		xp_fail("host %u is given the outcome of an RPC that it did not begin", host);
+		xp_fail("host %u is given the outcome of an RPC that it did not begin",
+			host);
 		return;
 	}
 	i = index_of(w, line);
@@ -268,12 +283,14 @@ static void got_outcome(struct xp_world *w, u32 host, u64 id, enum homa_event_ki
 	xp_tell("                   RPC %u ends\n", i);
 }
 
-static void pages_back(struct xp_world *w, u32 host, u32 sock, const u32 *pages, u32 num)
+static void pages_back(struct xp_world *w, u32 host, u32 sock, const u32 *pages,
+		       u32 num)
 {
 	struct xh_host *h = xh_clock(w, host);
 
 	if (num && homa_pool_release(&h->ctx, h->sock[sock], pages, num))
-		xp_fail("host %u: pages of a message are not the application's", host);
+		xp_fail("host %u: pages of a message are not the application's",
+			host);
 }
 
 void xh_given(struct xp_world *w, u32 host, struct homa_handle handle,
@@ -284,7 +301,8 @@ void xh_given(struct xp_world *w, u32 host, struct homa_handle handle,
 	if (info->kind == HOMA_EV_REQUEST)
 		got_request(w, host, handle, priv->in, &info->peer);
 	else
-		got_outcome(w, host, info->id, info->kind, info->error, priv->in, info->cookie);
+		got_outcome(w, host, info->id, info->kind, info->error,
+			    priv->in, info->cookie);
 	if (info->kind != HOMA_EV_FAILED)
 		pages_back(w, host, info->kind != HOMA_EV_REQUEST, info->pages,
 			   info->num_pages);
@@ -304,11 +322,12 @@ void xh_take(struct xp_world *w, u32 host, struct homa_handle handle)
 		homa_rpc_release(&h->ctx, rpc);
 	if (rpc)
 		priv = *(struct xh_priv *)homa_rpc_priv(rpc);
-	if (!homa_rx_take(&h->ctx, handle, &info))	/* else it ended meanwhile */
+	if (!homa_rx_take(&h->ctx, handle, &info)) /* else it ended meanwhile */
 		xh_given(w, host, handle, &priv, &info);
 }
 
-void xh_message(struct xp_world *w, u32 host, const struct homa_rx_pkt *rx, u32 note)
+void xh_message(struct xp_world *w, u32 host, const struct homa_rx_pkt *rx,
+		u32 note)
 {
 	const struct homa_rx_message *m = &rx->message;
 	bool request = m->kind == HOMA_EV_REQUEST;
@@ -331,9 +350,10 @@ void xh_events(struct xp_world *w, u32 host)
 	while (homa_event_next(&h->ctx, &ev)) {
 		if (ev.kind == HOMA_EV_GONE)
 			continue;
-		if ((ev.kind == HOMA_EV_REQUEST || xh_what->untaken) && h->slow == 1 &&
-		    h->num_held < XH_HOLD)
-			h->held[h->num_held++] = (struct xh_held){ ev.handle, 0, 0 };
+		if ((ev.kind == HOMA_EV_REQUEST || xh_what->untaken) &&
+		    h->slow == 1 && h->num_held < XH_HOLD)
+			h->held[h->num_held++] =
+				(struct xh_held){ ev.handle, 0, 0 };
 		else
 			xh_take(w, host, ev.handle);
 	}

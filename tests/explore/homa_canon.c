@@ -10,13 +10,15 @@
 
 #include <string.h>
 
-#define OLD (1000 * XP_MS)	/* longer ago: how long makes no difference */
+#define OLD (1000 * XP_MS) /* longer ago: how long makes no difference */
 
 static void put_time(struct xp_world *w, struct xp_sink *s, u64 t)
 {
 	s64 ago = (s64)(w->now - t);
 
-	xp_put(s, !t || t == HOMA_NEVER ? t : ago > (s64)OLD ? OLD : (u64)ago + 2);
+	xp_put(s, !t || t == HOMA_NEVER ? t :
+		  ago > (s64)OLD	? OLD :
+					  (u64)ago + 2);
 }
 
 static void put2(struct xp_sink *s, u64 a, u64 b)
@@ -24,20 +26,23 @@ static void put2(struct xp_sink *s, u64 a, u64 b)
 	xp_put(s, a << 32 ^ b);
 }
 
-static void put_out(struct xp_world *w, struct xp_sink *s, const struct homa_out *out)
+static void put_out(struct xp_world *w, struct xp_sink *s,
+		    const struct homa_out *out)
 {
 	const struct homa_rtx *r;
 
-	xp_put(s, (u64)out->active << 32 | (u64)out->send.queued << 24 | (u64)out->resent << 16 |
-			  (u64)out->may_reject << 9 | (u64)out->anew << 8 | out->num_rtx);
+	xp_put(s, (u64)out->active << 32 | (u64)out->send.queued << 24 |
+			  (u64)out->resent << 16 | (u64)out->may_reject << 9 |
+			  (u64)out->anew << 8 | out->num_rtx);
 	if (!out->active)
 		return;
 	put2(s, out->length, out->next);
 	put2(s, out->limit, out->unsent);
 	put2(s, out->available, out->unsched);
-	put2(s, (u32)out->sched_prio << 8 | out->unsched_prio, out->ack.server_port);
+	put2(s, (u32)out->sched_prio << 8 | out->unsched_prio,
+	     out->ack.server_port);
 	xp_put(s, out->ack.client_id);
-	xp_put(s, homa_wire_life(out->hdr));	/* of when it began, maybe */
+	xp_put(s, homa_wire_life(out->hdr)); /* of when it began, maybe */
 	put_time(w, s, out->sent_at);
 	put_time(w, s, out->first_at);
 	for (r = out->rtx; r; r = r->next) {
@@ -53,8 +58,9 @@ static void put_in(struct xp_sink *s, const struct homa_rpc *rpc)
 	u32 start, end, i;
 	u64 have = 0;
 
-	xp_put(s, (u64)in->state << 40 | (u64)in->counted << 32 | (u64)in->joined << 24 |
-			  (u64)in->tail << 16 | (u64)in->wire_prio << 8 | in->low_level);
+	xp_put(s, (u64)in->state << 40 | (u64)in->counted << 32 |
+			  (u64)in->joined << 24 | (u64)in->tail << 16 |
+			  (u64)in->wire_prio << 8 | in->low_level);
 	if (!in->length)
 		return;
 	put2(s, in->length, in->received);
@@ -66,7 +72,8 @@ static void put_in(struct xp_sink *s, const struct homa_rpc *rpc)
 		put2(s, start, end);
 	for (i = 0; i < rpc->num_pages; i++)
 		have |= (u64)(rpc->pages[i] != HOMA_NO_PAGE) << i;
-	xp_put(s, have << 32 | (u64)rpc->num_pages << 16 | (u64)rpc->held << 8 | rpc->owed);
+	xp_put(s, have << 32 | (u64)rpc->num_pages << 16 | (u64)rpc->held << 8 |
+			  rpc->owed);
 	xp_put(s, homa_heap_linked(&in->node) ? in->node.key : 0);
 }
 
@@ -78,15 +85,18 @@ static void put_rpc(struct xp_world *w, struct xp_sink *s, struct homa_rpc *rpc)
 	u32 i;
 
 	xp_put(s, rpc->id);
-	xp_put(s, (u64)rpc->state << 56 | (u64)rpc->flags << 48 | (u64)rpc->probes << 40 |
-			  (u64)rpc->event_queued << 32 | (u64)rpc->repaired << 24 |
-			  (u64)(u16)rpc->error << 8 | homa_ref_read(&rpc->refs));
+	xp_put(s, (u64)rpc->state << 56 | (u64)rpc->flags << 48 |
+			  (u64)rpc->probes << 40 | (u64)rpc->event_queued << 32 |
+			  (u64)rpc->repaired << 24 | (u64)(u16)rpc->error << 8 |
+			  homa_ref_read(&rpc->refs));
 	put2(s, rpc->copied, rpc->repaired_to);
 	xp_put(s, homa_rpc_is_client(rpc) ? rpc->life : 0);
 	put2(s, rpc->overtaken_to, rpc->asked_to);
-	xp_put(s, rpc->overtaken_to ? (u8)((u8)(w->now >> HOMA_TICK_SHIFT) - rpc->overtaken_at) :
+	xp_put(s, rpc->overtaken_to ? (u8)((u8)(w->now >> HOMA_TICK_SHIFT) -
+					   rpc->overtaken_at) :
 				      ~0ull);
-	put2(s, (u32)rpc->slept << 16 | rpc->resp_limit_kib, (u32)rpc->sport << 16 | rpc->dport);
+	put2(s, (u32)rpc->slept << 16 | rpc->resp_limit_kib,
+	     (u32)rpc->sport << 16 | rpc->dport);
 	put2(s, begun ? priv->in : 0, rpc->out.active ? priv->out : 0);
 	for (i = 0; i < HOMA_ARRAY_SIZE(priv->have); i++)
 		xp_put(s, begun ? priv->have[i] : 0);
@@ -117,7 +127,8 @@ static void put_sock(struct xp_world *w, struct xp_sink *s, struct homa_sock *so
 		struct homa_rpc *next = NULL;
 
 		homa_list_for_each(pos, &sock->rpcs) {
-			struct homa_rpc *rpc = homa_list_entry(pos, struct homa_rpc, sock_rpcs);
+			struct homa_rpc *rpc =
+				homa_list_entry(pos, struct homa_rpc, sock_rpcs);
 
 			if (rpc->id > last && (!next || rpc->id < next->id))
 				next = rpc;
@@ -132,7 +143,8 @@ static void put_sock(struct xp_world *w, struct xp_sink *s, struct homa_sock *so
 		xp_put(s, homa_list_entry(pos, struct homa_rpc, holding)->id);
 }
 
-static void put_pool(struct xp_world *w, struct xp_sink *s, const struct homa_pool *pool)
+static void put_pool(struct xp_world *w, struct xp_sink *s,
+		     const struct homa_pool *pool)
 {
 	u32 i;
 
@@ -144,17 +156,23 @@ static void put_pool(struct xp_world *w, struct xp_sink *s, const struct homa_po
 		}
 }
 
-static void put_peer(struct xp_world *w, struct xp_sink *s, const struct homa_peer *peer)
+static void put_peer(struct xp_world *w, struct xp_sink *s,
+		     const struct homa_peer *peer)
 {
 	u32 i;
 
 	xp_put(s, peer->addr.ip[15]);
 	xp_put(s, (u64)peer->mtu_seg << 48 | (u64)peer->cutoff_version << 32 |
-			  (u64)peer->probes << 24 | (u64)peer->owes << 16 | peer->slots);
+			  (u64)peer->probes << 24 | (u64)peer->owes << 16 |
+			  peer->slots);
 	put2(s, peer->server_rpcs, peer->num_busy);
 	xp_put(s, peer->link_mtu);
 	put2(s, peer->late, peer->life);
-	put2(s, peer->cutoffs_sent_ms ? (u32)(w->now / XP_MS) - peer->cutoffs_sent_ms : ~0u, 0);
+	put2(s,
+	     peer->cutoffs_sent_ms ?
+		     (u32)(w->now / XP_MS) - peer->cutoffs_sent_ms :
+		     ~0u,
+	     0);
 	put_time(w, s, peer->heard_at);
 	put_time(w, s, peer->resend_at);
 	put2(s, peer->cutoffs[0], peer->cutoffs[HOMA_PRIORITIES - 1]);
@@ -170,7 +188,8 @@ static u64 mixed(u64 a, u64 b)
 }
 
 /* Requests that ran; the order of their records says nothing. */
-static void put_once(struct xp_world *w, struct xp_sink *s, const struct homa_engine *engine)
+static void put_once(struct xp_world *w, struct xp_sink *s,
+		     const struct homa_engine *engine)
 {
 	u64 now_ms = w->now / XP_MS, sum = 0;
 	const struct homa_once *once;
@@ -193,7 +212,8 @@ static void put_once(struct xp_world *w, struct xp_sink *s, const struct homa_en
 	xp_put(s, sum);
 }
 
-static void put_link(struct xp_world *w, struct xp_sink *s, const struct homa_link *link)
+static void put_link(struct xp_world *w, struct xp_sink *s,
+		     const struct homa_link *link)
 {
 	const struct homa_grants *g = &link->grants;
 	const struct homa_list *pos;
@@ -206,9 +226,11 @@ static void put_link(struct xp_world *w, struct xp_sink *s, const struct homa_li
 	put_time(w, s, g->fifo_at);
 	put_time(w, s, g->last_birth >= w->now ? g->last_birth : 0);
 	xp_put(s, (u64)link->sched.credit);
-	put2(s, xh_what->by_room ? (u32)link->sched.room : 0, link->derived.window);
+	put2(s, xh_what->by_room ? (u32)link->sched.room : 0,
+	     link->derived.window);
 	if (xh_what->rate) {
-		put_time(w, s, link->sched.idle_at <= w->now ? 0 : link->sched.idle_at);
+		put_time(w, s,
+			 link->sched.idle_at <= w->now ? 0 : link->sched.idle_at);
 		xp_put(s, link->rtt_ns);
 		put2(s, link->rtt_next_ns, link->rtt_prev_ns);
 		put_time(w, s, link->rtt_epoch_at);
@@ -223,21 +245,27 @@ static void put_link(struct xp_world *w, struct xp_sink *s, const struct homa_li
  * Timers of one tick run in the order in which they were set, and when a tick begins does
  * not depend on when they were set.
  */
-static void put_wheel(struct xp_world *w, struct xp_sink *s, const struct homa_wheel *wheel)
+static void put_wheel(struct xp_world *w, struct xp_sink *s,
+		      const struct homa_wheel *wheel)
 {
 	u32 fine = wheel->shift, coarse = fine + 6;
 	const struct homa_list *pos, *head;
 	u32 level, slot;
 
 	if (wheel->count)
-		xp_put(s, w->now & ((1ull << (wheel->occupied[1] ? coarse : fine)) - 1));
+		xp_put(s,
+		       w->now & ((1ull << (wheel->occupied[1] ? coarse : fine)) -
+				 1));
 	for (level = 0; level < HOMA_WHEEL_LEVELS; level++)
 		for (slot = 0; slot < HOMA_WHEEL_SLOTS; slot++) {
 			head = &wheel->slot[level][slot];
-			if (!(wheel->occupied[level] >> slot & 1) || head->next == head->prev)
+			if (!(wheel->occupied[level] >> slot & 1) ||
+			    head->next == head->prev)
 				continue;
 			for (pos = head->next; pos != head; pos = pos->next)
-				xp_put(s, homa_list_entry(pos, struct homa_rpc, timer.list)->id);
+				xp_put(s, homa_list_entry(pos, struct homa_rpc,
+							  timer.list)
+						  ->id);
 		}
 }
 
@@ -274,9 +302,11 @@ void xh_canon_host(struct xp_world *w, u32 host, struct xp_sink *s)
 	}
 	for (i = 0; i < w->hosts; i++)
 		xp_put(s, h->told[i]);
-	put_time(w, s, h->engine->guard_until <= w->now ? 0 : h->engine->guard_until);
+	put_time(w, s,
+		 h->engine->guard_until <= w->now ? 0 : h->engine->guard_until);
 	put_time(w, s, h->engine->start);
-	put_time(w, s, h->engine->maintain_at <= w->now ? 0 : h->engine->maintain_at);
+	put_time(w, s,
+		 h->engine->maintain_at <= w->now ? 0 : h->engine->maintain_at);
 	xp_put(s, h->engine->num_rpcs);
 	xp_put(s, h->ctx.num_acks);
 	for (i = 0; i < XH_SOCKS; i++) {
@@ -288,22 +318,26 @@ void xh_canon_host(struct xp_world *w, u32 host, struct xp_sink *s)
 	}
 	for (i = 0; i < HOMA_PEER_STRIPES; i++)
 		homa_list_for_each(pos, &h->engine->peers[i].turns)
-			put_peer(w, s, homa_list_entry(pos, struct homa_peer, turn));
+			put_peer(w, s,
+				 homa_list_entry(pos, struct homa_peer, turn));
 	put_once(w, s, h->engine);
 	put_wheel(w, s, &h->engine->shards[0].wheel);
 	put_link(w, s, h->link[0]);
 }
 
 /* Only what was asked for within an interval says something. */
-static void put_asked(struct xp_world *w, struct xp_sink *s, const struct xh_rpc *r)
+static void put_asked(struct xp_world *w, struct xp_sink *s,
+		      const struct xh_rpc *r)
 {
 	u64 recent = xh_of(w)->host[0].link[0]->derived.resend_ns;
 	u32 dir, i;
 
 	for (dir = 0; dir < 2; dir++)
 		for (i = 0; i < XH_PARTS; i++)
-			if (r->asked_at[dir][i] && w->now - r->asked_at[dir][i] < recent)
-				xp_put(s, (w->now - r->asked_at[dir][i]) << 4 | i << 1 | dir);
+			if (r->asked_at[dir][i] &&
+			    w->now - r->asked_at[dir][i] < recent)
+				xp_put(s, (w->now - r->asked_at[dir][i]) << 4 |
+						  i << 1 | dir);
 	put2(s, r->asker_life[0], r->asker_life[1]);
 	put2(s, r->seen_to[0], r->seen_to[1]);
 }
@@ -316,7 +350,8 @@ void xh_canon(struct xp_world *w, struct xp_sink *s)
 	for (i = 0; i < xh_what->num; i++) {
 		const struct xh_rpc *r = &x->book[i];
 
-		xp_put(s, (u64)r->state << 56 | (u64)r->executed << 48 | (u64)r->answered << 40 |
+		xp_put(s, (u64)r->state << 56 | (u64)r->executed << 48 |
+				  (u64)r->answered << 40 |
 				  (u64)r->excused << 32 | (u32)r->error);
 		put2(s, r->granted[0], r->granted[1]);
 		put2(s, r->sent[0], r->sent[1]);
@@ -325,12 +360,16 @@ void xh_canon(struct xp_world *w, struct xp_sink *s)
 		put_asked(w, s, r);
 		put_time(w, s, r->state == XH_PENDING ? r->sign_at : 0);
 		put_time(w, s, r->repeated_at == w->now ? w->now : 0);
-		put_time(w, s, r->refused_life == w->life[xh_what->rpc[i].server] ?
-				       r->refused_at : 0);
-		put2(s, (u32)r->life << 24 | (u32)r->unwanted_life << 16 | r->cutoffs,
+		put_time(w, s,
+			 r->refused_life == w->life[xh_what->rpc[i].server] ?
+				 r->refused_at :
+				 0);
+		put2(s,
+		     (u32)r->life << 24 | (u32)r->unwanted_life << 16 | r->cutoffs,
 		     (u32)r->given_up << 4 | (u32)r->anew << 3 |
 			     (u32)(r->fresh_at[0] == w->now) << 2 |
-			     (u32)(r->fresh_at[1] == w->now) << 1 | (r->fresh_at[1] != 0));
+			     (u32)(r->fresh_at[1] == w->now) << 1 |
+			     (r->fresh_at[1] != 0));
 	}
 	for (i = 0; i < w->hosts; i++)
 		xp_put(s, w->life[i]);

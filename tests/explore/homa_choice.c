@@ -8,16 +8,16 @@
 
 /* Choices of ours; the argument is an RPC unless said otherwise. */
 enum {
-	BEGIN = XP_OWN,	/* its client begins it */
+	BEGIN = XP_OWN, /* its client begins it */
 	GO_ON,		/* the host's application is not slow any more */
 	GO_SLOW,	/* argument: how, see struct xh_host */
 	GIVE_UP,	/* its client aborts it */
 	CLOSE,		/* argument: a socket */
-	SHORT,		/* argument: a packet that arrives where no memory is spare */
-	FORGE,		/* argument: which of forgeries */
-	TOGETHER,	/* argument: a packet that arrives with the next one */
-	REFUSE,		/* its device will not send the next packet of a message, 1: of control */
-	REFUSED,	/* it says so; argument 1: and that it cannot now */
+	SHORT,	  /* argument: a packet that arrives where no memory is spare */
+	FORGE,	  /* argument: which of forgeries */
+	TOGETHER, /* argument: a packet that arrives with the next one */
+	REFUSE, /* its device will not send the next packet of a message, 1: of control */
+	REFUSED, /* it says so; argument 1: and that it cannot now */
 };
 
 enum { ICMP_SHORT = 0, ICMP_PORTS, ICMP_LATE, START_MSG, FORGERIES };
@@ -48,8 +48,10 @@ static void go_on(struct xp_world *w, u32 host)
 	h->slow = 0;
 	h->waits = 0;
 	copy_late(w, host);
-	if (h->num_kept && homa_pool_release(&h->ctx, h->sock[0], h->kept, h->num_kept))
-		xp_fail("host %u: pages of a message are not the application's", host);
+	if (h->num_kept &&
+	    homa_pool_release(&h->ctx, h->sock[0], h->kept, h->num_kept))
+		xp_fail("host %u: pages of a message are not the application's",
+			host);
 	memset(h->kept, 0, sizeof(h->kept));
 	h->num_kept = 0;
 	for (i = 0; i < n; i++)
@@ -70,7 +72,7 @@ static void close_sock(struct xp_world *w, u32 host, u32 sock)
 	do {
 		err = homa_sock_close(&h->ctx, h->sock[sock], 1);
 		xh_poll(w, host);
-		if (turns == 10) {	/* it waits for that */
+		if (turns == 10) { /* it waits for that */
 			copy_late(w, host);
 			xh_refused(w, host, false);
 		}
@@ -91,9 +93,12 @@ static void announce(struct xp_world *w, u32 host)
 		const struct xh_plan *plan = &xh_what->rpc[i];
 		bool response = plan->client == host;
 		u16 port = homa_sock_port(x->host[plan->client].sock[1]);
-		struct homa_packet q = { .hdr = { .type = HOMA_START_MSG, .sport = port,
-						  .dport = XH_PORT,
-						  .sender_id = x->book[i].handle.id } };
+		struct homa_packet q = {
+			.hdr = { .type = HOMA_START_MSG,
+				 .sport = port,
+				 .dport = XH_PORT,
+				 .sender_id = x->book[i].handle.id }
+		};
 
 		if (x->book[i].state != XH_PENDING ||
 		    (response ? !x->book[i].answered || plan->reject :
@@ -126,14 +131,16 @@ static void forge(struct xp_world *w, u32 host, u32 which)
 	if (which == ICMP_SHORT)
 		homa_icmp(&h->ctx, &dst, 0, 0, 0, HOMA_EHOSTUNREACH);
 	for (i = 0; i < xh_what->num && which == ICMP_PORTS; i++)
-		if (x->book[i].state == XH_PENDING && xh_what->rpc[i].client == host)
-			homa_icmp(&h->ctx, &dst, 1, XH_PORT, x->book[i].handle.id,
-				  HOMA_EHOSTUNREACH);
-	for (i = 0; i < xh_what->num && which == ICMP_LATE; i++)
-		if (x->book[i].state == XH_PENDING && xh_what->rpc[i].client == host &&
-		    x->book[i].fresh_at[1])
-			homa_icmp(&h->ctx, &dst, homa_sock_port(h->sock[1]), XH_PORT,
+		if (x->book[i].state == XH_PENDING &&
+		    xh_what->rpc[i].client == host)
+			homa_icmp(&h->ctx, &dst, 1, XH_PORT,
 				  x->book[i].handle.id, HOMA_EHOSTUNREACH);
+	for (i = 0; i < xh_what->num && which == ICMP_LATE; i++)
+		if (x->book[i].state == XH_PENDING &&
+		    xh_what->rpc[i].client == host && x->book[i].fresh_at[1])
+			homa_icmp(&h->ctx, &dst, homa_sock_port(h->sock[1]),
+				  XH_PORT, x->book[i].handle.id,
+				  HOMA_EHOSTUNREACH);
 	if (which == START_MSG)
 		announce(w, host);
 	xh_poll(w, host);
@@ -149,7 +156,8 @@ static u32 add(struct xp_choice *c, u32 n, u8 kind, u8 fault, u32 host, u32 arg)
 	return n;
 }
 
-static u32 choices_of_host(struct xp_world *w, struct xp_choice *c, u32 n, u32 host)
+static u32 choices_of_host(struct xp_world *w, struct xp_choice *c, u32 n,
+			   u32 host)
 {
 	struct xh_host *h = &xh_of(w)->host[host];
 	u32 i;
@@ -222,8 +230,9 @@ u32 xh_choices(struct xp_world *w, struct xp_choice *c)
 	for (i = 0; i < xh_what->num; i++) {
 		if (x->book[i].state == XH_PLANNED) {
 			if (may_begin(w, i))
-				n = add(c, n, BEGIN, XP_NONE, xh_what->rpc[i].client, i);
-			break;	/* in their order */
+				n = add(c, n, BEGIN, XP_NONE,
+					xh_what->rpc[i].client, i);
+			break; /* in their order */
 		}
 	}
 	/* Slow ones go on when nothing else is left to do, or earlier. */
@@ -237,7 +246,8 @@ u32 xh_choices(struct xp_world *w, struct xp_choice *c)
 		}
 	for (i = 0; w->left[XP_ABORT] && i < xh_what->num; i++)
 		if (x->book[i].state == XH_PENDING && !x->book[i].given_up)
-			n = add(c, n, GIVE_UP, XP_ABORT, xh_what->rpc[i].client, i);
+			n = add(c, n, GIVE_UP, XP_ABORT, xh_what->rpc[i].client,
+				i);
 	for (i = 0; i < w->hosts; i++)
 		n = choices_of_host(w, c, n, i);
 	n = choices_of_packets(w, c, n);
@@ -249,10 +259,11 @@ static void give_up(struct xp_world *w, u32 i)
 	struct xh_host *h = xh_clock(w, xh_what->rpc[i].client);
 	struct xh_rpc *line = &xh_of(w)->book[i];
 
-	if (homa_rpc_abort(&h->ctx, line->handle, xh_what->untaken ? XH_GIVEN_UP : 0))
+	if (homa_rpc_abort(&h->ctx, line->handle,
+			   xh_what->untaken ? XH_GIVEN_UP : 0))
 		xp_fail("RPC %u cannot be aborted", i);
 	if (xh_what->untaken)
-		line->given_up = true;	/* its outcome may be there already */
+		line->given_up = true; /* its outcome may be there already */
 	else
 		line->state = XH_ABORTED;
 }
@@ -304,10 +315,12 @@ void xh_act(struct xp_world *w, struct xp_choice c)
 
 void xh_name_of(struct xp_choice c, char *text, size_t size)
 {
-	static const char *const forgeries[] = { "an ICMP error that quotes too little",
-						 "an ICMP error that quotes another's port",
-						 "an ICMP error about a request that is answered",
-						 "a forged START_MSG" };
+	static const char *const forgeries[] = {
+		"an ICMP error that quotes too little",
+		"an ICMP error that quotes another's port",
+		"an ICMP error about a request that is answered",
+		"a forged START_MSG"
+	};
 
 	switch (c.kind) {
 	case BEGIN:
@@ -319,7 +332,8 @@ void xh_name_of(struct xp_choice c, char *text, size_t size)
 	case GO_SLOW:
 		snprintf(text, size, "host %u %s", c.host,
 			 c.arg == 1 ? "takes no requests" :
-			 c.arg == 2 ? "answers nothing" : "copies payload late");
+			 c.arg == 2 ? "answers nothing" :
+				      "copies payload late");
 		break;
 	case GIVE_UP:
 		snprintf(text, size, "host %u aborts RPC %u", c.host, c.arg);
@@ -329,19 +343,21 @@ void xh_name_of(struct xp_choice c, char *text, size_t size)
 			 c.arg ? "client's socket" : "server's socket");
 		break;
 	case SHORT:
-		snprintf(text, size, "packet %u arrives, host %u has no spare memory", c.arg,
-			 c.host);
+		snprintf(text, size,
+			 "packet %u arrives, host %u has no spare memory",
+			 c.arg, c.host);
 		break;
 	case TOGETHER:
-		snprintf(text, size, "packet %u and the next one arrive together", c.arg);
+		snprintf(text, size,
+			 "packet %u and the next one arrive together", c.arg);
 		break;
 	case REFUSE:
-		snprintf(text, size, "host %u cannot send its next packet %s", c.host,
-			 c.arg ? "of control" : "of a message");
+		snprintf(text, size, "host %u cannot send its next packet %s",
+			 c.host, c.arg ? "of control" : "of a message");
 		break;
 	case REFUSED:
-		snprintf(text, size, "host %u is told that it could not%s", c.host,
-			 c.arg ? ", and cannot" : "");
+		snprintf(text, size, "host %u is told that it could not%s",
+			 c.host, c.arg ? ", and cannot" : "");
 		break;
 	case FORGE:
 		snprintf(text, size, "host %u gets %s", c.host,

@@ -11,8 +11,13 @@
 const struct homa_limits *xh_limits(void)
 {
 	static struct homa_limits limits = {
-		.shards = 1, .buckets = 1, .max_buckets = 1, .tombstones = 16,
-		.peer_buckets = 1, .max_peer_buckets = 1, .sock_buckets = 1,
+		.shards = 1,
+		.buckets = 1,
+		.max_buckets = 1,
+		.tombstones = 16,
+		.peer_buckets = 1,
+		.max_peer_buckets = 1,
+		.sock_buckets = 1,
 		.rpc_priv = sizeof(struct xh_priv),
 	};
 
@@ -112,7 +117,8 @@ static void open_socks(struct xh_host *h, bool deaf)
 	if (!deaf && homa_sock_bind(&h->ctx, h->sock[0], XH_PORT))
 		xp_fail("a socket cannot be bound");
 	for (i = 0; i < XH_SOCKS && xh_what->pages; i++) {
-		if (homa_sock_set_pool(&h->ctx, h->sock[i], h->pool[i], xh_what->pages))
+		if (homa_sock_set_pool(&h->ctx, h->sock[i], h->pool[i],
+				       xh_what->pages))
 			xp_fail("a socket cannot have its pages");
 		homa_sock_give(h->sock[i], xh_what->give);
 	}
@@ -137,7 +143,8 @@ static void settings(struct homa_params *params)
 
 static char *memory_of(struct xp_world *w, u32 host)
 {
-	return (char *)align((size_t)&xh_of(w)->host[w->hosts]) + host * host_bytes();
+	return (char *)align((size_t)&xh_of(w)->host[w->hosts]) +
+	       host * host_bytes();
 }
 
 void xh_extents(struct xp_world *w, u32 host, struct xp_extent extent[XP_EXTENTS])
@@ -190,10 +197,13 @@ void xh_host_start(struct xp_world *w, u32 host, bool deaf)
 
 /* ---- packets out ---- */
 
-static void send_packet(struct xp_world *w, u32 host, const struct homa_tx_desc *desc)
+static void send_packet(struct xp_world *w, u32 host,
+			const struct homa_tx_desc *desc)
 {
 	struct xp_packet p = {
-		.src = (u8)host, .dst = (u8)host_of(&desc->dst), .prio = desc->prio,
+		.src = (u8)host,
+		.dst = (u8)host_of(&desc->dst),
+		.prio = desc->prio,
 	};
 
 	if (p.dst >= w->hosts) {
@@ -247,7 +257,8 @@ void xh_refused(struct xp_world *w, u32 host, bool later)
 	struct xh_host *h = xh_clock(w, host);
 
 	if (h->refusing == 2)
-		homa_tx_done(&h->ctx, &h->refused, later ? -HOMA_EHOSTUNREACH : -HOMA_ENOBUFS);
+		homa_tx_done(&h->ctx, &h->refused,
+			     later ? -HOMA_EHOSTUNREACH : -HOMA_ENOBUFS);
 	memset(&h->refused, 0, sizeof(h->refused));
 	h->refusing = 0;
 }
@@ -281,11 +292,12 @@ static void send_all(struct xp_world *w, u32 host, struct homa_link *link)
 	enum homa_tx_result result;
 	struct homa_tx_desc desc;
 
-	while ((result = homa_tx(&h->ctx, link, 1, &desc)) == HOMA_TX_PACKET && !xp_full &&
-	       !xp_why[0])
+	while ((result = homa_tx(&h->ctx, link, 1, &desc)) == HOMA_TX_PACKET &&
+	       !xp_full && !xp_why[0])
 		xh_transmit(w, host, &desc);
 	if (result == HOMA_TX_WAIT)
-		h->tx_at = h->tx_at ? homa_min_u64(h->tx_at, desc.not_before) : desc.not_before;
+		h->tx_at = h->tx_at ? homa_min_u64(h->tx_at, desc.not_before) :
+				      desc.not_before;
 }
 
 void xh_poll(struct xp_world *w, u32 host)
@@ -301,7 +313,8 @@ void xh_poll(struct xp_world *w, u32 host)
 		for (i = 0; i < XH_LINKS; i++)
 			send_all(w, host, h->link[i]);
 		retire(h);
-		if (xp_full || xp_why[0] || (sent == w->sent && !h->ctx.event_head))
+		if (xp_full || xp_why[0] ||
+		    (sent == w->sent && !h->ctx.event_head))
 			return;
 	}
 	xp_fail("host %u sends and sends without being asked", host);
@@ -321,7 +334,8 @@ void xh_unreachable(struct xp_world *w, const struct xp_packet *p)
 	xp_send(w, &icmp);
 }
 
-static void get_icmp(struct xp_world *w, struct xh_host *h, const struct xp_packet *p)
+static void get_icmp(struct xp_world *w, struct xh_host *h,
+		     const struct xp_packet *p)
 {
 	struct homa_addr dst;
 	struct homa_packet q;
@@ -329,8 +343,8 @@ static void get_icmp(struct xp_world *w, struct xh_host *h, const struct xp_pack
 	(void)w;
 	xh_address(&dst, p->src);
 	if (!homa_packet_decode(&q, p->data, p->len))
-		homa_icmp(&h->ctx, &dst, q.hdr.sport, q.hdr.dport, q.hdr.sender_id,
-			  HOMA_ENOTCONN);
+		homa_icmp(&h->ctx, &dst, q.hdr.sport, q.hdr.dport,
+			  q.hdr.sender_id, HOMA_ENOTCONN);
 }
 
 /* The host's part in a packet is done; who finishes takes what is whole with that. */
@@ -347,8 +361,8 @@ static void copied(struct xp_world *w, u32 host, struct homa_rx_pkt *rx)
 		xh_given(w, host, handle, &priv, &info);
 }
 
-static void verdict(struct xp_world *w, struct xh_host *h, const struct xp_packet *p,
-		    struct homa_rx_pkt *rx)
+static void verdict(struct xp_world *w, struct xh_host *h,
+		    const struct xp_packet *p, struct homa_rx_pkt *rx)
 {
 	struct xh_rpc *line;
 	u32 room;
@@ -362,7 +376,9 @@ static void verdict(struct xp_world *w, struct xh_host *h, const struct xp_packe
 			h->late = *rx;
 			h->late_note = p->note;
 			h->late_page = rx->rpc->sock->pool ?
-				homa_rx_place(rx->rpc, rx->offset, &room) : 0;
+					       homa_rx_place(rx->rpc,
+							     rx->offset, &room) :
+					       0;
 			h->is_late = true;
 		} else {
 			xh_copy(w, p->dst, rx, p->note);
@@ -377,7 +393,8 @@ static void verdict(struct xp_world *w, struct xh_host *h, const struct xp_packe
 		xh_unreachable(w, p);
 		break;
 	case HOMA_RX_DROP:
-		xp_tell("                   dropped: %s\n", homa_metric_table[rx->reason].name);
+		xp_tell("                   dropped: %s\n",
+			homa_metric_table[rx->reason].name);
 		if (rx->reason == HOMA_M_drop_no_buffer)
 			xh_check_refused(w, p->dst, p->note);
 		if (rx->reason == HOMA_M_drop_tombstone && p->note) {
@@ -409,7 +426,7 @@ static void deliver(struct xp_world *w, const struct xp_packet *p, u32 num)
 		rx[i].prio = p[i].prio;
 	}
 	homa_rx(&h->ctx, h->link[p->link], rx, num);
-	memset(src, 0xa5, sizeof(src));	/* nobody may have kept it */
+	memset(src, 0xa5, sizeof(src)); /* nobody may have kept it */
 	for (i = 0; i < num; i++) {
 		xh_address(&src[i], p[i].src);
 		verdict(w, h, &p[i], &rx[i]);
@@ -449,8 +466,9 @@ void xh_deliver_two(struct xp_world *w, u32 i)
 	u32 k, n = 0;
 
 	for (k = i + 1; k < w->num_packets; k++)
-		if (w->packets[k].src == two[0].src && w->packets[k].dst == two[0].dst &&
-		    !w->packets[k].copy && !w->packets[k].kind)
+		if (w->packets[k].src == two[0].src &&
+		    w->packets[k].dst == two[0].dst && !w->packets[k].copy &&
+		    !w->packets[k].kind)
 			break;
 	two[1] = w->packets[k];
 	for (n = 0; n < 2; n++) {
@@ -478,8 +496,8 @@ static u64 seen(struct xp_world *w, u32 host)
 {
 	struct xh_host *h = &xh_of(w)->host[host];
 
-	return (u64)w->sent << 32 ^ (u64)h->engine->num_rpcs << 16 ^ h->num_held ^
-	       (u64)h->ctx.metrics[HOMA_M_rpc_timeouts] << 8 ^
+	return (u64)w->sent << 32 ^ (u64)h->engine->num_rpcs << 16 ^
+	       h->num_held ^ (u64)h->ctx.metrics[HOMA_M_rpc_timeouts] << 8 ^
 	       (u64)h->ctx.metrics[HOMA_M_buffers_given_back] << 24;
 }
 

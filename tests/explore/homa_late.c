@@ -20,12 +20,14 @@ static u64 oldest(struct xh_host *h, u64 *waits_for)
 			const struct homa_rpc *rpc =
 				homa_list_entry(pos, struct homa_rpc, sock_rpcs);
 
-			if (rpc->in.state == HOMA_GRANTEE_IDLE || rpc->in.birth >= birth)
+			if (rpc->in.state == HOMA_GRANTEE_IDLE ||
+			    rpc->in.birth >= birth)
 				continue;
 			birth = rpc->in.birth;
 			id = rpc->id;
-			*waits_for = rpc->in.granted - homa_min_u32(rpc->in.granted,
-								    rpc->in.received);
+			*waits_for =
+				rpc->in.granted -
+				homa_min_u32(rpc->in.granted, rpc->in.received);
 		}
 	return id;
 }
@@ -38,12 +40,14 @@ void xh_check_fifo(struct xp_world *w, u32 host, u64 id)
 {
 	struct xh_host *h = &xh_of(w)->host[host];
 	const struct homa_params *params = &h->engine->params;
-	u64 share = h->link[0]->derived.fifo_increment, interval, now_oldest, waits_for = 0;
+	u64 share = h->link[0]->derived.fifo_increment, interval, now_oldest,
+	    waits_for = 0;
 	struct xh_fifo *f = &h->fifo;
 
 	if (!xh_what->rate || !params->grant_fifo_fraction || h->closed)
 		return;
-	interval = share * 8000000 / ((u64)xh_what->rate * params->grant_fifo_fraction);
+	interval = share * 8000000 /
+		   ((u64)xh_what->rate * params->grant_fifo_fraction);
 	if (w->now - f->granted_at > interval)
 		f->since = w->now;
 	f->granted_at = w->now;
@@ -52,9 +56,13 @@ void xh_check_fifo(struct xp_world *w, u32 host, u64 id)
 	    waits_for >= params->window + 2 * share)
 		f->oldest_at = w->now;
 	f->oldest = now_oldest;
-	if (now_oldest && w->now - homa_max_u64(f->oldest_at, f->since) > 2 * interval)
-		xp_fail("host %u grants for %llu us and nothing to its oldest message", host,
-			(unsigned long long)(w->now - homa_max_u64(f->oldest_at, f->since)) / 1000);
+	if (now_oldest &&
+	    w->now - homa_max_u64(f->oldest_at, f->since) > 2 * interval)
+		xp_fail("host %u grants for %llu us and nothing to its oldest message",
+			host,
+			(unsigned long long)(w->now - homa_max_u64(f->oldest_at,
+								   f->since)) /
+				1000);
 }
 
 /* ---- what is remembered ---- */
@@ -76,7 +84,8 @@ static const struct homa_peer *peer_of(const struct xh_host *h, u32 other)
 }
 
 /* Until when @h remembers that request @id of @peer ran, ms; HOMA_NEVER: it is not over. */
-static u64 remembers_until(const struct xh_host *h, const struct homa_peer *peer, u64 id)
+static u64 remembers_until(const struct xh_host *h,
+			   const struct homa_peer *peer, u64 id)
 {
 	u64 key = homa_hash_mix(peer->key ^ (id >> 1) / HOMA_ONCE_IDS);
 	u32 bit = (u32)(id >> 1) % HOMA_ONCE_IDS;
@@ -85,9 +94,12 @@ static u64 remembers_until(const struct xh_host *h, const struct homa_peer *peer
 
 	for (i = 0; i < HOMA_ONCE_STRIPES; i++)
 		for (k = 0; k <= h->engine->once[i].mask; k++)
-			for (once = h->engine->once[i].buckets[k]; once; once = once->next)
-				if (once->key == key && once->bits[bit / 64] >> bit % 64 & 1)
-					return once->open ? HOMA_NEVER : once->until_ms;
+			for (once = h->engine->once[i].buckets[k]; once;
+			     once = once->next)
+				if (once->key == key &&
+				    once->bits[bit / 64] >> bit % 64 & 1)
+					return once->open ? HOMA_NEVER :
+							    once->until_ms;
 	return 0;
 }
 
@@ -104,12 +116,13 @@ void xh_check_refusals(struct xp_world *w, u32 i)
 	u64 promised = line->refused_at / XP_MS + h->engine->params.tombstone_ms +
 		       h->link[0]->derived.restart_ns / XP_MS;
 
-	if (!peer || !line->refused_at || line->refused_life != w->life[plan->server] ||
+	if (!peer || !line->refused_at ||
+	    line->refused_life != w->life[plan->server] ||
 	    w->now / XP_MS >= promised)
 		return;
 	if (remembers_until(h, peer, line->handle.id) < promised)
-		xp_fail("host %u will forget RPC %u too early after a copy of it", plan->server,
-			i);
+		xp_fail("host %u will forget RPC %u too early after a copy of it",
+			plan->server, i);
 }
 
 /* ---- answers ---- */
@@ -133,8 +146,10 @@ void xh_check_awaited(struct xp_world *w, u32 host)
 		line = &xh_of(w)->book[i];
 		awaited = homa_rpc_awaited(&h->ctx, h->held[k].handle);
 		if (awaited && line->unwanted_life == w->life[host])
-			xp_fail("host %u is told that RPC %u is awaited, which is given up", host, i);
-		if (!awaited && line->state == XH_PENDING && !line->given_up && xh_all_is_well(w))
+			xp_fail("host %u is told that RPC %u is awaited, which is given up",
+				host, i);
+		if (!awaited && line->state == XH_PENDING && !line->given_up &&
+		    xh_all_is_well(w))
 			xp_fail("host %u is told that nobody awaits RPC %u, and its client does",
 				host, i);
 	}
@@ -146,11 +161,13 @@ void xh_check_rejected(struct xp_world *w, const struct xp_packet *p)
 	struct homa_packet q;
 	struct xh_rpc *line;
 
-	if (homa_packet_decode(&q, p->data, p->len) || q.hdr.type != HOMA_DATA || !q.data.error)
+	if (homa_packet_decode(&q, p->data, p->len) ||
+	    q.hdr.type != HOMA_DATA || !q.data.error)
 		return;
 	line = xh_book_find(w, p->dst, q.hdr.sender_id ^ 1);
 	if (line && line->state == XH_PENDING && xh_all_is_well(w) && !h->slow)
-		xp_fail("host %u is not told that a request was rejected", p->dst);
+		xp_fail("host %u is not told that a request was rejected",
+			p->dst);
 }
 
 /* ---- questions ---- */
@@ -183,26 +200,33 @@ void xh_came(struct xp_world *w, const struct xp_packet *p, u32 end)
  * them again, unless bytes that were sent again came meanwhile. And he asks for what he has
  * granted, and no more.
  */
-void xh_check_question(struct xp_world *w, u32 host, const struct homa_packet *q,
-		       struct xh_rpc *line, u32 dir)
+void xh_check_question(struct xp_world *w, u32 host,
+		       const struct homa_packet *q, struct xh_rpc *line, u32 dir)
 {
 	u64 interval = xh_of(w)->host[host].link[0]->derived.resend_ns;
 	u32 end = q->resend.offset + q->resend.length, seg, i;
 
-	if (q->resend.length == HOMA_RESEND_ALL || !q->resend.length || line->state != XH_PENDING)
+	if (q->resend.length == HOMA_RESEND_ALL || !q->resend.length ||
+	    line->state != XH_PENDING)
 		return;
 	begins(line, dir, w->life[host]);
 	/* A GRANT that found no room in the link's queue was given, too. */
-	if (w->life[0] == 1 && w->life[1] == 1 && !line->anew && !xh_what->ctrl &&
-	    end > line->granted[dir])
-		xp_fail("host %u asks for bytes up to %u, and has granted %u", host, end,
-			line->granted[dir]);
-	seg = (xh_length(xh_note((u32)(line - xh_of(w)->book), dir)) + XH_PARTS - 1) / XH_PARTS;
-	for (i = (q->resend.offset + seg - 1) / seg; i < XH_PARTS && i * seg < end; i++) {
-		if (line->asked_at[dir][i] && w->now - line->asked_at[dir][i] < interval &&
-		    !xh_what->pages)
-			xp_fail("host %u asks for byte %u again after %llu us", host, i * seg,
-				(unsigned long long)(w->now - line->asked_at[dir][i]) / 1000);
+	if (w->life[0] == 1 && w->life[1] == 1 && !line->anew &&
+	    !xh_what->ctrl && end > line->granted[dir])
+		xp_fail("host %u asks for bytes up to %u, and has granted %u",
+			host, end, line->granted[dir]);
+	seg = (xh_length(xh_note((u32)(line - xh_of(w)->book), dir)) +
+	       XH_PARTS - 1) /
+	      XH_PARTS;
+	for (i = (q->resend.offset + seg - 1) / seg;
+	     i < XH_PARTS && i * seg < end; i++) {
+		if (line->asked_at[dir][i] &&
+		    w->now - line->asked_at[dir][i] < interval && !xh_what->pages)
+			xp_fail("host %u asks for byte %u again after %llu us",
+				host, i * seg,
+				(unsigned long long)(w->now -
+						     line->asked_at[dir][i]) /
+					1000);
 		if (i * seg < line->seen_to[dir])
 			line->asked_at[dir][i] = w->now;
 	}

@@ -26,10 +26,13 @@ void xh_note_excuse(struct xp_world *w, const struct xp_packet *p)
 	if (homa_packet_decode(&q, p->data, p->len))
 		return;
 	line = xh_book_find(w, p->dst, q.hdr.sender_id ^ 1);
-	if (line && xh_what->no_lives && w->life[p->src] > 1 && p->sent <= from->start)
-		line->sign_late = (u32)homa_max_u64(line->sign_late,
-						    homa_min_u64(late, quarter + 1));
-	if (!p->note || (p->note - 1) % 2 || w->life[p->dst] < 2 || homa_wire_life(p->data))
+	if (line && xh_what->no_lives && w->life[p->src] > 1 &&
+	    p->sent <= from->start)
+		line->sign_late =
+			(u32)homa_max_u64(line->sign_late,
+					  homa_min_u64(late, quarter + 1));
+	if (!p->note || (p->note - 1) % 2 || w->life[p->dst] < 2 ||
+	    homa_wire_life(p->data))
 		return;
 	line = &xh_of(w)->book[(p->note - 1) / 2];
 	if (!line->executed || line->life == w->life[p->dst])
@@ -46,7 +49,8 @@ void xh_note_excuse(struct xp_world *w, const struct xp_packet *p)
  * client's RPC that is there: the version of the
  * priorities that it is to use, how far it may send, that what it may is as at first.
  */
-void xh_note_control(struct xp_world *w, struct xh_host *h, const struct xp_packet *p)
+void xh_note_control(struct xp_world *w, struct xh_host *h,
+		     const struct xp_packet *p)
 {
 	struct homa_packet q;
 	struct xh_rpc *line;
@@ -70,13 +74,15 @@ void xh_note_control(struct xp_world *w, struct xh_host *h, const struct xp_pack
 	} else if (q.hdr.type == HOMA_GRANT) {
 		line->sign_at = w->now;
 		line->granted[0] = homa_max_u32(line->granted[0], q.grant.offset);
-	} else if (q.hdr.type == HOMA_BUSY || (q.hdr.type == HOMA_RESEND &&
-						 q.resend.length == HOMA_RESEND_ALL)) {
+	} else if (q.hdr.type == HOMA_BUSY ||
+		   (q.hdr.type == HOMA_RESEND &&
+		    q.resend.length == HOMA_RESEND_ALL)) {
 		line->sign_at = w->now;
 	} else if (q.hdr.type == HOMA_RESEND) {
 		line->sign_at = w->now;
-		line->granted[0] = homa_max_u32(line->granted[0],
-						q.resend.offset + q.resend.length);
+		line->granted[0] =
+			homa_max_u32(line->granted[0],
+				     q.resend.offset + q.resend.length);
 	}
 }
 
@@ -90,11 +96,14 @@ void xh_check_restart(struct xp_world *w, const struct xp_packet *p)
 	struct homa_packet q;
 	struct xh_rpc *line;
 
-	if (homa_packet_decode(&q, p->data, p->len) || q.hdr.type != HOMA_RPC_UNKNOWN)
+	if (homa_packet_decode(&q, p->data, p->len) ||
+	    q.hdr.type != HOMA_RPC_UNKNOWN)
 		return;
 	line = xh_book_find(w, p->dst, q.hdr.sender_id ^ 1);
-	if (line && line->state == XH_PENDING && line->repeated_at == w->now && !h->refusing &&
+	if (line && line->state == XH_PENDING && line->repeated_at == w->now &&
+	    !h->refusing &&
 	    w->now - line->sign_at > h->link[0]->derived.restart_ns)
 		xp_fail("host %u starts a request again %llu us after the last sign of its server",
-			p->dst, (unsigned long long)(w->now - line->sign_at) / 1000);
+			p->dst,
+			(unsigned long long)(w->now - line->sign_at) / 1000);
 }

@@ -7,10 +7,13 @@
 
 #include <string.h>
 
-#define SEG  64u
-#define BIG  40000u	/* a packet, where receive pages matter */
+#define SEG 64u
+#define BIG 40000u /* a packet, where receive pages matter */
 /* tombstone_ms of homa_host.c: what the promise is about */
 #define LATE (40 * XP_MS)
+
+/* One table of scenarios, with what some of them do between its lines, laid out by hand. */
+/* clang-format off */
 
 static const struct xh_what one_short = {
 	.num = 1, .seg = SEG, .rpc = { { 0, 1, SEG, SEG } },
@@ -531,6 +534,7 @@ const struct xp_scenario xh_scenarios[] = {
 	{ "pair2", "two RPCs of two packets each way", 2, BOUND, 1, LATE, &pair2 },
 	{ "pair3", "two RPCs of three packets each way", 2, BOUND, 1, LATE, &pair3 },
 };
+/* clang-format on */
 
 static void begin(struct xp_world *w, const struct xp_scenario *s)
 {

@@ -10,18 +10,27 @@
 
 /* longer than clients wait, and packets live longer */
 #define SLEEP_NS (30 * XP_MS)
-#define OUTSIDER 99u		/* a host that is not in this world */
+#define OUTSIDER 99u /* a host that is not in this world */
 
 enum {
-	SUPPLY = XH_WAYS,	/* argument: a message, whose next piece is handed in */
-	ROOM,			/* the host's device has room again */
+	SUPPLY = XH_WAYS, /* argument: a message, whose next piece is handed in */
+	ROOM,		  /* the host's device has room again */
 	SLEEP,
 	HALT,
 	CHANGE,
-	STRANGE,		/* argument: which */
+	STRANGE, /* argument: which */
 };
 
-enum { OTHER_PORTS = 0, NONSENSE, LIES, MTU, ROUTE, PORT_GONE, AHEAD, STRANGE_KINDS };
+enum {
+	OTHER_PORTS = 0,
+	NONSENSE,
+	LIES,
+	MTU,
+	ROUTE,
+	PORT_GONE,
+	AHEAD,
+	STRANGE_KINDS
+};
 
 /* ---- pieces ---- */
 
@@ -47,9 +56,11 @@ static void supply(struct xp_world *w, u32 note)
 	const struct xh_plan *plan = &xh_what->rpc[i];
 	struct xh_host *h = xh_clock(w, dir ? plan->server : plan->client);
 
-	line->supplied[dir] = homa_min_u32(line->supplied[dir] + xh_what->seg, xh_length(note));
+	line->supplied[dir] = homa_min_u32(line->supplied[dir] + xh_what->seg,
+					   xh_length(note));
 	h->waits = 0;
-	homa_msg_supply(&h->ctx, dir ? line->served : line->handle, line->supplied[dir]);
+	homa_msg_supply(&h->ctx, dir ? line->served : line->handle,
+			line->supplied[dir]);
 }
 
 bool xh_owes(struct xp_world *w, u32 host)
@@ -61,7 +72,8 @@ bool xh_owes(struct xp_world *w, u32 host)
 		return true;
 	for (i = 0; i < 2 * xh_what->num && xh_what->pieces; i++)
 		if (lacks_pieces(&xh_of(w)->book[i / 2], i + 1) &&
-		    host == (i % 2 ? xh_what->rpc[i / 2].server : xh_what->rpc[i / 2].client))
+		    host == (i % 2 ? xh_what->rpc[i / 2].server :
+				     xh_what->rpc[i / 2].client))
 			return true;
 	return false;
 }
@@ -100,7 +112,6 @@ void xh_deliver_short(struct xp_world *w, u32 i)
 	h->ctx.spare_ranges = ranges;
 }
 
-
 /* The others go on; packets for the host wait. */
 static void sleep_now(struct xp_world *w, u32 host)
 {
@@ -136,14 +147,14 @@ static void halt(struct xp_world *w, u32 host)
 
 /* ---- packets of strangers ---- */
 
-
 static void look_at(struct xp_world *w, u32 host, struct xp_sink *sink)
 {
 	sink->n = 0;
 	xh_canon_host(w, host, sink);
 }
 
-static void arrives(struct xp_world *w, u32 host, u32 from, const void *data, u32 len)
+static void arrives(struct xp_world *w, u32 host, u32 from, const void *data,
+		    u32 len)
 {
 	struct xh_host *h = xh_clock(w, host);
 	struct homa_addr src;
@@ -157,8 +168,8 @@ static void arrives(struct xp_world *w, u32 host, u32 from, const void *data, u3
 }
 
 /* @length: of the message that a packet is about. */
-static void says_of(struct xp_world *w, u32 host, u32 from, struct homa_packet *p, u8 type,
-		    u32 length)
+static void says_of(struct xp_world *w, u32 host, u32 from,
+		    struct homa_packet *p, u8 type, u32 length)
 {
 	u8 data[HOMA_MAX_HDR + 1] = { 0 };
 	u32 len;
@@ -179,17 +190,20 @@ static void says_of(struct xp_world *w, u32 host, u32 from, struct homa_packet *
 	arrives(w, host, from, data, len);
 }
 
-static void says(struct xp_world *w, u32 host, u32 from, struct homa_packet *p, u8 type)
+static void says(struct xp_world *w, u32 host, u32 from, struct homa_packet *p,
+		 u8 type)
 {
 	says_of(w, host, from, p, type, 1);
 }
 
 /* Right but for the ports: nobody believes it, and nothing changes. */
-static void other_ports(struct xp_world *w, u32 host, u32 from, struct homa_packet *p,
-			const struct homa_rpc *rpc)
+static void other_ports(struct xp_world *w, u32 host, u32 from,
+			struct homa_packet *p, const struct homa_rpc *rpc)
 {
-	static const u8 types[] = { HOMA_GRANT, HOMA_RESEND, HOMA_RPC_UNKNOWN, HOMA_BUSY,
-				    HOMA_CUTOFFS, HOMA_NEED_ACK, HOMA_DATA, HOMA_START_MSG,
+	static const u8 types[] = { HOMA_GRANT,	      HOMA_RESEND,
+				    HOMA_RPC_UNKNOWN, HOMA_BUSY,
+				    HOMA_CUTOFFS,     HOMA_NEED_ACK,
+				    HOMA_DATA,	      HOMA_START_MSG,
 				    HOMA_ACK };
 	u32 length = rpc->state == HOMA_RPC_INCOMING ? rpc->in.length : 1, i;
 	u16 sport = p->hdr.sport, dport = p->hdr.dport;
@@ -198,7 +212,7 @@ static void other_ports(struct xp_world *w, u32 host, u32 from, struct homa_pack
 		p->hdr.dport = dport + 1u;
 		says_of(w, host, from, p, types[i], length);
 		p->hdr.dport = dport;
-		if (types[i] == HOMA_ACK)	/* names the server's port only */
+		if (types[i] == HOMA_ACK) /* names the server's port only */
 			continue;
 		p->hdr.sport = sport + 1u;
 		says_of(w, host, from, p, types[i], length);
@@ -215,7 +229,7 @@ static void nonsense(struct xp_world *w, u32 host)
 
 	arrives(w, host, OUTSIDER, empty, sizeof(empty));
 	arrives(w, host, OUTSIDER, full, sizeof(full));
-	says(w, host, OUTSIDER, &p, HOMA_GRANT);	/* id 0 */
+	says(w, host, OUTSIDER, &p, HOMA_GRANT); /* id 0 */
 	says(w, host, OUTSIDER, &p, HOMA_NEED_ACK);
 	p.hdr.sender_id = 1;
 	says(w, host, OUTSIDER, &p, HOMA_GRANT);
@@ -264,7 +278,8 @@ static void lies(struct xp_world *w, u32 host, u32 from, struct homa_packet *p,
 }
 
 /* An RPC that @host knows, as its peer would name it in a packet. */
-static struct homa_rpc *known(struct xp_world *w, u32 host, struct homa_packet *p, u32 *from)
+static struct homa_rpc *known(struct xp_world *w, u32 host,
+			      struct homa_packet *p, u32 *from)
 {
 	struct xh_host *h = xh_clock(w, host);
 	struct homa_list *pos;
@@ -274,7 +289,8 @@ static struct homa_rpc *known(struct xp_world *w, u32 host, struct homa_packet *
 		if (h->closed & 1u << i)
 			continue;
 		homa_list_for_each(pos, &h->sock[i]->rpcs) {
-			struct homa_rpc *rpc = homa_list_entry(pos, struct homa_rpc, sock_rpcs);
+			struct homa_rpc *rpc =
+				homa_list_entry(pos, struct homa_rpc, sock_rpcs);
 
 			memset(p, 0, sizeof(*p));
 			p->hdr.sport = rpc->dport;
@@ -287,7 +303,8 @@ static struct homa_rpc *known(struct xp_world *w, u32 host, struct homa_packet *
 	return NULL;
 }
 
-static void mtu_of(struct xp_world *w, u32 host, const struct homa_rpc *rpc, bool route)
+static void mtu_of(struct xp_world *w, u32 host, const struct homa_rpc *rpc,
+		   bool route)
 {
 	struct xh_host *h = xh_clock(w, host);
 	struct homa_addr dst = rpc->peer->addr;
@@ -295,11 +312,15 @@ static void mtu_of(struct xp_world *w, u32 host, const struct homa_rpc *rpc, boo
 
 	if (route)
 		homa_path_mtu(&h->ctx, h->link[0], &dst, mtu);
-	else if (!homa_icmp_mtu(&h->ctx, &dst, rpc->sport, rpc->dport, rpc->id, mtu))
-		xp_fail("host %u does not believe an error about a packet of its own", host);
-	if (homa_icmp_mtu(&h->ctx, &dst, rpc->sport + 1u, rpc->dport, rpc->id, mtu))
+	else if (!homa_icmp_mtu(&h->ctx, &dst, rpc->sport, rpc->dport, rpc->id,
+				mtu))
+		xp_fail("host %u does not believe an error about a packet of its own",
+			host);
+	if (homa_icmp_mtu(&h->ctx, &dst, rpc->sport + 1u, rpc->dport, rpc->id,
+			  mtu))
 		xp_fail("host %u believes an error about another's port", host);
-	if (homa_icmp_mtu(&h->ctx, &dst, rpc->sport, rpc->dport + 1u, rpc->id, mtu) ||
+	if (homa_icmp_mtu(&h->ctx, &dst, rpc->sport, rpc->dport + 1u, rpc->id,
+			  mtu) ||
 	    homa_icmp_mtu(&h->ctx, &dst, 0, rpc->dport, rpc->id, mtu) ||
 	    homa_icmp_mtu(&h->ctx, &dst, rpc->sport, 0, rpc->id, mtu) ||
 	    homa_icmp_mtu(&h->ctx, &dst, rpc->sport, rpc->dport, 0, mtu))
@@ -317,24 +338,28 @@ static void port_gone(struct xp_world *w, u32 host, const struct homa_rpc *rpc)
 		return;
 	homa_icmp(&h->ctx, &dst, rpc->sport, rpc->dport, id, HOMA_EHOSTUNREACH);
 	homa_icmp(&h->ctx, &dst, rpc->sport, rpc->dport, id, HOMA_ENOTCONN);
-	xh_of(w)->host[host].slept = true;	/* its RPC may fail now */
+	xh_of(w)->host[host].slept = true; /* its RPC may fail now */
 }
 
 /* The last packet of each long request comes, which its sender was not granted. */
 static void ahead(struct xp_world *w, u32 host)
 {
 	struct homa_packet q = { .hdr = { .type = HOMA_DATA, .dport = XH_PORT } };
-	struct xp_packet p = { .dst = (u8)host, .sent = w->now, .dst_life = w->life[host] };
+	struct xp_packet p = { .dst = (u8)host,
+			       .sent = w->now,
+			       .dst_life = w->life[host] };
 	u32 i;
 
 	for (i = 0; i < xh_what->num; i++) {
 		const struct xh_plan *plan = &xh_what->rpc[i];
 		const struct xh_rpc *line = &xh_of(w)->book[i];
 
-		if (plan->server != host || line->state != XH_PENDING || line->executed ||
+		if (plan->server != host || line->state != XH_PENDING ||
+		    line->executed ||
 		    line->sent[0] + 2 * xh_what->seg > plan->request)
 			continue;
-		q.hdr.sport = homa_sock_port(xh_of(w)->host[plan->client].sock[1]);
+		q.hdr.sport =
+			homa_sock_port(xh_of(w)->host[plan->client].sock[1]);
 		q.hdr.sender_id = line->handle.id;
 		q.data.length = plan->request;
 		q.data.incoming = xh_unasked(plan->request);
@@ -374,8 +399,10 @@ static void strange(struct xp_world *w, u32 host, u32 which)
 	if (which > NONSENSE)
 		return;
 	look_at(w, host, &after);
-	if (before.n != after.n || memcmp(before.word, after.word, before.n * sizeof(u64)) != 0)
-		xp_fail("host %u is not what it was after packets that nobody believes", host);
+	if (before.n != after.n ||
+	    memcmp(before.word, after.word, before.n * sizeof(u64)) != 0)
+		xp_fail("host %u is not what it was after packets that nobody believes",
+			host);
 }
 
 /* ---- choices ---- */
@@ -394,8 +421,10 @@ u32 xh_ways(struct xp_world *w, struct xp_choice *c, u32 n)
 
 	for (i = 0; i < 2 * xh_what->num && xh_what->pieces; i++)
 		if (lacks_pieces(&x->book[i / 2], i + 1))
-			n = add(c, n, SUPPLY, XP_NONE, i % 2 ? xh_what->rpc[i / 2].server :
-							       xh_what->rpc[i / 2].client, i + 1);
+			n = add(c, n, SUPPLY, XP_NONE,
+				i % 2 ? xh_what->rpc[i / 2].server :
+					xh_what->rpc[i / 2].client,
+				i + 1);
 	for (i = 0; i < w->hosts; i++) {
 		const struct xh_host *h = &x->host[i];
 
@@ -407,7 +436,9 @@ u32 xh_ways(struct xp_world *w, struct xp_choice *c, u32 n)
 			n = add(c, n, HALT, XP_HALT, i, 0);
 		if (w->left[XP_CHANGE] && xh_what->change)
 			n = add(c, n, CHANGE, XP_CHANGE, i, 0);
-		for (k = 0; w->left[XP_FORGE] && xh_what->hostile && k < STRANGE_KINDS; k++)
+		for (k = 0;
+		     w->left[XP_FORGE] && xh_what->hostile && k < STRANGE_KINDS;
+		     k++)
 			n = add(c, n, STRANGE, XP_FORGE, i, k);
 	}
 	return n;
@@ -447,16 +478,20 @@ bool xh_ways_act(struct xp_world *w, struct xp_choice c)
 bool xh_ways_name(struct xp_choice c, char *text, size_t size)
 {
 	static const char *const strangers[STRANGE_KINDS] = {
-		"packets with other ports", "packets that make no sense",
-		"from its peer what that would not say", "an error about the path's MTU",
-		"a route of a smaller MTU", "an error about a client's port",
+		"packets with other ports",
+		"packets that make no sense",
+		"from its peer what that would not say",
+		"an error about the path's MTU",
+		"a route of a smaller MTU",
+		"an error about a client's port",
 		"the last packet of a request, which was not granted",
 	};
 
 	switch (c.kind) {
 	case SUPPLY:
-		snprintf(text, size, "host %u hands in more of the %s of RPC %u", c.host,
-			 (c.arg - 1) % 2 ? "response" : "request", (c.arg - 1) / 2);
+		snprintf(text, size, "host %u hands in more of the %s of RPC %u",
+			 c.host, (c.arg - 1) % 2 ? "response" : "request",
+			 (c.arg - 1) / 2);
 		return true;
 	case ROOM:
 		snprintf(text, size, "host %u's device has room again", c.host);

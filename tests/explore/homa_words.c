@@ -40,7 +40,8 @@ void xh_describe(const struct xp_packet *p, char *text, size_t size)
 		snprintf(text, size, "what is no packet");
 		return;
 	}
-	n = snprintf(text, size, "%s%s of id %llx", p->kind == XH_ICMP ? "ICMP about " : "",
+	n = snprintf(text, size, "%s%s of id %llx",
+		     p->kind == XH_ICMP ? "ICMP about " : "",
 		     type_name(q.hdr.type), (unsigned long long)q.hdr.sender_id);
 	if (n < 0 || (size_t)n >= size)
 		return;
@@ -48,8 +49,9 @@ void xh_describe(const struct xp_packet *p, char *text, size_t size)
 	size -= (size_t)n;
 	if (q.hdr.type == HOMA_DATA)
 		snprintf(text, size, ": %s of RPC %u, bytes %u-%u of %u%s%s",
-			 (p->note - 1) % 2 ? "response" : "request", (p->note - 1) / 2,
-			 q.data.offset, q.data.offset + q.data.payload_len, q.data.length,
+			 (p->note - 1) % 2 ? "response" : "request",
+			 (p->note - 1) / 2, q.data.offset,
+			 q.data.offset + q.data.payload_len, q.data.length,
 			 q.data.retransmit ? ", again" : "",
 			 q.data.ack.client_id ? ", with an ack" : "");
 	else if (q.hdr.type == HOMA_GRANT)
@@ -62,13 +64,14 @@ void xh_describe(const struct xp_packet *p, char *text, size_t size)
 
 void xh_summary(struct xp_world *w, char *text, size_t size)
 {
-	static const char *const states[] = { "planned", "pending", "ok", "failed", "aborted",
-					      "gone" };
+	static const char *const states[] = { "planned", "pending", "ok",
+					      "failed",	 "aborted", "gone" };
 	struct xh_world *x = xh_of(w);
 	u32 i;
 	int n = 0;
 
 	for (i = 0; i < xh_what->num && n >= 0 && (size_t)n < size; i++)
-		n += snprintf(text + n, size - (size_t)n, "%sRPC %u: %s, executed %u times",
-			      i ? "; " : "", i, states[x->book[i].state], x->book[i].executed);
+		n += snprintf(text + n, size - (size_t)n,
+			      "%sRPC %u: %s, executed %u times", i ? "; " : "",
+			      i, states[x->book[i].state], x->book[i].executed);
 }

@@ -15,29 +15,29 @@
 #include "explore.h"
 #include "homa_impl.h"
 
-#define XH_RPCS		4	/* in a scenario */
-#define XH_SPARE_RPCS	6	/* all that an engine gets */
-#define XH_SPARE_PEERS	2
+#define XH_RPCS 4	/* in a scenario */
+#define XH_SPARE_RPCS 6 /* all that an engine gets */
+#define XH_SPARE_PEERS 2
 #define XH_SPARE_RANGES 16
-#define XH_SOCKS	2	/* of a host: [0] serves, [1] asks */
-#define XH_LINKS	2
-#define XH_CTRL		8
-#define XH_PORT		100
-#define XH_WAITS	6	/* timers in a row that an application may be slow for */
-#define XH_ROOM_WAITS	2	/* the same for a device without room */
-#define XH_KEPT		4	/* pages that an application has not given back */
-#define XH_HOLD		4	/* requests that an application has not answered */
-#define XH_ICMP		1	/* xp_packet.kind: "port unreachable", quoting the packet */
-#define XH_GIVEN_UP	125	/* error of an RPC that its application gives up */
-#define XH_PARTS	8	/* of a message, for questions about them */
-#define XH_BITS		256	/* a message's bytes are accounted for in so many parts */
+#define XH_SOCKS 2 /* of a host: [0] serves, [1] asks */
+#define XH_LINKS 2
+#define XH_CTRL 8
+#define XH_PORT 100
+#define XH_WAITS 6 /* timers in a row that an application may be slow for */
+#define XH_ROOM_WAITS 2 /* the same for a device without room */
+#define XH_KEPT 4	/* pages that an application has not given back */
+#define XH_HOLD 4	/* requests that an application has not answered */
+#define XH_ICMP 1 /* xp_packet.kind: "port unreachable", quoting the packet */
+#define XH_GIVEN_UP 125 /* error of an RPC that its application gives up */
+#define XH_PARTS 8	/* of a message, for questions about them */
+#define XH_BITS 256 /* a message's bytes are accounted for in so many parts */
 
 /* One RPC of a scenario; lengths in bytes. */
 struct xh_plan {
 	u8 client, server;
 	u32 request, response;
-	u64 after_ns;	/* it begins so long after all before it have ended; 0: any time */
-	u32 reject;	/* the server's application rejects it with this errno; 0: it answers */
+	u64 after_ns; /* it begins so long after all before it have ended; 0: any time */
+	u32 reject; /* the server's application rejects it with this errno; 0: it answers */
 };
 
 /**
@@ -99,7 +99,14 @@ struct xh_what {
 	bool hostile;
 };
 
-enum xh_state { XH_PLANNED = 0, XH_PENDING, XH_OK, XH_FAILED, XH_ABORTED, XH_GONE };
+enum xh_state {
+	XH_PLANNED = 0,
+	XH_PENDING,
+	XH_OK,
+	XH_FAILED,
+	XH_ABORTED,
+	XH_GONE
+};
 
 /**
  * struct xh_rpc - a line of the book: what the applications know of an RPC
@@ -155,13 +162,13 @@ struct xh_rpc {
 /* With each RPC of an engine: what goes out and what came in; see xh_note(). */
 struct xh_priv {
 	u32 out, in;
-	u32 generation;		/* of the RPC that @in and @have are of */
+	u32 generation; /* of the RPC that @in and @have are of */
 	u64 have[XH_BITS / 64];
 };
 
 struct xh_held {
 	struct homa_handle handle;
-	u8 taken;	/* only the answer is missing */
+	u8 taken; /* only the answer is missing */
 	u8 note;
 };
 
@@ -214,7 +221,8 @@ struct xh_host {
 
 struct xh_world {
 	struct xh_rpc book[XH_RPCS];
-	struct xh_host host[] __attribute__((aligned(64)));	/* and their engines behind them */
+	struct xh_host host[]
+		__attribute__((aligned(64))); /* and their engines behind them */
 };
 
 extern const struct xh_what *xh_what;
@@ -246,7 +254,8 @@ static inline u32 xh_length(u32 note)
 /* homa_host.c */
 const struct homa_limits *xh_limits(void);
 size_t xh_size(const struct xp_scenario *s);
-void xh_extents(struct xp_world *w, u32 host, struct xp_extent extent[XP_EXTENTS]);
+void xh_extents(struct xp_world *w, u32 host,
+		struct xp_extent extent[XP_EXTENTS]);
 void xh_host_start(struct xp_world *w, u32 host, bool deaf);
 void xh_deliver(struct xp_world *w, const struct xp_packet *p);
 u64 xh_next_timer(struct xp_world *w, u32 host);
@@ -262,7 +271,8 @@ void xh_deliver_two(struct xp_world *w, u32 i);
 
 /* homa_notes.c: a packet that arrives in its book of RPCs, and who begins again too early. */
 void xh_note_excuse(struct xp_world *w, const struct xp_packet *p);
-void xh_note_control(struct xp_world *w, struct xh_host *h, const struct xp_packet *p);
+void xh_note_control(struct xp_world *w, struct xh_host *h,
+		     const struct xp_packet *p);
 void xh_check_restart(struct xp_world *w, const struct xp_packet *p);
 
 /* A packet leaves, or not; then homa_tx_done(). */
@@ -284,7 +294,8 @@ void xh_begin_all(struct xp_world *w);
 /* A whole message that the engine has kept, or an outcome. */
 void xh_take(struct xp_world *w, u32 host, struct homa_handle handle);
 void xh_answer(struct xp_world *w, u32 host, struct homa_handle handle, u32 note);
-void xh_message(struct xp_world *w, u32 host, const struct homa_rx_pkt *rx, u32 note);
+void xh_message(struct xp_world *w, u32 host, const struct homa_rx_pkt *rx,
+		u32 note);
 /* What may be sent of a message without a grant, and no rest of less than a packet. */
 u32 xh_unasked(u32 length);
 struct xh_rpc *xh_book_find(struct xp_world *w, u32 client, u64 id);
@@ -343,9 +354,11 @@ void xh_check_refused(struct xp_world *w, u32 host, u32 note);
 /* About one packet, as it leaves. */
 void xh_check_packet(struct xp_world *w, u32 host, const struct xp_packet *p);
 /* Payload is put into its place. */
-void xh_copy(struct xp_world *w, u32 host, const struct homa_rx_pkt *rx, u32 note);
+void xh_copy(struct xp_world *w, u32 host, const struct homa_rx_pkt *rx,
+	     u32 note);
 /* A message is given away that had this payload. */
-void xh_check_message(struct xp_world *w, const struct xh_priv *priv, u32 note, u32 length);
+void xh_check_message(struct xp_world *w, const struct xh_priv *priv, u32 note,
+		      u32 length);
 
 /* homa_scenarios.c */
 extern const struct xp_scenario xh_scenarios[];

@@ -42,8 +42,22 @@ static const char usage[] =
 	"seen holds, and states with more packets under way than there is room for were left out.\n";
 
 enum {
-	SCENARIO = 256, FAULTS, FROM, SECONDS, MEMORY, WORKERS, COMPARE, DIR_, AGAIN, TRACE,
-	REPLAY, QUIET, QUICK, LIST, BOUND, HELP,
+	SCENARIO = 256,
+	FAULTS,
+	FROM,
+	SECONDS,
+	MEMORY,
+	WORKERS,
+	COMPARE,
+	DIR_,
+	AGAIN,
+	TRACE,
+	REPLAY,
+	QUIET,
+	QUICK,
+	LIST,
+	BOUND,
+	HELP,
 };
 
 static const struct option names[] = {
@@ -72,8 +86,9 @@ static u64 number(const char *name, const char *text, u64 most)
 	u64 n = strtoull(text, &end, 10);
 
 	if (*text < '0' || *text > '9' || *end || n > most) {
-		fprintf(stderr, "explore: --%s %s: a number up to %llu is wanted\n", name, text,
-			(unsigned long long)most);
+		fprintf(stderr,
+			"explore: --%s %s: a number up to %llu is wanted\n",
+			name, text, (unsigned long long)most);
 		exit(2);
 	}
 	return n;
@@ -86,27 +101,62 @@ static void parse(struct options *o, int argc, char **argv)
 	*o = (struct options){ .most = ~0u, .workers = 2 };
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		switch (c) {
-		case SCENARIO: o->scenario = optarg; break;
-		case FAULTS: o->most = (u32)number("faults", optarg, 100); break;
-		case FROM: o->from = (u32)number("from", optarg, 100); break;
-		case SECONDS: o->seconds = number("seconds", optarg, 1u << 30); break;
-		case MEMORY: o->memory = number("memory", optarg, 1u << 20); break;
-		case WORKERS: o->workers = (u32)number("workers", optarg, 16); break;
-		case COMPARE: o->compare = number("compare", optarg, 1u << 30); break;
-		case DIR_: o->dir = optarg; break;
-		case AGAIN: o->again = true; break;
-		case TRACE: o->trace = optarg; break;
-		case REPLAY: o->replay = optarg; break;
-		case QUICK: o->quick = true; break;
-		case QUIET: o->quiet = true; break;
-		case LIST: o->list = true; break;
-		case BOUND: o->bound = optarg; break;
-		case HELP: fputs(usage, stdout); exit(0);
-		default: fputs("try: explore --help\n", stderr); exit(2);
+		case SCENARIO:
+			o->scenario = optarg;
+			break;
+		case FAULTS:
+			o->most = (u32)number("faults", optarg, 100);
+			break;
+		case FROM:
+			o->from = (u32)number("from", optarg, 100);
+			break;
+		case SECONDS:
+			o->seconds = number("seconds", optarg, 1u << 30);
+			break;
+		case MEMORY:
+			o->memory = number("memory", optarg, 1u << 20);
+			break;
+		case WORKERS:
+			o->workers = (u32)number("workers", optarg, 16);
+			break;
+		case COMPARE:
+			o->compare = number("compare", optarg, 1u << 30);
+			break;
+		case DIR_:
+			o->dir = optarg;
+			break;
+		case AGAIN:
+			o->again = true;
+			break;
+		case TRACE:
+			o->trace = optarg;
+			break;
+		case REPLAY:
+			o->replay = optarg;
+			break;
+		case QUICK:
+			o->quick = true;
+			break;
+		case QUIET:
+			o->quiet = true;
+			break;
+		case LIST:
+			o->list = true;
+			break;
+		case BOUND:
+			o->bound = optarg;
+			break;
+		case HELP:
+			fputs(usage, stdout);
+			exit(0);
+		default:
+			fputs("try: explore --help\n", stderr);
+			exit(2);
 		}
 	}
-	if (optind < argc || !o->workers || ((o->dir || o->again) && !o->scenario) ||
-	    (o->again && !o->dir) || (o->bound && !xp_bound_read(o->bound))) {
+	if (optind < argc || !o->workers ||
+	    ((o->dir || o->again) && !o->scenario) || (o->again && !o->dir) ||
+	    (o->bound && !xp_bound_read(o->bound))) {
 		fputs(usage, stderr);
 		exit(2);
 	}
@@ -127,13 +177,19 @@ static void list(void)
 	}
 }
 
-static enum xp_result one(const struct options *o, const struct xp_scenario *s, u32 faults,
-			  u64 until, struct xp_stats *total)
+static enum xp_result one(const struct options *o, const struct xp_scenario *s,
+			  u32 faults, u64 until, struct xp_stats *total)
 {
-	struct xp_job job = { .scenario = s, .faults = faults, .workers = o->workers,
-			      .until_ms = until, .dir = o->dir, .again = o->again,
-			      .progress = !o->quiet, .trace = o->trace };
-	static const char *const results[] = { "all seen", "stopped ", "BROKEN  ", "left out" };
+	struct xp_job job = { .scenario = s,
+			      .faults = faults,
+			      .workers = o->workers,
+			      .until_ms = until,
+			      .dir = o->dir,
+			      .again = o->again,
+			      .progress = !o->quiet,
+			      .trace = o->trace };
+	static const char *const results[] = { "all seen", "stopped ",
+					       "BROKEN  ", "left out" };
 	u64 began = xp_clock_ms(), ms;
 	char file[4096];
 	struct xp_stats sum;
@@ -150,9 +206,10 @@ static enum xp_result one(const struct options *o, const struct xp_scenario *s, 
 	ms = xp_clock_ms() - began + 1;
 	left_out = result == XP_ALL_SEEN && sum.pruned;
 	printf("%-10s %u faults  %s %10llu states %11llu steps %8llu ends  depth %3u  %6.1f s %5.0f k steps/s",
-	       s->name, faults, results[left_out ? 3 : result], (unsigned long long)sum.states,
-	       (unsigned long long)sum.steps, (unsigned long long)sum.ends, sum.deepest,
-	       (double)ms / 1e3, (double)sum.steps / (double)ms);
+	       s->name, faults, results[left_out ? 3 : result],
+	       (unsigned long long)sum.states, (unsigned long long)sum.steps,
+	       (unsigned long long)sum.ends, sum.deepest, (double)ms / 1e3,
+	       (double)sum.steps / (double)ms);
 	if (sum.pruned)
 		printf("  %llu steps to states with more than %u packets left out",
 		       (unsigned long long)sum.pruned, XP_PACKETS);
@@ -170,8 +227,9 @@ static void closing(const struct xp_stats *total, u64 ms, enum xp_result result)
 	double n = (double)total->states;
 
 	printf("%llu states, %llu steps in %.0f s: %.0f k steps/s; a state was missed for its fingerprint with a chance of %.1e at most\n",
-	       (unsigned long long)total->states, (unsigned long long)total->steps,
-	       (double)ms / 1e3, (double)total->steps / (double)(ms + 1),
+	       (unsigned long long)total->states,
+	       (unsigned long long)total->steps, (double)ms / 1e3,
+	       (double)total->steps / (double)(ms + 1),
 	       n * n / 36893488147419103232.0);
 	if (result == XP_STOPPED)
 		printf("stopped before all was seen\n");
@@ -195,7 +253,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "explore: there is no memory\n");
 		return 2;
 	}
-	if (!o.memory)	/* each page of the table is a page fault */
+	if (!o.memory) /* each page of the table is a page fault */
 		o.memory = o.quick ? 128 : 1024;
 	if (o.bound && o.most == ~0u)
 		o.from = o.most = xp_all_faults(NULL);
@@ -203,10 +261,12 @@ int main(int argc, char **argv)
 		list();
 	if (o.replay)
 		return xp_replay(o.replay, o.quiet);
-	for (faults = o.from; !o.list && more && faults <= o.most && result == XP_ALL_SEEN;
+	for (faults = o.from;
+	     !o.list && more && faults <= o.most && result == XP_ALL_SEEN;
 	     faults++) {
 		more = 0;
-		for (i = 0; i < xp_proto->num_scenarios && result == XP_ALL_SEEN; i++) {
+		for (i = 0;
+		     i < xp_proto->num_scenarios && result == XP_ALL_SEEN; i++) {
 			const struct xp_scenario *s = &xp_proto->scenarios[i];
 
 			if (o.scenario && strcmp(o.scenario, s->name) != 0)
@@ -215,14 +275,16 @@ int main(int argc, char **argv)
 			if (faults > (o.quick ? s->quick : xp_all_faults(s)))
 				continue;
 			more = 1;
-			result = one(&o, s, faults, o.seconds ? began + o.seconds * 1000 : 0,
+			result = one(&o, s, faults,
+				     o.seconds ? began + o.seconds * 1000 : 0,
 				     &total);
 		}
 	}
 	if (o.list)
 		return 0;
 	if (!named) {
-		fprintf(stderr, "explore: there is no scenario %s; see --list\n", o.scenario);
+		fprintf(stderr, "explore: there is no scenario %s; see --list\n",
+			o.scenario);
 		return 2;
 	}
 	closing(&total, xp_clock_ms() - began, result);

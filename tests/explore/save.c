@@ -23,11 +23,13 @@ bool xp_save(const char *dir, u32 worker, const struct xp_search *search)
 
 	if (!f)
 		return false;
-	ok = fwrite(&search->num_prefix, 4, 1, f) == 1 && fwrite(&search->depth, 4, 1, f) == 1 &&
+	ok = fwrite(&search->num_prefix, 4, 1, f) == 1 &&
+	     fwrite(&search->depth, 4, 1, f) == 1 &&
 	     fwrite(search->stats, sizeof(*search->stats), 1, f) == 1 &&
-	     fwrite(search->prefix, sizeof(struct xp_choice), search->num_prefix, f) ==
-		     search->num_prefix &&
-	     fwrite(search->frames, sizeof(struct xp_frame), search->depth, f) == search->depth;
+	     fwrite(search->prefix, sizeof(struct xp_choice),
+		    search->num_prefix, f) == search->num_prefix &&
+	     fwrite(search->frames, sizeof(struct xp_frame), search->depth, f) ==
+		     search->depth;
 	return !fclose(f) && ok;
 }
 
@@ -39,12 +41,14 @@ bool xp_load(const char *dir, u32 worker, struct xp_search *search)
 
 	if (!f)
 		return false;
-	ok = fread(&search->num_prefix, 4, 1, f) == 1 && fread(&search->depth, 4, 1, f) == 1 &&
+	ok = fread(&search->num_prefix, 4, 1, f) == 1 &&
+	     fread(&search->depth, 4, 1, f) == 1 &&
 	     search->num_prefix + search->depth <= XP_DEPTH &&
 	     fread(search->stats, sizeof(*search->stats), 1, f) == 1 &&
-	     fread(search->prefix, sizeof(struct xp_choice), search->num_prefix, f) ==
-		     search->num_prefix &&
-	     fread(search->frames, sizeof(struct xp_frame), search->depth, f) == search->depth;
+	     fread(search->prefix, sizeof(struct xp_choice), search->num_prefix,
+		   f) == search->num_prefix &&
+	     fread(search->frames, sizeof(struct xp_frame), search->depth, f) ==
+		     search->depth;
 	fclose(f);
 	/* The table goes on without it: this way is good for one time only. */
 	snprintf(name, sizeof(name), "%s/way.%u", dir, worker);

@@ -12,11 +12,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define CHUNK 64u	/* bytes that are put back together */
-#define BLOCK 512u	/* bytes that are compared together */
-#define LOOK  4096u	/* steps between looks at all bytes */
-#define UNDO  (1u << 22)
-#define PAUSE 1024u	/* steps between looks at the clock */
+#define CHUNK 64u  /* bytes that are put back together */
+#define BLOCK 512u /* bytes that are compared together */
+#define LOOK 4096u /* steps between looks at all bytes */
+#define UNDO (1u << 22)
+#define PAUSE 1024u /* steps between looks at the clock */
 
 /* What was at @at before a step. */
 struct change {
@@ -28,10 +28,10 @@ struct xp_choice xp_path[XP_DEPTH + 1];
 u32 xp_path_len;
 
 static struct change *changes;
-static u8 *shadow;	/* the state on top of the stack, as it was before a step */
+static u8 *shadow; /* the state on top of the stack, as it was before a step */
 static u32 num_changes;
 static struct xp_extent extents[XP_HOSTS][XP_EXTENTS];
-static u32 common;	/* bytes before all of them */
+static u32 common; /* bytes before all of them */
 
 static void *map(size_t bytes)
 {
@@ -62,7 +62,8 @@ static bool same_chunk(const u8 *one, const u8 *other)
 	return !(d[0] | d[1]);
 }
 
-static void changes_from(u32 from, u32 to, void (*fn)(u8 *now, u8 *before, u32 at))
+static void changes_from(u32 from, u32 to,
+			 void (*fn)(u8 *now, u8 *before, u32 at))
 {
 	u8 *now = (u8 *)xp_world;
 	u32 at, i, end;
@@ -94,7 +95,8 @@ static void each_change(void (*fn)(u8 *now, u8 *before, u32 at))
 	changes_from(0, common, fn);
 	for (host = 0; host < xp_world->hosts; host++)
 		for (i = 0; xp_touched >> host & 1 && i < XP_EXTENTS; i++)
-			changes_from(extents[host][i].from, extents[host][i].to, fn);
+			changes_from(extents[host][i].from, extents[host][i].to,
+				     fn);
 	xp_touched = 0;
 	look_everywhere();
 }
@@ -177,7 +179,8 @@ static bool go_to_prefix(struct xp_search *search, u32 faults)
 	return !xp_why[0] && !xp_full;
 }
 
-bool xp_search_at(struct xp_search *search, u32 faults, const struct xp_choice *choice, u32 num)
+bool xp_search_at(struct xp_search *search, u32 faults,
+		  const struct xp_choice *choice, u32 num)
 {
 	struct xp_frame *f;
 
@@ -220,7 +223,8 @@ static void keep_path(const struct xp_search *search)
 	for (i = 0; i < search->num_prefix; i++)
 		xp_path[xp_path_len++] = search->prefix[i];
 	for (i = 0; i < search->depth; i++)
-		xp_path[xp_path_len++] = search->frames[i].choice[search->frames[i].at - 1];
+		xp_path[xp_path_len++] =
+			search->frames[i].choice[search->frames[i].at - 1];
 }
 
 /* Has the way of first choices met a state that it has been in? */

@@ -52,7 +52,8 @@ bool xp_table_add(u64 hash)
 		if (old)
 			continue;
 		if (__atomic_compare_exchange_n(&slots[i], &old, hash, false,
-						__ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+						__ATOMIC_RELAXED,
+						__ATOMIC_RELAXED)) {
 			__atomic_fetch_add(used, 1, __ATOMIC_RELAXED);
 			return true;
 		}

@@ -40,10 +40,12 @@ static void read_all(struct xp_world *w, u32 host)
 
 	for (i = h->got; i < h->got + n && i < 64; i++)
 		if (!(h->placed >> i & 1))
-			xp_fail("host %u reads byte %u, which has not come", host, i);
+			xp_fail("host %u reads byte %u, which has not come",
+				host, i);
 	h->got += n;
 	if (h->got > peer->written && w->life[!host] == 1)
-		xp_fail("host %u reads %u bytes, of %u written", host, h->got, peer->written);
+		xp_fail("host %u reads %u bytes, of %u written", host, h->got,
+			peer->written);
 	tas_taken(&h->engine, h->conn, n);
 }
 
@@ -98,7 +100,8 @@ static u32 add(struct xp_choice *c, u32 n, u8 kind, u8 fault, u32 host, u8 arg)
 static u32 of_host(struct xp_world *w, u32 host, struct xp_choice *c, u32 n)
 {
 	const struct xt_host *h = &xt_of(w)->host[host];
-	bool all = h->written == xt_what->bytes[host], over = h->end || xt_of(w)->excused;
+	bool all = h->written == xt_what->bytes[host],
+	     over = h->end || xt_of(w)->excused;
 
 	if (h->error)
 		return add(c, n, XT_CLOSE, XP_NONE, host, 0);
@@ -119,7 +122,9 @@ static u32 faults_of(struct xp_world *w, u32 host, struct xp_choice *c, u32 n)
 	if (w->left[XP_ABORT] && w->any && !h->closed)
 		n = add(c, n, XT_ABORT, XP_ABORT, host, 0);
 	/* What a stranger may do while a connection is opened is another thing. */
-	for (i = 0; w->left[XP_FORGE] && w->any && tas_open(h->conn) && i < XT_FORGERIES; i++)
+	for (i = 0; w->left[XP_FORGE] && w->any && tas_open(h->conn) &&
+		    i < XT_FORGERIES;
+	     i++)
 		if (i != XT_AGAIN || h->got)
 			n = add(c, n, XT_FORGE, XP_FORGE, host, (u8)i);
 	return n;
@@ -223,7 +228,8 @@ void xt_check_end(struct xp_world *w)
 		if (x->excused)
 			continue;
 		if (h->error || !h->freed)
-			xp_fail("the connection of host %u failed: %d", host, h->error);
+			xp_fail("the connection of host %u failed: %d", host,
+				h->error);
 		if (h->got != xt_what->bytes[!host] || !h->end)
 			xp_fail("host %u got %u bytes of %u", host, h->got,
 				xt_what->bytes[!host]);
@@ -234,17 +240,20 @@ void xt_check_end(struct xp_world *w)
 
 void xt_name_of(struct xp_choice c, char *text, size_t size)
 {
-	static const char *const does[] = { "writes a byte", "ends its stream", "closes",
-					    "gives up" };
+	static const char *const does[] = { "writes a byte", "ends its stream",
+					    "closes", "gives up" };
 	static const char *const forged[XT_FORGERIES] = {
-		"a reset inside the window", "a SYN", "an ACK of what was never sent",
-		"bytes with an old ACK", "other bytes in the place of old ones" };
+		"a reset inside the window", "a SYN",
+		"an ACK of what was never sent", "bytes with an old ACK",
+		"other bytes in the place of old ones"
+	};
 
 	if (c.kind == XT_FORGE)
 		snprintf(text, size, "a stranger sends host %u %s", c.host,
 			 forged[c.arg % XT_FORGERIES]);
 	else
-		snprintf(text, size, "host %u %s", c.host, does[(c.kind - XT_WRITE) % 4]);
+		snprintf(text, size, "host %u %s", c.host,
+			 does[(c.kind - XT_WRITE) % 4]);
 }
 
 void xt_summary(struct xp_world *w, char *text, size_t size)
@@ -257,8 +266,8 @@ void xt_summary(struct xp_world *w, char *text, size_t size)
 		const struct xt_host *h = &x->host[host];
 
 		n += snprintf(text + n, size - (size_t)n,
-			      "host %u: state %d, wrote %u, got %u, error %d%s; ", host,
-			      h->conn ? h->conn->f.state : -1, h->written, h->got, h->error,
-			      h->closed ? ", closed" : "");
+			      "host %u: state %d, wrote %u, got %u, error %d%s; ",
+			      host, h->conn ? h->conn->f.state : -1, h->written,
+			      h->got, h->error, h->closed ? ", closed" : "");
 	}
 }

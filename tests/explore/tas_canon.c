@@ -12,7 +12,9 @@ static void put_time(struct xp_world *w, struct xp_sink *s, u64 t)
 {
 	s64 ago = (s64)(w->now - t);
 
-	xp_put(s, !t || t == TAS_NEVER ? t : ago > (s64)OLD ? OLD : (u64)ago + 2);
+	xp_put(s, !t || t == TAS_NEVER ? t :
+		  ago > (s64)OLD       ? OLD :
+					 (u64)ago + 2);
 }
 
 static void put2(struct xp_sink *s, u64 a, u64 b)
@@ -20,7 +22,8 @@ static void put2(struct xp_sink *s, u64 a, u64 b)
 	xp_put(s, a << 32 ^ (u32)b);
 }
 
-static void put_ranges(struct xp_sink *s, const struct tas_range *r, u32 n, u32 from)
+static void put_ranges(struct xp_sink *s, const struct tas_range *r, u32 n,
+		       u32 from)
 {
 	while (n--) {
 		put2(s, r->start - from, r->end - from);
@@ -28,7 +31,8 @@ static void put_ranges(struct xp_sink *s, const struct tas_range *r, u32 n, u32 
 	}
 }
 
-static void put_sender(struct xp_world *w, struct xp_sink *s, const struct tas_conn *c)
+static void put_sender(struct xp_world *w, struct xp_sink *s,
+		       const struct tas_conn *c)
 {
 	const struct tas_flow *f = &c->f;
 	u32 iss = c->iss;
@@ -42,9 +46,10 @@ static void put_sender(struct xp_world *w, struct xp_sink *s, const struct tas_c
 	put2(s, c->rtt_seq - iss, c->snd_small - iss);
 	put2(s, c->undo_cwnd, c->undo_ssthresh);
 	put2(s, f->mss, (u32)c->peer_mss << 16 | c->path_mtu);
-	xp_put(s, (u64)f->dupacks << 48 | (u64)f->sacks << 40 | (u64)c->backoff << 32 |
-			  (u64)c->probes << 24 | (u64)c->keep_probes << 16 |
-			  (u64)c->tail_probed << 8 | f->snd_wscale);
+	xp_put(s, (u64)f->dupacks << 48 | (u64)f->sacks << 40 |
+			  (u64)c->backoff << 32 | (u64)c->probes << 24 |
+			  (u64)c->keep_probes << 16 | (u64)c->tail_probed << 8 |
+			  f->snd_wscale);
 	put_ranges(s, c->sacked, f->sacks, iss);
 	xp_put(s, c->srtt);
 	xp_put(s, c->rttvar);
@@ -55,7 +60,8 @@ static void put_sender(struct xp_world *w, struct xp_sink *s, const struct tas_c
 	put_time(w, s, c->stalled_at);
 }
 
-static void put_receiver(struct xp_world *w, struct xp_sink *s, const struct tas_conn *c)
+static void put_receiver(struct xp_world *w, struct xp_sink *s,
+			 const struct tas_conn *c)
 {
 	const struct tas_flow *f = &c->f;
 	u32 irs = c->irs;
@@ -81,12 +87,14 @@ static void put_seq(struct xp_world *w, struct xp_sink *s, u32 host, u32 seq)
 	put2(s, base, relative);
 }
 
-static void put_conn(struct xp_world *w, u32 host, struct xp_sink *s, const struct tas_conn *c)
+static void put_conn(struct xp_world *w, u32 host, struct xp_sink *s,
+		     const struct tas_conn *c)
 {
 	const struct xt_host *h = &xt_of(w)->host[host];
 	u32 i;
 
-	xp_put(s, (u64)(c == h->conn) << 33 | (u64)!!c->listener << 32 | c->f.flags);
+	xp_put(s, (u64)(c == h->conn) << 33 | (u64)!!c->listener << 32 |
+			  c->f.flags);
 	put2(s, (u32)c->f.state << 8 | c->wscale_ok, (u32)c->error);
 	put_seq(w, s, host, c->iss);
 	put_seq(w, s, !host, c->irs);
@@ -103,7 +111,8 @@ static void put_ended(struct xp_world *w, u32 host, struct xp_sink *s)
 	const struct homa_list *node;
 
 	homa_list_for_each(node, &engine->ended_order) {
-		const struct tas_ended *e = homa_container_of(node, struct tas_ended, order);
+		const struct tas_ended *e =
+			homa_container_of(node, struct tas_ended, order);
 
 		put_seq(w, s, host, e->snd_nxt);
 		put_seq(w, s, !host, e->rcv_nxt);
@@ -114,7 +123,8 @@ static void put_ended(struct xp_world *w, u32 host, struct xp_sink *s)
 
 /* When a wheel looks into a slot depends on where now lies between two of its coarse ticks,
  * also for what will be put there later. */
-static void put_phase(struct xp_world *w, struct xp_sink *s, const struct homa_wheel *wheel)
+static void put_phase(struct xp_world *w, struct xp_sink *s,
+		      const struct homa_wheel *wheel)
 {
 	xp_put(s, w->now & ((1ull << (wheel->shift + 6)) - 1));
 }
@@ -125,9 +135,11 @@ void xt_canon_host(struct xp_world *w, u32 host, struct xp_sink *sink)
 	const struct tas_engine *engine = &h->engine;
 	u32 i;
 
-	xp_put(sink, (u64)h->had << 60 | (u64)h->shut << 52 | (u64)h->closed << 51 |
-			     (u64)h->end << 50 | (u64)h->freed << 49 | (u64)!!h->conn << 48 |
-			     (u64)h->written << 32 | (u64)h->got << 16 | w->life[host]);
+	xp_put(sink, (u64)h->had << 60 | (u64)h->shut << 52 |
+			     (u64)h->closed << 51 | (u64)h->end << 50 |
+			     (u64)h->freed << 49 | (u64)!!h->conn << 48 |
+			     (u64)h->written << 32 | (u64)h->got << 16 |
+			     w->life[host]);
 	put2(sink, (u32)h->error, engine->ended.count);
 	xp_put(sink, h->placed);
 	for (i = 0; i < XT_CONNS; i++)

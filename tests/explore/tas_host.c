@@ -56,14 +56,17 @@ void xt_start(struct xp_world *w, u32 host, bool deaf)
 
 	memset(h, 0, sizeof(*h));
 	for (i = 0; i < 6; i++)
-		seed[i] = homa_hash_mix(1000 * (host + 1) + 10u * w->life[host] + i);
+		seed[i] = homa_hash_mix(1000 * (host + 1) +
+					10u * w->life[host] + i);
 	tas_engine_init(&h->engine, seed, w->now, MTU);
 	settings(&h->engine);
 	for (i = 0; i < XT_CONNS; i++)
 		tas_add_spare(&h->engine, &h->conns[i]);
 	if (xt_what->ended)
 		tas_add_ended(&h->engine, &h->ended);
-	h->listener = (struct tas_listener){ .port = XT_PORT, .backlog = 2, .rx_shift = SHIFT,
+	h->listener = (struct tas_listener){ .port = XT_PORT,
+					     .backlog = 2,
+					     .rx_shift = SHIFT,
 					     .rx_max = 1 << SHIFT };
 	if (!deaf && !xt_what->both && tas_listen(&h->engine, &h->listener))
 		xp_fail("host %u cannot listen", host);
@@ -72,11 +75,12 @@ void xt_start(struct xp_world *w, u32 host, bool deaf)
 
 static struct tas_pair pair_of(u32 host)
 {
-	struct tas_pair pair = { .local = { [10] = 0xff, [11] = 0xff, 10, 0, 0, (u8)(1 + host) },
-				 .remote = { [10] = 0xff, [11] = 0xff, 10, 0, 0,
-					     (u8)(2 - host) },
-				 .local_port = host ? XT_PORT : XT_FROM,
-				 .remote_port = host ? XT_FROM : XT_PORT };
+	struct tas_pair pair = {
+		.local = { [10] = 0xff, [11] = 0xff, 10, 0, 0, (u8)(1 + host) },
+		.remote = { [10] = 0xff, [11] = 0xff, 10, 0, 0, (u8)(2 - host) },
+		.local_port = host ? XT_PORT : XT_FROM,
+		.remote_port = host ? XT_FROM : XT_PORT
+	};
 
 	return pair;
 }
@@ -96,7 +100,8 @@ static void learn_bases(struct xp_world *w, u32 host)
 		    xt_base_of(w, host, conn->iss, &relative) != XT_RAW)
 			continue;
 		if (x->bases[host] == XT_BASES) {
-			xp_fail("host %u begins more than %u connections", host, XT_BASES);
+			xp_fail("host %u begins more than %u connections", host,
+				XT_BASES);
 			return;
 		}
 		x->base[host][x->bases[host]++] = conn->iss;
@@ -205,10 +210,13 @@ static void take(struct xp_world *w, const struct xp_packet *p, bool forged)
 	if (!copy.conn || forged)
 		return;
 	at = p->note - 1 + copy.from - header;
-	if (copy.from < header || copy.from + copy.length > p->len || at != copy.to)
+	if (copy.from < header || copy.from + copy.length > p->len ||
+	    at != copy.to)
 		xp_fail("byte %u of the stream is put at %u", at, copy.to);
 	/* Bytes may come before the application has accepted. */
-	for (i = 0; i < copy.length && (copy.conn == h->conn || !h->had) && at + i < 64; i++)
+	for (i = 0;
+	     i < copy.length && (copy.conn == h->conn || !h->had) && at + i < 64;
+	     i++)
 		h->placed |= 1ull << (at + i);
 }
 
@@ -224,8 +232,10 @@ void xt_deliver(struct xp_world *w, const struct xp_packet *p)
 void xt_forge(struct xp_world *w, u32 host, enum xt_forged what)
 {
 	const struct tas_conn *conn = xt_of(w)->host[host].conn;
-	struct tas_segment seg = { .flags = TAS_ACK, .seq = conn->f.rcv_nxt,
-				   .ack = conn->f.snd_una, .window = 500,
+	struct tas_segment seg = { .flags = TAS_ACK,
+				   .seq = conn->f.rcv_nxt,
+				   .ack = conn->f.snd_una,
+				   .window = 500,
 				   .sport = conn->f.pair.remote_port,
 				   .dport = conn->f.pair.local_port };
 	struct xp_packet p = { .src = (u8)!host, .dst = (u8)host };
@@ -265,7 +275,8 @@ void xt_forge(struct xp_world *w, u32 host, enum xt_forged what)
 u64 xt_next_timer(struct xp_world *w, u32 host)
 {
 	struct tas_engine *engine = &xt_of(w)->host[host].engine;
-	u64 at = homa_min_u64(homa_wheel_next(&engine->wheel), tas_next_ended(engine));
+	u64 at = homa_min_u64(homa_wheel_next(&engine->wheel),
+			      tas_next_ended(engine));
 
 	return at == TAS_NEVER ? XP_NEVER : homa_max_u64(at, w->now);
 }
@@ -278,7 +289,8 @@ bool xt_timer(struct xp_world *w, u32 host)
 
 	tas_timers(&h->engine, XT_CONNS + 1);
 	xt_poll(w, host);
-	return w->sent != sent || there != h->engine.table.count + h->engine.ended.count ||
+	return w->sent != sent ||
+	       there != h->engine.table.count + h->engine.ended.count ||
 	       state != (h->conn ? h->conn->f.state : 0u);
 }
 
@@ -295,7 +307,8 @@ void xt_describe(const struct xp_packet *p, char *text, size_t size)
 	for (i = 0; i < 8; i++)
 		flags[i] = seg.flags >> i & 1 ? "FSRPAUEC"[i] : '.';
 	flags[8] = 0;
-	snprintf(text, size, "%s seq %u:%u ack %u:%u length %u window %u sacks %u", flags,
+	snprintf(text, size,
+		 "%s seq %u:%u ack %u:%u length %u window %u sacks %u", flags,
 		 p->kind, seg.seq, p->link, seg.ack, seg.length, seg.window,
 		 seg.options & TAS_OPT_SACK ? seg.num_sacks : 0u);
 }

@@ -4,8 +4,8 @@
 
 /* Timers run at the ends of the wheel's ticks; so all times are, and where in a tick something
  * happened makes no difference. */
-#define TICK (1ull << 20)	/* ns */
-#define LATE (480 * TICK)	/* much less than TIME_WAIT lasts */
+#define TICK (1ull << 20) /* ns */
+#define LATE (480 * TICK) /* much less than TIME_WAIT lasts */
 
 #define NETWORK [XP_LOSS] = 3, [XP_DUP] = 3, [XP_REORDER] = 3, [XP_LATE] = 2
 
@@ -18,20 +18,51 @@ static const struct xt_what compact = { .bytes = { 1, 0 }, .ended = true };
 static const struct xt_what stamped = { .bytes = { 1, 0 }, .timestamps = true };
 
 const struct xp_scenario xt_scenarios[] = {
-	{ "orderly", "a byte each way, and both wait for the other's end", 2,
-	  { NETWORK, [XP_ABORT] = 1 }, 1, LATE, &orderly },
-	{ "one_way", "two bytes one way", 2, { NETWORK, [XP_ABORT] = 1 }, 1, LATE, &one_way },
-	{ "talk", "two bytes each way: enough for the short form of book-keeping", 2,
-	  { [XP_LOSS] = 2, [XP_DUP] = 1 }, 0, LATE, &talk },
-	{ "both", "both ends connect at the same time", 2, { NETWORK, [XP_ABORT] = 1 }, 1, LATE,
+	{ "orderly",
+	  "a byte each way, and both wait for the other's end",
+	  2,
+	  { NETWORK, [XP_ABORT] = 1 },
+	  1,
+	  LATE,
+	  &orderly },
+	{ "one_way",
+	  "two bytes one way",
+	  2,
+	  { NETWORK, [XP_ABORT] = 1 },
+	  1,
+	  LATE,
+	  &one_way },
+	{ "talk",
+	  "two bytes each way: enough for the short form of book-keeping",
+	  2,
+	  { [XP_LOSS] = 2, [XP_DUP] = 1 },
+	  0,
+	  LATE,
+	  &talk },
+	{ "both",
+	  "both ends connect at the same time",
+	  2,
+	  { NETWORK, [XP_ABORT] = 1 },
+	  1,
+	  LATE,
 	  &simultaneous },
 	{ "abrupt", "both close whenever they like", 2, { NETWORK }, 1, LATE, &abrupt },
 	{ "compact", "TIME_WAIT in little memory", 2, { NETWORK }, 2, LATE, &compact },
 	{ "stamped", "a byte one way, with timestamps", 2, { NETWORK }, 1, LATE, &stamped },
-	{ "again", "a host that loses everything", 2, { [XP_LOSS] = 1, [XP_RESTART] = 1 }, 2,
-	  LATE, &orderly },
-	{ "forged", "segments of a stranger who may not guess", 2,
-	  { [XP_LOSS] = 1, [XP_DUP] = 1, [XP_FORGE] = 2 }, 1, LATE, &orderly },
+	{ "again",
+	  "a host that loses everything",
+	  2,
+	  { [XP_LOSS] = 1, [XP_RESTART] = 1 },
+	  2,
+	  LATE,
+	  &orderly },
+	{ "forged",
+	  "segments of a stranger who may not guess",
+	  2,
+	  { [XP_LOSS] = 1, [XP_DUP] = 1, [XP_FORGE] = 2 },
+	  1,
+	  LATE,
+	  &orderly },
 };
 
 static void begin(struct xp_world *w, const struct xp_scenario *s)

@@ -15,28 +15,28 @@
 #include "explore.h"
 #include "tas_impl.h"
 
-#define XT_CONNS 4u	/* memory for connections of a host */
-#define XT_BASES 8u	/* initial sequence numbers of a host in one way, at most */
-#define XT_RAW	 0xffu	/* a number that belongs to none of them */
-#define XT_PORT	 80u
-#define XT_FROM	 1000u
+#define XT_CONNS 4u /* memory for connections of a host */
+#define XT_BASES 8u /* initial sequence numbers of a host in one way, at most */
+#define XT_RAW 0xffu /* a number that belongs to none of them */
+#define XT_PORT 80u
+#define XT_FROM 1000u
 
 /* What applications may do. */
 enum xt_kind {
-	XT_WRITE = XP_OWN,	/* one byte more */
-	XT_SHUT,		/* no more will come */
+	XT_WRITE = XP_OWN, /* one byte more */
+	XT_SHUT,	   /* no more will come */
 	XT_CLOSE,
 	XT_ABORT,
-	XT_FORGE,		/* a stranger's segment arrives, enum xt_forged in @arg */
+	XT_FORGE, /* a stranger's segment arrives, enum xt_forged in @arg */
 };
 
 /* What a stranger can send who sees everything but may not guess the next byte. */
 enum xt_forged {
-	XT_RESET,	/* inside the window, not at its begin (RFC 5961, 3.2) */
-	XT_SYN,		/* RFC 5961, 4.2 */
-	XT_AHEAD,	/* an ACK of what was never sent */
-	XT_BEHIND,	/* bytes with an ACK that is too old (RFC 5961, 5.2) */
-	XT_AGAIN,	/* other bytes in the place of some that have arrived */
+	XT_RESET,  /* inside the window, not at its begin (RFC 5961, 3.2) */
+	XT_SYN,	   /* RFC 5961, 4.2 */
+	XT_AHEAD,  /* an ACK of what was never sent */
+	XT_BEHIND, /* bytes with an ACK that is too old (RFC 5961, 5.2) */
+	XT_AGAIN,  /* other bytes in the place of some that have arrived */
 	XT_FORGERIES,
 };
 
@@ -95,7 +95,8 @@ static inline struct xt_world *xt_of(struct xp_world *w)
 
 /* tas_host.c */
 size_t xt_size(const struct xp_scenario *s);
-void xt_extents(struct xp_world *w, u32 host, struct xp_extent extent[XP_EXTENTS]);
+void xt_extents(struct xp_world *w, u32 host,
+		struct xp_extent extent[XP_EXTENTS]);
 void xt_start(struct xp_world *w, u32 host, bool deaf);
 void xt_connect(struct xp_world *w, u32 host);
 void xt_deliver(struct xp_world *w, const struct xp_packet *p);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static struct xp_choice trial[XP_DEPTH + 1];
-static u32 skipped;	/* steps of the last run() that were not possible */
+static u32 skipped; /* steps of the last run() that were not possible */
 
 /* The words of a failure without its numbers. */
 static void kind_of(const char *why, char *kind, size_t size)
@@ -95,7 +95,7 @@ void xp_shrink(u32 faults)
 
 	memcpy(best, xp_path, sizeof(best));
 	memcpy(want, xp_why, sizeof(want));
-	if (!run(best, len, faults)) {	/* it was about more than one way */
+	if (!run(best, len, faults)) { /* it was about more than one way */
 		memcpy(xp_why, want, sizeof(want));
 		memcpy(xp_path, best, sizeof(best));
 		xp_path_len = len;
@@ -147,8 +147,8 @@ void xp_trace_print(FILE *f, u32 faults)
 	xp_world_begin(xp_scenario, faults);
 	for (i = 0; i < xp_path_len; i++) {
 		xp_choice_text(xp_world, xp_path[i], text, sizeof(text));
-		fprintf(f, "step %u %u %u %u\t# %s\n", xp_path[i].kind, xp_path[i].fault,
-			xp_path[i].host, xp_path[i].arg, text);
+		fprintf(f, "step %u %u %u %u\t# %s\n", xp_path[i].kind,
+			xp_path[i].fault, xp_path[i].host, xp_path[i].arg, text);
 		xp_apply_guarded(xp_world, xp_path[i]);
 	}
 	at_end();
@@ -184,24 +184,26 @@ int xp_replay(const char *file, bool quiet)
 			xp_scenario = scenario_named(name);
 		else if (sscanf(line, "bound %199s", name) == 1)
 			bound_ok = xp_bound_read(name);
-		else if (sscanf(line, "step %u %u %u %u", &kind, &fault, &host, &arg) == 4 &&
+		else if (sscanf(line, "step %u %u %u %u", &kind, &fault, &host,
+				&arg) == 4 &&
 			 num < XP_DEPTH)
-			trial[num++] = (struct xp_choice){ (u8)kind, (u8)fault, (u8)host,
-							   (u8)arg };
+			trial[num++] = (struct xp_choice){ (u8)kind, (u8)fault,
+							   (u8)host, (u8)arg };
 		else
 			sscanf(line, "faults %u", &faults);
 	}
 	fclose(f);
 	if (!xp_scenario || !bound_ok) {
-		fprintf(stderr, "%s names no scenario or bound of %s\n", file, xp_proto->name);
+		fprintf(stderr, "%s names no scenario or bound of %s\n", file,
+			xp_proto->name);
 		return 2;
 	}
 	xp_guard_init();
 	if (!run(trial, num, faults)) {
 		/* Something else than what was found happens then. */
 		if (skipped)
-			printf("%s: %u of %u steps are not possible any more\n", file, skipped,
-			       num);
+			printf("%s: %u of %u steps are not possible any more\n",
+			       file, skipped, num);
 		else
 			printf("%s: holds\n", file);
 		return skipped ? 4 : 0;

@@ -73,11 +73,13 @@ static bool give_to(struct xp_search *search, struct deal *deal)
 	for (k = 0; k < search->num_prefix; k++)
 		deal->prefix[deal->len++] = search->prefix[k];
 	for (k = 0; k < i; k++)
-		deal->prefix[deal->len++] = search->frames[k].choice[search->frames[k].at - 1];
+		deal->prefix[deal->len++] =
+			search->frames[k].choice[search->frames[k].at - 1];
 	/* Half of them, the last ones. */
 	k = at + (search->frames[i].num - at) / 2;
 	while (k < search->frames[i].num)
-		deal->choice[deal->num++] = search->frames[i].choice[--search->frames[i].num];
+		deal->choice[deal->num++] =
+			search->frames[i].choice[--search->frames[i].num];
 	return true;
 }
 
@@ -89,8 +91,10 @@ static void give(struct xp_search *search)
 		struct deal *deal = &common->deal[i];
 
 		asking = ASKING;
-		if (!__atomic_compare_exchange_n(&deal->state, &asking, BEING_GIVEN, false,
-						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&deal->state, &asking,
+						 BEING_GIVEN, false,
+						 __ATOMIC_ACQUIRE,
+						 __ATOMIC_RELAXED))
 			continue;
 		if (!give_to(search, deal)) {
 			__atomic_store_n(&deal->state, ASKING, __ATOMIC_RELEASE);
@@ -133,11 +137,13 @@ static enum answer ask(struct xp_search *search)
 	__atomic_store_n(&deal->state, ASKING, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&common->asking, 1, __ATOMIC_ACQ_REL);
 	while (__atomic_load_n(&deal->state, __ATOMIC_ACQUIRE) != GIVEN) {
-		if (__atomic_load_n(&common->asking, __ATOMIC_ACQUIRE) == job->workers)
+		if (__atomic_load_n(&common->asking, __ATOMIC_ACQUIRE) ==
+		    job->workers)
 			return NOTHING_LEFT;
 		if (stopped() &&
-		    __atomic_compare_exchange_n(&deal->state, &asking, BUSY, false,
-						__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+		    __atomic_compare_exchange_n(&deal->state, &asking, BUSY,
+						false, __ATOMIC_ACQ_REL,
+						__ATOMIC_RELAXED)) {
 			__atomic_fetch_sub(&common->asking, 1, __ATOMIC_ACQ_REL);
 			return NOTHING_LEFT;
 		}
@@ -147,7 +153,9 @@ static enum answer ask(struct xp_search *search)
 	__atomic_store_n(&deal->state, BUSY, __ATOMIC_RELAXED);
 	search->num_prefix = deal->len;
 	memcpy(search->prefix, deal->prefix, deal->len * sizeof(deal->prefix[0]));
-	return xp_search_at(search, job->faults, deal->choice, deal->num) ? SOMETHING : NO_WAY;
+	return xp_search_at(search, job->faults, deal->choice, deal->num) ?
+		       SOMETHING :
+		       NO_WAY;
 }
 
 /* ---- one process ---- */
@@ -156,8 +164,8 @@ static void tell_failure(void)
 {
 	FILE *f = job->trace ? fopen(job->trace, "w") : stdout;
 
-	fprintf(stderr, "%s: %s; looking for a shorter way to it\n", job->scenario->name,
-		xp_why);
+	fprintf(stderr, "%s: %s; looking for a shorter way to it\n",
+		job->scenario->name, xp_why);
 	xp_shrink(job->faults);
 	if (!f) {
 		perror(job->trace);
@@ -176,8 +184,10 @@ static enum xp_result search_all(struct xp_search *search)
 	bool begun = false;
 
 	if (job->again) {
-		if (!xp_load(job->dir, me, search) || !xp_search_again(search, job->faults)) {
-			fprintf(stderr, "%s holds no search to go on with\n", job->dir);
+		if (!xp_load(job->dir, me, search) ||
+		    !xp_search_again(search, job->faults)) {
+			fprintf(stderr, "%s holds no search to go on with\n",
+				job->dir);
 			return XP_STOPPED;
 		}
 		begun = true;
@@ -192,7 +202,8 @@ static enum xp_result search_all(struct xp_search *search)
 			break;
 	}
 	if (result == XP_ALL_SEEN && got == NO_WAY) {
-		fprintf(stderr, "\na state that was given away does not exist here\n");
+		fprintf(stderr,
+			"\na state that was given away does not exist here\n");
 		return XP_STOPPED;
 	}
 	if (result == XP_BROKEN) {
@@ -242,7 +253,8 @@ static void sum_up(struct xp_stats *sum)
 		sum->ends += s->ends;
 		sum->pruned += s->pruned;
 		sum->depth = s->depth > sum->depth ? s->depth : sum->depth;
-		sum->deepest = s->deepest > sum->deepest ? s->deepest : sum->deepest;
+		sum->deepest =
+			s->deepest > sum->deepest ? s->deepest : sum->deepest;
 	}
 }
 
@@ -252,9 +264,11 @@ static void show(u64 began)
 	u64 ms = xp_clock_ms() - began + 1;
 
 	sum_up(&sum);
-	fprintf(stderr, "\r%-8s %u faults: %7.2f M states, %7.2f M steps, %6.0f k steps/s, depth %3u of %3u, table %2llu %% full ",
-		job->scenario->name, job->faults, (double)sum.states / 1e6, (double)sum.steps / 1e6,
-		(double)sum.steps / (double)ms, sum.depth, sum.deepest,
+	fprintf(stderr,
+		"\r%-8s %u faults: %7.2f M states, %7.2f M steps, %6.0f k steps/s, depth %3u of %3u, table %2llu %% full ",
+		job->scenario->name, job->faults, (double)sum.states / 1e6,
+		(double)sum.steps / 1e6, (double)sum.steps / (double)ms,
+		sum.depth, sum.deepest,
 		(unsigned long long)(xp_table_used() * 100 / xp_table_size()));
 }
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TIMER_TURNS 256	/* timers that do nothing, in a row */
+#define TIMER_TURNS 256 /* timers that do nothing, in a row */
 
 #define NAME(A, name, text) [XP_##A] = #name,
 const char *const xp_fault_names[XP_NUM_FAULTS] = { XP_FAULTS(NAME) };
@@ -32,7 +32,8 @@ u32 xp_touched;
 
 static size_t bytes_of(const struct xp_scenario *scenario)
 {
-	return (sizeof(struct xp_world) + xp_proto->size(scenario) + 63) / 64 * 64;
+	return (sizeof(struct xp_world) + xp_proto->size(scenario) + 63) / 64 *
+	       64;
 }
 
 bool xp_world_new(const struct xp_proto *proto)
@@ -60,7 +61,8 @@ void xp_world_begin(const struct xp_scenario *scenario, u32 faults)
 	xp_why[0] = 0;
 	xp_full = false;
 	xp_world->hosts = scenario->hosts;
-	memcpy(xp_world->left, xp_bounded ? xp_bound : scenario->faults, XP_NUM_FAULTS);
+	memcpy(xp_world->left, xp_bounded ? xp_bound : scenario->faults,
+	       XP_NUM_FAULTS);
 	xp_world->any = (u8)faults;
 	xp_touched = ~0u;
 	xp_proto->begin(xp_world, scenario);
@@ -181,7 +183,8 @@ static void deliver(struct xp_world *w, struct xp_packet p)
 	if (xp_story) {
 		xp_proto->describe(&p, text, sizeof(text));
 		xp_tell("    %10.3f ms  host %u gets       %s%s\n",
-			(double)w->now / 1e6, p.dst, text, p.copy ? "  (a copy)" : "");
+			(double)w->now / 1e6, p.dst, text,
+			p.copy ? "  (a copy)" : "");
 	}
 	xp_touch(p.dst);
 	xp_proto->deliver(w, &p);
@@ -205,8 +208,8 @@ static void deliver_latest(struct xp_world *w, u32 i)
 
 /* ---- choices ---- */
 
-static u32 add(struct xp_world *w, struct xp_choice *c, u32 n, u8 kind, u8 fault, u8 host,
-	       u32 arg)
+static u32 add(struct xp_world *w, struct xp_choice *c, u32 n, u8 kind,
+	       u8 fault, u8 host, u32 arg)
 {
 	if (n == XP_CHOICES)
 		xp_fail("a state has more than %u choices", XP_CHOICES);
@@ -311,12 +314,14 @@ u32 xp_choices(struct xp_world *w, struct xp_choice *c)
 	if (ended) {
 		for (i = 0; i < w->num_packets; i++)
 			if (w->packets[i].copy)
-				n = add(w, c, n, XP_LATEST, XP_NONE, w->packets[i].dst, i);
+				n = add(w, c, n, XP_LATEST, XP_NONE,
+					w->packets[i].dst, i);
 		return n;
 	}
 	for (i = 0; i < num_own; i++)
 		if (own[i].fault != XP_NONE)
-			n = add(w, c, n, own[i].kind, own[i].fault, own[i].host, own[i].arg);
+			n = add(w, c, n, own[i].kind, own[i].fault, own[i].host,
+				own[i].arg);
 	for (i = 0; i < w->hosts; i++) {
 		n = add(w, c, n, XP_START, XP_RESTART, (u8)i, 0);
 		n = add(w, c, n, XP_START, XP_RESTART, (u8)i, 1);
@@ -324,7 +329,8 @@ u32 xp_choices(struct xp_world *w, struct xp_choice *c)
 	return n;
 }
 
-void xp_choice_text(struct xp_world *w, struct xp_choice c, char *text, size_t size)
+void xp_choice_text(struct xp_world *w, struct xp_choice c, char *text,
+		    size_t size)
 {
 	(void)w;
 	switch (c.kind) {
@@ -339,7 +345,8 @@ void xp_choice_text(struct xp_world *w, struct xp_choice c, char *text, size_t s
 		snprintf(text, size, "packet %u is doubled", c.arg);
 		break;
 	case XP_LATEST:
-		snprintf(text, size, "packet %u arrives as late as it may", c.arg);
+		snprintf(text, size, "packet %u arrives as late as it may",
+			 c.arg);
 		break;
 	case XP_TIMER:
 		snprintf(text, size, "time passes%s",
@@ -406,7 +413,8 @@ void xp_apply(struct xp_world *w, struct xp_choice c)
 
 static u64 mix(u64 a, u64 b)
 {
-	__uint128_t m = (__uint128_t)(a ^ 0x9e3779b97f4a7c15ull) * (b ^ 0xe7037ed1a0b428dbull);
+	__uint128_t m = (__uint128_t)(a ^ 0x9e3779b97f4a7c15ull) *
+			(b ^ 0xe7037ed1a0b428dbull);
 
 	return (u64)m ^ (u64)(m >> 64);
 }
@@ -420,9 +428,10 @@ static void put_packets(const struct xp_world *w, struct xp_sink *sink)
 		u32 len = p->len < XP_HEADER ? p->len : XP_HEADER;
 		u64 word;
 
-		xp_put(sink, (u64)p->len << 48 | (u64)p->src << 40 | (u64)p->dst << 32 |
-				     (u64)p->prio << 24 | (u64)p->copy << 16 |
-				     (u64)p->kind << 8 | p->link);
+		xp_put(sink, (u64)p->len << 48 | (u64)p->src << 40 |
+				     (u64)p->dst << 32 | (u64)p->prio << 24 |
+				     (u64)p->copy << 16 | (u64)p->kind << 8 |
+				     p->link);
 		xp_put(sink, w->now - p->sent);
 		xp_put(sink, (u64)p->dst_life << 32 | p->note);
 		for (k = 0; k < len; k += 8) {

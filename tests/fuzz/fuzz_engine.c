@@ -28,9 +28,23 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 #define MAX_ANSWERS 48
 
 enum op {
-	OP_SEND, OP_DELIVER_ALL, OP_DELIVER, OP_DROP, OP_REPEAT, OP_DAMAGE,
-	OP_TIME, OP_ABORT, OP_CLOSE, OP_RAW, OP_FORGE, OP_RESTART, OP_PAUSE,
-	OP_STARVE, OP_ICMP, OP_RELEASE_ALL, OPS,
+	OP_SEND,
+	OP_DELIVER_ALL,
+	OP_DELIVER,
+	OP_DROP,
+	OP_REPEAT,
+	OP_DAMAGE,
+	OP_TIME,
+	OP_ABORT,
+	OP_CLOSE,
+	OP_RAW,
+	OP_FORGE,
+	OP_RESTART,
+	OP_PAUSE,
+	OP_STARVE,
+	OP_ICMP,
+	OP_RELEASE_ALL,
+	OPS,
 };
 
 struct script {
@@ -46,7 +60,8 @@ static void report(void)
 {
 	double seconds = (double)clock() / CLOCKS_PER_SEC;
 
-	fprintf(stderr, "%llu inputs, %llu packets, %.0f packets per second of processor time\n",
+	fprintf(stderr,
+		"%llu inputs, %llu packets, %.0f packets per second of processor time\n",
 		(unsigned long long)inputs, (unsigned long long)packets,
 		(double)packets / (seconds > 0 ? seconds : 1));
 }
@@ -89,8 +104,8 @@ static u32 next32(struct script *s)
 static u32 length_of(u8 b)
 {
 	static const u32 lengths[] = {
-		1, 100, 1423, 1424, 1425, 5000, 9999, 10001, 40000, 65535,
-		65536, 65537, 100000, 131073, 250000, 300,
+		1,     100,   1423,  1424,  1425,   5000,   9999,   10001,
+		40000, 65535, 65536, 65537, 100000, 131073, 250000, 300,
 	};
 
 	return lengths[b & 15] + (b >> 4);
@@ -128,7 +143,7 @@ static u64 control_sent(const struct pair_world *w)
 	u64 sum = 0;
 	u32 i;
 
-	for (i = 1; i < HOMA_TYPES; i++)	/* all but DATA */
+	for (i = 1; i < HOMA_TYPES; i++) /* all but DATA */
 		sum += w->by_type[i];
 	return sum;
 }
@@ -145,8 +160,8 @@ static void deliver(struct pair_world *w, struct pair_pkt *pkt)
 
 static struct pair_pkt *copy_of(const struct pair_pkt *pkt)
 {
-	struct pair_pkt *copy = pair_pkt_new(pkt->src, pkt->dst, pkt->prio,
-					     pkt->len);
+	struct pair_pkt *copy =
+		pair_pkt_new(pkt->src, pkt->dst, pkt->prio, pkt->len);
 
 	memcpy(copy->data, pkt->data, pkt->len);
 	return copy;
@@ -217,7 +232,7 @@ static void forge_body(struct script *s, struct homa_packet *p, u32 length)
 	u32 a = next32(s), b = next32(s);
 	u32 i;
 
-	if (next(s) & 1) {	/* plausible numbers */
+	if (next(s) & 1) { /* plausible numbers */
 		a %= length + 1;
 		b %= length + 1;
 	}
@@ -277,7 +292,7 @@ static void op_forge(struct pair_world *w, struct script *s)
 	p.hdr.sport = rpc ? rpc->client_port : 40000;
 	p.hdr.dport = PAIR_SERVER_PORT;
 	p.hdr.sender_id = rpc ? rpc->handle.id : 1000 + (u64)which;
-	if (rpc && rpc->client == dst) {	/* from its server */
+	if (rpc && rpc->client == dst) { /* from its server */
 		p.hdr.sender_id ^= 1;
 		p.hdr.sport = PAIR_SERVER_PORT;
 		p.hdr.dport = rpc->client_port;
@@ -359,7 +374,7 @@ static void op_close(struct pair_world *w, struct script *s)
 
 static void op_restart(struct pair_world *w, struct script *s)
 {
-	w->corrupting = true;	/* old packets may run again: documented */
+	w->corrupting = true; /* old packets may run again: documented */
 	pair_restart(&w->hosts[next(s) & 1]);
 }
 
@@ -381,7 +396,7 @@ static void step(struct pair_world *w, struct script *s)
 		op_held(w, s, op);
 		break;
 	case OP_TIME:
-		pair_run_for(w, 1ull << (next(s) % 28));	/* to 134 ms */
+		pair_run_for(w, 1ull << (next(s) % 28)); /* to 134 ms */
 		drop_old(w, s);
 		break;
 	case OP_ABORT:
@@ -473,7 +488,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	for (i = 0; i < 2; i++)
 		pair_poll(&w->hosts[i]);
 	pair_drain(w, 200 * PAIR_S);
-	packets += w->packets + w->hosts[0].rx_delivered + w->hosts[1].rx_delivered;
+	packets +=
+		w->packets + w->hosts[0].rx_delivered + w->hosts[1].rx_delivered;
 	inputs++;
 	pair_finish(w);
 	return 0;

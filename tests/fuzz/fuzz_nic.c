@@ -82,8 +82,11 @@ static void quote(const struct nic_rx *rx, const u8 *packet)
 static void segment(const struct nic_rx *rx)
 {
 	struct nic_tx tx = {
-		.hdr = rx->data, .hdr_len = rx->len, .proto = NIC_TCP,
-		.ecn = rx->ecn, .src = &rx->dst,
+		.hdr = rx->data,
+		.hdr_len = rx->len,
+		.proto = NIC_TCP,
+		.ecn = rx->ecn,
+		.src = &rx->dst,
 	};
 	u8 *out, mac[6] = { 2 };
 	struct nic_frame_template t;
@@ -100,13 +103,15 @@ static void segment(const struct nic_rx *rx)
 	nic_frame_build_tcp(&t, out, &tx);
 	memcpy(out + t.len, rx->data, rx->len);
 	memset(out + t.len + NIC_TCP_CHECKSUM_AT, 0, 2);
-	field = (u16)~nic_sum_fold(nic_sum(out + t.len, rx->len,
-					   nic_sum_pseudo(&rx->dst, &rx->src, rx->len)));
+	field = (u16)~nic_sum_fold(
+		nic_sum(out + t.len, rx->len,
+			nic_sum_pseudo(&rx->dst, &rx->src, rx->len)));
 	memcpy(out + t.len + NIC_TCP_CHECKSUM_AT, &field, sizeof(field));
 	MUST(!nic_frame_parse(out, t.len + rx->len, &again));
 	MUST(again.proto == NIC_TCP && again.len == rx->len);
 	MUST(again.ecn == rx->ecn && !again.prio);
-	MUST(homa_addr_equal(&again.src, &rx->dst) && homa_addr_equal(&again.dst, &rx->src));
+	MUST(homa_addr_equal(&again.src, &rx->dst) &&
+	     homa_addr_equal(&again.dst, &rx->src));
 	MUST(nic_tcp_sound(&again, false));
 	free(out);
 }
@@ -166,7 +171,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		break;
 	default:
 		if (!nic_icmp_parse(copy, n, bytes[0] & 1, &error))
-			MUST(error.error > 0 && (error.proto != NIC_TCP || !error.sender_id));
+			MUST(error.error > 0 &&
+			     (error.proto != NIC_TCP || !error.sender_id));
 	}
 	free(copy);
 	return 0;

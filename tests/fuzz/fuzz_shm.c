@@ -117,12 +117,10 @@ static bool serve(u32 length, u8 mark)
 			good.asking = false;
 		} else if (cqe.kind == HOMA_CQE_RESPONSE) {
 			MUST(cqe.length == length);
-			MUST(cqe.num_pages ==
-			     (length - 1) / HOMA_BPAGE_SIZE + 1);
+			MUST(cqe.num_pages == (length - 1) / HOMA_BPAGE_SIZE + 1);
 			for (i = 0; i < length; i += 97)
-				MUST(good.app.pool
-					     [cqe.pages[i >> HOMA_BPAGE_SHIFT] +
-					      (i & (HOMA_BPAGE_SIZE - 1))] ==
+				MUST(good.app.pool[cqe.pages[i >> HOMA_BPAGE_SHIFT] +
+						   (i & (HOMA_BPAGE_SIZE - 1))] ==
 				     mark);
 			mine = true;
 		} else if (cqe.kind == HOMA_CQE_REQUEST) {

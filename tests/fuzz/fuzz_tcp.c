@@ -32,8 +32,19 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 #define ENDS (3600 * TAS_SEC)
 
 enum op {
-	OP_SEGMENT, OP_SEGMENT_AGAIN, OP_ACCEPT, OP_CONNECT, OP_WRITE, OP_READ, OP_SHUTDOWN,
-	OP_CLOSE, OP_TIME, OP_ICMP, OP_OPTION, OP_LISTEN, OPS,
+	OP_SEGMENT,
+	OP_SEGMENT_AGAIN,
+	OP_ACCEPT,
+	OP_CONNECT,
+	OP_WRITE,
+	OP_READ,
+	OP_SHUTDOWN,
+	OP_CLOSE,
+	OP_TIME,
+	OP_ICMP,
+	OP_OPTION,
+	OP_LISTEN,
+	OPS,
 };
 
 struct script {
@@ -54,7 +65,8 @@ static void report(void)
 {
 	double seconds = (double)clock() / CLOCKS_PER_SEC;
 
-	fprintf(stderr, "%llu inputs, %llu packets, %.0f packets per second of processor time\n",
+	fprintf(stderr,
+		"%llu inputs, %llu packets, %.0f packets per second of processor time\n",
 		(unsigned long long)inputs, (unsigned long long)packets,
 		(double)packets / (seconds > 0 ? seconds : 1));
 }
@@ -128,7 +140,8 @@ static u32 near(struct script *s, u32 known)
 	}
 }
 
-static void options(struct script *s, struct tas_segment *seg, const struct tas_conn *conn)
+static void options(struct script *s, struct tas_segment *seg,
+		    const struct tas_conn *conn)
 {
 	u8 what = next(s);
 	u32 i;
@@ -146,7 +159,8 @@ static void options(struct script *s, struct tas_segment *seg, const struct tas_
 	if (what & 8) {
 		seg->options |= TAS_OPT_TS;
 		seg->ts = near(s, conn ? conn->f.ts_recent : 1000);
-		seg->ts_echo = near(s, s->bed->engine.clock_ms + (conn ? conn->ts_offset : 0));
+		seg->ts_echo = near(s, s->bed->engine.clock_ms +
+					       (conn ? conn->ts_offset : 0));
 	}
 	if (!(what & 16))
 		return;
@@ -193,7 +207,8 @@ static void segment(struct script *s)
 	/* Mostly what belongs there. */
 	if (conn && (flags & 3))
 		seg.flags = conn->f.state == TAS_SYN_SENT ? TAS_SYN | TAS_ACK :
-			    flags & 4 ? TAS_ACK | TAS_PSH : TAS_ACK | (seg.flags & TAS_FIN);
+			    flags & 4 ? TAS_ACK | TAS_PSH :
+					TAS_ACK | (seg.flags & TAS_FIN);
 	if (conn)
 		seg.dport = conn->f.pair.local_port;
 	seg.seq = near(s, conn ? conn->f.rcv_nxt : 0);
@@ -202,7 +217,8 @@ static void segment(struct script *s)
 	seg.length = flags & 8 ? 0 : next16(s) % LONGEST;
 	options(s, &seg, conn);
 	header = tas_encode(&seg, s->packet + 20);
-	payload(s->packet + 20 + header, seg.length, conn ? seg.seq - conn->irs - 1 : 0);
+	payload(s->packet + 20 + header, seg.length,
+		conn ? seg.seq - conn->irs - 1 : 0);
 	ip_header(s, header + seg.length, flags >> 4);
 	pkt_bed_in(s->bed, s->packet, s->length);
 }
@@ -268,7 +284,8 @@ static void use(struct script *s, enum op op)
 		pkt_bed_write(s->bed, *fd, next16(s), next(s) & 1 ? MSG_MORE : 0);
 		return;
 	case OP_READ:
-		rc = pkt_bed_read(s->bed, *fd, next16(s), next(s) & 1 ? MSG_PEEK : 0);
+		rc = pkt_bed_read(s->bed, *fd, next16(s),
+				  next(s) & 1 ? MSG_PEEK : 0);
 		if (rc == -EBADMSG)
 			abort();
 		return;
@@ -277,7 +294,8 @@ static void use(struct script *s, enum op op)
 		return;
 	case OP_OPTION:
 		value = next(s);
-		pkt_bed_setsockopt(s->bed, *fd, 6, next(s) % 20, &value, sizeof(value));
+		pkt_bed_setsockopt(s->bed, *fd, 6, next(s) % 20, &value,
+				   sizeof(value));
 		return;
 	default:
 		pkt_bed_close(s->bed, *fd);
@@ -367,7 +385,8 @@ static void end(struct script *s)
 	while (s->bed->engine.table.count) {
 		due = pkt_bed_next(s->bed);
 		if (due == UINT64_MAX || due > last) {
-			fprintf(stderr, "%u connections are left\n", s->bed->engine.table.count);
+			fprintf(stderr, "%u connections are left\n",
+				s->bed->engine.table.count);
 			abort();
 		}
 		pass(s, due > s->now ? due - s->now : 1);

@@ -70,8 +70,7 @@ static int replay_file(const char *path, long copies, struct homa_rng *rng)
 	return 0;
 }
 
-static long replay_directory(const char *name, long copies,
-			     struct homa_rng *rng)
+static long replay_directory(const char *name, long copies, struct homa_rng *rng)
 {
 	struct dirent **entry;
 	char path[4096];

@@ -157,7 +157,8 @@ void shm_attach(struct shm_side *s, u32 pool)
 	}
 	memset(s, 0, sizeof(*s));
 	app->id = 1;
-	app->queues = queues ? queues : shm_aligned(sizeof(struct homa_shm_queues));
+	app->queues =
+		queues ? queues : shm_aligned(sizeof(struct homa_shm_queues));
 	memset(app->queues, 0, sizeof(struct homa_shm_queues));
 	app->pool = old_pool ? old_pool : shm_aligned(pool);
 	app->pool_bytes = pool;

@@ -73,7 +73,9 @@ class Client:
             return None
         error, version, op, port, _, _, ip, *rest = _ANSWER.unpack(packet)
         text = rest[7].split(b"\0", 1)[0].decode()
-        return Answer(error, version, op, port, tuple(rest[:3]), rest[3], rest[5], rest[6], text, ip)
+        return Answer(
+            error, version, op, port, tuple(rest[:3]), rest[3], rest[5], rest[6], text, ip
+        )
 
     def ask(self, op: int, size: int = 0, port: int = 0) -> Answer:
         self.send(request(op, size, port))

@@ -56,8 +56,7 @@ static void bind_soon(struct raw *r)
 		usleep(1000);
 	}
 	if (rc)
-		raw_die("port %u is not free again: %s", OUR_PORT,
-			strerror(-rc));
+		raw_die("port %u is not free again: %s", OUR_PORT, strerror(-rc));
 }
 
 static void life(int rpcs, int say)

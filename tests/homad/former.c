@@ -83,8 +83,10 @@ struct former_event {
 	uint32_t pages[16];
 };
 
-_Static_assert(sizeof(struct former_question) == 72 && sizeof(struct former_answer) == 296 &&
-		       sizeof(struct former_command) == 64 && sizeof(struct former_event) == 128,
+_Static_assert(sizeof(struct former_question) == 72 &&
+		       sizeof(struct former_answer) == 296 &&
+		       sizeof(struct former_command) == 64 &&
+		       sizeof(struct former_event) == 128,
 	       "as they were");
 
 static uint8_t *queues, *data, *pool;
@@ -104,8 +106,11 @@ static uint32_t *word(uint32_t at)
 
 static struct former_answer ask(uint16_t op, uint16_t port)
 {
-	struct former_question question = { .magic = MAGIC, .version = VERSION, .op = op,
-					    .port = port, .name = "former" };
+	struct former_question question = { .magic = MAGIC,
+					    .version = VERSION,
+					    .op = op,
+					    .port = port,
+					    .name = "former" };
 	struct former_answer answer = { 0 };
 	union {
 		char bytes[CMSG_SPACE(sizeof(fds))];
@@ -135,15 +140,18 @@ static void attach(void)
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
 	struct former_answer answer;
 
-	snprintf(to.sun_path, sizeof(to.sun_path), "%s", getenv("HOMA_SERVICE_SOCKET"));
+	snprintf(to.sun_path, sizeof(to.sun_path), "%s",
+		 getenv("HOMA_SERVICE_SOCKET"));
 	sock = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	if (connect(sock, (struct sockaddr *)&to, sizeof(to)))
 		die("cannot connect");
 	answer = ask(ATTACH, 0);
 	if (answer.queues_bytes < END || answer.data_bytes < 8 * STAGE)
 		die("too little memory");
-	queues = mmap(NULL, answer.queues_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
-	data = mmap(NULL, answer.data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fds[1], 0);
+	queues = mmap(NULL, answer.queues_bytes, PROT_READ | PROT_WRITE,
+		      MAP_SHARED, fds[0], 0);
+	data = mmap(NULL, answer.data_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+		    fds[1], 0);
 	pool = mmap(NULL, answer.pool_bytes, PROT_READ, MAP_SHARED, fds[2], 0);
 	if (queues == MAP_FAILED || data == MAP_FAILED || pool == MAP_FAILED)
 		die("cannot map");
@@ -155,7 +163,8 @@ static void kick(void)
 {
 	uint64_t one = 1;
 
-	if (__atomic_load_n(word(NEED_KICK), __ATOMIC_SEQ_CST) && write(fds[4], &one, 8) != 8)
+	if (__atomic_load_n(word(NEED_KICK), __ATOMIC_SEQ_CST) &&
+	    write(fds[4], &one, 8) != 8)
 		die("cannot kick");
 }
 
@@ -189,8 +198,11 @@ static struct former_event next(uint32_t *number)
 
 int main(int argc, char **argv)
 {
-	struct former_command request = { .op = REQUEST, .port = PORT,
-					  .ip = { [10] = 0xff, 0xff, 127, 0, 0, 1 } };
+	struct former_command request = {
+		.op = REQUEST,
+		.port = PORT,
+		.ip = { [10] = 0xff, 0xff, 127, 0, 0, 1 }
+	};
 	struct former_command reply = { .op = REPLY };
 	uint32_t i, got, n = argc > 1 ? (uint32_t)atoi(argv[1]) : 1;
 	uint64_t sum = 0;
@@ -208,7 +220,8 @@ int main(int argc, char **argv)
 		reply.token = event.token;
 		submit(reply, 2 * got);
 		event = next(&got);
-		if (event.kind != RESPONSE || event.token != request.token || got != 2 * i)
+		if (event.kind != RESPONSE || event.token != request.token ||
+		    got != 2 * i)
 			die("not the response");
 		sum += got;
 	}

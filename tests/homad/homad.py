@@ -42,12 +42,13 @@ API_PROGRAMS = BUILD / "tests" / "net"
 READY_SECONDS = 60 if SANITIZED else 20
 
 needs_homad = pytest.mark.skipif(not HOMAD.exists(), reason=f"{HOMAD} is not built")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="makes network namespaces, so it needs root"
+)
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 _REPORT = re.compile(r"^.*(?:Sanitizer|runtime error:).*$", re.M)
-
 
 
 def report(**figures: object) -> None:
@@ -70,7 +71,11 @@ def toml(settings: Settings) -> str:
             return "true" if v else "false"
         if isinstance(v, (list, tuple)):
             return f"[{', '.join(map(value, v))}]"
-        return str(v) if isinstance(v, (int, float)) else '"' + str(v).replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return (
+            str(v)
+            if isinstance(v, (int, float))
+            else '"' + str(v).replace("\\", "\\\\").replace('"', '\\"') + '"'
+        )
 
     lines: list[str] = []
     for name, table in settings.items():
@@ -154,7 +159,9 @@ class Homad:
             except TimeoutError:
                 pass
             if not self.running():
-                raise AssertionError(f"homad ended with {self._popen and self._popen.returncode}:\n{self.log()}")
+                raise AssertionError(
+                    f"homad ended with {self._popen and self._popen.returncode}:\n{self.log()}"
+                )
         raise AssertionError(f"homad was not ready within {READY_SECONDS} s:\n{self.log()}")
 
     @property
@@ -212,7 +219,9 @@ class Homad:
 
     def check(self) -> None:
         """It lives and no sanitizer complained."""
-        assert self.running(), f"homad ended with {self._popen and self._popen.returncode}:\n{self.log()[-6000:]}"
+        assert self.running(), (
+            f"homad ended with {self._popen and self._popen.returncode}:\n{self.log()[-6000:]}"
+        )
         assert not self.reports(), self.log()[-20000:]
 
     def finish(self) -> None:
@@ -260,7 +269,9 @@ class Homad:
         """How often its threads went to sleep and woke up."""
         total = 0
         for task in Path(f"/proc/{self.pid}/task").iterdir():
-            match = re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.M)
+            match = re.search(
+                r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.M
+            )
             total += int(match.group(1)) if match else 0
         return total
 
@@ -289,7 +300,9 @@ class Homad:
             eventually(gone, timeout)
         except AssertionError:
             kinds = sorted(self.fds().values())
-            raise AssertionError(f"{self.resources()} instead of {before}: {kinds}\n{self.log()[-4000:]}") from None
+            raise AssertionError(
+                f"{self.resources()} instead of {before}: {kinds}\n{self.log()[-4000:]}"
+            ) from None
 
 
 class Host:
@@ -302,16 +315,28 @@ class Host:
     def words(self, argv: Sequence[str], via: str = "service", **env: str) -> list[str]:
         inherited = [name for name in os.environ if name.startswith("HOMA_")]
         env = {"HOMA_VIA": via, "HOMA_SERVICE_SOCKET": str(self.homad.socket)} | env
-        return ["env", *(w for name in inherited for w in ("-u", name)), *(f"{k}={v}" for k, v in env.items()), *argv]
+        return [
+            "env",
+            *(w for name in inherited for w in ("-u", name)),
+            *(f"{k}={v}" for k, v in env.items()),
+            *argv,
+        ]
 
     def start(self, argv: Sequence[str], via: str = "service", **env: str) -> Process:
         return self.space.start(self.words(list(map(str, argv)), via, **env))
 
     def run(
-        self, argv: Sequence[str], timeout: float = 60, via: str = "service", check: bool = True, **env: str
+        self,
+        argv: Sequence[str],
+        timeout: float = 60,
+        via: str = "service",
+        check: bool = True,
+        **env: str,
     ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end; an AssertionError with what it said unless its status is 0."""
-        done = self.space.run(self.words(list(map(str, argv)), via, **env), check=False, timeout=timeout)
+        done = self.space.run(
+            self.words(list(map(str, argv)), via, **env), check=False, timeout=timeout
+        )
         if check and done.returncode:
             raise AssertionError(f"{argv}: status {done.returncode}: {done.stdout[-2000:]}{done.stderr[-4000:]}\n"
                                  f"homad: {self.homad.log()[-3000:]}")  # fmt: skip

@@ -114,12 +114,14 @@ void hostile_attach(struct hostile *h, struct raw *r)
 	}
 	if (below(h, 50) == 0) {
 		request.features |= HOMA_SHM_CAN_PLACES;
-		request.rings.complete = HOMA_SHM_CQ_MAX + 1 + (uint32_t)bits(h) / 2;
+		request.rings.complete =
+			HOMA_SHM_CQ_MAX + 1 + (uint32_t)bits(h) / 2;
 		wrong = true;
 	}
 	rc = raw_attach_as(r, &request);
 	if (!rc && wrong)
-		raw_die("homad gave a ring of %u entries", request.rings.complete);
+		raw_die("homad gave a ring of %u entries",
+			request.rings.complete);
 	r->mute = below(h, 2);
 	if (rc == -ECONNREFUSED || rc == -ENOENT)
 		raw_die("homad is gone: %s", strerror(-rc));
@@ -143,7 +145,8 @@ struct homa_sqe hostile_sqe(struct hostile *h, struct raw *r, int evil)
 	}
 	if (length > room)
 		length = room;
-	sqe = raw_sqe(r, h->ip, h->port, begin + below(h, room - length + 1), length);
+	sqe = raw_sqe(r, h->ip, h->port, begin + below(h, room - length + 1),
+		      length);
 	if (length <= HOMA_SHM_COPY_MAX && below(h, 2))
 		sqe.flags |= HOMA_SQE_COPY;
 	while (evil-- > 0) {

@@ -57,9 +57,10 @@ void live_memory(struct hostile *h)
 				  "made read-only", fd);
 			break;
 		case 3:
-			(void)!fallocate(
-				fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				(off_t)at, (off_t)(bytes - at));
+			(void)!fallocate(fd,
+					 FALLOC_FL_PUNCH_HOLE |
+						 FALLOC_FL_KEEP_SIZE,
+					 (off_t)at, (off_t)(bytes - at));
 			break;
 		case 4:
 			madvise((char *)maps[which] + at, bytes - at,

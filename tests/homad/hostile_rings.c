@@ -59,7 +59,8 @@ void live_indices(struct hostile *h)
 		if (below(h, 5) == 0)
 			__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
 		if (below(h, 5) == 0)
-			__atomic_store_n(&rings[0].bell, (uint32_t)bits(h), __ATOMIC_SEQ_CST);
+			__atomic_store_n(&rings[0].bell, (uint32_t)bits(h),
+					 __ATOMIC_SEQ_CST);
 		r.q->h.sqs = (uint32_t)bits(h);
 		raw_kick(&r);
 	}
@@ -74,13 +75,13 @@ void live_header(struct hostile *h)
 	while (going(h)) {
 		uint32_t *words = (uint32_t *)r.q;
 		size_t i = below(h, offsetof(struct homa_shm_header, sq) / 4);
-		size_t table = below(h, sizeof(struct homa_shm_place) * r.num_places / 4);
+		size_t table = below(h, sizeof(struct homa_shm_place) *
+						r.num_places / 4);
 
-		__atomic_store_n(&words[i], (uint32_t)bits(h),
-				 __ATOMIC_SEQ_CST);
+		__atomic_store_n(&words[i], (uint32_t)bits(h), __ATOMIC_SEQ_CST);
 		/* Where its rings are is homad's own knowledge. */
-		__atomic_store_n((uint32_t *)r.places + table, (uint32_t)bits(h),
-				 __ATOMIC_SEQ_CST);
+		__atomic_store_n((uint32_t *)r.places + table,
+				 (uint32_t)bits(h), __ATOMIC_SEQ_CST);
 		if (below(h, 20) == 0)
 			push(h, &r, 0);
 	}
@@ -115,8 +116,7 @@ static void *scribble(void *arg)
 			*word = (uint32_t)bits(&h);
 			*word = old;
 		}
-		memset(s->r->data + below(&h, 60000), (int)below(&h, 128),
-		       1000);
+		memset(s->r->data + below(&h, 60000), (int)below(&h, 128), 1000);
 		((uint32_t *)back->first)[below(&h, back->entries)] =
 			below(&h, 3) ? below(&h, 64) << 16 : (uint32_t)bits(&h);
 	}

@@ -35,7 +35,8 @@ static uint64_t request(size_t length, uint64_t cookie, unsigned int flags)
 
 static void serve(struct homa_message *msg)
 {
-	API_CHECK(!homa_replyv(h, msg, msg->iov, msg->iovcnt), "%s", homa_error(h));
+	API_CHECK(!homa_replyv(h, msg, msg->iov, msg->iovcnt), "%s",
+		  homa_error(h));
 	API_CHECK(homa_reply(h, msg, "x", 1) == -EINVAL, "answered twice");
 	homa_release(h, msg);
 	__atomic_fetch_add(&answered, 1, __ATOMIC_RELAXED);
@@ -65,7 +66,8 @@ static void *receiver(void *arg)
 		if (rc == -EAGAIN)
 			continue;
 		API_CHECK(!rc, "%s", homa_error(h));
-		API_CHECK(!flags || (msg.kind == HOMA_REQUEST) == (flags == HOMA_RECV_REQUEST),
+		API_CHECK(!flags || (msg.kind == HOMA_REQUEST) ==
+					    (flags == HOMA_RECV_REQUEST),
 			  "kind %d for flags %u", msg.kind, flags);
 		if (msg.kind == HOMA_REQUEST)
 			serve(&msg);
@@ -119,8 +121,9 @@ static void run_kinds(const unsigned int *flags, int receivers)
 	usleep(20000); /* all wait, before it is known what will come */
 	for (i = 0; i < SENDERS; i++)
 		threads[n++] = start(sender, (uintptr_t)i);
-	for (i = 0; i < 600 && (__atomic_load_n(&collected, __ATOMIC_RELAXED) < all ||
-				__atomic_load_n(&answered, __ATOMIC_RELAXED) < all);
+	for (i = 0;
+	     i < 600 && (__atomic_load_n(&collected, __ATOMIC_RELAXED) < all ||
+			 __atomic_load_n(&answered, __ATOMIC_RELAXED) < all);
 	     i++)
 		usleep(50000);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
@@ -128,16 +131,20 @@ static void run_kinds(const unsigned int *flags, int receivers)
 		homa_metrics(h, api_show, NULL);
 	API_CHECK(collected == all && answered == all,
 		  "%u answered and %u collected of %u", answered, collected, all);
-	API_CHECK(cookies == all * (all - 1) / 2, "cookies add up to %u", cookies);
+	API_CHECK(cookies == all * (all - 1) / 2, "cookies add up to %u",
+		  cookies);
 	for (i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
 }
 
 static void check_kinds(void)
 {
-	static const unsigned int split[] = { HOMA_RECV_REQUEST, HOMA_RECV_REQUEST,
-					      HOMA_RECV_RESPONSE, HOMA_RECV_RESPONSE };
-	static const unsigned int mixed[] = { HOMA_RECV_REQUEST, 0, HOMA_RECV_RESPONSE, 0 };
+	static const unsigned int split[] = { HOMA_RECV_REQUEST,
+					      HOMA_RECV_REQUEST,
+					      HOMA_RECV_RESPONSE,
+					      HOMA_RECV_RESPONSE };
+	static const unsigned int mixed[] = { HOMA_RECV_REQUEST, 0,
+					      HOMA_RECV_RESPONSE, 0 };
 	static const unsigned int all[] = { 0, 0, 0 };
 
 	run_kinds(split, 4);
@@ -149,7 +156,8 @@ static void *one_forever(void *arg)
 {
 	struct homa_message msg;
 
-	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_REQUEST, -1), "%s", homa_error(h));
+	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_REQUEST, -1), "%s",
+		  homa_error(h));
 	*(double *)arg = api_now();
 	serve(&msg);
 	return NULL;
@@ -184,12 +192,14 @@ static void check_timeouts(void)
 	id = request(LENGTH, 2, HOMA_PRIVATE);
 	for (i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
 		begin = api_now();
-		API_CHECK(homa_receive_id(h, &msg, id, (int)(waits[i] * 1e3)) == -EAGAIN,
+		API_CHECK(homa_receive_id(h, &msg, id, (int)(waits[i] * 1e3)) ==
+				  -EAGAIN,
 			  "answered");
-		API_CHECK(api_now() - begin >= waits[i] * 0.999, "%f s instead of %f",
-			  api_now() - begin, waits[i]);
+		API_CHECK(api_now() - begin >= waits[i] * 0.999,
+			  "%f s instead of %f", api_now() - begin, waits[i]);
 	}
-	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_REQUEST, 20000), "%s", homa_error(h));
+	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_REQUEST, 20000), "%s",
+		  homa_error(h));
 	serve(&msg);
 	API_CHECK(!homa_receive_id(h, &msg, id, 20000), "%s", homa_error(h));
 	collect(&msg);
@@ -199,7 +209,8 @@ static void *blocked(void *arg)
 {
 	struct homa_message msg;
 	uint64_t id = *(uint64_t *)arg;
-	int rc = id ? homa_receive_id(h, &msg, id, -1) : homa_receive(h, &msg, 0, -1);
+	int rc = id ? homa_receive_id(h, &msg, id, -1) :
+		      homa_receive(h, &msg, 0, -1);
 
 	API_CHECK(rc == -ESHUTDOWN, "%d", rc);
 	return NULL;
@@ -216,8 +227,8 @@ static void check_close(void)
 	shared = request(LENGTH, 1, 0);
 	secret = request(LENGTH, 2, HOMA_PRIVATE);
 	for (i = 0; i < 2; i++)
-		API_CHECK(!homa_receive(h, &question, HOMA_RECV_REQUEST, 20000), "%s",
-			  homa_error(h));
+		API_CHECK(!homa_receive(h, &question, HOMA_RECV_REQUEST, 20000),
+			  "%s", homa_error(h));
 	threads[0] = start(blocked, (uintptr_t)&none);
 	threads[1] = start(blocked, (uintptr_t)&none);
 	threads[2] = start(blocked, (uintptr_t)&shared);
@@ -240,13 +251,16 @@ static void check_kept(void)
 	fd.fd = homa_fd(h);
 	API_CHECK(fd.fd >= 0, "%s", homa_error(h));
 	id = request(LENGTH, 1, 0);
-	API_CHECK(homa_receive(h, &answer, HOMA_RECV_RESPONSE, 300) == -EAGAIN, "answered");
+	API_CHECK(homa_receive(h, &answer, HOMA_RECV_RESPONSE, 300) == -EAGAIN,
+		  "answered");
 	API_CHECK(poll(&fd, 1, 0) == 1, "not readable");
-	API_CHECK(!homa_receive(h, &question, HOMA_RECV_NONBLOCK | HOMA_RECV_REQUEST, 0), "%s",
-		  homa_error(h));
+	API_CHECK(!homa_receive(h, &question,
+				HOMA_RECV_NONBLOCK | HOMA_RECV_REQUEST, 0),
+		  "%s", homa_error(h));
 	API_CHECK(poll(&fd, 1, 0) == 0, "still readable");
 	serve(&question);
-	API_CHECK(homa_receive(h, &question, HOMA_RECV_REQUEST, 300) == -EAGAIN, "a request");
+	API_CHECK(homa_receive(h, &question, HOMA_RECV_REQUEST, 300) == -EAGAIN,
+		  "a request");
 	API_CHECK(poll(&fd, 1, 0) == 1, "not readable");
 	/* Complete: an error comes too late, vanishing does not. */
 	API_CHECK(!homa_abort(h, id, EIO), "%s", homa_error(h));
@@ -261,7 +275,8 @@ static void *take_long(void *arg)
 	struct homa_message msg;
 
 	/* Waits in the kernel for buffers that another thread will release. */
-	API_CHECK(!homa_receive_id(h, &msg, *(uint64_t *)arg, -1), "%s", homa_error(h));
+	API_CHECK(!homa_receive_id(h, &msg, *(uint64_t *)arg, -1), "%s",
+		  homa_error(h));
 	api_verify(&msg, 900000, 9);
 	homa_release(h, &msg);
 	return NULL;
@@ -294,7 +309,8 @@ static void check_starved(void)
 	}
 	/* The one that did not fit, and the long one. */
 	for (i = 0; i < 2; i++) {
-		API_CHECK(!homa_receive(h, &copy, HOMA_RECV_REQUEST, 20000), "%s", homa_error(h));
+		API_CHECK(!homa_receive(h, &copy, HOMA_RECV_REQUEST, 20000),
+			  "%s", homa_error(h));
 		serve(&copy);
 	}
 	pthread_join(thread, NULL);
@@ -314,9 +330,11 @@ static void check_pieces(void)
 	api_fill(data, PIECES, 4);
 	for (i = 0; i < PIECES; i++)
 		iov[i] = (struct iovec){ &data[i], 1 };
-	API_CHECK(!homa_requestv(h, (struct sockaddr *)&us, sizeof(us), iov, PIECES, 0, 0, &id),
+	API_CHECK(!homa_requestv(h, (struct sockaddr *)&us, sizeof(us), iov,
+				 PIECES, 0, 0, &id),
 		  "%s", homa_error(h));
-	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_REQUEST, 20000), "%s", homa_error(h));
+	API_CHECK(!homa_receive(h, &msg, HOMA_RECV_REQUEST, 20000), "%s",
+		  homa_error(h));
 	api_verify(&msg, PIECES, 4);
 	API_CHECK(!homa_replyv(h, &msg, iov, PIECES), "%s", homa_error(h));
 	homa_release(h, &msg);
@@ -332,10 +350,12 @@ static void check_addresses(void)
 	struct homa_message msg;
 
 	API_CHECK(!homa_parse_address("127.0.0.1:77/40000", &to), "parse");
-	API_CHECK(homa_request(h, (struct sockaddr *)&to, sizeof(to), "x", 1, 0, 0, NULL) ==
-			  -EPROTONOSUPPORT, "sent");
+	API_CHECK(homa_request(h, (struct sockaddr *)&to, sizeof(to), "x", 1, 0,
+			       0, NULL) == -EPROTONOSUPPORT,
+		  "sent");
 	API_CHECK(strstr(homa_error(h), "via=udp"), "%s", homa_error(h));
-	API_CHECK(homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0) == -EAGAIN, "a message");
+	API_CHECK(homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0) == -EAGAIN,
+		  "a message");
 	API_CHECK(api_metric(h, "rpcs") == 0, "an RPC is left");
 	API_CHECK(homa_bind(h, 78) == -EINVAL, "bound twice");
 }
@@ -345,9 +365,12 @@ static const struct {
 	void (*run)(void);
 	size_t rcvbuf;
 } checks[] = {
-	{ "kinds", check_kinds, 0 },	   { "timeouts", check_timeouts, 0 },
-	{ "close", check_close, 0 },	   { "kept", check_kept, 0 },
-	{ "starved", check_starved, 2 << 20 }, { "pieces", check_pieces, 0 },
+	{ "kinds", check_kinds, 0 },
+	{ "timeouts", check_timeouts, 0 },
+	{ "close", check_close, 0 },
+	{ "kept", check_kept, 0 },
+	{ "starved", check_starved, 2 << 20 },
+	{ "pieces", check_pieces, 0 },
 	{ "addresses", check_addresses, 0 },
 };
 
@@ -363,7 +386,8 @@ int main(int argc, char **argv)
 		options.rcvbuf = checks[i].rcvbuf;
 		API_CHECK(!homa_open(&h, &options), "%s", homa_open_error());
 		API_CHECK(!strcmp(homa_via(h), "kernel"), "%s", homa_via(h));
-		API_CHECK(!homa_bind(h, (uint16_t)(100 + i)), "%s", homa_error(h));
+		API_CHECK(!homa_bind(h, (uint16_t)(100 + i)), "%s",
+			  homa_error(h));
 		API_CHECK(!homa_getsockname(h, &us), "%s", homa_error(h));
 		checks[i].run();
 		homa_close(h);

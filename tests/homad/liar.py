@@ -235,7 +235,10 @@ def main(seed: int, seconds: float, rate: float, own: str, targets: list[str], o
             done[what] += 1
         except OSError:
             done["not sent"] += 1
-    print(f"{sum(done.values())} packets, seed {seed}:", *(f"{k} {n}" for k, n in sorted(done.items())))
+    print(
+        f"{sum(done.values())} packets, seed {seed}:",
+        *(f"{k} {n}" for k, n in sorted(done.items())),
+    )
 
 
 if __name__ == "__main__":

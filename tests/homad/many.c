@@ -78,7 +78,8 @@ static void echo(struct homa_stream *stream)
 
 static void serve(const char *port)
 {
-	struct sockaddr_in any = { .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port)) };
+	struct sockaddr_in any = { .sin_family = AF_INET,
+				   .sin_port = htons((uint16_t)atoi(port)) };
 	struct homa_stream *listener, *news[NEWS], *stream;
 	int fd = socket(AF_INET, SOCK_STREAM, 0), n, i, rc;
 
@@ -94,7 +95,8 @@ static void serve(const char *port)
 				if (news[i] != listener)
 					echo(news[i]);
 				else
-					while (!homa_stream_accept(listener, &stream)) {
+					while (!homa_stream_accept(listener,
+								   &stream)) {
 						echo(stream);
 					}
 		if (n < 0)
@@ -122,8 +124,8 @@ static void say_byte(struct homa_stream *stream)
 static void open_one(void)
 {
 	struct homa_stream *stream;
-	int rc = homa_stream_connect(ctx, NULL, (struct sockaddr *)&remote, sizeof(remote),
-				     &stream);
+	int rc = homa_stream_connect(ctx, NULL, (struct sockaddr *)&remote,
+				     sizeof(remote), &stream);
 
 	if (rc)
 		fail("connect", rc);
@@ -143,7 +145,8 @@ static int take_byte(struct homa_stream *stream)
 
 static void hold(long n)
 {
-	struct homa_stream **streams = calloc((size_t)n, sizeof(*streams)), *news[NEWS];
+	struct homa_stream **streams = calloc((size_t)n, sizeof(*streams)),
+			   *news[NEWS];
 	long begun = 0, i;
 	sigset_t usr1;
 	int got;
@@ -159,7 +162,8 @@ static void hold(long n)
 		while ((got = homa_streams_poll(ctx, news, NEWS)) > 0)
 			for (i = 0; i < got; i++) {
 				if (homa_stream_error(news[i]))
-					fail("connect", -homa_stream_error(news[i]));
+					fail("connect",
+					     -homa_stream_error(news[i]));
 				if (!homa_stream_user(news[i])) {
 					homa_stream_set_user(news[i], news[i]);
 					streams[opened++] = news[i];
@@ -177,7 +181,8 @@ static void hold(long n)
 			while ((got = homa_streams_poll(ctx, news, NEWS)) > 0)
 				for (i = 0; i < got; i++)
 					if (!take_byte(news[i]))
-						fail("a stream was lost", -ECONNRESET);
+						fail("a stream was lost",
+						     -ECONNRESET);
 		}
 		said("again", echoed);
 	}
@@ -206,8 +211,8 @@ static void churn(long n, long at_once)
 				homa_stream_close(news[i]);
 			}
 	}
-	printf("churned %ld failed %ld error %ld rate %.0f\n", opened, failed, last_error,
-	       (double)n / (seconds() - began));
+	printf("churned %ld failed %ld error %ld rate %.0f\n", opened, failed,
+	       last_error, (double)n / (seconds() - began));
 }
 
 int main(int argc, char **argv)

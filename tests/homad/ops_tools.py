@@ -31,7 +31,9 @@ def serving(host: Host, port: int = 4000, how: str = "serve") -> Iterator[Proces
         server.stop(signal.SIGKILL)
 
 
-def ask(host: Host, to: Host, count: int, length: int = 100, at_once: int = 8, port: int = 4000) -> None:
+def ask(
+    host: Host, to: Host, count: int, length: int = 100, at_once: int = 8, port: int = 4000
+) -> None:
     """RPCs from `host` to the server on `to`; all succeed."""
     done = host.run([RPCS, "ask", to.v4, str(port), str(count), str(length), str(at_once)])
     assert done.stdout.splitlines()[-1] == f"done {count} failed 0"
@@ -43,7 +45,9 @@ def tool(homad: Homad, *argv: str, status: int = 0) -> subprocess.CompletedProce
         [sys.executable, "-m", "tools", *argv, "--monitor", str(homad.monitor)],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
     )  # fmt: skip
-    assert done.returncode == status, f"{argv}: status {done.returncode}: {done.stdout[-500:]}{done.stderr}"
+    assert done.returncode == status, (
+        f"{argv}: status {done.returncode}: {done.stdout[-500:]}{done.stderr}"
+    )
     return done
 
 
@@ -87,7 +91,9 @@ def snapshot(homad: Homad) -> dict:
         return raw.ask({"op": "snapshot"})
 
 
-def scrape(path: Path, url: str = "/metrics", method: str = "GET") -> tuple[int, str, http.client.HTTPMessage]:
+def scrape(
+    path: Path, url: str = "/metrics", method: str = "GET"
+) -> tuple[int, str, http.client.HTTPMessage]:
     """One HTTP request over a UNIX socket: status, text, headers."""
     connection = http.client.HTTPConnection("localhost", timeout=30)
     connection.sock = socket.socket(socket.AF_UNIX)

@@ -193,8 +193,7 @@ static int twice(struct raw *r)
 	struct homa_ctl_answer answer;
 	int fds[HOMA_CTL_ATTACH_FDS];
 
-	return say(raw_ask(r->sock, &request, &answer, fds,
-			   HOMA_CTL_ATTACH_FDS),
+	return say(raw_ask(r->sock, &request, &answer, fds, HOMA_CTL_ATTACH_FDS),
 		   &answer);
 }
 

@@ -86,8 +86,7 @@ static int receive(int sock, struct homa_ctl_answer *answer, int *fds, int max)
 
 		if (c->cmsg_type == SCM_RIGHTS)
 			memcpy(fds, CMSG_DATA(c),
-			       sizeof(int) *
-				       (size_t)(count < max ? count : max));
+			       sizeof(int) * (size_t)(count < max ? count : max));
 	}
 	return answer->error;
 }
@@ -112,17 +111,19 @@ static void *map(int fd, size_t bytes)
 }
 
 /* Rings that do not lie where a line begins, or not in the memory, are homad's mistake. */
-static void find_ring(struct raw *r, const struct homa_shm_place *place, struct raw_ring *ring,
-		      size_t entry)
+static void find_ring(struct raw *r, const struct homa_shm_place *place,
+		      struct raw_ring *ring, size_t entry)
 {
 	uint64_t end = place->first + (uint64_t)place->entries * entry;
 
-	if (ring->index || place->entry_bytes != entry || place->indices % HOMA_SHM_LINE ||
-	    place->first % HOMA_SHM_LINE || end > r->answer.queues_bytes ||
-	    place->indices + sizeof(*ring->index) > sizeof(struct homa_shm_header) ||
+	if (ring->index || place->entry_bytes != entry ||
+	    place->indices % HOMA_SHM_LINE || place->first % HOMA_SHM_LINE ||
+	    end > r->answer.queues_bytes ||
+	    place->indices + sizeof(*ring->index) >
+		    sizeof(struct homa_shm_header) ||
 	    place->first < sizeof(struct homa_shm_header))
-		raw_die("kind %u, number %u: at %u, %u entries", place->kind, place->number,
-			place->first, place->entries);
+		raw_die("kind %u, number %u: at %u, %u entries", place->kind,
+			place->number, place->first, place->entries);
 	ring->index = (struct homa_shm_ring *)((uint8_t *)r->q + place->indices);
 	ring->first = (uint8_t *)r->q + place->first;
 	ring->entries = place->entries;
@@ -139,9 +140,11 @@ static void find_rings(struct raw *r)
 	for (i = 0; i < r->num_places; i++) {
 		place = &r->places[i];
 		if (place->kind == HOMA_SHM_SUBMIT)
-			find_ring(r, place, &r->submit[place->number], sizeof(struct homa_sqe));
+			find_ring(r, place, &r->submit[place->number],
+				  sizeof(struct homa_sqe));
 		else if (place->kind == HOMA_SHM_COMPLETE)
-			find_ring(r, place, &r->complete, sizeof(struct homa_cqe));
+			find_ring(r, place, &r->complete,
+				  sizeof(struct homa_cqe));
 		else
 			find_ring(r, place, &r->release, sizeof(uint32_t));
 	}
@@ -296,7 +299,8 @@ bool raw_next(struct raw *r, struct homa_cqe *cqe, int ms)
 			return false;
 		usleep(200);
 	}
-	*cqe = ((struct homa_cqe *)r->complete.first)[head & (r->complete.entries - 1)];
+	*cqe = ((struct homa_cqe *)
+			r->complete.first)[head & (r->complete.entries - 1)];
 	__atomic_store_n(&cq->head, head + 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&r->q->h.need_kick, __ATOMIC_SEQ_CST) &
 	    HOMA_SHM_KICK_CONSUME)
@@ -322,14 +326,12 @@ bool raw_evicted(struct raw *r, int ms)
 	int64_t end = now_ms() + ms;
 
 	do {
-		struct pollfd fd = { .fd = r->sock,
-				     .events = POLLIN | POLLRDHUP };
+		struct pollfd fd = { .fd = r->sock, .events = POLLIN | POLLRDHUP };
 
 		if (__atomic_load_n(&r->q->h.state, __ATOMIC_ACQUIRE) ==
 		    HOMA_SHM_EVICTED)
 			return true;
-		if (poll(&fd, 1, 1) == 1 &&
-		    (fd.revents & (POLLHUP | POLLRDHUP)))
+		if (poll(&fd, 1, 1) == 1 && (fd.revents & (POLLHUP | POLLRDHUP)))
 			return true;
 	} while (now_ms() < end);
 	return false;

@@ -82,8 +82,8 @@ int main(int argc, char **argv)
 	if (argc == 3)
 		serve(&r, (uint16_t)atoi(argv[2]), !strcmp(argv[1], "hold"));
 	else if (argc >= 6)
-		ask(&r, argv[2], (uint16_t)atoi(argv[3]), strtoul(argv[4], NULL, 0),
-		    (uint32_t)atoi(argv[5]),
+		ask(&r, argv[2], (uint16_t)atoi(argv[3]),
+		    strtoul(argv[4], NULL, 0), (uint32_t)atoi(argv[5]),
 		    argc > 6 ? strtoul(argv[6], NULL, 0) : 8);
 	else
 		raw_die("rpcs: what?");

@@ -16,10 +16,7 @@
 #include <unistd.h>
 #include "raw.h"
 
-enum {
-	WAIT_MS = 20000,
-	OWN_PORT = 4001
-};
+enum { WAIT_MS = 20000, OWN_PORT = 4001 };
 
 static uint8_t server_ip[16];
 static uint16_t server_port;
@@ -140,12 +137,10 @@ SPOILED(offset_in_a_stage_not_in_use, sqe.offset = 3 * HOMA_SHM_STAGE)
 SPOILED(offset_wraps, sqe.offset = 0xffffffff - 50)
 SPOILED(segment_none, sqe.segment = 1)
 SPOILED(segment_far, sqe.segment = 65535)
-SPOILED(copy_long, sqe.length = HOMA_SHM_COPY_MAX + 1;
-	sqe.flags = HOMA_SQE_COPY)
+SPOILED(copy_long, sqe.length = HOMA_SHM_COPY_MAX + 1; sqe.flags = HOMA_SQE_COPY)
 SPOILED(token_zero, sqe.token = 0)
 SPOILED(token_range, sqe.token = 1 << 16 | 0xffff)
-SPOILED(reply_token_range, sqe.op = HOMA_SQE_REPLY;
-	sqe.token = 1 << 16 | 0xffff)
+SPOILED(reply_token_range, sqe.op = HOMA_SQE_REPLY; sqe.token = 1 << 16 | 0xffff)
 SPOILED(reply_length_zero, sqe.op = HOMA_SQE_REPLY; sqe.length = 0)
 SPOILED(abort_errno, sqe.op = HOMA_SQE_ABORT; sqe.length = 5000)
 SPOILED(reject_errno_zero, sqe.op = HOMA_SQE_REJECT; sqe.length = 0)
@@ -297,8 +292,8 @@ static void reject_one(struct raw *r, uint32_t length)
 	push(r, &reject);
 	push(r, &reply);
 	cqe = next(r);
-	if (cqe.kind != HOMA_CQE_FAILED || cqe.error != 511 || cqe.token != sqe.token ||
-	    cqe.num_pages)
+	if (cqe.kind != HOMA_CQE_FAILED || cqe.error != 511 ||
+	    cqe.token != sqe.token || cqe.num_pages)
 		raw_die("kind %u, error %u", cqe.kind, cqe.error);
 }
 
@@ -315,16 +310,19 @@ static void rejected(struct raw *r)
 
 static void alive_of_nobody(struct raw *r)
 {
-	static const uint64_t tokens[] = { 0, 5 << 16, 1 << 16 | 0xffff, ~0ull, 1 };
+	static const uint64_t tokens[] = { 0, 5 << 16, 1 << 16 | 0xffff, ~0ull,
+					   1 };
 	struct homa_ctl_request request = raw_request(HOMA_CTL_ALIVE);
 	struct homa_ctl_answer answer;
 	size_t i;
 
 	for (i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {
 		request.bytes = tokens[i];
-		if (raw_ask(r->sock, &request, &answer, NULL, 0) || answer.error || answer.total)
-			raw_die("token %llx: error %d, %u", (unsigned long long)tokens[i],
-				answer.error, answer.total);
+		if (raw_ask(r->sock, &request, &answer, NULL, 0) ||
+		    answer.error || answer.total)
+			raw_die("token %llx: error %d, %u",
+				(unsigned long long)tokens[i], answer.error,
+				answer.total);
 	}
 }
 
@@ -337,7 +335,8 @@ static void number_beyond(struct raw *r)
 	push(r, &sqe);
 	echo(r, "the last number");
 	/* Two requests were submitted, so there are four numbers more; then eight. */
-	sqe.token = (HOMA_SHM_NUMBERS_AHEAD + 3) << 16 | 77; /* a place that echo() does not use */
+	sqe.token = (HOMA_SHM_NUMBERS_AHEAD + 3) << 16 |
+		    77; /* a place that echo() does not use */
 	push(r, &sqe);
 	echo(r, "the last number of three requests");
 	sqe.token = (HOMA_SHM_NUMBERS_AHEAD + 8) << 16 | 1;
@@ -369,36 +368,51 @@ static const struct {
 	void (*run)(struct raw *r);
 	bool lives;
 } rules[] = {
-#define ENDS(name)                 \
-	{                          \
-#name, name, false \
-	}
-#define LIVES(name)               \
-	{                         \
-#name, name, true \
-	}
-	ENDS(tail_beyond),	 ENDS(tail_back),
-	ENDS(tail_of_last_ring), ENDS(consumer_ahead),
-	ENDS(release_beyond),	 ENDS(release_nothing_out),
-	ENDS(release_no_page),	 ENDS(release_outside),
-	ENDS(release_twice),	 ENDS(op_zero),
-	ENDS(op_unknown),	 ENDS(op_far),
-	ENDS(length_zero),	 ENDS(length_long),
-	ENDS(length_huge),	 ENDS(offset_end),
+#define ENDS(name) { #name, name, false }
+#define LIVES(name) { #name, name, true }
+	ENDS(tail_beyond),
+	ENDS(tail_back),
+	ENDS(tail_of_last_ring),
+	ENDS(consumer_ahead),
+	ENDS(release_beyond),
+	ENDS(release_nothing_out),
+	ENDS(release_no_page),
+	ENDS(release_outside),
+	ENDS(release_twice),
+	ENDS(op_zero),
+	ENDS(op_unknown),
+	ENDS(op_far),
+	ENDS(length_zero),
+	ENDS(length_long),
+	ENDS(length_huge),
+	ENDS(offset_end),
 	ENDS(offset_in_a_stage_not_in_use),
-	ENDS(offset_wraps),	 ENDS(segment_none),
-	ENDS(segment_far),	 ENDS(copy_long),
-	ENDS(token_zero),	 ENDS(token_range),
-	ENDS(token_twice),	 ENDS(reply_token_range),
-	ENDS(reply_length_zero), ENDS(abort_errno),
-	ENDS(reject_errno_zero), ENDS(reject_errno_long),
-	ENDS(reject_token_zero), ENDS(reject_token_range),
-	LIVES(reject_of_nobody), LIVES(reject_of_own),
-	LIVES(rejected),	 LIVES(alive_of_nobody),
-	LIVES(reply_to_nobody),	 LIVES(abort_of_nobody),
-	LIVES(no_rings),	 LIVES(all_rings),
-	LIVES(header_spoiled),	 ENDS(number_beyond),
-	LIVES(number_open),	 LIVES(ids_of_ours),
+	ENDS(offset_wraps),
+	ENDS(segment_none),
+	ENDS(segment_far),
+	ENDS(copy_long),
+	ENDS(token_zero),
+	ENDS(token_range),
+	ENDS(token_twice),
+	ENDS(reply_token_range),
+	ENDS(reply_length_zero),
+	ENDS(abort_errno),
+	ENDS(reject_errno_zero),
+	ENDS(reject_errno_long),
+	ENDS(reject_token_zero),
+	ENDS(reject_token_range),
+	LIVES(reject_of_nobody),
+	LIVES(reject_of_own),
+	LIVES(rejected),
+	LIVES(alive_of_nobody),
+	LIVES(reply_to_nobody),
+	LIVES(abort_of_nobody),
+	LIVES(no_rings),
+	LIVES(all_rings),
+	LIVES(header_spoiled),
+	ENDS(number_beyond),
+	LIVES(number_open),
+	LIVES(ids_of_ours),
 };
 
 static void run(size_t i)
@@ -421,8 +435,7 @@ static void run(size_t i)
 		if (!raw_evicted(&r, WAIT_MS))
 			raw_die("%s did not end the attachment", rules[i].name);
 		if (r.q->h.state != HOMA_SHM_EVICTED)
-			raw_die("state %u after %s", r.q->h.state,
-				rules[i].name);
+			raw_die("state %u after %s", r.q->h.state, rules[i].name);
 		if (poll(&fd, 1, WAIT_MS) != 1 || recv(r.sock, &byte, 1, 0) > 0)
 			raw_die("the connection lives on after %s",
 				rules[i].name);

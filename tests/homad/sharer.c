@@ -16,9 +16,7 @@
 #include <signal.h>
 #include "api_common.h"
 
-enum {
-	KEPT = 4096
-};
+enum { KEPT = 4096 };
 
 static int answering;
 static struct homa_message kept[KEPT];
@@ -55,8 +53,9 @@ static int work(int port, const char *name)
 	for (;;) {
 		/* A signal just before it is seen a little later. */
 		rc = homa_receive(h, &kept[num_kept], HOMA_RECV_REQUEST, 100);
-		API_CHECK(!rc || rc == -EINTR || rc == -EAGAIN || rc == -ECONNREFUSED, "%s",
-			  homa_error(h));
+		API_CHECK(!rc || rc == -EINTR || rc == -EAGAIN ||
+				  rc == -ECONNREFUSED,
+			  "%s", homa_error(h));
 		if (!rc)
 			num_kept++;
 		API_CHECK(num_kept < KEPT, "too many requests");
@@ -65,7 +64,8 @@ static int work(int port, const char *name)
 	}
 }
 
-static int ask(const char *address, unsigned int count, unsigned int at_once, size_t length)
+static int ask(const char *address, unsigned int count, unsigned int at_once,
+	       size_t length)
 {
 	static const char request[4096] = "?";
 	unsigned int i, sent = 0, got = 0, failed = 0, by[26] = { 0 };
@@ -81,8 +81,8 @@ static int ask(const char *address, unsigned int count, unsigned int at_once, si
 	while (got < count) {
 		for (; sent < count && sent - got < at_once; sent++)
 			API_CHECK(!homa_request(h, (struct sockaddr *)&server,
-						sizeof(server), request, length, 0, 0,
-						NULL),
+						sizeof(server), request, length,
+						0, 0, NULL),
 				  "%s", homa_error(h));
 		do
 			rc = homa_receive(h, &msg, HOMA_RECV_RESPONSE, 120000);
@@ -91,7 +91,8 @@ static int ask(const char *address, unsigned int count, unsigned int at_once, si
 		if (msg.kind == HOMA_RESPONSE)
 			by[(*(unsigned char *)msg.iov[0].iov_base - 'A') % 26]++;
 		else if (failed++ == 0)
-			fprintf(stderr, "first failure: %s\n", strerror(-msg.error));
+			fprintf(stderr, "first failure: %s\n",
+				strerror(-msg.error));
 		homa_release(h, &msg);
 		if (++got + at_once == count + 1) {
 			printf("nearly\n");

@@ -18,17 +18,14 @@
 #include <unistd.h>
 #include "api_common.h"
 
-enum {
-	MOST = 64,
-	SAMPLES = 1 << 18
-};
+enum { MOST = 64, SAMPLES = 1 << 18 };
 
 static int stop, mend, asked;
 static unsigned int samples[SAMPLES];
 static unsigned int taken;
 static double sent_at[MOST];
 static size_t length_of[MOST];
-static int begun_after[MOST];	/* asked when the RPC of that slot began */
+static int begun_after[MOST]; /* asked when the RPC of that slot began */
 
 static void on_term(int sig)
 {
@@ -52,9 +49,7 @@ static int by_value(const void *a, const void *b)
 static void submit(struct homa *h, struct sockaddr_storage *server,
 		   unsigned int slot, unsigned int serial, size_t length)
 {
-	static const size_t sizes[] = {
-		100, 1, 1500, 100, 5000, 100, 70000, 100
-	};
+	static const size_t sizes[] = { 100, 1, 1500, 100, 5000, 100, 70000, 100 };
 	static unsigned char data[HOMA_MAX_MESSAGE];
 
 	length_of[slot] = length ? length : sizes[serial % 8];
@@ -95,9 +90,8 @@ static unsigned int take(struct homa *h)
 	API_CHECK(!rc, "%s", homa_error(h));
 	slot = msg.cookie & 0xff;
 	API_CHECK(msg.kind == HOMA_RESPONSE || can_be_mended(msg.error),
-		  "RPC %llu failed: %d (%s)",
-		  (unsigned long long)msg.cookie >> 8, msg.error,
-		  strerror(-msg.error));
+		  "RPC %llu failed: %d (%s)", (unsigned long long)msg.cookie >> 8,
+		  msg.error, strerror(-msg.error));
 	API_CHECK(slot < MOST && length_of[slot], "cookie %llx",
 		  (unsigned long long)msg.cookie);
 	if (msg.kind != HOMA_RESPONSE) {
@@ -133,8 +127,7 @@ int main(int argc, char **argv)
 
 	mend = argc > 5 && !strcmp(argv[5], "mend");
 	API_CHECK(argc > 1 && outstanding >= 1 && outstanding <= MOST, "usage");
-	API_CHECK(!homa_parse_address(argv[1], &server), "%s",
-		  homa_open_error());
+	API_CHECK(!homa_parse_address(argv[1], &server), "%s", homa_open_error());
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGUSR1, &ask, NULL);
 	API_CHECK(!homa_open(&h, NULL), "%s", homa_open_error());
@@ -149,8 +142,7 @@ int main(int argc, char **argv)
 			printf("going\n");
 			fflush(stdout);
 		}
-		if (!__atomic_load_n(&stop, __ATOMIC_RELAXED) &&
-		    api_now() < end)
+		if (!__atomic_load_n(&stop, __ATOMIC_RELAXED) && api_now() < end)
 			submit(h, &server, slot, serial++, length);
 	}
 	homa_close(h);

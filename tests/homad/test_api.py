@@ -15,7 +15,11 @@ from apitool import CHECKS, CLIENT, PATIENT, SERVER, Bed, Server
 from homad import Homad, finishing, needs_homad, needs_root, protocol
 from netns import Namespace, Net, Process
 
-pytestmark = [needs_homad, needs_root, pytest.mark.skipif(not CLIENT.exists(), reason=f"{CLIENT} is not built")]
+pytestmark = [
+    needs_homad,
+    needs_root,
+    pytest.mark.skipif(not CLIENT.exists(), reason=f"{CLIENT} is not built"),
+]
 
 PATH_CHECKS = ["sizes", "async", "borrow", "abort", "no_buffers"]
 NOTHING_LEFT = ("rpcs", "host_out_bytes")
@@ -105,7 +109,9 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("between", [pytest.param(way, id=way.name) for way in WAYS], indirect=True, scope="module")
+@pytest.mark.parametrize(
+    "between", [pytest.param(way, id=way.name) for way in WAYS], indirect=True, scope="module"
+)
 def test_ids__are_those_in_the_packets(between: tuple[Bed, Server]) -> None:
     """A host that is no homad has them from the packets, so what holds for both holds for the packets."""
     bed, server = between

@@ -328,7 +328,9 @@ def v4(address: str) -> bytes:
 
 def test_route__is_asked_for_by_a_thread_of_its_own(host: Host) -> None:
     """Many at once are each answered; who asks for more before the answer gets that, too."""
-    names = {task.read_text().strip() for task in Path(f"/proc/{host.homad.pid}/task").glob("*/comm")}
+    names = {
+        task.read_text().strip() for task in Path(f"/proc/{host.homad.pid}/task").glob("*/comm")
+    }
     assert "homad-routes" in names
     clients = [Client(host.homad.socket) for _ in range(40)]
     try:

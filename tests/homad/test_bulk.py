@@ -39,7 +39,9 @@ def test_long_messages__go_over_udp() -> None:
         assert of_udp(a, "nic_tx_bytes") - bytes_before > 20 * LONG
         assert of_udp(b, "nic_tx_bytes") > 20 * LONG, "their responses go with them"
         for host in (a, b):
-            assert of_udp(host, "nic_tx_gso") > 0 and of_udp(host, "nic_rx_gro") > 0, "packets joined"
+            assert of_udp(host, "nic_tx_gso") > 0 and of_udp(host, "nic_rx_gro") > 0, (
+                "packets joined"
+            )
 
 
 def test_short_messages__stay_native() -> None:

@@ -12,7 +12,16 @@ import time
 
 import pytest
 from apitool import CLIENT, PATIENT
-from homad import PROGRAMS, SANITIZED, needs_homad, needs_root, one_host, protocol, report, two_hosts
+from homad import (
+    PROGRAMS,
+    SANITIZED,
+    needs_homad,
+    needs_root,
+    one_host,
+    protocol,
+    report,
+    two_hosts,
+)
 from netns import eventually
 from test_hostile import STEADY, echo_server, ended_well, going
 
@@ -39,7 +48,9 @@ def test_attach_and_kill__leaves_nothing() -> None:
         memory = host.homad.rss()
         steady = going(host.start([STEADY, host.address(host, 4000), "0", "8", "100"]))
         begun = time.monotonic()
-        done = host.run([PROGRAMS / "churn", str(CYCLES), str(RPCS), host.v4, "4001"], timeout=60 + CYCLES * 2)
+        done = host.run(
+            [PROGRAMS / "churn", str(CYCLES), str(RPCS), host.v4, "4001"], timeout=60 + CYCLES * 2
+        )
         took = time.monotonic() - begun
         assert done.stdout == f"{CYCLES} cycles\n"
         _, other_median, other_p99, _ = ended_well(steady)
@@ -103,7 +114,9 @@ def test_daemon_ends__applications_are_told_and_come_back(number: int) -> None:
 def test_daemon_killed__others_are_not_confused() -> None:
     """The other host's RPCs fail or succeed, and go on when the daemon and its server are back, several times."""
     # A response that had begun is waited for until the timeout: nobody knows of its RPC any more.
-    with two_hosts(config=protocol("timeout_us=10000000,tombstone_ms=25000,restart_guard_us=1")) as (a, b):
+    with two_hosts(
+        config=protocol("timeout_us=10000000,tombstone_ms=25000,restart_guard_us=1")
+    ) as (a, b):
         server = echo_server(b, 4000)
         mending = going(a.start([STEADY, a.address(b, 4000), "0", "16", "0", "mend"]))
         for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):

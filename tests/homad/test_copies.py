@@ -16,7 +16,9 @@ pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 SHARER = PROGRAMS / "sharer"
 PATIENT = protocol("timeout_us=40000000,tombstone_ms=45000")
-GREEDY, OTHER = (["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"] for uid in (1001, 1002))
+GREEDY, OTHER = (
+    ["setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"] for uid in (1001, 1002)
+)
 # A copy of 4,000 bytes has 4,096; a user has a quarter of his limit for copies.
 LIMIT = 16 << 20
 FIT, MORE = LIMIT // 4 // 4096, 300
@@ -44,7 +46,9 @@ def test_requests_that_are_never_answered__take_a_users_share_and_no_more() -> N
         os.chmod(here.homad.socket, 0o777)
         server = holding(there)
         address = here.address(there, 4000)
-        greedy = here.start([*GREEDY, SHARER, "ask", address, str(FIT + MORE), str(FIT + MORE), "4000"])
+        greedy = here.start(
+            [*GREEDY, SHARER, "ask", address, str(FIT + MORE), str(FIT + MORE), "4000"]
+        )
         eventually(lambda: refused(here.homad) == MORE)
         assert copied(here.homad) == FIT * 4096
         # He gets no more with another handle, and another user has his own.
@@ -67,7 +71,15 @@ def test_a_program_that_is_killed__leaves_nothing_on_the_account() -> None:
     with two_hosts(config=config) as (here, there):
         os.chmod(here.homad.socket, 0o777)
         holding(there)
-        words = [*GREEDY, SHARER, "ask", here.address(there, 4000), str(FIT + 1), str(FIT + 1), "4000"]
+        words = [
+            *GREEDY,
+            SHARER,
+            "ask",
+            here.address(there, 4000),
+            str(FIT + 1),
+            str(FIT + 1),
+            "4000",
+        ]
         for times in (1, 2):
             greedy = here.start(words)
             eventually(lambda times=times: refused(here.homad) == times)

@@ -12,7 +12,11 @@ from homad import Homad, Host, finishing, needs_homad, needs_root
 from netns import Net
 from test_hostile import STEADY, echo_server, ended_well, going
 
-pytestmark = [needs_homad, needs_root, pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core")]
+pytestmark = [
+    needs_homad,
+    needs_root,
+    pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core"),
+]
 
 # Two spinning daemons on a test machine's cores: RPCs are slow, they must not fail.
 SLOW = {"protocol": {"timeout_us": 60_000_000, "tombstone_ms": 60_000}}
@@ -23,7 +27,9 @@ def dedicated(threads: dict[str, object]) -> Iterator[tuple[Host, Host]]:
     """Two hosts on a veth pair with two queues; the first has a dedicated daemon, the second a usual one."""
     with Net() as net:
         a, b = net.pair(queues=2)
-        first = Host(a, Homad(a, {"threads": {"mode": "dedicated", "cores": [0, 1]} | threads} | SLOW))
+        first = Host(
+            a, Homad(a, {"threads": {"mode": "dedicated", "cores": [0, 1]} | threads} | SLOW)
+        )
         second = Host(b, Homad(b, SLOW))
         with finishing(first.homad, second.homad):
             first.homad.start()
@@ -54,7 +60,10 @@ def test_dedicated__a_queue_for_each_thread() -> None:
 
 def test_dedicated__cores_come_and_go() -> None:
     """With any load a thread comes, without it goes, every 10 ms, and no RPC is hurt by it."""
-    with dedicated({"scale": True, "scale_busy": 0.9, "scale_idle": 0.95, "scale_ms": 10}) as (a, b):
+    with dedicated({"scale": True, "scale_busy": 0.9, "scale_idle": 0.95, "scale_ms": 10}) as (
+        a,
+        b,
+    ):
         serves_two_ways(a, b)
         a.homad.await_log("fast path changed its cores.*from=1 to=2")
         a.homad.await_log("fast path changed its cores.*from=2 to=1")

@@ -27,9 +27,7 @@ CLAIM = b"\0homad-one-per-network-namespace"
 
 
 def homad(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [HOMAD, *words], capture_output=True, text=True, check=False, timeout=30
-    )
+    return subprocess.run([HOMAD, *words], capture_output=True, text=True, check=False, timeout=30)
 
 
 # ---- command line ----

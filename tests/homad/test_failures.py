@@ -22,7 +22,11 @@ from test_libhoma_failures import (  # noqa: F401
     test_server_killed__client_gets_its_error,
 )
 
-pytestmark = [needs_homad, needs_root, pytest.mark.skipif(not CLIENT.exists(), reason=f"{CLIENT} is not built")]
+pytestmark = [
+    needs_homad,
+    needs_root,
+    pytest.mark.skipif(not CLIENT.exists(), reason=f"{CLIENT} is not built"),
+]
 
 
 def bed_of(via: str, settings: str) -> Iterator[Bed]:
@@ -62,7 +66,11 @@ def test_first_contact__more_than_is_kept_for_a_neighbour() -> None:
     """What finds neither a link address nor room to wait for one goes later, and not as a retransmission,
     which a young homad ignores."""
     config: Settings = {
-        "protocol": {"restart_guard_us": 60_000_000, "timeout_us": 20_000_000, "tombstone_ms": 25_000},
+        "protocol": {
+            "restart_guard_us": 60_000_000,
+            "timeout_us": 20_000_000,
+            "tombstone_ms": 25_000,
+        },
         "network": {"udp": False},
     }
 

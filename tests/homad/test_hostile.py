@@ -60,7 +60,9 @@ def ended_well(process: Process, number: int = signal.SIGTERM) -> tuple[int, int
 def rules() -> list[str]:
     if not RULES.exists():
         return ["none"]
-    return subprocess.run([RULES, "list"], capture_output=True, text=True, check=True).stdout.split()
+    return subprocess.run(
+        [RULES, "list"], capture_output=True, text=True, check=True
+    ).stdout.split()
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +114,8 @@ def test_hostile__only_itself_is_harmed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "port"), [("eventfds", 4001), ("ctl_deaf", 4002), ("unread", 4003), ("memory", 4004), ("stopped", 4005)]
+    ("kind", "port"),
+    [("eventfds", 4001), ("ctl_deaf", 4002), ("unread", 4003), ("memory", 4004), ("stopped", 4005)],
 )
 def test_hostile__one_kind(lawful: Host, kind: str, port: int) -> None:
     """Each of those that could block the daemon rather than break it, alone, so that the culprit is named.
@@ -120,7 +123,9 @@ def test_hostile__one_kind(lawful: Host, kind: str, port: int) -> None:
     echo_server(lawful, port)
     steady = going(lawful.start([STEADY, lawful.address(lawful, 4000)]))
     for life in range(4):
-        lawful.run([*NOBODY, HOSTILE, str(SEED), f"life={life}", kind, lawful.v4, str(port)], timeout=120)
+        lawful.run(
+            [*NOBODY, HOSTILE, str(SEED), f"life={life}", kind, lawful.v4, str(port)], timeout=120
+        )
     ended_well(steady)
     lawful.homad.check()
 
@@ -148,7 +153,10 @@ def test_one_does_not_read__others_go_on() -> None:
         deaf = host.start([API_PROGRAMS / "api_server", "4001"])
         deaf.line()
         deaf.send_signal(signal.SIGSTOP)
-        asking = [host.start([STEADY, host.address(host, 4001), "0", "64", str(n)]) for n in (100, 100, 100000)]
+        asking = [
+            host.start([STEADY, host.address(host, 4001), "0", "64", str(n)])
+            for n in (100, 100, 100000)
+        ]
         steady = going(host.start([STEADY, host.address(host, 4000)]))
         time.sleep(1)
         assert ended_well(steady)[0] > 100
@@ -167,7 +175,9 @@ def test_many_applications__all_make_progress() -> None:
         echo_server(host, 4000)
         echo_server(host, 4001)
         all_of_them = [
-            host.start([STEADY, host.address(host, 4000 + n % 2), "0", "4", "100" if n % 2 else "20000"])
+            host.start(
+                [STEADY, host.address(host, 4000 + n % 2), "0", "4", "100" if n % 2 else "20000"]
+            )
             for n in range(count)
         ]
         for each in all_of_them:

@@ -10,14 +10,25 @@ from collections.abc import Iterator
 
 import pytest
 from apitool import CHECKS, CLIENT, PATIENT, PORT, SERVER
-from homad import API_PROGRAMS, PROGRAMS, Host, needs_homad, needs_root, one_host, protocol, two_hosts
+from homad import (
+    API_PROGRAMS,
+    PROGRAMS,
+    Host,
+    needs_homad,
+    needs_root,
+    one_host,
+    protocol,
+    two_hosts,
+)
 from netns import Process
 from preloadtool import LIBRARY, under
 
 pytestmark = [
     needs_homad,
     needs_root,
-    pytest.mark.skipif(not CLIENT.exists() or not LIBRARY.exists(), reason="libhoma-preload is not built"),
+    pytest.mark.skipif(
+        not CLIENT.exists() or not LIBRARY.exists(), reason="libhoma-preload is not built"
+    ),
 ]
 PATH_CHECKS = ["sizes", "async", "abort", "no_buffers"]
 OWN_CHECKS = ["kinds", "timeouts", "close", "kept", "starved", "pieces", "addresses"]
@@ -91,7 +102,18 @@ def test_bench(machine: Host) -> None:
     """homa-bench as server and client over it."""
     bench = str(API_PROGRAMS.parents[1] / "bench" / "homa-bench")
     server = machine.start(
-        under(bench, "server", "--transport", "homa", "--via", "kernel", "--bind", ":4100", "--duration", "60")
+        under(
+            bench,
+            "server",
+            "--transport",
+            "homa",
+            "--via",
+            "kernel",
+            "--bind",
+            ":4100",
+            "--duration",
+            "60",
+        )
     )
     assert "via kernel" in (server.stderr.line(30) or "")
     done = machine.run(

@@ -94,7 +94,9 @@ def window(hosts: list[Host], seconds: float) -> list[tuple[int, int, int]]:
     """(count, median, p99) of a steady application on each, which asks the next one. All their bytes
     and RPCs are good, or the test has failed."""
     fields = [
-        going(a.start([PROGRAMS / "steady", a.address(b, 4000, "v4" if b.v4 else "v6"), seconds, 4]))
+        going(
+            a.start([PROGRAMS / "steady", a.address(b, 4000, "v4" if b.v4 else "v6"), seconds, 4])
+        )
         for a, b in zip(hosts, hosts[1:] + hosts[:1], strict=True)
     ]
     results = []

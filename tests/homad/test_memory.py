@@ -79,7 +79,12 @@ def test_much_traffic__has_more_and_gives_it_back() -> None:
         # The server stays, and is quiet: its pool is as small as before.
         eventually(lambda: memory(host.homad) <= little + segments_of(host) + 7 * RING, 60)
         # And used again it grows again.
-        assert ended_well(going(host.start([STEADY, host.address(host, 4000), "0", "16", "1000000"])))[0] > 0
+        assert (
+            ended_well(going(host.start([STEADY, host.address(host, 4000), "0", "16", "1000000"])))[
+                0
+            ]
+            > 0
+        )
         assert server.running()
 
 
@@ -162,7 +167,9 @@ def test_holes_and_faults__cost_nobody_else_anything() -> None:
         sizes = client.attach().sizes
         echo_server(host, 4000)
         steady = going(host.start([STEADY, host.address(host, 4000)]))
-        before = next(app["memory_bytes"] for app in snapshot(host.homad)["apps"] if app["name"] == "test")
+        before = next(
+            app["memory_bytes"] for app in snapshot(host.homad)["apps"] if app["name"] == "test"
+        )
         for _ in range(3):
             for fd, size in zip(client.fds, sizes, strict=False):
                 with mmap.mmap(fd, size) as all_of_it:
@@ -170,7 +177,9 @@ def test_holes_and_faults__cost_nobody_else_anything() -> None:
                         all_of_it[at] = 0 if fd == client.fds[0] and at == 0 else 7
                     all_of_it.madvise(mmap.MADV_REMOVE)
             use_all_rings(client)
-        charged = [app["memory_bytes"] for app in snapshot(host.homad)["apps"] if app["name"] == "test"]
+        charged = [
+            app["memory_bytes"] for app in snapshot(host.homad)["apps"] if app["name"] == "test"
+        ]
         assert all(c <= before + 7 * (65536 + 256 * 64) for c in charged)
         ended_well(steady)
         host.homad.check()

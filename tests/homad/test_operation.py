@@ -70,7 +70,14 @@ def test_garbage__is_refused() -> None:
 
 @needs_root
 def test_quota__of_attachments_memory_and_segments() -> None:
-    config = {"quota": {"attachments": 3, "user_memory": "64MiB", "send_max": "4MiB", "rcvbuf_max": "32MiB"}}
+    config = {
+        "quota": {
+            "attachments": 3,
+            "user_memory": "64MiB",
+            "send_max": "4MiB",
+            "rcvbuf_max": "32MiB",
+        }
+    }
     with one_host(config=config) as host:
         before = host.homad.resources()
         count, code, *text = probe(host, "attachments", "10")[0].split()
@@ -148,7 +155,9 @@ def test_two_daemons__second_says_why_it_stops() -> None:
                 second.start(wait=False)
                 assert second.wait(30) == 1
                 log = second.log()
-                assert re.search("one homad per network namespace|already runs|already serves|in use", log), log
+                assert re.search(
+                    "one homad per network namespace|already runs|already serves|in use", log
+                ), log
                 assert len(log.splitlines()) < 8, log
         assert probe(host, "attach")[0].startswith("ok")
         host.homad.check()
@@ -190,7 +199,7 @@ def test_rootless__in_a_user_namespace() -> None:
     unshare = ["unshare", "--user", "--map-root-user", "--net"]
     if subprocess.run([*unshare, "true"], capture_output=True, check=False).returncode:
         pytest.skip("user namespaces are not allowed here")
-    script = "ip link set lo up; exec \"$@\""
+    script = 'ip link set lo up; exec "$@"'
     homad = Homad(None, protocol(PATIENT), prefix=[*unshare, "sh", "-c", script, "sh"])
     with finishing(homad):
         homad.start()
@@ -285,7 +294,9 @@ def test_sigterm__with_applications_attached() -> None:
     with one_host(config=protocol(PATIENT)) as host:
         server = host.start([API_PROGRAMS / "api_server", "4000"])
         server.line()
-        steadies = [going(host.start([STEADY, host.address(host, 4000), "0", "32"])) for _ in range(3)]
+        steadies = [
+            going(host.start([STEADY, host.address(host, 4000), "0", "32"])) for _ in range(3)
+        ]
         held = host.start([PROBE, "hold"])
         assert held.line() == "held"
         assert host.homad.stop(timeout=20) == 0
@@ -300,6 +311,7 @@ def test_sigterm__with_applications_attached() -> None:
 def test_idle__no_wake_ups() -> None:
     """Nothing attached: no thread of the daemon runs at all; nor with a quiet application attached."""
     with one_host() as host:
+
         def rests() -> bool:
             before = host.homad.switches()
             time.sleep(2.5)
@@ -319,10 +331,14 @@ def test_check_config__and_help() -> None:
     with one_host(start=False) as host:
         file = host.homad.config_file
         file.write_text("[quota]\nrpcs = 10\nnonsense = 1\n")
-        done = subprocess.run([HOMAD, "--check-config", "--config", file], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [HOMAD, "--check-config", "--config", file], capture_output=True, text=True, check=False
+        )
         assert done.returncode != 0 and f"{file}:3" in done.stderr + done.stdout, done
         file.write_text("[quota]\nrpcs = 10\n")
-        done = subprocess.run([HOMAD, "--check-config", "--config", file], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [HOMAD, "--check-config", "--config", file], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done
         host.homad.was_stopped = True
 

@@ -63,7 +63,12 @@ def test_ss__rpcs_and_peers_at_both_ends() -> None:
         asked = rpcs(a, client=True)
         assert {r["rpc"] ^ 1 for r in served} == {r["rpc"] for r in asked}
         for r in served:
-            assert (r["port"], r["rx_received"], r["rx_length"], r["client"]) == (4000, 3000, 3000, False)
+            assert (r["port"], r["rx_received"], r["rx_length"], r["client"]) == (
+                4000,
+                3000,
+                3000,
+                False,
+            )
         for r in asked:
             assert (r["peer_port"], r["tx_sent"], r["tx_length"]) == (4000, 3000, 3000)
             assert r["app"] == sockets(a.homad)[0]["app"]
@@ -79,7 +84,9 @@ def test_rpcs__more_than_one_piece_of_the_answer() -> None:
         assert client.line() == "asking"
 
         def rows() -> list[dict]:
-            return json.loads(tool(host.homad, "ss", "-r", "--json", "--port", "4000").stdout)["rpcs"]
+            return json.loads(tool(host.homad, "ss", "-r", "--json", "--port", "4000").stdout)[
+                "rpcs"
+            ]
 
         # Each of them has two ends on one machine.
         eventually(lambda: len(rows()) == 600)
@@ -108,8 +115,23 @@ def test_top__on_a_terminal_of_80x24() -> None:
     with one_host() as host, serving(host):
         pid, fd = pty.fork()
         if not pid:
-            env = {**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
-            argv = [sys.executable, "-m", "tools", "top", "--interval", "0.2", "--monitor", str(host.homad.monitor)]
+            env = {
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "TERM": "xterm",
+                "COLUMNS": "80",
+                "LINES": "24",
+            }
+            argv = [
+                sys.executable,
+                "-m",
+                "tools",
+                "top",
+                "--interval",
+                "0.2",
+                "--monitor",
+                str(host.homad.monitor),
+            ]
             os.execve(sys.executable, argv, env)
         shown = b""
 
@@ -175,7 +197,14 @@ def test_monitor__its_group_is_let_in_by_a_homad_without_privileges() -> None:
 def test_monitor__nonsense_is_answered_and_harmless() -> None:
     with one_host() as host:
         with Raw(host.homad.monitor) as raw:
-            for nonsense in (b"\n", b"{}\n", b"[1]\n", b"\xff\x00\n", b'{"op": 5}\n', b'{"op":"trace","format":7}\n'):
+            for nonsense in (
+                b"\n",
+                b"{}\n",
+                b"[1]\n",
+                b"\xff\x00\n",
+                b'{"op": 5}\n',
+                b'{"op":"trace","format":7}\n',
+            ):
                 assert "error" in raw.ask(nonsense), nonsense
             for bad in ({"snap": -1}, {"snap": "x"}, {"app": []}, {"peer": "x"}, {"port": 70000}):
                 assert "error" in raw.ask({"op": "trace", "format": "records"} | bad), bad
@@ -256,5 +285,3 @@ def test_idle__no_wakeups_after_a_viewer_has_gone() -> None:
 
         eventually(quiet, 20)
         connected.close()
-
-

@@ -39,13 +39,17 @@ def parse(text: str) -> dict[Key, float]:
             continue
         if line.startswith("# TYPE "):
             name, kind = line[7:].split(" ")
-            assert name == present and name not in kinds and kind in ("counter", "gauge", "histogram"), line
+            assert (
+                name == present and name not in kinds and kind in ("counter", "gauge", "histogram")
+            ), line
             kinds[name] = kind
             continue
         match = _SAMPLE.fullmatch(line)
         assert match, line
         name, labels, value = match.groups()
-        family = re.sub(r"_(bucket|sum|count)$", "", name) if kinds.get(present) == "histogram" else name
+        family = (
+            re.sub(r"_(bucket|sum|count)$", "", name) if kinds.get(present) == "histogram" else name
+        )
         assert family == present, line
         found = _LABEL.findall(labels or "")
         assert ",".join(f'{k}="{v}"' for k, v in found) == (labels or ""), line
@@ -56,12 +60,18 @@ def parse(text: str) -> dict[Key, float]:
     for name, kind in kinds.items():
         assert name.startswith("homa_") and name == name.lower(), name
         assert (kind == "counter") == name.endswith("_total"), name
-        assert not re.search(r"_(ns|us|ms|kb|kib|mbps|milliseconds)(_|$)", name), f"{name} is not in base units"
+        assert not re.search(r"_(ns|us|ms|kb|kib|mbps|milliseconds)(_|$)", name), (
+            f"{name} is not in base units"
+        )
     return samples
 
 
 def check_histogram(samples: dict[Key, float], name: str) -> None:
-    buckets = [(dict(labels)["le"], value) for (n, labels), value in samples.items() if n == f"{name}_bucket"]
+    buckets = [
+        (dict(labels)["le"], value)
+        for (n, labels), value in samples.items()
+        if n == f"{name}_bucket"
+    ]
     bounds = [float(le) for le, _ in buckets]
     assert bounds == sorted(bounds) and buckets[-1][0] == "+Inf" and len(bounds) > 10
     values = [value for _, value in buckets]
@@ -70,7 +80,9 @@ def check_histogram(samples: dict[Key, float], name: str) -> None:
 
 def one(samples: dict[Key, float], metric: str, /, **labels: str) -> float:
     """The sum of the samples with these labels."""
-    found = [v for (n, ls), v in samples.items() if n == metric and labels.items() <= dict(ls).items()]
+    found = [
+        v for (n, ls), v in samples.items() if n == metric and labels.items() <= dict(ls).items()
+    ]
     assert found, f"no {metric} {labels}"
     return sum(found)
 
@@ -127,7 +139,12 @@ def test_ports__have_counters_by_name(host: Host) -> None:
 
 @pytest.mark.parametrize(
     ("method", "url", "status"),
-    [("GET", "/", 404), ("GET", "/metrics/x", 404), ("POST", "/metrics", 405), ("HEAD", "/metrics", 200)],
+    [
+        ("GET", "/", 404),
+        ("GET", "/metrics/x", 404),
+        ("POST", "/metrics", 405),
+        ("HEAD", "/metrics", 200),
+    ],
 )
 def test_http__other_requests(host: Host, method: str, url: str, status: int) -> None:
     got, text, _ = scrape(metrics_at(host), url, method)
@@ -136,7 +153,13 @@ def test_http__other_requests(host: Host, method: str, url: str, status: int) ->
 
 @pytest.mark.sanitized
 def test_http__nonsense_is_harmless(host: Host) -> None:
-    for nonsense in (b"\0" * 100, b"GET\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n", b"A" * 100_000, b""):
+    for nonsense in (
+        b"\0" * 100,
+        b"GET\r\n\r\n",
+        b"GET /metrics HTTP/9.9\r\n\r\n",
+        b"A" * 100_000,
+        b"",
+    ):
         with socket.socket(socket.AF_UNIX) as s:
             s.settimeout(20)
             s.connect(str(metrics_at(host)))
@@ -183,7 +206,9 @@ def test_loopback_port() -> None:
         assert one(samples, "homa_build_info", mode="shared") == 1
 
 
-@pytest.mark.parametrize("place", ["0.0.0.0:9464", "10.9.0.1:9464", "127.0.0.1", "127.0.0.1:0", "unix:", "9464"])
+@pytest.mark.parametrize(
+    "place", ["0.0.0.0:9464", "10.9.0.1:9464", "127.0.0.1", "127.0.0.1:0", "unix:", "9464"]
+)
 def test_other_places__are_refused_with_the_remedy(place: str) -> None:
     with one_host(start=False, arguments=["--metrics", place]) as host:
         host.homad.start(wait=False)
@@ -215,5 +240,7 @@ def test_sums__both_ends_agree() -> None:
     with two_hosts() as (a, b), serving(b):
         ask(a, b, 100, 500)
         client, server = (snapshot(h.homad)["engine"] for h in (a, b))
-        assert client["requests_sent"] == server["requests_received"] == server["replies_sent"] == 100
+        assert (
+            client["requests_sent"] == server["requests_received"] == server["replies_sent"] == 100
+        )
         assert client["responses_taken"] == 100

@@ -12,13 +12,17 @@ from homad import HOMAD, SANITIZED, needs_homad, needs_root, two_hosts
 from netns import ROOT
 from ops_tools import ask, serving
 
-needs_bpftrace = pytest.mark.skipif(not shutil.which("bpftrace"), reason="bpftrace is not installed")
+needs_bpftrace = pytest.mark.skipif(
+    not shutil.which("bpftrace"), reason="bpftrace is not installed"
+)
 pytestmark = [needs_homad, needs_root, needs_bpftrace]
 NAMES = {"request", "reply", "deliver", "rx", "tx"}
 
 
 def listed() -> set[str]:
-    done = subprocess.run(["bpftrace", "-l", f"usdt:{HOMAD}:*"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        ["bpftrace", "-l", f"usdt:{HOMAD}:*"], capture_output=True, text=True, timeout=60
+    )
     return set(re.findall(r":homad:(\w+)$", done.stdout, re.M))
 
 
@@ -59,7 +63,9 @@ def test_probes__are_listed_and_documented() -> None:
         assert all(re.search(rf"\b{name}\b", text) for name in NAMES), page
 
 
-@pytest.mark.skipif(SANITIZED, reason="bpftrace reads the arguments where an ordinary build has them")
+@pytest.mark.skipif(
+    SANITIZED, reason="bpftrace reads the arguments where an ordinary build has them"
+)
 def test_probes__count_rpcs_and_bytes() -> None:
     has_probes()
     script = (

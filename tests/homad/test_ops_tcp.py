@@ -103,7 +103,9 @@ def unmodified(*argv: str) -> list[str]:
 class Program:
     """PROGRAM on a host, and the pipe by which it is told what to do."""
 
-    def __init__(self, host: Host, role: str, address: str, count: int, kernel: bool = False) -> None:
+    def __init__(
+        self, host: Host, role: str, address: str, count: int, kernel: bool = False
+    ) -> None:
         self.folder = tempfile.TemporaryDirectory()
         path = Path(self.folder.name) / "verbs"
         os.mkfifo(path)
@@ -129,7 +131,9 @@ class Program:
 
 
 @contextmanager
-def pair(a: Host, b: Host, count: int = 1, kernel: bool = False) -> Iterator[tuple[Program, Program]]:
+def pair(
+    a: Host, b: Host, count: int = 1, kernel: bool = False
+) -> Iterator[tuple[Program, Program]]:
     """Connections from `a` to `b`: client, server; the client of the kernel, if that is said."""
     server = Program(b, "serve", b.v4, count)
     assert server.line() == "ready"
@@ -156,9 +160,17 @@ def test_ss__listener_and_connection(hosts: tuple[Host, Host]) -> None:
     a, b = hosts
     with pair(a, b) as (client, server):
         listener, served = sorted(flows(b), key=lambda f: f["state"] != "listen")
-        assert (listener["state"], listener["local"], listener["local_port"]) == ("listen", b.v4, 5000)
+        assert (listener["state"], listener["local"], listener["local_port"]) == (
+            "listen",
+            b.v4,
+            5000,
+        )
         assert (listener["recv_q"], listener["send_q"], listener["half_open"]) == (0, 128, 0)
-        assert (served["state"], served["local_port"], served["peer"]) == ("established", 5000, a.v4)
+        assert (served["state"], served["local_port"], served["peer"]) == (
+            "established",
+            5000,
+            a.v4,
+        )
         assert served["pid"] == listener["pid"] == server.process.pid and served["uid"] == 0
         asked = only(a)
         assert (asked["peer"], asked["peer_port"], asked["pid"]) == (b.v4, 5000, client.process.pid)
@@ -174,7 +186,12 @@ def test_ss__listener_and_connection(hosts: tuple[Host, Host]) -> None:
         assert served["data_segs_in"] > 0 and served["segs_in"] >= served["data_segs_in"]
         eventually(lambda: only(a)["bytes_acked"] == 3000)
         asked = only(a)
-        assert (asked["send_q"], asked["retransmits"], asked["mss"] > 500, asked["rtt_ns"] > 0) == (0, 0, True, True)
+        assert (asked["send_q"], asked["retransmits"], asked["mss"] > 500, asked["rtt_ns"] > 0) == (
+            0,
+            0,
+            True,
+            True,
+        )
         assert asked["data_segs_out"] >= 2 and asked["cwnd"] >= asked["mss"]
 
 
@@ -184,14 +201,22 @@ def test_ss__filters(hosts: tuple[Host, Host]) -> None:
         assert len(flows(b)) == 4 and len(flows(b, "--listening")) == 1
         assert len(flows(b, "--state", "established", "--peer", a.v4)) == 3
         assert not flows(b, "--peer", "10.99.99.99")
-        assert len(flows(b, "--user", "root")) == len(flows(b, "--user", "0")) == 4 and not flows(b, "--user", "nobody")
+        assert len(flows(b, "--user", "root")) == len(flows(b, "--user", "0")) == 4 and not flows(
+            b, "--user", "nobody"
+        )
         assert len(flows(a, "--port", "5000")) == 3 and not flows(a, "--port", "5001")
-        assert len(flows(a, "--app", flows(a)[0]["name"])) == 3 and not flows(a, "--app", "nobody-of-that-name")
-        assert "established, fin-wait-1" in tool(a.homad, "ss", "--state", "opened", status=2).stderr
+        assert len(flows(a, "--app", flows(a)[0]["name"])) == 3 and not flows(
+            a, "--app", "nobody-of-that-name"
+        )
+        assert (
+            "established, fin-wait-1" in tool(a.homad, "ss", "--state", "opened", status=2).stderr
+        )
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_ss__text_fits(hosts: tuple[Host, Host], width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ss__text_fits(
+    hosts: tuple[Host, Host], width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     a, b = hosts
     with pair(a, b) as (client, _):
@@ -239,7 +264,11 @@ def test_flows__reader_that_does_not_read(hosts: tuple[Host, Host]) -> None:
         for viewer in lazy[:4]:
             viewer.close()
         assert client.tell("send 1000") == server.tell("read 1000") == "done"
-        for wrong in (b'{"op":"flows","time_wait":[[]]}', b'{"op":["flows"]}', b'{"op":"flows","time_wait":-1}'):
+        for wrong in (
+            b'{"op":"flows","time_wait":[[]]}',
+            b'{"op":["flows"]}',
+            b'{"op":"flows","time_wait":-1}',
+        ):
             with Raw(b.homad.monitor) as raw:
                 raw.send(wrong + b"\n")
                 assert raw.line()
@@ -272,7 +301,10 @@ def test_metrics__streams_of_users_and_what_is_refused() -> None:
             eventually(lambda: metrics(b)['homa_user_tcp_rx_bytes_total{uid="0"}'] == 10000)
             seen = metrics(b)
             assert seen["homa_tcp_connections"] == seen['homa_user_tcp_streams{uid="0"}'] == 2
-            assert seen['homa_user_tcp_listeners{uid="0"}'] == 1 and seen["homa_tcp_opened_passive_total"] == 2
+            assert (
+                seen['homa_user_tcp_listeners{uid="0"}'] == 1
+                and seen["homa_tcp_opened_passive_total"] == 2
+            )
             assert seen['homa_app_tcp_rx_bytes_total{uid="0"}'] == 10000
             assert metrics(a)['homa_user_tcp_tx_bytes_total{uid="0"}'] == 10000
             # What goes wrong is counted, too.

@@ -195,7 +195,8 @@ def test_perfetto__every_rpc_of_both_ends(tmp_path: Path) -> None:
         with Tracing(a, "--perfetto", str(paths[0])), Tracing(b, "--perfetto", str(paths[1])):
             ask(a, b, 20, 2000, 4)
         asked, served = (
-            [e for e in json.loads(p.read_text())["traceEvents"] if e["ph"] == "X" and e["args"]] for p in paths
+            [e for e in json.loads(p.read_text())["traceEvents"] if e["ph"] == "X" and e["args"]]
+            for p in paths
         )
     assert len(asked) == len(served) == 20
     for event in asked:

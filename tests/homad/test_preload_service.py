@@ -61,7 +61,7 @@ def test_client__over_the_wire(wire: tuple[Host, Host], check: str) -> None:
 
 @pytest.mark.parametrize("how", [*SERVERS, "fork", "fork-poll", "fork-epoll", "handover"])
 def test_server__waits_in_all_ways(machine: Host, how: str) -> None:
-    """"fork": a child serves on the port that its parent had, until the namespace ends; it may wait
+    """ "fork": a child serves on the port that its parent had, until the namespace ends; it may wait
     for messages already while its parent still has it."""
     port = 4001 + len(how) if how not in SERVERS else 4001
     process = machine.start(server("v4", how, port=port))

@@ -69,7 +69,9 @@ def test_four_workers__what_waits_is_shared_evenly(local: bool) -> None:
 def test_four_workers__who_answers_at_once_takes_turns(local: bool) -> None:
     with two_hosts() as (a, b):
         workers(a, "echo")
-        assert answers(asking(a if local else b, a, 400)) == dict.fromkeys("ABCD", 100) | {"failed": 0}
+        assert answers(asking(a if local else b, a, 400)) == dict.fromkeys("ABCD", 100) | {
+            "failed": 0
+        }
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core")

@@ -17,7 +17,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from attachtool import BIND, LISTEN, LISTEN_ON, METRIC, METRICS, ROUTE, SEGMENT, ATTACH, Client, request
+from attachtool import (
+    BIND,
+    LISTEN,
+    LISTEN_ON,
+    METRIC,
+    METRICS,
+    ROUTE,
+    SEGMENT,
+    ATTACH,
+    Client,
+    request,
+)
 from homad import Homad, Host, needs_homad, needs_root, one_host, two_hosts
 from netns import eventually
 from ops_tools import RPCS, Raw, serving
@@ -140,7 +151,12 @@ def test_reload__is_broken_off_by_the_end() -> None:
 
 
 def test_admin__stopped_holds_up_no_application() -> None:
-    with two_hosts(RULES) as (a, b), serving(b), Client(a.homad.socket) as client, Raw(a.homad.monitor) as viewer:
+    with (
+        two_hosts(RULES) as (a, b),
+        serving(b),
+        Client(a.homad.socket) as client,
+        Raw(a.homad.monitor) as viewer,
+    ):
         echo = b.start([sys.executable, STREAMS, b.homad.socket, "serve", b.v4, 5000, 1])
         assert echo.line() == "ready"
         client.attach()
@@ -157,7 +173,12 @@ def test_admin__stopped_holds_up_no_application() -> None:
 
 
 def test_memory__stopped_holds_up_only_who_wants_some() -> None:
-    with two_hosts(RULES) as (a, b), serving(b), Client(a.homad.socket) as client, Client(a.homad.socket) as new:
+    with (
+        two_hosts(RULES) as (a, b),
+        serving(b),
+        Client(a.homad.socket) as client,
+        Client(a.homad.socket) as new,
+    ):
         asking = a.start([RPCS, "ask", b.v4, 4000, 0, 100, 1])
         assert asking.line() == "asking"
         client.attach()
@@ -178,7 +199,12 @@ def test_memory__stopped_holds_up_only_who_wants_some() -> None:
 
 
 def test_routes__stopped_hold_up_only_who_asks_for_one() -> None:
-    with two_hosts(RULES) as (a, b), serving(b), Client(a.homad.socket) as client, Client(a.homad.socket) as other:
+    with (
+        two_hosts(RULES) as (a, b),
+        serving(b),
+        Client(a.homad.socket) as client,
+        Client(a.homad.socket) as other,
+    ):
         first_request(a, b.v4)
         client.attach()
         with stopped(a.homad, "homad-routes"):

@@ -65,8 +65,22 @@ def hosts() -> Iterator[tuple[Host, Host]]:
 
 def words(host: Host, way: str, *rest: object) -> list[str]:
     if way == "unmodified":
-        return ["env", f"HOMA_PRELOAD_LIB={LIBRARY}", str(HOMA_RUN), "--tcp", "--debug", sys.executable, "-c", KERNEL, *map(str, rest)]
-    tool = [sys.executable, "-c", KERNEL] if way == "kernel" else [sys.executable, str(TOOL), str(host.homad.socket)]
+        return [
+            "env",
+            f"HOMA_PRELOAD_LIB={LIBRARY}",
+            str(HOMA_RUN),
+            "--tcp",
+            "--debug",
+            sys.executable,
+            "-c",
+            KERNEL,
+            *map(str, rest),
+        ]
+    tool = (
+        [sys.executable, "-c", KERNEL]
+        if way == "kernel"
+        else [sys.executable, str(TOOL), str(host.homad.socket)]
+    )
     return [*tool, *map(str, rest)]
 
 
@@ -82,7 +96,9 @@ def serve(host: Host, way: str, address: str, count: int = 1) -> Process:
     [("homad", "kernel"), ("kernel", "homad"), ("homad", "homad"),
      ("unmodified", "kernel"), ("kernel", "unmodified"), ("unmodified", "unmodified")],
 )  # fmt: skip
-def test_echo__either_end_either_way(hosts: tuple[Host, Host], client: str, server: str, family: str) -> None:
+def test_echo__either_end_either_way(
+    hosts: tuple[Host, Host], client: str, server: str, family: str
+) -> None:
     a, b = hosts
     address = getattr(b, family)
     echo = serve(b, server, address)
@@ -100,7 +116,9 @@ def test_echo__either_end_either_way(hosts: tuple[Host, Host], client: str, serv
 def test_echo__more_than_the_buffers_hold(hosts: tuple[Host, Host]) -> None:
     a, b = hosts
     echo = serve(b, "homad", b.v4)
-    assert a.run(words(a, "homad", "send", b.v4, 5000, 3_000_000)).stdout.strip() == "echoed 3000000"
+    assert (
+        a.run(words(a, "homad", "send", b.v4, 5000, 3_000_000)).stdout.strip() == "echoed 3000000"
+    )
     assert echo.wait()[0] == 0
 
 
@@ -119,8 +137,12 @@ def test_connect__from_an_address_of_the_programs_choice(hosts: tuple[Host, Host
     a.space.ip("address", "add", "10.9.0.77/24", "dev", "eth0")
     echo = serve(b, "kernel", b.v4)
     # A homad hears of a new address a moment later.
-    eventually(lambda: a.run(words(a, "homad", "try", b.v4, 5000, "10.9.0.77")).stdout.strip() == "opened")
-    assert a.run(words(a, "homad", "try", b.v4, 5000, "10.9.0.78")).stdout.strip() == "EADDRNOTAVAIL"
+    eventually(
+        lambda: a.run(words(a, "homad", "try", b.v4, 5000, "10.9.0.77")).stdout.strip() == "opened"
+    )
+    assert (
+        a.run(words(a, "homad", "try", b.v4, 5000, "10.9.0.78")).stdout.strip() == "EADDRNOTAVAIL"
+    )
     assert a.run(words(a, "homad", "try", b.v4, 5000, a.v6)).stdout.strip() == "EADDRNOTAVAIL"
     echo.stop()
 
@@ -135,7 +157,9 @@ def test_other_ports__stay_the_kernels(hosts: tuple[Host, Host]) -> None:
     a, b = hosts
     server = b.start([sys.executable, "-c", KERNEL, "serve", b.v4, "500", "1"])
     assert server.line() == "ready"
-    assert re.match("echoed", a.run([sys.executable, "-c", KERNEL, "send", b.v4, "500", "100000"]).stdout)
+    assert re.match(
+        "echoed", a.run([sys.executable, "-c", KERNEL, "send", b.v4, "500", "100000"]).stdout
+    )
     assert server.wait()[0] == 0
 
 
@@ -172,7 +196,9 @@ def rests(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("server", ["accept", "epoll"])
-def test_homad_ends__its_servers_go_on_with_the_kernel(hosts: tuple[Host, Host], server: str) -> None:
+def test_homad_ends__its_servers_go_on_with_the_kernel(
+    hosts: tuple[Host, Host], server: str
+) -> None:
     a, b = hosts
     if server == "accept":
         program = words(b, "unmodified", "serve", b.v4, 5000, 2)

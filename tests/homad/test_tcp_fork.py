@@ -81,7 +81,6 @@ def join(streams: Streams, token: bytes) -> Answer:
     return answer
 
 
-
 def kernel_client(host: Host, address: str) -> socket.socket:
     with inside(host):
         return socket.create_connection((address, PORT), timeout=20)

@@ -162,7 +162,17 @@ def echo(hosts: tuple[Host, Host]) -> Iterator[None]:
 
 def works(hosts: tuple[Host, Host]) -> None:
     """Another application is still served."""
-    done = hosts[0].run([sys.executable, str(TOOL), str(hosts[0].homad.socket), "send", hosts[1].v4, str(PORT), "20000"])
+    done = hosts[0].run(
+        [
+            sys.executable,
+            str(TOOL),
+            str(hosts[0].homad.socket),
+            "send",
+            hosts[1].v4,
+            str(PORT),
+            "20000",
+        ]
+    )
     assert done.stdout.strip() == "echoed 20000"
 
 
@@ -197,7 +207,11 @@ def test_sockets_passed__with_an_empty_request(hosts: tuple[Host, Host]) -> None
 
 def test_listen__a_connection_of_anothers_port_proves_nothing(hosts: tuple[Host, Host]) -> None:
     """An accepted socket has its listener's port, also when it has ended, and is not the port's owner."""
-    with inside(hosts[0]), closing(bound("127.0.0.1", 6000)) as listener, attached(hosts[0]) as streams:
+    with (
+        inside(hosts[0]),
+        closing(bound("127.0.0.1", 6000)) as listener,
+        attached(hosts[0]) as streams,
+    ):
         listener.listen()
         with closing(socket.create_connection(("127.0.0.1", 6000))) as other:
             one, _ = listener.accept()
@@ -210,7 +224,9 @@ def test_listen__a_connection_of_anothers_port_proves_nothing(hosts: tuple[Host,
         one.close()
 
 
-@pytest.mark.parametrize("kind", ["listens", "connected", "udp", "unix", "file", "none", "other network", "not bound"])
+@pytest.mark.parametrize(
+    "kind", ["listens", "connected", "udp", "unix", "file", "none", "other network", "not bound"]
+)
 def test_listen__what_is_no_bound_socket(hosts: tuple[Host, Host], kind: str) -> None:
     with ExitStack() as stack, attached(hosts[0]) as streams:
         with inside(hosts[1] if kind == "other network" else hosts[0]):
@@ -238,7 +254,10 @@ def test_listen__what_is_no_bound_socket(hosts: tuple[Host, Host], kind: str) ->
 def test_listen__no_other_user_gets_a_part_of_the_port(hosts: tuple[Host, Host]) -> None:
     """The kernel lets anybody bind 10.9.0.1:P beside 0.0.0.0:P as long as neither listens there."""
     with inside(hosts[0]), ExitStack() as stack:
-        first, second = attach_as(str(hosts[0].homad.socket), 1001), attach_as(str(hosts[0].homad.socket), 1002)
+        first, second = (
+            attach_as(str(hosts[0].homad.socket), 1001),
+            attach_as(str(hosts[0].homad.socket), 1002),
+        )
         assert first and second
         for client in (first, second):
             stack.enter_context(closing(client))
@@ -365,9 +384,15 @@ HARMLESS: dict[str, Deed] = {
     "all options and more": lambda _, one: one.command(OPTIONS, 0xFFFFFFFF),
     "rung for nothing": lambda _, one: [one.command(RING) for _ in range(100)] and None,
     "an event head that cannot be": lambda s, _: store(s.memory, EVENT_HEAD, 0x80000000),
-    "its words overwritten": lambda s, one: [one.put(i, 0xFFFFFFFF) for i in range(0, 128, 4)] and None,
-    "the head of the area overwritten": lambda s, _: s.memory.__setitem__(slice(0, 64), b"\xff" * 64),
-    "the rules overwritten": lambda s, _: s.memory.__setitem__(slice(384, 384 + 1536), b"\xff" * 1536),
+    "its words overwritten": lambda s, one: (
+        [one.put(i, 0xFFFFFFFF) for i in range(0, 128, 4)] and None
+    ),
+    "the head of the area overwritten": lambda s, _: s.memory.__setitem__(
+        slice(0, 64), b"\xff" * 64
+    ),
+    "the rules overwritten": lambda s, _: s.memory.__setitem__(
+        slice(384, 384 + 1536), b"\xff" * 1536
+    ),
 }
 
 
@@ -402,7 +427,9 @@ def test_connect__a_flood_that_reads_no_events(hosts: tuple[Host, Host], echo: N
         works(hosts)
 
 
-@pytest.mark.parametrize("address", ["224.0.0.1", "255.255.255.255", "0.0.0.0", "127.0.0.1", "::", "::1", "ff02::1"])
+@pytest.mark.parametrize(
+    "address", ["224.0.0.1", "255.255.255.255", "0.0.0.0", "127.0.0.1", "::", "::1", "ff02::1"]
+)
 def test_connect__what_is_no_host(hosts: tuple[Host, Host], address: str) -> None:
     with attached(hosts[0]) as streams:
         streams.connect(address, PORT, 9)
@@ -448,7 +475,9 @@ def test_quota__connections_fail_and_nobody_spins() -> None:
             streams.close_stream(open_ones.pop(), ABORT)
             streams.poll()
             streams.connect(hosts[1].v4, PORT, 9999)
-            assert eventually(lambda: [e for e in streams.poll() if e[0] == OPENED and e[3] == 9999])
+            assert eventually(
+                lambda: [e for e in streams.poll() if e[0] == OPENED and e[3] == 9999]
+            )
         server.stop(signal.SIGKILL)
 
 
@@ -465,7 +494,11 @@ def test_accept__many_at_once_that_send_at_once(hosts: tuple[Host, Host]) -> Non
             ones.append(s)
         for s in ones:
             s.settimeout(30)
-            eventually(lambda s=s: s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 and s.send(b"x" * 1000))
+            eventually(
+                lambda s=s: (
+                    s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0 and s.send(b"x" * 1000)
+                )
+            )
         for s in ones:
             got = b""
             while len(got) < 1000:
@@ -501,7 +534,9 @@ def test_time_wait__does_not_keep_memory_from_new_connections() -> None:
 # ---- ends ----
 
 
-@pytest.mark.parametrize("moment", ["attached", "connecting", "open", "sending", "listening", "unread"])
+@pytest.mark.parametrize(
+    "moment", ["attached", "connecting", "open", "sending", "listening", "unread"]
+)
 def test_kill__in_every_moment(hosts: tuple[Host, Host], echo: None, moment: str) -> None:
     for _ in range(5):
         with inside(hosts[0]):

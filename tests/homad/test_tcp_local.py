@@ -18,7 +18,19 @@ from attachtool import METRICS
 from homad import Host, needs_homad, needs_root, two_hosts
 from netns import eventually
 from ops_tools import snapshot
-from streamtool import ABORT, ACCEPTED, CLOSE, FAILED, HAS_END, HAS_ERROR, OPENED, SHUT, Stream, Streams, store_map
+from streamtool import (
+    ABORT,
+    ACCEPTED,
+    CLOSE,
+    FAILED,
+    HAS_END,
+    HAS_ERROR,
+    OPENED,
+    SHUT,
+    Stream,
+    Streams,
+    store_map,
+)
 from test_ops_tcp import Program, flows, unmodified
 from test_tcp import KERNEL, serve, words
 from test_tcp_hostile import await_end, inside
@@ -88,7 +100,9 @@ def await_kind(streams: Streams, kind: int) -> tuple[int, Stream | None]:
                 return error, stream
 
 
-def opened(client: Streams, server: Streams, address: str, port: int = PORT) -> tuple[Stream, Stream]:
+def opened(
+    client: Streams, server: Streams, address: str, port: int = PORT
+) -> tuple[Stream, Stream]:
     """A connection, as seen from either end."""
     client.connect(address, port, 1)
     _, near = await_kind(client, OPENED)
@@ -98,7 +112,9 @@ def opened(client: Streams, server: Streams, address: str, port: int = PORT) -> 
 
 
 @contextmanager
-def both_ends(host: Host, address: str = "127.0.0.1", port: int = PORT) -> Iterator[tuple[Stream, Stream]]:
+def both_ends(
+    host: Host, address: str = "127.0.0.1", port: int = PORT
+) -> Iterator[tuple[Stream, Stream]]:
     with attached(host) as server, attached(host) as client:
         with inside(host):
             server.listen(address, port)
@@ -114,8 +130,13 @@ def refused(streams: Streams, address: str, port: int = PORT, source: str = "") 
 
 
 @pytest.mark.parametrize("address", ["own", "own-v6", "127.0.0.1", "127.0.0.9", "::1"])
-@pytest.mark.parametrize(("client", "server"), [("unmodified", "unmodified"), ("homad", "homad"), ("unmodified", "homad")])
-def test_both_accelerated__no_packet_and_no_kernel(host: Host, client: str, server: str, address: str) -> None:
+@pytest.mark.parametrize(
+    ("client", "server"),
+    [("unmodified", "unmodified"), ("homad", "homad"), ("unmodified", "homad")],
+)
+def test_both_accelerated__no_packet_and_no_kernel(
+    host: Host, client: str, server: str, address: str
+) -> None:
     to = {"own": host.v4, "own-v6": host.v6}.get(address, address)
     before, sent = counted(host, "local_bytes"), counted(host, "local_opened")
     echo = serve(host, server, to)
@@ -130,7 +151,9 @@ def run_client(host: Host, way: str, address: str, size: int) -> str:
 
 
 @pytest.mark.parametrize("address", ["own", "127.0.0.1"])
-@pytest.mark.parametrize(("client", "server"), [("kernel", "unmodified"), ("unmodified", "kernel"), ("kernel", "kernel")])
+@pytest.mark.parametrize(
+    ("client", "server"), [("kernel", "unmodified"), ("unmodified", "kernel"), ("kernel", "kernel")]
+)
 def test_one_accelerated__the_kernels(host: Host, client: str, server: str, address: str) -> None:
     to = host.v4 if address == "own" else address
     before = counted(host, "local_opened")
@@ -356,7 +379,9 @@ def test_listener_ends__who_was_not_accepted_hears_of_it(host: Host) -> None:
                 client.connect("127.0.0.1", PORT, token)
             near: list[Stream] = []
             while len(near) < 120:
-                near += [stream for kind, _, stream, _ in client.wait(20) if kind == OPENED and stream]
+                near += [
+                    stream for kind, _, stream, _ in client.wait(20) if kind == OPENED and stream
+                ]
         eventually(lambda: all(stream.state & (HAS_ERROR | HAS_END) for stream in near))
 
 
@@ -404,7 +429,9 @@ def test_ss__shows_both_ends_and_one_listener(host: Host) -> None:
         eventually(lambda: far.word(12) == 1000)
         seen = flows(host)
         assert sorted(flow["state"] for flow in seen) == ["established", "established", "listen"]
-        asked, served = sorted((f for f in seen if f["state"] != "listen"), key=lambda f: f["local_port"] == PORT)
+        asked, served = sorted(
+            (f for f in seen if f["state"] != "listen"), key=lambda f: f["local_port"] == PORT
+        )
         assert (asked["local"], asked["local_port"]) == (served["peer"], served["peer_port"])
         assert (asked["peer"], asked["peer_port"], served["recv_q"]) == ("127.0.0.1", PORT, 1000)
         assert (asked["bytes_acked"], served["bytes_received"]) == (1000, 1000)

@@ -125,7 +125,9 @@ def attached(host: Host, uid: int = 0) -> Iterator[Streams]:
         streams.client.close()
 
 
-def connecting(streams: Streams, host: Host, port: int, count: int = 1) -> tuple[list[Stream], list[int]]:
+def connecting(
+    streams: Streams, host: Host, port: int, count: int = 1
+) -> tuple[list[Stream], list[int]]:
     """Streams that opened, and the errors of those that did not."""
     opened: list[Stream] = []
     errors: list[int] = []
@@ -173,7 +175,11 @@ def test_deny__the_first_rule_that_matches_decides(hosts: tuple[Host, Host]) -> 
         assert connecting(streams, hosts[1], 5003) == ([], [errno.EACCES])
         assert connecting(streams, hosts[1], 5004) == ([], [errno.ECONNREFUSED])
         assert connecting(streams, hosts[1], 80) == ([], [errno.EOPNOTSUPP])
-        with inside(hosts[0]), closing(bound("0.0.0.0", 6003)) as denied, closing(bound("0.0.0.0", 6004)) as allowed:
+        with (
+            inside(hosts[0]),
+            closing(bound("0.0.0.0", 6003)) as denied,
+            closing(bound("0.0.0.0", 6004)) as allowed,
+        ):
             answer = listen_with(streams.client, [denied.fileno()])
             assert answer.error == -errno.EACCES and "denies" in answer.text, answer
             assert listen_with(streams.client, [allowed.fileno()]).error == 0
@@ -196,7 +202,12 @@ with socket.socket() as one:
 
 @pytest.mark.parametrize(
     ("verb", "port", "result"),
-    [("connect", 5003, "EACCES"), ("listen", 6003, "EACCES"), ("connect", 80, "ECONNREFUSED"), ("listen", 80, "done")],
+    [
+        ("connect", 5003, "EACCES"),
+        ("listen", 6003, "EACCES"),
+        ("connect", 80, "ECONNREFUSED"),
+        ("listen", 80, "done"),
+    ],
 )
 def test_deny__a_program_is_told_and_does_not_get_the_kernels(
     hosts: tuple[Host, Host], verb: str, port: int, result: str
@@ -211,7 +222,11 @@ def test_deny__a_program_is_told_and_does_not_get_the_kernels(
 
 def test_send__two_users_stay_within_their_limits_and_get_them(hosts: tuple[Host, Host]) -> None:
     """Each with several connections, all buffers always full, and rung without end."""
-    with running(hosts[1], SINK), attached(hosts[0], 1001) as one, attached(hosts[0], 1002) as other:
+    with (
+        running(hosts[1], SINK),
+        attached(hosts[0], 1001) as one,
+        attached(hosts[0], 1002) as other,
+    ):
         begun = time.monotonic()
         opened = {user: connecting(user, hosts[1], 5000, 4)[0] for user in (one, other)}
         acked = {user: Acked(streams) for user, streams in opened.items()}
@@ -235,7 +250,9 @@ def test_send__two_users_stay_within_their_limits_and_get_them(hosts: tuple[Host
             assert all(stream.word(24) > 10_000 for stream in streams)
 
 
-def test_send__more_connections_and_attachments_are_no_way_round_it(hosts: tuple[Host, Host]) -> None:
+def test_send__more_connections_and_attachments_are_no_way_round_it(
+    hosts: tuple[Host, Host],
+) -> None:
     """New connections all the time, each with a buffer of bytes, then gone."""
     with running(hosts[1], SINK), ExitStack() as stack:
         begun = time.monotonic()
@@ -294,7 +311,11 @@ def test_receive__by_the_window(hosts: tuple[Host, Host]) -> None:
 
 def test_limits__of_one_user_are_not_anothers(hosts: tuple[Host, Host]) -> None:
     """Who is not limited goes as fast as ever while another is held: more than the limit in the same time."""
-    with running(hosts[1], SINK), attached(hosts[0], 1001) as slow, attached(hosts[0], 1003) as fast:
+    with (
+        running(hosts[1], SINK),
+        attached(hosts[0], 1001) as slow,
+        attached(hosts[0], 1003) as fast,
+    ):
         held = connecting(slow, hosts[1], 5000)[0][0]
         free = connecting(fast, hosts[1], 5000)[0][0]
         both = Acked([held]), Acked([free])
@@ -315,7 +336,11 @@ def test_limits__of_one_user_are_not_anothers(hosts: tuple[Host, Host]) -> None:
 
 
 def test_connections__no_more_than_the_rule_says(hosts: tuple[Host, Host]) -> None:
-    with running(hosts[1], SINK), attached(hosts[0], 1003) as one, attached(hosts[0], 1003) as other:
+    with (
+        running(hosts[1], SINK),
+        attached(hosts[0], 1003) as one,
+        attached(hosts[0], 1003) as other,
+    ):
         opened, errors = connecting(one, hosts[1], 5000, 5)
         assert len(opened) == 3 and errors == [errno.ENOBUFS] * 2
         # Another attachment of the same rule, until one is closed.
@@ -332,13 +357,17 @@ def test_connections__those_that_come_beyond_are_reset(hosts: tuple[Host, Host])
         with inside(hosts[1]):
             for _ in range(6):
                 try:
-                    ones.append(stack.enter_context(socket.create_connection((hosts[0].v4, 6000), 20)))
+                    ones.append(
+                        stack.enter_context(socket.create_connection((hosts[0].v4, 6000), 20))
+                    )
                 except ConnectionResetError:
                     ended += 1
         accepted: list[Stream] = []
 
         def four() -> bool:
-            accepted.extend(stream for kind, _, stream, _ in streams.wait(1) if kind == ACCEPTED and stream)
+            accepted.extend(
+                stream for kind, _, stream, _ in streams.wait(1) if kind == ACCEPTED and stream
+            )
             return len(accepted) == 4
 
         eventually(four)
@@ -359,7 +388,9 @@ def test_connections__those_that_come_beyond_are_reset(hosts: tuple[Host, Host])
 def test_treatment__dscp_and_congestion_control_of_the_rule(hosts: tuple[Host, Host]) -> None:
     """Each packet of the connection has the rule's DSCP, and DCTCP asks for ECN, which others do not."""
     with inside(hosts[1]), ExitStack() as stack:
-        tap = stack.enter_context(closing(socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))))
+        tap = stack.enter_context(
+            closing(socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3)))
+        )
         tap.bind(("eth0", 0x0800))
         tap.settimeout(20)
         for port in (5002, 5000):
@@ -376,7 +407,9 @@ def test_treatment__dscp_and_congestion_control_of_the_rule(hosts: tuple[Host, H
                             heard.append((packet[1], packet[33]))
             assert all(tos >> 2 == 46 for tos, _ in seen[5002]), seen
             assert all(tos == 0 for tos, _ in seen[5000]), seen
-            assert seen[5002][0][1] == 0xC2 and seen[5000][0][1] == 0x02  # SYN, with and without ECE and CWR
+            assert (
+                seen[5002][0][1] == 0xC2 and seen[5000][0][1] == 0x02
+            )  # SYN, with and without ECE and CWR
             assert seen[5002][-1][0] & 3 == 2  # ECT(0)
 
 
@@ -394,7 +427,9 @@ def test_reload__holds_for_what_is_open() -> None:
             return acked.look()
 
         eventually(lambda: pump() > 200_000)
-        changed = CONFIG.replace('send = "4 Mbit/s"', 'send = "4 Gbit/s"').replace("[5003, 5003]", "[5000, 5003]")
+        changed = CONFIG.replace('send = "4 Mbit/s"', 'send = "4 Gbit/s"').replace(
+            "[5003, 5003]", "[5000, 5003]"
+        )
         hosts[0].homad.configure(changed)
         hosts[0].homad.send_signal(signal.SIGHUP)
         eventually(lambda: connecting(streams, hosts[1], 5002)[1] == [errno.EACCES])

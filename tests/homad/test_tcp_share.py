@@ -90,7 +90,9 @@ def loaded(share: int) -> Iterator[tuple[Host, Host, Load]]:
 
 def homa_load(a: Host, b: Host) -> list[Process]:
     """Long requests without end; half of their bytes go from a to b."""
-    return [a.start([PROGRAMS / "rpcs", "ask", b.v4, "4000", "0", "400000", "16"]) for _ in range(2)]
+    return [
+        a.start([PROGRAMS / "rpcs", "ask", b.v4, "4000", "0", "400000", "16"]) for _ in range(2)
+    ]
 
 
 def homa_bytes(homad: Homad) -> int:

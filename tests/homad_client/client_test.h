@@ -73,7 +73,8 @@ struct wanted {
 	u64 value;
 };
 
-static inline void match(void *arg, const char *name, const char *text, uint64_t value)
+static inline void match(void *arg, const char *name, const char *text,
+			 uint64_t value)
 {
 	struct wanted *w = arg;
 

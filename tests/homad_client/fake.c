@@ -34,7 +34,9 @@ static void say(struct fake *f, struct homa_ctl_answer *a, int *fds, u32 num)
 {
 	a->version = f->version ? f->version : HOMA_SHM_VERSION + f->minor;
 	/* Before there was a table, and before there were rings in an answer. */
-	fake_answer_of(f->conn, a, f->former ? offsetof(struct homa_ctl_answer, rings) : sizeof(*a),
+	fake_answer_of(f->conn, a,
+		       f->former ? offsetof(struct homa_ctl_answer, rings) :
+				   sizeof(*a),
 		       fds, num);
 }
 
@@ -116,7 +118,8 @@ static bool hang_up(struct fake *f, u16 op)
 /* As an answer to a former question that nobody waited for. */
 static bool be_strange(struct fake *f, struct homa_ctl_answer *a)
 {
-	if (a->op != f->hang_up_op || !__atomic_load_n(&f->strange, __ATOMIC_SEQ_CST))
+	if (a->op != f->hang_up_op ||
+	    !__atomic_load_n(&f->strange, __ATOMIC_SEQ_CST))
 		return false;
 	__atomic_fetch_sub(&f->strange, 1, __ATOMIC_SEQ_CST);
 	a->op = HOMA_CTL_METRICS;
@@ -170,7 +173,8 @@ static void control(struct fake *f, const struct homa_ctl_request *r)
 			snprintf(a.text, sizeof(a.text), "port 13 is not yours");
 		} else if (r->port == 14) {
 			a.error = -EADDRINUSE;
-			snprintf(a.text, sizeof(a.text), "port 14 is another handle's");
+			snprintf(a.text, sizeof(a.text),
+				 "port 14 is another handle's");
 		}
 		if (r->op == HOMA_CTL_LISTEN)
 			f->listen = r->bytes;
@@ -243,7 +247,8 @@ static void *serve(void *arg)
 			fd = accept4(f->listen_fd, NULL, NULL, SOCK_CLOEXEC);
 			if (fd >= 0) {
 				if (f->conn >= 0 && !has_ended(f->conn))
-					__atomic_fetch_add(&f->left_open, 1, __ATOMIC_SEQ_CST);
+					__atomic_fetch_add(&f->left_open, 1,
+							   __ATOMIC_SEQ_CST);
 				close(f->conn);
 				__atomic_store_n(&f->conn, fd, __ATOMIC_SEQ_CST);
 			}
@@ -396,7 +401,8 @@ static u32 free_page(struct fake *f)
 
 		while (f->release_head !=
 		       __atomic_load_n(&ring->tail, __ATOMIC_ACQUIRE)) {
-			u32 back = f->pages_back[f->release_head++ % f->entries.release];
+			u32 back =
+				f->pages_back[f->release_head++ % f->entries.release];
 
 			must(f->out[back / 65536]);
 			f->out[back / 65536] = false;
@@ -497,10 +503,11 @@ static void *echo(void *arg)
 		memcpy(cqe.ip, sqe.ip, sizeof(cqe.ip));
 		fake_put(f, cqe, fake_bytes(f, &sqe));
 		if (!(sqe.flags & HOMA_SQE_COPY))
-			fake_put(f, (struct homa_cqe){ .kind = HOMA_CQE_FREE,
-						       .flags = HOMA_CQE_PRIVATE,
-						       .num_pages = sqe.segment,
-						       .length = sqe.offset },
+			fake_put(f,
+				 (struct homa_cqe){ .kind = HOMA_CQE_FREE,
+						    .flags = HOMA_CQE_PRIVATE,
+						    .num_pages = sqe.segment,
+						    .length = sqe.offset },
 				 NULL);
 		consume(f);
 	}

@@ -18,13 +18,14 @@ int fake_memory(void *mapping, u64 bytes)
 	return fd;
 }
 
-void fake_answer(int conn, const struct homa_ctl_answer *a, const int *fds, u32 num)
+void fake_answer(int conn, const struct homa_ctl_answer *a, const int *fds,
+		 u32 num)
 {
 	fake_answer_of(conn, a, sizeof(*a), fds, num);
 }
 
-void fake_answer_of(int conn, const struct homa_ctl_answer *a, size_t bytes, const int *fds,
-		    u32 num)
+void fake_answer_of(int conn, const struct homa_ctl_answer *a, size_t bytes,
+		    const int *fds, u32 num)
 {
 	union {
 		struct cmsghdr align;

@@ -10,13 +10,13 @@
 #include "homa_plat.h"
 #include "shm.h"
 
-#define must(cond)                                                           \
-	do {                                                                 \
-		if (!(cond)) {                                               \
-			fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__,  \
-				__LINE__, #cond, errno);                     \
-			abort();                                             \
-		}                                                            \
+#define must(cond)                                                          \
+	do {                                                                \
+		if (!(cond)) {                                              \
+			fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__, \
+				__LINE__, #cond, errno);                    \
+			abort();                                            \
+		}                                                           \
 	} while (0)
 
 /** fake_memory() - @bytes of shared memory; @mapping: a pointer that is set to it. Returns
@@ -24,9 +24,10 @@
 int fake_memory(void *mapping, u64 bytes);
 
 /** fake_answer() - send @a with @num descriptors, which are closed. */
-void fake_answer(int conn, const struct homa_ctl_answer *a, const int *fds, u32 num);
+void fake_answer(int conn, const struct homa_ctl_answer *a, const int *fds,
+		 u32 num);
 /** fake_answer_of() - only the first @bytes of @a. */
-void fake_answer_of(int conn, const struct homa_ctl_answer *a, size_t bytes, const int *fds,
-		    u32 num);
+void fake_answer_of(int conn, const struct homa_ctl_answer *a, size_t bytes,
+		    const int *fds, u32 num);
 
 #endif

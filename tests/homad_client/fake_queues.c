@@ -14,8 +14,8 @@ static struct homa_shm_place *table;
 static u32 end;
 
 /* A ring behind all that was before; its first entry. */
-static void *place(struct fake *f, u16 kind, u32 number, struct homa_shm_ring *indices, u32 entries,
-		   u32 bytes)
+static void *place(struct fake *f, u16 kind, u32 number,
+		   struct homa_shm_ring *indices, u32 entries, u32 bytes)
 {
 	u8 *base = (u8 *)f->q;
 
@@ -28,7 +28,8 @@ static void *place(struct fake *f, u16 kind, u32 number, struct homa_shm_ring *i
 		.first = end,
 	};
 	f->q->h.num_places++;
-	end = (end + entries * bytes + HOMA_SHM_LINE - 1) / HOMA_SHM_LINE * HOMA_SHM_LINE;
+	end = (end + entries * bytes + HOMA_SHM_LINE - 1) / HOMA_SHM_LINE *
+	      HOMA_SHM_LINE;
 	return base + table[-1].first;
 }
 
@@ -40,22 +41,24 @@ static void place_all(struct fake *f)
 	h->places = sizeof(*f->q);
 	table = (struct homa_shm_place *)((u8 *)f->q + h->places);
 	end = h->places + 1024;
-	f->pages_back = place(f, HOMA_SHM_RELEASE, 0, &h->release, f->entries.release, sizeof(u32));
+	f->pages_back = place(f, HOMA_SHM_RELEASE, 0, &h->release,
+			      f->entries.release, sizeof(u32));
 	place(f, LATER_KIND, 0, &h->release, 3, 5);
 	for (i = HOMA_SHM_SQS; i-- > 0;)
-		f->sqe[i] = place(f, HOMA_SHM_SUBMIT, i, &h->sq[i], f->entries.submit,
-				  sizeof(struct homa_sqe));
+		f->sqe[i] = place(f, HOMA_SHM_SUBMIT, i, &h->sq[i],
+				  f->entries.submit, sizeof(struct homa_sqe));
 	f->cqe = place(f, HOMA_SHM_COMPLETE, 0, &h->cq, f->entries.complete,
 		       sizeof(struct homa_cqe));
 	/* More rings than a library of today uses. */
 	place(f, HOMA_SHM_COMPLETE, 1, &h->cq, 16, sizeof(struct homa_cqe));
-	place(f, HOMA_SHM_SUBMIT, HOMA_SHM_SQS, &h->sq[0], 16, sizeof(struct homa_sqe));
+	place(f, HOMA_SHM_SUBMIT, HOMA_SHM_SQS, &h->sq[0], 16,
+	      sizeof(struct homa_sqe));
 }
 
 int fake_queues(struct fake *f)
 {
-	struct homa_ctl_rings usual = { HOMA_SHM_SQ_ENTRIES, HOMA_SHM_CQ_ENTRIES,
-					HOMA_SHM_RELEASES };
+	struct homa_ctl_rings usual = { HOMA_SHM_SQ_ENTRIES,
+					HOMA_SHM_CQ_ENTRIES, HOMA_SHM_RELEASES };
 	struct homa_shm_header *h;
 	u32 i;
 	int fd;
@@ -64,8 +67,9 @@ int fake_queues(struct fake *f)
 		f->entries = usual;
 	f->queues_bytes = sizeof(*f->q);
 	if (!f->former)
-		f->queues_bytes += 1024 + (HOMA_SHM_SQS + 1) * (f->entries.submit + 1) * 64 +
-				   f->entries.complete * 128 + f->entries.release * 4 + 4096;
+		f->queues_bytes +=
+			1024 + (HOMA_SHM_SQS + 1) * (f->entries.submit + 1) * 64 +
+			f->entries.complete * 128 + f->entries.release * 4 + 4096;
 	fd = fake_memory(&f->q, f->queues_bytes);
 	h = &f->q->h;
 	h->magic = HOMA_SHM_MAGIC;

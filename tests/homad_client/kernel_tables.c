@@ -177,9 +177,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-		T(slot__names_once),	   T(slot__all_of_them),
-		T(answer__once),	   T(answer__many_never_answered),
-		T(pages__back_once),	   T(pages__at_once_when_half_is_out),
+		T(slot__names_once), T(slot__all_of_them),
+		T(answer__once),     T(answer__many_never_answered),
+		T(pages__back_once), T(pages__at_once_when_half_is_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,7 +130,8 @@ static void request__long(void **state)
 	(void)state;
 	open_handle();
 	assert_int_equal(homa_requestv(h, (struct sockaddr *)&server,
-				       sizeof(server), iov, 2, 0, 0, NULL), 0);
+				       sizeof(server), iov, 2, 0, 0, NULL),
+			 0);
 	a = fake_next(&f);
 	assert_int_equal(a.flags, 0);
 	assert_memory_equal(fake_bytes(&f, &a), data, 700000);

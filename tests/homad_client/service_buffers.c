@@ -27,7 +27,8 @@ static u8 *written(u32 length)
 
 static int try_send(const void *buf, u32 length)
 {
-	return homa_request(h, (struct sockaddr *)&server, sizeof(server), buf, length, 7, 0, NULL);
+	return homa_request(h, (struct sockaddr *)&server, sizeof(server), buf,
+			    length, 7, 0, NULL);
 }
 
 static void give_back(const struct homa_sqe *sqe)
@@ -89,8 +90,9 @@ static void reply__is_sent_from_there(void **state)
 /* Every length around the edges of units, packets and pages, and back. */
 static void sizes__arrive_whole(void **state)
 {
-	static const u32 middles[] = { 2,     1400,   1500,   2 * 1400, UNIT,   2 * UNIT,
-				       8192,  9000,   16 * 1400, 65536, 131072, 500000 };
+	static const u32 middles[] = { 2,	  1400,	    1500,   2 * 1400,
+				       UNIT,	  2 * UNIT, 8192,   9000,
+				       16 * 1400, 65536,    131072, 500000 };
 	u32 i, length, long_ones = 0, all = 0;
 
 	(void)state;
@@ -102,8 +104,9 @@ static void sizes__arrive_whole(void **state)
 			u32 got = length == 500001 ? HOMA_MAX_MESSAGE : length;
 			u8 *back = calloc(1, got);
 
-			if (homa_call(h, (struct sockaddr *)&server, sizeof(server), written(got),
-				      got, &msg, 60000))
+			if (homa_call(h, (struct sockaddr *)&server,
+				      sizeof(server), written(got), got, &msg,
+				      60000))
 				fail_msg("%u bytes: %s", got, homa_error(h));
 			assert_int_equal(homa_copy(&msg, back, got), got);
 			assert_int_equal(msg.length, got);
@@ -154,13 +157,14 @@ static void freed__is_not_ours(void **state)
 	assert_int_equal(homa_free(h, buf), -EINVAL);
 	assert_int_equal(try_send(buf, 10000), -EINVAL);
 	two[1] = (struct iovec){ buf, 10 };
-	assert_int_equal(homa_requestv(h, (struct sockaddr *)&server, sizeof(server), two, 2, 0, 0,
-				       NULL),
+	assert_int_equal(homa_requestv(h, (struct sockaddr *)&server,
+				       sizeof(server), two, 2, 0, 0, NULL),
 			 -EINVAL);
 	assert_true(fake_quiet(&f));
 	assert_int_equal(counter("host_out_bytes"), 0);
 	assert_int_equal(homa_alloc(h, 0, (void **)&buf), -EINVAL);
-	assert_int_equal(homa_alloc(h, HOMA_MAX_MESSAGE + 1, (void **)&buf), -EMSGSIZE);
+	assert_int_equal(homa_alloc(h, HOMA_MAX_MESSAGE + 1, (void **)&buf),
+			 -EMSGSIZE);
 	assert_int_equal(homa_free(h, NULL), -EINVAL);
 }
 
@@ -178,8 +182,8 @@ static void part__stays_ours(void **state)
 	sqe = fake_next(&f);
 	assert_memory_equal(fake_bytes(&f, &sqe), data + 5000, 15000);
 	two[0] = two[1] = (struct iovec){ buf, 20000 };
-	assert_int_equal(homa_requestv(h, (struct sockaddr *)&server, sizeof(server), two, 2, 0, 0,
-				       NULL),
+	assert_int_equal(homa_requestv(h, (struct sockaddr *)&server,
+				       sizeof(server), two, 2, 0, 0, NULL),
 			 0);
 	sqe = fake_next(&f);
 	assert_memory_equal(fake_bytes(&f, &sqe) + 20000, data, 20000);
@@ -200,8 +204,8 @@ static void failed__stays_ours(void **state)
 	open_handle();
 	assert_int_equal(homa_parse_address("10.1.2.9:4000", &nowhere), 0);
 	buf = written(10000);
-	assert_int_equal(homa_request(h, (struct sockaddr *)&nowhere, sizeof(nowhere), buf, 10000,
-				      7, 0, NULL),
+	assert_int_equal(homa_request(h, (struct sockaddr *)&nowhere,
+				      sizeof(nowhere), buf, 10000, 7, 0, NULL),
 			 -EHOSTUNREACH);
 	assert_int_equal(try_send(buf, 10000), 0);
 	assert_memory_equal(buf, data, 10000);

@@ -122,7 +122,8 @@ static void reject__after_homad_ended(void **state)
 
 static int open_sharing(void)
 {
-	struct homa_options options = { .via = "service", .flags = HOMA_OPEN_SHARED_PORT };
+	struct homa_options options = { .via = "service",
+					.flags = HOMA_OPEN_SHARED_PORT };
 
 	return homa_open(&h, &options);
 }
@@ -202,7 +203,8 @@ static void batch__is_one_turn(void **state)
 	homa_release(h, &msgs[0]);
 	homa_release(h, &msgs[1]);
 	homa_release(h, &msg);
-	assert_int_equal(homa_receive_batch(h, msgs, 8, HOMA_RECV_NONBLOCK, -1), -EAGAIN);
+	assert_int_equal(homa_receive_batch(h, msgs, 8, HOMA_RECV_NONBLOCK, -1),
+			 -EAGAIN);
 }
 
 /* Kinds that were not asked for stay. */
@@ -217,7 +219,8 @@ static void batch__of_one_kind(void **state)
 	fake_request(&f, 0x50001, "one", 3);
 	fake_respond(&f, id >> 1, "two", 3);
 	fake_request(&f, 0x50002, "three", 5);
-	assert_int_equal(homa_receive_batch(h, msgs, 8, HOMA_RECV_REQUEST, 1000), 2);
+	assert_int_equal(homa_receive_batch(h, msgs, 8, HOMA_RECV_REQUEST, 1000),
+			 2);
 	assert_int_equal(msgs[0].length, 3);
 	assert_int_equal(msgs[1].length, 5);
 	assert_int_equal(homa_receive_batch(h, msgs, 8, 0, 1000), 1);
@@ -240,8 +243,8 @@ static void batch__mistakes(void **state)
 
 static int send_now(u32 length, u64 *id)
 {
-	return homa_request(h, (struct sockaddr *)&server, sizeof(server), data, length, 7,
-			    HOMA_NONBLOCK, id);
+	return homa_request(h, (struct sockaddr *)&server, sizeof(server), data,
+			    length, 7, HOMA_NONBLOCK, id);
 }
 
 /* What is accepted is sent, once and in order; what is not, is not. */
@@ -399,7 +402,8 @@ static void wait_send__asks_for_memory_now_and_then(void **state)
 	assert_true(looks < 10);
 	assert_int_equal(homa_wait_send(h, length, 50), -EAGAIN);
 	/* Two sizes at the begin, and again if we were kept from running for long. */
-	assert_in_range(__atomic_load_n(&f.segment_questions, __ATOMIC_SEQ_CST), 1, 4);
+	assert_in_range(__atomic_load_n(&f.segment_questions, __ATOMIC_SEQ_CST),
+			1, 4);
 	/* It is asked again, and what it then gives is taken. */
 	__atomic_store_n(&f.no_memory, 0, __ATOMIC_SEQ_CST);
 	assert_int_equal(homa_wait_send(h, length, -1), 0);

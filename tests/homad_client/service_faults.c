@@ -186,7 +186,8 @@ static void evicted__before_the_descriptor_is_asked_for(void **state)
 	fake_evict(&f);
 	p.fd = homa_fd(h);
 	assert_int_equal(poll(&p, 1, 0), 1);
-	assert_int_equal(homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0), -ECONNABORTED);
+	assert_int_equal(homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0),
+			 -ECONNABORTED);
 }
 
 /* ---- threads ---- */
@@ -195,8 +196,8 @@ static u64 fill_ring(void)
 {
 	u64 first = 0, id;
 
-	while (!homa_request(h, (struct sockaddr *)&server, sizeof(server), data, 10, 7,
-			     HOMA_NONBLOCK, &id))
+	while (!homa_request(h, (struct sockaddr *)&server, sizeof(server),
+			     data, 10, 7, HOMA_NONBLOCK, &id))
 		if (!first)
 			first = id;
 	return first;

@@ -16,7 +16,8 @@ static void get__all_of_it(void **state)
 	struct homa_svc_heap heap;
 
 	(void)state;
-	assert_int_equal(homa_svc_heap_init(&heap, UNITS * HOMA_SVC_UNIT + 100), 0);
+	assert_int_equal(homa_svc_heap_init(&heap, UNITS * HOMA_SVC_UNIT + 100),
+			 0);
 	assert_int_equal(homa_svc_heap_get(&heap, UNITS * HOMA_SVC_UNIT), 0);
 	assert_int_equal(homa_svc_heap_get(&heap, 1), -ENOBUFS);
 	assert_int_equal(homa_svc_heap_put(&heap, 0), 0);
@@ -38,7 +39,8 @@ static void put__only_what_is_out(void **state)
 	homa_svc_heap_init(&heap, UNITS * HOMA_SVC_UNIT);
 	a = homa_svc_heap_get(&heap, 3 * HOMA_SVC_UNIT);
 	b = homa_svc_heap_get(&heap, 1);
-	assert_int_equal(homa_svc_heap_put(&heap, (u32)a + HOMA_SVC_UNIT), -EINVAL);
+	assert_int_equal(homa_svc_heap_put(&heap, (u32)a + HOMA_SVC_UNIT),
+			 -EINVAL);
 	assert_int_equal(homa_svc_heap_put(&heap, (u32)a + 1), -EINVAL);
 	assert_int_equal(homa_svc_heap_put(&heap, 0x7ffff000), -EINVAL);
 	assert_int_equal(homa_svc_heap_put(&heap, (u32)a), 0);
@@ -52,7 +54,9 @@ static void put__only_what_is_out(void **state)
 static void random__no_overlap(void **state)
 {
 	static u8 owner[UNITS];
-	struct { u32 at, units; } block[BLOCKS];
+	struct {
+		u32 at, units;
+	} block[BLOCKS];
 	u64 seed = unit_seed();
 	struct homa_svc_heap heap;
 	u32 i, j, k, n = 0;
@@ -77,16 +81,18 @@ static void random__no_overlap(void **state)
 			n++;
 		} else if (n) {
 			k = homa_rng_below(&rng, n);
-			unit_assert(seed, !homa_svc_heap_put(
-						  &heap, block[k].at *
-								 HOMA_SVC_UNIT));
+			unit_assert(seed,
+				    !homa_svc_heap_put(&heap,
+						       block[k].at *
+							       HOMA_SVC_UNIT));
 			memset(owner + block[k].at, 0, block[k].units);
 			block[k] = block[--n];
 		}
 	}
 	while (n--)
-		unit_assert(seed, !homa_svc_heap_put(&heap, block[n].at *
-								    HOMA_SVC_UNIT));
+		unit_assert(seed,
+			    !homa_svc_heap_put(&heap,
+					       block[n].at * HOMA_SVC_UNIT));
 	unit_assert(seed, homa_svc_heap_get(&heap, UNITS * HOMA_SVC_UNIT) == 0);
 	homa_svc_heap_free(&heap);
 }

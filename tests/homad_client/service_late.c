@@ -50,8 +50,8 @@ static void look_until_held(void)
 
 static int try_now(void)
 {
-	return homa_request(h, (struct sockaddr *)&server, sizeof(server), data, 10, 7,
-			    HOMA_NONBLOCK, NULL);
+	return homa_request(h, (struct sockaddr *)&server, sizeof(server), data,
+			    10, 7, HOMA_NONBLOCK, NULL);
 }
 
 /* homad answers; @asked: how many questions to attach it had heard in all then. */
@@ -239,7 +239,8 @@ static void attach__ends_without_an_answer(void **state)
 static int dial(void)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC,
+			0);
 
 	assert_true(fd >= 0);
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s", f.path);
@@ -339,7 +340,8 @@ static void *close_while_it_waits(void *(*call)(void *))
 static void attach__whose_request_is_closed(void **state)
 {
 	(void)state;
-	assert_int_equal((int)(intptr_t)close_while_it_waits(send_until_closed), -ESHUTDOWN);
+	assert_int_equal((int)(intptr_t)close_while_it_waits(send_until_closed),
+			 -ESHUTDOWN);
 }
 
 /* It may have the port already, and then it says so. */

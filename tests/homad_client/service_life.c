@@ -328,8 +328,8 @@ static void restart__while_a_reply_asks_for_memory(void **state)
 	assert_int_equal(homa_bind(h, 77), 0);
 	fake_request(&f, 0x10000, "q", 1);
 	receive(&msg, HOMA_REQUEST);
-	while (!homa_request(h, (struct sockaddr *)&server, sizeof(server), data, sizeof(data), 7,
-			     HOMA_NONBLOCK, NULL))
+	while (!homa_request(h, (struct sockaddr *)&server, sizeof(server),
+			     data, sizeof(data), 7, HOMA_NONBLOCK, NULL))
 		;
 	f.hang_ups = 1;
 	assert_int_equal(homa_reply(h, &msg, data, sizeof(data)), 0);
@@ -352,8 +352,8 @@ static void restart__a_long_reply_needs_no_memory(void **state)
 	fake_start(&f);
 	while (counter("host_attaches") < 2)
 		homa_receive(h, &other, 0, 1);
-	while (!homa_request(h, (struct sockaddr *)&server, sizeof(server), data, sizeof(data), 7,
-			     HOMA_NONBLOCK, NULL))
+	while (!homa_request(h, (struct sockaddr *)&server, sizeof(server),
+			     data, sizeof(data), 7, HOMA_NONBLOCK, NULL))
 		;
 	assert_int_equal(try_request(sizeof(data)), -ENOBUFS);
 	assert_int_equal(homa_reply(h, &msg, data, sizeof(data)), 0);
@@ -385,7 +385,8 @@ static void restart__while_threads_ask_for_memory(void **state)
 	f.hang_up_us = 2000;
 	f.hang_ups = 40;
 	for (i = 0; i < 3; i++)
-		pthread_create(&threads[i], NULL, send_until_no_more_hang_ups, NULL);
+		pthread_create(&threads[i], NULL, send_until_no_more_hang_ups,
+			       NULL);
 	for (i = 0; i < 3; i++) {
 		pthread_join(threads[i], &failed);
 		if (failed)
@@ -477,8 +478,8 @@ static void *call_many(void *arg)
 		u32 length = i % 20 ? 100 + seed : 5000 + seed;
 
 		memset(buf, (int)(seed + i), length);
-		if (homa_call(h, (struct sockaddr *)&server, sizeof(server), buf,
-			      length, &msg, 60000) ||
+		if (homa_call(h, (struct sockaddr *)&server, sizeof(server),
+			      buf, length, &msg, 60000) ||
 		    msg.length != length ||
 		    memcmp(msg.iov[0].iov_base, buf, length))
 			return (void *)(uintptr_t)(i + 1);

@@ -56,8 +56,8 @@ static void full_ring__is_full_when_the_table_says_so(void **state)
 	open_handle();
 	for (i = 0; i < 16; i++)
 		request(data, 10, 0);
-	rc = homa_request(h, (struct sockaddr *)&server, sizeof(server), data, 10, 7,
-			  HOMA_NONBLOCK, NULL);
+	rc = homa_request(h, (struct sockaddr *)&server, sizeof(server), data,
+			  10, 7, HOMA_NONBLOCK, NULL);
 	assert_int_equal(rc, -EAGAIN);
 	fake_next(&f);
 	request(data, 10, HOMA_NONBLOCK);
@@ -109,7 +109,8 @@ static void bell__is_left_alone_if_homad_has_none(void **state)
 /* ---- tables that cannot be ---- */
 
 /* The entry of the table for a ring. */
-static struct homa_shm_place *of(struct homa_shm_header *header, u16 kind, u16 number)
+static struct homa_shm_place *of(struct homa_shm_header *header, u16 kind,
+				 u16 number)
 {
 	struct homa_shm_place *place = (void *)((u8 *)header + header->places);
 
@@ -196,10 +197,14 @@ static void indices_outside(struct homa_shm_header *header)
 static void impossible_table__is_refused(void **state)
 {
 	static void (*const all[])(struct homa_shm_header *header) = {
-		table_outside,	 table_crooked,	       table_endless,	      table_empty,
-		ring_missing,	 ring_twice,	       no_release_ring,	      entries_outside,
-		entries_crooked, entries_reach_outside, entries_too_many,     entries_of_no_power,
-		entries_none,	 entries_of_other_bytes, indices_outside,
+		table_outside,	  table_crooked,
+		table_endless,	  table_empty,
+		ring_missing,	  ring_twice,
+		no_release_ring,  entries_outside,
+		entries_crooked,  entries_reach_outside,
+		entries_too_many, entries_of_no_power,
+		entries_none,	  entries_of_other_bytes,
+		indices_outside,
 	};
 	struct homa_options options = { .via = "service" };
 	u32 i;

@@ -5,7 +5,8 @@
 
 #include <homa/libhoma.h>
 
-typedef void api_call_check(struct homa *h, const struct sockaddr_storage *server);
+typedef void api_call_check(struct homa *h,
+			    const struct sockaddr_storage *server);
 
 /* NULL: there is none of that name. */
 api_call_check *api_find_call(const char *name);

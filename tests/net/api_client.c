@@ -53,8 +53,8 @@ static void receive(struct homa_message *msg)
 	API_CHECK(!homa_receive(h, msg, 0, 20000), "%s", homa_error(h));
 	if (msg->kind != HOMA_RESPONSE)
 		homa_metrics(h, api_show, NULL);
-	API_CHECK(msg->kind == HOMA_RESPONSE, "kind %d error %d (%s)", msg->kind,
-		  msg->error, strerror(-msg->error));
+	API_CHECK(msg->kind == HOMA_RESPONSE, "kind %d error %d (%s)",
+		  msg->kind, msg->error, strerror(-msg->error));
 }
 
 static void echo(size_t length, unsigned int seed)
@@ -62,8 +62,8 @@ static void echo(size_t length, unsigned int seed)
 	struct homa_message msg;
 
 	api_fill(data, length, seed);
-	API_CHECK(!homa_call(h, (struct sockaddr *)&server, sizeof(server), data,
-			     length, &msg, 20000),
+	API_CHECK(!homa_call(h, (struct sockaddr *)&server, sizeof(server),
+			     data, length, &msg, 20000),
 		  "%zu bytes: %s", length, homa_error(h));
 	api_verify(&msg, length, seed);
 	api_verify_view(&msg, data, seed);
@@ -73,9 +73,9 @@ static void echo(size_t length, unsigned int seed)
 /* Every size around a segment's, a page's and the limits. */
 static void check_sizes(void)
 {
-	static const size_t edges[] = { 1,	2,     64,    1000,   1384,
-					1416,	1424,  1444,  2832,   4096,
-					8900,	10000, 40000, 65464,  65536,
+	static const size_t edges[] = { 1,	2,	64,	1000,	1384,
+					1416,	1424,	1444,	2832,	4096,
+					8900,	10000,	40000,	65464,	65536,
 					100000, 131072, 196608, 500000, 983040,
 					999998 };
 	size_t i;
@@ -84,7 +84,8 @@ static void check_sizes(void)
 	for (i = 0; i < sizeof(edges) / sizeof(edges[0]); i++)
 		for (d = -2; d <= 2; d++)
 			if ((long)edges[i] + d > 0)
-				echo((size_t)((long)edges[i] + d), (unsigned int)i);
+				echo((size_t)((long)edges[i] + d),
+				     (unsigned int)i);
 	for (i = 1; i <= 3000; i += 37)
 		echo(i, 7);
 }
@@ -188,8 +189,10 @@ static void check_receive_id(void)
 	API_CHECK(msg.id == a, "wrong RPC");
 	api_verify(&msg, 300, 1);
 	homa_release(h, &msg);
-	API_CHECK(homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0) == -EAGAIN, "left over");
-	API_CHECK(homa_receive_id(h, &msg, 424242, 1000) == -ENOENT, "no such RPC");
+	API_CHECK(homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0) == -EAGAIN,
+		  "left over");
+	API_CHECK(homa_receive_id(h, &msg, 424242, 1000) == -ENOENT,
+		  "no such RPC");
 }
 
 /* Ending our requests: silently, with an error, one, all, and none. */
@@ -228,7 +231,8 @@ static void check_abort(void)
 static void *abort_later(void *arg)
 {
 	usleep(300000);
-	API_CHECK(!homa_abort(h, *(uint64_t *)arg, ECANCELED), "%s", homa_error(h));
+	API_CHECK(!homa_abort(h, *(uint64_t *)arg, ECANCELED), "%s",
+		  homa_error(h));
 	return NULL;
 }
 
@@ -242,7 +246,8 @@ static void check_abort_waiting(void)
 
 	for (private = 0; private < 2; private++) {
 		id = order(API_IGNORE, 0, 0, 5, private ? HOMA_PRIVATE : 0);
-		API_CHECK(!pthread_create(&thread, NULL, abort_later, &id), "no thread");
+		API_CHECK(!pthread_create(&thread, NULL, abort_later, &id),
+			  "no thread");
 		API_CHECK(!(private ? homa_receive_id(h, &msg, id, -1) :
 				      homa_receive(h, &msg, 0, -1)),
 			  "%s", homa_error(h));
@@ -271,7 +276,8 @@ static void check_fd(void)
 			API_CHECK(poll(&fd, 1, 20000) == 1, "not readable");
 			API_CHECK(!homa_receive(h, &msg, HOMA_RECV_NONBLOCK, -1),
 				  "readable, but: %s", homa_error(h));
-			API_CHECK(msg.kind == HOMA_RESPONSE, "error %d", msg.error);
+			API_CHECK(msg.kind == HOMA_RESPONSE, "error %d",
+				  msg.error);
 			api_verify(&msg, 20000, (unsigned int)msg.cookie);
 			homa_release(h, &msg);
 		}
@@ -283,8 +289,8 @@ static void check_fd(void)
 static void check_release_order(void)
 {
 	enum { HELD = 16 };
-	static const int places[HELD] = { 3, 14, 0, 7, 15, 1, 9, 4,
-					   12, 2, 11, 5, 13, 8, 6, 10 };
+	static const int places[HELD] = { 3,  14, 0,  7, 15, 1, 9, 4,
+					  12, 2,  11, 5, 13, 8, 6, 10 };
 	struct homa_message held[HELD];
 	unsigned int round;
 	int i;
@@ -326,7 +332,8 @@ static void check_no_buffers(void)
 	for (i = 0; i < COUNT; i++) {
 		if (i >= got)
 			receive(&held[i]);
-		API_CHECK(held[i].kind == HOMA_RESPONSE, "error %d", held[i].error);
+		API_CHECK(held[i].kind == HOMA_RESPONSE, "error %d",
+			  held[i].error);
 		api_verify(&held[i], LENGTH, (unsigned int)held[i].cookie);
 		homa_release(h, &held[i]);
 	}
@@ -380,8 +387,8 @@ static void check_slow_server(void)
 static void check_nobody(void)
 {
 	struct homa_message msg;
-	int rc = homa_call(h, (struct sockaddr *)&server, sizeof(server), "x", 1,
-			   &msg, 20000);
+	int rc = homa_call(h, (struct sockaddr *)&server, sizeof(server), "x",
+			   1, &msg, 20000);
 
 	API_CHECK(rc == -atoi(argument), "%d (%s) instead of -%s", rc,
 		  homa_error(h), argument);
@@ -416,7 +423,8 @@ static void check_poll(void)
 	for (i = 0; i < 50; i++) {
 		api_fill(data, 50000, (unsigned int)i);
 		request(data, 50000, 0, 0);
-		while ((rc = homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0)) == -EAGAIN)
+		while ((rc = homa_receive(h, &msg, HOMA_RECV_NONBLOCK, 0)) ==
+		       -EAGAIN)
 			API_CHECK(!homa_poll(h), "%s", homa_error(h));
 		API_CHECK(!rc && msg.kind == HOMA_RESPONSE, "%s", homa_error(h));
 		api_verify(&msg, 50000, (unsigned int)i);
@@ -452,7 +460,8 @@ static void check_fork(void)
 	if (pid == 0) {
 		API_CHECK(homa_receive(h, &msg, 0, 0) == -EINVAL, "usable");
 		API_CHECK(homa_request(h, (struct sockaddr *)&server,
-				       sizeof(server), "x", 1, 0, 0, NULL) == -EINVAL,
+				       sizeof(server), "x", 1, 0, 0,
+				       NULL) == -EINVAL,
 			  "usable");
 		API_CHECK(strstr(homa_error(h), "fork"), "%s", homa_error(h));
 		homa_close(h);
@@ -476,20 +485,23 @@ static void check_idle(void)
 		echo(1000, 1);
 		/* Acks, collection of the peer and the like come to an end. */
 		if (waiting)
-			API_CHECK(homa_receive(h, &msg, 0, 2000) == -EAGAIN, "a message");
+			API_CHECK(homa_receive(h, &msg, 0, 2000) == -EAGAIN,
+				  "a message");
 		else
 			for (i = 0; i < 20; i++)
 				usleep(100000);
 		slept = api_sleeps();
 		used = api_processor_ms();
 		if (waiting)
-			API_CHECK(homa_receive(h, &msg, 0, 2000) == -EAGAIN, "a message");
+			API_CHECK(homa_receive(h, &msg, 0, 2000) == -EAGAIN,
+				  "a message");
 		else
 			sleep(2);
 		slept = api_sleeps() - slept;
 		used = api_processor_ms() - used;
 		API_CHECK(slept <= 20, "%ld times asleep while %s", slept, how);
-		API_CHECK(used <= 100, "%ld ms of processor time while %s", used, how);
+		API_CHECK(used <= 100, "%ld ms of processor time while %s",
+			  used, how);
 	}
 }
 

@@ -24,17 +24,18 @@
 #define API_LATE_S 1.5
 
 enum api_what {
-	API_IGNORE = 1,	/* answer only after API_LATE_S, when nobody waits any more */
-	API_WORK,	/* compute (not sleep) for @value ms, then echo */
-	API_LENGTH,	/* answer with @value bytes, pattern of seed @seed */
-	API_EXIT,	/* end at once, without a word */
-	API_ID,		/* answer with the id that the request has at the server */
-	API_REJECT,	/* homa_reject() with @value, homa_discard() if that is 0 */
-	API_KEEP,	/* do not answer before API_ASK or API_DROP */
-	API_ASK,	/* answer '1' if the client of what was kept still waits, else '0' */
-	API_DROP,	/* discard what was kept, and echo */
-	API_GIVEN,	/* as API_LENGTH, out of memory of homa_alloc() */
-	API_LEFT,	/* answer with homa_time_left() of the request */
+	API_IGNORE =
+		1, /* answer only after API_LATE_S, when nobody waits any more */
+	API_WORK,  /* compute (not sleep) for @value ms, then echo */
+	API_LENGTH, /* answer with @value bytes, pattern of seed @seed */
+	API_EXIT,   /* end at once, without a word */
+	API_ID,	    /* answer with the id that the request has at the server */
+	API_REJECT, /* homa_reject() with @value, homa_discard() if that is 0 */
+	API_KEEP,   /* do not answer before API_ASK or API_DROP */
+	API_ASK, /* answer '1' if the client of what was kept still waits, else '0' */
+	API_DROP,  /* discard what was kept, and echo */
+	API_GIVEN, /* as API_LENGTH, out of memory of homa_alloc() */
+	API_LEFT,  /* answer with homa_time_left() of the request */
 };
 
 struct api_order {
@@ -72,13 +73,13 @@ api_die(const char *format, ...)
 	exit(1);
 }
 
-#define API_CHECK(cond, ...)                                                  \
-	do {                                                             \
-		if (!(cond)) {                                           \
+#define API_CHECK(cond, ...)                                               \
+	do {                                                               \
+		if (!(cond)) {                                             \
 			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, \
-				#cond);                                  \
-			api_die(__VA_ARGS__);                            \
-		}                                                        \
+				#cond);                                    \
+			api_die(__VA_ARGS__);                              \
+		}                                                          \
 	} while (0)
 
 /* Is this the message that api_fill() made? */
@@ -108,7 +109,8 @@ static inline void api_verify_view(const struct homa_message *msg, void *buf,
 	const unsigned char *view = homa_view(msg, buf, msg->length);
 	size_t last = msg->length - 1;
 
-	API_CHECK(view && view[0] == api_byte(seed, 0) && view[last] == api_byte(seed, last),
+	API_CHECK(view && view[0] == api_byte(seed, 0) &&
+			  view[last] == api_byte(seed, last),
 		  "%zu bytes are not the same in one piece", msg->length);
 }
 

@@ -15,7 +15,7 @@ static struct homa *h;
 static int failed;
 
 static void expected(int rc, int code, const char *text, const char *words,
-		   const char *what)
+		     const char *what)
 {
 	const char *newline = strchr(text, '\n');
 
@@ -27,10 +27,10 @@ static void expected(int rc, int code, const char *text, const char *words,
 }
 
 /* The call first, then the sentence about it. */
-#define expect(call, code, text, words, what)            \
-	do {                                             \
-		int rc_ = (call);                        \
-		expected(rc_, code, text, words, what);  \
+#define expect(call, code, text, words, what)           \
+	do {                                            \
+		int rc_ = (call);                       \
+		expected(rc_, code, text, words, what); \
 	} while (0)
 
 static void bad_open(struct homa_options options, int code, const char *words)
@@ -46,7 +46,8 @@ static void opening(void)
 {
 	struct homa_options o = { 0 };
 
-	expect(homa_open(NULL, NULL), -EINVAL, homa_open_error(), "handle", "homa_open");
+	expect(homa_open(NULL, NULL), -EINVAL, homa_open_error(), "handle",
+	       "homa_open");
 	o = (struct homa_options){ .via = "carrier-pigeon" };
 	bad_open(o, -EINVAL, "'carrier-pigeon'");
 	if (access("/proc/net/homa_metrics", F_OK)) {
@@ -74,7 +75,8 @@ static void opening(void)
 	bad_open(o, -EINVAL, "0x80");
 	o = (struct homa_options){ .via = "udp", .flags = HOMA_OPEN_SHARED_PORT };
 	bad_open(o, -EOPNOTSUPP, "over homad only, not over \"udp\"");
-	o = (struct homa_options){ .via = "kernel", .flags = HOMA_OPEN_SHARED_PORT };
+	o = (struct homa_options){ .via = "kernel",
+				   .flags = HOMA_OPEN_SHARED_PORT };
 	bad_open(o, -EOPNOTSUPP, "over homad only, not over \"kernel\"");
 	o = (struct homa_options){ .via = "udp", .config = "no_such_setting=1" };
 	bad_open(o, -EINVAL, "no_such_setting");
@@ -108,10 +110,12 @@ static void versions(void)
 	struct homa *one;
 
 	API_CHECK(homa_version() == HOMA_VERSION, "%x", homa_version());
-	API_CHECK(mem != MAP_FAILED && !mprotect(mem + page, page, PROT_NONE), "no memory");
+	API_CHECK(mem != MAP_FAILED && !mprotect(mem + page, page, PROT_NONE),
+		  "no memory");
 	memcpy(mem + page - older, &first, older);
-	API_CHECK(!homa_open(&one, (struct homa_options *)(void *)(mem + page - older)), "%s",
-		  homa_open_error());
+	API_CHECK(!homa_open(&one,
+			     (struct homa_options *)(void *)(mem + page - older)),
+		  "%s", homa_open_error());
 	API_CHECK(!strcmp(homa_via(one), "udp"), "%s", homa_via(one));
 	homa_close(one);
 	munmap(mem, 2 * page);
@@ -120,7 +124,8 @@ static void versions(void)
 	API_CHECK(!homa_open(&one, &newer.known), "%s", homa_open_error());
 	homa_close(one);
 	newer.more[63] = 1;
-	expect(homa_open(&one, &newer.known), -E2BIG, homa_open_error(), "newer", "homa_open");
+	expect(homa_open(&one, &newer.known), -E2BIG, homa_open_error(),
+	       "newer", "homa_open");
 	newer.known.size = sizeof(newer.known);
 	API_CHECK(!homa_open(&one, &newer.known), "%s", homa_open_error());
 	homa_close(one);
@@ -133,14 +138,27 @@ static void versions(void)
 static void addresses(void)
 {
 	static const char *const good[] = {
-		"10.1.2.3:4000",	  "10.1.2.3:4000/40001", "[fd00::1]:1",
+		"10.1.2.3:4000",	 "10.1.2.3:4000/40001", "[fd00::1]:1",
 		"[fd00::1]:32767/65535", "[::1]:4000",
 	};
 	static const char *const bad[] = {
-		"", "10.1.2.3", "10.1.2:4000", "10.1.2.3:0", "10.1.2.3:65536",
-		"10.1.2.3:40x", "10.1.2.3:4000/", "10.1.2.3:4000/0", "fd00::1:4000",
-		"[fd00::1]", "[fd00::1]4000", "[fd00::g]:4000", "[fe80::1%nosuch0]:1",
-		"host:4000", "10.1.2.3:-4", "10.1.2.3:4000/99999", "10.1.2.3: 40",
+		"",
+		"10.1.2.3",
+		"10.1.2:4000",
+		"10.1.2.3:0",
+		"10.1.2.3:65536",
+		"10.1.2.3:40x",
+		"10.1.2.3:4000/",
+		"10.1.2.3:4000/0",
+		"fd00::1:4000",
+		"[fd00::1]",
+		"[fd00::1]4000",
+		"[fd00::g]:4000",
+		"[fe80::1%nosuch0]:1",
+		"host:4000",
+		"10.1.2.3:-4",
+		"10.1.2.3:4000/99999",
+		"10.1.2.3: 40",
 		"[::1]:4000/54321x",
 	};
 	struct sockaddr_storage a, b;
@@ -150,15 +168,17 @@ static void addresses(void)
 	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
 		API_CHECK(!homa_parse_address(good[i], &a), "%s", good[i]);
 		b = a;
-		API_CHECK(!strcmp(homa_format_address(&b, text, sizeof(text)), good[i]),
+		API_CHECK(!strcmp(homa_format_address(&b, text, sizeof(text)),
+				  good[i]),
 			  "%s became %s", good[i], text);
 	}
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		expect(homa_parse_address(bad[i], &a), -EINVAL, homa_open_error(),
-		       bad[i], "homa_parse_address");
+		expect(homa_parse_address(bad[i], &a), -EINVAL,
+		       homa_open_error(), bad[i], "homa_parse_address");
 	/* The usual encapsulation port is not worth mentioning. */
 	API_CHECK(!homa_parse_address("10.1.2.3:4000/54321", &a), "54321");
-	API_CHECK(!strcmp(homa_format_address(&a, text, sizeof(text)), "10.1.2.3:4000"),
+	API_CHECK(!strcmp(homa_format_address(&a, text, sizeof(text)),
+			  "10.1.2.3:4000"),
 		  "%s", text);
 	/* A short buffer is filled as far as it goes, with an end. */
 	homa_format_address(&a, text, 5);
@@ -174,22 +194,26 @@ static void allocating(void)
 	int n = 0;
 
 	homa_parse_address("127.0.0.1:4000", &to);
-	expect(homa_alloc(h, 0, &buf), -EINVAL, homa_error(h), "length", "homa_alloc");
-	expect(homa_alloc(h, 10, NULL), -EINVAL, homa_error(h), "no place", "homa_alloc");
-	expect(homa_alloc(h, HOMA_MAX_MESSAGE + 1, &buf), -EMSGSIZE, homa_error(h), "1000001",
+	expect(homa_alloc(h, 0, &buf), -EINVAL, homa_error(h), "length",
 	       "homa_alloc");
-	expect(homa_free(h, NULL), -EINVAL, homa_error(h), "no memory", "homa_free");
+	expect(homa_alloc(h, 10, NULL), -EINVAL, homa_error(h), "no place",
+	       "homa_alloc");
+	expect(homa_alloc(h, HOMA_MAX_MESSAGE + 1, &buf), -EMSGSIZE,
+	       homa_error(h), "1000001", "homa_alloc");
+	expect(homa_free(h, NULL), -EINVAL, homa_error(h), "no memory",
+	       "homa_free");
 	while (n < 64 && !homa_alloc(h, HOMA_MAX_MESSAGE, &bufs[n]))
 		n++;
 	API_CHECK(n > 8 && n < 64, "%d buffers", n);
-	expect(homa_alloc(h, HOMA_MAX_MESSAGE, &buf), -ENOBUFS, homa_error(h), "memory to send from",
-	       "homa_alloc");
+	expect(homa_alloc(h, HOMA_MAX_MESSAGE, &buf), -ENOBUFS, homa_error(h),
+	       "memory to send from", "homa_alloc");
 	memset(bufs[0], 1, HOMA_MAX_MESSAGE);
-	expect(homa_request(h, sa, sizeof(to), bufs[0], 5, 0, HOMA_BORROW, NULL), 0, "                ",
-	       "", "request");
-	expect(homa_request(h, sa, sizeof(to), bufs[0], 5, 0, 0, NULL), -EINVAL, homa_error(h),
-	       "sent or freed", "request");
-	expect(homa_free(h, bufs[0]), -EINVAL, homa_error(h), "sent or freed", "homa_free");
+	expect(homa_request(h, sa, sizeof(to), bufs[0], 5, 0, HOMA_BORROW, NULL),
+	       0, "                ", "", "request");
+	expect(homa_request(h, sa, sizeof(to), bufs[0], 5, 0, 0, NULL), -EINVAL,
+	       homa_error(h), "sent or freed", "request");
+	expect(homa_free(h, bufs[0]), -EINVAL, homa_error(h), "sent or freed",
+	       "homa_free");
 	API_CHECK(!homa_abort(h, 0, 0), "%s", homa_error(h));
 	while (--n)
 		API_CHECK(!homa_free(h, bufs[n]), "%s", homa_error(h));
@@ -210,16 +234,16 @@ static void sending(void)
 	       homa_error(h), "at least 1 byte", "request");
 	expect(homa_request(h, sa, sizeof(to), big, sizeof(big), 0, 0, NULL),
 	       -EMSGSIZE, homa_error(h), "1000001", "request");
-	expect(homa_requestv(h, sa, sizeof(to), twice, 2, 0, 0, NULL), -EMSGSIZE,
-	       homa_error(h), "1200000", "request");
+	expect(homa_requestv(h, sa, sizeof(to), twice, 2, 0, 0, NULL),
+	       -EMSGSIZE, homa_error(h), "1200000", "request");
 	expect(homa_request(h, sa, sizeof(to), NULL, 5, 0, 0, NULL), -EINVAL,
 	       homa_error(h), "NULL", "request");
 	expect(homa_request(h, sa, sizeof(to), "x", 1, 0, 0x70, NULL), -EINVAL,
 	       homa_error(h), "0x70", "request");
-	expect(homa_request(h, NULL, 0, "x", 1, 0, 0, NULL), -EINVAL, homa_error(h),
-	       "destination", "request");
-	expect(homa_request(h, sa, 4, "x", 1, 0, 0, NULL), -EINVAL, homa_error(h),
-	       "cut off", "request");
+	expect(homa_request(h, NULL, 0, "x", 1, 0, 0, NULL), -EINVAL,
+	       homa_error(h), "destination", "request");
+	expect(homa_request(h, sa, 4, "x", 1, 0, 0, NULL), -EINVAL,
+	       homa_error(h), "cut off", "request");
 	to.ss_family = AF_UNIX;
 	expect(homa_request(h, sa, sizeof(to), "x", 1, 0, 0, NULL), -EINVAL,
 	       homa_error(h), "AF_INET", "request");
@@ -227,15 +251,15 @@ static void sending(void)
 	((struct sockaddr_in *)&to)->sin_port = 0;
 	expect(homa_request(h, sa, sizeof(to), "x", 1, 0, 0, NULL), -EINVAL,
 	       homa_error(h), "port is 0", "request");
-	expect(homa_call(h, sa, sizeof(to), "x", 1, NULL, 10), -EINVAL, homa_error(h),
-	       "response", "call");
+	expect(homa_call(h, sa, sizeof(to), "x", 1, NULL, 10), -EINVAL,
+	       homa_error(h), "response", "call");
 
 	memset(&msg, 0, sizeof(msg));
-	expect(homa_reply(h, &msg, "x", 1), -EINVAL, homa_error(h), "not a request",
-	       "reply");
+	expect(homa_reply(h, &msg, "x", 1), -EINVAL, homa_error(h),
+	       "not a request", "reply");
 	msg.kind = HOMA_REQUEST;
-	expect(homa_reply(h, &msg, "x", 1), -EINVAL, homa_error(h), "not a request",
-	       "reply");
+	expect(homa_reply(h, &msg, "x", 1), -EINVAL, homa_error(h),
+	       "not a request", "reply");
 	homa_release(h, &msg);
 	homa_release(h, NULL);
 	homa_release(NULL, &msg);
@@ -251,15 +275,22 @@ static void the_rest(void)
 	expect(homa_bind(h, 40000), -EINVAL, homa_error(h), "1 to 32767", "bind");
 	API_CHECK(!homa_bind(h, 123), "%s", homa_error(h));
 	expect(homa_bind(h, 124), -EINVAL, homa_error(h), "bound", "bind");
-	expect(homa_receive(h, NULL, 0, 0), -EINVAL, homa_error(h), "message", "receive");
-	expect(homa_receive(h, &msg, 0x100, 0), -EINVAL, homa_error(h), "0x100", "receive");
-	expect(homa_receive(h, &msg, 0, 10), -EAGAIN, homa_error(h), "nothing", "receive");
-	expect(homa_receive_id(h, &msg, 0, 10), -ENOENT, homa_error(h), "id", "receive_id");
+	expect(homa_receive(h, NULL, 0, 0), -EINVAL, homa_error(h), "message",
+	       "receive");
+	expect(homa_receive(h, &msg, 0x100, 0), -EINVAL, homa_error(h), "0x100",
+	       "receive");
+	expect(homa_receive(h, &msg, 0, 10), -EAGAIN, homa_error(h), "nothing",
+	       "receive");
+	expect(homa_receive_id(h, &msg, 0, 10), -ENOENT, homa_error(h), "id",
+	       "receive_id");
 	expect(homa_receive_id(h, &msg, 12345678, 10), -ENOENT, homa_error(h),
 	       "no such RPC", "receive_id");
-	expect(homa_abort(h, 12345678, 5), -EINVAL, homa_error(h), "no such RPC", "abort");
-	expect(homa_abort(h, 12345678, -5), -EINVAL, homa_error(h), "-5", "abort");
-	expect(homa_getsockname(h, NULL), -EINVAL, homa_error(h), "address", "getsockname");
+	expect(homa_abort(h, 12345678, 5), -EINVAL, homa_error(h),
+	       "no such RPC", "abort");
+	expect(homa_abort(h, 12345678, -5), -EINVAL, homa_error(h), "-5",
+	       "abort");
+	expect(homa_getsockname(h, NULL), -EINVAL, homa_error(h), "address",
+	       "getsockname");
 
 	/* Errors belong to their handle and their thread. */
 	API_CHECK(!homa_open(&other, &udp), "%s", homa_open_error());
@@ -274,19 +305,26 @@ static void rejecting(void)
 {
 	struct homa_message msg = { .kind = HOMA_RESPONSE };
 
-	expect(homa_reject(h, NULL, EIO), -EINVAL, homa_error(h), "not a request", "reject");
-	expect(homa_reject(h, &msg, EIO), -EINVAL, homa_error(h), "not a request", "reject");
-	expect(homa_discard(h, &msg), -EINVAL, homa_error(h), "not a request", "discard");
-	expect(homa_alive(h, &msg), -EINVAL, homa_error(h), "not a request", "alive");
-	expect(homa_alive(NULL, &msg), -EINVAL, homa_open_error(), "no handle", "alive");
+	expect(homa_reject(h, NULL, EIO), -EINVAL, homa_error(h),
+	       "not a request", "reject");
+	expect(homa_reject(h, &msg, EIO), -EINVAL, homa_error(h),
+	       "not a request", "reject");
+	expect(homa_discard(h, &msg), -EINVAL, homa_error(h), "not a request",
+	       "discard");
+	expect(homa_alive(h, &msg), -EINVAL, homa_error(h), "not a request",
+	       "alive");
+	expect(homa_alive(NULL, &msg), -EINVAL, homa_open_error(), "no handle",
+	       "alive");
 	/* One of another handle is none of this. */
 	msg.kind = HOMA_REQUEST;
-	expect(homa_reject(h, &msg, EIO), -EINVAL, homa_error(h), "not a request", "reject");
+	expect(homa_reject(h, &msg, EIO), -EINVAL, homa_error(h),
+	       "not a request", "reject");
 }
 
 static void too_many(void)
 {
-	struct homa_options o = { .via = "udp", .address = "127.0.0.1",
+	struct homa_options o = { .via = "udp",
+				  .address = "127.0.0.1",
 				  .config = "max_rpcs=16" };
 	struct sockaddr_storage to;
 	struct homa_message msg;
@@ -296,14 +334,15 @@ static void too_many(void)
 	API_CHECK(!homa_open(&few, &o), "%s", homa_open_error());
 	homa_parse_address("127.0.0.1:4000/9", &to);
 	for (i = 0; i < 100 && !rc; i++)
-		rc = homa_request(few, (struct sockaddr *)&to, sizeof(to), "x", 1, 0,
-				  0, NULL);
+		rc = homa_request(few, (struct sockaddr *)&to, sizeof(to), "x",
+				  1, 0, 0, NULL);
 	API_CHECK(i == 17, "%d RPCs with max_rpcs=16", i - 1);
 	expect(rc, -ENOBUFS, homa_error(few), "too many RPCs", "request");
 	API_CHECK(!homa_receive(few, &msg, 0, 10000), "%s", homa_error(few));
 	API_CHECK(msg.kind == HOMA_ERROR, "kind %d", msg.kind);
-	API_CHECK(!homa_request(few, (struct sockaddr *)&to, sizeof(to), "x", 1, 0, 0,
-				NULL), "%s", homa_error(few));
+	API_CHECK(!homa_request(few, (struct sockaddr *)&to, sizeof(to), "x", 1,
+				0, 0, NULL),
+		  "%s", homa_error(few));
 	homa_close(few);
 }
 
@@ -313,7 +352,8 @@ static void wrong_family(void)
 	struct sockaddr_storage to;
 
 	homa_parse_address("[::1]:4000", &to);
-	expect(homa_request(h, (struct sockaddr *)&to, sizeof(to), "x", 1, 0, 0, NULL),
+	expect(homa_request(h, (struct sockaddr *)&to, sizeof(to), "x", 1, 0, 0,
+			    NULL),
 	       -EAFNOSUPPORT, homa_error(h), "AF_INET", "request");
 }
 
@@ -327,7 +367,8 @@ static void port_taken(void)
 	o.udp_port = homa_udp_port(h);
 	API_CHECK(o.udp_port, "no port");
 	snprintf(port, sizeof(port), "%u", o.udp_port);
-	expect(homa_open(&other, &o), -EADDRINUSE, homa_open_error(), port, "open");
+	expect(homa_open(&other, &o), -EADDRINUSE, homa_open_error(), port,
+	       "open");
 }
 
 int main(void)

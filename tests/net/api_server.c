@@ -34,14 +34,16 @@ static void reply_length(const struct homa_message *msg,
 	free(buf);
 }
 
-static void reply_given(const struct homa_message *msg, const struct api_order *order)
+static void reply_given(const struct homa_message *msg,
+			const struct api_order *order)
 {
 	void *buf;
 
 	API_CHECK(!homa_alloc(h, order->value, &buf), "%s", homa_error(h));
 	api_fill(buf, order->value, order->seed);
 	API_CHECK(!homa_reply(h, msg, buf, order->value), "%s", homa_error(h));
-	API_CHECK(homa_free(h, buf) == -EINVAL, "a reply that was sent can be freed");
+	API_CHECK(homa_free(h, buf) == -EINVAL,
+		  "a reply that was sent can be freed");
 }
 
 /* Requests that this thread answers late. */
@@ -55,8 +57,8 @@ static _Thread_local int lates;
 static void answer_late(double age)
 {
 	while (lates && api_now() - late[0].since >= age) {
-		API_CHECK(!homa_ticket_reply(h, &late[0].ticket, "late", 4), "%s",
-			  homa_error(h));
+		API_CHECK(!homa_ticket_reply(h, &late[0].ticket, "late", 4),
+			  "%s", homa_error(h));
 		memmove(late, late + 1, sizeof(late[0]) * (size_t)--lates);
 	}
 }
@@ -96,7 +98,7 @@ static void about_kept(const struct homa_message *msg, enum api_what what)
 	pthread_mutex_lock(&kept_lock);
 	if (has_kept)
 		rc = what == API_ASK ? homa_ticket_alive(h, &kept) :
-			       homa_ticket_reject(h, &kept, EIO);
+				       homa_ticket_reject(h, &kept, EIO);
 	pthread_mutex_unlock(&kept_lock);
 	API_CHECK(rc >= 0, "%s", homa_error(h));
 	API_CHECK(!homa_reply(h, msg, rc ? "1" : "0", 1), "%s", homa_error(h));
@@ -139,7 +141,8 @@ static void serve(struct homa_message *msg)
 		break;
 	case API_LEFT:
 		left = homa_time_left(msg);
-		API_CHECK(!homa_reply(h, msg, &left, sizeof(left)), "%s", homa_error(h));
+		API_CHECK(!homa_reply(h, msg, &left, sizeof(left)), "%s",
+			  homa_error(h));
 		break;
 	case API_GIVEN:
 		reply_given(msg, &order);
@@ -165,7 +168,8 @@ static void *work(void *arg)
 		if (!rc)
 			serve(&msg);
 		else
-			API_CHECK(rc == -EAGAIN || rc == -EINTR, "%s", homa_error(h));
+			API_CHECK(rc == -EAGAIN || rc == -EINTR, "%s",
+				  homa_error(h));
 		answer_late(API_LATE_S);
 	}
 	answer_late(0);
@@ -205,7 +209,8 @@ int main(int argc, char **argv)
 	printf("ready %s %u\n", homa_via(h), homa_udp_port(h));
 	fflush(stdout);
 	for (i = 1; i < threads; i++)
-		API_CHECK(!pthread_create(&ids[i], NULL, work, NULL), "no thread");
+		API_CHECK(!pthread_create(&ids[i], NULL, work, NULL),
+			  "no thread");
 	work(NULL);
 	for (i = 1; i < threads; i++)
 		pthread_join(ids[i], NULL);

@@ -29,8 +29,8 @@ static void *serve(void *arg)
 		if (rc == -ESHUTDOWN)
 			return NULL;
 		API_CHECK(!rc, "%s", homa_error(service));
-		API_CHECK(!homa_replyv(service, &msg, msg.iov, msg.iovcnt), "%s",
-			  homa_error(service));
+		API_CHECK(!homa_replyv(service, &msg, msg.iov, msg.iovcnt),
+			  "%s", homa_error(service));
 		homa_release(service, &msg);
 	}
 }
@@ -87,7 +87,8 @@ static void *collect(void *arg)
 		API_CHECK(!rc, "%s", homa_error(client));
 		API_CHECK(msg.kind == HOMA_RESPONSE, "error %d", msg.error);
 		api_verify(&msg, 3000, 1);
-		__atomic_fetch_add(&sum, (unsigned int)msg.cookie, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&sum, (unsigned int)msg.cookie,
+				   __ATOMIC_RELAXED);
 		homa_release(client, &msg);
 		if (__atomic_add_fetch(&collected, 1, __ATOMIC_RELAXED) ==
 		    (unsigned int)(SENDERS * rounds))

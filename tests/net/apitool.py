@@ -99,12 +99,18 @@ class Bed:
     def argv(self, ip: str, *words: str, config: str | None = None, via: str = "") -> list[str]:
         """The command `words` with libhoma's variables set for local address `ip`."""
         settings = self.config if config is None else config
-        return [*environment(HOMA_VIA=via or self.via, HOMA_ADDRESS=ip, HOMA_CONFIG=settings), *words]
+        return [
+            *environment(HOMA_VIA=via or self.via, HOMA_ADDRESS=ip, HOMA_CONFIG=settings),
+            *words,
+        ]
 
     def _side(self, number: int, *words: str, config: str | None = None) -> list[str]:
         via = (self.via, self.server_via)[number]
         if via == "service":
-            return [*environment(HOMA_VIA=via, HOMA_SERVICE_SOCKET=str(self.sockets[number])), *words]
+            return [
+                *environment(HOMA_VIA=via, HOMA_SERVICE_SOCKET=str(self.sockets[number])),
+                *words,
+            ]
         return self.argv((self.client_ip, self.server_ip)[number], *words, config=config, via=via)
 
     def server(self, *words: str, port: int = PORT, program: str = "api_server") -> Server:
@@ -127,7 +133,9 @@ class Bed:
         assert status == 0 and out == "ok\n", f"{check}: {err or status}"
 
 
-def run_local(program: str, *words: str, env: Mapping[str, str] | None = None, timeout: float = 120) -> None:
+def run_local(
+    program: str, *words: str, env: Mapping[str, str] | None = None, timeout: float = 120
+) -> None:
     """Run a program that needs no peer; an AssertionError with what it said if it fails."""
     done = subprocess.run(
         [*environment(**(env or {})), str(PROGRAMS / program), *words],

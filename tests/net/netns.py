@@ -39,11 +39,15 @@ class CommandError(AssertionError):
     """A command of the test bed itself failed."""
 
 
-def run(argv: Sequence[str], check: bool = True, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+def run(
+    argv: Sequence[str], check: bool = True, timeout: float = 30
+) -> subprocess.CompletedProcess[str]:
     """Run a command to its end; CommandError if it fails."""
     done = subprocess.run(list(argv), capture_output=True, text=True, check=False, timeout=timeout)
     if check and done.returncode:
-        raise CommandError(f"{' '.join(argv)}: status {done.returncode}: {done.stdout}{done.stderr}")
+        raise CommandError(
+            f"{' '.join(argv)}: status {done.returncode}: {done.stdout}{done.stderr}"
+        )
     return done
 
 
@@ -135,7 +139,9 @@ class Process:
         except subprocess.TimeoutExpired:
             self._popen.kill()
             self._popen.wait()
-            raise AssertionError(f"{self.argv} did not end: {self.stdout.rest(5)}{self.stderr.rest(5)}") from None
+            raise AssertionError(
+                f"{self.argv} did not end: {self.stdout.rest(5)}{self.stderr.rest(5)}"
+            ) from None
         return self._popen.returncode, self.stdout.rest(5), self.stderr.rest(5)
 
 
@@ -152,7 +158,9 @@ class Namespace:
     def command(self, argv: Sequence[str]) -> list[str]:
         return ["ip", "netns", "exec", self.name, *argv]
 
-    def run(self, argv: Sequence[str], check: bool = True, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, argv: Sequence[str], check: bool = True, timeout: float = 30
+    ) -> subprocess.CompletedProcess[str]:
         """Run a program inside, to its end."""
         return run(self.command(argv), check, timeout)
 
@@ -196,7 +204,10 @@ class Net:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         for space in self.spaces:
             space.stop()
@@ -235,7 +246,9 @@ class Net:
             space.address(f"{space.v4}/24", f"{space.v6}/64")
         return a, b
 
-    def routed(self, mtu: int = 1500, far_mtu: int = 1500) -> tuple[Namespace, Namespace, Namespace]:
+    def routed(
+        self, mtu: int = 1500, far_mtu: int = 1500
+    ) -> tuple[Namespace, Namespace, Namespace]:
         """Host a, router, host b: 10.9.1.1 and 10.9.2.1, fd09:1::1 and fd09:2::1; b's link has `far_mtu`."""
         a, router, b = self.namespace("a"), self.namespace("r"), self.namespace("b")
         self.veth(a, router, mtu, b_device="left")

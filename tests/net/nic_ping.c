@@ -23,11 +23,7 @@
 #define MAX_PAYLOAD 65000
 #define MAX_SAMPLES 4000000
 
-enum wait_how {
-	WAIT_SPIN,
-	WAIT_YIELD,
-	WAIT_BLOCK
-};
+enum wait_how { WAIT_SPIN, WAIT_YIELD, WAIT_BLOCK };
 
 struct options {
 	struct nic_config nic;
@@ -147,7 +143,8 @@ static void print_stats(struct nic *nic)
 
 	nic_stats(nic, &s);
 	printf("{\"event\": \"stats\"");
-#define X(name, text) printf(", \"" #name "\": %llu", (unsigned long long)s.name);
+#define X(name, text) \
+	printf(", \"" #name "\": %llu", (unsigned long long)s.name);
 	NIC_STATS(X)
 #undef X
 	printf("}\n");
@@ -293,8 +290,7 @@ static int ping(struct nic *nic, const struct options *o)
 	while (!stop && got + lost < o->count && !refused) {
 		int n = 0;
 
-		while (outstanding < o->window && sent < o->count &&
-		       n < BATCH) {
+		while (outstanding < o->window && sent < o->count && n < BATCH) {
 			make_packet(&tx[n], hdrs[n], o, 0);
 			/* the time rides in the packet */
 			homa_put_be64(hdrs[n] + 40, now_ns());
@@ -309,8 +305,7 @@ static int ping(struct nic *nic, const struct options *o)
 			if (n)
 				last = now;
 			if (now - last > 100000000ULL) {
-				refused = print_errors(nic) &&
-					  !(o->seconds > 0);
+				refused = print_errors(nic) && !(o->seconds > 0);
 				lost += outstanding;
 				outstanding = 0;
 				last = now;
@@ -368,8 +363,7 @@ static int bulk(struct nic *nic, const struct options *o)
 			nic_rx_release(nic, rx, got);
 			sched_yield();
 		}
-		if (o->seconds > 0 &&
-		    now_ns() - start > (u64)(o->seconds * 1e9))
+		if (o->seconds > 0 && now_ns() - start > (u64)(o->seconds * 1e9))
 			break;
 	}
 	spent = now_ns() - start;
@@ -384,8 +378,7 @@ static int bulk(struct nic *nic, const struct options *o)
 /* Sends --count packets, then prints what comes back for --seconds. */
 static int send_some(struct nic *nic, const struct options *o)
 {
-	u64 deadline =
-		now_ns() + (u64)((o->seconds > 0 ? o->seconds : 1) * 1e9);
+	u64 deadline = now_ns() + (u64)((o->seconds > 0 ? o->seconds : 1) * 1e9);
 	u8 hdr[HDR_LEN];
 	struct nic_rx rx[BATCH];
 	struct nic_tx tx;
@@ -552,8 +545,7 @@ int main(int argc, char **argv)
 	struct nic *nic;
 	int option, rc;
 
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) !=
-	       -1) {
+	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
 		if (option == '?') {
 			usage();
 			return 2;

@@ -78,8 +78,9 @@ static void print_errors(struct nic *nic)
 	for (int i = 0; i < n; i++)
 		printf("{\"event\": \"error\", \"proto\": %u, \"src\": \"%s\", \"dst\": \"%s\", \"sport\": %u, \"dport\": %u, \"seq\": %u, \"error\": \"%s\", \"mtu\": %u}\n",
 		       e[i].proto, nic_addr_text(&e[i].src, src, sizeof(src)),
-		       nic_addr_text(&e[i].dst, dst, sizeof(dst)), e[i].sport, e[i].dport,
-		       e[i].seq, strerrorname_np(e[i].error), e[i].mtu);
+		       nic_addr_text(&e[i].dst, dst, sizeof(dst)), e[i].sport,
+		       e[i].dport, e[i].seq, strerrorname_np(e[i].error),
+		       e[i].mtu);
 	fflush(stdout);
 }
 
@@ -89,7 +90,8 @@ static void print_stats(struct nic *nic)
 
 	nic_stats(nic, &s);
 	printf("{\"event\": \"stats\"");
-#define X(name, text) printf(", \"" #name "\": %llu", (unsigned long long)s.name);
+#define X(name, text) \
+	printf(", \"" #name "\": %llu", (unsigned long long)s.name);
 	NIC_STATS(X)
 #undef X
 	printf("}\n");
@@ -97,8 +99,9 @@ static void print_stats(struct nic *nic)
 }
 
 /* One segment; a SYN says how much a segment may hold and shifts the window by 7. */
-static void send_segment(struct nic *nic, const struct options *o, const struct conn *c,
-			 u32 seq, u8 flags, const u8 *payload, u32 len)
+static void send_segment(struct nic *nic, const struct options *o,
+			 const struct conn *c, u32 seq, u8 flags,
+			 const u8 *payload, u32 len)
 {
 	u8 hdr[HDR_MAX] = { 0 };
 	u32 hdr_len = flags & SYN ? HDR_MAX : 20;
@@ -122,7 +125,8 @@ static void send_segment(struct nic *nic, const struct options *o, const struct 
 	if (o->bad_sum)
 		hdr[17] = 1; /* what is there is summed with the rest */
 	if (flags & SYN) {
-		homa_put_be32(hdr + 20, 2u << 24 | 4u << 16 | (o->size ? o->size : 1460));
+		homa_put_be32(hdr + 20,
+			      2u << 24 | 4u << 16 | (o->size ? o->size : 1460));
 		homa_put_be32(hdr + 24, 1u << 24 | 3u << 16 | 3u << 8 | 7);
 	}
 	if (nic_tx(nic, &tx, 1) != 1)
@@ -137,7 +141,8 @@ static u32 send_stream(struct nic *nic, const struct options *o, struct conn *c)
 	while (at < o->send) {
 		u32 len = homa_min_u32(o->size, o->send - at);
 
-		send_segment(nic, o, c, ISN + 1 + at, ACK | PSH, stream + at, len);
+		send_segment(nic, o, c, ISN + 1 + at, ACK | PSH, stream + at,
+			     len);
 		at += len;
 	}
 	c->sent = true;
@@ -151,7 +156,8 @@ static struct conn *find(const struct nic_rx *pkt, bool new)
 
 	for (u32 i = 0; i < num_conns; i++) {
 		c = &conns[i];
-		if (c->sport == sport && c->port == port && homa_addr_equal(&c->peer, &pkt->src))
+		if (c->sport == sport && c->port == port &&
+		    homa_addr_equal(&c->peer, &pkt->src))
 			return c;
 	}
 	if (!new)
@@ -171,12 +177,13 @@ static void print_conn(const char *event, const struct conn *c)
 
 	printf("{\"event\": \"%s\", \"src\": \"%s\", \"dst\": \"%s\", \"sport\": %u, \"port\": %u, \"bytes\": %u, \"hash\": %u, \"longest\": %u}\n",
 	       event, nic_addr_text(&c->peer, src, sizeof(src)),
-	       nic_addr_text(&c->local, dst, sizeof(dst)), c->sport, c->port, c->bytes, c->hash,
-	       c->longest);
+	       nic_addr_text(&c->local, dst, sizeof(dst)), c->sport, c->port,
+	       c->bytes, c->hash, c->longest);
 	fflush(stdout);
 }
 
-static void take(struct nic *nic, const struct options *o, const struct nic_rx *pkt)
+static void take(struct nic *nic, const struct options *o,
+		 const struct nic_rx *pkt)
 {
 	u8 flags = pkt->data[13];
 	u32 seq = homa_get_be32(pkt->data + 4);
@@ -207,7 +214,8 @@ static void take(struct nic *nic, const struct options *o, const struct nic_rx *
 		if (flags & FIN) {
 			c->next++;
 			print_conn("fin", c);
-			send_segment(nic, o, c, ISN + 1 + o->send, FIN | ACK, NULL, 0);
+			send_segment(nic, o, c, ISN + 1 + o->send, FIN | ACK,
+				     NULL, 0);
 			return;
 		}
 	}
@@ -251,10 +259,12 @@ static void open_one(struct nic *nic, const struct options *o)
 }
 
 static const struct option long_options[] = {
-	{ "interface", 1, NULL, 'i' }, { "mode", 1, NULL, 'm' },    { "queue", 1, NULL, 'q' },
-	{ "queues", 1, NULL, 'n' },    { "port", 1, NULL, 'p' },    { "send", 1, NULL, 's' },
-	{ "size", 1, NULL, 'z' },      { "refuse", 0, NULL, 'r' },  { "bad-sum", 0, NULL, 'b' },
-	{ "backend", 1, NULL, 'B' },   { NULL, 0, NULL, 0 },
+	{ "interface", 1, NULL, 'i' }, { "mode", 1, NULL, 'm' },
+	{ "queue", 1, NULL, 'q' },     { "queues", 1, NULL, 'n' },
+	{ "port", 1, NULL, 'p' },      { "send", 1, NULL, 's' },
+	{ "size", 1, NULL, 'z' },      { "refuse", 0, NULL, 'r' },
+	{ "bad-sum", 0, NULL, 'b' },   { "backend", 1, NULL, 'B' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static int set_option(struct options *o, int option)
@@ -302,8 +312,8 @@ int main(int argc, char **argv)
 	if (optind >= argc)
 		return usage();
 	o.what = argv[optind++];
-	if (!strcmp(o.what, "open") &&
-	    (optind + 2 != argc || !o.num_ports || nic_addr_parse(argv[optind], &o.peer)))
+	if (!strcmp(o.what, "open") && (optind + 2 != argc || !o.num_ports ||
+					nic_addr_parse(argv[optind], &o.peer)))
 		return usage();
 	if (optind + 1 < argc)
 		o.peer_port = (u16)strtoul(argv[optind + 1], NULL, 0);
@@ -321,10 +331,12 @@ int main(int argc, char **argv)
 	}
 	if (rc) {
 		fprintf(stderr, "nic_tcp: %s\n", err);
-		printf("{\"event\": \"refused\", \"error\": \"%s\"}\n", strerrorname_np(-rc));
+		printf("{\"event\": \"refused\", \"error\": \"%s\"}\n",
+		       strerrorname_np(-rc));
 		return 3;
 	}
-	printf("{\"event\": \"open\", \"detail\": \"%s\"}\n", nic_info(nic)->detail);
+	printf("{\"event\": \"open\", \"detail\": \"%s\"}\n",
+	       nic_info(nic)->detail);
 	fflush(stdout);
 	if (!strcmp(o.what, "open"))
 		open_one(nic, &o);

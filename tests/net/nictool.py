@@ -39,7 +39,10 @@ class Tool:
     def run(self, space: Namespace, *words: str) -> list[Event]:
         """Run to the end; events, the status as the last one."""
         done = space.run(self.command(space, *words), check=False)
-        return [*events(done.stdout), {"event": "end", "status": done.returncode, "stderr": done.stderr}]
+        return [
+            *events(done.stdout),
+            {"event": "end", "status": done.returncode, "stderr": done.stderr},
+        ]
 
     def start(self, space: Namespace, *words: str) -> Running:
         """Start a server; returns when it is open."""
@@ -73,7 +76,9 @@ class Running:
 
 def xdp_on(space: Namespace, device: str = "eth0") -> bool:
     """Is an XDP program attached to the device?"""
-    link = json.loads(run(["ip", "-n", space.name, "-j", "-d", "link", "show", "dev", device]).stdout)[0]
+    link = json.loads(
+        run(["ip", "-n", space.name, "-j", "-d", "link", "show", "dev", device]).stdout
+    )[0]
     return "xdp" in link
 
 

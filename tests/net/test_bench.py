@@ -20,13 +20,17 @@ PROGRAM = BUILD / "bench" / "homa-bench"
 SCHEMA = json.loads((ROOT / "bench" / "schema.json").read_text())
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="makes network namespaces, so it needs root"
+)
 
 Result = dict[str, Any]
 
 
 def bench(*words: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(PROGRAM), *words], capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(
+        [str(PROGRAM), *words], capture_output=True, text=True, timeout=timeout, check=False
+    )
 
 
 TRANSPORTS = ["tcp", "tcp-pool", "udp"]
@@ -35,7 +39,9 @@ if PROGRAM.exists():
     # Each way that libhoma can take is a transport of its own here.
     # UNIX sockets end at the machine: they have tests of their own.
     TRANSPORTS = [t for t in TRANSPORTS if not t.startswith("unix")]
-    TRANSPORTS = [v for t in TRANSPORTS for v in (["homa/afxdp", "homa/udp"] if t == "homa" else [t])]
+    TRANSPORTS = [
+        v for t in TRANSPORTS for v in (["homa/afxdp", "homa/udp"] if t == "homa" else [t])
+    ]
 STREAMS = [t for t in TRANSPORTS if t != "udp"]
 
 
@@ -72,7 +78,11 @@ def problems(value: Any, schema: dict[str, Any], where: str = "result") -> list[
         for number, item in enumerate(value):
             found += problems(item, schema.get("items", {}), f"{where}[{number}]")
     if isinstance(value, dict):
-        found += [f"{where}: {name} is missing" for name in schema.get("required", []) if name not in value]
+        found += [
+            f"{where}: {name} is missing"
+            for name in schema.get("required", [])
+            if name not in value
+        ]
         for name, item in value.items():
             inner = schema.get("properties", {}).get(name, schema.get("additionalProperties", {}))
             if inner is False:
@@ -111,7 +121,17 @@ def client(
 ) -> Result:  # fmt: skip
     """Run a client to its end and give its checked result."""
     path = tmp_path / "client.json"
-    argv = [*before, str(PROGRAM), "client", *transport_words(transport), "--peer", peer, "--json", str(path), *words]
+    argv = [
+        *before,
+        str(PROGRAM),
+        "client",
+        *transport_words(transport),
+        "--peer",
+        peer,
+        "--json",
+        str(path),
+        *words,
+    ]
     done = space.run(argv, check=False, timeout=60)
     assert done.returncode == status, done.stderr
     return load(path)
@@ -139,18 +159,24 @@ def consistent(result: Result) -> None:
 @needs_root
 @pytest.mark.parametrize("family", ["v4", "v6"])
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_closed_loop__counts_agree_on_both_sides(pair, tmp_path: Path, transport: str, family: str) -> None:
+def test_closed_loop__counts_agree_on_both_sides(
+    pair, tmp_path: Path, transport: str, family: str
+) -> None:
     a, b = pair
     peer = at(getattr(b, family))
     served = tmp_path / "server.json"
     server = serve(b, transport, peer, "--json", str(served))
-    result = client(a, tmp_path, transport, peer, "--size", "500", "--outstanding", "4", "--duration", "0.5")
+    result = client(
+        a, tmp_path, transport, peer, "--size", "500", "--outstanding", "4", "--duration", "0.5"
+    )
     consistent(result)
     assert result["complete"] and not result["interrupted"]
     assert result["rpcs"]["completed"] > 0
     if transport != "udp":
         assert result["rpcs"]["failed"] == 0 and result["errors"] == {}
-    assert result["throughput"]["rps"] > 0 and result["cpu"]["user_s"] + result["cpu"]["system_s"] > 0
+    assert (
+        result["throughput"]["rps"] > 0 and result["cpu"]["user_s"] + result["cpu"]["system_s"] > 0
+    )
     status, _, _ = server.stop()
     assert status == 0
     counts = load(served)["server"]
@@ -165,7 +191,16 @@ def test_response_size__may_differ_from_the_request(pair, tmp_path: Path, transp
     a, b = pair
     serve(b, transport, at(b.v4))
     result = client(
-        a, tmp_path, transport, at(b.v4), "--size", "200000", "--response-size", "100", "--duration", "0.5"
+        a,
+        tmp_path,
+        transport,
+        at(b.v4),
+        "--size",
+        "200000",
+        "--response-size",
+        "100",
+        "--duration",
+        "0.5",
     )
     consistent(result)
     assert result["rpcs"]["failed"] == 0 and result["rpcs"]["completed"] > 0
@@ -178,13 +213,35 @@ def test_response_size__may_differ_from_the_request(pair, tmp_path: Path, transp
 def test_open_loop__same_arrivals_for_every_transport(pair, tmp_path: Path, transport: str) -> None:
     a, b = pair
     serve(b, transport, at(b.v4))
-    words = ["--workload", "w3", "--rate", "400", "--duration", "1", "--warmup", "0.2", "--seed", "7"]
+    words = [
+        "--workload",
+        "w3",
+        "--rate",
+        "400",
+        "--duration",
+        "1",
+        "--warmup",
+        "0.2",
+        "--seed",
+        "7",
+    ]
     result = client(a, tmp_path, transport, at(b.v4), *words, "--timeout", "60", "--drain", "20")
     consistent(result)
     # Fixed by the seed alone: the same number whatever the transport.
     assert result["rpcs"]["measured"] == 418
     assert result["rpcs"]["failed"] == 0
-    assert [d["latency_ns"]["count"] for d in result["deciles"]] == [44, 41, 29, 36, 59, 43, 41, 41, 41, 43]
+    assert [d["latency_ns"]["count"] for d in result["deciles"]] == [
+        44,
+        41,
+        29,
+        36,
+        59,
+        43,
+        41,
+        41,
+        41,
+        43,
+    ]
     assert result["generator"]["lag_ns"]["count"] == 418
 
 
@@ -194,9 +251,35 @@ def test_nodes__each_is_client_and_server(pair, tmp_path: Path, transport: str) 
     spaces, running = pair, []
     for index, space in enumerate(spaces):
         other = spaces[1 - index]
-        argv = [str(PROGRAM), "node", *transport_words(transport), "--bind", at(space.v4), "--peer", at(other.v4)]
-        argv += ["--workload", "w2", "--load", "0.2", "--link", "20mbit", "--duration", "1", "--drain", "20"]
-        argv += ["--timeout", "60", "--host-index", str(index), "--json", str(tmp_path / f"{index}.json")]
+        argv = [
+            str(PROGRAM),
+            "node",
+            *transport_words(transport),
+            "--bind",
+            at(space.v4),
+            "--peer",
+            at(other.v4),
+        ]
+        argv += [
+            "--workload",
+            "w2",
+            "--load",
+            "0.2",
+            "--link",
+            "20mbit",
+            "--duration",
+            "1",
+            "--drain",
+            "20",
+        ]
+        argv += [
+            "--timeout",
+            "60",
+            "--host-index",
+            str(index),
+            "--json",
+            str(tmp_path / f"{index}.json"),
+        ]
         running.append(space.start(argv))
     for process in running:
         status, _, errors = process.wait(60)
@@ -213,23 +296,31 @@ def test_nodes__each_is_client_and_server(pair, tmp_path: Path, transport: str) 
 def test_unloaded__gives_denominators_for_slowdowns(pair, tmp_path: Path) -> None:
     a, b = pair
     serve(b, "tcp", at(b.v4))
-    result = client(a, tmp_path, "tcp", at(b.v4), "--unloaded", "--workload", "w4", "--samples", "5")
+    result = client(
+        a, tmp_path, "tcp", at(b.v4), "--unloaded", "--workload", "w4", "--samples", "5"
+    )
     sizes = [row["size"] for row in result["unloaded"]]
     assert sizes == sorted(set(sizes)) and sizes[0] == 53 and sizes[-1] == 1_000_000
     assert all(big <= 2.1 * small + 2 for small, big in zip(sizes, sizes[1:], strict=False))
     table = tmp_path / "best.json"
-    table.write_text(json.dumps({"unloaded": [{"size": 100, "p50_ns": 1000}, {"size": 200, "p50_ns": 2000}]}))
+    table.write_text(
+        json.dumps({"unloaded": [{"size": 100, "p50_ns": 1000}, {"size": 200, "p50_ns": 2000}]})
+    )
     words = ["--size", "150", "--duration", "0.3", "--denominators", str(table)]
     result = client(a, tmp_path, "tcp", at(b.v4), *words)
     # Halfway between the two sizes an idle network takes 1500 ns.
     for name in ("p50", "p99", "max"):
-        assert result["slowdown"][name] == pytest.approx(result["latency_ns"][name] / 1500, rel=0.01, abs=0.01)
+        assert result["slowdown"][name] == pytest.approx(
+            result["latency_ns"][name] / 1500, rel=0.01, abs=0.01
+        )
 
 
 def some_have_come(space: Namespace) -> None:
     """Waits until some hundred RPCs of 1,000 bytes have come to a server there."""
     look = ["ip", "-j", "-s", "link", "show", "dev", space.device]
-    eventually(lambda: json.loads(space.run(look).stdout)[0]["stats64"]["rx"]["bytes"] > 300_000, 60)
+    eventually(
+        lambda: json.loads(space.run(look).stdout)[0]["stats64"]["rx"]["bytes"] > 300_000, 60
+    )
 
 
 @needs_root
@@ -238,8 +329,27 @@ def test_killed_peer__gives_errors_and_an_end(pair, tmp_path: Path, transport: s
     a, b = pair
     server = serve(b, transport, at(b.v4))
     path = tmp_path / "client.json"
-    argv = [str(PROGRAM), "client", *transport_words(transport), "--peer", at(b.v4), "--json", str(path)]
-    argv += ["--size", "1000", "--rate", "500", "--duration", "60", "--timeout", "1", "--give-up", "0.5"]
+    argv = [
+        str(PROGRAM),
+        "client",
+        *transport_words(transport),
+        "--peer",
+        at(b.v4),
+        "--json",
+        str(path),
+    ]
+    argv += [
+        "--size",
+        "1000",
+        "--rate",
+        "500",
+        "--duration",
+        "60",
+        "--timeout",
+        "1",
+        "--give-up",
+        "0.5",
+    ]
     running = a.start(argv)
     some_have_come(b)
     server.send_signal(signal.SIGKILL)
@@ -259,7 +369,15 @@ def test_signal__partial_result(pair, tmp_path: Path, transport: str, number: in
     a, b = pair
     serve(b, transport, at(b.v4))
     path = tmp_path / "client.json"
-    argv = [str(PROGRAM), "client", *transport_words(transport), "--peer", at(b.v4), "--json", str(path)]
+    argv = [
+        str(PROGRAM),
+        "client",
+        *transport_words(transport),
+        "--peer",
+        at(b.v4),
+        "--json",
+        str(path),
+    ]
     running = a.start([*argv, "--size", "1000", "--outstanding", "3", "--duration", "60"])
     some_have_come(b)
     status, _, _ = running.stop(number, 60)
@@ -281,7 +399,18 @@ def test_overload__drops_are_counted_as_failures(pair, tmp_path: Path) -> None:
     a, b = pair
     slow(a, "30k")
     serve(b, "tcp-pool", at(b.v4))
-    words = ["--size", "20000", "--rate", "200", "--max-outstanding", "20", "--duration", "1", "--drain", "0.5"]
+    words = [
+        "--size",
+        "20000",
+        "--rate",
+        "200",
+        "--max-outstanding",
+        "20",
+        "--duration",
+        "1",
+        "--drain",
+        "0.5",
+    ]
     result = client(a, tmp_path, "tcp-pool", at(b.v4), *words)
     consistent(result)
     rpcs = result["rpcs"]
@@ -301,7 +430,18 @@ def test_pool__has_half_of_the_descriptors(pair, tmp_path: Path) -> None:
     a, b = pair
     slow(a, "30k")
     serve(b, "tcp-pool", at(b.v4))
-    words = ["--size", "20000", "--rate", "400", "--max-outstanding", "300", "--duration", "1", "--drain", "1"]
+    words = [
+        "--size",
+        "20000",
+        "--rate",
+        "400",
+        "--max-outstanding",
+        "300",
+        "--duration",
+        "1",
+        "--drain",
+        "1",
+    ]
     result = client(a, tmp_path, "tcp-pool", at(b.v4), *words, before=FEW)
     consistent(result)
     assert result["complete"] and result["rpcs"]["completed"] > 0
@@ -334,7 +474,18 @@ def test_lossy_udp__lost_datagrams_are_timeouts(pair, tmp_path: Path) -> None:
     a, b = pair
     slow(a, "10k")
     serve(b, "udp", at(b.v4))
-    words = ["--size", "1400", "--rate", "500", "--duration", "1", "--timeout", "0.3", "--drain", "1"]
+    words = [
+        "--size",
+        "1400",
+        "--rate",
+        "500",
+        "--duration",
+        "1",
+        "--timeout",
+        "0.3",
+        "--drain",
+        "1",
+    ]
     result = client(a, tmp_path, "udp", at(b.v4), *words)
     consistent(result)
     assert result["errors"]["timeout"] > 50 and result["rpcs"]["completed"] > 10
@@ -346,7 +497,9 @@ def test_lossy_udp__lost_datagrams_are_timeouts(pair, tmp_path: Path) -> None:
 def test_wait__every_way_works(pair, tmp_path: Path, transport: str, wait: str) -> None:
     a, b = pair
     serve(b, transport, at(b.v4), "--wait", wait)
-    result = client(a, tmp_path, transport, at(b.v4), "--mode", "rtt", "--wait", wait, "--duration", "0.3")
+    result = client(
+        a, tmp_path, transport, at(b.v4), "--mode", "rtt", "--wait", wait, "--duration", "0.3"
+    )
     consistent(result)
     assert result["rpcs"]["completed"] > 0
     assert result["config"]["outstanding"] == 1 and result["config"]["wait"] == wait
@@ -382,7 +535,9 @@ def space():
 def test_unix__a_write_for_each_message(space, tmp_path: Path, transport: str, wait: str) -> None:
     served = tmp_path / "server.json"
     server = serve(space, transport, "@echo", "--wait", wait, "--json", str(served))
-    result = client(space, tmp_path, transport, "@echo", "--mode", "rate", "--wait", wait, "--duration", "0.3")
+    result = client(
+        space, tmp_path, transport, "@echo", "--mode", "rate", "--wait", wait, "--duration", "0.3"
+    )
     consistent(result)
     assert result["rpcs"]["failed"] == 0 and result["rpcs"]["completed"] > 0
     assert result["transport"]["writes"] >= result["rpcs"]["completed"]
@@ -433,19 +588,40 @@ BAD = [
     (["client", "--size", "10"], "at least one --peer"),
     (["client", "--peer", "1.2.3.4:5"], "what shall be sent"),
     (["client", "--peer", "1.2.3.4:5", "--workload", "w9"], "unknown workload 'w9'"),
-    (["client", "--peer", "1.2.3.4:5", "--workload", "/no/such.csv"], "/no/such.csv: cannot be opened"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "0"], "--size: '0' is not a number from 1 to 1000000"),
+    (
+        ["client", "--peer", "1.2.3.4:5", "--workload", "/no/such.csv"],
+        "/no/such.csv: cannot be opened",
+    ),
+    (
+        ["client", "--peer", "1.2.3.4:5", "--size", "0"],
+        "--size: '0' is not a number from 1 to 1000000",
+    ),
     (["client", "--peer", "1.2.3.4:5", "--size", "1000001"], "from 1 to 1000000"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--response-size", "1000001"], "from 1 to 1000000"),
+    (
+        ["client", "--peer", "1.2.3.4:5", "--size", "9", "--response-size", "1000001"],
+        "from 1 to 1000000",
+    ),
     (["client", "--peer", "1.2.3.4:5", "--size", "9", "--workload", "w1"], "exclude each other"),
     (["client", "--peer", "1.2.3.4:5", "--size", "9", "--load", "0.5"], "say which with --link"),
     (["client", "--peer", "1.2.3.4:5", "--size", "9", "--link", "10"], "such as 200mbit"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--load", "0.5", "--rate", "3"], "exclude each other"),
+    (
+        ["client", "--peer", "1.2.3.4:5", "--size", "9", "--load", "0.5", "--rate", "3"],
+        "exclude each other",
+    ),
     (["client", "--peer", "1.2.3.4:5", "--size", "9", "--mtu", "100"], "--mtu: '100'"),
     (["client", "--peer", "1.2.3.4:5", "--size", "9", "--wait", "sleep"], "not one of epoll"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--outstanding", "2", "--rate", "9"], "closed loop"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--wait", "block", "--rate", "9"], "would miss arrivals"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--denominators", "/no/such"], "/no/such: cannot be read"),
+    (
+        ["client", "--peer", "1.2.3.4:5", "--size", "9", "--outstanding", "2", "--rate", "9"],
+        "closed loop",
+    ),
+    (
+        ["client", "--peer", "1.2.3.4:5", "--size", "9", "--wait", "block", "--rate", "9"],
+        "would miss arrivals",
+    ),
+    (
+        ["client", "--peer", "1.2.3.4:5", "--size", "9", "--denominators", "/no/such"],
+        "/no/such: cannot be read",
+    ),
     (["client", "--peer", "1.2.3.4:5", "--mode", "fast"], "not one of rtt, rate, goodput"),
     (["client", "--peer", "1.2.3.4:5", "--sizes", "5,4"], "must increase"),
     (["client", "--peer", "1.2.3.4:5", "--sizes", "5,x"], "not a whole number"),
@@ -461,7 +637,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("words", "reason"), BAD, ids=[" ".join(words) or "nothing" for words, _ in BAD])
+@pytest.mark.parametrize(
+    ("words", "reason"), BAD, ids=[" ".join(words) or "nothing" for words, _ in BAD]
+)
 def test_bad_input__one_line_and_status_2(words: list[str], reason: str) -> None:
     is_client = words[:1] == ["client"] and "--transport" not in words
     with_tcp = ["client", "--transport", "tcp", *words[1:]] if is_client else words
@@ -493,7 +671,9 @@ def test_bad_input__udp_message_longer_than_a_datagram() -> None:
 def test_bad_input__port_taken(pair, transport: str) -> None:
     a, _ = pair
     serve(a, transport, at(a.v4))
-    done = a.run([str(PROGRAM), "server", *transport_words(transport), "--bind", at(a.v4)], check=False)
+    done = a.run(
+        [str(PROGRAM), "server", *transport_words(transport), "--bind", at(a.v4)], check=False
+    )
     assert done.returncode == 2
     assert re.fullmatch(r"homa-bench: [^\n]+\n", done.stderr), done.stderr
 
@@ -502,17 +682,37 @@ def test_bad_input__port_taken(pair, transport: str) -> None:
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_absent_peer__says_so(pair, tmp_path: Path, transport: str) -> None:
     a, b = pair
-    words = [str(PROGRAM), "client", *transport_words(transport), "--peer", at(b.v4), "--size", "10"]
+    words = [
+        str(PROGRAM),
+        "client",
+        *transport_words(transport),
+        "--peer",
+        at(b.v4),
+        "--size",
+        "10",
+    ]
     done = a.run([*words, "--connect-timeout", "0.4"], check=False)
     assert done.returncode == 1
-    assert re.fullmatch(r"homa-bench: peer [^\n]+ does not answer [^\n]+\n", done.stderr), done.stderr
+    assert re.fullmatch(r"homa-bench: peer [^\n]+ does not answer [^\n]+\n", done.stderr), (
+        done.stderr
+    )
 
 
 @needs_root
 @pytest.mark.skipif("homa/afxdp" not in TRANSPORTS, reason="built without libhoma")
 def test_bad_input__no_such_interface(pair) -> None:
     a, _ = pair
-    words = ["server", "--transport", "homa", "--via", "afxdp", "--interface", "nope0", "--bind", at(a.v4)]
+    words = [
+        "server",
+        "--transport",
+        "homa",
+        "--via",
+        "afxdp",
+        "--interface",
+        "nope0",
+        "--bind",
+        at(a.v4),
+    ]
     done = a.run([str(PROGRAM), *words], check=False)
     assert done.returncode == 2
     assert "nope0" in done.stderr and done.stderr.count("\n") == 1

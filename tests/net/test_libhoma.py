@@ -11,7 +11,9 @@ from apitool import CHECKS, CLIENT, Bed, Server, run_local
 from netns import Net
 
 pytestmark = pytest.mark.skipif(not CLIENT.exists(), reason=f"{CLIENT} is not built")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="makes network namespaces, so it needs root"
+)
 
 
 @pytest.fixture(scope="module", params=["v4", "v6"])

@@ -15,7 +15,9 @@ PAGES = sorted((ROOT / "docs" / "man").glob("*.3"))
 
 
 def declared() -> set[str]:
-    text = "".join((ROOT / "include" / "homa" / name).read_text() for name in ("libhoma.h", "stream.h"))
+    text = "".join(
+        (ROOT / "include" / "homa" / name).read_text() for name in ("libhoma.h", "stream.h")
+    )
     code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     return set(re.findall(r"\b(homa_\w+)\(", code))
 
@@ -41,7 +43,10 @@ def test_manual__refers_to_pages_that_exist() -> None:
 
 def test_version__is_that_of_the_build() -> None:
     text = (ROOT / "include" / "homa" / "libhoma.h").read_text()
-    parts = [re.search(rf"#define HOMA_VERSION_{part} (\d+)", text) for part in ("MAJOR", "MINOR", "PATCH")]
+    parts = [
+        re.search(rf"#define HOMA_VERSION_{part} (\d+)", text)
+        for part in ("MAJOR", "MINOR", "PATCH")
+    ]
     build = re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text())
     assert build and all(parts)
     assert ".".join(part[1] for part in parts if part) == build[1]
@@ -50,7 +55,9 @@ def test_version__is_that_of_the_build() -> None:
 @pytest.mark.skipif(not shutil.which("mandoc"), reason="mandoc is not installed")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_manual__lint(page) -> None:
-    done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", str(page)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["mandoc", "-Tlint", "-Wwarning", str(page)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout
 
 
@@ -66,6 +73,8 @@ def test_core__does_not_load_packet_io() -> None:
     library = BUILD / "lib" / "libhoma.so"
     if not library.exists():
         pytest.skip(f"{library} is not built")
-    done = subprocess.run(["readelf", "-d", str(library)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["readelf", "-d", str(library)], capture_output=True, text=True, check=True
+    )
     needed = re.findall(r"Shared library: \[([^\]]+)\]", done.stdout)
     assert needed and not [name for name in needed if "xdp" in name or "bpf" in name], needed

@@ -18,7 +18,9 @@ from netns import Namespace, Net, Process, run
 HERE = Path(__file__).resolve().parent
 
 pytestmark = pytest.mark.skipif(not CLIENT.exists(), reason=f"{CLIENT} is not built")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="makes network namespaces, so it needs root"
+)
 
 
 @pytest.fixture(params=["afxdp", "udp"])
@@ -112,11 +114,28 @@ def test_restarted_server__serves_on(patient: Bed) -> None:
 def lossy(space: Namespace, device: str, percent: int, folder: Path) -> None:
     """Drop Homa packets that come in at `device`."""
     program = folder / f"loss{percent}.o"
-    multiarch = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True, check=True).stdout.strip()
+    multiarch = subprocess.run(
+        ["gcc", "-print-multiarch"], capture_output=True, text=True, check=True
+    ).stdout.strip()
     run(["clang", "-target", "bpf", "-O2", "-g", f"-I/usr/include/{multiarch}", f"-DLOSS_PERCENT={percent}",
          "-c", str(HERE / "loss.bpf.c"), "-o", str(program)])  # fmt: skip
     space.run(["tc", "qdisc", "add", "dev", device, "clsact"])
-    space.run(["tc", "filter", "add", "dev", device, "ingress", "bpf", "da", "obj", str(program), "sec", "tc"])
+    space.run(
+        [
+            "tc",
+            "filter",
+            "add",
+            "dev",
+            device,
+            "ingress",
+            "bpf",
+            "da",
+            "obj",
+            str(program),
+            "sec",
+            "tc",
+        ]
+    )
 
 
 @needs_root
@@ -156,7 +175,9 @@ def test_second_afxdp__falls_back_and_says_so() -> None:
         first = Bed("afxdp", "v4", a, b).server()
         second = Bed("auto", "v4", a, b).server(port=4001)
         assert (first.via, second.via) == ("afxdp", "udp")
-        forced = Process(b.command(Bed("afxdp", "v4", a, b).argv(b.v4, str(CLIENT), "idle", "10.9.0.1:4000")))
+        forced = Process(
+            b.command(Bed("afxdp", "v4", a, b).argv(b.v4, str(CLIENT), "idle", "10.9.0.1:4000"))
+        )
         status, _, err = forced.wait()
         assert status == 1 and "in use" in err
         second.stop()

@@ -40,7 +40,9 @@ def works(a: Namespace, b: Namespace) -> bool:
     return len(pick(server.wait(), "packet")) == 2
 
 
-@pytest.mark.parametrize("mode, words", [("0", "generic copy"), ("1", "generic copy"), ("2", "native copy")])
+@pytest.mark.parametrize(
+    "mode, words", [("0", "generic copy"), ("1", "generic copy"), ("2", "native copy")]
+)
 def test_mode__chosen_and_forced(pair, mode: str, words: str) -> None:
     a, b = pair
     server = tool.start(b, "--mode", mode, "echo")
@@ -63,7 +65,19 @@ def test_mode__large_packets(mode: str, mtu: int) -> None:
     with Net() as net:
         a, b = net.pair(mtu=mtu)
         server = tool.start(b, "--mode", mode, "echo")
-        got = tool.run(a, "--mode", mode, "--count", "200", "--window", "4", "--size", str(mtu - 76), "ping", b.v4)
+        got = tool.run(
+            a,
+            "--mode",
+            mode,
+            "--count",
+            "200",
+            "--window",
+            "4",
+            "--size",
+            str(mtu - 76),
+            "ping",
+            b.v4,
+        )
         assert pick(got, "ping")[0]["received"] > 150
         assert pick(server.stop(), "stats")[0]["rx_malformed"] == 0
 
@@ -268,7 +282,9 @@ def test_neighbour__kept_alive_while_in_use(pair) -> None:
     a.run(["sysctl", "-qw", "net.ipv4.neigh.eth0.base_reachable_time_ms=2500",
            "net.ipv4.neigh.eth0.delay_first_probe_time=1"])  # fmt: skip
     server = tool.start(b, "--wait", "block", "echo")
-    client = tool.start(a, "--count", "100000000", "--seconds", "200", "--wait", "block", "ping", b.v4)
+    client = tool.start(
+        a, "--count", "100000000", "--seconds", "200", "--wait", "block", "ping", b.v4
+    )
     seen: list[str] = []
     looks = 0
 

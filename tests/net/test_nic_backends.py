@@ -52,7 +52,9 @@ def test_ping__blocking(pair, tool: Tool, wait: str) -> None:
     server.stop()
 
 
-def send_and_dump(tool: Tool, a: Namespace, b: Namespace, to: str, *words: str, count: int = 1) -> tuple[list, list]:
+def send_and_dump(
+    tool: Tool, a: Namespace, b: Namespace, to: str, *words: str, count: int = 1
+) -> tuple[list, list]:
     server = tool.start(b, "--count", str(count), "--seconds", "10", "dump")
     sent = tool.run(a, "--count", str(count), "--seconds", "0.5", *words, "send", to)
     return sent, pick(server.wait(), "packet")
@@ -104,7 +106,11 @@ def test_packet__header_on_the_wire(pair, tool: Tool, family: str) -> None:
         pass
     tool.run(a, "--prio", "5", "--seconds", "0.5", "--size", "10", "send", getattr(b, family))
     _, out, _ = capture.wait(timeout=10)
-    dump = [line.split(":", 1)[1].replace(" ", "") for line in out.splitlines() if line.strip().startswith("0x")]
+    dump = [
+        line.split(":", 1)[1].replace(" ", "")
+        for line in out.splitlines()
+        if line.strip().startswith("0x")
+    ]
     ip = bytes.fromhex("".join(dump))
     udp = 8 if tool.backend == "udp" else 0
     if family == "v4":
@@ -121,7 +127,9 @@ def test_packet__header_on_the_wire(pair, tool: Tool, family: str) -> None:
         assert ip[9 if family == "v4" else 6] == 146
 
 
-def test_mtu__largest_packet_passes_and_one_byte_more_is_refused(pair, tool: Tool, family: str) -> None:
+def test_mtu__largest_packet_passes_and_one_byte_more_is_refused(
+    pair, tool: Tool, family: str
+) -> None:
     a, b = pair
     header = (20 if family == "v4" else 40) + (8 if tool.backend == "udp" else 0)
     largest = 1500 - header - 56
@@ -163,7 +171,12 @@ def test_neighbour__missing_host_gives_an_error(pair, tool: Tool, family: str) -
     nobody = {"v4": "10.9.0.77", "v6": "fd09::77"}[family]
     got = tool.run(a, "--seconds", "10", "send", nobody)
     error = pick(got, "error")[0]
-    assert (error["error"], error["dst"], error["sport"], error["dport"]) == ("EHOSTUNREACH", nobody, 40000, 100)
+    assert (error["error"], error["dst"], error["sport"], error["dport"]) == (
+        "EHOSTUNREACH",
+        nobody,
+        40000,
+        100,
+    )
 
 
 def test_route__none_is_an_error(pair, tool: Tool, family: str) -> None:
@@ -200,7 +213,9 @@ def test_routed__through_a_router_and_a_smaller_mtu(tool: Tool, family: str) -> 
 def test_other_traffic__ping_and_tcp_go_on_beside_it(pair, tool: Tool) -> None:
     a, b = pair
     server = tool.start(b, "echo")
-    client = a.start(tool.command(a, "--count", "100000000", "--seconds", "6", "--window", "4", "ping", b.v4))
+    client = a.start(
+        tool.command(a, "--count", "100000000", "--seconds", "6", "--window", "4", "ping", b.v4)
+    )
     client.line()
     start_tcp_echo(b)
     assert tcp_echo(a, b.v4, 3_000_000)

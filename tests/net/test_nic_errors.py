@@ -33,7 +33,9 @@ def tool(request: pytest.FixtureRequest) -> Tool:
 def test_port_unreachable__both_ways(pair, tool: Tool, family: str, swap: bool) -> None:
     a, b = reversed(pair) if swap else pair
     server = tool.start(b, "refuse")
-    got = tool.run(a, "--sport", "33000", "--dport", "77", "--seconds", "10", "send", getattr(b, family))
+    got = tool.run(
+        a, "--sport", "33000", "--dport", "77", "--seconds", "10", "send", getattr(b, family)
+    )
     error = pick(got, "error")[0]
     assert (error["error"], error["dst"]) == ("ECONNREFUSED", getattr(b, family))
     assert (error["sport"], error["dport"], error["id"]) == (33000, 77, 0)
@@ -71,7 +73,9 @@ def test_nobody_there__errors_do_not_block_sending_to_others(pair) -> None:
     server = tool.start(b, "--port", "6000", "--count", "500", "--seconds", "10", "dump")
     # one process sends to both ports: the closed one by a second address of b
     b.address("10.9.0.3/24")
-    noise = a.start(tool.command(a, "--count", "3000", "--seconds", "5", "--window", "2", "send", "10.9.0.3"))
+    noise = a.start(
+        tool.command(a, "--count", "3000", "--seconds", "5", "--window", "2", "send", "10.9.0.3")
+    )
     got = tool.run(a, "--port", "54400", "--count", "500", "--seconds", "0.5", "send", b.v4, "6000")
     assert pick(got, "stats")[0]["tx_packets"] == 500
     assert len(pick(server.wait(), "packet")) == 500
@@ -85,7 +89,10 @@ def test_unreachable__from_a_router(tool: Tool) -> None:
         router.ip("-6", "route", "add", "unreachable", "fd66::/16")
         for to in ("10.66.0.1", "fd66::1"):
             got = tool.run(a, "--seconds", "10", "send", to)
-            assert [e["error"] for e in pick(got, "error")] in (["EHOSTUNREACH"], ["ENETUNREACH"]), got
+            assert [e["error"] for e in pick(got, "error")] in (
+                ["EHOSTUNREACH"],
+                ["ENETUNREACH"],
+            ), got
 
 
 def inject(space: Namespace, frames: list[bytes]) -> None:
@@ -112,7 +119,9 @@ def ipv4(space: Namespace, other: Namespace, payload: bytes, proto: int = 146, l
 
 
 def mac(space: Namespace) -> bytes:
-    return bytes.fromhex(space.run(["cat", "/sys/class/net/eth0/address"]).stdout.strip().replace(":", ""))
+    return bytes.fromhex(
+        space.run(["cat", "/sys/class/net/eth0/address"]).stdout.strip().replace(":", "")
+    )
 
 
 def test_hostile_frames__are_dropped_and_counted(pair) -> None:
@@ -158,7 +167,9 @@ def test_hostile_icmp__is_not_believed(pair) -> None:
     """An error about a packet that we did not send, by somebody else's source address."""
     a, b = pair
     tool = Tool("afxdp")
-    client = a.start(tool.command(a, "--count", "1", "--seconds", "3", "--window", "2", "send", b.v4))
+    client = a.start(
+        tool.command(a, "--count", "1", "--seconds", "3", "--window", "2", "send", b.v4)
+    )
     client.line()
     ether = mac(a) + mac(b) + b"\x08\x00"
     quote_own = ipv4(a, b, bytes(40))

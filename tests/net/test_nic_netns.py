@@ -14,7 +14,9 @@ from netns import CommandError, Net, eventually
 
 from lab.test.process import runs
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="makes network namespaces, so it needs root"
+)
 
 OWNER = """
 import sys, time

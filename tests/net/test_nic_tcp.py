@@ -100,7 +100,9 @@ def test_port__only_the_claimed_one_is_ours(pair, family: str) -> None:
     assert client(a, to, 7002) == "ECONNREFUSED"
     assert client(a, to, write=1) == ""
     got = server.stop()
-    assert [(e["port"], e["src"], e["dst"]) for e in pick(got, "syn")] == [(PORT, getattr(a, family), to)] * 2
+    assert [(e["port"], e["src"], e["dst"]) for e in pick(got, "syn")] == [
+        (PORT, getattr(a, family), to)
+    ] * 2
     assert pick(got, "stats")[0]["rx_malformed"] == 0
 
 
@@ -129,12 +131,23 @@ def test_length__what_the_path_does_not_carry_is_told(family: str) -> None:
     with Net() as net:
         a, _router, b = net.routed(far_mtu=1400)
         for size, mtu in ((1439, 1400), (1600, 1500)):
-            server = start(a, "--port", str(PORT), "--send", str(size), "--size", str(size), "serve")
+            server = start(
+                a, "--port", str(PORT), "--send", str(size), "--size", str(size), "serve"
+            )
             script = ["/usr/bin/python3", "-c", CLIENT, getattr(a, family), str(PORT), "0", "1"]
             process = b.start(script)
             got = until(server, "error")
-            assert (got["error"], got["mtu"], got["proto"], got["seq"]) == ("EMSGSIZE", mtu, 1, 1001)
-            assert (got["src"], got["dst"], got["sport"]) == (getattr(a, family), getattr(b, family), PORT)
+            assert (got["error"], got["mtu"], got["proto"], got["seq"]) == (
+                "EMSGSIZE",
+                mtu,
+                1,
+                1001,
+            )
+            assert (got["src"], got["dst"], got["sport"]) == (
+                getattr(a, family),
+                getattr(b, family),
+                PORT,
+            )
             process.stop(signal.SIGKILL)
             server.stop()
 
@@ -155,7 +168,11 @@ def test_checksum__a_wrong_one_of_ours_is_noticed(pair, family: str) -> None:
     process = a.start(["/usr/bin/python3", "-c", CLIENT, getattr(b, family), str(PORT), "0", "0"])
 
     def wrong() -> int:
-        lines = [line.split() for line in a.run(["cat", "/proc/net/snmp"]).stdout.splitlines() if line[:4] == "Tcp:"]
+        lines = [
+            line.split()
+            for line in a.run(["cat", "/proc/net/snmp"]).stdout.splitlines()
+            if line[:4] == "Tcp:"
+        ]
         return int(dict(zip(*lines, strict=True))["InCsumErrors"])
 
     eventually(wrong)
@@ -171,7 +188,18 @@ def test_payload__any_length_any_alignment(family: str, mode: str, mtu: int, siz
     with Net() as net:
         a, b = net.pair(mtu=mtu)
         total = 37 if size == 1 else 20011
-        server = start(b, "--mode", mode, "--port", str(PORT), "--send", str(total), "--size", str(size), "serve")
+        server = start(
+            b,
+            "--mode",
+            mode,
+            "--port",
+            str(PORT),
+            "--send",
+            str(total),
+            "--size",
+            str(size),
+            "serve",
+        )
         assert client(a, getattr(b, family), read=total) == ""
         server.stop()
 
@@ -187,7 +215,9 @@ def test_units__what_the_kernel_has_not_cut(pair, family: str, mode: str) -> Non
     assert (end["bytes"], end["hash"]) == (total, polynomial(bytes(i % 251 for i in range(total))))
     stats = pick(server.stop(), "stats")[0]
     if mode == "1":
-        assert end["longest"] > 3000 and stats["rx_gro"] > 0, "the peer's kernel cut it: nothing was tested"
+        assert end["longest"] > 3000 and stats["rx_gro"] > 0, (
+            "the peer's kernel cut it: nothing was tested"
+        )
     else:
         # veth takes segmentation from the peer of a device with a native program.
         assert end["longest"] <= 1460
@@ -276,7 +306,9 @@ def test_program__of_another_version_is_named(pair) -> None:
         os.unlink(path)
 
 
-@pytest.mark.parametrize("far, error", [("unreachable", "EHOSTUNREACH"), ("prohibit", "EHOSTUNREACH")])
+@pytest.mark.parametrize(
+    "far, error", [("unreachable", "EHOSTUNREACH"), ("prohibit", "EHOSTUNREACH")]
+)
 def test_icmp__from_a_router_about_our_segment(far: str, error: str) -> None:
     with Net() as net:
         a, router, _ = net.routed()
@@ -326,26 +358,56 @@ def test_hostile_segments__are_dropped_counted_or_left_alone(pair) -> None:
     server = start(b, "--port", str(PORT), "serve")
 
     def mac(space: Namespace) -> bytes:
-        return bytes.fromhex(space.run(["cat", "/sys/class/net/eth0/address"]).stdout.strip().replace(":", ""))
+        return bytes.fromhex(
+            space.run(["cat", "/sys/class/net/eth0/address"]).stdout.strip().replace(":", "")
+        )
 
     ether = mac(b) + mac(a)
 
-    def frame(sum_of: str, cut: int = 0, fragment: int = 0, to: str = "", sport: int = 50000, body: bytes = b"x" * 5) -> bytes:
+    def frame(
+        sum_of: str,
+        cut: int = 0,
+        fragment: int = 0,
+        to: str = "",
+        sport: int = 50000,
+        body: bytes = b"x" * 5,
+    ) -> bytes:
         pair_of = socket.inet_aton(a.v4) + socket.inet_aton(to or b.v4)
         tcp = struct.pack("!HHIIBBHHH", sport, PORT, 1, 0, 0x50, 2, 1000, 0, 0) + body
         tcp = tcp[: len(tcp) - cut]
         pseudo = ones(pair_of + struct.pack("!HH", 6, len(tcp)))
-        check = {"right": 0xFFFF - ones(struct.pack("!H", pseudo) + tcp), "partial": pseudo, "zero": 0}[sum_of]
+        check = {
+            "right": 0xFFFF - ones(struct.pack("!H", pseudo) + tcp),
+            "partial": pseudo,
+            "zero": 0,
+        }[sum_of]
         if len(tcp) >= 18:
             tcp = tcp[:16] + struct.pack("!H", check) + tcp[18:]
         head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(tcp), 0, fragment, 64, 6, 0) + pair_of
         head = head[:10] + struct.pack("!H", 0xFFFF - ones(head)) + head[12:]
         return ether + b"\x08\x00" + head + tcp
 
-    wrong = [frame("zero"), frame("right")[:-1] + b"y", frame("right", cut=12), frame("right", cut=20)]
-    passed_on = [frame("right", fragment=0x2000), frame("right", fragment=1), frame("right", to="10.9.0.77"), frame("zero", cut=23)]
+    wrong = [
+        frame("zero"),
+        frame("right")[:-1] + b"y",
+        frame("right", cut=12),
+        frame("right", cut=20),
+    ]
+    passed_on = [
+        frame("right", fragment=0x2000),
+        frame("right", fragment=1),
+        frame("right", to="10.9.0.77"),
+        frame("zero", cut=23),
+    ]
     send_raw(a, wrong + passed_on)
-    send_raw(a, [frame("partial", sport=50001), frame("right", sport=50002), frame("right", sport=50003, body=b"odd")])
+    send_raw(
+        a,
+        [
+            frame("partial", sport=50001),
+            frame("right", sport=50002),
+            frame("right", sport=50003, body=b"odd"),
+        ],
+    )
     got = [until(server, "syn")["sport"] for _ in range(3)]
     assert got == [50001, 50002, 50003]
     stats = pick(server.stop(), "stats")[0]

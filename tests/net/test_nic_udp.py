@@ -11,7 +11,9 @@ import pytest
 from netns import Namespace, Net
 from nictool import PROGRAM, Tool, pick
 
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0, reason="makes network namespaces, so it needs root"
+)
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
 tool = Tool("udp")
@@ -82,13 +84,25 @@ def test_address__link_local(pair) -> None:
 
 
 def bulk(
-    a: Namespace, b: Namespace, to: str, *words: str, size: int = 1400, count: int = 3000, arrive: bool = True
+    a: Namespace,
+    b: Namespace,
+    to: str,
+    *words: str,
+    size: int = 1400,
+    count: int = 3000,
+    arrive: bool = True,
 ) -> tuple[dict, dict, dict]:
     """Send bulk; statistics of sender and receiver, and the sender's opening."""
     expect = ["--count", str(count), "--seconds", "20"] if arrive else []
     server = tool.start(b, *[w for w in words if w == "--no-offload"], *expect, "sink")
-    got = tool.run(a, *words, "--size", str(size), "--count", str(count), "--window", "300", "bulk", to)
-    return pick(got, "stats")[0], pick(server.wait() if arrive else server.stop(), "stats")[0], pick(got, "open")[0]
+    got = tool.run(
+        a, *words, "--size", str(size), "--count", str(count), "--window", "300", "bulk", to
+    )
+    return (
+        pick(got, "stats")[0],
+        pick(server.wait() if arrive else server.stop(), "stats")[0],
+        pick(got, "open")[0],
+    )
 
 
 @needs_root
@@ -163,9 +177,27 @@ def test_offload__bundle_above_the_path_mtu_is_an_error_not_the_end_of_gso(pair)
 def test_full__a_slow_device_pushes_back(pair) -> None:
     """A shaped interface fills the socket buffer: packets wait, none is lost on our side."""
     a, b = pair
-    a.run(["tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "100mbit", "burst", "20k", "limit", "60m"])
+    a.run(
+        [
+            "tc",
+            "qdisc",
+            "add",
+            "dev",
+            "eth0",
+            "root",
+            "tbf",
+            "rate",
+            "100mbit",
+            "burst",
+            "20k",
+            "limit",
+            "60m",
+        ]
+    )
     server = tool.start(b, "--no-offload", "--count", "12000", "--seconds", "20", "sink")
-    got = tool.run(a, "--no-offload", "--size", "1400", "--count", "12000", "--window", "300", "bulk", b.v4)
+    got = tool.run(
+        a, "--no-offload", "--size", "1400", "--count", "12000", "--window", "300", "bulk", b.v4
+    )
     stats = pick(got, "stats")[0]
     assert stats["tx_packets"] == 12000 and stats["tx_errors"] == 0 and stats["tx_full"] > 0
     assert pick(server.wait(), "stats")[0]["rx_packets"] == 12000
@@ -178,7 +210,16 @@ def test_rootless__loopback_without_any_privilege() -> None:
     assert server.stdout
     try:
         info = json.loads(server.stdout.readline())
-        command = [str(PROGRAM), "--address", "127.0.0.1", "--count", "200", "ping", "127.0.0.1", str(info["address_port"])]
+        command = [
+            str(PROGRAM),
+            "--address",
+            "127.0.0.1",
+            "--count",
+            "200",
+            "ping",
+            "127.0.0.1",
+            str(info["address_port"]),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
         ping = [json.loads(line) for line in done.stdout.splitlines() if '"ping"' in line][0]
         assert ping["received"] == 200

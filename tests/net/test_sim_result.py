@@ -15,13 +15,26 @@ import pytest
 from test_bench import BUILD, SCHEMA, problems
 
 PROGRAM = BUILD / "sim" / "homa-sim"
-SHORT = ["--warmup", "100us", "--measure", "500us", "--drain", "2ms", "--topology", "one-switch", "--hosts", "12"]
+SHORT = [
+    "--warmup",
+    "100us",
+    "--measure",
+    "500us",
+    "--drain",
+    "2ms",
+    "--topology",
+    "one-switch",
+    "--hosts",
+    "12",
+]
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
 
 
 def sim(*words: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(PROGRAM), *words], capture_output=True, text=True, timeout=timeout, check=False)
+    return subprocess.run(
+        [str(PROGRAM), *words], capture_output=True, text=True, timeout=timeout, check=False
+    )
 
 
 def result(*words: str) -> dict[str, Any]:
@@ -40,15 +53,23 @@ if PROGRAM.exists():
 @pytest.mark.parametrize("mode", ["oneway", "rpc"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_result__follows_the_schema_and_agrees_with_itself(protocol: str, mode: str) -> None:
-    found = result("--protocol", protocol, "--workload", "w2", "--load", "0.5", "--mode", mode, *SHORT)
+    found = result(
+        "--protocol", protocol, "--workload", "w2", "--load", "0.5", "--mode", mode, *SHORT
+    )
     rpcs, counts = found["rpcs"], found["sim"]["counts"]
     assert rpcs["measured"] > 100
     assert rpcs["measured"] == rpcs["completed"] + rpcs["failed"]
     assert rpcs["measured"] == sum(b["count"] for b in found["sim"]["bins"])
-    assert rpcs["measured"] == found["sim"]["single_packet"]["count"] + found["sim"]["multi_packet"]["count"]
+    assert (
+        rpcs["measured"]
+        == found["sim"]["single_packet"]["count"] + found["sim"]["multi_packet"]["count"]
+    )
     assert rpcs["measured"] == found["latency_ns"]["count"] == found["slowdown"]["count"]
     on_their_way = counts["packets_on_their_way"]
-    assert counts["packets_sent"] == counts["packets_received"] + counts["packets_dropped"] + on_their_way
+    assert (
+        counts["packets_sent"]
+        == counts["packets_received"] + counts["packets_dropped"] + on_their_way
+    )
     assert counts["packets_live"] >= on_their_way
     # The run ends under load, so that the equation is one; the oracle sends no packets.
     assert (on_their_way > 0) == (protocol != "oracle")
@@ -98,8 +119,21 @@ def test_interrupt__gives_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_abort_unstable__ends_early() -> None:
-    found = sim("--load", "1.5", "--workload", "w1", "--abort-unstable", "--measure", "20ms", "--json", "-",
-                "--topology", "one-switch", "--hosts", "6")
+    found = sim(
+        "--load",
+        "1.5",
+        "--workload",
+        "w1",
+        "--abort-unstable",
+        "--measure",
+        "20ms",
+        "--json",
+        "-",
+        "--topology",
+        "one-switch",
+        "--hosts",
+        "6",
+    )
     report = json.loads(found.stdout)
     assert problems(report, SCHEMA) == []
     assert report["sim"]["backlog"]["aborted"] and not report["sim"]["backlog"]["stable"]
@@ -107,8 +141,23 @@ def test_abort_unstable__ends_early() -> None:
 
 
 def test_warm_start__the_network_is_busy_from_the_beginning() -> None:
-    words = ["--workload", "w4", "--load", "0.7", "--warmup", "200us", "--measure", "1ms", "--drain", "0",
-             "--topology", "one-switch", "--hosts", "20", "--against-oracle"]
+    words = [
+        "--workload",
+        "w4",
+        "--load",
+        "0.7",
+        "--warmup",
+        "200us",
+        "--measure",
+        "1ms",
+        "--drain",
+        "0",
+        "--topology",
+        "one-switch",
+        "--hosts",
+        "20",
+        "--against-oracle",
+    ]
     cold, warm = result(*words), result(*words, "--warm-start", "200ms")
     assert warm["sim"]["backlog"]["start_bytes"] > 2 * cold["sim"]["backlog"]["start_bytes"]
     assert warm["sim"]["utilisation"]["total"] > cold["sim"]["utilisation"]["total"]
@@ -117,7 +166,9 @@ def test_warm_start__the_network_is_busy_from_the_beginning() -> None:
     assert warm["sim"]["digest"] == result(*words, "--warm-start", "200ms")["sim"]["digest"]
 
 
-@pytest.mark.parametrize("words", [["--lod", "1"], ["--load", "x"], ["--workload", "w9"], ["--link", "7gbit"]])
+@pytest.mark.parametrize(
+    "words", [["--lod", "1"], ["--load", "x"], ["--workload", "w9"], ["--link", "7gbit"]]
+)
 def test_nonsense__one_line_and_status_2(words: list[str]) -> None:
     done = sim(*words)
     assert done.returncode == 2

@@ -86,7 +86,9 @@ def pattern(size: int) -> bytes:
 def converse(sock: socket.socket, size: int, good: list[bool]) -> None:
     """Sends the pattern and reads the peer's to its end, both at once."""
     with sock:
-        sender = threading.Thread(target=lambda: (sock.sendall(pattern(size)), sock.shutdown(socket.SHUT_WR)))
+        sender = threading.Thread(
+            target=lambda: (sock.sendall(pattern(size)), sock.shutdown(socket.SHUT_WR))
+        )
         sender.start()
         got = bytearray()
         while piece := sock.recv(1 << 18):
@@ -95,7 +97,9 @@ def converse(sock: socket.socket, size: int, good: list[bool]) -> None:
         good.append(bytes(got) == pattern(size))
 
 
-def together(link: Link, connections: int, size: int, accepted: list[socket.socket] | None = None) -> None:
+def together(
+    link: Link, connections: int, size: int, accepted: list[socket.socket] | None = None
+) -> None:
     """All connections at once, the kernel's ends in this process."""
     good: list[bool] = []
 
@@ -123,7 +127,9 @@ def test_linux_connects__all_bytes_both_ways(link: Link, connections: int, size:
 
 
 @pytest.mark.parametrize(("connections", "size"), [(1, 20_000_000), (50, 100_000)])
-def test_linux_is_connected_to__all_bytes_both_ways(link: Link, connections: int, size: int) -> None:
+def test_linux_is_connected_to__all_bytes_both_ways(
+    link: Link, connections: int, size: int
+) -> None:
     with link.socket() as listener:
         listener.bind((link.kernel, PORT))
         listener.listen(connections)

@@ -33,7 +33,8 @@ void pair_priv_retire(struct pair_priv *priv)
 
 static u64 supply_at(struct pair_world *w)
 {
-	return w->now + (w->cfg.supply_ns ? w->cfg.supply_ns : pair_below(&w->rng_app, 20000));
+	return w->now + (w->cfg.supply_ns ? w->cfg.supply_ns :
+					    pair_below(&w->rng_app, 20000));
 }
 
 static void supply_due(struct pair_host *h, void *arg, bool stale)
@@ -94,7 +95,8 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 	struct pair_rpc *rpc = pair_book_add(w);
 	struct homa_rpc *obj = NULL;
 	struct homa_send send = {
-		.dst = w->hosts[server].addr, .port = port,
+		.dst = w->hosts[server].addr,
+		.port = port,
 		.length = request_length,
 		.available = first_supply(w, request_length),
 		.cookie = pair_mix(rpc->index + 77),
@@ -131,8 +133,8 @@ struct pair_rpc *pair_rpc_start(struct pair_world *w, u8 client, u8 sock,
 	}
 	pair_check(w, !(rpc->handle.id & 1) && rpc->handle.id, "client id %llx",
 		   (unsigned long long)rpc->handle.id);
-	pair_check(w, !pair_book_find(w, client, rpc->handle.id), "id %llx used again",
-		   (unsigned long long)rpc->handle.id);
+	pair_check(w, !pair_book_find(w, client, rpc->handle.id),
+		   "id %llx used again", (unsigned long long)rpc->handle.id);
 	pair_book_id(w, rpc);
 	set_out(h, obj, rpc->handle, pair_key(w, rpc, false), request_length,
 		send.available);
@@ -146,9 +148,9 @@ struct pair_rpc *pair_rpc(struct pair_world *w, u8 client, u8 server,
 			  u32 request_length, u32 response_length)
 {
 	int err;
-	struct pair_rpc *rpc = pair_rpc_start(w, client, 1, server,
-					      PAIR_SERVER_PORT, request_length,
-					      response_length, &err);
+	struct pair_rpc *rpc =
+		pair_rpc_start(w, client, 1, server, PAIR_SERVER_PORT,
+			       request_length, response_length, &err);
 
 	pair_check(w, rpc != NULL, "homa_rpc_send: %d", err);
 	return rpc;
@@ -175,7 +177,8 @@ void pair_rpc_forget(struct pair_world *w, struct pair_rpc *rpc)
 	client->ctx.now = pair_now(client);
 	server->ctx.now = pair_now(server);
 	homa_rpc_forget(&server->ctx, rpc->server_handle);
-	if (!homa_rpc_forget(&client->ctx, rpc->handle) && rpc->state == PAIR_PENDING)
+	if (!homa_rpc_forget(&client->ctx, rpc->handle) &&
+	    rpc->state == PAIR_PENDING)
 		pair_rpc_ended(w, rpc, PAIR_ABORTED, 0);
 	pair_poll(server);
 	pair_poll(client);
@@ -217,9 +220,10 @@ static void reply_send(struct pair_host *h, void *arg, bool stale)
 	if (!stale) {
 		h->ctx.now = pair_now(h);
 		h->ctx.tx_now = w->cfg.at_once ? &desc : NULL;
-		err = rpc->reject ?
-			      homa_rpc_reject(&h->ctx, r->handle, rpc->reject, 1, &obj) :
-			      homa_rpc_reply(&h->ctx, r->handle, length, available, &obj);
+		err = rpc->reject ? homa_rpc_reject(&h->ctx, r->handle,
+						    rpc->reject, 1, &obj) :
+				    homa_rpc_reply(&h->ctx, r->handle, length,
+						   available, &obj);
 		now = w->cfg.at_once && !h->ctx.tx_now;
 		h->ctx.tx_now = NULL;
 		pair_check(w, !err, "homa_rpc_reply: %d", err);
@@ -338,14 +342,15 @@ static void verify_message(struct pair_host *h, const struct arrival *a,
 		   "rpc %u: length %u, not %u", rpc->index, info->length, want);
 	if (!s->pool) {
 		pair_check(w, a->in_size >= info->length || !judged,
-			   "rpc %u: %u of %u bytes came", rpc->index, a->in_size,
-			   info->length);
+			   "rpc %u: %u of %u bytes came", rpc->index,
+			   a->in_size, info->length);
 		if (judged)
 			verify(w, rpc, response, a->in, 0, info->length);
 		return;
 	}
-	pair_check(w, info->num_pages ==
-		   (info->length + HOMA_BPAGE_SIZE - 1) / HOMA_BPAGE_SIZE,
+	pair_check(w,
+		   info->num_pages == (info->length + HOMA_BPAGE_SIZE - 1) /
+					      HOMA_BPAGE_SIZE,
 		   "rpc %u: %u pages for %u bytes", rpc->index, info->num_pages,
 		   info->length);
 	for (i = 0; i < info->num_pages; i++) {
@@ -354,8 +359,9 @@ static void verify_message(struct pair_host *h, const struct arrival *a,
 
 		if (n > HOMA_BPAGE_SIZE)
 			n = HOMA_BPAGE_SIZE;
-		pair_check(w, (u64)info->pages[i] + n <=
-			   (u64)s->region_pages * HOMA_BPAGE_SIZE,
+		pair_check(w,
+			   (u64)info->pages[i] + n <=
+				   (u64)s->region_pages * HOMA_BPAGE_SIZE,
 			   "rpc %u: page offset %u", rpc->index, info->pages[i]);
 		verify(w, rpc, response, s->region + info->pages[i], offset, n);
 	}
@@ -373,17 +379,18 @@ static void got_forged(struct pair_host *h, const struct arrival *a)
 }
 
 /* Whose request is it? NULL: of nobody, and that is known. */
-static struct pair_rpc *requested(struct pair_host *h, const struct homa_msg_info *info)
+static struct pair_rpc *requested(struct pair_host *h,
+				  const struct homa_msg_info *info)
 {
 	struct pair_world *w = h->world;
 	int client = pair_host_of(w, &info->peer);
-	struct pair_rpc *rpc = client < 0 ? NULL :
-			       pair_book_find(w, (u8)client, info->id ^ 1);
+	struct pair_rpc *rpc =
+		client < 0 ? NULL : pair_book_find(w, (u8)client, info->id ^ 1);
 
 	if (w->corrupting && (!rpc || rpc->executed))
 		return NULL;
 	if (rpc && rpc->server != h->index && w->hosts[rpc->server].hostile)
-		rpc = NULL;	/* its server knows the id and made one like it */
+		rpc = NULL; /* its server knows the id and made one like it */
 	if (!rpc && w->forged && w->forged(w, &info->peer, info->id ^ 1)) {
 		w->did[PAIR_DID_FORGED_RUN]++;
 		return NULL;
@@ -409,9 +416,11 @@ static void got_request(struct pair_host *h, const struct arrival *a,
 	pair_once_executed(h, rpc);
 	pair_within_heard(h, rpc, info->deadline);
 	rpc->server_handle = a->handle;
-	pair_check(w, (rpc->server == h->index && info->peer_port == rpc->client_port &&
-		       s->port == rpc->server_port) ||
-			      w->corrupting || !pair_judged(w, rpc),
+	pair_check(w,
+		   (rpc->server == h->index &&
+		    info->peer_port == rpc->client_port &&
+		    s->port == rpc->server_port) ||
+			   w->corrupting || !pair_judged(w, rpc),
 		   "rpc %u: request reached host %u from port %u", rpc->index,
 		   h->index, info->peer_port);
 	verify_message(h, a, rpc, false, info);
@@ -426,7 +435,7 @@ static void got_request(struct pair_host *h, const struct arrival *a,
 		abort();
 	*r = (struct reply){ a->handle, rpc, s->twice };
 	delay = rpc->reply_delay_set ? rpc->reply_delay :
-		app_delay(w, w->cfg.reply_delay_ns);
+				       app_delay(w, w->cfg.reply_delay_ns);
 	if (delay)
 		pair_event_add(h, w->now + delay, reply_send, r);
 	else
@@ -445,8 +454,9 @@ static void got_outcome(struct pair_host *h, const struct arrival *a,
 	pair_check(w, rpc->taken == 1 && rpc->state == PAIR_PENDING,
 		   "rpc %u ends again, state %d", rpc->index, rpc->state);
 	pair_check(w, info->cookie == rpc->cookie, "rpc %u: cookie", rpc->index);
-	pair_check(w, pair_host_of(w, &info->peer) == rpc->server &&
-		      info->peer_port == rpc->server_port,
+	pair_check(w,
+		   pair_host_of(w, &info->peer) == rpc->server &&
+			   info->peer_port == rpc->server_port,
 		   "rpc %u: outcome from elsewhere", rpc->index);
 	if (info->kind == HOMA_EV_FAILED) {
 		pair_check(w, info->error > 0, "rpc %u: failed with %d",
@@ -454,8 +464,9 @@ static void got_outcome(struct pair_host *h, const struct arrival *a,
 		pair_rpc_ended(w, rpc, PAIR_FAILED, info->error);
 		return;
 	}
-	pair_check(w, (rpc->executed && rpc->replies) || w->corrupting ||
-			      !pair_judged(w, rpc),
+	pair_check(w,
+		   (rpc->executed && rpc->replies) || w->corrupting ||
+			   !pair_judged(w, rpc),
 		   "rpc %u: response, but %u executions", rpc->index,
 		   rpc->executed);
 	verify_message(h, a, rpc, true, info);
@@ -471,13 +482,14 @@ static void take(struct pair_host *h, struct arrival *a)
 	memset(&info, 0xa5, sizeof(info));
 	h->ctx.now = pair_now(h);
 	err = homa_rx_take(&h->ctx, a->handle, &info);
-	if (err) {	/* aborted, failed or discarded meanwhile */
+	if (err) { /* aborted, failed or discarded meanwhile */
 		pair_check(w, err == -HOMA_EINVAL, "homa_rx_take: %d", err);
 		return;
 	}
 	pair_check(w, info.id == a->handle.id, "taken: another RPC");
 	/* A response may have turned into a failure since the event. */
-	pair_check(w, (info.kind == HOMA_EV_REQUEST) == (a->kind == HOMA_EV_REQUEST),
+	pair_check(w,
+		   (info.kind == HOMA_EV_REQUEST) == (a->kind == HOMA_EV_REQUEST),
 		   "event kind %d, taken kind %d", a->kind, info.kind);
 	if (info.kind == HOMA_EV_REQUEST)
 		got_request(h, a, &info);
@@ -551,7 +563,8 @@ void pair_app_events(struct pair_host *h)
 			w->gone++;
 			continue;
 		}
-		pair_check(w, ev.kind >= HOMA_EV_REQUEST && ev.kind <= HOMA_EV_FAILED,
+		pair_check(w,
+			   ev.kind >= HOMA_EV_REQUEST && ev.kind <= HOMA_EV_FAILED,
 			   "event kind %d", ev.kind);
 		if (h->socks[sock_index(h, ev.sock)].deaf) {
 			w->did[PAIR_DID_DEAF]++;

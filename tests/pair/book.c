@@ -81,7 +81,8 @@ bool pair_judged(const struct pair_world *w, const struct pair_rpc *rpc)
 void pair_rpc_ended(struct pair_world *w, struct pair_rpc *rpc,
 		    enum pair_state state, int error)
 {
-	pair_check(w, rpc->state == PAIR_PENDING, "rpc %u ends twice", rpc->index);
+	pair_check(w, rpc->state == PAIR_PENDING, "rpc %u ends twice",
+		   rpc->index);
 	rpc->state = state;
 	rpc->error = error;
 	rpc->end = w->now;

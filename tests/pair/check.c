@@ -60,10 +60,11 @@ u32 pair_count_state(struct pair_world *w, enum pair_state state)
 
 static void dump_rpc(const struct pair_rpc *r)
 {
-	static const char *const names[] = { "pending", "ok", "failed", "aborted",
-					     "gone" };
+	static const char *const names[] = { "pending", "ok", "failed",
+					     "aborted", "gone" };
 
-	fprintf(stderr, "rpc %u id %llx: %u:%u -> %u:%u, %u/%u bytes, %s %d, executed %u at %.6f, replied %.6f, %.6f .. %.6f\n",
+	fprintf(stderr,
+		"rpc %u id %llx: %u:%u -> %u:%u, %u/%u bytes, %s %d, executed %u at %.6f, replied %.6f, %.6f .. %.6f\n",
 		r->index, (unsigned long long)r->handle.id, r->client,
 		r->client_port, r->server, r->server_port, r->request_length,
 		r->response_length, names[r->state], r->error, r->executed,
@@ -81,18 +82,25 @@ void pair_dump(struct pair_world *w)
 
 		if (h->up)
 			homa_engine_counts(h->engine, &c);
-		fprintf(stderr, "host %u life %u: %u rpcs %u peers %u socks, memory %u rpcs %u peers %u ranges, pins %u\n",
-			i, h->life, c.rpcs, c.peers, c.socks, h->live[PAIR_MEM_RPC],
-			h->live[PAIR_MEM_PEER], h->live[PAIR_MEM_RANGE], h->pins);
+		fprintf(stderr,
+			"host %u life %u: %u rpcs %u peers %u socks, memory %u rpcs %u peers %u ranges, pins %u\n",
+			i, h->life, c.rpcs, c.peers, c.socks,
+			h->live[PAIR_MEM_RPC], h->live[PAIR_MEM_PEER],
+			h->live[PAIR_MEM_RANGE], h->pins);
 		for (j = 0; j < PAIR_MAX_SOCKS; j++)
 			if (h->socks[j].sock && h->socks[j].pool)
-				fprintf(stderr, "  port %u: %u of %u pages free, %u with applications\n",
-					h->socks[j].port, h->socks[j].pool->num_free,
-					h->socks[j].region_pages, h->socks[j].pages_out);
+				fprintf(stderr,
+					"  port %u: %u of %u pages free, %u with applications\n",
+					h->socks[j].port,
+					h->socks[j].pool->num_free,
+					h->socks[j].region_pages,
+					h->socks[j].pages_out);
 		for (j = 0; j < HOMA_M_COUNT; j++)
 			if (pair_host_metric(h, j))
-				fprintf(stderr, "  %s %llu\n", homa_metric_table[j].name,
-					(unsigned long long)pair_host_metric(h, j));
+				fprintf(stderr, "  %s %llu\n",
+					homa_metric_table[j].name,
+					(unsigned long long)pair_host_metric(h,
+									     j));
 	}
 	for (i = 0; i < w->num_rpcs; i++)
 		if (w->book[i]->state == PAIR_PENDING && shown++ < 20)
@@ -153,16 +161,20 @@ static void check_pages(struct pair_host *h, const struct pair_sock *s, bool exa
 		owed += rpc->owed;
 		gaps += rpc->ranges.gaps;
 		num_long += homa_list_linked(&rpc->holding) && rpc->num_pages > 1;
-		pair_check(h->world, !homa_list_linked(&rpc->holding) ||
-				     rpc->state == HOMA_RPC_INCOMING,
-			   "host %u: holds pages in state %u", h->index, rpc->state);
-		for (i = 0; i < rpc->num_pages && rpc->flags & HOMA_RPC_OWN_PAGES; i++) {
+		pair_check(h->world,
+			   !homa_list_linked(&rpc->holding) ||
+				   rpc->state == HOMA_RPC_INCOMING,
+			   "host %u: holds pages in state %u", h->index,
+			   rpc->state);
+		for (i = 0;
+		     i < rpc->num_pages && rpc->flags & HOMA_RPC_OWN_PAGES; i++) {
 			u32 granule = rpc->pages[i] / 64;
 
 			if (rpc->pages[i] == HOMA_NO_PAGE)
 				continue;
-			pair_check(h->world, granule / 64 < words &&
-					     bits[granule / 64] >> granule % 64 & 1,
+			pair_check(h->world,
+				   granule / 64 < words &&
+					   bits[granule / 64] >> granule % 64 & 1,
 				   "host %u port %u: page %x is nobody's, or two RPCs'",
 				   h->index, s->port, rpc->pages[i]);
 			bits[granule / 64] &= ~(1ull << granule % 64);
@@ -172,17 +184,21 @@ static void check_pages(struct pair_host *h, const struct pair_sock *s, bool exa
 		out += (u32)__builtin_popcountll(bits[i]);
 	free(bits);
 	/* RPCs that ended keep pages as long as somebody copies there. */
-	pair_check(h->world, out >= s->pages_out && (!exact || h->pins || h->hold_events ||
-						     out == s->pages_out),
-		   "host %u port %u: %u pages are out, applications have %u", h->index,
-		   s->port, out, s->pages_out);
-	pair_check(h->world, gaps <= s->sock->gaps && (!exact || h->pins || h->hold_events ||
-						       gaps == s->sock->gaps),
-		   "host %u port %u: %llu gaps are counted, RPCs have %u", h->index, s->port,
-		   (unsigned long long)s->sock->gaps, gaps);
-	pair_check(h->world, owed == s->sock->owed && num_long == s->sock->num_long,
+	pair_check(h->world,
+		   out >= s->pages_out && (!exact || h->pins || h->hold_events ||
+					   out == s->pages_out),
+		   "host %u port %u: %u pages are out, applications have %u",
+		   h->index, s->port, out, s->pages_out);
+	pair_check(h->world,
+		   gaps <= s->sock->gaps && (!exact || h->pins || h->hold_events ||
+					     gaps == s->sock->gaps),
+		   "host %u port %u: %llu gaps are counted, RPCs have %u",
+		   h->index, s->port, (unsigned long long)s->sock->gaps, gaps);
+	pair_check(h->world,
+		   owed == s->sock->owed && num_long == s->sock->num_long,
 		   "host %u port %u: %u pages promised, not %u, to %u messages, not %u",
-		   h->index, s->port, s->sock->owed, owed, s->sock->num_long, num_long);
+		   h->index, s->port, s->sock->owed, owed, s->sock->num_long,
+		   num_long);
 }
 
 void pair_check_pages(struct pair_host *h, bool exact)
@@ -227,8 +243,8 @@ static void audit(struct pair_host *h)
 		   "host %u: %u ranges, %u spare, %u remember: leaked", h->index,
 		   h->live[PAIR_MEM_RANGE], h->ctx.spare_ranges, c.once);
 	pair_check(w, h->live[PAIR_MEM_PEER] == h->ctx.spare_peers + c.peers,
-		   "host %u: %u peer objects, %u spare, %u known: leaked", h->index,
-		   h->live[PAIR_MEM_PEER], h->ctx.spare_peers, c.peers);
+		   "host %u: %u peer objects, %u spare, %u known: leaked",
+		   h->index, h->live[PAIR_MEM_PEER], h->ctx.spare_peers, c.peers);
 	for (i = 0; i < PAIR_MAX_SOCKS; i++)
 		if (h->socks[i].open && h->socks[i].pool)
 			audit_pool(h, &h->socks[i]);
@@ -251,10 +267,12 @@ void pair_finish(struct pair_world *w)
 	for (i = 0; i < w->num_rpcs; i++) {
 		struct pair_rpc *rpc = w->book[i];
 
-		pair_check(w, rpc->executed <= 1 || rpc->may || w->corrupting ||
-				      !pair_judged(w, rpc),
+		pair_check(w,
+			   rpc->executed <= 1 || rpc->may || w->corrupting ||
+				   !pair_judged(w, rpc),
 			   "rpc %u executed %u times", i, rpc->executed);
-		pair_check(w, rpc->state != PAIR_PENDING, "rpc %u never ended", i);
+		pair_check(w, rpc->state != PAIR_PENDING, "rpc %u never ended",
+			   i);
 	}
 	pair_world_free(w);
 }

@@ -43,8 +43,8 @@ void pair_clock_set(struct pair_host *h, u64 leap, s32 ppm)
 {
 	struct pair_clock *c = &h->clock;
 
-	pair_check(h->world, ppm > -1000 && ppm < 1000, "test: a clock that drifts by %d ppm",
-		   ppm);
+	pair_check(h->world, ppm > -1000 && ppm < 1000,
+		   "test: a clock that drifts by %d ppm", ppm);
 	c->base = pair_now(h) + leap;
 	c->since = h->world->now;
 	c->ppm = ppm;

@@ -57,7 +57,8 @@ static void draw_params(struct pair_rng *r, struct homa_params *p)
 void pair_draw_config(struct pair_rng *r, struct pair_config *cfg)
 {
 	cfg->hosts = 2 + pair_below(r, 5);
-	cfg->rate_mbps = pair_one_of(r, 10000, 1000, pair_chance(r, 300) ? 0 : 25000);
+	cfg->rate_mbps =
+		pair_one_of(r, 10000, 1000, pair_chance(r, 300) ? 0 : 25000);
 	cfg->latency_ns = 500 + pair_below(r, 50000);
 	cfg->mtu = pair_one_of(r, 1500, 9000, 600 + pair_below(r, 3000));
 	cfg->v6 = pair_chance(r, 300);

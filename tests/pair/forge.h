@@ -68,8 +68,10 @@ static inline void forge(struct pair_world *w, u8 from, u8 to,
 
 static inline struct homa_packet question(u8 type, u64 sender_id)
 {
-	struct homa_packet p = { .hdr = { .sport = 1, .dport = 0x8000,
-					  .type = type, .sender_id = sender_id } };
+	struct homa_packet p = { .hdr = { .sport = 1,
+					  .dport = 0x8000,
+					  .type = type,
+					  .sender_id = sender_id } };
 
 	return p;
 }
@@ -86,7 +88,8 @@ static inline u64 count(struct pair_world *w, u32 host, enum homa_metric metric)
 }
 
 /* What host 0 keeps of host @who; it is asked for one that is there. */
-static inline struct homa_peer_look peer_of(struct pair_world *w, u32 host, u32 who)
+static inline struct homa_peer_look peer_of(struct pair_world *w, u32 host,
+					    u32 who)
 {
 	struct homa_look_cursor at = { 0 };
 	struct homa_peer_look look;
@@ -110,7 +113,8 @@ static inline struct pair_rpc *begin(struct pair_world *w, u32 response, u64 del
 }
 
 /* A packet of that type about @r as its server, or its client, sends it. */
-static inline struct homa_packet about(const struct pair_rpc *r, u8 type, bool server)
+static inline struct homa_packet about(const struct pair_rpc *r, u8 type,
+				       bool server)
 {
 	struct homa_packet p;
 

@@ -149,44 +149,44 @@ struct pair_config {
 enum pair_state {
 	PAIR_PENDING = 0,
 	PAIR_OK,
-	PAIR_FAILED,	/* error in pair_rpc.error */
-	PAIR_ABORTED,	/* silently, by its application */
-	PAIR_GONE,	/* its socket or host went away */
+	PAIR_FAILED,  /* error in pair_rpc.error */
+	PAIR_ABORTED, /* silently, by its application */
+	PAIR_GONE,    /* its socket or host went away */
 };
 
 /* What happened, for those who want to know that it did; pair_world.did counts. */
 enum pair_did {
-	PAIR_DID_LOSE,		/* packets lost by chance */
-	PAIR_DID_COPY,		/* packets repeated */
-	PAIR_DID_COPY_LATE,	/* of these, more than a second late */
+	PAIR_DID_LOSE,	    /* packets lost by chance */
+	PAIR_DID_COPY,	    /* packets repeated */
+	PAIR_DID_COPY_LATE, /* of these, more than a second late */
 	PAIR_DID_REORDER,
 	PAIR_DID_DAMAGE,
-	PAIR_DID_CUT,		/* packets lost because the path was cut */
-	PAIR_DID_PORT_FULL,	/* packets that the switch's port had no room for */
-	PAIR_DID_RING_FULL,	/* packets lost because their host was paused */
+	PAIR_DID_CUT,	    /* packets lost because the path was cut */
+	PAIR_DID_PORT_FULL, /* packets that the switch's port had no room for */
+	PAIR_DID_RING_FULL, /* packets lost because their host was paused */
 	PAIR_DID_PAUSE,
 	PAIR_DID_RESTART,
-	PAIR_DID_CRASH_RX,	/* between the packets of a batch */
-	PAIR_DID_CRASH_TX,	/* between a packet and its confirmation */
-	PAIR_DID_LEAP,		/* clocks */
+	PAIR_DID_CRASH_RX, /* between the packets of a batch */
+	PAIR_DID_CRASH_TX, /* between a packet and its confirmation */
+	PAIR_DID_LEAP,	   /* clocks */
 	PAIR_DID_TX_FAIL,
 	PAIR_DID_NO_WAY,
-	PAIR_DID_DEAF,		/* messages that no application looks at */
-	PAIR_DID_HOARD,		/* pages that an application keeps */
-	PAIR_DID_MUTE,		/* requests that are not answered */
-	PAIR_DID_TWICE,		/* second answers, all refused */
-	PAIR_DID_REFUSED,	/* RPCs that the engine refused to begin */
-	PAIR_DID_FORGED_RUN,	/* requests executed that a liar made */
-	PAIR_DID_AGAIN,		/* requests that ran again, beyond what is promised */
+	PAIR_DID_DEAF,	     /* messages that no application looks at */
+	PAIR_DID_HOARD,	     /* pages that an application keeps */
+	PAIR_DID_MUTE,	     /* requests that are not answered */
+	PAIR_DID_TWICE,	     /* second answers, all refused */
+	PAIR_DID_REFUSED,    /* RPCs that the engine refused to begin */
+	PAIR_DID_FORGED_RUN, /* requests executed that a liar made */
+	PAIR_DID_AGAIN, /* requests that ran again, beyond what is promised */
 	PAIR_DIDS
 };
 
 /* Why a request may run again; see once.c. */
 enum {
-	PAIR_MAY_LATE = 1,	/* a packet of it was later than tombstone_ms */
-	PAIR_MAY_COPY = 2,	/* it was under way when its server started anew */
-	PAIR_MAY_GUARD = 4,	/* sent again, and came after the guard of that start */
-	PAIR_MAY_LEAP = 8,	/* the server's clock leapt, which ends its memory */
+	PAIR_MAY_LATE = 1, /* a packet of it was later than tombstone_ms */
+	PAIR_MAY_COPY = 2, /* it was under way when its server started anew */
+	PAIR_MAY_GUARD = 4, /* sent again, and came after the guard of that start */
+	PAIR_MAY_LEAP = 8, /* the server's clock leapt, which ends its memory */
 	PAIR_MAYS = 4
 };
 
@@ -227,7 +227,7 @@ struct pair_rpc {
 	u32 taken;
 	u32 replies;
 	u64 start, executed_at, replied_at, end;
-	struct pair_rpc *next;	/* hash chain */
+	struct pair_rpc *next; /* hash chain */
 };
 
 /**
@@ -265,14 +265,14 @@ struct pair_sock {
 	u8 *region;
 	u16 port;
 	bool open, server;
-	bool deaf;		/* its application never looks */
-	bool hoard;		/* never gives pages back */
-	bool mute;		/* never answers */
-	bool twice;		/* answers twice */
-	u8 role;		/* of the test's own */
-	u32 serial;		/* tells successive sockets of a slot apart */
+	bool deaf;  /* its application never looks */
+	bool hoard; /* never gives pages back */
+	bool mute;  /* never answers */
+	bool twice; /* answers twice */
+	u8 role;    /* of the test's own */
+	u32 serial; /* tells successive sockets of a slot apart */
 	u32 region_pages;
-	u32 pages_out;		/* with applications */
+	u32 pages_out; /* with applications */
 };
 
 /** struct pair_alloc - header of everything a host has allocated */
@@ -283,7 +283,13 @@ struct pair_alloc {
 	u32 kind;
 };
 
-enum { PAIR_MEM_MISC, PAIR_MEM_RPC, PAIR_MEM_PEER, PAIR_MEM_RANGE, PAIR_MEM_KINDS };
+enum {
+	PAIR_MEM_MISC,
+	PAIR_MEM_RPC,
+	PAIR_MEM_PEER,
+	PAIR_MEM_RANGE,
+	PAIR_MEM_KINDS
+};
 
 /* struct pair_clock - @base at the world's time @since; see clock.c */
 struct pair_clock {
@@ -303,7 +309,7 @@ struct pair_clock {
 struct pair_host {
 	struct pair_world *world;
 	u8 index;
-	u32 life;		/* incarnation */
+	u32 life; /* incarnation */
 	u64 born;
 	bool up;
 	bool bare;
@@ -313,8 +319,8 @@ struct pair_host {
 	struct pair_clock clock;
 	u64 paused_until;
 	bool polling;
-	bool hold_events;	/* the application does not look */
-	bool no_way;		/* the device knows no way to anybody */
+	bool hold_events; /* the application does not look */
+	bool no_way;	  /* the device knows no way to anybody */
 	struct homa_addr addr;
 	struct homa_engine *engine;
 	struct homa_link *link;
@@ -329,9 +335,9 @@ struct pair_host {
 	struct pair_port port;
 	struct pair_alloc mem;
 	u32 live[PAIR_MEM_KINDS];
-	u32 pins;		/* delayed copies and transmissions */
+	u32 pins; /* delayed copies and transmissions */
 	u32 polls;
-	u64 metrics[HOMA_M_COUNT];	/* of former lives */
+	u64 metrics[HOMA_M_COUNT]; /* of former lives */
 	u64 tx_packets, tx_bytes, rx_delivered;
 };
 
@@ -340,7 +346,7 @@ struct pair_event {
 	u64 at, due, seq;
 	struct pair_host *host;
 	u32 life;
-	bool wire;	/* happens in the network, whatever the host does */
+	bool wire; /* happens in the network, whatever the host does */
 	void (*fn)(struct pair_host *host, void *arg, bool stale);
 	void *arg;
 };
@@ -371,9 +377,9 @@ struct pair_world {
 	u32 gone;
 	u32 given;
 	u32 sent_at_once;
-	bool corrupting;	/* contents and at-most-once cannot be judged */
-	bool strangers;		/* packets to addresses of nobody are lost */
-	u64 within;		/* all RPCs from now on tell that their client waits so long */
+	bool corrupting; /* contents and at-most-once cannot be judged */
+	bool strangers;	 /* packets to addresses of nobody are lost */
+	u64 within; /* all RPCs from now on tell that their client waits so long */
 	u64 did[PAIR_DIDS];
 	u64 events;
 	/* did a liar make that request in the name of @src? NULL: there is none */
@@ -436,7 +442,8 @@ void pair_once_executed(struct pair_host *h, struct pair_rpc *rpc);
 /** pair_within() - what @rpc's client tells of how long it waits, for struct homa_send */
 u64 pair_within(struct pair_host *client, struct pair_rpc *rpc);
 /** pair_within_heard() - and what the server's application sees of it */
-void pair_within_heard(struct pair_host *server, struct pair_rpc *rpc, u64 deadline);
+void pair_within_heard(struct pair_host *server, struct pair_rpc *rpc,
+		       u64 deadline);
 
 /* draw.c */
 /** pair_draw_config() - all settings; the caller has filled in the defaults */
@@ -448,7 +455,8 @@ void pair_net_send(struct pair_host *from, struct pair_pkt *pkt);
 struct pair_pkt *pair_pkt_new(u8 src, u8 dst, u8 prio, u32 len);
 /** pair_net_deliver() - to the host at once, past the network */
 void pair_net_deliver(struct pair_world *w, struct pair_pkt *pkt);
-void pair_trace(struct pair_world *w, const char *what, const struct pair_pkt *pkt);
+void pair_trace(struct pair_world *w, const char *what,
+		const struct pair_pkt *pkt);
 u64 pair_wire_ns(const struct pair_world *w, u32 homa_len);
 void pair_faults_all(struct pair_world *w, const struct pair_faults *faults);
 struct pair_filter *pair_filter_add(struct pair_world *w, u8 type, u8 src,
@@ -490,7 +498,8 @@ struct pair_rpc *pair_book_find(struct pair_world *w, u8 client, u64 id);
 void pair_rpc_ended(struct pair_world *w, struct pair_rpc *rpc,
 		    enum pair_state state, int error);
 /** pair_key() - what the bytes of its request or response are made from */
-u64 pair_key(const struct pair_world *w, const struct pair_rpc *rpc, bool response);
+u64 pair_key(const struct pair_world *w, const struct pair_rpc *rpc,
+	     bool response);
 /** pair_judged() - neither of its hosts lies */
 bool pair_judged(const struct pair_world *w, const struct pair_rpc *rpc);
 void pair_pattern(u8 *buf, u64 key, u32 offset, u32 len);
@@ -512,7 +521,8 @@ void pair_app_message(struct pair_host *host, const struct homa_rx_pkt *rx);
 /** pair_tx_now() - a packet that the engine handed out with its message */
 void pair_tx_now(struct pair_host *host, struct homa_tx_desc *desc);
 /** pair_sock_of() - what the host keeps with an engine socket that is open */
-struct pair_sock *pair_sock_of(struct pair_host *host, const struct homa_sock *sock);
+struct pair_sock *pair_sock_of(struct pair_host *host,
+			       const struct homa_sock *sock);
 
 /**
  * struct pair_priv - the host's part of an RPC
@@ -538,9 +548,9 @@ void pair_priv_retire(struct pair_priv *priv);
 void pair_fail(struct pair_world *w, const char *fmt, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
 extern void (*pair_fail_hook)(const char *text);
-#define pair_check(w, cond, ...)                   \
-	do {                                       \
-		if (!(cond))                       \
+#define pair_check(w, cond, ...)                     \
+	do {                                         \
+		if (!(cond))                         \
 			pair_fail((w), __VA_ARGS__); \
 	} while (0)
 /** pair_drain() - run until nothing lives; fails after @limit ns */

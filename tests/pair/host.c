@@ -13,9 +13,9 @@
 #define SPARE_RPCS 4
 #define SPARE_PEERS 2
 #define SPARE_RANGES 8
-#define CHECK_POLLS 256	/* one in so many looks at who has which receive page */
+#define CHECK_POLLS 256 /* one in so many looks at who has which receive page */
 
-#define USED_MEMORY 6	/* as the state of an RPC: dead (homa_impl.h) */
+#define USED_MEMORY 6 /* as the state of an RPC: dead (homa_impl.h) */
 
 static void host_refill(struct pair_host *h, bool always)
 {
@@ -96,24 +96,27 @@ static void tx_segment(struct pair_host *h, struct homa_tx_desc *desc, int dst,
 	}
 	if (desc->rpc) {
 		priv = homa_rpc_priv(desc->rpc);
-		pair_check(w, priv->has_out &&
-			   desc->offset + desc->length <= priv->out_available,
+		pair_check(w,
+			   priv->has_out && desc->offset + desc->length <=
+						    priv->out_available,
 			   "host %u sends %u + %u of %u bytes", h->index,
 			   desc->offset, desc->length, priv->out_available);
 		pair_pattern(pkt->data + hdr_len, priv->out_key,
 			     desc->offset + skip, payload);
 	}
 	err = homa_packet_decode(&p, pkt->data, pkt->len);
-	pair_check(w, !err, "host %u sends a packet that does not decode: %d, type %x",
+	pair_check(w, !err,
+		   "host %u sends a packet that does not decode: %d, type %x",
 		   h->index, err, pkt->data[11]);
 	pair_check(w, pkt->len <= limit, "host %u sends %u bytes, limit %u",
 		   h->index, pkt->len, limit);
 	pair_check(w, (p.hdr.type == HOMA_DATA) == (desc->rpc != NULL),
 		   "descriptor and header disagree on the type");
 	if (desc->rpc) {
-		pair_check(w, p.data.offset == desc->offset + skip &&
-			   p.data.payload_len == payload &&
-			   p.data.length == priv->out_length,
+		pair_check(w,
+			   p.data.offset == desc->offset + skip &&
+				   p.data.payload_len == payload &&
+				   p.data.length == priv->out_length,
 			   "header says %u + %u of %u, descriptor %u + %u of %u",
 			   p.data.offset, p.data.payload_len, p.data.length,
 			   desc->offset + skip, payload, priv->out_length);
@@ -128,12 +131,14 @@ static void tx_desc(struct pair_host *h, struct homa_tx_desc *desc, u32 max_segs
 	int dst = pair_host_of(w, &desc->dst);
 	u32 skip = 0;
 
-	pair_check(w, dst >= 0 || w->corrupting || w->strangers, "packet to nobody");
+	pair_check(w, dst >= 0 || w->corrupting || w->strangers,
+		   "packet to nobody");
 	pair_check(w, desc->prio < 8 && desc->hdr_len <= sizeof(desc->hdr),
 		   "descriptor: prio %u, header %u", desc->prio, desc->hdr_len);
 	if (desc->rpc)
-		pair_check(w, desc->length && desc->seg_size &&
-			   desc->length <= (u64)desc->seg_size * max_segs,
+		pair_check(w,
+			   desc->length && desc->seg_size &&
+				   desc->length <= (u64)desc->seg_size * max_segs,
 			   "descriptor: %u bytes in segments of %u, asked for %u",
 			   desc->length, desc->seg_size, max_segs);
 	if (dst < 0)
@@ -227,7 +232,8 @@ static void nic_wake(struct pair_host *h, u64 at)
 
 static u64 nic_queued(const struct pair_host *h)
 {
-	return h->nic_free_at > h->world->now ? h->nic_free_at - h->world->now : 0;
+	return h->nic_free_at > h->world->now ? h->nic_free_at - h->world->now :
+						0;
 }
 
 void pair_tx_now(struct pair_host *h, struct homa_tx_desc *desc)
@@ -252,10 +258,13 @@ static void tx_loop(struct pair_host *h)
 		}
 		h->ctx.now = pair_now(h);
 		if (w->cfg.by_room)
-			homa_link_room(h->link, w->cfg.rate_mbps ?
-				       (w->cfg.nic_queue_ns - queued) *
-				       w->cfg.rate_mbps / 8000 + w->cfg.mtu :
-				       1u << 20);
+			homa_link_room(h->link,
+				       w->cfg.rate_mbps ?
+					       (w->cfg.nic_queue_ns - queued) *
+							       w->cfg.rate_mbps /
+							       8000 +
+						       w->cfg.mtu :
+					       1u << 20);
 		segs = 1 + pair_below(&w->rng_host, w->cfg.max_segs);
 		memset(&desc, 0xa5, sizeof(desc));
 		switch (homa_tx(&h->ctx, h->link, segs, &desc)) {
@@ -293,13 +302,14 @@ static void timers(struct pair_host *h)
 			h->deadline[i] = pair_now(h) + PAIR_MS;
 		if (h->deadline[i] <= now) {
 			h->ctx.now = now;
-			h->deadline[i] = homa_timer(&h->ctx, i,
-						    w->cfg.timer_budget);
+			h->deadline[i] =
+				homa_timer(&h->ctx, i, w->cfg.timer_budget);
 			pair_check(w, h->deadline[i] >= now,
 				   "host %u: next deadline has passed", h->index);
 		}
 		if (h->deadline[i] != HOMA_NEVER)
-			wake(h, pair_when(h, h->deadline[i] + w->cfg.timer_behind_ns));
+			wake(h, pair_when(h, h->deadline[i] +
+						     w->cfg.timer_behind_ns));
 	}
 }
 

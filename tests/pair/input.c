@@ -66,7 +66,8 @@ static void copy_private(struct homa_rx_pkt *rx)
 		memset(priv->in + priv->in_size, 0xee, size - priv->in_size);
 		priv->in_size = size;
 	}
-	memcpy(priv->in + rx->offset, (const u8 *)rx->data + rx->skip, rx->length);
+	memcpy(priv->in + rx->offset, (const u8 *)rx->data + rx->skip,
+	       rx->length);
 }
 
 static void copy_now(struct pair_host *h, struct homa_rx_pkt *rx)
@@ -87,7 +88,8 @@ static void message(struct pair_host *h, const struct homa_rx_pkt *rx)
 	struct pair_world *w = h->world;
 	struct pair_sock *sock = pair_sock_of(h, rx->message.sock);
 
-	pair_check(w, w->cfg.give && sock->pool && rx->whole && !rx->offset &&
+	pair_check(w,
+		   w->cfg.give && sock->pool && rx->whole && !rx->offset &&
 			   rx->fresh == rx->length &&
 			   rx->skip + rx->length == rx->len &&
 			   rx->message.page + (u64)rx->length <=
@@ -99,7 +101,8 @@ static void message(struct pair_host *h, const struct homa_rx_pkt *rx)
 	w->given++;
 	/* Waits for ever; only its page is not of interest. */
 	if (sock->deaf) {
-		homa_pool_release(&h->ctx, rx->message.sock, &rx->message.page, 1);
+		homa_pool_release(&h->ctx, rx->message.sock, &rx->message.page,
+				  1);
 		return;
 	}
 	if (rx->message.kind == HOMA_EV_REQUEST)
@@ -126,8 +129,8 @@ static void no_listener(struct pair_host *h, struct pair_pkt *pkt)
 
 	if (pkt->stranger || homa_packet_decode(&p, pkt->data, pkt->len))
 		return;
-	pair_icmp(&h->world->hosts[pkt->src], &h->addr, p.hdr.sport, p.hdr.dport,
-		  p.hdr.sender_id);
+	pair_icmp(&h->world->hosts[pkt->src], &h->addr, p.hdr.sport,
+		  p.hdr.dport, p.hdr.sender_id);
 }
 
 /* Returns true if @pkt was kept. */
@@ -154,10 +157,12 @@ static bool rx_verdict(struct pair_host *h, struct homa_rx_pkt *rx,
 	default:
 		pair_fail(w, "verdict %u", rx->verdict);
 	}
-	pair_check(w, rx->rpc && rx->length && rx->fresh <= rx->length &&
-		   rx->skip >= HOMA_DATA_HDR && rx->skip + rx->length <= rx->len,
-		   "host %u: verdict skip %u length %u fresh %u of %u", h->index,
-		   rx->skip, rx->length, rx->fresh, rx->len);
+	pair_check(w,
+		   rx->rpc && rx->length && rx->fresh <= rx->length &&
+			   rx->skip >= HOMA_DATA_HDR &&
+			   rx->skip + rx->length <= rx->len,
+		   "host %u: verdict skip %u length %u fresh %u of %u",
+		   h->index, rx->skip, rx->length, rx->fresh, rx->len);
 	if (!w->cfg.copy_delay_ns || pair_chance(&w->rng_host, 300)) {
 		copy_now(h, rx);
 		return false;
@@ -173,7 +178,8 @@ static bool rx_verdict(struct pair_host *h, struct homa_rx_pkt *rx,
 	return true;
 }
 
-static struct homa_addr source(const struct pair_host *h, const struct pair_pkt *pkt)
+static struct homa_addr source(const struct pair_host *h,
+			       const struct pair_pkt *pkt)
 {
 	struct homa_addr addr = h->world->hosts[pkt->src].addr;
 
@@ -208,7 +214,7 @@ static void rx_batch(struct pair_host *h)
 	h->rx_delivered += n;
 	h->ctx.now = pair_now(h);
 	homa_rx(&h->ctx, h->link, rx, n);
-	memset(src, 0xa5, sizeof(src));	/* nobody may have kept a pointer */
+	memset(src, 0xa5, sizeof(src)); /* nobody may have kept a pointer */
 	for (i = 0; i < n; i++) {
 		src[i] = source(h, pkts[i]);
 		if (h->crashed || pair_dies(h, &h->crash_rx, PAIR_DID_CRASH_RX) ||
@@ -266,8 +272,8 @@ static void icmp_due(struct pair_host *h, void *arg, bool stale)
 
 	if (!stale) {
 		h->ctx.now = pair_now(h);
-		homa_icmp(&h->ctx, &icmp->dst, icmp->sport, icmp->dport, icmp->id,
-			  HOMA_ENOTCONN);
+		homa_icmp(&h->ctx, &icmp->dst, icmp->sport, icmp->dport,
+			  icmp->id, HOMA_ENOTCONN);
 		pair_poll(h);
 	}
 	free(icmp);
@@ -281,5 +287,6 @@ void pair_icmp(struct pair_host *h, const struct homa_addr *dst, u16 sport,
 	if (!icmp)
 		abort();
 	*icmp = (struct icmp){ *dst, sport, dport, id };
-	pair_event_add(h, h->world->now + h->world->cfg.latency_ns, icmp_due, icmp);
+	pair_event_add(h, h->world->now + h->world->cfg.latency_ns, icmp_due,
+		       icmp);
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAMING 38u	/* preamble, Ethernet header, FCS, gap */
+#define FRAMING 38u /* preamble, Ethernet header, FCS, gap */
 
 struct pair_pkt *pair_pkt_new(u8 src, u8 dst, u8 prio, u32 len)
 {
@@ -28,8 +28,8 @@ struct pair_pkt *pair_pkt_new(u8 src, u8 dst, u8 prio, u32 len)
 
 static struct pair_pkt *pkt_copy(const struct pair_pkt *pkt)
 {
-	struct pair_pkt *copy = pair_pkt_new(pkt->src, pkt->dst, pkt->prio,
-					     pkt->len);
+	struct pair_pkt *copy =
+		pair_pkt_new(pkt->src, pkt->dst, pkt->prio, pkt->len);
 
 	copy->damaged = pkt->damaged;
 	copy->stranger = pkt->stranger;
@@ -107,8 +107,9 @@ struct pair_filter *pair_filter_add(struct pair_world *w, u8 type, u8 src,
 
 	pair_check(w, w->num_filters < PAIR_MAX_FILTERS, "too many filters");
 	f = &w->filters[w->num_filters++];
-	*f = (struct pair_filter){ .type = type, .src = src, .dst = dst,
-				   .skip = skip, .count = count };
+	*f = (struct pair_filter){
+		.type = type, .src = src, .dst = dst, .skip = skip, .count = count
+	};
 	return f;
 }
 
@@ -173,8 +174,9 @@ static void port_next(struct pair_host *host)
 		return;
 	port->bytes -= pkt->len;
 	port->busy = true;
-	pair_event_wire(host, host->world->now +
-			pair_wire_ns(host->world, pkt->len), port_done, pkt);
+	pair_event_wire(host,
+			host->world->now + pair_wire_ns(host->world, pkt->len),
+			port_done, pkt);
 }
 
 static void port_arrive(struct pair_host *host, void *arg, bool stale)
@@ -244,7 +246,8 @@ static void travel(struct pair_world *w, struct pair_pkt *pkt, u64 left_at,
 	}
 	if (!again && pair_chance(&w->rng_net, f->dup)) {
 		u64 late = f->dup_max_ns ?
-			pair_rand(&w->rng_net) % f->dup_max_ns : 0;
+				   pair_rand(&w->rng_net) % f->dup_max_ns :
+				   0;
 
 		w->did[PAIR_DID_COPY]++;
 		w->did[PAIR_DID_COPY_LATE] += late > PAIR_S;
@@ -267,7 +270,8 @@ static void digest(struct pair_world *w, const struct pair_pkt *pkt)
 	u64 d = w->digest;
 
 	d = (d ^ w->now) * 0x100000001b3ull;
-	d = (d ^ (pkt->src | pkt->dst << 8 | pkt->prio << 16 | (u64)pkt->len << 32)) *
+	d = (d ^ (pkt->src | pkt->dst << 8 | pkt->prio << 16 |
+		  (u64)pkt->len << 32)) *
 	    0x100000001b3ull;
 	for (i = 0; i < n; i++)
 		d = (d ^ pkt->data[i]) * 0x100000001b3ull;
@@ -288,8 +292,8 @@ void pair_trace(struct pair_world *w, const char *what, const struct pair_pkt *p
 	if (!on)
 		return;
 	if (homa_packet_decode(&p, pkt->data, pkt->len)) {
-		fprintf(stderr, "%.6f %s %u->%u damaged\n", (double)w->now / 1e9,
-			what, pkt->src, pkt->dst);
+		fprintf(stderr, "%.6f %s %u->%u damaged\n",
+			(double)w->now / 1e9, what, pkt->src, pkt->dst);
 		return;
 	}
 	if (*only && (p.hdr.sender_id & ~1ull) != strtoull(only, NULL, 16))

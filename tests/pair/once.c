@@ -17,12 +17,15 @@
 #include "homa_impl.h"
 
 /* What a server's former life said of one of @h's requests arrives. */
-static void sign_arrived(struct pair_host *h, const struct pair_pkt *pkt, u64 client_id)
+static void sign_arrived(struct pair_host *h, const struct pair_pkt *pkt,
+			 u64 client_id)
 {
-	struct pair_rpc *rpc = pair_book_find(h->world, (u8)(h - h->world->hosts), client_id);
+	struct pair_rpc *rpc =
+		pair_book_find(h->world, (u8)(h - h->world->hosts), client_id);
 
 	if (rpc && pkt->born <= h->world->hosts[pkt->src].born)
-		rpc->sign_late = homa_max_u64(rpc->sign_late, h->world->now - pkt->born);
+		rpc->sign_late =
+			homa_max_u64(rpc->sign_late, h->world->now - pkt->born);
 }
 
 void pair_once_arrived(struct pair_host *h, const struct pair_pkt *pkt)
@@ -32,7 +35,8 @@ void pair_once_arrived(struct pair_host *h, const struct pair_pkt *pkt)
 	struct pair_rpc *rpc;
 	struct homa_packet p;
 
-	if (pkt->stranger || pkt->len < 12 || homa_packet_decode(&p, pkt->data, pkt->len))
+	if (pkt->stranger || pkt->len < 12 ||
+	    homa_packet_decode(&p, pkt->data, pkt->len))
 		return;
 	if (p.hdr.sender_id & 1)
 		sign_arrived(h, pkt, p.hdr.sender_id ^ 1);
@@ -45,17 +49,21 @@ void pair_once_arrived(struct pair_host *h, const struct pair_pkt *pkt)
 		rpc->may |= PAIR_MAY_LATE;
 	trusts = h->engine->guard_until;
 	if (!params->restart_guard_us)
-		trusts = homa_max_u64(trusts, h->engine->start + h->link->derived.restart_ns);
+		trusts = homa_max_u64(trusts,
+				      h->engine->start +
+					      h->link->derived.restart_ns);
 	/* Who says for which life it is cannot be taken for a new one by another. */
 	if (homa_wire_life(pkt->data))
 		return;
-	if (!p.data.retransmit && rpc->server_life != h->life && pkt->born <= h->born)
+	if (!p.data.retransmit && rpc->server_life != h->life &&
+	    pkt->born <= h->born)
 		rpc->may |= PAIR_MAY_COPY;
 	/* Late: it was sent before the server trusted anybody, and came after. */
-	if (h->world->cfg.no_lives && p.data.retransmit && rpc->server_life != h->life &&
-	    now >= trusts &&
+	if (h->world->cfg.no_lives && p.data.retransmit &&
+	    rpc->server_life != h->life && now >= trusts &&
 	    (pkt->born_clock < trusts ||
-	     h->world->now - pkt->born + rpc->sign_late > h->link->derived.timeout_ns / 4))
+	     h->world->now - pkt->born + rpc->sign_late >
+		     h->link->derived.timeout_ns / 4))
 		rpc->may |= PAIR_MAY_GUARD;
 }
 

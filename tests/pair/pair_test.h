@@ -23,7 +23,6 @@ static inline void pair_test_fail(const char *text)
 	fail_msg("%s", text);
 }
 
-
 /* PAIR_TEST=pattern runs only the tests whose name matches. */
 static inline void pair_test_setup(void)
 {

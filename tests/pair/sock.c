@@ -48,7 +48,7 @@ void pair_host_start(struct pair_host *h)
 	for (i = 0; i < 64; i++)
 		h->deadline[i] = pair_now(h);
 	memset(h->socks, 0, sizeof(h->socks));
-	pair_poll(h);	/* spares */
+	pair_poll(h); /* spares */
 	if (!h->bare) {
 		pair_sock_open(h, PAIR_SERVER_PORT);
 		pair_sock_open(h, 0);
@@ -186,7 +186,8 @@ static void close_step(struct pair_host *h, void *arg, bool stale)
 	}
 	h->ctx.now = pair_now(h);
 	err = homa_sock_close(&h->ctx, s->sock, c->budget);
-	pair_check(w, err == 0 || err == -HOMA_EAGAIN, "homa_sock_close: %d", err);
+	pair_check(w, err == 0 || err == -HOMA_EAGAIN, "homa_sock_close: %d",
+		   err);
 	/* Events that nobody fetches hold RPCs; that is not its fault. */
 	pair_check(w, h->hold_events || ++c->calls < 1000000,
 		   "homa_sock_close does not end");

@@ -7,12 +7,40 @@
 #include "pair_test.h"
 
 static const u32 lengths[] = {
-	1, 2, 7, 8, 999, 1000, 1001,
+	1,
+	2,
+	7,
+	8,
+	999,
+	1000,
+	1001,
 	/* packet, RTTbytes, page */
-	1403, 1404, 1405, 1423, 1424, 1425, 1426, 2848, 2849,
-	9999, 10000, 10001, 39999, 40000, 40001,
-	65535, 65536, 65537, 131071, 131072, 131073, 200000,
-	500000, 983040, 999999, 1000000,
+	1403,
+	1404,
+	1405,
+	1423,
+	1424,
+	1425,
+	1426,
+	2848,
+	2849,
+	9999,
+	10000,
+	10001,
+	39999,
+	40000,
+	40001,
+	65535,
+	65536,
+	65537,
+	131071,
+	131072,
+	131073,
+	200000,
+	500000,
+	983040,
+	999999,
+	1000000,
 };
 
 static void all_lengths(const struct pair_config *cfg)
@@ -23,15 +51,19 @@ static void all_lengths(const struct pair_config *cfg)
 	for (i = 0; i < HOMA_ARRAY_SIZE(lengths); i++) {
 		struct pair_rpc *rpc = pair_rpc(w, 0, 1, lengths[i], 100);
 
-		pair_check(w, pair_run_while_pending(w, 10 * PAIR_S) &&
-			   rpc->state == PAIR_OK, "request of %u: state %d error %d",
-			   lengths[i], rpc->state, rpc->error);
+		pair_check(w,
+			   pair_run_while_pending(w, 10 * PAIR_S) &&
+				   rpc->state == PAIR_OK,
+			   "request of %u: state %d error %d", lengths[i],
+			   rpc->state, rpc->error);
 		rpc = pair_rpc(w, 0, 1, 100, lengths[i]);
-		pair_check(w, pair_run_while_pending(w, 10 * PAIR_S) &&
-			   rpc->state == PAIR_OK, "response of %u: state %d error %d",
-			   lengths[i], rpc->state, rpc->error);
+		pair_check(w,
+			   pair_run_while_pending(w, 10 * PAIR_S) &&
+				   rpc->state == PAIR_OK,
+			   "response of %u: state %d error %d", lengths[i],
+			   rpc->state, rpc->error);
 	}
-	if (!cfg->tx_fail) {	/* else what the device refused goes again */
+	if (!cfg->tx_fail) { /* else what the device refused goes again */
 		assert_int_equal(pair_metric(w, HOMA_M_tx_retransmits), 0);
 		assert_int_equal(pair_metric(w, HOMA_M_tx_resend), 0);
 	}
@@ -267,7 +299,9 @@ static void rpc__many_among_sixteen_hosts(void **state)
 
 static u64 digest_of(u64 seed)
 {
-	struct pair_faults faults = { .loss = 50, .dup = 20, .reorder = 100,
+	struct pair_faults faults = { .loss = 50,
+				      .dup = 20,
+				      .reorder = 100,
 				      .dup_max_ns = PAIR_MS,
 				      .reorder_max_ns = 100000 };
 	struct pair_config cfg;
@@ -312,7 +346,7 @@ static void rpc__short_costs_three_packets(void **state)
 	pair_rpc(w, 0, 1, 100, 100);
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	pair_drain(w, PAIR_S);
-	assert_true(w->packets <= 4);	/* NEED_ACK asks for it when idle */
+	assert_true(w->packets <= 4); /* NEED_ACK asks for it when idle */
 	pair_finish(w);
 }
 
@@ -331,7 +365,9 @@ static void acks__ride_on_data(void **state)
 		assert_true(pair_run_while_pending(w, PAIR_S));
 	}
 	assert_in_range(pair_metric(w, HOMA_M_tx_data), 2000, 2000);
-	assert_true(pair_metric(w, HOMA_M_tx_ack) + pair_metric(w, HOMA_M_tx_need_ack) < 20);
+	assert_true(pair_metric(w, HOMA_M_tx_ack) +
+			    pair_metric(w, HOMA_M_tx_need_ack) <
+		    20);
 	pair_finish(w);
 }
 
@@ -384,8 +420,10 @@ static void forget__one_way_messages(void **state)
 		assert_int_equal(w->packets, packets);
 	}
 	assert_int_equal(pair_count_state(w, PAIR_ABORTED), w->num_rpcs);
-	assert_int_equal(pair_metric(w, HOMA_M_tx_ack) + pair_metric(w, HOMA_M_tx_need_ack) +
-				 pair_metric(w, HOMA_M_tx_resend), 0);
+	assert_int_equal(pair_metric(w, HOMA_M_tx_ack) +
+				 pair_metric(w, HOMA_M_tx_need_ack) +
+				 pair_metric(w, HOMA_M_tx_resend),
+			 0);
 	pair_finish(w);
 }
 
@@ -403,7 +441,8 @@ static void forget__by_the_client_alone(void **state)
 	pair_run_for(w, 200 * PAIR_US);
 	pair_rpc_forget(w, rpc);
 	assert_int_equal(rpc->state, PAIR_ABORTED);
-	assert_int_equal(homa_rpc_forget(&w->hosts[0].ctx, rpc->handle), -HOMA_EINVAL);
+	assert_int_equal(homa_rpc_forget(&w->hosts[0].ctx, rpc->handle),
+			 -HOMA_EINVAL);
 	pair_drain(w, PAIR_S);
 	assert_int_equal(rpc->executed, 0);
 	pair_finish(w);
@@ -423,7 +462,8 @@ static void forget__by_the_server_alone(void **state)
 	rpc->no_reply = true;
 	pair_run_for(w, 200 * PAIR_US);
 	assert_int_equal(rpc->executed, 1);
-	assert_int_equal(homa_rpc_forget(&w->hosts[1].ctx, rpc->server_handle), 0);
+	assert_int_equal(homa_rpc_forget(&w->hosts[1].ctx, rpc->server_handle),
+			 0);
 	assert_true(pair_run_while_pending(w, 10 * PAIR_S));
 	assert_int_equal(rpc->state, PAIR_FAILED);
 	assert_true(pair_metric(w, HOMA_M_drop_tombstone) > 0);

@@ -62,7 +62,8 @@ static void busy__is_asked_so_often_and_no_more(void **state)
 	/* Not one less either: who is not asked for is forgotten unnoticed. */
 	pair_check(w, late > PAIR_S / INTERVAL_NS * ASKED_PER_INTERVAL / 2,
 		   "%llu RESENDs in a second", (unsigned long long)late);
-	pair_check(w, early <= 3 * MANY + PAIR_S / INTERVAL_NS * ASKED_PER_INTERVAL,
+	pair_check(w,
+		   early <= 3 * MANY + PAIR_S / INTERVAL_NS * ASKED_PER_INTERVAL,
 		   "%llu RESENDs at first", (unsigned long long)early);
 	assert_true(pair_run_while_pending(w, 3 * PAIR_S));
 	for (i = 0; i < w->num_rpcs; i++)
@@ -81,8 +82,8 @@ static void busy__one_alone_does_not_wait_for_others(void **state)
 	rpc->reply_delay_set = true;
 	assert_true(pair_run_while_pending(w, 2 * PAIR_S));
 	assert_int_equal(rpc->state, PAIR_OK);
-	pair_check(w, resends(w) >= PAIR_S / (TIMEOUT_NS / 4) - 4, "%llu RESENDs",
-		   (unsigned long long)resends(w));
+	pair_check(w, resends(w) >= PAIR_S / (TIMEOUT_NS / 4) - 4,
+		   "%llu RESENDs", (unsigned long long)resends(w));
 	pair_finish(w);
 }
 
@@ -104,7 +105,8 @@ static void busy__lost_responses_come_again(void **state)
 	for (i = 0; i < w->num_rpcs; i++) {
 		const struct pair_rpc *rpc = w->book[i];
 
-		pair_check(w, rpc->state == PAIR_OK || rpc->error == HOMA_ETIMEDOUT,
+		pair_check(w,
+			   rpc->state == PAIR_OK || rpc->error == HOMA_ETIMEDOUT,
 			   "rpc %u ended with %d", i, rpc->error);
 		pair_check(w, rpc->end < answered + TIMEOUT_NS,
 			   "rpc %u waited %llu ms", i,
@@ -127,8 +129,9 @@ static void busy__a_server_that_vanishes_is_noticed(void **state)
 	pair_cut(w, 0, 1, true);
 	assert_true(pair_run_while_pending(w, 10 * PAIR_S));
 	for (i = 0; i < w->num_rpcs; i++)
-		pair_check(w, w->book[i]->error == HOMA_ETIMEDOUT &&
-				      w->book[i]->end < gone + 3 * TIMEOUT_NS,
+		pair_check(w,
+			   w->book[i]->error == HOMA_ETIMEDOUT &&
+				   w->book[i]->end < gone + 3 * TIMEOUT_NS,
 			   "rpc %u: %d after %llu ms", i, w->book[i]->error,
 			   (unsigned long long)(w->book[i]->end - gone) / PAIR_MS);
 	for (i = 0; i < w->num_rpcs; i++)

@@ -10,7 +10,8 @@
 /* The server says that it lacks a part of @rpc's request. */
 static void server_asks(struct pair_world *w, const struct pair_rpc *rpc)
 {
-	struct pair_pkt *pkt = pair_pkt_new(1, 0, 7, sizeof(struct homa_wire_resend));
+	struct pair_pkt *pkt =
+		pair_pkt_new(1, 0, 7, sizeof(struct homa_wire_resend));
 	struct homa_packet p;
 
 	memset(&p, 0, sizeof(p));

@@ -9,7 +9,10 @@
 #define MOMENTS 40
 
 static const u32 shapes[][2] = {
-	{ 100, 100 }, { 60000, 100 }, { 100, 60000 }, { 150000, 150000 },
+	{ 100, 100 },
+	{ 60000, 100 },
+	{ 100, 60000 },
+	{ 150000, 150000 },
 };
 
 static struct pair_config config(u64 seed)
@@ -18,7 +21,7 @@ static struct pair_config config(u64 seed)
 
 	pair_config_default(&cfg);
 	cfg.seed = seed;
-	cfg.pool_pages = 32;	/* thousands of worlds: keep them small */
+	cfg.pool_pages = 32; /* thousands of worlds: keep them small */
 	cfg.reply_delay_ns = 30000;
 	cfg.take_delay_ns = 10000;
 	cfg.copy_delay_ns = 5000;
@@ -45,7 +48,7 @@ static u64 undisturbed(const u32 *shape)
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	pair_drain(w, PAIR_S);
 	took = w->now - start;
-	if (took > 3 * PAIR_MS)	/* drain looks only now and then */
+	if (took > 3 * PAIR_MS) /* drain looks only now and then */
 		took = 3 * PAIR_MS;
 	pair_finish(w);
 	return took;
@@ -89,12 +92,14 @@ static void cut(struct pair_world *w)
 	u32 i;
 
 	pair_cut(w, 0, 1, true);
-	pair_check(w, pair_run_while_pending(w, 20 * PAIR_S), "no end in a partition");
+	pair_check(w, pair_run_while_pending(w, 20 * PAIR_S),
+		   "no end in a partition");
 	expect_error_or_ok(w, HOMA_ETIMEDOUT);
 	for (i = 0; i < w->num_rpcs; i++)
 		pair_check(w, w->book[i]->end < start + PAIR_S,
 			   "rpc %u learned of it after %llu ms", i,
-			   (unsigned long long)(w->book[i]->end - start) / 1000000);
+			   (unsigned long long)(w->book[i]->end - start) /
+				   1000000);
 	pair_drain(w, 20 * PAIR_S);
 	pair_cut(w, 0, 1, false);
 	pair_rpc(w, 0, 1, 1000, 1000);
@@ -106,7 +111,8 @@ static void cut(struct pair_world *w)
 static void cut_one_way(struct pair_world *w)
 {
 	w->paths[w->cfg.seed & 1][~w->cfg.seed & 1].cut = true;
-	pair_check(w, pair_run_while_pending(w, 20 * PAIR_S), "no end in a partition");
+	pair_check(w, pair_run_while_pending(w, 20 * PAIR_S),
+		   "no end in a partition");
 	expect_error_or_ok(w, HOMA_ETIMEDOUT);
 	pair_drain(w, 20 * PAIR_S);
 	pair_finish(w);
@@ -117,8 +123,9 @@ static void cut_briefly(struct pair_world *w)
 	pair_cut(w, 0, 1, true);
 	pair_run_for(w, 30 * PAIR_MS);
 	pair_cut(w, 0, 1, false);
-	pair_check(w, pair_run_while_pending(w, 20 * PAIR_S) &&
-		   pair_count_state(w, PAIR_OK) == 3,
+	pair_check(w,
+		   pair_run_while_pending(w, 20 * PAIR_S) &&
+			   pair_count_state(w, PAIR_OK) == 3,
 		   "%u of 3 survive 30 ms", pair_count_state(w, PAIR_OK));
 	pair_finish(w);
 }
@@ -161,8 +168,8 @@ static void server_restarts(struct pair_world *w)
 	assert_true(pair_run_while_pending(w, 20 * PAIR_S));
 	/* Old ones end somehow; new ones are not held against it. */
 	for (i = 3; i < w->num_rpcs; i++)
-		pair_check(w, w->book[i]->state == PAIR_OK, "rpc %u: error %d", i,
-			   w->book[i]->error);
+		pair_check(w, w->book[i]->state == PAIR_OK, "rpc %u: error %d",
+			   i, w->book[i]->error);
 	pair_finish(w);
 }
 
@@ -220,11 +227,11 @@ static void close_and_open(struct pair_world *w)
 	pair_finish(w);
 }
 
-#define EVERY_MOMENT(name, fn)                \
-	static void name(void **state)        \
-	{                                     \
-		(void)state;                  \
-		at_every_moment(fn);          \
+#define EVERY_MOMENT(name, fn)         \
+	static void name(void **state) \
+	{                              \
+		(void)state;           \
+		at_every_moment(fn);   \
 	}
 EVERY_MOMENT(partition__ends_everything, cut)
 EVERY_MOMENT(partition__one_way, cut_one_way)
@@ -353,7 +360,9 @@ static void restarts_and_duplicates(u64 seed)
 	cfg.seed = seed;
 	cfg.hosts = 3;
 	cfg.reply_delay_ns = 2 * PAIR_MS;
-	cfg.faults = (struct pair_faults){ .loss = 30, .dup = 300, .reorder = 100,
+	cfg.faults = (struct pair_faults){ .loss = 30,
+					   .dup = 300,
+					   .reorder = 100,
 					   .dup_max_ns = 900 * PAIR_MS,
 					   .reorder_max_ns = 100 * PAIR_US };
 	w = pair_world_new(&cfg);
@@ -386,7 +395,7 @@ static void server_restarts_under_loss(u64 seed)
 	cfg.seed = seed;
 	cfg.reply_delay_ns = 2 * PAIR_MS;
 	cfg.faults.loss = 100;
-	cfg.rate_mbps = seed & 1 ? 10000 : 200;	/* timeouts of 0.1 and 0.8 s */
+	cfg.rate_mbps = seed & 1 ? 10000 : 200; /* timeouts of 0.1 and 0.8 s */
 	w = pair_world_new(&cfg);
 	for (round = 0; round < 6; round++) {
 		for (i = 0; i < 30; i++)
@@ -519,7 +528,8 @@ int main(void)
 		cmocka_unit_test(ends__disagree_about_length),
 		cmocka_unit_test(at_most_once__client_restarts_and_duplicates),
 		cmocka_unit_test(at_most_once__server_restarts),
-		cmocka_unit_test(restart__a_long_request_begins_with_its_unscheduled_bytes),
+		cmocka_unit_test(
+			restart__a_long_request_begins_with_its_unscheduled_bytes),
 		cmocka_unit_test(restart__what_never_left_is_no_retransmission),
 		cmocka_unit_test(restart__what_left_is_a_retransmission),
 	};

@@ -68,8 +68,8 @@ static bool weigh(struct pair_world *w, struct pair_pkt *pkt, void *arg)
 static void question__is_no_shorter_than_its_answer(void **state)
 {
 	static const u8 types[] = {
-		HOMA_GRANT, HOMA_RESEND, HOMA_RPC_UNKNOWN, HOMA_BUSY,
-		HOMA_CUTOFFS, HOMA_FREEZE, HOMA_NEED_ACK, HOMA_ACK,
+		HOMA_GRANT,   HOMA_RESEND, HOMA_RPC_UNKNOWN, HOMA_BUSY,
+		HOMA_CUTOFFS, HOMA_FREEZE, HOMA_NEED_ACK,    HOMA_ACK,
 	};
 	struct seen seen;
 	struct pair_world *w = world(2, 0, &seen);
@@ -141,7 +141,8 @@ static bool see_bytes(struct pair_world *w, struct pair_pkt *pkt, void *arg)
 	if (p.hdr.type == HOMA_GRANT)
 		asked->granted = homa_max_u32(asked->granted, p.grant.offset);
 	if (p.hdr.type == HOMA_RESEND)
-		asked->asked = homa_max_u32(asked->asked, p.resend.offset + p.resend.length);
+		asked->asked = homa_max_u32(asked->asked,
+					    p.resend.offset + p.resend.length);
 	return false;
 }
 
@@ -193,7 +194,8 @@ static void need_ack__of_a_forgotten_rpc(void **state)
 	forge(w, 1, 0, &p, 0);
 	assert_int_equal(sent(&seen, 1, HOMA_ACK), 1);
 	assert_int_equal(last(&seen, HOMA_ACK)->ack.num, 1);
-	assert_int_equal(last(&seen, HOMA_ACK)->ack.ack[0].client_id, r->handle.id);
+	assert_int_equal(last(&seen, HOMA_ACK)->ack.ack[0].client_id,
+			 r->handle.id);
 	homa_engine_counts(w->hosts[1].engine, &counts);
 	assert_int_equal(counts.rpcs, 0);
 	forge(w, 1, 0, &p, 0);
@@ -219,8 +221,8 @@ static void need_ack__of_a_forgotten_rpc(void **state)
 static void ports__must_be_those_of_the_rpc(void **state)
 {
 	static const u8 types[] = {
-		HOMA_DATA, HOMA_GRANT, HOMA_RESEND, HOMA_RPC_UNKNOWN, HOMA_BUSY,
-		HOMA_CUTOFFS, HOMA_NEED_ACK,
+		HOMA_DATA, HOMA_GRANT,	 HOMA_RESEND,	HOMA_RPC_UNKNOWN,
+		HOMA_BUSY, HOMA_CUTOFFS, HOMA_NEED_ACK,
 	};
 	struct seen seen;
 	struct pair_world *w = world(2, 0, &seen);
@@ -236,8 +238,7 @@ static void ports__must_be_those_of_the_rpc(void **state)
 	for (i = 0; i < HOMA_ARRAY_SIZE(types); i++) {
 		for (server = 0; server < 2; server++) {
 			for (which = 1; which < 4; which++) {
-				struct homa_packet p =
-					about(r, types[i], server);
+				struct homa_packet p = about(r, types[i], server);
 
 				p.hdr.sport ^= which & 1;
 				p.hdr.dport ^= which & 2;
@@ -353,8 +354,8 @@ static void answer__from_another_address_is_accepted(void **state)
 		w = pair_world_new(&cfg);
 		w->tap = from_host_2;
 		for (i = 0; i < HOMA_ARRAY_SIZE(lengths); i++) {
-			struct pair_rpc *r = pair_rpc(w, 0, 1, lengths[i],
-						      lengths[3 - i]);
+			struct pair_rpc *r =
+				pair_rpc(w, 0, 1, lengths[i], lengths[3 - i]);
 
 			assert_true(pair_run_while_pending(w, PAIR_S));
 			assert_int_equal(r->state, PAIR_OK);

@@ -28,7 +28,7 @@ static void give__only_what_is_whole_in_one_packet(void **state)
 	static const struct {
 		u32 request, response, given;
 	} cases[] = {
-		{ 1, 1, 2 }, { 100, 100, 2 }, { 100, 20000, 1 },
+		{ 1, 1, 2 },	   { 100, 100, 2 },	{ 100, 20000, 1 },
 		{ 20000, 100, 1 }, { 70000, 70000, 0 },
 	};
 	struct pair_world *w = world(true);
@@ -51,9 +51,10 @@ static void give__only_what_is_whole_in_one_packet(void **state)
 static void give__is_not_seen_from_outside(void **state)
 {
 	static const enum homa_metric same[] = {
-		HOMA_M_rx_packets, HOMA_M_tx_data, HOMA_M_rx_fresh_bytes,
-		HOMA_M_requests_received, HOMA_M_responses_taken, HOMA_M_rx_ack,
-		HOMA_M_rx_duplicates, HOMA_M_tx_resend,
+		HOMA_M_rx_packets,	HOMA_M_tx_data,
+		HOMA_M_rx_fresh_bytes,	HOMA_M_requests_received,
+		HOMA_M_responses_taken, HOMA_M_rx_ack,
+		HOMA_M_rx_duplicates,	HOMA_M_tx_resend,
 	};
 	u64 found[2][sizeof(same) / sizeof(same[0])];
 	u32 on, i;
@@ -95,14 +96,16 @@ static void give__a_duplicate_is_not_executed(void **state)
 	/* The book would have failed a second execution. */
 	assert_int_equal(w->given, 400);
 	assert_true(metric(w, HOMA_M_rx_duplicates) +
-			    metric(w, HOMA_M_drop_tombstone) > 0);
+			    metric(w, HOMA_M_drop_tombstone) >
+		    0);
 	pair_finish(w);
 }
 
 /* START_MSG, or DATA with @payload bytes, of a request of @length bytes from host 1. */
 static void arrive(struct pair_world *w, u8 type, u64 id, u32 length, u32 payload)
 {
-	struct homa_packet p = { .hdr = { .type = type, .sport = 40000,
+	struct homa_packet p = { .hdr = { .type = type,
+					  .sport = 40000,
 					  .dport = PAIR_SERVER_PORT,
 					  .sender_id = id } };
 	u8 hdr[HOMA_MAX_HDR];
@@ -138,7 +141,7 @@ static void announced(bool longest_first)
 	cfg.pool_pages = 2 * MESSAGES;
 	cfg.params.max_incoming = 1;
 	w = pair_world_new(&cfg);
-	w->corrupting = true;	/* requests that no application sent */
+	w->corrupting = true; /* requests that no application sent */
 	/* As long as bytes of this one are on their way, nobody is granted more. */
 	arrive(w, HOMA_DATA, 2, 1000000, 1000);
 	for (i = 0; i < MESSAGES; i++)
@@ -147,7 +150,8 @@ static void announced(bool longest_first)
 	homa_link_state(&w->hosts[0].ctx, w->hosts[0].link, &state);
 	assert_true(state.waiting > MESSAGES / 2);
 	for (i = 0; i < MESSAGES; i++) {
-		u32 n = longest_first ? MESSAGES - 1 - i : (i + state.granting) % MESSAGES;
+		u32 n = longest_first ? MESSAGES - 1 - i :
+					(i + state.granting) % MESSAGES;
 
 		arrive(w, HOMA_DATA, 1000 + 2 * n, 20000 + n, 20000 + n);
 		pair_run_for(w, PAIR_US);
@@ -181,7 +185,8 @@ static void give__no_timer_for_a_request_in_service(void **state)
 	pair_finish(w);
 }
 
-static void give__private_rpcs_and_switched_off_sockets_take_the_usual_way(void **state)
+static void
+give__private_rpcs_and_switched_off_sockets_take_the_usual_way(void **state)
 {
 	struct pair_world *w = world(true);
 	struct pair_rpc *r;
@@ -191,7 +196,7 @@ static void give__private_rpcs_and_switched_off_sockets_take_the_usual_way(void 
 	r = pair_rpc(w, 0, 1, 100, 100);
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	assert_int_equal(r->state, PAIR_OK);
-	assert_int_equal(w->given, 1);	/* the response */
+	assert_int_equal(w->given, 1); /* the response */
 	homa_sock_give(w->hosts[1].socks[0].sock, true);
 	pair_rpc(w, 0, 1, 100, 100);
 	assert_true(pair_run_while_pending(w, PAIR_S));
@@ -205,9 +210,11 @@ int main(void)
 		cmocka_unit_test(give__only_what_is_whole_in_one_packet),
 		cmocka_unit_test(give__is_not_seen_from_outside),
 		cmocka_unit_test(give__a_duplicate_is_not_executed),
-		cmocka_unit_test(give__an_announced_message_leaves_the_grant_scheduler),
+		cmocka_unit_test(
+			give__an_announced_message_leaves_the_grant_scheduler),
 		cmocka_unit_test(give__no_timer_for_a_request_in_service),
-		cmocka_unit_test(give__private_rpcs_and_switched_off_sockets_take_the_usual_way),
+		cmocka_unit_test(
+			give__private_rpcs_and_switched_off_sockets_take_the_usual_way),
 	};
 
 	pair_test_setup();

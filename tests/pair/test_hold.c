@@ -79,8 +79,10 @@ static void hold__cutoffs_of_an_administrator_reach_the_peer(void **state)
 
 	(void)state;
 	before = homa_engine_cutoffs(w->hosts[1].engine, ours);
-	assert_int_equal(homa_engine_fix_cutoffs(ctx_of(w, 1), 9, sizes), -HOMA_EINVAL);
-	assert_int_equal(homa_engine_fix_cutoffs(ctx_of(w, 1), 3, wrong), -HOMA_EINVAL);
+	assert_int_equal(homa_engine_fix_cutoffs(ctx_of(w, 1), 9, sizes),
+			 -HOMA_EINVAL);
+	assert_int_equal(homa_engine_fix_cutoffs(ctx_of(w, 1), 3, wrong),
+			 -HOMA_EINVAL);
 	assert_int_equal(homa_engine_cutoffs(w->hosts[1].engine, ours), before);
 	assert_int_equal(homa_engine_fix_cutoffs(ctx_of(w, 1), 3, sizes), 0);
 	after = homa_engine_cutoffs(w->hosts[1].engine, ours);

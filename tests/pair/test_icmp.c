@@ -127,7 +127,8 @@ static void icmp__after_the_response_began(void **state)
 		assert_true(pair_run_while_pending(w, PAIR_S));
 		assert_int_equal(r->state, PAIR_OK);
 	}
-	assert_int_equal(count(w, 0, HOMA_M_icmp_ignored), HOMA_ARRAY_SIZE(lengths));
+	assert_int_equal(count(w, 0, HOMA_M_icmp_ignored),
+			 HOMA_ARRAY_SIZE(lengths));
 	pair_finish(w);
 }
 
@@ -148,8 +149,8 @@ static void icmp__path_mtu(void **state)
 	assert_false(homa_icmp_mtu(ctx_of(w, 0), dst, sport, dport, 0, 1000));
 	assert_false(homa_icmp_mtu(ctx_of(w, 0), dst, 0, 0, id, 1000));
 	assert_false(homa_icmp_mtu(ctx_of(w, 0), dst, sport, dport, id + 2, 1000));
-	assert_false(homa_icmp_mtu(ctx_of(w, 0), &w->hosts[2].addr, sport, dport,
-				   id, 1000));
+	assert_false(homa_icmp_mtu(ctx_of(w, 0), &w->hosts[2].addr, sport,
+				   dport, id, 1000));
 	assert_int_equal(peer_of(w, 0, 1).seg_size, seg);
 	homa_engine_counts(w->hosts[0].engine, &counts);
 	assert_int_equal(counts.peers, 1);
@@ -178,7 +179,8 @@ static void mtu__of_the_link_changes(void **state)
 	for (i = 0; i < 3; i++) {
 		homa_link_set(w->hosts[0].link, 0, mtus[i]);
 		r = begin(w, 20000, PAIR_MS);
-		assert_int_equal(peer_of(w, 0, 1).seg_size, mtus[i] - 20 - HOMA_DATA_HDR);
+		assert_int_equal(peer_of(w, 0, 1).seg_size,
+				 mtus[i] - 20 - HOMA_DATA_HDR);
 		assert_true(pair_run_while_pending(w, PAIR_S));
 		assert_int_equal(r->state, PAIR_OK);
 	}

@@ -66,7 +66,8 @@ static void life__a_copy_for_a_former_one_does_not_run(void **state)
 		pair_run_for(w, 10 * PAIR_MS);
 		/* Of one that says nothing, or did not know the server yet, it does. */
 		assert_int_equal(r->executed, no_lives || !met ? 2 : 1);
-		assert_int_equal(count(w, 1, HOMA_M_drop_life), no_lives || !met ? 0 : 1);
+		assert_int_equal(count(w, 1, HOMA_M_drop_life),
+				 no_lives || !met ? 0 : 1);
 		pair_finish(w);
 	}
 }
@@ -108,7 +109,8 @@ static void life__a_new_request_finds_out(void **state)
 /* A request that ran is not sent again, however late the signs of the former life are. */
 static void life__signs_of_a_former_one_are_none(void **state)
 {
-	static const u8 types[] = { HOMA_BUSY, HOMA_GRANT, HOMA_RESEND, HOMA_NEED_ACK, HOMA_DATA };
+	static const u8 types[] = { HOMA_BUSY, HOMA_GRANT, HOMA_RESEND,
+				    HOMA_NEED_ACK, HOMA_DATA };
 	struct pair_world *w = lives(false);
 	struct pair_rpc *r, *other;
 	u32 i, former;
@@ -129,7 +131,8 @@ static void life__signs_of_a_former_one_are_none(void **state)
 		struct pair_pkt *pkt = pair_pkt_new(1, 0, 7, HOMA_MAX_HDR + 100);
 
 		memset(pkt->data, 0, pkt->len);
-		pkt->len = homa_packet_encode(pkt->data, &p) + (types[i] == HOMA_DATA ? 100 : 0);
+		pkt->len = homa_packet_encode(pkt->data, &p) +
+			   (types[i] == HOMA_DATA ? 100 : 0);
 		homa_wire_set_life(pkt->data, former);
 		pair_net_deliver(w, pkt);
 		pair_run_for(w, 100 * PAIR_US);

@@ -14,7 +14,7 @@ static void small_pool(u64 seed)
 	pair_config_default(&cfg);
 	cfg.seed = seed;
 	cfg.hosts = 5;
-	cfg.pool_pages = 17;	/* one message of a megabyte and one lease */
+	cfg.pool_pages = 17; /* one message of a megabyte and one lease */
 	cfg.release_delay_ns = 2 * PAIR_MS;
 	w = pair_world_new(&cfg);
 	for (i = 0; i < 80; i++) {
@@ -23,9 +23,10 @@ static void small_pool(u64 seed)
 		pair_rpc(w, (u8)(1 + i % 4), 0, len, 1 + len / 3);
 		pair_run_for(w, pair_below(&w->rng_test, 100000));
 	}
-	pair_check(w, pair_run_while_pending(w, 100 * PAIR_S) &&
-		   pair_count_state(w, PAIR_OK) == 80, "%u of 80",
-		   pair_count_state(w, PAIR_OK));
+	pair_check(w,
+		   pair_run_while_pending(w, 100 * PAIR_S) &&
+			   pair_count_state(w, PAIR_OK) == 80,
+		   "%u of 80", pair_count_state(w, PAIR_OK));
 	pair_check(w, pair_metric(w, HOMA_M_buffer_waits) > 0, "never full");
 	pair_finish(w);
 }
@@ -54,11 +55,13 @@ static void buffers__refused_for_a_while(void **state)
 	pair_check(w, pair_count_state(w, PAIR_PENDING) == 8, "%u of 8 wait",
 		   pair_count_state(w, PAIR_PENDING));
 	pair_check(w, pair_metric(w, HOMA_M_drop_no_buffer) >= 8, "not refused");
-	pair_check(w, !pair_metric(w, HOMA_M_rx_fresh_bytes), "bytes were accepted");
+	pair_check(w, !pair_metric(w, HOMA_M_rx_fresh_bytes),
+		   "bytes were accepted");
 	homa_sock_refuse(w->hosts[1].socks[0].sock, false);
-	pair_check(w, pair_run_while_pending(w, 100 * PAIR_S) &&
-		   pair_count_state(w, PAIR_OK) == 8, "%u of 8",
-		   pair_count_state(w, PAIR_OK));
+	pair_check(w,
+		   pair_run_while_pending(w, 100 * PAIR_S) &&
+			   pair_count_state(w, PAIR_OK) == 8,
+		   "%u of 8", pair_count_state(w, PAIR_OK));
 	pair_finish(w);
 }
 
@@ -81,7 +84,9 @@ static void small_pool_lossy(u64 seed)
 
 		pair_rpc(w, (u8)(1 + i % 3), 0, len, 1 + len);
 		if (!pair_below(&w->rng_test, 8))
-			pair_rpc_abort(w, w->book[pair_below(&w->rng_test, w->num_rpcs)], 0);
+			pair_rpc_abort(w,
+				       w->book[pair_below(&w->rng_test, w->num_rpcs)],
+				       0);
 		pair_run_for(w, pair_below(&w->rng_test, 200000));
 	}
 	pair_check(w, pair_run_while_pending(w, 100 * PAIR_S), "stuck");
@@ -115,14 +120,15 @@ static void buffers__requests_do_not_starve(void **state)
 	w = pair_world_new(&cfg);
 	for (round = 0; round < 100; round++) {
 		for (i = 0; i < 8; i++)
-			pair_rpc_start(w, 0, 0, (u8)(1 + i % 2), PAIR_SERVER_PORT,
-				       100, 400000, NULL);
+			pair_rpc_start(w, 0, 0, (u8)(1 + i % 2),
+				       PAIR_SERVER_PORT, 100, 400000, NULL);
 		pair_rpc(w, 3, 0, 100000, 100);
 		pair_run_for(w, 2 * PAIR_MS);
 	}
 	for (i = 0; i < w->num_rpcs; i++) {
 		struct pair_rpc *rpc = w->book[i];
-		u64 took = (rpc->executed ? rpc->executed_at : w->now) - rpc->start;
+		u64 took =
+			(rpc->executed ? rpc->executed_at : w->now) - rpc->start;
 
 		if (rpc->client == 3 && took > worst)
 			worst = took;
@@ -148,7 +154,8 @@ static void buffers__bad_release(void **state)
 	h = &w->hosts[0];
 	for (page = 0; page < 0x80000000u; page += HOMA_BPAGE_SIZE * 37 + 1)
 		assert_int_equal(homa_pool_release(&h->ctx, h->socks[0].sock,
-						   &page, 1), -HOMA_EINVAL);
+						   &page, 1),
+				 -HOMA_EINVAL);
 	page = 0xffffffff;
 	assert_int_equal(homa_pool_release(&h->ctx, h->socks[0].sock, &page, 1),
 			 -HOMA_EINVAL);
@@ -157,7 +164,8 @@ static void buffers__bad_release(void **state)
 	page = 0;
 	while (page < cfg.pool_pages * HOMA_BPAGE_SIZE) {
 		assert_int_equal(homa_pool_release(&h->ctx, h->socks[0].sock,
-						   &page, 1), -HOMA_EINVAL);
+						   &page, 1),
+				 -HOMA_EINVAL);
 		page += HOMA_BPAGE_SIZE;
 	}
 	pair_finish(w);
@@ -173,14 +181,17 @@ static void starving(u64 seed)
 	cfg.seed = seed;
 	cfg.hosts = 4;
 	cfg.starve = 900;
-	cfg.faults = (struct pair_faults){ .loss = 20, .reorder = 200,
+	cfg.faults = (struct pair_faults){ .loss = 20,
+					   .reorder = 200,
 					   .reorder_max_ns = 200 * PAIR_US };
 	w = pair_world_new(&cfg);
 	for (i = 0; i < 200; i++) {
 		int err;
 
-		if (!pair_rpc_start(w, (u8)(i % 4), 1, (u8)(pair_below(&w->rng_test, 4)),
-				    PAIR_SERVER_PORT, 1 + pair_below(&w->rng_test, 50000),
+		if (!pair_rpc_start(w, (u8)(i % 4), 1,
+				    (u8)(pair_below(&w->rng_test, 4)),
+				    PAIR_SERVER_PORT,
+				    1 + pair_below(&w->rng_test, 50000),
 				    1 + pair_below(&w->rng_test, 50000), &err)) {
 			assert_int_equal(err, -HOMA_ENOBUFS);
 			refused++;
@@ -219,7 +230,7 @@ static void spares__none_for_a_gap(void **state)
 	ctx = &w->hosts[0].ctx;
 	pair_rpc(w, 0, 1, 100, 100);
 	assert_true(pair_run_while_pending(w, PAIR_S));
-	w->cfg.starve = 1000;	/* what they have has to do */
+	w->cfg.starve = 1000; /* what they have has to do */
 	while (n < HOMA_ARRAY_SIZE(kept) && (range = homa_ctx_take_range(ctx)))
 		kept[n++] = range;
 	assert_int_equal(ctx->spare_ranges, 0);

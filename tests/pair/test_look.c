@@ -28,16 +28,15 @@ static struct homa_ctx *ctx_of(struct pair_world *w, u32 host)
 }
 
 /* All RPCs of a host, @max at a time. */
-static u32 all_rpcs(struct pair_world *w, u32 host,
-		    const struct homa_sock *sock, u32 max,
-		    struct homa_rpc_look *out)
+static u32 all_rpcs(struct pair_world *w, u32 host, const struct homa_sock *sock,
+		    u32 max, struct homa_rpc_look *out)
 {
 	struct homa_look_cursor at = { 0 };
 	u32 n = 0, calls = 0;
 
 	while (!at.end) {
-		u32 got = homa_rpcs_look(ctx_of(w, host), &at, sock, out + n,
-					 max);
+		u32 got =
+			homa_rpcs_look(ctx_of(w, host), &at, sock, out + n, max);
 
 		assert_true(got <= max);
 		n += got;
@@ -124,8 +123,7 @@ static void look__stale_handle(void **state)
 
 	(void)state;
 	stale.generation++;
-	assert_int_equal(homa_rpc_look(ctx_of(w, 0), stale, &look),
-			 -HOMA_EINVAL);
+	assert_int_equal(homa_rpc_look(ctx_of(w, 0), stale, &look), -HOMA_EINVAL);
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	pair_finish(w);
 }

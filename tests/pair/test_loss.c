@@ -38,8 +38,8 @@ static void lossy(u64 seed, u32 loss, u32 loss_back, u32 min_ok)
 	mix(w, 100, 18, 50000);
 	pair_check(w, pair_run_while_pending(w, 100 * PAIR_S), "RPCs do not end");
 	ok = pair_count_state(w, PAIR_OK);
-	pair_check(w, ok >= min_ok, "%u of 100 RPCs succeeded at loss %u/%u ‰", ok,
-		   loss, loss_back);
+	pair_check(w, ok >= min_ok, "%u of 100 RPCs succeeded at loss %u/%u ‰",
+		   ok, loss, loss_back);
 	pair_finish(w);
 }
 
@@ -129,8 +129,8 @@ static u64 lose_range(u32 request, u32 response, u64 first, u64 last, u32 segs)
 	w->tap = lose_nth;
 	w->tap_arg = &v;
 	rpc = pair_rpc(w, 0, 1, request, response);
-	pair_check(w, pair_run_while_pending(w, 20 * PAIR_S) &&
-		   rpc->state == PAIR_OK,
+	pair_check(w,
+		   pair_run_while_pending(w, 20 * PAIR_S) && rpc->state == PAIR_OK,
 		   "%u/%u bytes without packets %llu..%llu: state %d error %d",
 		   request, response, (unsigned long long)first,
 		   (unsigned long long)last, rpc->state, rpc->error);
@@ -184,14 +184,17 @@ static void type_lost(u8 type, u32 skip, u32 count)
 	/* Makes RESENDs, BUSYs and RPC_UNKNOWNs happen at all. */
 	w->paths[0][1].loss = w->paths[1][0].loss =
 		type == HOMA_RESEND || type == HOMA_BUSY ||
-		type == HOMA_RPC_UNKNOWN ? 50 : 0;
+				type == HOMA_RPC_UNKNOWN ?
+			50 :
+			0;
 	pair_filter_add(w, type, PAIR_ANY, PAIR_ANY, skip, count);
 	for (i = 0; i < 30; i++) {
 		pair_rpc(w, 0, 1, 100 + i * 5000, 100 + (30 - i) * 5000);
 		pair_run_for(w, 20000);
 	}
-	pair_check(w, pair_run_while_pending(w, 100 * PAIR_S) &&
-		   pair_count_state(w, PAIR_OK) == 30,
+	pair_check(w,
+		   pair_run_while_pending(w, 100 * PAIR_S) &&
+			   pair_count_state(w, PAIR_OK) == 30,
 		   "type %x, %u after %u lost: %u of 30", type, count, skip,
 		   pair_count_state(w, PAIR_OK));
 	pair_finish(w);
@@ -199,8 +202,8 @@ static void type_lost(u8 type, u32 skip, u32 count)
 
 static void loss__of_one_type(void **state)
 {
-	static const u8 types[] = { HOMA_GRANT, HOMA_RESEND, HOMA_RPC_UNKNOWN,
-				    HOMA_BUSY, HOMA_CUTOFFS, HOMA_NEED_ACK,
+	static const u8 types[] = { HOMA_GRANT, HOMA_RESEND,  HOMA_RPC_UNKNOWN,
+				    HOMA_BUSY,	HOMA_CUTOFFS, HOMA_NEED_ACK,
 				    HOMA_ACK };
 	u32 i, skip, count;
 
@@ -244,32 +247,41 @@ static void faulty(u64 seed, struct pair_faults faults, bool all_ok)
 
 static void dup_late(u64 seed)
 {
-	faulty(seed, (struct pair_faults){ .dup = 300, .dup_max_ns = 990 * PAIR_MS },
+	faulty(seed,
+	       (struct pair_faults){ .dup = 300, .dup_max_ns = 990 * PAIR_MS },
 	       true);
 }
 
 static void dup_soon(u64 seed)
 {
-	faulty(seed, (struct pair_faults){ .dup = 1000, .dup_max_ns = 20000 }, true);
+	faulty(seed, (struct pair_faults){ .dup = 1000, .dup_max_ns = 20000 },
+	       true);
 }
 
 static void reorder(u64 seed)
 {
-	faulty(seed, (struct pair_faults){ .reorder = 500,
-					   .reorder_max_ns = 500000 }, true);
+	faulty(seed,
+	       (struct pair_faults){ .reorder = 500, .reorder_max_ns = 500000 },
+	       true);
 }
 
 static void everything(u64 seed)
 {
-	faulty(seed, (struct pair_faults){ .loss = 100, .dup = 100, .reorder = 300,
-					   .dup_max_ns = 900 * PAIR_MS,
-					   .reorder_max_ns = 20 * PAIR_MS }, false);
+	faulty(seed,
+	       (struct pair_faults){ .loss = 100,
+				     .dup = 100,
+				     .reorder = 300,
+				     .dup_max_ns = 900 * PAIR_MS,
+				     .reorder_max_ns = 20 * PAIR_MS },
+	       false);
 }
 
 static void damage(u64 seed)
 {
-	faulty(seed, (struct pair_faults){ .corrupt = 200, .dup = 50,
-					   .dup_max_ns = PAIR_MS }, false);
+	faulty(seed,
+	       (struct pair_faults){
+		       .corrupt = 200, .dup = 50, .dup_max_ns = PAIR_MS },
+	       false);
 }
 
 static void dup__up_to_a_second_late(void **state)
@@ -327,9 +339,12 @@ static void economy(u64 seed, u32 loss, double most)
 			      (unsigned long long)pair_metric(w, HOMA_M_tx_resend),
 			      (unsigned long long)pair_metric(w, HOMA_M_tx_busy),
 			      (unsigned long long)pair_metric(w, HOMA_M_restarts),
-			      (unsigned long long)pair_metric(w, HOMA_M_resends_deferred));
-	pair_check(w, ratio < most, "%.3f bytes sent per byte at %u ‰ loss (%llu RESENDs, %llu restarts)",
-		   ratio, loss, (unsigned long long)pair_metric(w, HOMA_M_tx_resend),
+			      (unsigned long long)
+				      pair_metric(w, HOMA_M_resends_deferred));
+	pair_check(w, ratio < most,
+		   "%.3f bytes sent per byte at %u ‰ loss (%llu RESENDs, %llu restarts)",
+		   ratio, loss,
+		   (unsigned long long)pair_metric(w, HOMA_M_tx_resend),
 		   (unsigned long long)pair_metric(w, HOMA_M_restarts));
 	pair_finish(w);
 }
@@ -519,7 +534,8 @@ static void early__learns_that_packets_are_late(void **state)
 
 	(void)state;
 	assert_in_range(early(w), 1, 128);
-	assert_true(pair_host_metric(&w->hosts[1], HOMA_M_rx_duplicates) <= early(w));
+	assert_true(pair_host_metric(&w->hosts[1], HOMA_M_rx_duplicates) <=
+		    early(w));
 	pair_finish(w);
 }
 

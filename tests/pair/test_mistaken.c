@@ -68,12 +68,15 @@ static void mistaken__second_reply(void **state)
 	(void)state;
 	while (!r->replies)
 		pair_run_for(w, PAIR_US);
-	assert_int_equal(homa_rpc_reply(ctx_of(w, 1), r->server_handle, 100, 100, &obj),
+	assert_int_equal(homa_rpc_reply(ctx_of(w, 1), r->server_handle, 100,
+					100, &obj),
 			 -HOMA_EINVAL);
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	assert_int_equal(r->state, PAIR_OK);
 	pair_drain(w, PAIR_S);
-	assert_int_equal(homa_rpc_reply(ctx_of(w, 1), r->server_handle, 100, 100, &obj), 0);
+	assert_int_equal(homa_rpc_reply(ctx_of(w, 1), r->server_handle, 100,
+					100, &obj),
+			 0);
 	assert_null(obj);
 	pair_finish(w);
 }
@@ -94,9 +97,12 @@ static void mistaken__a_port_is_one_socket_s(void **state)
 	for (round = 0; round < 20; round++) {
 		for (i = 0; i < HOMA_ARRAY_SIZE(socks); i++)
 			for (n = 0; n < PAIR_MAX_SOCKS; n++)
-				pair_check(w, n == socks[i] || !h->socks[n].open ||
-						   h->socks[n].port != h->socks[socks[i]].port,
-					   "two sockets have port %u", h->socks[n].port);
+				pair_check(w,
+					   n == socks[i] || !h->socks[n].open ||
+						   h->socks[n].port !=
+							   h->socks[socks[i]].port,
+					   "two sockets have port %u",
+					   h->socks[n].port);
 		pair_sock_close(h, socks[round % 4], 100);
 		pair_run_for(w, PAIR_MS);
 		socks[round % 4] = pair_sock_open(h, 0);
@@ -145,7 +151,8 @@ int main(void)
 		cmocka_unit_test(mistaken__unknown_that_the_response_overtook),
 		cmocka_unit_test(mistaken__rpcs_whose_packets_come_together),
 		cmocka_unit_test(mistaken__second_reply),
-		cmocka_unit_test(mistaken__question_of_a_former_life_about_bytes_it_had),
+		cmocka_unit_test(
+			mistaken__question_of_a_former_life_about_bytes_it_had),
 		cmocka_unit_test(mistaken__a_port_is_one_socket_s),
 	};
 

@@ -33,15 +33,16 @@ static void run(struct pair_world *w, const struct rate *rate)
 
 	for (i = 0; i < rate->requests; i++) {
 		pair_rpc(w, (u8)(i % rate->clients),
-			 (u8)(rate->clients + i / rate->clients % rate->servers), 100,
-			 100);
+			 (u8)(rate->clients + i / rate->clients % rate->servers),
+			 100, 100);
 		pair_run_for(w, rate->gap_ns);
 	}
 	assert_true(pair_run_while_pending(w, 10 * PAIR_S));
 	pair_run_for(w, 2 * LATE_NS);
-	pair_check(w, pair_count_state(w, PAIR_OK) == rate->requests, "%u of %u",
-		   pair_count_state(w, PAIR_OK), rate->requests);
-	pair_check(w, pair_metric(w, HOMA_M_drop_tombstone) > rate->requests / 100,
+	pair_check(w, pair_count_state(w, PAIR_OK) == rate->requests,
+		   "%u of %u", pair_count_state(w, PAIR_OK), rate->requests);
+	pair_check(w,
+		   pair_metric(w, HOMA_M_drop_tombstone) > rate->requests / 100,
 		   "only %llu late copies",
 		   (unsigned long long)pair_metric(w, HOMA_M_drop_tombstone));
 }
@@ -49,9 +50,9 @@ static void run(struct pair_world *w, const struct rate *rate)
 static void once__late_copies_at_all_rates(void **state)
 {
 	static const struct rate rates[] = {
-		{ 1, 1, 20000, 30000 },		/* 33,000 a second */
-		{ 1, 1, 50000, 4000 },		/* 250,000 a second */
-		{ 1, 7, 30000, 8000 },		/* its ids go to seven servers */
+		{ 1, 1, 20000, 30000 }, /* 33,000 a second */
+		{ 1, 1, 50000, 4000 },	/* 250,000 a second */
+		{ 1, 7, 30000, 8000 },	/* its ids go to seven servers */
 		{ 5, 1, 30000, 8000 },
 	};
 	struct pair_world *w;
@@ -75,20 +76,21 @@ static void once__longer_than_the_peer(void **state)
 	(void)state;
 	pair_config_default(&cfg);
 	cfg.hosts = 40;
-	cfg.params.max_peers = 16;	/* one in each part of the table */
+	cfg.params.max_peers = 16; /* one in each part of the table */
 	cfg.params.peer_idle_ms = 1;
 	cfg.faults.dup = 1000;
 	cfg.faults.dup_max_ns = LATE_NS;
 	w = pair_world_new(&cfg);
 	for (i = 0; i < 400; i++) {
-		pair_rpc_start(w, (u8)(1 + i % 39), 1, 0, PAIR_SERVER_PORT, 100, 100,
-			       NULL);
+		pair_rpc_start(w, (u8)(1 + i % 39), 1, 0, PAIR_SERVER_PORT, 100,
+			       100, NULL);
 		pair_run_for(w, PAIR_MS);
 	}
 	pair_run_while_pending(w, 10 * PAIR_S);
 	pair_run_for(w, 2 * LATE_NS);
 	pair_check(w, pair_metric(w, HOMA_M_peers_evicted) > 100, "none evicted");
-	pair_check(w, pair_metric(w, HOMA_M_drop_tombstone) > 100, "no late copies");
+	pair_check(w, pair_metric(w, HOMA_M_drop_tombstone) > 100,
+		   "no late copies");
 	pair_finish(w);
 }
 
@@ -140,7 +142,8 @@ static bool keep(struct pair_world *w, struct pair_pkt *pkt, void *arg)
 
 static void copy_at(struct pair_world *w, const struct pair_pkt *kept, u64 at)
 {
-	struct pair_pkt *copy = pair_pkt_new(kept->src, kept->dst, kept->prio, kept->len);
+	struct pair_pkt *copy =
+		pair_pkt_new(kept->src, kept->dst, kept->prio, kept->len);
 
 	memcpy(copy->data, kept->data, kept->len);
 	pair_run(w, at);
@@ -155,8 +158,9 @@ static void copy_at(struct pair_world *w, const struct pair_pkt *kept, u64 at)
  */
 static void once__as_late_as_promised(void **state)
 {
-	static const u32 late_ms[][3] = { { 999 }, { 1100 }, { 900, 1800 },
-					  { 1100, 2200, 3300 } };
+	static const u32 late_ms[][3] = {
+		{ 999 }, { 1100 }, { 900, 1800 }, { 1100, 2200, 3300 }
+	};
 	struct pair_pkt *kept;
 	struct pair_world *w;
 	u32 i, n, copies;
@@ -179,7 +183,8 @@ static void once__as_late_as_promised(void **state)
 		for (n = 0; n < 3 && late_ms[i][n]; n++)
 			copy_at(w, kept, end + late_ms[i][n] * PAIR_MS);
 		copies = (u32)pair_metric(w, HOMA_M_drop_tombstone);
-		pair_check(w, copies == n, "%u of %u copies were known", copies, n);
+		pair_check(w, copies == n, "%u of %u copies were known", copies,
+			   n);
 		free(kept);
 		pair_finish(w);
 	}
@@ -215,14 +220,16 @@ static void sleeper(u64 pause_ns, bool asleep_before)
 	rpc = pair_rpc(w, 0, 1, 100, 100);
 	rpc->reply_delay_set = true;
 	rpc->reply_delay = 30 * PAIR_MS;
-	for (i = 0; !pair_host_metric(&w->hosts[0], HOMA_M_tx_resend) && i < 100000; i++)
+	for (i = 0;
+	     !pair_host_metric(&w->hosts[0], HOMA_M_tx_resend) && i < 100000; i++)
 		pair_run_for(w, 100);
 	assert_int_equal(pair_host_metric(&w->hosts[0], HOMA_M_rx_busy), 0);
 	if (!asleep_before)
 		pair_run_for(w, PAIR_MS);
 	pair_pause(&w->hosts[0], pause_ns);
 	assert_true(pair_run_while_pending(w, 20 * PAIR_S));
-	assert_int_equal(pair_host_metric(&w->hosts[0], HOMA_M_rx_busy) > 0, true);
+	assert_int_equal(pair_host_metric(&w->hosts[0], HOMA_M_rx_busy) > 0,
+			 true);
 	executed_and_given_up(w, rpc);
 }
 
@@ -248,7 +255,8 @@ static bool take_second(struct pair_world *w, struct pair_pkt *pkt, void *arg)
 	struct taken *taken = arg;
 
 	(void)w;
-	if (pkt->src || homa_peek_type(pkt->data) != HOMA_DATA || ++taken->seen != 2)
+	if (pkt->src || homa_peek_type(pkt->data) != HOMA_DATA ||
+	    ++taken->seen != 2)
 		return false;
 	taken->pkt = pair_pkt_new(pkt->src, pkt->dst, pkt->prio, pkt->len);
 	memcpy(taken->pkt->data, pkt->data, pkt->len);
@@ -276,7 +284,9 @@ static void old_question(u64 pause_ns)
 	/* The response and all its repetitions. */
 	pair_filter_add(w, HOMA_DATA, 1, 0, 0, 1000);
 	rpc = pair_rpc(w, 0, 1, 2500, 100);
-	for (i = 0; !pair_host_metric(&w->hosts[1], HOMA_M_tx_resend) && i < 1000000; i++)
+	for (i = 0;
+	     !pair_host_metric(&w->hosts[1], HOMA_M_tx_resend) && i < 1000000;
+	     i++)
 		pair_run_for(w, 100);
 	assert_int_equal(pair_host_metric(&w->hosts[0], HOMA_M_rx_resend), 0);
 	pair_pause(&w->hosts[0], pause_ns);

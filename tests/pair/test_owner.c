@@ -55,14 +55,16 @@ static u64 good_time(struct pair_world *w, u8 sock, u16 port)
 	u32 i;
 
 	for (i = 0; i < GOOD_RPCS; i++) {
-		struct pair_rpc *rpc = pair_rpc_start(w, 1, sock, 0, port, 100, 100, NULL);
+		struct pair_rpc *rpc =
+			pair_rpc_start(w, 1, sock, 0, port, 100, 100, NULL);
 		u32 tries;
 
 		pair_check(w, rpc, "RPC %u was refused", i);
-		for (tries = 0; rpc->state == PAIR_PENDING && tries < 100000; tries++)
+		for (tries = 0; rpc->state == PAIR_PENDING && tries < 100000;
+		     tries++)
 			pair_run_for(w, PAIR_US);
-		pair_check(w, rpc->state == PAIR_OK, "RPC %u: state %d, error %d", i,
-			   rpc->state, rpc->error);
+		pair_check(w, rpc->state == PAIR_OK, "RPC %u: state %d, error %d",
+			   i, rpc->state, rpc->error);
 	}
 	return w->now - start;
 }
@@ -111,7 +113,8 @@ static void hog__one_deaf_server(void **state)
 	pair_run_for(w, 20 * PAIR_S);
 	assert_int_equal(server_rpcs(w), 0);
 	pair_check(w, beside < 2 * alone, "%llu us instead of %llu us",
-		   (unsigned long long)beside / 1000, (unsigned long long)alone / 1000);
+		   (unsigned long long)beside / 1000,
+		   (unsigned long long)alone / 1000);
 	pair_finish(w);
 }
 
@@ -165,8 +168,9 @@ static void abort__tells_the_server(void **state)
 	for (i = 0; i < 100; i++) {
 		struct pair_rpc *rpc;
 
-		rpc = pair_rpc_start(w, 1, 1, 0, i % 2 ? HOG_PORT : PAIR_SERVER_PORT,
-				     100, 100, NULL);
+		rpc = pair_rpc_start(w, 1, 1, 0,
+				     i % 2 ? HOG_PORT : PAIR_SERVER_PORT, 100,
+				     100, NULL);
 		rpc->no_reply = true;
 	}
 	pair_run_for(w, PAIR_MS);
@@ -227,15 +231,18 @@ static void untaken__dead_clients(void **state)
 		pair_rpc_start(w, (u8)(1 + i % 3), 1, 0, HOG_PORT, 1, 1, NULL);
 	pair_run_for(w, PAIR_MS);
 	assert_int_equal(server_rpcs(w), 900);
-	pair_host_stop(&w->hosts[1]);	/* silent from now on */
-	pair_restart(&w->hosts[2]);	/* answers, knows nothing */
+	pair_host_stop(&w->hosts[1]); /* silent from now on */
+	pair_restart(&w->hosts[2]);   /* answers, knows nothing */
 	before = w->by_type[HOMA_RESEND - HOMA_TYPE_FIRST];
 	pair_run_for(w, 10 * PAIR_S);
 	assert_int_equal(server_rpcs(w), 300);
 	/* 16 questions per interval of 5 ms at most, of either side about 300 RPCs. */
-	pair_check(w, w->by_type[HOMA_RESEND - HOMA_TYPE_FIRST] - before < 3 * 16 * 2000,
-		   "%llu questions", (unsigned long long)
-		   w->by_type[HOMA_RESEND - HOMA_TYPE_FIRST] - before);
+	pair_check(w,
+		   w->by_type[HOMA_RESEND - HOMA_TYPE_FIRST] - before <
+			   3 * 16 * 2000,
+		   "%llu questions",
+		   (unsigned long long)w->by_type[HOMA_RESEND - HOMA_TYPE_FIRST] -
+			   before);
 	for (i = 2; i < 900; i += 3)
 		assert_int_equal(w->book[i]->state, PAIR_PENDING);
 	abort_all(w, HOG_PORT);
@@ -289,9 +296,11 @@ static void hog__many_sockets(void **state)
 	sock = open_hog(w, bad);
 	alone = good_time(w, (u8)my_client, HOG_PORT + 9);
 	for (i = 0; i < 6000; i++) {
-		more += pair_rpc_start(w, 2, 1, 0, (u16)(HOG_PORT + i % 4), 1, 1, NULL) != NULL;
+		more += pair_rpc_start(w, 2, 1, 0, (u16)(HOG_PORT + i % 4), 1,
+				       1, NULL) != NULL;
 		started += pair_rpc_start(w, 1, (u8)(sock - i / 4 % 4), 0,
-					  (u16)(HOG_PORT + i % 4), 1, 1, NULL) != NULL;
+					  (u16)(HOG_PORT + i % 4), 1, 1,
+					  NULL) != NULL;
 		pair_run_for(w, PAIR_US);
 	}
 	pair_run_for(w, PAIR_MS);
@@ -307,7 +316,8 @@ static void hog__many_sockets(void **state)
 	assert_true(pair_metric(w, HOMA_M_drop_owner_backlog) > 0);
 	beside = good_time(w, (u8)my_client, HOG_PORT + 9);
 	pair_check(w, beside < 2 * alone, "%llu us instead of %llu us",
-		   (unsigned long long)beside / 1000, (unsigned long long)alone / 1000);
+		   (unsigned long long)beside / 1000,
+		   (unsigned long long)alone / 1000);
 	for (i = 0; i < 4; i++)
 		abort_all(w, (u16)(HOG_PORT + i));
 	pair_drain(w, 20 * PAIR_S);
@@ -338,7 +348,8 @@ static void hog__taken_and_not_answered(void **state)
 	}
 	for (i = 0; i < 2500; i++) {
 		pair_rpc_start(w, 2, 1, 0, (u16)(HOG_PORT + i % 4), 1, 1, NULL);
-		pair_rpc_start(w, 1, (u8)sock, 0, (u16)(HOG_PORT + i % 4), 1, 1, NULL);
+		pair_rpc_start(w, 1, (u8)sock, 0, (u16)(HOG_PORT + i % 4), 1, 1,
+			       NULL);
 		pair_run_for(w, PAIR_US);
 	}
 	pair_run_for(w, PAIR_MS);
@@ -378,7 +389,8 @@ static void hog__many_deaf_servers(void **state)
 	for (i = 0; i < SERVERS; i++)
 		socks[i] = open_deaf(&w->hosts[0], (u16)(HOG_PORT + i), &bad);
 	for (i = 0; i < SERVERS * EACH; i++) {
-		pair_rpc_start(w, 1, 1, 0, (u16)(HOG_PORT + i % SERVERS), 1, 1, NULL);
+		pair_rpc_start(w, 1, 1, 0, (u16)(HOG_PORT + i % SERVERS), 1, 1,
+			       NULL);
 		if (i % 16 == 0)
 			pair_run_for(w, 20 * PAIR_US);
 	}
@@ -388,7 +400,8 @@ static void hog__many_deaf_servers(void **state)
 	for (i = 0; i < SERVERS; i++)
 		waiting += w->hosts[0].socks[socks[i]].sock->backlog;
 	assert_int_equal(waiting, LIMIT);
-	assert_true(pair_metric(w, HOMA_M_drop_owner_backlog) >= SERVERS * EACH - LIMIT);
+	assert_true(pair_metric(w, HOMA_M_drop_owner_backlog) >=
+		    SERVERS * EACH - LIMIT);
 	assert_int_equal(pair_metric(w, HOMA_M_drop_backlog), 0);
 	assert_int_equal(good.backlog, 0);
 	good_time(w, 1, HOG_PORT + 9);
@@ -425,14 +438,15 @@ static void hog__others_of_the_same_peer(void **state)
 	my_client = open_for(&w->hosts[1], 0, &good[1]);
 	sock = open_hog(w, bad);
 	for (i = 0; i < 4000; i++) {
-		pair_rpc_start(w, 1, (u8)(sock - i / 4 % 4), 0, (u16)(HOG_PORT + i % 4),
-			       1, 1, NULL);
+		pair_rpc_start(w, 1, (u8)(sock - i / 4 % 4), 0,
+			       (u16)(HOG_PORT + i % 4), 1, 1, NULL);
 		pair_run_for(w, PAIR_US);
 	}
 	pair_run_for(w, PAIR_MS);
 	assert_in_range(bad[0].rpcs, 999, 1001);
 	for (i = 0; i < AT_ONCE; i++) {
-		mine[i] = pair_rpc_start(w, 1, (u8)my_client, 0, HOG_PORT + 9, 100, 100, NULL);
+		mine[i] = pair_rpc_start(w, 1, (u8)my_client, 0, HOG_PORT + 9,
+					 100, 100, NULL);
 		assert_non_null(mine[i]);
 	}
 	pair_run_for(w, 10 * PAIR_MS);
@@ -460,13 +474,15 @@ static void hog__two_of_them(void **state)
 		socks[i] = open_for(&w->hosts[1], 0, &owner[i]);
 	pair_cut(w, 0, 1, true);
 	for (i = 0; i < 4000; i++)
-		pair_rpc_start(w, 1, (u8)socks[i % 2], 0, PAIR_SERVER_PORT, 1, 1, NULL);
+		pair_rpc_start(w, 1, (u8)socks[i % 2], 0, PAIR_SERVER_PORT, 1,
+			       1, NULL);
 	assert_in_range(owner[0].rpcs, 1000, 1001);
 	assert_in_range(owner[1].rpcs, 1000, 1001);
 	for (i = 0; i < 400; i++)
-		assert_non_null(pair_rpc_start(w, 1, (u8)socks[2], 0, PAIR_SERVER_PORT,
-					       1, 1, NULL));
-	assert_null(pair_rpc_start(w, 1, (u8)socks[0], 0, PAIR_SERVER_PORT, 1, 1, NULL));
+		assert_non_null(pair_rpc_start(w, 1, (u8)socks[2], 0,
+					       PAIR_SERVER_PORT, 1, 1, NULL));
+	assert_null(pair_rpc_start(w, 1, (u8)socks[0], 0, PAIR_SERVER_PORT, 1,
+				   1, NULL));
 	pair_cut(w, 0, 1, false);
 	abort_all(w, PAIR_SERVER_PORT);
 	pair_finish(w);
@@ -491,12 +507,14 @@ static void incast__idle_requests_of_another(void **state)
 		pair_rpc_start(w, 1, (u8)idler, 0, HOG_PORT, 1, 1, NULL);
 	pair_run_for(w, PAIR_MS);
 	assert_int_equal(pair_metric(w, HOMA_M_incast_marked), 0);
-	rpc = pair_rpc_start(w, 1, (u8)idler, 0, PAIR_SERVER_PORT, 1, 20000, NULL);
+	rpc = pair_rpc_start(w, 1, (u8)idler, 0, PAIR_SERVER_PORT, 1, 20000,
+			     NULL);
 	pair_run_for(w, 10 * PAIR_MS);
 	assert_int_equal(rpc->state, PAIR_OK);
 	assert_int_equal(pair_metric(w, HOMA_M_incast_marked), 1);
 	assert_int_equal(pair_metric(w, HOMA_M_incast_limited), 1);
-	rpc = pair_rpc_start(w, 1, (u8)client, 0, PAIR_SERVER_PORT, 1, 20000, NULL);
+	rpc = pair_rpc_start(w, 1, (u8)client, 0, PAIR_SERVER_PORT, 1, 20000,
+			     NULL);
 	pair_run_for(w, 10 * PAIR_MS);
 	assert_int_equal(rpc->state, PAIR_OK);
 	assert_int_equal(pair_metric(w, HOMA_M_incast_marked), 1);

@@ -73,7 +73,8 @@ static void reject__is_repeated_until_it_is_heard(void **state)
 	for (lost = 1; lost < 4; lost++) {
 		struct seen seen;
 		struct pair_world *w = world(2, 0, &seen);
-		struct pair_filter *f = pair_filter_add(w, HOMA_DATA, 1, 0, 0, lost);
+		struct pair_filter *f =
+			pair_filter_add(w, HOMA_DATA, 1, 0, 0, lost);
 		struct pair_rpc *r = rejected(w, 100);
 
 		assert_true(pair_run_while_pending(w, PAIR_S));
@@ -142,7 +143,8 @@ static void reject__who_does_not_understand_times_out(void **state)
 }
 
 /* In vain: nothing is to be handed in. */
-static int reject(struct pair_world *w, u32 host, struct homa_handle handle, u32 error)
+static int reject(struct pair_world *w, u32 host, struct homa_handle handle,
+		  u32 error)
 {
 	struct homa_rpc *obj;
 	int err = homa_rpc_reject(ctx_of(w, host), handle, error, 1, &obj);
@@ -162,7 +164,8 @@ static void reject__wants_a_taken_request_and_an_errno(void **state)
 	assert_int_equal(r->executed, 1);
 	assert_true(homa_rpc_awaited(ctx_of(w, 1), r->server_handle));
 	assert_int_equal(reject(w, 1, r->server_handle, 0), -HOMA_EINVAL);
-	assert_int_equal(reject(w, 1, r->server_handle, HOMA_MAX_ERRNO + 1), -HOMA_EINVAL);
+	assert_int_equal(reject(w, 1, r->server_handle, HOMA_MAX_ERRNO + 1),
+			 -HOMA_EINVAL);
 	assert_int_equal(reject(w, 0, r->handle, ERRNO), -HOMA_EINVAL);
 	assert_true(homa_rpc_awaited(ctx_of(w, 1), r->server_handle));
 	/* It has been answered: not any more. */
@@ -260,7 +263,8 @@ int main(void)
 		cmocka_unit_test(reject__is_heard_at_once),
 		cmocka_unit_test(reject__in_a_host_that_gives_and_sends_at_once),
 		cmocka_unit_test(reject__is_repeated_until_it_is_heard),
-		cmocka_unit_test(reject__ends_at_the_server_before_the_application_looks),
+		cmocka_unit_test(
+			reject__ends_at_the_server_before_the_application_looks),
 		cmocka_unit_test(reject__who_does_not_understand_times_out),
 		cmocka_unit_test(reject__wants_a_taken_request_and_an_errno),
 		cmocka_unit_test(awaited__until_the_client_gives_up),

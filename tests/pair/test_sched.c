@@ -83,11 +83,14 @@ static void srpt__order_of_completion(void **state)
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	if (getenv("PAIR_DUMP"))
 		for (i = 0; i < 8; i++)
-			print_message("%u bytes: %llu us\n", w->book[i]->request_length,
+			print_message("%u bytes: %llu us\n",
+				      w->book[i]->request_length,
 				      (unsigned long long)took(w->book[i]) / 1000);
-	pair_check(w, took(w->book[7]) < 2 * ideal_shortest, "shortest took %llu us",
+	pair_check(w, took(w->book[7]) < 2 * ideal_shortest,
+		   "shortest took %llu us",
 		   (unsigned long long)took(w->book[7]) / 1000);
-	pair_check(w, took(w->book[6]) < 3 * ideal_next / 2, "second took %llu us",
+	pair_check(w, took(w->book[6]) < 3 * ideal_next / 2,
+		   "second took %llu us",
 		   (unsigned long long)took(w->book[6]) / 1000);
 	for (i = 1; i < 8; i++)
 		pair_check(w, took(w->book[i]) <= took(w->book[0]),
@@ -108,7 +111,8 @@ static bool see_grants(struct pair_world *w, struct pair_pkt *pkt, void *arg)
 	u32 i;
 
 	(void)w;
-	if (homa_packet_decode(&p, pkt->data, pkt->len) || p.hdr.type != HOMA_GRANT)
+	if (homa_packet_decode(&p, pkt->data, pkt->len) ||
+	    p.hdr.type != HOMA_GRANT)
 		return false;
 	for (i = 0; i < g->n; i++)
 		if (g->ids[i] == p.hdr.sender_id && g->to[i] == pkt->dst)
@@ -147,13 +151,16 @@ static void overcommit__is_a_limit(void **state)
 				pair_rpc(w, (u8)(1 + i), 0, 2000000, 1);
 			for (i = 0; i < 100; i++) {
 				pair_run_for(w, 10000);
-				homa_link_state(&w->hosts[0].ctx, w->hosts[0].link, &s);
+				homa_link_state(&w->hosts[0].ctx,
+						w->hosts[0].link, &s);
 				if (s.granting > most)
 					most = s.granting;
 			}
 			/* 1 ms at 10 Gbps: no message is complete yet. */
-			pair_check(w, most == limit, "%u active, limit %u", most, limit);
-			pair_check(w, g.n == limit, "%u granted to, limit %u", g.n, limit);
+			pair_check(w, most == limit, "%u active, limit %u",
+				   most, limit);
+			pair_check(w, g.n == limit, "%u granted to, limit %u",
+				   g.n, limit);
 			assert_true(pair_run_while_pending(w, PAIR_S));
 			pair_finish(w);
 		}
@@ -183,8 +190,8 @@ static void overcommit__one_slot_per_peer(void **state)
 	pair_run_for(w, 900 * PAIR_US);
 	for (i = 0; i < g.n; i++)
 		to_1 += g.to[i] == 1;
-	pair_check(w, g.n == 2 && to_1 == 1, "grants to %u messages, %u of host 1",
-		   g.n, to_1);
+	pair_check(w, g.n == 2 && to_1 == 1,
+		   "grants to %u messages, %u of host 1", g.n, to_1);
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	pair_finish(w);
 }
@@ -206,7 +213,7 @@ static u64 overload(u32 share)
 	cfg.params.max_overcommit = 2;
 	w = pair_world_new(&cfg);
 	lng = pair_rpc(w, 4, 0, 1000000, 1);
-	for (i = 0; i < 400; i++) {	/* 3 x 100 KB per 220 us: 110 % */
+	for (i = 0; i < 400; i++) { /* 3 x 100 KB per 220 us: 110 % */
 		pair_rpc(w, 1, 0, 100000, 1);
 		pair_rpc(w, 2, 0, 100000, 1);
 		pair_rpc(w, 3, 0, 100000, 1);
@@ -269,7 +276,8 @@ static void incast__peak_queue_shrinks(void **state)
 	assert_int_equal(marked_few, 0);
 	assert_in_range(marked_on, 45, 60);
 	if (on > off / 2)
-		fail_msg("peak queue %u with, %u without incast control", on, off);
+		fail_msg("peak queue %u with, %u without incast control", on,
+			 off);
 }
 
 struct levels {
@@ -295,7 +303,8 @@ static bool see_levels(struct pair_world *w, struct pair_pkt *pkt, void *arg)
  */
 static void cutoffs__balance_the_levels(void **state)
 {
-	static const u32 sizes[] = { 60, 150, 300, 500, 900, 1300, 2000, 4000, 8000 };
+	static const u32 sizes[] = { 60,   150,	 300,  500, 900,
+				     1300, 2000, 4000, 8000 };
 	struct levels l = { 0 };
 	struct pair_config cfg;
 	struct pair_world *w;
@@ -366,8 +375,8 @@ static void priorities__stay_below_num_priorities(void **state)
 		w->tap_arg = &most;
 		w->paths[0][1].loss = 20;
 		for (i = 0; i < 100; i++) {
-			pair_rpc(w, (u8)(i % 4), (u8)((i + 1) % 4), 1 + i * 3000,
-				 1 + (100 - i) * 2000);
+			pair_rpc(w, (u8)(i % 4), (u8)((i + 1) % 4),
+				 1 + i * 3000, 1 + (100 - i) * 2000);
 			pair_run_for(w, 100000);
 		}
 		assert_true(pair_run_while_pending(w, 10 * PAIR_S));

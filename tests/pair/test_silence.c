@@ -29,8 +29,9 @@ static void no_loss(const struct burst *b)
 	}
 	assert_true(pair_run_while_pending(w, PAIR_S));
 	assert_int_equal(pair_count_state(w, PAIR_OK), b->rpcs);
-	pair_check(w, !pair_metric(w, HOMA_M_tx_retransmits) &&
-		   !pair_metric(w, HOMA_M_rx_duplicates),
+	pair_check(w,
+		   !pair_metric(w, HOMA_M_tx_retransmits) &&
+			   !pair_metric(w, HOMA_M_rx_duplicates),
 		   "%llu of %llu DATA packets sent again, %llu RESENDs",
 		   (unsigned long long)pair_metric(w, HOMA_M_tx_retransmits),
 		   (unsigned long long)pair_metric(w, HOMA_M_tx_data),
@@ -99,7 +100,8 @@ static void silence__pieces_that_come_late(void **state)
 	w = pair_world_new(&cfg);
 	rpc = pair_rpc(w, 0, 1, 9000, 9000);
 	assert_true(pair_run_while_pending(w, 10 * PAIR_S));
-	pair_check(w, rpc->state == PAIR_OK, "state %u, error %d", rpc->state, rpc->error);
+	pair_check(w, rpc->state == PAIR_OK, "state %u, error %d", rpc->state,
+		   rpc->error);
 	pair_finish(w);
 }
 

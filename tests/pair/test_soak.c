@@ -11,7 +11,7 @@
 #include "pair_test.h"
 
 struct soak {
-	bool restarts;		/* of servers too: late copies may run twice */
+	bool restarts; /* of servers too: late copies may run twice */
 	bool closes;
 	u32 gap;
 	u32 bits;
@@ -20,7 +20,8 @@ struct soak {
 static void disturb(struct pair_world *w, const struct soak *s)
 {
 	struct pair_rng *r = &w->rng_test;
-	u8 a = (u8)pair_below(r, w->cfg.hosts), b = (u8)pair_below(r, w->cfg.hosts);
+	u8 a = (u8)pair_below(r, w->cfg.hosts),
+	   b = (u8)pair_below(r, w->cfg.hosts);
 	struct pair_rpc *rpc;
 
 	switch (pair_below(r, 40)) {
@@ -31,7 +32,8 @@ static void disturb(struct pair_world *w, const struct soak *s)
 		rpc = w->book[w->num_rpcs - 1 - pair_below(r, w->num_rpcs) / 4];
 		if (rpc->state == PAIR_PENDING &&
 		    rpc->client_life == w->hosts[rpc->client].life)
-			pair_rpc_abort(w, rpc, pair_chance(r, 500) ? HOMA_EINTR : 0);
+			pair_rpc_abort(w, rpc,
+				       pair_chance(r, 500) ? HOMA_EINTR : 0);
 		return;
 	case 2:
 		pair_cut(w, a, b, true);
@@ -45,7 +47,8 @@ static void disturb(struct pair_world *w, const struct soak *s)
 			pair_restart(&w->hosts[a]);
 		return;
 	case 6:
-		if (s->closes && w->hosts[a].socks[1].open && pair_chance(r, 300)) {
+		if (s->closes && w->hosts[a].socks[1].open &&
+		    pair_chance(r, 300)) {
 			pair_sock_close(&w->hosts[a], 1, 1 + pair_below(r, 5));
 		} else if (s->closes && !w->hosts[a].socks[1].sock) {
 			pair_sock_open(&w->hosts[a], 0);
@@ -65,8 +68,7 @@ static void disturb(struct pair_world *w, const struct soak *s)
 /* Log-uniform: lengths of all magnitudes up to 2^@bits. */
 static u32 random_length(struct pair_world *w, u32 bits)
 {
-	return 1 + pair_below(&w->rng_test,
-			      1u << pair_below(&w->rng_test, bits));
+	return 1 + pair_below(&w->rng_test, 1u << pair_below(&w->rng_test, bits));
 }
 
 static void soak_one(u64 seed)
@@ -105,8 +107,8 @@ static void soak_one(u64 seed)
 		disturb(w, &s);
 		pair_run_for(w, pair_below(&w->rng_test, s.gap));
 	}
-	pair_check(w, pair_run_while_pending(w, 300 * PAIR_S), "%u of %u never end",
-		   w->pending, w->num_rpcs);
+	pair_check(w, pair_run_while_pending(w, 300 * PAIR_S),
+		   "%u of %u never end", w->pending, w->num_rpcs);
 	pair_finish(w);
 }
 
@@ -132,9 +134,10 @@ static void soak__random_worlds(void **state)
 		count = strtoull(text, NULL, 0);
 	print_message("worlds from PAIR_SEED=%llu\n", (unsigned long long)first);
 	/* At least some, however slow the machine or the sanitizer. */
-	for (seed = first; count ? seed < first + count :
-				   seed < first + 20 ||
-				   (double)(clock() - start) / CLOCKS_PER_SEC < limit;)
+	for (seed = first;
+	     count ? seed < first + count :
+		     seed < first + 20 ||
+			     (double)(clock() - start) / CLOCKS_PER_SEC < limit;)
 		soak_one(seed++);
 	print_message("%llu worlds to PAIR_SEED=%llu\n",
 		      (unsigned long long)(seed - first),

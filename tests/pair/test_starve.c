@@ -21,7 +21,8 @@ static struct pair_config config(void)
 }
 
 /* A packet to host 0's server from address number @from, which is no host's. */
-static void forge(struct pair_world *w, u32 from, const struct homa_packet *p, u32 payload)
+static void forge(struct pair_world *w, u32 from, const struct homa_packet *p,
+		  u32 payload)
 {
 	struct homa_addr *addr = &w->hosts[STRANGER].addr;
 	u8 hdr[HOMA_MAX_HDR];
@@ -42,18 +43,20 @@ static void forge(struct pair_world *w, u32 from, const struct homa_packet *p, u
 
 static struct homa_packet packet(u8 type, u64 id)
 {
-	return (struct homa_packet){ .hdr = { .type = type, .sport = 40000,
+	return (struct homa_packet){ .hdr = { .type = type,
+					      .sport = 40000,
 					      .dport = PAIR_SERVER_PORT,
 					      .sender_id = id } };
 }
 
 /* @payload bytes of a request of @length, from its @offset. */
-static void forge_data(struct pair_world *w, u32 from, u64 id, u32 length, u32 offset,
-		       u32 payload)
+static void forge_data(struct pair_world *w, u32 from, u64 id, u32 length,
+		       u32 offset, u32 payload)
 {
 	struct homa_packet p = packet(HOMA_DATA, id);
 
-	p.data = (struct homa_data){ .length = length, .incoming = length,
+	p.data = (struct homa_data){ .length = length,
+				     .incoming = length,
 				     .offset = offset };
 	forge(w, from, &p, payload);
 }
@@ -146,7 +149,8 @@ static void silent__requests_are_forgotten_in_time(void **state)
 	}
 	most = rpcs(w, 0);
 	pair_run_for(w, 2 * TIMEOUT_NS);
-	pair_check(w, most > 10000 && !rpcs(w, 0), "%u of %u are left", rpcs(w, 0), most);
+	pair_check(w, most > 10000 && !rpcs(w, 0), "%u of %u are left",
+		   rpcs(w, 0), most);
 	pair_finish(w);
 }
 
@@ -358,9 +362,10 @@ static void pages__of_two_that_lack_the_same(void **state)
 	pair_rpc(w, 1, 0, HOMA_BPAGE_SIZE, 1);
 	pair_rpc(w, 1, 0, HOMA_BPAGE_SIZE, 1);
 	pair_run_for(w, 3 * PAIR_MS);
-	forge_data(w, 3, 2, 190000, 0, 1400);	/* has the silent one looked at */
+	forge_data(w, 3, 2, 190000, 0, 1400); /* has the silent one looked at */
 	pair_run_for(w, PAIR_US);
-	assert_int_equal(pair_host_metric(&w->hosts[0], HOMA_M_buffers_given_back), 1);
+	assert_int_equal(pair_host_metric(&w->hosts[0], HOMA_M_buffers_given_back),
+			 1);
 	forge_data(w, 1, 2, 112800, 0, 1400);
 	for (at = 1400; at < 42000; at += 1400)
 		forge_data(w, 1, 2, 112800, at, 1400);
@@ -407,7 +412,8 @@ static u64 beside_strangers(u32 per_second, u32 length, u32 request, u32 *done)
 			rpc[i] = pair_rpc(w, (u8)(1 + i), 0, request, 100);
 		}
 		while (began_by_them < (w->now - began) * per_second / PAIR_S) {
-			forge_data(w, 1 + began_by_them++ % 7777, id += 2, length, 0, 1400);
+			forge_data(w, 1 + began_by_them++ % 7777, id += 2,
+				   length, 0, 1400);
 			pair_check_pages(&w->hosts[0], true);
 		}
 		pair_run_for(w, 20 * PAIR_US);
@@ -426,10 +432,13 @@ static void strangers(u32 per_second, u32 length, u32 request, u64 slower)
 	u64 alone = beside_strangers(0, length, request, &before);
 	u64 worst = beside_strangers(per_second, length, request, &done);
 
-	if (getenv("PAIR_PRINT") || done < before * 9 / 10 || worst > alone + slower)
-		fprintf(stderr, "%u x %u B/s beside requests of %u B: %u of %u, slowest %llu of %llu us\n",
+	if (getenv("PAIR_PRINT") || done < before * 9 / 10 ||
+	    worst > alone + slower)
+		fprintf(stderr,
+			"%u x %u B/s beside requests of %u B: %u of %u, slowest %llu of %llu us\n",
 			per_second, length, request, done, before,
-			(unsigned long long)worst / 1000, (unsigned long long)alone / 1000);
+			(unsigned long long)worst / 1000,
+			(unsigned long long)alone / 1000);
 	assert_true(done >= before * 9 / 10);
 	assert_true(worst <= alone + slower);
 }
@@ -473,12 +482,14 @@ static u64 beside_trickle(u32 messages, u32 length)
 		rpc = pair_rpc(w, 1, 0, 300000, 100);
 		do {
 			for (i = (u32)(w->now / PAIR_MS) % 2; i < messages; i += 2)
-				forge_data(w, 9, 2 + 2 * i, length, 11200 + at * 100, 100);
+				forge_data(w, 9, 2 + 2 * i, length,
+					   11200 + at * 100, 100);
 			pair_run_for(w, PAIR_MS);
 			at++;
 		} while (rpc->state == PAIR_PENDING);
 		assert_int_equal(rpc->state, PAIR_OK);
-		worst = rpc->end - rpc->start > worst ? rpc->end - rpc->start : worst;
+		worst = rpc->end - rpc->start > worst ? rpc->end - rpc->start :
+							worst;
 	}
 	pair_run_for(w, 5 * TIMEOUT_NS);
 	assert_int_equal(rpcs(w, 0), 0);
@@ -499,7 +510,7 @@ static void strangers__that_trickle_have_their_share(void **state)
 		print_message("beside messages of %u: 300 KB in at most %llu us, alone %llu\n",
 			      lengths[i], (unsigned long long)worst / 1000,
 			      (unsigned long long)alone / 1000);
-		assert_true(worst < alone + 25 * PAIR_MS);	/* five RESEND intervals */
+		assert_true(worst < alone + 25 * PAIR_MS); /* five RESEND intervals */
 	}
 }
 
@@ -522,13 +533,15 @@ static void many_long(u64 seed)
 
 		pair_rpc(w, (u8)(1 + i % 8), 0,
 			 kind ? 300000 + pair_below(&w->rng_test, 700000) :
-				1 + pair_below(&w->rng_test, 60000), 100);
+				1 + pair_below(&w->rng_test, 60000),
+			 100);
 		pair_run_for(w, pair_below(&w->rng_test, 300) * PAIR_US);
 		pair_check_pages(&w->hosts[0], true);
 	}
-	pair_check(w, pair_run_while_pending(w, 30 * PAIR_S) &&
-		   pair_count_state(w, PAIR_OK) == 64, "%u of 64 came through",
-		   pair_count_state(w, PAIR_OK));
+	pair_check(w,
+		   pair_run_while_pending(w, 30 * PAIR_S) &&
+			   pair_count_state(w, PAIR_OK) == 64,
+		   "%u of 64 came through", pair_count_state(w, PAIR_OK));
 	pair_finish(w);
 }
 

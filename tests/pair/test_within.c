@@ -164,7 +164,8 @@ static void within__is_less_when_sent_again(void **state)
 		assert_true(pair_run_while_pending(w, PAIR_S));
 		assert_int_equal(r->state, PAIR_OK);
 		assert_int_equal(said.packets, 2);
-		assert_true(homa_left_ns(said.left[0]) > homa_left_ns(said.left[1]));
+		assert_true(homa_left_ns(said.left[0]) >
+			    homa_left_ns(said.left[1]));
 		assert_true(r->executed_at - r->start > PAIR_US * 100);
 		assert_heard(r, 10 * PAIR_US);
 		pair_finish(w);

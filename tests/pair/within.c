@@ -25,17 +25,21 @@ u64 pair_within(struct pair_host *client, struct pair_rpc *rpc)
 	return rpc->within ? pair_now(client) + rpc->within : 0;
 }
 
-void pair_within_heard(struct pair_host *server, struct pair_rpc *rpc, u64 deadline)
+void pair_within_heard(struct pair_host *server, struct pair_rpc *rpc,
+		       u64 deadline)
 {
 	struct pair_world *w = server->world;
 
 	rpc->heard = deadline;
 	if (w->corrupting || !pair_judged(w, rpc) || !deadline)
 		return;
-	pair_check(w, rpc->within, "rpc %u: a deadline that its client did not give", rpc->index);
+	pair_check(w, rpc->within,
+		   "rpc %u: a deadline that its client did not give", rpc->index);
 	if (server->clock.on || w->hosts[rpc->client].clock.on)
 		return;
-	pair_check(w, deadline + w->cfg.timer_behind_ns >= rpc->start + rpc->within,
-		   "rpc %u: the server believes in an end that is %llu ns too early", rpc->index,
+	pair_check(w,
+		   deadline + w->cfg.timer_behind_ns >= rpc->start + rpc->within,
+		   "rpc %u: the server believes in an end that is %llu ns too early",
+		   rpc->index,
 		   (unsigned long long)(rpc->start + rpc->within - deadline));
 }

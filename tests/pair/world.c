@@ -103,7 +103,6 @@ static void event_put(struct pair_world *w, struct pair_event ev)
 {
 	u32 i;
 
-
 	if (w->heap_len == w->heap_cap) {
 		w->heap_cap = w->heap_cap ? 2 * w->heap_cap : 256;
 		w->heap = realloc(w->heap, w->heap_cap * sizeof(*w->heap));
@@ -124,9 +123,14 @@ static void event_add(struct pair_host *host, u64 at, bool wire,
 
 	if (at < w->now)
 		at = w->now;
-	event_put(w, (struct pair_event){ .at = at, .due = at, .host = host, .life = host->life,
-					  .seq = w->event_seq++, .wire = wire,
-					  .fn = fn, .arg = arg });
+	event_put(w, (struct pair_event){ .at = at,
+					  .due = at,
+					  .host = host,
+					  .life = host->life,
+					  .seq = w->event_seq++,
+					  .wire = wire,
+					  .fn = fn,
+					  .arg = arg });
 }
 
 void pair_event_add(struct pair_host *host, u64 at,
@@ -239,10 +243,14 @@ struct pair_world *pair_world_new(const struct pair_config *cfg)
 	w->rng_test.s = pair_mix(cfg->seed ^ 0x74657374);
 	w->limits = (struct homa_limits){
 		.tell_gone = cfg->tell_gone,
-		.shards = cfg->shards, .buckets = cfg->buckets,
-		.max_buckets = 4096, .max_peer_buckets = 128,
-		.tombstones = cfg->tombstones, .sock_priv = 16,
-		.peer_priv = 16, .rpc_priv = sizeof(struct pair_priv),
+		.shards = cfg->shards,
+		.buckets = cfg->buckets,
+		.max_buckets = 4096,
+		.max_peer_buckets = 128,
+		.tombstones = cfg->tombstones,
+		.sock_priv = 16,
+		.peer_priv = 16,
+		.rpc_priv = sizeof(struct pair_priv),
 	};
 	pair_faults_all(w, &cfg->faults);
 	for (i = 0; i < cfg->hosts; i++) {

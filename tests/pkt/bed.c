@@ -18,7 +18,9 @@ struct bed_socket *bed_socket_of(struct pkt_bed *bed, int fd)
 {
 	int at = fd - BED_FIRST_FD;
 
-	return at >= 0 && at < BED_SOCKETS && bed->socket[at].used ? &bed->socket[at] : NULL;
+	return at >= 0 && at < BED_SOCKETS && bed->socket[at].used ?
+		       &bed->socket[at] :
+		       NULL;
 }
 
 static u8 shift_of(u32 bytes)
@@ -72,7 +74,8 @@ static void hear(struct pkt_bed *bed)
 static void give_memory(struct pkt_bed *bed)
 {
 	while (bed->engine.num_spare < SPARE) {
-		struct tas_conn *conn = aligned_alloc(64, (sizeof(*conn) + 63) / 64 * 64);
+		struct tas_conn *conn =
+			aligned_alloc(64, (sizeof(*conn) + 63) / 64 * 64);
 
 		if (!conn)
 			return;
@@ -92,7 +95,8 @@ void bed_settle(struct pkt_bed *bed)
 	hear(bed);
 }
 
-struct pkt_bed *pkt_bed_new(uint32_t mtu, int family, const void *local_ip, uint64_t seed)
+struct pkt_bed *pkt_bed_new(uint32_t mtu, int family, const void *local_ip,
+			    uint64_t seed)
 {
 	struct pkt_bed *bed = calloc(1, sizeof(*bed));
 	u64 seeds[6];
@@ -126,9 +130,11 @@ void pkt_bed_free(struct pkt_bed *bed)
 		if (bed->socket[i].used)
 			pkt_bed_close(bed, (int)i + BED_FIRST_FD);
 	for (i = 0; i < bed->engine.table.size; i++)
-		while ((node = homa_list_first(homa_table_bucket(&bed->engine.table, i))))
+		while ((node = homa_list_first(
+				homa_table_bucket(&bed->engine.table, i))))
 			tas_abort(&bed->engine,
-				  homa_container_of(node, struct tas_conn, f.hash));
+				  homa_container_of(node, struct tas_conn,
+						    f.hash));
 	bed_settle(bed);
 	while ((node = homa_list_pop(&bed->engine.spare)))
 		free_conn(homa_container_of(node, struct tas_conn, f.hash));
@@ -217,7 +223,9 @@ int pkt_bed_listen(struct pkt_bed *bed, int fd, int backlog)
 		return -EBADF;
 	if (s->conn)
 		return -EINVAL;
-	s->listener.backlog = (u32)(backlog < 0 || backlog > BACKLOG_MAX ? BACKLOG_MAX : backlog);
+	s->listener.backlog =
+		(u32)(backlog < 0 || backlog > BACKLOG_MAX ? BACKLOG_MAX :
+							     backlog);
 	if (s->listening)
 		return 0;
 	if (is_any(s->ip))
@@ -356,8 +364,10 @@ int pkt_bed_read(struct pkt_bed *bed, int fd, uint32_t length, int flags)
 	if (!n && s->error)
 		return error_of(s);
 	if (!n)
-		return s->conn->f.flags & TAS_F_FIN_IN || s->conn->f.state == TAS_CLOSED ?
-			       0 : -EAGAIN;
+		return s->conn->f.flags & TAS_F_FIN_IN ||
+				       s->conn->f.state == TAS_CLOSED ?
+			       0 :
+			       -EAGAIN;
 	mask = (1u << s->conn->f.rx_shift) - 1;
 	for (i = 0; i < n; i++)
 		if (bed_buffer_of(s->conn)[(s->read + i) & mask] !=

@@ -11,7 +11,8 @@
 
 struct pkt_bed;
 
-struct pkt_bed *pkt_bed_new(uint32_t mtu, int family, const void *local_ip, uint64_t seed);
+struct pkt_bed *pkt_bed_new(uint32_t mtu, int family, const void *local_ip,
+			    uint64_t seed);
 void pkt_bed_free(struct pkt_bed *bed);
 /*
  * A setting of the engine, or "rcvbuf" and "rcvbuf_max", bytes of a receive buffer and
@@ -33,10 +34,10 @@ int pkt_bed_write(struct pkt_bed *bed, int fd, uint32_t length, int flags);
 int pkt_bed_read(struct pkt_bed *bed, int fd, uint32_t length, int flags);
 int pkt_bed_close(struct pkt_bed *bed, int fd);
 int pkt_bed_shutdown(struct pkt_bed *bed, int fd, int how);
-int pkt_bed_setsockopt(struct pkt_bed *bed, int fd, int level, int name, const void *value,
-		       uint32_t length);
-int pkt_bed_getsockopt(struct pkt_bed *bed, int fd, int level, int name, void *value,
-		       uint32_t room);
+int pkt_bed_setsockopt(struct pkt_bed *bed, int fd, int level, int name,
+		       const void *value, uint32_t length);
+int pkt_bed_getsockopt(struct pkt_bed *bed, int fd, int level, int name,
+		       void *value, uint32_t room);
 int pkt_bed_poll(struct pkt_bed *bed, int fd);
 int pkt_bed_info(struct pkt_bed *bed, int fd, const char *field, uint64_t *value);
 /* A counter of the engine; -ENOENT: unknown. */

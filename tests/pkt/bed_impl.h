@@ -11,8 +11,8 @@
 #define BED_FIRST_FD 3
 /* connections in TIME_WAIT that are remembered in less memory */
 #define BED_ENDED 16
-#define BED_QUEUE 1024	       /* packets sent that nobody has asked for yet */
-#define BED_PACKET 65600       /* bytes of the longest packet */
+#define BED_QUEUE 1024	 /* packets sent that nobody has asked for yet */
+#define BED_PACKET 65600 /* bytes of the longest packet */
 /* bytes that may be written and not acknowledged */
 #define BED_SNDBUF (4u << 20)
 

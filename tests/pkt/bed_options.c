@@ -19,8 +19,8 @@ static void flag(struct pkt_bed *bed, struct bed_socket *s, u32 bit, int on)
 	tas_options(&bed->engine, s->conn);
 }
 
-static int of_socket(struct pkt_bed *bed, struct bed_socket *s, int name, int value,
-		     const void *all, uint32_t length)
+static int of_socket(struct pkt_bed *bed, struct bed_socket *s, int name,
+		     int value, const void *all, uint32_t length)
 {
 	struct linger linger;
 
@@ -85,8 +85,8 @@ static int of_tcp(struct pkt_bed *bed, struct bed_socket *s, int name, int value
 	return 0;
 }
 
-int pkt_bed_setsockopt(struct pkt_bed *bed, int fd, int level, int name, const void *value,
-		       uint32_t length)
+int pkt_bed_setsockopt(struct pkt_bed *bed, int fd, int level, int name,
+		       const void *value, uint32_t length)
 {
 	struct bed_socket *s = bed_socket_of(bed, fd);
 	int number, rc;
@@ -97,14 +97,16 @@ int pkt_bed_setsockopt(struct pkt_bed *bed, int fd, int level, int name, const v
 		return -EINVAL;
 	memcpy(&number, value, sizeof(number));
 	tas_set_now(&bed->engine, bed->now, 64);
-	rc = level == SOL_SOCKET ? of_socket(bed, s, name, number, value, length) :
-	     level == IPPROTO_TCP ? of_tcp(bed, s, name, number) : -ENOPROTOOPT;
+	rc = level == SOL_SOCKET ?
+		     of_socket(bed, s, name, number, value, length) :
+	     level == IPPROTO_TCP ? of_tcp(bed, s, name, number) :
+				    -ENOPROTOOPT;
 	bed_settle(bed);
 	return rc;
 }
 
-int pkt_bed_getsockopt(struct pkt_bed *bed, int fd, int level, int name, void *value,
-		       uint32_t room)
+int pkt_bed_getsockopt(struct pkt_bed *bed, int fd, int level, int name,
+		       void *value, uint32_t room)
 {
 	struct bed_socket *s = bed_socket_of(bed, fd);
 	int number;
@@ -152,11 +154,11 @@ int pkt_bed_poll(struct pkt_bed *bed, int fd)
 }
 
 static const u8 linux_state[] = {
-	[TAS_CLOSED] = TCP_CLOSE,	    [TAS_SYN_SENT] = TCP_SYN_SENT,
-	[TAS_SYN_RECEIVED] = TCP_SYN_RECV,  [TAS_ESTABLISHED] = TCP_ESTABLISHED,
-	[TAS_FIN_WAIT_1] = TCP_FIN_WAIT1,   [TAS_FIN_WAIT_2] = TCP_FIN_WAIT2,
-	[TAS_CLOSE_WAIT] = TCP_CLOSE_WAIT,  [TAS_CLOSING] = TCP_CLOSING,
-	[TAS_LAST_ACK] = TCP_LAST_ACK,	    [TAS_TIME_WAIT] = TCP_TIME_WAIT,
+	[TAS_CLOSED] = TCP_CLOSE,	   [TAS_SYN_SENT] = TCP_SYN_SENT,
+	[TAS_SYN_RECEIVED] = TCP_SYN_RECV, [TAS_ESTABLISHED] = TCP_ESTABLISHED,
+	[TAS_FIN_WAIT_1] = TCP_FIN_WAIT1,  [TAS_FIN_WAIT_2] = TCP_FIN_WAIT2,
+	[TAS_CLOSE_WAIT] = TCP_CLOSE_WAIT, [TAS_CLOSING] = TCP_CLOSING,
+	[TAS_LAST_ACK] = TCP_LAST_ACK,	   [TAS_TIME_WAIT] = TCP_TIME_WAIT,
 };
 
 static u32 ca_state(const struct tas_conn *conn)
@@ -215,7 +217,8 @@ int pkt_bed_info(struct pkt_bed *bed, int fd, const char *field, uint64_t *value
 		{ "sacked", (tas_sacked_bytes(c) + mss - 1) / mss },
 		{ "rtt", c->srtt / 1000 },
 		{ "rttvar", c->rttvar / 1000 },
-		{ "snd_ssthresh", c->ssthresh >= 1u << 30 ? 0x7fffffff : c->ssthresh / mss },
+		{ "snd_ssthresh",
+		  c->ssthresh >= 1u << 30 ? 0x7fffffff : c->ssthresh / mss },
 		{ "snd_cwnd", c->f.cwnd / mss },
 		{ "bytes_acked", c->f.snd_una - c->iss - 1 },
 		{ "bytes_received", c->f.rcv_nxt - c->irs - 1 },
@@ -235,10 +238,10 @@ int pkt_bed_info(struct pkt_bed *bed, int fd, const char *field, uint64_t *value
 
 int pkt_bed_metric(struct pkt_bed *bed, const char *name, uint64_t *value)
 {
-#define X(metric, text)                                    \
-	if (!strcmp(name, #metric)) {                      \
-		*value = bed->engine.metrics.metric;       \
-		return 0;                                  \
+#define X(metric, text)                              \
+	if (!strcmp(name, #metric)) {                \
+		*value = bed->engine.metrics.metric; \
+		return 0;                            \
 	}
 #include "tas_metrics.def"
 #undef X

@@ -31,14 +31,17 @@ static u16 fold(u32 value)
 	return (u16)~value;
 }
 
-static u32 pseudo(const struct pkt_bed *bed, const struct tas_pair *pair, u32 length)
+static u32 pseudo(const struct pkt_bed *bed, const struct tas_pair *pair,
+		  u32 length)
 {
 	u32 at = bed->v6 ? 0 : 12, n = 16 - at;
 
-	return sum(pair->local + at, n, sum(pair->remote + at, n, TCP_PROTOCOL + length));
+	return sum(pair->local + at, n,
+		   sum(pair->remote + at, n, TCP_PROTOCOL + length));
 }
 
-static u32 ip_header(const struct pkt_bed *bed, const struct tas_out *out, u8 *p, u32 length)
+static u32 ip_header(const struct pkt_bed *bed, const struct tas_out *out,
+		     u8 *p, u32 length)
 {
 	u32 header = bed->v6 ? IP6 : IP4;
 
@@ -65,8 +68,8 @@ static u32 ip_header(const struct pkt_bed *bed, const struct tas_out *out, u8 *p
 	return header;
 }
 
-static void queue(struct pkt_bed *bed, const struct tas_out *out, u32 from, u32 length,
-		  bool last)
+static void queue(struct pkt_bed *bed, const struct tas_out *out, u32 from,
+		  u32 length, bool last)
 {
 	struct bed_packet *packet = &bed->queue[bed->tail % BED_QUEUE];
 	u32 i, tcp = out->header_length + length;
@@ -83,11 +86,12 @@ static void queue(struct pkt_bed *bed, const struct tas_out *out, u32 from, u32 
 	memcpy(p, out->header, out->header_length);
 	homa_put_be32(p + 4, homa_get_be32(p + 4) + from);
 	if (!last)
-		p[13] &= (u8) ~(TAS_FIN | TAS_PSH);
+		p[13] &= (u8)~(TAS_FIN | TAS_PSH);
 	if (from)
 		p[13] &= (u8)~TAS_CWR;
 	for (i = 0; i < length; i++)
-		p[out->header_length + i] = (u8)((out->from + from + i) % PATTERN);
+		p[out->header_length + i] =
+			(u8)((out->from + from + i) % PATTERN);
 	homa_put_be16(p + 16, fold(sum(p, tcp, pseudo(bed, &out->pair, tcp))));
 }
 
@@ -121,8 +125,8 @@ int pkt_bed_out(struct pkt_bed *bed, void *ip_packet, uint32_t room)
 }
 
 /* Addresses and protocol of a packet, and where its payload is; 0: not one of ours. */
-static u32 parse(const struct pkt_bed *bed, const u8 *p, u32 length, struct tas_pair *pair,
-		 u8 *ecn, u8 *protocol, u32 *end)
+static u32 parse(const struct pkt_bed *bed, const u8 *p, u32 length,
+		 struct tas_pair *pair, u8 *ecn, u8 *protocol, u32 *end)
 {
 	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
 	u32 header;
@@ -152,7 +156,8 @@ static u32 parse(const struct pkt_bed *bed, const u8 *p, u32 length, struct tas_
 	return header;
 }
 
-static void copy_bytes(struct pkt_bed *bed, const u8 *payload, const struct tas_copy *copy)
+static void copy_bytes(struct pkt_bed *bed, const u8 *payload,
+		       const struct tas_copy *copy)
 {
 	u8 *buffer = bed_buffer_of(copy->conn);
 	u32 i, mask = (1u << copy->conn->f.rx_shift) - 1;
@@ -196,7 +201,8 @@ static void icmp_in(struct pkt_bed *bed, const u8 *icmp, u32 length)
 	error = meaning(bed, icmp, &mtu);
 	/* The quote may be shorter than the packet was. */
 	header = parse(bed, icmp + 8, 0xffff, &quoted, &ecn, &protocol, &end);
-	if (error > 0 || !header || protocol != TCP_PROTOCOL || 8 + header + 8 > length)
+	if (error > 0 || !header || protocol != TCP_PROTOCOL ||
+	    8 + header + 8 > length)
 		return;
 	tcp = icmp + 8 + header;
 	memcpy(pair.local, quoted.remote, 16);
@@ -222,7 +228,8 @@ void pkt_bed_in(struct pkt_bed *bed, const void *ip_packet, uint32_t length)
 	if (protocol == (bed->v6 ? ICMP6 : ICMP4)) {
 		icmp_in(bed, p + header, end - header);
 	} else if (protocol == TCP_PROTOCOL &&
-		   !tas_rx_packet(&bed->engine, &pair, p + header, end - header, ecn, &copy)) {
+		   !tas_rx_packet(&bed->engine, &pair, p + header, end - header,
+				  ecn, &copy)) {
 		if (copy.conn)
 			copy_bytes(bed, p + header, &copy);
 	}

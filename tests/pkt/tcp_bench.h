@@ -47,15 +47,19 @@ static inline struct bench *bench_new(u32 mtu)
 	b->mtu = mtu;
 	tas_engine_init(&b->engine, seed, b->now, mtu);
 	for (i = 0; i < SPARE; i++) {
-		struct tas_conn *conn = aligned_alloc(64, (sizeof(*conn) + 63) / 64 * 64);
+		struct tas_conn *conn =
+			aligned_alloc(64, (sizeof(*conn) + 63) / 64 * 64);
 
 		assert_non_null(conn);
 		memset(conn, 0, sizeof(*conn));
 		tas_add_spare(&b->engine, conn);
 	}
-	b->pair = (struct tas_pair){ .local = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 1 },
-				     .remote = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 2 },
-				     .local_port = 80, .remote_port = 2000 };
+	b->pair = (struct tas_pair){
+		.local = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 1 },
+		.remote = { [10] = 0xff, [11] = 0xff, 10, 0, 0, 2 },
+		.local_port = 80,
+		.remote_port = 2000
+	};
 	tick(b, 0);
 	return b;
 }
@@ -77,8 +81,11 @@ static inline void bench_free(struct bench *b)
 	u32 i;
 
 	for (i = 0; i < b->engine.table.size; i++)
-		while ((node = homa_list_first(homa_table_bucket(&b->engine.table, i))))
-			tas_abort(&b->engine, homa_container_of(node, struct tas_conn, f.hash));
+		while ((node = homa_list_first(
+				homa_table_bucket(&b->engine.table, i))))
+			tas_abort(&b->engine,
+				  homa_container_of(node, struct tas_conn,
+						    f.hash));
 	hear(b);
 	assert_int_equal(b->engine.table.count, 0);
 	assert_int_equal(b->engine.wheel.count, 0);
@@ -95,7 +102,8 @@ static inline bool sent(struct bench *b)
 
 	if (!tas_next_out(&b->engine, &b->out))
 		return false;
-	payload = b->out.mss && b->out.length > b->out.mss ? b->out.mss : b->out.length;
+	payload = b->out.mss && b->out.length > b->out.mss ? b->out.mss :
+							     b->out.length;
 	if (payload)
 		assert_true(ip + b->out.header_length + payload <= b->mtu);
 	memcpy(packet, b->out.header, b->out.header_length);
@@ -122,20 +130,28 @@ static inline void in(struct bench *b, struct tas_segment seg)
 /* A pure ACK of our byte @at, counted from 0, with the widest window. */
 static inline void ack(struct bench *b, u32 at)
 {
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = b->conn->f.rcv_nxt,
-				    .ack = b->conn->iss + 1 + at, .window = 65535 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = b->conn->f.rcv_nxt,
+				    .ack = b->conn->iss + 1 + at,
+				    .window = 65535 });
 }
 
 /* connect(), and a peer that answers with @options. */
 static inline void case_open(struct bench *b, u8 options, u8 flags)
 {
-	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), 0);
+	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn),
+			 0);
 	assert_true(sent(b));
 	tick(b, 100 * TAS_MSEC);
-	in(b, (struct tas_segment){ .flags = (u8)(TAS_SYN | TAS_ACK | flags), .seq = IRS,
-				    .ack = b->conn->iss + 1, .window = 65535,
-				    .options = (u8)(TAS_OPT_MSS | options), .mss = MSS,
-				    .wscale = 14, .ts = 1, .ts_echo = b->seg.ts });
+	in(b, (struct tas_segment){ .flags = (u8)(TAS_SYN | TAS_ACK | flags),
+				    .seq = IRS,
+				    .ack = b->conn->iss + 1,
+				    .window = 65535,
+				    .options = (u8)(TAS_OPT_MSS | options),
+				    .mss = MSS,
+				    .wscale = 14,
+				    .ts = 1,
+				    .ts_echo = b->seg.ts });
 	assert_int_equal(b->conn->f.state, TAS_ESTABLISHED);
 	drain(b);
 	hear(b);
@@ -143,15 +159,17 @@ static inline void case_open(struct bench *b, u8 options, u8 flags)
 
 static inline void listen_at(struct bench *b, u32 backlog)
 {
-	b->listener = (struct tas_listener){ .port = 80, .rx_shift = 16, .rx_max = 65536,
-					     .backlog = backlog };
+	b->listener = (struct tas_listener){
+		.port = 80, .rx_shift = 16, .rx_max = 65536, .backlog = backlog
+	};
 	assert_int_equal(tas_listen(&b->engine, &b->listener), 0);
 }
 
 static inline struct tas_conn *syn_from(struct bench *b, u16 port)
 {
 	b->pair.remote_port = port;
-	in(b, (struct tas_segment){ .flags = TAS_SYN, .seq = IRS, .window = 65535 });
+	in(b,
+	   (struct tas_segment){ .flags = TAS_SYN, .seq = IRS, .window = 65535 });
 	assert_true(sent(b));
 	return homa_container_of(b->listener.half.prev, struct tas_conn, pending);
 }
@@ -159,7 +177,9 @@ static inline struct tas_conn *syn_from(struct bench *b, u16 port)
 static inline void ack_syn(struct bench *b, struct tas_conn *conn)
 {
 	b->pair = conn->f.pair;
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = conn->iss + 1,
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = conn->iss + 1,
 				    .window = 65535 });
 }
 

@@ -25,8 +25,11 @@ static void without_a_place(u32 port)
 	assert_int_equal(b->listener.num_ready, 3);
 	assert_int_equal(b->listener.num_half, 1);
 	/* Nor are its bytes taken before it is open. */
-	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = IRS + 1, .length = 5,
-				    .ack = conn[3]->iss + 1, .window = 65535 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN,
+				    .seq = IRS + 1,
+				    .length = 5,
+				    .ack = conn[3]->iss + 1,
+				    .window = 65535 });
 	assert_null(b->copy.conn);
 	assert_int_equal(conn[3]->f.rcv_nxt, IRS + 1);
 	drain(b);
@@ -81,13 +84,18 @@ static void cases__a_second_hole_after_new_bytes(void **state)
 	tick(b, 100 * TAS_MSEC);
 	/* Segment 0 is missing, 1 to 7 arrive, 8 is missing, what follows arrives. */
 	for (i = 1; i < 14; i++) {
-		struct tas_segment seg = { .flags = TAS_ACK, .seq = b->conn->f.rcv_nxt,
-					   .ack = base, .window = 65535,
-					   .options = TAS_OPT_SACK, .num_sacks = 1 };
+		struct tas_segment seg = { .flags = TAS_ACK,
+					   .seq = b->conn->f.rcv_nxt,
+					   .ack = base,
+					   .window = 65535,
+					   .options = TAS_OPT_SACK,
+					   .num_sacks = 1 };
 
 		if (i == 8 || !tas_before(base + i * MSS, b->conn->f.snd_nxt))
 			continue;
-		seg.sack[0] = (struct tas_range){ base + MSS, base + (i < 8 ? i + 1 : 8) * MSS };
+		seg.sack[0] =
+			(struct tas_range){ base + MSS,
+					    base + (i < 8 ? i + 1 : 8) * MSS };
 		if (i > 8) {
 			seg.num_sacks = 2;
 			seg.sack[1] = seg.sack[0];
@@ -114,8 +122,11 @@ static void cases__ended_before_accept(void **state)
 	listen_at(b, 2);
 	conn = syn_from(b, 2000);
 	ack_syn(b, conn);
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .length = 5,
-				    .ack = conn->iss + 1, .window = 65535 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .length = 5,
+				    .ack = conn->iss + 1,
+				    .window = 65535 });
 	assert_ptr_equal(b->copy.conn, conn);
 	conn->host = &mine;
 	in(b, (struct tas_segment){ .flags = TAS_RST, .seq = IRS + 6 });
@@ -141,8 +152,10 @@ static void cases__one_mark_one_reduction(void **state)
 	/* The first window's ACKs all carry it. */
 	for (i = 1; i <= 10; i++) {
 		at += MSS;
-		in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_ECE, .seq = IRS + 1,
-					    .ack = b->conn->iss + 1 + at, .window = 65535 });
+		in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_ECE,
+					    .seq = IRS + 1,
+					    .ack = b->conn->iss + 1 + at,
+					    .window = 65535 });
 		drain(b);
 	}
 	for (; i <= 20; i++) {
@@ -166,8 +179,10 @@ static void cases__ece_with_nothing_under_way(void **state)
 	tas_written(&b->engine, b->conn, 100);
 	drain(b);
 	for (i = 0; i < 10; i++)
-		in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_ECE, .seq = IRS + 1 + i,
-					    .length = 1, .ack = b->conn->iss + 1 + 100,
+		in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_ECE,
+					    .seq = IRS + 1 + i,
+					    .length = 1,
+					    .ack = b->conn->iss + 1 + 100,
 					    .window = 65535 });
 	assert_int_equal(b->engine.metrics.ecn_reductions, 1);
 	bench_free(b);
@@ -198,8 +213,10 @@ static void cases__marks_after_three_gigabytes(void **state)
 	tas_written(&b->engine, b->conn, 10 * MSS);
 	drain(b);
 	half = b->conn->f.cwnd / 2 + MSS;
-	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_ECE, .seq = IRS + 1,
-				    .ack = b->conn->iss + 1 + at + MSS, .window = 65535 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_ECE,
+				    .seq = IRS + 1,
+				    .ack = b->conn->iss + 1 + at + MSS,
+				    .window = 65535 });
 	assert_int_equal(b->engine.metrics.ecn_reductions, 1);
 	assert_true(b->conn->f.cwnd <= half);
 	bench_free(b);
@@ -235,14 +252,18 @@ static void cases__an_orphan_and_a_closed_window(void **state)
 	case_open(b, 0, 0);
 	tas_written(&b->engine, b->conn, 5000);
 	drain(b);
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .window = 0,
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .window = 0,
 				    .ack = b->conn->iss + 1 + 5000 });
 	tas_written(&b->engine, b->conn, 5000);
 	for (i = 0; i < 600 * 10; i++) {
 		tick(b, 100 * TAS_MSEC);
 		while (sent(b))
-			in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1,
-						    .ack = b->conn->iss + 1 + 5000 });
+			in(b, (struct tas_segment){ .flags = TAS_ACK,
+						    .seq = IRS + 1,
+						    .ack = b->conn->iss + 1 +
+							   5000 });
 	}
 	/* Doubled from 0.3 s to 2 minutes. */
 	assert_in_range(b->engine.metrics.window_probes, 5, 15);
@@ -251,8 +272,10 @@ static void cases__an_orphan_and_a_closed_window(void **state)
 	for (i = 0; i < 3600 && b->engine.table.count; i++) {
 		tick(b, TAS_SEC);
 		while (sent(b))
-			in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1,
-						    .ack = b->conn->iss + 1 + 5000 });
+			in(b, (struct tas_segment){ .flags = TAS_ACK,
+						    .seq = IRS + 1,
+						    .ack = b->conn->iss + 1 +
+							   5000 });
 	}
 	assert_int_equal(b->engine.table.count, 0);
 	bench_free(b);
@@ -271,7 +294,8 @@ static void cases__a_window_closed_over_bytes(void **state)
 	for (i = 0; i < 3 * 3600; i++) {
 		tick(b, TAS_SEC);
 		while (sent(b))
-			in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1,
+			in(b, (struct tas_segment){ .flags = TAS_ACK,
+						    .seq = IRS + 1,
 						    .ack = b->conn->iss + 1 });
 	}
 	assert_int_equal(b->conn->f.state, TAS_ESTABLISHED);
@@ -296,7 +320,9 @@ static void cases__answers_to_keepalive(void **state)
 	tick(b, 10 * TAS_SEC);
 	for (i = 0; i < 200; i++) {
 		b->pair = conn[i]->f.pair;
-		in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS, .window = 65535,
+		in(b, (struct tas_segment){ .flags = TAS_ACK,
+					    .seq = IRS,
+					    .window = 65535,
 					    .ack = conn[i]->iss + 1 });
 		assert_int_equal(drain(b), 1);
 	}
@@ -369,9 +395,13 @@ static void cases__a_month_of_silence(void **state)
 	(void)state;
 	case_open(b, TAS_OPT_TS, 0);
 	tick(b, 26ull * 86400 * TAS_SEC);
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .length = 10,
-				    .ack = b->conn->iss + 1, .window = 65535,
-				    .options = TAS_OPT_TS, .ts = 1 + 26u * 86400 * 1000 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .length = 10,
+				    .ack = b->conn->iss + 1,
+				    .window = 65535,
+				    .options = TAS_OPT_TS,
+				    .ts = 1 + 26u * 86400 * 1000 });
 	assert_ptr_equal(b->copy.conn, b->conn);
 	assert_int_equal(b->conn->f.ts_recent, 1 + 26u * 86400 * 1000);
 	bench_free(b);
@@ -385,7 +415,9 @@ static void cases__timestamps_go_on(void **state)
 
 	(void)state;
 	for (i = 0; i < 20; i++) {
-		assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), 0);
+		assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536,
+					     &b->conn),
+				 0);
 		assert_true(sent(b));
 		if (i)
 			assert_true((s32)(b->seg.ts - last) > 0);
@@ -435,13 +467,17 @@ static void cases__a_forged_fin_in_time_wait(void **state)
 	case_open(b, 0, 0);
 	tas_close(&b->engine, b->conn);
 	drain(b);
-	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = IRS + 1,
-				    .ack = b->conn->iss + 2, .window = 65535 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN,
+				    .seq = IRS + 1,
+				    .ack = b->conn->iss + 2,
+				    .window = 65535 });
 	assert_int_equal(b->conn->f.state, TAS_TIME_WAIT);
 	for (i = 0; i < 70; i++) {
 		tick(b, TAS_SEC);
-		in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = IRS + 5000,
-					    .ack = 1, .window = 65535 });
+		in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN,
+					    .seq = IRS + 5000,
+					    .ack = 1,
+					    .window = 65535 });
 		drain(b);
 	}
 	assert_int_equal(b->engine.table.count, 0);
@@ -459,10 +495,14 @@ static void cases__a_block_around_the_world(void **state)
 	tas_written(&b->engine, b->conn, 5000);
 	drain(b);
 	una = b->conn->f.snd_una;
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = una,
-				    .window = 65535, .options = TAS_OPT_SACK,
-				    .num_sacks = 1,
-				    .sack = { { una + 0x39000000u, una + 0xad000000u } } });
+	in(b, (struct tas_segment){
+		      .flags = TAS_ACK,
+		      .seq = IRS + 1,
+		      .ack = una,
+		      .window = 65535,
+		      .options = TAS_OPT_SACK,
+		      .num_sacks = 1,
+		      .sack = { { una + 0x39000000u, una + 0xad000000u } } });
 	assert_int_equal(b->conn->f.sacks, 0);
 	bench_free(b);
 }

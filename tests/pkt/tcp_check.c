@@ -3,16 +3,17 @@
 #include "tcp_check.h"
 #include "tas_impl.h"
 
-#define MUST(true_thing)                   \
-	do {                               \
-		if (!(true_thing))         \
+#define MUST(true_thing)                    \
+	do {                                \
+		if (!(true_thing))          \
 			return #true_thing; \
 	} while (0)
 
 /* @a, @b and @c follow each other from @base on. */
 static bool ordered(u32 base, u32 a, u32 b, u32 c)
 {
-	return a - base <= b - base && b - base <= c - base && c - base < 1u << 31;
+	return a - base <= b - base && b - base <= c - base &&
+	       c - base < 1u << 31;
 }
 
 static const char *check_sent(const struct tas_conn *conn)
@@ -46,7 +47,8 @@ static u32 announced(const struct tas_conn *conn)
 {
 	u32 slack = tas_scale_slack(conn);
 
-	return conn->f.rcv_nxt + ((conn->f.rcv_edge - conn->f.rcv_nxt + slack) & ~slack);
+	return conn->f.rcv_nxt +
+	       ((conn->f.rcv_edge - conn->f.rcv_nxt + slack) & ~slack);
 }
 
 static const char *check_received(const struct tas_conn *conn)
@@ -67,7 +69,8 @@ static const char *check_received(const struct tas_conn *conn)
 	for (i = 0; i < f->gaps; i++) {
 		const struct tas_range *r = &conn->interval[i];
 
-		MUST(tas_after(r->start, f->rcv_nxt) && tas_after(r->end, r->start));
+		MUST(tas_after(r->start, f->rcv_nxt) &&
+		     tas_after(r->end, r->start));
 		MUST(!tas_after(r->end, f->rcv_edge));
 		for (j = 0; j < i; j++)
 			MUST(tas_after(r->start, conn->interval[j].end) ||
@@ -77,18 +80,21 @@ static const char *check_received(const struct tas_conn *conn)
 }
 
 /* Whatever waits has a time at which it goes on. */
-static const char *check_times(const struct tas_engine *engine, const struct tas_conn *conn)
+static const char *check_times(const struct tas_engine *engine,
+			       const struct tas_conn *conn)
 {
 	u64 deadline[TAS_TIMERS];
 	u32 i;
 
 	for (i = 0; i < TAS_TIMERS; i++) {
 		deadline[i] = tas_deadline(engine, conn, i);
-		MUST(deadline[i] == TAS_NEVER || (homa_wheel_linked(&conn->wheel) &&
-						  conn->wheel.deadline <= deadline[i]));
+		MUST(deadline[i] == TAS_NEVER ||
+		     (homa_wheel_linked(&conn->wheel) &&
+		      conn->wheel.deadline <= deadline[i]));
 	}
 	MUST(!(conn->f.flags & TAS_F_ACK_NOW));
-	MUST(!(conn->f.flags & TAS_F_ACK_LATER) || deadline[TAS_TIMER_DELACK] != TAS_NEVER);
+	MUST(!(conn->f.flags & TAS_F_ACK_LATER) ||
+	     deadline[TAS_TIMER_DELACK] != TAS_NEVER);
 	if (conn->f.state == TAS_TIME_WAIT)
 		MUST(deadline[TAS_TIMER_END] != TAS_NEVER);
 	else
@@ -107,7 +113,8 @@ const char *tcp_check(struct tas_engine *engine)
 		struct homa_list *bucket = homa_table_bucket(&engine->table, i);
 
 		homa_list_for_each(node, bucket) {
-			struct tas_conn *conn = homa_container_of(node, struct tas_conn, f.hash);
+			struct tas_conn *conn =
+				homa_container_of(node, struct tas_conn, f.hash);
 
 			wrong = check_sent(conn);
 			wrong = wrong ? wrong : check_received(conn);

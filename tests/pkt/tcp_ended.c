@@ -23,9 +23,12 @@ static void end_one(struct bench *b, u16 port, u8 options)
 	case_open(b, options, 0);
 	tas_close(&b->engine, b->conn);
 	drain(b);
-	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = IRS + 1,
-				    .ack = b->conn->iss + 2, .window = 65535,
-				    .options = options & TAS_OPT_TS, .ts = 1 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN,
+				    .seq = IRS + 1,
+				    .ack = b->conn->iss + 2,
+				    .window = 65535,
+				    .options = options & TAS_OPT_TS,
+				    .ts = 1 });
 }
 
 static void ended__memory_is_given_back(void **state)
@@ -46,17 +49,21 @@ static void ended__memory_is_given_back(void **state)
 	assert_int_equal(b->engine.num_spare, spare);
 	assert_int_equal(b->engine.table.count, 0);
 	assert_int_equal(b->engine.ended.count, 1);
-	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), TAS_EADDRINUSE);
+	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn),
+			 TAS_EADDRINUSE);
 	/* The peer's FIN once more, a reset, and something that never was. */
 	tick(b, 40 * TAS_SEC);
 	in(b, (struct tas_segment){ .flags = TAS_RST, .seq = IRS + 2 });
 	assert_false(sent(b));
-	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = IRS + 1, .ack = iss + 2 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN,
+				    .seq = IRS + 1,
+				    .ack = iss + 2 });
 	assert_true(sent(b));
 	assert_int_equal(b->seg.ack, IRS + 2);
 	tick(b, 40 * TAS_SEC);
 	assert_int_equal(b->engine.ended.count, 1);
-	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = 5, .ack = 9 });
+	in(b, (struct tas_segment){
+		      .flags = TAS_ACK | TAS_FIN, .seq = 5, .ack = 9 });
 	assert_int_equal(drain(b), 1);
 	tick(b, 21 * TAS_SEC);
 	assert_int_equal(b->engine.ended.count, 0);
@@ -81,7 +88,8 @@ static void ended__the_oldest_makes_room(void **state)
 	assert_int_equal(b->engine.metrics.time_wait_dropped, 2);
 	for (i = 0; i < 5; i++) {
 		b->pair.local_port = (u16)(100 + i);
-		assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn),
+		assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536,
+					     &b->conn),
 				 i < 2 ? 0 : TAS_EADDRINUSE);
 	}
 	bench_free(b);
@@ -91,8 +99,11 @@ static void ended__the_oldest_makes_room(void **state)
 static void ended__a_newer_syn(void **state)
 {
 	struct bench *b = begin();
-	struct tas_segment syn = { .flags = TAS_SYN, .seq = 5, .window = 65535,
-				   .options = TAS_OPT_TS, .ts = 1 };
+	struct tas_segment syn = { .flags = TAS_SYN,
+				   .seq = 5,
+				   .window = 65535,
+				   .options = TAS_OPT_TS,
+				   .ts = 1 };
 
 	(void)state;
 	listen_at(b, 4);
@@ -122,8 +133,10 @@ static void ended__with_an_application(void **state)
 	case_open(b, 0, 0);
 	tas_shut_send(&b->engine, b->conn);
 	drain(b);
-	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = IRS + 1,
-				    .ack = b->conn->iss + 2, .window = 65535 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN,
+				    .seq = IRS + 1,
+				    .ack = b->conn->iss + 2,
+				    .window = 65535 });
 	assert_int_equal(drain(b), 1);
 	assert_int_equal(b->conn->f.state, TAS_TIME_WAIT);
 	tas_close(&b->engine, b->conn);
@@ -143,7 +156,8 @@ static struct tas_conn *follow(struct bench *b, int want)
 {
 	struct tas_conn *conn = NULL;
 
-	assert_int_equal(tas_connect(&b->engine, &b->pair, 12, 65536, &conn), want);
+	assert_int_equal(tas_connect(&b->engine, &b->pair, 12, 65536, &conn),
+			 want);
 	return conn;
 }
 
@@ -161,8 +175,9 @@ static void ended__connect_follows(void **state)
 	hear(b);
 	/* As if it had sent more than a clock's worth of bytes. */
 	b->conn = NULL;
-	last = homa_container_of(homa_list_first(&b->engine.ended_order), struct tas_ended,
-				 order)->snd_nxt += 1u << 30;
+	last = homa_container_of(homa_list_first(&b->engine.ended_order),
+				 struct tas_ended, order)
+		       ->snd_nxt += 1u << 30;
 	tick(b, 999 * TAS_MSEC);
 	follow(b, TAS_EADDRINUSE);
 	tick(b, TAS_MSEC);
@@ -175,8 +190,12 @@ static void ended__connect_follows(void **state)
 	assert_true((s32)(b->seg.seq - last) > 65535);
 	assert_true((s32)(b->seg.ts - ts) > 0);
 	/* It opens as any other. */
-	in(b, (struct tas_segment){ .flags = TAS_SYN | TAS_ACK, .seq = 99, .ack = b->seg.seq + 1,
-				    .window = 65535, .options = TAS_OPT_TS, .ts = 5,
+	in(b, (struct tas_segment){ .flags = TAS_SYN | TAS_ACK,
+				    .seq = 99,
+				    .ack = b->seg.seq + 1,
+				    .window = 65535,
+				    .options = TAS_OPT_TS,
+				    .ts = 5,
 				    .ts_echo = b->seg.ts });
 	assert_int_equal(b->conn->f.state, TAS_ESTABLISHED);
 	bench_free(b);
@@ -229,7 +248,9 @@ static void ended__the_oldest_orphan_makes_room(void **state)
 	first = b->conn;
 	tas_close(&b->engine, b->conn);
 	drain(b);
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = b->conn->iss + 2,
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = b->conn->iss + 2,
 				    .window = 65535 });
 	assert_int_equal(first->f.state, TAS_FIN_WAIT_2);
 	/* One whose application is still there is none. */
@@ -237,7 +258,9 @@ static void ended__the_oldest_orphan_makes_room(void **state)
 	case_open(b, 0, 0);
 	tas_shut_send(&b->engine, b->conn);
 	drain(b);
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = b->conn->iss + 2,
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = b->conn->iss + 2,
 				    .window = 65535 });
 	assert_int_equal(b->conn->f.state, TAS_FIN_WAIT_2);
 	assert_true(tas_drop_orphan(&b->engine));
@@ -265,8 +288,10 @@ static void ended__an_unanswered_fin_makes_room(void **state)
 		case_open(b, 0, 0);
 		conn[i] = b->conn;
 		if (i)
-			in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN, .seq = IRS + 1,
-						    .ack = b->conn->iss + 1, .window = 65535 });
+			in(b, (struct tas_segment){ .flags = TAS_ACK | TAS_FIN,
+						    .seq = IRS + 1,
+						    .ack = b->conn->iss + 1,
+						    .window = 65535 });
 		tas_close(&b->engine, b->conn);
 		drain(b);
 	}

@@ -5,14 +5,18 @@
 /* Somebody's SYN, RST and ACKs for a connection that is being opened, and then the answer. */
 static void opening__a_strangers_syn(void **state)
 {
-	struct tas_segment syn = { .flags = TAS_SYN, .seq = 99000, .window = 10,
-				   .options = TAS_OPT_MSS | TAS_OPT_TS, .mss = 200,
+	struct tas_segment syn = { .flags = TAS_SYN,
+				   .seq = 99000,
+				   .window = 10,
+				   .options = TAS_OPT_MSS | TAS_OPT_TS,
+				   .mss = 200,
 				   .ts = 0x70000000 };
 	struct bench *b = bench_new(1500);
 	u32 iss;
 
 	(void)state;
-	assert_int_equal(tas_connect(&b->engine, &b->pair, 20, 1 << 20, &b->conn), 0);
+	assert_int_equal(tas_connect(&b->engine, &b->pair, 20, 1 << 20, &b->conn),
+			 0);
 	assert_true(sent(b));
 	assert_int_equal(b->seg.flags, TAS_SYN);
 	assert_int_equal(b->seg.wscale, 5);
@@ -24,7 +28,9 @@ static void opening__a_strangers_syn(void **state)
 	assert_int_equal(b->seg.ack, 99001);
 	/* What the peer says to an ACK of bytes that it has not sent. */
 	in(b, (struct tas_segment){ .flags = TAS_RST, .seq = 99001 });
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = iss + 1,
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = iss + 1,
 				    .window = 1 });
 	/* A flood of them is answered twice a second. */
 	syn.seq++;
@@ -37,9 +43,13 @@ static void opening__a_strangers_syn(void **state)
 	assert_int_equal(b->seg.wscale, 5);
 	assert_int_equal(b->seg.seq, iss);
 	assert_int_equal(b->seg.ts_echo, 0);
-	in(b, (struct tas_segment){ .flags = TAS_SYN | TAS_ACK, .seq = IRS, .ack = iss + 1,
-				    .window = 65535, .options = TAS_OPT_MSS | TAS_OPT_WSCALE,
-				    .wscale = 3, .mss = MSS });
+	in(b, (struct tas_segment){ .flags = TAS_SYN | TAS_ACK,
+				    .seq = IRS,
+				    .ack = iss + 1,
+				    .window = 65535,
+				    .options = TAS_OPT_MSS | TAS_OPT_WSCALE,
+				    .wscale = 3,
+				    .mss = MSS });
 	assert_int_equal(b->conn->f.state, TAS_ESTABLISHED);
 	assert_int_equal(b->conn->f.rcv_nxt, IRS + 1);
 	assert_int_equal(b->conn->f.mss, MSS);
@@ -59,19 +69,25 @@ static void opening__a_crossing_syn_that_is_meant(void **state)
 	u32 iss;
 
 	(void)state;
-	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), 0);
+	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn),
+			 0);
 	assert_true(sent(b));
 	iss = b->conn->iss;
-	in(b, (struct tas_segment){ .flags = TAS_SYN, .seq = 99000, .window = 10 });
+	in(b,
+	   (struct tas_segment){ .flags = TAS_SYN, .seq = 99000, .window = 10 });
 	assert_int_equal(drain(b), 1);
-	in(b, (struct tas_segment){ .flags = TAS_SYN, .seq = IRS, .window = 1000 });
+	in(b,
+	   (struct tas_segment){ .flags = TAS_SYN, .seq = IRS, .window = 1000 });
 	assert_int_equal(drain(b), 0);
 	tick(b, 600 * TAS_MSEC);
-	in(b, (struct tas_segment){ .flags = TAS_SYN, .seq = IRS, .window = 1000 });
+	in(b,
+	   (struct tas_segment){ .flags = TAS_SYN, .seq = IRS, .window = 1000 });
 	assert_true(sent(b));
 	assert_int_equal(b->seg.flags, TAS_SYN | TAS_ACK);
 	assert_int_equal(b->seg.ack, IRS + 1);
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = iss + 1,
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = iss + 1,
 				    .window = 1000 });
 	assert_int_equal(b->conn->f.state, TAS_ESTABLISHED);
 	bench_free(b);
@@ -85,9 +101,12 @@ static void opening__refused_beside_a_stranger(void **state)
 
 	(void)state;
 	for (i = 0; i < 2; i++) {
-		assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), 0);
+		assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536,
+					     &b->conn),
+				 0);
 		assert_true(sent(b));
-		in(b, (struct tas_segment){ .flags = TAS_SYN, .seq = 99000, .window = 10 });
+		in(b, (struct tas_segment){
+			      .flags = TAS_SYN, .seq = 99000, .window = 10 });
 		assert_int_equal(drain(b), 1);
 		if (i)
 			tick(b, 300 * TAS_SEC);
@@ -99,7 +118,8 @@ static void opening__refused_beside_a_stranger(void **state)
 			tick(b, 70 * TAS_SEC);
 		}
 		assert_int_equal(b->conn->f.state, TAS_CLOSED);
-		assert_int_equal(b->conn->error, i ? TAS_ETIMEDOUT : TAS_ECONNREFUSED);
+		assert_int_equal(b->conn->error,
+				 i ? TAS_ETIMEDOUT : TAS_ECONNREFUSED);
 		tas_close(&b->engine, b->conn);
 		hear(b);
 	}
@@ -137,7 +157,9 @@ static void opening__connections_spread(void **state)
 				b->pair.remote[part] = (u8)i;
 			else
 				b->pair.remote_port = (u16)(i << (part - 16) * 8);
-			assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &conn), 0);
+			assert_int_equal(tas_connect(&b->engine, &b->pair, 16,
+						     65536, &conn),
+					 0);
 		}
 		assert_true(longest_chain(b) <= 10);
 		bench_free(b);
@@ -156,7 +178,10 @@ static void opening__a_share_of_the_half_open(void **state)
 	b->engine.half_most = 40;
 	listen_at(b, 100);
 	b->listener.shared_half = &one;
-	two = (struct tas_listener){ .port = 81, .rx_shift = 16, .rx_max = 65536, .backlog = 100,
+	two = (struct tas_listener){ .port = 81,
+				     .rx_shift = 16,
+				     .rx_max = 65536,
+				     .backlog = 100,
 				     .shared_half = &one };
 	assert_int_equal(tas_listen(&b->engine, &two), 0);
 	for (i = 0; i < 60; i++) {

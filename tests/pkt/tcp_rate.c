@@ -18,7 +18,9 @@ static struct bench *open_with(u32 control, u8 options, u8 flags)
 	assert_int_equal(tas_set(&b->engine, "ecn", 1), 0);
 	assert_int_equal(tas_set(&b->engine, "rto_min_ms", 5000), 0);
 	case_open(b, (u8)(options | TAS_OPT_WSCALE), flags);
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = b->conn->iss + 1,
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = b->conn->iss + 1,
 				    .window = 65535 });
 	return b;
 }
@@ -26,9 +28,11 @@ static struct bench *open_with(u32 control, u8 options, u8 flags)
 /* An ACK of byte @at, which says of a congestion mark if @marked. */
 static void ack_of(struct bench *b, u32 at, bool marked)
 {
-	in(b, (struct tas_segment){ .flags = (u8)(TAS_ACK | (marked ? TAS_ECE : 0)),
-				    .seq = IRS + 1, .ack = b->conn->iss + 1 + at,
-				    .window = 65535 });
+	in(b,
+	   (struct tas_segment){ .flags = (u8)(TAS_ACK | (marked ? TAS_ECE : 0)),
+				 .seq = IRS + 1,
+				 .ack = b->conn->iss + 1 + at,
+				 .window = 65535 });
 }
 
 /* @ms milliseconds of a sender with always more to send; all arrives after a round trip. */
@@ -46,7 +50,8 @@ static void run(struct bench *b, u32 ms, bool marked)
 			;
 		sent_by[i % 200] = b->conn->f.snd_nxt - b->conn->iss - 1;
 		tick(b, TAS_MSEC);
-		if (sent_by[(i + 101) % 200] > b->conn->f.snd_una - b->conn->iss - 1)
+		if (sent_by[(i + 101) % 200] >
+		    b->conn->f.snd_una - b->conn->iss - 1)
 			ack_of(b, sent_by[(i + 101) % 200], marked);
 		while (tas_next_out(&b->engine, &b->out))
 			;
@@ -63,7 +68,8 @@ static void rate__doubles_and_then_adds(void **state)
 	(void)state;
 	assert_true(b->conn->f.flags & TAS_F_ECN);
 	first = b->conn->rate.rate;
-	assert_in_range(first, 95000, 105000); /* ten segments of 1,000 bytes in 100 ms */
+	assert_in_range(first, 95000,
+			105000); /* ten segments of 1,000 bytes in 100 ms */
 	run(b, 1400, false);
 	rate = b->conn->rate.rate;
 	assert_true(rate > 10 * first);
@@ -104,8 +110,10 @@ static void rate__follows_what_arrives(void **state)
 
 	(void)state;
 	run(b, 1400, false);
-	ack_of(b, b->conn->f.snd_end - b->conn->iss - 1 - tas_unacked(b->conn) +
-		       tas_in_flight(b->conn), false);
+	ack_of(b,
+	       b->conn->f.snd_end - b->conn->iss - 1 - tas_unacked(b->conn) +
+		       tas_in_flight(b->conn),
+	       false);
 	b->conn->f.snd_end = b->conn->f.snd_nxt;
 	b->conn->rate.starts = false;
 	for (i = 0; i < 30; i++) { /* 20,000 bytes per second */

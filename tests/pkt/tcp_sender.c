@@ -7,9 +7,13 @@ static void ack_with(struct bench *b, u32 at, u16 window, u32 echo)
 {
 	bool ts = b->conn->f.flags & TAS_F_TS;
 
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = b->conn->f.rcv_nxt,
-				    .ack = b->conn->iss + 1 + at, .window = window,
-				    .options = ts ? TAS_OPT_TS : 0, .ts = 1, .ts_echo = echo });
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = b->conn->f.rcv_nxt,
+				    .ack = b->conn->iss + 1 + at,
+				    .window = window,
+				    .options = ts ? TAS_OPT_TS : 0,
+				    .ts = 1,
+				    .ts_echo = echo });
 }
 
 /* RFC 9293, 3.8.6.2.1: half of the largest window that there ever was. */
@@ -18,11 +22,15 @@ static void sender__half_of_the_largest_window(void **state)
 	struct bench *b = bench_new(1500);
 
 	(void)state;
-	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn), 0);
+	assert_int_equal(tas_connect(&b->engine, &b->pair, 16, 65536, &b->conn),
+			 0);
 	assert_true(sent(b));
-	in(b, (struct tas_segment){ .flags = TAS_SYN | TAS_ACK, .seq = IRS,
-				    .ack = b->conn->iss + 1, .window = 400,
-				    .options = TAS_OPT_MSS, .mss = MSS });
+	in(b, (struct tas_segment){ .flags = TAS_SYN | TAS_ACK,
+				    .seq = IRS,
+				    .ack = b->conn->iss + 1,
+				    .window = 400,
+				    .options = TAS_OPT_MSS,
+				    .mss = MSS });
 	drain(b);
 	tas_written(&b->engine, b->conn, 3000);
 	assert_true(sent(b));
@@ -144,7 +152,9 @@ static void sender__a_cubic_curve(void **state)
 	assert_int_equal(tas_set_control(b->conn, TAS_CONTROLS), TAS_EINVAL);
 	assert_int_equal(tas_set_control(b->conn, TAS_CUBIC), 0);
 	/* Room for that, and a loss while all of it is under way. */
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = b->conn->iss + 1,
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = b->conn->iss + 1,
 				    .window = 65535 });
 	b->conn->f.cwnd = 100 * mss;
 	tas_written(&b->engine, b->conn, 200 * mss);
@@ -173,8 +183,12 @@ static void sack(struct bench *b, u32 start, u32 end)
 {
 	u32 first = b->conn->iss + 1;
 
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = IRS + 1, .ack = first,
-				    .window = 65535, .options = TAS_OPT_SACK, .num_sacks = 1,
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = IRS + 1,
+				    .ack = first,
+				    .window = 65535,
+				    .options = TAS_OPT_SACK,
+				    .num_sacks = 1,
 				    .sack[0] = { first + start, first + end } });
 }
 

@@ -9,8 +9,8 @@
 
 #define RATE 20000000ull /* bit/s */
 #define DELAY (10 * TAS_MSEC)
-#define QUEUE 50000u	 /* bytes */
-#define MARK 15000u	 /* bytes in the queue from which on a segment is marked */
+#define QUEUE 50000u /* bytes */
+#define MARK 15000u  /* bytes in the queue from which on a segment is marked */
 #define RING 4096u
 #define BEGIN (20 * TAS_SEC) /* of what is measured */
 #define END (60 * TAS_SEC)
@@ -36,7 +36,7 @@ struct share {
 	struct tas_conn *flow[FLOWS];
 	struct homa_rng rng;
 	u64 begin, now, busy; /* @busy: the link sends until then, ns */
-	u64 timer;	      /* when the sender's engine wants to be called, ns */
+	u64 timer; /* when the sender's engine wants to be called, ns */
 	u64 steps;
 	u64 got[FLOWS];
 	bool marks;
@@ -48,14 +48,16 @@ static void arrive(struct share *s, struct path *path)
 	struct tas_copy copy;
 	struct tas_pair pair;
 
-	while (path->head != path->tail && path->ring[path->head % RING].at <= s->now) {
+	while (path->head != path->tail &&
+	       path->ring[path->head % RING].at <= s->now) {
 		p = &path->ring[path->head++ % RING];
 		memcpy(pair.local, p->out.pair.remote, 16);
 		memcpy(pair.remote, p->out.pair.local, 16);
 		/* The payload is not looked at, and not there. */
 		assert_int_equal(tas_rx_packet(path->to, &pair, p->out.header,
 					       p->out.header_length + p->out.length,
-					       p->out.ecn, &copy), 0);
+					       p->out.ecn, &copy),
+				 0);
 		if (path == &s->path[0] && s->now - s->begin > BEGIN && copy.conn)
 			s->got[p->out.pair.local_port % FLOWS] += copy.length;
 	}
@@ -75,7 +77,8 @@ static void put(struct path *path, const struct tas_out *out, u64 at)
 /* The link's queue: full, it drops; longer than MARK, it marks who can be marked. */
 static void forward(struct share *s, struct tas_out *out)
 {
-	u64 waits = s->busy > s->now ? (s->busy - s->now) * RATE / 8 / TAS_SEC : 0;
+	u64 waits =
+		s->busy > s->now ? (s->busy - s->now) * RATE / 8 / TAS_SEC : 0;
 	u32 bytes = out->length + out->header_length + 20u;
 
 	if (waits + bytes > QUEUE)
@@ -99,7 +102,8 @@ static void applications(struct share *s)
 	while ((conn = tas_accept(&s->end[1]->engine, &s->end[1]->listener)))
 		tas_taken(&s->end[1]->engine, conn, tas_readable(conn));
 	for (i = 0; i < FLOWS; i++)
-		if (s->flow[i] && tas_open(s->flow[i]) && tas_unacked(s->flow[i]) < 1u << 20)
+		if (s->flow[i] && tas_open(s->flow[i]) &&
+		    tas_unacked(s->flow[i]) < 1u << 20)
 			tas_written(&s->end[0]->engine, s->flow[i], 1u << 20);
 }
 
@@ -111,7 +115,8 @@ static void step(struct share *s)
 
 	for (i = 0; i < 2; i++)
 		if (s->path[i].head != s->path[i].tail)
-			next = homa_min_u64(next, s->path[i].ring[s->path[i].head % RING].at);
+			next = homa_min_u64(
+				next, s->path[i].ring[s->path[i].head % RING].at);
 	s->now = homa_max_u64(next, s->now + 1);
 	for (i = 0; i < 2; i++) {
 		tas_set_now(&s->end[i]->engine, s->now, 1000);
@@ -125,7 +130,8 @@ static void step(struct share *s)
 		forward(s, &out);
 	/* A little by chance, or two flows may keep step for ever. */
 	while (tas_next_out(&s->end[1]->engine, &out))
-		put(&s->path[1], &out, s->now + DELAY + homa_rng_below(&s->rng, 1000000));
+		put(&s->path[1], &out,
+		    s->now + DELAY + homa_rng_below(&s->rng, 1000000));
 	s->timer = tas_timers(&s->end[0]->engine, 0);
 }
 
@@ -135,7 +141,9 @@ static void begin_flow(struct share *s, u32 i)
 
 	pair.local_port = (u16)(1000 + i);
 	pair.remote_port = 80;
-	assert_int_equal(tas_connect(&s->end[0]->engine, &pair, 16, 65536, &s->flow[i]), 0);
+	assert_int_equal(tas_connect(&s->end[0]->engine, &pair, 16, 65536,
+				     &s->flow[i]),
+			 0);
 }
 
 static bool marks(u32 control)
@@ -162,7 +170,9 @@ static void play(u32 control, const char *setting, u64 value, u32 jain_least)
 		tas_set(&s->end[i]->engine, "timely_low_us", 2000);
 		tas_set(&s->end[i]->engine, "timely_high_us", 15000);
 		if (setting)
-			assert_int_equal(tas_set(&s->end[i]->engine, setting, value), 0);
+			assert_int_equal(tas_set(&s->end[i]->engine, setting,
+						 value),
+					 0);
 	}
 	s->marks = marks(control);
 	s->begin = s->now = s->end[0]->now;
@@ -183,7 +193,8 @@ static void play(u32 control, const char *setting, u64 value, u32 jain_least)
 		      (unsigned long long)(jain < 1000 ? jain : 999),
 		      (unsigned long long)s->steps);
 	assert_true(jain >= jain_least);
-	assert_true(1000 * (a + b) >= (END - BEGIN) / TAS_SEC * RATE / 8 * 92 / 100);
+	assert_true(1000 * (a + b) >=
+		    (END - BEGIN) / TAS_SEC * RATE / 8 * 92 / 100);
 	for (i = 0; i < 2; i++)
 		bench_free(s->end[i]);
 	free(s);

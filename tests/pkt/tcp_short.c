@@ -35,9 +35,12 @@ static void same_out(void)
 		assert_int_equal(more[0], more[1]);
 		if (!more[0])
 			return;
-		assert_int_equal(b[0]->out.header_length, b[1]->out.header_length);
-		assert_memory_equal(b[0]->out.header, b[1]->out.header, b[0]->out.header_length);
-		assert_memory_equal(&b[0]->out.pair, &b[1]->out.pair, sizeof(b[0]->out.pair));
+		assert_int_equal(b[0]->out.header_length,
+				 b[1]->out.header_length);
+		assert_memory_equal(b[0]->out.header, b[1]->out.header,
+				    b[0]->out.header_length);
+		assert_memory_equal(&b[0]->out.pair, &b[1]->out.pair,
+				    sizeof(b[0]->out.pair));
 		assert_int_equal(b[0]->out.from, b[1]->out.from);
 		assert_int_equal(b[0]->out.length, b[1]->out.length);
 		assert_int_equal(b[0]->out.mss, b[1]->out.mss);
@@ -76,14 +79,16 @@ static void same_state(void)
 
 	assert_int_equal(c[0]->f.flags & flags, c[1]->f.flags & flags);
 	assert_memory_equal(&c[0]->f.rcv_nxt, &c[1]->f.rcv_nxt,
-			    offsetof(struct tas_flow, cwnd) - offsetof(struct tas_flow, rcv_nxt));
+			    offsetof(struct tas_flow, cwnd) -
+				    offsetof(struct tas_flow, rcv_nxt));
 	assert_int_equal(cwnd_of(b[0]), cwnd_of(b[1]));
 	/* But for @quick, which counts for nothing once replies carry the ACKs. */
 	assert_memory_equal(&c[0]->f.ts_recent, &c[1]->f.ts_recent,
 			    offsetof(struct tas_flow, quick) -
 				    offsetof(struct tas_flow, ts_recent));
 	assert_memory_equal(&c[0]->segs_in, &c[1]->segs_in, 16);
-	assert_int_equal(homa_max_u64(c[0]->heard_at, c[0]->data_at), c[1]->heard_at);
+	assert_int_equal(homa_max_u64(c[0]->heard_at, c[0]->data_at),
+			 c[1]->heard_at);
 	assert_int_equal(tas_after(c[0]->snd_small, c[0]->f.snd_una),
 			 tas_after(c[1]->snd_small, c[1]->f.snd_una));
 	assert_int_equal(c[0]->snd_most, c[1]->snd_most);
@@ -100,7 +105,8 @@ static void pin(void)
 	for (i = 0; i < 2; i++) {
 		b[i]->conn->srtt = TRIP;
 		b[i]->conn->rttvar = 0;
-		b[i]->conn->rto = TRIP + b[i]->engine.params.rto_min_ms * TAS_MSEC;
+		b[i]->conn->rto =
+			TRIP + b[i]->engine.params.rto_min_ms * TAS_MSEC;
 		b[i]->conn->rtt_at = 0;
 		b[i]->conn->timed_at = b[i]->now;
 	}
@@ -116,7 +122,8 @@ static void arrive(const struct tas_segment *seg, u32 payload)
 	for (i = 0; i < 2; i++) {
 		tas_set_now(&b[i]->engine, b[i]->now, 1000);
 		assert_int_equal(tas_rx_packet(&b[i]->engine, &b[i]->pair, packet,
-					       header + payload, 0, &b[i]->copy), 0);
+					       header + payload, 0, &b[i]->copy),
+				 0);
 	}
 	assert_true(!b[0]->copy.conn == !b[1]->copy.conn);
 	if (!b[0]->copy.conn)
@@ -130,9 +137,13 @@ static void arrive(const struct tas_segment *seg, u32 payload)
 static struct tas_segment usual(u32 payload)
 {
 	const struct tas_flow *f = &b[1]->conn->f;
-	struct tas_segment seg = { .flags = TAS_ACK, .seq = f->rcv_nxt, .ack = f->snd_nxt,
-				   .window = 60000, .ts = b[1]->engine.clock_ms,
-				   .ts_echo = b[1]->engine.clock_ms + b[1]->conn->ts_offset };
+	struct tas_segment seg = { .flags = TAS_ACK,
+				   .seq = f->rcv_nxt,
+				   .ack = f->snd_nxt,
+				   .window = 60000,
+				   .ts = b[1]->engine.clock_ms,
+				   .ts_echo = b[1]->engine.clock_ms +
+					      b[1]->conn->ts_offset };
 
 	if (payload)
 		seg.flags |= TAS_PSH;
@@ -276,7 +287,8 @@ static void step(void)
 
 static void open_both(u64 seed)
 {
-	u8 with = (u8)((seed % 2 ? TAS_OPT_TS : 0) | (seed % 3 ? TAS_OPT_SACK_OK : 0) |
+	u8 with = (u8)((seed % 2 ? TAS_OPT_TS : 0) |
+		       (seed % 3 ? TAS_OPT_SACK_OK : 0) |
 		       (seed % 5 ? TAS_OPT_WSCALE : 0));
 	u32 i;
 
@@ -304,7 +316,8 @@ static void short__is_only_a_way_to_write_it(void **state)
 			step();
 		usual_in += b[0]->engine.metrics.usual_segments;
 		usual_out += b[0]->engine.metrics.usual_sent;
-		others += b[1]->engine.metrics.usual_segments + b[1]->engine.metrics.usual_sent;
+		others += b[1]->engine.metrics.usual_segments +
+			  b[1]->engine.metrics.usual_sent;
 		for (i = 0; i < 2; i++)
 			bench_free(b[i]);
 	}
@@ -319,7 +332,9 @@ static void short__is_only_a_way_to_write_it(void **state)
 /* One after another, @n times: a byte is written, sent, and acknowledged after @trip. */
 static void exchange(struct bench *at, u32 n, u64 trip)
 {
-	struct tas_segment seg = { .flags = TAS_ACK, .sport = 2000, .dport = 80, .window = 60000 };
+	struct tas_segment seg = {
+		.flags = TAS_ACK, .sport = 2000, .dport = 80, .window = 60000
+	};
 	u8 packet[TAS_HDR_MAX + 1] = { 0 };
 	u32 header;
 
@@ -331,7 +346,8 @@ static void exchange(struct bench *at, u32 n, u64 trip)
 		seg.seq = at->conn->f.rcv_nxt;
 		seg.ack = at->conn->f.snd_nxt;
 		header = tas_encode(&seg, packet);
-		tas_rx_packet(&at->engine, &at->pair, packet, header + 1, 0, &at->copy);
+		tas_rx_packet(&at->engine, &at->pair, packet, header + 1, 0,
+			      &at->copy);
 		tas_taken(&at->engine, at->conn, 1);
 		hear(at);
 	}
@@ -345,14 +361,16 @@ static void short__round_trips_are_measured(void **state)
 	(void)state;
 	case_open(at, 0, 0);
 	exchange(at, 100, 20 * TAS_MSEC);
-	assert_true(at->conn->srtt > 19 * TAS_MSEC && at->conn->srtt < 21 * TAS_MSEC);
+	assert_true(at->conn->srtt > 19 * TAS_MSEC &&
+		    at->conn->srtt < 21 * TAS_MSEC);
 	/* Each millisecond at least, however many there are. */
 	before = at->engine.metrics.usual_segments;
 	exchange(at, 10000, 10000);
 	assert_true(at->engine.metrics.usual_segments - before > 9900);
 	assert_true(at->conn->srtt < 11000);
 	exchange(at, 100, 30 * TAS_MSEC);
-	assert_true(at->conn->srtt > 29 * TAS_MSEC && at->conn->srtt < 31 * TAS_MSEC);
+	assert_true(at->conn->srtt > 29 * TAS_MSEC &&
+		    at->conn->srtt < 31 * TAS_MSEC);
 	bench_free(at);
 }
 

@@ -6,7 +6,7 @@
  */
 #include "tcp_bench.h"
 
-#define SECOND 1000u /* rounds of a millisecond */
+#define SECOND 1000u  /* rounds of a millisecond */
 #define PER_ROUND 10u /* 10,000 segments of strangers each second */
 #define BACKLOG 16u
 #define EXCEPTIONS 64u /* of a round */
@@ -19,8 +19,8 @@ static u32 draw(u32 n)
 }
 
 /* A segment with @payload bytes arrives from @pair's remote end; *@copy is what to do. */
-static int arrive(struct bench *b, struct tas_pair pair, struct tas_segment seg, u32 payload,
-		  struct tas_copy *copy)
+static int arrive(struct bench *b, struct tas_pair pair, struct tas_segment seg,
+		  u32 payload, struct tas_copy *copy)
 {
 	u8 packet[2000] = { 0 };
 	u32 header;
@@ -28,7 +28,8 @@ static int arrive(struct bench *b, struct tas_pair pair, struct tas_segment seg,
 	seg.sport = pair.remote_port;
 	seg.dport = pair.local_port;
 	header = tas_encode(&seg, packet);
-	return tas_rx_packet(&b->engine, &pair, packet, header + payload, 0, copy);
+	return tas_rx_packet(&b->engine, &pair, packet, header + payload, 0,
+			     copy);
 }
 
 /* A connection to port 80 that a client has opened, and that its application has accepted. */
@@ -93,8 +94,10 @@ static void syns(struct bench *b)
 
 	for (i = 0; i < PER_ROUND; i++)
 		arrive(b, from_anywhere(b, 80),
-		       (struct tas_segment){ .flags = TAS_SYN, .seq = draw(UINT32_MAX),
-					     .window = 65535, .options = TAS_OPT_MSS,
+		       (struct tas_segment){ .flags = TAS_SYN,
+					     .seq = draw(UINT32_MAX),
+					     .window = 65535,
+					     .options = TAS_OPT_MSS,
 					     .mss = 1460 },
 		       0, &copy);
 }
@@ -156,15 +159,18 @@ static void strangers__more_than_a_turn(void **state)
 
 static void at_closed_ports(struct bench *b)
 {
-	static const u8 flags[] = { TAS_SYN, TAS_ACK, TAS_ACK | TAS_FIN, TAS_RST, TAS_SYN | TAS_ACK,
-				    0 };
+	static const u8 flags[] = { TAS_SYN,	       TAS_ACK,
+				    TAS_ACK | TAS_FIN, TAS_RST,
+				    TAS_SYN | TAS_ACK, 0 };
 	struct tas_copy copy;
 	u32 i;
 
 	for (i = 0; i < PER_ROUND; i++) {
 		arrive(b, from_anywhere(b, (u16)(81 + draw(1000))),
-		       (struct tas_segment){ .flags = flags[draw(HOMA_ARRAY_SIZE(flags))],
-					     .seq = draw(UINT32_MAX), .ack = draw(UINT32_MAX) },
+		       (struct tas_segment){
+			       .flags = flags[draw(HOMA_ARRAY_SIZE(flags))],
+			       .seq = draw(UINT32_MAX),
+			       .ack = draw(UINT32_MAX) },
 		       draw(100), &copy);
 		assert_null(copy.conn);
 	}
@@ -198,7 +204,8 @@ static void guesses(struct bench *b)
 	u32 i, payload;
 
 	for (i = 0; i < PER_ROUND; i++) {
-		seg = (struct tas_segment){ .seq = draw(UINT32_MAX), .ack = draw(UINT32_MAX),
+		seg = (struct tas_segment){ .seq = draw(UINT32_MAX),
+					    .ack = draw(UINT32_MAX),
 					    .window = (u16)draw(65536) };
 		payload = 0;
 		switch (draw(4)) {
@@ -263,7 +270,8 @@ static void strangers__bytes_that_contradict(void **state)
 			u32 to = b->copy.to + conn->irs + 1;
 
 			assert_true(!tas_before(to, ready));
-			assert_true(to + b->copy.length - from <= tas_rx_size(conn));
+			assert_true(to + b->copy.length - from <=
+				    tas_rx_size(conn));
 			assert_true(b->copy.from >= TAS_HDR);
 			assert_true(b->copy.from + b->copy.length <= TAS_HDR + n);
 			assert_int_equal(seg.seq + b->copy.from - TAS_HDR, to);
@@ -275,7 +283,8 @@ static void strangers__bytes_that_contradict(void **state)
 		hear(b);
 	}
 	assert_int_equal(conn->f.state, TAS_ESTABLISHED);
-	assert_true(b->engine.metrics.duplicates > 0 && b->engine.metrics.out_of_order > 0);
+	assert_true(b->engine.metrics.duplicates > 0 &&
+		    b->engine.metrics.out_of_order > 0);
 	tas_unlisten(&b->engine, &b->listener);
 	bench_free(b);
 }
@@ -289,9 +298,9 @@ static const struct {
 	{ 4, { 2, 1 } },
 	{ 4, { 2, 5, 0, 0 } },
 	{ 4, { 1, 1, 1, 8 } },
-	{ 4, { 2, 4, 0, 0 } },		      /* segments of no byte */
-	{ 4, { 2, 4, 0, 1 } },		      /* of one */
-	{ 4, { 3, 3, 255, 0 } },	      /* windows times 2^255 */
+	{ 4, { 2, 4, 0, 0 } },	 /* segments of no byte */
+	{ 4, { 2, 4, 0, 1 } },	 /* of one */
+	{ 4, { 3, 3, 255, 0 } }, /* windows times 2^255 */
 	{ 4, { 3, 2, 1, 1 } },
 	{ 12, { 8, 9, 1, 1, 1, 1, 1, 1, 1 } },
 	{ 12, { 8, 12, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255 } },
@@ -300,11 +309,13 @@ static const struct {
 	{ 40, { 253, 40, 255, 255 } },
 	{ 40, { 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 		1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 8 } },
-	{ 40, { 2, 4, 1, 0, 2, 4, 2, 0, 2, 4, 3, 0, 3, 3, 14, 3, 3, 13, 4, 2, 4, 2 } },
+	{ 40, { 2, 4, 1, 0,  2, 4, 2,  0, 2, 4, 3,
+		0, 3, 3, 14, 3, 3, 13, 4, 2, 4, 2 } },
 };
 
 /* A header with lie @i. */
-static void lie(struct bench *b, struct tas_pair pair, struct tas_segment seg, u32 i)
+static void lie(struct bench *b, struct tas_pair pair, struct tas_segment seg,
+		u32 i)
 {
 	u8 packet[TAS_HDR_MAX + 100] = { 0 };
 	struct tas_copy copy;
@@ -315,7 +326,8 @@ static void lie(struct bench *b, struct tas_pair pair, struct tas_segment seg, u
 	memcpy(packet + TAS_HDR, lies[i].bytes, lies[i].length);
 	packet[12] = (u8)((TAS_HDR + lies[i].length) / 4 << 4);
 	tas_set_now(&b->engine, b->now, EXCEPTIONS);
-	tas_rx_packet(&b->engine, &pair, packet, TAS_HDR + lies[i].length, 0, &copy);
+	tas_rx_packet(&b->engine, &pair, packet, TAS_HDR + lies[i].length, 0,
+		      &copy);
 	assert_null(copy.conn);
 }
 
@@ -335,12 +347,18 @@ static void strangers__options_that_lie(void **state)
 	for (i = 0; i < HOMA_ARRAY_SIZE(lies); i++) {
 		struct tas_pair pair = conn->f.pair;
 
-		lie(b, pair, (struct tas_segment){ .flags = TAS_ACK, .seq = conn->f.rcv_nxt,
-						   .ack = conn->f.snd_nxt, .window = 60000 }, i);
+		lie(b, pair,
+		    (struct tas_segment){ .flags = TAS_ACK,
+					  .seq = conn->f.rcv_nxt,
+					  .ack = conn->f.snd_nxt,
+					  .window = 60000 },
+		    i);
 		assert_int_equal(round_with(b, nobody), 0);
 		pair.remote_port = (u16)(4000 + i);
-		lie(b, pair, (struct tas_segment){ .flags = TAS_SYN, .seq = IRS,
-						   .window = 60000 }, i);
+		lie(b, pair,
+		    (struct tas_segment){
+			    .flags = TAS_SYN, .seq = IRS, .window = 60000 },
+		    i);
 		round_with(b, nobody);
 	}
 	homa_list_for_each(node, &b->listener.half) {
@@ -366,8 +384,10 @@ static void strangers__no_window_for_a_week(void **state)
 	(void)state;
 	round_with(b, nobody);
 	ack(b, conn->f.snd_nxt - conn->iss - 1);
-	in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = conn->f.rcv_nxt,
-				    .ack = conn->f.snd_nxt, .window = 0 });
+	in(b, (struct tas_segment){ .flags = TAS_ACK,
+				    .seq = conn->f.rcv_nxt,
+				    .ack = conn->f.snd_nxt,
+				    .window = 0 });
 	tas_written(&b->engine, conn, 5000);
 	drain(b);
 	while (b->now < end) {
@@ -377,8 +397,10 @@ static void strangers__no_window_for_a_week(void **state)
 		while (sent(b)) {
 			probes++;
 			assert_int_equal(b->out.length, 0);
-			in(b, (struct tas_segment){ .flags = TAS_ACK, .seq = conn->f.rcv_nxt,
-						    .ack = conn->f.snd_nxt, .window = 0 });
+			in(b, (struct tas_segment){ .flags = TAS_ACK,
+						    .seq = conn->f.rcv_nxt,
+						    .ack = conn->f.snd_nxt,
+						    .window = 0 });
 		}
 		hear(b);
 		assert_int_equal(conn->f.state, TAS_ESTABLISHED);

@@ -42,9 +42,9 @@ struct habits {
 	bool both_close; /* both at once */
 	bool simultaneous_open;
 	bool v6, ecn, dctcp, no_sack, no_ts, cookies;
-	bool wraps;    /* the sequence numbers of each side go through 2^32 */
+	bool wraps; /* the sequence numbers of each side go through 2^32 */
 	u32 strangers; /* forged segments, by somebody who knows addresses and ports only */
-	u32 liars;     /* damaged copies of segments, by somebody who sees them all */
+	u32 liars; /* damaged copies of segments, by somebody who sees them all */
 	u32 marks;
 };
 
@@ -114,13 +114,13 @@ static void trace(const struct world *w, int from, const u8 *packet, u32 length)
 	if (!getenv("TCP_TRACE") || tas_decode(&seg, packet + ip, length - ip))
 		return;
 	printf("%llu us %d: flags %02x seq %u ack %u length %u window %u sacks %u\n",
-	       (unsigned long long)(w->now / 1000), from, seg.flags,
-	       seg.seq, seg.ack,
-	       seg.length, seg.window, seg.num_sacks);
+	       (unsigned long long)(w->now / 1000), from, seg.flags, seg.seq,
+	       seg.ack, seg.length, seg.window, seg.num_sacks);
 }
 
 /* Nothing is sent beyond the window that the peer has offered. */
-static void within_window(const struct world *w, int from, const u8 *packet, u32 length)
+static void within_window(const struct world *w, int from, const u8 *packet,
+			  u32 length)
 {
 	const struct tas_conn *peer = tcp_check_only(&w->bed[!from]->engine);
 	u32 ip = w->habits.v6 ? 40 : 20;
@@ -143,7 +143,8 @@ static void lie(struct world *w, const u8 *packet, u32 length, int to)
 	while (n--) {
 		u32 at = ip + 4 + draw(w, homa_min_u32(length - ip - 4, 56));
 
-		copy[at] = draw(w, 2) ? (u8)draw(w, 256) : (u8)(copy[at] + draw(w, 3) - 1);
+		copy[at] = draw(w, 2) ? (u8)draw(w, 256) :
+					(u8)(copy[at] + draw(w, 3) - 1);
 	}
 	fly(w, copy, length, to);
 }
@@ -180,7 +181,8 @@ static void write_some(struct world *w, int side)
 
 	if (!left || w->shut[side])
 		return;
-	n = pkt_bed_write(w->bed[side], w->fd[side], homa_min_u32(left, 1 + draw(w, 20000)), 0);
+	n = pkt_bed_write(w->bed[side], w->fd[side],
+			  homa_min_u32(left, 1 + draw(w, 20000)), 0);
 	if (n > 0)
 		w->wrote[side] += (u32)n;
 	else if (n != -EAGAIN)
@@ -256,16 +258,24 @@ static u64 next_event(const struct world *w)
 static bool over(const struct world *w)
 {
 	return w->closed[0] && w->closed[1] && !w->bed[0]->engine.table.count &&
-	       !w->bed[1]->engine.table.count && !w->bed[0]->engine.ended.count &&
-	       !w->bed[1]->engine.ended.count;
+	       !w->bed[1]->engine.table.count &&
+	       !w->bed[0]->engine.ended.count && !w->bed[1]->engine.ended.count;
 }
 
 /* A segment to @to as if the other end had sent it, all else by chance. */
 static void forge(struct world *w, int to)
 {
-	static const u8 flags[] = { TAS_RST, TAS_RST | TAS_ACK, TAS_SYN, TAS_SYN | TAS_ACK,
-				    TAS_ACK, TAS_ACK | TAS_FIN, TAS_ACK | TAS_URG, 0, 0xff };
-	struct tas_segment seg = { .sport = to ? 1000 : 80, .dport = to ? 80 : 1000 };
+	static const u8 flags[] = { TAS_RST,
+				    TAS_RST | TAS_ACK,
+				    TAS_SYN,
+				    TAS_SYN | TAS_ACK,
+				    TAS_ACK,
+				    TAS_ACK | TAS_FIN,
+				    TAS_ACK | TAS_URG,
+				    0,
+				    0xff };
+	struct tas_segment seg = { .sport = to ? 1000 : 80,
+				   .dport = to ? 80 : 1000 };
 	struct tas_out out = { .ecn = (u8)draw(w, 4) };
 	u8 packet[PACKET];
 	int n;
@@ -319,7 +329,8 @@ static void check(struct world *w)
 		wrong = tcp_check(&w->bed[side]->engine);
 		if (wrong)
 			print_error("at %llu ms, side %d: %s\n",
-				    (unsigned long long)(w->now / TAS_MSEC), side, wrong);
+				    (unsigned long long)(w->now / TAS_MSEC),
+				    side, wrong);
 		assert_null(wrong);
 	}
 }
@@ -330,7 +341,8 @@ static void step(struct world *w)
 	int side;
 
 	/* Applications wake by themselves, too. */
-	w->now = homa_max_u64(w->now + 1, homa_min_u64(next, w->now + TAS_MSEC * 10));
+	w->now = homa_max_u64(w->now + 1,
+			      homa_min_u64(next, w->now + TAS_MSEC * 10));
 	for (side = 0; side < 2; side++)
 		pkt_bed_run(w->bed[side], w->now);
 	deliver(w);
@@ -339,7 +351,8 @@ static void step(struct world *w)
 	for (side = 0; side < 2; side++)
 		apply(w, side);
 	/* A copy of the ACK that carried a cookie would open a connection for nobody. */
-	if (w->habits.cookies && w->listener >= 0 && w->closed[0] && w->closed[1]) {
+	if (w->habits.cookies && w->listener >= 0 && w->closed[0] &&
+	    w->closed[1]) {
 		pkt_bed_close(w->bed[1], w->listener);
 		w->listener = -1;
 	}
@@ -351,8 +364,9 @@ static void step(struct world *w)
 
 static struct pkt_bed *host(struct world *w, int side, u64 seed)
 {
-	struct pkt_bed *bed = pkt_bed_new(w->habits.mtu[side], w->habits.v6 ? 6 : 4,
-					  address(w, side), seed * 2 + (u64)side);
+	struct pkt_bed *bed =
+		pkt_bed_new(w->habits.mtu[side], w->habits.v6 ? 6 : 4,
+			    address(w, side), seed * 2 + (u64)side);
 
 	assert_non_null(bed);
 	if (w->habits.rcvbuf)
@@ -380,7 +394,8 @@ static struct pkt_bed *host(struct world *w, int side, u64 seed)
 /* Such a time that the client's first sequence number is a little before 2^32. */
 static u64 before_wrap(struct world *w, int side)
 {
-	struct tas_pair pair = { .local_port = side ? 80 : 1000, .remote_port = side ? 1000 : 80 };
+	struct tas_pair pair = { .local_port = side ? 80 : 1000,
+				 .remote_port = side ? 1000 : 80 };
 	u32 ts, iss;
 
 	memcpy(pair.local, address(w, side), 16);
@@ -407,18 +422,25 @@ static void begin(struct world *w, const struct habits *habits, u64 seed)
 			pkt_bed_run(w->bed[side], w->now);
 	}
 	w->fd[0] = pkt_bed_socket(w->bed[0]);
-	assert_int_equal(pkt_bed_bind(w->bed[0], w->fd[0], address(w, 0), 1000), 0);
+	assert_int_equal(pkt_bed_bind(w->bed[0], w->fd[0], address(w, 0), 1000),
+			 0);
 	if (habits->simultaneous_open) {
 		w->fd[1] = pkt_bed_socket(w->bed[1]);
-		assert_int_equal(pkt_bed_bind(w->bed[1], w->fd[1], address(w, 1), 80), 0);
-		assert_int_equal(pkt_bed_connect(w->bed[1], w->fd[1], address(w, 0), 1000),
+		assert_int_equal(pkt_bed_bind(w->bed[1], w->fd[1],
+					      address(w, 1), 80),
+				 0);
+		assert_int_equal(pkt_bed_connect(w->bed[1], w->fd[1],
+						 address(w, 0), 1000),
 				 -EINPROGRESS);
 	} else {
 		w->listener = pkt_bed_socket(w->bed[1]);
-		assert_int_equal(pkt_bed_bind(w->bed[1], w->listener, address(w, 1), 80), 0);
+		assert_int_equal(pkt_bed_bind(w->bed[1], w->listener,
+					      address(w, 1), 80),
+				 0);
 		assert_int_equal(pkt_bed_listen(w->bed[1], w->listener, 8), 0);
 	}
-	assert_int_equal(pkt_bed_connect(w->bed[0], w->fd[0], address(w, 1), 80), -EINPROGRESS);
+	assert_int_equal(pkt_bed_connect(w->bed[0], w->fd[0], address(w, 1), 80),
+			 -EINPROGRESS);
 }
 
 static void finish(struct world *w)
@@ -441,8 +463,9 @@ static void play(const struct habits *habits, u64 seed)
 		step(&w);
 	if (!over(&w))
 		print_error("seed %llu: at %llu ms: wrote %u %u, read %u %u, errors %d %d\n",
-			    (unsigned long long)seed, (unsigned long long)(w.now / TAS_MSEC),
-			    w.wrote[0], w.wrote[1], w.read[0], w.read[1], w.error[0],
+			    (unsigned long long)seed,
+			    (unsigned long long)(w.now / TAS_MSEC), w.wrote[0],
+			    w.wrote[1], w.read[0], w.read[1], w.error[0],
 			    w.error[1]);
 	assert_true(over(&w));
 	for (side = 0; side < 2; side++)
@@ -451,7 +474,9 @@ static void play(const struct habits *habits, u64 seed)
 }
 
 static const struct habits usual = {
-	.delay = 50000, .mtu = { 1500, 1500 }, .bytes = { 200000, 100000 },
+	.delay = 50000,
+	.mtu = { 1500, 1500 },
+	.bytes = { 200000, 100000 },
 };
 
 static void world__a_quiet_network(void **state)
@@ -486,7 +511,9 @@ static struct habits any(u64 seed)
 	h.mtu[1] = 576 + homa_rng_below(&rng, 925);
 	h.bytes[0] = homa_rng_below(&rng, 200000);
 	h.bytes[1] = homa_rng_below(&rng, 200000);
-	h.rcvbuf = homa_rng_below(&rng, 2) ? 1u << (11 + homa_rng_below(&rng, 9)) : 0;
+	h.rcvbuf = homa_rng_below(&rng, 2) ?
+			   1u << (11 + homa_rng_below(&rng, 9)) :
+			   0;
 	h.both_close = homa_rng_below(&rng, 2);
 	h.simultaneous_open = !homa_rng_below(&rng, 6);
 	h.v6 = homa_rng_below(&rng, 2);

@@ -98,7 +98,8 @@ static void transmit(struct host *h)
 
 	while ((n = pkt_bed_out(h->bed, packet, sizeof(packet))) > 0)
 		/* A full device drops, as networks do. */
-		if (!lost(h) && write(h->tun, packet, (size_t)n) < 0 && errno != EAGAIN)
+		if (!lost(h) && write(h->tun, packet, (size_t)n) < 0 &&
+		    errno != EAGAIN)
 			h->failed = true;
 }
 
@@ -187,7 +188,8 @@ static bool over(const struct host *h)
 	if (h->done < h->wanted)
 		return false;
 	for (i = 0; i < h->bed->engine.table.size; i++)
-		homa_list_for_each(node, homa_table_bucket(&h->bed->engine.table, i))
+		homa_list_for_each(node,
+				   homa_table_bucket(&h->bed->engine.table, i))
 			if (homa_container_of(node, struct tas_conn, f.hash)->f.state !=
 			    TAS_TIME_WAIT)
 				return false;
@@ -198,7 +200,8 @@ static void mapped(u8 ip[16], const char *text)
 {
 	memset(ip, 0, 16);
 	ip[10] = ip[11] = 0xff;
-	if (inet_pton(AF_INET, text, ip + 12) != 1 && inet_pton(AF_INET6, text, ip) != 1) {
+	if (inet_pton(AF_INET, text, ip + 12) != 1 &&
+	    inet_pton(AF_INET6, text, ip) != 1) {
 		fprintf(stderr, "tcp_tun: %s is no address\n", text);
 		exit(2);
 	}
@@ -217,7 +220,8 @@ static void prepare(struct host *h, char **argv)
 	h->loss = (u32)atoi(argv[8]);
 	homa_rng_init(&h->rng, strtoull(argv[9], NULL, 0));
 	h->begun = clock_ns();
-	h->bed = pkt_bed_new(MTU, strchr(argv[2], ':') ? 6 : 4, ip, homa_rng_next(&h->rng));
+	h->bed = pkt_bed_new(MTU, strchr(argv[2], ':') ? 6 : 4, ip,
+			     homa_rng_next(&h->rng));
 	h->tun = open_tun(argv[1]);
 	if (!h->bed || h->tun < 0) {
 		fprintf(stderr, "tcp_tun: %s: %s\n", argv[1], strerror(errno));
@@ -236,8 +240,9 @@ int main(int argc, char **argv)
 	u64 again = 0;
 
 	if (argc != 10) {
-		fprintf(stderr, "usage: tcp_tun DEVICE ADDRESS serve|connect PEER PORT "
-				"CONNECTIONS BYTES LOSS SEED\n");
+		fprintf(stderr,
+			"usage: tcp_tun DEVICE ADDRESS serve|connect PEER PORT "
+			"CONNECTIONS BYTES LOSS SEED\n");
 		return 2;
 	}
 	prepare(&h, argv);

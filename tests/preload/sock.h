@@ -185,8 +185,7 @@ static inline uint64_t request(struct sock *s, const union address *to,
 
 	CHECK(send_raw(s->fd, to, size_of(s->family), buf, size, &args, 0) == 0,
 	      "cannot send %zu bytes", size);
-	CHECK(args.id && !(args.id & 1), "id %llu",
-	      (unsigned long long)args.id);
+	CHECK(args.id && !(args.id & 1), "id %llu", (unsigned long long)args.id);
 	return args.id;
 }
 
@@ -220,8 +219,7 @@ static inline int pieces(const struct sock *s, size_t size, struct iovec *iov)
 {
 	unsigned int i;
 
-	CHECK(s->args.num_bpages ==
-		      (size + HOMA_BPAGE_SIZE - 1) / HOMA_BPAGE_SIZE,
+	CHECK(s->args.num_bpages == (size + HOMA_BPAGE_SIZE - 1) / HOMA_BPAGE_SIZE,
 	      "%u pages for %zu bytes", s->args.num_bpages, size);
 	for (i = 0; i < s->args.num_bpages; i++) {
 		size_t n = size > HOMA_BPAGE_SIZE ? HOMA_BPAGE_SIZE : size;

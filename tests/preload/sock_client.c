@@ -32,8 +32,7 @@ void sock_call(struct sock *s, size_t size, unsigned int seed)
 		CHECK(s->from.in4.sin_addr.s_addr == server.in4.sin_addr.s_addr,
 		      "ip");
 	else
-		CHECK(!memcmp(&s->from.in6.sin6_addr, &server.in6.sin6_addr,
-			      16),
+		CHECK(!memcmp(&s->from.in6.sin6_addr, &server.in6.sin6_addr, 16),
 		      "ip");
 	verify(s, size, seed);
 }

@@ -14,12 +14,14 @@ extern const char ignore[1], late[1];
 /* One request and its response. */
 void sock_call(struct sock *s, size_t size, unsigned int seed);
 
+/* clang-format off */
 #define CHECKS(X) \
 	X(sizes) X(async) X(private_rpc) X(aborts) X(information) X(shuts) \
 	X(failures) X(nonblocking) X(polls) X(epoll_level) X(epoll_edge) X(dups) \
 	X(forks) X(threads) X(slices) X(exhaust) X(exhaust_copied) X(late_region) \
 	X(many) X(signals) X(handlers) X(full) X(storm) X(unmap) X(restart) \
 	X(refused) X(roles) X(ready_ones) X(ids)
+/* clang-format on */
 
 #define X(name) void check_##name(void);
 CHECKS(X)

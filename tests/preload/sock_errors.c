@@ -15,8 +15,7 @@ static int region(int fd, void *start, size_t length)
 {
 	struct homa_rcvbuf_args args = { (uintptr_t)start, length };
 
-	return setsockopt(fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &args,
-			  sizeof(args));
+	return setsockopt(fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &args, sizeof(args));
 }
 
 /* A region has 2,000,000 bytes and a page of 64 KiB for each CPU that runs. */
@@ -52,13 +51,11 @@ static void regions(void)
 	FAILS(region(s.fd, mem, REGION), EFAULT);
 	CHECK(!mprotect(mem + REGION / 2, 4096, PROT_READ | PROT_WRITE),
 	      "mprotect");
-	FAILS(setsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &zero,
-			 sizeof(zero)),
+	FAILS(setsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &zero, sizeof(zero)),
 	      EINVAL);
 	FAILS(setsockopt(s.fd, IPPROTO_HOMA, 99, &zero, sizeof(zero)),
 	      ENOPROTOOPT);
-	FAILS(setsockopt(s.fd, IPPROTO_TCP, 1, &zero, sizeof(zero)),
-	      ENOPROTOOPT);
+	FAILS(setsockopt(s.fd, IPPROTO_TCP, 1, &zero, sizeof(zero)), ENOPROTOOPT);
 	CHECK(!region(s.fd, mem, REGION - 1000), "region");
 	FAILS(region(s.fd, mem, REGION), EINVAL);
 	CHECK(!getsockopt(s.fd, IPPROTO_HOMA, SO_HOMA_RCVBUF, &got, &len),
@@ -96,8 +93,7 @@ static void binds(void)
 	len = sizeof(a);
 	CHECK(!getsockname(s.fd, &a.sa, &len) && len == size_of(family), "%u",
 	      len);
-	CHECK(ntohs(a.in4.sin_port) == 4000 && a.sa.sa_family == family,
-	      "name");
+	CHECK(ntohs(a.in4.sin_port) == 4000 && a.sa.sa_family == family, "name");
 	FAILS(getpeername(s.fd, &a.sa, &len), ENOTCONN);
 	FAILS(listen(s.fd, 1), EOPNOTSUPP);
 	FAILS(accept(s.fd, NULL, NULL), EOPNOTSUPP);
@@ -227,8 +223,8 @@ static void sends(void)
 	      "unknown RPC");
 	CHECK(send_raw(s.fd, &to, size_of(family), buf, 0, &args, 0) == 0,
 	      "unknown RPC, no bytes");
-	CHECK(send_raw(s.fd, &to, size_of(family), buf, sizeof(buf), &args,
-		       0) == 0,
+	CHECK(send_raw(s.fd, &to, size_of(family), buf, sizeof(buf), &args, 0) ==
+		      0,
 	      "unknown RPC, too many bytes");
 	FAILS(sendmsg(s.fd, &hdr, 0), EFAULT);
 	hdr.msg_control = &args;
@@ -278,8 +274,7 @@ static void receives(void)
 	receives_none(s.fd, &hdr, MSG_DONTWAIT, EAGAIN);
 	/* Flags that it does not know are no reason to fail. */
 	receives_none(s.fd, &hdr,
-		      MSG_DONTWAIT | MSG_PEEK | MSG_OOB | MSG_TRUNC |
-			      MSG_WAITALL,
+		      MSG_DONTWAIT | MSG_PEEK | MSG_OOB | MSG_TRUNC | MSG_WAITALL,
 		      EAGAIN);
 	hdr.msg_controllen = sizeof(args) - 8;
 	FAILS(recvmsg(s.fd, &hdr, MSG_DONTWAIT), EINVAL);
@@ -317,12 +312,10 @@ static void options(void)
 	CHECK(!fstat(s.fd, &st), "fstat");
 	CHECK(!setsockopt(s.fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)),
 	      "SNDTIMEO");
-	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_SNDTIMEO, &got, &len),
-	      "SNDTIMEO");
+	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_SNDTIMEO, &got, &len), "SNDTIMEO");
 	CHECK(got.tv_sec == 2 && got.tv_usec == 500000, "SNDTIMEO");
 	len = sizeof(n);
-	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_TYPE, &n, &len) &&
-		      n == SOCK_DGRAM,
+	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_TYPE, &n, &len) && n == SOCK_DGRAM,
 	      "SO_TYPE");
 	CHECK(!getsockopt(s.fd, SOL_SOCKET, SO_PROTOCOL, &n, &len) && n == 146,
 	      "SO_PROTOCOL");

@@ -67,8 +67,7 @@ void check_forks(void)
 				s.args.num_bpages = 0;
 				sock_call(&s, 5000, 2);
 				request(&s, &server, late, 1, 0, 0);
-				CHECK(readable(s.fd, 10000),
-				      "poll in the child");
+				CHECK(readable(s.fd, 10000), "poll in the child");
 				CHECK(receive(&s, 0, 0) == 1, "child");
 			}
 			close(s.fd);
@@ -79,8 +78,7 @@ void check_forks(void)
 	}
 	/* The parent has noticed nothing of it. */
 	CHECK(readable(s.fd, 10000), "poll in the parent");
-	CHECK(receive(&s, 0, 0) == 1 && s.args.completion_cookie == 42,
-	      "parent");
+	CHECK(receive(&s, 0, 0) == 1 && s.args.completion_cookie == 42, "parent");
 	sock_call(&s, 100000, 3);
 	close_sock(&s);
 }
@@ -207,9 +205,7 @@ static void *opener(void *arg)
 {
 	while (going()) {
 		struct sock s = open_sock(family, SOCK_CLOEXEC);
-		struct homa_sendmsg_args args = {
-			.flags = HOMA_SENDMSG_PRIVATE
-		};
+		struct homa_sendmsg_args args = { .flags = HOMA_SENDMSG_PRIVATE };
 
 		CHECK(!send_raw(s.fd, &server, size_of(family), "Ehello", 6,
 				&args, 0),
@@ -249,8 +245,7 @@ void check_storm(void)
 	for (i = 0; i < sizeof(runs) / sizeof(*runs); i++)
 		CHECK(!pthread_create(&ids[i], NULL, runs[i], NULL), "thread");
 	while (now() < end)
-		sock_call(&common, 1 + calls * 997 % 100000, calls + 1),
-			calls++;
+		sock_call(&common, 1 + calls * 997 % 100000, calls + 1), calls++;
 	stop = 1;
 	for (i = 0; i < sizeof(runs) / sizeof(*runs); i++)
 		pthread_join(ids[i], NULL);

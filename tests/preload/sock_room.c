@@ -21,8 +21,7 @@ void check_slices(void)
 		offsets[i] = s.args.bpage_offsets[0];
 	}
 	for (i = 0; i < 300; i += 10) {
-		memcpy(s.args.bpage_offsets, offsets + i,
-		       10 * sizeof(*offsets));
+		memcpy(s.args.bpage_offsets, offsets + i, 10 * sizeof(*offsets));
 		s.args.num_bpages = 10;
 		FAILS(receive(&s, 0, MSG_DONTWAIT), EAGAIN);
 	}

@@ -56,8 +56,8 @@ void check_ids(void)
 		CHECK(s.args.id == id, "another RPC");
 		pieces(&s, size, iov);
 		memcpy(&seen, (unsigned char *)iov[0].iov_base + 1, sizeof(seen));
-		CHECK(seen == (id ^ 1), "%zu bytes: %llx here, %llx there", size,
-		      (unsigned long long)id, (unsigned long long)seen);
+		CHECK(seen == (id ^ 1), "%zu bytes: %llx here, %llx there",
+		      size, (unsigned long long)id, (unsigned long long)seen);
 	}
 	close_sock(&s);
 }

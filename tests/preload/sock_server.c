@@ -162,9 +162,8 @@ int main(int argc, char **argv)
 	how = argv[3];
 	shared = open_sock(*argv[1] == '4' ? AF_INET : AF_INET6, 0);
 	bind_sock(&shared, atoi(argv[2]));
-	CHECK(strcmp(how, "deaf") ||
-		      !setsockopt(shared.fd, IPPROTO_HOMA, SO_HOMA_SERVER, &no,
-				  sizeof(no)),
+	CHECK(strcmp(how, "deaf") || !setsockopt(shared.fd, IPPROTO_HOMA,
+						 SO_HOMA_SERVER, &no, sizeof(no)),
 	      "SO_HOMA_SERVER");
 	printf("ready\n");
 	fflush(stdout);

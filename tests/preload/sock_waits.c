@@ -132,8 +132,7 @@ void check_epoll_level(void)
 	      "%x", event.events);
 	CHECK(wait_one(ep, 0) == s.fd, "not level-triggered");
 	event.events = EPOLLIN;
-	CHECK(!epoll_ctl(ep, EPOLL_CTL_MOD, s.fd, &event) &&
-		      wait_one(ep, 0) == -1,
+	CHECK(!epoll_ctl(ep, EPOLL_CTL_MOD, s.fd, &event) && wait_one(ep, 0) == -1,
 	      "MOD");
 	CHECK(!epoll_ctl(ep, EPOLL_CTL_DEL, s.fd, NULL), "EPOLL_CTL_DEL");
 	request(&s, &server, late, 1, 0, 0);
@@ -236,8 +235,7 @@ void check_handlers(void)
 		do {
 			n = receive(&handled, 0, 0);
 		} while (n < 0 && errno == EINTR);
-		CHECK(n == 2000 && handled.args.completion_cookie == i, "%zd",
-		      n);
+		CHECK(n == 2000 && handled.args.completion_cookie == i, "%zd", n);
 		verify(&handled, 2000, i);
 	}
 	memset(&often, 0, sizeof(often));

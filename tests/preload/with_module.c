@@ -9,5 +9,6 @@
 
 int socket(int family, int type, int protocol)
 {
-	return (int)syscall(SYS_socket, family, type, protocol == 146 ? 0 : protocol);
+	return (int)syscall(SYS_socket, family, type,
+			    protocol == 146 ? 0 : protocol);
 }

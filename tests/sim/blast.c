@@ -24,7 +24,8 @@ struct blast {
 static int blast_start(struct sim *sim)
 {
 	const u32 n = sim->cfg.hosts;
-	struct blast *blast = calloc(1, sizeof(*blast) + n * sizeof(*blast->hosts));
+	struct blast *blast =
+		calloc(1, sizeof(*blast) + n * sizeof(*blast->hosts));
 	u32 i;
 
 	if (!blast)
@@ -169,7 +170,8 @@ static void blast_tick(struct sim *sim, struct sim_event *ev)
 	struct blast *blast = bh->blast;
 	struct sim_pkt *pkt = blast_random(sim, bh->index);
 	/* Uniform in 0 .. 2 * mean, in units of 1/1024 of the packet's time. */
-	const u64 mean = (u64)pkt->wire * sim->hosts[0].up->ps_per_byte * 100 / blast->percent;
+	const u64 mean = (u64)pkt->wire * sim->hosts[0].up->ps_per_byte * 100 /
+			 blast->percent;
 	const u64 gap = mean * homa_prng_below(&blast->rng, 2048) / 1024;
 
 	blast_send(sim, pkt);

@@ -12,7 +12,7 @@
 #include "packets.h"
 
 #define WORLD_MSGS 1024
-#define WORLD_PKT_PS (1538 * 800ull)	/* a full packet at 10 Gbit/s */
+#define WORLD_PKT_PS (1538 * 800ull) /* a full packet at 10 Gbit/s */
 
 /**
  * struct world - what the test set and sees
@@ -51,8 +51,8 @@ static void world_sent(void *arg, struct sim *sim, const struct sim_pkt *pkt)
 		world.watch(sim, pkt);
 }
 
-static void world_dropped(void *arg, struct sim *sim, const struct sim_port *port,
-			  const struct sim_pkt *pkt)
+static void world_dropped(void *arg, struct sim *sim,
+			  const struct sim_port *port, const struct sim_pkt *pkt)
 {
 	(void)arg;
 	(void)sim;
@@ -62,8 +62,8 @@ static void world_dropped(void *arg, struct sim *sim, const struct sim_port *por
 }
 
 /** world_cfg() - the protocol's own wishes; @hosts on one switch, or 0: the 144 hosts */
-static inline void world_cfg(struct sim_config *cfg, const struct sim_transport *transport,
-			     u32 hosts)
+static inline void world_cfg(struct sim_config *cfg,
+			     const struct sim_transport *transport, u32 hosts)
 {
 	sim_config_default(cfg);
 	cfg->transport = transport;
@@ -139,8 +139,10 @@ static inline void world_finish(void)
 	assert_int_equal(counts->msgs_failed, 0);
 	assert_int_equal(counts->msgs_delivered, world.num);
 	assert_int_equal(counts->pkts_live, 0);
-	assert_int_equal(counts->pkts_sent, counts->pkts_received + counts->pkts_dropped);
-	assert_int_equal(counts->wire_sent, counts->wire_received + counts->wire_dropped);
+	assert_int_equal(counts->pkts_sent,
+			 counts->pkts_received + counts->pkts_dropped);
+	assert_int_equal(counts->wire_sent,
+			 counts->wire_received + counts->wire_dropped);
 	for (i = 0; i < world.sim->cfg.hosts; i++)
 		assert_int_equal(world.sim->hosts[i].withheld, 0);
 }
@@ -185,13 +187,14 @@ static inline u64 world_alone_ps(u32 src, u32 dst, u32 payload)
 
 	links = sim_path(world.sim, src, dst, rate, delay);
 	for (i = 0; i < links; i++)
-		ps += (u64)sim_wire(SIM_MODEL_HEADERS + payload) * rate[i] + delay[i];
+		ps += (u64)sim_wire(SIM_MODEL_HEADERS + payload) * rate[i] +
+		      delay[i];
 	return ps;
 }
 
 /* Random messages between a dozen hosts in different racks. */
-static inline void world_storm(const struct sim_transport *transport, u64 seed, u32 loss_ppm,
-			       u64 *lost)
+static inline void world_storm(const struct sim_transport *transport, u64 seed,
+			       u32 loss_ppm, u64 *lost)
 {
 	struct sim_config cfg;
 	struct homa_prng rng;
@@ -203,7 +206,8 @@ static inline void world_storm(const struct sim_transport *transport, u64 seed, 
 	world_new(&cfg);
 	homa_prng_seed(&rng, 77, 0);
 	for (i = 0; i < 300; i++) {
-		u32 src = (u32)homa_prng_below(&rng, 12), dst = (u32)homa_prng_below(&rng, 11);
+		u32 src = (u32)homa_prng_below(&rng, 12),
+		    dst = (u32)homa_prng_below(&rng, 11);
 		u32 most = homa_prng_below(&rng, 3) ? 2000 : 200000;
 
 		world_send(src * 12, (dst + (dst >= src)) * 12,
@@ -239,8 +243,10 @@ static inline void world_test_failure(const struct sim_transport *transport)
 	cfg.racks = 2;
 	cfg.spines = 2;
 	cfg.num_failures = 2;
-	cfg.failures[0] = (struct sim_failure){ 8, 10, 50 * SIM_US, 300 * SIM_US };
-	cfg.failures[1] = (struct sim_failure){ 3, 8, 100 * SIM_US, 400 * SIM_US };
+	cfg.failures[0] =
+		(struct sim_failure){ 8, 10, 50 * SIM_US, 300 * SIM_US };
+	cfg.failures[1] =
+		(struct sim_failure){ 3, 8, 100 * SIM_US, 400 * SIM_US };
 	world_new(&cfg);
 	for (i = 0; i < 64; i++)
 		world_send(i % 8, (i + 1 + i / 8) % 8, 40000);

@@ -66,8 +66,8 @@ static void pipe_send(struct sim *sim, struct sim_host *host, struct sim_msg *ms
 	sim_msg_get(msg);
 	if (pipe_settings.percent) {
 		u64 *busy = &pipe->busy_until[msg->dst];
-		u64 ps = (u64)msg->length * sim->hosts[0].up->ps_per_byte * 100 /
-			 pipe_settings.percent;
+		u64 ps = (u64)msg->length * sim->hosts[0].up->ps_per_byte *
+			 100 / pipe_settings.percent;
 
 		*busy = (*busy > sim->now ? *busy : sim->now) + ps;
 		if (*busy > at)

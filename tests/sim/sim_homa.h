@@ -136,7 +136,8 @@ static inline void world_empty(void)
 		homa_engine_counts(hh->engine, &counts);
 		assert_int_equal(counts.rpcs, 0);
 		homa_link_state(&hh->ctx, hh->link, &state);
-		assert_int_equal(state.sending + state.granting + state.waiting, 0);
+		assert_int_equal(state.sending + state.granting + state.waiting,
+				 0);
 		assert_int_equal(sim->hosts[i].withheld, 0);
 		assert_int_equal(hh->ctx.metrics[HOMA_M_tx_ctrl_full], 0);
 		assert_false(sim_event_pending(&hh->timer));

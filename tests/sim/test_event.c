@@ -13,8 +13,10 @@
 
 static void event_take__order_of_time(void **state)
 {
-	static const u64 at[] = { 5 * SIM_S, 3, 70 * SIM_MS, 2 * SIM_US, 0, 9 * SIM_US, 400,
-				  SIM_NEVER, 900 * SIM_S, 20 * SIM_MS, 4, 21 * SIM_MS };
+	static const u64 at[] = { 5 * SIM_S,   3,	  70 * SIM_MS,
+				  2 * SIM_US,  0,	  9 * SIM_US,
+				  400,	       SIM_NEVER, 900 * SIM_S,
+				  20 * SIM_MS, 4,	  21 * SIM_MS };
 	struct sim_event ev[HOMA_ARRAY_SIZE(at)] = { 0 };
 	struct sim_agenda *agenda = sim_agenda_new();
 	struct sim_event *got;
@@ -81,7 +83,8 @@ static void event_take__nothing_after_until(void **state)
 
 static void event_cancel__is_gone_and_may_come_back(void **state)
 {
-	static const u64 at[] = { 100, 5 * SIM_US, SIM_MS, 50 * SIM_MS, 80 * SIM_S };
+	static const u64 at[] = { 100, 5 * SIM_US, SIM_MS, 50 * SIM_MS,
+				  80 * SIM_S };
 	struct sim_event ev[HOMA_ARRAY_SIZE(at)] = { 0 };
 	struct sim_agenda *agenda = sim_agenda_new();
 	u32 i;
@@ -114,10 +117,13 @@ struct model {
 
 static u64 random_delay(struct homa_rng *rng)
 {
-	static const u64 scale[] = { 1,	     300,	   2 * SIM_NS,	100 * SIM_NS, 3 * SIM_US,
-				     SIM_MS, 9 * SIM_MS,   20 * SIM_MS, SIM_S,	      500 * SIM_S };
+	static const u64 scale[] = {
+		1,	300,	    2 * SIM_NS,	 100 * SIM_NS, 3 * SIM_US,
+		SIM_MS, 9 * SIM_MS, 20 * SIM_MS, SIM_S,	       500 * SIM_S
+	};
 
-	return homa_rng_next(rng) % scale[homa_rng_below(rng, HOMA_ARRAY_SIZE(scale))];
+	return homa_rng_next(rng) %
+	       scale[homa_rng_below(rng, HOMA_ARRAY_SIZE(scale))];
 }
 
 /* The number of the one that must come next, EVENTS if none until then. */
@@ -135,8 +141,8 @@ static u32 model_next(const struct model *m, u64 until)
 	return best;
 }
 
-static void model_step(struct model *m, struct sim_agenda *agenda, struct homa_rng *rng,
-		       u64 *now, u64 seed)
+static void model_step(struct model *m, struct sim_agenda *agenda,
+		       struct homa_rng *rng, u64 *now, u64 seed)
 {
 	u32 i = homa_rng_below(rng, EVENTS), want;
 	struct sim_event *got;
@@ -193,7 +199,8 @@ static void event_random__same_as_an_array(void **state)
 		for (i = 0; i < OPERATIONS; i++)
 			model_step(m, agenda, &rng, &now, seed);
 		while ((i = model_next(m, SIM_NEVER)) != EVENTS) {
-			unit_assert(seed, sim_event_take(agenda, SIM_NEVER) == &m->ev[i]);
+			unit_assert(seed, sim_event_take(agenda, SIM_NEVER) ==
+						  &m->ev[i]);
 			m->pending[i] = false;
 		}
 		unit_assert(seed, sim_event_take(agenda, SIM_NEVER) == NULL);

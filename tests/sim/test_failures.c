@@ -169,7 +169,8 @@ static void failure_host__loses_what_is_on_the_link(void **state)
 	small(&cfg);
 	cfg.topology = SIM_ONE_SWITCH;
 	/* Two senders: at 10.5 packets' time 10 are through, one is on it, some wait. */
-	fails(&cfg, 0, 6, 1250 * SIM_NS + 11 * WIRE_PS + WIRE_PS / 2, 80 * SIM_US);
+	fails(&cfg, 0, 6, 1250 * SIM_NS + 11 * WIRE_PS + WIRE_PS / 2,
+	      80 * SIM_US);
 	sim = blast_new(&cfg);
 	for (i = 0; i < 20; i++)
 		blast_send(sim, blast_pkt(sim, 1 + i % 2, 0, 1538, 0));
@@ -265,8 +266,10 @@ static void loss__as_often_as_asked_on_every_link(void **state)
 	/* 0.9 to the fourth: 6561, six sigma are 285; 1000 on the first link, 180. */
 	assert_in_range(sim->counts.pkts_received, 6276, 6846);
 	assert_in_range(sim->hosts[0].up->stats.lost, 820, 1180);
-	assert_int_equal(sim->counts.pkts_received + sim->counts.pkts_dropped, 10000);
-	assert_int_equal(sim->counts.wire_received + sim->counts.wire_dropped, 10000 * 84);
+	assert_int_equal(sim->counts.pkts_received + sim->counts.pkts_dropped,
+			 10000);
+	assert_int_equal(sim->counts.wire_received + sim->counts.wire_dropped,
+			 10000 * 84);
 	sim_free(sim);
 }
 

@@ -12,8 +12,8 @@ struct seen {
 	struct sim_tap tap;
 	u32 data, grants, other, retransmits;
 	u64 prio_bytes[8];
-	u8 last_prio[4];	/* of DATA from host i */
-	u32 first[64];		/* who sent the i-th DATA packet */
+	u8 last_prio[4]; /* of DATA from host i */
+	u32 first[64];	 /* who sent the i-th DATA packet */
 	u8 prio[64];
 	u32 n;
 };
@@ -65,13 +65,14 @@ static void preset__unknown(void **state)
 	assert_int_equal(sim_homa.defaults(&cfg), 0);
 	assert_int_equal(sim_homa.set(&cfg, "no_such_setting", 1), -EINVAL);
 	assert_int_equal(sim_homa.set(&cfg, "max_overcommit", 33), -EINVAL);
-	assert_int_equal(sim_homa.set(&cfg, "max_overcommit", 1ull << 32), -EINVAL);
+	assert_int_equal(sim_homa.set(&cfg, "max_overcommit", 1ull << 32),
+			 -EINVAL);
 	assert_int_equal(sim_homa.set(&cfg, "max_overcommit", 5), 0);
 	assert_int_equal(cfg.homa.max_overcommit, 5);
 }
 
-static void expect_levels(const struct sim_config *cfg, u32 total, u32 unscheduled,
-			  u32 overcommit)
+static void expect_levels(const struct sim_config *cfg, u32 total,
+			  u32 unscheduled, u32 overcommit)
 {
 	const struct homa_params *p;
 
@@ -88,8 +89,8 @@ static void preset__levels_of_the_study(void **state)
 	static const struct {
 		const char *name;
 		u32 scheduled;
-	} w[] = { { "w1", 1 }, { "w2", 3 }, { "w3", 4 }, { "w4", 7 }, { "w5", 7 },
-		  { "fixed:5000", 7 } };
+	} w[] = { { "w1", 1 }, { "w2", 3 }, { "w3", 4 },
+		  { "w4", 7 }, { "w5", 7 }, { "fixed:5000", 7 } };
 	struct sim_config cfg;
 	u32 i;
 
@@ -100,7 +101,7 @@ static void preset__levels_of_the_study(void **state)
 		expect_levels(&cfg, 8, 8 - w[i].scheduled, w[i].scheduled);
 	}
 	cfg = world_one_switch("sigcomm18", 4);
-	cfg.option[SIM_HOMA_SCHEDULED] = 3;	/* Figure 13 */
+	cfg.option[SIM_HOMA_SCHEDULED] = 3; /* Figure 13 */
 	expect_levels(&cfg, 4, 1, 3);
 	strcpy(cfg.workload, "w1");
 	cfg.option[SIM_HOMA_SCHEDULED] = 0;
@@ -248,10 +249,10 @@ static void withheld__is_waste_when_the_sender_is_busy(void **state)
 	for (i = 0; i < 2; i++) {
 		cfg.option[SIM_HOMA_SCHEDULED] = 1 + i;
 		sim = world_new(&cfg);
-		world_send(1, 0, 100000);	/* chosen by host 0 ... */
+		world_send(1, 0, 100000); /* chosen by host 0 ... */
 		world_send(2, 0, 300000);
 		sim_run(sim, 20 * SIM_US);
-		world_send(1, 3, 50000);	/* ... but its sender has shorter work */
+		world_send(1, 3, 50000); /* ... but its sender has shorter work */
 		sim_run(sim, 30 * SIM_US);
 		assert_int_equal(sim->hosts[0].withheld, 1 - i);
 		sim_run(sim, 10 * SIM_MS);
@@ -272,8 +273,9 @@ static void fail__a_host_that_is_cut_off(void **state)
 
 	(void)state;
 	cfg.num_failures = 1;
-	cfg.failures[0] = (struct sim_failure){ .node = 1, .peer = 3, .from = 100 * SIM_US,
-						.until = SIM_NEVER };
+	cfg.failures[0] = (struct sim_failure){
+		.node = 1, .peer = 3, .from = 100 * SIM_US, .until = SIM_NEVER
+	};
 	sim = world_new(&cfg);
 	world_send(0, 1, 1000000);
 	world_send(0, 2, 1000000);

@@ -26,8 +26,9 @@ static void one_alone(u32 src, u32 dst, u32 length, bool overtakes)
 		if (overtakes && took < ideal && took > ideal / 20 * 19)
 			continue;
 		if (took != ideal)
-			fail_msg("%u bytes from %u to %u: %llu ps, ideal %llu", length,
-				 msg->src, msg->dst, (unsigned long long)took,
+			fail_msg("%u bytes from %u to %u: %llu ps, ideal %llu",
+				 length, msg->src, msg->dst,
+				 (unsigned long long)took,
 				 (unsigned long long)ideal);
 	}
 	assert_int_equal(homa_world.msgs, first + (sim->cfg.rpc ? 2 : 1));
@@ -43,12 +44,16 @@ static void sizes_alone(const struct sim_config *cfg, u32 src, u32 dst)
 		one_alone(src, dst, i, false);
 	for (k = 1; k < 60; k += k < 20 ? 1 : 7)
 		for (i = k * segment - 1; i <= k * segment + 2; i++)
-			one_alone(src, dst, i, spray && i > segment && i < 2 * segment);
+			one_alone(src, dst, i,
+				  spray && i > segment && i < 2 * segment);
 	for (i = 2000; i < 20000000; i = i * 5 / 3 + 1)
 		one_alone(src, dst, i, spray && i < 2 * segment);
 	for (i = 0; i < 100; i++) {
-		u32 length = 1 + homa_prng_below(&homa_world.rng,
-						 1u << (1 + homa_prng_below(&homa_world.rng, 20)));
+		u32 length =
+			1 +
+			homa_prng_below(&homa_world.rng,
+					1u << (1 + homa_prng_below(&homa_world.rng,
+								   20)));
 
 		one_alone(src, dst, length,
 			  spray && length > segment && length < 2 * segment);
@@ -143,10 +148,12 @@ static void idle__rtt_bytes_of_the_study(void **state)
 	struct sim *sim = world_new(&cfg);
 
 	(void)state;
-	assert_int_equal(homa_engine_params(world_host(0)->engine)->unsched_bytes, 9328);
+	assert_int_equal(homa_engine_params(world_host(0)->engine)->unsched_bytes,
+			 9328);
 	/* A frame of 84 bytes: across racks, within one. */
 	assert_int_equal(sim_ideal_ps(sim, 0, 143, 1) -
-				 (sim_wire(sim_homa_data_ip(&cfg, 1)) - 84ull) * 2000,
+				 (sim_wire(sim_homa_data_ip(&cfg, 1)) - 84ull) *
+					 2000,
 			 2418000);
 	world_end();
 }

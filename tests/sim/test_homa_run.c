@@ -24,7 +24,8 @@ static void source_fires(struct sim *sim, struct sim_event *ev)
 		   homa_workload_size(&sim->workload, homa_prng_double(&s->rng)));
 	if (--s->left)
 		sim_event_add(sim->agenda, ev,
-			      sim->now + (u64)homa_prng_exp(&s->rng, (double)s->gap_ps));
+			      sim->now + (u64)homa_prng_exp(&s->rng,
+							    (double)s->gap_ps));
 }
 
 /* @n messages of each host, @gap_ns apart on average. */
@@ -40,7 +41,8 @@ static struct sim *run_random(const struct sim_config *cfg, u32 n, u64 gap_ns)
 		sources[i].host = i;
 		sources[i].left = n;
 		sources[i].gap_ps = gap_ns * 1000;
-		sim_event_add(sim->agenda, &sources[i].ev, homa_prng_below(&sources[i].rng, 1000));
+		sim_event_add(sim->agenda, &sources[i].ev,
+			      homa_prng_below(&sources[i].rng, 1000));
 	}
 	sim_run(sim, SIM_NEVER);
 	return sim;
@@ -76,8 +78,11 @@ static void run__lossless_every_workload(void **state)
 		const char *name;
 		u32 n;
 		u64 gap_ns;
-	} w[] = { { "w1", 1000, 300 }, { "w2", 500, 600 }, { "w3", 150, 3000 },
-		  { "w4", 10, 110000 }, { "w5", 2, 1500000 } };
+	} w[] = { { "w1", 1000, 300 },
+		  { "w2", 500, 600 },
+		  { "w3", 150, 3000 },
+		  { "w4", 10, 110000 },
+		  { "w5", 2, 1500000 } };
 	u32 i;
 
 	(void)state;
@@ -115,7 +120,8 @@ static void run__rpcs(void **state)
 	world_end();
 }
 
-static void run_lossy(const char *preset, bool rpc, u32 loss_ppm, u64 port_bytes, u64 seed)
+static void run_lossy(const char *preset, bool rpc, u32 loss_ppm,
+		      u64 port_bytes, u64 seed)
 {
 	struct sim_config cfg = world_one_switch(preset, 8);
 

@@ -49,14 +49,15 @@ static void compare(struct sim *sim, u32 src, u32 dst, u32 length)
 	u64 real = measured(sim, src, dst, length);
 
 	if (ideal != real)
-		fail_msg("%u bytes from %u to %u: ideal %llu, simulated %llu", length, src, dst,
-			 (unsigned long long)ideal, (unsigned long long)real);
+		fail_msg("%u bytes from %u to %u: ideal %llu, simulated %llu",
+			 length, src, dst, (unsigned long long)ideal,
+			 (unsigned long long)real);
 }
 
 static void base(struct sim_config *cfg)
 {
 	sim_config_default(cfg);
-	cfg->balance = SIM_ECMP;	/* packets stay in order */
+	cfg->balance = SIM_ECMP; /* packets stay in order */
 }
 
 /* simulation-facts: 84 bytes on the wire, 2.418 us across racks, 1.884 us within. */
@@ -72,9 +73,11 @@ static void ideal_84_bytes__as_in_the_study(void **state)
 	/* The smallest DATA packet of the header model is longer than 84 bytes. */
 	payload = 1;
 	assert_int_equal(sim_homa_data_ip(&cfg, payload), 28 + 30 + 1);
-	assert_int_equal(sim_ideal_ps(sim, 0, 143, 1) - (97 - 84) * (2 * 800 + 2 * 200),
+	assert_int_equal(sim_ideal_ps(sim, 0, 143, 1) -
+				 (97 - 84) * (2 * 800 + 2 * 200),
 			 2418000);
-	assert_int_equal(sim_ideal_ps(sim, 0, 1, 1) - (97 - 84) * 2 * 800, 1884400);
+	assert_int_equal(sim_ideal_ps(sim, 0, 1, 1) - (97 - 84) * 2 * 800,
+			 1884400);
 	sim_free(sim);
 }
 
@@ -93,7 +96,8 @@ static void ideal_headers__both_models(void **state)
 
 static void sizes(struct sim_config *cfg, u32 near, u32 far)
 {
-	static const u32 fixed[] = { 1, 2, 100, 1441, 1442, 1443, 1500, 2884, 2885, 14419,
+	static const u32 fixed[] = { 1,	    2,	   100,	   1441,   1442,
+				     1443,  1500,  2884,   2885,   14419,
 				     14420, 14421, 100000, 3000001 };
 	struct homa_prng rng;
 	struct sim *sim = blast_new(cfg);
@@ -107,7 +111,8 @@ static void sizes(struct sim_config *cfg, u32 near, u32 far)
 		compare(sim, far, 0, fixed[i]);
 	}
 	for (i = 0; i < 300; i++)
-		compare(sim, 1, i & 1 ? far : near, 1 + homa_prng_below(&rng, 30000));
+		compare(sim, 1, i & 1 ? far : near,
+			1 + homa_prng_below(&rng, 30000));
 	sim_free(sim);
 }
 
@@ -146,7 +151,7 @@ static void ideal_fat_tree__as_simulated(void **state)
 	cfg.topology = SIM_FAT_TREE;
 	cfg.k = 4;
 	cfg.hosts = 0;
-	sizes(&cfg, 2, 15);	/* 2: another edge switch of the same pod */
+	sizes(&cfg, 2, 15); /* 2: another edge switch of the same pod */
 	cfg.hosts = 0;
 	sizes(&cfg, 3, 4);
 	cfg.hosts = 0;

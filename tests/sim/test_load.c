@@ -25,13 +25,16 @@ static void load_ratio__as_in_the_study(void **state)
 	sim_config_default(&cfg);
 	for (i = 0; i < 5; i++) {
 		name[1] = (char)('1' + i);
-		assert_int_equal(homa_workload_parse(&w, name, UINT32_MAX, err, sizeof(err)), 0);
+		assert_int_equal(homa_workload_parse(&w, name, UINT32_MAX, err,
+						     sizeof(err)),
+				 0);
 		sim_load_compute(&cfg, &w, &load);
 		if (fabs(load.payload / load.wire - ratio[i]) > 0.012)
-			fail_msg("%s: %.4f instead of %.2f", name, load.payload / load.wire,
-				 ratio[i]);
+			fail_msg("%s: %.4f instead of %.2f", name,
+				 load.payload / load.wire, ratio[i]);
 		assert_true(fabs(load.wire_load - 0.8) < 1e-9);
-		assert_true(fabs(load.payload_load - 0.8 * load.payload / load.wire) < 1e-9);
+		assert_true(fabs(load.payload_load -
+				 0.8 * load.payload / load.wire) < 1e-9);
 	}
 }
 
@@ -53,7 +56,9 @@ static void load_means__exact(void **state)
 
 		j = i / 5;
 		name[1] = (char)('1' + i % 5);
-		assert_int_equal(homa_workload_parse(&w, name, cuts[j], err, sizeof(err)), 0);
+		assert_int_equal(homa_workload_parse(&w, name, cuts[j], err,
+						     sizeof(err)),
+				 0);
 		sim_load_compute(&cfg, &w, &load);
 		for (k = 0; k < DRAWS; k++) {
 			u32 size = homa_workload_size(&w, (k + 0.5) / DRAWS);
@@ -61,9 +66,11 @@ static void load_means__exact(void **state)
 			wire += (double)sim_load_wire(&cfg, size) / DRAWS;
 			payload += (double)size / DRAWS;
 		}
-		if (fabs(load.wire / wire - 1) > 2e-3 || fabs(load.payload / payload - 1) > 2e-3)
+		if (fabs(load.wire / wire - 1) > 2e-3 ||
+		    fabs(load.payload / payload - 1) > 2e-3)
 			fail_msg("%s cut at %u: wire %.3f, by draws %.3f; payload %.3f, by draws %.3f",
-				 name, cuts[j], load.wire, wire, load.payload, payload);
+				 name, cuts[j], load.wire, wire, load.payload,
+				 payload);
 	}
 }
 

@@ -17,7 +17,7 @@ struct run {
 	struct sim_tap tap;
 	struct sim_msg *msg[MESSAGES];
 	u32 num;
-	u32 watch;	   /* host whose PULLs are noted */
+	u32 watch;	    /* host whose PULLs are noted */
 	u64 pull_at[PULLS]; /* ps */
 	u32 pulls;
 	u64 data_sent, first_copies;
@@ -30,7 +30,8 @@ static void run_sent(void *arg, struct sim *sim, const struct sim_pkt *pkt)
 	if (!(pkt->flags & SIM_CONTROL)) {
 		run->data_sent++;
 		run->first_copies += !(pkt->flags & SIM_RETRANSMIT);
-	} else if (pkt->src == run->watch && pkt->type == 4 && run->pulls < PULLS) {
+	} else if (pkt->src == run->watch && pkt->type == 4 &&
+		   run->pulls < PULLS) {
 		run->pull_at[run->pulls++] = sim->now;
 	}
 }
@@ -99,8 +100,10 @@ static u64 run_finish(struct run *run)
 	}
 	assert_int_equal(counts->msgs_failed, 0);
 	assert_int_equal(counts->pkts_live, 0);
-	assert_int_equal(counts->pkts_sent, counts->pkts_received + counts->pkts_dropped);
-	assert_int_equal(counts->wire_sent, counts->wire_received + counts->wire_dropped +
+	assert_int_equal(counts->pkts_sent,
+			 counts->pkts_received + counts->pkts_dropped);
+	assert_int_equal(counts->wire_sent, counts->wire_received +
+						    counts->wire_dropped +
 						    counts->wire_trimmed);
 	return last;
 }
@@ -177,8 +180,10 @@ static void ndp_incast__near_the_optimum_without_timeouts(void **state)
 	assert_int_equal(metric(run, "probes"), 0);
 	assert_int_equal(run->sim->counts.pkts_dropped, 0);
 	/* Nearly all of the first windows is trimmed, and only that. */
-	assert_true(metric(run, "trimmed_arrivals") > senders * metric(run, "first_window") / 2);
-	assert_int_equal(metric(run, "retransmits"), metric(run, "trimmed_arrivals"));
+	assert_true(metric(run, "trimmed_arrivals") >
+		    senders * metric(run, "first_window") / 2);
+	assert_int_equal(metric(run, "retransmits"),
+			 metric(run, "trimmed_arrivals"));
 	assert_int_equal(run->data_sent, packets + metric(run, "retransmits"));
 	assert_int_equal(run->first_copies, packets);
 	run_free(run);
@@ -277,9 +282,11 @@ static void storm(u64 seed, u32 loss_ppm, u64 *lost)
 	run = run_new(&cfg);
 	homa_prng_seed(&rng, 77, 0);
 	for (i = 0; i < MESSAGES; i++) {
-		u32 src = homa_prng_below(&rng, 12), dst = homa_prng_below(&rng, 11);
-		u32 length = homa_prng_below(&rng, 2) ? 1 + homa_prng_below(&rng, 2000) :
-							1 + homa_prng_below(&rng, 200000);
+		u32 src = homa_prng_below(&rng, 12),
+		    dst = homa_prng_below(&rng, 11);
+		u32 length = homa_prng_below(&rng, 2) ?
+				     1 + homa_prng_below(&rng, 2000) :
+				     1 + homa_prng_below(&rng, 200000);
 
 		run_send(run, src * 12, (dst + (dst >= src)) * 12, length);
 	}

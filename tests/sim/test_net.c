@@ -91,7 +91,8 @@ static void net_time__cut_through(void **state)
 			 NS(1000 + 250 + 500) + 64 * 800 + 1538 * 800);
 	/* To a faster link all of it must be there, then 64 bytes do. */
 	assert_int_equal(time_of(&cfg, 0, 143, 1538),
-			 NS(1000 + 750 + 500) + 1538 * 800 + 64 * 200 + 64 * 200 + 1538 * 800);
+			 NS(1000 + 750 + 500) + 1538 * 800 + 64 * 200 +
+				 64 * 200 + 1538 * 800);
 	cfg.fabric_mbps = 10000;
 	assert_int_equal(time_of(&cfg, 0, 143, 1538),
 			 NS(1000 + 750 + 500) + 3 * 64 * 800 + 1538 * 800);
@@ -107,8 +108,10 @@ static void net_time__fat_tree(void **state)
 	cfg.k = 4;
 	cfg.hosts = 0;
 	assert_int_equal(time_of(&cfg, 0, 1, 84), NS(1500 + 250) + 84 * 1600);
-	assert_int_equal(time_of(&cfg, 0, 2, 84), NS(1500 + 750) + 84 * (1600 + 400));
-	assert_int_equal(time_of(&cfg, 0, 15, 84), NS(1500 + 1250) + 84 * (1600 + 800));
+	assert_int_equal(time_of(&cfg, 0, 2, 84),
+			 NS(1500 + 750) + 84 * (1600 + 400));
+	assert_int_equal(time_of(&cfg, 0, 15, 84),
+			 NS(1500 + 1250) + 84 * (1600 + 800));
 }
 
 /* sim_path() says what packets then do. */
@@ -154,7 +157,8 @@ static void net_wait__behind_an_equal_is_queueing(void **state)
 	assert_int_equal(seen.lag[1], 0);
 	assert_int_equal(sim->hosts[0].down->stats.peak, 1538);
 	/* 1538 bytes for 1230.4 ns, between whole ns. */
-	assert_in_range(sim->hosts[0].down->stats.byte_ns, 1538 * 1230, 1538 * 1231);
+	assert_in_range(sim->hosts[0].down->stats.byte_ns, 1538 * 1230,
+			1538 * 1231);
 	assert_int_equal(sim->hosts[0].down->stats.prio_bytes[3], 2 * 1538);
 	assert_int_equal(sim->hosts[0].down->stats.tx_packets, 2);
 	sim_net_stats_reset(sim);
@@ -180,7 +184,8 @@ static void net_stats__start_again(void **state)
 	sim_net_stats_reset(sim);
 	assert_int_equal(sim->hosts[0].down->stats.peak, 1538);
 	sim_run(sim, SIM_NEVER);
-	assert_in_range(sim->hosts[0].down->stats.byte_ns, 1538 * 230, 1538 * 231);
+	assert_in_range(sim->hosts[0].down->stats.byte_ns, 1538 * 230,
+			1538 * 231);
 	assert_int_equal(sim->hosts[0].down->stats.tx_packets, 1);
 	sim_free(sim);
 }
@@ -197,9 +202,11 @@ static void net_wait__behind_a_lower_one_is_lag(void **state)
 	blast_on_rx(sim, see, &seen);
 	blast_send(sim, blast_pkt(sim, 1, 0, 1538, 2));
 	/* Reaches the port 100 ns after the long one began to leave. */
-	blast_send_at(sim, blast_pkt(sim, 2, 0, 84, 7), (1538 - 84) * 800 + NS(100));
+	blast_send_at(sim, blast_pkt(sim, 2, 0, 84, 7),
+		      (1538 - 84) * 800 + NS(100));
 	/* And another one just behind that. */
-	blast_send_at(sim, blast_pkt(sim, 3, 0, 84, 7), (1538 - 84) * 800 + NS(110));
+	blast_send_at(sim, blast_pkt(sim, 3, 0, 84, 7),
+		      (1538 - 84) * 800 + NS(110));
 	sim_run(sim, SIM_NEVER);
 	assert_int_equal(seen.n, 3);
 	assert_int_equal(seen.prio[0], 2);
@@ -250,12 +257,15 @@ static void net_withheld__idle_downlink_is_waste(void **state)
 	sim_run(sim, NS(500));
 	sim_withheld(sim, &sim->hosts[0], 2);
 	/* It leaves the switch from 2000 on, 10 ns behind it another one. */
-	blast_send_at(sim, blast_pkt(sim, 1, 0, 84, 0), NS(2000 - 1250) - 84 * 800);
-	blast_send_at(sim, blast_pkt(sim, 2, 0, 84, 0), NS(2010 - 1250) - 84 * 800);
+	blast_send_at(sim, blast_pkt(sim, 1, 0, 84, 0),
+		      NS(2000 - 1250) - 84 * 800);
+	blast_send_at(sim, blast_pkt(sim, 2, 0, 84, 0),
+		      NS(2010 - 1250) - 84 * 800);
 	sim_run(sim, NS(5000));
 	assert_int_equal(sim->hosts[0].waste_ps, NS(1500));
 	sim_withheld(sim, &sim->hosts[0], 0);
-	assert_int_equal(sim->hosts[0].waste_ps, NS(1500) + NS(3000) - 2 * 84 * 800);
+	assert_int_equal(sim->hosts[0].waste_ps,
+			 NS(1500) + NS(3000) - 2 * 84 * 800);
 	sim_run(sim, NS(9000));
 	sim_withheld(sim, &sim->hosts[0], 1);
 	assert_int_equal(sim->hosts[0].waste_ps, NS(4500) - 2 * 84 * 800);
@@ -316,7 +326,8 @@ static void check_port(const struct seen *seen, u64 seed)
 				continue;
 			unit_assert(seed, seen->prio[j] <= seen->prio[i]);
 			unit_assert(seed, seen->prio[j] < seen->prio[i] ||
-						  seen->arrived[j] >= seen->arrived[i]);
+						  seen->arrived[j] >=
+							  seen->arrived[i]);
 		}
 		end = start + seen->wire[i] * 800ull;
 	}
@@ -343,8 +354,10 @@ static void net_port__strict_and_never_idle(void **state)
 
 			pkt->dst = 0;
 			/* Lulls and rushes. */
-			blast_send_at(sim, pkt, i / 100 * 100 * SIM_US +
-						 pkt->rank % 100 * (i / 100 % 4) * SIM_US);
+			blast_send_at(sim, pkt,
+				      i / 100 * 100 * SIM_US +
+					      pkt->rank % 100 * (i / 100 % 4) *
+						      SIM_US);
 		}
 		sim_run(sim, SIM_NEVER);
 		assert_int_equal(seen->n, 4 * MANY);
@@ -370,11 +383,12 @@ static void check_conservation(const struct sim *sim, u64 seed)
 	u64 drops = 0, trims = 0;
 	u32 i;
 
-	unit_assert(seed, c->pkts_sent + blast_waiting(sim) ==
-				  c->pkts_received + c->pkts_dropped + c->pkts_live);
-	unit_assert(seed, c->wire_sent >=
-				  c->wire_received + c->wire_dropped + c->wire_trimmed +
-					  queued_bytes(sim));
+	unit_assert(seed,
+		    c->pkts_sent + blast_waiting(sim) ==
+			    c->pkts_received + c->pkts_dropped + c->pkts_live);
+	unit_assert(seed, c->wire_sent >= c->wire_received + c->wire_dropped +
+						  c->wire_trimmed +
+						  queued_bytes(sim));
 	for (i = 0; i < sim->num_ports; i++) {
 		drops += sim->ports[i].stats.drops;
 		trims += sim->ports[i].stats.trims;
@@ -402,16 +416,17 @@ static void conserve(struct sim_config *cfg, u64 seed)
 	unit_assert(seed, sim->counts.pkts_sent > 100);
 	unit_assert(seed, sim->counts.pkts_live == 0);
 	unit_assert(seed, queued_bytes(sim) == 0);
-	unit_assert(seed, sim->counts.wire_sent == sim->counts.wire_received +
-							   sim->counts.wire_dropped +
-							   sim->counts.wire_trimmed);
+	unit_assert(seed,
+		    sim->counts.wire_sent == sim->counts.wire_received +
+						     sim->counts.wire_dropped +
+						     sim->counts.wire_trimmed);
 	for (i = 0; i < sim->num_ports; i++)
 		unit_assert(seed, sim->ports[i].packets == 0);
 	for (i = 0; i < sim->net->switches; i++)
 		unit_assert(seed, sim->net->sw[i].buffered == 0);
 	unit_assert(seed, (cfg->loss_ppm || cfg->num_failures) ==
-				  (sim->counts.pkts_dropped != 0) ||
-			  cfg->port_bytes || cfg->shared_bytes);
+					  (sim->counts.pkts_dropped != 0) ||
+				  cfg->port_bytes || cfg->shared_bytes);
 	sim_free(sim);
 }
 
@@ -438,7 +453,8 @@ static void net_conserves__what_goes_in(void **state)
 		if (i / 9 % 4 == 3) {
 			cfg.num_failures = 2;
 			cfg.failures[0].node = 0;
-			cfg.failures[0].peer = cfg.topology == SIM_FAT_TREE ? 16 : 12;
+			cfg.failures[0].peer =
+				cfg.topology == SIM_FAT_TREE ? 16 : 12;
 			cfg.failures[0].from = 20 * SIM_US;
 			cfg.failures[0].until = 50 * SIM_US;
 			cfg.failures[1] = cfg.failures[0];
@@ -446,7 +462,8 @@ static void net_conserves__what_goes_in(void **state)
 			cfg.failures[1].until = 60 * SIM_US;
 			if (cfg.topology != SIM_ONE_SWITCH) {
 				cfg.failures[1].node = cfg.failures[0].peer;
-				cfg.failures[1].peer = cfg.topology == SIM_FAT_TREE ? 24 : 15;
+				cfg.failures[1].peer =
+					cfg.topology == SIM_FAT_TREE ? 24 : 15;
 			}
 		}
 		conserve(&cfg, seed + i);
@@ -461,7 +478,8 @@ static void mix(struct sim *sim, struct sim_pkt *pkt, void *arg)
 {
 	u64 *digest = arg;
 
-	*digest = (*digest ^ sim->now ^ (u64)pkt->src << 32 ^ pkt->wire) * 0x100000001b3ull;
+	*digest = (*digest ^ sim->now ^ (u64)pkt->src << 32 ^ pkt->wire) *
+		  0x100000001b3ull;
 }
 
 static u64 digest_of(u64 seed)

@@ -20,7 +20,8 @@ static int parse(struct sim_options *o, const char *line)
 	int argc = 1;
 
 	snprintf(copy, sizeof(copy), "%s", line);
-	for (word = strtok_r(copy, " ", &save); word; word = strtok_r(NULL, " ", &save))
+	for (word = strtok_r(copy, " ", &save); word;
+	     word = strtok_r(NULL, " ", &save))
 		argv[argc++] = word;
 	memset(err, 0, sizeof(err));
 	return sim_options_parse(o, argc, argv, err, sizeof(err));
@@ -59,13 +60,30 @@ static void units__exact(void **state)
 
 static void units__refused(void **state)
 {
-	static const char *const times[] = { "", "ns", "5", "5 us", "-5us", "0.1ps", "1e3ns",
-		"5min", "1..5us", ".us", "99999999999999999999s", "20000000s", "5us ", "+1us" };
-	static const char *const rates[] = { "", "10", "0gbit", "0.1mbit", "gbit", "-1gbit",
-		"9tbit", "10 gbit", "10gbits" };
-	static const char *const bytes[] = { "", "kb", "-1", "1.5", "0.5b", "1kbit", "1e6",
-		"99999999999999999999", "9999999gb", "nan" };
-	static const char *const numbers[] = { "", "1.0", "-1", "x", "1x", "0x10", "8" };
+	static const char *const times[] = { "",
+					     "ns",
+					     "5",
+					     "5 us",
+					     "-5us",
+					     "0.1ps",
+					     "1e3ns",
+					     "5min",
+					     "1..5us",
+					     ".us",
+					     "99999999999999999999s",
+					     "20000000s",
+					     "5us ",
+					     "+1us" };
+	static const char *const rates[] = { "",	"10",	   "0gbit",
+					     "0.1mbit", "gbit",	   "-1gbit",
+					     "9tbit",	"10 gbit", "10gbits" };
+	static const char *const bytes[] = {
+		"",	     "kb",    "-1",  "1.5",
+		"0.5b",	     "1kbit", "1e6", "99999999999999999999",
+		"9999999gb", "nan"
+	};
+	static const char *const numbers[] = { "",   "1.0",  "-1", "x",
+					       "1x", "0x10", "8" };
 	double real;
 	u64 value;
 	u32 mbps, i;
@@ -82,7 +100,8 @@ static void units__refused(void **state)
 			fail_msg("'%s' was taken for bytes", bytes[i]);
 	for (i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		if (sim_parse_number(numbers[i], 7, &value))
-			fail_msg("'%s' was taken for a number up to 7", numbers[i]);
+			fail_msg("'%s' was taken for a number up to 7",
+				 numbers[i]);
 	assert_false(sim_parse_real("nan", 0, 1, &real));
 	assert_false(sim_parse_real("", 0, 1, &real));
 	assert_false(sim_parse_real("0.5x", 0, 1, &real));
@@ -114,12 +133,13 @@ static void options__all_taken_in(void **state)
 	static struct sim_options o;
 
 	(void)state;
-	good(&o, "--topology one-switch --hosts 40 --link 25gbit --link-delay 10ns --switch-delay=300ns "
-		 "--send-delay 2us --receive-delay 3us --cut-through --balance ecmp --queue trim "
-		 "--port-buffer 100kb --shared-buffer 13mb --shared-alpha 0.5 --ecn 65kb "
-		 "--trim-packets 9 --loss 0.001 --mtu 3000 --headers true --mode rpc --workload w2 "
-		 "--cut 1mb --load 0.75 --load-kind payload --warmup 1ms --measure 2ms --drain 3ms "
-		 "--max-messages 99 --incast 32:20kb:1ms --seed 12345 --json - --progress 2");
+	good(&o,
+	     "--topology one-switch --hosts 40 --link 25gbit --link-delay 10ns --switch-delay=300ns "
+	     "--send-delay 2us --receive-delay 3us --cut-through --balance ecmp --queue trim "
+	     "--port-buffer 100kb --shared-buffer 13mb --shared-alpha 0.5 --ecn 65kb "
+	     "--trim-packets 9 --loss 0.001 --mtu 3000 --headers true --mode rpc --workload w2 "
+	     "--cut 1mb --load 0.75 --load-kind payload --warmup 1ms --measure 2ms --drain 3ms "
+	     "--max-messages 99 --incast 32:20kb:1ms --seed 12345 --json - --progress 2");
 	assert_int_equal(o.cfg.topology, SIM_ONE_SWITCH);
 	assert_int_equal(o.cfg.hosts, 40);
 	assert_int_equal(o.cfg.host_mbps, 25000);
@@ -157,7 +177,8 @@ static void options__topologies(void **state)
 	static struct sim_options o;
 
 	(void)state;
-	good(&o, "--racks 3 --hosts-per-rack 8 --spines 2 --fabric 100gbit --fabric-delay 5ns");
+	good(&o,
+	     "--racks 3 --hosts-per-rack 8 --spines 2 --fabric 100gbit --fabric-delay 5ns");
 	assert_int_equal(o.cfg.hosts, 24);
 	assert_int_equal(o.cfg.spines, 2);
 	assert_int_equal(o.cfg.fabric_mbps, 100000);
@@ -170,7 +191,7 @@ static void options__topologies(void **state)
 	assert_int_equal(o.cfg.hosts, 18);
 	assert_int_equal(o.cfg.racks, 9);
 	good(&o, "--topology fat-tree --k 16");
-	assert_int_equal(o.cfg.hosts, 0);	/* the network computes them */
+	assert_int_equal(o.cfg.hosts, 0); /* the network computes them */
 	assert_int_equal(o.cfg.k, 16);
 	good(&o, "--fail 144-153:1ms:2ms --fail 0-144:0:1us");
 	assert_int_equal(o.cfg.num_failures, 2);
@@ -215,7 +236,9 @@ static void options__recording_is_measured_whole(void **state)
 	assert_true(o.cfg.warmup_ps == SIM_US && o.cfg.measure_ps == SIM_MS);
 }
 
-static const struct { const char *line, *says; } bad[] = {
+static const struct {
+	const char *line, *says;
+} bad[] = {
 	{ "--lod 1", "unknown option '--lod'" },
 	{ "-x", "unexpected argument '-x'" },
 	{ "w4", "unexpected argument 'w4'" },
@@ -230,7 +253,8 @@ static const struct { const char *line, *says; } bad[] = {
 	{ "--set =1", "NAME=VALUE" },
 	{ "--set x=", "NAME=VALUE" },
 	{ "--set x=1", "no setting 'x'" },
-	{ "--set max_overcommit=33", "no setting 'max_overcommit' that can be 33" },
+	{ "--set max_overcommit=33",
+	  "no setting 'max_overcommit' that can be 33" },
 	{ "--set scheduled-levels=9", "9 is not from 0 to 8" },
 	{ "--topology ring", "one of one-switch, leaf-spine, fat-tree" },
 	{ "--balance x", "one of spray, ecmp" },
@@ -316,16 +340,19 @@ static void options__too_many_failures_and_long_names(void **state)
 		argv[argc++] = "--fail";
 		argv[argc++] = "0-144:0:1ms";
 	}
-	assert_int_equal(sim_options_parse(&o, argc, argv, err, sizeof(err)), -EINVAL);
+	assert_int_equal(sim_options_parse(&o, argc, argv, err, sizeof(err)),
+			 -EINVAL);
 	assert_non_null(strstr(err, "more than 32"));
 	memset(name, 'x', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	argv[1] = "--arrivals";
 	argv[2] = name;
-	assert_int_equal(sim_options_parse(&o, 3, argv, err, sizeof(err)), -EINVAL);
+	assert_int_equal(sim_options_parse(&o, 3, argv, err, sizeof(err)),
+			 -EINVAL);
 	assert_non_null(strstr(err, "longer than"));
 	argv[1] = name;
-	assert_int_equal(sim_options_parse(&o, 2, argv, err, sizeof(err)), -EINVAL);
+	assert_int_equal(sim_options_parse(&o, 2, argv, err, sizeof(err)),
+			 -EINVAL);
 }
 
 int main(void)

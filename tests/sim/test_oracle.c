@@ -79,7 +79,8 @@ static u64 wire_ps(const struct run *run, u32 length)
 
 static void oracle_idle__slowdown_is_exactly_one(void **state)
 {
-	static const u32 length[] = { 1, 10, 64, 1441, 1442, 1443, 2884, 10000, 9999999 };
+	static const u32 length[] = { 1,    10,	  64,	 1441,	 1442,
+				      1443, 2884, 10000, 9999999 };
 	struct run run;
 	u32 i;
 
@@ -107,7 +108,8 @@ static u64 least_sum(u64 *size, u32 n, u64 before)
 		return 0;
 	for (i = 0; i < n; i++) {
 		tmp = size[i], size[i] = size[0], size[0] = tmp;
-		sum = before + size[0] + least_sum(size + 1, n - 1, before + size[0]);
+		sum = before + size[0] +
+		      least_sum(size + 1, n - 1, before + size[0]);
 		if (sum < least)
 			least = sum;
 		tmp = size[i], size[i] = size[0], size[0] = tmp;
@@ -127,7 +129,8 @@ static void oracle_one_link__least_mean_of_all_orders(void **state)
 	homa_prng_seed(&rng, seed, 1);
 	run_init(&run, 8);
 	for (i = 0; i < 7; i++) {
-		struct sim_msg *msg = run_send(&run, i + 1, 0, 1 + homa_prng_below(&rng, 50000));
+		struct sim_msg *msg = run_send(&run, i + 1, 0,
+					       1 + homa_prng_below(&rng, 50000));
 
 		size[i] = wire_ps(&run, msg->length);
 	}
@@ -151,7 +154,8 @@ static void oracle_preemption__costs_nothing(void **state)
 	small = run_send(&run, 2, 0, 5000);
 	sim_run(run.sim, SIM_S);
 	assert_int_equal(small->done - small->created, ideal(&run, small));
-	assert_int_equal(big->done, ideal(&run, big) + wire_ps(&run, small->length));
+	assert_int_equal(big->done,
+			 ideal(&run, big) + wire_ps(&run, small->length));
 	run_finish(&run);
 }
 
@@ -205,7 +209,8 @@ static void ref_run(const struct run *run, struct ref *ref)
 				ref[i].here = true;
 		step = ref_match(run, ref, on);
 		for (i = 0; i < run->num; i++)
-			if (run->msg[i]->created > now && run->msg[i]->created - now < step)
+			if (run->msg[i]->created > now &&
+			    run->msg[i]->created - now < step)
 				step = run->msg[i]->created - now;
 		now += step;
 		for (i = 0; i < run->num; i++) {
@@ -221,7 +226,8 @@ static void ref_run(const struct run *run, struct ref *ref)
 	}
 }
 
-static void against_reference(u64 seed, u32 hosts, u32 messages, u32 longest, u32 gap_ns)
+static void against_reference(u64 seed, u32 hosts, u32 messages, u32 longest,
+			      u32 gap_ns)
 {
 	struct ref ref[MESSAGES];
 	struct homa_prng rng;
@@ -232,10 +238,13 @@ static void against_reference(u64 seed, u32 hosts, u32 messages, u32 longest, u3
 	homa_prng_seed(&rng, seed, 2);
 	run_init(&run, hosts);
 	for (i = 0; i < messages; i++) {
-		u32 src = homa_prng_below(&rng, hosts), dst = homa_prng_below(&rng, hosts - 1);
+		u32 src = homa_prng_below(&rng, hosts),
+		    dst = homa_prng_below(&rng, hosts - 1);
 
-		run_send(&run, src, dst + (dst >= src), 1 + homa_prng_below(&rng, longest));
-		sim_run(run.sim, run.sim->now + homa_prng_below(&rng, gap_ns + 1) * SIM_NS);
+		run_send(&run, src, dst + (dst >= src),
+			 1 + homa_prng_below(&rng, longest));
+		sim_run(run.sim, run.sim->now + homa_prng_below(&rng, gap_ns + 1) *
+							SIM_NS);
 	}
 	sim_run(run.sim, SIM_S);
 	ref_run(&run, ref);
@@ -245,9 +254,12 @@ static void against_reference(u64 seed, u32 hosts, u32 messages, u32 longest, u3
 
 		if (run.msg[i]->done != due)
 			fail_msg("message %u of %u, done at %llu instead of %llu, with HOMA_TEST_SEED=%llu",
-				 i, messages, (unsigned long long)run.msg[i]->done,
-				 (unsigned long long)due, (unsigned long long)seed);
-		unit_assert(seed, run.msg[i]->done - run.msg[i]->created >= least);
+				 i, messages,
+				 (unsigned long long)run.msg[i]->done,
+				 (unsigned long long)due,
+				 (unsigned long long)seed);
+		unit_assert(seed,
+			    run.msg[i]->done - run.msg[i]->created >= least);
 	}
 	run_finish(&run);
 }
@@ -260,8 +272,9 @@ static void oracle_reference__same_times(void **state)
 	(void)state;
 	for (i = 0; i < 40; i++) {
 		against_reference(seed + i, 2 + i % 5, 60, 20000, 3000);
-		against_reference(seed + i, 3 + i % 8, 60, 40, 100); /* many equals */
-		against_reference(seed + i, 10, 60, 1000000, 0);     /* all at once */
+		against_reference(seed + i, 3 + i % 8, 60, 40,
+				  100); /* many equals */
+		against_reference(seed + i, 10, 60, 1000000, 0); /* all at once */
 	}
 	against_reference(seed, HOSTS, MESSAGES, 100000, 1000);
 }

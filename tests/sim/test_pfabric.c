@@ -41,7 +41,8 @@ static void pfabric_one_packet__takes_its_time_alone(void **state)
 	for (i = 0; i < 3; i++) {
 		msg = world_send(0, 100, lengths[i]);
 		world_run(SIM_MS);
-		assert_int_equal(world_took(msg), world_alone_ps(0, 100, lengths[i]));
+		assert_int_equal(world_took(msg),
+				 world_alone_ps(0, 100, lengths[i]));
 	}
 	world_finish();
 	world_end();
@@ -67,9 +68,9 @@ static void pfabric_short__passes_long_at_every_hop(void **state)
 	cfg.fabric_mbps = 10000;
 	world_new(&cfg);
 	for (i = 0; i < 4; i++) {
-		world_send(0, 12 + i, 3000000); /* own port */
+		world_send(0, 12 + i, 3000000);	    /* own port */
 		world_send(1 + i, 12 + i, 3000000); /* the racks' */
-		world_send(9 + i % 2, 8, 3000000); /* the receiver's */
+		world_send(9 + i % 2, 8, 3000000);  /* the receiver's */
 	}
 	world_run(100 * SIM_US);
 	alone = world_alone_ps(0, 8, 1460);
@@ -78,7 +79,8 @@ static void pfabric_short__passes_long_at_every_hop(void **state)
 		world_run(50 * SIM_US + i * 100 * SIM_NS);
 	}
 	for (i = 0; i < 20; i++) {
-		assert_in_range(world_took(shorts[i]), alone, alone + 4 * WORLD_PKT_PS);
+		assert_in_range(world_took(shorts[i]), alone,
+				alone + 4 * WORLD_PKT_PS);
 		assert_int_equal(world.sent[shorts[i]->serial], 1);
 	}
 	for (i = 0; i < 12; i++)

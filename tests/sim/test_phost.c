@@ -24,7 +24,8 @@ static void phost_one_message__fills_the_link(void **state)
 	msg = world_send(1, 143, length);
 	world_finish();
 	assert_in_range(world_took(msg), world_data_ps(length),
-			world_data_ps(length) + world_data_ps(length) / 100 + 6 * SIM_US);
+			world_data_ps(length) + world_data_ps(length) / 100 +
+				6 * SIM_US);
 	assert_int_equal(world.sent[1], (length + 1459) / 1460);
 	assert_int_equal(world_metric("tokens"), (length + 1459) / 1460 - 8);
 	assert_int_equal(world_metric("tokens_again"), 0);
@@ -47,7 +48,8 @@ static void phost_one_packet__takes_its_time_alone(void **state)
 		msg = world_send(0, 100, lengths[i]);
 		world_run(SIM_MS);
 		assert_int_equal(world_took(msg),
-				 world_alone_ps(0, 100, lengths[i]) + SIM_MIN_WIRE * 800);
+				 world_alone_ps(0, 100, lengths[i]) +
+					 SIM_MIN_WIRE * 800);
 	}
 	world_finish();
 	assert_int_equal(world_metric("tokens"), 0);
@@ -94,10 +96,12 @@ static void phost_tokens__leave_at_the_rate_of_the_link(void **state)
 	world_finish();
 	assert_true(tokens >= 5 * 292);
 	for (i = 1; i < tokens; i++)
-		assert_true(token_at[i] + SIM_MIN_WIRE * 800 >= token_at[0] + i * WORLD_PKT_PS);
+		assert_true(token_at[i] + SIM_MIN_WIRE * 800 >=
+			    token_at[0] + i * WORLD_PKT_PS);
 	assert_true(with_token <= tokens);
-	assert_int_equal(with_token + with_free, world.sim->counts.pkts_dropped + 1500 +
-							 world_metric("duplicates"));
+	assert_int_equal(with_token + with_free,
+			 world.sim->counts.pkts_dropped + 1500 +
+				 world_metric("duplicates"));
 	assert_true(with_free <= 40 + world.sim->counts.pkts_dropped);
 	/* Nearly none is in vain, though five senders began at once. */
 	for (i = 0; i < 5; i++)
@@ -156,7 +160,8 @@ static void phost_receiver__shortest_first(void **state)
 	msg = world_send(11, 0, length);
 	world_finish();
 	/* A fair share would take eleven times as long. */
-	assert_in_range(world_took(msg), world_data_ps(length), 2 * world_data_ps(length));
+	assert_in_range(world_took(msg), world_data_ps(length),
+			2 * world_data_ps(length));
 	for (i = 1; i < 10; i++)
 		assert_true(world.msg[i - 1]->done < world.msg[i]->done);
 	world_end();
@@ -176,8 +181,10 @@ static void phost_sender__shortest_first(void **state)
 	world_run(100 * SIM_US);
 	shorter = world_send(0, 2, length);
 	world_finish();
-	assert_in_range(world_took(shorter), world_data_ps(length), world_data_ps(length) * 5 / 4);
-	assert_in_range(longer->done, world_data_ps(6 * length), world_data_ps(6 * length) * 5 / 4);
+	assert_in_range(world_took(shorter), world_data_ps(length),
+			world_data_ps(length) * 5 / 4);
+	assert_in_range(longer->done, world_data_ps(6 * length),
+			world_data_ps(6 * length) * 5 / 4);
 	assert_true(world_metric("tokens_expired") > 0);
 	assert_true(world_metric("downgrades") > 0);
 	world_end();
@@ -236,7 +243,8 @@ static bool note_tokens(struct sim *sim, const struct sim_pkt *pkt)
 static void watch_expiry(struct sim *sim, const struct sim_pkt *pkt)
 {
 	if (pkt->type == DATA && pkt->dst == 1)
-		assert_true(sim->now <= given_at[pkt->x[0]] + WORLD_PKT_PS * 3 / 2);
+		assert_true(sim->now <=
+			    given_at[pkt->x[0]] + WORLD_PKT_PS * 3 / 2);
 }
 
 static void phost_tokens__expire(void **state)
@@ -385,9 +393,11 @@ static void phost_one_loss__a_new_token(void **state)
 {
 	(void)state;
 	/* Others overtake it, so that nobody has to wait. */
-	assert_in_range(loss_of_one(3), 21 * WORLD_PKT_PS, 24 * WORLD_PKT_PS + 6 * SIM_US);
+	assert_in_range(loss_of_one(3), 21 * WORLD_PKT_PS,
+			24 * WORLD_PKT_PS + 6 * SIM_US);
 	/* Nothing comes after it: nine packet times of patience, a token, the packet. */
-	assert_in_range(loss_of_one(19), 29 * WORLD_PKT_PS, 29 * WORLD_PKT_PS + 16 * SIM_US);
+	assert_in_range(loss_of_one(19), 29 * WORLD_PKT_PS,
+			29 * WORLD_PKT_PS + 16 * SIM_US);
 }
 
 /* Free packets of a hundred senders do not fit the port; all arrives, and not too late. */
@@ -428,8 +438,10 @@ static void phost_bare_sizes__as_simulated_by_its_authors(void **state)
 	msg = world_send(1, 0, 1460 * 100);
 	world_finish();
 	/* RTS, data, tokens, ACK */
-	assert_int_equal(world.sim->counts.wire_sent, 40 + 100 * 1500 + 92 * 40 + 40);
-	assert_in_range(world_took(msg), 100 * 1500 * 800, 100 * 1500 * 800 + 12 * SIM_US);
+	assert_int_equal(world.sim->counts.wire_sent,
+			 40 + 100 * 1500 + 92 * 40 + 40);
+	assert_in_range(world_took(msg), 100 * 1500 * 800,
+			100 * 1500 * 800 + 12 * SIM_US);
 	world_end();
 }
 

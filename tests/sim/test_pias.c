@@ -14,11 +14,14 @@ static void thresholds_of(const char *text, double load, u64 *threshold)
 	char err[200];
 	u32 i;
 
-	assert_int_equal(homa_workload_parse(&workload, text, UINT32_MAX, err, sizeof(err)), 0);
+	assert_int_equal(homa_workload_parse(&workload, text, UINT32_MAX, err,
+					     sizeof(err)),
+			 0);
 	pias_thresholds(&workload, load, MSS, threshold);
 	for (i = 0; i < WINDOW_LEVELS - 1; i++) {
 		assert_true(threshold[i] >= 1);
-		assert_true(threshold[i] <= homa_workload_size(&workload, 0.9999999999));
+		assert_true(threshold[i] <=
+			    homa_workload_size(&workload, 0.9999999999));
 		if (i)
 			assert_true(threshold[i] >= threshold[i - 1]);
 	}
@@ -27,7 +30,8 @@ static void thresholds_of(const char *text, double load, u64 *threshold)
 
 static void test_thresholds_rise(void **state)
 {
-	static const char *const name[] = { "w1", "w2", "w3", "w4", "w5", "fixed:100",
+	static const char *const name[] = { "w1",	   "w2", "w3",
+					    "w4",	   "w5", "fixed:100",
 					    "fixed:100000" };
 	u64 low[7], high[7];
 	u32 i, j;

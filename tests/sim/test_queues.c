@@ -11,7 +11,8 @@
 
 #define FULL 1538u
 
-static struct sim *switch_with(enum sim_queue_kind queue, void (*set)(struct sim_config *cfg))
+static struct sim *switch_with(enum sim_queue_kind queue,
+			       void (*set)(struct sim_config *cfg))
 {
 	struct sim_config cfg;
 	struct sim *sim;
@@ -27,7 +28,8 @@ static struct sim *switch_with(enum sim_queue_kind queue, void (*set)(struct sim
 	return sim;
 }
 
-static struct sim_pkt *put(struct sim *sim, struct sim_port *port, u32 wire, u8 prio, u8 flags)
+static struct sim_pkt *put(struct sim *sim, struct sim_port *port, u32 wire,
+			   u8 prio, u8 flags)
 {
 	struct sim_pkt *pkt = blast_pkt(sim, 1, 0, wire, prio);
 
@@ -115,7 +117,8 @@ static void queue_priority__marks_what_comes_to_a_long_queue(void **state)
 	put(sim, port, FULL - 1, 0, SIM_ECN_CAPABLE);
 	for (i = 0; i < 3; i++)
 		put(sim, port, FULL, 0, SIM_ECN_CAPABLE);
-	assert_int_equal(put(sim, port, FULL, 0, SIM_ECN_CAPABLE)->flags, SIM_ECN_CAPABLE);
+	assert_int_equal(put(sim, port, FULL, 0, SIM_ECN_CAPABLE)->flags,
+			 SIM_ECN_CAPABLE);
 	/* All levels count together, and the level does not help. */
 	assert_int_equal(put(sim, port, 84, 7, SIM_ECN_CAPABLE)->flags,
 			 SIM_ECN_CAPABLE | SIM_ECN_CE);
@@ -123,7 +126,8 @@ static void queue_priority__marks_what_comes_to_a_long_queue(void **state)
 	assert_int_equal(port->stats.marks, 1);
 	for (i = 0; i < 6; i++)
 		get(sim, port);
-	assert_int_equal(put(sim, port, FULL, 0, SIM_ECN_CAPABLE)->flags, SIM_ECN_CAPABLE);
+	assert_int_equal(put(sim, port, FULL, 0, SIM_ECN_CAPABLE)->flags,
+			 SIM_ECN_CAPABLE);
 	assert_int_equal(port->stats.marks, 1);
 	assert_int_equal(port->stats.drops, 0);
 	/* Exactly as much is enough. */
@@ -137,7 +141,9 @@ static void queue_priority__marks_what_comes_to_a_long_queue(void **state)
 
 	sim = switch_with(SIM_QUEUE_PRIORITY, NULL);
 	for (i = 0; i < 100; i++)
-		assert_int_equal(put(sim, sim->hosts[0].down, FULL, 0, SIM_ECN_CAPABLE)->flags,
+		assert_int_equal(put(sim, sim->hosts[0].down, FULL, 0,
+				     SIM_ECN_CAPABLE)
+					 ->flags,
 				 SIM_ECN_CAPABLE);
 	sim_free(sim);
 }
@@ -202,7 +208,9 @@ static void queue_shared__a_port_leaves_room_for_others(void **state)
 
 	/* However greedy: never more than there is. */
 	sim = switch_with(SIM_QUEUE_PRIORITY, set_shared_all);
-	assert_int_equal(fill(sim, sim->hosts[0].down) + fill(sim, sim->hosts[1].down), 90);
+	assert_int_equal(fill(sim, sim->hosts[0].down) +
+				 fill(sim, sim->hosts[1].down),
+			 90);
 	sim_free(sim);
 }
 
@@ -211,7 +219,7 @@ static void queue_shared__a_port_leaves_room_for_others(void **state)
 #define RANKED 60
 
 struct ranked {
-	struct sim_pkt *pkt[RANKED];	/* in order of arrival */
+	struct sim_pkt *pkt[RANKED]; /* in order of arrival */
 	u32 n;
 	const struct sim_pkt *dropped[RANKED];
 	u32 drops;
@@ -239,7 +247,8 @@ static void ranked_forget(struct ranked *r, const struct sim_pkt *pkt, u64 seed)
 }
 
 /* A packet arrives: the largest ranks go, and no more of them than necessary. */
-static void ranked_put(struct ranked *r, struct sim *sim, struct sim_port *port, u64 seed)
+static void ranked_put(struct ranked *r, struct sim *sim, struct sim_port *port,
+		       u64 seed)
 {
 	struct sim_pkt *pkt = blast_random(sim, 1);
 	u64 bytes = port->bytes + pkt->wire, last = 0;
@@ -268,7 +277,8 @@ static void ranked_put(struct ranked *r, struct sim *sim, struct sim_port *port,
 }
 
 /* The earliest packet of the message that was the first to have the smallest rank. */
-static void ranked_get(struct ranked *r, struct sim *sim, struct sim_port *port, u64 seed)
+static void ranked_get(struct ranked *r, struct sim *sim, struct sim_port *port,
+		       u64 seed)
 {
 	struct sim_pkt *pkt = port->queue->get(sim, port);
 	u64 least = UINT64_MAX;
@@ -396,7 +406,8 @@ static void queue_trim__control_is_not_trimmed(void **state)
 
 	(void)state;
 	for (i = 0; i < 50; i++)
-		assert_int_equal(put(sim, port, 100, 7, SIM_CONTROL)->flags, SIM_CONTROL);
+		assert_int_equal(put(sim, port, 100, 7, SIM_CONTROL)->flags,
+				 SIM_CONTROL);
 	for (i = 0; i < 8; i++)
 		put(sim, port, FULL, 0, 0);
 	assert_int_equal(port->stats.trims, 0);

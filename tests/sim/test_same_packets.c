@@ -31,7 +31,7 @@
 struct sent {
 	u8 src, dst, type, prio, level;
 	bool again;
-	u32 msg;		/* which of the scenario's; responses as their requests */
+	u32 msg; /* which of the scenario's; responses as their requests */
 	u32 offset, length;
 };
 
@@ -59,7 +59,7 @@ struct scenario {
 
 static struct record records[2];
 static struct scenario scenario;
-static u64 ids[MAX_MSGS];	/* of the run under way, at the client */
+static u64 ids[MAX_MSGS]; /* of the run under way, at the client */
 
 static u32 msg_of_id(u8 src, u8 dst, u64 id)
 {
@@ -74,7 +74,8 @@ static u32 msg_of_id(u8 src, u8 dst, u64 id)
 }
 
 /* Decodes a header as either world has it; both count the same losses. */
-static bool note(struct record *r, u8 src, u8 dst, u8 prio, const void *hdr, u32 len)
+static bool note(struct record *r, u8 src, u8 dst, u8 prio, const void *hdr,
+		 u32 len)
 {
 	struct sent *s = &r->sent[r->n++];
 	struct homa_packet p;
@@ -88,7 +89,8 @@ static bool note(struct record *r, u8 src, u8 dst, u8 prio, const void *hdr, u32
 	s->prio = prio;
 	s->type = p.hdr.type;
 	/* An ACK may be about RPCs that are over; any of them. */
-	if (p.hdr.type == HOMA_DATA || p.hdr.type == HOMA_GRANT || p.hdr.type == HOMA_RESEND)
+	if (p.hdr.type == HOMA_DATA || p.hdr.type == HOMA_GRANT ||
+	    p.hdr.type == HOMA_RESEND)
 		s->msg = msg_of_id(src, dst, p.hdr.sender_id);
 	if (p.hdr.type == HOMA_DATA) {
 		s->offset = p.data.offset;
@@ -181,7 +183,8 @@ static void lossy_rx(struct sim *sim, struct sim_host *host, struct sim_pkt *pkt
 		sim_homa.rx(sim, host, pkt);
 }
 
-static void run_simulator(struct sim_config *cfg, struct record *r, struct homa_params *params)
+static void run_simulator(struct sim_config *cfg, struct record *r,
+			  struct homa_params *params)
 {
 	struct sim_transport patient = sim_homa;
 	struct sim_tap tap = { .arg = r, .sent = sim_sends };
@@ -205,11 +208,13 @@ static void run_simulator(struct sim_config *cfg, struct record *r, struct homa_
 	for (i = 0; i < scenario.msgs; i++) {
 		starts[i].ev.fn = start_fires;
 		starts[i].index = i;
-		sim_event_add(sim->agenda, &starts[i].ev, scenario.msg[i].at_ns * SIM_NS);
+		sim_event_add(sim->agenda, &starts[i].ev,
+			      scenario.msg[i].at_ns * SIM_NS);
 	}
 	sim_run(sim, SIM_NEVER);
 	assert_int_equal(homa_world.failed, 0);
-	assert_int_equal(homa_world.delivered, scenario.msgs * (scenario.rpc ? 2 : 1));
+	assert_int_equal(homa_world.delivered,
+			 scenario.msgs * (scenario.rpc ? 2 : 1));
 	sim->taps = NULL;
 	world_end();
 }
@@ -249,7 +254,8 @@ static void run_harness(const struct sim_config *sim, struct record *r,
 	pair_config_default(&cfg);
 	cfg.hosts = scenario.hosts;
 	cfg.rate_mbps = sim->host_mbps;
-	cfg.latency_ns = (sim->send_ps + sim->host_prop_ps + sim->switch_ps) / SIM_NS;
+	cfg.latency_ns =
+		(sim->send_ps + sim->host_prop_ps + sim->switch_ps) / SIM_NS;
 	cfg.latency_step_ns = LATENCY_STEP_NS;
 	cfg.mtu = sim->mtu;
 	cfg.pool_pages = 0;
@@ -271,7 +277,8 @@ static void run_harness(const struct sim_config *sim, struct record *r,
 			 scenario.msg[i].length, scenario.msg[i].length);
 	}
 	assert_true(pair_run_while_pending(w, 10 * PAIR_S));
-	assert_int_equal(pair_count_state(w, scenario.rpc ? PAIR_OK : PAIR_ABORTED),
+	assert_int_equal(pair_count_state(w, scenario.rpc ? PAIR_OK :
+							    PAIR_ABORTED),
 			 scenario.msgs);
 	pair_drain(w, PAIR_S);
 	w->tap = NULL;
@@ -297,8 +304,9 @@ static void print_sent(const char *where, const struct sent *s)
 		print_error("%s: nothing more\n", where);
 	else
 		print_error("%s: %s msg %u to %u offset %u length %u prio %u level %u%s\n",
-			    where, homa_type_name(s->type), s->msg, s->dst, s->offset,
-			    s->length, s->prio, s->level, s->again ? " again" : "");
+			    where, homa_type_name(s->type), s->msg, s->dst,
+			    s->offset, s->length, s->prio, s->level,
+			    s->again ? " again" : "");
 }
 
 static void compare(void)
@@ -327,7 +335,8 @@ static void compare(void)
 
 static void run_both(void)
 {
-	struct sim_config cfg = world_one_switch(scenario.preset, scenario.hosts + 1);
+	struct sim_config cfg =
+		world_one_switch(scenario.preset, scenario.hosts + 1);
 	struct homa_params params;
 
 	cfg.host_mbps = 8000;
@@ -351,7 +360,8 @@ static u32 count(u8 type, bool again)
 	u32 i, n = 0;
 
 	for (i = 0; i < records[0].n; i++)
-		n += records[0].sent[i].type == type && records[0].sent[i].again == again;
+		n += records[0].sent[i].type == type &&
+		     records[0].sent[i].again == again;
 	return n;
 }
 

@@ -134,8 +134,9 @@ static void causes__of_the_98th_to_99_5th_percentile(void **state)
 
 	(void)state;
 	for (i = 0; i < 1000; i++) {
-		u32 k = i * 617 % 1000;	/* in any order */
-		struct sim_msg msg = { .wait_ps = k * SIM_US + 500, .lag_ps = k * 250 };
+		u32 k = i * 617 % 1000; /* in any order */
+		struct sim_msg msg = { .wait_ps = k * SIM_US + 500,
+				       .lag_ps = k * 250 };
 
 		sim_causes_add(causes, 1000 + k, k * SIM_US, &msg);
 		if (k >= 980 && k < 995) {
@@ -145,19 +146,27 @@ static void causes__of_the_98th_to_99_5th_percentile(void **state)
 	}
 	json = sim_causes_json(causes);
 	assert_true(homa_json_number(json, "messages", 0) == 15);
-	assert_true(fabs(homa_json_number(json, "wait_us", 0) - wait / SIM_US) < 1e-3);
-	assert_true(fabs(homa_json_number(json, "lag_us", 0) - lag / SIM_US) < 1e-3);
+	assert_true(fabs(homa_json_number(json, "wait_us", 0) - wait / SIM_US) <
+		    1e-3);
+	assert_true(fabs(homa_json_number(json, "lag_us", 0) - lag / SIM_US) <
+		    1e-3);
 	assert_true(fabs(homa_json_number(json, "late_us", 0) - 987) < 1e-3);
-	assert_true(fabs(homa_json_number(json, "share_lag", 0) - lag / (wait + lag)) < 1e-3);
+	assert_true(fabs(homa_json_number(json, "share_lag", 0) -
+			 lag / (wait + lag)) < 1e-3);
 	cJSON_Delete(json);
 	sim_causes_free(causes);
 }
 
 static void causes__shortest_fifth_in_one_packet(void **state)
 {
-	static const struct { u32 length; double quantile; bool counts; } cases[] = {
-		{ 100, 0, true }, { 1442, 0.199, true }, { 1442, 0.201, false },
-		{ 1443, 0.1, false }, { 8, 0.9, false },
+	static const struct {
+		u32 length;
+		double quantile;
+		bool counts;
+	} cases[] = {
+		{ 100, 0, true },	{ 1442, 0.199, true },
+		{ 1442, 0.201, false }, { 1443, 0.1, false },
+		{ 8, 0.9, false },
 	};
 	struct sim_config cfg;
 	struct sim *sim;
@@ -170,9 +179,11 @@ static void causes__shortest_fifth_in_one_packet(void **state)
 
 		sim = world(&cfg);
 		for (j = 0; j < 100; j++)
-			sim_stats_record(sim->stats, &msg, &msg, 2 * SIM_US, SIM_US);
+			sim_stats_record(sim->stats, &msg, &msg, 2 * SIM_US,
+					 SIM_US);
 		json = sim_causes_json(sim->stats->causes);
-		assert_int_equal(homa_json_number(json, "messages", -1) > 0, cases[i].counts);
+		assert_int_equal(homa_json_number(json, "messages", -1) > 0,
+				 cases[i].counts);
 		cJSON_Delete(json);
 		end(sim);
 	}
@@ -200,7 +211,8 @@ static void trend__a_line(void **state)
 	assert_true(fabs(sim_stats_growth(&stats, 20e8) - 0.01) < 1e-4);
 	sim_stats_trend(&stats, &reference, &stats.excess);
 	assert_true(fabs(stats.excess.growth - 5e6) < 1);
-	assert_true(fabs(stats.excess.start - 4000) < 1 && fabs(stats.excess.end - 4445) < 1);
+	assert_true(fabs(stats.excess.start - 4000) < 1 &&
+		    fabs(stats.excess.end - 4445) < 1);
 	stats.reference = &reference;
 	assert_true(fabs(sim_stats_growth(&stats, 5e8) - 0.01) < 1e-6);
 	for (i = 0; i < 100; i++)
@@ -302,7 +314,8 @@ static double number(const cJSON *json, const char *path)
 	char copy[128], *word, *save = NULL;
 
 	snprintf(copy, sizeof(copy), "%s", path);
-	for (word = strtok_r(copy, "/", &save); word; word = strtok_r(NULL, "/", &save))
+	for (word = strtok_r(copy, "/", &save); word;
+	     word = strtok_r(NULL, "/", &save))
 		json = cJSON_GetObjectItemCaseSensitive(json, word);
 	if (!cJSON_IsNumber(json))
 		fail_msg("%s is no number in the report", path);
@@ -324,7 +337,8 @@ static void report__says_what_was_counted(void **state)
 		struct sim_msg msg = message(50, 0.03);
 
 		sim->stats->measured++;
-		sim_stats_record(sim->stats, &msg, &msg, (i + 1) * 10 * SIM_US, 10 * SIM_US);
+		sim_stats_record(sim->stats, &msg, &msg, (i + 1) * 10 * SIM_US,
+				 10 * SIM_US);
 	}
 	sim_run(sim, 12 * SIM_MS);
 	sim_traffic_finish(sim);
@@ -337,9 +351,11 @@ static void report__says_what_was_counted(void **state)
 	assert_true(fabs(number(json, "sim/short/p50_us") - 500) < 0.5);
 	assert_true(fabs(number(json, "slowdown/p99") - 99) < 0.1);
 	assert_true(fabs(number(json, "sim/single_packet/p50") - 50) < 0.1);
-	list = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "sim"), "priorities");
+	list = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "sim"),
+				   "priorities");
 	assert_int_equal(cJSON_GetArraySize(list), 8);
-	assert_true(fabs(cJSON_GetArrayItem(list, 3)->valuedouble - 0.0308) < 1e-4);
+	assert_true(fabs(cJSON_GetArrayItem(list, 3)->valuedouble - 0.0308) <
+		    1e-4);
 	bins = cJSON_GetObjectItem(cJSON_GetObjectItem(json, "sim"), "bins");
 	assert_int_equal(cJSON_GetArraySize(bins), 50);
 	assert_true(number(cJSON_GetArrayItem(bins, 1), "count") == 100);

@@ -28,7 +28,8 @@ static void test_slow_start_doubles(void **state)
 	for (round = 1; round <= 8; round++) {
 		sim_run(world.sim, round * LONG_RTT - 100 * SIM_US);
 		assert_int_equal(w->counts.data, 2 * ((1u << round) - 1));
-		assert_int_equal(world_flow(0, 1)->cwnd, (2u << (round - 1)) * MSS);
+		assert_int_equal(world_flow(0, 1)->cwnd,
+				 (2u << (round - 1)) * MSS);
 	}
 	world_end();
 }

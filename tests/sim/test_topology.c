@@ -94,11 +94,13 @@ static void topology_study__has_its_nodes_and_links(void **state)
 		assert_int_equal(port->index, i);
 		count[port->level]++;
 		/* The other direction of the link. */
-		assert_int_not_equal(sim_port_between(sim, port->peer, port->node), SIM_NO_PORT);
+		assert_int_not_equal(sim_port_between(sim, port->peer, port->node),
+				     SIM_NO_PORT);
 		back = &sim->ports[sim_port_between(sim, port->peer, port->node)];
 		assert_int_equal(back->ps_per_byte, port->ps_per_byte);
 		assert_int_equal(port->ps_per_byte,
-				 port->node < 144 || port->peer < 144 ? 800 : 200);
+				 port->node < 144 || port->peer < 144 ? 800 :
+									200);
 	}
 	assert_int_equal(count[SIM_HOST_UP], 144);
 	assert_int_equal(count[SIM_HOST_DOWN], 144);
@@ -126,20 +128,23 @@ static void topology_fat_tree__has_its_nodes_and_links(void **state)
 		fat_tree(&cfg, k);
 		sim = blast_new(&cfg);
 		assert_int_equal(sim->cfg.hosts, k * k * k / 4);
-		assert_int_equal(sim->num_nodes, k * k * k / 4 + k * k + k * k / 4);
+		assert_int_equal(sim->num_nodes,
+				 k * k * k / 4 + k * k + k * k / 4);
 		memset(count, 0, sizeof(count));
 		for (i = 0; i < sim->num_ports; i++) {
 			const struct sim_port *port = &sim->ports[i];
 
 			count[port->level]++;
-			assert_int_not_equal(sim_port_between(sim, port->peer, port->node),
+			assert_int_not_equal(sim_port_between(sim, port->peer,
+							      port->node),
 					     SIM_NO_PORT);
 		}
 		for (i = 0; i < SIM_LEVELS; i++)
 			assert_int_equal(count[i], k * k * k / 4);
 		/* Every switch has k ports. */
 		for (i = sim->cfg.hosts; i < sim->num_nodes; i++)
-			assert_int_equal(sim->net->first_port[i + 1] - sim->net->first_port[i],
+			assert_int_equal(sim->net->first_port[i + 1] -
+						 sim->net->first_port[i],
 					 k);
 		sim_free(sim);
 	}
@@ -148,7 +153,7 @@ static void topology_fat_tree__has_its_nodes_and_links(void **state)
 /* ---- ways ---- */
 
 struct arrivals {
-	u32 *hops;	/* [src][dst] */
+	u32 *hops; /* [src][dst] */
 	u32 n;
 };
 
@@ -197,7 +202,9 @@ static void check_all_pairs(struct sim_config *cfg)
 			else if (cfg->topology == SIM_ONE_SWITCH)
 				want = 2;
 			assert_int_equal(a.hops[src * n + dst], want);
-			assert_int_equal(sim_path(sim, src, dst, ps_per_byte, delay), want);
+			assert_int_equal(sim_path(sim, src, dst, ps_per_byte,
+						  delay),
+					 want);
 		}
 	}
 	free(a.hops);
@@ -251,7 +258,8 @@ static void routes_groups__are_few(void **state)
 /* ---- spreading ---- */
 
 /* Packets from rack 0 to rack 1 that each uplink of rack 0 takes. */
-static void uplinks(enum sim_balance balance, u32 flows, u32 packets, u64 count[4])
+static void uplinks(enum sim_balance balance, u32 flows, u32 packets,
+		    u64 count[4])
 {
 	struct sim_config cfg;
 	struct sim *sim;
@@ -268,7 +276,8 @@ static void uplinks(enum sim_balance balance, u32 flows, u32 packets, u64 count[
 	}
 	sim_run(sim, SIM_NEVER);
 	for (i = 0; i < 4; i++)
-		count[i] = sim->ports[sim_port_between(sim, 144, 153 + i)].stats.tx_packets;
+		count[i] = sim->ports[sim_port_between(sim, 144, 153 + i)]
+				   .stats.tx_packets;
 	assert_int_equal(count[0] + count[1] + count[2] + count[3], packets);
 	sim_free(sim);
 }
@@ -324,7 +333,8 @@ static void routes_ecmp__levels_choose_independently(void **state)
 		const u32 core = 16 + 16 + i;
 		u64 sum = 0;
 
-		for (j = sim->net->first_port[core]; j < sim->net->first_port[core + 1]; j++)
+		for (j = sim->net->first_port[core];
+		     j < sim->net->first_port[core + 1]; j++)
 			sum += sim->ports[j].stats.tx_packets;
 		assert_in_range(sum, 836, 1164);
 	}
@@ -351,8 +361,10 @@ static void topology_oversubscribed__the_uplink_decides(void **state)
 	/* The first bit is at the uplink after one packet, then 800 and two more links. */
 	assert_int_equal(sim->now, 1538ull * 800 * (1 + 800 + 2) +
 					   (1000 + 3 * 250 + 500) * SIM_NS);
-	assert_int_equal(sim->ports[sim_port_between(sim, 16, 18)].stats.tx_packets, 800);
-	assert_true(sim->ports[sim_port_between(sim, 16, 18)].stats.peak > 600 * 1538);
+	assert_int_equal(sim->ports[sim_port_between(sim, 16, 18)].stats.tx_packets,
+			 800);
+	assert_true(sim->ports[sim_port_between(sim, 16, 18)].stats.peak >
+		    600 * 1538);
 	assert_int_equal(sim->ports[sim_port_between(sim, 18, 17)].stats.peak, 0);
 	sim_free(sim);
 }

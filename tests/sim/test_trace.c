@@ -48,7 +48,8 @@ static void see(struct seen *seen, const cJSON *event)
 	const cJSON *args = cJSON_GetObjectItem(event, "args");
 	u32 bytes;
 
-	assert_true(tid < TIDS && at >= 0 && homa_json_number(event, "pid", 0) >= 1);
+	assert_true(tid < TIDS && at >= 0 &&
+		    homa_json_number(event, "pid", 0) >= 1);
 	if (phase == 'M')
 		return;
 	if (seen->first < 0)
@@ -65,7 +66,8 @@ static void see(struct seen *seen, const cJSON *event)
 	case 'E':
 		assert_true(seen->open[tid]--);
 		seen->ends++;
-		seen->delivered += cJSON_IsTrue(cJSON_GetObjectItem(args, "delivered"));
+		seen->delivered +=
+			cJSON_IsTrue(cJSON_GetObjectItem(args, "delivered"));
 		break;
 	case 'X':
 		see_bar(seen, event, tid, at);
@@ -114,7 +116,8 @@ static u32 count_sent(const struct run *run, u8 type)
 	u32 i, n = 0;
 
 	for (i = 0; i < run->num; i++)
-		n += run->notes[i].sent && homa_peek_type(run->notes[i].hdr) == type;
+		n += run->notes[i].sent &&
+		     homa_peek_type(run->notes[i].hdr) == type;
 	return n;
 }
 
@@ -226,8 +229,9 @@ static void json__window(void **state)
 	struct seen *seen;
 
 	(void)state;
-	trace_open(run, &(struct sim_trace_options){
-		.json = run->json, .from = 50 * SIM_US, .until = 120 * SIM_US });
+	trace_open(run, &(struct sim_trace_options){ .json = run->json,
+						     .from = 50 * SIM_US,
+						     .until = 120 * SIM_US });
 	run_send(run, MESSAGES);
 	sim_run(run->sim, 100 * SIM_MS);
 	trace_close(run);
@@ -288,8 +292,8 @@ static u64 digest_of(bool traced)
 	u64 digest;
 
 	if (traced)
-		trace_open(run, &(struct sim_trace_options){ .json = run->json,
-							     .pcap = run->pcap });
+		trace_open(run, &(struct sim_trace_options){
+					.json = run->json, .pcap = run->pcap });
 	run_send(run, MESSAGES);
 	sim_run(run->sim, 100 * SIM_MS);
 	if (traced)
@@ -317,13 +321,17 @@ static void file__no_such_folder(void **state)
 					&(struct sim_trace_options){
 						.json = run->json,
 						.pcap = "/nowhere/at/all.pcapng" },
-					err, sizeof(err)), -ENOENT);
+					err, sizeof(err)),
+			 -ENOENT);
 	assert_non_null(strstr(err, "/nowhere/at/all.pcapng"));
 	assert_ptr_equal(run->sim->taps, &run->tap);
 	assert_int_equal(sim_trace_open(run->sim,
 					&(struct sim_trace_options){
-						.json = run->json, .from = 5, .until = 5 },
-					err, sizeof(err)), -EINVAL);
+						.json = run->json,
+						.from = 5,
+						.until = 5 },
+					err, sizeof(err)),
+			 -EINVAL);
 	assert_int_equal(sim_trace_close(run->sim, err, sizeof(err)), 0);
 	run_free(run);
 }

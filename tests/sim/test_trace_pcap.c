@@ -25,7 +25,8 @@ struct pcap {
 };
 
 /* Reads options from @at up to @end; what they say goes into @p. */
-static void read_options(struct pcap *p, const char *at, const char *end, bool packet)
+static void read_options(struct pcap *p, const char *at, const char *end,
+			 bool packet)
 {
 	u16 code, len;
 
@@ -74,8 +75,10 @@ static bool pcap_next(struct pcap *p)
 		p->frame = (const u8 *)block + 28;
 		p->dropped = false;
 		p->direction = 0;
-		assert_true(p->interface < p->interfaces && p->captured <= p->whole);
-		read_options(p, block + 28 + ((p->captured + 3) & ~3u), block + len - 4, true);
+		assert_true(p->interface < p->interfaces &&
+			    p->captured <= p->whole);
+		read_options(p, block + 28 + ((p->captured + 3) & ~3u),
+			     block + len - 4, true);
 		return true;
 	}
 	return false;
@@ -169,7 +172,8 @@ static void pcap__drops_and_window(void **state)
 	struct pcap *p;
 
 	(void)state;
-	trace_open(run, &(struct sim_trace_options){ .pcap = run->pcap, .until = SIM_MS });
+	trace_open(run, &(struct sim_trace_options){ .pcap = run->pcap,
+						     .until = SIM_MS });
 	run_send(run, MESSAGES);
 	sim_run(run->sim, SIM_MS - 1);
 	sim_run(run->sim, 1000 * SIM_MS);

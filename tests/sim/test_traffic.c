@@ -16,7 +16,12 @@ struct watch {
 	struct sim_tap tap;
 	u64 sent, bytes;
 	double squares;
-	struct { u64 at; u32 length; u16 src, dst; bool measured; } msg[32768];
+	struct {
+		u64 at;
+		u32 length;
+		u16 src, dst;
+		bool measured;
+	} msg[32768];
 };
 
 static void on_started(void *arg, struct sim *sim, const struct sim_msg *msg)
@@ -57,7 +62,9 @@ static struct sim *begin(const struct sim_config *cfg)
 
 	if (!sim || sim_traffic_start(sim, err, sizeof(err)))
 		fail_msg("%s", err);
-	watch.tap = (struct sim_tap){ .arg = &watch, .started = on_started, .next = sim->taps };
+	watch.tap = (struct sim_tap){ .arg = &watch,
+				      .started = on_started,
+				      .next = sim->taps };
 	sim->taps = &watch.tap;
 	return sim;
 }
@@ -90,8 +97,9 @@ static void offered(struct sim_config *cfg, double ways)
 	double square = watch.squares / (double)watch.sent;
 	double seconds = (double)(t->closed_at - t->opened_at) / SIM_S;
 	double link = cfg->hosts * cfg->host_mbps * 1e6 / 8 * seconds;
-	double got = cfg->load_kind == SIM_LOAD_WIRE ? (double)t->offered.wire / link :
-		     (double)t->offered.payload / link;
+	double got = cfg->load_kind == SIM_LOAD_WIRE ?
+			     (double)t->offered.wire / link :
+			     (double)t->offered.payload / link;
 	double error = sqrt(square / n) / mean;
 
 	assert_true(n > 1000);
@@ -99,8 +107,9 @@ static void offered(struct sim_config *cfg, double ways)
 		fail_msg("%s: load %.4f instead of %.4f, standard error %.4f of it",
 			 cfg->workload, got, cfg->load, error);
 	/* In RPC runs some responses fall out of the window, and some into it. */
-	assert_true(fabs((double)sim->stats->measured * ways / (double)t->offered.msgs - 1) <
-		    (ways > 1 ? 0.01 : 1e-9));
+	assert_true(fabs((double)sim->stats->measured * ways /
+				 (double)t->offered.msgs -
+			 1) < (ways > 1 ? 0.01 : 1e-9));
 	end(sim);
 }
 
@@ -142,7 +151,8 @@ static void messages__measured_in_the_window_only(void **state)
 	sim = run(&cfg);
 	assert_in_range(watch.sent, 1000, 32767);
 	for (i = 0; i < watch.sent; i++) {
-		bool in = watch.msg[i].at >= SIM_MS && watch.msg[i].at < 11 * SIM_MS;
+		bool in = watch.msg[i].at >= SIM_MS &&
+			  watch.msg[i].at < 11 * SIM_MS;
 
 		assert_int_equal(watch.msg[i].measured, in);
 		assert_true(watch.msg[i].at >= last);
@@ -157,7 +167,8 @@ static void messages__measured_in_the_window_only(void **state)
 	assert_int_equal(sim->stats->measured, measured);
 	/* All takes its ideal time: the run is over at the last measured one. */
 	assert_true(sim->now < 12 * SIM_MS);
-	assert_int_equal(sim->stats->one.count + sim->stats->more.count, measured);
+	assert_int_equal(sim->stats->one.count + sim->stats->more.count,
+			 measured);
 	assert_int_equal(sim->stats->more.min, 1000);
 	assert_int_equal(sim->stats->more.max, 1000);
 	end(sim);
@@ -200,7 +211,8 @@ static void unfinished__counted_with_their_age(void **state)
 	sim = run(&cfg);
 	for (i = 0; i < HOMA_DECILES; i++)
 		failed += sim->stats->failed[i];
-	assert_in_range(failed, sim->stats->measured / 11, sim->stats->measured / 9);
+	assert_in_range(failed, sim->stats->measured / 11,
+			sim->stats->measured / 9);
 	assert_int_equal(failed, sim->stats->unfinished);
 	assert_int_equal(sim->stats->more.count, sim->stats->measured);
 	/* The first of them was created 1 ms after the start and is judged at 31 ms. */
@@ -253,7 +265,8 @@ static void rpc__answered_by_as_many_bytes(void **state)
 	assert_true(sim->stats->latency[5].min >=
 		    2 * sim_ns(sim_ideal_ps(sim, 0, 1, 5000)));
 	/* Payload both ways: what was created in the window arrived, more or less. */
-	assert_in_range(sim->stats->window_bytes, sim->traffic->offered.payload * 9 / 10,
+	assert_in_range(sim->stats->window_bytes,
+			sim->traffic->offered.payload * 9 / 10,
 			sim->traffic->offered.payload * 11 / 10);
 	sim->traffic->calm = true;
 	sim->stop = false;
@@ -307,7 +320,7 @@ static void rest__begins_the_next_run(void **state)
 	assert_int_equal(bytes, sim->traffic->backlog);
 	end(sim);
 	base(&cfg);
-	cfg.max_messages = rest.count;	/* no others */
+	cfg.max_messages = rest.count; /* no others */
 	sim = begin(&cfg);
 	sim_traffic_begin_with(sim, &rest);
 	sim_run(sim, SIM_NS);
@@ -359,8 +372,10 @@ static double growth(struct sim_config *cfg, double load)
 
 	cfg->load = load;
 	sim = run(cfg);
-	share = sim_stats_growth(sim->stats, (double)sim->traffic->offered.payload * SIM_S /
-				 (double)(sim->traffic->closed_at - sim->traffic->opened_at));
+	share = sim_stats_growth(sim->stats,
+				 (double)sim->traffic->offered.payload * SIM_S /
+					 (double)(sim->traffic->closed_at -
+						  sim->traffic->opened_at));
 	end(sim);
 	return share;
 }
@@ -428,19 +443,24 @@ static void incast__all_to_one_at_once(void **state)
 			u32 seen = 0;
 
 			for (j = i; j < i + 9; j++) {
-				u16 one = rpc ? watch.msg[j].src : watch.msg[j].dst;
-				u16 first = rpc ? watch.msg[i].src : watch.msg[i].dst;
-				u16 other = rpc ? watch.msg[j].dst : watch.msg[j].src;
+				u16 one = rpc ? watch.msg[j].src :
+						watch.msg[j].dst;
+				u16 first = rpc ? watch.msg[i].src :
+						  watch.msg[i].dst;
+				u16 other = rpc ? watch.msg[j].dst :
+						  watch.msg[j].src;
 
 				assert_int_equal(watch.msg[j].length, 5000);
-				assert_int_equal(watch.msg[j].at % (500 * SIM_US), 0);
+				assert_int_equal(watch.msg[j].at % (500 * SIM_US),
+						 0);
 				assert_int_equal(one, first);
 				seen |= 1u << other;
 			}
 			assert_int_equal(__builtin_popcount(seen), 9);
 		}
 		assert_int_equal(sim->stats->incast.count, sim->stats->measured);
-		assert_int_equal(sim->stats->one.count + sim->stats->more.count, 0);
+		assert_int_equal(sim->stats->one.count + sim->stats->more.count,
+				 0);
 		end(sim);
 	}
 }
@@ -469,7 +489,8 @@ static void recording__played_as_written(void **state)
 
 	(void)state;
 	base(&cfg);
-	write_file("# a comment\ntime_ns,src,dst,bytes\n\n5000,3,4,100\n 7 , 0 ,1, 9999\r\n5000,2,1,1\n");
+	write_file(
+		"# a comment\ntime_ns,src,dst,bytes\n\n5000,3,4,100\n 7 , 0 ,1, 9999\r\n5000,2,1,1\n");
 	snprintf(cfg.arrivals, sizeof(cfg.arrivals), "%s", path);
 	cfg.warmup_ps = 0;
 	cfg.measure_ps = 0;

@@ -56,14 +56,16 @@ static inline void run_sent(void *arg, struct sim *sim, const struct sim_pkt *pk
 	note(arg, pkt, true);
 }
 
-static inline void run_received(void *arg, struct sim *sim, const struct sim_pkt *pkt)
+static inline void run_received(void *arg, struct sim *sim,
+				const struct sim_pkt *pkt)
 {
 	(void)sim;
 	note(arg, pkt, false);
 }
 
-static inline void run_dropped(void *arg, struct sim *sim, const struct sim_port *port,
-			const struct sim_pkt *pkt)
+static inline void run_dropped(void *arg, struct sim *sim,
+			       const struct sim_port *port,
+			       const struct sim_pkt *pkt)
 {
 	(void)sim;
 	(void)port;
@@ -71,14 +73,16 @@ static inline void run_dropped(void *arg, struct sim *sim, const struct sim_port
 	((struct run *)arg)->drops++;
 }
 
-static inline void run_delivered(void *arg, struct sim *sim, const struct sim_msg *msg)
+static inline void run_delivered(void *arg, struct sim *sim,
+				 const struct sim_msg *msg)
 {
 	(void)sim;
 	(void)msg;
 	((struct run *)arg)->delivered++;
 }
 
-static inline struct run *run_new(const struct sim_transport *transport, u32 loss_ppm)
+static inline struct run *run_new(const struct sim_transport *transport,
+				  u32 loss_ppm)
 {
 	struct run *run = calloc(1, sizeof(*run));
 	struct sim_config cfg;

@@ -48,8 +48,8 @@ static void world_delivered(struct sim *sim, struct sim_msg *msg)
 }
 
 /** world_cfg() - the protocol's own wishes on one switch without delays */
-static inline void world_cfg(struct sim_config *cfg, const struct sim_transport *transport,
-			     u32 hosts)
+static inline void world_cfg(struct sim_config *cfg,
+			     const struct sim_transport *transport, u32 hosts)
 {
 	sim_config_default(cfg);
 	cfg->topology = SIM_ONE_SWITCH;
@@ -62,8 +62,8 @@ static inline void world_cfg(struct sim_config *cfg, const struct sim_transport 
 }
 
 /** world_neck() - two racks of @hosts joined by one link of 1 Gbit/s */
-static inline void world_neck(struct sim_config *cfg, const struct sim_transport *transport,
-			      u32 hosts)
+static inline void world_neck(struct sim_config *cfg,
+			      const struct sim_transport *transport, u32 hosts)
 {
 	world_cfg(cfg, transport, 2 * hosts);
 	cfg->topology = SIM_LEAF_SPINE;
@@ -148,14 +148,15 @@ static inline void world_random_traffic(u32 count)
 	for (i = 0; i < count; i++) {
 		src = (u32)homa_prng_below(&rng, hosts);
 		dst = (u32)(src + 1 + homa_prng_below(&rng, hosts - 1)) % hosts;
-		world_send(src, dst, 1 + (u32)homa_prng_below(&rng, i % 4 ? 3000 : 60000));
+		world_send(src, dst,
+			   1 + (u32)homa_prng_below(&rng, i % 4 ? 3000 : 60000));
 		world_run(homa_prng_below(&rng, 20 * SIM_US));
 	}
 }
 
 /* A run with random loss: all is delivered, nothing is left over. */
-static inline void world_lossy(const struct sim_transport *transport, u64 seed, u32 loss_ppm,
-			       u32 ack_every)
+static inline void world_lossy(const struct sim_transport *transport, u64 seed,
+			       u32 loss_ppm, u32 ack_every)
 {
 	struct sim_config cfg;
 	struct sim_counts *c;

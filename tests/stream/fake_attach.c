@@ -17,7 +17,8 @@ static void answer(struct fake *f, struct homa_ctl_answer *a, int *fds, u32 num)
 	fake_answer(f->conn, a, fds, num);
 }
 
-static void attach(struct fake *f, const struct homa_ctl_request *r, struct homa_ctl_answer *a)
+static void attach(struct fake *f, const struct homa_ctl_request *r,
+		   struct homa_ctl_answer *a)
 {
 	int fds[HOMA_CTL_ATTACH_FDS];
 	void *other;
@@ -52,7 +53,8 @@ static void streams(struct fake *f, struct homa_ctl_answer *a)
 	int fds[HOMA_STREAM_FDS], wake[2];
 	u64 at = sizeof(*area);
 
-	at += entries * (sizeof(*f->command) + sizeof(*f->event)) + slots * sizeof(*f->slot);
+	at += entries * (sizeof(*f->command) + sizeof(*f->event)) +
+	      slots * sizeof(*f->slot);
 	at = (at + 4095) & ~(u64)4095;
 	f->bytes = at + (u64)slots * 2 * (HOMA_STREAM_FIRST + HOMA_STREAM_SPAN);
 	fds[HOMA_STREAM_FD_MEMORY] = fake_memory(&area, f->bytes);
@@ -69,10 +71,12 @@ static void streams(struct fake *f, struct homa_ctl_answer *a)
 	area->firsts = at;
 	area->spans = at + (u64)slots * 2 * HOMA_STREAM_FIRST;
 	area->num_rules = 1;
-	area->rules[0] = (struct homa_stream_rule){ .ip = { [10] = 0xff, 0xff, 10, 1, 0x80 },
-						    .prefix = 96 + 20,
-						    .from = 100,
-						    .to = 200 };
+	area->rules[0] = (struct homa_stream_rule){
+		.ip = { [10] = 0xff, 0xff, 10, 1, 0x80 },
+		.prefix = 96 + 20,
+		.from = 100,
+		.to = 200
+	};
 	f->command = (void *)((u8 *)area + area->commands);
 	f->event = (void *)((u8 *)area + area->events);
 	f->slot = (void *)((u8 *)area + area->slots);
@@ -157,7 +161,8 @@ static void *serve(void *arg)
 			return NULL;
 		if (p[2].revents)
 			__atomic_store_n(&f->conn,
-					 accept4(f->listen_fd, NULL, NULL, SOCK_CLOEXEC),
+					 accept4(f->listen_fd, NULL, NULL,
+						 SOCK_CLOEXEC),
 					 __ATOMIC_RELAXED);
 		if (f->conn >= 0 && p[1].revents && !question(f)) {
 			close(f->conn);
@@ -172,12 +177,13 @@ void fake_start(struct fake *f)
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 
 	f->conn = f->kick_fd = f->wake_fd = -1;
-	snprintf(f->path, sizeof(f->path), "/tmp/homa-fake-streams-%d-%u.sock", getpid(),
-		 ++number);
+	snprintf(f->path, sizeof(f->path), "/tmp/homa-fake-streams-%d-%u.sock",
+		 getpid(), ++number);
 	unlink(f->path);
 	memcpy(sun.sun_path, f->path, sizeof(f->path));
 	f->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	must(f->listen_fd >= 0 && !bind(f->listen_fd, (struct sockaddr *)&sun, sizeof(sun)) &&
+	must(f->listen_fd >= 0 &&
+	     !bind(f->listen_fd, (struct sockaddr *)&sun, sizeof(sun)) &&
 	     !listen(f->listen_fd, 8));
 	setenv("HOMA_SERVICE_SOCKET", f->path, 1);
 	f->stop_fd = eventfd(0, EFD_CLOEXEC);

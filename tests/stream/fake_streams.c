@@ -24,9 +24,10 @@ void fake_changed(struct fake *f, u32 slot)
 {
 	if (__atomic_exchange_n(&f->slot[slot].told, 1, __ATOMIC_SEQ_CST))
 		return;
-	fake_event(f, (struct homa_stream_event){ .kind = HOMA_STREAM_CHANGED,
-						  .slot = slot,
-						  .generation = f->slot[slot].generation });
+	fake_event(f, (struct homa_stream_event){
+			      .kind = HOMA_STREAM_CHANGED,
+			      .slot = slot,
+			      .generation = f->slot[slot].generation });
 }
 
 static u32 new_slot(struct fake *f, u32 peer)
@@ -45,9 +46,11 @@ static u32 new_slot(struct fake *f, u32 peer)
 	slot->tx_shift = shift;
 	slot->rx_map = homa_stream_map(f->end[i].rx_shift, 0);
 	slot->mss = 1448;
-	slot->local = (struct homa_stream_end){ .ip = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
-						.port = 80 };
-	slot->remote = (struct homa_stream_end){ .ip = { [15] = 1 }, .port = 4711 };
+	slot->local = (struct homa_stream_end){
+		.ip = { [10] = 0xff, 0xff, 10, 0, 0, 1 }, .port = 80
+	};
+	slot->remote =
+		(struct homa_stream_end){ .ip = { [15] = 1 }, .port = 4711 };
 	slot->state = HOMA_STREAM_IS_OPEN;
 	return i;
 }
@@ -56,10 +59,11 @@ u32 fake_incoming(struct fake *f, u32 listener)
 {
 	u32 slot = new_slot(f, ~0u);
 
-	fake_event(f, (struct homa_stream_event){ .kind = HOMA_STREAM_ACCEPTED,
-						  .slot = slot,
-						  .generation = f->slot[slot].generation,
-						  .token = listener });
+	fake_event(f, (struct homa_stream_event){
+			      .kind = HOMA_STREAM_ACCEPTED,
+			      .slot = slot,
+			      .generation = f->slot[slot].generation,
+			      .token = listener });
 	return slot;
 }
 
@@ -90,9 +94,10 @@ static void connect_to(struct fake *f, const struct homa_stream_command *c)
 /* Where byte @position of the buffer with @map is; @to_send: of that for bytes to send. */
 static u8 *byte_at(struct fake *f, u32 slot, bool to_send, u64 map, u32 position)
 {
-	u8 *begin = homa_stream_is_first(map) ?
-			    f->firsts + ((u64)slot * 2 + to_send) * HOMA_STREAM_FIRST :
-			    f->spans + ((u64)slot * 2 + to_send) * HOMA_STREAM_SPAN;
+	u8 *begin =
+		homa_stream_is_first(map) ?
+			f->firsts + ((u64)slot * 2 + to_send) * HOMA_STREAM_FIRST :
+			f->spans + ((u64)slot * 2 + to_send) * HOMA_STREAM_SPAN;
 
 	return begin + homa_stream_at(map, position);
 }
@@ -111,10 +116,12 @@ static void put(struct fake *f, u32 slot, const u8 *bytes, u32 n)
 	u32 i;
 
 	for (i = 0; i < n;) {
-		u32 some = homa_min_u32(n - i, homa_stream_to_end(f->slot[slot].rx_map,
-								  end->rx_end + i));
+		u32 some = homa_min_u32(n - i,
+					homa_stream_to_end(f->slot[slot].rx_map,
+							   end->rx_end + i));
 
-		memcpy(byte_at(f, slot, false, f->slot[slot].rx_map, end->rx_end + i),
+		memcpy(byte_at(f, slot, false, f->slot[slot].rx_map,
+			       end->rx_end + i),
 		       bytes + i, some);
 		i += some;
 	}
@@ -134,7 +141,8 @@ void fake_end(struct fake *f, u32 slot, u32 error)
 	if (error)
 		__atomic_store_n(&f->slot[slot].error, error, __ATOMIC_RELAXED);
 	__atomic_fetch_or(&f->slot[slot].state,
-			  error ? HOMA_STREAM_HAS_ERROR : HOMA_STREAM_HAS_END, __ATOMIC_RELEASE);
+			  error ? HOMA_STREAM_HAS_ERROR : HOMA_STREAM_HAS_END,
+			  __ATOMIC_RELEASE);
 	fake_changed(f, slot);
 }
 
@@ -151,7 +159,8 @@ static void pump(struct fake *f, u32 from)
 	map = __atomic_load_n(&f->slot[from].tx_map, __ATOMIC_RELAXED);
 	if (tx_end == end->tx_free)
 		return;
-	must(map >> 32 <= f->slot[from].tx_shift && tx_end - end->tx_free <= 1u << (map >> 32));
+	must(map >> 32 <= f->slot[from].tx_shift &&
+	     tx_end - end->tx_free <= 1u << (map >> 32));
 	n = homa_min_u32(tx_end - end->tx_free, rx_room(f, to));
 	if (!n)
 		return;
@@ -176,7 +185,8 @@ static void settle(struct fake *f, u32 slot)
 	bool alone = end->peer == ~0u || !f->end[end->peer].used;
 
 	pump(f, slot);
-	if (!alone && end->tx_free != __atomic_load_n(&f->slot[slot].tx_end, __ATOMIC_ACQUIRE))
+	if (!alone && end->tx_free != __atomic_load_n(&f->slot[slot].tx_end,
+						      __ATOMIC_ACQUIRE))
 		return;
 	if (end->shut && !end->ended) {
 		end->ended = true;
@@ -210,9 +220,11 @@ static void of_stream(struct fake *f, const struct homa_stream_command *c)
 	peer = f->end[c->slot].peer;
 	switch (c->op) {
 	case HOMA_STREAM_RING:
-		must(__atomic_exchange_n(&f->slot[c->slot].rung, 0, __ATOMIC_SEQ_CST) == 1);
+		must(__atomic_exchange_n(&f->slot[c->slot].rung, 0,
+					 __ATOMIC_SEQ_CST) == 1);
 		f->end[c->slot].rx_read =
-			__atomic_load_n(&f->slot[c->slot].rx_read, __ATOMIC_ACQUIRE);
+			__atomic_load_n(&f->slot[c->slot].rx_read,
+					__ATOMIC_ACQUIRE);
 		break;
 	case HOMA_STREAM_SHUT:
 		f->end[c->slot].shut = true;
@@ -243,8 +255,9 @@ static void command(struct fake *f, const struct homa_stream_command *c)
 	} else if (c->op == HOMA_STREAM_UNLISTEN) {
 		must(c->slot && c->slot <= FAKE_LISTENERS && f->port[c->slot - 1]);
 		f->port[c->slot - 1] = 0;
-		fake_event(f, (struct homa_stream_event){ .kind = HOMA_STREAM_UNLISTENED,
-							  .token = c->slot });
+		fake_event(f, (struct homa_stream_event){
+				      .kind = HOMA_STREAM_UNLISTENED,
+				      .token = c->slot });
 	} else {
 		of_stream(f, c);
 	}
@@ -253,9 +266,12 @@ static void command(struct fake *f, const struct homa_stream_command *c)
 /* As homad does it: what is answered waits for room for its answers, with those behind it. */
 static bool has_to_wait(struct fake *f, const struct homa_stream_command *c)
 {
-	u32 events = c->op == HOMA_STREAM_OPTIONS ? 0 : c->op == HOMA_STREAM_UNLISTEN ? 1 : 2;
+	u32 events = c->op == HOMA_STREAM_OPTIONS  ? 0 :
+		     c->op == HOMA_STREAM_UNLISTEN ? 1 :
+						     2;
 
-	return f->tail - __atomic_load_n(&f->area->event.head, __ATOMIC_ACQUIRE) + events >
+	return f->tail - __atomic_load_n(&f->area->event.head, __ATOMIC_ACQUIRE) +
+		       events >
 	       f->area->ring_entries;
 }
 
@@ -264,14 +280,17 @@ u32 fake_step(struct fake *f)
 	u32 tail, n = 0;
 
 	pthread_mutex_lock(&f->memory_lock);
-	tail = f->area ? __atomic_load_n(&f->area->command.tail, __ATOMIC_SEQ_CST) : f->head;
+	tail = f->area ?
+		       __atomic_load_n(&f->area->command.tail, __ATOMIC_SEQ_CST) :
+		       f->head;
 	for (; f->head != tail; n++) {
 		struct homa_stream_command c =
 			f->command[f->head & (f->area->ring_entries - 1)];
 
 		if (has_to_wait(f, &c))
 			break;
-		__atomic_store_n(&f->area->command.head, ++f->head, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&f->area->command.head, ++f->head,
+				 __ATOMIC_SEQ_CST);
 		command(f, &c);
 	}
 	pthread_mutex_unlock(&f->memory_lock);
@@ -283,7 +302,8 @@ static void rest(struct fake *f)
 	struct pollfd p = { .fd = f->kick_fd, .events = POLLIN };
 	u64 value;
 
-	__atomic_store_n(&f->q->h.need_kick, HOMA_SHM_KICK_SUBMIT, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&f->q->h.need_kick, HOMA_SHM_KICK_SUBMIT,
+			 __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&f->area->command.tail, __ATOMIC_SEQ_CST) == f->head)
 		poll(&p, 1, 1000);
 	__atomic_store_n(&f->q->h.need_kick, 0, __ATOMIC_SEQ_CST);

@@ -89,7 +89,8 @@ static void write__grows_and_keeps_bytes_in_place(void **state)
 		sent += some(put(pair[0], data, ahead % 4096));
 		drain_into(pair[1], &taken);
 		f.still = true;
-		sent += some(put(pair[0], data + sent, ahead > 4096 ? 4096 : 2222));
+		sent += some(
+			put(pair[0], data + sent, ahead > 4096 ? 4096 : 2222));
 		for (shift = 13; shift < 17; shift++) {
 			f.slot[pair[0]->index].tx_shift = shift;
 			sent += some(put(pair[0], data + sent, 1u << (shift - 1)));
@@ -164,10 +165,11 @@ static void write__moves_out_of_the_first_buffer(void **state)
 		assert_true(homa_stream_ready(pair[0]) & HOMA_STREAM_OUT);
 		sent += some(put(pair[0], data + sent, 9000));
 		assert_int_equal(pair[0]->slot->tx_map >> 32, 15);
-		assert_memory_equal(f.firsts + (pair[0]->index * 2 + 1) * HOMA_STREAM_FIRST +
-					    homa_stream_at(old, (u32)ahead),
-				    data + ahead, homa_min_u32(homa_stream_to_end(old, (u32)ahead),
-							       3000));
+		assert_memory_equal(
+			f.firsts + (pair[0]->index * 2 + 1) * HOMA_STREAM_FIRST +
+				homa_stream_at(old, (u32)ahead),
+			data + ahead,
+			homa_min_u32(homa_stream_to_end(old, (u32)ahead), 3000));
 		f.still = false;
 		homa_stream_ring(pair[0]);
 		drain_into(pair[1], &taken);
@@ -202,7 +204,8 @@ static void written__is_where_room_said(void **state)
 	assert_int_equal(put(pair[0], data + 4096, 50), 50);
 	assert_int_equal(homa_stream_room(pair[0], piece), 4046);
 	memcpy(piece[0].iov_base, data + 4146, piece[0].iov_len);
-	memcpy(piece[1].iov_base, data + 4146 + piece[0].iov_len, piece[1].iov_len);
+	memcpy(piece[1].iov_base, data + 4146 + piece[0].iov_len,
+	       piece[1].iov_len);
 	f.slot[pair[0]->index].tx_shift = 15;
 	assert_int_equal(homa_stream_written(pair[0], 4047), -EINVAL);
 	assert_int_equal(homa_stream_written(pair[0], 4046), 0);
@@ -231,8 +234,8 @@ static void arrived__takes_without_copies(void **state)
 		assert_int_equal(n, piece[0].iov_len + piece[1].iov_len);
 		memcpy(got + taken, piece[0].iov_base, piece[0].iov_len);
 		if (piece[1].iov_len)
-			memcpy(got + taken + piece[0].iov_len, piece[1].iov_base,
-			       piece[1].iov_len);
+			memcpy(got + taken + piece[0].iov_len,
+			       piece[1].iov_base, piece[1].iov_len);
 		homa_stream_taken(pair[1], n > 7 ? n - 7 : n);
 		taken += n > 7 ? n - 7 : n;
 	}
@@ -395,7 +398,8 @@ static void command__waits_for_room(void **state)
 	fake_run(&f);
 	for (i = 0; i < 2000; i++)
 		assert_int_equal(homa_stream_options(pair[0], i % 8), 0);
-	while (__atomic_load_n(&f.commands[HOMA_STREAM_OPTIONS], __ATOMIC_RELAXED) < 1999)
+	while (__atomic_load_n(&f.commands[HOMA_STREAM_OPTIONS],
+			       __ATOMIC_RELAXED) < 1999)
 		usleep(1000);
 	assert_int_equal(pair[0]->told_options, 1999 % 8);
 	fake_stop(&f);

@@ -179,16 +179,19 @@ static int in_child(struct homa_stream *pair[2], struct homa_stream *listener)
 	struct homa_stream *news[2], *stream;
 	struct iovec piece[2];
 
-	if (get(pair[1], got, 10) != -ECONNRESET || put(pair[0], data, 10) != -ECONNRESET)
+	if (get(pair[1], got, 10) != -ECONNRESET ||
+	    put(pair[0], data, 10) != -ECONNRESET)
 		return 1;
 	if (homa_streams_poll(ctx, news, 2) != -ECONNRESET ||
-	    homa_streams_wait(ctx, -1) != -ECONNRESET || homa_streams_fd(ctx) != -ECONNRESET)
+	    homa_streams_wait(ctx, -1) != -ECONNRESET ||
+	    homa_streams_fd(ctx) != -ECONNRESET)
 		return 2;
 	if (homa_stream_accept(listener, &stream) != -ECONNRESET ||
 	    homa_stream_shutdown(pair[0]) != -ECONNRESET ||
 	    homa_stream_options(pair[0], 1) != -ECONNRESET)
 		return 3;
-	if (homa_stream_arrived(pair[1], piece) || homa_stream_room(pair[0], piece) ||
+	if (homa_stream_arrived(pair[1], piece) ||
+	    homa_stream_room(pair[0], piece) ||
 	    homa_stream_error(pair[0]) != ECONNRESET)
 		return 4;
 	homa_stream_close(pair[0]);

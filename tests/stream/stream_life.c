@@ -21,7 +21,8 @@ static void odd_ring(struct homa_stream_area *area)
 
 static void open__refuses_what_cannot_be(void **state)
 {
-	void (*spoils[])(struct homa_stream_area *) = { no_slots, slots_outside, odd_ring };
+	void (*spoils[])(struct homa_stream_area *) = { no_slots, slots_outside,
+							odd_ring };
 	u32 i;
 
 	(void)state;
@@ -32,7 +33,8 @@ static void open__refuses_what_cannot_be(void **state)
 	f.spoil = NULL;
 	f.cannot = HOMA_SHM_CAN_STREAM;
 	assert_int_equal(homa_streams_open(&ctx, NULL), -EOPNOTSUPP);
-	assert_int_equal(homa_streams_open(&ctx, "/nowhere/homad.sock"), -ECONNREFUSED);
+	assert_int_equal(homa_streams_open(&ctx, "/nowhere/homad.sock"),
+			 -ECONNREFUSED);
 	f.cannot = 0;
 	open_context();
 }
@@ -77,7 +79,8 @@ static void connect__fails_and_is_news(void **state)
 	fake_step(&f);
 	assert_int_equal(homa_streams_poll(ctx, news, 4), 1);
 	assert_ptr_equal(news[0], stream);
-	assert_int_equal(homa_stream_ready(stream), HOMA_STREAM_ERROR | HOMA_STREAM_HUP);
+	assert_int_equal(homa_stream_ready(stream),
+			 HOMA_STREAM_ERROR | HOMA_STREAM_HUP);
 	assert_int_equal(homa_stream_error(stream), ECONNREFUSED);
 	assert_int_equal(get(stream, got, 1), -ECONNREFUSED);
 	assert_int_equal(put(stream, data, 1), -ECONNREFUSED);
@@ -116,7 +119,8 @@ static void connect__no_more_at_once_than_slots(void **state)
 		struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = 9 };
 		struct homa_stream *stream;
 
-		assert_int_equal(homa_stream_connect(ctx, NULL, (struct sockaddr *)&in,
+		assert_int_equal(homa_stream_connect(ctx, NULL,
+						     (struct sockaddr *)&in,
 						     sizeof(in), &stream),
 				 -ENOBUFS);
 	}
@@ -159,7 +163,8 @@ static void facts__of_a_stream(void **state)
 	assert_int_equal(facts.unsent, 77);
 	assert_int_equal(facts.mss, 1448);
 	assert_int_equal(facts.local.ss_family, AF_INET);
-	assert_int_equal(((struct sockaddr_in *)&facts.local)->sin_port, htons(80));
+	assert_int_equal(((struct sockaddr_in *)&facts.local)->sin_port,
+			 htons(80));
 	assert_int_equal(facts.remote.ss_family, AF_INET6);
 	facts.size = offsetof(struct homa_stream_facts, mss);
 	facts.mss = 1;
@@ -191,7 +196,8 @@ static void shutdown__halves(void **state)
 	assert_int_equal(put(pair[1], data, 50), 50);
 	homa_stream_shutdown(pair[1]);
 	fake_step(&f);
-	assert_int_equal(homa_stream_ready(pair[1]), HOMA_STREAM_EOF | HOMA_STREAM_HUP);
+	assert_int_equal(homa_stream_ready(pair[1]),
+			 HOMA_STREAM_EOF | HOMA_STREAM_HUP);
 	assert_int_equal(get(pair[0], got, 1000), 50);
 	assert_int_equal(get(pair[0], got, 1000), 0);
 }

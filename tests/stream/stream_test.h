@@ -63,14 +63,15 @@ static inline struct homa_stream *connect_to(u16 port)
 	struct homa_stream *stream;
 
 	in.sin_addr.s_addr = htonl(0x0a010101);
-	assert_int_equal(homa_stream_connect(ctx, NULL, (struct sockaddr *)&in, sizeof(in),
-					     &stream),
+	assert_int_equal(homa_stream_connect(ctx, NULL, (struct sockaddr *)&in,
+					     sizeof(in), &stream),
 			 0);
 	return stream;
 }
 
 /* Two ends of a connection; without the fake's thread. */
-static inline void make_pair(struct homa_stream *pair[2], struct homa_stream **listener)
+static inline void make_pair(struct homa_stream *pair[2],
+			     struct homa_stream **listener)
 {
 	u16 port = listen_on(listener);
 

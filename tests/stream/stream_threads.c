@@ -22,7 +22,8 @@ static void wait_for(struct homa_stream *stream, unsigned int what)
 	struct homa_stream *news[8];
 	int rc = 0;
 
-	while (!(homa_stream_ready(stream) & (what | HOMA_STREAM_ERROR)) && rc >= 0) {
+	while (!(homa_stream_ready(stream) & (what | HOMA_STREAM_ERROR)) &&
+	       rc >= 0) {
 		rc = homa_streams_wait(ctx, 10000000);
 		homa_streams_poll(ctx, news, 8);
 	}
@@ -110,7 +111,8 @@ static void threads__read_and_write(void **state)
 	}
 	for (i = 0; i < PAIRS; i++)
 		for (j = 0; j < 4; j++)
-			pthread_create(&thread[i][j], NULL, j < 2 ? write_all : read_all,
+			pthread_create(&thread[i][j], NULL,
+				       j < 2 ? write_all : read_all,
 				       pair[i][j % 2]);
 	for (i = 0; i < PAIRS; i++)
 		for (j = 0; j < 4; j++) {
@@ -158,7 +160,8 @@ static void threads__onlookers(void **state)
 		pthread_create(&onlooker[i], NULL, look_on, &o);
 	for (i = 0; i < PAIRS; i++)
 		for (j = 0; j < 4; j++)
-			pthread_create(&thread[i][j], NULL, j < 2 ? write_all : read_all,
+			pthread_create(&thread[i][j], NULL,
+				       j < 2 ? write_all : read_all,
 				       pair[i][j % 2]);
 	for (i = 0; i < PAIRS; i++)
 		for (j = 0; j < 4; j++) {
@@ -308,10 +311,8 @@ static void wait__of_several_threads(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		T(threads__read_and_write),
-		T(threads__onlookers),
-		T(threads__open_and_close),
-		T(streams__many),
+		T(threads__read_and_write),  T(threads__onlookers),
+		T(threads__open_and_close),  T(streams__many),
 		T(wait__of_several_threads),
 	};
 

@@ -22,7 +22,9 @@ for folder in (HERE.parent / "net", HERE.parent / "homad", HERE, HERE.parents[1]
 import ways  # noqa: E402 - found by the paths above
 
 EXPECTED = tomllib.loads((HERE / "expected.toml").read_text())
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")]
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="makes network namespaces, so it needs root")
+]
 
 
 def name_of(item: pytest.Item) -> str:
@@ -35,7 +37,9 @@ def name_of(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         values = getattr(item, "callspec", None)
-        reason = EXPECTED.get(values.params.get("way", ""), {}).get(name_of(item)) if values else None
+        reason = (
+            EXPECTED.get(values.params.get("way", ""), {}).get(name_of(item)) if values else None
+        )
         if reason:
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 

@@ -32,7 +32,9 @@ def redis(server: Side, client: Side, folder: Path) -> None:
     keys = range(100)
     values = {k: hashlib.sha256(str(k).encode()).hexdigest() * (1 + k) for k in keys}
     script = folder / "script"
-    script.write_text("".join(f"SET key{k} {values[k]}\n" for k in keys) + "".join(f"GET key{k}\n" for k in keys))
+    script.write_text(
+        "".join(f"SET key{k} {values[k]}\n" for k in keys) + "".join(f"GET key{k}\n" for k in keys)
+    )
     said = client.run(["/bin/sh", "-ec", f"redis-cli {where} < {script}"]).stdout.split()
     assert said == ["OK"] * len(keys) + [values[k] for k in keys]
     for more in ("-n 1000 -c 20", "-n 1600 -c 8 -P 16"):
@@ -47,7 +49,9 @@ def memcached(server: Side, client: Side, folder: Path) -> None:
     """Values of 1 byte to 500 kB over eight connections."""
     del folder
     number = port()
-    process = server.start(["memcached", "-u", "root", "-l", server.v4, "-p", number, "-U", 0, "-t", 2])
+    process = server.start(
+        ["memcached", "-u", "root", "-l", server.v4, "-p", number, "-U", 0, "-t", 2]
+    )
     await_listener(client, server.v4, number)
     assert client.run([PYTHON, HERE / "peers.py", "memcached", server.v4, number]).stdout == "ok\n"
     assert process.running()
@@ -58,7 +62,9 @@ def curl(server: Side, client: Side, folder: Path) -> None:
     """4 MB from Python's HTTP server, three times at once."""
     number = port()
     (folder / "big").write_bytes(MEGA4)
-    process = server.start([PYTHON, "-m", "http.server", "--bind", server.v4, "--directory", folder, number])
+    process = server.start(
+        [PYTHON, "-m", "http.server", "--bind", server.v4, "--directory", folder, number]
+    )
     await_listener(client, server.v4, number)
     url = f"http://{server.v4}:{number}/big"
     into = [word for i in range(3) for word in ("-o", f"{folder}/got{i}", url)]
@@ -75,7 +81,9 @@ def iperf3(server: Side, client: Side, folder: Path) -> None:
     process = server.start(["iperf3", "-s", "-1", "-B", server.v4, "-p", number, "--forceflush"])
     while "Server listening" not in process.line(PATIENCE):
         pass
-    told = json.loads(client.run(["iperf3", "-J", "-c", server.v4, "-p", number, "-n", "8M", "--bidir"]).stdout)
+    told = json.loads(
+        client.run(["iperf3", "-J", "-c", server.v4, "-p", number, "-n", "8M", "--bidir"]).stdout
+    )
     assert "error" not in told, told
     assert told["end"]["sum_received"]["bytes"] > 0, told["end"]
     assert told["end"]["sum_received_bidir_reverse"]["bytes"] > 0, told["end"]

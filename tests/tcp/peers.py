@@ -29,7 +29,10 @@ def memcached(address: str, port: int) -> None:
     """Values of 1 byte to 500 kB, eight connections in turn."""
     peers = [socket.create_connection((address, port), PATIENCE) for _ in range(8)]
     files = [peer.makefile("rwb") for peer in peers]
-    values = {f"key{i}": random.Random(i).randbytes([1, 64, 1400, 20000, 500000][i % 5]) for i in range(100)}
+    values = {
+        f"key{i}": random.Random(i).randbytes([1, 64, 1400, 20000, 500000][i % 5])
+        for i in range(100)
+    }
     for i, (key, value) in enumerate(values.items()):
         file = files[i % 8]
         file.write(f"set {key} 0 0 {len(value)}\r\n".encode() + value + b"\r\n")
@@ -83,7 +86,9 @@ async def talk(address: str, port: int) -> None:
     writer.write(b"x" * 10)
     assert await reader.readexactly(10) == b"x" * 10
     # A reset instead of an end.
-    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.get_extra_info("socket").setsockopt(
+        socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+    )
     writer.transport.abort()
     await _stream(address, port, 1000)
 

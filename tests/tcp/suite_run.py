@@ -48,7 +48,9 @@ def openssl(server: Side, client: Side, report: Path) -> None:
         folder = Path(name)
         data = random.Random(5).randbytes(5_000_000)
         (folder / "big").write_bytes(data)
-        make = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=test -days 2 -keyout key -out cert"
+        make = (
+            "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=test -days 2 -keyout key -out cert"
+        )
         server.space.run(["/bin/sh", "-ec", f"cd {folder}; {make}"])
         for kind in KINDS:
             for what in ("page", "lines"):
@@ -64,7 +66,9 @@ def openssl(server: Side, client: Side, report: Path) -> None:
 
 def serve(server: Side, client: Side, folder: Path, how: str) -> tuple[Process, int]:
     number = port()
-    words = f"cd {folder}; exec openssl s_server {how} -accept {server.v4}:{number} -key key -cert cert"
+    words = (
+        f"cd {folder}; exec openssl s_server {how} -accept {server.v4}:{number} -key key -cert cert"
+    )
     process = server.start(["/bin/sh", "-ec", words])
     client.run([PYTHON, HERE / "peers.py", "await", server.v4, number])
     return process, number
@@ -73,7 +77,9 @@ def serve(server: Side, client: Side, folder: Path, how: str) -> tuple[Process, 
 def page(server: Side, client: Side, folder: Path, kind: str, data: bytes) -> None:
     process, number = serve(server, client, folder, "-quiet -WWW")
     ask = f"printf 'GET /big HTTP/1.0\\r\\n\\r\\n' | openssl s_client {kind.replace('-reconnect', '')} -quiet"
-    client.run(["/bin/sh", "-ec", f"{ask} -connect {server.v4}:{number} > {folder}/got 2> {folder}/said"])
+    client.run(
+        ["/bin/sh", "-ec", f"{ask} -connect {server.v4}:{number} > {folder}/got 2> {folder}/said"]
+    )
     assert (folder / "got").read_bytes().partition(b"\r\n\r\n")[2] == data
     process.stop()
 

@@ -15,10 +15,14 @@ SUBJECTS = ("ends", "handlers", "numbers")
 CASES = [
     case
     for subject in SUBJECTS
-    for case in re.findall(r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text())
+    for case in re.findall(
+        r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
+    )
 ] + ["interrupted"]
 
-pytestmark = pytest.mark.skipif(not (PROGRAMS / "tcp_calls").exists(), reason="tcp_calls is not built")
+pytestmark = pytest.mark.skipif(
+    not (PROGRAMS / "tcp_calls").exists(), reason="tcp_calls is not built"
+)
 
 
 @pytest.fixture(scope="module")

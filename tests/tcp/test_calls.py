@@ -35,7 +35,9 @@ def test_list__is_what_is_run(hosts: tuple[Side, Side]) -> None:
     """The program knows the cases that its files name, and expected.toml names no others."""
     known = hosts[0].run([CALLS, "--list"]).stdout.split()
     assert sorted(known) == sorted(CASES)
-    functions = set(re.findall(r"def (test_\w+)", "".join(p.read_text() for p in HERE.glob("test_*.py"))))
+    functions = set(
+        re.findall(r"def (test_\w+)", "".join(p.read_text() for p in HERE.glob("test_*.py")))
+    )
     expected = tomllib.loads((HERE / "expected.toml").read_text())
     named = {name for table in expected.values() for name in table}
     assert named <= set(CASES) | functions

@@ -13,7 +13,9 @@ pytestmark = pytest.mark.skipif(not SERVER.exists(), reason=f"{SERVER} is not bu
 
 
 @pytest.mark.parametrize("family", ["v4", "v6"])
-@pytest.mark.parametrize("waits", ["threads", "fork", "poll", "select", "epoll", "edge", "oneshot", "nested"])
+@pytest.mark.parametrize(
+    "waits", ["threads", "fork", "poll", "select", "epoll", "edge", "oneshot", "nested"]
+)
 def test_server__waits_in_all_ways(waits: str, family: str, hosts: tuple[Side, Side]) -> None:
     """One connection, then clients of three kinds with 16 each."""
     server, client = hosts

@@ -19,7 +19,11 @@ from netns import Net, Process, eventually
 from ways import ACCELERATED, CONFIG, PATIENCE, Side, opened, port, two_sides
 
 HERE = Path(__file__).resolve().parent
-CHOSEN = [w for w in (os.environ.get("HOMA_TCP_WAYS") or "").split(",") if w in ACCELERATED and w != "kernel"]
+CHOSEN = [
+    w
+    for w in (os.environ.get("HOMA_TCP_WAYS") or "").split(",")
+    if w in ACCELERATED and w != "kernel"
+]
 SMALL = {"homad": ["redis", "memcached", "curl", "iperf3", "asyncio", "node"],
          "server": ["redis", "asyncio"], "client": ["curl", "asyncio"]}  # fmt: skip
 PAIRINGS = [(way, load) for way in (CHOSEN or SMALL) for load in (LOADS if CHOSEN else SMALL[way])]
@@ -39,7 +43,9 @@ def pair(request: pytest.FixtureRequest) -> Iterator[tuple[str, Side, Side]]:
         yield request.param, server, client
 
 
-@pytest.mark.parametrize(("pair", "load"), PAIRINGS, indirect=["pair"], ids=[f"{w}-{n}" for w, n in PAIRINGS])
+@pytest.mark.parametrize(
+    ("pair", "load"), PAIRINGS, indirect=["pair"], ids=[f"{w}-{n}" for w, n in PAIRINGS]
+)
 def test_program(pair: tuple[str, Side, Side], load: str, tmp_path: Path) -> None:
     """The right bytes; and the kernel of an accelerated side took no part in it."""
     skip_unless_installed(load)

@@ -40,13 +40,25 @@ class Database:
         self.number = port()
         self.programs = PROGRAMS[-1].parent
         data = folder / "data"
-        made = [*NOBODY, str(self.programs / "initdb"), "-A", "trust", "-U", "test", "-N", "-D", str(data)]
+        made = [
+            *NOBODY,
+            str(self.programs / "initdb"),
+            "-A",
+            "trust",
+            "-U",
+            "test",
+            "-N",
+            "-D",
+            str(data),
+        ]
         done = self.server.space.run(made, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         (data / "pg_hba.conf").write_text("host all all 10.9.0.0/16 trust\n")
         words = [word for setting in SETTINGS for word in ("-c", setting)]
         where = ["-D", data, "-h", self.server.v4, "-p", self.number]
-        self.process: Process = self.server.start([*NOBODY, self.programs / "postgres", *where, *words])
+        self.process: Process = self.server.start(
+            [*NOBODY, self.programs / "postgres", *where, *words]
+        )
         eventually(lambda: self.ask("SELECT 1", check=False) == "1", PATIENCE)
 
     def where(self) -> str:
@@ -60,13 +72,17 @@ class Database:
         return done.stdout.strip()
 
     def bench(self, words: str) -> str:
-        return self.client.run(sh(f"{self.programs}/pgbench {self.where()} {words} postgres 2>&1")).stdout
+        return self.client.run(
+            sh(f"{self.programs}/pgbench {self.where()} {words} postgres 2>&1")
+        ).stdout
 
     def right(self, transactions: int) -> None:
         """Each transaction counts once, in all tables."""
         assert self.ask("SELECT count(*) FROM pgbench_history") == str(transactions)
         sums = "(SELECT sum(abalance) FROM pgbench_accounts), (SELECT sum(tbalance) FROM pgbench_tellers)"
-        accounts, tellers, deltas = self.ask(f"SELECT {sums}, (SELECT sum(delta) FROM pgbench_history)").split("|")
+        accounts, tellers, deltas = self.ask(
+            f"SELECT {sums}, (SELECT sum(delta) FROM pgbench_history)"
+        ).split("|")
         assert accounts == tellers == deltas
 
 

@@ -55,12 +55,18 @@ def test_redis(hosts: Hosts, tmp_path: Path) -> None:
     keys = range(300)
     values = {k: hashlib.sha256(str(k).encode()).hexdigest() * (1 + k % 100) for k in keys}
     script = tmp_path / "script"
-    script.write_text("".join(f"SET key{k} {values[k]}\n" for k in keys) + "".join(f"GET key{k}\n" for k in keys))
+    script.write_text(
+        "".join(f"SET key{k} {values[k]}\n" for k in keys) + "".join(f"GET key{k}\n" for k in keys)
+    )
     said = client.run(sh(f"redis-cli {where} < {script}")).stdout.split()
     assert said == ["OK"] * len(keys) + [values[k] for k in keys]
     for more in ("-n 2000 -c 50", "-n 4800 -c 20 -P 16 -d 1000"):
-        told = client.run(sh(f"redis-benchmark {where} -t set,get,incr,lpush,lrange_100 --csv {more}"))
-        assert len([line for line in told.stdout.splitlines() if line.count('","') >= 7]) >= 5, told.stdout
+        told = client.run(
+            sh(f"redis-benchmark {where} -t set,get,incr,lpush,lrange_100 --csv {more}")
+        )
+        assert len([line for line in told.stdout.splitlines() if line.count('","') >= 7]) >= 5, (
+            told.stdout
+        )
     assert client.run(sh(f"redis-cli {where} GET counter:__rand_int__")).stdout.strip() == "6800"
     assert process.running()
     assert process.stop()[0] == 0
@@ -70,7 +76,9 @@ def test_redis(hosts: Hosts, tmp_path: Path) -> None:
 def test_memcached(hosts: Hosts) -> None:
     server, client = hosts
     number = port()
-    process = server.start(["memcached", "-u", "root", "-l", server.v4, "-p", number, "-U", 0, "-t", 2])
+    process = server.start(
+        ["memcached", "-u", "root", "-l", server.v4, "-p", number, "-U", 0, "-t", 2]
+    )
     await_listener(client, server.v4, number)
     assert client.run([PYTHON, HERE / "peers.py", "memcached", server.v4, number]).stdout == "ok\n"
     assert process.running()
@@ -98,7 +106,11 @@ def test_nginx(hosts: Hosts, tmp_path: Path, big: Path, sendfile: str, listen: s
     number = port()
     (tmp_path / "small").write_text("hello\n" * 100)
     config = tmp_path / "nginx.conf"
-    config.write_text(NGINX.format(folder=tmp_path, address=server.v4, port=number, sendfile=sendfile, listen=listen))
+    config.write_text(
+        NGINX.format(
+            folder=tmp_path, address=server.v4, port=number, sendfile=sendfile, listen=listen
+        )
+    )
     process = server.start(["nginx", "-c", config])
     await_listener(client, server.v4, number)
     url = f"http://{server.v4}:{number}"
@@ -128,7 +140,17 @@ def test_iperf3(hosts: Hosts, direction: str) -> None:
     process = server.start(["iperf3", "-s", "-1", "-B", server.v4, "-p", number, "--forceflush"])
     while "Server listening" not in process.line(PATIENCE):
         pass
-    words = ["iperf3", "-J", "-c", server.v4, "-p", number, "-t", 1, *([direction] if direction else [])]
+    words = [
+        "iperf3",
+        "-J",
+        "-c",
+        server.v4,
+        "-p",
+        number,
+        "-t",
+        1,
+        *([direction] if direction else []),
+    ]
     told = json.loads(client.run(words).stdout)
     assert "error" not in told, told
     for name, end in told["end"].items():
@@ -158,7 +180,9 @@ def test_openssl(hosts: Hosts, tmp_path: Path, big: Path) -> None:
     where = f"{server.v4}:{number}"
     process = server.start(sh(f"cd {tmp_path}; exec openssl s_server -quiet -WWW -accept {where} -key key -cert certificate"))  # fmt: skip
     await_listener(client, server.v4, number)
-    ask = f"printf 'GET /{big.name} HTTP/1.0\\r\\n\\r\\n' | openssl s_client -quiet -connect {where}"
+    ask = (
+        f"printf 'GET /{big.name} HTTP/1.0\\r\\n\\r\\n' | openssl s_client -quiet -connect {where}"
+    )
     client.run(sh(f"{ask} > {tmp_path}/got 2> {tmp_path}/said"))
     head, _, body = (tmp_path / "got").read_bytes().partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.0 200")

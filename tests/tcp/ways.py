@@ -64,15 +64,21 @@ class Side:
     def start(self, argv: Sequence[object]) -> Process:
         return self.space.start(self.words(argv))
 
-    def run(self, argv: Sequence[object], timeout: float = PATIENCE) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, argv: Sequence[object], timeout: float = PATIENCE
+    ) -> subprocess.CompletedProcess[str]:
         """Run a program to its end; an AssertionError with what it said unless its status is 0."""
         done = self.space.run(self.words(argv), check=False, timeout=timeout)
-        assert done.returncode == 0, f"{argv}: {done.returncode}: {done.stdout[-3000:]}{done.stderr[-3000:]}{self.log()}"
+        assert done.returncode == 0, (
+            f"{argv}: {done.returncode}: {done.stdout[-3000:]}{done.stderr[-3000:]}{self.log()}"
+        )
         return done
 
     def established(self, number: int) -> int:
         """How many open connections of this port, its own or the peer's, the kernel here has."""
-        told = self.space.run(["ss", "-tnH", "state", "established", f"( sport = {number} or dport = {number} )"])
+        told = self.space.run(
+            ["ss", "-tnH", "state", "established", f"( sport = {number} or dport = {number} )"]
+        )
         return len(told.stdout.splitlines())
 
     def address(self, family: str) -> str:

@@ -18,7 +18,7 @@
 
 /* What follows from an RPC's number. */
 enum hammer_fact {
-	FACT_REQUEST,	/* length */
+	FACT_REQUEST, /* length */
 	FACT_RESPONSE,
 	FACT_PEER,
 	FACT_PORT,
@@ -35,7 +35,7 @@ enum hammer_fact {
 struct hammer_msg {
 	struct hammer_msg *next;
 	u64 where;
-	u32 by;		/* thread that received it */
+	u32 by; /* thread that received it */
 	struct homa_handle handle;
 	struct homa_msg_info info;
 };
@@ -61,8 +61,9 @@ static u32 fact(const struct hammer *h, u64 serial, enum hammer_fact which, u32 
 
 static u32 length_of(const struct hammer *h, u64 word)
 {
-	return (u32)sizeof(word) +
-	       fact(h, word >> 1, word & 1 ? FACT_RESPONSE : FACT_REQUEST, h->length);
+	return (u32)sizeof(word) + fact(h, word >> 1,
+					word & 1 ? FACT_RESPONSE : FACT_REQUEST,
+					h->length);
 }
 
 static u16 port_of(const struct hammer *h, u64 serial)
@@ -85,8 +86,9 @@ static void book_note(struct hammer *h, u64 serial, u64 step)
 	do {
 		if (old >> BOOK_SHIFT != serial)
 			return;
-		must(!(old & step), step == BOOK_ENDED ? "an RPC ended twice" :
-							 "a request was executed twice");
+		must(!(old & step), step == BOOK_ENDED ?
+					    "an RPC ended twice" :
+					    "a request was executed twice");
 	} while (!__atomic_compare_exchange_n(entry, &old, old | step, false,
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
@@ -95,8 +97,8 @@ static u64 book_begin(struct hammer_thread *t)
 {
 	u64 serial = ++t->serials * HAMMER_THREADS + t->index;
 
-	__atomic_store_n(&t->book[t->serials % HAMMER_BOOK], serial << BOOK_SHIFT,
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&t->book[t->serials % HAMMER_BOOK],
+			 serial << BOOK_SHIFT, __ATOMIC_RELAXED);
 	return serial;
 }
 
@@ -165,7 +167,8 @@ void hammer_send(struct hammer_thread *t)
 {
 	struct hammer *h = t->h;
 	u64 serial = book_begin(t), *word = homa_ctx_next_rpc(&t->ctx);
-	struct hammer_slot *slot = &h->slot[fact(h, serial, FACT_SLOT, HAMMER_SOCKS)];
+	struct hammer_slot *slot =
+		&h->slot[fact(h, serial, FACT_SLOT, HAMMER_SOCKS)];
 	u32 peer = fact(h, serial, FACT_PEER, HAMMER_PEERS);
 	u32 link = h->any_link ? hammer_rand(t, HAMMER_LINKS) :
 				 peer / 2 % HAMMER_LINKS;
@@ -181,14 +184,16 @@ void hammer_send(struct hammer_thread *t)
 	struct homa_sock *sock;
 
 	must(word != NULL, "no spare RPC");
-	send.available = h->pieces ? hammer_rand(t, send.length + 1) : send.length;
+	send.available =
+		h->pieces ? hammer_rand(t, send.length + 1) : send.length;
 	*word = serial << 1;
 	begin_now(t, &desc);
 	pthread_rwlock_rdlock(&slot->lock);
 	sock = slot->sock;
 	if (h->unguarded)
 		pthread_rwlock_unlock(&slot->lock);
-	if (sock && !homa_rpc_send(&t->ctx, sock, h->link[link], &send, &handle, NULL)) {
+	if (sock &&
+	    !homa_rpc_send(&t->ctx, sock, h->link[link], &send, &handle, NULL)) {
 		end_now(t, &desc);
 		t->lengths[t->sent % 64] = send.length;
 		t->recent[t->sent++ % 64] = handle;
@@ -210,7 +215,8 @@ void hammer_supply(struct hammer_thread *t, u32 i)
 
 static void reply(struct hammer_thread *t, const struct hammer_msg *m, u64 word)
 {
-	struct homa_rpc *rpc = homa_rpc_hold(&t->ctx, m->handle.id, &m->info.peer);
+	struct homa_rpc *rpc =
+		homa_rpc_hold(&t->ctx, m->handle.id, &m->info.peer);
 	struct homa_rpc *alive;
 	struct homa_tx_desc desc;
 	u32 length;
@@ -235,21 +241,24 @@ static void reply(struct hammer_thread *t, const struct hammer_msg *m, u64 word)
 static void check(struct hammer *h, const struct homa_msg_info *info, u64 word)
 {
 	u64 serial = word >> 1;
-	struct homa_addr dst = hammer_addr(fact(h, serial, FACT_PEER, HAMMER_PEERS));
+	struct homa_addr dst =
+		hammer_addr(fact(h, serial, FACT_PEER, HAMMER_PEERS));
 	u32 slot = fact(h, serial, FACT_SLOT, HAMMER_SOCKS);
 	struct homa_addr src = hammer_seen_as(&dst);
 
 	if (word & 1) {
 		must(info->kind == HOMA_EV_RESPONSE && info->cookie == serial &&
-		     info->peer_port == port_of(h, serial) &&
-		     homa_addr_equal(&info->peer, &dst), "a response");
+			     info->peer_port == port_of(h, serial) &&
+			     homa_addr_equal(&info->peer, &dst),
+		     "a response");
 		book_note(h, serial, BOOK_ENDED);
 		return;
 	}
 	must(info->kind == HOMA_EV_REQUEST && !info->cookie &&
-	     homa_addr_equal(&info->peer, &src) &&
-	     (slot < HAMMER_SOCKS / 2 ? info->peer_port == HAMMER_PORT + slot :
-					info->peer_port >= HOMA_MIN_CLIENT_PORT),
+		     homa_addr_equal(&info->peer, &src) &&
+		     (slot < HAMMER_SOCKS / 2 ?
+			      info->peer_port == HAMMER_PORT + slot :
+			      info->peer_port >= HOMA_MIN_CLIENT_PORT),
 	     "a request");
 	book_note(h, serial, BOOK_EXECUTED);
 }
@@ -260,7 +269,8 @@ static void release(struct hammer_thread *t, struct homa_sock *sock,
 	int rc;
 
 	if (hammer_rand(t, 2)) {
-		rc = homa_pool_release(&t->ctx, sock, info->pages, info->num_pages);
+		rc = homa_pool_release(&t->ctx, sock, info->pages,
+				       info->num_pages);
 	} else {
 		rc = homa_pool_return(sock, info->pages, info->num_pages);
 		if (rc > 0)
@@ -383,9 +393,11 @@ void hammer_given(struct hammer_thread *t, const struct homa_rx_pkt *rx, u64 wor
 	};
 
 	must(t->h->give && rx->whole && !rx->offset && rx->fresh == rx->length &&
-	     rx->skip + rx->length == rx->len && !rx->rpc &&
-	     !(is_private(t->h, word >> 1) && word & 1), "a message given away");
-	must(from->page + rx->length <= t->h->pages * HOMA_BPAGE_SIZE, "its page");
+		     rx->skip + rx->length == rx->len && !rx->rpc &&
+		     !(is_private(t->h, word >> 1) && word & 1),
+	     "a message given away");
+	must(from->page + rx->length <= t->h->pages * HOMA_BPAGE_SIZE,
+	     "its page");
 	t->given++;
 	put_bytes(home->region + from->page, word, 0, rx->length);
 	if (!(word & 1) && hammer_rand(t, 1000) < t->h->abort) {
@@ -420,14 +432,15 @@ void hammer_purge(struct hammer_slot *slot)
 }
 
 /* Pages that cannot be had, though nobody has a message any more. */
-static u32 slot_lost(struct hammer_thread *t, const struct hammer_slot *slot, u32 pages)
+static u32 slot_lost(struct hammer_thread *t, const struct hammer_slot *slot,
+		     u32 pages)
 {
 	u32 taken[HOMA_MAX_BPAGES], left, n, num;
 
 	for (left = pages; left; left -= n) {
 		n = left < HOMA_MAX_BPAGES ? left : HOMA_MAX_BPAGES;
-		if (homa_pages_take(&t->ctx, slot->sock, n * HOMA_BPAGE_SIZE, taken,
-				    &num))
+		if (homa_pages_take(&t->ctx, slot->sock, n * HOMA_BPAGE_SIZE,
+				    taken, &num))
 			break;
 	}
 	return left;

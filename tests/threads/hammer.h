@@ -15,7 +15,7 @@
 #include "homa_engine.h"
 
 #define HAMMER_THREADS 8
-#define HAMMER_SOCKS 8		/* the first half servers */
+#define HAMMER_SOCKS 8 /* the first half servers */
 #define HAMMER_LINKS 2
 #define HAMMER_PEERS 4
 #define HAMMER_PORT 100
@@ -41,7 +41,7 @@ struct hammer_msg;
 
 /* struct hammer_slot - a socket that may be closed and opened again */
 struct hammer_slot {
-	pthread_rwlock_t lock;	/* write: open or close */
+	pthread_rwlock_t lock; /* write: open or close */
 	struct homa_sock *sock;
 	void *pool;
 	u8 *region;
@@ -71,12 +71,12 @@ struct hammer_thread {
 	u32 seed;
 	struct homa_ctx ctx;
 	u64 deadline;
-	u64 loops;		/* atomic: read by all */
+	u64 loops; /* atomic: read by all */
 	struct hammer_dead *dead;
 	struct homa_handle recent[64];
 	u32 lengths[64];
 	u64 serials;
-	u64 book[HAMMER_BOOK];	/* atomic: the last RPCs sent */
+	u64 book[HAMMER_BOOK]; /* atomic: the last RPCs sent */
 	bool asked_now;
 	u64 sent, delivered, ended;
 	u64 given, at_once, elsewhere;
@@ -144,7 +144,8 @@ void hammer_events(struct hammer_thread *t);
 /** hammer_copy() - the payload of DATA to its place */
 void hammer_copy(struct hammer_thread *t, struct homa_rx_pkt *rx, u64 word);
 /** hammer_given() - a message that the engine gave away with its packet */
-void hammer_given(struct hammer_thread *t, const struct homa_rx_pkt *rx, u64 word);
+void hammer_given(struct hammer_thread *t, const struct homa_rx_pkt *rx,
+		  u64 word);
 /** hammer_read() - all messages in a socket's inbox */
 void hammer_read(struct hammer_thread *t, u32 slot);
 /** hammer_switch() - a socket begins or ceases to give messages away */

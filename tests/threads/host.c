@@ -143,11 +143,13 @@ static void memory(struct hammer_thread *t)
 		t->retired_peers++;
 	}
 	while (t->ctx.spare_rpcs < 40) {
-		homa_ctx_give_rpc(&t->ctx, hammer_alloc(homa_rpc_size(&t->h->limits)));
+		homa_ctx_give_rpc(&t->ctx,
+				  hammer_alloc(homa_rpc_size(&t->h->limits)));
 		t->given_rpcs++;
 	}
 	while (t->ctx.spare_peers < 4) {
-		homa_ctx_give_peer(&t->ctx, hammer_alloc(homa_peer_size(&t->h->limits)));
+		homa_ctx_give_peer(&t->ctx,
+				   hammer_alloc(homa_peer_size(&t->h->limits)));
 		t->given_peers++;
 	}
 	while (t->ctx.spare_ranges < 40) {
@@ -179,19 +181,20 @@ static void look(struct hammer_thread *t, u32 l)
 static void abort_one(struct hammer_thread *t)
 {
 	/* Somebody else's as likely as ours. */
-	struct hammer_thread *other = &t->h->thread[hammer_rand(t, t->h->threads)];
+	struct hammer_thread *other =
+		&t->h->thread[hammer_rand(t, t->h->threads)];
 	struct homa_handle handle;
 	u64 id;
 
-	if (other != t) {	/* only by id: the table is not shared safely */
+	if (other != t) { /* only by id: the table is not shared safely */
 		id = t->recent[hammer_rand(t, 64)].id;
 		if (!id || !homa_rpc_lookup(&t->ctx, id, &handle))
 			return;
 	} else {
 		handle = t->recent[hammer_rand(t, 64)];
 	}
-	if (handle.id && !homa_rpc_abort(&t->ctx, handle,
-					 hammer_rand(t, 2) ? HOMA_EINTR : 0))
+	if (handle.id &&
+	    !homa_rpc_abort(&t->ctx, handle, hammer_rand(t, 2) ? HOMA_EINTR : 0))
 		return;
 }
 
@@ -207,7 +210,8 @@ static void receive(struct hammer_thread *t, u32 l)
 	if (!n)
 		return;
 	if (!hammer_rand(t, 64))
-		homa_path_mtu(&t->ctx, h->link[l], &pkts[0]->src, 1000 + hammer_rand(t, 500));
+		homa_path_mtu(&t->ctx, h->link[l], &pkts[0]->src,
+			      1000 + hammer_rand(t, 500));
 	memset(rx, 0, sizeof(rx));
 	for (i = 0; i < n; i++) {
 		rx[i].data = pkts[i]->hdr;
@@ -255,7 +259,8 @@ static void lose_or_queue(struct hammer_thread *t, u32 l, struct hammer_pkt *pkt
 }
 
 /* What hosts of a newer revision may send before a message's first bytes. */
-static void announce(struct hammer_thread *t, u32 l, const struct hammer_pkt *first)
+static void announce(struct hammer_thread *t, u32 l,
+		     const struct hammer_pkt *first)
 {
 	struct hammer_pkt *pkt = hammer_alloc(sizeof(*pkt));
 	struct homa_packet p;
@@ -275,7 +280,7 @@ void hammer_put(struct hammer_thread *t, struct homa_tx_desc *desc)
 {
 	u32 lose = t->h->lose, l = desc->link != t->h->link[0], skip;
 
-	for (skip = 0; ; skip += desc->seg_size) {
+	for (skip = 0;; skip += desc->seg_size) {
 		struct hammer_pkt *pkt = hammer_alloc(sizeof(*pkt));
 		u32 payload = desc->length - skip;
 
@@ -290,14 +295,16 @@ void hammer_put(struct hammer_thread *t, struct homa_tx_desc *desc)
 		if (desc->rpc) {
 			pkt->len += payload;
 			pkt->word = *(u64 *)homa_rpc_priv(desc->rpc);
-			if (!skip && !desc->offset && hammer_rand(t, 1000) < t->h->announce)
+			if (!skip && !desc->offset &&
+			    hammer_rand(t, 1000) < t->h->announce)
 				announce(t, l, pkt);
 		}
 		lose_or_queue(t, l, pkt);
 		if (!desc->rpc || skip + desc->seg_size >= desc->length)
 			break;
 	}
-	homa_tx_done(&t->ctx, desc, hammer_rand(t, 1000) < lose ? -HOMA_EAGAIN : 0);
+	homa_tx_done(&t->ctx, desc,
+		     hammer_rand(t, 1000) < lose ? -HOMA_EAGAIN : 0);
 }
 
 static void transmit(struct hammer_thread *t, u32 l)
@@ -360,7 +367,8 @@ static void *thread_main(void *arg)
 
 	while ((stop = __atomic_load_n(&t->h->stop, __ATOMIC_ACQUIRE)) != 2) {
 		hammer_round(t);
-		if (!stop && t->h->reopen && !t->index && !hammer_rand(t, t->h->reopen))
+		if (!stop && t->h->reopen && !t->index &&
+		    !hammer_rand(t, t->h->reopen))
 			hammer_reopen(t, hammer_rand(t, HAMMER_SOCKS));
 		if (stop)
 			sched_yield();
@@ -453,10 +461,12 @@ struct hammer *hammer_new(u32 threads, u32 shards, u32 pages, u64 seed)
 	struct homa_seeds seeds;
 	u32 i;
 
-	h->limits = (struct homa_limits){ .shards = shards, .buckets = 64,
+	h->limits = (struct homa_limits){ .shards = shards,
+					  .buckets = 64,
 					  .tombstones = 1 << 17,
 					  .sock_priv = sizeof(struct hammer_home),
-					  .peer_priv = 8, .rpc_priv = 8 };
+					  .peer_priv = 8,
+					  .rpc_priv = 8 };
 	h->threads = threads;
 	h->pages = pages;
 	h->seed = text ? strtoull(text, NULL, 0) : seed;
@@ -506,7 +516,8 @@ u32 hammer_free(struct hammer *h)
 	for (i = 0; i < h->threads; i++) {
 		t = &h->thread[i];
 		memory(t);
-		rpcs += (s64)(t->given_rpcs - t->retired_rpcs) - t->ctx.spare_rpcs;
+		rpcs += (s64)(t->given_rpcs - t->retired_rpcs) -
+			t->ctx.spare_rpcs;
 		peers += (s64)(t->given_peers - t->retired_peers) -
 			 t->ctx.spare_peers;
 		ranges += (s64)t->given_ranges - t->ctx.spare_ranges;

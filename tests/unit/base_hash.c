@@ -126,7 +126,8 @@ static void address(struct homa_addr *a, u32 way, u32 n)
 	u32 i;
 
 	memset(a, 0, sizeof(*a));
-	memcpy(a->ip, way < 3 ? "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a" : "\xfd", way < 3 ? 13 : 1);
+	memcpy(a->ip, way < 3 ? "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a" : "\xfd",
+	       way < 3 ? 13 : 1);
 	for (i = at[way]; n; i--, n >>= 8)
 		a->ip[i] ^= (u8)n;
 }

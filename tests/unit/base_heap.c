@@ -96,12 +96,10 @@ static void heap__random_operations_like_a_search(void **state)
 				unit_assert(seed, !homa_heap_linked(n));
 			} else if (homa_rng_below(&rng, 4) == 0) {
 				min = model_min(&m);
-				unit_assert(seed,
-					    homa_heap_pop(&m.heap) == min);
+				unit_assert(seed, homa_heap_pop(&m.heap) == min);
 			} else {
 				homa_heap_update(&m.heap, n, key, tie);
-				unit_assert(seed,
-					    n->key == key && n->tie == tie);
+				unit_assert(seed, n->key == key && n->tie == tie);
 			}
 			check(seed, &m);
 		}

@@ -26,15 +26,13 @@ static void expect(const struct homa_list *head, const char *values)
 	const char *v = values;
 
 	homa_list_for_each(node, head) {
-		assert_int_equal(
-			homa_list_entry(node, struct item, list)->value,
-			*v++ - '0');
+		assert_int_equal(homa_list_entry(node, struct item, list)->value,
+				 *v++ - '0');
 	}
 	assert_int_equal(*v, 0);
 	for (node = head->prev; node != head; node = node->prev)
-		assert_int_equal(
-			homa_list_entry(node, struct item, list)->value,
-			*--v - '0');
+		assert_int_equal(homa_list_entry(node, struct item, list)->value,
+				 *--v - '0');
 	assert_ptr_equal(v, values);
 }
 

@@ -328,8 +328,7 @@ int main(void)
 		cmocka_unit_test(wheel_pop__never_early_at_most_a_tick_late),
 		cmocka_unit_test(wheel_add__past_comes_out_at_once),
 		cmocka_unit_test(wheel_add__beyond_the_horizon_is_clipped),
-		cmocka_unit_test(
-			wheel_pop__moves_the_horizon_while_nothing_waits),
+		cmocka_unit_test(wheel_pop__moves_the_horizon_while_nothing_waits),
 		cmocka_unit_test(wheel_add__moves_a_waiting_node),
 		cmocka_unit_test(wheel_del__empties_the_slot),
 		cmocka_unit_test(wheel_pop__same_tick_in_order_of_arrival),

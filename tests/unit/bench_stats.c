@@ -36,13 +36,15 @@ static void denominator__affine_is_exact(void **state)
 
 	(void)state;
 	/* 5 us and 2 ns per byte. */
-	assert_int_equal(load(&d, "{\"unloaded\": ["
+	assert_int_equal(load(&d,
+			      "{\"unloaded\": ["
 			      "{\"size\": 100, \"p50_ns\": 5200},"
 			      "{\"size\": 1000, \"p50_ns\": 7000},"
-			      "{\"size\": 50000, \"p50_ns\": 105000}]}", err), 0);
+			      "{\"size\": 50000, \"p50_ns\": 105000}]}",
+			      err),
+			 0);
 	for (size = 100; size < 200000; size += 977)
-		assert_true(bench_denominator(&d, size) ==
-			    5000 + 2.0 * size);
+		assert_true(bench_denominator(&d, size) == 5000 + 2.0 * size);
 	/* Below the smallest nothing is known to be faster. */
 	assert_true(bench_denominator(&d, 1) == 5200);
 }
@@ -53,21 +55,31 @@ static void denominator__one_size_or_falling(void **state)
 	char err[256];
 
 	(void)state;
-	assert_int_equal(load(&d, "{\"unloaded\": ["
-			      "{\"size\": 10, \"p50_ns\": 50}]}", err), 0);
+	assert_int_equal(load(&d,
+			      "{\"unloaded\": ["
+			      "{\"size\": 10, \"p50_ns\": 50}]}",
+			      err),
+			 0);
 	assert_true(bench_denominator(&d, 1000000) == 50);
 	/* Noise must not make long messages free. */
-	assert_int_equal(load(&d, "{\"unloaded\": ["
+	assert_int_equal(load(&d,
+			      "{\"unloaded\": ["
 			      "{\"size\": 10, \"p50_ns\": 50},"
-			      "{\"size\": 20, \"p50_ns\": 40}]}", err), 0);
+			      "{\"size\": 20, \"p50_ns\": 40}]}",
+			      err),
+			 0);
 	assert_true(bench_denominator(&d, 1000000) == 50);
 }
 
 static void load__refuses_nonsense(void **state)
 {
 	static const char *const bad[] = {
-		"", "nonsense", "{}", "{\"unloaded\": []}",
-		"{\"unloaded\": 5}", "{\"unloaded\": [1]}",
+		"",
+		"nonsense",
+		"{}",
+		"{\"unloaded\": []}",
+		"{\"unloaded\": 5}",
+		"{\"unloaded\": [1]}",
 		"{\"unloaded\": [{\"size\": 10}]}",
 		"{\"unloaded\": [{\"size\": 0, \"p50_ns\": 5}]}",
 		"{\"unloaded\": [{\"size\": 10, \"p50_ns\": 0}]}",
@@ -87,8 +99,7 @@ static void load__refuses_nonsense(void **state)
 			fail_msg("accepted: %s", bad[i]);
 		assert_non_null(strstr(err, path));
 	}
-	assert_true(bench_denominators_load(&d, "/no/such", err, 256) ==
-		    -ENOENT);
+	assert_true(bench_denominators_load(&d, "/no/such", err, 256) == -ENOENT);
 }
 
 static void load__bounded(void **state)
@@ -136,15 +147,18 @@ static void slowdown__in_thousandths(void **state)
 
 	(void)state;
 	assert_int_equal(homa_workload_parse(&config.workload, "fixed:100",
-					     BENCH_MAX_MESSAGE, err,
-					     sizeof(err)), 0);
+					     BENCH_MAX_MESSAGE, err, sizeof(err)),
+			 0);
 	assert_int_equal(bench_stats_init(&stats, &config), 0);
 	assert_int_equal(stats.class_count, 1);
 	/* Without denominators there are no slowdowns. */
 	bench_stats_slowdown(&stats, 0, 100, 3000);
 	assert_int_equal(stats.classes[0].slowdown.count, 0);
-	assert_int_equal(load(&stats.denominators, "{\"unloaded\": ["
-			      "{\"size\": 100, \"p50_ns\": 2000}]}", err), 0);
+	assert_int_equal(load(&stats.denominators,
+			      "{\"unloaded\": ["
+			      "{\"size\": 100, \"p50_ns\": 2000}]}",
+			      err),
+			 0);
 	bench_stats_slowdown(&stats, 0, 100, 3000);
 	assert_int_equal(stats.classes[0].slowdown.min, 1500);
 	bench_stats_free(&stats);
@@ -159,8 +173,8 @@ static void classes__ten_unless_fixed(void **state)
 
 	(void)state;
 	assert_int_equal(homa_workload_parse(&config.workload, "w4",
-					     BENCH_MAX_MESSAGE, err,
-					     sizeof(err)), 0);
+					     BENCH_MAX_MESSAGE, err, sizeof(err)),
+			 0);
 	assert_int_equal(bench_stats_init(&stats, &config), 0);
 	assert_int_equal(stats.class_count, HOMA_DECILES);
 	bench_stats_free(&stats);

@@ -16,7 +16,8 @@ static void get(struct homa_workload *w, const char *text)
 	char err[256];
 
 	assert_int_equal(homa_workload_parse(w, text, HOMA_WORKLOAD_CUT, err,
-					     sizeof(err)), 0);
+					     sizeof(err)),
+			 0);
 }
 
 static void next__same_seed_same_arrivals(void **state)

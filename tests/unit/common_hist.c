@@ -64,7 +64,8 @@ static void percentile__matches_sorted_list(void **state)
 	homa_prng_seed(&rng, 1, 1);
 	for (i = 0; i < N; i++) {
 		/* Spread over many orders of magnitude. */
-		values[i] = homa_prng_next(&rng) >> (homa_prng_next(&rng) % 50 + 14);
+		values[i] = homa_prng_next(&rng) >>
+			    (homa_prng_next(&rng) % 50 + 14);
 		homa_hist_record(&h, values[i]);
 		sum += (double)values[i];
 	}
@@ -111,7 +112,8 @@ static void merge__equals_recording_all(void **state)
 
 	(void)state;
 	assert_int_equal(homa_hist_init(&a) | homa_hist_init(&b) |
-			 homa_hist_init(&all), 0);
+				 homa_hist_init(&all),
+			 0);
 	homa_prng_seed(&rng, 2, 2);
 	for (i = 0; i < 20000; i++) {
 		uint64_t v = homa_prng_next(&rng) >> (i % 60);

@@ -51,7 +51,10 @@ static void hist__round_trip(void **state)
 static void hist__refuses_nonsense(void **state)
 {
 	static const char *const bad[] = {
-		"{}", "[]", "null", "{\"values\":[1],\"counts\":[1]}",
+		"{}",
+		"[]",
+		"null",
+		"{\"values\":[1],\"counts\":[1]}",
 		"{\"values\":[1],\"counts\":[],\"count\":0,\"sum\":0}",
 		"{\"values\":[1],\"counts\":[2],\"count\":1,\"sum\":1,\"min\":1,\"max\":1}",
 		"{\"values\":[1],\"counts\":[-1],\"count\":-1,\"sum\":1,\"min\":1,\"max\":1}",
@@ -129,8 +132,7 @@ static void write__and_read_back(void **state)
 	assert_int_equal(unlink(path), 0);
 	/* No temporary file was left: the folder is empty. */
 	assert_int_equal(rmdir(folder), 0);
-	assert_int_equal(homa_json_write(json, path, err, sizeof(err)),
-			 -ENOENT);
+	assert_int_equal(homa_json_write(json, path, err, sizeof(err)), -ENOENT);
 	assert_non_null(strstr(err, path));
 	cJSON_Delete(json);
 }
@@ -147,8 +149,7 @@ static void read__says_where_it_is_damaged(void **state)
 	assert_non_null(file);
 	fputs("{\n\"a\": 1,\n\"b\": oops\n}\n", file);
 	fclose(file);
-	assert_int_equal(homa_json_read(&json, path, err, sizeof(err)),
-			 -EINVAL);
+	assert_int_equal(homa_json_read(&json, path, err, sizeof(err)), -EINVAL);
 	snprintf(want, sizeof(want), "%s:3: ", path);
 	assert_non_null(strstr(err, want));
 	assert_int_equal(homa_json_read(&json, "/tmp", err, sizeof(err)),

@@ -134,8 +134,7 @@ static void ip__v4_with_udp(void **state)
 
 static void ip__v6_native(void **state)
 {
-	const uint8_t src[16] = { 0xfd, [15] = 1 },
-		      dst[16] = { 0xfd, [15] = 2 };
+	const uint8_t src[16] = { 0xfd, [15] = 1 }, dst[16] = { 0xfd, [15] = 2 };
 	struct homa_pcapng_ip ip = {
 		.src = src,
 		.dst = dst,

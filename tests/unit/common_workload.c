@@ -31,7 +31,10 @@ static void table__published_means_within_two_percent(void **state)
 		const char *name;
 		double mean;
 	} published[] = {
-		{ "w2", 433 }, { "w3", 2423 }, { "w4", 60175 }, { "w5", 385315 },
+		{ "w2", 433 },
+		{ "w3", 2423 },
+		{ "w4", 60175 },
+		{ "w5", 385315 },
 	};
 	struct homa_workload w;
 	size_t i;
@@ -89,11 +92,15 @@ static void mean__agrees_with_sampling(void **state)
 static void size__smallest_with_probability_at_least_u(void **state)
 {
 	static const struct homa_quantile points[] = {
-		{ 0.25, 10 }, { 0.5, 20 }, { 1, 3000000 },
+		{ 0.25, 10 },
+		{ 0.5, 20 },
+		{ 1, 3000000 },
 	};
 	struct homa_workload w = {
-		.shape = HOMA_WORKLOAD_STEP, .cut = HOMA_WORKLOAD_CUT,
-		.count = 3, .points = points,
+		.shape = HOMA_WORKLOAD_STEP,
+		.cut = HOMA_WORKLOAD_CUT,
+		.count = 3,
+		.points = points,
 	};
 
 	(void)state;
@@ -144,8 +151,16 @@ static void parse__fixed(void **state)
 static void parse__refuses_nonsense(void **state)
 {
 	static const char *const bad[] = {
-		"fixed:0", "fixed:1000001", "fixed:", "fixed:12x", "fixed:-5",
-		"fixed: 5", "fixed:99999999999999999999999", "w6", "w", "",
+		"fixed:0",
+		"fixed:1000001",
+		"fixed:",
+		"fixed:12x",
+		"fixed:-5",
+		"fixed: 5",
+		"fixed:99999999999999999999999",
+		"w6",
+		"w",
+		"",
 	};
 	struct homa_workload w;
 	char err[256];
@@ -161,7 +176,8 @@ static void parse__refuses_nonsense(void **state)
 		homa_workload_free(&w);
 	}
 	assert_int_equal(homa_workload_parse(&w, "w9", HOMA_WORKLOAD_CUT, err,
-					     sizeof(err)), -ENOENT);
+					     sizeof(err)),
+			 -ENOENT);
 	assert_non_null(strstr(err, "unknown workload 'w9'"));
 }
 

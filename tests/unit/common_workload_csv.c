@@ -133,7 +133,8 @@ static void csv__missing_file(void **state)
 	(void)state;
 	assert_int_equal(homa_workload_load_csv(&w, "/nonexistent/x.csv",
 						HOMA_WORKLOAD_CUT, err,
-						sizeof(err)), -ENOENT);
+						sizeof(err)),
+			 -ENOENT);
 	assert_non_null(strstr(err, "/nonexistent/x.csv: cannot be opened"));
 	assert_true(homa_workload_load_csv(&w, "/tmp", HOMA_WORKLOAD_CUT, err,
 					   sizeof(err)) < 0);
@@ -154,19 +155,23 @@ static void csv__exact_tables(void **state)
 	for (i = 2; i <= 5; i++) {
 		snprintf(name, sizeof(name), "%s/w%d.csv", folder, i);
 		assert_int_equal(homa_workload_load_csv(&exact, name,
-			HOMA_WORKLOAD_CUT, err, sizeof(err)), 0);
+							HOMA_WORKLOAD_CUT, err,
+							sizeof(err)),
+				 0);
 		assert_true(homa_workload_mean(&exact) > 0.995 * means[i] &&
 			    homa_workload_mean(&exact) < 1.005 * means[i]);
 		snprintf(name, sizeof(name), "w%d", i);
 		assert_int_equal(homa_workload_parse(&ours, name,
-			HOMA_WORKLOAD_CUT, err, sizeof(err)), 0);
+						     HOMA_WORKLOAD_CUT, err,
+						     sizeof(err)),
+				 0);
 		for (k = 1; k < 10; k++) {
 			double a = homa_workload_size(&exact, k / 10.0);
 			double b = homa_workload_size(&ours, k / 10.0);
 
 			if (b > 1.1 * a + 1 || a > 1.1 * b + 1)
-				fail_msg("w%d at %d0 %%: %g, exact %g", i, k,
-					 b, a);
+				fail_msg("w%d at %d0 %%: %g, exact %g", i, k, b,
+					 a);
 		}
 		homa_workload_free(&exact);
 		homa_workload_free(&ours);

@@ -30,8 +30,8 @@ static inline void *zeroed(size_t size)
 	return mem;
 }
 
-static inline void bed_init(struct bed *b, const struct homa_seeds *seeds, u32 rpcs,
-			    u32 peers)
+static inline void bed_init(struct bed *b, const struct homa_seeds *seeds,
+			    u32 rpcs, u32 peers)
 {
 	struct homa_params params;
 	u32 i;
@@ -45,7 +45,9 @@ static inline void bed_init(struct bed *b, const struct homa_seeds *seeds, u32 r
 	b->engine = zeroed(homa_engine_size(&b->limits));
 	b->link = zeroed(homa_link_size(64));
 	b->sock = zeroed(homa_sock_size(&b->limits));
-	assert_int_equal(homa_engine_init(b->engine, &b->limits, &params, seeds, 0), 0);
+	assert_int_equal(homa_engine_init(b->engine, &b->limits, &params, seeds,
+					  0),
+			 0);
 	homa_link_init(b->link, b->engine, 10000, 1500, 64);
 	homa_ctx_init(&b->ctx, b->engine, 0);
 	b->ctx.now = 1000000000;
@@ -91,7 +93,9 @@ static inline void bed_free(struct bed *b)
 static inline void request(struct bed *b, const struct homa_addr *from, u64 id)
 {
 	struct homa_packet p = {
-		.hdr = { .type = HOMA_DATA, .sport = 40000, .dport = PORT,
+		.hdr = { .type = HOMA_DATA,
+			 .sport = 40000,
+			 .dport = PORT,
 			 .sender_id = id },
 		.data = { .length = 2000, .incoming = 2000, .payload_len = 1000 },
 	};
@@ -108,8 +112,9 @@ static inline void request(struct bed *b, const struct homa_addr *from, u64 id)
 
 static inline struct homa_addr address(u32 n)
 {
-	struct homa_addr a = { .ip = { [10] = 0xff, 0xff, 10, (u8)(n >> 16),
-				       (u8)(n >> 8), (u8)n } };
+	struct homa_addr a = {
+		.ip = { [10] = 0xff, 0xff, 10, (u8)(n >> 16), (u8)(n >> 8), (u8)n }
+	};
 
 	return a;
 }

@@ -123,8 +123,7 @@ static void grant_add__claimed_bytes_count_up_to_rttbytes(void **state)
 	(void)state;
 	few_init(&f);
 	rpc = few_add(&f, 0, 0x7fffffff, 0x7fffffff);
-	assert_int_equal(f.w.link->grants.incoming,
-			 f.w.link->derived.rtt_bytes);
+	assert_int_equal(f.w.link->grants.incoming, f.w.link->derived.rtt_bytes);
 	homa_grant_remove(&f.w.ctx, rpc);
 	assert_int_equal(f.w.link->grants.incoming, 0);
 	world_free(&f.w);
@@ -225,7 +224,8 @@ static void grant_run__sigcomm_rule(void **state)
 		received += seg;
 		few_flush(&f);
 		expect_grant(&f, rpc, next,
-			     left > rtt ? 0 : homa_prio_unsched(f.w.engine, left));
+			     left > rtt ? 0 :
+					  homa_prio_unsched(f.w.engine, left));
 		assert_null(world_ctrl(&f.w));
 		assert_true(offset - received < rtt);
 		last += left <= rtt;

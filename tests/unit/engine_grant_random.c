@@ -20,7 +20,8 @@ static void model_read_keys(struct model *m)
 			continue;
 		unit_assert(m->seed, in->received == msg->received);
 		unit_assert(m->seed, in->granted == msg->granted);
-		unit_assert(m->seed, msg->wants == (in->state != HOMA_GRANTEE_IDLE));
+		unit_assert(m->seed,
+			    msg->wants == (in->state != HOMA_GRANTEE_IDLE));
 		msg->key = left;
 		if (in->state != HOMA_GRANTEE_WAITING)
 			continue;
@@ -29,8 +30,9 @@ static void model_read_keys(struct model *m)
 		if (msg->received >= msg->granted)
 			unit_assert(m->seed, msg->key == left);
 		else
-			unit_assert(m->seed, msg->key - left <
-						     (u64)msg->step + msg->beyond);
+			unit_assert(m->seed,
+				    msg->key - left <
+					    (u64)msg->step + msg->beyond);
 	}
 }
 
@@ -173,7 +175,7 @@ static u32 random_length(struct model *m)
 	case 2:
 		return 1 + below(m, 3000000);
 	default:
-		return 200000;	/* equal ones */
+		return 200000; /* equal ones */
 	}
 }
 

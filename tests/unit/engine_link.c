@@ -13,7 +13,7 @@
 
 struct msg {
 	bool used;
-	bool lossy;	/* more RESENDs than it keeps records: some are dropped */
+	bool lossy; /* more RESENDs than it keeps records: some are dropped */
 	u32 length;
 	u32 next;
 	u32 limit;
@@ -115,15 +115,16 @@ static void op_start(struct model *m)
 	/* The unscheduled part ends on the grid; otherwise it is the host's. */
 	msg->unsched = m->rpc[i].out.unsched;
 	msg->limit = msg->unsched;
-	unit_assert(m->seed, msg->unsched == msg->length ||
-				     msg->unsched % SEG == 0);
+	unit_assert(m->seed,
+		    msg->unsched == msg->length || msg->unsched % SEG == 0);
 }
 
 static void op_grant(struct model *m)
 {
 	u32 i = below(m, MESSAGES);
 	struct msg *msg = &m->msg[i];
-	u32 limit = below(m, 8) ? msg->limit + below(m, 20000) : below(m, LENGTH_MAX);
+	u32 limit = below(m, 8) ? msg->limit + below(m, 20000) :
+				  below(m, LENGTH_MAX);
 	u8 prio = (u8)below(m, 8);
 
 	if (!msg->used)
@@ -138,7 +139,8 @@ static void op_supply(struct model *m)
 {
 	u32 i = below(m, MESSAGES);
 	struct msg *msg = &m->msg[i];
-	u32 available = below(m, 3) ? msg->available + below(m, 5000) : LENGTH_MAX;
+	u32 available =
+		below(m, 3) ? msg->available + below(m, 5000) : LENGTH_MAX;
 
 	if (!msg->used)
 		return;
@@ -152,7 +154,8 @@ static void ask(struct model *m, u32 i, u32 start, u32 end)
 	struct msg *msg = &m->msg[i];
 	u32 at;
 
-	if (m->rpc[i].out.num_rtx >= homa_min_u32(HOMA_OUT_RTX, 2 + msg->next / 512))
+	if (m->rpc[i].out.num_rtx >=
+	    homa_min_u32(HOMA_OUT_RTX, 2 + msg->next / 512))
 		msg->lossy = true;
 	for (at = start; at < homa_min_u32(end, msg->next); at++) {
 		msg->num_asked += !msg->asked[at];
@@ -187,8 +190,8 @@ static void op_cancel(struct model *m)
 
 static void op_ctrl(struct model *m)
 {
-	struct homa_ctrl *ctrl = homa_ctrl_to(&m->w.ctx, m->w.link, &m->peer.addr,
-					      HOMA_BUSY);
+	struct homa_ctrl *ctrl =
+		homa_ctrl_to(&m->w.ctx, m->w.link, &m->peer.addr, HOMA_BUSY);
 
 	ctrl->sport = 1;
 	ctrl->dport = 2;
@@ -208,7 +211,8 @@ static void check_header(struct model *m, const struct homa_tx_desc *desc)
 		u32 n = homa_min_u32(desc->seg_size, desc->length - skip);
 
 		len = homa_tx_segment(desc, skip, hdr);
-		assert_int_equal(homa_packet_decode(&p, hdr, len + n), HOMA_WIRE_OK);
+		assert_int_equal(homa_packet_decode(&p, hdr, len + n),
+				 HOMA_WIRE_OK);
 		assert_int_equal(p.hdr.type, HOMA_DATA);
 		unit_assert(m->seed, p.data.offset == desc->offset + skip);
 		unit_assert(m->seed, p.data.length == desc->rpc->out.length);
@@ -227,7 +231,8 @@ static void check_data(struct model *m, struct homa_tx_desc *desc, u32 max_segs)
 	assert_int_equal(desc->seg_size, SEG);
 	check_header(m, desc);
 	/* Only of a message that never left is nothing a retransmission. */
-	unit_assert(m->seed, desc->retransmit || !msg->left || desc->offset == msg->next);
+	unit_assert(m->seed, desc->retransmit || !msg->left ||
+				     desc->offset == msg->next);
 	if (desc->retransmit || desc->offset < msg->next) {
 		for (at = desc->offset; at < desc->offset + desc->length; at++) {
 			unit_assert(m->seed, at < msg->next && msg->asked[at]);
@@ -241,9 +246,9 @@ static void check_data(struct model *m, struct homa_tx_desc *desc, u32 max_segs)
 	unit_assert(m->seed, desc->offset + desc->length <= model_end(msg));
 	if (desc->offset < msg->unsched) {
 		unit_assert(m->seed, desc->offset + desc->length <= msg->unsched);
-		unit_assert(m->seed, desc->prio ==
-					     homa_peer_unsched_prio(&m->peer,
-								    msg->length));
+		unit_assert(m->seed,
+			    desc->prio == homa_peer_unsched_prio(&m->peer,
+								 msg->length));
 	} else {
 		unit_assert(m->seed, desc->prio == msg->sched_prio);
 	}
@@ -282,8 +287,9 @@ static enum homa_tx_result op_tx(struct model *m, u32 max_segs)
 	unit_assert(m->seed, result == HOMA_TX_PACKET);
 	unit_assert(m->seed, desc.rpc == &m->rpc[expected - m->msg]);
 	check_data(m, &desc, max_segs);
-	m->room -= homa_min_u64(m->room, desc.length + (desc.length + SEG - 1) / SEG *
-							   (56 + 20 + 38));
+	m->room -= homa_min_u64(m->room, desc.length + (desc.length + SEG - 1) /
+							       SEG *
+							       (56 + 20 + 38));
 	i = (u32)(desc.rpc - m->rpc);
 	if (below(m, 50) == 0) {
 		ask(m, i, desc.offset, desc.offset + desc.length);
@@ -443,12 +449,13 @@ static void load_run(struct load *l, u64 ns, u32 max_segs)
 		if (homa_tx(&l->w.ctx, l->w.link, max_segs, &desc) ==
 		    HOMA_TX_WAIT) {
 			assert_true(desc.not_before > l->w.ctx.now);
-			l->w.ctx.now += homa_min_u64(
-				desc.not_before - l->w.ctx.now, 500);
+			l->w.ctx.now +=
+				homa_min_u64(desc.not_before - l->w.ctx.now, 500);
 			continue;
 		}
 		l->all_bytes += desc.length;
-		l->wire_bytes += desc.length + (desc.length + SEG - 1) / SEG * 114;
+		l->wire_bytes +=
+			desc.length + (desc.length + SEG - 1) / SEG * 114;
 		if (desc.rpc == &l->old)
 			l->old_bytes += desc.length;
 		homa_tx_done(&l->w.ctx, &desc, 0);
@@ -469,8 +476,8 @@ static void link_pace__uses_the_rate_and_no_more(void **state)
 			load_init(&l, rates[i]);
 			load_run(&l, ns, segs);
 			usable = ns * rates[i] / 8000 * 99 / 100;
-			assert_true(l.wire_bytes <= usable + usable / 100 +
-							    4 * 1538 + rates[i]);
+			assert_true(l.wire_bytes <=
+				    usable + usable / 100 + 4 * 1538 + rates[i]);
 			assert_true(l.wire_bytes >= usable - usable / 100);
 			world_free(&l.w);
 		}
@@ -493,7 +500,8 @@ static void link_fifo__oldest_message_gets_its_share(void **state)
 			share = l.old_bytes * 1000 / l.all_bytes;
 			if (share + 5 < fraction || share > fraction + 5)
 				fail_msg("share of %u/1000 with %u segments: %llu",
-					 fraction, segs, (unsigned long long)share);
+					 fraction, segs,
+					 (unsigned long long)share);
 			assert_true(!fraction == !l.w.ctx.metrics[HOMA_M_tx_fifo]);
 			world_free(&l.w);
 		}
@@ -534,7 +542,9 @@ static void link_resend__merges_and_forgets(void **state)
 	static const struct {
 		u32 offset, length;
 		u8 prio;
-	} expected[] = { { 0, 3000, 5 }, { 10000, 100, 1 }, { 20000, 100, 1 },
+	} expected[] = { { 0, 3000, 5 },
+			 { 10000, 100, 1 },
+			 { 20000, 100, 1 },
 			 { 30000, 100, 1 } };
 	struct homa_tx_desc desc;
 	struct homa_rpc rpc;

@@ -47,7 +47,9 @@ static struct crowd *crowd_new(u32 n, u32 rpcs)
 	assert_int_equal(homa_sock_bind(&c->b.ctx, c->b.sock, PORT + 1), 0);
 	for (i = 0; i < n; i++) {
 		c->sock[i] = new_sock(c, &c->owner);
-		assert_int_equal(homa_sock_share(&c->b.ctx, c->sock[i], PORT, &c->taken[i]), 0);
+		assert_int_equal(homa_sock_share(&c->b.ctx, c->sock[i], PORT,
+						 &c->taken[i]),
+				 0);
 	}
 	return c;
 }
@@ -116,8 +118,11 @@ static void mates__what_is_not_answered_counts(void **state)
 /* Whoever leaves, also who is found by the port, and whoever's turn it is. */
 static void mates__leave_in_any_order(void **state)
 {
-	static const u32 orders[][4] = { { 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 1, 0, 3, 2 },
-					 { 0, 3, 1, 2 }, { 2, 3, 0, 1 } };
+	static const u32 orders[][4] = { { 0, 1, 2, 3 },
+					 { 3, 2, 1, 0 },
+					 { 1, 0, 3, 2 },
+					 { 0, 3, 1, 2 },
+					 { 2, 3, 0, 1 } };
 	u32 way, order, i, n;
 
 	(void)state;
@@ -135,7 +140,9 @@ static void mates__leave_in_any_order(void **state)
 					assert_non_null(c->sock[next(c)]);
 			}
 			assert_null(homa_sock_at(&c->b.ctx, PORT));
-			assert_int_equal(homa_sock_bind(&c->b.ctx, c->b.sock, PORT), 0);
+			assert_int_equal(homa_sock_bind(&c->b.ctx, c->b.sock,
+							PORT),
+					 0);
 			crowd_free(c);
 		}
 	}
@@ -151,17 +158,22 @@ static void mates__of_one_owner_who_ask_for_it(void **state)
 	u16 port = homa_sock_port(mate);
 
 	(void)state;
-	assert_int_equal(homa_sock_share(&c->b.ctx, other, PORT, &taken), -HOMA_EADDRINUSE);
-	assert_int_equal(homa_sock_share(&c->b.ctx, own, PORT, &taken), -HOMA_EADDRINUSE);
+	assert_int_equal(homa_sock_share(&c->b.ctx, other, PORT, &taken),
+			 -HOMA_EADDRINUSE);
+	assert_int_equal(homa_sock_share(&c->b.ctx, own, PORT, &taken),
+			 -HOMA_EADDRINUSE);
 	assert_int_equal(homa_sock_bind(&c->b.ctx, mate, PORT), -HOMA_EADDRINUSE);
-	assert_int_equal(homa_sock_share(&c->b.ctx, mate, 0, &taken), -HOMA_EINVAL);
-	assert_int_equal(homa_sock_share(&c->b.ctx, mate, 0x8000, &taken), -HOMA_EINVAL);
+	assert_int_equal(homa_sock_share(&c->b.ctx, mate, 0, &taken),
+			 -HOMA_EINVAL);
+	assert_int_equal(homa_sock_share(&c->b.ctx, mate, 0x8000, &taken),
+			 -HOMA_EINVAL);
 	/* Who was refused has its own port still. */
 	assert_int_equal(homa_sock_port(mate), port);
 	assert_ptr_equal(homa_sock_at(&c->b.ctx, port), mate);
 	/* Two of the engine's own account are nobody's in particular. */
 	assert_int_equal(homa_sock_share(&c->b.ctx, own, 7, &taken), 0);
-	assert_int_equal(homa_sock_share(&c->b.ctx, c->b.sock, 7, &taken), -HOMA_EADDRINUSE);
+	assert_int_equal(homa_sock_share(&c->b.ctx, c->b.sock, 7, &taken),
+			 -HOMA_EADDRINUSE);
 	assert_int_equal(homa_sock_share(&c->b.ctx, mate, PORT, &taken), 0);
 	/* The client port that it had is free. */
 	assert_null(homa_sock_at(&c->b.ctx, port));
@@ -178,18 +190,23 @@ static void mates__are_bounded(void **state)
 
 	(void)state;
 	c->sock[MANY] = new_sock(c, &c->owner);
-	assert_int_equal(homa_sock_share(&c->b.ctx, c->sock[MANY], PORT, &c->taken[MANY]),
+	assert_int_equal(homa_sock_share(&c->b.ctx, c->sock[MANY], PORT,
+					 &c->taken[MANY]),
 			 -HOMA_ENOBUFS);
 	for (i = 0; i < MANY; i++)
 		next(c);
 	for (i = 0; i < MANY; i++)
 		assert_int_equal(c->sock[i]->backlog, 1);
 	/* One goes elsewhere, and there is room. */
-	assert_int_equal(homa_sock_share(&c->b.ctx, c->sock[0], 7, &c->taken[0]), 0);
-	assert_int_equal(homa_sock_share(&c->b.ctx, c->sock[MANY], PORT, &c->taken[MANY]), 0);
+	assert_int_equal(homa_sock_share(&c->b.ctx, c->sock[0], 7, &c->taken[0]),
+			 0);
+	assert_int_equal(homa_sock_share(&c->b.ctx, c->sock[MANY], PORT,
+					 &c->taken[MANY]),
+			 0);
 	assert_int_equal(next(c), MANY);
 	/* And back it does not come. */
-	assert_int_equal(homa_sock_share(&c->b.ctx, c->sock[0], PORT, &c->taken[0]),
+	assert_int_equal(homa_sock_share(&c->b.ctx, c->sock[0], PORT,
+					 &c->taken[0]),
 			 -HOMA_ENOBUFS);
 	assert_ptr_equal(homa_sock_at(&c->b.ctx, 7), c->sock[0]);
 	crowd_free(c);
@@ -208,7 +225,8 @@ static void mates__only_those_that_take_it(void **state)
 		assert_int_not_equal(next(c), 0);
 	assert_int_equal(c->sock[1]->backlog, 10);
 	for (i = 0; i < 10; i++)
-		assert_ptr_equal(homa_sock_listening(&c->b.ctx, PORT, &v6), c->sock[2]);
+		assert_ptr_equal(homa_sock_listening(&c->b.ctx, PORT, &v6),
+				 c->sock[2]);
 	homa_sock_serve(c->sock[2], false);
 	assert_null(homa_sock_listening(&c->b.ctx, PORT, &v6));
 	assert_ptr_equal(homa_sock_listening(&c->b.ctx, PORT, &v4), c->sock[1]);

@@ -6,7 +6,7 @@
 #include "engine_world.h"
 
 #define MS 1000000ull
-#define LATE (1000 * MS)	/* tombstone_ms */
+#define LATE (1000 * MS) /* tombstone_ms */
 
 static struct homa_once *begun[1 << 16];
 
@@ -46,7 +46,8 @@ static void once_peer(struct homa_peer *peer, u32 index)
 }
 
 /* Begins, runs and ends at once; else why not. */
-static u16 runs(struct world *w, const struct homa_peer *peer, u64 id, bool executed)
+static u16 runs(struct world *w, const struct homa_peer *peer, u64 id,
+		bool executed)
 {
 	struct homa_once *once;
 	u16 reason = homa_once_begin(&w->ctx, w->link, peer, id, true, &once);
@@ -95,7 +96,8 @@ static void once__a_copy_renews(void **state)
 	assert_int_equal(runs(&w, &peer, 1001, true), 0);
 	for (i = 0; i < 20; i++) {
 		w.ctx.now += LATE;
-		assert_int_equal(runs(&w, &peer, 1001, true), HOMA_M_drop_tombstone);
+		assert_int_equal(runs(&w, &peer, 1001, true),
+				 HOMA_M_drop_tombstone);
 	}
 	assert_int_equal(runs(&w, &peer, 1003, true), 0);
 	w.ctx.now += 3 * LATE;
@@ -114,7 +116,9 @@ static void once__open_ones_and_those_that_did_not_run(void **state)
 	(void)state;
 	once_init(&w, 64);
 	once_peer(&peer, 0);
-	assert_int_equal(homa_once_begin(&w.ctx, w.link, &peer, 1001, false, &once), 0);
+	assert_int_equal(homa_once_begin(&w.ctx, w.link, &peer, 1001, false,
+					 &once),
+			 0);
 	assert_int_equal(runs(&w, &peer, 1003, true), 0);
 	w.ctx.now += 3600 * LATE;
 	homa_once_collect(&w.ctx, 64);
@@ -183,7 +187,8 @@ static void once__first_packets(void **state)
 	once_init(&w, most);
 	for (i = 0, n = 0; n < 20000; n++) {
 		once_peer(&peer, n);
-		if (!homa_once_begin(&w.ctx, w.link, &peer, 1 + 2 * n, false, &begun[n]))
+		if (!homa_once_begin(&w.ctx, w.link, &peer, 1 + 2 * n, false,
+				     &begun[n]))
 			i++;
 		else
 			begun[n] = NULL;
@@ -194,7 +199,8 @@ static void once__first_packets(void **state)
 	for (n = 0; n < 20000; n++) {
 		once_peer(&peer, n);
 		if (begun[n])
-			homa_once_end(&w.ctx, w.link, &peer, 1 + 2 * n, begun[n], false);
+			homa_once_end(&w.ctx, w.link, &peer, 1 + 2 * n,
+				      begun[n], false);
 	}
 	once_free(&w, most);
 }
@@ -232,12 +238,14 @@ static void once__many_open(void **state)
 	once_init(&w, 4096);
 	once_peer(&peer, 3);
 	for (i = 0; i < n; i++)
-		assert_int_equal(homa_once_begin(&w.ctx, w.link, &peer, 1 + 2 * i,
-						 true, &begun[i]), 0);
+		assert_int_equal(homa_once_begin(&w.ctx, w.link, &peer,
+						 1 + 2 * i, true, &begun[i]),
+				 0);
 	assert_int_equal(w.engine->num_once, n / 128);
 	for (i = 0; i < n; i++) {
 		at = i * stride % n;
-		homa_once_end(&w.ctx, w.link, &peer, 1 + 2 * at, begun[at], at & 1);
+		homa_once_end(&w.ctx, w.link, &peer, 1 + 2 * at, begun[at],
+			      at & 1);
 	}
 	for (i = 0; i < n; i++)
 		assert_int_equal(runs(&w, &peer, 1 + 2 * i, true),

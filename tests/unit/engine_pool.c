@@ -135,11 +135,11 @@ static void op_free(struct region *r, struct homa_rng *rng)
 	bad[msg->num] = homa_rng_below(rng, 2) ?
 				bad[homa_rng_below(rng, msg->num)] :
 				(u32)homa_rng_next(rng) | 1;
-	unit_assert(r->seed, homa_pool_free(r->pool, bad, msg->num + 1) ==
-				     -HOMA_EINVAL);
+	unit_assert(r->seed,
+		    homa_pool_free(r->pool, bad, msg->num + 1) == -HOMA_EINVAL);
 	unit_assert(r->seed, homa_pool_free(r->pool, msg->pages, msg->num) == 0);
-	unit_assert(r->seed, homa_pool_free(r->pool, msg->pages, 1) ==
-				     -HOMA_EINVAL);
+	unit_assert(r->seed,
+		    homa_pool_free(r->pool, msg->pages, 1) == -HOMA_EINVAL);
 	claim(r, msg, (u16)(msg - r->msg + 1), 0);
 	msg->num = 0;
 	r->num_msgs--;
@@ -187,9 +187,8 @@ static void pool__random_messages_do_not_overlap(void **state)
 		homa_pool_limit(r->pool, r->num_pages);
 		/* Everything came back: one message can have it all. */
 		for (step = 0; step < r->num_pages; step++)
-			unit_assert(r->seed,
-				    !region_alloc(r, 0, HOMA_BPAGE_SIZE,
-						  &r->msg[step]));
+			unit_assert(r->seed, !region_alloc(r, 0, HOMA_BPAGE_SIZE,
+							   &r->msg[step]));
 		region_free(r);
 	}
 }
@@ -307,7 +306,8 @@ static void pool_limit__only_the_first_pages_are_given(void **state)
 
 	(void)state;
 	assert_int_equal(homa_pool_limit(r->pool, 3), 3);
-	assert_int_equal(region_alloc(r, 0, 4 * HOMA_BPAGE_SIZE, &a), -HOMA_ENOBUFS);
+	assert_int_equal(region_alloc(r, 0, 4 * HOMA_BPAGE_SIZE, &a),
+			 -HOMA_ENOBUFS);
 	assert_int_equal(region_alloc(r, 0, 3 * HOMA_BPAGE_SIZE, &a), 0);
 	assert_int_equal(region_alloc(r, 0, 1, &b), -HOMA_ENOBUFS);
 	assert_int_equal(homa_pool_limit(r->pool, 9), 9);
@@ -337,7 +337,7 @@ static void pool_free__foreign_offsets_change_nothing(void **state)
 	u32 bad[3];
 	u32 i;
 	const u32 foreign[] = { 4 * HOMA_BPAGE_SIZE, 0xffffffff, 64, 1,
-				HOMA_BPAGE_SIZE, 0xffff0000 };
+				HOMA_BPAGE_SIZE,     0xffff0000 };
 
 	(void)state;
 	assert_int_equal(region_alloc(r, 0, HOMA_BPAGE_SIZE + 1, &a), 0);

@@ -24,8 +24,7 @@ static u32 level_of(const struct homa_engine *engine, u32 size)
  * One message sent: unscheduled bytes at its beginning and, if asked for, at
  * its end, to the levels of their packets.
  */
-static void send(const struct homa_engine *engine, u32 rtt, u32 length,
-		 u64 *bytes)
+static void send(const struct homa_engine *engine, u32 rtt, u32 length, u64 *bytes)
 {
 	const struct homa_params *p = &engine->params;
 	u32 seg = 1424, at;
@@ -35,8 +34,8 @@ static void send(const struct homa_engine *engine, u32 rtt, u32 length,
 
 		if (at >= rtt && (!p->last_rtt_unsched || length - at > rtt))
 			continue;
-		bytes[level_of(engine, p->prio_by_remaining ? length - at :
-							      length)] += n;
+		bytes[level_of(engine, p->prio_by_remaining ? length - at : length)] +=
+			n;
 	}
 }
 
@@ -48,7 +47,8 @@ static void learn(struct world *w, const struct homa_workload *load, u32 n,
 	for (i = 0; i < n; i++)
 		homa_prio_saw(w->engine,
 			      homa_workload_size(load,
-						 (double)homa_rng_below(rng, 1u << 30) /
+						 (double)homa_rng_below(rng,
+									1u << 30) /
 							 (1u << 30)));
 	w->ctx.now += SECOND;
 	homa_prio_recompute(&w->ctx, w->link);
@@ -77,8 +77,9 @@ static u32 balance(struct world *w, const char *name, double worst)
 	levels = top > 1 ? top - w->engine->prio.sched_levels : 1;
 	for (i = 0; i < 400000; i++)
 		send(w->engine, w->link->derived.rtt_bytes,
-		     homa_workload_size(&load, (double)homa_rng_below(&rng, 1u << 30) /
-						       (1u << 30)),
+		     homa_workload_size(&load,
+					(double)homa_rng_below(&rng, 1u << 30) /
+						(1u << 30)),
 		     bytes);
 	for (i = 0; i < HOMA_PRIORITIES; i++) {
 		if (i < top - levels || i >= top) {
@@ -90,8 +91,8 @@ static u32 balance(struct world *w, const char *name, double worst)
 	}
 	if ((double)high > worst * (double)low) {
 		for (i = 0; i < HOMA_PRIORITIES; i++)
-			print_message("%s: level %u: cutoff %u, %llu bytes\n", name,
-				      i, w->engine->prio.cutoffs[i],
+			print_message("%s: level %u: cutoff %u, %llu bytes\n",
+				      name, i, w->engine->prio.cutoffs[i],
 				      (unsigned long long)bytes[i]);
 		fail_msg("%s: levels differ by more than %.1f", name, worst);
 	}
@@ -134,7 +135,8 @@ static void prio_recompute__sigcomm_splits_of_the_levels(void **state)
 		w.engine->params.unsched_bytes = 9328;
 		homa_link_derive(w.link);
 		levels = balance(&w, names[i], 2.0);
-		assert_true(levels + 1 >= published[i] && levels <= published[i] + 1);
+		assert_true(levels + 1 >= published[i] &&
+			    levels <= published[i] + 1);
 		world_free(&w);
 	}
 }
@@ -179,13 +181,15 @@ static void check_form(const struct homa_engine *engine)
 	assert_int_equal(level_of(engine, 0x7fffffff),
 			 num > 1 ? prio->sched_levels : 0);
 	for (i = 1; i < 100000; i = i * 3 + 1)
-		assert_int_equal(homa_prio_unsched(engine, i), level_of(engine, i));
+		assert_int_equal(homa_prio_unsched(engine, i),
+				 level_of(engine, i));
 }
 
 static void prio_init__cutoffs_of_the_linux_module(void **state)
 {
 	static const u32 expected[] = { 0x7fffffff, 0x7fffffff, 0x7fffffff,
-					0x7fffffff, 0x7fffffff, 15000, 2800, 200 };
+					0x7fffffff, 0x7fffffff, 15000,
+					2800,	    200 };
 	struct world w;
 	u32 num, unsched;
 
@@ -333,8 +337,10 @@ static void set_cutoffs__levels_of_sizes(void **state)
 
 	(void)state;
 	world_init(&w, 10000, 1500);
-	assert_int_equal(homa_engine_set_cutoffs(w.engine, 9, sizes), -HOMA_EINVAL);
-	assert_int_equal(homa_engine_set_cutoffs(w.engine, 0, sizes), -HOMA_EINVAL);
+	assert_int_equal(homa_engine_set_cutoffs(w.engine, 9, sizes),
+			 -HOMA_EINVAL);
+	assert_int_equal(homa_engine_set_cutoffs(w.engine, 0, sizes),
+			 -HOMA_EINVAL);
 	assert_int_equal(homa_engine_set_cutoffs(w.engine, 3, bad), -HOMA_EINVAL);
 	assert_false(w.engine->prio.agreed);
 	assert_int_equal(homa_engine_set_cutoffs(w.engine, 4, sizes), 0);
@@ -374,11 +380,13 @@ static void learn_cutoffs__as_from_traffic(void **state)
 	}
 	assert_int_equal(homa_engine_learn_cutoffs(&a.ctx, a.link, sizes, 99),
 			 -HOMA_EINVAL);
-	assert_int_equal(homa_engine_learn_cutoffs(&a.ctx, a.link, sizes, 10000), 0);
+	assert_int_equal(homa_engine_learn_cutoffs(&a.ctx, a.link, sizes, 10000),
+			 0);
 	b.ctx.now += SECOND;
 	homa_prio_recompute(&b.ctx, b.link);
 	assert_true(a.engine->prio.agreed && !b.engine->prio.agreed);
-	assert_int_equal(a.engine->prio.sched_levels, b.engine->prio.sched_levels);
+	assert_int_equal(a.engine->prio.sched_levels,
+			 b.engine->prio.sched_levels);
 	assert_memory_equal(a.engine->prio.cutoffs, b.engine->prio.cutoffs,
 			    sizeof(a.engine->prio.cutoffs));
 	homa_workload_free(&load);

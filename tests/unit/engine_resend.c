@@ -28,8 +28,8 @@ static void resend__keeps_so_many(void **state)
 			homa_ctx_give_range(&w.ctx, records[at]);
 		world_peer(&peer, 0, SEG);
 		world_rpc(&w, &rpc, &peer, 1);
-		homa_out_start(&w.ctx, &rpc, messages[i].length, messages[i].length,
-			       messages[i].length);
+		homa_out_start(&w.ctx, &rpc, messages[i].length,
+			       messages[i].length, messages[i].length);
 		while (homa_tx(&w.ctx, w.link, 64, &desc) == HOMA_TX_PACKET)
 			homa_tx_done(&w.ctx, &desc, 0);
 		for (at = 0; at < messages[i].length; at += 2)
@@ -38,7 +38,8 @@ static void resend__keeps_so_many(void **state)
 		assert_int_equal(w.ctx.spare_ranges, 100 - messages[i].kept);
 		homa_out_cancel(&w.ctx, &rpc);
 		assert_int_equal(w.ctx.spare_ranges, 100);
-		assert_int_equal(homa_tx(&w.ctx, w.link, 64, &desc), HOMA_TX_IDLE);
+		assert_int_equal(homa_tx(&w.ctx, w.link, 64, &desc),
+				 HOMA_TX_IDLE);
 		world_free(&w);
 	}
 }

@@ -41,7 +41,8 @@ static bool invert(u64 first_id, u16 first_port, u64 *state)
 			     (u64)(guess >> 2) << 63;
 		struct homa_rng rng = { .state = unmix(second) };
 
-		if (((u16)homa_rng_next(&rng) | HOMA_MIN_CLIENT_PORT) != first_port)
+		if (((u16)homa_rng_next(&rng) | HOMA_MIN_CLIENT_PORT) !=
+		    first_port)
 			continue;
 		*state = unmix(second) - 2 * 0x9e3779b97f4a7c15ull;
 		return true;
@@ -53,13 +54,16 @@ static bool invert(u64 first_id, u16 first_port, u64 *state)
 static void seen(struct bed *b, u64 *id, u16 *port)
 {
 	struct homa_sock *sock = zeroed(homa_sock_size(&b->limits));
-	struct homa_send send = { .dst = address(1), .port = PORT, .length = 1,
-				  .available = 1 };
+	struct homa_send send = {
+		.dst = address(1), .port = PORT, .length = 1, .available = 1
+	};
 	struct homa_handle handle;
 
 	assert_int_equal(homa_sock_open(&b->ctx, sock), 0);
 	*port = homa_sock_port(sock);
-	assert_int_equal(homa_rpc_send(&b->ctx, sock, b->link, &send, &handle, NULL), 0);
+	assert_int_equal(homa_rpc_send(&b->ctx, sock, b->link, &send, &handle,
+				       NULL),
+			 0);
 	/* Less than this, of which it is made. */
 	assert_int_equal(handle.id & 1, 0);
 	*id = b->engine->id_epoch - 2;
@@ -120,8 +124,9 @@ static void seeds_draw__keys_do_not_follow_from_ids_and_ports(void **state)
 /* A host may choose ids, but none that is open. */
 static void send__an_id_is_open_once(void **state)
 {
-	struct homa_send send = { .dst = address(1), .port = PORT, .length = 1,
-				  .available = 1 };
+	struct homa_send send = {
+		.dst = address(1), .port = PORT, .length = 1, .available = 1
+	};
 	struct homa_seeds seeds;
 	struct homa_handle own, first, handle;
 	struct homa_sock *sock;
@@ -132,12 +137,15 @@ static void send__an_id_is_open_once(void **state)
 	bed_init(&b, &seeds, RPCS, RPCS);
 	sock = zeroed(homa_sock_size(&b.limits));
 	assert_int_equal(homa_sock_open(&b.ctx, sock), 0);
-	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &own, NULL), 0);
+	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &own, NULL),
+			 0);
 	send.id = 0xabcdef0123456788ull;
-	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &first, NULL), 0);
+	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &first, NULL),
+			 0);
 	assert_true(first.id == send.id);
 	send.id = 0;
-	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &handle, NULL), 0);
+	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &handle, NULL),
+			 0);
 	assert_true(handle.id == own.id + 2);
 	send.id = first.id;
 	/* Nor to another address: a response is found by its id alone. */
@@ -150,7 +158,8 @@ static void send__an_id_is_open_once(void **state)
 	assert_true(homa_rpc_lookup(&b.ctx, first.id, &handle));
 	homa_rpc_abort(&b.ctx, first, 0);
 	send.id = first.id;
-	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &handle, NULL), 0);
+	assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send, &handle, NULL),
+			 0);
 	while (homa_sock_close(&b.ctx, sock, 10))
 		(void)homa_retired_rpc(&b.ctx);
 	free(sock);
@@ -253,8 +262,9 @@ static void ids_begin(struct bed *b, u64 *first)
 		struct homa_handle handle;
 
 		send.dst = address(i % SERVERS);
-		assert_int_equal(homa_rpc_send(&b->ctx, sock, b->link, &send, &handle,
-					       NULL), 0);
+		assert_int_equal(homa_rpc_send(&b->ctx, sock, b->link, &send,
+					       &handle, NULL),
+				 0);
 		if (i < SERVERS)
 			first[i] = handle.id;
 		assert_true(handle.id == first[i % SERVERS] + i / SERVERS * 2);
@@ -300,8 +310,9 @@ static void ids__of_each_address_follow_each_other(void **state)
 /* A server that is reached over two devices is two peers, whose ids have nothing in common. */
 static void ids__over_two_links_differ(void **state)
 {
-	struct homa_send send = { .dst = address(1), .port = PORT, .length = 1,
-				  .available = 1 };
+	struct homa_send send = {
+		.dst = address(1), .port = PORT, .length = 1, .available = 1
+	};
 	struct homa_handle first, second;
 	struct homa_link *other;
 	struct homa_seeds seeds;
@@ -312,8 +323,12 @@ static void ids__over_two_links_differ(void **state)
 	bed_init(&b, &seeds, RPCS, 4);
 	other = zeroed(homa_link_size(64));
 	homa_link_init(other, b.engine, 10000, 1500, 64);
-	assert_int_equal(homa_rpc_send(&b.ctx, b.sock, b.link, &send, &first, NULL), 0);
-	assert_int_equal(homa_rpc_send(&b.ctx, b.sock, other, &send, &second, NULL), 0);
+	assert_int_equal(homa_rpc_send(&b.ctx, b.sock, b.link, &send, &first,
+				       NULL),
+			 0);
+	assert_int_equal(homa_rpc_send(&b.ctx, b.sock, other, &send, &second,
+				       NULL),
+			 0);
 	assert_false(ids_meet(first.id, second.id));
 	bed_free(&b);
 	free(other);

@@ -71,7 +71,8 @@ static void tables__peers_are_drained_in_steps(void **state)
 		;
 	do {
 		left -= homa_min_u32(left, STEP);
-		assert_int_equal(homa_peers_drain(&b.ctx, STEP), left || PEERS % STEP == 0);
+		assert_int_equal(homa_peers_drain(&b.ctx, STEP),
+				 left || PEERS % STEP == 0);
 		homa_engine_counts(b.engine, &counts);
 		assert_int_equal(counts.peers, left);
 	} while (left);
@@ -136,12 +137,15 @@ static void sock_close__does_not_walk_all_peers(void **state)
 	sock = zeroed(homa_sock_size(&b.limits));
 	assert_int_equal(homa_sock_open(&b.ctx, sock), 0);
 	for (i = 0; i < 2000; i++) {
-		struct homa_send send = { .dst = address(i), .port = PORT,
-					  .length = 1, .available = 1 };
+		struct homa_send send = { .dst = address(i),
+					  .port = PORT,
+					  .length = 1,
+					  .available = 1 };
 		struct homa_handle handle;
 
 		assert_int_equal(homa_rpc_send(&b.ctx, sock, b.link, &send,
-					       &handle, &rpcs[i]), 0);
+					       &handle, &rpcs[i]),
+				 0);
 		homa_peer_add_ack(&b.ctx, rpcs[i]);
 		homa_rpc_forget(&b.ctx, handle);
 	}
@@ -212,8 +216,9 @@ static void peer_get__a_full_table_is_not_searched_whole(void **state)
 		struct homa_list *pos;
 
 		homa_list_for_each(pos, &b.engine->peers[i].turns)
-			homa_ref_init(&homa_list_entry(pos, struct homa_peer,
-						       turn)->refs, 1);
+			homa_ref_init(&homa_list_entry(pos, struct homa_peer, turn)
+					       ->refs,
+				      1);
 	}
 	bed_free(&b);
 }

@@ -103,8 +103,8 @@ static bool model_step(struct model *m, struct msg *msg, u32 limit, u32 level,
 		       u32 window, u32 reserved)
 {
 	u32 quantum = model_quantum(m, window);
-	u64 target = homa_min_u64(
-		model_grid(m, msg, (u64)msg->received + window), limit);
+	u64 target = homa_min_u64(model_grid(m, msg, (u64)msg->received + window),
+				  limit);
 	bool idle = msg->received >= msg->granted;
 	s64 room = (s64)m->w.link->derived.max_incoming - reserved - m->incoming;
 	s64 base = idle ? msg->received : msg->granted;
@@ -155,7 +155,8 @@ static u32 model_tails(struct model *m)
 	for (i = 0; i < MESSAGES; i++) {
 		struct msg *msg = &m->msg[i];
 
-		msg->tail = msg->tail && msg->used && msg->in_order < msg->low_until;
+		msg->tail = msg->tail && msg->used &&
+			    msg->in_order < msg->low_until;
 		n += msg->tail;
 	}
 	return n;
@@ -183,7 +184,8 @@ static void model_grant(struct model *m, struct msg *msg, u32 rank, u32 active)
 	left = msg->length - msg->granted;
 	if (left)
 		model_step(m, msg, msg->length,
-			   homa_prio_unsched(m->w.engine, left), window, reserved);
+			   homa_prio_unsched(m->w.engine, left), window,
+			   reserved);
 }
 
 static void model_fifo(struct model *m)
@@ -205,19 +207,16 @@ static void model_fifo(struct model *m)
 	}
 	if (wants < 2 || !p->grant_fifo_fraction || m->w.ctx.now < m->fifo_at)
 		return;
-	interval = increment * 8000000ull /
-		   ((u64)rate * p->grant_fifo_fraction);
+	interval = increment * 8000000ull / ((u64)rate * p->grant_fifo_fraction);
 	late = m->w.ctx.now - m->fifo_at > interval;
 	m->fifo_at = m->w.ctx.now + interval;
 	outstanding = oldest->granted > oldest->received ?
 			      oldest->granted - oldest->received :
 			      0;
-	if (late || outstanding >= model_window(m, active) +
-					   2ull * increment)
+	if (late || outstanding >= model_window(m, active) + 2ull * increment)
 		return;
 	model_emit(m, oldest,
-		   (u32)homa_min_u64((u64)oldest->granted +
-					     increment,
+		   (u32)homa_min_u64((u64)oldest->granted + increment,
 				     oldest->length),
 		   p->num_priorities > 2 ? p->num_priorities - 2 : 0);
 	oldest->wants = oldest->granted < oldest->length;

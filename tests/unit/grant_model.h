@@ -17,21 +17,21 @@
 /* A message as the model sees it. */
 struct msg {
 	bool used;
-	bool wants;	/* in the scheduler */
+	bool wants; /* in the scheduler */
 	bool chosen;
 	u32 peer;
 	u32 length;
 	u32 received;
 	u32 granted;
-	u64 key;	/* bytes to receive, as far as the scheduler knows */
+	u64 key; /* bytes to receive, as far as the scheduler knows */
 	u64 birth;
-	u32 beyond;	/* unscheduled bytes beyond RTTbytes */
-	u32 step;	/* homa_grants.step when it last received */
-	u32 in_order;	/* bytes received before the first gap */
-	u32 low_until;	/* bytes before it were granted on a lower level ... */
-	u8 low_level;	/* ... this one at least ... */
-	u8 level;	/* ... than the last ones */
-	bool tail;	/* granted to its end, but those have not come */
+	u32 beyond;    /* unscheduled bytes beyond RTTbytes */
+	u32 step;      /* homa_grants.step when it last received */
+	u32 in_order;  /* bytes received before the first gap */
+	u32 low_until; /* bytes before it were granted on a lower level ... */
+	u8 low_level;  /* ... this one at least ... */
+	u8 level;      /* ... than the last ones */
+	bool tail;     /* granted to its end, but those have not come */
 };
 
 struct grant {
@@ -54,7 +54,7 @@ struct model {
 	s64 incoming;
 	u64 fifo_at;
 	bool exception;
-	bool due;	/* a run must come: a setting was changed */
+	bool due; /* a run must come: a setting was changed */
 };
 
 static inline u32 below(struct model *m, u32 n)

@@ -22,7 +22,8 @@ static void get__sizes(void **state)
 
 		assert_non_null(buf);
 		memset(buf, 0xa5, size);
-		assert_in_range(bufs.used, size, size < 256 ? 256 : 2 * (u64)size);
+		assert_in_range(bufs.used, size,
+				size < 256 ? 256 : 2 * (u64)size);
 		homa_msgbuf_put(&bufs, buf, size);
 		assert_int_equal(bufs.used, 0);
 	}
@@ -65,7 +66,11 @@ static void random__no_overlap(void **state)
 {
 	struct homa_msgbufs bufs = { 0 };
 	struct homa_rng rng;
-	struct { u8 *buf; u32 size; u8 mark; } held[HELD] = { { 0 } };
+	struct {
+		u8 *buf;
+		u32 size;
+		u8 mark;
+	} held[HELD] = { { 0 } };
 	u64 seed = unit_seed();
 	int round;
 	u32 i;
@@ -77,20 +82,22 @@ static void random__no_overlap(void **state)
 
 		if (held[at].buf) {
 			for (i = 0; i < held[at].size; i += 61)
-				unit_assert(seed, held[at].buf[i] == held[at].mark);
+				unit_assert(seed,
+					    held[at].buf[i] == held[at].mark);
 			homa_msgbuf_put(&bufs, held[at].buf, held[at].size);
 			held[at].buf = NULL;
 			continue;
 		}
 		held[at].size = 1 + (u32)homa_rng_next(&rng) %
-				    (1u << (homa_rng_next(&rng) % 15));
+					    (1u << (homa_rng_next(&rng) % 15));
 		held[at].mark = (u8)homa_rng_next(&rng);
 		held[at].buf = homa_msgbuf_get(&bufs, held[at].size);
 		unit_assert(seed, held[at].buf != NULL);
 		memset(held[at].buf, held[at].mark, held[at].size);
 	}
 	for (i = 0; i < HELD; i++)
-		homa_msgbuf_put(&bufs, held[i].buf, held[i].buf ? held[i].size : 1);
+		homa_msgbuf_put(&bufs, held[i].buf,
+				held[i].buf ? held[i].size : 1);
 	unit_assert(seed, bufs.used == 0);
 	homa_msgbuf_drain(&bufs);
 }

@@ -22,7 +22,8 @@ static void good(void **state)
 	assert_int_equal(parse(""), 0);
 	assert_int_equal(parse("num_priorities=4"), 0);
 	assert_int_equal(params.num_priorities, 4);
-	assert_int_equal(parse("num_priorities=4, window=70000,num_priorities=2,"), 0);
+	assert_int_equal(parse("num_priorities=4, window=70000,num_priorities=2,"),
+			 0);
 	assert_int_equal(params.num_priorities, 2);
 	assert_int_equal(params.window, 70000);
 }
@@ -49,10 +50,11 @@ static void good__every_setting_at_its_limits(void **state)
 	for (i = 0; i < homa_param_count; i++) {
 		const struct homa_param_info *info = &homa_param_table[i];
 
-		snprintf(text, sizeof(text), "%s=%u,%s=%u", info->name, info->min,
-			 info->name, info->max);
+		snprintf(text, sizeof(text), "%s=%u,%s=%u", info->name,
+			 info->min, info->name, info->max);
 		assert_int_equal(parse(text), 0);
-		assert_int_equal(*(u32 *)((char *)&params + info->offset), info->max);
+		assert_int_equal(*(u32 *)((char *)&params + info->offset),
+				 info->max);
 	}
 }
 

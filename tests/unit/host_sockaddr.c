@@ -38,13 +38,15 @@ static void round_trip(struct sockaddr_storage sa, u16 encap)
 	homa_sockaddr_set_encap((struct sockaddr *)&sa, encap);
 	copy = sa;
 	assert_int_equal(homa_sockaddr_to_addr((struct sockaddr *)&copy, true,
-					       &addr, &port), 0);
+					       &addr, &port),
+			 0);
 	assert_int_equal(addr.encap, encap ? encap : HOMA_ENCAP_PORT);
 	assert_int_equal(addr.zero, 0);
 	homa_sockaddr_from_addr(&back, &addr, port);
-	assert_memory_equal(&back, &sa, sa.ss_family == AF_INET ?
-						sizeof(struct sockaddr_in) :
-						sizeof(struct sockaddr_in6));
+	assert_memory_equal(&back, &sa,
+			    sa.ss_family == AF_INET ?
+				    sizeof(struct sockaddr_in) :
+				    sizeof(struct sockaddr_in6));
 }
 
 static void there_and_back(void **state)
@@ -89,7 +91,8 @@ static void to_addr__native(void **state)
 	(void)state;
 	homa_sockaddr_set_encap((struct sockaddr *)&sa, 4711);
 	assert_int_equal(homa_sockaddr_to_addr((struct sockaddr *)&sa, false,
-					       &addr, &port), 0);
+					       &addr, &port),
+			 0);
 	assert_int_equal(addr.encap, 0);
 	assert_int_equal(port, 4000);
 	assert_true(homa_addr_is_v4(&addr));
@@ -103,7 +106,8 @@ static void to_addr__other_families(void **state)
 
 	(void)state;
 	assert_int_equal(homa_sockaddr_to_addr((struct sockaddr *)&sa, true,
-					       &addr, &port), -EAFNOSUPPORT);
+					       &addr, &port),
+			 -EAFNOSUPPORT);
 }
 
 int main(void)

@@ -38,8 +38,7 @@ struct ip_frame {
 };
 
 /** ip_frame_parse() - returns whether there is a plain IP header in @bytes */
-static inline bool ip_frame_parse(struct ip_frame *ip, const u8 *bytes,
-				  size_t len)
+static inline bool ip_frame_parse(struct ip_frame *ip, const u8 *bytes, size_t len)
 {
 	if (len >= 20 && bytes[0] == 0x45) {
 		ip->version = 4;

@@ -10,7 +10,7 @@
 
 #define NODES 24
 #define PACKET 1000u
-#define SHARE 50u	/* 1/1000 of the bytes, for the oldest */
+#define SHARE 50u /* 1/1000 of the bytes, for the oldest */
 
 struct model {
 	struct homa_sched sched;
@@ -31,9 +31,10 @@ static struct homa_sendable *shortest(struct model *m)
 	u32 i;
 
 	for (i = 0; i < NODES; i++)
-		if (m->s[i].queued && (!best || m->left[i] < m->left[index_of(m, best)] ||
-				       (m->left[i] == m->left[index_of(m, best)] &&
-					m->age[i] < m->age[index_of(m, best)])))
+		if (m->s[i].queued &&
+		    (!best || m->left[i] < m->left[index_of(m, best)] ||
+		     (m->left[i] == m->left[index_of(m, best)] &&
+		      m->age[i] < m->age[index_of(m, best)])))
 			best = &m->s[i];
 	return best;
 }
@@ -61,7 +62,8 @@ static void send_one(u64 seed, struct model *m)
 		return;
 	old = homa_sched_oldest(&m->sched, first);
 	if (old) {
-		unit_assert(seed, old == oldest(m) && m->sched.credit >= PACKET * 1000ll);
+		unit_assert(seed, old == oldest(m) &&
+					  m->sched.credit >= PACKET * 1000ll);
 		first = old;
 	} else if (m->sched.credit >= PACKET * 1000ll) {
 		unit_assert(seed, !oldest(m) || oldest(m) == first);
@@ -100,7 +102,8 @@ static void sched__random_sendables_like_a_search(void **state)
 				m.age[i] = m.ages++;
 				m.s[i].packet = PACKET;
 				m.s[i].brief = homa_rng_below(&rng, 3) == 0;
-				homa_sched_enter(&m.sched, &m.s[i], m.left[i], m.age[i], i);
+				homa_sched_enter(&m.sched, &m.s[i], m.left[i],
+						 m.age[i], i);
 			} else if (homa_rng_below(&rng, 4) == 0) {
 				homa_sched_leave(&m.sched, &m.s[i]);
 			}
@@ -160,9 +163,11 @@ static void sched_ready__waits_for_the_clock_of_the_device(void **state)
 	sched.backlog_ns = 2000;
 	homa_sched_charge(&sched, 100, PACKET);
 	assert_int_equal(sched.idle_at, 8100);
-	assert_false(homa_sched_ready(&sched, &s, 5 * PACKET, 0, 6099, &not_before));
+	assert_false(
+		homa_sched_ready(&sched, &s, 5 * PACKET, 0, 6099, &not_before));
 	assert_int_equal(not_before, 6100);
-	assert_true(homa_sched_ready(&sched, &s, 5 * PACKET, 0, 6100, &not_before));
+	assert_true(
+		homa_sched_ready(&sched, &s, 5 * PACKET, 0, 6100, &not_before));
 	/* The last bytes of a brief one need not wait, those of others do. */
 	assert_false(homa_sched_ready(&sched, &s, 200, 200, 100, &not_before));
 	s.brief = true;

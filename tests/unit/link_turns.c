@@ -65,15 +65,17 @@ static void send_own(struct world *w)
 static bool step(struct world *w)
 {
 	struct homa_sendable *first = homa_sched_first(&w->sched);
-	enum homa_sender turn = homa_turns_next(&w->sched.turns, first, w->others > 0,
-					      first && first->brief);
+	enum homa_sender turn =
+		homa_turns_next(&w->sched.turns, first, w->others > 0,
+				first && first->brief);
 	u64 later = w->now;
 	u32 n;
 
 	if (turn == HOMA_TURN_IDLE)
 		return false;
 	if (turn == HOMA_TURN_OWN ?
-		    !homa_sched_ready(&w->sched, first, w->left, 0, w->now, &later) :
+		    !homa_sched_ready(&w->sched, first, w->left, 0, w->now,
+				      &later) :
 		    !homa_sched_open(&w->sched, PACKET, w->now, &later)) {
 		assert_true(later > w->now);
 		w->now = later;
@@ -109,8 +111,8 @@ static void share__is_kept_when_both_wait(void **state)
 		both = w.sent[0] + w.sent[1];
 		/* The link is never idle: a second at 125 MB/s. */
 		assert_in_range(both, 124900000, 125100000);
-		assert_in_range(w.sent[HOMA_TURN_OTHERS] * 1000 / both, percents[i] * 10 - 2,
-				percents[i] * 10 + 2);
+		assert_in_range(w.sent[HOMA_TURN_OTHERS] * 1000 / both,
+				percents[i] * 10 - 2, percents[i] * 10 + 2);
 	}
 }
 
@@ -153,8 +155,10 @@ static void share__brief_ones_pass_others(void **state)
 			for (j = homa_rng_below(&rng, 60); j || w.left; j -= !!j)
 				step(&w);
 			come(&w, 1 + homa_rng_below(&rng, 2 * PACKET), true);
-			ahead = w.sched.idle_at > w.now ? (w.sched.idle_at - w.now) * 1000 /
-								 PS_PER_BYTE : 0;
+			ahead = w.sched.idle_at > w.now ?
+					(w.sched.idle_at - w.now) * 1000 /
+						PS_PER_BYTE :
+					0;
 			while (w.left)
 				step(&w);
 			most = homa_max_u64(most, ahead + w.passed);

@@ -41,8 +41,7 @@ static void parse_back(bool v4)
 			struct nic_rx rx;
 
 			build(&b, v4, len, prio);
-			assert_int_equal(nic_frame_parse(b.bytes, b.len, &rx),
-					 0);
+			assert_int_equal(nic_frame_parse(b.bytes, b.len, &rx), 0);
 			assert_int_equal(rx.len, len);
 			assert_int_equal(rx.prio, prio);
 			assert_int_equal(rx.ecn, 0);

@@ -43,8 +43,7 @@ static void icmp__port_unreachable_is_understood(void **state)
 						    NIC_ICMP_MAX_V6));
 			if (v4)
 				assert_int_equal(nic_checksum(msg, n, 0), 0);
-			assert_int_equal(nic_icmp_parse(msg, n, !v4, &e),
-					 0);
+			assert_int_equal(nic_icmp_parse(msg, n, !v4, &e), 0);
 			assert_int_equal(e.error, ECONNREFUSED);
 			assert_int_equal(e.sport, 40000);
 			assert_int_equal(e.dport, 99);
@@ -147,9 +146,9 @@ static void icmp__short_quotes(void **state)
 			/* ports from 4 bytes on, the id needs the whole header */
 			assert_int_equal(rc, 0);
 			assert_int_equal(e.dport, len >= 8 + ip + 4 ? 99 : 0);
-			assert_int_equal(
-				e.sender_id,
-				len >= 8 + ip + 28 ? 0x123456789abcULL : 0);
+			assert_int_equal(e.sender_id, len >= 8 + ip + 28 ?
+							      0x123456789abcULL :
+							      0);
 		}
 	}
 }
@@ -170,8 +169,7 @@ static void icmp__other_protocols_are_refused(void **state)
 	msg[8] = 0x65;
 	assert_int_equal(nic_icmp_parse(msg, n, false, &e), -EBADMSG);
 	msg[8] = 0x4f; /* header longer than the quote */
-	assert_int_equal(nic_icmp_parse(msg, 8 + 30, false, &e),
-			 -EBADMSG);
+	assert_int_equal(nic_icmp_parse(msg, 8 + 30, false, &e), -EBADMSG);
 	/* an IPv4 quote in an ICMPv6 message */
 	msg[0] = 1;
 	msg[8] = 0x45;
@@ -236,7 +234,8 @@ int main(void)
 		cmocka_unit_test(icmp__too_big_tells_the_mtu),
 		cmocka_unit_test(icmp__short_quotes),
 		cmocka_unit_test(icmp__other_protocols_are_refused),
-		cmocka_unit_test(icmp__tcp_is_quoted_with_ports_and_sequence_number),
+		cmocka_unit_test(
+			icmp__tcp_is_quoted_with_ports_and_sequence_number),
 		cmocka_unit_test(icmp__later_fragments_quote_no_header),
 	};
 

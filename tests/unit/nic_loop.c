@@ -83,8 +83,7 @@ static void loop__buffers_held_by_the_receiver_mean_loss(void **state)
 	(void)state;
 	for (int i = 0; i < NIC_LOOP_SLOTS; i++)
 		assert_int_equal(send((u8)i), 0);
-	assert_int_equal(nic_loop_rx(&loop, rx, NIC_LOOP_SLOTS),
-			 NIC_LOOP_SLOTS);
+	assert_int_equal(nic_loop_rx(&loop, rx, NIC_LOOP_SLOTS), NIC_LOOP_SLOTS);
 	assert_int_equal(send(0), -ENOBUFS);
 	for (int i = 0; i < NIC_LOOP_SLOTS; i++) {
 		assert_int_equal(rx[i].data[0], (u8)i);
@@ -114,11 +113,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(loop__keeps_order_and_content,
 						fresh, done),
-		cmocka_unit_test_setup_teardown(
-			loop__full_of_waiting_packets_means_later, fresh, done),
-		cmocka_unit_test_setup_teardown(
-			loop__buffers_held_by_the_receiver_mean_loss, fresh,
-			done),
+		cmocka_unit_test_setup_teardown(loop__full_of_waiting_packets_means_later,
+						fresh, done),
+		cmocka_unit_test_setup_teardown(loop__buffers_held_by_the_receiver_mean_loss,
+						fresh, done),
 		cmocka_unit_test_setup_teardown(loop__too_large_is_refused,
 						fresh, done),
 	};

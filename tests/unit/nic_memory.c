@@ -125,15 +125,12 @@ static void memory__rates_are_as_told(void **state)
 	(void)state;
 	t = transfer((struct nic_memory_config){ .seed = 7, .loss = 100000 });
 	assert_about(PACKETS - t.received, 0.1);
-	t = transfer(
-		(struct nic_memory_config){ .seed = 7, .duplicate = 50000 });
+	t = transfer((struct nic_memory_config){ .seed = 7, .duplicate = 50000 });
 	assert_about(t.received - PACKETS, 0.05);
-	t = transfer(
-		(struct nic_memory_config){ .seed = 7, .reorder = 100000 });
+	t = transfer((struct nic_memory_config){ .seed = 7, .reorder = 100000 });
 	assert_int_equal(t.received, PACKETS);
 	assert_in_range(t.late, 1000, 2500);
-	t = transfer(
-		(struct nic_memory_config){ .seed = 7, .corrupt = 200000 });
+	t = transfer((struct nic_memory_config){ .seed = 7, .corrupt = 200000 });
 	/* a bit of the packet's 38 bytes: 18 of them are looked at here, of the
 	 * id half a dozen bits leave it plausible */
 	assert_int_equal(t.received, PACKETS);
@@ -206,8 +203,7 @@ static void memory__peers_are_address_and_port(void **state)
 	third = f.addr_b;
 	third.encap = 5000;
 	assert_int_equal(nic_memory_attach(f.link, &third, &c), 0);
-	assert_int_equal(nic_memory_attach(f.link, &third, &again),
-			 -EADDRINUSE);
+	assert_int_equal(nic_memory_attach(f.link, &third, &again), -EADDRINUSE);
 	send(&f, 1, 0);
 	assert_int_equal(nic_rx(c, &rx, 1), 0);
 	assert_int_equal(nic_rx(f.b, &rx, 1), 1);

@@ -47,18 +47,15 @@ static void open__refusals_say_why(void **state)
 	refuse((struct nic_config){ .backend = NULL }, -EINVAL, "afxdp or udp");
 	refuse((struct nic_config){ .backend = "rdma" }, -EINVAL, "\"rdma\"");
 	refuse((struct nic_config){ .backend = "afxdp" }, -EINVAL, "interface");
-	refuse((struct nic_config){ .backend = "afxdp",
-				    .interface = "nosuch0" },
+	refuse((struct nic_config){ .backend = "afxdp", .interface = "nosuch0" },
 	       -ENODEV, "there are: ");
-	refuse(
-		(struct nic_config){
-			.backend = "afxdp",
-			.interface = "a-name-that-is-too-long-for-linux" },
-		-ENODEV, "there are: ");
+	refuse((struct nic_config){ .backend = "afxdp",
+				    .interface =
+					    "a-name-that-is-too-long-for-linux" },
+	       -ENODEV, "there are: ");
 	refuse((struct nic_config){ .backend = "udp", .interface = "nosuch0" },
 	       -ENODEV, "there are: ");
-	refuse((struct nic_config){ .backend = "udp",
-				    .address = "host.example" },
+	refuse((struct nic_config){ .backend = "udp", .address = "host.example" },
 	       -EINVAL, "numeric");
 	refuse((struct nic_config){ .backend = "udp", .address = "192.0.2.1" },
 	       -EADDRNOTAVAIL, "192.0.2.1");
@@ -83,9 +80,9 @@ static struct nic *open_udp(const char *address, u32 frames, bool no_offload)
 			.address = address,
 			.frames = frames,
 			.no_offload = no_offload,
-			.udp_port = (u16)(20000 + (getpid() * 7 + tries * 131 +
-						   rand()) %
-							  30000),
+			.udp_port = (u16)(20000 +
+					  (getpid() * 7 + tries * 131 + rand()) %
+						  30000),
 		};
 		struct nic *nic;
 
@@ -112,8 +109,7 @@ static void close_pair(struct pair *p)
 
 static u8 payload[60000];
 
-static void send(struct pair *p, u32 first, int n, u32 len, u32 last_len,
-		 u8 prio)
+static void send(struct pair *p, u32 first, int n, u32 len, u32 last_len, u8 prio)
 {
 	static u8 hdrs[1024][28];
 	static struct nic_tx tx[1024];

@@ -13,13 +13,13 @@
 #include "unit.h"
 
 static u32 neighbours; /* questions for one */
-static bool silent; /* neighbours do not answer */
+static bool silent;    /* neighbours do not answer */
 static u32 touches;
 static u32 handed_over;
 static struct nic_neigh told; /* by a notification */
 
-int nic_neigh_get(struct nic_rtnl *rtnl, int ifindex, const struct homa_addr *hop,
-		  struct nic_neigh *neigh)
+int nic_neigh_get(struct nic_rtnl *rtnl, int ifindex,
+		  const struct homa_addr *hop, struct nic_neigh *neigh)
 {
 	(void)rtnl;
 	(void)ifindex;
@@ -49,7 +49,8 @@ bool nic_neigh_decode(const struct nlmsghdr *msg, struct nic_neigh *neigh)
 	return true;
 }
 
-static void done(void *arg, struct nic_path *path, const struct nic_tx *pkt, int error)
+static void done(void *arg, struct nic_path *path, const struct nic_tx *pkt,
+		 int error)
 {
 	(void)arg;
 	(void)path;
@@ -89,7 +90,8 @@ static struct bed *bed_new(void)
 	asked = asked_for_mine = neighbours = touches = handed_over = 0;
 	silent = on_link = false;
 	assert_int_equal(nic_paths_init(&bed->paths, &bed->rtnl, &bed->netif,
-					&bed->bound, done, touch, NULL), 0);
+					&bed->bound, done, touch, NULL),
+			 0);
 	return bed;
 }
 
@@ -102,10 +104,11 @@ static void bed_free(struct bed *bed)
 }
 
 /* The kernel tells of a neighbour, whose link address ends in @last. */
-static void tell(struct bed *bed, const struct homa_addr *hop, enum nic_neigh_state state,
-		 u8 last)
+static void tell(struct bed *bed, const struct homa_addr *hop,
+		 enum nic_neigh_state state, u8 last)
 {
-	struct nlmsghdr msg = { .nlmsg_len = sizeof(msg), .nlmsg_type = RTM_NEWNEIGH };
+	struct nlmsghdr msg = { .nlmsg_len = sizeof(msg),
+				.nlmsg_type = RTM_NEWNEIGH };
 
 	memset(&told, 0, sizeof(told));
 	told.ifindex = 1;
@@ -127,7 +130,9 @@ static struct nic_path *find(struct bed *bed, u32 n)
 
 static bool hold(struct bed *bed, u32 owner, u32 to)
 {
-	struct nic_tx pkt = { .hdr = (const u8 *)"header", .hdr_len = 6, .owner = owner };
+	struct nic_tx pkt = { .hdr = (const u8 *)"header",
+			      .hdr_len = 6,
+			      .owner = owner };
 
 	return nic_path_hold(&bed->paths, find(bed, to), &pkt);
 }
@@ -167,7 +172,9 @@ static void find__many_destinations_of_one_chain(void **state)
 	(void)state;
 	for (i = 0; n < 500; i++) {
 		struct homa_addr addr = number(i);
-		u32 hash = homa_hash_ip(addr.ip, bed->paths.key[0], bed->paths.key[1]) & 4095;
+		u32 hash = homa_hash_ip(addr.ip, bed->paths.key[0],
+					bed->paths.key[1]) &
+			   4095;
 
 		if (!i)
 			chain = hash;
@@ -302,7 +309,8 @@ static u32 next_owner(const struct bed *bed, u32 owner)
 static void hold__a_share_for_each_owner(void **state)
 {
 	struct bed *bed = bed_new();
-	u32 i, greedy = 0, second = 0, b = next_owner(bed, 1), c = next_owner(bed, b);
+	u32 i, greedy = 0, second = 0, b = next_owner(bed, 1),
+	       c = next_owner(bed, b);
 
 	(void)state;
 	silent = on_link = true;
@@ -416,7 +424,8 @@ static void ask__again_when_there_is_room(void **state)
  * older than the last change is asked for once more. */
 static void ask__ready_goes_on(void **state)
 {
-	struct nlmsghdr msg = { .nlmsg_len = sizeof(msg), .nlmsg_type = RTM_NEWROUTE };
+	struct nlmsghdr msg = { .nlmsg_len = sizeof(msg),
+				.nlmsg_type = RTM_NEWROUTE };
 	struct bed *bed = bed_with_somebody();
 
 	(void)state;

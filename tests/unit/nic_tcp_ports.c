@@ -20,7 +20,8 @@ static u32 bits_set(const u64 *words)
 
 static void ports__each_has_its_bit(void **state)
 {
-	static const u16 ports[] = { 0, 1, 31, 32, 63, 64, 80, 32767, 32768, 65472, 65535 };
+	static const u16 ports[] = { 0,	 1,	31,    32,    63,   64,
+				     80, 32767, 32768, 65472, 65535 };
 	u64 *words = calloc(WORDS, sizeof(*words));
 	struct afxdp_prog prog = { .ports = words };
 	u32 n = HOMA_ARRAY_SIZE(ports), set = 0;

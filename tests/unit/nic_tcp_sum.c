@@ -39,11 +39,14 @@ static void sum__any_length_and_alignment(void **state)
 	for (int kind = 0; kind < 3; kind++) {
 		for (u32 i = 0; i < sizeof(bytes); i++) {
 			x = x * 6364136223846793005ULL + 1442695040888963407ULL;
-			bytes[i] = kind == 0 ? (u8)(x >> 40) : kind == 1 ? 0xff : 0;
+			bytes[i] = kind == 0 ? (u8)(x >> 40) :
+				   kind == 1 ? 0xff :
+					       0;
 		}
 		for (u32 at = 0; at < 9; at++)
 			for (u32 len = 0; len < sizeof(bytes) - 9; len++)
-				assert_int_equal(folded(nic_sum(bytes + at, len, 0)),
+				assert_int_equal(folded(nic_sum(bytes + at, len,
+								0)),
 						 plain(bytes + at, len, 0));
 	}
 }
@@ -57,9 +60,9 @@ static void sum__pieces_are_the_whole(void **state)
 		bytes[i] = (u8)(255 - i);
 	for (u32 len = 0; len < sizeof(bytes); len++)
 		for (u32 cut = 0; cut <= len; cut += 2)
-			assert_int_equal(
-				folded(nic_sum(bytes + cut, len - cut, nic_sum(bytes, cut, 0))),
-				plain(bytes, len, 0));
+			assert_int_equal(folded(nic_sum(bytes + cut, len - cut,
+							nic_sum(bytes, cut, 0))),
+					 plain(bytes, len, 0));
 }
 
 struct segment {
@@ -213,8 +216,12 @@ static void frame__tcp_parses_back(void **state)
 			struct nic_frame_template t;
 			u8 frame[256], hdr[20] = { 1, 2, 3, 4 };
 			struct nic_tx tx = {
-				.hdr = hdr, .hdr_len = 20, .payload_len = 33, .prio = 7,
-				.proto = NIC_TCP, .ecn = ecn,
+				.hdr = hdr,
+				.hdr_len = 20,
+				.payload_len = 33,
+				.prio = 7,
+				.proto = NIC_TCP,
+				.ecn = ecn,
 			};
 			struct nic_rx rx;
 			u8 *ip = frame + 14;
@@ -228,19 +235,27 @@ static void frame__tcp_parses_back(void **state)
 				nic_frame_build_tcp(&t, frame, &tx);
 				memcpy(frame + t.len, hdr, 20);
 				memset(frame + t.len + 20, 9, 33);
-				assert_int_equal(nic_frame_parse(frame, t.len + 53 + 7, &rx), 0);
+				assert_int_equal(nic_frame_parse(frame,
+								 t.len + 53 + 7,
+								 &rx),
+						 0);
 				assert_int_equal(rx.proto, NIC_TCP);
 				assert_int_equal(rx.len, 53);
 				assert_ptr_equal(rx.data, frame + t.len);
 				assert_int_equal(rx.ecn, ecn);
-				assert_int_equal(rx.prio, 0); /* DSCP 0 whatever was asked */
-				assert_true(homa_addr_equal(&rx.src, own ? &src : &path));
+				assert_int_equal(rx.prio,
+						 0); /* DSCP 0 whatever was asked */
+				assert_true(homa_addr_equal(&rx.src,
+							    own ? &src : &path));
 				assert_true(homa_addr_equal(&rx.dst, &dst));
 				assert_int_equal(v4 ? ip[8] : ip[7], 64);
 				if (v4)
-					assert_int_equal(homa_get_be16(ip + 6), 0x4000);
+					assert_int_equal(homa_get_be16(ip + 6),
+							 0x4000);
 				else
-					assert_int_not_equal(homa_get_be32(ip) & 0xfffff, 0);
+					assert_int_not_equal(homa_get_be32(ip) &
+								     0xfffff,
+							     0);
 			}
 		}
 	}
@@ -273,8 +288,9 @@ static void frame__flow_label_is_the_connections(void **state)
 /* Who answers a segment from or to such an address answers a whole network, or many do. */
 static void frame__tcp_from_no_host(void **state)
 {
-	static const char *const sources[] = { "224.0.0.1", "255.255.255.255", "0.0.0.0",
-					       "ff02::1", "10.9.0.1", "fd09::1" };
+	static const char *const sources[] = { "224.0.0.1", "255.255.255.255",
+					       "0.0.0.0",   "ff02::1",
+					       "10.9.0.1",  "fd09::1" };
 	u8 frame[128], hdr[20] = { 0 };
 	struct nic_tx tx = { .hdr = hdr, .hdr_len = 20, .proto = NIC_TCP };
 	struct nic_frame_template t;
@@ -284,15 +300,18 @@ static void frame__tcp_from_no_host(void **state)
 	(void)state;
 	for (u32 i = 0; i < HOMA_ARRAY_SIZE(sources); i++) {
 		nic_addr_parse(sources[i], &src);
-		nic_addr_parse(strchr(sources[i], ':') ? "fd09::2" : "10.9.0.2", &dst);
+		nic_addr_parse(strchr(sources[i], ':') ? "fd09::2" : "10.9.0.2",
+			       &dst);
 		nic_frame_template_init(&t, mac, mac, &src, &dst);
 		nic_frame_build_tcp(&t, frame, &tx);
 		memcpy(frame + t.len, hdr, sizeof(hdr));
-		assert_int_equal(nic_frame_parse(frame, t.len + 20u, &rx), i < 4 ? -EBADMSG : 0);
+		assert_int_equal(nic_frame_parse(frame, t.len + 20u, &rx),
+				 i < 4 ? -EBADMSG : 0);
 		nic_frame_template_init(&t, mac, mac, &dst, &src);
 		nic_frame_build_tcp(&t, frame, &tx);
 		memcpy(frame + t.len, hdr, sizeof(hdr));
-		assert_int_equal(nic_frame_parse(frame, t.len + 20u, &rx), i < 4 ? -EBADMSG : 0);
+		assert_int_equal(nic_frame_parse(frame, t.len + 20u, &rx),
+				 i < 4 ? -EBADMSG : 0);
 	}
 }
 

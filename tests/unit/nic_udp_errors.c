@@ -48,8 +48,9 @@ static struct nic *open_udp(void)
 	struct nic *nic;
 
 	for (u32 tries = 0; tries < 100; tries++) {
-		config.udp_port = (u16)(20000 + ((u32)getpid() * 7 + tries * 131 +
-						 (u32)rand()) % 30000);
+		config.udp_port = (u16)(20000 + ((u32)getpid() * 7 +
+						 tries * 131 + (u32)rand()) %
+							30000);
 		if (!nic_open(&nic, &config, err, sizeof(err)))
 			return nic;
 	}
@@ -63,7 +64,8 @@ static int send_one(int error, u32 attempts)
 {
 	struct nic *a = open_udp(), *b = open_udp();
 	u8 hdr[28] = { 0x80, 1, 0, 2 };
-	struct nic_tx tx = { .dst = nic_info(b)->address, .hdr = hdr,
+	struct nic_tx tx = { .dst = nic_info(b)->address,
+			     .hdr = hdr,
 			     .hdr_len = sizeof(hdr) };
 	struct nic_error e;
 	struct nic_rx rx;

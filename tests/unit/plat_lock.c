@@ -26,8 +26,7 @@ void homa_plat_lock_violation(const char *what, const char *held,
 	snprintf(violation.taken, sizeof(violation.taken), "%s", taken);
 }
 
-static void expect_violation(const char *what, const char *held,
-			     const char *taken)
+static void expect_violation(const char *what, const char *held, const char *taken)
 {
 	assert_int_equal(violation.count, 1);
 	assert_string_equal(violation.what, what);
@@ -185,8 +184,7 @@ static void lock__four_threads_lose_no_update(void **state)
 	homa_lock_init(&s.lock, HOMA_LOCK_SHARD);
 	homa_ref_init(&s.ref, THREADS);
 	for (i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&thread[i], NULL, hammer, &s),
-				 0);
+		assert_int_equal(pthread_create(&thread[i], NULL, hammer, &s), 0);
 	for (i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
 	assert_int_equal(s.plain, THREADS * ROUNDS);

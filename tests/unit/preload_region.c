@@ -60,8 +60,8 @@ int homa_internal_set_region(struct homa *h, void *region, size_t bytes)
 /* And recv.c and options.c: no message ever comes. */
 static int received;
 
-int homa_receive_ns(struct homa *h, struct homa_message *msg, unsigned int flags,
-		    int64_t timeout_ns)
+int homa_receive_ns(struct homa *h, struct homa_message *msg,
+		    unsigned int flags, int64_t timeout_ns)
 {
 	(void)h;
 	(void)msg;
@@ -88,7 +88,8 @@ void homa_release(struct homa *h, struct homa_message *msg)
 	(void)msg;
 }
 
-int homa_internal_release_pages(struct homa *h, const uint32_t *pages, uint32_t num)
+int homa_internal_release_pages(struct homa *h, const uint32_t *pages,
+				uint32_t num)
 {
 	(void)h;
 	(void)pages;
@@ -152,8 +153,7 @@ struct message {
 };
 
 /* Marks the bytes of @m in @owner, which must have been free. */
-static void mark(uint8_t *owner, const struct message *m, uint8_t was,
-		 uint8_t is)
+static void mark(uint8_t *owner, const struct message *m, uint8_t was, uint8_t is)
 {
 	size_t left = m->length;
 	uint32_t i;
@@ -202,8 +202,7 @@ static void region_get__never_overlaps(void **state)
 
 		if (count < 64 && rand() % 2) {
 			m->length = random_length();
-			n = homa_pl_region_get(&s->region, m->length,
-					       m->offsets);
+			n = homa_pl_region_get(&s->region, m->length, m->offsets);
 			if (n < 0) {
 				assert_int_equal(n, -ENOBUFS);
 				refused++;
@@ -244,8 +243,7 @@ static void region_get__never_overlaps(void **state)
 static void region_put__refuses_nonsense(void **state)
 {
 	struct homa_pl_sock *s = with_region();
-	uint32_t offsets[2],
-		bad[] = { 1, 64, 0xffffffff, 0x80000000, 48u << 16 };
+	uint32_t offsets[2], bad[] = { 1, 64, 0xffffffff, 0x80000000, 48u << 16 };
 	uint32_t i;
 
 	(void)state;
@@ -393,8 +391,9 @@ static void recvmsg__waits_for_the_whole_of_the_region(void **state)
 	received = 0;
 	assert_int_equal(receive(s), -EINVAL);
 	while_lending = receive_early;
-	assert_int_equal(homa_pl_setsockopt(s, IPPROTO_HOMA, SO_HOMA_RCVBUF, &args,
-					    sizeof(args)), 0);
+	assert_int_equal(homa_pl_setsockopt(s, IPPROTO_HOMA, SO_HOMA_RCVBUF,
+					    &args, sizeof(args)),
+			 0);
 	while_lending = NULL;
 	assert_int_equal(received, 0);
 	assert_int_equal(receive(s), -EAGAIN);

@@ -51,10 +51,13 @@ static inline struct bed *bed_new(void)
 		.sock_priv = sizeof(struct homad_app *),
 		.rpc_priv = sizeof(struct homad_rpc),
 	};
-	d->engine = aligned_alloc(64, (homa_engine_size(&d->limits) + 63) / 64 * 64);
+	d->engine =
+		aligned_alloc(64, (homa_engine_size(&d->limits) + 63) / 64 * 64);
 	memset(d->engine, 0, homa_engine_size(&d->limits));
 	homa_seeds_fixed(&seeds, 1);
-	assert_int_equal(homa_engine_init(d->engine, &d->limits, &d->config.params, &seeds, 0), 0);
+	assert_int_equal(homa_engine_init(d->engine, &d->limits,
+					  &d->config.params, &seeds, 0),
+			 0);
 	assert_int_equal(homad_thread_make(d, 0), 0);
 	bed->t = d->threads[0];
 	assert_int_equal(nic_memory_create(&bed->wire, &config), 0);

@@ -187,8 +187,8 @@ static void run_submitters(u32 n)
 	for (i = 0; i < n; i++) {
 		submitters[i].r = &r;
 		submitters[i].ring = 1 + 2 * i;
-		assert_int_equal(pthread_create(&submitters[i].thread, NULL, submit_all,
-						&submitters[i]),
+		assert_int_equal(pthread_create(&submitters[i].thread, NULL,
+						submit_all, &submitters[i]),
 				 0);
 	}
 	while (done < n * TIMES) {

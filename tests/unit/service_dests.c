@@ -152,7 +152,9 @@ static void dests__believed_for_a_second(void **state)
 	assert_int_equal(way(bed, MODEST, 1), 0);
 	assert_null(bed->d.questions);
 	/* But not for ever. */
-	bed->t->ctx.now = bed->t->dests.questions[0].open ? 0 : bed->t->ctx.now + 2100000000u;
+	bed->t->ctx.now = bed->t->dests.questions[0].open ?
+				  0 :
+				  bed->t->ctx.now + 2100000000u;
 	assert_int_equal(way(bed, MODEST, 1), -EAGAIN);
 	bed_done(bed);
 }
@@ -220,7 +222,8 @@ static void dests__questions_of_clients(void **state)
 	homad_ask_route(&bed->d, &question);
 	assert_int_equal(answer(bed), 1);
 	assert_ptr_equal(bed->d.answered, &question);
-	assert_int_equal(read(bed->d.answered_fd, &count, sizeof(count)), sizeof(count));
+	assert_int_equal(read(bed->d.answered_fd, &count, sizeof(count)),
+			 sizeof(count));
 	assert_int_equal(question.error, 0);
 	assert_int_equal(homad_call(bed->t, homad_session_route, &question), 1);
 	assert_false(was_asked(bed, GREEDY, 5));
@@ -231,7 +234,11 @@ static void dests__questions_of_clients(void **state)
 /* The places are as many as there are, whatever is asked for. */
 static void dests__have_a_cap(void **state)
 {
-	enum { PLACES = HOMAD_DEST_SETS * HOMAD_DEST_WAYS, MANY = 4 * PLACES, LAST = 100 };
+	enum {
+		PLACES = HOMAD_DEST_SETS * HOMAD_DEST_WAYS,
+		MANY = 4 * PLACES,
+		LAST = 100
+	};
 	struct bed *bed = bed_asking();
 	struct homad_dest *dest = &bed->t->dests.sets[0][0];
 	u32 i, used = 0, again = 0;
@@ -259,7 +266,8 @@ static struct side *program(struct bed *bed, uid_t user)
 
 /* The questions of the round before are answered, and all programs are looked at, however
  * long the test was kept from running. */
-static void round_of(struct bed *bed, struct side *a, struct side *b, struct side *c)
+static void round_of(struct bed *bed, struct side *a, struct side *b,
+		     struct side *c)
 {
 	homad_poll_app(bed->t, &a->app);
 	homad_poll_app(bed->t, &b->app);
@@ -311,9 +319,14 @@ static void commands__others_are_not_held_up(void **state)
 		assert_int_equal(asked, i + 1);
 		/* His to a known destination goes at once; of the greedy one's two
 		 * programs each has his turn. */
-		assert_int_equal(other->app.counters.requests, homa_min_u32(i + 2, 21));
-		assert_int_equal(one->app.counters.requests + two->app.counters.requests, i);
-		assert_in_range(one->app.counters.requests + 1 - two->app.counters.requests, 0, 2);
+		assert_int_equal(other->app.counters.requests,
+				 homa_min_u32(i + 2, 21));
+		assert_int_equal(one->app.counters.requests +
+					 two->app.counters.requests,
+				 i);
+		assert_in_range(one->app.counters.requests + 1 -
+					two->app.counters.requests,
+				0, 2);
 	}
 	assert_int_equal(bed->t->counters.route_lookups, 61);
 	homad_session_close(bed->t, &one->app);

@@ -26,15 +26,18 @@ static void service__a_short_request_is_answered_on_the_same_host(void **state)
 		assert_int_equal(server->app.pool[cqe.pages[0] + 99], (u8)i);
 		release(server, &cqe);
 		memset(server->app.seg[0].base, (int)i + 1, 50);
-		sqe = (struct homa_sqe){ .op = HOMA_SQE_REPLY, .flags = HOMA_SQE_COPY,
-					 .length = 50, .token = cqe.token };
+		sqe = (struct homa_sqe){ .op = HOMA_SQE_REPLY,
+					 .flags = HOMA_SQE_COPY,
+					 .length = 50,
+					 .token = cqe.token };
 		submit(server, &sqe);
 		cqe = receive(client);
 		assert_int_equal(cqe.kind, HOMA_CQE_RESPONSE);
 		assert_int_equal(cqe.length, 50);
 		assert_int_equal(cqe.token, (u64)(i + 1) << 16 | (i % RPCS));
 		assert_int_equal(cqe.cookie, cqe.token * 3);
-		assert_int_equal(client->app.pool[cqe.pages[0] + 49], (u8)(i + 1));
+		assert_int_equal(client->app.pool[cqe.pages[0] + 49],
+				 (u8)(i + 1));
 		release(client, &cqe);
 	}
 	detach(client);
@@ -65,8 +68,10 @@ static void service__a_long_message_is_lent_and_given_back(void **state)
 		assert_int_equal(server->app.pool[cqe.pages[i >> 16] + (i & 0xffff)],
 				 (u8)(i * 7 + i / 1000));
 	release(server, &cqe);
-	sqe = (struct homa_sqe){ .op = HOMA_SQE_REPLY, .flags = HOMA_SQE_COPY,
-				 .length = 1, .token = cqe.token };
+	sqe = (struct homa_sqe){ .op = HOMA_SQE_REPLY,
+				 .flags = HOMA_SQE_COPY,
+				 .length = 1,
+				 .token = cqe.token };
 	submit(server, &sqe);
 	while (!freed || !answered) {
 		cqe = receive(client);
@@ -150,16 +155,34 @@ static void service__who_breaks_the_rules_is_evicted(void **state)
 		struct homa_shm_header *h = s->app.queues;
 
 		switch (i) {
-		case 0: sqe.length = 0; break;
-		case 1: sqe.offset = DATA - 99; break;
-		case 2: sqe.segment = 65535; break;
-		case 3: sqe.token = RPCS; break;
-		case 4: sqe.op = 77; break;
-		case 5: sqe.length = 1000001; break;
-		case 6: h->sq[0].tail = s->sq_tail += 1000; break;
-		case 7: queues_of(s)->released[s->rel_tail++] = 12345;
-			h->release.tail = s->rel_tail; break;
-		case 8: h->cq.head = 5; break;
+		case 0:
+			sqe.length = 0;
+			break;
+		case 1:
+			sqe.offset = DATA - 99;
+			break;
+		case 2:
+			sqe.segment = 65535;
+			break;
+		case 3:
+			sqe.token = RPCS;
+			break;
+		case 4:
+			sqe.op = 77;
+			break;
+		case 5:
+			sqe.length = 1000001;
+			break;
+		case 6:
+			h->sq[0].tail = s->sq_tail += 1000;
+			break;
+		case 7:
+			queues_of(s)->released[s->rel_tail++] = 12345;
+			h->release.tail = s->rel_tail;
+			break;
+		case 8:
+			h->cq.head = 5;
+			break;
 		}
 		submit(s, &sqe);
 		expect_eviction(s);
@@ -173,7 +196,9 @@ static void service__who_breaks_the_rules_is_evicted(void **state)
 static void reply_with(struct side *server, u64 token, u32 length)
 {
 	struct homa_sqe sqe = { .op = HOMA_SQE_REPLY,
-				.flags = length <= HOMA_SHM_COPY_MAX ? HOMA_SQE_COPY : 0,
+				.flags = length <= HOMA_SHM_COPY_MAX ?
+						 HOMA_SQE_COPY :
+						 0,
 				.length = length,
 				.token = token };
 
@@ -295,13 +320,16 @@ static int both_ways(const struct CMUnitTest *tests, size_t n)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(service__a_short_request_is_answered_on_the_same_host),
+		cmocka_unit_test(
+			service__a_short_request_is_answered_on_the_same_host),
 		cmocka_unit_test(service__a_long_message_is_lent_and_given_back),
 		cmocka_unit_test(service__a_request_to_nobody_fails),
-		cmocka_unit_test(service__an_abort_ends_the_token_with_or_without_a_failure),
+		cmocka_unit_test(
+			service__an_abort_ends_the_token_with_or_without_a_failure),
 		cmocka_unit_test(service__who_breaks_the_rules_is_evicted),
 		cmocka_unit_test(service__responses_wait_for_the_clients_pages),
-		cmocka_unit_test(service__the_end_of_one_side_is_the_end_for_the_other),
+		cmocka_unit_test(
+			service__the_end_of_one_side_is_the_end_for_the_other),
 		cmocka_unit_test(service__a_waiting_response_ends_with_either_side),
 	};
 

@@ -14,7 +14,8 @@ static void usual__is_what_former_applications_know(void **state)
 	(void)state;
 	assert_true(homad_layout_make(&l, &nothing));
 	assert_int_equal(l.submit, offsetof(struct homa_shm_queues, sqe));
-	assert_int_equal(homad_layout_ring_end(&l, 0), offsetof(struct homa_shm_queues, sqe[1]));
+	assert_int_equal(homad_layout_ring_end(&l, 0),
+			 offsetof(struct homa_shm_queues, sqe[1]));
 	assert_int_equal(l.complete, offsetof(struct homa_shm_queues, cqe));
 	assert_int_equal(l.release, offsetof(struct homa_shm_queues, released));
 	assert_int_equal(l.places, sizeof(struct homa_shm_queues));
@@ -37,7 +38,8 @@ static void check_table(const struct homad_layout *l)
 		assert_int_equal(place->first % HOMA_SHM_LINE, 0);
 		assert_true(place->first >= end);
 		end = place->first + (u64)place->entries * place->entry_bytes;
-		assert_true(place->indices + sizeof(struct homa_shm_ring) <= sizeof(*h));
+		assert_true(place->indices + sizeof(struct homa_shm_ring) <=
+			    sizeof(*h));
 	}
 	assert_true(end <= h->places);
 	assert_int_equal(seen[HOMA_SHM_SUBMIT], HOMA_SHM_SQS);
@@ -53,8 +55,10 @@ static void every_size__has_its_place(void **state)
 	u32 given = 0;
 
 	(void)state;
-	for (r.submit = HOMA_SHM_SQ_MIN; r.submit <= HOMA_SHM_SQ_MAX; r.submit *= 2)
-		for (r.complete = HOMA_SHM_CQ_MIN; r.complete <= HOMA_SHM_CQ_MAX; r.complete *= 2)
+	for (r.submit = HOMA_SHM_SQ_MIN; r.submit <= HOMA_SHM_SQ_MAX;
+	     r.submit *= 2)
+		for (r.complete = HOMA_SHM_CQ_MIN;
+		     r.complete <= HOMA_SHM_CQ_MAX; r.complete *= 2)
 			for (r.release = HOMA_SHM_RELEASES_MIN;
 			     r.release <= HOMA_SHM_RELEASES_MAX; r.release *= 2) {
 				assert_true(homad_layout_make(&l, &r));
@@ -68,11 +72,16 @@ static void every_size__has_its_place(void **state)
 static void other_sizes__are_refused(void **state)
 {
 	static const struct homa_ctl_rings wrong[] = {
-		{ .submit = HOMA_SHM_SQ_MIN / 2 },	{ .submit = HOMA_SHM_SQ_MAX * 2 },
-		{ .submit = 1u << 31 },			{ .submit = 100 },
-		{ .complete = HOMA_SHM_CQ_MIN / 2 },	{ .complete = HOMA_SHM_CQ_MAX * 2 },
-		{ .complete = ~0u },			{ .release = HOMA_SHM_RELEASES_MIN / 2 },
-		{ .release = HOMA_SHM_RELEASES_MAX * 2 }, { .release = 65 },
+		{ .submit = HOMA_SHM_SQ_MIN / 2 },
+		{ .submit = HOMA_SHM_SQ_MAX * 2 },
+		{ .submit = 1u << 31 },
+		{ .submit = 100 },
+		{ .complete = HOMA_SHM_CQ_MIN / 2 },
+		{ .complete = HOMA_SHM_CQ_MAX * 2 },
+		{ .complete = ~0u },
+		{ .release = HOMA_SHM_RELEASES_MIN / 2 },
+		{ .release = HOMA_SHM_RELEASES_MAX * 2 },
+		{ .release = 65 },
 	};
 	struct homad_layout l;
 	u32 i;

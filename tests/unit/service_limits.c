@@ -12,7 +12,8 @@
 /* Whatever the steps in which it is looked at: no byte too many, and nearly all. */
 static void homad_bucket_fill__is_the_rate_in_any_steps(void **state)
 {
-	static const u64 rates[] = { 8000, 1000000, 1500001, 125000000, 12500000000ull };
+	static const u64 rates[] = { 8000, 1000000, 1500001, 125000000,
+				     12500000000ull };
 	u64 seed, base = unit_seed();
 	struct homad_bucket bucket;
 	struct homa_rng rng;
@@ -35,9 +36,11 @@ static void homad_bucket_fill__is_the_rate_in_any_steps(void **state)
 				spent += (u64)bucket.tokens;
 				bucket.tokens = 0;
 			}
-			unit_assert(seed, spent <= rates[i] * (now - begin) / SECOND);
-			unit_assert(seed, spent + 2 >=
-						  rates[i] * (now - begin) / SECOND * 999 / 1000);
+			unit_assert(seed,
+				    spent <= rates[i] * (now - begin) / SECOND);
+			unit_assert(seed,
+				    spent + 2 >= rates[i] * (now - begin) /
+							 SECOND * 999 / 1000);
 		}
 	}
 }
@@ -61,16 +64,20 @@ static void homad_bucket_fill__is_full_after_rest_and_pays_debts_first(void **st
 
 static void homad_policy__the_first_that_matches(void **state)
 {
-	static const u8 ten[16] = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9, [15] = 2 };
+	static const u8 ten[16] = {
+		[10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9, [15] = 2
+	};
 	static const u8 eleven[16] = { [10] = 0xff, [11] = 0xff, [12] = 11 };
 	static struct homad_policy policy;
 
 	(void)state;
 	policy.num = 3;
-	policy.part[0].rule = (struct homad_tcp_rule){ .connect = { 80, 90 }, .prefix = 104 };
+	policy.part[0].rule =
+		(struct homad_tcp_rule){ .connect = { 80, 90 }, .prefix = 104 };
 	memcpy(policy.part[0].rule.ip, ten, sizeof(ten));
 	policy.part[1].rule = (struct homad_tcp_rule){ .listen = { 5, 6 } };
-	policy.part[2].rule = (struct homad_tcp_rule){ .listen = { 1, 9 }, .connect = { 1, 85 } };
+	policy.part[2].rule = (struct homad_tcp_rule){ .listen = { 1, 9 },
+						       .connect = { 1, 85 } };
 	assert_int_equal(homad_policy_connect(&policy, ten, 80), 0);
 	assert_int_equal(homad_policy_connect(&policy, ten, 79), 2);
 	assert_int_equal(homad_policy_connect(&policy, eleven, 80), 2);
@@ -112,7 +119,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(homad_bucket_fill__is_the_rate_in_any_steps),
-		cmocka_unit_test(homad_bucket_fill__is_full_after_rest_and_pays_debts_first),
+		cmocka_unit_test(
+			homad_bucket_fill__is_full_after_rest_and_pays_debts_first),
 		cmocka_unit_test(homad_policy__the_first_that_matches),
 		cmocka_unit_test(homad_limit_join__in_the_middle_of_a_stream),
 	};

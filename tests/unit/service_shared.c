@@ -82,7 +82,9 @@ static void team_free(struct team *team)
 /* Completions that wait for it. */
 static u32 waiting(const struct side *s)
 {
-	return s ? __atomic_load_n(&s->app.queues->cq.tail, __ATOMIC_ACQUIRE) - s->cq_head : 0;
+	return s ? __atomic_load_n(&s->app.queues->cq.tail, __ATOMIC_ACQUIRE) -
+			       s->cq_head :
+		   0;
 }
 
 static u32 waiting_in_all(const struct team *team)
@@ -98,7 +100,8 @@ static void send_one(struct team *team)
 {
 	struct homa_sqe sqe;
 
-	sqe = request_to(team->client, (u64)(team->sent + 1) << 16 | (team->sent % RPCS), 100);
+	sqe = request_to(team->client,
+			 (u64)(team->sent + 1) << 16 | (team->sent % RPCS), 100);
 	sqe.port = SHARED_PORT;
 	team->sent++;
 	submit(team->client, &sqe);
@@ -107,8 +110,10 @@ static void send_one(struct team *team)
 static void answer(struct side *s)
 {
 	struct homa_cqe cqe = receive(s);
-	struct homa_sqe sqe = { .op = HOMA_SQE_REPLY, .flags = HOMA_SQE_COPY,
-				.length = 10, .token = cqe.token };
+	struct homa_sqe sqe = { .op = HOMA_SQE_REPLY,
+				.flags = HOMA_SQE_COPY,
+				.length = 10,
+				.token = cqe.token };
 
 	assert_int_equal(cqe.kind, HOMA_CQE_REQUEST);
 	release(s, &cqe);
@@ -250,10 +255,12 @@ static void shared__what_nobody_took_goes_on_to_others(void **state)
 		return;
 	}
 	/* Its completion ring is full: the requests wait in homad. */
-	__atomic_store_n(&q->h.cq.head, 0u - HOMA_SHM_CQ_ENTRIES, __ATOMIC_RELEASE);
+	__atomic_store_n(&q->h.cq.head, 0u - HOMA_SHM_CQ_ENTRIES,
+			 __ATOMIC_RELEASE);
 	for (n = 0; n < most; n++)
 		send_one(team);
-	while (!(__atomic_load_n(&q->h.need_kick, __ATOMIC_ACQUIRE) & HOMA_SHM_KICK_CONSUME))
+	while (!(__atomic_load_n(&q->h.need_kick, __ATOMIC_ACQUIRE) &
+		 HOMA_SHM_KICK_CONSUME))
 		sched_yield();
 	assert_int_equal(waiting(team->worker[0]), 0);
 	team->worker[1] = attach_as(team->d, &team->owner);
@@ -279,7 +286,8 @@ static void shared__only_with_whom_it_may(void **state)
 	mate = attach_as(team->d, &team->owner);
 	assert_int_equal(listen_on(mate, HOMA_CTL_LISTEN_ON), -EADDRINUSE);
 	/* Who shares cannot have it alone either, as long as there are others. */
-	assert_int_equal(listen_on(team->worker[0], HOMA_CTL_LISTEN_ON), -EADDRINUSE);
+	assert_int_equal(listen_on(team->worker[0], HOMA_CTL_LISTEN_ON),
+			 -EADDRINUSE);
 	assert_int_equal(share(team->worker[0]), 0);
 	for (i = 0; i + 1 < WORKERS; i++)
 		dismiss(team, i);
@@ -302,8 +310,8 @@ static void shared__who_shuts_down_or_listens_no_more_gets_nothing(void **state)
 	u32 i, n, got[WORKERS] = { 0 };
 
 	(void)state;
-	assert_int_equal(homad_call(team->worker[0]->app.thread, homad_session_shutdown,
-				    &team->worker[0]->app),
+	assert_int_equal(homad_call(team->worker[0]->app.thread,
+				    homad_session_shutdown, &team->worker[0]->app),
 			 0);
 	assert_int_equal(listen_on(team->worker[2], HOMA_CTL_LISTEN_SHARED), 0);
 	for (n = 0; n < 10; n++) {
@@ -347,7 +355,8 @@ static int both_ways(const struct CMUnitTest *tests, size_t n)
 
 	failed = _cmocka_run_group_tests("the short way", tests, n, NULL, NULL);
 	world_through_the_engine = true;
-	return failed + _cmocka_run_group_tests("through the engine", tests, n, NULL, NULL);
+	return failed + _cmocka_run_group_tests("through the engine", tests, n,
+						NULL, NULL);
 }
 
 int main(void)
@@ -359,7 +368,8 @@ int main(void)
 		cmocka_unit_test(shared__the_others_go_on),
 		cmocka_unit_test(shared__what_nobody_took_goes_on_to_others),
 		cmocka_unit_test(shared__only_with_whom_it_may),
-		cmocka_unit_test(shared__who_shuts_down_or_listens_no_more_gets_nothing),
+		cmocka_unit_test(
+			shared__who_shuts_down_or_listens_no_more_gets_nothing),
 		cmocka_unit_test(shared__with_two_threads),
 	};
 

@@ -34,8 +34,9 @@ static struct bed *bed_new(void)
 	bed->d.engine =
 		aligned_alloc(64, (homa_engine_size(&limits) + 63) & ~63ul);
 	assert_non_null(bed->d.engine);
-	assert_int_equal(
-		homa_engine_init(bed->d.engine, &limits, &params, &seeds, 1), 0);
+	assert_int_equal(homa_engine_init(bed->d.engine, &limits, &params,
+					  &seeds, 1),
+			 0);
 	homa_list_init(&bed->slow.apps);
 	for (i = 0; i < HOMAD_USER_BUCKETS; i++)
 		homa_list_init(&bed->attach.users[i]);
@@ -77,8 +78,7 @@ static void bounds__ascend_from_1us_to_10s(void **state)
 	assert_true(homad_latency_bound(HOMAD_LATENCY_BOUNDS - 1) ==
 		    10000000000ull);
 	for (i = 1; i < HOMAD_LATENCY_BOUNDS; i++)
-		assert_true(homad_latency_bound(i) >
-			    homad_latency_bound(i - 1));
+		assert_true(homad_latency_bound(i) > homad_latency_bound(i - 1));
 }
 
 static void collect__sums_over_threads(void **state)
@@ -103,9 +103,8 @@ static void collect__sums_over_threads(void **state)
 /* Against counting one by one; buckets are exact to their 0.1 %. */
 static void collect__latencies_in_their_buckets(void **state)
 {
-	static const u64 values[] = {
-		0, 500, 999, 1500, 30000, 1234567, 99000000, 20000000000ull
-	};
+	static const u64 values[] = { 0,     500,     999,	1500,
+				      30000, 1234567, 99000000, 20000000000ull };
 	struct bed *bed = bed_new();
 	u64 expected, fine = 0;
 	u32 i, k;
@@ -144,17 +143,18 @@ static void metrics__say_what_was_counted(void **state)
 	text = homad_metrics_text(&bed->d, &length);
 	assert_non_null(text);
 	assert_int_equal(strlen(text), length);
-	assert_non_null(
-		strstr(text, "\nhoma_tx_grant_total{thread=\"1\"} 77\n"));
+	assert_non_null(strstr(text, "\nhoma_tx_grant_total{thread=\"1\"} 77\n"));
 	assert_non_null(strstr(text, "\nhoma_evicted_total 4\n"));
 	assert_non_null(strstr(text, "\nhoma_memory_grown_total 9\n"));
 	assert_non_null(strstr(
 		text,
 		"\nhoma_thread_busy_seconds_total{thread=\"1\"} 1.500000000\n"));
-	assert_non_null(strstr(
-		text, "\nhoma_rpc_latency_seconds_bucket{le=\"2e-06\"} 0\n"));
-	assert_non_null(strstr(
-		text, "\nhoma_rpc_latency_seconds_bucket{le=\"5e-06\"} 5\n"));
+	assert_non_null(
+		strstr(text,
+		       "\nhoma_rpc_latency_seconds_bucket{le=\"2e-06\"} 0\n"));
+	assert_non_null(
+		strstr(text,
+		       "\nhoma_rpc_latency_seconds_bucket{le=\"5e-06\"} 5\n"));
 	assert_non_null(
 		strstr(text, "\nhoma_rpc_latency_seconds_sum 0.000015000\n"));
 	free(text);
@@ -179,7 +179,8 @@ static void apps__are_copied_piece_by_piece(void **state)
 		users[i].tcp_tx_bytes = 1000;
 		/* Two of three in one bucket. */
 		homa_list_init(&users[i].list);
-		homa_list_add_tail(&bed->attach.users[i % 3 ? 7 : i], &users[i].list);
+		homa_list_add_tail(&bed->attach.users[i % 3 ? 7 : i],
+				   &users[i].list);
 		a[i].app.id = 2 * i + 1;
 		a[i].app.uid = i / 3;
 		a[i].app.thread = bed->threads[i % 2];
@@ -204,7 +205,8 @@ static void apps__are_copied_piece_by_piece(void **state)
 	for (i = 0; i < APPS; i++) {
 		assert_int_equal(apps.user[i].uid, i);
 		assert_int_equal(apps.user[i].streams, i < APPS / 3 ? 3 : 0);
-		assert_int_equal(apps.user[i].stream_tx, i < APPS / 3 ? 1015 : 1000);
+		assert_int_equal(apps.user[i].stream_tx,
+				 i < APPS / 3 ? 1015 : 1000);
 	}
 	homad_apps_free(&apps);
 	free(users);

@@ -207,7 +207,8 @@ static void answers__of_one_who_ends(void **state)
 
 static const u8 here[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
 
-static int listen_by(struct bed *bed, struct program *p, struct homad_tcp_listener *listener)
+static int listen_by(struct bed *bed, struct program *p,
+		     struct homad_tcp_listener *listener)
 {
 	memset(listener, 0, sizeof(*listener));
 	memcpy(listener->l.local, here, sizeof(here));
@@ -259,8 +260,9 @@ static void unlisten__is_the_last_word(void **state)
 			look(bed, server);
 		}
 		open_connection(bed, client, (u16)(5000 + round));
-		command(server, (struct homa_stream_command){ .op = HOMA_STREAM_UNLISTEN,
-							      .slot = listener.first.number });
+		command(server, (struct homa_stream_command){
+					.op = HOMA_STREAM_UNLISTEN,
+					.slot = listener.first.number });
 		look(bed, server);
 		for (i = 0; i < round * ENTRIES; i++)
 			assert_int_equal(event(server).kind, HOMA_STREAM_FAILED);
@@ -308,32 +310,37 @@ static void close__after_reading_all(void **state)
 		assert_int_equal(e.kind, HOMA_STREAM_OPENED);
 		theirs = &client->s.slots[e.slot];
 		theirs->tx_end = 100;
-		command(client, (struct homa_stream_command){ .op = HOMA_STREAM_RING,
-							      .slot = e.slot,
-							      .generation = e.generation });
+		command(client, (struct homa_stream_command){
+					.op = HOMA_STREAM_RING,
+					.slot = e.slot,
+					.generation = e.generation });
 		look(bed, client);
 		homad_tcp_local(bed->t);
 		homad_stream_events(bed->t);
 		assert_int_equal(ours->rx_end, 100);
 		ours->rx_read = 100;
-		e = (struct homa_stream_event){ .slot = (u32)(ours - server->s.slots),
+		e = (struct homa_stream_event){ .slot = (u32)(ours -
+							      server->s.slots),
 						.generation = ours->generation };
-		command(server, (struct homa_stream_command){ .op = HOMA_STREAM_RING,
-							      .slot = e.slot,
-							      .generation = e.generation });
+		command(server, (struct homa_stream_command){
+					.op = HOMA_STREAM_RING,
+					.slot = e.slot,
+					.generation = e.generation });
 		look(bed, server);
 		assert_true(server->s.stream[e.slot]->rx_held);
 		if (!way)
-			command(server, (struct homa_stream_command){ .op = HOMA_STREAM_CLOSE,
-								      .slot = e.slot,
-								      .generation = e.generation });
+			command(server, (struct homa_stream_command){
+						.op = HOMA_STREAM_CLOSE,
+						.slot = e.slot,
+						.generation = e.generation });
 		if (way)
 			end(bed, server);
 		else
 			look(bed, server);
 		homad_tcp_local(bed->t);
 		homad_stream_events(bed->t);
-		assert_int_equal(theirs->state, HOMA_STREAM_IS_OPEN | HOMA_STREAM_HAS_END);
+		assert_int_equal(theirs->state,
+				 HOMA_STREAM_IS_OPEN | HOMA_STREAM_HAS_END);
 		while (event(client).kind || (!way && event(server).kind))
 			;
 	}
@@ -377,7 +384,8 @@ static void listen__of_one_who_breaks_the_rules(void **state)
 	struct program *p = program(bed);
 
 	(void)state;
-	command(p, (struct homa_stream_command){ .op = HOMA_STREAM_RING, .slot = 3 });
+	command(p, (struct homa_stream_command){ .op = HOMA_STREAM_RING,
+						 .slot = 3 });
 	homad_turns_of_rings(&p->side->app);
 	assert_true(p->side->app.evicted);
 	assert_int_equal(listen_by(bed, p, &listener), -ESHUTDOWN);

@@ -30,7 +30,8 @@ static void *serve(void *arg)
 
 		if (cqe.kind != HOMA_CQE_REQUEST)
 			a->wrong++;
-		memcpy(a->side->app.seg[0].base, a->side->app.pool + cqe.pages[0], 4);
+		memcpy(a->side->app.seg[0].base,
+		       a->side->app.pool + cqe.pages[0], 4);
 		release(a->side, &cqe);
 		submit(a->side, &sqe);
 		/* The reply is staged at one place: wait until it was copied. */
@@ -48,8 +49,8 @@ static void *call(void *arg)
 
 	for (i = 0; i < RPCS_EACH; i++) {
 		u32 length = i % 10 ? 4 : 200000;
-		struct homa_sqe sqe = request_to(a->server, (u64)(i + 1) << 16,
-						 length);
+		struct homa_sqe sqe =
+			request_to(a->server, (u64)(i + 1) << 16, length);
 		struct homa_cqe cqe;
 
 		memcpy(a->side->app.seg[0].base, &i, 4);
@@ -59,8 +60,8 @@ static void *call(void *arg)
 		while (cqe.kind == HOMA_CQE_FREE);
 		memcpy(&got, a->side->app.pool + cqe.pages[0], 4);
 		if (cqe.kind != HOMA_CQE_RESPONSE || got != i) {
-			print_message("RPC %u: kind %u, error %u, answer %u\n", i,
-				      cqe.kind, cqe.error, got);
+			print_message("RPC %u: kind %u, error %u, answer %u\n",
+				      i, cqe.kind, cqe.error, got);
 			a->wrong++;
 		}
 		release(a->side, &cqe);
@@ -78,7 +79,8 @@ static void service__threads_come_and_go_under_traffic(void **state)
 	for (i = 0; i < 4; i++)
 		actors[i].side = attach(d);
 	/* Homes alternate: one pair shares a thread, the other does not. */
-	assert_ptr_not_equal(actors[0].side->app.thread, actors[1].side->app.thread);
+	assert_ptr_not_equal(actors[0].side->app.thread,
+			     actors[1].side->app.thread);
 	bind_to(actors[0].side, 90);
 	bind_to(actors[1].side, 91);
 	actors[2].server = actors[0].side;

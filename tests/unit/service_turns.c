@@ -76,7 +76,8 @@ static void turns__users_share_and_not_their_attachments(void **state)
 	while (mine->app.sq_head[0] < FULL) {
 		homad_commands(bed->t);
 		/* Neither is ahead by more than a turn. */
-		assert_in_range(taken(his, MANY) + HOMAD_TURN, mine->app.sq_head[0],
+		assert_in_range(taken(his, MANY) + HOMAD_TURN,
+				mine->app.sq_head[0],
 				mine->app.sq_head[0] + 2 * HOMAD_TURN);
 	}
 	assert_true(bed->t->counters.credit_out > 0);
@@ -104,8 +105,11 @@ static void turns__of_one_who_gives_back_much(void **state)
 	(void)state;
 	homad_poll_app(bed->t, &b->app);
 	for (i = 0; i < 200; i++) {
-		assert_int_equal(homa_pages_take(&bed->t->ctx, a->app.sock, 100, pages, &n), 0);
-		queues_of(a)->released[a->rel_tail++ & (HOMA_SHM_RELEASES - 1)] = pages[0];
+		assert_int_equal(homa_pages_take(&bed->t->ctx, a->app.sock, 100,
+						 pages, &n),
+				 0);
+		queues_of(a)->released[a->rel_tail++ & (HOMA_SHM_RELEASES - 1)] =
+			pages[0];
 	}
 	a->app.queues->release.tail = a->rel_tail;
 	submit_aborts(bed, a, FULL);
@@ -138,7 +142,8 @@ static void turns__asked_for_are_not_free(void **state)
 	while (b->app.sq_head[0] < FULL) {
 		homad_turn_of(bed->t, &a->app);
 		homad_commands(bed->t);
-		assert_true(a->app.sq_head[0] <= b->app.sq_head[0] + 2 * HOMAD_TURN);
+		assert_true(a->app.sq_head[0] <=
+			    b->app.sq_head[0] + 2 * HOMAD_TURN);
 	}
 	for (i = 0; i < 20; i++)
 		homad_commands(bed->t);
@@ -242,7 +247,8 @@ static void turns__nobody_is_forgotten(void **state)
 			sent += n;
 		}
 		if (homa_rng_next(&rng) % 8 == 0)
-			homad_unpoll_app(bed->t, &side[homa_rng_next(&rng) % SIDES]->app);
+			homad_unpoll_app(bed->t,
+					 &side[homa_rng_next(&rng) % SIDES]->app);
 		homad_commands(bed->t);
 	}
 	for (i = 0; i < SIDES; i++)
@@ -266,7 +272,8 @@ int main(void)
 		cmocka_unit_test(turns__asked_for_are_not_free),
 		cmocka_unit_test(turns__who_is_alone_is_not_limited),
 		cmocka_unit_test(turns__nothing_is_saved_up),
-		cmocka_unit_test(turns__an_evicted_attachment_was_its_users_only_one),
+		cmocka_unit_test(
+			turns__an_evicted_attachment_was_its_users_only_one),
 		cmocka_unit_test(turns__nobody_is_forgotten),
 	};
 

@@ -45,7 +45,9 @@ static inline struct side *attach(struct homad *d)
 
 	s->d = d;
 	s->app.id = 1;
-	s->app.queues = aligned_alloc(4096, (sizeof(struct homa_shm_queues) + 4095) / 4096 * 4096);
+	s->app.queues =
+		aligned_alloc(4096, (sizeof(struct homa_shm_queues) + 4095) /
+					    4096 * 4096);
 	memset(s->app.queues, 0, sizeof(struct homa_shm_queues));
 	s->app.pool = aligned_alloc(4096, POOL);
 	s->app.pool_bytes = POOL;
@@ -57,7 +59,9 @@ static inline struct side *attach(struct homad *d)
 	assert_int_equal(pipe(s->wakes), 0);
 	s->app.wake_fd = s->wakes[1];
 	s->app.ready_fd = -1;
-	assert_int_equal(homad_call(homad_thread_for_app(d), homad_session_open, &s->app), 0);
+	assert_int_equal(homad_call(homad_thread_for_app(d), homad_session_open,
+				    &s->app),
+			 0);
 	return s;
 }
 
@@ -121,7 +125,8 @@ static inline void release(struct side *s, const struct homa_cqe *cqe)
 	u32 i;
 
 	for (i = 0; i < cqe->num_pages; i++)
-		q->released[s->rel_tail++ & (HOMA_SHM_RELEASES - 1)] = cqe->pages[i];
+		q->released[s->rel_tail++ & (HOMA_SHM_RELEASES - 1)] =
+			cqe->pages[i];
 	__atomic_store_n(&q->h.release.tail, s->rel_tail, __ATOMIC_RELEASE);
 	kick(s, HOMA_SHM_KICK_RELEASE);
 }

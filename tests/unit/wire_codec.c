@@ -50,8 +50,9 @@ static void random_packet(struct homa_rng *rng, u8 type, struct homa_packet *p)
 		p->data.payload_len =
 			1 +
 			homa_rng_below(rng, homa_min_u32(1500, p->data.length));
-		p->data.offset = homa_rng_below(
-			rng, p->data.length - p->data.payload_len + 1);
+		p->data.offset =
+			homa_rng_below(rng,
+				       p->data.length - p->data.payload_len + 1);
 		p->data.incoming = homa_rng_below(rng, p->data.length) + 1;
 		random_ack(rng, &p->data.ack);
 		p->data.cutoff_version = (u16)homa_rng_next(rng);
@@ -63,7 +64,8 @@ static void random_packet(struct homa_rng *rng, u8 type, struct homa_packet *p)
 		if (!(p->hdr.sender_id & 1))
 			p->data.left = (u16)homa_rng_next(rng);
 		if (p->data.may_reject && p->hdr.sender_id & 1) {
-			p->data.error = (u16)homa_rng_below(rng, HOMA_MAX_ERRNO + 1);
+			p->data.error =
+				(u16)homa_rng_below(rng, HOMA_MAX_ERRNO + 1);
 			p->data.resp_limit_kib = 0;
 		}
 		break;
@@ -111,8 +113,7 @@ static bool same_data(const struct homa_data *a, const struct homa_data *b)
 	       a->left == b->left;
 }
 
-static bool same_packet(const struct homa_packet *a,
-			const struct homa_packet *b)
+static bool same_packet(const struct homa_packet *a, const struct homa_packet *b)
 {
 	int i;
 
@@ -546,10 +547,8 @@ int main(void)
 			packet_decode__trailing_bytes_of_control_are_ignored),
 		cmocka_unit_test(packet_decode__unknown_types),
 		cmocka_unit_test(packet_decode__data_lengths_and_offsets),
-		cmocka_unit_test(
-			packet_decode__offset_from_sequence_or_segment),
-		cmocka_unit_test(
-			packet_decode__incoming_is_clamped_to_the_message),
+		cmocka_unit_test(packet_decode__offset_from_sequence_or_segment),
+		cmocka_unit_test(packet_decode__incoming_is_clamped_to_the_message),
 		cmocka_unit_test(packet_decode__extension_bits),
 		cmocka_unit_test(packet_decode__rejection),
 		cmocka_unit_test(packet_decode__control_values_are_clamped),

@@ -92,7 +92,8 @@ static void left_code__rounds_up(void **state)
 	assert_int_equal(homa_left_ns(1), 1024);
 	assert_int_equal(homa_left_code((u64)-1), HOMA_LEFT_MAX);
 	assert_true(homa_left_ns(HOMA_LEFT_MAX) < (u64)1 << 53);
-	assert_int_equal(homa_left_code(homa_left_ns(HOMA_LEFT_MAX) - 1), HOMA_LEFT_MAX);
+	assert_int_equal(homa_left_code(homa_left_ns(HOMA_LEFT_MAX) - 1),
+			 HOMA_LEFT_MAX);
 	for (i = 0; i < 100000; i++) {
 		ns = homa_rng_next(&rng) >> (12 + homa_rng_below(&rng, 52));
 		if (ns >= homa_left_ns(HOMA_LEFT_MAX))

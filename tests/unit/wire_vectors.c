@@ -41,8 +41,7 @@ static u64 want(const struct vector *v, const cJSON *json, const char *key)
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, key);
 
 	if (!item)
-		fail_msg("%s: no field %s in the expected decode", v->name,
-			 key);
+		fail_msg("%s: no field %s in the expected decode", v->name, key);
 	if (cJSON_IsBool(item))
 		return cJSON_IsTrue(item);
 	return (u64)item->valuedouble;
@@ -86,8 +85,7 @@ static void check_ip(const struct vector *v, const cJSON *json)
 	for (i = 0; i < 2; i++) {
 		const cJSON *text = cJSON_GetObjectItem(json, ends[i]);
 
-		assert_int_equal(inet_pton(ip->version == 4 ? AF_INET :
-							      AF_INET6,
+		assert_int_equal(inet_pton(ip->version == 4 ? AF_INET : AF_INET6,
 					   text->valuestring, addr),
 				 1);
 		assert_memory_equal(addr, i ? ip->dst : ip->src, ip->addr_len);
@@ -233,8 +231,7 @@ static void check_checksum(const struct vector *v)
 		assert_non_null(of);
 		assert_int_equal(sscanf(of, "of the %u-byte", &whole), 1);
 		same(v, "stale pseudo-header sum", raw.checksum,
-		     homa_wire_pseudo_sum(whole, ip->src, ip->dst,
-					  ip->addr_len));
+		     homa_wire_pseudo_sum(whole, ip->src, ip->dst, ip->addr_len));
 	}
 }
 
@@ -452,12 +449,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			vectors__decode_as_stated_and_encode_to_their_bytes),
-		cmocka_unit_test(
-			vectors__super_packet_segments_as_a_device_would),
-		cmocka_unit_test(
-			flows__decode_as_stated_and_encode_to_their_bytes),
-		cmocka_unit_test(
-			vectors__extension_is_invisible_to_the_reference),
+		cmocka_unit_test(vectors__super_packet_segments_as_a_device_would),
+		cmocka_unit_test(flows__decode_as_stated_and_encode_to_their_bytes),
+		cmocka_unit_test(vectors__extension_is_invisible_to_the_reference),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,8 @@ static int load(const struct load *how, const struct bpf_insn *code, uint32_t n)
 
 /* ---- cgroups ---- */
 
-static int cgroup_attach(enum bpf_cmd cmd, const char *cgroup, bool ingress, int prog)
+static int cgroup_attach(enum bpf_cmd cmd, const char *cgroup, bool ingress,
+			 int prog)
 {
 	union bpf_attr attr;
 	int fd = open(cgroup, O_RDONLY | O_CLOEXEC), rc;
@@ -54,7 +55,8 @@ static int cgroup_attach(enum bpf_cmd cmd, const char *cgroup, bool ingress, int
 	memset(&attr, 0, sizeof(attr));
 	attr.target_fd = (uint32_t)fd;
 	attr.attach_bpf_fd = (uint32_t)prog;
-	attr.attach_type = ingress ? BPF_CGROUP_INET_INGRESS : BPF_CGROUP_INET_EGRESS;
+	attr.attach_type =
+		ingress ? BPF_CGROUP_INET_INGRESS : BPF_CGROUP_INET_EGRESS;
 	rc = bpf(cmd, &attr);
 	close(fd);
 	return rc;
@@ -64,18 +66,23 @@ int bpf_cgroup_drop(const char *cgroup, bool ingress, int family)
 {
 	struct load how = {
 		.type = BPF_PROG_TYPE_CGROUP_SKB,
-		.attach = ingress ? BPF_CGROUP_INET_INGRESS : BPF_CGROUP_INET_EGRESS,
+		.attach = ingress ? BPF_CGROUP_INET_INGRESS :
+				    BPF_CGROUP_INET_EGRESS,
 	};
 	int prog, where = family == AF_INET ? 9 : 6;
 	const struct bpf_insn code[] = {
 		/* bpf_skb_load_bytes() copies the protocol, a byte, to the stack. */
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 2, .imm = where },
-		{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = 3, .src_reg = BPF_REG_10 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_X,
+		  .dst_reg = 3,
+		  .src_reg = BPF_REG_10 },
 		{ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = 3, .imm = -8 },
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 4, .imm = 1 },
 		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_skb_load_bytes },
 		{ .code = BPF_JMP | BPF_JNE | BPF_K, .off = 2, .imm = 0 },
-		{ .code = BPF_LDX | BPF_MEM | BPF_B, .src_reg = BPF_REG_10, .off = -8 },
+		{ .code = BPF_LDX | BPF_MEM | BPF_B,
+		  .src_reg = BPF_REG_10,
+		  .off = -8 },
 		{ .code = BPF_JMP | BPF_JEQ | BPF_K, .off = 2, .imm = IPPROTO_HOMA },
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = 1 },
 		{ .code = BPF_JMP | BPF_EXIT },

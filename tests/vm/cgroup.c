@@ -13,7 +13,8 @@ long long cgroup_charged(const char *what)
 
 	CHECK(f, "memory.stat");
 	while (fgets(line, sizeof(line), f))
-		if (!strncmp(line, what, n) && sscanf(line + n, " %lld", &bytes) == 1)
+		if (!strncmp(line, what, n) &&
+		    sscanf(line + n, " %lld", &bytes) == 1)
 			break;
 	fclose(f);
 	CHECK(bytes >= 0, "no line \"%s\" in memory.stat", what);
@@ -26,8 +27,9 @@ void cgroup_becomes_charged(const char *what, long long low, long long high)
 	long long bytes;
 
 	while ((bytes = cgroup_charged(what)) < low || bytes > high) {
-		CHECK(now() < end, "%lld bytes are charged for %s, not %lld to %lld",
-		      bytes, what, low, high);
+		CHECK(now() < end,
+		      "%lld bytes are charged for %s, not %lld to %lld", bytes,
+		      what, low, high);
 		usleep(100000);
 	}
 }

@@ -80,8 +80,7 @@ void admin_begin(void)
 		struct knob *k = &knobs[count];
 		ssize_t n;
 
-		snprintf(k->path, sizeof(k->path), SETTINGS "/%s",
-			 entry->d_name);
+		snprintf(k->path, sizeof(k->path), SETTINGS "/%s", entry->d_name);
 		n = read_some(k->path, k->value, sizeof(k->value) - 1);
 		count += n > 0;
 	}
@@ -110,9 +109,8 @@ static void change(struct draws *d)
 		return;
 	}
 	for (i = 0; i < n; i++) {
-		uint64_t value = draw_below(d, 3) ?
-					 sore[draw_below(d, 8)] :
-					 draw(d) >> draw_below(d, 64);
+		uint64_t value = draw_below(d, 3) ? sore[draw_below(d, 8)] :
+						    draw(d) >> draw_below(d, 64);
 
 		snprintf(text + strlen(text), 24, "%s%llu",
 			 draw_below(d, 30) ? " " : "-",
@@ -125,9 +123,8 @@ static void ask(struct draws *d)
 {
 	struct question q = {
 		.hdr = { sizeof(q), family,
-			 (uint16_t)(draw_below(d, 6) ?
-					    NLM_F_REQUEST | NLM_F_DUMP :
-					    draw(d)),
+			 (uint16_t)(draw_below(d, 6) ? NLM_F_REQUEST | NLM_F_DUMP :
+						       draw(d)),
 			 1, 0 },
 		.genl = { (uint8_t)draw_below(d, COMMANDS), 1, 0 },
 		.attr = { (uint16_t)(draw_below(d, 4) ? 12 : draw(d)),

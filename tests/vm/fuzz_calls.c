@@ -22,11 +22,7 @@
 #include <sys/wait.h>
 #include "fuzz_admin.h"
 
-enum {
-	SOCKS = 6,
-	THREADS = 3,
-	BASE = 6000
-};
+enum { SOCKS = 6, THREADS = 3, BASE = 6000 };
 
 static int fds[SOCKS];
 static unsigned char *regions[SOCKS];
@@ -96,15 +92,14 @@ static int random_family(void)
 
 static union address to_somebody(socklen_t *size)
 {
-	static const char *const ip4[] = { "127.0.0.1", "127.0.0.1",
-					   "127.9.9.9", "255.255.255.255",
-					   "0.0.0.0" };
+	static const char *const ip4[] = { "127.0.0.1", "127.0.0.1", "127.9.9.9",
+					   "255.255.255.255", "0.0.0.0" };
 	static const char *const ip6[] = { "::1", "::1", "127.0.0.1", "ff02::1",
 					   "::" };
 	int family = random_family();
-	union address a = address(
-		family, family == AF_INET ? ip4[below(5)] : ip6[below(5)],
-		BASE + (int)below(8));
+	union address a =
+		address(family, family == AF_INET ? ip4[below(5)] : ip6[below(5)],
+			BASE + (int)below(8));
 
 	*size = size_of(family);
 	if (!below(10))
@@ -118,9 +113,8 @@ static union address to_somebody(socklen_t *size)
 
 static void do_send(void)
 {
-	struct homa_sendmsg_args args = { .flags = below(5) ?
-							   below(2) :
-							   (uint32_t)sore() };
+	struct homa_sendmsg_args args = { .flags = below(5) ? below(2) :
+							      (uint32_t)sore() };
 	struct iovec iov[4];
 	socklen_t size;
 	int flags;
@@ -159,19 +153,18 @@ static void do_receive(void)
 	static __thread struct homa_recvmsg_args args;
 	union address from;
 	struct msghdr hdr = { .msg_name = below(20) ? &from : pointer(28),
-			      .msg_namelen = below(10) ?
-						     sizeof(from) :
-						     (socklen_t)sore() % 200,
+			      .msg_namelen = below(10) ? sizeof(from) :
+							 (socklen_t)sore() % 200,
 			      .msg_control = below(10) ? &args : pointer(88),
-			      .msg_controllen = below(20) ? sizeof(args) :
-							    sore() % 200 };
+			      .msg_controllen =
+				      below(20) ? sizeof(args) : sore() % 200 };
 	size_t i;
 
 	if (!below(4)) {
 		args.num_bpages = below(20);
 		for (i = 0; i < HOMA_MAX_BPAGES; i++)
-			args.bpage_offsets[i] = below(2) ? below(128) << 16 :
-							   (uint32_t)sore();
+			args.bpage_offsets[i] =
+				below(2) ? below(128) << 16 : (uint32_t)sore();
 	}
 	args.reserved = !below(30);
 	args.id = below(3) ? 0 : any_id();
@@ -206,8 +199,7 @@ static void do_respond(void)
 
 static void do_option(void)
 {
-	static const int options[] = { SO_HOMA_RCVBUF, SO_HOMA_SERVER, 9, 12,
-				       0 };
+	static const int options[] = { SO_HOMA_RCVBUF, SO_HOMA_SERVER, 9, 12, 0 };
 	static const int general[] = {
 		SO_SNDBUF,	 SO_RCVBUF,   SO_SNDTIMEO,  SO_REUSEADDR,
 		SO_BINDTODEVICE, SO_PRIORITY, SO_MARK,	    SO_LINGER,
@@ -236,8 +228,8 @@ static void do_option(void)
 static void do_ioctl(void)
 {
 	struct homa_info info = { .rpc_info = pointer(184 * 4),
-				  .rpc_info_length = below(2) ? 184 * below(8) :
-								sore() };
+				  .rpc_info_length =
+					  below(2) ? 184 * below(8) : sore() };
 	struct homa_abort_args abort = { .id = below(3) ? any_id() : 0,
 					 .error = below(2) ? 0 :
 							     (uint32_t)sore() };
@@ -247,11 +239,9 @@ static void do_ioctl(void)
 	unsigned long request = requests[below(6)];
 
 	if (request == HOMAIOCINFO)
-		ioctl(any_fd(), request,
-		      below(5) ? (void *)&info : pointer(136));
+		ioctl(any_fd(), request, below(5) ? (void *)&info : pointer(136));
 	else
-		ioctl(any_fd(), request,
-		      below(5) ? (void *)&abort : pointer(32));
+		ioctl(any_fd(), request, below(5) ? (void *)&abort : pointer(32));
 }
 
 static void do_wait(void)

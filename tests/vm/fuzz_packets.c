@@ -15,9 +15,7 @@
 #include "peer.h"
 #include "steer.h"
 
-enum {
-	OPEN = 32
-};
+enum { OPEN = 32 };
 static uint64_t ids[OPEN]; /* of both kinds: what changed packets speak of */
 static unsigned int next_open;
 static struct genome genome; /* of this round */
@@ -131,8 +129,7 @@ static void change(void)
 		frame.size += below(200);
 		break;
 	case 9:
-		frame.bytes[ETH + below(IP_HEADER)] ^=
-			(uint8_t)(1u << below(8));
+		frame.bytes[ETH + below(IP_HEADER)] ^= (uint8_t)(1u << below(8));
 		break;
 	case 10:
 		frame.vnet.flags = (uint8_t)below(3);
@@ -165,8 +162,7 @@ static void send_somehow(void)
 	if (below(20))
 		seal(&frame);
 	for (i = 0; i < n; i++)
-		cuts[i] =
-			(i ? cuts[i - 1] : ETH + IP_HEADER - 1) + 1 + below(40);
+		cuts[i] = (i ? cuts[i - 1] : ETH + IP_HEADER - 1) + 1 + below(40);
 	send_split(&frame, cuts, n);
 	packets++;
 	if (!below(20)) {

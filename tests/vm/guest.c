@@ -100,8 +100,7 @@ int run_checks(const struct check *checks, size_t n, const char *prefix,
 			       checks[i].name);
 			show(said, false);
 		} else if (!status) {
-			printf("ok %d - %s%s\n", number, prefix,
-			       checks[i].name);
+			printf("ok %d - %s%s\n", number, prefix, checks[i].name);
 		} else {
 			failed++;
 			printf("not ok %d - %s%s\n", number, prefix,
@@ -111,8 +110,7 @@ int run_checks(const struct check *checks, size_t n, const char *prefix,
 				printf("# did not end within %d s\n",
 				       seconds * slowness());
 			else if (WIFSIGNALED(status))
-				printf("# died of signal %d\n",
-				       WTERMSIG(status));
+				printf("# died of signal %d\n", WTERMSIG(status));
 		}
 		fclose(said);
 		fflush(stdout);

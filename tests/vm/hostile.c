@@ -32,8 +32,7 @@ void ping(int peer, uint32_t size)
 	CHECK(seen.bytes == HOMA_DATA_HDR + 4 &&
 		      !memcmp(seen.homa + HOMA_DATA_HDR, "pong", 4),
 	      "%zu bytes", seen.bytes);
-	CHECK(seen.sport == PORT && seen.dport == PEER_PORT &&
-		      seen.peer == peer,
+	CHECK(seen.sport == PORT && seen.dport == PEER_PORT && seen.peer == peer,
 	      "addresses");
 	/* We are done with it. */
 	make(&frame, peer, HOMA_ACK, PEER_PORT, PORT, id, HOMA_ACK_LEN);
@@ -88,8 +87,7 @@ void data_until(uint64_t id, uint32_t end)
 		      get32(seen.homa + 28));
 		CHECK(!(seen.tos & 0x1f), "TOS %02x", seen.tos);
 		for (i = 0; i < n; i++)
-			CHECK(seen.homa[HOMA_DATA_HDR + i] ==
-				      byte_at(offset + i),
+			CHECK(seen.homa[HOMA_DATA_HDR + i] == byte_at(offset + i),
 			      "byte %u", offset + i);
 		memset(have + offset, 1, n);
 	}
@@ -105,8 +103,7 @@ void grant(int peer, uint64_t id, uint32_t offset, int priority)
 	send_packet(&frame);
 }
 
-void resend(int peer, uint64_t id, uint32_t offset, uint32_t length,
-	    int priority)
+void resend(int peer, uint64_t id, uint32_t offset, uint32_t length, int priority)
 {
 	uint8_t *homa = make(&frame, peer, HOMA_RESEND, PEER_PORT,
 			     client_port(), id ^ 1, HOMA_RESEND_LEN);

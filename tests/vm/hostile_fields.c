@@ -2,17 +2,17 @@
 /* Hostile packets: fields that lie. */
 #include "hostile_vm.h"
 
-static const uint32_t sore[] = {
-	0,	    1,		2,	    0x7ffffffe, 0x7fffffff, 0x80000000,
-	0x80000001, 0xfffffffe, 0xffffffff, 1000000,	1000001,    0x00ffffff
-};
+static const uint32_t sore[] = { 0,	     1,		 2,	     0x7ffffffe,
+				 0x7fffffff, 0x80000000, 0x80000001, 0xfffffffe,
+				 0xffffffff, 1000000,	 1000001,    0x00ffffff };
 
 /* The machine clamps the level, sends what was granted and indexes nothing with it. */
 /* The level at which the socket's only RPC sends. */
 static unsigned int info_prio(int fd)
 {
 	struct homa_rpc_info rpc = { .tx_prio = 99 };
-	struct homa_info info = { .rpc_info = &rpc, .rpc_info_length = sizeof(rpc) };
+	struct homa_info info = { .rpc_info = &rpc,
+				  .rpc_info_length = sizeof(rpc) };
 
 	CHECK(!ioctl(fd, HOMAIOCINFO, &info), "HOMAIOCINFO");
 	return rpc.tx_prio;
@@ -35,7 +35,8 @@ void hostile_grant_priority(void)
 	}
 	grant(2, id, 180000, 3);
 	data_until(id, 180000);
-	CHECK(info_prio(cl.fd) == 3, "HOMAIOCINFO says level %u", info_prio(cl.fd));
+	CHECK(info_prio(cl.fd) == 3, "HOMAIOCINFO says level %u",
+	      info_prio(cl.fd));
 	grant(2, id, 200000, 0);
 	data_until(id, 200000);
 	finish(2, id, 50);
@@ -357,8 +358,7 @@ static void clean(size_t bytes)
 	CHECK(!get16(seen.homa + 14), "type %02x: window %04x", seen.type,
 	      get16(seen.homa + 14));
 	/* Nothing hangs on behind: the frame ends with the packet. */
-	CHECK(seen.homa + seen.bytes == seen.frame + seen.size ||
-		      seen.size <= 60,
+	CHECK(seen.homa + seen.bytes == seen.frame + seen.size || seen.size <= 60,
 	      "trailing bytes");
 }
 

@@ -10,7 +10,8 @@
 /* A packet takes much more room than its few bytes of payload. */
 static void crumb(uint64_t id, uint32_t i)
 {
-	make_data(&frame, 2, PEER_PORT, PORT, id, CRUMB * CRUMBS, CRUMB * i, CRUMB);
+	make_data(&frame, 2, PEER_PORT, PORT, id, CRUMB * CRUMBS, CRUMB * i,
+		  CRUMB);
 	send_packet(&frame);
 }
 
@@ -116,15 +117,16 @@ void hostile_gaps_paid(void)
 		uint64_t id = new_id();
 
 		for (k = 0; k < GAPS; k++) {
-			make_data(&frame, 2, PEER_PORT, PORT, id, 2 * CRUMB * GAPS,
-				  2 * CRUMB * k + CRUMB, CRUMB);
+			make_data(&frame, 2, PEER_PORT, PORT, id,
+				  2 * CRUMB * GAPS, 2 * CRUMB * k + CRUMB, CRUMB);
 			send_packet(&frame);
 		}
 		barrier(-1);
 		FAILS(receive(&sv, 0, MSG_DONTWAIT), EAGAIN);
 	}
 	/* A record is 64 bytes; without them 40 RPCs, and 64 KB that may stay charged. */
-	cgroup_becomes_charged("sock", (long long)TORN * GAPS * 64 - 100000, 4000000);
+	cgroup_becomes_charged("sock", (long long)TORN * GAPS * 64 - 100000,
+			       4000000);
 	close_socks();
 	cgroup_becomes_charged("sock", 0, 0);
 	cgroup_leave();
@@ -189,7 +191,8 @@ static void refuse_all(int fd)
 	struct sock_filter code = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog program = { 1, &code };
 
-	CHECK(!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)),
+	CHECK(!setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program,
+			  sizeof(program)),
 	      "SO_ATTACH_FILTER");
 }
 
@@ -218,8 +221,10 @@ void hostile_moved(void)
 	before = metric("host_rx_refused");
 	respond_to_old(first);
 	CHECK(readable(cl.fd, PATIENCE), "no response");
-	CHECK(receive(&cl, 0, 0) == 50 && cl.args.id == first, "another response");
-	CHECK(metric("host_rx_refused") == before, "the other's filter was asked");
+	CHECK(receive(&cl, 0, 0) == 50 && cl.args.id == first,
+	      "another response");
+	CHECK(metric("host_rx_refused") == before,
+	      "the other's filter was asked");
 	/* What is for the port's new owner is his. */
 	make_data(&frame, 2, PEER_PORT, OLD_PORT, new_id(), 100, 0, 100);
 	send_packet(&frame);

@@ -74,8 +74,7 @@ void hostile_padded(void)
 	begin();
 	for (pad = 1; pad < 64; pad += 13) {
 		for (n = 1; n < 4; n++) {
-			make_data(&frame, 2, PEER_PORT, PORT, new_id(), n, 0,
-				  n);
+			make_data(&frame, 2, PEER_PORT, PORT, new_id(), n, 0, n);
 			seal(&frame);
 			memset(frame.bytes + frame.size, 0xee, pad);
 			size = frame.size;
@@ -228,8 +227,7 @@ void hostile_split_headers(void)
 		ping(2, 900);
 	}
 	/* Control packets, too: cut in two at every byte. */
-	for (at = ETH + IP_HEADER; at < ETH + IP_HEADER + HOMA_RESEND_LEN;
-	     at++) {
+	for (at = ETH + IP_HEADER; at < ETH + IP_HEADER + HOMA_RESEND_LEN; at++) {
 		uint64_t id = new_id();
 
 		put32(make(&frame, 3, HOMA_RESEND, PEER_PORT, PORT, id,
@@ -248,9 +246,7 @@ void hostile_split_headers(void)
 /* All in one go, so that GRO has several to batch: each good one is executed once. */
 void hostile_bursts(void)
 {
-	enum {
-		N = 24
-	};
+	enum { N = 24 };
 	static const uint32_t sizes[] = { 1, 100, 1300 };
 	uint64_t ids[N], rng = 9;
 	int i, round, got;
@@ -316,8 +312,8 @@ static void gso_frame(uint64_t *rng, bool forward)
 {
 	static const uint16_t offsets[] = { 0,	13, 14, 33,   34,     53,
 					    54, 60, 90, 1000, 0x7fff, 0xffff };
-	uint32_t payload = rng_below(rng, 4) ? rng_below(rng, 9000) :
-					       rng_below(rng, 40);
+	uint32_t payload =
+		rng_below(rng, 4) ? rng_below(rng, 9000) : rng_below(rng, 40);
 	uint8_t *homa = make_data(&frame, 2, PEER_PORT, PORT, new_id(),
 				  payload + rng_below(rng, 3),
 				  rng_below(rng, 2), payload);

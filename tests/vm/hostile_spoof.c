@@ -87,8 +87,7 @@ void hostile_spoofed_ack(void)
 		}
 	}
 	/* Still there: it can be sent again. */
-	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, id,
-		    HOMA_RESEND_LEN);
+	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, id, HOMA_RESEND_LEN);
 	put32(homa + 32, 0xffffffff);
 	send_packet(&frame);
 	CHECK(await(&seen, HOMA_DATA, id ^ 1, PATIENCE),
@@ -237,8 +236,7 @@ void hostile_spoofed_icmp(void)
 		/* Cut off anywhere, about an RPC with somebody else. */
 		icmp_error(3, 3, unreachable, port, id, PEER_PORT, n);
 		/* About an RPC that does not exist. */
-		icmp_error(2, 2, unreachable, port, id + 1000, PEER_PORT + 1,
-			   n);
+		icmp_error(2, 2, unreachable, port, id + 1000, PEER_PORT + 1, n);
 		/* What does not end an RPC. */
 		icmp_error(2, 2, too_big, needs, id, PEER_PORT, n);
 	}
@@ -274,7 +272,8 @@ static void sources_of_requests(void)
 	for (i = 0; i < 2; i++) {
 		machine = i ? 1 : 200;
 		long_ids[i] = new_id();
-		make_data(&frame, 2, PEER_PORT, PORT, long_ids[i], 100000, 0, 1000);
+		make_data(&frame, 2, PEER_PORT, PORT, long_ids[i], 100000, 0,
+			  1000);
 		send_packet(&frame);
 		comes_from(HOMA_GRANT, long_ids[i] ^ 1, i ? 1 : 200);
 	}
@@ -291,7 +290,8 @@ static void sources_of_requests(void)
 	}
 	/* Again, asked for at the other address. */
 	machine = 1;
-	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, ids[0], HOMA_RESEND_LEN);
+	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, ids[0],
+		    HOMA_RESEND_LEN);
 	put32(homa + 32, 0xffffffff);
 	send_packet(&frame);
 	comes_from(HOMA_DATA, ids[0] ^ 1, 200);
@@ -312,7 +312,8 @@ void hostile_sources(void)
 	/* What is about no RPC is answered from where it was sent to. */
 	machine = 200;
 	id = new_id();
-	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, id | 1, HOMA_RESEND_LEN);
+	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, id | 1,
+		    HOMA_RESEND_LEN);
 	put32(homa + 32, 100);
 	send_packet(&frame);
 	comes_from(HOMA_RPC_UNKNOWN, id, 200);
@@ -357,9 +358,9 @@ void hostile_martians(void)
 				continue;
 			for (type = HOMA_TYPE_FIRST; type <= HOMA_TYPE_LAST;
 			     type++) {
-				uint8_t *homa = make_data(&frame, 2, PEER_PORT,
-							  PORT, new_id(), 100,
-							  0, 100);
+				uint8_t *homa =
+					make_data(&frame, 2, PEER_PORT, PORT,
+						  new_id(), 100, 0, 100);
 
 				homa[11] = (uint8_t)type;
 				memcpy(frame.bytes + base + at * n, address, n);
@@ -369,8 +370,7 @@ void hostile_martians(void)
 			}
 			barrier(-1);
 			CHECK(!readable(sv.fd, 0) && rpcs_of(sv.fd) == 0,
-			      "a request %s address %zu", at ? "to" : "from",
-			      i);
+			      "a request %s address %zu", at ? "to" : "from", i);
 		}
 	}
 	alive();
@@ -401,8 +401,7 @@ void hostile_flood(void)
 	sysctl_set("timeout_ticks", 3000);
 	flood(1, 1500, 1600);
 	alive();
-	CHECK(rpcs_become(sv.fd, 0, 60000) <= 1, "%u RPCs stay",
-	      rpcs_of(sv.fd));
+	CHECK(rpcs_become(sv.fd, 0, 60000) <= 1, "%u RPCs stay", rpcs_of(sv.fd));
 	alive();
 }
 
@@ -412,8 +411,7 @@ void hostile_peers_flood(void)
 	sysctl_set("timeout_ticks", 3000);
 	flood(version == 4 ? 240 : 1200, 1500, 1600);
 	alive();
-	CHECK(rpcs_become(sv.fd, 0, 60000) <= 1, "%u RPCs stay",
-	      rpcs_of(sv.fd));
+	CHECK(rpcs_become(sv.fd, 0, 60000) <= 1, "%u RPCs stay", rpcs_of(sv.fd));
 	alive();
 }
 
@@ -424,8 +422,7 @@ void hostile_buffers_flood(void)
 	sysctl_set("timeout_ticks", 1000);
 	/* Eight at a time find room, and time out. */
 	flood(3, 40, 1000000);
-	CHECK(rpcs_become(sv.fd, 0, 60000) == 0, "%u RPCs stay",
-	      rpcs_of(sv.fd));
+	CHECK(rpcs_become(sv.fd, 0, 60000) == 0, "%u RPCs stay", rpcs_of(sv.fd));
 	alive();
 }
 

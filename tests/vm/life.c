@@ -386,8 +386,7 @@ static void pass_socket(void)
 	give_region(&s, REGION);
 	CHECK(write(ends[0], &byte, 1) == 1, "write");
 	CHECK(waitpid(child, NULL, 0) == child, "waitpid");
-	CHECK(receive(&s, 0, 0) == 1 && s.args.completion_cookie == 3,
-	      "receive");
+	CHECK(receive(&s, 0, 0) == 1 && s.args.completion_cookie == 3, "receive");
 	call(&s, 100000, 2);
 	close_sock(&s);
 	end(pid);
@@ -397,9 +396,7 @@ static void pass_socket(void)
 
 static void thousand_sockets(void)
 {
-	enum {
-		N = 1000
-	};
+	enum { N = 1000 };
 	static struct sock socks[N];
 	struct rlimit files = { 4096, 4096 };
 	size_t region = ((size_t)2 << 20) +

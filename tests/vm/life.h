@@ -21,11 +21,11 @@ void call(struct sock *s, size_t size, unsigned int seed);
 void life_cgroup_pays(void);
 void life_cgroup_pays_namespace(void);
 
-#define LIFE_PAYS_CHECKS                                                       \
+#define LIFE_PAYS_CHECKS                                                          \
 	{ "a socket's cgroup pays for its messages and RPCs", life_cgroup_pays }, \
-	{                                                                      \
-		"the first one's cgroup pays for a namespace",                 \
-			life_cgroup_pays_namespace                             \
+	{                                                                         \
+		"the first one's cgroup pays for a namespace",                    \
+			life_cgroup_pays_namespace                                \
 	}
 
 /* life_send.c */
@@ -38,18 +38,16 @@ void life_bad_memory(void);
 void life_bad_region(void);
 void life_unread(void);
 
-#define LIFE_SEND_CHECKS                                                      \
-	{ "a full socket says EAGAIN, an abort makes room", life_full },      \
-		{ "a full socket waits for SO_SNDTIMEO", life_full_timeout }, \
-		{ "a signal ends the wait for room", life_full_signal },      \
-		{ "the wait for room ends when there is some",                \
-		  life_full_wakes },                                          \
-		{ "poll says whether there is room", life_full_poll },        \
-		{ "sending from memory that is not there", life_bad_memory }, \
-		{ "receiving into memory that is not there",                  \
-		  life_bad_region },                                          \
-	{                                                                     \
-		"13,000 short messages wait to be read", life_unread           \
+#define LIFE_SEND_CHECKS                                                          \
+	{ "a full socket says EAGAIN, an abort makes room", life_full },          \
+		{ "a full socket waits for SO_SNDTIMEO", life_full_timeout },     \
+		{ "a signal ends the wait for room", life_full_signal },          \
+		{ "the wait for room ends when there is some", life_full_wakes }, \
+		{ "poll says whether there is room", life_full_poll },            \
+		{ "sending from memory that is not there", life_bad_memory },     \
+		{ "receiving into memory that is not there", life_bad_region },   \
+	{                                                                         \
+		"13,000 short messages wait to be read", life_unread              \
 	}
 
 #endif

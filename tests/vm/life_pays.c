@@ -43,7 +43,7 @@ void life_cgroup_pays(void)
 	bind_sock(&t, 4018);
 	in_service(&s, &t, SERVED);
 	cgroup_becomes_charged("sock", SERVED * (2 * 768 + 256) - 200000,
-			SERVED * (2 * 768 + 256) + 400000);
+			       SERVED * (2 * 768 + 256) + 400000);
 	close_sock(&s);
 	close_sock(&t);
 	cgroup_becomes_charged("sock", 0, 0);

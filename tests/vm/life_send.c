@@ -231,7 +231,8 @@ static struct sock small_sock(int port)
 {
 	struct sock s = open_bare(family, 0);
 
-	give_region(&s, (2 << 20) + 65536 * (size_t)sysconf(_SC_NPROCESSORS_ONLN));
+	give_region(&s,
+		    (2 << 20) + 65536 * (size_t)sysconf(_SC_NPROCESSORS_ONLN));
 	if (port)
 		bind_sock(&s, port);
 	return s;

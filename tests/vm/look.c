@@ -96,12 +96,13 @@ static int netlink_open(void)
 
 static void ask(int fd, int type, int flags, int command, const char *name)
 {
-	struct request r = { .head = { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
-				       .nlmsg_type = (uint16_t)type,
-				       .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags),
-				       .nlmsg_seq = 1 },
-			     .genl = { .cmd = (uint8_t)command,
-				       .version = HOMA_DIAG_VERSION } };
+	struct request r = {
+		.head = { .nlmsg_len = NLMSG_LENGTH(GENL_HDRLEN),
+			  .nlmsg_type = (uint16_t)type,
+			  .nlmsg_flags = (uint16_t)(NLM_F_REQUEST | flags),
+			  .nlmsg_seq = 1 },
+		.genl = { .cmd = (uint8_t)command, .version = HOMA_DIAG_VERSION }
+	};
 
 	if (name) {
 		r.attr.nla_type = CTRL_ATTR_FAMILY_NAME;
@@ -109,7 +110,8 @@ static void ask(int fd, int type, int flags, int command, const char *name)
 		snprintf(r.name, sizeof(r.name), "%s", name);
 		r.head.nlmsg_len += NLMSG_ALIGN(r.attr.nla_len);
 	}
-	CHECK(send(fd, &r, r.head.nlmsg_len, 0) == (ssize_t)r.head.nlmsg_len, "netlink");
+	CHECK(send(fd, &r, r.head.nlmsg_len, 0) == (ssize_t)r.head.nlmsg_len,
+	      "netlink");
 }
 
 typedef void each_fn(const struct nlattr *attr, void *arg);
@@ -122,7 +124,8 @@ static void each_attr(const struct nlmsghdr *m, each_fn *fn, void *arg)
 	while (end - at >= NLA_HDRLEN) {
 		const struct nlattr *attr = (const struct nlattr *)at;
 
-		CHECK(attr->nla_len >= NLA_HDRLEN && attr->nla_len <= end - at, "attribute");
+		CHECK(attr->nla_len >= NLA_HDRLEN && attr->nla_len <= end - at,
+		      "attribute");
 		fn(attr, arg);
 		at += NLA_ALIGN(attr->nla_len);
 	}
@@ -141,8 +144,10 @@ static uint16_t find_family(int fd)
 	uint16_t id = 0;
 
 	ask(fd, GENL_ID_CTRL, 0, CTRL_CMD_GETFAMILY, HOMA_DIAG_FAMILY);
-	CHECK(recv(fd, buf, sizeof(buf), 0) >= (ssize_t)NLMSG_LENGTH(GENL_HDRLEN), "netlink");
-	CHECK(m->nlmsg_type != NLMSG_ERROR, "there is no family %s", HOMA_DIAG_FAMILY);
+	CHECK(recv(fd, buf, sizeof(buf), 0) >= (ssize_t)NLMSG_LENGTH(GENL_HDRLEN),
+	      "netlink");
+	CHECK(m->nlmsg_type != NLMSG_ERROR, "there is no family %s",
+	      HOMA_DIAG_FAMILY);
 	each_attr(m, family_id, &id);
 	return id;
 }
@@ -161,7 +166,8 @@ static void show_bytes(const struct nlattr *attr, const void *data, int size)
 		for (i = 0; i < 8; i++)
 			printf("%s%u", i ? "," : "", ((const uint32_t *)data)[i]);
 	} else {
-		CHECK(size == 1 || size == 2 || size == 4 || size == 8, "%d bytes", size);
+		CHECK(size == 1 || size == 2 || size == 4 || size == 8,
+		      "%d bytes", size);
 		memcpy(&value, data, (size_t)size);
 		printf("%llu", (unsigned long long)value);
 	}
@@ -172,8 +178,8 @@ static void show_attr(const struct nlattr *attr, void *arg)
 	(void)arg;
 	if (attr->nla_type == HOMA_DIAG_A_PAD)
 		return;
-	CHECK(attr->nla_type < HOMA_DIAG_A_COUNT && names[attr->nla_type], "attribute %u",
-	      attr->nla_type);
+	CHECK(attr->nla_type < HOMA_DIAG_A_COUNT && names[attr->nla_type],
+	      "attribute %u", attr->nla_type);
 	printf(" %s=", names[attr->nla_type]);
 	show_bytes(attr, attr + 1, attr->nla_len - NLA_HDRLEN);
 }
@@ -236,7 +242,8 @@ static void raw(const char *ip, const char *hex)
 	CHECK(fd >= 0, "no raw socket");
 	for (n = 0; hex[2 * n] && n < sizeof(bytes); n++)
 		CHECK(sscanf(hex + 2 * n, "%2hhx", &bytes[n]) == 1, "hex");
-	CHECK(sendto(fd, bytes, n, 0, &to.sa, sizeof(to.in4)) == (ssize_t)n, "send");
+	CHECK(sendto(fd, bytes, n, 0, &to.sa, sizeof(to.in4)) == (ssize_t)n,
+	      "send");
 }
 
 /* A shell's echo has one word for all errors. */
@@ -257,7 +264,9 @@ static void run(char **command)
 
 static void weak(char **command)
 {
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_header_struct head = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
 	struct __user_cap_data_struct data[2];
 
 	/* What a program of root's may have at most; it gets all of that. */
@@ -270,7 +279,8 @@ static void weak(char **command)
 
 static void as_user(unsigned int uid, char **command)
 {
-	CHECK(!setgroups(0, NULL) && !setgid(uid) && !setuid(uid), "user %u", uid);
+	CHECK(!setgroups(0, NULL) && !setgid(uid) && !setuid(uid), "user %u",
+	      uid);
 	run(command);
 }
 
@@ -280,8 +290,8 @@ int main(int argc, char **argv)
 	if (!strcmp(argv[1], "dump"))
 		dump(argv[2]);
 	else if (!strcmp(argv[1], "pending") && argc == 7)
-		pending(*argv[2] == '4' ? AF_INET : AF_INET6, argv[3], atoi(argv[4]),
-			(size_t)atol(argv[5]), atoi(argv[6]));
+		pending(*argv[2] == '4' ? AF_INET : AF_INET6, argv[3],
+			atoi(argv[4]), (size_t)atol(argv[5]), atoi(argv[6]));
 	else if (!strcmp(argv[1], "raw") && argc == 4)
 		raw(argv[2], argv[3]);
 	else if (!strcmp(argv[1], "write") && argc == 4)

@@ -84,8 +84,7 @@ uint64_t ask(int peer, uint32_t size)
 
 void finish(int peer, uint64_t id, uint32_t size)
 {
-	make_data(&frame, peer, PEER_PORT, client_port(), id ^ 1, size, 0,
-		  size);
+	make_data(&frame, peer, PEER_PORT, client_port(), id ^ 1, size, 0, size);
 	send_packet(&frame);
 	CHECK(readable(cl.fd, PATIENCE), "no response");
 	CHECK(receive(&cl, 0, 0) == (ssize_t)size && cl.args.id == id,

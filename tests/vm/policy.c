@@ -48,7 +48,8 @@ static void answered(struct sock *s, struct sock *t, uint64_t id)
 
 	CHECK(receive(t, 0, 0) == 1, "request");
 	args.id = t->args.id;
-	CHECK(!send_raw(t->fd, &t->from, t->from_size, "yes", 3, &args, 0), "response");
+	CHECK(!send_raw(t->fd, &t->from, t->from_size, "yes", 3, &args, 0),
+	      "response");
 	response(s, id, 3);
 }
 

@@ -190,9 +190,7 @@ struct want {
 static void ask(struct sock *s, unsigned char *bytes, uint64_t serial,
 		uint32_t size, uint32_t response)
 {
-	struct head head = { .op = 'R',
-			     .response = response,
-			     .serial = serial };
+	struct head head = { .op = 'R', .response = response, .serial = serial };
 
 	if (size >= HEAD)
 		memcpy(bytes, &head, HEAD);
@@ -301,8 +299,7 @@ static void edges(int mtu)
 			continue;
 		}
 		executed++;
-		ask(&s, bytes, serial + i, size,
-		    i < n ? sizes[n - 1 - i] : size);
+		ask(&s, bytes, serial + i, size, i < n ? sizes[n - 1 - i] : size);
 		CHECK(answer(&s, bytes, i < n ? sizes[n - 1 - i] : size) ==
 			      serial + i,
 		      "cookie");

@@ -44,10 +44,10 @@ static const struct {
 	const char *name;
 	long *value;
 } options[] = {
-	{ "tcp", &opt.tcp },	 { "tcpdown", &opt.tcpdown },
-	{ "homa", &opt.homa },	 { "homadown", &opt.homadown },
-	{ "size", &opt.size },	 { "gap", &opt.gap },
-	{ "warm", &opt.warm },	 { "ms", &opt.ms },
+	{ "tcp", &opt.tcp },	  { "tcpdown", &opt.tcpdown },
+	{ "homa", &opt.homa },	  { "homadown", &opt.homadown },
+	{ "size", &opt.size },	  { "gap", &opt.gap },
+	{ "warm", &opt.warm },	  { "ms", &opt.ms },
 	{ "short", &opt.shorts }, { "tcpshort", &opt.tcpshort },
 };
 
@@ -177,8 +177,7 @@ static long long stream_bytes(void)
 		struct tcp_info info = { 0 };
 		socklen_t size = sizeof(info);
 
-		CHECK(!getsockopt(streams[i], IPPROTO_TCP, TCP_INFO, &info,
-				  &size),
+		CHECK(!getsockopt(streams[i], IPPROTO_TCP, TCP_INFO, &info, &size),
 		      "TCP_INFO");
 		sum += (long long)info.tcpi_bytes_acked;
 	}
@@ -313,8 +312,7 @@ static void read_counters(struct counters *c)
 	c->n = 0;
 	while (f && fgets(line, sizeof(line), f) && c->n < 32)
 		if (sscanf(line, "%127s %lld", name, &value) == 2 &&
-		    (!strncmp(name, "host_q", 6) ||
-		     !strcmp(name, "rx_resend"))) {
+		    (!strncmp(name, "host_q", 6) || !strcmp(name, "rx_resend"))) {
 			snprintf(c->names[c->n], sizeof(c->names[0]), "%.31s",
 				 name);
 			c->values[c->n++] = value;
@@ -357,7 +355,8 @@ static void measure(void)
 
 /* ---- options of the qdisc ---- */
 
-static void *add_attr(struct nlmsghdr *nlh, int type, const void *data, size_t size)
+static void *add_attr(struct nlmsghdr *nlh, int type, const void *data,
+		      size_t size)
 {
 	struct rtattr *rta = (void *)((char *)nlh + NLMSG_ALIGN(nlh->nlmsg_len));
 
@@ -365,7 +364,8 @@ static void *add_attr(struct nlmsghdr *nlh, int type, const void *data, size_t s
 	rta->rta_len = (unsigned short)RTA_LENGTH(size);
 	if (size)
 		memcpy(RTA_DATA(rta), data, size);
-	nlh->nlmsg_len = (uint32_t)(NLMSG_ALIGN(nlh->nlmsg_len) + RTA_SPACE(size));
+	nlh->nlmsg_len =
+		(uint32_t)(NLMSG_ALIGN(nlh->nlmsg_len) + RTA_SPACE(size));
 	return rta;
 }
 
@@ -397,7 +397,8 @@ static int set_main(char **argv)
 	opts = add_attr(&req.nlh, TCA_OPTIONS, NULL, 0);
 	add_attr(&req.nlh, 1, &limit, sizeof(limit));
 	add_attr(&req.nlh, 2, &share, sizeof(share));
-	opts->rta_len = (unsigned short)((char *)&req + req.nlh.nlmsg_len - (char *)opts);
+	opts->rta_len =
+		(unsigned short)((char *)&req + req.nlh.nlmsg_len - (char *)opts);
 	CHECK(send(fd, &req, req.nlh.nlmsg_len, 0) > 0, "netlink");
 	CHECK(recv(fd, &answer, sizeof(answer), 0) > 0, "netlink");
 	CHECK(answer.nlh.nlmsg_type == NLMSG_ERROR, "%u", answer.nlh.nlmsg_type);

@@ -17,7 +17,7 @@ static struct {
 	unsigned long calls;
 	uint32_t edges, fresh[WHO], used[WHO];
 	uint8_t map[MAP];
-} * shared;
+} *shared;
 
 static struct genome kept[KEPT];
 static uint32_t kept_count;
@@ -78,16 +78,16 @@ static void make(struct genome *g)
 	*g = kept[rng_below(&rng, kept_count)];
 	if (rng_below(&rng, 2)) {
 		from = 1 + rng_below(&rng, g->length);
-		while (g->parts > 1 && (g->part[g->parts - 1].from >= from ||
-					g->parts == PARTS))
+		while (g->parts > 1 &&
+		       (g->part[g->parts - 1].from >= from || g->parts == PARTS))
 			g->parts--;
 		g->part[g->parts].from = from;
 		g->part[g->parts++].seed = rng_next(&rng);
 		return;
 	}
 	for (n = 1 + rng_below(&rng, 4); n; n--) {
-		uint32_t i = g->edits < EDITS ? g->edits++ :
-						rng_below(&rng, EDITS);
+		uint32_t i =
+			g->edits < EDITS ? g->edits++ : rng_below(&rng, EDITS);
 
 		g->edit[i].at = rng_below(&rng, g->length + 1);
 		g->edit[i].number = rng_next(&rng);

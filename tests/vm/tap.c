@@ -53,11 +53,10 @@ void tap_open(void)
 	      "ip address add fd09::c8/64 dev %s nodad preferred_lft 0",
 	      ifr.ifr_name);
 	for (i = 2; i < 10; i++) {
-		snprintf(
-			command, sizeof(command),
-			"ip neigh replace 10.9.0.%d lladdr 02:00:00:00:09:09 dev %%s nud permanent "
-			"&& ip neigh replace fd09::%d lladdr 02:00:00:00:09:09 dev %%s nud permanent",
-			i, i);
+		snprintf(command, sizeof(command),
+			 "ip neigh replace 10.9.0.%d lladdr 02:00:00:00:09:09 dev %%s nud permanent "
+			 "&& ip neigh replace fd09::%d lladdr 02:00:00:00:09:09 dev %%s nud permanent",
+			 i, i);
 		shell(command, ifr.ifr_name);
 	}
 	s = socket(AF_INET, SOCK_DGRAM, 0);
@@ -171,8 +170,7 @@ static void write_pieces(struct iovec *iov, int n)
 	double end = now() + 20;
 
 	/* Refused frames (EINVAL and the like) are the device's decision. */
-	while (writev(tap_fd, iov, n) < 0 &&
-	       (errno == EAGAIN || errno == ENOBUFS))
+	while (writev(tap_fd, iov, n) < 0 && (errno == EAGAIN || errno == ENOBUFS))
 		CHECK(now() < end, "the tap takes nothing");
 }
 

@@ -57,8 +57,8 @@ static void abort_all(const struct sock *socks)
 		CHECK(!ioctl(socks[i].fd, HOMAIOCABORT, &all), "abort");
 }
 
-static void hog(const char *ip, int port, unsigned int number, unsigned int hosts,
-		unsigned int n, bool aborts)
+static void hog(const char *ip, int port, unsigned int number,
+		unsigned int hosts, unsigned int n, bool aborts)
 {
 	union address to[16], one;
 	struct sock socks[SOCKS];
@@ -76,8 +76,8 @@ static void hog(const char *ip, int port, unsigned int number, unsigned int host
 		if (hosts > 1)
 			one.in4.sin_addr.s_addr =
 				htonl(ntohl(one.in4.sin_addr.s_addr) + i % hosts);
-		if (!send_raw(socks[i % SOCKS].fd, &one, size_of(family), "x", 1, &args,
-			      MSG_DONTWAIT))
+		if (!send_raw(socks[i % SOCKS].fd, &one, size_of(family), "x",
+			      1, &args, MSG_DONTWAIT))
 			begun++;
 		else
 			CHECK(errno == EAGAIN, "request %u", i);
@@ -140,7 +140,8 @@ static void inside(unsigned int uid, char **command)
 	if (!pid) {
 		CHECK(!setgid(uid) && !setuid(uid) && !unshare(CLONE_NEWUSER),
 		      "user namespace of %u", uid);
-		CHECK(write(ready[1], &byte, 1) == 1 && read(mapped[0], &byte, 1) == 1,
+		CHECK(write(ready[1], &byte, 1) == 1 &&
+			      read(mapped[0], &byte, 1) == 1,
 		      "pipe");
 		CHECK(!setuid(5), "user 5");
 		execvp(*command, command);
@@ -166,7 +167,8 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "crowd") && argc == 7) {
 		family = AF_INET;
 		hog(argv[2], atoi(argv[3]), (unsigned int)atoi(argv[4]),
-		    (unsigned int)atoi(argv[5]), (unsigned int)atoi(argv[6]), false);
+		    (unsigned int)atoi(argv[5]), (unsigned int)atoi(argv[6]),
+		    false);
 	}
 	if (!strcmp(what, "deaf") && argc == 6)
 		deaf(atoi(argv[3]), atoi(argv[4]), (size_t)atol(argv[5]));

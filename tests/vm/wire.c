@@ -131,7 +131,8 @@ static void responses(void)
 	want("resend_gap", HOMA_RESEND, id ^ 1);
 	/* What was overtaken is asked for by itself, and with all the rest after silence. */
 	do
-		CHECK(await(&seen, HOMA_RESEND, id ^ 1, PATIENCE), "resend_tail never came");
+		CHECK(await(&seen, HOMA_RESEND, id ^ 1, PATIENCE),
+		      "resend_tail never came");
 	while (get32(seen.homa + 28) == 1000);
 	print("resend_tail");
 
@@ -140,8 +141,7 @@ static void responses(void)
 	send_packet(&frame);
 	serve(id, 100);
 	printf("note response_id %llu\n", (unsigned long long)(id ^ 1));
-	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, id,
-		    HOMA_RESEND_LEN);
+	homa = make(&frame, 2, HOMA_RESEND, PEER_PORT, PORT, id, HOMA_RESEND_LEN);
 	put32(homa + 32, 0xffffffff);
 	homa[36] = 7;
 	send_packet(&frame);

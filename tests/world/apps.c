@@ -7,7 +7,7 @@
  */
 #include "world.h"
 
-#define GREEDY_MOST 1500	/* RPCs of one greedy phase */
+#define GREEDY_MOST 1500 /* RPCs of one greedy phase */
 #define GREEDY_BITS 10
 
 static struct pair_sock *bad_sock(struct pair_host *h, u16 port, u8 role)
@@ -32,7 +32,6 @@ static struct pair_sock *bad_sock(struct pair_host *h, u16 port, u8 role)
 	return &h->socks[i];
 }
 
-
 static void close_all(struct pair_host *h, u32 role)
 {
 	int i = world_sock(h, role);
@@ -53,9 +52,9 @@ static void send_some(struct pair_host *h, struct world_fault *f)
 	if (sock < 0)
 		return;
 	for (i = 0; i < n && f->amount; i++) {
-		if (!pair_rpc_start(h->world, h->index, (u8)sock, f->a, WORLD_BAD_PORT,
-				    world_length(&f->rng, bits), world_length(&f->rng, bits),
-				    NULL))
+		if (!pair_rpc_start(h->world, h->index, (u8)sock, f->a,
+				    WORLD_BAD_PORT, world_length(&f->rng, bits),
+				    world_length(&f->rng, bits), NULL))
 			break;
 		f->amount--;
 	}
@@ -72,8 +71,8 @@ static void abort_some(struct pair_host *h, struct world_fault *f)
 		struct pair_rpc *rpc = w->book[w->num_rpcs - 1 - i];
 
 		if (rpc->client == h->index && rpc->client_life == h->life &&
-		    rpc->server_port == WORLD_BAD_PORT && rpc->state == PAIR_PENDING &&
-		    pair_chance(&f->rng, 300))
+		    rpc->server_port == WORLD_BAD_PORT &&
+		    rpc->state == PAIR_PENDING && pair_chance(&f->rng, 300))
 			pair_rpc_abort(w, rpc, 0);
 	}
 }
@@ -88,7 +87,9 @@ static void client_due(struct pair_host *h, void *arg, bool stale)
 	send_some(h, f);
 	if (f->kind == WORLD_app_fickle)
 		abort_some(h, f);
-	pair_event_add(h, h->world->now + 1 + pair_rand(&f->rng) % ((f->end - f->at) / 20 + 1),
+	pair_event_add(h,
+		       h->world->now + 1 +
+			       pair_rand(&f->rng) % ((f->end - f->at) / 20 + 1),
 		       client_due, f);
 }
 

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#define ENOUGH_WORLDS 1000	/* after so many each kind must have happened */
+#define ENOUGH_WORLDS 1000 /* after so many each kind must have happened */
 
 struct world_cover world_cover;
 
@@ -45,7 +45,10 @@ static bool may_be_zero(u32 did)
 /* A packet of it that was late need not be the one by which it ran again, but each RPC
  * that did has had one. */
 static const char *const again_name[PAIR_MAYS] = {
-	"again_late", "again_copy_over_restart", "again_after_guard", "again_after_leap",
+	"again_late",
+	"again_copy_over_restart",
+	"again_after_guard",
+	"again_after_leap",
 };
 
 static void add_again(struct world_cover *c, const struct pair_world *w)
@@ -76,7 +79,8 @@ void world_cover_add(struct world *world)
 	add_again(c, w);
 }
 
-static u32 print_counts(FILE *out, const char *before, const char *form, const char *between)
+static u32 print_counts(FILE *out, const char *before, const char *form,
+			const char *between)
 {
 	u32 i, missing = 0;
 
@@ -87,7 +91,8 @@ static u32 print_counts(FILE *out, const char *before, const char *form, const c
 		missing += !world_cover.faults[i];
 	}
 	for (i = 0; i < PAIR_DIDS; i++) {
-		fprintf(out, form, between, did_name[i], (unsigned long long)world_cover.did[i]);
+		fprintf(out, form, between, did_name[i],
+			(unsigned long long)world_cover.did[i]);
 		missing += !world_cover.did[i] && !may_be_zero(i);
 	}
 	for (i = 0; i < PAIR_MAYS; i++)
@@ -103,8 +108,9 @@ bool world_cover_print(double seconds)
 	u32 missing;
 
 	printf("%llu worlds (%llu idle), %.0f virtual seconds in %.1f: %.0f to 1; %.1f worlds/s, %.0f events/s, %.0f packets/s\n",
-	       (unsigned long long)c->worlds, (unsigned long long)c->idle_worlds, virtual_s,
-	       seconds, virtual_s / seconds, (double)c->worlds / seconds,
+	       (unsigned long long)c->worlds,
+	       (unsigned long long)c->idle_worlds, virtual_s, seconds,
+	       virtual_s / seconds, (double)c->worlds / seconds,
 	       (double)c->events / seconds, (double)c->packets / seconds);
 	printf("%llu RPCs: %llu answered, %llu failed; the last one ended %.3f s after the faults at most (--seed %llu)\n",
 	       (unsigned long long)c->rpcs, (unsigned long long)c->ok,
@@ -112,14 +118,15 @@ bool world_cover_print(double seconds)
 	       (unsigned long long)c->settle_seed);
 	missing = print_counts(stdout, "faults: ", "%s%s %llu", ", ");
 	printf("\njson: {\"worlds\": %llu, \"idle_worlds\": %llu, \"virtual_seconds\": %.0f, \"seconds\": %.2f, \"events\": %llu, \"packets\": %llu, \"rpcs\": %llu, \"settle_seconds\": %.3f",
-	       (unsigned long long)c->worlds, (unsigned long long)c->idle_worlds, virtual_s,
-	       seconds, (unsigned long long)c->events, (unsigned long long)c->packets,
+	       (unsigned long long)c->worlds,
+	       (unsigned long long)c->idle_worlds, virtual_s, seconds,
+	       (unsigned long long)c->events, (unsigned long long)c->packets,
 	       (unsigned long long)c->rpcs, (double)c->settle_ns / 1e9);
 	print_counts(stdout, ", \"faults\": {", "%s\"%s\": %llu", ", ");
 	printf("}}\n");
 	if (c->worlds < ENOUGH_WORLDS || !missing)
 		return true;
-	fprintf(stderr, "%u kinds of faults never happened in %llu worlds\n", missing,
-		(unsigned long long)c->worlds);
+	fprintf(stderr, "%u kinds of faults never happened in %llu worlds\n",
+		missing, (unsigned long long)c->worlds);
 	return false;
 }

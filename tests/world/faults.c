@@ -24,7 +24,8 @@ const char *const world_fault_text[WORLD_KINDS] = {
 struct turn {
 	struct world *world;
 	struct world_fault *f;
-	void (*fn)(struct world *world, struct world_fault *f, struct pair_host *h);
+	void (*fn)(struct world *world, struct world_fault *f,
+		   struct pair_host *h);
 };
 
 static u32 more(u32 a, u32 b)
@@ -122,7 +123,8 @@ static void turn_due(struct pair_host *h, void *arg, bool stale)
 }
 
 static void turn(struct world *world, struct world_fault *f, u8 host,
-		 void (*fn)(struct world *world, struct world_fault *f, struct pair_host *h))
+		 void (*fn)(struct world *world, struct world_fault *f,
+			    struct pair_host *h))
 {
 	struct turn *t = malloc(sizeof(*t));
 
@@ -143,16 +145,19 @@ static bool room(const struct pair_host *h)
 	return false;
 }
 
-static void reopen(struct world *world, struct world_fault *f, struct pair_host *h)
+static void reopen(struct world *world, struct world_fault *f,
+		   struct pair_host *h)
 {
-	int i = world_sock(h, f->kind == WORLD_reopen ? WORLD_SERVER : WORLD_CLIENT);
+	int i = world_sock(h, f->kind == WORLD_reopen ? WORLD_SERVER :
+							WORLD_CLIENT);
 
 	(void)world;
 	if (i >= 0)
 		pair_sock_close(h, (u32)i, 1 + pair_below(&f->rng, 5));
 }
 
-static void open_again(struct world *world, struct world_fault *f, struct pair_host *h);
+static void open_again(struct world *world, struct world_fault *f,
+		       struct pair_host *h);
 
 static void open_later(struct pair_host *h, void *arg, bool stale)
 {
@@ -163,7 +168,8 @@ static void open_later(struct pair_host *h, void *arg, bool stale)
 }
 
 /* A port is free again when the last RPC of its socket has gone. */
-static void open_again(struct world *world, struct world_fault *f, struct pair_host *h)
+static void open_again(struct world *world, struct world_fault *f,
+		       struct pair_host *h)
 {
 	u32 i;
 
@@ -176,7 +182,8 @@ static void open_again(struct world *world, struct world_fault *f, struct pair_h
 		pair_event_add(h, world->w->now + PAIR_MS, open_later, f);
 }
 
-static void aborts(struct world *world, struct world_fault *f, struct pair_host *h)
+static void aborts(struct world *world, struct world_fault *f,
+		   struct pair_host *h)
 {
 	struct pair_world *w = world->w;
 	u32 i, n = w->num_rpcs < 200 ? w->num_rpcs : 200;
@@ -186,7 +193,9 @@ static void aborts(struct world *world, struct world_fault *f, struct pair_host 
 
 		if (rpc->client == h->index && rpc->client_life == h->life &&
 		    rpc->state == PAIR_PENDING && pair_chance(&f->rng, 200))
-			pair_rpc_abort(w, rpc, pair_chance(&f->rng, 500) ? HOMA_EINTR : 0);
+			pair_rpc_abort(w, rpc,
+				       pair_chance(&f->rng, 500) ? HOMA_EINTR :
+								   0);
 	}
 }
 
@@ -309,11 +318,12 @@ void world_faults_begin(struct world *world)
 	}
 }
 
-static void calm_down(struct world *world, struct world_fault *f, struct pair_host *h)
+static void calm_down(struct world *world, struct world_fault *f,
+		      struct pair_host *h)
 {
 	world_apps_gone(h);
 	open_again(world, f, h);
-	pair_poll(h);	/* spares, if it had none */
+	pair_poll(h); /* spares, if it had none */
 }
 
 /* A host that is down comes up by itself, with everything; one that is paused goes on

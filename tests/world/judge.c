@@ -15,7 +15,7 @@
  * to answer (see load.c) and to take the response. */
 #define SETTLE_NS (3 * PAIR_S + 3 * PAIR_S)
 #define PROBE_NS (5 * PAIR_S)
-#define SPARES 64	/* objects that hosts keep ready, or have yet to free */
+#define SPARES 64 /* objects that hosts keep ready, or have yet to free */
 #define ROUNDING 1
 
 static void check_owner(struct world *world, struct pair_host *h, u32 who)
@@ -31,21 +31,27 @@ static void check_owner(struct world *world, struct pair_host *h, u32 who)
 	pair_check(world->w, have <= most, "host %u: user %u has %llu RPCs of %u",
 		   h->index, who, (unsigned long long)have, p->max_rpcs);
 	pair_check(world->w,
-		   backlog <= p->max_owner_backlog && backlog <= p->max_rpcs / part + ROUNDING,
+		   backlog <= p->max_owner_backlog &&
+			   backlog <= p->max_rpcs / part + ROUNDING,
 		   "host %u: %llu requests wait for applications of user %u; limit %u, max_rpcs %u",
-		   h->index, (unsigned long long)backlog, who, p->max_owner_backlog, p->max_rpcs);
+		   h->index, (unsigned long long)backlog, who,
+		   p->max_owner_backlog, p->max_rpcs);
 }
 
-static void check_sock(struct world *world, struct pair_host *h, struct pair_sock *s)
+static void check_sock(struct world *world, struct pair_host *h,
+		       struct pair_sock *s)
 {
 	const struct homa_params *p = &h->engine->params;
 	u64 backlog = s->sock->backlog;
 	/* One that was given away waits although its RPC may have ended. */
 	u32 part = world->w->cfg.give ? 2 : 3;
 
-	pair_check(world->w, backlog <= p->max_backlog && backlog <= p->max_rpcs / part + ROUNDING,
+	pair_check(world->w,
+		   backlog <= p->max_backlog &&
+			   backlog <= p->max_rpcs / part + ROUNDING,
 		   "host %u port %u: %llu requests wait for the application; limit %u, max_rpcs %u",
-		   h->index, s->port, (unsigned long long)backlog, p->max_backlog, p->max_rpcs);
+		   h->index, s->port, (unsigned long long)backlog,
+		   p->max_backlog, p->max_rpcs);
 }
 
 static void check_host(struct world *world, struct pair_host *h)
@@ -59,18 +65,22 @@ static void check_host(struct world *world, struct pair_host *h)
 	h->ctx.now = pair_now(h);
 	homa_engine_counts(h->engine, &c);
 	homa_link_state(&h->ctx, h->link, &state);
-	pair_check(w, c.rpcs <= p->max_rpcs && h->live[PAIR_MEM_RPC] <= p->max_rpcs + SPARES,
-		   "host %u: %u RPCs, %u objects of them, limit %u", h->index, c.rpcs,
-		   h->live[PAIR_MEM_RPC], p->max_rpcs);
-	pair_check(w, c.peers <= p->max_peers && h->live[PAIR_MEM_PEER] <= p->max_peers + SPARES,
-		   "host %u: %u peers, %u objects of them, limit %u", h->index, c.peers,
-		   h->live[PAIR_MEM_PEER], p->max_peers);
+	pair_check(w,
+		   c.rpcs <= p->max_rpcs &&
+			   h->live[PAIR_MEM_RPC] <= p->max_rpcs + SPARES,
+		   "host %u: %u RPCs, %u objects of them, limit %u", h->index,
+		   c.rpcs, h->live[PAIR_MEM_RPC], p->max_rpcs);
+	pair_check(w,
+		   c.peers <= p->max_peers &&
+			   h->live[PAIR_MEM_PEER] <= p->max_peers + SPARES,
+		   "host %u: %u peers, %u objects of them, limit %u", h->index,
+		   c.peers, h->live[PAIR_MEM_PEER], p->max_peers);
 	pair_check(w, c.once <= w->limits.tombstones,
-		   "host %u: %u blocks remember requests, limit %u", h->index, c.once,
-		   w->limits.tombstones);
+		   "host %u: %u blocks remember requests, limit %u", h->index,
+		   c.once, w->limits.tombstones);
 	pair_check(w, state.granting <= p->max_overcommit,
-		   "host %u: %u messages get grants, limit %u", h->index, state.granting,
-		   p->max_overcommit);
+		   "host %u: %u messages get grants, limit %u", h->index,
+		   state.granting, p->max_overcommit);
 	check_owner(world, h, 0);
 	check_owner(world, h, 1);
 	for (i = 0; i < PAIR_MAX_SOCKS; i++)
@@ -99,12 +109,15 @@ static void probe_round(struct world *world, u32 distance, u32 longest)
 		int sock = world_sock(h, WORLD_CLIENT), err = 0;
 		u32 length = (i + distance) % 3 ? 100 : longest;
 
-		pair_check(w, h->up && sock >= 0 && world_sock(h, WORLD_SERVER) >= 0,
+		pair_check(w,
+			   h->up && sock >= 0 && world_sock(h, WORLD_SERVER) >= 0,
 			   "test: host %u has not come back", i);
 		if (length > longest)
 			length = longest;
-		pair_check(w, pair_rpc_start(w, (u8)i, (u8)sock, (u8)((i + distance) % honest),
-					     PAIR_SERVER_PORT, length, length, &err),
+		pair_check(w,
+			   pair_rpc_start(w, (u8)i, (u8)sock,
+					  (u8)((i + distance) % honest),
+					  PAIR_SERVER_PORT, length, length, &err),
 			   "afterwards host %u cannot begin an RPC: %d", i, err);
 	}
 	pair_check(w, pair_run_while_pending(w, PROBE_NS),
@@ -113,8 +126,8 @@ static void probe_round(struct world *world, u32 distance, u32 longest)
 	for (i = first; i < w->num_rpcs; i++)
 		pair_check(w, w->book[i]->state == PAIR_OK,
 			   "afterwards RPC %u of host %u with host %u ends in state %d, error %d",
-			   i, w->book[i]->client, w->book[i]->server, w->book[i]->state,
-			   w->book[i]->error);
+			   i, w->book[i]->client, w->book[i]->server,
+			   w->book[i]->state, w->book[i]->error);
 }
 
 /* Does everybody serve everybody? Nothing is wrong any more, so nothing may fail. */
@@ -136,8 +149,8 @@ void world_settle(struct world *world)
 	pair_run(w, world->calm_at);
 	pair_check(w, pair_run_while_pending(w, SETTLE_NS),
 		   "all is well since %llu ms, but %u of %u RPCs have not ended",
-		   (unsigned long long)(w->now - world->calm_at) / 1000000, w->pending,
-		   w->num_rpcs);
+		   (unsigned long long)(w->now - world->calm_at) / 1000000,
+		   w->pending, w->num_rpcs);
 	/* Hosts that were down come back, sockets that close make room. */
 	pair_run_for(w, 4 * PAIR_S);
 	took = w->now - world->calm_at - 4 * PAIR_S;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_LIES 2000	/* packets of one fault */
+#define MOST_LIES 2000 /* packets of one fault */
 #define MTU 1400
 
 static u8 liar_of(const struct world *world, const struct world_fault *f)
@@ -34,7 +34,8 @@ static u64 name_of(const struct homa_addr *src, u64 id)
 	return v | 1;
 }
 
-static struct homa_addr address(const struct pair_world *w, const struct pair_pkt *pkt)
+static struct homa_addr address(const struct pair_world *w,
+				const struct pair_pkt *pkt)
 {
 	struct homa_addr addr = w->hosts[pkt->src].addr;
 
@@ -95,9 +96,11 @@ static void leave(struct lie *l, struct pair_pkt *pkt)
 }
 
 /* A packet in the name of @from, or of an address that is nobody's. */
-static void say(struct lie *l, u8 from, u16 stranger, const struct homa_packet *p, u32 payload)
+static void say(struct lie *l, u8 from, u16 stranger,
+		const struct homa_packet *p, u32 payload)
 {
-	struct pair_pkt *pkt = pair_pkt_new(from, l->to, 7, HOMA_MAX_HDR + payload);
+	struct pair_pkt *pkt =
+		pair_pkt_new(from, l->to, 7, HOMA_MAX_HDR + payload);
 	u32 i, n;
 
 	memset(pkt->data, 0, pkt->len);
@@ -151,8 +154,9 @@ static struct homa_packet about(struct lie *l, u8 type)
 /* Mostly itself; a peer believes some things from any address. */
 static u8 some_name(struct lie *l)
 {
-	return pair_chance(&l->f->rng, 800) ? l->liar->index :
-	       (u8)pair_below(&l->f->rng, l->world->plan->cfg.hosts);
+	return pair_chance(&l->f->rng, 800) ?
+		       l->liar->index :
+		       (u8)pair_below(&l->f->rng, l->world->plan->cfg.hosts);
 }
 
 static struct homa_packet first_data(struct lie *l, u32 length, u32 incoming)
@@ -203,14 +207,16 @@ static void control(struct lie *l)
 		p = about(l, HOMA_ACK);
 		p.ack.num = (u16)pair_below(r, HOMA_MAX_ACKS + 1);
 		for (i = 0; i < p.ack.num; i++)
-			p.ack.ack[i] = (struct homa_ack){
-				(p.hdr.sender_id & ~1ull) + 2 * pair_below(r, 4),
-				PAIR_SERVER_PORT };
+			p.ack.ack[i] =
+				(struct homa_ack){ (p.hdr.sender_id & ~1ull) +
+							   2 * pair_below(r, 4),
+						   PAIR_SERVER_PORT };
 		break;
 	default:
 		p = about(l, HOMA_CUTOFFS);
 		for (i = 0; i < HOMA_PRIORITIES; i++)
-			p.cutoffs.cutoff[i] = (u32)pair_rand(r) >> (1 + pair_below(r, 31));
+			p.cutoffs.cutoff[i] =
+				(u32)pair_rand(r) >> (1 + pair_below(r, 31));
 		p.cutoffs.version = (u16)pair_rand(r);
 		break;
 	}
@@ -225,19 +231,21 @@ static void flood(struct lie *l)
 	u32 length = world_length(r, 20) + MTU;
 	struct homa_packet p = first_data(l, length, length);
 
-	say(l, l->liar->index, (u16)(1 + pair_below(r, 60000)), &p, 1 + pair_below(r, MTU));
+	say(l, l->liar->index, (u16)(1 + pair_below(r, 60000)), &p,
+	    1 + pair_below(r, MTU));
 }
 
 /* A request in pieces that do not fit together, or the answer to one that it got. */
 static void overlap(struct lie *l)
 {
 	struct pair_rng *r = &l->f->rng;
-	struct homa_packet p = pair_chance(r, 500) ? about(l, HOMA_DATA) :
-						     first_data(l, 1, 1);
+	struct homa_packet p =
+		pair_chance(r, 500) ? about(l, HOMA_DATA) : first_data(l, 1, 1);
 	u32 length = world_length(r, 15), i, n = 1 + pair_below(r, 6);
 
 	for (i = 0; i < n; i++) {
-		p.data.length = pair_chance(r, 100) ? world_length(r, 15) : length;
+		p.data.length =
+			pair_chance(r, 100) ? world_length(r, 15) : length;
 		p.data.incoming = pair_below(r, p.data.length + 1);
 		p.data.offset = pair_below(r, p.data.length);
 		p.data.payload_len = p.data.length - p.data.offset;
@@ -283,14 +291,16 @@ static void replay(struct lie *l)
 static void rubbish(struct lie *l)
 {
 	struct pair_rng *r = &l->f->rng;
-	struct pair_pkt *pkt = pair_pkt_new(l->liar->index, l->to, (u8)pair_below(r, 8), 200);
-	struct homa_packet p = about(l, (u8)(HOMA_TYPE_FIRST + pair_below(r, HOMA_TYPES)));
+	struct pair_pkt *pkt =
+		pair_pkt_new(l->liar->index, l->to, (u8)pair_below(r, 8), 200);
+	struct homa_packet p =
+		about(l, (u8)(HOMA_TYPE_FIRST + pair_below(r, HOMA_TYPES)));
 	u32 i, n = pair_below(r, 20);
 
 	for (i = 0; i < pkt->len; i++)
 		pkt->data[i] = (u8)pair_rand(r);
 	if (pair_chance(r, 700)) {
-		p.hdr.type = HOMA_NEED_ACK;	/* has no body that must be right */
+		p.hdr.type = HOMA_NEED_ACK; /* has no body that must be right */
 		homa_packet_encode(pkt->data, &p);
 		pkt->data[11] = (u8)(HOMA_TYPE_FIRST + pair_below(r, HOMA_TYPES));
 	}
@@ -306,8 +316,8 @@ static void icmp(struct lie *l)
 	u32 whom = pair_below(&l->f->rng, l->world->plan->cfg.hosts);
 
 	/* A host quotes what it was sent: our packet's ports, the other way round. */
-	pair_icmp(&l->world->w->hosts[l->to], &l->world->w->hosts[whom].addr, p.hdr.dport,
-		  p.hdr.sport, p.hdr.sender_id ^ 1);
+	pair_icmp(&l->world->w->hosts[l->to], &l->world->w->hosts[whom].addr,
+		  p.hdr.dport, p.hdr.sport, p.hdr.sender_id ^ 1);
 }
 
 static void tell(struct lie *l)
@@ -343,14 +353,15 @@ static void lie_due(struct pair_host *h, void *arg, bool stale)
 	struct world_fault *f = arg;
 	struct lie l = { world, f, h, f->a };
 
-	(void)stale;	/* it lies whatever its engine does */
+	(void)stale; /* it lies whatever its engine does */
 	if (world->calm || world->over || !f->active || f->amount++ > MOST_LIES)
 		return;
 	/* Mostly to one, now and then to others. */
 	if (pair_chance(&f->rng, 200))
 		l.to = (u8)pair_below(&f->rng, world_honest(world));
 	tell(&l);
-	pair_event_wire(h, world->w->now + 1 + pair_rand(&f->rng) % (2 * f->ns), lie_due, f);
+	pair_event_wire(h, world->w->now + 1 + pair_rand(&f->rng) % (2 * f->ns),
+			lie_due, f);
 }
 
 void world_lie_begin(struct world *world, struct world_fault *f)
@@ -371,7 +382,8 @@ static void remember(struct world *world, const struct pair_pkt *pkt)
 	s->from = pkt->src;
 	s->to = pkt->dst;
 	s->len = (u16)pkt->len;
-	memcpy(s->data, pkt->data, pkt->len < sizeof(s->data) ? pkt->len : sizeof(s->data));
+	memcpy(s->data, pkt->data,
+	       pkt->len < sizeof(s->data) ? pkt->len : sizeof(s->data));
 }
 
 /* Some of what its engine sends is changed, some lost. */
@@ -400,7 +412,8 @@ bool world_tap(struct pair_world *w, struct pair_pkt *pkt, void *arg)
 		return false;
 	if (w->hosts[pkt->dst].hostile)
 		remember(world, pkt);
-	for (i = 0; w->hosts[pkt->src].hostile && i < world->plan->num_faults; i++) {
+	for (i = 0; w->hosts[pkt->src].hostile && i < world->plan->num_faults;
+	     i++) {
 		struct world_fault *f = &world->plan->faults[i];
 
 		if (f->active && f->kind == WORLD_lie_change &&

@@ -31,14 +31,16 @@ static void burst(struct pair_host *h)
 
 	for (i = 0; i < p->burst; i++) {
 		/* As homa-bench does: servers send requests, too. */
-		int sock = world_sock(h, pair_chance(r, 100) ? WORLD_SERVER : WORLD_CLIENT);
+		int sock = world_sock(h, pair_chance(r, 100) ? WORLD_SERVER :
+							       WORLD_CLIENT);
 		u8 server = server_for(p, h->index, r);
-		u32 request = world_length(r, p->bits), response = world_length(r, p->bits);
+		u32 request = world_length(r, p->bits),
+		    response = world_length(r, p->bits);
 
 		if (sock < 0 || world->open_rpcs[h->index] >= p->most)
 			continue;
-		rpc = pair_rpc_start(h->world, h->index, (u8)sock, server, PAIR_SERVER_PORT,
-				     request, response, NULL);
+		rpc = pair_rpc_start(h->world, h->index, (u8)sock, server,
+				     PAIR_SERVER_PORT, request, response, NULL);
 		if (!rpc)
 			continue;
 		world->open_rpcs[h->index]++;
@@ -58,7 +60,9 @@ static void load_due(struct pair_host *h, void *arg, bool stale)
 	(void)arg;
 	if (stale || world->calm || world->over)
 		return;
-	pair_event_add(h, h->world->now + pair_rand(&world->load[h->index]) % (2 * p->gap_ns + 1),
+	pair_event_add(h,
+		       h->world->now + pair_rand(&world->load[h->index]) %
+					       (2 * p->gap_ns + 1),
 		       load_due, NULL);
 	burst(h);
 }
@@ -69,8 +73,9 @@ void world_load(struct pair_host *h)
 
 	world->open_rpcs[h->index] = 0;
 	if (!world->calm)
-		pair_event_add(h, h->world->now + pair_rand(&world->load[h->index]) %
-							  (world->plan->gap_ns + 1),
+		pair_event_add(h,
+			       h->world->now + pair_rand(&world->load[h->index]) %
+						       (world->plan->gap_ns + 1),
 			       load_due, NULL);
 }
 

@@ -40,7 +40,8 @@ static u64 current;
 
 static void failed(const char *text)
 {
-	fprintf(stderr, "%s\nagain: %s --seed %llu", text, program, (unsigned long long)current);
+	fprintf(stderr, "%s\nagain: %s --seed %llu", text, program,
+		(unsigned long long)current);
 	if (opt.hosts)
 		fprintf(stderr, " --hosts %u", opt.hosts);
 	if (opt.without)
@@ -59,8 +60,9 @@ static void leave_out(struct world_plan *plan, const char *list)
 		unsigned long i = strtoul(list, &end, 10);
 
 		if (end == list || i >= plan->num_faults) {
-			fprintf(stderr, "world: --without %s: this plan has %u faults\n", list,
-				plan->num_faults);
+			fprintf(stderr,
+				"world: --without %s: this plan has %u faults\n",
+				list, plan->num_faults);
 			exit(2);
 		}
 		plan->faults[i].off = true;
@@ -141,7 +143,8 @@ static bool parse(int argc, char **argv)
 		else
 			return false;
 	}
-	if (opt.hosts && (opt.hosts < WORLD_MIN_HOSTS || opt.hosts > WORLD_MAX_HOSTS))
+	if (opt.hosts &&
+	    (opt.hosts < WORLD_MIN_HOSTS || opt.hosts > WORLD_MAX_HOSTS))
 		return false;
 	return optind == argc && (opt.one || !(opt.shrink || opt.without));
 }
@@ -164,17 +167,21 @@ int main(int argc, char **argv)
 		if (opt.shrink)
 			return 0;
 	} else {
-		printf("worlds from --seed %llu\n", (unsigned long long)opt.first);
+		printf("worlds from --seed %llu\n",
+		       (unsigned long long)opt.first);
 		fflush(stdout);
 		/* At least some, however slow the machine or the sanitizer. */
-		for (seed = opt.first; opt.count ? seed < opt.first + opt.count :
-						   seed < opt.first + 5 ||
-						   (double)(clock() - start) / CLOCKS_PER_SEC <
-							   opt.seconds;)
+		for (seed = opt.first;
+		     opt.count ?
+			     seed < opt.first + opt.count :
+			     seed < opt.first + 5 ||
+				     (double)(clock() - start) / CLOCKS_PER_SEC <
+					     opt.seconds;)
 			one(seed++);
 	}
 	if (opt.forget) {
-		fputs("no request was executed twice: the judge is blind\n", stderr);
+		fputs("no request was executed twice: the judge is blind\n",
+		      stderr);
 		return 1;
 	}
 	seconds = (double)(clock() - start) / CLOCKS_PER_SEC;

@@ -45,7 +45,7 @@ static void draw_hosts(struct pair_rng *r, struct world_plan *p, u32 hosts)
 		cfg->pool_pages = pair_one_of(r, 64, 256, 256);
 	}
 	if (!cfg->params.timeout_us && pair_chance(r, 700))
-		cfg->params.timeout_us = 500000;	/* as the hosts of user space */
+		cfg->params.timeout_us = 500000; /* as the hosts of user space */
 	/* The table has 16 parts, and all hosts may meet in one of them. */
 	if (pair_chance(r, 300))
 		cfg->params.max_peers = 16 * WORLD_MAX_HOSTS + pair_below(r, 200);
@@ -82,7 +82,8 @@ static void draw_load(struct pair_rng *r, struct world_plan *p)
 	if (pair_chance(r, 200))
 		p->cfg.take_delay_ns = magnitude(r, 10 * PAIR_US, 500 * PAIR_MS);
 	if (pair_chance(r, 200))
-		p->cfg.release_delay_ns = magnitude(r, 10 * PAIR_US, 500 * PAIR_MS);
+		p->cfg.release_delay_ns =
+			magnitude(r, 10 * PAIR_US, 500 * PAIR_MS);
 }
 
 /* A random set of hosts, neither none nor all. */
@@ -139,13 +140,14 @@ static void draw_fault(const struct world_plan *p, struct world_fault *f)
 	case WORLD_restart:
 	case WORLD_crash_rx:
 	case WORLD_crash_tx:
-		f->ns = pair_chance(r, 500) ? 0 : magnitude(r, PAIR_MS, 3 * PAIR_S);
+		f->ns = pair_chance(r, 500) ? 0 :
+					      magnitude(r, PAIR_MS, 3 * PAIR_S);
 		break;
 	case WORLD_leap:
 		f->ns = magnitude(r, PAIR_MS, 100 * PAIR_S);
 		break;
 	case WORLD_drift:
-		f->amount = pair_below(r, 1001);	/* less 500: ppm */
+		f->amount = pair_below(r, 1001); /* less 500: ppm */
 		break;
 	case WORLD_damage:
 		f->amount = 1 + pair_below(r, 100);
@@ -179,7 +181,8 @@ static void draw_faults(struct pair_rng *r, struct world_plan *p)
 
 		kind = pair_below(r, WORLD_KINDS);
 		if (p->liars && pair_chance(r, 300))
-			kind = WORLD_lie_change + pair_below(r, WORLD_KINDS - WORLD_lie_change);
+			kind = WORLD_lie_change +
+			       pair_below(r, WORLD_KINDS - WORLD_lie_change);
 		if (!wanted(p, kind))
 			continue;
 		f->kind = (u8)kind;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOKS 40	/* at everybody's limits */
+#define LOOKS 40 /* at everybody's limits */
 
 int world_sock(const struct pair_host *h, u32 role)
 {
@@ -42,7 +42,7 @@ static void up_due(struct pair_host *h, void *arg, bool stale)
 	struct world *world = world_of(h->world);
 
 	(void)arg;
-	(void)stale;	/* it is not up, that is the point */
+	(void)stale; /* it is not up, that is the point */
 	if (world->over || h->up)
 		return;
 	memset(world->owners[h->index], 0, sizeof(world->owners[h->index]));
@@ -76,7 +76,8 @@ static void look_due(struct pair_host *h, void *arg, bool stale)
 	if (world->over)
 		return;
 	world_limits(world);
-	pair_event_wire(h, h->world->now + world->plan->span / LOOKS + 1, look_due, NULL);
+	pair_event_wire(h, h->world->now + world->plan->span / LOOKS + 1,
+			look_due, NULL);
 }
 
 /* Sockets that the harness opened get their owners and roles. */

@@ -59,9 +59,10 @@ static void print_fault(const struct world_plan *p, u32 i)
 {
 	const struct world_fault *f = &p->faults[i];
 
-	printf("  %2u %10.3f to %10.3f s  %-12s host %u, host %u, hosts %03x, %u, %.3f ms: %s\n", i,
-	       (double)(f->at + 2 * PAIR_S) / 1e9, (double)(f->end + 2 * PAIR_S) / 1e9,
-	       world_fault_name[f->kind], f->a, f->b, f->mask, f->amount, (double)f->ns / 1e6,
+	printf("  %2u %10.3f to %10.3f s  %-12s host %u, host %u, hosts %03x, %u, %.3f ms: %s\n",
+	       i, (double)(f->at + 2 * PAIR_S) / 1e9,
+	       (double)(f->end + 2 * PAIR_S) / 1e9, world_fault_name[f->kind],
+	       f->a, f->b, f->mask, f->amount, (double)f->ns / 1e6,
 	       world_fault_text[f->kind]);
 }
 
@@ -69,13 +70,13 @@ static void print_plan(const struct world_plan *p)
 {
 	u32 i, shown = 0;
 
-	printf("%u hosts, the last %u lie, %.3f s; left of its faults:\n", p->cfg.hosts, p->liars,
-	       (double)p->span / 1e9);
+	printf("%u hosts, the last %u lie, %.3f s; left of its faults:\n",
+	       p->cfg.hosts, p->liars, (double)p->span / 1e9);
 	for (i = 0; i < p->num_faults; i++)
 		if (!p->faults[i].off)
 			print_fault(p, i);
-	printf("again: --seed %llu --hosts %u --without ", (unsigned long long)p->seed,
-	       p->cfg.hosts);
+	printf("again: --seed %llu --hosts %u --without ",
+	       (unsigned long long)p->seed, p->cfg.hosts);
 	for (i = 0; i < p->num_faults; i++)
 		if (p->faults[i].off)
 			printf("%s%u", shown++ ? "," : "", i);

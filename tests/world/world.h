@@ -25,61 +25,72 @@
 #define WORLD_BAD_PORT 101
 
 /* WORLD_FAULT(name, "what it does") */
-#define WORLD_FAULTS(X)                                                            \
-	X(loss, "packets are lost by chance")                                      \
-	X(silence, "a host's packets are lost, all of them, in short bursts")      \
-	X(copies, "packets come twice, up to tombstone_ms late")                   \
-	X(late_copies, "the same, up to 8 s late")                                 \
-	X(reorder, "packets overtake each other")                                  \
-	X(damage, "bits flip, and no checksum notices")                            \
-	X(cut, "no packet from one host to another")                               \
-	X(partition, "two groups of hosts do not hear each other")                 \
-	X(isolate, "a host hears nobody and is heard by nobody")                   \
-	X(pause, "a host does nothing for 1 ms to 10 s")                           \
-	X(restart, "a host loses its memory")                                      \
-	X(restart_bare, "the same; its sockets come back later")                   \
-	X(crash_rx, "a host dies in the middle of a batch of packets")             \
-	X(crash_tx, "a host dies when a packet has left")                          \
-	X(leap, "a host's clock leaps forward, up to 100 s")                       \
-	X(drift, "a host's clock runs wrong by up to 500 ppm")                     \
-	X(reopen, "a server closes its socket and opens it again")                 \
-	X(reclose, "a client closes its socket and opens another")                 \
-	X(aborts, "a client aborts RPCs")                                          \
-	X(tx_fail, "devices refuse packets")                                       \
-	X(no_way, "a device knows no way to anybody")                              \
-	X(starve, "hosts are late with spare memory")                              \
-	X(app_deaf, "an application never takes")                                  \
-	X(app_hoard, "an application never gives pages back")                      \
-	X(app_mute, "an application never answers")                                \
-	X(app_twice, "an application answers twice")                               \
-	X(app_greedy, "a user takes all RPCs that he can get")                     \
-	X(app_fickle, "an application aborts what it began, and closes")           \
-	X(lie_change, "a liar's own packets are changed on their way out")         \
-	X(lie_grant, "a liar grants beyond the end, and takes it back")            \
-	X(lie_busy, "a liar is always busy")                                       \
-	X(lie_need_ack, "a liar wants acks, without end")                          \
-	X(lie_unknown, "a liar knows nothing of its RPCs")                         \
-	X(lie_resend, "a liar asks for the same again, without end")               \
-	X(lie_ack, "a liar acknowledges RPCs of others")                           \
-	X(lie_cutoffs, "a liar sends cutoffs, in others' names too")               \
-	X(lie_icmp, "a liar sends ICMP errors")                                    \
-	X(lie_flood, "first packets of long messages from many addresses")         \
-	X(lie_overlap, "DATA that overlaps with other bytes and other lengths")    \
-	X(lie_forge, "whole requests in others' names, some of one packet twice")  \
-	X(lie_replay, "packets that the liar saw, again, to anybody")              \
+#define WORLD_FAULTS(X)                                                           \
+	X(loss, "packets are lost by chance")                                     \
+	X(silence, "a host's packets are lost, all of them, in short bursts")     \
+	X(copies, "packets come twice, up to tombstone_ms late")                  \
+	X(late_copies, "the same, up to 8 s late")                                \
+	X(reorder, "packets overtake each other")                                 \
+	X(damage, "bits flip, and no checksum notices")                           \
+	X(cut, "no packet from one host to another")                              \
+	X(partition, "two groups of hosts do not hear each other")                \
+	X(isolate, "a host hears nobody and is heard by nobody")                  \
+	X(pause, "a host does nothing for 1 ms to 10 s")                          \
+	X(restart, "a host loses its memory")                                     \
+	X(restart_bare, "the same; its sockets come back later")                  \
+	X(crash_rx, "a host dies in the middle of a batch of packets")            \
+	X(crash_tx, "a host dies when a packet has left")                         \
+	X(leap, "a host's clock leaps forward, up to 100 s")                      \
+	X(drift, "a host's clock runs wrong by up to 500 ppm")                    \
+	X(reopen, "a server closes its socket and opens it again")                \
+	X(reclose, "a client closes its socket and opens another")                \
+	X(aborts, "a client aborts RPCs")                                         \
+	X(tx_fail, "devices refuse packets")                                      \
+	X(no_way, "a device knows no way to anybody")                             \
+	X(starve, "hosts are late with spare memory")                             \
+	X(app_deaf, "an application never takes")                                 \
+	X(app_hoard, "an application never gives pages back")                     \
+	X(app_mute, "an application never answers")                               \
+	X(app_twice, "an application answers twice")                              \
+	X(app_greedy, "a user takes all RPCs that he can get")                    \
+	X(app_fickle, "an application aborts what it began, and closes")          \
+	X(lie_change, "a liar's own packets are changed on their way out")        \
+	X(lie_grant, "a liar grants beyond the end, and takes it back")           \
+	X(lie_busy, "a liar is always busy")                                      \
+	X(lie_need_ack, "a liar wants acks, without end")                         \
+	X(lie_unknown, "a liar knows nothing of its RPCs")                        \
+	X(lie_resend, "a liar asks for the same again, without end")              \
+	X(lie_ack, "a liar acknowledges RPCs of others")                          \
+	X(lie_cutoffs, "a liar sends cutoffs, in others' names too")              \
+	X(lie_icmp, "a liar sends ICMP errors")                                   \
+	X(lie_flood, "first packets of long messages from many addresses")        \
+	X(lie_overlap, "DATA that overlaps with other bytes and other lengths")   \
+	X(lie_forge, "whole requests in others' names, some of one packet twice") \
+	X(lie_replay, "packets that the liar saw, again, to anybody")             \
 	X(lie_rubbish, "bytes without sense")
 
 enum world_kind {
 #define X(name, text) WORLD_##name,
 	WORLD_FAULTS(X)
 #undef X
-	WORLD_KINDS
+		WORLD_KINDS
 };
 
-enum world_pattern { WORLD_ALL_TO_ALL, WORLD_INCAST, WORLD_HOT_SPOT, WORLD_PATTERNS };
+enum world_pattern {
+	WORLD_ALL_TO_ALL,
+	WORLD_INCAST,
+	WORLD_HOT_SPOT,
+	WORLD_PATTERNS
+};
 
 /* What a socket is for; pair_sock.role. */
-enum { WORLD_NO_ROLE, WORLD_SERVER, WORLD_CLIENT, WORLD_BAD_SERVER, WORLD_BAD_CLIENT };
+enum {
+	WORLD_NO_ROLE,
+	WORLD_SERVER,
+	WORLD_CLIENT,
+	WORLD_BAD_SERVER,
+	WORLD_BAD_CLIENT
+};
 
 /**
  * struct world_fault - something that goes wrong from @at to @end
@@ -213,11 +224,11 @@ void world_settle(struct world *world);
 struct world_cover {
 	u64 worlds, idle_worlds;
 	u64 did[PAIR_DIDS];
-	u64 again[PAIR_MAYS];	/* RPCs that ran again, by what allowed it */
+	u64 again[PAIR_MAYS]; /* RPCs that ran again, by what allowed it */
 	u64 faults[WORLD_KINDS];
 	u64 rpcs, ok, failed, packets, events;
-	u64 ns;			/* virtual */
-	u64 settle_ns;		/* longest */
+	u64 ns;	       /* virtual */
+	u64 settle_ns; /* longest */
 	u64 settle_seed;
 };
 extern struct world_cover world_cover;

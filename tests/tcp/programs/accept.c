@@ -27,13 +27,17 @@ static void accept_flags__server(struct tcp_end *end)
 	tcp_nonblocking(listener, true);
 	tcp_ready();
 	for (int i = 0; i < COUNT; i++) {
-		int flags = (i & 1 ? SOCK_NONBLOCK : 0) | (i & 2 ? SOCK_CLOEXEC : 0), fd;
+		int flags = (i & 1 ? SOCK_NONBLOCK : 0) |
+			    (i & 2 ? SOCK_CLOEXEC : 0),
+		    fd;
 
 		SAME(tcp_poll(listener, POLLIN), POLLIN);
-		fd = i < 4 ? accept4(listener, NULL, NULL, flags) : accept(listener, NULL, NULL);
+		fd = i < 4 ? accept4(listener, NULL, NULL, flags) :
+			     accept(listener, NULL, NULL);
 		MUST(fd);
 		/* accept() takes neither flag from the listener. */
-		SAME(fcntl(fd, F_GETFL) & O_NONBLOCK, i < 4 && i & 1 ? O_NONBLOCK : 0);
+		SAME(fcntl(fd, F_GETFL) & O_NONBLOCK,
+		     i < 4 && i & 1 ? O_NONBLOCK : 0);
 		SAME(fcntl(fd, F_GETFD), i < 4 && i & 2 ? FD_CLOEXEC : 0);
 		SAME(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDWR);
 		tcp_nonblocking(fd, false);
@@ -269,7 +273,8 @@ static void reuseport__server(struct tcp_end *end)
 	int got[2] = { 0 };
 
 	for (int i = 0; i < 2; i++) {
-		listeners[i] = (struct pollfd){ .fd = tcp_socket(end), .events = POLLIN };
+		listeners[i] = (struct pollfd){ .fd = tcp_socket(end),
+						.events = POLLIN };
 		tcp_set(listeners[i].fd, SOL_SOCKET, SO_REUSEPORT, 1);
 		MUST(bind(listeners[i].fd, &end->address.any, end->length));
 		MUST(listen(listeners[i].fd, 64));
@@ -307,7 +312,8 @@ static void listen_anywhere__server(struct tcp_end *end)
 	socklen_t length = sizeof(own);
 	int listener = tcp_socket(end), fd;
 
-	memset(&any.v4.sin_addr, 0, any.any.sa_family == AF_INET ? sizeof(any.v4.sin_addr) : 0);
+	memset(&any.v4.sin_addr, 0,
+	       any.any.sa_family == AF_INET ? sizeof(any.v4.sin_addr) : 0);
 	if (any.any.sa_family == AF_INET6)
 		any.v6.sin6_addr = in6addr_any;
 	MUST(bind(listener, &any.any, end->length));
@@ -353,7 +359,8 @@ static void dual_stack__client(struct tcp_end *end)
 
 	if (to.any.sa_family == AF_INET) {
 		to.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
-					       .sin6_port = end->address.v4.sin_port };
+					       .sin6_port =
+						       end->address.v4.sin_port };
 		to.v6.sin6_addr.s6_addr32[2] = htonl(0xffff);
 		to.v6.sin6_addr.s6_addr32[3] = end->address.v4.sin_addr.s_addr;
 	}
@@ -382,18 +389,11 @@ static void defer_accept__server(struct tcp_end *end)
 #define defer_accept__client accept_nonblocking__client
 
 const struct tcp_case tcp_accept_cases[] = {
-	TCP_CASE(accept_flags),
-	TCP_CASE(accept_nonblocking),
-	TCP_CASE(accept_timeout),
-	TCP_CASE(backlog),
-	TCP_CASE(accept_after_close),
-	TCP_CASE(accept_without_descriptor),
-	TCP_CASE(listener_closed),
-	TCP_CASE(listen_again),
-	TCP_CASE(accept_inherits),
-	TCP_CASE(reuseport),
-	TCP_CASE(listen_anywhere),
-	TCP_CASE(dual_stack),
-	TCP_CASE(defer_accept),
-	{ 0 },
+	TCP_CASE(accept_flags),	      TCP_CASE(accept_nonblocking),
+	TCP_CASE(accept_timeout),     TCP_CASE(backlog),
+	TCP_CASE(accept_after_close), TCP_CASE(accept_without_descriptor),
+	TCP_CASE(listener_closed),    TCP_CASE(listen_again),
+	TCP_CASE(accept_inherits),    TCP_CASE(reuseport),
+	TCP_CASE(listen_anywhere),    TCP_CASE(dual_stack),
+	TCP_CASE(defer_accept),	      { 0 },
 };

@@ -15,16 +15,20 @@ static void both_ways(int fd)
 
 	tcp_nonblocking(fd, true);
 	while (sent < MEGA10 || received < MEGA10) {
-		short now = tcp_poll(fd, (short)(POLLIN | (sent < MEGA10 ? POLLOUT : 0)));
+		short now = tcp_poll(fd, (short)(POLLIN |
+						 (sent < MEGA10 ? POLLOUT : 0)));
 
 		if (now & POLLOUT && sent < MEGA10) {
-			size_t want = MEGA10 - sent < sizeof(bytes) ? MEGA10 - sent : sizeof(bytes);
+			size_t want = MEGA10 - sent < sizeof(bytes) ?
+					      MEGA10 - sent :
+					      sizeof(bytes);
 
 			tcp_fill(bytes, want, sent);
 			sent += (size_t)MUST(send(fd, bytes, want, MSG_NOSIGNAL));
 		}
 		if (now & POLLIN) {
-			size_t got = (size_t)MUST(recv(fd, bytes, sizeof(bytes), 0));
+			size_t got =
+				(size_t)MUST(recv(fd, bytes, sizeof(bytes), 0));
 
 			EXPECT(got > 0 && "the stream ended too early");
 			EXPECT(tcp_filled(bytes, got, received));

@@ -124,7 +124,8 @@ static void eof_order__server(struct tcp_end *end)
 	tcp_await(end);
 	tcp_receive(fd, 100000, 3);
 	tcp_expect_eof(fd);
-	SAME(tcp_ask(fd, POLLIN | POLLRDHUP) & (POLLIN | POLLRDHUP), POLLIN | POLLRDHUP);
+	SAME(tcp_ask(fd, POLLIN | POLLRDHUP) & (POLLIN | POLLRDHUP),
+	     POLLIN | POLLRDHUP);
 	tcp_close(fd);
 }
 
@@ -188,7 +189,13 @@ static void linger__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_close_cases[] = {
-	TCP_CASE(half_close),	      TCP_CASE(half_close_by_server), TCP_CASE(shutdown_read),
-	TCP_CASE(shutdown_both),      TCP_CASE(close_both_at_once),   TCP_CASE(eof_order),
-	TCP_CASE(exit_after_send),    TCP_CASE(linger),		      { 0 },
+	TCP_CASE(half_close),
+	TCP_CASE(half_close_by_server),
+	TCP_CASE(shutdown_read),
+	TCP_CASE(shutdown_both),
+	TCP_CASE(close_both_at_once),
+	TCP_CASE(eof_order),
+	TCP_CASE(exit_after_send),
+	TCP_CASE(linger),
+	{ 0 },
 };

@@ -71,7 +71,8 @@ static void connect_after_refusal__client(struct tcp_end *end)
 
 static void connect_nonblocking__client(struct tcp_end *end)
 {
-	int fd = (int)MUST(socket(end->address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+	int fd = (int)MUST(socket(end->address.any.sa_family,
+				  SOCK_STREAM | SOCK_NONBLOCK, 0));
 
 	FAILS(connect(fd, &end->address.any, end->length), EINPROGRESS);
 	SAME(tcp_poll(fd, POLLOUT), POLLOUT);
@@ -88,8 +89,10 @@ static void connect_nonblocking__client(struct tcp_end *end)
 
 static void connect_nonblocking_epoll__client(struct tcp_end *end)
 {
-	struct epoll_event event = { .events = EPOLLOUT | EPOLLIN | EPOLLET, .data.u64 = 77 };
-	int fd = (int)MUST(socket(end->address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+	struct epoll_event event = { .events = EPOLLOUT | EPOLLIN | EPOLLET,
+				     .data.u64 = 77 };
+	int fd = (int)MUST(socket(end->address.any.sa_family,
+				  SOCK_STREAM | SOCK_NONBLOCK, 0));
 	int set = (int)MUST(epoll_create1(0));
 
 	FAILS(connect(fd, &end->address.any, end->length), EINPROGRESS);
@@ -108,10 +111,12 @@ static void connect_nonblocking_epoll__client(struct tcp_end *end)
 
 static void connect_nonblocking_refused__client(struct tcp_end *end)
 {
-	int fd = (int)MUST(socket(end->address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+	int fd = (int)MUST(socket(end->address.any.sa_family,
+				  SOCK_STREAM | SOCK_NONBLOCK, 0));
 
 	FAILS(connect(fd, &end->address.any, end->length), EINPROGRESS);
-	SAME(tcp_poll(fd, POLLOUT) & (POLLOUT | POLLERR | POLLHUP), POLLOUT | POLLERR | POLLHUP);
+	SAME(tcp_poll(fd, POLLOUT) & (POLLOUT | POLLERR | POLLHUP),
+	     POLLOUT | POLLERR | POLLHUP);
 	SAME(tcp_get(fd, SOL_SOCKET, SO_ERROR), ECONNREFUSED);
 	SAME(tcp_get(fd, SOL_SOCKET, SO_ERROR), 0);
 	tcp_close(fd);
@@ -170,11 +175,13 @@ static void connect_bound__client(struct tcp_end *end)
 
 static bool same_address(const union tcp_address *a, const union tcp_address *b)
 {
-	if (a->any.sa_family != b->any.sa_family || a->v4.sin_port != b->v4.sin_port)
+	if (a->any.sa_family != b->any.sa_family ||
+	    a->v4.sin_port != b->v4.sin_port)
 		return false;
 	if (a->any.sa_family == AF_INET)
 		return a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
-	return !memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr));
+	return !memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr,
+		       sizeof(a->v6.sin6_addr));
 }
 
 /* Each end tells the other what it takes the two addresses for. */

@@ -150,7 +150,8 @@ static void numbers__client(struct tcp_end *end)
 static void other_families__server(struct tcp_end *end)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	int pair[2], packets = (int)MUST(socket(end->address.any.sa_family, SOCK_DGRAM, 0));
+	int pair[2], packets = (int)MUST(
+			     socket(end->address.any.sa_family, SOCK_DGRAM, 0));
 	int local = (int)MUST(socket(AF_UNIX, SOCK_STREAM, 0));
 	socklen_t length = sizeof(name);
 	union tcp_address own = { .any.sa_family = end->address.any.sa_family };
@@ -184,7 +185,11 @@ static void other_families__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_descriptor_cases[] = {
-	TCP_CASE(dup_closed), TCP_CASE(dup_flags), TCP_CASE(dup_over),
-	TCP_CASE(dup_files),  TCP_CASE(numbers),   TCP_CASE(other_families),
+	TCP_CASE(dup_closed),
+	TCP_CASE(dup_flags),
+	TCP_CASE(dup_over),
+	TCP_CASE(dup_files),
+	TCP_CASE(numbers),
+	TCP_CASE(other_families),
 	{ 0 },
 };

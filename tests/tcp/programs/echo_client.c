@@ -35,12 +35,14 @@ static void look(struct stream *s, const unsigned char *bytes, ssize_t got)
 {
 	echo_must((int)got, "read");
 	if (got == 0) {
-		fprintf(stderr, "stream %zu ended at %zu of %zu\n", s->number, s->received, length);
+		fprintf(stderr, "stream %zu ended at %zu of %zu\n", s->number,
+			s->received, length);
 		exit(1);
 	}
 	for (ssize_t i = 0; i < got; i++, s->received++)
 		if (bytes[i] != echo_byte(s->number, s->received)) {
-			fprintf(stderr, "stream %zu: wrong byte at %zu\n", s->number, s->received);
+			fprintf(stderr, "stream %zu: wrong byte at %zu\n",
+				s->number, s->received);
 			exit(1);
 		}
 }
@@ -120,10 +122,13 @@ static void run_poll(size_t count)
 		entries[i].fd = streams[i].fd;
 	while (open > 0) {
 		for (size_t i = 0; i < count; i++)
-			entries[i].events = may_send(&streams[i]) ? POLLIN | POLLOUT : POLLIN;
+			entries[i].events = may_send(&streams[i]) ?
+						    POLLIN | POLLOUT :
+						    POLLIN;
 		echo_must(poll(entries, count, -1), "poll");
 		for (size_t i = 0; i < count; i++)
-			if (entries[i].fd >= 0 && entries[i].revents && turn(&streams[i])) {
+			if (entries[i].fd >= 0 && entries[i].revents &&
+			    turn(&streams[i])) {
 				finish(&streams[i]);
 				entries[i].fd = -1;
 				open--;
@@ -140,10 +145,12 @@ static void run_epoll(size_t count)
 	for (size_t i = 0; i < count; i++) {
 		events[0].events = EPOLLIN | EPOLLOUT;
 		events[0].data.ptr = &streams[i];
-		echo_must(epoll_ctl(set, EPOLL_CTL_ADD, streams[i].fd, events), "epoll_ctl");
+		echo_must(epoll_ctl(set, EPOLL_CTL_ADD, streams[i].fd, events),
+			  "epoll_ctl");
 	}
 	while (open > 0) {
-		int ready = echo_must(epoll_wait(set, events, 16, -1), "epoll_wait");
+		int ready =
+			echo_must(epoll_wait(set, events, 16, -1), "epoll_wait");
 
 		for (int i = 0; i < ready; i++) {
 			struct stream *s = events[i].data.ptr;
@@ -153,8 +160,10 @@ static void run_epoll(size_t count)
 				open--;
 				continue;
 			}
-			events[i].events = may_send(s) ? EPOLLIN | EPOLLOUT : EPOLLIN;
-			echo_must(epoll_ctl(set, EPOLL_CTL_MOD, s->fd, &events[i]), "epoll_ctl");
+			events[i].events =
+				may_send(s) ? EPOLLIN | EPOLLOUT : EPOLLIN;
+			echo_must(epoll_ctl(set, EPOLL_CTL_MOD, s->fd, &events[i]),
+				  "epoll_ctl");
 		}
 	}
 }
@@ -166,7 +175,8 @@ int main(int argc, char **argv)
 	bool blocks;
 
 	if (count < 1 || count > MOST) {
-		fprintf(stderr, "usage: tcp_echo_client ADDRESS PORT HOW CONNECTIONS BYTES\n");
+		fprintf(stderr,
+			"usage: tcp_echo_client ADDRESS PORT HOW CONNECTIONS BYTES\n");
 		return 2;
 	}
 	address = argv[1];

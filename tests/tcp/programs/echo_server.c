@@ -41,7 +41,9 @@ static void *serve(void *argument)
 
 	while ((got = read(fd, bytes, sizeof(bytes))) > 0)
 		for (ssize_t done = 0, sent; done < got; done += sent)
-			sent = echo_must((int)write(fd, bytes + done, (size_t)(got - done)), "write");
+			sent = echo_must((int)write(fd, bytes + done,
+						    (size_t)(got - done)),
+					 "write");
 	echo_must((int)got, "read");
 	close(fd);
 	return NULL;
@@ -144,7 +146,10 @@ static void run_poll(void)
 		for (int fd = 0; fd <= highest; fd++)
 			if (connections[fd].open)
 				entries[count++] = (struct pollfd){
-					.fd = fd, .events = waits_to_send(fd) ? POLLOUT : POLLIN };
+					.fd = fd,
+					.events = waits_to_send(fd) ? POLLOUT :
+								      POLLIN
+				};
 		echo_must(poll(entries, count, -1), "poll");
 		for (nfds_t i = 1; i < count; i++)
 			if (entries[i].revents)
@@ -167,7 +172,8 @@ static void run_select(void)
 				FD_SET(fd, waits_to_send(fd) ? &out : &in);
 		echo_must(select(highest + 1, &in, &out, NULL, NULL), "select");
 		for (int fd = 0; fd <= highest; fd++)
-			if (connections[fd].open && (FD_ISSET(fd, &in) || FD_ISSET(fd, &out)))
+			if (connections[fd].open &&
+			    (FD_ISSET(fd, &in) || FD_ISSET(fd, &out)))
 				turn(fd);
 		if (FD_ISSET(listener, &in))
 			take(NULL);
@@ -209,22 +215,26 @@ static void run_epoll(uint32_t how, bool nested)
 	outer = nested ? echo_must(epoll_create1(0), "epoll_create1") : set;
 	add(listener);
 	if (nested) {
-		events[0] = (struct epoll_event){ .events = EPOLLIN, .data.fd = set };
-		echo_must(epoll_ctl(outer, EPOLL_CTL_ADD, set, events), "epoll_ctl");
+		events[0] = (struct epoll_event){ .events = EPOLLIN,
+						  .data.fd = set };
+		echo_must(epoll_ctl(outer, EPOLL_CTL_ADD, set, events),
+			  "epoll_ctl");
 	}
 	for (;;) {
 		int count;
 
 		if (nested)
 			echo_must(epoll_wait(outer, events, 1, -1), "epoll_wait");
-		count = echo_must(epoll_wait(set, events, 64, nested ? 0 : -1), "epoll_wait");
+		count = echo_must(epoll_wait(set, events, 64, nested ? 0 : -1),
+				  "epoll_wait");
 		for (int i = 0; i < count; i++) {
 			if (events[i].data.fd == listener) {
 				take(add);
 				continue;
 			}
 			turn(events[i].data.fd);
-			if (connections[events[i].data.fd].open && !(flags & EPOLLET))
+			if (connections[events[i].data.fd].open &&
+			    !(flags & EPOLLET))
 				change(EPOLL_CTL_MOD, events[i].data.fd);
 		}
 	}

@@ -16,7 +16,8 @@ int echo_must(int result, const char *what)
 
 static struct addrinfo *look_up(const char *address, const char *port)
 {
-	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST };
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_NUMERICHOST };
 	struct addrinfo *found;
 	int error = getaddrinfo(address, port, &hints, &found);
 
@@ -30,10 +31,12 @@ static struct addrinfo *look_up(const char *address, const char *port)
 int echo_listen(const char *address, const char *port, int flags)
 {
 	struct addrinfo *at = look_up(address, port);
-	int fd = echo_must(socket(at->ai_family, SOCK_STREAM | flags, 0), "socket");
+	int fd = echo_must(socket(at->ai_family, SOCK_STREAM | flags, 0),
+			   "socket");
 	int one = 1;
 
-	echo_must(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), "SO_REUSEADDR");
+	echo_must(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)),
+		  "SO_REUSEADDR");
 	echo_must(bind(fd, at->ai_addr, at->ai_addrlen), "bind");
 	echo_must(listen(fd, 256), "listen");
 	freeaddrinfo(at);

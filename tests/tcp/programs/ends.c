@@ -53,14 +53,15 @@ static void tell_sent(struct tcp_end *end, size_t sent)
 struct closing {
 	int fd;
 	pid_t thread; /* atomic; 0: it has not begun */
-	bool closed; /* atomic */
+	bool closed;  /* atomic */
 };
 
 static void *close_it(void *arg)
 {
 	struct closing *closing = arg;
 
-	__atomic_store_n(&closing->thread, (pid_t)syscall(SYS_gettid), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&closing->thread, (pid_t)syscall(SYS_gettid),
+			 __ATOMIC_SEQ_CST);
 	tcp_close(closing->fd);
 	__atomic_store_n(&closing->closed, true, __ATOMIC_SEQ_CST);
 	return NULL;
@@ -287,9 +288,14 @@ static void terminated_unaccepted__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_end_cases[] = {
-	TCP_CASE(linger_waits),		 TCP_CASE(linger_ends),
-	TCP_CASE(linger_zero_drops),	 TCP_CASE(linger_zero_exit),
-	TCP_CASE(terminated_after_send), TCP_CASE(killed_after_send),
-	TCP_CASE(terminated_after_answer), TCP_CASE(terminated_unread),
-	TCP_CASE(terminated_unaccepted), { 0 },
+	TCP_CASE(linger_waits),
+	TCP_CASE(linger_ends),
+	TCP_CASE(linger_zero_drops),
+	TCP_CASE(linger_zero_exit),
+	TCP_CASE(terminated_after_send),
+	TCP_CASE(killed_after_send),
+	TCP_CASE(terminated_after_answer),
+	TCP_CASE(terminated_unread),
+	TCP_CASE(terminated_unaccepted),
+	{ 0 },
 };

@@ -78,7 +78,8 @@ static void epoll_edge__server(struct tcp_end *end)
 {
 	int fd = tcp_accept_one(end), set = new_set();
 
-	control(set, EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+	control(set, EPOLL_CTL_ADD, fd,
+		EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
 	SAME(ready(set, fd, TCP_PATIENCE), EPOLLOUT);
 	SAME(ready(set, fd, 0), 0);
 	for (int i = 0; i < 3; i++) {
@@ -88,10 +89,12 @@ static void epoll_edge__server(struct tcp_end *end)
 	}
 	tcp_receive(fd, 30, 0);
 	/* Set anew, what is there is told again. */
-	control(set, EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+	control(set, EPOLL_CTL_MOD, fd,
+		EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
 	SAME(ready(set, fd, TCP_PATIENCE), EPOLLOUT);
 	tcp_tell(end);
-	SAME(ready(set, fd, TCP_PATIENCE) & (EPOLLIN | EPOLLRDHUP), EPOLLIN | EPOLLRDHUP);
+	SAME(ready(set, fd, TCP_PATIENCE) & (EPOLLIN | EPOLLRDHUP),
+	     EPOLLIN | EPOLLRDHUP);
 	SAME(ready(set, fd, 0), 0);
 	tcp_expect_eof(fd);
 	tcp_close(fd);
@@ -400,8 +403,15 @@ static void two_waiters__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_epoll_cases[] = {
-	TCP_CASE(epoll_level),	TCP_CASE(epoll_edge),	TCP_CASE(epoll_oneshot),
-	TCP_CASE(epoll_nested), TCP_CASE(epoll_misuse), TCP_CASE(epoll_closed),
-	TCP_CASE(epoll_added),	TCP_CASE(epoll_room),	TCP_CASE(epoll_fair),
-	TCP_CASE(two_waiters),	{ 0 },
+	TCP_CASE(epoll_level),
+	TCP_CASE(epoll_edge),
+	TCP_CASE(epoll_oneshot),
+	TCP_CASE(epoll_nested),
+	TCP_CASE(epoll_misuse),
+	TCP_CASE(epoll_closed),
+	TCP_CASE(epoll_added),
+	TCP_CASE(epoll_room),
+	TCP_CASE(epoll_fair),
+	TCP_CASE(two_waiters),
+	{ 0 },
 };

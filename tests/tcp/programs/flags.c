@@ -208,7 +208,7 @@ static void bad_address__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_flag_cases[] = {
-	TCP_CASE(peek),	 TCP_CASE(waitall), TCP_CASE(dontwait),	   TCP_CASE(trunc),
-	TCP_CASE(more), TCP_CASE(no_length), TCP_CASE(bad_address), TCP_CASE(error_queue),
-	{ 0 },
+	TCP_CASE(peek),	       TCP_CASE(waitall),     TCP_CASE(dontwait),
+	TCP_CASE(trunc),       TCP_CASE(more),	      TCP_CASE(no_length),
+	TCP_CASE(bad_address), TCP_CASE(error_queue), { 0 },
 };

@@ -27,7 +27,8 @@ static void use_own(int number)
 	}
 	if (send(own, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
 		runs++;
-	if (poll(&entry, 1, 0) == 1 && recv(own, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+	if (poll(&entry, 1, 0) == 1 &&
+	    recv(own, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		runs++;
 	errno = before;
 }
@@ -57,7 +58,8 @@ static void handler_works__server(struct tcp_end *end)
 static void handler_works__client(struct tcp_end *end)
 {
 	struct sigaction act = { .sa_handler = use_own, .sa_flags = SA_RESTART };
-	struct itimerval often = { .it_interval.tv_usec = 100, .it_value.tv_usec = 100 };
+	struct itimerval often = { .it_interval.tv_usec = 100,
+				   .it_value.tv_usec = 100 };
 	struct itimerval never = { 0 };
 	int fd = tcp_connect(end), i;
 	char byte;
@@ -89,7 +91,8 @@ static void look(int number, siginfo_t *info, void *context)
 
 	(void)context;
 	sigprocmask(SIG_BLOCK, NULL, &mask);
-	was_blocked = sigismember(&mask, SIGUSR2) + 2 * sigismember(&mask, number) +
+	was_blocked = sigismember(&mask, SIGUSR2) +
+		      2 * sigismember(&mask, number) +
 		      4 * sigismember(&mask, SIGHUP);
 	told_value = info->si_value.sival_int;
 }
@@ -109,7 +112,8 @@ static void handler_set_up__server(struct tcp_end *end)
 
 static void handler_set_up__client(struct tcp_end *end)
 {
-	struct sigaction act = { .sa_sigaction = look, .sa_flags = SA_SIGINFO }, old;
+	struct sigaction act = { .sa_sigaction = look, .sa_flags = SA_SIGINFO },
+			 old;
 	int fd = tcp_connect(end);
 
 	sigaddset(&act.sa_mask, SIGUSR2);
@@ -127,7 +131,8 @@ static void handler_set_up__client(struct tcp_end *end)
 	MUST(sigaction(SIGUSR1, &act, NULL));
 	raise(SIGUSR1);
 	SAME(nested, 2);
-	act = (struct sigaction){ .sa_handler = again, .sa_flags = (int)SA_RESETHAND };
+	act = (struct sigaction){ .sa_handler = again,
+				  .sa_flags = (int)SA_RESETHAND };
 	MUST(sigaction(SIGUSR2, &act, NULL));
 	depth = 1;
 	raise(SIGUSR2);
@@ -176,7 +181,8 @@ static void handler_ends_calls__server(struct tcp_end *end)
 /* recv() without SA_RESTART or with a time limit, and poll() always. */
 static void handler_ends_calls__client(struct tcp_end *end)
 {
-	struct target target = { .thread = pthread_self(), .number = (pid_t)syscall(SYS_gettid) };
+	struct target target = { .thread = pthread_self(),
+				 .number = (pid_t)syscall(SYS_gettid) };
 	struct timeval long_time = { .tv_sec = 1000 };
 	struct sigaction act = { .sa_handler = tick };
 	int fd = tcp_connect(end), which;
@@ -194,7 +200,8 @@ static void handler_ends_calls__client(struct tcp_end *end)
 			FAILS(recv(fd, &byte, 1, 0), EINTR);
 		SAME(pthread_join(thread, NULL), 0);
 		SAME(ticks, which + 1);
-		MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &long_time, sizeof(long_time)));
+		MUST(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &long_time,
+				sizeof(long_time)));
 	}
 	tcp_tell(end);
 	tcp_expect_eof(fd);

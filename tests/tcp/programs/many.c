@@ -108,9 +108,11 @@ static void connect_at_once__client(struct tcp_end *end)
 	int family = end->address.any.sa_family, left = AT_ONCE;
 
 	for (int i = 0; i < AT_ONCE; i++) {
-		entries[i].fd = (int)MUST(socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0));
+		entries[i].fd =
+			(int)MUST(socket(family, SOCK_STREAM | SOCK_NONBLOCK, 0));
 		entries[i].events = POLLOUT;
-		FAILS(connect(entries[i].fd, &end->address.any, end->length), EINPROGRESS);
+		FAILS(connect(entries[i].fd, &end->address.any, end->length),
+		      EINPROGRESS);
 	}
 	while (left > 0) {
 		EXPECT(poll(entries, AT_ONCE, TCP_PATIENCE) > 0);
@@ -127,6 +129,9 @@ static void connect_at_once__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_many_cases[] = {
-	TCP_CASE(short_connections), TCP_CASE(closed_by_server), TCP_CASE(at_once),
-	TCP_CASE(connect_at_once),   { 0 },
+	TCP_CASE(short_connections),
+	TCP_CASE(closed_by_server),
+	TCP_CASE(at_once),
+	TCP_CASE(connect_at_once),
+	{ 0 },
 };

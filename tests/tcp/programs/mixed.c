@@ -77,7 +77,8 @@ static void mixed_epoll__server(struct tcp_end *end)
 
 	open_kinds(&k, fd);
 	for (int i = 0; i < KINDS; i++) {
-		struct epoll_event event = { .events = EPOLLIN, .data.u64 = 1000 + (uint64_t)i };
+		struct epoll_event event = { .events = EPOLLIN,
+					     .data.u64 = 1000 + (uint64_t)i };
 
 		MUST(epoll_ctl(set, EPOLL_CTL_ADD, k.in[i], &event));
 	}
@@ -153,7 +154,8 @@ static void mixed_select__server(struct tcp_end *end)
 /* A listener and its connections in one set, with a pipe that ends it all: every event loop. */
 static void mixed_loop__server(struct tcp_end *end)
 {
-	int listener = tcp_listening(end, 16), set = (int)MUST(epoll_create1(0)), stop[2], open = 0;
+	int listener = tcp_listening(end, 16),
+	    set = (int)MUST(epoll_create1(0)), stop[2], open = 0;
 	struct epoll_event event = { .events = EPOLLIN };
 	bool stopped = false;
 
@@ -175,7 +177,8 @@ static void mixed_loop__server(struct tcp_end *end)
 			event.events = EPOLLIN;
 			MUST(epoll_ctl(set, EPOLL_CTL_ADD, event.data.fd, &event));
 			open++;
-		} else if ((got = MUST(read(event.data.fd, bytes, sizeof(bytes)))) > 0) {
+		} else if ((got = MUST(read(event.data.fd, bytes,
+					    sizeof(bytes)))) > 0) {
 			SAME(write(event.data.fd, bytes, (size_t)got), got);
 		} else {
 			tcp_close(event.data.fd);

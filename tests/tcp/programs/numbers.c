@@ -17,9 +17,11 @@ static void numbers_too_large__client(struct tcp_end *end)
 	struct pollfd entry = { .fd = fd, .events = POLLOUT };
 	char byte = 0;
 	struct iovec piece[2] = { { &byte, 1 }, { &byte, SIZE_MAX } };
-	struct msghdr msg = { .msg_iov = piece, .msg_iovlen = (size_t)1 << 32 | 1 };
+	struct msghdr msg = { .msg_iov = piece,
+			      .msg_iovlen = (size_t)1 << 32 | 1 };
 	/* Times 8 bytes, and with two more, the first is a small number. */
-	static volatile nfds_t many[] = { ((nfds_t)1 << 61) - 1, (nfds_t)1 << 31, (nfds_t)-1 };
+	static volatile nfds_t many[] = { ((nfds_t)1 << 61) - 1,
+					  (nfds_t)1 << 31, (nfds_t)-1 };
 	static volatile int too_many = IOV_MAX + 1;
 
 	for (int i = 0; i < 3; i++)

@@ -21,23 +21,35 @@ static void end_echo(int fd)
 static const struct {
 	int level, name, value;
 } settable[] = {
-	{ IPPROTO_TCP, TCP_NODELAY, 1 },	 { IPPROTO_TCP, TCP_NODELAY, 0 },
-	{ IPPROTO_TCP, TCP_CORK, 1 },		 { IPPROTO_TCP, TCP_CORK, 0 },
-	{ IPPROTO_TCP, TCP_USER_TIMEOUT, 5000 }, { IPPROTO_TCP, TCP_KEEPIDLE, 30 },
-	{ IPPROTO_TCP, TCP_KEEPINTVL, 10 },	 { IPPROTO_TCP, TCP_KEEPCNT, 4 },
-	{ IPPROTO_TCP, TCP_QUICKACK, 1 },	 { IPPROTO_TCP, TCP_SYNCNT, 3 },
-	{ IPPROTO_TCP, TCP_LINGER2, 20 },	 { IPPROTO_TCP, TCP_NOTSENT_LOWAT, 16384 },
-	{ SOL_SOCKET, SO_KEEPALIVE, 1 },	 { SOL_SOCKET, SO_REUSEADDR, 1 },
-	{ SOL_SOCKET, SO_REUSEPORT, 1 },	 { SOL_SOCKET, SO_OOBINLINE, 1 },
-	{ SOL_SOCKET, SO_RCVLOWAT, 100 },	 { SOL_SOCKET, SO_PRIORITY, 3 },
-	{ SOL_SOCKET, SO_DONTROUTE, 0 },	 { SOL_SOCKET, SO_TIMESTAMP, 0 },
+	{ IPPROTO_TCP, TCP_NODELAY, 1 },
+	{ IPPROTO_TCP, TCP_NODELAY, 0 },
+	{ IPPROTO_TCP, TCP_CORK, 1 },
+	{ IPPROTO_TCP, TCP_CORK, 0 },
+	{ IPPROTO_TCP, TCP_USER_TIMEOUT, 5000 },
+	{ IPPROTO_TCP, TCP_KEEPIDLE, 30 },
+	{ IPPROTO_TCP, TCP_KEEPINTVL, 10 },
+	{ IPPROTO_TCP, TCP_KEEPCNT, 4 },
+	{ IPPROTO_TCP, TCP_QUICKACK, 1 },
+	{ IPPROTO_TCP, TCP_SYNCNT, 3 },
+	{ IPPROTO_TCP, TCP_LINGER2, 20 },
+	{ IPPROTO_TCP, TCP_NOTSENT_LOWAT, 16384 },
+	{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+	{ SOL_SOCKET, SO_REUSEADDR, 1 },
+	{ SOL_SOCKET, SO_REUSEPORT, 1 },
+	{ SOL_SOCKET, SO_OOBINLINE, 1 },
+	{ SOL_SOCKET, SO_RCVLOWAT, 100 },
+	{ SOL_SOCKET, SO_PRIORITY, 3 },
+	{ SOL_SOCKET, SO_DONTROUTE, 0 },
+	{ SOL_SOCKET, SO_TIMESTAMP, 0 },
 };
 
 static void check_settable(int fd)
 {
 	for (size_t i = 0; i < sizeof(settable) / sizeof(*settable); i++) {
-		tcp_set(fd, settable[i].level, settable[i].name, settable[i].value);
-		if (tcp_get(fd, settable[i].level, settable[i].name) != settable[i].value)
+		tcp_set(fd, settable[i].level, settable[i].name,
+			settable[i].value);
+		if (tcp_get(fd, settable[i].level, settable[i].name) !=
+		    settable[i].value)
 			WRONG("option %d of level %d is not %d", settable[i].name,
 			      settable[i].level, settable[i].value);
 	}
@@ -64,15 +76,20 @@ static void options_wrong__client(struct tcp_end *end)
 	int fd = tcp_connect(end), value = 1;
 	socklen_t length = sizeof(value);
 
-	FAILS(setsockopt(fd, IPPROTO_TCP, 9999, &value, sizeof(value)), ENOPROTOOPT);
+	FAILS(setsockopt(fd, IPPROTO_TCP, 9999, &value, sizeof(value)),
+	      ENOPROTOOPT);
 	FAILS(getsockopt(fd, IPPROTO_TCP, 9999, &value, &length), ENOPROTOOPT);
-	FAILS(setsockopt(fd, SOL_SOCKET, 9999, &value, sizeof(value)), ENOPROTOOPT);
+	FAILS(setsockopt(fd, SOL_SOCKET, 9999, &value, sizeof(value)),
+	      ENOPROTOOPT);
 	FAILS(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, 1), EINVAL);
 	FAILS(setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &value, 1), EINVAL);
-	FAILS(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, NULL, sizeof(value)), EFAULT);
+	FAILS(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, NULL, sizeof(value)),
+	      EFAULT);
 	value = 0;
-	FAILS(setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &value, sizeof(value)), EINVAL);
-	FAILS(setsockopt(fd, SOL_SOCKET, SO_ERROR, &value, sizeof(value)), ENOPROTOOPT);
+	FAILS(setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &value, sizeof(value)),
+	      EINVAL);
+	FAILS(setsockopt(fd, SOL_SOCKET, SO_ERROR, &value, sizeof(value)),
+	      ENOPROTOOPT);
 	/* A shorter buffer gets what fits. */
 	length = 1;
 	tcp_set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -323,7 +340,8 @@ static void nonblocking_ways__client(struct tcp_end *end)
 static void network_options__client(struct tcp_end *end)
 {
 	bool v6 = end->address.any.sa_family == AF_INET6;
-	int level = v6 ? IPPROTO_IPV6 : IPPROTO_IP, name = v6 ? IPV6_TCLASS : IP_TOS;
+	int level = v6 ? IPPROTO_IPV6 : IPPROTO_IP,
+	    name = v6 ? IPV6_TCLASS : IP_TOS;
 	int fd = tcp_connect(end);
 	char text[64] = "";
 	socklen_t length = sizeof(text);

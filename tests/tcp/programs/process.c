@@ -187,7 +187,8 @@ static void exec_inherits__server(struct tcp_end *end)
 
 	snprintf(number, sizeof(number), "%d", fd);
 	if (!child) {
-		MUST(execl(end->program, end->program, "--inherited", number, NULL));
+		MUST(execl(end->program, end->program, "--inherited", number,
+			   NULL));
 		_exit(1);
 	}
 	tcp_close(fd);
@@ -319,7 +320,9 @@ static void send_descriptor(int to, int fd)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte = 0;
 	struct iovec iov = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
 				  .msg_controllen = sizeof(control) };
 	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
 
@@ -334,7 +337,9 @@ static int receive_descriptor(int from)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 }, byte;
 	struct iovec iov = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = control,
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
 				  .msg_controllen = sizeof(control) };
 	struct cmsghdr *part;
 	int fd;
@@ -418,18 +423,11 @@ static void killed__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_process_cases[] = {
-	TCP_CASE(prefork),
-	TCP_CASE(prefork_epoll),
-	TCP_CASE(spawn),
-	TCP_CASE(fork_per_connection),
-	TCP_CASE(fork_shares),
-	TCP_CASE(fork_after_connect),
-	TCP_CASE(daemonise),
-	TCP_CASE(exec_inherits),
-	TCP_CASE(exec_cat),
-	TCP_CASE(exec_closes),
-	TCP_CASE(send_connection),
-	TCP_CASE(send_listener),
-	TCP_CASE(killed),
-	{ 0 },
+	TCP_CASE(prefork),	   TCP_CASE(prefork_epoll),
+	TCP_CASE(spawn),	   TCP_CASE(fork_per_connection),
+	TCP_CASE(fork_shares),	   TCP_CASE(fork_after_connect),
+	TCP_CASE(daemonise),	   TCP_CASE(exec_inherits),
+	TCP_CASE(exec_cat),	   TCP_CASE(exec_closes),
+	TCP_CASE(send_connection), TCP_CASE(send_listener),
+	TCP_CASE(killed),	   { 0 },
 };

@@ -52,7 +52,8 @@ static void reset_polled__server(struct tcp_end *end)
 	/* The error is there a moment before the rest. */
 	while (tcp_poll(fd, 0) != (POLLERR | POLLHUP))
 		;
-	SAME(tcp_ask(fd, POLLIN | POLLRDHUP), POLLIN | POLLRDHUP | POLLERR | POLLHUP);
+	SAME(tcp_ask(fd, POLLIN | POLLRDHUP),
+	     POLLIN | POLLRDHUP | POLLERR | POLLHUP);
 	SAME(tcp_get(fd, SOL_SOCKET, SO_ERROR), ECONNRESET);
 	SAME(tcp_get(fd, SOL_SOCKET, SO_ERROR), 0);
 	tcp_expect_eof(fd);
@@ -194,7 +195,8 @@ static void reset_while_sending__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_reset_cases[] = {
-	TCP_CASE(reset_by_linger), TCP_CASE(reset_polled),   TCP_CASE(reset_after_data),
-	TCP_CASE(close_unread),	   TCP_CASE(send_to_closed), TCP_CASE(broken_pipe),
+	TCP_CASE(reset_by_linger),     TCP_CASE(reset_polled),
+	TCP_CASE(reset_after_data),    TCP_CASE(close_unread),
+	TCP_CASE(send_to_closed),      TCP_CASE(broken_pipe),
 	TCP_CASE(reset_while_sending), { 0 },
 };

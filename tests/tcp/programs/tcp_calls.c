@@ -6,11 +6,13 @@
 #include "tcp_calls.h"
 
 static const struct tcp_case *const lists[] = {
-	tcp_accept_cases,     tcp_bulk_cases,	tcp_close_cases,  tcp_connect_cases,
-	tcp_descriptor_cases, tcp_epoll_cases,	tcp_flag_cases,	  tcp_fork_cases,
-	tcp_many_cases,	      tcp_mixed_cases,	tcp_option_cases, tcp_process_cases,
-	tcp_reset_cases,      tcp_thread_cases, tcp_vector_cases, tcp_wait_cases,
-	tcp_end_cases,	      tcp_handler_cases, tcp_number_cases,
+	tcp_accept_cases,  tcp_bulk_cases,	 tcp_close_cases,
+	tcp_connect_cases, tcp_descriptor_cases, tcp_epoll_cases,
+	tcp_flag_cases,	   tcp_fork_cases,	 tcp_many_cases,
+	tcp_mixed_cases,   tcp_option_cases,	 tcp_process_cases,
+	tcp_reset_cases,   tcp_thread_cases,	 tcp_vector_cases,
+	tcp_wait_cases,	   tcp_end_cases,	 tcp_handler_cases,
+	tcp_number_cases,
 };
 
 static const struct tcp_case *find(const char *name)
@@ -29,7 +31,8 @@ static void list(void)
 			printf("%s\n", it->name);
 }
 
-static void read_address(struct tcp_end *end, const char *address, const char *port)
+static void read_address(struct tcp_end *end, const char *address,
+			 const char *port)
 {
 	unsigned short number = htons((unsigned short)atoi(port));
 
@@ -61,7 +64,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	if (argc < 5 || argc > 6) {
-		fprintf(stderr, "usage: tcp_calls CASE --server|--client ADDRESS PORT [SYNC]\n");
+		fprintf(stderr,
+			"usage: tcp_calls CASE --server|--client ADDRESS PORT [SYNC]\n");
 		return 2;
 	}
 	alarm(getenv("TCP_ALARM") ? (unsigned int)atoi(getenv("TCP_ALARM")) : 60);

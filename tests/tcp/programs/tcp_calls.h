@@ -47,10 +47,10 @@ union tcp_address {
 /* One end of a case. */
 struct tcp_end {
 	union tcp_address address; /* the server's */
-	socklen_t length; /* bytes of it */
-	const char *program; /* this program, to be run again */
-	const char *path; /* of SYNC; NULL: none */
-	int sync; /* its connection; -1: not made yet */
+	socklen_t length;	   /* bytes of it */
+	const char *program;	   /* this program, to be run again */
+	const char *path;	   /* of SYNC; NULL: none */
+	int sync;		   /* its connection; -1: not made yet */
 	bool server;
 };
 
@@ -63,11 +63,12 @@ struct tcp_case {
 #define TCP_CASE(name) { #name, name##__server, name##__client }
 
 /* Lists of cases by subject, each with an entry without name at its end. */
-extern const struct tcp_case tcp_accept_cases[], tcp_bulk_cases[], tcp_close_cases[],
-	tcp_connect_cases[], tcp_descriptor_cases[], tcp_end_cases[], tcp_epoll_cases[],
-	tcp_flag_cases[], tcp_fork_cases[], tcp_handler_cases[], tcp_many_cases[],
-	tcp_mixed_cases[], tcp_number_cases[], tcp_option_cases[],
-	tcp_process_cases[], tcp_reset_cases[], tcp_thread_cases[], tcp_vector_cases[],
+extern const struct tcp_case tcp_accept_cases[], tcp_bulk_cases[],
+	tcp_close_cases[], tcp_connect_cases[], tcp_descriptor_cases[],
+	tcp_end_cases[], tcp_epoll_cases[], tcp_flag_cases[], tcp_fork_cases[],
+	tcp_handler_cases[], tcp_many_cases[], tcp_mixed_cases[],
+	tcp_number_cases[], tcp_option_cases[], tcp_process_cases[],
+	tcp_reset_cases[], tcp_thread_cases[], tcp_vector_cases[],
 	tcp_wait_cases[];
 
 /* Say what was wrong, and end. */
@@ -76,31 +77,32 @@ _Noreturn void tcp_wrong(const char *file, int line, const char *format, ...)
 
 #define WRONG(...) tcp_wrong(__FILE__, __LINE__, __VA_ARGS__)
 /* The condition holds, or the case ends with a message. */
-#define EXPECT(condition) ((condition) ? (void)0 : WRONG("not so: %s", #condition))
+#define EXPECT(condition) \
+	((condition) ? (void)0 : WRONG("not so: %s", #condition))
 /* The integers are equal. */
-#define SAME(got, wanted)                                                                  \
-	do {                                                                               \
-		long long got_ = (got), wanted_ = (wanted);                                \
-		if (got_ != wanted_)                                                       \
-			WRONG("%s is %lld instead of %lld (errno: %s)", #got, got_, wanted_, \
-			      strerror(errno));                                            \
+#define SAME(got, wanted)                                                     \
+	do {                                                                  \
+		long long got_ = (got), wanted_ = (wanted);                   \
+		if (got_ != wanted_)                                          \
+			WRONG("%s is %lld instead of %lld (errno: %s)", #got, \
+			      got_, wanted_, strerror(errno));                \
 	} while (0)
 /* A call that must not fail, and its value. */
-#define MUST(call)                                                                \
-	({                                                                        \
-		long value_ = (call);                                             \
-		if (value_ < 0)                                                   \
-			WRONG("%s failed: %s", #call, strerror(errno));           \
-		value_;                                                           \
+#define MUST(call)                                                      \
+	({                                                              \
+		long value_ = (call);                                   \
+		if (value_ < 0)                                         \
+			WRONG("%s failed: %s", #call, strerror(errno)); \
+		value_;                                                 \
 	})
 /* A call that must fail, with this error. */
-#define FAILS(call, error)                                                        \
-	do {                                                                      \
-		errno = 0;                                                        \
-		long value_ = (call);                                             \
-		if (value_ != -1 || errno != (error))                             \
-			WRONG("%s gave %ld, %s, instead of %s", #call, value_,    \
-			      strerror(errno), strerror(error));                  \
+#define FAILS(call, error)                                                     \
+	do {                                                                   \
+		errno = 0;                                                     \
+		long value_ = (call);                                          \
+		if (value_ != -1 || errno != (error))                          \
+			WRONG("%s gave %ld, %s, instead of %s", #call, value_, \
+			      strerror(errno), strerror(error));               \
 	} while (0)
 
 /* Sockets. All but tcp_ready() end the case on failure. */

@@ -171,7 +171,8 @@ void tcp_echo(int fd)
 
 	while ((got = MUST(recv(fd, piece, sizeof(piece), 0))) > 0)
 		for (ssize_t done = 0; done < got;)
-			done += MUST(send(fd, piece + done, (size_t)(got - done), MSG_NOSIGNAL));
+			done += MUST(send(fd, piece + done,
+					  (size_t)(got - done), MSG_NOSIGNAL));
 	tcp_close(fd);
 }
 
@@ -184,7 +185,8 @@ size_t tcp_send_full(int fd)
 		ssize_t sent;
 
 		tcp_fill(piece, sizeof(piece), all);
-		sent = send(fd, piece, sizeof(piece), MSG_DONTWAIT | MSG_NOSIGNAL);
+		sent = send(fd, piece, sizeof(piece),
+			    MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (sent < 0) {
 			SAME(errno, EAGAIN);
 			return all;

@@ -243,7 +243,8 @@ static void *send_share(void *argument)
 	for (size_t done = 0; done < CROWD_BYTES;) {
 		size_t left = CROWD_BYTES - done, some = 1 + done % 100;
 
-		done += (size_t)MUST(send(*(int *)argument, piece, some < left ? some : left, 0));
+		done += (size_t)MUST(send(*(int *)argument, piece,
+					  some < left ? some : left, 0));
 	}
 	return NULL;
 }
@@ -283,7 +284,8 @@ static void crowd__server(struct tcp_end *end)
 
 	for (int i = 0; i < CROWD; i++) {
 		share[i].fd = fd;
-		SAME(pthread_create(&threads[i], NULL, receive_share, &share[i]), 0);
+		SAME(pthread_create(&threads[i], NULL, receive_share, &share[i]),
+		     0);
 	}
 	for (int i = 0; i < CROWD; i++) {
 		SAME(pthread_join(threads[i], NULL), 0);
@@ -432,9 +434,17 @@ static void cancelled__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_thread_cases[] = {
-	TCP_CASE(close_in_recv),     TCP_CASE(shutdown_in_recv), TCP_CASE(shutdown_in_accept),
-	TCP_CASE(accept_in_threads), TCP_CASE(two_directions),	 TCP_CASE(two_receivers),
-	TCP_CASE(crowd),	     TCP_CASE(thread_descriptors),
-	TCP_CASE(shutdown_reading),  TCP_CASE(shutdown_in_poll), TCP_CASE(shutdown_in_send),
-	TCP_CASE(cancelled),	     { 0 },
+	TCP_CASE(close_in_recv),
+	TCP_CASE(shutdown_in_recv),
+	TCP_CASE(shutdown_in_accept),
+	TCP_CASE(accept_in_threads),
+	TCP_CASE(two_directions),
+	TCP_CASE(two_receivers),
+	TCP_CASE(crowd),
+	TCP_CASE(thread_descriptors),
+	TCP_CASE(shutdown_reading),
+	TCP_CASE(shutdown_in_poll),
+	TCP_CASE(shutdown_in_send),
+	TCP_CASE(cancelled),
+	{ 0 },
 };

@@ -110,7 +110,8 @@ static void several_messages__server(struct tcp_end *end)
 		for (int i = 0; i < count; i++) {
 			/* The end of the stream is a message, too: of no length. */
 			EXPECT(messages[i].msg_len > 0 || all == sizeof(bytes));
-			EXPECT(tcp_filled(iov[i].iov_base, messages[i].msg_len, all));
+			EXPECT(tcp_filled(iov[i].iov_base, messages[i].msg_len,
+					  all));
 			all += messages[i].msg_len;
 		}
 	}
@@ -129,7 +130,8 @@ static void several_messages__client(struct tcp_end *end)
 	tcp_fill(bytes, sizeof(bytes), 0);
 	for (size_t i = 0; i < 4; i++) {
 		iov[i] = (struct iovec){ bytes + 100 * i, 100 };
-		messages[i].msg_hdr = (struct msghdr){ .msg_iov = &iov[i], .msg_iovlen = 1 };
+		messages[i].msg_hdr =
+			(struct msghdr){ .msg_iov = &iov[i], .msg_iovlen = 1 };
 	}
 	SAME(sendmmsg(fd, messages, 4, 0), 4);
 	for (size_t i = 0; i < 4; i++)
@@ -187,7 +189,8 @@ static void sendfile__client(struct tcp_end *end)
 	off_t at = 0;
 
 	while (at < FILE_LENGTH / 2)
-		EXPECT(sendfile(fd, file, &at, (size_t)(FILE_LENGTH / 2 - at)) > 0);
+		EXPECT(sendfile(fd, file, &at, (size_t)(FILE_LENGTH / 2 - at)) >
+		       0);
 	SAME(lseek(file, 0, SEEK_CUR), FILE_LENGTH);
 	SAME(lseek(file, FILE_LENGTH / 2, SEEK_SET), FILE_LENGTH / 2);
 	while (MUST(sendfile(fd, file, NULL, FILE_LENGTH)) > 0)
@@ -268,7 +271,13 @@ static void stdio__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_vector_cases[] = {
-	TCP_CASE(vectors),	TCP_CASE(messages), TCP_CASE(several_messages),
-	TCP_CASE(to_addresses), TCP_CASE(sendfile), TCP_CASE(sendfile_nonblocking),
-	TCP_CASE(splice),	TCP_CASE(stdio),    { 0 },
+	TCP_CASE(vectors),
+	TCP_CASE(messages),
+	TCP_CASE(several_messages),
+	TCP_CASE(to_addresses),
+	TCP_CASE(sendfile),
+	TCP_CASE(sendfile_nonblocking),
+	TCP_CASE(splice),
+	TCP_CASE(stdio),
+	{ 0 },
 };

@@ -138,7 +138,6 @@ static void waits_with_signals__server(struct tcp_end *end)
 
 #define waits_with_signals__client ping__client
 
-
 /* A signal ends recv(), accept() and poll() with EINTR, or not if the handler says SA_RESTART. */
 static void interrupted__server(struct tcp_end *end)
 {
@@ -217,6 +216,7 @@ static void writable_again__client(struct tcp_end *end)
 }
 
 const struct tcp_case tcp_wait_cases[] = {
-	TCP_CASE(poll_events), TCP_CASE(select_events),	 TCP_CASE(waits_with_signals),
-	TCP_CASE(interrupted), TCP_CASE(writable_again), { 0 },
+	TCP_CASE(poll_events),	      TCP_CASE(select_events),
+	TCP_CASE(waits_with_signals), TCP_CASE(interrupted),
+	TCP_CASE(writable_again),     { 0 },
 };
