@@ -97,7 +97,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument(
         "--vm-all",
         action="store_true",
-        help="stage vm: all tests also under kernels between the oldest and the newest (before a release)",
+        help="stage vm: also long tests, and all also under kernels between the oldest and the newest "
+        "(before a release)",
     )
     parser.add_argument(
         "--cbmc",

@@ -14,7 +14,10 @@ from lab.test import again, builds, process, tap
 from lab.test.context import ROOT, Context, Tally
 
 T = TypeVar("T")
+# What goes on at a time: of what computes, and of what waits for packets, clocks and daemons
+# for most of its time.
 PARALLEL = 2
+WAITING = 3
 # Only ends what hangs: a kernel's headers take minutes while other programs use the processors.
 PURITY_SECONDS = 1800
 # A line of this beginning in what pytest prints is shown below the stage's counts.
@@ -99,19 +102,19 @@ def pytest(
 
 def homad(context: Context, names: list[str], timeout: float) -> Tally:
     """homad as it is, and what is marked for it once more with homad under ASan and UBSan; most
-    of the time is waiting, so two go on at a time."""
+    of the time is waiting, so some parts go on at a time."""
     api = ROOT / "tests/homad/test_api.py"
-    others = [[f for f in half if f != api] for half in halves("homad")]
+    others = [[f for f in part if f != api] for part in parts_of("homad", WAITING)]
     builds.ensure(context, "plain")
     sanitized = builds.program(builds.ensure(context, "asan"), "homad")
     env = {"HOMA_HOMAD": str(sanitized), "HOMA_SANITIZED": "1", **builds.BUILDS["asan"].env}
     run = partial(pytest, context, "homad", names, timeout, part=True)
-    jobs = [partial(run, f"homad-{i}", files=half) for i, half in enumerate(others)]
+    jobs = [partial(run, f"homad-{i}", files=some) for i, some in enumerate(others)]
     jobs.append(partial(run, "homad-api", files=[api], part=bool(names)))
     if sanitized:
         jobs.insert(1, partial(run, "homad-asan", env, part=bool(names)))
     tally = Tally()
-    for job, result in zip(jobs, together(jobs), strict=True):
+    for job, result in zip(jobs, together(jobs, WAITING), strict=True):
         for failure in result.failures:
             failure.name += " (asan)" if "homad-asan" in job.args else ""
         tally.add(result)
@@ -121,25 +124,27 @@ def homad(context: Context, names: list[str], timeout: float) -> Tally:
     return tally
 
 
-def by_two(context: Context, folder: str, names: list[str], timeout: float) -> Tally:
-    """pytest over tests/`folder`, half of its files beside the other half: much of the time is
-    waiting or one processor's."""
+def in_parts(
+    context: Context, folder: str, names: list[str], timeout: float, parts: int = PARALLEL
+) -> Tally:
+    """pytest over tests/`folder`, in `parts` of its files that go on side by side: much of the
+    time is waiting or one processor's."""
     builds.ensure(context, "plain")
     jobs = [
-        partial(pytest, context, folder, names, timeout, f"{folder}-{i}", files=half, part=True)
-        for i, half in enumerate(halves(folder))
+        partial(pytest, context, folder, names, timeout, f"{folder}-{i}", files=some, part=True)
+        for i, some in enumerate(parts_of(folder, parts))
     ]
     tally = Tally()
-    for result in together(jobs):
+    for result in together(jobs, parts):
         tally.add(result)
     return none_is_wrong(tally, folder)
 
 
-def halves(folder: str) -> list[list[Path]]:
-    """The test files of tests/`folder` in as many parts as go on at a time, none of them empty
-    unless there is no file."""
+def parts_of(folder: str, number: int = PARALLEL) -> list[list[Path]]:
+    """The test files of tests/`folder` in `number` parts, none of them empty unless there is no
+    file."""
     files = sorted((ROOT / "tests" / folder).glob("**/test_*.py"))
-    return [files[i::PARALLEL] for i in range(max(1, min(PARALLEL, len(files))))]
+    return [files[i::number] for i in range(max(1, min(number, len(files))))]
 
 
 def none_is_wrong(tally: Tally, folder: str) -> Tally:
@@ -149,9 +154,9 @@ def none_is_wrong(tally: Tally, folder: str) -> Tally:
     return tally
 
 
-def together(jobs: Sequence[Callable[[], T]]) -> list[T]:
-    """What the jobs return, two at a time; if one raises, the others are ended."""
-    with ThreadPoolExecutor(PARALLEL) as pool:
+def together(jobs: Sequence[Callable[[], T]], at_once: int = PARALLEL) -> list[T]:
+    """What the jobs return, `at_once` at a time; if one raises, the others are ended."""
+    with ThreadPoolExecutor(at_once) as pool:
         futures = [pool.submit(job) for job in jobs]
         try:
             return [future.result() for future in futures]

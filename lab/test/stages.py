@@ -74,7 +74,7 @@ def net(context: Context, names: list[str]) -> Tally:
         tally = Tally()
         tally.skip("net", "network namespaces need root")
         return tally
-    return python_tests.by_two(context, "net", names, PYTEST_SECONDS)
+    return python_tests.in_parts(context, "net", names, PYTEST_SECONDS, python_tests.WAITING)
 
 
 def homad(context: Context, names: list[str]) -> Tally:
@@ -90,11 +90,11 @@ def tcp(context: Context, names: list[str]) -> Tally:
         tally = Tally()
         tally.skip("tcp", "network namespaces need root")
         return tally
-    return python_tests.by_two(context, "tcp", names, PYTEST_SECONDS)
+    return python_tests.in_parts(context, "tcp", names, PYTEST_SECONDS, python_tests.WAITING)
 
 
 def lab(context: Context, names: list[str]) -> Tally:
-    return python_tests.by_two(context, "lab", names, PYTEST_SECONDS)
+    return python_tests.in_parts(context, "lab", names, PYTEST_SECONDS, python_tests.WAITING)
 
 
 def virtual(context: Context, names: list[str]) -> Tally:
@@ -102,11 +102,11 @@ def virtual(context: Context, names: list[str]) -> Tally:
 
 
 def dissector(context: Context, names: list[str]) -> Tally:
-    return python_tests.by_two(context, "dissector", names, PYTEST_SECONDS)
+    return python_tests.in_parts(context, "dissector", names, PYTEST_SECONDS)
 
 
 def packaging(context: Context, names: list[str]) -> Tally:
-    return python_tests.by_two(context, "packaging", names, PYTEST_SECONDS)
+    return python_tests.in_parts(context, "packaging", names, PYTEST_SECONDS)
 
 
 def _compiled(suite: str, what: str, *where: str) -> Stage:

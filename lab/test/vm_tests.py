@@ -39,7 +39,7 @@ def run(context: Context, names: list[str], seconds: float) -> Tally:
     # The oldest kernel also has what one kernel can show, which is most: it begins.
     ready = ready[-1:] + ready[:-1]
     parts = [
-        (name, i, files) for name in ready for i, files in enumerate(python_tests.halves("vm"))
+        (name, i, files) for name in ready for i, files in enumerate(python_tests.parts_of("vm"))
     ]
     jobs = [
         partial(_tests, context, name, names, seconds, i, files, once=name == ready[0])
@@ -104,6 +104,7 @@ def _tests(
         "HOMA_VM_ONCE": str(int(once)),
         "HOMA_VM_DEBUG": str(int(context.vm_debug)),
         "HOMA_VM_ENDS": str(int(context.vm_all or name not in kernels.BETWEEN)),
+        "HOMA_VM_LONG": str(int(context.vm_all)),
     }
     slow = 4 if name == kernels.KCSAN or (name == kernels.DEBUG and context.vm_debug) else 1
     label = f"vm-{name}-{number}"

@@ -264,10 +264,10 @@ def test_needed__unknown_commit(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("files", [1, 2, 5])
-def test_by_two__runs_every_file_once(
+def test_in_parts__runs_every_file_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int
 ) -> None:
-    """Half of a folder's files beside the other half; each half has a log of its own."""
+    """Parts of a folder's files beside each other; each has a log of its own."""
     folder = tmp_path / "tests/some"
     folder.mkdir(parents=True)
     for i in range(files):
@@ -276,17 +276,17 @@ def test_by_two__runs_every_file_once(
     monkeypatch.setattr(python_tests, "ROOT", tmp_path)
     monkeypatch.setattr(python_tests.builds, "ensure", lambda _context, _name: tmp_path)
     context = Context(False, [])
-    tally = python_tests.by_two(context, "some", [], 600)
+    tally = python_tests.in_parts(context, "some", [], 600)
     assert (tally.passed, tally.failed) == (files - 1, 1)
     assert tally.failures[0].name.endswith("test_0.test_0")
     assert len(list(context.logs.glob("some-*.xml"))) == min(files, 2)
 
 
 @pytest.mark.parametrize(("name", "result"), [("test_1", (1, 0)), ("test_9", (0, 1))])
-def test_by_two__a_test_by_name_is_in_one_half(
+def test_in_parts__a_test_by_name_is_in_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, result: tuple[int, int]
 ) -> None:
-    """The half without it is no failure; that neither half has it, is one."""
+    """A part without it is no failure; that no part has it, is one."""
     folder = tmp_path / "tests/some"
     folder.mkdir(parents=True)
     for i in range(3):
@@ -294,5 +294,5 @@ def test_by_two__a_test_by_name_is_in_one_half(
     monkeypatch.setenv("HOMA_BUILD", str(tmp_path / "build"))
     monkeypatch.setattr(python_tests, "ROOT", tmp_path)
     monkeypatch.setattr(python_tests.builds, "ensure", lambda _context, _name: tmp_path)
-    tally = python_tests.by_two(Context(False, []), "some", [name], 600)
+    tally = python_tests.in_parts(Context(False, []), "some", [name], 600)
     assert (tally.passed, tally.failed) == result

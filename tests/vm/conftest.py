@@ -28,15 +28,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "ends: the oldest and the newest kernel are enough in every run"
     )
+    config.addinivalue_line("markers", "long: before a release is enough (./homa test --vm-all)")
     config.addinivalue_line("markers", "debug: short enough for the debug kernel in every run")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """HOMA_VM_ONCE=0: leave out what is marked "once" (another process runs it), but under the kernels
     that notice mistakes what is marked "debug", too. HOMA_VM_DEBUG=0: nothing else there. HOMA_VM_ENDS=0: leave
-    out what is marked "ends"."""
+    out what is marked "ends", HOMA_VM_LONG=0: what is marked "long"."""
     only_elsewhere = os.environ.get("HOMA_VM_ONCE") == "0"
     between = os.environ.get("HOMA_VM_ENDS") == "0"
+    short = os.environ.get("HOMA_VM_LONG") == "0"
     only_marked = os.environ.get("HOMA_VM_DEBUG") == "0"
     left_out = []
     for item in items:
@@ -45,7 +47,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         here = name in BUILT and "debug" in marks
         elsewhere = only_elsewhere and not here and ("once" in marks or not name)
         slow = only_marked and name == "debug" and "debug" not in marks
-        if elsewhere or slow or (between and "ends" in marks):
+        if elsewhere or slow or (between and "ends" in marks) or (short and "long" in marks):
             left_out.append(item)
     items[:] = [item for item in items if item not in left_out]
     config.hook.pytest_deselected(items=left_out)

@@ -58,6 +58,7 @@ def test_icount__the_ratchet_holds(
     assert verdict.unknown == [], "./homa test --record-counts adds what is new"
 
 
+@pytest.mark.long
 def test_icount__two_runs_are_the_same_to_the_instruction(
     counted: Kernel, module: Path, first: Counts
 ) -> None:
@@ -71,6 +72,7 @@ def test_icount__two_runs_are_the_same_to_the_instruction(
     assert "tcp-segmentation-offload" in first.offloads
 
 
+@pytest.mark.long
 def test_profile__every_instruction_is_in_some_function(counted: Kernel, module: Path) -> None:
     found = _count(counted, module, profile=True)
     assert found.symbols is not None
@@ -85,6 +87,7 @@ def test_profile__every_instruction_is_in_some_function(counted: Kernel, module:
         assert any(row.part == "homa.ko" for row in rows) == (key != "tcp_1")
 
 
+@pytest.mark.long
 def test_times__every_case_has_one(counted: Kernel, module: Path) -> None:
     groups = tuple(g for part in ("rtt", "rate", "bulk") for g in timing.groups(part, 0.01))
     found, said = timing.measure(

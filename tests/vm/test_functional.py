@@ -31,11 +31,13 @@ def run(
 
 
 @pytest.mark.debug
+@pytest.mark.ends
 def test_lo__api_sizes_and_life(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
     quick = QUICK if kernel.is_debug else ""
     tap(run(guest, "lo", 300, "rpc", "life", *SOCK, before=quick))
 
 
+@pytest.mark.ends
 def test_veth__offloads_mtus_and_a_bridge(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "veth", 300, "rpc"))
 
@@ -45,7 +47,7 @@ def test_death__module_namespaces_and_devices(guest: RunGuest, tap: Tap) -> None
     tap(run(guest, "death", 300, "rpc", "look"))
 
 
-@pytest.mark.ends
+@pytest.mark.once
 def test_users__one_takes_all_he_can(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "users", 300, "rpc", "look", "users"))
 

@@ -19,7 +19,9 @@ SEED = int(os.environ.get("HOMA_VM_FUZZ_SEED", "1"))
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(("version", "way"), [(4, "frags"), (6, "napi")])
+@pytest.mark.parametrize(
+    ("version", "way"), [pytest.param(4, "frags", marks=pytest.mark.long), (6, "napi")]
+)
 def test_hostile__packets(guest: RunGuest, tap: Tap, version: int, way: str) -> None:
     tap(guest(f"hostile {version} {way}", "hostile", options=options(), timeout=400, check=False))
 

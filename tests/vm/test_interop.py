@@ -43,6 +43,7 @@ def address(guest: Guest, number: int) -> None:
     ).check()
 
 
+@pytest.mark.ends
 @pytest.mark.parametrize("offload", ["on", "off"])
 def test_two_guests__on_one_wire(
     kernel: Kernel, module: Path, tmp_path: Path, offload: str

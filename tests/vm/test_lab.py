@@ -66,7 +66,7 @@ def test_script__that_does_not_end_is_ended(kernel: Kernel) -> None:
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("crashes", [2, 3])
+@pytest.mark.parametrize("crashes", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_crash_before_our_first_program__boots_again(
     kernel: Kernel, monkeypatch: pytest.MonkeyPatch, crashes: int
 ) -> None:
@@ -123,6 +123,7 @@ def test_two_guests__one_wire(kernel: Kernel, tmp_path: Path) -> None:
 
 
 @pytest.mark.once
+@pytest.mark.long
 def test_icount__every_run_is_the_same(kernel: Kernel) -> None:
     if kernel.is_slow:
         pytest.skip("four times as slow, and nothing is counted there")

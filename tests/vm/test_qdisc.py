@@ -7,6 +7,8 @@ every run of a build is the same; the rest runs on two processors and asks for n
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from conftest import RunGuest
 from taps import Tap, options, tap
@@ -25,13 +27,17 @@ def test_shares__who_gets_what_and_who_waits(guest: RunGuest, tap: Tap) -> None:
 
 @pytest.mark.ends
 def test_change__comes_and_goes_under_traffic(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
-    # All arrangements on one kernel, and on each what is most different.
-    quick = "" if kernel.name == "6.1" else "ROUNDS=2; WHATS='below_mq_and_tbf root';"
+    # All arrangements on one kernel before a release, and on each what is most different.
+    quick = (
+        ""
+        if kernel.name == "6.1" and os.environ.get("HOMA_VM_LONG") != "0"
+        else "ROUNDS=2; WHATS='below_mq_and_tbf root';"
+    )
     script = f"{quick} . /t/qdisc_change.sh"
     tap(guest(script, "share", "rpc", options=options(), timeout=400, check=False))
 
 
-@pytest.mark.ends
+@pytest.mark.once
 def test_device__byte_queue_limits_and_time(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
     if kernel.is_slow:
         pytest.skip("virtual time passes slowly there, and nothing else is checked")

@@ -30,6 +30,7 @@ def test_scale__peers_and_rpcs(guest: RunGuest, tap: Tap) -> None:
 
 
 @pytest.mark.once
+@pytest.mark.long
 def test_dump__sockets_make_it_no_dearer(guest: RunGuest, tap: Tap) -> None:
     made = options(Options(icount=True, memory=2048))
     tap(guest(". /t/dump.sh", "look", "users", options=made, timeout=400, check=False))
