@@ -117,6 +117,8 @@ struct udp_batch {
  * @scope: interface of link-local peers, 0 until one was heard.
  * @gso, @gro: in use.
  * @blocked: the socket buffer was full; nic_arm() waits for room.
+ * @awaits_room: @epfd is told to become readable when there is room to send.
+ * @sleeps: how often nic_arm() was called since a datagram came, or errors were taken.
  * @bufs: receive memory, @n_bufs buffers of @buf_size bytes.
  * @refs: packets of each buffer that the caller still holds, plus one while
  *	it has packets that were not handed out yet.
@@ -146,6 +148,8 @@ struct udp {
 	bool gso;
 	bool gro;
 	bool blocked;
+	bool awaits_room;
+	u32 sleeps;
 	u8 *bufs;
 	u32 n_bufs;
 	u32 buf_size;

@@ -21,6 +21,8 @@
 #include "udp.h"
 
 #define SOCKET_BUFFER (8 << 20)
+/* So many sleeps may an old error end before it is taken. */
+#define SLEEPS_IN_VAIN 16u
 
 static void udp_close(struct nic *nic)
 {
@@ -46,21 +48,31 @@ static int udp_fd(const struct nic *nic)
 	return homa_container_of(nic, const struct udp, nic)->epfd;
 }
 
+/*
+ * The descriptor is readable as long as a datagram or an error waits, so nobody need ask for
+ * them here: who goes to sleep is woken at once. But an error may be queued that no call has
+ * returned, and would wake a sleeper for ever; so after some sleeps without a datagram the
+ * errors are taken before the next one.
+ */
 static bool udp_arm(struct nic *nic)
 {
 	struct udp *u = udp_of(nic);
-	struct epoll_event ev = { .events = EPOLLIN };
-	u8 byte;
 
-	udp_take_errors(u);
+	if (++u->sleeps >= SLEEPS_IN_VAIN) {
+		udp_take_errors(u);
+		u->sleeps = 0;
+	}
 	/* A full socket buffer: wake up when there is room again. */
-	if (u->blocked)
-		ev.events |= EPOLLOUT;
-	epoll_ctl(u->epfd, EPOLL_CTL_MOD, u->fd, &ev);
-	if (u->b_head != u->b_tail || nic->errq.head != nic->errq.tail)
-		return true;
-	nic->stats.syscalls += 2;
-	return u->n_free && recv(u->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+	if (u->blocked != u->awaits_room) {
+		struct epoll_event ev = { .events = EPOLLIN };
+
+		if (u->blocked)
+			ev.events |= EPOLLOUT;
+		epoll_ctl(u->epfd, EPOLL_CTL_MOD, u->fd, &ev);
+		nic->stats.syscalls++;
+		u->awaits_room = u->blocked;
+	}
+	return u->b_head != u->b_tail || nic->errq.head != nic->errq.tail;
 }
 
 static const struct nic_ops udp_ops = {

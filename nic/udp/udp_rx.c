@@ -232,6 +232,8 @@ int udp_rx(struct nic *nic, struct nic_rx *pkts, int n)
 		rc = receive(u, vlen);
 	}
 	adapt(u, vlen, rc);
+	if (rc > 0)
+		u->sleeps = 0;
 	return rc > 0 ? hand_out(u, pkts, n) : 0;
 }
 
