@@ -138,4 +138,22 @@ static inline int homa_icmp_errno(int error)
 					  HOMA_EHOSTUNREACH;
 }
 
+/**
+ * homa_packets_icmp() - tell the engine of an error that @nic has heard of one of its packets
+ *
+ * A path that is too narrow also changes what @nic believes about the path, if the engine has
+ * such a message under way. Messages under way keep their packet size, so this one ends too;
+ * the next one fits.
+ */
+static inline void homa_packets_icmp(struct homa_ctx *ctx, struct nic *nic,
+				     const struct nic_error *error)
+{
+	if (error->error == EMSGSIZE && error->mtu &&
+	    homa_icmp_mtu(ctx, &error->dst, error->sport, error->dport,
+			  error->sender_id, error->mtu))
+		nic_believe_mtu(nic, &error->dst, error->mtu);
+	homa_icmp(ctx, &error->dst, error->sport, error->dport,
+		  error->sender_id, homa_icmp_errno(error->error));
+}
+
 #endif

@@ -4,7 +4,6 @@
  * straight from the packet to the receive region where the application will
  * read it.
  */
-#include <errno.h>
 #include "embedded.h"
 
 int homa_emb_rx(struct homa_emb *e)
@@ -47,16 +46,6 @@ void homa_emb_icmp(struct homa_emb *e)
 	int i, n;
 
 	n = nic_errors(e->nic, errors, 8);
-	for (i = 0; i < n; i++) {
-		/* Messages under way keep their packet size, so this one ends
-		 * too; the next one fits. */
-		if (errors[i].error == EMSGSIZE && errors[i].mtu &&
-		    homa_icmp_mtu(&e->ctx, &errors[i].dst, errors[i].sport,
-				  errors[i].dport, errors[i].sender_id,
-				  errors[i].mtu))
-			nic_believe_mtu(e->nic, &errors[i].dst, errors[i].mtu);
-		homa_icmp(&e->ctx, &errors[i].dst, errors[i].sport,
-			  errors[i].dport, errors[i].sender_id,
-			  homa_icmp_errno(errors[i].error));
-	}
+	for (i = 0; i < n; i++)
+		homa_packets_icmp(&e->ctx, e->nic, &errors[i]);
 }

@@ -3,7 +3,6 @@
  * Packets in: a batch from a nic through the engine, payload copied once,
  * from the packet into the receiver's own pool.
  */
-#include <errno.h>
 #include "fast.h"
 #include "homad_trace.h"
 #include "streams.h"
@@ -71,15 +70,6 @@ void homad_icmp(struct homad_thread *t, struct homad_port *port)
 				homad_tcp_icmp(t, &errors[i]);
 			continue;
 		}
-		/* Messages under way keep their packet size, so this one ends
-		 * too; the next one fits. */
-		if (errors[i].error == EMSGSIZE && errors[i].mtu &&
-		    homa_icmp_mtu(&t->ctx, &errors[i].dst, errors[i].sport,
-				  errors[i].dport, errors[i].sender_id,
-				  errors[i].mtu))
-			nic_believe_mtu(port->nic, &errors[i].dst, errors[i].mtu);
-		homa_icmp(&t->ctx, &errors[i].dst, errors[i].sport,
-			  errors[i].dport, errors[i].sender_id,
-			  homa_icmp_errno(errors[i].error));
+		homa_packets_icmp(&t->ctx, port->nic, &errors[i]);
 	}
 }
