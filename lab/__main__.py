@@ -193,10 +193,17 @@ def _help_of(error: click.UsageError) -> str:
     return f"./homa {' '.join(names)} --help" if names else "./homa help"
 
 
+def _end(*_: object) -> None:
+    """An ordinary kill takes the same way out as Ctrl-C, also where Ctrl-C is ignored: shells start
+    so what a script puts into the background."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        raise KeyboardInterrupt
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line `argv`; the exit status."""
-    # An ordinary kill takes the same way out as Ctrl-C.
-    signal.signal(signal.SIGTERM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+    signal.signal(signal.SIGTERM, _end)
     command = typer.main.get_command(app)
     command.add_command(sim)  # type: ignore[attr-defined]
     words = sys.argv[1:] if argv is None else argv

@@ -106,6 +106,19 @@ def test_lab_is_killed__the_rest_is_made_later(
     assert not list((sweep_file.parent / "s.sweep" / "runs").glob(".part-*"))
 
 
+def test_lab_in_the_background__is_ended_by_sigterm(sweep_file: Path, fake_sim: Path) -> None:
+    """A script starts what it puts into the background with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = start(sweep_file, "--jobs", "2", FAKE_SECONDS="120")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    wait_for(lambda: len(made(fake_sim)) == 2)
+    process.send_signal(signal.SIGTERM)
+    _, err = process.communicate()
+    assert process.returncode == 130, err
+
+
 def test_lab_is_killed__its_runs_end_too(sweep_file: Path, fake_sim: Path) -> None:
     process = start(sweep_file, "--jobs", "2", FAKE_SECONDS="120")
     wait_for(lambda: len(made(fake_sim)) == 2)
