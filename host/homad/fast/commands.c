@@ -194,8 +194,10 @@ static const char *request(struct homad_thread *t, struct homad_app *app,
 	    homad_direct_request(t, app, sqe, &send, bytes))
 		return NULL;
 	if (!take_bytes(t, app, sqe, bytes, &out)) {
+		homad_lock(app);
 		homad_refuse(t, app, sqe->token, sqe->cookie, sqe->flags,
 			     -ENOBUFS);
+		homad_unlock(app);
 		return NULL;
 	}
 	homad_lock(app);

@@ -57,7 +57,8 @@ void homad_events(struct homad_thread *t)
 {
 	struct homa_event event;
 
-	while (homa_event_next(&t->ctx, &event)) {
+	/* Held: another thread may end the RPC meanwhile, and the attachment. */
+	while (homa_event_hold(&t->ctx, &event)) {
 		struct homad_rpc *priv = homa_rpc_priv(event.rpc);
 		struct homad_app *app =
 			*(struct homad_app **)homa_sock_priv(event.sock);
@@ -81,6 +82,7 @@ void homad_events(struct homad_thread *t)
 				   &priv->ready);
 		homad_touch(t, app, want_of(priv));
 		homad_unlock(app);
+		homa_rpc_release(&t->ctx, event.rpc);
 	}
 }
 

@@ -114,10 +114,12 @@ static void look_at_full_ring(struct homad_thread *t, struct homad_app *app)
 {
 	u32 head = read_once(&app->queues->cq.head);
 
-	if (app->cq_tail - head == app->rings.cq_entries)
-		return;
-	app->cq_blocked = false;
-	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
+	homad_lock(app);
+	if (app->cq_tail - head != app->rings.cq_entries) {
+		app->cq_blocked = false;
+		homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
+	}
+	homad_unlock(app);
 }
 
 static u32 streams(struct homad_thread *t, struct homad_app *app, u32 budget)

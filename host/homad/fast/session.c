@@ -430,6 +430,8 @@ int homad_session_shutdown(struct homad_thread *t, void *arg)
 		else
 			homa_rpc_abort(&t->ctx, slot->handle, 0);
 	}
+	homad_lock(app);
 	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
+	homad_unlock(app);
 	return 0;
 }
