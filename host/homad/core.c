@@ -81,29 +81,37 @@ static u32 link_rate(const struct homad *d, const struct nic_info *info)
 	return d->config.link_mbps ? d->config.link_mbps : info->link_mbps;
 }
 
+/* What the engine is told of it. */
+static u32 port_rate(const struct homad *d, const struct homad_port *port)
+{
+	return port->nic ? link_rate(d, port->info) : 0;
+}
+
+static u32 port_mtu(const struct homad_port *port)
+{
+	return port->nic ? port->info->mtu : LOCAL_MTU;
+}
+
 static int add_port(struct homad *d, const char *name, struct nic *nic)
 {
 	struct homad_port *port = &d->ports[d->num_ports];
-	const struct nic_info *info = nic ? nic_info(nic) : NULL;
-	u32 rate = 0, mtu = LOCAL_MTU;
 
 	port->link = aligned(homa_link_size(CTRL_SLOTS));
 	if (!port->link)
 		return -ENOMEM;
-	if (nic) {
-		mtu = info->mtu;
-		rate = link_rate(d, info);
-		port->encap = info->address.encap != 0;
-	}
 	port->nic = nic;
-	port->info = info;
+	if (nic) {
+		port->info = nic_info(nic);
+		port->encap = port->info->address.encap != 0;
+	}
 	port->index = d->num_ports++;
 	port->d = d;
 	port->tx_at = HOMA_NEVER;
 	snprintf(port->name, sizeof(port->name), "%s", name);
 	if (nic)
 		nic_ask_by(nic, homad_ask_way, port);
-	homa_link_init(port->link, d->engine, rate, mtu, CTRL_SLOTS);
+	homa_link_init(port->link, d->engine, port_rate(d, port),
+		       port_mtu(port), CTRL_SLOTS);
 	return 0;
 }
 
@@ -383,6 +391,19 @@ int homad_start(struct homad *d, char *err, size_t errlen)
 			snprintf(err, errlen, "cannot start: %s", strerror(-rc));
 		homad_stop(d);
 	}
+	return rc;
+}
+
+int homad_set_params(struct homad_thread *t, void *arg)
+{
+	struct homad *d = t->d;
+	int rc = homa_engine_set_params(&t->ctx, arg);
+	u32 i;
+
+	/* Links have figures that follow from settings. */
+	for (i = 0; i < d->num_ports && !rc; i++)
+		homa_link_set(d->ports[i].link, port_rate(d, &d->ports[i]),
+			      port_mtu(&d->ports[i]));
 	return rc;
 }
 

@@ -20,7 +20,7 @@
  *			txpath.c egress.c packets; local.c direct.c within this host; bulk.c
  *			dest.c which way; complete.c completions; session.c memory.c want.c what
  *			begins, ends and grows; tcp*.c stream_*.c streams.c held.c TCP
- *	between		mailbox.c, and stacks in struct homad
+ *	between		mailbox.c, pause.c, and stacks in struct homad
  *	observe/	the admin thread's: monitor.c apps.c stats.c snapshot_*.c flows.c
  *			trace_stream.c http.c; and log.c
  *	config/		the file, the command line, rules
@@ -122,6 +122,10 @@ struct homad {
 int homad_start(struct homad *d, char *err, size_t errlen);
 /** homad_stop() - applications see HOMA_SHM_STOPPING; threads end. */
 void homad_stop(struct homad *d);
+
+/** homad_set_params() - by homad_call_alone(), @arg: struct homa_params; the engine and its
+ *  links go by them from now on. -EINVAL: they cannot be. */
+int homad_set_params(struct homad_thread *t, void *arg);
 
 /* ---- scaling.c ---- */
 /** homad_thread_for_app() - where a new attachment should live. */

@@ -18,14 +18,12 @@ MAIN_THREADS = {
     ("host/homad/fast/mailbox.c", "syscall"),
     ("host/homad/fast/thread.c", "pthread_join"),
 }
-# They look at what never changes or at memory of the caller's; the last one is handed to a
-# fast-path thread as a job.
+# They look at what never changes or at memory of the caller's.
 SLOW_MAY = {
     "homa_params_default",
     "homa_param_set",
     "homa_pool_size",
     "homa_sock_port",
-    "homa_engine_set_params",
 }
 _PROTOTYPE = re.compile(r"^[A-Za-z_][\w *]*?\b(homa_\w+)\([^;{}]*\);", re.M)
 _BLOCKING = re.compile(

@@ -340,6 +340,12 @@ static void print_table(FILE *out, const char *key, char *table, size_t size)
 	fprintf(out, "\n[%s]\n", table);
 }
 
+bool homad_param_live(const struct homa_param_info *param)
+{
+	return strcmp(param->name, "max_rpcs") &&
+	       strcmp(param->name, "max_peers");
+}
+
 void homad_config_help(FILE *out)
 {
 	struct homad_config *c = malloc(sizeof(*c));
@@ -372,14 +378,15 @@ void homad_config_help(FILE *out)
 		fprintf(out, "* %s\n      %s\n",
 			strchr(homad_tcp_rule_keys[i][0], '.') + 1,
 			homad_tcp_rule_keys[i][1]);
-	fprintf(out, "\n[protocol]    a reload changes these in shared mode\n");
+	fprintf(out, "\n[protocol]\n");
 	for (i = 0; i < homa_param_count; i++) {
 		const struct homa_param_info *p = &homa_param_table[i];
 		u32 now;
 
 		memcpy(&now, (const u8 *)&c->params + p->offset, sizeof(now));
-		fprintf(out, "* %s = %u\n      %s; %s, %u to %u\n", p->name,
-			now, p->text, p->unit, p->min, p->max);
+		fprintf(out, "%s %s = %u\n      %s; %s, %u to %u\n",
+			homad_param_live(p) ? "*" : " ", p->name, now, p->text,
+			p->unit, p->min, p->max);
 	}
 	free(c);
 }

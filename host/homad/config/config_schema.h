@@ -62,6 +62,9 @@ void homad_setting_range(const struct homad_setting *setting, char *text,
 void homad_setting_value(const struct homad_setting *setting,
 			 const struct homad_config *config, char *text,
 			 size_t size);
+/** homad_param_live() - can this setting of the protocol change while homad serves? Memory
+ *  was made for so many RPCs and peers; more or fewer need a restart. */
+bool homad_param_live(const struct homa_param_info *param);
 /** homad_config_help() - all of it for people. */
 void homad_config_help(FILE *out);
 

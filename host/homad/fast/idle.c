@@ -87,9 +87,9 @@ static void block(struct homad_thread *t)
 	t->counters.blocks++;
 	if (homa_spin_rare(&t->spin))
 		t->counters.early_blocks++;
-	t->asleep = true;
+	HOMA_WRITE_ONCE(t->asleep, true);
 	take_events(t, ev, wait_events(t, ev, until));
-	t->asleep = false;
+	HOMA_WRITE_ONCE(t->asleep, false);
 	homad_drop_kicks(t);
 	homad_now(t);
 	homa_spin_slept(&t->spin, t->ctx.now);

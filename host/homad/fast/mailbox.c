@@ -26,7 +26,7 @@ static void wake_thread(struct homad_thread *t)
 		return;
 }
 
-static void hang(struct homad_thread *t, struct homad_job *job)
+void homad_ask(struct homad_thread *t, struct homad_job *job)
 {
 	job->next = __atomic_load_n(&t->mail, __ATOMIC_RELAXED);
 	while (!__atomic_compare_exchange_n(&t->mail, &job->next, job, false,
@@ -38,7 +38,14 @@ static void hang(struct homad_thread *t, struct homad_job *job)
 void homad_post(struct homad_thread *t, struct homad_job *job)
 {
 	job->posted = true;
-	hang(t, job);
+	homad_ask(t, job);
+}
+
+int homad_await(struct homad_job *job)
+{
+	while (!__atomic_load_n(&job->done, __ATOMIC_ACQUIRE))
+		futex(&job->done, FUTEX_WAIT, 0);
+	return job->result;
 }
 
 int homad_call(struct homad_thread *t, int (*fn)(struct homad_thread *, void *),
@@ -48,10 +55,8 @@ int homad_call(struct homad_thread *t, int (*fn)(struct homad_thread *, void *),
 
 	if (!__atomic_load_n(&t->running, __ATOMIC_ACQUIRE))
 		return fn(t, arg); /* before it starts, after it ended */
-	hang(t, &job);
-	while (!__atomic_load_n(&job.done, __ATOMIC_ACQUIRE))
-		futex(&job.done, FUTEX_WAIT, 0);
-	return job.result;
+	homad_ask(t, &job);
+	return homad_await(&job);
 }
 
 int homad_mail(struct homad_thread *t)

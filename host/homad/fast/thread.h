@@ -167,8 +167,21 @@ void homad_thread_free(struct homad_thread *t);
  */
 int homad_call(struct homad_thread *t, int (*fn)(struct homad_thread *, void *),
 	       void *arg);
+/** homad_ask() - the first half of it, and homad_await() the second: @job is the thread's
+ *  between them. The thread runs. */
+void homad_ask(struct homad_thread *t, struct homad_job *job);
+int homad_await(struct homad_job *job);
 /** homad_post() - the same from any thread, without waiting: @job is the thread's until it
  *  runs, and may be freed by that. A thread that has ended runs it no more. */
 void homad_post(struct homad_thread *t, struct homad_job *job);
+
+/* ---- pause.c ---- */
+/**
+ * homad_call_alone() - run @fn on one of the fast-path threads while all of them are
+ * between two rounds, so that none is in the engine. From the slow path only. Returns
+ * @fn's result.
+ */
+int homad_call_alone(struct homad *d,
+		     int (*fn)(struct homad_thread *t, void *arg), void *arg);
 
 #endif

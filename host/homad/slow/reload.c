@@ -133,17 +133,6 @@ static void take_share(struct homad *d, u32 share)
 		homad_call(d->threads[0], homad_egress_share, NULL);
 }
 
-static int set_params(struct homad_thread *t, void *arg)
-{
-	return homa_engine_set_params(&t->ctx, arg);
-}
-
-/* Memory was made for so many; more or fewer need a restart. */
-static bool fixed(const char *name)
-{
-	return strcmp(name, "max_rpcs") == 0 || strcmp(name, "max_peers") == 0;
-}
-
 static u32 *param(struct homad_config *c, const struct homa_param_info *info)
 {
 	return (u32 *)((u8 *)&c->params + info->offset);
@@ -161,9 +150,7 @@ static void take_params(struct homad *d, struct homad_config *new)
 
 		if (*param(loaded, p) == value)
 			continue;
-		/* Settings are read everywhere in the engine: no other thread may be
-		 * in it while they change. */
-		if (d->num_threads > 1 || fixed(p->name)) {
+		if (!homad_param_live(p)) {
 			homad_log(HOMAD_WARNING,
 				  "a setting has changed in the file and needs a restart\tsetting=protocol.%s value=%u",
 				  p->name, value);
@@ -177,7 +164,8 @@ static void take_params(struct homad *d, struct homad_config *new)
 	}
 	if (!changed)
 		return;
-	rc = homad_call(d->threads[0], set_params, &new->params);
+	/* Settings are read everywhere in the engine. */
+	rc = homad_call_alone(d, homad_set_params, &new->params);
 	if (rc) {
 		homad_log(HOMAD_ERROR,
 			  "the engine refuses the settings of the protocol together; they stay as they were\terror=%d",
