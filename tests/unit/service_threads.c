@@ -126,6 +126,35 @@ static void service__threads_come_and_go_under_traffic(void **state)
 	traffic_end(tr);
 }
 
+/* Their RPCs end on one thread while the other has events of them. */
+static void service__attachments_end_with_requests_open(void **state)
+{
+	struct traffic *tr = traffic_start();
+	struct side *keepers[2];
+	u32 i, n;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		keepers[i] = attach(tr->d);
+		bind_to(keepers[i], (u16)(95 + i));
+	}
+	for (i = 0; i < 200; i++) {
+		struct side *client = attach(tr->d);
+
+		for (n = 0; n < 8; n++) {
+			struct homa_sqe sqe = request_to(keepers[n % 2],
+							 (u64)(i + 1) << 16 | n,
+							 n % 4 ? 100 : 20000);
+
+			submit(client, &sqe);
+		}
+		detach(client);
+	}
+	for (i = 0; i < 2; i++)
+		detach(keepers[i]);
+	traffic_end(tr);
+}
+
 /* ---- pauses ---- */
 
 struct change {
@@ -263,6 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(service__threads_come_and_go_under_traffic),
+		cmocka_unit_test(service__attachments_end_with_requests_open),
 		cmocka_unit_test(service__settings_change_under_traffic),
 		cmocka_unit_test(
 			service__a_thread_that_sleeps_takes_part_in_a_pause),
