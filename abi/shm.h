@@ -116,6 +116,17 @@ enum homa_ctl_op {
 	 * @total, how many things it is for. */
 	HOMA_CTL_STREAM_SHARE,
 	HOMA_CTL_STREAM_JOIN, /* @ip: a ticket of this user; answer: @total, as above */
+	/* Hand-over of an attachment that said HOMA_SHM_CAN_HANDOVER. EXPORT comes with a memfd
+	 * of at most HOMA_SHM_STATE_MAX bytes, sealed against other sizes, that homad does not
+	 * read. Answer: @ip, a token; then homad hangs up, and keeps the attachment for a while.
+	 * IMPORT and TAKE come from a connection of the same user that has not attached. IMPORT:
+	 * @ip: the token; @features as of ATTACH; the answer is as of ATTACH, with @segment data
+	 * segments and with HOMA_CTL_ATTACH_FDS descriptors, that memfd, and segments 1 to
+	 * @segment - 1. Nobody else gets the attachment while this connection lasts. TAKE: it is
+	 * this connection's from now on, and the token is void. */
+	HOMA_CTL_EXPORT,
+	HOMA_CTL_IMPORT,
+	HOMA_CTL_TAKE,
 };
 
 /* struct homa_ctl_rings - entries of each ring; in a question 0: homad's default. */
@@ -132,8 +143,8 @@ struct homa_ctl_rings {
  *	LISTEN: HOMA_CTL_LISTEN_*; ALIVE: the request's token; STREAMS: how many there
  *	may be, 0: homad's default; STREAM_LISTEN: connections that may wait.
  * @port: BIND, LISTEN: wanted; LISTEN: 0: the present one.
- * @features: ATTACH: what the application can, HOMA_SHM_CAN_*.
- * @encap, @ip: ROUTE: the destination, as in struct homa_sqe.
+ * @features: ATTACH, IMPORT: what the application can, HOMA_SHM_CAN_*.
+ * @encap, @ip: ROUTE: the destination, as in struct homa_sqe. IMPORT: a token.
  * @rings: ATTACH, if @features has HOMA_SHM_CAN_PLACES: how large its rings shall be.
  * @name: ATTACH: what to show for it, NUL-terminated.
  */
@@ -160,12 +171,13 @@ struct homa_ctl_request {
  * @encap: ATTACH: homad's UDP encapsulation port, 0: none.
  * @native: ATTACH: 1: homad has a device over which it sends without UDP to addresses that
  *	name no encapsulation port; 0: it has none.
- * @ip: ATTACH: an address of this host; STREAM_SHARE: the ticket; else zeros.
+ * @ip: ATTACH, IMPORT: an address of this host; STREAM_SHARE: the ticket; EXPORT: the token;
+ *	else zeros.
  * @queues_bytes, @data_bytes, @pool_bytes: sizes of the memory in the answer.
  * @max_rpcs: ATTACH: how many requests may be open at once, <= 65536.
  * @max_segments: ATTACH: data segments allowed, segment 0 included.
  * @total: METRICS, RPCS: records that follow; ALIVE: 1: it waits, 0: not any more;
- *	STREAM_LISTEN: the listener's number.
+ *	STREAM_LISTEN: the listener's number. EXPORT: for how many ms the token is good.
  * @text: with an error: one sentence, what is wrong and how to mend it.
  * @rings: ATTACH: how large they are; zeros from a homad that knows only one size.
  */
@@ -205,7 +217,15 @@ enum {
 	HOMA_CTL_FD_WAKE, /* homad signals, the application waits */
 	HOMA_CTL_FD_KICK, /* the application signals, homad waits */
 	HOMA_CTL_ATTACH_FDS,
+	HOMA_CTL_FD_STATE =
+		HOMA_CTL_ATTACH_FDS, /* IMPORT: and segments behind it */
 };
+
+#define HOMA_SHM_STATE_MAX (32u << 20) /* bytes; see HOMA_CTL_EXPORT */
+/* Most data segments of an attachment that can be handed over, and most descriptors of
+ * IMPORT's answer. */
+#define HOMA_SHM_HANDOVER_SEGMENTS 12u
+#define HOMA_CTL_IMPORT_FDS (HOMA_CTL_ATTACH_FDS + HOMA_SHM_HANDOVER_SEGMENTS)
 
 #define HOMA_CTL_BATCH 16u /* records in one packet after METRICS and RPCS */
 
@@ -373,6 +393,9 @@ enum {
 	HOMA_SHM_CAN_PLACES = 16,
 	/* homad: it can do with the bell alone. Application: it rings it if homad can. */
 	HOMA_SHM_CAN_BELL = 32,
+	/* homad: HOMA_CTL_EXPORT. Application: it wants to hand the attachment over, for which
+	 * homad keeps descriptors. */
+	HOMA_SHM_CAN_HANDOVER = 64,
 };
 
 /* What homad wants to be kicked for. */

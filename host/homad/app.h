@@ -150,7 +150,8 @@ enum homad_app_phase {
 
 /* struct homad_app - an attachment */
 struct homad_app {
-	/* ---- The slow path writes these before the fast path sees them. ---- */
+	/* ---- The slow path writes these before the fast path sees them, and those of the
+	 * process by homad_session_wires() when another one takes it over. ---- */
 	u64 id; /* a number that is never used twice */
 	char name[32];
 	pid_t pid;

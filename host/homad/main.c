@@ -58,6 +58,8 @@ static const struct part parts[] = {
 	{ start_slow, homad_slow_free },
 	{ homad_signals_start, homad_signals_stop },
 	{ homad_ctl_attach_start, stop_nothing },
+	/* Stopped after the attachments. */
+	{ homad_handover_start, homad_handover_stop },
 	{ homad_attach_start, homad_attach_stop },
 	{ homad_routes_listen, homad_routes_forget },
 	{ homad_monitor_start, homad_monitor_stop },

@@ -75,6 +75,7 @@ struct homad_rule {
  * @send_max: bytes of data segments.
  * @user_memory: bytes of shared memory of one user over all attachments;
  *	@total_memory: of all users.
+ * @handover_s: an attachment that was exported waits so long for its next process, s.
  */
 struct homad_quota {
 	u32 attachments;
@@ -84,6 +85,7 @@ struct homad_quota {
 	u64 rcvbuf_default, rcvbuf_max;
 	u64 send_max;
 	u64 user_memory, total_memory;
+	u32 handover_s;
 };
 
 /**

@@ -92,6 +92,7 @@ void homad_config_default(struct homad_config *config)
 		.send_max = 64 * MIB,
 		.user_memory = user_memory(),
 		.total_memory = total_memory(),
+		.handover_s = 10,
 	};
 	homa_params_default(&config->params);
 	config->params.timeout_us = TIMEOUT_US;

@@ -99,6 +99,8 @@ const struct homad_setting homad_settings[] = {
 	     "shared memory of one user over all handles; copies of short messages on their way may have a quarter of that besides"),
 	SIZE("quota.total_memory", quota.total_memory, 64 * MIB, 16384 * GIB, true,
 	     "shared memory of all users, and besides for copies a quarter of that; one user gets as much as is left to all others, and a sixteenth is kept for root"),
+	NUMBER("quota.handover_s", quota.handover_s, 1, 3600, true,
+	       "how long a handle waits for the process that it was handed over to, s; then it is closed"),
 
 	NUMBER("tcp.streams", tcp_streams, 16, 65536, false,
 	       "TCP connections that an application may have open; each has 8 KiB of its user's memory at least"),

@@ -378,6 +378,35 @@ int homad_session_back(struct homad_thread *t, void *arg)
 	return 0;
 }
 
+static int exchange_fd(int *fd, int with)
+{
+	int before = *fd;
+
+	*fd = with;
+	return before;
+}
+
+int homad_session_wires(struct homad_thread *t, void *arg)
+{
+	struct homad_wires *wires = arg;
+	struct homad_app *app = wires->app;
+
+	if (app->phase != HOMAD_APP_OPEN || app->evicted)
+		return -ESHUTDOWN;
+	/* Who delivers to it on another thread writes to them. */
+	homad_lock(app);
+	wires->wake_fd = exchange_fd(&app->wake_fd, wires->wake_fd);
+	wires->ready_fd = exchange_fd(&app->ready_fd, wires->ready_fd);
+	app->ready_every = false;
+	app->rings_bell = wires->rings_bell;
+	app->pid = wires->pid;
+	app->gid = wires->gid;
+	app->look_again = true;
+	homad_unlock(app);
+	homad_poll_app(t, app);
+	return 0;
+}
+
 int homad_session_route(struct homad_thread *t, void *arg)
 {
 	struct homad_question *q = arg;

@@ -64,6 +64,17 @@ struct homad_back {
  *  be touched from now on. -ESHUTDOWN. */
 int homad_session_back(struct homad_thread *t, void *arg);
 
+struct homad_wires {
+	struct homad_app *app;
+	int wake_fd, ready_fd; /* out: those before, which the caller closes */
+	bool rings_bell;
+	pid_t pid; /* 0: none has it */
+	gid_t gid;
+};
+/** homad_session_wires() - @arg: struct homad_wires; another process has, or will have, the
+ *  attachment. -ESHUTDOWN. */
+int homad_session_wires(struct homad_thread *t, void *arg);
+
 /** homad_session_route() - @arg: struct homad_question; 1: its answer is known, which is
  *  its @error now, 0: the kernel has to be asked. */
 int homad_session_route(struct homad_thread *t, void *arg);

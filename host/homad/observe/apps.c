@@ -153,6 +153,8 @@ static void look_at_counts(struct homad *d, void *arg)
 	v->detached = slow->detached;
 	v->refused = slow->refused;
 	v->evicted = slow->evicted;
+	v->handed_over = slow->handed_over;
+	v->handovers_expired = slow->handovers_expired;
 	v->memory_grown = homad_attach(d)->memory_grown;
 	v->memory_shrunk = homad_attach(d)->memory_shrunk;
 	v->memory_refused = homad_attach(d)->memory_refused;

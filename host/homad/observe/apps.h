@@ -54,6 +54,7 @@ struct homad_user_view {
 struct homad_slow_view {
 	u32 num_apps;
 	u64 attached, detached, refused, evicted;
+	u64 handed_over, handovers_expired;
 	u64 memory_grown, memory_shrunk, memory_refused;
 	u64 listens_refused;
 };

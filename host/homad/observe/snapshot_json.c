@@ -39,6 +39,8 @@ static cJSON *daemon_json(struct homad *d, const struct homad_stats *s,
 	homad_json_u64(json, "memory_shrunk", slow->memory_shrunk);
 	homad_json_u64(json, "memory_refused", slow->memory_refused);
 	homad_json_u64(json, "evicted", slow->evicted);
+	homad_json_u64(json, "handed_over", slow->handed_over);
+	homad_json_u64(json, "handovers_expired", slow->handovers_expired);
 	homad_json_u64(json, "log_lost", s->log_lost);
 	cJSON_AddNumberToObject(json, "tracing", d->tracing);
 	cJSON_AddNumberToObject(json, "rpcs", s->counts.rpcs);

@@ -84,6 +84,11 @@ static void put_daemon(FILE *out, struct homad *d, const struct homad_stats *s,
 	single(out, "homa_evicted_total", "counter",
 	       "applications thrown out because they broke the rules",
 	       slow->evicted);
+	single(out, "homa_handed_over_total", "counter",
+	       "times another process took a handle over", slow->handed_over);
+	single(out, "homa_handovers_expired_total", "counter",
+	       "times no process took over a handle that was handed over",
+	       slow->handovers_expired);
 	single(out, "homa_rpcs", "gauge", "RPCs alive now", s->counts.rpcs);
 	single(out, "homa_peers", "gauge", "peers remembered now",
 	       s->counts.peers);

@@ -22,6 +22,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "attach.h"
 #include "guard.h"
@@ -455,6 +456,56 @@ static void close_fd(int fd)
 		close(fd);
 }
 
+int homad_app_keep(struct homad_app *app)
+{
+	struct homad_attachment *a = homad_attachment(app);
+	struct homad_kept *kept = malloc(sizeof(*kept));
+	u32 i;
+
+	if (!kept)
+		return -ENOMEM;
+	kept->queues = kept->pool = -1;
+	for (i = 0; i < HOMA_SHM_HANDOVER_SEGMENTS; i++)
+		kept->seg[i] = -1;
+	a->kept = kept;
+	a->user->kept++;
+	return 0;
+}
+
+/* Descriptors are given out from the lowest on, and a quarter of them is for those who attach. */
+static bool is_for_others(int fd)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) ||
+	       (rlim_t)fd >= limit.rlim_cur - limit.rlim_cur / 4;
+}
+
+void homad_app_keep_fd(int *place, int fd)
+{
+	close_fd(*place);
+	*place = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (*place < 0 || !is_for_others(*place))
+		return;
+	close(*place);
+	*place = -1;
+}
+
+static void drop_kept(struct homad_attachment *a)
+{
+	const struct homad_kept *kept = a->kept;
+	u32 i;
+
+	if (!kept)
+		return;
+	a->user->kept--;
+	close_fd(kept->queues);
+	close_fd(kept->pool);
+	for (i = 0; i < HOMA_SHM_HANDOVER_SEGMENTS; i++)
+		close_fd(kept->seg[i]);
+	free(a->kept);
+}
+
 void homad_app_drop(struct homad *d, struct homad_app *app)
 {
 	struct homad_attachment *a = homad_attachment(app);
@@ -477,6 +528,7 @@ void homad_app_drop(struct homad *d, struct homad_app *app)
 	close_fd(app->wake_fd);
 	close_fd(app->kick_fd);
 	close_fd(app->ready_fd);
+	drop_kept(a);
 	homa_list_del(&a->attached.list);
 	homad_slow(d)->num_apps--;
 	a->user->rpcs -= app->max_rpcs;

@@ -58,6 +58,8 @@ void homad_client_free(struct homad *d, struct homad_client *client)
 		client->making->client = NULL;
 	if (client->asking)
 		client->asking->client = NULL;
+	if (client->leaves)
+		client->leaves(client);
 	homad_unwatch(d, &client->conn);
 	homad_unwatch(d, &client->process);
 	homad_answer_drop(client);
@@ -390,6 +392,8 @@ static void bury(struct homad *d, struct homad_app *app)
 		homad_slow(d)->evicted++;
 	if (a->client)
 		homad_client_free(d, a->client);
+	if (a->exported)
+		a->orphan_ends(d, app);
 	/* Memory may be on its way to it or from it. */
 	a->over = drop;
 	if (!a->works)

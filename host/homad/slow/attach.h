@@ -48,6 +48,10 @@ typedef void homad_op(struct homad *d, struct homad_client *client,
 /** homad_ctl_serve() - requests @op are @serve's; before there are clients. */
 void homad_ctl_serve(u16 op, homad_op *serve);
 
+/** homad_fill_attached() - what the answer to ATTACH says of @app. */
+void homad_fill_attached(struct homad *d, struct homad_app *app,
+			 struct homa_ctl_answer *a);
+
 /** homad_pool_asked() - bytes of the receive pool that @r asks for; false: refused, it has
  *  its answer. */
 bool homad_pool_asked(struct homad *d, struct homad_client *client,
@@ -124,6 +128,11 @@ int homad_app_new(struct homad *d, struct homad_client *client, const char *name
 void homad_app_begins(struct homad *d, struct homad_app *app);
 /** homad_app_wires() - the pipe and the eventfd: HOMA_CTL_FD_WAKE, HOMA_CTL_FD_KICK. */
 int homad_app_wires(struct homad_app *app, int *fds);
+/** homad_app_keep() - it can be handed over: keep what describes its memory; 0 or -ENOMEM. */
+int homad_app_keep(struct homad_app *app);
+/** homad_app_keep_fd() - keep @fd in @place of homad_attachment.kept; -1 there: homad has too few
+ *  descriptors left. */
+void homad_app_keep_fd(int *place, int fd);
 /** homad_app_drop() - free it; nothing in the fast path knows it (any more). */
 void homad_app_drop(struct homad *d, struct homad_app *app);
 /**
@@ -174,7 +183,14 @@ int homad_may_bind(struct homad *d, const struct homad_client *client, u16 port,
 /** homad_may_serve() - take requests on the port that it has? */
 int homad_may_serve(struct homad *d, const struct homad_client *client,
 		    u16 port, char *err, size_t errlen);
-/** homad_may_share() - share a port with others of its user? -EACCES. */
-int homad_may_share(const struct homad_client *client, char *err, size_t errlen);
+/** homad_may_share() - does it have a user of its own with whom it may share? @what: the end
+ *  of the sentence why not. -EACCES. */
+int homad_may_share(const struct homad_client *client, const char *what,
+		    char *err, size_t errlen);
+/** homad_may_keep() - may one more of its user's attachments be one to hand over? -EDQUOT. */
+int homad_may_keep(const struct homad_client *client, char *err, size_t errlen);
+/** homad_may_take_over() - an attachment of its user that has @port? -EACCES. */
+int homad_may_take_over(struct homad *d, const struct homad_client *client,
+			u16 port, char *err, size_t errlen);
 
 #endif

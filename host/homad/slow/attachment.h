@@ -28,6 +28,8 @@
  * @records: struct homad_attachment that name it.
  * @rpcs: sum of max_rpcs. @listeners: TCP ports at which it listens.
  * @tickets: struct homad_share of its processes, @num_tickets.
+ * @exports: struct homad_export of its attachments that wait for their next process,
+ *	@num_exports. @kept: attachments for which descriptors are kept, see homad_kept.
  * @half_open: TCP connections to this user's listeners that are not open yet; the fast path
  *	counts them.
  * @tcp_tx_bytes, @tcp_rx_bytes: that streams of attachments which have ended have carried.
@@ -47,6 +49,9 @@ struct homad_user {
 	u32 listeners;
 	struct homa_list tickets;
 	u32 num_tickets;
+	struct homa_list exports;
+	u32 num_exports;
+	u32 kept;
 	u32 half_open;
 	u64 tcp_tx_bytes, tcp_rx_bytes;
 	struct homa_owner owner;
@@ -64,7 +69,7 @@ struct homad_outbox {
 	bool pending;
 	bool first_sent;
 	struct homa_ctl_answer answer;
-	int fds[HOMA_CTL_ATTACH_FDS];
+	int fds[HOMA_CTL_IMPORT_FDS];
 	u32 num_fds;
 	u8 *records;
 	size_t bytes, sent, record;
@@ -90,6 +95,7 @@ struct homad_asking {
  * @making: memory that it asked for is being made, and no request is read; or NULL.
  * @asking: it wants to know the way to a destination, and no request is read; or NULL.
  * @hopeless: to be dropped when the outbox is empty.
+ * @taking: it is about to take over an attachment; @leaves is called if it ends before it has.
  * @waiting: in homad_attach.waiting while it asks too often; @paid_until: ns, see
  *	throttle.c.
  */
@@ -106,6 +112,8 @@ struct homad_client {
 	struct homad_app *app;
 	struct homad_making *making;
 	struct homad_asking *asking;
+	struct homad_export *taking;
+	void (*leaves)(struct homad_client *client);
 	bool hopeless;
 	/* That of its last request. */
 	u16 version;
@@ -114,6 +122,12 @@ struct homad_client {
 	struct homa_list waiting;
 	u64 paid_until;
 	struct homad_outbox out;
+};
+
+/* struct homad_kept - descriptors of an attachment's memory, for whom it is handed over to; -1:
+ * there is none, or homad had no descriptor left */
+struct homad_kept {
+	int queues, pool, seg[HOMA_SHM_HANDOVER_SEGMENTS];
 };
 
 /**
@@ -132,6 +146,8 @@ struct homad_client {
  *	changed, ns.
  * @send_bytes: of its data segments.
  * @new_ready_fd, @new_ready_every: on their way into @app.
+ * @kept: NULL: it cannot be handed over.
+ * @exported: it waits for its next process; @orphan_ends is called if it ends before that.
  */
 struct homad_attachment {
 	struct homad_app app;
@@ -160,6 +176,9 @@ struct homad_attachment {
 	u32 num_guards;
 	int new_ready_fd;
 	bool new_ready_every;
+	struct homad_kept *kept;
+	struct homad_export *exported;
+	void (*orphan_ends)(struct homad *d, struct homad_app *app);
 };
 
 /**
@@ -206,6 +225,13 @@ static inline struct homad_attach *homad_attach(struct homad *d)
 static inline struct homad_attachment *homad_attachment(struct homad_app *app)
 {
 	return homa_container_of(app, struct homad_attachment, app);
+}
+
+/** homad_app_segments() - data segments that @app may have, segment 0 included. */
+static inline u32 homad_app_segments(struct homad_app *app)
+{
+	return homad_attachment(app)->kept ? HOMA_SHM_HANDOVER_SEGMENTS :
+					     HOMA_SHM_SEGMENTS;
 }
 
 /** homad_work_over() - a piece of work that knew @app is over. */

@@ -87,7 +87,8 @@ static void op_listen(struct homad *d, struct homad_client *client,
 			 0;
 
 	if (!rc && share)
-		rc = homad_may_share(client, answer.text, sizeof(answer.text));
+		rc = homad_may_share(client, "ports are not shared",
+				     answer.text, sizeof(answer.text));
 	if (!rc && r->port)
 		rc = homad_may_bind(d, client, r->port, answer.text,
 				    sizeof(answer.text));
@@ -157,6 +158,8 @@ static void pool_made(struct homad *d, struct homad_making *making)
 	homad_app_unmap(d, app, old, old_bytes, (u64)a->pool_backed * POOL_PAGE);
 	a->pool_backed = change.backed;
 	a->pools++;
+	if (a->kept)
+		homad_app_keep_fd(&a->kept->pool, piece->fd);
 	homa_list_del(&a->grown);
 	answer.pool_bytes = piece->bytes;
 	homad_answer(client, &answer, &piece->fd, 1, NULL, 0, 0);
@@ -219,6 +222,9 @@ static void segment_made(struct homad *d, struct homad_making *making)
 	answer.data_bytes = piece->bytes;
 	homad_attachment(app)->send_bytes += piece->bytes;
 	homad_call(app->thread, add_segment, &new);
+	if (homad_attachment(app)->kept)
+		homad_app_keep_fd(&homad_attachment(app)->kept->seg[answer.segment],
+				  piece->fd);
 	homad_answer(making->client, &answer, &piece->fd, 1, NULL, 0, 0);
 }
 
@@ -227,6 +233,7 @@ static void op_segment(struct homad *d, struct homad_client *client,
 {
 	struct homad_app *app = client->app;
 	struct homad_attachment *record = homad_attachment(app);
+	u32 most = homad_app_segments(app);
 	u64 max = d->config.quota.send_max;
 	char text[HOMA_SHM_TEXT];
 	int rc;
@@ -238,13 +245,13 @@ static void op_segment(struct homad *d, struct homad_client *client,
 				   (unsigned long long)SEGMENT_MAX);
 		return;
 	}
-	if (app->num_segs >= HOMA_SHM_SEGMENTS || record->send_bytes > max ||
+	if (app->num_segs >= most || record->send_bytes > max ||
 	    r->bytes > max - record->send_bytes) {
-		homad_answer_error(client, r->op, -EDQUOT,
-				   "%llu KiB of send memory in %u segments are in use and the limit is %llu KiB in %u; wait for replies, or raise quota.send_max",
-				   (unsigned long long)record->send_bytes >> 10,
-				   app->num_segs, (unsigned long long)max >> 10,
-				   HOMA_SHM_SEGMENTS);
+		homad_answer_error(
+			client, r->op, -EDQUOT,
+			"%llu KiB of send memory in %u segments are in use and the limit is %llu KiB in %u; wait for replies, or raise quota.send_max",
+			(unsigned long long)record->send_bytes >> 10,
+			app->num_segs, (unsigned long long)max >> 10, most);
 		return;
 	}
 	rc = homad_app_memory(d, client, r->op, "homa-data", r->bytes, r->bytes,
@@ -367,12 +374,17 @@ static void op_alive(struct homad *d, struct homad_client *client,
 }
 
 static homad_op *ops[] = {
-	[HOMA_CTL_ATTACH] = NULL,	   [HOMA_CTL_BIND] = op_bind,
-	[HOMA_CTL_POOL] = op_pool,	   [HOMA_CTL_SEGMENT] = op_segment,
-	[HOMA_CTL_READY_FD] = op_ready_fd, [HOMA_CTL_METRICS] = op_metrics,
-	[HOMA_CTL_RPCS] = op_rpcs,	   [HOMA_CTL_SHUTDOWN] = op_shutdown,
-	[HOMA_CTL_LISTEN] = op_listen,	   [HOMA_CTL_ALIVE] = op_alive,
-	[HOMA_CTL_STREAM_JOIN] = NULL, /* and those before, if homad_ctl_serve() said so */
+	[HOMA_CTL_ATTACH] = NULL,
+	[HOMA_CTL_BIND] = op_bind,
+	[HOMA_CTL_POOL] = op_pool,
+	[HOMA_CTL_SEGMENT] = op_segment,
+	[HOMA_CTL_READY_FD] = op_ready_fd,
+	[HOMA_CTL_METRICS] = op_metrics,
+	[HOMA_CTL_RPCS] = op_rpcs,
+	[HOMA_CTL_SHUTDOWN] = op_shutdown,
+	[HOMA_CTL_LISTEN] = op_listen,
+	[HOMA_CTL_ALIVE] = op_alive,
+	[HOMA_CTL_TAKE] = NULL, /* and those before, if homad_ctl_serve() said so */
 };
 
 void homad_ctl_serve(u16 op, homad_op *serve)
@@ -410,6 +422,13 @@ static bool understood(struct homad_client *client,
 	return true;
 }
 
+/* What one may ask for that has no attachment yet. */
+static bool is_first(u16 op)
+{
+	return op == HOMA_CTL_ATTACH || op == HOMA_CTL_IMPORT ||
+	       op == HOMA_CTL_TAKE;
+}
+
 void homad_ctl(struct homad *d, struct homad_client *client,
 	       const struct homa_ctl_request *request, size_t length)
 {
@@ -421,7 +440,7 @@ void homad_ctl(struct homad *d, struct homad_client *client,
 				   request->op);
 		return;
 	}
-	if (!client->app && request->op != HOMA_CTL_ATTACH) {
+	if (!client->app && !is_first(request->op)) {
 		homad_answer_error(client, request->op, -ENOTCONN,
 				   "the first request must be to attach");
 		return;

@@ -11,8 +11,8 @@
 #include "attach.h"
 #include "log.h"
 
-static void fill_attached(struct homad *d, struct homad_app *app,
-			  struct homa_ctl_answer *a)
+void homad_fill_attached(struct homad *d, struct homad_app *app,
+			 struct homa_ctl_answer *a)
 {
 	struct homad_attachment *record = homad_attachment(app);
 	u32 i;
@@ -34,7 +34,7 @@ static void fill_attached(struct homad *d, struct homad_app *app,
 	a->data_bytes = app->seg[0].bytes;
 	a->pool_bytes = app->pool_bytes;
 	a->max_rpcs = app->max_rpcs;
-	a->max_segments = HOMA_SHM_SEGMENTS;
+	a->max_segments = homad_app_segments(app);
 	a->rings = record->layout.entries;
 }
 
@@ -84,7 +84,8 @@ static void adopt(struct homad *d, const struct homad_making *making)
 	h->sqs = 1;
 	memcpy(h->id_key, app->id_key, sizeof(app->id_key));
 	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE |
-		      HOMA_SHM_CAN_PLACES | HOMA_SHM_CAN_BELL;
+		      HOMA_SHM_CAN_PLACES | HOMA_SHM_CAN_BELL |
+		      HOMA_SHM_CAN_HANDOVER;
 	if (homad_slow(d)->tcp)
 		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
@@ -94,6 +95,11 @@ static void adopt(struct homad *d, const struct homad_making *making)
 	app->pool = pieces[HOMA_CTL_FD_POOL].base;
 	app->pool_backed = a->pool_backed;
 	app->rings_backed = a->rings_backed;
+	if (!a->kept)
+		return;
+	homad_app_keep_fd(&a->kept->queues, pieces[HOMA_CTL_FD_QUEUES].fd);
+	homad_app_keep_fd(&a->kept->pool, pieces[HOMA_CTL_FD_POOL].fd);
+	homad_app_keep_fd(&a->kept->seg[0], pieces[HOMA_CTL_FD_DATA].fd);
 }
 
 /* homad_app_new() is done. If it failed the attachment is dropped after this. */
@@ -115,7 +121,7 @@ static void attach_made(struct homad *d, struct homad_making *making)
 		rc = homad_call(homad_thread_for_app(d), homad_session_open, app);
 	if (!rc) {
 		homad_app_begins(d, app);
-		fill_attached(d, app, &answer);
+		homad_fill_attached(d, app, &answer);
 		homad_log(HOMAD_DEBUG,
 			  "attached\tapp=%llu pid=%d uid=%u name=%s port=%u",
 			  (unsigned long long)app->id, (int)app->pid,
@@ -150,6 +156,8 @@ static void op_attach(struct homad *d, struct homad_client *client,
 	memcpy(name, r->name, sizeof(name));
 	name[sizeof(name) - 1] = '\0';
 	rc = homad_may_attach(d, client, text, sizeof(text));
+	if (!rc && (r->features & HOMA_SHM_CAN_HANDOVER))
+		rc = homad_may_keep(client, text, sizeof(text));
 	if (!rc && (!homad_pool_asked(d, client, r, &bytes) ||
 		    !check_rings(client, r, &layout)))
 		return;
@@ -161,6 +169,9 @@ static void op_attach(struct homad *d, struct homad_client *client,
 		return;
 	}
 	client->app->rings_bell = r->features & HOMA_SHM_CAN_BELL;
+	/* Without memory for that it is one that cannot be handed over. */
+	if (r->features & HOMA_SHM_CAN_HANDOVER)
+		(void)homad_app_keep(client->app);
 	homad_client_attached(d, client);
 }
 

@@ -14,6 +14,8 @@
 /* Of what its user has left an attachment gets at most 1 / RPC_SHARE. */
 #define RPC_SHARE 8u
 #define FEW_RPCS 64u
+/* Most handles of a user that can be handed over: each has up to 14 descriptors of homad. */
+#define USER_KEPT 128u
 /* Of all handles, as many are kept for root. */
 #define ROOT_SHARE 16u
 
@@ -35,6 +37,7 @@ struct homad_user *homad_user_get(struct homad *d, uid_t uid)
 		for (i = 0; i < HOMAD_MAX_THREADS; i++)
 			homad_polled_init(&user->polled[i]);
 		homa_list_init(&user->tickets);
+		homa_list_init(&user->exports);
 		user->uid = uid;
 		user->attach = homad_attach(d);
 		homa_list_add_head(bucket, &user->list);
@@ -221,12 +224,38 @@ static uid_t nobody_known(void)
 	return found;
 }
 
-int homad_may_share(const struct homad_client *client, char *err, size_t errlen)
+int homad_may_share(const struct homad_client *client, const char *what,
+		    char *err, size_t errlen)
 {
 	if (client->uid != nobody_known())
 		return 0;
 	snprintf(err, errlen,
-		 "user %u may be several users whom this homad cannot tell apart, so ports are not shared among them",
+		 "user %u may be several users whom this homad cannot tell apart, so %s among them",
+		 (unsigned int)client->uid, what);
+	return -EACCES;
+}
+
+int homad_may_keep(const struct homad_client *client, char *err, size_t errlen)
+{
+	if (client->user->kept < USER_KEPT)
+		return 0;
+	snprintf(err, errlen,
+		 "user %u has %u handles open that can be handed over, the limit; open this one without HOMA_OPEN_HANDOVER",
+		 (unsigned int)client->uid, client->user->kept);
+	return -EDQUOT;
+}
+
+int homad_may_take_over(struct homad *d, const struct homad_client *client,
+			u16 port, char *err, size_t errlen)
+{
+	const struct homad_rule *rule = find_rule(d, client);
+
+	if (rule && rule->allow)
+		return port < HOMA_MIN_CLIENT_PORT ?
+			       homad_may_bind(d, client, port, err, errlen) :
+			       0;
+	snprintf(err, errlen,
+		 "user %u may not attach to this homad; a [[rule]] in its configuration can allow it",
 		 (unsigned int)client->uid);
 	return -EACCES;
 }

@@ -49,6 +49,8 @@ struct homad_loop {
  *	tools look at it by homad_control().
  * @num_apps: how many.
  * @attached, @detached, @refused, @evicted: attachments since start.
+ * @handed_over, @handovers_expired: how often another process took one over, and how often
+ *	none did.
  */
 struct homad_slow {
 	struct homad *d;
@@ -63,7 +65,9 @@ struct homad_slow {
 	struct homa_list asking;     /* questions of clients for routes */
 	struct homad_source answered; /* homad.answered_fd */
 	struct homad_tcp_ports *tcp;  /* tcp_slow.h; NULL: there is no TCP */
+	struct homad_handovers *handovers; /* handover.c */
 	u64 attached, detached, refused, evicted;
+	u64 handed_over, handovers_expired;
 };
 
 /* struct homad_attached - the slow path's record of an attachment */
@@ -90,6 +94,9 @@ int homad_loop_run(struct homad *d, struct homad_loop *loop);
 
 /** homad_ctl_attach_start() - serve those who ask to attach; before there are any. */
 int homad_ctl_attach_start(struct homad *d, char *err, size_t errlen);
+/** homad_handover_start(), homad_handover_stop() - attachments go from one process to another. */
+int homad_handover_start(struct homad *d, char *err, size_t errlen);
+void homad_handover_stop(struct homad *d);
 /** homad_timer_set() - a repeating timer as a source's descriptor (timerfd);
  *  0 disarms. Only armed while somebody needs it. */
 int homad_timer_open(void);
