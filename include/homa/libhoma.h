@@ -114,6 +114,14 @@ struct homa_options {
  */
 #define HOMA_OPEN_SHARED_PORT 0x2u
 
+/**
+ * The handle can be handed over to another process, see homa_export(). A user can have 128 of
+ * these open at once (-EDQUOT): homad keeps up to 14 descriptors for each.
+ *
+ * With "service" only, as above.
+ */
+#define HOMA_OPEN_HANDOVER 0x4u
+
 /** What a received message is. */
 enum homa_kind {
 	HOMA_REQUEST = 1,  /* a client's request; answer with homa_reply() */
@@ -193,6 +201,61 @@ const char *homa_open_error(void);
 
 /** homa_close() - close; open RPCs end at once, received messages die. */
 void homa_close(struct homa *h);
+
+/**
+ * struct homa_handover - what the next process of a handle needs
+ * @token: text, 32 digits and letters, NUL-terminated: it may be sent through a pipe, or be
+ *	put into the environment before exec(). Whoever knows it and is of the same user can
+ *	take the handle.
+ */
+struct homa_handover {
+	char token[40];
+};
+
+/**
+ * homa_export() - hand the handle over to another process
+ * @h: opened with HOMA_OPEN_HANDOVER, or imported.
+ * @handover: receives the token for homa_import().
+ *
+ * For a program that replaces itself by exec(), or gives a handle to its child or to another
+ * process of the same user. homad keeps the port, the open RPCs, the messages that arrive and
+ * the requests that were received and not answered, for as long as quota.handover_s says (10
+ * seconds unless set), whether or not this process lives. If nobody imports the handle in that
+ * time, it ends as by homa_close().
+ *
+ * On success only homa_close() remains for @h, and all other calls give -ESHUTDOWN. Nothing that
+ * points into the handle may be in use before: messages must be released, memory of homa_alloc()
+ * sent or freed, and no other thread may be in a call. Requests that are to be answered by the
+ * next process are kept as struct homa_ticket, which the program hands over itself; ids of its own
+ * requests, too. Messages that arrived and that no receive has taken go along. After an error
+ * the handle is as before.
+ *
+ * Errors: -EBUSY (something is in use, homa_error() says what), -EOPNOTSUPP (not opened so, or
+ * not with homad), -EDQUOT (64 handles of this user wait, or there is no memory left to the user),
+ * -EACCES (homad cannot tell this user from others), -EMFILE (homad has no descriptor left),
+ * -ECONNREFUSED (homad has ended), -ENOMEM.
+ */
+int homa_export(struct homa *h, struct homa_handover *handover);
+
+/**
+ * homa_import() - take over a handle that homa_export() has handed over
+ * @out: receives the handle; it can be handed over again.
+ * @handover: the token, which is void then.
+ * @options: NULL, or what homa_open() takes, of which only @spin_us and HOMA_OPEN_NO_THREAD say
+ *	something; all else is as it was.
+ *
+ * The program goes on as if it had opened the handle: port, RPCs, cookies and ids are those that
+ * it had. homa_fd() and homa_send_fd() are new descriptors. When it fails, and when the
+ * process ends before it has returned, the token is still good for another try.
+ *
+ * Errors: -EINVAL (no token, or an option that cannot be), -ENOENT (nothing of this user is handed
+ * over under this token: it was taken, its time is over, homad was started again), -EBUSY
+ * (another process is about to take it), -EACCES (homad's rules forbid this process its port),
+ * -EPROTO, -EBADMSG (written by another libhoma, or by none), -ECONNREFUSED, -EMFILE, -ENOMEM.
+ * homa_open_error() tells more.
+ */
+int homa_import(struct homa **out, const struct homa_handover *handover,
+		const struct homa_options *options);
 
 /** homa_error() - one sentence about this thread's last failure on @h. */
 const char *homa_error(struct homa *h);
@@ -463,8 +526,8 @@ const void *homa_view(const struct homa_message *msg, void *buf, size_t size);
  * struct homa_ticket - a name of a request, to answer it later
  * Plain bytes without pointers: it may be copied and kept while the message itself
  * is released and gone. It is worth something only with the handle that received
- * the request, in the process that opened it; what else comes in is refused
- * (-EINVAL). All fields are the library's.
+ * the request, in the process that opened it or that imported it (homa_import()); what
+ * else comes in is refused (-EINVAL). All fields are the library's.
  */
 struct homa_ticket {
 	uint64_t handle;

@@ -84,7 +84,7 @@ const char *homa_code_text(int code)
 	case EINTR:
 		return "a signal interrupted the wait; call again";
 	case ESHUTDOWN:
-		return "the handle is being closed";
+		return "the handle is being closed, or was handed over";
 	case ENOBUFS:
 		return "too many RPCs are open; receive their responses first";
 	case ENOMEM:

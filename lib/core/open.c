@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 #include "libhoma_impl.h"
 #include "libhoma_internal.h"
@@ -51,16 +52,21 @@ add_reason(struct homa *h, const char *format, ...)
 	va_end(args);
 }
 
-/* Only homad knows who of several handles has how much to do. */
+/* Only homad knows who of several handles has how much to do, and keeps one for another process. */
 static int may_open(const struct homa *h,
 		    const struct homa_backend_options *options, char *err,
 		    size_t errlen)
 {
-	if (!(options->flags & HOMA_OPEN_SHARED_PORT))
+	const char *flag = options->flags & HOMA_OPEN_SHARED_PORT ?
+				   "HOMA_OPEN_SHARED_PORT" :
+			   options->flags & HOMA_OPEN_HANDOVER ?
+				   "HOMA_OPEN_HANDOVER" :
+				   NULL;
+
+	if (!flag)
 		return 0;
-	snprintf(err, errlen,
-		 "HOMA_OPEN_SHARED_PORT works over homad only, not over \"%s\"%s%.*s",
-		 h->via, *h->reason ? "; " : "", HOMA_TEXT / 2, h->reason);
+	snprintf(err, errlen, "%s works over homad only, not over \"%s\"%s%.*s",
+		 flag, h->via, *h->reason ? "; " : "", HOMA_TEXT / 2, h->reason);
 	return -EOPNOTSUPP;
 }
 
@@ -193,6 +199,12 @@ int homa_internal_open(struct homa **out, const struct homa_options *options,
 	}
 	homa_watch_forks();
 	h->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
+	/* Its next process may have others with such numbers. */
+	if ((settled.flags & HOMA_OPEN_HANDOVER) &&
+	    getrandom(&h->serial, sizeof(h->serial), 0) != sizeof(h->serial)) {
+		rc = -errno;
+		goto fail;
+	}
 	h->fork_generation = homa_fork_generation;
 	rc = open_host(h, &choice, &settled, err, sizeof(err));
 	if (rc)

@@ -17,7 +17,8 @@
 #define RCVBUF_MIN ((size_t)2 << 20) /* two messages of the longest kind */
 #define RCVBUF_MAX ((size_t)4 << 30)
 #define SPIN_DEFAULT 50
-#define KNOWN_FLAGS (HOMA_OPEN_NO_THREAD | HOMA_OPEN_SHARED_PORT)
+#define KNOWN_FLAGS \
+	(HOMA_OPEN_NO_THREAD | HOMA_OPEN_SHARED_PORT | HOMA_OPEN_HANDOVER)
 
 static int env_mbps(uint32_t *mbps, char *err, size_t errlen)
 {

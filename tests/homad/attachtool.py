@@ -12,6 +12,8 @@ from pathlib import Path
 MAGIC, VERSION = 0x616D6F48, 1
 CAN_PLACES = 16
 ATTACH, BIND, POOL, SEGMENT, ROUTE, READY_FD, METRICS, RPCS, SHUTDOWN, LISTEN = range(1, 11)
+EXPORT, IMPORT, TAKE = range(16, 19)
+CAN_HANDOVER = 64
 LISTEN_ON, LISTEN_V4, LISTEN_SHARED = 1, 2, 4
 BATCH = 16
 METRIC = struct.Struct("<Q48s104s")
@@ -49,6 +51,7 @@ class Client:
         self.socket.settimeout(30)
         self.socket.connect(str(path))
         self.fds: list[int] = []
+        self.token = bytes(16)  # of EXPORT's answer
 
     def __enter__(self) -> Client:
         return self
@@ -67,7 +70,7 @@ class Client:
 
     def answer(self) -> Answer | None:
         """The next answer; None at the end. Its descriptors are appended to `fds`."""
-        packet, fds, _, _ = socket.recv_fds(self.socket, 4096, 8)
+        packet, fds, _, _ = socket.recv_fds(self.socket, 4096, 32)
         self.fds += fds
         if not packet:
             return None

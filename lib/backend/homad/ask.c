@@ -73,7 +73,7 @@ int homa_svc_hear(struct homa_svc_att *att, u16 op,
 {
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(HOMA_CTL_ATTACH_FDS * sizeof(int))];
+		char bytes[CMSG_SPACE(HOMA_CTL_IMPORT_FDS * sizeof(int))];
 	} control;
 	struct iovec iov = { answer, sizeof(*answer) };
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };

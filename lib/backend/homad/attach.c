@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "client.h"
 #include "fd.h"
+#include "transfer.h"
 
 static int connect_sentence(int code, const char *path, char *err, size_t errlen)
 {
@@ -65,15 +66,16 @@ static int ask_attach(struct homa_svc *c, struct homa_svc_att *att)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_ATTACH,
 					    .bytes = c->rcvbuf,
-					    .features = HOMA_SHM_CAN_PLACES |
-							HOMA_SHM_CAN_BELL };
+					    .features = HOMA_SVC_FEATURES };
 
+	if (c->handover)
+		request.features |= HOMA_SHM_CAN_HANDOVER;
 	snprintf(request.name, sizeof(request.name), "%s",
 		 program_invocation_short_name);
 	return homa_svc_tell(att, &request);
 }
 
-static int no_answer(struct homa_svc *c, int rc, char *err, size_t errlen)
+static int no_answer(const struct homa_svc *c, int rc, char *err, size_t errlen)
 {
 	if (rc)
 		snprintf(err, errlen,
@@ -82,14 +84,14 @@ static int no_answer(struct homa_svc *c, int rc, char *err, size_t errlen)
 	return rc;
 }
 
-static int hear_attach(struct homa_svc *c, struct homa_svc_att *att, int *fds,
-		       char *err, size_t errlen)
+int homa_svc_attach_answer(const struct homa_svc *c, struct homa_svc_att *att,
+			   u16 op, int *fds, u32 num_fds, char *err,
+			   size_t errlen)
 {
 	struct homa_ctl_answer *answer = &att->answer;
 	int i, rc;
 
-	rc = homa_svc_hear(att, HOMA_CTL_ATTACH, answer, fds,
-			   HOMA_CTL_ATTACH_FDS);
+	rc = homa_svc_hear(att, op, answer, fds, num_fds);
 	if (rc)
 		return no_answer(c, rc, err, errlen);
 	if (!homa_svc_same_major(answer->version)) {
@@ -113,7 +115,8 @@ static int hear_attach(struct homa_svc *c, struct homa_svc_att *att, int *fds,
 	return 0;
 }
 
-static int map_all(struct homa_svc *c, struct homa_svc_att *att, const int *fds)
+static int map_all(const struct homa_svc *c, struct homa_svc_att *att,
+		   const int *fds)
 {
 	const struct homa_ctl_answer *answer = &att->answer;
 	const struct homa_shm_header *h;
@@ -139,8 +142,8 @@ static int map_all(struct homa_svc *c, struct homa_svc_att *att, const int *fds)
 				 c->region);
 }
 
-int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out,
-			bool wait, char *err, size_t errlen)
+int homa_svc_attach_dial(struct homa_svc *c, struct homa_svc_att **out,
+			 bool wait, char *err, size_t errlen)
 {
 	struct homa_svc_att *att = calloc(1, sizeof(*att));
 	int rc;
@@ -154,8 +157,6 @@ int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out,
 	homa_list_init(&att->old);
 	homa_list_init(&att->all);
 	rc = homa_svc_dial(att, c->path, wait, err, errlen);
-	if (!rc)
-		rc = no_answer(c, ask_attach(c, att), err, errlen);
 	if (rc)
 		homa_svc_att_put(att);
 	else
@@ -163,15 +164,26 @@ int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out,
 	return rc;
 }
 
-int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att,
-			 char *err, size_t errlen)
+int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out,
+			bool wait, char *err, size_t errlen)
 {
-	int fds[HOMA_CTL_ATTACH_FDS] = { -1, -1, -1, -1, -1 };
-	int i, rc;
+	int rc = homa_svc_attach_dial(c, out, wait, err, errlen);
 
-	rc = hear_attach(c, att, fds, err, errlen);
 	if (rc)
-		goto out;
+		return rc;
+	rc = no_answer(c, ask_attach(c, *out), err, errlen);
+	if (rc) {
+		homa_svc_att_put(*out);
+		*out = NULL;
+	}
+	return rc;
+}
+
+int homa_svc_attach_map(const struct homa_svc *c, struct homa_svc_att *att,
+			int *fds, char *err, size_t errlen)
+{
+	int rc;
+
 	att->wake_fd = fds[HOMA_CTL_FD_WAKE];
 	att->kick_fd = fds[HOMA_CTL_FD_KICK];
 	fds[HOMA_CTL_FD_WAKE] = fds[HOMA_CTL_FD_KICK] = -1;
@@ -181,7 +193,19 @@ int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att,
 			 rc == -EPROTO ?
 				 "it has another layout; install homad and libhoma from one release" :
 				 strerror(-rc));
-out:
+	return rc;
+}
+
+int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att,
+			 char *err, size_t errlen)
+{
+	int fds[HOMA_CTL_ATTACH_FDS] = { -1, -1, -1, -1, -1 };
+	int i, rc;
+
+	rc = homa_svc_attach_answer(c, att, HOMA_CTL_ATTACH, fds,
+				    HOMA_CTL_ATTACH_FDS, err, errlen);
+	if (!rc)
+		rc = homa_svc_attach_map(c, att, fds, err, errlen);
 	for (i = 0; i < HOMA_CTL_ATTACH_FDS; i++)
 		if (fds[i] >= 0)
 			close(fds[i]);

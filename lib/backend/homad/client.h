@@ -23,6 +23,8 @@
  *	release.c	receive buffers given back
  *	fd.c, fd_open.c	homa_fd()
  *	socket.c, rpcs.c	what libhoma-preload needs; metrics.c
+ *	handover.c	the handle goes to another process
+ *	state_write.c, state_read.c	what only we know of it, in a file
  *
  * Locks, outermost first: @ctl (a question to homad is under way), @lock (the
  * completion side), one ring's lock, @release_lock, an attachment's heap_lock.
@@ -50,6 +52,8 @@
 #define HOMA_SVC_THREADS 64u /* whose choice of a ring is remembered */
 /* seconds without an answer, after which homad counts as dead */
 #define HOMA_SVC_ANSWER_S 30
+/* What this library can do. */
+#define HOMA_SVC_FEATURES (HOMA_SHM_CAN_PLACES | HOMA_SHM_CAN_BELL)
 #define HOMA_SVC_NEVER (~(u64)0)
 #define HOMA_SVC_ANSWERED ((u64)1 << 63) /* no token has this bit */
 #define HOMA_SVC_NO_TOKEN HOMA_SVC_ANSWERED
@@ -57,6 +61,14 @@
 #define HOMA_SVC_GRANULE 64u /* a piece of a message begins at a multiple */
 /* Segment 0 begins with the stages of the submission rings. */
 #define HOMA_SVC_STAGES (HOMA_SHM_SQS * HOMA_SHM_STAGE)
+
+/* What a byte of homa_svc_att.out says of the piece that begins there: homad may use it, it is
+ * the application's, or it is kept for the release ring (release.c). */
+enum homa_svc_piece {
+	HOMA_SVC_PIECE_BACK,
+	HOMA_SVC_PIECE_OUT,
+	HOMA_SVC_PIECE_KEPT
+};
 
 /* struct homa_svc_att - an attachment: the connection to one life of homad, and its memory */
 struct homa_svc_att {
@@ -81,8 +93,7 @@ struct homa_svc_att {
 	size_t pool_bytes;
 	/* @pool is mapped over memory that the application gave, and stays with it. */
 	bool lent;
-	/* A byte for each granule of the pool: 1 while a piece that begins there is the
-	 * application's, 2 while it is kept for the release ring (release.c). A completion
+	/* A byte for each granule of the pool, an enum homa_svc_piece. A completion
 	 * sets it under the handle's lock, a release changes it under release_lock; homad's
 	 * rings order the two for one piece. The bytes are atomic because a faulty homad may
 	 * break that order. */
@@ -285,6 +296,8 @@ struct homa_svc {
 	void *region;
 	/* HOMA_OPEN_SHARED_PORT was given. */
 	bool shared_port;
+	/* HOMA_OPEN_HANDOVER was given, or it came from another process. */
+	bool handover;
 	/* What each new attachment binds, and its HOMA_CTL_LISTEN_*; under @ctl. */
 	u16 bound;
 	u32 listen;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "client.h"
 #include "homa_sockaddr.h"
+#include "transfer.h"
 
 #define CHUNK 64 /* items for requests that are allocated at once */
 
@@ -44,8 +45,8 @@ static void own_pieces(struct homa_svc_att *att, const struct homa_cqe *cqe)
 	u32 i;
 
 	for (i = 0; i < cqe->num_pages; i++)
-		__atomic_store_n(&att->out[cqe->pages[i] / HOMA_SVC_GRANULE], 1,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&att->out[cqe->pages[i] / HOMA_SVC_GRANULE],
+				 HOMA_SVC_PIECE_OUT, __ATOMIC_RELAXED);
 	__atomic_store_n(&att->pieces_taken, att->pieces_taken + cqe->num_pages,
 			 __ATOMIC_RELAXED);
 }
@@ -180,6 +181,30 @@ static void queue(struct homa_svc *c, struct homa_svc_item *item,
 	}
 	homa_list_add_tail(&c->ready[which], &item->list);
 	c->ready_count++;
+}
+
+bool homa_svc_queue_again(struct homa_svc *c, struct homa_svc_item *item,
+			  const struct homa_cqe *cqe, u64 order)
+{
+	enum homa_svc_queue which = cqe->kind == HOMA_CQE_REQUEST ?
+					    HOMA_SVC_REQUESTS :
+					    HOMA_SVC_RESPONSES;
+	const struct homa_list *last = c->ready[which].prev;
+	u64 next = c->order;
+
+	/* Those that only a receive by id may take are in no list. */
+	if (!(cqe->flags & HOMA_CQE_PRIVATE) && last != &c->ready[which] &&
+	    homa_container_of(last, const struct homa_svc_item, list)->order >=
+		    order)
+		return false;
+	if (!item)
+		item = new_item(c);
+	if (!item)
+		return false;
+	c->order = order;
+	queue(c, item, cqe);
+	c->order = next;
+	return true;
 }
 
 static void unqueue(struct homa_svc *c, struct homa_svc_item *item)

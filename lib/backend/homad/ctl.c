@@ -5,12 +5,14 @@
  * answers from its slow path, so none of this belongs into a path that is repeated.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "client.h"
 #include "homa_clock.h"
 #include "homa_sockaddr.h"
 #include "libhoma_impl.h"
+#include "transfer.h"
 
 #define ROUTES_A_SECOND 200u
 
@@ -26,6 +28,11 @@ const char *homa_svc_why(void)
 	memcpy(told, why, sizeof(told));
 	why[0] = '\0';
 	return told;
+}
+
+void homa_svc_set_why(const char *text)
+{
+	snprintf(why, sizeof(why), "%s", text);
 }
 
 /* false: @att has ended, or does now. @by_itself: homad hung up, it was not late or strange. */

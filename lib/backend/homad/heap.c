@@ -86,3 +86,23 @@ int homa_svc_heap_put(struct homa_svc_heap *heap, u32 offset)
 	set_block(heap, at, len, 0);
 	return 0;
 }
+
+int homa_svc_heap_check(struct homa_svc_heap *heap, u32 rover, u32 used)
+{
+	u32 at, len, taken = 0;
+	bool begins = rover == 0;
+
+	for (at = 0; at < heap->units; at += len) {
+		len = heap->tags[at] >> 1;
+		if (len == 0 || len > heap->units - at ||
+		    heap->tags[at + len - 1] != heap->tags[at])
+			return -EINVAL;
+		begins |= at == rover;
+		taken += heap->tags[at] & 1 ? len : 0;
+	}
+	if (!begins || taken != used)
+		return -EINVAL;
+	heap->rover = rover;
+	heap->used = used;
+	return 0;
+}

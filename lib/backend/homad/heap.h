@@ -33,5 +33,8 @@ void homa_svc_heap_free(struct homa_svc_heap *heap);
 s64 homa_svc_heap_get(struct homa_svc_heap *heap, u32 bytes);
 /** homa_svc_heap_put() - give it back; -EINVAL: nothing begins there. */
 int homa_svc_heap_put(struct homa_svc_heap *heap, u32 offset);
+/** homa_svc_heap_check() - its tags came from elsewhere; 0 with @rover and @used, which belong to
+ *  them, or -EINVAL: they are of no heap. */
+int homa_svc_heap_check(struct homa_svc_heap *heap, u32 rover, u32 used);
 
 #endif

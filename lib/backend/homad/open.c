@@ -12,6 +12,7 @@
 #include "client.h"
 #include "fd.h"
 #include "homa_clock.h"
+#include "transfer.h"
 
 #define SPIN_DEFAULT_US 50 /* as in options.c */
 #define SPIN_MIN_US 5
@@ -40,6 +41,7 @@ static struct homa_svc *new_handle(const struct homa_backend_options *options)
 	c->rcvbuf = options->own_rcvbuf || options->region ? options->rcvbuf : 0;
 	c->region = options->region;
 	c->shared_port = options->flags & HOMA_OPEN_SHARED_PORT;
+	c->handover = options->flags & HOMA_OPEN_HANDOVER;
 	homa_list_init(&c->all);
 	homa_list_init(&c->waiters);
 	homa_list_init(&c->items);
@@ -51,7 +53,7 @@ static struct homa_svc *new_handle(const struct homa_backend_options *options)
 }
 
 /* Messages that are held die, too, as they do in every host. */
-static void free_handle(struct homa_svc *c)
+void homa_svc_free(struct homa_svc *c)
 {
 	struct homa_list *node;
 	void *chunk, *next;
@@ -99,11 +101,11 @@ static int set_path(struct homa_svc *c, char *err, size_t errlen)
 	return 0;
 }
 
-int homa_svc_open(void **out, const struct homa_backend_options *options,
-		  char *err, size_t errlen)
+int homa_svc_new(struct homa_svc **out,
+		 const struct homa_backend_options *options, char *err,
+		 size_t errlen)
 {
 	struct homa_svc *c = new_handle(options);
-	struct homa_svc_att *att = NULL;
 	int rc = -ENOMEM;
 
 	err[0] = '\0';
@@ -111,32 +113,61 @@ int homa_svc_open(void **out, const struct homa_backend_options *options,
 		return rc;
 	rc = set_path(c, err, errlen);
 	if (!rc)
-		rc = homa_svc_attach(c, &att, err, errlen);
-	if (rc)
-		goto fail;
-	if (c->shared_port && !(att->queues->features & HOMA_SHM_CAN_SHARE)) {
-		snprintf(err, errlen,
-			 "this homad is older than HOMA_OPEN_SHARED_PORT; update it and start it again");
-		rc = -EOPNOTSUPP;
-		goto fail;
+		rc = homa_svc_slots_init(c);
+	if (!rc) {
+		c->nudge_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		rc = c->nudge_fd < 0 ? -errno : 0;
 	}
-	rc = homa_svc_slots_init(c);
-	c->nudge_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (!rc && c->nudge_fd < 0)
-		rc = -errno;
 	if (rc)
-		goto fail;
-	homa_svc_adopt(c, att);
-	homa_svc_list_handle(c);
-	*out = c;
-	return 0;
-fail:
+		homa_svc_free(c);
+	else
+		*out = c;
+	return rc;
+}
+
+/* Can this homad do what the flags ask for? */
+static int check_features(const struct homa_svc *c, u32 features, char *err,
+			  size_t errlen)
+{
+	const char *lacks = c->shared_port && !(features & HOMA_SHM_CAN_SHARE) ?
+				    "HOMA_OPEN_SHARED_PORT" :
+			    c->handover && !(features & HOMA_SHM_CAN_HANDOVER) ?
+				    "HOMA_OPEN_HANDOVER" :
+				    NULL;
+
+	if (!lacks)
+		return 0;
+	snprintf(err, errlen,
+		 "this homad is older than %s; update it and start it again",
+		 lacks);
+	return -EOPNOTSUPP;
+}
+
+int homa_svc_open(void **out, const struct homa_backend_options *options,
+		  char *err, size_t errlen)
+{
+	struct homa_svc_att *att = NULL;
+	struct homa_svc *c = NULL;
+	int rc;
+
+	rc = homa_svc_new(&c, options, err, errlen);
+	if (!rc)
+		rc = homa_svc_attach(c, &att, err, errlen);
+	if (!rc)
+		rc = check_features(c, att->queues->features, err, errlen);
+	if (!rc) {
+		homa_svc_adopt(c, att);
+		homa_svc_list_handle(c);
+		*out = c;
+		return 0;
+	}
 	if (att)
 		homa_svc_att_put(att);
 	if (!err[0])
 		snprintf(err, errlen, "cannot attach to homad: %s",
 			 strerror(-rc));
-	free_handle(c);
+	if (c)
+		homa_svc_free(c);
 	return rc;
 }
 
@@ -150,7 +181,7 @@ void homa_svc_close(void *host)
 	homa_svc_end_waits(c);
 	homa_turn_unlock(&c->lock);
 	/* The end of the connection is the end of the attachment. */
-	free_handle(c);
+	homa_svc_free(c);
 }
 
 const struct homa_backend_ops *homa_svc_get(void)

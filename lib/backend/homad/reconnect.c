@@ -13,6 +13,7 @@
 #include "client.h"
 #include "fd.h"
 #include "homa_clock.h"
+#include "transfer.h"
 
 #define BACKOFF_MIN 1000000u   /* ns */
 #define BACKOFF_MAX 250000000u /* ns */
@@ -86,6 +87,22 @@ void homa_svc_lost(struct homa_svc *c, u32 state)
 		/* It may live, and would keep our port as long as we are connected. */
 		shutdown(c->att->sock, SHUT_RDWR);
 	}
+	if (c->ep_fd >= 0)
+		homa_svc_fd_detach(c);
+	homa_svc_fd_touch(c);
+	wake_all(c);
+}
+
+void homa_svc_undo_shut(struct homa_svc *c, bool ended)
+{
+	__atomic_store_n(&c->state, HOMA_SVC_UP, __ATOMIC_RELEASE);
+	if (ended)
+		homa_svc_ended(c);
+	homa_svc_fd_touch(c);
+}
+
+void homa_svc_done_shut(struct homa_svc *c)
+{
 	if (c->ep_fd >= 0)
 		homa_svc_fd_detach(c);
 	homa_svc_fd_touch(c);

@@ -15,9 +15,6 @@
 
 #define FULL_TRIES 1000 /* looks at a full ring before a piece is kept */
 
-/* What a byte of homa_svc_att.out says of the piece that begins there. */
-enum { NOT_OUT, OUT, KEPT };
-
 /*
  * Could homad be short of pages on our account? It says so when it knows, but
  * messages may run out of room after it has stopped looking at us. Then at least
@@ -61,9 +58,11 @@ static bool unkeep(struct homa_svc *c, u32 *page)
 		u32 at = c->kept_next;
 
 		c->kept_next = at + 1 < pieces ? at + 1 : 0;
-		if (__atomic_load_n(&att->out[at], __ATOMIC_RELAXED) != KEPT)
+		if (__atomic_load_n(&att->out[at], __ATOMIC_RELAXED) !=
+		    HOMA_SVC_PIECE_KEPT)
 			continue;
-		__atomic_store_n(&att->out[at], NOT_OUT, __ATOMIC_RELAXED);
+		__atomic_store_n(&att->out[at], HOMA_SVC_PIECE_BACK,
+				 __ATOMIC_RELAXED);
 		*page = at * HOMA_SVC_GRANULE;
 		return true;
 	}
@@ -136,9 +135,9 @@ static int put(struct homa_svc *c, struct homa_svc_att *att, u32 page)
 	if (page >= att->pool_bytes || page % HOMA_SVC_GRANULE)
 		return -EINVAL;
 	out = &att->out[page / HOMA_SVC_GRANULE];
-	if (__atomic_load_n(out, __ATOMIC_RELAXED) != OUT)
+	if (__atomic_load_n(out, __ATOMIC_RELAXED) != HOMA_SVC_PIECE_OUT)
 		return -EINVAL;
-	__atomic_store_n(out, NOT_OUT, __ATOMIC_RELAXED);
+	__atomic_store_n(out, HOMA_SVC_PIECE_BACK, __ATOMIC_RELAXED);
 	att->pieces_released++;
 	if (att != c->att || homa_svc_state(c) != HOMA_SVC_UP)
 		return 0;
@@ -149,7 +148,7 @@ static int put(struct homa_svc *c, struct homa_svc_att *att, u32 page)
 		enter(c, page);
 		return 0;
 	}
-	__atomic_store_n(out, KEPT, __ATOMIC_RELAXED);
+	__atomic_store_n(out, HOMA_SVC_PIECE_KEPT, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->kept, c->kept + 1, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&c->counters.releases_kept, 1, __ATOMIC_RELAXED);
 	return 0;

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include "client.h"
+#include "transfer.h"
 
 static void *reserve(size_t bytes)
 {
@@ -114,6 +114,19 @@ static u64 id_in(const struct homa_svc_slot *slot)
 	return __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
 }
 
+/* What a name's word says of a place. */
+static u32 word_of(u32 index, u64 number)
+{
+	return index | (u32)(number >> HOMA_SHM_NUMBER_BITS) << 16;
+}
+
+void homa_svc_slot_name(struct homa_svc *c, u32 index)
+{
+	const struct homa_svc_slot *slot = &c->slots[index];
+
+	*name_of(c, slot->id) = word_of(index, slot->token >> 16);
+}
+
 /* An id for the slot, unless an open request has the word. The slot has the id before
  * it has the word: whoever finds the word finds it in use. */
 static bool try_id(struct homa_svc *c, u32 index, u64 id, u64 number)
@@ -126,7 +139,7 @@ static bool try_id(struct homa_svc *c, u32 index, u64 id, u64 number)
 	if (unlikely(id < 2 || (other && name_of(c, other) == name)))
 		return false;
 	__atomic_store_n(&c->slots[index].id, id, __ATOMIC_SEQ_CST);
-	new = index | (u32)(number >> HOMA_SHM_NUMBER_BITS) << 16;
+	new = word_of(index, number);
 	if (likely(__atomic_compare_exchange_n(name, &old, new, false,
 					       __ATOMIC_SEQ_CST,
 					       __ATOMIC_RELAXED)))

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
+/*
+ * What a process knows of its handle and homad does not, as it goes to the next process in a
+ * file (handover.c): places of requests, messages that nobody has taken, what is free of the
+ * memory to send from. The next process may have another release of this library, so these
+ * are records of their own with a version, and not our tables. In the file, one behind the
+ * other, all in this machine's byte order:
+ *
+ *	struct homa_svc_state_head
+ *	for each submission ring: struct homa_svc_state_ring, and u32 stage_end[entries]
+ *	slots	struct homa_svc_state_slot
+ *	items	struct homa_svc_state_item
+ *	requests	u64, words of homa_svc.requests
+ *	kept	u32, offsets of pieces that wait for room in the release ring
+ *	for each segment: struct homa_svc_state_heap, and u32 tags[units]
+ *
+ * homad does not read it. Who imports a handle checks it all the same: the file is as old as
+ * the token, and a mistake in it should be an error and not a broken program.
+ */
+#ifndef HOMA_SVC_STATE_H
+#define HOMA_SVC_STATE_H
+
+#include "transfer.h"
+
+#define HOMA_SVC_STATE_MAGIC 0x6f766f48u /* "Hovo" */
+#define HOMA_SVC_STATE_VERSION 1u
+
+/* struct homa_svc_state_head - counts of the records behind it, and members of struct homa_svc and
+ * struct homa_svc_att that have the same names */
+struct homa_svc_state_head {
+	u32 magic, version;
+	u64 bytes; /* of the whole file */
+	u64 serial; /* libhoma's number of the handle, which names of requests contain */
+	u64 numbers, order, rx_bytes, failed, pieces_taken, pieces_released;
+	u32 generation, fresh, cq_head, release_tail, release_shown, sqs, listen;
+	u16 bound;
+	u8 shared_port;
+	u8 reserved;
+	u32 rcvbuf_pages; /* of 64 KiB; 0: homad's default */
+	u32 slots, items, requests, kept, segs;
+};
+
+struct homa_svc_state_ring {
+	u32 entries, tail, head, stage_tail, stage_head;
+};
+
+struct homa_svc_state_slot {
+	u64 token, id, cookie;
+	u8 ip[16];
+	u32 length;
+	u16 encap, port;
+	u8 state, gone, is_private, reserved[5];
+};
+
+struct homa_svc_state_item {
+	u64 order;
+	struct homa_cqe cqe;
+};
+
+struct homa_svc_state_heap {
+	u32 units, rover, used;
+};
+
+HOMA_STATIC_ASSERT(sizeof(struct homa_svc_state_head) == 128, "as in the file");
+HOMA_STATIC_ASSERT(sizeof(struct homa_svc_state_slot) == 56, "as in the file");
+HOMA_STATIC_ASSERT(sizeof(struct homa_svc_state_item) == 136, "as in the file");
+
+#endif
