@@ -129,6 +129,21 @@ enum homa_ctl_op {
 	HOMA_CTL_TAKE,
 };
 
+/* @bytes of SHARE and JOIN, if @features has HOMA_SHM_CAN_EXEC: the memory of who has the
+ * streams is not there any more after exec. SHARE: the ticket is void after
+ * HOMA_CTL_EXEC_SECONDS, too, as a program that does not know of it keeps the pipe; connections
+ * that nobody else has are reset then. JOIN: the answer comes with the memory, as in
+ * HOMA_CTL_STREAMS, of up to HOMA_CTL_ATTACH_FDS attachments of the same user in which streams
+ * of the ticket lie. */
+#define HOMA_CTL_FOR_EXEC 1u
+#define HOMA_CTL_EXEC_SECONDS 30u
+/* SHARE: a ticket for listeners alone. As long as there is one, connections are handed out only
+ * to who asks. */
+#define HOMA_CTL_FOR_LISTENERS 2u
+/* SHARE: -EAGAIN if a connection has come to a listener and the application has not taken that
+ * event yet: it would be the ticket's, and nobody would accept it. */
+#define HOMA_CTL_ALL_SEEN 4u
+
 /* struct homa_ctl_rings - entries of each ring; in a question 0: homad's default. */
 struct homa_ctl_rings {
 	uint32_t submit, complete, release;
@@ -141,7 +156,8 @@ struct homa_ctl_rings {
  * @bytes: ATTACH, POOL: of the receive pool, a multiple of 64 KiB, 0: homad's
  *	default; SEGMENT: of the segment; READY_FD: 1: signalled for every message;
  *	LISTEN: HOMA_CTL_LISTEN_*; ALIVE: the request's token; STREAMS: how many there
- *	may be, 0: homad's default; STREAM_LISTEN: connections that may wait.
+ *	may be, 0: homad's default; STREAM_LISTEN: connections that may wait; STREAM_SHARE,
+ *	STREAM_JOIN: bits of HOMA_CTL_FOR_*, HOMA_CTL_ALL_SEEN.
  * @port: BIND, LISTEN: wanted; LISTEN: 0: the present one.
  * @features: ATTACH, IMPORT: what the application can, HOMA_SHM_CAN_*.
  * @encap, @ip: ROUTE: the destination, as in struct homa_sqe. IMPORT: a token.
@@ -396,6 +412,7 @@ enum {
 	/* homad: HOMA_CTL_EXPORT. Application: it wants to hand the attachment over, for which
 	 * homad keeps descriptors. */
 	HOMA_SHM_CAN_HANDOVER = 64,
+	HOMA_SHM_CAN_EXEC = 128, /* HOMA_CTL_FOR_EXEC */
 };
 
 /* What homad wants to be kicked for. */

@@ -121,6 +121,14 @@ int homa_pl_dup(struct homa_pl_sock *s, int old, int lowest, bool cloexec)
 	return rc ? rc : fd;
 }
 
+void homa_pl_add_fd(struct homa_pl_sock *s, int fd)
+{
+	if (homa_pl_table_room(fd))
+		return;
+	__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+	homa_pl_table_set(fd, s);
+}
+
 int homa_pl_dup_to(struct homa_pl_sock *s, int old, int fd, int flags)
 {
 	struct homa_pl_sock *before = NULL;

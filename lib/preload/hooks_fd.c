@@ -16,8 +16,11 @@ HOMA_PL_HOOK int close(int fd)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
 
-	if (!s)
+	/* A child of vfork() that closes all descriptors is about to run another program. */
+	if (!s && HOMA_PL_LIKELY(!homa_pl_live || fd != homa_pl_tcp_kept_pipe()))
 		return HOMA_PL_REAL(close)(fd);
+	if (!s)
+		return 0;
 	return (int)homa_pl_result(s, homa_pl_close(fd));
 }
 
@@ -33,17 +36,30 @@ static void close_from_to(unsigned int first, unsigned int last)
 
 HOMA_PL_HOOK int close_range(unsigned int first, unsigned int last, int flags)
 {
-	if (homa_pl_live && first <= last && !(flags & CLOSE_RANGE_CLOEXEC))
-		close_from_to(first, last);
+	unsigned int kept;
+
 	if (!HOMA_PL_REAL(close_range)) {
 		errno = ENOSYS;
 		return -1;
 	}
-	return HOMA_PL_REAL(close_range)(first, last, flags);
+	if (!homa_pl_live || first > last || (flags & CLOSE_RANGE_CLOEXEC))
+		return HOMA_PL_REAL(close_range)(first, last, flags);
+	close_from_to(first, last);
+	/* As in close(). */
+	kept = (unsigned int)homa_pl_tcp_kept_pipe();
+	if (kept < first || kept > last)
+		return HOMA_PL_REAL(close_range)(first, last, flags);
+	if (kept > first && HOMA_PL_REAL(close_range)(first, kept - 1, flags))
+		return -1;
+	return kept == last ? 0 :
+			      HOMA_PL_REAL(close_range)(kept + 1, last, flags);
 }
 
 HOMA_PL_HOOK void closefrom(int low)
 {
+	if (homa_pl_live && homa_pl_tcp_kept_pipe() >= 0 &&
+	    !close_range(low < 0 ? 0 : (unsigned int)low, ~0u, 0))
+		return;
 	if (homa_pl_live)
 		close_from_to(low < 0 ? 0 : (unsigned int)low, INT32_MAX);
 	HOMA_PL_REAL(closefrom)(low);
@@ -224,7 +240,7 @@ HOMA_PL_HOOK pid_t vfork(void)
 {
 	pid_t pid;
 
-	/* It is about to become another program: not worth a context of its own. */
+	/* It is about to become another program, which gets the streams then. */
 	homa_pl_tcp_vforks(true);
 	pid = fork();
 	homa_pl_tcp_vforks(false);

@@ -188,6 +188,8 @@ void homa_pl_drop(struct homa_pl_sock *s);
 int homa_pl_close(int fd);
 /** homa_pl_dup() - F_DUPFD of @old, a descriptor of @s. */
 int homa_pl_dup(struct homa_pl_sock *s, int old, int lowest, bool cloexec);
+/** homa_pl_add_fd() - @fd, which is no socket's yet, is a duplicate of one of @s. */
+void homa_pl_add_fd(struct homa_pl_sock *s, int fd);
 /** homa_pl_dup_to() - dup3(@old, @fd); @s NULL: @old is no Homa socket. */
 int homa_pl_dup_to(struct homa_pl_sock *s, int old, int fd, int flags);
 /** homa_pl_arm() - before somebody waits for its descriptor. */

@@ -8,7 +8,9 @@
 
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/select.h>
@@ -20,71 +22,83 @@
 typedef unsigned long homa_pl_request_t;
 
 /* Each: what it returns, its name, what it takes. */
-#define HOMA_PL_FUNCTIONS(X)                                                    \
-	X(int, socket, (int, int, int))                                         \
-	X(int, bind, (int, const struct sockaddr *, socklen_t))                 \
-	X(int, connect, (int, const struct sockaddr *, socklen_t))              \
-	X(int, listen, (int, int))                                              \
-	X(int, accept, (int, struct sockaddr *, socklen_t *))                   \
-	X(int, accept4, (int, struct sockaddr *, socklen_t *, int))             \
-	X(int, shutdown, (int, int))                                            \
-	X(int, getsockname, (int, struct sockaddr *, socklen_t *))              \
-	X(int, getpeername, (int, struct sockaddr *, socklen_t *))              \
-	X(int, setsockopt, (int, int, int, const void *, socklen_t))            \
-	X(int, getsockopt, (int, int, int, void *, socklen_t *))                \
-	X(ssize_t, sendmsg, (int, const struct msghdr *, int))                  \
-	X(ssize_t, recvmsg, (int, struct msghdr *, int))                        \
-	X(int, sendmmsg, (int, struct mmsghdr *, unsigned int, int))            \
-	X(int, recvmmsg,                                                        \
-	  (int, struct mmsghdr *, unsigned int, int, struct timespec *))        \
-	X(ssize_t, send, (int, const void *, size_t, int))                      \
-	X(ssize_t, sendto,                                                      \
-	  (int, const void *, size_t, int, const struct sockaddr *, socklen_t)) \
-	X(ssize_t, recv, (int, void *, size_t, int))                            \
-	X(ssize_t, recvfrom,                                                    \
-	  (int, void *, size_t, int, struct sockaddr *, socklen_t *))           \
-	X(ssize_t, read, (int, void *, size_t))                                 \
-	X(ssize_t, write, (int, const void *, size_t))                          \
-	X(ssize_t, readv, (int, const struct iovec *, int))                     \
-	X(ssize_t, writev, (int, const struct iovec *, int))                    \
-	X(ssize_t, __read_chk, (int, void *, size_t, size_t))                   \
-	X(ssize_t, __recv_chk, (int, void *, size_t, size_t, int))              \
-	X(ssize_t, __recvfrom_chk,                                              \
-	  (int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *))   \
-	X(ssize_t, sendfile, (int, int, off_t *, size_t))                       \
-	X(ssize_t, sendfile64, (int, int, off64_t *, size_t))                   \
-	X(ssize_t, splice,                                                      \
-	  (int, off64_t *, int, off64_t *, size_t, unsigned int))               \
-	X(int, ioctl, (int, homa_pl_request_t, ...))                            \
-	X(int, fcntl, (int, int, ...))                                          \
-	X(int, fcntl64, (int, int, ...))                                        \
-	X(int, close, (int))                                                    \
-	X(int, close_range, (unsigned int, unsigned int, int))                  \
-	X(void, closefrom, (int))                                               \
-	X(int, munmap, (void *, size_t))                                        \
-	X(int, dup, (int))                                                      \
-	X(int, dup2, (int, int))                                                \
-	X(int, dup3, (int, int, int))                                           \
-	X(int, poll, (struct pollfd *, nfds_t, int))                            \
-	X(int, ppoll,                                                           \
-	  (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *)) \
-	X(int, __poll_chk, (struct pollfd *, nfds_t, int, size_t))              \
-	X(int, __ppoll_chk,                                                     \
-	  (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *,  \
-	   size_t))                                                             \
-	X(int, select, (int, fd_set *, fd_set *, fd_set *, struct timeval *))   \
-	X(int, pselect,                                                         \
-	  (int, fd_set *, fd_set *, fd_set *, const struct timespec *,          \
-	   const sigset_t *))                                                   \
-	X(int, sigaction, (int, const struct sigaction *, struct sigaction *))  \
-	X(int, epoll_create, (int))                                             \
-	X(int, epoll_create1, (int))                                            \
-	X(int, epoll_ctl, (int, int, int, struct epoll_event *))                \
-	X(int, epoll_wait, (int, struct epoll_event *, int, int))               \
-	X(int, epoll_pwait,                                                     \
-	  (int, struct epoll_event *, int, int, const sigset_t *))              \
-	X(int, epoll_pwait2,                                                    \
-	  (int, struct epoll_event *, int, const struct timespec *,             \
+#define HOMA_PL_FUNCTIONS(X)                                                     \
+	X(int, socket, (int, int, int))                                          \
+	X(int, bind, (int, const struct sockaddr *, socklen_t))                  \
+	X(int, connect, (int, const struct sockaddr *, socklen_t))               \
+	X(int, listen, (int, int))                                               \
+	X(int, accept, (int, struct sockaddr *, socklen_t *))                    \
+	X(int, accept4, (int, struct sockaddr *, socklen_t *, int))              \
+	X(int, shutdown, (int, int))                                             \
+	X(int, getsockname, (int, struct sockaddr *, socklen_t *))               \
+	X(int, getpeername, (int, struct sockaddr *, socklen_t *))               \
+	X(int, setsockopt, (int, int, int, const void *, socklen_t))             \
+	X(int, getsockopt, (int, int, int, void *, socklen_t *))                 \
+	X(ssize_t, sendmsg, (int, const struct msghdr *, int))                   \
+	X(ssize_t, recvmsg, (int, struct msghdr *, int))                         \
+	X(int, sendmmsg, (int, struct mmsghdr *, unsigned int, int))             \
+	X(int, recvmmsg,                                                         \
+	  (int, struct mmsghdr *, unsigned int, int, struct timespec *))         \
+	X(ssize_t, send, (int, const void *, size_t, int))                       \
+	X(ssize_t, sendto,                                                       \
+	  (int, const void *, size_t, int, const struct sockaddr *, socklen_t))  \
+	X(ssize_t, recv, (int, void *, size_t, int))                             \
+	X(ssize_t, recvfrom,                                                     \
+	  (int, void *, size_t, int, struct sockaddr *, socklen_t *))            \
+	X(ssize_t, read, (int, void *, size_t))                                  \
+	X(ssize_t, write, (int, const void *, size_t))                           \
+	X(ssize_t, readv, (int, const struct iovec *, int))                      \
+	X(ssize_t, writev, (int, const struct iovec *, int))                     \
+	X(ssize_t, __read_chk, (int, void *, size_t, size_t))                    \
+	X(ssize_t, __recv_chk, (int, void *, size_t, size_t, int))               \
+	X(ssize_t, __recvfrom_chk,                                               \
+	  (int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *))    \
+	X(ssize_t, sendfile, (int, int, off_t *, size_t))                        \
+	X(ssize_t, sendfile64, (int, int, off64_t *, size_t))                    \
+	X(ssize_t, splice,                                                       \
+	  (int, off64_t *, int, off64_t *, size_t, unsigned int))                \
+	X(int, ioctl, (int, homa_pl_request_t, ...))                             \
+	X(int, fcntl, (int, int, ...))                                           \
+	X(int, fcntl64, (int, int, ...))                                         \
+	X(int, close, (int))                                                     \
+	X(int, close_range, (unsigned int, unsigned int, int))                   \
+	X(void, closefrom, (int))                                                \
+	X(int, munmap, (void *, size_t))                                         \
+	X(int, dup, (int))                                                       \
+	X(int, dup2, (int, int))                                                 \
+	X(int, dup3, (int, int, int))                                            \
+	X(int, poll, (struct pollfd *, nfds_t, int))                             \
+	X(int, ppoll,                                                            \
+	  (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *))  \
+	X(int, __poll_chk, (struct pollfd *, nfds_t, int, size_t))               \
+	X(int, __ppoll_chk,                                                      \
+	  (struct pollfd *, nfds_t, const struct timespec *, const sigset_t *,   \
+	   size_t))                                                              \
+	X(int, select, (int, fd_set *, fd_set *, fd_set *, struct timeval *))    \
+	X(int, pselect,                                                          \
+	  (int, fd_set *, fd_set *, fd_set *, const struct timespec *,           \
+	   const sigset_t *))                                                    \
+	X(int, execve, (const char *, char *const *, char *const *))             \
+	X(int, execvpe, (const char *, char *const *, char *const *))            \
+	X(int, fexecve, (int, char *const *, char *const *))                     \
+	X(int, execveat, (int, const char *, char *const *, char *const *, int)) \
+	X(int, posix_spawn,                                                      \
+	  (pid_t *, const char *, const posix_spawn_file_actions_t *,            \
+	   const posix_spawnattr_t *, char *const *, char *const *))             \
+	X(int, posix_spawnp,                                                     \
+	  (pid_t *, const char *, const posix_spawn_file_actions_t *,            \
+	   const posix_spawnattr_t *, char *const *, char *const *))             \
+	X(int, system, (const char *))                                           \
+	X(FILE *, popen, (const char *, const char *))                           \
+	X(int, sigaction, (int, const struct sigaction *, struct sigaction *))   \
+	X(int, epoll_create, (int))                                              \
+	X(int, epoll_create1, (int))                                             \
+	X(int, epoll_ctl, (int, int, int, struct epoll_event *))                 \
+	X(int, epoll_wait, (int, struct epoll_event *, int, int))                \
+	X(int, epoll_pwait,                                                      \
+	  (int, struct epoll_event *, int, int, const sigset_t *))               \
+	X(int, epoll_pwait2,                                                     \
+	  (int, struct epoll_event *, int, const struct timespec *,              \
 	   const sigset_t *))
 
 struct homa_pl_real {

@@ -17,14 +17,11 @@
 
 bool homa_pl_tcp_wanted(int family, int type, int protocol)
 {
-	const char *value;
-
 	if ((type & ~TYPE_FLAGS) != SOCK_STREAM ||
 	    (family != AF_INET && family != AF_INET6) ||
 	    (protocol && protocol != IPPROTO_TCP))
 		return false;
-	value = getenv("HOMA_TCP");
-	return value && !strcmp(value, "on");
+	return homa_pl_tcp_is_on();
 }
 
 /* When a listening socket was closed last, ns. */
@@ -121,9 +118,8 @@ static void fill(struct homa_pl_sock *s, void *arg)
 		homa_stream_set_user(tcp->stream, s);
 }
 
-/* @stream: NULL while it is the kernel's. */
-static struct homa_pl_sock *track(int fd, int family, int status,
-				  struct homa_stream *stream)
+struct homa_pl_sock *homa_pl_tcp_adopt(int fd, int family, int status,
+				       struct homa_stream *stream)
 {
 	struct homa_pl_tcp *tcp = calloc(1, sizeof(*tcp));
 	struct homa_pl_sock *s;
@@ -144,7 +140,7 @@ void homa_pl_tcp_track(int fd, int family, int type)
 {
 	/* While there are descriptors: to sleep takes one. */
 	if (homa_pl_streams() && homa_pl_sleeper_fd() >= 0)
-		track(fd, family, type & SOCK_NONBLOCK, NULL);
+		homa_pl_tcp_adopt(fd, family, type & SOCK_NONBLOCK, NULL);
 }
 
 /* ---- connect ---- */
@@ -442,7 +438,7 @@ static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 	struct homa_pl_sock *own;
 
 	inherit(s, fd);
-	own = track(fd, s->family, flags & SOCK_NONBLOCK, stream);
+	own = homa_pl_tcp_adopt(fd, s->family, flags & SOCK_NONBLOCK, stream);
 	if (!own)
 		return false;
 	own->rcvtimeo = s->rcvtimeo;

@@ -9,6 +9,7 @@
  *	tcp_wait.c	sleeping, and who is woken by what homad tells
  *	tcp_poll.c	poll() and select()
  *	tcp_epoll.c	epoll sets
+ *	exec.c		what programs get that exec and posix_spawn() run
  *
  * The descriptor is a socket of the kernel all the time: it holds the number, the port and
  * the options. A listening socket listens with the kernel, too, because what comes over
@@ -26,6 +27,7 @@
 #include "preload.h"
 
 struct homa_pl_watch;
+struct homa_streams_ticket;
 
 /** struct homa_pl_tcp - a TCP socket */
 struct homa_pl_tcp {
@@ -62,8 +64,17 @@ struct homa_pl_sleeper {
 
 /** homa_pl_streams() - this process's context; NULL: homad takes no TCP, or was not asked. */
 struct homa_streams *homa_pl_streams(void);
-/** homa_pl_tcp_vforks() - this thread is about to fork, and the child needs no streams. */
+/** homa_pl_tcp_vforks() - this thread is about to fork, and the child to run another program. */
 void homa_pl_tcp_vforks(bool does);
+/** homa_pl_tcp_ticket() - for another program that is about to run; its pipe is the caller's. */
+void homa_pl_tcp_ticket(struct homa_streams_ticket *ticket);
+/** homa_pl_tcp_kept_pipe() - a descriptor that a child of vfork() has to keep until it runs
+ *  another program, or -1. */
+int homa_pl_tcp_kept_pipe(void);
+/** homa_pl_tcp_has_context() - its streams can be used, unless homad has ended. */
+bool homa_pl_tcp_has_context(void);
+/** homa_pl_tcp_go_on() - @ctx is this process's context, before anybody asks for one. */
+void homa_pl_tcp_go_on(struct homa_streams *ctx);
 /** homa_pl_tcp_lock() - of sleepers, watches and sets; nothing is waited for under it. */
 void homa_pl_tcp_lock(void);
 void homa_pl_tcp_unlock(void);
@@ -103,6 +114,9 @@ int homa_pl_sleeper_fd(void);
 bool homa_pl_tcp_wanted(int family, int type, int protocol);
 /** homa_pl_tcp_track() - @fd is a TCP socket of the kernel. */
 void homa_pl_tcp_track(int fd, int family, int type);
+/** homa_pl_tcp_adopt() - the same, and @stream is homad's; NULL: the kernel's. NULL: no memory. */
+struct homa_pl_sock *homa_pl_tcp_adopt(int fd, int family, int status,
+				       struct homa_stream *stream);
 /** homa_pl_tcp_bind() - bind(), patiently after a listening socket was closed. */
 int homa_pl_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
@@ -113,6 +127,13 @@ int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how);
 /** homa_pl_tcp_ready() - POLLIN, ...: of a socket that is homad's. */
 short homa_pl_tcp_ready(struct homa_pl_sock *s);
+
+/* ---- environment.c ---- */
+
+/** homa_pl_tcp_is_on() - HOMA_TCP says so, or did when the program began. */
+bool homa_pl_tcp_is_on(void);
+/** homa_pl_service_socket() - the same of HOMA_SERVICE_SOCKET; "": it says nothing. */
+const char *homa_pl_service_socket(void);
 
 /* ---- tcp_io.c ---- */
 

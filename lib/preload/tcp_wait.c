@@ -6,10 +6,12 @@
  * the last time, so no news is missed.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include "pl_signals.h"
 #include "stream_fork.h"
 #include "tcp.h"
@@ -45,6 +47,9 @@ static __thread struct {
 static struct homa_streams_ticket ticket;
 static bool has_ticket;
 static __thread bool vforks __attribute__((tls_model("initial-exec")));
+/* In a child of vfork(): what the program gets that it runs; and what its pipe is. */
+static struct homa_streams_ticket kept = { .pipe = -1 };
+static struct stat kept_file;
 
 void homa_pl_tcp_vforks(bool does)
 {
@@ -57,15 +62,21 @@ static void before_fork(void)
 	pthread_mutex_lock(&open_lock);
 	pthread_mutex_lock(&lock);
 	has_ticket = context && context_generation == homa_pl_generation &&
-		     !homa_pl_inside() && !vforks;
-	if (has_ticket)
+		     !homa_pl_inside();
+	if (!has_ticket)
+		return;
+	if (vforks)
+		homa_streams_before_exec(context, &ticket);
+	else
 		homa_streams_before_fork(context, &ticket);
 }
 
 static void in_parent(void)
 {
-	if (has_ticket)
+	if (has_ticket && !vforks)
 		homa_streams_in_parent(context, &ticket);
+	else if (has_ticket && ticket.pipe >= 0)
+		HOMA_PL_REAL(close)(ticket.pipe);
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_unlock(&open_lock);
 	homa_pl_unhold();
@@ -73,7 +84,13 @@ static void in_parent(void)
 
 static void take_over(void)
 {
-	if (!has_ticket)
+	/* A child of vfork() attaches only if it does what it should not. */
+	kept.pipe = -1;
+	if (has_ticket && vforks) {
+		kept = ticket;
+		fstat(kept.pipe, &kept_file);
+	}
+	if (!has_ticket || vforks)
 		return;
 	context = homa_streams_in_child(context, &ticket);
 	if (!context)
@@ -100,24 +117,74 @@ static void watch_forks(void)
 	pthread_atfork(before_fork, in_parent, in_child);
 }
 
+/* ---- exec ---- */
+
+int homa_pl_tcp_kept_pipe(void)
+{
+	struct stat file;
+
+	/* The program may have closed it behind our back, and have another one there. */
+	if (kept.pipe >= 0 &&
+	    (fstat(kept.pipe, &file) || file.st_ino != kept_file.st_ino ||
+	     file.st_dev != kept_file.st_dev))
+		kept.pipe = -1;
+	return kept.pipe;
+}
+
+bool homa_pl_tcp_has_context(void)
+{
+	return context && context_generation == homa_pl_generation;
+}
+
+void homa_pl_tcp_ticket(struct homa_streams_ticket *own_ticket)
+{
+	own_ticket->pipe = -1;
+	if (homa_pl_inside())
+		return;
+	if (homa_pl_tcp_kept_pipe() >= 0) {
+		*own_ticket = kept;
+		own_ticket->pipe =
+			HOMA_PL_REAL(fcntl)(kept.pipe, F_DUPFD_CLOEXEC, 0);
+		return;
+	}
+	homa_pl_hold();
+	pthread_mutex_lock(&open_lock);
+	pthread_mutex_lock(&lock);
+	if (homa_pl_tcp_has_context())
+		homa_streams_before_exec(context, own_ticket);
+	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&open_lock);
+	homa_pl_unhold();
+}
+
 /* ---- the context ---- */
+
+static pthread_once_t watches_forks = PTHREAD_ONCE_INIT;
 
 static struct homa_streams *open_context(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct homa_streams *ctx = NULL;
 	int rc;
 
 	/* Handlers of libhoma and of sock.c come first in a child: it has to be known as one. */
 	homa_pl_watch_forks();
 	rc = homa_streams_open(&ctx, NULL);
-	pthread_once(&once, watch_forks);
+	pthread_once(&watches_forks, watch_forks);
 	if (rc) {
 		homa_pl_debug("TCP stays the kernel's: %s", strerror(-rc));
 		return NULL;
 	}
 	homa_pl_debug("TCP goes through homad where its rules say so");
 	return ctx;
+}
+
+void homa_pl_tcp_go_on(struct homa_streams *ctx)
+{
+	homa_pl_watch_forks();
+	pthread_once(&watches_forks, watch_forks);
+	context = ctx;
+	context_generation = homa_pl_generation;
+	__atomic_store_n(&context_tried, true, __ATOMIC_RELEASE);
 }
 
 struct homa_streams *homa_pl_streams(void)

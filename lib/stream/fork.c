@@ -15,6 +15,7 @@
 #include "stream_impl.h"
 
 #define PAGE ((u64)4096)
+#define TRIES 20 /* for a ticket */
 
 /* ---- the parent ---- */
 
@@ -54,9 +55,11 @@ static bool prepare(struct homa_streams *ctx)
 	return any;
 }
 
-static int ask(struct homa_streams *ctx, struct homa_streams_ticket *ticket)
+static int ask(struct homa_streams *ctx, struct homa_streams_ticket *ticket,
+	       u32 what_for)
 {
-	struct homa_ctl_request request = { .op = HOMA_CTL_STREAM_SHARE };
+	struct homa_ctl_request request = { .op = HOMA_CTL_STREAM_SHARE,
+					    .bytes = what_for };
 	struct homa_ctl_answer answer = { .error = 0 };
 	int ends[2], rc;
 
@@ -84,27 +87,60 @@ static void go_to_child(const struct homa_streams *ctx, bool go)
 		madvise(ctx->area, ctx->bytes, go ? MADV_DOFORK : MADV_DONTFORK);
 }
 
-void homa_streams_before_fork(struct homa_streams *ctx,
-			      struct homa_streams_ticket *ticket)
+/* What has come until now and was not accepted is for whoever does; -ENOENT: there
+ * is nothing. */
+static int try_ticket(struct homa_streams *ctx,
+		      struct homa_streams_ticket *ticket, u32 what_for)
 {
+	return prepare(ctx) ? ask(ctx, ticket, what_for | HOMA_CTL_ALL_SEEN) :
+			      -ENOENT;
+}
+
+/* With both locks; @ticket->pipe is -1 if there is none. */
+static void get_ticket(struct homa_streams *ctx,
+		       struct homa_streams_ticket *ticket, u32 needs,
+		       u32 what_for)
+{
+	struct homa_streams_ticket listeners = { .pipe = -1 };
+	u32 features = ctx->att->queues->features;
 	struct homa_list *node;
-	int tries = 3;
+	int tries = TRIES;
 
 	ticket->pipe = -1;
-	pthread_mutex_lock(&ctx->ctl);
-	homa_turn_lock(&ctx->look);
-	if (homa_streams_gone(ctx) ||
-	    !(ctx->att->queues->features & HOMA_SHM_CAN_FORK) || !prepare(ctx))
+	if (homa_streams_gone(ctx) || !(features & needs))
 		return;
-	/* homad may have to see to commands first that wait for something. */
-	while (tries-- && ask(ctx, ticket) == -EAGAIN)
+	if ((features & HOMA_SHM_CAN_EXEC) && !homa_list_empty(&ctx->listeners))
+		ask(ctx, &listeners, HOMA_CTL_FOR_LISTENERS);
+	/* homad may have to see to commands first that wait for something, or we to its events. */
+	while (tries-- && try_ticket(ctx, ticket, what_for) == -EAGAIN)
 		;
+	if (listeners.pipe >= 0)
+		close(listeners.pipe);
 	if (ticket->pipe < 0)
 		return;
 	for (node = ctx->all.next; node != &ctx->all; node = node->next)
 		homa_stream_share(
 			homa_container_of(node, struct homa_stream, all));
-	go_to_child(ctx, true);
+}
+
+void homa_streams_before_fork(struct homa_streams *ctx,
+			      struct homa_streams_ticket *ticket)
+{
+	pthread_mutex_lock(&ctx->ctl);
+	homa_turn_lock(&ctx->look);
+	get_ticket(ctx, ticket, HOMA_SHM_CAN_FORK, 0);
+	if (ticket->pipe >= 0)
+		go_to_child(ctx, true);
+}
+
+void homa_streams_before_exec(struct homa_streams *ctx,
+			      struct homa_streams_ticket *ticket)
+{
+	pthread_mutex_lock(&ctx->ctl);
+	homa_turn_lock(&ctx->look);
+	get_ticket(ctx, ticket, HOMA_SHM_CAN_EXEC, HOMA_CTL_FOR_EXEC);
+	homa_turn_unlock(&ctx->look);
+	pthread_mutex_unlock(&ctx->ctl);
 }
 
 void homa_streams_in_parent(struct homa_streams *ctx,
@@ -120,27 +156,33 @@ void homa_streams_in_parent(struct homa_streams *ctx,
 
 /* ---- the child ---- */
 
+void homa_streams_await_joined(struct homa_streams *ctx, u32 num)
+{
+	u32 turns = 0;
+
+	/* Nobody else knows @ctx yet. */
+	ctx->to_join = num;
+	for (;;) {
+		homa_streams_drain(ctx);
+		if (!ctx->to_join || homa_streams_gone(ctx))
+			return;
+		homa_streams_pause(ctx, &turns);
+	}
+}
+
 static int join(struct homa_streams *ctx, const struct homa_streams_ticket *ticket)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_STREAM_JOIN };
 	struct homa_ctl_answer answer;
-	u32 turns = 0;
 	int rc;
 
 	memcpy(request.ip, ticket->token, sizeof(request.ip));
 	rc = homa_svc_ask(ctx->att, &request, &answer, NULL, 0);
 	if (!rc)
 		rc = answer.error;
-	if (rc)
-		return rc;
-	/* Nobody else knows @ctx yet. */
-	ctx->to_join = answer.total;
-	for (;;) {
-		homa_streams_drain(ctx);
-		if (!ctx->to_join || homa_streams_gone(ctx))
-			return 0;
-		homa_streams_pause(ctx, &turns);
-	}
+	if (!rc)
+		homa_streams_await_joined(ctx, answer.total);
+	return rc;
 }
 
 /* Which slots of @older are in use here; NULL: no memory to tell. */
@@ -178,8 +220,8 @@ static void unmap_unused(u8 *array, u64 size, const u8 *used, u32 num)
 	}
 }
 
-static void keep_what_is_used(const struct homa_streams *ctx,
-			      struct homa_streams *older)
+void homa_streams_keep_used(const struct homa_streams *ctx,
+			    struct homa_streams *older)
 {
 	u8 *used = in_use(ctx, older);
 
@@ -205,7 +247,7 @@ struct homa_streams *homa_streams_in_child(struct homa_streams *older,
 	if (!homa_streams_open(&ctx, NULL)) {
 		ctx->older = older;
 		join(ctx, ticket);
-		keep_what_is_used(ctx, older);
+		homa_streams_keep_used(ctx, older);
 	} else {
 		munmap(older->area, older->bytes);
 	}

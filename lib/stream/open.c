@@ -11,7 +11,7 @@
 #define SPIN_MIN_NS 5000u
 #define SPIN_MAX_NS 50000u
 
-static struct homa_streams *new_context(void)
+struct homa_streams *homa_streams_blank(void)
 {
 	struct homa_streams *ctx = aligned_alloc(64, sizeof(*ctx));
 
@@ -50,7 +50,7 @@ static void free_context(struct homa_streams *ctx)
 
 int homa_streams_open(struct homa_streams **out, const char *path)
 {
-	struct homa_streams *ctx = new_context();
+	struct homa_streams *ctx = homa_streams_blank();
 	int rc;
 
 	if (!ctx)

@@ -15,6 +15,7 @@
  *	wait.c		news handed out, and sleeping until there is some
  *	open.c		the context
  *	fork.c		what a child of fork() gets
+ *	exec.c		what a program gets that exec runs
  *
  * Locks, outermost first: @ctl (a question to homad is under way), @look (the event ring
  * and all that finds streams), @give (the command ring). Reading and writing take none,
@@ -303,5 +304,19 @@ homa_stream_slot(const struct homa_stream *stream)
 {
 	return __atomic_load_n(&stream->slot, __ATOMIC_ACQUIRE);
 }
+
+/* ---- open.c ---- */
+
+/** homa_streams_blank() - a context without anything; NULL: no memory. */
+struct homa_streams *homa_streams_blank(void);
+
+/* ---- fork.c ---- */
+
+/** homa_streams_await_joined() - until homad has given @ctx, which nobody else knows yet, @num
+ *  streams and listeners, or is gone. */
+void homa_streams_await_joined(struct homa_streams *ctx, u32 num);
+/** homa_streams_keep_used() - unmap what no stream of @ctx uses of the memory of @older. */
+void homa_streams_keep_used(const struct homa_streams *ctx,
+			    struct homa_streams *older);
 
 #endif

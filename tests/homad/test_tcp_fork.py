@@ -35,6 +35,7 @@ from test_tcp_hostile import attached, close, inside
 pytestmark = [needs_homad, needs_root, pytest.mark.sanitized]
 
 PORT = 5001
+FOR_EXEC, FOR_LISTENERS, ALL_SEEN = 1, 2, 4  # bits of a request for a ticket
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +65,18 @@ def said(streams: Streams, kind: int, seconds: float = 20) -> tuple[int, int, St
         streams.unread += found
 
 
-def share(streams: Streams) -> tuple[Answer, int]:
+def share(streams: Streams, bits: int = 0) -> tuple[Answer, int]:
     """A ticket, and the end of the pipe that keeps it."""
     read, write = os.pipe()
-    socket.send_fds(streams.client.socket, [request(STREAM_SHARE)], [read])
+    socket.send_fds(streams.client.socket, [request(STREAM_SHARE, bits)], [read])
     os.close(read)
     answer = streams.client.answer()
     assert answer is not None
     return answer, write
 
 
-def join(streams: Streams, token: bytes) -> Answer:
-    streams.client.send(request(STREAM_JOIN, ip=token))
+def join(streams: Streams, token: bytes, bits: int = 0) -> Answer:
+    streams.client.send(request(STREAM_JOIN, bits, ip=token))
     answer = streams.client.answer()
     assert answer is not None
     return answer
@@ -184,6 +185,70 @@ def retried(streams: Streams) -> bool:
     answer, pipe = share(streams)
     os.close(pipe)
     return answer.error == 0
+
+
+def test_ticket_for_exec__comes_with_the_memory(hosts: tuple[Host, Host]) -> None:
+    """Once, and of those alone whose streams are in it; without the bit there is none."""
+    with attached(hosts[0]) as first, attached(hosts[0]) as second, attached(hosts[0]) as third:
+        with inside(hosts[0]):
+            first.listen("0.0.0.0", PORT)
+        stream, peer = accepted(first, hosts[1], hosts[0].v4)
+        with closing(peer):
+            answer, pipe = share(first, FOR_EXEC)
+            had = len(second.client.fds)
+            assert join(second, answer.ip, FOR_EXEC).total == 2
+            given = second.client.fds[had:]
+            assert [os.fstat(fd).st_size for fd in given] == [len(first.memory)]
+            assert join(third, answer.ip, FOR_EXEC).error == -errno.EINVAL
+            os.close(pipe)
+            answer, pipe = share(first, FOR_EXEC)
+            had = len(third.client.fds)
+            assert join(third, answer.ip).total == 2
+            assert len(third.client.fds) == had
+            os.close(pipe)
+            first.close_stream(stream)
+
+
+def test_ticket_for_exec__is_void_after_a_time(hosts: tuple[Host, Host]) -> None:
+    """Who runs instead keeps the pipe, and never comes: the peer hears of it by a reset."""
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            first.listen("0.0.0.0", PORT)
+        _, peer = accepted(first, hosts[1], hosts[0].v4)
+        with closing(peer):
+            answer, pipe = share(first, FOR_EXEC)
+            close(first)
+            peer.settimeout(90)
+            with pytest.raises(ConnectionResetError):
+                peer.recv(1)
+            assert join(second, answer.ip, FOR_EXEC).error == -errno.EINVAL
+            os.close(pipe)
+
+
+def test_ticket__waits_for_what_was_not_seen(hosts: tuple[Host, Host]) -> None:
+    """A connection that came between: it goes back to its listener before there is a ticket for all."""
+    with attached(hosts[0]) as first, attached(hosts[0]) as second:
+        with inside(hosts[0]):
+            first.listen("0.0.0.0", PORT)
+        with closing(kernel_client(hosts[1], hosts[0].v4)) as peer:
+            eventually(lambda: share(first, ALL_SEEN)[0].error == -errno.EAGAIN)
+            listeners, kept = share(first, FOR_LISTENERS)
+            assert (listeners.error, listeners.total) == (0, 1)
+            _, _, stream, _ = said(first, ACCEPTED)
+            assert stream is not None
+            stream.command(RETURN)
+            answer, pipe = share(first, ALL_SEEN)
+            while answer.error == -errno.EAGAIN:
+                os.close(pipe)
+                answer, pipe = share(first, ALL_SEEN)
+            assert (answer.error, answer.total) == (0, 1)
+            assert join(second, answer.ip).total == 1
+            said(second, LISTENING)
+            second.command(ACCEPT, second.listening)
+            assert said(second, ACCEPTED)[2] is not None
+            os.close(kept)
+            os.close(pipe)
+            assert peer.fileno() >= 0
 
 
 def test_listener__who_asks_gets_it(hosts: tuple[Host, Host]) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""Programs under homa-run, with homad at both ends: how connections end, signal handlers, numbers that cannot be."""
+"""Programs under homa-run, with homad at both ends: how connections end, programs that run others, signal
+handlers, numbers that cannot be."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ import pytest
 import test_calls
 from ways import PROGRAMS, Side, two_sides
 
-SUBJECTS = ("ends", "handlers", "numbers")
+SUBJECTS = ("ends", "exec", "handlers", "numbers")
 CASES = [
     case
     for subject in SUBJECTS
     for case in re.findall(
         r"TCP_CASE\((\w+)\)", (test_calls.HERE / "programs" / f"{subject}.c").read_text()
     )
-] + ["interrupted"]
+] + ["interrupted", "exec_cat", "exec_inherits", "spawn"]
 
 pytestmark = pytest.mark.skipif(
     not (PROGRAMS / "tcp_calls").exists(), reason="tcp_calls is not built"

@@ -13,7 +13,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from ways import PATIENCE, Side, port
+from netns import eventually
+from ways import PATIENCE, Side, opened, port
 
 HERE = Path(__file__).resolve().parent
 PYTHON = "/usr/bin/python3"
@@ -129,6 +130,64 @@ def test_nginx(hosts: Hosts, tmp_path: Path, big: Path, sendfile: str, listen: s
     assert process.running()
     status, _, said = process.stop()
     assert status == 0, said
+
+
+def kill(side: Side, signal: str, pid: int) -> None:
+    side.space.run(["kill", f"-{signal}", str(pid)])
+
+
+def other_than(pid: Path, old: int) -> int:
+    """The process that the file names, if it is there and names another one; else 0."""
+    text = pid.read_text().strip() if pid.exists() else ""
+    return int(text) if text and int(text) != old else 0
+
+
+def runs(pid: int) -> bool:
+    """Nobody need wait for it: then it has ended, but is still there."""
+    words = Path(f"/proc/{pid}/cmdline")
+    return words.exists() and words.read_bytes() != b""
+
+
+@needs("nginx", "ab")
+def test_nginx__upgrades_its_binary(hosts: Hosts, tmp_path: Path) -> None:
+    """SIGUSR2 and SIGQUIT while 20 connections at a time ask: no request fails, and the new master serves."""
+    server, client = hosts
+    number, pid = port(), tmp_path / "nginx.pid"
+    (tmp_path / "small").write_text("hello\n" * 100)
+    config = tmp_path / "nginx.conf"
+    # nginx clears the environment of what it runs but for what it is told to keep.
+    text = NGINX.format(
+        folder=tmp_path, address=server.v4, port=number, sendfile="on", listen="backlog=1024"
+    )
+    config.write_text("env LD_PRELOAD;" + text.replace("daemon off", "daemon on"))
+    # By its whole path: it does not look for its new binary in PATH.
+    server.run([shutil.which("nginx", path="/usr/sbin:/usr/bin"), "-c", config])
+    await_listener(client, server.v4, number)
+    accepted = opened(server)[1]
+    old = int(pid.read_text())
+    run = f"ab -q -n 500 -c 20 http://{server.v4}:{number}/small"
+    load = client.start(sh(f"{run}; touch {tmp_path}/began; "
+                           f"while [ ! -e {tmp_path}/enough ]; do {run}; done; {run}"))  # fmt: skip
+    try:
+        eventually((tmp_path / "began").exists, 30)
+        kill(server, "USR2", old)
+        eventually(lambda: other_than(pid, old), 30)
+        kill(server, "QUIT", old)
+        eventually(lambda: not runs(old), 30)
+    finally:
+        (tmp_path / "enough").touch()
+        told = load.wait(PATIENCE)
+        for master in {old, other_than(pid, old)}:
+            if master and runs(master):
+                kill(server, "TERM", master)
+    assert told[0] == 0, told
+    done = told[1].count("Complete requests:      500\n")
+    assert done >= 3, told[1]
+    assert told[1].count("Failed requests:        0\n") == done, told[1]
+    assert "Non-2xx" not in told[1], told[1]
+    assert "emerg" not in (tmp_path / "error.log").read_text()
+    if server.homad:
+        assert opened(server)[1] == accepted, "the kernel has accepted some"
 
 
 @needs("iperf3")

@@ -528,5 +528,5 @@ int homad_ticket_fill(struct homad_thread *t, void *arg)
 	/* What it has closed, and connections that it gives back, come before. */
 	if ((s32)(sharing->tail - s->head) > 0)
 		return -EAGAIN;
-	return homad_ticket_add_all(t, s, sharing->ticket);
+	return homad_ticket_add_all(t, sharing);
 }

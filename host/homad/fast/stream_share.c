@@ -88,9 +88,8 @@ static bool add_stream(struct homad_ticket *ticket, struct homad_stream *stream,
 	return true;
 }
 
-/* All that @s has and its application knows. */
-static bool add_all(struct homad_thread *t, struct homad_streams *s,
-		    struct homad_ticket *ticket)
+static bool add_listeners(struct homad_thread *t, struct homad_streams *s,
+			  struct homad_ticket *ticket)
 {
 	struct homa_list *node;
 
@@ -102,6 +101,13 @@ static bool add_all(struct homad_thread *t, struct homad_streams *s,
 			return false;
 		homad_ticket_listener(t, hold->listener, 1);
 	}
+	return true;
+}
+
+static bool add_streams(struct homad_streams *s, struct homad_ticket *ticket)
+{
+	struct homa_list *node;
+
 	homa_list_for_each(node, &s->open) {
 		struct homad_stream *stream =
 			homa_container_of(node, struct homad_stream, of);
@@ -123,24 +129,51 @@ static bool add_all(struct homad_thread *t, struct homad_streams *s,
 	return true;
 }
 
-static void settle_rest(struct homad_thread *t, struct homad_ticket *ticket)
+/* A connection has come to a listener, and the application has not heard of it: it cannot have
+ * accepted it, so it has to give it back before. */
+static bool has_unseen(const struct homad_streams *s)
+{
+	u32 head = HOMA_READ_ONCE(s->area->event.head), at;
+	const struct homa_list *node;
+
+	if (homa_list_empty(&s->holding) || s->tail - head > s->entries)
+		return false;
+	for (at = head; at != s->tail; at++)
+		if (HOMA_READ_ONCE(s->events[at & (s->entries - 1)].kind) ==
+		    HOMA_STREAM_ACCEPTED)
+			return true;
+	homa_list_for_each(node, &s->open)
+		if (homa_container_of(node, const struct homad_stream, of)->news &
+		    HOMAD_NEWS_ACCEPTED)
+			return true;
+	return false;
+}
+
+static void settle_rest(struct homad_thread *t, struct homad_ticket *ticket,
+			bool reset)
 {
 	while (ticket->next < ticket->num) {
 		struct homad_ticket_entry *entry = &ticket->entry[ticket->next++];
 
 		if (entry->stream)
-			unhold(t, entry->stream, false);
+			unhold(t, entry->stream, reset);
 		else
 			homad_ticket_listener(t, entry->listener, -1);
 	}
 }
 
-int homad_ticket_add_all(struct homad_thread *t, struct homad_streams *s,
-			 struct homad_ticket *ticket)
+int homad_ticket_add_all(struct homad_thread *t,
+			 const struct homad_sharing *sharing)
 {
-	if (add_all(t, s, ticket))
+	struct homad_ticket *ticket = sharing->ticket;
+	struct homad_streams *s = sharing->s;
+
+	if (sharing->seen && has_unseen(s))
+		return -EAGAIN;
+	if (add_listeners(t, s, ticket) &&
+	    (sharing->listeners || add_streams(s, ticket)))
 		return 0;
-	settle_rest(t, ticket);
+	settle_rest(t, ticket, false);
 	ticket->num = ticket->next = 0;
 	return -E2BIG;
 }
@@ -217,13 +250,32 @@ int homad_ticket_join(struct homad_thread *t, void *arg)
 	return 0;
 }
 
+int homad_ticket_homes(struct homad_thread *t, void *arg)
+{
+	struct homad_sharing *sharing = arg;
+	const struct homad_ticket *ticket = sharing->ticket;
+	u32 i, j;
+
+	(void)t;
+	for (i = ticket->next; i < ticket->num; i++) {
+		const struct homad_stream *stream = ticket->entry[i].stream;
+
+		for (j = 0; stream && j < sharing->num_homes; j++)
+			if (sharing->homes[j] == stream->home)
+				break;
+		if (stream && j == sharing->num_homes && j < HOMA_CTL_ATTACH_FDS)
+			sharing->homes[sharing->num_homes++] = stream->home;
+	}
+	return 0;
+}
+
 int homad_ticket_drop(struct homad_thread *t, void *arg)
 {
 	const struct homad_sharing *sharing = arg;
 
 	homad_now(t);
 	homad_tcp_round(t);
-	settle_rest(t, sharing->ticket);
+	settle_rest(t, sharing->ticket, sharing->reset);
 	return 0;
 }
 
@@ -232,7 +284,7 @@ void homad_shares_end(struct homad_thread *t, struct homad_streams *s)
 	struct homa_list *node;
 
 	if (s->joined)
-		settle_rest(t, s->joined);
+		settle_rest(t, s->joined, false);
 	while ((node = homa_list_first(&s->holding)))
 		homad_hold_leave(t, homa_container_of(node, struct homad_hold,
 						      of_holder));

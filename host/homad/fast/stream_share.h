@@ -65,11 +65,17 @@ struct homad_ticket {
 };
 
 /** struct homad_sharing - what the slow path asks for: @ticket of @s, or for @s
- * @tail: of the command ring when it began: what was asked for before comes first. */
+ * @tail: of the command ring when it began: what was asked for before comes first.
+ * @listeners: it is for listeners alone. @seen: HOMA_CTL_ALL_SEEN.
+ * @reset: connections that nobody else has end with a reset.
+ * @homes: in whose memory its streams lie, @num_homes. */
 struct homad_sharing {
 	struct homad_streams *s;
 	struct homad_ticket *ticket;
 	u32 tail;
+	bool listeners, seen, reset;
+	struct homad_streams *homes[HOMA_CTL_ATTACH_FDS];
+	u32 num_homes;
 };
 
 /* ---- stream_news.c ---- */
@@ -103,15 +109,17 @@ void homad_stream_leave(struct homad_thread *t, struct homad_stream *stream,
 void homad_alias_leave(struct homad_thread *t, struct homad_alias *alias,
 		       bool reset);
 /** homad_ticket_add_all() - all that @s has and its application knows; -E2BIG: it has room
- *  for too few. */
-int homad_ticket_add_all(struct homad_thread *t, struct homad_streams *s,
-			 struct homad_ticket *ticket);
+ *  for too few; -EAGAIN: the application has not heard of some yet. */
+int homad_ticket_add_all(struct homad_thread *t,
+			 const struct homad_sharing *sharing);
 /** homad_shares_end() - the attachment ends: all that it has of others. */
 void homad_shares_end(struct homad_thread *t, struct homad_streams *s);
 
 /* By homad_call(), @arg: struct homad_sharing. */
 /** homad_ticket_join() - @s gets what is in it, as far as it has slots; 0: all. */
 int homad_ticket_join(struct homad_thread *t, void *arg);
+/** homad_ticket_homes() - fill @homes, the first ones if there are more. */
+int homad_ticket_homes(struct homad_thread *t, void *arg);
 /** homad_ticket_drop() - nobody has come for the rest. */
 int homad_ticket_drop(struct homad_thread *t, void *arg);
 

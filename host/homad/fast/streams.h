@@ -178,6 +178,8 @@ struct homad_streams {
 	/* The shared memory, @bytes of it, and where its parts are. */
 	struct homa_stream_area *area;
 	u64 bytes;
+	/* The same for a program that exec has run; the slow path's. */
+	int memory_fd;
 	struct homa_stream_command *commands;
 	struct homa_stream_event *events;
 	struct homa_stream_slot *slots;

@@ -87,7 +87,8 @@ static void adopt(struct homad *d, const struct homad_making *making)
 		      HOMA_SHM_CAN_PLACES | HOMA_SHM_CAN_BELL |
 		      HOMA_SHM_CAN_HANDOVER;
 	if (homad_slow(d)->tcp)
-		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK;
+		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK |
+			       HOMA_SHM_CAN_EXEC;
 	app->seg[0].base = pieces[HOMA_CTL_FD_DATA].base;
 	app->seg[0].bytes = (u32)pieces[HOMA_CTL_FD_DATA].bytes;
 	app->num_segs = 1;

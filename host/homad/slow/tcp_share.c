@@ -4,8 +4,13 @@
  * random number and is of the same user gets it. With the request comes the read end of a
  * pipe whose write end only parent and child have, so that homad sees when the child has
  * ended before it came, and lets go. A user has a limited number of tickets.
+ *
+ * A ticket for exec has a time limit, too: the program that is run may not know of homad, and
+ * keeps the pipe without ever coming. Who comes has no memory of before, so he gets that in
+ * which streams of the ticket lie, if it belongs to attachments of his own user.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,6 +21,7 @@
 
 #define USER_TICKETS 256u
 #define SPARE 16u /* what may be added while room is made */
+#define EXEC_NS (HOMA_CTL_EXEC_SECONDS * (u64)1000000000)
 
 /* struct homad_share - a ticket that nobody has redeemed */
 struct homad_share {
@@ -25,6 +31,8 @@ struct homad_share {
 	struct homad_thread *thread;
 	/* The pipe: it is ready when nobody may come any more. */
 	struct homad_source pipe;
+	/* A timer: then it is too late; its fd is -1 if there is no limit. */
+	struct homad_source limit;
 	u8 token[16];
 	struct homad_ticket *ticket;
 };
@@ -34,6 +42,10 @@ static void end(struct homad *d, struct homad_share *share)
 {
 	homad_unwatch(d, &share->pipe);
 	close(share->pipe.fd);
+	if (share->limit.fd >= 0) {
+		homad_unwatch(d, &share->limit);
+		close(share->limit.fd);
+	}
 	homa_list_del(&share->of_user);
 	homa_list_del(&share->of_all);
 	share->user->num_tickets--;
@@ -41,22 +53,53 @@ static void end(struct homad *d, struct homad_share *share)
 	free(share);
 }
 
-static void is_void(struct homad *d, struct homad_source *source, u32 events)
+static void drop(struct homad *d, struct homad_share *share, bool reset)
 {
-	struct homad_share *share =
-		homa_container_of(source, struct homad_share, pipe);
-	struct homad_sharing sharing = { .ticket = share->ticket };
+	struct homad_sharing sharing = { .ticket = share->ticket, .reset = reset };
 
-	(void)events;
 	homad_call(share->thread, homad_ticket_drop, &sharing);
 	free(share->ticket);
 	end(d, share);
 }
 
-/* With all that @s has; more may come while there is room made for it. */
-static int new_ticket(struct homad_streams *s, struct homad_ticket **ticket)
+static void is_void(struct homad *d, struct homad_source *source, u32 events)
 {
-	struct homad_sharing sharing = { .s = s };
+	(void)events;
+	drop(d, homa_container_of(source, struct homad_share, pipe), false);
+}
+
+static void is_late(struct homad *d, struct homad_source *source, u32 events)
+{
+	(void)events;
+	drop(d, homa_container_of(source, struct homad_share, limit), true);
+}
+
+static int limit_time(struct homad *d, struct homad_share *share)
+{
+	int rc, fd = homad_timer_open();
+
+	if (fd < 0)
+		return fd;
+	share->limit = (struct homad_source){ .fd = fd, .ready = is_late };
+	rc = homad_timer_set(fd, EXEC_NS);
+	if (!rc)
+		rc = homad_watch(d, &share->limit, EPOLLIN);
+	if (!rc)
+		return 0;
+	close(fd);
+	share->limit.fd = -1;
+	return rc;
+}
+
+/* With all that @s has; more may come while there is room made for it. */
+static int new_ticket(struct homad_streams *s, u64 what_for,
+		      struct homad_ticket **ticket)
+{
+	struct homad_sharing sharing = {
+		.s = s,
+		.listeners = what_for & HOMA_CTL_FOR_LISTENERS,
+		.seen = what_for & HOMA_CTL_ALL_SEEN,
+	};
 	u32 most = HOMA_READ_ONCE(s->num_open) + HOMA_READ_ONCE(s->num_aliases) +
 		   HOMA_READ_ONCE(s->num_holding) + SPARE;
 	int rc;
@@ -80,21 +123,27 @@ static int new_ticket(struct homad_streams *s, struct homad_ticket **ticket)
 }
 
 static int begin(struct homad *d, struct homad_client *client,
-		 struct homad_share *share)
+		 struct homad_share *share, u64 what_for)
 {
 	int rc;
 
 	if (getrandom(share->token, sizeof(share->token), 0) !=
 	    (ssize_t)sizeof(share->token))
 		return -EIO;
-	rc = new_ticket(client->app->streams, &share->ticket);
+	rc = new_ticket(client->app->streams, what_for, &share->ticket);
 	if (rc)
 		return rc;
 	share->thread = client->app->thread;
 	share->user = client->user;
 	share->pipe = (struct homad_source){ .fd = client->passed_fd,
 					     .ready = is_void };
+	share->limit.fd = -1;
 	rc = homad_watch(d, &share->pipe, EPOLLHUP);
+	if (!rc && (what_for & HOMA_CTL_FOR_EXEC)) {
+		rc = limit_time(d, share);
+		if (rc)
+			homad_unwatch(d, &share->pipe);
+	}
 	if (!rc)
 		return 0;
 	homad_call(share->thread, homad_ticket_drop,
@@ -123,7 +172,7 @@ void homad_op_stream_share(struct homad *d, struct homad_client *client,
 		return;
 	}
 	share = calloc(1, sizeof(*share));
-	rc = share ? begin(d, client, share) : -ENOMEM;
+	rc = share ? begin(d, client, share, r->bytes) : -ENOMEM;
 	if (rc) {
 		free(share);
 		homad_answer_error(client, r->op, rc,
@@ -158,13 +207,32 @@ static struct homad_share *find(const struct homad_user *user, const u8 token[16
 	return NULL;
 }
 
+/* Descriptors of the memory in which what the ticket is for lies; how many. */
+static u32 memory_of(const struct homad_client *client,
+		     struct homad_sharing *sharing, int fds[HOMA_CTL_ATTACH_FDS])
+{
+	u32 i, n = 0;
+
+	homad_call(client->app->thread, homad_ticket_homes, sharing);
+	for (i = 0; i < sharing->num_homes; i++) {
+		const struct homad_streams *home = sharing->homes[i];
+
+		if (homad_attachment(home->app)->user != client->user)
+			continue;
+		fds[n] = fcntl(home->memory_fd, F_DUPFD_CLOEXEC, 0);
+		n += fds[n] >= 0;
+	}
+	return n;
+}
+
 void homad_op_stream_join(struct homad *d, struct homad_client *client,
 			  const struct homa_ctl_request *r)
 {
 	struct homa_ctl_answer answer = { .op = r->op };
 	struct homad_sharing sharing = { .s = client->app->streams };
 	struct homad_share *share = find(client->user, r->ip);
-	int rc;
+	int fds[HOMA_CTL_ATTACH_FDS], rc;
+	u32 num_fds = 0;
 
 	if (!share || !sharing.s || sharing.s->joined ||
 	    share->thread != client->app->thread) {
@@ -175,14 +243,18 @@ void homad_op_stream_join(struct homad *d, struct homad_client *client,
 	}
 	sharing.ticket = share->ticket;
 	answer.total = share->ticket->num;
+	if (r->bytes & HOMA_CTL_FOR_EXEC)
+		num_fds = memory_of(client, &sharing, fds);
 	rc = homad_call(client->app->thread, homad_ticket_join, &sharing);
 	if (rc) {
+		while (num_fds)
+			close(fds[--num_fds]);
 		homad_answer_error(client, r->op, rc,
 				   "this attachment is being ended by homad");
 		return;
 	}
 	end(d, share);
-	homad_answer(client, &answer, NULL, 0, NULL, 0, 0);
+	homad_answer(client, &answer, fds, num_fds, NULL, 0, 0);
 }
 
 void homad_share_goes_on(const struct homad_app *app)

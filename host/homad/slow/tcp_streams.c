@@ -144,6 +144,8 @@ static void free_streams(struct homad_streams *s)
 {
 	if (s->wake_fd >= 0)
 		close(s->wake_fd);
+	if (s->memory_fd >= 0)
+		close(s->memory_fd);
 	homad_policy_put(s->policy);
 	free(s->stream);
 	free(s->free);
@@ -171,7 +173,7 @@ new_streams(struct homad *d, const struct homad_client *client, u32 num_slots)
 
 	if (!s)
 		return NULL;
-	s->wake_fd = -1;
+	s->wake_fd = s->memory_fd = -1;
 	homa_list_init(&s->grown);
 	s->rx_most = log2_of(d->config.tcp_receive_buffer);
 	s->tx_most = log2_of(d->config.tcp_send_buffer);
@@ -224,6 +226,8 @@ static int begin(struct homad_client *client, struct homad_piece *piece,
 		return rc;
 	}
 	open.streams->wake_fd = wake[1];
+	/* Without it programs that exec runs lose their connections. */
+	open.streams->memory_fd = fcntl(piece->fd, F_DUPFD_CLOEXEC, 0);
 	open.streams->same_network = homad_of_our_network(client->conn.fd);
 	homad_streams_lay(open.streams, (struct homa_stream_area *)piece->base,
 			  num_slots);

@@ -12,7 +12,7 @@ static const struct tcp_case *const lists[] = {
 	tcp_mixed_cases,   tcp_option_cases,	 tcp_process_cases,
 	tcp_reset_cases,   tcp_thread_cases,	 tcp_vector_cases,
 	tcp_wait_cases,	   tcp_end_cases,	 tcp_handler_cases,
-	tcp_number_cases,
+	tcp_number_cases,  tcp_exec_cases,
 };
 
 static const struct tcp_case *find(const char *name)
@@ -57,6 +57,14 @@ int main(int argc, char **argv)
 	/* A part of a case: what exec gave this program (process.c). */
 	if (argc == 3 && !strcmp(argv[1], "--inherited")) {
 		tcp_echo(atoi(argv[2]));
+		return 0;
+	}
+	if (argc == 5 && !strcmp(argv[1], "--part")) {
+		alarm(60);
+		tcp_exec_part(argv[2], atoi(argv[3]), atoi(argv[4]));
+		/* A child's end is told by its status. */
+		if (strcmp(argv[0], "tcp_calls"))
+			printf("ok\n");
 		return 0;
 	}
 	if (argc == 2 && !strcmp(argv[1], "--list")) {

@@ -65,11 +65,11 @@ struct tcp_case {
 /* Lists of cases by subject, each with an entry without name at its end. */
 extern const struct tcp_case tcp_accept_cases[], tcp_bulk_cases[],
 	tcp_close_cases[], tcp_connect_cases[], tcp_descriptor_cases[],
-	tcp_end_cases[], tcp_epoll_cases[], tcp_flag_cases[], tcp_fork_cases[],
-	tcp_handler_cases[], tcp_many_cases[], tcp_mixed_cases[],
-	tcp_number_cases[], tcp_option_cases[], tcp_process_cases[],
-	tcp_reset_cases[], tcp_thread_cases[], tcp_vector_cases[],
-	tcp_wait_cases[];
+	tcp_end_cases[], tcp_exec_cases[], tcp_epoll_cases[], tcp_flag_cases[],
+	tcp_fork_cases[], tcp_handler_cases[], tcp_many_cases[],
+	tcp_mixed_cases[], tcp_number_cases[], tcp_option_cases[],
+	tcp_process_cases[], tcp_reset_cases[], tcp_thread_cases[],
+	tcp_vector_cases[], tcp_wait_cases[];
 
 /* Say what was wrong, and end. */
 _Noreturn void tcp_wrong(const char *file, int line, const char *format, ...)
@@ -138,6 +138,9 @@ size_t tcp_send_full(int fd);
 short tcp_poll(int fd, short events);
 /* What poll() says at once. */
 short tcp_ask(int fd, short events);
+
+/* A part of a case of exec.c, in the program that exec ran. */
+void tcp_exec_part(const char *name, int a, int b);
 
 /* SYNC: say something to the other end, wait until it has. */
 void tcp_tell(struct tcp_end *end);

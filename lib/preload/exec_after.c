@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
+/*
+ * A program begins that was run by one with TCP sockets: see exec.c. This happens before main(),
+ * in one thread.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "exec_memory.h"
+#include "hook.h"
+#include "preload_sock.h"
+#include "real.h"
+#include "tcp.h"
+
+#define ALL_OPTIONS                                                       \
+	(HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE | \
+	 HOMA_STREAM_RESET)
+
+/* struct found - a memfd
+ * @kept: its entries. @streams: of each. @fds, @of: descriptors that are here, and whose entry
+ *	each is, @num. */
+struct found {
+	struct homa_pl_memory head;
+	struct homa_pl_kept *kept;
+	struct homa_stream **streams;
+	int *fds;
+	uint32_t *of, num;
+};
+
+/* ---- reading ---- */
+
+static bool is_sound(const struct homa_pl_memory *head, off_t size)
+{
+	return head->magic == HOMA_PL_EXEC_MAGIC &&
+	       head->size == sizeof(struct homa_pl_kept) && head->num &&
+	       head->num <= HOMA_PL_KEPT_MOST &&
+	       size == (off_t)(sizeof(*head) +
+			       head->num * sizeof(struct homa_pl_kept)) &&
+	       !head->path[sizeof(head->path) - 1];
+}
+
+static bool is_possible(const struct homa_pl_kept *kept)
+{
+	return (kept->family == AF_INET || kept->family == AF_INET6) &&
+	       !(kept->status & ~SOCK_NONBLOCK) &&
+	       !(kept->options & ~(unsigned int)ALL_OPTIONS) &&
+	       !(kept->stream.options & ~(unsigned int)ALL_OPTIONS) &&
+	       kept->rcvtimeo >= -1 && kept->sndtimeo >= -1 &&
+	       kept->linger >= -1 && kept->stream.listens <= 1;
+}
+
+static bool read_memory(int fd, struct found *found)
+{
+	struct homa_pl_memory *head = &found->head;
+	struct stat file;
+	uint32_t i;
+	size_t size;
+
+	if (HOMA_PL_REAL(fcntl)(fd, F_GET_SEALS) != HOMA_PL_EXEC_SEALS ||
+	    fstat(fd, &file) ||
+	    pread(fd, head, sizeof(*head), 0) != sizeof(*head) ||
+	    !is_sound(head, file.st_size))
+		return false;
+	size = head->num * sizeof(*found->kept);
+	found->kept = malloc(size);
+	found->streams = calloc(head->num, sizeof(struct homa_stream *));
+	found->fds = calloc(HOMA_PL_KEPT_MOST, sizeof(int));
+	found->of = calloc(HOMA_PL_KEPT_MOST, sizeof(uint32_t));
+	if (!found->kept || !found->streams || !found->fds || !found->of ||
+	    pread(fd, found->kept, size, sizeof(*head)) != (ssize_t)size)
+		return false;
+	for (i = 0; i < head->num; i++)
+		if (!is_possible(&found->kept[i]))
+			return false;
+	return true;
+}
+
+/* If @fd is one of the sockets, it is listed. */
+static void enlist(struct found *found, int fd)
+{
+	struct stat file;
+	uint32_t i;
+
+	if (fstat(fd, &file) || !S_ISSOCK(file.st_mode) ||
+	    found->num == HOMA_PL_KEPT_MOST)
+		return;
+	for (i = 0; i < found->head.num; i++) {
+		if (found->kept[i].ino != file.st_ino ||
+		    found->kept[i].dev != file.st_dev)
+			continue;
+		found->fds[found->num] = fd;
+		found->of[found->num++] = i;
+		return;
+	}
+}
+
+static void enlist_all(struct found *found)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	struct dirent *entry;
+	int fd;
+
+	if (!folder) {
+		for (fd = 0; fd < homa_pl_exec_fd(); fd++)
+			enlist(found, fd);
+		return;
+	}
+	while ((entry = readdir(folder)))
+		if (entry->d_name[0] != '.')
+			enlist(found, atoi(entry->d_name));
+	closedir(folder);
+}
+
+/* ---- going on ---- */
+
+/* Streams that have descriptors here are homad's to give, the others are closed. */
+static int join(struct found *found)
+{
+	uint32_t i, num = 0, *from = calloc(found->num, sizeof(*from));
+	struct homa_stream_carried *list = calloc(found->num, sizeof(*list));
+	struct homa_stream **streams =
+		calloc(found->num, sizeof(struct homa_stream *));
+	const char *path = *found->head.path ? found->head.path : NULL;
+	bool *has = calloc(found->head.num, sizeof(*has));
+	struct homa_streams *ctx;
+	int rc = -ENOMEM;
+
+	if (!from || !list || !streams || !has)
+		goto out;
+	for (i = 0; i < found->num; i++) {
+		uint32_t of = found->of[i];
+
+		if (has[of] || !found->kept[of].has_stream)
+			continue;
+		has[of] = true;
+		from[num] = of;
+		list[num++] = found->kept[of].stream;
+	}
+	rc = homa_streams_after_exec(&ctx, path, found->head.token, list, num,
+				     streams);
+	if (rc)
+		goto out;
+	for (i = 0; i < num; i++)
+		found->streams[from[i]] = streams[i];
+	homa_pl_tcp_go_on(ctx);
+	homa_pl_debug("goes on with %u TCP sockets of the program before", num);
+out:
+	free(from);
+	free(list);
+	free(streams);
+	free(has);
+	return rc;
+}
+
+static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept)
+{
+	struct homa_pl_tcp *tcp = s->tcp;
+
+	s->rcvtimeo = kept->rcvtimeo;
+	s->sndtimeo = kept->sndtimeo;
+	tcp->linger = kept->linger;
+	tcp->least = kept->least;
+	tcp->options = kept->options;
+	if (!tcp->stream)
+		return;
+	tcp->open = kept->open != 0;
+	tcp->error_told = kept->error_told != 0;
+	tcp->shut_read = kept->shut_read != 0;
+	tcp->shut_write = kept->shut_write != 0;
+	if (!kept->stream.listens)
+		return;
+	tcp->open = false;
+	tcp->listens = true;
+	tcp->fd = HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* Every descriptor gets its socket. */
+static void adopt(const struct found *found)
+{
+	struct homa_pl_sock **socks =
+		calloc(found->head.num, sizeof(struct homa_pl_sock *));
+	uint32_t i;
+
+	for (i = 0; socks && i < found->num; i++) {
+		uint32_t of = found->of[i];
+		const struct homa_pl_kept *kept = &found->kept[of];
+
+		if (kept->has_stream && !found->streams[of])
+			continue;
+		if (socks[of]) {
+			homa_pl_add_fd(socks[of], found->fds[i]);
+			continue;
+		}
+		socks[of] = homa_pl_tcp_adopt(found->fds[i], kept->family,
+					      kept->status, found->streams[of]);
+		if (socks[of])
+			fill(socks[of], found->fds[i], kept);
+	}
+	free(socks);
+}
+
+/* What homa-run has set, and a program may have cleared that was to keep this library. */
+static void restore_environment(const struct homa_pl_memory *head)
+{
+	if (head->tcp)
+		setenv("HOMA_TCP", "on", 0);
+	if (head->debug)
+		setenv("HOMA_PRELOAD_DEBUG", "1", 0);
+	if (*head->path)
+		setenv("HOMA_SERVICE_SOCKET", head->path, 0);
+}
+
+/* Only what is certainly ours is closed. */
+static void close_pipe(const struct homa_pl_memory *head)
+{
+	struct stat file;
+
+	if (head->pipe >= homa_pl_exec_fd() && !fstat(head->pipe, &file) &&
+	    file.st_ino == head->ino && file.st_dev == head->dev)
+		HOMA_PL_REAL(close)(head->pipe);
+}
+
+/* False: it is no such memfd, or nothing came of it. @closes: close it, and no more. */
+static bool go_on(int fd, bool closes)
+{
+	struct found found = { .num = 0 };
+	bool rc = read_memory(fd, &found);
+
+	if (rc) {
+		HOMA_PL_REAL(close)(fd);
+		restore_environment(&found.head);
+		if (!closes)
+			enlist_all(&found);
+		rc = found.num && !join(&found) && homa_pl_sleeper_fd() >= 0;
+		if (rc)
+			adopt(&found);
+		close_pipe(&found.head);
+	}
+	free(found.kept);
+	free(found.streams);
+	free(found.fds);
+	free(found.of);
+	return rc;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	bool done = false;
+	int i;
+
+	/* With rights that the caller has not, what he hands over counts for nothing. */
+	if (getauxval(AT_SECURE))
+		return;
+	/* Others than the first, if other threads of the caller run programs, too. */
+	for (i = 0; i < HOMA_PL_EXEC_FDS; i++) {
+		int fd = homa_pl_exec_fd() + i;
+
+		if (HOMA_PL_REAL(fcntl)(fd, F_GET_SEALS) == HOMA_PL_EXEC_SEALS &&
+		    go_on(fd, done))
+			done = true;
+	}
+}
