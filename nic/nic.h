@@ -237,7 +237,7 @@ void nic_port_unreachable(struct nic *nic, const struct nic_rx *pkt);
  *  is room again for sending; valid after nic_arm() until the next nic_rx(). */
 int nic_fd(const struct nic *nic);
 /** nic_arm() - ask for a wake-up of nic_fd(); returns true if packets or errors
- *  wait already: then do not sleep. */
+ *  wait already of which nic_fd() would not tell: then do not sleep. */
 bool nic_arm(struct nic *nic);
 
 /** nic_route() - can this destination be reached here, and with which path MTU?
