@@ -15,26 +15,31 @@
 
 #define BUCKETS 256u
 #define PLAIN_BYTES (32u << 20)
-/* Units of the longest message. */
+/* The longest message fills this many units of HOMA_SVC_UNIT bytes. */
 #define MOST_UNITS ((HOMA_MAX_MESSAGE + HOMA_SVC_UNIT - 1) / HOMA_SVC_UNIT)
 
+/* struct homa_buffer - memory that homa_alloc() gave and that was neither sent nor freed */
 struct homa_buffer {
-	/* The next one of its bucket. */
+	/* The next buffer in the same bucket of the table. */
 	struct homa_buffer *next;
+	/* Where the memory lies, and its size in bytes; the host or alloc_plain() wrote it. */
 	struct homa_room room;
 };
 
-/* struct homa_buffers - those of a handle; @lock protects all */
+/* struct homa_buffers - all buffers of a handle; the lock protects every field */
 struct homa_buffers {
 	pthread_mutex_t lock;
-	/* The handle's, and one for each claim. */
+	/* The handle has one reference, and so has each claim and each call of homa_alloc(). */
 	unsigned int refs;
-	/* The handle has been closed. */
+	/* homa_buffers_end() sets it when the handle has been closed. */
 	bool ended;
+	/* The functions of the handle's host. */
 	const struct homa_backend_ops *ops;
+	/* The table of buffers, by address. */
 	struct homa_buffer *bucket[BUCKETS];
-	/* The mapping for hosts that copy, NULL until it is needed, and what is free of it. */
+	/* The mapping of PLAIN_BYTES for hosts that copy; NULL until it is needed. */
 	char *plain;
+	/* The heap knows which bytes of the mapping are free. */
 	struct homa_svc_heap heap;
 };
 
@@ -43,7 +48,7 @@ static struct homa_buffer **bucket_of(struct homa_buffers *all, uintptr_t at)
 	return &all->bucket[at / HOMA_SVC_UNIT % BUCKETS];
 }
 
-/* Where the table names the buffer that begins at @at; NULL: none does. */
+/* Return the pointer in the table to the buffer that begins at @at, NULL if there is none. */
 static struct homa_buffer **find(struct homa_buffers *all, uintptr_t at)
 {
 	struct homa_buffer **b;
@@ -108,7 +113,7 @@ static struct homa_buffers *buffers_of(struct homa *h)
 	return all;
 }
 
-/* Under the lock, which it gives up. */
+/* Give back a reference. The caller has the lock; this function unlocks it. */
 static void put(struct homa_buffers *all)
 {
 	bool last = --all->refs == 0;
@@ -123,7 +128,7 @@ static void put(struct homa_buffers *all)
 	free(all);
 }
 
-/* Under the lock. */
+/* Take @length bytes of the mapping. The caller has the lock. */
 static int alloc_plain(struct homa_buffers *all, size_t length,
 		       struct homa_room *room)
 {
@@ -150,7 +155,7 @@ static int alloc_plain(struct homa_buffers *all, size_t length,
 	return 0;
 }
 
-/* Under the lock: the memory is nobody's any more. */
+/* Give the memory of @b, which nobody uses any more, back. The caller has the lock. */
 static void drop(struct homa_buffers *all, struct homa_buffer *b)
 {
 	if (all->ops->alloc)
@@ -193,7 +198,7 @@ int homa_buffer_alloc(struct homa *h, size_t length, void **out)
 	if (!all->ops->alloc) {
 		rc = alloc_plain(all, length, &b->room);
 	} else {
-		/* The host may have to ask for it, and may be closed meanwhile. */
+		/* The host may have to ask homad for memory, and may be closed meanwhile. */
 		pthread_mutex_unlock(&all->lock);
 		rc = all->ops->alloc(h->host, length, &b->room);
 		pthread_mutex_lock(&all->lock);
@@ -231,6 +236,7 @@ int homa_buffer_free(struct homa *h, void *at)
 
 /* ---- sending ---- */
 
+/* Does the piece lie in memory of homa_alloc(), but in no buffer that the program has? */
 static bool is_stale(struct homa *h, struct homa_buffers *all,
 		     const struct iovec *piece)
 {
@@ -240,7 +246,7 @@ static bool is_stale(struct homa *h, struct homa_buffers *all,
 	return piece->iov_len && !is_within(all, piece);
 }
 
-/* Under the lock. 0 also if the message lies elsewhere. */
+/* homa_buffer_claim() under the lock. It returns 0, too, if the message lies elsewhere. */
 static int claim_one(struct homa *h, struct homa_buffers *all, const char *op,
 		     struct homa_message_out *out, struct homa_claim *claim)
 {

@@ -118,7 +118,7 @@ static int choose_auto(int found, struct homa_choice *choice)
 	return 0;
 }
 
-/* Nothing was asked for that a socket or an attachment could not give. */
+/* True if nothing was asked for that a socket of the kernel or homad could not give. */
 static int shared_will_do(const struct homa_options *options,
 			  const char *interface, const char *address)
 {
@@ -144,7 +144,7 @@ int homa_choose(const struct homa_options *options, struct homa_choice *choice,
 	choice->address =
 		options->address ? options->address : env("HOMA_ADDRESS");
 
-	/* Inside libhoma-preload, which is where sockets come from. */
+	/* libhoma-preload has no kernel host: its socket() has asked the kernel already. */
 	if (!strcmp(via, "kernel") && !homa_knl_get())
 		via = "auto";
 	if (!strcmp(via, "kernel") || !strcmp(via, "service")) {

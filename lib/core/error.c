@@ -15,8 +15,11 @@
 
 /**
  * struct slot - one remembered failure of this thread
- * @serial: of the handle; 0: homa_open().
- * @op: set: to be worded from @op and @code; NULL: @text has it.
+ * @serial: the serial of the handle that failed; 0 stands for homa_open().
+ * @op: the name of the call, from which and @code the sentence is still to be worded;
+ *	NULL if @text has the sentence already.
+ * @code: the negative errno.
+ * @text: the sentence.
  */
 struct slot {
 	uint64_t serial;
@@ -26,6 +29,7 @@ struct slot {
 };
 
 static _Thread_local struct slot slots[SLOTS];
+/* The slot that was last taken for another handle; the next one is taken after it. */
 static _Thread_local unsigned int last;
 
 static struct slot *slot_of(uint64_t serial)
@@ -47,7 +51,7 @@ int homa_fail(const struct homa *h, int code, const char *format, ...)
 	struct slot *slot = slot_of(h ? h->serial : 0);
 	va_list args;
 
-	/* Whatever homad said about it: this sentence is the better one. */
+	/* Forget what homad said about the failure, because this sentence is better. */
 	homa_svc_why();
 	slot->op = NULL;
 	slot->code = code;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Handles that go from one process to another: the token as text, and who may. The rest is
- * done by the client of homad; other hosts have nobody who could keep a handle meanwhile.
+ * Handles that go from one process to another. This file writes and reads the token as text
+ * and checks who may export and import; the client of homad does the rest. Other hosts have
+ * nobody who could keep a handle meanwhile.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -71,7 +72,7 @@ int homa_export(struct homa *h, struct homa_handover *handover)
 		     homa_fail_op(h->serial, op, rc);
 }
 
-/* What an imported handle can have an own opinion about. */
+/* Refuse options that an imported handle brings along with it. */
 static int check_options(const struct homa_options *o, char *err, size_t errlen)
 {
 	const char *wrong = NULL;

@@ -144,7 +144,7 @@ static inline bool has_buffers(const struct homa *h)
 	return __atomic_load_n(&h->buffers, __ATOMIC_RELAXED) != NULL;
 }
 
-/* When @rc is -ESHUTDOWN, *h may be no more: its serial was read before. */
+/* When @rc is -ESHUTDOWN, @h may be freed already; so @serial was read before. */
 static int requested(const struct homa *h, uint64_t serial, int rc)
 {
 	if (rc == -EAGAIN)
@@ -162,7 +162,7 @@ static int replied(const struct homa *h, uint64_t serial, int rc)
 	return result(serial, "homa_reply", rc);
 }
 
-/* A handle that has memory of homa_alloc() may send it. */
+/* homa_request() of a handle with buffers of homa_alloc(), which may be what it sends. */
 static int request_from_buffer(struct homa *h, const struct sockaddr *dest,
 			       struct homa_message_out *out, uint64_t cookie,
 			       unsigned int flags, uint64_t *id)
@@ -173,7 +173,7 @@ static int request_from_buffer(struct homa *h, const struct sockaddr *dest,
 
 	if (rc)
 		return rc;
-	/* A host that copies gives it back at once, so nothing can be borrowed from it. */
+	/* A host that copies gives the buffer back at once; it cannot borrow its bytes. */
 	if (claim.of)
 		flags &= ~HOMA_BORROW;
 	rc = h->ops->request(h->host, dest, out, cookie, flags, id);
@@ -211,7 +211,7 @@ int homa_alloc(struct homa *h, size_t length, void **buf)
 		return homa_fail(h, -EMSGSIZE,
 				 "homa_alloc: a message of %zu bytes is too long; the limit is %u",
 				 length, HOMA_MAX_MESSAGE);
-	/* Another thread may close the handle while homad is asked. */
+	/* Another thread may close the handle while homad is asked for memory. */
 	serial = h->serial;
 	rc = homa_buffer_alloc(h, length, buf);
 	if (rc == -ENOBUFS)
@@ -279,7 +279,7 @@ int homa_request(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 	return homa_requestv(h, dest, destlen, &iov, 1, cookie, flags, id);
 }
 
-/* Is it one that this handle has received? */
+/* Is @request a request that this handle has received? */
 static int check_request(const struct homa *h, const char *op,
 			 const struct homa_message *request)
 {
@@ -351,7 +351,7 @@ int homa_alive(struct homa *h, const struct homa_message *request)
 
 	if (rc)
 		return rc;
-	/* Another thread may close the handle meanwhile. */
+	/* Another thread may close the handle while the host answers. */
 	serial = h->serial;
 	return result(serial, "homa_alive", h->ops->alive(h->host, request));
 }
@@ -373,7 +373,7 @@ static int receive(struct homa *h, struct homa_message *msg, uint64_t id,
 	uint64_t serial = h->serial;
 	int rc;
 
-	/* When this returns -ESHUTDOWN, *h is no more. */
+	/* When this returns -ESHUTDOWN, @h has been freed. */
 	rc = h->ops->receive(h->host, msg, id, flags, timeout_ns);
 	if (rc)
 		return homa_fail_op(serial, op, rc);
@@ -383,7 +383,7 @@ static int receive(struct homa *h, struct homa_message *msg, uint64_t id,
 
 #define KINDS (HOMA_RECV_REQUEST | HOMA_RECV_RESPONSE)
 
-/* The flags of a receive of any message; 0 means both kinds. */
+/* Check the flags of a call that receives any message; no kind means both kinds. */
 static int check_kinds(const struct homa *h, const char *op, unsigned int *flags)
 {
 	if (*flags & ~(KINDS | HOMA_RECV_NONBLOCK))
@@ -440,7 +440,7 @@ int homa_receive_batch(struct homa *h, struct homa_message *msgs,
 		return homa_fail(h, -EINVAL, "%s: no place for a message", op);
 	if (check_kinds(h, op, &flags))
 		return -EINVAL;
-	/* What is counted is an int; nobody has so many. */
+	/* The count of messages is returned as an int, so it is limited. */
 	if (n > HOMA_MAX_BATCH)
 		n = HOMA_MAX_BATCH;
 	serial = h->serial;
@@ -522,7 +522,7 @@ int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 	if (rc == -ESHUTDOWN)
 		return rc;
 	if (rc) {
-		/* -EAGAIN, -EINTR: nobody else will fetch a private response. */
+		/* After -EAGAIN and -EINTR nobody else will fetch this private response. */
 		h->ops->abort(h->host, id, 0);
 		return rc == -EAGAIN ?
 			       homa_fail_op(h->serial, "homa_call", -ETIMEDOUT) :

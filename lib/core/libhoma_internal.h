@@ -12,55 +12,57 @@
 
 /**
  * homa_internal_open() - homa_open() with messages arriving in @region
- * @region: options->rcvbuf bytes, aligned to a page of memory; what was there is
- *	lost. It stays valid until homa_close(), after which it is plain memory.
- *	NULL: as homa_open().
+ * @region: memory of options->rcvbuf bytes, aligned to a page; its content is lost. It must
+ *	stay mapped until homa_close(), after which it is plain memory again. NULL means that
+ *	the library takes memory of its own, as homa_open() does.
  */
 int homa_internal_open(struct homa **out, const struct homa_options *options,
 		       void *region);
 
 /**
  * homa_internal_set_region() - let messages arrive elsewhere from now on
- * @region: as above, @bytes long, a multiple of 64 KiB; NULL: memory of the
- *	library's own. Errors: -EBUSY (messages were received, or RPCs are open).
+ * @region: memory as for homa_internal_open(), or NULL.
+ * @bytes: the size of the region in bytes, a multiple of 64 KiB.
+ * Errors: -EBUSY if messages were received or RPCs are open.
  */
 int homa_internal_set_region(struct homa *h, void *region, size_t bytes);
 
-/** homa_internal_pages() - msg->iovcnt offsets, one for each piece, from the
- *  begin of the region. */
+/** homa_internal_pages() - the offset in bytes from the begin of the region of each of the
+ *  msg->iovcnt pieces of a message. */
 static inline const uint32_t *homa_internal_pages(const struct homa_message *msg)
 {
 	return (const uint32_t *)&msg->priv[0];
 }
 
 /**
- * homa_internal_release_pages() - homa_release() by offsets
- * Errors: -EINVAL, one of them was not out; the others are given back.
+ * homa_internal_release_pages() - give back pages of received messages by their offsets
+ * Errors: -EINVAL if the program did not have one of them; the others are given back.
  */
 int homa_internal_release_pages(struct homa *h, const uint32_t *pages,
 				unsigned int num);
 
-/** homa_internal_rpcs() - visit the open RPCs; returns how many, or an error. */
+/** homa_internal_rpcs() - call @visit for each open RPC; returns how many, or an error. */
 int homa_internal_rpcs(struct homa *h,
 		       void (*visit)(void *arg, const struct homa_ctl_rpc *rpc),
 		       void *arg);
 
 /**
- * homa_internal_listen() - take requests, or no longer: peers that send some hear
- * that nobody listens
- * @port: to become the server of, 0: the present port, also an automatic one. A
- *	handle that is bound moves.
+ * homa_internal_listen() - begin or cease to take requests
+ * Peers whose requests are not taken hear that nobody listens.
+ * @port: the port to serve; a handle that is bound moves there. 0 means the present port,
+ *	even one that was given automatically.
  * @flags: HOMA_CTL_LISTEN_ON, HOMA_CTL_LISTEN_V4.
- * Errors: those of homa_bind(); -EACCES (homad's rules), -EOPNOTSUPP.
+ * Errors: those of homa_bind(); -EACCES if homad's rules forbid it; -EOPNOTSUPP.
  */
 int homa_internal_listen(struct homa *h, uint16_t port, unsigned int flags);
 
-/** homa_internal_fd_edges() - from now on homa_fd() has an edge for each message. */
+/** homa_internal_fd_edges() - from now on the descriptor of homa_fd() signals each message. */
 int homa_internal_fd_edges(struct homa *h);
 
 /**
- * homa_internal_shutdown() - end all RPCs; calls that wait and later ones give
- * -ESHUTDOWN, homa_fd() is readable for ever; only homa_close() remains.
+ * homa_internal_shutdown() - end all RPCs
+ * Calls that wait and later calls return -ESHUTDOWN, and the descriptor of homa_fd() stays
+ * readable. Only homa_close() can be called afterwards with success.
  */
 int homa_internal_shutdown(struct homa *h);
 

@@ -36,7 +36,7 @@ _Static_assert(sizeof(((struct homa_ticket *)0)->peer) >=
 	       "any address fits");
 _Static_assert(sizeof(struct homa_ticket) == 64, "public ABI");
 
-/* FNV-1a over all that comes before the sum. */
+/* The FNV-1a hash of all fields before the sum. */
 static uint32_t sum(const struct homa_ticket *ticket)
 {
 	const unsigned char *bytes = (const unsigned char *)ticket;
@@ -64,7 +64,10 @@ int homa_ticket_get(const struct homa_message *request, struct homa_ticket *tick
 	return 0;
 }
 
-/* As much of the message as answers need; @h may be NULL. 0, or an error about @h. */
+/*
+ * Fill in as much of the message as an answer needs. @h may be NULL. Returns 0, or -EINVAL,
+ * which is remembered as an error of @h.
+ */
 static int resolve(const struct homa *h, const char *op,
 		   const struct homa_ticket *ticket, struct homa_message *msg)
 {

@@ -35,7 +35,7 @@ void homa_watch_forks(void)
 	pthread_once(&once, register_child);
 }
 
-/* Why another host than this one was taken. */
+/* Append a sentence to the reason why no better host was taken. */
 __attribute__((format(printf, 2, 3))) static void
 add_reason(struct homa *h, const char *format, ...)
 {
@@ -52,7 +52,7 @@ add_reason(struct homa *h, const char *format, ...)
 	va_end(args);
 }
 
-/* Only homad knows who of several handles has how much to do, and keeps one for another process. */
+/* Only homad can share a port between handles and keep a handle for another process. */
 static int may_open(const struct homa *h,
 		    const struct homa_backend_options *options, char *err,
 		    size_t errlen)
@@ -133,13 +133,13 @@ static int open_embedded(struct homa *h, const struct homa_choice *choice,
 	if (!h->ops)
 		return -EOPNOTSUPP;
 	options->nic = choice->via;
-	/* With udp it tells packet size and link rate. */
+	/* Over UDP the interface tells the packet size and the link rate. */
 	options->interface = choice->interface[0] ? choice->interface : NULL;
 	options->address = choice->address;
 	rc = h->ops->open(&h->host, options, err, errlen);
 	if (!rc || !choice->fallback)
 		return rc;
-	/* Whatever AF_XDP cannot do here; a bad setting fails again below. */
+	/* AF_XDP cannot be used here. If the cause is a bad setting, UDP fails by it, too. */
 	snprintf(first, sizeof(first), "%.*s", (int)sizeof(first) - 1, err);
 	options->nic = h->via = "udp";
 	rc = h->ops->open(&h->host, options, err, errlen);
@@ -199,7 +199,7 @@ int homa_internal_open(struct homa **out, const struct homa_options *options,
 	}
 	homa_watch_forks();
 	h->serial = __atomic_add_fetch(&serials, 1, __ATOMIC_RELAXED);
-	/* Its next process may have others with such numbers. */
+	/* The next process of this handle may have handles with small serials of its own. */
 	if ((settled.flags & HOMA_OPEN_HANDOVER) &&
 	    getrandom(&h->serial, sizeof(h->serial), 0) != sizeof(h->serial)) {
 		rc = -errno;
@@ -230,7 +230,7 @@ void homa_close(struct homa *h)
 {
 	if (!h)
 		return;
-	/* In a child of fork() the host is the parent's: leave it alone. */
+	/* In a child of fork() the host belongs to the parent and is left alone. */
 	if (h->fork_generation == homa_fork_generation)
 		h->ops->close(h->host);
 	if (h->fork_generation == homa_fork_generation)

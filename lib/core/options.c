@@ -9,14 +9,15 @@
 #include <string.h>
 #include "libhoma_impl.h"
 
+/* The size in bytes of the options of a program that says no size: the first version's. */
 #define SIZE_UNSAID \
 	(offsetof(struct homa_options, config) + sizeof(const char *))
-#define SIZE_MAX_SANE 4096u /* more than that is no size */
+#define SIZE_MAX_SANE 4096u /* A size of more bytes than that is refused. */
 #define PAGE ((size_t)65536)
 #define RCVBUF_DEFAULT ((size_t)32 << 20)
-#define RCVBUF_MIN ((size_t)2 << 20) /* two messages of the longest kind */
+#define RCVBUF_MIN ((size_t)2 << 20) /* two longest messages fit */
 #define RCVBUF_MAX ((size_t)4 << 30)
-#define SPIN_DEFAULT 50
+#define SPIN_DEFAULT 50 /* us */
 #define KNOWN_FLAGS \
 	(HOMA_OPEN_NO_THREAD | HOMA_OPEN_SHARED_PORT | HOMA_OPEN_HANDOVER)
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * How long a client waits for a response: told with the request, and seen by the server's
- * application. Hosts of the protocol carry it as a moment of this machine's clock, which a
- * request, for it has no other use, keeps where other messages keep their cookie. What comes
- * from a client may be any number.
+ * How long a client waits for a response. The client says so with its request, and the server's
+ * application sees it. The hosts hand it over as a moment of this machine's clock. A received
+ * request has no cookie, so it keeps that moment in the cookie's field. What comes from a client
+ * may be any number.
  */
 #include "libhoma_impl.h"
 
