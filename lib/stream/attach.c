@@ -33,7 +33,7 @@ static int have_fds(const int *fds, int num)
 	return 0;
 }
 
-/* The answer is to a question of our version, and a good one. */
+/* Return the error in homad's answer, or -EPROTONOSUPPORT if it is of another version. */
 static int verdict(const struct homa_ctl_answer *answer)
 {
 	if (!homa_svc_same_major(answer->version))

@@ -9,7 +9,10 @@
 #include "stream_fork.h"
 #include "stream_impl.h"
 
-/* It takes no more, and what nobody has accepted is reset. False: homad says no more of it. */
+/*
+ * The listener takes no more connections, and those that nobody has accepted are reset. Returns
+ * false if homad will not name the listener any more.
+ */
 static bool unlisten(struct homa_stream *listener)
 {
 	struct homa_stream_command command = {
@@ -53,7 +56,7 @@ void homa_streams_settle(struct homa_streams *ctx)
 	}
 }
 
-/* homad may still speak of it, so it is freed when homad says that this was the last. */
+/* homad may still name the listener, so it is freed when homad has answered UNLISTEN. */
 static void close_listener(struct homa_stream *listener)
 {
 	struct homa_streams *ctx = listener->ctx;
@@ -65,12 +68,12 @@ static void close_listener(struct homa_stream *listener)
 				 __ATOMIC_RELAXED);
 	}
 	listener->closed = true;
-	/* homad's last word of it has been heard, or there will be none. */
+	/* homad will not name it any more. */
 	if (!leaves)
 		homa_stream_forget(listener);
 }
 
-/* To accept() it has failed from now on. */
+/* The listener stays, but accept() fails from now on. */
 static int shut_listener(struct homa_stream *listener)
 {
 	struct homa_streams *ctx = listener->ctx;
@@ -92,7 +95,7 @@ static void end(struct homa_stream *stream, enum homa_stream_op op)
 	struct homa_streams *ctx = stream->ctx;
 	struct homa_streams_wanted *wanted;
 
-	/* In a child of fork() it is only memory, and there is one thread. */
+	/* In a child of fork() the stream is only memory, and there is one thread. */
 	if (ctx->fork_generation != homa_fork_generation) {
 		homa_list_del(&stream->all);
 		free(stream);
@@ -136,7 +139,7 @@ int homa_stream_shutdown(struct homa_stream *stream)
 		homa_streams_look(stream->ctx);
 	if (!homa_stream_slot(stream))
 		return -ENOTCONN;
-	/* Once for all who have it. */
+	/* Among all processes that have the stream only one tells homad. */
 	if (__atomic_exchange_n(&stream->shut, true, __ATOMIC_RELAXED) ||
 	    __atomic_exchange_n(&stream->slot->shut, 1, __ATOMIC_RELAXED))
 		return 0;

@@ -13,8 +13,11 @@
 #include <unistd.h>
 #include "stream_impl.h"
 
-#define YIELDS 1000u /* for room in the ring, before we sleep between looks */
+/* The number of times that a waiting thread yields the processor before it begins to sleep. */
+#define YIELDS 1000u
+/* The number of events for which memory is taken when the first one is put aside. */
 #define KEPT_MIN 256u
+/* How long a thread sleeps between two looks. */
 #define NAP_NS 200000
 
 void homa_streams_lose(struct homa_streams *ctx)
@@ -23,9 +26,9 @@ void homa_streams_lose(struct homa_streams *ctx)
 
 	if (__atomic_exchange_n(&ctx->gone, 1, __ATOMIC_SEQ_CST))
 		return;
-	/* It may live, and shall know that nobody listens any more. */
+	/* homad may live, and shall know that nobody listens any more. */
 	shutdown(ctx->att->sock, SHUT_RDWR);
-	/* Stays readable, so that all who sleep wake up. */
+	/* The descriptor stays readable, so that all threads that sleep wake up. */
 	if (write(ctx->nudge_fd, &value, sizeof(value)) < 0)
 		return;
 }
@@ -45,7 +48,7 @@ void homa_streams_kick(struct homa_streams *ctx, u32 why)
 	if (!(__atomic_load_n(&ctx->att->queues->need_kick, __ATOMIC_SEQ_CST) &
 	      why))
 		return;
-	/* Fails only if the counter is full, and then homad has been told. */
+	/* This fails only if the counter is full, and then homad has been told. */
 	if (write(ctx->att->kick_fd, &value, sizeof(value)) < 0)
 		return;
 }
@@ -71,13 +74,13 @@ void homa_streams_pause(struct homa_streams *ctx, u32 *turns)
 		sched_yield();
 		return;
 	}
-	/* Once in a millisecond or so. */
+	/* Check about every 2 ms. */
 	if (!(*turns % 8))
 		homa_streams_check(ctx);
 	nanosleep(&nap, NULL);
 }
 
-/* ---- the event ring, as far as who has commands must care ---- */
+/* ---- the event ring, for those who give commands ---- */
 
 void homa_streams_give_back(struct homa_streams *ctx)
 {
@@ -94,7 +97,7 @@ void homa_streams_give_back(struct homa_streams *ctx)
 				  HOMA_SHM_KICK_SUBMIT | HOMA_SHM_KICK_CONSUME);
 }
 
-/* For one more; false: no memory. */
+/* Make sure that one more event can be put aside; false if there is no memory. */
 static bool room_to_keep(struct homa_streams *ctx)
 {
 	u32 size = ctx->kept_size ? 2 * ctx->kept_size : KEPT_MIN;
@@ -110,8 +113,8 @@ static bool room_to_keep(struct homa_streams *ctx)
 	return true;
 }
 
-/* Under @look: homad takes no command whose answer finds no room, and those behind it wait. So
- * what it has said is put aside, until somebody may look at it. */
+/* Put homad's events aside until somebody may act on them. homad does not take a command whose
+ * answer has no room in the event ring, nor those behind it. The caller has @look. */
 static void keep_events(struct homa_streams *ctx)
 {
 	u32 tail = __atomic_load_n(&ctx->area->event.tail, __ATOMIC_ACQUIRE);
@@ -131,7 +134,7 @@ static void keep_events(struct homa_streams *ctx)
 
 /* ---- commands ---- */
 
-/* -EAGAIN: the ring is full. */
+/* Write the command into the ring; -EAGAIN if the ring is full. */
 static int put(struct homa_streams *ctx, const struct homa_stream_command *command)
 {
 	int rc = 0;
@@ -150,7 +153,7 @@ static int put(struct homa_streams *ctx, const struct homa_stream_command *comma
 	return rc;
 }
 
-/* @looks: the caller has @look. */
+/* Write the command when there is room. @looks is true if the caller has @look. */
 static int put_patiently(struct homa_streams *ctx,
 			 const struct homa_stream_command *command, bool looks)
 {
@@ -225,7 +228,7 @@ int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op,
 
 int homa_stream_ring(struct homa_stream *stream)
 {
-	/* Before the exchange: homad then sees at least that. */
+	/* This is stored before the exchange, so homad sees at least this position. */
 	__atomic_store_n(&stream->rx_rung,
 			 __atomic_load_n(&stream->rx_read, __ATOMIC_RELAXED),
 			 __ATOMIC_RELAXED);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include "stream_impl.h"
 
-/* Before homad can answer, the stream is among those that are wanted. */
+/* Give the stream its token and make it known, before homad can answer. */
 static int enter(struct homa_stream *stream)
 {
 	struct homa_streams *ctx = stream->ctx;
@@ -52,7 +52,7 @@ int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 	stream = homa_stream_new(ctx, HOMA_STREAM_KIND_CONNECTION);
 	if (!stream)
 		return -ENOMEM;
-	/* So that answers to many calls do not fill the event ring, which would be our fault. */
+	/* Take events now, so that the answers to many calls do not fill the event ring. */
 	homa_streams_look(ctx);
 	rc = enter(stream);
 	if (rc) {

@@ -21,8 +21,8 @@ void homa_stream_add_news(struct homa_stream *stream)
 {
 	struct homa_streams *ctx = stream->ctx;
 
-	/* One that was not accepted is not known to the application, and one that was closed
-	 * is not any more. */
+	/* The application does not know a connection that it has not accepted, and knows a
+	 * listener no more that it has closed. */
 	if (stream->closed || homa_list_linked(&stream->news) ||
 	    (stream->kind == HOMA_STREAM_KIND_CONNECTION &&
 	     homa_list_linked(&stream->queued)))
@@ -31,7 +31,7 @@ void homa_stream_add_news(struct homa_stream *stream)
 	__atomic_store_n(&ctx->num_news, ctx->num_news + 1, __ATOMIC_RELAXED);
 }
 
-/* Nobody wants the stream in a slot. */
+/* Tell homad that nobody wants the stream of @event. */
 static void refuse(struct homa_streams *ctx,
 		   const struct homa_stream_event *event, enum homa_stream_op op)
 {
@@ -125,7 +125,7 @@ static bool changed(struct homa_streams *ctx,
 	if (event->slot >= ctx->num_slots)
 		return false;
 	stream = ctx->by_slot[event->slot];
-	/* It may be about one that was closed meanwhile. */
+	/* The event may be about a stream that was closed meanwhile. */
 	if (stream && stream->generation == event->generation)
 		homa_stream_add_news(stream);
 	return true;
@@ -136,7 +136,7 @@ static bool unlistened(struct homa_streams *ctx,
 {
 	struct homa_stream *listener = homa_streams_listener(ctx, event->token);
 
-	/* A child of fork() need not want all that it gets. */
+	/* A child of fork() may have refused this listener of its parent. */
 	if (!listener)
 		return ctx->older != NULL;
 	ctx->unlistened += listener->leaves;
@@ -153,7 +153,7 @@ static bool unlistened(struct homa_streams *ctx,
 	return true;
 }
 
-/* A listener that others have, too. */
+/* @any says whether connections wait at homad for a listener that other processes have, too. */
 static bool offered(struct homa_streams *ctx,
 		    const struct homa_stream_event *event, bool any)
 {
@@ -169,6 +169,7 @@ static bool offered(struct homa_streams *ctx,
 	return true;
 }
 
+/* The context whose stream homad is giving to @ctx; NULL if homad has none to give. */
 static struct homa_streams *giver(struct homa_streams *ctx)
 {
 	if (!ctx->older || !ctx->to_join)
@@ -177,7 +178,7 @@ static struct homa_streams *giver(struct homa_streams *ctx)
 	return ctx->older;
 }
 
-/* From the context of our parent into ours. */
+/* Move the stream from the older context into @ctx. */
 static void move_over(struct homa_streams *ctx, struct homa_stream *stream)
 {
 	homa_list_del(&stream->news);
@@ -259,7 +260,7 @@ static bool take(struct homa_streams *ctx, const struct homa_stream_event *event
 	}
 }
 
-/* homad speaks of a listener whose number is still on its way to us: wait for that. */
+/* True if the event names a listener whose number another thread is about to receive. */
 static bool too_early(struct homa_streams *ctx,
 		      const struct homa_stream_event *event)
 {
@@ -270,6 +271,7 @@ static bool too_early(struct homa_streams *ctx,
 	       !homa_streams_listener(ctx, event->token);
 }
 
+/* Give all streams the news that homad has ended. */
 static void mourn(struct homa_streams *ctx)
 {
 	struct homa_list *node;
@@ -282,8 +284,8 @@ static void mourn(struct homa_streams *ctx)
 			homa_container_of(node, struct homa_stream, all));
 }
 
-/* The next event up to @tail of the ring; false: there is none, or it has to wait. What it
- * makes us say to homad may put aside those behind it. */
+/* Take the next event before position @tail of the ring; false if there is none, or if it has to
+ * wait. A command that follows from an event may put those behind it aside. */
 static bool next(struct homa_streams *ctx, u32 tail,
 		 struct homa_stream_event *event)
 {

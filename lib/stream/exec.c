@@ -2,8 +2,8 @@
 /*
  * exec: all memory of the process goes, and its attachment ends. Its streams are held by a
  * ticket meanwhile, as for a child of fork(). The new program attaches, shows the ticket, and
- * homad gives it the streams and descriptors of the memory in which they lie. Which stream was
- * which the caller carries over (struct homa_stream_carried); nothing there is trusted, as homad
+ * homad gives it the streams and descriptors of the memory in which they lie. The caller carries
+ * over which stream was which (struct homa_stream_carried). Nothing in that is trusted, as homad
  * says itself what it has given.
  *
  * The streams are put into a context that has nothing but them, and the events that say what was
@@ -36,7 +36,7 @@ bool homa_stream_carry(const struct homa_stream *stream,
 		carried->listens = 1;
 		return !stream->closed && !stream->leaves && !stream->error;
 	}
-	/* The memory itself may not be mapped here: only where it would be counts. */
+	/* The area may be unmapped in part; only the addresses are compared. */
 	for (; stream->slot && ctx; ctx = ctx->older) {
 		if (stream->slot < ctx->slots ||
 		    stream->slot >= ctx->slots + ctx->num_slots)
@@ -50,7 +50,7 @@ bool homa_stream_carry(const struct homa_stream *stream,
 
 /* ---- after ---- */
 
-/* The memory behind @fd as a context before @older; @older: it is none. */
+/* Map the memory behind @fd as a context in front of @older; returns @older if it cannot be. */
 static struct homa_streams *map_area(int fd, struct homa_streams *older)
 {
 	struct homa_streams *ctx;
@@ -73,7 +73,7 @@ static struct homa_streams *map_area(int fd, struct homa_streams *older)
 	return ctx;
 }
 
-/* Where @carried lies, if its place is free; false: nowhere. */
+/* Set where the carried stream lies; false if there is no such place or another stream has it. */
 static bool place(struct homa_streams *before, struct homa_stream *stream,
 		  const struct homa_stream_carried *carried)
 {
@@ -96,7 +96,8 @@ static bool place(struct homa_streams *before, struct homa_stream *stream,
 	slot = &area->slots[carried->slot];
 	stream->slot = stream->own = slot;
 	before->by_slot[index] = stream;
-	/* What stands there counts, and is read before each use until nobody else has it. */
+	/* The positions in the slot count, and are read before each use until no other process
+	 * has the stream. */
 	homa_stream_share(stream);
 	stream->rx_read = slot->rx_read;
 	stream->rx_rung = slot->rx_rung;
@@ -129,7 +130,7 @@ static struct homa_stream *restore(struct homa_streams *before,
 	return stream;
 }
 
-/* All of the ticket is here: those who are not in it do not go on. */
+/* homad has given all that the ticket was for. Free the carried streams that it did not give. */
 static void settle(struct homa_streams *ctx, struct homa_streams *before,
 		   u32 num, struct homa_stream **streams)
 {

@@ -15,11 +15,12 @@
 #include "stream_impl.h"
 
 #define PAGE ((u64)4096)
-#define TRIES 20 /* for a ticket */
+/* How often homad is asked for a ticket while it says -EAGAIN. */
+#define TRIES 20
 
 /* ---- the parent ---- */
 
-/* Connections that nobody has accepted here are for whoever does, there or here. */
+/* Give connections that were not accepted back to homad, for the process that accepts first. */
 static void give_back_queue(struct homa_stream *listener)
 {
 	struct homa_list *node;
@@ -33,7 +34,7 @@ static void give_back_queue(struct homa_stream *listener)
 	}
 }
 
-/* Whether there is anything for a child. */
+/* Prepare the streams for being shared; returns whether there are any. */
 static bool prepare(struct homa_streams *ctx)
 {
 	struct homa_list *node;
@@ -55,6 +56,7 @@ static bool prepare(struct homa_streams *ctx)
 	return any;
 }
 
+/* Ask homad for a ticket. @what_for: HOMA_CTL_FOR_* and HOMA_CTL_ALL_SEEN. */
 static int ask(struct homa_streams *ctx, struct homa_streams_ticket *ticket,
 	       u32 what_for)
 {
@@ -80,15 +82,14 @@ static int ask(struct homa_streams *ctx, struct homa_streams_ticket *ticket,
 	return 0;
 }
 
-/* The memory of @ctx, and what it uses of its parents'. */
+/* Say whether fork() gives the child the memory of @ctx and of the contexts before it. */
 static void go_to_child(const struct homa_streams *ctx, bool go)
 {
 	for (; ctx; ctx = ctx->older)
 		madvise(ctx->area, ctx->bytes, go ? MADV_DOFORK : MADV_DONTFORK);
 }
 
-/* What has come until now and was not accepted is for whoever does; -ENOENT: there
- * is nothing. */
+/* Ask once for a ticket, after all events were taken; -ENOENT if there is no stream. */
 static int try_ticket(struct homa_streams *ctx,
 		      struct homa_streams_ticket *ticket, u32 what_for)
 {
@@ -96,7 +97,8 @@ static int try_ticket(struct homa_streams *ctx,
 			      -ENOENT;
 }
 
-/* With both locks; @ticket->pipe is -1 if there is none. */
+/* Get a ticket; @ticket->pipe is -1 if there is none. @needs: the features that homad must have.
+ * The caller has @ctl and @look. */
 static void get_ticket(struct homa_streams *ctx,
 		       struct homa_streams_ticket *ticket, u32 needs,
 		       u32 what_for)
@@ -111,7 +113,7 @@ static void get_ticket(struct homa_streams *ctx,
 		return;
 	if ((features & HOMA_SHM_CAN_EXEC) && !homa_list_empty(&ctx->listeners))
 		ask(ctx, &listeners, HOMA_CTL_FOR_LISTENERS);
-	/* homad may have to see to commands first that wait for something, or we to its events. */
+	/* homad says -EAGAIN while it has not seen all our commands, or we all its events. */
 	while (tries-- && try_ticket(ctx, ticket, what_for) == -EAGAIN)
 		;
 	if (listeners.pipe >= 0)
@@ -185,7 +187,8 @@ static int join(struct homa_streams *ctx, const struct homa_streams_ticket *tick
 	return rc;
 }
 
-/* Which slots of @older are in use here; NULL: no memory to tell. */
+/* An array that says of each slot of @older whether a stream of @ctx is in it; NULL if there is
+ * no memory. */
 static u8 *in_use(const struct homa_streams *ctx, const struct homa_streams *older)
 {
 	u8 *used = calloc(older->num_slots, 1);
@@ -202,7 +205,7 @@ static u8 *in_use(const struct homa_streams *ctx, const struct homa_streams *old
 	return used;
 }
 
-/* Of an array of @size bytes for each slot, the whole pages where none is in use. */
+/* Unmap the whole pages of @array, which has @size bytes for each slot, where no slot is used. */
 static void unmap_unused(u8 *array, u64 size, const u8 *used, u32 num)
 {
 	u8 *from = array, *to;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "stream_impl.h"
 
+/* The number of entries that the table of CONNECTs has at first. */
 #define WANTED_MIN 64u
 
 int homa_streams_usable(const struct homa_streams *ctx)
@@ -53,7 +54,7 @@ void homa_stream_forget(struct homa_stream *stream)
 
 void homa_stream_drop(struct homa_stream *stream, enum homa_stream_op op)
 {
-	/* Nothing of the slot may be touched after this: it may be another stream's. */
+	/* After this the slot may belong to another stream, so nothing of it may be touched. */
 	if (stream->slot)
 		homa_stream_tell_looking(stream, op, 0);
 	homa_stream_forget(stream);
@@ -98,7 +99,7 @@ int homa_streams_want(struct homa_streams *ctx, struct homa_stream *stream)
 	u32 index;
 	int rc;
 
-	/* homad has no slot for more, and its answers no room in the event ring. */
+	/* homad has no slots for more, and the event ring has no room for the answers. */
 	if (ctx->now_wanted >= ctx->num_slots)
 		return -ENOBUFS;
 	if (!ctx->free_wanted) {

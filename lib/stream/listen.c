@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include "stream_impl.h"
 
-/* @by: 1, or -1. */
+/* Count a thread that begins (@by 1) or ends (@by -1) to ask homad for a listener. */
 static void count_listening(struct homa_streams *ctx, int by)
 {
 	homa_turn_lock(&ctx->look);
@@ -87,7 +87,8 @@ static struct homa_stream *pop(struct homa_stream *listener)
 	return stream;
 }
 
-/* One that homad has pushed or, if others take connections, too, that it gives who asks. */
+/* The next connection that homad has given the listener. If other processes have the listener,
+ * too, homad is asked for one. */
 static struct homa_stream *next_waiting(struct homa_stream *listener)
 {
 	struct homa_stream_command command = {

@@ -21,7 +21,7 @@ bool homa_stream_is_shared(const struct homa_stream *stream)
 	return slot && __atomic_load_n(&slot->holders, __ATOMIC_SEQ_CST) > 1;
 }
 
-/* False: homad is gone, and no call does anything any more. */
+/* Take the lock @word of the slot; false if homad is gone, when all calls fail anyway. */
 static bool lock(struct homa_stream *stream, u32 *word)
 {
 	struct homa_streams *ctx = stream->ctx;
@@ -51,12 +51,12 @@ void homa_stream_unlock(struct homa_stream *stream, u32 *word)
 {
 	u32 ours = stream->ctx->id;
 
-	/* homad may have opened it, if it has ended this attachment. */
+	/* homad may have opened the lock, if it has ended this attachment. */
 	__atomic_compare_exchange_n(word, &ours, 0, false, __ATOMIC_SEQ_CST,
 				    __ATOMIC_RELAXED);
 }
 
-/* What the others have done came before homad said that they are gone. */
+/* Does only this process have the stream? If so, all that others did to it is visible here. */
 static bool is_alone(const struct homa_stream *stream)
 {
 	return __atomic_load_n(&stream->slot->holders, __ATOMIC_SEQ_CST) == 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* A context begins and ends. */
+/* This file makes and frees contexts. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ struct homa_streams *homa_streams_blank(void)
 static void free_context(struct homa_streams *ctx)
 {
 	/* In a child of fork() the mappings are not there, and the descriptors of the connection
-	 * were closed when it began: what has their numbers now is somebody else's. */
+	 * were closed when it began; other files may have their numbers now. */
 	if (ctx->fork_generation == homa_fork_generation)
 		homa_streams_detach(ctx);
 	else
@@ -75,8 +75,8 @@ void homa_streams_close(struct homa_streams *ctx)
 
 	if (!ctx)
 		return;
-	/* A child of fork() may have this list as another thread was about to change it, but
-	 * it can be followed forwards at any time. */
+	/* In a child of fork() another thread may have been changing this list, but it can be
+	 * followed forwards at any time. */
 	for (node = ctx->all.next; node != &ctx->all; node = next) {
 		next = node->next;
 		free(homa_container_of(node, struct homa_stream, all));

@@ -27,13 +27,13 @@ void homa_stream_see_rx(struct homa_stream *stream, struct homa_stream_view *vie
 				__ATOMIC_RELAXED);
 	u64 shift;
 
-	/* The state first: the end is where @rx_end is when the state says that there is one. */
+	/* The state is read first: if it says that the stream has ended, @rx_end is the end. */
 	view->state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
 	view->bytes = __atomic_load_n(&slot->rx_end, __ATOMIC_ACQUIRE) - read;
 	view->map = 0;
 	if (!view->bytes)
 		return;
-	/* With the bytes that homad copied before it stored the map. */
+	/* The acquire makes the bytes visible that homad copied before it stored the map. */
 	view->map = __atomic_load_n(&slot->rx_map, __ATOMIC_ACQUIRE);
 	shift = view->map >> 32;
 	if (likely(shift >= HOMA_STREAM_MIN_SHIFT &&
@@ -69,7 +69,7 @@ int homa_stream_failure(struct homa_stream *stream)
 	return -(int)(error & 0xfff);
 }
 
-/* @view, which is of now, as pieces of memory. */
+/* Write the bytes that @view shows as pieces of memory. Only the reader calls it. */
 static size_t pieces(const struct homa_stream *stream,
 		     const struct homa_stream_view *view, struct iovec piece[2])
 {
@@ -96,7 +96,7 @@ static void took(struct homa_stream *stream,
 
 	__atomic_store_n(&stream->rx_read, read, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->rx_read, read, __ATOMIC_RELEASE);
-	/* Who has said that he sends no more needs no window. */
+	/* A peer that sends no more needs no window. */
 	if (view->state & (HOMA_STREAM_HAS_END | HOMA_STREAM_HAS_ERROR))
 		return;
 	if (view->bytes > size_of(view->map) - need) {
@@ -107,7 +107,7 @@ static void took(struct homa_stream *stream,
 		homa_stream_ring(stream);
 }
 
-/* Why there are no bytes to read. */
+/* What a read returns when there are no bytes: 0 at the end, or a negative errno. */
 static int nothing(struct homa_stream *stream, const struct homa_stream_view *view)
 {
 	int rc;

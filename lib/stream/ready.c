@@ -2,7 +2,7 @@
 /* What a stream is ready for, from the words of its slot. */
 #include "stream_impl.h"
 
-/* As Linux has it: a writer that had to wait goes on when a third of the buffer is free. */
+/* As in Linux, a writer that had to wait may write when a third of the buffer is free. */
 static bool is_writable(struct homa_stream *stream)
 {
 	struct homa_stream_view view;

@@ -13,32 +13,41 @@
 #include <homa/stream.h>
 #include <stdbool.h>
 
-/** struct homa_streams_ticket - what the child shows */
+/** struct homa_streams_ticket - what the child shows to homad to get its parent's streams */
 struct homa_streams_ticket {
+	/* The random number by which homad knows the ticket. */
 	uint8_t token[16];
-	/* A pipe's write end: homad sees when all who have it are gone. -1: no ticket. */
+	/* The write end of a pipe, by which homad sees when all processes that could show the
+	 * ticket are gone; -1 if there is no ticket. */
 	int pipe;
 };
 
-/** homa_streams_before_fork() - in the parent; @ctx's locks are held from now on. */
+/** homa_streams_before_fork() - fill the ticket before fork(). It takes the locks of @ctx,
+ *  which homa_streams_in_parent() gives back. */
 void homa_streams_before_fork(struct homa_streams *ctx,
 			      struct homa_streams_ticket *ticket);
 void homa_streams_in_parent(struct homa_streams *ctx,
 			    struct homa_streams_ticket *ticket);
-/** homa_streams_in_child() - the child's own context, to which the streams of @ctx belong
- *  now; NULL: there is none, and they have failed. */
+/** homa_streams_in_child() - make the child's own context and move the streams of @ctx there.
+ *  Returns NULL if there is none; then the streams have failed. */
 struct homa_streams *homa_streams_in_child(struct homa_streams *ctx,
 					   struct homa_streams_ticket *ticket);
 
 /*
- * Streams for a program that exec runs: the same ticket, but of memory nothing is left. So what
- * finds a stream is carried over, and homad gives the new program the memory of before.
+ * Streams for a program that exec runs. It shows such a ticket, too, but exec leaves it no
+ * memory. So the caller carries over what homad needs to find a stream, and homad gives the new
+ * program the memory in which the streams lie.
  */
 
 /** struct homa_stream_carried - where homad finds a stream, and what is known of it
- * @name: as homad calls it. @area, @slot: of whose memory, by its id, which slot; not of a
- *	listener.
- * @options, @told_options: HOMA_STREAM_OPT_*. @shut: the application writes no more. */
+ * @name: homad's name of the stream: generation << 32 | slot, or a listener's number.
+ * @area: the id of the area in which the stream lies; 0 for a listener.
+ * @slot: the stream's slot in that area; 0 for a listener.
+ * @options: the HOMA_STREAM_OPT_* that the application wants.
+ * @told_options: the HOMA_STREAM_OPT_* that homad was told.
+ * @listens: 1 if the stream is a listener.
+ * @shut: 1 if the application writes no more.
+ * @unused: 0. */
 struct homa_stream_carried {
 	uint64_t name;
 	uint32_t area, slot;
@@ -47,25 +56,29 @@ struct homa_stream_carried {
 	uint8_t unused[6];
 };
 
-/** homa_streams_before_exec() - a ticket; its pipe is the caller's, -1: there is none. */
+/** homa_streams_before_exec() - fill the ticket before exec. The caller closes its pipe, which
+ *  is -1 if there is no ticket. */
 void homa_streams_before_exec(struct homa_streams *ctx,
 			      struct homa_streams_ticket *ticket);
-/** homa_stream_carry() - false: it is not open yet. */
+/** homa_stream_carry() - fill @carried; false if the stream is not open yet or is ending. */
 bool homa_stream_carry(const struct homa_stream *stream,
 		       struct homa_stream_carried *carried);
-/** homa_streams_after_exec() - in the new program: a context with those streams, at @path
- * @streams: for each of the @num in @carried the stream; NULL: homad does not have it.
- * What else the ticket is for is closed. Returns 0 or a negative errno. */
+/** homa_streams_after_exec() - make a context with the carried streams in the new program
+ * @path: homad's socket, or NULL for the usual one.
+ * @token: the token of the ticket.
+ * @carried: @num streams that were carried over.
+ * @streams: receives one stream for each of @carried, NULL if homad does not have it.
+ * Streams of the ticket that are not in @carried are closed. Returns 0 or a negative errno. */
 int homa_streams_after_exec(struct homa_streams **out, const char *path,
 			    const uint8_t token[16],
 			    const struct homa_stream_carried *carried,
 			    uint32_t num, struct homa_stream **streams);
 
-/** homa_stream_is_shared() - other processes have it, too. */
+/** homa_stream_is_shared() - do other processes have the stream, too? */
 bool homa_stream_is_shared(const struct homa_stream *stream);
 
-/** homa_streams_settle() - until homad has heard of the listeners that were closed or shut
- *  down: connections that it had given until then are reset now, and not when somebody looks. */
+/** homa_streams_settle() - wait until homad has heard of all listeners that were closed or shut
+ *  down, and reset the connections that it had given them until then. */
 void homa_streams_settle(struct homa_streams *ctx);
 
 #endif

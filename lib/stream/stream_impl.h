@@ -50,123 +50,165 @@ enum homa_stream_kind {
 
 /** struct homa_stream - a connection or a listener */
 struct homa_stream {
+	/* The context to which the stream belongs. */
 	struct homa_streams *ctx;
-	u8 kind; /* enum homa_stream_kind */
-	/* The application has said that it writes no more. */
+	/* enum homa_stream_kind. */
+	u8 kind;
+	/* The application sets it when it has said that it writes no more. */
 	bool shut;
-	/* HOMA_STREAM_OPT_*: wanted, and of those what homad was told. */
+	/* @options holds the HOMA_STREAM_OPT_* that the application wants, @told_options those
+	 * that homad was last told. */
 	u32 options, told_options;
-	/* Where it is in homad's memory; NULL until it is open. Stored with release under
-	 * @look when all below is set, and never changed again. */
+	/* The stream's slot in homad's memory; NULL until homad has opened the stream. It is
+	 * stored with release under @look when all below is set, and never changed again. */
 	struct homa_stream_slot *slot;
-	/* Its slot in the context's own area, by which homad names it: mostly the same. */
+	/* The slot in the context's own area by which homad names the stream. It is another one
+	 * than @slot if the stream came from a parent process or from before exec. */
 	struct homa_stream_slot *own;
+	/* @index is the number of the slot @own, @generation tells the stream from earlier ones
+	 * in that slot. homad gives both. */
 	u32 index, generation;
-	/* Begin of its spans for bytes that arrive, and for bytes to send; and of its first
-	 * buffers of both. */
+	/* Where the buffers begin: @rx the span for bytes that arrive, @tx the span for bytes to
+	 * send, @rx_first and @tx_first the small buffers that are used before the spans. */
 	u8 *rx, *tx, *rx_first, *tx_first;
-	/* Why homad could not open it, or ended the listener; positive errno. Atomic. */
+	/* The positive errno for which homad could not open the stream or ended the listener; 0
+	 * if there is none. It is atomic. */
 	u32 error;
-	void *user; /* atomic */
+	/* The application's pointer (homa_stream_set_user()). It is atomic. */
+	void *user;
 
-	/* Under @look. Its places among all streams and among those with news. */
+	/* From here to @asked @look protects the fields. @all is the stream's place among all
+	 * streams of the context, @news its place among those with news. */
 	struct homa_list all, news;
-	/* Its place in @queue of the listener that it came to, until it is accepted. */
+	/* A connection's place in @queue of its listener until it is accepted; a listener's place
+	 * in @listeners of the context. */
 	struct homa_list queued;
-	/* A connection's: CONNECT's token; a listener's: its number. */
+	/* The token of a connection's CONNECT command, or homad's number of a listener. */
 	u64 token;
-	/* A listener's: connections not yet accepted; how many, atomic. */
+	/* The connections of a listener that the application has not accepted yet. */
 	struct homa_list queue;
+	/* The number of connections in @queue. It is atomic. */
 	u32 waiting;
-	/* A listener that was closed; and one that takes no more, and of which homad may still
-	 * speak. */
+	/* @closed: the application has closed this listener. @leaves: homad was told that the
+	 * listener takes no more connections and has not confirmed it, so it may still name it. */
 	bool closed, leaves;
-	/* A listener with several holders: connections wait at homad, atomic; and one was asked
-	 * for, and no answer has come. */
+	/* For a listener that several processes have: @offered says that connections wait at
+	 * homad and is atomic; @asked, that one was asked for and homad has not answered. */
 	bool offered, asked;
 
-	/* The reader's: bytes taken, and what that was when homad was last told. Atomic,
-	 * because others look at them. */
+	/* The position of the next byte to read. The reader writes it; it is atomic, because
+	 * others look at it. */
 	u32 rx_read __attribute__((aligned(64)));
+	/* The value that @rx_read had when homad was last told. It is atomic, too. */
 	u32 rx_rung;
-	/* Other processes may read from it, too: what stands in the slot counts. */
+	/* Other processes may read from the stream; then the positions in the slot count. */
 	bool shared_rx;
-	/* The writer's: bytes written, atomic; where those to send are. */
+	/* The position of the next byte to write. The writer writes it; it is atomic. */
 	u32 tx_end __attribute__((aligned(64)));
-	/* Others may write. */
+	/* Other processes may write to the stream; then the positions in the slot count. */
 	bool shared_tx;
+	/* Where the bytes to send lie (homa_stream_map()). The writer writes it. */
 	u64 tx_map;
 };
 
 /** struct homa_streams_wanted - a CONNECT that homad has not answered */
 struct homa_streams_wanted {
-	struct homa_stream *stream; /* NULL: it was closed meanwhile */
-	/* The other half of the token; 0: nothing is wanted here. */
+	/* The stream to be opened; NULL if the application has closed it meanwhile. */
+	struct homa_stream *stream;
+	/* The upper half of the token, whose lower half is the index of this entry; 0 if the
+	 * entry is free. */
 	u32 serial;
-	/* The next free one, plus 1. */
+	/* The index of the next free entry plus 1; 0 if there is none. */
 	u32 next_free;
 };
 
-/** struct homa_streams - a context */
+/** struct homa_streams - a context: one attachment to homad and its streams */
 struct homa_streams {
+	/* The value of homa_fork_generation when the context was made. */
 	unsigned int fork_generation;
-	/* homad is gone, or has said what cannot be. Atomic. */
+	/* 1 if homad has ended or has said something impossible. It is atomic. */
 	u32 gone;
+	/* The connection to homad. */
 	struct homa_svc_att *att;
+	/* The memory for streams that homad made; this process has it mapped. */
 	struct homa_stream_area *area;
+	/* The size of @area in bytes. */
 	u64 bytes;
-	/* Copies of what the area says; homad does not change it. */
+	/* Copies of fields of @area, which homad does not change: its number of slots, the
+	 * number of entries of each ring, the number of rules, and its id. */
 	u32 num_slots, entries, num_rules, id;
+	/* The command ring in @area. */
 	struct homa_stream_command *commands;
+	/* The event ring in @area. */
 	struct homa_stream_event *events;
+	/* The slots in @area. */
 	struct homa_stream_slot *slots;
+	/* Where in @area the buffers of all slots begin: @spans, and @firsts, the small ones. */
 	u8 *spans, *firsts;
+	/* A copy of the rules that say which addresses homad serves. */
 	struct homa_stream_rule rules[HOMA_STREAM_RULES];
-	/* The context of this process's parent, of whose memory some is in use here. Streams of
-	 * it that homad has not given us yet. */
+	/* The context of the parent process, or of the program before exec, in whose memory some
+	 * streams lie; NULL if there is none. */
 	struct homa_streams *older;
+	/* The number of streams and listeners of @older that homad has not given us yet. */
 	u32 to_join;
-	/* Becomes readable when homad signals events. */
+	/* This descriptor becomes readable when homad signals events. */
 	int event_fd;
-	/* Becomes readable when a thread of this process has news for one that sleeps. */
+	/* It becomes readable when a thread of this process has news for one that sleeps. */
 	int nudge_fd;
 
+	/* The lock of a question to homad. */
 	pthread_mutex_t ctl;
-	/* Listeners that homad may know already, and this side does not; how often homad was
-	 * told that one takes no more, and has answered that; all under @look. */
+	/* @look protects these three. @listening: threads that are asking homad for a listener,
+	 * whose number homad may use already. @unlistens: how many UNLISTEN commands were given.
+	 * @unlistened: how many of them homad has answered. */
 	u32 listening, unlistens, unlistened;
 
-	/* The command ring. */
+	/* The lock of the command ring. */
 	struct homa_turn give __attribute__((aligned(64)));
+	/* @command_tail is the position of the next command to write, @command_head homad's
+	 * position as it was last read. */
 	u32 command_tail, command_head;
 
-	/* The event ring, and streams. */
+	/* The lock of the event ring and of all fields below. */
 	struct homa_turn look __attribute__((aligned(64)));
-	u32 event_head;	 /* atomic: looked at without the lock */
-	u32 num_news;	 /* streams in @news; atomic */
-	u32 event_given; /* up to which its entries are homad's again */
-	/* Events that were put aside, which come before those in the ring: from @kept_at to
-	 * @kept_num, with memory for @kept_size; @keeps, atomic: there are some. */
+	/* The position of the next event to read. It is atomic, because it is looked at without
+	 * the lock. */
+	u32 event_head;
+	/* The number of streams in @news. It is atomic. */
+	u32 num_news;
+	/* The position before which homad may write over the events. */
+	u32 event_given;
+	/* Events that were put aside. They come before those in the ring. */
 	struct homa_stream_event *kept;
+	/* The entries from @kept_at to before @kept_num are in use; @kept_size have memory. */
 	u32 kept_at, kept_num, kept_size;
+	/* True if events were put aside. It is atomic. */
 	bool keeps;
+	/* All streams; those with news; the listeners. */
 	struct homa_list all, news, listeners;
 	/* The stream in each slot, or NULL. */
 	struct homa_stream **by_slot;
+	/* The table of CONNECTs that homad has not answered. */
 	struct homa_streams_wanted *wanted;
-	/* Its size, and how many there are in it now; the first free one, plus 1. */
+	/* @num_wanted is the size of @wanted in entries, @now_wanted the number of used ones,
+	 * @free_wanted the index of the first free one plus 1 (0: there is none), @serials the
+	 * serial that was given last. */
 	u32 num_wanted, now_wanted, free_wanted, serials;
-	/* Threads that sleep in homa_streams_wait(). */
+	/* The number of threads that sleep in homa_streams_wait(). */
 	u32 sleepers;
-	/* homad was asked to signal; and its signal has not been taken out of the pipe. */
+	/* @armed: homad was asked to signal. @signalled: homad has signalled, and its byte has
+	 * not been taken out of the pipe. */
 	bool armed, signalled;
-	/* All streams had news of homad's end. */
+	/* All streams have got the news that homad has ended. */
 	bool mourned;
-	/* One thread in homa_streams_wait() looks before it sleeps, with @spin. */
+	/* A thread in homa_streams_wait() looks for events before it sleeps. It is atomic. */
 	bool spinning;
+	/* How long that thread looks; only it uses this. */
 	struct homa_spin spin;
-	/* Calls of homa_streams_poll() that found nothing, and when homad was last seen, ns. */
+	/* The number of calls of homa_streams_poll() that found nothing. */
 	u32 vain;
+	/* The time when it was last checked that homad lives, in ns. */
 	u64 alive_at;
 };
 
@@ -177,9 +219,10 @@ static inline bool homa_streams_gone(const struct homa_streams *ctx)
 
 /* ---- area.c ---- */
 
-/** homa_streams_lay() - take the area's layout over; -EPROTO: it is impossible. */
+/** homa_streams_lay() - copy and check the area's layout; -EPROTO if it is impossible. */
 int homa_streams_lay(struct homa_streams *ctx);
-/** homa_stream_end_of() - -EINVAL, -EAFNOSUPPORT: @sa is no address of TCP's. */
+/** homa_stream_end_of() - write @sa to @end; -EINVAL or -EAFNOSUPPORT if it is no address of
+ *  TCP. */
 int homa_stream_end_of(struct homa_stream_end *end, const struct sockaddr *sa,
 		       socklen_t length);
 void homa_stream_end_to(struct sockaddr_storage *sa,
@@ -187,92 +230,100 @@ void homa_stream_end_to(struct sockaddr_storage *sa,
 
 /* ---- attach.c ---- */
 
-/** homa_streams_attach() - with @path, fill what the connection and the memory are. */
+/** homa_streams_attach() - connect to homad at @path (NULL: the usual path) and map its memory. */
 int homa_streams_attach(struct homa_streams *ctx, const char *path);
-/** homa_streams_detach() - the opposite; harmless if some of it is not there. */
+/** homa_streams_detach() - undo homa_streams_attach(), also one that failed half-way. */
 void homa_streams_detach(struct homa_streams *ctx);
-/** homa_streams_ask_listen() - under @ctl: the listener's number, or an error. */
+/** homa_streams_ask_listen() - ask homad for a listener and its number; the caller has @ctl. */
 int homa_streams_ask_listen(struct homa_streams *ctx, int fd, u32 backlog,
 			    u32 *number);
 
 /* ---- command.c ---- */
 
-/** homa_streams_lose() - it is over: nothing that homad says counts any more. */
+/** homa_streams_lose() - give homad up: nothing that it says counts any more. */
 void homa_streams_lose(struct homa_streams *ctx);
-/** homa_streams_check() - does homad live? A system call. Else as above. */
+/** homa_streams_check() - ask the kernel if homad lives; if not, homa_streams_lose() it. */
 void homa_streams_check(struct homa_streams *ctx);
-/** homa_streams_kick() - wake homad if it wants to be told of any of @why, HOMA_SHM_KICK_*. */
+/** homa_streams_kick() - wake homad if it wants to be woken for any of @why, HOMA_SHM_KICK_*. */
 void homa_streams_kick(struct homa_streams *ctx, u32 why);
-/** homa_streams_command() - -ECONNRESET: homad is gone. While the ring is full it waits, and
- *  puts aside what homad says, which may wait for that. homa_streams_command_looking(): the
- *  same under @look. */
+/** homa_streams_command() - give homad a command; -ECONNRESET if homad is gone. While the
+ *  command ring is full, it waits and puts homad's events aside, because homad may take no
+ *  command before it has room for events. */
 int homa_streams_command(struct homa_streams *ctx,
 			 const struct homa_stream_command *command);
+/** homa_streams_command_looking() - the same for a caller that has @look. */
 int homa_streams_command_looking(struct homa_streams *ctx,
 				 const struct homa_stream_command *command);
-/** homa_streams_give_back() - under @look: the entries of the event ring that were taken are
- *  homad's again. If it had filled the ring until now, events may wait for that, and it
- *  sleeps. */
+/** homa_streams_give_back() - let homad use the entries of the event ring again that were
+ *  taken. It kicks homad if the ring was full, because homad may sleep with events that found
+ *  no room. The caller has @look. */
 void homa_streams_give_back(struct homa_streams *ctx);
-/** homa_streams_pause() - homad is about to answer; @turns: how often this was called. */
+/** homa_streams_pause() - let others run while homad is about to answer.
+ *  @turns: counts the calls of one wait; the caller sets it to 0 at first. */
 void homa_streams_pause(struct homa_streams *ctx, u32 *turns);
-/** homa_stream_tell() - a command about a stream that has a slot; homa_stream_tell_looking():
- *  under @look. */
+/** homa_stream_tell() - give homad a command about a stream that has a slot. */
 int homa_stream_tell(struct homa_stream *stream, enum homa_stream_op op);
+/** homa_stream_tell_looking() - the same for a caller that has @look. */
 int homa_stream_tell_looking(struct homa_stream *stream, enum homa_stream_op op,
 			     u32 value);
-/** homa_stream_ring() - positions of the stream have moved. */
+/** homa_stream_ring() - tell homad that positions of the stream have moved. */
 int homa_stream_ring(struct homa_stream *stream);
 
 /* ---- life.c ---- */
 
-/** homa_streams_usable() - 0 or -ECONNRESET: a child of fork(), or homad is gone. */
+/** homa_streams_usable() - 0, or -ECONNRESET in a child of fork() or if homad is gone. */
 int homa_streams_usable(const struct homa_streams *ctx);
 struct homa_stream *homa_stream_new(struct homa_streams *ctx, u8 kind);
-/* The rest under @look. */
-/** homa_stream_forget() - nothing finds it any more, and it is freed. */
+/* The callers of all functions below of life.c have @look. */
+/** homa_stream_forget() - take the stream out of all lists and tables and free it. */
 void homa_stream_forget(struct homa_stream *stream);
-/** homa_stream_drop() - the same, and homad lets go of it, too: CLOSE or ABORT. */
+/** homa_stream_drop() - tell homad to let go of the stream (CLOSE, ABORT or RETURN), and
+ *  forget it. */
 void homa_stream_drop(struct homa_stream *stream, enum homa_stream_op op);
-/** homa_stream_adopt() - it is in slot @index, which is free, from now on. */
+/** homa_stream_adopt() - put the stream into the free slot @index. */
 void homa_stream_adopt(struct homa_stream *stream, u32 index, u32 generation);
-/** homa_streams_want() - give @stream a token; -ENOMEM, -ENOBUFS: too many at once. */
+/** homa_streams_want() - give @stream a token for CONNECT; -ENOMEM, or -ENOBUFS if too many
+ *  wait for homad's answer. */
 int homa_streams_want(struct homa_streams *ctx, struct homa_stream *stream);
-/** homa_streams_wanted() - what @token stands for; NULL: nothing. */
+/** homa_streams_wanted() - the CONNECT that has @token; NULL if there is none. */
 struct homa_streams_wanted *homa_streams_wanted(struct homa_streams *ctx,
 						u64 token);
+/** homa_streams_want_no_more() - free the entry @wanted. */
 void homa_streams_want_no_more(struct homa_streams *ctx,
 			       struct homa_streams_wanted *wanted);
+/** homa_streams_listener() - the listener that homad calls @number, or NULL. */
 struct homa_stream *homa_streams_listener(struct homa_streams *ctx, u64 number);
 
 /* ---- event.c ---- */
 
+/** homa_streams_pending() - are there events that nobody has taken? */
 static inline bool homa_streams_pending(const struct homa_streams *ctx)
 {
 	return __atomic_load_n(&ctx->area->event.tail, __ATOMIC_SEQ_CST) !=
 		       __atomic_load_n(&ctx->event_head, __ATOMIC_RELAXED) ||
 	       unlikely(__atomic_load_n(&ctx->keeps, __ATOMIC_RELAXED));
 }
-/** homa_stream_add_news() - under @look. */
+/** homa_stream_add_news() - put the stream among those with news; the caller has @look. */
 void homa_stream_add_news(struct homa_stream *stream);
-/** homa_streams_drain() - under @look: take what homad has said. */
+/** homa_streams_drain() - take all events that homad has written; the caller has @look. */
 void homa_streams_drain(struct homa_streams *ctx);
-/** homa_streams_look() - the same without the lock, if there is anything. */
+/** homa_streams_look() - take @look and all events, if there are any. */
 void homa_streams_look(struct homa_streams *ctx);
 /** homa_streams_nudge() - wake a thread that sleeps in homa_streams_wait(). */
 void homa_streams_nudge(struct homa_streams *ctx);
 
 /* ---- lock.c ---- */
 
-/** homa_stream_share() - other processes have it from now on, too. */
+/** homa_stream_share() - note that other processes have the stream from now on, too. */
 void homa_stream_share(struct homa_stream *stream);
-/** homa_stream_lock_rx(), homa_stream_lock_tx() - nobody else reads or writes it, if it is
- *  shared. False: it is not. homa_stream_unlock(): @lock as it was taken. */
+/** homa_stream_lock_rx(), homa_stream_lock_tx() - take the lock of the stream's readers or
+ *  writers in all processes. They return false if homad is gone; then nothing was taken. */
 bool homa_stream_lock_rx(struct homa_stream *stream);
 bool homa_stream_lock_tx(struct homa_stream *stream);
+/** homa_stream_unlock() - give back the lock in the slot: rx_lock or tx_lock. */
 void homa_stream_unlock(struct homa_stream *stream, u32 *lock);
-/** homa_stream_reload_rx(), homa_stream_reload_tx() - the same, and the positions are those
- *  at which the last one stopped. */
+/** homa_stream_reload_rx(), homa_stream_reload_tx() - take the lock, too, and go on at the
+ *  position where the last reader or writer stopped. */
 bool homa_stream_reload_rx(struct homa_stream *stream);
 bool homa_stream_reload_tx(struct homa_stream *stream);
 
@@ -280,25 +331,31 @@ bool homa_stream_reload_tx(struct homa_stream *stream);
 
 /** struct homa_stream_view - what a stream's reader or writer sees at one moment */
 struct homa_stream_view {
+	/* HOMA_STREAM_HAS_*, as homad wrote it to the slot. */
 	u32 state;
-	u32 bytes; /* that may be read, or written */
+	/* The number of bytes that may be read, or written. */
+	u32 bytes;
+	/* Where in the buffer they lie (homa_stream_map()). */
 	u64 map;
 };
 
-/** homa_stream_see_rx() - bytes that have arrived. It has a slot. */
+/** homa_stream_see_rx() - see the bytes that have arrived. The stream has a slot. */
 void homa_stream_see_rx(struct homa_stream *stream,
 			struct homa_stream_view *view);
-/** homa_stream_see_tx() - room to write, and @used, bytes that homad still needs. */
+/** homa_stream_see_tx() - see the room to write, and in @used the bytes that homad still
+ *  needs. Only the writer calls it. */
 void homa_stream_see_tx(struct homa_stream *stream,
 			struct homa_stream_view *view, u32 *used);
-/** homa_stream_look_tx() - the same, of who does not write. */
+/** homa_stream_look_tx() - the same for a caller that is not the writer. */
 void homa_stream_look_tx(struct homa_stream *stream,
 			 struct homa_stream_view *view, u32 *used);
-/** homa_stream_is_shut() - who has it said that no more is written. */
+/** homa_stream_is_shut() - has one of the processes that have the stream said that no more is
+ *  written? */
 bool homa_stream_is_shut(const struct homa_stream *stream);
-/** homa_stream_failure() - a negative errno, or 0: it has not failed. */
+/** homa_stream_failure() - the negative errno with which the stream failed, or 0. */
 int homa_stream_failure(struct homa_stream *stream);
 
+/** homa_stream_slot() - the stream's slot; NULL until homad has opened the stream. */
 static inline struct homa_stream_slot *
 homa_stream_slot(const struct homa_stream *stream)
 {
@@ -307,15 +364,15 @@ homa_stream_slot(const struct homa_stream *stream)
 
 /* ---- open.c ---- */
 
-/** homa_streams_blank() - a context without anything; NULL: no memory. */
+/** homa_streams_blank() - make a context that is not attached; NULL if there is no memory. */
 struct homa_streams *homa_streams_blank(void);
 
 /* ---- fork.c ---- */
 
-/** homa_streams_await_joined() - until homad has given @ctx, which nobody else knows yet, @num
- *  streams and listeners, or is gone. */
+/** homa_streams_await_joined() - wait until homad has given @ctx, which nobody else knows yet,
+ *  @num streams and listeners, or is gone. */
 void homa_streams_await_joined(struct homa_streams *ctx, u32 num);
-/** homa_streams_keep_used() - unmap what no stream of @ctx uses of the memory of @older. */
+/** homa_streams_keep_used() - unmap the memory of @older that no stream of @ctx uses. */
 void homa_streams_keep_used(const struct homa_streams *ctx,
 			    struct homa_streams *older);
 

@@ -11,9 +11,9 @@
 #include "homa_clock.h"
 #include "stream_impl.h"
 
-/* between looks whether homad lives, of who does not sleep */
+/* A thread that never sleeps checks this often whether homad lives. */
 #define CHECK_NS 5000000u
-/* that find nothing, between looks at the clock for that */
+/* It looks at the clock for that after so many calls that found nothing. */
 #define VAIN_CALLS 64u
 #define NEVER (~(u64)0)
 
@@ -32,7 +32,8 @@ static void quench(struct homa_streams *ctx)
 		ctx->signalled = false;
 }
 
-/* Under @look. Returns whether there was nothing after homad was asked to signal. */
+/* Ask homad to signal. Returns true if there was nothing to take after that. The caller has
+ * @look. */
 static bool arm(struct homa_streams *ctx)
 {
 	quench(ctx);
@@ -44,7 +45,8 @@ static bool arm(struct homa_streams *ctx)
 	return !ctx->num_news && !homa_streams_pending(ctx);
 }
 
-/* Under @look: those who sleep shall not miss anything because of what we took. */
+/* Wake a thread that sleeps if it would miss events because this thread took them. The caller
+ * has @look. */
 static void care_for_sleepers(struct homa_streams *ctx)
 {
 	if (ctx->sleepers && (ctx->num_news || !arm(ctx)))
@@ -71,7 +73,7 @@ static int hand_out(struct homa_streams *ctx, struct homa_stream **news, int max
 	return n;
 }
 
-/* Under @look, when there was nothing: does homad live? */
+/* Check now and then whether homad lives, when there was no news. The caller has @look. */
 static void check_now_and_then(struct homa_streams *ctx)
 {
 	u64 now;
@@ -114,7 +116,7 @@ int homa_streams_fd(struct homa_streams *ctx)
 							      -ECONNRESET;
 }
 
-/* Under @look. */
+/* Ask homad to signal, and return true if the thread may sleep. The caller has @look. */
 static bool may_sleep(struct homa_streams *ctx)
 {
 	homa_streams_drain(ctx);
@@ -158,7 +160,7 @@ static int sleep_on(struct homa_streams *ctx, u64 now, u64 until)
 	return 0;
 }
 
-/* Sleep until @until at most, if there is nothing. */
+/* Sleep if there is no news, until @until (ns) at most. */
 static int block(struct homa_streams *ctx, u64 now, u64 until)
 {
 	bool sleep;
@@ -189,7 +191,7 @@ static bool has_news(struct homa_streams *ctx)
 	return __atomic_load_n(&ctx->num_news, __ATOMIC_RELAXED) != 0;
 }
 
-/* One thread looks for a while before it sleeps; @mine: it is the caller. */
+/* One thread looks for a while before it sleeps. @mine becomes true if it is the caller. */
 static bool may_spin(struct homa_streams *ctx, bool *mine, u64 now)
 {
 	if (!*mine) {

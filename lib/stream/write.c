@@ -18,7 +18,7 @@ static inline u32 size_of(u64 map)
 	return map >> 32 ? 1u << (map >> 32) : 0;
 }
 
-/* log2 of the bytes that have memory, 0: none. */
+/* The log2 of the bytes of the send buffer that have memory; 0 if none have. */
 static u32 memory_of(struct homa_stream *stream)
 {
 	u32 shift = __atomic_load_n(&stream->slot->tx_shift, __ATOMIC_RELAXED);
@@ -31,7 +31,7 @@ static u32 memory_of(struct homa_stream *stream)
 	return 0;
 }
 
-/* From the begin of the buffer to the next byte to write, when @used bytes are in it. */
+/* The bytes from the begin of the buffer to the next byte to write, if it holds @used bytes. */
 static u32 filled(u64 map, u32 end, u32 used)
 {
 	u32 at = size_of(map) ? homa_stream_at(map, end) : 0;
@@ -98,7 +98,7 @@ static void move(struct homa_stream *stream, u32 used)
 	memcpy(stream->tx + first, stream->tx_first, used - first);
 }
 
-/* Where the next bytes go. The writer's: the buffer may grow. */
+/* Tell where the next bytes go. The buffer may grow here, so only the writer calls it. */
 static size_t room(struct homa_stream *stream, struct iovec piece[2])
 {
 	struct homa_stream_view view;
@@ -134,12 +134,12 @@ static void wrote(struct homa_stream *stream, u32 bytes)
 {
 	u32 end = stream->tx_end + bytes;
 
-	/* After the map: who looks at both has one that is as large. */
+	/* This is stored after the map, so whoever sees this position sees a map for it. */
 	__atomic_store_n(&stream->tx_end, end, __ATOMIC_RELEASE);
 	__atomic_store_n(&stream->slot->tx_end, end, __ATOMIC_RELEASE);
 }
 
-/* May bytes be written to it? Else why not. */
+/* Return 0 if bytes may be written to the stream, or the negative errno that forbids it. */
 static int may_write(struct homa_stream *stream)
 {
 	int rc;
@@ -160,11 +160,14 @@ static int may_write(struct homa_stream *stream)
 	return 0;
 }
 
-/** struct caller_bytes - how much of the caller's bytes has been copied */
+/** struct caller_bytes - the bytes of the caller that have not been copied yet */
 struct caller_bytes {
+	/* The pieces that are left. */
 	const struct iovec *iov;
+	/* The number of pieces. */
 	int n;
-	size_t at; /* in iov[0] */
+	/* The bytes of iov[0] that have been copied. */
+	size_t at;
 };
 
 static size_t fill(struct caller_bytes *from, const struct iovec *to)
