@@ -89,7 +89,7 @@ int homa_svc_hear(struct homa_svc_att *att, u16 op,
 	} while (n < 0 && errno == EINTR);
 	if (n > 0)
 		keep_fds(&msg, fds, num_fds);
-	/* A refusal of our version may come from a header of another length. */
+	/* A homad of another version may refuse with an answer of another length. */
 	if (n < (ssize_t)offsetof(struct homa_ctl_answer, port))
 		goto bad;
 	memset((char *)answer + n, 0, sizeof(*answer) - (size_t)n);

@@ -43,7 +43,7 @@ int homa_svc_map_pool(struct homa_svc_att *att, int fd, u64 bytes, void *at)
 	return 0;
 }
 
-/* Unmaps and closes all. Nobody uses the attachment any more. */
+/* Unmap and close all memory and descriptors of an attachment that nobody uses any more. */
 static void destroy(struct homa_svc_att *att)
 {
 	u32 i;
@@ -77,7 +77,7 @@ void homa_svc_kick(struct homa_svc *c, struct homa_svc_att *att)
 	u64 value = 1;
 
 	__atomic_fetch_add(&c->counters.kicks, 1, __ATOMIC_RELAXED);
-	/* Fails only if the counter is full, and then homad has been told. */
+	/* This fails only if the counter is full, and then homad has been told. */
 	if (write(att->kick_fd, &value, sizeof(value)) < 0)
 		return;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * An attachment begins: connect, say who we are, map what homad sends, and become
- * the handle's (homa_svc_adopt()).
+ * An attachment begins. It connects, tells homad who we are, maps the memory that homad
+ * sends, and becomes the handle's (homa_svc_adopt()).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -248,14 +248,14 @@ static void swap(struct homa_svc *c, struct homa_svc_att *att)
 		homa_svc_unlearn(&c->rings[i], NULL);
 	}
 	homa_svc_slots_limit(c, att->answer.max_rpcs);
-	/* Numbers begin anew with their key; without one they go on. */
+	/* A homad that makes ids of numbers has a new key, so the numbers begin anew. */
 	c->numbering = att->queues->id_key[0] ? HOMA_SQE_NUMBERED : 0;
 	if (c->numbering)
 		c->numbers = 1;
 	c->att = att;
 	if (!old)
 		return;
-	/* It lives on while messages in it are held. */
+	/* The old attachment stays mapped while the application holds messages in it. */
 	if (old->pieces_taken != old->pieces_released && !old->lent)
 		homa_list_add_tail(&c->old, &old->old);
 	else

@@ -30,8 +30,7 @@
  * completion side), one ring's lock, @release_lock, an attachment's heap_lock.
  * Nobody waits for room in a ring with a lock in hand.
  *
- * An attachment that has ended stays mapped while somebody reads a message in
- * it or copies one into it; @refs counts.
+ * An attachment that has ended stays mapped as long as @refs counts somebody who uses it.
  */
 #ifndef HOMA_SVC_CLIENT_H
 #define HOMA_SVC_CLIENT_H
@@ -49,16 +48,16 @@
 
 #define HOMA_SVC_SLOTS 65536u
 #define HOMA_SVC_ROUTES 256u /* destinations a ring knows to be reachable */
-#define HOMA_SVC_THREADS 64u /* whose choice of a ring is remembered */
-/* seconds without an answer, after which homad counts as dead */
+#define HOMA_SVC_THREADS 64u /* threads whose ring is remembered */
+/* homad counts as dead if it has not answered after so many seconds. */
 #define HOMA_SVC_ANSWER_S 30
-/* What this library can do. */
+/* The features that this library has, which it tells homad. */
 #define HOMA_SVC_FEATURES (HOMA_SHM_CAN_PLACES | HOMA_SHM_CAN_BELL)
 #define HOMA_SVC_NEVER (~(u64)0)
 #define HOMA_SVC_ANSWERED ((u64)1 << 63) /* no token has this bit */
 #define HOMA_SVC_NO_TOKEN HOMA_SVC_ANSWERED
 #define HOMA_SVC_NAMES (1u << HOMA_SHM_NUMBER_BITS) /* twice as many as slots */
-#define HOMA_SVC_GRANULE 64u /* a piece of a message begins at a multiple */
+#define HOMA_SVC_GRANULE 64u /* bytes; a received piece begins at a multiple */
 /* Segment 0 begins with the stages of the submission rings. */
 #define HOMA_SVC_STAGES (HOMA_SHM_SQS * HOMA_SHM_STAGE)
 
@@ -72,10 +71,10 @@ enum homa_svc_piece {
 
 /* struct homa_svc_att - an attachment: the connection to one life of homad, and its memory */
 struct homa_svc_att {
-	/* Tells the attachments of a handle apart; never 0. */
+	/* The number of this attachment among those of the handle; the first has 1. */
 	u32 generation;
-	/* How many use it: the handle, or homa_svc.old while the application holds pieces of
-	 * messages in it; threads that sleep; copies under way. Atomic. */
+	/* The number of users: the handle, or homa_svc.old while the application holds pieces of
+	 * messages; threads that sleep; copies under way; memory of homa_alloc(). It is atomic. */
 	u32 refs;
 	/* Links it into homa_svc.old after it has ended. */
 	struct homa_list old;
@@ -83,26 +82,28 @@ struct homa_svc_att {
 	struct homa_list all;
 	/* What homad answered to ATTACH; its @port is then that of the last BIND. */
 	struct homa_ctl_answer answer;
+	/* The connection; the pipe by which homad wakes us; the eventfd by which we wake homad. */
 	int sock, wake_fd, kick_fd;
+	/* The header of homad's memory for rings, which this process has mapped. */
 	struct homa_shm_header *queues;
-	/* The rings in it. */
+	/* Where the rings are in that memory. */
 	struct homa_svc_place submit[HOMA_SHM_SQS], complete, release;
-	/* Rung for submissions to other rings than the first; NULL: this homad has no bell. */
+	/* The word that is set to 1 for submissions to other rings than the first, or NULL. */
 	u32 *bell;
+	/* The memory, of @pool_bytes bytes, in which homad puts received messages. */
 	u8 *pool;
 	size_t pool_bytes;
 	/* @pool is mapped over memory that the application gave, and stays with it. */
 	bool lent;
-	/* A byte for each granule of the pool, an enum homa_svc_piece. A completion
-	 * sets it under the handle's lock, a release changes it under release_lock; homad's
-	 * rings order the two for one piece. The bytes are atomic because a faulty homad may
-	 * break that order. */
+	/* An enum homa_svc_piece for each granule of the pool. A completion sets it under the
+	 * handle's lock, a release changes it under release_lock. homad's rings order the two for
+	 * one piece; the bytes are atomic because a faulty homad may break that order. */
 	u8 *out;
-	/* Pieces of messages that the application was given so far (handle's lock), and gave
-	 * back (release_lock). */
+	/* The number of pieces that the application has got so far (under the handle's lock), and
+	 * has given back (under release_lock). */
 	u64 pieces_taken, pieces_released;
 	struct homa_turn heap_lock;
-	/* The memory to send from, in segments, and what is free of each; under heap_lock. */
+	/* Under heap_lock: the segments with memory to send from, and what is free in each. */
 	u32 num_segs;
 	u8 *seg[HOMA_SHM_SEGMENTS];
 	u64 seg_bytes[HOMA_SHM_SEGMENTS];
@@ -120,33 +121,33 @@ struct homa_svc_way {
 /* struct homa_svc_ring - a submission ring. Its lock protects all members. */
 struct homa_svc_ring {
 	struct homa_turn lock;
-	/* Entries that this process has filled, and that homad had taken when it was last
-	 * looked; both count up for ever. */
+	/* The number of entries that this process has filled so far, and that homad had taken when
+	 * we last looked. */
 	u32 tail, head;
-	/* Bytes beside the ring that were filled, and that are free again; both count up for
-	 * ever. */
+	/* The number of bytes beside the ring that were filled so far, and that homad had read
+	 * when we last looked. */
 	u32 stage_tail, stage_head;
-	/* The destinations that this ring's threads asked for, where route() says. */
+	/* The destinations to which this ring's threads know a way, at homa_svc_way()'s places. */
 	struct homa_svc_way routes[HOMA_SVC_ROUTES];
-	/* For each entry, what @stage_tail was when it had been filled. */
+	/* The value of @stage_tail after each entry had been filled. */
 	u32 stage_end[HOMA_SHM_SQ_MAX];
 } __attribute__((aligned(64)));
 
 enum homa_svc_slot_state {
-	HOMA_SVC_OPEN, /* homad has it, or nobody */
-	HOMA_SVC_DONE, /* over, waiting for the application to take it */
+	HOMA_SVC_OPEN, /* homad has the request, or the place is free */
+	HOMA_SVC_DONE, /* the outcome waits for the application to take it */
 };
 
 /* struct homa_svc_slot - the place of one request of this handle */
 struct homa_svc_slot {
-	/* The name of the request towards homad; 0: none is open here. The sender writes it, who
-	 * ends the request clears it under the handle's lock. Atomic. */
+	/* homad's name of the request; 0 if none is open here. The sender writes it; whoever ends
+	 * the request clears it under the handle's lock. It is atomic. */
 	u64 token;
-	/* The id that the application knows; 0: the place is free. It is written before @token
-	 * and cleared after it. Atomic. */
+	/* The id that the application knows; 0 if the place is free. It is written before @token
+	 * and cleared after it. It is atomic. */
 	u64 id;
-	/* What the sender asked for, @peer, @port, @length and @is_private too; written before
-	 * @token. */
+	/* The sender writes @cookie, @peer, @port, @length (bytes) and @is_private, as it was
+	 * told, before @token. */
 	u64 cookie;
 	struct homa_addr peer;
 	/* The next place of the free list. */
@@ -155,11 +156,11 @@ struct homa_svc_slot {
 	u16 port;
 	/* An enum homa_svc_slot_state; under the handle's lock. */
 	u8 state;
-	/* It was aborted: for the application it is over, and the place is free when homad says
-	 * so, too. Under the handle's lock. */
+	/* The application has aborted the request, and homad has not confirmed that yet, so the
+	 * place is not free. Under the handle's lock. */
 	u8 gone;
 	u8 is_private;
-	/* Threads that began to wait for it by its id, at most 2; under the handle's lock. */
+	/* The threads that began to wait for this id; 2 means 2 or more. Under the same lock. */
 	u8 waits;
 };
 
@@ -167,12 +168,13 @@ struct homa_svc_slot {
 struct homa_svc_item {
 	/* Links it into homa_svc.ready, or into homa_svc.items while it is free. */
 	struct homa_list list;
-	/* Messages of both kinds are taken in this order. */
+	/* The number of the message; the one with the lowest number is taken first. */
 	u64 order;
-	/* Those of the attachment by which it came. @pool is mapped as long as a piece of a
-	 * message in it is held, so it may be gone if this message has no piece. */
+	/* The pool and the generation of the attachment by which the message came. The pool may
+	 * not be mapped any more if this message has no piece in it. */
 	u8 *pool;
 	u32 generation;
+	/* homad's completion. */
 	struct homa_cqe cqe;
 };
 
@@ -180,13 +182,13 @@ struct homa_svc_item {
 struct homa_svc_waiter {
 	/* Links it into homa_svc.waiters. */
 	struct homa_list list;
-	/* Whoever finds a message for it fills this. */
+	/* The thread that finds a message for the waiter writes it there. */
 	struct homa_message *msg;
-	/* The one request that it waits for; 0: any that @flags allow. */
+	/* The request whose outcome it waits for; 0 if it waits for any message of @flags. */
 	u64 token;
 	/* HOMA_RECV_REQUEST, HOMA_RECV_RESPONSE; 0 with @token. */
 	u32 flags;
-	/* What its call returns, once @done is set. */
+	/* What its call returns, valid once @done is set. */
 	int result;
 	bool done;
 	struct homa_wake wake;
@@ -194,15 +196,15 @@ struct homa_svc_waiter {
 
 /* struct homa_svc_coming - an attachment that homad has been asked for; under @ctl */
 struct homa_svc_coming {
-	/* NULL: there is none. */
+	/* The attachment, or NULL if there is none. */
 	struct homa_svc_att *att;
-	/* What homad was asked last, an enum homa_ctl_op. */
+	/* The last question to homad, an enum homa_ctl_op. */
 	u16 op;
-	/* It takes requests as the handle shall, and signals at homa_fd(). */
+	/* homad was told which requests the handle takes; and to signal at homa_fd(). */
 	bool listens, signals;
-	/* What it was told about signals, see homa_svc.fd_edges. */
+	/* The value of homa_svc.fd_edges that homad was told. */
 	bool edges;
-	/* homa_fd() becomes readable by the answer to the last question. */
+	/* homa_fd() becomes readable when homad answers the last question. */
 	bool awaited;
 };
 
@@ -210,9 +212,9 @@ enum homa_svc_queue { HOMA_SVC_REQUESTS, HOMA_SVC_RESPONSES, HOMA_SVC_QUEUES };
 
 enum homa_svc_state {
 	HOMA_SVC_UP,
-	HOMA_SVC_LOST,	  /* homad has ended; trying again */
-	HOMA_SVC_EVICTED, /* -ECONNABORTED for ever */
-	HOMA_SVC_SHUT,	  /* -ESHUTDOWN for ever */
+	HOMA_SVC_LOST,	  /* homad has ended; the handle will attach again */
+	HOMA_SVC_EVICTED, /* homad has thrown us out; calls return -ECONNABORTED */
+	HOMA_SVC_SHUT,	  /* the handle was shut; calls return -ESHUTDOWN */
 };
 
 /* struct homa_svc - an open handle. Its lock protects a member that says nothing else. */
@@ -220,115 +222,115 @@ struct homa_svc {
 	struct homa_turn lock;
 	/* An enum homa_svc_state; atomic. */
 	u32 state;
-	/* The handle is being closed; atomic. */
+	/* 1 when the handle is being closed; atomic. */
 	u32 closing;
-	/* Threads in calls that may sleep, for which closing waits; atomic. */
+	/* The number of threads in calls that may sleep; closing waits until it is 0. Atomic. */
 	u32 inside;
 	/* The present attachment, or the last one while the state is LOST. It changes under
 	 * @ctl, @lock, @release_lock and all ring locks, so any of them is enough to read it. */
 	struct homa_svc_att *att;
-	/* Completions that were taken, and that homad had written when it was last looked. */
+	/* The number of completions that were taken, and that homad had written when we looked. */
 	u32 cq_head, cq_tail;
+	/* The table of our own requests. */
 	struct homa_svc_slot *slots;
-	/* A message that waits for the application, for each slot. */
+	/* For each slot the outcome of its request, while that waits for the application. */
 	struct homa_svc_item *slot_items;
-	/* By the low bits of their token, the last request that came with them, with
-	 * HOMA_SVC_ANSWERED if it was answered; atomic words. */
+	/* For each value of a token's low 16 bits, the token of the last request from a peer that
+	 * has them, with HOMA_SVC_ANSWERED if it was answered. The words are atomic. */
 	u64 *requests;
-	/* By the low bits of half an id, the slot that has it, and upper bits of the number that
-	 * was given, so that no word comes back; atomic words. */
+	/* For the low bits of half an id, the slot of the request, and upper bits of its number,
+	 * so that a word does not come back. The words are atomic. */
 	u32 *names;
 	/* Threads that wait in homa_receive(), @poller too. */
 	struct homa_list waiters;
-	/* The thread that looks at the completion ring for all; NULL: none does. */
+	/* The thread that looks at the completion ring for all that wait, or NULL. */
 	struct homa_svc_waiter *poller;
 	/* The poller sleeps. */
 	bool blocked;
-	/* How long the poller looks before it sleeps. */
+	/* This says how long the poller looks before it sleeps. */
 	struct homa_spin spin;
 	/* The application wants the poller never to sleep. */
 	bool never_sleep;
-	/* Messages that nobody has taken, by kind, and how many of both there are. */
+	/* The messages of each kind that nobody has taken, and the number of all of them. */
 	struct homa_list ready[HOMA_SVC_QUEUES];
 	u32 ready_count;
-	/* Stamps them, see homa_svc_item.order. */
+	/* The number that the next such message gets, see homa_svc_item.order. */
 	u64 order;
-	/* Free items for requests, and the memory that they come from. */
+	/* The free items for requests, and the list of memory blocks that they lie in. */
 	struct homa_list items;
 	void *chunks;
-	/* Bytes and failures that came, for homa_metrics(). */
+	/* The number of bytes received, and of our requests that failed, for homa_metrics(). */
 	u64 rx_bytes, failed;
-	/* When a waiting thread last looked whether homad lives, ns. */
+	/* The time at which a waiting thread last looked whether homad lives, in ns. */
 	u64 alive_at;
 
-	/* The free list of slots: a tag that changes each time, and 1 + the first of them.
-	 * Slots from @fresh on were never used. Both atomic. */
+	/* The list of free slots: a tag that changes with each change, and 1 + the first slot.
+	 * Slots from @fresh on were never used. Both are atomic. */
 	u64 free __attribute__((aligned(64)));
 	u32 fresh;
+	/* The number of own requests that homad allows. */
 	u32 max_rpcs;
-	/* Submission rings that homad looks at; those given to threads; and, by thread, 1 + its
-	 * ring. Atomic. */
+	/* The number of submission rings that homad looks at; of threads that got a ring; and for
+	 * each thread 1 + its ring. All are atomic. */
 	u32 sqs;
 	u32 rings_given;
 	u8 ring_of[HOMA_SVC_THREADS];
-	/* HOMA_SQE_NUMBERED if this homad makes ids of numbers; changes as @att does. */
+	/* HOMA_SQE_NUMBERED if this homad makes ids of numbers, or 0; it changes with @att. */
 	u8 numbering;
-	/* Numbers that were given to requests; atomic. */
+	/* The number that the next request gets; atomic. */
 	u64 numbers;
 
 	struct homa_turn release_lock __attribute__((aligned(64)));
-	/* Pieces in the release ring, those of them that homad may see, and how many may wait to
-	 * be shown; under @release_lock. */
+	/* Under @release_lock: the number of pieces put into the release ring so far; how many of
+	 * them homad was shown; and how many may wait to be shown. */
 	u32 release_tail, release_shown, release_batch;
-	/* Pieces given back that wait for room in the release ring, and the granule at which
-	 * the next one is looked for; under @release_lock. */
+	/* Under @release_lock: pieces that wait for room; the granule to look at next. */
 	u32 kept, kept_next;
 	/* Former attachments that somebody still needs; under @release_lock. */
 	struct homa_list old;
 
-	/* Who has it asks homad something; it also protects what says so. */
+	/* The lock of a question to homad, and of the fields that say so. */
 	pthread_mutex_t ctl;
-	/* The attach socket. */
+	/* The path of homad's attach socket. */
 	char path[108];
-	/* What the application asked for, for this attachment and later ones: bytes to receive
-	 * in, and where they shall be mapped (NULL: anywhere). */
+	/* What the application wants for this attachment and later ones: the size of the receive
+	 * pool in bytes (0: homad's default), and its address (NULL: any). */
 	size_t rcvbuf;
 	void *region;
 	/* HOMA_OPEN_SHARED_PORT was given. */
 	bool shared_port;
-	/* HOMA_OPEN_HANDOVER was given, or it came from another process. */
+	/* HOMA_OPEN_HANDOVER was given, or the handle came from another process. */
 	bool handover;
-	/* What each new attachment binds, and its HOMA_CTL_LISTEN_*; under @ctl. */
+	/* Under @ctl: the port that each new attachment binds, and its HOMA_CTL_LISTEN_*. */
 	u16 bound;
 	u32 listen;
 	/* The attachment that is about to take the place of @att. */
 	struct homa_svc_coming coming;
-	/* Time before which homad is not looked for again, or when it has to have answered for
-	 * @coming, and how much later the next time is if that is in vain, ns; atomic. */
+	/* @next_try: the time in ns before which homad is not looked for again, or by which it has
+	 * to answer for @coming. @backoff: the pause in ns after the next failure. Atomic. */
 	u64 next_try, backoff;
-	/* Attachments so far; under @ctl. */
+	/* The number of attachments so far; under @ctl. */
 	u32 generations;
-	/* When the second began in which @routes_asked questions for routes were asked, ns;
-	 * under @ctl. */
+	/* Under @ctl: the time in ns at which a second began, and the number of questions for
+	 * routes that were asked in it. */
 	u64 routes_since;
 	u32 routes_asked;
 	/* An eventfd that wakes the poller. */
 	int nudge_fd;
 
-	/* homa_fd(), or -1, and its parts, see fd.c. */
+	/* The descriptor of homa_fd(), or -1, and the descriptors in its set, see fd.c. */
 	int ep_fd, level_fd, ready_fd, timer_fd;
-	/* homa_send_fd(), or -1: a timer, set under @ctl, see fd_send.c; atomic. */
+	/* The timer of homa_send_fd(), or -1; it is made under @ctl, see fd_send.c. Atomic. */
 	int send_fd;
-	/* How long the timer last ran after a request that found no room, ns; 0: the last one
-	 * found some. Atomic. */
+	/* How long that timer was last set to run, in ns; 0 if the last request that does not wait
+	 * found room. Atomic. */
 	u32 send_pause;
-	/* Receives that found nothing and do not wait, and homa_poll(): all of them, which say
-	 * when to look whether homad lives; and receives since the last message, which say when
-	 * to yield. */
+	/* @asks: calls that did not wait and found nothing; every 64th looks whether homad lives.
+	 * @vain: such receives since the last message; they say when to yield. */
 	u32 asks, vain;
-	/* @level_fd can be read. */
+	/* @level_fd is readable. */
 	bool level;
-	/* homad was told to signal the next completion at @ready_fd. */
+	/* homad was asked to signal the next completion at @ready_fd. */
 	bool fd_armed;
 	/* The application wants homa_fd() to be signalled for each message, not to stay readable
 	 * while there are messages. */
@@ -354,65 +356,65 @@ const struct homa_backend_ops *homa_svc_get(void);
 /* fork.c */
 void homa_svc_list_handle(struct homa_svc *c);
 void homa_svc_unlist_handle(struct homa_svc *c);
-/** homa_svc_make_socket() - a socket that no child of fork() keeps; 0 or -errno. */
+/** homa_svc_make_socket() - make a socket that no child of fork() keeps; 0 or -errno. */
 int homa_svc_make_socket(struct homa_svc_att *att);
-/** homa_svc_close_fds() - all of @att's descriptors. */
+/** homa_svc_close_fds() - close all of @att's descriptors. */
 void homa_svc_close_fds(struct homa_svc_att *att);
 
 /* att.c */
-/** homa_svc_att_put() - gives a reference back; the last one ends the attachment. */
+/** homa_svc_att_put() - give a reference back; the last one ends the attachment. */
 void homa_svc_att_put(struct homa_svc_att *att);
 static inline void homa_svc_att_get(struct homa_svc_att *att)
 {
 	__atomic_fetch_add(&att->refs, 1, __ATOMIC_RELAXED);
 }
-/** homa_svc_map() - memory of homad's, which a child of fork() shall not have; NULL. */
+/** homa_svc_map() - map memory of homad's, which a child of fork() does not get; or NULL. */
 void *homa_svc_map(int fd, u64 bytes);
-/** homa_svc_map_pool() - the receive pool behind @fd, over @at unless NULL. */
+/** homa_svc_map_pool() - map the receive pool behind @fd, at @at unless that is NULL. */
 int homa_svc_map_pool(struct homa_svc_att *att, int fd, u64 bytes, void *at);
-/** homa_svc_kick() - wakes homad, which asked for it in need_kick. */
+/** homa_svc_kick() - wake homad, which has asked for it in need_kick. */
 void homa_svc_kick(struct homa_svc *c, struct homa_svc_att *att);
 
 /* attach.c */
-/** homa_svc_attach() - a new attachment; @err gets a sentence on failure. */
+/** homa_svc_attach() - make an attachment; on failure @err gets a sentence. */
 int homa_svc_attach(struct homa_svc *c, struct homa_svc_att **out, char *err,
 		    size_t errlen);
-/** homa_svc_attach_ask() - its first half: homad is asked. @wait: for a homad that has too many
- *  connections to accept. */
+/** homa_svc_attach_ask() - the first half of that: ask homad. @wait says whether to wait while
+ *  homad has too many connections to accept. */
 int homa_svc_attach_ask(struct homa_svc *c, struct homa_svc_att **out,
 			bool wait, char *err, size_t errlen);
-/** homa_svc_attach_hear() - its other half: homad's answer, waited for; the caller keeps @att. */
+/** homa_svc_attach_hear() - the other half: wait for the answer; the caller keeps @att. */
 int homa_svc_attach_hear(struct homa_svc *c, struct homa_svc_att *att,
 			 char *err, size_t errlen);
-/** homa_svc_adopt() - make it the handle's; under @ctl, takes the other locks. */
+/** homa_svc_adopt() - make @att the handle's; the caller has @ctl and no other lock. */
 void homa_svc_adopt(struct homa_svc *c, struct homa_svc_att *att);
-/** homa_svc_dial() - connect to the attach socket, which is @att's then. */
+/** homa_svc_dial() - connect @att to the attach socket at @path. */
 int homa_svc_dial(struct homa_svc_att *att, const char *path, bool wait,
 		  char *err, size_t errlen);
 
-/* ask.c: all under @ctl (or before anybody else knows the attachment) */
-/** homa_svc_tell() - a question; 0, or -ECONNRESET: homad is gone. */
+/* ask.c: the caller has @ctl, or nobody else knows the attachment */
+/** homa_svc_tell() - send a question; 0, or -ECONNRESET if homad is gone. */
 int homa_svc_tell(struct homa_svc_att *att, struct homa_ctl_request *request);
-/** homa_svc_tell_fd() - the same with a descriptor for homad; -1: none. */
+/** homa_svc_tell_fd() - the same with a descriptor for homad, unless @fd is -1. */
 int homa_svc_tell_fd(struct homa_svc_att *att, struct homa_ctl_request *request,
 		     int fd);
-/** homa_svc_hear() - the answer to a question of the kind @op, waited for. 0 with @answer
- *  filled, also if that says no; -ECONNRESET: homad is gone, or it was late or strange. */
+/** homa_svc_hear() - wait for the answer to the question @op. Returns 0 with @answer filled, even
+ *  if homad refuses; -ECONNRESET if homad is gone or the answer is late or strange. */
 int homa_svc_hear(struct homa_svc_att *att, u16 op,
 		  struct homa_ctl_answer *answer, int *fds, u32 num_fds);
-/** homa_svc_ask() - both. */
+/** homa_svc_ask() - send a question and wait for the answer. */
 int homa_svc_ask(struct homa_svc_att *att, struct homa_ctl_request *request,
 		 struct homa_ctl_answer *answer, int *fds, u32 num_fds);
 
 /* ctl.c: under @ctl where nothing else is said */
-/** homa_svc_records() - the @total records of @size bytes that follow an answer, to @all unless
- *  NULL. -ECONNRESET: they stopped, and with them the attachment has ended. */
+/** homa_svc_records() - read the @total records of @size bytes that follow an answer into @all
+ *  unless NULL. -ECONNRESET if one is missing; then the attachment has ended. */
 int homa_svc_records(struct homa_svc *c, void *all, size_t size, u32 total);
-/** homa_svc_question() - be attached, ask. If homad ends meanwhile and the next one is there
- *  at once, that one is asked: the question must mean the same to both. */
+/** homa_svc_question() - attach if need be, and ask. If homad ends meanwhile, the next homad is
+ *  asked, so the question must mean the same to both. */
 int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
 		      struct homa_ctl_answer *answer, int *fd);
-/** homa_svc_question_of() - ask the homad of the handle's @att, no other one. */
+/** homa_svc_question_of() - ask the homad of @att, which is the handle's, and no other. */
 int homa_svc_question_of(struct homa_svc *c, struct homa_svc_att *att,
 			 struct homa_ctl_request *request,
 			 struct homa_ctl_answer *answer, int *fd);
@@ -422,57 +424,55 @@ uint16_t homa_svc_udp_port(void *host);
 int homa_svc_route(struct homa_svc *c, const struct homa_addr *addr);
 
 /* reconnect.c */
-/** homa_svc_error() - what a call gives in this state; 0 if it is UP. */
+/** homa_svc_error() - what calls return for ever in this state; 0 if they need not fail. */
 int homa_svc_error(const struct homa_svc *c);
-/** homa_svc_check() - under @lock: does homad live? Notes it if not. */
+/** homa_svc_check() - look whether homad lives, and change the state if not; under @lock. */
 void homa_svc_check(struct homa_svc *c);
-/** homa_svc_lost() - under @lock: it does not. */
+/** homa_svc_lost() - the attachment is lost; change to @state. Under @lock. */
 void homa_svc_lost(struct homa_svc *c, u32 state);
-/** homa_svc_ended() - under @lock: the connection is of no use; homad may have said why. */
+/** homa_svc_ended() - the connection has failed; change to EVICTED or LOST. Under @lock. */
 void homa_svc_ended(struct homa_svc *c);
 bool homa_svc_hung_up(const struct homa_svc_att *att);
-/** homa_svc_revive() - without locks: attach again if the time has come, and wait for homad's
- *  answers. 0: attached; else the error of a call. */
+/** homa_svc_revive() - attach again if the time has come, and wait for homad's answers. Returns 0
+ *  if the handle is attached, or a call's error. The caller has no lock. */
 int homa_svc_revive(struct homa_svc *c);
-/** homa_svc_revive_locked() - the same, under @ctl. */
+/** homa_svc_revive_locked() - the same for a caller that has @ctl. */
 int homa_svc_revive_locked(struct homa_svc *c);
-/** homa_svc_revive_try() - the same without waiting. -EAGAIN: homad has been asked, and answers
- *  later, or another thread is at it. @coming, unless NULL, gets a reference to the attachment
- *  that homad was asked for, or NULL. */
+/** homa_svc_revive_try() - the same without waiting; -EAGAIN if homad has not answered yet, or
+ *  another thread asks. @coming, unless NULL, gets a reference to the asked attachment or NULL. */
 int homa_svc_revive_try(struct homa_svc *c, struct homa_svc_att **coming);
 
-/* routes.c: with the ring's lock */
-/** homa_svc_way() - the place of @to; it is known to be reachable if the place has this address. */
+/* routes.c: the caller has the ring's lock */
+/** homa_svc_way() - the place for @to; a way to @to is known if the place has this address. */
 struct homa_svc_way *homa_svc_way(struct homa_svc_ring *ring,
 				  const struct homa_addr *to);
-/** homa_svc_learn() - @to can be reached, and takes the place @way. */
+/** homa_svc_learn() - note at the place @way that @to can be reached. */
 void homa_svc_learn(struct homa_svc *c, struct homa_svc_way *way,
 		    const struct homa_addr *to);
-/** homa_svc_unlearn() - homad is asked again for @to, NULL: for all. */
+/** homa_svc_unlearn() - forget the way to @to (NULL: to all), so that homad is asked again. */
 void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to);
 
 /* submit.c */
 struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c);
-/** homa_svc_begin() - a ring, locked, with room for an entry and @staged bytes;
- *  we are attached. May wait. */
+/** homa_svc_begin() - lock a ring with room for an entry and @staged bytes; it may wait. */
 int homa_svc_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **ring);
-/** homa_svc_try_begin() - the same without waiting: -EAGAIN. */
+/** homa_svc_try_begin() - the same, but -EAGAIN instead of waiting. */
 int homa_svc_try_begin(struct homa_svc *c, u32 staged,
 		       struct homa_svc_ring **ring);
 /** homa_svc_entry() - the entry to fill. */
 struct homa_sqe *homa_svc_entry(struct homa_svc *c, struct homa_svc_ring *ring);
-/** homa_svc_stage() - where its @bytes go, and at which offset of segment 0. */
+/** homa_svc_stage() - where the entry's @bytes go; @offset gets their place in segment 0. */
 u8 *homa_svc_stage(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 		   u32 *offset);
-/** homa_svc_submit() - the entry is complete; unlocks the ring. */
+/** homa_svc_submit() - show the complete entry to homad, and unlock the ring. */
 void homa_svc_submit(struct homa_svc *c, struct homa_svc_ring *ring);
 
 /* segments.c */
-/** homa_svc_segment_get() - room for @bytes in a segment that is there; 0 or -ENOBUFS. */
+/** homa_svc_segment_get() - take @bytes out of an existing segment; 0 or -ENOBUFS. */
 int homa_svc_segment_get(struct homa_svc_att *att, u32 bytes, u32 *segment,
 			 u32 *offset);
-/** homa_svc_segment_add() - the memory behind @fd, which is closed, becomes a segment. Segments
- *  before it that homad made and we did not get stay empty. */
+/** homa_svc_segment_add() - make the memory behind @fd a segment, and close @fd. Segments that
+ *  homad made before it and that we did not get stay empty. */
 int homa_svc_segment_add(struct homa_svc_att *att, u32 segment, int fd,
 			 u64 bytes);
 void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset);
@@ -480,19 +480,20 @@ void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset);
 u64 homa_svc_long_used(struct homa_svc_att *att);
 /** homa_svc_long_has() - does @at lie in the memory to send from? */
 bool homa_svc_long_has(struct homa_svc_att *att, const void *at);
-/** homa_svc_unalloc() - the application's room, and its reference to the attachment, go back. */
+/** homa_svc_unalloc() - give back a room of homa_alloc() and its reference to the attachment. */
 void homa_svc_unalloc(const struct homa_room *room);
 
 /* long.c */
+/** homa_svc_long_get() - take memory for a long message; the caller gets a reference to @att. */
 int homa_svc_long_get(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset);
-/** homa_svc_long_ask() - the same without waiting for room in the ring: -EAGAIN. */
+/** homa_svc_long_ask() - the same, but -EAGAIN if the submission ring is full. */
 int homa_svc_long_ask(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset);
-/** homa_svc_long_try() - the same without waiting or asking homad: -EAGAIN. */
+/** homa_svc_long_try() - the same, but -EAGAIN instead of waiting or asking homad. */
 int homa_svc_long_try(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset);
-/** homa_svc_long_keep() - the same without room in the ring, for memory that is filled later. */
+/** homa_svc_long_keep() - the same for memory that is filled later; the ring may be full. */
 int homa_svc_long_keep(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		       u32 *segment, u32 *offset);
 
@@ -504,13 +505,12 @@ int homa_svc_sends_from(void *host, const void *at);
 int homa_svc_slots_init(struct homa_svc *c);
 void homa_svc_slots_free(struct homa_svc *c);
 void homa_svc_slots_limit(struct homa_svc *c, u32 max_rpcs);
-/** homa_svc_slot_get() - with a ring's lock: a free one, its @id and its @token, for a
- *  request to an address with @hash. */
+/** homa_svc_slot_get() - name a request to an address with @hash; NULL if no slot is free. */
 struct homa_svc_slot *homa_svc_slot_get(struct homa_svc *c, u64 hash, u64 *token);
-/** homa_svc_token() - of the open request with this id, or HOMA_SVC_NO_TOKEN. */
+/** homa_svc_token() - the token of the open request @id, or HOMA_SVC_NO_TOKEN. */
 u64 homa_svc_token(struct homa_svc *c, u64 id);
 void homa_svc_slot_put(struct homa_svc *c, struct homa_svc_slot *slot);
-/** homa_svc_slot() - of an open request, NULL: there is none of that name. */
+/** homa_svc_slot() - the slot of the open request @token, or NULL. */
 static inline struct homa_svc_slot *homa_svc_slot(struct homa_svc *c, u64 token)
 {
 	struct homa_svc_slot *slot = &c->slots[token & 0xffff];
@@ -519,7 +519,7 @@ static inline struct homa_svc_slot *homa_svc_slot(struct homa_svc *c, u64 token)
 									  NULL;
 }
 
-/** homa_svc_slot_open() - after all else was written into it. */
+/** homa_svc_slot_open() - make the slot known, after all else was written into it. */
 static inline void homa_svc_slot_open(struct homa_svc_slot *slot, u64 token)
 {
 	__atomic_store_n(&slot->token, token, __ATOMIC_RELEASE);
@@ -534,26 +534,26 @@ int homa_svc_reply(void *host, const struct homa_message *request,
 int homa_svc_reject(void *host, const struct homa_message *request, int error);
 int homa_svc_wait_send(void *host, size_t length, int64_t timeout_ns);
 int homa_svc_send_fd(void *host);
-/** homa_svc_send_tried() - a request that does not wait gave @rc. */
+/** homa_svc_send_tried() - set homa_send_fd() after a request that does not wait returned @rc. */
 void homa_svc_send_tried(struct homa_svc *c, int rc);
 int homa_svc_alive(void *host, const struct homa_message *request);
 int homa_svc_abort(void *host, uint64_t id, int error);
 
-/* complete.c: under @lock */
-/** homa_svc_drain() - until the ring is empty or @self is served; how many. */
+/* complete.c: the caller has @lock */
+/** homa_svc_drain() - take completions until none is left or @self is served; returns how many. */
 u32 homa_svc_drain(struct homa_svc *c, struct homa_svc_waiter *self);
-/** homa_svc_take() - 0: *w->msg filled, -EAGAIN: not there yet, -ENOENT. */
+/** homa_svc_take() - take a kept message for @w: 0, -EAGAIN if there is none yet, or -ENOENT. */
 int homa_svc_take(struct homa_svc *c, struct homa_svc_waiter *w);
-/** homa_svc_fail() - our request ends with @error, as if homad had said so. */
+/** homa_svc_fail() - end our request with @error, as if homad had said so. */
 void homa_svc_fail(struct homa_svc *c, struct homa_svc_slot *slot, u64 token,
 		   u32 error);
-/** homa_svc_abort_slot() - our request fails with @error, 0: vanishes, at once; what
- *  homad will say is not heard any more. */
+/** homa_svc_abort_slot() - end our request with @error, or forget it if that is 0. What homad
+ *  still says of the request is ignored. */
 void homa_svc_abort_slot(struct homa_svc *c, struct homa_svc_slot *slot,
 			 u64 token, u32 error);
-/** homa_svc_confirm() - homad has nothing more to say of one that was aborted. */
+/** homa_svc_confirm() - homad will say no more of the aborted request in @slot. */
 void homa_svc_confirm(struct homa_svc *c, struct homa_svc_slot *slot);
-/** homa_svc_forget() - a request vanishes; whoever waits for it gets -ENOENT. */
+/** homa_svc_forget() - forget our request; threads that wait for it get -ENOENT. */
 void homa_svc_forget(struct homa_svc *c, u64 token);
 void homa_svc_drop_requests(struct homa_svc *c);
 void homa_svc_nudge(struct homa_svc *c);
@@ -569,13 +569,13 @@ int homa_svc_receive(void *host, struct homa_message *msg, uint64_t id,
 int homa_svc_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
 			   unsigned int flags, int64_t timeout_ns);
 int homa_svc_poll(void *host);
-/** homa_svc_end_waits() - under @lock; returns when no thread is inside. */
+/** homa_svc_end_waits() - wake all threads and wait until none is inside; under @lock. */
 void homa_svc_end_waits(struct homa_svc *c);
 
 /* release.c */
 int homa_svc_release(void *host, struct homa_message *msg);
 int homa_svc_release_pages(void *host, const uint32_t *pages, unsigned int num);
-/** homa_svc_discard() - under @lock: nobody will have this message. */
+/** homa_svc_discard() - give back the pieces of a message that nobody wants; under @lock. */
 void homa_svc_discard(struct homa_svc *c, u32 generation,
 		      const struct homa_cqe *cqe);
 void homa_svc_show_releases(struct homa_svc *c);

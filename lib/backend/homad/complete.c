@@ -13,7 +13,7 @@
 #include "homa_sockaddr.h"
 #include "transfer.h"
 
-#define CHUNK 64 /* items for requests that are allocated at once */
+#define CHUNK 64 /* the number of items that are allocated at once */
 
 HOMA_STATIC_ASSERT((int)HOMA_CQE_REQUEST == (int)HOMA_REQUEST &&
 			   (int)HOMA_CQE_RESPONSE == (int)HOMA_RESPONSE &&
@@ -23,6 +23,7 @@ HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) / sizeof(struct iovec
 			   HOMA_SHM_PAGES,
 		   "one piece per page");
 
+/* struct chunk - a block of items for requests; homa_svc.chunks is the list of them */
 struct chunk {
 	struct chunk *next;
 	struct homa_svc_item items[CHUNK];
@@ -32,14 +33,14 @@ void homa_svc_nudge(struct homa_svc *c)
 {
 	u64 value = 1;
 
-	/* Fails only if the counter is full, and then it is readable. */
+	/* This fails only if the counter is full, and then the descriptor is readable. */
 	if (write(c->nudge_fd, &value, sizeof(value)) < 0)
 		return;
 }
 
 /* ---- into the application's message ---- */
 
-/* Its pieces are the application's from now on. */
+/* Note that the application has the message's pieces from now on. */
 static void own_pieces(struct homa_svc_att *att, const struct homa_cqe *cqe)
 {
 	u32 i;
@@ -62,7 +63,7 @@ static void fill_peer(struct homa_svc *c, const struct homa_cqe *cqe,
 		homa_sockaddr_from_addr(&msg->peer, &peer, cqe->port);
 		return;
 	}
-	/* Whom we asked. */
+	/* The peer is the one that our request went to. */
 	slot = &c->slots[cqe->token & 0xffff];
 	homa_sockaddr_from_addr(&msg->peer, &slot->peer, slot->port);
 }
@@ -78,7 +79,7 @@ static void fill(struct homa_svc *c, u8 *pool, u32 generation,
 	msg->id = cqe->kind == HOMA_CQE_REQUEST ?
 			  cqe->id :
 			  c->slots[cqe->token & 0xffff].id;
-	msg->cookie = cqe->cookie; /* or the deadline */
+	msg->cookie = cqe->cookie; /* the deadline, if it is a request */
 	msg->length = cqe->length;
 	msg->iovcnt = (int)cqe->num_pages;
 	for (i = 0; i < cqe->num_pages; i++) {
@@ -112,7 +113,7 @@ static void finish(struct homa_svc *c, struct homa_svc_waiter *w,
 	}
 }
 
-/* Who gets this message? By id first, then the thread that is awake anyway. */
+/* Choose the thread that gets this message: one that waits for its id, or one that is awake. */
 static struct homa_svc_waiter *pick(struct homa_svc *c,
 				    const struct homa_cqe *cqe,
 				    struct homa_svc_waiter *self)
@@ -192,7 +193,7 @@ bool homa_svc_queue_again(struct homa_svc *c, struct homa_svc_item *item,
 	const struct homa_list *last = c->ready[which].prev;
 	u64 next = c->order;
 
-	/* Those that only a receive by id may take are in no list. */
+	/* Private responses are in no list, because only a receive by id may take them. */
 	if (!(cqe->flags & HOMA_CQE_PRIVATE) && last != &c->ready[which] &&
 	    homa_container_of(last, const struct homa_svc_item, list)->order >=
 		    order)
@@ -215,7 +216,7 @@ static void unqueue(struct homa_svc *c, struct homa_svc_item *item)
 	c->ready_count--;
 }
 
-/* A destination cannot be reached any more: the next request asks again. */
+/* Forget that @to can be reached, so that the next request asks homad again. */
 static void unlearn(struct homa_svc *c, const struct homa_addr *to)
 {
 	u32 i;
@@ -227,15 +228,15 @@ static void unlearn(struct homa_svc *c, const struct homa_addr *to)
 	}
 }
 
-/* Frees the slot if both sides are done with it: homad will say no more about the request, and
- * the application has its outcome. */
+/* Free the slot if homad will say no more about the request, and the application has its
+ * outcome. */
 static void let_go(struct homa_svc *c, struct homa_svc_slot *slot)
 {
 	if (!slot->gone && slot->state == HOMA_SVC_OPEN)
 		homa_svc_slot_put(c, slot);
 }
 
-/* There is nothing more to wait for by this name. */
+/* End the waiting of all threads that wait for the request @token. */
 static void end_waiters(struct homa_svc *c, u64 token)
 {
 	struct homa_list *node = c->waiters.next;
@@ -250,7 +251,7 @@ static void end_waiters(struct homa_svc *c, u64 token)
 	}
 }
 
-/* Our request is over: @cqe says how. */
+/* Our request is over. Give its outcome @cqe to a thread that waits, or keep it. */
 static void respond(struct homa_svc *c, struct homa_svc_slot *slot,
 		    const struct homa_cqe *cqe, struct homa_svc_waiter *self)
 {
@@ -264,7 +265,7 @@ static void respond(struct homa_svc *c, struct homa_svc_slot *slot,
 	}
 	w = pick(c, cqe, self);
 	if (likely(w != NULL)) {
-		/* One that found it at its first look was not counted. */
+		/* A thread that finds the outcome at its first look is not in @waits. */
 		crowded = slot->waits > homa_list_linked(&w->list);
 		fill(c, c->att->pool, c->att->generation, cqe, w->msg);
 		let_go(c, slot);
@@ -283,7 +284,7 @@ void homa_svc_confirm(struct homa_svc *c, struct homa_svc_slot *slot)
 	let_go(c, slot);
 }
 
-/* false: no memory to keep it; it stays in the ring. */
+/* Returns false if there is no memory to keep the request; then it stays in the ring. */
 static bool got_request(struct homa_svc *c, const struct homa_cqe *cqe,
 			struct homa_svc_waiter *self)
 {
@@ -348,7 +349,7 @@ void homa_svc_fail(struct homa_svc *c, struct homa_svc_slot *slot, u64 token,
 	respond(c, slot, &cqe, NULL);
 }
 
-/* Requests that nobody has taken: with homad, who asked them has gone. */
+/* Drop requests that nobody has taken, when homad has ended: nobody waits for an answer. */
 void homa_svc_drop_requests(struct homa_svc *c)
 {
 	struct homa_list *node;
@@ -369,6 +370,7 @@ void homa_svc_drop_requests(struct homa_svc *c)
 
 /* ---- the ring ---- */
 
+/* Handle one completion; false if it has to stay in the ring. */
 static bool one(struct homa_svc *c, const struct homa_cqe *cqe,
 		struct homa_svc_waiter *self)
 {
@@ -437,7 +439,7 @@ u32 homa_svc_drain(struct homa_svc *c, struct homa_svc_waiter *self)
 	return n;
 }
 
-/* ---- what was kept ---- */
+/* ---- messages that were kept ---- */
 
 /* The oldest message that @flags ask for, or NULL. */
 static struct homa_svc_item *oldest(struct homa_svc *c, u32 flags)

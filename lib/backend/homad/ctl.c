@@ -16,7 +16,7 @@
 
 #define ROUTES_A_SECOND 200u
 
-/* What homad said when it refused this thread something last, until it is told. */
+/* homad's sentence about its last refusal of this thread; "" once it was told. */
 static _Thread_local char why[HOMA_SHM_TEXT];
 
 const char *homa_svc_why(void)
@@ -35,13 +35,14 @@ void homa_svc_set_why(const char *text)
 	snprintf(why, sizeof(why), "%s", text);
 }
 
-/* false: @att has ended, or does now. @by_itself: homad hung up, it was not late or strange. */
+/* Ask homad; false if @att has ended, or ends with this. @by_itself becomes true if homad has hung
+ * up, and false if its answer was late or strange. */
 static bool is_told(struct homa_svc *c, struct homa_svc_att *att,
 		    struct homa_ctl_request *request,
 		    struct homa_ctl_answer *answer, int *fd, bool *by_itself)
 {
 	if (!homa_svc_ask(att, request, answer, fd, fd ? 1 : 0)) {
-		/* What is wrong with a route we say better. */
+		/* This library has a better sentence about routes. */
 		memcpy(why, answer->text, sizeof(why));
 		if (!answer->error || request->op == HOMA_CTL_ROUTE)
 			why[0] = '\0';
@@ -54,7 +55,7 @@ static bool is_told(struct homa_svc *c, struct homa_svc_att *att,
 	return false;
 }
 
-/* The next packet of records: how many whole ones, 0: it is none. */
+/* Read the next packet of records; returns their number, 0 if it has none or a broken one. */
 static u32 next_records(const struct homa_svc_att *att, void *batch, size_t size)
 {
 	ssize_t n;
@@ -80,7 +81,7 @@ int homa_svc_records(struct homa_svc *c, void *all, size_t size, u32 total)
 	}
 	if (got == total)
 		return 0;
-	/* What else comes would be taken for the answer to the next question. */
+	/* Records that come later would be taken for the answer to the next question. */
 	homa_turn_lock(&c->lock);
 	homa_svc_ended(c);
 	homa_turn_unlock(&c->lock);
@@ -103,7 +104,7 @@ int homa_svc_question(struct homa_svc *c, struct homa_ctl_request *request,
 	bool by_itself = true;
 	int i, rc;
 
-	/* Twice: it may end because of what it is asked. */
+	/* At most twice, because homad may end because of this very question. */
 	for (i = 0; i < 2 && by_itself; i++) {
 		rc = homa_svc_revive_locked(c);
 		if (rc)
@@ -152,8 +153,8 @@ int homa_svc_bind(void *host, uint16_t port)
 	return rc;
 }
 
-/* Asking is a courtesy: a missing route is also told by the RPC's failure. Who
- * writes to very many destinations shall not wait for each. */
+/* May homad be asked for another route? The RPC would fail as well if there is none, and
+ * a program that sends to very many destinations shall not wait for each. */
 static bool may_ask(struct homa_svc *c)
 {
 	u64 now = homa_clock_ns();
@@ -181,7 +182,7 @@ int homa_svc_route(struct homa_svc *c, const struct homa_addr *addr)
 		c->counters.routes++;
 	}
 	pthread_mutex_unlock(&c->ctl);
-	/* Who asks goes on with the handle. */
+	/* The caller goes on to use the handle, which is freed once nobody is inside. */
 	if (!rc && __atomic_load_n(&c->closing, __ATOMIC_SEQ_CST))
 		rc = -ESHUTDOWN;
 	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);

@@ -20,7 +20,8 @@
 #include <unistd.h>
 #include "fd.h"
 
-#define OWED_TRIES 1000 /* homad is between clearing the bit and signalling */
+/* How often a signal is looked for while homad has cleared the bit and not written it yet. */
+#define OWED_TRIES 1000
 
 int homa_svc_fd_watch(struct homa_svc *c, int fd, u32 events)
 {
@@ -28,7 +29,7 @@ int homa_svc_fd_watch(struct homa_svc *c, int fd, u32 events)
 
 	if (!epoll_ctl(c->ep_fd, EPOLL_CTL_ADD, fd, &ev))
 		return 0;
-	/* It may be watched for something else so far. */
+	/* The descriptor may be in the set already, for other events. */
 	return errno == EEXIST && !epoll_ctl(c->ep_fd, EPOLL_CTL_MOD, fd, &ev) ?
 		       0 :
 		       -errno;
@@ -40,7 +41,7 @@ void homa_svc_fd_timer(struct homa_svc *c, u64 at)
 
 	when.it_value.tv_sec = (time_t)(at / 1000000000u);
 	when.it_value.tv_nsec = (long)(at % 1000000000u);
-	/* A new setting makes it unreadable; zero disarms it. */
+	/* A new setting makes the timer unreadable; 0 disarms it. */
 	timerfd_settime(c->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
@@ -50,14 +51,14 @@ static void set_level(struct homa_svc *c, bool level)
 
 	if (c->level == level)
 		return;
-	/* Neither can block or fail: the counter is 0 or 1. */
+	/* Neither call can block or fail, because the counter is small. */
 	if (level)
 		c->level = write(c->level_fd, &value, sizeof(value)) > 0;
 	else
 		c->level = read(c->level_fd, &value, sizeof(value)) < 0;
 }
 
-/* Read all signals; at least one is there or on its way if @owed. */
+/* Read all signals of homad. If @owed, at least one is there or about to come. */
 static void read_signals(struct homa_svc *c, bool owed)
 {
 	char bytes[64];
@@ -82,7 +83,7 @@ static bool signalled(const struct homa_svc *c)
 		 HOMA_SHM_ARM_FD);
 }
 
-/* Nothing is there for the application: have homad tell us. */
+/* Ask homad to signal the next message, when there is none for the application. */
 static void arm(struct homa_svc *c)
 {
 	u32 *armed = &c->att->queues->armed;
@@ -124,12 +125,12 @@ void homa_svc_fd_update(struct homa_svc *c)
 		if (!c->ready_count)
 			arm(c);
 	} while (homa_svc_pending(c) && homa_svc_drain(c, NULL));
-	/* Its signal serves as well as one of ours. */
+	/* If homad has signalled, its descriptor is readable and ours need not be. */
 	if (c->fd_edges || !c->ready_count || !signalled(c))
 		set_level(c, c->ready_count > 0);
 }
 
-/* homad is away. Under the lock, but ready_fd is only changed under @ctl, too. */
+/* @lock is enough to read ready_fd, which is only changed under @ctl and @lock. */
 void homa_svc_fd_detach(struct homa_svc *c)
 {
 	u64 next = __atomic_load_n(&c->next_try, __ATOMIC_RELAXED);
@@ -182,7 +183,7 @@ int homa_svc_fd_hear(struct homa_svc *c, struct homa_svc_att *att)
 		return rc;
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	homa_turn_lock(&c->lock);
-	/* A child of fork() closes what is said here: never one that is closed already. */
+	/* A child of fork() closes @ready_fd, so this must never be a closed descriptor. */
 	old = c->ready_fd;
 	c->ready_fd = fd;
 	if (old >= 0)

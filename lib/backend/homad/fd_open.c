@@ -9,8 +9,8 @@
 #include <sys/timerfd.h>
 #include "fd.h"
 
-/* The same for the homad that the handle has, if there is one. If it has just ended, the time to
- * try again is what the set says. */
+/* Have the handle's homad, if there is one, signal at homa_fd(). If homad has just ended, the set
+ * becomes readable when it is time to try again. */
 static int attach_now(struct homa_svc *c)
 {
 	int rc;

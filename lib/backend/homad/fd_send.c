@@ -16,7 +16,7 @@ static void set(int fd, u32 ns)
 {
 	struct itimerspec when = { .it_value.tv_nsec = (long)ns };
 
-	/* A new setting makes it unreadable until then. */
+	/* A new setting makes the timer unreadable until it runs out. */
 	timerfd_settime(fd, 0, &when, NULL);
 }
 

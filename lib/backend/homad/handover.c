@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The handle goes to another process. Who gives it shuts it for its own threads, writes what
- * only this library knows of it into a file (state_write.c), and has homad keep the attachment
- * under a token. If homad does not, the handle is open again as if nothing had been tried. Who
- * takes it maps the memory, reads the file, and only when both are right tells homad so; before
- * that he writes nothing there, and another one may try if he fails.
+ * The handle goes to another process. The process that gives it shuts it for its own threads,
+ * writes what only this library knows of it into a file (state_write.c), and has homad keep the
+ * attachment under a token. If homad refuses, the handle is open again as if nothing had been
+ * tried. The process that takes it maps the memory, reads the file, and tells homad when both
+ * are right. Before that it writes nothing to the memory, so another process may try if it fails.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,12 +34,13 @@ static void unlock_all(struct homa_svc *c)
 	homa_turn_unlock(&c->lock);
 }
 
-/* Pieces of messages that this library holds for nobody yet. */
+/* The number of pieces of a message in the present pool that waits for the application. */
 static u64 pieces_of(const struct homa_svc *c, const struct homa_svc_item *item)
 {
 	return item->generation == c->att->generation ? item->cqe.num_pages : 0;
 }
 
+/* The number of pieces of all messages that wait for the application. */
 static u64 pieces_waiting(const struct homa_svc *c)
 {
 	const struct homa_list *first = &c->ready[HOMA_SVC_REQUESTS], *node;
@@ -56,8 +57,8 @@ static u64 pieces_waiting(const struct homa_svc *c)
 	return n;
 }
 
-/* Under all locks: does anybody in this process use something of it? A copy under way, memory of
- * homa_alloc() and a thread that sleeps refer to the attachment. */
+/* Return the reason why the handle cannot be given away now, NULL if it can. Copies under way,
+ * memory of homa_alloc() and threads that sleep have references. The caller has all locks. */
 static const char *used_by(const struct homa_svc *c)
 {
 	const struct homa_svc_att *att = c->att;
@@ -74,7 +75,7 @@ static const char *used_by(const struct homa_svc *c)
 	return NULL;
 }
 
-/* From now on every call fails, and the file says how things are. */
+/* Make every call fail from now on; returns the file with the handle's state, or an error. */
 static int shut(struct homa_svc *c, u64 serial)
 {
 	const char *user;
@@ -98,7 +99,7 @@ static int shut(struct homa_svc *c, u64 serial)
 	return rc;
 }
 
-/* homad keeps the attachment, or the handle is open again. */
+/* Have homad keep the attachment; if it does not, the handle is open again. */
 static int give(struct homa_svc *c, int fd, u8 token[16])
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_EXPORT };
@@ -161,7 +162,7 @@ static void say_refused(const struct homa_ctl_answer *answer, char *err,
 		 *answer->text ? answer->text : strerror(-answer->error));
 }
 
-/* All memory of the attachment, segments behind the first one too. */
+/* Map all memory of the attachment, also the segments behind the first one. */
 static int map(struct homa_svc *c, struct homa_svc_att *att, int *fds,
 	       char *err, size_t errlen)
 {
@@ -169,7 +170,7 @@ static int map(struct homa_svc *c, struct homa_svc_att *att, int *fds,
 	u32 i;
 	int fd, rc;
 
-	/* What was received stays where it is, whatever was asked for. */
+	/* The receive pool is mapped as it is, whatever its size. */
 	rc = homa_svc_attach_map(c, att, fds, err, errlen);
 	for (i = 1; !rc && i < att->answer.segment; i++) {
 		fd = fds[HOMA_CTL_FD_STATE + i];
@@ -187,7 +188,7 @@ static int map(struct homa_svc *c, struct homa_svc_att *att, int *fds,
 	return rc;
 }
 
-/* What homad has of the attachment that @token is for. */
+/* Ask homad for the attachment that @token stands for, and map it. */
 static int look(struct homa_svc *c, struct homa_svc_att *att,
 		const u8 token[16], int *fds, char *err, size_t errlen)
 {
@@ -220,7 +221,7 @@ static int look(struct homa_svc *c, struct homa_svc_att *att,
 	return map(c, att, fds, err, errlen);
 }
 
-/* The handle's own memory of itself, once it has @att. */
+/* Read the handle's state, which the former process wrote, when the handle has its attachment. */
 static int remember(struct homa_svc *c, int fd, u64 *serial, char *err,
 		    size_t errlen)
 {
@@ -236,7 +237,7 @@ static int remember(struct homa_svc *c, int fd, u64 *serial, char *err,
 	return rc;
 }
 
-/* It is ours from now on. */
+/* Tell homad that this process takes the attachment. */
 static int take(struct homa_svc *c, char *err, size_t errlen)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_TAKE };

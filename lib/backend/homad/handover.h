@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* Handles that go from one process to another, for libhoma's core. Only homad's can. */
+/* Handles that go from one process to another, for libhoma's core. Only homad can keep them. */
 #ifndef HOMA_SVC_HANDOVER_H
 #define HOMA_SVC_HANDOVER_H
 
@@ -7,12 +7,13 @@
 
 /**
  * homa_svc_export() - have homad keep the attachment for another process
- * @serial: what the core calls the handle. @token: receives what the other process needs.
- * -EBUSY: something of it is in use here; -EOPNOTSUPP; or what homad said. Then the handle is
- * as before, else only to be closed.
+ * @serial: the core's number of the handle.
+ * @token: receives the number that the other process shows to homad.
+ * Returns 0, and the handle can only be closed afterwards. Returns -EBUSY if this process uses
+ * something of the handle, -EOPNOTSUPP, or homad's error; then the handle is as before.
  */
 int homa_svc_export(void *host, uint64_t serial, uint8_t token[16]);
-/** homa_svc_import() - a handle out of what homad keeps; @err gets a sentence on failure. */
+/** homa_svc_import() - make a handle of what homad keeps; on failure @err gets a sentence. */
 int homa_svc_import(void **out, const struct homa_backend_options *options,
 		    const uint8_t token[16], uint64_t *serial, char *err,
 		    size_t errlen);

@@ -62,7 +62,7 @@ int homa_svc_heap_put(struct homa_svc_heap *heap, u32 offset)
 {
 	u32 at = offset / HOMA_SVC_UNIT, len;
 
-	/* Tags inside of a block are left-overs; only a begin has a matching end. */
+	/* Tags inside of a block are out of date; only a block's first unit has a matching last. */
 	if (offset % HOMA_SVC_UNIT || at >= heap->units || !(heap->tags[at] & 1))
 		return -EINVAL;
 	len = heap->tags[at] >> 1;

@@ -12,8 +12,8 @@
 #define ROUND 65536u
 #define SEGMENT_MOST ((u64)8 << 20)
 
-/* As large as all so far, so that there are few of them, up to a limit; if homad does
- * not allow that, as large as needed. */
+/* The usual size of the next segment in bytes: as many as all segments have, up to a limit, so
+ * that there are few. */
 static u64 next_size(const struct homa_svc_att *att)
 {
 	u64 sum = 0;
@@ -25,7 +25,8 @@ static u64 next_size(const struct homa_svc_att *att)
 				    SEGMENT_MOST;
 }
 
-/* Another segment for the attachment that there is when homad answers: it may be a new one. */
+/* Ask homad for another segment of the usual size or, if it refuses, of @bytes. The segment
+ * belongs to the attachment that the handle has when homad answers, which may be a new one. */
 static int grow(struct homa_svc *c, u32 bytes)
 {
 	u64 needed = ((u64)bytes + ROUND - 1) / ROUND * ROUND;
@@ -56,7 +57,8 @@ static int grow(struct homa_svc *c, u32 bytes)
 				    answer.data_bytes);
 }
 
-/* -EAGAIN: the homad of @att has ended meanwhile; what it gave is of no use any more. */
+/* Find @bytes that completions give back, or add a segment. Returns -EAGAIN if the homad of @att
+ * has ended meanwhile, so that its memory is of no use any more. */
 static int make_room(struct homa_svc *c, struct homa_svc_att *att, u32 bytes,
 		     u32 *segment, u32 *offset)
 {
@@ -85,7 +87,8 @@ static int make_room(struct homa_svc *c, struct homa_svc_att *att, u32 bytes,
 	return rc ? -ENOBUFS : 0;
 }
 
-/* In the attachment that there is now, to which the caller gets a reference; unlocks @ring. */
+/* Take @bytes in the present attachment, to which the caller gets a reference even if there are
+ * none. The caller has @ring's lock; this function unlocks it. */
 static int first_look(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 		      struct homa_svc_att **att, u32 *segment, u32 *offset)
 {
@@ -95,8 +98,8 @@ static int first_look(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 	return homa_svc_segment_get(*att, bytes, segment, offset);
 }
 
-/* The same, and homad is asked for more if need be. On success the caller has a reference to
- * @att; -EAGAIN: homad has ended meanwhile. */
+/* The same, but homad is asked for more if need be, and only on success the caller has a reference
+ * to @att. Returns -EAGAIN if homad has ended meanwhile. */
 static int look_and_ask(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 			struct homa_svc_att **att, u32 *segment, u32 *offset)
 {
@@ -109,8 +112,8 @@ static int look_and_ask(struct homa_svc *c, struct homa_svc_ring *ring, u32 byte
 	return rc;
 }
 
-/* When homad ends while it is asked, the next one is: homa_svc_begin() attaches to it, or says
- * that there is none. */
+/* If homad ends while it is asked, the next homad is asked: homa_svc_begin() attaches to it, or
+ * says that there is none. */
 int homa_svc_long_get(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		      u32 *segment, u32 *offset)
 {
@@ -160,7 +163,7 @@ int homa_svc_long_try(struct homa_svc *c, u32 bytes, struct homa_svc_att **att,
 		return rc;
 	rc = first_look(c, ring, bytes, att, segment, offset);
 	if (rc && homa_turn_trylock(&c->lock)) {
-		/* What completions give back; none are taken out of another one's turn. */
+		/* Take what completions give back, if no other thread has the lock. */
 		if (homa_svc_state(c) == HOMA_SVC_UP)
 			homa_svc_drain(c, NULL);
 		homa_svc_fd_touch(c);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * Counters of a handle: homad's, which for most are of the whole machine, and
- * what belongs to this attachment alone, counted here.
+ * Counters of a handle: homad's, most of which are of the whole machine, and those of
+ * this handle, which are counted here.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +12,11 @@
 typedef void visitor(void *arg, const char *name, const char *description,
 		     uint64_t value);
 
-/* Counted here for this handle; homad's of the same name are left out. */
+/* The names of counters that are counted here; homad's of the same name are left out. */
 static const char *const ours[] = { "host_out_bytes", "rx_fresh_bytes",
 				    "rpcs_failed", NULL };
 
-/* homad's, or NULL; under @ctl. */
+/* Ask homad for its counters; NULL if there are none. The caller has @ctl and frees them. */
 static struct homa_ctl_metric *ask(struct homa_svc *c, u32 *total)
 {
 	struct homa_ctl_request request = { .op = HOMA_CTL_METRICS };
@@ -29,7 +29,7 @@ static struct homa_ctl_metric *ask(struct homa_svc *c, u32 *total)
 		return NULL;
 	}
 	all = calloc(answer.total + 1, sizeof(*all));
-	/* What came of those that stopped is of use, the rest is empty. */
+	/* If some records are missing, those that came are used; the others are empty. */
 	homa_svc_records(c, all, sizeof(*all), answer.total);
 	*total = all ? answer.total : 0;
 	return all;

@@ -17,7 +17,7 @@
 #define SPIN_DEFAULT_US 50 /* as in options.c */
 #define SPIN_MIN_US 5
 
-/* The default adapts downwards, what a program asks for does not. */
+/* The default spinning time may become shorter by itself; a program's own does not. */
 static void set_spin(struct homa_svc *c, int32_t spin_us)
 {
 	u64 max = (u64)(spin_us < 0 ? SPIN_DEFAULT_US : spin_us) * 1000;
@@ -52,7 +52,7 @@ static struct homa_svc *new_handle(const struct homa_backend_options *options)
 	return c;
 }
 
-/* Messages that are held die, too, as they do in every host. */
+/* Free the handle. Messages that the application holds are lost, as in every host. */
 void homa_svc_free(struct homa_svc *c)
 {
 	struct homa_list *node;
@@ -66,7 +66,7 @@ void homa_svc_free(struct homa_svc *c)
 		homa_svc_att_put(c->coming.att);
 	if (c->att)
 		homa_svc_att_put(c->att);
-	/* What was lent is plain memory again. */
+	/* The memory that the application lent becomes plain memory again. */
 	if (c->region && c->att &&
 	    mmap(c->region, c->rcvbuf, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,

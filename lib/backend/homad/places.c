@@ -11,6 +11,7 @@
 
 /* struct kind - what this library expects of the rings of a kind */
 struct kind {
+	/* The size of an entry in bytes, and the least and greatest number of entries. */
 	u32 entry_bytes, min, max;
 };
 
@@ -23,6 +24,7 @@ static const struct kind kinds[] = {
 			       HOMA_SHM_RELEASES_MAX },
 };
 
+/* Set the places that the rings have with a homad that has no table. */
 static int usual(struct homa_svc_att *att)
 {
 	struct homa_shm_queues *q = (struct homa_shm_queues *)att->queues;
@@ -47,7 +49,7 @@ static bool within(const struct homa_svc_att *att, u32 offset, u64 bytes)
 	       offset + bytes <= att->answer.queues_bytes;
 }
 
-/* Which of ours it is; NULL: none. */
+/* The ring of ours that @place is for; NULL if this library does not know it. */
 static struct homa_svc_place *ours(struct homa_svc_att *att,
 				   const struct homa_shm_place *place)
 {

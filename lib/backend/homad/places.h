@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* Where homad says that the rings of an attachment are, and whether it can be understood. */
+/* Where homad says that the rings of an attachment are, and a check of that. */
 #ifndef HOMA_SVC_PLACES_H
 #define HOMA_SVC_PLACES_H
 
@@ -8,19 +8,25 @@
 
 struct homa_svc_att;
 
-/* struct homa_svc_place - a ring in homad's memory; its @entries are a power of two */
+/**
+ * struct homa_svc_place - a ring in homad's memory
+ * @index: its head and tail.
+ * @first: its first entry.
+ * @entries: the number of its entries, a power of two.
+ */
 struct homa_svc_place {
 	struct homa_shm_ring *index;
 	void *first;
 	u32 entries;
 };
 
+/** homa_svc_same_major() - can this library understand a homad of this version? */
 static inline bool homa_svc_same_major(u32 version)
 {
 	return HOMA_SHM_MAJOR(version) == HOMA_SHM_MAJOR(HOMA_SHM_VERSION);
 }
 
-/** homa_svc_find_rings() - @att's rings in @att->queues; 0, or -EPROTO: homad is wrong. */
+/** homa_svc_find_rings() - find @att's rings in @att->queues; 0, or -EPROTO if homad is wrong. */
 int homa_svc_find_rings(struct homa_svc_att *att);
 
 #endif

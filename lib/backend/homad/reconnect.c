@@ -49,7 +49,7 @@ static void fail_all(struct homa_svc *c, u32 error)
 	}
 }
 
-/* Threads that wait look at the state again. */
+/* Wake all threads that wait, so that they look at the state again. */
 static void wake_all(struct homa_svc *c)
 {
 	struct homa_list *node;
@@ -67,15 +67,15 @@ void homa_svc_lost(struct homa_svc *c, u32 state)
 
 	if (homa_svc_state(c) != HOMA_SVC_UP)
 		return;
-	/* The last of what it said; its memory is still there. */
+	/* Take homad's last completions; its memory is still mapped. */
 	homa_svc_drain(c, NULL);
 	__atomic_store_n(&c->state, state, __ATOMIC_RELEASE);
-	/* Those that did not see that yet have submitted after this. */
+	/* Threads that have not seen the new state have finished submitting after this. */
 	for (i = 0; i < HOMA_SHM_SQS; i++) {
 		homa_turn_lock(&c->rings[i].lock);
 		homa_turn_unlock(&c->rings[i].lock);
 	}
-	/* Otherwise every call fails from now on, and says why. */
+	/* In the other states every call fails from now on, so nothing need fail here. */
 	if (state == HOMA_SVC_LOST) {
 		fail_all(c, ECONNRESET);
 		homa_svc_drop_requests(c);
@@ -84,7 +84,7 @@ void homa_svc_lost(struct homa_svc *c, u32 state)
 	__atomic_store_n(&c->next_try, 0, __ATOMIC_RELAXED);
 	if (state != HOMA_SVC_SHUT) {
 		c->counters.losses++;
-		/* It may live, and would keep our port as long as we are connected. */
+		/* homad may live, and would keep our port as long as we are connected. */
 		shutdown(c->att->sock, SHUT_RDWR);
 	}
 	if (c->ep_fd >= 0)
@@ -119,7 +119,7 @@ bool homa_svc_hung_up(const struct homa_svc_att *att)
 
 void homa_svc_ended(struct homa_svc *c)
 {
-	/* Set before it hangs up. */
+	/* homad sets the state before it hangs up. */
 	u32 state = __atomic_load_n(&c->att->queues->state, __ATOMIC_ACQUIRE);
 
 	homa_svc_lost(c, state == HOMA_SHM_EVICTED ? HOMA_SVC_EVICTED :
@@ -141,6 +141,7 @@ void homa_svc_check(struct homa_svc *c)
 
 /* ---- the next attachment ---- */
 
+/* Give homad HOMA_SVC_ANSWER_S seconds to answer. */
 static void set_patience(struct homa_svc *c)
 {
 	__atomic_store_n(&c->next_try,
@@ -170,7 +171,7 @@ static int heard_listen(struct homa_svc_att *att)
 	return rc;
 }
 
-/* 1: homad is asked for what the new attachment lacks; 0: it lacks nothing. */
+/* Ask homad for what the new attachment lacks; returns 1, or 0 if it lacks nothing. */
 static int ask_more(struct homa_svc *c)
 {
 	struct homa_svc_coming *coming = &c->coming;
@@ -190,7 +191,7 @@ static int ask_more(struct homa_svc *c)
 	return rc ? rc : 1;
 }
 
-/* The answer to the last question has come, or the end of the connection. */
+/* Read the answer to the last question; it has come, or the connection has ended. */
 static int hear(struct homa_svc *c)
 {
 	struct homa_svc_coming *coming = &c->coming;
@@ -205,13 +206,13 @@ static int hear(struct homa_svc *c)
 		return heard_listen(coming->att);
 	default:
 		rc = homa_svc_fd_hear(c, coming->att);
-		/* Otherwise the program has changed its mind meanwhile. */
+		/* If the program wants other signals by now, homad is asked again. */
 		coming->signals = coming->edges == c->fd_edges;
 		return rc;
 	}
 }
 
-/* Has homad answered? @wait: until it has, or its time is over. */
+/* Has homad answered? If @wait, this waits until it has or its time is over. */
 static bool has_answered(struct homa_svc *c, bool wait)
 {
 	u64 until = __atomic_load_n(&c->next_try, __ATOMIC_RELAXED), now;
@@ -238,11 +239,12 @@ static int begin(struct homa_svc *c, bool wait)
 					  .listens = !c->bound && !c->listen };
 	rc = homa_svc_attach_ask(c, &c->coming.att, wait, why, sizeof(why));
 	set_patience(c);
-	/* homad has so many connections to accept that another one would have to wait. */
+	/* -EAGAIN means that homad has too many connections to accept at the moment. */
 	return rc == -EAGAIN ? -ECONNREFUSED : rc;
 }
 
-/* 0: the new attachment has all that it needs; -EAGAIN: homad has not answered yet. */
+/* Read answers and ask on. Returns 0 if the new attachment has all that it needs, -EAGAIN if homad
+ * has not answered yet, or an error. */
 static int go_on(struct homa_svc *c, bool wait)
 {
 	int rc = 1;
@@ -257,7 +259,7 @@ static int go_on(struct homa_svc *c, bool wait)
 		rc = hear(c);
 		if (!rc)
 			rc = ask_more(c);
-		/* What homad says is no word about time. */
+		/* An -EAGAIN of homad's own is a refusal, and does not mean that it is late. */
 		if (rc == -EAGAIN)
 			rc = -ECONNREFUSED;
 	}
@@ -284,7 +286,7 @@ static void succeed(struct homa_svc *c)
 	c->coming.att = NULL;
 }
 
-/* The poller may sleep until homad answers, and the answer has been read here. */
+/* Wake the poller: it may sleep until homad's answer comes, which was read here. */
 static void tell_poller(struct homa_svc *c)
 {
 	homa_turn_lock(&c->lock);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Receive buffers given back. homad ends an attachment that gives back what it
- * does not have, so we know which pieces are out: a program that releases twice,
+ * does not have. So we remember which pieces the program has: one that releases twice,
  * or a copy of a message, harms nobody. Entries are shown to homad a few at a
  * time, or when a receive finds nothing to do, or when homad waits for them.
  *
@@ -13,7 +13,8 @@
 #include <unistd.h>
 #include "client.h"
 
-#define FULL_TRIES 1000 /* looks at a full ring before a piece is kept */
+/* How often a full ring is looked at before a piece is kept. */
+#define FULL_TRIES 1000
 
 /*
  * Could homad be short of pages on our account? It says so when it knows, but
@@ -38,7 +39,7 @@ static bool has_room(const struct homa_svc *c)
 	       ring->entries;
 }
 
-/* There is room in the ring. */
+/* Put a piece into the release ring, which has room. */
 static void enter(struct homa_svc *c, u32 page)
 {
 	const struct homa_svc_place *ring = &c->att->release;
@@ -47,8 +48,8 @@ static void enter(struct homa_svc *c, u32 page)
 	__atomic_store_n(&c->release_tail, c->release_tail + 1, __ATOMIC_RELAXED);
 }
 
-/* The next piece that is kept, in the order of the pool, is kept no longer. false: there is
- * none, which only a homad can bring about that gave a piece twice. */
+/* Find the next kept piece in the order of the pool, and mark it as given back. Returns false if
+ * there is none, which only happens if homad gave a piece twice. */
 static bool unkeep(struct homa_svc *c, u32 *page)
 {
 	struct homa_svc_att *att = c->att;
@@ -69,7 +70,7 @@ static bool unkeep(struct homa_svc *c, u32 *page)
 	return false;
 }
 
-/* What is kept goes into the ring as far as there is room. */
+/* Put kept pieces into the ring as far as there is room. */
 static void enter_kept(struct homa_svc *c)
 {
 	u32 left = c->kept, page;
@@ -85,7 +86,7 @@ static void enter_kept(struct homa_svc *c)
 	__atomic_store_n(&c->kept, left, __ATOMIC_RELAXED);
 }
 
-/* Under release_lock. */
+/* Show homad all pieces in the ring. The caller has release_lock. */
 static void show(struct homa_svc *c)
 {
 	struct homa_shm_header *h = c->att->queues;
@@ -104,7 +105,7 @@ static void show(struct homa_svc *c)
 		homa_svc_kick(c, c->att);
 }
 
-/* More than homad has taken back: it is at work on them, or stands still. */
+/* The ring is full. Give homad time to take pieces; false if it has not. */
 HOMA_RARE static bool wait_for_room(struct homa_svc *c)
 {
 	int i;
@@ -119,7 +120,7 @@ HOMA_RARE static bool wait_for_room(struct homa_svc *c)
 	return false;
 }
 
-/* Is there room for one more? What is kept goes first, and who keeps some does not wait. */
+/* Is there room for one more piece? Kept pieces go first, and while there are some nobody waits. */
 static bool make_room(struct homa_svc *c)
 {
 	if (likely(!c->kept))
@@ -163,7 +164,7 @@ static void put_all(struct homa_svc *c, struct homa_svc_att *att,
 		if (put(c, att, pages[i]))
 			*rc = -EINVAL;
 	if (unlikely(att != c->att)) {
-		/* All of a former homad's are back. */
+		/* All pieces of a former attachment are back, so it is not needed any more. */
 		if (att->pieces_taken == att->pieces_released) {
 			homa_list_del(&att->old);
 			homa_svc_att_put(att);

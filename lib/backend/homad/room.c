@@ -11,13 +11,15 @@
 #include "fd.h"
 #include "homa_clock.h"
 
-#define YIELD_NS 200000u    /* so long only others are let run */
-#define PAUSE_MAX_NS 500000 /* between two looks after that */
-/* Between two questions for more memory: a user has none for long when he has none, and
- * homad lets who asks too often wait, and with him whoever else asks on this handle. */
+/* A waiting thread only yields the processor for so long. */
+#define YIELD_NS 200000u
+/* Later it sleeps at most so long between two looks. */
+#define PAUSE_MAX_NS 500000
+/* The pause between two questions for more memory. A user who has no memory has none for long, and
+ * homad makes a handle wait that asks too often. */
 #define ASK_NS 100000000u
 
-/* Would a request of @length bytes find room? @ask: homad may be asked for more. */
+/* Would a request of @length bytes find room? If @ask, homad may be asked for more memory. */
 static int try_room(struct homa_svc *c, u32 length, bool ask)
 {
 	struct homa_svc_att *att;
@@ -42,7 +44,7 @@ static int try_room(struct homa_svc *c, u32 length, bool ask)
 	return rc;
 }
 
-/* homad waits for room, too, if nobody takes what it has for us. */
+/* Take completions, for which homad may wait, and let it run. */
 static int let_homad_run(struct homa_svc *c, u64 since, u64 now)
 {
 	struct timespec ts = { .tv_nsec = (long)homa_min_u64((now - since) / 4,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The destinations that a submission ring's threads know to be reachable, by a hash of
- * the address: one place each, and who comes later takes it. All under the ring's lock.
+ * The destinations that a submission ring's threads know to be reachable. A hash of the
+ * address says the place of each; a later destination takes the place of an earlier one.
  */
 #include "client.h"
 #include "homa_hash.h"
@@ -25,7 +25,7 @@ void homa_svc_unlearn(struct homa_svc_ring *ring, const struct homa_addr *to)
 			homa_svc_way(ring, to)->addr.zero = 1;
 		return;
 	}
-	/* The unspecified address is an address, too. */
+	/* A flag marks a free place, because even the unspecified address can be a destination. */
 	for (i = 0; i < HOMA_SVC_ROUTES; i++)
 		ring->routes[i].addr.zero = 1;
 }

@@ -11,7 +11,7 @@
 #include "client.h"
 #include "fd.h"
 
-/* What homad knows, with room for @more. NULL: none, or *@rc. */
+/* Ask homad for its records of RPCs, and allocate room for @more. NULL with an error in @rc. */
 static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 more, u32 *total,
 				     int *rc)
 {
@@ -30,7 +30,7 @@ static struct homa_ctl_rpc *ask_rpcs(struct homa_svc *c, u32 more, u32 *total,
 	return rpcs;
 }
 
-/* Requests that nobody has taken yet, by id and sorted; the caller frees them. */
+/* The ids of requests that nobody has taken yet; the caller frees them. */
 static u64 *waiting_requests(struct homa_svc *c, u32 *num)
 {
 	struct homa_list *first = &c->ready[HOMA_SVC_REQUESTS], *node;
@@ -50,8 +50,8 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Is it open to the application, as homad says it is? Then it gets the id that the
- * application knows. */
+/* Is an RPC that is open at homad open to the application, too? Then its record gets the id that
+ * the application knows. */
 static bool is_open(struct homa_svc *c, struct homa_ctl_rpc *rpc)
 {
 	const struct homa_svc_slot *slot;
@@ -65,7 +65,7 @@ static bool is_open(struct homa_svc *c, struct homa_ctl_rpc *rpc)
 	return true;
 }
 
-/* Of one that is over and not taken yet. */
+/* Write the record of a request that is over and whose outcome was not taken yet. */
 static void show_done(struct homa_svc *c, u32 index, struct homa_ctl_rpc *rpc)
 {
 	const struct homa_svc_slot *slot = &c->slots[index];
@@ -96,7 +96,7 @@ static u32 count_done(struct homa_svc *c)
 	return n;
 }
 
-/* Under the lock: homad's @total records, and as many of ours as there is @room. */
+/* Correct homad's @total records and add up to @room of ours. The caller has the lock. */
 static u32 put_right(struct homa_svc *c, struct homa_ctl_rpc *rpcs, u32 total,
 		     u32 room)
 {
@@ -132,7 +132,7 @@ int homa_svc_rpcs(void *host,
 	pthread_mutex_lock(&c->ctl);
 	homa_turn_lock(&c->lock);
 	homa_svc_drain(c, NULL);
-	/* Those that homad is about to end become ours meanwhile. */
+	/* Some requests may end while homad is asked, so there is room for more. */
 	room = count_done(c) + 1024;
 	homa_turn_unlock(&c->lock);
 	rpcs = ask_rpcs(c, room, &total, &rc);

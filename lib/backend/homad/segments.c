@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The segments of an attachment, from which long messages are sent: what is free of
- * them, and what comes back. homad reads a message where it lies, until it says
- * otherwise by a completion.
+ * The segments of an attachment, from which long messages are sent, and what is free in
+ * them. homad reads a message where it lies. A completion says when it has done so.
  */
 #include <errno.h>
 #include <sys/mman.h>

@@ -12,9 +12,13 @@
 
 /**
  * struct outgoing - a message on its way into shared memory
- * @att: with a long one: the attachment it lies in, referred to; else NULL.
- * @lent: it lies in the application's @out->room: if it is sent, that is homad's for a while.
- * @nonblock: -EAGAIN instead of waiting.
+ * @out: the message as libhoma's core gave it.
+ * @length: its length in bytes.
+ * @att: the attachment in whose memory a long message lies, with a reference; else NULL.
+ * @segment: the segment in which a long message lies.
+ * @offset: its offset there in bytes.
+ * @lent: true if it lies in @out->room, memory of homa_alloc().
+ * @nonblock: true if -EAGAIN is returned instead of waiting.
  */
 struct outgoing {
 	const struct homa_message_out *out;
@@ -25,7 +29,7 @@ struct outgoing {
 	bool nonblock;
 };
 
-/* A message in the application's room needs no other, if it is long enough to be worth it. */
+/* Send a long message from the memory of homa_alloc() in which it lies; short ones are copied. */
 static void lend(struct outgoing *o)
 {
 	const struct homa_room *room = o->out->room;
@@ -38,13 +42,13 @@ static void lend(struct outgoing *o)
 	o->lent = true;
 }
 
-/* It is over with the message, and the room is not the application's any more. */
+/* The message was sent, so the memory of homa_alloc() is not the application's any more. */
 static void end_room(struct homa_svc *c, const struct outgoing *o)
 {
 	__atomic_fetch_add(o->lent ? &c->counters.given :
 				     &c->counters.given_copied,
 			   1, __ATOMIC_RELAXED);
-	/* Otherwise a completion ends it. */
+	/* If homad reads the memory, a completion gives it back. */
 	if (!o->lent)
 		homa_svc_unalloc(o->out->room);
 }
@@ -75,7 +79,7 @@ static void drop_long(struct outgoing *o)
 	o->lent = false;
 }
 
-/* Without a lock: a megabyte takes a while. */
+/* Copy a long message into a segment, without a lock, because a megabyte takes a while. */
 static int put_long(struct homa_svc *c, struct outgoing *o)
 {
 	int rc;
@@ -88,7 +92,7 @@ static int put_long(struct homa_svc *c, struct outgoing *o)
 		o->att = NULL;
 	else
 		gather(o->att->seg[o->segment] + o->offset, o->out);
-	/* The handle may be closed as soon as we are out. */
+	/* The handle may be closed as soon as nobody is inside. */
 	if (!rc && __atomic_load_n(&c->closing, __ATOMIC_SEQ_CST)) {
 		drop_long(o);
 		rc = -ESHUTDOWN;
@@ -97,7 +101,7 @@ static int put_long(struct homa_svc *c, struct outgoing *o)
 	return rc;
 }
 
-/* A ring with room for the message, whose bytes are in place if it is long. */
+/* Lock a ring with room for the message. A long message is copied before. */
 static int start(struct homa_svc *c, struct outgoing *o,
 		 struct homa_svc_ring **ring)
 {
@@ -115,7 +119,7 @@ static int start(struct homa_svc *c, struct outgoing *o,
 			      homa_svc_begin)(c, is_long ? 0 : o->length, ring);
 		if (rc || !is_long || likely(c->att == o->att))
 			break;
-		/* homad has ended and is back: its memory is another one. */
+		/* homad has ended and is back, with other memory. */
 		homa_turn_unlock(&(*ring)->lock);
 		drop_long(o);
 	}
@@ -141,12 +145,12 @@ static void place(struct homa_svc *c, struct homa_svc_ring *ring,
 
 /* ---- requests ---- */
 
-/* A ring, locked, and a name for the RPC; asks for the route if need be. */
+/* Lock a ring and name the RPC. homad is asked for the route if it is not known. */
 static int start_request(struct homa_svc *c, struct outgoing *o,
 			 const struct homa_addr *to, struct homa_svc_ring **ring,
 			 struct homa_svc_slot **slot, u64 *token)
 {
-	/* That there is no way is told by the failure as well. */
+	/* A request that does not wait does not ask; without a route it fails later. */
 	bool drained = false, asked = o->nonblock, known;
 	struct homa_svc_way *way;
 	int rc;
@@ -167,7 +171,7 @@ static int start_request(struct homa_svc *c, struct outgoing *o,
 			rc = -ENOBUFS;
 			if (drained)
 				break;
-			/* Aborted ones may have come to their end meanwhile. */
+			/* homad may have confirmed aborted requests meanwhile. */
 			homa_turn_lock(&c->lock);
 			homa_svc_drain(c, NULL);
 			homa_svc_fd_touch(c);
@@ -240,7 +244,7 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 
 /* ---- replies ---- */
 
-/* May this request be answered? Then it cannot be a second time. */
+/* Mark a request as answered: 1, 0 if nobody waits for the answer, -EINVAL if it was answered. */
 static int claim(struct homa_svc *c, u64 token)
 {
 	u64 *place = &c->requests[token & 0xffff];
@@ -250,7 +254,7 @@ static int claim(struct homa_svc *c, u64 token)
 					       __ATOMIC_ACQ_REL,
 					       __ATOMIC_RELAXED)))
 		return 1;
-	/* Another one had the place since, answered or not: the client gave up. */
+	/* If a later request has the place, the client of this one has given up. */
 	return found == answered ? -EINVAL : 0;
 }
 
@@ -276,13 +280,13 @@ static int reply(struct homa_svc *c, const struct homa_message *request,
 	u32 state = homa_svc_state(c);
 	int rc;
 
-	/* The homad that has it is no more, so nor is the RPC. */
+	/* The RPC has ended with its homad. */
 	if (state == HOMA_SVC_LOST) {
 		drop_long(o);
 		return 0;
 	}
 	rc = start(c, o, &ring);
-	/* The next homad may lack memory for it, but it is not asked to answer. */
+	/* If the next homad lacks memory, that does not matter: it does not know the request. */
 	if (rc && rc != -ESHUTDOWN && is_former(c, generation))
 		return 0;
 	if (rc)
@@ -311,7 +315,7 @@ int homa_svc_reply(void *host, const struct homa_message *request,
 		return reply(c, request, &o);
 	lend(&o);
 	rc = reply(c, request, &o);
-	/* The room is gone also when nobody waits for the reply. */
+	/* The memory is given up also when nobody waits for the reply. */
 	if (!rc)
 		end_room(c, &o);
 	return rc;
@@ -333,7 +337,7 @@ int homa_svc_reject(void *host, const struct homa_message *request, int error)
 	struct homa_sqe *sqe;
 	int rc;
 
-	/* The homad that has it is no more, so nor is the RPC. */
+	/* The RPC has ended with its homad. */
 	if (homa_svc_state(c) == HOMA_SVC_LOST)
 		return 0;
 	rc = homa_svc_begin(c, 0, &ring);
@@ -378,14 +382,14 @@ int homa_svc_alive(void *host, const struct homa_message *request)
 	}
 	pthread_mutex_unlock(&c->ctl);
 	__atomic_fetch_sub(&c->inside, 1, __ATOMIC_SEQ_CST);
-	/* With homad, who asked has gone. */
+	/* The RPC has ended with its homad. */
 	return rc ? (rc == -ECONNREFUSED ? 0 : rc) : answer.total != 0;
 }
 
 /* ---- aborts ---- */
 
-/* The application has heard of the end already: for homad it just vanishes. With the homad that
- * had it, so has the RPC, and the next one's may have its token. */
+/* Tell homad to forget the request, whose end the application knows already. If its homad has
+ * ended, nothing is told, because the next homad may have another request with this token. */
 static int send_abort(struct homa_svc *c, u64 token, u32 generation)
 {
 	struct homa_svc_ring *ring;
@@ -393,7 +397,7 @@ static int send_abort(struct homa_svc *c, u64 token, u32 generation)
 	int rc;
 
 	rc = homa_svc_begin(c, 0, &ring);
-	/* Without homad it has failed already. */
+	/* If homad has ended, the request has failed already. */
 	if (rc)
 		return rc == -ECONNREFUSED ? 0 : rc;
 	if (unlikely(c->att->generation != generation)) {
@@ -406,7 +410,7 @@ static int send_abort(struct homa_svc *c, u64 token, u32 generation)
 	return 0;
 }
 
-/* Under the lock. 1: homad has to be told. */
+/* End the request here; returns 1 if homad has to be told. The caller has the lock. */
 static int end_slot(struct homa_svc *c, u64 token, int error)
 {
 	struct homa_svc_slot *slot = homa_svc_slot(c, token);
@@ -414,7 +418,7 @@ static int end_slot(struct homa_svc *c, u64 token, int error)
 	if (!slot)
 		return -EINVAL;
 	if (slot->state == HOMA_SVC_DONE) {
-		/* Complete: an error comes too late, vanishing does not. */
+		/* Its outcome has come, so it cannot fail any more, but it can be forgotten. */
 		if (!error)
 			homa_svc_forget(c, token);
 		return 0;
@@ -441,7 +445,7 @@ static int abort_one(struct homa_svc *c, u64 token, int error)
 	return rc > 0 ? send_abort(c, token, generation) : rc;
 }
 
-/* One by one: a command for all could overtake another thread's next request. */
+/* All requests are aborted one by one: a command for all could end another thread's next one. */
 int homa_svc_abort(void *host, uint64_t id, int error)
 {
 	struct homa_svc *c = host;
@@ -459,7 +463,7 @@ int homa_svc_abort(void *host, uint64_t id, int error)
 
 		if (token)
 			rc = abort_one(c, token, error);
-		/* It came to its end by itself. */
+		/* -EINVAL means that the request came to its end by itself. */
 		if (rc == -EINVAL)
 			rc = 0;
 	}

@@ -28,7 +28,7 @@ int homa_svc_slots_init(struct homa_svc *c)
 {
 	u32 seed;
 
-	/* Memory comes with use: most programs need a few of them. */
+	/* The kernel adds memory with use, because most programs need few slots. */
 	c->slots = reserve(HOMA_SVC_SLOTS * sizeof(*c->slots));
 	c->slot_items = reserve(HOMA_SVC_SLOTS * sizeof(*c->slot_items));
 	c->requests = reserve(HOMA_SVC_SLOTS * sizeof(*c->requests));
@@ -66,7 +66,7 @@ static void push(struct homa_svc *c, u32 index)
 					      __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* 1 + a free place, 0: none. */
+/* Take a free place; returns 1 + its index, 0 if there is none. */
 static u32 pop(struct homa_svc *c)
 {
 	u64 old = __atomic_load_n(&c->free, __ATOMIC_ACQUIRE), new;
@@ -91,7 +91,7 @@ static u32 pop(struct homa_svc *c)
 	return 0;
 }
 
-/* Under all locks. A former homad may have allowed more, or fewer. */
+/* Rebuild the free list for @max_rpcs places. The caller has all locks. */
 void homa_svc_slots_limit(struct homa_svc *c, u32 max_rpcs)
 {
 	u32 i, top;
@@ -114,7 +114,7 @@ static u64 id_in(const struct homa_svc_slot *slot)
 	return __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE);
 }
 
-/* What a name's word says of a place. */
+/* The word in @names for the place @index and the request's number. */
 static u32 word_of(u32 index, u64 number)
 {
 	return index | (u32)(number >> HOMA_SHM_NUMBER_BITS) << 16;
@@ -127,8 +127,8 @@ void homa_svc_slot_name(struct homa_svc *c, u32 index)
 	*name_of(c, slot->id) = word_of(index, slot->token >> 16);
 }
 
-/* An id for the slot, unless an open request has the word. The slot has the id before
- * it has the word: whoever finds the word finds it in use. */
+/* Give the slot an id, unless an open request has the id's word. The slot gets the id before the
+ * word, so whoever finds the word sees that it is in use. */
 static bool try_id(struct homa_svc *c, u32 index, u64 id, u64 number)
 {
 	u32 *name = name_of(c, id), old, new;

@@ -11,7 +11,7 @@
 #include "client.h"
 #include "fd.h"
 
-/* The pool of an attachment that has received nothing is another one from now on. */
+/* Exchange the pool of an attachment that has received nothing. */
 static void exchange(struct homa_svc *c, struct homa_svc_att *with)
 {
 	struct homa_svc_att *att = c->att, old;
@@ -84,7 +84,7 @@ int homa_svc_shutdown(void *host)
 	struct homa_svc *c = host;
 
 	pthread_mutex_lock(&c->ctl);
-	/* Whatever it says: without homad, or thrown out, it is the same. */
+	/* homad's answer does not matter: the handle is shut without homad, too. */
 	homa_svc_question(c, &request, &answer, NULL);
 	homa_turn_lock(&c->lock);
 	if (homa_svc_state(c) == HOMA_SVC_UP)

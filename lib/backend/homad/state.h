@@ -28,22 +28,32 @@
 /* struct homa_svc_state_head - counts of the records behind it, and members of struct homa_svc and
  * struct homa_svc_att that have the same names */
 struct homa_svc_state_head {
+	/* HOMA_SVC_STATE_MAGIC and HOMA_SVC_STATE_VERSION. */
 	u32 magic, version;
-	u64 bytes; /* of the whole file */
-	u64 serial; /* libhoma's number of the handle, which names of requests contain */
+	/* The size of the whole file in bytes. */
+	u64 bytes;
+	/* libhoma's number of the handle, which names of requests contain. */
+	u64 serial;
 	u64 numbers, order, rx_bytes, failed, pieces_taken, pieces_released;
 	u32 generation, fresh, cq_head, release_tail, release_shown, sqs, listen;
 	u16 bound;
 	u8 shared_port;
+	/* 0. */
 	u8 reserved;
-	u32 rcvbuf_pages; /* of 64 KiB; 0: homad's default */
+	/* The size of the receive pool that the application asked for, in pages of 64 KiB; 0 if
+	 * it took homad's default. */
+	u32 rcvbuf_pages;
+	/* The number of records of each kind in the file, and of segments. */
 	u32 slots, items, requests, kept, segs;
 };
 
+/* struct homa_svc_state_ring - members of struct homa_svc_ring that have the same names, and the
+ * number of the ring's entries */
 struct homa_svc_state_ring {
 	u32 entries, tail, head, stage_tail, stage_head;
 };
 
+/* struct homa_svc_state_slot - members of struct homa_svc_slot; its @peer as @ip and @encap */
 struct homa_svc_state_slot {
 	u64 token, id, cookie;
 	u8 ip[16];
@@ -52,11 +62,13 @@ struct homa_svc_state_slot {
 	u8 state, gone, is_private, reserved[5];
 };
 
+/* struct homa_svc_state_item - members of struct homa_svc_item */
 struct homa_svc_state_item {
 	u64 order;
 	struct homa_cqe cqe;
 };
 
+/* struct homa_svc_state_heap - members of struct homa_svc_heap, in units of HOMA_SVC_UNIT bytes */
 struct homa_svc_state_heap {
 	u32 units, rover, used;
 };

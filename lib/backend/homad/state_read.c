@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * A handle's memory of itself out of the file that another process wrote, see state.h. It is
- * copied once and each record is checked, so that no index leaves a table. What is wrong in it
- * beyond that harms whoever wrote it: homad checks what the handle then says.
+ * Reading the state of a handle out of the file that another process wrote, see state.h. It is
+ * copied once and each record is checked, so that no index leaves a table. Other mistakes in it
+ * only harm the user who wrote it, because homad checks what the handle does.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,9 +11,10 @@
 #include <unistd.h>
 #include "state.h"
 
-/* struct in - the file's bytes, of which @at are read */
+/* struct in - the file's bytes */
 struct in {
 	u8 *bytes;
+	/* The number of bytes that were read so far, and of all. */
 	size_t at, end;
 };
 
@@ -40,7 +41,7 @@ static int load(struct in *in, int fd)
 	return 0;
 }
 
-/* false: there are not so many bytes left. */
+/* Read the next @bytes bytes; false if fewer are left. */
 static bool get(struct in *in, void *to, size_t bytes)
 {
 	if (bytes > in->end - in->at)
@@ -101,7 +102,7 @@ static bool read_slot(struct in *in, struct homa_svc *c)
 	return true;
 }
 
-/* A piece of @bytes in the pool is @what from now on; false: it is none, or is one already. */
+/* Mark the piece of @bytes at @page as @what; false if it cannot be one or is marked already. */
 static bool mark(struct homa_svc *c, u32 page, u32 bytes, u8 what)
 {
 	u64 size = c->att->pool_bytes;
@@ -113,7 +114,7 @@ static bool mark(struct homa_svc *c, u32 page, u32 bytes, u8 what)
 	return true;
 }
 
-/* Do the pieces lie in the pool, and nowhere twice? They are marked. */
+/* Mark the pieces of a message as the application's; false if one lies outside, or twice. */
 static bool own_pieces(struct homa_svc *c, const struct homa_cqe *cqe)
 {
 	u32 i, left = cqe->length, n;
@@ -187,7 +188,7 @@ static bool read_heaps(struct in *in, struct homa_svc *c)
 	return true;
 }
 
-/* Each of our requests that is over has its outcome. */
+/* Does each of our requests that is over have its outcome? */
 static bool all_done_have_items(const struct homa_svc *c)
 {
 	u32 i;
@@ -227,7 +228,7 @@ static bool read_head(struct homa_svc *c, const struct homa_svc_state_head *h)
 	return true;
 }
 
-/* As often as there are such records. */
+/* Read @num records of a kind by @one. */
 static bool each(struct in *in, struct homa_svc *c, u32 num,
 		 bool (*one)(struct in *in, struct homa_svc *c))
 {
@@ -264,7 +265,7 @@ int homa_svc_state_read(struct homa_svc *c, int fd, u64 *serial)
 	if (!rc)
 		rc = read_all(&in, c, serial);
 	free(in.bytes);
-	/* The places between those in use. */
+	/* Put the places between those in use into the free list. */
 	if (!rc)
 		homa_svc_slots_limit(c, c->max_rpcs);
 	return rc;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* A handle's own memory of itself into a file, see state.h. Under all locks of the handle. */
+/* Writing the state of a handle into a file, see state.h. The caller has all its locks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -8,10 +8,12 @@
 #include <unistd.h>
 #include "state.h"
 
-/* struct out - bytes on their way into the file */
+/* struct out - bytes that will be written to the file */
 struct out {
 	u8 *bytes;
+	/* The number of bytes so far, and of those that have memory. */
 	size_t used, room;
+	/* -ENOMEM when memory was lacking, or 0. */
 	int rc;
 };
 
@@ -101,8 +103,8 @@ static u32 put_list(struct out *out, const struct homa_list *first)
 	return n;
 }
 
-/* Messages that nobody has taken, in their order: those in lists, then those that only a
- * receive by id may take. */
+/* Write the messages that nobody has taken: first those in lists, in their order, then those that
+ * only a receive by id may take. */
 static u32 put_items(struct out *out, const struct homa_svc *c)
 {
 	u32 i, n;
@@ -162,7 +164,7 @@ static void put_heaps(struct out *out, const struct homa_svc *c)
 	}
 }
 
-/* A file of these bytes, of which nobody changes the size. */
+/* Write the bytes to a file whose size nobody can change; returns its descriptor or an error. */
 static int to_file(const struct out *out)
 {
 	int fd = memfd_create("homa-handover", MFD_CLOEXEC | MFD_ALLOW_SEALING);

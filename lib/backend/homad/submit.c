@@ -15,11 +15,15 @@
 #include "fd.h"
 #include "homa_clock.h"
 
-#define PATIENCE_NS 1000000000u /* for room in a ring */
-#define CHECK_NS 5000000u	/* between looks whether homad lives */
-#define STAGE_ALIGN 64u		/* no two threads in one cache line */
+/* A submission waits for room in a ring at most so long. */
+#define PATIENCE_NS 1000000000u
+/* While it waits, it looks this often whether homad lives. */
+#define CHECK_NS 5000000u
+/* Staged messages begin at multiples of so many bytes, so no two share a cache line. */
+#define STAGE_ALIGN 64u
 
 static _Thread_local u32 thread_number __attribute__((tls_model("initial-exec")));
+/* The number of threads that have got a number so far. It is atomic. */
 static u32 threads;
 
 struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c)
@@ -40,7 +44,7 @@ struct homa_svc_ring *homa_svc_my_ring(struct homa_svc *c)
 	return &c->rings[ring - 1];
 }
 
-/* With its lock held: homad looks at the first @sqs rings. */
+/* Make homad look at the rings up to @which. The caller has that ring's lock. */
 static void show_ring(struct homa_svc *c, u32 which)
 {
 	u32 *shown = &c->att->queues->sqs;
@@ -57,7 +61,7 @@ static void show_ring(struct homa_svc *c, u32 which)
 		;
 }
 
-/* Bytes of stage that @bytes need, with what is left over at its end. */
+/* The bytes of stage that @bytes need, with those that stay unused at its end. */
 static u32 stage_need(const struct homa_svc_ring *ring, u32 bytes)
 {
 	u32 need = (bytes + STAGE_ALIGN - 1) & ~(STAGE_ALIGN - 1);
@@ -88,7 +92,7 @@ static bool make_room(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes)
 	return has_room(ring, place->entries, bytes);
 }
 
-/* Nothing held. 0: look again. */
+/* Let homad run; 0 if the caller shall look again, or an error. The caller has no lock. */
 static int wait_for_room(struct homa_svc *c, u64 *since, u64 *checked)
 {
 	u64 now = homa_clock_ns();
@@ -131,7 +135,8 @@ static int begin_slow(struct homa_svc *c, u32 staged, struct homa_svc_ring *ring
 		if (rc)
 			break;
 		homa_turn_lock(&ring->lock);
-		/* It may have been closed while we slept, and waits for us only in here. */
+		/* The handle may have been closed meanwhile; it waits for us only while we are
+		 * inside. */
 		if (unlikely(__atomic_load_n(&c->closing, __ATOMIC_SEQ_CST))) {
 			homa_turn_unlock(&ring->lock);
 			rc = -ESHUTDOWN;
@@ -173,7 +178,7 @@ int homa_svc_try_begin(struct homa_svc *c, u32 staged, struct homa_svc_ring **ou
 		homa_turn_unlock(&ring->lock);
 		if (state == HOMA_SVC_UP)
 			return -EAGAIN;
-		/* A receive attaches again. */
+		/* This call does not attach again; a receive does. */
 		return state == HOMA_SVC_LOST ? -ECONNREFUSED : homa_svc_error(c);
 	}
 	if (unlikely(which >= __atomic_load_n(&c->sqs, __ATOMIC_RELAXED)))
@@ -202,7 +207,7 @@ u8 *homa_svc_stage(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 	return c->att->seg[0] + *offset;
 }
 
-/* After the ring's tail was stored, see abi/shm.h. */
+/* Ring the bell, after the ring's tail was stored; see abi/shm.h. */
 static void ring_bell(u32 *bell)
 {
 	if (!__atomic_load_n(bell, __ATOMIC_SEQ_CST))

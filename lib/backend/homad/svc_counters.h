@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What a handle that is an attachment to homad counts: one X for each, with its meaning. */
+/* What a handle that is an attachment to homad counts: each X has a counter and its meaning. */
 #ifndef HOMA_SVC_COUNTERS_H
 #define HOMA_SVC_COUNTERS_H
 

@@ -14,8 +14,9 @@
 #include "fd.h"
 #include "homa_clock.h"
 
+/* The poller looks at the ring so often before it yields the processor. */
 #define LOOKS_PER_YIELD 4
-/* while spinning, between looks whether homad lives */
+/* A thread that spins looks this often whether homad lives. */
 #define CHECK_NS 5000000u
 /* A thread that waits looks this often whether another one has attached again. */
 #define BUSY_NS 10000000u
@@ -26,6 +27,7 @@
 /* Every so many asks a call looks whether another thread has attached again. */
 #define CHECK_ASKS 64u
 
+/* Make the descriptor unreadable again. */
 static void swallow(int fd)
 {
 	char bytes[64];
@@ -34,7 +36,7 @@ static void swallow(int fd)
 		return;
 }
 
-/* Somebody else becomes responsible for the ring. */
+/* Make another thread that waits the poller. */
 static void pass_role(struct homa_svc *c)
 {
 	struct homa_svc_waiter *next;
@@ -47,7 +49,7 @@ static void pass_role(struct homa_svc *c)
 	homa_wake_signal(&next->wake);
 }
 
-/* ppoll() until a time of the monotonic clock, without the lock. */
+/* Sleep in ppoll() until the time @until of the monotonic clock, without the lock. */
 static int sleep_on(struct homa_svc *c, struct pollfd *fds, u32 num, u64 until)
 {
 	struct timespec ts;
@@ -102,7 +104,7 @@ static int block(struct homa_svc *c, u64 until)
 	return rc;
 }
 
-/* homad is away: try to attach again, then sleep until it answers, or for a while. */
+/* homad has ended. Try to attach again, then sleep until homad answers, or for a while. */
 static int away_step(struct homa_svc *c, u64 until)
 {
 	struct pollfd fds[2] = { { .fd = c->nudge_fd, .events = POLLIN },
@@ -114,8 +116,8 @@ static int away_step(struct homa_svc *c, u64 until)
 	homa_turn_unlock(&c->lock);
 	rc = homa_svc_revive_try(c, &coming);
 	homa_turn_lock(&c->lock);
-	/* Another thread may have attached before we had the lock: it did not find us asleep,
-	 * and nobody would wake us. */
+	/* Another thread may have attached before we had the lock. It did not find us asleep, so
+	 * nobody would wake us. */
 	if (homa_svc_state(c) == HOMA_SVC_UP) {
 		rc = 0;
 	} else if (rc == -ECONNREFUSED || rc == -EAGAIN) {
@@ -155,7 +157,7 @@ static int idle_step(struct homa_svc *c, u64 now, u64 until)
 	homa_turn_lock(&c->lock);
 	if (awake)
 		return 0;
-	/* No message may come before homad has those pages. */
+	/* homad may need kept pieces before it can give us a message, so do not sleep for long. */
 	if (unlikely(__atomic_load_n(&c->kept, __ATOMIC_RELAXED)))
 		until = homa_min_u64(until, homa_clock_ns() + KEPT_NS);
 	rc = block(c, until);
@@ -232,7 +234,7 @@ static int wait_for(struct homa_svc *c, struct homa_svc_waiter *w, u64 until)
 	return w->done ? w->result : rc;
 }
 
-/* What is there already. */
+/* Take a message that is there already, or return -EAGAIN or an error. */
 static int look(struct homa_svc *c, struct homa_svc_waiter *w)
 {
 	int rc = homa_svc_error(c);
@@ -246,11 +248,11 @@ static int look(struct homa_svc *c, struct homa_svc_waiter *w)
 	c->counters.progress_rounds += homa_svc_drain(c, w);
 	if (w->done)
 		return w->result;
-	/* It may have been among them, or have vanished. */
+	/* The outcome of this request may have come now, or the request may be gone. */
 	return w->token ? homa_svc_take(c, w) : -EAGAIN;
 }
 
-/* Nothing there, and the caller does not wait. */
+/* There is no message, and the caller does not wait. Look after homad, and look once more. */
 static int asked_in_vain(struct homa_svc *c, struct homa_svc_waiter *w)
 {
 	if (++c->asks % CHECK_ASKS == 0 ||
@@ -262,8 +264,8 @@ static int asked_in_vain(struct homa_svc *c, struct homa_svc_waiter *w)
 		homa_turn_lock(&c->lock);
 	}
 	homa_svc_show_releases(c);
-	/* A program that only ever asks lets the protocol run. One that has a
-	 * descriptor may be about to wait for it, but not if it asks again. */
+	/* A program that never waits yields the processor, so that homad can run. One that has
+	 * a descriptor may be about to wait for it, unless it asks again. */
 	if (c->ep_fd < 0 || ++c->vain > VAIN_ASKS) {
 		c->counters.yields++;
 		homa_turn_unlock(&c->lock);
@@ -273,7 +275,7 @@ static int asked_in_vain(struct homa_svc *c, struct homa_svc_waiter *w)
 	return look(c, w);
 }
 
-/* Under the lock, which is given up while there is nothing. */
+/* Take or wait for a message. The caller has the lock, which is given up while we wait. */
 static int receive(struct homa_svc *c, struct homa_svc_waiter *w,
 		   unsigned int flags, int64_t timeout_ns)
 {
@@ -314,7 +316,7 @@ int homa_svc_receive(void *host, struct homa_message *msg, uint64_t id,
 	return rc;
 }
 
-/* What else is there is taken while we have the lock. */
+/* Wait for the first message, and take the others that are there while we have the lock. */
 int homa_svc_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
 			   unsigned int flags, int64_t timeout_ns)
 {
@@ -343,7 +345,7 @@ int homa_svc_poll(void *host)
 	struct homa_svc *c = host;
 	int rc;
 
-	/* Two processes of one core: the protocol runs in the other one. */
+	/* The protocol runs in another process, maybe on this core. */
 	sched_yield();
 	homa_turn_lock(&c->lock);
 	rc = homa_svc_error(c);
