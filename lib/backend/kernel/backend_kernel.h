@@ -10,9 +10,9 @@
  *	slots.c		our open requests; requests that we may answer
  *	send.c		request, reply, abort
  *	pages.c		one recvmsg(), and receive buffers, given back with the next
- *	take.c		what it brought, to whoever wants the message
+ *	take.c		gives what recvmsg() brought to whoever wants the message
  *	block.c		recvmsg() with a deadline
- *	wait.c		receive: who goes into the kernel, who waits to be handed
+ *	wait.c		receive: which threads enter the kernel, and which wait outside
  *	fd.c		homa_fd()
  *	metrics.c
  *
@@ -38,7 +38,7 @@
 
 #define HOMA_KNL_SLOTS 65536u
 #define HOMA_KNL_ASKED (1u << 20) /* unanswered requests that are remembered */
-#define HOMA_KNL_GRANULE 64u /* a piece of a message begins at a multiple */
+#define HOMA_KNL_GRANULE 64u /* bytes; a received piece begins at a multiple */
 #define HOMA_KNL_NEVER (~(u64)0)
 #define HOMA_KNL_ANY (HOMA_RECV_REQUEST | HOMA_RECV_RESPONSE)
 
@@ -51,30 +51,35 @@ struct homa_knl_item {
 
 /* struct homa_knl_slot - the place of one request of this handle; under its lock */
 struct homa_knl_slot {
-	/* The request's name, which is its completion cookie in the kernel; 0: none is here. */
+	/* The request's name, which is its completion cookie in the kernel; 0 if none is here. */
 	u64 token;
-	/* How often the place was used. */
+	/* The number of requests that had this place so far. */
 	u64 uses;
-	/* The kernel's id of it; 0: sendmsg() has not returned yet. */
+	/* The kernel's id of the request; 0 until sendmsg() has returned. */
 	u64 id;
-	/* What the application gave with the request, and where it went. */
+	/* The cookie that the application gave with the request. */
 	u64 cookie;
+	/* The address that the request went to. */
 	struct sockaddr_storage peer;
-	/* Of the free list: 1 + the next place; 0: none. */
+	/* 1 + the next place of the free list; 0 if this is the last. */
 	u32 next;
+	/* Only a receive by id may take the response (HOMA_PRIVATE). */
 	bool is_private;
-	/* Its outcome waits in homa_knl.ready. */
+	/* The outcome of the request waits in homa_knl.ready. */
 	bool done;
-	/* It was aborted, and nobody will hear of it. */
+	/* The request is being aborted, and nobody will hear of it. */
 	bool gone;
 };
 
 /* struct homa_knl_got - what a recvmsg() brought */
 struct homa_knl_got {
+	/* What the kernel told: the id, the cookie and the pieces. */
 	struct homa_recvmsg_args args;
+	/* The sender's address. */
 	struct sockaddr_in6 from;
+	/* The length of the message in bytes. */
 	size_t length;
-	/* 0, or the errno that a request of this handle ended with. */
+	/* The positive errno that a request of this handle ended with, or 0. */
 	int error;
 };
 
@@ -82,20 +87,20 @@ struct homa_knl_got {
 struct homa_knl_waiter {
 	/* Links it into homa_knl.waiters. */
 	struct homa_list list;
-	/* Whoever finds a message for it fills this. */
+	/* The thread that finds a message for the waiter writes it there. */
 	struct homa_message *msg;
-	/* The one shared RPC that it waits for; 0: any that @flags allow. */
+	/* The shared request that it waits for; 0 if it waits for any message of @flags. */
 	u64 token;
-	/* Time at which its call ends, ns, or HOMA_KNL_NEVER. */
+	/* The time in ns at which its call ends, or HOMA_KNL_NEVER. */
 	u64 until;
 	/* HOMA_RECV_REQUEST, HOMA_RECV_RESPONSE; 0 with @token. */
 	u32 flags;
-	/* What its call returns, once @done is set. */
+	/* What its call returns, valid once @done is set. */
 	int result;
 	bool done;
-	/* It is inside recvmsg(), where it cannot be handed anything. */
+	/* The thread is inside recvmsg(), where no other thread can hand it a message. */
 	bool direct;
-	/* It has looked without sleeping as long as it shall. */
+	/* The thread has looked for as long as it shall before it sleeps. */
 	bool spun;
 	struct homa_wake wake;
 };
@@ -117,70 +122,76 @@ struct homa_knl_counters {
 /* struct homa_knl - an open handle. Its lock protects a member that says nothing else. */
 struct homa_knl {
 	struct homa_turn lock;
-	/* The socket, and its family: AF_INET where there is no IPv6. */
+	/* The socket, and its family: AF_INET6, or AF_INET where there is no IPv6. */
 	int fd, family;
-	/* Where the kernel puts messages; this process mapped it if @own_region, else the
-	 * application lent it. */
+	/* The memory, of @region_bytes bytes, in which the kernel puts messages. This library
+	 * mapped it if @own_region, else the application lent it. */
 	u8 *region;
 	size_t region_bytes;
 	bool own_region;
-	/* How long a receive tries before it sleeps, ns; HOMA_KNL_NEVER: it never sleeps. */
+	/* How long a receive looks before it sleeps, in ns; HOMA_KNL_NEVER if it never sleeps. */
 	u64 spin_ns;
-	/* Calls fail from now on; atomic. */
+	/* 1 if calls fail from now on; atomic. */
 	u32 shut;
-	/* Threads in calls that may sleep, for which closing waits. */
+	/* The number of threads in calls that may sleep; closing waits until it is 0. */
 	u32 inside;
-	/* Requests may come. */
+	/* The handle has a server's port, so requests may come. */
 	bool bound;
 	/* A request was sent whose response any receive may take. */
 	bool asked_shared;
 	/* The place of an unanswered request in @asked was given to another one. */
 	bool asked_lost;
-	/* Threads inside recvmsg() for shared messages, and the kinds that all of them take. */
+	/* The number of threads inside recvmsg() for shared messages, and the kinds of messages
+	 * (HOMA_RECV_*) that all of them take. */
 	u32 direct, direct_flags;
-	/* The particular thread that looks at the socket; NULL: none does. */
+	/* The particular thread that looks at the socket, or NULL. */
 	struct homa_knl_waiter *poller;
 	/* The poller is inside poll(). */
 	bool sleeping;
 	/* An eventfd that wakes the poller. */
 	int nudge_fd;
-	/* Threads inside homa_receive() for shared messages; messages that nobody has taken. */
+	/* @waiters: the threads inside homa_receive() for shared messages. @ready: the messages
+	 * that nobody has taken. */
 	struct homa_list waiters, ready;
-	/* Places of requests; the item at the same index is the outcome of that request. */
+	/* The table of our requests. The item at the same index is the request's outcome. */
 	struct homa_knl_slot *slots;
 	struct homa_knl_item *items;
-	/* Places from @fresh on were never used. @free: 1 + the first that was given back. */
+	/* Places from @fresh on were never used. @free is 1 + the first place of the free list,
+	 * or 0. */
 	u32 fresh, free;
-	/* Added to a place's uses in tokens: a random number, so that no word of an earlier
-	 * handle is one of this. */
+	/* A random number that is added to a place's @uses in tokens, so that tokens of an earlier
+	 * handle mean nothing here. */
 	u64 uses0;
-	/* By place, the odd token of an unanswered request, or where the next free place is; how
-	 * many requests came; and the free places, as with slots. See slots.c. */
+	/* For each request that we may answer its odd token, or 1 + the next free place, see
+	 * slots.c. */
 	u64 *asked;
+	/* The number of requests that came so far. */
 	u64 asked_count;
+	/* As @fresh and @free, for the places of @asked. */
 	u32 asked_fresh, asked_free;
-	/* Bytes and failures that came, for homa_metrics(). */
+	/* The number of bytes received, and of our requests that failed, for homa_metrics(). */
 	u64 rx_bytes, failed;
 
 	struct homa_turn timeo_lock;
-	/* The socket's SO_RCVTIMEO, us, 0: it has none; under timeo_lock. */
+	/* Under timeo_lock: the socket's SO_RCVTIMEO in us; 0 if it has none. */
 	u64 timeo;
-	/* Threads that need it to be as it is; under timeo_lock. */
+	/* Under timeo_lock: the number of threads that are about to block or blocked with it. */
 	u32 timed;
 
 	struct homa_turn back_lock;
-	/* A byte for each granule of the region: 1 while a piece that begins there is the
-	 * application's. Atomic. */
+	/* For each granule of the region 1 while the application has a piece that begins there,
+	 * else 0. The bytes are atomic. */
 	u8 *out;
-	/* Pieces that the kernel gets back with the next recvmsg(); under back_lock. */
+	/* Under back_lock: the offsets in bytes of @num_back pieces that the kernel gets back with
+	 * the next calls of recvmsg(). */
 	u32 *back;
 	u32 num_back;
-	/* Pieces with the application or in @back; atomic. */
+	/* The number of pieces that the application has or that are in @back; atomic. */
 	u32 pieces;
 
-	/* homa_fd(), and an eventfd in it, which can be read if @level. */
+	/* The descriptor of homa_fd(), or -1, and an eventfd in its set, readable if @level. */
 	int ep_fd, level_fd;
-	/* homa_send_fd(), or -1. */
+	/* The descriptor of homa_send_fd(), or -1. */
 	int send_fd;
 	bool level;
 	/* Links it into the list of this process's handles. */
@@ -197,12 +208,14 @@ static inline int homa_knl_error(const struct homa_knl *c)
 /* open.c */
 const struct homa_backend_ops *homa_knl_get(void);
 
-/* slots.c: under the lock */
+/* slots.c: the caller has the lock */
 int homa_knl_slots_init(struct homa_knl *c);
 void homa_knl_slots_free(struct homa_knl *c);
+/** homa_knl_slot_get() - take a slot and give it a token; NULL if none is free. */
 struct homa_knl_slot *homa_knl_slot_get(struct homa_knl *c);
+/** homa_knl_slot_put() - free the slot of a request that has ended. */
 void homa_knl_slot_put(struct homa_knl *c, struct homa_knl_slot *slot);
-/** homa_knl_slot() - of an open request, NULL: there is none of that name. */
+/** homa_knl_slot() - the slot of the open request @token, or NULL. */
 static inline struct homa_knl_slot *homa_knl_slot(struct homa_knl *c, u64 token)
 {
 	struct homa_knl_slot *slot = &c->slots[token % HOMA_KNL_SLOTS];
@@ -216,14 +229,15 @@ static inline struct homa_knl_item *homa_knl_item(struct homa_knl *c,
 	return &c->items[slot - c->slots];
 }
 
-/** homa_knl_asked() - a request came; its token. */
+/** homa_knl_asked() - remember a request that came; returns its token. */
 u64 homa_knl_asked(struct homa_knl *c);
-/** homa_knl_answer() - it is about to be answered; false: it was before. One that
- *  had to be forgotten is for the kernel to judge. */
+/** homa_knl_answer() - begin to answer the request @token; false if it was answered before. If the
+ *  request had to be forgotten, this returns true and the kernel decides. */
 bool homa_knl_answer(struct homa_knl *c, u64 token);
-/** homa_knl_asked_open() - may it be, as far as is known? */
+/** homa_knl_asked_open() - may the request be answered, as far as is known? */
 bool homa_knl_asked_open(struct homa_knl *c, u64 token);
-/** homa_knl_answered() - then this; @again: it was not, and may be later. */
+/** homa_knl_answered() - end what homa_knl_answer() began. @again is true if the answer could not
+ *  be sent, and may be sent later. */
 void homa_knl_answered(struct homa_knl *c, u64 token, bool again);
 
 /* send.c */
@@ -241,41 +255,43 @@ int homa_knl_abort(void *host, uint64_t id, int error);
 /* pages.c */
 int homa_knl_pages_init(struct homa_knl *c);
 void homa_knl_pages_free(struct homa_knl *c);
-/** homa_knl_pages_out() - @args has pieces that are the application's now. */
+/** homa_knl_pages_out() - note that the application has the pieces in @args now. */
 void homa_knl_pages_out(struct homa_knl *c, const struct homa_recvmsg_args *args);
 /** homa_knl_pages_back() - put pieces to be given back into @args. */
 void homa_knl_pages_back(struct homa_knl *c, struct homa_recvmsg_args *args);
-/** homa_knl_recv() - recvmsg() without locks; @id 0: any shared one. */
+/** homa_knl_recv() - recvmsg() for the RPC @id, or any shared one if that is 0. The caller has no
+ *  lock. */
 int homa_knl_recv(struct homa_knl *c, u64 id, int flags,
 		  struct homa_knl_got *got);
-/** homa_knl_flush() - give all of them back now. */
+/** homa_knl_flush() - give all pieces that are to be given back to the kernel now. */
 void homa_knl_flush(struct homa_knl *c);
 int homa_knl_release(void *host, struct homa_message *msg);
 int homa_knl_release_pages(void *host, const uint32_t *pages, unsigned int num);
 
-/* take.c */
-/** homa_knl_fill() - under the lock: to the application, @slot if ours. */
+/* take.c: the caller has the lock */
+/** homa_knl_fill() - write what came to the application's message. @slot is that of our request, or
+ *  NULL if the message is a request. */
 void homa_knl_fill(struct homa_knl *c, const struct homa_knl_got *got,
 		   const struct homa_knl_slot *slot, struct homa_message *msg);
-/** homa_knl_deliver() - under the lock: to @self, another thread or the list. */
+/** homa_knl_deliver() - give what came to @self, another thread or the list. */
 void homa_knl_deliver(struct homa_knl *c, const struct homa_knl_got *got,
 		      struct homa_knl_waiter *self);
-/** homa_knl_pull() - under the lock, nobody direct: what is there now, until
- *  @self is served; how many, or an error. */
+/** homa_knl_pull() - receive and deliver what is there now, until @self is served. Returns how many
+ *  messages, or an error. No thread may be direct. */
 int homa_knl_pull(struct homa_knl *c, struct homa_knl_waiter *self);
-/** homa_knl_drain() - under the lock: the same for nobody, if that is possible. */
+/** homa_knl_drain() - receive and deliver what is there now, if no thread is direct. */
 void homa_knl_drain(struct homa_knl *c);
-/** homa_knl_take() - under the lock: from the list. 0, -EAGAIN, -ENOENT. */
+/** homa_knl_take() - take a kept message for @w: 0, -EAGAIN if there is none yet, or -ENOENT. */
 int homa_knl_take(struct homa_knl *c, struct homa_knl_waiter *w);
-/** homa_knl_forget() - under the lock: a request vanishes. */
+/** homa_knl_forget() - forget our request; threads that wait for it get -ENOENT. */
 void homa_knl_forget(struct homa_knl *c, struct homa_knl_slot *slot);
 void homa_knl_nudge(struct homa_knl *c);
 
 /* block.c */
-/** homa_knl_block() - recvmsg() until @until, without locks. */
+/** homa_knl_block() - recvmsg() that blocks until @until, in ns. The caller has no lock. */
 int homa_knl_block(struct homa_knl *c, u64 id, u64 until,
 		   struct homa_knl_got *got);
-/** homa_knl_spin() - tries for as long as the options say; -EAGAIN: in vain. */
+/** homa_knl_spin() - try recvmsg() for as long as the options say; -EAGAIN if nothing came. */
 int homa_knl_spin(struct homa_knl *c, u64 id, u64 until,
 		  struct homa_knl_got *got);
 
@@ -285,16 +301,16 @@ int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
 int homa_knl_poll(void *host);
 int homa_knl_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
 			   unsigned int flags, int64_t timeout_ns);
-/** homa_knl_enter() - we are inside: who closes the handle waits for us. What is wrong
- *  with it, or 0; homa_knl_leave() in either case. */
+/** homa_knl_enter() - begin a call that may sleep: whoever closes the handle waits for its
+ *  homa_knl_leave(), which follows in any case. Returns 0 or the handle's error. */
 int homa_knl_enter(struct homa_knl *c);
 void homa_knl_leave(struct homa_knl *c);
-/** homa_knl_end_waits() - under the lock; returns when no thread is inside. */
+/** homa_knl_end_waits() - wake all threads and wait until none is inside; under the lock. */
 void homa_knl_end_waits(struct homa_knl *c);
 
 /* fd.c, metrics.c */
 int homa_knl_fd(void *host);
-/** homa_knl_fd_touch() - under the lock, after changes of the list. */
+/** homa_knl_fd_touch() - update homa_fd() after the list has changed; under the lock. */
 void homa_knl_fd_touch(struct homa_knl *c);
 void homa_knl_metrics(void *host,
 		      void (*visit)(void *arg, const char *name,

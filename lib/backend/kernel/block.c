@@ -17,8 +17,10 @@
 #include "homa_clock.h"
 #include "backend_kernel.h"
 
+/* Waits of fewer ns use poll(). */
 #define SHORT_NS 20000000u
-#define SHORT_SPIN_NS 50000u /* before poll(): as long as the kernel polls */
+/* They look so long before they call poll(), as long as the kernel looks in recvmsg(). */
+#define SHORT_SPIN_NS 50000u
 
 static void set_timeo(struct homa_knl *c, u64 us)
 {
@@ -32,7 +34,7 @@ static void set_timeo(struct homa_knl *c, u64 us)
 	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 }
 
-/* Before blocking for @left ns at most. */
+/* Set the socket's timeout before a thread blocks for @left ns at most. */
 static void begin(struct homa_knl *c, u64 left)
 {
 	u64 us = left / 1000;
@@ -51,7 +53,7 @@ static void end(struct homa_knl *c)
 	homa_turn_unlock(&c->timeo_lock);
 }
 
-/* Woken by a timeout that nobody needs any more. */
+/* Remove the socket's timeout, which has woken a thread without one, if nobody needs it. */
 static void unset(struct homa_knl *c)
 {
 	homa_turn_lock(&c->timeo_lock);

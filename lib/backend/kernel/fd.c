@@ -17,7 +17,7 @@ void homa_knl_fd_touch(struct homa_knl *c)
 
 	if (likely(c->ep_fd < 0) || c->level == level)
 		return;
-	/* Neither can block or fail: the counter is 0 or 1. */
+	/* Neither call can block or fail, because the counter is 0 or 1. */
 	if (level)
 		c->level = write(c->level_fd, &value, sizeof(value)) > 0;
 	else

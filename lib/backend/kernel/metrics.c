@@ -13,12 +13,13 @@
 #include "libhoma_impl.h"
 
 #define METRICS "/proc/net/homa_metrics"
-#define ROOM 64u /* more RPCs than asked for may be there a moment later */
+/* There is room for so many RPCs that are opened between the two questions. */
+#define ROOM 64u
 
 typedef void visitor(void *arg, const char *name, const char *description,
 		     uint64_t value);
 
-/* Counted here for this handle; the module's of the same name are left out. */
+/* The names of counters that are counted here; the module's of the same name are left out. */
 static const char *const ours[] = {
 	"rpcs",
 	"rx_fresh_bytes",
@@ -30,7 +31,7 @@ static const char *const ours[] = {
 		NULL,
 };
 
-/* A line: name, value, what it means. */
+/* Read a line of the module's counters: a name, a value, and what it means. */
 static void one_line(char *line, visitor *visit, void *arg)
 {
 	unsigned long long value;
@@ -63,7 +64,7 @@ static void of_module(visitor *visit, void *arg)
 	fclose(file);
 }
 
-/* Open RPCs of the socket, and the bytes of those that we send. */
+/* The number of open RPCs of the socket; @out_bytes gets the bytes of messages it sends. */
 static u64 of_socket(struct homa_knl *c, u64 *out_bytes)
 {
 	struct homa_info info = { 0 };
@@ -89,7 +90,7 @@ static u64 of_socket(struct homa_knl *c, u64 *out_bytes)
 	return info.num_rpcs;
 }
 
-/* Our own that are complete: the kernel has forgotten them. */
+/* The number of our requests that are over and not taken, which the kernel has forgotten. */
 static u64 kept_responses(const struct homa_knl *c)
 {
 	const struct homa_list *node;

@@ -124,7 +124,8 @@ static void unmap_region(struct homa_knl *c)
 	c->region = NULL;
 }
 
-/* With as much as was asked for, or as the kernel needs for all its cores. */
+/* Give the kernel a region of the size that was asked for, or of the size that it needs for all
+ * its cores. */
 static int make_region(struct homa_knl *c,
 		       const struct homa_backend_options *options, char *err,
 		       size_t errlen)
@@ -172,7 +173,7 @@ static struct homa_knl *new_handle(const struct homa_backend_options *options)
 	return c;
 }
 
-/* Messages that are held die, too, as they do in every host. */
+/* Free the handle. Messages that the application holds are lost, as in every host. */
 static void free_handle(struct homa_knl *c)
 {
 	struct homa_list *node;
@@ -228,7 +229,7 @@ static int homa_knl_shutdown(void *host)
 	struct homa_knl *c = host;
 
 	__atomic_store_n(&c->shut, 1, __ATOMIC_RELEASE);
-	/* Ends the calls in the kernel, and its RPCs. */
+	/* This ends the threads' calls in the kernel, and the socket's RPCs. */
 	shutdown(c->fd, SHUT_RDWR);
 	return 0;
 }
@@ -287,7 +288,7 @@ static uint16_t homa_knl_udp_port(void *host)
 	return 0;
 }
 
-/* What only libhoma-preload asks for, and it steps aside for the kernel. */
+/* Only libhoma-preload asks for this, and it does not use this host. */
 static int not_here(void *host)
 {
 	(void)host;

@@ -2,11 +2,11 @@
 /*
  * recvmsg(), and the receive buffers that go with it. Pieces that the application
  * releases go back to the kernel with the next recvmsg(), up to 16 at a time, which
- * costs nothing. Only when the kernel might be short of them - half of the region
- * is out - they are given back at once, by a recvmsg() for an RPC that cannot be: a
- * thread that is blocked for want of buffers would otherwise never come by. The
- * kernel refuses a piece it did not hand out, so what is out is known here: a
- * program that releases twice, or a copy of a message, harms nobody.
+ * costs nothing. When half of the region is out, the kernel might be short of them. Then they
+ * are given back at once, by a recvmsg() for an RPC that does not exist, because a thread that
+ * is blocked for want of buffers would not call it. The kernel refuses a piece that it did not
+ * hand out, so this file knows which pieces are out: a program that releases twice, or a copy of
+ * a message, harms nobody.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include "backend_kernel.h"
 
-#define NO_SUCH_ID (~(u64)1) /* a client's, but ids do not get that far */
+#define NO_SUCH_ID (~(u64)1) /* a client's id that no RPC has */
 
 int homa_knl_pages_init(struct homa_knl *c)
 {

@@ -21,7 +21,7 @@ static bool is_any(const struct homa_addr *addr)
 	       (homa_addr_is_v4(addr) && !memcmp(addr->ip + 12, zero, 4));
 }
 
-/* @sa as the socket's family has it; its size, or an error. */
+/* Write @sa as an address of the socket's family; returns its size in bytes, or an error. */
 static int name_of(const struct homa_knl *c, const struct sockaddr *sa,
 		   struct sockaddr_in6 *name)
 {
@@ -31,7 +31,7 @@ static int name_of(const struct homa_knl *c, const struct sockaddr *sa,
 
 	if (homa_sockaddr_to_addr(sa, false, &addr, &port))
 		return -EAFNOSUPPORT;
-	/* Somebody who is reached by UDP; the kernel's Homa is none. */
+	/* The kernel's Homa cannot reach a peer that uses UDP encapsulation. */
 	if (homa_sockaddr_encap(sa))
 		return -EPROTONOSUPPORT;
 	memset(name, 0, sizeof(*name));
@@ -63,7 +63,7 @@ static int code(int error)
 	return error == EAGAIN ? -ENOBUFS : -error;
 }
 
-/* More pieces than a system call takes. */
+/* Send a message of more pieces than a system call takes, joined to one. */
 static int send_joined(struct homa_knl *c, struct msghdr *hdr,
 		       const struct homa_message_out *out)
 {
@@ -141,7 +141,7 @@ int homa_knl_request(void *host, const struct sockaddr *dest,
 	rc = send_out(c, &to, tolen, out, &args);
 
 	homa_turn_lock(&c->lock);
-	/* It may be answered, and the answer taken, by now. */
+	/* The request may be answered, and the answer taken, by now. */
 	if (unlikely(rc))
 		homa_knl_slot_put(c, slot);
 	else if (slot->token == token)
@@ -160,7 +160,7 @@ int homa_knl_wait_send(void *host, size_t length, int64_t timeout_ns)
 	int n = 0, rc;
 
 	(void)length;
-	/* Who closes the handle ends the wait, and then waits for us. */
+	/* A thread that closes the handle ends this wait, and waits until we have left. */
 	rc = homa_knl_enter(c);
 	if (!rc) {
 		n = ppoll(&fd, 1, timeout_ns < 0 ? NULL : &ts, NULL);
@@ -192,14 +192,14 @@ int homa_knl_reply(void *host, const struct homa_message *request,
 	homa_turn_lock(&c->lock);
 	homa_knl_answered(c, token, rc == -ENOBUFS || rc == -ENOMEM);
 	homa_turn_unlock(&c->lock);
-	/* The client is gone, or cannot be reached any more. */
+	/* These mean that the client is gone or cannot be reached any more. */
 	if (rc == -EINVAL || rc == -EHOSTUNREACH || rc == -ENETUNREACH)
 		return 0;
 	return rc;
 }
 
-/* A message of no bytes to the client of @request, which says what @args say. A module
- * that does not know them takes them for a mistake of ours. */
+/* Send a message without bytes about @request, whose meaning is in @args. An older module says
+ * -EINVAL to that. */
 static int say_of(struct homa_knl *c, const struct homa_message *request,
 		  struct homa_sendmsg_args *args)
 {
@@ -234,7 +234,7 @@ int homa_knl_reject(void *host, const struct homa_message *request, int error)
 	homa_knl_answered(c, token,
 			  rc == -ENOBUFS || rc == -ENOMEM || rc == -EOPNOTSUPP);
 	homa_turn_unlock(&c->lock);
-	/* The client cannot be reached any more. */
+	/* These mean that the client cannot be reached any more. */
 	return rc == -EHOSTUNREACH || rc == -ENETUNREACH ? 0 : rc;
 }
 
@@ -261,7 +261,8 @@ int homa_knl_alive(void *host, const struct homa_message *request)
 
 /* ---- aborts ---- */
 
-/* Under the lock. The kernel's id, or 0: nothing to tell it, @rc is the answer. */
+/* The kernel's id of a request to be aborted; 0 if the kernel need not be told, and then @rc is
+ * what the call returns. The caller has the lock. */
 static u64 to_abort(struct homa_knl *c, u64 token, int error, int *rc)
 {
 	struct homa_knl_slot *slot = homa_knl_slot(c, token);
@@ -270,12 +271,12 @@ static u64 to_abort(struct homa_knl *c, u64 token, int error, int *rc)
 	if (*rc)
 		return 0;
 	if (slot->done) {
-		/* Complete: an error comes too late, vanishing does not. */
+		/* Its outcome has come, so it cannot fail any more, but it can be forgotten. */
 		if (!error)
 			homa_knl_forget(c, slot);
 		return 0;
 	}
-	/* Another thread is just sending it: it is not yet anybody's to end. */
+	/* If another thread is just sending the request, it has no id and cannot be aborted. */
 	if (slot->id && !error)
 		slot->gone = true;
 	return slot->id;
@@ -294,7 +295,7 @@ static int abort_one(struct homa_knl *c, u64 token, int error)
 	if (!args.id)
 		return rc;
 	rc = ioctl(c->fd, HOMAIOCABORT, &args) ? -errno : 0;
-	/* Another thread is just receiving it, and will find it gone. */
+	/* -EINVAL means that another thread is just receiving it, and will find it gone. */
 	if (rc == -EINVAL)
 		return 0;
 	if (rc || error)
@@ -307,7 +308,7 @@ static int abort_one(struct homa_knl *c, u64 token, int error)
 	return 0;
 }
 
-/* One by one: all at once could catch another thread's next request. */
+/* All requests are aborted one by one: a command for all could end another thread's next one. */
 int homa_knl_abort(void *host, uint64_t id, int error)
 {
 	struct homa_knl *c = host;
@@ -329,7 +330,7 @@ int homa_knl_abort(void *host, uint64_t id, int error)
 		homa_turn_unlock(&c->lock);
 		if (token)
 			rc = abort_one(c, token, error);
-		/* It came to its end by itself. */
+		/* -EINVAL means that the request came to its end by itself. */
 		if (rc == -EINVAL)
 			rc = 0;
 	}

@@ -2,17 +2,18 @@
 /*
  * Two tables, whose memory comes with use. Our open requests: a token is a place
  * (low 16 bits) and how often the place was used, so that a stale one is noticed;
- * the kernel knows it as the completion cookie. And the requests of others that
- * we may answer, since the socket would silently take a second answer: a word for
- * each, odd while it may be answered, else with the next free one; and which of all
- * that came it is or was, so that one says nothing of another in the same place.
+ * the kernel knows it as the completion cookie. The other table has the requests of
+ * peers that we may answer, since the socket would silently take a second answer. Each
+ * has a word, which is odd while the request may be answered, and says later where the
+ * next free word is. Its upper bits number the requests that came, so that an old token
+ * says nothing of a later request in the same place.
  */
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include "backend_kernel.h"
 
-#define COUNT_SHIFT 22
+#define COUNT_SHIFT 22 /* the lowest bit of the request's number in a word */
 
 static void *reserve(size_t bytes)
 {
@@ -76,7 +77,7 @@ void homa_knl_slot_put(struct homa_knl *c, struct homa_knl_slot *slot)
 	c->free = (u32)(slot - c->slots) + 1;
 }
 
-/* A token: how many there were, then a place, then 1. */
+/* A token has the request's number, then its place, then a bit 1. */
 u64 homa_knl_asked(struct homa_knl *c)
 {
 	u64 token;
@@ -89,7 +90,7 @@ u64 homa_knl_asked(struct homa_knl *c)
 	} else if (c->asked_fresh < HOMA_KNL_ASKED) {
 		index = c->asked_fresh++;
 	} else {
-		/* A million unanswered ones: the oldest are forgotten. */
+		/* A million requests are not answered, so the oldest are forgotten. */
 		index = (u32)(c->asked_count % HOMA_KNL_ASKED);
 		c->asked_lost = true;
 	}
@@ -103,7 +104,7 @@ static u64 *place(struct homa_knl *c, u64 token)
 	return &c->asked[(token >> 1) % HOMA_KNL_ASKED];
 }
 
-/* Which of all that came. */
+/* The number of the request in a token or word. */
 static u64 count_of(u64 word)
 {
 	return word >> COUNT_SHIFT << COUNT_SHIFT;
@@ -115,8 +116,8 @@ bool homa_knl_answer(struct homa_knl *c, u64 token)
 
 	if (!(token & 1))
 		return false;
-	/* Answered, for its place has been used again; or forgotten, if any was: then
-	 * the kernel knows which. */
+	/* Its place was used again, so it was answered. Only if requests had to be forgotten it
+	 * may be one of them, and the kernel knows. */
 	if (count_of(*word) != count_of(token))
 		return c->asked_lost;
 	if (!(*word & 1))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The way of what a recvmsg() brings: to the thread that waits for just this, else
- * to the one that received it, else to another, else into a list until a thread
- * asks. A cookie tells an RPC of ours, and that a call failed because
- * the RPC did: they are never 0.
+ * What a recvmsg() brings goes to the thread that waits for just this, else to the
+ * thread that received it, else to another that waits, else into a list until a thread
+ * asks. Cookies of our RPCs are never 0. So a cookie shows that a message belongs to one,
+ * and that recvmsg() failed because an RPC did.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #include "homa_sockaddr.h"
 #include "backend_kernel.h"
 
-#define PULLS 64 /* by one call that wants none of them */
+/* One call of homa_knl_pull() receives at most so many messages. */
+#define PULLS 64
 
 HOMA_STATIC_ASSERT(sizeof(((struct homa_message *)0)->iov) / sizeof(struct iovec) ==
 			   HOMA_MAX_BPAGES,
@@ -22,7 +23,7 @@ void homa_knl_nudge(struct homa_knl *c)
 {
 	u64 value = 1;
 
-	/* Fails only if the counter is full, and then it is readable. */
+	/* This fails only if the counter is full, and then the descriptor is readable. */
 	if (write(c->nudge_fd, &value, sizeof(value)) < 0)
 		return;
 }
@@ -42,7 +43,7 @@ static void fill_peer(const struct homa_knl_got *got, struct homa_message *msg)
 		return;
 	}
 	memcpy(&msg->peer, &got->from, sizeof(got->from));
-	/* No flow label that might be taken for a UDP port. */
+	/* Clear the flow label, which might be taken for a UDP port. */
 	homa_sockaddr_set_encap((struct sockaddr *)&msg->peer, 0);
 }
 
@@ -106,7 +107,7 @@ static void finish(struct homa_knl *c, struct homa_knl_waiter *w,
 		homa_wake_signal(&w->wake);
 }
 
-/* By name first, then whoever is awake anyway. */
+/* Choose the thread that gets a message: one that waits for its token, or one that is awake. */
 static struct homa_knl_waiter *pick(struct homa_knl *c, u64 token, u32 flag,
 				    struct homa_knl_waiter *self)
 {
@@ -142,7 +143,7 @@ static void keep(struct homa_knl *c, const struct homa_knl_got *got,
 
 	item = slot ? homa_knl_item(c, slot) : malloc(sizeof(*item));
 	if (!item) {
-		/* To its sender as if the server never came to it. */
+		/* There is no memory. To the sender it is as if the server never answered. */
 		discard(c, got);
 		return;
 	}
@@ -203,7 +204,7 @@ void homa_knl_drain(struct homa_knl *c)
 		c->counters.progress_rounds += (u64)n;
 }
 
-/* ---- what was kept ---- */
+/* ---- messages that were kept ---- */
 
 static struct homa_knl_item *oldest(struct homa_knl *c, u32 flags)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
  * Waiting for a message; backend_kernel.h says which threads wait where. Whenever the last
- * direct thread leaves the kernel, or the poller its role, those that wait to be
- * handed something are woken and look again at what they may do.
+ * direct thread leaves the kernel, or the poller gives up its role, the threads that wait
+ * outside the kernel are woken and look again at what they may do.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +17,7 @@ static u64 deadline(int64_t timeout_ns)
 				homa_clock_ns() + (u64)timeout_ns;
 }
 
-/* Is there something that may come and that it does not want? */
+/* May a message come that this thread does not want? */
 static bool particular(const struct homa_knl *c, const struct homa_knl_waiter *w)
 {
 	return w->token || (w->flags == HOMA_RECV_REQUEST && c->asked_shared) ||
@@ -67,6 +67,7 @@ static int direct_step(struct homa_knl *c, struct homa_knl_waiter *w)
 	return rc;
 }
 
+/* Make the descriptor unreadable again. */
 static void swallow(int fd)
 {
 	char bytes[64];
@@ -75,7 +76,7 @@ static void swallow(int fd)
 		return;
 }
 
-/* Until the socket has a message, or somebody calls. */
+/* Sleep until the socket has a message, another thread nudges us, or it is @until. */
 static int poller_sleep(struct homa_knl *c, u64 until)
 {
 	struct pollfd fds[2] = {
@@ -140,7 +141,7 @@ static int wait_for(struct homa_knl *c, struct homa_knl_waiter *w)
 		if (rc)
 			break;
 		if (likely(may_be_direct(c, w))) {
-			/* Queued while it was not waiting to be handed it. */
+			/* A message may have been kept while this thread was in the kernel. */
 			rc = homa_knl_take(c, w);
 			if (!rc)
 				w->done = true;
@@ -167,7 +168,8 @@ static int wait_for(struct homa_knl *c, struct homa_knl_waiter *w)
 	return w->done ? w->result : rc;
 }
 
-/* Does not wait. What is not for it stays in the kernel while others are there. */
+/* Receive without waiting. While threads are in the kernel that take other messages than this
+ * one wants, nothing is taken from the socket. */
 static int ask(struct homa_knl *c, struct homa_knl_waiter *w)
 {
 	int rc;
@@ -189,7 +191,7 @@ static int receive_shared(struct homa_knl *c, struct homa_knl_waiter *w, bool wa
 	return wait ? wait_for(c, w) : ask(c, w);
 }
 
-/* Under the lock, which is given up meanwhile. */
+/* Receive the response of a private RPC. The caller has the lock, which is given up meanwhile. */
 static int receive_private(struct homa_knl *c, u64 token,
 			   struct homa_message *msg, u64 until, bool wait)
 {
@@ -207,7 +209,7 @@ static int receive_private(struct homa_knl *c, u64 token,
 			rc = homa_knl_block(c, id, until, &got);
 	}
 	homa_turn_lock(&c->lock);
-	/* The kernel does not know it: it was aborted. */
+	/* -EINVAL means that the kernel does not know the RPC, because it was aborted. */
 	if (rc == -EINVAL)
 		return -ENOENT;
 	if (rc)
@@ -276,7 +278,7 @@ int homa_knl_receive(void *host, struct homa_message *msg, uint64_t id,
 	return rc;
 }
 
-/* There is no quicker way than one after the other. */
+/* The messages are received one after the other, because there is no quicker way. */
 int homa_knl_receive_batch(void *host, struct homa_message *msgs, unsigned int n,
 			   unsigned int flags, int64_t timeout_ns)
 {
@@ -284,7 +286,7 @@ int homa_knl_receive_batch(void *host, struct homa_message *msgs, unsigned int n
 	unsigned int got = 0;
 	int rc;
 
-	/* Also between two of them, so that nobody frees the handle there. */
+	/* This thread is inside between two receives, too, so that nobody frees the handle. */
 	homa_knl_enter(c);
 	do
 		rc = homa_knl_receive(c, &msgs[got], 0,
@@ -299,7 +301,7 @@ int homa_knl_poll(void *host)
 {
 	struct homa_knl *c = host;
 
-	/* The protocol is the kernel's; what is the peer's may need this core. */
+	/* The kernel runs the protocol, but the peer's program may need this core. */
 	sched_yield();
 	return homa_knl_error(c);
 }
