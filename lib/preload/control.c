@@ -13,18 +13,22 @@
 #include "internal.h"
 #include "real.h"
 
-/* Their numbers in revisions before. */
+/* These are the numbers that the ioctls had in earlier revisions. */
 #define INFO_2025 _IOWR('h', 1, struct homa_info)
 #define ABORT_2025 _IOWR('h', 2, struct homa_abort_args)
 #define FREEZE_2025 _IO('h', 3)
 #define ABORT_2024 _IOWR(0x89, 0xe3, struct homa_abort_args)
 #define FREEZE_2024 _IO(0x89, 0xef)
 
-/* Where homa_internal_rpcs() puts what it finds. */
+/* struct listing - the list of RPCs that HOMAIOCINFO fills */
 struct listing {
+	/* The socket whose RPCs are listed. */
 	struct homa_pl_sock *s;
+	/* Where the next RPC is written. */
 	struct homa_rpc_info *to;
+	/* The bytes of the application's memory that are left. */
 	size_t room;
+	/* The number of RPCs so far, also of those for which there was no room. */
 	uint32_t count;
 };
 
@@ -74,7 +78,7 @@ static void list_rpc(void *arg, const struct homa_ctl_rpc *rpc)
 	put_info(list, &info);
 }
 
-/* Taken from libhoma already, and waiting for room in the region. */
+/* List an RPC whose response was taken from libhoma and waits for room in the region. */
 static void list_held(struct listing *list, const struct homa_message *msg,
 		      bool private_rpc)
 {
@@ -88,7 +92,7 @@ static void list_held(struct listing *list, const struct homa_message *msg,
 	};
 	struct sockaddr_storage name;
 
-	/* A request without a response is libhoma's, too. */
+	/* libhoma has listed requests without a response already. */
 	if (msg->kind == HOMA_REQUEST)
 		return;
 	if (private_rpc)
@@ -148,7 +152,7 @@ static int abort_rpc(struct homa_pl_sock *s, const struct homa_abort_args *arg)
 	return 0;
 }
 
-/* SIOCGIFADDR and its like: by a socket that knows them. */
+/* Do SIOCGIFADDR and its like by a UDP socket, which knows them. */
 static int by_udp(unsigned long request, void *arg)
 {
 	int rc, fd = HOMA_PL_REAL(socket)(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -186,7 +190,7 @@ static int homa_ioctl(struct homa_pl_sock *s, unsigned long request, void *arg)
 	case ABORT_2024:
 		return abort_rpc(s, arg);
 	default:
-		return 0; /* FREEZE: there are no time traces to freeze */
+		return 0; /* HOMAIOCFREEZE does nothing: there are no time traces. */
 	}
 }
 
@@ -216,7 +220,7 @@ int homa_pl_ioctl(struct homa_pl_sock *s, int fd, unsigned long request, void *a
 		rc = HOMA_PL_REAL(ioctl)(fd, request);
 		return rc < 0 ? -errno : rc;
 	}
-	/* 0x8910 .. 0x897f: interfaces, addresses, routes. */
+	/* Requests from 0x8910 to 0x897f ask about interfaces, addresses and routes. */
 	if (request >= 0x8910 && request < 0x8980)
 		return by_udp(request, arg);
 	return homa_pl_error(s, -EINVAL, "ioctl: not known to Homa sockets");

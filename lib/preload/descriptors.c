@@ -18,13 +18,16 @@
 #include "real.h"
 #include "preload_sock.h"
 
+/* The most descriptors that a signal handler can close while its thread is in a call. */
 #define LATER 32
 
 static pthread_mutex_t fds_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Initial-exec: no allocation when a signal handler is the first to look. */
+/* With initial-exec nothing is allocated when a signal handler is the first to look. */
 static __thread struct {
+	/* 1 while the thread is in a call of homa_pl_enter(), else 0. */
 	int depth;
+	/* The number of descriptors in @fds, which are closed when that call ends. */
 	int closes;
 	int fds[LATER];
 } self __attribute__((tls_model("initial-exec")));
@@ -152,7 +155,7 @@ int homa_pl_dup_to(struct homa_pl_sock *s, int old, int fd, int flags)
 	return rc ? rc : fd;
 }
 
-/* Some readiness descriptors are never writable, as a socket always is. */
+/* Is the descriptor writable? Some readiness descriptors never are, while sockets always are. */
 static bool writable(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLOUT };
@@ -160,7 +163,7 @@ static bool writable(int fd)
 	return HOMA_PL_REAL(poll)(&p, 1, 0) == 1 && (p.revents & POLLOUT);
 }
 
-/* Put @ready behind every descriptor of @s; with the lock. */
+/* Put @ready behind every descriptor of @s. The caller has the lock. */
 static int fill_in(struct homa_pl_sock *s, int ready)
 {
 	int fd = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* What homa-run has set in the environment, which the program may clear when it has begun. */
+/* What the environment said when the program began, which may have cleared it since. */
 #include <stdlib.h>
 #include <string.h>
 #include "tcp.h"

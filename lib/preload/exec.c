@@ -8,12 +8,12 @@
  * come through system(), popen() or a program that clears its environment before.
  *
  * Which descriptors the new program has is asked of the kernel: sockets are known by their
- * inodes, so it does not matter what was closed, duplicated or had FD_CLOEXEC. What has no
- * descriptor any more is closed. The memfd is what a process tells itself or its child, and is
- * checked like anything else: what a stream is homad says. A program that runs with the rights
+ * inodes, so it does not matter what was closed, duplicated or had FD_CLOEXEC. Streams without
+ * a descriptor are closed. The memfd is what a process tells itself or its child, and is
+ * checked like anything else: homad says what a stream is. A program that runs with the rights
  * of another user (AT_SECURE) looks for none.
  *
- * A program that does not load this library goes without: its connections are reset.
+ * A program that does not load this library gets nothing: its connections are reset.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,6 +30,7 @@
 #include "real.h"
 #include "tcp.h"
 
+/* The memfd and the pipe are at descriptors from this number on, if the limit allows it. */
 #define FIRST_FD 1000
 #define MOST HOMA_PL_KEPT_MOST
 
@@ -45,7 +46,7 @@ int homa_pl_exec_fd(void)
 	return most > HOMA_PL_EXEC_FDS ? most - HOMA_PL_EXEC_FDS : 0;
 }
 
-/* ---- before ---- */
+/* ---- before the program runs ---- */
 
 static bool keep(struct homa_pl_sock *s, int fd, struct homa_pl_kept *kept)
 {
@@ -74,7 +75,7 @@ static bool keep(struct homa_pl_sock *s, int fd, struct homa_pl_kept *kept)
 	return true;
 }
 
-/* All descriptors of TCP sockets into @kept, which has room for MOST; how many. */
+/* Write what is known of all TCP sockets to @kept, which has room for MOST; returns how many. */
 static uint32_t keep_all(struct homa_pl_kept *kept)
 {
 	uint32_t num = 0;
@@ -110,7 +111,7 @@ static bool passes_on(int how)
 	return any;
 }
 
-/* To a number where it is looked for, without FD_CLOEXEC. */
+/* Move the descriptor to a number where the new program looks for it, without FD_CLOEXEC. */
 static int move_up(int fd)
 {
 	int up = fd < 0 ? -1 :
@@ -162,7 +163,8 @@ static int write_all(const struct homa_streams_ticket *ticket, int pipe)
 	return fd;
 }
 
-/* Connections of this process alone are reset when its attachment ends; or no longer. */
+/* Say whether connections that only this process has are reset when its attachment ends; returns
+ * how many there are. */
 static unsigned int set_resets(bool on)
 {
 	unsigned int num = 0;

@@ -1,33 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* Around every call that runs another program. */
+/* What is done before and after every call that runs another program. */
 #ifndef HOMA_PRELOAD_EXEC_H
 #define HOMA_PRELOAD_EXEC_H
 
 #include <stdbool.h>
 
-/** struct homa_pl_exec - what the other program is given: descriptors, -1: none
- * @memory: what is known of the sockets. @pipe: the ticket's. @resets: connections will be
- *	reset, as it does not know of us. */
+/** struct homa_pl_exec - what the other program is given
+ * @memory: the descriptor of the memfd that says what is known of the sockets, or -1.
+ * @pipe: the descriptor of the ticket's pipe, or -1.
+ * @resets: true if connections were set to be reset, because the program does not load this
+ *	library. */
 struct homa_pl_exec {
 	int memory, pipe;
 	bool resets;
 };
 
-/* How a program is run. */
+/* How a program is run; a set of these. */
 enum {
-	HOMA_PL_SPAWNS = 1, /* by a child, and this one goes on */
-	HOMA_PL_ACTIONS = 2, /* descriptors are changed before, nobody knows how */
-	HOMA_PL_SEARCHES = 4, /* its name is looked for in PATH */
+	/* A child runs the program, and this process goes on. */
+	HOMA_PL_SPAWNS = 1,
+	/* The child changes descriptors before, and this library does not know which. */
+	HOMA_PL_ACTIONS = 2,
+	/* The program is looked for in PATH. */
+	HOMA_PL_SEARCHES = 4,
 };
 
-/** homa_pl_exec_begin() - before @path runs with @env; NULL: whatever it is. */
+/** homa_pl_exec_begin() - prepare for the program @path to run with @env. @path is NULL if it
+ *  is not known. @how: HOMA_PL_SPAWNS and the others. */
 void homa_pl_exec_begin(struct homa_pl_exec *exec, const char *path,
 			char *const *env, int how);
-/** homa_pl_exec_end() - it runs elsewhere, or could not be run; keeps errno. */
+/** homa_pl_exec_end() - undo that in this process, when the program runs in another or could not
+ *  be run; keeps errno. */
 void homa_pl_exec_end(struct homa_pl_exec *exec);
 
-/** homa_pl_exec_refuses() - why the program at @path does not load this library, given @env;
- *  NULL: it does, or nobody knows. @searches: look for it in PATH. */
+/** homa_pl_exec_refuses() - the reason why the program @path will not load this library if it is
+ *  run with @env; NULL if it will, or that is not known. @searches: look for it in PATH. */
 const char *homa_pl_exec_refuses(const char *path, char *const *env,
 				 bool searches);
 

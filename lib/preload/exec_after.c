@@ -20,14 +20,16 @@
 	(HOMA_STREAM_NODELAY | HOMA_STREAM_CORK | HOMA_STREAM_KEEPALIVE | \
 	 HOMA_STREAM_RESET)
 
-/* struct found - a memfd
- * @kept: its entries. @streams: of each. @fds, @of: descriptors that are here, and whose entry
- *	each is, @num. */
+/* struct found - what a memfd says, and what of it is here */
 struct found {
 	struct homa_pl_memory head;
+	/* The entries of the memfd, one for each descriptor of the former program. */
 	struct homa_pl_kept *kept;
+	/* For each entry the stream that homad has given, or NULL. */
 	struct homa_stream **streams;
+	/* The descriptors of these sockets that this process has. */
 	int *fds;
+	/* @of: for each of @fds the index of its entry. @num: the number of @fds. */
 	uint32_t *of, num;
 };
 
@@ -79,7 +81,7 @@ static bool read_memory(int fd, struct found *found)
 	return true;
 }
 
-/* If @fd is one of the sockets, it is listed. */
+/* Add @fd to the list if it is one of the sockets. */
 static void enlist(struct found *found, int fd)
 {
 	struct stat file;
@@ -117,7 +119,7 @@ static void enlist_all(struct found *found)
 
 /* ---- going on ---- */
 
-/* Streams that have descriptors here are homad's to give, the others are closed. */
+/* Get the streams that have descriptors here from homad; the others are closed. */
 static int join(struct found *found)
 {
 	uint32_t i, num = 0, *from = calloc(found->num, sizeof(*from));
@@ -178,7 +180,7 @@ static void fill(struct homa_pl_sock *s, int fd, const struct homa_pl_kept *kept
 	tcp->fd = HOMA_PL_REAL(fcntl)(fd, F_DUPFD_CLOEXEC, 0);
 }
 
-/* Every descriptor gets its socket. */
+/* Make a socket for every descriptor. */
 static void adopt(const struct found *found)
 {
 	struct homa_pl_sock **socks =
@@ -203,7 +205,7 @@ static void adopt(const struct found *found)
 	free(socks);
 }
 
-/* What homa-run has set, and a program may have cleared that was to keep this library. */
+/* Set the variables again that the former program had and may have cleared. */
 static void restore_environment(const struct homa_pl_memory *head)
 {
 	if (head->tcp)
@@ -214,7 +216,7 @@ static void restore_environment(const struct homa_pl_memory *head)
 		setenv("HOMA_SERVICE_SOCKET", head->path, 0);
 }
 
-/* Only what is certainly ours is closed. */
+/* Close the ticket's pipe, if it is certainly that. */
 static void close_pipe(const struct homa_pl_memory *head)
 {
 	struct stat file;
@@ -224,7 +226,8 @@ static void close_pipe(const struct homa_pl_memory *head)
 		HOMA_PL_REAL(close)(head->pipe);
 }
 
-/* False: it is no such memfd, or nothing came of it. @closes: close it, and no more. */
+/* Go on with the sockets of the memfd @fd; false if it is none, or there were no sockets. If
+ * @closes, it and its pipe are only closed. */
 static bool go_on(int fd, bool closes)
 {
 	struct found found = { .num = 0 };
@@ -252,10 +255,10 @@ __attribute__((constructor)) static void begin(void)
 	bool done = false;
 	int i;
 
-	/* With rights that the caller has not, what he hands over counts for nothing. */
+	/* A program with rights that its caller has not takes nothing from the caller. */
 	if (getauxval(AT_SECURE))
 		return;
-	/* Others than the first, if other threads of the caller run programs, too. */
+	/* There may be several, if other threads of the caller ran programs at the same time. */
 	for (i = 0; i < HOMA_PL_EXEC_FDS; i++) {
 		int fd = homa_pl_exec_fd() + i;
 

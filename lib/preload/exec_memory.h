@@ -7,41 +7,53 @@
 #include <stdint.h>
 #include "stream_fork.h"
 
-/* The memfd and the pipe are among so many descriptors from homa_pl_exec_fd() on. */
+/* The memfd is looked for among so many descriptors from homa_pl_exec_fd() on. */
 #define HOMA_PL_EXEC_FDS 24
 #define HOMA_PL_EXEC_SEALS \
 	(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 #define HOMA_PL_EXEC_MAGIC 0x63657865616d6f68ull /* "homaexec" */
-#define HOMA_PL_KEPT_MOST 8192u			 /* descriptors */
+#define HOMA_PL_KEPT_MOST 8192u			 /* descriptors of sockets */
 
-/* struct homa_pl_kept - a descriptor of a TCP socket, of which there may be several
- * @dev, @ino: the kernel's socket. The rest is as in homa_pl_sock and homa_pl_tcp. */
+/* struct homa_pl_kept - what is known of the socket behind a descriptor. A socket with several
+ * descriptors has several of these. */
 struct homa_pl_kept {
+	/* The device and the inode by which the kernel's socket is known. */
 	uint64_t dev, ino;
+	/* As in struct homa_pl_sock and struct homa_pl_tcp, in ns. */
 	int64_t rcvtimeo, sndtimeo, linger;
+	/* As in struct homa_pl_tcp, in bytes. */
 	uint64_t least;
+	/* Where homad finds the stream, if @has_stream is 1. */
 	struct homa_stream_carried stream;
+	/* As in struct homa_pl_sock. */
 	int32_t family, status;
+	/* As in struct homa_pl_tcp. */
 	uint32_t options;
+	/* @has_stream is 1 if the socket is homad's. The others are as in struct homa_pl_tcp. */
 	uint8_t has_stream, open, error_told, shut_read, shut_write;
 	uint8_t unused[3];
 };
 
-/* struct homa_pl_memory - the memfd begins with it, and entries of sockets follow
- * @size, @num: of these. @token: homad's ticket. @pipe: its pipe, and that's inode.
- * @tcp, @debug, @path: HOMA_TCP, HOMA_PRELOAD_DEBUG and HOMA_SERVICE_SOCKET. */
+/* struct homa_pl_memory - the begin of the memfd, behind which entries of sockets follow */
 struct homa_pl_memory {
+	/* HOMA_PL_EXEC_MAGIC. */
 	uint64_t magic;
+	/* The size of an entry in bytes, and the number of entries. */
 	uint32_t size, num;
+	/* The token of homad's ticket. */
 	uint8_t token[16];
+	/* The device and the inode of the ticket's pipe. */
 	uint64_t dev, ino;
+	/* The descriptor of the ticket's pipe. */
 	int32_t pipe;
+	/* 1 if HOMA_TCP is "on"; 1 if HOMA_PRELOAD_DEBUG is set. */
 	uint8_t tcp, debug;
+	/* The value of HOMA_SERVICE_SOCKET, or "". */
 	char path[108];
 	uint8_t unused[2];
 };
 
-/** homa_pl_exec_fd() - the first of those descriptors. */
+/** homa_pl_exec_fd() - the first descriptor at which the memfd and the pipe may be. */
 int homa_pl_exec_fd(void);
 
 #endif

@@ -16,7 +16,7 @@
 #include "exec.h"
 #include "real.h"
 
-#define SCRIPTS 4 /* interpreters of interpreters, as the kernel has it */
+#define SCRIPTS 4 /* the kernel follows as many interpreters of scripts */
 
 static const char *base_name(const char *path)
 {
@@ -45,7 +45,7 @@ static bool names_us(const char *value)
 	return false;
 }
 
-/* We were loaded by LD_PRELOAD. */
+/* True if this library was loaded by LD_PRELOAD. */
 static bool by_environment;
 
 __attribute__((constructor)) static void remember(void)
@@ -65,7 +65,7 @@ static const char *value_of(char *const *env, const char *name)
 	return NULL;
 }
 
-/* The first program of that name in PATH, into @path. */
+/* Write the path of the first program of that name in PATH to @path. */
 static void search(const char *name, char path[PATH_MAX])
 {
 	const char *at = getenv("PATH");
@@ -83,7 +83,7 @@ static void search(const char *name, char path[PATH_MAX])
 	}
 }
 
-/* Program headers of either size: is there one of an interpreter? */
+/* Has the program, of 32 or 64 bits, a header that names an interpreter? */
 static bool has_interpreter(int fd, const unsigned char *begin, size_t got)
 {
 	const Elf64_Ehdr *wide = (const void *)begin;
@@ -107,7 +107,8 @@ static bool has_interpreter(int fd, const unsigned char *begin, size_t got)
 	return false;
 }
 
-/* 1: @path is that of an interpreter now. 0: @why says all. */
+/* Look at the program at @path. If it is a script, its interpreter is written to @path and 1 is
+ * returned; else 0, and @why is set if there is a reason against it. */
 static int look(char path[PATH_MAX], const char **why)
 {
 	union {
@@ -148,7 +149,7 @@ const char *homa_pl_exec_refuses(const char *path, char *const *env, bool search
 	char file[PATH_MAX];
 	int i;
 
-	/* If we were loaded in another way, it may be, too. */
+	/* If this library was loaded in another way, the program may load it that way, too. */
 	if (by_environment && (!value || !names_us(value)))
 		return "its environment has not this library in LD_PRELOAD";
 	if (!path)

@@ -10,14 +10,14 @@
 #include "internal.h"
 #include "preload_sock.h"
 
-/* Two threads may fork at once. */
+/* This thread has taken the locks for fork(). Each thread has its own, as two may fork at once. */
 static __thread bool locked;
 
 static void before(void)
 {
 	struct homa_pl_sock *s;
 
-	/* fork() in a signal handler that interrupted one of our calls. */
+	/* In a signal handler that interrupted one of our calls, fork() cannot take the locks. */
 	locked = !homa_pl_inside();
 	if (!locked)
 		return;
@@ -49,7 +49,7 @@ static void in_child(void)
 	homa_pl_reset_fds();
 	homa_pl_live = 0;
 	homa_pl_missing_ports = 0;
-	/* Calls of other threads do not go on here: only descriptors count. */
+	/* Calls of other threads do not go on here, so only descriptors have references. */
 	for (s = homa_pl_all; s; s = s->next) {
 		pthread_mutex_init(&s->lock, NULL);
 		pthread_mutex_init(&s->reading, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What hooks have in common: around every call on a Homa socket. */
+/* What hooks have in common: what they do before and after every call on a Homa socket. */
 #ifndef HOMA_PRELOAD_HOOK_H
 #define HOMA_PRELOAD_HOOK_H
 
@@ -8,14 +8,15 @@
 #include "real.h"
 
 /**
- * homa_pl_begin() - before a call that uses libhoma
- * Threads are not cancelled inside: libhoma would be left half done.
- * Returns 0, then homa_pl_end() must follow, or an error.
+ * homa_pl_begin() - begin a call that uses libhoma
+ * Until homa_pl_end() the thread is not cancelled, because libhoma would be left half done.
+ * @cancel: receives the thread's cancel state, for homa_pl_end().
+ * Returns 0, and homa_pl_end() must follow, or an error.
  */
 int homa_pl_begin(struct homa_pl_sock *s, int *cancel);
 void homa_pl_end(int cancel);
 
-/** homa_pl_result() - errno and -1 if @rc is an error; drops the reference. */
+/** homa_pl_result() - drop the reference; returns @rc, or -1 with errno set if it is an error. */
 static inline int64_t homa_pl_result(struct homa_pl_sock *s, int64_t rc)
 {
 	homa_pl_put(s);

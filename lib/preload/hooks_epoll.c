@@ -13,6 +13,7 @@
 #include "tcp.h"
 
 #define OUT_EVENTS (EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND)
+/* A wait is cut into slices of so long while a port is still the parent's. */
 #define SLICE_MS 20
 
 static int epoll_real(int epfd, int op, int fd, struct epoll_event *event)
@@ -20,7 +21,7 @@ static int epoll_real(int epfd, int op, int fd, struct epoll_event *event)
 	return HOMA_PL_REAL(epoll_ctl)(epfd, op, fd, event) ? -errno : 0;
 }
 
-/* The descriptor beside it: in the set exactly if @event asks for output. */
+/* Keep the descriptor that is always writable in the set exactly if @event asks for output. */
 static int register_out(struct homa_pl_sock *s, int epfd, int op,
 			const struct epoll_event *event)
 {
@@ -107,9 +108,7 @@ HOMA_PL_HOOK int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	return (int)homa_pl_result(s, rc);
 }
 
-/*
- * While a port is still the parent's: wait in slices. @ns: -1 for ever.
- */
+/* Wait for @ns (-1: for ever) in slices, and look for the parent's port after each. */
 static int wait_sliced(int epfd, struct epoll_event *events, int max,
 		       int64_t ns, const sigset_t *mask)
 {
@@ -133,7 +132,7 @@ static int64_t from_ms(int ms)
 	return ms < 0 ? -1 : ms * 1000000ll;
 }
 
-/* A set with TCP sockets in it; @s, which was found, may be something else. */
+/* Is @s, which was found and may be NULL, an epoll set with TCP sockets? If not, let go of it. */
 static bool has_streams(struct homa_pl_sock *s)
 {
 	if (s && s->set)

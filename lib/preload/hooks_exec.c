@@ -68,7 +68,7 @@ HOMA_PL_HOOK int execveat(int folder, const char *path, char *const argv[],
 
 /* ---- with the words as arguments ---- */
 
-/* Words up to the NULL that ends them, and it. */
+/* The number of pointers that the array of words needs, with the first one and the last NULL. */
 static size_t count(va_list from)
 {
 	size_t n = 2;
@@ -81,8 +81,8 @@ static size_t count(va_list from)
 	return n;
 }
 
-/* A macro, as the array has to live in the caller: these functions may be called in a child
- * that shares memory, and in signal handlers. */
+/* Write the words to an array. This is a macro, as the array has to live on the caller's stack:
+ * these functions may be called in a child that shares memory, and in signal handlers. */
 #define GATHER_WORDS(argv, first, args)                        \
 	do {                                                   \
 		size_t i_ = 0;                                 \
@@ -127,7 +127,7 @@ HOMA_PL_HOOK int execle(const char *path, const char *word, ...)
 	return execve(path, argv, env);
 }
 
-/* ---- in a child ---- */
+/* ---- calls that run the program in a child ---- */
 
 HOMA_PL_HOOK int posix_spawn(pid_t *pid, const char *path,
 			     const posix_spawn_file_actions_t *actions,

@@ -45,7 +45,7 @@ HOMA_PL_HOOK int close_range(unsigned int first, unsigned int last, int flags)
 	if (!homa_pl_live || first > last || (flags & CLOSE_RANGE_CLOEXEC))
 		return HOMA_PL_REAL(close_range)(first, last, flags);
 	close_from_to(first, last);
-	/* As in close(). */
+	/* As in close(), the pipe that a child of vfork() has to keep is left open. */
 	kept = (unsigned int)homa_pl_tcp_kept_pipe();
 	if (kept < first || kept > last)
 		return HOMA_PL_REAL(close_range)(first, last, flags);
@@ -80,7 +80,7 @@ static int dup_to(int old, int fd, int flags)
 	struct homa_pl_sock *s = homa_pl_find(old);
 	int rc;
 
-	/* What was behind @fd may end. */
+	/* The socket that was behind @fd may end here, so signal handlers have to wait. */
 	homa_pl_hold();
 	rc = homa_pl_dup_to(s, old, fd, flags);
 	if (s)
@@ -146,7 +146,7 @@ static int control(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 	case F_GETFL:
 		return O_RDWR | s->status;
 	case F_SETFL:
-		/* Not of the real descriptor: libhoma relies on that. */
+		/* The flags of the real descriptor stay, because libhoma relies on them. */
 		s->status = (int)(intptr_t)arg & O_NONBLOCK;
 		return 0;
 	}
@@ -182,7 +182,8 @@ HOMA_PL_HOOK int fcntl64(int fd, int cmd, ...)
 	return (int)homa_pl_result(s, control(s, fd, cmd, arg));
 }
 
-/* Of a TCP socket or an epoll set: the kernel's, but for what a stream knows better. */
+/* Do ioctl() of a TCP socket or an epoll set. The kernel does it, except for what concerns a
+ * stream. */
 static int kernels_ioctl(struct homa_pl_sock *s, int fd, unsigned long request,
 			 void *arg)
 {
@@ -221,7 +222,7 @@ HOMA_PL_HOOK int munmap(void *start, size_t length)
 {
 	int rc;
 
-	/* Calls of libhoma's own come from inside. */
+	/* homa_pl_enter() fails for libhoma's own calls of munmap(). */
 	if (HOMA_PL_LIKELY(!homa_pl_live) || homa_pl_enter())
 		return HOMA_PL_REAL(munmap)(start, length);
 	rc = homa_pl_region_unmap(start, length);
@@ -240,7 +241,7 @@ HOMA_PL_HOOK pid_t vfork(void)
 {
 	pid_t pid;
 
-	/* It is about to become another program, which gets the streams then. */
+	/* The child is about to run another program, which gets the streams then. */
 	homa_pl_tcp_vforks(true);
 	pid = fork();
 	homa_pl_tcp_vforks(false);

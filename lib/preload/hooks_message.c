@@ -12,7 +12,7 @@
 #include "hook.h"
 #include "tcp.h"
 
-/* Both are cancellation points, but only before anything of ours is held. */
+/* sendmsg() and recvmsg() are cancellation points, but only before this library holds anything. */
 static struct homa_pl_sock *find_or_cancel(int fd)
 {
 	if (homa_pl_live)
@@ -20,7 +20,8 @@ static struct homa_pl_sock *find_or_cancel(int fd)
 	return homa_pl_find(fd);
 }
 
-/* A TCP socket that is the kernel's (still): let go of it, and call that. */
+/* True if the kernel shall do the call: @s is NULL, or a socket that is not homad's, of which this
+ * lets go. */
 static bool is_kernels(struct homa_pl_sock *s)
 {
 	if (!s || (s->tcp && s->tcp->stream && !s->tcp->listens) ||
@@ -148,7 +149,7 @@ HOMA_PL_HOOK int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 		until = homa_pl_now() + timeout->tv_sec * 1000000000ll +
 			timeout->tv_nsec;
 	for (i = 0; i < count; i++) {
-		/* As in the kernel, looked at only between two messages. */
+		/* As in the kernel, the timeout is only looked at between two messages. */
 		if (i && until >= 0 && homa_pl_now() >= until)
 			break;
 		if (i && (flags & MSG_WAITFORONE))
@@ -161,7 +162,7 @@ HOMA_PL_HOOK int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int count,
 	return (int)homa_pl_result(s, i ? (int64_t)i : rc);
 }
 
-/* A call that says nothing of ids: the kernel answers EINVAL. */
+/* Refuse a call that cannot carry ids, with EINVAL as the kernel does. */
 static ssize_t refuse(struct homa_pl_sock *s)
 {
 	homa_pl_error(s, -EINVAL,
@@ -249,7 +250,7 @@ HOMA_PL_HOOK ssize_t writev(int fd, const struct iovec *iov, int count)
 	return refuse(s);
 }
 
-/* What -D_FORTIFY_SOURCE makes of them. */
+/* With -D_FORTIFY_SOURCE programs call these instead. */
 
 HOMA_PL_HOOK ssize_t __read_chk(int fd, void *buf, size_t size, size_t room)
 {

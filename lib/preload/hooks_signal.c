@@ -11,10 +11,10 @@
 #include "pl_signals.h"
 #include "tcp.h"
 
-/* siginterrupt() was called for them. */
+/* True for each signal for which siginterrupt() was called. */
 static bool interrupts[_NSIG];
 
-/* Once they are, they stay so, whatever becomes of the environment. */
+/* Are handlers to be wrapped? If they were once, they stay so, whatever the environment says. */
 static bool wanted(void)
 {
 	static bool ever;
@@ -59,7 +59,7 @@ static sighandler_t set_handler(int number, sighandler_t handler, int flags)
 	return SIG_ERR;
 }
 
-/* BSD's, as signal() is with glibc. */
+/* This is BSD's signal(), as it is in glibc. */
 HOMA_PL_HOOK sighandler_t signal(int number, sighandler_t handler)
 {
 	bool ends = number > 0 && number < _NSIG && interrupts[number];
@@ -67,7 +67,7 @@ HOMA_PL_HOOK sighandler_t signal(int number, sighandler_t handler)
 	return set_handler(number, handler, ends ? 0 : SA_RESTART);
 }
 
-/* System V's: once, and it may interrupt itself. */
+/* This is System V's: the handler runs once, and may interrupt itself. */
 HOMA_PL_HOOK sighandler_t sysv_signal(int number, sighandler_t handler)
 {
 	return set_handler(number, handler, (int)(SA_RESETHAND | SA_NODEFER));

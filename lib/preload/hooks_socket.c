@@ -47,7 +47,7 @@ static bool ours(int family, int type, int protocol)
 
 HOMA_PL_HOOK int socket(int family, int type, int protocol)
 {
-	/* Each attempt makes the kernel look for a module on the disk. */
+	/* True once the kernel had no Homa, as each attempt makes it look for a module on disk. */
 	static bool no_module;
 	int fd, rc, cancel;
 

@@ -17,11 +17,14 @@
 #include "hook.h"
 #include "tcp.h"
 
+/* A wait is cut into slices of so long while a port is still the parent's. */
 #define SLICE_NS 20000000
-#define MANY 1000 /* descriptors, of which there may be as many */
+/* Lists with more descriptors are compared with the limit of open files. */
+#define MANY 1000
 #define OUT_EVENTS (POLLOUT | POLLWRNORM | POLLWRBAND)
 
-/* Returns with @no_out if we have to say that it is writable. */
+/* Prepare a Homa socket to be waited for; false if @fd is none. @no_out becomes true if hooks have
+ * to say that it is writable. */
 static bool prepare(int fd, bool *no_out)
 {
 	struct homa_pl_sock *s = homa_pl_find(fd);
@@ -60,8 +63,8 @@ static int64_t from_timespec(const struct timespec *ts)
 }
 
 /*
- * How long to wait now, out of @ns (-1: for ever). @until: when the whole
- * waiting ends, 0: not known yet. Returns true if it is not the last slice.
+ * Shorten @ns (-1: for ever) to the next slice. @until is the time at which the whole wait
+ * ends, in ns; 0 before the first slice. Returns true if this is not the last slice.
  */
 static bool slice(int64_t *ns, int64_t *until)
 {
@@ -80,7 +83,7 @@ static bool slice(int64_t *ns, int64_t *until)
 	return true;
 }
 
-/* When a wait of @ns, -1: for ever, ends. */
+/* The time at which a wait of @ns ends, in ns; INT64_MAX if @ns is -1, for ever. */
 static int64_t deadline(int64_t ns)
 {
 	int64_t now = ns > 0 ? homa_pl_now() : 0;
@@ -90,7 +93,7 @@ static int64_t deadline(int64_t ns)
 
 /* ---- poll ---- */
 
-/* Is one of ours writable that the kernel does not know to be? */
+/* Prepare all Homa sockets; true if one is to be writable that the kernel does not know as such. */
 static bool prepare_poll(struct pollfd *fds, nfds_t n)
 {
 	bool no_out, any = false;
@@ -118,7 +121,7 @@ static int add_writable(struct pollfd *fds, nfds_t n, int count)
 	return count;
 }
 
-/* More than there can be: the kernel says so. */
+/* Are these more descriptors than there can be? Then the kernel shall return the error. */
 static bool too_many(nfds_t n)
 {
 	struct rlimit most;
@@ -193,7 +196,7 @@ HOMA_PL_HOOK int __ppoll_chk(struct pollfd *fds, nfds_t n,
 
 /* ---- select ---- */
 
-/* Descriptors in @writes that are ours and writable leave it for @ours. */
+/* Move Homa sockets that only hooks know to be writable from @writes to @ours; true if any. */
 static bool prepare_select(int n, const fd_set *reads, fd_set *writes,
 			   fd_set *ours)
 {
@@ -273,7 +276,7 @@ static int select_ns(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 	if (HOMA_PL_LIKELY(!more) || n > FD_SETSIZE)
 		return HOMA_PL_REAL(pselect)(n, reads, writes, excepts,
 					     to_timespec(ns, &ts), mask);
-	/* A timeout empties the sets. */
+	/* A slice that ends empties the sets, so they are kept. */
 	for (i = 0; i < 3; i++)
 		if (sets[i])
 			kept[i] = *sets[i];

@@ -5,11 +5,11 @@
 
 #include "preload.h"
 
-/** homa_pl_table_get() - what the table has; no reference. */
+/** homa_pl_table_get() - the socket that the table has for @fd, without a reference; or NULL. */
 struct homa_pl_sock *homa_pl_table_get(int fd);
 /** homa_pl_wake_returned() - tell threads that wait for room in the region. */
 void homa_pl_wake_returned(struct homa_pl_sock *s);
-/** homa_pl_port() - bound or automatic. */
+/** homa_pl_port() - the port that the socket was bound to, or that it got automatically. */
 uint16_t homa_pl_port(struct homa_pl_sock *s);
 
 /**
@@ -17,7 +17,7 @@ uint16_t homa_pl_port(struct homa_pl_sock *s);
  * If libhoma cannot do that now, they are copied there.
  */
 void homa_pl_region_lend(struct homa_pl_sock *s);
-/** homa_pl_region_again() - in the child of fork(), where all of it is free. */
+/** homa_pl_region_again() - begin again in the child of fork(), where all of the region is free. */
 void homa_pl_region_again(struct homa_pl_sock *s);
 
 #endif

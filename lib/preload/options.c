@@ -24,7 +24,7 @@ static int set_region(struct homa_pl_sock *s, const void *value, socklen_t len)
 	if (rc)
 		return rc;
 	homa_pl_region_lend(s);
-	/* Who receives earlier would not know whether libhoma has it. */
+	/* A thread that received before this would not know whether libhoma has the region. */
 	__atomic_store_n(&s->has_region, true, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -83,7 +83,7 @@ static int set_socket(struct homa_pl_sock *s, int name, const void *value,
 	if (len < sizeof(number))
 		return -EINVAL;
 	memcpy(&number, value, sizeof(number));
-	/* The kernel tells twice what was asked for. */
+	/* The kernel tells twice the size that was asked for. */
 	if (name == SO_RCVBUF || name == SO_SNDBUF)
 		number = number < 0 || number > 1 << 29 ? 1 << 30 : 2 * number;
 	s->options[name] = number;

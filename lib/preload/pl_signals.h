@@ -8,17 +8,21 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* What a blocking call says if handlers ran meanwhile that all were set up with SA_RESTART: go
- * on, unless that kind of call never does (signal(7)). Linux's number. */
+/* A blocking call returns the negative of this if handlers ran meanwhile that all were set up with
+ * SA_RESTART. Its caller goes on, unless calls of its kind never do (signal(7)). Linux has the
+ * same number. */
 #define HOMA_PL_RESTART 512
 
 /**
- * struct homa_pl_signals - a thread's signals; its own
- * @depth: calls inside each other in which no handler runs. @deferred: a signal has come
- *	meanwhile, and is pending in the kernel; all are blocked until homa_pl_signals_again()
- *	sets @mask, which was the mask before.
- * @ran, @ran_hard: handlers that have run; those without SA_RESTART.
- * @wake_fd: written to by a handler that runs, for a thread that is about to sleep; -1: not.
+ * struct homa_pl_signals - what a thread knows of its signals; each thread has its own
+ * @depth: the number of calls inside each other in which no handler may run.
+ * @deferred: true if a signal has come in such a call. It is pending in the kernel, and all
+ *	signals are blocked until homa_pl_signals_again().
+ * @wake_fd: the eventfd to which a handler writes when it runs, because the thread is about to
+ *	sleep; -1 if it need not.
+ * @ran: the number of handlers that have run.
+ * @ran_hard: the number of those that were set up without SA_RESTART.
+ * @mask: if @deferred, the thread's signal mask from before.
  */
 struct homa_pl_signals {
 	unsigned int depth;
@@ -31,10 +35,10 @@ struct homa_pl_signals {
 extern __thread struct homa_pl_signals homa_pl_signals
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/** homa_pl_signals_again() - those that were deferred are handled now. */
+/** homa_pl_signals_again() - let the kernel deliver the signals that were deferred. */
 void homa_pl_signals_again(void);
 
-/** homa_pl_hold(), homa_pl_unhold() - no handler runs in between, as this thread has locks. */
+/** homa_pl_hold(), homa_pl_unhold() - no handler runs between the two, as this thread has locks. */
 static inline void homa_pl_hold(void)
 {
 	homa_pl_signals.depth++;
@@ -51,15 +55,16 @@ static inline void homa_pl_unhold(void)
 		homa_pl_signals_again();
 }
 
-/** homa_pl_let_signals() - they are handled from now on, as this thread may sleep in the
- *  kernel; returns what homa_pl_hold_again() takes. @wake_fd: -1, or see above. */
+/** homa_pl_let_signals() - let handlers run, as this thread is about to sleep in the kernel.
+ *  @wake_fd: see struct homa_pl_signals. Returns what homa_pl_hold_again() takes. */
 unsigned int homa_pl_let_signals(int wake_fd);
+/** homa_pl_hold_again() - from now on no handler runs again. */
 void homa_pl_hold_again(unsigned int depth);
 
-/** homa_pl_signals_in_child() - after fork(): who changed something is not here. */
+/** homa_pl_signals_in_child() - make the lock of another thread's sigaction() free after fork(). */
 void homa_pl_signals_in_child(void);
 
-/** homa_pl_sigaction() - as sigaction(); 0 or a negative errno. */
+/** homa_pl_sigaction() - do what sigaction() does; 0 or a negative errno. */
 int homa_pl_sigaction(int number, const struct sigaction *act,
 		      struct sigaction *old);
 

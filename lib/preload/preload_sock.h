@@ -5,21 +5,21 @@
 
 #include "preload.h"
 
-/** homa_pl_all - every socket there ever was, by @next. */
+/** homa_pl_all - the first in the list of all sockets that there ever were. */
 extern struct homa_pl_sock *homa_pl_all;
-/** homa_pl_generation - how often this process is a child of fork(). */
+/** homa_pl_generation - the number of fork() calls between the first process and this one. */
 extern unsigned int homa_pl_generation;
 
-/* sock.c: no socket begins or ends while fork() runs. */
+/* sock.c: fork() takes this lock, so that no socket begins or ends meanwhile. */
 void homa_pl_lock_list(void);
 void homa_pl_unlock_list(void);
 void homa_pl_reset_locks(void);
 
-/* descriptors.c: one thread at a time changes which descriptors there are. */
+/* descriptors.c: a thread that changes which descriptors there are has this lock. */
 void homa_pl_lock_fds(void);
 void homa_pl_unlock_fds(void);
 void homa_pl_reset_fds(void);
-/** homa_pl_placeholder() - a descriptor that is writable and never readable. */
+/** homa_pl_placeholder() - make a descriptor that is writable and never readable. */
 int homa_pl_placeholder(bool cloexec);
 
 /* fork.c */

@@ -21,7 +21,7 @@
 
 typedef unsigned long homa_pl_request_t;
 
-/* Each: what it returns, its name, what it takes. */
+/* Each function has its return type, its name, and the types of its arguments. */
 #define HOMA_PL_FUNCTIONS(X)                                                     \
 	X(int, socket, (int, int, int))                                          \
 	X(int, bind, (int, const struct sockaddr *, socklen_t))                  \
@@ -101,6 +101,7 @@ typedef unsigned long homa_pl_request_t;
 	  (int, struct epoll_event *, int, const struct timespec *,              \
 	   const sigset_t *))
 
+/* struct homa_pl_real - the functions; NULL if the C library has none of that name */
 struct homa_pl_real {
 #define X(ret, name, args) ret(*name) args;
 	HOMA_PL_FUNCTIONS(X)
@@ -109,7 +110,7 @@ struct homa_pl_real {
 
 extern struct homa_pl_real homa_pl_real;
 
-/** homa_pl_resolve() - find them; done by a constructor, or by who comes first. */
+/** homa_pl_resolve() - find all of them; a constructor calls it, or the first hook before that. */
 void homa_pl_resolve(void);
 
 #define HOMA_PL_REAL(name)                                                \
@@ -121,7 +122,7 @@ void homa_pl_resolve(void);
 		homa_pl_real.name;                                        \
 	}))
 
-/* Fortified variants, which no header declares. */
+/* These are the fortified variants of functions, which no header declares. */
 ssize_t __read_chk(int fd, void *buf, size_t size, size_t room);
 ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
@@ -130,7 +131,7 @@ int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
 int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
 		const sigset_t *mask, size_t room);
 
-/* A replaced function of the C library. */
+/* This marks a function that replaces one of the C library. */
 #define HOMA_PL_HOOK __attribute__((visibility("default")))
 
 #endif

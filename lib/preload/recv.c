@@ -18,16 +18,18 @@
 #include "../../abi/homa_encap.h"
 #include "internal.h"
 
-#define FORKED_SLICE 20000000 /* ns between two looks for the parent's port */
+/* How many ns a child of fork() waits at once while its parent has the port. */
+#define FORKED_SLICE 20000000
 
-/*
- * One recvmsg(). @until: when to give up, ns, -1: never. @name: where it came
- * from.
- */
+/* struct receipt - one call of recvmsg() */
 struct receipt {
+	/* The application's arguments and results. */
 	struct homa_recvmsg_args *args;
+	/* The message that was taken from libhoma. */
 	struct homa_message msg;
+	/* The call may wait. */
 	bool wait;
+	/* The time at which a call that waits gives up, in ns; -1: never. */
 	int64_t until;
 };
 
@@ -69,6 +71,7 @@ void homa_pl_wake_returned(struct homa_pl_sock *s)
 	syscall(SYS_futex, &s->returned, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL);
 }
 
+/* How long the call may still wait, in ns; -1 for ever, 0 not at all. */
 static int64_t left(const struct receipt *r)
 {
 	int64_t now;
@@ -81,7 +84,7 @@ static int64_t left(const struct receipt *r)
 	return now < r->until ? r->until - now : 0;
 }
 
-/* Until pages come back; @seen: @returned when there was no room. */
+/* Wait until pages come back. @seen: the value of @returned when there was no room. */
 static int wait_returned(struct homa_pl_sock *s, const struct receipt *r,
 			 uint32_t seen)
 {
@@ -110,7 +113,7 @@ static int give_back(struct homa_pl_sock *s, struct homa_recvmsg_args *args)
 		     homa_pl_region_put(&s->region, num, args->bpage_offsets) :
 		     -EINVAL;
 	pthread_mutex_unlock(&s->lock);
-	/* libhoma may have forgotten them, if homad was restarted meanwhile. */
+	/* libhoma may have forgotten these pages, if homad was restarted meanwhile. */
 	if (s->lent)
 		homa_internal_release_pages(s->h, args->bpage_offsets, num);
 	else
@@ -121,7 +124,7 @@ static int give_back(struct homa_pl_sock *s, struct homa_recvmsg_args *args)
 		       0;
 }
 
-/* From libhoma's memory to the application's. */
+/* Copy a message from libhoma's memory to the application's region. */
 static void copy(const struct homa_pl_sock *s, const struct homa_message *msg,
 		 const uint32_t *offsets)
 {
@@ -140,7 +143,8 @@ static void copy(const struct homa_pl_sock *s, const struct homa_message *msg,
 	}
 }
 
-/* Room and bytes for a message; -ENOBUFS: later. */
+/* Put a message into the region, and its place into the call's result. -ENOBUFS if there is no
+ * room now. */
 static int place(struct homa_pl_sock *s, struct receipt *r,
 		 struct homa_message *msg)
 {
@@ -177,7 +181,7 @@ static int place(struct homa_pl_sock *s, struct receipt *r,
 	return 0;
 }
 
-/* A message for which there was no room before; 0: none. */
+/* Take a message that waited for room; returns 1, 0 if there is none, or an error. */
 static int take_held(struct homa_pl_sock *s, struct receipt *r)
 {
 	struct homa_pl_held *held;
@@ -223,7 +227,7 @@ static int hold(struct homa_pl_sock *s, const struct homa_message *msg)
 	return 0;
 }
 
-/* The next message that is not private; also when its RPC failed. */
+/* Take the next message that is not private, or the failure of an RPC. */
 static int shared(struct homa_pl_sock *s, struct receipt *r)
 {
 	int rc;
@@ -263,7 +267,7 @@ static int shared(struct homa_pl_sock *s, struct receipt *r)
 	}
 }
 
-/* Wait for the one private RPC @id and put its message in its place. */
+/* Wait for the outcome of the private RPC @id, and put its response into the region. */
 static int wait_private(struct homa_pl_sock *s, struct receipt *r, uint64_t id)
 {
 	int64_t ns = left(r);
@@ -375,7 +379,7 @@ static int64_t end(struct homa_pl_sock *s, struct receipt *r,
 		r->msg.kind == HOMA_REQUEST ? 0 : r->msg.cookie;
 	fill_name(s, hdr, &r->msg);
 	hdr->msg_flags = 0;
-	/* As a kernel that has no control messages to give. */
+	/* A kernel that has no control messages to give returns 0, too. */
 	hdr->msg_controllen = 0;
 	if (rc)
 		return rc;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
 /*
- * The application's receive region, and what of it is out. If libhoma could be
- * given the region, it decides what lies where; else we do. Whole 64 KiB pieces
+ * The application's receive region, and what of it the application has. If libhoma could
+ * be given the region, it decides what lies where; else we do. Whole 64 KiB pieces
  * of a message get pages of their own; what is left, and short messages, share
  * a page as slices, so that a small region holds many short messages. A page is
- * free again when all that lies in it was given back. A bit for each 64 bytes
- * says where a piece that is out begins, so that what was never given, or comes
+ * free again when all that lies in it was given back. A bit for each 64 bytes says where
+ * a piece begins that the application has, so that a piece that was never given, or comes
  * back twice, is refused for certain.
  */
 #include <errno.h>
@@ -20,8 +20,9 @@
 #include "real.h"
 #include "preload_sock.h"
 
-#define ALIGN 64u			     /* slices begin on a cache line */
-#define WORDS (HOMA_BPAGE_SIZE / ALIGN / 64) /* of bits for a page */
+#define ALIGN 64u /* bytes; slices begin at multiples */
+/* The number of 64-bit words with the bits of a page. */
+#define WORDS (HOMA_BPAGE_SIZE / ALIGN / 64)
 #define MIN_BYTES ((size_t)2000000)
 #define MAX_BYTES ((size_t)4 << 30)
 
@@ -48,8 +49,8 @@ void homa_pl_region_free(struct homa_pl_sock *s)
 }
 
 /*
- * Until a socket is closed, messages arrive in its region, and libhoma makes it
- * plain memory again then. So it stays until that time.
+ * Does the socket's region overlap the memory from @start to @end? Then it stays mapped until
+ * the socket is closed, because messages arrive there. @from and @to get its bounds.
  */
 static bool keep(struct homa_pl_sock *s, uint8_t *start, uint8_t *end,
 		 uint8_t **from, uint8_t **to)
@@ -62,10 +63,10 @@ static bool keep(struct homa_pl_sock *s, uint8_t *start, uint8_t *end,
 	*to = r->start + r->length;
 	ours = r->start && *from < end && *to > start &&
 	       s->generation == homa_pl_generation;
-	/* A part of it: stays, too, for good. */
+	/* A region of which only a part is unmapped stays, even after the socket is closed. */
 	if (ours && start <= *from && end >= *to)
 		r->unmapped = true;
-	/* Of the parent's socket: a child that opens it again has none. */
+	/* It is the region of the parent's socket: the child's has none when it opens again. */
 	if (!ours && r->start && *from < end && *to > start) {
 		r->start = NULL;
 		forget(r);
@@ -102,9 +103,7 @@ static uint64_t bit(uint32_t offset)
 	return 1ull << (offset / ALIGN % 64);
 }
 
-/*
- * Is there memory at all of it that can be written? Asked without touching it.
- */
+/* Can all bytes of this memory be written? The answer comes from /proc, without touching it. */
 static bool writable(uint8_t *start, size_t length)
 {
 	uintptr_t at = (uintptr_t)start, end = at + length;
@@ -128,7 +127,7 @@ static bool writable(uint8_t *start, size_t length)
 	return at >= end;
 }
 
-/* Is there memory at all of it? */
+/* Is there memory behind all of these addresses? */
 static bool mapped(uint8_t *start, size_t length)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -218,7 +217,7 @@ int homa_pl_region_get(struct homa_pl_region *r, size_t length, uint32_t *offset
 	uint32_t i, size = (rest + ALIGN - 1) & ~(ALIGN - 1);
 	bool fresh = rest && (r->slices < 0 || r->used + size > HOMA_BPAGE_SIZE);
 
-	/* Nobody else has anything in the shared page: begin it again. */
+	/* All pieces in the shared page were given back, so it is used from its begin again. */
 	if (fresh && r->slices >= 0 && r->refs[r->slices] == 1) {
 		r->used = 0;
 		fresh = false;

@@ -29,7 +29,7 @@ void homa_pl_debug(const char *format, ...)
 
 int homa_pl_error(struct homa_pl_sock *s, int rc, const char *text)
 {
-	/* The last byte stays 0, whoever writes at the same time. */
+	/* The last byte stays 0, even if two threads write at the same time. */
 	snprintf(s->error, sizeof(s->error), "%s", text);
 	return rc;
 }

@@ -14,7 +14,8 @@
 #include <time.h>
 #include "internal.h"
 
-#define RETRY_MIN 20000 /* ns */
+/* The first and the longest pause between two tries to send, in ns. */
+#define RETRY_MIN 20000
 #define RETRY_MAX 2000000
 
 static int check_name(struct homa_pl_sock *s, const struct msghdr *msg)
@@ -40,7 +41,8 @@ static int check_name(struct homa_pl_sock *s, const struct msghdr *msg)
 	return 0;
 }
 
-/* Its bytes; more than a message may have: one more than that. */
+/* The length of the message in bytes, or an error. If it is longer than a message may be, the
+ * greatest length and 1 more. */
 static int64_t check_pieces(const struct msghdr *msg)
 {
 	size_t i, length = 0;
@@ -86,7 +88,7 @@ static int check_length(struct homa_pl_sock *s, const struct msghdr *msg,
 
 #define OURS (HOMA_SENDMSG_REJECT | HOMA_SENDMSG_ASK)
 
-/* What is said of a request, instead of an answer. */
+/* Check a call that rejects a request or asks about it, instead of answering. */
 static int check_said(struct homa_pl_sock *s, const struct msghdr *msg,
 		      const struct homa_sendmsg_args *args)
 {
@@ -159,7 +161,7 @@ static int request(struct homa_pl_sock *s, const struct msghdr *msg,
 	return 0;
 }
 
-/* Does the client of that request still wait? */
+/* Return 0 if the client of that request still waits, -ENOENT if not, or an error. */
 static int ask(struct homa_pl_sock *s, const struct msghdr *msg,
 	       const struct homa_sendmsg_args *args)
 {
@@ -191,14 +193,14 @@ static int respond(struct homa_pl_sock *s, const struct msghdr *msg,
 		homa_pl_rpc_take(s, rpc);
 	pthread_mutex_unlock(&s->lock);
 	if (!rpc)
-		return 0; /* ended meanwhile, or answered: nobody waits for it */
+		return 0; /* The request has ended or was answered, so nobody waits. */
 	rc = args->flags & HOMA_SENDMSG_REJECT ?
 		     homa_reject(s->h, &rpc->msg, (int)args->completion_cookie) :
 		     homa_replyv(s->h, &rpc->msg, msg->msg_iov,
 				 (int)msg->msg_iovlen);
 	if (rc == -ENOBUFS || rc == -ENOMEM || rc == -EAGAIN ||
 	    rc == -EOPNOTSUPP) {
-		/* Once more, later. */
+		/* The response can be sent later, so the request is remembered again. */
 		pthread_mutex_lock(&s->lock);
 		homa_pl_rpc_request(s, &rpc->msg);
 		pthread_mutex_unlock(&s->lock);
@@ -207,7 +209,7 @@ static int respond(struct homa_pl_sock *s, const struct msghdr *msg,
 	return rc;
 }
 
-/* Has to be waited for, if the socket may. */
+/* Does this error mean that there is no room now? Then a socket that may wait tries again. */
 static bool full(int rc)
 {
 	return rc == -ENOBUFS || rc == -ENOMEM || rc == -EAGAIN;

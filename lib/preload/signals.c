@@ -26,7 +26,7 @@
 #include "real.h"
 #include "pl_signals.h"
 
-/* of what is known of a signal: readers have an old one for a moment */
+/* There are so many copies of what is known of a signal, as readers may still use an old one. */
 #define COPIES 4
 
 __thread struct homa_pl_signals homa_pl_signals = { .wake_fd = -1 };
@@ -35,7 +35,8 @@ __thread struct homa_pl_signals homa_pl_signals = { .wake_fd = -1 };
  * in a copy that then becomes the present one. */
 static struct {
 	struct sigaction copy[COPIES];
-	unsigned int present; /* atomic */
+	/* The index of the present copy. It is atomic. */
+	unsigned int present;
 } wanted[_NSIG];
 static pthread_mutex_t wanted_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -55,7 +56,8 @@ static void want(int number, const struct sigaction *act)
 
 /* ---- now or later ---- */
 
-/* It stays pending, as all signals are blocked when this handler returns. */
+/* Send the signal to this thread again, and block all signals when this handler returns, so that
+ * it stays pending. */
 static void defer(int number, siginfo_t *info, ucontext_t *context)
 {
 	struct homa_pl_signals *own = &homa_pl_signals;
@@ -65,7 +67,7 @@ static void defer(int number, siginfo_t *info, ucontext_t *context)
 		own->mask = context->uc_sigmask;
 	own->deferred = true;
 	sigfillset(&context->uc_sigmask);
-	/* Without memory for @info it comes without. */
+	/* If the kernel has no memory for @info, the signal is sent without it. */
 	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), number, info))
 		syscall(SYS_tgkill, getpid(), gettid(), number);
 	errno = before;
@@ -144,7 +146,7 @@ void homa_pl_hold_again(unsigned int depth)
 
 /* ---- sigaction ---- */
 
-/* What a fault raises comes while the thread cannot go on. */
+/* Is it a signal that faults raise? Then the thread cannot go on before it is handled. */
 static bool is_of_fault(int number)
 {
 	return number == SIGSEGV || number == SIGBUS || number == SIGFPE ||
@@ -157,7 +159,7 @@ static bool is_ours(const struct sigaction *act)
 	return (act->sa_flags & SA_SIGINFO) && act->sa_sigaction == handle;
 }
 
-/* Under the lock. */
+/* Do sigaction() with our handler in place of the program's. The caller has the lock. */
 static int set(int number, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction ours = { .sa_sigaction = handle }, before, told;

@@ -22,7 +22,7 @@
 /* One thread at a time gives a socket a handle. libhoma has locks of its own
  * then, which fork() takes in an order we do not know, so it does not take this. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-/* Of the two lists of sockets; nothing is done under it but that. */
+/* The lock of the two lists of sockets; nothing else is done under it. */
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct homa_pl_sock *free_socks;
 struct homa_pl_sock *homa_pl_all;
@@ -45,7 +45,7 @@ void homa_pl_reset_locks(void)
 	pthread_mutex_init(&open_lock, NULL);
 }
 
-/* As the kernel says it where there is no Homa. */
+/* The error of socket(), as a kernel without Homa has it. */
 static int open_errno(int rc)
 {
 	switch (rc) {
@@ -73,7 +73,7 @@ static int open_handle(struct homa_pl_sock *s)
 	return 0;
 }
 
-/* Memory for one. */
+/* Take a socket that is not in use, or memory for one. */
 static struct homa_pl_sock *get_sock(int family, int status)
 {
 	struct homa_pl_sock *s;
@@ -95,7 +95,7 @@ static struct homa_pl_sock *get_sock(int family, int status)
 		homa_pl_all = s;
 		homa_pl_unlock_list();
 	}
-	/* @refs stays 0 for threads that still look at the old one. */
+	/* @refs is not touched: it stays 0 for threads that still look at the old socket. */
 	memset((char *)s + offsetof(struct homa_pl_sock, h), 0,
 	       offsetof(struct homa_pl_sock, next) -
 		       offsetof(struct homa_pl_sock, h));
@@ -121,7 +121,7 @@ int homa_pl_socket(int family, int type)
 	int fd, rc;
 
 	homa_pl_watch_forks();
-	/* First, so that it is the lowest free number, as socket() promises. */
+	/* The descriptor comes first, so that it is the lowest free number as socket() promises. */
 	fd = homa_pl_placeholder(type & SOCK_CLOEXEC);
 	if (fd < 0)
 		return fd;
@@ -175,7 +175,7 @@ static void free_held(struct homa_pl_sock *s)
 
 static void destroy(struct homa_pl_sock *s)
 {
-	/* In the middle of a call or not: what libhoma does is its own. */
+	/* What libhoma does here shall not be taken for the program's calls. */
 	int cancel, inside = homa_pl_enter();
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -204,7 +204,7 @@ void homa_pl_drop(struct homa_pl_sock *s)
 
 void homa_pl_put(struct homa_pl_sock *s)
 {
-	/* Before it may be another one. */
+	/* This is read before the reference is dropped, after which @s may be another socket. */
 	bool held = s->drop != NULL;
 
 	homa_pl_drop(s);
@@ -218,7 +218,7 @@ static int open_again(struct homa_pl_sock *s)
 	struct homa *before = s->h;
 	int rc;
 
-	/* Leaves what is the parent's alone. */
+	/* In a child, homa_close() leaves alone what is the parent's. */
 	s->h = NULL;
 	homa_close(before);
 	homa_pl_rpcs_free(s);
@@ -268,7 +268,7 @@ int homa_pl_serve(struct homa_pl_sock *s, bool on)
 {
 	int rc = 0;
 
-	/* One that is the parent's still: when it is ours. */
+	/* If the parent still has the port, this is done when we get it. */
 	if (!s->port_missing)
 		rc = listen_at(s, 0, on);
 	if (rc)
@@ -281,7 +281,7 @@ void homa_pl_claim_port(struct homa_pl_sock *s)
 {
 	if (HOMA_PL_LIKELY(!__atomic_load_n(&s->port_missing, __ATOMIC_RELAXED)))
 		return;
-	/* Whoever has the lock may be waiting for us. */
+	/* The thread that has the lock may be waiting for us, so do not wait for it. */
 	if (pthread_mutex_trylock(&open_lock))
 		return;
 	if (s->port_missing && s->generation == homa_pl_generation &&
@@ -296,7 +296,7 @@ void homa_pl_claim_ports(void)
 {
 	int fd = -1;
 
-	/* Also libhoma itself waits. */
+	/* libhoma itself calls hooks that wait; then nothing is done. */
 	if (homa_pl_enter())
 		return;
 	while ((fd = homa_pl_table_next(fd + 1)) >= 0) {
@@ -333,7 +333,7 @@ static socklen_t name_size(const struct homa_pl_sock *s)
 				      sizeof(struct sockaddr_in6);
 }
 
-/* Does it wait for its parent's port? From now on it does if @missing. */
+/* Set whether the socket waits for its parent's port; returns whether it did so before. */
 static bool set_missing(struct homa_pl_sock *s, bool missing)
 {
 	bool before;
@@ -362,7 +362,7 @@ int homa_pl_bind(struct homa_pl_sock *s, const struct sockaddr *addr,
 		return homa_pl_error(
 			s, -EAFNOSUPPORT,
 			"bind: the address is of another family than the socket");
-	/* In the same place in both families. */
+	/* The port is in the same place in both families. */
 	port = ntohs(((const struct sockaddr_in *)addr)->sin_port);
 	if (!port || port == s->port)
 		return 0;
@@ -430,7 +430,7 @@ int homa_pl_shutdown(struct homa_pl_sock *s)
 	bool before;
 	int rc;
 
-	/* Later polls must see it, so it is armed first. */
+	/* Later polls must see the shutdown, so the socket is armed first. */
 	rc = homa_pl_arm(s, false);
 	if (rc)
 		return rc;
@@ -438,7 +438,7 @@ int homa_pl_shutdown(struct homa_pl_sock *s)
 	if (before)
 		return 0;
 	rc = homa_internal_shutdown(s->h);
-	/* Who waits for room in the region. */
+	/* Wake threads that wait for room in the region. */
 	homa_pl_wake_returned(s);
 	return rc;
 }

@@ -12,6 +12,7 @@
 #include "internal.h"
 #include "pl_signals.h"
 
+/* The number of descriptors in a chunk, and the number of chunks. */
 #define CHUNK 1024
 #define CHUNKS 1024
 
@@ -72,7 +73,7 @@ struct homa_pl_sock *homa_pl_find(int fd)
 		return NULL;
 	while ((s = __atomic_load_n(e, __ATOMIC_ACQUIRE))) {
 		if (!take_ref(s))
-			continue; /* closed this moment */
+			continue; /* It is being closed at this moment. */
 		if (__atomic_load_n(e, __ATOMIC_ACQUIRE) == s) {
 			if (s->drop)
 				homa_pl_hold();

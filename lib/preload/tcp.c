@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The life of a TCP socket: whose it is, and how its connection begins and ends. */
+/* The life of a TCP socket: whether it is homad's or the kernel's, and how its connection begins
+ * and ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -24,10 +25,10 @@ bool homa_pl_tcp_wanted(int family, int type, int protocol)
 	return homa_pl_tcp_is_on();
 }
 
-/* When a listening socket was closed last, ns. */
+/* The time at which a listening socket was closed last, in ns. It is atomic. */
 static int64_t listened_at;
 
-/* homad has a copy of a listening socket until it hears that it was closed. */
+/* homad has a copy of a listening socket, and so its port, until it hears that it was closed. */
 int homa_pl_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	const struct timespec pause = { .tv_nsec = 2000000 };
@@ -47,8 +48,8 @@ int homa_pl_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len)
 
 /* ---- begin and end ---- */
 
-/* After a listener: who has not been accepted hears that now. Not in a child that has
- * nothing of its parent's. */
+/* After a listener was closed, reset the connections that were not accepted now. A child that has
+ * nothing of its parent's does not do that. */
 static void settle(const struct homa_pl_sock *s)
 {
 	if (s->generation == homa_pl_generation && homa_pl_streams())
@@ -64,8 +65,8 @@ static bool peer_has_all(void *arg)
 	       !facts.unsent;
 }
 
-/* SO_LINGER: until the peer has everything, or its time is over, or a signal comes; bytes that
- * nobody has read make it a reset, for which nobody waits. */
+/* Wait for SO_LINGER until the peer has everything, the time is over, or a signal comes. If bytes
+ * were not read, closing resets the connection, and nobody waits. */
 static void linger(struct homa_pl_tcp *tcp)
 {
 	int64_t until = tcp->linger < 0 ? INT64_MAX : homa_pl_now() + tcp->linger;
@@ -138,7 +139,7 @@ struct homa_pl_sock *homa_pl_tcp_adopt(int fd, int family, int status,
 
 void homa_pl_tcp_track(int fd, int family, int type)
 {
-	/* While there are descriptors: to sleep takes one. */
+	/* A thread needs a descriptor to sleep, so it is made now, while there are some. */
 	if (homa_pl_streams() && homa_pl_sleeper_fd() >= 0)
 		homa_pl_tcp_adopt(fd, family, type & SOCK_NONBLOCK, NULL);
 }
@@ -167,8 +168,8 @@ static bool is_loopback(const struct sockaddr *name)
 		       loopback, 16);
 }
 
-/* To ourselves, 1: the kernel comes from the address that it goes to, or from one of
- * loopback, which is @from then. 0: to others. Else the kernel shall see to it. */
+/* Does a connection to @to stay in this host? Returns 1 if it does, 0 if not, and a negative errno
+ * if the kernel shall do it. @from gets the address that the kernel would connect from. */
 static int is_this_host(const struct sockaddr *to, socklen_t len,
 			struct sockaddr_storage *from)
 {
@@ -190,7 +191,7 @@ static int is_this_host(const struct sockaddr *to, socklen_t len,
 	return same_address(to, name) || is_loopback(to);
 }
 
-/* One that the program has bound to a port keeps that: the kernel's can. */
+/* Has the program bound the socket to a port? Such a socket connects with the kernel. */
 static bool is_bound(int fd)
 {
 	struct sockaddr_in6 name = { 0 };
@@ -208,7 +209,7 @@ static bool is_open(struct homa_stream *stream)
 	return homa_stream_facts(stream, &facts) != -ENOTCONN;
 }
 
-/* It could not be opened: the program may try again, anywhere. */
+/* Make the socket the kernel's again, so that the program may connect anew. */
 static void give_back(struct homa_pl_sock *s)
 {
 	struct homa_stream *stream = s->tcp->stream;
@@ -223,7 +224,7 @@ static void give_back(struct homa_pl_sock *s)
 	homa_pl_tcp_moved(s);
 }
 
-/* What connect() says of a connection that is under way or over. */
+/* What connect() returns for a connection that is under way or over. */
 static int connect_again(struct homa_pl_sock *s)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
@@ -246,7 +247,8 @@ static int connect_again(struct homa_pl_sock *s)
 	return 0;
 }
 
-/* homad answers at once about what goes on in this host: it may be the kernel's. */
+/* Wait for homad's answer to a connection within this host, which comes at once. If homad does not
+ * serve it, -EOPNOTSUPP is returned, and the kernel shall. */
 static int await_answer(struct homa_pl_sock *s)
 {
 	int rc;
@@ -260,7 +262,7 @@ static int await_answer(struct homa_pl_sock *s)
 	return -EOPNOTSUPP;
 }
 
-/* @local: from which address, if it goes to this host; else NULL. */
+/* Connect by homad. @local: the address to connect from, if @addr is on this host; else NULL. */
 static int connect_by_homad(struct homa_pl_sock *s, const struct sockaddr *local,
 			    const struct sockaddr *addr, socklen_t len)
 {
@@ -309,7 +311,7 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 		return 0;
 	}
 	rc = s->tcp->stream ? connect_again(s) : -EAGAIN;
-	/* One that failed, and whose error was told, may be tried again. */
+	/* -EAGAIN means that there is no connection, or a failed one whose error was told. */
 	if (rc != -EAGAIN)
 		return rc;
 	if (ctx && addr && len >= sizeof(struct sockaddr_in) &&
@@ -332,7 +334,8 @@ int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 
 /* ---- listen and accept ---- */
 
-/* One that had the port before may have ended, and homad not have heard of it yet. */
+/* Listen by homad, and try again while the port is in use: homad may not have heard yet that the
+ * socket which had it has ended. */
 static int listen_patiently(int fd, int backlog, struct homa_stream **listener)
 {
 	const struct timespec pause = { .tv_nsec = 2000000 };
@@ -384,20 +387,20 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog)
 		return -EINVAL;
 	if ((!tcp->stream || tcp->stopped) && homa_pl_streams() && is_bound(fd))
 		rc = listen_by_homad(s, fd, backlog);
-	/* A rule denies it; whatever else homad cannot do the kernel does. */
+	/* -EACCES means that a rule forbids it. After any other error the kernel listens alone. */
 	if (rc == -EACCES)
 		return rc;
 	rc = HOMA_PL_REAL(listen)(fd, backlog) ? -errno : 0;
 	if (rc || !tcp->listens)
 		return rc;
-	/* Either of two may have something: neither may be waited for alone. */
+	/* The next connection may come from homad or the kernel, so no call may block in one. */
 	flags = HOMA_PL_REAL(fcntl)(fd, F_GETFL);
 	HOMA_PL_REAL(fcntl)(fd, F_SETFL, flags | O_NONBLOCK);
 	homa_pl_tcp_moved(s);
 	return 0;
 }
 
-/* What the kernel tells of it is as if the kernel had accepted it. */
+/* Give @fd the options of the listening socket, as if the kernel had accepted it. */
 static void inherit(const struct homa_pl_sock *s, int fd)
 {
 	static const struct {
@@ -431,7 +434,7 @@ static void inherit(const struct homa_pl_sock *s, int fd)
 	}
 }
 
-/* @fd is to stand for a connection that homad has accepted; false: no memory. */
+/* Make @fd the descriptor of a connection that homad has accepted; false if there is no memory. */
 static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 		     int flags)
 {
@@ -449,7 +452,8 @@ static bool stand_in(struct homa_pl_sock *s, struct homa_stream *stream, int fd,
 	return true;
 }
 
-/* -EAGAIN: there is none. Without a descriptor the connection waits on, as in the kernel. */
+/* Accept a connection from homad; -EAGAIN if there is none. If no descriptor is free, the
+ * connection waits on, as in the kernel. */
 static int accept_from_homad(struct homa_pl_sock *s, struct sockaddr *addr,
 			     socklen_t *len, int flags)
 {
@@ -514,7 +518,7 @@ int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 
 /* ---- the rest ---- */
 
-/* Whoever waits for a connection is told by the kernel's half. */
+/* Stop listening. The shutdown of the kernel's socket wakes threads that wait in accept(). */
 static int stop_listening(struct homa_pl_sock *s, int how)
 {
 	struct homa_pl_tcp *tcp = s->tcp;
@@ -544,7 +548,7 @@ int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how)
 		tcp->shut_write = true;
 		rc = homa_stream_shutdown(tcp->stream);
 	}
-	/* Other threads may wait for what does not come now. */
+	/* Wake other threads, which may wait for what will not come now. */
 	homa_pl_tell(s);
 	return rc;
 }

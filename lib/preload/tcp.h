@@ -31,78 +31,88 @@ struct homa_streams_ticket;
 
 /** struct homa_pl_tcp - a TCP socket */
 struct homa_pl_tcp {
-	/* homad's connection or listener; NULL: it is the kernel's. */
+	/* homad's connection or listener; NULL if the socket is the kernel's. */
 	struct homa_stream *stream;
-	/* It listens, with homad and with the kernel; @fd: the kernel's descriptor, our own. */
+	/* The socket listens, with homad and with the kernel, or did so until shutdown(). */
 	bool listens;
+	/* A duplicate of a listening socket's descriptor that only this library has, or -1. */
 	int fd;
-	/* It listened, until shutdown(). */
+	/* shutdown() has ended the listening of the socket. */
 	bool stopped;
-	/* connect() was called, and its end was not told yet; it is open. */
+	/* @connecting: the program has called connect() and does not know the result yet.
+	 * @open: the connection is open, and the program knows it. */
 	bool connecting, open;
-	/* The program has heard why the connection failed: from then on it has just ended. */
+	/* The program has heard why the connection failed; later calls only tell its end. */
 	bool error_told;
-	/* The program has shut down a direction. */
+	/* The program has shut down that direction. */
 	bool shut_read, shut_write;
-	/* HOMA_STREAM_NODELAY and so on; HOMA_STREAM_RESET: SO_LINGER with 0 s. */
+	/* A set of HOMA_STREAM_NODELAY, CORK, KEEPALIVE, and RESET (SO_LINGER with 0 s). */
 	unsigned int options;
-	/* How long close() waits until the peer has everything (SO_LINGER), ns; -1: for ever. */
+	/* How long close() waits until the peer has everything (SO_LINGER), in ns; -1 for ever. */
 	int64_t linger;
-	/* Bytes of SO_RCVLOWAT. */
+	/* The number of bytes of SO_RCVLOWAT. */
 	size_t least;
-	/* Its places in epoll sets, a list by homa_pl_watch.of_sock; under homa_pl_tcp_lock(). */
+	/* The first of its places in epoll sets, linked by homa_pl_watch.of_sock;
+	 * homa_pl_tcp_lock() protects it. */
 	struct homa_pl_watch *watches;
 };
 
 /** struct homa_pl_sleeper - a thread that sleeps, and the eventfd that wakes it */
 struct homa_pl_sleeper {
+	/* The next one in the list of threads that sleep. */
 	struct homa_pl_sleeper *next;
+	/* The eventfd; another thread writes to it when there is news. */
 	int fd;
 };
 
 /* ---- tcp_wait.c ---- */
 
-/** homa_pl_streams() - this process's context; NULL: homad takes no TCP, or was not asked. */
+/** homa_pl_streams() - this process's context, made by the first call, or NULL if that failed. */
 struct homa_streams *homa_pl_streams(void);
-/** homa_pl_tcp_vforks() - this thread is about to fork, and the child to run another program. */
+/** homa_pl_tcp_vforks() - note whether this thread forks for a child that runs another program. */
 void homa_pl_tcp_vforks(bool does);
-/** homa_pl_tcp_ticket() - for another program that is about to run; its pipe is the caller's. */
+/** homa_pl_tcp_ticket() - get a ticket for another program that is about to run. The caller closes
+ *  its pipe, which is -1 if there is none. */
 void homa_pl_tcp_ticket(struct homa_streams_ticket *ticket);
 /** homa_pl_tcp_kept_pipe() - a descriptor that a child of vfork() has to keep until it runs
  *  another program, or -1. */
 int homa_pl_tcp_kept_pipe(void);
-/** homa_pl_tcp_has_context() - its streams can be used, unless homad has ended. */
+/** homa_pl_tcp_has_context() - does this process have a context of its own? */
 bool homa_pl_tcp_has_context(void);
-/** homa_pl_tcp_go_on() - @ctx is this process's context, before anybody asks for one. */
+/** homa_pl_tcp_go_on() - make @ctx this process's context, before anybody asks for one. */
 void homa_pl_tcp_go_on(struct homa_streams *ctx);
-/** homa_pl_tcp_lock() - of sleepers, watches and sets; nothing is waited for under it. */
+/** homa_pl_tcp_lock() - take the lock of sleepers, watches and sets; nobody waits under it. */
 void homa_pl_tcp_lock(void);
 void homa_pl_tcp_unlock(void);
 /** homa_pl_pump() - take homad's news, and wake whom it concerns. */
 void homa_pl_pump(void);
-/** homa_pl_tell() - @s is ready for more than before: wake whom that concerns. */
+/** homa_pl_tell() - wake all threads that wait, because @s is ready for more than before. */
 void homa_pl_tell(struct homa_pl_sock *s);
-/** homa_pl_may_sleep() - homad will signal news from now on, or never again. */
+/** homa_pl_may_sleep() - ask homad to signal news; false if there is some already. */
 bool homa_pl_may_sleep(void);
-/** homa_pl_news_fd() - readable when homad signals; -1: it has ended. */
+/** homa_pl_news_fd() - the descriptor that is readable when homad signals; -1 if it has ended. */
 int homa_pl_news_fd(void);
-/** homa_pl_on_news() - called for each socket with news, under the lock. */
+/** homa_pl_on_news() - have @call called for each socket with news, under the lock. */
 void homa_pl_on_news(void (*call)(struct homa_pl_sock *s));
 /**
- * homa_pl_sleep() - until a descriptor is ready, homad has news, or @until, ns
- * @fds: @n of them, and room for two more behind. @mask: as for ppoll(), or NULL.
- * @ready: asked once more before sleeping: there is something already.
- * Returns 1: look again, 0: it is @until, or -EINTR. It is a cancellation point.
+ * homa_pl_sleep() - sleep until a descriptor is ready, homad has news, or it is @until
+ * @fds: @n descriptors, with room for two more behind.
+ * @until: a time of homa_pl_now() in ns; INT64_MAX: never.
+ * @mask: as for ppoll(), or NULL.
+ * @ready: asked with @arg once more before sleeping; true if the thread need not sleep. Or NULL.
+ * Returns 1 if the caller shall look again, 0 at @until, -EINTR, or -HOMA_PL_RESTART. It is a
+ * cancellation point.
  */
 int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 		  const sigset_t *mask, bool (*ready)(void *arg), void *arg);
-/** homa_pl_wait_for() - until @s is ready for one of @bits (HOMA_STREAM_*), @timeout ns;
- *  if that is to read alone, until @least bytes are there. 0, -EAGAIN after @timeout, -EINTR.
- *  Who is cancelled meanwhile drops the caller's reference. */
+/** homa_pl_wait_for() - wait until @s is ready for one of @bits (HOMA_STREAM_*), at most @timeout
+ *  ns (-1: for ever). If it is ready to be read only, wait until @least bytes are there. Returns 0,
+ *  -EAGAIN after @timeout, or -EINTR. A thread that is cancelled meanwhile drops the caller's
+ *  reference. */
 int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least,
 		     int64_t timeout);
-/** homa_pl_join(), homa_pl_leave_sleep() - a thread is about to sleep, or awake: between
- *  them its descriptor is written for all news. */
+/** homa_pl_join(), homa_pl_leave_sleep() - enter and leave the list of threads that sleep. In
+ *  between, other threads write to its descriptor when there is news. */
 void homa_pl_join(struct homa_pl_sleeper *sleeper);
 void homa_pl_leave_sleep(const struct homa_pl_sleeper *sleeper);
 /** homa_pl_sleeper_fd() - this thread's eventfd, or a negative errno. */
@@ -110,14 +120,15 @@ int homa_pl_sleeper_fd(void);
 
 /* ---- tcp.c ---- */
 
-/** homa_pl_tcp_wanted() - might a socket() of these be homad's? */
+/** homa_pl_tcp_wanted() - may a socket with these arguments become homad's? */
 bool homa_pl_tcp_wanted(int family, int type, int protocol);
-/** homa_pl_tcp_track() - @fd is a TCP socket of the kernel. */
+/** homa_pl_tcp_track() - note that @fd is a TCP socket of the kernel. */
 void homa_pl_tcp_track(int fd, int family, int type);
-/** homa_pl_tcp_adopt() - the same, and @stream is homad's; NULL: the kernel's. NULL: no memory. */
+/** homa_pl_tcp_adopt() - make a TCP socket for @fd, with homad's @stream unless that is NULL.
+ *  Returns NULL if there is no memory. */
 struct homa_pl_sock *homa_pl_tcp_adopt(int fd, int family, int status,
 				       struct homa_stream *stream);
-/** homa_pl_tcp_bind() - bind(), patiently after a listening socket was closed. */
+/** homa_pl_tcp_bind() - do bind(), and retry for a while after a listening socket was closed. */
 int homa_pl_tcp_bind(int fd, const struct sockaddr *addr, socklen_t len);
 int homa_pl_tcp_connect(struct homa_pl_sock *s, int fd,
 			const struct sockaddr *addr, socklen_t len);
@@ -125,14 +136,14 @@ int homa_pl_tcp_listen(struct homa_pl_sock *s, int fd, int backlog);
 int homa_pl_tcp_accept(struct homa_pl_sock *s, int fd, struct sockaddr *addr,
 		       socklen_t *len, int flags);
 int homa_pl_tcp_shutdown(struct homa_pl_sock *s, int how);
-/** homa_pl_tcp_ready() - POLLIN, ...: of a socket that is homad's. */
+/** homa_pl_tcp_ready() - what a socket of homad's is ready for: POLLIN and so on. */
 short homa_pl_tcp_ready(struct homa_pl_sock *s);
 
 /* ---- environment.c ---- */
 
-/** homa_pl_tcp_is_on() - HOMA_TCP says so, or did when the program began. */
+/** homa_pl_tcp_is_on() - is HOMA_TCP "on", or was it when the program began, if it is not set? */
 bool homa_pl_tcp_is_on(void);
-/** homa_pl_service_socket() - the same of HOMA_SERVICE_SOCKET; "": it says nothing. */
+/** homa_pl_service_socket() - HOMA_SERVICE_SOCKET now or when the program began, or "". */
 const char *homa_pl_service_socket(void);
 
 /* ---- tcp_io.c ---- */
@@ -150,39 +161,40 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   const void *value, socklen_t len);
 int homa_pl_tcp_getsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   void *value, socklen_t *len);
-/** homa_pl_tcp_name() - of the peer, or our own. */
+/** homa_pl_tcp_name() - write the address of the peer, or our own, to @addr. */
 int homa_pl_tcp_name(struct homa_pl_sock *s, bool peer, struct sockaddr *addr,
 		     socklen_t *len);
-/** homa_pl_tcp_peer() - who is at the other end, as a socket of @family has it. */
+/** homa_pl_tcp_peer() - write the peer's address to @addr, as a socket of @family tells it. */
 int homa_pl_tcp_peer(struct homa_stream *stream, int family,
 		     struct sockaddr *addr, socklen_t *len);
-/** homa_pl_tcp_unread() - bytes that have arrived (FIONREAD). */
+/** homa_pl_tcp_unread() - the number of bytes that have arrived (FIONREAD). */
 int homa_pl_tcp_unread(struct homa_pl_sock *s);
 
 /* ---- tcp_poll.c ---- */
 
-/** homa_pl_tcp_poll() - poll() with streams among @fds; @until: ns, INT64_MAX: never. */
+/** homa_pl_tcp_poll() - do poll() with streams among @fds, until the time @until in ns; INT64_MAX
+ *  means for ever. */
 int homa_pl_tcp_poll(struct pollfd *fds, nfds_t n, int64_t until,
 		     const sigset_t *mask);
-/** homa_pl_tcp_any() - is there a socket of homad's? Else the kernel may poll. */
+/** homa_pl_tcp_any() - is a socket of homad's among @fds? If not, the kernel can poll alone. */
 bool homa_pl_tcp_any(const struct pollfd *fds, nfds_t n);
 int homa_pl_tcp_select(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
 		       int64_t until, const sigset_t *mask);
 
 /* ---- tcp_epoll.c ---- */
 
-/** homa_pl_tcp_epoll_new() - an epoll set was made. Its waits are ours from the begin: one
- *  that is under way in the kernel when the first socket comes could not be woken. */
+/** homa_pl_tcp_epoll_new() - note that an epoll set was made. This library does all its waits,
+ *  because a wait that has begun in the kernel could not be woken by a stream added later. */
 void homa_pl_tcp_epoll_new(int epfd);
-/** homa_pl_tcp_epoll_ctl() - @s is a TCP socket behind @fd. */
+/** homa_pl_tcp_epoll_ctl() - do epoll_ctl() for @fd, a descriptor of the TCP socket @s. */
 int homa_pl_tcp_epoll_ctl(struct homa_pl_sock *s, int epfd, int op, int fd,
 			  struct epoll_event *event);
 int homa_pl_tcp_epoll_wait(struct homa_pl_sock *set, int epfd,
 			   struct epoll_event *events, int max, int64_t until,
 			   const sigset_t *mask);
-/** homa_pl_tcp_moved() - @s has become homad's: the kernel does not watch it any more. */
+/** homa_pl_tcp_moved() - tell its epoll sets that @s has become homad's, or the kernel's again. */
 void homa_pl_tcp_moved(struct homa_pl_sock *s);
-/** homa_pl_tcp_unwatch() - @s ends. */
+/** homa_pl_tcp_unwatch() - take @s, which ends, out of all epoll sets. */
 void homa_pl_tcp_unwatch(struct homa_pl_sock *s);
 
 #endif

@@ -16,28 +16,43 @@
 
 /** struct homa_pl_watch - a socket in a set */
 struct homa_pl_watch {
-	struct homa_pl_watch *of_sock; /* the socket's next */
-	struct homa_pl_watch *of_set;  /* the set's next */
+	/* The next watch of the same socket. */
+	struct homa_pl_watch *of_sock;
+	/* The next watch of the same set. */
+	struct homa_pl_watch *of_set;
+	/* The next watch in the set's ready list. */
 	struct homa_pl_watch *of_ready;
 	struct homa_pl_sock *sock;
 	struct homa_pl_set *set;
+	/* The descriptor by which the program added the socket. */
 	int fd;
+	/* What the program waits for, and its data. */
 	struct epoll_event event;
-	bool ready;   /* it is in the set's ready list */
-	bool off;     /* EPOLLONESHOT: it was told once */
-	bool kernels; /* the kernel's set has the descriptor, too */
+	/* The watch is in the set's ready list. */
+	bool ready;
+	/* The watch has EPOLLONESHOT and was told once. */
+	bool off;
+	/* The kernel's set has the descriptor, too. */
+	bool kernels;
 };
 
 /** struct homa_pl_set - an epoll set with TCP sockets; under homa_pl_tcp_lock() */
 struct homa_pl_set {
+	/* The first watch of the set. */
 	struct homa_pl_watch *watches;
-	struct homa_pl_watch *first, **last; /* ready ones */
-	int epfd; /* the number by which the program made it */
+	/* The ready list: its first watch, and where the next one is linked. */
+	struct homa_pl_watch *first, **last;
+	/* The descriptor of the kernel's set when the program made it. */
+	int epfd;
+	/* An eventfd in the kernel's set that wakes threads that sleep there. */
 	int nudge_fd;
+	/* The number of threads that sleep in the kernel's set. */
 	unsigned int sleepers;
-	bool has_homad; /* homad's descriptor, @news_fd, is in the kernel's set */
+	/* homad's descriptor @news_fd is in the kernel's set. */
+	bool has_homad;
 	int news_fd;
-	char cookie; /* its address marks our own descriptors there */
+	/* The address of this field marks our own descriptors in the kernel's set. */
+	char cookie;
 };
 
 static int real_ctl(int epfd, int op, int fd, struct epoll_event *event)
@@ -47,14 +62,14 @@ static int real_ctl(int epfd, int op, int fd, struct epoll_event *event)
 
 /* ---- ready lists ---- */
 
-/* Who sleeps looks again. */
+/* Wake the threads that sleep in the set, so that they look again. */
 static void nudge(struct homa_pl_set *set)
 {
 	uint64_t one = 1;
 
 	if (set->sleepers &&
 	    HOMA_PL_REAL(write)(set->nudge_fd, &one, sizeof(one)) < 0)
-		return; /* it is readable */
+		return; /* The counter is full, so the descriptor is readable. */
 }
 
 static void put_ready(struct homa_pl_watch *w)
@@ -97,7 +112,7 @@ static void unready(struct homa_pl_watch *w)
 	w->ready = false;
 }
 
-/* Under the lock, as everything that homa_pl_pump() calls. */
+/* Put all watches of a socket into ready lists. The caller has the lock. */
 static void news_of(struct homa_pl_sock *s)
 {
 	struct homa_pl_watch *w;
@@ -155,7 +170,7 @@ static struct homa_pl_sock *new_set(int epfd)
 	    !real_ctl(epfd, EPOLL_CTL_ADD, set->nudge_fd, &event))
 		s = homa_pl_adopt(epfd, AF_UNSPEC, 0, fill, set);
 	if (s) {
-		/* One reference is the table's, one the caller's, as from homa_pl_find(). */
+		/* The table has one reference, the caller another, as from homa_pl_find(). */
 		__atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
 		homa_pl_hold();
 		homa_pl_on_news(news_of);
@@ -175,8 +190,8 @@ void homa_pl_tcp_epoll_new(int epfd)
 		homa_pl_put(s);
 }
 
-/* By the socket: the number may have been another one's, which a call still holds. And a
- * socket is in few sets, while a set has many sockets. */
+/* Find the watch among those of the socket: the descriptor's number may have been another
+ * socket's, and a socket is in few sets, while a set has many sockets. */
 static struct homa_pl_watch *find_watch(const struct homa_pl_sock *s,
 					const struct homa_pl_set *set, int fd)
 {
@@ -187,7 +202,7 @@ static struct homa_pl_watch *find_watch(const struct homa_pl_sock *s,
 	return w;
 }
 
-/* Only what can have something in the kernel is in the kernel's set. */
+/* Only sockets for which something can come from the kernel are in the kernel's set. */
 static bool belongs_there(const struct homa_pl_sock *s)
 {
 	return !s->tcp->stream || s->tcp->listens;
@@ -249,7 +264,7 @@ static int change(struct homa_pl_sock *s, struct homa_pl_set *set, int epfd,
 	w->event = *event;
 	w->off = false;
 	tell_kernel(w, epfd);
-	/* Whether it is ready is looked at by who waits. */
+	/* A thread that waits will look whether the stream is ready. */
 	if (s->tcp->stream)
 		put_ready(w);
 	return 0;
@@ -303,11 +318,11 @@ static uint32_t ready_events(const struct homa_pl_watch *w)
 {
 	uint32_t got = (uint32_t)(unsigned short)homa_pl_tcp_ready(w->sock);
 
-	/* poll()'s bits are epoll's. */
+	/* epoll's bits are the same as poll()'s. */
 	return got & (w->event.events | EPOLLERR | EPOLLHUP);
 }
 
-/* Streams that are ready, at most @max. */
+/* Write the events of at most @max streams that are ready; returns how many. */
 static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 {
 	struct homa_pl_watch *w, *again = NULL, **end = &again;
@@ -328,11 +343,11 @@ static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 			end = &w->of_ready;
 		}
 	}
-	/* What is left is for others, who were woken for this thread's part as well and may have
-	 * found nothing. */
+	/* Wake other threads for what is left. They may have been woken by this thread's part, and
+	 * sleep again. */
 	if (set->first)
 		nudge(set);
-	/* Level triggered ones are looked at again, after the others. */
+	/* Level triggered streams go behind the others, to be looked at again. */
 	while (again) {
 		w = again;
 		again = again->of_ready;
@@ -344,7 +359,7 @@ static int collect(struct homa_pl_set *set, struct epoll_event *events, int max)
 	return n;
 }
 
-/* Without our own descriptors; returns how many are left. */
+/* Take the events of our own descriptors out; returns how many are left. */
 static int strip(const struct homa_pl_set *set, struct epoll_event *events,
 		 int n, bool *nudged)
 {
@@ -359,7 +374,7 @@ static int strip(const struct homa_pl_set *set, struct epoll_event *events,
 	return left;
 }
 
-/* The kernel tells a one-shot descriptor only once, too; a listener may be in both. */
+/* Ask the kernel's set. A listener with EPOLLONESHOT may be told by it and by the ready list. */
 static int kernel_events(struct homa_pl_set *set, int epfd,
 			 struct epoll_event *events, int max,
 			 const struct timespec *wait, const sigset_t *mask)
@@ -378,11 +393,11 @@ static int kernel_events(struct homa_pl_set *set, int epfd,
 		return -errno;
 	n = strip(set, events, n, &nudged);
 	if (nudged && HOMA_PL_REAL(read)(set->nudge_fd, &count, sizeof(count)) < 0)
-		return n; /* it was homad's, or another thread was quicker */
+		return n; /* The event was homad's, or another thread has read it. */
 	return n;
 }
 
-/* homad's descriptor is in the kernel's set only while somebody sleeps there. */
+/* Keep homad's descriptor in the kernel's set only while a thread sleeps there. */
 static void set_homad(struct homa_pl_set *set, int epfd, bool on)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = &set->cookie };
@@ -398,7 +413,7 @@ static void set_homad(struct homa_pl_set *set, int epfd, bool on)
 		set->has_homad = on;
 }
 
-/* Sleep, until @until at most. Returns what the kernel has. */
+/* Sleep until @until (ns) at most. Returns the number of the kernel's events, or an error. */
 static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *events,
 		    int max, int64_t until, const sigset_t *mask)
 {
@@ -427,7 +442,7 @@ static int sleep_in(struct homa_pl_set *set, int epfd, struct epoll_event *event
 				  &wait,
 			  mask);
 	homa_pl_hold_again(depth);
-	/* It may have come before the kernel was called. */
+	/* The signal may have come before the kernel was called. */
 	if (!n && homa_pl_signals.ran != ran)
 		n = -EINTR;
 	homa_pl_leave_sleep(&sleeper);
@@ -464,7 +479,7 @@ int homa_pl_tcp_epoll_wait(struct homa_pl_sock *s, int epfd,
 		more = sleep_in(set, epfd, events, max, until, mask);
 		if (more > 0)
 			return more;
-		/* What has come goes before a signal. */
+		/* Events that have come are returned before EINTR. */
 		ended = more;
 	}
 }

@@ -12,14 +12,14 @@
 #include "tcp.h"
 #include "real.h"
 
-#define SCRATCH 16384u
+#define SCRATCH 16384u /* bytes that are read at once into memory of our own */
 
 static bool may_wait(const struct homa_pl_sock *s, int flags)
 {
 	return !(flags & MSG_DONTWAIT) && !(s->status & O_NONBLOCK);
 }
 
-/* No count of bytes that a call can return. */
+/* Are these more bytes than a call can return as a count? */
 static bool too_much(const struct iovec *iov, int n)
 {
 	size_t bytes = 0;
@@ -42,7 +42,7 @@ static size_t total(const struct iovec *iov, int n)
 	return bytes;
 }
 
-/* What is left of @iov behind its first @done bytes, into @rest of as many entries. */
+/* Write what is left of @iov behind its first @done bytes to @rest, which has as many entries. */
 static int behind(const struct iovec *iov, int n, size_t done, struct iovec *rest)
 {
 	int i, out = 0;
@@ -59,8 +59,8 @@ static int behind(const struct iovec *iov, int n, size_t done, struct iovec *res
 	return out;
 }
 
-/* Threads may read one socket at once, and write it: each byte is given to one of them, and
- * what one writes at a time stays together. Nothing is waited for under the lock. */
+/* Several threads may read a socket, or write it: each byte goes to one of them, and what one
+ * writes at a time stays together. So they take a lock, under which nobody waits. */
 static int begin(pthread_mutex_t *way)
 {
 	int cancel;
@@ -78,7 +78,7 @@ static void end(pthread_mutex_t *way, int cancel)
 
 /* ---- reading ---- */
 
-/* MSG_TRUNC: the bytes are taken and not given. */
+/* Take bytes without giving them to the program (MSG_TRUNC). */
 static ssize_t discard(struct homa_stream *stream, size_t bytes)
 {
 	char scratch[SCRATCH];
@@ -102,7 +102,7 @@ static ssize_t read_once(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	return rc == -EAGAIN && tcp->shut_read ? 0 : rc;
 }
 
-/* SO_RCVLOWAT asks to wait for more than a byte, but not for more than there is room for. */
+/* A read waits for the bytes of SO_RCVLOWAT, but not for more than it has room for. */
 static size_t least_of(const struct homa_pl_sock *s, size_t wanted)
 {
 	return s->tcp->least < wanted ? s->tcp->least : wanted;
@@ -134,7 +134,7 @@ static ssize_t read_some(struct homa_pl_sock *s, const struct iovec *iov, int n,
 			return rc;
 		wait = homa_pl_wait_for(s, HOMA_STREAM_IN | HOMA_STREAM_EOF,
 					least, s->rcvtimeo);
-		/* What came until then is given, as by the kernel. */
+		/* After a timeout, what has come until then is given, as the kernel does it. */
 		if (wait)
 			return wait == -EAGAIN ? read_once(s, iov, n, flags) :
 						 wait;
@@ -160,7 +160,7 @@ static ssize_t read_all(struct homa_pl_sock *s, const struct iovec *iov, int n,
 	return done ? (ssize_t)done : rc;
 }
 
-/* Why a connection has failed is said once; then @again. */
+/* Return the error of a failed connection once; later calls return @again. */
 static ssize_t tell_once(struct homa_pl_sock *s, ssize_t rc, ssize_t again)
 {
 	if (HOMA_PL_LIKELY(rc >= 0) || rc != -homa_stream_error(s->tcp->stream))
@@ -183,7 +183,7 @@ ssize_t homa_pl_tcp_read(struct homa_pl_sock *s, const struct iovec *iov, int n,
 		return -ENOTCONN;
 	if (flags & MSG_OOB)
 		return -EINVAL;
-	/* There is nothing in it, as homad tells of errors otherwise. */
+	/* The queue of errors is always empty, as homad tells of errors in another way. */
 	if (flags & MSG_ERRQUEUE)
 		return -EAGAIN;
 	if (!total(iov, n))
@@ -275,7 +275,7 @@ static ssize_t read_file(int in, char *bytes, size_t size, const off_t *offset)
 			HOMA_PL_REAL(read)(in, bytes, size);
 }
 
-/* What was read and not sent is read again next time. */
+/* Go back by @bytes that were read from the file and not sent. */
 static void step_back(int in, const off_t *offset, ssize_t bytes)
 {
 	if (!offset && bytes && lseek(in, -bytes, SEEK_CUR) < 0)

@@ -80,9 +80,9 @@ static void note_socket(struct homa_pl_sock *s, int name, const void *value,
 int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 			   const void *value, socklen_t len)
 {
-	/* The kernel says what is wrong with it, and keeps what is right. */
+	/* The kernel checks the option and keeps its value. */
 	if (HOMA_PL_REAL(setsockopt)(fd, level, name, value, len)) {
-		/* Some it only takes of a connection, which it does not have. */
+		/* It refuses some for want of a connection, which only homad has. */
 		if (!s->tcp->stream || errno != ENOTCONN)
 			return -errno;
 	}
@@ -95,9 +95,9 @@ int homa_pl_tcp_setsockopt(struct homa_pl_sock *s, int fd, int level, int name,
 	return 0;
 }
 
-/* ---- what is told ---- */
+/* ---- options that are read ---- */
 
-/* Told once, as by the kernel. */
+/* Return the error of a failed connection once (SO_ERROR), as the kernel does it; later 0. */
 static int take_error(struct homa_pl_sock *s)
 {
 	int error;

@@ -10,9 +10,9 @@
 #include "tcp.h"
 #include "real.h"
 
-#define FEW 64
+#define FEW 64 /* descriptors for which no memory is allocated */
 
-/* A socket that is homad's, with a reference; NULL: the descriptor is the kernel's. */
+/* The socket of @fd with a reference, if it is homad's; else NULL. */
 static struct homa_pl_sock *find_stream(int fd)
 {
 	struct homa_pl_sock *s = fd < 0 ? NULL : homa_pl_find(fd);
@@ -39,6 +39,7 @@ bool homa_pl_tcp_any(const struct pollfd *fds, nfds_t n)
 	return false;
 }
 
+/* struct round - the @n descriptors of a call of poll() */
 struct round {
 	struct pollfd *fds;
 	nfds_t n;
@@ -70,7 +71,7 @@ static bool any_ready(void *arg)
 	return look(r->fds, r->n) > 0;
 }
 
-/* What the kernel is asked: the others, and listening sockets, which are of both. */
+/* Write to @kernel what the kernel is asked: listening sockets, and all that are not homad's. */
 static void prepare(const struct pollfd *fds, nfds_t n, struct pollfd *kernel)
 {
 	nfds_t i;
@@ -87,7 +88,7 @@ static void prepare(const struct pollfd *fds, nfds_t n, struct pollfd *kernel)
 	}
 }
 
-/* Together; returns how many are ready. */
+/* Join what streams and the kernel are ready for; returns how many descriptors are ready. */
 static int merge(struct pollfd *fds, nfds_t n, const struct pollfd *kernel)
 {
 	int count = 0;
@@ -125,7 +126,7 @@ static int poll_in(struct pollfd *fds, nfds_t n, int64_t until,
 		if (rc || ended || until <= homa_pl_now())
 			return rc ? rc : ended;
 		rc = homa_pl_sleep(kernel, n, until, mask, any_ready, &r);
-		/* What has come goes before a signal, which always ends poll(). */
+		/* A signal always ends poll(), but what has come is returned before EINTR. */
 		ended = rc == -HOMA_PL_RESTART ? -EINTR : rc < 0 ? rc : 0;
 	}
 }

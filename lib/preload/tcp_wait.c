@@ -18,37 +18,46 @@
 #include "preload_sock.h"
 #include "real.h"
 
-#define NEWS 64
+#define NEWS 64 /* streams with news that are taken at once */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct homa_pl_sleeper *sleepers;
 static void (*on_news)(struct homa_pl_sock *s);
 
+/* The context of the process @context_generation, a value of homa_pl_generation; NULL if homad
+ * takes no TCP. */
 static struct homa_streams *context;
 static unsigned int context_generation;
+/* @context was set, maybe to NULL. It is atomic. */
 static bool context_tried;
-/* homad has ended: nobody will wake who sleeps, and all streams have failed. */
+/* homad has ended: all streams have failed, and it signals no more. It is atomic. */
 static bool lost;
 
-/* Initial-exec: no allocation when a signal handler is the first to look. */
+/* With initial-exec nothing is allocated when a signal handler is the first to look. */
 static __thread struct {
+	/* The thread's eventfd, or -1. */
 	int fd;
+	/* The value of homa_pl_generation in the process that made @fd. */
 	unsigned int generation;
-	/* Its place in the list. A handler that jumps out of a sleep (siglongjmp()) leaves it
-	 * there, where it does no harm. */
+	/* The thread's place in the list. A handler that jumps out of a sleep (siglongjmp())
+	 * leaves it there, where it does no harm. */
 	struct homa_pl_sleeper sleeper;
+	/* @sleeper is in the list. */
 	bool joined;
 } own __attribute__((tls_model("initial-exec"))) = { .fd = -1 };
 
 /* ---- fork() ---- */
 
-/* What the child gets; with the lock. Whether the context's own locks are held, too. */
+/* Under the lock: the ticket for the child of the fork() that is under way. */
 static struct homa_streams_ticket ticket;
+/* Under the lock: that fork() has asked for a ticket. */
 static bool has_ticket;
+/* This thread is in vfork(). */
 static __thread bool vforks __attribute__((tls_model("initial-exec")));
-/* In a child of vfork(): what the program gets that it runs; and what its pipe is. */
+/* In a child of vfork(): the ticket for the program that it will run. */
 static struct homa_streams_ticket kept = { .pipe = -1 };
+/* The device and the inode of that ticket's pipe. */
 static struct stat kept_file;
 
 void homa_pl_tcp_vforks(bool does)
@@ -84,7 +93,7 @@ static void in_parent(void)
 
 static void take_over(void)
 {
-	/* A child of vfork() attaches only if it does what it should not. */
+	/* A child of vfork() does not attach, as it will only run another program. */
 	kept.pipe = -1;
 	if (has_ticket && vforks) {
 		kept = ticket;
@@ -100,7 +109,7 @@ static void take_over(void)
 	homa_pl_debug("a child of fork() goes on with its parent's TCP");
 }
 
-/* Threads that slept are not here. */
+/* The child has none of the threads that slept. */
 static void in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -123,7 +132,7 @@ int homa_pl_tcp_kept_pipe(void)
 {
 	struct stat file;
 
-	/* The program may have closed it behind our back, and have another one there. */
+	/* The program may have closed the pipe unseen, and have another file at its number. */
 	if (kept.pipe >= 0 &&
 	    (fstat(kept.pipe, &file) || file.st_ino != kept_file.st_ino ||
 	     file.st_dev != kept_file.st_dev))
@@ -166,7 +175,7 @@ static struct homa_streams *open_context(void)
 	struct homa_streams *ctx = NULL;
 	int rc;
 
-	/* Handlers of libhoma and of sock.c come first in a child: it has to be known as one. */
+	/* In a child the handlers of libhoma and of sock.c must run first: they count it. */
 	homa_pl_watch_forks();
 	rc = homa_streams_open(&ctx, NULL);
 	pthread_once(&watches_forks, watch_forks);
@@ -194,7 +203,7 @@ struct homa_streams *homa_pl_streams(void)
 		return context;
 	pthread_mutex_lock(&open_lock);
 	if (!context_tried || context_generation != homa_pl_generation) {
-		/* In the child of fork() the parent's is of no use. */
+		/* In the child of fork() the parent's context is of no use. */
 		context = open_context();
 		context_generation = homa_pl_generation;
 		__atomic_store_n(&lost, false, __ATOMIC_RELAXED);
@@ -226,7 +235,7 @@ static void wake(int fd)
 	uint64_t one = 1;
 
 	if (HOMA_PL_REAL(write)(fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it is readable */
+		return; /* The counter is full, so the descriptor is readable. */
 }
 
 bool homa_pl_may_sleep(void)
@@ -241,13 +250,13 @@ int homa_pl_news_fd(void)
 {
 	struct homa_streams *ctx = homa_pl_streams();
 
-	/* That of a homad that has ended is readable for ever. */
+	/* The descriptor of a homad that has ended stays readable, so it is not used. */
 	return !ctx || __atomic_load_n(&lost, __ATOMIC_RELAXED) ?
 		       -1 :
 		       homa_streams_fd(ctx);
 }
 
-/* With the lock. */
+/* Wake all threads that sleep. The caller has the lock. */
 static void wake_all(void)
 {
 	struct homa_pl_sleeper *sleeper;
@@ -274,11 +283,11 @@ void homa_pl_pump(void)
 
 	if (!ctx)
 		return;
-	/* What is read and written here makes no place for cancellation: there are locks. */
+	/* The thread is not cancelled where it reads and writes below, as it has locks. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	do {
 		again = false;
-		/* Whom the news is about cannot end meanwhile: that takes the lock, too. */
+		/* Sockets with news cannot end meanwhile, because that takes the lock, too. */
 		pthread_mutex_lock(&lock);
 		n = homa_streams_poll(ctx, news, NEWS);
 		for (i = 0; i < n; i++) {
@@ -287,12 +296,12 @@ void homa_pl_pump(void)
 			if (s && on_news)
 				on_news(s);
 		}
-		/* Also when homad is gone, once: they have to hear of that. */
+		/* When homad has ended, all threads are woken once, to hear of it. */
 		if (n < 0 && __atomic_exchange_n(&lost, true, __ATOMIC_RELAXED))
 			n = 0;
 		if (n)
 			wake_all();
-		/* homad has signalled once, and we may have taken that from a sleeper. */
+		/* homad signals once. We may have taken what a sleeper was to wake for. */
 		again = sleepers && !homa_pl_may_sleep();
 		pthread_mutex_unlock(&lock);
 	} while (n == NEWS || again);
@@ -303,7 +312,7 @@ void homa_pl_pump(void)
 
 static pthread_key_t at_end;
 
-/* The thread ends. */
+/* Take a thread that ends out of the list, and close its eventfd. */
 static void close_own(void *arg)
 {
 	(void)arg;
@@ -375,7 +384,7 @@ static void leave(void *depth)
 	own.joined = false;
 }
 
-/* The one place where a thread may be cancelled, if it may be at all. */
+/* Sleep in ppoll(). Only here a thread may be cancelled, if @cancel says that it may. */
 static int poll_or_cancel(struct pollfd *fds, nfds_t n,
 			  const struct timespec *wait, const sigset_t *mask,
 			  int cancel)
@@ -394,7 +403,7 @@ static int poll_or_cancel(struct pollfd *fds, nfds_t n,
 	return rc;
 }
 
-/* @rc: of a sleep in which, or just before which, handlers may have run. */
+/* What a sleep returns that ended with @rc, if handlers have run in it or just before it. */
 static int after_signals(int rc, unsigned int ran, unsigned int ran_hard)
 {
 	if (homa_pl_signals.ran == ran)
@@ -428,7 +437,7 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 				    mask, cancel);
 		if (rc > 0 && fds[n].revents &&
 		    HOMA_PL_REAL(read)(own.fd, &count, sizeof(count)) < 0)
-			rc = 1; /* somebody else was quicker */
+			rc = 1; /* The descriptor was read already. */
 		rc = after_signals(rc > 0 ? 1 : rc, ran, ran_hard);
 	}
 	homa_pl_leave_sleep(&own.sleeper);
@@ -439,9 +448,12 @@ int homa_pl_sleep(struct pollfd *fds, nfds_t n, int64_t until,
 
 /* ---- one socket ---- */
 
+/* struct homa_pl_wanted - what a thread waits for */
 struct homa_pl_wanted {
 	struct homa_pl_sock *s;
+	/* HOMA_STREAM_*; one of them is enough. */
 	unsigned int bits;
+	/* If the stream is ready to be read only, it waits for so many bytes. */
 	size_t least;
 };
 
@@ -452,7 +464,7 @@ static bool is_ready(void *arg)
 	unsigned int ready = homa_stream_ready(stream) & w->bits;
 	struct iovec piece[2];
 
-	/* Another thread has shut it down. */
+	/* Another thread may have shut it down. */
 	if ((w->s->tcp->shut_read && (w->bits & HOMA_STREAM_IN)) ||
 	    (w->s->tcp->shut_write && (w->bits & HOMA_STREAM_OUT)))
 		return true;
@@ -466,7 +478,7 @@ static void put(void *s)
 	homa_pl_put(s);
 }
 
-/* Who is cancelled meanwhile lets go of the socket. */
+/* Sleep. A thread that is cancelled meanwhile drops its reference to the socket. */
 static int sleep_with(struct homa_pl_wanted *w, struct pollfd *fds, nfds_t n,
 		      int64_t until)
 {
@@ -481,7 +493,7 @@ static int sleep_with(struct homa_pl_wanted *w, struct pollfd *fds, nfds_t n,
 int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least,
 		     int64_t timeout)
 {
-	/* A listener whose homad has ended goes on with the kernel. */
+	/* The end of homad does not end a listener's wait, as it goes on with the kernel. */
 	struct homa_pl_wanted w = {
 		s, s->tcp->listens ? bits : bits | HOMA_STREAM_ERROR, least
 	};
@@ -501,7 +513,7 @@ int homa_pl_wait_for(struct homa_pl_sock *s, unsigned int bits, size_t least,
 		rc = sleep_with(&w, fds, n, until);
 		if (rc >= 0 && n && fds[0].revents)
 			return 0;
-		/* What has come goes before a signal; and with a time limit each signal ends it. */
+		/* What has come goes before a signal. With a timeout every signal ends the wait. */
 		if (rc >= 0 || (rc == -HOMA_PL_RESTART && timeout < 0))
 			continue;
 		homa_pl_pump();
