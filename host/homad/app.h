@@ -10,6 +10,7 @@
 #define HOMAD_APP_H
 
 #include <sys/types.h>
+#include "config.h"
 #include "homa_engine.h"
 #include "homa_list.h"
 #include "homa_turn.h"
@@ -138,6 +139,10 @@ struct homad_app_counters {
  * hold back responses. */
 enum { HOMAD_READY_RESPONSES, HOMAD_READY_REQUESTS, HOMAD_READY };
 
+/* Completions wait: the completion ring was full, or @direct_waiting has responses for which
+ * there is no room. */
+enum { HOMAD_CQ_FULL = 1, HOMAD_NO_ROOM = 2 };
+
 enum homad_app_phase {
 	HOMAD_APP_OPEN,
 	HOMAD_APP_CLOSING, /* its RPCs are being ended */
@@ -219,9 +224,9 @@ struct homad_app {
 	u32 cq_head; /* as last seen */
 	/* @is_polled: in homad_polled.apps; an attachment that is not must kick.
 	 * @is_touched: in homad_thread.touched, because completions were added in this
-	 * round. @cq_blocked: its completion ring was full. @evicted: it broke the rules,
+	 * round. @evicted: it broke the rules,
 	 * as @why says. @shut: it said HOMA_CTL_SHUTDOWN. */
-	bool is_polled, is_touched, cq_blocked, evicted, shut;
+	bool is_polled, is_touched, evicted, shut;
 	/* It asked to share its port. Read anywhere. */
 	bool shares;
 	const char *why;
@@ -247,6 +252,12 @@ struct homad_app {
 	u32 ended_first,
 		ended_last; /* client slots whose end it has to be told of */
 	struct homa_list direct_client, direct_server, direct_waiting;
+	/* Why completions wait, HOMAD_CQ_FULL or HOMAD_NO_ROOM; written under the lock, and
+	 * @thread reads it without. */
+	u32 held_back;
+	/* The engine has let go of it; @passed: how many rounds each thread had begun then. */
+	bool graced;
+	u32 passed[HOMAD_MAX_THREADS];
 	/* Data that is to be announced as free when its completion ring has room. */
 	struct homad_freed {
 		u32 offset;

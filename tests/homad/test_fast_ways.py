@@ -5,6 +5,7 @@ is in docs/testing.md; the way over UDP has test_bulk.py."""
 from __future__ import annotations
 
 from homad import PATIENT, PROGRAMS, Host, Settings, needs_homad, needs_root, one_host, two_hosts
+from netns import eventually
 from ops_tools import ask, serving, snapshot
 
 pytestmark = [needs_homad, needs_root]
@@ -12,7 +13,7 @@ pytestmark = [needs_homad, needs_root]
 RPCS, SHORT, LONG = 50, 100, 100_000
 # Two threads that spin on the machine's cores: slow, but nothing may time out.
 TWO_THREADS: Settings = {
-    "threads": {"mode": "dedicated", "cores": [0, 1]},
+    "threads": {"mode": "dedicated", "cores": [0, 1], "scale": False},
     "protocol": {"timeout_us": 60_000_000, "tombstone_ms": 60_000},
 }
 
@@ -50,12 +51,16 @@ def test_direct__not_between_hosts() -> None:
             assert count(host, "direct") == count(host, "local_packets") == 0
 
 
-def test_alone__an_engine_of_two_threads_takes_its_locks() -> None:
-    """What only an engine of one thread may do (homa_plat_alone) shows in the direct way, which needs it."""
-    with one_host(TWO_THREADS) as host, serving(host):
+def test_direct__between_two_threads() -> None:
+    """A client and two servers: whatever thread the client has, one of the servers has the other."""
+    with one_host(TWO_THREADS) as host, serving(host), serving(host, 4001):
         ask(host, host, RPCS, SHORT)
+        eventually(lambda: len(snapshot(host.homad)["apps"]) == 2)
+        ask(host, host, RPCS, SHORT, port=4001)
         assert len(snapshot(host.homad)["threads"]) == 2
-        assert count(host, "direct") == 0
+        assert count(host, "direct") == 2 * RPCS
+        assert count(host, "direct_across") == RPCS
+        assert count(host, "local_packets") == 0
 
 
 def test_yields__of_a_program_that_only_asks() -> None:

@@ -7,7 +7,7 @@
 
 static void service__a_short_request_is_answered_on_the_same_host(void **state)
 {
-	struct homad *d = daemon_new(1);
+	struct homad *d = daemon_new(world_threads);
 	struct side *client = attach(d), *server = attach(d);
 	struct homa_sqe sqe;
 	struct homa_cqe cqe;
@@ -40,6 +40,7 @@ static void service__a_short_request_is_answered_on_the_same_host(void **state)
 				 (u8)(i + 1));
 		release(client, &cqe);
 	}
+	assert_int_equal(direct_rpcs(d), world_through_the_engine ? 0 : 1000);
 	detach(client);
 	detach(server);
 	daemon_free(d);
@@ -47,7 +48,7 @@ static void service__a_short_request_is_answered_on_the_same_host(void **state)
 
 static void service__a_long_message_is_lent_and_given_back(void **state)
 {
-	struct homad *d = daemon_new(1);
+	struct homad *d = daemon_new(world_threads);
 	struct side *client = attach(d), *server = attach(d);
 	struct homa_sqe sqe = request_to(server, 1 << 16, 1000000);
 	struct homa_cqe cqe;
@@ -91,7 +92,7 @@ static void service__a_long_message_is_lent_and_given_back(void **state)
 
 static void service__a_request_to_nobody_fails(void **state)
 {
-	struct homad *d = daemon_new(1);
+	struct homad *d = daemon_new(world_threads);
 	struct side *client = attach(d);
 	struct homa_sqe sqe = request_to(client, 1 << 16, 10);
 	struct homa_cqe cqe;
@@ -108,7 +109,7 @@ static void service__a_request_to_nobody_fails(void **state)
 
 static void service__an_abort_ends_the_token_with_or_without_a_failure(void **state)
 {
-	struct homad *d = daemon_new(1);
+	struct homad *d = daemon_new(world_threads);
 	struct side *client = attach(d), *server = attach(d);
 	struct homa_sqe sqe;
 	struct homa_cqe cqe;
@@ -145,7 +146,7 @@ static void expect_eviction(struct side *s)
 
 static void service__who_breaks_the_rules_is_evicted(void **state)
 {
-	struct homad *d = daemon_new(1);
+	struct homad *d = daemon_new(world_threads);
 	u32 i;
 
 	(void)state;
@@ -174,14 +175,17 @@ static void service__who_breaks_the_rules_is_evicted(void **state)
 			sqe.length = 1000001;
 			break;
 		case 6:
-			h->sq[0].tail = s->sq_tail += 1000;
+			s->sq_tail += 1000;
+			__atomic_store_n(&h->sq[0].tail, s->sq_tail,
+					 __ATOMIC_RELEASE);
 			break;
 		case 7:
 			queues_of(s)->released[s->rel_tail++] = 12345;
-			h->release.tail = s->rel_tail;
+			__atomic_store_n(&h->release.tail, s->rel_tail,
+					 __ATOMIC_RELEASE);
 			break;
 		case 8:
-			h->cq.head = 5;
+			__atomic_store_n(&h->cq.head, 5, __ATOMIC_RELEASE);
 			break;
 		}
 		submit(s, &sqe);
@@ -218,7 +222,7 @@ static struct homa_cqe message(struct side *s)
 
 static void service__responses_wait_for_the_clients_pages(void **state)
 {
-	struct homad *d = daemon_new(1);
+	struct homad *d = daemon_new(world_threads);
 	struct side *client = attach(d), *server = attach(d);
 	struct homa_cqe got[6], cqe;
 	struct homa_sqe sqe;
@@ -249,7 +253,7 @@ static void service__responses_wait_for_the_clients_pages(void **state)
 
 static void service__the_end_of_one_side_is_the_end_for_the_other(void **state)
 {
-	struct homad *d = daemon_new(1);
+	struct homad *d = daemon_new(world_threads);
 	struct side *client = attach(d), *server = attach(d);
 	struct homa_sqe sqe;
 	struct homa_cqe cqe;
@@ -276,7 +280,7 @@ static void service__the_end_of_one_side_is_the_end_for_the_other(void **state)
 
 static void service__a_waiting_response_ends_with_either_side(void **state)
 {
-	struct homad *d = daemon_new(1);
+	struct homad *d = daemon_new(world_threads);
 	u32 way, i;
 
 	(void)state;
@@ -312,6 +316,10 @@ static int both_ways(const struct CMUnitTest *tests, size_t n)
 	int failed;
 
 	failed = _cmocka_run_group_tests("the short way", tests, n, NULL, NULL);
+	world_threads = 2;
+	failed += _cmocka_run_group_tests("the short way between threads",
+					  tests, n, NULL, NULL);
+	world_threads = 1;
 	world_through_the_engine = true;
 	return failed + _cmocka_run_group_tests("through the engine", tests, n,
 						NULL, NULL);

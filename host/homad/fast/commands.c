@@ -271,11 +271,8 @@ static const char *reply(struct homad_thread *t, struct homad_app *app,
 		return "reply token";
 	app->counters.replies++;
 	app->counters.tx_bytes += sqe->length;
-	if (app->server_slots[index].token == sqe->token &&
-	    app->server_slots[index].direct) {
-		homad_direct_reply(t, app, sqe, bytes);
+	if (homad_direct_reply(t, app, sqe, bytes))
 		return NULL;
-	}
 	if (!take_bytes(t, app, sqe, bytes, &out)) {
 		reject_request(t, app, sqe->token, ENOBUFS);
 		return NULL;
@@ -305,16 +302,13 @@ static const char *reject(struct homad_thread *t, struct homad_app *app,
 			  const struct homa_sqe *sqe)
 {
 	u32 index = (u32)(sqe->token & 0xffff);
-	const struct homad_slot *slot = &app->server_slots[index];
 
 	if (sqe->length == 0 || sqe->length > HOMA_MAX_ERRNO)
 		return "errno of a rejection";
 	if (!sqe->token || index >= app->max_rpcs)
 		return "reject token";
 	app->counters.rejects++;
-	if (slot->token == sqe->token && slot->direct)
-		homad_direct_reject(t, app, slot->direct, (int)sqe->length);
-	else
+	if (!homad_direct_reject(t, app, sqe->token, (int)sqe->length))
 		reject_request(t, app, sqe->token, sqe->length);
 	return NULL;
 }
@@ -325,17 +319,18 @@ int homad_session_alive(struct homad_thread *t, void *arg)
 	struct homad_app *app = alive->app;
 	u32 index = (u32)(alive->token & 0xffff);
 	struct homad_slot slot;
+	bool awaited;
 
 	if (app->phase != HOMAD_APP_OPEN || index >= app->max_rpcs ||
 	    !alive->token)
 		return 0;
 	homad_lock(app);
 	slot = app->server_slots[index];
+	awaited = slot.direct && slot.direct->client;
 	homad_unlock(app);
 	if (slot.token != alive->token)
 		return 0;
-	return slot.direct ? slot.direct->client != NULL :
-			     homa_rpc_awaited(&t->ctx, slot.handle);
+	return slot.direct ? awaited : homa_rpc_awaited(&t->ctx, slot.handle);
 }
 
 static const char *abort_rpcs(struct homad_thread *t, struct homad_app *app,
@@ -353,16 +348,19 @@ static const char *abort_rpcs(struct homad_thread *t, struct homad_app *app,
 	}
 	app->counters.aborts++;
 	for (i = first; i < last; i++) {
-		const struct homad_slot *slot = &app->client_slots[i];
+		struct homad_slot slot;
 
+		homad_lock(app);
+		slot = app->client_slots[i];
+		homad_unlock(app);
 		/* Those that have ended already are just on their way. */
-		if (!slot->token || slot->kind ||
-		    (sqe->token && slot->token != sqe->token))
+		if (!slot.token || slot.kind ||
+		    (sqe->token && slot.token != sqe->token))
 			continue;
-		if (slot->direct)
-			homad_direct_abort(t, slot->direct, (int)sqe->length);
+		if (slot.direct)
+			homad_direct_abort(t, app, slot.token, (int)sqe->length);
 		else
-			homa_rpc_abort(&t->ctx, slot->handle, (int)sqe->length);
+			homa_rpc_abort(&t->ctx, slot.handle, (int)sqe->length);
 	}
 	return NULL;
 }

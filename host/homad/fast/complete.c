@@ -372,7 +372,7 @@ static bool deliver(struct homad_thread *t, struct homad_app *app)
 static void ring_full(struct homad_app *app)
 {
 	app->counters.ring_full++;
-	app->cq_blocked = true;
+	homad_hold_back(app, HOMAD_CQ_FULL, true);
 	__atomic_fetch_or(&app->queues->need_kick, HOMA_SHM_KICK_CONSUME,
 			  __ATOMIC_SEQ_CST);
 }
@@ -387,8 +387,8 @@ void homad_deliver(struct homad_thread *t)
 		homad_lock(app);
 		homa_list_del(&app->touched);
 		app->is_touched = false;
-		if (app->phase == HOMAD_APP_OPEN && !app->evicted &&
-		    !deliver(t, app))
+		if (app->phase == HOMAD_APP_OPEN &&
+		    !HOMA_READ_ONCE(app->evicted) && !deliver(t, app))
 			ring_full(app);
 		homad_unlock(app);
 		/* It will answer soon. */

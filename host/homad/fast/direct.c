@@ -8,11 +8,18 @@
  *
  * It is a short cut, not another protocol: whatever does not fit at this moment
  * (a long message, no room in the receiver's ring or pool, requests that wait
- * already, a trace that wants to see packets, several fast-path threads) takes
- * the usual way through the engine. Only a reply has to go the way its request
- * came: if the client has no room, it waits here until there is some.
+ * already, a trace that wants to see packets) takes the usual way through the
+ * engine. Only a reply has to go the way its request came: if the client has no
+ * room, it waits here until there is some.
+ *
+ * With several fast-path threads the two ends may be at home on different ones.
+ * Whoever makes, changes or ends an RPC here holds the locks of both its
+ * attachments, taken in the order of their addresses; whoever holds one of them
+ * may look. An attachment that a thread has found without its lock, by a port or
+ * by an RPC, is there until the thread begins another round (grace.c).
  */
 #include <errno.h>
+#include <unistd.h>
 #include "copies.h"
 #include "probes.h"
 #include "fast.h"
@@ -80,6 +87,13 @@ static void put_address(struct homa_cqe *cqe, const struct homad_direct *d,
 
 /* ---- the record of one RPC ---- */
 
+/* Its home looks at this without the lock. */
+static void note_waiting(struct homad_app *client)
+{
+	homad_hold_back(client, HOMAD_NO_ROOM,
+			!homa_list_empty(&client->direct_waiting));
+}
+
 /* What a waiting reply would have been sent from; its client, who pays for a copy, is still
  * there. */
 static void drop_waiting(struct homad_thread *t, struct homad_direct *d)
@@ -87,6 +101,8 @@ static void drop_waiting(struct homad_thread *t, struct homad_direct *d)
 	if (d->waiting) {
 		homa_list_del(&d->wait);
 		d->waiting = false;
+		note_waiting(d->client);
+		note_waiting(d->client);
 	}
 	if (d->out && d->copied)
 		homad_copy_put(t, d->client, d->out, d->length);
@@ -131,20 +147,88 @@ static void end(struct homad_thread *t, struct homad_direct *d)
 	homa_slab_put(&t->directs, d);
 }
 
+/* The client hears of it; the server may go on, and answers in vain. */
+static void fail(struct homad_thread *t, struct homad_direct *d, int error)
+{
+	struct homad_app *client = d->client;
+	u64 token = d->client_token, cookie = d->cookie;
+	bool is_private = d->is_private;
+
+	leave_client(t, d);
+	if (!d->server)
+		end(t, d); /* its response was waiting */
+	homad_end_slot(t, client, token, error, cookie, is_private);
+}
+
+/* ---- both ends at once, with several threads ---- */
+
+/* @b may be NULL or @a. */
+static void lock_both(struct homad_app *a, struct homad_app *b)
+{
+	if (b && (uintptr_t)b < (uintptr_t)a)
+		homad_lock(b);
+	homad_lock(a);
+	if (b && (uintptr_t)b > (uintptr_t)a)
+		homad_lock(b);
+}
+
+static void unlock_both(struct homad_app *a, struct homad_app *b)
+{
+	homad_unlock(a);
+	if (b && b != a)
+		homad_unlock(b);
+}
+
+/* Who else has to do with it; after the server has answered that is the lender. */
+static struct homad_app *other_end(const struct homad_direct *d, bool client)
+{
+	if (!client)
+		return d->client;
+	return d->server ? d->server : d->lender;
+}
+
+static struct homad_direct *at_token(struct homad_app *app, u64 token, bool client)
+{
+	const struct homad_slot *slots =
+		client ? app->client_slots : app->server_slots;
+
+	slots += token & 0xffff;
+	return slots->token == token ? slots->direct : NULL;
+}
+
+/* The RPC at @token with both its ends locked; NULL: there is none, and no lock. */
+static struct homad_direct *lock_rpc(struct homad_app *app, u64 token,
+				     bool client, struct homad_app **other)
+{
+	struct homad_app *end = NULL;
+	struct homad_direct *d;
+
+	do {
+		*other = end;
+		lock_both(app, *other);
+		d = at_token(app, token, client);
+		end = d ? other_end(d, client) : NULL;
+		if (!d || end != *other)
+			unlock_both(app, *other);
+	} while (d && end != *other);
+	return d;
+}
+
 /* ---- request ---- */
 
-static struct homad_app *find_server(struct homad_thread *t, u16 port,
-				     const struct homa_addr *peer)
+static struct homad_app *server_at(struct homad_thread *t, u16 port,
+				   const struct homa_addr *peer)
 {
 	struct homa_sock *sock = homa_sock_listening(&t->ctx, port, peer);
-	struct homad_app *app =
-		sock ? *(struct homad_app **)homa_sock_priv(sock) : NULL;
 
-	if (!app || app->phase != HOMAD_APP_OPEN || app->evicted || app->shut ||
-	    app->server_free == app->max_rpcs ||
-	    !homa_list_empty(&app->ready[HOMAD_READY_REQUESTS]))
-		return NULL;
-	return app;
+	return sock ? *(struct homad_app **)homa_sock_priv(sock) : NULL;
+}
+
+static bool takes_requests(const struct homad_app *app)
+{
+	return app->phase == HOMAD_APP_OPEN && !HOMA_READ_ONCE(app->evicted) &&
+	       !HOMA_READ_ONCE(app->shut) && app->server_free != app->max_rpcs &&
+	       homa_list_empty(&app->ready[HOMAD_READY_REQUESTS]);
 }
 
 /* Both ends know of it from now on. */
@@ -154,14 +238,17 @@ static void enter(struct homad_thread *t, struct homad_direct *d,
 {
 	struct homad_slot *slot = &client->client_slots[sqe->token & 0xffff];
 
-	memset(d, 0, sizeof(*d));
+	/* What is said of a response means nothing until one waits. */
+	d->waiting = false;
+	d->lender = NULL;
+	d->out = NULL;
 	d->client = client;
 	d->server = server;
 	d->client_token = sqe->token;
 	d->cookie = sqe->cookie;
 	d->sent_ns = t->ctx.now;
 	d->is_private = sqe->flags & HOMA_SQE_PRIVATE;
-	d->id = id ? id : (t->direct_id += 2);
+	d->id = id ? id : (t->direct_id += DIRECT_IDS);
 	d->seen_id = (id ? id : sqe->token << 1) | 1;
 	d->request_length = sqe->length;
 	d->client_port = homa_sock_port(client->sock);
@@ -177,19 +264,15 @@ static void enter(struct homad_thread *t, struct homad_direct *d,
 	t->counters.direct++;
 }
 
-bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
-			  const struct homa_sqe *sqe,
-			  const struct homa_send *send, const u8 *bytes)
+static inline __attribute__((always_inline)) bool
+deliver_request(struct homad_thread *t, struct homad_app *app,
+		struct homad_app *server, const struct homa_sqe *sqe,
+		const struct homa_send *send, const u8 *bytes)
 {
-	struct homad_app *server;
-	struct homad_direct *d;
+	struct homad_direct *d =
+		takes_requests(server) ? homa_slab_get(&t->directs) : NULL;
 	struct homa_cqe *cqe;
 
-	if (sqe->length > DIRECT_MAX || !homa_plat_alone ||
-	    !t->d->config.direct || unlikely(t->trace) || app->shut)
-		return false;
-	server = find_server(t, sqe->port, &send->dst);
-	d = server ? homa_slab_get(&t->directs) : NULL;
 	if (!d)
 		return false;
 	cqe = deliver_bytes(t, server, bytes, sqe->length);
@@ -212,6 +295,38 @@ bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 		homad_app_evict(t, app, "more messages than it may have");
 	HOMAD_PROBE4(request, app->id, d->id, sqe->length, sqe->port);
 	return true;
+}
+
+static __attribute__((noinline)) bool
+request_locked(struct homad_thread *t, struct homad_app *app,
+	       struct homad_app *server, const struct homa_sqe *sqe,
+	       const struct homa_send *send, const u8 *bytes)
+{
+	bool done;
+
+	lock_both(app, server);
+	done = deliver_request(t, app, server, sqe, send, bytes);
+	if (done && __atomic_load_n(&server->thread, __ATOMIC_RELAXED) != t)
+		t->counters.direct_across++;
+	unlock_both(app, server);
+	return done;
+}
+
+bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
+			  const struct homa_sqe *sqe,
+			  const struct homa_send *send, const u8 *bytes)
+{
+	struct homad_app *server;
+
+	if (sqe->length > DIRECT_MAX || !t->d->config.direct ||
+	    unlikely(t->trace) || app->shut)
+		return false;
+	server = server_at(t, sqe->port, &send->dst);
+	if (!server)
+		return false;
+	if (unlikely(!homa_plat_alone))
+		return request_locked(t, app, server, sqe, send, bytes);
+	return deliver_request(t, app, server, sqe, send, bytes);
 }
 
 /* ---- reply ---- */
@@ -239,6 +354,17 @@ static bool finish(struct homad_thread *t, struct homad_direct *d,
 	return true;
 }
 
+/* Its home must look at @client's rings until there is. */
+static void look_for_room(struct homad_thread *t, struct homad_app *client)
+{
+	u64 one = 1;
+
+	if (__atomic_load_n(&client->thread, __ATOMIC_RELAXED) == t)
+		homad_poll_app(t, client);
+	else if (write(client->kick_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: its home has heard of that */
+}
+
 /* The client has no room: keep the response, short ones as a copy on its account. */
 static bool wait_for_room(struct homad_thread *t, struct homad_direct *d,
 			  struct homad_app *server, const struct homa_sqe *sqe,
@@ -259,14 +385,15 @@ static bool wait_for_room(struct homad_thread *t, struct homad_direct *d,
 	}
 	d->waiting = true;
 	homa_list_add_tail(&d->client->direct_waiting, &d->wait);
-	homad_poll_app(t, d->client);
+	note_waiting(d->client);
+	look_for_room(t, d->client);
 	return true;
 }
 
-void homad_direct_reply(struct homad_thread *t, struct homad_app *server,
-			const struct homa_sqe *sqe, u8 *bytes)
+static inline __attribute__((always_inline)) void
+answer(struct homad_thread *t, struct homad_direct *d, struct homad_app *server,
+       const struct homa_sqe *sqe, u8 *bytes)
 {
-	struct homad_direct *d = server->server_slots[sqe->token & 0xffff].direct;
 	bool lent = !(sqe->flags & HOMA_SQE_COPY), done;
 
 	leave_server(d);
@@ -282,69 +409,150 @@ void homad_direct_reply(struct homad_thread *t, struct homad_app *server,
 	if (done)
 		end(t, d);
 	else
-		homad_direct_abort(t, d, ENOBUFS);
+		fail(t, d, ENOBUFS);
 	if (lent && !homad_free_bytes(t, server, sqe->segment, sqe->offset))
 		homad_app_evict(t, server, "more messages than it may have");
 }
 
-void homad_direct_reject(struct homad_thread *t, struct homad_app *server,
-			 struct homad_direct *d, int error)
+static __attribute__((noinline)) bool reply_locked(struct homad_thread *t,
+						   struct homad_app *server,
+						   const struct homa_sqe *sqe,
+						   u8 *bytes)
 {
+	struct homad_app *client;
+	struct homad_direct *d = lock_rpc(server, sqe->token, false, &client);
+
+	if (!d)
+		return false;
+	answer(t, d, server, sqe, bytes);
+	unlock_both(server, client);
+	return true;
+}
+
+bool homad_direct_reply(struct homad_thread *t, struct homad_app *server,
+			const struct homa_sqe *sqe, u8 *bytes)
+{
+	struct homad_direct *d;
+
+	if (unlikely(!homa_plat_alone))
+		return reply_locked(t, server, sqe, bytes);
+	d = at_token(server, sqe->token, false);
+	if (!d)
+		return false;
+	answer(t, d, server, sqe, bytes);
+	return true;
+}
+
+bool homad_direct_reject(struct homad_thread *t, struct homad_app *server,
+			 u64 token, int error)
+{
+	struct homad_app *client;
+	struct homad_direct *d = lock_rpc(server, token, false, &client);
+
+	if (!d)
+		return false;
 	leave_server(d);
 	/* A request may have waited for the slot. */
 	if (!homa_list_empty(&server->ready[HOMAD_READY_REQUESTS]))
 		homad_touch(t, server, 0);
 	if (d->client)
-		homad_direct_abort(t, d, error);
+		fail(t, d, error);
 	else
 		end(t, d);
+	unlock_both(server, client);
+	return true;
+}
+
+/* The first that waits, with its ends locked; NULL: there is none, and no lock. */
+static struct homad_direct *lock_waiting(struct homad_app *client,
+					 struct homad_app **lender)
+{
+	struct homad_app *end = NULL;
+	struct homad_direct *d;
+
+	do {
+		*lender = end;
+		lock_both(client, *lender);
+		d = homa_list_empty(&client->direct_waiting) ?
+			    NULL :
+			    homa_container_of(client->direct_waiting.next,
+					      struct homad_direct, wait);
+		end = d ? d->lender : NULL;
+		if (!d || end != *lender)
+			unlock_both(client, *lender);
+	} while (d && end != *lender);
+	return d;
 }
 
 void homad_direct_retry(struct homad_thread *t, struct homad_app *client)
 {
-	while (!homa_list_empty(&client->direct_waiting)) {
-		struct homad_direct *d =
-			homa_container_of(client->direct_waiting.next,
-					  struct homad_direct, wait);
+	struct homad_app *lender;
+	struct homad_direct *d;
+	bool done = true;
 
-		if (!finish(t, d, d->out, d->length))
-			return;
-		end(t, d);
+	while (done && (d = lock_waiting(client, &lender))) {
+		done = finish(t, d, d->out, d->length);
+		if (done)
+			end(t, d);
+		unlock_both(client, lender);
 	}
 }
 
 /* ---- other ends ---- */
 
-void homad_direct_abort(struct homad_thread *t, struct homad_direct *d, int error)
+bool homad_direct_abort(struct homad_thread *t, struct homad_app *client,
+			u64 token, int error)
 {
-	struct homad_app *client = d->client;
-	u64 token = d->client_token, cookie = d->cookie;
-	bool is_private = d->is_private;
+	struct homad_app *server;
+	struct homad_direct *d = lock_rpc(client, token, true, &server);
 
-	leave_client(t, d);
-	if (!d->server)
-		end(t, d); /* its response was waiting */
-	homad_end_slot(t, client, token, error, cookie, is_private);
+	if (!d)
+		return false;
+	fail(t, d, error);
+	unlock_both(client, server);
+	return true;
+}
+
+/* Any RPC of @app's, with its ends locked; NULL: there is none, and no lock. */
+static struct homad_direct *lock_any(struct homad_app *app,
+				     struct homad_app **other, bool *client)
+{
+	struct homad_app *end = NULL;
+	struct homad_direct *d;
+
+	do {
+		*other = end;
+		lock_both(app, *other);
+		*client = !homa_list_empty(&app->direct_client);
+		if (*client)
+			d = homa_container_of(app->direct_client.next,
+					      struct homad_direct, of_client);
+		else if (!homa_list_empty(&app->direct_server))
+			d = homa_container_of(app->direct_server.next,
+					      struct homad_direct, of_server);
+		else
+			d = NULL;
+		end = d ? other_end(d, *client) : NULL;
+		if (!d || end != *other)
+			unlock_both(app, *other);
+	} while (d && end != *other);
+	return d;
 }
 
 void homad_direct_close(struct homad_thread *t, struct homad_app *app)
 {
+	struct homad_app *other;
 	struct homad_direct *d;
+	bool client;
 
-	while (!homa_list_empty(&app->direct_client)) {
-		d = homa_container_of(app->direct_client.next,
-				      struct homad_direct, of_client);
-		leave_client(t, d);
-		if (!d->server)
+	/* Also those that it has not answered, and responses in its memory. */
+	while ((d = lock_any(app, &other, &client))) {
+		if (client)
+			leave_client(t, d);
+		if (client ? !d->server : !d->client)
 			end(t, d);
-	}
-	/* Those that it has not answered, and responses in its memory. */
-	while (!homa_list_empty(&app->direct_server)) {
-		d = homa_container_of(app->direct_server.next,
-				      struct homad_direct, of_server);
-		if (d->client)
-			homad_direct_abort(t, d, ENOTCONN);
-		else
-			end(t, d);
+		else if (!client)
+			fail(t, d, ENOTCONN);
+		unlock_both(app, other);
 	}
 }

@@ -24,6 +24,13 @@ static inline void homad_unlock(struct homad_app *app)
 		homa_turn_unlock(&app->lock);
 }
 
+/* With the lock. */
+static inline void homad_hold_back(struct homad_app *app, u32 why, bool yes)
+{
+	HOMA_WRITE_ONCE(app->held_back,
+			yes ? app->held_back | why : app->held_back & ~why);
+}
+
 /* ---- round.c, idle.c ---- */
 int homad_round(struct homad_thread *t);
 u64 homad_next_deadline(struct homad_thread *t);
@@ -134,18 +141,26 @@ void homad_slot_back(struct homad_thread *t, struct homad_app *app, u64 token);
 bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 			  const struct homa_sqe *sqe,
 			  const struct homa_send *send, const u8 *bytes);
-/** homad_direct_reply() - to a request that came so. */
-void homad_direct_reply(struct homad_thread *t, struct homad_app *server,
+/** homad_direct_reply() - to a request that came so; false: the token's is none. */
+bool homad_direct_reply(struct homad_thread *t, struct homad_app *server,
 			const struct homa_sqe *sqe, u8 *bytes);
 /** homad_direct_reject() - the same, but there is no answer, for a reason: positive errno. */
-void homad_direct_reject(struct homad_thread *t, struct homad_app *server,
-			 struct homad_direct *d, int error);
+bool homad_direct_reject(struct homad_thread *t, struct homad_app *server,
+			 u64 token, int error);
 /** homad_direct_retry() - there may be room for responses that wait. */
 void homad_direct_retry(struct homad_thread *t, struct homad_app *client);
-void homad_direct_abort(struct homad_thread *t, struct homad_direct *d,
-			int error);
+/** homad_direct_abort() - the client's RPC ends, with a failure unless @error is 0;
+ *  false: the token's is none. */
+bool homad_direct_abort(struct homad_thread *t, struct homad_app *client,
+			u64 token, int error);
 /** homad_direct_close() - @app ends. */
 void homad_direct_close(struct homad_thread *t, struct homad_app *app);
+
+/* ---- grace.c: when no thread knows of an attachment any more ---- */
+/** homad_grace_begin() - nobody can find @app from now on. */
+void homad_grace_begin(struct homad_thread *t, struct homad_app *app);
+/** homad_grace_over() - and who had found it before has let it go. */
+bool homad_grace_over(struct homad_thread *t, const struct homad_app *app);
 
 /* ---- bulk.c ---- */
 /** homad_bulk() - if a message of @length goes better over UDP: true, with @addr

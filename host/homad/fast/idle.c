@@ -87,7 +87,7 @@ static void block(struct homad_thread *t)
 	t->counters.blocks++;
 	if (homa_spin_rare(&t->spin))
 		t->counters.early_blocks++;
-	HOMA_WRITE_ONCE(t->asleep, true);
+	__atomic_store_n(&t->asleep, true, __ATOMIC_RELEASE);
 	take_events(t, ev, wait_events(t, ev, until));
 	HOMA_WRITE_ONCE(t->asleep, false);
 	homad_drop_kicks(t);

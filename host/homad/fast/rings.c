@@ -116,7 +116,7 @@ static void look_at_full_ring(struct homad_thread *t, struct homad_app *app)
 
 	homad_lock(app);
 	if (app->cq_tail - head != app->rings.cq_entries) {
-		app->cq_blocked = false;
+		homad_hold_back(app, HOMAD_CQ_FULL, false);
 		homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);
 	}
 	homad_unlock(app);
@@ -155,8 +155,8 @@ static bool nothing_new(const struct homad_app *app)
 	return read_once(&h->sq[0].tail) == app->sq_head[0] &&
 	       !read_once(&h->sq[0].bell) &&
 	       read_once(&h->release.tail) == app->release_head &&
-	       bell_says_all(app) && !app->cq_blocked && !app->streams &&
-	       homa_list_empty(&app->direct_waiting);
+	       bell_says_all(app) && !app->streams &&
+	       !HOMA_READ_ONCE(app->held_back);
 }
 
 /* From here on who submits rings anew: all that was submitted without that is seen now. */
@@ -179,7 +179,7 @@ static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
 	quiet_bell(app);
 	app->look_again = false;
 	sqs = rings_named(app);
-	if (unlikely(app->cq_blocked))
+	if (unlikely(HOMA_READ_ONCE(app->held_back) & HOMAD_CQ_FULL))
 		look_at_full_ring(t, app);
 	if (unlikely(sqs > app->rings_backed)) {
 		app->look_again = true;
@@ -187,7 +187,7 @@ static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
 		sqs = app->rings_backed;
 	}
 	done = releases(t, app);
-	if (unlikely(!homa_list_empty(&app->direct_waiting)))
+	if (unlikely(HOMA_READ_ONCE(app->held_back) & HOMAD_NO_ROOM))
 		homad_direct_retry(t, app);
 	for (i = 0; i < sqs && budget && bytes && !app->evicted; i++) {
 		if (++app->sq_next >= sqs)
@@ -255,7 +255,7 @@ static bool something_waits(const struct homad_app *app)
 			return true;
 		sqs = app->rings_backed;
 	}
-	if (app->cq_blocked &&
+	if ((HOMA_READ_ONCE(app->held_back) & HOMAD_CQ_FULL) &&
 	    app->cq_tail - read_once(&h->cq.head) != app->rings.cq_entries)
 		return true;
 	for (i = 0; i < sqs; i++)
@@ -275,11 +275,11 @@ void homad_ask_kick(struct homad_app *app)
 {
 	u32 want = HOMA_SHM_KICK_SUBMIT;
 
-	if (app->cq_blocked)
+	if (HOMA_READ_ONCE(app->held_back) & HOMAD_CQ_FULL)
 		want |= HOMA_SHM_KICK_CONSUME;
 	if (homa_sock_starved(app->sock))
 		want |= HOMA_SHM_KICK_RELEASE;
-	if (!homa_list_empty(&app->direct_waiting))
+	if (HOMA_READ_ONCE(app->held_back) & HOMAD_NO_ROOM)
 		want |= HOMA_SHM_KICK_RELEASE | HOMA_SHM_KICK_CONSUME;
 	__atomic_store_n(&app->queues->need_kick, want, __ATOMIC_SEQ_CST);
 }

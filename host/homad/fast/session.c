@@ -165,7 +165,10 @@ static void begin_close(struct homad_thread *t, struct homad_app *app)
 {
 	if (app->phase != HOMAD_APP_OPEN)
 		return;
+	/* Nobody gives it anything from here on. */
+	homad_lock(app);
 	app->phase = HOMAD_APP_CLOSING;
+	homad_unlock(app);
 	leave_to_others(app);
 	homad_direct_close(t, app);
 	if (app->streams)
@@ -203,7 +206,7 @@ void homad_app_evict(struct homad_thread *t, struct homad_app *app,
 {
 	if (app->evicted || app->phase != HOMAD_APP_OPEN)
 		return;
-	app->evicted = true;
+	HOMA_WRITE_ONCE(app->evicted, true);
 	app->why = why;
 	t->counters.evictions++;
 	__atomic_store_n(&app->queues->state, HOMA_SHM_EVICTED, __ATOMIC_RELEASE);
@@ -254,6 +257,16 @@ static bool let_go(struct homad_app *app)
 	return free;
 }
 
+/* It has let go; has every other thread, too, that may just have found it? */
+static bool forgotten(struct homad_thread *t, struct homad_app *app)
+{
+	if (homa_plat_alone)
+		return true;
+	if (!app->graced)
+		homad_grace_begin(t, app);
+	return homad_grace_over(t, app);
+}
+
 int homad_sessions_closing(struct homad_thread *t)
 {
 	struct homa_list *node;
@@ -271,7 +284,7 @@ int homad_sessions_closing(struct homad_thread *t)
 		homad_refill(t);
 		rc = homa_sock_close(&t->ctx, app->sock, CLOSE_BUDGET);
 		homad_reap(t);
-		if (rc || !let_go(app))
+		if (rc || !let_go(app) || !forgotten(t, app))
 			continue;
 		homa_list_del(&app->closing);
 		/* What its streams have to send may take long: nobody polls for that. */
@@ -335,12 +348,12 @@ int homad_session_pool(struct homad_thread *t, void *arg)
 
 	if (app->phase != HOMAD_APP_OPEN)
 		return -ESHUTDOWN;
-	if (app->counters.rx_bytes || !homa_sock_idle(app->sock))
-		return -EBUSY;
 	/* Who delivers to it on another thread looks at the pool. */
 	homad_lock(app);
-	rc = homa_sock_set_pool(&t->ctx, app->sock, change->pool_mem,
-				(u32)(change->bytes >> HOMA_BPAGE_SHIFT));
+	rc = app->counters.rx_bytes || !homa_sock_idle(app->sock) ?
+		     -EBUSY :
+		     homa_sock_set_pool(&t->ctx, app->sock, change->pool_mem,
+					(u32)(change->bytes >> HOMA_BPAGE_SHIFT));
 	if (!rc) {
 		app->pool = change->pool;
 		app->pool_bytes = change->bytes;
@@ -445,19 +458,22 @@ int homad_session_shutdown(struct homad_thread *t, void *arg)
 
 	if (app->phase != HOMAD_APP_OPEN)
 		return -ESHUTDOWN;
-	app->shut = true;
+	HOMA_WRITE_ONCE(app->shut, true);
 	leave_to_others(app);
 	__atomic_store_n(&app->queues->state, HOMA_SHM_CLOSED, __ATOMIC_RELEASE);
 	homad_now(t);
 	for (i = 0; i < app->max_rpcs; i++) {
-		const struct homad_slot *slot = &app->client_slots[i];
+		struct homad_slot slot;
 
-		if (!slot->token || slot->kind)
+		homad_lock(app);
+		slot = app->client_slots[i];
+		homad_unlock(app);
+		if (!slot.token || slot.kind)
 			continue;
-		if (slot->direct)
-			homad_direct_abort(t, slot->direct, 0);
+		if (slot.direct)
+			homad_direct_abort(t, app, slot.token, 0);
 		else
-			homa_rpc_abort(&t->ctx, slot->handle, 0);
+			homa_rpc_abort(&t->ctx, slot.handle, 0);
 	}
 	homad_lock(app);
 	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED);

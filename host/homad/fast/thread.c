@@ -36,7 +36,10 @@ static void *thread_main(void *arg)
 	homa_spin_work(&t->spin, t->ctx.now);
 	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
 		u64 from = t->ctx.now;
-		int done = homad_round(t);
+		int done;
+
+		__atomic_store_n(&t->passed, t->passed + 1, __ATOMIC_RELEASE);
+		done = homad_round(t);
 
 		account(t, from, busy);
 		busy = done != 0;
@@ -96,7 +99,8 @@ int homad_thread_make(struct homad *d, u32 index)
 	homa_list_init(&t->closing);
 	homa_ctx_init(&t->ctx, d->engine, index);
 	homad_now(t);
-	t->direct_id = t->ctx.now & ~1ull;
+	/* No other thread's. */
+	t->direct_id = (t->ctx.now & ~(u64)(DIRECT_IDS - 1)) + 2 * index;
 	homa_spin_init(&t->spin, d->config.spin_min_us * 1000ull,
 		       d->config.spin_us * 1000ull, t->ctx.now);
 	rc = open_fds(t);

@@ -23,6 +23,9 @@
 #define HOMAD_TX_BATCH 64 /* packets per nic_tx(), >= segments of a unit */
 #define HOMAD_SPARES (2 * HOMAD_BATCH)
 
+/* From one id of an RPC within this host (direct.c) to the thread's next. */
+#define DIRECT_IDS (2 * HOMAD_MAX_THREADS)
+
 struct homad;
 struct homad_app;
 struct homad_port;
@@ -45,6 +48,8 @@ struct homad_trace;
 	X(kicks, "times an application woke us")                                 \
 	X(local_packets, "packets between applications of this host")            \
 	X(direct, "RPCs between applications of this host, the short way")       \
+	X(direct_across,                                                         \
+	  "those of them whose server is at home with another thread")           \
 	X(bulk, "requests that went over UDP because they are long")             \
 	X(route_lookups, "questions to the kernel for the way to a destination") \
 	X(credit_out, "turns of users that ended because other users wait")      \
@@ -119,6 +124,8 @@ struct homad_thread {
 	struct homa_list closing;
 	/* It blocks in epoll_wait(); set before the last look at the rings. */
 	bool asleep;
+	/* Rounds that it has begun; others read it (grace.c). */
+	u32 passed;
 	/* How long it polls without work. */
 	struct homa_spin spin;
 	/* When the thread last looked at its epoll set, ns. */

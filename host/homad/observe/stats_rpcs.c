@@ -84,8 +84,10 @@ static int look_at_slots(struct homad_thread *t, void *arg)
 		const struct homad_slot *slot =
 			slot_at(s->app, s->next++, &client);
 
+		homad_lock(s->app);
 		if (look_at_direct(s->app, slot, client, &s->out[s->n]))
 			s->n++;
+		homad_unlock(s->app);
 	}
 	s->end = s->next >= 2 * s->app->max_rpcs;
 	return 0;
@@ -272,10 +274,14 @@ static void add_slot(struct homad_thread *t, struct app_rpcs *some, u32 index)
 	struct homa_rpc_look look;
 	bool client;
 	const struct homad_slot *slot = slot_at(some->app, index, &client);
+	u64 id = 0;
 
+	homad_lock(some->app);
 	if (look_at_direct(some->app, slot, client, &look))
-		add_rpc(some, client ? slot->token : slot->direct->seen_id,
-			&look);
+		id = client ? slot->token : slot->direct->seen_id;
+	homad_unlock(some->app);
+	if (id)
+		add_rpc(some, id, &look);
 	else if (client && slot->token &&
 		 !homa_rpc_look(&t->ctx, slot->handle, &look))
 		add_rpc(some, slot->token, &look);
