@@ -102,7 +102,6 @@ static void drop_waiting(struct homad_thread *t, struct homad_direct *d)
 		homa_list_del(&d->wait);
 		d->waiting = false;
 		note_waiting(d->client);
-		note_waiting(d->client);
 	}
 	if (d->out && d->copied)
 		homad_copy_put(t, d->client, d->out, d->length);

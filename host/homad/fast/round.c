@@ -32,6 +32,9 @@ static u64 run_timers(struct homad_thread *t)
 		next = homa_min_u64(next, homad_tcp_timers(t));
 	}
 	t->deadline = next;
+	/* Nobody tells this thread that another one has set a timer in one of its shards. */
+	if (unlikely(active > 1))
+		t->deadline = homa_min_u64(next, t->ctx.now + TIMER_LAG);
 	return next;
 }
 

@@ -48,13 +48,16 @@ struct homad_tcp_stats {
 /**
  * struct homad_thread_stats - a fast-path thread
  * @cpu_ns: processor time that it has used.
- * @out_bytes: memory of copied outgoing messages now.
+ * @out_bytes: memory of the copies of outgoing messages that it has made, less that of those
+ * that it has freed, bytes. It is below zero if the thread has freed those of others; the sum
+ * over all threads is what is in use.
  */
 struct homad_thread_stats {
 	u32 index;
 	int core;
 	bool active, asleep;
-	u64 spin_ns, cpu_ns, out_bytes;
+	u64 spin_ns, cpu_ns;
+	s64 out_bytes;
 	struct homad_counters counters;
 	u64 engine[HOMA_M_COUNT];
 	struct homad_tcp_stats tcp;

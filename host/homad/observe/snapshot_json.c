@@ -60,7 +60,7 @@ static cJSON *thread_json(const struct homad_thread_stats *t, u32 apps)
 	cJSON_AddNumberToObject(json, "attachments", apps);
 	homad_json_u64(json, "spin_ns", t->spin_ns);
 	homad_json_u64(json, "cpu_ns", t->cpu_ns);
-	homad_json_u64(json, "out_bytes", t->out_bytes);
+	cJSON_AddNumberToObject(json, "out_bytes", (double)t->out_bytes);
 	counters = cJSON_AddObjectToObject(json, "counters");
 #define X(name, text) homad_json_u64(counters, #name, t->counters.name);
 	HOMAD_COUNTERS(X)

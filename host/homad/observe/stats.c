@@ -103,7 +103,7 @@ static void collect_thread(struct homad_stats *s, const struct homad_thread *t)
 	to->asleep = HOMA_READ_ONCE(t->asleep);
 	to->spin_ns = HOMA_READ_ONCE(t->spin.limit);
 	to->cpu_ns = cpu_time(t);
-	to->out_bytes = HOMA_READ_ONCE(t->bufs.used);
+	to->out_bytes = (s64)HOMA_READ_ONCE(t->bufs.used);
 #define X(name, text)                                         \
 	to->counters.name = HOMA_READ_ONCE(t->counters.name); \
 	s->counters.name += to->counters.name;
@@ -239,7 +239,7 @@ void homad_stats_metrics(struct homad *d, const struct homad_app *app,
 	HOMAD_COUNTERS(X)
 #undef X
 	for (i = 0; i < s->num_threads; i++)
-		out_bytes += s->threads[i].out_bytes;
+		out_bytes += (u64)s->threads[i].out_bytes;
 	visit(arg, "host_out_bytes",
 	      "memory of outgoing messages now, all attachments, bytes",
 	      out_bytes);
