@@ -146,6 +146,8 @@ int homad_round(struct homad_thread *t)
 {
 	int done;
 
+	/* Before it takes anything in hand; see grace.c. */
+	__atomic_store_n(&t->passed, t->passed + 1, __ATOMIC_RELEASE);
 	homad_now(t);
 	t->counters.rounds++;
 	if (unlikely(t->tcp)) {
@@ -176,7 +178,7 @@ int homad_round(struct homad_thread *t)
 	homad_deliver(t);
 	watch_starved(t);
 	if (unlikely(!homa_list_empty(&t->closing) ||
-		     t->evictions_seen != t->counters.evictions))
+		     HOMA_READ_ONCE(t->some_evicted)))
 		done += homad_sessions_closing(t);
 	return done;
 }

@@ -50,9 +50,12 @@ static int move_in(struct homad_thread *t, struct homad_app *app)
 
 	if (epoll_ctl(t->epfd, EPOLL_CTL_ADD, app->kick_fd, &ev) < 0)
 		return -errno;
-	__atomic_store_n(&app->thread, t, __ATOMIC_RELAXED);
+	__atomic_store_n(&app->thread, t, __ATOMIC_SEQ_CST);
 	homa_list_add_tail(&t->apps, &app->member);
 	t->num_apps++;
+	/* By another thread, while it was at home nowhere. */
+	if (__atomic_load_n(&app->evicted, __ATOMIC_SEQ_CST))
+		HOMA_WRITE_ONCE(t->some_evicted, true);
 	homad_poll_app(t, app);
 	return 0;
 }
@@ -201,12 +204,25 @@ int homad_session_close(struct homad_thread *t, void *arg)
 	return 0;
 }
 
+/* @app's home ends it at the end of its round; one that sleeps is woken. */
+static void tell_home(struct homad_thread *t, struct homad_app *app)
+{
+	struct homad_thread *home =
+		__atomic_load_n(&app->thread, __ATOMIC_SEQ_CST);
+	u64 one = 1;
+
+	if (home)
+		HOMA_WRITE_ONCE(home->some_evicted, true);
+	if (home != t && write(app->kick_fd, &one, sizeof(one)) < 0)
+		return; /* the counter is full: its home has heard of that */
+}
+
 void homad_app_evict(struct homad_thread *t, struct homad_app *app,
 		     const char *why)
 {
-	if (app->evicted || app->phase != HOMAD_APP_OPEN)
+	if (app->phase != HOMAD_APP_OPEN ||
+	    __atomic_exchange_n(&app->evicted, true, __ATOMIC_SEQ_CST))
 		return;
-	HOMA_WRITE_ONCE(app->evicted, true);
 	app->why = why;
 	t->counters.evictions++;
 	__atomic_store_n(&app->queues->state, HOMA_SHM_EVICTED, __ATOMIC_RELEASE);
@@ -214,24 +230,26 @@ void homad_app_evict(struct homad_thread *t, struct homad_app *app,
 		  "attachment ended: it broke the rules\tapp=%llu name=%s pid=%d uid=%u reason=\"%s\"",
 		  (unsigned long long)app->id, app->name, (int)app->pid,
 		  (unsigned int)app->uid, why);
-	/* On its home thread it ends in this round's end. */
 	homad_unpoll_app(t, app);
+	tell_home(t, app);
 }
 
-/* Those that were evicted in this round, wherever that was noticed. */
+/* Ends those that were evicted, whichever thread has noticed. */
 static void close_evicted(struct homad_thread *t)
 {
 	struct homa_list *node = t->apps.next;
 
-	if (likely(t->evictions_seen == t->counters.evictions))
+	if (likely(!HOMA_READ_ONCE(t->some_evicted)))
 		return;
-	t->evictions_seen = t->counters.evictions;
+	HOMA_WRITE_ONCE(t->some_evicted, false);
+	/* An attachment that the walk below finds unmarked marks the thread after this. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	while (node != &t->apps) {
 		struct homad_app *app =
 			homa_container_of(node, struct homad_app, member);
 
 		node = node->next;
-		if (app->evicted)
+		if (HOMA_READ_ONCE(app->evicted))
 			begin_close(t, app);
 	}
 }

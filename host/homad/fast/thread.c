@@ -36,10 +36,7 @@ static void *thread_main(void *arg)
 	homa_spin_work(&t->spin, t->ctx.now);
 	while (!__atomic_load_n(&t->stop, __ATOMIC_RELAXED)) {
 		u64 from = t->ctx.now;
-		int done;
-
-		__atomic_store_n(&t->passed, t->passed + 1, __ATOMIC_RELEASE);
-		done = homad_round(t);
+		int done = homad_round(t);
 
 		account(t, from, busy);
 		busy = done != 0;

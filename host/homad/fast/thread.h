@@ -130,8 +130,8 @@ struct homad_thread {
 	struct homa_spin spin;
 	/* When the thread last looked at its epoll set, ns. */
 	u64 epoll_at;
-	/* @counters.evictions when ended attachments were last looked for. */
-	u64 evictions_seen;
+	/* An attachment of this thread was evicted; another thread may have seen to that. */
+	bool some_evicted;
 	/* The engine's counter buffer_waits when starved sockets were last looked for. */
 	u64 waits_seen;
 	/* A socket may lack pages; another thread may have seen that. */
