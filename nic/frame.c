@@ -78,7 +78,7 @@ static u32 flow_label(const u8 *hdr)
 	return (u32)((((ports << 32) ^ id) * 0x9e3779b97f4a7c15ULL) >> 44);
 }
 
-/* The ports are what tells flows apart. */
+/* The flow label of a TCP segment is a hash of its ports. */
 static u32 tcp_flow_label(const u8 *hdr)
 {
 	return (homa_get_be32(hdr) * 0x9e3779b1U) >> 12;
@@ -185,8 +185,8 @@ static int parse_v6(const u8 *ip, u32 len, struct nic_rx *out)
 	memset(&out->dst, 0, sizeof(out->dst));
 	memcpy(out->src.ip, ip + 8, 16);
 	memcpy(out->dst.ip, ip + 24, 16);
-	/* A v4-mapped address never belongs on the wire (RFC 4291 2.5.5.2);
-	 * taken in, it would speak for an IPv4 host. */
+	/* A v4-mapped address never belongs on the wire (RFC 4291 2.5.5.2). A packet with one
+	 * would be taken for one of an IPv4 host. */
 	if (homa_addr_is_v4(&out->src) || homa_addr_is_v4(&out->dst))
 		return -EBADMSG;
 	out->data = ip + NIC_IPV6_HLEN;
@@ -212,7 +212,7 @@ int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out)
 {
 	int rc = parse(frame, len, out);
 
-	/* Each segment of TCP is answered, so both of its addresses must be those of hosts. */
+	/* TCP answers every segment, so both of its addresses must be those of hosts. */
 	if (!rc && unlikely(out->proto == NIC_TCP) &&
 	    (nic_addr_no_host(&out->src) || nic_addr_no_host(&out->dst)))
 		return -EBADMSG;

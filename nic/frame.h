@@ -17,10 +17,10 @@
 
 /**
  * struct nic_frame_template - Ethernet and IP header towards one peer
- * @bytes: the headers with length, priority, checksum and flow label zero.
- * @len: 34 (IPv4) or 54 (IPv6).
- * @v4: IPv4.
- * @sum: IPv4: sum of the header's 16-bit words, not folded.
+ * @bytes: the headers, in which length, priority, checksum and flow label are 0.
+ * @len: their length in bytes: 34 for IPv4, 54 for IPv6.
+ * @v4: true for IPv4.
+ * @sum: the sum of the IPv4 header's 16-bit words, not folded; 0 for IPv6.
  */
 struct nic_frame_template {
 	u8 bytes[NIC_FRAME_HLEN_MAX];
@@ -29,17 +29,17 @@ struct nic_frame_template {
 	u32 sum;
 };
 
-/** nic_frame_template_init() - @src and @dst must be of the same family. */
+/** nic_frame_template_init() - make a template; @src and @dst must be of the same family. */
 void nic_frame_template_init(struct nic_frame_template *t, const u8 *dst_mac,
 			     const u8 *src_mac, const struct homa_addr *src,
 			     const struct homa_addr *dst);
 
 /**
  * nic_frame_build() - write the headers for one packet
- * @out: room for t->len bytes; the Homa header goes right behind.
- * @l4_len: Homa header and payload, bytes; the caller keeps it within the MTU.
- * @prio: 0..7.
- * @hdr: the Homa header, for the IPv6 flow label.
+ * @out: receives t->len bytes; the caller puts the Homa header right behind.
+ * @l4_len: the length of Homa header and payload in bytes; the caller keeps it within the MTU.
+ * @prio: the priority, 0 to 7.
+ * @hdr: the Homa header, of which the IPv6 flow label is made.
  */
 void nic_frame_build(const struct nic_frame_template *t, u8 *out, u32 l4_len,
 		     u8 prio, const u8 *hdr);
@@ -50,16 +50,16 @@ void nic_frame_build_tcp(const struct nic_frame_template *t, u8 *out,
 
 /**
  * nic_frame_parse() - find the Homa packet, or the TCP segment, in a frame
- * @frame: Ethernet frame.
- * @len: its bytes.
- * @out: data, len, prio, ecn, proto, src and dst are filled; not the token.
- * Returns 0 or -EBADMSG: not IPv4 or IPv6 with protocol 146 or 6, truncated, a
- * fragment, or a wrong IPv4 header checksum.
+ * @frame: the Ethernet frame.
+ * @len: its length in bytes.
+ * @out: receives data, len, prio, ecn, proto, src and dst, but not the token.
+ * Returns 0, or -EBADMSG if the frame is not IPv4 or IPv6 with protocol 146 or 6, is
+ * truncated or a fragment, or has a wrong IPv4 header checksum.
  */
 int nic_frame_parse(const u8 *frame, u32 len, struct nic_rx *out);
 
-/** nic_addr_no_host() - no single host has this address: multicast, broadcast, 0.x.x.x. Nobody
- *  is answered there (RFC 1122, 3.2.2), and nobody is called. */
+/** nic_addr_no_host() - is this an address that no single host has: multicast, broadcast or
+ *  0.x.x.x? No answers and no calls are sent to such an address (RFC 1122, 3.2.2). */
 static inline bool nic_addr_no_host(const struct homa_addr *addr)
 {
 	if (homa_addr_is_v4(addr))
@@ -67,7 +67,7 @@ static inline bool nic_addr_no_host(const struct homa_addr *addr)
 	return addr->ip[0] == 0xff;
 }
 
-/** nic_checksum() - Internet checksum of @len bytes, starting from @sum. */
+/** nic_checksum() - the Internet checksum of @len bytes; @sum is added. */
 u16 nic_checksum(const void *data, u32 len, u32 sum);
 
 #endif

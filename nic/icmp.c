@@ -118,8 +118,8 @@ int nic_icmp_errno(u8 type, u8 code, bool v6)
 	}
 }
 
-/* Only the first 8 bytes behind the quoted IP header are sure to be there: of a Homa packet
- * its ports, of a TCP segment its ports and sequence number. */
+/* Read the quoted Homa or TCP header. Only its first 8 bytes are sure to be there: the ports of a
+ * Homa packet, or the ports and the sequence number of a TCP segment. */
 static int quote_l4(u8 proto, const u8 *hdr, u32 len, struct nic_error *error)
 {
 	if (proto != IPPROTO_HOMA && proto != IPPROTO_TCP)
@@ -153,7 +153,7 @@ static int quote_ip(const u8 *ip, u32 len, bool v6, struct nic_error *error)
 	if (len < NIC_IPV4_HLEN || ip[0] >> 4 != 4)
 		return -EBADMSG;
 	hlen = (u32)(ip[0] & 15) * 4;
-	/* We send no fragments; behind the header of a later one is anything. */
+	/* We send no fragments, and a later fragment has no ports behind its IP header. */
 	if (hlen < NIC_IPV4_HLEN || len < hlen ||
 	    homa_get_be16(ip + 6) & IPV4_OFFSET)
 		return -EBADMSG;

@@ -18,11 +18,12 @@
 #include "frame.h"
 #include "netif.h"
 
+/* At most so many errors are sent in a second, and so many at once. */
 #define RATE 1000
 #define BURST 50
 
-/* A raw IPv4 socket sees the IP header, a raw ICMPv6 socket does not. Protocol @second
- * passes, too. */
+/* The filters for errors that quote a Homa packet, or one of the protocol @second. A raw IPv4
+ * socket sees the IP header, a raw ICMPv6 socket does not. */
 #define FILTER4(second)                                                  \
 	{                                                                \
 		BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, 0),                  \
@@ -154,7 +155,7 @@ int nic_icmp_receive(struct nic_icmp *icmp, struct nic_errq *q,
 		struct nic_error error;
 		int rc;
 
-		/* Bounded, so that a flood of errors cannot hold the caller. */
+		/* This is bounded, so that a flood of errors cannot hold the caller. */
 		for (int i = 0; fd >= 0 && i < NIC_ERRQ_SIZE; i++) {
 			rc = receive_one(fd, v6, &error);
 			if (rc == -EAGAIN)
@@ -183,8 +184,8 @@ static bool take_token(struct nic_icmp *icmp)
 	return true;
 }
 
-/* @from: source address, or NULL for the kernel's choice; @ifindex: device to go
- * through, 0 for any. */
+/* Send an ICMP message. @from: the source address, or NULL if the kernel chooses it. @ifindex: the
+ * device to go through, 0 for any. */
 static bool send_v4(int fd, const u8 *msg, u32 len, const struct homa_addr *dst,
 		    const struct homa_addr *from, u32 ifindex)
 {

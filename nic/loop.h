@@ -11,15 +11,15 @@
 #define NIC_LOOP_SLOTS 1024
 
 /**
- * struct nic_loop - slots are allocated with the first packet
+ * struct nic_loop - the queue; its memory is allocated with the first packet
  * @slots: NIC_LOOP_SLOTS buffers of @slot_size bytes, or NULL.
- * @pkts: description of the packet in each slot.
- * @slot_size: bytes per slot.
- * @queue: slots with a packet not yet received, oldest at @head.
- * @head: next to receive, counts up for ever.
- * @tail: next to fill.
- * @free: stack of unused slots.
- * @n_free: how many.
+ * @pkts: the description of the packet in each slot.
+ * @slot_size: the size of a slot in bytes.
+ * @queue: a ring of the slots whose packets were not received yet.
+ * @head: the position in @queue of the next packet to receive; it counts up for ever.
+ * @tail: the position in @queue of the next packet to put in; it counts up for ever.
+ * @free: a stack of the unused slots.
+ * @n_free: the number of unused slots.
  */
 struct nic_loop {
 	u8 *slots;
@@ -34,14 +34,14 @@ struct nic_loop {
 
 /**
  * nic_loop_tx() - put a packet in
- * @addr: our address that it is sent to, and comes from.
- * @max: largest packet, bytes; the first call fixes the slot size.
- * Returns 0, -EAGAIN while packets wait to be received (try again later),
- * -ENOBUFS when the receiver holds all buffers, -EMSGSIZE, -ENOMEM.
+ * @addr: our address, to which it is sent and from which it comes.
+ * @max: the size of the largest packet in bytes; the first call sets the slot size to it.
+ * Returns 0, -EAGAIN if the queue is full and packets wait to be received, -ENOBUFS if the
+ * receiver holds all buffers, -EMSGSIZE, or -ENOMEM.
  */
 int nic_loop_tx(struct nic_loop *loop, const struct nic_tx *pkt,
 		const struct homa_addr *addr, u32 max);
-/** nic_loop_rx() - take packets out; token is the slot. */
+/** nic_loop_rx() - take up to @n packets out; their tokens are their slots. Returns how many. */
 int nic_loop_rx(struct nic_loop *loop, struct nic_rx *pkts, int n);
 void nic_loop_release(struct nic_loop *loop, u32 slot);
 void nic_loop_fini(struct nic_loop *loop);

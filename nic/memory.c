@@ -16,9 +16,11 @@
 
 #include "nic_backend.h"
 
-#define OVERTAKE 8
+#define OVERTAKE 8 /* packets that a reordered packet passes at most */
 
+/* struct mem_packet - a copy of a packet; @rx.data points to @bytes */
 struct mem_packet {
+	/* The next packet in the receiver's queue. */
 	struct mem_packet *next;
 	struct nic_rx rx;
 	u8 bytes[];
@@ -26,12 +28,13 @@ struct mem_packet {
 
 /**
  * struct mem - one nic
- * @nic: what nic.c knows.
- * @link: where it is attached.
- * @next: other nics of the link.
- * @queue: packets not yet received, @n_queue of them.
- * @fd: eventfd, written when a packet comes while armed.
- * @armed: somebody may be asleep.
+ * @nic: the part that nic.c knows.
+ * @link: the link to which it is attached.
+ * @next: the next nic of the link.
+ * @queue: the first of the packets that were not received yet.
+ * @n_queue: the number of these packets.
+ * @fd: an eventfd, which is written when a packet comes while @armed.
+ * @armed: true if the nic's thread may be asleep.
  */
 struct mem {
 	struct nic nic;
@@ -43,6 +46,13 @@ struct mem {
 	bool armed;
 };
 
+/**
+ * struct nic_memory - the link
+ * @lock: protects all fields, and all nics of the link.
+ * @config: what it does to packets.
+ * @nics: the first of its nics.
+ * @random: the state of the generator.
+ */
 struct nic_memory {
 	pthread_mutex_t lock;
 	struct nic_memory_config config;
@@ -55,7 +65,7 @@ static struct mem *mem_of(const struct nic *nic)
 	return (struct mem *)homa_container_of(nic, const struct mem, nic);
 }
 
-/* splitmix64 */
+/* Draw a random number (splitmix64). */
 static u64 draw(struct nic_memory *link)
 {
 	u64 z = link->random += 0x9e3779b97f4a7c15ULL;
@@ -88,7 +98,7 @@ static void wake(struct mem *m)
 		return;
 	m->armed = false;
 	if (write(m->fd, &one, sizeof(one)) < 0)
-		return; /* the counter is full: readable anyway */
+		return; /* The counter is full, so the descriptor is readable. */
 }
 
 static void enqueue(struct nic_memory *link, struct mem *to,

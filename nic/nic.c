@@ -37,8 +37,8 @@ const struct nic_info *nic_info(const struct nic *nic)
 
 void nic_stats(const struct nic *nic, struct nic_stats *stats)
 {
-	/* The backend owns the object; refreshing its counters is no change
-	 * that a caller could see otherwise. */
+	/* The object is not const in truth, and a caller cannot see in any other way that its
+	 * counters are refreshed. */
 	if (nic->ops->update_stats)
 		nic->ops->update_stats((struct nic *)nic);
 	*stats = nic->stats;

@@ -17,21 +17,21 @@ struct nic;
 
 /**
  * struct nic_config - how to open a backend
- * @backend: "afxdp", "udp" (or "memory" in tests, opened by its own function).
- * @interface: interface name for afxdp; udp: NULL, or the one whose link-local
- *	addresses are meant.
- * @address: local numeric address, or NULL (afxdp: the interface's first
- *	address; udp: any).
- * @udp_port: udp: local port; 0: 54321 if free, else ephemeral.
- * @queue: afxdp: first receive queue to serve (default 0).
- * @queues: afxdp: how many from there on; 0: all that the device uses, at most
- *	16. Packets on a queue that nobody serves go to the kernel, which
+ * @backend: "afxdp" or "udp". Tests open the backend "memory" by a function of its own.
+ * @interface: the name of the interface. With udp it may be NULL; else it is the one whose
+ *	link-local addresses are meant.
+ * @address: the local numeric address, or NULL for the first address of the interface (afxdp)
+ *	or any address (udp).
+ * @udp_port: the local port for udp; 0 means 54321 if it is free, else any free port.
+ * @queue: the first receive queue that afxdp serves.
+ * @queues: the number of queues that afxdp serves from there on; 0 means all that the device
+ *	uses, at most 16. Packets on a queue that nobody serves go to the kernel, which
  *	answers that it does not know the protocol.
- * @frames: packet buffers to allocate; 0: backend's default.
- * @mode: afxdp: 0 choose at start-up (generic on virtual devices), 1 generic
- *	(SKB), 2 native copy, 3 native zero-copy.
- * @no_offload: udp: use neither GSO nor GRO.
- * @busy_poll: afxdp: set SO_PREFER_BUSY_POLL.
+ * @frames: the number of packet buffers; 0 means the backend's default.
+ * @mode: the mode of afxdp: 1 generic (SKB), 2 native copy, 3 native zero-copy; with 0 it is
+ *	chosen when the nic is opened, generic on virtual devices.
+ * @no_offload: true if udp uses neither GSO nor GRO.
+ * @busy_poll: true if afxdp sets SO_PREFER_BUSY_POLL.
  */
 struct nic_config {
 	const char *backend;
@@ -46,19 +46,19 @@ struct nic_config {
 	bool busy_poll;
 };
 
-/* Which protocol a packet is of. TCP only comes for ports of nic_tcp_port(). */
+/* The protocol of a packet. TCP only comes for ports of nic_tcp_port(). */
 enum nic_proto { NIC_HOMA, NIC_TCP };
 
 /**
  * struct nic_rx - one received packet, valid until nic_rx_release()
- * @data: first byte of the Homa or TCP header.
- * @len: header and payload, bytes; link padding already removed.
- * @prio: priority from the top three bits of TOS or traffic class.
- * @ecn: low two bits of it.
- * @proto: enum nic_proto. The checksum of a TCP segment was looked at.
- * @src: sender (observed source port under UDP).
- * @dst: which of our addresses.
- * @token: the backend's.
+ * @data: the first byte of the Homa or TCP header.
+ * @len: the length of header and payload in bytes, without the link's padding.
+ * @prio: the priority, the top three bits of TOS or traffic class.
+ * @ecn: the low two bits of TOS or traffic class.
+ * @proto: an enum nic_proto. The checksum of a TCP segment has been checked.
+ * @src: the sender; under UDP its port is the one that the packet came from.
+ * @dst: the address of ours that it was sent to.
+ * @token: a number by which the backend finds the packet's buffer.
  */
 struct nic_rx {
 	const u8 *data;
@@ -74,15 +74,19 @@ struct nic_rx {
 /**
  * struct nic_tx - one packet to send; bytes are copied or sent before
  *	nic_tx() returns
- * @dst: receiver.
- * @hdr: @hdr_len bytes of Homa or TCP header.
- * @payload: @payload_len bytes of message, in one contiguous piece.
- * @prio: 0..7, written into the top three bits of TOS or traffic class; TCP: not used.
- * @owner: for whom, a number of the caller's: what must be kept is shared between
- *	owners.
- * @proto: enum nic_proto. A TCP header's checksum is 0 and is filled in.
- * @ecn: TCP: the low two bits of TOS or traffic class; @dscp: the six above.
- * @src: TCP: the address of ours that it comes from; NULL: as for Homa.
+ * @dst: the receiver.
+ * @hdr: the Homa or TCP header.
+ * @payload: the bytes of the message, in one contiguous piece.
+ * @hdr_len: the length of the header in bytes.
+ * @payload_len: the length of the payload in bytes.
+ * @owner: the number of the user for whom it is sent, given by the caller. Each owner has a
+ *	share of the packets that may be held.
+ * @prio: the priority of a Homa packet, 0 to 7, written to the top three bits of TOS or traffic
+ *	class.
+ * @proto: an enum nic_proto. The checksum of a TCP header is 0 and is filled in.
+ * @ecn: for TCP the low two bits of TOS or traffic class.
+ * @dscp: for TCP the six bits above them.
+ * @src: for TCP the address of ours that it comes from; NULL if it is chosen as for Homa.
  */
 struct nic_tx {
 	struct homa_addr dst;
@@ -100,14 +104,16 @@ struct nic_tx {
 
 /**
  * struct nic_error - an ICMP error that came back for something we sent
- * @dst: where it had been sent.
+ * @dst: the address that the packet had been sent to.
  * @src: the address of ours that it came from; unspecified if unknown.
- * @sport, @dport: ports of the Homa or TCP header it quotes, @sport ours; 0 if unknown.
- * @sender_id: its RPC id; 0 if unknown.
- * @proto: enum nic_proto of the packet. @seq: TCP: its sequence number.
- * @error: positive errno: ECONNREFUSED (port unreachable), EHOSTUNREACH,
- *	ENETUNREACH, EPROTONOSUPPORT, EMSGSIZE.
- * @mtu: for EMSGSIZE: the path's MTU, counted as in struct nic_info.
+ * @sport: our port in the Homa or TCP header that it quotes; 0 if unknown.
+ * @dport: the peer's port in that header; 0 if unknown.
+ * @sender_id: the RPC id of the Homa packet; 0 if unknown.
+ * @error: a positive errno: ECONNREFUSED (port unreachable), EHOSTUNREACH,
+ *	ENETUNREACH, EPROTONOSUPPORT, or EMSGSIZE.
+ * @mtu: with EMSGSIZE the path's MTU in bytes, counted as in struct nic_info.
+ * @seq: the sequence number of the TCP segment.
+ * @proto: the enum nic_proto of the packet.
  */
 struct nic_error {
 	struct homa_addr dst;
@@ -124,13 +130,14 @@ struct nic_error {
 /**
  * struct nic_info - what a backend is and can do
  * @name: "afxdp" or "udp".
- * @detail: e.g. "veth0 queue 0, generic copy mode".
- * @address: our address; IPv6 unspecified when bound to any.
- * @mtu: IP MTU; under UDP less the 8 bytes of the UDP header, so that in both
+ * @detail: a sentence about it, for example "veth0 queue 0, generic copy mode".
+ * @address: our address; the unspecified IPv6 address when bound to any.
+ * @mtu: the IP MTU in bytes; under UDP without the 8 bytes of the UDP header, so that in both
  *	cases a packet may take @mtu less its IP header (20 or 40 bytes).
- * @link_mbps: link rate, 0 if unknown (virtual devices only make one up).
- * @max_segs: packets of one message worth handing over together (GSO), >= 1.
- * @ephemeral: the usual port or queue was taken and another one is used.
+ * @link_mbps: the link rate in Mbit/s; 0 if unknown, as on virtual devices, which make one up.
+ * @max_segs: the number of packets of one message that are worth sending together (GSO), at
+ *	least 1.
+ * @ephemeral: true if the usual UDP port was taken and another one is used.
  */
 struct nic_info {
 	const char *name;
@@ -142,7 +149,7 @@ struct nic_info {
 	bool ephemeral;
 };
 
-/* Counters, all since open: X(name, "what one count means"). */
+/* The counters since the nic was opened: X(name, "what one count means"). */
 #define NIC_STATS(X)                                                             \
 	X(rx_packets, "packets received by the packet interface")                \
 	X(rx_bytes, "bytes in them, Homa header and payload")                    \
@@ -190,51 +197,52 @@ int nic_rx(struct nic *nic, struct nic_rx *pkts, int n);
 /** nic_rx_release() - give the buffers of exactly these packets back. */
 void nic_rx_release(struct nic *nic, const struct nic_rx *pkts, int n);
 
-/** nic_tx_room() - packets that nic_tx() would take now. */
+/** nic_tx_room() - the number of packets that nic_tx() would take now. */
 int nic_tx_room(struct nic *nic);
 /**
- * nic_tx() - send; packets for one peer of one size, in order, may leave as
- * one GSO unit. Returns how many were taken (the first ones); a packet that
- * cannot be delivered (unreachable) counts as taken and is counted as dropped,
- * one whose neighbour is not known yet is kept for a while if there is room, else
- * nic_tx_unsent() tells. Never blocks.
+ * nic_tx() - send @n packets without blocking
+ *
+ * Consecutive packets of one size for one peer may leave as one GSO unit. Returns how many
+ * packets were taken, from the first on. A packet that cannot be delivered is taken, too, and
+ * counted as an error. A packet whose neighbour is not known yet is held for a while if there
+ * is room; else nic_tx_unsent() tells so.
  */
 int nic_tx(struct nic *nic, const struct nic_tx *pkts, int n);
-/** nic_tx_unsent() - which of the packets that the last nic_tx() took have not been
- *  sent and will not be, because nothing is known yet of how to reach the receiver:
- *  bit i for packet i, of the first 64. Later it may work. */
+/** nic_tx_unsent() - the packets that the last nic_tx() took and that will not be sent,
+ *  because it is not known yet how to reach the receiver. Bit i stands for packet i, of the
+ *  first 64. The caller may send them again later. */
 u64 nic_tx_unsent(const struct nic *nic);
 /** nic_flush() - kick the device if the last nic_tx() left it asleep. */
 void nic_flush(struct nic *nic);
 
 /**
- * nic_tcp_port() - TCP segments to a port of this host come here, or no longer
+ * nic_tcp_port() - begin or cease to receive TCP segments to @port of this host
  *
- * Those of other ports, and fragments, stay the kernel's. From then on nic_errors() tells
- * ICMP errors about segments from that port, too. May be called by another
- * thread than the nic's. Returns 0 or -EOPNOTSUPP: the backend cannot.
+ * The kernel gets segments to other ports, and fragments. While segments come here, nic_errors()
+ * tells ICMP errors about segments from that port, too. Another thread than the nic's may call
+ * it. Returns 0, or -EOPNOTSUPP if the backend cannot.
  */
 int nic_tcp_port(struct nic *nic, u16 port, bool on);
-/** nic_source() - the address of ours from which packets to @dst come: 0 and @ip, -EAGAIN:
- *  not known yet, -EADDRNOTAVAIL: none. */
+/** nic_source() - write the address of ours from which packets to @dst come to @ip. Returns 0,
+ *  -EAGAIN if it is not known yet, or -EADDRNOTAVAIL if there is none. */
 int nic_source(struct nic *nic, const struct homa_addr *dst, u8 ip[16]);
-/** nic_has_address() - is it one of the interface's? false for a backend without one. */
+/** nic_has_address() - is @ip an address of the interface? False if the backend has none. */
 bool nic_has_address(const struct nic *nic, const u8 ip[16]);
 
-/** nic_errors() - take up to @n ICMP errors. */
+/** nic_errors() - take up to @n ICMP errors; returns how many. */
 int nic_errors(struct nic *nic, struct nic_error *errors, int n);
 /**
- * nic_believe_mtu() - an EMSGSIZE of nic_errors() is true: packets to @dst are to be no
- *	longer than @mtu from now on
+ * nic_believe_mtu() - keep packets to @dst within @mtu from now on, as an EMSGSIZE of
+ *	nic_errors() was found true
  *
- * Anybody can forge one. Only the caller knows whether what it quotes was sent.
+ * Anybody can forge such an error. Only the caller knows whether we sent what it quotes.
  */
 void nic_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu);
-/** nic_port_unreachable() - answer this packet with an ICMP error, if the backend can. */
+/** nic_port_unreachable() - answer @pkt with an ICMP error, if the backend can. */
 void nic_port_unreachable(struct nic *nic, const struct nic_rx *pkt);
 
-/** nic_fd() - descriptor that is readable when packets or errors wait, or there
- *  is room again for sending; valid after nic_arm() until the next nic_rx(). */
+/** nic_fd() - the descriptor that is readable when packets or errors wait, or there
+ *  is room again for sending. That holds from nic_arm() until the next nic_rx(). */
 int nic_fd(const struct nic *nic);
 /** nic_arm() - ask for a wake-up of nic_fd(); returns true if packets or errors
  *  wait already of which nic_fd() would not tell: then do not sleep. */
@@ -247,18 +255,18 @@ int nic_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 struct nic_way; /* way.h */
 
 /**
- * nic_way_asker - have somebody else ask the kernel
- * @way: with its question, to be copied.
- * Returns 1: somebody does, and nic_learn() follows; 0: not now, it is tried again at the
- * next use; -1: there is nobody, so the backend asks itself.
+ * nic_way_asker - a function that has another thread ask the kernel
+ * @way: contains the question, and is to be copied.
+ * Returns 1 if another thread asks, and nic_learn() will follow; 0 if it cannot ask now, so that
+ * the backend tries again at the next use; -1 if there is none, so that the backend asks itself.
  */
 typedef int (*nic_way_asker)(void *arg, const struct nic_way *way);
 
-/** nic_ask_by() - questions to the kernel about ways to destinations, for whose answers a
- *  call here would wait, are asked by @ask from now on. A backend that builds frames then
- *  holds packets to a new destination until nic_learn(). */
+/** nic_ask_by() - have @ask, which gets @arg, ask the kernel about ways to destinations, so that
+ *  no call here waits for the answer. A backend that builds frames then holds packets to a new
+ *  destination until nic_learn(). */
 void nic_ask_by(struct nic *nic, nic_way_asker ask, void *arg);
-/** nic_learn() - @way is answered; also without having been asked for. */
+/** nic_learn() - take in the answer @way, even if it was not asked for. */
 void nic_learn(struct nic *nic, const struct nic_way *way);
 
 #endif

@@ -13,11 +13,11 @@
 #define IPPROTO_HOMA 146
 #endif
 
-/** Room that every path must have: IPv6 header, UDP header, a DATA header and
- *  one byte of message. */
+/** The least MTU in bytes that every path must have: for an IPv6 header, a UDP header, a DATA
+ *  header and one byte of message. */
 #define NIC_MIN_MTU (40 + 8 + 56 + 1)
 
-/** struct nic_ops - a backend; each call as described in nic.h. */
+/** struct nic_ops - the functions of a backend, each as described in nic.h. */
 struct nic_ops {
 	void (*close)(struct nic *nic);
 	int (*rx)(struct nic *nic, struct nic_rx *pkts, int n);
@@ -29,30 +29,31 @@ struct nic_ops {
 	void (*port_unreachable)(struct nic *nic, const struct nic_rx *pkt);
 	int (*fd)(const struct nic *nic);
 	bool (*arm)(struct nic *nic);
-	/** NULL if the kernel does it */
+	/** It is NULL if the kernel keeps path MTUs. */
 	void (*believe_mtu)(struct nic *nic, const struct homa_addr *dst,
 			    u32 mtu);
 	int (*route)(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
-	/** NULL if the kernel is never asked, or asked by the backend itself */
+	/** It is NULL, as @learn then is, if the backend always asks the kernel itself. */
 	void (*ask_by)(struct nic *nic, nic_way_asker ask, void *arg);
 	void (*learn)(struct nic *nic, const struct nic_way *way);
-	/** NULL if TCP cannot come here */
+	/** It is NULL, as the next two then are, if the backend cannot carry TCP. */
 	int (*tcp_port)(struct nic *nic, u16 port, bool on);
 	int (*source)(struct nic *nic, const struct homa_addr *dst,
 		      struct homa_addr *src);
 	bool (*has_address)(const struct nic *nic, const struct homa_addr *addr);
-	/** refresh counters that the kernel keeps; may be NULL */
+	/** It refreshes counters that the kernel keeps, and may be NULL. */
 	void (*update_stats)(struct nic *nic);
 };
 
 #define NIC_ERRQ_SIZE 64
 
 /**
- * struct nic_errq - errors waiting for nic_errors(); when full the oldest
- *	stay and new ones are dropped, which only delays an RPC's end
+ * struct nic_errq - errors that wait for nic_errors()
+ *
+ * When it is full, the oldest stay and new ones are dropped, which only delays an RPC's end.
  * @slots: the ring.
- * @head: next to take, counts up for ever.
- * @tail: next to fill.
+ * @head: the position of the next error to take; it counts up for ever.
+ * @tail: the position of the next error to put in; it counts up for ever.
  */
 struct nic_errq {
 	struct nic_error slots[NIC_ERRQ_SIZE];
@@ -61,12 +62,12 @@ struct nic_errq {
 };
 
 /**
- * struct nic - first member of every backend's object
- * @ops: the backend.
- * @info: filled by the backend's open, mtu and link_mbps may change later.
- * @stats: counters since open.
- * @errq: ICMP errors not yet taken.
- * @unsent: of the last nic_tx(); zeroed before the backend is called.
+ * struct nic - the first member of every backend's object
+ * @ops: the functions of the backend.
+ * @info: filled when the backend is opened; mtu, link_mbps and max_segs may change later.
+ * @stats: the counters since the nic was opened.
+ * @errq: the ICMP errors that were not taken yet.
+ * @unsent: what nic_tx_unsent() returns. nic_tx() sets it to 0, and the backend sets bits.
  */
 struct nic {
 	const struct nic_ops *ops;
@@ -76,7 +77,7 @@ struct nic {
 	u64 unsent;
 };
 
-/** nic_not_sent() - packet @index of this nic_tx() was taken, but goes nowhere. */
+/** nic_not_sent() - note that packet @index of this nic_tx() was taken and will not be sent. */
 static inline void nic_not_sent(struct nic *nic, int index)
 {
 	if (index < 64)
@@ -91,17 +92,17 @@ void nic_errq_push(struct nic_errq *q, const struct nic_error *error);
 int nic_errq_take(struct nic_errq *q, struct nic_error *errors, int n);
 
 /**
- * nic_error_for() - the error for a packet that we could not even send
- * @dst: where it should have gone.
- * @hdr: its Homa header (source port, destination port, id at 20), or NULL.
- * @len: bytes of @hdr.
- * @error: positive errno.
- * @mtu: for EMSGSIZE.
+ * nic_error_for() - make the error for a packet that we could not send
+ * @dst: the address that it should have gone to.
+ * @hdr: its Homa header, or NULL.
+ * @len: the number of bytes of @hdr.
+ * @error: a positive errno.
+ * @mtu: with EMSGSIZE the path's MTU in bytes.
  */
 struct nic_error nic_error_for(const struct homa_addr *dst, const u8 *hdr,
 			       u32 len, int error, u32 mtu);
 
-/** nic_now_ms() - coarse monotonic clock, milliseconds. */
+/** nic_now_ms() - the time of the coarse monotonic clock, in milliseconds. */
 u64 nic_now_ms(void);
 
 int nic_afxdp_open(struct nic **out, const struct nic_config *config, char *err,

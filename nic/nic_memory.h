@@ -13,13 +13,13 @@ struct nic_memory;
 
 /**
  * struct nic_memory_config - what the link does to packets
- * @seed: of the generator; with one thread equal seeds give equal runs.
- * @mtu: IP MTU, 0 means 1500. Larger packets are refused with EMSGSIZE.
- * @queue: packets that wait for a receiver at most, 0 means 4096; more are lost.
- * @loss: packets lost, of a million.
- * @duplicate: packets delivered twice, of a million.
- * @reorder: packets that overtake up to 8 earlier ones, of a million.
- * @corrupt: packets with one bit flipped, of a million.
+ * @seed: the generator's seed; with one thread equal seeds give equal runs.
+ * @mtu: the IP MTU in bytes, 0 means 1500. Larger packets are refused with EMSGSIZE.
+ * @queue: the most packets that wait for a receiver, 0 means 4096; more are lost.
+ * @loss: how many packets of a million are lost.
+ * @duplicate: how many packets of a million are delivered twice.
+ * @reorder: how many packets of a million overtake up to 8 earlier ones.
+ * @corrupt: how many packets of a million get one bit flipped.
  */
 struct nic_memory_config {
 	u64 seed;
@@ -31,12 +31,12 @@ struct nic_memory_config {
 	u32 corrupt;
 };
 
-/** nic_memory_create() - 0 or -ENOMEM. */
+/** nic_memory_create() - make a link; 0 or -ENOMEM. */
 int nic_memory_create(struct nic_memory **out,
 		      const struct nic_memory_config *config);
 
-/** nic_memory_attach() - a nic with @addr; 0, -EADDRINUSE, -EINVAL (an
- *  unspecified address), -ENOMEM or another errno. Closed by nic_close(). */
+/** nic_memory_attach() - make a nic with @addr, which nic_close() closes; 0, -EADDRINUSE,
+ *  -EINVAL if the address is unspecified, -ENOMEM or another errno. */
 int nic_memory_attach(struct nic_memory *link, const struct homa_addr *addr,
 		      struct nic **out);
 
@@ -45,7 +45,7 @@ int nic_memory_attach(struct nic_memory *link, const struct homa_addr *addr,
 void nic_memory_configure(struct nic_memory *link,
 			  const struct nic_memory_config *config);
 
-/** nic_memory_destroy() - after all its nics have been closed. */
+/** nic_memory_destroy() - free a link all of whose nics have been closed. */
 void nic_memory_destroy(struct nic_memory *link);
 
 #endif

@@ -18,7 +18,7 @@
 #include "nic_backend.h"
 #include "path.h"
 
-/* Younger than the oldest kernel headers that we build against. */
+/* The oldest kernel headers that we build against do not have these. */
 #ifndef XDP_USE_SG
 #define XDP_USE_SG (1 << 4)
 #endif
@@ -29,32 +29,35 @@
 #define AFXDP_QUEUES_MAX 16
 #define AFXDP_RING 4096	      /* descriptors per receive and fill ring */
 #define AFXDP_FILL 512	      /* frames that a fill ring has at least */
-#define AFXDP_TX_RING 1024    /* per send and completion ring */
-#define AFXDP_BURSTS 8	      /* bursts that the fill ring is kept ready for */
-#define AFXDP_HEADROOM 256    /* what the kernel keeps in front of a packet */
+#define AFXDP_TX_RING 1024    /* descriptors per send and completion ring */
+#define AFXDP_BURSTS 8	      /* bursts for which a fill ring has frames */
+#define AFXDP_HEADROOM 256    /* bytes that the kernel keeps before a packet */
 #define AFXDP_JUMBO_SLOTS 512 /* contiguous copies of multi-buffer packets */
-/* the longest IPv6 packet's frame */
+/* The length of the longest IPv6 packet's frame in bytes. */
 #define AFXDP_UNIT_MAX (NIC_FRAME_HLEN_MAX + 65535)
 
-/* Where a received packet's bytes live: top bits of nic_rx.token. */
+/* These top bits of nic_rx.token say where a received packet's bytes lie, if not in the UMEM. */
 #define AFXDP_TOKEN_LOOP ((u64)1 << 63)
 #define AFXDP_TOKEN_JUMBO ((u64)1 << 62)
 
 /**
  * struct afxdp_queue - one receive and send queue of the device
  * @id: its number on the device.
- * @fd: the socket.
- * @claim: keeps other Homa processes off the queue; -1 if none.
- * @xsk: libxdp's object; owns the four ring mappings.
- * @rx, @fill: receiving: full frames from the kernel, empty ones to it.
- * @tx, @comp: sending: frames to the kernel, and back when sent.
- * @unkicked: packets put in the send ring since the last kick.
- * @in_flight: frames in the send ring or with the kernel.
- * @fill_target: frames to keep in the fill ring.
- * @burst: most packets found waiting since that was last decided.
- * @jumbo: slot of a multi-buffer packet whose end has not come yet, or -1.
- * @jumbo_len: its bytes so far; above the slot's size: being skipped.
- * @dropped: this queue's part of rx_dropped.
+ * @fd: the AF_XDP socket.
+ * @claim: a descriptor that keeps other Homa processes off the queue; negative if there is none.
+ * @xsk: libxdp's object, which owns the mappings of the four rings.
+ * @rx: the ring in which the kernel gives us frames with received packets.
+ * @fill: the ring in which we give the kernel empty frames.
+ * @tx: the ring in which we give the kernel frames to send.
+ * @comp: the ring in which the kernel gives sent frames back.
+ * @unkicked: the number of packets put in the send ring since the last kick.
+ * @in_flight: the number of frames in the send ring or with the kernel.
+ * @fill_target: the number of frames to keep in the fill ring.
+ * @burst: the most packets that were found waiting since @fill_target was last decided.
+ * @jumbo: the slot of a multi-buffer packet whose end has not come yet, or -1.
+ * @jumbo_len: the bytes of that packet that have come so far; the size of a slot if the rest of
+ *	a packet is skipped.
+ * @dropped: the packets of this queue that were counted in rx_dropped already.
  */
 struct afxdp_queue {
 	u32 id;
@@ -76,15 +79,14 @@ struct afxdp_queue {
 
 /**
  * struct afxdp_prog - the XDP program on the interface
- * @obj: the program we loaded; NULL when another process's is shared.
- * @link_fd: holds the attachment: it ends with the last holder, however that
- *	one ends.
- * @xsks_fd: map from queue to socket.
- * @addrs_fd: map with the addresses to take packets for.
- * @ports_fd: map with the TCP ports to take segments for; @ports: the map itself, for each
- *	queue a bit for each port.
- * @generic: attached in generic (SKB) mode.
- * @shared: another process attached it.
+ * @obj: the program that we loaded; NULL when another process's is shared.
+ * @link_fd: a descriptor of the attachment, which ends when no process has one any more.
+ * @xsks_fd: a descriptor of the map from queue to socket.
+ * @addrs_fd: a descriptor of the map with the addresses whose packets are taken.
+ * @ports_fd: a descriptor of the map with the TCP ports whose segments are taken.
+ * @ports: the mapping of that map, which has a bit for each port for each queue.
+ * @generic: true if the program is attached in generic (SKB) mode.
+ * @shared: true if another process attached the program.
  */
 struct afxdp_prog {
 	struct bpf_object *obj;
@@ -99,34 +101,47 @@ struct afxdp_prog {
 
 /**
  * struct afxdp - the backend
- * @nic: what nic.c knows.
+ * @nic: the part that nic.c knows.
  * @netif: our interface.
- * @bound: only source address, when @has_bound.
- * @last_dst: address of ours that the last packet was for; unspecified when
- *	addresses changed.
- * @last_src: who sent it.
- * @several: the interface has several addresses of one family and scope.
- * @area: the UMEM, @area_len bytes in frames of @frame_size.
- * @frames: how many frames.
- * @free: stack of unused frames (byte offsets into @area).
- * @n_free: its height.
- * @rx_owned: frames with the kernel for receiving or with the caller; at most
- *	@rx_max, so that receiving never starves sending.
- * @multi_buffer: packets of the interface's MTU span frames.
- * @units: virtual device: TCP segments that the kernel has not cut to the MTU may come, of
- *	up to 64 KB, over several frames.
- * @zero_copy: the driver works on our frames.
- * @q: queues, @n_queues of them.
- * @next_queue: where the next nic_rx() begins.
- * @jumbo: AFXDP_JUMBO_SLOTS buffers of @jumbo_size bytes, or NULL.
- * @jumbo_free: stack of unused ones, @n_jumbo_free high.
- * @ctl_calls: calls until the slow side is looked at again.
- * @ctl_ms: when that was last done.
- * @adapt_ms: when the fill rings were last adapted.
- * @armed: sockets are in the epoll set.
- * @busy_poll: drive the device from nic_rx().
- * @takes_tcp: nic_tcp_port() was called.
- * @homa_max: longest frame that a Homa packet may fill, bytes.
+ * @bound: our only address, if @has_bound.
+ * @has_bound: true if one address was named when the nic was opened.
+ * @last_dst: the address of ours that the last packet was for; unspecified when
+ *	addresses have changed.
+ * @last_src: the sender of the last packet.
+ * @several: true if the interface has several addresses of one family and scope.
+ * @area: the UMEM, which consists of frames.
+ * @area_len: the size of the UMEM in bytes.
+ * @frames: the number of frames.
+ * @frame_size: the size of a frame in bytes.
+ * @free: a stack of the unused frames, as offsets in bytes into @area.
+ * @n_free: the number of unused frames.
+ * @rx_owned: the number of frames that the kernel has for receiving or the caller holds.
+ * @rx_max: the most such frames, so that receiving never starves sending.
+ * @multi_buffer: true if packets of the interface's MTU span several frames.
+ * @units: true if TCP segments of up to 64 KB may come over several frames, which a kernel on a
+ *	virtual device does not cut to the MTU.
+ * @zero_copy: true if the driver works on our frames.
+ * @busy_poll: true if nic_rx() drives the device.
+ * @takes_tcp: true once nic_tcp_port() was called. It is atomic.
+ * @umem: libxdp's object for the UMEM.
+ * @q: the queues.
+ * @n_queues: the number of queues.
+ * @next_queue: the queue with which the next nic_rx() begins.
+ * @jumbo: AFXDP_JUMBO_SLOTS slots for multi-buffer packets, or NULL.
+ * @jumbo_size: the size of such a slot in bytes.
+ * @homa_max: the length in bytes of the longest frame that a Homa packet may fill.
+ * @jumbo_free: a stack of the unused slots.
+ * @n_jumbo_free: the number of unused slots.
+ * @prog: the XDP program.
+ * @rtnl: the netlink sockets.
+ * @paths: the ways to peers.
+ * @icmp: the sockets for ICMP.
+ * @loop: the packets to ourselves.
+ * @epfd: an epoll set, by which a thread sleeps.
+ * @armed: true if the AF_XDP sockets are in the epoll set.
+ * @ctl_calls: the number of calls until the slow side is looked at again.
+ * @ctl_ms: the time at which that was last done, in ms.
+ * @adapt_ms: the time at which the fill rings were last adapted, in ms.
  */
 struct afxdp {
 	struct nic nic;
@@ -183,15 +198,17 @@ int afxdp_prog_add(const struct afxdp_prog *prog, u32 queue, int fd);
 int afxdp_prog_addresses(const struct afxdp_prog *prog,
 			 const struct nic_netif *netif);
 
-/** afxdp_prog_port() - TCP segments to @port that come on @queue are taken, or not. */
+/** afxdp_prog_port() - say whether TCP segments to @port that come on @queue are taken. */
 void afxdp_prog_port(const struct afxdp_prog *prog, u32 queue, u16 port, bool on);
-/** afxdp_prog_has_port() - are they? */
+/** afxdp_prog_has_port() - are TCP segments to @port that come on @queue taken? */
 bool afxdp_prog_has_port(const struct afxdp_prog *prog, u32 queue, u16 port);
 
-/* afxdp_diag.c: 1 if a living socket is bound to the queue, 0 if none, negative
- * errno if the kernel cannot say. */
+/* afxdp_diag.c */
+/** afxdp_queue_taken() - 1 if a living socket is bound to the queue, 0 if there is none, or a
+ *  negative errno if the kernel cannot say. */
 int afxdp_queue_taken(int ifindex, u32 queue);
-/* A descriptor that keeps the queue ours among Homa processes; -EBUSY. */
+/** afxdp_queue_claim() - claim the queue among Homa processes. Returns a descriptor, which keeps
+ *  it, or -EBUSY if another process has it. */
 int afxdp_queue_claim(int ifindex, u32 queue);
 
 /* afxdp_umem.c */
@@ -225,6 +242,7 @@ int afxdp_fd(const struct nic *nic);
 void afxdp_believe_mtu(struct nic *nic, const struct homa_addr *dst, u32 mtu);
 int afxdp_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 
+/* The slow side is looked at after so many calls of nic_rx(). */
 #define AFXDP_CTL_CALLS 64
 
 #endif

@@ -12,7 +12,9 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+/* The slow side is looked at only once in so many ms. */
 #define CTL_MS 1
+/* The fill rings are adapted once in so many ms. */
 #define ADAPT_MS 64
 
 static int watch(struct afxdp *x, int fd)
@@ -74,7 +76,8 @@ void afxdp_ctl_close(struct afxdp *x)
 	x->epfd = -1;
 }
 
-/* All our queues have the same ports. Other TCP is the kernel's. */
+/* Is the error about a packet of ours? All our queues have the same TCP ports; others are the
+ * kernel's. */
 static bool ours(void *arg, const struct nic_error *error)
 {
 	struct afxdp *x = arg;
@@ -192,7 +195,7 @@ bool afxdp_arm(struct nic *nic)
 			struct epoll_event ev = { .events = EPOLLIN,
 						  .data.fd = -1 };
 
-			/* Frames still to be sent: wake up for room, too. */
+			/* If frames are still to be sent, the descriptor wakes for room, too. */
 			if (q->tx.producer && *q->tx.producer != *q->tx.consumer)
 				ev.events |= EPOLLOUT;
 			afxdp_fill(x, q);
@@ -224,7 +227,7 @@ int afxdp_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu)
 	struct nic_path *path;
 
 	if (dst->encap)
-		return -EHOSTUNREACH; /* that peer speaks UDP, we do not */
+		return -EHOSTUNREACH; /* That peer is reached by UDP, which we do not speak. */
 	path = nic_path_find(&x->paths, dst);
 	if (!path)
 		return -ENOMEM;

@@ -18,6 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+/* struct wanted - the queue that is looked for */
 struct wanted {
 	u32 ifindex;
 	u32 queue;

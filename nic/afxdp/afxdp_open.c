@@ -185,7 +185,7 @@ static int size_frames(struct afxdp *x, const struct nic_config *config,
 				"%u queues asked for, at most %u can be served",
 				x->n_queues, AFXDP_QUEUES_MAX);
 	x->frame_size = wire + AFXDP_HEADROOM <= 2048 ? 2048 : 4096;
-	/* 342: what the kernel puts behind a packet (skb_shared_info), rounded. */
+	/* The kernel puts up to 342 bytes behind a packet (skb_shared_info). */
 	x->multi_buffer = wire + AFXDP_HEADROOM + 342 > 4096;
 	x->homa_max = x->multi_buffer ? wire : x->frame_size - AFXDP_HEADROOM;
 	x->units = x->netif.virtual_device && config->mode != 3;
@@ -226,8 +226,9 @@ static int open_mode(struct afxdp *x, const struct nic_config *config,
 	return rc;
 }
 
-/* Generic mode measured faster on virtual devices, where native mode converts
- * each packet; with hardware the driver's own path wins. */
+/* Open in the mode that was asked for or, if none was, in the faster one. Generic mode was measured
+ * to be faster on virtual devices, where native mode converts each packet. With hardware the
+ * driver's own path is faster. */
 static int choose_mode(struct afxdp *x, const struct nic_config *config,
 		       char *err, size_t errlen)
 {

@@ -21,7 +21,8 @@
 #include "bpf/nic_xdp_object.h"
 
 #define PROG_NAME "homa_xdp"
-#define PORTS_BYTES (HOMA_XDP_PORT_WORDS * sizeof(u64)) /* of one queue */
+/* The size in bytes of the bits for the ports of one queue. */
+#define PORTS_BYTES (HOMA_XDP_PORT_WORDS * sizeof(u64))
 
 /* libbpf writes to stderr unless told otherwise, a library must not. */
 static int silent(enum libbpf_print_level level, const char *fmt, va_list ap)
@@ -38,7 +39,7 @@ static void forget(struct afxdp_prog *prog)
 	prog->link_fd = prog->xsks_fd = prog->addrs_fd = prog->ports_fd = -1;
 }
 
-/* Bits that the program reads: to set one is no system call. */
+/* Map the bits of the ports, which the program reads, so that setting one is no system call. */
 static int map_ports(struct afxdp_prog *prog)
 {
 	void *at = mmap(NULL, PORTS_BYTES * HOMA_XDP_QUEUES,
@@ -127,14 +128,14 @@ static int attach_own(struct afxdp_prog *prog, const struct nic_netif *netif,
 	if (prog->link_fd < 0) {
 		rc = prog->link_fd;
 		bpf_object__close(prog->obj);
-		forget(prog); /* its maps went with it */
+		forget(prog); /* The maps were closed with the object. */
 		return rc;
 	}
 	prog->generic = generic;
 	return 0;
 }
 
-/* Interface indexes repeat between namespaces, program ids do not. */
+/* Find the link by the program's id, because interface indexes repeat between namespaces. */
 static int find_link(u32 prog_id)
 {
 	u32 id = 0;
@@ -202,8 +203,8 @@ static int find_maps(struct afxdp_prog *prog, u32 prog_id, char *name)
 	return map_ports(prog);
 }
 
-/* 0; -ENOENT if no program is there any more; -EBUSY for a foreign one; -ESTALE for ours
- * of another version. */
+/* Share the program that another process has attached. Returns 0, -ENOENT if it is not there any
+ * more, -EBUSY if it is not Homa's, or -ESTALE if it is Homa's of another version. */
 static int attach_shared(struct afxdp_prog *prog, const struct nic_netif *netif,
 			 char *name, u32 *prog_id)
 {
@@ -309,7 +310,7 @@ int afxdp_prog_add(const struct afxdp_prog *prog, u32 queue, int fd)
 {
 	if (queue >= HOMA_XDP_QUEUES)
 		return -E2BIG;
-	/* who had it before may have died */
+	/* The process that had the queue before may have been killed, and left its ports. */
 	memset(port_word(prog, queue, 0), 0, PORTS_BYTES);
 	return bpf_map_update_elem(prog->xsks_fd, &queue, &fd, 0);
 }

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Refill in batches: each refill touches a cache line shared with the kernel. */
+/* The fill ring is refilled by so many frames at least, because each refill touches a cache line
+ * shared with the kernel. */
 #define FILL_BATCH 64
 
 static void put_frame(struct afxdp *x, u64 addr)
@@ -21,7 +22,8 @@ static void put_frame(struct afxdp *x, u64 addr)
 	x->rx_owned--;
 }
 
-/* The address we are bound to, or any of the interface: usually the last one. */
+/* Is @dst our address: the one we are bound to, or else any of the interface? It usually is that
+ * of the last packet. */
 static bool for_us(struct afxdp *x, const struct homa_addr *dst)
 {
 	if (likely(homa_addr_equal(dst, &x->last_dst)))
@@ -34,7 +36,8 @@ static bool for_us(struct afxdp *x, const struct homa_addr *dst)
 	return true;
 }
 
-/* With several addresses an answer must come from the one that was asked. */
+/* If we have several addresses, remember the one that the peer sent to, because answers must come
+ * from there. */
 static void note_pair(struct afxdp *x, const struct nic_rx *pkt)
 {
 	if (homa_addr_equal(&pkt->src, &x->last_src))
@@ -44,7 +47,7 @@ static void note_pair(struct afxdp *x, const struct nic_rx *pkt)
 		nic_path_heard(&x->paths, &pkt->src, &pkt->dst);
 }
 
-/* nic_tcp_port() may be called by another thread. */
+/* Is the TCP segment wanted and sound? Another thread may just call nic_tcp_port(). */
 static bool tcp_wanted(struct afxdp *x, const struct nic_rx *pkt)
 {
 	if (!__atomic_load_n(&x->takes_tcp, __ATOMIC_RELAXED)) {
@@ -79,8 +82,9 @@ static void jumbo_end(struct afxdp *x, struct afxdp_queue *q)
 	q->jumbo_len = 0;
 }
 
-/* What the kernel has not cut to the MTU is TCP's: it goes up as one segment. Nobody sends
- * such Homa packets but homa.ko, by mistake, and they are not one packet. */
+/* Parse a packet that has been copied together. One that is longer than the MTU goes up as one
+ * segment if it is TCP. Only homa.ko sends such frames of Homa, by mistake, and they contain
+ * several packets, so they are dropped. */
 static bool parse_jumbo(struct afxdp *x, const u8 *frame, u32 len,
 			struct nic_rx *pkt)
 {
@@ -94,7 +98,7 @@ static bool parse_jumbo(struct afxdp *x, const u8 *frame, u32 len,
 	return parse(x, frame, len, pkt);
 }
 
-/* One piece of a multi-buffer packet; true when @pkt is complete. */
+/* Take in one piece of a multi-buffer packet; true when @pkt is complete. */
 static bool jumbo_piece(struct afxdp *x, struct afxdp_queue *q, const u8 *data,
 			u32 len, bool more, struct nic_rx *pkt)
 {
@@ -109,11 +113,11 @@ static bool jumbo_piece(struct afxdp *x, struct afxdp_queue *q, const u8 *data,
 		q->jumbo_len += len;
 		if (!more && parse_jumbo(x, slot, q->jumbo_len, pkt)) {
 			pkt->token = AFXDP_TOKEN_JUMBO | (u64)q->jumbo;
-			q->jumbo = -1; /* now the caller's */
+			q->jumbo = -1; /* The caller has the slot now. */
 			complete = true;
 		}
 	} else {
-		/* no room: skip to the packet's end */
+		/* There is no room, so the packet is skipped up to its end. */
 		if (q->jumbo >= 0)
 			jumbo_end(x, q);
 		q->jumbo_len = x->jumbo_size;
@@ -181,8 +185,8 @@ static void refill(struct afxdp *x, struct afxdp_queue *q)
 	}
 }
 
-/* The slow side costs a system call, so it is looked at once a millisecond, and
- * the clock only every so many calls. Waiting packets make it urgent. */
+/* The slow side costs a system call, so it is looked at once in a millisecond, and
+ * the clock only after so many calls. Packets that are held make that more frequent. */
 static void look_at_slow_side(struct afxdp *x)
 {
 	if (unlikely(!--x->ctl_calls || x->armed))

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+/* The device is kicked after so many packets, as many as the kernel sends in one call. */
 #define KICK_BATCH 32
 
 static void reap(struct afxdp *x, struct afxdp_queue *q)
@@ -29,7 +30,7 @@ static void reap(struct afxdp *x, struct afxdp_queue *q)
 	}
 }
 
-/* Packets that the kernel has not taken out of the send ring. */
+/* The number of frames that the kernel has not taken out of the send ring. */
 static u32 unsent(const struct afxdp_queue *q)
 {
 	return *q->tx.producer -
@@ -48,11 +49,11 @@ static void kick(struct afxdp *x, struct afxdp_queue *q)
 
 		x->nic.stats.syscalls++;
 		if (rc < 0 && errno != EAGAIN && errno != EINTR)
-			break; /* the device is full or down: next time */
+			break; /* The device is full or down; a later kick tries again. */
 	} while (!x->zero_copy && unsent(q) && --tries);
 }
 
-/* Frames that one packet of the largest size takes. */
+/* The number of frames that a packet of the largest size takes. */
 static u32 frames_per_packet(const struct afxdp *x)
 {
 	if (!x->multi_buffer)
@@ -108,7 +109,7 @@ static void put_headers(const struct nic_path *path, const struct nic_tx *pkt,
 	memcpy(out + path->frame.len, pkt->hdr, pkt->hdr_len);
 }
 
-/* @sum: of header and payload as they stand in the frames. */
+/* Fill in the checksum of a TCP segment. @sum: the sum of header and payload in the frames. */
 static void put_checksum(const struct nic_path *path, const struct nic_tx *pkt,
 			 u8 *header, u64 sum)
 {
@@ -120,7 +121,7 @@ static void put_checksum(const struct nic_path *path, const struct nic_tx *pkt,
 	memcpy(header + NIC_TCP_CHECKSUM_AT, &field, sizeof(field));
 }
 
-/* A packet that fits one frame: the usual case. */
+/* Put a packet that fits one frame, which is the usual case, into the send ring. */
 static void put_single(struct afxdp *x, struct afxdp_queue *q,
 		       const struct nic_path *path, const struct nic_tx *pkt)
 {
@@ -138,7 +139,7 @@ static void put_single(struct afxdp *x, struct afxdp_queue *q,
 	xsk_ring_prod__submit(&q->tx, 1);
 }
 
-/* The headers fit the first frame, the payload runs over as many as needed. */
+/* Put a packet over several frames into the send ring; the first one has all headers. */
 static void put_multi(struct afxdp *x, struct afxdp_queue *q,
 		      const struct nic_path *path, const struct nic_tx *pkt)
 {
@@ -234,7 +235,7 @@ void afxdp_tx_held(void *arg, struct nic_path *path, const struct nic_tx *pkt,
 		x->nic.stats.tx_no_neighbour++;
 }
 
-/* The cases that are not "put it in the ring"; false: not now. */
+/* Handle a packet whose path is not ready. Returns false if it cannot be taken now. */
 static bool tx_slow(struct afxdp *x, struct nic_path *path,
 		    const struct nic_tx *pkt, int index)
 {
@@ -248,7 +249,8 @@ static bool tx_slow(struct afxdp *x, struct nic_path *path,
 	switch (path->state) {
 	case NIC_PATH_RESOLVING:
 		x->nic.stats.tx_no_neighbour++;
-		x->ctl_calls = 1; /* the answer comes soon */
+		x->ctl_calls =
+			1; /* The kernel's answer comes soon, so look at the next call. */
 		if (too_large(path, pkt))
 			refuse(x, path, pkt, EMSGSIZE, path->mtu);
 		else if (!nic_path_hold(&x->paths, path, pkt))
@@ -284,7 +286,7 @@ int afxdp_tx(struct nic *nic, const struct nic_tx *pkts, int n)
 	struct nic_path *path = NULL;
 	int i;
 
-	/* Early, so that few frames are in use and those stay in the cache. */
+	/* Sent frames are taken back early, so that few are in use and stay in the cache. */
 	for (u32 k = 0; k < x->n_queues; k++)
 		if (x->q[k].in_flight >= KICK_BATCH)
 			reap(x, &x->q[k]);

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #define HUGE_PAGE (2UL << 20)
-#define CLOSING_MS 2000 /* a closed socket's queue is free again by then */
-#define CLAIM_TRIES 10	/* 10 ms apart */
+#define CLOSING_MS 2000 /* after so long a closed socket's queue is free */
+#define CLAIM_TRIES 10	/* tries to claim a queue, 10 ms apart */
 
 static int allocate(struct afxdp *x)
 {
@@ -45,7 +45,7 @@ static int allocate_jumbo(struct afxdp *x)
 	x->jumbo_size = x->netif.mtu + NIC_ETH_HLEN;
 	if (x->units)
 		x->jumbo_size = homa_max_u32(x->jumbo_size, AFXDP_UNIT_MAX);
-	/* So large that it comes from mmap(): what is never used costs no memory. */
+	/* This is so large that malloc() maps it, so slots that are never used cost no memory. */
 	x->jumbo = malloc((size_t)x->jumbo_size * AFXDP_JUMBO_SLOTS);
 	if (!x->jumbo)
 		return -ENOMEM;
@@ -100,8 +100,8 @@ static int explain(struct afxdp *x, int rc, u32 queue, u32 flags, char *err,
 	}
 }
 
-/* False: another process has the claim. One that was just killed may still be
- * on its way out. */
+/* Claim a queue; false if another process has it. It tries for a while, as a process that was
+ * just killed may still be on its way out. */
 static bool claim(struct afxdp *x, u32 i, u32 id)
 {
 	for (int tries = 0; x->q[i].claim < 0; tries++) {
@@ -152,7 +152,7 @@ static void busy_poll(struct afxdp_queue *q)
 #endif
 }
 
-/* One attempt; @queue tells which queue failed. */
+/* Try once to open all queues; @queue receives the number of the queue that failed. */
 static int open_all(struct afxdp *x, const struct nic_config *config,
 		    u32 bind_flags, u32 *queue)
 {
@@ -193,13 +193,13 @@ int afxdp_umem_open(struct afxdp *x, const struct nic_config *config,
 		ours = claim(x, i, config->queue + i);
 	for (;;) {
 		rc = open_all(x, config, bind_flags, &queue);
-		/* Linux before 6.6: packets of the MTU fit a frame, units do not. */
+		/* Before Linux 6.6 packets cannot span frames. Those of the MTU need not. */
 		if (rc == -EINVAL && x->units && !x->multi_buffer) {
 			x->units = false;
 			rc = open_all(x, config, bind_flags, &queue);
 		}
-		/* The kernel has the last word; waiting makes sense only for a
-		 * queue that nobody claims. */
+		/* The kernel decides. Waiting makes sense only for a queue that no
+		 * process claims. */
 		if (rc != -EBUSY || !ours || nic_now_ms() > deadline)
 			break;
 		if (afxdp_queue_taken(x->netif.index, queue) > 0)
@@ -238,8 +238,8 @@ void afxdp_umem_close(struct afxdp *x)
 /*
  * Every frame in the fill ring is used in turn, so a full ring walks through
  * megabytes and misses the cache with each packet (10 % of the rate of small
- * packets on veth). It is therefore kept only as full as eight times the
- * largest recent burst asks for, and for twice that as soon as a larger one shows.
+ * packets on veth). It is therefore only filled with eight times as many frames as
+ * the largest recent burst had packets, and with twice that when a larger burst comes.
  */
 void afxdp_fill(struct afxdp *x, struct afxdp_queue *q)
 {

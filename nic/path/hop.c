@@ -13,7 +13,8 @@
 #include "homa_hash.h"
 
 #define BUCKETS 4096u
-#define CHAIN_MOST 32u /* 4 on average when all paths have hops of their own */
+/* The most hops in a bucket; there are 4 on average if all paths have hops of their own. */
+#define CHAIN_MOST 32u
 
 int nic_hops_init(struct nic_hops *hops, struct nic_rtnl *rtnl,
 		  const struct nic_netif *netif, nic_path_touch touch, void *arg)
@@ -116,11 +117,11 @@ int nic_hop_ask(const struct nic_hops *hops, struct nic_hop *hop)
 	return rc;
 }
 
-/* By a packet of the kernel's own if possible, since netlink may have to wait. */
+/* The kernel is made to send a packet of its own, if possible, since netlink may have to wait. */
 bool nic_hop_use(const struct nic_hops *hops, struct nic_hop *hop)
 {
 	if (hop->state == NIC_NEIGH_FAILED) {
-		/* It begins again; that this fails, too, will be news. */
+		/* Resolution begins again, and another failure will raise the version. */
 		hop->state = NIC_NEIGH_NONE;
 		hop->version++;
 	}

@@ -12,19 +12,23 @@
 
 struct nic_path;
 
-/** nic_path_touch - have the kernel use a neighbour; false if that failed */
+/** nic_path_touch - a function that has the kernel use a neighbour; false if that failed */
 typedef bool (*nic_path_touch)(void *arg, const struct homa_addr *hop);
 
 /**
  * struct nic_hop - one neighbour
- * @next: hash chain.
- * @addr: key.
- * @waiting: paths through it that hold packets.
- * @paths: how many paths lead through it; it goes with the last.
- * @version: raised when @state, @lasting or @mac change; @changed_ms: when that was.
- * @state, @lasting, @mac: as in struct nic_neigh.
- * @used: a path through it was used since the kernel was told. @used_ms: when it was
- *	told last. @asked_ms: when it was last asked about this one.
+ * @next: the next hop in the same bucket.
+ * @addr: its address.
+ * @waiting: the first of the paths through it that hold packets.
+ * @paths: the number of paths through it; it is freed with the last.
+ * @version: a number that is raised when @state, @lasting or @mac change.
+ * @state: as in struct nic_neigh.
+ * @lasting: as in struct nic_neigh.
+ * @used: true if a path through it was used since the kernel was told that it is in use.
+ * @mac: as in struct nic_neigh.
+ * @changed_ms: the time at which @version was last raised, in ms.
+ * @used_ms: the time at which the kernel was last told that it is in use, in ms.
+ * @asked_ms: the time at which the kernel was last asked about it, in ms.
  */
 struct nic_hop {
 	struct nic_hop *next;
@@ -42,9 +46,13 @@ struct nic_hop {
 };
 
 /**
- * struct nic_hops - the table
- * @buckets: by address. @key: of the hash, random.
- * @rtnl, @netif, @touch, @arg: as in struct nic_paths.
+ * struct nic_hops - the table of next hops
+ * @buckets: the hash table, by address.
+ * @key: the random key of the hash.
+ * @rtnl: the netlink socket for questions to the kernel; borrowed.
+ * @netif: our interface; borrowed.
+ * @touch: the function that has the kernel use a neighbour.
+ * @arg: its argument.
  */
 struct nic_hops {
 	struct nic_hop **buckets;
@@ -57,18 +65,18 @@ struct nic_hops {
 
 int nic_hops_init(struct nic_hops *hops, struct nic_rtnl *rtnl,
 		  const struct nic_netif *netif, nic_path_touch touch, void *arg);
-/** nic_hops_fini() - after nic_hop_put() of all. */
+/** nic_hops_fini() - free the table, when nic_hop_put() was called for all. */
 void nic_hops_fini(struct nic_hops *hops);
 
 struct nic_hop *nic_hop_find(const struct nic_hops *hops,
 			     const struct homa_addr *addr);
-/** nic_hop_get() - found or made, for one more path; NULL for lack of memory or when
- *  too many share its chain. */
+/** nic_hop_get() - find or make the hop for one more path; NULL if memory is lacking or
+ *  too many hops share its bucket. */
 struct nic_hop *nic_hop_get(struct nic_hops *hops, const struct homa_addr *addr);
-/** nic_hop_put() - for one path less; NULL is none. */
+/** nic_hop_put() - a path leads through @hop no more; @hop may be NULL. */
 void nic_hop_put(struct nic_hops *hops, struct nic_hop *hop);
 
-/** nic_hop_learn() - the kernel told this of it. */
+/** nic_hop_learn() - take in what the kernel has told of the hop. */
 void nic_hop_learn(struct nic_hop *hop, const struct nic_neigh *neigh);
 /** nic_hop_ask() - ask the kernel and learn; 0 or a negative errno. */
 int nic_hop_ask(const struct nic_hops *hops, struct nic_hop *hop);

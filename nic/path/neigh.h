@@ -11,18 +11,18 @@
 
 /** enum nic_neigh_state - what a neighbour entry is good for */
 enum nic_neigh_state {
-	NIC_NEIGH_NONE,	  /* no entry, or being resolved */
-	NIC_NEIGH_VALID,  /* @mac can be used */
-	NIC_NEIGH_FAILED, /* resolution ended without an answer */
+	NIC_NEIGH_NONE,	  /* There is no entry, or it is being resolved. */
+	NIC_NEIGH_VALID,  /* The entry's @mac can be used. */
+	NIC_NEIGH_FAILED, /* The neighbour has not answered. */
 };
 
 /**
  * struct nic_neigh - one entry as the kernel told it
- * @ifindex: device.
+ * @ifindex: the index of the interface.
  * @hop: the neighbour's address.
- * @state: see above.
- * @lasting: set by hand; the kernel will never probe it.
- * @mac: Ethernet address, when valid.
+ * @state: what the entry is good for.
+ * @lasting: true if the entry was set by hand, so that the kernel will never probe it.
+ * @mac: the neighbour's Ethernet address, if the entry is valid.
  */
 struct nic_neigh {
 	int ifindex;
@@ -36,7 +36,7 @@ struct nic_neigh {
  *  something else. */
 bool nic_neigh_decode(const struct nlmsghdr *msg, struct nic_neigh *neigh);
 
-/** nic_neigh_get() - current state of one neighbour; 0 or a negative errno. */
+/** nic_neigh_get() - ask for the state of one neighbour; 0 or a negative errno. */
 int nic_neigh_get(struct nic_rtnl *rtnl, int ifindex,
 		  const struct homa_addr *hop, struct nic_neigh *neigh);
 

@@ -49,7 +49,7 @@ static int fill_link(const struct nlmsghdr *msg, void *arg)
 	return 0;
 }
 
-/* The queues in use; rtnetlink only knows how many could be. */
+/* The number of queues in use; rtnetlink only knows how many there could be. */
 static u32 ethtool_channels(int fd, const char *name)
 {
 	struct ethtool_channels cmd = { .cmd = ETHTOOL_GCHANNELS };
@@ -103,7 +103,7 @@ static u32 ethtool(u32 (*ask)(int fd, const char *name), const char *name)
 	return answer;
 }
 
-/* Sorted insertion: IPv4, then global IPv6, then link-local IPv6. */
+/* Addresses are sorted by this rank: IPv4, then global IPv6, then link-local IPv6. */
 static int rank(const struct homa_addr *addr)
 {
 	return homa_addr_is_v4(addr) ? 0 : nic_addr_link_local(addr) ? 2 : 1;
@@ -147,6 +147,7 @@ int nic_netif_addresses(struct nic_rtnl *rtnl, struct nic_netif *netif)
 	return nic_rtnl_request(rtnl, &req, fill_address, netif);
 }
 
+/* struct owner - the interface @index that has the address @addr; 0 while it was not found */
 struct owner {
 	const struct homa_addr *addr;
 	u32 index;

@@ -15,17 +15,26 @@
 
 #include "homa_hash.h"
 
+/* A failed path is looked up again after so long. */
 #define RETRY_FAILED_MS 1000
+/* The kernel is told so often that a neighbour is in use. */
 #define REFRESH_MS 4000
+/* A sweep over all paths begins so often. */
 #define TICK_MS 500
-#define RESOLVE_MS 5000 /* the kernel gives up after three */
+/* A path that was not resolved after so long fails; the kernel gives up after 3 s. */
+#define RESOLVE_MS 5000
+/* A path MTU that ICMP told is forgotten after so long. */
 #define PMTU_EXPIRES_MS 600000
 
+/* The number of buckets, less 1. */
 #define MASK 4095u
-#define CHAIN_MOST 32u	/* of one bucket: 4 on average when the table is full */
-#define EVICT_LOOKS 16u /* entries looked at for one that can go */
-#define SWEEP_LOOKS 64u /* in one tick */
-#define SWEEP_ASKS 8u	/* for so many of them the kernel is asked */
+/* The most paths in a bucket; there are 4 on average when the table is full. */
+#define CHAIN_MOST 32u
+/* So many entries of the ring are looked at to find one that can go. */
+#define EVICT_LOOKS 16u
+/* One tick looks at so many paths, and asks the kernel about so many of them. */
+#define SWEEP_LOOKS 64u
+#define SWEEP_ASKS 8u
 
 static u32 hash_addr(const struct nic_paths *paths, const struct homa_addr *addr)
 {
@@ -100,7 +109,7 @@ static void ready(struct nic_paths *paths, struct nic_path *path)
 	nic_held_settle(paths, path, 0);
 }
 
-/* What has become of the hop since the path was last looked at. */
+/* Bring the path up to date with its hop, which has changed. */
 static void follow(struct nic_paths *paths, struct nic_path *path)
 {
 	struct nic_hop *hop = path->hop;
@@ -114,7 +123,7 @@ static void follow(struct nic_paths *paths, struct nic_path *path)
 		path->resolved_ms = hop->changed_ms;
 		fail(paths, path, EHOSTUNREACH);
 	} else if (path->state == NIC_PATH_READY) {
-		/* deleted or resolving anew */
+		/* The kernel has deleted the entry, or resolves it anew. */
 		path->state = NIC_PATH_RESOLVING;
 		path->resolved_ms = nic_now_ms();
 		if (hop->used_ms <= hop->changed_ms &&
@@ -128,7 +137,7 @@ static bool hop_changed(const struct nic_path *path)
 	return path->hop && path->hop_version != path->hop->version;
 }
 
-/* The kernel's word on the route, over our interface. */
+/* Return 0 if the kernel's answer is a route over our interface, else a negative errno. */
 static int check_route(const struct nic_paths *paths, const struct nic_way *way)
 {
 	if (way->error)
@@ -139,8 +148,8 @@ static int check_route(const struct nic_paths *paths, const struct nic_way *way)
 	return 0;
 }
 
-/* Packets to an address of another interface would not come to us, so the
- * kernel's choice counts only if it is ours. */
+/* Choose our address for packets to the destination. Answers to an address of another interface
+ * would not come to us, so the kernel's choice counts only if our interface has it. */
 static int choose_source(struct nic_paths *paths, struct nic_path *path,
 			 const struct nic_route_result *route)
 {
@@ -159,7 +168,8 @@ static int choose_source(struct nic_paths *paths, struct nic_path *path,
 	return 0;
 }
 
-/* What is known of the hop may be newer than the answer. */
+/* Take in the answer about the hop, unless what is known of it is newer. True if the link address
+ * is known then. */
 static bool learn_hop(struct nic_path *path, const struct nic_way *way)
 {
 	struct nic_hop *hop = path->hop;
@@ -220,8 +230,8 @@ static void learn(struct nic_paths *paths, struct nic_path *path,
 }
 
 /*
- * The kernel is asked by somebody else if there is one, so that nobody waits here for its
- * locks. Meanwhile a path that is ready goes on as it is, and others hold their packets.
+ * Ask the kernel about the path. If another thread can do that, it does, so that nobody waits
+ * here for the kernel's locks. Meanwhile a path that is ready stays so, and others hold packets.
  */
 static void resolve(struct nic_paths *paths, struct nic_path *path, u64 now)
 {
@@ -255,8 +265,8 @@ static void resolve(struct nic_paths *paths, struct nic_path *path, u64 now)
 /*
  * When the table is full, one of the next few entries behind a moving hand goes: one
  * that was not found again since the hand last came by, else any that holds no packets. So
- * a new destination costs the same however many there are, and who uses very many
- * for once pushes out his own. A peer that comes back costs two netlink requests.
+ * a new destination costs the same however many there are, and a user who uses very many
+ * once pushes out his own. A peer that comes back costs two netlink requests.
  */
 static struct nic_path *victim(struct nic_paths *paths)
 {
@@ -277,8 +287,8 @@ static struct nic_path *victim(struct nic_paths *paths)
 	return any;
 }
 
-/* Of a chain that has got long, though nobody knows which addresses share it: the
- * oldest that can go. */
+/* The oldest path that can go of a bucket that has too many; NULL if it has not. The hash is
+ * secret, so nobody can fill a bucket on purpose, but one may get long all the same. */
 static struct nic_path *crowded_out(struct nic_path *chain)
 {
 	struct nic_path *oldest = NULL;
@@ -290,7 +300,7 @@ static struct nic_path *crowded_out(struct nic_path *chain)
 	return n < CHAIN_MOST ? NULL : oldest;
 }
 
-/* A place in the ring for one more of @chain; false: none can be had now. */
+/* Find a place in the ring for one more path of the bucket @chain; false if there is none now. */
 static bool make_place(struct nic_paths *paths, struct nic_path *chain, u32 *place)
 {
 	struct nic_path *path = crowded_out(chain), **at;
@@ -371,7 +381,7 @@ struct nic_path *nic_path_find(struct nic_paths *paths,
 	return path;
 }
 
-/* The answer counts as older than a change of routes that was told meanwhile. */
+/* If routes have changed since the kernel was asked, the path's next use looks it up again. */
 void nic_path_learn(struct nic_paths *paths, const struct nic_way *way)
 {
 	struct nic_path *path = known(paths, &way->dst);
@@ -395,7 +405,7 @@ void nic_path_heard(struct nic_paths *paths, const struct homa_addr *peer,
 	    !memcmp(path->src.ip, local->ip, sizeof(local->ip)))
 		return;
 	path->heard = *local;
-	/* Its next packets come from there, whatever the kernel would choose. */
+	/* Packets to the peer come from @local from now on, whatever the kernel would choose. */
 	if (path->state == NIC_PATH_READY && !paths->bound &&
 	    nic_netif_has(paths->netif, local)) {
 		path->src = *local;
@@ -423,15 +433,15 @@ void nic_path_set_pmtu(struct nic_paths *paths, const struct homa_addr *dst,
 	path->mtu = mtu;
 }
 
-/* Each path is looked up again at its next use. */
+/* Raise the generation, so that each path is looked up again at its next use. */
 static void routes_changed(struct nic_paths *paths)
 {
 	paths->generation++;
 	paths->routes_ms = nic_now_ms();
 }
 
-/* Who holds packets is told at once, of whom there are few; others see it at their next
- * use, as all who send may be behind one router. */
+/* Take in news of a neighbour. Paths that hold packets, which are few, follow at once. Others see
+ * it at their next use, as all destinations may be behind one router. */
 static void on_neigh(struct nic_paths *paths, const struct nic_neigh *neigh)
 {
 	struct nic_hop *hop = nic_hop_find(&paths->hops, &neigh->hop);
@@ -493,7 +503,7 @@ static int on_event(const struct nlmsghdr *msg, void *arg)
 	return 0;
 }
 
-/* Paths with held packets must not wait for their next use. */
+/* Look up paths of an older generation that hold packets, as nothing may use them any more. */
 static void resolve_held(struct nic_paths *paths)
 {
 	struct nic_path *p = paths->holding, *next;
@@ -521,14 +531,14 @@ void nic_paths_events(struct nic_paths *paths)
 	resolve_held(paths);
 }
 
-/* Nothing was heard of this one for a while: a lost notification, or a kernel
- * that has given up. False: it was not asked. */
+/* Nothing was heard of this path for a while: a notification was lost, or the kernel has given
+ * up. Look at its hop, and ask the kernel about it if need be. Returns whether it was asked. */
 static bool recheck(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
 {
 	struct nic_hop *hop = path->hop;
 	bool ask = hop && !hop_changed(path) && now_ms - hop->asked_ms > TICK_MS;
 
-	/* All destinations behind a router have one hop. */
+	/* A hop is not asked about for each of the destinations behind it. */
 	if (ask && !paths->ask && nic_hop_ask(&paths->hops, hop))
 		return true;
 	if (hop_changed(path))
@@ -539,7 +549,7 @@ static bool recheck(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
 	return ask;
 }
 
-/* False: the kernel need not be told of this one. */
+/* Tell the kernel that the path's hop is in use; false if that need not be told now. */
 static bool refresh(struct nic_paths *paths, struct nic_path *path, u64 now_ms)
 {
 	struct nic_hop *hop = path->hop;

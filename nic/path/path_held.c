@@ -9,8 +9,9 @@
 #include "homa_hash.h"
 #include "path.h"
 
-/* As many as are left for others (Choudhury and Hahne 1998): who takes all he can leaves
- * half. Owners that share a number share a share. */
+/* The counter of the packet's owner. An owner may have as many packets held as there is room left
+ * for others (Choudhury and Hahne 1998), so one who takes all he can leaves half. Owners with the
+ * same hash have one counter and one share. */
 static u16 *held_by(struct nic_paths *paths, const struct nic_tx *pkt)
 {
 	return &paths->held_by[homa_hash_mix(pkt->owner ^ paths->key[0]) %
@@ -35,7 +36,7 @@ void nic_held_drop(struct nic_paths *paths, struct nic_path *path)
 	path->n_held = 0;
 }
 
-/* Those that hold packets are in two lists: of all, and of their hop. */
+/* A path that holds packets is in the list of its hop, and in that of all such paths (below). */
 void nic_held_leave(struct nic_path *path)
 {
 	if (!path->wait_at)
@@ -76,7 +77,6 @@ static void hold_add(struct nic_paths *paths, struct nic_path *path)
 	paths->holding = path;
 }
 
-/* Hands all held packets over; they may not be held again by the callback. */
 void nic_held_settle(struct nic_paths *paths, struct nic_path *path, int error)
 {
 	struct nic_held *list = path->held;
@@ -125,7 +125,7 @@ bool nic_path_hold(struct nic_paths *paths, struct nic_path *path,
 	paths->held++;
 	if (!path->n_held++) {
 		hold_add(paths, path);
-		/* Else the kernel has not said yet which hop is its. */
+		/* Without a hop, the kernel has not told yet which one it is. */
 		if (path->hop)
 			nic_held_join(path);
 	}

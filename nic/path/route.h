@@ -10,12 +10,13 @@
 
 /**
  * struct nic_route_result - the kernel's answer
- * @ifindex: device.
- * @local: one of this host's own addresses.
- * @via: a gateway was named.
- * @hop: next hop: the gateway, else the destination.
- * @src: source address that the kernel would take; unspecified if none.
- * @mtu: MTU from the route or a learned path MTU, bytes; 0: the device's.
+ * @ifindex: the index of the interface.
+ * @local: true if the destination is an address of this host.
+ * @via: true if the route names a gateway.
+ * @hop: the next hop: the gateway, else the destination.
+ * @src: the source address that the kernel would take; unspecified if there is none.
+ * @mtu: the MTU in bytes of the route, or a path MTU that the kernel has learned; 0 if that of
+ *	the device counts.
  */
 struct nic_route_result {
 	int ifindex;
@@ -28,7 +29,7 @@ struct nic_route_result {
 
 /**
  * nic_route_get() - look @dst up
- * @oif: device to go through, 0 for any. With a device the kernel assumes the
+ * @oif: the index of the device to go through, 0 for any. With a device the kernel assumes the
  *	destination on the link when it has no route.
  * Returns 0, -ENETUNREACH, -EHOSTUNREACH, or another negative errno.
  */

@@ -93,8 +93,8 @@ void nic_rtnl_attr_addr(struct nic_rtnl_req *req, u16 type,
 		nic_rtnl_attr(req, type, addr->ip, 16);
 }
 
-/* 1: the last message was seen; 0: more will come; else an error or the
- * callback's verdict through @result. */
+/* Look at the messages of an answer; true if the last one was among them. @result receives an
+ * error or what the callback returned. */
 static bool walk(const u8 *buf, int len, u32 seq, nic_rtnl_cb cb, void *arg,
 		 int *result)
 {

@@ -13,10 +13,10 @@
 
 /**
  * struct nic_rtnl - two netlink sockets
- * @fd: requests and their answers; blocking, but the kernel answers within the
- *	send call.
- * @events_fd: notifications, non-blocking; -1 if none were asked for.
- * @seq: sequence number of the last request.
+ * @fd: the socket for requests and their answers. It blocks, but the kernel answers within
+ *	the send call.
+ * @events_fd: the non-blocking socket for notifications; -1 if none were asked for.
+ * @seq: the sequence number of the last request.
  */
 struct nic_rtnl {
 	int fd;
@@ -24,30 +24,30 @@ struct nic_rtnl {
 	u32 seq;
 };
 
-/** nic_rtnl_cb - looks at one message; a non-zero return ends the walk and is
- *  returned to the caller. */
+/** nic_rtnl_cb - a function that looks at one message of an answer. If it returns another value
+ *  than 0, it is not called again, and the caller of nic_rtnl_request() gets this value. */
 typedef int (*nic_rtnl_cb)(const struct nlmsghdr *msg, void *arg);
 
-/** struct nic_rtnl_req - a request under construction; zero it, set @hdr's type,
- *  flags and length, fill the body, then append attributes. */
+/** struct nic_rtnl_req - a request under construction: nic_rtnl_init() begins it, the caller
+ *  fills its body, then attributes are appended. */
 struct nic_rtnl_req {
 	struct nlmsghdr hdr;
 	u8 body[256];
 };
 
-/** nic_rtnl_open() - @groups: mask of RTMGRP_*, 0 for no notifications. */
+/** nic_rtnl_open() - open the sockets. @groups: a mask of RTMGRP_*, 0 for no notifications. */
 int nic_rtnl_open(struct nic_rtnl *rtnl, u32 groups);
 void nic_rtnl_close(struct nic_rtnl *rtnl);
 
 /** nic_rtnl_init() - start a request; returns its zeroed body of @len bytes. */
 void *nic_rtnl_init(struct nic_rtnl_req *req, u16 type, u16 flags, u32 len);
 void nic_rtnl_attr(struct nic_rtnl_req *req, u16 type, const void *data, u32 len);
-/** nic_rtnl_attr_addr() - an address as 4 or 16 bytes. */
+/** nic_rtnl_attr_addr() - append an address, of 4 or 16 bytes. */
 void nic_rtnl_attr_addr(struct nic_rtnl_req *req, u16 type,
 			const struct homa_addr *addr);
 
 /**
- * nic_rtnl_request() - send and read all answers
+ * nic_rtnl_request() - send a request and read all answers
  * Returns 0, the kernel's negative errno, or @cb's non-zero value.
  */
 int nic_rtnl_request(struct nic_rtnl *rtnl, struct nic_rtnl_req *req,
@@ -60,8 +60,8 @@ int nic_rtnl_request(struct nic_rtnl *rtnl, struct nic_rtnl_req *req,
 int nic_rtnl_events(struct nic_rtnl *rtnl, nic_rtnl_cb cb, void *arg);
 
 /**
- * nic_rtnl_attrs() - index attributes by type
- * @table: @max + 1 pointers, all set.
+ * nic_rtnl_attrs() - sort attributes by type
+ * @table: receives @max + 1 pointers; NULL for types that are not there.
  */
 void nic_rtnl_attrs(const struct rtattr **table, int max,
 		    const struct rtattr *attr, int len);
@@ -74,7 +74,7 @@ static inline u32 nic_rtnl_u32(const struct rtattr *attr)
 	return v;
 }
 
-/** nic_rtnl_addr() - false unless the attribute holds 4 or 16 bytes. */
+/** nic_rtnl_addr() - read an address; false unless the attribute holds 4 or 16 bytes. */
 bool nic_rtnl_addr(const struct rtattr *attr, struct homa_addr *addr);
 
 #endif

@@ -5,8 +5,8 @@
 #include "netif.h"
 #include "nic_backend.h"
 
-/* The route must lead through the device: a frame sent anywhere else would contradict the
- * routing table. */
+/* Ask for the route. It must lead through the device, or our frames would contradict the routing
+ * table. */
 static void ask_route(struct nic_rtnl *rtnl, struct nic_way *way)
 {
 	int oif = nic_addr_link_local(&way->dst) ? way->ifindex : 0;
@@ -14,7 +14,7 @@ static void ask_route(struct nic_rtnl *rtnl, struct nic_way *way)
 	way->error = nic_route_get(rtnl, &way->dst, oif, &way->route);
 	way->other = !way->error && !way->route.local &&
 		     way->route.ifindex != way->ifindex;
-	/* Two interfaces in one subnet: ours may do, too. */
+	/* If two interfaces are in one subnet, ours may do, too. */
 	if (way->other)
 		way->error = nic_route_get(rtnl, &way->dst, way->ifindex,
 					   &way->route);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * The way to a destination over a device, as the kernel says it: a question and its answer,
- * which belong to nobody else, so that any thread may ask.
+ * The way to a destination over a device, as the kernel tells it: a question and its answer.
+ * Nobody shares them, so any thread may ask.
  */
 #ifndef HOMA_NIC_WAY_H
 #define HOMA_NIC_WAY_H
@@ -11,12 +11,15 @@
 
 /**
  * struct nic_way - question and answer
- * @dst: where to. @ifindex: the device. @asked_ms: nic_now_ms() before the kernel was asked.
- * @error: 0 or a negative errno of the routing table.
- * @other: the routing table prefers another device, and was asked for this one then.
- * @route: without error: its answer.
- * @neigh_error, @neigh: without error, and if the destination is not this host: what the
- *	kernel knows of the next hop, or a negative errno.
+ * @dst: the destination. The asker sets it and @ifindex, nic_way_ask() the other fields.
+ * @ifindex: the index of the device.
+ * @asked_ms: the value of nic_now_ms() before the kernel was asked.
+ * @error: 0, or a negative errno of the routing table.
+ * @other: true if the routing table prefers another device, and was then asked for this one.
+ * @route: the routing table's answer, if @error is 0.
+ * @neigh_error: 0, or a negative errno of the question for the next hop, which is asked if
+ *	@error is 0 and the destination is not this host.
+ * @neigh: what the kernel knows of the next hop, if @neigh_error is 0.
  */
 struct nic_way {
 	struct homa_addr dst;

@@ -13,7 +13,7 @@
 #include "nic_backend.h"
 #include "rtnl.h"
 
-/* Younger than the oldest C library that we build against. */
+/* The oldest C library that we build against does not have these. */
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
 #endif
@@ -22,26 +22,34 @@
 #endif
 
 #define UDP_PORT 54321
-#define UDP_BATCH 32	       /* messages per recvmmsg() or sendmmsg() */
-#define UDP_BUNDLE_BATCH 4     /* the same for GRO bundles ... */
-#define UDP_BUNDLE_LARGE 16384 /* ... of more bytes than this */
-#define UDP_BUFS 128	       /* receive buffers, by default */
-#define UDP_BUF_GRO 65536      /* bytes of one, with GRO */
-#define UDP_GSO_SEGS 64 /* packets per message: the kernel's UDP_MAX_SEGMENTS */
-#define UDP_GSO_BYTES 64000 /* and bytes */
-/* of path MTUs remembered, by a secret hash of the address */
+/* The most messages that one recvmmsg() or sendmmsg() moves. */
+#define UDP_BATCH 32
+/* One recvmmsg() asks for at most so many GRO bundles, if they have more bytes than this. */
+#define UDP_BUNDLE_BATCH 4
+#define UDP_BUNDLE_LARGE 16384
+#define UDP_BUFS 128	  /* receive buffers, by default */
+#define UDP_BUF_GRO 65536 /* bytes of a receive buffer */
+/* The most packets in a GSO message, as the kernel's UDP_MAX_SEGMENTS, and the most bytes. */
+#define UDP_GSO_SEGS 64
+#define UDP_GSO_BYTES 64000
+/* A secret hash of the address chooses one of so many sets of so many path MTUs. */
 #define UDP_ROUTE_SETS 256u
 #define UDP_ROUTE_WAYS 4u
-#define UDP_RX_CONTROL 160 /* packet info, TOS, GRO size */
-#define UDP_TX_CONTROL 128 /* TOS, source address, GSO size */
+/* Bytes for the control messages: packet info, TOS, GRO size, and dropped packets. */
+#define UDP_RX_CONTROL 160
+/* Bytes for the control messages: TOS, source address and GSO size. */
+#define UDP_TX_CONTROL 128
 
 /**
- * struct udp_bundle - what is left of a received message
- * @buf: receive buffer.
- * @at: offset of the next packet in it.
- * @end: end of the message.
- * @seg: bytes per packet; the last may be shorter.
- * @prio, @ecn, @src, @dst: as in struct nic_rx, the same for all its packets.
+ * struct udp_bundle - a received message and what was not handed out of it yet
+ * @buf: the number of its receive buffer.
+ * @at: the offset in bytes of the next packet in the buffer.
+ * @end: the offset in bytes of the end of the message.
+ * @seg: the size of each packet in bytes; the last may be shorter.
+ * @prio: the priority of all its packets, as in struct nic_rx.
+ * @ecn: the ECN bits of all its packets, as in struct nic_rx.
+ * @src: the sender of all its packets.
+ * @dst: the address of ours that all its packets were sent to.
  */
 struct udp_bundle {
 	u32 buf;
@@ -55,15 +63,15 @@ struct udp_bundle {
 };
 
 /**
- * struct udp_route - a remembered look-up
- * @dst: peer; its port is that of whoever asked first.
+ * struct udp_route - what is remembered of the way to a peer
+ * @dst: the peer's address; its port does not matter.
  * @src: the source address that the kernel would choose.
- * @heard: address of ours that the peer last sent to; unspecified: none.
- * @rc: 0 or why it cannot be reached.
- * @mtu: as in struct nic_info.
- * @expires_ms: when to ask again; 0: unused.
- * @pinned: @heard is not @src, so sending has to name it.
- * @used_ms: when it was last asked for.
+ * @heard: the address of ours that the peer last sent to; unspecified if there is none.
+ * @rc: 0, or the negative errno why it cannot be reached.
+ * @mtu: the path's MTU in bytes, as in struct nic_info.
+ * @expires_ms: the time from which the kernel is asked again, in ms; 0 in an unused entry.
+ * @used_ms: the time at which the entry was last asked for, in ms.
+ * @pinned: true if @heard is not @src, so that sending has to name it.
  */
 struct udp_route {
 	struct homa_addr dst;
@@ -76,7 +84,12 @@ struct udp_route {
 	bool pinned;
 };
 
-/** struct udp_device - its MTU, bytes, believed until @expires_ms */
+/**
+ * struct udp_device - the device that was last looked up
+ * @index: its interface index.
+ * @mtu: its MTU in bytes, 0 if unknown.
+ * @expires_ms: the time until which @mtu is believed, in ms.
+ */
 struct udp_device {
 	int index;
 	u32 mtu;
@@ -85,14 +98,14 @@ struct udp_device {
 
 /**
  * struct udp_batch - the arguments of sendmmsg(), built in place
- * @hdrs: one per message.
- * @names: destination of each.
- * @iovs: pieces; a packet takes one or two.
- * @control: cmsg space of each.
- * @first: index of each message's first packet.
- * @count: packets in each.
- * @n: messages.
- * @n_iovs: pieces used.
+ * @hdrs: the header of each message.
+ * @names: the destination of each message.
+ * @iovs: the pieces of all messages; a packet takes one or two.
+ * @control: the control messages of each message.
+ * @first: the index of each message's first packet.
+ * @count: the number of packets in each message.
+ * @n: the number of messages.
+ * @n_iovs: the number of pieces in use.
  */
 struct udp_batch {
 	struct mmsghdr hdrs[UDP_BATCH];
@@ -107,34 +120,44 @@ struct udp_batch {
 
 /**
  * struct udp - the backend
- * @nic: what nic.c knows.
+ * @nic: the part that nic.c knows.
  * @fd: the socket.
- * @epfd: the socket, and later what else must wake a sleeper.
- * @v6: an IPv6 (dual-stack) socket; else IPv4.
- * @bound: our address when bound to one.
- * @has_bound: it is.
- * @port: our port, host order.
- * @scope: interface of link-local peers, 0 until one was heard.
- * @gso, @gro: in use.
- * @blocked: the socket buffer was full; nic_arm() waits for room.
- * @awaits_room: @epfd is told to become readable when there is room to send.
- * @sleeps: how often nic_arm() was called since a datagram came, or errors were taken.
- * @bufs: receive memory, @n_bufs buffers of @buf_size bytes.
- * @refs: packets of each buffer that the caller still holds, plus one while
+ * @epfd: an epoll set of the socket, by which a thread sleeps.
+ * @v6: true for an IPv6 (dual-stack) socket, false for an IPv4 socket.
+ * @bound: our address, if @has_bound.
+ * @has_bound: true if the socket is bound to one address.
+ * @port: our port, in host byte order.
+ * @scope: the interface index of link-local peers, 0 until one was heard.
+ * @gso: true if messages of several packets are sent.
+ * @gro: true if such messages may be received.
+ * @blocked: true if the socket buffer was full, so that nic_arm() has to wait for room.
+ * @awaits_room: true if @epfd becomes readable when there is room to send.
+ * @sleeps: the number of calls of nic_arm() since a datagram came or errors were taken.
+ * @bufs: the receive buffers.
+ * @n_bufs: the number of receive buffers.
+ * @buf_size: the size of a receive buffer in bytes.
+ * @refs: for each buffer the number of its packets that the caller holds, and one more while
  *	it has packets that were not handed out yet.
- * @free: stack of unused buffers, @n_free high.
- * @bundles: messages received but not handed out, a ring.
- * @b_head, @b_tail: its ends; count up for ever.
- * @rx_hdrs, @rx_iovs, @rx_names, @rx_control: arguments of recvmmsg().
- * @rx_vlen: messages to ask for next: follows what came.
+ * @free: a stack of the unused buffers.
+ * @n_free: the number of unused buffers.
+ * @bundles: a ring of received messages with packets that were not handed out yet.
+ * @b_head: the position of the next message to hand out; it counts up for ever.
+ * @b_tail: the position of the next message to put in; it counts up for ever.
+ * @rx_hdrs: arguments of recvmmsg().
+ * @rx_iovs: arguments of recvmmsg().
+ * @rx_names: arguments of recvmmsg().
+ * @rx_control: arguments of recvmmsg().
+ * @rx_vlen: the number of messages to ask for next; it follows the number that came.
  * @batch: arguments of sendmmsg().
- * @icmp: for port unreachable; both -1 without the privilege.
- * @rtnl: for path MTUs; fd -1 if netlink is forbidden.
- * @routes: remembered look-ups. @route_key: of the hash.
- * @device: what the last of them led over.
- * @pins: some peer is answered from an address that is not the kernel's choice.
- * @last_src, @last_dst: who sent the last message, and to which address.
- * @kernel_drops: last value of the socket's drop counter.
+ * @icmp: the sockets for port unreachable, which are negative without the privilege.
+ * @rtnl: the netlink socket for path MTUs; its fd is -1 if netlink is forbidden.
+ * @routes: what is remembered of the ways to peers.
+ * @route_key: the secret key of the hash for @routes.
+ * @device: the device to which the last look-up led.
+ * @pins: true if a peer is answered from an address that the kernel would not choose.
+ * @last_src: the sender of the last message.
+ * @last_dst: the address of ours to which the last message was sent.
+ * @kernel_drops: the last value of the socket's counter of dropped packets.
  */
 struct udp {
 	struct nic nic;
@@ -207,7 +230,7 @@ int udp_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 void udp_route_forget(struct udp *u, const struct homa_addr *dst);
 void udp_route_heard(struct udp *u, const struct homa_addr *peer,
 		     const struct homa_addr *local);
-/* The address that packets to @dst must come from, NULL: the kernel's choice. */
+/* The address that packets to @dst must come from; NULL if the kernel chooses it. */
 const struct homa_addr *udp_route_source(struct udp *u,
 					 const struct homa_addr *dst);
 

@@ -63,7 +63,7 @@ static bool take_one(struct udp *u)
 	udp_from_sockaddr(&name, &dst);
 	e = nic_error_for(&dst, data, (u32)got, error_of(ee), 0);
 	if (e.error == EMSGSIZE) {
-		/* as in nic_info: what is left below the UDP header */
+		/* As in struct nic_info, the UDP header is not part of the MTU. */
 		e.mtu = ee->ee_info > 8 ? ee->ee_info - 8 : 0;
 		udp_route_forget(u, &dst);
 	}

@@ -21,7 +21,7 @@
 #include "udp.h"
 
 #define SOCKET_BUFFER (8 << 20)
-/* So many sleeps may an old error end before it is taken. */
+/* An old error may end so many sleeps before it is taken. */
 #define SLEEPS_IN_VAIN 16u
 
 static void udp_close(struct nic *nic)
@@ -62,7 +62,7 @@ static bool udp_arm(struct nic *nic)
 		udp_take_errors(u);
 		u->sleeps = 0;
 	}
-	/* A full socket buffer: wake up when there is room again. */
+	/* If the socket buffer is full, the descriptor wakes when there is room again. */
 	if (u->blocked != u->awaits_room) {
 		struct epoll_event ev = { .events = EPOLLIN };
 
@@ -91,7 +91,7 @@ static const struct nic_ops udp_ops = {
 
 static void set_int(int fd, int level, int option, int value)
 {
-	/* Each is an improvement where it exists, none is necessary. */
+	/* A failure does not matter: no such option is necessary. */
 	setsockopt(fd, level, option, &value, sizeof(value));
 }
 
@@ -99,7 +99,7 @@ static void set_options(struct udp *u, bool no_offload)
 {
 	int one = 1;
 
-	/* FORCE passes the administrator's limit and needs privilege. */
+	/* The options with FORCE pass the administrator's limit, and need a privilege. */
 	set_int(u->fd, SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER);
 	set_int(u->fd, SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER);
 	set_int(u->fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
@@ -196,8 +196,8 @@ static int bind_socket(struct udp *u, const struct nic_config *config,
 	return 0;
 }
 
-/* The interface that was named, or has our address. Its MTU is a first guess
- * only, nic_route() knows the one that counts; without any it is Ethernet's. */
+/* Read MTU and rate of the interface that was named or has our address. This MTU is only a first
+ * guess, because nic_route() knows the one that counts. Without an interface it is Ethernet's. */
 static int find_device(struct udp *u, const struct nic_config *config,
 		       char *err, size_t errlen)
 {

@@ -16,10 +16,13 @@
 #include "route.h"
 #include "udp.h"
 
+/* What is known of a peer is used for so long. */
 #define REMEMBER_MS 5000
+/* The MTU of a device is used for so long. */
 #define DEVICE_MS 1000
 
-/* What takes several system calls: not for each of many destinations over it. */
+/* The MTU of a device in bytes, 0 if unknown. It is remembered, as it takes several system calls
+ * and many destinations may lead over one device. */
 static u32 device_mtu(struct udp *u, int index, u64 now)
 {
 	struct udp_device *device = &u->device;
@@ -80,7 +83,7 @@ static struct udp_route *set_of(struct udp *u, const struct homa_addr *dst)
 			 UDP_ROUTE_SETS];
 }
 
-/* What is remembered of it, or NULL. */
+/* What is remembered of the way to @dst, or NULL. */
 static struct udp_route *known(struct udp *u, const struct homa_addr *dst)
 {
 	struct udp_route *set = set_of(u, dst);
@@ -149,7 +152,7 @@ void udp_route_heard(struct udp *u, const struct homa_addr *peer,
 	u->last_src = *peer;
 	u->last_dst = *local;
 	if (u->has_bound)
-		return; /* the socket has one address only */
+		return; /* The socket has only one address. */
 	r = find(u, peer);
 	r->heard = *local;
 	r->pinned = !r->rc && !same_ip(&r->src, local) &&

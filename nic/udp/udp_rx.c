@@ -15,8 +15,7 @@
 
 int udp_rx_open(struct udp *u, u32 bufs)
 {
-	/* Without GRO a message is one packet, so smaller buffers and more of
-	 * them do. 9216: the largest packet on a usual link. */
+	/* A buffer has room for a GRO bundle, or for the longest datagram. */
 	u->buf_size = UDP_BUF_GRO;
 	u->n_bufs = bufs ? bufs : UDP_BUFS;
 	u->n_bufs = homa_max_u32(u->n_bufs, 2);
@@ -103,7 +102,7 @@ static void read_control(struct udp *u, struct msghdr *mh, struct udp_bundle *b)
 	b->ecn = tos & 3;
 }
 
-/* A message becomes a bundle; an empty or cut-off one is dropped. */
+/* Make a bundle of message @i in buffer @buf; an empty or truncated message is dropped. */
 static void take_message(struct udp *u, u32 i, u32 buf)
 {
 	struct msghdr *mh = &u->rx_hdrs[i].msg_hdr;
@@ -226,7 +225,7 @@ int udp_rx(struct nic *nic, struct nic_rx *pkts, int n)
 	if (!vlen)
 		return 0;
 	rc = receive(u, vlen);
-	/* A pending ICMP error is reported once, in place of a packet. */
+	/* The kernel reports a pending ICMP error once, in place of a packet. */
 	if (rc < 0 && rc != -EAGAIN && rc != -EINTR) {
 		udp_take_errors(u);
 		rc = receive(u, vlen);

@@ -12,9 +12,10 @@
 #include "frame.h"
 #include "udp.h"
 
-/* Messages are cut off by the socket buffer, not by us. */
+/* The room that is told; the socket buffer limits what is sent. */
 #define ROOM 1024
-#define TRIES 3 /* for a packet, while errors of others come */
+/* A packet is tried again so often while errors about others come. */
+#define TRIES 3
 
 int udp_tx_room(struct nic *nic)
 {
@@ -27,7 +28,7 @@ static u32 packet_len(const struct nic_tx *pkt)
 	return pkt->hdr_len + pkt->payload_len;
 }
 
-/* Packets from @pkts[0] on that can share a message. */
+/* The number of packets from @pkts[0] on that can share a message. */
 static int bundle_len(const struct udp *u, const struct nic_tx *pkts, int n)
 {
 	u32 seg = packet_len(&pkts[0]);
@@ -131,7 +132,7 @@ static void add_message(struct udp *u, const struct nic_tx *pkts, int first,
 	b->n++;
 }
 
-/* One packet without GSO: used to find out what a refusal was about. */
+/* Send one packet without GSO, to find out what a refusal was about. */
 static int send_plain(struct udp *u, const struct nic_tx *pkt)
 {
 	struct sockaddr_storage name;
@@ -153,8 +154,8 @@ static int send_plain(struct udp *u, const struct nic_tx *pkt)
 	return sendmsg(u->fd, &mh, MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* What the kernel makes of an ICMP error; the first four are ours as well, if there
- * is no route, or none for packets as long. */
+/* The errors that the kernel makes of ICMP errors. It also returns the first OF_ROUTES of them for
+ * a packet itself, if there is no route, or none for packets of its length. */
 static const int of_icmp[] = {
 	-EHOSTUNREACH, -ENETUNREACH, -EMSGSIZE, -EACCES, -ECONNREFUSED,
 	-ENOPROTOOPT,  -EHOSTDOWN,   -ENONET,	-EPROTO, -EOPNOTSUPP,
@@ -177,9 +178,9 @@ static bool may_be_icmp(int error)
 }
 
 /*
- * Is @error, with which the kernel refused @pkt, about @pkt? An ICMP error about an
- * earlier packet is reported in place of sending, whoever's the next one is, and
- * with many of them one may come between any two calls. 0: no.
+ * Is @error, with which the kernel refused @pkt, about @pkt? If not, 0 is returned. The kernel
+ * reports an ICMP error about an earlier packet in place of sending the next one, whatever its
+ * destination. If there are many, one may come between any two calls.
  */
 static int own_error(struct udp *u, const struct nic_tx *pkt, int error)
 {
@@ -199,10 +200,10 @@ static int own_error(struct udp *u, const struct nic_tx *pkt, int error)
 }
 
 /*
- * A message was refused. It may be for an earlier packet's sake, so each packet is
- * tried again by itself; that also tells a device that cannot do GSO (EIO, EINVAL)
- * from a packet too large. One that cannot be sent for others' errors is lost.
- * Returns how many packets of the message are dealt with.
+ * A message was refused. The error may be about an earlier packet, so each packet is
+ * tried again by itself. That also shows whether the device cannot do GSO (EIO, EINVAL)
+ * or a packet was too large. A packet that only errors about others keep back is lost.
+ * Returns how many packets of the message were dealt with.
  */
 static int retry(struct udp *u, const struct nic_tx *pkts, int count, int error)
 {
@@ -239,7 +240,7 @@ static int retry(struct udp *u, const struct nic_tx *pkts, int count, int error)
 	return count;
 }
 
-/* Sends the batch; returns how many packets were dealt with. */
+/* Send the batch; returns how many packets were dealt with. */
 static int send_batch(struct udp *u, const struct nic_tx *pkts)
 {
 	struct udp_batch *b = &u->batch;

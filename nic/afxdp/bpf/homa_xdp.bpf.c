@@ -37,7 +37,7 @@ struct {
 	__type(value, struct homa_xdp_addrs);
 } homa_addrs SEC(".maps");
 
-/* A bit for each TCP port whose segments are taken; one such for each queue. */
+/* The bits of the TCP ports whose segments are taken on one queue. */
 struct homa_xdp_ports {
 	__u64 word[HOMA_XDP_PORT_WORDS];
 };
@@ -50,7 +50,7 @@ struct {
 	__type(value, struct homa_xdp_ports);
 } homa_ports SEC(".maps");
 
-/* @l4: the TCP header. */
+/* Is the segment, whose TCP header is at @l4, to a port that is taken? */
 static __always_inline int port_taken(__u32 queue, const void *l4, const void *end)
 {
 	const struct homa_xdp_ports *ports;
@@ -68,8 +68,9 @@ static __always_inline int port_taken(__u32 queue, const void *l4, const void *e
 	       1;
 }
 
-/* @plain: no IP options lie before @l4. Where there are some, the offset of the port is not
- * constant, which the kernel allows to root alone: such segments stay the kernel's. */
+/* May the packet be for us? @plain is true if no IP options lie before @l4. With options the
+ * offset of the port is not constant, which the kernel allows to root alone, so such segments go
+ * on to the kernel. */
 static __always_inline int wanted(__u8 proto, __u32 queue, int plain,
 				  const void *l4, const void *end)
 {
@@ -77,8 +78,8 @@ static __always_inline int wanted(__u8 proto, __u32 queue, int plain,
 	       (proto == IPPROTO_TCP && plain && port_taken(queue, l4, end));
 }
 
-/* Where there are too many addresses to know them all, a Homa packet is ours, as nobody
- * else may want it; a TCP segment may be on its way to another host. */
+/* Is a packet to an address that is not in the map ours? If there are too many addresses for the
+ * map, a Homa packet is, as nobody else wants it; a TCP segment may be on its way elsewhere. */
 static __always_inline int unknown_ours(const struct homa_xdp_addrs *addrs,
 					__u8 proto)
 {

@@ -10,16 +10,17 @@
 
 #define HOMA_XDP_QUEUES 64
 #define HOMA_XDP_ADDRS 16
-#define HOMA_XDP_PORT_WORDS (65536 / 64) /* of 64 bits, one for each TCP port */
+/* The number of 64-bit words with a bit for each TCP port. */
+#define HOMA_XDP_PORT_WORDS (65536 / 64)
 
 /**
  * struct homa_xdp_addrs - the addresses whose Homa packets are taken
- * @any: more addresses than fit: take Homa packets to any address. TCP is only taken for
- *	those that fit.
- * @n4: IPv4 addresses in @v4.
- * @n6: IPv6 addresses in @v6.
- * @v4: network order.
- * @v6: network order, as two 64-bit words each.
+ * @any: 1 if there are more addresses than fit, so that Homa packets to any address are taken.
+ *	TCP is only taken for those that fit.
+ * @n4: the number of IPv4 addresses in @v4.
+ * @n6: the number of IPv6 addresses in @v6.
+ * @v4: the IPv4 addresses in network byte order.
+ * @v6: the IPv6 addresses in network byte order, each as two 64-bit words.
  */
 struct homa_xdp_addrs {
 	__u32 any;
