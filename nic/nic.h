@@ -244,12 +244,13 @@ void nic_port_unreachable(struct nic *nic, const struct nic_rx *pkt);
 /** nic_fd() - the descriptor that is readable when packets or errors wait, or there
  *  is room again for sending. That holds from nic_arm() until the next nic_rx(). */
 int nic_fd(const struct nic *nic);
-/** nic_arm() - ask for a wake-up of nic_fd(); returns true if packets or errors
- *  wait already of which nic_fd() would not tell: then do not sleep. */
+/** nic_arm() - ask for a wake-up by nic_fd(). Returns true if packets or errors wait already
+ *  of which nic_fd() would not tell, so that the caller must not sleep. */
 bool nic_arm(struct nic *nic);
 
 /** nic_route() - can this destination be reached here, and with which path MTU?
- * Returns 0, -EHOSTUNREACH or -ENETUNREACH. Fills @mtu, counted as in struct nic_info. */
+ * Returns 0 and fills @mtu (bytes, counted as in struct nic_info), -EHOSTUNREACH, or
+ * -ENETUNREACH. */
 int nic_route(struct nic *nic, const struct homa_addr *dst, u32 *mtu);
 
 struct nic_way; /* way.h */

@@ -74,7 +74,7 @@ HOMA_PL_HOOK int dup(int old)
 	return (int)homa_pl_result(s, homa_pl_dup(s, old, 0, false));
 }
 
-/* dup2() and dup3() of different numbers, one of them a Homa socket's. */
+/* Do dup2() or dup3() of different numbers, at least one of which is a socket's of ours. */
 static int dup_to(int old, int fd, int flags)
 {
 	struct homa_pl_sock *s = homa_pl_find(old);
@@ -115,7 +115,8 @@ HOMA_PL_HOOK int dup3(int old, int fd, int flags)
 	return dup_to(old, fd, flags);
 }
 
-/* F_GETFL and F_SETFL of a TCP socket: one that listens never blocks in the kernel. */
+/* Do F_GETFL and F_SETFL of a TCP socket. The kernel's flags of one that listens are not changed,
+ * because it must never block in the kernel. */
 static int tcp_flags(struct homa_pl_sock *s, int fd, int cmd, void *arg)
 {
 	int rc;

@@ -177,7 +177,7 @@ HOMA_PL_HOOK int getsockopt(int fd, int level, int name, void *value,
 							 len));
 }
 
-/* Homa has no connections: all but connect() say so. */
+/* Homa has no connections, so on Homa sockets all of these but connect() fail. */
 
 HOMA_PL_HOOK int connect(int fd, const struct sockaddr *addr, socklen_t len)
 {

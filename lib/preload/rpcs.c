@@ -19,7 +19,7 @@ static struct homa_pl_rpc **bucket(struct homa_pl_sock *s, uint64_t id)
 	return s->rpcs ? &s->rpcs[(id >> 1) % HOMA_PL_BUCKETS] : NULL;
 }
 
-/* The address as 16 bytes and the port, whatever the family. */
+/* Write the address as 16 bytes, and the port, whatever the family. */
 static void plain(const struct sockaddr *sa, uint8_t *ip, uint16_t *port)
 {
 	static const uint8_t v4[12] = { [10] = 0xff, 0xff };

@@ -86,7 +86,7 @@ static void before_handler(int number, const struct sigaction *act,
 	own->ran_hard += !(act->sa_flags & SA_RESTART);
 	if (own->wake_fd >= 0 &&
 	    HOMA_PL_REAL(write)(own->wake_fd, &one, sizeof(one)) < 0)
-		errno = before; /* the counter is full: it is readable */
+		errno = before; /* The counter is full, so the descriptor is readable. */
 	if (act->sa_flags & SA_RESETHAND)
 		HOMA_PL_REAL(sigaction)(number, &none, NULL);
 	sigorset(&mask, &mask, &act->sa_mask);

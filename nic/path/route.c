@@ -25,7 +25,7 @@ static int fill_route(const struct nlmsghdr *msg, void *arg)
 	case RTN_UNREACHABLE:
 	case RTN_PROHIBIT:
 		return -EHOSTUNREACH;
-	default: /* broadcast, multicast, blackhole: not for an RPC */
+	default: /* RPCs cannot go to broadcast, multicast or blackhole routes. */
 		return -ENETUNREACH;
 	}
 	result->ifindex = (int)nic_rtnl_u32(attrs[RTA_OIF]);
@@ -34,7 +34,7 @@ static int fill_route(const struct nlmsghdr *msg, void *arg)
 		result->via = true;
 	} else if (attrs[RTA_VIA] &&
 		   RTA_PAYLOAD(attrs[RTA_VIA]) == sizeof(struct rtvia) + 16) {
-		/* an IPv6 gateway for an IPv4 route */
+		/* The IPv4 route has an IPv6 gateway. */
 		const struct rtvia *via = RTA_DATA(attrs[RTA_VIA]);
 
 		memset(&result->hop, 0, sizeof(result->hop));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* Asking the kernel for a way: its routing table, then its neighbours. */
+/* This asks the kernel for a way: first its routing table, then its table of neighbours. */
 #include "way.h"
 
 #include "netif.h"

@@ -165,7 +165,7 @@ static int idle_step(struct homa_svc *c, u64 now, u64 until)
 	return rc;
 }
 
-/* One step of the poller. */
+/* Take one step as the poller: look at the ring, then yield or sleep if there is nothing. */
 static int poll_step(struct homa_svc *c, struct homa_svc_waiter *w, u64 until)
 {
 	bool busy = false;
