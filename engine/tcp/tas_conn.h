@@ -19,9 +19,10 @@
 #include "homa_wheel.h"
 #include "tas_types.h"
 
-#define TAS_INTERVALS 8u /* that a connection has room for, of either side */
+/* Intervals that a connection has room for, in each of @interval and @sacked. */
+#define TAS_INTERVALS 8u
 
-/* tas_flow.flags */
+/* Bits of tas_flow.flags. */
 enum {
 	TAS_F_TS = 1 << 0,	/* both sides use timestamps */
 	TAS_F_SACK = 1 << 1,	/* both sides use selective acknowledgements */
@@ -30,91 +31,104 @@ enum {
 	TAS_F_SAY_CWR = 1 << 4, /* the next new segment says CWR */
 	TAS_F_ACK_NOW = 1 << 5, /* an ACK is owed at once */
 	TAS_F_ACK_LATER = 1 << 6, /* an ACK is owed when its time comes */
-	TAS_F_NODELAY = 1 << 7,	  /* no Nagle */
+	TAS_F_NODELAY = 1 << 7,	  /* Nagle's rule is off (the host sets it) */
 	TAS_F_FIN = 1 << 8, /* the application sends no more: snd_end counts a FIN */
 	TAS_F_FIN_IN = 1 << 9, /* the peer's FIN came in order: rcv_nxt counts it */
 	TAS_F_CLOSED = 1 << 10, /* the application has let go of the connection */
 	TAS_F_RECOVERY = 1 << 12, /* a loss is being repaired, up to @recover */
-	TAS_F_LOSS = 1 << 13,	  /* the same after a timeout */
-	TAS_F_KEEPALIVE = 1 << 14,
-	TAS_F_CORK = 1 << 15,	   /* only full segments are sent */
+	TAS_F_LOSS = 1 << 13, /* all since a timeout is repaired, up to @recover */
+	TAS_F_KEEPALIVE = 1 << 14, /* silence is probed (the host sets it) */
+	TAS_F_CORK = 1 << 15, /* only full segments are sent (the host sets it) */
 	TAS_F_CWND_FULL = 1 << 16, /* the congestion window was what held us back */
-	TAS_F_PROBE = 1 << 18, /* one byte or segment goes beyond the window */
+	TAS_F_PROBE = 1 << 18, /* a probe of the peer's window is to be sent */
 	TAS_F_PINGPONG = 1
 		<< 19, /* replies carry the ACKs, no need for quick ones */
 	TAS_F_ALIVE = 1 << 20,	  /* a keepalive probe is to be sent */
 	TAS_F_FIN_SEEN = 1 << 21, /* the peer's FIN came, behind a gap */
-	TAS_F_WAITS = 1 << 22, /* its listener's host may have no place for it yet */
+	TAS_F_WAITS = 1
+		<< 22, /* it is not accepted yet, and tas_listener.places may be 0 */
 	TAS_F_PACED = 1
-		<< 23, /* what it sends leaves at a rate; see struct tas_rate */
+		<< 23, /* the connection sends at a rate; see struct tas_rate */
 	TAS_F_SHORT = 1
-		<< 24, /* its book-keeping is in the short form; see tas_short.c */
-	TAS_F_UNTIMED = 1
-		<< 25, /* @stalled_at is not when what is under way was sent */
+		<< 24, /* the fields are in the short form; see tas_short.c */
+	TAS_F_UNTIMED = 1 << 25, /* no round trip may be measured from @stalled_at */
 };
 
 /** struct tas_flow - what decides about a segment */
 struct tas_flow {
-	/* Its place in the engine's table. */
+	/* Links the connection into tas_engine.table, or into tas_engine.spare. */
 	struct homa_list hash;
+	/* Addresses and ports of the two ends. */
 	struct tas_pair pair;
-	/* TAS_F_*. */
+	/* Bits TAS_F_*. */
 	u32 flags;
-	/* The next byte that is missing; the end of the window that the peer knows; rcv_nxt of
-	 * the last segment that was sent; the next byte that the application takes. */
+	/* Sequence number of the next byte that is missing in order. */
 	u32 rcv_nxt;
+	/* Sequence number behind the receive window that the peer knows. */
 	u32 rcv_edge;
+	/* What rcv_nxt was when the last segment was sent: so far we have acknowledged. */
 	u32 rcv_acked;
+	/* Sequence number of the next byte that the application will take. */
 	u32 rcv_read;
-	/* The first byte not acknowledged, not sent, not written; the end of the window. */
+	/* Sequence number of the first byte that the peer has not acknowledged. */
 	u32 snd_una;
+	/* Sequence number of the next byte that has never been sent. */
 	u32 snd_nxt;
+	/* Sequence number behind the last byte that the application has written, or its
+	 * FIN. */
 	u32 snd_end;
+	/* Sequence number behind the window that the peer offers. */
 	u32 snd_edge;
 	/* Congestion window, in bytes. */
 	u32 cwnd;
-	/* The peer's last timestamp in order (RFC 7323, 4.3). */
+	/* The peer's timestamp that our segments echo (RFC 7323, 4.3). */
 	u32 ts_recent;
-	/* Bytes acknowledged since the last control interval began. */
+	/* Bytes acknowledged since the control interval, or the window of marks, began. */
 	u32 acked;
-	/* Payload of a full segment, in bytes, options taken off. */
+	/* Payload of a full segment that we send, in bytes, without options. */
 	u16 mss;
 	/* enum tas_state. */
 	u8 state;
 	/* The receive buffer has 2^rx_shift bytes; 0: there is none yet. */
 	u8 rx_shift;
-	/* Shifts of the peer's windows, and of ours. */
+	/* The window in the peer's segments is shifted left by this many bits. */
 	u8 snd_wscale;
+	/* The window in our segments is shifted right by this many bits. */
 	u8 rcv_wscale;
-	/* Duplicate ACKs in a row. */
+	/* Duplicate ACKs since an ACK brought news. */
 	u8 dupacks;
-	/* Entries of tas_conn.interval, and of tas_conn.sacked, that are in use. */
+	/* Number of entries of tas_conn.interval that are in use. */
 	u8 gaps;
+	/* Number of entries of tas_conn.sacked that are in use. */
 	u8 sacks;
-	/* ACKs that are still sent at once, as the connection is new. */
+	/* Number of ACKs that are still sent at once because the connection is new. */
 	u8 quick;
-	/* Its place among those with something to send. */
+	/* Links the connection into tas_engine.tx while it may have something to send. */
 	struct homa_list tx;
 };
 
 HOMA_STATIC_ASSERT(sizeof(struct tas_flow) <= 128, "cache lines of a segment");
 
-/* Kinds of deadlines; each has a time of its own, and the wheel the earliest. */
+/* Kinds of deadlines. Each has its time in tas_conn.deadline. */
 enum tas_timer {
-	TAS_TIMER_DELACK,
-	TAS_TIMER_RETRANSMIT, /* also of SYN, FIN, and probes of a closed window */
-	TAS_TIMER_TAIL,	      /* tail loss probe */
-	TAS_TIMER_KEEPALIVE,
-	TAS_TIMER_END, /* TIME_WAIT, FIN_WAIT_2 */
+	TAS_TIMER_DELACK,     /* a delayed ACK is sent */
+	TAS_TIMER_RETRANSMIT, /* something is sent again, or a window is probed */
+	TAS_TIMER_TAIL,	      /* a tail loss probe is sent */
+	TAS_TIMER_KEEPALIVE, /* a silent peer is probed */
+	TAS_TIMER_END, /* TIME_WAIT, or FIN_WAIT_2 without an application, ends */
 	TAS_TIMERS,
 };
 
 struct tas_listener;
 
 /** struct tas_cubic - what CUBIC remembers; windows in bytes, see RFC 9438, 4.1.2
- * @epoch: when the growth after the last reduction began, ns; 0: not yet.
- * @grown_at: when it went on last, ns.
- * @most: W_max. @prior: cwnd_prior. @estimate: W_est. @k_ms: K, ms.
+ * @epoch: time at which the window began to grow after the last reduction, in ns; 0: it has
+ *	not grown since.
+ * @grown_at: time at which an ACK last let the window grow, in ns.
+ * @most: W_max: the window to which the growth leads back first.
+ * @prior: cwnd_prior: the congestion window before the last reduction.
+ * @estimate: W_est: the window that NewReno would have now.
+ * @k_ms: K: time from @epoch until the window is @most again, in ms.
  */
 struct tas_cubic {
 	u64 epoch;
@@ -127,20 +141,25 @@ struct tas_cubic {
 
 /**
  * struct tas_rate - pacing, and control by rate once in a control interval (tas_pace.c,
- *	tas_rate.c); bytes are payload
- * @node: waits in tas_engine.pace until @next_at, if there is something to send.
- * @next_at: when the next bytes may leave, ns.
- * @rate: bytes per second; 0: not known yet, nothing is held back.
- * @given: of TAS_CONSTANT, bytes per second; 0: the setting's.
- * @begun_at: when the control interval began, ns, perhaps later than now. What was
- *	acknowledged since then is tas_flow.acked, and tas_conn.marked of it with a mark.
- * @rtt: the last round trip measured in it, ns; 0: none was. @rtt_before: the last one
- *	before it. @rtt_least: the least of all.
- * @gradient: TIMELY's moving average of the differences of round trips, ns.
- * @falls: intervals in a row in which round trips became no longer.
- * @starts: no congestion was seen yet: the rate doubles.
- * @lost: bytes were lost in the interval.
- * @waits: bytes waited for @next_at: the host's lateness is made up for.
+ *	tas_rate.c); bytes are bytes of payload
+ * @node: links the connection into tas_engine.pace while bytes wait for @next_at.
+ * @next_at: time before which no more bytes may leave, in ns.
+ * @rate: rate at which bytes leave, in bytes per second; 0: it is not known yet, and nothing
+ *	is held back.
+ * @given: rate that tas_set_rate() asked for under TAS_CONSTANT, in bytes per second; 0: the
+ *	setting rate_kbps counts.
+ * @begun_at: time at which the control interval began or will begin, in ns. The engine
+ *	counts in tas_flow.acked the bytes acknowledged since, and in tas_conn.marked those of
+ *	them that were marked.
+ * @rtt: last round trip measured in this interval, in ns; 0: none was measured.
+ * @rtt_before: last round trip measured in an earlier interval, in ns; 0: none was measured.
+ * @rtt_least: shortest round trip that TIMELY has seen, in ns; 0: it has seen none.
+ * @gradient: TIMELY's moving average of the differences between round trips, in ns.
+ * @falls: number of intervals in a row in which @gradient was not positive, at most 5.
+ * @starts: no congestion has been seen yet, so the rate doubles in each interval.
+ * @lost: bytes were lost in this interval.
+ * @waits: bytes had to wait for @next_at, so the next ones may make up for a host that asks
+ *	late.
  */
 struct tas_rate {
 	struct homa_wheel_node node;
@@ -156,113 +175,152 @@ struct tas_rate {
 	bool waits;
 };
 
-/** struct tas_conn - a connection; its memory is the host's */
+/** struct tas_conn - a connection, in memory that the host has handed in */
 struct tas_conn {
-	/* What decides about a segment; first. */
+	/* What decides about a segment. It stands first. */
 	struct tas_flow f;
 	/*
-	 * Up to @rcv_mss: what the usual segment writes, too, or needs beside struct tas_flow.
+	 * The usual segment writes or reads the fields from here to @rcv_mss beside struct
+	 * tas_flow, so they stand together.
 	 */
-	/* Its place among the connections whose host is to hear of @events (TAS_EV_*). */
+	/* Links the connection into tas_engine.events while @events is not 0. */
 	struct homa_list event;
+	/* TAS_EV_* that tas_next_event() has not told the host yet. */
 	u32 events;
-	/* Hash of its pair. */
+	/* tas_hash() of the pair. */
 	u32 hash;
-	/* Segments that came and were sent, and those of them with payload. Nothing decides
-	 * by them: they are told. */
-	u32 segs_in, segs_out, data_in, data_out;
-	/* When a segment came last, and when one with payload did, in ns. */
-	u64 heard_at, data_at;
-	/* When new bytes were sent last, in ns. */
+	/* Number of segments that came and were sent, modulo 2^32. Only tools read it. */
+	u32 segs_in, segs_out;
+	/* Number of those segments that had payload. Only tools read it. */
+	u32 data_in, data_out;
+	/* Time at which a segment came last, in ns. In the short form segments with payload
+	 * write only @data_at. */
+	u64 heard_at;
+	/* Time at which a segment with payload came last, in ns; 0: none has come. */
+	u64 data_at;
+	/* Time at which new bytes were sent last, in ns; 0: none were sent. */
 	u64 sent_at;
-	/* Since when bytes have waited for an answer, in ns; 0: none wait. */
+	/* Time since which bytes have waited for an answer of the peer, in ns; 0: none
+	 * wait. */
 	u64 stalled_at;
-	/* In the short form: since when an ACK is owed; when a round trip was measured; ns. */
-	u64 owed_at, timed_at;
-	/* Initial sequence numbers, ours and the peer's. */
+	/* Time since which an ACK has been owed, in ns. Only the short form uses it. */
+	u64 owed_at;
+	/* Time at which a round trip was measured last, in ns. Only the short form uses
+	 * it. */
+	u64 timed_at;
+	/* Initial sequence numbers: @iss is ours, @irs the peer's. */
 	u32 iss, irs;
-	/* Added to our clock in timestamps, so that no peer learns how long the host runs. */
+	/* Added to our clock in timestamps, so that no peer learns how long the host
+	 * runs. */
 	u32 ts_offset;
 	/* The largest window that the peer has offered, in bytes. */
 	u32 snd_most;
-	/* The end of the last segment that was sent and not full (Nagle). */
+	/* Sequence number behind the last segment that was not full (Nagle's rule needs
+	 * it). */
 	u32 snd_small;
-	/* Segment that the peer seems to send, in bytes. */
+	/* Longest payload of a segment that has come from the peer, in bytes. */
 	u16 rcv_mss;
-	/* Largest segment that the peer said, in bytes. */
+	/* Largest segment that the peer takes, as its SYN said, in bytes. */
 	u16 peer_mss;
-	/* The host's own, NULL at first; if it is not, TAS_EV_FREE comes even for a
-	 * connection that ended before accept(). */
+	/* The host writes here what it likes. If this is not NULL the host gets
+	 * TAS_EV_FREE even for a connection that ended before accept(). */
 	void *host;
-	/* The listener that took it, until it is accepted; then NULL. */
+	/* The listener whose connection this is, until tas_accept() sets it to NULL. */
 	struct tas_listener *listener;
-	/* Its place in tas_listener.half or .ready, or among the engine's orphans. */
+	/* Links the connection into tas_listener.half or .ready, or tas_engine.orphans. */
 	struct homa_list pending;
-	/* It waits for the earliest of @deadline, or for a time before that. */
+	/* Links the connection into tas_engine.wheel, for a time not later than the
+	 * earliest of @deadline. */
 	struct homa_wheel_node wheel;
-	/* When each kind of timer is due, in ns; TAS_NEVER: it is not set. */
+	/* Time at which each kind of timer is due, in ns; TAS_NEVER: it is not set. */
 	u64 deadline[TAS_TIMERS];
-	/* Bytes received behind gaps, the interval that grew last first (RFC 2018, 4). */
+	/* Bytes that we have received behind gaps. The interval that grew last stands first
+	 * (RFC 2018, 4). */
 	struct tas_range interval[TAS_INTERVALS];
-	/* Bytes that the peer has behind gaps, in ascending order. */
+	/* Our bytes that the peer has behind gaps, as its SACK blocks say, in ascending
+	 * order. */
 	struct tas_range sacked[TAS_INTERVALS];
-	/* The repair of a loss ends when this is acknowledged. */
+	/* The repair of a loss ends when this sequence number is acknowledged. */
 	u32 recover;
-	/* What is to be sent again; nothing if the two are equal. */
+	/* The bytes [rtx_nxt, rtx_end) are to be sent again, without those in @sacked. */
 	u32 rtx_nxt, rtx_end;
-	/* @snd_nxt when something was sent again last: what is behind it was sent later. */
+	/* What snd_nxt was when bytes were last sent again: all behind it was sent
+	 * later. */
 	u32 rtx_edge;
-	/* Congestion window, in bytes, from which on it grows slowly (RFC 5681). */
+	/* Congestion window from which on slow start is over, in bytes (RFC 5681). */
 	u32 ssthresh;
-	/* Bytes acknowledged towards its next step of growth. */
+	/* Bytes acknowledged since the congestion window last grew by a step. */
 	u32 cwnd_acked;
-	/* The segment whose round trip is being timed ends here, and was sent at @rtt_at, in
-	 * ns; 0: none is timed. */
+	/* Sequence number behind the segment whose round trip is being timed. */
 	u32 rtt_seq;
+	/* Time at which that segment was sent, in ns; 0: none is being timed. */
 	u64 rtt_at;
-	/* Round trip, its variation, and the retransmission timeout, in ns (RFC 6298). */
-	u64 srtt, rttvar, rto;
-	/* Time after which the connection fails if bytes wait for an answer, in ns; 0: none. */
+	/* Smoothed round trip time, in ns; 0: none was measured (RFC 6298). */
+	u64 srtt;
+	/* Variation of the round trip time, in ns (RFC 6298). */
+	u64 rttvar;
+	/* Retransmission timeout before it is doubled, in ns (RFC 6298). */
+	u64 rto;
+	/* The connection fails when bytes have waited for an answer for this long, in
+	 * ns; 0: the number of retries counts. The host writes it. */
 	u64 user_timeout;
-	/* A congestion mark counts again when this is acknowledged. */
+	/* A congestion mark counts again when this sequence number is acknowledged. */
 	u32 ecn_seq;
-	/* Bytes acknowledged with a congestion mark since then. */
+	/* Bytes that were acknowledged with a congestion mark, out of tas_flow.acked. */
 	u32 marked;
-	/* DCTCP's share of marked bytes, in TAS_ALPHA_ONE-ths. */
+	/* DCTCP's moving average of the share of marked bytes, in units of 1 /
+	 * TAS_ALPHA_ONE. */
 	u32 alpha;
+	/* State of the congestion control CUBIC. */
 	struct tas_cubic cubic;
+	/* State of pacing and of congestion control by rate. */
 	struct tas_rate rate;
-	/* Silence before the first keepalive probe, and time between two, in ms. */
-	u32 keep_idle_ms, keep_interval_ms;
-	/* Bytes that the receive buffer may grow to; decides about window scaling. */
+	/* Silence before the first keepalive probe, in ms. The host may write it. */
+	u32 keep_idle_ms;
+	/* Time between two keepalive probes, in ms. The host may write it. */
+	u32 keep_interval_ms;
+	/* Size to which the receive buffer may grow, in bytes. Window scaling follows
+	 * from it. */
 	u32 rx_max;
-	/* Pieces sent again, and bytes in them; segments that came with bytes behind a gap, and
-	 * with a congestion mark. All of them are only told. */
-	u32 resent, resent_bytes, out_of_order, marks_in;
-	/* When it began, ns. */
+	/* Number of pieces that were sent again, and of bytes in them. Only tools read
+	 * it. */
+	u32 resent, resent_bytes;
+	/* Number of segments that came with bytes behind a gap. Only tools read it. */
+	u32 out_of_order;
+	/* Number of segments that came with a congestion mark. Only tools read it. */
+	u32 marks_in;
+	/* Time at which the connection began, in ns. */
 	u64 born_at;
-	/* Why the connection failed, a negative errno; 0: it did not. */
+	/* Negative errno that says why the connection failed; 0: it did not fail. */
 	int error;
-	/* Before the repair: congestion window, 0 if that is not to come back, and ssthresh; and
-	 * our timestamp when it began. */
-	u32 undo_cwnd, undo_ssthresh, undo_ts;
-	/* Sequence number of the peer's FIN, if TAS_F_FIN_SEEN. */
+	/* Congestion window before the repair of a loss, in bytes; 0: it is not
+	 * restored. */
+	u32 undo_cwnd;
+	/* ssthresh before the repair, in bytes. */
+	u32 undo_ssthresh;
+	/* Our timestamp when the repair began. */
+	u32 undo_ts;
+	/* Sequence number of the peer's FIN. It counts while TAS_F_FIN_SEEN is set. */
 	u32 fin_at;
-	/* When a segment that was not acceptable was answered last, in ns. */
+	/* Time at which an unacceptable segment was last answered, in ns; 0: none was. */
 	u64 challenged_at;
-	/* Packet that the path takes, in bytes; 0: the engine's. */
+	/* Longest IP packet that the path takes, in bytes; 0: as long as tas_engine.mtu. */
 	u16 path_mtu;
-	/* What @path_mtu was before a smaller one was tried. */
+	/* Value of @path_mtu that comes back if smaller packets do not help, in bytes;
+	 * 0: no smaller ones are being tried. */
 	u16 wide_mtu;
-	/* Timeouts and probes of a closed window in a row, and those of them without any
-	 * answer. */
+	/* Number of timeouts and window probes since something new was acknowledged. */
 	u8 backoff;
+	/* Number of timeouts and window probes since the peer last said anything. */
 	u8 probes;
-	/* Keepalive probes without an answer, and how many end the connection. */
-	u8 keep_probes, keep_most;
-	/* enum tas_control. */
+	/* Number of keepalive probes since the peer last said anything. */
+	u8 keep_probes;
+	/* Number of keepalive probes without an answer after which the connection fails.
+	 * The host may write it. */
+	u8 keep_most;
+	/* The congestion control, an enum tas_control. */
 	u8 control;
-	/* Pacing also if the control is by window. */
+	/* The connection is paced even if its control is by window. */
 	bool pacing;
 	/* A tail loss probe was sent, and nothing was acknowledged since. */
 	bool tail_probed;
@@ -276,11 +334,17 @@ HOMA_STATIC_ASSERT(offsetof(struct tas_conn, rcv_mss) + sizeof(u16) <= 256,
 /**
  * struct tas_ended - what is remembered of a connection in TIME_WAIT; its memory is the
  *	host's
- * @hash, @value: its place in the engine's table of these, and its hash.
- * @order: its place among them by time, or among the spare ones.
- * @deadline: when it is forgotten, ns.
- * @snd_nxt, @rcv_nxt, @ts_recent, @ts_offset: as in the connection.
- * @window: as its ACKs say it. @ts: both sides used timestamps.
+ * @hash: links it into tas_engine.ended.
+ * @order: links it into tas_engine.ended_order, or into spare_ended if it is not in use.
+ * @deadline: time at which the connection is forgotten, in ns.
+ * @pair: addresses and ports of the two ends.
+ * @value: tas_hash() of @pair.
+ * @snd_nxt: as tas_flow.snd_nxt at the end of the connection.
+ * @rcv_nxt: as tas_flow.rcv_nxt at the end of the connection.
+ * @ts_recent: as tas_flow.ts_recent at the end of the connection.
+ * @ts_offset: as tas_conn.ts_offset.
+ * @window: window field of the ACKs that are sent for it.
+ * @ts: both sides used timestamps.
  */
 struct tas_ended {
 	struct homa_list hash;
@@ -298,25 +362,25 @@ struct tas_ended {
 
 HOMA_STATIC_ASSERT(sizeof(struct tas_ended) <= 104, "TIME_WAIT in little memory");
 
-/** tas_rx_size() - bytes of the receive buffer */
+/** tas_rx_size() - size of the receive buffer, in bytes; 0: there is none yet */
 static inline u32 tas_rx_size(const struct tas_conn *conn)
 {
 	return conn->f.rx_shift ? 1u << conn->f.rx_shift : 0;
 }
 
-/** tas_scale_slack() - bytes by which a window is rounded up in a segment, at most */
+/** tas_scale_slack() - most bytes by which a window is rounded up in a segment */
 static inline u32 tas_scale_slack(const struct tas_conn *conn)
 {
 	return (1u << conn->f.rcv_wscale) - 1;
 }
 
-/** tas_in_flight() - bytes sent and not acknowledged, FIN included */
+/** tas_in_flight() - number of bytes sent and not acknowledged; SYN and FIN count, too */
 static inline u32 tas_in_flight(const struct tas_conn *conn)
 {
 	return conn->f.snd_nxt - conn->f.snd_una;
 }
 
-/** tas_crossed() - connect() was called, and a SYN has come that does not answer ours */
+/** tas_crossed() - the application connects, and a SYN came that does not answer ours */
 static inline bool tas_crossed(const struct tas_conn *conn)
 {
 	return conn->f.state == TAS_SYN_RECEIVED && !conn->listener;

@@ -11,29 +11,36 @@
 #include "homa_table.h"
 #include "tas_conn.h"
 
-#define TAS_BUCKETS 256u   /* of connections at first */
-#define TAS_SEGMENTS 1024u /* that the table may grow by */
-#define TAS_LISTEN_BUCKETS 64u
-#define TAS_STRAYS 64u /* segments of no connection that wait to be sent */
-#define TAS_RATE_LEAST 12500u /* bytes per second, of a connection */
+#define TAS_BUCKETS 256u       /* buckets of a table of connections at first */
+#define TAS_SEGMENTS 1024u     /* segments by which such a table may grow */
+#define TAS_LISTEN_BUCKETS 64u /* buckets of the table of listeners */
+#define TAS_STRAYS 64u	       /* entries of tas_engine.stray */
+#define TAS_RATE_LEAST 12500u  /* lowest rate, in bytes per second */
 
 /**
  * struct tas_listener - a port at which connections are taken
- * @node: in the engine's table. @ready: connections for accept(). @half: those that are
- *	not open yet. @news: in the engine's
- *	list of listeners whose host does not know of a connection yet.
- * @local: address; all zeros: any, ::ffff:0.0.0.0: any of IPv4. @port: host order.
- * @v6_only: with any address: of IPv6.
- * @backlog: most connections in @ready, and as many in @half.
- * @num_ready, @num_half: how many there are.
- * @rx_shift, @rx_max: receive buffers of its connections; see struct tas_conn.
- * @control: congestion control of its connections, enum tas_control and one more; 0: as
- *	the setting says.
- * @shared_half: half-open connections of all listeners of one owner, the host's memory;
- *	NULL: this listener has no such company. See tas_engine.half_most.
- * @places: how many connections the host can take now; NULL: any number. Bytes of one that
- *	it cannot take have not come: the peer sends them again.
- * @host: the host's own.
+ * @node: links it into tas_engine.listeners.
+ * @ready: open connections that wait for tas_accept().
+ * @half: connections that are not open yet.
+ * @news: links it into tas_engine.news until tas_next_ready() has returned it.
+ * @local: address at which it listens; all zeros: any address, ::ffff:0.0.0.0: any of IPv4.
+ * @port: port at which it listens, in host order.
+ * @v6_only: it takes no IPv4 connections although @local is any address.
+ * @backlog: connections above which @ready takes no more; @half takes at most as many, and
+ *	at least one.
+ * @num_ready: number of connections in @ready.
+ * @num_half: number of connections in @half.
+ * @rx_shift: receive buffers of its connections have 2^rx_shift bytes at first.
+ * @rx_max: bytes to which these buffers may grow.
+ * @control: congestion control of its connections, an enum tas_control plus 1; 0: the setting
+ *	says which.
+ * @shared_half: points to memory of the host in which the engine counts half-open connections
+ *	of all listeners of one owner; NULL: the owner has this listener alone. See
+ *	tas_engine.half_most.
+ * @places: points to the number of connections that the host has memory for now, which the
+ *	host writes; NULL: any number. While it is 0, payload for connections that are not
+ *	accepted is dropped, and the peer sends it again.
+ * @host: the host writes here what it likes.
  */
 struct tas_listener {
 	struct homa_list node;
@@ -54,35 +61,64 @@ struct tas_listener {
 	void *host;
 };
 
-/* A segment that belongs to no connection: a reset, or a SYN cookie. */
+/* A segment that leaves without its connection: a reset, a SYN cookie, or an ACK as it was
+ * when it fell due. */
 struct tas_stray {
 	struct tas_pair pair;
 	struct tas_segment seg;
 };
 
-/* @most of something in the second that begins at @at, ns; @used of them are gone. */
+/* A limit on something that may happen so many times a second; see tas_within(). */
 struct tas_limit {
+	/* Time at which the present second began, in ns. */
 	u64 at;
+	/* How often the thing has happened in this second. */
 	u32 used;
+	/* How often it may happen in this second. */
 	u32 most;
 };
 
 /**
  * struct tas_engine - connections of one thread
- * @now: ns, set by the host. @clock_ms: the same for timestamps.
- * @mtu: bytes of an IP packet towards all, unless a path is known to be narrower.
- * @key: secrets, of the table, of initial sequence numbers, and of cookies.
- * @hash_key: those of the table, as its hash uses them.
- * @spare: memory for connections that the host has handed in; @segments: for the table.
- * @wheel: deadlines of connections. @pace: connections whose next bytes wait for their time.
- * @ended: connections in TIME_WAIT whose application has let go; @ended_order: the same, the
- *	oldest first; @spare_ended: memory for them.
- * @half_most: half-open connections that are remembered; one owner of listeners gets as
- *	many as are left to all others. 0: any number. @num_half: how many there are.
- * @orphans: connections whose application has let go and whose FIN alone, or their peer's, is
- *	waited for, the oldest first; in FIN_WAIT_2 from then on.
- * @cookie_at: when a SYN cookie was sent last, ns.
- * @slow_left: exceptions that the slow path still takes in this round.
+ * @now: time of this round, in ns, as tas_set_now() was told.
+ * @clock_ms: @now in ms; timestamps are made of it.
+ * @mtu: longest IP packet that is sent to anybody, in bytes.
+ * @params: settings, which tas_set() changes.
+ * @metrics: counters, which the engine only adds to.
+ * @key: secrets: words 0 and 1 for the tables, 2 and 3 for initial sequence numbers, 4 and 5
+ *	for cookies.
+ * @hash_key: keys of tas_hash_of(), made of words 0 and 1 of @key.
+ * @rng: generator of random numbers for limits.
+ * @table: connections by their pair.
+ * @base: the first buckets of @table.
+ * @segment: the segments by which @table has grown.
+ * @segments: spare segments that the host has handed in.
+ * @listeners: listeners by their port.
+ * @wheel: connections by their deadline.
+ * @pace: connections whose next bytes must wait, by the time at which they may leave.
+ * @spare: memory for connections that the host has handed in.
+ * @num_spare: number of entries in @spare; the engine counts, the host reads.
+ * @ended: connections in TIME_WAIT that are kept as struct tas_ended, by their pair.
+ * @ended_base: the first buckets of @ended.
+ * @ended_segment: the segments by which @ended has grown.
+ * @ended_order: the entries of @ended, the oldest first.
+ * @spare_ended: unused memory for entries of @ended that the host has handed in.
+ * @num_spare_ended: number of entries in @spare_ended.
+ * @half_most: most half-open connections of all listeners; one owner gets at most as many as
+ *	are left to all others. 0: there is no limit. The host writes it.
+ * @num_half: number of half-open connections of all listeners.
+ * @orphans: closed connections that have nothing to send but a FIN, or wait for the peer's
+ *	FIN; those that wait for longest stand first.
+ * @tx: connections that may have something to send, in the order of their turns.
+ * @events: connections that tas_next_event() will return.
+ * @news: listeners that tas_next_ready() will return.
+ * @stray: ring of segments that leave without their connection.
+ * @stray_head: number of segments taken out of @stray so far, modulo 2^32.
+ * @stray_tail: number of segments put into @stray so far, modulo 2^32.
+ * @challenges: limit on challenge ACKs of all connections.
+ * @resets: limit on resets that answer segments of no connection.
+ * @cookie_at: time at which a SYN cookie was last sent, in ns.
+ * @slow_left: number of segments that the slow path still takes in this round.
  */
 struct tas_engine {
 	u64 now;
@@ -121,71 +157,86 @@ struct tas_engine {
 };
 
 /** tas_engine_init() - an engine without connections
- * @seed: 48 bytes that nobody can guess. @now: ns. @mtu: bytes. */
+ * @seed: 48 bytes that nobody can guess.
+ * @now: time of the host's clock, in ns.
+ * @mtu: longest IP packet that may be sent, in bytes. */
 void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now,
 		     u32 mtu);
 
-/** tas_set() - change a setting; TAS_EINVAL if there is none of that name or @value is
- *  out of its bounds */
+/** tas_set() - change the setting @name; returns 0, or TAS_EINVAL if there is no such setting
+ *  or @value is out of its bounds */
 int tas_set(struct tas_engine *engine, const char *name, u64 value);
 
-/** tas_add_spare() - memory for one connection, aligned to 64 bytes */
+/** tas_add_spare() - the host hands in memory for one connection, aligned to 64 bytes */
 void tas_add_spare(struct tas_engine *engine, struct tas_conn *conn);
 
 /**
- * tas_add_ended() - memory for one connection in TIME_WAIT
+ * tas_add_ended() - the host hands in memory for one connection in TIME_WAIT
  *
- * As many as were handed in are remembered, then the oldest makes room. A connection
- * that its application has let go gets its TAS_EV_FREE as soon as it is remembered so.
- * Without any such memory a connection in TIME_WAIT keeps its own.
+ * When all of this memory is in use, the oldest connection in it is forgotten for a new one.
+ * A connection that its application has closed moves into it, and the host gets TAS_EV_FREE
+ * at once. If no such memory was handed in, a connection in TIME_WAIT stays where it is.
  */
 void tas_add_ended(struct tas_engine *engine, struct tas_ended *ended);
 
-/** tas_take_ended() - one of those that are not in use goes back to the host; NULL: none */
+/** tas_take_ended() - the host takes one back that is not in use; NULL: all are in use */
 struct tas_ended *tas_take_ended(struct tas_engine *engine);
 
-/** tas_drop_orphan() - forget the connection that has been closed for longest, with all its
- *  bytes acknowledged; false: there is none. Its TAS_EV_FREE comes. */
+/** tas_drop_orphan() - forget the first connection of tas_engine.orphans, and tell the host
+ *  by TAS_EV_FREE; returns false if there is none */
 bool tas_drop_orphan(struct tas_engine *engine);
 
-/** tas_wants_segment() - one of the tables of connections would like to grow by one */
+/** tas_wants_segment() - true if a table of connections is full and no segment is spare */
 bool tas_wants_segment(const struct tas_engine *engine);
+
+/** tas_add_segment() - the host hands in a segment by which a table can grow */
 void tas_add_segment(struct tas_engine *engine, struct homa_segment *segment);
 
-/** tas_set_now() - a round begins; its slow path takes @exceptions segments at most */
+/** tas_set_now() - begin a round
+ * @now: time, in ns; if it is earlier than before the engine's clock stands still.
+ * @exceptions: most segments that the slow path takes in this round; others are dropped. */
 void tas_set_now(struct tas_engine *engine, u64 now, u32 exceptions);
 
 /** tas_rx() - a segment has arrived
- * @pair: seen from here, as the IP header said. @ecn: the IP header's.
- * @copy: what to do with its payload, at once.
+ * @pair: the two ends, seen from here, as the IP header said.
+ * @seg: the segment, decoded.
+ * @ecn: code point of the IP header, an enum tas_ecn.
+ * @copy: the engine writes here what the host shall do with the payload before its next call.
  */
 void tas_rx(struct tas_engine *engine, const struct tas_pair *pair,
 	    const struct tas_segment *seg, u8 ecn, struct tas_copy *copy);
 
 /** tas_rx_packet() - tas_decode() and tas_rx() in one, which is cheaper
- * @pair: has the addresses; the ports may be filled in here.
- * @packet, @length: header and payload, as for tas_decode().
- * @copy: as for tas_rx(), but @from counts from the begin of @packet.
- * Returns 0, or -1 if tas_decode() would.
+ * @pair: the host fills in the addresses; the engine may fill in the ports.
+ * @packet: TCP header and payload.
+ * @length: bytes of @packet.
+ * @ecn: code point of the IP header, an enum tas_ecn.
+ * @copy: as for tas_rx(), but @from counts from the beginning of @packet.
+ * Returns 0, or -1 if tas_decode() cannot read the packet.
  */
 int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair,
 		  const void *packet, u32 length, u8 ecn, struct tas_copy *copy);
 
 /** tas_icmp() - an ICMP error about a segment of ours
- * @pair: seen from here. @seq: of the quoted segment. @error: what it means, negative;
- *	0: the packet was too long. @mtu: of the path then, in bytes.
+ * @pair: the two ends of the quoted segment, seen from here.
+ * @seq: sequence number of the quoted segment.
+ * @error: negative errno that the error stands for; 0: the packet was too long.
+ * @mtu: longest IP packet that the path takes, in bytes, if @error is 0.
  */
 void tas_icmp(struct tas_engine *engine, const struct tas_pair *pair, u32 seq,
 	      int error, u32 mtu);
 
-/** tas_timers() - do what is due; @budget: connections at most. Returns when there is
- *  more to do, ns, perhaps @now; TAS_NEVER. */
+/** tas_timers() - do what is due, for at most @budget connections
+ *
+ * Returns the time at which the host shall call again, in ns, which may have come already, or
+ * TAS_NEVER. */
 u64 tas_timers(struct tas_engine *engine, u32 budget);
 
-/** tas_next_out() - the next segment to send; false: none now */
+/** tas_next_out() - write the next segment to send to @out; false if there is none now */
 bool tas_next_out(struct tas_engine *engine, struct tas_out *out);
 
-/** tas_first_out() - the ends of what tas_next_out() tries first; NULL: nothing waits */
+/** tas_first_out() - the two ends of the segment or connection that tas_next_out() tries
+ *  first; NULL: nothing waits */
 static inline const struct tas_pair *tas_first_out(const struct tas_engine *engine)
 {
 	if (unlikely(engine->stray_head != engine->stray_tail))
@@ -195,7 +246,8 @@ static inline const struct tas_pair *tas_first_out(const struct tas_engine *engi
 	return &homa_container_of(engine->tx.next, struct tas_conn, f.tx)->f.pair;
 }
 
-/** tas_pass_out() - others go before the first connection; false: it is none's */
+/** tas_pass_out() - the connection that tas_next_out() would try first goes to the end of the
+ *  queue; false if no connection is first */
 static inline bool tas_pass_out(struct tas_engine *engine)
 {
 	if (engine->stray_head != engine->stray_tail ||
@@ -206,78 +258,84 @@ static inline bool tas_pass_out(struct tas_engine *engine)
 }
 
 /** tas_next_event() - a connection to which something has happened, or NULL
- * @events: TAS_EV_*. After TAS_EV_FREE the engine does not know it any more. */
+ * @events: the engine writes TAS_EV_* here. After TAS_EV_FREE the memory is the host's. */
 struct tas_conn *tas_next_event(struct tas_engine *engine, u32 *events);
 
-/** tas_listen() - take connections
- * @listener: memory, with @local, @port, @backlog, @rx_shift, @rx_max and @host set.
- * TAS_EADDRINUSE if another listens there.
+/** tas_listen() - take connections at an address and a port
+ * @listener: memory of the host, who has set the fields that are not counters or lists.
+ * Returns 0, or TAS_EADDRINUSE if another listener has the same address and port.
  */
 int tas_listen(struct tas_engine *engine, struct tas_listener *listener);
 
 /** tas_listens() - is there a listener for connections to @pair's local end? */
 bool tas_listens(struct tas_engine *engine, const struct tas_pair *pair);
 
-/** tas_unlisten() - no longer; what was not accepted is reset */
+/** tas_unlisten() - end @listener; its connections that were not accepted are reset */
 void tas_unlisten(struct tas_engine *engine, struct tas_listener *listener);
 
-/** tas_next_ready() - a listener with a new connection for tas_accept(), or NULL */
+/** tas_next_ready() - a listener that has had a new connection since it was last returned;
+ *  NULL: there is none */
 struct tas_listener *tas_next_ready(struct tas_engine *engine);
 
-/** tas_accept() - a connection of @listener, or NULL */
+/** tas_accept() - take the first connection of @listener that is open; NULL: there is none */
 struct tas_conn *tas_accept(struct tas_engine *engine,
 			    struct tas_listener *listener);
 
 /** tas_connect() - begin a connection
- * @rx_shift, @rx_max: of its receive buffer; see struct tas_conn.
- * @out: the connection. TAS_ENOMEM: no memory was handed in; TAS_EADDRINUSE: there is
- * one with that pair, or one in TIME_WAIT that it cannot follow yet.
+ * @pair: the two ends.
+ * @rx_shift: its receive buffer has 2^@rx_shift bytes.
+ * @rx_max: bytes to which that buffer may grow.
+ * @out: the engine writes the connection here.
+ * Returns 0, TAS_ENOMEM if no memory for it was handed in, or TAS_EADDRINUSE if there is a
+ * connection with that pair, or one in TIME_WAIT that it cannot follow yet.
  */
 int tas_connect(struct tas_engine *engine, const struct tas_pair *pair,
 		u8 rx_shift, u32 rx_max, struct tas_conn **out);
 
-/** tas_written() - the application has put @bytes more into its send buffer. 0, or
- *  TAS_EPIPE if it has shut down or the connection has ended, TAS_EINVAL if more than a
- *  gigabyte would wait. */
+/** tas_written() - the application has put @bytes more into its send buffer; returns 0,
+ *  TAS_EPIPE if it has shut down or the connection has ended, or TAS_EINVAL if more than
+ *  1 GiB would wait */
 int tas_written(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
-/** tas_taken() - it has taken @bytes out of its receive buffer, no more than are there */
+/** tas_taken() - the application has taken @bytes out of its receive buffer */
 void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
 /** tas_set_buffer() - the receive buffer has 2^@rx_shift bytes now, no fewer than before */
 void tas_set_buffer(struct tas_engine *engine, struct tas_conn *conn,
 		    u8 rx_shift);
 
-/** tas_shut_send() - no more will be written; the peer is told behind the last byte */
+/** tas_shut_send() - a FIN follows the last byte that was written; returns 0, or TAS_ENOTCONN
+ *  if the connection is not open */
 int tas_shut_send(struct tas_engine *engine, struct tas_conn *conn);
 
-/** tas_close() - the application lets go; what it has written is still sent. The
- *  host hears TAS_EV_FREE when all is over. */
+/** tas_close() - the application closes; bytes that it has written are still sent, unless
+ *  bytes that it has not read force a reset. The host gets TAS_EV_FREE at the end. */
 void tas_close(struct tas_engine *engine, struct tas_conn *conn);
 
-/** tas_abort() - the same with a reset, and at once */
+/** tas_abort() - the application closes with a reset; the host gets TAS_EV_FREE */
 void tas_abort(struct tas_engine *engine, struct tas_conn *conn);
 
-/** tas_options() - after one of TAS_F_NODELAY, TAS_F_CORK, TAS_F_KEEPALIVE, the times of
- *  keepalive or the user timeout in @conn was changed */
+/** tas_options() - the host calls this after it has changed TAS_F_NODELAY, TAS_F_CORK,
+ *  TAS_F_KEEPALIVE, the times of keepalive or the user timeout in @conn */
 void tas_options(struct tas_engine *engine, struct tas_conn *conn);
 
-/** tas_set_control() - another congestion control (enum tas_control) than the settings say,
- *  best before anything is sent; TAS_EINVAL if there is none of that number */
+/** tas_set_control() - give @conn another congestion control (enum tas_control), best before
+ *  anything is sent; returns 0, or TAS_EINVAL if @control is none */
 int tas_set_control(struct tas_conn *conn, u32 control);
 
-/** tas_set_rate() - TAS_CONSTANT sends @rate bytes of payload per second instead of what the
- *  setting says, 0: as it says; TAS_EINVAL if that is less than TAS_RATE_LEAST */
+/** tas_set_rate() - set the rate of @conn under TAS_CONSTANT to @rate bytes of payload per
+ *  second; 0: to the setting rate_kbps. Returns 0, or TAS_EINVAL if @rate is too low. */
 int tas_set_rate(struct tas_conn *conn, u64 rate);
 
-/** tas_readable() - bytes in order that the application has not taken */
+/** tas_readable() - number of bytes in order that the application has not taken */
 static inline u32 tas_readable(const struct tas_conn *conn)
 {
 	return conn->f.rcv_nxt - conn->f.rcv_read -
 	       !!(conn->f.flags & TAS_F_FIN_IN);
 }
 
-/** tas_unacked() - bytes in the send buffer that are not acknowledged: what must stay */
+/** tas_unacked() - number of bytes that must stay in the send buffer, as the peer has not
+ *  acknowledged them */
 static inline u32 tas_unacked(const struct tas_conn *conn)
 {
 	u32 left = conn->f.snd_end - conn->f.snd_una;

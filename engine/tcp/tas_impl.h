@@ -5,13 +5,13 @@
 
 #include "tas_engine.h"
 
-/* bytes sent so soon after others came answer them */
+/* Bytes that are sent so soon after others came, in ns, are taken for their answer. */
 #define TAS_ANSWER_NS (40 * TAS_MSEC)
 
-/* from one round trip that is measured to the next, if shorter */
+/* In the short form a round trip is measured only so long after the last one, in ns. */
 #define TAS_TIMED_NS TAS_MSEC
 
-/* With any of these the short form says too little (tas_short.c). */
+/* A connection with any of these flags cannot be in the short form (tas_short.c). */
 #define TAS_F_LONG                                                      \
 	((u32)(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED |  \
 	       TAS_F_RECOVERY | TAS_F_LOSS | TAS_F_CORK | TAS_F_PROBE | \
@@ -19,26 +19,28 @@
 
 /* ---- tas_short.c ---- */
 
-/* The short form holds. */
+/* Is the connection in the short form? */
 static inline bool tas_is_short(const struct tas_flow *f)
 {
 	return (f->flags & (TAS_F_LONG | TAS_F_SHORT)) == TAS_F_SHORT;
 }
 
-/* It does from now on, if it can. */
+/* Brings @conn into the short form; false if that is not possible now. */
 bool tas_fold(struct tas_engine *engine, struct tas_conn *conn);
-/* It does not from now on: all fields are as they are documented. */
+/* Brings @conn out of the short form: all fields get the values that they are said to
+ * have. */
 void tas_unfold(struct tas_engine *engine, struct tas_conn *conn);
-/* What deadline[@timer] is, or would be. */
+/* What deadline[@timer] is, or would be outside of the short form, in ns. */
 u64 tas_deadline(const struct tas_engine *engine, const struct tas_conn *conn,
 		 enum tas_timer timer);
 
 /* ---- tas_table.c ---- */
 
-/* How connections are hashed, and why so, says tas_table.c. */
-#define TAS_V4_MAPPED 0xffff0000u /* bytes 8 to 11 of ::ffff:a.b.c.d */
+/* Bytes 8 to 11 of ::ffff:a.b.c.d, read as a little-endian word. */
+#define TAS_V4_MAPPED 0xffff0000u
 
-/* @ports: the first word of a segment's header. */
+/* The hash of a connection; tas_table.c says why it is this one. @ports is the first
+ * word of the header of a segment that comes: the peer's port and ours. */
 static inline u32 tas_hash_of(const struct tas_engine *engine, const u8 *remote,
 			      u32 ports)
 {
@@ -81,17 +83,21 @@ static inline struct tas_conn *tas_find(struct tas_engine *engine,
 
 struct tas_listener *tas_find_listener(struct tas_engine *engine,
 				       const struct tas_pair *pair);
-/* A new connection in the table; NULL: no memory was handed in. */
+/* Makes a connection and puts it into the table; NULL: the host has handed in no memory. */
 struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair);
-/* It leaves the table; its host hears of it once it has let go. */
+/* Ends @conn and takes it out of the table. If its application has closed the host gets
+ * TAS_EV_FREE now, else when it closes. */
 void tas_gone(struct tas_engine *engine, struct tas_conn *conn);
+/* The host will hear of @events (TAS_EV_*). */
 void tas_tell(struct tas_engine *engine, struct tas_conn *conn, u32 events);
-/* RFC 6528; and what is added to the clock for timestamps. */
+/* Returns the initial sequence number of a connection (RFC 6528), and writes to @ts_offset
+ * what is added to our clock in its timestamps. */
 u32 tas_initial_seq(const struct tas_engine *engine,
 		    const struct tas_pair *pair, u32 *ts_offset);
 
 /* ---- tas_timer.c ---- */
 
+/* Sets @timer to @deadline, in ns. */
 static inline void tas_arm(struct tas_engine *engine, struct tas_conn *conn,
 			   enum tas_timer timer, u64 deadline)
 {
@@ -106,63 +112,72 @@ static inline void tas_disarm(struct tas_conn *conn, enum tas_timer timer)
 	conn->deadline[timer] = TAS_NEVER;
 }
 
-/* After something was sent or acknowledged: the retransmission timer as it must be. */
+/* Sets the timers of retransmission and tail loss anew after bytes were sent or
+ * acknowledged. */
 void tas_rearm(struct tas_engine *engine, struct tas_conn *conn);
-/* After more was sent: the tail loss probe alone, as the timeout is of what was sent first. */
+/* Sets the timer of the tail loss probe anew after more bytes were sent. */
 void tas_rearm_tail(struct tas_engine *engine, struct tas_conn *conn);
-/* A time after so many timeouts, ns. */
+/* @time doubled so many times, but at most rto_max_ms; in ns. */
 u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings);
+/* May the last bytes be probed by a tail loss probe? */
 bool tas_wants_tail_probe(const struct tas_engine *engine,
 			  const struct tas_conn *conn);
-/* Time until then for what is sent now, ns. */
+/* Time from sending bytes to their tail loss probe, in ns. */
 u64 tas_tail_after(const struct tas_engine *engine, const struct tas_conn *conn);
 
 /* ---- tas_state.c ---- */
 
-/* The connection has failed: the host hears @error, nothing more is sent. */
+/* Ends @conn with @error, a negative errno, of which the host hears. */
 void tas_fail(struct tas_engine *engine, struct tas_conn *conn, int error);
+/* Brings @conn into TIME_WAIT, or begins that time anew. */
 void tas_time_wait(struct tas_engine *engine, struct tas_conn *conn);
-/* In FIN_WAIT_2, and its application has let go. */
+/* Lets @conn, which is closed and in FIN_WAIT_2, wait for the peer's FIN for
+ * fin_wait_ms. */
 void tas_orphan(struct tas_engine *engine, struct tas_conn *conn);
-/* Our FIN was acknowledged. */
+/* Does what follows when the peer has acknowledged our FIN. */
 void tas_fin_acked(struct tas_engine *engine, struct tas_conn *conn);
-/* The peer's FIN is the next in order. */
+/* Takes the peer's FIN, before which no byte is missing. */
 void tas_fin_in(struct tas_engine *engine, struct tas_conn *conn);
 
 /* ---- tas_ended.c ---- */
 
+/* The connection in TIME_WAIT with @pair, if it is kept as struct tas_ended; or NULL. */
 struct tas_ended *tas_find_ended(struct tas_engine *engine,
 				 const struct tas_pair *pair);
-/* From now on a connection in TIME_WAIT is remembered in less memory; false: it is not,
- * as it has an application or there is no such memory. */
+/* Moves @conn, which is in TIME_WAIT, to a struct tas_ended; false if its application
+ * has not closed or there is no memory for it. */
 bool tas_shrink(struct tas_engine *engine, struct tas_conn *conn);
-/* False: it begins a new connection, and the old one is forgotten. */
+/* Answers @seg; false if it begins a new connection, for which @ended was forgotten. */
 bool tas_ended_rx(struct tas_engine *engine, struct tas_ended *ended,
 		  const struct tas_segment *seg);
-/* connect() may use the pair of @ended already. */
+/* May connect() use the pair of @ended already? */
 bool tas_may_follow(const struct tas_engine *engine,
 		    const struct tas_ended *ended);
-/* @conn, which is new, follows it; it is forgotten. */
+/* Lets the new @conn go on with the numbers of @ended, which is forgotten. */
 void tas_follow_ended(struct tas_engine *engine, struct tas_ended *ended,
 		      struct tas_conn *conn);
+/* Sends an ACK for @ended. */
 void tas_ended_ack(struct tas_engine *engine, struct tas_ended *ended);
-/* Those whose time is over are forgotten, @budget at most; what is left of it. */
+/* Forgets at most @budget of them whose time is over; returns what is left of @budget. */
 u32 tas_expire_ended(struct tas_engine *engine, u32 budget);
+/* Time at which the next of them is to be forgotten, in ns, or TAS_NEVER. */
 u64 tas_next_ended(const struct tas_engine *engine);
 
 /* ---- tas_slow.c ---- */
 
+/* Takes any segment of a connection that there is. */
 void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 		 const struct tas_segment *seg, u8 ecn, struct tas_copy *copy);
 
 /* ---- tas_handshake.c, tas_cookie.c ---- */
 
+/* Takes a segment of a connection that connect() is opening. */
 void tas_syn_sent_rx(struct tas_engine *engine, struct tas_conn *conn,
 		     const struct tas_segment *seg);
-/* An ACK of our SYN-ACK. */
+/* Opens @conn, as @seg acknowledges our SYN-ACK, if its listener has room. */
 void tas_opened(struct tas_engine *engine, struct tas_conn *conn,
 		const struct tas_segment *seg);
-/* One more of @listener that is not open, or one less. */
+/* Counts one half-open connection of @listener more, or one less. */
 static inline void tas_half(struct tas_engine *engine,
 			    struct tas_listener *listener, bool more)
 {
@@ -173,26 +188,30 @@ static inline void tas_half(struct tas_engine *engine,
 	if (listener->shared_half)
 		*listener->shared_half += change;
 }
+/* Takes a segment of no connection at the port of @listener. */
 void tas_listener_rx(struct tas_engine *engine, struct tas_listener *listener,
 		     const struct tas_pair *pair, const struct tas_segment *seg);
-/* The options of a SYN are taken over. */
+/* Settles the options of @conn by those of the peer's SYN. */
 void tas_take_options(struct tas_engine *engine, struct tas_conn *conn,
 		      const struct tas_segment *seg);
+/* Begins @conn, which was just made, with the SYN of a peer. */
 void tas_begin_passive(struct tas_engine *engine, struct tas_listener *listener,
 		       struct tas_conn *conn, const struct tas_segment *syn);
+/* Answers a SYN by a SYN-ACK whose sequence number is a cookie. */
 void tas_send_cookie(struct tas_engine *engine,
 		     const struct tas_listener *listener,
 		     const struct tas_pair *pair, const struct tas_segment *syn);
-/* One that is still good may be on its way back. */
+/* Was a cookie sent that is still good? */
 bool tas_cookies_out(const struct tas_engine *engine);
-/* The SYN that @seg's cookie remembers; false: it is none of ours, or too old. */
+/* Writes to @syn the SYN for which the cookie in @seg was sent; false if the cookie is not
+ * ours or too old. */
 bool tas_check_cookie(const struct tas_engine *engine,
 		      const struct tas_pair *pair,
 		      const struct tas_segment *seg, struct tas_segment *syn);
 
 /* ---- tas_ack.c, tas_scoreboard.c, tas_loss.c, tas_rtt.c ---- */
 
-/* DCTCP is nothing without marks. */
+/* Does our SYN ask for ECN? DCTCP always does if ECN is not off, as it needs marks. */
 static inline bool tas_asks_ecn(const struct tas_engine *engine,
 				const struct tas_conn *conn)
 {
@@ -200,49 +219,54 @@ static inline bool tas_asks_ecn(const struct tas_engine *engine,
 	       (engine->params.ecn && conn->control == TAS_DCTCP);
 }
 
-/* The peer's timestamp is remembered (RFC 7323, 4.3). */
+/* Remembers the timestamp of @seg if that is to be echoed (RFC 7323, 4.3). */
 void tas_take_timestamp(struct tas_conn *conn, const struct tas_segment *seg);
-/* What @seg, whose ACK is acceptable, says about what we have sent. */
+/* Takes what @seg, whose ACK is acceptable, says about bytes that we have sent. */
 void tas_ack_in(struct tas_engine *engine, struct tas_conn *conn,
 		const struct tas_segment *seg);
-/* Bytes are missing on either side, or are to be sent again. */
+/* Are bytes missing on either side, or to be sent again? */
 static inline bool tas_repairs(const struct tas_conn *conn)
 {
 	return conn->f.gaps | conn->f.sacks | conn->f.dupacks ||
 	       conn->rtx_nxt != conn->rtx_end;
 }
 
-/* Marks that lie behind snd_una are set to it. */
+/* Sets sequence numbers that are remembered and lie before snd_una to snd_una. */
 void tas_follow(struct tas_conn *conn);
-/* Its SACK blocks; true if the peer has bytes that we did not know of. */
+/* Takes the SACK blocks of @seg; true if the peer has bytes that we did not know of. */
 bool tas_sacked(struct tas_conn *conn, const struct tas_segment *seg);
-/* Blocks that a new snd_una has overtaken are forgotten. */
+/* Forgets what @sacked holds before snd_una. */
 void tas_sacked_trim(struct tas_conn *conn);
-/* What the peer has of bytes behind gaps. */
+/* Number of our bytes that the peer has behind gaps. */
 u32 tas_sacked_bytes(const struct tas_conn *conn);
-/* Bytes that are believed to be under way. */
+/* Number of bytes that are believed to be under way. */
 u32 tas_pipe(const struct tas_conn *conn);
-/* @seg acknowledges @acked bytes while a loss is being repaired. */
+/* Goes on with the repair of a loss after @seg has acknowledged @acked bytes. */
 void tas_loss_acked(struct tas_engine *engine, struct tas_conn *conn,
 		    const struct tas_segment *seg, u32 acked);
+/* Takes a duplicate ACK, or one (@news) that acknowledges bytes and reports others. */
 void tas_loss_dupack(struct tas_engine *engine, struct tas_conn *conn, bool news);
+/* Takes all bytes for lost that the peer has not reported, after a timeout. */
 void tas_loss_timeout(struct tas_engine *engine, struct tas_conn *conn);
-/* A round trip was measured, in ns. */
+/* Takes a round trip that was measured, in ns, into the average and the timeout. */
 void tas_rtt_sample(struct tas_engine *engine, struct tas_conn *conn, u64 rtt);
+/* Measures a round trip by the ACK in @seg, if that is possible. */
 void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 		   const struct tas_segment *seg);
 
 /* ---- tas_cc.c, tas_cubic.c, tas_dctcp.c, tas_timely.c, tas_rate.c, tas_pace.c ---- */
 
-#define TAS_CWND_MOST (1u << 30)
-#define TAS_ALPHA_ONE 1024u
+#define TAS_CWND_MOST (1u << 30) /* largest congestion window, in bytes */
+#define TAS_ALPHA_ONE 1024u	 /* tas_conn.alpha if all bytes are marked */
 
 /**
  * struct tas_congestion - a congestion control, by window or by rate
- * @grow: @acked bytes arrived, the window was full and there is no slow start.
- * @reduced: ssthresh after a loss or a mark, before its lower limit; @window: bytes that
- *	were under way.
- * @adjust: a control interval is over: the new tas_rate.rate; then there are no others.
+ * @grow: lets the window grow, after @acked bytes were acknowledged while it was full and
+ *	slow start was over; NULL in a control by rate.
+ * @reduced: returns ssthresh after a loss or a mark, in bytes, before its lower limit is
+ *	applied; @window bytes were under way. NULL in a control by rate.
+ * @adjust: returns the new tas_rate.rate at the end of a control interval; NULL in a control
+ *	by window.
  */
 struct tas_congestion {
 	void (*grow)(struct tas_engine *engine, struct tas_conn *conn, u32 acked);
@@ -253,77 +277,90 @@ struct tas_congestion {
 extern const struct tas_congestion tas_cubic, tas_rate_dctcp, tas_timely,
 	tas_constant;
 
+/* Is the congestion control of @conn one by rate? */
 bool tas_by_rate(const struct tas_conn *conn);
-/* The share of marked bytes among those of a window or interval goes into the average. */
+/* Takes the share of marked bytes in the last window or interval into tas_conn.alpha. */
 void tas_dctcp_average(struct tas_conn *conn);
-/* As if nothing were known of the path. */
+/* Forgets the rate: nothing is known of the path. */
 void tas_rate_reset(struct tas_conn *conn);
-/* The rate of a connection that begins, or begins again. */
+/* Sets the rate with which a connection begins. */
 void tas_rate_begin(struct tas_engine *engine, struct tas_conn *conn);
+/* Counts what was acknowledged, and decides anew if the interval is over. */
 void tas_rate_acked(struct tas_engine *engine, struct tas_conn *conn,
 		    const struct tas_congestion *control, u32 acked, bool marked);
-/* Nothing was under way until now: what happened before says nothing about the path. */
+/* Begins a new interval, perhaps with a lower rate, as nothing was under way until now. */
 void tas_rate_resumed(struct tas_engine *engine, struct tas_conn *conn);
-/* The window that goes with the rate. */
+/* Sets the congestion window that goes with the rate. */
 void tas_rate_window(struct tas_conn *conn);
-/* The rate that goes with the window. */
+/* Sets the rate that goes with the congestion window. */
 void tas_pace_window(struct tas_conn *conn);
-/* How many of @bytes, in full segments, may leave now; 0: later, and the wheel is set. */
+/* Number of @bytes, in full segments, that may leave now. If it is 0 the connection
+ * waits in tas_engine.pace. */
 u32 tas_paced(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
+/* Puts off the time of the next bytes after @bytes have left. */
 void tas_pace_sent(struct tas_engine *engine, struct tas_conn *conn, u32 bytes);
 
+/* Sets the congestion window with which a connection begins. */
 void tas_cc_init(struct tas_engine *engine, struct tas_conn *conn);
+/* Tells the congestion control that @acked bytes were acknowledged, with a mark or not. */
 void tas_cc_acked(struct tas_engine *engine, struct tas_conn *conn, u32 acked,
 		  bool marked);
-/* After a silence of a timeout a window says nothing about the path (RFC 5681, 4.1). */
+/* Makes the window smaller before bytes leave, if none did for a timeout (RFC 5681,
+ * 4.1). */
 void tas_restart(struct tas_engine *engine, struct tas_conn *conn);
-/* A loss was found: what ssthresh shall be. */
+/* Sets ssthresh after a loss was found. */
 void tas_cc_loss(struct tas_engine *engine, struct tas_conn *conn);
 
 /* ---- tas_data.c ---- */
 
-/* The payload of an acceptable segment. */
+/* Takes the payload of an acceptable segment, and says in @copy what the host shall do. */
 void tas_data_in(struct tas_engine *engine, struct tas_conn *conn,
 		 const struct tas_segment *seg, struct tas_copy *copy);
+/* Takes the congestion mark of a segment, or its CWR flag. */
 void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
 		const struct tas_segment *seg, u8 ecn);
 
 /* ---- tas_window.c, tas_path.c ---- */
 
-/* Bytes that our SYN offers; windows of SYNs are not scaled. */
+/* Window that our SYN offers, in bytes, as windows of SYNs are not scaled. */
 u16 tas_syn_window(const struct tas_conn *conn);
-/* Bytes that the peer may send from rcv_nxt on, as the next segment will say. */
+/* Window that our next segment offers, in bytes from rcv_nxt on. */
 u32 tas_window(const struct tas_conn *conn);
-/* The window scale that lets a peer send so many bytes. */
+/* Window scale that is needed to offer a window of @bytes. */
 u8 tas_scale_for(u32 bytes);
-/* Payload and options of a segment that fills a packet. */
+/* Payload and options of a segment that fills a packet, in bytes. */
 u32 tas_mss_of(const struct tas_engine *engine, const struct tas_conn *conn);
-/* The payload of a full segment, after the peer's or the path's limit has changed. */
+/* Sets tas_flow.mss after the limit of the peer or of the path has changed. */
 void tas_set_mss(struct tas_engine *engine, struct tas_conn *conn);
-/* After a timeout: the path may drop what is long without a word. */
+/* Tries smaller packets, or the old size again, after several timeouts: the path may drop
+ * long packets without an error. */
 void tas_black_hole(struct tas_engine *engine, struct tas_conn *conn);
 
 /* ---- tas_want.c, tas_tx.c ---- */
 
-/* What is not the usual segment: strays, and what connections that wait have to send. */
+/* Writes the next segment to @out if it is not the usual one; false if there is none. */
 bool tas_next_other(struct tas_engine *engine, struct tas_out *out);
 
+/* Sees to it that an ACK is sent, at once if @now. */
 void tas_owe_ack(struct tas_engine *engine, struct tas_conn *conn, bool now);
 
-/* It may have something to send. */
+/* Puts @conn into tas_engine.tx if it may have something to send. */
 void tas_want(struct tas_engine *engine, struct tas_conn *conn);
+/* Answers @seg, which belongs to no connection, by a reset, if the limit allows. */
 void tas_stray_reset(struct tas_engine *engine, const struct tas_pair *pair,
 		     const struct tas_segment *seg);
-/* An ACK of what is known now, whatever comes later. */
+/* Writes an ACK at once, which will not count what comes before it leaves. */
 void tas_send_ack(struct tas_engine *engine, struct tas_conn *conn);
-/* A reset of the connection itself. */
+/* Sends a reset of @conn to its peer. */
 void tas_send_reset(struct tas_engine *engine, const struct tas_conn *conn);
+/* Puts @seg into tas_engine.stray; it is lost if that is full. */
 void tas_stray_send(struct tas_engine *engine, const struct tas_pair *pair,
 		    const struct tas_segment *seg);
-/* An ACK of what is known, unless this connection has sent one just now; of probes. */
+/* Answers a probe by an ACK, unless @conn answered such a segment 500 ms ago or less. */
 void tas_answer(struct tas_engine *engine, struct tas_conn *conn);
-/* The same, unless there were too many of all connections (RFC 5961). */
+/* Does the same, unless all connections have sent too many in this second (RFC 5961). */
 void tas_challenge(struct tas_engine *engine, struct tas_conn *conn);
+/* Counts one more under @limit, which is about @each_second; false if that is too many. */
 bool tas_within(struct tas_engine *engine, struct tas_limit *limit,
 		u32 each_second);
 

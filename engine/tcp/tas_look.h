@@ -8,7 +8,7 @@
 
 #include "tas_engine.h"
 
-#define TAS_LOOK_BUCKETS 128u		  /* looked at by one call */
+#define TAS_LOOK_BUCKETS 128u		  /* buckets that one call looks at */
 #define TAS_LISTENING (TAS_TIME_WAIT + 1) /* tas_look.state of a listener */
 
 /* What a connection does about losses. */
@@ -20,28 +20,47 @@ enum tas_repair {
 
 /**
  * struct tas_info - how a connection does; times in ns, TAS_NEVER: never or not measured
- * @flags: TAS_F_*. @state: enum tas_state. @repair: enum tas_repair. @control: enum
- *	tas_control. @timer: enum tas_timer, what is due next; TAS_TIMERS: nothing.
- * @backoff: timeouts in a row. @probes: of a closed window in a row. @keep_probes: of a
- *	silent connection.
- * @snd_wscale, @rcv_wscale: shifts of the peer's windows and of ours.
- * @mss, @rcv_mss: payload of a full segment, ours and the peer's, bytes; @path_mtu: of
- *	an IP packet.
- * @cwnd, @ssthresh: bytes; @ssthresh is all ones before the first reduction.
- * @in_flight: bytes sent and not acknowledged; @unsent: written and not sent; @sacked:
- *	in flight, and behind gaps with the peer; @lost: that are to be sent again.
- * @readable: bytes in order that the application has not taken; @gap_bytes: behind gaps.
- * @snd_wnd, @rcv_wnd: what the peer lets us send, and we the peer. @rx_size: of the
- *	receive buffer, bytes.
- * @segs_in, @segs_out: segments that came and were sent; @data_in, @data_out: those of
- *	them with payload. All modulo 2^32, as are the next.
- * @resent: pieces sent again; @resent_bytes: in them. @out_of_order: segments that came
- *	with bytes behind a gap. @marks_in: segments that came with a congestion mark.
- * @srtt, @rttvar, @rto: RFC 6298.
- * @age: since it began. @heard, @heard_data, @sent_data: since a segment came, one
- *	with payload came, and new payload was sent.
- * @due: until @timer.
- * @error: negative errno, 0: none.
+ * @flags: bits TAS_F_*.
+ * @state: an enum tas_state.
+ * @repair: what is done about losses, an enum tas_repair.
+ * @control: the congestion control, an enum tas_control.
+ * @timer: timer that is due next, an enum tas_timer; TAS_TIMERS: none is set.
+ * @backoff: as tas_conn.backoff.
+ * @probes: as tas_conn.probes.
+ * @keep_probes: as tas_conn.keep_probes.
+ * @snd_wscale: bits by which the windows in the peer's segments are shifted left.
+ * @rcv_wscale: bits by which the windows in our segments are shifted right.
+ * @mss: payload of a full segment that we send, in bytes.
+ * @rcv_mss: longest payload that has come in a segment, in bytes.
+ * @path_mtu: longest IP packet that the path takes, in bytes.
+ * @cwnd: congestion window, in bytes.
+ * @ssthresh: congestion window at which slow start ends, in bytes; UINT32_MAX: no loss yet.
+ * @in_flight: bytes sent and not acknowledged.
+ * @unsent: bytes written and not sent.
+ * @sacked: bytes of @in_flight that the peer has behind gaps.
+ * @lost: bytes that are to be sent again.
+ * @readable: bytes in order that the application has not taken.
+ * @gap_bytes: bytes that came behind gaps.
+ * @snd_wnd: bytes from the first unacknowledged one on that the peer lets us send.
+ * @rcv_wnd: bytes from the first missing one on that we let the peer send.
+ * @rx_size: size of the receive buffer, in bytes.
+ * @segs_in: number of segments that came, modulo 2^32, as are all counts below.
+ * @segs_out: number of segments that were sent.
+ * @data_in: number of segments that came with payload.
+ * @data_out: number of segments that were sent with payload.
+ * @resent: number of pieces that were sent again.
+ * @resent_bytes: number of bytes in these pieces.
+ * @out_of_order: number of segments that came with bytes behind a gap.
+ * @marks_in: number of segments that came with a congestion mark.
+ * @srtt: smoothed round trip time (RFC 6298).
+ * @rttvar: variation of the round trip time (RFC 6298).
+ * @rto: retransmission timeout before it is doubled (RFC 6298).
+ * @age: time since the connection began.
+ * @heard: time since a segment came last.
+ * @heard_data: time since a segment with payload came last.
+ * @sent_data: time since new payload was sent last.
+ * @due: time until @timer is due.
+ * @error: negative errno with which the connection failed; 0: it did not fail.
  */
 struct tas_info {
 	u32 flags;
@@ -60,18 +79,20 @@ struct tas_info {
 	int error;
 };
 
-/** tas_conn_info() - how @conn does now */
+/** tas_conn_info() - write to @info how @conn does now */
 void tas_conn_info(const struct tas_engine *engine, const struct tas_conn *conn,
 		   struct tas_info *info);
 
 /**
  * struct tas_look - a connection or a listener as tools see it
- * @state: enum tas_state, or TAS_LISTENING.
- * @pair: its ends; of a listener @local and @local_port.
- * @conn: the connection, NULL if that is only remembered (TIME_WAIT) or it is a listener;
- *	valid as long as the engine is not called, as is @listener: of a listener, and of a
- *	connection that was not accepted yet.
- * @info: of @conn. Of what is only remembered: @state and @due.
+ * @state: an enum tas_state, or TAS_LISTENING.
+ * @pair: its two ends; a listener has only @local and @local_port.
+ * @conn: the connection, valid until the engine is called again; NULL: this is a listener,
+ *	or a connection in TIME_WAIT that is kept as struct tas_ended.
+ * @listener: the listener, or the listener of a connection that is not accepted yet, valid
+ *	until the engine is called again; NULL: there is none.
+ * @info: how @conn does. If @conn is NULL and this is no listener, only @state, @timer and
+ *	@due are set.
  */
 struct tas_look {
 	u8 state;
@@ -82,10 +103,12 @@ struct tas_look {
 };
 
 /**
- * struct tas_look_cursor - all zeros: from the begin; @end: everything was seen
- * @part: listeners, connections, remembered ones. @bucket, @skip: next bucket of it, and
- *	how many there were seen already.
- * @ended: the remembered ones, too; the caller's.
+ * struct tas_look_cursor - where the next tas_look_some() goes on; all zeros: the beginning
+ * @part: table that is being read: 0: listeners, 1: connections, 2: those in TIME_WAIT.
+ * @bucket: next bucket of that table.
+ * @skip: number of entries of that bucket that were seen already.
+ * @ended: connections that are kept as struct tas_ended are seen, too. The caller sets it.
+ * @end: everything was seen.
  */
 struct tas_look_cursor {
 	u32 part, bucket, skip;
@@ -93,23 +116,25 @@ struct tas_look_cursor {
 	bool end;
 };
 
-/** tas_look_some() - the next ones, @max at most, out of TAS_LOOK_BUCKETS buckets at most
+/** tas_look_some() - write the next connections and listeners to @out, at most @max
  *
- * Between two calls the tables change: what stays is seen at least once unless its own
- * bucket changed in the middle of being read. Returns how many; 0 is not the end.
+ * One call looks at TAS_LOOK_BUCKETS buckets at most. The tables may change between two calls:
+ * what stays in them is seen at least once, unless its bucket changed while it was being read.
+ * Returns the number of entries written; @at->end and not 0 means the end.
  */
 u32 tas_look_some(const struct tas_engine *engine, struct tas_look_cursor *at,
 		  struct tas_look *out, u32 max);
 
 /**
- * struct tas_counts - how many there are now
- * @connections: of all kinds but @ended, which are those in TIME_WAIT that are only
- *	remembered.
+ * struct tas_counts - how many connections there are now
+ * @connections: number of connections that are not counted in @ended.
+ * @ended: number of connections in TIME_WAIT that are kept as struct tas_ended.
  */
 struct tas_counts {
 	u32 connections, ended;
 };
 
+/** tas_count() - count the connections; any thread may call this */
 static inline struct tas_counts tas_count(const struct tas_engine *engine)
 {
 	return (struct tas_counts){ HOMA_READ_ONCE(engine->table.count),

@@ -17,7 +17,7 @@
 #include "homa_plat.h"
 #include "tas_wire.h"
 
-#define TAS_NEVER UINT64_MAX
+#define TAS_NEVER UINT64_MAX  /* a time that does not come */
 #define TAS_MSEC 1000000ull   /* ns */
 #define TAS_SEC 1000000000ull /* ns */
 
@@ -35,8 +35,10 @@ enum tas_error {
 
 /**
  * struct tas_pair - the two ends of a connection, seen from here
- * @local, @remote: addresses in network order, IPv4 as ::ffff:a.b.c.d.
- * @local_port, @remote_port: host order.
+ * @local: our address, in network order, IPv4 as ::ffff:a.b.c.d.
+ * @remote: the peer's address, in the same form.
+ * @local_port: our port, in host order.
+ * @remote_port: the peer's port, in host order.
  */
 struct tas_pair {
 	u8 local[16];
@@ -71,11 +73,11 @@ struct tas_engine;
 
 /**
  * struct tas_copy - what the host is to do with a segment's payload
- * @conn: the connection; NULL: nothing is to be copied.
- * @from: offset from the begin of the payload, in bytes.
- * @length: bytes.
- * @to: position in the stream, counted from 0 modulo 2^32; the receive buffer holds
- *	it at @to modulo its size.
+ * @conn: connection into whose receive buffer it is copied; NULL: nothing is to be copied.
+ * @from: offset of the first byte to copy, in bytes from the beginning of the payload.
+ * @length: number of bytes to copy.
+ * @to: position of that byte in the stream, counted from 0 modulo 2^32; the host copies it to
+ *	@to modulo the size of the receive buffer.
  */
 struct tas_copy {
 	struct tas_conn *conn;
@@ -86,14 +88,15 @@ struct tas_copy {
 
 /**
  * struct tas_out - a segment to send
- * @pair: where from and where to.
- * @conn: whose it is, and whose payload follows; NULL: no connection's.
+ * @pair: the two ends; the segment goes from @local to @remote.
+ * @conn: connection from whose send buffer the payload comes; NULL: there is no payload.
  * @from: position in the stream of the payload's first byte, as in struct tas_copy.
- * @length: bytes of payload.
- * @mss: more than @mss bytes of payload are cut into segments of @mss by the host's
- *	device, each with a copy of the header, as segmentation offloads do.
- * @ecn: for the IP header.
- * @header, @header_length: the TCP header; its checksum field is 0, the host fills it.
+ * @length: number of bytes of payload.
+ * @mss: if @length is more than this, the host's device cuts the payload into segments of
+ *	@mss bytes, each with a copy of the header, as segmentation offloads do.
+ * @ecn: code point for the IP header, an enum tas_ecn.
+ * @header_length: bytes of @header that are used.
+ * @header: the TCP header. The host fills in the checksum, which is 0.
  */
 struct tas_out {
 	struct tas_pair pair;
@@ -114,9 +117,10 @@ enum tas_event {
 	TAS_EV_WRITABLE = 4, /* bytes were acknowledged */
 	TAS_EV_ERROR = 8,    /* the connection has failed; see tas_conn.error */
 	TAS_EV_END = 16, /* the peer sends no more, and all bytes are in order */
-	TAS_EV_FREE = 32, /* closed and ended; the host gives its memory back */
+	TAS_EV_FREE =
+		32, /* it is closed and over; its memory is the host's again */
 	TAS_EV_SENT =
-		64, /* closed, and all that was written has been acknowledged */
+		64, /* it is closed, and the peer has acknowledged all bytes and the FIN */
 };
 
 enum tas_state {
@@ -132,7 +136,7 @@ enum tas_state {
 	TAS_TIME_WAIT,
 };
 
-/* Congestion control of a connection. */
+/* Congestion controls; see tas_cc.c. */
 enum tas_control {
 	TAS_NEWRENO,
 	TAS_DCTCP,
@@ -143,13 +147,14 @@ enum tas_control {
 	TAS_CONTROLS,
 };
 
-/* Settings, X(name, default, least, most, "unit", "what it is"); see tas_params.def. */
+/* The settings that tas_params.def lists, with their units. */
 struct tas_params {
 #define X(name, value, least, most, unit, text) u32 name;
 #include "tas_params.def"
 #undef X
 };
 
+/* The counters that tas_metrics.def lists. The engine adds to them. */
 struct tas_metrics {
 #define X(name, text) u64 name;
 #include "tas_metrics.def"
