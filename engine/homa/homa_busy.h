@@ -7,7 +7,7 @@
 
 #include "homa_rpc.h"
 
-/* the interval between two questions doubles so often at most */
+/* The interval between two questions doubles so often at most. */
 #define HOMA_DOUBLINGS 3u
 
 /* How long to wait for an answer, ns: @base, doubled so often. */
@@ -27,14 +27,16 @@ static inline u64 homa_busy_round(u32 rpcs, u64 base)
 	return rpcs * base / HOMA_PATIENT;
 }
 
-/* The peer has @rpc and works on it: it is asked again in its turn. */
+/* The peer said BUSY about @rpc: @rpc gets HOMA_RPC_BUSY, and the peer is asked about it
+ * again in its turn. */
 void homa_busy(struct homa_ctx *ctx, struct homa_rpc *rpc);
 /* The peer is asked about @rpc next after @least ns, or later if so many of its other busy
  * RPCs have their turn first. */
 void homa_busy_wait(struct homa_ctx *ctx, struct homa_rpc *rpc, u64 least);
+/* Takes HOMA_RPC_BUSY from @rpc, which has it. */
 void homa_busy_ends(struct homa_rpc *rpc);
 
-/* It has said something else, or nothing is waited for any more. */
+/* The peer has said something else about @rpc, or nothing of it is waited for any more. */
 static inline void homa_busy_over(struct homa_rpc *rpc)
 {
 	if (rpc->flags & HOMA_RPC_BUSY)

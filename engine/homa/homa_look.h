@@ -12,30 +12,40 @@
 /* Where an RPC stands. */
 enum homa_look_phase {
 	HOMA_LOOK_NEW,
-	HOMA_LOOK_OUTGOING,   /* client: request leaves; server: response */
-	HOMA_LOOK_INCOMING,   /* a message comes in */
-	HOMA_LOOK_NO_BUFFER,  /* the same, waiting for receive buffers */
-	HOMA_LOOK_READY,      /* complete, the application has not taken it */
-	HOMA_LOOK_IN_SERVICE, /* server: the application works on it */
-	HOMA_LOOK_FAILED,     /* client: error not yet taken */
+	HOMA_LOOK_OUTGOING, /* a client's request or a server's response goes out */
+	HOMA_LOOK_INCOMING,  /* a message comes in */
+	HOMA_LOOK_NO_BUFFER, /* a message comes in and waits for receive pages */
+	HOMA_LOOK_READY,     /* a whole message waits for the application */
+	HOMA_LOOK_IN_SERVICE, /* at a server: the application works on it */
+	HOMA_LOOK_FAILED, /* at a client: the application has not taken the error */
 };
 
 /*
  * struct homa_rpc_look - an RPC as it stood when it was looked at
- * @sock, @link: the RPC's. They may be gone: a reader compares them with pointers that it
- *	has, and never follows them.
- * @port, @peer_port: Homa ports, ours when the RPC began.
- * @client: we are its client.
- * @phase: enum homa_look_phase.
- * @probes: RESENDs and NEED_ACKs without an answer.
- * @error: FAILED: positive errno.
- * @birth, @heard_at: when it began; the peer's last sign of life, ns.
- * @tx_length: bytes of the outgoing message, 0: none yet; @tx_sent: of them sent
- *	at least once; @tx_granted: of them unscheduled or granted; @tx_prio: level of
- *	the next ones, as the peer's GRANT or its cutoffs say.
- * @rx_length, @rx_received, @rx_granted: the same of the incoming one.
- * @rx_gaps, @rx_gap_bytes: holes in what has arrived of it.
- * @is_private: begun with HOMA_SEND_PRIVATE.
+ * @handle: names the RPC.
+ * @sock: socket of the RPC. It may be gone: a reader compares the pointer with others that it
+ *	has, and never follows it.
+ * @link: link of the RPC, only to compare with, as @sock.
+ * @peer: address of the other end.
+ * @port: our port when the RPC began.
+ * @peer_port: port of the other end.
+ * @client: we are the client of the RPC.
+ * @phase: where the RPC stands, an enum homa_look_phase.
+ * @probes: number of RESENDs and NEED_ACKs without an answer, at most 255.
+ * @error: positive errno if @phase is HOMA_LOOK_FAILED.
+ * @cookie: value that a client's application gave with the request.
+ * @birth: time at which the RPC began, in ns.
+ * @heard_at: time of the peer's last sign of life about the RPC, in ns.
+ * @tx_length: length of the outgoing message, in bytes; 0: there is none yet.
+ * @tx_sent: number of its bytes that were sent at least once.
+ * @tx_granted: number of its bytes that are unscheduled or granted.
+ * @tx_prio: level of its next bytes, as the peer's GRANT or cutoffs say.
+ * @rx_length: length of the incoming message, in bytes; 0: there is none yet.
+ * @rx_received: number of its bytes that have arrived.
+ * @rx_granted: number of its bytes that are unscheduled or granted.
+ * @rx_gaps: number of gaps in what has arrived of it.
+ * @rx_gap_bytes: number of bytes that are missing in these gaps.
+ * @is_private: the RPC began with HOMA_SEND_PRIVATE.
  */
 struct homa_rpc_look {
 	struct homa_handle handle;
@@ -58,12 +68,17 @@ struct homa_rpc_look {
 
 /*
  * struct homa_peer_look - a peer as reached over one link
- * @link: only to compare with.
- * @rpcs: open with it; @server_rpcs: of these, requests of its own.
- * @idle_ms: since the last RPC with it began.
- * @seg_size: message bytes in a packet to it.
- * @acks_owed, @probes: acks that wait for a packet; RESENDs unanswered.
- * @cutoffs, @cutoff_version: unscheduled priorities it asked for.
+ * @addr: address of the peer.
+ * @link: link over which it is reached, only to compare with.
+ * @rpcs: number of RPCs that are open with it.
+ * @server_rpcs: number of @rpcs that are requests of the peer.
+ * @idle_ms: time since the peer was last looked for, in ms.
+ * @seg_size: most message bytes in a packet to the peer.
+ * @cutoff_version: version of @cutoffs.
+ * @acks_owed: number of acks to the peer that wait for a packet.
+ * @probes: number of RESENDs and NEED_ACKs that the peer has not answered.
+ * @cutoffs: lengths, in bytes, up to which messages go unasked on each level, as the peer
+ *	asked for.
  */
 struct homa_peer_look {
 	struct homa_addr addr;
@@ -76,25 +91,28 @@ struct homa_peer_look {
 	u32 cutoffs[HOMA_PRIORITIES];
 };
 
-/* struct homa_look_cursor - all zero: begin; @end: everything was seen */
+/* struct homa_look_cursor - where the next call goes on; all zero: the beginning */
 struct homa_look_cursor {
+	/* Shard or part of the peer table, bucket of it, and entries of that seen
+	 * already. */
 	u32 part, bucket, skip;
+	/* Everything was seen. */
 	bool end;
 };
-#define HOMA_LOOK_BUCKETS 4096u /* hash buckets looked into by one call */
+#define HOMA_LOOK_BUCKETS 4096u /* most hash buckets that one call looks into */
 
-/** homa_rpc_look() - one RPC; -EINVAL: gone. */
+/** homa_rpc_look() - write how one RPC stands to @look; -EINVAL: it is gone. */
 int homa_rpc_look(struct homa_ctx *ctx, struct homa_handle handle,
 		  struct homa_rpc_look *look);
 /**
- * homa_rpcs_look() - some RPCs, at most @max, of one socket or (NULL) of all
- * Call again until @at->end; a call may find none. Bounded time, one shard's
- * lock at a time.
+ * homa_rpcs_look() - write some RPCs, at most @max, of one socket or (NULL) of all to @out;
+ * returns how many. The caller calls again until @at->end; a call may find none. It takes
+ * bounded time and one shard's lock at a time.
  */
 u32 homa_rpcs_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 		   const struct homa_sock *sock, struct homa_rpc_look *out,
 		   u32 max);
-/** homa_peers_look() - some peers, as homa_rpcs_look(). */
+/** homa_peers_look() - write some peers to @out, as homa_rpcs_look(). */
 u32 homa_peers_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 		    struct homa_peer_look *out, u32 max);
 
@@ -102,10 +120,19 @@ u32 homa_peers_look(struct homa_ctx *ctx, struct homa_look_cursor *at,
 
 /* struct homa_link_state - for tools and tests */
 struct homa_link_state {
+	/* As in struct homa_derived and struct homa_link, but times in us. */
 	u32 rtt_bytes, max_incoming, resend_us, timeout_us, rtt_us;
-	u32 sending, granting, waiting;
+	/* Number of outgoing messages that can send. */
+	u32 sending;
+	/* Number of incoming messages that are granted to. */
+	u32 granting;
+	/* Number of incoming messages that wait to be granted to. */
+	u32 waiting;
+	/* Time that the device needs for what it was given, in ns, by the pacer's
+	 * estimate. */
 	u64 backlog_ns;
 };
+/** homa_link_state() - write the state of @link to @state. */
 void homa_link_state(struct homa_ctx *ctx, struct homa_link *link,
 		     struct homa_link_state *state);
 /** homa_link_withheld() - incoming messages that get no grants although their

@@ -8,9 +8,9 @@
 #include "homa_ctx.h"
 #include "homa_list.h"
 
-#define HOMA_ONCE_IDS 128u /* per block */
-#define HOMA_ONCE_STRIPES 16u
-#define HOMA_ONCE_SHARES 64u /* per stripe */
+#define HOMA_ONCE_IDS 128u    /* ids that one block remembers */
+#define HOMA_ONCE_STRIPES 16u /* parts, each with a lock */
+#define HOMA_ONCE_SHARES 64u  /* groups of addresses in a stripe */
 
 /*
  * struct homa_once - HOMA_ONCE_IDS ids in a row of one client; stripe lock

@@ -8,17 +8,17 @@
 
 #include "homa_rpc.h"
 
-/* Pages for a new message whose bytes [@start, @end) are here, or a place in the
+/* Finds pages for a new message whose bytes [@start, @end) are here, or puts it into the
  * socket's queue; homa_grantee.length is set, shard locked. False: it is too long for
  * the region. */
 bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 			 u32 end);
-/* Pages for bytes of it if homa_rpc_lacks() says that they may have none; shard
- * locked. False: it waits for some. */
+/* Finds pages for its bytes [@start, @end), of which homa_rpc_lacks() says that they may
+ * have none; shard locked. False: the message waits for some. */
 bool homa_rpc_more_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 			 u32 end);
 
-/* May bytes [@start, @end) of an incoming message want for a page? */
+/* May bytes [@start, @end) of an incoming message be without a page? */
 static inline bool homa_rpc_lacks(const struct homa_rpc *rpc, u32 start, u32 end)
 {
 	return start < rpc->placed_from || end > rpc->placed_to;
@@ -48,16 +48,18 @@ bool homa_sock_may_take(const struct homa_sock *sock,
 const struct homa_heap_node *homa_sock_waits(const struct homa_sock *sock);
 /* The place in the queue that @rpc has by what it lacks. */
 u64 homa_rpc_place(const struct homa_rpc *rpc);
-/* Are pages short: somebody waits, or fewer are free than were promised? */
+/* Are pages short? They are if a message waits, or fewer are free than were promised. */
 bool homa_sock_short(const struct homa_sock *sock);
-/* A page, or a slice of one, for 64 KiB part @part of a message; false: there is none. */
+/* Takes a page, or a slice of one, for part @part (of 64 KiB) of a message; false: there is
+ * none. */
 bool homa_take_part(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 part,
 		    u32 *page);
-/* Promise @rpc the pages of its message; false: there are not so many. */
+/* Promises @rpc the pages of its message; false: there are not so many. */
 bool homa_rpc_book(struct homa_rpc *rpc, u64 now);
-/* Put @rpc into the queue. Shard locked as well, and not in the grant scheduler. */
+/* Puts @rpc, which is not in the grant scheduler, into the queue; @penalty is added to its
+ * key. Shard locked as well. */
 void homa_rpc_starve(struct homa_rpc *rpc, u64 penalty);
-/* No bytes of @rpc are known to have pages any more; shard locked. */
+/* Forgets which bytes of @rpc are known to have pages; shard locked. */
 void homa_rpc_displaced(struct homa_rpc *rpc);
 
 #endif

@@ -11,9 +11,12 @@
 /*
  * struct homa_rx_in - where a packet came in and where its RPC belongs; the RPC itself,
  *	if it exists, is homa_ctx.rx_rpc
- * @hash: homa_rpc_hash() of its id; @shard follows from it and is locked.
- * @start, @end: bytes of its message that it is or announces.
- * @whole: it is DATA, and all of its message.
+ * @link: link on which the packet came.
+ * @shard: shard of the packet's RPC, which is locked; it follows from @hash.
+ * @hash: homa_rpc_hash() of the RPC's id.
+ * @start: offset in the message of the first byte that the packet carries or announces.
+ * @end: offset behind the last such byte.
+ * @whole: the packet is DATA and carries all of its message.
  */
 struct homa_rx_in {
 	struct homa_link *link;
@@ -23,19 +26,21 @@ struct homa_rx_in {
 	bool whole;
 };
 
-/* A message of @length of which @granted bytes may come; false: too long. */
+/* Begins an incoming message of @length bytes, of which @granted may come; false: it is too
+ * long. */
 bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
 		   struct homa_rpc *rpc, u32 length, u32 granted);
 
-/* Work off acks that came with DATA; no lock held. */
+/* Works off acks that came with DATA; no lock held. */
 void homa_rx_owed(struct homa_ctx *ctx);
 
-/* homa_give.c: all of @rpc's message is in @pkt; false: no, it takes the usual way. */
+/* homa_give.c: gives @rpc's message away if all of it is in @pkt and it may be given at
+ * once; false: it goes the usual way. */
 bool homa_rx_give(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		  struct homa_rx_pkt *pkt);
 
 /* homa_rx_ctrl.c */
-/* The answer to a packet about an RPC that does not exist here. */
+/* Makes room for an answer to a packet about an RPC that does not exist here. */
 struct homa_ctrl *homa_ctrl_answer(struct homa_ctx *ctx, struct homa_link *link,
 				   const struct homa_rx_pkt *pkt,
 				   const struct homa_hdr *hdr, u8 type);

@@ -10,9 +10,10 @@
 
 #include "homa_rpc.h"
 
-/* this bit of a key puts a message behind all without it */
+/* This bit in the key of a waiting message puts it behind all messages without it. */
 #define HOMA_GREEDY (1ull << 31)
-#define HOMA_SHARE 4u /* a peer is greedy above 1/4 of the pages */
+/* A peer is greedy if it holds more than one page of so many. */
+#define HOMA_SHARE 4u
 
 /*
  * What peers hold is counted in rows of counters, in each by other bits of the peer's
@@ -20,12 +21,14 @@
  * all of them. No more than four of a row are above the share at a time, so that is one
  * peer in 262,144.
  */
+/* The counter of @peer in row @row, in pages. */
 static inline u32 *homa_held_by(struct homa_pool *pool,
 				const struct homa_peer *peer, u32 row)
 {
 	return &pool->held_by[row][(u32)(peer->key >> 8 * row) % HOMA_HOLDERS];
 }
 
+/* Counts @pages more for @peer; negative numbers wrap. Sock lock held. */
 static inline void homa_hold(struct homa_pool *pool,
 			     const struct homa_peer *peer, u32 pages)
 {
@@ -38,7 +41,8 @@ static inline void homa_hold(struct homa_pool *pool,
 	}
 }
 
-/* Does @peer hold more than its share, besides @own pages of the message in question? */
+/* Returns HOMA_GREEDY if @peer holds more than its share, the message in question with its
+ * @own pages not counted; else 0. */
 static inline u64 homa_greedy(const struct homa_sock *sock,
 			      const struct homa_peer *peer, u32 own)
 {

@@ -18,7 +18,7 @@ struct homa_rpc;
 struct homa_range;
 struct homa_segment;
 
-#define HOMA_NEVER ((u64)-1)
+#define HOMA_NEVER ((u64)-1) /* a time that does not come */
 
 /*
  * Time from @then to @now, ns. A time that another CPU wrote may be a little ahead of
@@ -35,7 +35,7 @@ static inline u32 homa_since_ms(u32 now, u32 then)
 	return then - now < 1000 ? 0 : now - then;
 }
 
-#define HOMA_MAX_BPAGES 16u /* pages of one pooled message */
+#define HOMA_MAX_BPAGES 16u /* most pages that one message takes in a region */
 #define HOMA_BPAGE_SHIFT 16
 #define HOMA_BPAGE_SIZE (1u << HOMA_BPAGE_SHIFT)
 
@@ -60,12 +60,18 @@ struct homa_params {
 #undef PARAM
 };
 
+/* What is known of a setting. */
 struct homa_param_info {
+	/* Name of the setting. */
 	const char *name;
+	/* Unit of its values. */
 	const char *unit;
+	/* What it does, in a few words. */
 	const char *text;
+	/* Its default, its least and its greatest value, in @unit. */
 	u32 def, min, max;
-	u32 offset; /* in struct homa_params */
+	/* Offset of its value in struct homa_params, in bytes. */
+	u32 offset;
 };
 extern const struct homa_param_info homa_param_table[];
 extern const u32 homa_param_count;
@@ -77,31 +83,35 @@ enum homa_metric {
 #undef METRIC
 	HOMA_M_COUNT,
 };
+/* What is known of a counter. */
 struct homa_metric_info {
+	/* Name of the counter. */
 	const char *name;
+	/* What it counts, in a few words. */
 	const char *text;
 };
 extern const struct homa_metric_info homa_metric_table[HOMA_M_COUNT];
 
 /*
- * struct homa_limits - sizes fixed at homa_engine_init()
- * @shards: lock domains of the RPC table, a power of two.
- * @buckets: hash buckets per shard, a power of two.
- * @max_buckets: what a shard may grow to with homa_ctx_give_segment(); 0: 262,144
- *	over all shards.
+ * struct homa_limits - sizes that the host chooses before homa_engine_init()
+ * @shards: number of parts of the RPC table, each with its lock; a power of two.
+ * @buckets: number of hash buckets of a shard at first, a power of two.
+ * @max_buckets: number of buckets to which a shard may grow by the memory of
+ *	homa_ctx_give_segment(); 0: 262,144 over all shards.
  * @tombstones: at most so many spare ranges are used to remember which requests were
  *	executed, each for up to 128 requests in a row of one client (homa_once.c); a
  *	quarter of them is kept for clients that have few, and no one client may have
  *	more than half of the others. 0: nothing is remembered.
- * @peer_buckets: hash buckets for peers in each of the peer table's 16 parts,
+ * @peer_buckets: number of hash buckets of each of the peer table's 16 parts at first,
  *	a power of two; 0: 1024.
- * @max_peer_buckets: what a part may grow to; 0: 4096.
- * @sock_buckets: hash buckets for ports, a power of two; 0: 256.
+ * @max_peer_buckets: number of buckets to which such a part may grow; 0: 4096.
+ * @sock_buckets: number of hash buckets for ports, a power of two; 0: 256.
  * @tell_gone: 1: a request that ends before the application has taken it - its
  *	client is silent or does not know it - makes a HOMA_EV_GONE, for hosts that
  *	keep packets with it.
- * @sock_priv, @peer_priv, @rpc_priv: bytes the host keeps with each object,
- *	after the engine's own (homa_rpc_priv() and so on), 8-byte aligned.
+ * @sock_priv: private bytes of the host behind each socket, see homa_sock_priv().
+ * @peer_priv: private bytes of the host behind each peer.
+ * @rpc_priv: private bytes of the host behind each RPC, see homa_rpc_priv().
  */
 struct homa_limits {
 	u32 shards;
@@ -118,11 +128,12 @@ struct homa_limits {
 };
 
 /*
- * struct homa_owner - whom sockets belong to, a user say; see homa_sock_charge()
- * Counters, the engine's:
- * @rpcs: open on its sockets, of either side.
- * @client_rpcs: those of @rpcs that are requests which its own sockets sent.
- * @backlog: requests that came to its sockets and that no application has taken yet.
+ * struct homa_owner - the account of one that sockets belong to, such as a user; see
+ * homa_sock_charge(). The engine counts here without a lock.
+ * @rpcs: number of RPCs that are open on the owner's sockets, of either side.
+ * @client_rpcs: number of @rpcs that are requests which the owner's own sockets sent.
+ * @backlog: number of requests that came to the owner's sockets and that no application has
+ *	taken yet.
  */
 struct homa_owner {
 	u64 rpcs;
@@ -132,12 +143,12 @@ struct homa_owner {
 
 /*
  * struct homa_seeds - random numbers that make an engine unpredictable
- * @keys: of the hash tables; secret. Who knew them could put all his RPCs into
+ * @keys: secret keys of the hash tables. Who knew them could put all his RPCs into
  *	one bucket.
- * @places, @id: where ids to each address begin. @places is secret.
- * @port: where client ports begin. Peers see it, and ids, so they must say nothing
- *	about the keys.
- * @life: what the engine calls its life; everybody may see it.
+ * @places: secret key from which the first id of RPCs to an address follows.
+ * @id: number from which that id follows, too. Peers see ids, so it is no key.
+ * @port: number from which the first client port follows. Peers see ports, so it is no key.
+ * @life: number from which the name of the engine's life follows; everybody may see it.
  *
  * A host fills the struct from its platform's generator for secrets. All words
  * are drawn independently: none may be computed from another.
@@ -151,9 +162,10 @@ struct homa_seeds {
 };
 
 /*
- * struct homa_handle - names an RPC across calls; stale ones are detected
- * @id: the RPC's id at this end (even at clients).
- * @hash: where the engine finds it.
+ * struct homa_handle - names an RPC across calls; the engine notices if that has ended
+ * @id: id of the RPC at this end, even at clients.
+ * @generation: tells the RPC from earlier ones with the same @id.
+ * @hash: hash by which the engine finds the RPC.
  */
 struct homa_handle {
 	u64 id;
@@ -163,19 +175,24 @@ struct homa_handle {
 
 /* What became of a packet. */
 enum homa_verdict {
-	HOMA_RX_CONTROL = 0, /* consumed */
-	HOMA_RX_DROP,	     /* not used; homa_rx_pkt.reason is a metric */
-	HOMA_RX_DATA,	     /* payload to copy, then homa_rx_copied() */
+	HOMA_RX_CONTROL = 0, /* the engine has done all that there was to do */
+	HOMA_RX_DROP,	     /* it was dropped; homa_rx_pkt.reason says why */
+	HOMA_RX_DATA, /* the host copies payload, then calls homa_rx_copied() */
 	HOMA_RX_NO_LISTENER, /* the host should answer "port unreachable" */
-	HOMA_RX_MESSAGE, /* a whole message, given away; see homa_sock_give() */
+	HOMA_RX_MESSAGE,     /* it is a whole message; see homa_sock_give() */
 };
 
 /*
- * struct homa_rx_message - with HOMA_RX_MESSAGE: what homa_rx_take() would say
- * @sock: whose it is. It and @handle's RPC may be gone with the next call.
- * @page: region offset of the message; now the host's until homa_pool_release().
- * @peer_port, @cookie, @deadline, @kind: as in struct homa_msg_info. The peer is
- *	homa_rx_pkt.src, the length homa_rx_pkt.length.
+ * struct homa_rx_message - what homa_rx_take() would say of a message that came by
+ * HOMA_RX_MESSAGE. Its peer is homa_rx_pkt.src, its length homa_rx_pkt.length.
+ * @sock: socket that the message is for; it may be gone with the next call.
+ * @handle: RPC of the message, which may be gone with the next call.
+ * @cookie: as in struct homa_msg_info.
+ * @deadline: as in struct homa_msg_info.
+ * @page: offset of the message in the region, in bytes; the host has it until
+ *	homa_pool_release().
+ * @peer_port: as in struct homa_msg_info.
+ * @kind: as in struct homa_msg_info.
  */
 struct homa_rx_message {
 	struct homa_sock *sock;
@@ -191,21 +208,24 @@ struct homa_rx_message {
 
 /*
  * struct homa_rx_pkt - one packet handed to homa_rx()
- * @data: Homa header; only the header is read, never the payload.
- * @len: Homa header and payload in bytes.
- * @src: sender; copied when kept.
- * @prio: in: the priority of the packet on the wire, 0 to 7.
- * @verdict: out: enum homa_verdict.
- * @reason: out, HOMA_RX_DROP: enum homa_metric that counted it.
- * @rpc: out, HOMA_RX_DATA: pinned until homa_rx_copied().
- * The rest is out, HOMA_RX_DATA and HOMA_RX_MESSAGE:
- * @skip: bytes from @data to the first byte to copy.
- * @offset: its place in the message.
- * @length: bytes to copy (may repeat bytes held already when a packet spans
- *	several gaps; they are the same bytes).
- * @fresh: how many of them are new.
+ *
+ * The host writes the first four fields, the engine the others.
+ * @data: the Homa header and the payload, which the engine never reads.
+ * @len: length of header and payload, in bytes.
+ * @src: address of the sender; the engine copies it if it keeps it.
+ * @prio: priority of the packet on the wire, 0 to 7.
+ * @verdict: what became of the packet, an enum homa_verdict.
+ * @reason: with HOMA_RX_DROP: the counter that counted it, an enum homa_metric.
+ * @rpc: with HOMA_RX_DATA: the packet's RPC, which is held until homa_rx_copied().
+ *
+ * The other fields count with HOMA_RX_DATA and HOMA_RX_MESSAGE.
+ * @skip: offset of the first byte to copy from @data, in bytes.
+ * @offset: offset of that byte in the message.
+ * @length: number of bytes to copy. If a packet spans several gaps some of them are in
+ *	place already; they are the same bytes.
+ * @fresh: number of bytes to copy that are new.
  * @whole: no byte of the message is missing after this packet.
- * @message: HOMA_RX_MESSAGE only.
+ * @message: the message, with HOMA_RX_MESSAGE only.
  */
 struct homa_rx_pkt {
 	const void *data;
@@ -225,25 +245,27 @@ struct homa_rx_pkt {
 
 /* What homa_tx() returns. */
 enum homa_tx_result {
-	HOMA_TX_IDLE = 0, /* nothing to send */
-	HOMA_TX_PACKET,	  /* desc is filled */
-	HOMA_TX_WAIT,	  /* paced: nothing until desc->not_before */
+	HOMA_TX_IDLE = 0, /* there is nothing to send */
+	HOMA_TX_PACKET,	  /* *desc is a packet to send */
+	HOMA_TX_WAIT, /* the pacer lets nothing go before desc->not_before */
 };
 
 /*
  * struct homa_tx_desc - packets to transmit: one, or several segments of one
  *	message
- * @dst: receiver.
- * @rpc: whose message; NULL for control packets. Pinned until homa_tx_done().
- * @link: where it was pulled from.
- * @offset, @length: message bytes, DATA only.
- * @seg_size: message bytes per packet; @length <= @seg_size means one packet.
- * @prio: priority 0..7, after the priority map.
- * @hdr, @hdr_len: Homa header of the first packet; homa_tx_segment() makes
- *	that of the others.
+ * @dst: address of the receiver.
+ * @rpc: RPC of the message, which is held until homa_tx_done(); NULL: a control packet.
+ * @link: link on which it is sent.
+ * @offset: offset of the first byte in the message; only of DATA.
+ * @length: number of message bytes; 0 in a control packet.
+ * @seg_size: message bytes in each packet; @length <= @seg_size means one packet.
+ * @prio: priority on the wire, 0 to 7, after the priority map.
+ * @hdr_len: bytes of @hdr that are used.
+ * @retransmit: the bytes are sent again.
  * @more: the link had another packet to send when this one was taken, even if the pacer
  *	makes that wait.
- * @not_before: with HOMA_TX_WAIT: when to ask again, ns.
+ * @not_before: with HOMA_TX_WAIT: time at which the host shall ask again, in ns.
+ * @hdr: Homa header of the first packet; homa_tx_segment() makes that of the others.
  */
 struct homa_tx_desc {
 	struct homa_addr dst;
@@ -265,12 +287,16 @@ enum homa_event_kind {
 	HOMA_EV_REQUEST = 1, /* a whole request is there */
 	HOMA_EV_RESPONSE,    /* a whole response is there */
 	HOMA_EV_FAILED,	     /* one of our requests failed */
-	HOMA_EV_GONE, /* a request ended before it was taken; see limits */
+	HOMA_EV_GONE, /* a request ended before it was taken; see homa_limits.tell_gone */
 };
 
 /*
- * struct homa_event - taken by homa_event_next()
- * @rpc: only to reach the private bytes; valid until the next engine call.
+ * struct homa_event - what homa_event_next() returns
+ * @kind: what has happened.
+ * @handle: RPC to which it has happened.
+ * @sock: socket of the RPC.
+ * @rpc: the RPC, by which the host reaches its private bytes until the next engine call.
+ * @private_rpc: the RPC began with HOMA_SEND_PRIVATE.
  */
 struct homa_event {
 	enum homa_event_kind kind;
@@ -282,15 +308,19 @@ struct homa_event {
 
 /*
  * struct homa_msg_info - an incoming message given to the application
- * @kind: as the event's.
- * @error: 0, or the positive errno of HOMA_EV_FAILED.
- * @length: bytes.
- * @cookie: of a response or a failure: what the application gave with the request.
- * @deadline: of a request: when its client stops waiting, as it says, on the clock of
- *	homa_ctx.now, ns; 0: it does not say. Any value may come: who looks at it decides
+ * @kind: kind of its event.
+ * @error: positive errno with HOMA_EV_FAILED, else 0.
+ * @length: length of the message, in bytes.
+ * @id: id of the RPC at this end.
+ * @cookie: value that the application gave with the request; of a response or a failure.
+ * @deadline: time at which the client of a request stops waiting, as it says, on the clock of
+ *	homa_ctx.now, in ns; 0: it does not say. Any value may come: who looks at it decides
  *	nothing by it but what to do for this client.
- * @pages: @num_pages region offsets, one for each 64 KiB of the message; now
- *	the host's until homa_pool_release().
+ * @peer: address of the other end.
+ * @peer_port: port of the other end.
+ * @num_pages: number of entries of @pages that are used.
+ * @pages: offset in the region of each 64 KiB of the message, in bytes; the host has these
+ *	pages until homa_pool_release().
  */
 struct homa_msg_info {
 	enum homa_event_kind kind;
@@ -309,17 +339,26 @@ struct homa_msg_info {
 
 /* A control packet on its way to a link's queue. */
 struct homa_ctrl {
+	/* Address of the receiver. */
 	struct homa_addr dst;
+	/* Ports of the sender and of the receiver, as the packet says. */
 	u16 sport, dport;
+	/* Id of the RPC at the sender. */
 	u64 sender_id;
+	/* Type of the packet, an enum homa_type. */
 	u8 type;
-	u8 priority; /* GRANT, RESEND: the field in the packet */
-	u16 num;     /* ACK: count; CUTOFFS: version */
+	/* Priority that a GRANT or a RESEND names, 0 to 7. */
+	u8 priority;
+	/* Number of acks in an ACK, or version of CUTOFFS. */
+	u16 num;
 	union {
 		struct {
-			u32 offset, length; /* GRANT, RESEND */
+			/* Fields of a GRANT or a RESEND, in bytes; GRANT has no length. */
+			u32 offset, length;
 		};
+		/* Cutoffs of a CUTOFFS packet, in bytes. */
 		u32 cutoffs[HOMA_PRIORITIES];
+		/* Client ids and server ports of an ACK. */
 		struct {
 			u64 ids[HOMA_MAX_ACKS];
 			u16 ports[HOMA_MAX_ACKS];
@@ -327,6 +366,7 @@ struct homa_ctrl {
 	};
 };
 
+/* Numbers of entries in arrays of struct homa_ctx. */
 #define HOMA_CTX_CTRL 16u
 #define HOMA_CTX_PEERS 8u
 #define HOMA_CTX_ACKS 16u
@@ -334,12 +374,15 @@ struct homa_ctrl {
 
 /* An ack that came with DATA, to be worked off after what is urgent. */
 struct homa_owed {
+	/* Address of the client that sent it. */
 	struct homa_addr peer;
+	/* Our port that the RPC was sent to. */
 	u16 server_port;
+	/* Id of the RPC at the client. */
 	u64 client_id;
 };
 
-/* An address and its keyed hash, for that is not cheap. */
+/* An address and its keyed hash, which is kept because it is not cheap. */
 struct homa_addr_key {
 	u64 key;
 	struct homa_addr addr;
@@ -347,46 +390,67 @@ struct homa_addr_key {
 
 /*
  * struct homa_ctx - one caller of the engine (a CPU, a thread)
- * @now: in: time in ns, any origin, never backwards; set before each call.
- * @cpu: in: small number that spreads page leases.
- * @tx_now: in: NULL, or where homa_rpc_send() and homa_rpc_reply() may put the packet
- *	of a message that has only one and nothing before it, as homa_tx() would; NULL
- *	then, and homa_tx_done() is due. Set before each such call.
- * The rest is the engine's; use the functions below.
+ *
+ * The host writes @now, @cpu and @tx_now; the other fields are the engine's.
  */
 struct homa_ctx {
+	/* The engine that is called. */
 	struct homa_engine *engine;
+	/* Time in ns since any origin. The host sets it before each call, never
+	 * backwards. */
 	u64 now;
+	/* A small number for the caller; callers with other numbers take other page
+	 * leases. */
 	u32 cpu;
+	/* Number of entries of @ctrl that are used. */
 	u32 num_ctrl;
+	/* Where homa_rpc_send() and homa_rpc_reply() may write the packet of a message
+	 * that has only one, if no other is before it. If they do so they set this to
+	 * NULL, and the host sends the packet as if it came from homa_tx(). The host
+	 * sets it before each such call; NULL: it wants no packet. */
 	struct homa_tx_desc *tx_now;
-	/* The RPC of the packet that homa_rx() works on, whose shard is locked then; NULL: the
-	 * packet has none here. */
+	/* The RPC of the packet that homa_rx() works on, whose shard is locked then;
+	 * NULL: the packet has none here. */
 	struct homa_rpc *rx_rpc;
+	/* Numbers of spare objects in the four lists that follow; the host reads them. */
 	u32 spare_rpcs, spare_peers, spare_ranges, spare_segments;
+	/* Lists of spare memory that the host has handed in. */
 	struct homa_segment *spare_segment;
 	struct homa_rpc *spare_rpc;
 	struct homa_peer *spare_peer;
 	struct homa_range *spare_range;
+	/* Lists of objects whose memory homa_retired_rpc() and homa_retired_peer()
+	 * return. */
 	struct homa_rpc *retired_rpc;
 	struct homa_peer *retired_peer;
+	/* First and last RPC of the list of those that homa_event_next() returns. */
 	struct homa_rpc *event_head, *event_tail;
 	/* The control packets in @ctrl go to this link when homa_ctrl_flush() runs. */
 	struct homa_link *ctrl_link;
 	/* homa_rx_flush() looks which messages of this link get grants. */
 	struct homa_link *grant_link;
-	/* A message of this socket found no pages; homa_rx_flush() looks for some and lets the
-	 * reference go. NULL: none. */
+	/* A message of this socket found no pages; homa_rx_flush() looks for some and
+	 * lets the reference go. NULL: none. */
 	struct homa_sock *hungry;
-	/* This link got something to send since the host last asked; @tx_more: others did, too. */
+	/* The last link that got something to send; the host reads it and sets it to
+	 * NULL. */
 	struct homa_link *tx_link;
+	/* Another link than @tx_link got something to send, too. */
 	bool tx_more;
+	/* Counters of this context, by enum homa_metric; the engine adds, the host
+	 * reads. */
 	u64 metrics[HOMA_M_COUNT];
+	/* Control packets that wait for homa_ctrl_flush(). */
 	struct homa_ctrl ctrl[HOMA_CTX_CTRL];
+	/* Number of entries of @acks that are used. */
 	u32 num_acks;
+	/* Acks that came with DATA and wait for homa_retired_rpc(). */
 	struct homa_owed acks[HOMA_CTX_ACKS];
-	struct homa_addr_key keys[HOMA_CTX_KEYS]; /* seen last */
-	u32 peers_epoch; /* of peers[], see homa_peer.c */
+	/* Hashes of addresses that this context has seen lately. */
+	struct homa_addr_key keys[HOMA_CTX_KEYS];
+	/* What homa_engine.peers_epoch was when @peers was last right. */
+	u32 peers_epoch;
+	/* Peers that this context has found lately. */
 	struct homa_peer *peers[HOMA_CTX_PEERS];
 };
 

@@ -20,7 +20,8 @@
 #include "homa_heap.h"
 #include "homa_turns.h"
 
-#define HOMA_SCHED_CREDIT_MAX 100000000ll /* of the oldest; 1/1000 bytes */
+/* The oldest saves up at most so much credit, in 1/1000 bytes. */
+#define HOMA_SCHED_CREDIT_MAX 100000000ll
 
 /**
  * struct homa_sendable - what a link's scheduler knows of something that sends
@@ -105,8 +106,8 @@ static inline struct homa_sendable *homa_sched_first(const struct homa_sched *sc
 
 /**
  * homa_sched_open() - can the device take a packet of @packet bytes?
- * @not_before: out, if not: when to ask again, ns; HOMA_SCHED_ROOM: when the host has
- *	reported more room.
+ * @not_before: time at which to ask again if it cannot, in ns; HOMA_SCHED_ROOM: when the host
+ *	has reported more room.
  */
 #define HOMA_SCHED_ROOM ((u64)-1)
 static inline bool homa_sched_open(const struct homa_sched *sched, u32 packet,
@@ -130,7 +131,7 @@ static inline bool homa_sched_open(const struct homa_sched *sched, u32 packet,
  * @left: bytes that it has left.
  * @unpaced: a brief sendable with no more bytes left than these need not wait for the
  *	device.
- * @not_before: as of homa_sched_open().
+ * @not_before: as in homa_sched_open().
  */
 static inline bool homa_sched_ready(const struct homa_sched *sched,
 				    const struct homa_sendable *s, u64 left,
@@ -144,8 +145,8 @@ static inline bool homa_sched_ready(const struct homa_sched *sched,
 /**
  * homa_sched_oldest() - the oldest sendable, if its share is due and it is not @first
  *
- * NULL else. Only asked when the link could take a packet of @first, so that waiting
- * costs the oldest nothing.
+ * Else it returns NULL. It is called only when the link could take a packet of @first, so that
+ * waiting costs the oldest nothing.
  */
 static inline struct homa_sendable *
 homa_sched_oldest(const struct homa_sched *sched,
@@ -160,11 +161,11 @@ homa_sched_oldest(const struct homa_sched *sched,
 	return oldest == first ? NULL : oldest;
 }
 
-/** homa_sched_burst() - how many packets of @s fit into the device, of @most; at least 1 */
+/** homa_sched_burst() - number of packets of @s that fit into the device, from 1 to @most */
 u32 homa_sched_burst(const struct homa_sched *sched,
 		     const struct homa_sendable *s, u32 most);
 
-/** homa_sched_occupy() - the device is given @bytes, headers and gaps included */
+/** homa_sched_occupy() - count @bytes, headers and gaps included, that the device was given */
 static inline void homa_sched_occupy(struct homa_sched *sched, u64 now, u64 bytes)
 {
 	if (sched->by_room) {
@@ -176,7 +177,7 @@ static inline void homa_sched_occupy(struct homa_sched *sched, u64 now, u64 byte
 	}
 }
 
-/** homa_sched_charge() - the same, of a sendable or of what else is the protocol's */
+/** homa_sched_charge() - count @bytes of a sendable, or of other packets of its protocol */
 static inline void homa_sched_charge(struct homa_sched *sched, u64 now, u64 bytes)
 {
 	homa_sched_occupy(sched, now, bytes);
@@ -184,7 +185,7 @@ static inline void homa_sched_charge(struct homa_sched *sched, u64 now, u64 byte
 		homa_turns_spend(&sched->turns, HOMA_TURN_OWN, bytes);
 }
 
-/** homa_sched_charge_others() - the same, of others than these */
+/** homa_sched_charge_others() - count @bytes of the other senders on the link */
 static inline void homa_sched_charge_others(struct homa_sched *sched, u64 now,
 					    u64 bytes)
 {
@@ -193,7 +194,7 @@ static inline void homa_sched_charge_others(struct homa_sched *sched, u64 now,
 		homa_turns_spend(&sched->turns, HOMA_TURN_OTHERS, bytes);
 }
 
-/** homa_sched_credit() - @bytes were sent; @share: 1/1000 of them that the oldest is owed */
+/** homa_sched_credit() - @bytes were sent, of which the oldest is owed @share thousandths */
 static inline void homa_sched_credit(struct homa_sched *sched, u32 bytes,
 				     u32 share)
 {

@@ -19,10 +19,10 @@
 #define HOMA_TURNS_BOUND 65536u /* bytes that brief own ones may owe */
 
 enum homa_sender {
-	HOMA_TURN_OWN,
-	HOMA_TURN_OTHERS,
-	HOMA_TURN_WAIT, /* the device is to have less first */
-	HOMA_TURN_IDLE, /* nobody waits */
+	HOMA_TURN_OWN,	  /* a sendable sends next */
+	HOMA_TURN_OTHERS, /* another sender sends next */
+	HOMA_TURN_WAIT,	  /* nobody sends before the device has sent more */
+	HOMA_TURN_IDLE,	  /* nobody has something to send */
 };
 
 /**
@@ -44,7 +44,9 @@ void homa_turns_set(struct homa_turns *turns, u32 percent);
 
 /**
  * homa_turns_next() - who sends next: HOMA_TURN_OWN, HOMA_TURN_OTHERS or HOMA_TURN_IDLE
- * @own, @others: they have something to send. @brief: the first of the own is brief.
+ * @own: sendables have something to send.
+ * @others: other senders have something to send.
+ * @brief: the first sendable is brief.
  */
 enum homa_sender homa_turns_next(struct homa_turns *turns, bool own,
 				 bool others, bool brief);

@@ -34,10 +34,11 @@ enum homa_wire_error {
 
 /**
  * struct homa_hdr - what all packets have (the rest: struct homa_wire_raw)
- * @sport, @dport: ports of sender and receiver.
+ * @sport: port of the sender.
+ * @dport: port of the receiver.
  * @sender_id: the RPC's id at the sender.
- * @type: enum homa_type.
- * @hdr_len: bytes of header and body, without payload; set by decode.
+ * @type: type of the packet, an enum homa_type.
+ * @hdr_len: bytes of header and body, without payload; only homa_packet_decode() sets it.
  */
 struct homa_hdr {
 	u16 sport;
@@ -60,19 +61,20 @@ struct homa_ack {
 /**
  * struct homa_data - body of DATA
  * @length: bytes in the message, 1..HOMA_MAX_WIRE_LENGTH.
- * @incoming: the sender sends up to here unasked; at most @length; 0 from
+ * @incoming: the sender sends the bytes before this offset unasked; at most @length; 0 from
  *	senders of wholly scheduled messages.
  * @offset: message offset of the payload, whichever field carried it.
  * @payload_len: at least 1; @offset + @payload_len <= @length.
  * @ack: an RPC that the sender has finished.
- * @cutoff_version: CUTOFFS of the receiver that the sender used; 0 none yet.
- * @resp_limit_kib: extension: unscheduled limit of the response, KiB; 0 none.
- * @error: extension, from servers: the response is none, the server's application
- *	rejects the request with this errno, at most HOMA_MAX_ERRNO; 0: it does not.
+ * @cutoff_version: version of the receiver's CUTOFFS that the sender has; 0: it has none.
+ * @resp_limit_kib: extension: unscheduled bytes that the response may have, in KiB; 0: the
+ *	server decides.
+ * @error: extension, from servers: the server's application rejects the request with this
+ *	errno, at most HOMA_MAX_ERRNO, and the payload means nothing; 0: it does not.
  * @left: extension, from clients: how much longer the client waits for the response, for
  *	homa_left_ns(); 0: it does not say.
- * @retransmit: answer to a RESEND or an RPC_UNKNOWN.
- * @incast: extension: many RPCs outstanding at the client.
+ * @retransmit: the packet answers a RESEND or an RPC_UNKNOWN.
+ * @incast: extension: the client has many RPCs open.
  * @sender_congested: extension: the sender's uplink is the bottleneck.
  * @may_reject: extension: the client understands a rejection; in packets with the
  *	first byte of a request, where others need not have it.

@@ -12,8 +12,8 @@
 
 #define TAS_HDR 20u	   /* bytes of the header without options */
 #define TAS_HDR_MAX 60u	   /* bytes of the longest header */
-#define TAS_SACKS 4u	   /* blocks of one SACK option at most */
-#define TAS_WSCALE_MAX 14u /* RFC 7323, 2.3 */
+#define TAS_SACKS 4u	   /* most blocks of one SACK option */
+#define TAS_WSCALE_MAX 14u /* largest shift of a window (RFC 7323, 2.3) */
 
 enum tas_flags {
 	TAS_FIN = 0x01,
@@ -43,15 +43,20 @@ struct tas_range {
 
 /**
  * struct tas_segment - a segment's header, in host order
- * @window: as it stands in the header, not scaled.
- * @payload: offset of the payload from the begin of the header, in bytes.
- * @length: bytes of payload.
- * @flags: TAS_FIN ...
- * @options: TAS_OPT_* of the options that are there and sound.
- * @wscale: of TAS_OPT_WSCALE; more than 14 counts as 14.
- * @num_sacks: entries of @sack that are filled.
- * @mss: of TAS_OPT_MSS, in bytes.
- * @ts, @ts_echo: of TAS_OPT_TS.
+ * @sport: port of the sender.
+ * @dport: port of the receiver.
+ * @seq: sequence number of the first byte of payload.
+ * @ack: acknowledgment number.
+ * @length: number of bytes of payload.
+ * @window: window as it stands in the header, not scaled.
+ * @payload: offset of the payload from the beginning of the header, in bytes.
+ * @flags: bits TAS_FIN to TAS_CWR.
+ * @options: bits TAS_OPT_* of the options that are there and sound.
+ * @wscale: shift of windows, with TAS_OPT_WSCALE; more than 14 counts as 14.
+ * @num_sacks: number of entries of @sack that are filled.
+ * @mss: largest segment that the sender takes, in bytes, with TAS_OPT_MSS.
+ * @ts: timestamp of the sender, with TAS_OPT_TS.
+ * @ts_echo: timestamp that the sender echoes, with TAS_OPT_TS.
  * @sack: blocks of TAS_OPT_SACK in the order in which they stand there.
  */
 struct tas_segment {
@@ -83,9 +88,10 @@ static inline bool tas_after(u32 a, u32 b)
 }
 
 /** tas_decode() - read a header
- * @packet, @length: header and payload, in bytes.
- * Returns 0, or -1 if it is none: too short, an offset of its data that lies outside, or
- * an option whose length does. What is in @seg is undefined then.
+ * @packet: header and payload.
+ * @length: length of @packet, in bytes.
+ * Returns 0, or -1 if @packet is no segment: it is too short, or its data or an option would
+ * reach beyond its end. What is in @seg is undefined then.
  */
 int tas_decode(struct tas_segment *seg, const void *packet, u32 length);
 
