@@ -23,8 +23,8 @@ static void homa_incast_mark(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_count(ctx, HOMA_M_incast_marked, 1);
 }
 
-/* How long the application waits, for the server to know; rounded up. What is longer than the
- * field holds is as good as for ever. */
+/* How long the application waits, for the server to know; rounded up. What is longer
+ * than the field holds is as good as for ever. */
 HOMA_RARE static void homa_within(const struct homa_ctx *ctx,
 				  struct homa_rpc *rpc, u64 deadline)
 {
@@ -91,7 +91,7 @@ int homa_rpc_send(struct homa_ctx *ctx, struct homa_sock *sock,
 	return 0;
 }
 
-/* The application has said what it has to say to a request; shard locked. */
+/* Notes that the application has answered a request; shard locked. */
 static void homa_rpc_answered(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	rpc->state = HOMA_RPC_OUTGOING;
@@ -102,8 +102,8 @@ static void homa_rpc_answered(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_rpc_arm(rpc, ctx->now + ctx->engine->params.need_ack_us * 1000ull);
 }
 
-/* The taken request that is to be answered; shard locked. NULL: it is gone, or @err says
- * that it was answered already. */
+/* Finds the taken request that is to be answered; shard locked. NULL: it is gone, or
+ * *@err is not 0, as it was answered already. */
 static inline struct homa_rpc *homa_rpc_to_answer(struct homa_shard *shard,
 						  struct homa_handle handle,
 						  int *err)

@@ -15,17 +15,21 @@
 #include "homa_impl.h"
 
 #define HOMA_RTT_EPOCH_NS 1000000000ull
-#define HOMA_RTT_MAX_NS 1000000000ull /* longer samples are stalls */
-#define HOMA_GUESS_SOFTWARE_NS 20000u /* both hosts, no packet on a wire */
-#define HOMA_GUESS_FACTOR 4 /* most that a measured one may exceed it */
+/* Longer samples of a round trip are taken for stalls. */
+#define HOMA_RTT_MAX_NS 1000000000ull
+/* Guess of the time that software takes in a round trip, at both hosts together. */
+#define HOMA_GUESS_SOFTWARE_NS 20000u
+/* A measured round trip counts up to so many times the guessed one. */
+#define HOMA_GUESS_FACTOR 4
 #define HOMA_RTT_BYTES_MIN 10000u
 #define HOMA_RTT_BYTES_MAX 1000000u
 /* Unknown rate: a virtual device, as fast as memory; the module's settings for
  * 100 Gbps, which let GSO units grow long. */
 #define HOMA_RTT_BYTES_UNKNOWN 60000u
 #define HOMA_INCOMING_UNKNOWN 1600000u
-#define HOMA_INCOMING_FAST 400000u /* least max_incoming from 10 Gbps on */
-/* the same, once the round trip is known */
+/* From 10 Gbps on max_incoming is at least so many bytes. */
+#define HOMA_INCOMING_FAST 400000u
+/* It is at least so many once the round trip is known. */
 #define HOMA_INCOMING_MEASURED 200000u
 #define HOMA_FAST_MBPS 10000u
 #define HOMA_FIFO_MAX 50000u

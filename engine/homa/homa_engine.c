@@ -8,8 +8,10 @@
 #include "homa_rx.h"
 
 #define HOMA_ALIGN 64u
-#define HOMA_MAX_BUCKETS 262144u    /* unless limits say otherwise */
-#define HOMA_MAX_PEER_BUCKETS 4096u /* per stripe, the same */
+/* Buckets to which all shards together, and a part of the peer table, may grow, unless
+ * limits say otherwise. */
+#define HOMA_MAX_BUCKETS 262144u
+#define HOMA_MAX_PEER_BUCKETS 4096u
 #define HOMA_MAX_SHARDS (1u << (32 - HOMA_SHARD_SHIFT))
 #define HOMA_WHEEL_TICK_NS 500000u
 
@@ -101,7 +103,7 @@ static size_t homa_align(size_t n)
 	return (n + HOMA_ALIGN - 1) & ~(size_t)(HOMA_ALIGN - 1);
 }
 
-/* Segments by which a table may grow. */
+/* Number of segments by which a table may grow. */
 static u32 homa_table_limit(u32 first, u32 most)
 {
 	return most > first ? (most - first) / HOMA_SEGMENT_BUCKETS : 0;

@@ -31,15 +31,18 @@
 #define HOMA_MAX_HEADERS (40u + 8u + 56u)
 
 /*
- * struct homa_grant_pass - what one run needs to know, read once
- * @max_incoming, @window, @quantum, @packet: bytes.
- * @ceiling: max_incoming, less what is kept for a better message, plus what
- *	quiet senders hold.
- * @grid: how exactly the message at hand is granted: 1, or in whole packets.
- * @rtt_bytes: size of the end that is granted at unscheduled priority, or 0.
- * @levels: scheduled levels.
- * @exception: this run has not yet granted beyond max_incoming.
- * @limited: somebody got less than the window for max_incoming's sake.
+ * struct homa_grant_pass - values of one run of the scheduler, which are read once
+ * @max_incoming: bytes that may be outstanding on the link.
+ * @ceiling: @max_incoming, less the bytes that are kept for a better message, plus the bytes
+ *	that quiet senders hold.
+ * @window: bytes that one message may have outstanding.
+ * @quantum: bytes for which a GRANT is worth sending.
+ * @packet: message bytes of a packet.
+ * @grid: grants of the message at hand end on a multiple of so many bytes: 1 or a packet's.
+ * @rtt_bytes: bytes at a message's end that are granted at unscheduled priority; 0: none.
+ * @levels: number of levels for scheduled bytes.
+ * @exception: this run may still grant once beyond @max_incoming.
+ * @limited: a message got less than @window because of @max_incoming.
  */
 struct homa_grant_pass {
 	u32 max_incoming;
@@ -128,7 +131,7 @@ void homa_grant_remove(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		homa_grant_due(ctx, link);
 }
 
-/* Bytes arrived that are worth accounting, or a grant may be worth sending. */
+/* Accounts bytes that have arrived, if they are worth it, and notes if a grant may be. */
 static void homa_grant_account(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			       u32 granted, u8 state)
 {
@@ -215,7 +218,8 @@ static u8 homa_grant_level(u32 levels, u32 rank, u32 active)
 	return top > rank ? (u8)(top - 1 - rank) : 0;
 }
 
-/* The first place on the grid, from what is granted on, that is not below @to. */
+/* The first offset that is not below @to and lies a multiple of @grid beyond what is
+ * granted. */
 static u64 homa_grant_grid(const struct homa_grant_pass *pass, u32 granted, u64 to)
 {
 	u32 n;
@@ -264,7 +268,7 @@ static u32 homa_grant_target(const struct homa_link *link,
 	return base + least;
 }
 
-/* Grant what is due to one message. */
+/* Grants what is due to one message. */
 static void homa_grant_one(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 rank,
 			   u32 active, struct homa_grant_pass *pass)
 {
@@ -307,7 +311,7 @@ static void homa_grant_one(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 rank,
 	pass->limited |= limited;
 }
 
-/* Bytes of the message that @link's packets can carry at least. */
+/* Message bytes that each packet on @link can carry at least. */
 static u32 homa_grant_packet(const struct homa_link *link)
 {
 	return link->mtu > 2 * HOMA_MAX_HEADERS ? link->mtu - HOMA_MAX_HEADERS :
@@ -380,7 +384,7 @@ static void homa_grant_fifo(struct homa_ctx *ctx, struct homa_link *link,
 }
 
 /*
- * One pass over the active messages, best first. False when another one is
+ * Passes once over the active messages, best first. Returns false if another pass is
  * needed, because a message was granted to its end: its window is for others
  * now, and perhaps its place.
  */

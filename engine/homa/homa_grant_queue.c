@@ -47,7 +47,7 @@ static u64 homa_peer_key(const struct homa_peer *peer,
 	return (u64)peer->slots << 32 | best->key;
 }
 
-/* Put the peer where its slots and its best waiting message want it. */
+/* Moves the peer in the heap to where its slots and its best waiting message want it. */
 static void homa_peer_requeue(struct homa_grants *grants, struct homa_peer *peer)
 {
 	struct homa_heap_node *best = homa_heap_min(&peer->waiting);
@@ -72,7 +72,7 @@ static void homa_peer_requeue(struct homa_grants *grants, struct homa_peer *peer
 	peer->grant_heap = 1;
 }
 
-/* The peer itself is left to the caller in the next four. */
+/* The next four functions leave it to their caller to move the peer. */
 static void homa_waiting_insert(struct homa_grants *grants, struct homa_rpc *rpc)
 {
 	struct homa_grantee *in = &rpc->in;
@@ -151,7 +151,7 @@ static struct homa_rpc *homa_worst(const struct homa_grants *grants,
 	return worst;
 }
 
-/* Restore the first invariant; returns whether anything was swapped. */
+/* Restores the first invariant; returns whether anything was swapped. */
 static bool homa_settle_peer(struct homa_ctx *ctx, struct homa_grants *grants,
 			     struct homa_peer *peer)
 {
@@ -170,7 +170,7 @@ static bool homa_settle_peer(struct homa_ctx *ctx, struct homa_grants *grants,
 	return true;
 }
 
-/* The rule for peers has changed. */
+/* Does what is needed after the rule for peers has changed. */
 static bool homa_settle_slots(struct homa_grants *grants, bool one_each)
 {
 	bool changed = false;
@@ -185,7 +185,7 @@ static bool homa_settle_slots(struct homa_grants *grants, bool one_each)
 	return changed;
 }
 
-/* Restore the second invariant; returns whether the set has changed. */
+/* Restores the second invariant; returns whether the set has changed. */
 static bool homa_settle(struct homa_ctx *ctx, struct homa_grants *grants, u32 max)
 {
 	bool one_each = ctx->engine->params.sigcomm_grants;

@@ -7,11 +7,12 @@
  */
 #include "homa_rx.h"
 
-/* As the kernel's own least path MTUs. */
+/* No path gets a smaller MTU, in bytes; the kernel has the same limits. */
 #define HOMA_MIN_MTU_V4 552u
 #define HOMA_MIN_MTU_V6 1280u
 
-/* The RPC whose packet to @dst is quoted, its shard locked; NULL: none. */
+/* Finds the RPC whose packet to @dst is quoted, and locks its shard; NULL: there is
+ * none. */
 static struct homa_rpc *homa_icmp_rpc(struct homa_ctx *ctx,
 				      const struct homa_addr *dst, u16 sport,
 				      u16 dport, u64 id)

@@ -43,7 +43,7 @@ void homa_life_begin(struct homa_rpc *rpc)
 	rpc->life = HOMA_READ_ONCE(rpc->peer->life);
 }
 
-/* The life that a packet is of; its peer's next RPCs are for it. */
+/* Notes that @rpc, and the next RPCs with its peer, are for this life of the server. */
 static void homa_life_is(struct homa_rpc *rpc, u32 life)
 {
 	HOMA_WRITE_ONCE(rpc->life, life);

@@ -78,7 +78,7 @@ int homa_rpc_look(struct homa_ctx *ctx, struct homa_handle handle,
 	return rpc ? 0 : -HOMA_EINVAL;
 }
 
-/* As much of one bucket as fits; false: there is more of it. */
+/* Writes as much of one bucket as fits; false: there is more of it. */
 static bool homa_look_bucket(struct homa_list *head, struct homa_look_cursor *at,
 			     const struct homa_sock *sock,
 			     struct homa_rpc_look *out, u32 max, u32 *n)

@@ -21,13 +21,14 @@ static struct homa_sock *homa_mate_after(const struct homa_sock *sock)
 	return homa_list_entry(sock->mates.next, struct homa_sock, mates);
 }
 
-/* Requests that came to it and were not answered, also those that are still coming. */
+/* Number of requests of @sock that were not answered, also of those that are still
+ * coming. */
 static u64 homa_mate_load(const struct homa_sock *sock)
 {
 	return HOMA_READ_ONCE(sock->backlog) + HOMA_READ_ONCE(*sock->taken);
 }
 
-/* As homa_sock_serves(). */
+/* Does @sock take requests of IPv4 peers (@v4) or of others? See homa_sock_serves(). */
 static bool homa_mate_serves(const struct homa_sock *sock, bool v4)
 {
 	return HOMA_READ_ONCE(sock->server) &&

@@ -16,11 +16,16 @@
 #include "homa_impl.h"
 #include "homa_once.h"
 
-#define HOMA_ONCE_CHAIN 16u /* blocks per bucket when all are used */
-#define HOMA_ONCE_OWN 4096u /* a group's own blocks are such a part of all */
-#define HOMA_ONCE_TIDY 2u   /* expired blocks freed for each new one, at most */
-#define HOMA_ONCE_HELP 16u  /* in other stripes, when there was none */
-#define HOMA_ONCE_LOOKS 4u  /* stripes looked at for that, at most */
+/* A bucket has so many blocks when all blocks are used. */
+#define HOMA_ONCE_CHAIN 16u
+/* Of so many blocks one is a group's own. */
+#define HOMA_ONCE_OWN 4096u
+/* At most so many expired blocks are freed for each new one. */
+#define HOMA_ONCE_TIDY 2u
+/* At most so many are freed in other stripes if the own one has none. */
+#define HOMA_ONCE_HELP 16u
+/* At most so many other stripes are looked at for that. */
+#define HOMA_ONCE_LOOKS 4u
 
 static u32 homa_once_buckets(const struct homa_limits *limits)
 {
@@ -186,7 +191,7 @@ static struct homa_once *homa_once_get(struct homa_ctx *ctx,
 	return once;
 }
 
-/* It is not needed for an open RPC now, but for @ms more. */
+/* Keeps a block for @ms more, as no RPC of it is open any more. */
 static void homa_once_idle(struct homa_once_stripe *stripe,
 			   struct homa_once *once, u32 now, u32 ms)
 {

@@ -17,7 +17,7 @@ static u32 homa_out_left(const struct homa_out *out)
 	return out->length - out->next;
 }
 
-/* Can anything new be sent? A whole segment, or the end of the message. */
+/* Can new bytes be sent? They can if they are a whole segment or the message's end. */
 static bool homa_out_sendable(const struct homa_out *out)
 {
 	return out->next < out->limit &&
@@ -138,7 +138,7 @@ void homa_out_cancel(struct homa_ctx *ctx, struct homa_rpc *rpc)
 
 /* ---- pulling ---- */
 
-/* May @out send now? Else the time at which to ask again. */
+/* May @out send now? If not, *@not_before is the time at which to ask again, in ns. */
 static bool homa_out_ready(const struct homa_link *link,
 			   const struct homa_out *out, u64 now, u64 *not_before)
 {
@@ -152,7 +152,7 @@ static struct homa_out *homa_out_of(struct homa_sendable *s)
 	return homa_container_of(s, struct homa_out, send);
 }
 
-/* Choose the bytes of the next transmission of @rpc; link locked. */
+/* Chooses the bytes of the next transmission of @rpc; link locked. */
 static void homa_out_take(struct homa_ctx *ctx, struct homa_link *link,
 			  struct homa_rpc *rpc, u32 max_segs,
 			  struct homa_tx_desc *desc)
@@ -224,7 +224,8 @@ static enum homa_tx_result homa_tx_ctrl(struct homa_ctx *ctx,
 	return HOMA_TX_PACKET;
 }
 
-/* How much longer the application waits, as it is now: also when the packet goes again. */
+/* Writes how much longer the application waits, counted from now even if the packet goes
+ * again. */
 HOMA_RARE static void homa_tx_left(const struct homa_ctx *ctx,
 				   const struct homa_rpc *rpc, u8 *hdr)
 {
@@ -233,7 +234,7 @@ HOMA_RARE static void homa_tx_left(const struct homa_ctx *ctx,
 	homa_wire_set_left(hdr, homa_left_code(homa_since(deadline, ctx->now)));
 }
 
-/* The DATA header of a pinned message; no lock held. */
+/* Writes the DATA header of a packet, whose RPC is held; no lock held. */
 static void homa_tx_header(const struct homa_ctx *ctx, struct homa_rpc *rpc,
 			   struct homa_tx_desc *desc)
 {

@@ -12,13 +12,12 @@
 
 /* ---- what is free (sock lock) ---- */
 
-/* Pages that messages of several pages leave to those of one. */
+/* Number of pages that messages of several pages leave to those of one. */
 static u32 homa_pool_kept(const struct homa_pool *pool)
 {
 	return pool->num_backed < 4 ? 0 : homa_max_u32(pool->num_backed / 8, 1);
 }
 
-/* Somebody waits who is not silent. */
 const struct homa_heap_node *homa_sock_waits(const struct homa_sock *sock)
 {
 	const struct homa_heap_node *first = homa_heap_min(&sock->starving);
@@ -26,14 +25,13 @@ const struct homa_heap_node *homa_sock_waits(const struct homa_sock *sock)
 	return first && first->key < HOMA_SILENT ? first : NULL;
 }
 
-/* The place in the queue that @rpc has by what it lacks. */
 u64 homa_rpc_place(const struct homa_rpc *rpc)
 {
 	return homa_greedy(rpc->sock, rpc->peer, rpc->held) + rpc->in.length -
 	       rpc->in.received;
 }
 
-/* Shortest first: those that wait for more keep it from nothing that is there. */
+/* The shortest goes first: messages that wait for more keep it from no free page. */
 bool homa_sock_may_take(const struct homa_sock *sock,
 			const struct homa_peer *peer, u32 length)
 {
@@ -49,7 +47,7 @@ bool homa_sock_short(const struct homa_sock *sock)
 	       sock->pool->num_free < sock->owed + homa_pool_kept(sock->pool);
 }
 
-/* Have @sock looked at in homa_rx_flush(), where no lock is held. */
+/* Lets homa_rx_flush(), which holds no lock, look at @sock. */
 static void homa_sock_hungry(struct homa_ctx *ctx, struct homa_sock *sock)
 {
 	if (ctx->hungry || ctx->now < sock->reclaim_at)
@@ -60,7 +58,6 @@ static void homa_sock_hungry(struct homa_ctx *ctx, struct homa_sock *sock)
 
 /* ---- pages of one message (sock lock) ---- */
 
-/* A page, or a slice of one, for 64 KiB part @part of a message. */
 bool homa_take_part(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 part,
 		    u32 *page)
 {
@@ -79,7 +76,6 @@ bool homa_take_part(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 part,
 	return true;
 }
 
-/* Promise @rpc the pages of its message; false: there are not so many. */
 bool homa_rpc_book(struct homa_rpc *rpc, u64 now)
 {
 	struct homa_sock *sock = rpc->sock;
@@ -134,7 +130,7 @@ void homa_rpc_pages_back(struct homa_rpc *rpc)
 	}
 }
 
-/* Also shard locked; not in the grant scheduler, whose node this is as well. */
+/* The node is also the grant scheduler's, so @rpc must not be there. */
 void homa_rpc_starve(struct homa_rpc *rpc, u64 penalty)
 {
 	rpc->flags |= HOMA_RPC_NO_BUFFER;
@@ -143,7 +139,7 @@ void homa_rpc_starve(struct homa_rpc *rpc, u64 penalty)
 	homa_heap_insert(&rpc->sock->starving, &rpc->in.node);
 }
 
-/* Parts @first to @last have pages, and are what comes next in all likelihood. */
+/* Notes that parts @first to @last have pages: the next bytes will likely be theirs. */
 static void homa_rpc_placed(struct homa_rpc *rpc, u32 first, u32 last)
 {
 	rpc->placed_from = first << HOMA_BPAGE_SHIFT;
@@ -156,7 +152,7 @@ void homa_rpc_displaced(struct homa_rpc *rpc)
 	rpc->placed_to = 0;
 }
 
-/* Pages for the parts of bytes [@start, @end) that have none. */
+/* Takes pages for the parts of bytes [@start, @end) that have none. */
 static bool homa_take_parts(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			    u32 start, u32 end)
 {
@@ -174,12 +170,13 @@ static bool homa_take_parts(struct homa_ctx *ctx, struct homa_rpc *rpc,
 
 /* ---- a message begins, or goes on (shard locked) ---- */
 
-/* Pages for a new message and the bytes of it that are here, or a place in the queue. */
+/* Takes pages for a new message and the bytes of it that are here, or puts it into the
+ * queue. */
 static void homa_rpc_first_pages(struct homa_ctx *ctx, struct homa_rpc *rpc,
 				 u32 start, u32 end)
 {
 	struct homa_sock *sock = rpc->sock;
-	/* One that is here in one packet holds nothing for others to wait for. */
+	/* A message that is here in one packet keeps no page from others for long. */
 	bool whole = end - start == rpc->in.length && rpc->num_pages == 1;
 	bool found = homa_sock_may_take(sock, whole ? NULL : rpc->peer,
 					rpc->in.length);
@@ -226,7 +223,7 @@ bool homa_rpc_find_pages(struct homa_ctx *ctx, struct homa_rpc *rpc, u32 start,
 	return ok;
 }
 
-/* All parts of bytes [@start, @end) have pages already. */
+/* Do all parts of bytes [@start, @end) have pages already? */
 static bool homa_rpc_has_parts(struct homa_rpc *rpc, u32 start, u32 end)
 {
 	u32 first = start >> HOMA_BPAGE_SHIFT;

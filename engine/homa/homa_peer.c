@@ -33,7 +33,7 @@ u16 homa_seg_size(const struct homa_addr *addr, u32 mtu)
 	return mtu > headers + 64 ? (u16)(mtu - headers) : 64;
 }
 
-/* What was known of the path is forgotten: it is heard of again. */
+/* Forgets what was known of the path, of which the host will hear again. */
 void homa_peer_follow_mtu(struct homa_peer *peer, const struct homa_link *link)
 {
 	u32 mtu = HOMA_READ_ONCE(link->mtu);
@@ -90,7 +90,8 @@ static void homa_peer_init(struct homa_ctx *ctx, struct homa_peer *peer,
 	homa_ref_init(&peer->refs, 1); /* the table's */
 }
 
-/* Not all peers that somebody filled the table with: this many under the lock. */
+/* Number of peers that are looked at under the lock, as somebody may have filled the
+ * table. */
 #define HOMA_EVICT_LOOKS 32u
 
 static u32 homa_peer_hash_of(const struct homa_list *node)
@@ -104,8 +105,8 @@ static struct homa_peer_stripe *homa_peer_stripe(struct homa_engine *engine,
 	return &engine->peers[key & (HOMA_PEER_STRIPES - 1)];
 }
 
-/* Forget one idle peer of a stripe, looking at so many: who was looked at and stays
- * is looked at last the next time. */
+/* Forgets one idle peer of a stripe, and looks at most at @looks peers for that. Those that
+ * stay are looked at last the next time. */
 static bool homa_peer_evict(struct homa_ctx *ctx, struct homa_peer_stripe *stripe,
 			    u32 idle_ms, u32 looks)
 {
@@ -151,7 +152,7 @@ static struct homa_peer *homa_peer_find(struct homa_list *head,
 	return NULL;
 }
 
-/* The same without the stripe's lock; NULL: perhaps it is there all the same. */
+/* Finds a peer without the stripe's lock; NULL: it may be there all the same. */
 static struct homa_peer *homa_peer_glance(struct homa_list *head,
 					  const struct homa_link *link,
 					  const struct homa_addr *addr)
@@ -168,7 +169,7 @@ static struct homa_peer *homa_peer_glance(struct homa_list *head,
 			continue;
 		if (!homa_ref_get_live(&peer->refs))
 			return NULL;
-		/* Now that it stays: is it still the one? */
+		/* It stays from now on, but may have become another peer before. */
 		if (peer->link == link && homa_addr_equal(&peer->addr, addr))
 			return peer;
 		(void)homa_ref_put(&peer->refs);

@@ -60,7 +60,7 @@ bool homa_rx_begin(struct homa_ctx *ctx, const struct homa_rx_in *in,
 	return true;
 }
 
-/* The response to one of our requests begins. */
+/* Begins the response to one of our requests. */
 static bool homa_rx_response(struct homa_ctx *ctx, const struct homa_rx_in *in,
 			     struct homa_rpc *rpc, u32 length, u32 granted)
 {
@@ -72,7 +72,7 @@ static bool homa_rx_response(struct homa_ctx *ctx, const struct homa_rx_in *in,
 	return homa_rx_begin(ctx, in, rpc, length, granted);
 }
 
-/* May this packet start an RPC here? Else a reason to drop it. */
+/* Returns 0 if this packet may start an RPC here, else the reason to drop it. */
 static u16 homa_rx_admit(struct homa_ctx *ctx, const struct homa_sock *sock,
 			 bool doubtful)
 {
@@ -104,14 +104,15 @@ static void homa_peer_unadmit(struct homa_peer *peer)
 	homa_unlock(&peer->lock);
 }
 
-/* If nothing more comes, ask. */
+/* Sets the deadline at which the sender is asked if nothing more has come. */
 static void homa_rx_arm(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	homa_rpc_arm(rpc,
 		     ctx->now + HOMA_READ_ONCE(rpc->link->derived.resend_ns));
 }
 
-/* A request of an RPC we do not know yet. NULL: @pkt has its verdict. */
+/* Makes the RPC of a request that is new here. NULL: it does not begin, and @pkt has its
+ * verdict. */
 static struct homa_rpc *homa_rx_request(struct homa_ctx *ctx,
 					const struct homa_rx_in *in,
 					struct homa_rx_pkt *pkt,
@@ -204,7 +205,8 @@ static void homa_rx_rejected(struct homa_ctx *ctx, struct homa_rpc *rpc, int err
 	homa_rpc_fail(ctx, rpc, error);
 }
 
-/* The RPC of a DATA or START_MSG that is the first of its message, or makes no sense. */
+/* Finds or makes the RPC of a DATA or START_MSG that is the first of its message, or
+ * drops a packet that makes no sense. */
 static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
 				      const struct homa_rx_in *in,
 				      struct homa_rx_pkt *pkt,
@@ -259,7 +261,7 @@ static struct homa_rpc *homa_rx_first(struct homa_ctx *ctx,
 	return NULL;
 }
 
-/* Find the RPC a DATA or START_MSG belongs to, ready to take bytes. */
+/* Finds the RPC of a DATA or START_MSG, and makes it ready to take bytes. */
 static inline struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 						const struct homa_rx_in *in,
 						struct homa_rx_pkt *pkt,
@@ -276,7 +278,7 @@ static inline struct homa_rpc *homa_rx_incoming(struct homa_ctx *ctx,
 
 /* ---- DATA ---- */
 
-/* Tell the sender which cutoffs it should use, at most once a millisecond. */
+/* Tells the sender which cutoffs it should use, at most once a millisecond. */
 static void homa_rx_cutoffs_stale(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_prio *prio = &ctx->engine->prio;
@@ -298,8 +300,8 @@ static void homa_rx_cutoffs_stale(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_unlock(&prio->lock);
 }
 
-/* How long the client waits. Several packets may say so: the earliest was under way for the
- * shortest time. */
+/* Notes how long the client waits. Several packets may say so; the earliest end counts, as
+ * that packet was under way for the shortest time. */
 HOMA_RARE static void homa_rx_left(const struct homa_ctx *ctx,
 				   struct homa_rpc *rpc, u16 left)
 {
@@ -310,7 +312,7 @@ HOMA_RARE static void homa_rx_left(const struct homa_ctx *ctx,
 		rpc->deadline = deadline;
 }
 
-/* What the client says of the response. */
+/* Notes what the client says about the response that it wants. */
 static void homa_rx_wishes(const struct homa_ctx *ctx, struct homa_rpc *rpc,
 			   const struct homa_data *d)
 {
@@ -405,7 +407,7 @@ static void homa_rx_start(struct homa_ctx *ctx, struct homa_rx_in *in,
 
 /* ---- the batch ---- */
 
-/* Decode and check one packet; false: it has its verdict. */
+/* Decodes and checks one packet; false: the packet has its verdict. */
 static bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 			   struct homa_packet *p)
 {
@@ -430,7 +432,7 @@ static bool homa_rx_decode(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 	return true;
 }
 
-/* End the RPCs whose acks were put off. No lock held. */
+/* Ends the RPCs whose acks were put off. No lock held. */
 void homa_rx_owed(struct homa_ctx *ctx)
 {
 	u32 i, n = ctx->num_acks;
@@ -472,7 +474,7 @@ static inline void homa_rx_unlock(struct homa_ctx *ctx, struct homa_rx_in *in)
 }
 
 /*
- * Lock the shard that @hdr's RPC belongs to, and find the RPC. Packets come in trains:
+ * Locks the shard that @hdr's RPC belongs to, and finds the RPC. Packets come in trains:
  * most are about the RPC of the one before, which is not looked for again.
  */
 static inline void homa_rx_look_up(struct homa_ctx *ctx, struct homa_rx_in *in,
@@ -494,7 +496,7 @@ static inline void homa_rx_look_up(struct homa_ctx *ctx, struct homa_rx_in *in,
 	ctx->rx_rpc = homa_rpc_find(shard, in->hash, id, id & 1 ? src : NULL);
 }
 
-/* One packet; keeps or changes the locked shard in @in. */
+/* Takes one packet; the locked shard in @in may be another one afterwards. */
 static void homa_rx_one(struct homa_ctx *ctx, struct homa_rx_in *in,
 			struct homa_rx_pkt *pkt)
 {

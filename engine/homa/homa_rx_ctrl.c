@@ -32,7 +32,7 @@ static u8 homa_ctrl_level(const struct homa_ctx *ctx, u8 priority)
 	return (u8)homa_min_u32(priority, top);
 }
 
-/* Is @rpc sending a message that GRANT and RESEND can be about? */
+/* Is @rpc sending a message, which a GRANT or a RESEND can be about? */
 static bool homa_is_sending(const struct homa_rpc *rpc)
 {
 	return rpc->state == HOMA_RPC_OUTGOING && rpc->out.active;
@@ -54,9 +54,9 @@ static void homa_rx_grant(struct homa_ctx *ctx, struct homa_rpc *rpc,
 }
 
 /*
- * A question that may have waited while we slept: has the server executed the request
- * since, and forgotten it? Nobody has one that was not sent whole when we awoke. Shard
- * locked.
+ * May the server have executed the request and forgotten it, as its question may have waited
+ * while we slept? Nobody has executed a request that had not been sent whole when we awoke.
+ * Shard locked.
  */
 static bool homa_maybe_executed(const struct homa_rpc *rpc)
 {
@@ -117,7 +117,7 @@ static void homa_rx_resend(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		homa_rpc_fail(ctx, rpc, HOMA_ETIMEDOUT);
 	} else if (!homa_out_resend(ctx, rpc, start, homa_min_u32(end, next),
 				    prio)) {
-		/* It was asked for before, and our device has not taken it since. */
+		/* They were asked for before, and our device has not taken them yet. */
 		homa_ctrl_rpc(ctx, rpc, HOMA_BUSY);
 	}
 }
@@ -195,13 +195,13 @@ static void homa_rx_need_ack(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	/* The peer lives, but only bytes bring this RPC forward: if the two
 	 * ends disagree about the response, ours must be able to die. */
 	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
-	/* Nothing more is wanted of one that failed either. */
+	/* An RPC that failed here wants nothing more from its server, either. */
 	if (rpc->state == HOMA_RPC_READY || rpc->state == HOMA_RPC_FAILED) {
 		ctrl = homa_ctrl_rpc(ctx, rpc, HOMA_ACK);
 		ctrl->num = 0;
 		return;
 	}
-	/* It has the response, for which we have no room. */
+	/* The server has the response, for which we have no room. */
 	if (rpc->flags & HOMA_RPC_NO_BUFFER) {
 		rpc->heard_at = ctx->now;
 		homa_rpc_speaks(ctx, rpc);
@@ -284,7 +284,7 @@ static void homa_rx_are_you_there(struct homa_ctx *ctx, struct homa_link *link,
 	homa_ctrl_answer(ctx, link, pkt, hdr, HOMA_ACK);
 }
 
-/* They belong to the peer that the RPC's packets go to, however this one came. */
+/* The cutoffs belong to the peer that the RPC's packets go to, however this packet came. */
 static void homa_rx_cutoffs(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			    const struct homa_packet *p)
 {
@@ -295,7 +295,7 @@ static void homa_rx_cutoffs(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	HOMA_WRITE_ONCE(rpc->peer->heard_at, ctx->now);
 }
 
-/* About an RPC that does not exist here. */
+/* Answers a packet about an RPC that does not exist here. */
 static void homa_rx_no_rpc(struct homa_ctx *ctx, struct homa_link *link,
 			   struct homa_rx_pkt *pkt, const struct homa_hdr *hdr)
 {

@@ -24,7 +24,8 @@ static struct homa_sock *homa_sock_lookup(struct homa_engine *engine, u16 port)
 	return NULL;
 }
 
-/* A socket that moves to another port leads who stands on it to the end of that list. */
+/* True if @pos is the head of a list: a reader that stands on a socket which moves to
+ * another port reaches the end of that port's list. */
 static bool homa_sock_is_head(const struct homa_engine *engine,
 			      const struct homa_list *pos)
 {
@@ -32,7 +33,7 @@ static bool homa_sock_is_head(const struct homa_engine *engine,
 	       homa_sock_buckets(&engine->limits) * sizeof(*pos);
 }
 
-/* Without the table's lock; NULL: perhaps it is there all the same. */
+/* Finds a socket without the table's lock; NULL: it may be there all the same. */
 static struct homa_sock *homa_sock_glance(struct homa_engine *engine, u16 port)
 {
 	struct homa_list *pos;
@@ -80,7 +81,7 @@ struct homa_sock *homa_sock_choose(struct homa_engine *engine,
 	homa_sock_put(sock);
 	homa_lock(&engine->sock_lock);
 	sock = homa_sock_lookup(engine, port);
-	/* Meanwhile it may be another one's, who does not share it. */
+	/* Another owner may have the port meanwhile, and not share it. */
 	if (sock && sock->shared)
 		sock = homa_mates_pick(sock, homa_addr_is_v4(peer));
 	if (sock)
@@ -99,7 +100,7 @@ static void homa_sock_free_port(struct homa_engine *engine,
 		homa_ports_free(&engine->ports, sock->port % HOMA_PORTS);
 }
 
-/* Nobody finds it at its port any more; sock table locked. */
+/* Takes @sock from its port, so that nobody finds it there; sock table locked. */
 static void homa_sock_leave(struct homa_engine *engine, struct homa_sock *sock)
 {
 	if (sock->shared &&
@@ -151,7 +152,8 @@ bool homa_sock_unhash(struct homa_engine *engine, struct homa_sock *sock)
 	return hashed;
 }
 
-/* It has the port, and is to share it, or no longer; sock table locked. */
+/* Lets @sock share the port that it has (@taken is not NULL), or no longer; sock table
+ * locked. */
 static int homa_sock_stay(struct homa_sock *sock, const u32 *taken)
 {
 	if (taken && !sock->shared)
@@ -163,7 +165,7 @@ static int homa_sock_stay(struct homa_sock *sock, const u32 *taken)
 	return 0;
 }
 
-/* To another port; sock table locked. */
+/* Moves @sock to another port; sock table locked. */
 static int homa_sock_move(struct homa_engine *engine, struct homa_sock *sock,
 			  u16 port, const u32 *taken)
 {
@@ -319,7 +321,8 @@ bool homa_sock_idle(struct homa_sock *sock)
 
 u64 homa_sock_memory(const struct homa_sock *sock, u32 each)
 {
-	/* An RPC refers to its socket as long as it has memory; hardly anybody else does. */
+	/* An RPC refers to its socket as long as it has memory; hardly anybody else
+	 * does. */
 	u64 refs = homa_ref_read(&sock->refs);
 
 	return (refs ? refs - 1 : 0) * each +

@@ -16,13 +16,13 @@
 #include "homa_share.h"
 #include "homa_starve.h"
 
-#define HOMA_CLOCK_STEPS 16u  /* messages looked at in a turn */
-#define HOMA_CLOCK_NS 300000u /* until the next turn, if one was in vain */
+#define HOMA_CLOCK_STEPS 16u  /* messages that one turn looks at */
+#define HOMA_CLOCK_NS 300000u /* time between turns in vain, in ns */
 
 /* ---- how long they wait ---- */
 
 /*
- * A request that waits here for pages is its client's to ask about: it had no
+ * A client must ask about a request of its own that waits here for pages, as it had no
  * response. A client with many of them at us asks in turn (homa_busy.c), so one
  * that speaks gets the time for two turns.
  */
@@ -45,8 +45,9 @@ u64 homa_starving_until(const struct homa_rpc *rpc)
 
 /*
  * struct homa_feed - a message that waited and now has a page
- * @rpc: it; a reference is the caller's.
- * @part, @page: the first page that it lacked.
+ * @rpc: RPC of the message; the caller has a reference.
+ * @part: number of the first 64 KiB part that lacked a page.
+ * @page: the page that this part gets.
  */
 struct homa_feed {
 	struct homa_rpc *rpc;
@@ -54,7 +55,8 @@ struct homa_feed {
 	u32 page;
 };
 
-/* The first page that @rpc lacks, and a promise of the others. Sock locked. */
+/* Takes the first page that feed->rpc lacks, and has the others promised to it. Sock
+ * locked. */
 static bool homa_feed_take(struct homa_ctx *ctx, struct homa_feed *feed)
 {
 	struct homa_rpc *rpc = feed->rpc;
@@ -74,7 +76,8 @@ static bool homa_feed_take(struct homa_ctx *ctx, struct homa_feed *feed)
 	return false;
 }
 
-/* The message that waits with the fewest bytes left gets a page, if there is one. */
+/* Gives a page to the message that waits with the fewest bytes left; false: there is
+ * none. */
 static bool homa_sock_feed_one(struct homa_ctx *ctx, struct homa_sock *sock,
 			       struct homa_feed *feed)
 {
@@ -154,15 +157,15 @@ static u64 homa_patience(const struct homa_rpc *rpc, u64 resend_ns)
 
 /*
  * struct homa_first - the message that waits first, as it was when it was looked at
- * @node: where it is in the queue, only to be compared with, NULL: nobody waits.
- * @copy: of the node, zeros: nobody waits.
+ * @node: node of the message in the queue, only to compare with; NULL: no message waits.
+ * @copy: copy of the node; zeros: no message waits.
  */
 struct homa_first {
 	const struct homa_heap_node *node;
 	struct homa_heap_node copy;
 };
 
-/* Is @node behind @first, so that it may be asked to let it pass? */
+/* Is @node behind @first in the queue, so that @first may have its pages? */
 static bool homa_is_behind(const struct homa_heap_node *node,
 			   const struct homa_first *first)
 {
@@ -171,8 +174,8 @@ static bool homa_is_behind(const struct homa_heap_node *node,
 }
 
 /*
- * May @rpc's pages be had, also for @first? What is being copied now keeps them;
- * nothing else is written there. Shard locked.
+ * May @rpc give its pages back, perhaps for @first? A message that is being copied keeps
+ * them, since only copies write there. *@penalty is for its key in the queue. Shard locked.
  */
 static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc,
 			  const struct homa_first *first, u64 *penalty)
@@ -202,7 +205,8 @@ static bool homa_rpc_idle(const struct homa_ctx *ctx, const struct homa_rpc *rpc
 	return shortest && place > shortest && silence >= resend_ns / 2;
 }
 
-/* All of @rpc's pages, and what came of it is forgotten. Shard locked. */
+/* Gives back all of @rpc's pages, and forgets what came of it; false: not now. Shard
+ * locked. */
 static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			       u64 penalty)
 {
@@ -212,7 +216,7 @@ static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	if (!(rpc->flags & HOMA_RPC_NO_BUFFER))
 		homa_grant_remove(ctx, rpc);
 	homa_lock(&sock->lock);
-	/* Somebody feeds it at this moment. */
+	/* Another thread is giving it a page at this moment. */
 	if (rpc->flags & HOMA_RPC_NO_BUFFER && !homa_heap_linked(&in->node)) {
 		homa_unlock(&sock->lock);
 		return false;
@@ -241,7 +245,8 @@ static bool homa_rpc_give_back(struct homa_ctx *ctx, struct homa_rpc *rpc,
 	return true;
 }
 
-/* The message that the clock's hand stands at, NULL: none, or pages are not short. */
+/* The message at which the clock's hand stands, with a reference; NULL: there is none,
+ * or pages are not short. */
 static struct homa_rpc *homa_clock_next(struct homa_sock *sock,
 					struct homa_first *first)
 {
@@ -264,7 +269,7 @@ static struct homa_rpc *homa_clock_next(struct homa_sock *sock,
 	return rpc;
 }
 
-/* Look at a few messages until one gives its pages back; false: none did. */
+/* Looks at a few messages until one gives its pages back; false: none did. */
 static bool homa_sock_reclaim(struct homa_ctx *ctx, struct homa_sock *sock,
 			      u32 *steps)
 {

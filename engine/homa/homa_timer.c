@@ -15,8 +15,10 @@
 #include "homa_repair.h"
 #include "homa_rx.h"
 
-#define HOMA_MIN_PROBES 2u /* questions before silence means death */
-#define HOMA_STALLED 4u	   /* timeouts that a request may stay as it is */
+/* So many questions get no answer before an RPC is given up. */
+#define HOMA_MIN_PROBES 2u
+/* A request of which nothing new comes ends after so many timeouts. */
+#define HOMA_STALLED 4u
 
 /* ---- asking the peer ---- */
 
@@ -75,12 +77,13 @@ static u64 homa_backoff(const struct homa_rpc *rpc, u64 base)
 			      homa_min_u32(rpc->probes, HOMA_DOUBLINGS));
 }
 
+/* What a peer is asked about an RPC. */
 enum homa_question {
-	HOMA_ASK_RESPONSE, /* client: is there a response? */
-	HOMA_ASK_MISSING,  /* receiver: bytes that should have come */
-	HOMA_ASK_ALIVE,	   /* client: have you still got the response? */
-	HOMA_ASK_ACK,	   /* server: have you got the response? */
-	HOMA_ASK_WAITING,  /* server: do you still wait for a response? */
+	HOMA_ASK_RESPONSE, /* a client asks whether there is a response */
+	HOMA_ASK_MISSING,  /* a receiver asks for bytes that should have come */
+	HOMA_ASK_ALIVE, /* a client asks whether the response is still there */
+	HOMA_ASK_ACK,	/* a server asks whether the response has arrived */
+	HOMA_ASK_WAITING, /* a server asks whether the client still waits */
 };
 
 static void homa_rpc_ask(struct homa_ctx *ctx, struct homa_rpc *rpc,
@@ -138,15 +141,16 @@ static void homa_rpc_give_up(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	}
 }
 
-/* New bytes that could go out but have not: the silence is our own. Bytes to
- * be sent again do not count, or the peer could keep us waiting for ever. */
+/* Are there new bytes that could go out but have not, so that the silence is our own? Bytes
+ * to be sent again do not count, or the peer could keep us waiting for ever. */
 static bool homa_out_pending(const struct homa_rpc *rpc)
 {
 	return HOMA_READ_ONCE(rpc->out.send.queued) &&
 	       HOMA_READ_ONCE(rpc->out.next) < HOMA_READ_ONCE(rpc->out.limit);
 }
 
-/* What does this RPC wait for from its peer? False: nothing. */
+/* What does this RPC wait for from its peer? *@base is the time between two questions,
+ * in ns. False: it waits for nothing. */
 static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
 			       enum homa_question *question, u64 *base)
 {
@@ -169,12 +173,14 @@ static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		return true;
 	case HOMA_RPC_INCOMING:
 		if (rpc->flags & HOMA_RPC_NO_BUFFER) {
-			/* Now and then, for the answer has no room either. */
+			/* It is asked seldom, as there is no room for the answer,
+			 * either. */
 			*base = HOMA_READ_ONCE(d->timeout_ns) / 2;
 			*question = HOMA_ASK_ALIVE;
 			return homa_rpc_is_client(rpc);
 		}
-		/* Counting bytes would not do: some may be from beyond. */
+		/* The number of bytes says too little: some may be from beyond what is
+		 * granted. */
 		homa_ranges_iter_init(&iter, &rpc->ranges);
 		if (!homa_ranges_missing(&iter, HOMA_READ_ONCE(rpc->in.granted),
 					 &start, &end))
@@ -187,8 +193,8 @@ static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
 }
 
 /*
- * A request that nobody seems to want any more: it has no pages and its client
- * does not ask, or its client says that it lives, by BUSY or by what we have
+ * Does nobody seem to want this request any more? So it is if it has no pages and its client
+ * does not ask, or if its client says that it lives, by BUSY or by bytes that we have
  * already, and sends nothing new.
  */
 static bool homa_request_is_stale(const struct homa_ctx *ctx,
@@ -203,7 +209,8 @@ static bool homa_request_is_stale(const struct homa_ctx *ctx,
 				    rpc->fresh_at + HOMA_STALLED * timeout);
 }
 
-/* Nothing to ask the peer: it is ours to move, and its silence begins afterwards. */
+/* Returns the next deadline of an RPC that waits for this end: the peer is asked
+ * nothing, and its silence begins afterwards. 0: it has none. */
 static u64 homa_rpc_ours(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	if (rpc->state == HOMA_RPC_INCOMING) {
@@ -251,7 +258,7 @@ static u64 homa_untaken_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	return rpc->probe_at;
 }
 
-/* Returns the next deadline, 0 if the RPC has none any more. */
+/* Asks or gives up if that is due; returns the next deadline of the RPC, in ns; 0: none. */
 static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	enum homa_question question;
@@ -290,14 +297,14 @@ static u64 homa_rpc_deadline(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		return homa_min_u64(due, death);
 	if (!homa_peer_may_ask(ctx, rpc->peer,
 			       HOMA_READ_ONCE(rpc->link->derived.resend_ns)))
-		return ctx->now + base / 2; /* an answer frees us soon */
+		return ctx->now + base / 2; /* the peer's answer may come before */
 	homa_rpc_ask(ctx, rpc, question);
 	return homa_min_u64(ctx->now + homa_backoff(rpc, base), death);
 }
 
 /* ---- a shard's turn ---- */
 
-/* Messages without buffers, seen by homa_timer(); one socket per turn. */
+/* Gives pages to messages of @sock that homa_timer() found waiting; one socket per turn. */
 static void homa_timer_feed(struct homa_ctx *ctx, struct homa_sock *sock)
 {
 	if (!sock)
