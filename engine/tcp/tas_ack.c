@@ -4,7 +4,7 @@
 
 void tas_take_timestamp(struct tas_conn *conn, const struct tas_segment *seg)
 {
-	/* Of a segment that holds what we have acknowledged last. */
+	/* Only a segment counts that begins no later than where our last ACK ended. */
 	if ((seg->options & TAS_OPT_TS) &&
 	    (s32)(seg->ts - conn->f.ts_recent) >= 0 &&
 	    !tas_after(seg->seq, conn->f.rcv_acked))
@@ -31,7 +31,8 @@ static bool take_window(struct tas_conn *conn, const struct tas_segment *seg,
 	return true;
 }
 
-/* Sequence numbers that are remembered for long must not lie ahead after 2 GB. */
+/* Moves a sequence number that is remembered up to @ack, or it would seem to lie ahead
+ * after 2 GB. */
 static void follow(u32 *mark, u32 ack)
 {
 	if (tas_before(*mark, ack))

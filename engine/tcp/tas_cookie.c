@@ -7,16 +7,19 @@
  */
 #include "tas_impl.h"
 
-#define PERIOD_NS (64 * TAS_SEC)
-#define PERIODS 2u /* for so many a cookie is good */
+#define PERIOD_NS (64 * TAS_SEC) /* unit of a cookie's time, in ns */
+#define PERIODS 2u		 /* a cookie is good for so many of them */
+/* Bits of a cookie. */
 #define TIME_SHIFT 27
 #define SIZE_SHIFT 24
 #define HASH_MASK 0xffffffu
+/* Bits of our timestamp in a SYN-ACK with a cookie. */
 #define SACK_BIT 0x10u
 #define ECN_BIT 0x20u
 #define TS_BITS 0x3fu
-#define NO_SCALE 0xfu
+#define NO_SCALE 0xfu /* the shift of a peer that does not scale windows */
 
+/* Segment sizes that a cookie can name, in bytes. */
 static const u16 sizes[8] = { 216, 536, 1024, 1220, 1300, 1440, 1460, 8960 };
 
 static u32 hash(const struct tas_engine *engine, const struct tas_pair *pair,
@@ -47,7 +50,7 @@ static u32 cookie(const struct tas_engine *engine, const struct tas_pair *pair,
 	return head | hash(engine, pair, irs, when << 3 | size);
 }
 
-/* Our clock with @bits in its place, and not ahead of itself. */
+/* Our clock with @bits in its low bits, but not ahead of itself. */
 static u32 stamp(const struct tas_engine *engine, u32 bits)
 {
 	u32 ts = (engine->clock_ms & ~TS_BITS) | bits;

@@ -10,7 +10,8 @@
 #define BETA(bytes) ((u32)((u64)(bytes) * 717 / 1024))	    /* 0.7 */
 #define CONVERGED(bytes) ((u32)((u64)(bytes) * 870 / 1024)) /* (1 + 0.7) / 2 */
 #define ALPHA(bytes) ((u32)((u64)(bytes) * 542 / 1024))	    /* 3 * 0.3 / 1.7 */
-/* ms from the inflection point, so that the cube fits into 64 bits */
+/* Time from the inflection point that counts at most, in ms, so that its cube fits into 64
+ * bits. */
 #define FARTHEST 40000u
 
 static u32 cube_root(u64 value)
@@ -42,7 +43,8 @@ static void begin_epoch(struct tas_engine *engine, struct tas_conn *conn)
 	conn->cwnd_acked = 0;
 }
 
-/* W_cubic(@ms after the epoch began), no more than half as much again as it is now. */
+/* W_cubic @ms after the epoch began, but at most half as much again as the window is
+ * now. */
 static u32 cubic_at(const struct tas_conn *conn, u64 ms)
 {
 	const struct tas_cubic *c = &conn->cubic;
@@ -57,7 +59,7 @@ static u32 cubic_at(const struct tas_conn *conn, u64 ms)
 	return (u32)homa_min_u64(window, conn->f.cwnd + conn->f.cwnd / 2);
 }
 
-/* What NewReno would have (RFC 9438, 4.3). */
+/* Moves on the window that NewReno would have (RFC 9438, 4.3). */
 static void estimate(struct tas_conn *conn, u32 acked)
 {
 	struct tas_cubic *c = &conn->cubic;
@@ -97,7 +99,7 @@ static u32 reduced(struct tas_conn *conn, u32 window)
 {
 	struct tas_cubic *c = &conn->cubic;
 
-	/* Who has less than before leaves room to others (RFC 9438, 4.7). */
+	/* A connection that has less than before leaves room to others (RFC 9438, 4.7). */
 	c->most = conn->f.cwnd < c->most ? CONVERGED(conn->f.cwnd) : conn->f.cwnd;
 	c->prior = conn->f.cwnd;
 	c->epoch = 0;

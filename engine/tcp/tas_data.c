@@ -5,7 +5,7 @@
  */
 #include "tas_impl.h"
 
-/* most that a new connection sends at once, as Linux does */
+/* Most ACKs that a new connection sends at once, as Linux does. */
 #define QUICK_ACKS 16u
 
 static void forget(struct tas_conn *conn, u32 at)
@@ -15,7 +15,7 @@ static void forget(struct tas_conn *conn, u32 at)
 		(conn->f.gaps - at) * sizeof(conn->interval[0]));
 }
 
-/* rcv_nxt has moved: it goes on to the end of an interval that it touches. */
+/* Moves rcv_nxt on to the end of the intervals that it touches. */
 static void close_gaps(struct tas_conn *conn)
 {
 	u32 i = 0;
@@ -34,8 +34,8 @@ static void close_gaps(struct tas_conn *conn)
 	}
 }
 
-/* The interval that @start to @end becomes part of is the first from now on; false: there
- * are too many. */
+/* Adds the bytes from @start to @end to the intervals, of which theirs becomes the
+ * first; false: there are too many. */
 static bool keep(struct tas_engine *engine, struct tas_conn *conn, u32 start,
 		 u32 end)
 {
@@ -71,7 +71,7 @@ static void ack_in_order(struct tas_engine *engine, struct tas_conn *conn)
 	u32 unacked = conn->f.rcv_nxt - conn->f.rcv_acked;
 	bool quick = conn->f.quick && !(conn->f.flags & TAS_F_PINGPONG);
 
-	/* Each second full segment at least (RFC 9293, 3.8.6.3). */
+	/* At least each second full segment is acknowledged (RFC 9293, 3.8.6.3). */
 	tas_owe_ack(engine, conn,
 		    quick || unacked > conn->rcv_mss || conn->f.gaps);
 }
@@ -150,7 +150,7 @@ void tas_ecn_in(struct tas_engine *engine, struct tas_conn *conn,
 	}
 	if (!seg->length || marked == !!(conn->f.flags & TAS_F_ECHO))
 		return;
-	/* What was not acknowledged yet had the other mark (RFC 8257, 3.2). */
+	/* The bytes that were not acknowledged yet had the other mark (RFC 8257, 3.2). */
 	if (conn->f.flags & TAS_F_ACK_LATER)
 		tas_send_ack(engine, conn);
 	conn->f.flags ^= TAS_F_ECHO;
@@ -178,7 +178,7 @@ void tas_taken(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 		     (f->flags & TAS_F_FIN_IN)))
 		bytes = homa_min_u32(bytes, tas_readable(conn));
 	f->rcv_read += bytes;
-	/* What the peer may send is less than half of the buffer: it may be told of more. */
+	/* If the peer may send less than half of the buffer, it may be told of more. */
 	if (unlikely(offered <= (s32)((1u << f->rx_shift) >> 1)))
 		room_again(engine, conn, offered > 0 ? (u32)offered : 0);
 }

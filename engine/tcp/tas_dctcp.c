@@ -8,7 +8,7 @@
  */
 #include "tas_impl.h"
 
-#define ALPHA_SHIFT 4 /* gain of 1/16 (RFC 8257, 4.2) */
+#define ALPHA_SHIFT 4 /* the newest share counts 1/16 (RFC 8257, 4.2) */
 
 void tas_dctcp_average(struct tas_conn *conn)
 {

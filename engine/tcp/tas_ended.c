@@ -101,7 +101,7 @@ bool tas_shrink(struct tas_engine *engine, struct tas_conn *conn)
 	if (unlikely(homa_table_full(&engine->ended)) &&
 	    homa_table_grow(&engine->ended, segment, hash_of))
 		engine->segments = segment->next;
-	/* The ACK of the peer's FIN is still owed. */
+	/* The ACK of the peer's FIN may still be owed. */
 	if (conn->f.flags & (TAS_F_ACK_NOW | TAS_F_ACK_LATER))
 		tas_ended_ack(engine, ended);
 	tas_gone(engine, conn);
@@ -124,7 +124,8 @@ void tas_ended_ack(struct tas_engine *engine, struct tas_ended *ended)
 	tas_stray_send(engine, &ended->pair, &seg);
 }
 
-/* One that is not due for an ACK by TCP's own rules; somebody may have made it up. */
+/* Answers a segment by an ACK within the limit for all connections, as somebody may have
+ * made the segment up. */
 static void answer(struct tas_engine *engine, struct tas_ended *ended)
 {
 	if (tas_within(engine, &engine->challenges, engine->params.challenge_acks))
@@ -180,8 +181,8 @@ void tas_follow_ended(struct tas_engine *engine, struct tas_ended *ended,
 {
 	u32 least = ended->snd_nxt + 65537;
 
-	/* Our timestamps go on, and so do our sequence numbers, however fast the last one was:
-	 * its peer may be in TIME_WAIT, too. */
+	/* Our timestamps go on, and so do our sequence numbers, however fast the last
+	 * one was: its peer may be in TIME_WAIT, too. */
 	conn->ts_offset = ended->ts_offset;
 	if (tas_before(conn->iss, least)) {
 		conn->iss = conn->f.snd_una = conn->f.snd_nxt = least;

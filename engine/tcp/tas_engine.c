@@ -2,11 +2,14 @@
 /* The engine's beginning, its clock and its settings. */
 #include "tas_impl.h"
 
-#define TICK_NS TAS_MSEC
-#define PACE_TICK_NS 1024
+#define TICK_NS TAS_MSEC  /* resolution of tas_engine.wheel, in ns */
+#define PACE_TICK_NS 1024 /* resolution of tas_engine.pace, in ns */
 
+/* A setting. */
 struct setting {
+	/* Name of the setting. */
 	const char *name;
+	/* Offset in struct tas_params in bytes, and default, least and greatest value. */
 	u32 offset, value, least, most;
 };
 
@@ -49,7 +52,7 @@ int tas_set(struct tas_engine *engine, const char *name, u64 value)
 void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now,
 		     u32 mtu)
 {
-	/* What the generator shows must not lead back to the keys. */
+	/* Numbers that the generator shows must not lead back to the keys. */
 	struct homa_siphash s = homa_siphash_begin(seed[2], seed[5]);
 	u32 i;
 
@@ -84,7 +87,7 @@ void tas_engine_init(struct tas_engine *engine, const u64 seed[6], u64 now,
 
 void tas_set_now(struct tas_engine *engine, u64 now, u32 exceptions)
 {
-	/* Times are subtracted everywhere: a clock that goes back stands. */
+	/* Times are subtracted everywhere, so a clock that goes back stands still here. */
 	engine->now = homa_max_u64(engine->now, now);
 	engine->clock_ms = (u32)homa_div64(engine->now, TAS_MSEC);
 	engine->slow_left = exceptions;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* What happens when the time of a connection has come. */
+/* What happens when a deadline of a connection has come. */
 #include "tas_impl.h"
 
-/* Has it been tried for long enough? */
+/* Has @conn tried often enough (@tries times), or for long enough, to fail? */
 static bool given_up(const struct tas_engine *engine,
 		     const struct tas_conn *conn, u32 tries)
 {
@@ -21,8 +21,9 @@ static bool given_up(const struct tas_engine *engine,
 	return tries >= most;
 }
 
-/* A peer that answers may keep its window closed for as long as there is an application
- * that waits (RFC 9293, 3.8.6.1); only what it does not answer counts. */
+/* Number of tries that count. A peer that answers may keep its window closed for as long
+ * as there is an application that waits (RFC 9293, 3.8.6.1); only probes that it does
+ * not answer count. */
 static u32 tries_of(const struct tas_conn *conn)
 {
 	bool closed = !tas_in_flight(conn) || conn->f.snd_edge == conn->f.snd_una;
@@ -57,7 +58,7 @@ static void retransmit(struct tas_engine *engine, struct tas_conn *conn)
 	tas_rearm(engine, conn);
 }
 
-/* The last segment once more, or a new one if there is one: its ACK tells what is lost. */
+/* Sends the last segment once more: its ACK tells what is lost. */
 static void probe_tail(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u32 last = homa_min_u32(tas_in_flight(conn), conn->f.mss);
@@ -82,7 +83,8 @@ static void keep_alive(struct tas_engine *engine, struct tas_conn *conn)
 
 	if (!(conn->f.flags & TAS_F_KEEPALIVE) || !tas_open(conn))
 		return;
-	/* Its probes are the retransmission timer's while anything waits for an answer. */
+	/* While bytes wait for an answer the retransmission timer finds out if the peer
+	 * is gone. */
 	if (tas_in_flight(conn) || silent < idle) {
 		tas_arm(engine, conn, TAS_TIMER_KEEPALIVE,
 			engine->now + (silent < idle ? idle - silent : idle));
@@ -148,7 +150,8 @@ static void wake(struct tas_engine *engine, struct tas_conn *conn)
 		homa_wheel_del(&engine->wheel, &conn->wheel);
 }
 
-/* The time of bytes that waited for their rate has come. */
+/* Lets connections send whose bytes waited for their rate; returns what is left of
+ * @budget. */
 static u32 resume(struct tas_engine *engine, u32 budget)
 {
 	struct homa_wheel_node *node;

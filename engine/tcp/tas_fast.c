@@ -7,16 +7,20 @@
  */
 #include "tas_impl.h"
 
+/* Bytes of a header that has timestamps as its only option. */
 #define TS_HEADER (TAS_HDR + 12u)
-#define TS_WORD 0x0101080au /* two NOPs, kind and length of the option */
+/* First word of that option: two NOPs, its kind and its length. */
+#define TS_WORD 0x0101080au
 
-/* Data offset and flags, as they stand above the window, and all of them but PSH. */
+/* The word of the header that ends with the window, without it: data offset and flags. The
+ * mask leaves PSH out. */
 #define SHAPE(header, flags) ((u32)((header) / 4 << 12 | (flags)) << 16)
 #define SHAPE_MASK (0xffff0000u & ~((u32)TAS_PSH << 16))
 
 /* ---- in ---- */
 
-/* @ports: the first word of the segment's header; of @pair only the addresses count. */
+/* Finds the connection of a segment. @ports is the first word of its header; the ports in
+ * @pair do not count. */
 static struct tas_conn *find(struct tas_engine *engine,
 			     const struct tas_pair *pair, u32 ports)
 {
@@ -44,8 +48,9 @@ static struct tas_conn *find(struct tas_engine *engine,
 	return NULL;
 }
 
-/* A round trip has ended, and none was measured for a while. Marks that lie behind snd_una
- * follow it here: in so short a time none comes to lie ahead. */
+/* Measures a round trip that has ended, as none was measured for a while. Sequence
+ * numbers that are remembered and lie before snd_una follow it here, which is often
+ * enough. */
 static HOMA_RARE void timed(struct tas_engine *engine, struct tas_conn *conn)
 {
 	tas_follow(conn);
@@ -92,7 +97,7 @@ static inline void bytes_in(struct tas_engine *engine, struct tas_conn *conn,
 	}
 }
 
-/* False: it is not the usual one, and nothing was done. */
+/* Takes a segment if it is the usual one; false: it is not, and nothing was done. */
 static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn,
 			    const u8 *p, u32 length, struct tas_copy *copy)
 {
@@ -116,7 +121,7 @@ static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn,
 	    length > f->rcv_edge - seq || ack - una > f->snd_nxt - una)
 		return false;
 	width = (shape & 0xffff) << f->snd_wscale;
-	/* A window that opens, or an ACK for the second time. */
+	/* An ACK that brings no news may open the window, or be a duplicate. */
 	if (ack == una && (!length || ack + width != f->snd_edge))
 		return false;
 	if (likely(seq == f->rcv_acked))
@@ -144,7 +149,7 @@ static inline bool usual_in(struct tas_engine *engine, struct tas_conn *conn,
 	return true;
 }
 
-/* What is too long to be the usual one is not worth it. */
+/* Brings @conn into the short form, unless the segment is too long to be the usual one. */
 static bool fold_for(struct tas_engine *engine, struct tas_conn *conn, u32 length)
 {
 	return length <= TAS_HDR_MAX + conn->rcv_mss && tas_fold(engine, conn);
@@ -183,7 +188,7 @@ int tas_rx_packet(struct tas_engine *engine, struct tas_pair *pair,
 
 /* ---- out ---- */
 
-/* All that there is to send is one segment, or an ACK, and it may go now. */
+/* Is all that there is to send one segment or an ACK, and may it go now? */
 static inline bool ready(const struct tas_conn *conn, u32 left)
 {
 	const struct tas_flow *f = &conn->f;
@@ -199,7 +204,7 @@ static inline bool ready(const struct tas_conn *conn, u32 left)
 	       !tas_after(conn->snd_small, f->snd_una);
 }
 
-/* The window opens, as tas_window() says; what the application has not taken fits. */
+/* Opens the receive window by the rule of tas_window(). */
 static HOMA_RARE void open_window(struct tas_conn *conn)
 {
 	struct tas_flow *f = &conn->f;
@@ -260,7 +265,8 @@ static inline void bytes_out(struct tas_engine *engine, struct tas_conn *conn,
 	conn->sent_at = engine->now;
 }
 
-/* False: it is not the usual one, and nothing was done. */
+/* Writes the next segment if it is the usual one; false: it is not, and nothing was
+ * done. */
 static inline bool usual_out(struct tas_engine *engine, struct tas_conn *conn,
 			     struct tas_out *out)
 {

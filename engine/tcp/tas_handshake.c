@@ -2,7 +2,8 @@
 /* How connections begin, on either side (RFC 9293, 3.10.1, 3.10.7.2 and 3.10.7.3). */
 #include "tas_impl.h"
 
-#define MSS_DEFAULT 536u /* of a peer that says none (RFC 9293, 3.7.1) */
+/* Largest segment of a peer that says none, in bytes (RFC 9293, 3.7.1). */
+#define MSS_DEFAULT 536u
 
 void tas_take_options(struct tas_engine *engine, struct tas_conn *conn,
 		      const struct tas_segment *seg)
@@ -54,7 +55,7 @@ int tas_connect(struct tas_engine *engine, const struct tas_pair *pair,
 	return 0;
 }
 
-/* The peer's SYN is in @seg. */
+/* Takes the peer's SYN in @seg. */
 static void synchronise(struct tas_engine *engine, struct tas_conn *conn,
 			const struct tas_segment *seg)
 {
@@ -80,7 +81,8 @@ static void established(struct tas_engine *engine, struct tas_conn *conn,
 	conn->recover = conn->snd_small = seg->ack;
 	conn->backoff = 0;
 	tas_cc_init(engine, conn);
-	/* A SYN that was lost may mean that the path is full (RFC 6298, 5.7; RFC 5681, 3.1). */
+	/* A SYN that was lost may mean that the path is full (RFC 6298, 5.7; RFC 5681,
+	 * 3.1). */
 	if (again)
 		conn->f.cwnd = conn->f.mss;
 	tas_rearm(engine, conn);
@@ -137,7 +139,8 @@ void tas_opened(struct tas_engine *engine, struct tas_conn *conn,
 		tas_tell(engine, conn, TAS_EV_OPEN | TAS_EV_WRITABLE);
 		return;
 	}
-	/* As long as there is no place the peer is asked again. */
+	/* While the listener has no room our SYN-ACK is sent again, and the peer answers
+	 * again. */
 	if (listener->num_ready > listener->backlog)
 		return;
 	engine->metrics.opened_passive++;
@@ -168,7 +171,7 @@ void tas_begin_passive(struct tas_engine *engine, struct tas_listener *listener,
 		conn->f.flags |= TAS_F_ECN;
 }
 
-/* May its listener remember one more that is not open? One owner gets as many as are left
+/* May @listener have one more half-open connection? One owner gets as many as are left
  * to all others (Choudhury and Hahne, 1998). */
 static bool has_share(struct tas_engine *engine,
 		      const struct tas_listener *listener)
@@ -208,7 +211,7 @@ static void syn_in(struct tas_engine *engine, struct tas_listener *listener,
 	}
 }
 
-/* An ACK to a listener: of a cookie, or of nothing. */
+/* Takes an ACK to a listener, which may be the answer to a cookie. */
 static void cookie_in(struct tas_engine *engine, struct tas_listener *listener,
 		      const struct tas_pair *pair, const struct tas_segment *seg)
 {
@@ -224,7 +227,7 @@ static void cookie_in(struct tas_engine *engine, struct tas_listener *listener,
 		engine->metrics.cookies_bad++;
 		return;
 	}
-	/* Without a place its peer asks again by sending again. */
+	/* If the listener has no room, the peer will send again. */
 	if (listener->num_ready > listener->backlog)
 		return;
 	conn = tas_new(engine, pair);

@@ -8,16 +8,18 @@
 
 #include "tas_impl.h"
 
-#define NO_SSTHRESH (1u << 30) /* bytes: there was no loss yet */
+#define NO_SSTHRESH (1u << 30) /* ssthresh before the first loss, in bytes */
 
+/* Values of tas_look_cursor.part. */
 enum { LISTENERS, CONNECTIONS, ENDED, PARTS };
 
+/* Time since @at, in ns; TAS_NEVER if that is 0. */
 static u64 since(const struct tas_engine *engine, u64 at)
 {
 	return at ? engine->now - homa_min_u64(at, engine->now) : TAS_NEVER;
 }
 
-/* The deadline that comes first; the wheel may wake the connection before it. */
+/* Writes the timer that is due first; the wheel may wake the connection before it. */
 static void next_timer(const struct tas_engine *engine,
 		       const struct tas_conn *conn, struct tas_info *info)
 {
@@ -172,7 +174,7 @@ static const struct homa_list *bucket_of(const struct tas_engine *engine,
 				 at->bucket);
 }
 
-/* As much of one bucket as fits; false: there is more of it. */
+/* Writes as much of one bucket as fits; false: there is more of it. */
 static bool look_at_bucket(const struct tas_engine *engine,
 			   struct tas_look_cursor *at, struct tas_look *out,
 			   u32 max, u32 *n)

@@ -7,10 +7,10 @@
  */
 #include "tas_impl.h"
 
-#define DUPACKS 3u
+#define DUPACKS 3u /* duplicate ACKs that mean a loss */
 
-/* Below which everything that the peer does not have is lost: more than two segments
- * above it have arrived (RFC 6675, 4). */
+/* Sequence number below which everything that the peer does not have is lost, as more
+ * than two segments above it have arrived (RFC 6675, 4). */
 static u32 lost_below(const struct tas_conn *conn)
 {
 	u32 above = 0, i = conn->f.sacks;
@@ -23,6 +23,7 @@ static u32 lost_below(const struct tas_conn *conn)
 	return conn->f.snd_una;
 }
 
+/* Takes bytes before @upto for lost: they are to be sent again. */
 static void lost(struct tas_conn *conn, u32 upto)
 {
 	if (tas_after(upto, conn->f.snd_nxt))
@@ -31,7 +32,7 @@ static void lost(struct tas_conn *conn, u32 upto)
 		conn->rtx_end = upto;
 }
 
-/* So that a repair that was not needed can be undone. */
+/* Remembers what a repair changes, so that one that was not needed can be undone. */
 static void remember(struct tas_engine *engine, struct tas_conn *conn)
 {
 	conn->undo_cwnd = conn->f.flags & TAS_F_TS ? conn->f.cwnd : 0;
@@ -52,9 +53,9 @@ static void begin(struct tas_engine *engine, struct tas_conn *conn)
 	lost(conn, conn->f.snd_una + conn->f.mss);
 }
 
-/* More than two segments have arrived that were sent after all that was sent again: what is
- * still missing of that was lost once more (as RACK finds it, RFC 8985, by order instead of
- * by time). */
+/* If more than two segments have arrived that were sent after all that was sent again,
+ * what is still missing of that was lost once more (as RACK finds it, RFC 8985, by order
+ * instead of by time). It is sent again. */
 static void lost_again(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u32 edge = conn->rtx_edge + (DUPACKS - 1) * conn->f.mss;
@@ -101,8 +102,9 @@ static void end(struct tas_conn *conn)
 	conn->rtx_nxt = conn->rtx_end = conn->f.snd_una;
 }
 
-/* Eifel (RFC 3522, RFC 4015): the first ACK of news echoes a segment that was sent before
- * the repair began, so that one was late and not lost. */
+/* Undoes a repair that was not needed: the first ACK of new bytes echoes the timestamp
+ * of a segment that was sent before the repair began, so that one was late and not lost
+ * (Eifel, RFC 3522, RFC 4015). */
 static bool needless(struct tas_engine *engine, struct tas_conn *conn,
 		     const struct tas_segment *seg)
 {

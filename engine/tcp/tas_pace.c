@@ -6,7 +6,7 @@
  */
 #include "tas_impl.h"
 
-#define LATE_NS TAS_MSEC /* lateness of the host that is made up for */
+#define LATE_NS TAS_MSEC /* lateness of a host that is made up for, in ns */
 
 u32 tas_paced(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 {
@@ -37,7 +37,7 @@ void tas_pace_sent(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 
 	if (!r->rate)
 		return;
-	/* Who had nothing to send does not save up time. */
+	/* A connection that had nothing to send does not save up time. */
 	if (r->waits)
 		from -= homa_min_u64(from, LATE_NS);
 	r->next_at = homa_max_u64(r->next_at, from) +
@@ -45,8 +45,8 @@ void tas_pace_sent(struct tas_engine *engine, struct tas_conn *conn, u32 bytes)
 	r->waits = r->waits && r->next_at <= engine->now;
 }
 
-/* Twice a window in a round trip while it doubles, later a quarter more than one, so that
- * it is the window that limits (as Linux does it). */
+/* The rate is two windows in a round trip while the window doubles, later one and a
+ * quarter, so that it is the window that limits (as Linux does it). */
 void tas_pace_window(struct tas_conn *conn)
 {
 	u64 window = conn->f.cwnd;

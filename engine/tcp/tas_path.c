@@ -7,14 +7,17 @@
  */
 #include "tas_impl.h"
 
+/* ICMP errors make the MTU of no path smaller than these, in bytes. */
 #define MTU_LEAST_V4 552u
 #define MTU_LEAST_V6 1280u
 
-/* bytes of the longest packet that each network carries */
+/* Every network carries packets of so many bytes. */
 #define NETWORK_V4 68u
 #define NETWORK_V6 1280u
 
-#define MSS_LEAST 88u /* a peer that asks for less wants only headers */
+/* Least payload of a full segment, in bytes, whatever the peer says: less would be
+ * headers only. */
+#define MSS_LEAST 88u
 #define TS_OPTION 12u /* bytes of the timestamps in each segment */
 
 static bool is_v4(const struct tas_pair *pair)
@@ -62,8 +65,8 @@ static void narrower(struct tas_engine *engine, struct tas_conn *conn, u32 mtu)
 	tas_want(engine, conn);
 }
 
-/* Networks that drop long packets without an ICMP error (RFC 2923, 2.1): if nothing
- * helps, packets of half the length may; and if they do not, the length was not it. */
+/* Some networks drop long packets without an ICMP error (RFC 2923, 2.1). So packets of
+ * half the length are tried; and if they do not help, the old length comes back. */
 void tas_black_hole(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u32 each = engine->params.black_hole;

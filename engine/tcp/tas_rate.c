@@ -9,12 +9,15 @@
  */
 #include "tas_impl.h"
 
-#define UNMEASURED_NS TAS_MSEC /* interval before a round trip was measured */
-#define RATE_MOST (1ull << 35) /* bytes per second */
-#define SRTT_MOST (1ull << 28) /* ns, so that their product fits */
-#define WINDOW_LEAST 4u	       /* segments */
+/* Control interval before a round trip was measured, in ns. */
+#define UNMEASURED_NS TAS_MSEC
+/* Highest rate, in bytes per second, and longest round trip that counts, in ns; their
+ * product fits into 64 bits. */
+#define RATE_MOST (1ull << 35)
+#define SRTT_MOST (1ull << 28)
+#define WINDOW_LEAST 4u /* smallest window, in segments */
 
-/* The last one, if it is less than the average: a queue may have gone meanwhile. */
+/* The last round trip or the average, whichever is less, in ns: a queue may have gone. */
 static u64 round_trip(const struct tas_conn *conn)
 {
 	u64 last = conn->rate.rtt ? conn->rate.rtt : conn->rate.rtt_before;
@@ -31,7 +34,7 @@ static u64 interval(const struct tas_engine *engine, const struct tas_conn *conn
 	return conn->srtt ? 2 * conn->srtt : UNMEASURED_NS;
 }
 
-/* An initial window in each round trip; 0: none was measured. */
+/* The rate of an initial window in each round trip; 0: no round trip was measured. */
 static u64 first_rate(const struct tas_engine *engine, const struct tas_conn *conn)
 {
 	u64 bytes = (u64)engine->params.initial_window * conn->f.mss;
@@ -131,7 +134,8 @@ static void end_interval(struct tas_engine *engine, struct tas_conn *conn,
 				       homa_max_u64(achieved + achieved / 5,
 						    first));
 	r->rate = within(control->adjust(engine, conn));
-	/* A segment in each interval, or there would be nothing to decide by for long. */
+	/* A segment goes in each interval, or there would be nothing to decide by for
+	 * long. */
 	if (conn->control != TAS_CONSTANT)
 		r->rate = homa_max_u64(r->rate,
 				       homa_div64((u64)conn->f.mss * TAS_SEC,
@@ -150,7 +154,7 @@ void tas_rate_acked(struct tas_engine *engine, struct tas_conn *conn,
 	/* What was sent before the rate was reduced says nothing about the new one. */
 	if (marked && !tas_before(conn->f.snd_una, conn->ecn_seq))
 		conn->marked += homa_max_u32(acked, 1);
-	/* After a timeout as much more goes as arrives. */
+	/* After a timeout the window grows by what arrives. */
 	if (conn->f.flags & TAS_F_LOSS)
 		conn->f.cwnd =
 			homa_min_u32(conn->f.cwnd +

@@ -45,7 +45,7 @@ void tas_rtt_acked(struct tas_engine *engine, struct tas_conn *conn,
 	    !(seg->options & TAS_OPT_TS))
 		return;
 	echo = engine->clock_ms + conn->ts_offset - seg->ts_echo;
-	/* What is not plausible was not ours. */
+	/* An echo that is not plausible is not of a timestamp that we have sent. */
 	if (echo && echo < engine->params.rto_max_ms && tas_in_flight(conn))
 		tas_rtt_sample(engine, conn, echo * TAS_MSEC);
 }

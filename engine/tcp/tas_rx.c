@@ -10,12 +10,13 @@
 
 #define UNUSUAL (TAS_SYN | TAS_FIN | TAS_RST | TAS_URG)
 
-/* With any of these a segment may not be what is expected. */
+/* With any of these flags of a connection a segment may be an exception. */
 #define UNUSUAL_IN                                               \
 	(TAS_F_ECN | TAS_F_FIN | TAS_F_FIN_SEEN | TAS_F_CLOSED | \
 	 TAS_F_RECOVERY | TAS_F_LOSS)
 
-/* Marks that lie behind snd_una follow it so often that none seems to lie ahead. */
+/* Each time that snd_una passes a multiple of 2^28, sequence numbers that are remembered
+ * follow it, so that none seems to lie ahead. */
 #define FOLLOW_SHIFT 28
 
 static bool expected(const struct tas_conn *conn, const struct tas_segment *seg)
@@ -37,7 +38,7 @@ static bool expected(const struct tas_conn *conn, const struct tas_segment *seg)
 	}
 	if (seg->length > conn->rcv_mss || f->rcv_nxt == conn->irs + 1)
 		return false;
-	/* A window that opens, or an ACK for the second time. */
+	/* An ACK that brings no news may open the window, or be a duplicate. */
 	if (!acked &&
 	    (!seg->length ||
 	     seg->ack + ((u32)seg->window << f->snd_wscale) != f->snd_edge))
@@ -96,7 +97,7 @@ static void data_in(struct tas_engine *engine, struct tas_conn *conn, u32 length
 	}
 }
 
-/* False: it is not what is expected, and nothing was done. */
+/* Takes a segment if it is what is expected; false: it is not, and nothing was done. */
 static bool next_in(struct tas_engine *engine, struct tas_conn *conn,
 		    const struct tas_segment *seg, struct tas_copy *copy)
 {
@@ -139,7 +140,7 @@ static bool usual(const struct tas_conn *conn, const struct tas_segment *seg)
 	if (unlikely((f->flags & TAS_F_TS) && (!(seg->options & TAS_OPT_TS) ||
 					       (s32)(seg->ts - f->ts_recent) < 0)))
 		return false;
-	/* An ACK of what is under way, and bytes that are not far from the window. */
+	/* The ACK must be of bytes under way, and the segment not far from the window. */
 	return seg->ack - f->snd_una <= f->snd_nxt - f->snd_una &&
 	       !tas_before(seg->seq + seg->length, f->rcv_nxt) &&
 	       !tas_after(seg->seq, f->rcv_edge + tas_scale_slack(conn)) &&

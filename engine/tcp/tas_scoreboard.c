@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* What the peer has of bytes behind gaps, and what of ours is under way by that. */
+/* Which of our bytes the peer has behind gaps, and how many are under way by that. */
 #include "tas_impl.h"
 
 u32 tas_sacked_bytes(const struct tas_conn *conn)
@@ -26,8 +26,8 @@ void tas_sacked_trim(struct tas_conn *conn)
 		conn->sacked[0].start = conn->f.snd_una;
 }
 
-/* One block more; if there are too many the highest is forgotten, which costs a
- * repetition at most. */
+/* Adds a block. If there are too many the highest is forgotten: at most its bytes are sent
+ * again. */
 static void insert(struct tas_conn *conn, struct tas_range block)
 {
 	u32 at = 0;
@@ -71,6 +71,7 @@ bool tas_sacked(struct tas_conn *conn, const struct tas_segment *seg)
 	return tas_sacked_bytes(conn) > before;
 }
 
+/* Number of lost bytes that are still to be sent again. */
 static u32 lost_unsent(const struct tas_conn *conn)
 {
 	u32 i, bytes = conn->rtx_end - conn->rtx_nxt;

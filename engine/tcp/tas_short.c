@@ -19,7 +19,7 @@ static u64 delack_ns(const struct tas_engine *engine)
 	return engine->params.delack_ms * TAS_MSEC;
 }
 
-/* Nothing that is implied is due sooner after what it is counted from. */
+/* Shortest time after which a deadline that is implied may be due, in ns. */
 static u64 horizon(const struct tas_engine *engine, const struct tas_conn *conn)
 {
 	u64 least = homa_min_u32(engine->params.rto_min_ms,
@@ -29,7 +29,8 @@ static u64 horizon(const struct tas_engine *engine, const struct tas_conn *conn)
 	return homa_min_u64(homa_min_u64(delack_ns(engine), least), conn->rto);
 }
 
-/* Nothing is repaired, probed, paced, or waits for one of these. */
+/* True if @conn repairs, probes and paces nothing, and has at most one segment under
+ * way. */
 static bool plain(const struct tas_conn *conn)
 {
 	const struct tas_flow *f = &conn->f;
@@ -42,7 +43,8 @@ static bool plain(const struct tas_conn *conn)
 		 conn->tail_probed);
 }
 
-/* What the usual segments do not look at is as they take it to be. */
+/* True if fields that the usual segments do not look at have the values that these
+ * expect. */
 static bool settled(const struct tas_conn *conn)
 {
 	const struct tas_flow *f = &conn->f;
@@ -91,8 +93,8 @@ static void set_wheel(struct tas_engine *engine, struct tas_conn *conn)
 		homa_wheel_add(&engine->wheel, &conn->wheel, wake, engine->now);
 }
 
-/* The window is not too wide for who sends before the wheel wakes the connection: the usual
- * segment does not look how long nothing was sent. */
+/* May @conn send with its window until the wheel wakes it? The usual segment does not
+ * look how long nothing was sent, so this does. */
 static bool rested(struct tas_engine *engine, struct tas_conn *conn)
 {
 	tas_restart(engine, conn);

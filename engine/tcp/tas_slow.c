@@ -5,10 +5,11 @@
  */
 #include "tas_impl.h"
 
+/* A peer that was silent for longer may have timestamps that look older, in ns. */
 #define PAWS_NS (24 * 86400 * TAS_SEC)
 
-/* RFC 7323, 5.3: older than the last one, unless that was so long ago (5.5) that newer
- * ones look older. */
+/* Is the timestamp of @seg older than the last one (RFC 7323, 5.3)? Not if that was so
+ * long ago that newer ones look older (5.5). */
 static bool is_old(const struct tas_engine *engine, const struct tas_conn *conn,
 		   const struct tas_segment *seg)
 {
@@ -17,7 +18,8 @@ static bool is_old(const struct tas_engine *engine, const struct tas_conn *conn,
 	       (s32)(seg->ts - conn->f.ts_recent) < 0;
 }
 
-/* RFC 9293, table 6: some of its bytes, or it itself, are in the window. */
+/* Is a byte of @seg, or its number if it has none, in the receive window (RFC 9293,
+ * table 6)? */
 static bool in_window(const struct tas_conn *conn, const struct tas_segment *seg)
 {
 	u32 length = seg->length + !!(seg->flags & TAS_SYN) +
@@ -34,7 +36,8 @@ static bool in_window(const struct tas_conn *conn, const struct tas_segment *seg
 static void reset_in(struct tas_engine *engine, struct tas_conn *conn,
 		     const struct tas_segment *seg)
 {
-	/* RFC 5961, 3.2: exact, or asked about. */
+	/* Only the exact number resets; others in the window are asked about (RFC 5961,
+	 * 3.2). */
 	if (seg->seq != conn->f.rcv_nxt) {
 		if (!tas_before(seg->seq, conn->f.rcv_nxt) &&
 		    !tas_after(seg->seq, conn->f.rcv_edge))
@@ -46,7 +49,7 @@ static void reset_in(struct tas_engine *engine, struct tas_conn *conn,
 		 conn->f.state == TAS_CLOSE_WAIT ? TAS_EPIPE : TAS_ECONNRESET);
 }
 
-/* RFC 5961, 5.2: an ACK is from the last window, or a guess. */
+/* Is the ACK within the last window? Else it is a guess (RFC 5961, 5.2). */
 static bool ack_is_sound(struct tas_engine *engine, struct tas_conn *conn,
 			 const struct tas_segment *seg)
 {
@@ -60,7 +63,8 @@ static bool ack_is_sound(struct tas_engine *engine, struct tas_conn *conn,
 	return true;
 }
 
-/* Bytes for an application that reads no more (RFC 9293, 3.6.1, and RFC 2525, 2.17). */
+/* Resets @conn if bytes came that its application will not read (RFC 9293, 3.6.1, and
+ * RFC 2525, 2.17). */
 static bool unwanted(struct tas_engine *engine, struct tas_conn *conn,
 		     const struct tas_segment *seg)
 {
@@ -93,7 +97,7 @@ static void time_wait_rx(struct tas_engine *engine, struct tas_conn *conn,
 	struct tas_listener *listener;
 	bool newer;
 
-	/* RFC 6191 and RFC 1122, 4.2.2.13: a SYN that cannot be of the old connection. */
+	/* A newer SYN cannot be of the old connection (RFC 6191 and RFC 1122, 4.2.2.13). */
 	newer = (conn->f.flags & TAS_F_TS) && (seg->options & TAS_OPT_TS) ?
 			(s32)(seg->ts - conn->f.ts_recent) > 0 :
 			tas_after(seg->seq, conn->f.rcv_nxt);
@@ -111,7 +115,7 @@ static void time_wait_rx(struct tas_engine *engine, struct tas_conn *conn,
 		return;
 	if (seg->length || (seg->flags & (TAS_FIN | TAS_SYN)))
 		tas_owe_ack(engine, conn, true);
-	/* The peer's FIN once more: it has not heard our ACK. */
+	/* If the peer's FIN comes once more, it has not heard our ACK. */
 	if ((seg->flags & TAS_FIN) &&
 	    seg->seq + seg->length + 1 == conn->f.rcv_nxt)
 		tas_time_wait(engine, conn);
@@ -122,7 +126,7 @@ static void outside(struct tas_engine *engine, struct tas_conn *conn,
 {
 	if (seg->flags & TAS_RST)
 		return;
-	/* Something once more: our answer was lost. */
+	/* If something comes once more, our answer was lost. */
 	if (seg->length || (seg->flags & TAS_FIN) ||
 	    (conn->f.state == TAS_SYN_RECEIVED && (seg->flags & TAS_SYN) &&
 	     seg->seq == conn->irs))
@@ -133,7 +137,7 @@ static void outside(struct tas_engine *engine, struct tas_conn *conn,
 		tas_answer(engine, conn);
 }
 
-/* Steps one to four; true: the segment is acceptable. */
+/* Does steps one to four of RFC 9293, 3.10.7.4; true: the segment is acceptable. */
 static bool acceptable(struct tas_engine *engine, struct tas_conn *conn,
 		       const struct tas_segment *seg)
 {
@@ -160,14 +164,15 @@ static bool acceptable(struct tas_engine *engine, struct tas_conn *conn,
 	return seg->flags & TAS_ACK;
 }
 
-/* The third segment of a simultaneous open, from whoever sent the SYN that crossed ours. */
+/* Is @seg the third segment of a simultaneous open, from whoever sent the SYN that crossed
+ * ours? */
 static bool confirms(const struct tas_conn *conn, const struct tas_segment *seg)
 {
 	return (seg->flags & (TAS_SYN | TAS_RST | TAS_ACK)) == TAS_ACK &&
 	       in_window(conn, seg);
 }
 
-/* Its host has no memory for it yet: what comes with this segment comes again. */
+/* Has the host no memory for @conn yet? Then payload is dropped, and comes again. */
 static bool no_place(const struct tas_conn *conn)
 {
 	return (conn->f.flags & TAS_F_WAITS) && !*conn->listener->places;
@@ -193,7 +198,7 @@ void tas_slow_rx(struct tas_engine *engine, struct tas_conn *conn,
 			return;
 		}
 		tas_opened(engine, conn, seg);
-		/* There was no place for it: it has not come. */
+		/* The listener had no room for it: the segment counts as lost. */
 		if (conn->f.state == TAS_SYN_RECEIVED)
 			return;
 	}

@@ -2,7 +2,7 @@
 /* How connections end, and what applications do to them. */
 #include "tas_impl.h"
 
-/* bytes: sequence numbers compare within 2^31 */
+/* Most bytes in a send buffer, as sequence numbers compare within 2^31. */
 #define WRITTEN_MOST (1u << 30)
 
 void tas_fail(struct tas_engine *engine, struct tas_conn *conn, int error)

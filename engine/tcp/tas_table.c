@@ -149,8 +149,8 @@ struct tas_conn *tas_new(struct tas_engine *engine, const struct tas_pair *pair)
 	return conn;
 }
 
-/* Nobody will ask about it: its memory serves the next one, unless the host has hung
- * something there that it wants back. */
+/* Makes the memory of a connection spare that was not accepted; if the host has set
+ * tas_conn.host, it gets TAS_EV_FREE instead. */
 static void reuse(struct tas_engine *engine, struct tas_conn *conn)
 {
 	homa_list_del(&conn->event);
@@ -188,7 +188,8 @@ void tas_gone(struct tas_engine *engine, struct tas_conn *conn)
 
 void tas_tell(struct tas_engine *engine, struct tas_conn *conn, u32 events)
 {
-	/* Who has let go hears of the end, and when its bytes are not needed any more. */
+	/* Of a closed connection the host hears only its end, and that its bytes have
+	 * arrived. */
 	if (conn->f.flags & TAS_F_CLOSED)
 		events &= TAS_EV_FREE | TAS_EV_SENT;
 	if (!events || conn->listener)

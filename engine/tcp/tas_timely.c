@@ -7,13 +7,14 @@
  */
 #include "tas_impl.h"
 
-/* 1/8 of the newest difference (paper, section 4.3: alpha is 0.875) */
+/* The newest difference counts 1/8 in the average (paper, section 4.3: alpha is 0.875). */
 #define GAIN_SHIFT 3
-#define BETA_TENTHS 8u /* of decreases: 0.8 */
-/* intervals without a longer round trip before growth is faster */
+/* Factor of decreases, in tenths (paper: beta is 0.8). */
+#define BETA_TENTHS 8u
+/* After so many intervals without a longer round trip the rate grows faster. */
 #define FALLS 5u
 
-/* The rate less beta * @part / @whole of it. */
+/* Returns @rate less beta * @part / @whole of it. */
 static u64 reduced(u64 rate, u64 part, u64 whole)
 {
 	part = homa_min_u64(part, whole);

@@ -7,7 +7,7 @@
  */
 #include "tas_impl.h"
 
-#define TAIL_MIN_NS (2 * TAS_MSEC) /* least time to a tail loss probe */
+#define TAIL_MIN_NS (2 * TAS_MSEC) /* least time to a tail loss probe, in ns */
 
 u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings)
 {
@@ -16,13 +16,14 @@ u64 tas_backed_off(const struct tas_engine *engine, u64 time, u32 doublings)
 	return doublings > 20 ? most : homa_min_u64(time << doublings, most);
 }
 
-/* Bytes wait, nothing is under way: a probe is what makes the peer's window known. */
+/* Do bytes wait for the peer's window while nothing is under way that would bring an
+ * ACK? */
 static bool waits_for_window(const struct tas_conn *conn)
 {
 	return !tas_in_flight(conn) && conn->f.snd_nxt != conn->f.snd_end;
 }
 
-/* RFC 8985, 7.2, for what was sent once and in order. */
+/* RFC 8985, 7.2, as it is if bytes were sent once and in order. */
 u64 tas_tail_after(const struct tas_engine *engine, const struct tas_conn *conn)
 {
 	u64 after = 2 * conn->srtt;
@@ -44,7 +45,7 @@ bool tas_wants_tail_probe(const struct tas_engine *engine,
 	       !conn->f.sacks;
 }
 
-/* Until the application's patience ends, ns. */
+/* Time until the user timeout, in ns. */
 static u64 time_left(const struct tas_engine *engine, const struct tas_conn *conn)
 {
 	u64 end = conn->stalled_at + conn->user_timeout;

@@ -10,7 +10,7 @@ static bool has_unsent(const struct tas_conn *conn)
 	return tas_before(conn->f.snd_nxt, conn->f.snd_end);
 }
 
-/* What each segment of a connection says, and what is settled by that. */
+/* Fills in what each segment of a connection says, and notes what is settled by that. */
 static void common(struct tas_engine *engine, struct tas_conn *conn,
 		   struct tas_segment *seg, u32 length)
 {
@@ -30,7 +30,7 @@ static void common(struct tas_engine *engine, struct tas_conn *conn,
 		seg->ts = engine->clock_ms + conn->ts_offset;
 		seg->ts_echo = conn->f.ts_recent;
 	}
-	/* A full segment has no room for it. */
+	/* A full segment has no room for SACK blocks. */
 	if (unlikely(conn->f.gaps) && !length && (conn->f.flags & TAS_F_SACK)) {
 		seg->options |= TAS_OPT_SACK;
 		seg->num_sacks = (u8)homa_min_u32(conn->f.gaps, TAS_SACKS);
@@ -96,7 +96,8 @@ static void syn_options(struct tas_engine *engine, struct tas_conn *conn,
 	}
 	if (answer && (conn->f.flags & TAS_F_ECN))
 		seg->flags |= TAS_ECE;
-	/* A SYN that gets no answer may have met somebody who drops ECN's. */
+	/* A SYN without an answer may have met somebody who drops those that ask for
+	 * ECN. */
 	if (!answer && tas_asks_ecn(engine, conn) && conn->backoff < 2)
 		seg->flags |= TAS_ECE | TAS_CWR;
 }
@@ -140,7 +141,8 @@ static bool send_syn(struct tas_engine *engine, struct tas_conn *conn,
 	return true;
 }
 
-/* Bytes of [@from, @from + @length) and perhaps the FIN behind them. */
+/* Writes a segment with the bytes [@from, @from + @length), of which the last may be the
+ * FIN. */
 static void send_bytes(struct tas_engine *engine, struct tas_conn *conn,
 		       u32 from, u32 length, bool again, struct tas_out *out)
 {
@@ -176,7 +178,8 @@ static void send_bytes(struct tas_engine *engine, struct tas_conn *conn,
 	write_out(conn, &seg, length, out);
 }
 
-/* The next bytes that are to be sent again: those that the peer has are left out. */
+/* Moves rtx_nxt to the next bytes that are to be sent again and that the peer does not
+ * have, which end at *@end; false: there are none. */
 static bool next_lost(struct tas_conn *conn, u32 *end)
 {
 	u32 i;
@@ -236,8 +239,9 @@ static bool nagle_waits(const struct tas_conn *conn)
 	       tas_after(conn->snd_small, conn->f.snd_una);
 }
 
-/* What is not a full segment goes if it is half of the largest window that the peer has
- * had, as it may never have more (RFC 9293, 3.8.6.2.1). */
+/* Returns how much of @room, less than a full segment, may be filled: all of it if it is
+ * half of the largest window that the peer has had, as it may never have more (RFC 9293,
+ * 3.8.6.2.1). */
 static u32 half_window(const struct tas_conn *conn, u32 room)
 {
 	if (tas_in_flight(conn) && !(conn->f.flags & TAS_F_NODELAY))
@@ -245,7 +249,7 @@ static u32 half_window(const struct tas_conn *conn, u32 room)
 	return room < conn->snd_most - conn->snd_most / 2 ? 0 : room;
 }
 
-/* How many new bytes may be sent now, the FIN counted. */
+/* Number of new bytes that may be sent now; the FIN counts as one. */
 static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 {
 	u32 left = conn->f.snd_end - conn->f.snd_nxt, most = left,
@@ -270,7 +274,7 @@ static u32 may_send(struct tas_engine *engine, struct tas_conn *conn)
 		if (!most && !pipe)
 			most = homa_min_u32(left, mss);
 	}
-	/* The end of what there is, and not a full segment. */
+	/* Nagle's rule is about the end of what was written, if it fills no segment. */
 	if (most == left && !fin && most % mss && nagle_waits(conn))
 		most = most / mss * mss;
 	/* A FIN that does not fit into a full segment goes alone. */
@@ -327,7 +331,8 @@ static bool send_new(struct tas_engine *engine, struct tas_conn *conn,
 	return true;
 }
 
-/* An ACK of what is known; a probe asks for one by being too old. */
+/* Sends an ACK. A probe has an old sequence number, so that the peer answers it by an
+ * ACK. */
 static void send_ack(struct tas_engine *engine, struct tas_conn *conn,
 		     bool probe, struct tas_out *out)
 {

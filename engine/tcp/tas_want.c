@@ -5,7 +5,7 @@
  */
 #include "tas_impl.h"
 
-/* from one challenge ACK of a connection to the next */
+/* A connection sends at most one challenge ACK in this time, in ns. */
 #define CHALLENGE_NS (500 * TAS_MSEC)
 
 void tas_want(struct tas_engine *engine, struct tas_conn *conn)
@@ -61,7 +61,6 @@ void tas_stray_send(struct tas_engine *engine, const struct tas_pair *pair,
 	engine->stray_tail++;
 }
 
-/* RFC 9293, 3.5.2. */
 void tas_stray_reset(struct tas_engine *engine, const struct tas_pair *pair,
 		     const struct tas_segment *seg)
 {
