@@ -272,7 +272,7 @@ struct homa_peer *homa_peer_get(struct homa_ctx *ctx, struct homa_link *link,
 void homa_peer_put(struct homa_ctx *ctx, struct homa_peer *peer)
 {
 	(void)ctx;
-	/* The table's stays, so that it may be found again or evicted. */
+	/* The table's reference stays, so that the peer may be found again or evicted. */
 	(void)homa_ref_put(&peer->refs);
 }
 
@@ -331,7 +331,7 @@ void homa_peer_set_cutoffs(struct homa_peer *peer, const u32 *cutoffs, u16 versi
 	homa_unlock(&peer->lock);
 }
 
-/* So that homa_peer_flush_acks() finds it; it stays in the list until then. */
+/* Puts @peer into the list in which homa_peer_flush_acks() finds it. */
 static void homa_peer_owe(struct homa_ctx *ctx, struct homa_peer *peer)
 {
 	struct homa_peer_stripe *stripe =
@@ -387,7 +387,7 @@ u32 homa_peer_take_acks(struct homa_peer *peer, struct homa_ack *acks, u32 max)
 	return n;
 }
 
-/* What is owed to one peer, as an ACK of its own; stripe locked. */
+/* Sends what is owed to one peer as an ACK packet; stripe locked. */
 static void homa_peer_send_acks(struct homa_ctx *ctx, struct homa_peer *peer,
 				u16 sport)
 {
@@ -408,8 +408,8 @@ static void homa_peer_send_acks(struct homa_ctx *ctx, struct homa_peer *peer,
 	}
 }
 
-/* Others are asked by their servers (NEED_ACK). */
-/* peers of each stripe that one call flushes, at most */
+/* One call flushes at most so many peers of each stripe; the servers of others ask
+ * (NEED_ACK). */
 #define HOMA_FLUSH_PEERS 8u
 
 void homa_peer_flush_acks(struct homa_ctx *ctx, u16 sport)

@@ -36,7 +36,7 @@ void homa_pool_init(struct homa_pool *pool, u32 pages)
 	pool->out = (u64 *)(pool + 1);
 	pool->free = (u32 *)(pool->out + (size_t)pages * HOMA_PAGE_WORDS);
 	pool->refs = (u16 *)(pool->free + pages);
-	/* Lowest pages on top: a small load touches little memory. */
+	/* The lowest pages are on top, so a small load touches little memory. */
 	for (i = 0; i < pages; i++)
 		pool->free[i] = pages - 1 - i;
 	for (i = 0; i < HOMA_LEASES; i++)
@@ -45,7 +45,7 @@ void homa_pool_init(struct homa_pool *pool, u32 pages)
 
 static void homa_pool_reclaim(struct homa_pool *pool);
 
-/* The stack anew, lowest pages on top, of those that are free among @pages. */
+/* Makes the stack anew, lowest pages on top, of those that are free among @pages. */
 static void homa_pool_restack(struct homa_pool *pool, u32 pages)
 {
 	u32 i, free = 0;
@@ -63,7 +63,7 @@ u32 homa_pool_limit(struct homa_pool *pool, u32 pages)
 
 	pages = homa_max_u32(1, homa_min_u32(pages, pool->num_pages));
 	homa_pool_reclaim(pool);
-	/* One that a message is in stays, and all before it. */
+	/* A page that a message is in stays, and all before it. */
 	while (last > pages && !pool->refs[last - 1])
 		last--;
 	homa_pool_restack(pool, homa_max_u32(last, pages));
@@ -77,7 +77,7 @@ static void homa_pool_mark(struct homa_pool *pool, u32 offset)
 	pool->out[granule / 64] |= 1ull << (granule % 64);
 }
 
-/* Was a slice out at @offset? It is not any more. */
+/* Takes back the slice at @offset; false: none was out there. */
 static bool homa_pool_unmark(struct homa_pool *pool, u32 offset)
 {
 	u32 granule = offset >> HOMA_GRANULE_SHIFT;
@@ -117,7 +117,7 @@ static void homa_lease_end(struct homa_pool *pool, struct homa_lease *lease)
 	homa_pool_put(pool, lease->page);
 }
 
-/* Bytes that a slice can still have. */
+/* Number of bytes that a slice of the leased page can still have. */
 static u32 homa_lease_room(const struct homa_pool *pool,
 			   const struct homa_lease *lease)
 {
@@ -129,7 +129,7 @@ static u32 homa_lease_room(const struct homa_pool *pool,
 	return HOMA_BPAGE_SIZE - lease->used;
 }
 
-/* Pages ran out: free those that are leased but hold nothing. */
+/* Frees pages that are leased but hold nothing, as pages ran out. */
 static void homa_pool_reclaim(struct homa_pool *pool)
 {
 	u32 i;
@@ -146,7 +146,7 @@ u32 homa_pool_want(struct homa_pool *pool, u32 pages)
 	return pool->num_free;
 }
 
-/* An expired lease of another slot with room for @size bytes, or NULL. */
+/* Finds an expired lease of another slot with room for @size bytes, or NULL. */
 static struct homa_lease *homa_pool_expired(struct homa_pool *pool, u64 now,
 					    u32 size)
 {
@@ -159,7 +159,7 @@ static struct homa_lease *homa_pool_expired(struct homa_pool *pool, u64 now,
 	return NULL;
 }
 
-/* Cut @size bytes out of a leased page that has them. */
+/* Cuts @size bytes out of a leased page that has them. */
 static u32 homa_lease_slice(struct homa_pool *pool, struct homa_lease *lease,
 			    u32 size)
 {
@@ -170,14 +170,14 @@ static u32 homa_lease_slice(struct homa_pool *pool, struct homa_lease *lease,
 	offset = (lease->page << HOMA_BPAGE_SHIFT) + lease->used;
 	pool->refs[lease->page]++;
 	lease->used += size;
-	/* Full: nothing to lease any more. */
+	/* A full page is leased no longer. */
 	if (lease->used == HOMA_BPAGE_SIZE)
 		homa_pool_put(pool, lease->page);
 	return offset;
 }
 
 /*
- * The lease that a slice of @size bytes will come from. Ensures that it has
+ * Finds the lease that a slice of @size bytes will come from. Ensures that it has
  * room and that @whole pages are free besides; NULL, with leases perhaps
  * ended but nothing taken, if that cannot be.
  */

@@ -20,8 +20,8 @@
 #include "homa_impl.h"
 
 #define HOMA_NO_CUTOFF 0x7fffffffu
-#define HOMA_PRIO_MIN_MESSAGES 100u /* below: too few to learn from */
-#define HOMA_PRIO_HEADERS 76u	    /* IPv4 and DATA, of each packet */
+#define HOMA_PRIO_MIN_MESSAGES 100u /* fewer are too few to learn from */
+#define HOMA_PRIO_HEADERS 76u	    /* bytes of a packet's headers */
 #define HOMA_MAX_UNSCHED (HOMA_PRIORITIES - 1)
 
 static u32 homa_prio_bin(u32 length)
@@ -31,7 +31,7 @@ static u32 homa_prio_bin(u32 length)
 	return octave * 4 + (u32)((((u64)length << 2) >> octave) & 3);
 }
 
-/* Smallest length above bin @bin; the next bin's first. */
+/* Smallest length, in bytes, that is above bin @bin. */
 static u64 homa_prio_bin_end(u32 bin)
 {
 	u64 end = ((u64)(bin & 3) + 5) << (bin >> 2);
@@ -46,11 +46,11 @@ static u64 homa_prio_bin_start(u32 bin)
 
 /*
  * struct homa_prio_rule - what makes bytes unscheduled
- * @rtt: unscheduled bytes at the beginning of a message ...
- * @last: ... and granted at unscheduled priority at its end.
- * @packet: bytes of a message that travel together.
- * @by_remaining: the level of a packet goes by the bytes left when it is sent,
- *	not by message length.
+ * @rtt: number of unscheduled bytes at the beginning of a message.
+ * @last: number of bytes at its end that are granted at unscheduled priority.
+ * @packet: message bytes in a packet.
+ * @by_remaining: the level of a packet follows from the bytes that are left when it is
+ *	sent, not from the length of the message.
  */
 struct homa_prio_rule {
 	u32 rtt;
@@ -59,7 +59,7 @@ struct homa_prio_rule {
 	bool by_remaining;
 };
 
-/* Bytes of a message of @length that travel at unscheduled priority. */
+/* Number of bytes of a message of @length that travel at unscheduled priority. */
 static u64 homa_prio_bytes(const struct homa_prio_rule *rule, u64 length)
 {
 	u64 bytes = homa_min_u64(length, rule->rtt);
@@ -67,7 +67,7 @@ static u64 homa_prio_bytes(const struct homa_prio_rule *rule, u64 length)
 	return bytes + homa_min_u64(length - bytes, rule->last);
 }
 
-/* The same, counting only packets that are sent with at most @x bytes left. */
+/* Number of these bytes in packets that are sent with at most @x bytes left. */
 static u64 homa_prio_bytes_below(const struct homa_prio_rule *rule, u64 length,
 				 u64 x)
 {
@@ -75,7 +75,7 @@ static u64 homa_prio_bytes_below(const struct homa_prio_rule *rule, u64 length,
 	u64 before, bytes;
 
 	if (x < length) {
-		/* What is left where the first such packet begins. */
+		/* This many bytes are left where the first such packet begins. */
 		before = homa_div64(length - x + rule->packet - 1, rule->packet) *
 			 rule->packet;
 		x = length > before ? length - before : 0;
@@ -87,8 +87,8 @@ static u64 homa_prio_bytes_below(const struct homa_prio_rule *rule, u64 length,
 }
 
 /*
- * Unscheduled bytes that a cutoff of @x puts on its level and those above,
- * of all the messages in the histogram. Grows with @x.
+ * Number of unscheduled bytes that a cutoff of @x puts on its level and those above,
+ * of all the messages in the histogram. It grows with @x.
  */
 static u64 homa_prio_sum(const struct homa_prio *prio,
 			 const struct homa_prio_rule *rule, u64 x)
@@ -133,7 +133,7 @@ static u32 homa_prio_find(const struct homa_prio *prio,
 	return low;
 }
 
-/* How many levels unscheduled bytes need for their share of all bytes. */
+/* Number of levels that unscheduled bytes need for their share of all bytes. */
 static u32 homa_prio_split(const struct homa_engine *engine, u64 unsched, u64 all)
 {
 	const struct homa_params *params = &engine->params;
@@ -155,7 +155,7 @@ static u32 homa_prio_split(const struct homa_engine *engine, u64 unsched, u64 al
 	return homa_min_u32(homa_max_u32(levels, 1), max);
 }
 
-/* Lay out an array: @levels - 1 cutoffs, smallest first, on the highest. */
+/* Fills an array of cutoffs by level: @levels - 1 of them, the smallest on the highest. */
 static void homa_prio_layout(u32 *cutoffs, u32 num_priorities, u32 levels,
 			     const u32 *sizes)
 {
@@ -178,7 +178,7 @@ static u8 homa_prio_sched_levels(u32 num_priorities, u32 levels)
 	return num_priorities > levels ? (u8)(num_priorities - levels) : 1;
 }
 
-/* Before any traffic: the Homa module's cutoffs, continued downwards. */
+/* Sets the cutoffs that hold before any traffic: the Homa module's, continued downwards. */
 static void homa_prio_preset(struct homa_engine *engine)
 {
 	static const u32 sizes[HOMA_MAX_UNSCHED] = {
@@ -227,7 +227,7 @@ int homa_engine_set_cutoffs(struct homa_engine *engine, u32 levels,
 
 void homa_prio_saw(struct homa_engine *engine, u32 message_length)
 {
-	/* Nobody will look. */
+	/* Nobody will look at the histogram. */
 	if (!engine->params.cutoff_interval_ms)
 		return;
 	homa_counter_add(&engine->prio.bins[homa_prio_bin(message_length)], 1);
@@ -280,7 +280,7 @@ static void homa_prio_publish(struct homa_ctx *ctx, const u32 *cutoffs,
 	homa_count(ctx, HOMA_M_cutoff_changes, 1);
 }
 
-/* Cutoffs for @levels unscheduled levels, if those in use do not fit. */
+/* Chooses cutoffs for @levels unscheduled levels, if those in use do not fit. */
 static void homa_prio_adapt(struct homa_ctx *ctx,
 			    const struct homa_prio_rule *rule, u32 levels,
 			    u64 unsched)
@@ -302,7 +302,7 @@ static void homa_prio_adapt(struct homa_ctx *ctx,
 	homa_prio_publish(ctx, cutoffs, sched_levels);
 }
 
-/* Choose levels and cutoffs from the histogram; prio locked. */
+/* Chooses levels and cutoffs from the histogram; prio locked. */
 static void homa_prio_choose(struct homa_ctx *ctx, u32 rtt_bytes, u32 packet)
 {
 	struct homa_engine *engine = ctx->engine;

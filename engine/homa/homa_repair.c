@@ -8,10 +8,10 @@
 #include "homa_ctrl.h"
 #include "homa_repair.h"
 
-/* that are not asked about early after a late packet */
+/* After a late packet so many messages of its peer are not asked about early. */
 #define HOMA_LATE_MESSAGES 100u
 
-/* Nothing has come yet of what is asked for now. */
+/* Notes that nothing has come yet of what is asked for now. */
 static void homa_rpc_repairing(struct homa_rpc *rpc)
 {
 	rpc->repaired_to = 0;
@@ -126,7 +126,7 @@ static void homa_rpc_ask_early(struct homa_ctx *ctx, struct homa_rpc *rpc)
 		n++;
 	}
 	if (n) {
-		/* The first of those whose intervals double. */
+		/* This is the first question; the intervals to the next ones double. */
 		homa_rpc_asked(ctx, rpc);
 		/* What came again, unasked, before this question answers none of it. */
 		if (!homa_rpc_overtaken(rpc) || first < rpc->repaired_to)

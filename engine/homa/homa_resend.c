@@ -7,7 +7,7 @@
  */
 #include "homa_impl.h"
 
-/* message bytes per range to send again, at least */
+/* A message may have one range to send again for each so many of its bytes. */
 #define HOMA_RTX_STRIDE 512u
 
 /* ---- the list; link locked ---- */
@@ -38,7 +38,8 @@ static u32 homa_rtx_most(const struct homa_out *out)
 	return homa_min_u32(HOMA_OUT_RTX, 2 + out->next / HOMA_RTX_STRIDE);
 }
 
-/* One with all that it touches, at the highest level asked for, behind the others. */
+/* Puts a range behind the others, joined with all that it touches, at the highest of their
+ * levels. */
 static void homa_rtx_add(struct homa_ctx *ctx, struct homa_out *out, u32 start,
 			 u32 end, u8 prio)
 {
@@ -104,7 +105,7 @@ void homa_rtx_take(struct homa_ctx *ctx, struct homa_out *out, u32 room,
 
 /* ---- why something is sent again ---- */
 
-/* Does all of it wait to be sent again already? */
+/* Do all bytes [@start, @end) wait to be sent again already? */
 static bool homa_rtx_has(const struct homa_out *out, u32 start, u32 end)
 {
 	const struct homa_rtx *r;

@@ -50,7 +50,7 @@ static void homa_rpc_reset(struct homa_rpc *rpc)
 	homa_ranges_init(&rpc->ranges);
 	homa_list_init(&rpc->holding);
 	memset(&rpc->in, 0, sizeof(rpc->in));
-	/* What follows counts only if active says so. */
+	/* out.hdr counts only if out.active says so. */
 	memset(&rpc->out, 0, offsetof(struct homa_out, hdr));
 	homa_heap_node_init(&rpc->in.node);
 	homa_list_init(&rpc->in.age);
@@ -86,7 +86,7 @@ struct homa_rpc *homa_rpc_create(struct homa_ctx *ctx, struct homa_shard *shard,
 
 	if (!rpc || HOMA_READ_ONCE(engine->num_rpcs) >= engine->params.max_rpcs)
 		return NULL;
-	/* Whole before anybody sees it: who closes the socket finds it there. */
+	/* The RPC is whole before anybody sees it: who closes the socket finds it there. */
 	homa_rpc_reset(rpc);
 	rpc->id = id;
 	rpc->generation = shard->next_generation + 1;

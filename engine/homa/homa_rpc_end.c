@@ -78,7 +78,7 @@ void homa_rpc_gaps_back(struct homa_ctx *ctx, struct homa_rpc *rpc)
 	homa_ranges_release(&rpc->ranges, &ctx->spare_range);
 }
 
-/* The last reference is gone: give back what the RPC held. */
+/* Gives back what an RPC held whose last reference is gone. */
 static void homa_rpc_retire(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	struct homa_sock *sock = rpc->sock;

@@ -28,7 +28,7 @@ static void homa_rx_drop(struct homa_ctx *ctx, struct homa_rx_pkt *pkt,
 	homa_count(ctx, reason, 1);
 }
 
-/* A sign of life from the peer, about this RPC. */
+/* Notes a sign of life of the peer about this RPC. */
 static void homa_rx_heard(struct homa_ctx *ctx, struct homa_rpc *rpc)
 {
 	rpc->heard_at = ctx->now;
