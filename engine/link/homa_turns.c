@@ -11,7 +11,7 @@ void homa_turns_set(struct homa_turns *turns, u32 percent)
 	turns->quantum[HOMA_TURN_OWN] = HOMA_TURNS_BYTES / 100 * (100 - percent);
 }
 
-/* Quanta until @kind has something to spend. */
+/* Number of quanta after which @kind has something to spend. */
 static u64 rounds_of(const struct homa_turns *turns, u32 kind)
 {
 	u32 quantum = turns->quantum[kind];
@@ -19,7 +19,7 @@ static u64 rounds_of(const struct homa_turns *turns, u32 kind)
 	return homa_div64((u64)-turns->deficit[kind] + quantum, quantum);
 }
 
-/* Both owe: the rounds until one of them has paid. */
+/* Counts the rounds after which one kind has paid, as both owe. */
 static void pay(struct homa_turns *turns)
 {
 	u64 rounds = homa_min_u64(rounds_of(turns, HOMA_TURN_OWN),
@@ -32,7 +32,7 @@ static void pay(struct homa_turns *turns)
 		(s64)(rounds * turns->quantum[HOMA_TURN_OTHERS]);
 }
 
-/* Who has nothing to send keeps what it owes, and no more than that. */
+/* A kind that has nothing to send keeps what it owes, but saves up nothing. */
 static void absent(struct homa_turns *turns, u32 kind, bool waits)
 {
 	turns->waits[kind] = waits;

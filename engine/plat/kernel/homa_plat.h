@@ -45,14 +45,15 @@ typedef __be64 homa_be64;
 #define UINT64_MAX U64_MAX
 #endif
 
-/* A variable that is filled before use: not to be zeroed (INIT_STACK_ALL_ZERO). */
+/* Marks a variable that is filled before use, so that INIT_STACK_ALL_ZERO does not zero
+ * it. */
 #if __has_attribute(__uninitialized__)
 #define HOMA_NOINIT __attribute__((__uninitialized__))
 #else
 #define HOMA_NOINIT
 #endif
 
-/* A function off the usual way, kept out of those on it. */
+/* Marks a function that is rarely called, so that it is kept out of the usual ones. */
 #define HOMA_RARE noinline __cold
 #define homa_prefetch(p) prefetch(p)
 #define homa_container_of(ptr, type, member) \
@@ -187,7 +188,7 @@ static inline void homa_unlock(struct homa_lock *lock)
 	spin_unlock(&lock->spin);
 }
 
-/* Reference count; the one who drops the last reference owns the object. */
+/* A reference count; whoever drops the last reference owns the object. */
 struct homa_ref {
 	refcount_t count;
 };
@@ -212,13 +213,13 @@ static inline u32 homa_ref_read(const struct homa_ref *ref)
 	return refcount_read(&ref->count);
 }
 
-/* Another one, unless the object is at its end. */
+/* Takes a reference, unless the object is at its end. */
 static inline bool homa_ref_get_live(struct homa_ref *ref)
 {
 	return refcount_inc_not_zero(&ref->count);
 }
 
-/* Let go of the last one; false: it is not the last. */
+/* Drops the last reference; false: there are others, and nothing was dropped. */
 static inline bool homa_ref_drop_last(struct homa_ref *ref)
 {
 	return refcount_dec_if_one(&ref->count);
@@ -233,7 +234,7 @@ static inline bool homa_ref_drop_last(struct homa_ref *ref)
 #define homa_publish(p, v) smp_store_release(p, v)
 #define homa_write_barrier() smp_wmb()
 
-/* A counter that several threads draw numbers from. */
+/* Adds to a counter that several threads change; returns what it was before. */
 static inline u64 homa_counter_add(u64 *counter, u64 n)
 {
 	atomic64_t *a = (atomic64_t *)counter;
@@ -242,7 +243,7 @@ static inline u64 homa_counter_add(u64 *counter, u64 n)
 	return (u64)atomic64_fetch_add_relaxed((s64)n, a);
 }
 
-/* One that only says whether something has happened. */
+/* Counts that something has happened; readers only compare with what they saw last. */
 static inline void homa_counter_bump(u32 *counter)
 {
 	atomic_inc((atomic_t *)counter);

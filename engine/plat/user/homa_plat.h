@@ -40,7 +40,8 @@ void *memmove(void *dst, const void *src, size_t n);
 void *memset(void *dst, int c, size_t n);
 int memcmp(const void *a, const void *b, size_t n);
 #if !__STDC_HOSTED__
-/* -ffreestanding forgets what these mean; a 4-byte copy must not be a call. */
+/* With -ffreestanding the compiler does not know these functions, and a copy of 4 bytes
+ * would be a call. */
 #define memcpy(dst, src, n) __builtin_memcpy(dst, src, n)
 #define memmove(dst, src, n) __builtin_memmove(dst, src, n)
 #define memset(dst, c, n) __builtin_memset(dst, c, n)
@@ -51,9 +52,10 @@ int memcmp(const void *a, const void *b, size_t n);
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #endif
-/* A variable that is filled before use; matters where the compiler clears all. */
+/* Marks a variable that is filled before use; only the kernel's compiler clears
+ * variables. */
 #define HOMA_NOINIT
-/* A function off the usual way, kept out of those on it. */
+/* Marks a function that is rarely called, so that it is kept out of the usual ones. */
 #define HOMA_RARE __attribute__((noinline, cold))
 #define homa_prefetch(p) __builtin_prefetch(p)
 #define homa_container_of(ptr, type, member) \
@@ -221,13 +223,13 @@ enum homa_lock_class {
 extern bool homa_plat_alone;
 
 struct homa_lock {
-	u32 word; /* 0 free, 1 held */
+	u32 word; /* 0: the lock is free, 1: it is held */
 #ifdef HOMA_LOCK_CHECK
 	u32 lock_class;
 #endif
 };
 
-/* Waits bounded by pausing, then yields the processor; plat/user/lock.c. */
+/* Waits for a lock by pausing for a bounded time, then yields the processor; see lock.c. */
 void homa_plat_lock_slow(struct homa_lock *lock);
 #ifdef HOMA_LOCK_CHECK
 void homa_plat_lock_acquired(struct homa_lock *lock);
@@ -282,7 +284,7 @@ static inline void homa_unlock(struct homa_lock *lock)
 		__atomic_store_n(&lock->word, 0, __ATOMIC_RELEASE);
 }
 
-/* Reference count; the one who drops the last reference owns the object. */
+/* A reference count; whoever drops the last reference owns the object. */
 struct homa_ref {
 	u32 count;
 };
@@ -328,7 +330,7 @@ static inline bool homa_ref_drop_last(struct homa_ref *ref)
 					   __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* A counter that several threads draw numbers from. */
+/* Adds to a counter that several threads change; returns what it was before. */
 static inline u64 homa_counter_add(u64 *counter, u64 n)
 {
 	u64 old;
@@ -421,13 +423,13 @@ static inline u64 homa_counter_add(u64 *counter, u64 n)
 
 #endif /* HOMA_MT */
 
-/* One that only says whether something has happened. */
+/* Counts that something has happened; readers only compare with what they saw last. */
 static inline void homa_counter_bump(u32 *counter)
 {
 	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
 }
 
-/* No lookups without a lock here: memory may go at once. */
+/* Nothing is looked up without a lock here, so memory may be freed at once. */
 #define HOMA_RCU 0
 #define homa_publish(p, v) (*(p) = (v))
 #define homa_write_barrier() ((void)0)

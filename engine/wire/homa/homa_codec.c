@@ -45,7 +45,8 @@ static void homa_decode_common(struct homa_hdr *hdr,
 	hdr->type = w->type;
 }
 
-/* What most DATA packets have not: the first of a request and what is sent again. */
+/* Reads fields that most DATA packets have not: only those that are sent again or begin a
+ * request have them. */
 static void homa_decode_rare(struct homa_packet *p,
 			     const struct homa_wire_data *w)
 {
@@ -141,7 +142,7 @@ static int homa_decode_start(struct homa_start *start,
 	return homa_length_ok(start->length) ? 0 : -HOMA_WIRE_LENGTH;
 }
 
-/* Bytes that each type must have. */
+/* Number of bytes that a packet of each type must have. */
 static u32 homa_type_size(u8 type)
 {
 	static const u8 size[HOMA_TYPES] = {

@@ -15,9 +15,9 @@
 #include "homa_plat.h"
 
 /* Encapsulations. */
-#define HOMA_IPPROTO 146      /* native, on IPv4 and IPv6 */
-#define HOMA_IPPROTO_HIJACK 6 /* disguised as TCP; see HOMA_FLAGS */
-#define HOMA_UDP_PORT 54321   /* UDP encapsulation, both ports */
+#define HOMA_IPPROTO 146      /* IP protocol of native packets */
+#define HOMA_IPPROTO_HIJACK 6 /* IP protocol under disguise; see HOMA_FLAGS */
+#define HOMA_UDP_PORT 54321   /* both ports under UDP encapsulation */
 
 /**
  * enum homa_type - packet types, byte 11 of the header
@@ -58,20 +58,29 @@ enum homa_type {
 #define HOMA_DOFF_CONTROL 5 /* some NICs drop other values */
 
 /* Limits. */
-#define HOMA_MAX_ACKS 5
-#define HOMA_PRIORITIES 8
-#define HOMA_MAX_WIRE_LENGTH 0x7fffffffu /* longest message, bytes */
-#define HOMA_MIN_CLIENT_PORT 0x8000	 /* servers 1..0x7fff, clients above */
-#define HOMA_OFFSET_IN_SEQUENCE 0xffffffffu /* seg.offset: see sequence */
-#define HOMA_RESEND_ALL 0xffffffffu	    /* RESEND length: to the end */
-/* Of a rejection: from 512 on numbers mean something to Linux itself (ERESTARTSYS). */
+#define HOMA_MAX_ACKS 5	  /* most acks in an ACK packet */
+#define HOMA_PRIORITIES 8 /* number of priority levels */
+/* Length of the longest message, in bytes. */
+#define HOMA_MAX_WIRE_LENGTH 0x7fffffffu
+/* Clients' ports begin here; servers have 1 to 0x7fff. */
+#define HOMA_MIN_CLIENT_PORT 0x8000
+/* Value of seg_offset which says that the sequence field is the offset. */
+#define HOMA_OFFSET_IN_SEQUENCE 0xffffffffu
+/* Length in a RESEND that asks for everything that was sent. */
+#define HOMA_RESEND_ALL 0xffffffffu
+/* Largest errno of a rejection: from 512 on numbers mean something to Linux
+ * (ERESTARTSYS). */
 #define HOMA_MAX_ERRNO 511u
 
 /* Our extension in DATA's padding; zero means the reference's behaviour. */
-#define HOMA_EXT_INCAST 0x01	/* client: limit unscheduled response */
-#define HOMA_EXT_CONGESTED 0x02 /* sender: my uplink is the bottleneck */
-#define HOMA_EXT_REJECT 0x04 /* client: I understand this; server: I reject */
-#define HOMA_EXT_LEFT 0x08   /* client: window says how long I wait */
+/* A client wants few unscheduled bytes of the response. */
+#define HOMA_EXT_INCAST 0x01
+/* The sender's uplink is the bottleneck. */
+#define HOMA_EXT_CONGESTED 0x02
+/* A client understands rejections; a server rejects. */
+#define HOMA_EXT_REJECT 0x04
+/* The field "window" says how much longer a client waits. */
+#define HOMA_EXT_LEFT 0x08
 
 /**
  * struct homa_wire_common - first 28 bytes of every packet
@@ -105,18 +114,21 @@ struct homa_wire_common {
 } __attribute__((packed));
 
 /* Our extension in the common header: lives of servers. */
-#define HOMA_WIRE_LIFE 0xffffffu   /* a number of 24 bits, 0: not said */
-#define HOMA_WIRE_UP_SHIFT 10u	   /* how long it lasts, in units of 1024 ns; */
-#define HOMA_WIRE_UP_MAX 0x3fffffu /* so much or longer: 4.3 s, and no secret */
+/* The bits of a life's number; 0 names no life. */
+#define HOMA_WIRE_LIFE 0xffffffu
+/* The age of a life counts in units of 2^10 ns. */
+#define HOMA_WIRE_UP_SHIFT 10u
+/* An age of 4.3 s or more is said as this, so that nobody learns more. */
+#define HOMA_WIRE_UP_MAX 0x3fffffu
 
-/** homa_wire_life() - from a server: the life it is in; from a client: which it means */
+/** homa_wire_life() - the life that a server is in, or for which a client's packet is */
 static inline u32 homa_wire_life(const void *buf)
 {
 	return homa_get_be32(((const struct homa_wire_common *)buf)->ack_high) >>
 	       8;
 }
 
-/** homa_wire_set_life() - in an encoded packet */
+/** homa_wire_set_life() - write the life into an encoded packet */
 static inline void homa_wire_set_life(void *buf, u32 life)
 {
 	struct homa_wire_common *w = buf;
@@ -124,7 +136,8 @@ static inline void homa_wire_set_life(void *buf, u32 life)
 	homa_put_be32(w->ack_high, life << 8 | w->type);
 }
 
-/** homa_wire_up() - a server's RPC_UNKNOWN: for how long it was in its life; 0: not said */
+/** homa_wire_up() - age of a server's life by its RPC_UNKNOWN, see HOMA_WIRE_UP_SHIFT; 0: it
+ *  does not say */
 static inline u32 homa_wire_up(const void *buf)
 {
 	return homa_min_u32(homa_get_be32(&((const struct homa_wire_common *)buf)
@@ -132,7 +145,7 @@ static inline u32 homa_wire_up(const void *buf)
 			    HOMA_WIRE_UP_MAX);
 }
 
-/** homa_wire_set_up() - in an encoded RPC_UNKNOWN */
+/** homa_wire_set_up() - write the age of the life into an encoded RPC_UNKNOWN */
 static inline void homa_wire_set_up(void *buf, u32 up)
 {
 	homa_put_be32(&((struct homa_wire_common *)buf)->sequence, up);
@@ -224,11 +237,12 @@ struct homa_wire_acks {
  * waits for the response. The value is a small floating-point number: the lower
  * HOMA_LEFT_BITS bits, shifted left by the number in the others, count units of 1024 ns.
  */
-#define HOMA_LEFT_SHIFT 10u /* a unit is so many bits of nanoseconds */
-#define HOMA_LEFT_BITS 11u
-#define HOMA_LEFT_MAX 0xffffu /* 52 days, or longer */
+#define HOMA_LEFT_SHIFT 10u   /* a unit is 2^10 ns */
+#define HOMA_LEFT_BITS 11u    /* bits that count units */
+#define HOMA_LEFT_MAX 0xffffu /* the code of 52 days or more */
 
-/** homa_left_code() - of @ns; rounded up by at most a 1024th and a unit, so never 0 */
+/** homa_left_code() - the code of @ns, which rounds up by at most a 1024th and a unit; it is
+ *  never 0 */
 static inline u16 homa_left_code(u64 ns)
 {
 	u64 units = (ns >> HOMA_LEFT_SHIFT) + 1;
@@ -243,7 +257,7 @@ static inline u16 homa_left_code(u64 ns)
 	return (u16)(shift << HOMA_LEFT_BITS | units);
 }
 
-/** homa_left_ns() - what a code means; the longest is less than 2^53 ns */
+/** homa_left_ns() - time that a code means, in ns, less than 2^53 */
 static inline u64 homa_left_ns(u16 code)
 {
 	u64 units = code & ((1u << HOMA_LEFT_BITS) - 1);
@@ -251,7 +265,7 @@ static inline u64 homa_left_ns(u16 code)
 	return units << (code >> HOMA_LEFT_BITS) << HOMA_LEFT_SHIFT;
 }
 
-/** homa_wire_set_left() - in an encoded DATA */
+/** homa_wire_set_left() - write the code into an encoded DATA packet */
 static inline void homa_wire_set_left(void *buf, u16 code)
 {
 	struct homa_wire_data *w = buf;
