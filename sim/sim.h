@@ -32,36 +32,66 @@ enum sim_balance { SIM_SPRAY, SIM_ECMP };
 enum sim_queue_kind { SIM_QUEUE_PRIORITY, SIM_QUEUE_RANK, SIM_QUEUE_TRIM };
 enum sim_load_kind { SIM_LOAD_WIRE, SIM_LOAD_PAYLOAD };
 
-/** struct sim_failure - a link between two nodes is down for a while */
+/**
+ * struct sim_failure - a link between two nodes is down for a while
+ * @node: one end of the link.
+ * @peer: the other end.
+ * @from: time at which it goes down, ps.
+ * @until: time at which it comes up again, ps.
+ */
 struct sim_failure {
 	u32 node, peer;
-	u64 from, until; /* ps */
+	u64 from, until;
 };
 
 /**
  * struct sim_config - everything a run depends on; sim_config_default() first
- * @hosts: number; leaf-spine: racks * hosts per rack; fat tree: k^3 / 4.
- * @racks, @spines: leaf-spine. @k: fat tree's parameter, even.
- * @host_mbps, @fabric_mbps: link rates; 8,000,000 / rate must be whole (ps a byte).
- * @host_prop_ps, @fabric_prop_ps: propagation.
- * @switch_ps: a switch's own delay per packet.
- * @send_ps, @recv_ps: host software (and NIC) delay each way.
- * @port_bytes: queue limit of each switch port, 0 unlimited.
- * @shared_bytes: buffer shared by a switch's ports, 0 none; then a port may
- *	hold @shared_alpha / 256 times what is free (dynamic threshold).
- * @ecn_bytes: mark ECN-capable packets when the port holds this much, 0 never.
- * @trim_packets: NDP: data packets held before payloads are cut.
- * @loss_ppm: each packet on each link is lost with this probability, 1e-6.
+ * @transport: the protocol that the hosts run.
+ * @preset: name of the protocol's preset.
+ * @seed: number from which all random numbers of the run follow.
+ * @topology: how nodes are connected.
+ * @hosts: number of hosts; leaf-spine: racks * hosts per rack; fat tree: k^3 / 4.
+ * @racks: number of edge switches of a leaf-spine network.
+ * @spines: number of spine switches of a leaf-spine network.
+ * @k: parameter of a fat tree, even.
+ * @host_mbps: rate of hosts' links in Mbit/s; 8,000,000 / rate must be whole (ps a byte).
+ * @fabric_mbps: rate of links between switches in Mbit/s, of which the same holds.
+ * @host_prop_ps: propagation delay of a host's link, ps.
+ * @fabric_prop_ps: propagation delay of a link between switches, ps.
+ * @switch_ps: a switch's own delay of each packet, ps.
+ * @send_ps: delay of each packet by software (and NIC) of its sender, ps.
+ * @recv_ps: delay of each packet by software (and NIC) of its receiver, ps.
+ * @cut_through: switches send on before they have the whole packet.
+ * @balance: how packets choose among equally short ways.
+ * @queue: queueing discipline of the switches' ports.
+ * @port_bytes: queue limit of each switch port, bytes; 0: unlimited.
+ * @shared_bytes: buffer that a switch's ports share, bytes; 0: there is none.
+ * @ecn_bytes: ECN-capable packets are marked while the port holds so many bytes; 0: never.
+ * @shared_alpha: a port may hold @shared_alpha / 256 times what is free of the shared buffer
+ *	(dynamic threshold).
+ * @trim_packets: NDP: data packets that a port holds before payloads are cut.
+ * @loss_ppm: each packet on each link is lost with this probability, in 1e-6.
+ * @failures: links that go down.
+ * @num_failures: number of entries of @failures that are used.
+ * @mtu: longest IP packet, bytes.
  * @sigcomm_headers: count the SIGCOMM'18 study's header sizes (30 / 16 / 16
  *	bytes over UDP/IP) instead of the real ones.
  * @rpc: messages are requests that are answered with as many bytes (ATC'21),
  *	else one-way (SIGCOMM'18).
- * @load: of the host links' rate; @load_kind: of wire or of payload bytes.
- * @warmup_ps: not measured; @measure_ps: arrivals in it are; @drain_ps: most
- *	time given to finish what was measured.
- * @max_messages: stop creating after so many, 0 no limit.
- * @incast: senders per incast burst, 0 none; @incast_bytes each, every @incast_ps.
- * @homa, @option: settings of the transport.
+ * @workload: name or file of the distribution of message sizes.
+ * @arrivals: file of a recorded trace that is used instead of Poisson arrivals; "": none.
+ * @cut: longer messages are cut to so many bytes; 0: none is.
+ * @load: share of the host links' rate that is offered.
+ * @load_kind: whether @load counts wire or payload bytes.
+ * @warmup_ps: time at the beginning in which nothing is measured, ps.
+ * @measure_ps: time after that whose new messages are measured, ps.
+ * @drain_ps: most time that measured messages get to finish afterwards, ps.
+ * @max_messages: no more messages are created after so many; 0: no limit.
+ * @incast: number of senders of an incast burst; 0: there are no bursts.
+ * @incast_bytes: bytes that each of them sends in a burst.
+ * @incast_ps: time from one burst to the next, ps.
+ * @homa: settings of the engine, if @transport is Homa.
+ * @option: settings of @transport, in the order of sim_transport.options.
  */
 struct sim_config {
 	const struct sim_transport *transport;
@@ -84,7 +114,7 @@ struct sim_config {
 	bool sigcomm_headers;
 	bool rpc;
 	char workload[256];
-	char arrivals[256]; /* recorded trace instead of Poisson */
+	char arrivals[256];
 	u32 cut;
 	double load;
 	enum sim_load_kind load_kind;
@@ -100,17 +130,28 @@ struct sim_config {
 /**
  * struct sim_msg - a message; slots are recycled and never returned to the
  * system, so a stale packet may look at @serial
- * @serial: identifies it for the run's life; 0 in a free slot.
- * @length: bytes. @src, @dst: hosts.
- * @request: the request that this one answers, else NULL (RPC runs); a
- *	reference to it is held.
+ * @serial: identifies the message during the whole run; 0 in a free slot.
+ * @length: bytes of the message.
+ * @src: index of the sending host.
+ * @dst: index of the receiving host.
+ * @refs: number of references: one is the traffic's, and one for each side at which the
+ *	transport keeps the message.
+ * @measured: the message counts in the statistics.
+ * @delivered: the message has arrived whole.
+ * @incast: the message belongs to an incast burst.
  * @quantile: its place in the workload's distribution, 0..1.
- * @arrived: bytes that have reached the receiving host, traffic.c counts them.
- * @created: when the application sent it, ps; @ideal_ps: what it takes alone.
- * @measured: counts in the statistics.
- * @wait_ps, @lag_ps: of the packet that completed it, from sim_delivered().
- * @tx, @rx: the transport's state at the sender and the receiver.
- * @refs: 1 for traffic, 1 for each side the transport keeps it.
+ * @arrived: bytes that have reached the receiving host; traffic.c counts them.
+ * @created: time at which the application sent it, ps.
+ * @done: time at which it had arrived whole, ps.
+ * @ideal_ps: time that it would take alone on the idle network, ps.
+ * @wait_ps: time that the packet which completed it waited in queues, ps; sim_delivered()
+ *	writes it.
+ * @lag_ps: part of @wait_ps that is preemption lag, see struct sim_pkt.
+ * @request: request that this message answers, with a reference; NULL: it is none (RPC runs).
+ * @next: links a free slot into sim.free_msgs.
+ * @tx: the transport's state at the sender.
+ * @rx: the transport's state at the receiver.
+ * @x: words in which the transport keeps what it likes.
  */
 struct sim_msg {
 	u64 serial;
@@ -123,22 +164,26 @@ struct sim_msg {
 	u64 created, done, ideal_ps;
 	u64 wait_ps, lag_ps;
 	struct sim_msg *request;
-	struct sim_msg *next; /* free list */
+	struct sim_msg *next;
 	void *tx, *rx;
-	u64 x[3]; /* the transport's */
+	u64 x[3];
 };
 
 /**
  * struct sim_host - an end of the network
- * @proto: the transport's.
- * @withheld: incoming messages that the receiver knows and holds back (not
- *	granted, not pulled); set with sim_withheld().
- * @waste_ps: time in which its downlink was idle although @withheld > 0.
+ * @index: number of the host, which is also its node's.
+ * @up: the host's own port.
+ * @down: the switch's port toward the host.
+ * @proto: the transport's state of this host.
+ * @withheld: number of incoming messages that the receiver knows and holds back (not
+ *	granted, not pulled); sim_withheld() sets it.
+ * @withheld_at: time since which @withheld has its present value, ps.
+ * @waste_ps: time in which its downlink was idle although @withheld > 0, ps.
  */
 struct sim_host {
 	u32 index;
-	struct sim_port *up;   /* its own port */
-	struct sim_port *down; /* the switch's port toward it */
+	struct sim_port *up;
+	struct sim_port *down;
 	void *proto;
 	u32 withheld;
 	u64 withheld_at;
@@ -146,9 +191,15 @@ struct sim_host {
 };
 
 /**
- * struct sim_tap - looks at what happens; NULL members are not called
- * @sent: a packet begins to leave its host; @received: it has reached its host.
+ * struct sim_tap - functions that look at what happens; those that are NULL are not called
+ * @next: the next tap of the run.
+ * @arg: what each function gets as its first argument.
+ * @sent: a packet begins to leave its host.
+ * @received: a packet has reached its host.
+ * @dropped: a packet was dropped at a port.
  * @queued: the length of a port's queue has changed.
+ * @started: a message was given to the transport.
+ * @delivered: a message has arrived whole.
  */
 struct sim_tap {
 	struct sim_tap *next;
@@ -164,19 +215,57 @@ struct sim_tap {
 
 /**
  * struct sim_counts - conservation: sent = received + dropped + on their way
- * @pkts_live: packets in memory, those that their host has not sent yet included.
+ * @pkts_sent: number of packets that hosts began to send.
+ * @pkts_received: number of packets that reached their host.
+ * @pkts_dropped: number of packets that were dropped or lost.
+ * @pkts_live: number of packets in memory, also of those that their host has not sent yet.
+ * @wire_sent: bytes on the wire of the packets sent.
+ * @wire_received: bytes on the wire of the packets received.
+ * @wire_dropped: bytes on the wire of the packets dropped.
+ * @wire_trimmed: bytes that switches cut off packets.
+ * @hops: number of times that a packet crossed a link.
+ * @events: number of events that happened.
+ * @msgs_started: number of messages given to the transport.
+ * @msgs_delivered: number of messages that arrived whole.
+ * @msgs_failed: number of messages that the transport gave up.
+ * @bytes_delivered: bytes of the messages that arrived whole.
  */
 struct sim_counts {
 	u64 pkts_sent, pkts_received, pkts_dropped, pkts_live;
 	u64 wire_sent, wire_received, wire_dropped, wire_trimmed;
-	u64 hops; /* packets times links */
+	u64 hops;
 	u64 events;
 	u64 msgs_started, msgs_delivered, msgs_failed, bytes_delivered;
 };
 
 /**
  * struct sim - a run
- * @now: ps. @digest: of all deliveries: message, time, in order.
+ * @cfg: everything that the run depends on.
+ * @now: virtual time, ps.
+ * @agenda: events that will happen.
+ * @digest: hash of all deliveries, by message and time, in their order.
+ * @hosts: the hosts, by index.
+ * @ports: the ports, by index.
+ * @num_nodes: number of nodes, hosts first.
+ * @num_ports: number of ports.
+ * @net: what only the files of the network look into.
+ * @free_pkts: free slots of packets.
+ * @free_msgs: free slots of messages.
+ * @msg_slabs: memory of all slots of messages.
+ * @last_serial: serial number of the message that was made last.
+ * @rng_net: random numbers of the network.
+ * @rng_proto: random numbers of the transport.
+ * @counts: what was counted so far.
+ * @taps: the first tap; NULL: there is none.
+ * @workload: distribution of message sizes.
+ * @proto: the transport's state of the whole run.
+ * @traffic: who sends what, which traffic.c makes.
+ * @stats: what was measured, which stats.c makes.
+ * @on_delivered: traffic.c hears by this that a message has arrived whole; it is a pointer so
+ *	that arrows point down.
+ * @on_failed: traffic.c hears by this that a message was given up; @error is a positive errno.
+ * @on_arrived: traffic.c hears by this of bytes that arrive without packets (the oracle).
+ * @stop: sim_run() returns after the event that sets this.
  */
 struct sim {
 	struct sim_config cfg;
@@ -186,7 +275,7 @@ struct sim {
 	struct sim_host *hosts;
 	struct sim_port *ports;
 	u32 num_nodes, num_ports;
-	struct sim_net *net; /* net.c's and topology.c's */
+	struct sim_net *net;
 	struct sim_pkt *free_pkts;
 	struct sim_msg *free_msgs;
 	struct msg_slab *msg_slabs;
@@ -195,13 +284,11 @@ struct sim {
 	struct sim_counts counts;
 	struct sim_tap *taps;
 	struct homa_workload workload;
-	void *proto; /* the transport's, for the whole run */
+	void *proto;
 	struct sim_traffic *traffic;
 	struct sim_stats *stats;
-	/* traffic.c listens here; kept as a pointer so that arrows point down */
 	void (*on_delivered)(struct sim *sim, struct sim_msg *msg);
 	void (*on_failed)(struct sim *sim, struct sim_msg *msg, int error);
-	/* and for bytes of a message that arrive without packets (the oracle) */
 	void (*on_arrived)(struct sim *sim, struct sim_msg *msg, u32 bytes);
 	bool stop;
 };

@@ -31,13 +31,17 @@ typedef void (*sim_fn)(struct sim *sim, struct sim_event *ev);
 
 /**
  * struct sim_event - something that will happen; zeroed before first use
- * @fn: set by the owner.
- * @soon: memory that @fn will want besides the event, set by the owner or NULL;
- *	it is only ever prefetched.
- * The rest belongs to event.c.
+ *
+ * The owner writes @fn and @soon, event.c the other fields.
+ * @next: the next event of a list.
+ * @link: pointer that points to this event; NULL: it is not pending.
+ * @at: time at which it will happen, ps.
+ * @seq: number that orders events of one time.
+ * @fn: function that is called then.
+ * @soon: memory that @fn will want besides the event, or NULL; it is only prefetched.
  */
 struct sim_event {
-	struct sim_event *next, **link; /* @link: NULL when not pending */
+	struct sim_event *next, **link;
 	uint64_t at;
 	uint64_t seq;
 	sim_fn fn;
@@ -56,9 +60,10 @@ static inline bool sim_event_pending(const struct sim_event *ev)
 
 struct sim_agenda *sim_agenda_new(void);
 void sim_agenda_free(struct sim_agenda *agenda);
-/** sim_event_add() - let @ev, not pending, happen at @at, not before the last one taken */
+/** sim_event_add() - let @ev, which is not pending, happen at @at, ps; @at is not before the
+ *  time of the event that was taken last */
 void sim_event_add(struct sim_agenda *agenda, struct sim_event *ev, uint64_t at);
-/** sim_event_cancel() - harmless if not pending */
+/** sim_event_cancel() - @ev shall not happen; harmless if it is not pending */
 void sim_event_cancel(struct sim_agenda *agenda, struct sim_event *ev);
 /** sim_event_take() - remove and return the next one at or before @until, or NULL */
 struct sim_event *sim_event_take(struct sim_agenda *agenda, uint64_t until);

@@ -8,29 +8,42 @@
 
 #include "sim_transport.h"
 
-#define SIM_CUT_BYTES 64u /* a cut-through switch knows where to after these */
+/* A cut-through switch knows where a packet goes after so many bytes of it. */
+#define SIM_CUT_BYTES 64u
+/* Stands in the place of a port's index: there is no port. */
 #define SIM_NO_PORT UINT32_MAX
 
 struct pkt_slab;
 
-/** struct sim_group - ports that lead equally near to somewhere */
+/**
+ * struct sim_group - ports of a switch that lead equally near to an edge switch
+ * @first: index of the first of them in sim_net.members.
+ * @count: number of ports.
+ */
 struct sim_group {
-	u32 first; /* in net->members */
+	u32 first;
 	u32 count;
 };
 
 /**
  * struct sim_switch - what a switch has besides its ports
  * @buffered: bytes in all its queues.
- * @edge: its number among the edge switches, SIM_NO_PORT if hosts are not on it.
+ * @edge: its number among the edge switches; SIM_NO_PORT: it has no hosts.
+ * @salt: number that makes its ECMP hash another one than other switches'.
  */
 struct sim_switch {
 	u64 buffered;
 	u32 edge;
-	u32 salt; /* ECMP: switches hash differently */
+	u32 salt;
 };
 
-/** struct sim_link_failure - a failure of the configuration and its two ports */
+/**
+ * struct sim_link_failure - a failure of the configuration
+ * @begin: event at which the link goes down.
+ * @end: event at which it comes up again.
+ * @net: the network of the run.
+ * @ports: indices of the two ports of the link.
+ */
 struct sim_link_failure {
 	struct sim_event begin, end;
 	struct sim_net *net;
@@ -39,14 +52,29 @@ struct sim_link_failure {
 
 /**
  * struct sim_net - the network's own
+ * @hosts: number of hosts.
+ * @switches: number of switches.
  * @edges: number of edge switches.
- * @host_edge, @host_down: of each host: edge switch (node), port index toward it.
- * @next: group for [switch][edge switch].
- * @groups, @members: equal-cost next hops: port indices.
- * @adjacent, @first_port: ports of each node, in order of their index.
- * @failed_at, @failures_now: of each port: the last failure's time, how many hold.
- * @headers_in_row: of each port: sent while data waited (queue_trim.c).
- * @pulling: the host port whose transport is being asked right now.
+ * @host_edge: node of each host's edge switch.
+ * @host_down: index of the port toward each host.
+ * @sw: the switches, by node less @hosts.
+ * @next: index in @groups for [switch][edge switch]: where packets go.
+ * @groups: groups of ports that lead equally near to an edge switch.
+ * @num_groups: number of entries of @groups that are used.
+ * @max_groups: number of entries of @groups for which there is memory.
+ * @members: indices of the ports of all groups.
+ * @num_members: number of entries of @members that are used.
+ * @max_members: number of entries of @members for which there is memory.
+ * @first_port: index in @adjacent of each node's first port.
+ * @adjacent: indices of the ports of each node, in their order.
+ * @max_ports: number of ports for which there is memory.
+ * @failed_at: time of each port's last failure, ps.
+ * @failures_now: number of failures that hold now at each port.
+ * @headers_in_row: number of headers that each port sent in a row while data waited
+ *	(queue_trim.c).
+ * @failures: the failures of the configuration.
+ * @pulling: host port whose transport is being asked right now; NULL: none is.
+ * @slabs: memory of all packets.
  */
 struct sim_net {
 	u32 hosts, switches, edges;

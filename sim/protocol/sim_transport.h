@@ -10,34 +10,46 @@
 
 #include "sim.h"
 
-/** struct sim_option - a setting of a protocol: cfg.option[index in the table] */
+/**
+ * struct sim_option - a setting of a protocol; its value is in sim_config.option, at the
+ *	setting's index in the table
+ * @name: name of the setting.
+ * @def: default value, in @unit.
+ * @min: least value, in @unit.
+ * @max: greatest value, in @unit.
+ * @unit: unit of its values.
+ * @text: what it does, and the source that says so.
+ */
 struct sim_option {
 	const char *name;
 	u64 def, min, max;
 	const char *unit;
-	const char *text; /* with its source */
+	const char *text;
 };
 
 /**
  * struct sim_transport - a protocol
- * @name: as in --protocol. @title: as in figures. @text: one line for --help.
- * @options: ends with a NULL name; NULL: none.
- * @presets: NULL-terminated names, the first is the default; NULL: none.
- * @defaults: what the protocol wants of the network (queue discipline,
- *	buffers, marking, balance) and its settings; before the user's flags.
- *	cfg->preset is set. -EINVAL: no such preset.
- * @set: a setting that is not in @options (the engine's); -EINVAL. May be NULL.
- * @start: allocate per-host state (sim->hosts[i].proto); 0 or negative errno.
- * @stop: free everything, also with messages and packets still about.
- * @send: a message to send, at msg->src; take a reference while it is kept.
- *	Must lead to sim_port_kick(sim, host->up) if there is something to send.
- * @tx: the host's port is free: the next packet to send, or NULL.
+ * @name: name of the protocol in --protocol.
+ * @title: name of the protocol in figures.
+ * @text: one line about the protocol for --help.
+ * @options: settings of the protocol, behind which one has a NULL name; NULL: it has none.
+ * @presets: names of its presets and a NULL; the first is the default. NULL: it has none.
+ * @defaults: sets what the protocol wants of the network (queue discipline,
+ *	buffers, marking, balance) and its settings. It is called before the user's flags are
+ *	looked at, with cfg->preset set. -EINVAL: there is no such preset.
+ * @set: sets a setting that is not in @options (the engine's); -EINVAL: there is none. May be
+ *	NULL.
+ * @start: allocates state of each host (sim->hosts[i].proto); 0 or a negative errno.
+ * @stop: frees everything, also if there are messages and packets left.
+ * @send: takes a message to send, at msg->src, and a reference while it keeps it.
+ *	It must lead to sim_port_kick(sim, host->up) if there is something to send.
+ * @tx: returns the next packet to send, as the host's port is free, or NULL.
  *	sim->now is the time; the transport fills in everything but times.
  *	If NULL is returned the port asks again only after a kick.
- * @rx: a packet for this host, after the host's receive delay; consumes it
- *	(sim_pkt_free() or reuse). May kick the port.
- * @metrics: counters for the report: calls @put(arg, name, value). May be NULL.
- * @packetless: it moves no packets (the oracle); @tx and @rx are NULL.
+ * @rx: takes a packet for this host, after the host's receive delay, and frees or reuses it.
+ *	It may kick the port.
+ * @metrics: calls @put(arg, name, value) with each counter for the report. May be NULL.
+ * @packetless: the protocol moves no packets (the oracle); @tx and @rx are NULL.
  */
 struct sim_transport {
 	const char *name, *title, *text;

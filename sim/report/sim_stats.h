@@ -14,45 +14,76 @@
 #include "json.h"
 #include "sim.h"
 
-#define SIM_BINS 50
+#define SIM_BINS 50 /* number of bins of message sizes */
 #define SIM_BINS_PER_DECILE (SIM_BINS / HOMA_DECILES)
-#define SIM_SLOWDOWN_SCALE 1000 /* as in homa-bench */
-#define SIM_SAMPLES 250		/* of the backlog, in the window */
+#define SIM_SLOWDOWN_SCALE 1000 /* slowdowns count in 1/1000, as in homa-bench */
+#define SIM_SAMPLES 250		/* samples of the backlog in the window */
 
 struct sim_causes;
 
-/** struct sim_bin - messages of two percent of all sizes; slowdowns in 1/1000 */
+/**
+ * struct sim_bin - messages whose sizes are two percent of all sizes
+ * @slowdown: their slowdowns, in 1/1000.
+ * @min_bytes: length of the shortest of them.
+ * @max_bytes: length of the longest of them.
+ */
 struct sim_bin {
 	struct homa_hist slowdown;
 	u32 min_bytes, max_bytes;
 };
 
-/** struct sim_level_stats - the queues of a level in the window, bytes */
+/**
+ * struct sim_level_stats - the queues of a level of ports in the window
+ * @ports: number of ports.
+ * @mean: mean bytes in a queue.
+ * @mean_worst: mean bytes in the queue that had the most.
+ * @max: most bytes that were in a queue.
+ */
 struct sim_level_stats {
 	u32 ports;
 	double mean, mean_worst;
 	u64 max;
 };
 
-/** struct sim_net_stats - what the network counted in the window */
+/**
+ * struct sim_net_stats - what the network counted in the window
+ * @level: queues of each level of ports.
+ * @down_bytes: bytes on the wire of links to hosts.
+ * @up_bytes: bytes on the wire of links from hosts.
+ * @prio_bytes: bytes on the wire of links from hosts, by priority.
+ * @drops: number of packets dropped.
+ * @drop_bytes: bytes on the wire of packets dropped.
+ * @marks: number of packets marked.
+ * @trims: number of packets whose payload was cut off.
+ * @lost: number of packets lost on a link.
+ * @waste_ps: sum of sim_host.waste_ps of all hosts.
+ * @switch_peak: most bytes that were in one switch at a sample.
+ */
 struct sim_net_stats {
 	struct sim_level_stats level[SIM_LEVELS];
-	u64 down_bytes, up_bytes;	/* on host links */
-	u64 prio_bytes[SIM_PRIORITIES]; /* of host-up links */
+	u64 down_bytes, up_bytes;
+	u64 prio_bytes[SIM_PRIORITIES];
 	u64 drops, drop_bytes, marks, trims, lost;
 	u64 waste_ps;
-	u64 switch_peak; /* most bytes in one switch, sampled */
+	u64 switch_peak;
 };
 
-/** struct sim_trend - a straight line through the samples of the backlog */
+/**
+ * struct sim_trend - a straight line through the samples of the backlog
+ * @start: backlog at the beginning of the line, bytes.
+ * @end: backlog at its end, bytes.
+ * @growth: slope of the line, bytes per second.
+ */
 struct sim_trend {
-	double start, end; /* of the line, bytes */
-	double growth;	   /* bytes per second */
+	double start, end;
+	double growth;
 };
 
 /**
  * struct sim_reference - the oracle's backlog in the same window under the same
  * messages, which is no protocol's fault
+ * @samples: number of samples.
+ * @backlog: the samples, bytes.
  */
 struct sim_reference {
 	u32 samples;
