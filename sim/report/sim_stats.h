@@ -92,13 +92,34 @@ struct sim_reference {
 
 /**
  * struct sim_stats - results so far
- * @latency: per decile, ns. @failed, @censored: per decile.
- * @one, @more: slowdown of messages of one packet and of more.
- * @incast, @incast_latency: of messages of incast bursts, which are in no bin.
- * @repeated_bytes: on the wire, of packets that brought a message nothing new.
- * @at_open: counters when the window opened. @delivered: in the window.
- * @backlog: bytes, at equal intervals @sample_ps; @reference: or NULL.
- * @trend, @excess: of the backlog, and of what it is more than the reference.
+ * @bin: messages by size.
+ * @latency: latency of the messages of each decile of sizes, ns.
+ * @failed: number of messages of each decile that were given up or not finished.
+ * @censored: number of messages of each decile whose slowdown is only known to be at least
+ *	what was recorded.
+ * @one: slowdown of messages of one packet, in 1/1000.
+ * @more: slowdown of longer messages, in 1/1000.
+ * @incast: slowdown of messages of incast bursts, which are in no bin, in 1/1000.
+ * @incast_latency: latency of messages of incast bursts, ns.
+ * @causes: what delayed short messages.
+ * @segment: message bytes in a full packet.
+ * @measured: number of messages that were created to be measured.
+ * @unfinished: number of measured messages that were not finished.
+ * @timeouts: number of measured messages that timed out.
+ * @memory_errors: number of measured messages that failed for want of memory.
+ * @other_errors: number of measured messages that failed for another reason.
+ * @window_msgs: number of messages (RPCs) completed in the window.
+ * @window_bytes: new payload bytes that arrived in the window.
+ * @repeated_bytes: bytes on the wire of packets that brought a message nothing new.
+ * @net: what the network counted in the window.
+ * @at_open: counters of the run when the window opened.
+ * @at_close: counters of the run when the window closed.
+ * @sample_ps: time between two samples of the backlog, ps.
+ * @samples: number of samples.
+ * @backlog: the samples, bytes.
+ * @reference: the oracle's samples; NULL: there are none.
+ * @trend: trend of the backlog.
+ * @excess: trend of what the backlog is more than the reference.
  */
 struct sim_stats {
 	struct sim_bin bin[SIM_BINS];
@@ -118,29 +139,32 @@ struct sim_stats {
 	struct sim_trend trend, excess;
 };
 
-/** sim_stats_new() - NULL: no memory */
+/** sim_stats_new() - make empty results; NULL: there is no memory */
 struct sim_stats *sim_stats_new(const struct sim *sim);
 void sim_stats_free(struct sim_stats *stats);
 
 /**
  * sim_stats_record() - a measured message is over
- * @msg: it, in an RPC run the request; @last: what completed it, whose waits count.
- * @ps, @ideal: what it took and would take alone, in an RPC run there and back.
+ * @msg: the message, in an RPC run the request.
+ * @last: message that completed it, whose waits count.
+ * @ps: time that it took, in an RPC run with the response, ps.
+ * @ideal: time that it would take alone, in an RPC run with the response, ps.
  */
 void sim_stats_record(struct sim_stats *stats, const struct sim_msg *msg,
 		      const struct sim_msg *last, u64 ps, u64 ideal);
-/** sim_stats_failed() - a measured message was given up or not finished, at this age */
+/** sim_stats_failed() - a measured message was given up or not finished, at the age of @ps */
 void sim_stats_failed(struct sim_stats *stats, const struct sim_msg *msg, u64 ps,
 		      u64 ideal, int error);
 
 void sim_stats_open(struct sim *sim);
 void sim_stats_close(struct sim *sim);
-/** sim_stats_sample() - look at backlog and switches; @bytes: the backlog */
+/** sim_stats_sample() - record the backlog, which is @bytes, and look at the switches */
 void sim_stats_sample(struct sim *sim, u64 bytes);
-/** sim_stats_trend() - fit the samples, or what they are more than @reference */
+/** sim_stats_trend() - fit a line to the samples, or to what they are more than @reference */
 void sim_stats_trend(const struct sim_stats *stats, const struct sim_reference *reference,
 		     struct sim_trend *trend);
-/** sim_stats_growth() - of trend or excess, as a share of @offered bytes per second */
+/** sim_stats_growth() - growth of the backlog, or of its excess if there is a reference, as a
+ *  share of @offered bytes per second */
 double sim_stats_growth(const struct sim_stats *stats, double offered);
 #define SIM_STABLE_SHARE 0.01
 
@@ -148,7 +172,8 @@ double sim_stats_growth(const struct sim_stats *stats, double offered);
 
 struct sim_causes *sim_causes_new(void);
 void sim_causes_free(struct sim_causes *causes);
-/** sim_causes_add() - a short message: slowdown (1/1000), delay and parts of it */
+/** sim_causes_add() - count a short message with its slowdown (1/1000) and delay, of which
+ *  @last says the parts */
 void sim_causes_add(struct sim_causes *causes, u64 slowdown, u64 late_ps,
 		    const struct sim_msg *last);
 cJSON *sim_causes_json(const struct sim_causes *causes);
@@ -157,7 +182,10 @@ cJSON *sim_causes_json(const struct sim_causes *causes);
 
 /**
  * struct sim_report_run - what the program knows about its run
- * @wall_s, @cpu_s: what it took, without the oracle's run before it.
+ * @wall_s: time that it took, without the oracle's run before it, s.
+ * @cpu_s: processor time that it took, s.
+ * @interrupted: somebody stopped it before its end.
+ * @label: text of the user for the report.
  */
 struct sim_report_run {
 	double wall_s, cpu_s;
@@ -166,7 +194,7 @@ struct sim_report_run {
 };
 
 cJSON *sim_report(struct sim *sim, const struct sim_report_run *run);
-/** sim_report_print() - the same for people, on standard output */
+/** sim_report_print() - print the report for people on standard output */
 void sim_report_print(const cJSON *json);
 
 /* ---- report_config.c ---- */

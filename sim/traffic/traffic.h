@@ -25,10 +25,12 @@
 /**
  * struct sim_load - what a message of the workload costs on average, and the
  * rate that follows
- * @payload, @packets: bytes and DATA packets of a message.
- * @wire: bytes of its DATA packets and of one GRANT per scheduled packet.
- * @gap_ns: mean time between two messages (RPCs) of a host, 0: none.
- * @payload_load, @wire_load: of a host link in each direction, 0..1.
+ * @payload: bytes of a message.
+ * @packets: number of its DATA packets.
+ * @wire: bytes on the wire of these packets and of one GRANT per scheduled packet.
+ * @gap_ns: mean time between two messages (RPCs) of a host, ns; 0: there are none.
+ * @payload_load: share of a host link that payload takes in each direction, 0..1.
+ * @wire_load: share of a host link that is taken in each direction, 0..1.
  */
 struct sim_load {
 	double payload, packets, wire;
@@ -36,15 +38,23 @@ struct sim_load {
 	double payload_load, wire_load;
 };
 
-/** sim_load_compute() - of cfg->load, cfg->load_kind, the header model */
+/** sim_load_compute() - compute @load from cfg->load, cfg->load_kind and sizes of headers */
 void sim_load_compute(const struct sim_config *cfg, const struct homa_workload *workload,
 		      struct sim_load *load);
-/** sim_load_wire() - wire bytes of one message, counted as above */
+/** sim_load_wire() - bytes on the wire of one message, counted as sim_load.wire */
 u64 sim_load_wire(const struct sim_config *cfg, u32 length);
 
 /* ---- arrivals_file.c ---- */
 
-/** struct sim_recorded - a message of a recorded trace */
+/**
+ * struct sim_recorded - a message of a recorded trace
+ * @at_ns: time at which it is sent, ns.
+ * @length: bytes of the message.
+ * @src: index of the sending host.
+ * @dst: index of the receiving host.
+ * @quantile: its place among the sizes of the trace, 0..1.
+ * @line: line of the file.
+ */
 struct sim_recorded {
 	u64 at_ns;
 	u32 length;
@@ -86,31 +96,63 @@ int sim_recorder_close(struct sim *sim, struct sim_recorder *rec, char *err, siz
 struct traffic_source;
 struct traffic_open;
 
-/** struct sim_rest - what a run left unfinished: sizes are what is missing */
+/**
+ * struct sim_rest - messages that a run left unfinished
+ * @list: the messages, with the bytes that are missing as their length.
+ * @count: number of messages.
+ */
 struct sim_rest {
 	struct sim_recorded *list;
 	size_t count;
 };
 
-/** struct sim_bytes - messages and their bytes */
+/**
+ * struct sim_bytes - what some messages come to
+ * @msgs: number of messages.
+ * @payload: bytes of the messages.
+ * @wire: bytes on the wire, as sim_load.wire.
+ */
 struct sim_bytes {
 	u64 msgs, payload, wire;
 };
 
 /**
  * struct sim_traffic - the run's traffic
- * @load: what was asked for.
- * @sources: hosts that still create messages; one for a recording.
- * @rest: messages to begin with, or NULL.
- * @created: messages (RPCs) so far, incast included.
- * @open: measured ones that are not over: @num_open of the first @used.
- * @pending: messages (RPCs) not over, measured or not.
- * @tap: counts what arrives.
- * @backlog: payload bytes created that have not reached their receiver.
- * @offered: created in the window, responses included.
- * @opened, @closed, @calm: the window, and that no more is created.
+ * @load: load that was asked for.
+ * @source: state of each host that creates messages.
+ * @sources: number of hosts that still create messages; 1 for a recording.
+ * @recording: recorded trace, if there is one.
+ * @next_recorded: index of its next message.
+ * @rest: messages to begin with; NULL: none.
+ * @rest_ev: event that creates the messages of @rest.
+ * @arrival: event of the next message of the recording.
+ * @open_ev: event at which the window opens.
+ * @close_ev: event at which the window closes.
+ * @calm_ev: event after which nothing more is created.
+ * @late_ev: event at which the time to drain is over.
+ * @sample_ev: event of the next sample of the backlog.
+ * @incast_ev: event of the next incast burst.
+ * @created: number of messages (RPCs) created so far, incast included.
+ * @pending: number of messages (RPCs) that are not over, measured or not.
+ * @open: measured messages, of which some are over.
+ * @num_open: number of measured messages that are not over.
+ * @used: number of entries of @open that are used.
+ * @room: number of entries of @open for which there is memory.
+ * @tap: counts bytes that arrive.
+ * @backlog: payload bytes that were created and have not reached their receiver.
+ * @offered: messages created in the window, responses included.
+ * @incast_rng: random numbers of incast bursts.
+ * @incast_hosts: indices of hosts, from which a burst draws.
+ * @opened_at: time at which the window opened, ps.
+ * @closed_at: time at which the window closed, ps.
+ * @end_at: time at which the window is to close, ps.
+ * @opened: the window has opened.
+ * @closed: the window has closed.
+ * @calm: nothing more is created.
  * @late: the time to drain is over.
- * @error: positive errno that ended the run.
+ * @abort_unstable: the run ends when the backlog grows too fast; the caller sets it.
+ * @aborted: the run ended for that reason.
+ * @error: positive errno that ended the run; 0: none did.
  */
 struct sim_traffic {
 	struct sim_load load;
@@ -137,11 +179,14 @@ struct sim_traffic {
 
 /** sim_traffic_start() - plan the run of a fresh @sim; also makes sim->stats */
 int sim_traffic_start(struct sim *sim, char *err, size_t errlen);
-/** sim_traffic_begin_with() - create these messages at time 0, not measured; one-way */
+/** sim_traffic_begin_with() - create the messages of @rest, one-way, at time 0; they are not
+ *  measured */
 void sim_traffic_begin_with(struct sim *sim, const struct sim_rest *rest);
-/** sim_traffic_rest() - what is measured and not over; -ENOMEM. Free rest->list. */
+/** sim_traffic_rest() - write the measured messages that are not over to @rest; -ENOMEM. The
+ *  caller frees rest->list. */
 int sim_traffic_rest(const struct sim *sim, struct sim_rest *rest);
-/** sim_traffic_finish() - SIGINT, or the run is over: close the window, judge the rest */
+/** sim_traffic_finish() - close the window, and count what is not over, after SIGINT or at the
+ *  end of the run */
 void sim_traffic_finish(struct sim *sim);
 void sim_traffic_free(struct sim *sim);
 
