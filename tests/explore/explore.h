@@ -23,12 +23,12 @@
 
 #include <stdio.h>
 
-#define XP_HOSTS 4    /* in a world, at most */
-#define XP_PACKETS 16 /* under way at a time, at most; see xp_send() */
-#define XP_CHOICES 64 /* in one state, at most */
-/* choices in a row, at most: what takes longer never ends */
+#define XP_HOSTS 4    /* most hosts of a world */
+#define XP_PACKETS 16 /* most packets under way at a time; see xp_send() */
+#define XP_CHOICES 64 /* most choices in one state */
+/* Most choices in a row: a run that takes longer never ends. */
 #define XP_DEPTH 4000
-#define XP_HEADER 128 /* bytes of a packet that are kept */
+#define XP_HEADER 128 /* most bytes of a packet that are kept */
 #define XP_NEVER (~0ull)
 #define XP_US 1000ull
 #define XP_MS 1000000ull
@@ -56,12 +56,12 @@ enum xp_fault {
 	XP_FAULTS(XP_ENUM)
 #undef XP_ENUM
 		XP_NUM_FAULTS,
-	XP_NONE = 0xff, /* costs nothing */
+	XP_NONE = 0xff, /* it is no fault and costs nothing */
 };
 extern const char *const xp_fault_names[XP_NUM_FAULTS];
 extern const char *const xp_fault_texts[XP_NUM_FAULTS];
 
-/* What may happen next. Those from XP_OWN on are the protocol's. */
+/* Kinds of what may happen next. Those from XP_OWN on are the protocol's. */
 enum xp_kind {
 	XP_DELIVER = 0, /* packet @arg arrives */
 	XP_LOSE,	/* packet @arg is lost */
@@ -74,10 +74,10 @@ enum xp_kind {
 
 /**
  * struct xp_choice - something that may happen in a state
- * @kind: enum xp_kind, or the protocol's.
- * @fault: whose budget it takes one of, or XP_NONE.
- * @host: where.
- * @arg: which packet, RPC, ...
+ * @kind: an enum xp_kind, or a kind of the protocol's.
+ * @fault: fault whose budget gets one less; XP_NONE: it is no fault.
+ * @host: number of the host at which it happens.
+ * @arg: number of the packet, RPC, ... that it is about.
  */
 struct xp_choice {
 	u8 kind;
@@ -87,13 +87,19 @@ struct xp_choice {
 };
 
 /**
- * struct xp_packet - under way
- * @sent: when, ns.
- * @len: its length; only the first bytes of it, at most XP_HEADER, are kept.
- * @copy: made by the network: arrives at any time, while @sent is not too long ago.
- * @kind, @link: the protocol's.
+ * struct xp_packet - a packet under way
+ * @sent: time at which it was sent, ns.
+ * @len: its length in bytes, of which at most XP_HEADER are kept.
+ * @src: number of the sending host.
+ * @dst: number of the receiving host.
+ * @prio: priority of the packet.
+ * @copy: the network has made this copy, which arrives at any time while @sent is not too long
+ *	ago.
+ * @kind: number by which the protocol tells its packets apart.
+ * @link: number of the link that it takes; its meaning is the protocol's.
  * @dst_life: life of its destination when it was sent.
- * @note: the protocol's, 0: none. It says what the bytes that are not kept are of.
+ * @note: number by which the protocol says what the bytes are of that are not kept; 0: none.
+ * @data: the first bytes of the packet.
  */
 struct xp_packet {
 	u64 sent;
@@ -110,12 +116,16 @@ struct xp_packet {
 
 /**
  * struct xp_world - a state; the protocol's hosts follow it in memory
- * @now: ns.
- * @hosts: how many.
- * @left: faults of each kind that may still happen; @any: of all kinds together.
- * @life: of each host, counted from 1.
- * @sent: packets sent so far; not part of what makes states the same.
- * @seen: two words of each host's canon(), as of @seen_at; see xp_hash().
+ * @now: virtual time, ns.
+ * @hosts: number of hosts.
+ * @num_packets: number of packets under way.
+ * @sent: number of packets sent so far; it is not part of what makes states the same.
+ * @left: number of faults of each kind that may still happen.
+ * @any: number of faults of all kinds together that may still happen.
+ * @life: number of each host's life, counted from 1.
+ * @seen: two words that stand for each host's canon_host(), as of @seen_at; see xp_hash().
+ * @seen_at: time of @seen of each host, ns.
+ * @packets: the packets under way.
  */
 struct xp_world {
 	u64 now;
@@ -130,7 +140,8 @@ struct xp_world {
 	struct xp_packet packets[XP_PACKETS];
 };
 
-/* Bytes of a world that belong to one host; multiples of 64. */
+/* Bytes of a world that belong to one host: the offsets @from up to @to, multiples of
+ * 64. */
 struct xp_extent {
 	u32 from, to;
 };
@@ -138,11 +149,13 @@ struct xp_extent {
 
 /* What canon() writes to: values that together are what makes a state itself. */
 struct xp_sink {
+	/* Number of values written, also of those that did not fit. */
 	u32 n;
+	/* The values. */
 	u64 word[1024];
 };
 
-/* What does not fit is counted: xp_canon() tells of it. */
+/* Writes a value; xp_canon() tells if one did not fit. */
 static inline void xp_put(struct xp_sink *sink, u64 value)
 {
 	if (sink->n < HOMA_ARRAY_SIZE(sink->word) - 1)
@@ -152,11 +165,13 @@ static inline void xp_put(struct xp_sink *sink, u64 value)
 
 /**
  * struct xp_scenario - where a search begins
- * @name, @text: for people.
- * @faults: how many of each may happen.
- * @quick: how many of them in all a quick search allows.
- * @late_ns: how long a packet is under way at most.
- * @what: the protocol's description of it.
+ * @name: name of the scenario.
+ * @text: what happens in it, for people.
+ * @hosts: number of hosts.
+ * @faults: number of faults of each kind that may happen.
+ * @quick: number of faults of all kinds together that a quick search allows.
+ * @late_ns: longest time that a packet is under way, ns.
+ * @what: description of the scenario in a struct of the protocol's.
  */
 struct xp_scenario {
 	const char *name;
@@ -170,25 +185,30 @@ struct xp_scenario {
 
 /**
  * struct xp_proto - a protocol
- * @size: bytes of a scenario's hosts and of what all applications know, after the world.
- * @begin: a scenario's first state; the world is empty.
- * @start: host @host is there again, without memory; @deaf: its servers are not.
- * @deliver: @p arrives at its destination; it is in no queue any more.
- * @next_timer: when its next timer runs, ns; XP_NEVER: none.
- * @timer: run timers. True: something happened that is more than the passing of time.
- * @choices: what applications and strangers may do; appends to @c, returns the number.
- *	What costs no fault is certain to happen some time, and stands first.
- * @may_wait: time may pass; else somebody has been slow for so long that he goes on.
- * @act: do it.
- * @ended: nothing is left to be done: no choice is needed any more.
- * @check: what must hold after each step; xp_fail().
- * @check_end: what must hold when nothing is left.
- * @canon: see above; times relative to now; what belongs to no host.
- * @canon_host: the same of one host, from nothing but its own bytes and the time.
- * @extents: where a host's bytes are; all that is not, is behind none of them.
- * @describe: a packet in words.
- * @name_of: a choice of its own in words.
- * @summary: how a world stands, a line.
+ * @name: name of the protocol.
+ * @size: returns the bytes of a scenario's hosts and of what all applications know, which
+ *	follow the world in memory.
+ * @begin: makes a scenario's first state of an empty world.
+ * @start: starts a host again, without what it knew; with @deaf it has no servers any more.
+ * @deliver: lets @p, which is in no queue any more, arrive at its destination.
+ * @next_timer: returns the time at which a host's next timer runs, ns; XP_NEVER: it has none.
+ * @timer: runs a host's timers; true: more happened than that time passed.
+ * @choices: writes what applications and strangers may do to @c, and returns the number. What
+ *	costs no fault is certain to happen some time, and stands first.
+ * @may_wait: says whether time may pass; it may not if an application was slow for too long and
+ *	has to go on.
+ * @act: does what a choice of the protocol's says.
+ * @ended: says whether nothing is left to be done, so that no choice is needed any more.
+ * @check: checks what must hold after each step, and calls xp_fail().
+ * @check_end: checks what must hold when nothing is left.
+ * @canon: writes what makes a state itself and belongs to no host, times relative to now.
+ * @canon_host: writes the same of one host, from nothing but its own bytes and the time.
+ * @extents: says where a host's bytes are; bytes of no host are behind none of them.
+ * @describe: writes a packet in words.
+ * @name_of: writes a choice of the protocol's in words.
+ * @summary: writes in a line how a world stands.
+ * @scenarios: scenarios of the protocol.
+ * @num_scenarios: number of scenarios.
  */
 struct xp_proto {
 	const char *name;
@@ -214,7 +234,7 @@ struct xp_proto {
 	const struct xp_scenario *scenarios;
 	u32 num_scenarios;
 };
-/* The one that this program explores. */
+/* The protocol that this program explores. */
 extern const struct xp_proto *const xp_shipped;
 
 /* ---- world.c ---- */
@@ -282,8 +302,11 @@ u64 xp_table_size(void);
 
 /**
  * struct xp_frame - a state on the way
- * @undo: how many changes there were when it was reached.
- * @at: choices that were tried, of @num.
+ * @hash: fingerprint of the state.
+ * @undo: number of changes that there were when it was reached.
+ * @num: number of choices in it.
+ * @at: number of choices that were tried.
+ * @choice: the choices.
  */
 struct xp_frame {
 	u64 hash;
