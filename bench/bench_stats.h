@@ -13,7 +13,7 @@
 #include "bench.h"
 #include "hist.h"
 
-/** Different errnos that are told apart. */
+/** Most errnos that are told apart. */
 #define BENCH_ERROR_KINDS 16
 
 /** Slowdowns are kept in 1/1000. */
@@ -21,7 +21,9 @@
 
 /**
  * struct bench_denominators - best unloaded RTT by message size
- * @sizes, @rtt_ns: @count points of increasing size.
+ * @count: number of points.
+ * @sizes: message size of each point, ascending, bytes.
+ * @rtt_ns: round trip of each point, ns.
  */
 struct bench_denominators {
 	uint32_t count;
@@ -29,13 +31,20 @@ struct bench_denominators {
 	double rtt_ns[BENCH_MAX_SIZES * 4];
 };
 
-/** struct bench_class - a decile's results */
+/**
+ * struct bench_class - results of a decile of message sizes
+ * @latency: latency of its RPCs, ns.
+ * @slowdown: slowdown of its RPCs, in 1/1000.
+ * @failed: number of RPCs that got no response or were never sent.
+ * @censored: number of @failed that are in @latency with their age.
+ * @bytes: payload of requests and responses of completed RPCs.
+ */
 struct bench_class {
 	struct homa_hist latency;
 	struct homa_hist slowdown;
-	uint64_t failed;   /* no response, or never sent */
-	uint64_t censored; /* of these, recorded at their age */
-	uint64_t bytes;	   /* request and response payload, completed */
+	uint64_t failed;
+	uint64_t censored;
+	uint64_t bytes;
 };
 
 /** struct bench_cpu - CPU time at one moment, seconds */
@@ -47,7 +56,7 @@ struct bench_cpu {
 	uint64_t wall_ns;
 };
 
-/** Network devices that are looked at. */
+/** Most network devices that are looked at. */
 #define BENCH_NETDEVS 16
 
 /** struct bench_netdev - counters of a network device since it exists */
@@ -104,14 +113,14 @@ static inline void bench_stats_latency(struct bench_stats *stats,
 	homa_hist_record(&stats->classes[class].latency, ns);
 }
 
-/** bench_stats_slowdown() - the same RPC's slowdown, if denominators are there */
+/** bench_stats_slowdown() - record the slowdown of such an RPC, if there are denominators */
 void bench_stats_slowdown(struct bench_stats *stats, uint32_t class,
 			  uint32_t size, uint64_t ns);
 
 /** bench_stats_error() - count a failure by errno (positive or negative) */
 void bench_stats_error(struct bench_stats *stats, int error);
 
-/** bench_denominators_load() - from a result with "unloaded" or a merged file */
+/** bench_denominators_load() - read @d from a result with "unloaded" or a merged file */
 int bench_denominators_load(struct bench_denominators *d, const char *path,
 			    char *err, size_t errlen);
 
@@ -122,13 +131,13 @@ int bench_denominators_load(struct bench_denominators *d, const char *path,
  */
 double bench_denominator(const struct bench_denominators *d, uint32_t size);
 
-/** bench_cpu_now() - CPU time so far */
+/** bench_cpu_now() - write the CPU time so far to @cpu */
 void bench_cpu_now(struct bench_cpu *cpu);
 
-/** bench_netdevs_now() - device counters so far */
+/** bench_netdevs_now() - write the counters of all devices to @devs */
 void bench_netdevs_now(struct bench_netdevs *devs);
 
-/** bench_netdev_find() - one of them by name, or NULL */
+/** bench_netdev_find() - find a device by its name, or NULL */
 const struct bench_netdev *bench_netdev_find(const struct bench_netdevs *devs,
 					     const char *name);
 

@@ -14,14 +14,21 @@
 #include "bench_stats.h"
 #include "bench_transport.h"
 
-/** A cookie is a slot and how often it was used: late responses are noticed. */
+/** A cookie is a slot and how often it was used, so that late responses are noticed. */
 #define BENCH_SLOT_BITS 20
 #define BENCH_SLOTS_MAX (1u << BENCH_SLOT_BITS)
 
 /**
  * struct bench_slot - an RPC in flight
- * @start_ns: when it should have been sent; latency counts from here.
- * @sent_ns: when it was.
+ * @start_ns: time at which it should have been sent, ns; latency counts from here.
+ * @sent_ns: time at which it was sent, ns.
+ * @size: bytes of the request.
+ * @response: bytes of the response.
+ * @use: number of times that the slot was used, modulo 2^16.
+ * @peer: index of the server.
+ * @class: decile of its size.
+ * @used: the slot has an RPC.
+ * @measured: the RPC counts in the results.
  */
 struct bench_slot {
 	uint64_t start_ns;
@@ -36,10 +43,10 @@ struct bench_slot {
 };
 
 enum bench_phase {
-	BENCH_CONNECT, /* probing until every peer has answered */
-	BENCH_WARMUP,
-	BENCH_WINDOW, /* measured */
-	BENCH_DRAIN,  /* no new RPCs; waiting for those in flight */
+	BENCH_CONNECT, /* probes are sent until every peer has answered */
+	BENCH_WARMUP,  /* RPCs are sent and not measured */
+	BENCH_WINDOW,  /* RPCs are sent and measured */
+	BENCH_DRAIN,   /* no RPC is sent; those in flight may end */
 };
 
 /** struct bench_size_result - one line of the unloaded measurement */
@@ -104,10 +111,10 @@ void bench_run_free(struct bench_run *run);
  */
 int bench_run_connect(struct bench_run *run);
 
-/** bench_run_load() - warm up, measure, drain. Return: 0 or a negative errno */
+/** bench_run_load() - warm up, measure and drain. Return: 0 or a negative errno */
 int bench_run_load(struct bench_run *run);
 
-/** bench_run_unloaded() - one RPC at a time over config->sizes */
+/** bench_run_unloaded() - measure one RPC at a time over config->sizes */
 int bench_run_unloaded(struct bench_run *run);
 
 /** bench_run_serve() - answer requests until told to stop or for the duration */
@@ -126,7 +133,7 @@ void bench_rpc_peer_failed(void *arg, uint32_t peer, int error);
 /** bench_rpc_expire() - fail RPCs sent before @before with @error */
 void bench_rpc_expire(struct bench_run *run, uint64_t before, int error);
 
-/** bench_rpc_in_flight() - RPCs without an end */
+/** bench_rpc_in_flight() - number of RPCs that have not ended */
 static inline uint32_t bench_rpc_in_flight(const struct bench_run *run)
 {
 	return run->slot_count - run->free_count;
@@ -140,7 +147,7 @@ void bench_load_next(struct bench_run *run, uint64_t now);
 /** bench_result() - the whole result as JSON */
 cJSON *bench_result(struct bench_run *run);
 
-/** bench_config_json() - part of it */
+/** bench_config_json() - the configuration in the result, as JSON */
 cJSON *bench_config_json(const struct bench_config *config);
 
 /** bench_report() - a summary for people, on standard output */
