@@ -17,10 +17,11 @@ struct homad_stream;
 struct homad_thread;
 
 /**
- * struct homad_bucket - so many bytes a second
- * @rate: bytes a second; 0: as many as there are. @burst: most that @tokens may be.
- * @tokens: bytes that may go now; below 0: so many have gone too early.
- * @at: up to when @tokens were counted, ns; 0: never.
+ * struct homad_bucket - limits traffic to a number of bytes a second
+ * @rate: The bucket gains this many bytes a second; 0 means that there is no limit.
+ * @burst: @tokens never exceeds this many bytes.
+ * @tokens: This many bytes may go now. A negative value says how many have gone too early.
+ * @at: Time up to which @tokens counts what the bucket gained, in ns; 0 if it never has.
  */
 struct homad_bucket {
 	u64 rate;
@@ -30,16 +31,24 @@ struct homad_bucket {
 };
 
 /**
- * struct homad_limit - of a user under a rule, or of all of a rule's users together
- * @send, @receive: bytes. @most: connections; 0: as many as there are.
- * @connections: that are open. @refused: those that were not, for @most or because too
- *	much was received.
- * @sent, @received: bytes, headers of packets that were sent included.
- * @held: streams with bytes or windows that wait; @node: in homad_tcp.held while there
- *	are such. @waits: how often a stream had to.
- * @of: its place in homad_tcp_ports.limits. @refs: how many policies name it. @generation,
- *	@rule, @uid: of which reading of the rules, which rule and which user it is. Only the
- *	slow path uses these.
+ * struct homad_limit - limits a user's TCP under a rule, or that of all the rule's users
+ * @send: This bucket limits the bytes that the streams send.
+ * @receive: This bucket limits the bytes that the streams receive.
+ * @most: This many connections may be open; 0 means that there is no limit.
+ * @connections: The fast path counts the open connections here.
+ * @refused: The fast path counts connections here that it refused because of @most or
+ *	because too much was received.
+ * @sent: The fast path counts sent bytes here, with the headers of packets.
+ * @received: The fast path counts received bytes of payload here.
+ * @waits: The fast path counts here how often it added a stream to @held.
+ * @held: The streams whose bytes or windows wait for tokens, by homad_stream.held.
+ * @node: The limit's place in homad_tcp.held while @held is not empty.
+ * @of: The limit's place in homad_tcp_ports.limits. Only the slow path uses it.
+ * @refs: The slow path counts here how many policies name the limit.
+ * @generation: The number of the reading of the rules that made it. Slow path only.
+ * @rule: The number of the rule that it belongs to. Slow path only.
+ * @uid: The user that it limits, unless @together is set. Slow path only.
+ * @together: True if all of the rule's users share the limit. Slow path only.
  */
 struct homad_limit {
 	struct homad_bucket send, receive;
@@ -56,8 +65,10 @@ struct homad_limit {
 };
 
 /**
- * struct homad_policy - the rules that are for an attachment, in their order
- * @rule: as configured. @limit: NULL: it has none.
+ * struct homad_policy - the rules that apply to an attachment, in their order
+ * @num: This many entries of @part are set.
+ * @rule: The rule as the administrator configured it.
+ * @limit: The limit that the rule sets; NULL if it sets none.
  */
 struct homad_policy {
 	u32 num;
@@ -74,9 +85,9 @@ int homad_policy_connect(const struct homad_policy *policy, const u8 ip[16],
 			 u16 port);
 int homad_policy_listen(const struct homad_policy *policy, u16 port);
 
-/** homad_bucket_fill() - what has come in up to @now. */
+/** homad_bucket_fill() - add the tokens that the bucket has gained up to @now, in ns. */
 void homad_bucket_fill(struct homad_bucket *bucket, u64 now);
-/** homad_bucket_set() - @rate bytes a second from now on; full. */
+/** homad_bucket_set() - set the rate to @rate bytes a second and fill the bucket. */
 void homad_bucket_set(struct homad_bucket *bucket, u64 rate);
 
 /** homad_limit_full() - may it have no more connections? Counted, if so. */
@@ -98,16 +109,16 @@ u32 homad_limit_open(struct homad_thread *t, struct homad_stream *stream,
 /** homad_limit_sent() - a unit went out: @wire bytes on the cable for payload up to
  *  position @end. What is not new payload is spent now. */
 void homad_limit_sent(struct homad_stream *stream, u32 end, u32 length, u64 wire);
-/** homad_limit_received() - @bytes of payload have come. */
+/** homad_limit_received() - count @bytes of payload that have arrived for @stream. */
 void homad_limit_received(struct homad_stream *stream, u32 bytes);
 
-/** homad_limit_again_at() - when streams that it holds are looked at again, ns. */
+/** homad_limit_again_at() - returns when its held streams are looked at again, in ns. */
 u64 homad_limit_again_at(const struct homad_thread *t,
 			 const struct homad_limit *limit);
 
 /* ---- held.c ---- */
 
-/** homad_limits_round() - streams that were held go on as far as they may. */
+/** homad_limits_round() - let held streams go on as far as their limits allow. */
 void homad_limits_round(struct homad_thread *t);
 /** homad_limits_change() - @arg: struct homad_limits_change: other rules from now on. */
 struct homad_limits_change {

@@ -22,11 +22,11 @@ struct homad_tcp_listener;
 
 /** struct homad_alias - a slot of an attachment that stands for another one's stream */
 struct homad_alias {
-	/* NULL: it does not stand for any. */
+	/* The stream that the alias stands for; NULL if the slot is no alias. */
 	struct homad_stream *stream;
 	struct homad_streams *s;
 	u32 slot, generation;
-	/* Its holder is to be told that it has it, under the name @name. */
+	/* True until the holder is told that it has the stream. The event calls it @name. */
 	bool joined;
 	u64 name;
 	/* Its places in homad_stream.aliases and homad_streams.aliases; while there is news in
@@ -36,10 +36,10 @@ struct homad_alias {
 
 /** struct homad_hold - an attachment that takes connections of a listener */
 struct homad_hold {
-	/* NULL: it is not in use. */
+	/* The listener; NULL if this struct is not in use. */
 	struct homad_tcp_listener *listener;
 	struct homad_streams *s;
-	/* Its number there. */
+	/* The number by which the attachment @s names the listener. */
 	u32 number;
 	/* @joined, @name: as of an alias. It was told that connections wait, and has taken
 	 * all it could get since; it is to be told so. */
@@ -52,14 +52,14 @@ struct homad_hold {
 
 /** struct homad_ticket - what a process shares with its child */
 struct homad_ticket {
-	/* @entry has @num entries and room for @most; those before @next have been given to the
-	 * child. Only the fast path writes them. */
+	/* @entry has @num entries and room for @most. The child has got the entries before @next.
+	 * Only the fast path writes @num and @next. */
 	u32 num, next, most;
 	struct homad_ticket_entry {
-		/* One of the two. */
+		/* The entry is either a stream or a listener; the other pointer is NULL. */
 		struct homad_stream *stream;
 		struct homad_tcp_listener *listener;
-		/* What who shared it calls it, see HOMA_STREAM_JOINED. */
+		/* The name that the process that shared it uses (see HOMA_STREAM_JOINED). */
 		u64 name;
 	} entry[];
 };

@@ -78,10 +78,14 @@ struct homad_counters {
  * thread alone uses it; it lives as long as an attachment of the user.
  */
 struct homad_polled {
-	struct homa_list node; /* in homad_thread.users while @num is not 0 */
-	struct homa_list apps; /* homad_app.polled, in the order of their turns */
+	/* The user's place in homad_thread.users while @num is not 0. */
+	struct homa_list node;
+	/* The attachments in the order of their turns, linked by homad_app.polled. */
+	struct homa_list apps;
+	/* The number of attachments in @apps. */
 	u32 num;
-	/* Looks and commands that the user may still have before others are asked. */
+	/* The user's turn ends when these looks at rings and commands are used up. Each look
+	 * lowers it by homad_turn_cost(). */
 	int credit;
 };
 
@@ -91,65 +95,73 @@ void homad_polled_init(struct homad_polled *user);
 struct homad_thread {
 	struct homad *d;
 	u32 index;
-	int core; /* the processor that it stays on; -1: any */
+	/* The number of the processor that the thread stays on; -1 if it may use any. */
+	int core;
 	pthread_t thread;
 	bool running;
-	/* It takes part. One that does not sleeps (dedicated mode, core scaling). */
+	/* True if the thread takes part in the work. With core scaling in dedicated mode, a
+	 * thread that does not take part sleeps. */
 	bool active;
 	bool stop;
 	int epfd;
 	int mail_fd;
-	struct homad_job *mail; /* an atomic stack */
+	/* Jobs that other threads push for this thread to run. The stack is atomic. */
+	struct homad_job *mail;
 	struct homa_ctx ctx;
 	/* Time before which homa_timer() has nothing to do in the shards that this thread
 	 * runs, in ns. */
 	u64 deadline;
-	/* The ports that it serves. */
+	/* The ports that the thread serves; @num_ports of them are set. */
 	struct homad_port *ports[HOMAD_MAX_PORTS + 1];
 	u32 num_ports;
-	/* All attachments that are at home here. */
+	/* All attachments whose home is this thread; @num_apps counts them. */
 	struct homa_list apps;
 	u32 num_apps;
-	/* The users of those whose rings it looks at, in the order of their turns; @num_users
-	 * struct homad_polled. @num_polled: attachments of them all. */
+	/* The users whose attachments the thread polls, each a struct homad_polled, in the order
+	 * of their turns. */
 	struct homa_list users;
+	/* @num_users counts the entries of @users, and @num_polled the polled attachments of all
+	 * these users together. */
 	u32 num_users, num_polled;
-	/* Attachments without a user: tests have such. */
+	/* The polled attachments that have no user, as in tests. */
 	struct homad_polled others;
-	/* A polled attachment that waits for a route, or until its user may ask for one. */
+	/* A polled attachment whose next command waits for a route, or for its user's leave to
+	 * ask for one. NULL if there is none. */
 	struct homad_app *put_off;
-	/* Attachments that got completions in this round. */
+	/* Attachments whose completion rings homad_deliver() fills in this round. */
 	struct homa_list touched;
 	/* Attachments whose RPCs are being ended. */
 	struct homa_list closing;
-	/* It blocks in epoll_wait(); set before the last look at the rings. */
+	/* True while the thread sleeps in epoll_wait(). The thread sets it before its last look
+	 * for work, so that nothing that arrives then is missed. */
 	bool asleep;
-	/* Rounds that it has begun; others read it (grace.c). */
+	/* The thread counts here the rounds that it has begun. Other threads read it (grace.c). */
 	u32 passed;
-	/* How long it polls without work. */
+	/* Decides how long the thread polls without work before it sleeps. */
 	struct homa_spin spin;
-	/* When the thread last looked at its epoll set, ns. */
+	/* Time when the thread last looked at its epoll set, in ns. */
 	u64 epoll_at;
-	/* An attachment of this thread was evicted; another thread may have seen to that. */
+	/* True if an attachment of this thread was evicted. Any thread may set it. */
 	bool some_evicted;
-	/* The engine's counter buffer_waits when starved sockets were last looked for. */
+	/* The value of the engine's counter buffer_waits when this thread last read it. */
 	u64 waits_seen;
-	/* A socket may lack pages; another thread may have seen that. */
+	/* True if a socket may lack receive pages. Any thread may set it; this one clears it. */
 	bool some_starved;
 	struct homad_counters counters;
-	/* RPCs by their time from submission to completion, ns. */
+	/* This histogram counts RPCs by the time from submission to completion, in ns. */
 	struct homa_hist rtt;
-	/* Where packets and events are recorded; NULL: they are not. */
+	/* The ring that packets and events are recorded in; NULL if nothing is recorded. */
 	struct homad_trace *trace;
 	struct homa_msgbufs bufs;
 	struct homa_spares spares;
 	struct homa_slab directs;
+	/* The id of the last RPC that took the short way of direct.c and got its id here. */
 	u64 direct_id;
-	/* TCP, see streams.h; NULL: this thread has none. */
+	/* The thread's TCP (see streams.h); NULL if it has none. */
 	struct homad_tcp *tcp;
 	struct nic_rtnl rtnl;
 	struct homad_dests dests;
-	/* When somebody's question was last answered, ns (bulk.c). */
+	/* Time when bulk.c last answered a question of another host, in ns. */
 	u64 bulk_answered;
 	struct nic_rx rx[HOMAD_BATCH];
 	struct homa_rx_pkt pkts[HOMAD_BATCH];
