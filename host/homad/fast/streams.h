@@ -42,9 +42,10 @@ enum {
 };
 
 /** struct homad_backing - memory behind a slot's buffers
- * @have: log2 of the bytes of each that have memory, the first buffer always.
- * @want: what they shall have; the slow path's while @busy.
- * @busy: it is about to change; the slot, if it is free, is in no stack. */
+ * @have: Log2 of the bytes of each buffer that have memory now.
+ * @want: Log2 of the bytes that each buffer shall have. Only the slow path uses it while
+ *	@busy is set.
+ * @busy: True while the memory is about to change. A free slot is in no stack then. */
 struct homad_backing {
 	u8 have[HOMAD_BUFFERS];
 	u8 want[HOMAD_BUFFERS];
@@ -80,64 +81,70 @@ enum {
 
 /** struct homad_stream - a connection, and what homad knows of it as a stream */
 struct homad_stream {
-	/* The engine's; first. */
+	/* The engine's connection. It is the first member. */
 	struct tas_conn conn;
-	/* The attachment whose stream it is; NULL: nobody's, not yet or no longer. */
+	/* The attachment that has the stream; NULL before and after that. */
 	struct homad_streams *home;
-	/* Its place in homad_streams.open, and in .news while @news is not 0. */
+	/* @of is its place in homad_streams.open, and @pending that in homad_streams.news while
+	 * @news is not 0. */
 	struct homa_list of, pending;
-	/* HOMAD_NEWS_* that are not in the event ring yet. */
+	/* The HOMAD_NEWS_* bits that the event ring does not say yet. */
 	u32 news;
-	/* Its slot, and the slot's generation since it has it. */
+	/* The number of its slot, and the slot's generation when the stream got it. */
 	u32 slot, generation;
-	/* CONNECT's token, or the number of the listener that it came to. */
+	/* The token of the CONNECT command, or the number of the listener that it came to. */
 	u64 token;
-	/* homad's own copies of words of the slot: where bytes to send are, and up to which
-	 * position they were taken over; where bytes that arrived are, and up to which
-	 * position the application has taken them. */
+	/* homad's own copies of the slot's words that say where the send buffer and the receive
+	 * buffer lie. */
 	u64 tx_map, rx_map;
+	/* The engine has taken bytes to send up to position @tx_end. The application has taken
+	 * received bytes up to position @rx_read. */
 	u32 tx_end, rx_read;
-	/* Up to which position the application has written. What is before @tx_end alone is
-	 * the engine's; the rest is held by its limit. */
+	/* The application has written up to this position. The limit holds the bytes from
+	 * @tx_end on. */
 	u32 tx_last;
-	/* Up to which position bytes were sent once; only with a limit. */
+	/* Bytes up to this position were sent at least once. Only a stream with a limit
+	 * keeps it up to date. */
 	u32 sent_to;
-	/* What rules limit it by; NULL: nothing. @held: its place in homad_limit.held. */
+	/* The limit that rules set for it, or NULL. @held is its place in homad_limit.held. */
 	struct homad_limit *limit;
 	struct homa_list held;
 	/* @tx_shift: log2 of the bytes of the send buffer that have memory. @rx_due: log2 of the
 	 * size that the receive buffer gets when its bytes allow the move; 0: it keeps its size. */
 	u8 tx_shift, rx_due;
-	/* Bytes taken since @rx_since, ns, which is a round trip ago at most. */
+	/* The application has taken @rx_taken bytes since the time @rx_since, in ns. About each
+	 * round trip the count begins anew. */
 	u32 rx_taken;
 	u64 rx_since;
-	/* Bytes written, and bytes that have come in order and were told of, since its begin. */
+	/* @tx_bytes counts bytes to send that the engine has taken since the begin. @rx_bytes
+	 * counts bytes that arrived in order and that the application was told of. */
 	u64 tx_bytes, rx_bytes;
-	/* HOMA_STREAM_IS_OPEN and so on, as they stand in the slot. */
+	/* The HOMA_STREAM_IS_* bits that stand in the slot. */
 	u32 state;
-	/* connect() has not succeeded yet. */
+	/* True while the application's connect() has not succeeded yet. */
 	bool opening;
-	/* The application has let go of it. */
+	/* True if the application has let go of the stream. */
 	bool closed;
 	/* True from the moment that a listener accepted it until it needs no more segments to
 	 * that port; homad_tcp.coming counts it. */
 	bool came;
-	/* It came to a listener; this stays true. */
+	/* True for ever if the connection came to a listener. */
 	bool accepted;
-	/* Its peer is an application of this host: it is homad_tcp.local's. */
+	/* True if its peer is an application of this host. homad_tcp.local runs it then. */
 	bool local;
-	/* The end of its attachment resets it. */
+	/* True if the end of its attachment resets the connection. */
 	bool resets;
-	/* No more is written, but bytes up to @tx_last are held: the end comes after them. */
+	/* True if the application writes no more while its limit holds bytes up to @tx_last. The
+	 * engine learns of the end after these bytes. */
 	bool shutting;
-	/* The window opens later by what the application has taken. */
+	/* True if the limit delays the opening of the window for bytes that were taken. */
 	bool rx_held;
-	/* Of the headers of its packets. */
+	/* The DSCP in the IP headers of its packets. */
 	u8 dscp;
 	/* Aliases, tickets and for a parked one its listener that have it beside its home. */
 	u32 holds;
 	struct homa_list aliases;
-	/* Its home has let go of it; others have not. */
+	/* True if its home has let go of it while others still have it. */
 	bool left;
 	/* It came to a listener with several holders, and none has taken it yet: its place in
 	 * homad_tcp_listener.parked is @pending. */
@@ -146,11 +153,11 @@ struct homad_stream {
 
 /** struct homad_tcp_listener - a listening port of an attachment */
 struct homad_tcp_listener {
-	/* For connections that come by devices, and for those of this host. */
+	/* @l takes connections that come by devices, and @here those from this host. */
 	struct tas_listener l, here;
-	/* Only this host reaches its address: @l is not in use. */
+	/* True if only this host reaches its address. @l is not in use then. */
 	bool loopback;
-	/* Whose slots its connections get; NULL: it takes none for now. */
+	/* Its connections get slots of this attachment; NULL if it takes none for now. */
 	struct homad_streams *home;
 	/* Who takes connections, @first to begin with, struct homad_hold; tickets that have it;
 	 * connections that wait until one of several holders takes them. */
@@ -158,7 +165,7 @@ struct homad_tcp_listener {
 	struct homad_hold first;
 	u32 tickets;
 	struct homa_list parked;
-	/* It takes no more; the slow path looks, too. */
+	/* True if it takes no more connections. The slow path reads it, too. */
 	bool ended;
 	/* When it takes no more, in homad_tcp.leaving as long as connections that came to its
 	 * port need their segments. */
@@ -168,7 +175,7 @@ struct homad_tcp_listener {
 	struct homa_list held;
 	/* The socket that holds the port, the slow path's until it takes no more. */
 	int fd;
-	/* Of homad_tcp.deaf, and of homad_tcp.gone: the next. */
+	/* The next listener in the stacks homad_tcp.deaf and homad_tcp.gone. */
 	struct homad_tcp_listener *next_deaf, *next_gone;
 };
 
@@ -186,11 +193,11 @@ struct homad_streams {
 	u8 *firsts, *spans;
 	/* Entries of either ring, and slots; homa_stream_area.id. */
 	u32 entries, num_slots, id;
-	/* homad's own indices: commands taken, events given. */
+	/* homad has taken @head commands and written @tail events. Both counts wrap. */
 	u32 head, tail;
 	/* The same of all its streams, also of those that are over; others read them, too. */
 	u64 tx_bytes, rx_bytes;
-	/* Events that the application has been told of: @tail as it last saw it. */
+	/* The value of @tail that the application was last told. */
 	u32 told;
 	/* The stream in each slot, or NULL. */
 	struct homad_stream **stream;
@@ -207,7 +214,7 @@ struct homad_streams {
 	u32 *asks;
 	u32 num_asks, asks_head, asks_tail;
 	bool asks_told;
-	/* When the slow path had no memory for larger buffers, ns; 0: it had. */
+	/* Time when the slow path had no memory for larger buffers, in ns; 0 if it had some. */
 	u64 grow_refused_at;
 	/* Bytes of larger buffers, and its place in homad_tcp_ports.grown while there are any;
 	 * the slow path's. */
@@ -216,15 +223,15 @@ struct homad_streams {
 	/* How many streams each slot has had. Listeners that there ever were. */
 	u32 *generations;
 	u32 listened;
-	/* Its next command has an answer, for which the event ring has no room. */
+	/* True if the event ring has no room for the answer to the next command. */
 	bool stuck;
-	/* It wants slots for connections that have come; they wait in the engine. */
+	/* True if connections wait in the engine because the attachment has no slot for them. */
 	bool starved;
-	/* More memory was asked for, and the slow path has not answered; atomic. */
+	/* True while a request for more memory waits for the slow path. Access is atomic. */
 	bool asked;
-	/* When the slow path had none, ns; 0: it had some. */
+	/* Time when the slow path last had no memory, in ns; 0 if it had some. */
 	u64 refused_at;
-	/* Ports that were in use already for the CONNECT that is next. */
+	/* The next CONNECT command has found this many local ports in use. */
 	u32 ports_tried;
 	/* Streams that have a slot; those of them with news. */
 	struct homa_list open, news;
@@ -243,15 +250,16 @@ struct homad_streams {
 	struct homad_ticket *joined;
 	/* Its place in homad_tcp.touched, when events were added in this round. */
 	struct homa_list touched;
-	/* It is of homad's network namespace: what is this host's is its own, too. */
+	/* True if the application is in homad's network namespace, where this host's addresses
+	 * are its own, too. */
 	bool same_network;
-	/* What rules say about its connections; the slow path's memory. */
+	/* What the rules say about its connections. The memory belongs to the slow path. */
 	struct homad_policy *policy;
 	/* Write end of the pipe that wakes the application. */
 	int wake_fd;
-	/* Of homad_tcp.wanting: the next. */
+	/* The next attachment in the stack homad_tcp.wanting. */
 	struct homad_streams *next_wanting;
-	/* Of homad_tcp.growing: the next. */
+	/* The next attachment in the stack homad_tcp.growing. */
 	struct homad_streams *next_growing;
 };
 
@@ -273,10 +281,10 @@ struct homad_tcp {
 	struct homa_list touched;
 	/* The fast path's; others read them. */
 	struct homad_tcp_counters counters;
-	/* Limits that hold streams; when they are to be looked at, ns. */
+	/* The limits that hold streams, and the time when they are looked at again, in ns. */
 	struct homa_list held;
 	u64 held_at;
-	/* When slots are asked for again for connections that wait for one, ns. */
+	/* Time when slots are asked for again for connections that wait for one, in ns. */
 	u64 retry_at;
 	/* Connections that came to a listener, by its port; only TIME_WAIT does not count. */
 	u32 coming[65536];
