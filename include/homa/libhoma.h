@@ -257,7 +257,7 @@ int homa_export(struct homa *h, struct homa_handover *handover);
 int homa_import(struct homa **out, const struct homa_handover *handover,
 		const struct homa_options *options);
 
-/** homa_error() - one sentence about this thread's last failure on @h. */
+/** homa_error() - one sentence about this thread's last failure on @h; "" if there was none. */
 const char *homa_error(struct homa *h);
 
 /** homa_via() - name of the host in use: "kernel", "service", "afxdp", "udp". */

@@ -32,7 +32,8 @@ static _Thread_local struct slot slots[SLOTS];
 /* The slot that was last taken for another handle; the next one is taken after it. */
 static _Thread_local unsigned int last;
 
-static struct slot *slot_of(uint64_t serial)
+/* The slot of the handle; NULL if this thread remembers no failure on it. */
+static struct slot *find(uint64_t serial)
 {
 	unsigned int i;
 
@@ -40,6 +41,16 @@ static struct slot *slot_of(uint64_t serial)
 		if (slots[i].serial == serial && (serial || i == 0))
 			return &slots[i];
 	}
+	return NULL;
+}
+
+/* The slot for a failure on the handle; what it says of another one is written over. */
+static struct slot *slot_of(uint64_t serial)
+{
+	struct slot *slot = find(serial);
+
+	if (slot)
+		return slot;
 	/* Slot 0 is homa_open()'s. */
 	last = last % (SLOTS - 1) + 1;
 	slots[last].serial = serial;
@@ -77,6 +88,8 @@ int homa_fail_text(uint64_t serial, const char *op, int code, const char *text)
 	slot->op = NULL;
 	slot->code = code;
 	snprintf(slot->text, sizeof(slot->text), "%s: %s", op, text);
+	/* If homad said something else, it is forgotten, because this sentence is better. */
+	homa_svc_why();
 	return code;
 }
 
@@ -131,8 +144,10 @@ const char *homa_code_text(int code)
 
 const char *homa_last_error(const struct homa *h)
 {
-	struct slot *slot = slot_of(h ? h->serial : 0);
+	struct slot *slot = find(h ? h->serial : 0);
 
+	if (!slot)
+		return "";
 	if (slot->op) {
 		snprintf(slot->text, sizeof(slot->text), "%s: %s", slot->op,
 			 homa_code_text(slot->code));

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include "libhoma_impl.h"
 
@@ -93,10 +94,22 @@ static inline int result(uint64_t serial, const char *op, int rc)
 	return LIKELY(rc >= 0) ? rc : failed(serial, op, rc);
 }
 
+static int port_taken(uint64_t serial, uint16_t port)
+{
+	const char *why = homa_svc_why();
+	char text[HOMA_TEXT];
+
+	if (why)
+		snprintf(text, sizeof(text), "%s; choose another port", why);
+	else
+		snprintf(text, sizeof(text),
+			 "port %u is taken; choose another one", port);
+	return homa_fail_text(serial, "homa_bind", -EADDRINUSE, text);
+}
+
 int homa_bind(struct homa *h, uint16_t port)
 {
 	uint64_t serial;
-	const char *why;
 	int rc;
 
 	if (!usable(h))
@@ -108,17 +121,11 @@ int homa_bind(struct homa *h, uint16_t port)
 	/* Another thread may close the handle while homad is asked. */
 	serial = h->serial;
 	rc = h->ops->bind(h->host, port);
-	why = rc == -EADDRINUSE ? homa_svc_why() : NULL;
-	if (why)
-		return homa_fail(h, rc, "homa_bind: %s; choose another port",
-				 why);
 	if (rc == -EADDRINUSE)
-		return homa_fail(h, rc,
-				 "homa_bind: port %u is taken; choose another one",
-				 port);
+		return port_taken(serial, port);
 	if (rc == -EINVAL)
-		return homa_fail(h, rc,
-				 "homa_bind: the handle is bound to a port already");
+		return homa_fail_text(serial, "homa_bind", rc,
+				      "the handle is bound to a port already");
 	return result(serial, "homa_bind", rc);
 }
 
@@ -144,21 +151,21 @@ static inline bool has_buffers(const struct homa *h)
 	return __atomic_load_n(&h->buffers, __ATOMIC_RELAXED) != NULL;
 }
 
-/* When @rc is -ESHUTDOWN, @h may be freed already; so @serial was read before. */
-static int requested(const struct homa *h, uint64_t serial, int rc)
+/* Another thread may have closed the handle, so its serial was read before the host was called. */
+static int requested(uint64_t serial, int rc)
 {
 	if (rc == -EAGAIN)
-		return homa_fail(
-			h, rc,
-			"homa_request: there is no room to send now; homa_wait_send() and homa_send_fd() say when to try again");
+		return homa_fail_text(
+			serial, "homa_request", rc,
+			"there is no room to send now; homa_wait_send() and homa_send_fd() say when to try again");
 	return result(serial, "homa_request", rc);
 }
 
-static int replied(const struct homa *h, uint64_t serial, int rc)
+static int replied(uint64_t serial, int rc)
 {
 	if (rc == -EINVAL)
-		return homa_fail(h, rc,
-				 "homa_reply: this request was answered already");
+		return homa_fail_text(serial, "homa_reply", rc,
+				      "this request was answered already");
 	return result(serial, "homa_reply", rc);
 }
 
@@ -179,7 +186,7 @@ static int request_from_buffer(struct homa *h, const struct sockaddr *dest,
 	rc = h->ops->request(h->host, dest, out, cookie, flags, id);
 	if (claim.of)
 		homa_buffer_settle(&claim, rc);
-	return requested(h, serial, rc);
+	return requested(serial, rc);
 }
 
 static int reply_from_buffer(struct homa *h, const struct homa_message *request,
@@ -194,7 +201,7 @@ static int reply_from_buffer(struct homa *h, const struct homa_message *request,
 	rc = h->ops->reply(h->host, request, out);
 	if (claim.of)
 		homa_buffer_settle(&claim, rc);
-	return replied(h, serial, rc);
+	return replied(serial, rc);
 }
 
 int homa_alloc(struct homa *h, size_t length, void **buf)
@@ -258,7 +265,7 @@ int homa_send_request(struct homa *h, const struct sockaddr *dest,
 	serial = h->serial;
 	rc = h->ops->request(h->host, dest, out, cookie, flags,
 			     id ? id : &unused);
-	return LIKELY(!rc) ? 0 : requested(h, serial, rc);
+	return LIKELY(!rc) ? 0 : requested(serial, rc);
 }
 
 int homa_requestv(struct homa *h, const struct sockaddr *dest,
@@ -310,7 +317,7 @@ int homa_replyv(struct homa *h, const struct homa_message *request,
 		return reply_from_buffer(h, request, &out);
 	serial = h->serial;
 	rc = h->ops->reply(h->host, request, &out);
-	return LIKELY(!rc) ? 0 : replied(h, serial, rc);
+	return LIKELY(!rc) ? 0 : replied(serial, rc);
 }
 
 int homa_reply(struct homa *h, const struct homa_message *request,
@@ -323,6 +330,7 @@ int homa_reply(struct homa *h, const struct homa_message *request,
 
 int homa_reject(struct homa *h, const struct homa_message *request, int error)
 {
+	uint64_t serial;
 	int rc;
 
 	rc = check_request(h, "homa_reject", request);
@@ -332,11 +340,13 @@ int homa_reject(struct homa *h, const struct homa_message *request, int error)
 		return homa_fail(h, -EINVAL,
 				 "homa_reject: error %d; give an errno from 1 to %d",
 				 error, HOMA_MAX_REJECT);
+	/* Another thread may close the handle meanwhile. */
+	serial = h->serial;
 	rc = h->ops->reject(h->host, request, error);
 	if (rc == -EINVAL)
-		return homa_fail(h, rc,
-				 "homa_reject: this request was answered already");
-	return result(h->serial, "homa_reject", rc);
+		return homa_fail_text(serial, "homa_reject", rc,
+				      "this request was answered already");
+	return result(serial, "homa_reject", rc);
 }
 
 int homa_discard(struct homa *h, const struct homa_message *request)
@@ -409,8 +419,8 @@ int homa_wait_send(struct homa *h, size_t length, int timeout_ms)
 				 length, HOMA_MAX_MESSAGE);
 	rc = h->ops->wait_send(h->host, length, ns(timeout_ms));
 	if (rc == -EAGAIN)
-		return homa_fail(h, rc,
-				 "homa_wait_send: there is no room to send");
+		return homa_fail_text(serial, "homa_wait_send", rc,
+				      "there is no room to send");
 	return result(serial, "homa_wait_send", rc);
 }
 
@@ -537,6 +547,7 @@ int homa_call(struct homa *h, const struct sockaddr *dest, socklen_t destlen,
 
 int homa_abort(struct homa *h, uint64_t id, int error)
 {
+	uint64_t serial;
 	int rc;
 
 	if (!usable(h))
@@ -545,12 +556,14 @@ int homa_abort(struct homa *h, uint64_t id, int error)
 		return homa_fail(h, -EINVAL,
 				 "homa_abort: error %d; give 0 or a positive errno",
 				 error);
+	/* Another thread may close the handle meanwhile. */
+	serial = h->serial;
 	rc = h->ops->abort(h->host, id, error);
 	if (rc == -EINVAL)
-		return homa_fail(
-			h, rc,
-			"homa_abort: there is no such RPC: it was received or aborted already");
-	return result(h->serial, "homa_abort", rc);
+		return homa_fail_text(
+			serial, "homa_abort", rc,
+			"there is no such RPC: it was received or aborted already");
+	return result(serial, "homa_abort", rc);
 }
 
 int homa_send_fd(struct homa *h)

@@ -138,7 +138,7 @@ int homa_fail(const struct homa *h, int code, const char *format, ...)
 int homa_fail_op(uint64_t serial, const char *op, int code);
 /** homa_fail_text() - remember an error whose sentence came from elsewhere. */
 int homa_fail_text(uint64_t serial, const char *op, int code, const char *text);
-/** homa_last_error() - the sentence about this thread's last failure on @h. */
+/** homa_last_error() - the sentence about this thread's last failure on @h; "" if none is known. */
 const char *homa_last_error(const struct homa *h);
 /** homa_code_text() - the plain meaning of an RPC's or a call's errno. */
 const char *homa_code_text(int code);
