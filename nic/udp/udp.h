@@ -104,6 +104,7 @@ struct udp_device {
  * @control: the control messages of each message.
  * @first: the index of each message's first packet.
  * @count: the number of packets in each message.
+ * @bytes: the bytes of these packets, Homa header and payload.
  * @n: the number of messages.
  * @n_iovs: the number of pieces in use.
  */
@@ -114,6 +115,7 @@ struct udp_batch {
 	_Alignas(8) u8 control[UDP_BATCH][UDP_TX_CONTROL];
 	int first[UDP_BATCH];
 	int count[UDP_BATCH];
+	u32 bytes[UDP_BATCH];
 	int n;
 	int n_iovs;
 };

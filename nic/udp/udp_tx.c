@@ -115,6 +115,7 @@ static void add_message(struct udp *u, const struct nic_tx *pkts, int first,
 	mh->msg_namelen = udp_to_sockaddr(u, &pkts[first].dst, &b->names[b->n]);
 	mh->msg_iov = &b->iovs[b->n_iovs];
 	mh->msg_control = b->control[b->n];
+	b->bytes[b->n] = 0;
 	for (int i = first; i < first + count; i++) {
 		struct iovec *iov = &b->iovs[b->n_iovs];
 
@@ -123,7 +124,7 @@ static void add_message(struct udp *u, const struct nic_tx *pkts, int first,
 		iov[1].iov_base = (void *)pkts[i].payload;
 		iov[1].iov_len = pkts[i].payload_len;
 		b->n_iovs += pkts[i].payload_len ? 2 : 1;
-		u->nic.stats.tx_bytes += packet_len(&pkts[i]);
+		b->bytes[b->n] += packet_len(&pkts[i]);
 	}
 	mh->msg_iovlen = (size_t)(&b->iovs[b->n_iovs] - mh->msg_iov);
 	set_control(u, mh, &pkts[first], count);
@@ -225,6 +226,7 @@ static int retry(struct udp *u, const struct nic_tx *pkts, int count, int error)
 			gso_refused = false;
 		if (!rc) {
 			u->nic.stats.tx_packets++;
+			u->nic.stats.tx_bytes += packet_len(&pkts[i]);
 			continue;
 		}
 		rc = own_error(u, &pkts[i], rc);
@@ -255,6 +257,7 @@ static int send_batch(struct udp *u, const struct nic_tx *pkts)
 		for (; sent > 0; sent--, at++) {
 			done = b->first[at] + b->count[at];
 			u->nic.stats.tx_packets += (u64)b->count[at];
+			u->nic.stats.tx_bytes += b->bytes[at];
 			if (b->count[at] > 1)
 				u->nic.stats.tx_gso += (u64)b->count[at];
 		}

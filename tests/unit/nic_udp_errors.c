@@ -179,6 +179,50 @@ static void send__joined_unless_the_device_refuses(void **state)
 	nic_close(b);
 }
 
+/* A packet that waits for room is counted when it has left, and one that is lost is not. */
+static void send__counts_what_has_left(void **state)
+{
+	struct nic *a = open_udp(), *b = open_udp();
+	u8 hdr[28] = { 0x80, 1, 0, 2 }, payload[100] = { 0 };
+	struct nic_tx tx = { .dst = nic_info(b)->address,
+			     .hdr = hdr,
+			     .hdr_len = sizeof(hdr),
+			     .payload = payload,
+			     .payload_len = sizeof(payload) };
+	static const int full[] = { EAGAIN, ENOBUFS };
+	struct nic_stats sent;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		refusal = full[i];
+		times = 1;
+		assert_int_equal(nic_tx(a, &tx, 1), 0);
+		nic_stats(a, &sent);
+		assert_int_equal(sent.tx_packets, i);
+		assert_int_equal(sent.tx_bytes, i * 128);
+		assert_int_equal(nic_tx(a, &tx, 1), 1);
+		nic_stats(a, &sent);
+		assert_int_equal(sent.tx_packets, i + 1);
+		assert_int_equal(sent.tx_bytes, (i + 1) * 128);
+	}
+	/* It leaves when it is tried again by itself. */
+	refusal = ECONNREFUSED;
+	times = 1;
+	assert_int_equal(nic_tx(a, &tx, 1), 1);
+	nic_stats(a, &sent);
+	assert_int_equal(sent.tx_packets, 3);
+	assert_int_equal(sent.tx_bytes, 3 * 128);
+	times = 1000;
+	assert_int_equal(nic_tx(a, &tx, 1), 1);
+	times = 0;
+	nic_stats(a, &sent);
+	assert_int_equal(sent.tx_packets, 3);
+	assert_int_equal(sent.tx_bytes, 3 * 128);
+	nic_close(a);
+	nic_close(b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +230,7 @@ int main(void)
 		cmocka_unit_test(send__is_not_blamed_for_others_errors),
 		cmocka_unit_test(send__is_blamed_for_its_own),
 		cmocka_unit_test(send__joined_unless_the_device_refuses),
+		cmocka_unit_test(send__counts_what_has_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
