@@ -42,11 +42,12 @@
 
 /**
  * struct homa_sendmsg_args - msg_control of sendmsg()
- * @id: 0: a new request, and receives its id. Otherwise the request that this
- *	is the response to, as recvmsg() gave it; msg_name is then its sender.
- * @completion_cookie: request: comes back with the response. Response: 0.
- * @flags: HOMA_SENDMSG_*.
- * @reserved: 0.
+ * @id: The caller writes 0 to send a request; sendmsg() then writes the request's id here.
+ *	To send a response, the caller writes the id of the request that it answers, as
+ *	recvmsg() gave it, and msg_name is the sender of that request.
+ * @completion_cookie: A request's cookie comes back with its response. A response has 0.
+ * @flags: The caller sets bits of HOMA_SENDMSG_*.
+ * @reserved: The caller writes 0.
  */
 struct homa_sendmsg_args {
 	__u64 id;
@@ -72,13 +73,16 @@ struct homa_sendmsg_args {
 
 /**
  * struct homa_recvmsg_args - msg_control of recvmsg(), msg_controllen is its size
- * @id: in: 0 for any RPC that is not private, else one that is; out: whose
- *	message this is (also when the RPC failed).
- * @completion_cookie: out: of the request, if this is a response, else 0.
- * @num_bpages: in: how many offsets are given back, out: how many are valid.
- * @reserved: 0.
- * @bpage_offsets: where the message is in the receive region. Each entry but
- *	the last is a page of HOMA_BPAGE_SIZE bytes and aligned to that.
+ * @id: The caller writes the id of a private RPC to wait for that one, or 0 to wait for any
+ *	RPC that is not private. recvmsg() writes the id of the RPC whose message it returns,
+ *	or which has failed.
+ * @completion_cookie: recvmsg() writes the cookie of the request if the message is a
+ *	response, else 0.
+ * @num_bpages: The caller writes how many entries of @bpage_offsets it gives back;
+ *	recvmsg() writes how many are valid.
+ * @reserved: The caller writes 0.
+ * @bpage_offsets: These offsets in bytes say where the message lies in the receive region.
+ *	Each entry but the last names a whole page of HOMA_BPAGE_SIZE bytes, aligned to that.
  */
 struct homa_recvmsg_args {
 	__u64 id;
@@ -90,8 +94,8 @@ struct homa_recvmsg_args {
 
 /**
  * struct homa_abort_args - argument of HOMAIOCABORT
- * @id: one of our requests, 0: all of them.
- * @error: 0: they vanish, else a positive errno with which they fail.
+ * @id: The caller names one request that this socket sent, or writes 0 for all of them.
+ * @error: The requests fail with this positive errno; with 0 they vanish.
  */
 struct homa_abort_args {
 	__u64 id;
@@ -106,8 +110,8 @@ struct homa_abort_args {
 
 /**
  * struct homa_rcvbuf_args - argument of SO_HOMA_RCVBUF
- * @start: address of the region, on a page boundary.
- * @length: its bytes.
+ * @start: The region begins at this address, which is on a page boundary.
+ * @length: The region has this many bytes.
  */
 struct homa_rcvbuf_args {
 	__u64 start;
@@ -119,18 +123,19 @@ struct homa_rcvbuf_args {
 
 /**
  * struct homa_rpc_info - one RPC, as HOMAIOCINFO describes it
- * @id: odd: we are its server, even: its client.
- * @peer: the other end, in the socket's address family.
- * @completion_cookie: of our request, else 0.
- * @tx_length: of the message we send, -1: none yet.
- * @tx_sent: bytes of it that left at least once.
- * @tx_granted: bytes of it that may leave.
- * @tx_prio: level at which they do.
- * @rx_length: of the message we receive, -1: not known yet.
- * @rx_remaining: bytes of it that did not arrive yet.
- * @rx_gaps, @rx_gap_bytes: holes in what arrived.
- * @rx_granted: bytes of it that its sender may send.
- * @flags: HOMA_RPC_*.
+ * @id: The id is odd if this socket is the RPC's server, and even if it is the client.
+ * @peer: This is the other end's address, in the socket's address family.
+ * @completion_cookie: This is the cookie of a request that this socket sent, else 0.
+ * @tx_length: The outgoing message has this many bytes; -1 means that there is none yet.
+ * @tx_sent: So many bytes of the outgoing message have left at least once.
+ * @tx_granted: So many bytes of the outgoing message may leave.
+ * @tx_prio: Granted bytes leave at this priority level.
+ * @rx_length: The incoming message has this many bytes; -1 means that this is not known yet.
+ * @rx_remaining: So many bytes of the incoming message have not arrived yet.
+ * @rx_gaps: The bytes that have arrived have this many holes between them.
+ * @rx_gap_bytes: The holes have this many bytes together.
+ * @rx_granted: The sender may send this many bytes of the incoming message.
+ * @flags: Each set bit of HOMA_RPC_* says something about the RPC.
  */
 struct homa_rpc_info {
 	__u64 id;
@@ -161,12 +166,12 @@ struct homa_rpc_info {
 
 /**
  * struct homa_info - argument of HOMAIOCINFO
- * @rpc_info: in: where to put records of RPCs.
- * @rpc_info_length: in: room there, in bytes.
- * @bpool_avail_bytes: out: free bytes of the receive region.
- * @port: out: our port.
- * @num_rpcs: out: open RPCs, also those there was no room for.
- * @error_msg: out: a sentence on the last error of a call on this socket.
+ * @rpc_info: The caller says where the records of RPCs shall be written.
+ * @rpc_info_length: The caller says how many bytes may be written there.
+ * @bpool_avail_bytes: The call writes how many bytes of the receive region are free.
+ * @port: The call writes the socket's port.
+ * @num_rpcs: The call writes how many RPCs are open, also those without room for a record.
+ * @error_msg: The call writes a sentence on the last error of a call on this socket.
  */
 struct homa_info {
 	struct homa_rpc_info *rpc_info;

@@ -113,11 +113,13 @@ struct homa_stream_end {
 
 /**
  * struct homa_stream_command - application to homad
- * @slot, @generation: which stream; not for CONNECT.
- * @token: CONNECT: comes back with OPENED or FAILED.
- * @value: OPTIONS. CONNECT: HOMA_STREAM_OPT_*.
- * @remote: CONNECT: whither. @local: CONNECT: from which address; zeros: the one that
- *	the route has. Its port is 0: homad chooses.
+ * @slot: The command is about the stream in this slot, except for CONNECT.
+ * @generation: The stream in @slot has this generation, except for CONNECT.
+ * @token: homad returns the token of a CONNECT with OPENED or FAILED.
+ * @value: CONNECT and OPTIONS carry all bits of HOMA_STREAM_OPT_* that shall be set.
+ * @remote: CONNECT opens a connection to this address and port.
+ * @local: CONNECT uses this source address; with zeros homad takes the route's. The port is
+ *	0, and homad chooses one.
  */
 struct homa_stream_command {
 	uint16_t op;
@@ -150,10 +152,11 @@ enum homa_stream_event_kind {
 
 /**
  * struct homa_stream_event - homad to application
- * @kind: enum homa_stream_event_kind.
- * @error: FAILED: why, a positive errno.
- * @slot, @generation: the stream.
- * @token: the CONNECT's token or the listener's number, by @kind.
+ * @kind: homad writes what has happened, an enum homa_stream_event_kind.
+ * @error: FAILED carries the reason as a positive errno.
+ * @slot: The event is about the stream in this slot.
+ * @generation: The stream in @slot has this generation.
+ * @token: Its meaning depends on @kind: the token of a CONNECT, or the number of a listener.
  */
 struct homa_stream_event {
 	uint16_t kind;
@@ -178,23 +181,33 @@ enum {
  * struct homa_stream_slot - a stream
  *
  * First what homad writes, then, in other cache lines, what the application writes.
- * @state: HOMA_STREAM_IS_OPEN, ... @error: positive errno.
- * @rx_end: bytes that have arrived in order. @rx_map: where they are, homad's.
- * @tx_free: bytes to send before this position are the peer's; their room is free.
- * @tx_shift: log2 of the bytes of the send buffer that have memory; @tx_map may be as large.
- * @told: 1: a CHANGED of the stream is in the event ring; the application puts 0 there
- *	before it looks at the slot.
- * @mss: bytes of a full segment. @rtt_us: smoothed round trip. @cwnd: bytes. All three as of
- *	the stream's last event.
- * @retransmits: segments sent again; 0, since they are not counted yet.
- * @holders: attachments that have the stream, or are about to.
- * @local, @remote: its ends.
- * @rx_read: bytes taken. @tx_end: bytes written. @tx_map: where those to send are.
- * @rung: 1: a RING of the stream is in the command ring.
- * @rx_rung: the reader writes the value that @rx_read had at its last RING, so that the next
- *	holder knows what homad has been told; used only while @holders > 1.
- * @shut: 1: no more will be written.
- * @rx_lock, @tx_lock: who reads and writes, 0: nobody; see above.
+ * @generation: homad writes a number that tells this stream from others in the same slot.
+ * @state: homad sets bits of HOMA_STREAM_IS_OPEN and the constants after it.
+ * @error: homad writes a positive errno if the stream has failed.
+ * @rx_end: homad writes the position behind the last byte that has arrived in order.
+ * @rx_map: homad writes the map of the buffer with bytes that have arrived.
+ * @tx_free: The peer has all bytes before this position, so homad needs their room no more.
+ * @tx_shift: homad writes log2 of the bytes of the send buffer that have memory; the size in
+ *	@tx_map may be as large.
+ * @told: homad writes 1 when a CHANGED of the stream is in the event ring; the application
+ *	writes 0 before it looks at the slot.
+ * @mss: A full segment had this many bytes at the stream's last event.
+ * @rtt_us: The smoothed round trip took this long at the stream's last event, in us.
+ * @cwnd: The congestion window had this many bytes at the stream's last event.
+ * @retransmits: This is always 0, since homad does not count retransmitted segments yet.
+ * @holders: So many attachments have the stream, or are about to have it.
+ * @local: This is the address and port on this host.
+ * @remote: This is the address and port of the peer.
+ * @rx_read: The application writes the position behind the last byte that it has taken.
+ * @tx_end: The application writes the position behind the last byte that it has written.
+ * @tx_map: The application writes the map of the buffer with bytes to send.
+ * @rung: The application writes 1 when a RING of the stream is in the command ring; homad
+ *	writes 0 before it looks at the slot.
+ * @rx_rung: The reader writes the value that @rx_read had at its last RING, so that the next
+ *	holder knows what homad has been told. It is used only while @holders is more than 1.
+ * @shut: The application writes 1 when it will write no more.
+ * @rx_lock: The @id of the area whose application reads now, or 0 if nobody does.
+ * @tx_lock: The @id of the area whose application writes now, or 0 if nobody does.
  *
  * A map is (uint64_t)shift << 32 | origin.
  */
@@ -228,9 +241,11 @@ struct homa_stream_slot {
 };
 
 /**
- * struct homa_stream_rule - connections to these ends are taken by homad
- * @ip, @prefix: the first @prefix bits of the address, as in struct homa_stream_end.
- * @from, @to: ports, both included.
+ * struct homa_stream_rule - homad carries connections to these addresses and ports
+ * @ip: An address matches if it begins like this one; written as in struct homa_stream_end.
+ * @prefix: So many of the first bits of @ip are compared.
+ * @from: This is the lowest port that matches.
+ * @to: This is the highest port that matches.
  */
 struct homa_stream_rule {
 	uint8_t ip[16];

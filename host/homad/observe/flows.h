@@ -11,14 +11,20 @@
 #include "tas_look.h"
 
 /**
- * struct homad_flow - a connection or a listener, and whose
- * @look: as the engine sees it; its pointers have no meaning any more.
- * @app: attachment's number, 0: nobody's; @name, @pid, @uid: its.
- * @closed: its application has let go of it. @unread: bytes that it has not taken.
- * @acked, @received: bytes that the peer has, and that have come in order, since the
- *	begin; a listener's 0.
- * @tx_size: of the send buffer, bytes. @ready, @backlog: of a listener: connections that
- *	wait for accept(), and how many may. @half: those that are not open yet.
+ * struct homad_flow - a connection or a listener, and the attachment that it belongs to
+ * @look: What the engine said of the flow; its pointers must not be followed any more.
+ * @app: The number of the attachment that the flow belongs to, or 0 if none has it.
+ * @name: The attachment's name.
+ * @pid: The process of the attachment.
+ * @uid: The user of the attachment.
+ * @closed: The application has closed the connection, which may still send what was written.
+ * @unread: So many bytes have arrived that the application has not taken.
+ * @acked: The peer has acknowledged this many bytes since the connection began.
+ * @received: So many bytes have arrived in order since the connection began.
+ * @tx_size: The send buffer has memory for this many bytes.
+ * @ready: So many connections of a listener wait for accept().
+ * @backlog: At most this many connections of a listener may wait for accept().
+ * @half: So many connections of a listener are not open yet.
  */
 struct homad_flow {
 	struct tas_look look;

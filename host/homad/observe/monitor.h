@@ -20,10 +20,11 @@ struct homad_viewer;
 
 /**
  * struct homad_task - an answer in pieces
- * @more: adds a piece with homad_viewer_send(); false: that was all. Called when
- *	everything before has gone.
- * @request: the viewer says something meanwhile, e.g. "stop"; NULL: it waits.
- * @free: the task is over, or its viewer has gone.
+ * @more: Called when all bytes of the answer so far have been written to the socket; adds a
+ *	piece with homad_viewer_send(), and returns false when there are no more pieces.
+ * @request: Called with a request that comes before the answer has ended, e.g. "stop". If it
+ *	is NULL, such a request waits until the answer has ended.
+ * @free: Called when the answer has ended or its viewer has gone.
  */
 struct homad_task {
 	bool (*more)(struct homad_viewer *v, struct homad_task *task);
@@ -34,10 +35,17 @@ struct homad_task {
 
 /**
  * struct homad_viewer - a connection to the monitoring socket
- * @in: an incomplete line. @out: bytes from @out_sent to @out_len have to go.
- * @task: what is being answered, or NULL.
- * @idle: @task has nothing to say at the moment and calls homad_viewer_push().
- * @ending: close when everything has gone. @broken: close at once.
+ * @pid: The process at the other end of the connection.
+ * @in: Bytes of requests that were read from the socket and not worked off yet.
+ * @in_len: The number of bytes in @in.
+ * @out: Bytes of answers, allocated; those from @out_sent to @out_len are not written yet.
+ * @out_size: The number of bytes that were allocated for @out.
+ * @out_len: The offset in @out behind the last byte.
+ * @out_sent: The offset in @out of the first byte that has not been written to the socket.
+ * @task: The answer that is being made in pieces, or NULL.
+ * @idle: @task has no piece at the moment, and calls homad_viewer_push() when it has one.
+ * @ending: The connection is closed when all of @out has been written.
+ * @broken: The connection is closed at once.
  */
 struct homad_viewer {
 	struct homa_list list;
