@@ -37,12 +37,12 @@ def test_lo__api_sizes_and_life(kernel: Kernel, guest: RunGuest, tap: Tap) -> No
     tap(run(guest, "lo", 300, "rpc", "life", *SOCK, before=quick))
 
 
-@pytest.mark.ends
+@pytest.mark.once
 def test_veth__offloads_mtus_and_a_bridge(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "veth", 300, "rpc"))
 
 
-@pytest.mark.ends
+@pytest.mark.once
 def test_death__module_namespaces_and_devices(guest: RunGuest, tap: Tap) -> None:
     tap(run(guest, "death", 300, "rpc", "look"))
 

@@ -44,7 +44,7 @@ def address(guest: Guest, number: int) -> None:
 
 
 @pytest.mark.ends
-@pytest.mark.parametrize("offload", ["on", "off"])
+@pytest.mark.parametrize("offload", ["on", pytest.param("off", marks=pytest.mark.once)])
 def test_two_guests__on_one_wire(
     kernel: Kernel, module: Path, tmp_path: Path, offload: str
 ) -> None:

@@ -25,7 +25,7 @@ def test_shares__who_gets_what_and_who_waits(guest: RunGuest, tap: Tap) -> None:
     tap(guest(script, "share", "rpc", options=counted, timeout=400, check=False))
 
 
-@pytest.mark.ends
+@pytest.mark.once
 def test_change__comes_and_goes_under_traffic(kernel: Kernel, guest: RunGuest, tap: Tap) -> None:
     # All arrangements on one kernel before a release, and on each what is most different.
     quick = (
