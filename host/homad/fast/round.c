@@ -46,6 +46,9 @@ static u64 run_timers(struct homad_thread *t)
 /* As many batches as commands may make packets in a round, or a ring would fill. */
 #define RX_BATCHES 8
 
+/* Timers wait so long for packets that have arrived, ns. A flood cannot keep them longer. */
+#define TIMER_PATIENCE 20000000u
+
 static int receive_from(struct homad_thread *t, struct homad_port *port)
 {
 	int i, n = HOMAD_BATCH, total = 0;
@@ -54,7 +57,22 @@ static int receive_from(struct homad_thread *t, struct homad_port *port)
 		n = homad_rx(t, port);
 		total += n;
 	}
+	if (n == HOMAD_BATCH)
+		t->rx_left = true;
 	return total;
+}
+
+/*
+ * A thread that had no processor for some milliseconds finds more packets than it takes in a
+ * round. What a timer would ask a peer for is among them, so timers wait until all have been
+ * looked at: with 64 applications on two cores every response was asked for again before.
+ */
+static bool timers_are_due(const struct homad_thread *t)
+{
+	u64 now = t->ctx.now;
+
+	return now >= t->deadline &&
+	       (!t->rx_left || now - t->deadline >= TIMER_PATIENCE);
 }
 
 static int receive(struct homad_thread *t)
@@ -155,9 +173,10 @@ int homad_round(struct homad_thread *t)
 		homad_limits_round(t);
 	}
 	done = homad_mail(t);
+	t->rx_left = false;
 	done += receive(t);
 	done += homad_commands(t);
-	if (unlikely(t->ctx.now >= t->deadline)) {
+	if (unlikely(timers_are_due(t))) {
 		icmp(t);
 		run_timers(t);
 	}

@@ -111,6 +111,8 @@ struct homad_thread {
 	/* Time before which homa_timer() has nothing to do in the shards that this thread
 	 * runs, in ns. */
 	u64 deadline;
+	/* A port has more packets than this round has taken. */
+	bool rx_left;
 	/* The ports that the thread serves; @num_ports of them are set. */
 	struct homad_port *ports[HOMAD_MAX_PORTS + 1];
 	u32 num_ports;
