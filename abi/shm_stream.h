@@ -140,8 +140,9 @@ enum homa_stream_event_kind {
 	HOMA_STREAM_CHANGED,  /* words of @slot have changed */
 	HOMA_STREAM_UNLISTENED, /* listener @token takes no more; the last word of it */
 	HOMA_STREAM_WAITING, /* connections wait for HOMA_STREAM_ACCEPT of listener @token */
-	/* The answer to HOMA_STREAM_ACCEPT if no connection waits at listener @token; if one
-	 * does, the answer is HOMA_STREAM_ACCEPTED. */
+	/* The answer to HOMA_STREAM_ACCEPT if no connection waits at listener @token, or if there
+	 * is no memory for it; if there is one, the answer is HOMA_STREAM_ACCEPTED. A command
+	 * waits while homad finds out whether there is memory. */
 	HOMA_STREAM_NOTHING,
 	/* After HOMA_CTL_STREAM_JOIN, the child has joined a stream of its parent. @token is the
 	 * parent's name of it, generation << 32 | slot; @slot and @generation are the child's. */

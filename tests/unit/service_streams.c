@@ -348,6 +348,78 @@ static void close__after_reading_all(void **state)
 	end_all(bed);
 }
 
+/* It has no memory for any stream; @asked: the slow path has not answered yet. */
+static void take_memory(struct homad_streams *s, bool asked)
+{
+	s->num_free = s->backed = 0;
+	s->asked = asked;
+}
+
+/* The slow path answers: there are @backed slots. */
+static void answer(struct bed *bed, struct program *p, u32 backed)
+{
+	struct homad_streams_back back = { .streams = &p->s, .backed = backed };
+
+	homad_call(bed->t, homad_streams_backed, &back);
+	look(bed, p);
+}
+
+/* Who asks for a connection while his memory is on its way gets it when that has come, and is
+ * not told before that there is none. If there is no memory he is told so, and later again. */
+static void accept__waits_for_memory(void **state)
+{
+	struct bed *bed = bed_new();
+	struct program *client = program(bed), *first = program(bed);
+	struct program *second = program(bed);
+	struct homad_tcp_listener listener;
+	struct homa_stream_command c = { .op = HOMA_STREAM_ACCEPT };
+	struct homa_stream_event e;
+	u32 refused;
+
+	(void)state;
+	assert_int_equal(listen_by(bed, first, &listener), 0);
+	homad_hold_begin(&second->s.hold[0], &second->s, &listener);
+	c.slot = second->s.hold[0].number;
+	for (refused = 0; refused < 2; refused++) {
+		open_connection(bed, client, (u16)(5000 + refused));
+		homad_listeners_accept(bed->t);
+		look(bed, second);
+		assert_int_equal(event(second).kind, HOMA_STREAM_WAITING);
+		take_memory(&second->s, true);
+		command(second, c);
+		look(bed, second);
+		assert_int_equal(event(second).kind, 0);
+		assert_true(homad_rings_waiting(&second->side->app));
+		if (refused) {
+			answer(bed, second, 0);
+			assert_int_equal(event(second).kind, HOMA_STREAM_NOTHING);
+			assert_false(homad_rings_waiting(&second->side->app));
+			answer(bed, second, SLOTS);
+			assert_int_equal(event(second).kind, HOMA_STREAM_WAITING);
+			command(second, c);
+			look(bed, second);
+		} else {
+			answer(bed, second, SLOTS);
+		}
+		e = event(second);
+		assert_int_equal(e.kind, HOMA_STREAM_ACCEPTED);
+		command(second, c);
+		look(bed, second);
+		assert_int_equal(event(second).kind, HOMA_STREAM_NOTHING);
+		/* All of its slots are free for the next time. */
+		command(second, (struct homa_stream_command){
+					.op = HOMA_STREAM_ABORT,
+					.slot = e.slot,
+					.generation = e.generation });
+		look(bed, second);
+		assert_int_equal(event(second).kind, 0);
+	}
+	end(bed, client);
+	end(bed, second);
+	end(bed, first);
+	end_all(bed);
+}
+
 /* The commands that listen() sees to before are turns of its user. */
 static void listen__is_not_free(void **state)
 {
@@ -400,6 +472,7 @@ int main(void)
 		cmocka_unit_test(answers__of_one_who_ends),
 		cmocka_unit_test(unlisten__is_the_last_word),
 		cmocka_unit_test(close__after_reading_all),
+		cmocka_unit_test(accept__waits_for_memory),
 		cmocka_unit_test(listen__is_not_free),
 		cmocka_unit_test(listen__of_one_who_breaks_the_rules),
 	};

@@ -316,6 +316,7 @@ static const char *of_listener(struct homad_thread *t, struct homad_streams *s,
 			       u16 op, u32 number)
 {
 	struct homad_hold *hold = homad_hold_find(s, number);
+	int rc;
 
 	if (!hold)
 		return "a command for a listener that the attachment does not have";
@@ -325,10 +326,14 @@ static const char *of_listener(struct homad_thread *t, struct homad_streams *s,
 	if (op == HOMA_STREAM_UNLISTEN) {
 		homad_hold_leave(t, hold);
 		homad_streams_tell(t, s, HOMA_STREAM_UNLISTENED, number, 0);
-	} else if (s->app->phase == HOMAD_APP_OPEN && !homad_hold_take(t, hold)) {
-		/* Who has ended meanwhile takes none from the others. */
-		homad_streams_tell(t, s, HOMA_STREAM_NOTHING, number, 0);
+		return NULL;
 	}
+	/* Who has ended meanwhile takes none from the others. */
+	rc = s->app->phase == HOMAD_APP_OPEN ? homad_hold_take(t, hold) : 0;
+	if (rc == -EAGAIN)
+		return homad_next_round;
+	if (rc)
+		homad_streams_tell(t, s, HOMA_STREAM_NOTHING, number, 0);
 	return NULL;
 }
 

@@ -119,17 +119,25 @@ static void ask(struct homad_thread *t, struct homad_stream *stream, u32 way,
 int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift)
 {
 	const struct homad_backing *next;
+	u32 slot;
 
-	if (shift <= HOMA_STREAM_MIN_SHIFT)
+	if (s->num_free && shift <= HOMA_STREAM_MIN_SHIFT)
 		return 0;
 	/* The one that homad_slot_take() gives. */
 	next = s->num_warm ? &s->backing[s->free[s->num_slots - s->num_warm]] :
 			     NULL;
 	if (next && next->have[HOMAD_RX] >= shift)
 		return 0;
+	/* One at a time, however often it is tried. */
+	if (s->preparing && s->preparing->busy)
+		return -EAGAIN;
+	if (!s->num_free)
+		return -ENOSPC;
 	if (!may_ask(t, s))
 		return -ENOMEM;
-	ask_for(t, s, homad_slot_take(s), HOMAD_RX, shift);
+	slot = homad_slot_take(s);
+	s->preparing = &s->backing[slot];
+	ask_for(t, s, slot, HOMAD_RX, shift);
 	return -EAGAIN;
 }
 

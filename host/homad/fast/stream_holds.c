@@ -112,22 +112,23 @@ static void refuse(struct homad_thread *t, struct homad_stream *stream)
 	homad_stream_let_go(t, stream, true);
 }
 
-/* Prepares a slot of @s for @stream. Returns 0; -EAGAIN if memory was asked for (the listener is
- * offered again when it comes); -ENOMEM if there is none. */
+/* Prepares a slot of @s for @stream. Returns 0; -EAGAIN if the slow path is about to answer for
+ * memory; -ENOSPC if that has said no or a stream has to end before (the listener is offered again
+ * then); -ENOMEM if there is no memory for a buffer as large as @stream's. */
 static int make_place(struct homad_thread *t, struct homad_streams *s,
 		      const struct homad_stream *stream)
 {
-	int rc = -EAGAIN;
+	int rc = homad_slot_prepare(t, s, (u8)(stream->rx_map >> 32));
 
-	if (s->num_free)
-		rc = homad_slot_prepare(t, s, (u8)(stream->rx_map >> 32));
 	homad_streams_want(t, s);
-	if (rc == -EAGAIN)
+	if (rc == -EAGAIN || rc == -ENOSPC)
 		s->starved = true;
+	if (rc == -ENOSPC && __atomic_load_n(&s->asked, __ATOMIC_ACQUIRE))
+		rc = -EAGAIN;
 	return rc;
 }
 
-bool homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
+int homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
 {
 	struct homad_tcp_listener *listener = hold->listener;
 	struct homad_streams *s = hold->s;
@@ -140,6 +141,8 @@ bool homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
 
 		rc = stream->home == s ? 0 : make_place(t, s, stream);
 		if (rc == -EAGAIN)
+			return rc;
+		if (rc == -ENOSPC)
 			break;
 		if (rc) {
 			refuse(t, stream);
@@ -153,10 +156,10 @@ bool homad_hold_take(struct homad_thread *t, struct homad_hold *hold)
 		homad_stream_news(t, stream, HOMAD_NEWS_ACCEPTED);
 		/* A place is free for what waits in the engine. */
 		homad_listener_accept(t, listener);
-		return true;
+		return 0;
 	}
 	hold->told = false;
-	return false;
+	return -ENOENT;
 }
 
 const char *homad_stream_return(struct homad_thread *t,

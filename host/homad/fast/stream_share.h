@@ -92,8 +92,9 @@ void homad_hold_begin(struct homad_hold *hold, struct homad_streams *s,
 struct homad_hold *homad_hold_find(const struct homad_streams *s, u64 number);
 /** homad_hold_leave() - it takes no more connections; the last one ends the listener. */
 void homad_hold_leave(struct homad_thread *t, struct homad_hold *hold);
-/** homad_hold_take() - HOMA_STREAM_ACCEPT: false: there is nothing. */
-bool homad_hold_take(struct homad_thread *t, struct homad_hold *hold);
+/** homad_hold_take() - HOMA_STREAM_ACCEPT: 0; -ENOENT: there is nothing; -EAGAIN: not in this
+ *  round, as memory for it may be about to come. */
+int homad_hold_take(struct homad_thread *t, struct homad_hold *hold);
 /** homad_stream_return() - HOMA_STREAM_RETURN; NULL, or what is wrong. */
 const char *homad_stream_return(struct homad_thread *t,
 				struct homad_stream *stream);

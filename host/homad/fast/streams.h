@@ -216,6 +216,8 @@ struct homad_streams {
 	bool asks_told;
 	/* Time when the slow path had no memory for larger buffers, in ns; 0 if it had some. */
 	u64 grow_refused_at;
+	/* The free slot for which homad_slot_prepare() has asked last; NULL: none. */
+	const struct homad_backing *preparing;
 	/* Bytes of larger buffers, and its place in homad_tcp_ports.grown while there are any;
 	 * the slow path's. */
 	u64 grown_bytes;
@@ -463,8 +465,8 @@ void homad_streams_accept(struct homad_thread *t, struct homad_streams *s);
 /** homad_slot_put(), homad_slot_take() - a slot is free; one that is, of which there are. */
 void homad_slot_put(struct homad_streams *s, u32 slot);
 u32 homad_slot_take(struct homad_streams *s);
-/** homad_slot_prepare() - the next free slot of @s, of which there are, has 2^@shift bytes for
- *  those that arrive; -EAGAIN: it will, when a stream ends or memory comes; -ENOMEM. */
+/** homad_slot_prepare() - the next free slot of @s has 2^@shift bytes for those that arrive. Else
+ *  -EAGAIN: it will when the slow path has answered; -ENOSPC: there is no slot; -ENOMEM. */
 int homad_slot_prepare(struct homad_thread *t, struct homad_streams *s, u8 shift);
 /** homad_stream_widen() - its receive buffer gets as large as it is due to, if it can now. */
 void homad_stream_widen(struct homad_thread *t, struct homad_stream *stream);
