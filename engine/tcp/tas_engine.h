@@ -334,6 +334,12 @@ static inline u32 tas_readable(const struct tas_conn *conn)
 	       !!(conn->f.flags & TAS_F_FIN_IN);
 }
 
+/** tas_unsent() - whether there are bytes, or an end, that were never sent */
+static inline bool tas_unsent(const struct tas_conn *conn)
+{
+	return conn->f.snd_nxt != conn->f.snd_end;
+}
+
 /** tas_unacked() - number of bytes that must stay in the send buffer, as the peer has not
  *  acknowledged them */
 static inline u32 tas_unacked(const struct tas_conn *conn)

@@ -348,6 +348,74 @@ static void close__after_reading_all(void **state)
 	end_all(bed);
 }
 
+/* The application writes and resets, or leaves bytes unread and closes, in one turn: the peer gets
+ * all that was written, and then the reset. */
+static void reset__comes_behind_bytes(void **state)
+{
+	struct homad_tcp_listener listener;
+	struct bed *bed = bed_new();
+	struct program *server = program(bed), *client = program(bed);
+	u32 way, i;
+
+	(void)state;
+	assert_int_equal(listen_by(bed, server, &listener), 0);
+	for (way = 0; way < 2; way++) {
+		struct homa_stream_slot *ours, *theirs;
+		struct homa_stream_event a, b;
+
+		open_connection(bed, client, (u16)(7000 + way));
+		homad_stream_events(bed->t);
+		homad_streams_deliver(bed->t);
+		a = event(server);
+		b = event(client);
+		assert_int_equal(a.kind, HOMA_STREAM_ACCEPTED);
+		assert_int_equal(b.kind, HOMA_STREAM_OPENED);
+		ours = &server->s.slots[a.slot];
+		theirs = &client->s.slots[b.slot];
+		if (way) {
+			theirs->tx_end = 7;
+			command(client, (struct homa_stream_command){
+						.op = HOMA_STREAM_RING,
+						.slot = b.slot,
+						.generation = b.generation });
+			look(bed, client);
+			homad_tcp_local(bed->t);
+			homad_stream_events(bed->t);
+			assert_int_equal(ours->rx_end, 7);
+		}
+		ours->tx_end = 100;
+		command(server, (struct homa_stream_command){
+					.op = HOMA_STREAM_RING,
+					.slot = a.slot,
+					.generation = a.generation });
+		command(server, (struct homa_stream_command){
+					.op = way ? HOMA_STREAM_CLOSE :
+						    HOMA_STREAM_ABORT,
+					.slot = a.slot,
+					.generation = a.generation });
+		look(bed, server);
+		for (i = 0; i < 3; i++) {
+			homad_tcp_local(bed->t);
+			homad_streams_reset(bed->t);
+			homad_stream_events(bed->t);
+		}
+		assert_int_equal(theirs->rx_end, 100);
+		assert_int_equal(theirs->error, ECONNRESET);
+		assert_int_equal(server->s.num_open, 0);
+		homad_streams_deliver(bed->t);
+		command(client, (struct homa_stream_command){
+					.op = HOMA_STREAM_CLOSE,
+					.slot = b.slot,
+					.generation = b.generation });
+		look(bed, client);
+		while (event(client).kind || event(server).kind)
+			;
+	}
+	end(bed, client);
+	end(bed, server);
+	end_all(bed);
+}
+
 /* It has no memory for any stream; @asked: the slow path has not answered yet. */
 static void take_memory(struct homad_streams *s, bool asked)
 {
@@ -472,6 +540,7 @@ int main(void)
 		cmocka_unit_test(answers__of_one_who_ends),
 		cmocka_unit_test(unlisten__is_the_last_word),
 		cmocka_unit_test(close__after_reading_all),
+		cmocka_unit_test(reset__comes_behind_bytes),
 		cmocka_unit_test(accept__waits_for_memory),
 		cmocka_unit_test(listen__is_not_free),
 		cmocka_unit_test(listen__of_one_who_breaks_the_rules),

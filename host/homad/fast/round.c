@@ -190,8 +190,10 @@ int homad_round(struct homad_thread *t)
 		homad_stream_events(t);
 	}
 	done += send(t, done || t->ctx.tx_link);
-	if (unlikely(t->tcp))
+	if (unlikely(t->tcp)) {
+		done += (int)homad_streams_reset(t);
 		homad_streams_deliver(t);
+	}
 	if (done || t->ctx.retired_rpc || t->ctx.retired_peer)
 		homad_reap(t);
 	homad_deliver(t);
@@ -217,6 +219,8 @@ u64 homad_next_deadline(struct homad_thread *t)
 		homad_stream_events(t);
 	}
 	if (send(t, true))
+		next = t->ctx.now;
+	if (t->tcp && homad_streams_reset(t))
 		next = t->ctx.now;
 	if (t->tcp)
 		homad_streams_deliver(t);

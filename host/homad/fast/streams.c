@@ -344,13 +344,12 @@ void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
 	homad_stream_all_given(t, stream, reset);
 }
 
-void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream,
-			    bool reset)
+void homad_stream_end(struct homad_thread *t, struct homad_stream *stream,
+		      bool reset)
 {
 	struct tas_engine *engine = homad_engine_of(t->tcp, stream);
 	struct tas_conn *conn = &stream->conn;
 
-	stream->shutting = false;
 	if (reset)
 		tas_abort(engine, conn);
 	else
@@ -360,6 +359,32 @@ void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream,
 	/* With bytes on their way the slot stays until TAS_EV_SENT or TAS_EV_FREE. */
 	if (conn->f.state == TAS_CLOSED || !tas_unacked(conn))
 		homad_stream_release(t, stream);
+}
+
+/* It has written something that its engine has not been asked for yet. The kernel's send() does
+ * not return before, so the peer is to have it before the reset. */
+static bool may_send(const struct homad_stream *stream)
+{
+	return stream->conn.f.state >= TAS_ESTABLISHED &&
+	       tas_unsent(&stream->conn) &&
+	       homa_list_linked(&stream->conn.f.tx) &&
+	       !stream->home->app->evicted;
+}
+
+void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream,
+			    bool reset)
+{
+	struct tas_conn *conn = &stream->conn;
+
+	stream->shutting = false;
+	/* Who leaves bytes unread resets, too. */
+	if ((reset || tas_readable(conn)) && may_send(stream)) {
+		stream->tx_last = stream->tx_end;
+		stream->sent_before = conn->f.snd_nxt;
+		homa_list_add_tail(&t->tcp->resetting, &stream->pending);
+		return;
+	}
+	homad_stream_end(t, stream, reset);
 }
 
 /* ---- listeners ---- */

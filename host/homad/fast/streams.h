@@ -106,6 +106,9 @@ struct homad_stream {
 	/* Bytes up to this position were sent at least once. Only a stream with a limit
 	 * keeps it up to date. */
 	u32 sent_to;
+	/* The position up to which the engine had sent when the stream was let go. Only a stream
+	 * in homad_tcp.resetting has it. */
+	u32 sent_before;
 	/* The limit that rules set for it, or NULL. @held is its place in homad_limit.held. */
 	struct homad_limit *limit;
 	struct homa_list held;
@@ -281,6 +284,9 @@ struct homad_tcp {
 	u64 no_ports_at;
 	/* Attachments with events that were added in this round. */
 	struct homa_list touched;
+	/* Streams that are reset when what their applications wrote last had its turn to be sent,
+	 * by homad_stream.pending. */
+	struct homa_list resetting;
 	/* The fast path's; others read them. */
 	struct homad_tcp_counters counters;
 	/* The limits that hold streams, and the time when they are looked at again, in ns. */
@@ -400,6 +406,12 @@ void homad_tcp_local_reset(struct homad_thread *t);
 int homad_tcp_local_way(struct homad_thread *t, const struct homad_streams *s,
 			const struct homa_stream_end *wanted,
 			struct tas_pair *pair);
+
+/* ---- stream_resets.c ---- */
+
+/** homad_streams_reset() - after a round's segments: reset those that wait for it; how many. */
+u32 homad_streams_reset(struct homad_thread *t);
+
 /* ---- stream_news.c ---- */
 
 /** homad_stream_news() - those who have it are to be told HOMAD_NEWS_* of it. */
@@ -442,6 +454,9 @@ void homad_stream_let_go(struct homad_thread *t, struct homad_stream *stream,
 /** homad_stream_all_given() - it has let go, and the engine has all that it had written. */
 void homad_stream_all_given(struct homad_thread *t, struct homad_stream *stream,
 			    bool reset);
+/** homad_stream_end() - there is nothing to wait for any more. */
+void homad_stream_end(struct homad_thread *t, struct homad_stream *stream,
+		      bool reset);
 /** homad_streams_idle() - no stream of it has bytes to send in its memory. */
 static inline bool homad_streams_idle(const struct homad_streams *s)
 {

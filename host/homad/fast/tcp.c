@@ -59,6 +59,7 @@ struct homad_tcp *homad_tcp_new(u32 most, u32 mtu, u64 now)
 	homa_slab_init(&tcp->conns, sizeof(struct homad_stream), most);
 	homa_slab_init(&tcp->ended, sizeof(struct tas_ended), most);
 	homa_list_init(&tcp->touched);
+	homa_list_init(&tcp->resetting);
 	homa_list_init(&tcp->held);
 	tcp->held_at = TAS_NEVER;
 	for (i = 0; i < HOMAD_LEAVING; i++)
