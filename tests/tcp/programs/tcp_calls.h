@@ -131,8 +131,10 @@ void tcp_expect_eof(int fd);
 void tcp_greet(int fd);
 /* Send back what comes until its end, then close. */
 void tcp_echo(int fd);
-/* Send until a non-blocking socket takes no more; how many bytes it took. */
+/* Send until a non-blocking socket takes no more; how many bytes it took. @position: where the
+ * first byte stands in the stream. */
 size_t tcp_send_full(int fd);
+size_t tcp_send_full_from(int fd, size_t position);
 
 /* Wait for these events on one descriptor; those that came. */
 short tcp_poll(int fd, short events);

@@ -178,13 +178,18 @@ void tcp_echo(int fd)
 
 size_t tcp_send_full(int fd)
 {
+	return tcp_send_full_from(fd, 0);
+}
+
+size_t tcp_send_full_from(int fd, size_t position)
+{
 	unsigned char piece[PIECE];
 	size_t all = 0;
 
 	while (all < TCP_MUCH) {
 		ssize_t sent;
 
-		tcp_fill(piece, sizeof(piece), all);
+		tcp_fill(piece, sizeof(piece), position + all);
 		sent = send(fd, piece, sizeof(piece),
 			    MSG_DONTWAIT | MSG_NOSIGNAL);
 		if (sent < 0) {
