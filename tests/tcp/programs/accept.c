@@ -386,7 +386,15 @@ static void defer_accept__server(struct tcp_end *end)
 	tcp_close(fd);
 }
 
-#define defer_accept__client accept_nonblocking__client
+/* Long after it has connected, so that accept() would not find the byte by chance. */
+static void defer_accept__client(struct tcp_end *end)
+{
+	int fd = tcp_connect(end);
+
+	usleep(300000);
+	tcp_greet(fd);
+	tcp_close(fd);
+}
 
 const struct tcp_case tcp_accept_cases[] = {
 	TCP_CASE(accept_flags),	      TCP_CASE(accept_nonblocking),
