@@ -54,6 +54,16 @@
  * more, and waits for its wake pipe (and for the end of the connection). Each
  * side stores its index or word and then loads the other's word, with a full
  * barrier between.
+ *
+ * Room: an application that found no room in a submission ring, in its stage or in the memory to
+ * send from, and wants to sleep until there is, sets HOMA_SHM_ARM_ROOM in @armed if homad has
+ * HOMA_SHM_CAN_ROOM, rings the bell as for a submission, looks for room once more, and waits for
+ * its wake pipe. homad stores the head of a ring that it has moved, or the completion ring's tail
+ * behind HOMA_CQE_FREE, then loads @armed behind a full barrier. If the bit is there it clears it
+ * and writes to the pipe. So either the application finds the room, or homad finds the bit. As
+ * most applications never set the bit, homad does not look for it after each turn, but only from
+ * when it found it set as it answered a bell; then it writes at once, because heads may have moved
+ * since the bit was set. It writes for any ring, so that there may be no room yet.
  */
 #ifndef HOMA_ABI_SHM_H
 #define HOMA_ABI_SHM_H
@@ -396,6 +406,8 @@ enum {
 	HOMA_SHM_ARM_SHARED = 1, /* wake pipe: a shared message */
 	HOMA_SHM_ARM_ANY = 2,	 /* wake pipe: any completion */
 	HOMA_SHM_ARM_FD = 4,	 /* HOMA_CTL_READY_FD: a shared message */
+	/* wake pipe: room in a submission ring, or HOMA_CQE_FREE; see above */
+	HOMA_SHM_ARM_ROOM = 8,
 };
 
 /* What homad or an application can beyond the first of its version; see @features. */
@@ -413,6 +425,8 @@ enum {
 	 * homad keeps descriptors. */
 	HOMA_SHM_CAN_HANDOVER = 64,
 	HOMA_SHM_CAN_EXEC = 128, /* HOMA_CTL_FOR_EXEC */
+	/* homad: HOMA_SHM_ARM_ROOM, of applications that ring the bell. */
+	HOMA_SHM_CAN_ROOM = 256,
 };
 
 /* What homad wants to be kicked for. */

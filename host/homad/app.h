@@ -126,6 +126,7 @@ struct homad_segment {
 	X(rx_bytes, "message bytes delivered")                \
 	X(refused, "submissions that failed at once")         \
 	X(wakeups, "times it was woken")                      \
+	X(room_told, "times it was told of room to send")     \
 	X(ring_full, "times its completion ring had no room") \
 	X(budget_out, "rounds that ended its turn before its commands did")
 
@@ -212,6 +213,8 @@ struct homad_app {
 	/* Something may wait in a submission ring that the bell says nothing of any more: the
 	 * last turn ended before the commands did, or the ring had no memory yet. */
 	bool look_again;
+	/* It has set HOMA_SHM_ARM_ROOM once, so it may want to hear of each turn of its rings. */
+	bool asks_room;
 	/* A request's number must be less than this, which grows with each request. */
 	u64 numbers_end;
 	/* Hashes of addresses under @id_key, each in the place that its last bits say. */

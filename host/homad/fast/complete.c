@@ -131,7 +131,7 @@ bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
 		return false;
 	app->freed[app->num_freed].segment = segment;
 	app->freed[app->num_freed++].offset = offset;
-	homad_touch(t, app, HOMA_SHM_ARM_ANY);
+	homad_touch(t, app, HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_ROOM);
 	return true;
 }
 
@@ -315,7 +315,8 @@ static void signal_fd(struct homad_thread *t, struct homad_app *app, int fd)
 	t->counters.wakeups++;
 }
 
-static void wake(struct homad_thread *t, struct homad_app *app, u32 want)
+static inline __attribute__((always_inline)) void
+wake(struct homad_thread *t, struct homad_app *app, u32 want)
 {
 	u32 *word = &app->queues->armed;
 	u32 armed, hit;
@@ -330,10 +331,19 @@ static void wake(struct homad_thread *t, struct homad_app *app, u32 want)
 	if (likely(!hit))
 		return;
 	__atomic_fetch_and(word, ~hit, __ATOMIC_SEQ_CST);
-	if (hit & (HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED))
+	if (hit & HOMA_SHM_ARM_ROOM)
+		app->counters.room_told++;
+	if (hit & (HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED | HOMA_SHM_ARM_ROOM))
 		signal_fd(t, app, app->wake_fd);
 	if (hit & HOMA_SHM_ARM_FD)
 		signal_fd(t, app, app->ready_fd);
+}
+
+void homad_tell_room(struct homad_thread *t, struct homad_app *app)
+{
+	homad_lock(app);
+	wake(t, app, HOMA_SHM_ARM_ROOM);
+	homad_unlock(app);
 }
 
 /* Returns false if something is left for which the ring has no room. */

@@ -115,6 +115,8 @@ void homad_events(struct homad_thread *t);
 void homad_touch(struct homad_thread *t, struct homad_app *app, u32 want);
 /** homad_deliver() - fill the rings of those touched, and wake them. */
 void homad_deliver(struct homad_thread *t);
+/** homad_tell_room() - wake it if it wants to hear that there may be room to send. */
+void homad_tell_room(struct homad_thread *t, struct homad_app *app);
 void homad_unready(struct homad_rpc *priv);
 /** homad_refuse() - a request that the engine never saw fails. */
 void homad_refuse(struct homad_thread *t, struct homad_app *app, u64 token,

@@ -160,7 +160,7 @@ static bool nothing_new(const struct homad_app *app)
 }
 
 /* From here on who submits rings anew: all that was submitted without that is seen now. */
-static void quiet_bell(struct homad_app *app)
+static void quiet_bell(struct homad_thread *t, struct homad_app *app)
 {
 	u32 *bell = &app->queues->sq[0].bell;
 
@@ -168,6 +168,25 @@ static void quiet_bell(struct homad_app *app)
 		return;
 	__atomic_store_n(bell, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	/* The first time: heads may have moved since it was set, and nobody looked. */
+	if (unlikely(!app->asks_room &&
+		     (__atomic_load_n(&app->queues->armed, __ATOMIC_RELAXED) &
+		      HOMA_SHM_ARM_ROOM))) {
+		app->asks_room = true;
+		homad_tell_room(t, app);
+	}
+}
+
+/* Completions wait for what the application has consumed or given back. */
+HOMA_RARE static void look_at_held_back(struct homad_thread *t,
+					struct homad_app *app)
+{
+	u32 held_back = HOMA_READ_ONCE(app->held_back);
+
+	if (held_back & HOMAD_CQ_FULL)
+		look_at_full_ring(t, app);
+	if (held_back & HOMAD_NO_ROOM)
+		homad_direct_retry(t, app);
 }
 
 static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
@@ -176,24 +195,24 @@ static __attribute__((noinline)) u32 look_closely(struct homad_thread *t,
 	u32 budget = HOMAD_TURN, bytes = TURN_BYTES;
 	u32 sqs, i, done;
 
-	quiet_bell(app);
+	quiet_bell(t, app);
 	app->look_again = false;
 	sqs = rings_named(app);
-	if (unlikely(HOMA_READ_ONCE(app->held_back) & HOMAD_CQ_FULL))
-		look_at_full_ring(t, app);
 	if (unlikely(sqs > app->rings_backed)) {
 		app->look_again = true;
 		homad_want_memory(t, app, app->pool_backed);
 		sqs = app->rings_backed;
 	}
 	done = releases(t, app);
-	if (unlikely(HOMA_READ_ONCE(app->held_back) & HOMAD_NO_ROOM))
-		homad_direct_retry(t, app);
+	if (unlikely(HOMA_READ_ONCE(app->held_back)))
+		look_at_held_back(t, app);
 	for (i = 0; i < sqs && budget && bytes && !app->evicted; i++) {
 		if (++app->sq_next >= sqs)
 			app->sq_next = 0;
 		done += submissions(t, app, app->sq_next, &budget, &bytes);
 	}
+	if (unlikely(app->asks_room))
+		homad_tell_room(t, app);
 	if (app->streams && budget && !app->evicted)
 		done += streams(t, app, budget);
 	if (!budget || !bytes) {

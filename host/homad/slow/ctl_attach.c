@@ -85,7 +85,7 @@ static void adopt(struct homad *d, const struct homad_making *making)
 	memcpy(h->id_key, app->id_key, sizeof(app->id_key));
 	h->features = HOMA_SHM_CAN_REJECT | HOMA_SHM_CAN_SHARE |
 		      HOMA_SHM_CAN_PLACES | HOMA_SHM_CAN_BELL |
-		      HOMA_SHM_CAN_HANDOVER;
+		      HOMA_SHM_CAN_HANDOVER | HOMA_SHM_CAN_ROOM;
 	if (homad_slow(d)->tcp)
 		h->features |= HOMA_SHM_CAN_STREAM | HOMA_SHM_CAN_FORK |
 			       HOMA_SHM_CAN_EXEC;
