@@ -377,9 +377,11 @@ int homa_wait_send(struct homa *h, size_t length, int timeout_ms);
  *
  * It is readable at first and not for a while after such an -EAGAIN. Add it to what the
  * program waits for then, and take it away when the request was accepted: it stays
- * readable as long as there may be room. Others may take the room first, and under
- * "service" nobody tells when a ring has room again, so the descriptor is readable after
- * some time, 20 to 500 microseconds, whether there is room or not; the further try says.
+ * readable as long as there may be room. Others may take the room first; the further try
+ * says. Under "service" homad tells when there is room again. It cannot if it is older
+ * than this library, or if a long request finds no memory although none is in use, and
+ * not to each of several threads of a handle that find no room; then the descriptor is
+ * readable after some time, 20 to 500 microseconds, whether there is room or not.
  * More memory for long requests is had by homa_wait_send() with a time, not by this.
  * Under "kernel" it says that the socket can be written; in process always, as a request
  * never waits there. Do not read it or close it; homa_close() does.

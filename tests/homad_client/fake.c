@@ -332,12 +332,28 @@ static bool next(struct fake *f, struct homa_sqe *sqe)
 	return false;
 }
 
+static void signal_bits(struct fake *f, u32 want)
+{
+	u32 hit = __atomic_load_n(&f->q->h.armed, __ATOMIC_SEQ_CST) & want;
+	u64 one = 1;
+
+	if (!hit)
+		return;
+	__atomic_fetch_and(&f->q->h.armed, ~hit, __ATOMIC_SEQ_CST);
+	if (hit & (HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED | HOMA_SHM_ARM_ROOM))
+		must(write(f->wake_fd, &one, sizeof(one)) > 0);
+	if (hit & HOMA_SHM_ARM_FD)
+		must(write(f->ready_fd, &one, sizeof(one)) > 0);
+}
+
 /* The entry was used; its staged bytes are the application's again. */
 static void consume(struct fake *f)
 {
 	u32 i = f->sq_last;
 
 	__atomic_store_n(&f->q->h.sq[i].head, ++f->sq_head[i], __ATOMIC_SEQ_CST);
+	if (f->features & HOMA_SHM_CAN_ROOM)
+		signal_bits(f, HOMA_SHM_ARM_ROOM);
 }
 
 struct homa_sqe fake_next(struct fake *f)
@@ -374,20 +390,6 @@ const u8 *fake_bytes(struct fake *f, const struct homa_sqe *sqe)
 	must(sqe->segment < f->segs);
 	must((u64)sqe->offset + sqe->length <= f->seg_bytes[sqe->segment]);
 	return f->seg[sqe->segment] + sqe->offset;
-}
-
-static void signal_bits(struct fake *f, u32 want)
-{
-	u32 hit = __atomic_load_n(&f->q->h.armed, __ATOMIC_SEQ_CST) & want;
-	u64 one = 1;
-
-	if (!hit)
-		return;
-	__atomic_fetch_and(&f->q->h.armed, ~hit, __ATOMIC_SEQ_CST);
-	if (hit & (HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED))
-		must(write(f->wake_fd, &one, sizeof(one)) > 0);
-	if (hit & HOMA_SHM_ARM_FD)
-		must(write(f->ready_fd, &one, sizeof(one)) > 0);
 }
 
 /* What the application gave back, and a page that it does not have. */
@@ -444,6 +446,8 @@ void fake_put(struct fake *f, struct homa_cqe cqe, const void *bytes)
 	}
 	f->cqe[f->cq_tail % f->entries.complete] = cqe;
 	__atomic_store_n(&f->q->h.cq.tail, ++f->cq_tail, __ATOMIC_SEQ_CST);
+	if (cqe.kind == HOMA_CQE_FREE)
+		signal_bits(f, HOMA_SHM_ARM_ROOM);
 	signal_bits(f, cqe.flags & HOMA_CQE_PRIVATE ?
 			       HOMA_SHM_ARM_ANY :
 			       HOMA_SHM_ARM_ANY | HOMA_SHM_ARM_SHARED |

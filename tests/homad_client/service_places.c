@@ -35,7 +35,7 @@ static void later_homad__of_other_sizes_and_more_kinds(void **state)
 {
 	(void)state;
 	f.minor = 7;
-	f.features = 0xffffff00;
+	f.features = 0xfffffe00;
 	f.entries = (struct homa_ctl_rings){ 16, 32, 64 };
 	open_handle();
 	fake_echo(&f);

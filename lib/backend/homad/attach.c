@@ -255,6 +255,7 @@ static void swap(struct homa_svc *c, struct homa_svc_att *att)
 	c->att = att;
 	if (!old)
 		return;
+	homa_svc_send_leave(c, old);
 	/* The old attachment stays mapped while the application holds messages in it. */
 	if (old->pieces_taken != old->pieces_released && !old->lent)
 		homa_list_add_tail(&c->old, &old->old);

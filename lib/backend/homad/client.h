@@ -42,6 +42,7 @@
 #include "homa_list.h"
 #include "homa_spin.h"
 #include "homa_turn.h"
+#include "may_send.h"
 #include "places.h"
 #include "shm.h"
 #include "svc_counters.h"
@@ -103,6 +104,8 @@ struct homa_svc_att {
 	 * has given back (under release_lock). */
 	u64 pieces_taken, pieces_released;
 	struct homa_turn heap_lock;
+	/* Under heap_lock: 1 + the timer to set when memory to send from is given back, or 0. */
+	int room_timer;
 	/* Under heap_lock: the segments with memory to send from, and what is free in each. */
 	u32 num_segs;
 	u8 *seg[HOMA_SHM_SEGMENTS];
@@ -320,11 +323,8 @@ struct homa_svc {
 
 	/* The descriptor of homa_fd(), or -1, and the descriptors in its set, see fd.c. */
 	int ep_fd, level_fd, ready_fd, timer_fd;
-	/* The timer of homa_send_fd(), or -1; it is made under @ctl, see fd_send.c. Atomic. */
-	int send_fd;
-	/* How long that timer was last set to run, in ns; 0 if the last request that does not wait
-	 * found room. Atomic. */
-	u32 send_pause;
+	/* What is behind homa_send_fd(). */
+	struct homa_svc_may_send may_send;
 	/* @asks: calls that did not wait and found nothing; every 64th looks whether homad lives.
 	 * @vain: such receives since the last message; they say when to yield. */
 	u32 asks, vain;
@@ -533,9 +533,6 @@ int homa_svc_reply(void *host, const struct homa_message *request,
 		   const struct homa_message_out *out);
 int homa_svc_reject(void *host, const struct homa_message *request, int error);
 int homa_svc_wait_send(void *host, size_t length, int64_t timeout_ns);
-int homa_svc_send_fd(void *host);
-/** homa_svc_send_tried() - set homa_send_fd() after a request that does not wait returned @rc. */
-void homa_svc_send_tried(struct homa_svc *c, int rc);
 int homa_svc_alive(void *host, const struct homa_message *request);
 int homa_svc_abort(void *host, uint64_t id, int error);
 

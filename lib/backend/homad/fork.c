@@ -53,8 +53,9 @@ static void in_child(void)
 			homa_container_of(node, struct homa_svc, all);
 
 		close_all((int[]){ c->nudge_fd, c->ep_fd, c->level_fd,
-				   c->ready_fd, c->timer_fd, c->send_fd },
-			  6);
+				   c->ready_fd, c->timer_fd, c->may_send.fd,
+				   c->may_send.timer },
+			  7);
 	}
 	homa_list_init(&connections);
 	homa_list_init(&handles);

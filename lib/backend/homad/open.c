@@ -35,8 +35,8 @@ static struct homa_svc *new_handle(const struct homa_backend_options *options)
 	if (!c)
 		return NULL;
 	memset(c, 0, sizeof(*c));
-	c->nudge_fd = c->ep_fd = c->level_fd = c->ready_fd = c->timer_fd =
-		c->send_fd = -1;
+	c->nudge_fd = c->ep_fd = c->level_fd = c->ready_fd = c->timer_fd = -1;
+	homa_svc_may_send_init(&c->may_send);
 	set_spin(c, options->spin_us);
 	c->rcvbuf = options->own_rcvbuf || options->region ? options->rcvbuf : 0;
 	c->region = options->region;
@@ -59,6 +59,7 @@ void homa_svc_free(struct homa_svc *c)
 	void *chunk, *next;
 
 	homa_svc_fd_close(c);
+	homa_svc_may_send_close(&c->may_send, c->att);
 	while ((node = homa_list_pop(&c->old)))
 		homa_svc_att_put(
 			homa_container_of(node, struct homa_svc_att, old));
@@ -79,8 +80,6 @@ void homa_svc_free(struct homa_svc *c)
 	homa_svc_slots_free(c);
 	if (c->nudge_fd >= 0)
 		close(c->nudge_fd);
-	if (c->send_fd >= 0)
-		close(c->send_fd);
 	pthread_mutex_destroy(&c->ctl);
 	free(c);
 }

@@ -29,4 +29,11 @@ static inline bool homa_svc_same_major(u32 version)
 /** homa_svc_find_rings() - find @att's rings in @att->queues; 0, or -EPROTO if homad is wrong. */
 int homa_svc_find_rings(struct homa_svc_att *att);
 
+/** homa_svc_ring_bell() - ring the bell at @bell after a ring's tail was stored; see abi/shm.h. */
+static inline void homa_svc_ring_bell(u32 *bell)
+{
+	if (!__atomic_load_n(bell, __ATOMIC_SEQ_CST))
+		__atomic_store_n(bell, 1, __ATOMIC_RELEASE);
+}
+
 #endif

@@ -90,6 +90,7 @@ void homa_svc_lost(struct homa_svc *c, u32 state)
 	if (c->ep_fd >= 0)
 		homa_svc_fd_detach(c);
 	homa_svc_fd_touch(c);
+	homa_svc_send_woken(c);
 	wake_all(c);
 }
 

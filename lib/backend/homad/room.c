@@ -2,7 +2,8 @@
 /*
  * Room to send, for programs that do not wait when they send: in our ring, beside it,
  * and for long messages in the data memory, of which homad gives more when it is asked.
- * Nobody tells when a ring has room again, so this looks, more and more seldom.
+ * This looks, more and more seldom. homa_send_fd() (fd_send.c) is for those who sleep until
+ * homad tells.
  */
 #include <errno.h>
 #include <sched.h>
@@ -34,7 +35,7 @@ static int try_room(struct homa_svc *c, u32 length, bool ask)
 					       &offset);
 		if (rc)
 			return rc == -ENOBUFS ? -EAGAIN : rc;
-		homa_svc_long_put(att, segment, offset);
+		homa_svc_long_back(att, segment, offset);
 		homa_svc_att_put(att);
 		length = 0;
 	}

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 #include "client.h"
 
@@ -35,11 +36,31 @@ void homa_svc_long_put(struct homa_svc_att *att, u32 segment, u32 offset)
 	homa_turn_unlock(&att->heap_lock);
 }
 
+void homa_svc_long_tell(struct homa_svc_att *att, int timer)
+{
+	homa_turn_lock(&att->heap_lock);
+	att->room_timer = 1 + timer;
+	homa_turn_unlock(&att->heap_lock);
+}
+
+void homa_svc_long_back(struct homa_svc_att *att, u32 segment, u32 offset)
+{
+	static const struct itimerspec at_once = { .it_value.tv_nsec = 1 };
+
+	homa_svc_long_put(att, segment, offset);
+	homa_turn_lock(&att->heap_lock);
+	/* Under the lock, as the timer is closed only after it was taken away from here. */
+	if (unlikely(att->room_timer))
+		timerfd_settime(att->room_timer - 1, 0, &at_once, NULL);
+	att->room_timer = 0;
+	homa_turn_unlock(&att->heap_lock);
+}
+
 void homa_svc_unalloc(const struct homa_room *room)
 {
 	struct homa_svc_att *att = room->owner;
 
-	homa_svc_long_put(att, room->segment, room->offset);
+	homa_svc_long_back(att, room->segment, room->offset);
 	homa_svc_att_put(att);
 }
 

@@ -72,7 +72,7 @@ static void drop_long(struct outgoing *o)
 	if (!o->att)
 		return;
 	if (!o->lent) {
-		homa_svc_long_put(o->att, o->segment, o->offset);
+		homa_svc_long_back(o->att, o->segment, o->offset);
 		homa_svc_att_put(o->att);
 	}
 	o->att = NULL;
@@ -197,10 +197,11 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 			      .length = (u32)out->length,
 			      .nonblock = flags & HOMA_NONBLOCK };
 	struct homa_svc *c = host;
-	struct homa_svc_slot *slot;
+	struct homa_svc_slot *slot = NULL;
 	struct homa_svc_ring *ring;
 	struct homa_sqe *sqe;
 	struct homa_addr to;
+	u32 tries = 0;
 	u64 token;
 	u16 port;
 	int rc;
@@ -209,11 +210,11 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 	if (rc)
 		return rc;
 	to.encap = homa_sockaddr_encap(dest);
-	if (unlikely(out->room))
-		lend(&o);
-	rc = start_request(c, &o, &to, &ring, &slot, &token);
-	if (o.nonblock)
-		homa_svc_send_tried(c, rc);
+	do {
+		if (unlikely(out->room))
+			lend(&o);
+		rc = start_request(c, &o, &to, &ring, &slot, &token);
+	} while (o.nonblock && homa_svc_send_tried(c, rc, o.length, tries++ > 0));
 	if (rc)
 		return rc;
 	slot->is_private = (flags & HOMA_PRIVATE) != 0;

@@ -207,13 +207,6 @@ u8 *homa_svc_stage(struct homa_svc *c, struct homa_svc_ring *ring, u32 bytes,
 	return c->att->seg[0] + *offset;
 }
 
-/* Ring the bell, after the ring's tail was stored; see abi/shm.h. */
-static void ring_bell(u32 *bell)
-{
-	if (!__atomic_load_n(bell, __ATOMIC_SEQ_CST))
-		__atomic_store_n(bell, 1, __ATOMIC_RELEASE);
-}
-
 void homa_svc_submit(struct homa_svc *c, struct homa_svc_ring *ring)
 {
 	const struct homa_svc_place *place = &c->att->submit[ring - c->rings];
@@ -223,7 +216,7 @@ void homa_svc_submit(struct homa_svc *c, struct homa_svc_ring *ring)
 	ring->stage_end[ring->tail & (place->entries - 1)] = ring->stage_tail;
 	__atomic_store_n(&place->index->tail, ++ring->tail, __ATOMIC_SEQ_CST);
 	if (ring != c->rings && c->att->bell)
-		ring_bell(c->att->bell);
+		homa_svc_ring_bell(c->att->bell);
 	wanted = __atomic_load_n(&h->need_kick, __ATOMIC_SEQ_CST);
 	state = __atomic_load_n(&h->state, __ATOMIC_RELAXED);
 	if (unlikely(wanted & HOMA_SHM_KICK_SUBMIT))

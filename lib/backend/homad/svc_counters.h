@@ -12,6 +12,7 @@
 	X(batched, "messages taken in one turn with another one")              \
 	X(kicks, "times homad had to be woken")                                \
 	X(ring_waits, "times a submission waited for room")                    \
+	X(room_asks, "times homad was asked to tell when there is room")       \
 	X(releases_kept, "buffers given back that waited for room")            \
 	X(given, "messages sent from memory of homa_alloc() without a copy")   \
 	X(given_copied, "messages in memory of homa_alloc() that were copied") \

@@ -90,8 +90,10 @@ static int block(struct homa_svc *c, u64 until)
 		rc = sleep_on(c, fds, 3, until);
 		if (fds[0].revents & POLLIN)
 			swallow(c->nudge_fd);
-		if (fds[1].revents & POLLIN)
+		if (fds[1].revents & POLLIN) {
 			swallow(att->wake_fd);
+			homa_svc_send_heard(c);
+		}
 		if (att == c->att && fds[2].revents)
 			homa_svc_check(c);
 		homa_svc_att_put(att);
