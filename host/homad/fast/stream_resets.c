@@ -7,6 +7,10 @@
 #include "fast.h"
 #include "streams.h"
 
+/* So many streams that wait for their turn are looked at in a round; the others follow in the
+ * next ones, so that a user with thousands of them on a slow link does not hold up the rest. */
+#define MOST_LOOKED_AT 64u
+
 /* What it had to say was said, or cannot be said now, as with the kernel. */
 static bool had_its_turn(const struct homad_stream *stream)
 {
@@ -17,17 +21,22 @@ static bool had_its_turn(const struct homad_stream *stream)
 
 u32 homad_streams_reset(struct homad_thread *t)
 {
-	struct homa_list *node = t->tcp->resetting.next;
-	u32 n = 0;
+	struct homa_list *list = &t->tcp->resetting;
+	u32 n = 0, left = MOST_LOOKED_AT;
+	bool more = !homa_list_empty(list);
+	const struct homa_list *last = list->prev;
 
-	while (node != &t->tcp->resetting) {
+	while (more && left-- && !homa_list_empty(list)) {
+		struct homa_list *node = list->next;
 		struct homad_stream *stream =
 			homa_container_of(node, struct homad_stream, pending);
 
-		node = node->next;
-		if (!had_its_turn(stream))
+		more = node != last;
+		homa_list_del(node);
+		if (!had_its_turn(stream)) {
+			homa_list_add_tail(list, node);
 			continue;
-		homa_list_del(&stream->pending);
+		}
 		homad_stream_end(t, stream, true);
 		homad_tcp_local_reset(t);
 		n++;
