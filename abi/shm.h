@@ -154,25 +154,34 @@ enum homa_ctl_op {
  * event yet: it would be the ticket's, and nobody would accept it. */
 #define HOMA_CTL_ALL_SEEN 4u
 
-/* struct homa_ctl_rings - entries of each ring; in a question 0: homad's default. */
+/* struct homa_ctl_rings - how many entries each ring has; 0 in a request leaves the number
+ * to homad. */
 struct homa_ctl_rings {
 	uint32_t submit, complete, release;
 };
 
 /**
  * struct homa_ctl_request - application to homad, one packet
- * @magic, @version: HOMA_SHM_MAGIC, HOMA_SHM_VERSION.
- * @op: enum homa_ctl_op.
- * @bytes: ATTACH, POOL: of the receive pool, a multiple of 64 KiB, 0: homad's
- *	default; SEGMENT: of the segment; READY_FD: 1: signalled for every message;
- *	LISTEN: HOMA_CTL_LISTEN_*; ALIVE: the request's token; STREAMS: how many there
- *	may be, 0: homad's default; STREAM_LISTEN: connections that may wait; STREAM_SHARE,
- *	STREAM_JOIN: bits of HOMA_CTL_FOR_*, HOMA_CTL_ALL_SEEN.
- * @port: BIND, LISTEN: wanted; LISTEN: 0: the present one.
- * @features: ATTACH, IMPORT: what the application can, HOMA_SHM_CAN_*.
- * @encap, @ip: ROUTE: the destination, as in struct homa_sqe. IMPORT: a token.
- * @rings: ATTACH, if @features has HOMA_SHM_CAN_PLACES: how large its rings shall be.
- * @name: ATTACH: what to show for it, NUL-terminated.
+ *
+ * Fields that a command does not name below are 0.
+ * @magic: always HOMA_SHM_MAGIC.
+ * @version: always HOMA_SHM_VERSION.
+ * @op: the command, enum homa_ctl_op.
+ * @bytes: the command's number. ATTACH and POOL ask for a receive pool of so many bytes, a
+ *	multiple of 64 KiB, or with 0 for one of homad's default size. SEGMENT asks for a
+ *	segment of so many bytes. READY_FD with 1 asks for a signal for every message, with 0
+ *	for one when the first message waits. LISTEN has bits of HOMA_CTL_LISTEN_*. ALIVE has
+ *	the token of the request. STREAMS says how many streams there may be at most; 0 means
+ *	homad's default. STREAM_LISTEN says how many connections may wait. STREAM_SHARE and
+ *	STREAM_JOIN have bits of HOMA_CTL_FOR_* and HOMA_CTL_ALL_SEEN.
+ * @port: the Homa port that BIND or LISTEN wants; 0 with LISTEN means the present one.
+ * @features: what the application can, HOMA_SHM_CAN_*; of ATTACH and IMPORT.
+ * @encap: the UDP encapsulation port of the destination that ROUTE asks about; 0: none.
+ * @ip: the address of that destination (IPv4 as ::ffff:a.b.c.d). IMPORT: the token.
+ *	STREAM_JOIN: the ticket.
+ * @rings: the sizes of the rings that ATTACH asks for; it counts if @features has
+ *	HOMA_SHM_CAN_PLACES.
+ * @name: the name under which tools show the application, NUL-terminated; of ATTACH.
  */
 struct homa_ctl_request {
 	uint32_t magic;
@@ -191,21 +200,29 @@ struct homa_ctl_request {
 
 /**
  * struct homa_ctl_answer - homad to application, one packet for each request
- * @error: 0 or a negative errno.
- * @version: that of the question, or homad's if it refuses another one.
- * @port: our Homa port (ATTACH: automatic; BIND, LISTEN: the present one).
- * @encap: ATTACH: homad's UDP encapsulation port, 0: none.
+ *
+ * Fields that an answer does not use are 0.
+ * @error: 0, or why homad refuses, a negative errno.
+ * @version: the version of the request; if homad refuses that version, homad's own.
+ * @op: the command that this answers, enum homa_ctl_op.
+ * @port: the Homa port of the attachment. ATTACH: the one that homad has chosen. BIND and
+ *	LISTEN: the one that it has now.
+ * @encap: ATTACH: the UDP port on which homad receives encapsulated packets; 0: none.
  * @native: ATTACH: 1: homad has a device over which it sends without UDP to addresses that
  *	name no encapsulation port; 0: it has none.
  * @ip: ATTACH, IMPORT: an address of this host; STREAM_SHARE: the ticket; EXPORT: the token;
  *	else zeros.
- * @queues_bytes, @data_bytes, @pool_bytes: sizes of the memory in the answer.
- * @max_rpcs: ATTACH: how many requests may be open at once, <= 65536.
- * @max_segments: ATTACH: data segments allowed, segment 0 included.
- * @total: METRICS, RPCS: records that follow; ALIVE: 1: it waits, 0: not any more;
- *	STREAM_LISTEN: the listener's number. EXPORT: for how many ms the token is good.
- * @text: with an error: one sentence, what is wrong and how to mend it.
- * @rings: ATTACH: how large they are; zeros from a homad that knows only one size.
+ * @queues_bytes: ATTACH, IMPORT: the size of the queues memory, bytes.
+ * @data_bytes: ATTACH, IMPORT: the size of data segment 0; SEGMENT: of the new one, bytes.
+ * @pool_bytes: ATTACH, IMPORT, POOL: the size of the receive pool, bytes.
+ * @max_rpcs: ATTACH: so many requests may be open at once, at most 65536.
+ * @max_segments: ATTACH: so many data segments are allowed, segment 0 included.
+ * @segment: IMPORT: the attachment has so many data segments. SEGMENT: the new one's number.
+ * @total: METRICS, RPCS: so many records follow. ALIVE: 1 if the client still waits, else 0.
+ *	STREAM_LISTEN: the listener's number. STREAM_SHARE, STREAM_JOIN: the ticket is for so
+ *	many streams and listeners. EXPORT: the token is good for so many ms.
+ * @text: with an error: one sentence that says what is wrong and how to mend it.
+ * @rings: ATTACH: how many entries each ring has; zeros from a homad that knows one size only.
  */
 struct homa_ctl_answer {
 	int32_t error;
@@ -310,16 +327,22 @@ enum {
 
 /**
  * struct homa_sqe - a command
- * @length: of the message, 1 .. 1,000,000; ABORT: positive errno or 0; REJECT: the
- *	errno that the client hears, 1 .. 511.
- * @segment, @offset: where its bytes are.
- * @ip, @port: REQUEST: the server (IPv4 as ::ffff:a.b.c.d).
- * @encap: REQUEST: its UDP encapsulation port, 0: the default way.
- * @cookie: REQUEST: comes back with the response.
- * @token: REQUEST: the application's name for the RPC, not 0; its low 16 bits
- *	are below max_rpcs and unique among open requests. With HOMA_SQE_NUMBERED the
- *	other 48 are the number that its id is made of, used only once. REPLY, REJECT: the
- *	request's token. ABORT: a request's token, 0: all.
+ * @op: what to do, enum homa_sqe_op.
+ * @flags: bits from HOMA_SQE_PRIVATE to HOMA_SQE_DEADLINE.
+ * @port: REQUEST: the server's Homa port.
+ * @length: REQUEST, REPLY: the length of the message in bytes, 1 to 1,000,000. ABORT: the
+ *	positive errno with which the RPCs fail, or 0 if they shall end without a failure.
+ *	REJECT: the errno that the client hears, 1 to 511.
+ * @offset: REQUEST, REPLY: the message begins at this byte of the data segment @segment.
+ * @segment: REQUEST, REPLY: the number of the data segment in which the message lies.
+ * @encap: REQUEST: the server's UDP encapsulation port; 0: the default way.
+ * @ip: REQUEST: the server's address (IPv4 as ::ffff:a.b.c.d).
+ * @cookie: REQUEST: a value of the application's, which comes back with the completion.
+ * @token: REQUEST: the application's name for the RPC, not 0. Its low 16 bits are below
+ *	homa_ctl_answer.max_rpcs, and no other open request has the same ones. With
+ *	HOMA_SQE_NUMBERED the upper 48 bits are the number that the RPC's id is made of, which
+ *	is used only once. REPLY, REJECT: the request's homa_cqe.token. ABORT: the token of one
+ *	of the application's requests, or 0 for all of them.
  * @deadline: REQUEST, with HOMA_SQE_DEADLINE: when the application stops waiting for the
  *	response, ns of homad's CLOCK_MONOTONIC; 0: it does not say. The server is told how long
  *	that is from now; homad does nothing when it passes.
@@ -353,10 +376,19 @@ enum { HOMA_CQE_PRIVATE = 1 };
 
 /**
  * struct homa_cqe - something happened
- * @error: positive errno of FAILED.
- * @length: bytes of the message; FREE: an offset. @num_pages: how many entries of @pages are
- *	valid; FREE: a segment's number.
- * @cookie: RESPONSE, FAILED, GONE: the request's.
+ * @kind: what happened, enum homa_cqe_kind.
+ * @flags: HOMA_CQE_PRIVATE if the request had HOMA_SQE_PRIVATE.
+ * @port: REQUEST, RESPONSE: the other end's Homa port. FAILED may have it, @ip and @encap, too.
+ * @error: FAILED: why, a positive errno.
+ * @length: REQUEST, RESPONSE: the length of the message in bytes. FREE: the offset of the
+ *	bytes in their segment.
+ * @num_pages: REQUEST, RESPONSE: so many entries of @pages are valid. FREE: the number of the
+ *	segment in which the bytes are.
+ * @token: RESPONSE, FAILED, GONE: the request's homa_sqe.token. REQUEST: homad's name for the
+ *	RPC, by which the application replies or rejects.
+ * @ip: REQUEST, RESPONSE: the other end's address (IPv4 as ::ffff:a.b.c.d).
+ * @encap: REQUEST, RESPONSE: its UDP encapsulation port; 0: none.
+ * @cookie: RESPONSE, FAILED, GONE: the value that the request had.
  * @deadline: REQUEST: when its client stops waiting, as the client says: ns of homad's
  *	CLOCK_MONOTONIC; 0: it does not say, or this homad is older than that. Any value may
  *	come. An application in another time namespace than homad cannot use either.

@@ -43,13 +43,17 @@ struct homad_rpc {
 	/* Of a server's RPC whose client is an application of this host: the id that the
 	 * client knows, with the lowest bit changed. 0: the client knows the engine's. */
 	u64 seen_id;
+	/* The length of the outgoing message, bytes. */
 	u32 out_size;
 	u32 offset;
 	u16 segment;
 	/* The event that waits, HOMA_EV_*. */
 	u8 event;
+	/* The attachment is the RPC's client; else it is its server. */
 	bool client;
+	/* @out is homad's own copy, which homad frees. */
 	bool copied;
+	/* The application has asked for this response alone (HOMA_SQE_PRIVATE). */
 	bool is_private;
 	/* The id of a client's RPC is made of the number in its token (abi/shm.h). */
 	bool numbered;
@@ -57,10 +61,11 @@ struct homad_rpc {
 
 /* struct homad_slot - the place of one open RPC in an attachment's table, by token */
 struct homad_slot {
+	/* The engine's name for the RPC. */
 	struct homa_handle handle;
 	/* The RPC if it goes the short way (direct.c); @handle has no meaning then. */
 	struct homad_direct *direct;
-	/* 0: the slot is free. */
+	/* The application's name for the RPC; 0 while the slot is free. */
 	u64 token;
 	/* @cookie, @error, @kind and @flags go into the completion of a client's RPC that
 	 * ended without the engine: it was refused, or aborted without a failure. */
@@ -76,24 +81,30 @@ struct homad_slot {
 
 /* struct homad_direct - an RPC between two applications of this host; see direct.c */
 struct homad_direct {
-	/* Where the two attachments list it; @wait is in the client's list of responses
-	 * that wait for room in its ring. */
+	/* @of_client and @of_server link it into homad_app.direct_client of its client and
+	 * direct_server of its server. @wait links it into direct_waiting of its client while
+	 * its response waits for room in the client's ring. */
 	struct homa_list of_client, of_server, wait;
 	/* @client: who asked; NULL when it has no interest any more. @server: who has to
 	 * answer; NULL when it has. @lender: the attachment in whose data segment the
 	 * response lies, if it was not copied; @of_server is in that one's list then. */
 	struct homad_app *client, *server, *lender;
+	/* The names that the two applications have for the RPC. */
 	u64 client_token, server_token;
-	/* @id: the client's name for the RPC. @seen_id: the server's. @sent_ns: when the
+	/* @cookie: the value that the client wants back. @id: the client's name for the RPC. @seen_id: the server's. @sent_ns: when the
 	 * request was submitted, ns. */
 	u64 cookie, id, seen_id, sent_ns;
+	/* The address of this host by which the client has called the server. */
 	struct homa_addr addr;
 	/* The response while it waits: @length bytes, homad's own copy if @copied, else at
 	 * @offset of @lender's @segment. */
 	u8 *out;
+	/* @request_length: the length of the request, bytes. @length, @offset: see @out. */
 	u32 request_length, length, offset;
-	/* @client_port and @server_port are what each side sees of the other. */
+	/* @segment: see @out. @client_port, @server_port: the port of each side that the other
+	 * one sees. */
 	u16 segment, client_port, server_port;
+	/* @is_private: the client asked for this response alone. @waiting: the response waits. */
 	bool is_private, copied, waiting;
 };
 
@@ -140,8 +151,8 @@ struct homad_app_counters {
  * hold back responses. */
 enum { HOMAD_READY_RESPONSES, HOMAD_READY_REQUESTS, HOMAD_READY };
 
-/* Completions wait: the completion ring was full, or @direct_waiting has responses for which
- * there is no room. */
+/* Bits of homad_app.held_back, why completions wait: the completion ring was full; or
+ * homad_app.direct_waiting has responses for which the pool or the ring has no room. */
 enum { HOMAD_CQ_FULL = 1, HOMAD_NO_ROOM = 2 };
 
 enum homad_app_phase {
@@ -163,7 +174,8 @@ struct homad_app {
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	/* Shared memory: rings, receive pool, and segments with bytes to send. */
+	/* Shared memory: @queues has the rings, @pool the receive pool of @pool_bytes bytes;
+	 * @seg has segments with bytes to send. */
 	struct homa_shm_header *queues;
 	u8 *pool;
 	size_t pool_bytes;
@@ -201,7 +213,8 @@ struct homad_app {
 	/* ---- The fast path alone uses these. ---- */
 	/* Its home: the only thread that looks at its rings. */
 	struct homad_thread *thread;
-	/* Protects the completion side when there are several threads. */
+	/* Whoever changes the completion ring, the slots or the lists of RPCs holds this lock if
+	 * there are several threads. */
 	struct homa_turn lock;
 	/* The engine's socket, and the engine's memory for its receive pool. */
 	struct homa_sock *sock;
@@ -222,24 +235,33 @@ struct homad_app {
 		struct homa_addr addr;
 		u64 hash;
 	} ways[HOMAD_WAYS];
+	/* homad has taken so many entries from the release ring. */
 	u32 release_head;
+	/* homad has written completions up to @cq_tail; the application knows of those before
+	 * @cq_published. */
 	u32 cq_tail, cq_published;
-	u32 cq_head; /* as last seen */
-	/* @is_polled: in homad_polled.apps; an attachment that is not must kick.
-	 * @is_touched: in homad_thread.touched, because completions were added in this
-	 * round. @evicted: it broke the rules,
-	 * as @why says. @shut: it said HOMA_CTL_SHUTDOWN. */
+	/* The application had taken completions up to this index when homad last looked. */
+	u32 cq_head;
+	/* @is_polled: @polled is in a list, and homad looks at its rings by itself; else it must
+	 * kick. @is_touched: @touched is in homad_thread.touched, because completions were added
+	 * in this round. @evicted: it broke the rules, as @why says. @shut: it said
+	 * HOMA_CTL_SHUTDOWN. */
 	bool is_polled, is_touched, evicted, shut;
-	/* It asked to share its port. Read anywhere. */
+	/* It has asked to share its port; any thread may read this. */
 	bool shares;
+	/* With @evicted: which rule it broke, for the log and tools. */
 	const char *why;
-	struct homa_list member;  /* of homad_thread.apps */
-	struct homa_list closing; /* of homad_thread.closing */
+	/* @member links it into homad_thread.apps of its home, @closing into
+	 * homad_thread.closing while its RPCs are being ended. */
+	struct homa_list member;
+	struct homa_list closing;
 	/* What happened that it may want to be woken for: HOMA_SHM_ARM_*. */
 	u32 wake_want;
 	/* When its rings were last seen with something in them, ns. */
 	u64 quiet_since;
-	struct homa_list polled; /* in homad_polled.apps of its user at @thread */
+	/* @polled links it into homad_polled.apps of its user at @thread, @touched into
+	 * homad_thread.touched. */
+	struct homa_list polled;
 	struct homa_list touched;
 	/* RPCs with an event that it has not been told of. */
 	struct homa_list ready[HOMAD_READY];
@@ -252,16 +274,21 @@ struct homad_app {
 	/* Server slots in use: requests that it has and has not answered. Under @lock; read
 	 * by every thread that has a request for a port that it shares. */
 	u32 unanswered;
-	u32 ended_first,
-		ended_last; /* client slots whose end it has to be told of */
+	/* The first and the last entry of the list of client slots whose end the application has
+	 * not been told of (homad_slot.next). */
+	u32 ended_first, ended_last;
+	/* RPCs that go the short way: those that it has asked for, those that it has to answer,
+	 * and those of the first whose responses wait for room in its ring. */
 	struct homa_list direct_client, direct_server, direct_waiting;
-	/* Why completions wait, HOMAD_CQ_FULL or HOMAD_NO_ROOM; written under the lock, and
-	 * @thread reads it without. */
+	/* Why completions wait, bits of HOMAD_CQ_FULL and HOMAD_NO_ROOM. It is written under
+	 * the lock, and @thread reads it without. */
 	u32 held_back;
-	/* The engine has let go of it; @passed: how many rounds each thread had begun then. */
+	/* @graced: the engine refers to it no more, and other threads may still have found it.
+	 * @passed: how many rounds each thread had begun at that moment. */
 	bool graced;
 	u32 passed[HOMAD_MAX_THREADS];
-	/* Data that is to be announced as free when its completion ring has room. */
+	/* Messages to send that homad has no more use for: the application is told when its
+	 * completion ring has room. There are @num_freed of them, and room for @max_freed. */
 	struct homad_freed {
 		u32 offset;
 		u16 segment;
@@ -274,7 +301,8 @@ struct homad_app {
 	 * streams whose bytes are still being sent. */
 	struct homad_streams *streams;
 	bool lingers;
-	struct homad_app *next_dead; /* in homad.dead */
+	/* The next attachment in the stack homad.dead. */
+	struct homad_app *next_dead;
 	/* It is in homad.wanting, by @next_wanting, or the slow path has taken it from there
 	 * and has not answered yet; atomic. @want_pages: pages that @pool is to have then. */
 	bool asked_memory;
