@@ -91,8 +91,8 @@ struct homad_direct {
 	struct homad_app *client, *server, *lender;
 	/* The names that the two applications have for the RPC. */
 	u64 client_token, server_token;
-	/* @cookie: the value that the client wants back. @id: the client's name for the RPC. @seen_id: the server's. @sent_ns: when the
-	 * request was submitted, ns. */
+	/* @cookie: the value that the client wants back. @id: the client's name for the RPC, and
+	 * @seen_id: the server's. @sent_ns: when the request was submitted, ns. */
 	u64 cookie, id, seen_id, sent_ns;
 	/* The address of this host by which the client has called the server. */
 	struct homa_addr addr;

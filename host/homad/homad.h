@@ -43,14 +43,19 @@
 struct homad_port {
 	/* Packet I/O; NULL for messages between applications of this host. */
 	struct nic *nic;
-	struct homa_link *link;	     /* the engine's */
-	const struct nic_info *info; /* of @nic */
+	/* The engine's link for this port. */
+	struct homa_link *link;
+	/* What @nic says of itself; NULL if @nic is. */
+	const struct nic_info *info;
+	/* The port's place in homad.ports. */
 	u32 index;
 	/* Index of the thread that serves it. */
 	u32 thread;
 	/* Its peers are an IP address and a UDP port. */
 	bool encap;
+	/* The network device's number in the kernel; 0: it has none. */
 	int ifindex;
+	/* The device is software, such as veth, and has no rate of its own. */
 	bool virtual_device;
 	/* When the engine's pacer wants to be asked again, ns; HOMA_NEVER: not by time. */
 	u64 tx_at;
@@ -61,7 +66,8 @@ struct homad_port {
 	/* @rx_at: time before which the nic is not asked for packets again, in ns.
 	 * @heard_at: when it last had one, in ns. */
 	u64 rx_at, heard_at;
-	char name[32]; /* "eth0", "udp", "local" */
+	/* The name by which logs and tools call it: "eth0", "udp" or "local". */
+	char name[32];
 	struct homad *d;
 	/* Questions about the way to destinations; those that are open are the thread's for
 	 * routes. */
@@ -87,9 +93,10 @@ struct homad {
 	int dead_fd;
 	/* Attachments for homad_session_free(): an atomic stack by homad_app.next_dead. */
 	struct homad_app *dead;
-	/* Copies of outgoing messages, of all users together (copies.h), if there are several
-	 * threads; and how many bytes of them one user and all may have, and within how many of
-	 * all nobody can have too many, which the slow path writes. */
+	/* @copies: the copies of outgoing messages of all users together (copies.h), counted here
+	 * if there are several threads. @copies_of_user, @copies_of_all: so many bytes of them one
+	 * user and all users may have. @copies_easy: while all have fewer bytes, no user has too
+	 * many. The slow path writes the three limits. */
 	struct homad_copies copies;
 	u64 copies_of_user, copies_of_all, copies_easy;
 	/* Attachments that need more memory: an atomic stack by homad_app.next_wanting. */
@@ -109,7 +116,9 @@ struct homad {
 	/* True while the thread for routes runs; while it is false homad_ask_route() asks the
 	 * kernel in the caller's thread. Written by homad_routes_start() and _stop(). */
 	bool routes;
-	void *slow; /* struct homad_slow, slowpath.h */
+	/* The slow path's own part, struct homad_slow (slowpath.h). */
+	void *slow;
+	/* What scaling.c knows of the load; NULL: the number of threads is fixed. */
 	struct homad_scaling *scaling;
 	/* The process that is tracing; 0: none. Written by trace_stream.c in the admin thread. */
 	pid_t tracing;
@@ -120,15 +129,15 @@ struct homad {
 /** homad_start() - open the NICs, make the engine, start the threads. @err
  *  receives one sentence on failure; what did not work but need not is logged. */
 int homad_start(struct homad *d, char *err, size_t errlen);
-/** homad_stop() - applications see HOMA_SHM_STOPPING; threads end. */
+/** homad_stop() - tell applications by HOMA_SHM_STOPPING that homad ends, and end the threads. */
 void homad_stop(struct homad *d);
 
-/** homad_set_params() - by homad_call_alone(), @arg: struct homa_params; the engine and its
- *  links go by them from now on. -EINVAL: they cannot be. */
+/** homad_set_params() - let the engine and its links go by @arg, a struct homa_params, from now
+ *  on. Called by homad_call_alone(). Returns 0, or -EINVAL if they cannot be. */
 int homad_set_params(struct homad_thread *t, void *arg);
 
 /* ---- scaling.c ---- */
-/** homad_thread_for_app() - where a new attachment should live. */
+/** homad_thread_for_app() - the thread at which a new attachment should be at home. */
 struct homad_thread *homad_thread_for_app(struct homad *d);
 /** homad_scale_to() - make the first @active threads the active ones. */
 void homad_scale_to(struct homad *d, u32 active);

@@ -12,21 +12,27 @@
 
 struct homad_port;
 
-#define HOMAD_DEST_SETS 1024u /* a power of two */
-#define HOMAD_DEST_WAYS 4u /* destinations remembered whose hash is the same */
-#define HOMAD_BELIEVE_NS 1000000000u /* how long the kernel's word counts */
-/* a thread has so many questions under way at most */
+/* A thread remembers destinations in so many sets, a power of two, by their hash. */
+#define HOMAD_DEST_SETS 1024u
+/* Each set has room for so many destinations. */
+#define HOMAD_DEST_WAYS 4u
+/* The kernel's answer is believed for so long, ns. */
+#define HOMAD_BELIEVE_NS 1000000000u
+/* A thread has at most so many questions to the kernel under way. */
 #define HOMAD_QUESTIONS 8u
 
 /**
  * struct homad_dest - the way to a destination, believed for a second, and while the
  *	kernel is asked anew for another one
- * @addr: as applications name it. @way: with the encapsulation that is used.
- * @checked: when the kernel was asked, ns; 0: the entry is free.
- * @used: when somebody last sent to it, ns.
- * @user: for whom the kernel was first asked. @others_at: when another user last
- *	sent to it, ns; 0: none has.
- * @bulk_until: so long its UDP port is known to be its homad's (bulk.c).
+ * @addr: the destination as applications name it.
+ * @way: the destination with the encapsulation that homad uses for it.
+ * @checked: the time at which the kernel was asked, ns; 0: the entry is free.
+ * @used: the time at which somebody last sent to it, ns.
+ * @port: the port by which homad sends to it; NULL if @error is not 0.
+ * @error: 0, or why the kernel knows no way, a negative errno.
+ * @user: the user for whom the kernel was first asked.
+ * @others_at: the time at which another user last sent to it, ns; 0: none has.
+ * @bulk_until: the time until which its UDP port is taken for its homad's (bulk.c), ns.
  * @bulk_ask: when the peer is asked next whether its homad has the UDP port, ns.
  * @bulk_wait: how long homad waits after a question that got no answer, ns; it doubles.
  * @bulk_nonce: the number that the answer to the question under way must repeat; 0: no
@@ -44,9 +50,10 @@ struct homad_dest {
 };
 
 /**
- * struct homad_dests - a thread's
- * @key: of the hash, secret.
- * @questions: those to the kernel, one for each user.
+ * struct homad_dests - the destinations that a thread remembers
+ * @key: the secret key of the hash that chooses a destination's set.
+ * @questions: questions to the kernel; a user has at most one of them under way.
+ * @sets: the destinations; a free entry has @checked 0.
  */
 struct homad_dests {
 	u64 key[2];
@@ -54,27 +61,29 @@ struct homad_dests {
 	struct homad_dest sets[HOMAD_DEST_SETS][HOMAD_DEST_WAYS];
 };
 
-/** homad_dests_init() - 0 or a negative errno. */
+/** homad_dests_init() - draw a key for @dests. Returns 0 or a negative errno. */
 int homad_dests_init(struct homad_dests *dests);
 
-/** homad_dest() - the port towards @addr for @user; may complete @addr (unspecified
- *  address, default encapsulation, bulk). 0, a negative errno of the route, or
- *  -EAGAIN: the kernel is being asked, or will be when @user's question is answered. */
+/** homad_dest() - find the port towards @addr for a message of @length bytes of @user. It may
+ *  complete @addr (unspecified address, default encapsulation, bulk). Returns 0, the route's
+ *  negative errno, or -EAGAIN if the kernel is being asked, or will be when @user's question
+ *  is answered. */
 int homad_dest(struct homad_thread *t, uid_t user, struct homa_addr *addr,
 	       u32 length, struct homad_port **port);
 
-/** homad_dest_learn() - what the kernel says to @question, for @question->user; its errno
- *  for senders. */
+/** homad_dest_learn() - remember what the kernel has answered to @question, on the account of
+ *  @question->user. Returns 0 or the negative errno that senders get. */
 int homad_dest_learn(struct homad_thread *t,
 		     const struct homad_question *question);
 
-/** homad_ask_route() - have @question answered: its job runs when it is. */
+/** homad_ask_route() - let the thread for routes answer @question; its job runs then. */
 void homad_ask_route(struct homad *d, struct homad_question *question);
 
-/** homad_ring_routes() - the thread for routes has something to do. */
+/** homad_ring_routes() - wake the thread for routes, because there are questions. */
 void homad_ring_routes(struct homad *d);
 
-/** homad_ask_way() - a nic_way_asker; @arg: struct homad_port. */
+/** homad_ask_way() - let the thread for routes answer a question of a device queue. This is a
+ *  nic_way_asker; @arg is the struct homad_port. */
 int homad_ask_way(void *arg, const struct nic_way *way);
 
 /** homad_unspecified() - zeros, of either family. */

@@ -11,7 +11,8 @@
 #include "session.h"
 #include "thread.h"
 
-/* Only needed with several fast-path threads. */
+/* Take and give back @app's lock. With one fast-path thread nobody else could hold it, so
+ * nothing is done. */
 static inline void homad_lock(struct homad_app *app)
 {
 	if (!homa_plat_alone)
@@ -24,7 +25,7 @@ static inline void homad_unlock(struct homad_app *app)
 		homa_turn_unlock(&app->lock);
 }
 
-/* With the lock. */
+/* Writes or clears the bit @why of homad_app.held_back. The caller holds @app's lock. */
 static inline void homad_hold_back(struct homad_app *app, u32 why, bool yes)
 {
 	HOMA_WRITE_ONCE(app->held_back,
@@ -32,66 +33,82 @@ static inline void homad_hold_back(struct homad_app *app, u32 why, bool yes)
 }
 
 /* ---- round.c, idle.c ---- */
+/** homad_round() - do once what there is to do. Returns how many packets, commands and jobs
+ *  that was; 0: there is nothing to do now. */
 int homad_round(struct homad_thread *t);
+/** homad_next_deadline() - the time at which a round is needed even if nothing comes in, in ns;
+ *  HOMA_NEVER: none is. */
 u64 homad_next_deadline(struct homad_thread *t);
+/** homad_now() - read the clock for the round that begins. */
 static inline void homad_now(struct homad_thread *t)
 {
 	t->ctx.now = homa_clock_ns();
 }
-/** homad_idle() - after a round without work: yield, spin or block. */
+/** homad_idle() - called after a round without work, it yields, spins or blocks. */
 void homad_idle(struct homad_thread *t);
-/** homad_listen() - after a round with work: now and then, kicks. */
+/** homad_listen() - called after a round with work, it looks now and then for kicks of
+ *  attachments that are not polled. */
 void homad_listen(struct homad_thread *t);
 
 /* ---- mailbox.c ---- */
-/** homad_mail() - run what the slow path wants; returns how much. */
+/** homad_mail() - run the jobs that other threads have left. Returns how many. */
 int homad_mail(struct homad_thread *t);
 
 /* ---- session.c ---- */
-/** homad_app_evict() - it broke the rules: ends, and the slow path hears of it. */
+/** homad_app_evict() - end @app because it broke the rules, as @why says in words. The log
+ *  says so, and the slow path hears of the end. Any thread may call this. */
 void homad_app_evict(struct homad_thread *t, struct homad_app *app,
 		     const char *why);
-/** homad_sessions_closing() - a budget's worth of ending RPCs; returns how much. */
+/** homad_sessions_closing() - go on to end the RPCs of attachments that close, a bounded
+ *  number. Returns how many attachments are still closing. */
 int homad_sessions_closing(struct homad_thread *t);
 
-/* ---- rxpath.c, txpath.c, local.c: return how many packets they moved ---- */
+/* ---- rxpath.c, txpath.c, local.c ---- */
+/** homad_rx(), homad_tx() - take a batch of packets from @port's nic to the engine, or from the
+ *  engine to the nic. Each returns how many. */
 int homad_rx(struct homad_thread *t, struct homad_port *port);
 int homad_tx(struct homad_thread *t, struct homad_port *port);
 
 /* ---- egress.c ---- */
 
-/** homad_egress() - the same by a port that TCP may use, and TCP's packets. */
+/** homad_egress() - like homad_tx(), by a port that TCP shares, and send TCP's packets, too. */
 int homad_egress(struct homad_thread *t, struct homad_port *port);
+/** homad_local() - take packets between applications of this host from the engine back to it.
+ *  Returns how many. */
 int homad_local(struct homad_thread *t, struct homad_port *port);
+/** homad_icmp() - tell the engine and TCP of the ICMP errors that @port's nic has received. */
 void homad_icmp(struct homad_thread *t, struct homad_port *port);
+/** homad_copy_payload() - copy a packet's message bytes to where the engine wants them. */
 void homad_copy_payload(const struct homa_rx_pkt *pkt, const u8 *payload);
 
 /* ---- commands.c: what an entry of a submission ring says ---- */
-/** homad_next_round - a command that has to be looked at again, not a wrong one. */
+/** homad_next_round - what homad_command() returns if nothing is wrong with the command, but
+ *  it has to be looked at again in the next round. */
 extern const char homad_next_round[];
-/** homad_command() - do what @sqe says, a copy; NULL, or what is wrong with it. */
+/** homad_command() - do what @sqe says, which is homad's own copy of the entry. Returns NULL,
+ *  homad_next_round, or a sentence that says what is wrong with it. */
 const char *homad_command(struct homad_thread *t, struct homad_app *app,
 			  const struct homa_sqe *sqe);
 
 /* ---- rings.c: the submission and release rings ---- */
-/** homad_look_at_rings() - a turn of @app: what it gave back, and commands, so many that
- *  the others do not wait long. Returns how much that was. */
+/** homad_look_at_rings() - give @app a turn: see to pages that it gave back and to commands, so
+ *  many that the others do not wait long. Returns how many pages and commands that was. */
 u32 homad_look_at_rings(struct homad_thread *t, struct homad_app *app);
-/** homad_rings_waiting() - is anything in its rings? Then the next look finds it. */
+/** homad_rings_waiting() - true if something is in its rings, which the next look finds. */
 bool homad_rings_waiting(struct homad_app *app);
-/** homad_ask_kick() - it must kick when it has something for us. */
+/** homad_ask_kick() - tell @app by shared memory that it must kick when it has something. */
 void homad_ask_kick(struct homad_app *app);
 
 /* ---- poll.c: whose rings are looked at ---- */
-/** homad_polled_of() - where @app's user has what @t polls. */
+/** homad_polled_of() - the list of the attachments of @app's user that @t polls. */
 static inline struct homad_polled *homad_polled_of(struct homad_thread *t,
 						   struct homad_app *app)
 {
 	return app->user_polled ? &app->user_polled[t->index] : &t->others;
 }
-/** homad_poll_app() - look at its rings from now on. */
+/** homad_poll_app() - look at @app's rings from now on without being kicked. */
 void homad_poll_app(struct homad_thread *t, struct homad_app *app);
-/** homad_unpoll_app() - look at them no more. */
+/** homad_unpoll_app() - look at them no more, until it kicks. */
 void homad_unpoll_app(struct homad_thread *t, struct homad_app *app);
 
 /* ---- turns.c: in which order ---- */
@@ -101,94 +118,112 @@ static inline int homad_turn_cost(u32 done)
 {
 	return 1 + (int)homa_min_u32(done, HOMAD_TURN);
 }
-/** homad_commands() - turns of the polled applications; returns commands. */
+/** homad_commands() - give turns to the polled applications. Returns how many commands were
+ *  done. */
 int homad_commands(struct homad_thread *t);
-/** homad_ask_kicks() - before sleeping: ask everybody for kicks; true if there
- *  is something in a ring already: do not sleep. */
+/** homad_ask_kicks() - ask all applications to kick, because this thread wants to sleep. Returns
+ *  true if something is in a ring already, so that it must not sleep. */
 bool homad_ask_kicks(struct homad_thread *t);
-/** homad_drop_kicks() - awake again. */
+/** homad_drop_kicks() - the thread is awake again: polled applications need not kick. */
 void homad_drop_kicks(struct homad_thread *t);
 
 /* ---- complete.c: to the completion rings ---- */
+/** homad_events() - take the engine's events and make completions of them. */
 void homad_events(struct homad_thread *t);
-/** homad_touch() - it has something to be told; @want: HOMA_SHM_ARM_*. */
+/** homad_touch() - @app has something to be told, and is woken for it if it waits for one of
+ *  @want, bits of HOMA_SHM_ARM_*. */
 void homad_touch(struct homad_thread *t, struct homad_app *app, u32 want);
-/** homad_deliver() - fill the rings of those touched, and wake them. */
+/** homad_deliver() - publish the completions of the attachments that were touched, and wake
+ *  those that wait. */
 void homad_deliver(struct homad_thread *t);
-/** homad_tell_room() - wake it if it wants to hear that there may be room to send. */
+/** homad_tell_room() - wake @app if it wants to hear that there may be room to send. */
 void homad_tell_room(struct homad_thread *t, struct homad_app *app);
+/** homad_unready() - the RPC has no event any more that waits for room in the ring. */
 void homad_unready(struct homad_rpc *priv);
-/** homad_refuse() - a request that the engine never saw fails. */
+/** homad_refuse() - let a request fail with @error, a positive errno, that the engine has never
+ *  seen. */
 void homad_refuse(struct homad_thread *t, struct homad_app *app, u64 token,
 		  u64 cookie, u8 flags, int error);
-/** homad_free_bytes() - bytes of a data segment are the application's again;
- *  false: it has more of them than it can have. */
+/** homad_free_bytes() - tell @app that the message at @offset of its data segment @segment is
+ *  its own again. Returns false if that would be more messages than it can have. */
 bool homad_free_bytes(struct homad_thread *t, struct homad_app *app,
 		      u16 segment, u32 offset);
-/** homad_forget() - an RPC of an application is retired. */
+/** homad_forget() - the engine has retired the RPC: let go of what homad had for it. */
 void homad_forget(struct homad_thread *t, struct homad_rpc *priv);
-/** homad_end_slot() - a client RPC that the engine does not know ends: failed, or
- *  gone if @error is 0. */
+/** homad_end_slot() - end a client's RPC that the engine does not know. Its completion is
+ *  FAILED with @error, a positive errno, or GONE if @error is 0. */
 void homad_end_slot(struct homad_thread *t, struct homad_app *app, u64 token,
 		    int error, u64 cookie, bool is_private);
+/** homad_next_cqe() - the next entry of @app's completion ring, to be filled in; NULL: it is
+ *  full. */
 struct homa_cqe *homad_next_cqe(struct homad_app *app);
+/** homad_slot_new() - a server slot for the RPC @handle. Returns its token; 0: none is free. */
 u64 homad_slot_new(struct homad_app *app, struct homa_handle handle);
+/** homad_slot_free() - the server slot @token is free again. */
 void homad_slot_free(struct homad_app *app, u64 token);
-/** homad_slot_back() - the same, and a request may have waited for the slot. */
+/** homad_slot_back() - like homad_slot_free(), and deliver a request that waited for the slot. */
 void homad_slot_back(struct homad_thread *t, struct homad_app *app, u64 token);
 
 /* ---- direct.c: the short way between applications of this host ---- */
-/** homad_direct_request() - @send says whom, and with which id, 0: any. false: not now,
- *  send it the usual way. */
+/** homad_direct_request() - deliver @app's request to the server of this host that @send names,
+ *  with the id that @send has, or any if that is 0. Returns false if it has to go through the
+ *  engine this time. */
 bool homad_direct_request(struct homad_thread *t, struct homad_app *app,
 			  const struct homa_sqe *sqe,
 			  const struct homa_send *send, const u8 *bytes);
-/** homad_direct_reply() - to a request that came so; false: the token's is none. */
+/** homad_direct_reply() - deliver the reply to a request that came this way. Returns false if
+ *  the request of @sqe's token did not. */
 bool homad_direct_reply(struct homad_thread *t, struct homad_app *server,
 			const struct homa_sqe *sqe, u8 *bytes);
-/** homad_direct_reject() - the same, but there is no answer, for a reason: positive errno. */
+/** homad_direct_reject() - like homad_direct_reply(), but the client's RPC fails with @error, a
+ *  positive errno. */
 bool homad_direct_reject(struct homad_thread *t, struct homad_app *server,
 			 u64 token, int error);
-/** homad_direct_retry() - there may be room for responses that wait. */
+/** homad_direct_retry() - try again to deliver responses that wait for room in @client's ring or
+ *  pool. */
 void homad_direct_retry(struct homad_thread *t, struct homad_app *client);
-/** homad_direct_abort() - the client's RPC ends, with a failure unless @error is 0;
- *  false: the token's is none. */
+/** homad_direct_abort() - end the client's RPC @token, with a failure unless @error is 0.
+ *  Returns false if it did not go this way. */
 bool homad_direct_abort(struct homad_thread *t, struct homad_app *client,
 			u64 token, int error);
-/** homad_direct_close() - @app ends. */
+/** homad_direct_close() - end all RPCs of @app that go this way, because @app ends. */
 void homad_direct_close(struct homad_thread *t, struct homad_app *app);
 
 /* ---- grace.c: when no thread knows of an attachment any more ---- */
-/** homad_grace_begin() - nobody can find @app from now on. */
+/** homad_grace_begin() - nobody can find @app any more from now on. */
 void homad_grace_begin(struct homad_thread *t, struct homad_app *app);
-/** homad_grace_over() - and who had found it before has let it go. */
+/** homad_grace_over() - true if every thread that may have found @app before has let it go. */
 bool homad_grace_over(struct homad_thread *t, const struct homad_app *app);
 
 /* ---- bulk.c ---- */
-/** homad_bulk() - if a message of @length goes better over UDP: true, with @addr
- *  and @port changed. */
+/** homad_bulk() - true if a message of @length bytes goes better over UDP; @addr and @port are
+ *  changed accordingly then. */
 bool homad_bulk(struct homad_thread *t, struct homad_dest *dest, u32 length,
 		struct homa_addr *addr, struct homad_port **port);
-/** homad_bulk_heard() - a packet that is no message may be a question or answer. */
+/** homad_bulk_heard() - look whether @pkt, which is no Homa packet, is another homad's question
+ *  about its UDP port, or an answer to ours. */
 void homad_bulk_heard(struct homad_thread *t, const struct homad_port *port,
 		      const struct nic_rx *pkt);
 
 /* ---- memory.c ---- */
+/** homad_memory_init() - make @t's slabs and spare objects. Returns 0 or -ENOMEM. */
 int homad_memory_init(struct homad_thread *t);
 void homad_memory_free(struct homad_thread *t);
+/** homad_reap() - free the RPCs and peers that the engine has retired. */
 void homad_reap(struct homad_thread *t);
+/** homad_refill() - see that the engine has spare objects for the packets that follow. */
 static inline void homad_refill(struct homad_thread *t)
 {
 	homa_spares_refill(&t->spares, &t->ctx);
 }
 
 /* ---- want.c: more memory for an application ---- */
-/** homad_want_memory() - ask the slow path to let @app's pool have @pages, and all the
- *  submission rings that it uses; once until it has answered. */
+/** homad_want_memory() - ask the slow path for memory behind @pages pages of @app's pool and
+ *  behind all submission rings that it uses. While an answer is awaited nothing is asked. */
 void homad_want_memory(struct homad_thread *t, struct homad_app *app, u32 pages);
-/** homad_lacks_pages() - a message waits for pages of @app's pool: ask for more. */
+/** homad_lacks_pages() - ask for more pages of @app's pool, because a message waits for some. */
 void homad_lacks_pages(struct homad_thread *t, struct homad_app *app);
-/** homad_look_at_pool() - ask for more pages if few are left. */
+/** homad_look_at_pool() - ask for more pages of @app's pool if few are left. */
 void homad_look_at_pool(struct homad_thread *t, struct homad_app *app);
 
 #endif

@@ -13,8 +13,8 @@
 struct homad;
 struct homad_thread;
 
-/* Put @item, linked by @next, into an atomic stack. Who takes
- * from it takes all. */
+/* Put @item, linked by its member @next, into an atomic stack. Whoever takes from the stack takes
+ * all items. */
 #define HOMAD_PUSH(stack, item, next)                                           \
 	do {                                                                    \
 		(item)->next = __atomic_load_n(stack, __ATOMIC_RELAXED);        \
@@ -26,13 +26,17 @@ struct homad_thread;
 
 /* struct homad_job - something for a fast-path thread to do; see mailbox.c */
 struct homad_job {
+	/* The next job in homad_thread.mail. */
 	struct homad_job *next;
+	/* The thread calls this with @arg between two rounds, and keeps what it returns in
+	 * @result. */
 	int (*run)(struct homad_thread *t, void *arg);
 	void *arg;
 	int result;
 	/* Nobody waits for it, and @run may free it. */
 	bool posted;
-	u32 done; /* a futex: 1 when @result is there */
+	/* A futex: the thread sets it to 1 when @result is there. */
+	u32 done;
 };
 
 /*
@@ -45,8 +49,9 @@ struct homad_question {
 	/* Runs on @thread when the answer is there; the maker sets @job.run. */
 	struct homad_job job;
 	struct homad_thread *thread;
+	/* The destination. */
 	struct homa_addr addr;
-	/* For whom it is asked. */
+	/* The user for whom the kernel is asked. */
 	uid_t user;
 	/* Nobody has sent there of late: the device will want to know the next hop, too. */
 	bool is_new;
@@ -60,7 +65,8 @@ struct homad_question {
 	struct nic_way way;
 };
 
-#define HOMAD_WAYS_ASKED 16u /* of a device queue that are under way */
+/* A device queue has at most so many questions under way. */
+#define HOMAD_WAYS_ASKED 16u
 
 /*
  * struct homad_way_question - a device queue's own question to the kernel (ways.c)
@@ -69,11 +75,13 @@ struct homad_question {
 struct homad_way_question {
 	/* In homad.way_questions, an atomic stack. */
 	struct homad_way_question *next;
-	/* Runs on the thread that serves @port then. */
+	/* Runs on the thread that serves @port when the answer is there. */
 	struct homad_job job;
 	struct homad *d;
 	struct homad_port *port;
+	/* In: the next hop that the queue asks about. Out: the kernel's answer. */
 	struct nic_way way;
+	/* True while the question waits for its answer; the thread that serves @port writes it. */
 	bool open;
 };
 

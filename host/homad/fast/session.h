@@ -9,28 +9,32 @@
 #include "app.h"
 #include "homad.h"
 
-#define HOMAD_TURN 32u /* commands of an application in one turn */
+/* An application has at most so many commands done in one turn. */
+#define HOMAD_TURN 32u
 
-/** homad_session_alloc() - what the fast path has of @app in its own memory; by whoever
- *  makes it, before homad_session_open(), which else does it. 0 or -ENOMEM. */
+/** homad_session_alloc() - allocate what the fast path needs for @app in homad's own memory.
+ *  Whoever makes @app may call it in advance; else homad_session_open() does. Returns 0 or
+ *  -ENOMEM. */
 int homad_session_alloc(const struct homad *d, struct homad_app *app);
-/** homad_session_open() - @arg: struct homad_app with its memory in place; opens
- *  a socket with an automatic port and begins to poll. */
+/** homad_session_open() - open a socket with an automatic port for @arg, a struct homad_app with
+ *  its memory in place, and begin to poll its rings. Returns 0 or a negative errno. */
 int homad_session_open(struct homad_thread *t, void *arg);
-/** homad_session_close() - @arg: struct homad_app; ends RPCs over the next rounds and
- *  then hands it to homad.dead. Harmless twice. */
+/** homad_session_close() - begin to close @arg, a struct homad_app: its RPCs end over the next
+ *  rounds, then it is pushed to homad.dead. A second call does nothing. */
 int homad_session_close(struct homad_thread *t, void *arg);
 
-/** homad_session_give() - one of this thread's attachments, at home nowhere now;
- *  NULL: it has none. homad_session_take(): make another thread its home. */
+/** homad_session_give() - take one of this thread's attachments away from it, so that it is at
+ *  home nowhere. Returns NULL if the thread has none. */
 struct homad_app *homad_session_give(struct homad_thread *t);
+/** homad_session_take() - make @t the home of @app. Returns 0 or a negative errno. */
 int homad_session_take(struct homad_thread *t, struct homad_app *app);
 
 struct homad_bind {
 	struct homad_app *app;
 	u16 port;
 };
-/** homad_session_bind() - @arg: struct homad_bind; -EINVAL, -EADDRINUSE. */
+/** homad_session_bind() - @arg, a struct homad_bind, has the attachment and the server port
+ *  that it shall get. Returns 0, -EINVAL (no server port) or -EADDRINUSE. */
 int homad_session_bind(struct homad_thread *t, void *arg);
 
 struct homad_listen {
@@ -38,69 +42,83 @@ struct homad_listen {
 	u16 port;
 	u32 flags;
 };
-/** homad_session_listen() - @arg: struct homad_listen with HOMA_CTL_LISTEN_*; its
- *  @port, if not 0, becomes the socket's and is the present one afterwards. -EINVAL,
- *  -EADDRINUSE, -ENOBUFS (too many share it). */
+/** homad_session_listen() - @arg, a struct homad_listen, has the attachment, bits of
+ *  HOMA_CTL_LISTEN_*, and the port that it shall get; 0: it keeps its port. Afterwards @port is
+ *  the port that it has. Returns 0, -EINVAL, -EADDRINUSE, or -ENOBUFS if too many share the
+ *  port. */
 int homad_session_listen(struct homad_thread *t, void *arg);
 
 struct homad_pool {
 	struct homad_app *app;
 	u8 *pool;
 	size_t bytes;
-	u32 backed;	/* pages that have memory behind them; 0: all */
-	void *pool_mem; /* homa_pool_size() bytes; out: the old one, to be freed */
+	/* So many pages of @pool, from the first, have memory behind them; 0 means all. */
+	u32 backed;
+	/* In: homa_pool_size() bytes for the engine. Out: the same of the old pool, which the
+	 * caller frees. */
+	void *pool_mem;
 };
-/** homad_session_pool() - @arg: struct homad_pool; exchange the receive pool;
- *  -EBUSY if messages have been received; the old memory is the caller's. */
+/** homad_session_pool() - exchange an attachment's receive pool as @arg, a struct homad_pool,
+ *  says. The old memory is the caller's then. Returns 0, or -EBUSY if the attachment has
+ *  received messages. */
 int homad_session_pool(struct homad_thread *t, void *arg);
 
 struct homad_back {
 	struct homad_app *app;
-	u32 pages; /* of the pool, from the first; out: what it is, with those in use */
-	u32 rings;   /* of the submission rings, from the first */
-	bool answer; /* to what the fast path asked for */
+	/* In: so many pages of the pool, from the first, shall be used. Out: so many are, because
+	 * pages that hold messages stay. */
+	u32 pages;
+	/* So many submission rings, from the first, shall be used. */
+	u32 rings;
+	/* This answers homad_want_memory(). */
+	bool answer;
 };
-/** homad_session_back() - @arg: struct homad_back; so much of the attachment's memory may
- *  be touched from now on. -ESHUTDOWN. */
+/** homad_session_back() - @arg, a struct homad_back, says how much of an attachment's memory
+ *  the fast path may touch from now on. Returns 0, or -ESHUTDOWN if the attachment closes. */
 int homad_session_back(struct homad_thread *t, void *arg);
 
 struct homad_wires {
 	struct homad_app *app;
-	int wake_fd, ready_fd; /* out: those before, which the caller closes */
+	/* In: the new process's pipes. Out: those before, which the caller closes. */
+	int wake_fd, ready_fd;
+	/* The new process rings the bell; see homad_app.rings_bell. */
 	bool rings_bell;
-	pid_t pid; /* 0: none has it */
+	/* The new process; 0: no process has the attachment at present. */
+	pid_t pid;
 	gid_t gid;
 };
-/** homad_session_wires() - @arg: struct homad_wires; another process has, or will have, the
- *  attachment. -ESHUTDOWN. */
+/** homad_session_wires() - another process has the attachment of @arg, a struct homad_wires, from
+ *  now on, or will have it. Returns 0, or -ESHUTDOWN if the attachment closes. */
 int homad_session_wires(struct homad_thread *t, void *arg);
 
-/** homad_session_route() - @arg: struct homad_question; 1: its answer is known, which is
- *  its @error now, 0: the kernel has to be asked. */
+/** homad_session_route() - does @t know the way to the destination of @arg, a struct
+ *  homad_question? Returns 1 if it does, with the answer in its @error; 0 if the kernel has
+ *  to be asked. */
 int homad_session_route(struct homad_thread *t, void *arg);
-/** homad_session_routed() - the job of a question of the slow path, @arg: the thread learns
- *  the answer, the question goes into homad.answered. Its @error is 0, -EHOSTUNREACH or
+/** homad_session_routed() - the job of @arg, a question of the slow path: the thread learns the
+ *  answer and pushes the question to homad.answered. Its @error is 0, -EHOSTUNREACH or
  *  -ENETUNREACH then. */
 int homad_session_routed(struct homad_thread *t, void *arg);
-/** homad_session_shutdown() - @arg: struct homad_app; HOMA_CTL_SHUTDOWN. */
+/** homad_session_shutdown() - do what HOMA_CTL_SHUTDOWN asks for @arg, a struct homad_app. */
 int homad_session_shutdown(struct homad_thread *t, void *arg);
-/** homad_session_free() - slow path: what session_open() allocated; the
- *  attachment came from homad.dead. */
+/** homad_session_free() - free what homad_session_alloc() has allocated. The slow path calls
+ *  it for an attachment that it has taken from homad.dead. */
 void homad_session_free(struct homad_app *app);
 
 struct homad_alive {
 	struct homad_app *app;
 	u64 token;
 };
-/** homad_session_alive() - @arg: struct homad_alive; 1: the client of the request that the
- *  application knows by @token still waits for its answer, 0: not, or there is none. */
+/** homad_session_alive() - @arg, a struct homad_alive, names a request by the token that its
+ *  server knows. Returns 1 if the client still waits for the answer; 0 if not, or if there is no
+ *  such request. */
 int homad_session_alive(struct homad_thread *t, void *arg);
 
-/** homad_turn_of() - one turn for @arg, a struct homad_app; more in its rings? For
- *  homad_call(). Its user pays for it as for any other turn. */
+/** homad_turn_of() - give @arg, a struct homad_app, one turn, for which its user pays as for any
+ *  other. Returns 1 if more is in its rings, else 0. For homad_call(). */
 int homad_turn_of(struct homad_thread *t, void *arg);
-/** homad_turns_of_rings() - slow path: as many of them as see to all that was there at first,
- *  but for what has to wait. */
+/** homad_turns_of_rings() - give @app turns until all was seen to that was in its rings at first,
+ *  but for commands that have to wait. The slow path calls it. */
 void homad_turns_of_rings(struct homad_app *app);
 
 #endif
