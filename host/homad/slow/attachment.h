@@ -16,26 +16,35 @@
 #include "worker.h"
 
 #define HOMAD_USER_BUCKETS 256u
-#define HOMAD_FRESH_PER_USER 128u /* connections that have not attached yet */
+/* A user, and all users together, have at most so many connections that have not attached yet. */
+#define HOMAD_FRESH_PER_USER 128u
 #define HOMAD_FRESH 512u
-#define HOMAD_GROUPS 64u /* supplementary groups that rules can match */
+/* Rules are compared with so many supplementary groups of a process, from its first. */
+#define HOMAD_GROUPS 64u
 
 /**
  * struct homad_user - account of a user id
+ * @list: links it into homad_attach.users.
  * @attach: where the sums over all users are.
- * @fresh: connections that have not attached. @attachments: open.
- * @memory: bytes of shared memory that are backed, until the kernel has them again.
- * @records: struct homad_attachment that name it.
- * @rpcs: sum of max_rpcs. @listeners: TCP ports at which it listens.
- * @tickets: struct homad_share of its processes, @num_tickets.
- * @exports: struct homad_export of its attachments that wait for their next process,
- *	@num_exports. @kept: attachments for which descriptors are kept, see homad_kept.
+ * @uid: the user id.
+ * @fresh: how many connections it has that have not attached.
+ * @attachments: how many open attachments it has.
+ * @records: how many struct homad_attachment name it.
+ * @memory: the shared memory of its attachments that is backed, or was and has not gone back to
+ *	the kernel yet, bytes.
+ * @rpcs: the sum of homad_app.max_rpcs of its attachments.
+ * @listeners: at how many TCP ports it listens.
+ * @tickets, @num_tickets: tickets of its processes for streams (struct homad_share).
+ * @exports, @num_exports: its attachments that wait for their next process (struct
+ *	homad_export).
+ * @kept: for so many attachments homad keeps descriptors, see struct homad_kept.
  * @half_open: TCP connections to this user's listeners that are not open yet; the fast path
  *	counts them.
- * @tcp_tx_bytes, @tcp_rx_bytes: that streams of attachments which have ended have carried.
+ * @tcp_tx_bytes, @tcp_rx_bytes: bytes that streams of its attachments have sent and received,
+ *	of attachments that have ended.
  * @owner: the engine's account of its sockets.
- * @copies: its account of copied messages, the fast path's.
- * @polled: its attachments that fast-path threads look at, for each thread.
+ * @copies: its account of copied messages; the fast path writes it.
+ * @polled: for each fast-path thread, its attachments that the thread polls.
  */
 struct homad_user {
 	struct homa_list list;
@@ -62,8 +71,13 @@ struct homad_user {
 /**
  * struct homad_outbox - an answer on its way; one at a time, no request is read
  *	before it has gone
- * @answer: first packet, with @fds, which are closed when it has been sent.
- * @records: the packets after it, HOMA_CTL_BATCH records of @record bytes each.
+ * @pending: an answer is on its way.
+ * @first_sent: its first packet has been sent.
+ * @answer: the first packet.
+ * @fds, @num_fds: descriptors that go with it; they are closed when it has been sent.
+ * @records: what the packets after it carry, HOMA_CTL_BATCH records each; NULL: there are none.
+ * @bytes, @sent: the length of @records, and how much of that has been sent.
+ * @record: the length of one record, bytes.
  */
 struct homad_outbox {
 	bool pending;
@@ -77,8 +91,9 @@ struct homad_outbox {
 
 /**
  * struct homad_asking - a client's question for a route, see routes.c
- * @client: who asks; NULL when it has gone.
- * @list: in homad_slow.asking.
+ * @question: what the kernel is asked.
+ * @client: the client that asks; NULL when it has gone.
+ * @list: links it into homad_slow.asking.
  */
 struct homad_asking {
 	struct homad_question question;
@@ -88,16 +103,22 @@ struct homad_asking {
 
 /**
  * struct homad_client - a connection to the attach socket
- * @list: in homad_attach.fresh or .clients.
- * @conn: the connection; @process: its pidfd, fd -1 if there is none.
- * @uid, @gid, @groups: as the kernel says.
- * @app: NULL before it has attached.
- * @making: memory that it asked for is being made, and no request is read; or NULL.
- * @asking: it wants to know the way to a destination, and no request is read; or NULL.
- * @hopeless: to be dropped when the outbox is empty.
- * @taking: it is about to take over an attachment; @leaves is called if it ends before it has.
- * @waiting: in homad_attach.waiting while it asks too often; @paid_until: ns, see
- *	throttle.c.
+ * @list: links it into homad_attach.fresh or homad_attach.clients.
+ * @conn: the connection.
+ * @process: the pidfd of its process; the descriptor is -1 if there is none.
+ * @user: the account of its user.
+ * @pid, @uid, @gid, @groups, @num_groups: who it is, as the kernel says.
+ * @app: its attachment; NULL before it has attached.
+ * @making: the memory that is being made for it; no request is read meanwhile. NULL: none is.
+ * @asking: its question for a route; no request is read until it is answered. NULL: none.
+ * @taking: the attachment that it is about to take over, or NULL.
+ * @leaves: called if it ends before it has taken that over.
+ * @hopeless: the connection is dropped when @out is empty.
+ * @version: the ABI version of its last request.
+ * @passed_fd: the descriptor that came with the request; -1: none did.
+ * @waiting: links it into homad_attach.waiting while it asks too often.
+ * @paid_until: the time that its requests so far have paid for, ns; see throttle.c.
+ * @out: the answer on its way.
  */
 struct homad_client {
 	struct homa_list list;
@@ -115,39 +136,46 @@ struct homad_client {
 	struct homad_export *taking;
 	void (*leaves)(struct homad_client *client);
 	bool hopeless;
-	/* That of its last request. */
 	u16 version;
-	/* A descriptor that came with the request, or -1. */
 	int passed_fd;
 	struct homa_list waiting;
 	u64 paid_until;
 	struct homad_outbox out;
 };
 
-/* struct homad_kept - descriptors of an attachment's memory, for whom it is handed over to; -1:
- * there is none, or homad had no descriptor left */
+/* struct homad_kept - descriptors of an attachment's memory, which go to the process that takes
+ * the attachment over; -1: there is no such memory, or homad had no descriptor left */
 struct homad_kept {
 	int queues, pool, seg[HOMA_SHM_HANDOVER_SEGMENTS];
 };
 
 /**
  * struct homad_attachment - homad_app with what only the slow path knows of it
- * @client: NULL when the connection has ended.
- * @memory: bytes charged to @user, those that are backed or are about to be.
- * @pool_backed, @rings_backed: as the fast path knows or will know soon.
+ * @app: what the fast path knows of it.
+ * @attached: its place in homad_slow.apps.
+ * @client: its connection; NULL when that has ended.
+ * @user: the account that pays for it.
+ * @memory: the bytes charged to @user: memory that is backed or is about to be.
+ * @pool_backed, @rings_backed: homad_app.pool_backed and homad_app.rings_backed as the fast path
+ *	knows them or will know them soon.
  * @pools: how often the receive pool was exchanged.
- * @works: pieces of work under way that know it; @over is called when there is none
- *	any more, NULL: it is not ending.
- * @changing: one of them gives it more memory or less. @wants: the fast path asked for
- *	more meanwhile.
- * @grown: in homad_attach.grown while its pool is larger than at first.
- * @refused: in homad_attach.refused while its user has no room for what it wants.
- * @seen, @seen_at: messages and commands when they were last counted, and when that
- *	changed, ns.
- * @send_bytes: of its data segments.
- * @new_ready_fd, @new_ready_every: on their way into @app.
- * @kept: NULL: it cannot be handed over.
- * @exported: it waits for its next process; @orphan_ends is called if it ends before that.
+ * @slots_backed: so many slots of its TCP streams, from the first, have memory.
+ * @drop_streams: called when it has ended, if it has streams.
+ * @works: how many pieces of work under way know it.
+ * @over: called when @works is 0 again; NULL: it is not ending.
+ * @changing: one of the works gives it more memory or less.
+ * @wants: the fast path has asked for more memory meanwhile.
+ * @grown: links it into homad_attach.grown while its pool is larger than at first.
+ * @refused: links it into homad_attach.refused while its user has no room for what it wants.
+ * @seen: its messages and commands when they were last counted.
+ * @seen_at: the time at which that number changed, ns.
+ * @send_bytes: the size of its data segments together, bytes.
+ * @layout, @queues_bytes: the places in its queues memory, and its size in bytes.
+ * @guards, @num_guards: pieces of its memory, so that a fault in one ends it alone (guard.c).
+ * @new_ready_fd, @new_ready_every: homad_app.ready_fd and ready_every, on their way there.
+ * @kept: descriptors for the next process; NULL: it cannot be handed over.
+ * @exported: it waits for its next process; NULL: it does not.
+ * @orphan_ends: called if it ends before it has a next process.
  */
 struct homad_attachment {
 	struct homad_app app;
@@ -156,9 +184,7 @@ struct homad_attachment {
 	struct homad_user *user;
 	u64 memory;
 	u32 pool_backed, rings_backed, pools;
-	/* Slots of its TCP streams that have memory, from the first. */
 	u32 slots_backed;
-	/* Called when it has ended, if it has streams. */
 	void (*drop_streams)(struct homad *d, struct homad_app *app);
 	u32 works;
 	void (*over)(struct homad *d, struct homad_app *app);
@@ -166,13 +192,12 @@ struct homad_attachment {
 	struct homa_list grown, refused;
 	u64 seen, seen_at;
 	u64 send_bytes;
-	/* Of its queues memory, whose size is @queues_bytes. */
 	struct homad_layout layout;
 	size_t queues_bytes;
 	struct homad_guarded {
 		void *base;
 		u32 ticket;
-	} guards[HOMA_SHM_SEGMENTS + 4]; /* guard.c */
+	} guards[HOMA_SHM_SEGMENTS + 4];
 	u32 num_guards;
 	int new_ready_fd;
 	bool new_ready_every;
@@ -183,18 +208,24 @@ struct homad_attachment {
 
 /**
  * struct homad_attach - homad_slow.attach
- * @listen: the attach socket. @claim: this network namespace is ours.
+ * @listen: the attach socket.
+ * @claim: a socket by which other homads see that this network namespace has one.
  * @dead: homad.dead_fd.
- * @lock_fd: PATH.lock, held while we live.
- * @spare_fd: given up for a moment to refuse a connection when descriptors are
- *	used up.
- * @fresh: clients that have not attached, oldest first; @num_fresh.
- * @clients: those that have.
- * @waiting: those that ask too often; @pause: timer that lets them go on.
- * @grown, @refused: attachments, see backing.c; @tick: a timer that runs while there is
- *	one in either list.
- * @memory: sum of homad_user.memory, bytes.
- * @memory_grown, @memory_shrunk, @memory_refused: how often that happened since start.
+ * @lock_fd: the file PATH.lock, which homad holds as long as it runs.
+ * @spare_fd: a descriptor that is given up for a moment, to refuse a connection when all others
+ *	are used up.
+ * @bound: the attach socket has its path, which homad removes at its end.
+ * @fresh, @num_fresh: clients that have not attached, the oldest first.
+ * @clients: clients that have attached.
+ * @waiting: clients that ask too often.
+ * @pause: a timer that lets @waiting go on.
+ * @grown, @refused: attachments, see homad_attachment and backing.c.
+ * @tick: a timer that runs while @grown or @refused has an attachment.
+ * @memory: the sum of homad_user.memory, bytes.
+ * @memory_grown, @memory_shrunk, @memory_refused: how often an attachment got more memory since
+ *	homad's start, gave some back, and was refused some.
+ * @users: all struct homad_user, by a hash of the user id.
+ * @next_id: the number of the next attachment.
  */
 struct homad_attach {
 	struct homad *d;
@@ -227,7 +258,7 @@ static inline struct homad_attachment *homad_attachment(struct homad_app *app)
 	return homa_container_of(app, struct homad_attachment, app);
 }
 
-/** homad_app_segments() - data segments that @app may have, segment 0 included. */
+/** homad_app_segments() - how many data segments @app may have, segment 0 included. */
 static inline u32 homad_app_segments(struct homad_app *app)
 {
 	return homad_attachment(app)->kept ? HOMA_SHM_HANDOVER_SEGMENTS :

@@ -6,22 +6,26 @@
 #include "attach.h"
 #include "streams.h"
 
-/* with those whose connections are not over */
+/* A user listens at most at so many ports, those included whose connections are not over. */
 #define HOMAD_USER_LISTENERS 256u
-#define HOMAD_PORT_STEP 1024u /* ports that are added at once, at most */
+/* At most so many ports are added at once. */
+#define HOMAD_PORT_STEP 1024u
 #define HOMAD_HELD_BUCKETS 256u
 
 /** struct homad_tcp_ports - homad_slow.tcp
- * @fds: sockets that hold the ports kept for connections, @num_fds.
+ * @fds, @num_fds: sockets that hold the ports that homad keeps for connections.
  * @users: for each port, how many reasons there are to have it.
  * @more: the work that asks the kernel for ports; @growing: it is under way. It writes the
  *	ports into @got, their sockets into @got_fds, their number into @num_got, and into
  *	@rc why there are fewer than @wanted.
  * @calls: an eventfd by which the fast path tells that it wants something.
- * @grown: attachments with larger buffers than at first; @tick: a timer while there are any.
- * @held: listeners, by port. @listens_refused: requests to listen that failed.
- * @tickets: that are neither redeemed nor void.
- * @limits: what rules limit users by; @generation: how often the rules have changed. */
+ * @grown: attachments with larger buffers than at first.
+ * @tick: a timer that runs while there are any.
+ * @held: listeners, by port.
+ * @listens_refused: how many requests to listen have failed.
+ * @tickets: tickets that are neither redeemed nor void.
+ * @limits: the limits that rules set to users.
+ * @generation: how often the rules have changed. */
 struct homad_tcp_ports {
 	int fds[HOMAD_TCP_PORTS];
 	u32 num_fds;
@@ -50,48 +54,56 @@ static inline struct homa_list *homad_tcp_held(struct homad_tcp_ports *ports,
 /** homad_tcp_start() - keep ports for connections, if there are rules for TCP. */
 int homad_tcp_start(struct homad *d, char *err, size_t errlen);
 void homad_tcp_stop(struct homad *d);
-/** homad_tcp_keep_ports() - some for connections; homad_tcp_more_ports(): if the fast path
- *  wants more, up to tcp.ports. */
+/** homad_tcp_keep_ports() - take some ports from the kernel and keep them for connections. Returns
+ *  0, or a negative errno with a sentence in @err. */
 int homad_tcp_keep_ports(struct homad *d, char *err, size_t errlen);
+/** homad_tcp_more_ports() - take more, up to the setting tcp.ports, if the fast path wants some. */
 void homad_tcp_more_ports(struct homad *d);
-/** homad_tcp_take_port(), homad_tcp_leave_port() - one more or one less reason for it. */
+/** homad_tcp_take_port(), homad_tcp_leave_port() - there is one reason more, or one less, to have
+ *  @port. */
 void homad_tcp_take_port(struct homad *d, u16 port);
 void homad_tcp_leave_port(struct homad *d, u16 port);
 
-/** homad_policy_new() - what rules say about @client's attachment; NULL: no memory. */
+/** homad_policy_new() - what the rules say about @client's attachment. Returns NULL if there is
+ *  no memory. */
 struct homad_policy *homad_policy_new(struct homad *d,
 				      const struct homad_client *client);
 void homad_policy_put(struct homad_policy *policy);
-/** homad_policies_change() - there are other rules: for all attachments. */
+/** homad_policies_change() - give all attachments new policies, because the rules have
+ *  changed. */
 void homad_policies_change(struct homad *d);
 
-/** homad_of_our_network() - is the socket @fd of homad's network namespace? A connection's
- *  that was accepted is of its peer's. */
+/** homad_of_our_network() - true if the socket @fd is of homad's network namespace. A connection
+ *  that homad has accepted is of the namespace of its peer. */
 bool homad_of_our_network(int fd);
 
-/** homad_tcp_end_listener() - the fast path does not know it any more. */
+/** homad_tcp_end_listener() - free @listener, which the fast path does not know any more. */
 void homad_tcp_end_listener(struct homad *d, struct homad_tcp_listener *listener);
 
-/** homad_op_streams(), homad_op_stream_listen() - the requests of these names. */
+/** homad_op_streams(), homad_op_stream_listen() - do HOMA_CTL_STREAMS, HOMA_CTL_STREAM_LISTEN. */
 void homad_op_streams(struct homad *d, struct homad_client *client,
 		      const struct homa_ctl_request *r);
 void homad_op_stream_listen(struct homad *d, struct homad_client *client,
 			    const struct homa_ctl_request *r);
-/** homad_op_stream_share(), homad_op_stream_join() - the same, tcp_share.c. */
+/** homad_op_stream_share(), homad_op_stream_join() - do HOMA_CTL_STREAM_SHARE and
+ *  HOMA_CTL_STREAM_JOIN; see tcp_share.c. */
 void homad_op_stream_share(struct homad *d, struct homad_client *client,
 			   const struct homa_ctl_request *r);
 void homad_op_stream_join(struct homad *d, struct homad_client *client,
 			  const struct homa_ctl_request *r);
-/** homad_share_goes_on() - it has more slots for what it has joined, or none. */
+/** homad_share_goes_on() - go on with what @app has joined, because it has got more slots, or
+ *  none. */
 void homad_share_goes_on(const struct homad_app *app);
-/** homad_shares_stop() - tickets that nobody has redeemed. */
+/** homad_shares_stop() - end all tickets that nobody has redeemed, because homad ends. */
 void homad_shares_stop(struct homad *d);
-/** homad_streams_growing() - streams that want larger buffers. homad_streams_tick(): those
- *  that nobody uses are given back. homad_streams_end(): the attachment ends. */
+/** homad_streams_growing() - make larger buffers for streams of @tcp that want them. */
 void homad_streams_growing(struct homad *d, struct homad_tcp *tcp);
+/** homad_streams_tick() - the timer's: take back larger buffers that nobody uses. */
 void homad_streams_tick(struct homad *d, struct homad_source *source, u32 events);
+/** homad_streams_end() - @s has no larger buffers any more, because its attachment ends. */
 void homad_streams_end(struct homad *d, struct homad_streams *s);
-/** homad_streams_wanted() - what the fast path asks for: memory, and the end of listeners. */
+/** homad_streams_wanted() - do what the fast path has asked for: memory, and the end of
+ *  listeners. */
 void homad_streams_wanted(struct homad *d);
 
 #endif
