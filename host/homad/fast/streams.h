@@ -21,16 +21,20 @@
 #include "tas_engine.h"
 #include "thread.h"
 
-/* most local ports that homad keeps for connections */
+/* homad keeps at most so many local ports for connections. */
 #define HOMAD_TCP_PORTS 60000u
-/* bytes of the longest IP packet that carries TCP */
+/* The longest IP packet that carries TCP, in bytes. */
 #define HOMAD_TCP_MTU 9216u
-#define HOMAD_LEAVING 64u  /* buckets of listeners that have ended */
-#define HOMAD_TCP_BATCH 64 /* packets per nic_tx() */
-/* a buffer has 2^12 bytes at first */
+/* Listeners that have ended are found in so many buckets, by their port. */
+#define HOMAD_LEAVING 64u
+/* nic_tx() is called with at most so many packets. */
+#define HOMAD_TCP_BATCH 64
+/* Log2 of the bytes that a buffer has at first. */
 #define HOMAD_STREAM_SHIFT HOMA_STREAM_MIN_SHIFT
-#define HOMAD_USUAL_SHIFT 16u /* up to which one grows that is just full */
-#define HOMAD_GROW_BATCH 64u  /* slots whose memory changes at once */
+/* Log2 of the bytes up to which a buffer grows only because it is full. */
+#define HOMAD_USUAL_SHIFT 16u
+/* The slow path changes the memory of at most so many slots at once. */
+#define HOMAD_GROW_BATCH 64u
 
 struct homad_streams;
 
@@ -144,8 +148,10 @@ struct homad_stream {
 	bool rx_held;
 	/* The DSCP in the IP headers of its packets. */
 	u8 dscp;
-	/* Aliases, tickets and for a parked one its listener that have it beside its home. */
+	/* How many others have the stream beside its home: aliases, tickets, and the listener of a
+	 * stream that is parked. */
 	u32 holds;
+	/* The aliases that stand for it, struct homad_alias. */
 	struct homa_list aliases;
 	/* True if its home has let go of it while others still have it. */
 	bool left;
@@ -162,21 +168,25 @@ struct homad_tcp_listener {
 	bool loopback;
 	/* Its connections get slots of this attachment; NULL if it takes none for now. */
 	struct homad_streams *home;
-	/* Who takes connections, @first to begin with, struct homad_hold; tickets that have it;
-	 * connections that wait until one of several holders takes them. */
+	/* The attachments that take its connections, struct homad_hold. @first is the one of the
+	 * attachment that began to listen. */
 	struct homa_list holds;
 	struct homad_hold first;
+	/* So many tickets are for it. */
 	u32 tickets;
+	/* Connections that wait until one of several holders takes them. */
 	struct homa_list parked;
 	/* True if it takes no more connections. The slow path reads it, too. */
 	bool ended;
-	/* When it takes no more, in homad_tcp.leaving as long as connections that came to its
-	 * port need their segments. */
+	/* Links a listener that has ended into homad_tcp.leaving, as long as connections that
+	 * came to its port need their segments. */
 	struct homa_list of;
-	/* Whose it is, and its place in homad_tcp_ports.held; the slow path's. */
+	/* The user who pays for it, and its place in homad_tcp_ports.held. Only the slow path
+	 * uses them. */
 	struct homad_user *user;
 	struct homa_list held;
-	/* The socket that holds the port, the slow path's until it takes no more. */
+	/* The socket that holds the port. Until the listener has ended only the slow path uses
+	 * it. */
 	int fd;
 	/* The next listener in the stacks homad_tcp.deaf and homad_tcp.gone. */
 	struct homad_tcp_listener *next_deaf, *next_gone;
@@ -184,49 +194,59 @@ struct homad_tcp_listener {
 
 /** struct homad_streams - the streams of an attachment */
 struct homad_streams {
+	/* The attachment. */
 	struct homad_app *app;
-	/* The shared memory, @bytes of it, and where its parts are. */
+	/* The shared memory, @bytes long. @commands to @spans point to its parts. */
 	struct homa_stream_area *area;
 	u64 bytes;
-	/* The same for a program that exec has run; the slow path's. */
+	/* A descriptor of this memory, for a program that exec has run. Only the slow path uses
+	 * it. */
 	int memory_fd;
 	struct homa_stream_command *commands;
 	struct homa_stream_event *events;
 	struct homa_stream_slot *slots;
 	u8 *firsts, *spans;
-	/* Entries of either ring, and slots; homa_stream_area.id. */
+	/* @entries: so many entries has each of the two rings. @num_slots: there are so many
+	 * slots. @id: the same as homa_stream_area.id. */
 	u32 entries, num_slots, id;
 	/* homad has taken @head commands and written @tail events. Both counts wrap. */
 	u32 head, tail;
-	/* The same of all its streams, also of those that are over; others read them, too. */
+	/* homad_stream.tx_bytes and rx_bytes of all its streams together, also of those that are
+	 * over. Other threads read them. */
 	u64 tx_bytes, rx_bytes;
 	/* The value of @tail that the application was last told. */
 	u32 told;
 	/* The stream in each slot, or NULL. */
 	struct homad_stream **stream;
-	/* Numbers of free slots that have memory, @num_free, see stream_grow.c: @num_warm have
-	 * more than first buffers, @warm_least since the slow path looked last. @backed
-	 * slots, from the first, have memory. */
+	/* The numbers of free slots that have memory, in two stacks in one array; see
+	 * stream_grow.c. */
 	u32 *free;
+	/* @num_free slots are free, @num_warm of them with larger buffers than at first.
+	 * @warm_least: the least value of @num_warm since the slow path looked last. @backed: so
+	 * many slots, from the first, have memory. */
 	u32 num_free, num_warm, warm_least, backed;
-	/* Memory of each slot's buffers. What they may grow to, log2. */
+	/* The memory behind each slot's buffers. */
 	struct homad_backing *backing;
+	/* Log2 of the bytes to which a receive buffer and a send buffer may grow. */
 	u8 rx_most, tx_most;
-	/* Slots that want more: a ring of @num_asks entries, a power of two; indices of the slow
-	 * path and of the fast path. The slow path knows that there are some; atomic. */
+	/* A ring with the numbers of slots that want more memory: @num_asks entries, a power of
+	 * two. The slow path has taken @asks_head of them, the fast path has put in
+	 * @asks_tail. */
 	u32 *asks;
 	u32 num_asks, asks_head, asks_tail;
+	/* True if the slow path was told that there are some; atomic. */
 	bool asks_told;
 	/* Time when the slow path had no memory for larger buffers, in ns; 0 if it had some. */
 	u64 grow_refused_at;
 	/* The free slot for which homad_slot_prepare() has asked last; NULL: none. */
 	const struct homad_backing *preparing;
-	/* Bytes of larger buffers, and its place in homad_tcp_ports.grown while there are any;
-	 * the slow path's. */
+	/* The bytes of larger buffers, and the place in homad_tcp_ports.grown while there are
+	 * any. Only the slow path uses them. */
 	u64 grown_bytes;
 	struct homa_list grown;
-	/* How many streams each slot has had. Listeners that there ever were. */
+	/* For each slot, how many streams it has had. */
 	u32 *generations;
+	/* How many listeners the attachment has ever had. */
 	u32 listened;
 	/* True if the event ring has no room for the answer to the next command. */
 	bool stuck;
@@ -238,22 +258,23 @@ struct homad_streams {
 	u64 refused_at;
 	/* The next CONNECT command has found this many local ports in use. */
 	u32 ports_tried;
-	/* Streams that have a slot; those of them with news. */
+	/* @open: the @num_open streams that have a slot. @news: those of them with news. */
 	struct homa_list open, news;
 	u32 num_open;
-	/* For each slot, what other stream it stands for; those that stand for one, @num_aliases;
-	 * those with news. */
+	/* For each slot, the other attachment's stream for which it stands. */
 	struct homad_alias *alias;
+	/* @aliases: the @num_aliases slots that stand for one. @alias_news: those of them with
+	 * news. */
 	struct homa_list aliases, alias_news;
 	u32 num_aliases;
-	/* Listeners, struct homad_hold: all, @num_holding; those with news; and the memory of
-	 * those that it has joined. */
+	/* @holding: its @num_holding listeners, struct homad_hold. @hold_news: those with news. */
 	struct homa_list holding, hold_news;
 	u32 num_holding;
+	/* Memory for listeners of other attachments that it has joined. */
 	struct homad_hold hold[HOMAD_HOLDS];
-	/* What it has joined, or NULL; not all of it may be settled. */
+	/* The ticket that it has joined, or NULL. Some of what that is for may not be settled. */
 	struct homad_ticket *joined;
-	/* Its place in homad_tcp.touched, when events were added in this round. */
+	/* Links it into homad_tcp.touched when events were added in this round. */
 	struct homa_list touched;
 	/* True if the application is in homad's network namespace, where this host's addresses
 	 * are its own, too. */
@@ -270,43 +291,49 @@ struct homad_streams {
 
 /** struct homad_tcp - TCP of a fast-path thread; homad_thread.tcp, NULL: none */
 struct homad_tcp {
-	/* Connections with other hosts, and those between applications of this one. What
-	 * comes from a device is never taken for one of the latter. */
+	/* @engine runs connections with other hosts, @local those between applications of this
+	 * host. A packet from a device is never given to @local. */
 	struct tas_engine engine, local;
-	struct homa_slab conns; /* of struct homad_stream */
-	struct homa_slab ended; /* of struct tas_ended, as many as connections at most */
-	/* Local ports for connections that applications open, and with which to try next. */
+	/* Memory for struct homad_stream. */
+	struct homa_slab conns;
+	/* Memory for struct tas_ended, of which there are at most as many as connections. */
+	struct homa_slab ended;
+	/* @num_ports local ports for connections that applications open. @next_port is the index
+	 * of the one that is tried next. */
 	u16 ports[HOMAD_TCP_PORTS];
 	u32 num_ports, next_port;
-	/* More of them were asked for, and the slow path has not answered; atomic. When it
-	 * had none, ns; 0: it had some. */
+	/* True while a request for more ports waits for the slow path; atomic. */
 	bool asked_ports;
+	/* Time when the slow path last had no port, in ns; 0 if it had some. */
 	u64 no_ports_at;
 	/* Attachments with events that were added in this round. */
 	struct homa_list touched;
 	/* Streams that are reset when what their applications wrote last had its turn to be sent,
 	 * by homad_stream.pending. */
 	struct homa_list resetting;
-	/* The fast path's; others read them. */
+	/* The fast path counts; other threads read. */
 	struct homad_tcp_counters counters;
 	/* The limits that hold streams, and the time when they are looked at again, in ns. */
 	struct homa_list held;
 	u64 held_at;
 	/* Time when slots are asked for again for connections that wait for one, in ns. */
 	u64 retry_at;
-	/* Connections that came to a listener, by its port; only TIME_WAIT does not count. */
+	/* For each port, how many connections came to a listener there and still need its
+	 * segments. Those in TIME_WAIT do not count. */
 	u32 coming[65536];
-	/* Listeners that take no more, of whose ports there are such, by port. */
+	/* Listeners that have ended while connections of their ports need segments, by port. */
 	struct homa_list leaving[HOMAD_LEAVING];
-	/* Listeners that take no more, those whose ports are not needed any more, and
-	 * attachments that want memory, for the slow path: atomic stacks. */
+	/* Stacks for the slow path, atomic. @deaf: listeners that have ended. @gone: those of them
+	 * whose ports are not needed any more. */
 	struct homad_tcp_listener *deaf, *gone;
+	/* Atomic stacks, too. @wanting: attachments that want memory for more slots. @growing:
+	 * attachments whose streams want larger buffers. */
 	struct homad_streams *wanting;
-	/* The same of attachments whose streams want larger buffers. */
 	struct homad_streams *growing;
-	/* An eventfd by which the slow path hears of these, its own. */
+	/* An eventfd by which the slow path hears that these stacks are not empty. It belongs to
+	 * the slow path. */
 	int slow_fd;
-	/* Packets of a round: those that have come, and those that are to leave. */
+	/* Packets of a round: @rx have come, @tx are to leave. */
 	struct nic_rx rx[HOMAD_BATCH];
 	struct nic_tx tx[HOMAD_TCP_BATCH];
 	struct homa_addr from[HOMAD_TCP_BATCH];
