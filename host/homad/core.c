@@ -20,14 +20,18 @@
 #define ALIGN 64u
 #define CTRL_SLOTS 8192u
 #define BUCKETS 16384u
-#define TOMBSTONES (1u << 19) /* at most 32 MiB, as requests come */
+/* At most so many tombstones, which take 32 MiB; memory is used as requests come. */
+#define TOMBSTONES (1u << 19)
 #define LOCAL_MTU 65535u
-#define STOP_MS 2000 /* for RPCs to end when we stop */
+/* When homad ends, RPCs have so long to end, in ms. */
+#define STOP_MS 2000
 #define PEER_BUCKETS 4096u
 #define SOCK_BUCKETS 4096u
-#define TCP_CC_DCTCP 1	    /* of homad_config.tcp_cc */
-#define TCP_CC_DCTCP_RATE 3 /* the same */
-#define TCP_UNIT 14u	    /* packets of a unit on a link that is not paced */
+/* Values of homad_config.tcp_cc. */
+#define TCP_CC_DCTCP 1
+#define TCP_CC_DCTCP_RATE 3
+/* On a link that is not paced TCP sends so many packets before Homa has its turn. */
+#define TCP_UNIT 14u
 
 static void *aligned(size_t size)
 {

@@ -10,8 +10,9 @@
 #include <string.h>
 #include "config_load.h"
 
-#define LEAST_RATE 64000ull	  /* bit/s */
-#define MOST_RATE 100000000000ull /* bit/s */
+/* The lowest and the highest rate of a limit, bit/s. */
+#define LEAST_RATE 64000ull
+#define MOST_RATE 100000000000ull
 #define MOST_CONNECTIONS 1048576
 
 static void set_ports(struct homad_loader *l,

@@ -18,11 +18,16 @@
 #include "dest_table.h"
 #include "fast.h"
 
+/* An answer is believed for so long, ns. */
 #define BELIEVE_NS 2000000000u
+/* After this time without a new answer the peer is asked anew, ns. */
 #define ANEW_NS 1000000000u
-#define AGAIN_NS 1000000000u /* after no answer; doubles up to LATEST_NS */
+/* A peer that has not answered is asked again after this time, ns; it doubles up to
+ * LATEST_NS. */
+#define AGAIN_NS 1000000000u
 #define LATEST_NS 60000000000u
-#define ANSWER_NS 1000000u /* at least between two answers of a thread */
+/* A thread gives no two answers within this time, ns. */
+#define ANSWER_NS 1000000u
 #define ASK_SPORT 1u
 #define ASK_DPORT 0x8000u
 

@@ -14,8 +14,10 @@
 #include "dest_table.h"
 #include "fast.h"
 
-#define BELIEVE_ASKED_NS 2000000000u /* the same while it is asked anew */
-#define UNUSED_NS 10000000000u	     /* an entry not used for so long is free */
+/* The kernel's answer is believed for so long while the kernel is asked anew, ns. */
+#define BELIEVE_ASKED_NS 2000000000u
+/* An entry that was not used for so long is free, ns. */
+#define UNUSED_NS 10000000000u
 
 int homad_dests_init(struct homad_dests *dests)
 {

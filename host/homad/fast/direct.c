@@ -24,7 +24,7 @@
 #include "probes.h"
 #include "fast.h"
 
-/* longer ones gain nothing and would hold others up */
+/* The longest message that goes this way, bytes: a longer one gains nothing and holds others up. */
 #define DIRECT_MAX 16384u
 
 /* ---- room ---- */

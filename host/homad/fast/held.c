@@ -6,7 +6,8 @@
 #include "fast.h"
 #include "streams.h"
 
-#define TURN_STREAMS 64u /* so many held streams go on in one round */
+/* In one round at most so many held streams go on. */
+#define TURN_STREAMS 64u
 
 /* False: it waits no longer. */
 static bool goes_on(struct homad_thread *t, struct homad_stream *stream)

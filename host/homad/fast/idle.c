@@ -12,7 +12,7 @@
 #include "fast.h"
 
 #define EVENTS 64
-/* how often parked applications are listened to while busy */
+/* A thread with work looks for kicks of parked applications once in this time, ns. */
 #define KICKS_NS 20000u
 #define LONGEST_NS 60000000000u
 

@@ -9,7 +9,8 @@
 #include "fast.h"
 #include "homad_trace.h"
 
-#define ROUNDS 8 /* batches before others get their turn */
+/* So many batches are moved before others get their turn. */
+#define ROUNDS 8
 
 static void record(struct homad_thread *t, struct homad_port *port,
 		   const struct homa_tx_desc *desc, const u8 *payload)

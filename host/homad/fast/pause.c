@@ -14,23 +14,26 @@
 #include "fast.h"
 #include "homa_turn.h"
 
-#define FIRST_PATIENCE_NS 5000000ull /* many rounds */
-#define MOST_PATIENCE_NS \
-	1000000000ull  /* less than peers take for the end of a host */
-#define LOOK_NS 50000u /* before a thread that waits sleeps */
+/* A thread waits at first so long for the others, many rounds, in ns, */
+#define FIRST_PATIENCE_NS 5000000ull
+/* and at last so long, which is less than peers take for the end of a host. */
+#define MOST_PATIENCE_NS 1000000000ull
+/* A thread that waits looks for so long before it sleeps, ns. */
+#define LOOK_NS 50000u
 
 enum { GATHERING, ALONE, OVER, BROKEN_OFF };
 
 struct pause;
 
-/* struct seat - where one thread waits */
+/* struct seat - the place at which one thread waits */
 struct seat {
 	struct homad_job job;
 	struct homa_wake wake;
 	struct pause *pause;
 };
 
-/* struct pause - on the slow path's stack until all jobs have run */
+/* struct pause - what the threads wait for; it is on the slow path's stack until all jobs
+ * have run */
 struct pause {
 	int (*fn)(struct homad_thread *t, void *arg);
 	void *arg;

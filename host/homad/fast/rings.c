@@ -8,7 +8,8 @@
 #include "fast.h"
 #include "streams.h"
 
-#define TURN_BYTES (256u << 10) /* bytes of copied messages in a turn */
+/* In one turn so many bytes of messages are copied at most. */
+#define TURN_BYTES (256u << 10)
 #define TURN_RELEASES 256u
 
 static u32 read_once(const u32 *word)

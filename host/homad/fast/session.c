@@ -17,7 +17,8 @@
 #include "streams.h"
 
 #define ALIGN 64u
-#define CLOSE_BUDGET 64u /* RPCs ended per round */
+/* So many RPCs of an attachment that closes are ended in one round. */
+#define CLOSE_BUDGET 64u
 
 static void *aligned(size_t size)
 {

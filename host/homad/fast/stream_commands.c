@@ -9,10 +9,11 @@
 #include "frame.h"
 #include "streams.h"
 
-#define PORT_TRIES 256u /* ports that a CONNECT tries in one round, at most */
-/* after so many ports in use the slow path is asked for more */
+/* A CONNECT tries at most so many local ports in one round. */
+#define PORT_TRIES 256u
+/* After so many ports in use the slow path is asked for more. */
 #define MANY_TRIES 8u
-/* commands that are worked off when an attachment ends, at most */
+/* When an attachment ends, at most so many of its commands are still done. */
 #define LAST_COMMANDS 4096u
 
 static const char wrong_slot[] =

@@ -12,8 +12,10 @@
 #include "fast.h"
 #include "streams.h"
 
-#define REFUSED_NS 250000000u /* how long who was refused does not ask again */
-#define ROUND_NS 50000u	      /* the shortest round trip that is believed */
+/* A stream that was refused memory does not ask again for so long, ns. */
+#define REFUSED_NS 250000000u
+/* The shortest round trip that is believed, ns. */
+#define ROUND_NS 50000u
 
 /* ---- larger buffers ---- */
 

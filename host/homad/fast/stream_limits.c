@@ -8,11 +8,14 @@
 #include "fast.h"
 #include "streams.h"
 
-#define TURN_BYTES 16384u /* a stream gets so many bytes in its turn */
-#define BURSTS 50u /* a bucket holds what its rate gives in 1/50 s, or more */
+/* A stream gets so many bytes in its turn. */
+#define TURN_BYTES 16384u
+/* A bucket holds what its rate gives in 1/50 s, but LEAST_BURST bytes at least. */
+#define BURSTS 50u
 #define LEAST_BURST 16384
 #define LONGEST_NS 1000000000000ull
-#define USEFUL 4096 /* tokens for which it is worth to wake up */
+/* A thread does not wake up for fewer tokens than this, in bytes. */
+#define USEFUL 4096
 
 /* ---- rules ---- */
 

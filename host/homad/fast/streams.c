@@ -9,11 +9,13 @@
 #include "fast.h"
 #include "streams.h"
 
-#define FEW_SLOTS 16u /* with fewer free slots than this, more are asked for */
-/* a command or event ring has at most so many entries */
+/* With fewer free slots than this the slow path is asked for more. */
+#define FEW_SLOTS 16u
+/* A command or event ring has at most so many entries. */
 #define MOST_ENTRIES 4096u
-#define PAGE_TABLE (2u << 20) /* one page table maps so many bytes */
-/* an attachment that was refused asks again after this time */
+/* One page table maps so many bytes. */
+#define PAGE_TABLE (2u << 20)
+/* An attachment that was refused memory asks again after this time, ns. */
 #define REFUSED_NS 250000000u
 
 /* ---- memory ---- */

@@ -10,14 +10,20 @@
 #include "streams.h"
 
 #define ALIGN 64u
-#define SPARES 64u /* connections that the engine has memory for */
-/* how long no port is asked for when there was none */
+/* The engine has memory for so many connections in advance. */
+#define SPARES 64u
+/* After the slow path had no port it is not asked for one for so long, ns. */
 #define NO_PORTS_NS 1000000000u
-#define FEW_SPARES 16u	   /* below which the oldest orphan is dropped */
-#define HALF_OPEN_SHARE 4u /* of all connections so many may be half open */
-#define EXCEPTIONS 256u	   /* segments of the slow path in a round */
-#define LOCAL_MTU 65535u   /* bytes of an IP packet that stays here */
-#define TIMER_BUDGET 64u   /* connections whose timers are seen to in a round */
+/* With fewer spare connections than this the oldest orphan is dropped. */
+#define FEW_SPARES 16u
+/* One of so many connections may be half open. */
+#define HALF_OPEN_SHARE 4u
+/* In a round at most so many segments go the engine's slow way. */
+#define EXCEPTIONS 256u
+/* The longest IP packet that stays in this host, bytes. */
+#define LOCAL_MTU 65535u
+/* In a round the timers of at most so many connections are seen to. */
+#define TIMER_BUDGET 64u
 
 /* Between applications of this host, see tcp_local.c. */
 static void set_local(struct tas_engine *engine)

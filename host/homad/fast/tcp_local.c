@@ -16,8 +16,9 @@
 #include "fast.h"
 #include "streams.h"
 
-#define ROUND_SEGMENTS 256u    /* before others get their turn, */
-#define ROUND_BYTES (1u << 18) /* and so many bytes */
+/* So many segments and bytes are moved before others get their turn. */
+#define ROUND_SEGMENTS 256u
+#define ROUND_BYTES (1u << 18)
 
 /* ---- the way ---- */
 

@@ -16,8 +16,9 @@
 #define FLAGS_AT 13u
 #define IPV4_HEADER 20u
 #define IPV6_HEADER 40u
-#define CABLE_BYTES 38u /* of a frame: Ethernet header, CRC, preamble, gap */
-/* connections that are passed by in search of one for a device */
+/* Bytes that a frame has on the cable beside its IP packet: Ethernet header, CRC, preamble, gap. */
+#define CABLE_BYTES 38u
+/* In search of a connection for a device at most so many others are passed by. */
 #define PASSES 16
 
 HOMA_STATIC_ASSERT(UNIT_SEGMENTS <= HOMAD_TCP_BATCH, "a unit fits in a batch");

@@ -17,7 +17,8 @@
 #define ROUND_COMMANDS 256u
 /* Credit of a user in a round while others are polled: the turn of one attachment. */
 #define USER_CREDIT ((int)homad_turn_cost(HOMAD_TURN))
-#define QUIET_NS 200000u /* an application that is quiet so long must kick */
+/* An application that is quiet for so long must kick, ns. */
+#define QUIET_NS 200000u
 
 static struct homad_app *app_of(struct homa_list *node)
 {

@@ -20,10 +20,13 @@
 #include "homa_clock.h"
 #include "log.h"
 
-#define LINE 1024u /* of the message; < PIPE_BUF when escaped */
-#define SITES 256u /* power of two */
+/* The longest message, bytes; it is shorter than PIPE_BUF also when it is escaped. */
+#define LINE 1024u
+/* So many places that log are told apart, a power of two. */
+#define SITES 256u
 #define SITE_BURST 20u
-#define SITE_INTERVAL 250000000ull /* ns */
+/* A place may log a line in this time, ns, and SITE_BURST lines at once. */
+#define SITE_INTERVAL 250000000ull
 
 /**
  * struct site - a place in the code that logs, known by its format's address

@@ -29,10 +29,13 @@
 #include "log.h"
 #include "monitor.h"
 
-#define PIECE 64u /* RPCs or peers added to an answer at once */
-#define FLOWS 32u /* the same of flows, of which each says much */
+/* So many RPCs or peers are added to an answer at once, */
+#define PIECE 64u
+/* and so many flows, of which each says much. */
+#define FLOWS 32u
 #define GROUPS 64u
-#define READ_AT_ONCE 4u /* requests of one viewer before the next one's turn */
+/* So many requests of one viewer are read before the next one has its turn. */
+#define READ_AT_ONCE 4u
 
 /* struct monitor - the socket and who is connected; one in a process */
 static struct monitor {

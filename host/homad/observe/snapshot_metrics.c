@@ -13,7 +13,7 @@
 #include "homa_look.h"
 #include "monitor.h"
 
-/* so many applications, and users, have series of their own */
+/* At most so many applications, and so many users, have series of their own. */
 #define MAX_APPS 1000u
 #define LABELS 256u
 

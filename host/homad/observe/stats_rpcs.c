@@ -10,8 +10,10 @@
 #include "slowpath.h"
 #include "homad_stats.h"
 
-#define RPCS_AT_ONCE 64u    /* of the engine, looked up by one job */
-#define SLOTS_AT_ONCE 2048u /* looked through by one job */
+/* One job looks up so many RPCs of the engine, */
+#define RPCS_AT_ONCE 64u
+/* or looks through so many slots. */
+#define SLOTS_AT_ONCE 2048u
 
 /* ---- the short way ---- */
 

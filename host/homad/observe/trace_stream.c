@@ -27,8 +27,10 @@
 #include "homad_trace.h"
 
 #define TICK_NS 5000000u
-#define RECORDS_AT_ONCE 20000u /* per tick: 4 million a second */
-#define BEHIND (4u << 20)      /* bytes that the viewer may be behind */
+/* So many records are written in a tick, which makes four million a second. */
+#define RECORDS_AT_ONCE 20000u
+/* A viewer may be so many bytes behind. */
+#define BEHIND (4u << 20)
 #define BLOCK_MAX (HOMAD_TRACE_SNAP_MAX + 512)
 #define SOURCES 64u
 

@@ -25,7 +25,8 @@
 #include <unistd.h>
 #include "admin.h"
 
-#define BREAK_MS 10 /* how often what it does is broken off when homad ends */
+/* When homad ends, what the thread does is broken off once in this time, ms. */
+#define BREAK_MS 10
 
 /**
  * struct homad_admin - homad_slow.admin

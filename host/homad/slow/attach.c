@@ -27,8 +27,10 @@
 #define SO_PEERPIDFD 77
 #endif
 
-#define ACCEPTS 32 /* clients that one turn of the loop accepts at most */
-#define REQUESTS 8 /* requests of one client that one turn answers at most */
+/* One turn of the loop accepts at most so many clients. */
+#define ACCEPTS 32
+/* One turn answers at most so many requests of one client. */
+#define REQUESTS 8
 
 /* ---- begin and end ---- */
 

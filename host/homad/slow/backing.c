@@ -26,7 +26,8 @@
 #define PAGE 4096u
 #define POOL_PAGE ((u64)1 << HOMA_BPAGE_SHIFT)
 #define TICK_NS 250000000ull
-#define LOOKS 16u /* attachments of a list in one tick */
+/* So many attachments of each list are looked at in one tick. */
+#define LOOKS 16u
 #define IDLE_NS 4000000000ull
 
 /**

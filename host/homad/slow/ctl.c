@@ -17,7 +17,8 @@
 #define PAGE 4096u
 #define POOL_PAGE 65536u
 #define POOL_MIN (2 * POOL_PAGE)
-#define POOLS 8u /* exchanges of one attachment: each costs us page clearing */
+/* An attachment may exchange its pool so often: each time homad has to clear pages. */
+#define POOLS 8u
 #define SEGMENT_MAX ((u64)1 << 30)
 
 bool homad_pool_asked(struct homad *d, struct homad_client *client,

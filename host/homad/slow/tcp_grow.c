@@ -14,7 +14,8 @@
 #include "tcp_slow.h"
 
 #define TICK_NS 1000000000ull
-#define LOOKS 16u /* attachments in one tick */
+/* So many attachments are looked at in one tick. */
+#define LOOKS 16u
 
 /** struct growth - buffers of one attachment that get larger or, if @back, small */
 struct growth {

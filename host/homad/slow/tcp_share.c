@@ -20,7 +20,8 @@
 #include "tcp_slow.h"
 
 #define USER_TICKETS 256u
-#define SPARE 16u /* what may be added while room is made */
+/* So many streams may be added to what is shared while room for it is made. */
+#define SPARE 16u
 #define EXEC_NS (HOMA_CTL_EXEC_SECONDS * (u64)1000000000)
 
 /* struct homad_share - a ticket that nobody has redeemed */

@@ -16,7 +16,8 @@
 #include "tcp_slow.h"
 
 #define FIRST_SLOTS 16u
-#define MOST_SLOTS 1024u /* so many slots are added at once at most */
+/* At most so many slots are added at once. */
+#define MOST_SLOTS 1024u
 #define SLOT_BYTES (2u * HOMA_STREAM_FIRST + sizeof(struct homa_stream_slot))
 #define PAGE ((u64)4096)
 

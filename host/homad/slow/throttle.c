@@ -13,9 +13,11 @@
 #include <unistd.h>
 #include "attach.h"
 
-#define INTERVAL 500000ull /* ns for a request: 2,000 a second */
+/* A client may ask once in this time, ns: 2,000 times a second. */
+#define INTERVAL 500000ull
 #define BURST 512u
-#define PAUSE 20000000ull /* ns */
+/* A client that asks too often is looked at again after this time, ns. */
+#define PAUSE 20000000ull
 
 static bool may_ask(const struct homad_client *client, u64 now)
 {
