@@ -19,8 +19,6 @@
 #define HOMA_MIN_PROBES 2u
 /* A request of which nothing new comes ends after so many timeouts. */
 #define HOMA_STALLED 4u
-/* Once a NEED_ACK was sent, the next one waits for so many times need_ack_us. */
-#define HOMA_ACK_PATIENCE 4u
 
 /* ---- asking the peer ---- */
 
@@ -151,19 +149,6 @@ static bool homa_out_pending(const struct homa_rpc *rpc)
 	       HOMA_READ_ONCE(rpc->out.next) < HOMA_READ_ONCE(rpc->out.limit);
 }
 
-/*
- * How long to wait for an ack before the next NEED_ACK, without the doublings of homa_backoff().
- * A missing ack holds up nobody, and a client that has not answered the first NEED_ACK
- * is busy more often than a packet was lost: 64 applications that shared two cores answered
- * after several times need_ack_us, and more than half of all packets were about acks.
- */
-static u64 homa_ack_wait(const struct homa_ctx *ctx, const struct homa_rpc *rpc)
-{
-	u64 first = ctx->engine->params.need_ack_us * 1000ull;
-
-	return rpc->probes ? HOMA_ACK_PATIENCE * first : first;
-}
-
 /* What does this RPC wait for from its peer? *@base is the time between two questions,
  * in ns. False: it waits for nothing. */
 static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
@@ -184,7 +169,7 @@ static bool homa_rpc_waits_for(struct homa_ctx *ctx, struct homa_rpc *rpc,
 		}
 		*question = HOMA_ASK_ACK;
 		if (HOMA_READ_ONCE(rpc->out.next) == rpc->out.length)
-			*base = homa_ack_wait(ctx, rpc);
+			*base = ctx->engine->params.need_ack_us * 1000ull;
 		return true;
 	case HOMA_RPC_INCOMING:
 		if (rpc->flags & HOMA_RPC_NO_BUFFER) {
