@@ -236,7 +236,7 @@ int homa_svc_request(void *host, const struct sockaddr *dest,
 	};
 	memcpy(sqe->ip, to.ip, sizeof(sqe->ip));
 	place(c, ring, &o, sqe);
-	*id = slot->id;
+	*id = __atomic_load_n(&slot->id, __ATOMIC_RELAXED);
 	homa_svc_submit(c, ring);
 	if (unlikely(out->room))
 		end_room(c, &o);
