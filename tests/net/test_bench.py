@@ -1,159 +1,32 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-"""homa-bench: what it measures and reports, between two namespaces and on nonsense."""
+"""homa-bench: what it measures and reports, between two namespaces."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import signal
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from netns import ROOT, Namespace, Net, Process, eventually
-
-BUILD = Path(os.environ.get("HOMA_BUILD") or ROOT / "build").resolve()
-PROGRAM = BUILD / "bench" / "homa-bench"
-SCHEMA = json.loads((ROOT / "bench" / "schema.json").read_text())
-
-pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
-needs_root = pytest.mark.skipif(
-    os.geteuid() != 0, reason="makes network namespaces, so it needs root"
+from bench_run import (
+    PROGRAM,
+    STREAMS,
+    TRANSPORTS,
+    at,
+    bench,
+    client,
+    consistent,
+    load,
+    needs_bench,
+    needs_root,
+    pair,
+    serve,
+    transport_words,
 )
+from netns import Namespace, Net, eventually
 
-Result = dict[str, Any]
-
-
-def bench(*words: str, timeout: float = 30) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [str(PROGRAM), *words], capture_output=True, text=True, timeout=timeout, check=False
-    )
-
-
-TRANSPORTS = ["tcp", "tcp-pool", "udp"]
-if PROGRAM.exists():
-    TRANSPORTS = [t["name"] for t in json.loads(bench("list", "--json").stdout)["transports"]]
-    # Each way that libhoma can take is a transport of its own here.
-    # UNIX sockets end at the machine: they have tests of their own.
-    TRANSPORTS = [t for t in TRANSPORTS if not t.startswith("unix")]
-    TRANSPORTS = [
-        v for t in TRANSPORTS for v in (["homa/afxdp", "homa/udp"] if t == "homa" else [t])
-    ]
-STREAMS = [t for t in TRANSPORTS if t != "udp"]
-
-
-def transport_words(transport: str) -> list[str]:
-    name, _, via = transport.partition("/")
-    return ["--transport", name, *(["--via", via] if via else [])]
-
-
-def problems(value: Any, schema: dict[str, Any], where: str = "result") -> list[str]:
-    """Why `value` does not follow `schema`: the part of JSON Schema that bench/schema.json uses."""
-    if "$ref" in schema:
-        return problems(value, SCHEMA["$defs"][schema["$ref"].rsplit("/", 1)[1]], where)
-    if "anyOf" in schema:
-        # Of several schemas all of which are broken, the one broken least is the one that was meant.
-        return min((problems(value, one, where) for one in schema["anyOf"]), key=len)
-    if "enum" in schema and value not in schema["enum"]:
-        return [f"{where}: {value!r} is not one of {schema['enum']}"]
-    kinds = schema.get("type", [])
-    python = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
-    allowed = [kinds] if isinstance(kinds, str) else kinds
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    fits = [
-        (number and (kind == "number" or float(value).is_integer()))
-        if kind in ("number", "integer")
-        else isinstance(value, python[kind])
-        for kind in allowed
-    ]
-    if allowed and not any(fits):
-        return [f"{where}: {value!r} is not {kinds}"]
-    found = []
-    if number and value < schema.get("minimum", value):
-        found.append(f"{where}: {value} is below {schema['minimum']}")
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            found += problems(item, schema.get("items", {}), f"{where}[{number}]")
-    if isinstance(value, dict):
-        found += [
-            f"{where}: {name} is missing"
-            for name in schema.get("required", [])
-            if name not in value
-        ]
-        for name, item in value.items():
-            inner = schema.get("properties", {}).get(name, schema.get("additionalProperties", {}))
-            if inner is False:
-                found.append(f"{where}: {name} is not in the schema")
-            else:
-                found += problems(item, inner, f"{where}.{name}")
-    return found
-
-
-def load(path: Path) -> Result:
-    result = json.loads(path.read_text())
-    assert problems(result, SCHEMA) == []
-    return result
-
-
-@pytest.fixture
-def pair():
-    with Net() as net:
-        yield net.pair()
-
-
-def serve(
-    space: Namespace, transport: str, address: str, *words: str, before: Sequence[str] = ()
-) -> Process:
-    """Start a server and wait until it is ready."""
-    argv = [*before, str(PROGRAM), "server", *transport_words(transport), "--bind", address, *words]
-    server = space.start(argv)
-    line = server.stderr.line(20)
-    assert line and "ready" in line, f"{line}{server.stderr.rest(5)}"
-    return server
-
-
-def client(
-    space: Namespace, tmp_path: Path, transport: str, peer: str, *words: str, status: int = 0,
-    before: Sequence[str] = (),
-) -> Result:  # fmt: skip
-    """Run a client to its end and give its checked result."""
-    path = tmp_path / "client.json"
-    argv = [
-        *before,
-        str(PROGRAM),
-        "client",
-        *transport_words(transport),
-        "--peer",
-        peer,
-        "--json",
-        str(path),
-        *words,
-    ]
-    done = space.run(argv, check=False, timeout=60)
-    assert done.returncode == status, done.stderr
-    return load(path)
-
-
-def at(address: str) -> str:
-    return f"[{address}]:4000" if ":" in address else f"{address}:4000"
-
-
-def consistent(result: Result) -> None:
-    """What must hold in any result of a client."""
-    rpcs = result["rpcs"]
-    assert rpcs["measured"] == rpcs["completed"] + rpcs["failed"]
-    assert result["latency_ns"]["count"] == rpcs["completed"] + rpcs["censored"]
-    assert sum(result["errors"].values()) == rpcs["failed"]
-    classes = result["deciles"] or [result]
-    assert sum(c["latency_ns"]["count"] for c in classes) == result["latency_ns"]["count"]
-    for one in classes:
-        histogram = one["latency_ns"].get("histogram")
-        if histogram:
-            assert sum(histogram["counts"]) == histogram["count"] == one["latency_ns"]["count"]
-            assert histogram["values"] == sorted(histogram["values"])
+__all__ = ["pair"]
+pytestmark = needs_bench
 
 
 @needs_root
@@ -576,158 +449,3 @@ def test_tcp_server__survives_hostile_bytes(pair, tmp_path: Path) -> None:
     assert result["rpcs"]["failed"] == 0 and result["rpcs"]["completed"] > 0
     assert server.stop()[0] == 0
     assert load(served)["transport"]["protocol_errors"] >= 2
-
-
-BAD = [
-    ([], "what shall I do"),
-    (["serve"], "unknown command 'serve'"),
-    (["--quiet"], "the command comes first"),
-    (["client", "--bogus"], "unknown option '--bogus'"),
-    (["client", "--peer"], "'--peer' needs a value"),
-    (["client", "extra", "--peer", "1.2.3.4:5"], "unexpected argument 'extra'"),
-    (["client", "--size", "10"], "at least one --peer"),
-    (["client", "--peer", "1.2.3.4:5"], "what shall be sent"),
-    (["client", "--peer", "1.2.3.4:5", "--workload", "w9"], "unknown workload 'w9'"),
-    (
-        ["client", "--peer", "1.2.3.4:5", "--workload", "/no/such.csv"],
-        "/no/such.csv: cannot be opened",
-    ),
-    (
-        ["client", "--peer", "1.2.3.4:5", "--size", "0"],
-        "--size: '0' is not a number from 1 to 1000000",
-    ),
-    (["client", "--peer", "1.2.3.4:5", "--size", "1000001"], "from 1 to 1000000"),
-    (
-        ["client", "--peer", "1.2.3.4:5", "--size", "9", "--response-size", "1000001"],
-        "from 1 to 1000000",
-    ),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--workload", "w1"], "exclude each other"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--load", "0.5"], "say which with --link"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--link", "10"], "such as 200mbit"),
-    (
-        ["client", "--peer", "1.2.3.4:5", "--size", "9", "--load", "0.5", "--rate", "3"],
-        "exclude each other",
-    ),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--mtu", "100"], "--mtu: '100'"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--wait", "sleep"], "not one of epoll"),
-    (
-        ["client", "--peer", "1.2.3.4:5", "--size", "9", "--outstanding", "2", "--rate", "9"],
-        "closed loop",
-    ),
-    (
-        ["client", "--peer", "1.2.3.4:5", "--size", "9", "--wait", "block", "--rate", "9"],
-        "would miss arrivals",
-    ),
-    (
-        ["client", "--peer", "1.2.3.4:5", "--size", "9", "--denominators", "/no/such"],
-        "/no/such: cannot be read",
-    ),
-    (["client", "--peer", "1.2.3.4:5", "--mode", "fast"], "not one of rtt, rate, goodput"),
-    (["client", "--peer", "1.2.3.4:5", "--sizes", "5,4"], "must increase"),
-    (["client", "--peer", "1.2.3.4:5", "--sizes", "5,x"], "not a whole number"),
-    (["client", "--peer", "1.2.3.4", "--size", "9"], "'1.2.3.4' is not ADDRESS:PORT"),
-    (["client", "--peer", "host:5", "--size", "9"], "numeric address"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--pin", "4000"], "cannot run on CPU 4000"),
-    (["client", "--peer", "1.2.3.4:5", "--size", "9", "--cc", "warp"], "congestion control 'warp'"),
-    (["server", "--transport", "quic"], "'quic' is not one of"),
-    (["server", "--peer", "1.2.3.4:5"], "a server has no --peer"),
-    (["server", "--transport", "tcp", "--bind", "nowhere"], "not ADDRESS:PORT"),
-    (["server", "--transport", "tcp", "--bind", "192.0.2.1:4000"], "no such address"),
-    (["list", "--all"], "unknown option '--all'"),
-]
-
-
-@pytest.mark.parametrize(
-    ("words", "reason"), BAD, ids=[" ".join(words) or "nothing" for words, _ in BAD]
-)
-def test_bad_input__one_line_and_status_2(words: list[str], reason: str) -> None:
-    is_client = words[:1] == ["client"] and "--transport" not in words
-    with_tcp = ["client", "--transport", "tcp", *words[1:]] if is_client else words
-    done = bench(*with_tcp)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert re.fullmatch(r"homa-bench: [^\n]+\n", done.stderr), done.stderr
-    assert reason in done.stderr
-
-
-def test_bad_input__csv_names_the_line(tmp_path: Path) -> None:
-    sizes = tmp_path / "sizes.csv"
-    sizes.write_text("size_bytes,cumulative_probability\n10,0.5\n20,0.4\n")
-    done = bench("client", "--transport", "tcp", "--peer", "1.2.3.4:5", "--workload", str(sizes))
-    assert done.returncode == 2
-    assert done.stderr == (
-        f"homa-bench: --workload: {sizes}:3: cumulative probability 0.4 is not above the previous line's 0.5\n"
-    )
-
-
-def test_bad_input__udp_message_longer_than_a_datagram() -> None:
-    done = bench("client", "--transport", "udp", "--peer", "1.2.3.4:5", "--workload", "w4")
-    assert done.returncode == 2 and "at most 1440 bytes" in done.stderr
-
-
-# Not homa/udp: another process has another encapsulation port, so its ports are its own.
-@needs_root
-@pytest.mark.parametrize("transport", [t for t in TRANSPORTS if t != "homa/udp"])
-def test_bad_input__port_taken(pair, transport: str) -> None:
-    a, _ = pair
-    serve(a, transport, at(a.v4))
-    done = a.run(
-        [str(PROGRAM), "server", *transport_words(transport), "--bind", at(a.v4)], check=False
-    )
-    assert done.returncode == 2
-    assert re.fullmatch(r"homa-bench: [^\n]+\n", done.stderr), done.stderr
-
-
-@needs_root
-@pytest.mark.parametrize("transport", TRANSPORTS)
-def test_absent_peer__says_so(pair, tmp_path: Path, transport: str) -> None:
-    a, b = pair
-    words = [
-        str(PROGRAM),
-        "client",
-        *transport_words(transport),
-        "--peer",
-        at(b.v4),
-        "--size",
-        "10",
-    ]
-    done = a.run([*words, "--connect-timeout", "0.4"], check=False)
-    assert done.returncode == 1
-    assert re.fullmatch(r"homa-bench: peer [^\n]+ does not answer [^\n]+\n", done.stderr), (
-        done.stderr
-    )
-
-
-@needs_root
-@pytest.mark.skipif("homa/afxdp" not in TRANSPORTS, reason="built without libhoma")
-def test_bad_input__no_such_interface(pair) -> None:
-    a, _ = pair
-    words = [
-        "server",
-        "--transport",
-        "homa",
-        "--via",
-        "afxdp",
-        "--interface",
-        "nope0",
-        "--bind",
-        at(a.v4),
-    ]
-    done = a.run([str(PROGRAM), *words], check=False)
-    assert done.returncode == 2
-    assert "nope0" in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_help__lists_every_option() -> None:
-    text = bench("--help").stdout
-    source = (ROOT / "bench" / "options.c").read_text()
-    options = re.findall(r'\{ "([a-z-]+)", (?:required|no)_argument', source)
-    assert len(options) > 40
-    assert [name for name in options if f"--{name}" not in text] == []
-
-
-def test_list__workloads_and_transports() -> None:
-    found = json.loads(bench("list", "--json").stdout)
-    assert [w["name"] for w in found["workloads"]] == ["w1", "w2", "w3", "w4", "w5"]
-    assert {"tcp", "tcp-pool", "udp"} <= {t["name"] for t in found["transports"]}
-    assert all(len(w["deciles"]) == 11 for w in found["workloads"])

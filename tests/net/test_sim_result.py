@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_bench import BUILD, SCHEMA, problems
+from bench_run import BUILD, SCHEMA, problems
 
 PROGRAM = BUILD / "sim" / "homa-sim"
 SHORT = [
