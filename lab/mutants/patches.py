@@ -26,6 +26,8 @@ from lab.errors import LabError
 from lab.paths import ROOT
 
 FOLDER = ROOT / "tests" / "explore" / "mutants"
+# Faults that only CBMC's proofs must refuse.
+REFUSED = ROOT / "tests" / "cbmc" / "refused"
 INSIDE = "engine/"
 # Real faults of which an issue says that the explorer must find them by itself.
 NAMED = (

@@ -45,7 +45,7 @@ INCLUDES = (
 OPTIONS = ("--gcc", "--unwinding-assertions", "--pointer-overflow-check", "--no-malloc-may-fail")
 _ARGUMENTS = re.compile(r"^ \* cbmc: (.+)$", re.M)
 _REFUSES = re.compile(r"^ \* refuses: (.+)$", re.M)
-PATCHES = (FOLDER / "refused", patches.FOLDER)
+PATCHES = (patches.REFUSED, patches.FOLDER)
 _FAILURE = re.compile(r"^\[(\S+)\] (.*): FAILURE$", re.M)
 REACHED = "this line is reached"
 
