@@ -454,6 +454,16 @@ void fake_put(struct fake *f, struct homa_cqe cqe, const void *bytes)
 				       HOMA_SHM_ARM_FD);
 }
 
+void fake_free(struct fake *f, const struct homa_sqe *sqe)
+{
+	fake_put(f,
+		 (struct homa_cqe){ .kind = HOMA_CQE_FREE,
+				    .flags = HOMA_CQE_PRIVATE,
+				    .num_pages = sqe->segment,
+				    .length = sqe->offset },
+		 NULL);
+}
+
 void fake_respond(struct fake *f, u64 token, const void *bytes, u32 length)
 {
 	struct homa_cqe cqe = { .kind = HOMA_CQE_RESPONSE,

@@ -100,6 +100,8 @@ bool fake_quiet(struct fake *f);
 const u8 *fake_bytes(struct fake *f, const struct homa_sqe *sqe);
 /** fake_put() - a completion, with @length bytes at a place of the pool. */
 void fake_put(struct fake *f, struct homa_cqe cqe, const void *bytes);
+/** fake_free() - the bytes of @sqe's message are the application's again. */
+void fake_free(struct fake *f, const struct homa_sqe *sqe);
 /** fake_respond(), fake_request() - the usual ones. */
 void fake_respond(struct fake *f, u64 token, const void *bytes, u32 length);
 void fake_request(struct fake *f, u64 token, const void *bytes, u32 length);

@@ -31,16 +31,6 @@ static int try_send(const void *buf, u32 length)
 			    length, 7, 0, NULL);
 }
 
-static void give_back(const struct homa_sqe *sqe)
-{
-	fake_put(&f,
-		 (struct homa_cqe){ .kind = HOMA_CQE_FREE,
-				    .flags = HOMA_CQE_PRIVATE,
-				    .num_pages = sqe->segment,
-				    .length = sqe->offset },
-		 NULL);
-}
-
 static void request__is_sent_from_there(void **state)
 {
 	struct homa_sqe sqe;
@@ -61,7 +51,7 @@ static void request__is_sent_from_there(void **state)
 	/* It is the same memory. */
 	buf[3] ^= 1;
 	assert_int_equal(fake_bytes(&f, &sqe)[3], data[3] ^ 1);
-	give_back(&sqe);
+	fake_free(&f, &sqe);
 	assert_int_equal(counter("host_out_bytes"), 0);
 }
 
@@ -79,7 +69,7 @@ static void reply__is_sent_from_there(void **state)
 	sqe = fake_next(&f);
 	assert_int_equal(sqe.op, HOMA_SQE_REPLY);
 	assert_memory_equal(fake_bytes(&f, &sqe), data, 40000);
-	give_back(&sqe);
+	fake_free(&f, &sqe);
 	assert_int_equal(counter("host_out_bytes"), 0);
 	/* A second answer is an error, and leaves the buffer where it is. */
 	assert_int_equal(homa_reply(h, &msg, alloc(50000), 40000), -EINVAL);
@@ -322,7 +312,7 @@ static void threads__one_sends_it(void **state)
 		assert_int_equal(sent, 1);
 		sqe = fake_next(&f);
 		assert_true(fake_quiet(&f));
-		give_back(&sqe);
+		fake_free(&f, &sqe);
 	}
 	assert_int_equal(counter("host_given"), 50);
 	assert_int_equal(counter("host_out_bytes"), 0);

@@ -69,16 +69,6 @@ static void ring__is_told_of(void **state)
 	assert_false(may_send(0));
 }
 
-static void free_one(const struct homa_sqe *sqe)
-{
-	fake_put(&f,
-		 (struct homa_cqe){ .kind = HOMA_CQE_FREE,
-				    .flags = HOMA_CQE_PRIVATE,
-				    .num_pages = sqe->segment,
-				    .length = sqe->offset },
-		 NULL);
-}
-
 static void memory__is_told_of(void **state)
 {
 	u32 length = HOMA_MAX_MESSAGE, asks;
@@ -94,12 +84,12 @@ static void memory__is_told_of(void **state)
 	assert_int_equal(send_now(length), -EAGAIN);
 	assert_false(may_send(0));
 	asks = (u32)counter("host_room_asks");
-	free_one(&sqe);
+	fake_free(&f, &sqe);
 	assert_true(may_send(0));
 	assert_int_equal(send_now(length), 0);
 	/* What was free before it asked is found at once. */
 	next = fake_next(&f);
-	free_one(&next);
+	fake_free(&f, &next);
 	assert_int_equal(send_now(length), 0);
 	assert_int_equal(counter("host_room_asks"), asks);
 }
