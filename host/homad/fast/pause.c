@@ -14,9 +14,9 @@
 #include "fast.h"
 #include "homa_turn.h"
 
-/* A thread waits at first so long for the others, many rounds, in ns, */
+/* A thread waits so long for the others at first, ns; that is many rounds. */
 #define FIRST_PATIENCE_NS 5000000ull
-/* and at last so long, which is less than peers take for the end of a host. */
+/* A thread never waits longer for the others, ns. Peers do not take a host for dead so soon. */
 #define MOST_PATIENCE_NS 1000000000ull
 /* A thread that waits looks for so long before it sleeps, ns. */
 #define LOOK_NS 50000u

@@ -29,9 +29,9 @@
 #include "log.h"
 #include "monitor.h"
 
-/* So many RPCs or peers are added to an answer at once, */
+/* So many RPCs or peers are added to an answer at once. */
 #define PIECE 64u
-/* and so many flows, of which each says much. */
+/* So many flows are added to an answer at once; each of them says much. */
 #define FLOWS 32u
 #define GROUPS 64u
 /* So many requests of one viewer are read before the next one has its turn. */

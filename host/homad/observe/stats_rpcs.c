@@ -10,9 +10,9 @@
 #include "slowpath.h"
 #include "homad_stats.h"
 
-/* One job looks up so many RPCs of the engine, */
+/* A job that looks up RPCs of the engine looks up so many. */
 #define RPCS_AT_ONCE 64u
-/* or looks through so many slots. */
+/* A job that looks through slots looks through so many. */
 #define SLOTS_AT_ONCE 2048u
 
 /* ---- the short way ---- */
