@@ -126,13 +126,13 @@ static void leave_client(struct homad_thread *t, struct homad_direct *d)
 	d->client = NULL;
 }
 
-static void leave_server(struct homad_direct *d)
+static void leave_server(struct homad_thread *t, struct homad_direct *d)
 {
 	u64 token = d->server_token;
 
 	homa_list_del(&d->of_server);
 	d->server->server_slots[token & 0xffff].direct = NULL;
-	homad_slot_free(d->server, token);
+	homad_slot_back(t, d->server, token);
 	d->server->rpcs--;
 	d->server = NULL;
 }
@@ -142,7 +142,7 @@ static void end(struct homad_thread *t, struct homad_direct *d)
 	if (d->client)
 		leave_client(t, d);
 	if (d->server)
-		leave_server(d);
+		leave_server(t, d);
 	homa_slab_put(&t->directs, d);
 }
 
@@ -395,11 +395,8 @@ answer(struct homad_thread *t, struct homad_direct *d, struct homad_app *server,
 {
 	bool lent = !(sqe->flags & HOMA_SQE_COPY), done;
 
-	leave_server(d);
+	leave_server(t, d);
 	HOMAD_PROBE4(reply, server->id, sqe->token, sqe->length, !d->client);
-	/* A request may have waited for the slot. */
-	if (!homa_list_empty(&server->ready[HOMAD_READY_REQUESTS]))
-		homad_touch(t, server, 0);
 	/* Those that wait already are first. */
 	done = !d->client || (homa_list_empty(&d->client->direct_waiting) &&
 			      finish(t, d, bytes, sqe->length));
@@ -450,10 +447,7 @@ bool homad_direct_reject(struct homad_thread *t, struct homad_app *server,
 
 	if (!d)
 		return false;
-	leave_server(d);
-	/* A request may have waited for the slot. */
-	if (!homa_list_empty(&server->ready[HOMAD_READY_REQUESTS]))
-		homad_touch(t, server, 0);
+	leave_server(t, d);
 	if (d->client)
 		fail(t, d, error);
 	else
