@@ -19,6 +19,7 @@
 #include "homa_engine.h"
 #include "homa_list.h"
 #include "homa_msgbuf.h"
+#include "homa_overdue.h"
 #include "homa_packets.h"
 #include "homa_spares.h"
 #include "homa_turn.h"
@@ -122,15 +123,17 @@ struct homa_emb_progress {
 };
 
 /* Counters of this host, for homa_metrics(). */
-#define HOMA_EMB_COUNTERS(X)                                           \
-	X(rounds, "rounds of the protocol loop")                       \
-	X(blocks, "times a receive slept on the packet interface")     \
-	X(handoffs, "messages handed to another waiting thread")       \
-	X(batched, "messages taken in one turn with another one")      \
-	X(deferrals, "sends left to the next round to leave together") \
-	X(progress_rounds, "rounds run by the progress thread")        \
-	X(progress_wakeups, "times the progress thread woke up")       \
-	X(progress_takeovers, "times it found the application absent") \
+#define HOMA_EMB_COUNTERS(X)                                               \
+	X(rounds, "rounds of the protocol loop")                           \
+	X(timers_waited,                                                   \
+	  "rounds in which the timer waited for packets that had arrived") \
+	X(blocks, "times a receive slept on the packet interface")         \
+	X(handoffs, "messages handed to another waiting thread")           \
+	X(batched, "messages taken in one turn with another one")          \
+	X(deferrals, "sends left to the next round to leave together")     \
+	X(progress_rounds, "rounds run by the progress thread")            \
+	X(progress_wakeups, "times the progress thread woke up")           \
+	X(progress_takeovers, "times it found the application absent")     \
 	X(out_of_memory, "allocations for messages or objects that failed")
 
 struct homa_emb_counters {
@@ -155,6 +158,8 @@ struct homa_emb {
 
 	/* Time before which homa_timer() has nothing to do, ns. */
 	u64 deadline;
+	/* A timer that is due waits for packets. */
+	struct homa_overdue overdue;
 	/* Time at which the pacer wants to be asked again, ns, or HOMA_NEVER. */
 	u64 tx_at;
 	/* The nic had no room; packets wait in the engine. */

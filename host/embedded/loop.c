@@ -18,6 +18,17 @@ static void run_timer(struct homa_emb *e)
 	homa_rx_flush(&e->ctx);
 }
 
+/* The timer is due, after a round that has taken @received packets. */
+static void overdue(struct homa_emb *e, u32 received)
+{
+	if (homa_overdue_wait(&e->overdue, received, received == HOMA_EMB_BATCH)) {
+		e->counters.timers_waited++;
+		return;
+	}
+	homa_emb_icmp(e);
+	run_timer(e);
+}
+
 /* Runs the protocol once. Returns how much was done; 0: there is nothing to do now. */
 int homa_emb_round(struct homa_emb *e)
 {
@@ -26,10 +37,8 @@ int homa_emb_round(struct homa_emb *e)
 	homa_emb_now(e);
 	e->counters.rounds++;
 	done = homa_emb_rx(e);
-	if (unlikely(e->ctx.now >= e->deadline)) {
-		homa_emb_icmp(e);
-		run_timer(e);
-	}
+	if (unlikely(e->ctx.now >= e->deadline))
+		overdue(e, (u32)done);
 	if (done) {
 		e->deadline = homa_min_u64(e->deadline, e->ctx.now + TIMER_LAG);
 		homa_emb_events(e);

@@ -46,9 +46,6 @@ static u64 run_timers(struct homad_thread *t)
 /* As many batches as commands may make packets in a round, or a ring would fill. */
 #define RX_BATCHES 8
 
-/* Timers wait so long for packets that have arrived, ns. A flood cannot keep them longer. */
-#define TIMER_PATIENCE 20000000u
-
 static int receive_from(struct homad_thread *t, struct homad_port *port)
 {
 	int i, n = HOMAD_BATCH, total = 0;
@@ -60,19 +57,6 @@ static int receive_from(struct homad_thread *t, struct homad_port *port)
 	if (n == HOMAD_BATCH)
 		t->rx_left = true;
 	return total;
-}
-
-/*
- * A thread that had no processor for some milliseconds finds more packets than it takes in a
- * round. What a timer would ask a peer for is among them, so timers wait until all have been
- * looked at: with 64 applications on two cores every response was asked for again before.
- */
-static bool timers_are_due(const struct homad_thread *t)
-{
-	u64 now = t->ctx.now;
-
-	return now >= t->deadline &&
-	       (!t->rx_left || now - t->deadline >= TIMER_PATIENCE);
 }
 
 static int receive(struct homad_thread *t)
@@ -159,10 +143,21 @@ static void watch_starved(struct homad_thread *t)
 	}
 }
 
+/* Timers are due, after a round that has taken @received packets. */
+static void overdue(struct homad_thread *t, u32 received)
+{
+	if (homa_overdue_wait(&t->overdue, received, t->rx_left)) {
+		t->counters.timers_waited++;
+		return;
+	}
+	icmp(t);
+	run_timers(t);
+}
+
 /* Returns how much was done; 0: nothing to do now. */
 int homad_round(struct homad_thread *t)
 {
-	int done;
+	int done, received;
 
 	/* Before it takes anything in hand; see grace.c. */
 	__atomic_store_n(&t->passed, t->passed + 1, __ATOMIC_RELEASE);
@@ -174,12 +169,11 @@ int homad_round(struct homad_thread *t)
 	}
 	done = homad_mail(t);
 	t->rx_left = false;
-	done += receive(t);
+	received = receive(t);
+	done += received;
 	done += homad_commands(t);
-	if (unlikely(timers_are_due(t))) {
-		icmp(t);
-		run_timers(t);
-	}
+	if (unlikely(t->ctx.now >= t->deadline))
+		overdue(t, (u32)received);
 	if (done)
 		t->deadline = homa_min_u64(t->deadline, t->ctx.now + TIMER_LAG);
 	done += homad_local(t, t->d->local);

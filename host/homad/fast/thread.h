@@ -13,6 +13,7 @@
 #include "homa_engine.h"
 #include "homa_list.h"
 #include "homa_msgbuf.h"
+#include "homa_overdue.h"
 #include "homa_packets.h"
 #include "homa_spares.h"
 #include "homa_spin.h"
@@ -38,6 +39,8 @@ struct homad_trace;
 	X(idle_rounds, "rounds that found nothing to do")                        \
 	X(yields, "times it gave the processor away while idle")                 \
 	X(blocks, "times it went to sleep")                                      \
+	X(timers_waited,                                                         \
+	  "rounds in which timers waited for packets that had arrived")          \
 	X(early_blocks,                                                          \
 	  "times it went to sleep after a short look because work is rare")      \
 	X(busy_ns, "time in rounds with work, ns")                               \
@@ -111,7 +114,9 @@ struct homad_thread {
 	/* Time before which homa_timer() has nothing to do in the shards that this thread
 	 * runs, in ns. */
 	u64 deadline;
-	/* A port has more packets than this round has taken. */
+	/* Timers that wait for packets. @rx_left: a port may have more of them than this round has
+	 * taken. */
+	struct homa_overdue overdue;
 	bool rx_left;
 	/* The ports that the thread serves; @num_ports of them are set. */
 	struct homad_port *ports[HOMAD_MAX_PORTS + 1];
