@@ -10,7 +10,7 @@
 #include <sys/types.h>
 #include "homa_engine.h"
 
-#define HOMAD_MAX_PORTS 8    /* interfaces, and UDP */
+#define HOMAD_MAX_PORTS 8    /* UDP counts as a port like an interface */
 #define HOMAD_MAX_THREADS 16 /* fast-path threads */
 #define HOMAD_MAX_RULES 64
 #define HOMAD_MAX_TCP_RULES 64
@@ -19,8 +19,13 @@ enum homad_mode { HOMAD_SHARED, HOMAD_DEDICATED };
 enum homad_log_format { HOMAD_LOG_TEXT, HOMAD_LOG_JSON };
 enum homad_bulk { HOMAD_BULK_AUTO, HOMAD_BULK_OFF, HOMAD_BULK_ON };
 
-/** struct homad_who - whom a rule is for: @any: everybody; else @by_gid: @id is a group
- *  (also supplementary), or it is a user. */
+/**
+ * struct homad_who - whom a rule is for
+ * @any: The rule is for everybody, and the other fields say nothing.
+ * @by_gid: @id is the number of a group, of which the client's process may also be a
+ *	supplementary member. If it is false, @id is the number of a user.
+ * @id: The uid or gid.
+ */
 struct homad_who {
 	bool any;
 	bool by_gid;
@@ -30,14 +35,21 @@ struct homad_who {
 /**
  * struct homad_tcp_rule - whose TCP homad takes, and how much of it
  * The first rule that is for the user, the port and the address decides.
- * @deny: it is refused, and not left to the kernel.
- * @listen: first and last port at which they may listen; 0: none.
- * @connect: first and last port to which connections are taken; 0: none. @ip, @prefix:
- *	and the first @prefix bits of the address, IPv4 as ::ffff:a.b.c.d.
- * @send, @receive: bytes a second; 0: as many as there are. @connections: open at once;
- *	0: as many as there are. @together: these hold for all users of the rule in sum,
- *	and not for each.
- * @congestion: as homad_config.tcp_cc; below 0: what that says. @dscp: of IP headers.
+ * @who: The users whom the rule is for.
+ * @deny: What the rule is for is refused, instead of being taken by homad.
+ * @together: @send, @receive and @connections limit the sum over all users of the rule,
+ *	and not each user.
+ * @listen: The first and the last port at which homad takes listeners; 0, 0 is none.
+ * @connect: The first and the last remote port to which homad takes connections; 0, 0 is none.
+ * @ip: The remote address must begin with the first @prefix bits of this one. An IPv4 address
+ *	is written as ::ffff:a.b.c.d.
+ * @prefix: The number of bits of @ip that count.
+ * @dscp: The DSCP in the IP headers of packets that are sent.
+ * @congestion: The congestion control, counted as in homad_config.tcp_cc, which holds if this
+ *	is negative.
+ * @connections: The most connections that may be open at once; 0 sets no limit.
+ * @send: The most bytes that are sent in a second; 0 sets no limit.
+ * @receive: The most bytes that are received in a second; 0 sets no limit.
  */
 struct homad_tcp_rule {
 	struct homad_who who;
@@ -55,9 +67,11 @@ struct homad_tcp_rule {
 
 /**
  * struct homad_rule - who may attach and which ports they may bind
- * The first rule that matches uid or gid decides.
- * @allow: may attach.
- * @port_min, @port_max: ports that may be bound; 0, 0: none.
+ * The first rule that is for the user decides.
+ * @who: The users whom the rule is for.
+ * @allow: These users may attach.
+ * @port_min: The first Homa port that they may bind, or 0 if they may bind none.
+ * @port_max: The last Homa port that they may bind, or 0 if they may bind none.
  */
 struct homad_rule {
 	struct homad_who who;
@@ -66,16 +80,21 @@ struct homad_rule {
 };
 
 /**
- * struct homad_quota - limits of one attachment unless said otherwise
- * @attachments: of one user; @total_attachments: of all.
- * @rpcs: requests open at once, and requests received but not answered.
- * @user_rpcs: sum of @rpcs over the attachments of one user; when it runs short an
- *	attachment gets fewer.
- * @rcvbuf_default, @rcvbuf_max: receive pool, bytes, multiples of 64 KiB.
- * @send_max: bytes of data segments.
- * @user_memory: bytes of shared memory of one user over all attachments;
- *	@total_memory: of all users.
- * @handover_s: an attachment that was exported waits so long for its next process, s.
+ * struct homad_quota - how much attachments and users may have
+ * @attachments: A user may have this many attachments.
+ * @total_attachments: All users together may have this many attachments.
+ * @rpcs: An attachment may have this many requests open, and besides leave as many received
+ *	requests unanswered.
+ * @user_rpcs: The limits of open requests of a user's attachments add up to this at most;
+ *	when it runs short, a new attachment gets fewer than @rpcs.
+ * @rcvbuf_default: Bytes of the receive pool of an attachment that asks for no size; a
+ *	multiple of 64 KiB.
+ * @rcvbuf_max: The most bytes of a receive pool; a multiple of 64 KiB.
+ * @send_max: The most bytes of an attachment's data segments, which hold messages to send.
+ * @user_memory: The most bytes of shared memory of a user's attachments together.
+ * @total_memory: The most bytes of shared memory of all users together.
+ * @handover_s: An attachment that was exported waits so many seconds for its next process,
+ *	and ends then.
  */
 struct homad_quota {
 	u32 attachments;
@@ -90,35 +109,59 @@ struct homad_quota {
 
 /**
  * struct homad_config - all settings
- * @cores: dedicated: CPU of each fast-path thread, @num_cores of them.
- * @interfaces: AF_XDP devices; none: every one that is up and can, if
- *	@auto_interfaces, else UDP only.
- * @address: local address to use on the (only) interface, or "".
- * @afxdp: 0 off, 1 if it works (the reason is logged), 2 must work.
- * @xdp_mode: as nic_config.mode.
- * @udp: serve UDP encapsulation, too. @udp_port: 54321 by default.
- * @bulk, @bulk_min: send messages of at least so many bytes over UDP, whose
- *	segmentation offload is faster, when the peer understands it. AUTO: on
- *	virtual devices.
- * @link_mbps: link rate, 0: what the device says.
- * @direct: short RPCs between applications of this host go without packets.
- * @spin_us: shared: longest time that a thread polls without work before it
- *	blocks. @spin_min_us: the same where work is rare, and beside a hog.
- * @scale: dedicated: let the number of threads follow the load; @scale_idle
- *	(1.25): a thread goes if more cores than that are idle; @scale_busy (0.2):
- *	one comes if fewer are; in hundredths. @scale_ms: interval.
- * @socket, @socket_mode, @socket_group: the attach socket.
- * @monitor: the monitoring socket of ./homa ss, top, trace; "" none.
- * @monitor_group: group that may use it beside root and our own user; "" none.
- * @metrics: "" none, "unix:PATH" or "127.0.0.1:PORT".
- * @tcp_rules: whose TCP connections are taken. @tcp_streams: most of an attachment;
- *	@tcp_connections: of all. @tcp_ports: kept for connections. @tcp_receive_buffer,
- *	@tcp_send_buffer: most bytes of one. @tcp_cc: congestion control, its number among the
- *	setting's words. @tcp_share: of a link, when Homa has something to send there, too,
- *	percent.
- * @params: protocol settings.
- * @user: drop to this user after start, "": stay.
- * @file: where it came from, or "".
+ * @mode: HOMAD_SHARED runs one fast-path thread that sleeps when it has no work,
+ *	HOMAD_DEDICATED one on each of @cores that spins.
+ * @cores: In dedicated mode, the CPU of each fast-path thread.
+ * @num_cores: The number of entries of @cores.
+ * @interfaces: The names of the devices on which AF_XDP is used.
+ * @num_interfaces: The number of entries of @interfaces.
+ * @auto_interfaces: AF_XDP is used on each device that is up and can do it, instead of those
+ *	in @interfaces.
+ * @address: The local address to use on the only interface; if it is "", it is the
+ *	interface's first.
+ * @afxdp: 0 does not use AF_XDP; 1 uses it where it works, and logs why not elsewhere; with 2
+ *	homad does not start without it.
+ * @xdp_mode: How the XDP program is attached to a device, counted as in nic_config.mode.
+ * @udp: homad speaks Homa in UDP, too.
+ * @udp_port: The local UDP port; 54321 unless set.
+ * @bulk: Whether long messages are sent over UDP, whose segmentation offload is faster, to
+ *	peers that understand it. HOMAD_BULK_AUTO does so on virtual devices.
+ * @bulk_min: A message of this many bytes is long.
+ * @link_mbps: The rate of the link in Mbit/s; 0 takes what the device says.
+ * @direct: Short RPCs between applications of this host go without packets.
+ * @spin_us: In shared mode, a thread polls at most so many microseconds without work before
+ *	it sleeps.
+ * @spin_min_us: The same limit where work is rare, and beside a process that never sleeps.
+ * @scale: In dedicated mode, the number of threads that spin follows the load.
+ * @scale_idle: A thread rests if the idle shares of all add up to more cores than this; in
+ *	hundredths of a core.
+ * @scale_busy: A thread is added if they add up to fewer cores than this; in hundredths of a
+ *	core.
+ * @scale_ms: The load is looked at once in so many milliseconds.
+ * @socket: The path of the socket at which applications attach.
+ * @socket_mode: The permissions of that socket.
+ * @socket_group: The name of the group that owns that socket; "" is homad's own.
+ * @monitor: The path of the monitoring socket of ./homa ss, top and trace; "" makes none.
+ * @monitor_group: The group that may use it beside root and homad's own user; "" is none.
+ * @metrics: Where Prometheus asks: "unix:PATH" or "127.0.0.1:PORT", or "" for nowhere.
+ * @rules: Who may attach and bind ports.
+ * @num_rules: The number of entries of @rules.
+ * @tcp_rules: Whose TCP connections homad takes.
+ * @num_tcp_rules: The number of entries of @tcp_rules.
+ * @tcp_streams: The most TCP connections of an attachment.
+ * @tcp_connections: The most TCP connections of all attachments.
+ * @tcp_ports: The most local ports that homad takes from the kernel for connections that
+ *	applications open.
+ * @tcp_receive_buffer: The most bytes of a connection's receive buffer.
+ * @tcp_send_buffer: The most bytes of a connection's send buffer.
+ * @tcp_cc: The congestion control: its place among the words of the setting tcp.congestion.
+ * @tcp_share: TCP gets so many percent of a link on which Homa has something to send, too.
+ * @quota: How much attachments and users may have.
+ * @params: The settings of the Homa protocol.
+ * @log_level: The least important level that is logged, HOMAD_ERROR to HOMAD_DEBUG.
+ * @log_format: How a line of the log is written.
+ * @user: The user that homad becomes after its start; if it is "", it stays who it is.
+ * @file: The path of the file that the settings were read from, or "".
  */
 struct homad_config {
 	enum homad_mode mode;
@@ -161,7 +204,7 @@ struct homad_config {
 	char file[256];
 };
 
-/** homad_config_default() - what holds without a file. */
+/** homad_config_default() - set @config to what holds without a file. */
 void homad_config_default(struct homad_config *config);
 /**
  * homad_config_load() - read a TOML file over @config

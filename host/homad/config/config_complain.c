@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* What is wrong with a configuration file is collected, and said at the end. */
+/* Mistakes in a configuration file are collected, and printed at the end. */
 #include <stdarg.h>
 #include "config_load.h"
 

@@ -15,7 +15,8 @@
 /* Small machines stop a process for 100 ms now and then; an RPC must live on. */
 #define TIMEOUT_US 500000u
 #define UDP_PORT 54321u
-/* More than one user's RPCs can go to. */
+/* The engine remembers so many peers: more than the RPCs of one user (quota.user_rpcs)
+ * can go to. */
 #define MAX_PEERS 600000u
 
 static u64 machine_memory(void)

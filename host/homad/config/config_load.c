@@ -43,7 +43,7 @@ static void print_complaints(struct homad_loader *l, const char *file,
 
 #define NAME 63u
 
-/* Insertions, deletions, changes and swaps of neighbours from @a to @b. */
+/* Counts the insertions, deletions, changes and swaps of neighbours that make @b of @a. */
 static u32 distance(const char *a, const char *b)
 {
 	u32 rows[3][NAME + 2], i, j, best;
@@ -397,12 +397,12 @@ static void together(struct homad_loader *l, bool wrong, const char *a,
 {
 	u32 line = homa_max_u32(line_of(l, a), line_of(l, b));
 
-	/* Neither is in the file: what we say by default fits. */
+	/* If neither is in the file, both are defaults, which fit together. */
 	if (wrong && line)
 		homad_complain(l, line, "%s", what);
 }
 
-/* What the file does not name follows what it names. */
+/* Lower defaults that the file does not name to limits that it names. */
 static void follow(struct homad_loader *l)
 {
 	struct homad_config *c = l->config;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
-/* What the reader of the configuration and that of its rules share. */
+/* Reading the configuration is spread over files; this is what they share. */
 #ifndef HOMAD_CONFIG_LOAD_H
 #define HOMAD_CONFIG_LOAD_H
 
@@ -8,6 +8,11 @@
 
 #define HOMAD_COMPLAINTS 64u
 
+/**
+ * struct homad_complaint - a mistake in the file
+ * @line: The line of the mistake, counted from 1; 0 is the file as a whole.
+ * @text: The sentence for the user.
+ */
 struct homad_complaint {
 	u32 line;
 	char text[320];
@@ -15,9 +20,17 @@ struct homad_complaint {
 
 /**
  * struct homad_loader - a file being read
- * @rule_lines: of each rule, 0: none seen. @ports_wrong: that was said.
- * @who_seen: it has user or group. @tcp_rule_lines, @tcp_who_seen: the same of TCP rules.
- * @lines: where each setting of homad_settings stands, 0: not in the file.
+ * @config: The settings that the file is read into.
+ * @complaints: The mistakes found so far.
+ * @num: The number of entries of @complaints.
+ * @num_rules: The number of [[rule]] tables seen so far.
+ * @rule_lines: The line at which each [[rule]] begins, or 0 if it has not been seen.
+ * @ports_wrong: A mistake in the ports of this [[rule]] has been complained of.
+ * @who_seen: This [[rule]] has named a user or a group.
+ * @rules: The rules seen so far, which take the place of the default ones at the end.
+ * @tcp_rule_lines: The line at which each [[tcp_rule]] begins, or 0 if it has not been seen.
+ * @tcp_who_seen: This [[tcp_rule]] has named a user or a group.
+ * @lines: The line of each setting of homad_settings, or 0 if it is not in the file.
  */
 struct homad_loader {
 	struct homad_config *config;
@@ -33,20 +46,24 @@ struct homad_loader {
 	u32 lines[];
 };
 
+/** homad_complain() - note a mistake; what is more than HOMAD_COMPLAINTS is dropped. */
 void homad_complain(struct homad_loader *l, u32 line, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/** homad_rule_item() - something of a [[rule]]; false: no such key. */
+/** homad_rule_item() - take a value of a [[rule]]; returns false if there is no such key. */
 bool homad_rule_item(struct homad_loader *l, const struct homad_toml_item *item);
-/** homad_config_who() - the user or group that a rule is for; @seen: it has one already. */
+/** homad_config_who() - take the user or group that a rule is for
+ * @seen: The rule has named one before; set here.
+ */
 void homad_config_who(struct homad_loader *l, const struct homad_toml_item *item,
 		      bool group, struct homad_who *who, bool *seen);
-/** homad_tcp_rule_item() - something of a [[tcp_rule]]; false: no such key. */
+/** homad_tcp_rule_item() - take a value of a [[tcp_rule]]; false if there is no such key. */
 bool homad_tcp_rule_item(struct homad_loader *l,
 			 const struct homad_toml_item *item);
-/** homad_tcp_rules_end() - all were seen: do their keys fit together? */
+/** homad_tcp_rules_end() - after the whole file: complain of TCP rules that contradict
+ *  themselves. */
 void homad_tcp_rules_end(struct homad_loader *l);
-/** homad_rules_end() - all were seen: they take the place of the default ones. */
+/** homad_rules_end() - after the whole file: its rules, if any, replace the default ones. */
 void homad_rules_end(struct homad_loader *l);
 
 #endif

@@ -63,7 +63,7 @@ static void set_ports(struct homad_loader *l, const struct homad_toml_item *item
 		return;
 	}
 	if (*wrong)
-		return; /* told with its first element */
+		return; /* the complaint was made at the first wrong element */
 	if (item->kind != HOMAD_TOML_INTEGER || item->integer < 1 ||
 	    item->integer > LAST_PORT || item->count != 2) {
 		*wrong = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later
-/* The settings of the file, see config_schema.h. */
+/* The table of the settings of the file; config_schema.h describes its columns. */
 #include <stdlib.h>
 #include <string.h>
 #include "config_schema.h"

@@ -37,7 +37,7 @@ static void set_ports(struct homad_loader *l,
 			       name, ports[0], ports[1]);
 }
 
-/* "10.0.0.0/8", "2001:db8::/32", or an address alone. */
+/* Reads "10.0.0.0/8", "2001:db8::/32", or an address alone. */
 static bool parse_prefix(const char *text, u8 ip[16], u8 *prefix)
 {
 	char address[64], *slash, *end;
@@ -62,7 +62,7 @@ static bool parse_prefix(const char *text, u8 ip[16], u8 *prefix)
 	return true;
 }
 
-/* "100 Mbit/s" or a number of bits a second, into bytes a second. */
+/* Reads "100 Mbit/s" or a number of bits a second, and gives bytes a second. */
 static bool parse_rate(const struct homad_toml_item *item, u64 *rate)
 {
 	static const struct {
@@ -118,7 +118,7 @@ static bool word_of(const struct homad_toml_item *item,
 	return false;
 }
 
-/* How what the rule takes is treated; false: no such key. */
+/* Takes a key that says how a rule's connections are treated; false if it is no such key. */
 static bool treatment(struct homad_loader *l, const struct homad_toml_item *item,
 		      const char *name, struct homad_tcp_rule *rule)
 {

@@ -5,24 +5,24 @@
 
 #include "config.h"
 
+/* What the command line asks homad to do. */
 enum homad_action {
-	HOMAD_RUN,
-	HOMAD_CHECK,	   /* --check-config: only say whether it is right */
-	HOMAD_CONFIG_HELP, /* --config-help: every setting of the file */
-	HOMAD_SAID,	   /* --help, --version: done */
+	HOMAD_RUN,	   /* homad serves */
+	HOMAD_CHECK,	   /* --check-config: homad only checks the settings */
+	HOMAD_CONFIG_HELP, /* --config-help: homad prints every setting of the file */
+	HOMAD_SAID, /* --help, --version: the text has been printed already */
 };
 
 /**
- * homad_options() - defaults, the file, the command line, in this order
- * @config: filled in.
- * @action: what is wanted.
+ * homad_options() - read the defaults, the file and the command line, in this order
+ * @config: Receives the settings.
+ * @action: Receives what homad is asked to do.
  * Returns 0, or the exit status 2 after having said on standard error what is
  * wrong.
  */
 int homad_options(struct homad_config *config, int argc, char **argv,
 		  enum homad_action *action);
-/** homad_options_again() - the same for a reload: @errors instead of standard
- *  error; the command line was right before. */
+/** homad_options_again() - read them again for a reload, and write to @errors what is wrong */
 int homad_options_again(struct homad_config *config, int argc, char **argv,
 			FILE *errors);
 

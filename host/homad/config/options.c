@@ -14,13 +14,15 @@
 #include "homad_options.h"
 
 #define DEFAULT_FILE "/etc/homa/homad.toml"
-/* no path: the monitoring socket is beside the other one */
+/* This in place of a path puts the monitoring socket beside the attach socket. */
 #define BESIDE "\001"
 
 /**
  * struct option - one option
- * @value: name of its value, NULL if it has none.
- * @set: 0, or -EINVAL with what would be right in @err.
+ * @name: Its name without the dashes.
+ * @value: What the help calls its value, or NULL if it takes none.
+ * @text: What the help says of it.
+ * @set: Writes @arg into @c; returns 0, or -EINVAL with what would be right in @err.
  */
 struct option {
 	const char *name;
@@ -49,7 +51,7 @@ static int set_socket(struct homad_config *c, const char *arg, char *err,
 		snprintf(err, errlen, "it must be a path");
 		return -EINVAL;
 	}
-	/* Room for ".lock" beside it is checked by nobody else. */
+	/* Nothing else checks the length, for which the socket's lock file has room, too. */
 	return copy(c->socket, sizeof(c->socket), arg, err, errlen);
 }
 
@@ -65,7 +67,8 @@ static int set_metrics(struct homad_config *c, const char *arg, char *err,
 	return copy(c->metrics, sizeof(c->metrics), arg, err, errlen);
 }
 
-static bool given; /* --interface was: the first one replaces the file's */
+/* An --interface has been read; the first one replaces the interfaces of the file. */
+static bool given;
 
 static int set_interface(struct homad_config *c, const char *arg, char *err,
 			 size_t errlen)
@@ -241,7 +244,7 @@ static const struct option *find_option(const char *word, size_t length)
 	return NULL;
 }
 
-/* The option at argv[*i] and its value; *i goes on to what follows. */
+/* Returns the option at argv[*i] and its value, and moves *i to what follows. */
 static const struct option *next_option(char **argv, int argc, int *i,
 					const char **arg, FILE *errors)
 {
@@ -278,7 +281,7 @@ static const struct option *next_option(char **argv, int argc, int *i,
 	return option;
 }
 
-/* What is wanted at all, and from which file. */
+/* Finds what homad is asked to do, and which file it shall read. */
 static int first_pass(int argc, char **argv, const char **file,
 		      enum homad_action *action, FILE *errors)
 {
@@ -339,7 +342,7 @@ static int second_pass(struct homad_config *config, int argc, char **argv,
 	return 0;
 }
 
-/* Nobody said where the monitoring socket is: in the folder of the other one. */
+/* If nobody said where the monitoring socket is, it is in the folder of the attach socket. */
 static int place_monitor(struct homad_config *config, FILE *errors)
 {
 	const char *slash = strrchr(config->socket, '/');

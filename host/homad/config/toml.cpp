@@ -117,7 +117,7 @@ void walker::all(const std::string &prefix, const toml::table &inner)
 		node(prefix + std::string(key.str()), value);
 }
 
-/* Blank the line; false if that would only make more mistakes. */
+/* Blanks the line; returns false if that would only make more mistakes. */
 bool blank(std::string &text, uint32_t line)
 {
 	size_t begin = 0;

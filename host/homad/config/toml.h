@@ -20,16 +20,23 @@ enum homad_toml_kind {
 	HOMAD_TOML_FLOAT,
 	HOMAD_TOML_STRING,
 	HOMAD_TOML_OTHER, /* date, time, nested array */
-	HOMAD_TOML_TABLE, /* a table of an array begins, or an empty one */
+	HOMAD_TOML_TABLE, /* a table of an array begins, or a table is empty */
 	HOMAD_TOML_EMPTY, /* an array without elements */
 };
 
 /**
  * struct homad_toml_item - a value
- * @key: dotted, "threads.mode"; without the number in arrays of tables.
- * @line: where it is, from 1.
- * @table: which table of an array of tables it is in, from 0.
- * @index, @count: which element of an array of @count scalars; @count 0: none.
+ * @key: Its dotted name, such as "threads.mode". In an array of tables the name does not say
+ *	which of them it is.
+ * @line: The line where it stands, counted from 1.
+ * @table: In an array of tables, the number of the table, counted from 0.
+ * @index: In an array of scalars, the number of the element, counted from 0.
+ * @count: The length of that array; 0 if the value is not an element of an array.
+ * @kind: Says which of the following fields holds the value.
+ * @boolean: The value of HOMAD_TOML_BOOL.
+ * @integer: The value of HOMAD_TOML_INTEGER.
+ * @number: The value of HOMAD_TOML_FLOAT.
+ * @string: The value of HOMAD_TOML_STRING, valid while the visitor is called.
  */
 struct homad_toml_item {
 	const char *key;
@@ -48,9 +55,9 @@ typedef void homad_toml_complain(void *arg, uint32_t line, const char *what);
 
 /**
  * homad_toml_parse() - visit every value of a text, tables in alphabetical order
- * @complain: told of each line that is no TOML; the rest is read as if the line
- *	were empty, as far as that makes sense.
- * Returns how often that was.
+ * @complain: Called for each line that is not TOML. The rest is read as if that line were
+ *	empty, unless it opened a table.
+ * Returns the number of such lines.
  */
 int homad_toml_parse(const char *text, homad_toml_visitor *visit,
 		     homad_toml_complain *complain, void *arg);
