@@ -15,22 +15,25 @@
 #define BUCKETS_AT_ONCE 32u
 #define USERS_AT_ONCE 64u
 
-/* struct some_apps - an errand: the next attachments from number @from on */
+/* struct some_apps - an errand for the control thread: it writes copies of the next @num
+ * attachments, from number @from on, to @app */
 struct some_apps {
 	u64 from;
 	struct homad_app_view app[APPS_AT_ONCE];
 	u32 num;
 };
 
-/* struct some_users - an errand: those of buckets from @bucket on, after the first @skip
- * of that bucket */
+/* struct some_users - an errand for the control thread: it writes copies of the next @num
+ * users to @user. It begins in the hash bucket @bucket, after the first @skip users of it,
+ * and moves both on. */
 struct some_users {
 	u32 bucket, skip;
 	struct homad_user_view user[USERS_AT_ONCE];
 	u32 num;
 };
 
-/* Indices in memory of an application: any number may stand there. */
+/* Counts the entries in a ring. The application writes the indices, so they may be any
+ * numbers. */
 static u32 queue_depth(const struct homa_shm_ring *ring, u32 entries)
 {
 	const u32 depth = HOMA_READ_ONCE(ring->tail) - HOMA_READ_ONCE(ring->head);
@@ -104,7 +107,7 @@ static void look_at_apps(struct homad *d, void *arg)
 	}
 }
 
-/* Those of a bucket; false: it has more than there is room for. */
+/* Copies the users of a bucket; returns false if there was no room for all of them. */
 static bool look_at_bucket(struct some_users *some, const struct homa_list *bucket)
 {
 	struct homa_list *pos;
@@ -164,7 +167,8 @@ static void look_at_counts(struct homad *d, void *arg)
 
 /* ---- putting the pieces together ---- */
 
-/* @to has @count entries of @size bytes; append @num more from @from. */
+/* Appends @num entries from @from to the list at @to, which has @count entries of @size
+ * bytes. */
 static int append(void *to, u32 *count, const void *from, u32 num, size_t size)
 {
 	u8 **list = to, *grown;
@@ -220,7 +224,8 @@ static int get_users(struct homad *d, struct homad_apps *apps)
 	return rc;
 }
 
-/* What open attachments have carried, beside what those before had. */
+/* Adds the streams of open attachments to their users; the users' accounts only have those
+ * of attachments that have ended. */
 static void add_streams(struct homad_apps *apps)
 {
 	u32 i;

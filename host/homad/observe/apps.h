@@ -10,14 +10,30 @@
 #include "homad_stats.h"
 
 /**
- * struct homad_app_view - an attachment
- * @port: 0: it has none. @phase: enum homad_app_phase. @since_ns: when it attached.
- * @thread: index of the fast-path thread at which it is at home.
- * @memory: bytes of shared memory behind it. @send_bytes: of its data segments.
- * @has_streams: it has asked for TCP streams; @streams of them are open, which have
- *	carried @stream_tx and @stream_rx bytes.
- * @submitted, @completed: entries in its rings that nobody has taken yet.
- * @rings: how many entries they have; all 0: it has none yet.
+ * struct homad_app_view - a copy of what the control thread knows of an attachment
+ * @id: Its number, which is never used twice.
+ * @name: The name of the program.
+ * @pid: The process that attached.
+ * @uid: The user of that process.
+ * @port: Its Homa port, or 0 if it has none.
+ * @shares: It has asked to share its port with other attachments.
+ * @polled: Its fast-path thread looks at its rings in each round.
+ * @has_streams: It has asked for TCP streams.
+ * @phase: A value of enum homad_app_phase.
+ * @since_ns: The time at which it attached.
+ * @thread: The index of the fast-path thread that looks at its rings.
+ * @rpcs: The number of its open requests.
+ * @max_rpcs: The most requests that it may have open.
+ * @pool_bytes: The size of its receive pool.
+ * @memory: Bytes of its shared memory that have memory behind them.
+ * @send_bytes: Bytes of its data segments, which hold messages to send.
+ * @streams: The number of its open TCP streams.
+ * @stream_tx: Bytes that its TCP streams have sent since it attached.
+ * @stream_rx: Bytes that its TCP streams have received since it attached.
+ * @submitted: Entries of its submission rings that homad has not taken yet.
+ * @completed: Entries of its completion ring that the application has not taken yet.
+ * @rings: The number of entries of its rings; all are 0 if it has no rings yet.
+ * @counters: What the fast path counts for it.
  */
 struct homad_app_view {
 	u64 id;
@@ -40,8 +56,16 @@ struct homad_app_view {
 	struct homad_app_counters counters;
 };
 
-/** struct homad_user_view - a user; streams as in struct homad_app_view, of all his
- *  attachments, those that have ended, too */
+/**
+ * struct homad_user_view - a copy of the account of a user
+ * @uid: The user.
+ * @memory: Bytes of shared memory of the user's attachments.
+ * @copied: Bytes of copies of messages that homad has made for the user.
+ * @listeners: The number of TCP ports at which the user listens.
+ * @streams: The number of open TCP streams of the user's attachments.
+ * @stream_tx: Bytes that TCP streams have sent, of attachments that have ended, too.
+ * @stream_rx: Bytes that TCP streams have received, of attachments that have ended, too.
+ */
 struct homad_user_view {
 	uid_t uid;
 	u64 memory, copied;
@@ -49,8 +73,9 @@ struct homad_user_view {
 	u64 streams, stream_tx, stream_rx;
 };
 
-/** struct homad_slow_view - what the control thread counts; as in struct homad_slow,
- *  struct homad_attach and struct homad_tcp_ports */
+/* struct homad_slow_view - copies of what the control thread counts; the fields have the
+ * names that they have in struct homad_slow, struct homad_attach and struct homad_tcp_ports,
+ * which explain them. */
 struct homad_slow_view {
 	u32 num_apps;
 	u64 attached, detached, refused, evicted;
@@ -59,7 +84,14 @@ struct homad_slow_view {
 	u64 listens_refused;
 };
 
-/** struct homad_apps - all of that */
+/**
+ * struct homad_apps - copies of all attachments and users
+ * @slow: What the control thread counts.
+ * @app: The attachments, in the order of their numbers, allocated.
+ * @num_apps: The number of entries of @app.
+ * @user: The users, in the order of their uids, allocated.
+ * @num_users: The number of entries of @user.
+ */
 struct homad_apps {
 	struct homad_slow_view slow;
 	struct homad_app_view *app;
@@ -68,10 +100,11 @@ struct homad_apps {
 	u32 num_users;
 };
 
-/** homad_apps_look() - 0 or -ENOMEM; with homad_apps_free() afterwards in either case. */
+/** homad_apps_look() - fill in @apps; returns 0 or -ENOMEM. The caller calls
+ *  homad_apps_free() in either case. */
 int homad_apps_look(struct homad *d, struct homad_apps *apps);
 void homad_apps_free(struct homad_apps *apps);
-/** homad_apps_polled() - how many of them a fast-path thread looks at. */
+/** homad_apps_polled() - the number of attachments that a fast-path thread polls. */
 u32 homad_apps_polled(const struct homad_apps *apps, u32 thread);
 
 #endif

@@ -9,7 +9,8 @@
 
 #define AT_ONCE 32u
 
-/* struct flow_job - a job: the next flows of a thread */
+/* struct flow_job - a job for a fast-path thread: from @at on, of the engine for connections
+ * inside this host if @local, it writes the next @n flows to @out, which has room for @max */
 struct flow_job {
 	struct tas_look_cursor *at;
 	bool local;
@@ -29,8 +30,9 @@ static void name_owner(struct homad_flow *flow, const struct homad_streams *s)
 	memcpy(flow->name, app->name, sizeof(flow->name));
 }
 
-/* The application takes bytes and says so later, when many are taken. What stands in its
- * slot may be anything: what cannot be does not count. */
+/* Of @readable bytes, how many has the application not taken? It tells homad of bytes that
+ * it took only when they are many, so this looks at its slot. The application may write
+ * anything there: a number that cannot be is ignored. */
 static u32 unread(const struct homad_stream *stream, u32 readable)
 {
 	const struct homa_stream_slot *slot = &stream->home->slots[stream->slot];
@@ -56,7 +58,7 @@ static void look_at_stream(struct homad_flow *flow, const struct tas_conn *conn)
 	flow->tx_size = 1u << stream->tx_shift;
 }
 
-/* A listener's own, or a connection's that nobody has accepted yet. */
+/* Describes a listener, or names the owner of a connection that nobody has accepted yet. */
 static void look_at_listener(struct homad_flow *flow,
 			     const struct tas_listener *l, bool local)
 {
@@ -67,7 +69,7 @@ static void look_at_listener(struct homad_flow *flow,
 	name_owner(flow, listener->home);
 	if (flow->look.conn)
 		return;
-	/* In either engine, but shown once. */
+	/* It is in both engines, but shown once with the sum. */
 	flow->ready = listener->here.num_ready;
 	flow->half = listener->here.num_half;
 	if (!listener->loopback) {

@@ -39,18 +39,25 @@ struct homad_flow {
 	u32 ready, backlog, half;
 };
 
-/** struct homad_flow_cursor - all zeros: begin, but for @engine.ended */
+/**
+ * struct homad_flow_cursor - where homad_flows_some() goes on; it begins with all zeros
+ * @engine: Where it goes on in a thread's TCP engine. The caller may set @engine.ended.
+ * @local: It goes on among connections between applications of this host.
+ * @thread: The index of the fast-path thread at which it goes on.
+ * @end: All flows have been seen.
+ */
 struct homad_flow_cursor {
 	struct tas_look_cursor engine;
-	bool local; /* connections between applications of this host */
+	bool local;
 	u32 thread;
 	bool end;
 };
 
-/** homad_flows_some() - the next flows, @max at most; 0 is not the end. */
+/** homad_flows_some() - write the next flows to @out, at most @max; returns how many, which
+ *  may be none before the end. */
 u32 homad_flows_some(struct homad *d, struct homad_flow_cursor *at,
 		     struct homad_flow *out, u32 max);
-/** homad_flow_json() - one of them. */
+/** homad_flow_json() - make the JSON object of a flow. */
 cJSON *homad_flow_json(const struct homad_flow *flow);
 
 #endif

@@ -46,7 +46,7 @@ static const char *timer_name(const struct tas_info *info)
 		[TAS_TIMERS] = "",
 	};
 
-	/* With nothing in flight what it is about is the peer's closed window. */
+	/* With nothing in flight the timer waits for the peer to open its closed window. */
 	if (info->timer == TAS_TIMER_RETRANSMIT && !info->in_flight &&
 	    info->unsent)
 		return "window-probe";
@@ -113,7 +113,7 @@ static void put_sending(cJSON *json, const struct tas_info *info)
 	cJSON_AddStringToObject(json, "congestion", controls[info->control]);
 	cJSON_AddStringToObject(json, "repair", repairs[info->repair]);
 	cJSON_AddNumberToObject(json, "cwnd", info->cwnd);
-	/* Before the first loss there is none. */
+	/* Before the first loss there is no threshold. */
 	if (info->ssthresh <= INT32_MAX)
 		cJSON_AddNumberToObject(json, "ssthresh", info->ssthresh);
 	put_time(json, "rtt_ns", info->srtt);

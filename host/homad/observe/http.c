@@ -27,12 +27,12 @@
 #define TIMEOUT_S 10u
 #define CONNECTION_MEMORY (16u << 10)
 
-/* struct http - the server; one in a process */
+/* struct http - the server, of which a process has one */
 static struct http {
 	struct MHD_Daemon *mhd;
 	struct homad_source set;   /* libmicrohttpd's epoll set */
-	struct homad_source timer; /* for connections that say nothing */
-	char path[108];
+	struct homad_source timer; /* ends connections that say nothing */
+	char path[108];		   /* of the UNIX socket, "" for a port */
 } http = { .timer.fd = -1 };
 
 /* ---- requests ---- */
@@ -121,7 +121,7 @@ static void run(struct homad *d)
 		MHD_run(http.mhd);
 		now = connections();
 	} while (now < before);
-	/* At once means: when its epoll set is readable, which we watch. */
+	/* A time-out of 0 means that its epoll set is readable, which we watch anyway. */
 	if (MHD_get_timeout(http.mhd, &ms) == MHD_YES)
 		homad_timer_set(http.timer.fd, (ms ? ms : 1) * 1000000u);
 	else
@@ -177,7 +177,7 @@ static int listen_unix(const struct homad_config *c, const char *path,
 		return -errno;
 	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		close(fd);
-		return -EADDRINUSE; /* a living one's; a dead one's goes */
+		return -EADDRINUSE; /* another server has it; a dead one's file is removed */
 	}
 	unlink(path);
 	mask = umask(0177);

@@ -30,9 +30,10 @@
 
 /**
  * struct site - a place in the code that logs, known by its format's address
- * @paid_until: each line moves it on by an interval; not further than a burst
- *	before the present.
- * @left_out: lines since the last that it was allowed.
+ * @format: The address of the format, by which the place is known.
+ * @paid_until: Each line adds SITE_INTERVAL to this time, which may not come after the present;
+ *	it is at most SITE_BURST intervals before the present. In ns.
+ * @left_out: The number of lines that were left out since the last one that was allowed.
  */
 struct site {
 	const char *format;
@@ -82,7 +83,7 @@ static struct site *find_site(const char *format)
 	return NULL;
 }
 
-/* May this site log now? @left_out: lines it kept to itself before. */
+/* May this place log now? If so, *@left_out receives how many lines it left out before. */
 static bool allowed(const char *format, u32 *left_out)
 {
 	struct site *site = find_site(format);
@@ -158,7 +159,7 @@ static void put_json(struct line *line, const char *text, size_t length)
 	for (i = 0; i < length; i++) {
 		u8 c = (u8)text[i];
 
-		/* Bytes beyond ASCII may be no UTF-8; names of files only. */
+		/* Bytes beyond ASCII, which only names have, may not be UTF-8. */
 		if (c == '"' || c == '\\')
 			snprintf(escape, sizeof(escape), "\\%c", c);
 		else if (c < ' ' || c >= 127)
@@ -170,8 +171,8 @@ static void put_json(struct line *line, const char *text, size_t length)
 	put(line, "\"", 1);
 }
 
-/* Length of the pair at @text: until the closing quote of key="...", or until
- * the next " key=". */
+/* Returns the length of the pair at @text: it ends at the closing quote of key="...", or
+ * else before the next " key=". */
 static size_t pair_length(const char *text)
 {
 	const char *equals = strchr(text, '='), *p = text, *q;
@@ -190,7 +191,8 @@ static size_t pair_length(const char *text)
 	return strlen(text);
 }
 
-/* Numbers as numbers, the rest as strings; quotes around them are for people. */
+/* Writes numbers as numbers and the rest as strings, without the quotes that the text form
+ * has around it. */
 static void put_json_value(struct line *line, const char *value, size_t length)
 {
 	bool number = length && length < 16 &&

@@ -14,11 +14,11 @@
 enum { HOMAD_ERROR, HOMAD_WARNING, HOMAD_INFO, HOMAD_DEBUG };
 
 void homad_log_init(int level, enum homad_log_format format);
-/** homad_log() - one sentence; then pairs ("key", "printf format of value" ...) are
- *  part of the format after a tab: homad_log(HOMAD_INFO, "attached\tapp=%u uid=%u", ...) */
+/** homad_log() - log a line: a sentence, and after a tab in the format pairs of a key and a
+ *  value, as in homad_log(HOMAD_INFO, "attached\tapp=%u uid=%u", ...). */
 void homad_log(int level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/** homad_log_lost() - lines that could not be written. */
+/** homad_log_lost() - the number of lines that could not be written. */
 unsigned long homad_log_lost(void);
 
 #endif

@@ -37,7 +37,7 @@
 /* So many requests of one viewer are read before the next one has its turn. */
 #define READ_AT_ONCE 4u
 
-/* struct monitor - the socket and who is connected; one in a process */
+/* struct monitor - the socket and its viewers; a process has one */
 static struct monitor {
 	struct homad_source listen;
 	struct homa_list viewers;
@@ -171,10 +171,18 @@ void homad_viewer_push(struct homad_viewer *v)
 
 struct walk;
 
-/* Adds some to the answer; returns how many. */
+/* Adds some RPCs, peers or flows to the answer; returns how many. */
 typedef u32 walker(struct homad *d, struct homad_viewer *v, struct walk *w);
 
-/* struct walk - a task: what @some walks over, at @at or at @flows_at; @end: all was seen */
+/**
+ * struct walk - an answer that lists all RPCs, peers or flows
+ * @task: The answer as the viewer knows it.
+ * @some: Adds the next piece to the answer.
+ * @at: Where @some goes on among RPCs or peers.
+ * @flows_at: Where @some goes on among flows.
+ * @end: @some has seen everything.
+ * @count: The number of lines in the answer so far.
+ */
 struct walk {
 	struct homad_task task;
 	walker *some;
@@ -373,7 +381,7 @@ static bool in_group(int fd, const struct ucred *who, gid_t group)
 
 	if (who->gid == group)
 		return true;
-	/* With more groups than these the caller's main group must do. */
+	/* Of a caller with more than GROUPS groups only the main group counts. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size))
 		return false;
 	for (i = 0; i < size / sizeof(*groups); i++)
@@ -479,7 +487,7 @@ static int make_listener(const struct homad_config *c, char *err, size_t errlen)
 	if (fd < 0)
 		return -errno;
 	memcpy(addr.sun_path, c->monitor, sizeof(addr.sun_path) - 1);
-	/* A living daemon's is left alone, a dead one's replaced. */
+	/* The socket of a running homad is left alone, that of a dead one is replaced. */
 	if (!connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
 		snprintf(err, errlen,
 			 "the monitoring socket %s belongs to another homad; name another one with --monitor",

@@ -60,19 +60,21 @@ struct homad_viewer {
 	bool idle, ending, broken;
 };
 
-/** homad_viewer_send() - @len bytes to the viewer; too many: it is @broken. */
+/** homad_viewer_send() - append bytes to the answer; if too many wait then, the viewer
+ *  becomes @broken. */
 void homad_viewer_send(struct homad_viewer *v, const void *data, size_t len);
-/** homad_viewer_json() - a line; frees @json. */
+/** homad_viewer_json() - append @json as a line to the answer, and free it. */
 void homad_viewer_json(struct homad_viewer *v, cJSON *json);
-/** homad_viewer_error() - {"error": sentence}. */
+/** homad_viewer_error() - append the line {"error": sentence} to the answer. */
 void homad_viewer_error(struct homad_viewer *v, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/** homad_viewer_push() - send what there is; may free @v: return after it. */
+/** homad_viewer_push() - write what the socket takes. It may free @v, which the caller must
+ *  not use afterwards. */
 void homad_viewer_push(struct homad_viewer *v);
 
 /* ---- json.c ---- */
 
-/** homad_json_u64() - all digits of @value, which a double does not have. */
+/** homad_json_u64() - add @value with all its digits, for which a double has no room. */
 void homad_json_u64(cJSON *object, const char *name, u64 value);
 void homad_json_addr(cJSON *object, const char *name,
 		     const struct homa_addr *addr);
@@ -86,12 +88,13 @@ cJSON *homad_peer_json(struct homad *d, const struct homa_peer_look *look);
 
 /* ---- snapshot_metrics.c ---- */
 
-/** homad_metrics_text() - Prometheus' text format; to be freed; NULL: no memory. */
+/** homad_metrics_text() - make the metrics in Prometheus' text format; the caller frees it.
+ *  Returns NULL if there is no memory. */
 char *homad_metrics_text(struct homad *d, size_t *length);
 
 /* ---- trace_stream.c ---- */
 
-/** homad_trace_begin() - work off {"op": "trace", ...}. */
+/** homad_trace_begin() - answer the request {"op": "trace", ...}. */
 void homad_trace_begin(struct homad_viewer *v, const cJSON *request);
 
 #endif

@@ -178,7 +178,7 @@ static cJSON *app_json(const struct homad_app_view *app, u64 now)
 	cJSON_AddBoolToObject(json, "shared", app->shares);
 	cJSON_AddStringToObject(json, "phase",
 				phases[app->phase < 3 ? app->phase : 2]);
-	/* It may have come after @now. */
+	/* The attachment may have come after @now. */
 	homad_json_u64(json, "age_ns", homa_since(now, app->since_ns));
 	cJSON_AddNumberToObject(json, "thread", app->thread);
 	cJSON_AddBoolToObject(json, "polled", app->polled);

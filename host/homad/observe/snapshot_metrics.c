@@ -204,7 +204,8 @@ static void port_labels(char *labels, size_t size,
 		 p->port->info ? p->port->info->name : "memory");
 }
 
-/* struct nic_family - the @index'th counter of a nic, for every port */
+/* struct nic_family - writes the counter number @index of the nics; @at counts the counters
+ * of a nic while they are visited, and @head asks for the family's HELP and TYPE */
 struct nic_family {
 	FILE *out;
 	const char *labels;
@@ -280,7 +281,7 @@ static void put_links(FILE *out, const struct homad_stats *s)
 
 /* ---- attachments ---- */
 
-/* As the value of a label: \, " and line ends escaped, the rest as it is. */
+/* Writes the value of a label: \, " and line ends are escaped, the rest is not changed. */
 static void escape(char *out, size_t size, const char *text)
 {
 	size_t n = 0;
@@ -321,7 +322,7 @@ static void put_app_family(FILE *out, const struct homad_apps *apps,
 	}
 }
 
-/* A number of 64 bits at @offset of the view. */
+/* Returns the 64-bit number at @offset of the view. */
 static u64 app_figure(const struct homad_app_view *app, size_t offset)
 {
 	u64 value;

@@ -132,7 +132,8 @@ static int look_at_port(struct homad_thread *t, void *arg)
 	return 0;
 }
 
-/* struct at_port - an errand: @to, of a port that may move between threads meanwhile */
+/* struct at_port - an errand for the control thread, which alone knows the thread that serves
+ * @port at that moment: it has that thread fill in @to */
 struct at_port {
 	const struct homad_port *port;
 	struct homad_port_stats *to;

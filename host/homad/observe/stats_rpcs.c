@@ -17,7 +17,7 @@
 
 /* ---- the short way ---- */
 
-/* One end of a direct RPC, as the engine would show it; false: it is none. */
+/* Describes one end of a direct RPC as the engine would; returns false if the slot has none. */
 static bool look_at_direct(const struct homad_app *app,
 			   const struct homad_slot *slot, bool client,
 			   struct homa_rpc_look *look)
@@ -55,7 +55,7 @@ static bool look_at_direct(const struct homad_app *app,
 	return true;
 }
 
-/* Slots by one number: the client's, then the server's. */
+/* Returns a slot by one number, which counts the client's slots first, then the server's. */
 static const struct homad_slot *slot_at(const struct homad_app *app, u32 index,
 					bool *client)
 {
@@ -64,7 +64,8 @@ static const struct homad_slot *slot_at(const struct homad_app *app, u32 index,
 			 &app->server_slots[index - app->max_rpcs];
 }
 
-/* struct slots - a job: direct RPCs of one attachment, from @next on */
+/* struct slots - a job for a fast-path thread: from slot @next on, it writes @n direct RPCs of
+ * @app to @out, which has room for @max, and sets @end when it has seen all slots */
 struct slots {
 	struct homad_app *app;
 	u32 next;
@@ -113,7 +114,8 @@ static struct homad_app *next_app(struct homad *d, u64 id)
 	return NULL;
 }
 
-/* struct some_direct - an errand: the next direct RPCs */
+/* struct some_direct - an errand for the control thread: it has the next @n direct RPCs
+ * written to @out, which has room for @max, and moves @at on */
 struct some_direct {
 	struct homad_rpc_cursor *at;
 	struct homa_rpc_look *out;
@@ -139,9 +141,9 @@ static void some_direct(struct homad *d, void *arg)
 	some->n = s.n;
 }
 
-/* ---- whose they are ---- */
+/* ---- the attachments of RPCs ---- */
 
-/* struct owners - an errand: those of @n RPCs */
+/* struct owners - an errand for the control thread: it finds the attachments of @n RPCs */
 struct owners {
 	const struct homa_rpc_look *look;
 	struct homad_rpc_owner *owner;
@@ -166,7 +168,7 @@ static void find_owner(struct homad *d, const struct homa_sock *sock,
 	}
 }
 
-/* Those that follow each other are often of one. */
+/* RPCs that follow each other are often of one attachment, which is looked up once. */
 static void find_owners(struct homad *d, void *arg)
 {
 	struct owners *o = arg;
@@ -237,8 +239,13 @@ u32 homad_stats_some_peers(struct homad *d, struct homa_look_cursor *at,
 /* ---- for an application ---- */
 
 /*
- * struct app_rpcs - what a job of homad_stats_rpcs() goes on with
- * @slot: next slot; after all of them @at goes on among requests received.
+ * struct app_rpcs - a job of homad_stats_rpcs() for a fast-path thread
+ * @app: The attachment whose RPCs are wanted.
+ * @slot: The slot at which the job goes on.
+ * @at: After all slots, where it goes on among the requests received through the engine.
+ * @out: The RPCs are written here.
+ * @n: The number of RPCs written so far.
+ * @max: The number of RPCs for which there is room.
  */
 struct app_rpcs {
 	struct homad_app *app;
@@ -270,7 +277,8 @@ static void add_rpc(struct app_rpcs *some, u64 id,
 		    look->phase == HOMA_LOOK_FAILED;
 }
 
-/* The client's in the engine or not, of the server's only those that are not. */
+/* Adds the RPC of a slot: of a client's slots all, of a server's only the direct ones, for
+ * the others are found in the engine. */
 static void add_slot(struct homad_thread *t, struct app_rpcs *some, u32 index)
 {
 	struct homa_rpc_look look;
@@ -289,7 +297,7 @@ static void add_slot(struct homad_thread *t, struct app_rpcs *some, u32 index)
 		add_rpc(some, slot->token, &look);
 }
 
-/* How the application knows a request that came through the engine. */
+/* Returns the id by which the application knows a request that came through the engine. */
 static u64 seen_id(struct homad_thread *t, const struct homa_rpc_look *look)
 {
 	struct homa_rpc *rpc =

@@ -34,18 +34,28 @@
 #define BLOCK_MAX (HOMAD_TRACE_SNAP_MAX + 512)
 #define SOURCES 64u
 
-/* struct source - our address towards a destination, for sockets without one */
+/* struct source - the local address of packets to @dst, for sockets that have none */
 struct source {
 	u8 dst[16], src[16];
 };
 
 /**
  * struct stream - a trace being sent
- * @offset: what makes homa_clock_ns() the time of day, ns.
- * @app, @app_name: whom @want.by_app means; looked up at every tick.
- * @told: records lost, by ring, that the viewer has been told of.
- * @seen: records sent.
- * @stopped: the rings are not written any more; what is in them is sent.
+ * @task: The answer as the viewer knows it.
+ * @v: The viewer that asked for the trace.
+ * @timer: A timer that ticks while the trace runs.
+ * @want: Which packets the fast path records.
+ * @ring: The ring of each fast-path thread, which the thread writes its records to.
+ * @told: For each ring, the number of lost records that the viewer has been told of.
+ * @num_rings: The number of entries of @ring.
+ * @offset: Added to homa_clock_ns(), this gives the time of day, ns.
+ * @seen: The number of records sent to the viewer.
+ * @app: If @want.by_app is set, the number of the attachment that is traced, or 0.
+ * @app_name: If @app is 0, the name of the attachments that are traced. They are looked up at
+ *	every tick.
+ * @pcapng: The trace is sent as a capture, not as records.
+ * @stopped: The threads write no more records; what is left in the rings is still sent.
+ * @sources: The local addresses that were looked up so far.
  */
 static struct stream {
 	struct homad_task task;
@@ -64,7 +74,7 @@ static struct stream {
 
 /* ---- applications by name ---- */
 
-/* On the control thread. */
+/* An errand for the control thread: it finds the attachments that are traced. */
 static void find_those(struct homad *d, void *arg)
 {
 	struct stream *s = arg;
@@ -95,7 +105,7 @@ static void find_apps(struct homad *d, struct stream *s)
 
 /* ---- as a capture ---- */
 
-/* Where packets to @dst come from, as the kernel's routes say. */
+/* Finds the local address of packets to @dst by the kernel's routes. */
 static void find_source(const u8 dst[16], u8 src[16])
 {
 	struct sockaddr_in6 addr = { .sin6_family = AF_INET6, .sin6_port = 9 };
@@ -234,7 +244,7 @@ static void tell_lost(struct stream *s)
 
 /* ---- draining ---- */
 
-/* The ring with the oldest record, or NULL. */
+/* Returns the ring with the oldest record, or NULL if all are empty. */
 static struct homad_trace *oldest(const struct stream *s)
 {
 	struct homad_trace *found = NULL;
@@ -333,7 +343,7 @@ static bool nothing_more(struct homad_viewer *v, struct homad_task *task)
 static void stop(struct homad_viewer *v, struct homad_task *task,
 		 const cJSON *request)
 {
-	(void)request; /* there is only "stop" */
+	(void)request; /* any request while a trace is sent means "stop" */
 	stop_recording(v->d, homa_container_of(task, struct stream, task));
 }
 
@@ -365,7 +375,7 @@ static bool parse_peer(struct homad_trace_want *want, const char *text)
 	return inet_pton(AF_INET, text, want->peer + 12) == 1;
 }
 
-/* What is wrong with the request, or NULL. */
+/* Reads the request; returns what is wrong with it, or NULL. */
 static const char *parse(struct stream *s, const cJSON *request)
 {
 	const cJSON *format = cJSON_GetObjectItem(request, "format");
