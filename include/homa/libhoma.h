@@ -36,7 +36,7 @@ extern "C" {
 #define HOMA_VERSION_MAJOR 0
 #define HOMA_VERSION_MINOR 1
 #define HOMA_VERSION_PATCH 0
-/** The three as one number that can be compared: 0x00MMmmpp. */
+/** The version as one number that can be compared: 0x00MMmmpp. */
 #define HOMA_VERSION \
 	(HOMA_VERSION_MAJOR << 16 | HOMA_VERSION_MINOR << 8 | HOMA_VERSION_PATCH)
 
@@ -64,9 +64,9 @@ struct homa;
  *	$HOMA_SERVICE_SOCKET or /run/homa/homad.sock), "afxdp", "udp". A forced
  *	host that cannot run is an error, never a silent change. "auto" takes
  *	"kernel" if the module is loaded, else "service" if homad can be attached
- *	to, unless something is given, here or in the environment, that is theirs
- *	to decide: @interface, @address, @udp_port, @link_mbps, @config. Under
- *	"kernel" and "service" these five have no effect.
+ *	to. It takes neither if @interface, @address, @udp_port, @link_mbps or
+ *	@config is given, here or in the environment: under "kernel" and
+ *	"service" these five have no effect.
  * @interface: network interface for "afxdp"; NULL: $HOMA_INTERFACE, else the
  *	one that has @address. "auto" tries "afxdp" only if one of these names
  *	a network device, and otherwise uses "udp".
@@ -74,11 +74,11 @@ struct homa;
  *	interface's first address ("afxdp"), or $HOMA_ADDRESS.
  * @udp_port: encapsulation port to use with "udp"; 0: 54321 if free, else any
  *	free one.
- * @link_mbps: link rate in Mbit/s used for pacing and for RTTbytes; 0: asked
+ * @link_mbps: link rate in Mbit/s used for pacing and for RTTbytes; 0:
  *	$HOMA_LINK_MBPS if set, else what the device says; if it says nothing,
  *	output is not paced.
- * @rcvbuf: bytes of receive buffer, a multiple of 64 KiB; 0: 32 MiB, under
- *	"service" what homad gives.
+ * @rcvbuf: bytes of receive buffer, a multiple of 64 KiB; 0 means 32 MiB, and
+ *	under "service" as many as homad gives.
  * @spin_us: how long a receive polls before it blocks, in microseconds; 0:
  *	50; -1: never blocks while a call is waiting (lowest latency, uses a
  *	whole core).
@@ -118,7 +118,7 @@ struct homa_options {
  * The handle can be handed over to another process, see homa_export(). A user can have 128 of
  * these open at once (-EDQUOT): homad keeps up to 14 descriptors for each.
  *
- * With "service" only, as above.
+ * With "service" only; the other hosts give -EOPNOTSUPP.
  */
 #define HOMA_OPEN_HANDOVER 0x4u
 
@@ -136,8 +136,8 @@ enum homa_kind {
  *	-ENOTCONN, -EHOSTUNREACH, -ECONNRESET: homad ended, what homa_abort()
  *	was given, or what the server gave to homa_reject()).
  * @id: the RPC's id; with @peer what homa_reply() needs.
- * @cookie: what homa_request() was given (responses and errors). Of a request it is the
- *	library's, see homa_time_left().
+ * @cookie: what homa_request() was given, in responses and errors. In a request the library
+ *	keeps here what homa_time_left() needs.
  * @length: bytes in the message.
  * @iov: @iovcnt pieces of the message, in order, inside the receive buffer
  *	(zero copy); valid until homa_release().
@@ -199,7 +199,7 @@ int homa_open(struct homa **out, const struct homa_options *options);
 /** homa_open_error() - why the last homa_open() of this thread failed. */
 const char *homa_open_error(void);
 
-/** homa_close() - close; open RPCs end at once, received messages die. */
+/** homa_close() - close @h; open RPCs end at once, and received messages are no longer valid. */
 void homa_close(struct homa *h);
 
 /**
@@ -240,9 +240,9 @@ int homa_export(struct homa *h, struct homa_handover *handover);
 /**
  * homa_import() - take over a handle that homa_export() has handed over
  * @out: receives the handle; it can be handed over again.
- * @handover: the token, which is void then.
- * @options: NULL, or what homa_open() takes, of which only @spin_us and HOMA_OPEN_NO_THREAD say
- *	something; all else is as it was.
+ * @handover: the token; on success it cannot be used again.
+ * @options: NULL, or options as for homa_open(). Only @spin_us and HOMA_OPEN_NO_THREAD have an
+ *	effect; everything else stays as it was.
  *
  * The program goes on as if it had opened the handle: port, RPCs, cookies and ids are those that
  * it had. homa_fd() and homa_send_fd() are new descriptors. When it fails, and when the
@@ -481,7 +481,7 @@ int homa_receive(struct homa *h, struct homa_message *msg, unsigned int flags,
 		 int timeout_ms);
 
 /**
- * homa_receive_ns() - the same with the time in nanoseconds
+ * homa_receive_ns() - homa_receive() with the time in nanoseconds
  * For programs that have something to do at a given moment. -1 waits for ever.
  */
 int homa_receive_ns(struct homa *h, struct homa_message *msg,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-or-later */
 /*
- * TCP streams through homad, without system calls on the data path and, for whoever
- * likes, without copies: bytes that have arrived are read where homad put them, and bytes
- * to send are written where homad takes them from.
+ * TCP streams through homad, without system calls on the data path. A program may also do
+ * without copies: it reads bytes that have arrived where homad put them, and writes bytes to
+ * send where homad takes them from.
  *
  * A *context* (struct homa_streams) is an attachment to homad. Its functions may be called
  * by several threads; calls on one stream by one thread at a time for each direction.
@@ -24,102 +24,119 @@ extern "C" {
 struct homa_streams;
 struct homa_stream;
 
-/* What a stream is ready for: bits. */
+/* Bits that say what a stream is ready for. */
 enum {
-	HOMA_STREAM_IN = 1,  /* bytes to read, or a connection to accept */
-	HOMA_STREAM_OUT = 2, /* room to write */
+	HOMA_STREAM_IN = 1, /* there are bytes to read, or a connection to accept */
+	HOMA_STREAM_OUT = 2, /* there is room to write */
 	HOMA_STREAM_EOF =
-		4, /* the peer writes no more; what came before may be unread */
+		4, /* the peer sends no more; bytes that it sent before may be unread */
 	HOMA_STREAM_ERROR = 8, /* it has failed; see homa_stream_error() */
 	HOMA_STREAM_HUP = 16, /* both directions have ended, or it has failed */
 };
 
 /** homa_streams_open() - attach to the homad of this network namespace
- * @path: its attach socket; NULL: $HOMA_SERVICE_SOCKET or the usual one.
- * -ECONNREFUSED, -ENOENT: no homad runs; -EOPNOTSUPP: it does no TCP; -EACCES, -EDQUOT. */
+ * @out: receives the context.
+ * @path: homad's attach socket; NULL means $HOMA_SERVICE_SOCKET or the usual one.
+ * Errors: -ECONNREFUSED and -ENOENT (no homad runs), -EOPNOTSUPP (homad does no TCP), -EACCES
+ * (homad's rules forbid it), -EDQUOT (the user has as many handles or as much memory as
+ * homad's limits allow). */
 int homa_streams_open(struct homa_streams **out, const char *path);
 
 /** homa_streams_close() - end the attachment; open streams are reset. */
 void homa_streams_close(struct homa_streams *ctx);
 
-/** homa_streams_takes() - does homad take connections to @remote? Else use the kernel's. */
+/** homa_streams_takes() - does homad take connections to @remote? If it returns 0, the program
+ *  uses a socket of the kernel. */
 int homa_streams_takes(struct homa_streams *ctx, const struct sockaddr *remote,
 		       socklen_t length);
 
 /** homa_stream_connect() - begin a connection
- * @local: NULL, or the address that it comes from, with port 0.
- * The stream is at once there; HOMA_STREAM_OUT or HOMA_STREAM_ERROR says how it went. */
+ * @local: NULL, or the local address of the connection, with port 0.
+ * It does not wait until the connection is open. The stream becomes ready for
+ * HOMA_STREAM_OUT when it is, and for HOMA_STREAM_ERROR when it has failed. */
 int homa_stream_connect(struct homa_streams *ctx, const struct sockaddr *local,
 			const struct sockaddr *remote, socklen_t length,
 			struct homa_stream **out);
 
-/** homa_stream_listen() - take the connections to a port
+/** homa_stream_listen() - have homad take the connections to a port
  * @fd: a kernel's TCP socket that is bound to the address and port and does not listen. It
  *	proves that the caller may have the port. homad keeps it, too, so that
  *	nobody else gets the port while the listener takes connections.
- * @backlog: connections that may wait for homa_stream_accept().
- * -EPERM: no rule of homad gives it this port: listen with the kernel's; -EADDRINUSE. */
+ * @backlog: the number of connections that may wait for homa_stream_accept().
+ * Errors: -EPERM (no rule of homad gives the program this port; it may listen with the
+ * kernel's socket), -EADDRINUSE (another listener of homad has the port). */
 int homa_stream_listen(struct homa_streams *ctx, int fd, int backlog,
 		       struct homa_stream **out);
 
-/** homa_stream_accept() - a connection that has come to @listener; -EAGAIN: none. */
+/** homa_stream_accept() - take a connection that has come to @listener
+ * Errors: -EAGAIN (none has come). */
 int homa_stream_accept(struct homa_stream *listener, struct homa_stream **out);
 
-/** homa_stream_close() - let go of it; what was written is still sent, in the background. */
+/** homa_stream_close() - free the stream; homad still sends what was written. */
 void homa_stream_close(struct homa_stream *stream);
 
-/** homa_stream_abort() - the same with a reset, and at once. */
+/** homa_stream_abort() - free the stream and reset the connection at once. */
 void homa_stream_abort(struct homa_stream *stream);
 
-/** homa_stream_shutdown() - no more will be written; what was is sent, then the end. A
- *  listener takes no more connections; homa_stream_accept() says -EINVAL. */
+/** homa_stream_shutdown() - say that no more will be written; homad sends what was written,
+ *  then the end. A listener takes no more connections, and homa_stream_accept() gives
+ *  -EINVAL. */
 int homa_stream_shutdown(struct homa_stream *stream);
 
-/** homa_stream_ready() - HOMA_STREAM_IN, ..., as of now; no system call. */
+/** homa_stream_ready() - what the stream is ready for now: a sum of HOMA_STREAM_IN and so on.
+ *  It makes no system call. */
 unsigned int homa_stream_ready(struct homa_stream *stream);
 
-/** homa_stream_error() - why it failed, a positive errno; 0: it did not. */
+/** homa_stream_error() - why the stream failed: a positive errno, or 0 if it did not. */
 int homa_stream_error(struct homa_stream *stream);
 
-/** homa_stream_read() - up to @n bytes into @iov; 0: the stream has ended; -EAGAIN,
- *  -ECONNRESET, ... @peek: leave them there. */
+/** homa_stream_read() - read bytes that have arrived into the @n pieces of @iov
+ * @peek: if not 0, the bytes stay unread.
+ * Returns how many bytes, or 0 if the peer has ended the stream. Errors: -EAGAIN (none have
+ * arrived), or the error with which the stream failed, such as -ECONNRESET. */
 ssize_t homa_stream_read(struct homa_stream *stream, const struct iovec *iov,
 			 int n, int peek);
 
-/** homa_stream_write() - as many bytes as there is room for; -EAGAIN, -EPIPE, ... */
+/** homa_stream_write() - write as many bytes of the @n pieces of @iov as there is room for
+ * Returns how many bytes. Errors: -EAGAIN (there is no room), -EPIPE (no more may be written),
+ * or the error with which the stream failed. */
 ssize_t homa_stream_write(struct homa_stream *stream, const struct iovec *iov,
 			  int n);
 
-/** homa_stream_arrived() - the bytes that have arrived, in two pieces at most
- * Returns how many bytes; 0: none. homa_stream_taken() gives the first @bytes back. */
+/** homa_stream_arrived() - where the bytes that have arrived are, in two pieces at most
+ * Returns how many bytes there are. homa_stream_taken() says that the first @bytes of them
+ * were read, and gives their memory back to homad. */
 size_t homa_stream_arrived(struct homa_stream *stream, struct iovec piece[2]);
 void homa_stream_taken(struct homa_stream *stream, size_t bytes);
 
 /** homa_stream_room() - where bytes to send may be written, in two pieces at most
- * homa_stream_written() sends the first @bytes of them; -EPIPE, -ECONNRESET. */
+ * Returns how many bytes there is room for. homa_stream_written() sends the first @bytes of
+ * them. Errors: -EPIPE (no more may be written), or the error with which the stream failed. */
 size_t homa_stream_room(struct homa_stream *stream, struct iovec piece[2]);
 int homa_stream_written(struct homa_stream *stream, size_t bytes);
 
-/* Options: bits. */
+/* Bits that are options of a stream; each does what the socket option does. */
 enum {
 	HOMA_STREAM_NODELAY = 1,   /* TCP_NODELAY */
 	HOMA_STREAM_CORK = 2,	   /* TCP_CORK */
 	HOMA_STREAM_KEEPALIVE = 4, /* SO_KEEPALIVE */
 	HOMA_STREAM_RESET =
-		8, /* the end of the program resets it: SO_LINGER with 0 s */
+		8, /* if the program ends, homad resets it: SO_LINGER with 0 s */
 };
-/** homa_stream_options() - all that are to be set. */
+/** homa_stream_options() - set the options in @options, and clear all others. */
 int homa_stream_options(struct homa_stream *stream, unsigned int options);
 
 /**
  * struct homa_stream_facts - what is known of a stream
- * @size: bytes of the struct, set by the caller.
- * @local, @remote: its ends.
- * @mss: payload bytes of a full segment, @rtt_us: smoothed round trip in microseconds, @cwnd:
- *	congestion window in bytes; all three as of homad's last event for the stream.
- * @retransmits: segments sent again; 0, since they are not counted yet.
- * @unread: bytes that have arrived and were not read.
- * @unsent: bytes that were written and that homad still needs.
+ * @size: The size of the struct in bytes; the caller sets it.
+ * @local: The address and port of this end.
+ * @remote: The address and port of the peer.
+ * @mss: Payload bytes of a full segment, at homad's last event for the stream.
+ * @rtt_us: The smoothed round-trip time in microseconds, at that event.
+ * @cwnd: The congestion window in bytes, at that event.
+ * @retransmits: This is always 0, since homad does not count retransmitted segments yet.
+ * @unread: Bytes that have arrived and that the program has not read.
+ * @unsent: Bytes that the program has written and that homad still needs.
  */
 struct homa_stream_facts {
 	size_t size;
@@ -130,12 +147,13 @@ struct homa_stream_facts {
 int homa_stream_facts(struct homa_stream *stream,
 		      struct homa_stream_facts *facts);
 
-/** homa_stream_set_user(), homa_stream_user() - a pointer of the caller's. */
+/** homa_stream_set_user() - keep a pointer of the caller's, which homa_stream_user() returns. */
 void homa_stream_set_user(struct homa_stream *stream, void *user);
 void *homa_stream_user(const struct homa_stream *stream);
 
-/** homa_streams_poll() - streams about which there is news, each once, @max at most
- * Several threads may call it; each piece of news goes to one of them. */
+/** homa_streams_poll() - write the streams about which there is news to @news, at most @max
+ * Each stream is there once. Several threads may call it; each piece of news goes to one of
+ * them. Returns how many streams. */
 int homa_streams_poll(struct homa_streams *ctx, struct homa_stream **news,
 		      int max);
 
@@ -143,11 +161,13 @@ int homa_streams_poll(struct homa_streams *ctx, struct homa_stream **news,
  *  there is news. It stays readable until homa_streams_poll() has been called. */
 int homa_streams_fd(struct homa_streams *ctx);
 
-/** homa_streams_arm() - before sleeping: 1: sleep; 0: there is news already. */
+/** homa_streams_arm() - ask for a wake-up before the program sleeps on homa_streams_fd()
+ * Returns 1, or 0 if there is news already and the program must not sleep. */
 int homa_streams_arm(struct homa_streams *ctx);
 
-/** homa_streams_wait() - wait for news, @timeout_ns at most, -1: for ever
- * Returns 1, 0 after @timeout_ns, -EINTR, or -ECONNRESET: homad is gone, and all streams failed. */
+/** homa_streams_wait() - wait for news, at most @timeout_ns; -1 waits for ever
+ * Returns 1 if there is news and 0 if the time is over. Errors: -EINTR, -ECONNRESET (homad has
+ * ended, and all streams have failed). */
 int homa_streams_wait(struct homa_streams *ctx, int64_t timeout_ns);
 
 #ifdef __cplusplus
